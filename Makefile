@@ -1,0 +1,94 @@
+# ebpfprof: make demo | test | build | generate | lint | bench
+# Everything that a target needs is installed by it, on Debian 12 with Go and root.
+
+SHELL      := /bin/bash
+GO         ?= go
+CACHE      ?= $(HOME)/.cache/ebpfprof
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+# go-nvml resolves NVIDIA's functions when they are first called; with -z now,
+# the default of hardened toolchains, the binary would not start without a driver.
+LAZY       := -extldflags=-Wl,-z,lazy
+# Its header marks as deprecated what older drivers need.
+export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
+LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSION)
+export EBPFPROF_CACHE := $(CACHE)
+export PATH := $(PATH):/usr/sbin:/sbin
+
+.PHONY: all build demo test test-unit test-kernel generate check-generated lint bench deps torch jax python native clean
+
+all: build
+
+build: bin/ebpfprof bin/ebpfprof-agent
+
+# Always rebuilt: Go knows best what changed.
+.PHONY: bin/ebpfprof bin/ebpfprof-agent
+bin/ebpfprof:
+	$(GO) build -trimpath -ldflags '$(LDFLAGS) $(LAZY)' -o $@ ./cmd/ebpfprof
+bin/ebpfprof-agent:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/ebpfprof-agent
+
+# What the tests and the demo trace: Debian's PyTorch and PoCL, a compiler.
+deps:
+	testdata/setup/system-packages.sh
+
+# PyPI's PyTorch, large, kept in $(CACHE) outside of the repository.
+torch:
+	testdata/setup/torch-venv.sh
+
+# A CPython that Debian 12 has not, kept in $(CACHE) with its own C library.
+python:
+	testdata/setup/python-3.14.sh
+
+# JAX and its CUDA plugin, likewise.
+jax:
+	testdata/setup/jax.sh
+
+native:
+	$(MAKE) -s -C testdata/native
+	$(MAKE) -s -C testdata/stubs
+
+# On a machine with an NVIDIA GPU: real work under the tracer, compared launch by
+# launch with what torch.profiler counted, into docs/gpu-check.json. Elsewhere it
+# says that there is none; the tests run it on the stub devices.
+gpu-check: bin/gpucheck
+	bin/gpucheck
+
+.PHONY: bin/gpucheck gpu-check
+bin/gpucheck:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.Version=$(VERSION)' -o $@ ./internal/gpucheck
+
+demo: build
+	testdata/setup/demo.sh
+
+test: deps torch jax python build native check-generated lint
+	$(MAKE) -s test-unit
+	$(MAKE) -s test-kernel
+
+# No root, no kernel: parsers, planners, writers; with the race detector.
+test-unit:
+	$(GO) test -race -short ./...
+
+# Real jobs under real probes. One at a time: they count and compare.
+test-kernel:
+	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 20m ./tracer/... ./bpf/... ./internal/e2e/... ./internal/badinput/...
+
+generate:
+	$(GO) generate ./...
+
+# The committed objects are those that the pinned compiler makes of the source.
+check-generated:
+	@cp -r bpf .bpf-committed && $(GO) generate ./bpf && \
+	for f in bpf/*.o bpf/*_bpfel.go; do cmp "$$f" ".bpf-committed/$$(basename $$f)" || { rm -rf .bpf-committed; echo "run 'make generate' and commit the result"; exit 1; }; done; \
+	rm -rf .bpf-committed; echo "generated BPF objects are up to date"
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	shellcheck $$(git ls-files '*.sh' .ci/run)
+
+bench: build native deps torch
+	$(GO) run ./internal/bench
+
+clean:
+	rm -rf bin

@@ -1,0 +1,415 @@
+//go:build ignore
+
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The generic call probe: one entry and one end program serve every probed
+ * function of every library. The attach cookie names the probe spec (low 32
+ * bits) and how far below its value at the function's first instruction the
+ * stack pointer is at the site (next 31 bits); bit 63 says that this is not
+ * known.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include "guard.h"
+#include "regs.h"
+#include "stacks.h"
+#include "capture.h"
+#include "scope.h"
+#include "text.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define COOKIE_SPEC(cookie) ((__u32)(cookie))
+#define COOKIE_DISPLACEMENT(cookie) ((__u32)((cookie) >> 32) & 0x7fffffff)
+#define COOKIE_UNKNOWN(cookie) ((cookie) >> 63)
+
+static __always_inline bool traced(__u32 tgid)
+{
+	if (bpf_map_lookup_elem(&targets, &tgid))
+		return true;
+	lose(LOSS_FOREIGN_HIT);
+	return false;
+}
+
+static __noinline struct thread_state *new_thread(__u32 tgid, __u32 tid)
+{
+	__u32 zero = 0;
+	struct thread_state *blank = bpf_map_lookup_elem(&blank_thread, &zero);
+	struct thread_state *t;
+
+	if (!blank)
+		return 0;
+	bpf_map_update_elem(&threads, &tid, blank, BPF_NOEXIST);
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (!t)
+		return 0;
+	t->tgid = tgid;
+	/* 2^23 threads of 2^40 spans: positive as a BIGINT for ever. */
+	t->next_span = (__sync_fetch_and_add(&threads_seen, 1) + 1) << 40;
+	emit_life(RECORD_THREAD, tgid, tid, 0, 0);
+	return t;
+}
+
+/* The innermost open call or scope: what happens now happens inside it. */
+static __always_inline __u64 innermost(struct thread_state *t)
+{
+	__u64 id = 0, start = 0;
+	__u32 depth = t->depth, scopes = t->scopes;
+
+	if (depth > 0 && depth <= MAX_DEPTH) {
+		struct frame *f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
+
+		id = f->span_id;
+		start = f->start_ns;
+	}
+	if (scopes > 0 && scopes <= MAX_SCOPES) {
+		struct open_scope *s = &t->scope[(scopes - 1) & (MAX_SCOPES - 1)];
+
+		/* Those around it are older, and so as stale. */
+		if (stale(s->flags, s->epoch))
+			t->scopes = 0;
+		else if (s->start_ns >= start)
+			id = s->span_id;
+	}
+	return id;
+}
+
+/*
+ * Reports whether the process is traced, and finds the thread's state, null
+ * before its first call. A state exists for threads of traced processes only,
+ * so one lookup answers both questions for nearly every hit.
+ */
+static __always_inline bool find_thread(__u32 tgid, __u32 tid, struct thread_state **t)
+{
+	*t = bpf_map_lookup_elem(&threads, &tid);
+	if (*t && (*t)->tgid == tgid)
+		return true;
+	if (!traced(tgid))
+		return false;
+	if (*t)
+		(*t)->tgid = tgid; /* the number of a thread whose end went unseen */
+	return true;
+}
+
+static __noinline int emit_event(struct frame *f, struct ending *e)
+{
+	__u64 wakeup = f->scope ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+
+	if (f->args <= FEW_ARGS) {
+		struct call_record_few *r = bpf_ringbuf_reserve(&calls, sizeof(*r), 0);
+
+		if (!r)
+			goto lost;
+		fill_call(&r->call, f, e);
+		r->call.kind = RECORD_EVENT;
+		r->ret = 0;
+		__builtin_memcpy(r->arg, f->arg, sizeof(r->arg));
+		bpf_ringbuf_submit(r, wakeup);
+	} else {
+		struct call_record_full *r = bpf_ringbuf_reserve(&calls, sizeof(*r), 0);
+
+		if (!r)
+			goto lost;
+		fill_call(&r->call, f, e);
+		r->call.kind = RECORD_EVENT;
+		r->ret = 0;
+		__builtin_memcpy(r->arg, f->arg, sizeof(r->arg));
+		bpf_ringbuf_submit(r, wakeup);
+	}
+	return 0;
+lost:
+	lose_call(f->spec);
+	return 0;
+}
+
+/*
+ * Where a hit's values go: the next frame of the thread's open calls, or the
+ * one behind them for what is no call. One place, so that the verifier follows
+ * the capturing once.
+ */
+static __always_inline struct frame *frame_of(struct thread_state *t, __u8 action)
+{
+	__u32 slot = MAX_DEPTH;
+
+	if (action == ACTION_SPAN || action == ACTION_SCOPE_BEGIN) {
+		slot = t->depth;
+		if (slot >= MAX_DEPTH)
+			return 0;
+	}
+	barrier_var(slot);
+	if (slot > MAX_DEPTH)
+		return 0;
+	return &t->frame[slot];
+}
+
+static __always_inline void fill_frame(const struct probe_spec *spec, struct thread_state *t,
+				       struct frame *f, __u64 sp, __u64 now)
+{
+	f->parent_id = innermost(t);
+	f->sp = sp;
+	f->start_ns = now;
+	f->span_id = 0;
+	f->sequence = ~0ULL;
+	f->epoch = epoch;
+	f->flags = spec->flags;
+	f->scope = spec->action == ACTION_SCOPE_BEGIN || spec->action == ACTION_URGENT;
+	f->args = spec->captures;
+	f->faults = 0;
+}
+
+/* What a hit is, its values captured. */
+static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *spec,
+				struct thread_state *t, struct frame *f, struct ending *e)
+{
+	__u32 depth = t->depth;
+
+	switch (spec->action) {
+	case ACTION_SPAN:
+	case ACTION_SCOPE_BEGIN:
+		f->span_id = ++t->next_span;
+		if (spec->text && !(spec->flags & SPEC_TEXT_AT_RETURN))
+			open_text(ctx, spec, f);
+		t->depth = depth + 1;
+		break;
+	case ACTION_URGENT:
+	case ACTION_EVENT:
+		e->method = END_RETURN;
+		e->status = STATUS_ABSENT;
+		emit_event(f, e);
+		break;
+	case ACTION_SEQUENCE:
+		if (depth > 0 && depth <= MAX_DEPTH && f->faults == 0)
+			t->frame[(depth - 1) & (MAX_DEPTH - 1)].sequence = f->arg[0];
+		break;
+	case ACTION_SCOPE_END:
+		/* What is not followed as a pointer lies at an offset from the key. */
+		end_scope(t, f->arg[0] + (spec->capture[0].derefs ? 0 : spec->capture[0].offset[0]), e);
+		break;
+	}
+}
+
+/*
+ * Takes the stack of a call that begins, as one value more than its captures.
+ * The walk is not part of the call: its time begins afterwards.
+ */
+static __always_inline void add_stack(struct pt_regs *ctx, const struct probe_spec *spec,
+				      struct frame *f)
+{
+	struct stack_workspace *w;
+	__u32 n = spec->captures;
+
+	f->stack_id = 0;
+	if (!(spec->flags & SPEC_STACK) || n >= MAX_ARGS)
+		return;
+	w = begin_stack(WORKSPACE_TASK);
+	if (w) {
+		start_at_registers(&w->start, ctx);
+		f->stack_id = take_stack(w);
+		end_stack(w);
+	}
+	f->arg[n] = f->stack_id;
+	f->args = n + 1;
+	f->start_ns = bpf_ktime_get_ns();
+}
+
+/* One text for two programs: only that which takes stacks pays for being able to. */
+static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 index = COOKIE_SPEC(cookie), tgid = ids >> 32, tid = ids;
+	__u64 sp = REG_SP(ctx) + COOKIE_DISPLACEMENT(cookie);
+	struct ending e = { .tgid = tgid, .tid = tid };
+	struct probe_count *count;
+	struct probe_spec *spec;
+	struct thread_state *t;
+	struct frame *f;
+
+	if (!find_thread(tgid, tid, &t))
+		return 0;
+	spec = bpf_map_lookup_elem(&probe_specs, &index);
+	count = bpf_map_lookup_elem(&probe_counts, &index);
+	if (!spec || !count)
+		return 0;
+	if (!recording || ((spec->flags & SPEC_DETAIL) && !detail_on)) {
+		count->passed++;
+		return 0;
+	}
+	count->entries++;
+	if (!t)
+		t = new_thread(tgid, tid);
+	if (!t) {
+		lose(LOSS_THREAD_TABLE_FULL);
+		count->lost++;
+		return 0;
+	}
+	e.end_ns = bpf_ktime_get_ns();
+	end_calls(t, sp, &e);
+
+	f = frame_of(t, spec->action);
+	if (!f) {
+		lose(LOSS_STACK_DEPTH);
+		count->lost++;
+		return 0;
+	}
+	fill_frame(spec, t, f, sp, e.end_ns);
+	f->spec = index;
+	if (spec->captures)
+		capture_args(ctx, spec, f);
+	if (stack)
+		add_stack(ctx, spec, f);
+	act(ctx, spec, t, f, &e);
+	return 0;
+}
+
+static __noinline int enter(struct pt_regs *ctx)
+{
+	return enter_call(ctx, false);
+}
+
+static __noinline int enter_with_stack(struct pt_regs *ctx)
+{
+	return enter_call(ctx, true);
+}
+
+static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bool exact, __u8 method)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 index = COOKIE_SPEC(cookie), tgid = ids >> 32, tid = ids;
+	struct ending e = { .tgid = tgid, .tid = tid };
+	struct probe_count *count;
+	struct probe_spec *spec;
+	struct thread_state *t;
+	struct frame *f;
+
+	if (!find_thread(tgid, tid, &t))
+		return 0;
+	spec = bpf_map_lookup_elem(&probe_specs, &index);
+	count = bpf_map_lookup_elem(&probe_counts, &index);
+	if (!spec || !count)
+		return 0;
+	if (!t)
+		goto unmatched;
+	e.end_ns = bpf_ktime_get_ns();
+	e.ret = REG_RET(ctx);
+	/* Calls inside this one that are still open were left by an exception
+	 * that this one caught. */
+	end_calls(t, sp - 1, &e);
+	if (t->depth == 0 || t->depth > MAX_DEPTH)
+		goto unmatched;
+	f = &t->frame[(t->depth - 1) & (MAX_DEPTH - 1)];
+
+	if (f->spec != index || (exact && f->sp != sp))
+		goto unmatched;
+	count->exits++;
+	if (f->args)
+		f->faults |= capture_out_args(spec, f->arg);
+	if (f->flags & SPEC_TEXT_AT_RETURN)
+		close_text(spec, f);
+	e.method = method;
+	e.status = STATUS_OK;
+	t->depth--;
+	if (f->scope)
+		begin_scope(t, f, &e);
+	else
+		emit_span(f, &e);
+	return 0;
+unmatched:
+	/* It began before the probes were there, or outside of a slice. */
+	count->passed++;
+	if (recording && (detail_on || !(spec->flags & SPEC_DETAIL)))
+		lose(LOSS_UNMATCHED_EXIT);
+	return 0;
+}
+
+static __noinline int leave_site(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+
+	return leave(ctx, cookie, REG_SP(ctx) + COOKIE_DISPLACEMENT(cookie), !COOKIE_UNKNOWN(cookie),
+		     END_EXIT_SITE);
+}
+
+static __noinline int leave_return(struct pt_regs *ctx)
+{
+	return leave(ctx, bpf_get_attach_cookie(ctx), REG_SP(ctx) - RETURN_POP, true, END_RETURN);
+}
+
+static __always_inline int count_hit(struct pt_regs *ctx)
+{
+	__u32 index = COOKIE_SPEC(bpf_get_attach_cookie(ctx));
+	struct probe_count *count;
+
+	if (!traced(bpf_get_current_pid_tgid() >> 32))
+		return 0;
+	count = bpf_map_lookup_elem(&probe_counts, &index);
+	if (count)
+		count->entries++;
+	return 0;
+}
+
+static __always_inline int link_map_changed(void)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+
+	if (traced(ids >> 32))
+		emit_life(RECORD_LINK_MAP, ids >> 32, ids, 0, 0);
+	return 0;
+}
+
+SEC("uprobe.multi")
+int call_entry(struct pt_regs *ctx)
+{
+	return GUARDED(enter(ctx));
+}
+
+/* For the calls whose spec asks for a stack. */
+SEC("uprobe.multi")
+int call_entry_stack(struct pt_regs *ctx)
+{
+	return GUARDED(enter_with_stack(ctx));
+}
+
+SEC("uprobe.multi")
+int call_exit(struct pt_regs *ctx)
+{
+	return GUARDED(leave_site(ctx));
+}
+
+SEC("uretprobe.multi")
+int call_return(struct pt_regs *ctx)
+{
+	return GUARDED(leave_return(ctx));
+}
+
+/* Learns which functions a job uses, at a price below call_entry's. */
+SEC("uprobe.multi")
+int call_learn(struct pt_regs *ctx)
+{
+	return GUARDED(count_hit(ctx));
+}
+
+/* On _dl_debug_state, which the dynamic linker calls around every dlopen. */
+SEC("uprobe.multi")
+int link_map(struct pt_regs *ctx)
+{
+	return GUARDED(link_map_changed());
+}
+
+/* Keeps the wire types that no map holds in the BTF, where bpf2go finds them. */
+#define WIRE_TYPE(type, name) const type *wire_##name __attribute__((unused))
+WIRE_TYPE(enum action, action);
+WIRE_TYPE(enum source, source);
+WIRE_TYPE(enum text_kind, text_kind);
+WIRE_TYPE(enum spec_flag, spec_flag);
+WIRE_TYPE(enum record_kind, record_kind);
+WIRE_TYPE(enum end_method, end_method);
+WIRE_TYPE(enum call_status, call_status);
+WIRE_TYPE(enum loss, loss);
+WIRE_TYPE(struct call_record, call_record);
+WIRE_TYPE(struct call_record_few, call_record_few);
+WIRE_TYPE(struct call_record_full, call_record_full);
+WIRE_TYPE(struct text_record, text_record);
+WIRE_TYPE(struct long_text_record, long_text_record);
+WIRE_TYPE(enum capture_flag, capture_flag);
+WIRE_TYPE(struct life_record, life_record);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What a probe reads of its call: registers, stack slots, memory behind them. */
+#ifndef EBPFPROF_CAPTURE_H
+#define EBPFPROF_CAPTURE_H
+
+#include "maps.h"
+#include "regs.h"
+
+/* Reads eight bytes, or four: CAPTURE_NARROW is their difference. */
+static __always_inline bool read_part(__u64 *value, __u64 address, __u8 flags)
+{
+	*value = 0;
+	if (bpf_probe_read_user(value, sizeof(*value) - (flags & CAPTURE_NARROW), (void *)address) == 0)
+		return true;
+	*value = 0;
+	return false;
+}
+
+static __always_inline bool read_word(__u64 *value, __u64 address)
+{
+	return read_part(value, address, 0);
+}
+
+/*
+ * Fills the frame's values with what the spec asks for. What could not be read
+ * is noted in memory: a branch on a sum of faults would have the verifier follow
+ * each of the ways to come by it.
+ */
+static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec *spec,
+				   struct frame *f)
+{
+	__u64 words[REGISTER_ARGS + STACK_WORDS] = {};
+	volatile __u32 *faults = &f->faults;
+	bool stack = true;
+
+	reg_args(ctx, words);
+	/* All at once: a read costs as much for a word as for eight. */
+	if (spec->flags & SPEC_STACK_ARGS)
+		stack = bpf_probe_read_user(words + REGISTER_ARGS, 8 * STACK_WORDS,
+					    (void *)(f->sp + STACK_ARGS)) == 0;
+	for (int i = 0; i < MAX_ARGS; i++) {
+		const struct capture *c = &spec->capture[i];
+		__u64 v = 0;
+		bool ok;
+
+		if (i >= spec->captures)
+			break;
+		v = words[c->index & (REGISTER_ARGS + STACK_WORDS - 1)];
+		ok = c->source != SOURCE_STACK || stack;
+		if (c->derefs && ok && !v) {
+			/* A null pointer is an argument that was not given, not a failure. */
+			*faults |= 1U << i;
+			continue;
+		}
+		if (!(c->flags & CAPTURE_AT_RETURN)) {
+			if (ok && c->derefs > 1)
+				ok = read_word(&v, v + c->offset[0]);
+			if (c->derefs > 1 && ok && !v) {
+				*faults |= 1U << i;
+				continue;
+			}
+			if (ok && c->derefs > 0)
+				ok = read_part(&v, v + c->offset[(c->derefs - 1) & 1], c->flags);
+		}
+		if (!ok) {
+			*faults |= 1U << i;
+			lose(LOSS_READ_FAULT);
+		}
+		f->arg[i] = v;
+	}
+	return 0;
+}
+
+static __always_inline __u32 capture_out_args(const struct probe_spec *spec, __u64 *arg)
+{
+	__u32 faults = 0;
+
+	for (int i = 0; i < MAX_ARGS; i++) {
+		const struct capture *c = &spec->capture[i];
+
+		if (i >= spec->captures)
+			break;
+		if (!(c->flags & CAPTURE_AT_RETURN) || !arg[i])
+			continue;
+		if (!read_part(&arg[i], arg[i] + c->offset[0], c->flags)) {
+			faults |= 1U << i;
+			lose(LOSS_READ_FAULT);
+		}
+	}
+	return faults;
+}
+
+#endif

@@ -1,0 +1,130 @@
+//go:build ignore
+
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The life of traced processes: fork, exec and exit. A child is a target from
+ * the moment it exists, before the loader has heard of it.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include "regs.h"
+#include "maps.h"
+#include "python_runtime.h"
+#include "unwind_maps.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* The copy of a process has its interpreter, at the same addresses. */
+static __always_inline void inherit_python(__u32 parent, __u32 child)
+{
+	struct python_runtime *p = bpf_map_lookup_elem(&python_runtimes, &parent);
+	struct python_runtime inherited;
+
+	if (!p)
+		return;
+	inherited = *p;
+	bpf_map_update_elem(&python_runtimes, &child, &inherited, BPF_ANY);
+}
+
+/* And the same files, mapped at the same addresses. */
+static __always_inline void inherit_mappings(__u32 parent, __u32 child)
+{
+	const struct unwind_process *p = unwind_process(parent);
+
+	if (p)
+		bpf_map_update_elem(&unwind_processes, &child, p, BPF_ANY);
+}
+
+/* TP_PROTO(struct task_struct *parent, struct task_struct *child) */
+SEC("raw_tracepoint/sched_process_fork")
+int process_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
+	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), tgid = BPF_CORE_READ(child, tgid);
+	struct target *p, inherited;
+
+	if (parent_tgid == tgid) /* a thread */
+		return 0;
+	p = bpf_map_lookup_elem(&targets, &parent_tgid);
+	if (!p || !p->follow)
+		return 0;
+	inherited = *p;
+	bpf_map_update_elem(&targets, &tgid, &inherited, BPF_ANY);
+	inherit_python(parent_tgid, tgid);
+	inherit_mappings(parent_tgid, tgid);
+	emit_life(RECORD_FORK, tgid, BPF_CORE_READ(child, pid), parent_tgid, 0);
+	return 0;
+}
+
+/* TP_PROTO(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm) */
+SEC("raw_tracepoint/sched_process_exec")
+int process_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tgid = ids >> 32, tid = ids;
+	struct ending e = { .tgid = tgid, .tid = tid };
+	struct thread_state *t;
+
+	if (!bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	bpf_map_delete_elem(&python_runtimes, &tgid);
+	bpf_map_delete_elem(&unwind_processes, &tgid);
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (t) {
+		/* The calls that were open are gone with the old program. */
+		t->depth = 0;
+		t->scopes = 0;
+	}
+	e.end_ns = bpf_ktime_get_ns();
+	emit_life(RECORD_EXEC, tgid, tid, 0, 0);
+	return 0;
+}
+
+/* Where the current thread's stack was when it entered the kernel. */
+static __always_inline __u64 user_sp(void)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	__u64 sp = 0;
+
+	bpf_probe_read_kernel(&sp, sizeof(sp), &regs->sp);
+	return sp;
+}
+
+/* TP_PROTO(struct task_struct *p, ...) */
+SEC("raw_tracepoint/sched_process_exit")
+int process_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tgid = ids >> 32, tid = ids;
+	struct ending e = { .tgid = tgid, .tid = tid, .method = END_UNFINISHED };
+	struct task_struct *task = (void *)ctx->args[0];
+	struct thread_state *t;
+
+	if (!bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (t) {
+		e.end_ns = bpf_ktime_get_ns();
+		end_calls(t, user_sp(), &e);
+		/* What is left was open, or is hidden below the frames that ran since. */
+		for (int i = 0; i < MAX_DEPTH; i++) {
+			__u32 depth = t->depth;
+
+			if (depth == 0 || depth > MAX_DEPTH)
+				break;
+			emit_span(&t->frame[(depth - 1) & (MAX_DEPTH - 1)], &e);
+			t->depth = depth - 1;
+		}
+		bpf_map_delete_elem(&threads, &tid);
+		emit_life(RECORD_THREAD_EXIT, tgid, tid, 0, 0);
+	}
+	/* kernel/exit.c counts the thread out of signal->live before this tracepoint. */
+	if (BPF_CORE_READ(task, signal, live.counter) == 0) {
+		bpf_map_delete_elem(&targets, &tgid);
+		bpf_map_delete_elem(&python_runtimes, &tgid);
+		bpf_map_delete_elem(&unwind_processes, &tgid);
+		emit_life(RECORD_EXIT, tgid, tid, 0, BPF_CORE_READ(task, exit_code));
+	}
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* A function's arguments and results where the ABI puts them. */
+#ifndef EBPFPROF_REGS_H
+#define EBPFPROF_REGS_H
+
+/* How many words reg_args fills. The registers are copied before one is chosen:
+ * the verifier refuses a computed offset into the context. */
+#define REGISTER_ARGS 8
+
+#if defined(__TARGET_ARCH_x86)
+#define REG_SP(ctx) ((ctx)->sp)
+#define REG_RET(ctx) ((ctx)->ax)
+/* A return pops the return address: at a return probe the stack pointer is one
+ * word above where it was at the entry. */
+#define RETURN_POP 8
+/* The first stack argument lies above the return address. */
+#define STACK_ARGS 8
+
+static __always_inline void reg_args(struct pt_regs *ctx, __u64 *regs)
+{
+	regs[0] = ctx->di;
+	regs[1] = ctx->si;
+	regs[2] = ctx->dx;
+	regs[3] = ctx->cx;
+	regs[4] = ctx->r8;
+	regs[5] = ctx->r9;
+	regs[6] = 0;
+	regs[7] = 0;
+}
+#elif defined(__TARGET_ARCH_arm64)
+#define REG_SP(ctx) ((ctx)->sp)
+#define REG_RET(ctx) ((ctx)->regs[0])
+#define RETURN_POP 0
+#define STACK_ARGS 0
+
+static __always_inline void reg_args(struct pt_regs *ctx, __u64 *regs)
+{
+	regs[0] = ctx->regs[0];
+	regs[1] = ctx->regs[1];
+	regs[2] = ctx->regs[2];
+	regs[3] = ctx->regs[3];
+	regs[4] = ctx->regs[4];
+	regs[5] = ctx->regs[5];
+	regs[6] = ctx->regs[6];
+	regs[7] = ctx->regs[7];
+}
+#endif
+
+#endif

@@ -1,0 +1,358 @@
+//go:build ignore
+
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * Looks at threads: on the CPU by a clock, off it when they come back after a
+ * long wait.
+ *
+ * A wait is measured between two sched_switch. Its stack is taken at the end of
+ * the system call that it happened in, by the thread itself: only long waits
+ * pay for a walk, and no kprobe is needed. A wait for a page has no such end:
+ * its stack is taken when the thread leaves the CPU.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include "guard.h"
+#include "regs.h"
+#include "stacks.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define TASK_DEAD 0x80 /* include/linux/sched.h */
+
+/* A thread that has left the CPU, or has waited in its present system call. */
+struct wait {
+	__u64 out_ns;		/* when it left the CPU, 0: it is on it */
+	__u64 first_ns;		/* likewise, the first time in the system call */
+	__u64 waited_ns;	/* in the system call so far */
+	__u64 stack_id;		/* of a wait for a page */
+	__u64 span_id;
+	__u32 waker;
+	__s32 syscall;
+	__u8 state;		/* enum sample_state */
+	__u8 holds_gil;
+	__u8 in_gc;
+	__u8 pad[5];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, __u32);
+	__type(value, struct wait);
+	__uint(max_entries, 16384);
+} waits SEC(".maps");
+
+volatile __u64 sample_period_ns SEC(".data.samples") = 10101010;
+volatile __u64 wait_threshold_ns SEC(".data.samples") = 1000000;
+/* The kernel's entries of interrupts, from kallsyms; 0: not known. */
+volatile __u64 interrupt_text_start SEC(".data.samples") = 0;
+volatile __u64 interrupt_text_end SEC(".data.samples") = 0;
+/* Its entry of breakpoints, likewise. */
+volatile __u64 breakpoint_text_start SEC(".data.samples") = 0;
+volatile __u64 breakpoint_text_end SEC(".data.samples") = 0;
+
+static __always_inline void emit_sample(const struct sample_record *from)
+{
+	struct sample_record *r = bpf_ringbuf_reserve(&samples, sizeof(*r), 0);
+
+	if (!r) {
+		lose(LOSS_SAMPLE_RING_FULL);
+		return;
+	}
+	*r = *from;
+	r->kind = RECORD_SAMPLE;
+	r->cpu = bpf_get_smp_processor_id();
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void kernel_frames(struct stack_workspace *w, void *ctx)
+{
+	long bytes = bpf_get_stack(ctx, w->kernel, sizeof(w->kernel), 0);
+
+	if (bytes > 0)
+		w->kernel_count = bytes / 8;
+}
+
+/* The system call that a thread is in: what its first entry into the kernel was. */
+static __always_inline __s32 syscall_of(struct task_struct *task)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	__s32 number = NO_SYSCALL;
+
+#if defined(__TARGET_ARCH_x86)
+	bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_ax);
+#elif defined(__TARGET_ARCH_arm64)
+	struct pt_regs___kernel *kernel = (void *)regs;
+
+	number = BPF_CORE_READ(kernel, syscallno);
+#endif
+	return number;
+}
+
+/*
+ * The breakpoint of a probe has been hit, and the kernel is on its way to see
+ * whose it is: until it has, the thread stands behind the breakpoint, where an
+ * instruction seems to be done that is not. Tables would lead astray from there.
+ */
+static __noinline int step_back(struct stack_workspace *w)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u32 last = w->kernel_count - 1;
+	__u8 code[2];	/* before pc, at pc */
+	__u64 entry;
+
+	if (last >= MAX_KERNEL_FRAMES)
+		return 0;
+	entry = w->kernel[last & (MAX_KERNEL_FRAMES - 1)];
+	if (entry < breakpoint_text_start || entry >= breakpoint_text_end)
+		return 0;
+	if (!bpf_probe_read_user(code, sizeof(code), (void *)(w->start.pc - 1)) &&
+	    code[0] == 0xcc && code[1] != 0xcc)
+		w->start.pc--;
+#endif
+	return 0;
+}
+
+static __noinline int tick(struct bpf_perf_event_data *ctx)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tgid = ids >> 32, tid = ids;
+	struct sample_record r = { .state = SAMPLE_ON_CPU, .tgid = tgid, .tid = tid };
+	struct stack_workspace *w;
+
+	if (!recording || !bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	w = begin_stack(WORKSPACE_INTERRUPT);
+	if (!w)
+		return 0;
+	r.ts_ns = bpf_ktime_get_ns();
+	r.weight_ns = sample_period_ns;
+	r.syscall = syscall_of(bpf_get_current_task_btf());
+	start_at_kernel_entry(&w->start);
+	kernel_frames(w, ctx);
+	step_back(w);
+	r.stack_id = take_stack(w);
+	r.span_id = span_at(tid, tgid, w->start.sp);
+	r.holds_gil = w->python.holds_gil;
+	r.in_gc = w->python.in_gc;
+	emit_sample(&r);
+	end_stack(w);
+	return 0;
+}
+
+SEC("perf_event")
+int sample_tick(struct bpf_perf_event_data *ctx)
+{
+	return tick(ctx);
+}
+
+/* The stack of a thread that is about to wait for a page. */
+static __noinline int stack_of_fault(void *ctx, struct wait *wait, __u32 tgid, __u32 tid)
+{
+	struct stack_workspace *w = begin_stack(WORKSPACE_TASK);
+
+	if (!w)
+		return 0;
+	start_at_kernel_entry(&w->start);
+	kernel_frames(w, ctx);
+	wait->stack_id = take_stack(w);
+	wait->span_id = span_at(tid, tgid, w->start.sp);
+	wait->holds_gil = w->python.holds_gil;
+	wait->in_gc = w->python.in_gc;
+	end_stack(w);
+	return 0;
+}
+
+static __always_inline void leave_cpu(void *ctx, struct task_struct *task, bool preempted)
+{
+	__u32 tid = task->pid, tgid = task->tgid, state = task->__state;
+	struct wait *w = bpf_map_lookup_elem(&waits, &tid);
+
+	if (state & TASK_DEAD) {
+		if (w)
+			bpf_map_delete_elem(&waits, &tid);
+		return;
+	}
+	if (!w) {
+		struct wait blank = {};
+
+		bpf_map_update_elem(&waits, &tid, &blank, BPF_NOEXIST);
+		w = bpf_map_lookup_elem(&waits, &tid);
+		if (!w) {
+			lose(LOSS_WAIT_TABLE_FULL);
+			return;
+		}
+	}
+	w->waker = 0;
+	w->stack_id = 0;
+	w->span_id = 0;
+	w->syscall = syscall_of(task);
+	w->state = SAMPLE_IN_SYSCALL;
+	if (preempted || state == 0)
+		w->state = SAMPLE_PREEMPTED;
+	else if (w->syscall < 0)
+		w->state = SAMPLE_IN_FAULT;
+	w->out_ns = bpf_ktime_get_ns();
+	if (w->state == SAMPLE_IN_FAULT)
+		stack_of_fault(ctx, w, tgid, tid);
+}
+
+static __always_inline void enter_cpu(struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	struct wait *w = bpf_map_lookup_elem(&waits, &tid);
+	__u64 waited;
+
+	if (!w || !w->out_ns)
+		return;
+	waited = bpf_ktime_get_ns() - w->out_ns;
+	if (w->state == SAMPLE_IN_SYSCALL) {
+		if (!w->waited_ns)
+			w->first_ns = w->out_ns;
+		w->waited_ns += waited;
+	} else if (waited >= wait_threshold_ns && recording) {
+		struct sample_record r = {
+			.state = w->state,
+			.ts_ns = w->out_ns,
+			.weight_ns = waited,
+			.stack_id = w->stack_id,
+			.span_id = w->span_id,
+			.tgid = task->tgid,
+			.tid = tid,
+			.syscall = w->syscall,
+			.waker = w->waker,
+			.holds_gil = PYTHON_NOT_KNOWN,
+			.in_gc = PYTHON_NOT_KNOWN,
+		};
+
+		if (w->stack_id) {
+			r.holds_gil = w->holds_gil;
+			r.in_gc = w->in_gc;
+		}
+		emit_sample(&r);
+	}
+	w->out_ns = 0;
+}
+
+static __always_inline bool is_target(__u32 tgid)
+{
+	return bpf_map_lookup_elem(&targets, &tgid) != 0;
+}
+
+/* TP_PROTO(bool preempt, struct task_struct *prev, struct task_struct *next, ...) */
+SEC("tp_btf/sched_switch")
+int sample_switch(__u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+
+	if (is_target(prev->tgid))
+		leave_cpu(ctx, prev, ctx[0]);
+	if (is_target(next->tgid))
+		enter_cpu(next);
+	return 0;
+}
+
+struct waker_stack {
+	__u64 frame[MAX_KERNEL_FRAMES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct waker_stack);
+	__uint(max_entries, 1);
+} waker_stacks SEC(".maps");
+
+/* Whether an interrupt is being served: the kernel's count that says so is out
+ * of reach, but the interrupt's entry is on the stack. */
+static __noinline bool in_interrupt(void *ctx)
+{
+	__u32 zero = 0;
+	struct waker_stack *w = bpf_map_lookup_elem(&waker_stacks, &zero);
+	long bytes;
+
+	if (!w || !interrupt_text_end)
+		return true;
+	bytes = bpf_get_stack(ctx, w, sizeof(*w), 0);
+	for (int i = 0; i < MAX_KERNEL_FRAMES; i++) {
+		if (i * 8 >= bytes)
+			break;
+		if (w->frame[i] >= interrupt_text_start && w->frame[i] < interrupt_text_end)
+			return true;
+	}
+	return bytes <= 0;
+}
+
+/* TP_PROTO(struct task_struct *p). An interrupt comes to whichever thread is
+ * running: that one has not ended the wait. */
+SEC("tp_btf/sched_waking")
+int sample_waking(__u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	__u32 tid = task->pid;
+	struct wait *w;
+
+	if (!is_target(task->tgid))
+		return 0;
+	w = bpf_map_lookup_elem(&waits, &tid);
+	if (!w || !w->out_ns)
+		return 0;
+	w->waker = 0;
+	if (bpf_ktime_get_ns() - w->out_ns + w->waited_ns < wait_threshold_ns)
+		return 0;
+	tid = bpf_get_current_pid_tgid();
+	if (tid && !in_interrupt(ctx))
+		w->waker = tid;
+	return 0;
+}
+
+static __noinline int end_of_wait(struct wait *wait)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tgid = ids >> 32, tid = ids;
+	struct sample_record r = { .state = SAMPLE_IN_SYSCALL, .tgid = tgid, .tid = tid };
+	struct stack_workspace *w;
+
+	r.ts_ns = wait->first_ns;
+	r.weight_ns = wait->waited_ns;
+	r.syscall = wait->syscall;
+	r.waker = wait->waker;
+	w = begin_stack(WORKSPACE_TASK);
+	if (!w)
+		return 0;
+	start_at_kernel_entry(&w->start);
+	r.stack_id = take_stack(w);
+	r.span_id = span_at(tid, tgid, w->start.sp);
+	r.holds_gil = w->python.holds_gil;
+	r.in_gc = w->python.in_gc;
+	emit_sample(&r);
+	end_stack(w);
+	return 0;
+}
+
+/* TP_PROTO(struct pt_regs *regs, long ret). Preemptible since 6.13. */
+SEC("tp_btf/sys_exit")
+int sample_syscall_end(__u64 *ctx)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct wait *w = bpf_map_lookup_elem(&waits, &tid);
+
+	if (!w || !w->waited_ns)
+		return 0;
+	if (w->waited_ns >= wait_threshold_ns && recording)
+		GUARDED(end_of_wait(w));
+	w->waited_ns = 0;
+	return 0;
+}
+
+/* Keeps the wire types that no map holds in the BTF, where bpf2go finds them. */
+#define WIRE_TYPE(type, name) const type *wire_##name __attribute__((unused))
+WIRE_TYPE(enum sample_state, sample_state);
+WIRE_TYPE(enum native_outcome, native_outcome);
+WIRE_TYPE(enum native_flag, native_flag);
+WIRE_TYPE(enum python_outcome, python_outcome);
+WIRE_TYPE(struct sample_record, sample_record);
+WIRE_TYPE(struct stack_record, stack_record);
+WIRE_TYPE(struct native_frame, native_frame);
+WIRE_TYPE(struct python_frame, python_frame);
+WIRE_TYPE(struct python_segment, python_segment);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Taking a call stack: both walks, the name of what they found, and its frames
+ * on their way to the loader the first time in an epoch.
+ */
+#ifndef EBPFPROF_STACKS_H
+#define EBPFPROF_STACKS_H
+
+#include "maps.h"
+#include "unwind.h"
+#include "python_maps.h"
+#include "thread.h"
+#include "walk_start.h"
+
+/* After about so long (2^33 ns are 8.6 s) frames are sent again: what a full
+ * ring swallowed is unknown for no longer. */
+#define STACK_EPOCH_BITS 33
+#define STACKS_SEEN 32768
+
+/* Everything that the frames of one stack take at the most. */
+#define STACK_DATA_BYTES (MAX_NATIVE_FRAMES * 16 + MAX_PYTHON_FRAMES * 16 + \
+			  MAX_PYTHON_SEGMENTS * 16 + MAX_KERNEL_FRAMES * 8)
+
+struct stack_workspace {
+	__u32 busy;
+	__u32 kernel_count;
+	struct walk_start start;
+	struct native_scratch native_scratch;
+	struct python_scratch python_scratch;
+	struct native_stack native;
+	struct python_stack python;
+	__u64 kernel[MAX_KERNEL_FRAMES];
+	struct stack_record record;
+	__u8 data[STACK_DATA_BYTES];
+};
+
+/* A sample may interrupt a probe in the middle of a walk. */
+enum workspace {
+	WORKSPACE_TASK,
+	WORKSPACE_INTERRUPT,
+	WORKSPACES,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct stack_workspace);
+	__uint(max_entries, WORKSPACES);
+} stack_workspaces SEC(".maps");
+
+/* The epoch in which a stack's frames were sent last. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, __u64);
+	__type(value, __u32);
+	__uint(max_entries, STACKS_SEEN);
+} stacks_seen SEC(".maps");
+
+/* Samples, and the frames of all stacks. Apart from the calls: a flood of one
+ * does not drown the other, and the clock's interrupt waits for no probe's lock. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);	/* sized by the loader */
+} samples SEC(".maps");
+
+static __always_inline __u64 mix(__u64 sum, __u64 value)
+{
+	sum = (sum ^ value) * 0x9e3779b97f4a7c15ULL;
+	return sum ^ sum >> 29;
+}
+
+static __noinline __u64 hash_native(const struct native_stack *s, __u64 sum)
+{
+	for (__u32 i = 0; i < MAX_NATIVE_FRAMES; i++) {
+		if (i >= s->count)
+			break;
+		sum = mix(sum, s->frame[i & (MAX_NATIVE_FRAMES - 1)].pc);
+	}
+	return mix(sum, s->outcome);
+}
+
+static __noinline __u64 hash_python(const struct python_stack *s, __u64 sum)
+{
+	for (__u32 i = 0; i < MAX_PYTHON_FRAMES; i++) {
+		const struct python_frame *f = &s->frame[i & (MAX_PYTHON_FRAMES - 1)];
+
+		if (i >= s->count)
+			break;
+		sum = mix(sum, f->code);
+		sum = mix(sum, (__u64)f->checksum << 32 | (__u32)f->instruction);
+	}
+	return mix(sum, s->outcome);
+}
+
+static __noinline __u64 hash_kernel(const struct stack_workspace *w, __u64 sum)
+{
+	for (__u32 i = 0; i < MAX_KERNEL_FRAMES; i++) {
+		if (i >= w->kernel_count)
+			break;
+		sum = mix(sum, w->kernel[i & (MAX_KERNEL_FRAMES - 1)]);
+	}
+	return sum;
+}
+
+/* Copies bytes of one kind of frame behind those before; returns where the next go. */
+#define PACK(w, at, limit, from, bytes)					\
+	({								\
+		__u32 n_ = (bytes), at_ = (at);				\
+									\
+		if (n_ > sizeof(from) || at_ > (limit))			\
+			return 1;					\
+		bpf_probe_read_kernel(&(w)->data[at_], n_, &(from));	\
+		at_ + n_;						\
+	})
+
+static __noinline int send_frames(struct stack_workspace *w, __u64 id)
+{
+	struct stack_record *r = &w->record;
+	__u32 at = 0;
+
+	r->kind = RECORD_STACK;
+	r->python_outcome = w->python.outcome;
+	r->native_outcome = w->native.outcome;
+	r->kernel = w->kernel_count;
+	r->native = w->native.count;
+	r->python = w->python.count;
+	r->segments = w->python.segments;
+	r->tgid = w->start.tgid;
+	r->id = id;
+	r->sp = w->native.sp;
+	at = PACK(w, at, 0, w->native.frame, w->native.count * 16);
+	at = PACK(w, at, 2048, w->python.frame, w->python.count * 16);
+	at = PACK(w, at, 4096, w->python.segment, w->python.segments * 16);
+	at = PACK(w, at, 6144, w->kernel, w->kernel_count * 8);
+	if (at > STACK_DATA_BYTES)
+		return 1;
+	return bpf_ringbuf_output(&samples, r, sizeof(*r) + at, BPF_RB_NO_WAKEUP);
+}
+
+_Static_assert(MAX_NATIVE_FRAMES * 16 == 2048 && MAX_PYTHON_FRAMES * 16 == 2048 &&
+	       MAX_PYTHON_SEGMENTS * 16 == 2048, "send_frames knows where the kinds can begin");
+_Static_assert(__builtin_offsetof(struct stack_workspace, data) ==
+	       __builtin_offsetof(struct stack_workspace, record) + sizeof(struct stack_record),
+	       "the frames follow the record");
+
+/* Names the stack in the workspace and sends its frames if they are news. */
+static __noinline __u64 name_stack(struct stack_workspace *w)
+{
+	__u64 id = hash_kernel(w, hash_python(&w->python, hash_native(&w->native, w->start.tgid)));
+	__u32 *seen, now;
+
+	id += !id;
+	/* Not all in one moment: each stack has its own phase. */
+	now = (bpf_ktime_get_ns() + (id & ((1ULL << STACK_EPOCH_BITS) - 1))) >> STACK_EPOCH_BITS;
+	seen = bpf_map_lookup_elem(&stacks_seen, &id);
+	if (seen && *seen == now)
+		return id;
+	if (send_frames(w, id))
+		lose(LOSS_STACK_RING_FULL);
+	else
+		bpf_map_update_elem(&stacks_seen, &id, &now, BPF_ANY);
+	return id;
+}
+
+/* The workspace of a context, null while a stack is being taken in it. */
+static __always_inline struct stack_workspace *begin_stack(__u32 context)
+{
+	struct stack_workspace *w = bpf_map_lookup_elem(&stack_workspaces, &context);
+
+	if (!w)
+		return 0;
+	if (w->busy) {
+		lose(LOSS_SAMPLE_BUSY);
+		return 0;
+	}
+	w->busy = 1;
+	w->kernel_count = 0;
+	return w;
+}
+
+static __always_inline void end_stack(struct stack_workspace *w)
+{
+	w->busy = 0;
+}
+
+/*
+ * The innermost span that is open where the stack pointer is: calls at or below
+ * it have returned, though nothing may have seen that yet. May run while the
+ * thread's own probe has been interrupted.
+ */
+static __noinline __attribute__((unused)) __u64 span_at(__u32 tid, __u32 tgid, __u64 sp)
+{
+	struct thread_state *t = bpf_map_lookup_elem(&threads, &tid);
+	__u64 id = 0, start = 0;
+
+	if (!t || t->tgid != tgid)
+		return 0;
+	for (__u32 i = 0, depth = t->depth; i < MAX_DEPTH; i++) {
+		if (depth == 0 || depth > MAX_DEPTH)
+			break;
+		struct frame *f = &t->frame[--depth & (MAX_DEPTH - 1)];
+
+		if (f->sp > sp && !stale(f->flags, f->epoch)) {
+			id = f->span_id;
+			start = f->start_ns;
+			break;
+		}
+	}
+	__u32 scopes = t->scopes;
+
+	if (scopes > 0 && scopes <= MAX_SCOPES) {
+		struct open_scope *s = &t->scope[(scopes - 1) & (MAX_SCOPES - 1)];
+
+		if (s->start_ns >= start && !stale(s->flags, s->epoch))
+			id = s->span_id;
+	}
+	return id;
+}
+
+/* Walks from the registers in w->start. The walks nest deep: this is inlined. */
+static __always_inline __u64 take_stack(struct stack_workspace *w)
+{
+	start_in_thread(&w->start);
+	walk_native(&w->start, &w->native_scratch, &w->native);
+	walk_python(&w->start, &w->python_scratch, &w->python);
+	return name_stack(w);
+}
+
+#endif

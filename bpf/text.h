@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The strings of a call, each a record of its own. */
+#ifndef EBPFPROF_TEXT_H
+#define EBPFPROF_TEXT_H
+
+#include "maps.h"
+#include "regs.h"
+#include "capture.h"
+
+/* The names of kernels are mangled templates; there are few of them. */
+static __noinline int emit_long_text(__u64 address, __u64 span_id, __u32 index)
+{
+	struct long_text_record *r = bpf_ringbuf_reserve(&calls, sizeof(*r), 0);
+	long n;
+
+	if (!r) {
+		lose(LOSS_TEXT_LOST);
+		return 0;
+	}
+	r->kind = RECORD_TEXT;
+	r->spec = index;
+	r->span_id = span_id;
+	n = bpf_probe_read_user_str(r->text, sizeof(r->text), (void *)address);
+	if (n <= 0) {
+		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+		lose(LOSS_READ_FAULT);
+		return 1;
+	}
+	r->length = n - 1;
+	r->cut = n == sizeof(r->text);
+	if (r->cut)
+		lose(LOSS_TEXT_CUT);
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __noinline int emit_text(const struct probe_spec *spec, __u64 address, __u64 span_id,
+				__u32 index)
+{
+	__u64 data = address, length = 0;
+	struct text_record *r;
+	long n;
+
+	if (spec->text != TEXT_C && !read_word(&data, address))
+		goto fault;
+	if (spec->text == TEXT_STRING && !read_word(&length, address + 8))
+		goto fault;
+	if (spec->text == TEXT_STRING_COW && !read_word(&length, data - 24))
+		goto fault;
+	r = bpf_ringbuf_reserve(&calls, sizeof(*r), 0);
+	if (!r) {
+		lose(LOSS_TEXT_LOST);
+		return 0;
+	}
+	r->kind = RECORD_TEXT;
+	r->spec = index;
+	r->span_id = span_id;
+	n = bpf_probe_read_user_str(r->text, sizeof(r->text), (void *)data);
+	if (n <= 0) {
+		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+		goto fault;
+	}
+	/* The terminating NUL counts in n. A full buffer was cut, unless its length says otherwise. */
+	r->length = n - 1;
+	r->cut = n == sizeof(r->text) && (spec->text == TEXT_C || length >= sizeof(r->text));
+	if (r->cut)
+		lose(LOSS_TEXT_CUT);
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 0;
+fault:
+	lose(LOSS_READ_FAULT);
+	return 1;
+}
+
+static __noinline int open_text(struct pt_regs *ctx, const struct probe_spec *spec, struct frame *f)
+{
+	__u64 regs[REGISTER_ARGS];
+
+	reg_args(ctx, regs);
+	if (spec->flags & SPEC_LONG_TEXT) {
+		if (emit_long_text(regs[spec->text_register & (REGISTER_ARGS - 1)], f->span_id, f->spec))
+			f->faults |= 1U << 31;
+	} else if (emit_text(spec, regs[spec->text_register & (REGISTER_ARGS - 1)], f->span_id, f->spec)) {
+		f->faults |= 1U << 31;
+	}
+	return 0;
+}
+
+/* A string that the call hands out. */
+static __noinline int close_text(const struct probe_spec *spec, struct frame *f)
+{
+	__u32 n = spec->text_register & (REGISTER_ARGS - 1);
+
+	if (f->arg[n] && emit_long_text(f->arg[n], f->span_id, f->spec))
+		f->faults |= 1U << 31;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The native walk: from a thread's registers to its outermost frame, by the
+ * tables that the loader compiled from .eh_frame, without frame pointers.
+ *
+ * Use: walk_native(&start, scratch, &stack) with all three in map memory.
+ * It reads user memory of the current thread only. No global function and no
+ * tail call: it may be called where preemption is off, since 5.15.
+ *
+ * The same text compiles for user space, where the functions that end in _at
+ * and the look-ups of unwind_maps.h come from the program that includes it
+ * (testdata/native/walk.c) and memory may be a recording.
+ */
+#ifndef EBPFPROF_UNWIND_H
+#define EBPFPROF_UNWIND_H
+
+#include "stack.h"
+#include "unwind_maps.h"
+
+/* Each frame takes a step, each return probe in the way another. */
+#define NATIVE_STEPS (MAX_NATIVE_FRAMES + 32)
+
+#define CFA_UNKNOWN 0xffffffffU
+
+/* Room for the walk to work in: in map memory, where the verifier does not
+ * follow each value that it could have. */
+struct native_scratch {
+	__u64 pc;
+	__u64 lr;
+	__u64 reg[UNWIND_REGISTERS];
+	__u32 known;	/* 1 << unwind_register */
+	__u32 flags;	/* of the frame that comes next */
+	__u32 caller;	/* 1: pc is a return address, the call is before it */
+	__u32 link;	/* 1: lr is the frame's own */
+	__u64 instance;	/* the innermost return probe that was not met yet */
+	__u32 instances;	/* 1: instance is valid */
+	__u32 pad;
+	__u64 context[17];	/* of an interrupted frame */
+};
+
+/* A return probe that is pending on the thread. */
+struct pending_return {
+	__u64 stack;	/* stack pointer at the function's entry */
+	__u64 address;	/* what the return address was */
+};
+
+#if defined(__bpf__)
+#include <bpf/bpf_core_read.h>
+
+static __always_inline long read_user_at(void *to, __u32 size, __u64 address)
+{
+	return bpf_probe_read_user(to, size, (void *)address);
+}
+
+/* Whether the address is in the page that the kernel maps for uprobes: there
+ * return probes return to, and there single steps run. */
+static __always_inline bool in_probe_page_at(__u64 pc)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 page = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+
+	return page && (pc & ~4095ULL) == page;
+}
+
+/* The address of the instruction that is being stepped over out of line. */
+static __always_inline __u64 stepped_address_at(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, utask, vaddr);
+}
+
+static __always_inline bool next_return_at(struct native_scratch *s, struct pending_return *r)
+{
+	struct return_instance *instance = (void *)s->instance;
+
+	if (!s->instances) {
+		struct task_struct *task = (void *)bpf_get_current_task();
+
+		s->instances = 1;
+		instance = BPF_CORE_READ(task, utask, return_instances);
+	}
+	if (!instance)
+		return false;
+	r->stack = BPF_CORE_READ(instance, stack);
+	r->address = BPF_CORE_READ(instance, orig_ret_vaddr);
+	s->instance = (__u64)BPF_CORE_READ(instance, next);
+	return true;
+}
+#else
+static long read_user_at(void *to, __u32 size, __u64 address);
+static bool in_probe_page_at(__u64 pc);
+static __u64 stepped_address_at(void);
+static bool next_return_at(struct native_scratch *s, struct pending_return *r);
+#endif
+
+#if defined(__TARGET_ARCH_arm64)
+/* Pointer authentication signs return addresses in the bits above; a process
+ * gets addresses beyond 48 bits only if it asks for them. */
+#define CODE_ADDRESS(pc) ((pc) & ((1ULL << 48) - 1))
+#define ENTRY_STACK(cfa) (cfa)
+#else
+#define CODE_ADDRESS(pc) (pc)
+#define ENTRY_STACK(cfa) ((cfa) - 8)
+#endif
+
+/* Keeps compiler and verifier from telling values apart: a search that they
+ * cannot follow is one state, not two to the number of its steps. */
+#define OPAQUE(x) asm volatile("" : "+r"(x))
+
+/* All ones if a <= b, else 0; no branch. Both below 1 << 63. */
+static __always_inline __u64 at_most(__u64 a, __u64 b)
+{
+	__u64 d = a - b - 1;
+
+	OPAQUE(d);
+	return (__u64)((__s64)d >> 63);
+}
+
+/* The index of the last mapping that starts at or below key; the first starts at 0. */
+static __always_inline __u32 find_mapping(const struct unwind_process *p, __u64 key)
+{
+	__u64 at = 0;
+
+#pragma unroll
+	for (__u64 half = UNWIND_MAPPINGS / 2; half > 0; half >>= 1) {
+		OPAQUE(at);
+		at += half & at_most(p->start[(at + half) & (UNWIND_MAPPINGS - 1)], key);
+	}
+	return at & (UNWIND_MAPPINGS - 1);
+}
+
+/* The row of a page that covers the offset: rows [first, first + rows) of the leaf. */
+static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first, __u64 rows, __u64 offset)
+{
+	__u64 at = first, last = first + rows - 1;
+
+#pragma unroll
+	for (__u64 half = UNWIND_LEAF_ROWS / 2; half > 0; half >>= 1) {
+		OPAQUE(at);
+		at += half & at_most(at + half, last) &
+		      at_most(row[(at + half) & (UNWIND_LEAF_ROWS - 1)].pc, offset);
+	}
+	return at & (UNWIND_LEAF_ROWS - 1);
+}
+
+/* The rule for an address of a file, before the loader's bias; null: none covers it. */
+static __noinline const struct unwind_rule *find_rule(const struct unwind_file *f, __u64 address)
+{
+	const struct unwind_page *pages;
+	const struct unwind_row *rows;
+	struct unwind_page page;
+	__u32 bits = f->page_bits & 31;
+	__u64 number = (address - f->base) >> bits;
+	__u64 offset = (address & ((1ULL << bits) - 1)) >> UNWIND_PC_SHIFT;
+
+	if (address < f->base || number >= f->pages)
+		return 0;
+	pages = unwind_leaf(f->leaf + number / UNWIND_LEAF_PAGES);
+	if (!pages)
+		return 0;
+	page = pages[number & (UNWIND_LEAF_PAGES - 1)];
+	if (page.rows == 0)
+		return 0;
+	rows = unwind_leaf(f->leaf + page.leaf);
+	if (!rows)
+		return 0;
+	return unwind_rule(rows[find_row(rows, page.row, page.rows, offset)].rule);
+}
+
+/*
+ * The pc is in no file. Puts the address there that a return probe replaced, or
+ * that is being single-stepped elsewhere. The probes are met in the order in
+ * which they are pending, innermost first; what lies below the stack pointer
+ * was left by longjmp.
+ */
+static __noinline int repair(struct native_scratch *s, __u32 frames)
+{
+	struct pending_return r = {};
+
+	if (!in_probe_page_at(s->pc))
+		return s->pc == 0 && frames ? NATIVE_END : NATIVE_NO_MAPPING;
+	if (frames == 0) {
+		s->pc = stepped_address_at();
+		if (in_probe_page_at(s->pc))
+			return NATIVE_RETURN_PROBE;
+	} else {
+		__u64 stack = ENTRY_STACK(s->reg[UNWIND_SP]);
+
+		if (!next_return_at(s, &r) || r.stack > stack)
+			return NATIVE_RETURN_PROBE;
+		if (r.stack == stack)
+			s->pc = r.address;
+	}
+	s->flags |= NATIVE_REPAIRED;
+	return NATIVE_GOES_ON;
+}
+
+static __always_inline void found_cfa(struct native_stack *out, struct native_frame *f, __u64 cfa)
+{
+	__u64 d = cfa - out->sp;
+
+	f->cfa = d < CFA_UNKNOWN ? d : CFA_UNKNOWN;
+}
+
+/* The caller of a frame with a frame record: for code that no table describes. */
+static __noinline int by_frame_pointer(struct native_scratch *s, struct native_stack *out,
+				       struct native_frame *f, int otherwise)
+{
+	__u64 fp = s->reg[UNWIND_FP];
+
+	if (fp == 0)
+		return NATIVE_END;
+	if ((fp & 7) || fp < s->reg[UNWIND_SP])
+		return otherwise;
+	if (read_user_at(s->context, 16, fp))
+		return otherwise;
+	if (s->context[1] == 0)
+		return NATIVE_END;
+	found_cfa(out, f, fp + 16);
+	s->reg[UNWIND_SP] = fp + 16;
+	s->reg[UNWIND_FP] = s->context[0];
+	s->pc = CODE_ADDRESS(s->context[1]);
+	s->known = 1 << UNWIND_SP | 1 << UNWIND_FP;
+	s->caller = 1;
+	s->link = 0;
+	s->flags = NATIVE_FRAME_POINTER;
+	return NATIVE_GOES_ON;
+}
+
+/* The frame that a signal interrupted: the kernel saved its registers on the stack. */
+static __noinline int interrupted(struct native_scratch *s, struct native_stack *out,
+				  struct native_frame *f)
+{
+	__u64 sp = s->reg[UNWIND_SP];
+
+#if defined(__TARGET_ARCH_arm64)
+	/* arch/arm64/kernel/signal.c, struct rt_sigframe: regs[29], regs[30], sp, pc */
+	if (read_user_at(s->context, 32, sp + 544))
+		return NATIVE_BAD_READ;
+	s->reg[UNWIND_FP] = s->context[0];
+	s->lr = CODE_ADDRESS(s->context[1]);
+	s->reg[UNWIND_SP] = s->context[2];
+	s->pc = s->context[3];
+	s->link = 1;
+#else
+	/* arch/x86/include/uapi/asm/sigcontext.h: the ucontext's, 40 bytes in */
+	if (read_user_at(s->context, sizeof(s->context), sp + 40))
+		return NATIVE_BAD_READ;
+	s->reg[UNWIND_R10] = s->context[2];
+	s->reg[UNWIND_R13] = s->context[5];
+	s->reg[UNWIND_FP] = s->context[10];
+	s->reg[UNWIND_SP] = s->context[15];
+	s->pc = s->context[16];
+#endif
+	/* On a signal stack of its own the order ends here and begins anew. */
+	if (s->reg[UNWIND_SP] > sp)
+		found_cfa(out, f, s->reg[UNWIND_SP]);
+	s->known = (1 << UNWIND_REGISTERS) - 1;
+	s->caller = 0;
+	s->flags = NATIVE_SIGNAL;
+	return NATIVE_GOES_ON;
+}
+
+/* The caller of a frame whose address is known. */
+static __noinline int leave_frame(struct native_scratch *s, const struct unwind_rule *rule, __u64 cfa)
+{
+	__u64 *word = s->context;	/* frame pointer, return address */
+	__u64 ra = cfa - 8;
+
+#if defined(__TARGET_ARCH_arm64)
+	ra = cfa + rule->aux;
+#endif
+	word[0] = s->reg[UNWIND_FP];
+	if (rule->ra == RA_LINK) {
+		word[1] = s->lr;
+	} else if (rule->fp_kind == FP_AT_CFA && cfa + rule->fp + 8 == ra) {
+		/* Where nearly every function that saves it does. */
+		if (read_user_at(word, 16, ra - 8))
+			return NATIVE_BAD_READ;
+	} else if (read_user_at(&word[1], 8, ra)) {
+		return NATIVE_BAD_READ;
+	}
+	if (rule->fp_kind == FP_AT_CFA && (rule->ra == RA_LINK || cfa + rule->fp + 8 != ra)) {
+		if (read_user_at(word, 8, cfa + rule->fp))
+			return NATIVE_BAD_READ;
+	} else if (rule->fp_kind == FP_AT_FP) {
+		if (read_user_at(word, 8, s->reg[UNWIND_FP] + rule->fp))
+			return NATIVE_BAD_READ;
+	}
+	if (word[1] == 0)
+		return NATIVE_END;
+	s->pc = CODE_ADDRESS(word[1]);
+	s->reg[UNWIND_FP] = word[0];
+	s->reg[UNWIND_SP] = cfa;
+	s->known &= rule->fp_kind == FP_LOST ? 1 << UNWIND_SP : 1 << UNWIND_SP | 1 << UNWIND_FP;
+	s->caller = 1;
+	s->link = 0;
+	if (rule->kind == RULE_INFERRED)
+		s->flags = NATIVE_INFERRED;
+	return NATIVE_GOES_ON;
+}
+
+static __noinline int by_rule(struct native_scratch *s, struct native_stack *out,
+			      struct native_frame *f, const struct unwind_rule *rule)
+{
+	__u64 sp = s->reg[UNWIND_SP], cfa;
+
+	if (rule->kind == RULE_NONE)
+		return NATIVE_NO_ROW;
+	if (rule->kind == RULE_SIGNAL)
+		return interrupted(s, out, f);
+	if (rule->kind == RULE_EXPRESSION)
+		return NATIVE_EXPRESSION;
+	if (rule->kind == RULE_REGISTER || !(s->known >> (rule->reg & 31) & 1))
+		return rule->ra == RA_END ? NATIVE_END : NATIVE_REGISTER;
+	if (rule->kind == RULE_PLT) {
+		cfa = sp + 8 + ((s->pc & 15) >= (__u32)rule->aux ? 8 : 0);
+	} else {
+		cfa = s->reg[rule->reg & (UNWIND_REGISTERS - 1)];
+		if (rule->kind == RULE_DEREF || (rule->kind == RULE_INFERRED && rule->aux)) {
+			if (read_user_at(s->context, 8, cfa + rule->aux))
+				return NATIVE_BAD_READ;
+			cfa = s->context[0];
+		}
+		cfa += rule->cfa;
+	}
+	if (rule->ra == RA_END) {
+		found_cfa(out, f, cfa);
+		return NATIVE_END;
+	}
+	if (rule->ra == RA_LINK && !s->link)
+		return NATIVE_REGISTER;
+	/* Only a function that has pushed nothing and keeps its return address in
+	 * a register has no frame. */
+	if (cfa < sp || (cfa == sp && rule->ra != RA_LINK))
+		return NATIVE_LOOP;
+	found_cfa(out, f, cfa);
+	return leave_frame(s, rule, cfa);
+}
+
+/* Records the frame at pc and goes to its caller. */
+static __noinline int native_step(struct native_scratch *s, struct native_stack *out,
+				  const struct unwind_process *p)
+{
+	const struct unwind_mapping *m;
+	const struct unwind_file *file;
+	const struct unwind_rule *rule;
+	struct native_frame *f;
+	__u32 n = out->count, at;
+	__u64 key = s->pc - s->caller, offset;
+
+	if (key >> 63)
+		return NATIVE_NO_MAPPING;
+	at = find_mapping(p, key);
+	m = &p->mapping[at];
+	offset = key - p->start[at];
+	if (m->file == UNWIND_NO_FILE || offset >> 12 >= m->pages)
+		return repair(s, n);
+	if (n >= MAX_NATIVE_FRAMES)
+		return NATIVE_MAX_FRAMES;
+	f = &out->frame[n & (MAX_NATIVE_FRAMES - 1)];
+	f->pc = s->pc;
+	f->cfa = CFA_UNKNOWN;
+	f->flags = s->flags;
+	out->count = n + 1;
+	s->flags = 0;
+	if (m->file == UNWIND_ANONYMOUS)
+		return by_frame_pointer(s, out, f, NATIVE_ANONYMOUS_CODE);
+	file = unwind_file(m->file);
+	if (!file || file->state != FILE_READY)
+		return by_frame_pointer(s, out, f, NATIVE_NO_TABLE);
+	rule = find_rule(file, offset + ((__u64)m->page << 12));
+	if (!rule)
+		return NATIVE_NO_ROW;
+	return by_rule(s, out, f, rule);
+}
+
+struct native_steps {
+	struct native_scratch *scratch;
+	struct native_stack *stack;
+	const struct unwind_process *process;
+	int outcome;
+};
+
+static long native_loop_step(__u32 i, void *context)
+{
+	struct native_steps *steps = context;
+
+	steps->outcome = native_step(steps->scratch, steps->stack, steps->process);
+	return steps->outcome != NATIVE_GOES_ON;
+}
+
+static __noinline int walk_native(const struct walk_start *start, struct native_scratch *s,
+				  struct native_stack *out)
+{
+	const struct unwind_process *p = unwind_process(start->tgid);
+	struct native_steps steps = { .scratch = s, .stack = out, .process = p };
+	int outcome = NATIVE_GOES_ON;
+
+	out->sp = start->sp;
+	out->count = 0;
+	s->pc = start->pc;
+	s->lr = CODE_ADDRESS(start->lr);
+	s->reg[UNWIND_SP] = start->sp;
+	s->reg[UNWIND_FP] = start->fp;
+	s->reg[UNWIND_R10] = start->r10;
+	s->reg[UNWIND_R13] = start->r13;
+	s->known = (1 << UNWIND_REGISTERS) - 1;
+	s->flags = 0;
+	s->caller = 0;
+	s->link = 1;
+	s->instance = 0;
+	s->instances = 0;
+	if (!p) {
+		outcome = NATIVE_NO_PROCESS;
+	} else if (p->flags & PROCESS_COMPAT) {
+		outcome = NATIVE_COMPAT;
+	} else {
+		/* The verifier looks once at the body of a bpf_loop (5.17), and at
+		 * every round of a loop: 16,000 instructions against 280,000. */
+		if (HAVE_BPF_LOOP) {
+			bpf_loop(NATIVE_STEPS, native_loop_step, &steps, 0);
+		} else {
+			for (int i = 0; i < NATIVE_STEPS; i++)
+				if (native_loop_step(i, &steps))
+					break;
+		}
+		outcome = steps.outcome;
+	}
+	if (outcome == NATIVE_GOES_ON)
+		outcome = NATIVE_MAX_FRAMES;
+	out->outcome = outcome;
+	count_native_outcome(outcome);
+	return outcome;
+}
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the native walk looks up, and the maps that hold it. The loader fills
+ * them (tracer/unwinding); every BPF object that walks shares them
+ * (MapReplacements). The types also compile for user space.
+ *
+ * An address goes: process -> mapping -> file -> page -> row -> rule.
+ *
+ *	unwind_processes  where in the address space which file is mapped
+ *	unwind_files      where the image of a file's table begins
+ *	unwind_shards     the images: leaves of 4 KiB, numbered through all shards
+ *	unwind_rules      how to find the caller, shared by all files
+ *
+ * An image is a run of leaves. The first hold its pages, one every
+ * 1 << page_bits bytes of the file's addresses; the others hold the rows of the
+ * pages, never one page's in two leaves.
+ */
+#ifndef EBPFPROF_UNWIND_MAPS_H
+#define EBPFPROF_UNWIND_MAPS_H
+
+#define UNWIND_RULES 65536
+#define UNWIND_FILES 16384
+#define UNWIND_PROCESSES 4096
+#define UNWIND_MAPPINGS 1024	/* of one process */
+#define UNWIND_SHARDS 64
+#define UNWIND_SHARD_BITS 10	/* 4 MiB: the kernel waits for all its programs at each new one */
+#define UNWIND_SHARD_LEAVES (1 << UNWIND_SHARD_BITS)
+#define UNWIND_LEAF_BYTES 4096
+#define UNWIND_LEAF_ROWS (UNWIND_LEAF_BYTES / 4)
+#define UNWIND_LEAF_PAGES (UNWIND_LEAF_BYTES / 8)
+
+/* Instructions of arm64 begin at multiples of 4. */
+#if defined(__TARGET_ARCH_arm64)
+#define UNWIND_PC_SHIFT 2
+#else
+#define UNWIND_PC_SHIFT 0
+#endif
+
+/* The registers that a frame address can come from. Those of realigned stacks
+ * (gcc's DRAP) are known of the innermost frame and of an interrupted one. */
+enum unwind_register {
+	UNWIND_SP,
+	UNWIND_FP,
+	UNWIND_R10,
+	UNWIND_R13,
+	UNWIND_REGISTERS,
+};
+
+enum unwind_kind {
+	RULE_NONE,	/* no description covers the address */
+	RULE_OFFSET,	/* cfa = reg + cfa */
+	RULE_DEREF,	/* cfa = *(reg + aux) + cfa */
+	RULE_PLT,	/* cfa = sp + 8, 16 from the aux-th of 16 bytes on */
+	RULE_SIGNAL,	/* the kernel's frame under a signal handler */
+	RULE_REGISTER,	/* the frame address is in a register that is not followed */
+	RULE_EXPRESSION,	/* only an interpreter of DWARF could follow it */
+	RULE_INFERRED,	/* as RULE_OFFSET, or with aux as RULE_DEREF, read from the
+			 * instructions: the file says nothing */
+};
+
+enum unwind_ra {
+	RA_SAVED,	/* at cfa - 8; arm64: at cfa + aux */
+	RA_LINK,	/* in the link register */
+	RA_END,		/* undefined: the outermost frame */
+};
+
+enum unwind_fp {
+	FP_SAME,
+	FP_AT_CFA,	/* at cfa + fp */
+	FP_AT_FP,	/* at the frame pointer + fp */
+	FP_LOST,
+};
+
+struct unwind_rule {
+	__u8 kind;
+	__u8 reg;
+	__u8 ra;
+	__u8 fp_kind;
+	__s32 cfa;
+	__s32 fp;
+	__s32 aux;
+};
+
+struct unwind_row {
+	__u16 pc;	/* from the page's start, >> UNWIND_PC_SHIFT */
+	__u16 rule;
+};
+
+/* The first row of a page begins where the page does. */
+struct unwind_page {
+	__u32 leaf;	/* from the image's first */
+	__u16 row;
+	__u16 rows;	/* 0: none of the page is described */
+};
+
+enum unwind_state {
+	FILE_NO_TABLE,	/* yet, or at all */
+	FILE_READY,
+};
+
+struct unwind_file {
+	__u64 base;	/* address of page 0, before the loader's bias */
+	__u32 leaf;	/* the image's first */
+	__u32 pages;
+	__u8 page_bits;
+	__u8 state;
+	__u16 pad;
+	__u32 pad2;
+};
+
+/* File numbers that are no file. */
+#define UNWIND_NO_FILE 0
+#define UNWIND_ANONYMOUS 1	/* executable memory that no file backs: generated code */
+#define UNWIND_FIRST_FILE 2
+
+struct unwind_mapping {
+	__u32 file;
+	__u32 page;	/* the file's address at its start, in units of 4 KiB */
+	__u32 pages;	/* its length, likewise */
+	__u32 pad;
+};
+
+enum unwind_process_flag {
+	PROCESS_COMPAT = 1,	/* runs 32-bit code */
+};
+
+struct unwind_process {
+	__u32 count;
+	__u32 flags;
+	__u64 start[UNWIND_MAPPINGS];	/* ascending; unused: the greatest s64 */
+	struct unwind_mapping mapping[UNWIND_MAPPINGS];
+};
+
+_Static_assert(sizeof(struct unwind_rule) == 16, "rules are 16 bytes");
+_Static_assert(sizeof(struct unwind_row) == 4, "rows are 4 bytes");
+_Static_assert(sizeof(struct unwind_page) == 8, "pages are 8 bytes");
+
+/* Why a walk ended. */
+enum native_outcome {
+	NATIVE_GOES_ON,	/* never seen outside of the walk */
+	NATIVE_END,	/* the thread's outermost frame */
+	NATIVE_MAX_FRAMES,
+	NATIVE_NO_PROCESS,	/* the process's mappings are not loaded */
+	NATIVE_NO_MAPPING,	/* nothing executable is mapped at the address */
+	NATIVE_NO_TABLE,	/* the file has no table (yet), and no frame pointers */
+	NATIVE_NO_ROW,	/* the file's table does not cover the address */
+	NATIVE_ANONYMOUS_CODE,	/* generated code without frame pointers */
+	NATIVE_BAD_READ,	/* stack memory that could not be read */
+	NATIVE_LOOP,	/* the frame address does not rise */
+	NATIVE_EXPRESSION,	/* RULE_EXPRESSION */
+	NATIVE_REGISTER,	/* a rule needs a register whose value was lost */
+	NATIVE_RETURN_PROBE,	/* the address that a return probe replaced was not found */
+	NATIVE_COMPAT,	/* 32-bit code */
+	NATIVE_OUTCOMES,
+};
+
+#if defined(__bpf__)
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct unwind_rule);
+	__uint(max_entries, UNWIND_RULES);
+} unwind_rules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct unwind_file);
+	__uint(max_entries, UNWIND_FILES);
+} unwind_files SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);	/* 24 KiB a process */
+	__type(key, __u32);
+	__type(value, struct unwind_process);
+	__uint(max_entries, UNWIND_PROCESSES);
+} unwind_processes SEC(".maps");
+
+struct unwind_shard {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, 4);
+	__uint(value_size, UNWIND_LEAF_BYTES);
+	__uint(max_entries, UNWIND_SHARD_LEAVES);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__type(key, __u32);
+	__uint(max_entries, UNWIND_SHARDS);	/* made as they are needed */
+	__array(values, struct unwind_shard);
+} unwind_shards SEC(".maps");
+
+/* How often each outcome was. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, NATIVE_OUTCOMES);
+} native_outcomes SEC(".maps");
+
+static __always_inline const struct unwind_process *unwind_process(__u32 tgid)
+{
+	return bpf_map_lookup_elem(&unwind_processes, &tgid);
+}
+
+static __always_inline const struct unwind_file *unwind_file(__u32 file)
+{
+	return bpf_map_lookup_elem(&unwind_files, &file);
+}
+
+static __always_inline const struct unwind_rule *unwind_rule(__u32 rule)
+{
+	return bpf_map_lookup_elem(&unwind_rules, &rule);
+}
+
+static __always_inline const void *unwind_leaf(__u32 leaf)
+{
+	__u32 shard = leaf >> UNWIND_SHARD_BITS, index = leaf & (UNWIND_SHARD_LEAVES - 1);
+	void *leaves = bpf_map_lookup_elem(&unwind_shards, &shard);
+
+	if (!leaves)
+		return 0;
+	return bpf_map_lookup_elem(leaves, &index);
+}
+
+static __always_inline void count_native_outcome(__u32 outcome)
+{
+	__u64 *n = bpf_map_lookup_elem(&native_outcomes, &outcome);
+
+	if (n)
+		(*n)++;
+}
+#else
+static const struct unwind_process *unwind_process(__u32 tgid);
+static const struct unwind_file *unwind_file(__u32 file);
+static const struct unwind_rule *unwind_rule(__u32 rule);
+static const void *unwind_leaf(__u32 leaf);
+static void count_native_outcome(__u32 outcome);
+#endif
+
+#endif

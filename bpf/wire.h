@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What crosses between the kernel and the loader: the specs that go down, the
+ * records that come up, and the reasons why a record did not. bpf2go makes the
+ * Go side from these declarations.
+ */
+#ifndef EBPFPROF_WIRE_H
+#define EBPFPROF_WIRE_H
+
+#define MAX_DEPTH 64	/* open calls a thread can have; the next is counted lost */
+#define MAX_SCOPES 16	/* open framework scopes a thread can have */
+#define STACK_WORDS 8	/* stack arguments that can be captured */
+#define FEW_ARGS 4	/* the middle size of a record */
+#define MAX_ARGS 12	/* a launch: function, grid, block, shared bytes, stream, and room */
+#define TEXT_BYTES 128	/* of a captured string, the rest is cut and counted */
+#define LONG_TEXT_BYTES 4096	/* likewise, of a mangled kernel name */
+
+/* What a probed call is. */
+enum action {
+	ACTION_SPAN = 1,	/* has a beginning and an end */
+	ACTION_EVENT,		/* an instant */
+	ACTION_SCOPE_BEGIN,	/* opens a framework scope; its end is another function */
+	ACTION_SCOPE_END,
+	ACTION_URGENT,		/* an instant that the reader is woken for: it reads memory that will not stay */
+	ACTION_SEQUENCE,	/* argument 0 is the autograd sequence number of the call around it */
+};
+
+/* Where a captured value starts from. */
+enum source {
+	SOURCE_NONE,
+	SOURCE_REGISTER,	/* integer argument n */
+	SOURCE_STACK,		/* stack argument n, index REGISTER_ARGS + n: the n-th word above the return address */
+};
+
+enum text_kind {
+	TEXT_NONE,
+	TEXT_C,			/* char * */
+	TEXT_STRING,		/* libstdc++ std::string: pointer, length */
+	TEXT_STRING_COW,	/* the old one: a pointer, the length 24 bytes before it */
+};
+
+enum capture_flag {
+	CAPTURE_AT_RETURN = 1,	/* follow it when the call returns: an out parameter */
+	CAPTURE_NARROW = 4,	/* the last step reads so many bytes fewer than eight */
+};
+
+struct capture {
+	__u8 source;
+	__u8 index;
+	__u8 derefs;		/* how often to follow the value as a pointer */
+	__u8 flags;		/* enum capture_flag */
+	__s16 offset[2];	/* added before each step */
+};
+
+enum spec_flag {
+	SPEC_HAS_EXIT = 1,	/* every normal return is seen: none means an exception */
+	SPEC_HAS_RETURN = 2,	/* a return probe sees the end */
+	SPEC_DETAIL = 4,	/* records only while detail is on */
+	SPEC_KEEP_RESULT = 8,	/* the returned value goes into the record */
+	SPEC_LONG_TEXT = 16,	/* the string has LONG_TEXT_BYTES */
+	SPEC_TEXT_AT_RETURN = 32,	/* the string is behind capture number text_register, at the end */
+	SPEC_STACK_ARGS = 64,	/* some captures are of stack arguments */
+	SPEC_STACK = 128,	/* with call_entry_stack: the stack's id follows the captures */
+};
+
+struct probe_spec {
+	__u8 action;
+	__u8 flags;
+	__u8 captures;
+	__u8 text;		/* enum text_kind */
+	__u8 text_register;
+	__u8 pad[3];
+	struct capture capture[MAX_ARGS];
+};
+
+struct probe_count {
+	__u64 entries;
+	__u64 exits;
+	__u64 lost;		/* records of this probe that were not sent */
+	__u64 passed;		/* hits outside of a slice: paid for, not recorded */
+};
+
+struct target {
+	__u32 follow;		/* its children are traced too */
+	__u32 pad;
+};
+
+enum record_kind {
+	RECORD_SPAN = 1,
+	RECORD_EVENT,
+	RECORD_TEXT,
+	RECORD_FORK,
+	RECORD_EXEC,
+	RECORD_EXIT,
+	RECORD_THREAD,		/* a thread's first event */
+	RECORD_THREAD_EXIT,
+	RECORD_LINK_MAP,	/* the dynamic linker loaded or dropped a library */
+	RECORD_SAMPLE,
+	RECORD_STACK,
+};
+
+/* The same values as tracer.EndMethod and tracer.Status. */
+enum end_method {
+	END_RETURN,
+	END_EXIT_SITE,
+	END_NEXT_ENTRY,
+	END_SCOPE,
+	END_UNFINISHED,
+};
+
+enum call_status {
+	STATUS_ABSENT,
+	STATUS_OK,
+	STATUS_THREW,
+};
+
+struct call_record {
+	__u8 kind;
+	__u8 end;
+	__u8 status;
+	__u8 args;		/* how many follow; ret comes before them */
+	__u32 spec;
+	__u64 span_id;
+	__u64 parent_id;
+	__u64 start_ns;		/* CLOCK_MONOTONIC */
+	__u64 end_ns;
+	__u32 tgid;
+	__u32 tid;
+	__u64 sequence;		/* all ones when there was none */
+	__u32 epoch;
+	__u32 faults;		/* bit n: argument n could not be read; bit 31: the text */
+};
+
+struct call_record_few {
+	struct call_record call;
+	__u64 ret;
+	__u64 arg[FEW_ARGS];
+};
+
+struct call_record_full {
+	struct call_record call;
+	__u64 ret;
+	__u64 arg[MAX_ARGS];
+};
+
+struct text_record {
+	__u8 kind;
+	__u8 cut;
+	__u16 length;
+	__u32 spec;
+	__u64 span_id;
+	char text[TEXT_BYTES];
+};
+
+struct long_text_record {
+	__u8 kind;
+	__u8 cut;
+	__u16 length;
+	__u32 spec;
+	__u64 span_id;
+	char text[LONG_TEXT_BYTES];
+};
+
+struct life_record {
+	__u8 kind;
+	__u8 pad[3];
+	__u32 tgid;
+	__u32 tid;
+	__u32 parent_tgid;	/* RECORD_FORK */
+	__s32 exit_code;	/* RECORD_EXIT: as in wait(2) */
+	__u32 pad2;
+	__u64 ts_ns;
+	char comm[16];
+};
+
+enum sample_state {
+	SAMPLE_ON_CPU,
+	SAMPLE_IN_SYSCALL,	/* off the CPU: waited in a system call */
+	SAMPLE_IN_FAULT,	/* waited for a page */
+	SAMPLE_PREEMPTED,	/* could run, but another did */
+};
+
+#define NO_SYSCALL -1
+
+/* One look at a thread. */
+struct sample_record {
+	__u8 kind;
+	__u8 state;		/* enum sample_state */
+	__u8 holds_gil;		/* 0 no, 1 yes, 2 not known */
+	__u8 in_gc;		/* likewise */
+	__u32 cpu;
+	__u64 ts_ns;		/* CLOCK_MONOTONIC; off the CPU: when it left it */
+	__u64 weight_ns;
+	__u64 stack_id;		/* of a stack_record, 0: none was taken */
+	__u64 span_id;
+	__u32 tgid;
+	__u32 tid;
+	__s32 syscall;
+	__u32 waker;		/* thread, 0: not seen */
+};
+
+/*
+ * The frames of a call stack, sent once in an epoch. After it come, in this
+ * order, so many native_frame, python_frame, python_segment and kernel addresses.
+ */
+struct stack_record {
+	__u8 kind;
+	__u8 python_outcome;	/* enum python_outcome */
+	__u8 native_outcome;	/* enum native_outcome */
+	__u8 kernel;
+	__u16 native;
+	__u16 python;
+	__u16 segments;
+	__u16 pad;
+	__u32 tgid;
+	__u64 id;		/* a hash of the raw frames; not 0 */
+	__u64 sp;		/* from which the native frames' cfa count */
+};
+
+/*
+ * Why something that happened is not in the dataset. The names are those of
+ * tracer/loss.go; a test compares them.
+ */
+enum loss {
+	LOSS_RING_FULL,		/* the reader was too slow for --buffer-size */
+	LOSS_LIFE_RING_FULL,
+	LOSS_THREAD_TABLE_FULL,	/* more threads than the table holds */
+	LOSS_STACK_DEPTH,	/* more than MAX_DEPTH calls open on a thread */
+	LOSS_SCOPE_DEPTH,
+	LOSS_SCOPE_LOST,	/* a scope whose end was not seen, or for which there was no room */
+	LOSS_READ_FAULT,	/* the memory behind a pointer was not resident: a NULL, not a row */
+	LOSS_TEXT_CUT,		/* a string longer than its record */
+	LOSS_TEXT_LOST,		/* the ring was full for the string; its call is counted by itself */
+	LOSS_UNMATCHED_EXIT,	/* the call began before the probes were there */
+	LOSS_FOREIGN_HIT,	/* a process that is not traced paid for a probe */
+	LOSS_SAMPLE_RING_FULL,	/* a sample that did not fit */
+	LOSS_STACK_RING_FULL,	/* a stack's frames that did not fit: sent when it is seen again */
+	LOSS_SAMPLE_BUSY,	/* a stack was being taken on the CPU already */
+	LOSS_WAIT_TABLE_FULL,	/* a thread that left the CPU, and more did than the table holds */
+	LOSS_MAX,
+};
+
+#endif

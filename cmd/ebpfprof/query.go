@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/query"
+)
+
+const queryDescription = `Each table of the dataset is a view of its name, with ts (a timestamp in UTC) beside ts_ns; "ebpfprof schema" lists
+the columns. The dataset is only read: one SELECT (WITH, FROM, DESCRIBE, SUMMARIZE, SHOW, EXPLAIN) at a time. Damaged
+files are left out, with a warning. The output is an aligned table unless --format says otherwise, in a pipe as well.
+
+   ebpfprof query DATASET 'SELECT name, count(*) FROM span GROUP BY ALL ORDER BY 2 DESC' --format csv
+   ebpfprof query DATASET --example operators
+   ebpfprof query DATASET - < report.sql`
+
+// queryCommand is `ebpfprof query`: SQL over a dataset.
+func queryCommand() *urfave.Command {
+	cli.CompleteValues("format", query.Formats)
+	cli.CompleteValues("example", exampleNames)
+	return &urfave.Command{
+		Name:        "query",
+		Usage:       "run SQL on a dataset",
+		ArgsUsage:   "DATASET ['SELECT …' | -]",
+		Description: queryDescription,
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "format", Value: query.Formats()[0], Usage: strings.Join(query.Formats(), ", ")},
+			&urfave.StringFlag{Name: "file", Usage: "read the SQL from `FILE`; - is standard input"},
+			&urfave.StringFlag{Name: "example", Usage: "run the example query `NAME`"},
+			&urfave.BoolFlag{Name: "list-examples", Usage: "list the example queries"},
+		},
+		Action: runQuery,
+	}
+}
+
+func runQuery(c *urfave.Context) error {
+	arguments, err := cli.Interspersed(c)
+	if err != nil {
+		return usageError(err)
+	}
+	if c.Bool("list-examples") {
+		for _, e := range query.Examples() {
+			fmt.Fprintf(c.App.Writer, "%-14s %s\n", e.Name, e.Title)
+		}
+		return nil
+	}
+	if len(arguments) == 0 {
+		return usageError(errors.New("which dataset? ebpfprof query DATASET 'SELECT …'"))
+	}
+	sql, err := queryText(c, arguments[1:])
+	if err != nil {
+		return err
+	}
+	if format := c.String("format"); !known(query.Formats(), format) {
+		return usageError(fmt.Errorf("unknown format %q: one of %s", format, strings.Join(query.Formats(), ", ")))
+	}
+	db, err := query.Open(arguments[0])
+	if err != nil {
+		return urfave.Exit(err, cli.ExitFailed)
+	}
+	defer db.Close()
+	for _, warning := range db.Warnings() {
+		fmt.Fprintln(c.App.ErrWriter, "warning:", warning)
+	}
+	if err := db.Write(c.Context, c.App.Writer, sql, c.String("format")); err != nil {
+		return urfave.Exit(err, cli.ExitFailed)
+	}
+	return nil
+}
+
+func usageError(err error) error { return urfave.Exit(err, cli.ExitUsage) }
+
+func known(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// queryText finds the SQL in the one place where it was given.
+func queryText(c *urfave.Context, arguments []string) (string, error) {
+	given := len(arguments)
+	for _, flag := range []string{"file", "example"} {
+		if c.IsSet(flag) {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		return "", usageError(errors.New("which query? 'SELECT …', - for standard input, --file FILE or --example NAME"))
+	case given > 1:
+		return "", usageError(errors.New("one query at a time: put it into quotes, or give only one of it, --file and --example"))
+	case c.IsSet("example"):
+		e, err := query.FindExample(c.String("example"))
+		if err != nil {
+			return "", usageError(err)
+		}
+		return e.SQL, nil
+	case c.IsSet("file") && c.String("file") != "-":
+		text, err := os.ReadFile(c.String("file"))
+		if err != nil {
+			return "", urfave.Exit(fmt.Errorf("reading the query: %w", err), cli.ExitFailed)
+		}
+		return string(text), nil
+	case c.IsSet("file") || arguments[0] == "-":
+		text, err := io.ReadAll(c.App.Reader)
+		if err != nil {
+			return "", urfave.Exit(fmt.Errorf("reading the query: %w", err), cli.ExitFailed)
+		}
+		return string(text), nil
+	default:
+		return arguments[0], nil
+	}
+}
+
+func exampleNames() (names []string) {
+	for _, e := range query.Examples() {
+		names = append(names, e.Name)
+	}
+	return names
+}

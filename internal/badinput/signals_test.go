@@ -1,0 +1,94 @@
+package badinput
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestASignalEndsTheRecordingWithASummary(t *testing.T) {
+	needKernel(t)
+	job := openCL(t)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		dataset := filepath.Join(t.TempDir(), "d")
+		a := start(t, nil, ebpfprof, "attach", "--pid", pidOf(job), "--output", dataset)
+		a.until(t, "attached in ")
+		time.Sleep(500 * time.Millisecond)
+		a.Process.Signal(signal)
+		r := a.end(t)
+		r.check(t, ok)
+		if !strings.Contains(r.stdout, "dataset: "+dataset) || !strings.Contains(r.stdout, "clEnqueueNDRangeKernel") {
+			t.Errorf("%v: no summary\n%s", signal, r.stdout)
+		}
+		if n := rows(t, dataset, kernelLaunches); n < 100 {
+			t.Errorf("%v: %d launches", signal, n)
+		}
+		if n := rows(t, dataset, "SELECT count(*) FROM session WHERE ended_ns IS NOT NULL"); n != 1 {
+			t.Errorf("%v: the session has no end", signal)
+		}
+	}
+	if !job.alive() {
+		t.Error("the job ended")
+	}
+}
+
+func TestARecordingOutlivesTheReaderOfItsOutput(t *testing.T) {
+	needKernel(t)
+	job, dataset := openCL(t), filepath.Join(t.TempDir(), "d")
+	run(t, "sh", "-c", ebpfprof+" attach --duration 2s --pid "+pidOf(job)+" --output "+dataset+" 2>&1 | head -c 1")
+	for begin := time.Now(); len(attachedTo(job)) > 0 && time.Since(begin) < patience; {
+		time.Sleep(100 * time.Millisecond)
+	}
+	if n := rows(t, dataset, "SELECT count(*) FROM session WHERE ended_ns IS NOT NULL"); n != 1 {
+		t.Error("the session has no end")
+	}
+}
+
+func TestSIGKILLLeavesAReadableDatasetAndNoProbe(t *testing.T) {
+	needKernel(t)
+	if !needUprobeMulti() {
+		t.Skip("kernel: no uprobe.multi, whose links can be listed")
+	}
+	libraries, dataset := t.TempDir(), filepath.Join(t.TempDir(), "d")
+	library := copyLibrary(t, libraries) // ours alone: whoever else traces now, traces another file
+	job := openCL(t, "LD_LIBRARY_PATH="+libraries)
+	a := start(t, nil, ebpfprof, "attach", "--pid", pidOf(job), "--rotate", "300ms", "--output", dataset)
+	a.until(t, "attached in ")
+	if links(t, library) == 0 {
+		t.Fatal("no probe is listed while the recording goes on")
+	}
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if files, _ := filepath.Glob(filepath.Join(dataset, "span", "*-000002.parquet")); len(files) > 0 {
+			break
+		}
+		if time.Since(begin) > patience {
+			t.Fatal("the dataset does not rotate")
+		}
+	}
+	a.Process.Kill()
+	<-a.done
+	if n := rows(t, dataset, kernelLaunches); n < 100 {
+		t.Errorf("%d launches can be read", n)
+	}
+	n := links(t, library)
+	for begin := time.Now(); n > 0 && time.Since(begin) < 10*time.Second; n = links(t, library) {
+		time.Sleep(50 * time.Millisecond) // the kernel cleans up once the process has ended
+	}
+	if n > 0 {
+		t.Errorf("%d links are left in the kernel", n)
+	}
+	if !job.alive() {
+		t.Error("the job ended")
+	}
+	again := filepath.Join(t.TempDir(), "again")
+	run(t, ebpfprof, "attach", "--pid", pidOf(job), "--duration", "1s", "--output", again).check(t, ok)
+}
+
+// attachedTo lists the tracers whose command line names the job.
+func attachedTo(job *background) string {
+	out, _ := exec.Command("pgrep", "-f", ebpfprof+" attach .*"+pidOf(job)).Output()
+	return string(out)
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The job runs on one core and everything of the tracer on the other, so that
+// the decoder's work is not taken for the probes' price.
+const (
+	jobCore    = 0
+	tracerCore = 1
+)
+
+func pinToTracerCore() error {
+	if runtime.NumCPU() < 2 {
+		return fmt.Errorf("one core: the job and the tracer need one each")
+	}
+	var set unix.CPUSet
+	set.Set(tracerCore)
+	entries, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return fmt.Errorf("pinning the tracer: %w", err)
+	}
+	for _, e := range entries {
+		tid, _ := strconv.Atoi(e.Name())
+		if err := unix.SchedSetaffinity(tid, &set); err != nil && err != unix.ESRCH {
+			return fmt.Errorf("pinning the tracer to core %d: %w", tracerCore, err)
+		}
+	}
+	runtime.GOMAXPROCS(1)
+	return nil
+}
+
+// monotonic is CLOCK_MONOTONIC, which the jobs stamp their steps with.
+func monotonic() int64 {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
+	return t.Nano()
+}
+
+// cpuTime is what this process has used, seconds.
+func cpuTime() float64 {
+	var u unix.Rusage
+	unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// loadAverage is how many threads wanted to run, over the last minute.
+func loadAverage() float64 {
+	b, _ := os.ReadFile("/proc/loadavg")
+	var load float64
+	fmt.Sscan(string(b), &load)
+	return load
+}
+
+// machine describes where this ran, in neutral words.
+func machine() string {
+	var uts unix.Utsname
+	unix.Uname(&uts)
+	kernel := strings.SplitN(unix.ByteSliceToString(uts.Release[:]), ".", 3)
+	kind := "machine"
+	if b, _ := os.ReadFile("/proc/cpuinfo"); strings.Contains(string(b), " hypervisor ") {
+		kind = "virtual machine"
+	}
+	return fmt.Sprintf("a %s with %d cores (%s), Linux %s", kind, runtime.NumCPU(), runtime.GOARCH, strings.Join(kernel[:min(2, len(kernel))], "."))
+}

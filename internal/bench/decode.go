@@ -1,0 +1,183 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer"
+)
+
+// decodeResult is what a second process says of decoding and writing.
+type decodeResult struct {
+	Spans     uint64  `json:"spans"`
+	WallNS    float64 `json:"wall_ns_per_span"`
+	CPUNS     float64 `json:"cpu_ns_per_span"`
+	Bytes     float64 `json:"bytes_per_span"`
+	PeakRSSMB float64 `json:"peak_rss_mb"`
+	perSecond spread
+}
+
+// measureDecoding runs the child, a process of its own so that its memory and
+// its one core are those of the decoding alone.
+func (r *results) measureDecoding(s settings) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	r.decoding = &decodeResult{}
+	for range 3 {
+		c := exec.Command("taskset", "-c", strconv.Itoa(tracerCore), self, "-decode", strconv.Itoa(s.spans))
+		c.Env = append(os.Environ(), "GOMAXPROCS=1")
+		c.Stderr = os.Stderr
+		out, err := c.Output()
+		if err != nil {
+			return fmt.Errorf("the decoding child: %w", err)
+		}
+		var one decodeResult
+		if err := json.Unmarshal(out, &one); err != nil {
+			return err
+		}
+		r.decoding.perSecond.add(1e9 / one.WallNS / 1e6)
+		if r.decoding.CPUNS == 0 || one.CPUNS < r.decoding.CPUNS {
+			one.perSecond = r.decoding.perSecond
+			*r.decoding = one
+		} else {
+			r.decoding.PeakRSSMB = max(r.decoding.PeakRSSMB, one.PeakRSSMB)
+		}
+		say("  %.2f M spans/s (wall), %.0f ns CPU a span, %.1f B a span, peak %.0f MB", 1e3/one.WallNS, one.CPUNS, one.Bytes, one.PeakRSSMB)
+	}
+	return nil
+}
+
+// decodeChild decodes synthetic records into a dataset and prints the figures.
+func decodeChild(spans int) error {
+	calls := make([]*tracer.Call, 60)
+	for i := range calls {
+		calls[i] = &tracer.Call{Layer: "op", Category: "forward", Name: fmt.Sprintf("aten::operator_%d", i)}
+	}
+	sink, err := newScratch()
+	if err != nil {
+		return err
+	}
+	defer sink.remove()
+	replay, err := tracer.NewReplay(sink, calls)
+	if err != nil {
+		return err
+	}
+	records := newImitation(1 << 16)
+	runtime.GC()
+	// What a ring's reader does with each record: copy it out.
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(new([16]uint64))), recordBytes)
+	cpu, start := cpuTime(), time.Now()
+	for done := 0; done < spans; done += len(records.records) {
+		for i := range records.records {
+			copy(raw, unsafe.Slice((*byte)(unsafe.Pointer(&records.records[i])), recordBytes))
+			if err := replay.Record(raw); err != nil {
+				return err
+			}
+		}
+		records.advance()
+	}
+	decoded, damaged, err := replay.Flush()
+	if err != nil || damaged > 0 {
+		return fmt.Errorf("%d records were damaged: %w", damaged, err)
+	}
+	if err := sink.Close(); err != nil {
+		return err
+	}
+	wall, cpu := float64(time.Since(start)), cpuTime()-cpu
+	return json.NewEncoder(os.Stdout).Encode(decodeResult{
+		Spans: decoded, WallNS: wall / float64(decoded), CPUNS: cpu * 1e9 / float64(decoded),
+		Bytes: float64(tableBytes(filepath.Join(sink.dir, "dataset", "span"))) / float64(decoded), PeakRSSMB: peakRSS(),
+	})
+}
+
+const recordBytes = int(unsafe.Sizeof(bpf.CallCallRecord{}))
+
+// imitation are records as the kernel would make them of a training loop: two
+// threads that take turns, operators nested up to three deep, inner ones first.
+type imitation struct {
+	records []bpf.CallCallRecord
+	random  *rand.Rand
+	now, id uint64
+	span    uint64 // ids in one round
+	length  uint64 // nanoseconds of one round
+}
+
+func newImitation(n int) *imitation {
+	im := &imitation{random: rand.New(rand.NewPCG(1, 2)), now: 1e12, id: 1 << 40}
+	first := im.now
+	for t := uint32(0); len(im.records) < n; t++ {
+		im.call(4242+t/500%2, 0, 0)
+	}
+	im.span, im.length = im.id-1<<40, im.now-first
+	return im
+}
+
+func (im *imitation) call(tid uint32, parent uint64, depth int) {
+	im.id++
+	im.now += 600 + uint64(im.random.IntN(2500))
+	r := bpf.CallCallRecord{
+		Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(tracer.EndExitSite), Status: uint8(tracer.StatusOK),
+		Spec: uint32(min(59, im.random.ExpFloat64()*12)), SpanId: im.id, ParentId: parent, StartNs: im.now, Tgid: 4242, Tid: tid,
+		Sequence: math.MaxUint64, Epoch: 1,
+	}
+	if im.random.IntN(6) == 0 {
+		r.Sequence = im.id / 7
+	}
+	for range im.random.IntN(3 - depth) {
+		im.call(tid, r.SpanId, depth+1)
+	}
+	im.now += 300 + uint64(math.Exp(7+im.random.NormFloat64()))
+	r.EndNs = im.now
+	im.records = append(im.records, r)
+}
+
+// advance makes the next round of the same records, later, with ids of its own.
+func (im *imitation) advance() {
+	for i := range im.records {
+		r := &im.records[i]
+		r.SpanId += im.span
+		if r.ParentId != 0 {
+			r.ParentId += im.span
+		}
+		r.StartNs += im.length
+		r.EndNs += im.length
+		if r.Sequence != math.MaxUint64 {
+			r.Sequence += im.span / 7
+		}
+	}
+}
+
+func tableBytes(dir string) (bytes int64) {
+	paths, _ := filepath.Glob(filepath.Join(dir, "*.parquet"))
+	for _, p := range paths {
+		if info, err := os.Stat(p); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+// peakRSS is the most memory this process has had, MB.
+func peakRSS() float64 {
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kb * 1024 / 1e6
+		}
+	}
+	return math.NaN()
+}

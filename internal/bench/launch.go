@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/tracer"
+)
+
+// launchResult is what a launch of a stub device costs more with its probes in.
+// The stub does nothing: what is left is the price of the probes.
+type launchResult struct {
+	bare, traced spread // ns a launch
+	made, seen   uint64 // at the paced rate
+	lost         map[string]uint64
+	rate         float64 // launches a second
+}
+
+const (
+	fastLaunches  = 200_000
+	pacedLaunches = 300_000
+	pacedPeriod   = 10_000 // ns: 100,000 launches a second
+)
+
+// launchJob is a stub job in a loop, which makes its launches when it is told to.
+type launchJob struct {
+	*exec.Cmd
+	in  io.Writer
+	out *bufio.Scanner
+}
+
+func startLaunches(arguments ...string) (*launchJob, error) {
+	program := filepath.Join("testdata", "stubs", "build", "cudacalls")
+	if out, err := exec.Command("make", "-s", "-C", filepath.Join("testdata", "stubs")).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building the stubs: %w\n%s", err, out)
+	}
+	line := append([]string{"-c", strconv.Itoa(jobCore), program, "loop"}, arguments...)
+	j := &launchJob{Cmd: exec.Command("taskset", line...)}
+	j.Env = append(os.Environ(), "STUB_INSTANT=1")
+	var err error
+	if j.in, err = j.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := j.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	j.out = bufio.NewScanner(out)
+	if err := j.Start(); err != nil {
+		return nil, err
+	}
+	j.out.Scan() // ready
+	return j, nil
+}
+
+// once has the job make its launches; it returns ns a launch.
+func (j *launchJob) once() (float64, error) {
+	if _, err := io.WriteString(j.in, "go\n"); err != nil {
+		return 0, err
+	}
+	if !j.out.Scan() {
+		return 0, fmt.Errorf("the stub job ended: %w", j.out.Err())
+	}
+	return strconv.ParseFloat(strings.TrimSuffix(j.out.Text(), " ns"), 64)
+}
+
+func (j *launchJob) end() {
+	j.Process.Kill()
+	j.Wait()
+}
+
+// traced runs something while a session records the job.
+func (j *launchJob) traced(run func() error) (tracer.Stats, error) {
+	sink, err := newScratch()
+	if err != nil {
+		return tracer.Stats{}, err
+	}
+	defer sink.remove()
+	session, err := tracer.Open(tracer.Options{PIDs: []int{j.Process.Pid}, Groups: []string{"cuda"}}, sink)
+	if err != nil {
+		return tracer.Stats{}, err
+	}
+	defer session.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- session.Run(ctx) }()
+	err = run()
+	cancel()
+	if failed := <-ended; err == nil {
+		err = failed
+	}
+	return session.Stats(), err
+}
+
+func (r *results) measureLaunches(s settings) error {
+	result := &launchResult{}
+	fast, err := startLaunches(strconv.Itoa(fastLaunches))
+	if err != nil {
+		return err
+	}
+	defer fast.end()
+	measure := func(into *spread) func() error {
+		return func() error {
+			ns, err := fast.once()
+			into.add(ns)
+			return err
+		}
+	}
+	for range s.rounds {
+		if err := measure(&result.bare)(); err != nil {
+			return err
+		}
+		if _, err := fast.traced(measure(&result.traced)); err != nil {
+			return err
+		}
+	}
+	paced, err := startLaunches(strconv.Itoa(pacedLaunches), strconv.Itoa(pacedPeriod))
+	if err != nil {
+		return err
+	}
+	defer paced.end()
+	stats, err := paced.traced(func() error {
+		ns, err := paced.once()
+		result.rate = 1e9 / ns
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	result.made, result.seen, result.lost = pacedLaunches, stats.Spans, stats.Lost
+	r.launch = result
+	say("  a launch: %s ns without, %s ns with its probes; paced: %d of %d recorded at %.0f/s, lost %v",
+		&result.bare, &result.traced, result.seen, result.made, result.rate, result.lost)
+	return nil
+}
+
+func (l *launchResult) cost() float64 { return median(l.traced.values) - median(l.bare.values) }
+
+func (r *results) launchTargets(p *page) {
+	l := r.launch
+	if l == nil {
+		return
+	}
+	p.row("a launch, entry, return, nine captured values and span record, without a stack (stub device): ≤ 0.8 µs", "",
+		fmt.Sprintf("%.2f µs", l.cost()/1e3), verdict(l.cost() <= 800))
+	p.row("100,000 launches/s from one thread without loss (stub device)", "",
+		fmt.Sprintf("%d of %d at %.0f/s", l.seen, l.made, l.rate), verdict(l.seen >= l.made && len(l.lost) == 0 && l.rate > 99_000))
+}
+
+func (r *results) launches(p *page) {
+	l := r.launch
+	if l == nil {
+		return
+	}
+	p.line("## A launch\n")
+	p.line("`cuLaunchKernel` of the stub libcuda, whose entry has the code of the real one (compare, conditional jump, indirect jump) and which does nothing: %s ns a call without probes, %s ns with them, median (least–most) of %d rounds of %d launches as fast as they go. Captured are the function, grid, block, shared memory and stream, three of them from the stack; the end comes from a return probe.",
+		&l.bare, &l.traced, len(l.bare.values), fastLaunches)
+	p.line("")
+	p.line("Paced at %.0f launches a second from one thread, %d of %d were recorded.\n", l.rate, l.seen, l.made)
+}

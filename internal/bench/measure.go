@@ -1,0 +1,270 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+// results are all figures of a run.
+type results struct {
+	started time.Time
+	took    time.Duration
+	quick   bool
+	command string
+
+	hit      map[string]time.Duration
+	programs []programResult
+	plans    []planResult
+	launch   *launchResult
+	decoding *decodeResult
+	attach   []attachResult
+	paired   []pairedResult // one an interpreter
+	bytes    []float64      // a span of those, on disk
+	load     []float64      // of the machine, at every part
+	budget   []pairedResult
+	models   []pairedResult
+	samples  []pairedResult
+
+	pythonWalks []*pythonWalk
+	nativeWalks []*nativeWalk
+}
+
+type programResult struct {
+	python interpreter
+	costs  map[string]tracer.ProgramCost
+}
+
+type planResult struct {
+	name   string
+	probes int
+	ms     spread
+}
+
+type pairedResult struct {
+	python      interpreter
+	job         string
+	comparisons []*comparison
+}
+
+func (r *results) measureHits() (err error) {
+	r.hit, err = tracer.HitCost()
+	return err
+}
+
+// measureWorstCase does everything that is done to the worst case, in one
+// running job; the judges look at its steps once it has ended.
+func (r *results) measureWorstCase(s settings, python interpreter) error {
+	j, err := startJob(python, "mlp.py")
+	if err != nil {
+		return err
+	}
+	defer j.kill()
+	operators, err := probe(j, "op")
+	if err != nil {
+		return err
+	}
+	defer operators.end()
+	var judges []func(steps)
+	for _, part := range []struct {
+		name    string
+		measure func() (func(steps), error)
+	}{
+		{"plan", func() (func(steps), error) { return nil, r.measurePlan(j, python) }},
+		{"programs", func() (func(steps), error) { return nil, r.measurePrograms(operators, python, 2*s.window) }},
+		{"attach", func() (func(steps), error) { return r.measureAttach(s, operators, python) }},
+		{"paired", func() (func(steps), error) { return r.measurePaired(s, j, operators, python) }},
+		{"budget", func() (func(steps), error) { return r.measureBudget(s, j, python) }},
+	} {
+		if !s.wanted(part.name) {
+			continue
+		}
+		say("%s, PyTorch %s …", part.name, python.name)
+		judge, err := part.measure()
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		if judge != nil {
+			judges = append(judges, judge)
+		}
+	}
+	if bytes := operators.end(); s.wanted("paired") {
+		r.bytes = append(r.bytes, bytes)
+	}
+	all, err := j.stop()
+	if err != nil {
+		return err
+	}
+	for _, judge := range judges {
+		judge(all)
+	}
+	return nil
+}
+
+// measurePlan plans the probes of the job's libtorch_cpu.
+func (r *results) measurePlan(j *job, python interpreter) error {
+	groups, err := tracer.SelectGroups(tracer.LevelWindow, nil)
+	if err != nil {
+		return err
+	}
+	library, err := torchLibrary(j.pid)
+	if err != nil {
+		return err
+	}
+	result := planResult{name: python.name}
+	for range 5 {
+		start := time.Now()
+		e, err := symbolize.OpenELF(library)
+		if err != nil {
+			return err
+		}
+		result.probes = len(tracer.PlanLibrary(e, library, groups).Probes)
+		result.ms.add(float64(time.Since(start)) / 1e6)
+		e.Close()
+	}
+	r.plans = append(r.plans, result)
+	return nil
+}
+
+func torchLibrary(pid int) (string, error) {
+	p, err := process.Open(pid)
+	if err != nil {
+		return "", err
+	}
+	libraries, err := p.Libraries()
+	if err != nil {
+		return "", err
+	}
+	for _, l := range libraries {
+		if base := filepath.Base(l.Path); len(base) > 12 && base[:12] == "libtorch_cpu" {
+			return l.Path, nil
+		}
+	}
+	return "", fmt.Errorf("pid %d has no libtorch_cpu", pid)
+}
+
+// measurePrograms asks the kernel what a run of each program takes; the asking
+// itself costs, so nothing else is measured meanwhile.
+func (r *results) measurePrograms(t *probed, python interpreter, length time.Duration) error {
+	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
+	if err != nil {
+		return fmt.Errorf("turning the kernel's statistics on: %w", err)
+	}
+	defer stats.Close()
+	if err := t.Attach(); err != nil {
+		return err
+	}
+	time.Sleep(length)
+	costs, err := t.ProgramCosts()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(costs)) {
+		say("  %-12s %9d runs, %s each", name, costs[name].Runs, costs[name].PerRun)
+	}
+	r.programs = append(r.programs, programResult{python, costs})
+	return t.Detach()
+}
+
+// measurePaired has the worst case under everything in turn.
+func (r *results) measurePaired(s settings, j *job, operators *probed, python interpreter) (func(steps), error) {
+	everything, err := probe(j)
+	if err != nil {
+		return nil, err
+	}
+	defer everything.end()
+	return r.run(&r.paired, j, python, "mlp.py", s, []treatment{
+		nothing(s.window),
+		trial(operatorsOnly, s.window, operators),
+		trial(allGroups, s.window, everything),
+		profiler(profilerPlain, s.window/2, j, "plain"),
+		profiler(profilerStacks, s.window/2, j, "stacks"),
+	})
+}
+
+const (
+	operatorsOnly  = "`--budget off --probe op`"
+	allGroups      = "`--budget off`, all groups"
+	atAnchor       = "`--level anchor` (budget 1 %)"
+	atWindow       = "defaults: `--level window --budget 5%`"
+	profilerPlain  = "torch.profiler"
+	profilerStacks = "torch.profiler, with stacks"
+)
+
+func (r *results) run(to *[]pairedResult, j *job, python interpreter, name string, s settings, treatments []treatment) (func(steps), error) {
+	comparisons, err := interleave(j, s.rounds, s.window, treatments)
+	if err != nil {
+		return nil, err
+	}
+	*to = append(*to, pairedResult{python, name, comparisons})
+	return func(all steps) {
+		for _, c := range comparisons {
+			c.judge(all)
+			say("  %s, %s, %s: %s", python.name, name, c.name, c)
+		}
+	}, nil
+}
+
+// measureBudget has the worst case under the default budget. The windows are
+// longer than the governor's cycles, and the mean counts: the price is paid in
+// few steps.
+func (r *results) measureBudget(s settings, j *job, python interpreter) (func(steps), error) {
+	s.rounds = max(2, s.rounds/3)
+	window := tracer.Options{PIDs: []int{j.pid}, Level: tracer.LevelWindow, Follow: true, Budget: 0.05}
+	anchor := tracer.Options{PIDs: []int{j.pid}, Level: tracer.LevelAnchor, Follow: true, Budget: 0.01}
+	treatments := []treatment{
+		nothing(s.long),
+		session(atWindow, s.long, 2*time.Second, window),
+		session(atAnchor, s.long, 2*time.Second, anchor),
+	}
+	s.window = s.long / 2
+	return r.run(&r.budget, j, python, "mlp.py", s, treatments)
+}
+
+// measureModel has a training step of a real shape.
+func (r *results) measureModel(s settings, python interpreter, name string) error {
+	j, err := startJob(python, name)
+	if err != nil {
+		return err
+	}
+	defer j.kill()
+	operators, err := probe(j, "op")
+	if err != nil {
+		return err
+	}
+	defer operators.end()
+	everything, err := probe(j)
+	if err != nil {
+		return err
+	}
+	defer everything.end()
+	s.window = min(max(s.window, 8*j.step), 2*time.Second)
+	s.rounds = max(3, s.rounds/2)
+	if j.step > 100*time.Millisecond {
+		s.rounds = 3
+	}
+	judge, err := r.run(&r.models, j, python, name, s, []treatment{
+		nothing(s.window),
+		trial(operatorsOnly, s.window, operators),
+		trial(allGroups, s.window, everything),
+		profiler(profilerPlain, s.window, j, "plain"),
+	})
+	if err != nil {
+		return err
+	}
+	all, err := j.stop()
+	if err != nil {
+		return err
+	}
+	judge(all)
+	return nil
+}

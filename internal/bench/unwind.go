@@ -1,0 +1,220 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
+)
+
+// nativeWalk is what walking a PyTorch's native frames costs.
+type nativeWalk struct {
+	python interpreter
+	cold   time.Duration // from the first look at the process until its last table is ready
+	cached time.Duration
+	tables unwindTables
+	torch  unwinding.FileStatus // libtorch_cpu, compiled
+	again  time.Duration        // libtorch_cpu, from the cache
+	frame  []float64            // ns a frame, one value a stack
+	forty  []float64            // ns of stacks of about 40 frames
+	ends   map[string]int       // how the walks ended
+}
+
+// unwindTables are those of a whole process.
+type unwindTables struct{ files, rows, bytes, allocated int }
+
+// measureNativeWalk makes the tables of a training job, twice, and takes its
+// stack two thousand times a second.
+func (r *results) measureNativeWalk(s settings, python interpreter) error {
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return err
+	}
+	j, err := startJob(python, "transformer.py")
+	if err != nil {
+		return err
+	}
+	defer j.kill()
+	p, err := process.Open(j.pid)
+	if err != nil {
+		return err
+	}
+	directory, err := os.MkdirTemp("", "ebpfprof-bench-unwind-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(directory)
+	w := &nativeWalk{python: python, ends: map[string]int{}}
+	cold, err := w.load(p, directory)
+	if err != nil {
+		return err
+	}
+	w.cold, w.torch = cold.took, cold.torch
+	cold.close()
+	cached, err := w.load(p, directory)
+	if err != nil {
+		return err
+	}
+	defer cached.close()
+	w.cached, w.again, w.tables = cached.took, cached.torch.Took, cached.tables
+	if err := w.sample(cached.maps, 4*s.window); err != nil {
+		return err
+	}
+	if _, err := j.stop(); err != nil {
+		return err
+	}
+	r.nativeWalks = append(r.nativeWalks, w)
+	say("  PyTorch %s: %.0f ns a frame, %.1f µs for 40 frames; libtorch_cpu %v, from the cache %v", python.name, median(w.frame), median(w.forty)/1e3, w.torch.Took.Round(time.Millisecond), w.again.Round(time.Millisecond))
+	return nil
+}
+
+// loadedTables are a process's tables in the kernel.
+type loadedTables struct {
+	maps     *unwinding.Maps
+	unwinder *unwinding.Unwinder
+	took     time.Duration
+	torch    unwinding.FileStatus
+	tables   unwindTables
+}
+
+func (l *loadedTables) close() {
+	l.unwinder.Close()
+	l.maps.Close()
+}
+
+func (w *nativeWalk) load(p *process.Process, cache string) (*loadedTables, error) {
+	maps, err := unwinding.NewMaps(true)
+	if err != nil {
+		return nil, err
+	}
+	l := &loadedTables{maps: maps, unwinder: unwinding.New(maps, unwinding.Options{Cache: unwind.Cache{Directory: cache}})}
+	began := time.Now()
+	if err := l.unwinder.AddProcess(p); err != nil {
+		l.close()
+		return nil, err
+	}
+	l.unwinder.Wait()
+	l.took = time.Since(began)
+	status, _ := l.unwinder.Status(p.PID)
+	for _, f := range status.Files {
+		if f.State == unwinding.Ready {
+			l.tables.files++
+			l.tables.rows += f.Rows
+			l.tables.bytes += f.Bytes
+		}
+		if strings.HasPrefix(filepath.Base(f.Path), "libtorch_cpu.so") {
+			l.torch = f
+		}
+	}
+	l.tables.allocated, _ = l.unwinder.Memory()
+	return l, nil
+}
+
+// sample walks whatever the job's core runs of the job at a software clock's ticks.
+func (w *nativeWalk) sample(maps *unwinding.Maps, length time.Duration) error {
+	spec, err := bpf.LoadNativeWalk()
+	if err != nil {
+		return err
+	}
+	var objects bpf.NativeWalkObjects
+	if err := spec.LoadAndAssign(&objects, &ebpf.CollectionOptions{MapReplacements: maps.Replacements(spec)}); err != nil {
+		return err
+	}
+	defer objects.Close()
+	ring, err := ringbuf.NewReader(objects.NativeTakenRing)
+	if err != nil {
+		return err
+	}
+	defer ring.Close()
+	attributes := unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Size: unix.PERF_ATTR_SIZE_VER1,
+		Sample: uint64(500 * time.Microsecond),
+	}
+	fd, err := unix.PerfEventOpen(&attributes, -1, jobCore, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("opening the clock: %w", err)
+	}
+	defer unix.Close(fd)
+	clock, err := link.AttachRawLink(link.RawLinkOptions{Target: fd, Program: objects.NativeAtTick, Attach: ebpf.AttachPerfEvent})
+	if err != nil {
+		return fmt.Errorf("attaching to the clock: %w", err)
+	}
+	defer clock.Close()
+	ring.SetDeadline(time.Now().Add(length))
+	var record ringbuf.Record
+	for {
+		err := ring.ReadInto(&record)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		w.add((*bpf.NativeWalkNativeTaken)(unsafe.Pointer(&record.RawSample[0])))
+	}
+	if len(w.frame) < 100 {
+		return fmt.Errorf("%d stacks", len(w.frame))
+	}
+	return nil
+}
+
+func (w *nativeWalk) add(taken *bpf.NativeWalkNativeTaken) {
+	w.ends[unwinding.Outcome(taken.Stack.Outcome).String()]++
+	count := taken.Stack.Count
+	if count < 10 {
+		return // the start would count for too much
+	}
+	w.frame = append(w.frame, float64(taken.WalkNs)/float64(count))
+	if count >= 36 && count <= 44 {
+		w.forty = append(w.forty, float64(taken.WalkNs)*40/float64(count))
+	}
+}
+
+func (w *nativeWalk) complete() (ended, all int) {
+	for name, n := range w.ends {
+		all += n
+		if name == "native_end" {
+			ended = n
+		}
+	}
+	return ended, all
+}
+
+func (r *results) walkingNative(p *page) {
+	if len(r.nativeWalks) == 0 {
+		return
+	}
+	p.line("## A native stack\n")
+	p.line("A transformer's training steps, walked by unwind tables two thousand times a second at a software clock's ticks: at arbitrary places, so that the tables' leaves are not always in the caches. A stack's whole walk over its frames; medians. At the most 300 ns a frame are promised.\n")
+	p.table("PyTorch", "a frame", "40 frames", "stacks", "down to the thread's start")
+	for _, w := range r.nativeWalks {
+		ended, all := w.complete()
+		p.row(w.python.name, fmt.Sprintf("%.0f ns", median(w.frame)), fmt.Sprintf("%.1f µs", median(w.forty)/1e3), fmt.Sprint(all), fmt.Sprintf("%.2f %%", 100*float64(ended)/float64(all)))
+	}
+	p.line("\nIts tables, made on one core, and from the cache on disk; promised are 1.5 s and 50 ms for libtorch_cpu, 5 bytes a row, and 20 MB for all of a process.\n")
+	p.table("PyTorch", "libtorch_cpu: rows", "compiled", "from the cache", "bytes a row", "the process: files", "rows", "tables", "kernel memory", "compiled", "from the cache")
+	for _, w := range r.nativeWalks {
+		p.row(w.python.name, fmt.Sprint(w.torch.Rows), milliseconds(w.torch.Took), milliseconds(w.again), fmt.Sprintf("%.2f", float64(w.torch.Bytes)/float64(w.torch.Rows)),
+			fmt.Sprint(w.tables.files), fmt.Sprint(w.tables.rows), megabytes(w.tables.bytes), megabytes(w.tables.allocated), milliseconds(w.cold), milliseconds(w.cached))
+	}
+	p.line("")
+}
+
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
+}
+
+func megabytes(n int) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

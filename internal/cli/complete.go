@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/output"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// values are what a flag can be given, by its name.
+var values = map[string]func() []string{
+	"level":  func() []string { return []string{"anchor", "window", "deep"} },
+	"probe":  groupNames,
+	"budget": func() []string { return []string{"1%", "5%", "off"} },
+	"pid":    interpreters,
+}
+
+// arguments are what a command takes besides flags.
+var arguments = map[string]func() []string{
+	"completion": func() []string { return []string{"bash", "zsh", "fish"} },
+	"schema":     tableNames,
+}
+
+// CompleteValues lets a command of one binary name the values of its flags.
+func CompleteValues(flag string, of func() []string) { values[flag] = of }
+
+// complete lists what the last of the words may become; nothing where a file
+// name or any word may follow.
+func complete(app *urfave.App, words []string) []string {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	before, current := words[:len(words)-1], words[len(words)-1]
+	if slices.Contains(before, "--") {
+		return nil
+	}
+	command, flags := commandOf(app, before)
+	previous := ""
+	if len(before) > 0 {
+		previous = before[len(before)-1]
+	}
+	switch {
+	case takesValue(flags, previous):
+		if of, ok := values[longName(flags, previous)]; ok {
+			return matching(of(), current)
+		}
+		return nil
+	case strings.HasPrefix(current, "-"):
+		return matching(flagNames(flags), current)
+	case command == nil:
+		return matching(commandNames(app), current)
+	}
+	if of, ok := arguments[command.Name]; ok {
+		return matching(of(), current)
+	}
+	return nil
+}
+
+// commandOf is the command that the words name, with the flags it takes.
+func commandOf(app *urfave.App, words []string) (*urfave.Command, []urfave.Flag) {
+	for _, word := range words {
+		if c := app.Command(word); c != nil {
+			return c, c.Flags
+		}
+	}
+	return nil, []urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}
+}
+
+func matching(candidates []string, prefix string) []string {
+	return slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return !strings.HasPrefix(c, prefix) })
+}
+
+func commandNames(app *urfave.App) (names []string) {
+	for _, c := range app.Commands {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// flagNames are the long names of the flags that are not hidden.
+func flagNames(flags []urfave.Flag) (names []string) {
+	for _, f := range flags {
+		if v, ok := f.(urfave.VisibleFlag); ok && v.IsVisible() {
+			names = append(names, "--"+f.Names()[0])
+		}
+	}
+	if !slices.Contains(names, "--help") {
+		names = append(names, "--help")
+	}
+	return names
+}
+
+func flagNamed(flags []urfave.Flag, word string) urfave.Flag {
+	if !strings.HasPrefix(word, "-") || strings.Contains(word, "=") {
+		return nil
+	}
+	for _, f := range flags {
+		if isNamed(f, strings.TrimLeft(word, "-")) {
+			return f
+		}
+	}
+	return nil
+}
+
+func takesValue(flags []urfave.Flag, word string) bool {
+	f, ok := flagNamed(flags, word).(urfave.DocGenerationFlag)
+	return ok && f.TakesValue()
+}
+
+func longName(flags []urfave.Flag, word string) string { return flagNamed(flags, word).Names()[0] }
+
+func groupNames() (names []string) {
+	for _, g := range catalog.Groups() {
+		names = append(names, g.Name)
+	}
+	return names
+}
+
+func tableNames() (names []string) {
+	for _, t := range output.Schema() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// interpreters are the processes that run Python.
+func interpreters() (pids []string) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		exe, err := os.Readlink("/proc/" + e.Name() + "/exe")
+		if err == nil && strings.HasPrefix(filepath.Base(exe), "python") {
+			pids = append(pids, e.Name())
+		}
+	}
+	return pids
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+
+	urfave "github.com/urfave/cli/v2"
+)
+
+func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
+	app := newApp("ebpfprof")
+	for _, c := range []struct {
+		words []string
+		want  []string
+	}{
+		{nil, []string{"attach", "run", "top", "probes", "doctor", "schema", "completion"}},
+		{[]string{"at"}, []string{"attach"}},
+		{[]string{"--v"}, []string{"--version"}},
+		{[]string{"attach", "--bu"}, []string{"--budget", "--buffer-size"}},
+		{[]string{"attach", "--attach"}, nil}, // hidden
+		{[]string{"attach", "--level", ""}, []string{"anchor", "window", "deep"}},
+		{[]string{"attach", "--level", "w"}, []string{"window"}},
+		{[]string{"attach", "--json", "--le"}, []string{"--level"}},
+		{[]string{"attach", "--output", ""}, nil}, // a file name
+		{[]string{"run", "--", "--le"}, nil},
+		{[]string{"completion", "f"}, []string{"fish"}},
+		{[]string{"schema", "span", "me"}, []string{"memory"}},
+	} {
+		if got := complete(app, c.words); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.words, got, c.want)
+		}
+	}
+}
+
+func TestCompletionOffersWhatACommandAdds(t *testing.T) {
+	CompleteValues("flavour", func() []string { return []string{"sweet"} })
+	t.Cleanup(func() { delete(values, "flavour") })
+	app := newApp("ebpfprof", &urfave.Command{Name: "taste", Flags: []urfave.Flag{&urfave.StringFlag{Name: "flavour", Aliases: []string{"f"}}}})
+	if got := complete(app, []string{"taste", "-f", ""}); !slices.Equal(got, []string{"sweet"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+)
+
+// usage is a mistake in the command line.
+type usage struct{ error }
+
+func (u usage) Unwrap() error { return u.error }
+
+func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
+
+// usageError says what package flag found wrong, in this tool's words: flags
+// are written with two dashes, and no Go function is named.
+func usageError(c *urfave.Context, err error, _ bool) error {
+	command := c.App.Name
+	if c.Command != nil && c.Command.Name != "" && c.Command.Name != command {
+		command += " " + c.Command.Name
+	}
+	message := err.Error()
+	if name, ok := strings.CutPrefix(message, "flag provided but not defined: "); ok {
+		return usagef("unknown flag --%s: see %s --help", strings.TrimLeft(name, "-"), command)
+	}
+	if name, ok := strings.CutPrefix(message, "flag needs an argument: "); ok {
+		return usagef("--%s needs a value: see %s --help", strings.TrimLeft(name, "-"), command)
+	}
+	rest, ok := strings.CutPrefix(message, "invalid value ")
+	if !ok {
+		message = strings.Replace(message, " for -", " for flag -", 1)
+		rest, ok = strings.CutPrefix(message, "invalid boolean value ")
+	}
+	if ok {
+		value, name, _ := strings.Cut(rest, " for flag -")
+		name, _, _ = strings.Cut(name, ":")
+		return usagef("--%s %s: %s", name, value, expected(c, name))
+	}
+	return usage{err}
+}
+
+// expected says what a flag's value should look like.
+func expected(c *urfave.Context, name string) string {
+	if c.Command != nil {
+		for _, f := range c.Command.Flags {
+			if !isNamed(f, name) {
+				continue
+			}
+			switch f.(type) {
+			case *urfave.IntFlag, *urfave.IntSliceFlag:
+				return "give a number"
+			case *urfave.DurationFlag:
+				return "give a time with its unit, such as 30s or 5m"
+			case *urfave.BoolFlag:
+				return "it is on or off and takes no value"
+			}
+		}
+	}
+	return "that is not a value for it"
+}
+
+func isNamed(f urfave.Flag, name string) bool {
+	for _, n := range f.Names() {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// unknownCommand names the command that was probably meant.
+func unknownCommand(c *urfave.Context, name string) error {
+	// The library answers with a sentence: Did you mean "attach"?
+	if _, meant, _ := strings.Cut(urfave.SuggestCommand(c.App.Commands, name), `"`); len(meant) > 3 {
+		meant, _, _ = strings.Cut(meant, `"`)
+		return usagef("unknown command %q: did you mean %s %s?", name, c.App.Name, meant)
+	}
+	return usagef("unknown command %q: see %s --help", name, c.App.Name)
+}
+
+// noArguments is for commands that take flags only.
+func noArguments(c *urfave.Context) error {
+	if c.Args().Present() {
+		return usagef("unexpected argument %q: see %s %s --help", c.Args().First(), c.App.Name, c.Command.Name)
+	}
+	return nil
+}

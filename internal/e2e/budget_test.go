@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"math"
+	"testing"
+)
+
+// budgetSeconds is how long the budget is watched: ten slices or so.
+const budgetSeconds = "80"
+
+func TestBudgetHolds(t *testing.T) {
+	debianTorch.need(t)
+	t.Parallel() // it waits more than it works: beside TestAKilledTracerLeavesItsClosedFiles
+	perRegion := profile[profiled](t, debianTorch.job("mlp.py", "--steps", "50")...).Operators
+	job := startJob(t, debianTorch.job("mlp.py", "--seconds", budgetSeconds)...)
+	tracing := attach(t, nil, job.Process.Pid)
+	job.goOn(t)
+	told := job.finishJob(t)
+	r := tracing.finish(t)
+	r.lossless(t)
+
+	steps := r.number(t, "SELECT count(*) FROM span WHERE category = 'backward' AND %s", r.within(t, told))
+	if steps != told.Steps {
+		t.Fatalf("the anchor spans say %d steps, the job says %d", steps, told.Steps)
+	}
+	t.Logf("%d steps in %.1f s", steps, float64(told.End.Monotonic-told.Begin.Monotonic)/1e9)
+
+	weighted := map[string]float64{}
+	rows, recorded := r.rows(t, "SELECT name, sum(weight), count(*) FROM span WHERE layer = 'op' AND %s GROUP BY ALL", r.within(t, told)), int64(0)
+	for _, row := range rows {
+		weighted[row[0].(string)] = row[1].(float64)
+		recorded += integer(t, row[2])
+	}
+	total := 0.0
+	for name, n := range perRegion {
+		want := float64(n) / 50 * float64(steps)
+		total += want
+		if off := weighted[name]/want - 1; math.Abs(off) > 0.05 {
+			t.Errorf("%s: the weights add up to %.0f, %.1f %% off the truth, %.0f", name, weighted[name], 100*off, want)
+		}
+		delete(weighted, name)
+	}
+	for name, n := range weighted {
+		if n > total/1000 {
+			t.Errorf("%s: the weights add up to %.0f, the job never calls it", name, n)
+		}
+	}
+	if float64(recorded) > total/2 {
+		t.Errorf("%d of %.0f calls are rows of their own: that was not in slices", recorded, total)
+	}
+
+	slices := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'slice'")
+	thinned := r.number(t, "SELECT sum(thinned) FROM probe WHERE layer = 'op'")
+	if slices < 6 {
+		t.Errorf("%d slices in the warning table, want 6 or more", slices)
+	}
+	if hits := r.number(t, "SELECT sum(hits) FROM probe WHERE layer = 'op'"); math.Abs(float64(hits+thinned)/total-1) > 0.05 {
+		t.Errorf("%d hits and %d thinned, of %.0f calls", hits, thinned, total)
+	}
+	t.Logf("%d slices: %d of %.0f calls have a row", slices, recorded, total)
+}
+
+func TestAnchorGroupsThatExceedTheBudgetAreSliced(t *testing.T) {
+	pypiTorch.need(t) // its steps of half a millisecond have a dozen anchor hits
+	t.Parallel()
+	job := startJob(t, pypiTorch.job("mlp.py", "--seconds", "25")...)
+	tracing := attach(t, []string{"--level", "anchor"}, job.Process.Pid)
+	job.goOn(t)
+	told := job.finishJob(t)
+	r := tracing.finish(t)
+	r.lossless(t)
+
+	if n := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'slice' AND source = 'scope'"); n != 1 {
+		t.Fatalf("%d warnings say that the scopes are in slices, want 1", n)
+	}
+	for _, row := range r.rows(t, `SELECT name, sum(weight), count(*) FROM span
+		WHERE (layer = 'scope' OR category = 'backward') AND %s GROUP BY ALL`, r.within(t, told)) {
+		weighted, recorded := row[1].(float64), integer(t, row[2])
+		if off := weighted/float64(told.Steps) - 1; math.Abs(off) > 0.05 {
+			t.Errorf("%s: the weights add up to %.0f, %.1f %% off the job's %d steps", row[0], weighted, 100*off, told.Steps)
+		}
+		if recorded > told.Steps/2 {
+			t.Errorf("%s: %d of %d calls are rows of their own: that was not in slices", row[0], recorded, told.Steps)
+		}
+		t.Logf("%s: %d rows stand for %.0f of %d", row[0], recorded, weighted, told.Steps)
+	}
+	if n := r.number(t, "SELECT count(DISTINCT name) FROM span WHERE layer = 'scope'"); n < 3 {
+		t.Errorf("%d scopes, want three", n)
+	}
+	// A scope of one slice is not the parent of what another one saw.
+	if n := r.number(t, `SELECT count(*) FROM span s JOIN span p ON p.span_id = s.parent_id
+		WHERE s.ts_ns > p.ts_ns + coalesce(p.duration_ns, 1000000000)`); n != 0 {
+		t.Errorf("%d spans began after the end of their parents", n)
+	}
+}
+
+func TestWithoutABudgetNothingIsWeighted(t *testing.T) {
+	eachTorch(t, func(t *testing.T, v torch) {
+		r := shared(t, unbudgeted, v.training("mlp")...)
+		if n := r.number(t, "SELECT (SELECT count(*) FROM span WHERE weight <> 1) + (SELECT count(*) FROM memory WHERE weight <> 1) + (SELECT count(*) FROM warning WHERE kind = 'slice')"); n != 0 {
+			t.Errorf("%d rows that stand for others, or slices", n)
+		}
+	})
+}

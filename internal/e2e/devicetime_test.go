@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stubWork is a line of a stub device's log: what really ran, and when.
+type stubWork struct {
+	kind, name                string
+	tid, called, began, ended int64
+}
+
+func stubLog(t *testing.T, path string) (log []stubWork) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		var w stubWork
+		if n, err := fmt.Sscanf(line, "%s\t%s\t%d\t%d\t%d\t%d", &w.kind, &w.name, &w.tid, &w.called, &w.began, &w.ended); n != 6 {
+			t.Fatalf("%s: %q: %v", path, line, err)
+		}
+		log = append(log, w)
+	}
+	return log
+}
+
+// boundedSpan is a recorded call with what is claimed of its device time.
+type boundedSpan struct {
+	name, category    string
+	tid, began, ended int64 // CLOCK_MONOTONIC
+	known             bool
+	low, high         int64
+	method            string
+	truth             int64
+	pieces            int
+}
+
+func boundedSpans(t *testing.T, r *recording) (spans []*boundedSpan) {
+	t.Helper()
+	offset := r.number(t, "SELECT clock_offset_ns FROM session")
+	for _, row := range r.rows(t, `SELECT name, category, tid, ts_ns, duration_ns, device_time_lo_ns, device_time_hi_ns,
+		device_time_method FROM span WHERE runtime = 'cuda' ORDER BY ts_ns`) {
+		s := &boundedSpan{name: fmt.Sprint(row[0]), category: fmt.Sprint(row[1]), tid: integer(t, row[2])}
+		s.began = integer(t, row[3]) - offset
+		s.ended = s.began + integer(t, row[4])
+		if s.known = row[5] != nil; s.known {
+			s.low, s.high, s.method = integer(t, row[5]), integer(t, row[6]), fmt.Sprint(row[7])
+		}
+		spans = append(spans, s)
+	}
+	return spans
+}
+
+// join gives each recorded call the work that the stub did for it.
+func join(t *testing.T, spans []*boundedSpan, log []stubWork) {
+	t.Helper()
+	for _, w := range log {
+		i := slices.IndexFunc(spans, func(s *boundedSpan) bool {
+			return s.tid == w.tid && s.began <= w.called && w.called <= s.ended
+		})
+		if i < 0 {
+			t.Errorf("no recorded call holds %+v", w)
+			continue
+		}
+		spans[i].pieces++
+		if w.kind == "elapsed" {
+			spans[i].truth = w.began
+		} else {
+			spans[i].truth += w.ended - w.began
+		}
+	}
+}
+
+// traceTimes records a program whose stub device keeps a log.
+func traceTimes(t *testing.T, mode string) (*recording, []*boundedSpan) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log")
+	t.Setenv("STUB_LOG", path)
+	r, _ := traceStub(t, cudaGroups, stub(t, "cudacalls"), mode)
+	spans := boundedSpans(t, r)
+	join(t, spans, stubLog(t, path))
+	return r, spans
+}
+
+func TestEveryBoundOfDeviceTimeHoldsTheTruth(t *testing.T) {
+	_, spans := traceTimes(t, "times")
+	methods := map[string]int{}
+	widths := map[string][]float64{}
+	unbounded := 0
+	for _, s := range spans {
+		if s.pieces == 0 {
+			if s.known {
+				t.Errorf("%s did nothing on the device, but has a time there", s.name)
+			}
+			continue
+		}
+		if !s.known {
+			unbounded++
+			continue
+		}
+		methods[s.method]++
+		if s.truth < s.low || s.truth > s.high {
+			t.Errorf("%s (%s): %d ns on the device, outside of [%d, %d] (%s)", s.name, s.category, s.truth, s.low, s.high, s.method)
+		}
+		if s.method == "bounded" && s.truth > 0 {
+			widths[s.category] = append(widths[s.category], float64(s.high-s.low)/float64(s.truth))
+		}
+	}
+	// 5×4 waited for, 5×2 timed, 5×2 polled, one and a copy on the default
+	// stream; one nobody waited for.
+	if methods["bounded"] != 42 || methods["measured"] != 5 || unbounded != 1 {
+		t.Errorf("methods %v and %d without a time, want 42 bounded, 5 measured, 1 without", methods, unbounded)
+	}
+	for category, w := range widths {
+		slices.Sort(w)
+		t.Logf("%s: the bound is %.2f to %.2f times the truth wide, median %.2f (stub device)", category, w[0], w[len(w)-1], w[len(w)/2])
+	}
+}
+
+func TestEventsBoundTheWorkBetweenThem(t *testing.T) {
+	_, spans := traceTimes(t, "times")
+	// The launch of 2 ms between the events, before one of 4 ms that was waited
+	// for too: by the wait alone it could have lasted 6 ms.
+	tight := 0
+	for _, s := range spans {
+		if s.category == "launch" && s.known && s.truth > 1_900_000 && s.truth < 2_900_000 && s.high < s.truth+1_500_000 {
+			tight++
+		}
+	}
+	if tight < 5 {
+		t.Errorf("%d launches are bounded by the events around them, want 5 or more", tight)
+	}
+}
+
+func TestCapturedLaunchesHaveNotRunAndReplaysNameThem(t *testing.T) {
+	r, spans := traceTimes(t, "graphs")
+	launches := r.number(t, "SELECT count(*) FROM span WHERE runtime = 'cuda' AND category = 'launch'")
+	if launches != 1 {
+		t.Errorf("%d launches ran, want the one outside of the capture", launches)
+	}
+	captured := r.number(t, `SELECT count(*) FROM span WHERE category = 'graph' AND correlation_id IS NOT NULL AND name != 'cuGraphLaunch'`)
+	if captured != 3 {
+		t.Errorf("%d calls were captured, want 3: on both streams", captured)
+	}
+	edges := r.rows(t, `SELECT n.name, n.grid_x, count(*) FROM flow f JOIN span l ON l.span_id = f.from_span_id JOIN span n ON n.span_id = f.to_span_id
+		WHERE f.kind = 'capture_replay' AND l.name = 'cuGraphLaunch' GROUP BY ALL ORDER BY 1, 2`)
+	want := "[[cuMemsetD8Async <nil> 4] [scale(float*, int) 100 4] [scale(float*, int) 200 4]]"
+	if fmt.Sprint(edges) != want {
+		t.Errorf("replays run %v, want %s", edges, want)
+	}
+	for _, s := range spans {
+		if s.name == "cuGraphLaunch" && (!s.known || s.truth < s.low || s.truth > s.high || s.pieces != 2) {
+			t.Errorf("a replay of %d pieces of work that took %d ns: known %t, [%d, %d]", s.pieces, s.truth, s.known, s.low, s.high)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestJAXOnTheCPUIsSeenFromItsSamples: there is no plugin in between, and no
+// library that the catalog knows. What is left are samples with their stacks, in
+// which XLA's own functions and the Python that called them have their names.
+func TestJAXOnTheCPUIsSeenFromItsSamples(t *testing.T) {
+	needKernel(t)
+	job := startJob(t, jax(t, "jax_cpu.py")...)
+	tracing := attach(t, unbudgeted, job.Process.Pid)
+	job.goOn(t)
+	if told := job.finishJob(t); told.Steps == 0 {
+		t.Fatal("the job made no steps")
+	}
+	r := tracing.finish(t)
+	r.lossless(t)
+	if n := r.number(t, `SELECT count(*) FROM span WHERE runtime IS NOT NULL`); n != 0 {
+		t.Errorf("%d spans of an accelerator runtime, want none", n)
+	}
+	if n := r.number(t, `SELECT count(*) FROM process WHERE framework = 'jax'`); n == 0 {
+		t.Error("the framework is not known")
+	}
+	onCPU := r.number(t, `SELECT count(*) FROM sample WHERE state = 'on_cpu'`)
+	inside := r.number(t, `SELECT count(*) FROM sample JOIN stack USING (stack_id) WHERE state = 'on_cpu' AND folded LIKE '%%xla::%%'`)
+	if onCPU == 0 || inside == 0 {
+		t.Errorf("%d samples on the CPU, %d of them inside XLA; want some", onCPU, inside)
+	}
+}
+
+// jaxTruth is what jax_plugin.py says it did.
+type jaxTruth struct {
+	Executions map[string]int64 `json:"executions"`
+	Arguments  map[string]int64 `json:"arguments"`
+	Sent       map[string]calls `json:"sent"`
+}
+
+// jax is a command line that runs a job under JAX.
+func jax(t *testing.T, script string, args ...string) []string {
+	t.Helper()
+	python := filepath.Join(cache(), "jax-venv", "bin", "python")
+	if _, err := os.Stat(python); err != nil {
+		t.Skip("JAX is not installed: run `make jax`")
+	}
+	return append([]string{python, filepath.Join("..", "..", "testdata", "jobs", script)}, args...)
+}
+
+// onPlugin records JAX on XLA's CPU client behind the plugin interface.
+func onPlugin(t *testing.T, args ...string) (*recording, jaxTruth) {
+	t.Helper()
+	needKernel(t)
+	plugin := filepath.Join(cache(), "pjrt", "xla_cpu_plugin.so")
+	if _, err := os.Stat(plugin); err != nil {
+		t.Skip("XLA's CPU plugin is not there: run `make jax`")
+	}
+	job := startJob(t, jax(t, "jax_plugin.py", append([]string{plugin}, args...)...)...)
+	tracing := attach(t, append(unbudgeted, "--probe", "pjrt"), job.Process.Pid)
+	job.goOn(t)
+	told := job.finishJob(t).JAX
+	r := tracing.finish(t)
+	r.lossless(t)
+	sent := map[string]calls{}
+	for _, row := range r.rows(t, `SELECT dtype, count(*), sum(bytes) FROM span WHERE name = 'PJRT_Client_BufferFromHostBuffer' GROUP BY ALL`) {
+		sent[fmt.Sprint(row[0])] = calls{integer(t, row[1]), integer(t, row[2])}
+	}
+	if fmt.Sprint(sent) != fmt.Sprint(told.Sent) {
+		t.Errorf("arrays sent, by type: recorded %v, want %v", sent, told.Sent)
+	}
+	return r, told
+}
+
+// TestRealJAXOnARealPlugin: executions that JAX compiles while it is recorded,
+// one for one. The program that names them is read while it is compiled, if the
+// tracer gets to it in time: then the name is right.
+func TestRealJAXOnARealPlugin(t *testing.T) {
+	r, told := onPlugin(t)
+	byArguments(t, r, told, "true")
+	names := r.counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch' AND name_source = 'getfunction' GROUP BY ALL`)
+	for name, n := range names {
+		if n != told.Executions[name] {
+			t.Errorf("%s: recorded %d by name, want %d", name, n, told.Executions[name])
+		}
+	}
+	t.Logf("of %d executables %d have their name", len(told.Executions), len(names))
+	if n := r.number(t, `SELECT count(*) FROM span WHERE category = 'launch' AND end_method != 'exit_site'`); n != 0 {
+		t.Errorf("%d executions without an end of their own", n)
+	}
+}
+
+// byArguments compares executions of executables that are told apart by how many
+// arguments they have.
+func byArguments(t *testing.T, r *recording, told jaxTruth, where string) {
+	t.Helper()
+	want := map[string]int64{}
+	for name, n := range told.Executions {
+		want[fmt.Sprint(told.Arguments[name])] = n
+	}
+	sameCounts(t, "executions, by arguments",
+		r.counts(t, `SELECT argument_count, count(*) FROM span WHERE category = 'launch' AND device_count = 1 AND %s GROUP BY ALL`, where), want)
+}
+
+// TestRealJAXWhoseExecutablesAreOlderThanTheAttach: the same counts, told apart by
+// their arguments, without names.
+func TestRealJAXWhoseExecutablesAreOlderThanTheAttach(t *testing.T) {
+	r, told := onPlugin(t, "--compiled")
+	byArguments(t, r, told, "name_source = 'unknown'")
+}

@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// toldByStub is what trainstep and the jobs of gpucheck say of themselves.
+type toldByStub struct {
+	Told struct {
+		Launches map[string]int64 `json:"launches"`
+		Copies   int64            `json:"copies"`
+	} `json:"told"`
+}
+
+// recordTrainStep attaches to a program on the stub libcuda whose handles are
+// there already. moved is the libcuda that keeps names elsewhere.
+func recordTrainStep(t *testing.T, moved, hooked bool, args ...string) (*recording, toldByStub) {
+	t.Helper()
+	needKernel(t)
+	build := filepath.Join("..", "..", "testdata", "stubs", "build")
+	if _, err := os.Stat(filepath.Join(build, "trainstep")); err != nil {
+		t.Skip("the stub devices are not built: run `make native`")
+	}
+	if moved {
+		t.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "moved"))
+	}
+	if hooked {
+		hook, err := filepath.Abs(filepath.Join(build, "libcuda-hook.so"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("LD_PRELOAD", hook)
+	}
+	job := start(t, append([]string{filepath.Join(build, "trainstep")}, args...)...)
+	job.line(t, "ready ")
+	os.Unsetenv("LD_LIBRARY_PATH") // t.Setenv puts them back; the tracer needs none
+	os.Unsetenv("LD_PRELOAD")
+	tracing := attach(t, append(unbudgeted, "--probe", "cuda,cuda-code,cuda-sync"), job.Process.Pid)
+	job.goOn(t)
+	if code, err := job.wait(); code != 0 || err != nil {
+		t.Fatalf("%s: %d, %v\n%s", job, code, err, job.transcript())
+	}
+	r := tracing.finish(t)
+	var told toldByStub
+	for _, l := range job.out {
+		if strings.HasPrefix(l, `{"told"`) {
+			if err := json.Unmarshal([]byte(l), &told); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return r, told
+}
+
+// TestKernelsOlderThanTheAttachHaveTheirNames: CUfunctions and CUkernels that
+// were fetched before, by the memory behind them; one fetched later, by its call.
+func TestKernelsOlderThanTheAttachHaveTheirNames(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		t.Run(fmt.Sprintf("moved=%v", moved), func(t *testing.T) {
+			r, told := recordTrainStep(t, moved, false, "30")
+			r.lossless(t)
+			sameCounts(t, "launches of a stub, by name", r.counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`), told.Told.Launches)
+			sources := r.counts(t, `SELECT name_source, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`)
+			late := told.Told.Launches["late()"]
+			sum := int64(0)
+			for _, n := range told.Told.Launches {
+				sum += n
+			}
+			sameCounts(t, "launches of a stub, by source of the name", sources, map[string]int64{"getfunction": late, "cufunc_struct": sum - late})
+			if n := r.number(t, `SELECT count(*) FROM warning WHERE source LIKE 'kernel_name:%%'`); n != 0 {
+				t.Errorf("%d reasons why a kernel has no name, want none", n)
+			}
+		})
+	}
+}
+
+func TestHandlesThatAreNoneAreLaunchesWithoutAName(t *testing.T) {
+	r, _ := recordTrainStep(t, false, false, "1", "garbage")
+	r.lossless(t)
+	sameCounts(t, "launches of a stub", r.counts(t, `SELECT name || ' ' || name_source || ' ' || status, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`),
+		map[string]int64{"cuLaunchKernel unknown ok": 3, "cuLaunchKernel unknown error": 1})
+	sameCounts(t, "reasons", r.counts(t, `SELECT source, count FROM warning WHERE source LIKE 'kernel_name:%%'`),
+		map[string]int64{"kernel_name:null": 1, "kernel_name:no_name": 3})
+}
+
+// TestALibraryInFrontOfLibcudaIsSeenAndNotCounted: it has libcuda's functions and
+// passes on. Each launch is counted once, inside the call of the library in front.
+func TestALibraryInFrontOfLibcudaIsSeenAndNotCounted(t *testing.T) {
+	r, told := recordTrainStep(t, false, true, "20")
+	r.lossless(t)
+	sameCounts(t, "launches of a stub", r.counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`), told.Told.Launches)
+	sameCounts(t, "launches inside a call of the library in front", r.counts(t, `SELECT o.name, count(*) FROM span o JOIN span i
+		ON i.parent_id = o.span_id AND i.name = o.name AND i.handle = o.handle
+		WHERE o.category = 'interposer' AND i.category = 'launch' GROUP BY ALL`), told.Told.Launches)
+}

@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// runtimeCall is one call as the program tells it: status is the runtime's own,
+// bytes -1 where the call says none.
+type runtimeCall struct {
+	Name      string `json:"name"`
+	Status    int64  `json:"status"`
+	Bytes     int64  `json:"bytes"`
+	Direction string `json:"direction"`
+}
+
+func (c runtimeCall) String() string {
+	return fmt.Sprintf("%s: status %d, %d bytes %s", c.Name, c.Status, c.Bytes, c.Direction)
+}
+
+// nextEntry are functions that may call the caller back: no return probe, and
+// so no status.
+var nextEntry = []string{"clBuildProgram", "clCompileProgram", "clLinkProgram"}
+
+// notCalled says why the program leaves a function of the catalog out.
+var notCalled = map[string]string{
+	"clEnqueueNDRangeKernel": "told by the kernel's name", "clEnqueueTask": "told by the kernel's name",
+	"clEnqueueWaitForEvents":      "PoCL ends the process: not implemented",
+	"clCreateImageWithProperties": "Debian's ICD loader has it, PoCL 3.1 has not",
+}
+
+// TestEveryOpenCLCall compares each call of a program that makes all of them, on
+// PoCL, with what the program says it asked for and was told.
+func TestEveryOpenCLCall(t *testing.T) {
+	needKernel(t)
+	program := filepath.Join("..", "..", "testdata", "native", "build", "opencl_calls")
+	if _, err := os.Stat(program); err != nil {
+		t.Skip("the native programs are not built: run `make native`")
+	}
+	job := start(t, program, "wait")
+	job.line(t, "ready ")
+	tracing := attach(t, unbudgeted, job.Process.Pid)
+	job.goOn(t)
+	told := job.finishJob(t)
+	r := tracing.finish(t)
+	r.lossless(t)
+
+	var got []runtimeCall
+	for _, row := range r.rows(t, `SELECT name, status, error_code, bytes, direction FROM span WHERE runtime = 'opencl' ORDER BY ts_ns`) {
+		call := runtimeCall{Name: fmt.Sprint(row[0]), Bytes: -1}
+		switch {
+		case slices.Contains(nextEntry, call.Name):
+		case row[1] == "error" && row[2] != nil:
+			call.Status = integer(t, row[2])
+		case row[1] != "ok":
+			call.Status = -1
+		}
+		if row[3] != nil {
+			call.Bytes = integer(t, row[3])
+		}
+		if row[4] != nil {
+			call.Direction = fmt.Sprint(row[4])
+		}
+		got = append(got, call)
+	}
+	for i := range min(len(got), len(told.Calls)) {
+		if got[i] != told.Calls[i] {
+			t.Fatalf("call %d: recorded %s, want %s", i, got[i], told.Calls[i])
+		}
+	}
+	if len(got) != len(told.Calls) {
+		t.Errorf("%d calls recorded, %d made", len(got), len(told.Calls))
+	}
+	checkAllCalled(t, told.Calls)
+	checkOpenCLMemory(t, r)
+	checkOpenCLTimes(t, r)
+}
+
+// checkAllCalled: the program makes every call that the catalog has.
+func checkAllCalled(t *testing.T, told []runtimeCall) {
+	t.Helper()
+	for _, group := range catalog.Groups() {
+		for _, f := range group.Functions {
+			called := slices.ContainsFunc(told, func(c runtimeCall) bool { return c.Name == f.Symbol })
+			if f.Runtime == "opencl" && !called && notCalled[f.Symbol] == "" {
+				t.Errorf("%s is in the catalog, and not called", f.Symbol)
+			}
+		}
+	}
+}
+
+func checkOpenCLMemory(t *testing.T, r *recording) {
+	t.Helper()
+	rows := r.counts(t, "SELECT concat_ws(' ', action, space, device_id, bytes), count(*) FROM memory GROUP BY ALL")
+	sameCounts(t, "rows of memory", rows, map[string]int64{
+		"alloc device 0 4096": 2, "free device 0 4096": 2,
+		"alloc device 0": 3, "free device 0": 3, // images: the calls do not say how large
+		"alloc managed 0 8192": 1, "free managed 0 8192": 1, "alloc managed 0 64": 1,
+		"alloc pinned 512": 1, "free pinned 512": 1, "alloc host 4096": 1, "free host 4096": 1,
+	})
+}
+
+// checkOpenCLTimes: what waited for, or returned when it was done, has a bound
+// that holds the call; what OpenCL was asked about, its own time.
+func checkOpenCLTimes(t *testing.T, r *recording) {
+	t.Helper()
+	if n := r.number(t, `SELECT count(*) FROM span WHERE status = 'ok' AND category IN ('launch', 'copy', 'set')
+		AND device_time_method IS NULL AND name NOT LIKE 'clEnqueueSVMM%%'`); n != 0 {
+		t.Errorf("%d commands whose end was waited for have no bound", n)
+	}
+	if n := r.number(t, "SELECT count(*) FROM span WHERE device_time_method = 'measured' AND name = 'clEnqueueFillBuffer'"); n != 1 {
+		t.Errorf("%d fills with a measured time, want the one that OpenCL was asked about", n)
+	}
+	if n := r.number(t, "SELECT count(*) FROM span WHERE device_time_method = 'measured' AND device_time_lo_ns != device_time_hi_ns"); n != 0 {
+		t.Errorf("%d measured times are no points", n)
+	}
+}

@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// pjrtTruth is what the driver of the stub plugin says it did.
+type pjrtTruth struct {
+	Executions map[string]struct {
+		Calls     int64 `json:"calls"`
+		Devices   int64 `json:"devices"`
+		Arguments int64 `json:"arguments"`
+		LaunchIDs int64 `json:"launch_ids"`
+	} `json:"executions"`
+	Refused   int64            `json:"refused"`
+	Sent      map[string]calls `json:"sent"`
+	Received  calls            `json:"received"`
+	Destroyed int64            `json:"destroyed"`
+	Compiled  int64            `json:"compiled"`
+	Awaited   int64            `json:"awaited"`
+}
+
+// stubPlugin is the path of a plugin in one of its shapes.
+func stubPlugin(t *testing.T, shape string) string {
+	t.Helper()
+	path := filepath.Join("..", "..", "testdata", "stubs", "pjrt", "build", shape+".so")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("the stub devices are not built: run `make native`")
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return absolute
+}
+
+// pluginDriver starts the driver of a stub plugin and waits until it does.
+func pluginDriver(t *testing.T, plugin, when string) *command {
+	t.Helper()
+	c := start(t, filepath.Join(filepath.Dir(plugin), "driver"), plugin, "40", when)
+	c.line(t, "ready ")
+	return c
+}
+
+// execute is the code of the plugin's PJRT_LoadedExecutable_Execute, once the
+// driver has told where it is.
+func (c *command) execute(t *testing.T, plugin string) text {
+	t.Helper()
+	c.until(t, "the address of a function", func(out []string, _ string) bool { return strings.Contains(strings.Join(out, " "), " made ") })
+	c.mu.Lock()
+	last := c.out[len(c.out)-1]
+	c.mu.Unlock()
+	var pid int
+	var address uint64
+	if _, err := fmt.Sscanf(last, "ready %d made 0x%x", &pid, &address); err != nil {
+		t.Fatalf("%q: %v", last, err)
+	}
+	file, err := elf.Open(plugin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	_, base := mapping(t, pid, plugin)
+	code := make([]byte, 64)
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_LOAD && address-base >= p.Vaddr && address-base < p.Vaddr+p.Filesz {
+			if _, err := p.ReadAt(code, int64(address-base-p.Vaddr)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	return text{"PJRT_LoadedExecutable_Execute", memory, int64(address), code}
+}
+
+// checkPlugin compares everything that a driver did with what was recorded.
+func checkPlugin(t *testing.T, r *recording, told pjrtTruth) {
+	t.Helper()
+	r.lossless(t)
+	executions := map[string]string{}
+	for _, row := range r.rows(t, `SELECT name, count(*), max(device_count), max(argument_count), count(DISTINCT correlation_id), count(handle), max(name_source)
+		FROM span WHERE runtime = 'pjrt' AND category = 'launch' AND device_count <= 8 GROUP BY ALL`) {
+		executions[fmt.Sprint(row[0])] = line(row[1:]...)
+	}
+	for name, want := range told.Executions {
+		if got, want := executions[name], line(want.Calls, want.Devices, want.Arguments, want.LaunchIDs, want.Calls, "getfunction"); got != want {
+			t.Errorf("executable %s: recorded %s, want %s (calls, devices, arguments, launch ids, handles, source of the name)", name, got, want)
+		}
+		delete(executions, name)
+	}
+	if len(executions) > 0 || len(told.Executions) == 0 {
+		t.Errorf("executions of another name: %v", executions)
+	}
+	counts := r.counts(t, `SELECT name, count(*) FROM span WHERE runtime = 'pjrt' AND category != 'launch' GROUP BY ALL`)
+	for name, want := range map[string]int64{
+		"PJRT_Client_Compile": told.Compiled, "PJRT_Buffer_Destroy": told.Destroyed, "PJRT_Event_Await": told.Awaited,
+		"PJRT_Client_Create": 1, "PJRT_Client_Destroy": 1, "PJRT_Error_GetCode": told.Refused,
+	} {
+		if counts[name] != want {
+			t.Errorf("%s: recorded %d, want %d", name, counts[name], want)
+		}
+	}
+	checkTransfers(t, r, told)
+}
+
+func checkTransfers(t *testing.T, r *recording, told pjrtTruth) {
+	t.Helper()
+	sent := map[string]calls{}
+	for _, row := range r.rows(t, `SELECT dtype, count(*), sum(bytes) FROM span WHERE name = 'PJRT_Client_BufferFromHostBuffer' AND direction = 'host_to_device' GROUP BY ALL`) {
+		sent[fmt.Sprint(row[0])] = calls{integer(t, row[1]), integer(t, row[2])}
+	}
+	if fmt.Sprint(sent) != fmt.Sprint(told.Sent) {
+		t.Errorf("arrays sent, by type: recorded %v, want %v", sent, told.Sent)
+	}
+	// Each array is asked for its size first, which moves nothing.
+	received := r.rows(t, `SELECT count(bytes), sum(bytes), count(*) - count(bytes) FROM span WHERE name = 'PJRT_Buffer_ToHostBuffer'`)[0]
+	if got, want := line(received...), line(told.Received.Calls, told.Received.Bytes, told.Received.Calls); got != want {
+		t.Errorf("arrays received: recorded %s, want %s (copies, bytes, questions)", got, want)
+	}
+	refused := r.number(t, `SELECT count(*) FROM span WHERE category = 'launch' AND device_count = 9`)
+	codes := r.number(t, `SELECT count(*) FROM span WHERE name = 'PJRT_Error_GetCode' AND error_code = 8`)
+	if refused != told.Refused || codes != told.Refused {
+		t.Errorf("refused: recorded %d executions and %d codes, want %d", refused, codes, told.Refused)
+	}
+}
+
+// TestStubPluginInEveryShape: a table made at the first call or there from the
+// start, of an older and a newer version, with and without stack protectors.
+func TestStubPluginInEveryShape(t *testing.T) {
+	needKernel(t)
+	for _, shape := range []string{"plugin", "static", "old", "newer", "unprotected"} {
+		t.Run(shape, func(t *testing.T) {
+			plugin := stubPlugin(t, shape)
+			job := pluginDriver(t, plugin, "start,made")
+			tracing := attach(t, unbudgeted, job.Process.Pid)
+			job.goOn(t)
+			job.execute(t, plugin).becomes(t, true)
+			job.goOn(t)
+			told := job.finishJob(t)
+			r := tracing.finish(t)
+			checkPlugin(t, r, told.PJRT)
+			newer := r.number(t, `SELECT count(*) FROM warning WHERE kind = 'library' AND detail LIKE '%%newer than%%'`)
+			if (newer > 0) != (shape == "newer") {
+				t.Errorf("%d warnings of functions that are newer", newer)
+			}
+		})
+	}
+}
+
+func TestAPluginWhoseTableIsMadeAfterTheAttachIsSeenFromThenOn(t *testing.T) {
+	needKernel(t)
+	plugin := stubPlugin(t, "plugin")
+	job := pluginDriver(t, plugin, "loaded,made")
+	tracing := attach(t, unbudgeted, job.Process.Pid)
+	job.goOn(t)
+	job.execute(t, plugin).becomes(t, true)
+	job.goOn(t)
+	told := job.finishJob(t)
+	checkPlugin(t, tracing.finish(t), told.PJRT)
+}
+
+func TestExecutablesOlderThanTheAttachAreCountedWithoutTheirNames(t *testing.T) {
+	needKernel(t)
+	plugin := stubPlugin(t, "plugin")
+	job := pluginDriver(t, plugin, "running")
+	tracing := attach(t, unbudgeted, job.Process.Pid)
+	job.goOn(t)
+	told := job.finishJob(t).PJRT
+	r := tracing.finish(t)
+	r.lossless(t)
+	got := r.counts(t, `SELECT device_count, count(*) FROM span WHERE name = 'PJRT_LoadedExecutable_Execute' AND name_source = 'unknown' GROUP BY ALL`)
+	want := map[string]int64{"9": told.Refused}
+	for _, e := range told.Executions {
+		want[fmt.Sprint(e.Devices)] = e.Calls
+	}
+	sameCounts(t, "executions, by number of devices", got, want)
+	if handles := r.number(t, `SELECT count(DISTINCT handle) FROM span WHERE category = 'launch'`); handles != int64(len(told.Executions)) {
+		t.Errorf("%d executables are told apart, want %d", handles, len(told.Executions))
+	}
+	checkTransfers(t, r, told)
+}
+
+// TestAPluginAroundAnotherOne: two plugins in one process, of which one passes
+// everything on. What both have is counted once, inside the call of the outer one.
+func TestAPluginAroundAnotherOne(t *testing.T) {
+	needKernel(t)
+	wrapper, inner := stubPlugin(t, "wrapper"), stubPlugin(t, "plugin")
+	t.Setenv("WRAPPED_PLUGIN", inner)
+	job := pluginDriver(t, wrapper, "start,made")
+	tracing := attach(t, unbudgeted, job.Process.Pid)
+	job.goOn(t)
+	job.execute(t, wrapper).becomes(t, true)
+	job.goOn(t)
+	told := job.finishJob(t).PJRT
+	r := tracing.finish(t)
+	r.lossless(t)
+	executions := told.Refused
+	for _, e := range told.Executions {
+		executions += e.Calls
+	}
+	nested := r.number(t, `SELECT count(*) FROM span o JOIN span i ON i.parent_id = o.span_id AND i.handle = o.handle WHERE o.category = 'interposer' AND i.category = 'launch'`)
+	if all := r.number(t, `SELECT count(*) FROM span WHERE category = 'launch'`); nested != executions || all != executions {
+		t.Errorf("%d executions, %d inside a call of the wrapper, want %d", all, nested, executions)
+	}
+	if n := r.number(t, `SELECT count(*) FROM warning WHERE kind = 'library' AND source LIKE '%%wrapper.so' AND detail LIKE '%%in another library%%'`); n != 1 {
+		t.Errorf("%d warnings that the wrapper's functions lie elsewhere, want 1", n)
+	}
+}
+
+func TestAPluginThatCannotBeReadIsSaidToBeSo(t *testing.T) {
+	needKernel(t)
+	for _, c := range []struct{ name, shape, when, detail string }{
+		{"a major version that nobody knows", "major", "running", "unknown major version"},
+		{"a table that was never made", "plugin", "loaded", "has not made its function table yet"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			job := pluginDriver(t, stubPlugin(t, c.shape), c.when)
+			tracing := attach(t, unbudgeted, job.Process.Pid)
+			tracing.Process.Signal(os.Interrupt)
+			if code, err := tracing.wait(); code != 5 {
+				t.Errorf("exit code %d, %v, want 5: nothing was captured", code, err)
+			}
+			r := &recording{dataset: tracing.dataset}
+			if n := r.number(t, `SELECT count(*) FROM warning WHERE kind = 'library' AND detail LIKE '%s'`, "%"+c.detail+"%"); n != 1 {
+				t.Errorf("%d warnings that say %q, want 1", n, c.detail)
+			}
+			job.goOn(t)
+			job.finishJob(t)
+		})
+	}
+}
+
+// line joins values with spaces.
+func line(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values...), "\n") }

@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tablesReady is how long a job that stands still is left alone, so that the
+// unwind tables of its libraries are there when it goes on.
+const tablesReady = 8 * time.Second
+
+// sampled attaches to a job that waits, lets it run, and returns the recording.
+func sampled(t *testing.T, flags []string, argv ...string) *recording {
+	t.Helper()
+	job := startJob(t, argv...)
+	a := attach(t, flags, job.readyPID(t))
+	time.Sleep(tablesReady)
+	job.goOn(t)
+	told := job.finishJob(t)
+	r := a.finish(t)
+	r.truth = told
+	return r
+}
+
+// undescribed are frames of code for which nobody says how it is left: some of MKL's
+// kernels, in PyPI's PyTorch, and code generated at run time (oneDNN's). A stack
+// that begins in them has its Python part whole and no native callers.
+const undescribed = `([f.function LIKE 'mkl_%' OR f.module = '[anon]' FOR f IN frames IF f.kind = 'native'])[-1]`
+
+func TestStacksOfTrainingReachTheThreadsStart(t *testing.T) {
+	eachTorch(t, func(t *testing.T, v torch) {
+		for name, flags := range map[string][]string{
+			"samples": {"--frequency", "499"},
+			"spans":   {"--level", "deep"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := sampled(t, flags, v.job("transformer.py", "--depth", "2", "--width", "64", "--seconds", "4")...)
+				r.lossless(t)
+				from := map[string]string{"samples": "sample", "spans": "span"}[name]
+				rows := r.rows(t, `SELECT count(*), count(*) FILTER (stack.status = 'complete'),
+					count(*) FILTER (stack.status LIKE 'native%%' AND stack.status NOT LIKE '%%python%%' AND %[1]s)
+					FROM %[2]s JOIN stack USING (stack_id) WHERE %[3]s`, undescribed, from, r.region(t))
+				all, complete, without := integer(t, rows[0][0]), integer(t, rows[0][1]), integer(t, rows[0][2])
+				t.Logf("%d stacks, %d complete, %d from code without a description", all, complete, without)
+				if all < 300 || float64(complete) < 0.99*float64(all-without) {
+					t.Errorf("%d of %d stacks are complete, %d begin in code without a description: %v", complete, all, without,
+						r.counts(t, "SELECT stack.status, count(*) FROM %s JOIN stack USING (stack_id) WHERE %s GROUP BY ALL", from, r.region(t)))
+				}
+				if v == debianTorch && without > all/50 {
+					t.Errorf("%d of %d stacks begin in code without a description", without, all)
+				}
+				r.incompleteIsCounted(t)
+			})
+		}
+	})
+}
+
+// incompleteIsCounted: each reason in the warning table has as many samples and
+// spans as have it in the stacks' status.
+func (r *recording) incompleteIsCounted(t *testing.T) {
+	t.Helper()
+	counted := r.counts(t, "SELECT source, sum(count) FROM warning WHERE kind = 'incomplete' AND source SIMILAR TO '(native|python)_.*' AND source NOT LIKE 'python_code%%' GROUP BY ALL")
+	found := r.counts(t, `SELECT status, count(*) FROM (SELECT stack_id FROM sample UNION ALL SELECT stack_id FROM span)
+		JOIN stack USING (stack_id) WHERE status <> 'complete' GROUP BY ALL`)
+	for status, n := range found {
+		if counted[status] != n {
+			t.Errorf("%d samples and spans are %s, the warning table says %d", n, status, counted[status])
+		}
+	}
+	for status, n := range counted {
+		if found[status] != n {
+			t.Errorf("the warning table has %d %s, the samples and spans %d", n, status, found[status])
+		}
+	}
+}
+
+// pythonTop is the innermost Python function of a stack.
+const pythonTop = `[f.function FOR f IN frames IF f.kind = 'python'][1]`
+
+func TestSharesOfTimeAreTheJobsOwn(t *testing.T) {
+	needKernel(t)
+	r := sampled(t, nil, "/usr/bin/python3", "../../testdata/jobs/shares.py")
+	r.lossless(t)
+	for function, spent := range r.truth.CPUNS {
+		rows := r.rows(t, `SELECT sum(weight_ns), count(*), count(*) FILTER (holds_gil) FROM sample JOIN stack USING (stack_id)
+			WHERE state = 'on_cpu' AND %s = '%s' AND %s`, pythonTop, function, r.region(t))
+		got, n, held := integer(t, rows[0][0]), integer(t, rows[0][1]), integer(t, rows[0][2])
+		t.Logf("%s: %.0f ms of %.0f by %d samples, %d hold the GIL", function, float64(got)/1e6, float64(spent)/1e6, n, held)
+		// Five standard deviations of a Poisson count, and one sample at each edge of a round.
+		period := 1e9 / 99.0
+		if bound := 5*math.Sqrt(float64(spent)*period) + 0.1*float64(spent); math.Abs(float64(got-spent)) > bound {
+			t.Errorf("%s: %d ns by samples, the job counted %d", function, got, spent)
+		}
+		want := n
+		if function == "compress" {
+			want = 0
+		}
+		if math.Abs(float64(held-want)) > 0.1*float64(n) {
+			t.Errorf("%s: %d of %d samples hold the GIL, want about %d", function, held, n, want)
+		}
+	}
+}
+
+func TestSleepsAreRecordedWithTheirDurationAndSystemCall(t *testing.T) {
+	needKernel(t)
+	r := sampled(t, nil, "/usr/bin/python3", "../../testdata/jobs/shares.py", "--rounds", "25")
+	r.lossless(t)
+	offset := r.number(t, "SELECT clock_offset_ns FROM session")
+	rows := r.rows(t, `SELECT ts_ns, weight_ns, syscall, waker_tid IS NULL, holds_gil, status FROM sample JOIN stack USING (stack_id)
+		WHERE state = 'off_cpu' AND cause = 'syscall' AND %s = 'doze' AND %s ORDER BY ts_ns`, pythonTop, r.region(t))
+	if len(rows) != len(r.truth.Sleeps) {
+		t.Fatalf("%d waits in doze, the job slept %d times", len(rows), len(r.truth.Sleeps))
+	}
+	for i, sleep := range r.truth.Sleeps {
+		begin, took := integer(t, rows[i][0])-offset, integer(t, rows[i][1])
+		if begin < sleep[0] || begin+took > sleep[1] || took < r.truth.SleepNS*99/100 {
+			t.Errorf("sleep %d: recorded [%d, +%d], the job says [%d, +%d]", i, begin, took, sleep[0], sleep[1]-sleep[0])
+		}
+		if name := fmt.Sprint(rows[i][2]); !strings.HasSuffix(name, "nanosleep") {
+			t.Errorf("sleep %d: in system call %s", i, name)
+		}
+		if rows[i][3] != true || rows[i][4] != false || rows[i][5] != "complete" {
+			t.Errorf("sleep %d: no waker %v, holds the GIL %v, stack %v", i, rows[i][3], rows[i][4], rows[i][5])
+		}
+	}
+}
+
+func TestNoSamplesWhenNoneAreAskedFor(t *testing.T) {
+	needKernel(t)
+	r := mustRecord(t, []string{"--frequency", "0", "--off-cpu-threshold", "0"}, debianTorch.training("mlp")...)
+	if n := r.number(t, "SELECT count(*) FROM sample"); n != 0 {
+		t.Errorf("%d samples", n)
+	}
+	if n := r.number(t, "SELECT count(*) FROM stack"); n != 0 {
+		t.Errorf("%d stacks", n)
+	}
+}

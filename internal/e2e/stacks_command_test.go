@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// stacksOutput is what `ebpfprof stacks --json` writes.
+type stacksOutput struct {
+	WeightNS  int64 `json:"weight_ns"`
+	Functions []struct {
+		Function, Kind string
+		SelfNS         int64 `json:"self_ns"`
+		TotalNS        int64 `json:"total_ns"`
+	}
+	Stacks []struct {
+		WeightNS int64 `json:"weight_ns"`
+		Cut      string
+	}
+}
+
+func (r *recording) stacks(t *testing.T, flags ...string) (o stacksOutput) {
+	t.Helper()
+	out, err := exec.Command(ebpfprof, append([]string{"stacks", r.dataset, "--json", "--top", "100000"}, flags...)...).Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := json.Unmarshal(out, &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// total is the time in a function and below it.
+func (o stacksOutput) total(label string) int64 {
+	for _, f := range o.Functions {
+		if f.Function == label {
+			return f.TotalNS
+		}
+	}
+	return 0
+}
+
+// TestStacksShowWhereTheProcessorTimeWent compares the time in one function
+// with what the job measured of itself, and looks at it with top meanwhile.
+func TestStacksShowWhereTheProcessorTimeWent(t *testing.T) {
+	debianTorch.need(t)
+	const seconds = 4
+	job := startJob(t, debianTorch.job("busy.py", "--seconds", fmt.Sprint(seconds), "--megabytes", "1")...)
+	pid := job.readyPID(t)
+	a := attach(t, nil, pid)
+	top := start(t, ebpfprof, "top", "--pid", fmt.Sprint(pid))
+	top.until(t, "its first page", func(out []string, _ string) bool { return strings.Contains(strings.Join(out, "\n"), "%own") })
+	job.goOn(t)
+	job.finishJob(t)
+	r := a.finish(t)
+
+	const spin = "spin (busy.py)"
+	all := r.stacks(t)
+	if got := float64(all.total(spin)) / 1e9; math.Abs(got-seconds) > 0.1*seconds {
+		t.Errorf("%.2f s in spin, it used %d", got, seconds)
+	}
+	if held := r.stacks(t, "--gil").total(spin); held < all.total(spin)*8/10 {
+		t.Errorf("%d ns of %d in spin with the GIL, which it never gives up by itself", held, all.total(spin))
+	}
+	cut := int64(0)
+	for _, s := range all.Stacks {
+		if s.Cut != "" {
+			cut += s.WeightNS
+		}
+	}
+	if cut*100 > all.WeightNS {
+		t.Errorf("%d of %d ns in stacks that are cut", cut, all.WeightNS)
+	}
+	if code, err := top.wait(); code != 0 || err != nil || !strings.Contains(top.transcript(), spin) {
+		t.Errorf("top: exit code %d, %v\n%s", code, err, top.transcript())
+	}
+}

@@ -1,0 +1,291 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// The stub runtimes of testdata/stubs have the entry points of the real ones and
+// nothing behind them: these tests show what is recorded of calls, not that a
+// device works.
+
+var buildStubs = sync.OnceValue(func() error {
+	out, err := exec.Command("make", "-s", "-C", stubDirectory).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("building the stubs: %w\n%s", err, out)
+	}
+	return nil
+})
+
+var stubDirectory = filepath.Join("..", "..", "testdata", "stubs")
+
+func stub(t *testing.T, name string) string {
+	t.Helper()
+	needKernel(t)
+	if err := buildStubs(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(stubDirectory, "build", name)
+}
+
+// expectedCall is a call that the program made and says what to expect of.
+type expectedCall struct {
+	symbol, category string
+	columns          map[string]string
+}
+
+type expectedMemory struct{ action, space, bytes, address, device string }
+
+// expectations are what a program of stub calls said (testdata/stubs/expect.h).
+type expectations struct {
+	calls  []expectedCall
+	memory []expectedMemory
+}
+
+// traceStub records a program of stub calls from its "ready" on.
+func traceStub(t *testing.T, groups string, argv ...string) (*recording, expectations) {
+	t.Helper()
+	job := start(t, append(argv, "wait")...)
+	job.line(t, "ready ")
+	tracing := attach(t, append([]string{"--probe", groups}, unbudgeted...), job.Process.Pid)
+	job.goOn(t)
+	if code, err := job.wait(); err != nil || code != 0 {
+		t.Fatalf("%s: exit code %d, %v\n%s", job, code, err, job.transcript())
+	}
+	r := tracing.finish(t)
+	r.lossless(t)
+	return r, job.expectations(t)
+}
+
+func (c *command) expectations(t *testing.T) (e expectations) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.out, "end") {
+		t.Fatalf("%s did not come to its end", c)
+	}
+	for _, line := range c.out {
+		words := strings.Fields(line)
+		switch {
+		case len(words) >= 3 && words[0] == "call":
+			call := expectedCall{words[1], words[2], map[string]string{}}
+			for _, word := range words[3:] {
+				key, value, _ := strings.Cut(word, "=")
+				call.columns[key] = strings.ReplaceAll(value, "~", " ")
+			}
+			e.calls = append(e.calls, call)
+		case len(words) == 6 && words[0] == "memory":
+			e.memory = append(e.memory, expectedMemory{words[1], words[2], words[3], words[4], words[5]})
+		}
+	}
+	return e
+}
+
+// variant is a suffix of a symbol that is no part of the function's name.
+var variants = []string{"_v2_ptsz", "_v2_ptds", "_ptsz", "_ptds", "_spt", "_v2", "_v3", "_v4"}
+
+func functionName(symbol string) string {
+	for _, v := range variants {
+		if name, ok := strings.CutSuffix(symbol, v); ok {
+			return name
+		}
+	}
+	return symbol
+}
+
+// usuallyNull are columns that a call has only where it says so.
+var usuallyNull = []string{"bytes", "direction", "grid_x", "shared_bytes", "stream", "error_code", "name_source"}
+
+// checkCalls compares the recorded calls of one runtime with those that were
+// made, one by one, in order.
+func checkCalls(t *testing.T, r *recording, runtime string, want []expectedCall) {
+	t.Helper()
+	columns := []string{"name", "category", "status"}
+	for _, call := range want {
+		for key := range call.columns {
+			if !slices.Contains(columns, key) {
+				columns = append(columns, key)
+			}
+		}
+	}
+	for _, key := range usuallyNull {
+		if !slices.Contains(columns, key) {
+			columns = append(columns, key)
+		}
+	}
+	rows := r.rows(t, "SELECT %s FROM span WHERE runtime = '%s' ORDER BY ts_ns, span_id", strings.Join(columns, ", "), runtime)
+	if len(rows) != len(want) {
+		t.Errorf("%d calls recorded, %d made", len(rows), len(want))
+	}
+	for i := range min(len(rows), len(want)) {
+		if !want[i].matches(t, i, columns, rows[i]) && t.Failed() && i > 400 {
+			return
+		}
+	}
+}
+
+func (c *expectedCall) matches(t *testing.T, n int, columns []string, row []any) bool {
+	t.Helper()
+	good := true
+	for i, key := range columns {
+		want, said := c.columns[key]
+		got := "-"
+		if row[i] != nil {
+			got = fmt.Sprint(row[i])
+		}
+		switch {
+		case said:
+		case key == "name" && (c.category != "launch" && c.category != "graph" || got == functionName(c.symbol)):
+			want = functionName(c.symbol)
+		case key == "category":
+			want = c.category
+		case key == "status":
+			want = "ok"
+		case slices.Contains(usuallyNull, key) && c.category != "launch" && c.category != "graph":
+			want = "-"
+			if key == "stream" || key == "bytes" {
+				want = got // said where it matters
+			}
+		default:
+			continue
+		}
+		if got != strings.Trim(want, `"`) {
+			t.Errorf("call %d, %s: %s is %s, want %s", n, c.symbol, key, got, want)
+			good = false
+		}
+	}
+	return good
+}
+
+func checkMemory(t *testing.T, r *recording, want []expectedMemory) {
+	t.Helper()
+	rows := r.rows(t, "SELECT action, space, bytes, address, device_id FROM memory WHERE level = 'driver' ORDER BY ts_ns")
+	var got []expectedMemory
+	for _, row := range rows {
+		text := func(i int) string {
+			if row[i] == nil {
+				return "-"
+			}
+			return fmt.Sprint(row[i])
+		}
+		got = append(got, expectedMemory{text(0), text(1), text(2), text(3), text(4)})
+	}
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) {
+			t.Fatalf("%d changes of memory recorded, want %d", len(got), len(want))
+		}
+		if got[i] != want[i] {
+			t.Errorf("change %d of memory: %+v, want %+v", i, got[i], want[i])
+		}
+	}
+}
+
+// everyFunction fails for each function of the groups that the program did not call.
+func everyFunction(t *testing.T, want []expectedCall, groups ...string) {
+	t.Helper()
+	called := map[string]bool{}
+	for _, call := range want {
+		called[call.symbol] = true
+	}
+	functions := 0
+	for _, g := range catalog.Groups() {
+		if !slices.Contains(groups, g.Name) {
+			continue
+		}
+		for _, f := range g.Functions {
+			functions++
+			if !called[f.Symbol] {
+				t.Errorf("the program does not call %s of group %s", f.Symbol, g.Name)
+			}
+		}
+	}
+	t.Logf("%d functions in all variants, %d calls", functions, len(want))
+}
+
+const cudaGroups = "cuda,cuda-memory,cuda-sync,cuda-code"
+
+func TestEveryCallOfCUDAIsRecordedWithItsArguments(t *testing.T) {
+	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "all")
+	checkCalls(t, r, "cuda", want.calls)
+	checkMemory(t, r, want.memory)
+	everyFunction(t, want.calls, strings.Split(cudaGroups, ",")...)
+}
+
+func TestFailedCallsOfCUDAHaveTheirStatusAndAllocateNothing(t *testing.T) {
+	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "errors")
+	checkCalls(t, r, "cuda", want.calls)
+	checkMemory(t, r, want.memory)
+}
+
+func TestHandlesOlderThanTheRecordingAreNotGuessed(t *testing.T) {
+	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "launches", "1000")
+	checkCalls(t, r, "cuda", want.calls)
+	if n := r.number(t, "SELECT count(*) FROM span WHERE context IS NOT NULL"); n != 0 {
+		t.Errorf("%d launches have a context that was made current before the recording", n)
+	}
+}
+
+func TestCallsThroughGetProcAddressAreSeen(t *testing.T) {
+	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "proc")
+	checkCalls(t, r, "cuda", want.calls)
+	checkMemory(t, r, want.memory)
+}
+
+const hipGroups = "hip,hip-memory,hip-sync,hip-code"
+
+func TestEveryCallOfHIPIsRecordedWithItsArguments(t *testing.T) {
+	r, want := traceStub(t, hipGroups, stub(t, "hipcalls"), "all")
+	checkCalls(t, r, "hip", want.calls)
+	checkMemory(t, r, want.memory)
+	everyFunction(t, want.calls, strings.Split(hipGroups, ",")...)
+}
+
+func TestEveryCallOfNCCLIsRecordedWithItsArguments(t *testing.T) {
+	r, want := traceStub(t, "nccl", stub(t, "ncclcalls"), "all")
+	checkCalls(t, r, "nccl", want.calls)
+	everyFunction(t, want.calls, "nccl")
+}
+
+func TestCommunicatorsAreTheSameOnEveryRank(t *testing.T) {
+	program := stub(t, "ncclcalls")
+	var whole, parts [3]string
+	for rank := range 3 {
+		r, _ := traceStub(t, "nccl", program, "ranks", fmt.Sprint(rank))
+		rows := r.rows(t, "SELECT element_count, communicator, rank FROM span WHERE name = 'ncclAllReduce' ORDER BY ts_ns")
+		if len(rows) != 2 || rows[0][1] == nil || rows[1][1] == nil || fmt.Sprint(rows[0][2]) != fmt.Sprint(rank) {
+			t.Fatalf("rank %d: %v", rank, rows)
+		}
+		whole[rank], parts[rank] = fmt.Sprint(rows[0][1]), fmt.Sprint(rows[1][1])
+	}
+	if whole[0] != whole[1] || whole[1] != whole[2] {
+		t.Errorf("the communicator of all has the identities %v", whole)
+	}
+	if parts[0] != parts[2] || parts[0] == parts[1] || parts[0] == whole[0] {
+		t.Errorf("ranks 0 and 2 are one part, rank 1 another: %v", parts)
+	}
+}
+
+func TestCallsThroughAnInterposerCountOnce(t *testing.T) {
+	preload, err := filepath.Abs(stub(t, "libcuda-quota.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, want := traceStub(t, cudaGroups, "env", "LD_PRELOAD="+preload, stub(t, "cudacalls"), "proc")
+	for sql, n := range map[string]int64{
+		"SELECT count(*) FROM span WHERE name = 'cuMemAlloc' AND category = 'alloc'":      1,
+		"SELECT count(*) FROM span WHERE name = 'cuMemAlloc' AND category = 'interposer'": 1,
+		"SELECT count(*) FROM memory WHERE level = 'driver'":                              1,
+	} {
+		if got := r.number(t, sql); got != n {
+			t.Errorf("%s: %d, want %d", sql, got, n)
+		}
+	}
+	checkMemory(t, r, want.memory)
+}

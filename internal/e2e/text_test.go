@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// text is the code of one function in a running process, to be compared with
+// the file's: a probe changes it.
+type text struct {
+	symbol  string
+	memory  *os.File
+	address int64
+	file    []byte
+}
+
+// probedFunctions are in every torch and used by every training job.
+var probedFunctions = []string{"_ZN5torch8autograd6Engine17evaluate_function", "_ZN2at4_ops5addmm4callE"}
+
+const torchLibrary, openCLLibrary = "/libtorch_cpu.so", "/libOpenCL.so"
+
+// functionTexts finds functions of a library by their symbols, those of C++ by
+// what these begin with.
+func functionTexts(t *testing.T, pid int, library string, prefixes ...string) (texts []text) {
+	t.Helper()
+	path, base := mapping(t, pid, library)
+	file, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	for _, prefix := range prefixes {
+		found := len(texts)
+		for _, s := range symbols {
+			cxx := strings.HasPrefix(prefix, "_Z") // whose parameters differ between versions
+			if s.Size == 0 || s.Name != prefix && !(cxx && strings.HasPrefix(s.Name, prefix)) {
+				continue
+			}
+			code := make([]byte, s.Size)
+			if _, err := file.Sections[s.Section].ReadAt(code, int64(s.Value-file.Sections[s.Section].Addr)); err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, text{s.Name, memory, int64(base + s.Value), code})
+			break
+		}
+		if len(texts) == found {
+			t.Fatalf("%s has no function %s…", path, prefix)
+		}
+	}
+	return texts
+}
+
+// mapping is where a process maps the beginning of a file.
+func mapping(t *testing.T, pid int, name string) (path string, base uint64) {
+	t.Helper()
+	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer maps.Close()
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 6 && strings.Contains(fields[5], name) && strings.Trim(fields[2], "0") == "" {
+			fmt.Sscanf(fields[0], "%x", &base)
+			return fields[5], base
+		}
+	}
+	t.Fatalf("process %d does not map %s", pid, name)
+	return "", 0
+}
+
+// probed reports whether the function differs from the file.
+func (x text) probed(t *testing.T) bool {
+	t.Helper()
+	now := make([]byte, len(x.file))
+	if _, err := x.memory.ReadAt(now, x.address); err != nil {
+		t.Fatalf("reading %s: %v", x.symbol, err)
+	}
+	return !bytes.Equal(now, x.file)
+}
+
+// becomes waits until the function is probed, or is not.
+func (x text) becomes(t *testing.T, probed bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if x.probed(t) == probed {
+			return
+		}
+	}
+	t.Fatalf("%s: probed stays %v", x.symbol, !probed)
+}

@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// truth is what a job says it did: the last line of its output. Each job tells
+// a part of it (testdata/jobs/README.md).
+type truth struct {
+	PID    int    `json:"pid"`
+	Torch  string `json:"torch"`
+	SHA256 string `json:"sha256"`
+	Begin  clocks `json:"begin"`
+	End    clocks `json:"end"`
+
+	Trained clocks `json:"trained"` // gloo.py: between begin and end
+
+	Steps          int64            `json:"steps"`
+	BackwardPasses int64            `json:"backward_passes"`
+	Scopes         map[string]int64 `json:"scopes"`
+	Nodes          map[string]int64 `json:"nodes"`
+
+	Operators  map[string]int64              `json:"operators"`
+	Threads    map[string]map[string]int64   `json:"threads"`
+	Forked     map[string]map[string]int64   `json:"forked"`
+	Executed   map[string]map[string]int64   `json:"executed"`
+	Parent     map[string]int64              `json:"parent"`
+	Workers    []map[string]map[string]int64 `json:"workers"`
+	InParent   map[string]int64              `json:"operators_in_parent"`
+	Threw      map[string]int64              `json:"threw"`
+	ThrewOther map[string]int64              `json:"threw_other"`
+	Succeeded  map[string]int64              `json:"succeeded"`
+
+	Memory   *balance          `json:"memory"`
+	Kernels  map[string]kernel `json:"kernels"`
+	Writes   calls             `json:"writes"`
+	Reads    calls             `json:"reads"`
+	Finishes int64             `json:"finishes"`
+	Refused  map[string]int64  `json:"refused"`
+	DeviceNS map[string]int64  `json:"device_ns"`
+	Calls    []runtimeCall     `json:"calls"` // opencl_calls, levelzero.py
+
+	UserNS int64 `json:"user_ns"` // busy.py
+	Bytes  int64 `json:"bytes"`
+
+	CPUNS   map[string]int64 `json:"cpu_ns"` // shares.py: by function
+	Sleeps  [][2]int64       `json:"sleeps"` // CLOCK_MONOTONIC before and after
+	SleepNS int64            `json:"sleep_ns"`
+
+	PJRT pjrtTruth `json:"pjrt"`
+	JAX  jaxTruth  `json:"jax"`
+
+	Rank      int              `json:"rank"`
+	WorldSize int              `json:"world_size"`
+	Setup     map[string]calls `json:"setup"`
+	DDP       map[string]calls `json:"ddp"`
+	ByHand    map[string]calls `json:"by_hand"`
+}
+
+type clocks struct {
+	Monotonic int64 `json:"monotonic_ns"`
+}
+
+// balance is what allocations.py and torch.profiler say of a region's memory.
+type balance struct {
+	Allocations    int64 `json:"allocations"`
+	Frees          int64 `json:"frees"`
+	BytesAllocated int64 `json:"bytes_allocated"`
+	BytesFreed     int64 `json:"bytes_freed"`
+	PeakBytes      int64 `json:"peak_bytes"`
+	LiveAtEnd      int64 `json:"live_bytes_at_end"`
+}
+
+type kernel struct {
+	Launches int64   `json:"launches"`
+	Global   []int64 `json:"global"`
+	Local    []int64 `json:"local"`
+}
+
+type calls struct {
+	Calls int64 `json:"calls"`
+	Bytes int64 `json:"bytes"`
+}
+
+// profiled is what torch.profiler counted in a job's region.
+type profiled struct {
+	Operators map[string]int64    `json:"operators"`
+	MedianNS  map[string]int64    `json:"median_ns"`
+	Scopes    map[string]int64    `json:"scopes"`
+	Classes   map[string][]string `json:"classes"`
+}
+
+var errNoTruth = errors.New("the job told no truth")
+
+func (c *command) truth() (told truth, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, line := range c.out {
+		if !strings.HasPrefix(line, `{"truth"`) {
+			continue
+		}
+		outer := struct{ Truth *truth }{&told}
+		if err := json.Unmarshal([]byte(line), &outer); err != nil {
+			return told, fmt.Errorf("%w: %s", err, line)
+		}
+		return told, nil
+	}
+	return told, fmt.Errorf("%s: %w\n%s", c, errNoTruth, strings.Join(c.out, "\n")+"\n"+c.errs.String())
+}

@@ -1,0 +1,101 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Result is what a query returned.
+type Result struct {
+	Columns []Column
+	Rows    [][]any // int64, float64, string, bool, time.Time, *big.Int, …; nil is NULL
+}
+
+// Column is one column of a Result.
+type Column struct {
+	Name string
+	Type string // as DuckDB names it: BIGINT, VARCHAR, …
+}
+
+// Run runs one SELECT. WITH, FROM, VALUES, DESCRIBE, SUMMARIZE and SHOW are
+// SELECTs, too; so is EXPLAIN [ANALYZE] of one. Anything else is ErrNotSelect.
+func (db *DB) Run(ctx context.Context, query string) (*Result, error) {
+	r := new(Result)
+	err := db.each(ctx, query, func(columns []Column) error {
+		r.Columns = columns
+		return nil
+	}, func(row []any) error {
+		r.Rows = append(r.Rows, row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Each runs one SELECT as Run does and hands over each row as it comes.
+func (db *DB) Each(ctx context.Context, query string, row func([]any) error) error {
+	return db.each(ctx, query, func([]Column) error { return nil }, row)
+}
+
+// each calls begin once and then row for each row, as they come.
+func (db *DB) each(ctx context.Context, query string, begin func([]Column) error, row func([]any) error) error {
+	explain, query := splitExplain(query)
+	if err := db.checkSelect(ctx, query); err != nil {
+		return err
+	}
+	rows, err := db.conn.QueryContext(ctx, explain+query)
+	if err != nil {
+		return cleanError(err)
+	}
+	defer rows.Close()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return cleanError(err)
+	}
+	columns := make([]Column, len(types))
+	for i, t := range types {
+		columns[i] = Column{t.Name(), t.DatabaseTypeName()}
+	}
+	distinctNames(columns)
+	if err := begin(columns); err != nil {
+		return err
+	}
+	for rows.Next() {
+		values := make([]any, len(columns))
+		targets := make([]any, len(columns))
+		for i := range values {
+			targets[i] = &values[i]
+		}
+		if err := rows.Scan(targets...); err != nil {
+			return cleanError(err)
+		}
+		if err := row(values); err != nil {
+			return err
+		}
+	}
+	return cleanError(rows.Err())
+}
+
+// distinctNames numbers columns of the same name, which JSON could not tell apart.
+func distinctNames(columns []Column) {
+	seen := map[string]bool{}
+	for i := range columns {
+		name := columns[i].Name
+		for n := 1; seen[columns[i].Name]; n++ {
+			columns[i].Name = fmt.Sprintf("%s_%d", name, n)
+		}
+		seen[columns[i].Name] = true
+	}
+}
+
+// cleanError makes one sentence of DuckDB's errors; the place in the query
+// stays in the unwrapped one.
+func cleanError(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return firstLine(err)
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// event is a line of `go test -json` (go doc test2json).
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string // of build output
+	Test        string
+	Output      string
+	Elapsed     float64
+	FailedBuild string
+}
+
+type name struct{ pkg, test string }
+
+func (n name) String() string {
+	if n.test == "" {
+		return n.pkg
+	}
+	return n.pkg + " " + n.test
+}
+
+// report collects the events of one run.
+type report struct {
+	to     io.Writer
+	strict bool // the kernel must have every feature but those of optional
+
+	output  map[name][]string
+	passed  map[name]bool // leaves only, as are the other two
+	failed  map[name]bool
+	skipped map[name]string // reason
+	parents map[name]bool
+	other   []string // packages that failed without a failing test
+}
+
+func newReport(to io.Writer) *report {
+	return &report{
+		to: to, output: map[name][]string{}, passed: map[name]bool{}, failed: map[name]bool{},
+		skipped: map[name]string{}, parents: map[name]bool{},
+	}
+}
+
+// read takes events until the end, and prints failures as they come.
+func (r *report) read(from io.Reader) error {
+	lines := bufio.NewReader(from)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil {
+				fmt.Fprintf(r.to, "%s", line) // of the go command itself
+			} else {
+				r.take(e)
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *report) take(e event) {
+	n := name{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(r.to, e.Output)
+	case "run":
+		for parent := n.test; ; {
+			i := strings.LastIndex(parent, "/")
+			if i < 0 {
+				break
+			}
+			parent = parent[:i]
+			r.parents[name{n.pkg, parent}] = true
+		}
+	case "output":
+		r.output[n] = append(r.output[n], e.Output)
+	case "pass", "fail", "skip":
+		r.ended(e, n)
+		delete(r.output, n)
+	}
+}
+
+func (r *report) ended(e event, n name) {
+	switch {
+	case n.test == "" && e.Action == "fail":
+		r.packageFailed(e, n)
+	case n.test == "" && e.Action == "pass":
+		fmt.Fprintf(r.to, "ok    %-60s %6.1f s\n", n.pkg, e.Elapsed)
+	case n.test == "":
+	case e.Action == "pass":
+		r.passed[n] = true
+	case e.Action == "skip":
+		r.skipped[n] = reason(r.output[n])
+	case e.Action == "fail":
+		r.failed[n] = true
+		fmt.Fprintf(r.to, "FAIL  %s (%.1f s)\n", n, e.Elapsed)
+		r.print(r.output[n])
+	}
+}
+
+// packageFailed prints why a package failed in which no test did: it did not
+// build, it panicked, it ran out of time.
+func (r *report) packageFailed(e event, n name) {
+	fmt.Fprintf(r.to, "FAIL  %-60s %6.1f s\n", n.pkg, e.Elapsed)
+	for test := range r.failed {
+		if test.pkg == n.pkg {
+			return
+		}
+	}
+	r.other = append(r.other, n.pkg)
+	for _, test := range slices.SortedFunc(maps.Keys(r.output), func(a, b name) int { return strings.Compare(a.test, b.test) }) {
+		if test.pkg == n.pkg { // and of the tests that were running
+			r.print(r.output[test])
+		}
+	}
+}
+
+// print indents a test's output, without the lines that only frame it.
+func (r *report) print(output []string) {
+	for _, line := range strings.SplitAfter(strings.Join(output, ""), "\n") {
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "" || strings.HasPrefix(trimmed, "=== ") || strings.HasPrefix(trimmed, "--- ") {
+			continue
+		}
+		fmt.Fprintf(r.to, "      %s", line)
+	}
+}
+
+// reason is what a test said before it was skipped, without file and line.
+func reason(output []string) string {
+	said := ""
+	for _, line := range strings.Split(strings.Join(output, ""), "\n") {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
+			said = line
+		}
+	}
+	if file, text, ok := strings.Cut(said, ": "); ok && strings.Contains(file, ".go:") {
+		said = text
+	}
+	if said == "" {
+		return "no reason given"
+	}
+	return said
+}
+
+// optional are the kernel features that a kernel of any version may lack:
+// virtual machines have no PMU, many builds no kprobes.
+var optional = []string{"kprobes", "fentry", "hardware PMU", "GPU"}
+
+// inexcusable reports whether a test was skipped for a feature that the kernel
+// must have.
+func (r *report) inexcusable(reason string) bool {
+	if !r.strict || !strings.HasPrefix(reason, "kernel:") {
+		return false
+	}
+	return !slices.ContainsFunc(optional, func(feature string) bool { return strings.Contains(reason, feature) })
+}
+
+// finish prints the skipped tests and the totals. It reports whether all is well.
+func (r *report) finish() bool {
+	for _, results := range []map[name]bool{r.passed, r.failed} {
+		maps.DeleteFunc(results, func(n name, _ bool) bool { return r.parents[n] && !r.failedByItself(n) })
+	}
+	ok := len(r.failed) == 0 && len(r.other) == 0
+	for _, n := range slices.SortedFunc(maps.Keys(r.skipped), func(a, b name) int { return strings.Compare(a.String(), b.String()) }) {
+		why := r.skipped[n]
+		fmt.Fprintf(r.to, "skip  %s: %s\n", n, why)
+		if r.inexcusable(why) {
+			fmt.Fprintln(r.to, "      this kernel has to be able to do that, and the test runs as root: a failure")
+			ok = false
+		}
+	}
+	if len(r.other) > 0 {
+		fmt.Fprintf(r.to, "these packages failed outside of their tests: %s\n", strings.Join(r.other, ", "))
+	}
+	if len(r.passed)+len(r.failed)+len(r.other) == 0 {
+		fmt.Fprintln(r.to, "no test ran")
+		ok = false
+	}
+	fmt.Fprintf(r.to, "%d passed, %d failed, %d skipped\n", len(r.passed), len(r.failed)+len(r.other), len(r.skipped))
+	return ok
+}
+
+// failedByItself: a parent that failed while none of its subtests did.
+func (r *report) failedByItself(n name) bool {
+	if !r.failed[n] {
+		return false
+	}
+	for child := range r.failed {
+		if child.pkg == n.pkg && strings.HasPrefix(child.test, n.test+"/") {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,312 @@
+// Package output writes the events of a tracer.Session into a dataset: a
+// directory of Parquet tables, described in docs/schema.md.
+//
+// A file of the dataset is complete the moment it can be seen: it is written
+// under a hidden name, closed, checked, flushed to disk and renamed. Tables
+// that grow get a new file at each rotation; small ones are rewritten whole.
+// So a tracer that is killed loses what came after the last rotation, and
+// never leaves a file that a reader chokes on.
+package output
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer"
+)
+
+var (
+	// ErrNotEmpty is returned by Create for a directory that has something in it.
+	ErrNotEmpty = errors.New("directory is not empty")
+	// ErrClosed is returned for events after Close.
+	ErrClosed = errors.New("dataset is closed")
+	// ErrFull is wrapped by the error that a full disk or an exhausted quota causes.
+	ErrFull = errors.New("no space left")
+
+	errNoSession = errors.New("dataset has no session yet")
+)
+
+// Options are for Create. The zero value is what schema.md says.
+type Options struct {
+	// RotateEvery is how often the growing tables get a new file: 60 s when 0.
+	RotateEvery time.Duration
+	// RotateBytes is the size at which they get one sooner: 64 MB when 0.
+	RotateBytes int64
+}
+
+// Dataset is a dataset being written. It implements tracer.Sink; its methods
+// may be called from several goroutines.
+//
+// What a Span's Detail and the pointers of an event point at must not change
+// after the call; the slices themselves may be used again.
+//
+// The first error stays: every later call returns it, and nothing more is
+// written except, at Close, the small tables.
+type Dataset struct {
+	dir     string
+	options Options
+	writer  *writer
+	stop    chan struct{} // ends the timer
+
+	mu      sync.Mutex // guards what follows
+	session string
+	closed  bool
+	spans   *growing[tracer.Span]
+	memory  *growing[tracer.Memory]
+	counter *growing[tracer.Counter]
+	flows   *growing[tracer.Flow]
+	warning *growing[tracer.Warning]
+	samples *growing[tracer.Sample]
+	stacks  *growing[tracer.Stack]
+
+	sessions  *small[string, tracer.Recording]
+	fields    *small[int, schemaField]
+	processes *small[int64, tracer.Process]
+	threads   *small[threadKey, tracer.Thread]
+	libraries *small[libraryKey, tracer.Library]
+	probes    *small[probeKey, tracer.Probe]
+}
+
+var _ tracer.Sink = (*Dataset)(nil)
+
+// Create makes a new dataset in dir, which must be empty or not exist yet
+// (ErrNotEmpty). Files appear with the call of Session.
+func Create(dir string, options Options) (*Dataset, error) {
+	if options.RotateEvery <= 0 {
+		options.RotateEvery = 60 * time.Second
+	}
+	if options.RotateBytes <= 0 {
+		options.RotateBytes = 64_000_000
+	}
+	if err := makeEmptyDirectory(dir); err != nil {
+		return nil, err
+	}
+	w, err := newWriter(dir, options.RotateBytes)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dataset{
+		dir: dir, options: options, writer: w, stop: make(chan struct{}),
+		spans:     newGrowing(w, spanTable),
+		samples:   newGrowing(w, sampleTable),
+		stacks:    newGrowing(w, stackTable),
+		memory:    newGrowing(w, memoryTable),
+		counter:   newGrowing(w, counterTable),
+		flows:     newGrowing(w, flowTable),
+		warning:   newGrowing(w, warningTable),
+		sessions:  newSmall(w, sessionTable, func(r tracer.Recording) string { return r.ID }),
+		fields:    newSmall[int](w, schemaFieldTable, nil),
+		processes: newSmall(w, processTable, func(p tracer.Process) int64 { return p.ID }),
+		threads:   newSmall(w, threadTable, keyOfThread),
+		libraries: newSmall(w, libraryTable, keyOfLibrary),
+		probes:    newSmall(w, probeTable, keyOfProbe),
+	}
+	go w.run()
+	go d.rotateOnTime()
+	return d, nil
+}
+
+func makeEmptyDirectory(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("creating dataset: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("creating dataset: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("cannot write a dataset into %s: %w (it has %s in it): choose another or empty it", dir, ErrNotEmpty, entries[0].Name())
+	}
+	return nil
+}
+
+// Dir is the dataset's directory.
+func (d *Dataset) Dir() string { return d.dir }
+
+// fileName is what a session id must look like to be part of a file's name.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
+
+// Session describes the recording; it comes before all events, and again with
+// EndedNS set when the recording ends. After the first call the dataset is made
+// readable: empty tables, their schema, the session. That takes some flushes to
+// disk, which the caller, with probes already in, does not wait for.
+func (d *Dataset) Session(r tracer.Recording) error {
+	if err := d.begin(r); err != nil {
+		return err
+	}
+	if first := d.sessions.put(r); !first {
+		return d.writer.failure()
+	}
+	d.fields.replace(schemaFields())
+	return d.writer.start(func() error {
+		if err := d.writer.writeSchemaFiles(); err != nil {
+			return err
+		}
+		return d.writer.publishSmall()
+	})
+}
+
+func (d *Dataset) begin(r tracer.Recording) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.closed:
+		return ErrClosed
+	case d.session != "" && d.session != r.ID:
+		return fmt.Errorf("session %s in the dataset of session %s", r.ID, d.session)
+	case !fileName.MatchString(r.ID):
+		return fmt.Errorf("session id %q cannot name a file: letters, digits, '.', '_' and '-' only", r.ID)
+	}
+	d.session = r.ID
+	d.writer.setSession(r)
+	return nil
+}
+
+// Spans adds spans. It returns before they are on disk.
+func (d *Dataset) Spans(rows []tracer.Span) error { return add(d, d.spans, rows) }
+
+// Samples adds samples.
+func (d *Dataset) Samples(rows []tracer.Sample) error { return add(d, d.samples, rows) }
+
+// Stacks adds stacks; each once in a session. Their frames must not change
+// after the call.
+func (d *Dataset) Stacks(rows []tracer.Stack) error { return add(d, d.stacks, rows) }
+
+// Memory adds allocations and frees.
+func (d *Dataset) Memory(rows []tracer.Memory) error { return add(d, d.memory, rows) }
+
+// Counters adds readings of counters.
+func (d *Dataset) Counters(rows []tracer.Counter) error { return add(d, d.counter, rows) }
+
+// Flows adds edges.
+func (d *Dataset) Flows(rows []tracer.Flow) error { return add(d, d.flows, rows) }
+
+// Warning adds one warning.
+func (d *Dataset) Warning(row tracer.Warning) error {
+	return add(d, d.warning, []tracer.Warning{row})
+}
+
+func add[T any](d *Dataset, g *growing[T], rows []T) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	g.add(rows)
+	return nil
+}
+
+// Process adds a process, or replaces it when it is known by its ID. The first
+// one is written at once, so that even a short recording says what it is of.
+func (d *Dataset) Process(row tracer.Process) error {
+	first := len(d.processes.snapshot()) == 0
+	if err := put(d, d.processes, row); err != nil || !first {
+		return err
+	}
+	return d.writer.start(d.writer.publishSmall)
+}
+
+// Thread adds a thread, or replaces it when its pid, tid and start are known.
+func (d *Dataset) Thread(row tracer.Thread) error { return put(d, d.threads, row) }
+
+// Library adds a mapping, or replaces it when its process, path and place are known.
+func (d *Dataset) Library(row tracer.Library) error { return put(d, d.libraries, row) }
+
+// Probes adds probes, or replaces those that are known by process, function, kind and site.
+func (d *Dataset) Probes(rows []tracer.Probe) error {
+	for _, row := range rows {
+		if err := put(d, d.probes, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func put[K comparable, T any](d *Dataset, s *small[K, T], row T) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	s.put(row)
+	return nil
+}
+
+func (d *Dataset) usable() error {
+	switch {
+	case d.closed:
+		return ErrClosed
+	case d.session == "":
+		return errNoSession
+	}
+	return d.writer.failure()
+}
+
+// Rotate closes the files of the growing tables and rewrites the small ones:
+// when it returns, everything so far is on disk and readable.
+func (d *Dataset) Rotate() error {
+	if err := d.flush(); err != nil {
+		return err
+	}
+	return d.writer.do(d.writer.publish)
+}
+
+// flush hands all buffered rows to the writer.
+func (d *Dataset) flush() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	d.spans.flush()
+	d.stacks.flush()
+	d.samples.flush()
+	d.memory.flush()
+	d.counter.flush()
+	d.flows.flush()
+	d.warning.flush()
+	return nil
+}
+
+func (d *Dataset) rotateOnTime() {
+	ticker := time.NewTicker(d.options.RotateEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-d.stop:
+			return
+		case <-ticker.C:
+			if d.flush() == nil {
+				d.writer.start(d.writer.publish)
+			}
+		}
+	}
+}
+
+// Close writes what is left and ends the dataset. After an error it keeps what
+// was written before and returns that error.
+func (d *Dataset) Close() error {
+	_ = d.flush() // the writer knows its errors
+	d.mu.Lock()
+	again := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if again {
+		return nil
+	}
+	close(d.stop)
+	return d.writer.close()
+}
+
+// Stats says how much each table holds.
+func (d *Dataset) Stats() []TableStats { return d.writer.statistics() }
+
+// ViewsFile is the name, within a dataset, of the views for the duckdb shell.
+const ViewsFile = "views.sql"
+
+func tableDirectory(dir, table string) string { return filepath.Join(dir, table) }

@@ -1,0 +1,62 @@
+package output
+
+import "github.com/ebpfprof/ebpfprof/tracer"
+
+var sessionTable = newTable(table[tracer.Recording]{
+	Table: Table{
+		Name: "session",
+		Row:  "one recording on one host",
+	},
+	columns: []column[tracer.Recording]{
+		{Column: Column{"schema_version", Varchar, "", false, 2, "semantic version of this schema"},
+			texts: func(*tracer.Recording) (string, bool) { return SchemaVersion, true }},
+		{Column: Column{"tool_version", Varchar, "", true, 3, "version of ebpfprof"},
+			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.ToolVersion) }},
+		{Column: Column{"host", Varchar, "", true, 4, "host name"},
+			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.Host) }},
+		{Column: Column{"boot_id", Varchar, "", true, 5, "the kernel's boot id: equal on one host until it restarts"},
+			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.BootID) }},
+		{Column: Column{"kernel", Varchar, "", true, 6, "kernel release"},
+			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.Kernel) }},
+		{Column: Column{"cpu_model", Varchar, "", true, 7, "processor, as the kernel names it"},
+			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.CPUModel) }},
+		{Column: Column{"started_ns", BigInt, "ns", false, 8, "when the recording began, since the Unix epoch"},
+			delta: true, ints: func(r *tracer.Recording) (int64, bool) { return r.StartedNS, true }},
+		{Column: Column{"ended_ns", BigInt, "ns", true, 9, "when it ended; NULL while it runs and when the tracer was killed"},
+			delta: true, ints: func(r *tracer.Recording) (int64, bool) { return ofInt64(r.EndedNS) }},
+		{Column: Column{"clock_offset_ns", BigInt, "ns", false, 10, "Unix epoch minus CLOCK_MONOTONIC at the start: every time is the kernel's monotonic time plus this"},
+			delta: true, ints: func(r *tracer.Recording) (int64, bool) { return r.ClockOffsetNS, true }},
+		{Column: Column{"level", Varchar, "", true, 11, "anchor, window or deep"},
+			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.Level) }},
+		{Column: Column{"command_line", Varchar, "", true, 12, "how ebpfprof was called"},
+			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.CommandLine) }},
+	},
+})
+
+var schemaFieldTable *table[schemaField]
+
+// Built in init: its rows describe all tables, itself included.
+func init() {
+	schemaFieldTable = newTable(table[schemaField]{
+		Table: Table{
+			Name: "schema_field",
+			Row:  "one column of one table: the dataset describes itself",
+		},
+		columns: []column[schemaField]{
+			{Column: Column{"table_name", Varchar, "", false, 2, "the table"},
+				texts: func(f *schemaField) (string, bool) { return f.table, true }},
+			{Column: Column{"column_name", Varchar, "", false, 3, "the column"},
+				texts: func(f *schemaField) (string, bool) { return f.column.Name, true }},
+			{Column: Column{"type", Varchar, "", false, 4, "its SQL type"},
+				texts: func(f *schemaField) (string, bool) { return string(f.column.Type), true }},
+			{Column: Column{"unit", Varchar, "", true, 5, "its unit; NULL for names, ids and flags"},
+				texts: func(f *schemaField) (string, bool) { return unlessEmpty(f.column.Unit) }},
+			{Column: Column{"nullable", Boolean, "", false, 6, "whether a value can be absent"},
+				ints: func(f *schemaField) (int64, bool) { return boolean(f.column.Nullable) }},
+			{Column: Column{"field_id", Integer, "", false, 7, "its Parquet field id: stable, never used again"},
+				ints: func(f *schemaField) (int64, bool) { return integer(f.column.FieldID) }},
+			{Column: Column{"description", Varchar, "", false, 8, "what it means"},
+				texts: func(f *schemaField) (string, bool) { return f.column.Description, true }},
+		},
+	})
+}

@@ -1,0 +1,121 @@
+package symbolize
+
+// FileOffset is where in the file the byte at a virtual address lies; not ok
+// for addresses that no PT_LOAD fills from the file (.bss, holes).
+func (e *ELF) FileOffset(address uint64) (uint64, bool) {
+	for i := range e.segments {
+		s := &e.segments[i]
+		if d := address - s.address; address >= s.address && d < s.fileSize {
+			return s.offset + d, true
+		}
+	}
+	return 0, false
+}
+
+// VirtualAddress is where a byte of the file is mapped, before the loader's bias.
+func (e *ELF) VirtualAddress(fileOffset uint64) (uint64, bool) {
+	for i := range e.segments {
+		s := &e.segments[i]
+		if d := fileOffset - s.offset; fileOffset >= s.offset && d < s.fileSize {
+			return s.address + d, true
+		}
+	}
+	return 0, false
+}
+
+// CodeAddress is VirtualAddress for code: where the segments of a file share
+// its bytes, as those of patched files may, the executable one wins.
+func (e *ELF) CodeAddress(fileOffset uint64) (uint64, bool) {
+	for i := range e.segments {
+		s := &e.segments[i]
+		if d := fileOffset - s.offset; s.executable && fileOffset >= s.offset && d < s.fileSize {
+			return s.address + d, true
+		}
+	}
+	return e.VirtualAddress(fileOffset)
+}
+
+// CodeAt returns the size bytes at a virtual address, fewer where the file or
+// the segment ends before, nil where nothing of the file is mapped. The slice
+// lies in the mapped file: read it, do not write it, and not after Close.
+func (e *ELF) CodeAt(address, size uint64) []byte {
+	for i := range e.segments {
+		s := &e.segments[i]
+		if d := address - s.address; address >= s.address && d < s.fileSize {
+			if offset := s.offset + d; offset >= s.offset {
+				return e.slice(offset, min(size, s.fileSize-d))
+			}
+		}
+	}
+	return nil
+}
+
+// IsCode reports an address inside an executable segment's file contents.
+func (e *ELF) IsCode(address uint64) bool {
+	for i := range e.segments {
+		s := &e.segments[i]
+		if s.executable && address >= s.address && address-s.address < s.fileSize {
+			return true
+		}
+	}
+	return false
+}
+
+// mapsCode reports an address inside an executable segment, also of a file
+// that only has the debug information of the code.
+func (e *ELF) mapsCode(address uint64) bool {
+	for i := range e.segments {
+		s := &e.segments[i]
+		if s.executable && address >= s.address && address-s.address < s.memorySize {
+			return true
+		}
+	}
+	return false
+}
+
+// readOnlyData lists the contents that hold string constants: .rodata where
+// there are section headers, else the read-only segments.
+func (e *ELF) readOnlyData() [][]byte {
+	if contents, _, ok := e.Section(".rodata"); ok {
+		return [][]byte{contents}
+	}
+	var all [][]byte
+	for i := range e.segments {
+		if s := &e.segments[i]; !s.executable && !s.writable {
+			all = append(all, e.slice(s.offset, s.fileSize))
+		}
+	}
+	if len(all) == 0 { // one segment for text and data: old linkers
+		for i := range e.segments {
+			if s := &e.segments[i]; !s.writable {
+				all = append(all, e.slice(s.offset, s.fileSize))
+			}
+		}
+	}
+	return all
+}
+
+// FirstCode is where the first executable segment begins: virtual address and
+// file offset.
+func (e *ELF) FirstCode() (address, fileOffset uint64, ok bool) {
+	for i := range e.segments {
+		if s := &e.segments[i]; s.executable && s.fileSize > 0 {
+			return s.address, s.offset, true
+		}
+	}
+	return 0, 0, false
+}
+
+// CodeSegment is an executable segment of the file.
+type CodeSegment struct{ Offset, Address, Size uint64 }
+
+// CodeSegments lists the executable segments with contents in the file.
+func (e *ELF) CodeSegments() []CodeSegment {
+	var code []CodeSegment
+	for i := range e.segments {
+		if s := &e.segments[i]; s.executable && s.fileSize > 0 {
+			code = append(code, CodeSegment{s.offset, s.address, s.fileSize})
+		}
+	}
+	return code
+}

@@ -1,0 +1,103 @@
+package cpython
+
+import (
+	"container/list"
+	"errors"
+	"io"
+)
+
+// Unresolved is why a Python frame has no name.
+type Unresolved uint8
+
+// The reasons.
+const (
+	UnresolvedUnreadable Unresolved = iota // the memory is gone: the process exited, or unloaded it
+	UnresolvedReused                       // the code object was freed, and another is there
+	UnresolvedNotCode                      // there never was a code object, or something else is there
+	UnresolvedName                         // its name or file name could not be read
+	UnresolvedLines                        // its line table could not be read
+	UnresolvedReasons
+)
+
+var unresolvedNames = [UnresolvedReasons]string{
+	"python_code_unreadable", "python_code_reused", "python_code_not_code", "python_code_name", "python_code_lines",
+}
+
+// Name is the reason's name, as it is in the dataset.
+func (u Unresolved) Name() string { return unresolvedNames[u] }
+
+type resolveError struct {
+	reason Unresolved
+	cause  error
+}
+
+func (e *resolveError) Error() string { return e.cause.Error() }
+func (e *resolveError) Unwrap() error { return e.cause }
+
+// ReasonOf is why Resolve failed.
+func ReasonOf(err error) (Unresolved, bool) {
+	if e := new(resolveError); errors.As(err, &e) {
+		return e.reason, true
+	}
+	return 0, false
+}
+
+// cachedCodes bounds the code objects that a Resolver remembers; large jobs run
+// some thousands.
+const cachedCodes = 16384
+
+// Resolver names the code objects of one process. It remembers what it read:
+// a code object seen once has its name even after it, or the process, is gone.
+// It is not safe for concurrent use.
+type Resolver struct {
+	// Unresolved counts failures by reason.
+	Unresolved [UnresolvedReasons]uint64
+
+	runtime *Runtime
+	memory  memory
+	byKey   map[codeKey]*list.Element
+	recent  *list.List // of *cached, the last used in front
+	limit   int
+}
+
+type codeKey struct {
+	address  uint64
+	checksum uint32
+}
+
+type cached struct {
+	key  codeKey
+	code *Code
+}
+
+// NewResolver reads the memory of the process whose interpreter rt is.
+func NewResolver(rt *Runtime, m io.ReaderAt) *Resolver {
+	return &Resolver{runtime: rt, memory: memory{m}, byKey: map[codeKey]*list.Element{}, recent: list.New(), limit: cachedCodes}
+}
+
+// Resolve names the code object at an address whose checksum the kernel side
+// took; 0 where it could not, which accepts what is there now. Call it as soon
+// as a frame is seen: the object may be freed at any moment.
+func (r *Resolver) Resolve(address uint64, checksum uint32) (*Code, error) {
+	key := codeKey{address, checksum}
+	if e := r.byKey[key]; e != nil {
+		r.recent.MoveToFront(e)
+		return e.Value.(*cached).code, nil
+	}
+	code, err := r.runtime.readCode(r.memory, address, checksum)
+	if err != nil {
+		if reason, ok := ReasonOf(err); ok {
+			r.Unresolved[reason]++
+		}
+		return nil, err
+	}
+	if checksum == 0 { // nothing says that the next object here is the same
+		return code, nil
+	}
+	r.byKey[key] = r.recent.PushFront(&cached{key, code})
+	if r.recent.Len() > r.limit {
+		oldest := r.recent.Back()
+		delete(r.byKey, r.recent.Remove(oldest).(*cached).key)
+	}
+	return code, nil
+}

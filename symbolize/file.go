@@ -1,0 +1,116 @@
+package symbolize
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"sync"
+)
+
+// maxCached bounds the frames and names that a File remembers.
+const maxCached = 1 << 17
+
+// File names the code of one executable file. Its methods are safe for
+// concurrent use.
+type File struct {
+	elf     *ELF // nil: the file could not be read, Err says why
+	err     error
+	module  string
+	buildID string
+
+	mu        sync.Mutex
+	functions *FunctionIndex
+	names     map[uint64]string // by the function's start
+	frames    map[uint64]Frame
+}
+
+// NewFile names the code of an ELF file, which must stay open. The path is
+// for its name alone.
+func NewFile(e *ELF, path string) *File {
+	f := &File{elf: e, module: filepath.Base(path), names: map[uint64]string{}, frames: map[uint64]Frame{}}
+	f.err = Guard(func() { f.buildID = e.FileID() })
+	return f
+}
+
+// unreadable stands for a file that could not be opened: its frames have no
+// function and no build id.
+func unreadable(path string, err error) *File {
+	return &File{err: err, module: filepath.Base(path), frames: map[uint64]Frame{}}
+}
+
+// BuildID is ELF.FileID, "" when the file could not be read.
+func (f *File) BuildID() string { return f.buildID }
+
+// Err is why the file has no names: it could not be opened, is no ELF file, or
+// was cut short while it was mapped (ErrTruncated).
+func (f *File) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// Frame names the code at a virtual address of the file. The first call on a
+// file reads its symbol tables, 0.1 s for the largest.
+func (f *File) Frame(address uint64) Frame {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if frame, ok := f.frames[address]; ok {
+		return frame
+	}
+	frame := Frame{Kind: Native, Module: f.module, BuildID: f.buildID, Offset: int64(address)}
+	if f.err == nil {
+		f.err = Guard(func() { frame.Function = f.function(address) })
+	}
+	if len(f.frames) >= maxCached {
+		clear(f.frames)
+	}
+	f.frames[address] = frame
+	return frame
+}
+
+func (f *File) function(address uint64) string {
+	if f.functions == nil {
+		f.elf.populateSymbols()
+		f.functions = f.elf.IndexFunctions()
+	}
+	if s, ok := f.functions.Covering(address); ok {
+		return f.remember(s.Address, func() string { return Demangle(s.Name) })
+	}
+	if name, ok := f.elf.pltTargetNear(address); ok {
+		return Demangle(name) + "@plt"
+	}
+	if start, _, ok := f.elf.Extent(address); ok {
+		return f.remember(start, func() string { return fmt.Sprintf("%s+%#x%s", f.module, start, placeSuffix) })
+	}
+	return ""
+}
+
+// remember keeps one string per function, however many addresses it has.
+func (f *File) remember(start uint64, name func() string) string {
+	known, ok := f.names[start]
+	if !ok {
+		if len(f.names) >= maxCached {
+			clear(f.names)
+		}
+		known = name()
+		f.names[start] = known
+	}
+	return known
+}
+
+// FileID identifies the file's contents: the GNU build id in hexadecimal, or,
+// where the linker wrote none, "file-" and 16 bytes of the SHA-256 of the
+// first and last 4 KiB and the size (8 bytes, little-endian).
+func (e *ELF) FileID() string {
+	if e.buildID != "" {
+		return e.buildID
+	}
+	const part = 4096
+	size := uint64(len(e.data))
+	h := sha256.New()
+	h.Write(e.slice(0, part))
+	h.Write(e.slice(max(size, part)-part, part))
+	h.Write(le.AppendUint64(nil, size))
+	return "file-" + hex.EncodeToString(h.Sum(nil)[:16])
+}

@@ -1,0 +1,200 @@
+package symbolize
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// FileKey is what the kernel knows a mapped file by.
+type FileKey struct {
+	Major, Minor uint32
+	Inode        uint64
+}
+
+// Mapping is one executable mapping of a process.
+type Mapping struct {
+	Start, End uint64 // addresses in the process
+	FileOffset uint64
+	// Path is as /proc/PID/maps has it, without " (deleted)": "" or "[heap]"
+	// for memory that is no file.
+	Path string
+	Key  FileKey
+	// Open opens the mapped file, whatever became of its name; nil for memory
+	// that is no file.
+	Open func() (*ELF, error)
+}
+
+// Names knows the files that processes run code from. Each is opened once,
+// while a process maps it, and stays open: names outlive the process and the
+// file's own name on disk. The methods are safe for concurrent use.
+type Names struct {
+	mu    sync.Mutex
+	files map[FileKey]*File
+	byID  map[string]*File
+	vdso  *File
+}
+
+// NewNames returns an empty Names.
+func NewNames() *Names {
+	return &Names{files: map[FileKey]*File{}, byID: map[string]*File{}}
+}
+
+// Close closes the files. Frames stay good; File and Space must not be asked
+// for new ones.
+func (n *Names) Close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	closed := map[*File]bool{}
+	for _, f := range n.files {
+		if f.elf != nil && !closed[f] {
+			closed[f] = true
+			_ = f.elf.Close()
+		}
+	}
+	n.files, n.byID = map[FileKey]*File{}, map[string]*File{}
+}
+
+// file opens a mapping's file, unless it is known. Files of one build id, as
+// containers have them, share one: their code and its addresses are the same.
+func (n *Names) file(m *Mapping) *File {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if m.Path == vdsoPath {
+		if n.vdso == nil {
+			n.vdso = openVDSO()
+		}
+		return n.vdso
+	}
+	if m.Open == nil {
+		return nil
+	}
+	if f := n.files[m.Key]; f != nil {
+		return f
+	}
+	e, err := m.Open()
+	if err != nil {
+		f := unreadable(m.Path, err)
+		n.files[m.Key] = f
+		return f
+	}
+	f := NewFile(e, m.Path)
+	if known := n.byID[f.buildID]; known != nil && f.err == nil && len(known.elf.data) == len(e.data) && known.module == f.module {
+		_ = e.Close()
+		f = known
+	} else if f.err == nil {
+		n.byID[f.buildID] = f
+	}
+	n.files[m.Key] = f
+	return f
+}
+
+// Space is the address space of one process. Its methods are safe for
+// concurrent use.
+type Space struct {
+	names *Names
+
+	mu      sync.RWMutex
+	regions []region // sorted, disjoint
+}
+
+type region struct {
+	start, end uint64
+	fileOffset uint64
+	path       string
+	file       *File // nil: memory that is no file
+}
+
+// Space makes the address space of a process from its executable mappings, and
+// opens the files that are new. Call it while the process lives.
+func (n *Names) Space(mappings []Mapping) *Space {
+	s := &Space{names: n}
+	s.Update(mappings)
+	return s
+}
+
+// Update takes the process's mappings as they are now. What is not mapped any
+// more keeps its names where nothing else took its place: an address may have
+// been sampled before. It reports whether anything has changed.
+func (s *Space) Update(mappings []Mapping) (changed bool) {
+	regions := make([]region, 0, len(mappings))
+	for i := range mappings {
+		m := &mappings[i]
+		if m.Start < m.End {
+			regions = append(regions, region{m.Start, m.End, m.FileOffset, m.Path, s.names.file(m)})
+		}
+	}
+	sortRegions(regions)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, old := range s.regions {
+		if _, taken := overlapping(regions, old.start, old.end); !taken && old.file != nil {
+			regions = append(regions, old)
+		}
+	}
+	sortRegions(regions)
+	changed = !slices.Equal(s.regions, regions)
+	s.regions = regions
+	return changed
+}
+
+func sortRegions(regions []region) {
+	slices.SortFunc(regions, func(a, b region) int { return cmp.Compare(a.start, b.start) })
+}
+
+// overlapping finds a region that shares an address with [start, end).
+func overlapping(regions []region, start, end uint64) (int, bool) {
+	i, _ := slices.BinarySearchFunc(regions, start, func(r region, address uint64) int {
+		if r.end <= address {
+			return -1
+		}
+		return 1
+	})
+	return i, i < len(regions) && regions[i].start < end
+}
+
+// Known reports whether code is known to be mapped at the address. If not, the
+// process has mapped something since: Update.
+func (s *Space) Known(address uint64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, ok := overlapping(s.regions, address, address+1)
+	return ok
+}
+
+// Frame names the code at an address of the process. A return address lies
+// behind its call, and where the call never returns, behind its function: the
+// byte before it is named.
+func (s *Space) Frame(address uint64, returns bool) Frame {
+	if returns {
+		address--
+	}
+	s.mu.RLock()
+	i, ok := overlapping(s.regions, address, address+1)
+	var r region
+	if ok {
+		r = s.regions[i]
+	}
+	s.mu.RUnlock()
+	switch {
+	case !ok:
+		return Frame{Kind: Native, Module: "[unknown]", Offset: -1}
+	case r.file == nil:
+		return Frame{Kind: Native, Module: memoryName(r.path), Offset: -1}
+	}
+	offset := address - r.start + r.fileOffset
+	if r.file.elf != nil {
+		if virtual, ok := r.file.elf.CodeAddress(offset); ok {
+			return r.file.Frame(virtual)
+		}
+	}
+	return Frame{Kind: Native, Module: r.file.module, BuildID: r.file.buildID, Offset: -1}
+}
+
+// memoryName names memory that is no file as maps does.
+func memoryName(path string) string {
+	if path == "" || path[0] != '[' {
+		return "[anon]"
+	}
+	return path
+}

@@ -1,0 +1,152 @@
+package symbolize
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// shifted is a library whose code does not lie at the same place in the file
+// and in memory, as lld and patchelf make them.
+func shifted(t *testing.T) (path string, e *ELF, f Symbol) {
+	path = assemble(t, ".text\n.globl f\n.type f,@function\nf: nop; nop; nop; nop\n.size f, .-f\n",
+		"-Wl,-Ttext-segment=0x40000", "-Wl,--build-id=0xabcdef")
+	e = open(t, path)
+	f, ok := e.Lookup("f")
+	if offset, mapped := e.FileOffset(f.Address); !ok || !mapped || offset == f.Address {
+		t.Fatalf("f at %#x, file offset %#x: the linker did not move it", f.Address, offset)
+	}
+	return path, e, f
+}
+
+func fileMapping(path string, start, end, offset uint64) Mapping {
+	return Mapping{Start: start, End: end, FileOffset: offset, Path: path, Key: FileKey{Inode: start},
+		Open: func() (*ELF, error) { return OpenELF(path) }}
+}
+
+func TestAddressesGoThroughTheProgramHeaders(t *testing.T) {
+	path, e, f := shifted(t)
+	offset, _ := e.FileOffset(f.Address)
+	page := offset &^ 0xfff
+	names := NewNames()
+	defer names.Close()
+	space := names.Space([]Mapping{fileMapping(path, 0x7f0000001000, 0x7f0000002000, page)})
+	at := 0x7f0000001000 + offset - page
+	want := Frame{Kind: Native, Function: "f", Module: "lib.so", BuildID: "abcdef", Offset: int64(f.Address)}
+	if got := space.Frame(at, false); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	want.Offset += 3
+	if got := space.Frame(at+4, true); got != want {
+		t.Errorf("a call at its end that does not return: %+v, want %+v", got, want)
+	}
+	if got := space.Frame(at+4, false).Function; got == "f" {
+		t.Error("the instruction behind f is named f")
+	}
+}
+
+func TestNamesOutliveTheFileAndItsMapping(t *testing.T) {
+	path, e, f := shifted(t)
+	offset, _ := e.FileOffset(f.Address)
+	names := NewNames()
+	defer names.Close()
+	space := names.Space([]Mapping{fileMapping(path, 0x10000, 0x11000, offset&^0xfff)})
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	space.Update([]Mapping{fileMapping(path, 0x90000, 0x91000, 0)})
+	if got := space.Frame(0x10000+offset&0xfff, false).Function; got != "f" {
+		t.Errorf("after the library was unmapped: %q", got)
+	}
+	if got := space.Frame(0x90000, false); got.Module != "lib.so" || got.Function != "" || got.BuildID != "" || got.Offset != -1 {
+		t.Errorf("a file that cannot be opened: %+v", got)
+	}
+	space.Update([]Mapping{{Start: 0x10000, End: 0x10001}})
+	if got := space.Frame(0x10000+offset&0xfff, false).Function; got != "" {
+		t.Errorf("after something else was mapped there: %q", got)
+	}
+}
+
+func TestFilesOfOneBuildIDAreOne(t *testing.T) {
+	path, _, _ := shifted(t)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "lib.so")
+	if err := os.WriteFile(other, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	names := NewNames()
+	space := names.Space([]Mapping{fileMapping(path, 0x10000, 0x11000, 0), fileMapping(other, 0x20000, 0x21000, 0)})
+	if a, b := space.regions[0].file, space.regions[1].file; a != b || a.Err() != nil {
+		t.Errorf("%p, %p: %v", a, b, a.Err())
+	}
+	names.Close()
+}
+
+func TestCodeThatIsInNoFileSaysWhatItIs(t *testing.T) {
+	names := NewNames()
+	defer names.Close()
+	space := names.Space([]Mapping{{Start: 0x1000, End: 0x2000}, {Start: 0x3000, End: 0x4000, Path: "[heap]"}, {Start: 0x5000, End: 0x6000, Path: "//anon"}})
+	for address, want := range map[uint64]string{0x1800: "[anon]", 0x3000: "[heap]", 0x5fff: "[anon]", 0x4000: "[unknown]", 0: "[unknown]"} {
+		if got := space.Frame(address, false); got.Module != want || got.Function != "" || got.Offset != -1 || got.Kind != Native {
+			t.Errorf("%#x: %+v, want module %s", address, got, want)
+		}
+	}
+	if !space.Known(0x1000) || space.Known(0x2000) {
+		t.Error("Known")
+	}
+}
+
+func TestTheVDSOHasNames(t *testing.T) {
+	e, err := readVDSO()
+	if errors.Is(err, errNoVDSO) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := e.FunctionsWithPrefixes([]string{"__vdso_", "__kernel_"})
+	names := NewNames()
+	space := names.Space([]Mapping{{Start: 0x7fff0000, End: 0x7fff4000, Path: vdsoPath}})
+	if len(functions) == 0 {
+		t.Fatal("no functions")
+	}
+	for _, f := range functions {
+		offset, _ := e.FileOffset(f.Address)
+		if got := space.Frame(0x7fff0000+offset, false); got.Function == "" || IsPlace(got.Function) || got.Module != vdsoPath || got.BuildID == "" {
+			t.Errorf("%s: %+v", f.Name, got)
+		}
+	}
+}
+
+func TestAFileWithoutABuildIDHasAnIDOfItsContents(t *testing.T) {
+	with := parse(t, tiny(t, "tiny.so"))
+	if with.FileID() != with.BuildID() {
+		t.Errorf("%s, build id %s", with.FileID(), with.BuildID())
+	}
+	path := assemble(t, ".text\nnop\n", "-Wl,--build-id=none")
+	e := open(t, path)
+	id := e.FileID()
+	if e.BuildID() != "" || len(id) != len("file-")+32 || id != open(t, path).FileID() {
+		t.Errorf("build id %q, file id %q", e.BuildID(), id)
+	}
+	if other := open(t, assemble(t, ".text\nnop; nop\n", "-Wl,--build-id=none")).FileID(); other == id {
+		t.Errorf("two files are %s", id)
+	}
+}
+
+func TestAFileThatIsCutShortKeepsItsFrames(t *testing.T) {
+	path, _, f := shifted(t)
+	e := open(t, path)
+	file := NewFile(e, path)
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	got := file.Frame(f.Address)
+	if got.Function != "" || got.Offset != int64(f.Address) || got.BuildID != "abcdef" || !errors.Is(file.Err(), ErrTruncated) {
+		t.Errorf("%+v, %v", got, file.Err())
+	}
+}

@@ -1,0 +1,111 @@
+package unwind
+
+import (
+	"github.com/ebpfprof/ebpfprof/symbolize"
+)
+
+// Compile makes the table of a file. What no description covers is asked of
+// infer, unless that is nil or the file is for arm64. It fails with ErrNoFrames, and with
+// ErrTooManyRules or ErrTooLarge for what no real file has. Use it inside
+// symbolize.Guard if someone may truncate the file meanwhile.
+func Compile(e *symbolize.ELF, infer Infer) (*Table, error) {
+	contents, address, ok := e.UnwindFrames()
+	if !ok {
+		return nil, ErrNoFrames
+	}
+	c := newCompiler(contents, address, e.Machine())
+	if infer != nil && e.Machine() == symbolize.MachineX86_64 {
+		c.infer = func(start, end uint64, add func(row)) { c.fill(e, infer, start, end, add) }
+	}
+	rows, err := c.rows()
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{Machine: e.Machine(), Rules: c.rules, Skipped: c.frames.skipped}
+	return t, t.layOut(rows)
+}
+
+// compiler turns one .eh_frame into rows, and numbers their rules.
+type compiler struct {
+	frames  frames
+	rules   []Rule
+	numbers map[Rule]uint16
+	last    Rule // the rule asked for last, and its number
+	number  uint16
+	full    bool
+	infer   func(start, end uint64, add func(row)) // adds the rows of a gap; may be nil
+}
+
+func newCompiler(contents []byte, address uint64, of symbolize.Machine) *compiler {
+	return &compiler{
+		frames:  frames{data: contents, address: address, machine: machines[of], commons: map[int]*common{}},
+		rules:   []Rule{{}},
+		numbers: map[Rule]uint16{{}: 0},
+	}
+}
+
+func (c *compiler) ruleNumber(r Rule) uint16 {
+	if r == c.last {
+		return c.number
+	}
+	number, ok := c.numbers[r]
+	if !ok {
+		if len(c.rules) > 0xffff {
+			c.full = true
+			return 0
+		}
+		number = uint16(len(c.rules))
+		c.rules = append(c.rules, r)
+		c.numbers[r] = number
+	}
+	c.last, c.number = r, number
+	return number
+}
+
+// rows converts every description.
+func (c *compiler) rows() ([]row, error) {
+	estimate := len(c.frames.data) / 8
+	rows, extents := make([]row, 0, estimate), make([]extent, 0, estimate/6)
+	c.frames.each(func(d description) {
+		if d.end == d.start {
+			return
+		}
+		first := len(rows)
+		m := interpreter{common: d.common, machine: c.frames.machine, state: d.common.initial}
+		understood := m.run(d.instructions, d.start, d.end, func(at uint64, s state) {
+			rows = append(rows, row{at, c.ruleNumber(c.frames.machine.rule(s, d.common.signal))})
+		})
+		if !understood {
+			// All of it, since it is not known from where on it is wrong.
+			rows = append(rows[:first], row{d.start, c.ruleNumber(Rule{Kind: Expression})})
+			c.frames.skipped++
+		}
+		extents = append(extents, extent{d.start, d.end, first, len(rows)})
+	})
+	if len(extents) == 0 {
+		return nil, ErrNoFrames
+	}
+	rows = join(rows, extents, c.infer)
+	if c.full {
+		return nil, ErrTooManyRules
+	}
+	return rows, nil
+}
+
+// fill infers the rows of a gap, as far as it is code.
+func (c *compiler) fill(e *symbolize.ELF, infer Infer, start, end uint64, add func(row)) {
+	for _, s := range e.CodeSegments() {
+		from, to := max(start, s.Address), min(end, s.Address+s.Size)
+		if from >= to || to-from < paddingBytes {
+			continue
+		}
+		last := from
+		for _, i := range infer(e.CodeAt(from, to-from), from) {
+			if i.Address >= last && i.Address < to {
+				add(row{i.Address, c.ruleNumber(i.Rule)})
+				last = i.Address
+			}
+		}
+		add(row{address: to})
+	}
+}

@@ -1,0 +1,219 @@
+package unwind
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+)
+
+// ErrDamaged: a cached table that is not what was written, or of another version.
+var ErrDamaged = errors.New("a damaged unwind table in the cache")
+
+// Key names a file's table: the same for every copy of the file, and another
+// for a file that a tool rewrote without giving it a new build id.
+type Key string
+
+// KeyOf returns a file's key: its build id with where and how long .eh_frame is,
+// or, without a build id, a hash of .eh_frame.
+func KeyOf(e *symbolize.ELF) (Key, error) {
+	contents, address, ok := e.UnwindFrames()
+	if !ok {
+		return "", ErrNoFrames
+	}
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%d %x %x ", e.Machine(), address, len(contents))
+	if id := e.BuildID(); id != "" {
+		fmt.Fprint(hash, id)
+	} else {
+		hash.Write(contents)
+	}
+	return Key(hex.EncodeToString(hash.Sum(nil)[:16])), nil
+}
+
+// Cache keeps compiled tables in a directory, one file each, which are mapped
+// and not read. The zero Cache keeps nothing.
+type Cache struct {
+	Directory string
+	Infer     Infer // for Compile; tables with and without it are kept apart
+}
+
+// inferredKey is raised when what is inferred changes.
+const inferredKey = "-inferred2"
+
+// Table returns the file's table, from the cache or, compiled now, into it.
+// That the cache can not be written is no error. The errors are Compile's.
+func (c Cache) Table(e *symbolize.ELF) (*Table, error) {
+	key, err := KeyOf(e)
+	if err != nil {
+		return nil, err
+	}
+	if c.Infer != nil {
+		key += inferredKey
+	}
+	if t, err := c.Load(key); err == nil {
+		return t, nil
+	}
+	t, err := Compile(e, c.Infer)
+	if err != nil {
+		return nil, err
+	}
+	_ = c.Store(key, t)
+	return t, nil
+}
+
+// The file: the header, padded to a leaf, then the leaves, then the rules.
+type header struct {
+	magic    [16]byte
+	digest   [sha256.Size]byte // of all that follows
+	base     uint64
+	pages    uint64
+	rows     uint64
+	rules    uint64
+	leaves   uint64
+	skipped  uint64
+	machine  uint32
+	pageBits uint32
+}
+
+// Its number is that of the format: raised when rows, pages or rules change.
+var magic = [16]byte([]byte("ebpfprof-unwind1"))
+
+const digested = int(unsafe.Offsetof(header{}.base))
+
+func (c Cache) path(key Key) string { return filepath.Join(c.Directory, string(key)+".unwind") }
+
+// Store writes a table under a hidden name, then gives it its own.
+func (c Cache) Store(key Key, t *Table) error {
+	if c.Directory == "" {
+		return nil
+	}
+	if err := os.MkdirAll(c.Directory, 0o700); err != nil {
+		return fmt.Errorf("making the cache of unwind tables: %w", err)
+	}
+	file, err := os.CreateTemp(c.Directory, ".unwind-*")
+	if err != nil {
+		return fmt.Errorf("caching an unwind table: %w", err)
+	}
+	defer os.Remove(file.Name()) // fails after the renaming
+	_, err = file.Write(encode(t))
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), c.path(key))
+	}
+	if err != nil {
+		return fmt.Errorf("caching an unwind table: %w", err)
+	}
+	return nil
+}
+
+func encode(t *Table) []byte {
+	data := make([]byte, LeafBytes+len(t.Leaves)+len(t.Rules)*ruleBytes)
+	h := (*header)(unsafe.Pointer(&data[0]))
+	*h = header{
+		magic: magic, base: t.Base, pages: uint64(t.Pages), rows: uint64(t.Rows), rules: uint64(len(t.Rules)),
+		leaves: uint64(len(t.Leaves) / LeafBytes), skipped: uint64(t.Skipped), machine: uint32(t.Machine), pageBits: uint32(t.PageBits),
+	}
+	copy(data[LeafBytes:], t.Leaves)
+	copy(data[LeafBytes+len(t.Leaves):], unsafe.Slice((*byte)(unsafe.Pointer(&t.Rules[0])), len(t.Rules)*ruleBytes))
+	h.digest = sha256.Sum256(data[digested:])
+	return data
+}
+
+// Load maps a cached table. It fails with an error that is os.ErrNotExist, or
+// with ErrDamaged.
+func (c Cache) Load(key Key) (*Table, error) {
+	if c.Directory == "" {
+		return nil, os.ErrNotExist
+	}
+	file, err := os.Open(c.path(key))
+	if err != nil {
+		return nil, fmt.Errorf("opening a cached unwind table: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("opening a cached unwind table: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() < LeafBytes || info.Size() > (maxLeaves+1)*LeafBytes+65536*ruleBytes {
+		return nil, ErrDamaged
+	}
+	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_POPULATE)
+	if err != nil {
+		return nil, fmt.Errorf("mapping a cached unwind table: %w", err)
+	}
+	var t *Table
+	if fault := symbolize.Guard(func() { t, err = decode(data) }); fault != nil {
+		err = ErrDamaged
+	}
+	if err != nil {
+		_ = unix.Munmap(data)
+		return nil, err
+	}
+	t.release = func() error { return unix.Munmap(data) }
+	return t, nil
+}
+
+// decode checks a table and leaves its leaves where they are. The digest guards
+// against a disk's errors; what an enemy could write is checked as well, since
+// it would be searched without another look.
+func decode(data []byte) (*Table, error) {
+	if len(data) < LeafBytes {
+		return nil, ErrDamaged
+	}
+	h := (*header)(unsafe.Pointer(&data[0]))
+	if h.magic != magic || h.leaves == 0 || h.leaves > maxLeaves || h.rules == 0 || h.rules > 65536 || h.pages > maxPages ||
+		uint64(len(data)) != LeafBytes+h.leaves*LeafBytes+h.rules*ruleBytes ||
+		h.digest != sha256.Sum256(data[digested:]) {
+		return nil, ErrDamaged
+	}
+	body := data[LeafBytes:]
+	t := &Table{
+		Machine: symbolize.Machine(h.machine), Base: h.base, PageBits: uint8(h.pageBits), Pages: int(h.pages),
+		Rows: int(h.rows), Rules: make([]Rule, h.rules), Leaves: body[:h.leaves*LeafBytes], Skipped: int(h.skipped),
+	}
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&t.Rules[0])), len(t.Rules)*ruleBytes)
+	copy(raw, body[h.leaves*LeafBytes:])
+	if !t.sound() || bytes.Count(raw[:ruleBytes], []byte{0}) != ruleBytes {
+		return nil, ErrDamaged
+	}
+	return t, nil
+}
+
+// sound reports whether every page and row of the image leads somewhere.
+func (t *Table) sound() bool {
+	if uint(t.PageBits) < minPageBits || uint(t.PageBits) > 16+pcShift(t.Machine) ||
+		t.Pages <= 0 || t.IndexLeaves()*LeafBytes > len(t.Leaves) {
+		return false
+	}
+	for number := range t.Pages {
+		page := t.Leaves[number*8:]
+		leaf, first, count := uint64(le.Uint32(page)), int(le.Uint16(page[4:])), int(le.Uint16(page[6:]))
+		if count == 0 {
+			continue
+		}
+		if first+count > leafRows || leaf < uint64(t.IndexLeaves()) || (leaf+1)*LeafBytes > uint64(len(t.Leaves)) {
+			return false
+		}
+		rows := t.Leaves[leaf*LeafBytes+uint64(first)*4:]
+		if le.Uint16(rows) != 0 {
+			return false
+		}
+		for i := range count {
+			if int(le.Uint16(rows[i*4+2:])) >= len(t.Rules) {
+				return false
+			}
+		}
+	}
+	return true
+}

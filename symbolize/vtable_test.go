@@ -1,0 +1,62 @@
+package symbolize
+
+import "testing"
+
+func TestVTableClassIsTheNodeNameOfTheProfiler(t *testing.T) {
+	for symbol, want := range map[string]string{
+		"_ZTVN5torch8autograd9generated14AddmmBackward0E": "AddmmBackward0",
+		"_ZTVN5torch8autograd14AccumulateGradE":           "torch::autograd::AccumulateGrad",
+		"_ZTVN5torch8autograd9GraphRootE":                 "torch::autograd::GraphRoot",
+		"_ZTVN5torch8autograd10CopySlicesE":               "torch::autograd::CopySlices",
+		"_ZTVN5torch8autograd6PyNodeE":                    "torch::autograd::PyNode",
+		"_ZTVN5torch8autograd7CppNodeI3FooEE":             "torch::autograd::CppNode<Foo>",
+		"_ZTV3Foo":                                        "Foo",
+		"_ZTVN4c10d7Reducer8autogradE":                    "c10d::Reducer::autograd",
+		"_ZTVN5torch12_GLOBAL__N_13FooE":                  "torch::(anonymous namespace)::Foo",
+		"_ZTSN5torch8autograd9generated14AddmmBackward0E": "",
+		"_ZTV":    "",
+		"_ZTVN":   "",
+		"_ZTV9Fo": "",
+	} {
+		class, ok := VTableClass(symbol)
+		if class != want || ok != (want != "") {
+			t.Errorf("VTableClass(%q) = %q, %v, want %q", symbol, class, ok, want)
+		}
+	}
+}
+
+func TestEveryAutogradVTableHasAClass(t *testing.T) {
+	for _, path := range libtorchs(t) {
+		e := open(t, path)
+		generated := 0
+		for _, s := range e.ObjectsWithPrefix("_ZTVN5torch8autograd") {
+			class, ok := VTableClass(s.Name)
+			if !ok {
+				t.Errorf("%s: no class for %s", path, s.Name)
+			}
+			if ok && class[0] != 't' {
+				generated++
+			}
+		}
+		if generated < 500 {
+			t.Errorf("%s: %d generated autograd nodes", path, generated)
+		}
+		t.Logf("%s: %d generated autograd nodes", shortName(path), generated)
+	}
+}
+
+func TestDemangledNamesAreShort(t *testing.T) {
+	for name, want := range map[string]string{
+		"_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE":             "at::_ops::add_Tensor::call",
+		"_ZNSt6vectorIN2at6TensorESaIS1_EE9push_backERKS1_":                        "std::vector::push_back",
+		"_ZN5torch8autograd6Engine11thread_mainERKSt10shared_ptrI9GraphTaskE.cold": "torch::autograd::Engine::thread_main",
+		"_RNvC6_123foo3bar":       "123foo::bar",
+		"PyEval_EvalFrameDefault": "PyEval_EvalFrameDefault",
+		"_Zgarbage":               "_Zgarbage",
+		"":                        "",
+	} {
+		if got := Demangle(name); got != want {
+			t.Errorf("Demangle(%q) = %q, want %q", name, got, want)
+		}
+	}
+}

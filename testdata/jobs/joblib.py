@@ -1,0 +1,226 @@
+"""What the jobs share: options, the measured region, the truth line.
+
+Nothing here knows about a tracer. A job warms up, prints "ready PID", waits
+when asked to, runs its measured region, and prints {"truth": {...}} as the
+last line of its standard output.
+"""
+
+import argparse
+import array
+import collections
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+
+
+def options(description, steps=100, warmup=5):
+    """A parser with the options that every training job has."""
+    parser = argparse.ArgumentParser(description=description)
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--steps", type=int, default=steps,
+                        help="steps of the measured region (default %(default)s)")
+    length.add_argument("--seconds", type=float,
+                        help="run for so long instead of --steps; SIGTERM ends it early")
+    parser.add_argument("--warmup", type=int, default=warmup,
+                        help="steps before the measured region (default %(default)s)")
+    parser.add_argument("--threads", type=int, default=1, help="torch.set_num_threads")
+    parser.add_argument("--report-steps", metavar="FILE",
+                        help="one line a step: start (CLOCK_MONOTONIC ns), duration (ns)")
+    parser.add_argument("--profile", metavar="FILE",
+                        help="run the measured region under torch.profiler, write its counts")
+    parser.add_argument("--profile-detail", choices=("plain", "shapes", "memory", "stacks"),
+                        default="plain", help="what torch.profiler records besides the operators")
+    waiting(parser)
+    return parser
+
+
+def waiting(parser):
+    """Adds the options that let a test start the measured region."""
+    parser.add_argument("--wait", action="store_true",
+                        help="after 'ready PID', wait for a line on standard input")
+    parser.add_argument("--start-file", metavar="PATH",
+                        help="after 'ready PID', wait until this file exists")
+    return parser
+
+
+def ready(args):
+    """Says that the warm-up is over and waits to be told to go on."""
+    say(f"ready {os.getpid()}")
+    if args.wait:
+        sys.stdin.readline()
+    while args.start_file and not os.path.exists(args.start_file):
+        time.sleep(0.005)
+
+
+def say(line):
+    print(line, flush=True)
+
+
+def clocks():
+    """Both clocks, read one after the other; the monotonic one is what a span's ts uses."""
+    return {
+        "monotonic_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
+        "realtime_ns": time.clock_gettime_ns(time.CLOCK_REALTIME),
+    }
+
+
+def tell(**truth):
+    """Prints the truth line."""
+    truth.setdefault("pid", os.getpid())
+    truth.setdefault("python", ".".join(map(str, sys.version_info[:3])))
+    if "torch" in sys.modules:
+        truth.setdefault("torch", sys.modules["torch"].__version__)
+    say(json.dumps({"truth": truth}, sort_keys=True))
+
+
+class Digest:
+    """sha256 over tensors, floats and text, in the order given."""
+
+    def __init__(self):
+        self.sha = hashlib.sha256()
+
+    def add(self, *things):
+        for thing in things:
+            if hasattr(thing, "detach"):
+                self.sha.update(thing.detach().contiguous().numpy().tobytes())
+            else:
+                self.sha.update(repr(thing).encode())
+        return self
+
+    def hex(self):
+        return self.sha.hexdigest()
+
+
+def train(args, model, step, scopes, nodes=None):
+    """Warms up, runs the measured region of `step()` calls, prints the truth.
+
+    `step` returns the loss as a tensor. `scopes` is how often each
+    record_function scope is entered in one step, `nodes` how often each class
+    of autograd node is evaluated; nodes=None leaves them to --profile.
+    """
+    import torch
+
+    torch.set_flush_denormal(True)  # dead units' moments would slow long runs down
+    losses = []
+    for _ in range(args.warmup):
+        losses.append(step())
+    ready(args)
+
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    stamps = array.array("q")
+    now = time.monotonic_ns
+    profiler = profiling(args)
+    if profiler:
+        profiler.__enter__()
+    begin = clocks()
+    start = begin["monotonic_ns"]
+    until = start + int(args.seconds * 1e9) if args.seconds is not None else None
+    done = 0
+    while not stop and (start < until if until is not None else done < args.steps):
+        losses.append(step())
+        end = now()
+        stamps.append(start)
+        stamps.append(end - start)
+        start = end
+        done += 1
+    end = clocks()
+    if profiler:
+        profiler.__exit__(None, None, None)
+        write_profile(args.profile, profiler)
+
+    if args.report_steps:
+        with open(args.report_steps, "w") as report:
+            for i in range(0, len(stamps), 2):
+                report.write(f"{stamps[i]} {stamps[i + 1]}\n")
+    durations = sorted(stamps[1::2])
+    digest = Digest()
+    if losses:
+        digest.add(torch.stack(losses))
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.add(name, tensor)
+    tell(
+        job=os.path.basename(sys.argv[0]),
+        steps=done,
+        warmup=args.warmup,
+        begin=begin,
+        end=end,
+        step_ns_median=durations[len(durations) // 2] if durations else None,
+        parameters=sum(1 for _ in model.parameters()),
+        final_loss=float(losses[-1]) if losses else None,
+        sha256=digest.hex(),
+        scopes={name: count * done for name, count in scopes.items()},
+        nodes={name: count * done for name, count in (nodes or {}).items()},
+        backward_passes=done,
+    )
+
+
+def profiling(args):
+    """The profiler of the measured region, or None."""
+    if not args.profile:
+        return None
+    from torch.profiler import ProfilerActivity, profile
+
+    detail = args.profile_detail
+    return profile(
+        activities=[ProfilerActivity.CPU],
+        record_shapes=detail in ("shapes", "memory"),
+        profile_memory=detail == "memory",
+        with_stack=detail == "stacks",
+    )
+
+
+def write_profile(path, profiler):
+    """Counts and total times per name, as torch.profiler has them.
+
+    Read from the raw events: the tables that torch.profiler builds on top
+    leave some events out and take minutes for a long run.
+    """
+    operators, total, scopes, overloads = (collections.Counter() for _ in range(4))
+    durations = collections.defaultdict(list)
+    for event in profiler.profiler.kineto_results.events():
+        name = event.name()
+        if name.startswith("aten::"):
+            operators[name] += 1
+            total[name] += duration_ns(event)
+            durations[name].append(duration_ns(event))
+            overload = getattr(event, "overload_name", str)()
+            overloads[name + ("." + overload if overload else "")] += 1
+        elif not name.startswith("["):
+            scopes[name] += 1
+    with open(path, "w") as out:
+        json.dump({
+            "operators": operators,
+            "operators_total": sum(operators.values()),
+            "total_ns": total,
+            "median_ns": {name: sorted(each)[len(each) // 2] for name, each in durations.items()},
+            "overloads": overloads if overloads.keys() != operators.keys() else {},
+            "scopes": scopes,
+            "classes": classes(operators),
+        }, out, indent=1, sort_keys=True)
+        out.write("\n")
+
+
+def duration_ns(event):
+    """2.x gives nanoseconds, 1.13 microseconds."""
+    return event.duration_ns() if hasattr(event, "duration_ns") else event.duration_us() * 1000
+
+
+def classes(names):
+    """Operator name -> the C++ classes in at::_ops that its overloads have.
+
+    aten::add with overloads Tensor and Scalar is add_Tensor and add_Scalar:
+    the reverse cannot be told from the class name alone.
+    """
+    import torch
+
+    found = {name: [] for name in names}
+    for schema in torch._C._jit_get_all_schemas():
+        if schema.name in found:
+            base = schema.name.split("::", 1)[1]
+            found[schema.name].append(
+                f"{base}_{schema.overload_name}" if schema.overload_name else base)
+    return {name: sorted(set(made)) for name, made in found.items()}

@@ -1,0 +1,299 @@
+#define _GNU_SOURCE
+#include "device.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+struct item {
+	struct item *next;
+	struct work work;
+	struct event *event; /* instead of work */
+	struct event *after; /* or: go on when this has passed */
+	struct graph *graph; /* or: all of this */
+	uint64_t called;
+	int tid;
+};
+
+struct stream {
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	struct item *first, **last;
+	uint64_t given, done;
+	struct graph *capture;
+	struct stream *next;
+	bool gone;
+};
+
+struct event {
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	uint64_t wanted, passed, at; /* the latest record, the latest that passed, and when */
+	struct graph *capture;
+};
+
+struct graph {
+	struct work *work;
+	size_t count;
+};
+
+static pthread_mutex_t devices = PTHREAD_MUTEX_INITIALIZER;
+static struct stream *streams, *defaults[3];
+
+uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static void tell(const char *kind, const char *name, int tid, uint64_t called, uint64_t began, uint64_t ended)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static FILE *log;
+	const char *path = getenv("STUB_LOG");
+
+	if (!path)
+		return;
+	pthread_mutex_lock(&lock);
+	if (!log && (log = fopen(path, "a")))
+		setvbuf(log, NULL, _IOLBF, 0);
+	if (log)
+		fprintf(log, "%s\t%s\t%d\t%lu\t%lu\t%lu\n", kind, name, tid, called, began, ended);
+	pthread_mutex_unlock(&lock);
+}
+
+static void run(const struct work *w, const struct item *i)
+{
+	uint64_t began = now_ns(), end = began + w->ns;
+	struct timespec until = { end / 1000000000, end % 1000000000 };
+
+	while (w->ns && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
+		;
+	tell("work", w->name, i->tid, i->called, began, now_ns());
+}
+
+static void pass(struct event *e)
+{
+	pthread_mutex_lock(&e->lock);
+	e->passed++;
+	e->at = now_ns();
+	pthread_cond_broadcast(&e->change);
+	pthread_mutex_unlock(&e->lock);
+}
+
+static void *worker(void *argument)
+{
+	struct stream *s = argument;
+
+	pthread_mutex_lock(&s->lock);
+	for (;;) {
+		struct item *i = s->first;
+
+		if (!i && s->gone)
+			break;
+		if (!i) {
+			pthread_cond_wait(&s->change, &s->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&s->lock);
+		if (i->event)
+			pass(i->event);
+		else if (i->after)
+			event_wait(i->after);
+		else if (i->graph)
+			for (size_t n = 0; n < i->graph->count; n++)
+				run(&i->graph->work[n], i);
+		else
+			run(&i->work, i);
+		pthread_mutex_lock(&s->lock);
+		s->first = i->next;
+		if (!s->first)
+			s->last = &s->first;
+		s->done++;
+		free(i);
+		pthread_cond_broadcast(&s->change);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+struct stream *stream_new(void)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+	pthread_t thread;
+
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->change, NULL);
+	s->last = &s->first;
+	pthread_create(&thread, NULL, worker, s);
+	pthread_detach(thread);
+	pthread_mutex_lock(&devices);
+	s->next = streams;
+	streams = s;
+	pthread_mutex_unlock(&devices);
+	return s;
+}
+
+struct stream *stream_of(void *handle)
+{
+	uintptr_t n = (uintptr_t)handle;
+
+	if (n > 2)
+		return handle;
+	if (!defaults[n])
+		defaults[n] = stream_new();
+	return defaults[n];
+}
+
+void stream_free(struct stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->gone = true;
+	pthread_cond_broadcast(&s->change);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void give(struct stream *s, struct item item)
+{
+	struct item *i = malloc(sizeof(*i));
+
+	*i = item;
+	i->next = NULL;
+	i->called = now_ns();
+	i->tid = syscall(SYS_gettid);
+	pthread_mutex_lock(&s->lock);
+	*s->last = i;
+	s->last = &i->next;
+	s->given++;
+	pthread_cond_broadcast(&s->change);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void stream_give(struct stream *s, struct work work)
+{
+	if (s->capture)
+		graph_add(s->capture, work);
+	else
+		give(s, (struct item){ .work = work });
+}
+
+void stream_wait(struct stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	for (uint64_t until = s->given; s->done < until;)
+		pthread_cond_wait(&s->change, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool stream_idle(struct stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool idle = s->done == s->given;
+	pthread_mutex_unlock(&s->lock);
+	return idle;
+}
+
+void device_wait(void)
+{
+	pthread_mutex_lock(&devices);
+	struct stream *s = streams;
+	pthread_mutex_unlock(&devices);
+	for (; s; s = s->next)
+		stream_wait(s);
+}
+
+struct event *event_new(void)
+{
+	struct event *e = calloc(1, sizeof(*e));
+
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->change, NULL);
+	return e;
+}
+
+void event_record(struct event *e, struct stream *s)
+{
+	e->capture = s->capture;
+	if (s->capture)
+		return;
+	pthread_mutex_lock(&e->lock);
+	e->wanted++;
+	pthread_mutex_unlock(&e->lock);
+	give(s, (struct item){ .event = e });
+}
+
+void event_wait(struct event *e)
+{
+	pthread_mutex_lock(&e->lock);
+	for (uint64_t until = e->wanted; e->passed < until;)
+		pthread_cond_wait(&e->change, &e->lock);
+	pthread_mutex_unlock(&e->lock);
+}
+
+bool event_passed(struct event *e)
+{
+	pthread_mutex_lock(&e->lock);
+	bool passed = e->passed == e->wanted;
+	pthread_mutex_unlock(&e->lock);
+	return passed;
+}
+
+double event_elapsed_ms(struct event *from, struct event *to)
+{
+	uint64_t ns = to->at - from->at;
+
+	tell("elapsed", "-", syscall(SYS_gettid), now_ns(), ns, 0);
+	return ns / 1e6;
+}
+
+void stream_capture(struct stream *s) { s->capture = graph_new(); }
+
+struct graph *stream_end_capture(struct stream *s)
+{
+	struct graph *g = s->capture;
+
+	for (struct stream *other = streams; other; other = other->next)
+		if (other->capture == g)
+			other->capture = NULL;
+	return g;
+}
+
+void stream_join(struct stream *s, struct event *e)
+{
+	if (e->capture)
+		s->capture = e->capture;
+	else
+		give(s, (struct item){ .after = e });
+}
+
+struct graph *graph_new(void) { return calloc(1, sizeof(struct graph)); }
+
+void graph_add(struct graph *g, struct work work)
+{
+	g->work = realloc(g->work, (g->count + 1) * sizeof(work));
+	g->work[g->count++] = work;
+}
+
+struct graph *graph_copy(struct graph *g)
+{
+	struct graph *copy = graph_new();
+
+	for (size_t i = 0; i < g->count; i++)
+		graph_add(copy, g->work[i]);
+	return copy;
+}
+
+void graph_give(struct graph *g, struct stream *s) { give(s, (struct item){ .graph = g }); }
+
+uint64_t fresh(void)
+{
+	static uint64_t last = 0x7f0000000000;
+
+	return __atomic_add_fetch(&last, 0x10000, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,50 @@
+/* A stub of NCCL, libnccl.so.2, with RCCL's additions: communicators of any size
+ * in one process, collectives that do nothing. Its functions begin with
+ * "endbr64; push", as those of 2.29 do. A count of zero on AllReduce is refused. */
+#include "nccl.h"
+
+#include <stdlib.h>
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* A callee-saved register is what they push; the barrier keeps it alive. */
+static __attribute__((noinline)) ncclResult_t done(ncclResult_t result)
+{
+	__asm__ volatile("");
+	return result;
+}
+
+#define FUNCTION(name, arguments, result) \
+	ncclResult_t name arguments { ncclResult_t r_ = done(result); __asm__ volatile("" ::: "rbx", "memory"); return r_; }
+#if !defined(__x86_64__)
+#undef FUNCTION
+#define FUNCTION(name, arguments, result) ncclResult_t name arguments { return done(result); }
+#endif
+
+static int make(ncclComm_t *c) { *c = malloc(64); return 0; }
+
+FUNCTION(ncclAllReduce, (const void *s, void *r, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, stream_t on), n ? 0 : 4)
+FUNCTION(ncclReduceScatter, (const void *s, void *r, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclReduce, (const void *s, void *r, size_t n, ncclDataType_t t, ncclRedOp_t op, int root, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclBroadcast, (const void *s, void *r, size_t n, ncclDataType_t t, int root, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclGather, (const void *s, void *r, size_t n, ncclDataType_t t, int root, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclScatter, (const void *s, void *r, size_t n, ncclDataType_t t, int root, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclBcast, (void *b, size_t n, ncclDataType_t t, int root, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclAllGather, (const void *s, void *r, size_t n, ncclDataType_t t, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclAlltoAll, (const void *s, void *r, size_t n, ncclDataType_t t, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclAllToAll, (const void *s, void *r, size_t n, ncclDataType_t t, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclSend, (const void *b, size_t n, ncclDataType_t t, int peer, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclRecv, (void *b, size_t n, ncclDataType_t t, int peer, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclAllToAllv, (const void *s, const size_t *sc, const size_t *sd, void *r, const size_t *rc, const size_t *rd, ncclDataType_t t, ncclComm_t c, stream_t on), 0)
+FUNCTION(ncclGroupStart, (void), 0)
+FUNCTION(ncclGroupEnd, (void), 0)
+FUNCTION(ncclGroupSimulateEnd, (void *info), 0)
+FUNCTION(ncclCommInitRank, (ncclComm_t *c, int ranks, ncclUniqueId id, int rank), make(c))
+FUNCTION(ncclCommInitRankConfig, (ncclComm_t *c, int ranks, ncclUniqueId id, int rank, void *config), make(c))
+FUNCTION(ncclCommInitRankScalable, (ncclComm_t *c, int ranks, int rank, int n, ncclUniqueId *ids, void *config), make(c))
+FUNCTION(ncclCommInitAll, (ncclComm_t *c, int n, const int *devices), make(c))
+FUNCTION(ncclCommSplit, (ncclComm_t c, int color, int key, ncclComm_t *part, void *config), color < 0 ? (*part = NULL, 0) : make(part))
+FUNCTION(ncclCommDestroy, (ncclComm_t c), 0)
+FUNCTION(ncclCommAbort, (ncclComm_t c), 0)
+FUNCTION(ncclCommFinalize, (ncclComm_t c), 0)
+FUNCTION(ncclCommGetAsyncError, (ncclComm_t c, ncclResult_t *error), (*error = 0))

@@ -1,0 +1,120 @@
+/* Calls every function of the stub libnccl with arguments of its own, and says
+ * what a recording of that has to hold (expect.h).
+ *
+ *   ncclcalls all [wait]
+ *   ncclcalls ranks RANK [wait]   rank RANK of 3 in a group, then in a part of it,
+ *                                 as each process of a job would */
+#include "nccl.h"
+#include "expect.h"
+
+#define P(x) ((uint64_t)(uintptr_t)(x))
+static ncclComm_t c;
+static stream_t on = (stream_t)0x7700;
+static char send_[8], receive[8];
+
+static ncclUniqueId identity(int seed)
+{
+	ncclUniqueId id = { { 0 } };
+
+	for (int i = 0; i < 40; i++)
+		id.internal[i] = seed + 3 * i;
+	return id;
+}
+
+static void all(void)
+{
+	static const struct { const char *name; int bytes; } types[] = {
+		{ "int8", 1 }, { "uint8", 1 }, { "int32", 4 }, { "uint32", 4 }, { "int64", 8 }, { "uint64", 8 },
+		{ "float16", 2 }, { "float32", 4 }, { "float64", 8 }, { "bfloat16", 2 }, { "float8_e4m3", 1 }, { "float8_e5m2", 1 },
+	};
+	size_t counts[4] = { 0 };
+	ncclComm_t part, other;
+	ncclResult_t error;
+	ncclUniqueId id = identity(7);
+
+#define WORK "collective element_count=%lu dtype=%s bytes=%lu rank=2 ranks=5 communicator_handle=%lu stream=%lu group_depth=- "
+	ncclCommInitRank(&c, 5, identity(1), 2);
+	expect("call ncclCommInitRank communicator rank=2 ranks=5 communicator_handle=%lu", P(c));
+	for (int t = 0; t < 12; t++) {
+		ncclAllReduce(send_, receive, 100 + t, t, 0, c, on);
+		expect("call ncclAllReduce " WORK "peer_rank=-", 100UL + t, types[t].name, (100UL + t) * types[t].bytes, P(c), P(on));
+	}
+	ncclAllReduce(send_, receive, 50, 99, 0, c, on); /* a type of the future */
+	expect("call ncclAllReduce collective element_count=50 dtype=- bytes=-");
+	ncclAllReduce(send_, receive, 0, 7, 0, c, on);
+	expect("call ncclAllReduce collective status=error error_code=4");
+	size_t n = 1000;
+#define CALL(name, peer, ...) \
+	n++; name(__VA_ARGS__, c, on); \
+	expect("call " #name " " WORK "peer_rank=" peer, n, "float32", n * 4, P(c), P(on));
+	CALL(ncclReduceScatter, "-", send_, receive, n, 7, 0)
+	CALL(ncclReduce, "3", send_, receive, n, 7, 0, 3)
+	CALL(ncclBroadcast, "4", send_, receive, n, 7, 4)
+	CALL(ncclGather, "1", send_, receive, n, 7, 1)
+	CALL(ncclScatter, "0", send_, receive, n, 7, 0)
+	CALL(ncclBcast, "3", send_, n, 7, 3)
+	CALL(ncclAllGather, "-", send_, receive, n, 7)
+	CALL(ncclAlltoAll, "-", send_, receive, n, 7)
+	CALL(ncclAllToAll, "-", send_, receive, n, 7)
+	CALL(ncclSend, "4", send_, n, 7, 4)
+	CALL(ncclRecv, "3", receive, n, 7, 3)
+	ncclAllToAllv(send_, counts, counts, receive, counts, counts, 6, c, on);
+	expect("call ncclAllToAllv collective dtype=float16 communicator_handle=%lu stream=%lu", P(c), P(on));
+
+	ncclGroupStart();
+	expect("call ncclGroupStart communicator group_depth=-");
+	ncclSend(send_, 8, 0, 1, c, on);
+	expect("call ncclSend collective group_depth=1 peer_rank=1");
+	ncclGroupStart();
+	expect("call ncclGroupStart communicator group_depth=1");
+	ncclRecv(receive, 8, 0, 1, c, on);
+	expect("call ncclRecv collective group_depth=2");
+	ncclGroupEnd();
+	expect("call ncclGroupEnd communicator group_depth=2");
+	ncclGroupSimulateEnd(NULL);
+	expect("call ncclGroupSimulateEnd communicator group_depth=1");
+	ncclSend(send_, 8, 0, 1, c, on);
+	expect("call ncclSend collective group_depth=-");
+
+	ncclCommInitRankConfig(&other, 6, identity(2), 4, NULL);
+	expect("call ncclCommInitRankConfig communicator rank=4 ranks=6 communicator_handle=%lu", P(other));
+	ncclCommInitRankScalable(&other, 7, 5, 1, &id, NULL);
+	expect("call ncclCommInitRankScalable communicator rank=5 ranks=7 communicator_handle=%lu", P(other));
+	ncclCommInitAll(&other, 2, NULL);
+	expect("call ncclCommInitAll communicator");
+	ncclCommSplit(c, 3, 0, &part, NULL);
+	expect("call ncclCommSplit communicator communicator_handle=%lu", P(c));
+	ncclAllReduce(send_, receive, 9, 7, 0, part, on);
+	expect("call ncclAllReduce collective communicator_handle=%lu rank=-", P(part));
+	ncclCommGetAsyncError(c, &error);
+	expect("call ncclCommGetAsyncError communicator communicator_handle=%lu", P(c));
+	ncclCommFinalize(part);
+	expect("call ncclCommFinalize communicator communicator_handle=%lu", P(part));
+	ncclCommDestroy(part);
+	expect("call ncclCommDestroy communicator");
+	ncclCommAbort(c);
+	expect("call ncclCommAbort communicator rank=2");
+	ncclAllReduce(send_, receive, 9, 7, 0, c, on); /* gone */
+	expect("call ncclAllReduce collective rank=- communicator_handle=%lu", P(c));
+}
+
+static void ranks(int rank)
+{
+	ncclComm_t part;
+
+	ncclCommInitRank(&c, 3, identity(42), rank);
+	ncclAllReduce(send_, receive, 10, 7, 0, c, on);
+	ncclCommSplit(c, rank % 2, rank, &part, NULL);
+	ncclAllReduce(send_, receive, 20, 7, 0, part, on);
+}
+
+int main(int argc, char **argv)
+{
+	ready(argc > 2 && strcmp(argv[argc - 1], "wait") == 0);
+	if (argc > 2 && strcmp(argv[1], "ranks") == 0)
+		ranks(atoi(argv[2]));
+	else
+		all();
+	tell_expected();
+	return 0;
+}

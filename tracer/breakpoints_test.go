@@ -1,0 +1,52 @@
+package tracer
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+func TestPlanIsNotMisledByTheProbesOfAnotherTracer(t *testing.T) {
+	k := testKernel(t)
+	path := filepath.Join(buildNative(t), "libcallee-both.so")
+	open := func() (*symbolize.ELF, *Plan) {
+		elf, err := symbolize.OpenELF(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { elf.Close() })
+		return elf, PlanLibrary(elf, path, nativeGroup("libcallee-both", catalog.ExitSites, callees))
+	}
+	elf, before := open()
+	all := make([]int, len(before.Probes))
+	for i := range all {
+		all[i] = i
+	}
+	set, err := k.attach(path, 0, sitesOf(before, 0, all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+
+	onDisk, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range before.Probes {
+		p := &before.Probes[i]
+		offset, _ := elf.FileOffset(p.Address)
+		if code := elf.CodeAt(p.Address, 32); !bytes.Equal(code, onDisk[offset:offset+32]) {
+			t.Errorf("%s reads as % x, the file has % x", p.Symbol, code, onDisk[offset:offset+32])
+		}
+	}
+	_, during := open()
+	for i := range before.Probes {
+		if b, d := &before.Probes[i], &during.Probes[i]; b.Entry != d.Entry || len(b.Exits) != len(d.Exits) {
+			t.Errorf("%s: planned %+v, then %+v with probes in place", b.Symbol, b.Entry, d.Entry)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package catalog
+
+var cudaCodeGroup = Group{
+	Name: "cuda-code",
+	Help: "CUDA driver: what gives launches their names, devices and graphs: modules, contexts, streams, captures",
+	Tier: Anchor,
+	Functions: concat(
+		cudaModules, cudaContexts, cudaStreams, cudaGraphs,
+	),
+}
+
+var cudaModules = concat(
+	cuda("cuInit", "context", "", values(Reg32(FieldFlags, 0))),
+	cuda("cuModuleLoad", "module", "", effect(LoadsModule, Out(FieldModule, 0))),
+	cuda("cuModuleLoadData", "module", "", effect(LoadsModule, Out(FieldModule, 0))),
+	cuda("cuModuleLoadDataEx", "module", "", effect(LoadsModule, Out(FieldModule, 0))),
+	cuda("cuModuleLoadFatBinary", "module", "", effect(LoadsModule, Out(FieldModule, 0))),
+	cuda("cuModuleUnload", "module", "", effect(UnloadsModule, Reg(FieldModule, 0))),
+	// cuModuleGetFunction(function *, module, const char *name)
+	cuda("cuModuleGetFunction", "module", "", names(2, Out(FieldHandle, 0), Reg(FieldModule, 1))),
+	// 12.0: a library is a module for every context, a kernel its function.
+	cuda("cuLibraryLoadData", "module", "", effect(LoadsModule, Out(FieldModule, 0))),
+	cuda("cuLibraryLoadFromFile", "module", "", effect(LoadsModule, Out(FieldModule, 0))),
+	cuda("cuLibraryUnload", "module", "", effect(UnloadsModule, Reg(FieldModule, 0))),
+	cuda("cuLibraryGetKernel", "module", "", names(2, Out(FieldHandle, 0), Reg(FieldModule, 1))),
+	cuda("cuLibraryGetModule", "module", "", values(Out(FieldHandle, 0), Reg(FieldModule, 1))),
+	cuda("cuLibraryEnumerateKernels", "module", "", values(Reg(FieldModule, 2))),
+	// cuKernelGetFunction(function *, kernel)
+	cuda("cuKernelGetFunction", "module", "", effect(LinksKernel, Out(FieldHandle, 0), Reg(FieldKernel, 1))),
+	// cuFuncGetName(const char **name, function): the name comes back
+	cuda("cuFuncGetName", "module", "", cudaTellsName),
+	cuda("cuKernelGetName", "module", "", cudaTellsName),
+	cuda("cuGetProcAddress", "module", "|_v2"),
+)
+
+func cudaTellsName(f *Function) {
+	f.Effect, f.Values = NamesKernel, []Value{Out(FieldNone, 0), Reg(FieldHandle, 1)}
+	f.Text, f.TextArg = CStringOut, 0
+}
+
+var cudaContexts = concat(
+	// cuCtxCreate(context *, flags, device); _v3 has (…, parameters, n, flags,
+	// device) since 11.4, _v4 (…, parameters, flags, device) since 12.5.
+	cuda("cuCtxCreate", "context", "|_v2", effect(CreatesContext, Out(FieldContext, 0), Int32(FieldDeviceID, 2))),
+	cuda("cuCtxCreate", "context", "_v3", effect(CreatesContext, Out(FieldContext, 0), Int32(FieldDeviceID, 4))),
+	cuda("cuCtxCreate", "context", "_v4", effect(CreatesContext, Out(FieldContext, 0), Int32(FieldDeviceID, 3)), since("12.5")),
+	cuda("cuCtxDestroy", "context", "|_v2", effect(DestroysContext, Reg(FieldContext, 0))),
+	cuda("cuCtxSetCurrent", "context", "", effect(SetsContext, Reg(FieldContext, 0))),
+	cuda("cuCtxPushCurrent", "context", "|_v2", effect(PushesContext, Reg(FieldContext, 0))),
+	cuda("cuCtxPopCurrent", "context", "|_v2", effect(PopsContext, Out(FieldContext, 0))),
+	cuda("cuCtxGetDevice", "context", "", effect(NamesDevice, Out32(FieldDeviceID, 0))),
+	cuda("cuDevicePrimaryCtxRetain", "context", "", effect(NamesContext, Out(FieldContext, 0), Int32(FieldDeviceID, 1))),
+	cuda("cuDevicePrimaryCtxRelease", "context", "|_v2", values(Int32(FieldDeviceID, 0))),
+	cuda("cuDevicePrimaryCtxReset", "context", "|_v2", values(Int32(FieldDeviceID, 0))),
+)
+
+var cudaStreams = concat(
+	cuda("cuStreamCreate", "stream", "", effect(CreatesStream, Out(FieldStream, 0))),
+	cuda("cuStreamCreateWithPriority", "stream", "", effect(CreatesStream, Out(FieldStream, 0))),
+	cuda("cuStreamDestroy", "stream", "|_v2", effect(DestroysStream, Reg(FieldStream, 0))),
+	// cuStreamBeginCapture(stream[, mode]), cuStreamEndCapture(stream, graph *)
+	cuda("cuStreamBeginCapture", "graph", "|_ptsz|_v2|_v2_ptsz", effect(BeginsCapture, Reg(FieldStream, 0))),
+	// cuStreamBeginCaptureToGraph(stream, graph, …)
+	cuda("cuStreamBeginCaptureToGraph", "graph", "|_ptsz", effect(BeginsCapture, Reg(FieldStream, 0))),
+	cuda("cuStreamEndCapture", "graph", "|_ptsz", effect(EndsCapture, Reg(FieldStream, 0), Out(FieldGraph, 1))),
+)
+
+var cudaGraphs = concat(
+	cuda("cuGraphCreate", "graph", "", values(Out(FieldGraph, 0))),
+	cuda("cuGraphDestroy", "graph", "", effect(DestroysGraph, Reg(FieldGraph, 0))),
+	// cuGraphInstantiate…(exec *, graph, …)
+	cuda("cuGraphInstantiate", "graph", "|_v2", cudaInstantiates),
+	cuda("cuGraphInstantiateWithFlags", "graph", "", cudaInstantiates),
+	cuda("cuGraphInstantiateWithParams", "graph", "|_ptsz", cudaInstantiates),
+	cuda("cuGraphExecUpdate", "graph", "|_v2", effect(UpdatesGraph, Reg(FieldGraphExec, 0), Reg(FieldGraph, 1))),
+	cuda("cuGraphExecDestroy", "graph", "", effect(DestroysGraphExec, Reg(FieldGraphExec, 0))),
+	// cuGraphAddKernelNode(node *, graph, dependencies, n, const CUDA_KERNEL_NODE_PARAMS *)
+	cuda("cuGraphAddKernelNode", "graph", "|_v2", func(f *Function) {
+		f.Effect, f.Name = AddsKernelNode, FromKernel
+		f.Values = []Value{
+			Out(FieldHandle, 0), Reg(FieldGraph, 1), Mem(FieldKernel, 4, 0),
+			Mem32(FieldGridX, 4, 8), Mem32(FieldGridY, 4, 12), Mem32(FieldGridZ, 4, 16),
+			Mem32(FieldBlockX, 4, 20), Mem32(FieldBlockY, 4, 24), Mem32(FieldBlockZ, 4, 28),
+			Mem32(FieldSharedBytes, 4, 32),
+		}
+	}),
+)
+
+func cudaInstantiates(f *Function) {
+	f.Effect, f.Values = InstantiatesGraph, []Value{Out(FieldGraphExec, 0), Reg(FieldGraph, 1)}
+}
+
+// The runtime library, libcudart, sees each launch a second time, on its way to
+// the driver. It is probed only for what the driver is not told: which host
+// function stands for the kernel.
+var cudaStubsGroup = Group{
+	Name:     "cuda-stubs",
+	Help:     "CUDA runtime library: names of kernels by their host functions, at the price of a second probe a launch",
+	Tier:     Detail,
+	OnDemand: true,
+	With:     []string{"cuda"},
+	Functions: concat(
+		cudart("cudaLaunchKernel", "|_ptsz", 0),
+		cudart("cudaLaunchCooperativeKernel", "|_ptsz", 0),
+		cudart("cudaLaunchKernelExC", "|_ptsz", 1),
+		[]Function{{
+			// __cudaRegisterFunction(handle, hostFun, deviceFun, deviceName, …)
+			Library: "libcudart.so", Symbol: "__cudaRegisterFunction", Exact: true,
+			Layer: "runtime", Category: "module", Runtime: "cuda", Label: "__cudaRegisterFunction",
+			Action: Span, End: Return, Effect: NamesKernel, Values: []Value{Reg(FieldHostStub, 1)},
+			Text: CStringLong, TextArg: 3,
+		}},
+	),
+}
+
+// cudart is a launch of the runtime library, whose argument n is the host function.
+func cudart(name, variants string, n uint8) []Function {
+	return runtimeCalls(Function{
+		Library: "libcudart.so", Label: name, Category: "launch", Runtime: "cuda",
+	}, variants, []func(*Function){func(f *Function) {
+		f.Action, f.End, f.StatusOK = Event, NoEnd, false
+		f.Effect, f.Values = StubHint, []Value{Reg(FieldHostStub, n)}
+	}})
+}

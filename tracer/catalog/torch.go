@@ -1,0 +1,200 @@
+package catalog
+
+// PyTorch from outside. The symbols are those of 1.13.1 (Debian) and 2.15.0
+// (PyPI), read from their dynamic symbol tables; prefixes stop before the
+// parameter list, whose spelling differs between versions (c10::optional and
+// std::optional, shared_ptr and intrusive_ptr, the two std::string ABIs).
+
+const (
+	// sinceTorch2 is a symbol that 2.0 added. 1.13 has record_function_enter_new,
+	// but its Python never calls it: no scopes, and no use in watching them end.
+	sinceTorch2 = "_ZN2at4_ops28scaled_dot_product_attention4callE"
+
+	recordFunctionExit = "_ZN5torch8autograd8profilerL24record_function_exit_newERKN3c1013intrusive_ptr"
+)
+
+var scopeGroup = Group{
+	Name: "scope",
+	Help: "framework scopes: DataLoader, optimizer step, zero_grad, record_function (PyTorch 2)",
+	Tier: Anchor,
+	Functions: []Function{
+		{
+			// c10::intrusive_ptr<PythonRecordFunction> record_function_enter_new(
+			//     const std::string& name, const optional<std::string>& args)
+			// The result comes back behind a hidden first argument.
+			Library: "libtorch_cpu.so",
+			Symbol:  "_ZN5torch8autograd8profiler25record_function_enter_new", Requires: sinceTorch2,
+			Layer: "scope", Name: FromText, Label: "record_function",
+			Action: ScopeBegin, End: ExitSites,
+			Values: []Value{Out(FieldScopeKey, 0)},
+			Text:   CxxString, TextArg: 1,
+		},
+		{
+			// static void record_function_exit_new(const intrusive_ptr<PythonRecordFunction>&):
+			// called for these scopes alone, where the build kept its local symbols.
+			// It jumps into RecordFunction::end(this).
+			Library: "libtorch_cpu.so",
+			Symbol:  recordFunctionExit, Requires: sinceTorch2,
+			Layer: "scope", Label: "record_function_exit_new",
+			Action: ScopeEnd, AtTailJump: true, Values: []Value{Reg(FieldScopeKey, 0)}, KeyOffset: -16,
+		},
+		{
+			// at::RecordFunction::end(this), else: it runs for every RecordFunction
+			// there is, ten times as often. It lies 16 bytes into
+			// PythonRecordFunction, behind the intrusive_ptr_target's vtable pointer
+			// and reference counts.
+			Library: "libtorch_cpu.so",
+			Symbol:  "_ZN2at14RecordFunction3endEv", Exact: true, Requires: sinceTorch2, Unless: recordFunctionExit,
+			Layer: "scope", Label: "RecordFunction::end",
+			Action: ScopeEnd, Values: []Value{Reg(FieldScopeKey, 0)}, KeyOffset: -16,
+		},
+	},
+}
+
+var backwardGroup = Group{
+	Name: "backward",
+	Help: "backward passes: one span per call of the autograd engine",
+	Tier: Anchor,
+	Functions: []Function{{
+		Library: "libtorch_cpu.so",
+		Symbol:  "_ZN5torch8autograd6Engine7execute",
+		Layer:   "autograd", Category: "backward", Label: "Engine::execute",
+		Action: Span, End: ExitSites, Step: true,
+	}},
+}
+
+var operatorGroup = Group{
+	Name: "op",
+	Help: "every operator: at::_ops::*::call",
+	Tier: Detail,
+	Functions: []Function{{
+		Library: "libtorch_cpu.so",
+		Symbol:  "_ZN2at4_ops", Suffix: "4callE",
+		Layer: "op", Name: FromOperator,
+		Action: Span, End: ExitSites,
+	}},
+}
+
+// Where torch::autograd::Node keeps its 64-bit sequence_nr_ (all ones for
+// AccumulateGrad): behind the vtable pointer and, while nodes were held by
+// shared_ptr, their weak reference to themselves (read from a live 1.13.1);
+// behind the vtable pointer and one word of reference counts since they are
+// held by intrusive_ptr (read from a live 2.15.0).
+const nodeSequence = 24
+
+var nodeIsIntrusive = Variant{
+	Symbol: "_ZN5torch8autograd4impl20set_grad_accumulatorERKN2at6TensorEN3c1018weak_intrusive_ptr",
+	Offset: 16,
+}
+
+var autogradGroup = Group{
+	Name: "autograd",
+	Help: "every node of a backward pass, with its sequence number",
+	Tier: Detail,
+	Functions: []Function{
+		{
+			// void Engine::evaluate_function(this, shared_ptr<GraphTask>&, Node*, …).
+			Library: "libtorch_cpu.so",
+			Symbol:  "_ZN5torch8autograd6Engine17evaluate_function",
+			Layer:   "autograd", Category: "node", Name: FromVTable, Label: "Engine::evaluate_function",
+			Action: Span, End: ExitSites,
+			Values: []Value{Mem(FieldNodeVTable, 2, 0), Mem(FieldSequence, 2, nodeSequence, nodeIsIntrusive)},
+		},
+		{
+			// void impl::set_gradient_edge(const Variable&, Edge edge): what an
+			// operator that will be differentiated calls for its results. The Edge
+			// comes behind a pointer and begins with the Node.
+			// (at::sequence_number::get_and_increment says the same, but only at its
+			// return, and it has no instruction that the kernel emulates: 20 µs.)
+			Library: "libtorch_cpu.so",
+			Symbol:  "_ZN5torch8autograd4impl17set_gradient_edge",
+			Layer:   "autograd", Label: "set_gradient_edge",
+			Action: Sequence,
+			Values: []Value{Mem2(FieldSequence, 1, 0, nodeSequence, nodeIsIntrusive)},
+		},
+	},
+}
+
+var memoryGroup = Group{
+	Name: "memory",
+	Help: "every allocation and free of a CPU tensor's storage",
+	Tier: Detail,
+	Functions: []Function{
+		{
+			// void ProfiledCPUMemoryReporter::New(this, void* ptr, size_t nbytes)
+			Library: "libc10.so",
+			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", Exact: true,
+			Layer: "runtime", Category: "alloc", Label: "ProfiledCPUMemoryReporter::New",
+			Action: Event,
+			Values: []Value{Reg(FieldAddress, 1), Reg(FieldBytes, 2)},
+			Memory: &Memory{Space: "host", Level: "allocator", Action: "alloc"},
+		},
+		{
+			Library: "libc10.so",
+			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", Exact: true,
+			Layer: "runtime", Category: "free", Label: "ProfiledCPUMemoryReporter::Delete",
+			Action: Event,
+			Values: []Value{Reg(FieldAddress, 1)},
+			Memory: &Memory{Space: "host", Level: "allocator", Action: "free"},
+		},
+		{
+			Library: "libc10.so",
+			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", Exact: true,
+			Layer: "runtime", Category: "alloc", Label: "ProfiledCPUMemoryReporter::OutOfMemory",
+			Action: Event,
+			Values: []Value{Reg(FieldBytes, 1)},
+			Memory: &Memory{Space: "host", Level: "allocator", Action: "out_of_memory"},
+		},
+	},
+}
+
+var deviceMemoryGroup = Group{
+	Name: "device-memory",
+	Help: "every allocation and free of the caching allocator of a device",
+	Tier: Detail,
+	Functions: []Function{{
+		// void c10::reportMemoryUsageToProfiler(void* ptr, int64 alloc_size,
+		//     size_t total_allocated, size_t total_reserved, Device device)
+		// The CPU allocator calls it too while the job itself profiles memory;
+		// those calls are dropped by their device type, since New saw them.
+		Library: "libc10.so",
+		Symbol:  "_ZN3c1027reportMemoryUsageToProfilerEPv",
+		Layer:   "runtime", Label: "reportMemoryUsageToProfiler",
+		Action: Event,
+		Values: []Value{
+			Reg(FieldAddress, 0), Reg(FieldSignedBytes, 1), Reg(FieldTotalAllocated, 2),
+			Reg(FieldTotalReserved, 3), Reg(FieldTorchDevice, 4),
+		},
+		Memory: &Memory{Space: "device", Level: "allocator"},
+	}},
+}
+
+var collectiveGroup = Group{
+	Name: "collective",
+	Help: "collectives of torch.distributed on gloo: as called, and as run by its worker threads",
+	Tier: Anchor,
+	Functions: append([]Function{{
+		Library: "libtorch_cpu.so",
+		Symbol:  "_ZN4c10d16ProcessGroupGloo9AsyncWork7execute",
+		Layer:   "collective", Category: "work", Runtime: "gloo", Label: "gloo::AsyncWork::execute",
+		Action: Span, End: ExitSites,
+	}}, gloo("allreduce", "allreduce_coalesced", "allreduce_sparse", "broadcast", "reduce", "allgather",
+		"_allgather_base", "allgather_coalesced", "all_gather_single", "all_gather_single_coalesced",
+		"allgather_into_tensor_coalesced", "gather", "scatter", "reduce_scatter", "_reduce_scatter_base",
+		"reduce_scatter_single", "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced",
+		"alltoall", "alltoall_base", "all_to_all_single", "send", "recv", "recvAnysource", "barrier",
+		"monitoredBarrier")...),
+}
+
+func gloo(methods ...string) []Function {
+	functions := make([]Function, 0, len(methods))
+	for _, m := range methods {
+		functions = append(functions, Function{
+			Library: "libtorch_cpu.so",
+			Symbol:  "_ZN4c10d16ProcessGroupGloo" + mangled(m) + "E",
+			Layer:   "collective", Category: "issue", Runtime: "gloo", Label: "gloo::" + m,
+			Action: Span, End: ExitSites,
+		})
+	}
+	return functions
+}

@@ -1,0 +1,264 @@
+package catalog
+
+// Field says what a captured argument means.
+type Field uint8
+
+const (
+	FieldNone           Field = iota
+	FieldAddress              // of the memory allocated or freed
+	FieldBytes                // size in bytes
+	FieldSignedBytes          // size in bytes, negative for a free
+	FieldTotalAllocated       // the allocator's bytes in use after the call
+	FieldTotalReserved        // the allocator's bytes reserved after the call
+	FieldTorchDevice          // c10::Device: int8 type, int8 index
+	FieldNodeVTable           // vtable pointer of an autograd node: its class
+	FieldSequence             // autograd sequence number
+	FieldScopeKey             // what identifies a scope when it ends
+	FieldContext              // runtime context handle
+	FieldStream               // stream or queue handle
+	FieldKernel               // kernel handle: its name is learnt when it is created
+	FieldHandle               // the handle that the call creates
+	FieldDimensions           // how many of the work sizes that follow count
+	FieldWorkX                // work items in all
+	FieldWorkY
+	FieldWorkZ
+	FieldBlockX // work items of a group, threads of a block
+	FieldBlockY
+	FieldBlockZ
+	FieldGridX // blocks (work groups)
+	FieldGridY
+	FieldGridZ
+	FieldSharedBytes // dynamic shared memory per block
+	FieldDeviceID    // the device, as the process numbers them
+	FieldPeerDevice  // the other device of a copy
+	FieldCount       // number of elements
+	FieldDtype       // element type: index of Function.Dtypes
+	FieldPeer        // the other rank
+	FieldRoot        // the root's rank
+	FieldRank        // the caller's own rank
+	FieldRanks       // how many ranks there are
+	FieldColor       // of a communicator's split: negative is none
+	// FieldCommunicator is a communicator's handle; FieldUniqueID a word of the
+	// id that all its ranks share: the words of one call are hashed together.
+	FieldCommunicator
+	FieldUniqueID
+	FieldModule     // module or library handle, of which kernels come
+	FieldEvent      // event handle
+	FieldStartEvent // the earlier of two events
+	FieldElapsed    // float32 milliseconds between two events
+	FieldGraph
+	FieldGraphExec
+	FieldWidth // FieldWidth, FieldHeight and FieldDepth multiply to bytes
+	FieldHeight
+	FieldDepth
+	FieldSourceKind // kind of memory that a copy reads: MemoryKind
+	FieldTargetKind // kind of memory that a copy writes
+	FieldCopyKind   // direction of a copy: cudaMemcpyKind, hipMemcpyKind
+	FieldHostStub   // host function that stands for a kernel
+	FieldPool       // memory pool handle
+	FieldFlags      // the function's own flags
+	FieldAllocation // handle of physical memory without an address
+	FieldReserved   // address range without memory
+	FieldOffset     // bytes from the beginning of an allocation
+	FieldOp         // reduction
+	FieldTimeout    // nanoseconds that a wait may take
+	FieldList       // command list or command buffer handle
+	FieldQueue      // command queue that executes lists
+	FieldSerial     // the library's own number of the call
+	// FieldShapes is how many of the sizes that follow count: those of an array's
+	// dimensions, which multiply to its elements.
+	FieldShapes
+	FieldShape0
+	FieldShape1
+	FieldShape2
+	FieldShape3
+	FieldShape4
+	FieldShape5
+	// FieldNamePointer and FieldNameBytes are a string that names FieldHandle.
+	FieldNamePointer
+	FieldNameBytes
+	FieldDevices   // over how many devices the call runs
+	FieldArguments // how many arguments an execution has
+	FieldTarget    // address that a copy writes to; null where there is none
+	FieldErrorCode // code of an error that an earlier call returned
+	// FieldDeviceHandle is a device's handle, where a runtime has those instead
+	// of numbers.
+	FieldDeviceHandle
+	FieldError     // the code of this call's error, where it comes behind a pointer
+	FieldBlocking  // not 0: the call returns when its work is through
+	FieldParameter // what a query asks for
+	FieldAnswer    // what it is told
+	FieldTime      // the device's time of something, ns
+	FieldTicksFrom // the same in ticks of the device, from
+	FieldTicksTo   // and to
+	FieldTickNS    // ns of a tick
+	FieldTickBits  // how many bits of a tick count before it begins anew
+	// LastField is the highest field.
+	LastField = FieldTickBits
+)
+
+// Value says where a captured argument comes from.
+type Value struct {
+	Field    Field
+	Stack    bool // from stack slot Index, else from argument register Index
+	Index    uint8
+	Derefs   uint8    // how often it is followed as a pointer
+	Offset   [2]int16 // bytes added before each step
+	AtReturn bool     // an out parameter: followed when the call returns
+	Bits     uint8    // how many of its bits count: 0 is all 64
+	Shift    uint8    // how many bits lie below it
+	Scale    uint8    // what it is multiplied with: 0 is 1
+	Signed   bool     // the highest of its Bits is a sign
+	Variants []Variant
+}
+
+// Variant replaces the offset of a value's last step in libraries that define
+// a function with the given symbol prefix: a layout that changed.
+type Variant struct {
+	Symbol string
+	Offset int16
+}
+
+// Narrow reports whether the value is read from memory as four bytes: what
+// lies behind it may not be mapped.
+func (v *Value) Narrow() bool {
+	return (v.Derefs > 0) && v.Bits > 0 && v.Shift+v.Bits <= 32
+}
+
+// Reg is integer argument n as it stands.
+func Reg(f Field, n uint8) Value { return Value{Field: f, Index: n} }
+
+// Reg32 is the low 32 bits of integer argument n.
+func Reg32(f Field, n uint8) Value { return Value{Field: f, Index: n, Bits: 32} }
+
+// Int32 is the low 32 bits of integer argument n, a signed number.
+func Int32(f Field, n uint8) Value { return Value{Field: f, Index: n, Bits: 32, Signed: true} }
+
+// High32 is the high 32 bits of integer argument n: the second member of a
+// small struct that goes by value.
+func High32(f Field, n uint8) Value { return Value{Field: f, Index: n, Bits: 32, Shift: 32} }
+
+// Slot is stack argument n, counted from the first that found no register.
+func Slot(f Field, n uint8) Value { return Value{Field: f, Stack: true, Index: n} }
+
+// Mem is the word at offset bytes behind integer argument n.
+func Mem(f Field, n uint8, offset int16, variants ...Variant) Value {
+	return Value{Field: f, Index: n, Derefs: 1, Offset: [2]int16{offset}, Variants: variants}
+}
+
+// Mem32 is the 32 bits at offset bytes behind integer argument n.
+func Mem32(f Field, n uint8, offset int16) Value {
+	return Value{Field: f, Index: n, Derefs: 1, Offset: [2]int16{offset}, Bits: 32}
+}
+
+// Mem2 is the word at the second offset behind the pointer at the first offset
+// behind integer argument n.
+func Mem2(f Field, n uint8, first, second int16, variants ...Variant) Value {
+	return Value{Field: f, Index: n, Derefs: 2, Offset: [2]int16{first, second}, Variants: variants}
+}
+
+// Arg is integer argument n, wherever this architecture's calls have it.
+func Arg(f Field, n uint8) Value {
+	if n < registerArguments {
+		return Reg(f, n)
+	}
+	return Slot(f, n-registerArguments)
+}
+
+// Arg32 is the low 32 bits of integer argument n.
+func Arg32(f Field, n uint8) Value {
+	v := Arg(f, n)
+	v.Bits = 32
+	return v
+}
+
+// OutArg is the word that the call leaves behind integer argument n.
+func OutArg(f Field, n uint8) Value {
+	v := Arg(f, n)
+	v.Derefs, v.AtReturn = 1, true
+	return v
+}
+
+// OutArg32 is the 32 bits that the call leaves behind integer argument n.
+func OutArg32(f Field, n uint8) Value {
+	v := OutArg(f, n)
+	v.Bits = 32
+	return v
+}
+
+// OutMem is the word that the call leaves at offset bytes behind integer argument n.
+func OutMem(f Field, n uint8, offset int16) Value {
+	v := OutArg(f, n)
+	v.Offset[0] = offset
+	return v
+}
+
+// List is the first words behind integer argument n: as many as a call is
+// likely to give. How many it gives is in FieldCount.
+func List(f Field, n uint8, words int) (list []Value) {
+	for i := range words {
+		v := Arg(f, n)
+		v.Derefs, v.Offset[0] = 1, int16(8*i)
+		list = append(list, v)
+	}
+	return list
+}
+
+// OutList is List of what the call leaves there.
+func OutList(f Field, n uint8, words int) (list []Value) {
+	for i := range words {
+		list = append(list, OutMem(f, n, int16(8*i)))
+	}
+	return list
+}
+
+// Out is the word that the call leaves behind integer argument n.
+func Out(f Field, n uint8) Value {
+	return Value{Field: f, Index: n, Derefs: 1, AtReturn: true}
+}
+
+// OutAt is the word that the call leaves at offset bytes behind integer argument n.
+func OutAt(f Field, n uint8, offset int16) Value {
+	return Value{Field: f, Index: n, Derefs: 1, Offset: [2]int16{offset}, AtReturn: true}
+}
+
+// Out32 is the 32 bits that the call leaves behind integer argument n.
+func Out32(f Field, n uint8) Value {
+	return Value{Field: f, Index: n, Derefs: 1, AtReturn: true, Bits: 32}
+}
+
+// OutSlot is the word that the call leaves behind stack argument n.
+func OutSlot(f Field, n uint8) Value {
+	return Value{Field: f, Stack: true, Index: n, Derefs: 1, AtReturn: true}
+}
+
+// Scaled is a value that counts units of so many bytes.
+func Scaled(v Value, scale uint8) Value {
+	v.Scale = scale
+	return v
+}
+
+// Number is what the captured word means as a number.
+func (v *Value) Number(word uint64) uint64 {
+	word >>= v.Shift
+	if v.Bits > 0 && v.Bits < 64 {
+		unused := 64 - v.Bits
+		word <<= unused
+		if v.Signed {
+			word = uint64(int64(word) >> unused)
+		} else {
+			word >>= unused
+		}
+	}
+	if v.Scale > 1 {
+		word *= uint64(v.Scale)
+	}
+	return word
+}
+
+// OutMem32 is the 32 bits that the call leaves at offset bytes behind integer argument n.
+func OutMem32(f Field, n uint8, offset int16) Value {
+	v := OutMem(f, n, offset)
+	v.Bits = 32
+	return v
+}

@@ -1,0 +1,164 @@
+package tracer
+
+import (
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// commands gives one runtime's calls to an accelerator, by hand.
+type commands struct {
+	one *accelerator
+	d   *decoder
+	now int64
+	id  int64
+}
+
+func newCommands() *commands {
+	d := newDecoder(&recordingSink{}, &probeTable{}, nil, 0)
+	return &commands{one: d.accelerators.get(1, "opencl"), d: d}
+}
+
+// call takes 10 ns and ends now; its row is the last one if it does not wait.
+func (m *commands) call(f catalog.Function, values map[catalog.Field]uint64) {
+	m.now += 100
+	m.id++
+	f.Runtime = "opencl"
+	r := &callRecord{CallCallRecord: &bpf.CallCallRecord{Tgid: 1, Tid: 1, End: uint8(EndReturn)}}
+	var a arguments
+	for field, v := range values {
+		a.value[field], a.known[field] = v, true
+		f.Values = append(f.Values, catalog.Reg(field, 0))
+		r.args = append(r.args, v)
+	}
+	m.d.spans = append(m.d.spans, Span{ID: m.id, StartNS: m.now - 10, DurationNS: 10, Status: StatusOK, Call: &Call{Category: f.Category}})
+	c := &acceleratorCall{accelerator: m.one, pid: 1, tid: 1, f: &f, r: r, args: &a, span: &m.d.spans[len(m.d.spans)-1]}
+	m.d.accelerate(c)
+	m.d.await(c)
+}
+
+const aQueue, anotherQueue = 0x1000, 0x2000
+
+func (m *commands) queue(handle, flags uint64) {
+	m.call(catalog.Function{Category: "stream", Effect: catalog.OrdersStream, Parameter: 1},
+		map[catalog.Field]uint64{catalog.FieldStream: handle, catalog.FieldFlags: flags})
+}
+
+func (m *commands) launch(queue, event uint64) {
+	m.call(catalog.Function{Category: "copy"}, map[catalog.Field]uint64{catalog.FieldStream: queue, catalog.FieldEvent: event})
+}
+
+func (m *commands) wait(event uint64) {
+	m.call(catalog.Function{Category: "sync", Effect: catalog.WaitsEvent}, map[catalog.Field]uint64{catalog.FieldEvent: event})
+}
+
+func (m *commands) tell(event, which, time uint64) {
+	m.call(catalog.Function{Category: "event", Effect: catalog.TellsTime},
+		map[catalog.Field]uint64{catalog.FieldEvent: event, catalog.FieldParameter: which, catalog.FieldTime: time})
+}
+
+// bounded counts the commands with a time on the device, once all rows have gone.
+func (m *commands) bounded() (n int) {
+	m.d.accelerators.releaseAll(m.d)
+	for _, s := range m.d.spans {
+		if s.Call.Category == "copy" && s.Detail != nil && s.Detail.DeviceTimeMethod != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAnEventOfAQueueInOrderBoundsWhatWasBeforeIt(t *testing.T) {
+	m := newCommands()
+	m.queue(aQueue, 0)
+	for event := range uint64(3) {
+		m.launch(aQueue, 10+event)
+	}
+	m.wait(11)
+	if n := m.bounded(); n != 2 {
+		t.Errorf("%d commands are bounded by the event of the second of three, want 2", n)
+	}
+}
+
+func TestAnEventOfAQueueOutOfOrderBoundsItsCommandAlone(t *testing.T) {
+	for name, known := range map[string]bool{"out of order": true, "from before the recording": false} {
+		m := newCommands()
+		if known {
+			m.queue(aQueue, 1)
+		}
+		for event := range uint64(3) {
+			m.launch(aQueue, 10+event)
+		}
+		m.wait(11)
+		if n := m.bounded(); n != 1 {
+			t.Errorf("a queue %s: %d commands are bounded by the event of the second, want that one", name, n)
+		}
+	}
+}
+
+func TestAnEventThatComesAgainIsAnotherCommands(t *testing.T) {
+	m := newCommands()
+	m.launch(aQueue, 10)
+	m.launch(anotherQueue, 10) // the handle, released and made again
+	m.wait(10)
+	if n := m.bounded(); n != 1 {
+		t.Errorf("%d commands are bounded, want the later of two with one handle", n)
+	}
+}
+
+func TestTimesThatTheDeviceTellsAreItsCommands(t *testing.T) {
+	m := newCommands()
+	m.launch(aQueue, 10)
+	m.launch(aQueue, 11)
+	m.tell(11, catalog.OpenCLStarted, 5000)
+	m.tell(11, catalog.OpenCLEnded, 5777)
+	m.tell(10, catalog.OpenCLEnded, 9999) // its begin is not asked for
+	m.tell(99, catalog.OpenCLEnded, 1)    // no command of ours
+	m.d.accelerators.releaseAll(m.d)
+	measuredTimes := 0
+	for _, s := range m.d.spans {
+		if s.Detail == nil || s.Detail.DeviceTimeMethod != measured {
+			continue
+		}
+		if measuredTimes++; *s.Detail.DeviceTimeLoNS != 777 || *s.Detail.DeviceTimeHiNS != 777 {
+			t.Errorf("%d to %d ns, want 777", *s.Detail.DeviceTimeLoNS, *s.Detail.DeviceTimeHiNS)
+		}
+	}
+	if measuredTimes != 1 {
+		t.Errorf("%d commands have a measured time, want 1", measuredTimes)
+	}
+}
+
+func TestTicksThatWrapAreCountedOn(t *testing.T) {
+	var a arguments
+	a.value[catalog.FieldTicksFrom], a.known[catalog.FieldTicksFrom] = 0xfffffff0, true
+	a.value[catalog.FieldTicksTo], a.known[catalog.FieldTicksTo] = 0x10, true
+	if _, ns, ok := (deviceTick{ns: 10, bits: 32}).interval(&a); !ok || ns != 320 {
+		t.Errorf("%d ns, %t, want 320", ns, ok)
+	}
+	if _, _, ok := (deviceTick{}).interval(&a); ok {
+		t.Error("an interval in a unit that nobody told")
+	}
+}
+
+func TestAMemoryObjectIsFreeWithItsLastHolder(t *testing.T) {
+	m := newCommands()
+	object := func(action string) {
+		m.call(catalog.Function{Category: "alloc", Memory: &catalog.Memory{Space: "device", Level: "driver", Action: action}},
+			map[catalog.Field]uint64{catalog.FieldAddress: 0x500})
+	}
+	object("release") // of before the recording: nobody knows whether it was the last
+	object("alloc")
+	object("retain")
+	object("release")
+	object("release")
+	object("release")
+	var actions []string
+	for _, row := range m.d.memory {
+		actions = append(actions, row.Action)
+	}
+	if len(actions) != 2 || actions[0] != "alloc" || actions[1] != "free" {
+		t.Errorf("rows of memory: %v, want one alloc and one free", actions)
+	}
+}

@@ -1,0 +1,129 @@
+package tracer
+
+import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+
+// communicators knows the groups of ranks of one process, and how deep each
+// thread is in groups of calls.
+type communicators struct {
+	known  map[uint64]*communicator
+	groups map[uint32]int32
+}
+
+type communicator struct {
+	id     *int64 // the same on every rank; nil where its making was not seen
+	rank   *int32
+	ranks  *int32
+	splits uint64
+}
+
+func newCommunicators() communicators {
+	return communicators{known: map[uint64]*communicator{}, groups: map[uint32]int32{}}
+}
+
+// communicate fills the columns of a collective.
+func (c *acceleratorCall) communicate() {
+	if c.f.Layer != "collective" {
+		return
+	}
+	d := c.detail()
+	if depth := c.communicators.groups[c.tid]; depth > 0 {
+		d.GroupDepth = &depth
+	}
+	c.elements(d)
+	if c.args.has(catalog.FieldRank) && c.args.has(catalog.FieldRanks) { // said in the call itself
+		rank, ranks := int32(c.args.value[catalog.FieldRank]), int32(c.args.value[catalog.FieldRanks])
+		d.Rank, d.Ranks = &rank, &ranks
+	}
+	if !c.args.has(catalog.FieldCommunicator) || c.f.Effect == catalog.JoinsCommunicator {
+		return
+	}
+	handle := int64(c.args.value[catalog.FieldCommunicator])
+	d.CommunicatorHandle = &handle
+	if known := c.communicators.known[uint64(handle)]; known != nil {
+		d.Communicator, d.Rank, d.Ranks = known.id, known.rank, known.ranks
+	}
+}
+
+// elements gives count, type and size of what one rank moves.
+func (c *acceleratorCall) elements(d *Detail) {
+	for _, f := range []catalog.Field{catalog.FieldPeer, catalog.FieldRoot} {
+		if c.args.has(f) {
+			peer := int32(c.args.value[f])
+			d.PeerRank = &peer
+		}
+	}
+	d.ElementCount = c.args.int64(catalog.FieldCount)
+	if !c.args.has(catalog.FieldDtype) {
+		return
+	}
+	n := c.args.value[catalog.FieldDtype]
+	if n >= uint64(len(c.f.Dtypes)) {
+		return // a type that this version of the table does not know
+	}
+	d.Dtype = c.f.Dtypes[n].Name
+	if d.ElementCount != nil {
+		bytes := *d.ElementCount * c.f.Dtypes[n].Bytes
+		d.Bytes = &bytes
+	}
+}
+
+// apply keeps what a call says of communicators and groups.
+func (m *communicators) apply(c *acceleratorCall) {
+	handle := c.args.value[catalog.FieldCommunicator]
+	switch c.f.Effect {
+	case catalog.JoinsCommunicator:
+		m.join(c, handle)
+	case catalog.SplitsCommunicator:
+		m.split(c, handle)
+	case catalog.LeavesCommunicator:
+		delete(m.known, handle)
+	case catalog.BeginsGroup:
+		m.groups[c.tid]++
+	case catalog.EndsGroup:
+		if m.groups[c.tid]--; m.groups[c.tid] <= 0 {
+			delete(m.groups, c.tid)
+		}
+	}
+}
+
+// join makes a communicator: inside a group its handle is there, but not usable,
+// before the group ends.
+func (m *communicators) join(c *acceleratorCall, handle uint64) {
+	made := &communicator{}
+	if c.args.has(catalog.FieldUniqueID) {
+		id := int64(c.args.value[catalog.FieldUniqueID] &^ (1 << 63))
+		made.id = &id
+	}
+	if c.args.has(catalog.FieldRank) {
+		rank := int32(c.args.value[catalog.FieldRank])
+		made.rank = &rank
+	}
+	if c.args.has(catalog.FieldRanks) {
+		ranks := int32(c.args.value[catalog.FieldRanks])
+		made.ranks = &ranks
+	}
+	d := c.detail()
+	d.Communicator, d.Rank, d.Ranks = made.id, made.rank, made.ranks
+	if handle != 0 {
+		as := int64(handle)
+		d.CommunicatorHandle = &as
+		m.known[handle] = made
+	}
+}
+
+// split makes a part: its identity follows from its parent's, from how many
+// splits there were before (every rank of the parent takes part in each), and
+// from the color.
+func (m *communicators) split(c *acceleratorCall, parent uint64) {
+	whole := m.known[parent]
+	if whole == nil {
+		return
+	}
+	whole.splits++
+	part := c.args.value[catalog.FieldHandle]
+	if part == 0 || whole.id == nil {
+		return // no part for this rank, or of an unknown whole
+	}
+	id := int64(mix(mix(uint64(*whole.id), whole.splits), c.args.value[catalog.FieldColor]) &^ (1 << 63))
+	m.known[part] = &communicator{id: &id}
+}

@@ -1,0 +1,188 @@
+package counter
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// cgroupSource is the control groups that the job's processes are in, of
+// version 2 and 1: what it may use, what it uses, and how often it was held back.
+// https://docs.kernel.org/admin-guide/cgroup-v2.html, …/cgroup-v1/
+type cgroupSource struct {
+	files   Files
+	unified string // where version 2 is mounted
+	job     *job
+	known   []controlGroup // that the job was in, and that are still there
+}
+
+func openCgroup(f Files, j *job) (source, error) {
+	s := &cgroupSource{files: f, unified: f.path("sys/fs/cgroup"), job: j}
+	if _, err := os.Stat(filepath.Join(s.unified, "cgroup.controllers")); err != nil {
+		s.unified = f.path("sys/fs/cgroup/unified") // systemd's hybrid of both
+	}
+	return present(s, f.path("sys/fs/cgroup"))
+}
+
+// controlGroup is one directory of one hierarchy.
+type controlGroup struct {
+	controller string // of version 1; "" is version 2, which has one hierarchy for all
+	path       string // as /proc/PID/cgroup has it
+}
+
+// v1 says which controllers of version 1 have something to read.
+var v1Controllers = map[string]bool{"memory": true, "cpu": true, "cpuacct": true}
+
+// parseCgroup reads /proc/PID/cgroup: "4:memory:/job", "0::/job".
+func parseCgroup(text string) (groups []controlGroup) {
+	for line := range strings.Lines(text) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
+			continue
+		}
+		if parts[0] == "0" && parts[1] == "" {
+			groups = append(groups, controlGroup{"", parts[2]})
+			continue
+		}
+		for _, controller := range strings.Split(parts[1], ",") {
+			if v1Controllers[controller] {
+				groups = append(groups, controlGroup{controller, parts[2]})
+			}
+		}
+	}
+	return groups
+}
+
+// groups lists the groups of all processes of the job, each once, also those
+// whose last process has ended: what it used at last is in them.
+func (s *cgroupSource) groups() []controlGroup {
+	s.known = slices.DeleteFunc(s.known, func(g controlGroup) bool {
+		_, err := os.Stat(s.dir(g))
+		return err != nil
+	})
+	for _, pid := range s.job.processes() {
+		text, err := os.ReadFile(s.files.path("proc", fmt.Sprint(pid), "cgroup"))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, g := range parseCgroup(string(text)) {
+			if !slices.Contains(s.known, g) && !s.root(g) {
+				s.known = append(s.known, g)
+			}
+		}
+	}
+	return s.known
+}
+
+// root reports whether a group is the top of its hierarchy: the machine, of
+// which the other sources tell. In a container "/" is not.
+func (s *cgroupSource) root(g controlGroup) bool {
+	if g.controller == "" {
+		_, err := os.Stat(filepath.Join(s.dir(g), "cgroup.events"))
+		return err != nil
+	}
+	_, err := os.Stat(filepath.Join(s.dir(g), "release_agent"))
+	return err == nil
+}
+
+func (s *cgroupSource) dir(g controlGroup) string {
+	if g.controller == "" {
+		return filepath.Join(s.unified, g.path)
+	}
+	return s.files.path("sys/fs/cgroup", g.controller, g.path)
+}
+
+func (s *cgroupSource) read(r *round) (failed error) {
+	for _, g := range s.groups() {
+		if g.controller == "" {
+			firstOf(&failed, readUnified(r, machine.within(g.path), s.dir(g)))
+		} else {
+			at := machine.within(g.controller + ":" + g.path)
+			firstOf(&failed, r.addGroup(at, s.dir(g), v1Files[g.controller], v1Keys[g.controller]))
+		}
+	}
+	return failed
+}
+
+var unifiedFiles = []metric{
+	{"memory.current", "cgroup_memory_used", Bytes, 1, false},
+	{"memory.max", "cgroup_memory_limit", Bytes, 1, false},
+	{"memory.swap.current", "cgroup_swap_used", Bytes, 1, false},
+}
+
+var unifiedKeys = map[string][]metric{
+	"memory.stat": {
+		{"anon", "cgroup_memory_anonymous", Bytes, 1, false},
+		{"file", "cgroup_memory_file", Bytes, 1, false},
+		{"shmem", "cgroup_memory_shared", Bytes, 1, false},
+		{"pgmajfault", "cgroup_major_faults", Count, 1, true},
+		{"workingset_refault_file", "cgroup_file_refaults", Count, 1, true},
+	},
+	"memory.events": {
+		{"high", "cgroup_memory_high", Count, 1, true},
+		{"max", "cgroup_memory_max", Count, 1, true},
+		{"oom", "cgroup_memory_oom", Count, 1, true},
+		{"oom_kill", "cgroup_memory_oom_kills", Count, 1, true},
+	},
+	"cpu.stat": {
+		{"usage_usec", "cgroup_cpu_used", Nanoseconds, 1e3, true},
+		{"user_usec", "cgroup_cpu_user", Nanoseconds, 1e3, true},
+		{"system_usec", "cgroup_cpu_system", Nanoseconds, 1e3, true},
+		{"nr_throttled", "cgroup_cpu_throttles", Count, 1, true},
+		{"throttled_usec", "cgroup_cpu_throttled", Nanoseconds, 1e3, true},
+	},
+}
+
+// noLimit is above every limit: version 1 says "no limit" with a number near 2^63.
+const noLimit = 1 << 62
+
+var v1Files = map[string][]metric{
+	"memory": {
+		{"memory.usage_in_bytes", "cgroup_memory_used", Bytes, 1, false},
+		{"memory.limit_in_bytes", "cgroup_memory_limit", Bytes, 1, false},
+		{"memory.failcnt", "cgroup_memory_max", Count, 1, true},
+	},
+	"cpuacct": {{"cpuacct.usage", "cgroup_cpu_used", Nanoseconds, 1, true}},
+}
+
+var v1Keys = map[string]map[string][]metric{
+	"memory": {"memory.stat": {
+		{"total_rss", "cgroup_memory_anonymous", Bytes, 1, false},
+		{"total_cache", "cgroup_memory_file", Bytes, 1, false},
+		{"total_shmem", "cgroup_memory_shared", Bytes, 1, false},
+		{"total_pgmajfault", "cgroup_major_faults", Count, 1, true},
+	}},
+	"cpu": {"cpu.stat": {
+		{"nr_throttled", "cgroup_cpu_throttles", Count, 1, true},
+		{"throttled_time", "cgroup_cpu_throttled", Nanoseconds, 1, true},
+	}},
+}
+
+func readUnified(r *round, at place, dir string) error {
+	failed := r.addGroup(at, dir, unifiedFiles, unifiedKeys)
+	for _, resource := range pressureResources {
+		text, err := r.read(filepath.Join(dir, resource+".pressure"))
+		firstOf(&failed, err)
+		addPressure(r, at, "cgroup_pressure_"+resource, text)
+	}
+	return failed
+}
+
+// addGroup reads one directory: files with a number, and files with keys.
+func (r *round) addGroup(at place, dir string, files []metric, keyed map[string][]metric) (failed error) {
+	for _, m := range files {
+		text, err := r.read(filepath.Join(dir, m.file))
+		firstOf(&failed, err)
+		if v, ok := parseNumber(strings.TrimSpace(text)); ok && v < noLimit { // "max" is no number
+			m.add(r, at, v)
+		}
+	}
+	for file, metrics := range keyed {
+		text, err := r.read(filepath.Join(dir, file))
+		firstOf(&failed, err)
+		r.addKeyed(at, parseKeyed(text), metrics)
+	}
+	return failed
+}

@@ -1,0 +1,65 @@
+package tracer
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/tracer/counter"
+)
+
+// openCounters looks for what can be counted, if counters are wanted.
+func (s *Session) openCounters(o counter.Options) {
+	if s.options.Counters <= 0 {
+		return
+	}
+	o.Clock = func() int64 { return monotonic() + s.offsetNS }
+	s.counters = counter.Open(o)
+}
+
+// monotonic is the clock that the kernel stamps records with.
+func monotonic() int64 {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
+	return t.Nano()
+}
+
+// follow has the counters of a process's control groups and networks read.
+func (s *Session) follow(pid int) {
+	if s.counters != nil {
+		s.counters.Follow(pid)
+	}
+}
+
+func (s *Session) unfollow(pid int) {
+	if s.counters != nil {
+		s.counters.Forget(pid)
+	}
+}
+
+// runCounters reads the counters on a goroutine of its own. What it returns
+// ends that, after a last reading.
+func (s *Session) runCounters() (stop func()) {
+	if s.counters == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.counters.Run(ctx, s.options.Counters, func(readings []Counter) {
+			s.do(func(d *decoder) {
+				d.keep(d.sink.Counters(readings))
+				d.totals.Counters += uint64(len(readings))
+			})
+		})
+	}()
+	return func() {
+		cancel()
+		<-done
+		for _, f := range s.counters.Failures() {
+			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "counter", Source: f.Source, Count: f.Count, Detail: f.Err.Error()})
+		}
+	}
+}

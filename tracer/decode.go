@@ -1,0 +1,573 @@
+package tracer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// batchRows is how many rows are handed to the sink at once.
+const batchRows = 4096
+
+// decoder turns records of the call ring into events. It belongs to the
+// goroutine that reads the ring; others ask it to do something through do.
+type decoder struct {
+	sink     Sink
+	offsetNS int64 // Unix epoch minus CLOCK_MONOTONIC
+	probes   *probeTable
+	classes  classNamer
+
+	spans   []Span
+	memory  []Memory
+	flows   []Flow
+	samples []Sample
+	// introduced are the threads that samples were taken of.
+	introduced map[int32]bool
+
+	stacks       *stackTable
+	sampleRing   *ringbuf.Reader // nil: nothing takes stacks
+	sampleBuffer ringbuf.Record
+
+	remote      *processMemory
+	executables *executables
+	cuda        *cudaHandles
+	left        []openCall // scopes that a slice left open
+	gone        []int32    // processes whose last calls may still be in the ring
+
+	texts        waiting[uint64, string] // of calls that are still open, by span
+	accelerators *accelerators
+	named        map[callName]*Call          // calls named at run time, so that spans share them
+	live         map[allocation]int64        // bytes, of host allocations that were seen
+	forwards     waiting[sequenceKey, int64] // operators that took a sequence number
+	edgeless     uint64                      // backward nodes whose operator has no row
+	held         map[uint32]*slice           // rows that wait for their slice's weight
+	released     uint32                      // the last epoch whose rows were given theirs
+	slicing      atomic.Bool
+	liveBytes    map[int32]int64
+	totals       Totals
+	damaged      uint64 // records that did not decode
+	failed       error  // the sink's first error outside of a batch
+}
+
+type callName struct {
+	spec     uint32
+	category string
+	name     string
+}
+
+type allocation struct {
+	pid     int32
+	address int64
+}
+
+type sequenceKey struct {
+	pid      uint32
+	sequence int64
+}
+
+// slice holds the rows of one attached interval until it is known how many
+// calls each of them stands for.
+type slice struct {
+	spans       []Span
+	spanProbe   []uint32
+	memory      []Memory
+	memoryProbe []uint32
+}
+
+// classNamer names the class of an object by its vtable pointer.
+type classNamer interface {
+	Class(pid uint32, vtable uint64) (name string, ok bool)
+}
+
+func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int64) *decoder {
+	remote := newProcessMemory()
+	d := &decoder{
+		remote: remote, executables: newExecutables(remote), cuda: newCUDAHandles(remote),
+		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
+		accelerators: newAccelerators(), named: map[callName]*Call{},
+		live: map[allocation]int64{}, liveBytes: map[int32]int64{},
+		held: map[uint32]*slice{}, introduced: map[int32]bool{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
+	}
+	d.stacks = newStackTable(newSpaces(), &d.totals.Stacks)
+	return d
+}
+
+// record decodes one record of the call ring. The bytes are the kernel's, but
+// nothing is taken on trust: a record of the wrong size is counted and dropped.
+func (d *decoder) record(raw []byte) {
+	if len(raw) == 0 {
+		d.damaged++
+		return
+	}
+	switch bpf.CallRecordKind(raw[0]) {
+	case bpf.CallRecordKindRECORD_SPAN, bpf.CallRecordKindRECORD_EVENT:
+		d.call(raw)
+	case bpf.CallRecordKindRECORD_TEXT:
+		d.text(raw)
+	default:
+		d.damaged++
+	}
+}
+
+const (
+	callBytes = int(unsafe.Sizeof(bpf.CallCallRecord{}))
+	fewBytes  = int(unsafe.Sizeof(bpf.CallCallRecordFew{}))
+	textBytes = int(unsafe.Sizeof(bpf.CallTextRecord{})) // the shorter of the two
+	textHead  = int(unsafe.Offsetof(bpf.CallTextRecord{}.Text))
+)
+
+// callRecord is a call record of any of the three sizes.
+type callRecord struct {
+	*bpf.CallCallRecord
+	ret    uint64
+	hasRet bool
+	args   []uint64
+}
+
+// endSeen reports whether a probe saw the call end: only then were its results read.
+func (r *callRecord) endSeen() bool {
+	return r.End == uint8(EndReturn) || r.End == uint8(EndExitSite)
+}
+
+func (d *decoder) call(raw []byte) {
+	if len(raw) < callBytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 {
+		d.damaged++
+		return
+	}
+	r := callRecord{CallCallRecord: (*bpf.CallCallRecord)(unsafe.Pointer(&raw[0]))}
+	n := int(r.Args)
+	if n > 0 && len(raw) < callBytes+8+8*n {
+		d.damaged++
+		return
+	}
+	if len(raw) >= fewBytes {
+		words := unsafe.Slice((*uint64)(unsafe.Pointer(&raw[callBytes])), 1+n)
+		r.ret, r.args, r.hasRet = words[0], words[1:], r.End == uint8(EndReturn)
+	}
+	probe := d.probes.find(r.Spec)
+	switch {
+	case probe == nil:
+		d.damaged++
+	case bpf.CallRecordKind(r.Kind) == bpf.CallRecordKindRECORD_SPAN:
+		d.span(&r, probe)
+	default:
+		d.event(&r, probe)
+	}
+}
+
+func (d *decoder) text(raw []byte) {
+	if len(raw) < textBytes {
+		d.damaged++
+		return
+	}
+	length := int(binary.NativeEndian.Uint16(raw[2:]))
+	id := binary.NativeEndian.Uint64(raw[8:])
+	if textHead+length > len(raw) {
+		d.damaged++
+		return
+	}
+	d.texts.put(id, string(raw[textHead:textHead+length]))
+}
+
+func (d *decoder) span(r *callRecord, probe *probe) {
+	s, waits := d.place(probe, r.Epoch)
+	*s = Span{
+		ID: int64(r.SpanId), ParentID: int64(r.ParentId), StartNS: int64(r.StartNs) + d.offsetNS,
+		DurationNS: int64(r.EndNs - r.StartNs), PID: int32(r.Tgid), TID: int32(r.Tid),
+		Call: probe.planned.Call, End: EndMethod(r.End), Status: Status(r.Status),
+		Weight: 1, SequenceNumber: int64(r.Sequence),
+	}
+	if s.End == EndUnfinished {
+		s.DurationNS = -1
+	}
+	var c *acceleratorCall
+	stack := probe.planned.rawStack(r)
+	if f := probe.planned.Function; len(r.args) > 0 || f.Text != catalog.NoText || f.StatusOK {
+		c = d.detail(s, f, r)
+	}
+	if stack != 0 {
+		s.Detail = orNew(s.Detail)
+		s.Detail.rawStack = stack
+	}
+	if s.SequenceNumber >= 0 {
+		d.flow(s, r)
+	}
+	d.total(s)
+	if !waits {
+		d.add(d.totalOf(s, probe), s)
+		if c != nil {
+			d.await(c)
+		}
+	}
+}
+
+// unfinished makes a row of a call whose end was not seen.
+func (d *decoder) unfinished(c openCall) {
+	probe := d.probes.find(c.spec)
+	if probe == nil {
+		d.damaged++
+		return
+	}
+	s, waits := d.place(probe, c.epoch)
+	*s = Span{
+		ID: int64(c.spanID), ParentID: int64(c.parentID), StartNS: int64(c.startNS) + d.offsetNS, DurationNS: -1,
+		PID: int32(c.tgid), TID: int32(c.tid), Call: probe.planned.Call, End: EndUnfinished, Weight: 1, SequenceNumber: -1,
+	}
+	if name, ok := d.texts.take(c.spanID); ok && probe.planned.Function.Name == catalog.FromText {
+		s.Call = d.name(c.spec, s.Call, name)
+	}
+	d.total(s)
+	if !waits {
+		d.sum(s)
+	}
+}
+
+// place is where the probe's next span goes, and whether it waits there for its
+// weight. It is written where it stays: a span is large, and a million come a
+// second.
+func (d *decoder) place(p *probe, epoch uint32) (s *Span, waits bool) {
+	to := &d.spans
+	held := d.heldSlice(p, epoch)
+	if held != nil {
+		to = &held.spans
+		held.spanProbe = append(held.spanProbe, p.index)
+	}
+	*to = append(*to, Span{})
+	return &(*to)[len(*to)-1], held != nil
+}
+
+// detail fills what the catalog says about the captured arguments; it returns
+// the call if that was one into an accelerator runtime.
+func (d *decoder) detail(s *Span, f *catalog.Function, r *callRecord) *acceleratorCall {
+	name := ""
+	if f.Text != catalog.NoText {
+		name, _ = d.texts.take(r.SpanId)
+	}
+	var a arguments
+	a.read(f, r)
+	if a.has(catalog.FieldSequence) {
+		s.SequenceNumber = int64(a.value[catalog.FieldSequence])
+	}
+	s.Detail = a.detail(f)
+	if direction := a.direction(f); direction != "" {
+		s.Detail = orNew(s.Detail)
+		s.Detail.Direction = direction
+	}
+	if f.Returns != catalog.FieldNone && r.hasRet && s.Status == StatusOK {
+		d.returned(s, f, r, &a)
+	}
+	if f.StatusOK && s.Status == StatusOK && r.hasRet {
+		switch code := int64(int32(r.ret)); {
+		case code == 0:
+		case f.NotReady != 0 && code == int64(f.NotReady):
+			s.Status = StatusNotReady
+		default:
+			s.Status = StatusError
+			s.Detail = orNew(s.Detail)
+			s.Detail.ErrorCode = &code
+		}
+	}
+	switch f.Name {
+	case catalog.FromText:
+		if name != "" {
+			s.Call = d.name(r.Spec, s.Call, name)
+		}
+	case catalog.FromVTable:
+		if class, ok := d.classes.Class(r.Tgid, a.value[catalog.FieldNodeVTable]); ok {
+			s.Call = d.name(r.Spec, s.Call, class)
+		}
+	case catalog.FromExecutable:
+		s.Detail = orNew(s.Detail)
+		s.Detail.NameSource = NameUnknown
+		if name, ok := d.executables.name(r.Tgid, a.value[catalog.FieldKernel]); ok {
+			s.Detail.NameSource = NameGetFunction
+			s.Call = d.name(r.Spec, s.Call, name)
+		}
+	}
+	d.executables.learn(r.Tgid, r.Tid, f.Effect, &a, name)
+	if f.Runtime == "" {
+		return nil
+	}
+	c := &acceleratorCall{
+		accelerator: d.accelerators.get(r.Tgid, f.Runtime), pid: r.Tgid, tid: r.Tid,
+		f: f, r: r, args: &a, text: name, span: s,
+	}
+	d.accelerate(c)
+	return c
+}
+
+// name returns a call like base with another name, the same one each time.
+func (d *decoder) name(spec uint32, base *Call, name string) *Call {
+	key := callName{spec, base.Category, name}
+	call, ok := d.named[key]
+	if !ok {
+		copied := *base
+		copied.Name = name
+		call = &copied
+		d.named[key] = call
+	}
+	return call
+}
+
+// returned takes a call's result, which is null where it failed.
+func (d *decoder) returned(s *Span, f *catalog.Function, r *callRecord, a *arguments) {
+	if r.ret != 0 {
+		a.value[f.Returns], a.known[f.Returns] = r.ret, true
+		return
+	}
+	s.Status = StatusError
+	if a.has(catalog.FieldError) {
+		code := int64(int32(a.value[catalog.FieldError]))
+		s.Detail = orNew(s.Detail)
+		s.Detail.ErrorCode = &code
+	}
+}
+
+// recategorize returns a call like base of another category, the same one each time.
+func (d *decoder) recategorize(spec uint32, base *Call, category string) *Call {
+	key := callName{spec, category, base.Name}
+	call, ok := d.named[key]
+	if !ok {
+		copied := *base
+		copied.Category = category
+		call = &copied
+		d.named[key] = call
+	}
+	return call
+}
+
+// flow joins a backward node to the operator that took its sequence number.
+func (d *decoder) flow(s *Span, r *callRecord) {
+	key := sequenceKey{r.Tgid, s.SequenceNumber}
+	if s.Call.Layer == "op" {
+		d.forwards.put(key, s.ID)
+		return
+	}
+	forward, ok := d.forwards.get(key)
+	if !ok {
+		d.edgeless++
+		return
+	}
+	d.flows = append(d.flows, Flow{
+		TSNS: s.StartNS, FromSpanID: forward, ToSpanID: s.ID,
+		Kind: "forward_backward", Method: "sequence_number",
+	})
+	d.totals.Flows++
+}
+
+func (d *decoder) event(r *callRecord, probe *probe) {
+	f := probe.planned.Function
+	var a arguments
+	a.read(f, r)
+	switch f.Effect {
+	case catalog.NoEffect:
+	case catalog.BeginsCompile:
+		d.executables.compile(r.Tgid, r.Tid, &a)
+	default:
+		d.hint(f, r, &a)
+	}
+	if f.Memory == nil {
+		return
+	}
+	m := Memory{
+		TSNS: int64(r.StartNs) + d.offsetNS, PID: int32(r.Tgid), TID: int32(r.Tid),
+		Space: f.Memory.Space, Level: f.Memory.Level, Action: f.Memory.Action,
+		Address: int64(a.value[catalog.FieldAddress]), SpanID: int64(r.ParentId), Weight: 1,
+		Bytes: a.int64(catalog.FieldBytes), TotalAllocatedBytes: a.int64(catalog.FieldTotalAllocated),
+		TotalReservedBytes: a.int64(catalog.FieldTotalReserved),
+	}
+	if a.has(catalog.FieldTorchDevice) {
+		kind, index := int8(a.value[catalog.FieldTorchDevice]), int8(a.value[catalog.FieldTorchDevice]>>8)
+		if kind == torchCPU {
+			return // ProfiledCPUMemoryReporter::New saw it
+		}
+		id := int32(index)
+		m.DeviceID = &id
+	}
+	if delta := a.int64(catalog.FieldSignedBytes); delta != nil {
+		m.Action = "alloc"
+		if *delta < 0 {
+			m.Action = "free"
+			*delta = -*delta
+		}
+		m.Bytes = delta
+	}
+	if m.Space == "host" && !d.track(&m) {
+		return
+	}
+	d.totals.Memory++
+	if s := d.heldSlice(probe, r.Epoch); s != nil {
+		s.memory, s.memoryProbe = append(s.memory, m), append(s.memoryProbe, probe.index)
+		return
+	}
+	d.memory = append(d.memory, m)
+}
+
+// torchCPU is c10::DeviceType::CPU.
+const torchCPU = 0
+
+// track follows host allocations, so that a free knows its size. It reports
+// whether the event is one: freeing a null pointer is not.
+func (d *decoder) track(m *Memory) bool {
+	key := allocation{m.PID, m.Address}
+	switch m.Action {
+	case "alloc":
+		if m.Address == 0 {
+			return false
+		}
+		d.live[key] = *m.Bytes
+		d.liveBytes[m.PID] += *m.Bytes
+		d.totals.PeakLiveBytes = max(d.totals.PeakLiveBytes, d.liveBytes[m.PID])
+	case "free":
+		if m.Address == 0 {
+			return false
+		}
+		if bytes, ok := d.live[key]; ok {
+			m.Bytes = &bytes
+			d.liveBytes[m.PID] -= bytes
+			delete(d.live, key)
+		}
+	}
+	return true
+}
+
+// keep remembers the first error of the sink.
+func (d *decoder) keep(err error) {
+	if d.failed == nil {
+		d.failed = err
+	}
+}
+
+// ended notes that a process is gone. Calls of it may still be in the ring: what
+// is known of it is forgotten when that has run empty.
+func (d *decoder) ended(pid int32) { d.gone = append(d.gone, pid) }
+
+// leave makes a row of a scope whose end nobody will see. Its name may still be
+// in the ring.
+func (d *decoder) leave(c openCall) { d.left = append(d.left, c) }
+
+// drained is called when the ring has run empty.
+func (d *decoder) drained() {
+	for _, c := range d.left {
+		d.unfinished(c)
+	}
+	d.left = d.left[:0]
+	for _, pid := range d.gone {
+		d.forget(pid)
+	}
+	d.gone = d.gone[:0]
+}
+
+// forget drops what only a living process can refer to.
+func (d *decoder) forget(pid int32) {
+	for key := range d.live {
+		if key.pid == pid {
+			delete(d.live, key)
+		}
+	}
+	delete(d.liveBytes, pid)
+	d.executables.ended(uint32(pid))
+	d.cuda.ended(uint32(pid))
+	d.remote.ended(uint32(pid))
+	d.accelerators.ended(d, uint32(pid))
+}
+
+// heldSlice returns where a row has to wait, nil when its weight is known.
+func (d *decoder) heldSlice(p *probe, epoch uint32) *slice {
+	if epoch <= d.released || !d.slicing.Load() || !p.sliced(epoch) {
+		return nil
+	}
+	s, ok := d.held[epoch]
+	if !ok {
+		s = &slice{}
+		d.held[epoch] = s
+	}
+	return s
+}
+
+// release gives the rows of a slice their weights, by probe, and lets them go.
+func (d *decoder) release(epoch uint32, weight func(probe uint32) float64) {
+	d.released = max(d.released, epoch)
+	s, ok := d.held[epoch]
+	if !ok {
+		return
+	}
+	delete(d.held, epoch)
+	for i := range s.spans {
+		s.spans[i].Weight = weight(s.spanProbe[i])
+		d.sum(&s.spans[i])
+	}
+	for i := range s.memory {
+		s.memory[i].Weight = weight(s.memoryProbe[i])
+	}
+	d.spans = append(d.spans, s.spans...)
+	d.memory = append(d.memory, s.memory...)
+}
+
+// flush hands what is ready to the sink.
+func (d *decoder) flush() error {
+	d.accelerators.release(d)
+	if err := d.flushSamples(); err != nil {
+		return err
+	}
+	if len(d.spans) > 0 {
+		if err := d.sink.Spans(d.spans); err != nil {
+			return err
+		}
+		d.spans = d.spans[:0]
+	}
+	if len(d.memory) > 0 {
+		if err := d.sink.Memory(d.memory); err != nil {
+			return err
+		}
+		d.memory = d.memory[:0]
+	}
+	if len(d.flows) > 0 {
+		if err := d.sink.Flows(d.flows); err != nil {
+			return err
+		}
+		d.flows = d.flows[:0]
+	}
+	return nil
+}
+
+// pollLook is how many records are read between two looks at the clock.
+const pollLook = 64
+
+// poll reads what is in the ring, waiting at most the given time for the first
+// record, and hands it to the sink. It reports how many records it read.
+func (d *decoder) poll(ring *ringbuf.Reader, record *ringbuf.Record, wait time.Duration) (int, error) {
+	deadline := time.Now().Add(wait)
+	ring.SetDeadline(deadline)
+	n := 0
+	for {
+		// A job that never pauses never lets the ring run empty.
+		if n%pollLook == pollLook-1 && time.Now().After(deadline) {
+			return n, d.flush()
+		}
+		err := ring.ReadInto(record)
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrFlushed) {
+			d.drained()
+			return n, d.flush()
+		}
+		if err != nil {
+			return n, fmt.Errorf("reading the ring buffer: %w", err)
+		}
+		n++
+		d.record(record.RawSample)
+		if len(d.spans)+len(d.memory) >= batchRows {
+			if err := d.flush(); err != nil {
+				return n, err
+			}
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package tracer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// recordingSink keeps what it is given.
+type recordingSink struct {
+	samples  []Sample
+	stacks   []Stack
+	spans    []Span
+	memory   []Memory
+	flows    []Flow
+	warnings []Warning
+}
+
+func (s *recordingSink) Spans(rows []Span) error    { s.spans = append(s.spans, rows...); return nil }
+func (s *recordingSink) Memory(rows []Memory) error { s.memory = append(s.memory, rows...); return nil }
+func (s *recordingSink) Flows(rows []Flow) error    { s.flows = append(s.flows, rows...); return nil }
+func (s *recordingSink) Samples(rows []Sample) error {
+	s.samples = append(s.samples, rows...)
+	return nil
+}
+func (s *recordingSink) Stacks(rows []Stack) error { s.stacks = append(s.stacks, rows...); return nil }
+func (s *recordingSink) Process(Process) error     { return nil }
+func (s *recordingSink) Thread(Thread) error       { return nil }
+func (s *recordingSink) Library(Library) error     { return nil }
+func (s *recordingSink) Probes([]Probe) error      { return nil }
+func (s *recordingSink) Warning(w Warning) error   { s.warnings = append(s.warnings, w); return nil }
+func (s *recordingSink) Counters([]Counter) error  { return nil }
+
+// noClasses knows one vtable.
+type oneClass struct{ vtable uint64 }
+
+func (c oneClass) Class(_ uint32, vtable uint64) (string, bool) {
+	return "AddmmBackward0", vtable == c.vtable
+}
+
+// testDecoder has one probe for each of the catalog's functions, in order.
+func testDecoder(t testing.TB) (*decoder, *recordingSink, func(label string) uint32) {
+	t.Helper()
+	plan := &Plan{Path: "test"}
+	index := map[string]uint32{}
+	groups := catalog.Groups()
+	for g := range groups {
+		for f := range groups[g].Functions {
+			function := &groups[g].Functions[f]
+			label := function.Label
+			if label == "" {
+				label = groups[g].Name
+			}
+			index[label] = uint32(len(plan.Probes))
+			plan.Probes = append(plan.Probes, PlannedProbe{
+				Group: &groups[g], Function: function,
+				Call: &Call{Layer: function.Layer, Category: function.Category, Runtime: function.Runtime, Name: label},
+			})
+		}
+	}
+	table := &probeTable{}
+	if _, err := table.add(&tracedFile{plan: plan}); err != nil {
+		t.Fatal(err)
+	}
+	sink := &recordingSink{}
+	return newDecoder(sink, table, oneClass{0x7000}, 1000), sink, func(label string) uint32 {
+		i, ok := index[label]
+		if !ok {
+			t.Fatalf("no probe %q in the catalog", label)
+		}
+		return i
+	}
+}
+
+// encode writes a call record the way the kernel does.
+func encode(r bpf.CallCallRecord, ret uint64, args ...uint64) []byte {
+	r.Args = uint8(len(args))
+	var b bytes.Buffer
+	binary.Write(&b, binary.NativeEndian, r)
+	if len(args) > 0 || ret != 0 {
+		room := 4
+		if len(args) > room {
+			room = len(bpf.CallCallRecordFull{}.Arg)
+		}
+		words := make([]uint64, 1+room)
+		words[0] = ret
+		copy(words[1:], args)
+		binary.Write(&b, binary.NativeEndian, words)
+	}
+	return b.Bytes()
+}
+
+func encodeText(id uint64, spec uint32, text string) []byte {
+	b := make([]byte, textBytes)
+	b[0] = byte(bpf.CallRecordKindRECORD_TEXT)
+	binary.NativeEndian.PutUint16(b[2:], uint16(len(text)))
+	binary.NativeEndian.PutUint32(b[4:], spec)
+	binary.NativeEndian.PutUint64(b[8:], id)
+	copy(b[16:], text)
+	return b
+}
+
+func span(spec uint32, id uint64) bpf.CallCallRecord {
+	return bpf.CallCallRecord{
+		Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(EndExitSite), Status: uint8(StatusOK), Spec: spec,
+		SpanId: id, ParentId: 7, StartNs: 100, EndNs: 150, Tgid: 10, Tid: 11, Sequence: ^uint64(0), Epoch: 1,
+	}
+}
+
+func TestSpanKeepsWhatTheKernelSaw(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	d.record(encode(span(index("op"), 42), 0))
+	if err := d.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if len(sink.spans) != 1 {
+		t.Fatalf("%d spans, want 1", len(sink.spans))
+	}
+	s := sink.spans[0]
+	if s.ID != 42 || s.ParentID != 7 || s.StartNS != 1100 || s.DurationNS != 50 || s.PID != 10 || s.TID != 11 ||
+		s.End != EndExitSite || s.Status != StatusOK || s.Weight != 1 || s.SequenceNumber != -1 || s.Detail != nil {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestUnfinishedSpanHasNoDuration(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	r := span(index("op"), 1)
+	r.End, r.Status = uint8(EndUnfinished), 0
+	d.record(encode(r, 0))
+	d.flush()
+	if s := sink.spans[0]; s.DurationNS != -1 || s.Status != StatusAbsent {
+		t.Errorf("duration %d, status %q", s.DurationNS, s.Status)
+	}
+}
+
+func TestBackwardNodeIsNamedAndJoinedToItsOperator(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	forward := span(index("op"), 1)
+	forward.Sequence = 5
+	d.record(encode(forward, 0))
+	d.record(encode(span(index("Engine::evaluate_function"), 2), 0, 0x7000, 5))
+	d.flush()
+	if name := sink.spans[1].Call.Name; name != "AddmmBackward0" {
+		t.Errorf("the node is called %q", name)
+	}
+	if len(sink.flows) != 1 || sink.flows[0].FromSpanID != 1 || sink.flows[0].ToSpanID != 2 {
+		t.Errorf("flows: %+v", sink.flows)
+	}
+}
+
+func TestNodeWithoutSequenceNumberHasNoFlow(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	d.record(encode(span(index("op"), 1), 0))
+	d.record(encode(span(index("Engine::evaluate_function"), 2), 0, 0x7000, ^uint64(0)))
+	d.flush()
+	if len(sink.flows) != 0 || sink.spans[1].SequenceNumber != -1 {
+		t.Errorf("flows %+v, sequence %d", sink.flows, sink.spans[1].SequenceNumber)
+	}
+}
+
+func TestKernelLaunchIsNamedByItsHandle(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	create := span(index("clCreateKernel"), 1)
+	create.End = uint8(EndReturn)
+	d.record(encodeText(1, create.Spec, "scale"))
+	d.record(encode(create, 0xbeef))
+	launch := span(index("clEnqueueNDRangeKernel"), 2)
+	launch.End = uint8(EndReturn)
+	launch.Faults = 1 << 8 // the third block size is behind the end of the caller's array
+	d.record(encode(launch, 0, 0x11, 0xbeef, 2, 100, 7, 99, 16, 7, 0))
+	d.accelerators.releaseAll(d)
+	d.flush()
+	s := sink.spans[1]
+	if s.Call.Name != "scale" {
+		t.Errorf("the launch is called %q", s.Call.Name)
+	}
+	if s.Detail == nil || s.Detail.Work == nil || *s.Detail.Work != [3]int64{100, 7, 1} || *s.Detail.Block != [3]int64{16, 7, 1} || *s.Detail.Grid != [3]int64{7, 1, 1} {
+		t.Errorf("sizes: %+v", s.Detail)
+	}
+}
+
+func TestErrorCodeBecomesAStatus(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	finish := span(index("clFinish"), 1)
+	finish.End = uint8(EndReturn)
+	code := int32(-36) // CL_INVALID_COMMAND_QUEUE
+	d.record(encode(finish, uint64(uint32(code)), 0))
+	d.flush()
+	if s := sink.spans[0]; s.Status != StatusError || s.Detail == nil || s.Detail.ErrorCode == nil || *s.Detail.ErrorCode != -36 {
+		t.Errorf("status %q, detail %+v", s.Status, s.Detail)
+	}
+}
+
+func TestFreeKnowsTheSizeOfWhatItFrees(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	alloc, free := span(index("ProfiledCPUMemoryReporter::New"), 0), span(index("ProfiledCPUMemoryReporter::Delete"), 0)
+	alloc.Kind, free.Kind = uint8(bpf.CallRecordKindRECORD_EVENT), uint8(bpf.CallRecordKindRECORD_EVENT)
+	d.record(encode(alloc, 0, 0x1000, 64))
+	d.record(encode(free, 0, 0x1000))
+	d.record(encode(free, 0, 0x2000)) // allocated before the recording
+	d.record(encode(free, 0, 0))      // Delete(nullptr) frees nothing
+	d.flush()
+	if len(sink.memory) != 3 {
+		t.Fatalf("%d rows, want 3", len(sink.memory))
+	}
+	if b := sink.memory[1].Bytes; b == nil || *b != 64 {
+		t.Errorf("the free's size is %v, want 64", b)
+	}
+	if sink.memory[2].Bytes != nil {
+		t.Errorf("a free of unknown size says %d bytes", *sink.memory[2].Bytes)
+	}
+	if d.totals.PeakLiveBytes != 64 {
+		t.Errorf("peak %d, want 64", d.totals.PeakLiveBytes)
+	}
+}
+
+func TestDeviceAllocatorEventsCarryTotalsAndDevice(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	r := span(index("reportMemoryUsageToProfiler"), 0)
+	r.Kind = uint8(bpf.CallRecordKindRECORD_EVENT)
+	minus := int64(-512)
+	d.record(encode(r, 0, 0x1000, uint64(minus), 4096, 8192, 0x0101)) // cuda:1
+	d.record(encode(r, 0, 0x1000, 512, 4096, 8192, 0xff00))           // cpu: New saw it
+	d.flush()
+	if len(sink.memory) != 1 {
+		t.Fatalf("%d rows, want 1: the CPU's own report is a second one", len(sink.memory))
+	}
+	m := sink.memory[0]
+	if m.Action != "free" || *m.Bytes != 512 || *m.DeviceID != 1 || *m.TotalAllocatedBytes != 4096 || *m.TotalReservedBytes != 8192 {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestRowsOfASliceWaitForTheirWeight(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	d.slicing.Store(true)
+	d.record(encode(span(index("op"), 1), 0))
+	d.record(encode(span(index("Engine::execute"), 2), 0)) // an anchor: not sliced
+	d.flush()
+	if len(sink.spans) != 1 || sink.spans[0].ID != 2 {
+		t.Fatalf("before the weight is known: %+v", sink.spans)
+	}
+	d.release(1, func(uint32) float64 { return 12.5 })
+	d.flush()
+	if len(sink.spans) != 2 || sink.spans[1].Weight != 12.5 {
+		t.Errorf("after: %+v", sink.spans)
+	}
+}
+
+func TestARowThatComesAfterItsSliceWasReleasedIsNotKeptBack(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	d.slicing.Store(true)
+	d.release(1, func(uint32) float64 { return 12.5 })
+	d.record(encode(span(index("op"), 1), 0)) // epoch 1
+	d.flush()
+	if len(sink.spans) != 1 || sink.spans[0].Weight != 1 {
+		t.Errorf("%+v", sink.spans)
+	}
+}
+
+func TestAScopeThatASliceLeftOpenHasTheNameThatIsStillInTheRing(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	probe := index("record_function")
+	d.leave(openCall{spec: probe, tgid: 1, tid: 1, spanID: 7, startNS: 5, epoch: 1})
+	d.record(encodeText(7, probe, "forward"))
+	d.drained()
+	d.flush()
+	if len(sink.spans) != 1 || sink.spans[0].Call.Name != "forward" || sink.spans[0].End != EndUnfinished {
+		t.Errorf("%+v", sink.spans)
+	}
+}
+
+func TestAnAnchorProbeInSlicesWaitsFromItsEpochOn(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	d.slicing.Store(true)
+	anchor := d.probes.at(index("Engine::execute"))
+	anchor.makeDetail(2)
+	early, late := span(anchor.index, 1), span(anchor.index, 2)
+	late.Epoch = 2
+	d.record(encode(early, 0))
+	d.record(encode(late, 0))
+	d.flush()
+	if len(sink.spans) != 1 || sink.spans[0].ID != 1 {
+		t.Errorf("%+v", sink.spans)
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add(encode(span(0, 1), 0, 1, 2, 3))
+	f.Add(encodeText(1, 0, "text"))
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		d, _, _ := testDecoder(t)
+		d.record(append([]byte(nil), raw...))
+		if err := d.flush(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package tracer
+
+import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+
+// driverMemory is what a process has from one runtime, by address. Handles of
+// physical memory without an address are kept apart from addresses: they may
+// be small numbers.
+type driverMemory struct {
+	blocks map[memoryKey]memoryBlock
+}
+
+type memoryKey struct {
+	address  uint64
+	physical bool
+}
+
+type memoryBlock struct {
+	refs   int // holders beyond the first
+	bytes  *int64
+	space  string
+	device *int32
+}
+
+// driverMemory makes the memory row of a call, if it succeeded, or if there was
+// no room.
+func (d *decoder) driverMemory(c *acceleratorCall) {
+	m := Memory{
+		TSNS: c.span.StartNS, PID: c.span.PID, TID: c.span.TID, SpanID: c.span.ID, Weight: 1,
+		Space: c.f.Memory.Space, Level: c.f.Memory.Level, Action: c.f.Memory.Action, Bytes: c.span.Detail.bytes(),
+	}
+	for _, s := range c.f.Memory.Spaces {
+		if c.args.value[catalog.FieldFlags]&s.Flag != 0 {
+			m.Space = s.Space
+		}
+	}
+	if m.Space != "pinned" && m.Space != "host" {
+		m.DeviceID = c.span.Detail.device()
+	}
+	switch {
+	case c.span.Status == StatusOK:
+		if !c.memory.follow(&m, c.args) {
+			return
+		}
+		if m.Action == "alloc" && c.span.DurationNS > 0 {
+			m.TSNS += c.span.DurationNS // it is there once the call has returned
+		}
+	case c.span.Status == StatusError && c.outOfMemory():
+		m.Action = "out_of_memory"
+	default:
+		return
+	}
+	d.totals.Memory++
+	d.memory = append(d.memory, m)
+}
+
+func (c *acceleratorCall) outOfMemory() bool {
+	if c.span.Detail == nil {
+		return false
+	}
+	code := c.span.Detail.ErrorCode
+	return c.f.OutOfMemory != 0 && code != nil && *code == int64(c.f.OutOfMemory)
+}
+
+// follow gives the row its address, and a free what its allocation had. It
+// reports whether the call did anything: freeing a null pointer does not.
+func (memory *driverMemory) follow(m *Memory, args *arguments) bool {
+	address, known := args.value[catalog.FieldAddress], args.has(catalog.FieldAddress)
+	key := memoryKey{address: address}
+	if m.Action != "map" && args.has(catalog.FieldAllocation) {
+		address, known = args.value[catalog.FieldAllocation], true
+		key = memoryKey{address, true}
+	}
+	if !known || address == 0 {
+		return false
+	}
+	m.Address = int64(address)
+	if memory.blocks == nil {
+		memory.blocks = map[memoryKey]memoryBlock{}
+	}
+	switch m.Action {
+	case "alloc":
+		memory.blocks[key] = memoryBlock{bytes: m.Bytes, space: m.Space, device: m.DeviceID}
+	case "retain":
+		if block, ok := memory.blocks[key]; ok {
+			block.refs++
+			memory.blocks[key] = block
+		}
+		return false
+	case "release":
+		return memory.release(m, key)
+	case "free":
+		if block, ok := memory.blocks[key]; ok {
+			m.Bytes, m.Space, m.DeviceID = block.bytes, block.space, block.device
+			delete(memory.blocks, key)
+		}
+	case "map":
+		if block, ok := memory.blocks[memoryKey{args.value[catalog.FieldAllocation], true}]; ok && m.DeviceID == nil {
+			m.DeviceID = block.device
+		}
+	}
+	return true
+}
+
+// release lets go of one holder's share. With the last the memory is free; of
+// memory from before the recording, nobody knows whether it was the last.
+func (memory *driverMemory) release(m *Memory, key memoryKey) bool {
+	block, ok := memory.blocks[key]
+	if !ok {
+		return false
+	}
+	if block.refs > 0 {
+		block.refs--
+		memory.blocks[key] = block
+		return false
+	}
+	m.Action, m.Bytes, m.Space, m.DeviceID = "free", block.bytes, block.space, block.device
+	delete(memory.blocks, key)
+	return true
+}
+
+func (d *Detail) bytes() *int64 {
+	if d == nil {
+		return nil
+	}
+	return d.Bytes
+}
+
+func (d *Detail) device() *int32 {
+	if d == nil {
+		return nil
+	}
+	return d.DeviceID
+}

@@ -1,0 +1,15 @@
+package tracer
+
+import "errors"
+
+var (
+	// ErrNotPermitted: the process lacks a capability; the message names it.
+	ErrNotPermitted = errors.New("not permitted")
+	// ErrUnsupported: the kernel lacks a feature without which nothing works;
+	// the message names it, and the version that has it.
+	ErrUnsupported = errors.New("not supported by this kernel")
+	// ErrNothingToProbe: no traced process maps a library that the catalog knows.
+	ErrNothingToProbe = errors.New("nothing to probe")
+	// ErrUnknownGroup: --probe names a group that the catalog does not have.
+	ErrUnknownGroup = errors.New("unknown probe group")
+)

@@ -1,0 +1,114 @@
+package tracer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+// fileKey is what the kernel knows a probed file by.
+type fileKey struct {
+	device process.Device
+	inode  uint64
+}
+
+// tracedFile is one library file and the probes that are on it. Processes that
+// map the same inode share it.
+type tracedFile struct {
+	key  fileKey
+	plan *Plan
+	base uint32 // index of the file's first probe
+	// firstPID is the process in which the file was found first.
+	firstPID int32
+	// mapped is the library as each traced process maps it.
+	mapped map[int]*process.Library
+	// exclusive: only traced processes map the file, so that one link without a
+	// pid serves them and every child from its first instruction on.
+	exclusive bool
+	anchor    map[string]map[int]*linkSet // by group and pid, 0 when exclusive
+	detail    map[int]*linkSet            // by pid
+}
+
+// tiers lists every set of links that is on the file.
+func (f *tracedFile) tiers() []map[int]*linkSet {
+	return append(slices.Collect(maps.Values(f.anchor)), f.detail)
+}
+
+// closeTier takes a set of links off everyone.
+func closeTier(tier map[int]*linkSet) {
+	for pid, set := range tier {
+		set.Close()
+		delete(tier, pid)
+	}
+}
+
+// path is a name of the file on this side, from a process that still maps it.
+func (f *tracedFile) path() (string, error) {
+	err := fmt.Errorf("no process maps %s any more", f.plan.Path)
+	for _, library := range f.mapped {
+		var path string
+		if path, _, err = library.OpenPath(); err == nil {
+			return path, nil
+		}
+	}
+	return "", err
+}
+
+// pids are whom to attach to: everyone, or each traced process.
+func (f *tracedFile) pids() []int {
+	if f.exclusive {
+		return []int{0}
+	}
+	pids := make([]int, 0, len(f.mapped))
+	for pid := range f.mapped {
+		pids = append(pids, pid)
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// runner is the process that putting probes in for a pid stalls most: itself,
+// or for 0 the first of those that map the file.
+func (f *tracedFile) runner(pid int) int {
+	if pid != 0 || len(f.mapped) == 0 {
+		return pid
+	}
+	return slices.Min(slices.Collect(maps.Keys(f.mapped)))
+}
+
+// usable lists a file's probes of one tier that can be attached.
+func (s *Session) usable(f *tracedFile, tier catalog.Tier) []int {
+	var probes []int
+	for i := range f.plan.Probes {
+		if p := &f.plan.Probes[i]; p.Usable() && s.governor.tier(p.Group) == tier {
+			probes = append(probes, i)
+		}
+	}
+	return probes
+}
+
+func (f *tracedFile) report(probes *probeTable) LibraryReport {
+	r := LibraryReport{Path: f.plan.Path, Planned: len(f.plan.Probes)}
+	for i := range f.plan.Probes {
+		switch {
+		case probes.at(f.base + uint32(i)).attached:
+			r.Attached++
+		case !f.plan.Probes[i].Usable():
+			r.Skipped++
+		}
+	}
+	return r
+}
+
+// vtables maps the address points of a file's vtables to their symbols.
+func vtables(e *symbolize.ELF) map[uint64]string {
+	names := map[uint64]string{}
+	for _, s := range e.ObjectsWithPrefix(symbolize.VTablePrefix) {
+		names[s.Address+symbolize.VTableAddressPoint] = s.Name
+	}
+	return names
+}

@@ -1,0 +1,483 @@
+package tracer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// The budget. A probe hit costs its trap, and thinning inside BPF does not give
+// the trap back: only a probe that is not there costs nothing. So when the
+// detail groups would cost more than the budget, they are attached in slices:
+// in for some training steps, out for many, and every row says how many calls
+// it stands for. Putting probes in and taking them out stalls the job as well
+// (the kernel patches each site in the job's memory), so a slice attaches only
+// the operators that the job is known to use.
+
+const (
+	minSliceSteps = 12
+	minSlice      = 30 * time.Millisecond
+	maxTrial      = 250 * time.Millisecond
+	cycleAim      = time.Second
+	checkEvery    = time.Second
+	// fixedShare is how much more a slice spends on hits than on being put in
+	// and taken out, at the least.
+	fixedShare = 2.0
+	// calmSlices in a row that cost less than half the budget let the job be
+	// recorded whole again, on trial.
+	calmSlices = 3
+	// weightSteps is the least number of steps in a slice by which its weight
+	// is counted; below it, it is timed.
+	weightSteps = 8
+)
+
+type phase uint8
+
+const (
+	phaseIdle  phase = iota // nothing of the detail groups is known to be used yet
+	phaseFull               // every detail probe is attached
+	phaseTrial              // the first slice, which tells the rate of hits
+	phaseOn
+	phaseOff
+)
+
+// governor keeps what the probes cost the job within the budget. It belongs to
+// the manager's goroutine.
+type governor struct {
+	session *Session
+	budget  float64 // share of the job's time; 0 records everything
+	cost    hitCost
+
+	phase   phase
+	until   time.Time
+	epoch   uint32
+	started time.Time
+	spent   time.Duration // estimated cost to the job since started
+	slices  int
+	ended   bool // a slice is over whose stretch has not been closed
+
+	attached map[*tracedFile][]int // in the present or last slice
+	before   map[uint32]hits       // counters when it began
+	seen     map[uint32]hits       // what it saw
+	on, off  sliceMark             // its bounds
+	free     sliceMark             // the end of the slice before
+	onTime   time.Duration         // its length, for planning the next
+	// cycleStart is where the calls begin that the present slice stands for.
+	cycleStart sliceMark
+	reference  *reference // what is counted where there are no steps
+	last       *stretch   // the slice before, whose rows wait for their weight
+	checked    sliceMark
+
+	demoted map[string]bool // anchor groups that are in slices
+	anchors anchorAccount   // of those that are not
+	dearer  float64         // than estimated the hits were, by the steps in slices and out of them
+	calm    int             // slices in a row that cost far less than the budget
+}
+
+// hits are the counters of one probe.
+type hits struct {
+	recorded uint64 // calls
+	traps    uint64 // what the job paid for, recorded or not
+}
+
+// sliceMark is one moment, in time and in training steps.
+type sliceMark struct {
+	at    time.Time
+	steps uint64
+}
+
+func newGovernor(s *Session, budget float64, cost hitCost) *governor {
+	return &governor{session: s, budget: budgetShare * budget, cost: cost, epoch: 1, started: time.Now(), dearer: 1, demoted: map[string]bool{}}
+}
+
+// tier is when a group's probes are in.
+func (g *governor) tier(group *catalog.Group) catalog.Tier {
+	if g.demoted[group.Name] {
+		return catalog.Detail
+	}
+	return group.Tier
+}
+
+func (g *governor) mark() sliceMark {
+	m := sliceMark{at: time.Now()}
+	for _, p := range g.session.steps {
+		if c, err := g.session.kernel.count(p.index); err == nil {
+			m.steps += c.Entries
+		}
+	}
+	if g.reference != nil {
+		if c, err := g.session.kernel.count(referenceSpec); err == nil {
+			m.steps = g.reference.base + c.Entries
+		}
+	}
+	return m
+}
+
+// begin is called once there are processes; step is called from then on.
+func (g *governor) begin() error {
+	g.cycleStart = g.mark()
+	g.started = g.cycleStart.at
+	g.anchors = anchorAccount{at: g.started, before: g.session.hitsOf(g.session.anchorProbes())}
+	if g.budget <= 0 {
+		g.phase = phaseFull
+		return g.session.attachDetail(nil)
+	}
+	return g.step()
+}
+
+// step does what is due.
+func (g *governor) step() error {
+	now := time.Now()
+	switch {
+	case g.phase == phaseFull:
+		return g.checkFull(now)
+	case g.phase == phaseTrial:
+		return g.judgeTrial(now)
+	case g.phase == phaseOn && now.After(g.until):
+		return g.endSlice()
+	case g.phase == phaseIdle, g.phase == phaseOff && now.After(g.until):
+		return g.next()
+	case g.phase == phaseOff && now.Sub(g.off.at) > anchorWindow:
+		_, err := g.judgeAnchors() // not only at the end of a long pause
+		return err
+	}
+	return nil
+}
+
+// next begins a slice, if there is anything to record in it.
+func (g *governor) next() error {
+	demoted, err := g.judgeAnchors()
+	if err != nil || g.session.learnUsed() == 0 {
+		return err
+	}
+	g.session.decoder.slicing.Store(true)
+	switch {
+	case g.phase == phaseIdle && !demoted:
+		return g.beginSlice(phaseTrial)
+	case demoted:
+		g.onTime = minSlice
+	case g.calm >= calmSlices:
+		g.calm = 0
+		return g.beginSlice(phaseTrial)
+	}
+	return g.beginSlice(phaseOn)
+}
+
+// wait is how long step has time.
+func (g *governor) wait() time.Duration {
+	switch g.phase {
+	case phaseTrial:
+		return 5 * time.Millisecond
+	case phaseOn, phaseOff:
+		return max(time.Millisecond, min(time.Until(g.until), 100*time.Millisecond))
+	case phaseFull:
+		return 250 * time.Millisecond
+	}
+	return 50 * time.Millisecond
+}
+
+// beginSlice puts the probes in and, once all are, lets them record.
+func (g *governor) beginSlice(p phase) error {
+	g.attached = g.session.usedDetail()
+	if err := g.session.kernel.setDetail(false); err != nil {
+		return fmt.Errorf("beginning a slice: %w", err)
+	}
+	if err := g.session.attachDetail(g.attached); err != nil {
+		return err
+	}
+	if g.ended {
+		now := g.mark()
+		g.release(g.cycleStart)
+		g.closeStretch(now)
+	}
+	g.before = g.session.hitsOf(g.attached)
+	if err := g.session.kernel.setDetail(true); err != nil {
+		return fmt.Errorf("beginning a slice: %w", err)
+	}
+	g.on = g.mark()
+	g.ended = false
+	g.phase, g.until = p, g.on.at.Add(maxTrial)
+	if p == phaseOn {
+		g.until = g.on.at.Add(g.onTime)
+	}
+	g.slices++
+	return nil
+}
+
+// judgeTrial ends the trial when it has seen enough, and decides whether the
+// detail groups can stay.
+func (g *governor) judgeTrial(now time.Time) error {
+	m := g.mark()
+	if now.Before(g.until) && (m.steps < g.on.steps+2*minSliceSteps || m.at.Sub(g.on.at) < minSlice) {
+		return nil
+	}
+	if g.rate(m) > g.budget*0.8 {
+		return g.endSlice()
+	}
+	g.release(g.on)
+	g.session.decoder.slicing.Store(false)
+	epoch := g.epoch
+	g.session.do(func(d *decoder) { d.release(epoch, func(uint32) float64 { return 1 }) })
+	g.phase, g.checked = phaseFull, m
+	g.before = g.session.hitsOf(g.attached)
+	return nil
+}
+
+// rate is the share of the job's time that the hits since the slice began have
+// cost, and those of what is in all the time, samples included.
+func (g *governor) rate(m sliceMark) float64 {
+	elapsed := m.at.Sub(g.on.at) * time.Duration(g.session.busyProcesses())
+	if elapsed <= 0 {
+		return 0
+	}
+	seen := since(g.before, g.session.hitsOf(g.attached))
+	g.settleAnchors()
+	return float64(g.price(seen, elapsed))/float64(elapsed) + g.anchors.share() + g.session.sampleShare()
+}
+
+// since is what counters have grown by.
+func since(before, now map[uint32]hits) map[uint32]hits {
+	grown := make(map[uint32]hits, len(now))
+	for index, h := range now {
+		b := before[index]
+		grown[index] = hits{h.recorded - b.recorded, h.traps - b.traps}
+	}
+	return grown
+}
+
+// stopDetail ends what the detail groups record at one moment, before any of
+// their probes is gone: a call that is open then has no visible end, and must
+// not pass for one that was left by an exception.
+func (g *governor) stopDetail() error {
+	g.session.kernel.hasten()
+	g.epoch++
+	if err := g.session.kernel.setDetail(false); err != nil {
+		return fmt.Errorf("ending a slice: %w", err)
+	}
+	if err := g.session.kernel.setEpoch(g.epoch); err != nil {
+		return fmt.Errorf("ending a slice: %w", err)
+	}
+	return nil
+}
+
+// endSlice takes the probes out and plans the pause that pays for them.
+func (g *governor) endSlice() error {
+	if err := g.stopDetail(); err != nil {
+		return err
+	}
+	g.free = g.off
+	g.off = g.mark()
+	inSlice := since(g.before, g.session.hitsOf(g.attached))
+	g.session.detachDetail()
+	g.session.sweepScopes()
+	g.seen = since(g.before, g.session.hitsOf(g.attached))
+	g.ended = true
+	if g.telling() {
+		for index, h := range g.seen {
+			g.session.probes.at(index).idle = h.recorded == 0
+		}
+	}
+	g.account(inSlice)
+	if g.reference == nil && g.off.steps == g.on.steps {
+		if err := g.chooseReference(g.off.at.Sub(g.on.at)); err != nil {
+			return err
+		}
+	}
+	g.phase = phaseOff
+	pause := time.Duration(float64(g.spent)/g.budget) - time.Since(g.started)
+	g.until = time.Now().Add(max(pause, 5*time.Millisecond))
+	return nil
+}
+
+// telling reports whether the slice was long enough, in steps, for a probe
+// without a hit to be one that the job does not use any more.
+func (g *governor) telling() bool {
+	if g.off.steps > 0 {
+		return g.off.steps-g.on.steps >= weightSteps
+	}
+	for _, h := range g.seen {
+		if h.recorded >= weightSteps {
+			return true
+		}
+	}
+	return false
+}
+
+// account adds up what the slice has cost, and plans the next by it.
+func (g *governor) account(inSlice map[uint32]hits) {
+	processes := time.Duration(g.session.busyProcesses())
+	over := g.off.at.Sub(g.on.at) * processes
+	inside := g.price(inSlice, over) / processes
+	g.correct(inside)
+	inside = g.price(inSlice, over) / processes
+	all, stall := g.price(g.seen, over)/processes, g.stall()
+	g.settleAnchors()
+	g.spent += all + stall
+	g.planNext(inside, stall+all-inside)
+	if float64(inside)*float64(processes)/float64(max(over, 1))+g.anchors.share() < g.budget/2 {
+		g.calm++
+	} else {
+		g.calm = 0
+	}
+}
+
+// planNext chooses how long the next slice lasts, so that a cycle takes about
+// a second: the budget of a second, less the fixed cost of a slice, at the rate
+// of the last one. It is never shorter than a dozen steps, nor so short that
+// its fixed cost prevails; the pause grows instead.
+func (g *governor) planNext(cost, fixed time.Duration) {
+	length := g.off.at.Sub(g.on.at)
+	g.onTime = minSlice
+	if rate := float64(cost) / float64(max(length, time.Millisecond)); rate > 0 {
+		aim := g.budget*float64(cycleAim) - float64(fixed)
+		g.onTime = max(g.onTime, time.Duration(max(aim, fixedShare*float64(fixed))/rate))
+	}
+	if steps := g.off.steps - g.on.steps; steps > 0 {
+		g.onTime = max(g.onTime, length*minSliceSteps/time.Duration(steps))
+	}
+	g.onTime = min(g.onTime, cycleAim)
+}
+
+// stretch is a slice that is over, and the bounds of what its rows stand for.
+type stretch struct {
+	epoch   uint32
+	on, off sliceMark
+	from    sliceMark // where the calls begin that it stands for
+	seen    map[uint32]hits
+	stall   time.Duration
+}
+
+// closeStretch ends the stretch of the last slice, where the next one begins.
+func (g *governor) closeStretch(now sliceMark) {
+	g.last = &stretch{epoch: g.epoch - 1, on: g.on, off: g.off, from: g.cycleStart, seen: g.seen, stall: g.stall()}
+	g.cycleStart = now
+}
+
+// release lets the rows of the slice before the present one go, weighted for
+// what lies between its stretch's beginning and to. It comes one slice late,
+// so that a last slice which is cut short can leave its stretch to the one
+// before it.
+func (g *governor) release(to sliceMark) {
+	s := g.last
+	if s == nil {
+		return
+	}
+	g.last = nil
+	weights := map[uint32]float64{}
+	for index, h := range s.seen {
+		p := g.session.probes.at(index)
+		weights[index] = g.weight(s, p.covered, to)
+		p.covered = to
+		p.thinned += float64(h.recorded) * (weights[index] - 1)
+	}
+	typical := g.weight(s, s.from, to)
+	by := "steps"
+	if g.reference != nil {
+		by = "calls of " + g.reference.probe.planned.Call.Name
+	} else if s.off.steps-s.on.steps < weightSteps {
+		by = "steps, so weighted by time, an estimate"
+	}
+	g.session.do(func(d *decoder) {
+		d.release(s.epoch, func(index uint32) float64 {
+			if w, ok := weights[index]; ok {
+				return w
+			}
+			return typical
+		})
+	})
+	g.session.warn(Warning{
+		TSNS: s.on.at.UnixNano(), Kind: "slice", Source: "detail", Count: int64(len(s.seen)),
+		Detail: fmt.Sprintf("%d probes recorded %.1f of %.1f ms, %d of %d %s: a row stands for %.2f calls",
+			len(s.seen), ms(s.off.at.Sub(s.on.at)), ms(to.at.Sub(s.from.at)), s.off.steps-s.on.steps, to.steps-s.from.steps, by, typical),
+	})
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// weight is how many calls each row of a slice stands for, of those
+// between two marks: the steps between them over those in the slice. Without
+// steps, time stands in for them, less what the probes themselves took of it.
+func (g *governor) weight(s *stretch, from, to sliceMark) float64 {
+	in, all := s.off.steps-s.on.steps, to.steps-from.steps
+	if in >= weightSteps && all >= in {
+		return float64(all) / float64(in)
+	}
+	// The estimate of the cost may exceed the slice on a job of nothing but calls.
+	processes := time.Duration(g.session.busyProcesses())
+	cost := min(g.price(s.seen, s.off.at.Sub(s.on.at)*processes)/processes, s.off.at.Sub(s.on.at)*3/4)
+	inside, around := s.off.at.Sub(s.on.at)-cost, to.at.Sub(from.at)-cost-s.stall
+	if inside <= 0 || around < inside {
+		return 1
+	}
+	return float64(around) / float64(inside)
+}
+
+// checkFull goes back to slices when a job that was cheap to record is not any
+// more, and puts in what the job has begun to use.
+func (g *governor) checkFull(now time.Time) error {
+	if g.budget <= 0 || now.Sub(g.checked.at) < checkEvery {
+		return nil
+	}
+	g.on = g.checked
+	m := g.mark()
+	rate := g.rate(m)
+	if rate <= g.budget {
+		g.checked = m
+		room := time.Duration((g.budget - rate) * float64(checkEvery) * float64(g.session.busyProcesses()))
+		if err := g.session.attachMore(g, room); err != nil {
+			return err
+		}
+		g.before = g.session.hitsOf(g.attached)
+		return nil
+	}
+	// From here on in slices. The rows so far stand for themselves alone, those
+	// that are still on their way included.
+	g.session.decoder.slicing.Store(true)
+	g.started, g.spent = now, 0
+	if err := g.endSlice(); err != nil {
+		return err
+	}
+	epoch := g.epoch - 1
+	g.session.do(func(d *decoder) { d.release(epoch, func(uint32) float64 { return 1 }) })
+	g.ended, g.cycleStart = false, g.mark()
+	for _, p := range g.session.probes.all() {
+		p.covered = g.cycleStart
+	}
+	return nil
+}
+
+// finish ends the present slice.
+func (g *governor) finish() error {
+	if g.reference != nil {
+		defer g.reference.close()
+	}
+	switch g.phase {
+	case phaseTrial, phaseOn:
+		return g.endSlice()
+	case phaseOff:
+		return nil // it is over already
+	}
+	return g.stopDetail()
+}
+
+// finishWeights is called once every record has been read.
+func (g *governor) finishWeights() {
+	if !g.ended {
+		g.release(g.mark())
+		return
+	}
+	end := g.mark()
+	if steps := g.off.steps - g.on.steps; g.last != nil && steps < weightSteps {
+		// Cut short: the slice before stands for this stretch too, and the few
+		// rows of this one for themselves.
+		end.steps -= steps
+		g.release(end)
+		epoch := g.epoch - 1
+		g.session.do(func(d *decoder) { d.release(epoch, func(uint32) float64 { return 1 }) })
+		return
+	}
+	g.release(g.cycleStart)
+	g.closeStretch(end)
+	g.release(end)
+}

@@ -1,0 +1,48 @@
+package tracer
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWeightIsTheStepsOfTheStretchOverThoseOfTheSlice(t *testing.T) {
+	at := time.Now()
+	s := &stretch{on: sliceMark{at, 100}, off: sliceMark{at.Add(20 * time.Millisecond), 120}}
+	g := &governor{session: &Session{probes: &probeTable{}}}
+	if w := g.weight(s, sliceMark{at, 0}, sliceMark{at.Add(time.Second), 500}); w != 25 {
+		t.Errorf("weight %v, want 500 steps over 20", w)
+	}
+}
+
+func TestWeightWithoutStepsIsTimed(t *testing.T) {
+	at := time.Now()
+	s := &stretch{on: sliceMark{at: at}, off: sliceMark{at: at.Add(50 * time.Millisecond)}}
+	g := &governor{session: &Session{probes: &probeTable{}}}
+	if w := g.weight(s, sliceMark{at: at}, sliceMark{at: at.Add(time.Second)}); w != 20 {
+		t.Errorf("weight %v, want 1 s over 50 ms", w)
+	}
+}
+
+func TestWeightIsNeverBelowOne(t *testing.T) {
+	at := time.Now()
+	s := &stretch{on: sliceMark{at: at}, off: sliceMark{at: at.Add(50 * time.Millisecond)}}
+	g := &governor{session: &Session{probes: &probeTable{}}}
+	if w := g.weight(s, sliceMark{at: at}, sliceMark{at: at.Add(10 * time.Millisecond)}); w != 1 {
+		t.Errorf("weight %v, want 1", w)
+	}
+}
+
+func TestNextSliceIsPaidForByItsCycle(t *testing.T) {
+	at := time.Now()
+	g := &governor{budget: 0.05, on: sliceMark{at, 0}, off: sliceMark{at.Add(100 * time.Millisecond), 100}}
+	g.planNext(40*time.Millisecond, 10*time.Millisecond)
+	// A second's budget is 50 ms; 10 are fixed, so 40 of hits at 0.4 a slice.
+	if g.onTime != 100*time.Millisecond {
+		t.Errorf("the next slice lasts %s, want 100ms", g.onTime)
+	}
+	g.planNext(40*time.Millisecond, 200*time.Millisecond)
+	// The fixed cost alone is over: the slice grows to be worth it, the pause follows.
+	if want := time.Second; g.onTime != want {
+		t.Errorf("the next slice lasts %s, want %s", g.onTime, want)
+	}
+}

@@ -1,0 +1,290 @@
+package tracer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
+)
+
+// maxSpecs bounds the probe table: two copies of PyTorch and some runtimes.
+const maxSpecs = 8192
+
+// kernel is what the tracer has loaded: programs, maps and the links of the
+// process tracepoints. Nothing is pinned: when the tracer dies, the kernel
+// takes everything out.
+type kernel struct {
+	hastener   hastener
+	call, life *ebpf.Collection
+	unwind     *unwinding.Maps
+	tracepoint []link.Link
+	multi      bool // uprobe.multi links, else one perf uprobe a site
+	ringBytes  int
+}
+
+// loadKernel loads the programs with a call ring of ringBytes (a power of two
+// multiple of the page size).
+func loadKernel(ringBytes int, features *Features) (*kernel, error) {
+	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, os.ErrPermission) {
+		return nil, fmt.Errorf("raising the locked-memory limit: %w", err)
+	}
+	callSpec, err := bpf.LoadCall()
+	if err != nil {
+		return nil, fmt.Errorf("reading the call programs: %w", err)
+	}
+	lifeSpec, err := bpf.LoadLife()
+	if err != nil {
+		return nil, fmt.Errorf("reading the process programs: %w", err)
+	}
+	k := &kernel{multi: features.UprobeMulti, ringBytes: ringBytes}
+	k.adapt(callSpec, features)
+	k.adapt(lifeSpec, features)
+	if !k.multi {
+		for _, p := range callSpec.Programs {
+			p.AttachType = ebpf.AttachNone
+		}
+	}
+	if k.unwind, err = unwinding.NewMaps(features.DynamicHash); err != nil {
+		return nil, loadError("the unwind tables", err)
+	}
+	k.call, err = ebpf.NewCollectionWithOptions(callSpec, ebpf.CollectionOptions{MapReplacements: k.replacements(callSpec)})
+	if err != nil {
+		k.Close()
+		return nil, loadError("the call programs", err)
+	}
+	k.life, err = ebpf.NewCollectionWithOptions(lifeSpec, ebpf.CollectionOptions{MapReplacements: k.replacements(lifeSpec)})
+	if err != nil {
+		k.Close()
+		return nil, loadError("the process programs", err)
+	}
+	return k, nil
+}
+
+// adapt sizes the maps of a program collection and takes out what the kernel
+// does not have.
+func (k *kernel) adapt(spec *ebpf.CollectionSpec, features *Features) {
+	for name, entries := range map[string]int{
+		"calls": k.ringBytes, "probe_specs": maxSpecs, "probe_counts": maxSpecs, "samples": sampleRingBytes,
+	} {
+		if m, ok := spec.Maps[name]; ok {
+			m.MaxEntries = uint32(entries)
+		}
+	}
+	if !features.PreemptGuard {
+		stripGuard(spec)
+	}
+	if threads, ok := spec.Maps["threads"]; ok && !features.DynamicHash {
+		threads.Flags, threads.MaxEntries = 0, 2048
+	}
+}
+
+// replacements are the maps that a further collection shares with those before;
+// its constants and uninitialised data are its own.
+func (k *kernel) replacements(spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
+	shared := k.unwind.Replacements(spec)
+	for name := range spec.Maps {
+		if m := k.shared(name); m != nil && name != ".bss" && name != ".rodata" {
+			shared[name] = m
+		}
+	}
+	return shared
+}
+
+// shared finds a map by its name in C.
+func (k *kernel) shared(name string) *ebpf.Map {
+	for _, c := range []*ebpf.Collection{k.call, k.life} {
+		if c == nil {
+			continue
+		}
+		if m, ok := c.Maps[name]; ok {
+			return m
+		}
+	}
+	return nil
+}
+
+// loadError keeps the verifier's last word in the sentence; %+v has it all.
+func loadError(what string, err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("loading %s: %w (%w)", what, ErrNotPermitted, err)
+	}
+	return fmt.Errorf("loading %s: %w", what, err)
+}
+
+// watchLife attaches the tracepoints of fork, exec and exit.
+func (k *kernel) watchLife() error {
+	for program, tracepoint := range map[string]string{
+		"process_fork": "sched_process_fork",
+		"process_exec": "sched_process_exec",
+		"process_exit": "sched_process_exit",
+	} {
+		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: tracepoint, Program: k.life.Programs[program]})
+		if err != nil {
+			return fmt.Errorf("attaching to tracepoint %s: %w", tracepoint, err)
+		}
+		k.tracepoint = append(k.tracepoint, l)
+	}
+	return nil
+}
+
+// Close removes every link and map.
+func (k *kernel) Close() {
+	k.hastener.close()
+	for _, l := range k.tracepoint {
+		l.Close()
+	}
+	if k.life != nil {
+		k.life.Close()
+	}
+	if k.call != nil {
+		k.call.Close()
+	}
+	if k.unwind != nil {
+		k.unwind.Close()
+	}
+}
+
+func (k *kernel) trace(pid int, follow bool) error {
+	t := bpf.CallTarget{}
+	if follow {
+		t.Follow = 1
+	}
+	return k.call.Maps["targets"].Put(uint32(pid), t)
+}
+
+func (k *kernel) setSpec(index uint32, spec *bpf.CallProbeSpec) error {
+	return k.call.Maps["probe_specs"].Put(index, spec)
+}
+
+// setEpoch is called when probes are taken out: what is open has no visible end.
+func (k *kernel) setEpoch(epoch uint32) error {
+	return k.call.Variables["epoch"].Set(epoch)
+}
+
+// setAnchorEpoch begins an epoch before which the end of nothing was seen, of
+// what is in all the time either.
+func (k *kernel) setAnchorEpoch(epoch uint32) error {
+	if err := k.call.Variables["anchor_epoch"].Set(epoch); err != nil {
+		return err
+	}
+	return k.setEpoch(epoch)
+}
+
+// counts sums one probe's counters over the CPUs.
+func (k *kernel) count(index uint32) (bpf.CallProbeCount, error) {
+	var per []bpf.CallProbeCount
+	if err := k.call.Maps["probe_counts"].Lookup(index, &per); err != nil {
+		return bpf.CallProbeCount{}, err
+	}
+	return sumCounts(per), nil
+}
+
+// stopRecording lets nothing begin any more; what is open may still end.
+func (k *kernel) stopRecording() error { return k.call.Variables["recording"].Set(uint32(0)) }
+
+// setDetail makes the detail groups record, or pass by what they see.
+func (k *kernel) setDetail(on bool) error {
+	value := uint32(0)
+	if on {
+		value = 1
+	}
+	return k.call.Variables["detail_on"].Set(value)
+}
+
+// clearCount forgets what a probe counted.
+func (k *kernel) clearCount(index uint32) error {
+	n, err := ebpf.PossibleCPU()
+	if err != nil {
+		return err
+	}
+	return k.call.Maps["probe_counts"].Put(index, make([]bpf.CallProbeCount, n))
+}
+
+func sumCounts(per []bpf.CallProbeCount) (sum bpf.CallProbeCount) {
+	for _, c := range per {
+		sum.Entries += c.Entries
+		sum.Exits += c.Exits
+		sum.Lost += c.Lost
+		sum.Passed += c.Passed
+	}
+	return sum
+}
+
+// losses returns the counters by reason, in the order of Losses.
+func (k *kernel) losses() ([]uint64, error) {
+	sums := make([]uint64, len(Losses))
+	for i, r := range Losses {
+		var per []uint64
+		if err := k.call.Maps["losses"].Lookup(uint32(r.Loss), &per); err != nil {
+			return nil, fmt.Errorf("reading the loss counters: %w", err)
+		}
+		for _, n := range per {
+			sums[i] += n
+		}
+	}
+	return sums, nil
+}
+
+// callsOpen reports whether a thread is in a call of the detail groups that was
+// seen to begin; once nothing begins any more, in any call.
+func (k *kernel) callsOpen() bool {
+	var tid, on uint32
+	var state bpf.CallThreadState
+	recording := k.call.Variables["recording"].Get(&on) == nil && on != 0
+	for threads := k.call.Maps["threads"].Iterate(); threads.Next(&tid, &state); {
+		for _, f := range state.Frame[:min(int(state.Depth), len(state.Frame))] {
+			if !recording || f.Flags&uint16(bpf.CallSpecFlagSPEC_DETAIL) != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// openCall is a call that had not ended when the recording did.
+type openCall struct {
+	spec      uint32
+	tgid, tid uint32
+	spanID    uint64
+	parentID  uint64
+	startNS   uint64
+	epoch     uint32
+}
+
+// openCalls reads what is still open, from the kernel's thread table and the
+// table of scopes.
+func (k *kernel) openCalls() (calls []openCall, err error) {
+	var tid uint32
+	var state bpf.CallThreadState
+	threads := k.call.Maps["threads"].Iterate()
+	for threads.Next(&tid, &state) {
+		for _, f := range state.Frame[:min(int(state.Depth), len(state.Frame))] {
+			calls = append(calls, openCall{f.Spec, state.Tgid, tid, f.SpanId, f.ParentId, f.StartNs, f.Epoch})
+		}
+	}
+	if err := threads.Err(); err != nil {
+		return nil, fmt.Errorf("reading the open calls: %w", err)
+	}
+	return append(calls, k.takeScopes()...), nil
+}
+
+// takeScopes takes what is left out of the table of open scopes. Nothing that
+// ends scopes may be attached.
+func (k *kernel) takeScopes() (open []openCall) {
+	var key bpf.CallScopeKey
+	var v bpf.CallScopeValue
+	scopes := k.call.Maps["scopes"]
+	for it := scopes.Iterate(); it.Next(&key, &v); {
+		open = append(open, openCall{v.Spec, key.Tgid, v.Tid, v.SpanId, v.ParentId, v.StartNs, v.Epoch})
+	}
+	for it := scopes.Iterate(); it.Next(&key, &v); {
+		scopes.Delete(key)
+	}
+	return open
+}

@@ -1,0 +1,51 @@
+package tracer
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+)
+
+// torchLibraries are the builds of libtorch_cpu on this machine, by what made them.
+func torchLibraries() map[string]string {
+	found := map[string]string{}
+	cache := os.Getenv("EBPFPROF_CACHE")
+	if cache == "" {
+		home, _ := os.UserHomeDir()
+		cache = filepath.Join(home, ".cache/ebpfprof")
+	}
+	for name, pattern := range map[string]string{
+		"debian": "/usr/lib/*/libtorch_cpu.so.*.*",
+		"pypi":   filepath.Join(cache, "torch-venv/lib/python*/site-packages/torch/lib/libtorch_cpu.so"),
+	} {
+		if paths, _ := filepath.Glob(pattern); len(paths) > 0 {
+			found[name] = paths[0]
+		}
+	}
+	return found
+}
+
+// BenchmarkPlan opens a libtorch_cpu and plans every probe of the catalog in it:
+// most of what an attach waits for.
+func BenchmarkPlan(b *testing.B) {
+	groups, err := SelectGroups(LevelWindow, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, path := range torchLibraries() {
+		b.Run(name, func(b *testing.B) {
+			probes := 0
+			for b.Loop() {
+				e, err := symbolize.OpenELF(path)
+				if err != nil {
+					b.Fatal(err)
+				}
+				probes = len(PlanLibrary(e, path, groups).Probes)
+				e.Close()
+			}
+			b.ReportMetric(float64(probes), "probes")
+		})
+	}
+}

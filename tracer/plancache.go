@@ -1,0 +1,241 @@
+package tracer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/gob"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/site"
+)
+
+// planCache keeps the plans of large libraries from one recording to the next:
+// PyTorch's takes some tenths of a second, in which a job that was just started
+// may call what is not probed yet. The zero planCache keeps nothing.
+//
+// A plan says where breakpoints go in other processes. So it is taken from the
+// cache only if nobody but the tracer's own user can have written it.
+type planCache struct{ directory string }
+
+func newPlanCache() planCache {
+	directory, err := os.UserCacheDir()
+	if err != nil {
+		return planCache{}
+	}
+	return planCache{filepath.Join(directory, "ebpfprof", "plans")}
+}
+
+// worthKeeping is what a plan must have taken to be kept.
+const worthKeeping = 50 * time.Millisecond
+
+// plan is PlanLibrary of groups of the catalog.
+func (c planCache) plan(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
+	key, ok := planKey(e, path, groups)
+	if !ok || c.directory == "" {
+		return PlanLibrary(e, path, groups)
+	}
+	begun := time.Now()
+	if probes, err := c.load(key, groups); err == nil {
+		return &Plan{Path: path, BuildID: e.BuildID(), file: e, begun: begun, Probes: probes}
+	}
+	plan := PlanLibrary(e, path, groups)
+	if time.Since(begun) > worthKeeping {
+		_ = c.store(key, plan, groups) // next time then
+	}
+	return plan
+}
+
+// planKey names a plan: the file by its build id, what is looked for in it, and
+// the tracer that does. Without a build id there is no telling files apart.
+func planKey(e *symbolize.ELF, path string, groups []catalog.Group) (key string, ok bool) {
+	self, err := os.Executable()
+	if err != nil || e.BuildID() == "" {
+		return "", false
+	}
+	tracer, err := os.Stat(self)
+	if err != nil {
+		return "", false
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, e.BuildID(), e.Machine(), filepath.Base(path), tracer.Size(), tracer.ModTime().UnixNano())
+	for _, g := range groups {
+		fmt.Fprintln(sum, g.Name, len(g.Functions))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16]), true
+}
+
+// keptProbe is a PlannedProbe on disk. Its function is one of the catalog's.
+type keptProbe struct {
+	Group, Function   int
+	Symbol            string
+	Address           uint64
+	Name              string
+	Entry             site.Entry
+	Exits             []site.Exit
+	EntryErr, ExitErr string
+	Return            bool
+	UsedFlag          uint64
+	Spec              bpf.CallProbeSpec
+}
+
+var errNotOurs = errors.New("the cache of plans can be written by others")
+
+// load reads a plan that store wrote.
+func (c planCache) load(key string, groups []catalog.Group) ([]PlannedProbe, error) {
+	if err := c.private(); err != nil {
+		return nil, err
+	}
+	contents, err := os.ReadFile(c.path(key))
+	if err != nil {
+		return nil, err
+	}
+	return decodePlan(contents, groups)
+}
+
+// decodePlan checks the digest and makes the probes.
+func decodePlan(contents []byte, groups []catalog.Group) ([]PlannedProbe, error) {
+	damaged := fmt.Errorf("a damaged plan")
+	if len(contents) < sha256.Size || sha256.Sum256(contents[sha256.Size:]) != [sha256.Size]byte(contents) {
+		return nil, damaged
+	}
+	var kept []keptProbe
+	if err := gob.NewDecoder(bytes.NewReader(contents[sha256.Size:])).Decode(&kept); err != nil {
+		return nil, fmt.Errorf("%w: %w", damaged, err)
+	}
+	probes := make([]PlannedProbe, len(kept))
+	for i := range kept {
+		k := &kept[i]
+		if k.Group < 0 || k.Group >= len(groups) || k.Function < 0 || k.Function >= len(groups[k.Group].Functions) {
+			return nil, damaged
+		}
+		group := &groups[k.Group]
+		f := &group.Functions[k.Function]
+		probes[i] = PlannedProbe{
+			Group: group, Function: f, Symbol: k.Symbol, Address: k.Address,
+			Call:  &Call{Layer: f.Layer, Category: f.Category, Runtime: f.Runtime, Name: k.Name},
+			Entry: k.Entry, EntryErr: reasonError(k.EntryErr), Exits: k.Exits, ExitErr: reasonError(k.ExitErr),
+			Return: k.Return, UsedFlag: k.UsedFlag, spec: k.Spec,
+		}
+	}
+	return probes, nil
+}
+
+// store writes a plan under a hidden name, then gives it its own.
+func (c planCache) store(key string, plan *Plan, groups []catalog.Group) error {
+	contents, err := encodePlan(plan, groups)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.directory, 0o700); err != nil {
+		return fmt.Errorf("making the cache of plans: %w", err)
+	}
+	if err := c.private(); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(c.directory, ".plan-*")
+	if err != nil {
+		return fmt.Errorf("keeping a plan: %w", err)
+	}
+	defer os.Remove(file.Name()) // fails after the renaming
+	_, err = file.Write(contents)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), c.path(key))
+	}
+	if err != nil {
+		return fmt.Errorf("keeping a plan: %w", err)
+	}
+	c.prune()
+	return nil
+}
+
+// plansKept is how many plans stay: each build of the tracer makes its own.
+const plansKept = 32
+
+// prune removes the oldest plans.
+func (c planCache) prune() {
+	entries, err := os.ReadDir(c.directory)
+	if err != nil {
+		return
+	}
+	age := func(e os.DirEntry) (at time.Time) {
+		if info, err := e.Info(); err == nil {
+			at = info.ModTime()
+		}
+		return at
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(b).Compare(age(a)) })
+	for _, e := range entries[min(plansKept, len(entries)):] {
+		os.Remove(filepath.Join(c.directory, e.Name()))
+	}
+}
+
+func encodePlan(plan *Plan, groups []catalog.Group) ([]byte, error) {
+	places := map[*catalog.Function][2]int{}
+	for g := range groups {
+		for f := range groups[g].Functions {
+			places[&groups[g].Functions[f]] = [2]int{g, f}
+		}
+	}
+	kept := make([]keptProbe, len(plan.Probes))
+	for i := range plan.Probes {
+		p := &plan.Probes[i]
+		place, ok := places[p.Function]
+		if !ok {
+			return nil, fmt.Errorf("keeping a plan: %s is of no group", p.Symbol)
+		}
+		kept[i] = keptProbe{
+			Group: place[0], Function: place[1], Symbol: p.Symbol, Address: p.Address, Name: p.Call.Name,
+			Entry: p.Entry, Exits: p.Exits, EntryErr: reasonText(p.EntryErr), ExitErr: reasonText(p.ExitErr),
+			Return: p.Return, UsedFlag: p.UsedFlag, Spec: p.spec,
+		}
+	}
+	var contents bytes.Buffer
+	contents.Write(make([]byte, sha256.Size))
+	if err := gob.NewEncoder(&contents).Encode(kept); err != nil {
+		return nil, fmt.Errorf("keeping a plan: %w", err)
+	}
+	b := contents.Bytes()
+	sum := sha256.Sum256(b[sha256.Size:])
+	copy(b, sum[:])
+	return b, nil
+}
+
+func (c planCache) path(key string) string { return filepath.Join(c.directory, key+".plan") }
+
+// private reports whether only this user can write the directory.
+func (c planCache) private() error {
+	info, err := os.Lstat(c.directory)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return errNotOurs
+	}
+	return nil
+}
+
+// A reason is kept as its text.
+func reasonText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func reasonError(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,99 @@
+package tracer
+
+import (
+	"time"
+)
+
+// What the probes cost the job, as far as it can be told from counting hits.
+
+// hitCost is what one hit costs the job, nanoseconds, by site.Cost.
+type hitCost struct {
+	warm [3]float64 // in a loop of nothing else
+	cold float64    // how much more when the job has used the caches in between
+}
+
+const (
+	// inPlace is how much dearer a hit is in a real job than in the calibration
+	// loop: the record has to be written, and more maps are looked up than the
+	// program that counts does (0.9 against 0.55 µs on the design's machine).
+	inPlace = 1.8
+	// inPlaceCold is that for what cold caches cost: the job has also replaced
+	// what the CPU had learnt of the kernel's code (the dozen hits in a step of
+	// 0.53 ms took 3.4 µs each, where the loop says 1.2).
+	inPlaceCold = 3.0
+	// stallPerSite is how long one site stalls the job, going in and coming out
+	// together, and stallPerSlice what comes on top of it once (docs/overhead.md).
+	stallPerSite  = 5 * time.Microsecond
+	stallPerSlice = 4 * time.Millisecond
+
+	// budgetShare is the share of the budget that the account may fill. The rest is for
+	// what it does not see: reading and writing the records on the other thread
+	// of the job's core, caches that a sample leaves cold (a usual step between
+	// the slices is 1 to 2.5 % longer at the level window, docs/overhead.md).
+	budgetShare = 0.5
+
+	// correctBy is how much of a slice's surprise is believed, and dearest how far
+	// the estimates may be corrected in all.
+	correctBy = 0.3
+	dearest   = 3.0
+
+	// A hit that comes soonAfter the one before it finds the caches warm; lateAfter
+	// it, the job has filled them with its own.
+	soonAfter = 3 * time.Microsecond
+	lateAfter = 30 * time.Microsecond
+)
+
+// pace is how cold the caches are at a hit, from 0 to 1, when so many come in a
+// time.
+func (g *governor) pace(seen map[uint32]hits, over time.Duration) float64 {
+	traps := uint64(0)
+	for _, h := range seen {
+		traps += h.traps
+	}
+	if traps == 0 {
+		return 1
+	}
+	gap := over / time.Duration(traps)
+	return min(1, max(0, float64(gap-soonAfter)/float64(lateAfter-soonAfter)))
+}
+
+// priceOf estimates what the hits of one probe have cost the job, nanoseconds.
+func (g *governor) priceOf(p *probe, h hits, pace float64) float64 {
+	price := float64(h.traps) * (g.cost.warm[p.planned.dearestSite()]*inPlace + g.cost.cold*pace*inPlaceCold)
+	if p.planned.takesStack() {
+		price += float64(h.recorded) * stackPrice
+	}
+	return price
+}
+
+// price estimates what hits in a time of the job have cost it.
+func (g *governor) price(seen map[uint32]hits, over time.Duration) time.Duration {
+	total, pace := 0.0, g.pace(seen, over)
+	for index, h := range seen {
+		total += g.priceOf(g.session.probes.at(index), h, pace)
+	}
+	return time.Duration(total * g.dearer)
+}
+
+// correct learns how far the estimate of a slice's hits is off, from the steps
+// in it and those between it and the slice before: what the job really lost.
+func (g *governor) correct(estimate time.Duration) {
+	in, out := g.off.steps-g.on.steps, g.on.steps-g.free.steps
+	inside, outside := g.off.at.Sub(g.on.at), g.on.at.Sub(g.free.at)
+	if estimate <= 0 || g.free.steps == 0 || g.on.steps <= g.free.steps || in < weightSteps || out < weightSteps {
+		return
+	}
+	usual := float64(outside) / float64(out) * float64(in)
+	ratio := min(2, max(0.5, (float64(inside)-usual)/float64(estimate)))
+	// One slice is a noisy witness: a share of its word, and not for ever.
+	g.dearer = min(dearest, max(1/dearest, g.dearer*(1+correctBy*(ratio-1))))
+}
+
+// stall estimates what putting the slice's probes in and taking them out costs.
+func (g *governor) stall() time.Duration {
+	sites := 0
+	for f, probes := range g.attached {
+		sites += sitesOf(f.plan, f.base, probes).count()
+	}
+	return stallPerSlice + time.Duration(sites)*stallPerSite
+}

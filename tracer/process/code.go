@@ -1,0 +1,62 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Code is one executable mapping of a process.
+type Code struct {
+	Start, End uint64 // addresses in the process
+	FileOffset uint64
+	Library    *Library // nil where no file is behind it
+	// Name is what the kernel calls memory without a file: "[vdso]", "[uprobes]",
+	// "" for what mmap gave, for generated code.
+	Name string
+}
+
+// Code lists the executable mappings of the process by address. The errors are
+// those of Libraries.
+func (p *Process) Code() ([]Code, error) {
+	maps, err := readFile(p.path("maps"), 0)
+	if err != nil {
+		return nil, vanished(p.PID, "reading the maps", err)
+	}
+	if len(maps) == 0 && !p.Alive() {
+		return nil, &Error{PID: p.PID, Reason: ErrExited}
+	}
+	libraries, err := parseLibraries(maps)
+	if err != nil {
+		return nil, fmt.Errorf("reading the maps of pid %d: %w", p.PID, err)
+	}
+	for _, l := range libraries {
+		l.process = p
+	}
+	return parseCode(maps, libraries)
+}
+
+func parseCode(maps []byte, libraries []*Library) ([]Code, error) {
+	byStart := map[uint64]*Library{}
+	for _, l := range libraries {
+		for _, s := range l.Segments {
+			byStart[s.Start] = l
+		}
+	}
+	var code []Code
+	for line := range bytes.Lines(maps) {
+		m, ok := parseMapping(bytes.TrimSuffix(line, []byte{'\n'}))
+		if !ok {
+			return nil, fmt.Errorf("unreadable line in maps: %.80q", line)
+		}
+		if !m.executable {
+			continue
+		}
+		c := Code{Start: m.start, End: m.end, FileOffset: m.offset, Library: byStart[m.start]}
+		if c.Library == nil {
+			c.Name = strings.TrimSpace(string(m.path))
+		}
+		code = append(code, c)
+	}
+	return code, nil
+}

@@ -1,0 +1,211 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+)
+
+// Segment is one mapping of a library.
+type Segment struct {
+	Start, End uint64 // addresses in the process
+	FileOffset uint64
+	Executable bool
+}
+
+// Library is one file that a process maps executable: its program, a shared
+// library, an extension module. Segments are all its mappings, by address.
+type Library struct {
+	Path     string // in the process's mount namespace, without " (deleted)"
+	Device   Device
+	Inode    uint64
+	Deleted  bool // the file has no name any more, or its name is another file's
+	Segments []Segment
+
+	process *Process
+}
+
+// Libraries lists the files that the process maps executable now, in the order
+// of their addresses.
+func (p *Process) Libraries() ([]*Library, error) {
+	maps, err := readFile(p.path("maps"), 0)
+	if err != nil {
+		return nil, vanished(p.PID, "reading the maps", err)
+	}
+	if len(maps) == 0 && !p.Alive() {
+		return nil, &Error{PID: p.PID, Reason: ErrExited}
+	}
+	libraries, err := parseLibraries(maps)
+	if err != nil {
+		return nil, fmt.Errorf("reading the maps of pid %d: %w", p.PID, err)
+	}
+	for _, l := range libraries {
+		l.process = p
+	}
+	return libraries, nil
+}
+
+func parseLibraries(maps []byte) ([]*Library, error) {
+	type key struct {
+		device Device
+		inode  uint64
+	}
+	byFile := map[key]*Library{}
+	var order []*Library
+	err := eachMapping(maps, func(m mapping) {
+		l := byFile[key{m.device, m.inode}]
+		if l == nil {
+			l = &Library{Device: m.device, Inode: m.inode}
+			l.Path, l.Deleted = strings.CutSuffix(unescape(m.path), " (deleted)")
+			byFile[key{m.device, m.inode}] = l
+			order = append(order, l)
+		}
+		l.Segments = append(l.Segments, Segment{m.start, m.end, m.offset, m.executable})
+	})
+	if err != nil {
+		return nil, err
+	}
+	executable := order[:0]
+	for _, l := range order {
+		for _, s := range l.Segments {
+			if s.Executable {
+				executable = append(executable, l)
+				break
+			}
+		}
+	}
+	return executable, nil
+}
+
+// FileOffset converts an address of the process into an offset in the file.
+func (l *Library) FileOffset(address uint64) (uint64, bool) {
+	for _, s := range l.Segments {
+		if address >= s.Start && address < s.End {
+			return s.FileOffset + address - s.Start, true
+		}
+	}
+	return 0, false
+}
+
+// Address converts an offset in the file into an address of the process. Where
+// a page of the file is mapped twice, at the border of two segments, the
+// executable one wins.
+func (l *Library) Address(fileOffset uint64) (uint64, bool) {
+	address, found := uint64(0), false
+	for _, s := range l.Segments {
+		if d := fileOffset - s.FileOffset; fileOffset >= s.FileOffset && d < s.End-s.Start && (!found || s.Executable) {
+			address, found = s.Start+d, true
+			if s.Executable {
+				break
+			}
+		}
+	}
+	return address, found
+}
+
+// Bias is what the loader added to the virtual addresses of the library's ELF
+// file. A library that is loaded twice (dlmopen) has the bias of its first copy.
+func (l *Library) Bias(e *symbolize.ELF) (uint64, bool) {
+	address, offset, ok := e.FirstCode()
+	if !ok {
+		return 0, false
+	}
+	for _, s := range l.Segments {
+		// The mapping begins on a page, the segment perhaps inside it.
+		if d := offset - s.FileOffset; s.Executable && offset >= s.FileOffset && d < s.End-s.Start {
+			return s.Start + d - address, true
+		}
+	}
+	return 0, false
+}
+
+// Via says through which name a library's file was reached.
+type Via string
+
+// The names of a library's file.
+const (
+	// ViaMapFiles: /proc/PID/map_files, the mapped file itself, whatever
+	// became of its name. It needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN.
+	ViaMapFiles Via = "map_files"
+	// ViaRoot: the path below /proc/PID/root, whose inode was compared.
+	ViaRoot Via = "root"
+)
+
+// OpenPath returns a path on this side that is the very file the process has
+// mapped, also when it was deleted or replaced or is in another mount
+// namespace, and says which kind. The path is good as long as the process
+// keeps the mapping. The errors are ErrExited and ErrPermission, and ErrNotFound
+// for a deleted file that may not be opened through map_files.
+func (l *Library) OpenPath() (path string, via Via, err error) {
+	p := l.process
+	var first error
+	for _, s := range l.Segments {
+		path := p.path("map_files", fmt.Sprintf("%x-%x", s.Start, s.End))
+		info, err := os.Stat(path)
+		if err == nil && inodeOf(info) == l.Inode {
+			return path, ViaMapFiles, nil
+		}
+		if err != nil && first == nil {
+			first = err
+		}
+	}
+	path = p.path("root", l.Path)
+	info, err := os.Stat(path)
+	if err == nil && inodeOf(info) == l.Inode && !l.Deleted {
+		return path, ViaRoot, nil
+	}
+	if !p.Alive() {
+		return "", "", &Error{p.PID, ErrExited, err}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return "", "", &Error{p.PID, ErrPermission, err}
+	}
+	if errors.Is(first, fs.ErrPermission) {
+		return "", "", &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrPermission}
+	}
+	return "", "", &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrNotFound}
+}
+
+// inodeOf compares files by inode alone: the device that maps prints is the
+// superblock's, which stat does not give on btrfs and overlayfs.
+func inodeOf(info fs.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
+	}
+	return 0
+}
+
+// OpenELF parses the library's file. Errors as OpenPath's and symbolize.OpenELF's.
+func (l *Library) OpenELF() (*symbolize.ELF, error) {
+	path, _, err := l.OpenPath()
+	if err != nil {
+		return nil, err
+	}
+	return symbolize.OpenELF(path)
+}
+
+// Name is the file's name without its directory.
+func (l *Library) Name() string { return filepath.Base(l.Path) }
+
+// LibraryError says why the file of a library cannot be reached.
+type LibraryError struct {
+	PID    int
+	Path   string
+	Reason error // ErrPermission or ErrNotFound
+}
+
+func (e *LibraryError) Error() string {
+	if e.Reason == ErrPermission {
+		return fmt.Sprintf("%s, which pid %d has mapped, was deleted or replaced: "+
+			"run with CAP_CHECKPOINT_RESTORE, or restart the job", e.Path, e.PID)
+	}
+	return fmt.Sprintf("%s, which pid %d has mapped, is gone: restart the job", e.Path, e.PID)
+}
+
+func (e *LibraryError) Unwrap() error { return e.Reason }

@@ -1,0 +1,178 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// FS is a mounted proc filesystem, or a recording of one. The zero value is
+// this machine's.
+type FS struct {
+	Root string // "/proc" if empty
+}
+
+func (f FS) path(parts ...string) string {
+	root := f.Root
+	if root == "" {
+		root = "/proc"
+	}
+	return filepath.Join(append([]string{root}, parts...)...)
+}
+
+func (f FS) pidPath(pid int, parts ...string) string {
+	return f.path(append([]string{strconv.Itoa(pid)}, parts...)...)
+}
+
+// readFile reads a file of proc, at most limit bytes of it; 0 is no limit.
+// os.ReadFile would ask for 512 bytes first, and proc answers a page a read.
+func readFile(path string, limit int) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	buffer := make([]byte, 0, 16<<10)
+	for limit == 0 || len(buffer) < limit {
+		if len(buffer) == cap(buffer) {
+			buffer = append(buffer, 0)[:len(buffer)]
+		}
+		end := cap(buffer)
+		if limit > 0 {
+			end = min(end, limit)
+		}
+		n, err := file.Read(buffer[len(buffer):end])
+		buffer = buffer[:len(buffer)+n]
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return buffer, nil
+}
+
+// pids lists the processes that proc shows now.
+func (f FS) pids() ([]int, error) { return numbers(f.path()) }
+
+// numbers lists the entries of a directory that are numbers.
+func numbers(path string) ([]int, error) {
+	directory, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer directory.Close()
+	names, err := directory.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var found []int
+	for _, name := range names {
+		if n, err := strconv.Atoi(name); err == nil && n > 0 {
+			found = append(found, n)
+		}
+	}
+	return found, nil
+}
+
+// stat is /proc/PID/stat, or a thread's.
+type stat struct {
+	comm       string
+	state      byte
+	parent     int
+	flags      uint64
+	startTicks uint64 // since boot, 100 a second
+	startCode  uint64 // address of the program's code; 1 where we may not know it
+}
+
+// parseStat reads the fields of proc_pid_stat(5). The name, in parentheses,
+// may hold spaces and parentheses itself: the last one ends it.
+func parseStat(b []byte) (stat, error) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < open {
+		return stat{}, fmt.Errorf("stat without a name")
+	}
+	fields := strings.Fields(string(b[end+1:]))
+	if len(fields) < 24 {
+		return stat{}, fmt.Errorf("stat with %d fields", len(fields)+2)
+	}
+	s := stat{comm: string(b[open+1 : end]), state: fields[0][0]}
+	var errs [4]error
+	s.parent, errs[0] = strconv.Atoi(fields[1])
+	s.flags, errs[1] = strconv.ParseUint(fields[6], 10, 64)
+	s.startTicks, errs[2] = strconv.ParseUint(fields[19], 10, 64)
+	s.startCode, errs[3] = strconv.ParseUint(fields[23], 10, 64)
+	for _, err := range errs {
+		if err != nil {
+			return stat{}, fmt.Errorf("stat: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func (s stat) kernelThread() bool { return s.flags&0x00200000 != 0 } // PF_KTHREAD
+
+func (s stat) exited() bool { return s.state == 'Z' || s.state == 'X' || s.state == 'x' }
+
+// inExec reports whether the process is between the end of its old program and
+// the start of its new one: its memory is new, and its arguments and environment
+// read as empty. fs/binfmt_elf.c sets the code's address last.
+func (s stat) inExec() bool { return s.startCode == 0 && !s.kernelThread() && !s.exited() }
+
+// settled is stat of a process that is not in the middle of an exec, or that has
+// been for a second.
+func (f FS) settled(pid int) (stat, error) {
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		s, err := f.stat(pid)
+		if err != nil || !s.inExec() || time.Now().After(deadline) {
+			return s, err
+		}
+	}
+}
+
+func (f FS) stat(pid int) (stat, error) {
+	b, err := readFile(f.pidPath(pid, "stat"), 4096)
+	if err != nil {
+		return stat{}, err
+	}
+	return parseStat(b)
+}
+
+const (
+	ticksPerSecond = 100 // USER_HZ, part of the ABI on x86-64 and arm64
+	nsPerTick      = 1e9 / ticksPerSecond
+)
+
+// bootTimes remembers btime per proc root: the kernel derives it from the wall
+// clock, so reading it again after the clock was set would move every start.
+var bootTimes sync.Map
+
+// bootNS is when the machine booted, from the line btime of /proc/stat.
+func (f FS) bootNS() int64 {
+	path := f.path("stat")
+	if ns, ok := bootTimes.Load(path); ok {
+		return ns.(int64)
+	}
+	b, err := readFile(path, 0)
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(b) {
+		if value, ok := bytes.CutPrefix(line, []byte("btime ")); ok {
+			seconds, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
+			if err != nil {
+				return 0
+			}
+			ns, _ := bootTimes.LoadOrStore(path, seconds*1e9)
+			return ns.(int64)
+		}
+	}
+	return 0
+}

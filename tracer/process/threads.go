@@ -1,0 +1,81 @@
+package process
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Thread is one thread of a process.
+type Thread struct {
+	TID       int
+	Name      string // comm, at most 15 bytes
+	Role      string // see Role; "" where the name says nothing
+	StartedNS int64  // since the epoch
+}
+
+// Threads lists the threads that are alive now, by tid.
+func (p *Process) Threads() ([]Thread, error) {
+	tids, err := numbers(p.path("task"))
+	if err != nil {
+		return nil, vanished(p.PID, "listing the threads", err)
+	}
+	slices.Sort(tids)
+	boot := p.fs.bootNS()
+	threads := make([]Thread, 0, len(tids))
+	for _, tid := range tids {
+		b, err := readFile(p.path("task", strconv.Itoa(tid), "stat"), 4096)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		s, err := parseStat(b)
+		if err != nil {
+			return nil, err
+		}
+		threads = append(threads, Thread{
+			TID: tid, Name: s.comm, Role: Role(s.comm, tid == p.PID),
+			StartedNS: boot + int64(s.startTicks)*nsPerTick,
+		})
+	}
+	return threads, nil
+}
+
+// ThreadName is the name of a thread, "" when it has ended.
+func ThreadName(pid, tid int32) string {
+	name, _ := readFile(FS{}.pidPath(int(pid), "task/"+strconv.Itoa(int(tid))+"/comm"), 64)
+	return strings.TrimSpace(string(name))
+}
+
+// threadRoles are the names that PyTorch 2 and CUDA's driver give their
+// threads (c10::setThreadName, torch.multiprocessing's _set_thread_name; comm
+// cuts them at 15 bytes). A name ending in "*" is a prefix.
+var threadRoles = []struct{ name, role string }{
+	{"pt_main_thread", "main"},
+	{"pt_autograd_*", "autograd"},
+	{"pt_data_worker", "dataloader_worker"},
+	{"pt_data_pin", "dataloader_pin"},
+	{"pt_nccl_watchdg", "nccl_watchdog"},
+	{"pt_nccl_heartbt", "nccl_heartbeat"},
+	{"pt_nccl_gil_chk", "nccl_gil_check"},
+	{"pt_gloo_runloop", "gloo_loop"},
+	{"pt_thread_pool", "thread_pool"},
+	{"pt_tcpstore*", "tcp_store"},
+	{"pt_watchdog*", "watchdog"},
+	{"pt_workerserver", "worker_server"},
+	{"cuda-EvtHandlr", "cuda_events"},
+}
+
+// Role says what a thread is for, from its name: autograd, dataloader_worker,
+// dataloader_pin, nccl_watchdog and so on; main for a process's first thread
+// whose name says nothing else; "" where it is not known.
+func Role(comm string, first bool) string {
+	for _, known := range threadRoles {
+		if prefix, ok := strings.CutSuffix(known.name, "*"); known.name == comm || ok && strings.HasPrefix(comm, prefix) {
+			return known.role
+		}
+	}
+	if first {
+		return "main"
+	}
+	return ""
+}

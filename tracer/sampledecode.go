@@ -1,0 +1,190 @@
+package tracer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+const (
+	sampleBytes = int(unsafe.Sizeof(bpf.SampleSampleRecord{}))
+	stackBytes  = int(unsafe.Sizeof(bpf.SampleStackRecord{}))
+)
+
+// stackRecord is a stack record and its frames, in the record's own memory.
+type stackRecord struct {
+	*bpf.SampleStackRecord
+	native   []bpf.SampleNativeFrame
+	python   []bpf.SamplePythonFrame
+	segments []bpf.SamplePythonSegment
+	kernel   []uint64
+}
+
+// parseStack checks a record's size against what it says follows.
+func parseStack(raw []byte) (r stackRecord, ok bool) {
+	if len(raw) < stackBytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 {
+		return r, false
+	}
+	r.SampleStackRecord = (*bpf.SampleStackRecord)(unsafe.Pointer(&raw[0]))
+	rest := raw[stackBytes:]
+	ok = take(&rest, &r.native, int(r.Native)) && take(&rest, &r.python, int(r.Python)) &&
+		take(&rest, &r.segments, int(r.Segments)) && take(&rest, &r.kernel, int(r.Kernel))
+	return r, ok
+}
+
+// take cuts n elements off the bytes.
+func take[T any](rest *[]byte, to *[]T, n int) bool {
+	bytes := n * int(unsafe.Sizeof(*new(T)))
+	if n == 0 {
+		return true
+	}
+	if len(*rest) < bytes {
+		return false
+	}
+	*to = unsafe.Slice((*T)(unsafe.Pointer(&(*rest)[0])), n)
+	*rest = (*rest)[bytes:]
+	return true
+}
+
+// sampleRecord decodes one record of the ring of samples.
+func (d *decoder) sampleRecord(raw []byte) {
+	if len(raw) == 0 {
+		d.damaged++
+		return
+	}
+	switch bpf.CallRecordKind(raw[0]) {
+	case bpf.CallRecordKindRECORD_STACK:
+		r, ok := parseStack(raw)
+		if !ok {
+			d.damaged++
+			return
+		}
+		d.stacks.add(&r)
+	case bpf.CallRecordKindRECORD_SAMPLE:
+		if len(raw) < sampleBytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 {
+			d.damaged++
+			return
+		}
+		d.sample((*bpf.SampleSampleRecord)(unsafe.Pointer(&raw[0])))
+	default:
+		d.damaged++
+	}
+}
+
+// sampleCauses are the words for enum sample_state.
+var sampleCauses = map[bpf.SampleSampleState]string{
+	bpf.SampleSampleStateSAMPLE_IN_SYSCALL: CauseSyscall,
+	bpf.SampleSampleStateSAMPLE_IN_FAULT:   CauseFault,
+	bpf.SampleSampleStateSAMPLE_PREEMPTED:  CausePreempted,
+}
+
+func (d *decoder) sample(r *bpf.SampleSampleRecord) {
+	s := Sample{
+		TSNS: int64(r.TsNs) + d.offsetNS, PID: int32(r.Tgid), TID: int32(r.Tid), CPU: int32(r.Cpu), State: OffCPU,
+		Cause: sampleCauses[bpf.SampleSampleState(r.State)], WeightNS: int64(r.WeightNs), SpanID: int64(r.SpanId),
+		HoldsGIL: known(r.HoldsGil), InGC: known(r.InGc),
+	}
+	if s.Cause == "" {
+		s.State = OnCPU
+	}
+	if r.StackId != 0 {
+		s.StackID = d.stacks.resolve(r.StackId)
+	}
+	if r.Syscall >= 0 {
+		s.Syscall = syscallName(r.Syscall)
+	}
+	if r.Waker != 0 {
+		waker := int32(r.Waker)
+		s.WakerTID = &waker
+	}
+	d.samples = append(d.samples, s)
+	d.totals.Samples++
+	d.introduce(s.PID, s.TID)
+}
+
+// introduce gives a thread that is sampled its row, if no probe has: its name
+// is read while it is there.
+func (d *decoder) introduce(pid, tid int32) {
+	if d.introduced[tid] {
+		return
+	}
+	d.introduced[tid] = true
+	name := process.ThreadName(pid, tid)
+	if name == "" {
+		return // it has ended, of which there is a record
+	}
+	t := Thread{PID: pid, TID: tid, Name: name}
+	if role := process.Role(name, pid == tid); role != "" {
+		t.Role = &role
+	}
+	d.keep(d.sink.Thread(t))
+}
+
+// known is a flag of a walk: 0 no, 1 yes, else not known.
+func known(flag uint8) *bool {
+	if flag > 1 {
+		return nil
+	}
+	yes := flag == 1
+	return &yes
+}
+
+func syscallName(number int32) string {
+	if name, ok := syscallNames[number]; ok {
+		return name
+	}
+	return fmt.Sprintf("syscall_%d", number)
+}
+
+// readSamples reads what is in the ring of samples, without waiting: it comes
+// before the spans that refer to its stacks are handed on.
+func (d *decoder) readSamples() error {
+	if d.sampleRing == nil {
+		return nil
+	}
+	d.sampleRing.SetDeadline(time.Unix(1, 0))
+	for {
+		err := d.sampleRing.ReadInto(&d.sampleBuffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrFlushed) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the ring buffer of samples: %w", err)
+		}
+		d.sampleRecord(d.sampleBuffer.RawSample)
+	}
+}
+
+// flushSamples hands stacks and samples to the sink, the stacks first, and
+// gives the spans the ids of theirs.
+func (d *decoder) flushSamples() error {
+	if err := d.readSamples(); err != nil {
+		return err
+	}
+	for i := range d.spans {
+		if detail := d.spans[i].Detail; detail != nil && detail.rawStack != 0 {
+			detail.StackID = d.stacks.resolve(detail.rawStack)
+			detail.rawStack = 0
+		}
+	}
+	if len(d.stacks.rows) > 0 {
+		if err := d.sink.Stacks(d.stacks.rows); err != nil {
+			return err
+		}
+		d.stacks.rows = d.stacks.rows[:0]
+	}
+	if len(d.samples) > 0 {
+		if err := d.sink.Samples(d.samples); err != nil {
+			return err
+		}
+		d.samples = d.samples[:0]
+	}
+	return nil
+}

@@ -1,0 +1,542 @@
+package tracer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/counter"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+// Level is how much is recorded.
+type Level string
+
+const (
+	LevelAnchor Level = "anchor" // always on: scopes, backward passes, collectives; allocations in slices
+	LevelWindow Level = "window" // a person looking: every operator, allocation, runtime call
+	LevelDeep   Level = "deep"   // window, and a stack for every operator
+	// LevelSamples puts no probe into the job: what is recorded are samples, if
+	// Frequency or OffCPU ask for them.
+	LevelSamples Level = "samples"
+)
+
+// Options say what a Session records.
+type Options struct {
+	PIDs []int
+	// Starting are processes that are about to exec the job: what they are
+	// before that does not matter.
+	Starting []int
+	Level    Level    // LevelWindow if empty
+	Groups   []string // names of the catalog's groups; nil is what the level says
+	Follow   bool     // children of the processes too
+	// Budget is the share of the job's time that the probes may cost; 0 records
+	// everything, whatever it costs.
+	Budget float64
+	// Frequency is how often a second each CPU is looked at; 0 takes no samples.
+	Frequency int
+	// OffCPU is how long a thread must have been off the CPU to be recorded; 0
+	// records no waits.
+	OffCPU      time.Duration
+	BufferBytes int  // of the ring buffer, a power of two; 64 MiB if 0
+	PerfEvents  bool // attach through perf events even where uprobe.multi works
+	// Counters is how often the machine's counters are read; 0 leaves them alone.
+	Counters time.Duration
+
+	catalog []catalog.Group // instead of the catalog's own, for tests
+}
+
+// Session is one recording.
+type Session struct {
+	options  Options
+	groups   []catalog.Group
+	plans    planCache
+	sink     Sink
+	kernel   *kernel
+	probes   *probeTable
+	classes  *classes
+	stubs    *hostStubs
+	decoder  *decoder
+	governor *governor
+	sampler  *sampler         // nil: no samples
+	walks    *walks           // nil: nothing takes stacks
+	counters *counter.Sampler // nil without counters
+
+	processes map[int]*tracedProcess
+	files     map[fileKey]*tracedFile
+	threads   map[int32]Thread
+	running   bool     // what is found from now on, the job has loaded meanwhile
+	steps     []*probe // one call of each is about one training step
+	foreign   uint64   // foreign hits at the last look
+
+	offsetNS int64
+	requests requests
+	stats    statistics
+}
+
+// Report says what a Session found when it attached.
+type Report struct {
+	Processes []Process
+	Libraries []LibraryReport
+}
+
+// LibraryReport counts the probes of one file.
+type LibraryReport struct {
+	Path     string
+	Planned  int
+	Attached int
+	Skipped  int // no site, or none that is safe; the probe table says why
+}
+
+// SelectGroups returns the catalog's groups for a level, or those named. Unknown
+// names give ErrUnknownGroup.
+func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
+	all := catalog.Groups()
+	if len(names) == 0 && level == LevelSamples {
+		return nil, nil
+	}
+	if len(names) == 0 {
+		return slices.DeleteFunc(all, func(g catalog.Group) bool {
+			return g.OnDemand || level == LevelAnchor && !anchorGroups[g.Name]
+		}), nil
+	}
+	var chosen []catalog.Group
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(g catalog.Group) bool { return g.Name == name })
+		if i < 0 {
+			known := make([]string, len(all))
+			for j := range all {
+				known[j] = all[j].Name
+			}
+			return nil, fmt.Errorf("%w %q: choose from %s", ErrUnknownGroup, name, strings.Join(known, ", "))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return withCompanions(chosen, all), nil
+}
+
+// withCompanions adds the groups that others need.
+func withCompanions(chosen, all []catalog.Group) []catalog.Group {
+	for i := 0; i < len(chosen); i++ {
+		for _, name := range chosen[i].With {
+			named := func(g catalog.Group) bool { return g.Name == name }
+			if !slices.ContainsFunc(chosen, named) {
+				chosen = append(chosen, all[slices.IndexFunc(all, named)])
+			}
+		}
+	}
+	return chosen
+}
+
+// anchorGroups are on at LevelAnchor.
+var anchorGroups = map[string]bool{"scope": true, "backward": true, "collective": true, "memory": true, "device-memory": true,
+	"cuda-memory": true, "cuda-sync": true, "cuda-code": true, "hip-memory": true, "hip-sync": true, "hip-code": true, "opencl-memory": true, "opencl-sync": true, "opencl-code": true,
+	"level-zero-memory": true, "level-zero-sync": true, "level-zero-code": true, "neuron-memory": true, "neuron-code": true, "nccl": true}
+
+// Open loads the programs, finds the processes and puts the anchor probes in.
+// The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup or the
+// reasons of package process. The caller must Close the Session.
+func Open(options Options, sink Sink) (*Session, error) {
+	if options.BufferBytes == 0 {
+		options.BufferBytes = 64 << 20
+	}
+	groups, err := SelectGroups(options.Level, options.Groups)
+	if err != nil {
+		return nil, err
+	}
+	for _, check := range []func() error{CheckKillSwitch, CheckNamespaces, CheckPermitted} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	plans := newPlanCache()
+	if options.catalog != nil {
+		groups, plans = options.catalog, planCache{}
+	}
+	targets, err := openTargets(options.PIDs)
+	if err != nil {
+		return nil, err
+	}
+	features := *ProbeFeatures()
+	if err := features.Check(); err != nil {
+		return nil, err
+	}
+	if err := CheckHazards(&features, slices.Concat(options.PIDs, options.Starting)); err != nil {
+		return nil, err
+	}
+	if options.PerfEvents {
+		features.UprobeMulti = false
+	}
+	k, err := loadKernel(options.BufferBytes, &features)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{
+		options: options, groups: groups, plans: plans, sink: sink, kernel: k, probes: &probeTable{}, classes: newClasses(), stubs: newHostStubs(),
+		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, threads: map[int32]Thread{},
+		offsetNS: clockOffset(),
+	}
+	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
+	s.decoder.accelerators.names.namers = append(s.decoder.accelerators.names.namers, s.decoder.cuda, s.stubs)
+	s.governor = newGovernor(s, options.Budget, calibrate(k))
+	s.openSampler(&features)
+	s.openCounters(counter.Options{})
+	if err := s.start(targets); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// CheckPermitted returns an error that wraps ErrNotPermitted and names the
+// capabilities that are missing.
+func CheckPermitted() error {
+	missing, err := MissingCapabilities(nil)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: this process lacks %s; run it with sudo", ErrNotPermitted, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func openTargets(pids []int) ([]*process.Process, error) {
+	var targets []*process.Process
+	for _, pid := range pids {
+		p, err := process.Open(pid)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, p)
+	}
+	return targets, nil
+}
+
+// expect waits for a process to exec the job.
+func (s *Session) expect(pid int) error {
+	s.follow(pid)
+	t := newTracedProcess(&process.Process{PID: pid}, Process{PID: int32(pid), StartedNS: time.Now().UnixNano()})
+	t.rescanAt = time.Now().Add(365 * 24 * time.Hour)
+	s.processes[pid] = t
+	return s.kernel.trace(pid, s.options.Follow)
+}
+
+func (s *Session) start(targets []*process.Process) error {
+	if err := s.kernel.watchLife(); err != nil {
+		return err
+	}
+	for _, pid := range s.options.Starting {
+		if err := s.expect(pid); err != nil {
+			return err
+		}
+	}
+	for _, p := range targets {
+		if err := s.addProcess(p); err != nil {
+			return err
+		}
+		if !p.Alive() { // perhaps before the kernel knew it: no word of its exit would come
+			return &process.Error{PID: p.PID, Reason: process.ErrExited}
+		}
+		if !s.options.Follow {
+			continue
+		}
+		children, err := process.Children(p.PID)
+		if err != nil {
+			return err
+		}
+		for _, pid := range children {
+			child, err := process.Open(pid)
+			if err != nil {
+				continue
+			}
+			if err := s.addProcess(child); err != nil {
+				return err
+			}
+			if !child.Alive() {
+				s.forget(pid)
+			}
+		}
+	}
+	s.startSampler()
+	return s.governor.begin()
+}
+
+// clockOffset is the Unix epoch minus CLOCK_MONOTONIC, which the kernel stamps
+// records with: the middle of the tightest of a few readings.
+func clockOffset() int64 {
+	best, offset := int64(1<<62), int64(0)
+	for range 16 {
+		var before, wall, after unix.Timespec
+		unix.ClockGettime(unix.CLOCK_MONOTONIC, &before)
+		unix.ClockGettime(unix.CLOCK_REALTIME, &wall)
+		unix.ClockGettime(unix.CLOCK_MONOTONIC, &after)
+		if width := after.Nano() - before.Nano(); width < best {
+			best, offset = width, wall.Nano()-before.Nano()-width/2
+		}
+	}
+	return offset
+}
+
+// ClockOffsetNS is the Unix epoch minus CLOCK_MONOTONIC, nanoseconds.
+func (s *Session) ClockOffsetNS() int64 { return s.offsetNS }
+
+// Report says what was found when the session attached.
+func (s *Session) Report() Report {
+	var r Report
+	for _, t := range s.processes {
+		r.Processes = append(r.Processes, t.row)
+	}
+	slices.SortFunc(r.Processes, func(a, b Process) int { return int(a.PID) - int(b.PID) })
+	for _, f := range s.files {
+		r.Libraries = append(r.Libraries, f.report(s.probes))
+	}
+	slices.SortFunc(r.Libraries, func(a, b LibraryReport) int { return strings.Compare(a.Path, b.Path) })
+	return r
+}
+
+// do runs something on the decoder's goroutine, some time later; never, once
+// that has failed.
+func (s *Session) do(f func(*decoder)) { s.requests.add(f) }
+
+func (s *Session) warn(w Warning) {
+	s.do(func(d *decoder) { d.keep(d.sink.Warning(w)) })
+}
+
+// Run records until the context ends, every process has exited, or writing
+// fails. It returns nil in the first two cases, after everything that the
+// kernel recorded has reached the sink.
+func (s *Session) Run(ctx context.Context) error {
+	calls, err := ringbuf.NewReader(s.kernel.call.Maps["calls"])
+	if err != nil {
+		return fmt.Errorf("opening the ring buffer: %w", err)
+	}
+	defer calls.Close()
+	life, err := ringbuf.NewReader(s.kernel.call.Maps["life"])
+	if err != nil {
+		return fmt.Errorf("opening the ring buffer of processes: %w", err)
+	}
+	defer life.Close()
+
+	if s.sampler != nil {
+		if s.decoder.sampleRing, err = s.sampler.reader(); err != nil {
+			return err
+		}
+		defer s.decoder.sampleRing.Close()
+	}
+
+	stop := make(chan struct{})
+	decoded := make(chan error, 1)
+	go func() { decoded <- s.decode(calls, stop) }()
+	lifeRecords := make(chan bpf.CallLifeRecord, 256)
+	go readLife(life, lifeRecords)
+
+	stopCounters := s.runCounters()
+	s.running = true
+	managed := s.manage(ctx, lifeRecords, decoded)
+	stopCounters()
+	if failed, ok := managed.(decodeError); ok {
+		return failed.error
+	}
+	managed = errors.Join(managed, s.kernel.stopRecording(), s.governor.finish())
+	s.detachAll()
+	if s.sampler != nil {
+		s.sampler.stop()
+	}
+	close(stop)
+	return errors.Join(managed, <-decoded)
+}
+
+// decodeError is a failure of the decoder, which has ended.
+type decodeError struct{ error }
+
+// decode reads the ring until stop is closed and the ring is empty.
+func (s *Session) decode(ring *ringbuf.Reader, stop <-chan struct{}) error {
+	var record ringbuf.Record
+	wait := pollWait
+	for {
+		stopping := false
+		select {
+		case <-stop:
+			stopping = true
+		default:
+		}
+		s.serve()
+		n, err := s.decoder.poll(ring, &record, wait)
+		if err == nil {
+			err = s.decoder.failed
+		}
+		if err != nil {
+			return err
+		}
+		s.stats.update(&s.decoder.totals, s.decoder.slicing.Load())
+		if stopping && n == 0 {
+			return s.finish()
+		}
+		if wait = pollWait; n == 0 {
+			wait = idleWait
+		}
+	}
+}
+
+// pollWait is how long the reader sleeps when the ring is empty. The programs
+// do not wake it: wake-ups would cost the job more than the records.
+const (
+	pollWait = 10 * time.Millisecond
+	// idleWait is that of a job that makes no calls: for samples alone it is often
+	// enough, and a quarter of the price.
+	idleWait = 40 * time.Millisecond
+)
+
+// serve runs what others asked the decoder to do.
+func (s *Session) serve() {
+	for queue := s.requests.take(); len(queue) > 0; queue = s.requests.take() {
+		for _, f := range queue {
+			f(s.decoder)
+		}
+	}
+}
+
+// finish writes what is only known at the end, on the decoder's goroutine.
+func (s *Session) finish() error {
+	s.governor.finishWeights()
+	s.serve()
+	if err := s.unfinished(); err != nil {
+		return err
+	}
+	s.decoder.accelerators.releaseAll(s.decoder)
+	if err := s.decoder.flush(); err != nil {
+		return err
+	}
+	for _, t := range s.threads {
+		if err := s.sink.Thread(t); err != nil {
+			return err
+		}
+	}
+	if err := s.writeLosses(); err != nil {
+		return err
+	}
+	if err := s.sink.Probes(s.probeRows()); err != nil {
+		return err
+	}
+	s.stats.update(&s.decoder.totals, s.decoder.slicing.Load())
+	s.stats.end(&s.decoder.totals)
+	return s.decoder.failed
+}
+
+// unfinished writes the calls and scopes that are still open.
+func (s *Session) unfinished() error {
+	s.decoder.slicing.Store(false)
+	calls, err := s.kernel.openCalls()
+	for _, c := range calls {
+		s.decoder.unfinished(c)
+	}
+	return err
+}
+
+// writeLosses puts every loss counter into the dataset.
+func (s *Session) writeLosses() error {
+	losses, err := s.kernel.losses()
+	if err != nil {
+		return err
+	}
+	s.stats.lose(losses)
+	now := time.Now().UnixNano()
+	for i, n := range losses {
+		if n == 0 {
+			continue
+		}
+		kind := "incomplete"
+		if Losses[i].Row {
+			kind = "lost"
+		}
+		err := s.sink.Warning(Warning{TSNS: now, Kind: kind, Source: Losses[i].Name, Count: int64(n), Detail: Losses[i].Detail})
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.writeIncomplete(now); err != nil {
+		return err
+	}
+	for _, w := range s.decoder.losses() {
+		w.TSNS = now
+		if w.Count == 0 {
+			continue
+		}
+		if w.Kind == "lost" {
+			s.stats.loseMore(w.Source, uint64(w.Count))
+		}
+		if err := s.sink.Warning(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// losses are those that the decoder counts, not the kernel.
+func (d *decoder) losses() []Warning {
+	return append(d.cuda.losses(), []Warning{
+		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged), Detail: "records of the ring that did not decode: a defect, please report it"},
+		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.texts.given), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},
+		{Kind: "incomplete", Source: "edge_without_operator", Count: int64(d.edgeless), Detail: "backward nodes whose operator has no row (it ran before the recording, outside of a slice, or half a million operators earlier): no forward_backward edge"},
+	}...)
+}
+
+// readLife passes process records on until its reader is closed.
+func readLife(ring *ringbuf.Reader, to chan<- bpf.CallLifeRecord) {
+	for {
+		record, err := ring.Read()
+		if err != nil {
+			close(to)
+			return
+		}
+		if r, ok := decodeLife(record.RawSample); ok {
+			to <- r
+		}
+	}
+}
+
+// Close takes everything out of the kernel.
+func (s *Session) Close() {
+	s.detachAll()
+	if s.sampler != nil {
+		s.sampler.close()
+	}
+	s.kernel.Close()
+	if s.walks != nil {
+		s.walks.close()
+	}
+	if s.counters != nil {
+		s.counters.Close()
+	}
+	s.classes.close()
+	s.decoder.remote.close()
+	s.stubs.close()
+	for _, f := range s.files {
+		f.plan.file.Close()
+	}
+}
+
+// Exited reports whether every traced process has ended.
+func (s *Session) exited() bool {
+	for _, p := range s.processes {
+		if p.row.EndedNS == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func hostname() string {
+	name, _ := os.Hostname()
+	return name
+}

@@ -1,0 +1,65 @@
+package tracer
+
+import (
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// stackPrice is what taking a call's stack costs the job, nanoseconds: forty
+// frames of both kinds on the design's machine.
+const stackPrice = 15_000
+
+// wantsStack reports whether a level takes the stack of a function's calls: the
+// few that explain a step at window, every operator at deep.
+func wantsStack(level Level, f *catalog.Function) bool {
+	if f.Action != catalog.Span && f.Action != catalog.ScopeBegin {
+		return false
+	}
+	switch {
+	case level == LevelAnchor:
+		return false
+	case f.Layer == "scope", f.Layer == "collective", f.Category == "launch":
+		return true
+	case f.Layer == "runtime" && f.Category == "alloc":
+		return true
+	}
+	return level == LevelDeep && f.Layer == "op"
+}
+
+// takeStack has the calls of a probe take their stack. Without room for one
+// value more, they do not.
+func (p *PlannedProbe) takeStack() {
+	if int(p.spec.Captures) < len(p.spec.Capture) {
+		p.spec.Flags |= uint8(bpf.CallSpecFlagSPEC_STACK)
+	}
+}
+
+func (p *PlannedProbe) takesStack() bool {
+	return p.spec.Flags&uint8(bpf.CallSpecFlagSPEC_STACK) != 0
+}
+
+// rawStack takes the kernel's name of a call's stack off its values: it is
+// behind the captures, and of a scope there is nothing else. 0 where none was
+// taken.
+func (p *PlannedProbe) rawStack(r *callRecord) (raw uint64) {
+	if !p.takesStack() || len(r.args) == 0 {
+		return 0
+	}
+	at := len(p.Function.Values)
+	if p.Function.Action == catalog.ScopeBegin {
+		at = 0
+	}
+	if at >= len(r.args) {
+		return 0
+	}
+	raw, r.args = r.args[at], r.args[:at]
+	return raw
+}
+
+// sampleShare estimates what sampling takes of a thread's time.
+func (s *Session) sampleShare() float64 {
+	if s.sampler == nil {
+		return 0
+	}
+	return float64(s.options.Frequency) * stackPrice / 1e9
+}

@@ -1,0 +1,62 @@
+package tracer
+
+import (
+	"maps"
+	"sync"
+)
+
+// Stats is what a recording has done so far, for a live line and a summary.
+type Stats struct {
+	Totals
+	Lost     map[string]uint64 // by reason, rows only
+	InSlices bool              // the rows carry weights
+}
+
+type statistics struct {
+	mu    sync.Mutex
+	stats Stats
+}
+
+func (s *statistics) update(t *Totals, slicing bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	operators := s.stats.Operators
+	s.stats.Totals = *t
+	s.stats.Stacks.Incomplete = maps.Clone(t.Stacks.Incomplete)
+	s.stats.Operators = operators
+	s.stats.InSlices = slicing
+}
+
+// end keeps the totals by name, once nothing changes them any more.
+func (s *statistics) end(t *Totals) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Operators = t.Operators
+}
+
+func (s *statistics) lose(losses []uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Lost = map[string]uint64{}
+	for i, n := range losses {
+		if Losses[i].Row && n > 0 {
+			s.stats.Lost[Losses[i].Name] = n
+		}
+	}
+}
+
+// loseMore adds a loss that the kernel does not count.
+func (s *statistics) loseMore(name string, n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Lost[name] = n
+}
+
+// Stats returns the counters so far; the operators only after Run.
+func (s *Session) Stats() Stats {
+	s.stats.mu.Lock()
+	defer s.stats.mu.Unlock()
+	stats := s.stats.stats
+	stats.Lost = maps.Clone(stats.Lost)
+	return stats
+}

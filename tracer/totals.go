@@ -1,0 +1,59 @@
+package tracer
+
+// Totals is what the decoder has seen so far.
+type Totals struct {
+	Spans, Memory, Flows uint64
+	Samples              uint64
+	Stacks               StackTotals
+	Counters             uint64
+	PeakLiveBytes        int64 // of host tensors whose allocation was seen, all processes
+	Operators            map[string]*OperatorTotal
+}
+
+// OperatorTotal sums the spans of one name.
+type OperatorTotal struct {
+	Layer      string
+	Count      float64 // weighted
+	Timed      float64 // of Count, those whose end was seen
+	DurationNS float64 // weighted, of those
+	Threw      uint64
+}
+
+// total keeps the sums for the summary.
+func (d *decoder) total(s *Span) {
+	d.totals.Spans++
+}
+
+// sum adds a span of known weight to its name's total.
+func (d *decoder) sum(s *Span) { d.add(d.operator(s.Call), s) }
+
+func (d *decoder) operator(c *Call) *OperatorTotal {
+	t, ok := d.totals.Operators[c.Name]
+	if !ok {
+		t = &OperatorTotal{Layer: c.Layer}
+		d.totals.Operators[c.Name] = t
+	}
+	return t
+}
+
+// totalOf is operator, remembered by the probe while its spans keep its name.
+func (d *decoder) totalOf(s *Span, p *probe) *OperatorTotal {
+	if s.Call != p.planned.Call {
+		return d.operator(s.Call)
+	}
+	if p.total == nil {
+		p.total = d.operator(s.Call)
+	}
+	return p.total
+}
+
+func (d *decoder) add(t *OperatorTotal, s *Span) {
+	t.Count += s.Weight
+	if s.DurationNS >= 0 {
+		t.Timed += s.Weight
+		t.DurationNS += s.Weight * float64(s.DurationNS)
+	}
+	if s.Status == StatusThrew {
+		t.Threw++
+	}
+}

@@ -1,0 +1,68 @@
+package unwinding
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
+)
+
+// enqueue lets the worker make a file's table.
+func (u *Unwinder) enqueue(f *file) {
+	u.queue = append(u.queue, f)
+	select {
+	case u.work <- struct{}{}:
+	default:
+	}
+}
+
+// dequeue takes the largest file: the one that most frames are of.
+func (u *Unwinder) dequeue() *file {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.queue) == 0 || u.closed {
+		return nil
+	}
+	largest := slices.MaxFunc(u.queue, func(a, b *file) int { return cmp.Compare(a.size, b.size) })
+	u.queue = slices.DeleteFunc(u.queue, func(f *file) bool { return f == largest })
+	u.busy = largest
+	return largest
+}
+
+// worker makes one table after the other, on one core, without the lock.
+func (u *Unwinder) worker() {
+	defer close(u.ended)
+	for range u.work {
+		for f := u.dequeue(); f != nil; f = u.dequeue() {
+			began := time.Now()
+			var t *unwind.Table
+			var err error
+			if fault := symbolize.Guard(func() { t, err = u.options.Cache.Table(f.elf) }); fault != nil {
+				err = fault
+			}
+			u.finish(f, t, err, began)
+		}
+	}
+}
+
+// finish publishes a table, or says why there is none.
+func (u *Unwinder) finish(f *file, t *unwind.Table, err error, began time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	f.elf.Close()
+	f.elf = nil
+	if err == nil && !u.closed {
+		err = u.publish(f, t)
+	}
+	if t != nil {
+		t.Close()
+	}
+	f.took = time.Since(began)
+	if err != nil {
+		f.state, f.reason = Absent, err
+	}
+	u.busy = nil
+	u.idle.Broadcast()
+}

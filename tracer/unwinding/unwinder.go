@@ -1,0 +1,197 @@
+package unwinding
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+// Options are how an Unwinder works. The zero value keeps nothing on disk.
+type Options struct {
+	Cache unwind.Cache
+	// MemoryBytes bounds the tables in the kernel; 0 is 256 MiB, which is also
+	// the most. PyTorch with CUDA needs some 15 MiB.
+	MemoryBytes int
+}
+
+// Unwinder keeps the kernel's tables right for the traced processes. Its methods
+// may be called from any goroutine.
+type Unwinder struct {
+	tables  tables
+	options Options
+
+	mu         sync.Mutex
+	idle       *sync.Cond
+	leaves     leaves
+	rules      rules
+	byInode    map[inode]*file
+	byKey      map[unwind.Key]*file
+	numbers    []uint32 // file numbers given back
+	nextNumber uint32
+	processes  map[int]*processTable
+	vdsoFile   *file
+	queue      []*file
+	busy       *file
+	closed     bool
+
+	work  chan struct{}
+	ended chan struct{}
+}
+
+// New starts an Unwinder on maps that it alone writes. Close ends it; the maps
+// stay the caller's.
+func New(maps *Maps, options Options) *Unwinder { return newUnwinder(maps, options) }
+
+func newUnwinder(to tables, options Options) *Unwinder {
+	options.Cache.Infer = Infer
+	limit := maxShards
+	if options.MemoryBytes > 0 {
+		limit = min(limit, max(1, options.MemoryBytes/(shardLeaves*unwind.LeafBytes)))
+	}
+	u := &Unwinder{
+		tables: to, options: options,
+		leaves:  leaves{tables: to, limit: limit},
+		rules:   rules{tables: to, numbers: map[unwind.Rule]uint16{{}: 0}},
+		byInode: map[inode]*file{}, byKey: map[unwind.Key]*file{}, nextNumber: firstFile,
+		processes: map[int]*processTable{},
+		work:      make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	u.idle = sync.NewCond(&u.mu)
+	go u.worker()
+	return u
+}
+
+// AddProcess begins to unwind a process: its mappings are in the kernel when it
+// returns, tables from the cache soon after, those of new files when they are
+// compiled; until then its frames are found by frame pointer. The errors are
+// those of process.Process.Libraries and of the maps.
+func (u *Unwinder) AddProcess(p *process.Process) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t, err := u.read(p)
+	if err != nil {
+		return err
+	}
+	return u.load(t)
+}
+
+// UpdateProcess reads the process's mappings again: after an exec, or when it
+// loaded a library. It does nothing for a process that was not added.
+func (u *Unwinder) UpdateProcess(pid int) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	old := u.processes[pid]
+	if old == nil {
+		return nil
+	}
+	t, err := u.read(old.process)
+	if errors.Is(err, process.ErrExited) {
+		return u.unload(pid)
+	}
+	if err != nil {
+		return err
+	}
+	if slices.Equal(old.mappings, t.mappings) {
+		return nil
+	}
+	return u.load(t)
+}
+
+// RemoveProcess forgets a process. The tables of its files stay for the next
+// one until the room is needed.
+func (u *Unwinder) RemoveProcess(pid int) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.unload(pid)
+}
+
+// Wait returns when no table is waiting to be made.
+func (u *Unwinder) Wait() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for (len(u.queue) > 0 || u.busy != nil) && !u.closed {
+		u.idle.Wait()
+	}
+}
+
+// Close stops the worker and releases the tables; a walk after it finds none.
+func (u *Unwinder) Close() {
+	u.mu.Lock()
+	if u.closed {
+		u.mu.Unlock()
+		return
+	}
+	u.closed = true
+	for pid := range u.processes {
+		_ = u.unload(pid)
+	}
+	u.idle.Broadcast()
+	close(u.work)
+	u.mu.Unlock()
+	<-u.ended
+	for _, f := range u.queue {
+		f.elf.Close()
+	}
+	u.leaves.close()
+}
+
+// FileStatus is what became of one file's table.
+type FileStatus struct {
+	Path  string
+	State State
+	// Reason says why there is no table, nil for the other states.
+	Reason error
+	Rows   int
+	Bytes  int           // in the kernel
+	Took   time.Duration // to make it, or to fetch it from the cache
+}
+
+// ProcessStatus is what the kernel knows of one process.
+type ProcessStatus struct {
+	Files     []FileStatus // by path
+	Mappings  int
+	Anonymous int  // mappings without a file: generated code
+	Dropped   int  // mappings beyond what the kernel's table holds
+	Compat    bool // 32-bit code, which is not walked
+}
+
+// Status says how well a process can be unwound; not ok for one that was not added.
+func (u *Unwinder) Status(pid int) (status ProcessStatus, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t := u.processes[pid]
+	if t == nil {
+		return ProcessStatus{}, false
+	}
+	status = ProcessStatus{Mappings: len(t.mappings), Dropped: t.dropped, Compat: t.compat}
+	for _, m := range t.mappings {
+		if m.file == anonymous {
+			status.Anonymous++
+		}
+	}
+	for f := range t.files {
+		status.Files = append(status.Files, FileStatus{
+			Path: f.path, State: f.state, Reason: f.reason, Rows: f.rows, Bytes: f.image.count * unwind.LeafBytes, Took: f.took,
+		})
+	}
+	slices.SortFunc(status.Files, func(a, b FileStatus) int { return strings.Compare(a.Path, b.Path) })
+	return status, true
+}
+
+// Memory is how many bytes of kernel memory the images take, and how many of
+// them are in use.
+func (u *Unwinder) Memory() (allocated, used int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	allocated = u.leaves.bytes()
+	used = allocated
+	for _, r := range u.leaves.free {
+		used -= r.count * unwind.LeafBytes
+	}
+	return allocated, used
+}
