@@ -23,12 +23,12 @@ type LifeProbeCount struct {
 
 type LifeProbeSpec struct {
 	_            structs.HostLayout
+	Flags        uint16
 	Action       uint8
-	Flags        uint8
 	Captures     uint8
 	Text         uint8
 	TextRegister uint8
-	Pad          [3]uint8
+	Pad          [2]uint8
 	Capture      [12]struct {
 		_      structs.HostLayout
 		Source uint8
@@ -105,13 +105,13 @@ type LifeTarget struct {
 }
 
 type LifeThreadState struct {
-	_        structs.HostLayout
-	NextSpan uint64
-	Depth    uint32
-	Scopes   uint32
-	Tgid     uint32
-	Pad      uint32
-	Scope    [16]struct {
+	_           structs.HostLayout
+	NextSpan    uint64
+	Depth       uint32
+	Scopes      uint32
+	Tgid        uint32
+	StackBefore uint32
+	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64
 		StartNs uint64

@@ -56,7 +56,7 @@ type NativeWalkNativeTaken struct {
 		Tgid          uint32
 		Tid           uint32
 		NsTid         uint32
-		Pad           uint32
+		AtEntry       uint32
 	}
 	WalkNs uint64
 	Stack  struct {
@@ -86,8 +86,17 @@ type NativeWalkNativeWorkspace struct {
 		Link      uint32
 		Instance  uint64
 		Instances uint32
+		AtEntry   uint32
 		Pad       uint32
+		Used      uint32
+		FpWord    uint64
 		Context   [17]uint64
+		Trail     struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	Taken NativeWalkNativeTaken
 }

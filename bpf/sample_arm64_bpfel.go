@@ -59,12 +59,12 @@ type SampleProbeCount struct {
 
 type SampleProbeSpec struct {
 	_            structs.HostLayout
+	Flags        uint16
 	Action       uint8
-	Flags        uint8
 	Captures     uint8
 	Text         uint8
 	TextRegister uint8
-	Pad          [3]uint8
+	Pad          [2]uint8
 	Capture      [12]struct {
 		_      structs.HostLayout
 		Source uint8
@@ -214,6 +214,8 @@ type SampleStackWorkspace struct {
 	_           structs.HostLayout
 	Busy        uint32
 	KernelCount uint32
+	SentIn      uint32
+	Pad         uint32
 	Start       struct {
 		_             structs.HostLayout
 		Pc            uint64
@@ -226,7 +228,7 @@ type SampleStackWorkspace struct {
 		Tgid          uint32
 		Tid           uint32
 		NsTid         uint32
-		Pad           uint32
+		AtEntry       uint32
 	}
 	NativeScratch struct {
 		_         structs.HostLayout
@@ -239,8 +241,17 @@ type SampleStackWorkspace struct {
 		Link      uint32
 		Instance  uint64
 		Instances uint32
+		AtEntry   uint32
 		Pad       uint32
+		Used      uint32
+		FpWord    uint64
 		Context   [17]uint64
+		Trail     struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	PythonScratch struct {
 		_        structs.HostLayout
@@ -252,6 +263,12 @@ type SampleStackWorkspace struct {
 		Entering uint32
 		Memory   [32]uint64
 		Code     [32]uint64
+		Trail    struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	Native struct {
 		_       structs.HostLayout
@@ -284,13 +301,13 @@ type SampleTarget struct {
 }
 
 type SampleThreadState struct {
-	_        structs.HostLayout
-	NextSpan uint64
-	Depth    uint32
-	Scopes   uint32
-	Tgid     uint32
-	Pad      uint32
-	Scope    [16]struct {
+	_           structs.HostLayout
+	NextSpan    uint64
+	Depth       uint32
+	Scopes      uint32
+	Tgid        uint32
+	StackBefore uint32
+	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64
 		StartNs uint64

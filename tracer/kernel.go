@@ -26,11 +26,13 @@ type kernel struct {
 	tracepoint []link.Link
 	multi      bool // uprobe.multi links, else one perf uprobe a site
 	ringBytes  int
+	memo       memo
 }
 
 // loadKernel loads the programs with a call ring of ringBytes (a power of two
-// multiple of the page size).
-func loadKernel(ringBytes int, features *Features) (*kernel, error) {
+// multiple of the page size). One in memoEvery stacks that calls had before is
+// walked again; 0: none is remembered.
+func loadKernel(ringBytes int, features *Features, memoEvery uint32) (*kernel, error) {
 	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("raising the locked-memory limit: %w", err)
 	}
@@ -45,6 +47,9 @@ func loadKernel(ringBytes int, features *Features) (*kernel, error) {
 	k := &kernel{multi: features.UprobeMulti, ringBytes: ringBytes}
 	k.adapt(callSpec, features)
 	k.adapt(lifeSpec, features)
+	if err := adaptMemo(callSpec, memoEvery); err != nil {
+		return nil, loadError("the call programs", err)
+	}
 	if !k.multi {
 		for _, p := range callSpec.Programs {
 			p.AttachType = ebpf.AttachNone
@@ -58,6 +63,7 @@ func loadKernel(ringBytes int, features *Features) (*kernel, error) {
 		k.Close()
 		return nil, loadError("the call programs", err)
 	}
+	k.memo = newMemo(k.call)
 	k.life, err = ebpf.NewCollectionWithOptions(lifeSpec, ebpf.CollectionOptions{MapReplacements: k.replacements(lifeSpec)})
 	if err != nil {
 		k.Close()

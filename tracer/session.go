@@ -46,9 +46,12 @@ type Options struct {
 	Frequency int
 	// OffCPU is how long a thread must have been off the CPU to be recorded; 0
 	// records no waits.
-	OffCPU      time.Duration
-	BufferBytes int  // of the ring buffer, a power of two; 64 MiB if 0
-	PerfEvents  bool // attach through perf events even where uprobe.multi works
+	OffCPU time.Duration
+	// VerifyStacks is of how many stacks that a call had before one is walked to
+	// compare, and not only looked up; 1 walks all, 0 is 64.
+	VerifyStacks int
+	BufferBytes  int  // of the ring buffer, a power of two; 64 MiB if 0
+	PerfEvents   bool // attach through perf events even where uprobe.multi works
 	// Counters is how often the machine's counters are read; 0 leaves them alone.
 	Counters time.Duration
 
@@ -176,7 +179,11 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if options.PerfEvents {
 		features.UprobeMulti = false
 	}
-	k, err := loadKernel(options.BufferBytes, &features)
+	every := uint32(0)
+	if options.takesStacks() {
+		every = memoEvery(options.VerifyStacks)
+	}
+	k, err := loadKernel(options.BufferBytes, &features, every)
 	if err != nil {
 		return nil, err
 	}
@@ -465,6 +472,9 @@ func (s *Session) writeLosses() error {
 		}
 	}
 	if err := s.writeIncomplete(now); err != nil {
+		return err
+	}
+	if err := s.writeMemo(now); err != nil {
 		return err
 	}
 	for _, w := range s.decoder.losses() {

@@ -30,12 +30,12 @@ func wantsStack(level Level, f *catalog.Function) bool {
 // value more, they do not.
 func (p *PlannedProbe) takeStack() {
 	if int(p.spec.Captures) < len(p.spec.Capture) {
-		p.spec.Flags |= uint8(bpf.CallSpecFlagSPEC_STACK)
+		p.spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK)
 	}
 }
 
 func (p *PlannedProbe) takesStack() bool {
-	return p.spec.Flags&uint8(bpf.CallSpecFlagSPEC_STACK) != 0
+	return p.spec.Flags&uint16(bpf.CallSpecFlagSPEC_STACK) != 0
 }
 
 // rawStack takes the kernel's name of a call's stack off its values: it is

@@ -94,6 +94,7 @@ type StackTotals struct {
 	Complete   uint64
 	Incomplete map[string]uint64 // by stack.status
 	Unresolved uint64            // whose frames were lost on the way
+	Memo       MemoTotals        // of the spans' stacks
 }
 
 func newStackTable(spaces *spaces, totals *StackTotals) *stackTable {

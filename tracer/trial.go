@@ -134,7 +134,7 @@ func HitCost() (map[string]time.Duration, error) {
 	if err := CheckPermitted(); err != nil {
 		return nil, err
 	}
-	k, err := loadKernel(1<<20, ProbeFeatures())
+	k, err := loadKernel(1<<20, ProbeFeatures(), 0)
 	if err != nil {
 		return nil, err
 	}

@@ -123,6 +123,7 @@ func (u *Unwinder) load(t *processTable) error {
 	if err := u.tables.putProcess(pid, t.entry()); err != nil {
 		return fmt.Errorf("writing the mappings of pid %d: %w", pid, err)
 	}
+	u.options.Changed()
 	old := u.processes[pid]
 	u.processes[pid] = t
 	for f := range t.files {
@@ -164,5 +165,6 @@ func (u *Unwinder) unload(pid int) error {
 	if err := u.tables.deleteProcess(pid); err != nil {
 		return fmt.Errorf("removing the mappings of pid %d: %w", pid, err)
 	}
+	u.options.Changed()
 	return nil
 }
