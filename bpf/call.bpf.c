@@ -12,7 +12,7 @@
 #include <bpf/bpf_helpers.h>
 #include "guard.h"
 #include "regs.h"
-#include "memo.h"
+#include "memo_learn.h"
 #include "capture.h"
 #include "scope.h"
 #include "text.h"
@@ -198,13 +198,13 @@ static __always_inline void add_stack(struct pt_regs *ctx, const struct probe_sp
 {
 	struct stack_workspace *w;
 	struct memo_workspace *m;
-	__u32 n = spec->captures, zero = 0;
+	__u32 n = spec->captures, cpu = bpf_get_smp_processor_id();
 
 	f->stack_id = 0;
 	if (!(spec->flags & SPEC_STACK) || n >= MAX_ARGS)
 		return;
 	w = begin_stack(WORKSPACE_TASK);
-	m = bpf_map_lookup_elem(&memo_workspaces, &zero);
+	m = bpf_map_lookup_elem(&memo_workspaces, &cpu);
 	if (w && m) {
 		start_at_registers(&w->start, ctx);
 		w->start.at_entry = f->sp == w->start.sp;

@@ -195,7 +195,7 @@ type CallMemoWorkspace struct {
 	Bytes      uint32
 	Failed     uint32
 	Generation uint32
-	Memory     [20480]uint8
+	Memory     [81920]uint8
 }
 
 type CallProbeCount struct {

@@ -12,7 +12,7 @@ import (
 
 // verifyStacks is of how many remembered stacks one is walked to compare, if
 // the options do not say.
-const verifyStacks = 64
+const verifyStacks = 256
 
 // MemoTotals counts the stacks of calls that the kernel remembered instead of
 // walking them (bpf/memo.h). Of those found, some were walked as well, to compare.
@@ -22,6 +22,15 @@ type MemoTotals struct {
 	Unfit      uint64 // of those walked: they cannot be remembered
 	Verified   uint64 // of those found: walked to compare
 	Mismatched uint64 // of those verified: another stack
+}
+
+// Add adds another recording's.
+func (m *MemoTotals) Add(more *MemoTotals) {
+	m.Found += more.Found
+	m.Walked += more.Walked
+	m.Unfit += more.Unfit
+	m.Verified += more.Verified
+	m.Mismatched += more.Mismatched
 }
 
 // MismatchRate is the share of the verified ones that were another stack, 0
@@ -50,6 +59,11 @@ func adaptMemo(spec *ebpf.CollectionSpec, every uint32) error {
 	if every == 0 {
 		spec.Maps["memo_entries"].MaxEntries = 1
 	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return err
+	}
+	spec.Maps["memo_workspaces"].MaxEntries = uint32(cpus)
 	return spec.Variables["memo_every"].Set(every)
 }
 

@@ -48,7 +48,7 @@ type Options struct {
 	// records no waits.
 	OffCPU time.Duration
 	// VerifyStacks is of how many stacks that a call had before one is walked to
-	// compare, and not only looked up; 1 walks all, 0 is 64.
+	// compare, and not only looked up; 1 walks all, 0 is 256.
 	VerifyStacks int
 	BufferBytes  int  // of the ring buffer, a power of two; 64 MiB if 0
 	PerfEvents   bool // attach through perf events even where uprobe.multi works

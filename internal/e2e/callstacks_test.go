@@ -80,13 +80,21 @@ func (r *recording) memoised(t *testing.T) (m memoised) {
 func TestMemoisedStacksAreThoseOfTheCalls(t *testing.T) {
 	for _, p := range pythons.Installed() {
 		t.Run(p.Name(), func(t *testing.T) {
-			r := deviceCalls(t, p.Path, nil, []string{"--repeats", "150"})
+			r := deviceCalls(t, p.Path, []string{"--verify-stacks", "50"}, []string{"--repeats", "150"})
 			r.checkNumbers(t, 10_000)
 			launches := r.number(t, "SELECT count(*) FROM span WHERE category = 'launch'")
 			m := r.memoised(t)
 			t.Logf("%d launches, %+v", launches, m)
-			if m.found < launches*8/10 || m.mismatched != 0 || m.verified < m.found/100 || m.verified > m.found/20 {
+			// Until 3.10 each frame is an object of its own, now here, now there.
+			share := int64(80)
+			if strings.HasPrefix(p.Version, "3.8") || strings.HasPrefix(p.Version, "3.9") || strings.HasPrefix(p.Version, "3.10") {
+				share = 25
+			}
+			if m.found < launches*share/100 || m.mismatched != 0 {
 				t.Errorf("of the stacks of %d launches: %+v", launches, m)
+			}
+			if share == 80 && (m.verified < m.found/100 || m.verified > m.found/20) {
+				t.Errorf("of %d stacks that were looked up %d were walked to compare", m.found, m.verified)
 			}
 		})
 	}
