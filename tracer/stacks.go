@@ -121,6 +121,14 @@ func (t *stackTable) resolve(raw uint64) *int64 {
 	return &known.id
 }
 
+// idOf is resolve for a row beside the one that counts.
+func (t *stackTable) idOf(raw uint64) *int64 {
+	if known, ok := t.raw[raw]; ok && raw != 0 {
+		return &known.id
+	}
+	return nil
+}
+
 // add takes the frames of a stack. They come again in each epoch, which is
 // news only if the process has mapped something else meanwhile.
 func (t *stackTable) add(r *stackRecord) {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -40,12 +41,7 @@ func (r *recording) checkNumbers(t *testing.T, atLeast int64) {
 		number, n := fmt.Sprint(row[0]), integer(t, row[3])
 		checked += n
 		want := r.truth.Numbers[number]
-		got := []string{}
-		if list, ok := row[1].([]any); ok {
-			for _, frame := range list {
-				got = append(got, fmt.Sprint(frame))
-			}
-		}
+		got := texts(row[1])
 		if r.leafMayBeGone && len(got) > 0 && got[0] == "<nil>" {
 			got[0] = want[0]
 		}
@@ -117,4 +113,98 @@ func TestAMismatchIsCountedAndCorrected(t *testing.T) {
 	if m := r.memoised(t); m.mismatched == 0 || m.mismatched > m.verified {
 		t.Errorf("%+v: the job replaces its code objects", m)
 	}
+}
+
+// Allocations and those that found no room, with the stack of the call: the
+// number is in the size.
+func TestDriverAllocationsHaveTheirStack(t *testing.T) {
+	const tooMuch = 1 << 40
+	for runtime, library := range map[string]string{"cuda": "libcuda.so.1", "hip": "libamdhip64.so.6"} {
+		for _, level := range []string{"anchor", "window"} {
+			t.Run(runtime+"/"+level, func(t *testing.T) {
+				r := sampled(t, []string{"--level", level, "--budget", "off", "--counters", "off"},
+					debianTorch.python, "../../testdata/jobs/devicecalls.py", "--runtime", runtime, "--library", stub(t, library), "--repeats", "1")
+				r.lossless(t)
+				counts := map[string]int64{}
+				for _, row := range r.rows(t, `SELECT action, bytes, %s, stack.status, count(*) FROM memory LEFT JOIN stack USING (stack_id)
+						WHERE level = 'driver' AND action <> 'free' GROUP BY ALL`, pythonFrames) {
+					action, bytes := fmt.Sprint(row[0]), integer(t, row[1])
+					counts[action] += integer(t, row[4])
+					want := r.truth.Numbers[fmt.Sprint(bytes%tooMuch/4096)]
+					if got := texts(row[2]); want == nil || !slices.Equal(got, want) || fmt.Sprint(row[3]) != "complete" {
+						t.Errorf("%s of %d bytes: %v stack %s, made from %s", action, bytes, row[3], got, want)
+					}
+					if failed := bytes >= tooMuch; failed != (action == "out_of_memory") {
+						t.Errorf("%s of %d bytes", action, bytes)
+					}
+				}
+				if counts["alloc"] != 3 || counts["out_of_memory"] != 3 || len(counts) != 2 {
+					t.Errorf("memory rows: %v, want 3 of each", counts)
+				}
+			})
+		}
+	}
+}
+
+// texts are the elements of a list.
+func texts(value any) []string {
+	list, _ := value.([]any)
+	all := []string{}
+	for _, v := range list {
+		all = append(all, fmt.Sprint(v))
+	}
+	return all
+}
+
+// lineOf is where a text is in a job's script.
+func lineOf(t *testing.T, script, text string) int {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "testdata", "jobs", script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, found := strings.Cut(string(content), text)
+	if !found {
+		t.Fatalf("%s has no %q", script, text)
+	}
+	return 1 + strings.Count(before, "\n")
+}
+
+// A collective's stack: the library's own function, then torch's Python, then
+// the job's line, then the interpreter's C down to the process's start.
+func TestCollectivesHaveTheirStack(t *testing.T) {
+	eachTorch(t, func(t *testing.T, v torch) {
+		r := sampled(t, []string{"--budget", "off", "--counters", "off"}, v.job("gloo.py", "--steps", "3")...)
+		checked := int64(0)
+		for _, call := range []struct{ name, line string }{
+			{"gloo::allreduce", "dist.all_reduce("}, {"gloo::broadcast", "dist.broadcast("}, {"gloo::reduce", "dist.reduce("},
+		} {
+			job := fmt.Sprintf("rank:%d", lineOf(t, "gloo.py", call.line))
+			for _, row := range r.rows(t, `SELECT [f.kind FOR f IN frames], %s AS python, stack.status, frames[1].kind, frames[1].function, count(*)
+					FROM span LEFT JOIN stack USING (stack_id) WHERE layer = 'collective' AND category = 'issue' AND name = '%s' GROUP BY ALL`, pythonFrames, call.name) {
+				python, kinds := texts(row[1]), strings.Join(texts(row[0]), " ")
+				if !slices.Contains(python, job) { // DDP's own
+					continue
+				}
+				checked += integer(t, row[5])
+				method := strings.TrimPrefix(call.name, "gloo::")
+				if fmt.Sprint(row[2]) != "complete" || row[3] != "native" || !strings.Contains(fmt.Sprint(row[4]), "ProcessGroupGloo::"+method) {
+					t.Errorf("%s: %v stack from %v %v", call.name, row[2], row[3], row[4])
+				}
+				// Torch's function calls into C; below the module is the interpreter's.
+				if !strings.HasPrefix(kinds, "native native") || !strings.Contains(kinds, "python python") || !strings.HasSuffix(kinds, "native") {
+					t.Errorf("%s: frames of kinds %s", call.name, kinds)
+				}
+				if at := slices.Index(python, job); !strings.HasPrefix(python[at-1], method[:3]) && !strings.Contains(python[at-1], "wrapper") {
+					t.Errorf("%s: the job's line is called from %s", call.name, python)
+				}
+				if last := python[len(python)-1]; !strings.HasPrefix(last, "<module>:") {
+					t.Errorf("%s: the outermost Python frame is %s", call.name, last)
+				}
+			}
+		}
+		if want := int64(2 * (5 + 4 + 2)); checked != want {
+			t.Errorf("%d collectives with the job's line in their stack, want %d", checked, want)
+		}
+	})
 }
