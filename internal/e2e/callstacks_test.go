@@ -173,38 +173,38 @@ func lineOf(t *testing.T, script, text string) int {
 // A collective's stack: the library's own function, then torch's Python, then
 // the job's line, then the interpreter's C down to the process's start.
 func TestCollectivesHaveTheirStack(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
-		r := sampled(t, []string{"--budget", "off", "--counters", "off"}, v.job("gloo.py", "--steps", "3")...)
-		checked := int64(0)
-		for _, call := range []struct{ name, line string }{
-			{"gloo::allreduce", "dist.all_reduce("}, {"gloo::broadcast", "dist.broadcast("}, {"gloo::reduce", "dist.reduce("},
-		} {
-			job := fmt.Sprintf("rank:%d", lineOf(t, "gloo.py", call.line))
-			for _, row := range r.rows(t, `SELECT [f.kind FOR f IN frames], %s AS python, stack.status, frames[1].kind, frames[1].function, count(*)
+	v := pypiTorch
+	v.need(t)
+	r := sampled(t, []string{"--budget", "off", "--counters", "off"}, v.job("gloo.py", "--steps", "3")...)
+	checked := int64(0)
+	for _, call := range []struct{ name, line string }{
+		{"gloo::allreduce", "dist.all_reduce("}, {"gloo::broadcast", "dist.broadcast("}, {"gloo::reduce", "dist.reduce("},
+	} {
+		job := fmt.Sprintf("rank:%d", lineOf(t, "gloo.py", call.line))
+		for _, row := range r.rows(t, `SELECT [f.kind FOR f IN frames], %s AS python, stack.status, frames[1].kind, frames[1].function, count(*)
 					FROM span LEFT JOIN stack USING (stack_id) WHERE layer = 'collective' AND category = 'issue' AND name = '%s' GROUP BY ALL`, pythonFrames, call.name) {
-				python, kinds := texts(row[1]), strings.Join(texts(row[0]), " ")
-				if !slices.Contains(python, job) { // DDP's own
-					continue
-				}
-				checked += integer(t, row[5])
-				method := strings.TrimPrefix(call.name, "gloo::")
-				if fmt.Sprint(row[2]) != "complete" || row[3] != "native" || !strings.Contains(fmt.Sprint(row[4]), "ProcessGroupGloo::"+method) {
-					t.Errorf("%s: %v stack from %v %v", call.name, row[2], row[3], row[4])
-				}
-				// Torch's function calls into C; below the module is the interpreter's.
-				if !strings.HasPrefix(kinds, "native native") || !strings.Contains(kinds, "python python") || !strings.HasSuffix(kinds, "native") {
-					t.Errorf("%s: frames of kinds %s", call.name, kinds)
-				}
-				if at := slices.Index(python, job); !strings.HasPrefix(python[at-1], method[:3]) && !strings.Contains(python[at-1], "wrapper") {
-					t.Errorf("%s: the job's line is called from %s", call.name, python)
-				}
-				if last := python[len(python)-1]; !strings.HasPrefix(last, "<module>:") {
-					t.Errorf("%s: the outermost Python frame is %s", call.name, last)
-				}
+			python, kinds := texts(row[1]), strings.Join(texts(row[0]), " ")
+			if !slices.Contains(python, job) { // DDP's own
+				continue
+			}
+			checked += integer(t, row[5])
+			method := strings.TrimPrefix(call.name, "gloo::")
+			if fmt.Sprint(row[2]) != "complete" || row[3] != "native" || !strings.Contains(fmt.Sprint(row[4]), "ProcessGroupGloo::"+method) {
+				t.Errorf("%s: %v stack from %v %v", call.name, row[2], row[3], row[4])
+			}
+			// Torch's function calls into C; below the module is the interpreter's.
+			if !strings.HasPrefix(kinds, "native native") || !strings.Contains(kinds, "python python") || !strings.HasSuffix(kinds, "native") {
+				t.Errorf("%s: frames of kinds %s", call.name, kinds)
+			}
+			if at := slices.Index(python, job); !strings.HasPrefix(python[at-1], method[:3]) && !strings.Contains(python[at-1], "wrapper") {
+				t.Errorf("%s: the job's line is called from %s", call.name, python)
+			}
+			if last := python[len(python)-1]; !strings.HasPrefix(last, "<module>:") {
+				t.Errorf("%s: the outermost Python frame is %s", call.name, last)
 			}
 		}
-		if want := int64(2 * (5 + 4 + 2)); checked != want {
-			t.Errorf("%d collectives with the job's line in their stack, want %d", checked, want)
-		}
-	})
+	}
+	if want := int64(2 * (5 + 4 + 2)); checked != want {
+		t.Errorf("%d collectives with the job's line in their stack, want %d", checked, want)
+	}
 }
