@@ -59,8 +59,11 @@ static __always_inline __u64 innermost(struct thread_state *t)
 	if (depth > 0 && depth <= MAX_DEPTH) {
 		struct frame *f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
 
-		id = f->span_id;
-		start = f->start_ns;
+		/* What a slice left open may have ended long ago. */
+		if (!stale(f->flags, f->epoch)) {
+			id = f->span_id;
+			start = f->start_ns;
+		}
 	}
 	if (scopes > 0 && scopes <= MAX_SCOPES) {
 		struct open_scope *s = &t->scope[(scopes - 1) & (MAX_SCOPES - 1)];
