@@ -94,7 +94,7 @@ func (g *governor) refer(p *probe, base uint64) error {
 	}
 	r := &reference{probe: p, links: map[int]*linkSet{}, base: base}
 	offset, _ := p.file.plan.file.FileOffset(p.planned.Address + p.planned.Entry.Offset)
-	where := &sites{entry: siteList{[]uint64{offset}, []uint64{cookie(referenceSpec, 0, true)}}}
+	where := &sites{entry: siteList{[]uint64{offset}, []uint64{cookie(referenceSpec, 0, 0, true)}}}
 	for _, pid := range p.file.pids() {
 		set, err := g.session.kernel.attachLearn(path, pid, where)
 		if err != nil {
