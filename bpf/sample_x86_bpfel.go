@@ -65,7 +65,8 @@ type SampleProbeSpec struct {
 	Captures     uint8
 	Text         uint8
 	TextRegister uint8
-	Pad          [3]uint8
+	Turn         uint8
+	Pad          [2]uint8
 	Capture      [12]struct {
 		_      structs.HostLayout
 		Source uint8
