@@ -62,7 +62,7 @@ const (
 	maxShards   = 64
 	maxMappings = 1024
 	maxFiles    = 16384
-	maxRules    = 65536
+	maxRules    = 32768
 	firstFile   = 2
 	anonymous   = 1
 	noFile      = 0

@@ -151,10 +151,10 @@ func newTape(t *testing.T, machine string, rules ...unwind.Rule) *tape {
 	binary.LittleEndian.PutUint32(leaf, 1)
 	binary.LittleEndian.PutUint16(leaf[6:], uint16(len(rules)+1))
 	for i := range len(rules) + 1 {
-		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4:], uint16(i<<8>>shift))
-		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4+2:], uint16((i+1)%(len(rules)+1)))
+		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4:], uint16((i+1)<<8>>shift)) // 256 before the page is 0
+		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4+2:], uint16((i+1)%(len(rules)+1))|1<<15)
 	}
-	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 16, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}}, rules...), Leaves: leaf}
+	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 15, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}}, rules...), Leaves: leaf}
 	u := newUnwinder(w, Options{})
 	t.Cleanup(u.Close)
 	f := &file{number: firstFile, mappers: map[int]bool{}}
