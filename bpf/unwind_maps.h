@@ -21,11 +21,11 @@
 #define EBPFPROF_UNWIND_MAPS_H
 
 #define UNWIND_RULES 32768
-#define UNWIND_FILES 16384
+#define UNWIND_FILES 8192
 #define UNWIND_PROCESSES 4096
 #define UNWIND_MAPPINGS 1024	/* of one process */
-#define UNWIND_SHARDS 64
-#define UNWIND_SHARD_BITS 10	/* 4 MiB: the kernel waits for all its programs at each new one */
+#define UNWIND_SHARDS 128
+#define UNWIND_SHARD_BITS 9	/* 2 MiB: the kernel waits for all its programs at each new one */
 #define UNWIND_SHARD_LEAVES (1 << UNWIND_SHARD_BITS)
 #define UNWIND_LEAF_BYTES 4096
 #define UNWIND_LEAF_ROWS (UNWIND_LEAF_BYTES / 4)

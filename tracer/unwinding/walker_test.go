@@ -425,7 +425,7 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	w := newWalker(t, "x86")
 	u := newUnwinder(w, Options{MemoryBytes: 1}) // one shard
 	t.Cleanup(u.Close)
-	table := &unwind.Table{Machine: symbolize.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 400*unwind.LeafBytes)}
+	table := &unwind.Table{Machine: symbolize.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 200*unwind.LeafBytes)}
 	add := func(name unwind.Key, mapped bool) (*file, error) {
 		number, err := u.newNumber()
 		if err != nil {
@@ -455,7 +455,7 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	if _, err := add("fourth", true); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("%v, want ErrNoRoom", err)
 	}
-	if allocated, used := u.Memory(); allocated != 1024*4096 || used != 800*4096 {
+	if allocated, used := u.Memory(); allocated != 512*4096 || used != 400*4096 {
 		t.Errorf("%d bytes allocated, %d used", allocated, used)
 	}
 }
