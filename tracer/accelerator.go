@@ -60,6 +60,7 @@ type acceleratorCall struct {
 	text     string
 	span     *Span // nil for what is no span
 	outer    bool  // its work is that of a call inside it
+	captured bool  // its work went into a graph
 }
 
 func (c *acceleratorCall) detail() *Detail {
@@ -69,7 +70,7 @@ func (c *acceleratorCall) detail() *Detail {
 
 // accelerate fills a span from what is known of its process, and learns from it.
 func (d *decoder) accelerate(c *acceleratorCall) {
-	if c.f.Name == catalog.FromKernel {
+	if c.isKernel() {
 		c.name(d)
 	}
 	c.place()
@@ -79,7 +80,7 @@ func (d *decoder) accelerate(c *acceleratorCall) {
 	c.lists.size(c)
 	c.communicate()
 	c.capture(d)
-	if c.f.Memory != nil {
+	if c.f.Memory != nil && !c.captured { // a captured allocation is there when the graph runs
 		d.driverMemory(c)
 	}
 	c.times.now = max(c.times.now, end(c.span))

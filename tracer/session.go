@@ -487,6 +487,7 @@ func (d *decoder) losses() []Warning {
 	return append(d.cuda.losses(), []Warning{
 		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged), Detail: "records of the ring that did not decode: a defect, please report it"},
 		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.texts.given), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},
+		{Kind: "incomplete", Source: "graph_replay_cut", Count: int64(d.replaysCut), Detail: "replays of graphs with more than 65536 nodes, child graphs included: the edges beyond are missing"},
 		{Kind: "incomplete", Source: "edge_without_operator", Count: int64(d.edgeless), Detail: "backward nodes whose operator has no row (it ran before the recording, outside of a slice, or half a million operators earlier): no forward_backward edge"},
 	}...)
 }
