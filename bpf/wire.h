@@ -69,7 +69,8 @@ struct probe_spec {
 	__u8 captures;
 	__u8 text;		/* enum text_kind */
 	__u8 text_register;
-	__u8 pad[3];
+	__u8 turn;		/* of the links that record: those of the other turn are being replaced */
+	__u8 pad[2];
 	struct capture capture[MAX_ARGS];
 };
 

@@ -49,8 +49,9 @@ type decoder struct {
 	live         map[allocation]int64        // bytes, of host allocations that were seen
 	forwards     waiting[sequenceKey, int64] // operators that took a sequence number
 	edgeless     uint64                      // backward nodes whose operator has no row
-	held         map[uint32]*slice           // rows that wait for their slice's weight
-	released     uint32                      // the last epoch whose rows were given theirs
+	nodes        *nodeClock
+	held         map[uint32]*slice // rows that wait for their slice's weight
+	released     uint32            // the last epoch whose rows were given theirs
 	slicing      atomic.Bool
 	liveBytes    map[int32]int64
 	totals       Totals
@@ -93,7 +94,7 @@ func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int6
 	d := &decoder{
 		remote: remote, executables: newExecutables(remote), cuda: newCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		accelerators: newAccelerators(), named: map[callName]*Call{},
+		accelerators: newAccelerators(), named: map[callName]*Call{}, nodes: newNodeClock(),
 		live: map[allocation]int64{}, liveBytes: map[int32]int64{},
 		held: map[uint32]*slice{}, introduced: map[int32]bool{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
@@ -350,6 +351,9 @@ func (d *decoder) flow(s *Span, r *callRecord) {
 	key := sequenceKey{r.Tgid, s.SequenceNumber}
 	if s.Call.Layer == "op" {
 		d.forwards.put(key, s.ID)
+		if d.slicing.Load() {
+			d.nodes.saw(s.TID, r.Epoch, s.StartNS, s.SequenceNumber)
+		}
 		return
 	}
 	forward, ok := d.forwards.get(key)

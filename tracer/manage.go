@@ -217,6 +217,7 @@ func (s *Session) rescan(pid int) error {
 		s.walks.mapped(t.process, libraries)
 	}
 	s.stubs.mapped(pid, libraries)
+	s.decoder.accelerators.names.callers.mapped(pid, libraries)
 	s.do(func(d *decoder) { d.accelerators.names.remapped(uint32(pid)) })
 	if err := s.retryPlugins(t); err != nil {
 		return err

@@ -365,7 +365,7 @@ func (p *planner) name(f *catalog.Function, symbol string) string {
 func need(f *catalog.Function) site.Need {
 	n := site.Need{Return: f.End == catalog.Return}
 	for _, v := range f.Values {
-		if v.Stack {
+		if v.Stack || v.Caller {
 			n.Stack = true
 		} else {
 			n.Args |= 1 << v.Index
@@ -387,6 +387,9 @@ var actions = map[catalog.Action]bpf.CallAction{
 // registerArgs is how many words of registers lie before those of the stack
 // (REGISTER_ARGS, bpf/regs.h).
 const registerArgs = 8
+
+// callerWord is where among those words the return address is (CALLER_WORD).
+var callerWord = map[symbolize.Machine]uint8{symbolize.MachineX86_64: 7, symbolize.MachineARM64: 15}
 
 // buildSpec puts a planned probe into the kernel's terms.
 func (l *planner) buildSpec(p *PlannedProbe) bpf.CallProbeSpec {
@@ -422,6 +425,10 @@ func (l *planner) buildSpec(p *PlannedProbe) bpf.CallProbeSpec {
 		c := bpf.CallCapture{Source: uint8(bpf.CallSourceSOURCE_REGISTER), Index: v.Index, Derefs: v.Derefs, Offset: v.Offset}
 		if v.Stack {
 			c.Source, c.Index = uint8(bpf.CallSourceSOURCE_STACK), registerArgs+v.Index
+			spec.Flags |= uint8(bpf.CallSpecFlagSPEC_STACK_ARGS)
+		}
+		if v.Caller {
+			c.Source, c.Index = uint8(bpf.CallSourceSOURCE_STACK), callerWord[l.file.Machine()]
 			spec.Flags |= uint8(bpf.CallSpecFlagSPEC_STACK_ARGS)
 		}
 		if v.AtReturn {
