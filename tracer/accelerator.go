@@ -8,6 +8,7 @@ import "github.com/ebpfprof/ebpfprof/tracer/catalog"
 type accelerators struct {
 	names *kernelNames
 	of    map[runtimeKey]*accelerator
+	strange uint64 // collectives on communicators without an identity, of processes that ended
 	// The one asked for last: launches come in runs.
 	lastKey runtimeKey
 	last    *accelerator
@@ -133,6 +134,15 @@ func (a *accelerators) releaseAll(d *decoder) {
 	}
 }
 
+// strangers counts collectives on communicators without an identity.
+func (a *accelerators) strangers() uint64 {
+	n := a.strange
+	for _, one := range a.of {
+		n += one.communicators.strange
+	}
+	return n
+}
+
 // hint keeps what an instant says of the calls to come.
 func (d *decoder) hint(f *catalog.Function, r *callRecord, args *arguments) {
 	c := &acceleratorCall{pid: r.Tgid, tid: r.Tid, f: f, r: r, args: args}
@@ -145,6 +155,7 @@ func (a *accelerators) ended(d *decoder, pid uint32) {
 	for key, one := range a.of {
 		if key.pid == pid {
 			one.times.releaseAll(d)
+			a.strange += one.communicators.strange
 			delete(a.of, key)
 		}
 	}

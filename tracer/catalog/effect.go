@@ -72,6 +72,10 @@ const (
 	// JoinsCommunicator: FieldCommunicator is that of FieldUniqueID, the caller
 	// its FieldRank of FieldRanks.
 	JoinsCommunicator
+	// JoinsAll: the FieldCommunicators of a list are ranks 0, 1, … of FieldRanks.
+	JoinsAll
+	// TellsCommunicator: FieldCommunicator has FieldRank, or FieldRanks.
+	TellsCommunicator
 	// SplitsCommunicator: FieldHandle is a part of FieldCommunicator.
 	SplitsCommunicator
 	// LeavesCommunicator: FieldCommunicator is gone.
