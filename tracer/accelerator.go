@@ -6,8 +6,8 @@ import "github.com/ebpfprof/ebpfprof/tracer/catalog"
 // runtimes tell of handles: which device a context or stream is on, what a
 // kernel is called, what a graph holds. It belongs to the decoder.
 type accelerators struct {
-	names *kernelNames
-	of    map[runtimeKey]*accelerator
+	names   *kernelNames
+	of      map[runtimeKey]*accelerator
 	strange uint64 // collectives on communicators without an identity, of processes that ended
 	// The one asked for last: launches come in runs.
 	lastKey runtimeKey
