@@ -279,7 +279,7 @@ type CallStackWorkspace struct {
 		Link      uint32
 		Instance  uint64
 		Instances uint32
-		Pad       uint32
+		Wanted    uint32
 		Context   [17]uint64
 	}
 	PythonScratch struct {
@@ -462,6 +462,7 @@ const (
 	CallMapUnwindProcesses    = "unwind_processes"
 	CallMapUnwindRules        = "unwind_rules"
 	CallMapUnwindShards       = "unwind_shards"
+	CallMapUnwindWanted       = "unwind_wanted"
 	CallProgCallEntry         = "call_entry"
 	CallProgCallEntryStack    = "call_entry_stack"
 	CallProgCallExit          = "call_exit"
@@ -563,6 +564,7 @@ type CallMapSpecs struct {
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
 }
 
 // CallVariableSpecs contains global variables before they are loaded into the kernel.
@@ -630,6 +632,7 @@ type CallMaps struct {
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
 }
 
 func (m *CallMaps) Close() error {
@@ -653,6 +656,7 @@ func (m *CallMaps) Close() error {
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
+		m.UnwindWanted,
 	)
 }
 

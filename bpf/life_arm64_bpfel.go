@@ -193,6 +193,7 @@ const (
 	LifeMapUnwindProcesses = "unwind_processes"
 	LifeMapUnwindRules     = "unwind_rules"
 	LifeMapUnwindShards    = "unwind_shards"
+	LifeMapUnwindWanted    = "unwind_wanted"
 	LifeProgProcessExec    = "process_exec"
 	LifeProgProcessExit    = "process_exit"
 	LifeProgProcessFork    = "process_fork"
@@ -269,6 +270,7 @@ type LifeMapSpecs struct {
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
 }
 
 // LifeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -317,6 +319,7 @@ type LifeMaps struct {
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
 }
 
 func (m *LifeMaps) Close() error {
@@ -336,6 +339,7 @@ func (m *LifeMaps) Close() error {
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
+		m.UnwindWanted,
 	)
 }
 

@@ -39,7 +39,8 @@ const (
 	NativeWalkNativeOutcomeNATIVE_REGISTER       NativeWalkNativeOutcome = 11
 	NativeWalkNativeOutcomeNATIVE_RETURN_PROBE   NativeWalkNativeOutcome = 12
 	NativeWalkNativeOutcomeNATIVE_COMPAT         NativeWalkNativeOutcome = 13
-	NativeWalkNativeOutcomeNATIVE_OUTCOMES       NativeWalkNativeOutcome = 14
+	NativeWalkNativeOutcomeNATIVE_NOT_A_CALL     NativeWalkNativeOutcome = 14
+	NativeWalkNativeOutcomeNATIVE_OUTCOMES       NativeWalkNativeOutcome = 15
 )
 
 type NativeWalkNativeTaken struct {
@@ -86,7 +87,7 @@ type NativeWalkNativeWorkspace struct {
 		Link      uint32
 		Instance  uint64
 		Instances uint32
-		Pad       uint32
+		Wanted    uint32
 		Context   [17]uint64
 	}
 	Taken NativeWalkNativeTaken
@@ -177,8 +178,9 @@ type NativeWalkUnwindRule struct {
 type NativeWalkUnwindState uint32
 
 const (
-	NativeWalkUnwindStateFILE_NO_TABLE NativeWalkUnwindState = 0
-	NativeWalkUnwindStateFILE_READY    NativeWalkUnwindState = 1
+	NativeWalkUnwindStateFILE_NO_TABLE  NativeWalkUnwindState = 0
+	NativeWalkUnwindStateFILE_READY     NativeWalkUnwindState = 1
+	NativeWalkUnwindStateFILE_GENERATED NativeWalkUnwindState = 2
 )
 
 // Names of all BPF objects in the ELF.
@@ -192,6 +194,7 @@ const (
 	NativeWalkMapUnwindProcesses       = "unwind_processes"
 	NativeWalkMapUnwindRules           = "unwind_rules"
 	NativeWalkMapUnwindShards          = "unwind_shards"
+	NativeWalkMapUnwindWanted          = "unwind_wanted"
 	NativeWalkProgNativeAtProbe        = "native_at_probe"
 	NativeWalkProgNativeAtReturn       = "native_at_return"
 	NativeWalkProgNativeAtTick         = "native_at_tick"
@@ -265,6 +268,7 @@ type NativeWalkMapSpecs struct {
 	UnwindProcesses  *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules      *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards     *ebpf.MapSpec `ebpf:"unwind_shards"`
+	UnwindWanted     *ebpf.MapSpec `ebpf:"unwind_wanted"`
 }
 
 // NativeWalkVariableSpecs contains global variables before they are loaded into the kernel.
@@ -310,6 +314,7 @@ type NativeWalkMaps struct {
 	UnwindProcesses  *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules      *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards     *ebpf.Map `ebpf:"unwind_shards"`
+	UnwindWanted     *ebpf.Map `ebpf:"unwind_wanted"`
 }
 
 func (m *NativeWalkMaps) Close() error {
@@ -321,6 +326,7 @@ func (m *NativeWalkMaps) Close() error {
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
+		m.UnwindWanted,
 	)
 }
 

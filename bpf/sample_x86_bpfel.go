@@ -46,7 +46,8 @@ const (
 	SampleNativeOutcomeNATIVE_REGISTER       SampleNativeOutcome = 11
 	SampleNativeOutcomeNATIVE_RETURN_PROBE   SampleNativeOutcome = 12
 	SampleNativeOutcomeNATIVE_COMPAT         SampleNativeOutcome = 13
-	SampleNativeOutcomeNATIVE_OUTCOMES       SampleNativeOutcome = 14
+	SampleNativeOutcomeNATIVE_NOT_A_CALL     SampleNativeOutcome = 14
+	SampleNativeOutcomeNATIVE_OUTCOMES       SampleNativeOutcome = 15
 )
 
 type SampleProbeCount struct {
@@ -240,7 +241,7 @@ type SampleStackWorkspace struct {
 		Link      uint32
 		Instance  uint64
 		Instances uint32
-		Pad       uint32
+		Wanted    uint32
 		Context   [17]uint64
 	}
 	PythonScratch struct {
@@ -396,6 +397,7 @@ const (
 	SampleMapUnwindProcesses     = "unwind_processes"
 	SampleMapUnwindRules         = "unwind_rules"
 	SampleMapUnwindShards        = "unwind_shards"
+	SampleMapUnwindWanted        = "unwind_wanted"
 	SampleMapWaits               = "waits"
 	SampleMapWakerStacks         = "waker_stacks"
 	SampleProgSampleSwitch       = "sample_switch"
@@ -495,6 +497,7 @@ type SampleMapSpecs struct {
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
 	Waits           *ebpf.MapSpec `ebpf:"waits"`
 	WakerStacks     *ebpf.MapSpec `ebpf:"waker_stacks"`
 }
@@ -564,6 +567,7 @@ type SampleMaps struct {
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
 	Waits           *ebpf.Map `ebpf:"waits"`
 	WakerStacks     *ebpf.Map `ebpf:"waker_stacks"`
 }
@@ -589,6 +593,7 @@ func (m *SampleMaps) Close() error {
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
+		m.UnwindWanted,
 		m.Waits,
 		m.WakerStacks,
 	)

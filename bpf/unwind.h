@@ -34,7 +34,7 @@ struct native_scratch {
 	__u32 link;	/* 1: lr is the frame's own */
 	__u64 instance;	/* the innermost return probe that was not met yet */
 	__u32 instances;	/* 1: instance is valid */
-	__u32 pad;
+	__u32 wanted;	/* 1: there was generated code that no table knows */
 	__u64 context[17];	/* of an interrupted frame */
 };
 
@@ -228,6 +228,14 @@ static __noinline int by_frame_pointer(struct native_scratch *s, struct native_s
 	return NATIVE_GOES_ON;
 }
 
+/* Likewise, for generated code of which nothing is known: perhaps it is new. */
+static __always_inline int by_generated_code(struct native_scratch *s, struct native_stack *out,
+					     struct native_frame *f)
+{
+	s->wanted = 1;
+	return by_frame_pointer(s, out, f, NATIVE_ANONYMOUS_CODE);
+}
+
 /* The frame that a signal interrupted: the kernel saved its registers on the stack. */
 static __noinline int interrupted(struct native_scratch *s, struct native_stack *out,
 				  struct native_frame *f)
@@ -260,6 +268,30 @@ static __noinline int interrupted(struct native_scratch *s, struct native_stack 
 	s->caller = 0;
 	s->flags = NATIVE_SIGNAL;
 	return NATIVE_GOES_ON;
+}
+
+/*
+ * Whether an instruction that ends at the address can be a call: rel32, or
+ * through register or memory (ff /2, of 2 to 7 bytes). The first byte may be
+ * that of a probe. Where a return probe is pending, repair() has the last word.
+ */
+static __noinline bool behind_call(struct native_scratch *s, __u64 pc)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u8 *code = (__u8 *)s->context;
+	bool call;
+
+	if (read_user_at(code, 7, pc - 7))
+		return in_probe_page_at(pc);
+	call = code[2] == 0xe8 || code[2] == 0xcc;
+#define CALL_OF(size) \
+	((code[7 - (size)] == 0xff || code[7 - (size)] == 0xcc) && (code[8 - (size)] & 0x38) == 0x10)
+	call = call || CALL_OF(2) || CALL_OF(3) || CALL_OF(4) || CALL_OF(6) || CALL_OF(7);
+#undef CALL_OF
+	return call || in_probe_page_at(pc);
+#else
+	return true;
+#endif
 }
 
 /* The caller of a frame whose address is known. */
@@ -296,8 +328,11 @@ static __noinline int leave_frame(struct native_scratch *s, const struct unwind_
 	s->known &= rule->fp_kind == FP_LOST ? 1 << UNWIND_SP : 1 << UNWIND_SP | 1 << UNWIND_FP;
 	s->caller = 1;
 	s->link = 0;
-	if (rule->kind == RULE_INFERRED)
+	if (rule->kind == RULE_INFERRED) {
 		s->flags = NATIVE_INFERRED;
+		if (!behind_call(s, s->pc))
+			return NATIVE_NOT_A_CALL;
+	}
 	return NATIVE_GOES_ON;
 }
 
@@ -366,11 +401,13 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 	out->count = n + 1;
 	s->flags = 0;
 	if (m->file == UNWIND_ANONYMOUS)
-		return by_frame_pointer(s, out, f, NATIVE_ANONYMOUS_CODE);
+		return by_generated_code(s, out, f);
 	file = unwind_file(m->file);
-	if (!file || file->state != FILE_READY)
+	if (!file || file->state == FILE_NO_TABLE)
 		return by_frame_pointer(s, out, f, NATIVE_NO_TABLE);
 	rule = find_rule(file, offset + ((__u64)m->page << 12));
+	if (file->state == FILE_GENERATED && (!rule || rule->kind == RULE_NONE))
+		return by_generated_code(s, out, f);
 	if (!rule)
 		return NATIVE_NO_ROW;
 	return by_rule(s, out, f, rule);
@@ -412,6 +449,7 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	s->link = 1;
 	s->instance = 0;
 	s->instances = 0;
+	s->wanted = 0;
 	if (!p) {
 		outcome = NATIVE_NO_PROCESS;
 	} else if (p->flags & PROCESS_COMPAT) {
@@ -430,6 +468,8 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	}
 	if (outcome == NATIVE_GOES_ON)
 		outcome = NATIVE_MAX_FRAMES;
+	if (s->wanted || outcome == NATIVE_NO_MAPPING)
+		want_process(start->tgid);
 	out->outcome = outcome;
 	count_native_outcome(outcome);
 	return outcome;

@@ -10,6 +10,7 @@
  *	unwind_files      where the image of a file's table begins
  *	unwind_shards     the images: leaves of 4 KiB, numbered through all shards
  *	unwind_rules      how to find the caller, shared by all files
+ *	unwind_wanted     back to the loader: whose generated code is not known
  *
  * An image is a run of leaves. The first hold its pages, one every
  * 1 << page_bits bytes of the file's addresses; the others hold the rows of the
@@ -96,6 +97,7 @@ struct unwind_page {
 enum unwind_state {
 	FILE_NO_TABLE,	/* yet, or at all */
 	FILE_READY,
+	FILE_GENERATED,	/* the generated code of a process, whose rules are all inferred */
 };
 
 struct unwind_file {
@@ -151,6 +153,7 @@ enum native_outcome {
 	NATIVE_REGISTER,	/* a rule needs a register whose value was lost */
 	NATIVE_RETURN_PROBE,	/* the address that a return probe replaced was not found */
 	NATIVE_COMPAT,	/* 32-bit code */
+	NATIVE_NOT_A_CALL,	/* what an inferred rule led to is no return address */
 	NATIVE_OUTCOMES,
 };
 
@@ -200,6 +203,16 @@ struct {
 	__uint(max_entries, NATIVE_OUTCOMES);
 } native_outcomes SEC(".maps");
 
+/* Processes in which walks met code that their tables do not know: generated
+ * since they were made. The loader takes them out again. A full map costs
+ * nothing but time, since each walk that ends has its outcome. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1024);
+} unwind_wanted SEC(".maps");
+
 static __always_inline const struct unwind_process *unwind_process(__u32 tgid)
 {
 	return bpf_map_lookup_elem(&unwind_processes, &tgid);
@@ -225,6 +238,13 @@ static __always_inline const void *unwind_leaf(__u32 leaf)
 	return bpf_map_lookup_elem(leaves, &index);
 }
 
+static __always_inline void want_process(__u32 tgid)
+{
+	__u32 one = 1;
+
+	bpf_map_update_elem(&unwind_wanted, &tgid, &one, BPF_ANY);
+}
+
 static __always_inline void count_native_outcome(__u32 outcome)
 {
 	__u64 *n = bpf_map_lookup_elem(&native_outcomes, &outcome);
@@ -237,6 +257,7 @@ static const struct unwind_process *unwind_process(__u32 tgid);
 static const struct unwind_file *unwind_file(__u32 file);
 static const struct unwind_rule *unwind_rule(__u32 rule);
 static const void *unwind_leaf(__u32 leaf);
+static void want_process(__u32 tgid);
 static void count_native_outcome(__u32 outcome);
 #endif
 

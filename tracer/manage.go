@@ -311,18 +311,24 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	if IsPlugin(elf, s.groups) {
 		return s.newPlugin(t, key, elf, library)
 	}
-	if !s.catalogued(library.Path) {
+	if !s.catalogued(library, elf) {
 		elf.Close()
 		return nil
 	}
 	return s.newFile(key, s.plans.plan(elf, library.Path, s.groups), t.process.PID, library)
 }
 
-func (s *Session) catalogued(path string) bool {
-	base := filepath.Base(path)
+// catalogued reports whether anything of a file may be probed.
+func (s *Session) catalogued(library *process.Library, elf *symbolize.ELF) (found bool) {
+	base := filepath.Base(library.Path)
+	err := symbolize.Guard(func() { found = s.anyLives(base, elf) })
+	return err == nil && found
+}
+
+func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
 	for _, g := range s.groups {
 		for i := range g.Functions {
-			if g.Functions[i].In(base) {
+			if g.Functions[i].Lives(base, elf) {
 				return true
 			}
 		}

@@ -62,7 +62,7 @@ func PlanLibrary(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
 	for g := range groups {
 		for f := range groups[g].Functions {
 			function := &groups[g].Functions[f]
-			if function.In(base) {
+			if function.Lives(base, e) {
 				prefixes = append(prefixes, function.Symbol)
 				owners = append(owners, owner{&groups[g], function})
 			}

@@ -36,7 +36,7 @@ func main() {
 	log.SetPrefix("bench: ")
 	quick := flag.Bool("quick", false, "three minutes instead of twelve: fewer rounds, shorter windows")
 	write := flag.Bool("write", false, "put the figures into docs/overhead.md; with -only, those of its parts")
-	only := flag.String("only", "", "parts to run, of hit,python,native,programs,plan,decode,attach,paired,budget,models,samples (all if empty)")
+	only := flag.String("only", "", "parts to run, of hit,python,native,programs,plan,decode,attach,paired,budget,allocator,models,samples (all if empty)")
 	torch := flag.String("torch", "", "only the interpreter whose name begins so: 1.13 or 2")
 	spans := flag.Int("decode", 0, "decode so many synthetic records and print the figures as JSON (used by bench itself)")
 	flag.Parse()
@@ -77,6 +77,7 @@ func main() {
 				fail(err)
 			}
 		}
+		part("allocator", func() error { return r.measureAllocator(s, python) })
 		part("samples", func() error { return r.measureSampling(s, python) })
 		for _, model := range []string{"resnet.py", "transformer.py"} {
 			part("models", func() error { return r.measureModel(s, python, model) })

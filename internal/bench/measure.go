@@ -35,6 +35,8 @@ type results struct {
 	models   []pairedResult
 	samples  []pairedResult
 
+	allocator []pairedResult
+
 	pythonWalks []*pythonWalk
 	nativeWalks []*nativeWalk
 }

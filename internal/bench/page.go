@@ -39,6 +39,7 @@ func (r *results) markdown() string {
 	r.comparisons(p, "## Training steps of real shapes", realShapes, r.models)
 	r.sampling(p)
 	r.budgets(p)
+	r.allocators(p)
 	r.walkingPython(p)
 	r.walkingNative(p)
 	r.writing(p)
@@ -102,6 +103,7 @@ func (r *results) targets(p *page) {
 		p.row("budget 1 % at `anchor`: step time within it plus the noise floor", m.python.name,
 			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*anchor.meanShare.median, 100*floor.meanShare.reach()), verdict(anchor.meanShare.median <= 0.01+floor.meanShare.reach()))
 	}
+	r.allocatorTargets(p)
 	r.launchTargets(p)
 	if d := r.decoding; d != nil {
 		rate := median(d.perSecond.values)
@@ -238,8 +240,13 @@ func (r *results) budgets(p *page) {
 	}
 	p.line("## The budget\n")
 	p.line("The worst case under the defaults, and at the level that is always on: slices of operators and allocations, attached and detached every second or so, their price included. The windows span several slices, so the mean step is what the job loses; the median is the step outside of the slices. Opening, planning and the first trial slice lie before the window.\n")
+	r.budgetTable(p, r.budget)
+}
+
+// budgetTable is what whole recordings under a budget cost.
+func (r *results) budgetTable(p *page, all []pairedResult) {
 	p.table("PyTorch", "with", "mean step (95 %)", "median step (95 %)", "of CPU time", "records/s")
-	for _, m := range r.budget {
+	for _, m := range all {
 		for _, c := range m.comparisons {
 			records := ""
 			if c.name != aa {

@@ -47,7 +47,7 @@ type Cache struct {
 }
 
 // inferredKey is raised when what is inferred changes.
-const inferredKey = "-inferred2"
+const inferredKey = "-inferred3"
 
 // Table returns the file's table, from the cache or, compiled now, into it.
 // That the cache can not be written is no error. The errors are Compile's.

@@ -60,6 +60,11 @@ static const void *unwind_leaf(__u32 leaf)
 	return leaf < MAX_LEAVES ? leaves[leaf] : 0;
 }
 
+static void want_process(__u32 tgid)
+{
+	(void)tgid;
+}
+
 static void count_native_outcome(__u32 outcome)
 {
 	(void)outcome;

@@ -12,6 +12,10 @@ import (
 // enqueue lets the worker make a file's table.
 func (u *Unwinder) enqueue(f *file) {
 	u.queue = append(u.queue, f)
+	u.wake()
+}
+
+func (u *Unwinder) wake() {
 	select {
 	case u.work <- struct{}{}:
 	default:
@@ -43,6 +47,8 @@ func (u *Unwinder) worker() {
 				err = fault
 			}
 			u.finish(f, t, err, began)
+		}
+		for u.lookNext() {
 		}
 	}
 }
