@@ -197,6 +197,9 @@ func (s *Session) writeProcess(row Process) {
 // rescan reads a process's maps, writes what is new and probes it.
 func (s *Session) rescan(pid int) error {
 	t := s.processes[pid]
+	if err := s.checkReturns(pid); err != nil {
+		return err
+	}
 	t.rescans++
 	t.rescanAt, t.hurry = time.Now().Add(rescanAfter(t.rescans)), false
 	libraries, err := t.process.Libraries()
@@ -348,6 +351,9 @@ func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Lib
 		return nil
 	}
 	file.base = base
+	if s.withoutReturns != nil {
+		plan.dropReturns()
+	}
 	for i := range plan.Probes {
 		if s.walks != nil && wantsStack(s.options.Level, plan.Probes[i].Function) {
 			plan.Probes[i].takeStack()
