@@ -62,7 +62,7 @@ func PlanLibrary(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
 	for g := range groups {
 		for f := range groups[g].Functions {
 			function := &groups[g].Functions[f]
-			if function.In(base) {
+			if function.Lives(base, e) {
 				prefixes = append(prefixes, function.Symbol)
 				owners = append(owners, owner{&groups[g], function})
 			}
@@ -454,6 +454,7 @@ var (
 	errNoKey       = errors.New("its end has no site, and the scope's key is read there")
 	errNoTailJump  = errors.New("it does not end in a jump to another function")
 	errThrowsAfter = errors.New("no exit site: what is called after the last cheap instruction may throw")
+	errNoReturns   = errors.New("no return probe: the kernel makes a system call for it, which the job's seccomp filter forbids")
 	errSameSite    = errors.New("its only exit site is its entry site")
 )
 

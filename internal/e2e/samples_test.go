@@ -15,9 +15,16 @@ const tablesReady = 8 * time.Second
 // sampled attaches to a job that waits, lets it run, and returns the recording.
 func sampled(t *testing.T, flags []string, argv ...string) *recording {
 	t.Helper()
+	return sampledBeside(t, flags, func(int) {}, argv...)
+}
+
+// sampledBeside starts something else just before the job goes on.
+func sampledBeside(t *testing.T, flags []string, beside func(pid int), argv ...string) *recording {
+	t.Helper()
 	job := startJob(t, argv...)
 	a := attach(t, flags, job.readyPID(t))
 	time.Sleep(tablesReady)
+	beside(job.readyPID(t))
 	job.goOn(t)
 	told := job.finishJob(t)
 	r := a.finish(t)

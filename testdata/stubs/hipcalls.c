@@ -194,6 +194,25 @@ static void code(void)
 	SIMPLE(hipGraphCreate, "graph", &g, 0)
 	hipGraphAddKernelNode(&node, g, NULL, 0, &params);
 	expect("call hipGraphAddKernelNode graph name=scale(float*,~int) grid_x=2 grid_y=3 grid_z=4 block_x=5 block_y=6 block_z=7 shared_bytes=80");
+	hipMemcpy3DParms copy = { .extent = { 100, 3, 2 }, .kind = 1 };
+	hipMemsetParams set = { .elementSize = 4, .height = 3, .width = 25 };
+	hipMemAllocNodeParams room = { .bytesize = 4096 };
+	hipGraph_t child;
+	hipEvent_t event;
+	SIMPLE(hipEventCreate, "event", &event)
+	hipGraphAddMemcpyNode(&node, g, NULL, 0, &copy);
+	expect("call hipGraphAddMemcpyNode graph bytes=600 direction=host_to_device");
+	SIMPLE(hipGraphClone, "graph", &child, g)
+	hipGraphAddMemcpyNode1D(&node, g, NULL, 0, NULL, NULL, 77, 2);
+	expect("call hipGraphAddMemcpyNode1D graph bytes=77 direction=device_to_host");
+	SIMPLE(hipGraphAddEmptyNode, "graph", &node, g, NULL, 0) SIMPLE(hipGraphDestroyNode, "graph", node)
+	hipGraphAddMemsetNode(&node, g, NULL, 0, &set);
+	expect("call hipGraphAddMemsetNode graph bytes=300");
+	SIMPLE(hipGraphAddHostNode, "graph", &node, g, NULL, 0, NULL) SIMPLE(hipGraphAddChildGraphNode, "graph", &node, g, NULL, 0, child)
+	SIMPLE(hipGraphAddEventRecordNode, "graph", &node, g, NULL, 0, event) SIMPLE(hipGraphAddEventWaitNode, "graph", &node, g, NULL, 0, event)
+	hipGraphAddMemAllocNode(&node, g, NULL, 0, &room);
+	expect("call hipGraphAddMemAllocNode graph bytes=4096");
+	SIMPLE(hipGraphAddMemFreeNode, "graph", &node, g, NULL, 0, room.dptr)
 	SIMPLE(hipGraphInstantiate, "graph", &e, g, NULL, NULL, 0) SIMPLE(hipGraphInstantiateWithFlags, "graph", &e, g, 0)
 	SIMPLE(hipGraphInstantiateWithParams, "graph", &e, g, NULL) SIMPLE(hipGraphExecUpdate, "graph", e, g, NULL, NULL)
 	ON(hipGraphLaunch, "graph", e, s) ON(hipGraphLaunch_spt, "graph", e, s)
