@@ -4,8 +4,8 @@
  * tables that the loader compiled from .eh_frame, without frame pointers.
  *
  * Use: walk_native(&start, scratch, &stack) with all three in map memory.
- * It reads user memory of the current thread only. No global function and no
- * tail call: it may be called where preemption is off, since 5.15.
+ * It reads user memory of the current thread only. No tail call, and since 5.17
+ * no global function: it may be called where preemption is off.
  *
  * The same text compiles for user space, where the functions that end in _at
  * and the look-ups of unwind_maps.h come from the program that includes it
@@ -489,6 +489,19 @@ static long native_loop_step(__u32 i, void *context)
 	return steps->outcome != NATIVE_GOES_ON;
 }
 
+/*
+ * For kernels before 5.17, which have no bpf_loop: of a loop the verifier looks at
+ * every round, but at a global function once, wherever it is called. It may not be
+ * called where preemption is off, which no such kernel can do.
+ */
+__noinline int native_step_alone(struct native_scratch *s, struct native_stack *out,
+				 const struct unwind_process *p)
+{
+	if (!s || !out || !p)
+		return NATIVE_NO_PROCESS;
+	return native_step(s, out, p);
+}
+
 static __noinline int walk_native(const struct walk_start *start, struct native_scratch *s,
 				  struct native_stack *out)
 {
@@ -517,14 +530,14 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	} else if (p->flags & PROCESS_COMPAT) {
 		outcome = NATIVE_COMPAT;
 	} else {
-		/* The verifier looks once at the body of a bpf_loop (5.17), and at
-		 * every round of a loop: 16,000 instructions against 280,000. */
 		if (HAVE_BPF_LOOP) {
 			bpf_loop(NATIVE_STEPS, native_loop_step, &steps, 0);
 		} else {
-			for (int i = 0; i < NATIVE_STEPS; i++)
-				if (native_loop_step(i, &steps))
+			for (int i = 0; i < NATIVE_STEPS; i++) {
+				steps.outcome = native_step_alone(s, out, p);
+				if (steps.outcome != NATIVE_GOES_ON)
 					break;
+			}
 		}
 		outcome = steps.outcome;
 	}
