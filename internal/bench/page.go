@@ -104,6 +104,7 @@ func (r *results) targets(p *page) {
 			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*anchor.meanShare.median, 100*floor.meanShare.reach()), verdict(anchor.meanShare.median <= 0.01+floor.meanShare.reach()))
 	}
 	r.allocatorTargets(p)
+	r.samplingTargets(p)
 	r.launchTargets(p)
 	if d := r.decoding; d != nil {
 		rate := median(d.perSecond.values)
