@@ -107,6 +107,7 @@ func (r *results) targets(p *page) {
 	r.mixedTargets(p)
 	r.allocatorTargets(p)
 	r.launchTargets(p)
+	r.nativeTargets(p)
 	if d := r.decoding; d != nil {
 		rate := median(d.perSecond.values)
 		p.row("decode and write on one core: ≥ 1 M spans/s (synthetic records)", "", fmt.Sprintf("%.2f M/s", rate), verdict(rate >= 1))
