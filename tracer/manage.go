@@ -368,6 +368,7 @@ func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Lib
 			s.steps = append(s.steps, s.probes.at(base+uint32(i)))
 		}
 	}
+	s.warnNewer(plan)
 	file.exclusive = s.options.Follow && s.onlyOurs(key)
 	s.files[key] = file
 	if err := s.attachAnchors(file); err != nil {

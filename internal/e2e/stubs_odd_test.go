@@ -83,6 +83,20 @@ func TestLibrariesThatAreMappedByHalfDoNotStopTheRest(t *testing.T) {
 	}
 }
 
+// TestANewerDriverSaysWhatIsNotSeenOfIt: it has layouts of known functions that
+// the catalog does not know. The others are recorded as ever.
+func TestANewerDriverSaysWhatIsNotSeenOfIt(t *testing.T) {
+	t.Setenv("LD_LIBRARY_PATH", filepath.Dir(stubPath(t, "newer/libcuda.so.1")))
+	r := traceOdd(t, cudaGroups, stubPath(t, "odd"), "twice", stubPath(t, "moved/libcuda.so.1"))
+	r.lossless(t)
+	sameCounts(t, "launches", r.counts(t, launchesByName), map[string]int64{"first getfunction": 5, "second getfunction": 3})
+	rows := r.rows(t, "SELECT parse_dirname(source), count, detail FROM warning WHERE kind = 'library' AND detail LIKE 'variants of functions%%'")
+	const unseen = "cuLaunchKernelEx_v2, cuLaunchKernelEx_v2_ptsz, cuMemAlloc_v3"
+	if len(rows) != 1 || integer(t, rows[0][1]) != 3 || !strings.HasSuffix(rows[0][2].(string), unseen) {
+		t.Errorf("warnings: %v, want one that names %s", rows, unseen)
+	}
+}
+
 // TestHostFunctionsNameTheKernelsOfTheRuntimeLibrary: handles behind which is no
 // name, launched through the runtime library by functions of the program.
 func TestHostFunctionsNameTheKernelsOfTheRuntimeLibrary(t *testing.T) {
