@@ -163,6 +163,18 @@ func TestReplaysRunEveryNode(t *testing.T) {
 	}
 }
 
+func TestReplaysOfHIPRunEveryNode(t *testing.T) {
+	r, _ := traceStub(t, hipGroups, stub(t, "hipcalls"), "all")
+	got := r.counts(t, `SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id
+		WHERE f.from_span_id = (SELECT min(span_id) FROM span WHERE name = 'hipGraphLaunch') GROUP BY ALL`)
+	sameCounts(t, "what a replay runs", got, map[string]int64{
+		"scale(float*, int)": 4, "hipGraphAddMemcpyNode": 3, // two of each of the clone, a child twice
+		"hipGraphAddMemcpyNode1D": 1, "hipGraphAddMemsetNode": 1, "hipGraphAddHostNode": 1, "hipGraphAddChildGraphNode": 1,
+		"hipGraphAddEventRecordNode": 1, "hipGraphAddEventWaitNode": 1, "hipGraphAddMemAllocNode": 1, "hipGraphAddMemFreeNode": 1,
+		"hipGraphAddNode": 1,
+	})
+}
+
 func TestCapturedLaunchesHaveNotRunAndReplaysNameThem(t *testing.T) {
 	r, spans := traceTimes(t, "graphs")
 	launches := r.number(t, "SELECT count(*) FROM span WHERE runtime = 'cuda' AND category = 'launch'")

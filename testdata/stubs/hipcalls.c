@@ -214,6 +214,12 @@ static void code(void)
 	hipGraphAddMemAllocNode(&node, g, NULL, 0, &room);
 	expect("call hipGraphAddMemAllocNode graph bytes=4096");
 	SIMPLE(hipGraphAddMemFreeNode, "graph", &node, g, NULL, 0, room.dptr)
+	hipGraphNodeParams any = { .type = 0, .kernel = params };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph name=scale(float*,~int) name_source=host_stub grid_x=2 grid_z=4 block_x=5 block_z=7");
+	any = (hipGraphNodeParams){ .type = 4, .graph = { child } };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph grid_x=- name_source=-");
 	SIMPLE(hipGraphInstantiate, "graph", &e, g, NULL, NULL, 0) SIMPLE(hipGraphInstantiateWithFlags, "graph", &e, g, 0)
 	SIMPLE(hipGraphInstantiateWithParams, "graph", &e, g, NULL) SIMPLE(hipGraphExecUpdate, "graph", e, g, NULL, NULL)
 	ON(hipGraphLaunch, "graph", e, s) ON(hipGraphLaunch_spt, "graph", e, s)
