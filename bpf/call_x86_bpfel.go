@@ -280,6 +280,8 @@ type CallStackWorkspace struct {
 		Instance  uint64
 		Instances uint32
 		Wanted    uint32
+		Mapping   uint32
+		Pad       uint32
 		Context   [17]uint64
 	}
 	PythonScratch struct {
@@ -358,6 +360,7 @@ const (
 	CallTextKindTEXT_C          CallTextKind = 1
 	CallTextKindTEXT_STRING     CallTextKind = 2
 	CallTextKindTEXT_STRING_COW CallTextKind = 3
+	CallTextKindTEXT_BLOB       CallTextKind = 4
 )
 
 type CallTextRecord struct {
@@ -404,14 +407,14 @@ type CallThreadState struct {
 }
 
 type CallUnwindFile struct {
-	_        structs.HostLayout
-	Base     uint64
-	Leaf     uint32
-	Pages    uint32
-	PageBits uint8
-	State    uint8
-	Pad      uint16
-	Pad2     uint32
+	_         structs.HostLayout
+	Base      uint64
+	Leaf      uint32
+	Pages     uint32
+	PageBits  uint8
+	State     uint8
+	Pad       uint16
+	Sequences uint32
 }
 
 type CallUnwindProcess struct {

@@ -139,14 +139,14 @@ type LifeThreadState struct {
 }
 
 type LifeUnwindFile struct {
-	_        structs.HostLayout
-	Base     uint64
-	Leaf     uint32
-	Pages    uint32
-	PageBits uint8
-	State    uint8
-	Pad      uint16
-	Pad2     uint32
+	_         structs.HostLayout
+	Base      uint64
+	Leaf      uint32
+	Pages     uint32
+	PageBits  uint8
+	State     uint8
+	Pad       uint16
+	Sequences uint32
 }
 
 type LifeUnwindProcess struct {

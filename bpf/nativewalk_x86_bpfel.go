@@ -88,20 +88,22 @@ type NativeWalkNativeWorkspace struct {
 		Instance  uint64
 		Instances uint32
 		Wanted    uint32
+		Mapping   uint32
+		Pad       uint32
 		Context   [17]uint64
 	}
 	Taken NativeWalkNativeTaken
 }
 
 type NativeWalkUnwindFile struct {
-	_        structs.HostLayout
-	Base     uint64
-	Leaf     uint32
-	Pages    uint32
-	PageBits uint8
-	State    uint8
-	Pad      uint16
-	Pad2     uint32
+	_         structs.HostLayout
+	Base      uint64
+	Leaf      uint32
+	Pages     uint32
+	PageBits  uint8
+	State     uint8
+	Pad       uint16
+	Sequences uint32
 }
 
 type NativeWalkUnwindFp uint32

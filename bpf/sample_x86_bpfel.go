@@ -242,6 +242,8 @@ type SampleStackWorkspace struct {
 		Instance  uint64
 		Instances uint32
 		Wanted    uint32
+		Mapping   uint32
+		Pad       uint32
 		Context   [17]uint64
 	}
 	PythonScratch struct {
@@ -319,14 +321,14 @@ type SampleThreadState struct {
 }
 
 type SampleUnwindFile struct {
-	_        structs.HostLayout
-	Base     uint64
-	Leaf     uint32
-	Pages    uint32
-	PageBits uint8
-	State    uint8
-	Pad      uint16
-	Pad2     uint32
+	_         structs.HostLayout
+	Base      uint64
+	Leaf      uint32
+	Pages     uint32
+	PageBits  uint8
+	State     uint8
+	Pad       uint16
+	Sequences uint32
 }
 
 type SampleUnwindProcess struct {

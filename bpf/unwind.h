@@ -35,6 +35,8 @@ struct native_scratch {
 	__u64 instance;	/* the innermost return probe that was not met yet */
 	__u32 instances;	/* 1: instance is valid */
 	__u32 wanted;	/* 1: there was generated code that no table knows */
+	__u32 mapping;	/* of the last frame; 0, which has no pages, at first */
+	__u32 pad;
 	__u64 context[17];	/* of an interrupted frame */
 };
 
@@ -130,13 +132,15 @@ static __always_inline __u32 find_mapping(const struct unwind_process *p, __u64 
 	return at & (UNWIND_MAPPINGS - 1);
 }
 
-/* The row of a page that covers the offset: rows [first, first + rows) of the leaf. */
-static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first, __u64 rows, __u64 offset)
+/* The row of a page that covers the offset: rows [first, first + rows) of the
+ * leaf, of which there are at most twice as many as the search's first step. */
+static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first, __u64 rows,
+				      __u64 offset, __u64 most)
 {
 	__u64 at = first, last = first + rows - 1;
 
 #pragma unroll
-	for (__u64 half = UNWIND_LEAF_ROWS / 2; half > 0; half >>= 1) {
+	for (__u64 half = most; half > 0; half >>= 1) {
 		OPAQUE(at);
 		at += half & at_most(at + half, last) &
 		      at_most(row[(at + half) & (UNWIND_LEAF_ROWS - 1)].pc, offset);
@@ -144,15 +148,35 @@ static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first,
 	return at & (UNWIND_LEAF_ROWS - 1);
 }
 
+/* The cell of a sequence, which begins at first, that covers the offset. */
+static __always_inline __u32 find_cell(const struct unwind_cell *cell, __u64 first, __u64 offset)
+{
+	__u64 at = first;
+
+#pragma unroll
+	for (__u64 half = UNWIND_SEQUENCE / 2; half > 0; half >>= 1) {
+		OPAQUE(at);
+		at += half & at_most(cell[(at + half) & (UNWIND_LEAF_ROWS - 1)].pc, offset);
+	}
+	return at & (UNWIND_LEAF_ROWS - 1);
+}
+
+/* Most pages have few rows: what a search of all would look at beyond them is
+ * not in the caches. */
+#define FEW_ROWS 64
+
 /* The rule for an address of a file, before the loader's bias; null: none covers it. */
 static __noinline const struct unwind_rule *find_rule(const struct unwind_file *f, __u64 address)
 {
 	const struct unwind_page *pages;
 	const struct unwind_row *rows;
+	const struct unwind_cell *cells;
 	struct unwind_page page;
+	struct unwind_row row;
+	__u32 at;
 	__u32 bits = f->page_bits & 31;
 	__u64 number = (address - f->base) >> bits;
-	__u64 offset = (address & ((1ULL << bits) - 1)) >> UNWIND_PC_SHIFT;
+	__u64 offset = ((address & ((1ULL << bits) - 1)) >> UNWIND_PC_SHIFT) + UNWIND_ROW_REACH;
 
 	if (address < f->base || number >= f->pages)
 		return 0;
@@ -165,7 +189,18 @@ static __noinline const struct unwind_rule *find_rule(const struct unwind_file *
 	rows = unwind_leaf(f->leaf + page.leaf);
 	if (!rows)
 		return 0;
-	return unwind_rule(rows[find_row(rows, page.row, page.rows, offset)].rule);
+	if (page.rows <= FEW_ROWS)
+		at = find_row(rows, page.row, page.rows, offset, FEW_ROWS / 2);
+	else
+		at = find_row(rows, page.row, page.rows, offset, UNWIND_LEAF_ROWS / 2);
+	row = rows[at & (UNWIND_LEAF_ROWS - 1)];
+	if (row.code & UNWIND_ONE_RULE)
+		return unwind_rule(row.code & (UNWIND_ONE_RULE - 1));
+	cells = unwind_leaf(f->leaf + f->sequences + row.code / UNWIND_LEAF_SEQUENCES);
+	if (!cells)
+		return 0;
+	at = row.code % UNWIND_LEAF_SEQUENCES * UNWIND_SEQUENCE;
+	return unwind_rule(cells[find_cell(cells, at, offset - row.pc)].rule);
 }
 
 /*
@@ -387,9 +422,12 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 
 	if (key >> 63)
 		return NATIVE_NO_MAPPING;
-	at = find_mapping(p, key);
-	m = &p->mapping[at];
-	offset = key - p->start[at];
+	/* Mostly that of the frame before. */
+	at = s->mapping & (UNWIND_MAPPINGS - 1);
+	if ((key - p->start[at]) >> 12 >= p->mapping[at].pages)
+		at = s->mapping = find_mapping(p, key);
+	m = &p->mapping[at & (UNWIND_MAPPINGS - 1)];
+	offset = key - p->start[at & (UNWIND_MAPPINGS - 1)];
 	if (m->file == UNWIND_NO_FILE || offset >> 12 >= m->pages)
 		return repair(s, n);
 	if (n >= MAX_NATIVE_FRAMES)
@@ -450,6 +488,7 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	s->instance = 0;
 	s->instances = 0;
 	s->wanted = 0;
+	s->mapping = 0;
 	if (!p) {
 		outcome = NATIVE_NO_PROCESS;
 	} else if (p->flags & PROCESS_COMPAT) {

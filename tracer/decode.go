@@ -48,6 +48,7 @@ type decoder struct {
 	named        map[callName]*Call          // calls named at run time, so that spans share them
 	live         map[allocation]int64        // bytes, of host allocations that were seen
 	forwards     waiting[sequenceKey, int64] // operators that took a sequence number
+	replaysCut   uint64                      // replays of graphs with more nodes than maxReplay
 	edgeless     uint64                      // backward nodes whose operator has no row
 	nodes        *nodeClock
 	held         map[uint32]*slice // rows that wait for their slice's weight

@@ -142,7 +142,7 @@ func (g *governor) step() error {
 		return g.endSlice()
 	case g.phase == phaseIdle, g.phase == phaseOff && now.After(g.until):
 		return g.next()
-	case g.phase == phaseOff && now.Sub(g.off.at) > anchorWindow:
+	case g.phase == phaseOff && now.Sub(g.off.at) > anchorWindow && now.Sub(g.anchors.at) > g.look()/2:
 		g.nodes.tick(now)
 		_, err := g.judgeAnchors() // not only at the end of a long pause
 		return err
@@ -175,7 +175,7 @@ func (g *governor) wait() time.Duration {
 	case phaseTrial:
 		return 5 * time.Millisecond
 	case phaseOn, phaseOff:
-		return max(time.Millisecond, min(time.Until(g.until), 100*time.Millisecond))
+		return max(time.Millisecond, min(time.Until(g.until), g.look()))
 	case phaseFull:
 		return 250 * time.Millisecond
 	}
@@ -183,6 +183,15 @@ func (g *governor) wait() time.Duration {
 		return 250 * time.Millisecond // there is nothing that the job could begin to use
 	}
 	return 50 * time.Millisecond
+}
+
+// look is how often the anchor groups are judged in a pause: often while little
+// is known of the job, then seldom, since looking takes CPU time as well.
+func (g *governor) look() time.Duration {
+	if g.slices <= calmSlices {
+		return anchorWindow
+	}
+	return cpuEvery
 }
 
 // beginSlice puts the probes in and, once all are, lets them record.

@@ -212,6 +212,9 @@ func (s *Session) writeProcess(row Process) {
 // rescan reads a process's maps, writes what is new and probes it.
 func (s *Session) rescan(pid int) error {
 	t := s.processes[pid]
+	if err := s.checkReturns(pid); err != nil {
+		return err
+	}
 	t.rescans++
 	t.rescanAt, t.hurry = time.Now().Add(rescanAfter(t.rescans)), false
 	// The digest first: what is mapped meanwhile makes the next one another.
@@ -335,18 +338,24 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	if IsPlugin(elf, s.groups) {
 		return s.newPlugin(t, key, elf, library)
 	}
-	if !s.catalogued(library.Path) {
+	if !s.catalogued(library, elf) {
 		elf.Close()
 		return nil
 	}
 	return s.newFile(key, s.plans.plan(elf, library.Path, s.groups), t.process.PID, library)
 }
 
-func (s *Session) catalogued(path string) bool {
-	base := filepath.Base(path)
+// catalogued reports whether anything of a file may be probed.
+func (s *Session) catalogued(library *process.Library, elf *symbolize.ELF) (found bool) {
+	base := filepath.Base(library.Path)
+	err := symbolize.Guard(func() { found = s.anyLives(base, elf) })
+	return err == nil && found
+}
+
+func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
 	for _, g := range s.groups {
 		for i := range g.Functions {
-			if g.Functions[i].In(base) {
+			if g.Functions[i].Lives(base, elf) {
 				return true
 			}
 		}
@@ -366,6 +375,9 @@ func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Lib
 		return nil
 	}
 	file.base = base
+	if s.withoutReturns != nil {
+		plan.dropReturns()
+	}
 	for i := range plan.Probes {
 		if s.walks != nil && wantsStack(s.options.Level, plan.Probes[i].Function) {
 			plan.Probes[i].takeStack()
@@ -380,6 +392,7 @@ func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Lib
 			s.steps = append(s.steps, s.probes.at(base+uint32(i)))
 		}
 	}
+	s.warnNewer(plan)
 	file.exclusive = s.options.Follow && s.onlyOurs(key)
 	s.files[key] = file
 	if err := s.attachAnchors(file); err != nil {

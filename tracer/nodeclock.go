@@ -59,8 +59,9 @@ const (
 	clockThreads = 4096
 	// weightNodes is the least number of nodes in a slice by which it is weighed.
 	weightNodes = 32
-	// cpuEvery is about how often the CPU time is read.
-	cpuEvery = 100 * time.Millisecond
+	// cpuEvery is how often the CPU time is read, at the least, and for how long a
+	// thread is taken to have gone on as before after the last reading.
+	cpuEvery = 500 * time.Millisecond
 )
 
 func newNodeClock() *nodeClock {

@@ -62,7 +62,7 @@ func PlanLibrary(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
 	for g := range groups {
 		for f := range groups[g].Functions {
 			function := &groups[g].Functions[f]
-			if function.In(base) {
+			if function.Lives(base, e) {
 				prefixes = append(prefixes, function.Symbol)
 				owners = append(owners, owner{&groups[g], function})
 			}
@@ -371,7 +371,7 @@ func need(f *catalog.Function) site.Need {
 			n.Args |= 1 << v.Index
 		}
 	}
-	if f.Text != catalog.NoText && f.Text != catalog.CStringOut {
+	if f.Text != catalog.NoText && f.Text != catalog.CStringOut && f.Text != catalog.Bytes {
 		n.Args |= 1 << f.TextArg
 	}
 	return n
@@ -413,6 +413,8 @@ func (l *planner) buildSpec(p *PlannedProbe) bpf.CallProbeSpec {
 	case f.Text == catalog.CStringLong:
 		spec.Text = uint8(bpf.CallTextKindTEXT_C)
 		spec.Flags |= uint8(bpf.CallSpecFlagSPEC_LONG_TEXT)
+	case f.Text == catalog.Bytes:
+		spec.Text = uint8(bpf.CallTextKindTEXT_BLOB)
 	case f.Text == catalog.CStringOut:
 		spec.Text = uint8(bpf.CallTextKindTEXT_C)
 		spec.Flags |= uint8(bpf.CallSpecFlagSPEC_LONG_TEXT | bpf.CallSpecFlagSPEC_TEXT_AT_RETURN)
@@ -454,6 +456,7 @@ var (
 	errNoKey       = errors.New("its end has no site, and the scope's key is read there")
 	errNoTailJump  = errors.New("it does not end in a jump to another function")
 	errThrowsAfter = errors.New("no exit site: what is called after the last cheap instruction may throw")
+	errNoReturns   = errors.New("no return probe: the kernel makes a system call for it, which the job's seccomp filter forbids")
 	errSameSite    = errors.New("its only exit site is its entry site")
 )
 

@@ -53,6 +53,7 @@ type Options struct {
 	Counters time.Duration
 
 	catalog []catalog.Group // instead of the catalog's own, for tests
+	release string          // instead of the kernel's own, likewise
 }
 
 // Session is one recording.
@@ -73,11 +74,15 @@ type Session struct {
 
 	processes map[int]*tracedProcess
 	files     map[fileKey]*tracedFile
-	threads   map[int32]Thread
-	running   bool     // what is found from now on, the job has loaded meanwhile
-	steps     []*probe // one call of each is about one training step
-	foreign   uint64   // foreign hits at the last look
-	lossesAt  time.Time
+	// returnHazards are the kernel's; withoutReturns is the one for which there
+	// are no return probes.
+	returnHazards  []Hazard
+	withoutReturns *Hazard
+	threads        map[int32]Thread
+	running        bool     // what is found from now on, the job has loaded meanwhile
+	steps          []*probe // one call of each is about one training step
+	foreign        uint64   // foreign hits at the last look
+	lossesAt       time.Time
 
 	offsetNS int64
 	requests requests
@@ -186,6 +191,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, threads: map[int32]Thread{},
 		offsetNS: clockOffset(),
 	}
+	s.findReturnHazards(&features)
 	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
 	s.decoder.accelerators.names.namers = append(s.decoder.accelerators.names.namers, s.decoder.cuda, s.stubs)
 	s.governor = newGovernor(s, options.Budget, calibrate(k))
@@ -225,6 +231,9 @@ func openTargets(pids []int) ([]*process.Process, error) {
 
 // expect waits for a process to exec the job.
 func (s *Session) expect(pid int) error {
+	if err := s.checkReturns(pid); err != nil {
+		return err
+	}
 	s.follow(pid)
 	t := newTracedProcess(&process.Process{PID: pid}, Process{PID: int32(pid), StartedNS: time.Now().UnixNano()})
 	t.rescanAt = time.Now().Add(365 * 24 * time.Hour)
@@ -491,6 +500,8 @@ func (d *decoder) losses() []Warning {
 	return append(d.cuda.losses(), []Warning{
 		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged), Detail: "records of the ring that did not decode: a defect, please report it"},
 		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.texts.given), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},
+		{Kind: "incomplete", Source: "communicator_unknown", Count: int64(d.accelerators.strangers()), Detail: "collectives on communicators that were made before the recording, or by a call that it did not see: they have a handle and no identity, and rank and size only if the job asked NCCL for them meanwhile"},
+		{Kind: "incomplete", Source: "graph_replay_cut", Count: int64(d.replaysCut), Detail: "replays of graphs with more than 65536 nodes, child graphs included: the edges beyond are missing"},
 		{Kind: "incomplete", Source: "edge_without_operator", Count: int64(d.edgeless), Detail: "backward nodes whose operator has no row (it ran before the recording, outside of a slice, or half a million operators earlier): no forward_backward edge"},
 	}...)
 }

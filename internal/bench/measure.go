@@ -39,6 +39,7 @@ type results struct {
 
 	pythonWalks []*pythonWalk
 	nativeWalks []*nativeWalk
+	mixed       []*mixedStack
 }
 
 type programResult struct {

@@ -42,6 +42,7 @@ func (r *results) markdown() string {
 	r.allocators(p)
 	r.walkingPython(p)
 	r.walkingNative(p)
+	r.mixedStacks(p)
 	r.writing(p)
 	p.line("%s", method)
 	return p.String()
@@ -103,9 +104,11 @@ func (r *results) targets(p *page) {
 		p.row("budget 1 % at `anchor`: step time within it plus the noise floor", m.python.name,
 			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*anchor.meanShare.median, 100*floor.meanShare.reach()), verdict(anchor.meanShare.median <= 0.01+floor.meanShare.reach()))
 	}
+	r.mixedTargets(p)
 	r.allocatorTargets(p)
 	r.samplingTargets(p)
 	r.launchTargets(p)
+	r.nativeTargets(p)
 	if d := r.decoding; d != nil {
 		rate := median(d.perSecond.values)
 		p.row("decode and write on one core: ≥ 1 M spans/s (synthetic records)", "", fmt.Sprintf("%.2f M/s", rate), verdict(rate >= 1))

@@ -167,7 +167,7 @@ func TestASecondJobOnTheSameLibraryCostsTheFirstNoCall(t *testing.T) {
 	r := tracing.finish(t)
 	r.lossless(t)
 	if n := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'attach' AND detail LIKE 'another job maps the file%%'"); n == 0 {
-		t.Fatal("the probes were never put in for each process: this test tests nothing")
+		t.Fatal("the probes were never put in for each process: did something else map this PyTorch from the start?")
 	}
 	for _, row := range r.rows(t, `SELECT name, count(*), count(*) FILTER (end_method = 'unfinished' OR status = 'threw') FROM span
 		WHERE (layer = 'scope' OR category = 'backward') AND %s GROUP BY ALL`, r.within(t, told)) {

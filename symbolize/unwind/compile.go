@@ -50,7 +50,7 @@ func (c *compiler) ruleNumber(r Rule) uint16 {
 	}
 	number, ok := c.numbers[r]
 	if !ok {
-		if len(c.rules) > 0xffff {
+		if len(c.rules) >= maxRules {
 			c.full = true
 			return 0
 		}

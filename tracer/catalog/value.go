@@ -93,9 +93,17 @@ const (
 	FieldTicksTo   // and to
 	FieldTickNS    // ns of a tick
 	FieldTickBits  // how many bits of a tick count before it begins anew
+	FieldChild     // a graph that becomes part of another
+	FieldNodeKind  // what a node of a graph does: NodeKernel, NodeGraph
 	FieldCaller    // the address that the call returns to
 	// LastField is the highest field.
 	LastField = FieldCaller
+)
+
+// Kinds of FieldNodeKind: CUgraphNodeType, hipGraphNodeType.
+const (
+	NodeKernel = 0
+	NodeGraph  = 4
 )
 
 // Value says where a captured argument comes from.

@@ -132,14 +132,9 @@ func (u *Unwinder) publish(f *file, t *unwind.Table) error {
 		return err
 	}
 	for i := range count {
-		from := t.Leaves[i*unwind.LeafBytes : (i+1)*unwind.LeafBytes]
-		if i < t.IndexLeaves() {
-			copy(u.leaves.leaf(first+i), from)
-		} else {
-			renumber(u.leaves.leaf(first+i), from, numbers)
-		}
+		t.Renumber(i, u.leaves.leaf(first+i), numbers)
 	}
-	entry := &bpf.NativeWalkUnwindFile{Base: t.Base, Leaf: uint32(first), Pages: uint32(t.Pages), PageBits: t.PageBits}
+	entry := &bpf.NativeWalkUnwindFile{Base: t.Base, Leaf: uint32(first), Pages: uint32(t.Pages), PageBits: t.PageBits, Sequences: uint32(t.SequenceLeaf())}
 	// The state last: an entry is not written in one piece.
 	for _, entry.State = range []uint8{uint8(bpf.NativeWalkUnwindStateFILE_NO_TABLE), uint8(max(f.ready, bpf.NativeWalkUnwindStateFILE_READY))} {
 		if err := u.tables.putFile(f.number, entry); err != nil {

@@ -58,11 +58,11 @@ const fewProcesses = 128
 
 // Sizes of bpf/unwind_maps.h.
 const (
-	shardLeaves = 1024
-	maxShards   = 64
+	shardLeaves = 512
+	maxShards   = 128
 	maxMappings = 1024
-	maxFiles    = 16384
-	maxRules    = 65536
+	maxFiles    = 8192
+	maxRules    = 32768
 	firstFile   = 2
 	anonymous   = 1
 	noFile      = 0
@@ -165,6 +165,19 @@ func (m *Maps) Outcomes() ([]uint64, error) {
 		}
 	}
 	return sums, nil
+}
+
+// Memory is how many bytes the kernel has given the maps, but for the shards
+// (Unwinder.Memory). 0 before 5.10, which does not say.
+func (m *Maps) Memory() int {
+	sum := uint64(0)
+	for _, place := range m.places() {
+		if info, err := (*place).Info(); err == nil {
+			bytes, _ := info.Memlock()
+			sum += bytes
+		}
+	}
+	return int(sum)
 }
 
 func (m *Maps) putRule(number uint16, rule *bpf.NativeWalkUnwindRule) error {

@@ -151,10 +151,10 @@ func newTape(t *testing.T, machine string, rules ...unwind.Rule) *tape {
 	binary.LittleEndian.PutUint32(leaf, 1)
 	binary.LittleEndian.PutUint16(leaf[6:], uint16(len(rules)+1))
 	for i := range len(rules) + 1 {
-		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4:], uint16(i<<8>>shift))
-		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4+2:], uint16((i+1)%(len(rules)+1)))
+		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4:], uint16((i+1)<<8>>shift)) // 256 before the page is 0
+		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4+2:], uint16((i+1)%(len(rules)+1))|1<<15)
 	}
-	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 16, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}}, rules...), Leaves: leaf}
+	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 15, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}}, rules...), Leaves: leaf}
 	u := newUnwinder(w, Options{})
 	t.Cleanup(u.Close)
 	f := &file{number: firstFile, mappers: map[int]bool{}}
@@ -425,7 +425,7 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	w := newWalker(t, "x86")
 	u := newUnwinder(w, Options{MemoryBytes: 1}) // one shard
 	t.Cleanup(u.Close)
-	table := &unwind.Table{Machine: symbolize.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 400*unwind.LeafBytes)}
+	table := &unwind.Table{Machine: symbolize.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 200*unwind.LeafBytes)}
 	add := func(name unwind.Key, mapped bool) (*file, error) {
 		number, err := u.newNumber()
 		if err != nil {
@@ -455,7 +455,7 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	if _, err := add("fourth", true); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("%v, want ErrNoRoom", err)
 	}
-	if allocated, used := u.Memory(); allocated != 1024*4096 || used != 800*4096 {
+	if allocated, used := u.Memory(); allocated != 512*4096 || used != 400*4096 {
 		t.Errorf("%d bytes allocated, %d used", allocated, used)
 	}
 }
