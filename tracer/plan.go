@@ -371,7 +371,7 @@ func need(f *catalog.Function) site.Need {
 			n.Args |= 1 << v.Index
 		}
 	}
-	if f.Text != catalog.NoText && f.Text != catalog.CStringOut {
+	if f.Text != catalog.NoText && f.Text != catalog.CStringOut && f.Text != catalog.Bytes {
 		n.Args |= 1 << f.TextArg
 	}
 	return n
@@ -413,6 +413,8 @@ func (l *planner) buildSpec(p *PlannedProbe) bpf.CallProbeSpec {
 	case f.Text == catalog.CStringLong:
 		spec.Text = uint8(bpf.CallTextKindTEXT_C)
 		spec.Flags |= uint8(bpf.CallSpecFlagSPEC_LONG_TEXT)
+	case f.Text == catalog.Bytes:
+		spec.Text = uint8(bpf.CallTextKindTEXT_BLOB)
 	case f.Text == catalog.CStringOut:
 		spec.Text = uint8(bpf.CallTextKindTEXT_C)
 		spec.Flags |= uint8(bpf.CallSpecFlagSPEC_LONG_TEXT | bpf.CallSpecFlagSPEC_TEXT_AT_RETURN)

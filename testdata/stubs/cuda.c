@@ -386,3 +386,10 @@ EXPORT(cuGraphAddNode_v2, CUgraphNode *n, CUgraph g, const CUgraphNode *d, const
 	(void)d, (void)edges, (void)nd;
 	return any_node(n, (struct graph *)g, p);
 }
+
+#ifdef NEWER
+ALIAS(cuLaunchKernelEx_v2, cuLaunchKernelEx)
+ALIAS(cuLaunchKernelEx_v2_ptsz, cuLaunchKernelEx)
+ALIAS(cuMemAlloc_v3, cuMemAlloc_v2)
+ALIAS(cuSomethingNew, cuLaunch)
+#endif

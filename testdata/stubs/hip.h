@@ -89,6 +89,15 @@ typedef struct {
 #define HOST_LAUNCH (const void *f, dim3 grid, dim3 block, void **args, size_t shared, hipStream_t s)
 #define MODULE_LAUNCH_10 hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, hipStream_t s, void **params
 
+typedef struct {
+	int type, reserved[3];
+	union {
+		long long space[29];
+		hipKernelNodeParams kernel;
+		struct { hipGraph_t graph; } graph;
+	};
+} hipGraphNodeParams;
+
 #define HIP_FUNCTIONS(F) \
 	WITH_SPT(F, hipLaunchKernel, HOST_LAUNCH) \
 	F(hipLaunchCooperativeKernel, (const void *f, dim3 grid, dim3 block, void **args, unsigned shared, hipStream_t s)) \
@@ -212,7 +221,8 @@ typedef struct {
 	F(hipGraphAddEventRecordNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipEvent_t e)) \
 	F(hipGraphAddEventWaitNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipEvent_t e)) \
 	F(hipGraphAddMemAllocNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipMemAllocNodeParams *p)) \
-	F(hipGraphAddMemFreeNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, void *p))
+	F(hipGraphAddMemFreeNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, void *p)) \
+	F(hipGraphAddNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipGraphNodeParams *p))
 
 #define DECLARE(name, arguments) hipError_t name arguments;
 HIP_FUNCTIONS(DECLARE)

@@ -1,7 +1,8 @@
 /* Calls every function of the stub libamdhip64, each variant with arguments of
  * its own, and says what a recording of that has to hold (expect.h).
  *
- *   hipcalls all [wait] */
+ *   hipcalls all [wait]
+ *   hipcalls late [wait]   launches by what was there before "ready" */
 #define _GNU_SOURCE
 #include "hip.h"
 #include "expect.h"
@@ -213,6 +214,12 @@ static void code(void)
 	hipGraphAddMemAllocNode(&node, g, NULL, 0, &room);
 	expect("call hipGraphAddMemAllocNode graph bytes=4096");
 	SIMPLE(hipGraphAddMemFreeNode, "graph", &node, g, NULL, 0, room.dptr)
+	hipGraphNodeParams any = { .type = 0, .kernel = params };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph name=scale(float*,~int) name_source=host_stub grid_x=2 grid_z=4 block_x=5 block_z=7");
+	any = (hipGraphNodeParams){ .type = 4, .graph = { child } };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph grid_x=- name_source=-");
 	SIMPLE(hipGraphInstantiate, "graph", &e, g, NULL, NULL, 0) SIMPLE(hipGraphInstantiateWithFlags, "graph", &e, g, 0)
 	SIMPLE(hipGraphInstantiateWithParams, "graph", &e, g, NULL) SIMPLE(hipGraphExecUpdate, "graph", e, g, NULL, NULL)
 	ON(hipGraphLaunch, "graph", e, s) ON(hipGraphLaunch_spt, "graph", e, s)
@@ -224,8 +231,40 @@ static void code(void)
 	SIMPLE(hipDevicePrimaryCtxRetain, "context", &c, 1) SIMPLE(hipCtxDestroy, "context", c)
 }
 
+/* A host function has its name at any age, a handle has not. */
+static void late(int wait)
+{
+	dim3 grid = { 2, 3, 4 }, block = { 32, 5, 6 };
+	void *p;
+
+	hipSetDevice(1);
+	hipStreamCreate(&s);
+	hipModuleLoadData(&m, "image");
+	hipModuleGetFunction(&f, m, "of_a_module");
+	hipMalloc(&p, 100);
+	ready(wait);
+	hipLaunchKernel(STUB, grid, block, NULL, 7, s);
+	expect("call hipLaunchKernel launch name=scale(float*,~int) name_source=host_stub shared_bytes=7 stream=%lu device_id=-", P(s));
+	hipModuleLaunchKernel(f, 2, 3, 4, 32, 5, 6, 8, s, NULL, NULL);
+	expect("call hipModuleLaunchKernel launch name=kernel~of~hipcalls name_source=library symbol=- shared_bytes=8 stream=%lu device_id=-", P(s));
+	hipModuleGetFunction(&f, m, "of_a_module");
+	expect("call hipModuleGetFunction module");
+	hipModuleLaunchKernel(f, 2, 3, 4, 32, 5, 6, 9, s, NULL, NULL);
+	expect("call hipModuleLaunchKernel launch name=of_a_module name_source=getfunction symbol=of_a_module shared_bytes=9 stream=%lu device_id=-", P(s));
+	hipFree(p);
+	expect("call hipFree free bytes=-");
+	expect("memory free device - %lu -", P(p));
+	hipSetDevice(0);
+	expect("call hipSetDevice context device_id=0");
+	hipModuleLaunchKernel(f, 2, 3, 4, 32, 5, 6, 10, NULL, NULL, NULL);
+	expect("call hipModuleLaunchKernel launch name=of_a_module name_source=getfunction device_id=0");
+	tell_expected();
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "late") == 0)
+		return late(argc > 2), 0;
 	ready(argc > 2 && strcmp(argv[2], "wait") == 0);
 	SIMPLE(hipInit, "context", 0)
 	__hipRegisterFunction(NULL, &registered, NULL, "registered_kernel", 0, NULL, NULL, NULL, NULL, NULL);

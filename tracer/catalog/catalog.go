@@ -52,6 +52,7 @@ const (
 	CString          // char *
 	CStringLong      // char *, of which up to 4095 bytes are kept: mangled kernel names
 	CStringOut       // likewise, behind the call's Value number TextArg when it returns
+	Bytes            // the first 4095 bytes behind the call's Value number TextArg, whose number is the next one
 	CxxString        // const std::string &; which layout the symbol's mangling says
 )
 

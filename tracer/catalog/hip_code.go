@@ -68,6 +68,16 @@ var hipGraphs = concat(
 	hipNode("hipGraphAddEventWaitNode", Reg(FieldEvent, 4)),
 	hipNode("hipGraphAddMemAllocNode", Mem(FieldBytes, 4, 104), OutAt(FieldAddress, 4, 112)),
 	hipNode("hipGraphAddMemFreeNode", Reg(FieldAddress, 4)),
+	// (…, hipGraphNodeParams *): {type, reserved, and at 16 what the calls above
+	// have, such as hipKernelNodeParams or a child graph}
+	hip("hipGraphAddNode", "graph", "", func(f *Function) {
+		f.Effect, f.Name = AddsNode, FromKernel
+		f.Values = []Value{
+			Out(FieldHandle, 0), Reg(FieldGraph, 1), Mem32(FieldNodeKind, 4, 0), Mem(FieldHostStub, 4, 40), Mem(FieldChild, 4, 16),
+			Mem32(FieldGridX, 4, 48), Mem32(FieldGridY, 4, 52), Mem32(FieldGridZ, 4, 56),
+			Mem32(FieldBlockX, 4, 16), Mem32(FieldBlockY, 4, 20), Mem32(FieldBlockZ, 4, 24),
+		}
+	}),
 )
 
 func hipNode(name string, more ...Value) []Function {
