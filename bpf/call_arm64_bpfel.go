@@ -360,6 +360,7 @@ const (
 	CallTextKindTEXT_C          CallTextKind = 1
 	CallTextKindTEXT_STRING     CallTextKind = 2
 	CallTextKindTEXT_STRING_COW CallTextKind = 3
+	CallTextKindTEXT_BLOB       CallTextKind = 4
 )
 
 type CallTextRecord struct {
