@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel generate check-generated lint bench deps torch jax python native clean
+.PHONY: all build demo test test-unit test-kernel generate check-generated lint bench deps torch jax python py-spy native clean
 
 all: build
 
@@ -39,6 +39,10 @@ torch:
 python:
 	testdata/setup/python-3.14.sh
 
+# The profiler that samples are compared with, likewise.
+py-spy:
+	testdata/setup/py-spy.sh
+
 # JAX and its CUDA plugin, likewise.
 jax:
 	testdata/setup/jax.sh
@@ -60,7 +64,7 @@ bin/gpucheck:
 demo: build
 	testdata/setup/demo.sh
 
-test: deps torch jax python build native check-generated lint
+test: deps torch jax python py-spy build native check-generated lint
 	$(MAKE) -s test-unit
 	$(MAKE) -s test-kernel
 
@@ -87,7 +91,7 @@ lint:
 	$(GO) tool staticcheck ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
 
-bench: build native deps torch
+bench: build native deps torch py-spy
 	$(GO) run ./internal/bench
 
 clean:

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * The generic call probe: one entry and one end program serve every probed
- * function of every library. The attach cookie names the probe spec (low 32
- * bits) and how far below its value at the function's first instruction the
- * stack pointer is at the site (next 31 bits); bit 63 says that this is not
- * known.
+ * function of every library. The attach cookie names the probe spec (low 31
+ * bits), the turn of its link (one bit) and how far below its value at the
+ * function's first instruction the stack pointer is at the site (next 31 bits);
+ * bit 63 says that this is not known.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -19,7 +19,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define COOKIE_SPEC(cookie) ((__u32)(cookie))
+#define COOKIE_SPEC(cookie) ((__u32)(cookie) & 0x7fffffff)
+#define COOKIE_TURN(cookie) ((__u32)(cookie) >> 31)
 #define COOKIE_DISPLACEMENT(cookie) ((__u32)((cookie) >> 32) & 0x7fffffff)
 #define COOKIE_UNKNOWN(cookie) ((cookie) >> 63)
 
@@ -59,8 +60,11 @@ static __always_inline __u64 innermost(struct thread_state *t)
 	if (depth > 0 && depth <= MAX_DEPTH) {
 		struct frame *f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
 
-		id = f->span_id;
-		start = f->start_ns;
+		/* What a slice left open may have ended long ago. */
+		if (!stale(f->flags, f->epoch)) {
+			id = f->span_id;
+			start = f->start_ns;
+		}
 	}
 	if (scopes > 0 && scopes <= MAX_SCOPES) {
 		struct open_scope *s = &t->scope[(scopes - 1) & (MAX_SCOPES - 1)];
@@ -246,7 +250,7 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 		return 0;
 	spec = bpf_map_lookup_elem(&probe_specs, &index);
 	count = bpf_map_lookup_elem(&probe_counts, &index);
-	if (!spec || !count)
+	if (!spec || !count || COOKIE_TURN(cookie) != spec->turn)
 		return 0;
 	if (!recording || ((spec->flags & SPEC_DETAIL) && !detail_on)) {
 		count->passed++;
@@ -303,7 +307,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bo
 		return 0;
 	spec = bpf_map_lookup_elem(&probe_specs, &index);
 	count = bpf_map_lookup_elem(&probe_counts, &index);
-	if (!spec || !count)
+	if (!spec || !count || COOKIE_TURN(cookie) != spec->turn)
 		return 0;
 	if (!t)
 		goto unmatched;

@@ -213,7 +213,8 @@ type CallProbeSpec struct {
 	Captures     uint8
 	Text         uint8
 	TextRegister uint8
-	Pad          [2]uint8
+	Turn         uint8
+	Pad          uint8
 	Capture      [12]CallCapture
 }
 
@@ -347,10 +348,12 @@ type CallStackWorkspace struct {
 		Link      uint32
 		Instance  uint64
 		Instances uint32
+		Wanted    uint32
+		Mapping   uint32
 		AtEntry   uint32
-		Pad       uint32
-		Used      uint32
 		FpWord    uint64
+		Used      uint32
+		Pad       uint32
 		Context   [17]uint64
 		Trail     struct {
 			_       structs.HostLayout
@@ -441,6 +444,7 @@ const (
 	CallTextKindTEXT_C          CallTextKind = 1
 	CallTextKindTEXT_STRING     CallTextKind = 2
 	CallTextKindTEXT_STRING_COW CallTextKind = 3
+	CallTextKindTEXT_BLOB       CallTextKind = 4
 )
 
 type CallTextRecord struct {
@@ -487,14 +491,14 @@ type CallThreadState struct {
 }
 
 type CallUnwindFile struct {
-	_        structs.HostLayout
-	Base     uint64
-	Leaf     uint32
-	Pages    uint32
-	PageBits uint8
-	State    uint8
-	Pad      uint16
-	Pad2     uint32
+	_         structs.HostLayout
+	Base      uint64
+	Leaf      uint32
+	Pages     uint32
+	PageBits  uint8
+	State     uint8
+	Pad       uint16
+	Sequences uint32
 }
 
 type CallUnwindProcess struct {
@@ -549,6 +553,7 @@ const (
 	CallMapUnwindProcesses    = "unwind_processes"
 	CallMapUnwindRules        = "unwind_rules"
 	CallMapUnwindShards       = "unwind_shards"
+	CallMapUnwindWanted       = "unwind_wanted"
 	CallProgCallEntry         = "call_entry"
 	CallProgCallEntryStack    = "call_entry_stack"
 	CallProgCallExit          = "call_exit"
@@ -578,6 +583,7 @@ const (
 	CallVarWireSpecFlag       = "wire_spec_flag"
 	CallVarWireTextKind       = "wire_text_kind"
 	CallVarWireTextRecord     = "wire_text_record"
+	CallVarWithoutBpfLoop     = "without_bpf_loop"
 )
 
 // LoadCall returns the embedded CollectionSpec for Call.
@@ -657,6 +663,7 @@ type CallMapSpecs struct {
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
 }
 
 // CallVariableSpecs contains global variables before they are loaded into the kernel.
@@ -686,6 +693,7 @@ type CallVariableSpecs struct {
 	WireSpecFlag       *ebpf.VariableSpec `ebpf:"wire_spec_flag"`
 	WireTextKind       *ebpf.VariableSpec `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.VariableSpec `ebpf:"wire_text_record"`
+	WithoutBpfLoop     *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // CallObjects contains all objects after they have been loaded into the kernel.
@@ -731,6 +739,7 @@ type CallMaps struct {
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
 }
 
 func (m *CallMaps) Close() error {
@@ -758,6 +767,7 @@ func (m *CallMaps) Close() error {
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
+		m.UnwindWanted,
 	)
 }
 
@@ -788,6 +798,7 @@ type CallVariables struct {
 	WireSpecFlag       *ebpf.Variable `ebpf:"wire_spec_flag"`
 	WireTextKind       *ebpf.Variable `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.Variable `ebpf:"wire_text_record"`
+	WithoutBpfLoop     *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // CallPrograms contains all programs after they have been loaded into the kernel.

@@ -35,9 +35,13 @@ static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec 
 
 	reg_args(ctx, words);
 	/* All at once: a read costs as much for a word as for eight. */
-	if (spec->flags & SPEC_STACK_ARGS)
-		stack = bpf_probe_read_user(words + REGISTER_ARGS, 8 * STACK_WORDS,
-					    (void *)(f->sp + STACK_ARGS)) == 0;
+	if (spec->flags & SPEC_STACK_ARGS) {
+		stack = bpf_probe_read_user(words + STACK_WORDS_FIRST,
+					    8 * (REGISTER_ARGS + STACK_WORDS - STACK_WORDS_FIRST),
+					    (void *)(f->sp + STACK_ARGS -
+						     8 * (REGISTER_ARGS - STACK_WORDS_FIRST))) == 0;
+		reg_caller(ctx, words);
+	}
 	for (int i = 0; i < MAX_ARGS; i++) {
 		const struct capture *c = &spec->capture[i];
 		__u64 v = 0;

@@ -28,7 +28,8 @@ type LifeProbeSpec struct {
 	Captures     uint8
 	Text         uint8
 	TextRegister uint8
-	Pad          [2]uint8
+	Turn         uint8
+	Pad          uint8
 	Capture      [12]struct {
 		_      structs.HostLayout
 		Source uint8
@@ -138,14 +139,14 @@ type LifeThreadState struct {
 }
 
 type LifeUnwindFile struct {
-	_        structs.HostLayout
-	Base     uint64
-	Leaf     uint32
-	Pages    uint32
-	PageBits uint8
-	State    uint8
-	Pad      uint16
-	Pad2     uint32
+	_         structs.HostLayout
+	Base      uint64
+	Leaf      uint32
+	Pages     uint32
+	PageBits  uint8
+	State     uint8
+	Pad       uint16
+	Sequences uint32
 }
 
 type LifeUnwindProcess struct {
@@ -192,6 +193,7 @@ const (
 	LifeMapUnwindProcesses = "unwind_processes"
 	LifeMapUnwindRules     = "unwind_rules"
 	LifeMapUnwindShards    = "unwind_shards"
+	LifeMapUnwindWanted    = "unwind_wanted"
 	LifeProgProcessExec    = "process_exec"
 	LifeProgProcessExit    = "process_exit"
 	LifeProgProcessFork    = "process_fork"
@@ -200,6 +202,7 @@ const (
 	LifeVarEpoch           = "epoch"
 	LifeVarRecording       = "recording"
 	LifeVarThreadsSeen     = "threads_seen"
+	LifeVarWithoutBpfLoop  = "without_bpf_loop"
 )
 
 // LoadLife returns the embedded CollectionSpec for Life.
@@ -268,17 +271,19 @@ type LifeMapSpecs struct {
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
 }
 
 // LifeVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type LifeVariableSpecs struct {
-	AnchorEpoch *ebpf.VariableSpec `ebpf:"anchor_epoch"`
-	DetailOn    *ebpf.VariableSpec `ebpf:"detail_on"`
-	Epoch       *ebpf.VariableSpec `ebpf:"epoch"`
-	Recording   *ebpf.VariableSpec `ebpf:"recording"`
-	ThreadsSeen *ebpf.VariableSpec `ebpf:"threads_seen"`
+	AnchorEpoch    *ebpf.VariableSpec `ebpf:"anchor_epoch"`
+	DetailOn       *ebpf.VariableSpec `ebpf:"detail_on"`
+	Epoch          *ebpf.VariableSpec `ebpf:"epoch"`
+	Recording      *ebpf.VariableSpec `ebpf:"recording"`
+	ThreadsSeen    *ebpf.VariableSpec `ebpf:"threads_seen"`
+	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // LifeObjects contains all objects after they have been loaded into the kernel.
@@ -316,6 +321,7 @@ type LifeMaps struct {
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
 }
 
 func (m *LifeMaps) Close() error {
@@ -335,6 +341,7 @@ func (m *LifeMaps) Close() error {
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
+		m.UnwindWanted,
 	)
 }
 
@@ -342,11 +349,12 @@ func (m *LifeMaps) Close() error {
 //
 // It can be passed to LoadLifeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type LifeVariables struct {
-	AnchorEpoch *ebpf.Variable `ebpf:"anchor_epoch"`
-	DetailOn    *ebpf.Variable `ebpf:"detail_on"`
-	Epoch       *ebpf.Variable `ebpf:"epoch"`
-	Recording   *ebpf.Variable `ebpf:"recording"`
-	ThreadsSeen *ebpf.Variable `ebpf:"threads_seen"`
+	AnchorEpoch    *ebpf.Variable `ebpf:"anchor_epoch"`
+	DetailOn       *ebpf.Variable `ebpf:"detail_on"`
+	Epoch          *ebpf.Variable `ebpf:"epoch"`
+	Recording      *ebpf.Variable `ebpf:"recording"`
+	ThreadsSeen    *ebpf.Variable `ebpf:"threads_seen"`
+	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // LifePrograms contains all programs after they have been loaded into the kernel.

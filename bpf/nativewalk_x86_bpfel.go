@@ -39,7 +39,8 @@ const (
 	NativeWalkNativeOutcomeNATIVE_REGISTER       NativeWalkNativeOutcome = 11
 	NativeWalkNativeOutcomeNATIVE_RETURN_PROBE   NativeWalkNativeOutcome = 12
 	NativeWalkNativeOutcomeNATIVE_COMPAT         NativeWalkNativeOutcome = 13
-	NativeWalkNativeOutcomeNATIVE_OUTCOMES       NativeWalkNativeOutcome = 14
+	NativeWalkNativeOutcomeNATIVE_NOT_A_CALL     NativeWalkNativeOutcome = 14
+	NativeWalkNativeOutcomeNATIVE_OUTCOMES       NativeWalkNativeOutcome = 15
 )
 
 type NativeWalkNativeTaken struct {
@@ -86,10 +87,12 @@ type NativeWalkNativeWorkspace struct {
 		Link      uint32
 		Instance  uint64
 		Instances uint32
+		Wanted    uint32
+		Mapping   uint32
 		AtEntry   uint32
-		Pad       uint32
-		Used      uint32
 		FpWord    uint64
+		Used      uint32
+		Pad       uint32
 		Context   [17]uint64
 		Trail     struct {
 			_       structs.HostLayout
@@ -102,14 +105,14 @@ type NativeWalkNativeWorkspace struct {
 }
 
 type NativeWalkUnwindFile struct {
-	_        structs.HostLayout
-	Base     uint64
-	Leaf     uint32
-	Pages    uint32
-	PageBits uint8
-	State    uint8
-	Pad      uint16
-	Pad2     uint32
+	_         structs.HostLayout
+	Base      uint64
+	Leaf      uint32
+	Pages     uint32
+	PageBits  uint8
+	State     uint8
+	Pad       uint16
+	Sequences uint32
 }
 
 type NativeWalkUnwindFp uint32
@@ -186,8 +189,9 @@ type NativeWalkUnwindRule struct {
 type NativeWalkUnwindState uint32
 
 const (
-	NativeWalkUnwindStateFILE_NO_TABLE NativeWalkUnwindState = 0
-	NativeWalkUnwindStateFILE_READY    NativeWalkUnwindState = 1
+	NativeWalkUnwindStateFILE_NO_TABLE  NativeWalkUnwindState = 0
+	NativeWalkUnwindStateFILE_READY     NativeWalkUnwindState = 1
+	NativeWalkUnwindStateFILE_GENERATED NativeWalkUnwindState = 2
 )
 
 // Names of all BPF objects in the ELF.
@@ -201,6 +205,7 @@ const (
 	NativeWalkMapUnwindProcesses       = "unwind_processes"
 	NativeWalkMapUnwindRules           = "unwind_rules"
 	NativeWalkMapUnwindShards          = "unwind_shards"
+	NativeWalkMapUnwindWanted          = "unwind_wanted"
 	NativeWalkProgNativeAtProbe        = "native_at_probe"
 	NativeWalkProgNativeAtReturn       = "native_at_return"
 	NativeWalkProgNativeAtTick         = "native_at_tick"
@@ -214,6 +219,7 @@ const (
 	NativeWalkVarWireUnwindRa          = "wire_unwind_ra"
 	NativeWalkVarWireUnwindRegister    = "wire_unwind_register"
 	NativeWalkVarWireUnwindState       = "wire_unwind_state"
+	NativeWalkVarWithoutBpfLoop        = "without_bpf_loop"
 )
 
 // LoadNativeWalk returns the embedded CollectionSpec for NativeWalk.
@@ -274,6 +280,7 @@ type NativeWalkMapSpecs struct {
 	UnwindProcesses  *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules      *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards     *ebpf.MapSpec `ebpf:"unwind_shards"`
+	UnwindWanted     *ebpf.MapSpec `ebpf:"unwind_wanted"`
 }
 
 // NativeWalkVariableSpecs contains global variables before they are loaded into the kernel.
@@ -290,6 +297,7 @@ type NativeWalkVariableSpecs struct {
 	WireUnwindRa          *ebpf.VariableSpec `ebpf:"wire_unwind_ra"`
 	WireUnwindRegister    *ebpf.VariableSpec `ebpf:"wire_unwind_register"`
 	WireUnwindState       *ebpf.VariableSpec `ebpf:"wire_unwind_state"`
+	WithoutBpfLoop        *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // NativeWalkObjects contains all objects after they have been loaded into the kernel.
@@ -319,6 +327,7 @@ type NativeWalkMaps struct {
 	UnwindProcesses  *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules      *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards     *ebpf.Map `ebpf:"unwind_shards"`
+	UnwindWanted     *ebpf.Map `ebpf:"unwind_wanted"`
 }
 
 func (m *NativeWalkMaps) Close() error {
@@ -330,6 +339,7 @@ func (m *NativeWalkMaps) Close() error {
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
+		m.UnwindWanted,
 	)
 }
 
@@ -347,6 +357,7 @@ type NativeWalkVariables struct {
 	WireUnwindRa          *ebpf.Variable `ebpf:"wire_unwind_ra"`
 	WireUnwindRegister    *ebpf.Variable `ebpf:"wire_unwind_register"`
 	WireUnwindState       *ebpf.Variable `ebpf:"wire_unwind_state"`
+	WithoutBpfLoop        *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // NativeWalkPrograms contains all programs after they have been loaded into the kernel.

@@ -15,6 +15,14 @@
 #define RETURN_POP 8
 /* The first stack argument lies above the return address. */
 #define STACK_ARGS 8
+/* The return address is the word below the stack arguments: it is read with
+ * them, to the place of a register that this ABI passes nothing in. */
+#define CALLER_WORD 7
+#define STACK_WORDS_FIRST CALLER_WORD
+
+static __always_inline void reg_caller(struct pt_regs *ctx, __u64 *words)
+{
+}
 
 static __always_inline void reg_args(struct pt_regs *ctx, __u64 *regs)
 {
@@ -32,6 +40,15 @@ static __always_inline void reg_args(struct pt_regs *ctx, __u64 *regs)
 #define REG_RET(ctx) ((ctx)->regs[0])
 #define RETURN_POP 0
 #define STACK_ARGS 0
+/* The return address is in the link register until the function saves it: it
+ * takes the place of the last stack argument, which no captured call has. */
+#define CALLER_WORD 15
+#define STACK_WORDS_FIRST REGISTER_ARGS
+
+static __always_inline void reg_caller(struct pt_regs *ctx, __u64 *words)
+{
+	words[CALLER_WORD] = ctx->regs[30];
+}
 
 static __always_inline void reg_args(struct pt_regs *ctx, __u64 *regs)
 {

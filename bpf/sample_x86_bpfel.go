@@ -46,7 +46,8 @@ const (
 	SampleNativeOutcomeNATIVE_REGISTER       SampleNativeOutcome = 11
 	SampleNativeOutcomeNATIVE_RETURN_PROBE   SampleNativeOutcome = 12
 	SampleNativeOutcomeNATIVE_COMPAT         SampleNativeOutcome = 13
-	SampleNativeOutcomeNATIVE_OUTCOMES       SampleNativeOutcome = 14
+	SampleNativeOutcomeNATIVE_NOT_A_CALL     SampleNativeOutcome = 14
+	SampleNativeOutcomeNATIVE_OUTCOMES       SampleNativeOutcome = 15
 )
 
 type SampleProbeCount struct {
@@ -64,7 +65,8 @@ type SampleProbeSpec struct {
 	Captures     uint8
 	Text         uint8
 	TextRegister uint8
-	Pad          [2]uint8
+	Turn         uint8
+	Pad          uint8
 	Capture      [12]struct {
 		_      structs.HostLayout
 		Source uint8
@@ -241,10 +243,12 @@ type SampleStackWorkspace struct {
 		Link      uint32
 		Instance  uint64
 		Instances uint32
+		Wanted    uint32
+		Mapping   uint32
 		AtEntry   uint32
-		Pad       uint32
-		Used      uint32
 		FpWord    uint64
+		Used      uint32
+		Pad       uint32
 		Context   [17]uint64
 		Trail     struct {
 			_       structs.HostLayout
@@ -334,14 +338,14 @@ type SampleThreadState struct {
 }
 
 type SampleUnwindFile struct {
-	_        structs.HostLayout
-	Base     uint64
-	Leaf     uint32
-	Pages    uint32
-	PageBits uint8
-	State    uint8
-	Pad      uint16
-	Pad2     uint32
+	_         structs.HostLayout
+	Base      uint64
+	Leaf      uint32
+	Pages     uint32
+	PageBits  uint8
+	State     uint8
+	Pad       uint16
+	Sequences uint32
 }
 
 type SampleUnwindProcess struct {
@@ -412,6 +416,7 @@ const (
 	SampleMapUnwindProcesses     = "unwind_processes"
 	SampleMapUnwindRules         = "unwind_rules"
 	SampleMapUnwindShards        = "unwind_shards"
+	SampleMapUnwindWanted        = "unwind_wanted"
 	SampleMapWaits               = "waits"
 	SampleMapWakerStacks         = "waker_stacks"
 	SampleProgSampleSwitch       = "sample_switch"
@@ -438,6 +443,7 @@ const (
 	SampleVarWireSampleRecord    = "wire_sample_record"
 	SampleVarWireSampleState     = "wire_sample_state"
 	SampleVarWireStackRecord     = "wire_stack_record"
+	SampleVarWithoutBpfLoop      = "without_bpf_loop"
 )
 
 // LoadSample returns the embedded CollectionSpec for Sample.
@@ -511,6 +517,7 @@ type SampleMapSpecs struct {
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
 	Waits           *ebpf.MapSpec `ebpf:"waits"`
 	WakerStacks     *ebpf.MapSpec `ebpf:"waker_stacks"`
 }
@@ -539,6 +546,7 @@ type SampleVariableSpecs struct {
 	WireSampleRecord    *ebpf.VariableSpec `ebpf:"wire_sample_record"`
 	WireSampleState     *ebpf.VariableSpec `ebpf:"wire_sample_state"`
 	WireStackRecord     *ebpf.VariableSpec `ebpf:"wire_stack_record"`
+	WithoutBpfLoop      *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // SampleObjects contains all objects after they have been loaded into the kernel.
@@ -580,6 +588,7 @@ type SampleMaps struct {
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
+	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
 	Waits           *ebpf.Map `ebpf:"waits"`
 	WakerStacks     *ebpf.Map `ebpf:"waker_stacks"`
 }
@@ -605,6 +614,7 @@ func (m *SampleMaps) Close() error {
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
+		m.UnwindWanted,
 		m.Waits,
 		m.WakerStacks,
 	)
@@ -634,6 +644,7 @@ type SampleVariables struct {
 	WireSampleRecord    *ebpf.Variable `ebpf:"wire_sample_record"`
 	WireSampleState     *ebpf.Variable `ebpf:"wire_sample_state"`
 	WireStackRecord     *ebpf.Variable `ebpf:"wire_stack_record"`
+	WithoutBpfLoop      *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // SamplePrograms contains all programs after they have been loaded into the kernel.

@@ -72,10 +72,43 @@ fault:
 	return 1;
 }
 
+/* What is no string: the reader looks for one in it. That it is cut is no loss. */
+static __noinline int emit_bytes(__u64 address, __u64 length, __u64 span_id, __u32 index)
+{
+	struct long_text_record *r;
+	__u32 n = length < LONG_TEXT_BYTES ? length : LONG_TEXT_BYTES - 1;
+
+	r = bpf_ringbuf_reserve(&calls, sizeof(*r), 0);
+	if (!r) {
+		lose(LOSS_TEXT_LOST);
+		return 0;
+	}
+	r->kind = RECORD_TEXT;
+	r->spec = index;
+	r->span_id = span_id;
+	r->cut = 0;
+	n &= LONG_TEXT_BYTES - 1;
+	r->length = n;
+	if (bpf_probe_read_user(r->text, n, (void *)address)) {
+		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+		lose(LOSS_READ_FAULT);
+		return 1;
+	}
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 static __noinline int open_text(struct pt_regs *ctx, const struct probe_spec *spec, struct frame *f)
 {
 	__u64 regs[REGISTER_ARGS];
 
+	if (spec->text == TEXT_BLOB) {
+		__u32 n = spec->text_register & (REGISTER_ARGS - 1);
+
+		if (emit_bytes(f->arg[n], f->arg[n + 1], f->span_id, f->spec))
+			f->faults |= 1U << 31;
+		return 0;
+	}
 	reg_args(ctx, regs);
 	if (spec->flags & SPEC_LONG_TEXT) {
 		if (emit_long_text(regs[spec->text_register & (REGISTER_ARGS - 1)], f->span_id, f->spec))

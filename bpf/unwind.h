@@ -4,8 +4,8 @@
  * tables that the loader compiled from .eh_frame, without frame pointers.
  *
  * Use: walk_native(&start, scratch, &stack) with all three in map memory.
- * It reads user memory of the current thread only. No global function and no
- * tail call: it may be called where preemption is off, since 5.15.
+ * It reads user memory of the current thread only. No tail call, and since 5.17
+ * no global function: it may be called where preemption is off.
  *
  * The same text compiles for user space, where the functions that end in _at
  * and the look-ups of unwind_maps.h come from the program that includes it
@@ -35,10 +35,12 @@ struct native_scratch {
 	__u32 link;	/* 1: lr is the frame's own */
 	__u64 instance;	/* the innermost return probe that was not met yet */
 	__u32 instances;	/* 1: instance is valid */
+	__u32 wanted;	/* 1: there was generated code that no table knows */
+	__u32 mapping;	/* of the last frame; 0, which has no pages, at first */
 	__u32 at_entry;	/* 1: the first frame was just entered */
-	__u32 pad;
-	__u32 used;	/* registers of the start that mattered: 1 << unwind_register, USED_LINK */
 	__u64 fp_word;	/* where the frame pointer was read; FP_AT_START, FP_ON_TRAIL */
+	__u32 used;	/* registers of the start that mattered: 1 << unwind_register, USED_LINK */
+	__u32 pad;
 	__u64 context[17];	/* of an interrupted frame */
 	struct trail trail;
 };
@@ -139,13 +141,15 @@ static __always_inline __u32 find_mapping(const struct unwind_process *p, __u64 
 	return at & (UNWIND_MAPPINGS - 1);
 }
 
-/* The row of a page that covers the offset: rows [first, first + rows) of the leaf. */
-static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first, __u64 rows, __u64 offset)
+/* The row of a page that covers the offset: rows [first, first + rows) of the
+ * leaf, of which there are at most twice as many as the search's first step. */
+static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first, __u64 rows,
+				      __u64 offset, __u64 most)
 {
 	__u64 at = first, last = first + rows - 1;
 
 #pragma unroll
-	for (__u64 half = UNWIND_LEAF_ROWS / 2; half > 0; half >>= 1) {
+	for (__u64 half = most; half > 0; half >>= 1) {
 		OPAQUE(at);
 		at += half & at_most(at + half, last) &
 		      at_most(row[(at + half) & (UNWIND_LEAF_ROWS - 1)].pc, offset);
@@ -153,15 +157,35 @@ static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first,
 	return at & (UNWIND_LEAF_ROWS - 1);
 }
 
+/* The cell of a sequence, which begins at first, that covers the offset. */
+static __always_inline __u32 find_cell(const struct unwind_cell *cell, __u64 first, __u64 offset)
+{
+	__u64 at = first;
+
+#pragma unroll
+	for (__u64 half = UNWIND_SEQUENCE / 2; half > 0; half >>= 1) {
+		OPAQUE(at);
+		at += half & at_most(cell[(at + half) & (UNWIND_LEAF_ROWS - 1)].pc, offset);
+	}
+	return at & (UNWIND_LEAF_ROWS - 1);
+}
+
+/* Most pages have few rows: what a search of all would look at beyond them is
+ * not in the caches. */
+#define FEW_ROWS 64
+
 /* The rule for an address of a file, before the loader's bias; null: none covers it. */
 static __noinline const struct unwind_rule *find_rule(const struct unwind_file *f, __u64 address)
 {
 	const struct unwind_page *pages;
 	const struct unwind_row *rows;
+	const struct unwind_cell *cells;
 	struct unwind_page page;
+	struct unwind_row row;
+	__u32 at;
 	__u32 bits = f->page_bits & 31;
 	__u64 number = (address - f->base) >> bits;
-	__u64 offset = (address & ((1ULL << bits) - 1)) >> UNWIND_PC_SHIFT;
+	__u64 offset = ((address & ((1ULL << bits) - 1)) >> UNWIND_PC_SHIFT) + UNWIND_ROW_REACH;
 
 	if (address < f->base || number >= f->pages)
 		return 0;
@@ -174,7 +198,18 @@ static __noinline const struct unwind_rule *find_rule(const struct unwind_file *
 	rows = unwind_leaf(f->leaf + page.leaf);
 	if (!rows)
 		return 0;
-	return unwind_rule(rows[find_row(rows, page.row, page.rows, offset)].rule);
+	if (page.rows <= FEW_ROWS)
+		at = find_row(rows, page.row, page.rows, offset, FEW_ROWS / 2);
+	else
+		at = find_row(rows, page.row, page.rows, offset, UNWIND_LEAF_ROWS / 2);
+	row = rows[at & (UNWIND_LEAF_ROWS - 1)];
+	if (row.code & UNWIND_ONE_RULE)
+		return unwind_rule(row.code & (UNWIND_ONE_RULE - 1));
+	cells = unwind_leaf(f->leaf + f->sequences + row.code / UNWIND_LEAF_SEQUENCES);
+	if (!cells)
+		return 0;
+	at = row.code % UNWIND_LEAF_SEQUENCES * UNWIND_SEQUENCE;
+	return unwind_rule(cells[find_cell(cells, at, offset - row.pc)].rule);
 }
 
 /* A frame is found through a register: its value is part of the trail. */
@@ -257,6 +292,15 @@ static __noinline int by_frame_pointer(struct native_scratch *s, struct native_s
 	return NATIVE_GOES_ON;
 }
 
+/* Likewise, for generated code of which nothing is known: perhaps it is new. */
+static __always_inline int by_generated_code(struct native_scratch *s, struct native_stack *out,
+					     struct native_frame *f)
+{
+	s->wanted = 1;
+	s->trail.broken = 1;
+	return by_frame_pointer(s, out, f, NATIVE_ANONYMOUS_CODE);
+}
+
 /* The caller of a function that was just entered, which needs no table. */
 static __noinline int by_entry(struct native_scratch *s, struct native_stack *out, struct native_frame *f)
 {
@@ -315,51 +359,102 @@ static __noinline int interrupted(struct native_scratch *s, struct native_stack 
 	return NATIVE_GOES_ON;
 }
 
-/* The caller of a frame whose address is known. */
-static __noinline int leave_frame(struct native_scratch *s, const struct unwind_rule *rule, __u64 cfa)
+/*
+ * Whether an instruction that ends at the address can be a call: rel32, or
+ * through register or memory (ff /2, of 2 to 7 bytes). The first byte may be
+ * that of a probe. Where a return probe is pending, repair() has the last word.
+ */
+static __noinline bool behind_call(struct native_scratch *s, __u64 pc)
 {
-	__u64 *word = s->context;	/* frame pointer, return address */
-	__u64 ra = cfa - 8;
+#if defined(__TARGET_ARCH_x86)
+	__u8 *code = (__u8 *)s->context;
+	bool call;
 
-#if defined(__TARGET_ARCH_arm64)
-	ra = cfa + rule->aux;
+	if (read_user_at(code, 7, pc - 7))
+		return in_probe_page_at(pc);
+	call = code[2] == 0xe8 || code[2] == 0xcc;
+#define CALL_OF(size) \
+	((code[7 - (size)] == 0xff || code[7 - (size)] == 0xcc) && (code[8 - (size)] & 0x38) == 0x10)
+	call = call || CALL_OF(2) || CALL_OF(3) || CALL_OF(4) || CALL_OF(6) || CALL_OF(7);
+#undef CALL_OF
+	return call || in_probe_page_at(pc);
+#else
+	return true;
 #endif
-	word[0] = s->reg[UNWIND_FP];
-	if (rule->ra == RA_LINK) {
-		word[1] = s->lr;
+}
+
+/* What a frame keeps of its caller. */
+struct saved_registers {
+	__u64 fp;
+	__u64 ra;
+};
+
+/* Bytes below the CFA among which the frame pointer mostly is: with the other
+ * registers that a function must leave as they were. */
+#define NEAR_CFA 64
+
+/* A read takes as long as two hundred instructions: both words with one of them
+ * where they are near each other. */
+static __noinline long read_saved(struct native_scratch *s, const struct unwind_rule *rule,
+				  __u64 cfa, struct saved_registers *saved)
+{
+	__u64 *word = s->context;
+#if defined(__TARGET_ARCH_arm64)
+	__u64 ra = cfa + rule->aux;
+#else
+	__u64 ra = cfa - 8;
+#endif
+	__u64 apart = ra - (cfa + rule->fp);
+
+	if (rule->ra == RA_LINK)
 		s->used |= USED_LINK;
-	} else if (rule->fp_kind == FP_AT_CFA && cfa + rule->fp + 8 == ra) {
-		/* Where nearly every function that saves it does. */
-		if (read_user_at(word, 16, ra - 8))
-			return NATIVE_BAD_READ;
-	} else if (read_user_at(&word[1], 8, ra)) {
-		return NATIVE_BAD_READ;
-	}
-	if (rule->ra != RA_LINK)
+	else
 		trail_add(&s->trail, ra);
-	if (rule->fp_kind == FP_AT_CFA && (rule->ra == RA_LINK || cfa + rule->fp + 8 != ra)) {
-		if (read_user_at(word, 8, cfa + rule->fp))
-			return NATIVE_BAD_READ;
-	} else if (rule->fp_kind == FP_AT_FP) {
-		if (read_user_at(word, 8, s->reg[UNWIND_FP] + rule->fp))
-			return NATIVE_BAD_READ;
-	}
 	if (rule->fp_kind == FP_AT_CFA) {
 		s->fp_word = cfa + rule->fp;
 	} else if (rule->fp_kind == FP_AT_FP) {
 		goes_by_register(s, UNWIND_FP);
 		s->fp_word = s->reg[UNWIND_FP] + rule->fp;
 	}
-	if (word[1] == 0)
+	if (rule->fp_kind == FP_AT_CFA && rule->ra != RA_LINK && apart - 1 < NEAR_CFA - 1 && !(apart & 7)) {
+		OPAQUE(apart);
+		apart &= NEAR_CFA - 8;
+		if (read_user_at(word, apart + 8, ra - apart))
+			return -1;
+		saved->fp = word[0];
+		saved->ra = word[apart >> 3];
+		return 0;
+	}
+	saved->ra = s->lr;
+	if (rule->ra != RA_LINK && read_user_at(&saved->ra, 8, ra))
+		return -1;
+	if (rule->fp_kind == FP_AT_CFA)
+		return read_user_at(&saved->fp, 8, cfa + rule->fp);
+	if (rule->fp_kind == FP_AT_FP)
+		return read_user_at(&saved->fp, 8, s->reg[UNWIND_FP] + rule->fp);
+	return 0;
+}
+
+/* The caller of a frame whose address is known. */
+static __noinline int leave_frame(struct native_scratch *s, const struct unwind_rule *rule, __u64 cfa)
+{
+	struct saved_registers saved = { .fp = s->reg[UNWIND_FP] };
+
+	if (read_saved(s, rule, cfa, &saved))
+		return NATIVE_BAD_READ;
+	if (saved.ra == 0)
 		return NATIVE_END;
-	s->pc = CODE_ADDRESS(word[1]);
-	s->reg[UNWIND_FP] = word[0];
+	s->pc = CODE_ADDRESS(saved.ra);
+	s->reg[UNWIND_FP] = saved.fp;
 	s->reg[UNWIND_SP] = cfa;
 	s->known &= rule->fp_kind == FP_LOST ? 1 << UNWIND_SP : 1 << UNWIND_SP | 1 << UNWIND_FP;
 	s->caller = 1;
 	s->link = 0;
-	if (rule->kind == RULE_INFERRED)
+	if (rule->kind == RULE_INFERRED) {
 		s->flags = NATIVE_INFERRED;
+		if (!behind_call(s, s->pc))
+			return NATIVE_NOT_A_CALL;
+	}
 	return NATIVE_GOES_ON;
 }
 
@@ -416,9 +511,12 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 
 	if (key >> 63)
 		return NATIVE_NO_MAPPING;
-	at = find_mapping(p, key);
-	m = &p->mapping[at];
-	offset = key - p->start[at];
+	/* Mostly that of the frame before. */
+	at = s->mapping & (UNWIND_MAPPINGS - 1);
+	if ((key - p->start[at]) >> 12 >= p->mapping[at].pages)
+		at = s->mapping = find_mapping(p, key);
+	m = &p->mapping[at & (UNWIND_MAPPINGS - 1)];
+	offset = key - p->start[at & (UNWIND_MAPPINGS - 1)];
 	if (m->file == UNWIND_NO_FILE || offset >> 12 >= m->pages)
 		return repair(s, n);
 	if (n >= MAX_NATIVE_FRAMES)
@@ -432,11 +530,13 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 	if (n == 0 && s->at_entry)
 		return by_entry(s, out, f);
 	if (m->file == UNWIND_ANONYMOUS)
-		return by_frame_pointer(s, out, f, NATIVE_ANONYMOUS_CODE);
+		return by_generated_code(s, out, f);
 	file = unwind_file(m->file);
-	if (!file || file->state != FILE_READY)
+	if (!file || file->state == FILE_NO_TABLE)
 		return by_frame_pointer(s, out, f, NATIVE_NO_TABLE);
 	rule = find_rule(file, offset + ((__u64)m->page << 12));
+	if (file->state == FILE_GENERATED && (!rule || rule->kind == RULE_NONE))
+		return by_generated_code(s, out, f);
 	if (!rule)
 		return NATIVE_NO_ROW;
 	return by_rule(s, out, f, rule);
@@ -455,6 +555,19 @@ static long native_loop_step(__u32 i, void *context)
 
 	steps->outcome = native_step(steps->scratch, steps->stack, steps->process);
 	return steps->outcome != NATIVE_GOES_ON;
+}
+
+/*
+ * For kernels before 5.17, which have no bpf_loop: of a loop the verifier looks at
+ * every round, but at a global function once, wherever it is called. It may not be
+ * called where preemption is off, which no such kernel can do.
+ */
+__noinline int native_step_alone(struct native_scratch *s, struct native_stack *out,
+				 const struct unwind_process *p)
+{
+	if (!s || !out || !p)
+		return NATIVE_NO_PROCESS;
+	return native_step(s, out, p);
 }
 
 static __noinline int walk_native(const struct walk_start *start, struct native_scratch *s,
@@ -478,6 +591,8 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	s->link = 1;
 	s->instance = 0;
 	s->instances = 0;
+	s->wanted = 0;
+	s->mapping = 0;
 	s->at_entry = start->at_entry;
 	s->used = 0;
 	s->fp_word = FP_AT_START;
@@ -487,19 +602,21 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	} else if (p->flags & PROCESS_COMPAT) {
 		outcome = NATIVE_COMPAT;
 	} else {
-		/* The verifier looks once at the body of a bpf_loop (5.17), and at
-		 * every round of a loop: 16,000 instructions against 280,000. */
 		if (HAVE_BPF_LOOP) {
 			bpf_loop(NATIVE_STEPS, native_loop_step, &steps, 0);
 		} else {
-			for (int i = 0; i < NATIVE_STEPS; i++)
-				if (native_loop_step(i, &steps))
+			for (int i = 0; i < NATIVE_STEPS; i++) {
+				steps.outcome = native_step_alone(s, out, p);
+				if (steps.outcome != NATIVE_GOES_ON)
 					break;
+			}
 		}
 		outcome = steps.outcome;
 	}
 	if (outcome == NATIVE_GOES_ON)
 		outcome = NATIVE_MAX_FRAMES;
+	if (s->wanted || outcome == NATIVE_NO_MAPPING)
+		want_process(start->tgid);
 	out->outcome = outcome;
 	count_native_outcome(outcome);
 	return outcome;

@@ -4,30 +4,36 @@
  * them (tracer/unwinding); every BPF object that walks shares them
  * (MapReplacements). The types also compile for user space.
  *
- * An address goes: process -> mapping -> file -> page -> row -> rule.
+ * An address goes: process -> mapping -> file -> page -> row -> rule, or from the
+ * row to a sequence of rules, which many functions have in common.
  *
  *	unwind_processes  where in the address space which file is mapped
  *	unwind_files      where the image of a file's table begins
  *	unwind_shards     the images: leaves of 4 KiB, numbered through all shards
  *	unwind_rules      how to find the caller, shared by all files
+ *	unwind_wanted     back to the loader: whose generated code is not known
  *
  * An image is a run of leaves. The first hold its pages, one every
- * 1 << page_bits bytes of the file's addresses; the others hold the rows of the
- * pages, never one page's in two leaves.
+ * 1 << page_bits bytes of the file's addresses; then come the rows of the pages,
+ * never one page's in two leaves, and the sequences.
  */
 #ifndef EBPFPROF_UNWIND_MAPS_H
 #define EBPFPROF_UNWIND_MAPS_H
 
-#define UNWIND_RULES 65536
-#define UNWIND_FILES 16384
+#define UNWIND_RULES 32768
+#define UNWIND_FILES 8192
 #define UNWIND_PROCESSES 4096
 #define UNWIND_MAPPINGS 1024	/* of one process */
-#define UNWIND_SHARDS 64
-#define UNWIND_SHARD_BITS 10	/* 4 MiB: the kernel waits for all its programs at each new one */
+#define UNWIND_SHARDS 128
+#define UNWIND_SHARD_BITS 9	/* 2 MiB: the kernel waits for all its programs at each new one */
 #define UNWIND_SHARD_LEAVES (1 << UNWIND_SHARD_BITS)
 #define UNWIND_LEAF_BYTES 4096
 #define UNWIND_LEAF_ROWS (UNWIND_LEAF_BYTES / 4)
 #define UNWIND_LEAF_PAGES (UNWIND_LEAF_BYTES / 8)
+#define UNWIND_SEQUENCE 8	/* cells */
+#define UNWIND_LEAF_SEQUENCES (UNWIND_LEAF_ROWS / UNWIND_SEQUENCE)
+#define UNWIND_ROW_REACH (256 >> UNWIND_PC_SHIFT)
+#define UNWIND_ONE_RULE 0x8000
 
 /* Instructions of arm64 begin at multiples of 4. */
 #if defined(__TARGET_ARCH_arm64)
@@ -81,12 +87,19 @@ struct unwind_rule {
 	__s32 aux;
 };
 
+/* From where on a sequence of changes is, or one rule. */
 struct unwind_row {
-	__u16 pc;	/* from the page's start, >> UNWIND_PC_SHIFT */
+	__u16 pc;	/* from UNWIND_ROW_REACH before the page's start, >> UNWIND_PC_SHIFT */
+	__u16 code;	/* number of a sequence, or a rule and UNWIND_ONE_RULE */
+};
+
+/* One change of a sequence. Those behind the last are where no code is. */
+struct unwind_cell {
+	__u16 pc;	/* from the row's, >> UNWIND_PC_SHIFT */
 	__u16 rule;
 };
 
-/* The first row of a page begins where the page does. */
+/* The first row of a page begins where the page does, or before. */
 struct unwind_page {
 	__u32 leaf;	/* from the image's first */
 	__u16 row;
@@ -96,6 +109,7 @@ struct unwind_page {
 enum unwind_state {
 	FILE_NO_TABLE,	/* yet, or at all */
 	FILE_READY,
+	FILE_GENERATED,	/* the generated code of a process, whose rules are all inferred */
 };
 
 struct unwind_file {
@@ -105,7 +119,7 @@ struct unwind_file {
 	__u8 page_bits;
 	__u8 state;
 	__u16 pad;
-	__u32 pad2;
+	__u32 sequences;	/* their first leaf, from the image's first */
 };
 
 /* File numbers that are no file. */
@@ -133,6 +147,7 @@ struct unwind_process {
 
 _Static_assert(sizeof(struct unwind_rule) == 16, "rules are 16 bytes");
 _Static_assert(sizeof(struct unwind_row) == 4, "rows are 4 bytes");
+_Static_assert(sizeof(struct unwind_cell) == 4, "cells are 4 bytes");
 _Static_assert(sizeof(struct unwind_page) == 8, "pages are 8 bytes");
 
 /* Why a walk ended. */
@@ -151,6 +166,7 @@ enum native_outcome {
 	NATIVE_REGISTER,	/* a rule needs a register whose value was lost */
 	NATIVE_RETURN_PROBE,	/* the address that a return probe replaced was not found */
 	NATIVE_COMPAT,	/* 32-bit code */
+	NATIVE_NOT_A_CALL,	/* what an inferred rule led to is no return address */
 	NATIVE_OUTCOMES,
 };
 
@@ -200,6 +216,16 @@ struct {
 	__uint(max_entries, NATIVE_OUTCOMES);
 } native_outcomes SEC(".maps");
 
+/* Processes in which walks met code that their tables do not know: generated
+ * since they were made. The loader takes them out again. A full map costs
+ * nothing but time, since each walk that ends has its outcome. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1024);
+} unwind_wanted SEC(".maps");
+
 static __always_inline const struct unwind_process *unwind_process(__u32 tgid)
 {
 	return bpf_map_lookup_elem(&unwind_processes, &tgid);
@@ -225,6 +251,13 @@ static __always_inline const void *unwind_leaf(__u32 leaf)
 	return bpf_map_lookup_elem(leaves, &index);
 }
 
+static __always_inline void want_process(__u32 tgid)
+{
+	__u32 one = 1;
+
+	bpf_map_update_elem(&unwind_wanted, &tgid, &one, BPF_ANY);
+}
+
 static __always_inline void count_native_outcome(__u32 outcome)
 {
 	__u64 *n = bpf_map_lookup_elem(&native_outcomes, &outcome);
@@ -237,6 +270,7 @@ static const struct unwind_process *unwind_process(__u32 tgid);
 static const struct unwind_file *unwind_file(__u32 file);
 static const struct unwind_rule *unwind_rule(__u32 rule);
 static const void *unwind_leaf(__u32 leaf);
+static void want_process(__u32 tgid);
 static void count_native_outcome(__u32 outcome);
 #endif
 

@@ -37,6 +37,7 @@ enum text_kind {
 	TEXT_C,			/* char * */
 	TEXT_STRING,		/* libstdc++ std::string: pointer, length */
 	TEXT_STRING_COW,	/* the old one: a pointer, the length 24 bytes before it */
+	TEXT_BLOB,		/* behind capture number text_register, as many as the next one says; of those the first LONG_TEXT_BYTES - 1 */
 };
 
 enum capture_flag {
@@ -72,7 +73,8 @@ struct probe_spec {
 	__u8 captures;
 	__u8 text;		/* enum text_kind */
 	__u8 text_register;
-	__u8 pad[2];
+	__u8 turn;		/* of the links that record: those of the other turn are being replaced */
+	__u8 pad;
 	struct capture capture[MAX_ARGS];
 };
 

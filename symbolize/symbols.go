@@ -253,6 +253,16 @@ func (e *ELF) Export(name string) (Symbol, bool) {
 	return Symbol{}, false
 }
 
+// Exports reports whether the file exports a function or object, or, if it is a
+// program, has one: what is linked into a program need not be exported.
+func (e *ELF) Exports(name string) bool {
+	if _, ok := e.Export(name); ok || e.interpreter == "" {
+		return ok
+	}
+	_, ok := e.Lookup(name)
+	return ok
+}
+
 func (e *ELF) lookupDynamic(name string) (found Symbol, ok bool) {
 	if e.dynamic.gnuHash == 0 {
 		return Symbol{}, false

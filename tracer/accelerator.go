@@ -6,8 +6,9 @@ import "github.com/ebpfprof/ebpfprof/tracer/catalog"
 // runtimes tell of handles: which device a context or stream is on, what a
 // kernel is called, what a graph holds. It belongs to the decoder.
 type accelerators struct {
-	names *kernelNames
-	of    map[runtimeKey]*accelerator
+	names   *kernelNames
+	of      map[runtimeKey]*accelerator
+	strange uint64 // collectives on communicators without an identity, of processes that ended
 	// The one asked for last: launches come in runs.
 	lastKey runtimeKey
 	last    *accelerator
@@ -60,6 +61,7 @@ type acceleratorCall struct {
 	text     string
 	span     *Span // nil for what is no span
 	outer    bool  // its work is that of a call inside it
+	captured bool  // its work went into a graph
 }
 
 func (c *acceleratorCall) detail() *Detail {
@@ -69,7 +71,7 @@ func (c *acceleratorCall) detail() *Detail {
 
 // accelerate fills a span from what is known of its process, and learns from it.
 func (d *decoder) accelerate(c *acceleratorCall) {
-	if c.f.Name == catalog.FromKernel {
+	if c.isKernel() {
 		c.name(d)
 	}
 	c.place()
@@ -79,7 +81,7 @@ func (d *decoder) accelerate(c *acceleratorCall) {
 	c.lists.size(c)
 	c.communicate()
 	c.capture(d)
-	if c.f.Memory != nil {
+	if c.f.Memory != nil && !c.captured { // a captured allocation is there when the graph runs
 		d.driverMemory(c)
 	}
 	c.times.now = max(c.times.now, end(c.span))
@@ -132,6 +134,15 @@ func (a *accelerators) releaseAll(d *decoder) {
 	}
 }
 
+// strangers counts collectives on communicators without an identity.
+func (a *accelerators) strangers() uint64 {
+	n := a.strange
+	for _, one := range a.of {
+		n += one.communicators.strange
+	}
+	return n
+}
+
 // hint keeps what an instant says of the calls to come.
 func (d *decoder) hint(f *catalog.Function, r *callRecord, args *arguments) {
 	c := &acceleratorCall{pid: r.Tgid, tid: r.Tid, f: f, r: r, args: args}
@@ -144,6 +155,7 @@ func (a *accelerators) ended(d *decoder, pid uint32) {
 	for key, one := range a.of {
 		if key.pid == pid {
 			one.times.releaseAll(d)
+			a.strange += one.communicators.strange
 			delete(a.of, key)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
-// The cookie of a site: its probe in the low half, how far the stack pointer
-// has moved in the high one (bpf/call.bpf.c).
-func cookie(spec uint32, displacement int32, known bool) uint64 {
-	c := uint64(spec) | uint64(uint32(displacement)&0x7fffffff)<<32
+// The cookie of a site: its probe and the turn of its link in the low half, how
+// far the stack pointer has moved in the high one (bpf/call.bpf.c).
+func cookie(spec uint32, turn uint8, displacement int32, known bool) uint64 {
+	c := uint64(spec) | uint64(turn)<<31 | uint64(uint32(displacement)&0x7fffffff)<<32
 	if !known {
 		c |= 1 << 63
 	}
@@ -50,16 +50,16 @@ func sitesOf(plan *Plan, base uint32, probes []int) *sites {
 			return file
 		}
 		if p.Return {
-			s.ret.add(at(p.Entry.Offset), cookie(spec, 0, true))
+			s.ret.add(at(p.Entry.Offset), cookie(spec, p.spec.Turn, 0, true))
 		}
 		for _, e := range p.Exits {
-			s.exit.add(at(e.Offset), cookie(spec, e.Displacement, e.DisplacementKnown))
+			s.exit.add(at(e.Offset), cookie(spec, p.spec.Turn, e.Displacement, e.DisplacementKnown))
 		}
 		entry := &s.entry
 		if p.takesStack() {
 			entry = &s.stack
 		}
-		entry.add(at(p.Entry.Offset), cookie(spec, p.Entry.Displacement, true))
+		entry.add(at(p.Entry.Offset), cookie(spec, p.spec.Turn, p.Entry.Displacement, true))
 	}
 	return s
 }

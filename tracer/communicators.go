@@ -7,6 +7,8 @@ import "github.com/ebpfprof/ebpfprof/tracer/catalog"
 type communicators struct {
 	known  map[uint64]*communicator
 	groups map[uint32]int32
+	// strange counts collectives on communicators whose identity is not known.
+	strange uint64
 }
 
 type communicator struct {
@@ -34,13 +36,17 @@ func (c *acceleratorCall) communicate() {
 		rank, ranks := int32(c.args.value[catalog.FieldRank]), int32(c.args.value[catalog.FieldRanks])
 		d.Rank, d.Ranks = &rank, &ranks
 	}
-	if !c.args.has(catalog.FieldCommunicator) || c.f.Effect == catalog.JoinsCommunicator {
+	if !c.args.has(catalog.FieldCommunicator) || c.f.Effect == catalog.JoinsCommunicator || c.f.Effect == catalog.JoinsAll {
 		return
 	}
 	handle := int64(c.args.value[catalog.FieldCommunicator])
 	d.CommunicatorHandle = &handle
-	if known := c.communicators.known[uint64(handle)]; known != nil {
+	known := c.communicators.known[uint64(handle)]
+	if known != nil {
 		d.Communicator, d.Rank, d.Ranks = known.id, known.rank, known.ranks
+	}
+	if c.f.Category == "collective" && (known == nil || known.id == nil) {
+		c.communicators.strange++
 	}
 }
 
@@ -73,6 +79,10 @@ func (m *communicators) apply(c *acceleratorCall) {
 	switch c.f.Effect {
 	case catalog.JoinsCommunicator:
 		m.join(c, handle)
+	case catalog.JoinsAll:
+		m.joinAll(c)
+	case catalog.TellsCommunicator:
+		m.tell(c, handle)
 	case catalog.SplitsCommunicator:
 		m.split(c, handle)
 	case catalog.LeavesCommunicator:
@@ -109,6 +119,48 @@ func (m *communicators) join(c *acceleratorCall, handle uint64) {
 		d.CommunicatorHandle = &as
 		m.known[handle] = made
 	}
+}
+
+// joinAll makes the communicators of one process with several devices. Nobody
+// else has a part in them, so their identity need not be the same elsewhere.
+func (m *communicators) joinAll(c *acceleratorCall) {
+	if !c.args.has(catalog.FieldRanks) {
+		return
+	}
+	ranks := int32(c.args.value[catalog.FieldRanks])
+	d := c.detail()
+	d.Ranks = &ranks
+	for i, handle := range c.all(catalog.FieldCommunicator) {
+		if i >= int(ranks) || handle == 0 {
+			break
+		}
+		if d.Communicator == nil {
+			id := int64(mix(mix(uint64(c.pid), uint64(c.span.StartNS)), handle) &^ (1 << 63))
+			d.Communicator = &id
+		}
+		rank := int32(i)
+		m.known[handle] = &communicator{id: d.Communicator, rank: &rank, ranks: &ranks}
+	}
+}
+
+// tell keeps what the job was told of a communicator that may be older than the
+// recording. Who else is in it nobody says: its identity stays unknown.
+func (m *communicators) tell(c *acceleratorCall, handle uint64) {
+	known := m.known[handle]
+	if known == nil {
+		known = &communicator{}
+		m.known[handle] = known
+	}
+	if c.args.has(catalog.FieldRank) && known.rank == nil {
+		rank := int32(c.args.value[catalog.FieldRank])
+		known.rank = &rank
+	}
+	if c.args.has(catalog.FieldRanks) && known.ranks == nil {
+		ranks := int32(c.args.value[catalog.FieldRanks])
+		known.ranks = &ranks
+	}
+	d := c.detail()
+	d.Rank, d.Ranks = known.rank, known.ranks
 }
 
 // split makes a part: its identity follows from its parent's, from how many

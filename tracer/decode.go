@@ -45,14 +45,15 @@ type decoder struct {
 
 	texts        waiting[uint64, string] // of calls that are still open, by span
 	accelerators *accelerators
-	named        map[callName]*Call          // calls named at run time, so that spans share them
-	live         map[allocation]int64        // bytes, of host allocations that were seen
+	named        map[callName]*Call // calls named at run time, so that spans share them
+	host         hostMemory
 	forwards     waiting[sequenceKey, int64] // operators that took a sequence number
+	replaysCut   uint64                      // replays of graphs with more nodes than maxReplay
 	edgeless     uint64                      // backward nodes whose operator has no row
-	held         map[uint32]*slice           // rows that wait for their slice's weight
-	released     uint32                      // the last epoch whose rows were given theirs
+	nodes        *nodeClock
+	held         map[uint32]*slice // rows that wait for their slice's weight
+	released     uint32            // the last epoch whose rows were given theirs
 	slicing      atomic.Bool
-	liveBytes    map[int32]int64
 	totals       Totals
 	damaged      uint64 // records that did not decode
 	failed       error  // the sink's first error outside of a batch
@@ -62,11 +63,6 @@ type callName struct {
 	spec     uint32
 	category string
 	name     string
-}
-
-type allocation struct {
-	pid     int32
-	address int64
 }
 
 type sequenceKey struct {
@@ -93,8 +89,8 @@ func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int6
 	d := &decoder{
 		remote: remote, executables: newExecutables(remote), cuda: newCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		accelerators: newAccelerators(), named: map[callName]*Call{},
-		live: map[allocation]int64{}, liveBytes: map[int32]int64{},
+		accelerators: newAccelerators(), named: map[callName]*Call{}, nodes: newNodeClock(),
+		host: newHostMemory(),
 		held: map[uint32]*slice{}, introduced: map[int32]bool{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
 	d.stacks = newStackTable(newSpaces(), &d.totals.Stacks)
@@ -351,6 +347,9 @@ func (d *decoder) flow(s *Span, r *callRecord) {
 	key := sequenceKey{r.Tgid, s.SequenceNumber}
 	if s.Call.Layer == "op" {
 		d.forwards.put(key, s.ID)
+		if d.slicing.Load() {
+			d.nodes.saw(s.TID, r.Epoch, s.StartNS, s.SequenceNumber)
+		}
 		return
 	}
 	forward, ok := d.forwards.get(key)
@@ -403,10 +402,10 @@ func (d *decoder) event(r *callRecord, probe *probe) {
 		}
 		m.Bytes = delta
 	}
-	if m.Space == "host" && !d.track(&m) {
+	if m.Space == "host" && !d.host.follow(&m, r.Epoch) {
 		return
 	}
-	d.totals.Memory++
+	d.totals.Memory, d.totals.PeakLiveBytes = d.totals.Memory+1, d.host.peak
 	if s := d.heldSlice(probe, r.Epoch); s != nil {
 		s.memory, s.memoryProbe = append(s.memory, m), append(s.memoryProbe, probe.index)
 		return
@@ -416,31 +415,6 @@ func (d *decoder) event(r *callRecord, probe *probe) {
 
 // torchCPU is c10::DeviceType::CPU.
 const torchCPU = 0
-
-// track follows host allocations, so that a free knows its size. It reports
-// whether the event is one: freeing a null pointer is not.
-func (d *decoder) track(m *Memory) bool {
-	key := allocation{m.PID, m.Address}
-	switch m.Action {
-	case "alloc":
-		if m.Address == 0 {
-			return false
-		}
-		d.live[key] = *m.Bytes
-		d.liveBytes[m.PID] += *m.Bytes
-		d.totals.PeakLiveBytes = max(d.totals.PeakLiveBytes, d.liveBytes[m.PID])
-	case "free":
-		if m.Address == 0 {
-			return false
-		}
-		if bytes, ok := d.live[key]; ok {
-			m.Bytes = &bytes
-			d.liveBytes[m.PID] -= bytes
-			delete(d.live, key)
-		}
-	}
-	return true
-}
 
 // keep remembers the first error of the sink.
 func (d *decoder) keep(err error) {
@@ -471,12 +445,7 @@ func (d *decoder) drained() {
 
 // forget drops what only a living process can refer to.
 func (d *decoder) forget(pid int32) {
-	for key := range d.live {
-		if key.pid == pid {
-			delete(d.live, key)
-		}
-	}
-	delete(d.liveBytes, pid)
+	d.host.ended(pid)
 	d.executables.ended(uint32(pid))
 	d.cuda.ended(uint32(pid))
 	d.remote.ended(uint32(pid))
@@ -545,11 +514,10 @@ func (d *decoder) flush() error {
 // pollLook is how many records are read between two looks at the clock.
 const pollLook = 64
 
-// poll reads what is in the ring, waiting at most the given time for the first
-// record, and hands it to the sink. It reports how many records it read.
-func (d *decoder) poll(ring *ringbuf.Reader, record *ringbuf.Record, wait time.Duration) (int, error) {
-	deadline := time.Now().Add(wait)
-	ring.SetDeadline(deadline)
+// poll reads what is in the ring, which does not wait, and hands it to the sink. It
+// reports how many records it read.
+func (d *decoder) poll(ring *ringbuf.Reader, record *ringbuf.Record) (int, error) {
+	deadline := time.Now().Add(pollWait)
 	n := 0
 	for {
 		// A job that never pauses never lets the ring run empty.

@@ -1,10 +1,12 @@
 package tracer
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -281,16 +283,9 @@ func (s *Session) busyProcesses() int {
 // yieldToForeign stops tracing a file for everyone as soon as a process outside
 // the job is found to pay for its probes.
 func (s *Session) yieldToForeign() error {
-	losses, err := s.kernel.losses()
+	foreign, err := s.kernel.loss(Loss(bpf.CallLossLOSS_FOREIGN_HIT))
 	if err != nil {
 		return err
-	}
-	s.stats.lose(losses)
-	foreign := uint64(0)
-	for i, l := range Losses {
-		if l.Name == "foreign_hit" {
-			foreign = losses[i]
-		}
 	}
 	if foreign == s.foreign {
 		return nil
@@ -307,26 +302,37 @@ func (s *Session) yieldToForeign() error {
 	return nil
 }
 
+// share gives each traced process links of its own, in place of the one that
+// serves everybody. The new ones go in beside the old ones and record nothing
+// until it is their turn, so that no call is missed and none is seen twice.
 func (s *Session) share(f *tracedFile) error {
 	f.exclusive = false
-	detail := len(f.detail) > 0
+	var old []*linkSet
+	_, detail := f.detail[0]
 	for _, tier := range f.tiers() {
 		if set, ok := tier[0]; ok {
-			set.Close()
+			old = append(old, set)
 			delete(tier, 0)
 		}
 	}
+	for i := range f.plan.Probes {
+		f.plan.Probes[i].spec.Turn ^= 1
+	}
+	err := s.attachAnchors(f)
+	if err == nil && detail {
+		err = s.attachTier(f, f.detail, s.attachedDetail(f))
+	}
+	for i := range f.plan.Probes {
+		err = errors.Join(err, s.kernel.setSpec(f.base+uint32(i), &f.plan.Probes[i].spec))
+	}
+	for _, set := range old {
+		set.Close()
+	}
 	s.warn(Warning{
 		TSNS: time.Now().UnixNano(), Kind: "attach", Source: f.plan.Path, Count: 1,
-		Detail: "another job maps the file: its probes are now put in for each process. Calls while they were changed, and the first ones of later children, are not recorded",
+		Detail: "another job maps the file: its probes are now put in for each process, and the first calls of later children are not recorded",
 	})
-	if err := s.attachAnchors(f); err != nil {
-		return err
-	}
-	if detail {
-		return s.attachTier(f, f.detail, s.attachedDetail(f))
-	}
-	return nil
+	return err
 }
 
 // probeRows describes every planned probe, with what it saw.

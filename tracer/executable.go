@@ -8,8 +8,8 @@ import (
 )
 
 // executables names the executables of PJRT: what jax.jit compiled. The program
-// that is handed over for compilation has a name, which is read out of the
-// process meanwhile. Some callers ask an executable for its name, too; what is
+// that is handed over for compilation has a name: its first 4 KiB come with the
+// call, the rest of a longer one is read out of the process meanwhile. Some callers ask an executable for its name, too; what is
 // launched is a loaded executable, another handle, whose executable they ask for.
 type executables struct {
 	memory    memoryReader
@@ -62,10 +62,12 @@ func (x *executables) learn(pid, tid uint32, effect catalog.Effect, a *arguments
 	switch effect {
 	case catalog.EndsCompile:
 		thread := handleKey{pid, uint64(tid)}
-		if name, ok := x.compiling[thread]; ok {
+		if name := symbolize.ModuleName([]byte(text)); name != "" {
 			x.names[key] = name
-			delete(x.compiling, thread)
+		} else if name, ok := x.compiling[thread]; ok {
+			x.names[key] = name
 		}
+		delete(x.compiling, thread)
 	case catalog.NamesExecutable:
 		if length := a.value[catalog.FieldNameBytes]; a.has(catalog.FieldNameBytes) && length < uint64(len(text)) {
 			text = text[:length]

@@ -52,7 +52,8 @@ type governor struct {
 	phase   phase
 	until   time.Time
 	epoch   uint32
-	started time.Time
+	begun   time.Time     // when the job was first looked at
+	started time.Time     // since when spent counts
 	spent   time.Duration // estimated cost to the job since started
 	slices  int
 	ended   bool // a slice is over whose stretch has not been closed
@@ -62,10 +63,12 @@ type governor struct {
 	seen     map[uint32]hits       // what it saw
 	on, off  sliceMark             // its bounds
 	free     sliceMark             // the end of the slice before
+	judged   judgedSlice           // the present or last slice
 	onTime   time.Duration         // its length, for planning the next
 	// cycleStart is where the calls begin that the present slice stands for.
 	cycleStart sliceMark
 	reference  *reference // what is counted where there are no steps
+	nodes      *nodeClock // what tells their number where no probe counts them
 	last       *stretch   // the slice before, whose rows wait for their weight
 	checked    sliceMark
 
@@ -88,7 +91,7 @@ type sliceMark struct {
 }
 
 func newGovernor(s *Session, budget float64, cost hitCost) *governor {
-	return &governor{session: s, budget: budgetShare * budget, cost: cost, epoch: 1, started: time.Now(), dearer: 1, demoted: map[string]bool{}}
+	return &governor{session: s, nodes: s.decoder.nodes, budget: budgetShare * budget, cost: cost, epoch: 1, started: time.Now(), dearer: 1, demoted: map[string]bool{}}
 }
 
 // tier is when a group's probes are in.
@@ -111,13 +114,14 @@ func (g *governor) mark() sliceMark {
 			m.steps = g.reference.base + c.Entries
 		}
 	}
+	g.nodes.tick(m.at)
 	return m
 }
 
 // begin is called once there are processes; step is called from then on.
 func (g *governor) begin() error {
 	g.cycleStart = g.mark()
-	g.started = g.cycleStart.at
+	g.started, g.begun = g.cycleStart.at, g.cycleStart.at
 	g.anchors = anchorAccount{at: g.started, before: g.session.hitsOf(g.session.anchorProbes())}
 	if g.budget <= 0 {
 		g.phase = phaseFull
@@ -138,7 +142,8 @@ func (g *governor) step() error {
 		return g.endSlice()
 	case g.phase == phaseIdle, g.phase == phaseOff && now.After(g.until):
 		return g.next()
-	case g.phase == phaseOff && now.Sub(g.off.at) > anchorWindow:
+	case g.phase == phaseOff && now.Sub(g.off.at) > anchorWindow && now.Sub(g.anchors.at) > g.look()/2:
+		g.nodes.tick(now)
 		_, err := g.judgeAnchors() // not only at the end of a long pause
 		return err
 	}
@@ -170,11 +175,23 @@ func (g *governor) wait() time.Duration {
 	case phaseTrial:
 		return 5 * time.Millisecond
 	case phaseOn, phaseOff:
-		return max(time.Millisecond, min(time.Until(g.until), 100*time.Millisecond))
+		return max(time.Millisecond, min(time.Until(g.until), g.look()))
 	case phaseFull:
 		return 250 * time.Millisecond
 	}
+	if !g.session.anyUsable(catalog.Detail) {
+		return 250 * time.Millisecond // there is nothing that the job could begin to use
+	}
 	return 50 * time.Millisecond
+}
+
+// look is how often the anchor groups are judged in a pause: often while little
+// is known of the job, then seldom, since looking takes CPU time as well.
+func (g *governor) look() time.Duration {
+	if g.slices <= calmSlices {
+		return anchorWindow
+	}
+	return cpuEvery
 }
 
 // beginSlice puts the probes in and, once all are, lets them record.
@@ -279,7 +296,7 @@ func (g *governor) endSlice() error {
 		}
 	}
 	g.account(inSlice)
-	if g.reference == nil && g.off.steps == g.on.steps {
+	if g.reference == nil && g.off.steps == g.on.steps && !g.numbered() {
 		if err := g.chooseReference(g.off.at.Sub(g.on.at)); err != nil {
 			return err
 		}
@@ -288,6 +305,17 @@ func (g *governor) endSlice() error {
 	pause := time.Duration(float64(g.spent)/g.budget) - time.Since(g.started)
 	g.until = time.Now().Add(max(pause, 5*time.Millisecond))
 	return nil
+}
+
+// numbered reports whether the slice saw autograd nodes enough to be weighed by.
+func (g *governor) numbered() bool {
+	nodes := uint64(0)
+	for index, h := range g.seen {
+		if g.session.probes.at(index).planned.Function.Action == catalog.Sequence {
+			nodes += h.recorded
+		}
+	}
+	return nodes >= weightNodes
 }
 
 // telling reports whether the slice was long enough, in steps, for a probe
@@ -308,9 +336,9 @@ func (g *governor) telling() bool {
 func (g *governor) account(inSlice map[uint32]hits) {
 	processes := time.Duration(g.session.busyProcesses())
 	over := g.off.at.Sub(g.on.at) * processes
+	g.correct()
 	inside := g.price(inSlice, over) / processes
-	g.correct(inside)
-	inside = g.price(inSlice, over) / processes
+	g.judged = judgedSlice{g.free, g.on, g.off, inside}
 	all, stall := g.price(g.seen, over)/processes, g.stall()
 	g.settleAnchors()
 	g.spent += all + stall
@@ -337,80 +365,6 @@ func (g *governor) planNext(cost, fixed time.Duration) {
 		g.onTime = max(g.onTime, length*minSliceSteps/time.Duration(steps))
 	}
 	g.onTime = min(g.onTime, cycleAim)
-}
-
-// stretch is a slice that is over, and the bounds of what its rows stand for.
-type stretch struct {
-	epoch   uint32
-	on, off sliceMark
-	from    sliceMark // where the calls begin that it stands for
-	seen    map[uint32]hits
-	stall   time.Duration
-}
-
-// closeStretch ends the stretch of the last slice, where the next one begins.
-func (g *governor) closeStretch(now sliceMark) {
-	g.last = &stretch{epoch: g.epoch - 1, on: g.on, off: g.off, from: g.cycleStart, seen: g.seen, stall: g.stall()}
-	g.cycleStart = now
-}
-
-// release lets the rows of the slice before the present one go, weighted for
-// what lies between its stretch's beginning and to. It comes one slice late,
-// so that a last slice which is cut short can leave its stretch to the one
-// before it.
-func (g *governor) release(to sliceMark) {
-	s := g.last
-	if s == nil {
-		return
-	}
-	g.last = nil
-	weights := map[uint32]float64{}
-	for index, h := range s.seen {
-		p := g.session.probes.at(index)
-		weights[index] = g.weight(s, p.covered, to)
-		p.covered = to
-		p.thinned += float64(h.recorded) * (weights[index] - 1)
-	}
-	typical := g.weight(s, s.from, to)
-	by := "steps"
-	if g.reference != nil {
-		by = "calls of " + g.reference.probe.planned.Call.Name
-	} else if s.off.steps-s.on.steps < weightSteps {
-		by = "steps, so weighted by time, an estimate"
-	}
-	g.session.do(func(d *decoder) {
-		d.release(s.epoch, func(index uint32) float64 {
-			if w, ok := weights[index]; ok {
-				return w
-			}
-			return typical
-		})
-	})
-	g.session.warn(Warning{
-		TSNS: s.on.at.UnixNano(), Kind: "slice", Source: "detail", Count: int64(len(s.seen)),
-		Detail: fmt.Sprintf("%d probes recorded %.1f of %.1f ms, %d of %d %s: a row stands for %.2f calls",
-			len(s.seen), ms(s.off.at.Sub(s.on.at)), ms(to.at.Sub(s.from.at)), s.off.steps-s.on.steps, to.steps-s.from.steps, by, typical),
-	})
-}
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// weight is how many calls each row of a slice stands for, of those
-// between two marks: the steps between them over those in the slice. Without
-// steps, time stands in for them, less what the probes themselves took of it.
-func (g *governor) weight(s *stretch, from, to sliceMark) float64 {
-	in, all := s.off.steps-s.on.steps, to.steps-from.steps
-	if in >= weightSteps && all >= in {
-		return float64(all) / float64(in)
-	}
-	// The estimate of the cost may exceed the slice on a job of nothing but calls.
-	processes := time.Duration(g.session.busyProcesses())
-	cost := min(g.price(s.seen, s.off.at.Sub(s.on.at)*processes)/processes, s.off.at.Sub(s.on.at)*3/4)
-	inside, around := s.off.at.Sub(s.on.at)-cost, to.at.Sub(from.at)-cost-s.stall
-	if inside <= 0 || around < inside {
-		return 1
-	}
-	return float64(around) / float64(inside)
 }
 
 // checkFull goes back to slices when a job that was cheap to record is not any
@@ -459,25 +413,4 @@ func (g *governor) finish() error {
 		return nil // it is over already
 	}
 	return g.stopDetail()
-}
-
-// finishWeights is called once every record has been read.
-func (g *governor) finishWeights() {
-	if !g.ended {
-		g.release(g.mark())
-		return
-	}
-	end := g.mark()
-	if steps := g.off.steps - g.on.steps; g.last != nil && steps < weightSteps {
-		// Cut short: the slice before stands for this stretch too, and the few
-		// rows of this one for themselves.
-		end.steps -= steps
-		g.release(end)
-		epoch := g.epoch - 1
-		g.session.do(func(d *decoder) { d.release(epoch, func(uint32) float64 { return 1 }) })
-		return
-	}
-	g.release(g.cycleStart)
-	g.closeStretch(end)
-	g.release(end)
 }

@@ -8,7 +8,7 @@ import (
 func TestWeightIsTheStepsOfTheStretchOverThoseOfTheSlice(t *testing.T) {
 	at := time.Now()
 	s := &stretch{on: sliceMark{at, 100}, off: sliceMark{at.Add(20 * time.Millisecond), 120}}
-	g := &governor{session: &Session{probes: &probeTable{}}}
+	g := &governor{session: &Session{probes: &probeTable{}}, nodes: newNodeClock()}
 	if w := g.weight(s, sliceMark{at, 0}, sliceMark{at.Add(time.Second), 500}); w != 25 {
 		t.Errorf("weight %v, want 500 steps over 20", w)
 	}
@@ -17,7 +17,7 @@ func TestWeightIsTheStepsOfTheStretchOverThoseOfTheSlice(t *testing.T) {
 func TestWeightWithoutStepsIsTimed(t *testing.T) {
 	at := time.Now()
 	s := &stretch{on: sliceMark{at: at}, off: sliceMark{at: at.Add(50 * time.Millisecond)}}
-	g := &governor{session: &Session{probes: &probeTable{}}}
+	g := &governor{session: &Session{probes: &probeTable{}}, nodes: newNodeClock()}
 	if w := g.weight(s, sliceMark{at: at}, sliceMark{at: at.Add(time.Second)}); w != 20 {
 		t.Errorf("weight %v, want 1 s over 50 ms", w)
 	}
@@ -26,7 +26,7 @@ func TestWeightWithoutStepsIsTimed(t *testing.T) {
 func TestWeightIsNeverBelowOne(t *testing.T) {
 	at := time.Now()
 	s := &stretch{on: sliceMark{at: at}, off: sliceMark{at: at.Add(50 * time.Millisecond)}}
-	g := &governor{session: &Session{probes: &probeTable{}}}
+	g := &governor{session: &Session{probes: &probeTable{}}, nodes: newNodeClock()}
 	if w := g.weight(s, sliceMark{at: at}, sliceMark{at: at.Add(10 * time.Millisecond)}); w != 1 {
 		t.Errorf("weight %v, want 1", w)
 	}

@@ -60,10 +60,12 @@ type kernelNames struct {
 	known  map[kernelKey]*kernelName
 	hints  map[uint32]uint64 // the host function of a thread's next launch
 	namers []handleNamer
+	// callers says who launched what has no name.
+	callers *callers
 }
 
 func newKernelNames() *kernelNames {
-	return &kernelNames{known: map[kernelKey]*kernelName{}, hints: map[uint32]uint64{}}
+	return &kernelNames{known: map[kernelKey]*kernelName{}, hints: map[uint32]uint64{}, callers: newCallers()}
 }
 
 func (n *kernelNames) learn(key kernelKey, symbol, source string, module uint64) *kernelName {
@@ -174,6 +176,7 @@ func (n *kernelNames) ended(pid uint32) {
 			delete(n.known, key)
 		}
 	}
+	n.callers.ended(pid)
 }
 
 // name gives a launch its kernel's name.
@@ -189,6 +192,11 @@ func (c *acceleratorCall) name(d *decoder) {
 		k = n.find(c.kernelKey(c.args.value[catalog.FieldHostStub], true), 0)
 	default:
 		k = noKernelName
+	}
+	if k == noKernelName && c.args.has(catalog.FieldCaller) {
+		if library, ok := n.callers.library(c.pid, c.args.value[catalog.FieldCaller]); ok {
+			k = &kernelName{name: "kernel of " + library, source: NameLibrary}
+		}
 	}
 	c.detail().NameSource, c.detail().Symbol = k.source, k.symbol
 	if k.name != "" {

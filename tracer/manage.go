@@ -27,6 +27,9 @@ type tracedProcess struct {
 	rescans  int
 	hurry    bool                       // at rescanAt there will be something new
 	waiting  map[fileKey]*waitingPlugin // plugins that have not made their function table
+
+	code      uint64             // process.CodeDigest when its maps were read, 0 before
+	libraries []*process.Library // of then
 }
 
 func newTracedProcess(p *process.Process, row Process) *tracedProcess {
@@ -152,8 +155,20 @@ func (s *Session) tick() error {
 	if err := s.yieldToForeign(); err != nil {
 		return err
 	}
+	if now.Sub(s.lossesAt) > lossesEvery {
+		s.lossesAt = now
+		losses, err := s.kernel.losses()
+		if err != nil {
+			return err
+		}
+		s.stats.lose(losses)
+	}
 	return s.governor.step()
 }
+
+// lossesEvery is how often the counters of losses are read, for whoever watches:
+// each is a system call.
+const lossesEvery = time.Second
 
 // addProcess begins to trace a process.
 func (s *Session) addProcess(p *process.Process) error {
@@ -197,8 +212,19 @@ func (s *Session) writeProcess(row Process) {
 // rescan reads a process's maps, writes what is new and probes it.
 func (s *Session) rescan(pid int) error {
 	t := s.processes[pid]
+	if err := s.checkReturns(pid); err != nil {
+		return err
+	}
 	t.rescans++
 	t.rescanAt, t.hurry = time.Now().Add(rescanAfter(t.rescans)), false
+	// The digest first: what is mapped meanwhile makes the next one another.
+	code, err := t.process.CodeDigest()
+	if err == nil && code == t.code {
+		if s.walks != nil { // the interpreter may be ready by now
+			s.walks.interpreters.mapped(t.process, t.libraries)
+		}
+		return s.retryPlugins(t)
+	}
 	libraries, err := t.process.Libraries()
 	if errors.Is(err, process.ErrExited) || errors.Is(err, process.ErrNotFound) {
 		return nil // its exit is on the way
@@ -206,6 +232,7 @@ func (s *Session) rescan(pid int) error {
 	if err != nil {
 		return err
 	}
+	t.code, t.libraries = code, libraries
 	// Probes first: the job does not wait for the rest.
 	s.hookLinker(t, libraries)
 	news, err := s.newLibraries(t, libraries)
@@ -217,6 +244,7 @@ func (s *Session) rescan(pid int) error {
 		s.walks.mapped(t.process, libraries)
 	}
 	s.stubs.mapped(pid, libraries)
+	s.decoder.accelerators.names.callers.mapped(pid, libraries)
 	s.do(func(d *decoder) { d.accelerators.names.remapped(uint32(pid)) })
 	if err := s.retryPlugins(t); err != nil {
 		return err
@@ -310,18 +338,24 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	if IsPlugin(elf, s.groups) {
 		return s.newPlugin(t, key, elf, library)
 	}
-	if !s.catalogued(library.Path) {
+	if !s.catalogued(library, elf) {
 		elf.Close()
 		return nil
 	}
 	return s.newFile(key, s.plans.plan(elf, library.Path, s.groups), t.process.PID, library)
 }
 
-func (s *Session) catalogued(path string) bool {
-	base := filepath.Base(path)
+// catalogued reports whether anything of a file may be probed.
+func (s *Session) catalogued(library *process.Library, elf *symbolize.ELF) (found bool) {
+	base := filepath.Base(library.Path)
+	err := symbolize.Guard(func() { found = s.anyLives(base, elf) })
+	return err == nil && found
+}
+
+func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
 	for _, g := range s.groups {
 		for i := range g.Functions {
-			if g.Functions[i].In(base) {
+			if g.Functions[i].Lives(base, elf) {
 				return true
 			}
 		}
@@ -341,6 +375,9 @@ func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Lib
 		return nil
 	}
 	file.base = base
+	if s.withoutReturns != nil {
+		plan.dropReturns()
+	}
 	for i := range plan.Probes {
 		if s.walks != nil && wantsStack(s.options.Level, plan.Probes[i].Function) {
 			plan.Probes[i].takeStack()
@@ -355,6 +392,7 @@ func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Lib
 			s.steps = append(s.steps, s.probes.at(base+uint32(i)))
 		}
 	}
+	s.warnNewer(plan)
 	file.exclusive = s.options.Follow && s.onlyOurs(key)
 	s.files[key] = file
 	if err := s.attachAnchors(file); err != nil {

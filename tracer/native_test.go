@@ -37,8 +37,15 @@ func buildNative(t *testing.T) string {
 // traceNative runs a program under a session from its first call on.
 func traceNative(t *testing.T, program string, options Options) (nativeTruth, *recordingSink, *Session) {
 	t.Helper()
+	return traceCommand(t, options, nil, filepath.Join(buildNative(t), program), "200", "wait")
+}
+
+// traceCommand is traceNative for a whole command line. between is what happens
+// when the probes are in, and the program still waits.
+func traceCommand(t *testing.T, options Options, between func(*Session), argv ...string) (nativeTruth, *recordingSink, *Session) {
+	t.Helper()
 	needKernel(t)
-	job := exec.Command(filepath.Join(buildNative(t), program), "200", "wait")
+	job := exec.Command(argv[0], argv[1:]...)
 	stdin, err := job.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +68,9 @@ func traceNative(t *testing.T, program string, options Options) (nativeTruth, *r
 		t.Fatal(err)
 	}
 	t.Cleanup(session.Close)
+	if between != nil {
+		between(session)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -69,10 +79,10 @@ func traceNative(t *testing.T, program string, options Options) (nativeTruth, *r
 	lines.Scan()
 	var said struct{ Truth nativeTruth }
 	if err := json.Unmarshal(lines.Bytes(), &said); err != nil {
-		t.Fatalf("%s said %q: %v", program, lines.Text(), err)
+		t.Fatalf("%s said %q: %v", argv, lines.Text(), err)
 	}
 	if err := job.Wait(); err != nil {
-		t.Errorf("%s ended with %v", program, err)
+		t.Errorf("%s ended with %v", argv, err)
 	}
 	if err := <-ended; err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func PlanLibrary(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
 	for g := range groups {
 		for f := range groups[g].Functions {
 			function := &groups[g].Functions[f]
-			if function.In(base) {
+			if function.Lives(base, e) {
 				prefixes = append(prefixes, function.Symbol)
 				owners = append(owners, owner{&groups[g], function})
 			}
@@ -365,13 +365,13 @@ func (p *planner) name(f *catalog.Function, symbol string) string {
 func need(f *catalog.Function) site.Need {
 	n := site.Need{Return: f.End == catalog.Return}
 	for _, v := range f.Values {
-		if v.Stack {
+		if v.Stack || v.Caller {
 			n.Stack = true
 		} else {
 			n.Args |= 1 << v.Index
 		}
 	}
-	if f.Text != catalog.NoText && f.Text != catalog.CStringOut {
+	if f.Text != catalog.NoText && f.Text != catalog.CStringOut && f.Text != catalog.Bytes {
 		n.Args |= 1 << f.TextArg
 	}
 	return n
@@ -387,6 +387,9 @@ var actions = map[catalog.Action]bpf.CallAction{
 // registerArgs is how many words of registers lie before those of the stack
 // (REGISTER_ARGS, bpf/regs.h).
 const registerArgs = 8
+
+// callerWord is where among those words the return address is (CALLER_WORD).
+var callerWord = map[symbolize.Machine]uint8{symbolize.MachineX86_64: 7, symbolize.MachineARM64: 15}
 
 // buildSpec puts a planned probe into the kernel's terms.
 func (l *planner) buildSpec(p *PlannedProbe) bpf.CallProbeSpec {
@@ -410,6 +413,8 @@ func (l *planner) buildSpec(p *PlannedProbe) bpf.CallProbeSpec {
 	case f.Text == catalog.CStringLong:
 		spec.Text = uint8(bpf.CallTextKindTEXT_C)
 		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_LONG_TEXT)
+	case f.Text == catalog.Bytes:
+		spec.Text = uint8(bpf.CallTextKindTEXT_BLOB)
 	case f.Text == catalog.CStringOut:
 		spec.Text = uint8(bpf.CallTextKindTEXT_C)
 		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_LONG_TEXT | bpf.CallSpecFlagSPEC_TEXT_AT_RETURN)
@@ -422,6 +427,10 @@ func (l *planner) buildSpec(p *PlannedProbe) bpf.CallProbeSpec {
 		c := bpf.CallCapture{Source: uint8(bpf.CallSourceSOURCE_REGISTER), Index: v.Index, Derefs: v.Derefs, Offset: v.Offset}
 		if v.Stack {
 			c.Source, c.Index = uint8(bpf.CallSourceSOURCE_STACK), registerArgs+v.Index
+			spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK_ARGS)
+		}
+		if v.Caller {
+			c.Source, c.Index = uint8(bpf.CallSourceSOURCE_STACK), callerWord[l.file.Machine()]
 			spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK_ARGS)
 		}
 		if v.AtReturn {
@@ -447,6 +456,7 @@ var (
 	errNoKey       = errors.New("its end has no site, and the scope's key is read there")
 	errNoTailJump  = errors.New("it does not end in a jump to another function")
 	errThrowsAfter = errors.New("no exit site: what is called after the last cheap instruction may throw")
+	errNoReturns   = errors.New("no return probe: the kernel makes a system call for it, which the job's seccomp filter forbids")
 	errSameSite    = errors.New("its only exit site is its entry site")
 )
 

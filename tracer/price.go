@@ -75,16 +75,34 @@ func (g *governor) price(seen map[uint32]hits, over time.Duration) time.Duration
 	return time.Duration(total * g.dearer)
 }
 
-// correct learns how far the estimate of a slice's hits is off, from the steps
-// in it and those between it and the slice before: what the job really lost.
-func (g *governor) correct(estimate time.Duration) {
-	in, out := g.off.steps-g.on.steps, g.on.steps-g.free.steps
-	inside, outside := g.off.at.Sub(g.on.at), g.on.at.Sub(g.free.at)
-	if estimate <= 0 || g.free.steps == 0 || g.on.steps <= g.free.steps || in < weightSteps || out < weightSteps {
+// judgedSlice is what a slice's hits were thought to cost, and the marks that
+// tell what they did.
+type judgedSlice struct {
+	free     sliceMark // the end of the slice before
+	on, off  sliceMark
+	estimate time.Duration
+}
+
+// correct learns how far the estimate of a slice's hits is off, from how far the
+// job came in it and between it and the slice before: what the job really lost.
+// It is called at the end of the slice after it, when all its records are read.
+func (g *governor) correct() {
+	j := &g.judged
+	if j.estimate <= 0 || j.free.at.IsZero() || !j.on.at.After(j.free.at) {
 		return
 	}
-	usual := float64(outside) / float64(out) * float64(in)
-	ratio := min(2, max(0.5, (float64(inside)-usual)/float64(estimate)))
+	in, unit := g.done(j.on, j.off)
+	out, outUnit := g.done(j.free, j.on)
+	least := float64(weightSteps)
+	if unit == unitNodes {
+		least = weightNodes
+	}
+	if unit != outUnit || in < least || out < least {
+		return
+	}
+	inside, outside := j.off.at.Sub(j.on.at), j.on.at.Sub(j.free.at)
+	usual := float64(outside) / out * in
+	ratio := min(2, max(0.5, (float64(inside)-usual)/float64(j.estimate)))
 	// One slice is a noisy witness: a share of its word, and not for ever.
 	g.dearer = min(dearest, max(1/dearest, g.dearer*(1+correctBy*(ratio-1))))
 }

@@ -94,7 +94,7 @@ func (g *governor) refer(p *probe, base uint64) error {
 	}
 	r := &reference{probe: p, links: map[int]*linkSet{}, base: base}
 	offset, _ := p.file.plan.file.FileOffset(p.planned.Address + p.planned.Entry.Offset)
-	where := &sites{entry: siteList{[]uint64{offset}, []uint64{cookie(referenceSpec, 0, true)}}}
+	where := &sites{entry: siteList{[]uint64{offset}, []uint64{cookie(referenceSpec, 0, 0, true)}}}
 	for _, pid := range p.file.pids() {
 		set, err := g.session.kernel.attachLearn(path, pid, where)
 		if err != nil {
@@ -107,18 +107,36 @@ func (g *governor) refer(p *probe, base uint64) error {
 	return nil
 }
 
-// keepCounting makes a step's function that goes into slices the reference.
+// keepCounting makes a step's function that goes into slices the reference,
+// unless the slices will read the numbers of autograd nodes, which is for nothing.
 func (g *governor) keepCounting() error {
+	if g.session.readsNodes() {
+		return nil
+	}
 	for _, p := range g.session.steps {
 		count, err := g.session.kernel.count(p.index)
 		if err != nil || !g.demoted[p.planned.Group.Name] || g.reference != nil {
 			continue
 		}
-		if g.affords(p, count.Entries, time.Since(g.started)) {
+		if g.affords(p, count.Entries, time.Since(g.begun)) {
 			return g.refer(p, 0)
 		}
 	}
 	return nil
+}
+
+// readsNodes reports whether the slices record what numbers autograd nodes, and
+// the operators that they belong to.
+func (s *Session) readsNodes() bool {
+	numbers, operators := false, false
+	for _, f := range s.files {
+		for _, i := range s.usable(f, catalog.Detail) {
+			function := f.plan.Probes[i].Function
+			numbers = numbers || function.Action == catalog.Sequence
+			operators = operators || function.Layer == "op"
+		}
+	}
+	return numbers && operators
 }
 
 func (r *reference) close() {

@@ -26,6 +26,8 @@ func TestRealRuntimesAreProbedCheaply(t *testing.T) {
 		cheap  float64 // share of them, at least
 	}{
 		{"/usr/lib/*-linux-gnu/libamdhip64.so.5", 110, 1},
+		{"/usr/lib/*-linux-gnu/libOpenCL.so.1", 60, 0.95},
+		{"/usr/lib/*-linux-gnu/libze_loader.so.1", 60, 1},
 		{filepath.Join(wheels, "nccl", "lib", "libnccl.so.2"), 20, 0.9},
 		{filepath.Join(wheels, "cu1*", "lib", "libcudart.so.1*"), 7, 1},
 	} {

@@ -32,9 +32,13 @@ func refuse(kind error, format string, args ...any) error {
 }
 
 // CheckHazards returns an error that wraps ErrUnsupported where probes are known
-// to do harm to one of these processes, or to the machine.
+// to do harm to one of these processes, or to the machine. What only return
+// probes do is no reason to refuse: the recording goes on without those.
 func CheckHazards(features *Features, pids []int) error {
 	for _, h := range HazardsHere(features) {
+		if h.Returns {
+			continue
+		}
 		if err := h.refuse(pids); err != nil {
 			return err
 		}
@@ -92,6 +96,8 @@ type Hazard struct {
 	Arch   string // GOARCH, "" for all
 	Harm   string
 	Source string // who saw it, and when
+	// Returns: only return probes do harm; a recording can go on without them.
+	Returns bool
 	// unless says when it cannot happen here although the version matches.
 	unless func(*Features) bool
 	// hits says which processes it concerns; nil: all.
@@ -110,9 +116,10 @@ var Hazards = []Hazard{
 	},
 	{
 		Name: "uretprobe under seccomp", From: "6.11", Before: "6.14", Arch: "amd64",
-		Harm:   "a return probe makes a system call in the job, for which a seccomp filter kills it",
-		Source: "opensnitch issue 1205 (6.11, systemd-timesyncd dumps core), October 2024; systemd issue 34615",
-		hits:   underSeccomp,
+		Harm:    "a return probe makes a system call in the job, for which a seccomp filter kills it",
+		Source:  "opensnitch issue 1205 (6.11, systemd-timesyncd dumps core), October 2024; systemd issue 34615",
+		Returns: true,
+		hits:    underSeccomp,
 	},
 }
 
@@ -135,6 +142,9 @@ func hazardsOf(release, arch string, features *Features) (found []Hazard) {
 	}
 	return found
 }
+
+// Concerns reports whether the hazard is one for this process.
+func (h *Hazard) Concerns(pid int) bool { return h.hits == nil || h.hits(pid) }
 
 // Some reports whether the hazard concerns only some processes, such as those
 // with a seccomp filter.

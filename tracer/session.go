@@ -56,6 +56,7 @@ type Options struct {
 	Counters time.Duration
 
 	catalog []catalog.Group // instead of the catalog's own, for tests
+	release string          // instead of the kernel's own, likewise
 }
 
 // Session is one recording.
@@ -76,10 +77,15 @@ type Session struct {
 
 	processes map[int]*tracedProcess
 	files     map[fileKey]*tracedFile
-	threads   map[int32]Thread
-	running   bool     // what is found from now on, the job has loaded meanwhile
-	steps     []*probe // one call of each is about one training step
-	foreign   uint64   // foreign hits at the last look
+	// returnHazards are the kernel's; withoutReturns is the one for which there
+	// are no return probes.
+	returnHazards  []Hazard
+	withoutReturns *Hazard
+	threads        map[int32]Thread
+	running        bool     // what is found from now on, the job has loaded meanwhile
+	steps          []*probe // one call of each is about one training step
+	foreign        uint64   // foreign hits at the last look
+	lossesAt       time.Time
 
 	offsetNS int64
 	requests requests
@@ -192,6 +198,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, threads: map[int32]Thread{},
 		offsetNS: clockOffset(),
 	}
+	s.findReturnHazards(&features)
 	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
 	s.decoder.accelerators.names.namers = append(s.decoder.accelerators.names.namers, s.decoder.cuda, s.stubs)
 	s.governor = newGovernor(s, options.Budget, calibrate(k))
@@ -231,6 +238,9 @@ func openTargets(pids []int) ([]*process.Process, error) {
 
 // expect waits for a process to exec the job.
 func (s *Session) expect(pid int) error {
+	if err := s.checkReturns(pid); err != nil {
+		return err
+	}
 	s.follow(pid)
 	t := newTracedProcess(&process.Process{PID: pid}, Process{PID: int32(pid), StartedNS: time.Now().UnixNano()})
 	t.rescanAt = time.Now().Add(365 * 24 * time.Hour)
@@ -323,11 +333,11 @@ func (s *Session) warn(w Warning) {
 // fails. It returns nil in the first two cases, after everything that the
 // kernel recorded has reached the sink.
 func (s *Session) Run(ctx context.Context) error {
-	calls, err := ringbuf.NewReader(s.kernel.call.Maps["calls"])
+	calls, err := openCallRing(s.kernel.call.Maps["calls"])
 	if err != nil {
-		return fmt.Errorf("opening the ring buffer: %w", err)
+		return err
 	}
-	defer calls.Close()
+	defer calls.close()
 	life, err := ringbuf.NewReader(s.kernel.call.Maps["life"])
 	if err != nil {
 		return fmt.Errorf("opening the ring buffer of processes: %w", err)
@@ -367,7 +377,7 @@ func (s *Session) Run(ctx context.Context) error {
 type decodeError struct{ error }
 
 // decode reads the ring until stop is closed and the ring is empty.
-func (s *Session) decode(ring *ringbuf.Reader, stop <-chan struct{}) error {
+func (s *Session) decode(ring *callRing, stop <-chan struct{}) error {
 	var record ringbuf.Record
 	wait := pollWait
 	for {
@@ -378,7 +388,10 @@ func (s *Session) decode(ring *ringbuf.Reader, stop <-chan struct{}) error {
 		default:
 		}
 		s.serve()
-		n, err := s.decoder.poll(ring, &record, wait)
+		if !stopping {
+			ring.bell.wait(wait)
+		}
+		n, err := s.decoder.poll(ring.Reader, &record)
 		if err == nil {
 			err = s.decoder.failed
 		}
@@ -497,6 +510,8 @@ func (d *decoder) losses() []Warning {
 	return append(d.cuda.losses(), []Warning{
 		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged), Detail: "records of the ring that did not decode: a defect, please report it"},
 		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.texts.given), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},
+		{Kind: "incomplete", Source: "communicator_unknown", Count: int64(d.accelerators.strangers()), Detail: "collectives on communicators that were made before the recording, or by a call that it did not see: they have a handle and no identity, and rank and size only if the job asked NCCL for them meanwhile"},
+		{Kind: "incomplete", Source: "graph_replay_cut", Count: int64(d.replaysCut), Detail: "replays of graphs with more than 65536 nodes, child graphs included: the edges beyond are missing"},
 		{Kind: "incomplete", Source: "edge_without_operator", Count: int64(d.edgeless), Detail: "backward nodes whose operator has no row (it ran before the recording, outside of a slice, or half a million operators earlier): no forward_backward edge"},
 	}...)
 }

@@ -38,6 +38,10 @@ func (p *PlannedProbe) takeStack() {
 	if int(p.spec.Captures) < len(p.spec.Capture) {
 		p.spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK)
 	}
+	// From one place in the framework many kernels are launched, by many callers.
+	if values := p.Function.Values; p.Function.Category == "launch" && len(values) > 0 && values[0].Field == catalog.FieldKernel {
+		p.spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK_BY_VALUE)
+	}
 }
 
 func (p *PlannedProbe) takesStack() bool {

@@ -36,7 +36,7 @@ func main() {
 	log.SetPrefix("bench: ")
 	quick := flag.Bool("quick", false, "three minutes instead of twelve: fewer rounds, shorter windows")
 	write := flag.Bool("write", false, "put the figures into docs/overhead.md; with -only, those of its parts")
-	only := flag.String("only", "", "parts to run, of hit,python,native,programs,plan,decode,attach,paired,budget,models,samples (all if empty)")
+	only := flag.String("only", "", "parts to run, of hit,python,native,mixed,programs,plan,decode,attach,paired,budget,allocator,models,samples (all if empty)")
 	torch := flag.String("torch", "", "only the interpreter whose name begins so: 1.13 or 2")
 	spans := flag.Int("decode", 0, "decode so many synthetic records and print the figures as JSON (used by bench itself)")
 	flag.Parse()
@@ -71,12 +71,14 @@ func main() {
 	part("decode", func() error { return r.measureDecoding(s) })
 	for _, python := range s.interpreted {
 		part("native", func() error { return r.measureNativeWalk(s, python) })
+		part("mixed", func() error { return r.measureMixed(s, python) })
 		if slices.ContainsFunc([]string{"plan", "programs", "attach", "paired", "budget"}, s.wanted) {
 			r.load = append(r.load, loadAverage())
 			if err := r.measureWorstCase(s, python); err != nil {
 				fail(err)
 			}
 		}
+		part("allocator", func() error { return r.measureAllocator(s, python) })
 		part("samples", func() error { return r.measureSampling(s, python) })
 		for _, model := range []string{"resnet.py", "transformer.py"} {
 			part("models", func() error { return r.measureModel(s, python, model) })
@@ -104,16 +106,20 @@ func command() string {
 	return "go run ./internal/bench"
 }
 
-func interpreters(only string) []interpreter {
-	cache := os.Getenv("EBPFPROF_CACHE")
-	if cache == "" {
-		home, _ := os.UserHomeDir()
-		cache = filepath.Join(home, ".cache", "ebpfprof")
+// cacheDirectory is where the setup scripts put what they fetch.
+func cacheDirectory() string {
+	if directory := os.Getenv("EBPFPROF_CACHE"); directory != "" {
+		return directory
 	}
+	home, _ := os.UserHomeDir()
+	return filepath.Join(home, ".cache", "ebpfprof")
+}
+
+func interpreters(only string) []interpreter {
 	var found []interpreter
 	for _, i := range []interpreter{
 		{"1.13 (Debian)", "/usr/bin/python3"},
-		{"2.15 (PyPI)", filepath.Join(cache, "torch-venv/bin/python")},
+		{"2.15 (PyPI)", filepath.Join(cacheDirectory(), "torch-venv/bin/python")},
 	} {
 		if _, err := os.Stat(i.path); err != nil {
 			say("no PyTorch %s here: make deps torch", i.name)

@@ -37,8 +37,11 @@ type results struct {
 	models       []pairedResult
 	samples      []pairedResult
 
+	allocator []pairedResult
+
 	pythonWalks []*pythonWalk
 	nativeWalks []*nativeWalk
+	mixed       []*mixedStack
 }
 
 type programResult struct {

@@ -35,7 +35,7 @@ type nativeWalk struct {
 }
 
 // unwindTables are those of a whole process.
-type unwindTables struct{ files, rows, bytes, allocated int }
+type unwindTables struct{ files, rows, bytes, allocated int } // allocated with all maps around the tables
 
 // measureNativeWalk makes the tables of a training job, twice, and takes its
 // stack two thousand times a second.
@@ -120,6 +120,7 @@ func (w *nativeWalk) load(p *process.Process, cache string) (*loadedTables, erro
 		}
 	}
 	l.tables.allocated, _ = l.unwinder.Memory()
+	l.tables.allocated += maps.Memory()
 	return l, nil
 }
 
@@ -191,6 +192,22 @@ func (w *nativeWalk) complete() (ended, all int) {
 		}
 	}
 	return ended, all
+}
+
+func (r *results) nativeTargets(p *page) {
+	for _, w := range r.nativeWalks {
+		row := func(name string, measured string, holds bool) { p.row(name, w.python.name, measured, verdict(holds)) }
+		frame, forty := median(w.frame), median(w.forty)
+		row("a native frame: ≤ 300 ns", fmt.Sprintf("%.0f ns", frame), frame <= 300)
+		row("a stack of 40 frames: ≤ 15 µs", fmt.Sprintf("%.1f µs", forty/1e3), forty <= 15e3)
+		ended, all := w.complete()
+		row("samples down to the thread's start: ≥ 99 %", fmt.Sprintf("%.2f %%", 100*float64(ended)/float64(all)), ended*100 >= all*99)
+		row("unwind tables of the process, kernel memory: ≤ 20 MB", megabytes(w.tables.allocated), w.tables.allocated <= 20e6)
+		row("libtorch_cpu's table: ≤ 1.5 s", milliseconds(w.torch.Took), w.torch.Took <= 1500*time.Millisecond)
+		row("libtorch_cpu's table from the cache: ≤ 50 ms", milliseconds(w.again), w.again <= 50*time.Millisecond)
+		bytes := float64(w.torch.Bytes) / float64(w.torch.Rows)
+		row("libtorch_cpu's table: ≤ 5 bytes a row", fmt.Sprintf("%.2f B", bytes), bytes <= 5)
+	}
 }
 
 func (r *results) walkingNative(p *page) {

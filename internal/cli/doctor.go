@@ -136,7 +136,7 @@ func hazardChecks(f *tracer.Features) []check {
 	for _, h := range found {
 		k := check{"hazard: " + h.Name, stateMissing, h.Harm + " (" + h.Source + ")"}
 		if h.Some() {
-			k.State, k.Why = stateDegraded, "jobs with a seccomp filter are refused: "+k.Why
+			k.State, k.Why = stateDegraded, "jobs with a seccomp filter are recorded without return probes: "+k.Why
 		}
 		checks = append(checks, k)
 	}

@@ -21,6 +21,11 @@ func jobChecks(p *process.Process) ([]check, error) {
 		if err := tracer.CheckHazards(tracer.ProbeFeatures(), []int{p.PID}); err != nil {
 			return append(checks, check{"hazard", stateMissing, err.Error()}), err
 		}
+		for _, h := range tracer.HazardsHere(tracer.ProbeFeatures()) {
+			if h.Returns && h.Concerns(p.PID) {
+				checks = append(checks, check{"hazard: " + h.Name, stateDegraded, "recorded without return probes, so that runtime calls have no status and no results: " + h.Harm})
+			}
+		}
 	}
 	libraries, err := p.Libraries()
 	if err != nil {

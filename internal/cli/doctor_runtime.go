@@ -76,7 +76,7 @@ func missingFrom(plan *tracer.Plan, runtime string) (absent, refused []string, a
 	for _, group := range catalog.Groups() {
 		for i := range group.Functions {
 			f := &group.Functions[i]
-			if f.Runtime != runtime || !f.Exact || !f.In(filepath.Base(plan.Path)) {
+			if f.Runtime != runtime || !f.Exact || !f.In(filepath.Base(plan.Path)) && (f.Anywhere == "" || !planned[f.Anywhere]) {
 				continue
 			}
 			all++

@@ -139,6 +139,42 @@ func TestEventsBoundTheWorkBetweenThem(t *testing.T) {
 	}
 }
 
+// TestReplaysRunEveryNode: nodes of all kinds, added or captured, a child graph
+// that was a clone, and one that was captured as the launch of another.
+func TestReplaysRunEveryNode(t *testing.T) {
+	r, _ := traceStub(t, cudaGroups, stub(t, "cudacalls"), "all")
+	replays := r.rows(t, `SELECT span_id FROM span WHERE name = 'cuGraphLaunch' AND category = 'graph'
+		AND span_id NOT IN (SELECT to_span_id FROM flow) ORDER BY ts_ns DESC LIMIT 2`)
+	added := map[string]int64{
+		"cuGraphAddMemcpyNode": 1, "cuGraphAddHostNode": 1, "cuGraphAddChildGraphNode": 1, "cuGraphAddEventRecordNode": 1,
+		"cuGraphAddEventWaitNode": 1, "cuGraphAddExternalSemaphoresSignalNode": 1, "cuGraphAddExternalSemaphoresWaitNode": 1,
+		"cuGraphAddBatchMemOpNode": 1, "cuGraphAddMemAllocNode": 1, "cuGraphAddMemFreeNode": 1, "scale(float*, int)": 1, "cuGraphAddNode": 1,
+		"cuGraphAddMemsetNode": 2, // of the clone, and of the graph itself as a child
+	}
+	captured := map[string]int64{
+		"cuMemAllocAsync": 1, "cuMemsetD8Async": 1, "cuLaunchHostFunc": 1, "cuEventRecordWithFlags": 1, "cuMemFreeAsync": 1, "cuGraphLaunch": 1,
+	}
+	for name, n := range added {
+		captured[name] += n
+	}
+	for i, want := range []map[string]int64{captured, added} {
+		got := r.counts(t, fmt.Sprintf(`SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id WHERE f.from_span_id = %v GROUP BY ALL`, replays[i][0]))
+		sameCounts(t, "what a replay runs", got, want)
+	}
+}
+
+func TestReplaysOfHIPRunEveryNode(t *testing.T) {
+	r, _ := traceStub(t, hipGroups, stub(t, "hipcalls"), "all")
+	got := r.counts(t, `SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id
+		WHERE f.from_span_id = (SELECT min(span_id) FROM span WHERE name = 'hipGraphLaunch') GROUP BY ALL`)
+	sameCounts(t, "what a replay runs", got, map[string]int64{
+		"scale(float*, int)": 4, "hipGraphAddMemcpyNode": 3, // two of each of the clone, a child twice
+		"hipGraphAddMemcpyNode1D": 1, "hipGraphAddMemsetNode": 1, "hipGraphAddHostNode": 1, "hipGraphAddChildGraphNode": 1,
+		"hipGraphAddEventRecordNode": 1, "hipGraphAddEventWaitNode": 1, "hipGraphAddMemAllocNode": 1, "hipGraphAddMemFreeNode": 1,
+		"hipGraphAddNode": 1,
+	})
+}
+
 func TestCapturedLaunchesHaveNotRunAndReplaysNameThem(t *testing.T) {
 	r, spans := traceTimes(t, "graphs")
 	launches := r.number(t, "SELECT count(*) FROM span WHERE runtime = 'cuda' AND category = 'launch'")

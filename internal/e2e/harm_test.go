@@ -152,3 +152,36 @@ func TestATracerThatLeavesDoesNotDisturbAnother(t *testing.T) {
 	count := "SELECT name, count(*) FROM span WHERE layer = 'op' AND status = 'ok' AND %s GROUP BY ALL"
 	sameCounts(t, "the one that stayed", r.counts(t, count, r.within(t, told)), whole.counts(t, count, whole.region(t)))
 }
+
+// A job of somebody else begins to use the same library: the probes are put in
+// for each process then, and the traced job must lose no call by it.
+func TestASecondJobOnTheSameLibraryCostsTheFirstNoCall(t *testing.T) {
+	debianTorch.need(t)
+	job := startJob(t, debianTorch.job("mlp.py", "--seconds", "8")...)
+	tracing := attach(t, unbudgeted, job.Process.Pid)
+	job.goOn(t)
+	other := startJob(t, debianTorch.training("mlp")...)
+	other.goOn(t)
+	other.finishJob(t)
+	told := job.finishJob(t)
+	r := tracing.finish(t)
+	r.lossless(t)
+	if n := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'attach' AND detail LIKE 'another job maps the file%%'"); n == 0 {
+		t.Fatal("the probes were never put in for each process: did something else map this PyTorch from the start?")
+	}
+	for _, row := range r.rows(t, `SELECT name, count(*), count(*) FILTER (end_method = 'unfinished' OR status = 'threw') FROM span
+		WHERE (layer = 'scope' OR category = 'backward') AND %s GROUP BY ALL`, r.within(t, told)) {
+		if n := integer(t, row[1]); n != told.Steps {
+			t.Errorf("%s: %d spans of %d steps", row[0], n, told.Steps)
+		}
+		if n := integer(t, row[2]); n != 0 {
+			t.Errorf("%s: %d without their end", row[0], n)
+		}
+	}
+	// Each operator is called so often in every step.
+	for _, row := range r.rows(t, "SELECT name, count(*) FROM span WHERE layer = 'op' AND %s GROUP BY ALL", r.within(t, told)) {
+		if n := integer(t, row[1]); n%told.Steps != 0 {
+			t.Errorf("%s: %d calls in %d steps", row[0], n, told.Steps)
+		}
+	}
+}

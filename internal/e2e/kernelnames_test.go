@@ -79,11 +79,24 @@ func TestKernelsOlderThanTheAttachHaveTheirNames(t *testing.T) {
 	}
 }
 
+// TestLaunchesWithoutANameSayWhichLibraryMadeThem: by the address that the call
+// returns to. The launches by a library that was loaded during the recording are
+// that library's, the program's own the program's.
+func TestLaunchesWithoutANameSayWhichLibraryMadeThem(t *testing.T) {
+	r, _ := recordTrainStep(t, false, false, "7", "library")
+	r.lossless(t)
+	sameCounts(t, "launches of a stub", r.counts(t, `SELECT name || ' ' || name_source, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`),
+		map[string]int64{"kernel of libblas-stub.so library": 7, "kernel of trainstep library": 1})
+	if n := r.number(t, `SELECT count(*) FROM span WHERE category = 'launch' AND symbol IS NOT NULL`); n != 0 {
+		t.Errorf("%d launches of no name have a symbol", n)
+	}
+}
+
 func TestHandlesThatAreNoneAreLaunchesWithoutAName(t *testing.T) {
 	r, _ := recordTrainStep(t, false, false, "1", "garbage")
 	r.lossless(t)
 	sameCounts(t, "launches of a stub", r.counts(t, `SELECT name || ' ' || name_source || ' ' || status, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`),
-		map[string]int64{"cuLaunchKernel unknown ok": 3, "cuLaunchKernel unknown error": 1})
+		map[string]int64{"kernel of trainstep library ok": 3, "kernel of trainstep library error": 1})
 	sameCounts(t, "reasons", r.counts(t, `SELECT source, count FROM warning WHERE source LIKE 'kernel_name:%%'`),
 		map[string]int64{"kernel_name:null": 1, "kernel_name:no_name": 3})
 }

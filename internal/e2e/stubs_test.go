@@ -272,6 +272,34 @@ func TestCommunicatorsAreTheSameOnEveryRank(t *testing.T) {
 	}
 }
 
+// TestNCCLIsFoundWhereverItIsLinked: inside libtorch_cuda.so, as in wheels of
+// PyTorch, and inside a program, beside a libnccl.so.2 of its own. Each call is
+// one row, by the probe of the copy that it went through.
+func TestNCCLIsFoundWhereverItIsLinked(t *testing.T) {
+	library, err := filepath.Abs(stub(t, "libnccl.so.2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for program, home := range map[string]string{"ncclcalls-torch": "libtorch_cuda.so", "ncclcalls-static": "ncclcalls-static"} {
+		r, _ := traceStub(t, "nccl", stub(t, program), "copies", library)
+		if n := r.number(t, "SELECT count(*) FROM span WHERE name = 'ncclAllReduce' AND runtime = 'nccl'"); n != 8 {
+			t.Errorf("%s: %d collectives, want 8", program, n)
+		}
+		sameCounts(t, "hits by library", r.counts(t, `SELECT parse_filename(library), hits FROM probe WHERE symbol = 'ncclAllReduce'`),
+			map[string]int64{home: 5, "libnccl.so.2": 3})
+	}
+}
+
+// TestOlderCommunicatorsHaveTheRankThatTheJobAsksFor: their identity is not
+// guessed, and how many collectives lack it is said.
+func TestOlderCommunicatorsHaveTheRankThatTheJobAsksFor(t *testing.T) {
+	r, want := traceStub(t, "nccl", stub(t, "ncclcalls"), "late", "0")
+	checkCalls(t, r, "nccl", want.calls)
+	if n := r.number(t, "SELECT sum(count) FROM warning WHERE source = 'communicator_unknown'"); n != 2 {
+		t.Errorf("%d collectives are said to have no identity, want 2", n)
+	}
+}
+
 func TestCallsThroughAnInterposerCountOnce(t *testing.T) {
 	preload, err := filepath.Abs(stub(t, "libcuda-quota.so"))
 	if err != nil {

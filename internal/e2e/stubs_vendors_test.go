@@ -84,6 +84,11 @@ func TestHandlesOfOtherVendorsOlderThanTheRecordingAreNotGuessed(t *testing.T) {
 			t.Errorf("%d launches have a bound that holds their 2 ms, want those 11 that were waited for", n)
 		}
 	})
+	t.Run("hip", func(t *testing.T) {
+		r, want := traceStub(t, hipGroups, stub(t, "hipcalls"), "late")
+		checkCalls(t, r, "hip", want.calls)
+		checkMemory(t, r, want.memory)
+	})
 	t.Run("neuron", func(t *testing.T) {
 		r, want := traceStub(t, neuronGroups, stub(t, "nrtcalls"), "late")
 		for i := range want.calls {

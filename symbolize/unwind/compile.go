@@ -50,7 +50,7 @@ func (c *compiler) ruleNumber(r Rule) uint16 {
 	}
 	number, ok := c.numbers[r]
 	if !ok {
-		if len(c.rules) > 0xffff {
+		if len(c.rules) >= maxRules {
 			c.full = true
 			return 0
 		}
@@ -108,4 +108,32 @@ func (c *compiler) fill(e *symbolize.ELF, infer Infer, start, end uint64, add fu
 		}
 		add(row{address: to})
 	}
+}
+
+// CompileInferred makes a table of rules that were read from code itself, in the
+// order of their addresses: of code that no file describes. It fails with
+// ErrNoFrames where there are none, ErrTooManyRules and ErrTooLarge.
+func CompileInferred(machine symbolize.Machine, inferred []InferredRule) (*Table, error) {
+	c := newCompiler(nil, 0, machine)
+	var rows []row
+	for _, i := range inferred {
+		r := row{i.Address, c.ruleNumber(i.Rule)}
+		switch n := len(rows); {
+		case n > 0 && rows[n-1].address == r.address:
+			rows[n-1] = r
+		case n == 0 || rows[n-1].rule != r.rule:
+			rows = append(rows, r)
+		}
+	}
+	if c.full {
+		return nil, ErrTooManyRules
+	}
+	if len(c.rules) == 1 {
+		return nil, ErrNoFrames
+	}
+	t := &Table{Machine: machine, Rules: c.rules}
+	if err := t.layOut(rows); err != nil {
+		return nil, err
+	}
+	return t, nil
 }

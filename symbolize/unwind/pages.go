@@ -12,6 +12,7 @@ const (
 	leafRows    = LeafBytes / 4
 	leafPages   = LeafBytes / 8
 	minPageBits = 8
+	maxPageBits = 15 // with rowReach an address within the page takes 16
 	maxLeaves   = 1 << 16
 	maxPages    = 1 << 19 // 32 GiB of code; an index of 4 MiB
 )
@@ -19,17 +20,20 @@ const (
 // Table is the compiled form of a file: an image that goes into the kernel's
 // maps as it is, but for the numbers of its rules. The image is a run of leaves
 // of LeafBytes. The first hold the pages, 8 bytes each (leaf u32, first row u16,
-// rows u16); the others their rows, 4 bytes each (address within the page u16,
-// rule u16). Addresses are the file's, before the loader's bias.
+// rows u16); then come their rows, 4 bytes each (address from rowReach before the
+// page on u16, number of a sequence or rule u16), and the sequences, eight cells
+// of 4 bytes each (address from the row's on u16, rule u16). Addresses are the
+// file's, before the loader's bias.
 type Table struct {
-	Machine  symbolize.Machine
-	Base     uint64 // the address at which page 0 begins
-	PageBits uint8
-	Pages    int
-	Rows     int
-	Rules    []Rule // Rules[0] is None
-	Leaves   []byte
-	Skipped  int // descriptions that could not be read
+	Machine   symbolize.Machine
+	Base      uint64 // the address at which page 0 begins
+	PageBits  uint8
+	Pages     int
+	Rows      int // changes of the rule, as the file has them
+	Sequences int
+	Rules     []Rule // Rules[0] is None
+	Leaves    []byte
+	Skipped   int // descriptions that could not be read
 
 	release func() error
 }
@@ -47,6 +51,34 @@ func (t *Table) Close() error {
 // IndexLeaves is how many leaves hold pages.
 func (t *Table) IndexLeaves() int { return (t.Pages + leafPages - 1) / leafPages }
 
+// SequenceLeaf is the first leaf that holds sequences; behind the last where
+// there are none.
+func (t *Table) SequenceLeaf() int {
+	return len(t.Leaves)/LeafBytes - (t.Sequences+leafSequences-1)/leafSequences
+}
+
+// Renumber writes a leaf of the image with other numbers for the table's rules.
+func (t *Table) Renumber(leaf int, to []byte, numbers []uint16) {
+	from := t.Leaves[leaf*LeafBytes : (leaf+1)*LeafBytes]
+	switch {
+	case leaf < t.IndexLeaves():
+		copy(to, from)
+	case leaf < t.SequenceLeaf():
+		for at := 0; at < LeafBytes; at += 4 {
+			row := le.Uint32(from[at:])
+			if code := row >> 16; code&oneRule != 0 {
+				row = row&0xffff | uint32(numbers[code&^oneRule]|oneRule)<<16
+			}
+			le.PutUint32(to[at:], row)
+		}
+	default:
+		for at := 0; at < LeafBytes; at += 4 {
+			c := le.Uint32(from[at:])
+			le.PutUint32(to[at:], c&0xffff|uint32(numbers[c>>16])<<16)
+		}
+	}
+}
+
 // Lookup returns the rule for an address; its kind is None where the file says
 // nothing. It searches the image as the kernel does.
 func (t *Table) Lookup(address uint64) Rule {
@@ -60,12 +92,24 @@ func (t *Table) Lookup(address uint64) Rule {
 		return Rule{}
 	}
 	rows := t.Leaves[int(leaf)*LeafBytes+first*4:]
-	offset := uint16(address & (1<<t.PageBits - 1) >> pcShift(t.Machine))
+	offset := uint16((address&(1<<t.PageBits-1) + rowReach) >> pcShift(t.Machine))
 	i := sort.Search(count, func(i int) bool { return le.Uint16(rows[i*4:]) > offset }) - 1
-	return t.Rules[le.Uint16(rows[i*4+2:])]
+	code := le.Uint16(rows[i*4+2:])
+	if code&oneRule != 0 {
+		return t.Rules[code&^oneRule]
+	}
+	cells := t.sequence(code)
+	offset -= le.Uint16(rows[i*4:])
+	i = sort.Search(sequenceCells, func(i int) bool { return le.Uint16(cells[i*4:]) > offset }) - 1
+	return t.Rules[le.Uint16(cells[i*4+2:])]
 }
 
-// layout is one way to cut rows into pages.
+func (t *Table) sequence(number uint16) []byte {
+	at := t.SequenceLeaf()*LeafBytes + int(number)*sequenceBytes
+	return t.Leaves[at : at+sequenceBytes]
+}
+
+// layout is one way to cut runs into pages.
 type layout struct {
 	bits   uint
 	base   uint64
@@ -76,29 +120,19 @@ type layout struct {
 
 func (l layout) total() int { return (l.pages+leafPages-1)/leafPages + l.leaves }
 
-// layOut writes the image, with the size of pages that makes it smallest.
+// layOut writes the image.
 func (t *Table) layOut(rows []row) error {
 	shift := pcShift(t.Machine)
-	best := layout{}
-	for bits := uint(minPageBits); bits <= 16+shift; bits++ {
-		l := layout{bits: bits, base: rows[0].address &^ (1<<bits - 1)}
-		span := (rows[len(rows)-1].address - l.base) >> bits
-		if span >= maxPages {
-			continue
-		}
-		l.pages = int(span) + 1
-		l.ok = eachPage(rows, l, func(_ int, p pageRows) { l.leaves = max(l.leaves, p.leaf+1) })
-		if l.ok && l.total() < maxLeaves && (!best.ok || l.total() < best.total()) {
-			best = l
-		}
-	}
-	if !best.ok {
+	runs, sequences := cut(rows, shift)
+	best := bestLayout(runs, shift)
+	sequenceLeaves := (len(sequences) + leafSequences - 1) / leafSequences
+	if !best.ok || best.total()+sequenceLeaves >= maxLeaves {
 		return ErrTooLarge
 	}
-	t.Base, t.PageBits, t.Pages = best.base, uint8(best.bits), best.pages
-	t.Leaves = make([]byte, best.total()*LeafBytes)
+	t.Base, t.PageBits, t.Pages, t.Rows, t.Sequences = best.base, uint8(best.bits), best.pages, len(rows), len(sequences)
+	t.Leaves = make([]byte, (best.total()+sequenceLeaves)*LeafBytes)
 	index := t.IndexLeaves()
-	eachPage(rows, best, func(number int, p pageRows) {
+	eachPage(runs, best, func(number int, p pageRuns) {
 		page := t.Leaves[number*8:]
 		le.PutUint32(page, uint32(index+p.leaf))
 		le.PutUint16(page[4:], uint16(p.row))
@@ -107,58 +141,88 @@ func (t *Table) layOut(rows []row) error {
 		start := best.base + uint64(number)<<best.bits
 		for i := range p.count() {
 			r := p.at(i, start)
-			le.PutUint16(at[i*4:], uint16((r.address-start)>>shift))
-			le.PutUint16(at[i*4+2:], r.rule)
+			le.PutUint16(at[i*4:], uint16((r.address+rowReach-start)>>shift))
+			le.PutUint16(at[i*4+2:], r.code)
 		}
-		t.Rows += p.count()
 	})
+	for i := range sequences {
+		sequences[i].put(t.sequence(uint16(i)))
+	}
 	return nil
 }
 
-// pageRows are the rows of one page and where they go.
-type pageRows struct {
-	carried   bool // the page begins inside a row of a page before
-	rule      uint16
-	rows      []row
+// bestLayout chooses the size of pages: the smallest with which the image is not
+// much larger than it could be. In small pages a search touches less memory.
+func bestLayout(runs []run, shift uint) layout {
+	var possible []layout
+	least := maxLeaves
+	for bits := uint(minPageBits); bits <= maxPageBits+shift; bits++ {
+		l := layout{bits: bits, base: runs[0].address &^ (1<<bits - 1)}
+		span := (runs[len(runs)-1].address - l.base) >> bits
+		if span >= maxPages {
+			continue
+		}
+		l.pages = int(span) + 1
+		l.ok = eachPage(runs, l, func(_ int, p pageRuns) { l.leaves = max(l.leaves, p.leaf+1) })
+		if l.ok && l.total() < maxLeaves {
+			possible, least = append(possible, l), min(least, l.total())
+		}
+	}
+	for _, l := range possible {
+		if l.total() <= least+least/16+1 {
+			return l
+		}
+	}
+	return layout{}
+}
+
+// pageRuns are the rows of one page and where they go.
+type pageRuns struct {
+	carried   bool // the page begins inside a run of a page before
+	before    run
+	runs      []run
 	leaf, row int
 }
 
-func (p *pageRows) count() int {
+func (p *pageRuns) count() int {
 	if p.carried {
-		return len(p.rows) + 1
+		return len(p.runs) + 1
 	}
-	return len(p.rows)
+	return len(p.runs)
 }
 
-func (p *pageRows) at(i int, start uint64) row {
+func (p *pageRuns) at(i int, start uint64) run {
 	if !p.carried {
-		return p.rows[i]
+		return p.runs[i]
 	}
-	if i == 0 {
-		return row{start, p.rule}
+	if i > 0 {
+		return p.runs[i-1]
 	}
-	return p.rows[i-1]
+	if p.before.last <= start {
+		return run{address: start, code: p.before.rule | oneRule}
+	}
+	return p.before // it began less than rowReach ago
 }
 
-// eachPage cuts rows into pages and puts these into leaves, in order, never one
+// eachPage cuts runs into pages and puts these into leaves, in order, never one
 // page into two. Pages of which nothing is described are left out. It reports
 // whether every page fits into a leaf.
-func eachPage(rows []row, l layout, yield func(int, pageRows)) bool {
-	leaf, used, rule := 0, 0, uint16(0)
+func eachPage(runs []run, l layout, yield func(int, pageRuns)) bool {
+	leaf, used, before := 0, 0, run{}
 	for number := 0; number < l.pages; number++ {
 		start := l.base + uint64(number)<<l.bits
 		n := 0
-		for n < len(rows) && (rows[n].address-l.base)>>l.bits == uint64(number) {
+		for n < len(runs) && (runs[n].address-l.base)>>l.bits == uint64(number) {
 			n++
 		}
-		if n == 0 && rule == 0 {
-			if len(rows) == 0 {
+		if n == 0 && before.rule == 0 && before.last <= start {
+			if len(runs) == 0 {
 				break
 			}
-			number = int((rows[0].address-l.base)>>l.bits) - 1
+			number = int((runs[0].address-l.base)>>l.bits) - 1
 			continue
 		}
-		p := pageRows{rows: rows[:n], rule: rule, carried: n == 0 || rows[0].address != start}
+		p := pageRuns{runs: runs[:n], before: before, carried: n == 0 || runs[0].address != start}
 		if p.count() > leafRows {
 			return false
 		}
@@ -169,8 +233,8 @@ func eachPage(rows []row, l layout, yield func(int, pageRows)) bool {
 		used += p.count()
 		yield(number, p)
 		if n > 0 {
-			rule = rows[n-1].rule
-			rows = rows[n:]
+			before = runs[n-1]
+			runs = runs[n:]
 		}
 	}
 	return true

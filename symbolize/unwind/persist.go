@@ -47,7 +47,7 @@ type Cache struct {
 }
 
 // inferredKey is raised when what is inferred changes.
-const inferredKey = "-inferred2"
+const inferredKey = "-inferred3"
 
 // Table returns the file's table, from the cache or, compiled now, into it.
 // That the cache can not be written is no error. The errors are Compile's.
@@ -82,10 +82,12 @@ type header struct {
 	skipped  uint64
 	machine  uint32
 	pageBits uint32
+
+	sequences uint64
 }
 
 // Its number is that of the format: raised when rows, pages or rules change.
-var magic = [16]byte([]byte("ebpfprof-unwind1"))
+var magic = [16]byte([]byte("ebpfprof-unwind2"))
 
 const digested = int(unsafe.Offsetof(header{}.base))
 
@@ -123,6 +125,7 @@ func encode(t *Table) []byte {
 	*h = header{
 		magic: magic, base: t.Base, pages: uint64(t.Pages), rows: uint64(t.Rows), rules: uint64(len(t.Rules)),
 		leaves: uint64(len(t.Leaves) / LeafBytes), skipped: uint64(t.Skipped), machine: uint32(t.Machine), pageBits: uint32(t.PageBits),
+		sequences: uint64(t.Sequences),
 	}
 	copy(data[LeafBytes:], t.Leaves)
 	copy(data[LeafBytes+len(t.Leaves):], unsafe.Slice((*byte)(unsafe.Pointer(&t.Rules[0])), len(t.Rules)*ruleBytes))
@@ -145,7 +148,7 @@ func (c Cache) Load(key Key) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a cached unwind table: %w", err)
 	}
-	if !info.Mode().IsRegular() || info.Size() < LeafBytes || info.Size() > (maxLeaves+1)*LeafBytes+65536*ruleBytes {
+	if !info.Mode().IsRegular() || info.Size() < LeafBytes || info.Size() > (maxLeaves+1)*LeafBytes+maxRules*ruleBytes {
 		return nil, ErrDamaged
 	}
 	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_POPULATE)
@@ -161,6 +164,7 @@ func (c Cache) Load(key Key) (*Table, error) {
 		return nil, err
 	}
 	t.release = func() error { return unix.Munmap(data) }
+	c.used(c.path(key), info)
 	return t, nil
 }
 
@@ -172,7 +176,7 @@ func decode(data []byte) (*Table, error) {
 		return nil, ErrDamaged
 	}
 	h := (*header)(unsafe.Pointer(&data[0]))
-	if h.magic != magic || h.leaves == 0 || h.leaves > maxLeaves || h.rules == 0 || h.rules > 65536 || h.pages > maxPages ||
+	if h.magic != magic || h.leaves == 0 || h.leaves > maxLeaves || h.rules == 0 || h.rules > maxRules || h.pages > maxPages || h.sequences > maxSequences ||
 		uint64(len(data)) != LeafBytes+h.leaves*LeafBytes+h.rules*ruleBytes ||
 		h.digest != sha256.Sum256(data[digested:]) {
 		return nil, ErrDamaged
@@ -180,7 +184,7 @@ func decode(data []byte) (*Table, error) {
 	body := data[LeafBytes:]
 	t := &Table{
 		Machine: symbolize.Machine(h.machine), Base: h.base, PageBits: uint8(h.pageBits), Pages: int(h.pages),
-		Rows: int(h.rows), Rules: make([]Rule, h.rules), Leaves: body[:h.leaves*LeafBytes], Skipped: int(h.skipped),
+		Rows: int(h.rows), Sequences: int(h.sequences), Rules: make([]Rule, h.rules), Leaves: body[:h.leaves*LeafBytes], Skipped: int(h.skipped),
 	}
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(&t.Rules[0])), len(t.Rules)*ruleBytes)
 	copy(raw, body[h.leaves*LeafBytes:])
@@ -190,10 +194,10 @@ func decode(data []byte) (*Table, error) {
 	return t, nil
 }
 
-// sound reports whether every page and row of the image leads somewhere.
+// sound reports whether every page, row and sequence of the image leads somewhere.
 func (t *Table) sound() bool {
-	if uint(t.PageBits) < minPageBits || uint(t.PageBits) > 16+pcShift(t.Machine) ||
-		t.Pages <= 0 || t.IndexLeaves()*LeafBytes > len(t.Leaves) {
+	if uint(t.PageBits) < minPageBits || uint(t.PageBits) > maxPageBits+pcShift(t.Machine) ||
+		t.Pages <= 0 || t.IndexLeaves() > t.SequenceLeaf() {
 		return false
 	}
 	for number := range t.Pages {
@@ -202,17 +206,41 @@ func (t *Table) sound() bool {
 		if count == 0 {
 			continue
 		}
-		if first+count > leafRows || leaf < uint64(t.IndexLeaves()) || (leaf+1)*LeafBytes > uint64(len(t.Leaves)) {
+		if first+count > leafRows || leaf < uint64(t.IndexLeaves()) || leaf >= uint64(t.SequenceLeaf()) {
 			return false
 		}
-		rows := t.Leaves[leaf*LeafBytes+uint64(first)*4:]
-		if le.Uint16(rows) != 0 {
+		if !t.soundRows(t.Leaves[leaf*LeafBytes+uint64(first)*4:], count) {
 			return false
 		}
-		for i := range count {
-			if int(le.Uint16(rows[i*4+2:])) >= len(t.Rules) {
-				return false
-			}
+	}
+	for number := range t.Sequences {
+		if !t.soundSequence(t.sequence(uint16(number))) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *Table) soundRows(rows []byte, count int) bool {
+	if le.Uint16(rows) > rowReach>>pcShift(t.Machine) {
+		return false
+	}
+	for i := range count {
+		code := int(le.Uint16(rows[i*4+2:]))
+		if code&oneRule != 0 && code&^oneRule >= len(t.Rules) || code&oneRule == 0 && code >= t.Sequences {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *Table) soundSequence(cells []byte) bool {
+	if le.Uint16(cells) != 0 {
+		return false
+	}
+	for i := range sequenceCells {
+		if int(le.Uint16(cells[i*4+2:])) >= len(t.Rules) {
+			return false
 		}
 	}
 	return true

@@ -99,15 +99,31 @@ func (r oracleRow) String() string { return fmt.Sprintf("%#x %+v", r.address, r.
 // the rule at the start of a page.
 func rowsOf(t *Table) []oracleRow {
 	var rows []oracleRow
+	add := func(address uint64, rule Rule) {
+		if n := len(rows); n == 0 && rule.Kind != None || n > 0 && rows[n-1].rule != rule {
+			rows = append(rows, oracleRow{address, rule})
+		}
+	}
+	shift := pcShift(t.Machine)
 	for number := range t.Pages {
 		page := t.Leaves[number*8:]
 		leaf, first, count := int(le.Uint32(page)), int(le.Uint16(page[4:])), int(le.Uint16(page[6:]))
+		start := t.Base + uint64(number)<<t.PageBits
+		end := start + 1<<t.PageBits
 		for i := range count {
 			r := t.Leaves[leaf*LeafBytes+(first+i)*4:]
-			address := t.Base + uint64(number)<<t.PageBits + uint64(le.Uint16(r))<<pcShift(t.Machine)
-			rule := t.Rules[le.Uint16(r[2:])]
-			if n := len(rows); n == 0 && rule.Kind != None || n > 0 && rows[n-1].rule != rule {
-				rows = append(rows, oracleRow{address, rule})
+			address := start - rowReach + uint64(le.Uint16(r))<<shift
+			code := le.Uint16(r[2:])
+			if code&oneRule != 0 {
+				add(address, t.Rules[code&^oneRule])
+				continue
+			}
+			cells := t.sequence(code)
+			for c := 0; c < sequenceCells && le.Uint16(cells[c*4:]) != unusedCell; c++ {
+				// Those before the page are the page's before, those behind it the next one's.
+				if at := address + uint64(le.Uint16(cells[c*4:]))<<shift; at >= start && at < end {
+					add(at, t.Rules[le.Uint16(cells[c*4+2:])])
+				}
 			}
 		}
 	}

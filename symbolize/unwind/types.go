@@ -16,7 +16,7 @@ var (
 	// ErrNoFrames: the file has no .eh_frame, or nothing that can be read of it.
 	ErrNoFrames = errors.New("no .eh_frame")
 	// ErrTooManyRules: more distinct rules than a row can name.
-	ErrTooManyRules = errors.New("more than 65,535 distinct unwind rules")
+	ErrTooManyRules = errors.New("more than 32,768 distinct unwind rules")
 	// ErrTooLarge: the described addresses are too many or too far apart for a table.
 	ErrTooLarge = errors.New("an address range too large for an unwind table")
 )
@@ -81,6 +81,9 @@ type Rule struct {
 }
 
 const ruleBytes = 16
+
+// maxRules is how many a row can tell apart from sequences.
+const maxRules = oneRule
 
 // The rule crosses into a BPF map as it lies in memory.
 var _ [ruleBytes - unsafe.Sizeof(Rule{})]struct{}

@@ -1,7 +1,8 @@
 /*
  * Call chains of every shape that an unwinder meets, built without frame
  * pointers. Each ends in frames_leaf, where a probe takes the stack; the test
- * knows who must be on it. `frames N` runs every chain N times.
+ * knows who must be on it. `frames N` runs every chain N times; with `wait late`
+ * the one through code that was generated after the wait.
  */
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "frames.h"
 
 #define SHAPE __attribute__((noinline, noclone))
@@ -149,27 +151,56 @@ static void *in_thread(void *chain)
 	return 0;
 }
 
-/* Code that no file describes; with a frame pointer, as JIT compilers of CPython
- * and Java write it: push rbp; mov rbp, rsp; call rsi; pop rbp; ret. */
-static long (*generated)(long, long (*)(long));
+/*
+ * Code that no file describes. Of x86-64:
+ *
+ *	0x00	with a frame pointer, which goes back by a jump, so that nobody can
+ *		tell from its instructions where it ends:
+ *		push rbp; mov rbp, rsp; call rsi; pop rbp; pop rcx; jmp rcx
+ *	0x40	as oneDNN's kernels, without one, and rbp used for other things:
+ *		push rbp; push rbx; mov ebp, 0x1234; sub rsp, 40; call rsi;
+ *		add rsp, 40; pop rbx; pop rbp; ret
+ *
+ * Of arm64: with a frame pointer, both times.
+ */
+typedef long (*generated_function)(long, long (*)(long));
+static generated_function framed, frameless, late;
 
-static void generate(void)
+static generated_function generate(size_t offset)
 {
 #if defined(__x86_64__)
-	static const unsigned char code[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3 };
+	static const unsigned char code[0x80] = {
+		0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0x59, 0xff, 0xe1,
+		[0x40] = 0x55, 0x53, 0xbd, 0x34, 0x12, 0x00, 0x00, 0x48, 0x83, 0xec, 0x28, 0xff, 0xd6,
+			 0x48, 0x83, 0xc4, 0x28, 0x5b, 0x5d, 0xc3,
+	};
 #elif defined(__aarch64__)
-	static const unsigned char code[] = { 0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91, 0x20, 0x00, 0x3f, 0xd6, 0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6 };
+	static const unsigned char code[0x80] = {
+		0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91, 0x20, 0x00, 0x3f, 0xd6, 0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6,
+		[0x40] = 0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91, 0x20, 0x00, 0x3f, 0xd6, 0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6,
+	};
 #endif
-	void *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	memcpy(page, code, sizeof(code));
 	mprotect(page, 4096, PROT_READ | PROT_EXEC);
-	generated = page;
+	return (generated_function)(page + offset);
 }
 
 SHAPE long from_generated(long chain)
 {
-	return generated(chain, plain_outer) + 1;
+	return framed(chain, plain_outer) + 1;
+}
+
+SHAPE long from_frameless(long chain)
+{
+	return frameless(chain, plain_outer) + 1;
+}
+
+/* Made after the test was told to go on. */
+SHAPE long from_late(long chain)
+{
+	return late(chain, plain_outer) + 1;
 }
 
 int main(int argc, char **argv)
@@ -180,7 +211,8 @@ int main(int argc, char **argv)
 	struct sigaction action = { .sa_handler = on_signal };
 	pthread_t thread;
 
-	generate();
+	framed = generate(0);
+	frameless = generate(0x40);
 	sigaltstack(&other, 0);
 	sigaction(SIGUSR1, &action, 0);
 	action.sa_flags = SA_ONSTACK;
@@ -189,6 +221,14 @@ int main(int argc, char **argv)
 		puts("ready");
 		fflush(stdout);
 		getchar();
+	}
+	if (argc > 3) { /* frames N wait late */
+		late = generate(0x40);
+		for (long i = 0; i < rounds; i++) {
+			from_late(CHAIN_GENERATED_LATE);
+			usleep(100000);
+		}
+		return 0;
 	}
 	for (long i = 0; i < rounds; i++) {
 		plain_outer(CHAIN_PLAIN);
@@ -203,6 +243,7 @@ int main(int argc, char **argv)
 		probed_jumped_over(CHAIN_PROBED_JUMPED);
 		recursive(40);
 		from_generated(CHAIN_GENERATED);
+		from_frameless(CHAIN_GENERATED_FRAME);
 		pthread_create(&thread, 0, in_thread, (void *)CHAIN_THREAD);
 		pthread_join(thread, 0);
 	}

@@ -14,7 +14,7 @@
 
 #define __noinline __attribute__((noinline))
 #define HAVE_BPF_LOOP 0
-#define bpf_loop(count, step, context, flags) ((void)(count))
+#define bpf_loop(count, step, context, flags) ((void)(count), (void)(step), (void)(context))
 
 #include "../../bpf/unwind.h"
 
@@ -58,6 +58,11 @@ static const struct unwind_rule *unwind_rule(__u32 rule)
 static const void *unwind_leaf(__u32 leaf)
 {
 	return leaf < MAX_LEAVES ? leaves[leaf] : 0;
+}
+
+static void want_process(__u32 tgid)
+{
+	(void)tgid;
 }
 
 static void count_native_outcome(__u32 outcome)

@@ -17,6 +17,7 @@ packages='
 	llvm-19
 	libze-dev
 	libze1
+	linux-perf
 	make
 	ocl-icd-opencl-dev
 	pocl-opencl-icd

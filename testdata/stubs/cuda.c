@@ -332,3 +332,64 @@ EXPORT(cuGraphAddKernelNode, CUgraphNode *n, CUgraph g, const CUgraphNode *d, si
 	return CUDA_SUCCESS;
 }
 ALIAS(cuGraphAddKernelNode_v2, cuGraphAddKernelNode)
+
+static CUresult node(CUgraphNode *n) { *n = (CUgraphNode)fresh(); return CUDA_SUCCESS; }
+EXPORT(cuGraphClone, CUgraph *clone, CUgraph original) { *clone = (CUgraph)graph_copy((struct graph *)original); return CUDA_SUCCESS; }
+NOTHING(cuGraphDestroyNode)
+EXPORT(cuGraphAddEmptyNode, CUgraphNode *n) { return node(n); }
+ALIAS(cuGraphAddHostNode, cuGraphAddEmptyNode)
+ALIAS(cuGraphAddEventRecordNode, cuGraphAddEmptyNode)
+ALIAS(cuGraphAddEventWaitNode, cuGraphAddEmptyNode)
+ALIAS(cuGraphAddExternalSemaphoresSignalNode, cuGraphAddEmptyNode)
+ALIAS(cuGraphAddExternalSemaphoresWaitNode, cuGraphAddEmptyNode)
+ALIAS(cuGraphAddBatchMemOpNode, cuGraphAddEmptyNode)
+ALIAS(cuGraphAddMemFreeNode, cuGraphAddEmptyNode)
+EXPORT(cuGraphAddMemcpyNode, CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_MEMCPY3D *p)
+{
+	(void)d, (void)nd;
+	graph_add((struct graph *)g, (struct work){ "memcpy node", p->WidthInBytes * p->Height * p->Depth });
+	return node(n);
+}
+EXPORT(cuGraphAddMemsetNode, CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_MEMSET_NODE_PARAMS *p)
+{
+	(void)d, (void)nd;
+	graph_add((struct graph *)g, (struct work){ "memset node", p->width * p->height * p->elementSize });
+	return node(n);
+}
+EXPORT(cuGraphAddChildGraphNode, CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, CUgraph child)
+{
+	(void)d, (void)nd;
+	graph_include((struct graph *)g, (struct graph *)child);
+	return node(n);
+}
+EXPORT(cuGraphAddMemAllocNode, CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, CUDA_MEM_ALLOC_NODE_PARAMS *p)
+{
+	(void)g, (void)d, (void)nd;
+	p->dptr = fresh();
+	return node(n);
+}
+static CUresult any_node(CUgraphNode *n, struct graph *g, const CUgraphNodeParams *p)
+{
+	if (p->type == CU_GRAPH_NODE_TYPE_KERNEL)
+		graph_add(g, (struct work){ p->kernel.func->name, p->kernel.gridDimX * 1000ULL });
+	else if (p->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		graph_include(g, (struct graph *)p->graph.graph);
+	return node(n);
+}
+EXPORT(cuGraphAddNode, CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUgraphNodeParams *p)
+{
+	(void)d, (void)nd;
+	return any_node(n, (struct graph *)g, p);
+}
+EXPORT(cuGraphAddNode_v2, CUgraphNode *n, CUgraph g, const CUgraphNode *d, const void *edges, size_t nd, const CUgraphNodeParams *p)
+{
+	(void)d, (void)edges, (void)nd;
+	return any_node(n, (struct graph *)g, p);
+}
+
+#ifdef NEWER
+ALIAS(cuLaunchKernelEx_v2, cuLaunchKernelEx)
+ALIAS(cuLaunchKernelEx_v2_ptsz, cuLaunchKernelEx)
+ALIAS(cuMemAlloc_v3, cuMemAlloc_v2)
+ALIAS(cuSomethingNew, cuLaunch)
+#endif

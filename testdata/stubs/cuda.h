@@ -105,6 +105,34 @@ typedef struct {
 	unsigned dstPitch, dstHeight, WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D_v1;
 
+typedef struct {
+	CUdeviceptr dst;
+	size_t pitch;
+	unsigned value, elementSize;
+	size_t width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct {
+	unsigned char poolProps[88];
+	const void *accessDescs;
+	size_t accessDescCount, bytesize;
+	CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef struct { void (*fn)(void *); void *userData; } CUDA_HOST_NODE_PARAMS;
+
+/* CUgraphNodeParams: of what its union has, what is used here. */
+enum { CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_GRAPH = 4, CU_GRAPH_NODE_TYPE_EMPTY = 5 };
+typedef struct {
+	int type, reserved0[3];
+	union {
+		long long reserved1[29];
+		CUDA_KERNEL_NODE_PARAMS kernel;
+		struct { CUgraph graph; } graph;
+	};
+	long long reserved2;
+} CUgraphNodeParams;
+
 typedef struct { int type, id; } CUmemLocation;
 typedef struct {
 	int type, requestedHandleTypes;
@@ -283,7 +311,23 @@ typedef struct {
 	F(cuGraphExecUpdate_v2, (CUgraphExec e, CUgraph g, void *result)) \
 	F(cuGraphExecDestroy, (CUgraphExec e)) \
 	F(cuGraphAddKernelNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_KERNEL_NODE_PARAMS *p)) \
-	F(cuGraphAddKernelNode_v2, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_KERNEL_NODE_PARAMS *p))
+	F(cuGraphAddKernelNode_v2, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_KERNEL_NODE_PARAMS *p)) \
+	F(cuGraphClone, (CUgraph *clone, CUgraph original)) \
+	F(cuGraphDestroyNode, (CUgraphNode n)) \
+	F(cuGraphAddMemcpyNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_MEMCPY3D *p, CUcontext c)) \
+	F(cuGraphAddMemsetNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext c)) \
+	F(cuGraphAddHostNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_HOST_NODE_PARAMS *p)) \
+	F(cuGraphAddEmptyNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd)) \
+	F(cuGraphAddChildGraphNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, CUgraph child)) \
+	F(cuGraphAddEventRecordNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, CUevent e)) \
+	F(cuGraphAddEventWaitNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, CUevent e)) \
+	F(cuGraphAddExternalSemaphoresSignalNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const void *p)) \
+	F(cuGraphAddExternalSemaphoresWaitNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const void *p)) \
+	F(cuGraphAddBatchMemOpNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const void *p)) \
+	F(cuGraphAddMemAllocNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, CUDA_MEM_ALLOC_NODE_PARAMS *p)) \
+	F(cuGraphAddMemFreeNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, CUdeviceptr p)) \
+	F(cuGraphAddNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, CUgraphNodeParams *p)) \
+	F(cuGraphAddNode_v2, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, const void *edges, size_t nd, CUgraphNodeParams *p))
 
 #define CUDA_COPIES(F, name) \
 	F(name, (uint64_t dst, uint64_t src, unsigned n)) \

@@ -365,6 +365,75 @@ static void contexts(void)
 	SIMPLE(cuStreamDestroy_v2, "stream", mine)
 }
 
+static void nothing(void *data) { (void)data; }
+
+/* A graph of every kind of node, with a child that has one, and a replay of it. */
+static void nodes(void)
+{
+	CUgraph g, child, clone;
+	CUgraphExec e, inner;
+	CUgraphNode node, gone;
+	CUevent event;
+	CUdeviceptr p;
+	CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .WidthInBytes = 100, .Height = 3, .Depth = 2 };
+	CUDA_MEMSET_NODE_PARAMS set = { .elementSize = 4, .width = 25, .height = 3 };
+	CUDA_HOST_NODE_PARAMS call = { nothing, NULL };
+	CUDA_MEM_ALLOC_NODE_PARAMS room = { .bytesize = 4096 };
+	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = { f, 2, 3, 4, 5, 6, 7, 80, NULL, NULL, NULL, NULL } };
+
+	SIMPLE(cuEventCreate, "event", &event, 0)
+	SIMPLE(cuGraphCreate, "graph", &child, 0)
+	cuGraphAddMemsetNode(&node, child, NULL, 0, &set, c0);
+	expect("call cuGraphAddMemsetNode graph bytes=300");
+	SIMPLE(cuGraphAddEmptyNode, "graph", &gone, child, NULL, 0)
+	SIMPLE(cuGraphDestroyNode, "graph", gone)
+	SIMPLE(cuGraphClone, "graph", &clone, child)
+
+	SIMPLE(cuGraphCreate, "graph", &g, 0)
+	cuGraphAddMemcpyNode(&node, g, NULL, 0, &copy, c0);
+	expect("call cuGraphAddMemcpyNode graph bytes=600 direction=host_to_device");
+	SIMPLE(cuGraphAddHostNode, "graph", &node, g, NULL, 0, &call)
+	SIMPLE(cuGraphAddChildGraphNode, "graph", &node, g, NULL, 0, clone)
+	SIMPLE(cuGraphAddEventRecordNode, "graph", &node, g, NULL, 0, event)
+	SIMPLE(cuGraphAddEventWaitNode, "graph", &node, g, NULL, 0, event)
+	SIMPLE(cuGraphAddExternalSemaphoresSignalNode, "graph", &node, g, NULL, 0, NULL)
+	SIMPLE(cuGraphAddExternalSemaphoresWaitNode, "graph", &node, g, NULL, 0, NULL)
+	SIMPLE(cuGraphAddBatchMemOpNode, "graph", &node, g, NULL, 0, NULL)
+	cuGraphAddMemAllocNode(&node, g, NULL, 0, &room);
+	expect("call cuGraphAddMemAllocNode graph bytes=4096");
+	SIMPLE(cuGraphAddMemFreeNode, "graph", &node, g, NULL, 0, room.dptr)
+	cuGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call cuGraphAddNode graph " SHOWN " grid_x=2 grid_z=4 block_z=7 name_source=getfunction");
+	any = (CUgraphNodeParams){ .type = CU_GRAPH_NODE_TYPE_GRAPH, .graph = { child } };
+	cuGraphAddNode_v2(&node, g, NULL, NULL, 0, &any);
+	expect("call cuGraphAddNode_v2 graph grid_x=- name_source=-");
+	SIMPLE(cuGraphInstantiateWithFlags, "graph", &inner, g, 0)
+	cuGraphLaunch(inner, s);
+	expect("call cuGraphLaunch graph stream=%lu", P(s));
+
+	/* Captured: what a stream is given besides launches and copies. */
+	ON(cuStreamBeginCapture_v2, "graph", s, 0)
+	cuMemAllocAsync(&p, 512, s);
+	expect("call cuMemAllocAsync graph bytes=512");
+	cuMemsetD8Async(1, 7, 64, s);
+	expect("call cuMemsetD8Async graph bytes=64");
+	cuLaunchHostFunc(s, nothing, NULL);
+	expect("call cuLaunchHostFunc graph");
+	cuEventRecordWithFlags(event, s, 1); /* external: a node */
+	expect("call cuEventRecordWithFlags graph");
+	cuEventRecord(event, s); /* only orders what is captured */
+	expect("call cuEventRecord event");
+	cuMemFreeAsync(p, s);
+	expect("call cuMemFreeAsync graph");
+	cuGraphLaunch(inner, s); /* a child */
+	expect("call cuGraphLaunch graph");
+	cuStreamEndCapture(s, &g);
+	expect("call cuStreamEndCapture graph");
+	SIMPLE(cuGraphInstantiateWithFlags, "graph", &e, g, 0)
+	cuGraphLaunch(e, s);
+	expect("call cuGraphLaunch graph stream=%lu", P(s));
+}
+
 static void graphs(void)
 {
 	CUgraph g;
@@ -410,6 +479,7 @@ static void graphs(void)
 	       "shared_bytes=80");
 	NODE(cuGraphAddKernelNode)
 	NODE(cuGraphAddKernelNode_v2)
+	nodes();
 }
 
 /* setup makes what the calls need; expected says whether it is recorded too. */

@@ -280,16 +280,27 @@ void graph_add(struct graph *g, struct work work)
 	g->work[g->count++] = work;
 }
 
+void graph_include(struct graph *g, struct graph *child)
+{
+	for (size_t i = 0, n = child->count; i < n; i++)
+		graph_add(g, child->work[i]);
+}
+
 struct graph *graph_copy(struct graph *g)
 {
 	struct graph *copy = graph_new();
 
-	for (size_t i = 0; i < g->count; i++)
-		graph_add(copy, g->work[i]);
+	graph_include(copy, g);
 	return copy;
 }
 
-void graph_give(struct graph *g, struct stream *s) { give(s, (struct item){ .graph = g }); }
+void graph_give(struct graph *g, struct stream *s)
+{
+	if (s->capture)
+		graph_include(s->capture, g);
+	else
+		give(s, (struct item){ .graph = g });
+}
 
 uint64_t fresh(void)
 {

@@ -45,6 +45,7 @@ struct graph *stream_end_capture(struct stream *s);
 void stream_join(struct stream *s, struct event *e); /* waits for the event, in a capture too */
 struct graph *graph_new(void);
 void graph_add(struct graph *g, struct work work);
+void graph_include(struct graph *g, struct graph *child); /* what it has now */
 struct graph *graph_copy(struct graph *g);
 void graph_give(struct graph *g, struct stream *s);
 

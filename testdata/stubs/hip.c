@@ -171,3 +171,18 @@ hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *e, hipGraph_t g, unsigne
 hipError_t hipGraphInstantiateWithParams(hipGraphExec_t *e, hipGraph_t g, void *params) { *e = (hipGraphExec_t)graph_copy((struct graph *)g); return 0; }
 BOTH(hipGraphLaunch, (hipGraphExec_t e, hipStream_t s), { graph_give((struct graph *)e, stream_of(s)); return 0; })
 void __hipRegisterFunction(void **modules, const void *host, char *device, const char *name, unsigned threads, void *a, void *b, void *c, void *d, int *wsize) { fine(); __asm__ volatile(""); }
+
+static hipError_t node(hipGraphNode_t *n) { *n = (hipGraphNode_t)fresh(); return fine(); }
+hipError_t hipGraphClone(hipGraph_t *clone, hipGraph_t original) { *clone = (hipGraph_t)graph_copy((struct graph *)original); return fine(); }
+NOTHING(hipGraphDestroyNode, (hipGraphNode_t n))
+hipError_t hipGraphAddMemcpyNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, const hipMemcpy3DParms *p) { return node(n); }
+hipError_t hipGraphAddMemcpyNode1D(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, void *dst, const void *src, size_t bytes, int kind) { return node(n); }
+hipError_t hipGraphAddMemsetNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, const hipMemsetParams *p) { return node(n); }
+hipError_t hipGraphAddHostNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, const void *p) { return node(n); }
+hipError_t hipGraphAddEmptyNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd) { return node(n); }
+hipError_t hipGraphAddChildGraphNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipGraph_t child) { graph_include((struct graph *)g, (struct graph *)child); return node(n); }
+hipError_t hipGraphAddEventRecordNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipEvent_t e) { return node(n); }
+hipError_t hipGraphAddEventWaitNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipEvent_t e) { return node(n); }
+hipError_t hipGraphAddMemAllocNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipMemAllocNodeParams *p) { p->dptr = (void *)fresh(); return node(n); }
+hipError_t hipGraphAddMemFreeNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, void *p) { return node(n); }
+hipError_t hipGraphAddNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipGraphNodeParams *p) { if (p->type == 4) graph_include((struct graph *)g, (struct graph *)p->graph.graph); return node(n); }

@@ -45,6 +45,19 @@ typedef struct {
 	struct { size_t width, height, depth; } extent;
 	int kind;
 } hipMemcpy3DParms;
+typedef struct {
+	void *dst;
+	unsigned elementSize;
+	size_t height, pitch;
+	unsigned value;
+	size_t width;
+} hipMemsetParams;
+typedef struct {
+	unsigned char poolProps[88];
+	const void *accessDescs;
+	size_t accessDescCount, bytesize;
+	void *dptr;
+} hipMemAllocNodeParams;
 
 typedef struct {
 	size_t srcXInBytes, srcY;
@@ -75,6 +88,15 @@ typedef struct {
 #define WITH_SPT(F, name, arguments) F(name, arguments) F(name##_spt, arguments)
 #define HOST_LAUNCH (const void *f, dim3 grid, dim3 block, void **args, size_t shared, hipStream_t s)
 #define MODULE_LAUNCH_10 hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, hipStream_t s, void **params
+
+typedef struct {
+	int type, reserved[3];
+	union {
+		long long space[29];
+		hipKernelNodeParams kernel;
+		struct { hipGraph_t graph; } graph;
+	};
+} hipGraphNodeParams;
 
 #define HIP_FUNCTIONS(F) \
 	WITH_SPT(F, hipLaunchKernel, HOST_LAUNCH) \
@@ -187,7 +209,20 @@ typedef struct {
 	F(hipGraphInstantiateWithParams, (hipGraphExec_t *e, hipGraph_t g, void *params)) \
 	F(hipGraphExecUpdate, (hipGraphExec_t e, hipGraph_t g, hipGraphNode_t *n, int *result)) \
 	F(hipGraphExecDestroy, (hipGraphExec_t e)) \
-	F(hipGraphAddKernelNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, const hipKernelNodeParams *p))
+	F(hipGraphAddKernelNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, const hipKernelNodeParams *p)) \
+	F(hipGraphClone, (hipGraph_t *clone, hipGraph_t original)) \
+	F(hipGraphDestroyNode, (hipGraphNode_t n)) \
+	F(hipGraphAddMemcpyNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, const hipMemcpy3DParms *p)) \
+	F(hipGraphAddMemcpyNode1D, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, void *dst, const void *src, size_t bytes, int kind)) \
+	F(hipGraphAddMemsetNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, const hipMemsetParams *p)) \
+	F(hipGraphAddHostNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, const void *p)) \
+	F(hipGraphAddEmptyNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd)) \
+	F(hipGraphAddChildGraphNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipGraph_t child)) \
+	F(hipGraphAddEventRecordNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipEvent_t e)) \
+	F(hipGraphAddEventWaitNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipEvent_t e)) \
+	F(hipGraphAddMemAllocNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipMemAllocNodeParams *p)) \
+	F(hipGraphAddMemFreeNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, void *p)) \
+	F(hipGraphAddNode, (hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipGraphNodeParams *p))
 
 #define DECLARE(name, arguments) hipError_t name arguments;
 HIP_FUNCTIONS(DECLARE)

@@ -1,7 +1,8 @@
 /* Calls every function of the stub libamdhip64, each variant with arguments of
  * its own, and says what a recording of that has to hold (expect.h).
  *
- *   hipcalls all [wait] */
+ *   hipcalls all [wait]
+ *   hipcalls late [wait]   launches by what was there before "ready" */
 #define _GNU_SOURCE
 #include "hip.h"
 #include "expect.h"
@@ -194,6 +195,31 @@ static void code(void)
 	SIMPLE(hipGraphCreate, "graph", &g, 0)
 	hipGraphAddKernelNode(&node, g, NULL, 0, &params);
 	expect("call hipGraphAddKernelNode graph name=scale(float*,~int) grid_x=2 grid_y=3 grid_z=4 block_x=5 block_y=6 block_z=7 shared_bytes=80");
+	hipMemcpy3DParms copy = { .extent = { 100, 3, 2 }, .kind = 1 };
+	hipMemsetParams set = { .elementSize = 4, .height = 3, .width = 25 };
+	hipMemAllocNodeParams room = { .bytesize = 4096 };
+	hipGraph_t child;
+	hipEvent_t event;
+	SIMPLE(hipEventCreate, "event", &event)
+	hipGraphAddMemcpyNode(&node, g, NULL, 0, &copy);
+	expect("call hipGraphAddMemcpyNode graph bytes=600 direction=host_to_device");
+	SIMPLE(hipGraphClone, "graph", &child, g)
+	hipGraphAddMemcpyNode1D(&node, g, NULL, 0, NULL, NULL, 77, 2);
+	expect("call hipGraphAddMemcpyNode1D graph bytes=77 direction=device_to_host");
+	SIMPLE(hipGraphAddEmptyNode, "graph", &node, g, NULL, 0) SIMPLE(hipGraphDestroyNode, "graph", node)
+	hipGraphAddMemsetNode(&node, g, NULL, 0, &set);
+	expect("call hipGraphAddMemsetNode graph bytes=300");
+	SIMPLE(hipGraphAddHostNode, "graph", &node, g, NULL, 0, NULL) SIMPLE(hipGraphAddChildGraphNode, "graph", &node, g, NULL, 0, child)
+	SIMPLE(hipGraphAddEventRecordNode, "graph", &node, g, NULL, 0, event) SIMPLE(hipGraphAddEventWaitNode, "graph", &node, g, NULL, 0, event)
+	hipGraphAddMemAllocNode(&node, g, NULL, 0, &room);
+	expect("call hipGraphAddMemAllocNode graph bytes=4096");
+	SIMPLE(hipGraphAddMemFreeNode, "graph", &node, g, NULL, 0, room.dptr)
+	hipGraphNodeParams any = { .type = 0, .kernel = params };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph name=scale(float*,~int) name_source=host_stub grid_x=2 grid_z=4 block_x=5 block_z=7");
+	any = (hipGraphNodeParams){ .type = 4, .graph = { child } };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph grid_x=- name_source=-");
 	SIMPLE(hipGraphInstantiate, "graph", &e, g, NULL, NULL, 0) SIMPLE(hipGraphInstantiateWithFlags, "graph", &e, g, 0)
 	SIMPLE(hipGraphInstantiateWithParams, "graph", &e, g, NULL) SIMPLE(hipGraphExecUpdate, "graph", e, g, NULL, NULL)
 	ON(hipGraphLaunch, "graph", e, s) ON(hipGraphLaunch_spt, "graph", e, s)
@@ -205,8 +231,40 @@ static void code(void)
 	SIMPLE(hipDevicePrimaryCtxRetain, "context", &c, 1) SIMPLE(hipCtxDestroy, "context", c)
 }
 
+/* A host function has its name at any age, a handle has not. */
+static void late(int wait)
+{
+	dim3 grid = { 2, 3, 4 }, block = { 32, 5, 6 };
+	void *p;
+
+	hipSetDevice(1);
+	hipStreamCreate(&s);
+	hipModuleLoadData(&m, "image");
+	hipModuleGetFunction(&f, m, "of_a_module");
+	hipMalloc(&p, 100);
+	ready(wait);
+	hipLaunchKernel(STUB, grid, block, NULL, 7, s);
+	expect("call hipLaunchKernel launch name=scale(float*,~int) name_source=host_stub shared_bytes=7 stream=%lu device_id=-", P(s));
+	hipModuleLaunchKernel(f, 2, 3, 4, 32, 5, 6, 8, s, NULL, NULL);
+	expect("call hipModuleLaunchKernel launch name=kernel~of~hipcalls name_source=library symbol=- shared_bytes=8 stream=%lu device_id=-", P(s));
+	hipModuleGetFunction(&f, m, "of_a_module");
+	expect("call hipModuleGetFunction module");
+	hipModuleLaunchKernel(f, 2, 3, 4, 32, 5, 6, 9, s, NULL, NULL);
+	expect("call hipModuleLaunchKernel launch name=of_a_module name_source=getfunction symbol=of_a_module shared_bytes=9 stream=%lu device_id=-", P(s));
+	hipFree(p);
+	expect("call hipFree free bytes=-");
+	expect("memory free device - %lu -", P(p));
+	hipSetDevice(0);
+	expect("call hipSetDevice context device_id=0");
+	hipModuleLaunchKernel(f, 2, 3, 4, 32, 5, 6, 10, NULL, NULL, NULL);
+	expect("call hipModuleLaunchKernel launch name=of_a_module name_source=getfunction device_id=0");
+	tell_expected();
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "late") == 0)
+		return late(argc > 2), 0;
 	ready(argc > 2 && strcmp(argv[2], "wait") == 0);
 	SIMPLE(hipInit, "context", 0)
 	__hipRegisterFunction(NULL, &registered, NULL, "registered_kernel", 0, NULL, NULL, NULL, NULL, NULL);

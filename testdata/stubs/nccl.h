@@ -32,6 +32,9 @@ typedef struct stream *stream_t;
 	F(ncclCommInitRankConfig, (ncclComm_t *c, int ranks, ncclUniqueId id, int rank, void *config)) \
 	F(ncclCommInitRankScalable, (ncclComm_t *c, int ranks, int rank, int n, ncclUniqueId *ids, void *config)) \
 	F(ncclCommInitAll, (ncclComm_t *c, int n, const int *devices)) \
+	F(ncclCommCount, (ncclComm_t c, int *count)) \
+	F(ncclCommUserRank, (ncclComm_t c, int *rank)) \
+	F(ncclCommCuDevice, (ncclComm_t c, int *device)) \
 	F(ncclCommSplit, (ncclComm_t c, int color, int key, ncclComm_t *part, void *config)) \
 	F(ncclCommDestroy, (ncclComm_t c)) \
 	F(ncclCommAbort, (ncclComm_t c)) \

@@ -3,7 +3,12 @@
  *
  *   ncclcalls all [wait]
  *   ncclcalls ranks RANK [wait]   rank RANK of 3 in a group, then in a part of it,
- *                                 as each process of a job would */
+ *                                 as each process of a job would
+ *   ncclcalls late 0 [wait]       on a communicator made before "ready"
+ *   ncclcalls copies LIB [wait]   five collectives through the NCCL that it is
+ *                                 linked with, three through library LIB */
+#include <dlfcn.h>
+
 #include "nccl.h"
 #include "expect.h"
 
@@ -80,8 +85,20 @@ static void all(void)
 	expect("call ncclCommInitRankConfig communicator rank=4 ranks=6 communicator_handle=%lu", P(other));
 	ncclCommInitRankScalable(&other, 7, 5, 1, &id, NULL);
 	expect("call ncclCommInitRankScalable communicator rank=5 ranks=7 communicator_handle=%lu", P(other));
-	ncclCommInitAll(&other, 2, NULL);
-	expect("call ncclCommInitAll communicator");
+	ncclComm_t pair[2];
+	int answer;
+	ncclCommInitAll(pair, 2, NULL);
+	expect("call ncclCommInitAll communicator ranks=2 rank=-");
+	for (int i = 0; i < 2; i++) {
+		ncclAllReduce(send_, receive, 9, 7, 0, pair[i], on);
+		expect("call ncclAllReduce collective rank=%d ranks=2 communicator_handle=%lu", i, P(pair[i]));
+	}
+	ncclCommCount(c, &answer);
+	expect("call ncclCommCount communicator ranks=5 communicator_handle=%lu", P(c));
+	ncclCommUserRank(c, &answer);
+	expect("call ncclCommUserRank communicator rank=2 communicator_handle=%lu", P(c));
+	ncclCommCuDevice(c, &answer);
+	expect("call ncclCommCuDevice communicator device_id=1 communicator_handle=%lu", P(c));
 	ncclCommSplit(c, 3, 0, &part, NULL);
 	expect("call ncclCommSplit communicator communicator_handle=%lu", P(c));
 	ncclAllReduce(send_, receive, 9, 7, 0, part, on);
@@ -108,11 +125,45 @@ static void ranks(int rank)
 	ncclAllReduce(send_, receive, 20, 7, 0, part, on);
 }
 
+static void late(void)
+{
+	int answer;
+
+	ncclAllReduce(send_, receive, 9, 7, 0, c, on);
+	expect("call ncclAllReduce collective rank=- ranks=- communicator=- communicator_handle=%lu", P(c));
+	ncclCommUserRank(c, &answer);
+	expect("call ncclCommUserRank communicator rank=2 ranks=- communicator=-");
+	ncclCommCount(c, &answer);
+	expect("call ncclCommCount communicator rank=2 ranks=5 communicator=-");
+	ncclAllReduce(send_, receive, 9, 7, 0, c, on);
+	expect("call ncclAllReduce collective rank=2 ranks=5 communicator=- communicator_handle=%lu", P(c));
+}
+
+static void copies(const char *path)
+{
+	void *other = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	__typeof__(ncclAllReduce) *reduce = other ? (__typeof__(ncclAllReduce) *)dlsym(other, "ncclAllReduce") : NULL;
+
+	if (!reduce || reduce == ncclAllReduce)
+		exit(3);
+	usleep(500000); /* the tracer sees it */
+	for (int i = 0; i < 5; i++)
+		ncclAllReduce(send_, receive, 9, 7, 0, c, on);
+	for (int i = 0; i < 3; i++)
+		reduce(send_, receive, 9, 7, 0, c, on);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 2 && (strcmp(argv[1], "late") == 0 || strcmp(argv[1], "copies") == 0))
+		ncclCommInitRank(&c, 5, identity(1), 2);
 	ready(argc > 2 && strcmp(argv[argc - 1], "wait") == 0);
 	if (argc > 2 && strcmp(argv[1], "ranks") == 0)
 		ranks(atoi(argv[2]));
+	else if (argc > 2 && strcmp(argv[1], "late") == 0)
+		late();
+	else if (argc > 2 && strcmp(argv[1], "copies") == 0)
+		copies(argv[2]);
 	else
 		all();
 	tell_expected();

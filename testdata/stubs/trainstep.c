@@ -4,10 +4,13 @@
  *   step     copies, launches, waits; most kernels were fetched before "ready"
  *   graph    a captured step, replayed
  *   garbage  handles that are none: null, text that is no name, no text at all
+ *   library  STEPS launches by a library that is loaded after "ready", and whose
+ *            handles name nothing; and one such by the program
  *
  * It waits for a line on standard input after "ready PID", and tells what it did
  * as internal/gpucheck's jobs tell it.
  */
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +97,20 @@ static void garbage(CUstream s)
 	cuStreamSynchronize(s);
 }
 
+static void library(CUstream s, int calls)
+{
+	void *blas = dlopen("libblas-stub.so", RTLD_NOW);
+	void (*gemm)(CUstream) = blas ? (void (*)(CUstream))dlsym(blas, "blas_gemm") : NULL;
+
+	if (!gemm)
+		exit(3);
+	usleep(500000); /* the tracer sees what was mapped */
+	for (int i = 0; i < calls; i++)
+		gemm(s);
+	cuLaunchKernel(fake(""), 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
+	cuStreamSynchronize(s);
+}
+
 int main(int argc, char **argv)
 {
 	int steps = argc > 1 ? atoi(argv[1]) : 10;
@@ -123,6 +140,8 @@ int main(int argc, char **argv)
 		graph(s, steps);
 	else if (!strcmp(mode, "garbage"))
 		garbage(s);
+	else if (!strcmp(mode, "library"))
+		library(s, steps);
 	else
 		for (int i = 0; i < steps; i++)
 			step(m, s);

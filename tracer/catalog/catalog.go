@@ -52,6 +52,7 @@ const (
 	CString          // char *
 	CStringLong      // char *, of which up to 4095 bytes are kept: mangled kernel names
 	CStringOut       // likewise, behind the call's Value number TextArg when it returns
+	Bytes            // the first 4095 bytes behind the call's Value number TextArg, whose number is the next one
 	CxxString        // const std::string &; which layout the symbol's mangling says
 )
 
@@ -92,6 +93,9 @@ type FlagSpace struct {
 type Function struct {
 	Library string // prefixes of the file's base name, with spaces between: "libtorch_cpu.so"
 	Symbol  string // prefix of the mangled name, up to the parameter list
+	// Anywhere: it is looked for in every library that exports this symbol too,
+	// whatever that is called: code that is linked into others.
+	Anywhere string
 	// Table: Symbol is a function of this table of function pointers, in whichever
 	// library has one; Library is empty. See tracer/pjrt.
 	Table  string
@@ -170,6 +174,15 @@ func (f *Function) In(base string) bool {
 		}
 	}
 	return false
+}
+
+// Exporter is a file's table of what it exports.
+type Exporter interface{ Exports(symbol string) bool }
+
+// Lives reports whether the function is looked for in a file of this base name
+// and with these exports.
+func (f *Function) Lives(base string, file Exporter) bool {
+	return f.In(base) || f.Anywhere != "" && file.Exports(f.Anywhere)
 }
 
 // HasResults reports whether the call hands something out through memory that is

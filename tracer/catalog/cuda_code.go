@@ -65,31 +65,6 @@ var cudaStreams = concat(
 	cuda("cuStreamEndCapture", "graph", "|_ptsz", effect(EndsCapture, Reg(FieldStream, 0), Out(FieldGraph, 1))),
 )
 
-var cudaGraphs = concat(
-	cuda("cuGraphCreate", "graph", "", values(Out(FieldGraph, 0))),
-	cuda("cuGraphDestroy", "graph", "", effect(DestroysGraph, Reg(FieldGraph, 0))),
-	// cuGraphInstantiate…(exec *, graph, …)
-	cuda("cuGraphInstantiate", "graph", "|_v2", cudaInstantiates),
-	cuda("cuGraphInstantiateWithFlags", "graph", "", cudaInstantiates),
-	cuda("cuGraphInstantiateWithParams", "graph", "|_ptsz", cudaInstantiates),
-	cuda("cuGraphExecUpdate", "graph", "|_v2", effect(UpdatesGraph, Reg(FieldGraphExec, 0), Reg(FieldGraph, 1))),
-	cuda("cuGraphExecDestroy", "graph", "", effect(DestroysGraphExec, Reg(FieldGraphExec, 0))),
-	// cuGraphAddKernelNode(node *, graph, dependencies, n, const CUDA_KERNEL_NODE_PARAMS *)
-	cuda("cuGraphAddKernelNode", "graph", "|_v2", func(f *Function) {
-		f.Effect, f.Name = AddsKernelNode, FromKernel
-		f.Values = []Value{
-			Out(FieldHandle, 0), Reg(FieldGraph, 1), Mem(FieldKernel, 4, 0),
-			Mem32(FieldGridX, 4, 8), Mem32(FieldGridY, 4, 12), Mem32(FieldGridZ, 4, 16),
-			Mem32(FieldBlockX, 4, 20), Mem32(FieldBlockY, 4, 24), Mem32(FieldBlockZ, 4, 28),
-			Mem32(FieldSharedBytes, 4, 32),
-		}
-	}),
-)
-
-func cudaInstantiates(f *Function) {
-	f.Effect, f.Values = InstantiatesGraph, []Value{Out(FieldGraphExec, 0), Reg(FieldGraph, 1)}
-}
-
 // The runtime library, libcudart, sees each launch a second time, on its way to
 // the driver. It is probed only for what the driver is not told: which host
 // function stands for the kernel.

@@ -15,11 +15,11 @@ var cudaSyncGroup = Group{
 		cuda("cuEventCreate", "event", "", values(Out(FieldEvent, 0))),
 		cuda("cuEventDestroy", "event", "|_v2", effect(DestroysEvent, Reg(FieldEvent, 0))),
 		cuda("cuEventRecord", "event", "|_ptsz", effect(RecordsEvent, Reg(FieldEvent, 0), Reg(FieldStream, 1))),
-		cuda("cuEventRecordWithFlags", "event", "|_ptsz", effect(RecordsEvent, Reg(FieldEvent, 0), Reg(FieldStream, 1))),
+		cuda("cuEventRecordWithFlags", "event", "|_ptsz", effect(RecordsEvent, Reg(FieldEvent, 0), Reg(FieldStream, 1), Reg32(FieldFlags, 2))),
 		// cuEventElapsedTime(float *milliseconds, start, end)
 		cuda("cuEventElapsedTime", "event", "", cudaElapsed),
 		cuda("cuEventElapsedTime", "event", "_v2", cudaElapsed, since("12.8")),
-		cuda("cuStreamWaitEvent", "event", "|_ptsz", effect(StreamWaits, Reg(FieldStream, 0), Reg(FieldEvent, 1))),
+		cuda("cuStreamWaitEvent", "event", "|_ptsz", effect(StreamWaits, Reg(FieldStream, 0), Reg(FieldEvent, 1), Reg32(FieldFlags, 2))),
 	),
 }
 

@@ -55,8 +55,12 @@ const (
 	BeginsCapture
 	// EndsCapture: FieldStream has FieldGraph of it.
 	EndsCapture
-	// AddsKernelNode: FieldGraph gets a launch of FieldKernel.
-	AddsKernelNode
+	// AddsNode: FieldGraph gets what the call describes, and all that FieldChild has.
+	AddsNode
+	// RemovesNode: the node FieldHandle is gone from its graph.
+	RemovesNode
+	// ClonesGraph: FieldGraph is new and has what FieldChild has.
+	ClonesGraph
 	// InstantiatesGraph: FieldGraphExec is made of FieldGraph.
 	InstantiatesGraph
 	// UpdatesGraph: FieldGraphExec is FieldGraph from now on.
@@ -68,6 +72,10 @@ const (
 	// JoinsCommunicator: FieldCommunicator is that of FieldUniqueID, the caller
 	// its FieldRank of FieldRanks.
 	JoinsCommunicator
+	// JoinsAll: the FieldCommunicators of a list are ranks 0, 1, … of FieldRanks.
+	JoinsAll
+	// TellsCommunicator: FieldCommunicator has FieldRank, or FieldRanks.
+	TellsCommunicator
 	// SplitsCommunicator: FieldHandle is a part of FieldCommunicator.
 	SplitsCommunicator
 	// LeavesCommunicator: FieldCommunicator is gone.

@@ -45,7 +45,7 @@ var hipGraphs = concat(
 	// hipGraphAddKernelNode(node *, graph, dependencies, n, const hipKernelNodeParams *):
 	// {blockDim @0, extra @16, func @24, gridDim @32, kernelParams @48, sharedMemBytes @56}
 	hip("hipGraphAddKernelNode", "graph", "", func(f *Function) {
-		f.Effect, f.Name = AddsKernelNode, FromKernel
+		f.Effect, f.Name = AddsNode, FromKernel
 		f.Values = []Value{
 			Out(FieldHandle, 0), Reg(FieldGraph, 1), Mem(FieldHostStub, 4, 24),
 			Mem32(FieldGridX, 4, 32), Mem32(FieldGridY, 4, 36), Mem32(FieldGridZ, 4, 40),
@@ -53,4 +53,33 @@ var hipGraphs = concat(
 			Mem32(FieldSharedBytes, 4, 56),
 		}
 	}),
+	hip("hipGraphClone", "graph", "", effect(ClonesGraph, Out(FieldGraph, 0), Reg(FieldChild, 1))),
+	hip("hipGraphDestroyNode", "graph", "", effect(RemovesNode, Reg(FieldHandle, 0))),
+	// hipGraphAdd…Node(node *, graph, dependencies, n, …), as CUDA's
+	hipNode("hipGraphAddMemcpyNode", behind(4, hipCopy3D)...),
+	// (…, dst, | src, bytes, kind)
+	hipNode("hipGraphAddMemcpyNode1D", Arg(FieldBytes, 6), Arg32(FieldCopyKind, 7)),
+	// (…, const hipMemsetParams *): {dst, elementSize @8, height @16, pitch, value, width @40}
+	hipNode("hipGraphAddMemsetNode", Mem(FieldWidth, 4, 40), Mem(FieldHeight, 4, 16), Mem32(FieldDepth, 4, 8)),
+	hipNode("hipGraphAddHostNode"),
+	hipNode("hipGraphAddEmptyNode"),
+	hipNode("hipGraphAddChildGraphNode", Reg(FieldChild, 4)),
+	hipNode("hipGraphAddEventRecordNode", Reg(FieldEvent, 4)),
+	hipNode("hipGraphAddEventWaitNode", Reg(FieldEvent, 4)),
+	hipNode("hipGraphAddMemAllocNode", Mem(FieldBytes, 4, 104), OutAt(FieldAddress, 4, 112)),
+	hipNode("hipGraphAddMemFreeNode", Reg(FieldAddress, 4)),
+	// (…, hipGraphNodeParams *): {type, reserved, and at 16 what the calls above
+	// have, such as hipKernelNodeParams or a child graph}
+	hip("hipGraphAddNode", "graph", "", func(f *Function) {
+		f.Effect, f.Name = AddsNode, FromKernel
+		f.Values = []Value{
+			Out(FieldHandle, 0), Reg(FieldGraph, 1), Mem32(FieldNodeKind, 4, 0), Mem(FieldHostStub, 4, 40), Mem(FieldChild, 4, 16),
+			Mem32(FieldGridX, 4, 48), Mem32(FieldGridY, 4, 52), Mem32(FieldGridZ, 4, 56),
+			Mem32(FieldBlockX, 4, 16), Mem32(FieldBlockY, 4, 20), Mem32(FieldBlockZ, 4, 24),
+		}
+	}),
 )
+
+func hipNode(name string, more ...Value) []Function {
+	return hip(name, "graph", "", addsNode(more...))
+}

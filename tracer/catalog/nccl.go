@@ -12,6 +12,10 @@ package catalog
 // 2(n-1)/n for ncclAllReduce, n-1 for ncclAllGather, ncclReduceScatter and
 // ncclAlltoAll, and 1 for the others (docs/limitations.md).
 
+// Wheels of PyTorch have had NCCL inside libtorch_cuda.so, and programs are linked
+// with libnccl_static.a: the functions are looked for wherever they are. A call
+// passes one copy of them.
+
 const libnccl = "libnccl.so librccl.so"
 
 // ncclDtypes are ncclDataType_t; the two of eight bits are since 2.24.
@@ -64,6 +68,10 @@ func ncclWork(count, dtype uint8, more ...Value) func(*Function) {
 // that NCCL puts into them.
 const uniqueIDWords = 5
 
+// mostInitAll is of how many devices ncclCommInitAll's communicators are known:
+// what a record has room for.
+const mostInitAll = 10
+
 var ncclCommunicators = concat(
 	// ncclCommInitRank(comm *, nranks, ncclUniqueId, rank): the id goes by value,
 	// on x86-64 on the stack, so that rank is the third register; on arm64 behind
@@ -73,8 +81,13 @@ var ncclCommunicators = concat(
 	// ncclCommInitRankScalable(comm *, nranks, rank, n, ids *, config *)
 	nccl("ncclCommInitRankScalable", control, effect(JoinsCommunicator,
 		append([]Value{Out(FieldCommunicator, 0), Int32(FieldRanks, 1), Int32(FieldRank, 2)}, idBehind(4)...)...)),
-	// ncclCommInitAll(comms *, ndev, devlist *): the first of them
-	nccl("ncclCommInitAll", control, values(Int32(FieldRanks, 1))),
+	// ncclCommInitAll(comms *, ndev, devlist *): one for each device, all of them
+	// of this process
+	nccl("ncclCommInitAll", control, effect(JoinsAll, append([]Value{Int32(FieldRanks, 1)}, OutList(FieldCommunicator, 0, mostInitAll)...)...)),
+	// What a job asks of a communicator says it of those older than the recording.
+	nccl("ncclCommCount", control, effect(TellsCommunicator, Reg(FieldCommunicator, 0), Out32(FieldRanks, 1))),
+	nccl("ncclCommUserRank", control, effect(TellsCommunicator, Reg(FieldCommunicator, 0), Out32(FieldRank, 1))),
+	nccl("ncclCommCuDevice", control, values(Reg(FieldCommunicator, 0), Out32(FieldDeviceID, 1))),
 	// ncclCommSplit(comm, color, key, newcomm *, config *)
 	nccl("ncclCommSplit", control, effect(SplitsCommunicator,
 		Reg(FieldCommunicator, 0), Int32(FieldColor, 1), Out(FieldHandle, 3))),
@@ -103,7 +116,7 @@ func control(f *Function) { f.Category = "communicator" }
 // nccl is one entry point of NCCL and RCCL.
 func nccl(name string, with ...func(*Function)) []Function {
 	functions := runtimeCalls(Function{
-		Library: libnccl, Label: name, Category: "collective", Runtime: "nccl", Dtypes: ncclDtypes,
+		Library: libnccl, Anywhere: "ncclAllReduce", Label: name, Category: "collective", Runtime: "nccl", Dtypes: ncclDtypes,
 	}, "", with)
 	for i := range functions {
 		functions[i].Layer = "collective"

@@ -36,10 +36,11 @@ var pjrtGroup = Group{
 		}),
 		// client 16, program 24 {…, code 16, code_size 24}, executable (out) 48
 		pjrt("PJRT_Client_Compile", "module", func(f *Function) {
-			f.Effect = EndsCompile
-			f.Values = []Value{Mem(FieldContext, 0, 16), Mem2(FieldBytes, 0, 24, 24), OutAt(FieldHandle, 0, 48)}
+			f.Effect, f.Text, f.TextArg = EndsCompile, Bytes, 1
+			f.Values = []Value{Mem(FieldContext, 0, 16), Mem2(FieldAddress, 0, 24, 16), Mem2(FieldBytes, 0, 24, 24), OutAt(FieldHandle, 0, 48)}
 		}),
-		// The same at its beginning: the program is read while it is compiled.
+		// The same at its beginning: of a program whose name does not come that
+		// early, more is read while it is compiled.
 		pjrt("PJRT_Client_Compile", "module", func(f *Function) {
 			f.Action, f.End, f.Effect = Urgent, NoEnd, BeginsCompile
 			f.Values = []Value{Mem2(FieldAddress, 0, 24, 16), Mem2(FieldBytes, 0, 24, 24)}

@@ -8,6 +8,10 @@ import (
 // What the tables of the accelerator runtimes share: C entry points that return
 // a status, 0 for success, in variants of one name.
 
+// maxValues is how many values a call's record has room for (MAX_ARGS, bpf/wire.h).
+// A launch leaves one to its stack.
+const maxValues = 12
+
 // runtimeCalls makes a row for each variant of an entry point: the suffixes of
 // its name, with bars between ("|_ptsz" is the bare name and one variant).
 func runtimeCalls(base Function, variants string, with []func(*Function)) []Function {
@@ -19,6 +23,9 @@ func runtimeCalls(base Function, variants string, with []func(*Function)) []Func
 		f.PerThread = strings.HasSuffix(suffix, "_ptsz") || strings.HasSuffix(suffix, "_ptds") || strings.HasSuffix(suffix, "_spt")
 		for _, set := range with {
 			set(&f)
+		}
+		if f.Name == FromKernel && len(f.Values) <= maxValues-2 {
+			f.Values = append(slices.Clip(f.Values), Caller())
 		}
 		functions = append(functions, f)
 	}

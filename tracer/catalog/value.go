@@ -93,14 +93,24 @@ const (
 	FieldTicksTo   // and to
 	FieldTickNS    // ns of a tick
 	FieldTickBits  // how many bits of a tick count before it begins anew
+	FieldChild     // a graph that becomes part of another
+	FieldNodeKind  // what a node of a graph does: NodeKernel, NodeGraph
+	FieldCaller    // the address that the call returns to
 	// LastField is the highest field.
-	LastField = FieldTickBits
+	LastField = FieldCaller
+)
+
+// Kinds of FieldNodeKind: CUgraphNodeType, hipGraphNodeType.
+const (
+	NodeKernel = 0
+	NodeGraph  = 4
 )
 
 // Value says where a captured argument comes from.
 type Value struct {
 	Field    Field
 	Stack    bool // from stack slot Index, else from argument register Index
+	Caller   bool // the return address, instead of an argument
 	Index    uint8
 	Derefs   uint8    // how often it is followed as a pointer
 	Offset   [2]int16 // bytes added before each step
@@ -140,6 +150,9 @@ func High32(f Field, n uint8) Value { return Value{Field: f, Index: n, Bits: 32,
 
 // Slot is stack argument n, counted from the first that found no register.
 func Slot(f Field, n uint8) Value { return Value{Field: f, Stack: true, Index: n} }
+
+// Caller is the address that the call returns to: whose code made it.
+func Caller() Value { return Value{Field: FieldCaller, Caller: true} }
 
 // Mem is the word at offset bytes behind integer argument n.
 func Mem(f Field, n uint8, offset int16, variants ...Variant) Value {

@@ -2,7 +2,7 @@ package site
 
 import (
 	"cmp"
-	"encoding/binary"
+	"iter"
 	"slices"
 )
 
@@ -122,9 +122,20 @@ type height struct {
 	fpChanged bool  // the register is the function's own
 	fpSaved   int32 // how far below the return address it was saved, 0: it was not
 
-	// Where the stack was realigned, functions keep the old stack pointer in
-	// memory slot above the new one: slotSP below the return address. 0: they do not.
+	// Where the stack was realigned, functions keep the old stack pointer, slotSP
+	// below the return address, in memory slot above the new one.
+	slotted      bool
 	slot, slotSP int32
+	held         held
+}
+
+// held is a register, other than the frame pointer, in which a function has a
+// stack pointer: the old one while it realigns the stack, or the new one, above
+// which it will find the old one in memory.
+type held struct {
+	in     int8  // its number; 0, which rax is, for none
+	toSlot bool  // from the slot on; else below the return address
+	at     int32 // how far
 }
 
 // meet is what holds whichever way an instruction was reached by; not sound
@@ -137,8 +148,11 @@ func (s height) meet(o height) (height, bool) {
 	if s.fpSaved != o.fpSaved {
 		s.fpSaved = 0
 	}
-	if s.slot != o.slot || s.slotSP != o.slotSP {
-		s.slot, s.slotSP = 0, 0
+	if s.slotted != o.slotted || s.slot != o.slot || s.slotSP != o.slotSP {
+		s = s.withoutSlot()
+	}
+	if s.held != o.held {
+		s.held = held{}
 	}
 	return s, sound
 }
@@ -244,6 +258,9 @@ func (h *heights) endsAt(at int) bool {
 func (h *heights) after(at int, before height, in *insn) height {
 	n := before
 	if in.flow == flowCall || in.flow == flowCallIndirect {
+		if !preserved(before.held.in) {
+			n.held = held{}
+		}
 		return n // both pointers are as before when it returns
 	}
 	n.state = before.step(in)
@@ -269,47 +286,11 @@ func (h *heights) after(at int, before height, in *insn) height {
 	return n
 }
 
-// follow keeps track of where the old stack pointer of a realigned frame is:
-//
-//	mov %rsp, %rbp; sub %rax, %rsp; and $-4096, %rsp; mov %rbp, 0x78(%rsp)
-//	… %rbp is used for other things …
-//	mov 0x78(%rsp), %rsp
-func (h *heights) follow(at int, before height, n *height, in *insn) {
-	code := h.code[at : at+int(in.size)]
-	switch offset, register, load, ok := stackWord(code); {
-	case ok && load && register == regSP && before.slot != 0 && offset == before.slot:
-		n.sp, n.spKnown, n.slot, n.slotSP = before.slotSP, true, 0, 0
-	case ok && !load && register == regBP && !before.spKnown && before.fpKnown && offset != 0:
-		n.slot, n.slotSP = offset, before.fp
-	case in.sp == moveAdd && before.slot != 0:
-		n.slot -= in.spDelta
-	case in.sp != moveNone:
-		n.slot, n.slotSP = 0, 0
-	}
-}
-
-// stackWord recognises mov between a register and a word at an offset from the
-// stack pointer: 48 89 (store) or 48 8b (load), a SIB byte of rsp alone.
-func stackWord(code []byte) (offset int32, register uint8, load, ok bool) {
-	if len(code) < 5 || code[0] != 0x48 || code[1] != 0x89 && code[1] != 0x8b || code[2]&7 != 4 || code[3] != 0x24 {
-		return 0, 0, false, false
-	}
-	register, load = code[2]>>3&7, code[1] == 0x8b
-	switch {
-	case code[2]>>6 == 1 && len(code) == 5:
-		return int32(int8(code[4])), register, load, true
-	case code[2]>>6 == 2 && len(code) == 8:
-		return int32(binary.LittleEndian.Uint32(code[4:])), register, load, true
-	}
-	return 0, 0, false, false
-}
-
 // take makes rows of a function's instructions.
 func (h *heights) take(start int) {
-	slices.SortFunc(h.visits, func(a, b visit) int { return cmp.Compare(a.at, b.at) })
 	h.starts[start] = true
 	end, last := -1, Height{}
-	for _, s := range h.visits {
+	for s := range h.ordered() {
 		at := s.at
 		if end >= 0 && at != end {
 			h.found = append(h.found, Height{Address: h.address + uint64(end)})
@@ -329,15 +310,45 @@ func (h *heights) take(start int) {
 	h.found = append(h.found, Height{Address: h.address + uint64(end)})
 }
 
+// ordered yields the visits in the order of their offsets. Nearly all functions
+// are in one piece: to look at each of its bytes is faster than to sort.
+func (h *heights) ordered() iter.Seq[*visit] {
+	first, last := len(h.code), 0
+	for i := range h.visits {
+		first, last = min(first, h.visits[i].at), max(last, h.visits[i].at)
+	}
+	if last-first > 64*len(h.visits) {
+		numbers := make([]int32, len(h.visits))
+		for i := range numbers {
+			numbers[i] = int32(i)
+		}
+		slices.SortFunc(numbers, func(a, b int32) int { return cmp.Compare(h.visits[a].at, h.visits[b].at) })
+		return func(yield func(*visit) bool) {
+			for _, number := range numbers {
+				if !yield(&h.visits[number]) {
+					return
+				}
+			}
+		}
+	}
+	return func(yield func(*visit) bool) {
+		for _, number := range h.seen[first : last+1] {
+			if number > 0 && !yield(&h.visits[number-1]) {
+				return
+			}
+		}
+	}
+}
+
 // row is what a walk needs to know: the CFA is a word above where the return
 // address is, from which the states count.
-func (s height) row() Height {
+func (s *height) row() Height {
 	const word = 8
 	r := Height{}
 	switch {
 	case s.spKnown:
 		r.Known, r.Offset = true, s.sp+word
-	case s.slot != 0:
+	case s.slotted && s.slot != 0:
 		r.Known, r.Slot, r.Offset = true, s.slot, s.slotSP+word
 	case s.fpKnown:
 		r.Known, r.ByFP, r.Offset = true, true, s.fp+word

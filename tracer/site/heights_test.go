@@ -104,6 +104,41 @@ func TestRealignedFrameIsFollowedThroughMemory(t *testing.T) {
 	}
 }
 
+// As in oneDNN's generated kernels, where they compute an activation function.
+func TestRealignedFrameIsFollowedThroughAnyRegister(t *testing.T) {
+	code := []byte{
+		0x41, 0x57, // 0 push %r15
+		0x49, 0x89, 0xe7, // 2 mov %rsp, %r15
+		0x48, 0x83, 0xec, 0x08, // 5 sub $8, %rsp
+		0x48, 0x83, 0xe4, 0xc0, // 9 and $-64, %rsp
+		0x4c, 0x89, 0x3c, 0x24, // d mov %r15, (%rsp)
+		0x48, 0x81, 0xec, 0x80, 0x01, 0x00, 0x00, // 11 sub $0x180, %rsp
+		0x49, 0x89, 0xe7, // 18 mov %rsp, %r15
+		0x49, 0x81, 0xc7, 0x80, 0x01, 0x00, 0x00, // 1b add $0x180, %r15
+		0x49, 0x8b, 0x27, // 22 mov (%r15), %rsp
+		0x41, 0x5f, // 25 pop %r15
+		0xc3, // 27 ret
+	}
+	want := []Height{
+		{Address: 0x1000, Known: true, Offset: 8},
+		{Address: 0x1002, Known: true, Offset: 16},
+		{Address: 0x1009, Known: true, Offset: 24},
+		{Address: 0x100d}, // through a register that walks do not follow
+		{Address: 0x1018, Known: true, Slot: 0x180, Offset: 16},
+		{Address: 0x1025, Known: true, Offset: 16},
+		{Address: 0x1027, Known: true, Offset: 8},
+		{Address: 0x1028},
+	}
+	if got := Heights(code, 0x1000); !slices.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	lost := slices.Clone(code)
+	lost[0x1e] = 0x78 // add $0x178, %r15: not where the old stack pointer is
+	if got := Heights(lost, 0x1000); len(got) != 0 {
+		t.Errorf("a stack pointer that was read from elsewhere is believed: %+v", got)
+	}
+}
+
 func TestPieceOfAFunctionIsNotBelieved(t *testing.T) {
 	for name, code := range map[string][]byte{
 		"epilogue":                 {0x48, 0x83, 0xc4, 0x40, 0xc3},             // add $0x40, %rsp; ret

@@ -12,6 +12,10 @@ import (
 // enqueue lets the worker make a file's table.
 func (u *Unwinder) enqueue(f *file) {
 	u.queue = append(u.queue, f)
+	u.wake()
+}
+
+func (u *Unwinder) wake() {
 	select {
 	case u.work <- struct{}{}:
 	default:
@@ -34,6 +38,7 @@ func (u *Unwinder) dequeue() *file {
 // worker makes one table after the other, on one core, without the lock.
 func (u *Unwinder) worker() {
 	defer close(u.ended)
+	defer u.options.Cache.Prune()
 	for range u.work {
 		for f := u.dequeue(); f != nil; f = u.dequeue() {
 			began := time.Now()
@@ -43,6 +48,8 @@ func (u *Unwinder) worker() {
 				err = fault
 			}
 			u.finish(f, t, err, began)
+		}
+		for u.lookNext() {
 		}
 	}
 }

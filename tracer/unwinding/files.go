@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
@@ -42,6 +43,7 @@ type file struct {
 	image   run
 	rows    int
 	took    time.Duration
+	ready   bpf.NativeWalkUnwindState // what the kernel is told when the table is there
 
 	elf *symbolize.ELF // until the table is made
 }
@@ -130,16 +132,11 @@ func (u *Unwinder) publish(f *file, t *unwind.Table) error {
 		return err
 	}
 	for i := range count {
-		from := t.Leaves[i*unwind.LeafBytes : (i+1)*unwind.LeafBytes]
-		if i < t.IndexLeaves() {
-			copy(u.leaves.leaf(first+i), from)
-		} else {
-			renumber(u.leaves.leaf(first+i), from, numbers)
-		}
+		t.Renumber(i, u.leaves.leaf(first+i), numbers)
 	}
-	entry := &bpf.NativeWalkUnwindFile{Base: t.Base, Leaf: uint32(first), Pages: uint32(t.Pages), PageBits: t.PageBits}
+	entry := &bpf.NativeWalkUnwindFile{Base: t.Base, Leaf: uint32(first), Pages: uint32(t.Pages), PageBits: t.PageBits, Sequences: uint32(t.SequenceLeaf())}
 	// The state last: an entry is not written in one piece.
-	for _, entry.State = range []uint8{uint8(bpf.NativeWalkUnwindStateFILE_NO_TABLE), uint8(bpf.NativeWalkUnwindStateFILE_READY)} {
+	for _, entry.State = range []uint8{uint8(bpf.NativeWalkUnwindStateFILE_NO_TABLE), uint8(max(f.ready, bpf.NativeWalkUnwindStateFILE_READY))} {
 		if err := u.tables.putFile(f.number, entry); err != nil {
 			u.leaves.release(image)
 			return fmt.Errorf("writing the unwind table's place: %w", err)
@@ -151,9 +148,13 @@ func (u *Unwinder) publish(f *file, t *unwind.Table) error {
 
 // room finds leaves, if need be those of files that no process maps any more.
 func (u *Unwinder) room(count int) (int, error) {
+	u.reclaim(time.Now().Add(-retirement))
 	for {
 		first, err := u.leaves.allocate(count)
-		if !errors.Is(err, ErrNoRoom) || !u.evict() {
+		if !errors.Is(err, ErrNoRoom) {
+			return first, err
+		}
+		if !u.evict() && (len(u.retired) == 0 || u.tables.settle() != nil || !u.reclaim(time.Now())) {
 			return first, err
 		}
 	}
@@ -184,4 +185,36 @@ func (u *Unwinder) evict() bool {
 		u.vdsoFile = nil
 	}
 	return true
+}
+
+// retired is a table that walks are not led to any more.
+type retired struct {
+	file *file
+	at   time.Time
+}
+
+// retirement is how long a table's number and leaves are not given to another:
+// a child that was forked a moment ago still has the mappings of its parent.
+const retirement = 10 * time.Second
+
+// retire takes a table that no mapping leads to any more out of the kernel. Its
+// room is free after retirement, or when nothing else is.
+func (u *Unwinder) retire(f *file) {
+	if u.tables.putFile(f.number, &bpf.NativeWalkUnwindFile{}) == nil {
+		u.retired = append(u.retired, retired{f, time.Now()})
+	}
+}
+
+// reclaim gives away what retired tables left, of those that retired before a time.
+func (u *Unwinder) reclaim(before time.Time) (some bool) {
+	u.retired = slices.DeleteFunc(u.retired, func(r retired) bool {
+		if !r.at.Before(before) {
+			return false
+		}
+		u.leaves.release(r.file.image)
+		u.numbers = append(u.numbers, r.file.number)
+		some = true
+		return true
+	})
+	return some
 }

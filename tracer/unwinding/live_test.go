@@ -266,6 +266,7 @@ var frameChains = []struct {
 	// The innermost of 41 calls jumps into plain_inner.
 	{"recursion", "frames_leaf plain_inner" + strings.Repeat(" recursive", 40) + " main", "_start"},
 	{"generated code", "frames_leaf plain_inner plain_outer from_generated main", "_start"},
+	{"generated code without frame pointer", "frames_leaf plain_inner plain_outer from_frameless main", "_start"},
 	{"thread", "frames_leaf plain_inner plain_outer in_thread", ""},
 }
 
@@ -327,7 +328,7 @@ func checkFlags(t *testing.T, stacks []bpf.NativeWalkNativeTaken, returns bool) 
 	seen := map[uint32]int{}
 	for i := range stacks {
 		for _, f := range stacks[i].Stack.Frame[:stacks[i].Stack.Count] {
-			for bit := uint32(1); bit <= 4; bit <<= 1 {
+			for bit := uint32(1); bit <= 8; bit <<= 1 {
 				if f.Flags&bit != 0 {
 					seen[bit]++
 				}
@@ -337,8 +338,36 @@ func checkFlags(t *testing.T, stacks []bpf.NativeWalkNativeTaken, returns bool) 
 	if seen[uint32(bpf.NativeWalkNativeFlagNATIVE_SIGNAL)] == 0 || seen[uint32(bpf.NativeWalkNativeFlagNATIVE_FRAME_POINTER)] == 0 {
 		t.Errorf("no frame is marked as interrupted, or as found by frame pointer: %v", seen)
 	}
+	if seen[uint32(bpf.NativeWalkNativeFlagNATIVE_INFERRED)] == 0 {
+		t.Errorf("no frame is marked as inferred from generated code: %v", seen)
+	}
 	if repaired := seen[uint32(bpf.NativeWalkNativeFlagNATIVE_REPAIRED)]; (repaired > 0) != returns {
 		t.Errorf("%d repaired frames, return probes attached: %v", repaired, returns)
+	}
+}
+
+// What was generated after the process was looked at is found by the walks
+// themselves, and looked at then.
+func TestCodeGeneratedLaterIsUnderstoodSoon(t *testing.T) {
+	h := newHarness(t, Options{})
+	program := filepath.Join(buildNative(t), "frames")
+	j := start(t, program, "15", "wait", "late")
+	h.add(j.Process.Pid)
+	h.probe("native_at_probe", program, "frames_leaf")
+	s := readSymbols(t, h.process, program)
+	j.run(t)
+	stacks := h.taken()
+	if len(stacks) != 15 {
+		t.Fatalf("%d stacks of 15 calls", len(stacks))
+	}
+	for i := range stacks {
+		names, outcome := s.names(&stacks[i]), Outcome(stacks[i].Stack.Outcome).String()
+		if outcome != "native_end" && i >= 10 {
+			t.Errorf("call %d, a second after the code was made: %s after %v", i, outcome, names)
+		}
+		if want := strings.Fields("frames_leaf plain_inner plain_outer from_late main _start"); outcome == "native_end" && !slices.Equal(names, want) {
+			t.Errorf("call %d: walked %v, want %v", i, names, want)
+		}
 	}
 }
 
@@ -396,9 +425,11 @@ func TestTablesAreSharedAndComeFromTheCache(t *testing.T) {
 	program := filepath.Join(buildNative(t), "frames")
 	first, second := start(t, program, "1", "wait"), start(t, program, "1", "wait")
 	h.add(first.Process.Pid)
+	// Generated code is each process's own.
 	_, used := h.unwind.Memory()
 	h.add(second.Process.Pid)
-	if _, now := h.unwind.Memory(); now != used {
+	own, _ := h.unwind.Status(second.Process.Pid)
+	if _, now := h.unwind.Memory(); now-own.GeneratedBytes != used {
 		t.Errorf("a second process with the same files: %d bytes of tables, %d before", now, used)
 	}
 	entries, err := os.ReadDir(cache.Directory)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
@@ -18,6 +19,7 @@ type mapping struct {
 	start, end uint64
 	file       uint32
 	address    uint64 // of the file, at start
+	generated  bool   // memory in which a program can have made code
 }
 
 // processTable is what the kernel is told of one process.
@@ -29,6 +31,9 @@ type processTable struct {
 	compat   bool
 	dropped  int // mappings beyond what an entry holds
 	unmapped int // mappings of files that do not say at which address they are
+
+	generated *generated    // nil until it was looked at
+	looked    time.Duration // what the last look took
 }
 
 // read makes the table from the process's maps as they are now.
@@ -49,7 +54,7 @@ func (u *Unwinder) read(p *process.Process) (*processTable, error) {
 }
 
 func (t *processTable) add(u *Unwinder, c process.Code) {
-	m := mapping{start: c.Start, end: c.End, file: anonymous}
+	m := mapping{start: c.Start, end: c.End, file: anonymous, generated: c.Library == nil || strings.HasPrefix(c.Library.Path, "/memfd:")}
 	var f *file
 	switch {
 	case c.Library != nil:
@@ -71,7 +76,7 @@ func (t *processTable) add(u *Unwinder, c process.Code) {
 			m.file, m.address = f.number, address
 		}
 	}
-	if n := len(t.mappings); m.file == anonymous && n > 0 && t.mappings[n-1].file == anonymous && t.mappings[n-1].end == m.start {
+	if n := len(t.mappings); m.file == anonymous && n > 0 && t.mappings[n-1].file == anonymous && t.mappings[n-1].end == m.start && t.mappings[n-1].generated == m.generated {
 		t.mappings[n-1].end = m.end
 		return
 	}
@@ -109,6 +114,11 @@ func (t *processTable) entry() *bpf.NativeWalkUnwindProcess {
 	}
 	e.Start[0] = 0
 	for i, m := range t.mappings {
+		if m.file == anonymous {
+			if address, ok := t.generated.at(m); ok {
+				m.file, m.address = t.generated.file.number, address
+			}
+		}
 		e.Start[i+1] = m.start
 		e.Mapping[i+1].File = m.file
 		e.Mapping[i+1].Page = uint32(m.address / pageBytes)
@@ -120,11 +130,14 @@ func (t *processTable) entry() *bpf.NativeWalkUnwindProcess {
 // load tells the kernel of a process, in place of what it was told before.
 func (u *Unwinder) load(t *processTable) error {
 	pid := t.process.PID
+	old := u.processes[pid]
+	if old != nil {
+		t.generated, t.looked = old.generated, old.looked
+	}
 	if err := u.tables.putProcess(pid, t.entry()); err != nil {
 		return fmt.Errorf("writing the mappings of pid %d: %w", pid, err)
 	}
 	u.options.Changed()
-	old := u.processes[pid]
 	u.processes[pid] = t
 	for f := range t.files {
 		f.mappers[pid] = true
@@ -132,6 +145,7 @@ func (u *Unwinder) load(t *processTable) error {
 	if old != nil {
 		u.leave(old, t)
 	}
+	u.look(pid)
 	return nil
 }
 
@@ -165,6 +179,7 @@ func (u *Unwinder) unload(pid int) error {
 	if err := u.tables.deleteProcess(pid); err != nil {
 		return fmt.Errorf("removing the mappings of pid %d: %w", pid, err)
 	}
+	u.drop(t.generated)
 	u.options.Changed()
 	return nil
 }

@@ -6,6 +6,7 @@ package unwinding
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -17,7 +18,7 @@ import (
 // Maps are the maps of bpf/unwind_maps.h. Every object that walks shares them:
 // load it with MapReplacements of Replacements.
 type Maps struct {
-	rules, files, shards, processes, outcomes *ebpf.Map
+	rules, files, shards, processes, wanted, outcomes *ebpf.Map
 }
 
 // tables is where an Unwinder writes: the kernel's maps, or in tests the walk in
@@ -28,6 +29,9 @@ type tables interface {
 	putProcess(pid int, process *bpf.NativeWalkUnwindProcess) error
 	deleteProcess(pid int) error
 	newShard(number int) (shard, error)
+	// takeWanted names the processes in which walks met generated code, or
+	// mappings, that they were not told of, and forgets them.
+	takeWanted() ([]int, error)
 	// settle returns when no walk uses what it looked up before.
 	settle() error
 }
@@ -44,6 +48,7 @@ const (
 	filesName     = "unwind_files"
 	shardsName    = "unwind_shards"
 	processesName = "unwind_processes"
+	wantedName    = "unwind_wanted"
 	outcomesName  = "native_outcomes"
 )
 
@@ -53,11 +58,11 @@ const fewProcesses = 128
 
 // Sizes of bpf/unwind_maps.h.
 const (
-	shardLeaves = 1024
-	maxShards   = 64
+	shardLeaves = 512
+	maxShards   = 128
 	maxMappings = 1024
-	maxFiles    = 16384
-	maxRules    = 65536
+	maxFiles    = 8192
+	maxRules    = 32768
 	firstFile   = 2
 	anonymous   = 1
 	noFile      = 0
@@ -86,7 +91,7 @@ func NewMaps(dynamicHash bool) (*Maps, error) {
 
 func (m *Maps) places() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
-		rulesName: &m.rules, filesName: &m.files, shardsName: &m.shards, processesName: &m.processes, outcomesName: &m.outcomes,
+		rulesName: &m.rules, filesName: &m.files, shardsName: &m.shards, processesName: &m.processes, wantedName: &m.wanted, outcomesName: &m.outcomes,
 	}
 }
 
@@ -127,13 +132,14 @@ var Outcomes = []struct {
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_MAPPING), "native_no_mapping", false, "an address where no code is mapped, or is since a moment ago"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_TABLE), "native_no_table", false, "a file whose unwind table is not ready, or that has none, and no frame pointers"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_ROW), "native_no_row", false, "code that its file describes no frames of"},
-	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_ANONYMOUS_CODE), "native_anonymous_code", false, "generated code without frame pointers"},
+	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_ANONYMOUS_CODE), "native_anonymous_code", false, "generated code that was not understood, without frame pointers"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_BAD_READ), "native_bad_read", false, "stack memory that could not be read"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_LOOP), "native_loop", false, "frames that do not rise on the stack"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_EXPRESSION), "native_expression", false, "a frame that only an interpreter of DWARF expressions could leave"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_REGISTER), "native_register", false, "a frame found through a register whose value was lost"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_RETURN_PROBE), "native_return_probe", false, "a pending return probe whose address was not found"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_COMPAT), "native_compat", false, "32-bit code"},
+	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NOT_A_CALL), "native_not_a_call", false, "code without a description whose instructions misled: what they gave as return address follows no call"},
 }
 
 // String is the outcome's name.
@@ -161,6 +167,19 @@ func (m *Maps) Outcomes() ([]uint64, error) {
 	return sums, nil
 }
 
+// Memory is how many bytes the kernel has given the maps, but for the shards
+// (Unwinder.Memory). 0 before 5.10, which does not say.
+func (m *Maps) Memory() int {
+	sum := uint64(0)
+	for _, place := range m.places() {
+		if info, err := (*place).Info(); err == nil {
+			bytes, _ := info.Memlock()
+			sum += bytes
+		}
+	}
+	return int(sum)
+}
+
 func (m *Maps) putRule(number uint16, rule *bpf.NativeWalkUnwindRule) error {
 	return m.rules.Put(uint32(number), rule)
 }
@@ -178,6 +197,20 @@ func (m *Maps) deleteProcess(pid int) error {
 		return err
 	}
 	return nil
+}
+
+func (m *Maps) takeWanted() ([]int, error) {
+	var pid uint32
+	var pids []int
+	for m.wanted.NextKey(nil, &pid) == nil && len(pids) < int(m.wanted.MaxEntries()) {
+		if err := m.wanted.Delete(pid); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return pids, fmt.Errorf("taking a process off those with new code: %w", err)
+		}
+		if !slices.Contains(pids, int(pid)) {
+			pids = append(pids, int(pid))
+		}
+	}
+	return pids, nil
 }
 
 func (m *Maps) newShard(number int) (shard, error) {

@@ -1,7 +1,6 @@
 package unwinding
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
@@ -39,13 +38,5 @@ func kernelRule(r unwind.Rule) *bpf.NativeWalkUnwindRule {
 	return &bpf.NativeWalkUnwindRule{
 		Kind: uint8(r.Kind), Reg: uint8(r.Register), Ra: uint8(r.ReturnAddress), FpKind: uint8(r.FramePointer),
 		Cfa: r.CFA, Fp: r.FPOffset, Aux: r.Aux,
-	}
-}
-
-// renumber copies a leaf of rows and puts the kernel's numbers for the table's.
-func renumber(to, from []byte, numbers []uint16) {
-	for at := 0; at < len(from); at += 4 {
-		row := binary.LittleEndian.Uint32(from[at:])
-		binary.LittleEndian.PutUint32(to[at:], row&0xffff|uint32(numbers[row>>16])<<16)
 	}
 }

@@ -35,15 +35,19 @@ type Unwinder struct {
 	byInode    map[inode]*file
 	byKey      map[unwind.Key]*file
 	numbers    []uint32 // file numbers given back
+	retired    []retired
 	nextNumber uint32
 	processes  map[int]*processTable
 	vdsoFile   *file
 	queue      []*file
 	busy       *file
+	looks      map[int]bool // processes whose generated code is to be looked at
+	looking    bool
 	closed     bool
 
 	work  chan struct{}
 	ended chan struct{}
+	watch *watch
 }
 
 // New starts an Unwinder on maps that it alone writes. Close ends it; the maps
@@ -64,10 +68,11 @@ func newUnwinder(to tables, options Options) *Unwinder {
 		leaves:  leaves{tables: to, limit: limit},
 		rules:   rules{tables: to, numbers: map[unwind.Rule]uint16{{}: 0}},
 		byInode: map[inode]*file{}, byKey: map[unwind.Key]*file{}, nextNumber: firstFile,
-		processes: map[int]*processTable{},
-		work:      make(chan struct{}, 1), ended: make(chan struct{}),
+		processes: map[int]*processTable{}, looks: map[int]bool{},
+		work: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	u.idle = sync.NewCond(&u.mu)
+	u.watch = startWatch(u)
 	go u.worker()
 	return u
 }
@@ -120,13 +125,14 @@ func (u *Unwinder) RemoveProcess(pid int) error {
 func (u *Unwinder) Wait() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for (len(u.queue) > 0 || u.busy != nil) && !u.closed {
+	for (len(u.queue)+len(u.looks) > 0 || u.busy != nil || u.looking) && !u.closed {
 		u.idle.Wait()
 	}
 }
 
 // Close stops the worker and releases the tables; a walk after it finds none.
 func (u *Unwinder) Close() {
+	u.watch.stop()
 	u.mu.Lock()
 	if u.closed {
 		u.mu.Unlock()
@@ -161,9 +167,12 @@ type FileStatus struct {
 type ProcessStatus struct {
 	Files     []FileStatus // by path
 	Mappings  int
-	Anonymous int  // mappings without a file: generated code
-	Dropped   int  // mappings beyond what the kernel's table holds
-	Compat    bool // 32-bit code, which is not walked
+	Anonymous int // mappings without a file: generated code
+	// Generated are the rows inferred from generated code, GeneratedBytes what
+	// they take in the kernel.
+	Generated, GeneratedBytes int
+	Dropped                   int  // mappings beyond what the kernel's table holds
+	Compat                    bool // 32-bit code, which is not walked
 }
 
 // Status says how well a process can be unwound; not ok for one that was not added.
@@ -179,6 +188,9 @@ func (u *Unwinder) Status(pid int) (status ProcessStatus, ok bool) {
 		if m.file == anonymous {
 			status.Anonymous++
 		}
+	}
+	if t.generated != nil && t.generated.file != nil {
+		status.Generated, status.GeneratedBytes = t.generated.file.rows, t.generated.file.image.count*unwind.LeafBytes
 	}
 	for f := range t.files {
 		status.Files = append(status.Files, FileStatus{

@@ -80,8 +80,9 @@ func (w *walker) putProcess(_ int, process *bpf.NativeWalkUnwindProcess) error {
 	return nil
 }
 
-func (w *walker) deleteProcess(int) error { return nil }
-func (w *walker) settle() error           { return nil }
+func (w *walker) deleteProcess(int) error    { return nil }
+func (w *walker) settle() error              { return nil }
+func (w *walker) takeWanted() ([]int, error) { return nil, nil }
 
 func (w *walker) newShard(number int) (shard, error) {
 	s := shard{make([]byte, shardLeaves*unwind.LeafBytes), func() {}}
@@ -131,6 +132,7 @@ func (s *nativeStack) pcs() []uint64 {
 type tape struct {
 	*walker
 	stack []byte
+	text  map[uint64][]byte // instructions, by where they end
 }
 
 const (
@@ -149,10 +151,10 @@ func newTape(t *testing.T, machine string, rules ...unwind.Rule) *tape {
 	binary.LittleEndian.PutUint32(leaf, 1)
 	binary.LittleEndian.PutUint16(leaf[6:], uint16(len(rules)+1))
 	for i := range len(rules) + 1 {
-		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4:], uint16(i<<8>>shift))
-		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4+2:], uint16((i+1)%(len(rules)+1)))
+		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4:], uint16((i+1)<<8>>shift)) // 256 before the page is 0
+		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4+2:], uint16((i+1)%(len(rules)+1))|1<<15)
 	}
-	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 16, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}}, rules...), Leaves: leaf}
+	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 15, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}}, rules...), Leaves: leaf}
 	u := newUnwinder(w, Options{})
 	t.Cleanup(u.Close)
 	f := &file{number: firstFile, mappers: map[int]bool{}}
@@ -188,6 +190,9 @@ func (s *tape) put(at int, words ...uint64) {
 func (s *tape) run(pc, fp uint64, faults ...uint64) nativeStack {
 	s.say('c')
 	s.say('m', uint64(stackStart), s.stack)
+	for end, text := range s.text {
+		s.say('m', end-uint64(len(text)), text)
+	}
 	for _, f := range faults {
 		s.say('x', f)
 	}
@@ -420,7 +425,7 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	w := newWalker(t, "x86")
 	u := newUnwinder(w, Options{MemoryBytes: 1}) // one shard
 	t.Cleanup(u.Close)
-	table := &unwind.Table{Machine: symbolize.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 400*unwind.LeafBytes)}
+	table := &unwind.Table{Machine: symbolize.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 200*unwind.LeafBytes)}
 	add := func(name unwind.Key, mapped bool) (*file, error) {
 		number, err := u.newNumber()
 		if err != nil {
@@ -450,7 +455,7 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	if _, err := add("fourth", true); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("%v, want ErrNoRoom", err)
 	}
-	if allocated, used := u.Memory(); allocated != 1024*4096 || used != 800*4096 {
+	if allocated, used := u.Memory(); allocated != 512*4096 || used != 400*4096 {
 		t.Errorf("%d bytes allocated, %d used", allocated, used)
 	}
 }
@@ -462,11 +467,41 @@ func TestInferredFramesAreMarked(t *testing.T) {
 	s.put(0, 0, code(1))
 	s.put(0x10+0x78, stackStart+0x200)
 	s.put(0x200+72-8, code(2), 0)
+	// Calls, of the code that is returned to: relative, and through memory.
+	s.text = map[uint64][]byte{code(1): {0x90, 0x90, 0xe8, 1, 2, 3, 4}, code(2): {0x90, 0xff, 0x90, 0x78, 0x56, 0x34, 0x12}}
 	stack := s.run(code(0), 0)
 	stack.check(t, "native_end", code(0), code(1), code(2))
 	for i, want := range []uint32{0, 8, 8} {
 		if stack.Frame[i].Flags != want {
 			t.Errorf("frame %d has flags %d, want %d", i, stack.Frame[i].Flags, want)
+		}
+	}
+}
+
+func TestInferredFrameIsBelievedBehindACallOnly(t *testing.T) {
+	inferred := unwind.Rule{Kind: unwind.Inferred, CFA: 16}
+	s := newTape(t, "x86", inferred, ending)
+	s.put(0, 0, code(1), 0)
+	for name, c := range map[string]struct {
+		before []byte
+		want   string
+	}{
+		"call rel32":                {[]byte{0x90, 0x90, 0xe8, 1, 2, 3, 4}, "native_end"},
+		"call rel32 with a probe":   {[]byte{0x90, 0x90, 0xcc, 1, 2, 3, 4}, "native_end"},
+		"call *%rax":                {[]byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0}, "native_end"},
+		"call *%r12":                {[]byte{0x90, 0x90, 0x90, 0x90, 0x41, 0xff, 0xd4}, "native_end"},
+		"call *8(%rax)":             {[]byte{0x90, 0x90, 0x90, 0x90, 0xff, 0x50, 0x08}, "native_end"},
+		"call *8(%rsp)":             {[]byte{0x90, 0x90, 0x90, 0xff, 0x54, 0x24, 0x08}, "native_end"},
+		"call *0x1000(%rip)":        {[]byte{0x90, 0xff, 0x15, 0x00, 0x10, 0x00, 0x00}, "native_end"},
+		"call *0x1000(%rax,%rbx,8)": {[]byte{0xff, 0x94, 0xd8, 0x00, 0x10, 0x00, 0x00}, "native_end"},
+		"jmp *%rax":                 {[]byte{0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0}, "native_not_a_call"},
+		"no call":                   {[]byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90}, "native_not_a_call"},
+		"code that is not there":    {nil, "native_not_a_call"},
+	} {
+		s.text = map[uint64][]byte{code(1): c.before}
+		stack := s.run(code(0), 0)
+		if got := Outcome(stack.Outcome).String(); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }

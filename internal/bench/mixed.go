@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer"
+)
+
+// mixedStack is what a whole sample costs: both walks, the hash, the record.
+type mixedStack struct {
+	python  interpreter
+	samples int
+	frames  float64       // a sample, on average, Python and native and kernel together
+	perRun  time.Duration // of the program, on average
+}
+
+// mixedHertz is faster than anybody samples: for figures in a few seconds.
+const mixedHertz = 997
+
+// fortyFramesLimit is what a stack of forty mixed frames may cost.
+const fortyFramesLimit = 15 * time.Microsecond
+
+// measureMixed samples a training job, and asks the kernel what a run of the
+// program took. The asking costs some 20 ns a run.
+func (r *results) measureMixed(s settings, python interpreter) error {
+	j, err := startJob(python, sampledJob)
+	if err != nil {
+		return err
+	}
+	defer j.kill()
+	sink := &frameCounter{frames: map[int64]int{}}
+	session, err := tracer.Open(tracer.Options{
+		PIDs: []int{j.pid}, Level: tracer.LevelSamples, Frequency: mixedHertz,
+	}, sink)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- session.Run(ctx) }()
+	time.Sleep(attached)
+	from := time.Now().UnixNano()
+	spent, err := samplerTime(10 * s.window)
+	to := time.Now().UnixNano()
+	cancel()
+	if err = errors.Join(err, <-done); err != nil {
+		return err
+	}
+	m := &mixedStack{python: python}
+	m.samples, m.frames = sink.average(from, to)
+	if m.samples < 500 {
+		return fmt.Errorf("%d samples", m.samples)
+	}
+	m.perRun = spent / time.Duration(m.samples)
+	r.mixed = append(r.mixed, m)
+	say("  PyTorch %s: %v a sample of %.1f frames, %.1f µs for 40", python.name, m.perRun, m.frames, float64(m.forty())/1e3)
+	if _, err := j.stop(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// forty is what a stack of forty frames takes at the cost of these.
+func (m *mixedStack) forty() time.Duration {
+	return time.Duration(float64(m.perRun) * 40 / m.frames)
+}
+
+// samplerTime is the CPU time of the sampler's program in a time, all CPUs together.
+func samplerTime(over time.Duration) (time.Duration, error) {
+	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
+	if err != nil {
+		return 0, fmt.Errorf("turning the kernel's statistics on: %w", err)
+	}
+	defer stats.Close()
+	time.Sleep(over)
+	for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue
+		}
+		spent, ok := tickTime(p)
+		p.Close()
+		if ok {
+			return spent, nil
+		}
+	}
+	return 0, errors.New("the sampler's program did not run")
+}
+
+// tickTime is what a program has taken, if it is the sampler's and it ran.
+func tickTime(p *ebpf.Program) (time.Duration, bool) {
+	info, err := p.Info()
+	if err != nil || info.Name != "sample_tick" {
+		return 0, false
+	}
+	stats, err := p.Stats()
+	if err != nil || stats.RunCount == 0 {
+		return 0, false
+	}
+	return stats.Runtime, true
+}
+
+// frameCounter is a sink that keeps how many frames the samples had.
+type frameCounter struct {
+	tracer.Discard
+	mu      sync.Mutex
+	frames  map[int64]int // by stack
+	samples []tracer.Sample
+}
+
+func (c *frameCounter) Stacks(stacks []tracer.Stack) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range stacks {
+		walked := 0
+		for i := range s.Frames {
+			if s.Frames[i].Kind != symbolize.Op { // which no walk met
+				walked++
+			}
+		}
+		c.frames[s.ID] = walked
+	}
+	return nil
+}
+
+func (c *frameCounter) Samples(samples []tracer.Sample) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range samples {
+		if s.State == tracer.OnCPU && s.StackID != nil {
+			c.samples = append(c.samples, s)
+		}
+	}
+	return nil
+}
+
+// average is over the samples between two times, nanoseconds since the Unix epoch.
+func (c *frameCounter) average(from, to int64) (samples int, frames float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := 0
+	for _, s := range c.samples {
+		if s.TSNS >= from && s.TSNS <= to {
+			samples++
+			sum += c.frames[*s.StackID]
+		}
+	}
+	return samples, float64(sum) / float64(max(1, samples))
+}
+
+func (r *results) mixedStacks(p *page) {
+	if len(r.mixed) == 0 {
+		return
+	}
+	p.line("## A mixed stack\n")
+	p.line("A transformer's training steps on one core, sampled %d times a second: what the sampler's program took by the kernel's own statistics (both walks, the stack's hash, the record; its runs on CPUs that did something else as well), over the samples of the job and over the frames of their merged stacks, Python, native and kernel together.\n", mixedHertz)
+	p.table("PyTorch", "samples", "frames a stack", "a sample", "40 frames")
+	for _, m := range r.mixed {
+		p.row(m.python.name, fmt.Sprint(m.samples), fmt.Sprintf("%.1f", m.frames), fmt.Sprintf("%.1f µs", float64(m.perRun)/1e3), fmt.Sprintf("%.1f µs", float64(m.forty())/1e3))
+	}
+	p.line("")
+}
+
+func (r *results) mixedTargets(p *page) {
+	for _, m := range r.mixed {
+		p.row("40 mixed frames: ≤ 15 µs", m.python.name, fmt.Sprintf("%.1f µs", float64(m.forty())/1e3), verdict(m.forty() <= fortyFramesLimit))
+	}
+}

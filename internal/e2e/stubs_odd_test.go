@@ -1,0 +1,180 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Stub devices in odd circumstances: libraries that are loaded twice or by half,
+// kernels launched by host functions, from inside operators, and by jobs that
+// are recorded from before their start.
+
+func stubPath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(stub(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// traceOdd records a program that has no expectations to tell.
+func traceOdd(t *testing.T, groups string, argv ...string) *recording {
+	t.Helper()
+	job := start(t, argv...)
+	job.line(t, "ready ")
+	tracing := attach(t, append([]string{"--probe", groups}, unbudgeted...), job.Process.Pid)
+	job.goOn(t)
+	if code, err := job.wait(); err != nil || code != 0 {
+		t.Fatalf("%s: exit code %d, %v\n%s", job, code, err, job.transcript())
+	}
+	return tracing.finish(t)
+}
+
+const launchesByName = `SELECT name || ' ' || name_source, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`
+
+// TestTwoCopiesOfARuntimeAreBothSeen: a second libcuda in a namespace of its own
+// (dlmopen), of the same file and of another one.
+func TestTwoCopiesOfARuntimeAreBothSeen(t *testing.T) {
+	for _, second := range []string{"libcuda.so.1", "moved/libcuda.so.1"} {
+		t.Run(second, func(t *testing.T) {
+			r := traceOdd(t, cudaGroups, stubPath(t, "odd"), "twice", stubPath(t, second))
+			r.lossless(t)
+			sameCounts(t, "launches", r.counts(t, launchesByName), map[string]int64{"first getfunction": 5, "second getfunction": 3})
+		})
+	}
+}
+
+// TestLibrariesThatAreMappedByHalfDoNotStopTheRest: files with the name of a
+// runtime of which only the first page is mapped, that end in the middle of their
+// tables, that are empty but for a header, or no libraries at all.
+func TestLibrariesThatAreMappedByHalfDoNotStopTheRest(t *testing.T) {
+	whole, err := os.ReadFile(stubPath(t, "libcuda.so.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := t.TempDir()
+	files := []string{}
+	for name, content := range map[string][]byte{
+		"whole": append(whole, "another build"...), "torn": whole[:len(whole)/2], "header": whole[:4096],
+		"text": []byte(strings.Repeat("no library\n", 1000)),
+	} {
+		at := filepath.Join(directory, name, "libcuda.so.1")
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, content, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, at)
+	}
+	r := traceOdd(t, cudaGroups, append([]string{stubPath(t, "odd"), "mapped"}, files...)...)
+	sameCounts(t, "launches", r.counts(t, launchesByName), map[string]int64{"first getfunction": 5})
+	// What is no library is said to be none.
+	if n := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'library' AND source LIKE '%%/text/libcuda.so.1'"); n != 1 {
+		t.Errorf("%d warnings about a file that is no library, want 1", n)
+	}
+	if n := r.number(t, "SELECT count(*) FROM library WHERE path LIKE '%%/libcuda.so.1'"); n != 5 {
+		t.Errorf("%d files of that name in table library, want 5", n)
+	}
+}
+
+// TestANewerDriverSaysWhatIsNotSeenOfIt: it has layouts of known functions that
+// the catalog does not know. The others are recorded as ever.
+func TestANewerDriverSaysWhatIsNotSeenOfIt(t *testing.T) {
+	t.Setenv("LD_LIBRARY_PATH", filepath.Dir(stubPath(t, "newer/libcuda.so.1")))
+	r := traceOdd(t, cudaGroups, stubPath(t, "odd"), "twice", stubPath(t, "moved/libcuda.so.1"))
+	r.lossless(t)
+	sameCounts(t, "launches", r.counts(t, launchesByName), map[string]int64{"first getfunction": 5, "second getfunction": 3})
+	rows := r.rows(t, "SELECT parse_dirname(source), count, detail FROM warning WHERE kind = 'library' AND detail LIKE 'variants of functions%%'")
+	const unseen = "cuLaunchKernelEx_v2, cuLaunchKernelEx_v2_ptsz, cuMemAlloc_v3"
+	if len(rows) != 1 || integer(t, rows[0][1]) != 3 || !strings.HasSuffix(rows[0][2].(string), unseen) {
+		t.Errorf("warnings: %v, want one that names %s", rows, unseen)
+	}
+}
+
+// TestHostFunctionsNameTheKernelsOfTheRuntimeLibrary: handles behind which is no
+// name, launched through the runtime library by functions of the program.
+func TestHostFunctionsNameTheKernelsOfTheRuntimeLibrary(t *testing.T) {
+	program := stubPath(t, "hoststubs")
+	r := traceOdd(t, cudaGroups+",cuda-stubs", program)
+	r.lossless(t)
+	sameCounts(t, "launches", r.counts(t, launchesByName), map[string]int64{
+		"scale(float*, int) host_stub": 5, "add(float*, float*, int) host_stub": 3, "wait() host_stub": 2,
+		"later() host_stub": 4, "kernel of hoststubs library": 1,
+	})
+	// The runtime library's calls are no launches of their own.
+	if n := r.number(t, "SELECT count(*) FROM span WHERE name LIKE 'cudaLaunch%%'"); n != 0 {
+		t.Errorf("%d rows of the runtime library's launches", n)
+	}
+	// Without that group the library that called the driver is what is known.
+	plain := traceOdd(t, cudaGroups, program)
+	sameCounts(t, "launches without the host functions", plain.counts(t, launchesByName),
+		map[string]int64{"kernel of libcudart.so.12 library": 14, "kernel of hoststubs library": 1})
+}
+
+// TestALaunchIsInsideTheOperatorThatMadeIt: the parent of a driver's call is the
+// operator, the backward node or the scope around it.
+func TestALaunchIsInsideTheOperatorThatMadeIt(t *testing.T) {
+	eachTorch(t, func(t *testing.T, v torch) {
+		job := startJob(t, v.job("driver.py", stubPath(t, "libcuda.so.1"))...)
+		tracing := attach(t, append([]string{"--probe", "op,autograd,scope,cuda"}, unbudgeted...), job.Process.Pid)
+		job.goOn(t)
+		job.finishJob(t)
+		r := tracing.finish(t)
+		r.lossless(t)
+		got := r.counts(t, `SELECT s.name || ' in ' || coalesce(p.layer || ' ' || p.name, 'nothing'), count(*) FROM span s
+			LEFT JOIN span p ON p.span_id = s.parent_id WHERE s.category = 'launch' GROUP BY ALL`)
+		scope := "scope ours"
+		if v.name == debianTorch.name {
+			scope = "nothing" // its scopes begin and end with calls that are over by then
+		}
+		want := map[string]int64{
+			"mul in op aten::mul": 10, "add in op aten::add": 20, "forward in nothing": 10,
+			"backward in autograd torch::autograd::PyNode": 10, "scoped in " + scope: 10, "alone in nothing": 10,
+		}
+		sameCounts(t, "launches, and what they are in", got, want)
+	})
+}
+
+// TestStubsRecordedFromBeforeTheirStart: under `run`, nothing of the program is
+// older than the recording.
+func TestStubsRecordedFromBeforeTheirStart(t *testing.T) {
+	for _, c := range []struct{ runtime, groups, program string }{
+		{"cuda", cudaGroups, "cudacalls"}, {"hip", hipGroups, "hipcalls"}, {"nccl", "nccl", "ncclcalls"},
+		{"level_zero", levelZeroGroups, "levelzerocalls"}, {"neuron", neuronGroups, "nrtcalls"},
+	} {
+		t.Run(c.runtime, func(t *testing.T) {
+			program := stub(t, c.program)
+			if c.runtime == "level_zero" {
+				program = levelZeroStub(t)
+			}
+			dataset := filepath.Join(t.TempDir(), "dataset")
+			line := append([]string{ebpfprof, "run", "--output", dataset, "--probe", c.groups}, unbudgeted...)
+			job := start(t, append(line, "--", program, "all", "wait")...)
+			job.line(t, "ready ")
+			time.Sleep(2 * time.Second) // the libraries are there, and get their probes
+			job.goOn(t)
+			if code, err := job.wait(); err != nil || code != 0 {
+				t.Fatalf("%s: exit code %d, %v\n%s", job, code, err, job.transcript())
+			}
+			r := &recording{dataset: dataset}
+			r.lossless(t)
+			want := job.expectations(t)
+			if c.runtime == "neuron" { // collectives have a runtime too, and another layer
+				for i := range want.calls {
+					want.calls[i].columns["name"] = want.calls[i].symbol
+				}
+			}
+			checkCalls(t, r, c.runtime, want.calls)
+			checkMemory(t, r, want.memory)
+			if n := r.number(t, fmt.Sprintf("SELECT count(*) FROM span WHERE runtime = '%s' AND status = 'ok'", c.runtime)); n < 20 {
+				t.Errorf("%d calls that succeeded", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,83 @@
+package tracer
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// A runtime that is newer than the catalog may have a function in a layout that
+// the catalog does not know, under the function's name and a suffix. A job that
+// was compiled for it calls that one, unseen: then at least it is said.
+
+// variantSuffix are the suffixes that runtimes give to layouts and to the
+// callers' kind of default stream.
+var variantSuffix = regexp.MustCompile(`^(_v[0-9]+)?(_ptsz|_ptds|_spt)?$`)
+
+// unknownVariants lists those of a file's exports that are a variant of a
+// catalogued function, and are not in the catalog.
+func unknownVariants(exports []string, functions []*catalog.Function) (unknown []string) {
+	known, labels := map[string]bool{}, map[string]bool{}
+	for _, f := range functions {
+		known[f.Symbol], labels[f.Label] = true, true
+	}
+	for _, name := range exports {
+		if known[name] {
+			continue
+		}
+		for at := strings.LastIndexByte(name, '_'); at > 0; at = strings.LastIndexByte(name[:at], '_') {
+			if labels[name[:at]] && variantSuffix.MatchString(name[at:]) {
+				unknown = append(unknown, name)
+				break
+			}
+		}
+	}
+	slices.Sort(unknown)
+	return slices.Compact(unknown)
+}
+
+// runtimeFunctions are the groups' functions that a file may have variants of.
+func runtimeFunctions(path string, e *symbolize.ELF, groups []catalog.Group) (functions []*catalog.Function) {
+	base := filepath.Base(path)
+	for g := range groups {
+		for i := range groups[g].Functions {
+			if f := &groups[g].Functions[i]; f.Exact && f.Runtime != "" && f.Lives(base, e) {
+				functions = append(functions, f)
+			}
+		}
+	}
+	return functions
+}
+
+// warnNewer says which functions of a runtime are newer than the catalog.
+func (s *Session) warnNewer(plan *Plan) {
+	var unknown []string
+	err := symbolize.Guard(func() {
+		functions := runtimeFunctions(plan.Path, plan.file, s.groups)
+		prefixes := make([]string, len(functions))
+		for i, f := range functions {
+			prefixes[i] = f.Label
+		}
+		if len(prefixes) == 0 {
+			return
+		}
+		var exports []string
+		for _, symbol := range plan.file.ExportedFunctions(prefixes) {
+			exports = append(exports, symbol.Name)
+		}
+		unknown = unknownVariants(exports, functions)
+	})
+	if err != nil || len(unknown) == 0 {
+		return
+	}
+	s.warn(Warning{
+		TSNS: time.Now().UnixNano(), Kind: "library", Source: plan.Path, Count: int64(len(unknown)),
+		Detail: fmt.Sprintf("variants of functions that are newer than this tracer: calls of them are not seen: %s", strings.Join(unknown, ", ")),
+	})
+}

@@ -1,0 +1,257 @@
+package unwinding
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
+)
+
+// Code that a process generates (oneDNN's kernels, libffi's closures, a
+// just-in-time compiler's functions) lies in memory that no file describes, and
+// most of it keeps no frame pointer. Its rules are inferred from its
+// instructions, as those of undescribed code in files are, and made a table of:
+// a file of its own for each process. What a walk finds by them is marked as
+// inferred, and must follow a call.
+
+// generated is what is known of one process's generated code.
+type generated struct {
+	file    *file // nil while nothing is understood
+	regions []region
+	pieces  map[piece][]unwind.InferredRule
+	skipped int // bytes beyond maxGenerated
+}
+
+// region is one of its mappings, and where in its table's file that is.
+type region struct{ start, end, address uint64 }
+
+// piece is a run of pages that hold code; rules are from its start on.
+type piece struct {
+	address uint64
+	size    int
+	hash    uint64
+}
+
+// maxGenerated bounds the code of a process that is looked at, and with it the
+// time that this takes: some 8 MB a second.
+const maxGenerated = 32 << 20
+
+var pieceSeed = maphash.MakeSeed()
+
+// at is where the table's file has the code of a mapping.
+func (g *generated) at(m mapping) (uint64, bool) {
+	if g == nil || g.file == nil {
+		return 0, false
+	}
+	for _, r := range g.regions {
+		if m.start >= r.start && m.end <= r.end {
+			return r.address + m.start - r.start, true
+		}
+	}
+	return 0, false
+}
+
+// understand looks at what lies in the regions now. Pieces that have not changed
+// are not looked at again. changed says whether any has.
+func (g *generated) understand(pid int, regions []region) (next *generated, inferred []unwind.InferredRule, changed bool, err error) {
+	code, err := openCode(pid)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer code.close()
+	next = &generated{regions: regions, pieces: map[piece][]unwind.InferredRule{}}
+	left := maxGenerated
+	for _, r := range regions {
+		for _, p := range code.pieces(r.start, r.end) {
+			if len(p.contents) > left {
+				next.skipped += len(p.contents)
+				continue
+			}
+			left -= len(p.contents)
+			id := piece{p.address, len(p.contents), maphash.Bytes(pieceSeed, p.contents)}
+			rules, known := g.known(id)
+			if !known {
+				changed = true
+				rules = Infer(p.contents, p.address)
+			}
+			next.pieces[id] = rules
+			for _, rule := range rules {
+				rule.Address += r.address - r.start
+				inferred = append(inferred, rule)
+			}
+			end := p.address + uint64(len(p.contents)) + r.address - r.start
+			inferred = append(inferred, unwind.InferredRule{Address: end})
+		}
+	}
+	gone := g != nil && !maps.EqualFunc(g.pieces, next.pieces, func(_, _ []unwind.InferredRule) bool { return true })
+	moved := g != nil && !slices.Equal(g.regions, regions)
+	return next, inferred, changed || gone || moved, nil
+}
+
+func (g *generated) known(id piece) ([]unwind.InferredRule, bool) {
+	if g == nil {
+		return nil, false
+	}
+	rules, ok := g.pieces[id]
+	return rules, ok
+}
+
+// codeReader reads the executable memory of a process.
+type codeReader struct{ memory, pagemap *os.File }
+
+func openCode(pid int) (codeReader, error) {
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		return codeReader{}, fmt.Errorf("reading generated code: %w", err)
+	}
+	pagemap, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", pid))
+	if err != nil {
+		memory.Close()
+		return codeReader{}, fmt.Errorf("reading generated code: %w", err)
+	}
+	return codeReader{memory, pagemap}, nil
+}
+
+func (c codeReader) close() {
+	c.memory.Close()
+	c.pagemap.Close()
+}
+
+type contents struct {
+	address  uint64
+	contents []byte
+}
+
+// pieces are the runs of pages between two addresses that hold something. Pages
+// that are not in memory are left alone: to read them would bring them there.
+func (c codeReader) pieces(start, end uint64) []contents {
+	const presentBit = 63 // Documentation/admin-guide/mm/pagemap.rst
+	page := uint64(os.Getpagesize())
+	flags := make([]byte, (end-start)/page*8)
+	if n, _ := c.pagemap.ReadAt(flags, int64(start/page*8)); n < len(flags) {
+		flags = flags[:n&^7]
+	}
+	var found []contents
+	buffer, empty := make([]byte, page), make([]byte, page)
+	for i := 0; i < len(flags); i += 8 {
+		address := start + uint64(i)/8*page
+		if binary.LittleEndian.Uint64(flags[i:])>>presentBit == 0 {
+			continue
+		}
+		if _, err := c.memory.ReadAt(buffer, int64(address)); err != nil || bytes.Equal(buffer, empty) {
+			continue
+		}
+		if n := len(found); n > 0 && found[n-1].address+uint64(len(found[n-1].contents)) == address {
+			found[n-1].contents = append(found[n-1].contents, buffer...)
+		} else {
+			found = append(found, contents{address, bytes.Clone(buffer)})
+		}
+	}
+	return found
+}
+
+// generatedRegions lays the generated code of a process out one mapping after
+// the other: tables cover the file addresses between their first row and their
+// last, and the mappings lie gigabytes apart.
+func (t *processTable) generatedRegions() []region {
+	var regions []region
+	next := uint64(pageBytes) // not 0, which is no address
+	for _, m := range t.mappings {
+		if m.file == anonymous && m.generated && m.end-m.start < 1<<30 {
+			regions = append(regions, region{m.start, m.end, next})
+			next += m.end - m.start
+		}
+	}
+	return regions
+}
+
+// look asks the worker to look at a process's generated code. The lock is held.
+func (u *Unwinder) look(pid int) {
+	if t := u.processes[pid]; t != nil && runtime.GOARCH == "amd64" && (len(t.generatedRegions()) > 0 || t.generated != nil) {
+		u.looks[pid] = true
+		u.wake()
+	}
+}
+
+// lookNext makes the table of the generated code of some process that is
+// waiting for it; false: none is.
+func (u *Unwinder) lookNext() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for pid := range u.looks {
+		delete(u.looks, pid)
+		t := u.processes[pid]
+		if t == nil || u.closed {
+			continue
+		}
+		before, regions := t.generated, t.generatedRegions()
+		u.looking = true
+		u.mu.Unlock()
+		began := time.Now()
+		now, inferred, changed, err := before.understand(pid, regions)
+		var table *unwind.Table
+		if err == nil && changed {
+			// What can not be made a table of is left by frame pointer, as before.
+			table, _ = unwind.CompileInferred(symbolize.MachineX86_64, inferred)
+		}
+		u.mu.Lock()
+		u.looking = false
+		if t := u.processes[pid]; t != nil && !u.closed {
+			t.looked = time.Since(began)
+			if changed && t.generated == before {
+				u.replaceGenerated(t, now, table)
+			}
+		}
+		u.idle.Broadcast()
+		return true
+	}
+	return false
+}
+
+// replaceGenerated puts a new table of generated code, nil for none, in the
+// place of the old one. Walks see one or the other.
+func (u *Unwinder) replaceGenerated(t *processTable, now *generated, table *unwind.Table) {
+	old := t.generated
+	if table != nil {
+		if f, err := u.generatedFile(table); err == nil {
+			now.file = f
+		}
+	}
+	t.generated = now
+	if u.tables.putProcess(t.process.PID, t.entry()) != nil {
+		t.generated = old
+		u.drop(now)
+		return
+	}
+	u.options.Changed()
+	u.drop(old)
+}
+
+func (u *Unwinder) generatedFile(table *unwind.Table) (*file, error) {
+	number, err := u.newNumber()
+	if err != nil {
+		return nil, err
+	}
+	f := &file{number: number, ready: bpf.NativeWalkUnwindStateFILE_GENERATED}
+	if err := u.publish(f, table); err != nil {
+		u.numbers = append(u.numbers, number)
+		return nil, err
+	}
+	return f, nil
+}
+
+// drop takes the table of generated code out of the kernel.
+func (u *Unwinder) drop(g *generated) {
+	if g != nil && g.file != nil {
+		u.retire(g.file)
+	}
+}
