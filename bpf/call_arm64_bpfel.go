@@ -492,6 +492,7 @@ const (
 	CallVarWireSpecFlag       = "wire_spec_flag"
 	CallVarWireTextKind       = "wire_text_kind"
 	CallVarWireTextRecord     = "wire_text_record"
+	CallVarWithoutBpfLoop     = "without_bpf_loop"
 )
 
 // LoadCall returns the embedded CollectionSpec for Call.
@@ -594,6 +595,7 @@ type CallVariableSpecs struct {
 	WireSpecFlag       *ebpf.VariableSpec `ebpf:"wire_spec_flag"`
 	WireTextKind       *ebpf.VariableSpec `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.VariableSpec `ebpf:"wire_text_record"`
+	WithoutBpfLoop     *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // CallObjects contains all objects after they have been loaded into the kernel.
@@ -687,6 +689,7 @@ type CallVariables struct {
 	WireSpecFlag       *ebpf.Variable `ebpf:"wire_spec_flag"`
 	WireTextKind       *ebpf.Variable `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.Variable `ebpf:"wire_text_record"`
+	WithoutBpfLoop     *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // CallPrograms contains all programs after they have been loaded into the kernel.

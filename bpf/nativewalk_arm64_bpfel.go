@@ -210,6 +210,7 @@ const (
 	NativeWalkVarWireUnwindRa          = "wire_unwind_ra"
 	NativeWalkVarWireUnwindRegister    = "wire_unwind_register"
 	NativeWalkVarWireUnwindState       = "wire_unwind_state"
+	NativeWalkVarWithoutBpfLoop        = "without_bpf_loop"
 )
 
 // LoadNativeWalk returns the embedded CollectionSpec for NativeWalk.
@@ -287,6 +288,7 @@ type NativeWalkVariableSpecs struct {
 	WireUnwindRa          *ebpf.VariableSpec `ebpf:"wire_unwind_ra"`
 	WireUnwindRegister    *ebpf.VariableSpec `ebpf:"wire_unwind_register"`
 	WireUnwindState       *ebpf.VariableSpec `ebpf:"wire_unwind_state"`
+	WithoutBpfLoop        *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // NativeWalkObjects contains all objects after they have been loaded into the kernel.
@@ -346,6 +348,7 @@ type NativeWalkVariables struct {
 	WireUnwindRa          *ebpf.Variable `ebpf:"wire_unwind_ra"`
 	WireUnwindRegister    *ebpf.Variable `ebpf:"wire_unwind_register"`
 	WireUnwindState       *ebpf.Variable `ebpf:"wire_unwind_state"`
+	WithoutBpfLoop        *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // NativeWalkPrograms contains all programs after they have been loaded into the kernel.

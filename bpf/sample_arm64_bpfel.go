@@ -426,6 +426,7 @@ const (
 	SampleVarWireSampleRecord    = "wire_sample_record"
 	SampleVarWireSampleState     = "wire_sample_state"
 	SampleVarWireStackRecord     = "wire_stack_record"
+	SampleVarWithoutBpfLoop      = "without_bpf_loop"
 )
 
 // LoadSample returns the embedded CollectionSpec for Sample.
@@ -528,6 +529,7 @@ type SampleVariableSpecs struct {
 	WireSampleRecord    *ebpf.VariableSpec `ebpf:"wire_sample_record"`
 	WireSampleState     *ebpf.VariableSpec `ebpf:"wire_sample_state"`
 	WireStackRecord     *ebpf.VariableSpec `ebpf:"wire_stack_record"`
+	WithoutBpfLoop      *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // SampleObjects contains all objects after they have been loaded into the kernel.
@@ -625,6 +627,7 @@ type SampleVariables struct {
 	WireSampleRecord    *ebpf.Variable `ebpf:"wire_sample_record"`
 	WireSampleState     *ebpf.Variable `ebpf:"wire_sample_state"`
 	WireStackRecord     *ebpf.Variable `ebpf:"wire_stack_record"`
+	WithoutBpfLoop      *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // SamplePrograms contains all programs after they have been loaded into the kernel.

@@ -8,7 +8,7 @@ import (
 // FrameFields are the members of an element of stack.frames. Their field ids
 // count on where those of the table's columns cannot come.
 var FrameFields = []Column{
-	{"kind", Varchar, "", false, 101, "python, native, kernel or op"},
+	{"kind", Varchar, "", false, 101, "python, native, kernel, or op: an operator of the framework (aten::addmm), which stands directly outside of the native function that everyone passes who calls it (at::_ops::addmm::call)"},
 	{"function", Varchar, "", true, 102, "its qualified name in Python, its short demangled one in native code; native code without a symbol is named after where its frame description begins, the same for the whole function: libcuda.so.1+0x1a2b30 (fn); NULL when not even that is known"},
 	{"file", Varchar, "", true, 103, "source file, where the debug information or the interpreter says"},
 	{"line", Integer, "", true, 104, "line in file, from 1"},

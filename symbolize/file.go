@@ -23,6 +23,7 @@ type File struct {
 	functions *FunctionIndex
 	names     map[uint64]string // by the function's start
 	frames    map[uint64]Frame
+	operators map[string]OperatorName // by class; nil until one is asked for
 }
 
 // NewFile names the code of an ELF file, which must stay open. The path is
@@ -67,6 +68,29 @@ func (f *File) Frame(address uint64) Frame {
 	}
 	f.frames[address] = frame
 	return frame
+}
+
+// Operator is the operator whose call function the code at a virtual address
+// is ("aten::addmm", of at::_ops::addmm::call), "" for other code. The first
+// operator asked for reads all the file's schemas, 40 ms for libtorch_cpu.
+func (f *File) Operator(address uint64) (name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil || f.functions == nil {
+		return ""
+	}
+	f.err = Guard(func() {
+		s, _ := f.functions.Covering(address)
+		class, method, ok := OperatorClass(s.Name)
+		if !ok || method != "call" {
+			return
+		}
+		if f.operators == nil {
+			f.operators = OperatorNames(f.elf)
+		}
+		name = f.operators[class].Op
+	})
+	return name
 }
 
 func (f *File) function(address uint64) string {

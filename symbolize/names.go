@@ -166,29 +166,46 @@ func (s *Space) Known(address uint64) bool {
 // behind its call, and where the call never returns, behind its function: the
 // byte before it is named.
 func (s *Space) Frame(address uint64, returns bool) Frame {
+	r, virtual, ok := s.locate(address, returns)
+	switch {
+	case r == nil:
+		return Frame{Kind: Native, Module: "[unknown]", Offset: -1}
+	case r.file == nil:
+		return Frame{Kind: Native, Module: memoryName(r.path), Offset: -1}
+	case !ok:
+		return Frame{Kind: Native, Module: r.file.module, BuildID: r.file.buildID, Offset: -1}
+	}
+	return r.file.Frame(virtual)
+}
+
+// Operator is the operator whose call function the code is that Frame named
+// before, "" for other code.
+func (s *Space) Operator(address uint64, returns bool) string {
+	r, virtual, ok := s.locate(address, returns)
+	if !ok {
+		return ""
+	}
+	return r.file.Operator(virtual)
+}
+
+// locate finds the region that an address is in, nil for none, and the virtual
+// address of its file, ok where it has code there.
+func (s *Space) locate(address uint64, returns bool) (r *region, virtual uint64, ok bool) {
 	if returns {
 		address--
 	}
 	s.mu.RLock()
+	defer s.mu.RUnlock()
 	i, ok := overlapping(s.regions, address, address+1)
-	var r region
-	if ok {
-		r = s.regions[i]
+	if !ok {
+		return nil, 0, false
 	}
-	s.mu.RUnlock()
-	switch {
-	case !ok:
-		return Frame{Kind: Native, Module: "[unknown]", Offset: -1}
-	case r.file == nil:
-		return Frame{Kind: Native, Module: memoryName(r.path), Offset: -1}
+	found := s.regions[i]
+	if found.file == nil || found.file.elf == nil {
+		return &found, 0, false
 	}
-	offset := address - r.start + r.fileOffset
-	if r.file.elf != nil {
-		if virtual, ok := r.file.elf.CodeAddress(offset); ok {
-			return r.file.Frame(virtual)
-		}
-	}
-	return Frame{Kind: Native, Module: r.file.module, BuildID: r.file.buildID, Offset: -1}
+	virtual, ok = found.file.elf.CodeAddress(address - found.start + found.fileOffset)
+	return &found, virtual, ok
 }
 
 // memoryName names memory that is no file as maps does.

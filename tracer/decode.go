@@ -512,11 +512,10 @@ func (d *decoder) flush() error {
 // pollLook is how many records are read between two looks at the clock.
 const pollLook = 64
 
-// poll reads what is in the ring, waiting at most the given time for the first
-// record, and hands it to the sink. It reports how many records it read.
-func (d *decoder) poll(ring *ringbuf.Reader, record *ringbuf.Record, wait time.Duration) (int, error) {
-	deadline := time.Now().Add(wait)
-	ring.SetDeadline(deadline)
+// poll reads what is in the ring, which does not wait, and hands it to the sink. It
+// reports how many records it read.
+func (d *decoder) poll(ring *ringbuf.Reader, record *ringbuf.Record) (int, error) {
+	deadline := time.Now().Add(pollWait)
 	n := 0
 	for {
 		// A job that never pauses never lets the ring run empty.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -282,16 +283,9 @@ func (s *Session) busyProcesses() int {
 // yieldToForeign stops tracing a file for everyone as soon as a process outside
 // the job is found to pay for its probes.
 func (s *Session) yieldToForeign() error {
-	losses, err := s.kernel.losses()
+	foreign, err := s.kernel.loss(Loss(bpf.CallLossLOSS_FOREIGN_HIT))
 	if err != nil {
 		return err
-	}
-	s.stats.lose(losses)
-	foreign := uint64(0)
-	for i, l := range Losses {
-		if l.Name == "foreign_hit" {
-			foreign = losses[i]
-		}
 	}
 	if foreign == s.foreign {
 		return nil

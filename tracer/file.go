@@ -91,6 +91,18 @@ func (s *Session) usable(f *tracedFile, tier catalog.Tier) []int {
 	return probes
 }
 
+// anyUsable reports whether any file has a usable probe of a tier.
+func (s *Session) anyUsable(tier catalog.Tier) bool {
+	for _, f := range s.files {
+		for i := range f.plan.Probes {
+			if p := &f.plan.Probes[i]; p.Usable() && s.governor.tier(p.Group) == tier {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (f *tracedFile) report(probes *probeTable) LibraryReport {
 	r := LibraryReport{Path: f.plan.Path, Planned: len(f.plan.Probes)}
 	for i := range f.plan.Probes {

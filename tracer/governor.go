@@ -179,6 +179,9 @@ func (g *governor) wait() time.Duration {
 	case phaseFull:
 		return 250 * time.Millisecond
 	}
+	if !g.session.anyUsable(catalog.Detail) {
+		return 250 * time.Millisecond // there is nothing that the job could begin to use
+	}
 	return 50 * time.Millisecond
 }
 

@@ -216,16 +216,25 @@ func sumCounts(per []bpf.CallProbeCount) (sum bpf.CallProbeCount) {
 	return sum
 }
 
+// loss returns the counter of one reason.
+func (k *kernel) loss(of Loss) (sum uint64, err error) {
+	var per []uint64
+	if err := k.call.Maps["losses"].Lookup(uint32(of), &per); err != nil {
+		return 0, fmt.Errorf("reading the loss counters: %w", err)
+	}
+	for _, n := range per {
+		sum += n
+	}
+	return sum, nil
+}
+
 // losses returns the counters by reason, in the order of Losses.
 func (k *kernel) losses() ([]uint64, error) {
 	sums := make([]uint64, len(Losses))
 	for i, r := range Losses {
-		var per []uint64
-		if err := k.call.Maps["losses"].Lookup(uint32(r.Loss), &per); err != nil {
-			return nil, fmt.Errorf("reading the loss counters: %w", err)
-		}
-		for _, n := range per {
-			sums[i] += n
+		var err error
+		if sums[i], err = k.loss(r.Loss); err != nil {
+			return nil, err
 		}
 	}
 	return sums, nil

@@ -27,6 +27,9 @@ type tracedProcess struct {
 	rescans  int
 	hurry    bool                       // at rescanAt there will be something new
 	waiting  map[fileKey]*waitingPlugin // plugins that have not made their function table
+
+	code      uint64             // process.CodeDigest when its maps were read, 0 before
+	libraries []*process.Library // of then
 }
 
 func newTracedProcess(p *process.Process, row Process) *tracedProcess {
@@ -152,8 +155,20 @@ func (s *Session) tick() error {
 	if err := s.yieldToForeign(); err != nil {
 		return err
 	}
+	if now.Sub(s.lossesAt) > lossesEvery {
+		s.lossesAt = now
+		losses, err := s.kernel.losses()
+		if err != nil {
+			return err
+		}
+		s.stats.lose(losses)
+	}
 	return s.governor.step()
 }
+
+// lossesEvery is how often the counters of losses are read, for whoever watches:
+// each is a system call.
+const lossesEvery = time.Second
 
 // addProcess begins to trace a process.
 func (s *Session) addProcess(p *process.Process) error {
@@ -202,6 +217,14 @@ func (s *Session) rescan(pid int) error {
 	}
 	t.rescans++
 	t.rescanAt, t.hurry = time.Now().Add(rescanAfter(t.rescans)), false
+	// The digest first: what is mapped meanwhile makes the next one another.
+	code, err := t.process.CodeDigest()
+	if err == nil && code == t.code {
+		if s.walks != nil { // the interpreter may be ready by now
+			s.walks.interpreters.mapped(t.process, t.libraries)
+		}
+		return s.retryPlugins(t)
+	}
 	libraries, err := t.process.Libraries()
 	if errors.Is(err, process.ErrExited) || errors.Is(err, process.ErrNotFound) {
 		return nil // its exit is on the way
@@ -209,6 +232,7 @@ func (s *Session) rescan(pid int) error {
 	if err != nil {
 		return err
 	}
+	t.code, t.libraries = code, libraries
 	// Probes first: the job does not wait for the rest.
 	s.hookLinker(t, libraries)
 	news, err := s.newLibraries(t, libraries)

@@ -1,6 +1,8 @@
 package tracer
 
 import (
+	"strings"
+
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/symbolize/callstack"
@@ -17,26 +19,34 @@ const evalFunction = "_PyEval_EvalFrameDefault"
 // whole is false where a name is missing that may be there another time.
 func (t *stackTable) frames(r *stackRecord, space *space) (frames []symbolize.Frame, whole bool) {
 	python := t.interpreters.of(r.Tgid)
-	native := nativeFrames(r, space)
+	native, operators := nativeFrames(r, space)
 	lines, whole := pythonFrames(r, python)
-	merged := callstack.Merge(callStack(r, native, python), callstack.HideInterpreter)
+	merged := callstack.Merge(callStack(r, native, operators, python), callstack.HideInterpreter)
 
 	frames = make([]symbolize.Frame, 0, len(r.kernel)+len(merged.Frames))
 	for i, address := range r.kernel {
 		frames = append(frames, t.kernel().Frame(address, i > 0))
 	}
 	for _, f := range merged.Frames {
-		if f.Python {
+		switch {
+		case f.Python:
 			frames = append(frames, lines[f.Index])
-		} else {
+		case f.Operator:
+			frames = append(frames, symbolize.Frame{Kind: symbolize.Op, Function: operators[f.Index], Offset: -1})
+		default:
 			frames = append(frames, native[f.Index])
 		}
 	}
 	return frames, whole
 }
 
-func nativeFrames(r *stackRecord, space *space) []symbolize.Frame {
-	frames := make([]symbolize.Frame, len(r.native))
+// operatorEntry begins the names of the functions that are an operator's entry.
+const operatorEntry = "at::_ops::"
+
+// nativeFrames names the native frames; operators has the operator that one is
+// the entry of, by its index.
+func nativeFrames(r *stackRecord, space *space) (frames []symbolize.Frame, operators map[int]string) {
+	frames = make([]symbolize.Frame, len(r.native))
 	for i, f := range r.native {
 		if space == nil {
 			frames[i] = symbolize.Frame{Kind: symbolize.Native, Module: "[unknown]", Offset: -1}
@@ -45,8 +55,17 @@ func nativeFrames(r *stackRecord, space *space) []symbolize.Frame {
 		// What a signal interrupted is no call.
 		returns := i > 0 && f.Flags&uint32(bpf.SampleNativeFlagNATIVE_SIGNAL) == 0
 		frames[i] = space.Frame(f.Pc, returns)
+		if !strings.HasPrefix(frames[i].Function, operatorEntry) {
+			continue
+		}
+		if operator := space.Operator(f.Pc, returns); operator != "" {
+			if operators == nil {
+				operators = map[int]string{}
+			}
+			operators[i] = operator
+		}
 	}
-	return frames
+	return frames, operators
 }
 
 func pythonFrames(r *stackRecord, python *interpreter) (frames []symbolize.Frame, whole bool) {
@@ -71,7 +90,7 @@ func pythonFrames(r *stackRecord, python *interpreter) (frames []symbolize.Frame
 }
 
 // callStack is a stack as the merge wants it.
-func callStack(r *stackRecord, native []symbolize.Frame, python *interpreter) *callstack.Stack {
+func callStack(r *stackRecord, native []symbolize.Frame, operators map[int]string, python *interpreter) *callstack.Stack {
 	s := &callstack.Stack{
 		SP: r.Sp, Python: len(r.python),
 		NativeWhole: bpf.SampleNativeOutcome(r.NativeOutcome) == bpf.SampleNativeOutcomeNATIVE_END,
@@ -82,6 +101,7 @@ func callStack(r *stackRecord, native []symbolize.Frame, python *interpreter) *c
 			Signal: f.Flags&uint32(bpf.SampleNativeFlagNATIVE_SIGNAL) != 0,
 			Eval:   native[i].Function == evalFunction,
 		}
+		_, n.Operator = operators[i]
 		if f.Cfa != unknownCFA {
 			n.CFA = r.Sp + uint64(f.Cfa)
 		}

@@ -82,6 +82,7 @@ type Session struct {
 	running        bool     // what is found from now on, the job has loaded meanwhile
 	steps          []*probe // one call of each is about one training step
 	foreign        uint64   // foreign hits at the last look
+	lossesAt       time.Time
 
 	offsetNS int64
 	requests requests
@@ -325,11 +326,11 @@ func (s *Session) warn(w Warning) {
 // fails. It returns nil in the first two cases, after everything that the
 // kernel recorded has reached the sink.
 func (s *Session) Run(ctx context.Context) error {
-	calls, err := ringbuf.NewReader(s.kernel.call.Maps["calls"])
+	calls, err := openCallRing(s.kernel.call.Maps["calls"])
 	if err != nil {
-		return fmt.Errorf("opening the ring buffer: %w", err)
+		return err
 	}
-	defer calls.Close()
+	defer calls.close()
 	life, err := ringbuf.NewReader(s.kernel.call.Maps["life"])
 	if err != nil {
 		return fmt.Errorf("opening the ring buffer of processes: %w", err)
@@ -369,7 +370,7 @@ func (s *Session) Run(ctx context.Context) error {
 type decodeError struct{ error }
 
 // decode reads the ring until stop is closed and the ring is empty.
-func (s *Session) decode(ring *ringbuf.Reader, stop <-chan struct{}) error {
+func (s *Session) decode(ring *callRing, stop <-chan struct{}) error {
 	var record ringbuf.Record
 	wait := pollWait
 	for {
@@ -380,7 +381,10 @@ func (s *Session) decode(ring *ringbuf.Reader, stop <-chan struct{}) error {
 		default:
 		}
 		s.serve()
-		n, err := s.decoder.poll(ring, &record, wait)
+		if !stopping {
+			ring.bell.wait(wait)
+		}
+		n, err := s.decoder.poll(ring.Reader, &record)
 		if err == nil {
 			err = s.decoder.failed
 		}

@@ -149,7 +149,8 @@ func (t *stackTable) add(r *stackRecord) {
 
 // identify hashes what the frames are: not what they are called, where a build
 // id and an offset say it better, so that names can be filled in later. An
-// incomplete stack is another than the same frames of a complete one.
+// incomplete stack is another than the same frames of a complete one. Operators
+// follow from the native frames.
 func (t *stackTable) identify(frames []symbolize.Frame, status string) int64 {
 	t.hash.Reset()
 	var number [8]byte
@@ -158,6 +159,8 @@ func (t *stackTable) identify(frames []symbolize.Frame, status string) int64 {
 		f := &frames[i]
 		n := f.Offset
 		switch {
+		case f.Kind == symbolize.Op:
+			continue
 		case f.Kind == symbolize.Python:
 			text("python", f.File, f.Function)
 			n = int64(f.Line)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cilium/ebpf/ringbuf"
-
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
@@ -14,7 +12,7 @@ import (
 // out: for measuring what they cost. To record a job, use a Session.
 type Trial struct {
 	session *Session
-	calls   *ringbuf.Reader
+	calls   *callRing
 	stop    chan struct{}
 	decoded chan error
 	chosen  map[*tracedFile][]int // nil: all
@@ -30,10 +28,10 @@ func OpenTrial(options Options, sink Sink) (*Trial, error) {
 		return nil, err
 	}
 	s.detachAll()
-	calls, err := ringbuf.NewReader(s.kernel.call.Maps["calls"])
+	calls, err := openCallRing(s.kernel.call.Maps["calls"])
 	if err != nil {
 		s.Close()
-		return nil, fmt.Errorf("opening the ring buffer: %w", err)
+		return nil, err
 	}
 	t := &Trial{session: s, calls: calls, stop: make(chan struct{}), decoded: make(chan error, 1)}
 	go func() { t.decoded <- s.decode(calls, t.stop) }()
@@ -122,7 +120,7 @@ func (t *Trial) Close() error {
 	t.session.detachAll()
 	close(t.stop)
 	err := <-t.decoded
-	t.calls.Close()
+	t.calls.close()
 	t.session.Close()
 	return err
 }

@@ -106,16 +106,20 @@ func command() string {
 	return "go run ./internal/bench"
 }
 
-func interpreters(only string) []interpreter {
-	cache := os.Getenv("EBPFPROF_CACHE")
-	if cache == "" {
-		home, _ := os.UserHomeDir()
-		cache = filepath.Join(home, ".cache", "ebpfprof")
+// cacheDirectory is where the setup scripts put what they fetch.
+func cacheDirectory() string {
+	if directory := os.Getenv("EBPFPROF_CACHE"); directory != "" {
+		return directory
 	}
+	home, _ := os.UserHomeDir()
+	return filepath.Join(home, ".cache", "ebpfprof")
+}
+
+func interpreters(only string) []interpreter {
 	var found []interpreter
 	for _, i := range []interpreter{
 		{"1.13 (Debian)", "/usr/bin/python3"},
-		{"2.15 (PyPI)", filepath.Join(cache, "torch-venv/bin/python")},
+		{"2.15 (PyPI)", filepath.Join(cacheDirectory(), "torch-venv/bin/python")},
 	} {
 		if _, err := os.Stat(i.path); err != nil {
 			say("no PyTorch %s here: make deps torch", i.name)

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer"
 )
 
@@ -37,7 +38,7 @@ func (r *results) measureMixed(s settings, python interpreter) error {
 	defer j.kill()
 	sink := &frameCounter{frames: map[int64]int{}}
 	session, err := tracer.Open(tracer.Options{
-		PIDs: []int{j.pid}, Level: tracer.LevelWindow, Groups: []string{idleGroup}, Frequency: mixedHertz,
+		PIDs: []int{j.pid}, Level: tracer.LevelSamples, Frequency: mixedHertz,
 	}, sink)
 	if err != nil {
 		return err
@@ -120,7 +121,13 @@ func (c *frameCounter) Stacks(stacks []tracer.Stack) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range stacks {
-		c.frames[s.ID] = len(s.Frames)
+		walked := 0
+		for i := range s.Frames {
+			if s.Frames[i].Kind != symbolize.Op { // which no walk met
+				walked++
+			}
+		}
+		c.frames[s.ID] = walked
 	}
 	return nil
 }

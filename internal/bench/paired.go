@@ -21,6 +21,8 @@ type treatment struct {
 	stop   func() error
 	// counts is nil where nobody counts.
 	counts func() (tracer.TrialCounts, error)
+	// cpu is the processor time of who does it, seconds; nil: this process.
+	cpu func() (float64, error)
 }
 
 // window is one measured interval of a job.
@@ -96,12 +98,21 @@ func treat(t treatment) (w window, stopped float64, err error) {
 		}
 		return c
 	}
+	used := func() (seconds float64) {
+		if t.cpu == nil {
+			return cpuTime()
+		}
+		if err == nil {
+			seconds, err = t.cpu()
+		}
+		return seconds
+	}
 	first := counts()
-	cpu := cpuTime()
+	cpu := used()
 	w.from = monotonic()
 	time.Sleep(t.window)
 	w.to = monotonic()
-	w.cpu = cpuTime() - cpu
+	w.cpu = used() - cpu
 	last := counts()
 	if err != nil {
 		return w, 0, err

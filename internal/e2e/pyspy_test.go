@@ -138,30 +138,41 @@ const (
 
 // besidePySpy has a job sampled by both at once. The job has a CPU of its own:
 // py-spy counts threads that could run as running, and a thread gives way to
-// others where it enters the kernel.
-func besidePySpy(t *testing.T, loop string, argv ...string) (r *recording, ours, theirs *shares) {
+// others where it enters the kernel. Where others took that CPU for long the two
+// are not about the same, and it is tried again; contended after the last time.
+func besidePySpy(t *testing.T, loop string, argv ...string) (r *recording, ours, theirs *shares, contended bool) {
 	t.Helper()
-	program, raw := pySpy(t), filepath.Join(t.TempDir(), "raw")
-	var spy *command
-	r = sampledBeside(t, []string{"--frequency", fmt.Sprint(ourRate)}, func(pid int) {
-		spy = start(t, "taskset", "-c", "1", program, "record", "--native", "--nolineno", "--full-filenames", "--format", "raw",
-			"--rate", fmt.Sprint(pySpyRate), "--duration", "120", "--output", raw, "--pid", fmt.Sprint(pid))
-		spy.until(t, "word that it samples", func(out []string, errs string) bool {
-			return strings.Contains(strings.Join(out, "\n")+errs, "Sampling process")
-		})
-	}, append([]string{"taskset", "-c", "0"}, argv...)...)
-	if code, err := spy.wait(); code != 0 || err != nil {
-		t.Fatalf("py-spy: exit code %d, %v\n%s", code, err, spy.transcript())
+	program := pySpy(t)
+	for try := range 3 {
+		raw := filepath.Join(t.TempDir(), "raw")
+		var spy *command
+		r = sampledBeside(t, []string{"--frequency", fmt.Sprint(ourRate)}, func(pid int) {
+			spy = start(t, "taskset", "-c", "1", program, "record", "--native", "--nolineno", "--full-filenames", "--format", "raw",
+				"--rate", fmt.Sprint(pySpyRate), "--duration", "120", "--output", raw, "--pid", fmt.Sprint(pid))
+			spy.until(t, "word that it samples", func(out []string, errs string) bool {
+				return strings.Contains(strings.Join(out, "\n")+errs, "Sampling process")
+			})
+		}, append([]string{"taskset", "-c", "0"}, argv...)...)
+		if code, err := spy.wait(); code != 0 || err != nil {
+			t.Fatalf("py-spy: exit code %d, %v\n%s", code, err, spy.transcript())
+		}
+		r.lossless(t)
+		ours, theirs = r.ourShares(t, loop), readPySpy(t, raw, loop)
+		waited := r.number(t, "SELECT coalesce(sum(weight_ns), 0)::BIGINT // 1000000 FROM sample WHERE cause = 'preempted' AND tid = pid AND "+r.region(t))
+		ran := r.number(t, "SELECT sum(weight_ns)::BIGINT // 1000000 FROM sample WHERE state = 'on_cpu' AND tid = pid AND "+r.region(t))
+		t.Logf("%d samples in %s, py-spy %d; it ran for %d ms and waited %d ms for its CPU", ours.all, loop, theirs.all, ran, waited)
+		if contended = waited > ran/20; contended {
+			continue
+		}
+		if ours.all < 1000 || theirs.all < 300 {
+			t.Fatalf("%d samples, py-spy %d: too few to compare\n%s", ours.all, theirs.all, spy.transcript())
+		}
+		t.Logf("compared at the %d. try", try+1)
+		compare(t, "self", ours, theirs, ours.self, theirs.self)
+		compare(t, "total", ours, theirs, ours.total, theirs.total)
+		break
 	}
-	r.lossless(t)
-	ours, theirs = r.ourShares(t, loop), readPySpy(t, raw, loop)
-	t.Logf("%d samples in %s, py-spy %d", ours.all, loop, theirs.all)
-	if ours.all < 1000 || theirs.all < 300 {
-		t.Fatalf("%d samples, py-spy %d: too few to compare\n%s", ours.all, theirs.all, spy.transcript())
-	}
-	compare(t, "self", ours, theirs, ours.self, theirs.self)
-	compare(t, "total", ours, theirs, ours.total, theirs.total)
-	return r, ours, theirs
+	return r, ours, theirs, contended
 }
 
 func jobScript(t *testing.T, name string) string {
@@ -176,7 +187,9 @@ func jobScript(t *testing.T, name string) string {
 func TestPySpyAgreesOnTheShareOfEachFunctionOfATrainingLoop(t *testing.T) {
 	eachTorch(t, func(t *testing.T, v torch) {
 		script := jobScript(t, "functions.py")
-		besidePySpy(t, "train ("+script+")", v.python, script, "--seconds", "30")
+		if _, _, _, contended := besidePySpy(t, "train ("+script+")", v.python, script, "--seconds", "30"); contended {
+			t.Skip("others used the job's CPU, three times: run it alone")
+		}
 	})
 }
 
@@ -184,7 +197,7 @@ func TestPySpyAgreesOnTheShareOfEachFunctionOfATrainingLoop(t *testing.T) {
 func TestPySpyAgreesOnKnownShares(t *testing.T) {
 	needKernel(t)
 	script := jobScript(t, "shares.py")
-	r, ours, theirs := besidePySpy(t, "main ("+script+")", "/usr/bin/python3", script, "--rounds", "300")
+	r, ours, theirs, contended := besidePySpy(t, "main ("+script+")", "/usr/bin/python3", script, "--rounds", "300")
 	spent := int64(0)
 	for _, ns := range r.truth.CPUNS {
 		spent += ns
@@ -198,5 +211,8 @@ func TestPySpyAgreesOnKnownShares(t *testing.T) {
 		if math.Abs(sigmas(ours)) > pySpySigmas {
 			t.Errorf("%s: %.2f %% of the job's own count, samples are %+.1f sigma from it", name, 100*p, sigmas(ours))
 		}
+	}
+	if contended {
+		t.Skip("others used the job's CPU, three times: py-spy was not compared; run it alone")
 	}
 }

@@ -7,6 +7,9 @@
 // frames), so the C frame in which an anchor lies is the one that executes the
 // segment. No symbol of the interpreter is needed, and neither its name nor its
 // boundaries matter: it may be stripped, split, inlined or made of tail calls.
+//
+// A framework's operator has no code of its own, but a function that everyone
+// passes who calls it. Its frame stands directly outside of that function's.
 package callstack
 
 // Native is one frame of machine code.
@@ -21,6 +24,8 @@ type Native struct {
 	// Eval: the code is _PyEval_EvalFrameDefault, as far as symbols say. Only
 	// 3.8 and 3.9 need to know, and they in vain where it is not known.
 	Eval bool
+	// Operator: the code is the entry of one of the framework's operators.
+	Operator bool
 }
 
 // Segment is a run of Python frames that one run of the interpreter loop
@@ -41,10 +46,12 @@ type Stack struct {
 	PythonWhole bool
 }
 
-// Frame is one of the merged list: Native[Index], or Python frame Index.
+// Frame is one of the merged list: Native[Index], Python frame Index, or the
+// operator that Native[Index] is the entry of.
 type Frame struct {
-	Python bool
-	Index  int
+	Python   bool
+	Operator bool
+	Index    int
 }
 
 // Merged is the whole stack, leaf first.
@@ -85,12 +92,22 @@ func Merge(s *Stack, options Option) Merged {
 func only(s *Stack) Merged {
 	m := Merged{Frames: make([]Frame, 0, len(s.Native)+s.Python)}
 	for i := range s.Native {
-		m.Frames = append(m.Frames, Frame{Index: i})
+		m.Frames = appendNative(m.Frames, s, i)
 	}
 	for i := range s.Python {
 		m.Frames = append(m.Frames, Frame{Python: true, Index: i})
 	}
 	return m
+}
+
+// appendNative adds a native frame, and outside of an operator's entry the
+// operator: from there on everything happens in it.
+func appendNative(to []Frame, s *Stack, i int) []Frame {
+	to = append(to, Frame{Index: i})
+	if s.Native[i].Operator {
+		to = append(to, Frame{Operator: true, Index: i})
+	}
+	return to
 }
 
 func anchored(segments []Segment) bool {
@@ -231,7 +248,7 @@ func (m *merger) emit() Merged {
 		if owner && i != m.before || hiding && n.Interpreter {
 			continue
 		}
-		out.Frames = append(out.Frames, Frame{Index: i})
+		out.Frames = appendNative(out.Frames, m.stack, i)
 	}
 	for k := m.placed; k < m.stack.Python; k++ {
 		out.Frames = append(out.Frames, Frame{Python: true, Index: k})

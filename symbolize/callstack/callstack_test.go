@@ -11,8 +11,11 @@ func text(m Merged) string {
 	var words []string
 	for _, f := range m.Frames {
 		kind := "n"
-		if f.Python {
+		switch {
+		case f.Python:
 			kind = "p"
+		case f.Operator:
+			kind = "o"
 		}
 		words = append(words, fmt.Sprintf("%s%d", kind, f.Index))
 	}
@@ -38,6 +41,7 @@ func with(native []Native, set func(*Native), indexes ...int) []Native {
 func eval(n *Native)        { n.Eval, n.Interpreter = true, true }
 func interpreter(n *Native) { n.Interpreter = true }
 func signal(n *Native)      { n.Signal = true }
+func operator(n *Native)    { n.Operator = true }
 
 func TestMerge(t *testing.T) {
 	for _, c := range []struct {
@@ -62,6 +66,17 @@ func TestMerge(t *testing.T) {
 		{name: "a run without frames is passed over, wherever its anchor is", want: "n0 p0 n2",
 			stack: Stack{SP: 100, Native: frames(110, 200, 300), Python: 1,
 				Segments: []Segment{{7, 0}, {150, 1}, {250, 1}}, NativeWhole: true, PythonWhole: true}},
+		{name: "operators stand outside of their entries", want: "n0 n1 o1 n2 n3 o3 p0 n5",
+			stack: Stack{SP: 100, Native: with(frames(110, 120, 130, 140, 200, 300), operator, 1, 3), Python: 1,
+				Segments: []Segment{{150, 1}}, NativeWhole: true, PythonWhole: true}},
+		{name: "an operator called by an operator, and without Python", want: "n0 o0 n1 o1 n2",
+			stack: Stack{SP: 100, Native: with(frames(110, 120, 130), operator, 0, 1), NativeWhole: true, PythonWhole: true}},
+		{name: "an operator in a walk that stopped at it", want: "n0 n1 o1 p0",
+			stack: Stack{SP: 100, Native: with(frames(110, 120), operator, 1), Python: 1,
+				Segments: []Segment{{150, 1}}, PythonWhole: true}},
+		{name: "an operator that calls Python", want: "n0 p0 n2 o2 p1 n4",
+			stack: Stack{SP: 100, Native: with(frames(110, 200, 250, 300, 400), operator, 2), Python: 2,
+				Segments: []Segment{{150, 1}, {260, 2}}, NativeWhole: true, PythonWhole: true}},
 		{name: "no Python", want: "n0 n1",
 			stack: Stack{SP: 100, Native: frames(110, 120), NativeWhole: true, PythonWhole: true}},
 		{name: "no native frame", want: "p0 p1",

@@ -34,12 +34,9 @@ type Library struct {
 // Libraries lists the files that the process maps executable now, in the order
 // of their addresses.
 func (p *Process) Libraries() ([]*Library, error) {
-	maps, err := readFile(p.path("maps"), 0)
+	maps, err := p.readMaps()
 	if err != nil {
-		return nil, vanished(p.PID, "reading the maps", err)
-	}
-	if len(maps) == 0 && !p.Alive() {
-		return nil, &Error{PID: p.PID, Reason: ErrExited}
+		return nil, err
 	}
 	libraries, err := parseLibraries(maps)
 	if err != nil {

@@ -11,12 +11,9 @@ import (
 // Mappings lists what the process can execute now, files and other memory, for
 // symbolize.Names. The errors are Libraries'.
 func (p *Process) Mappings() ([]symbolize.Mapping, error) {
-	maps, err := readFile(p.path("maps"), 0)
+	maps, err := p.readMaps()
 	if err != nil {
-		return nil, vanished(p.PID, "reading the maps", err)
-	}
-	if len(maps) == 0 && !p.Alive() {
-		return nil, &Error{PID: p.PID, Reason: ErrExited}
+		return nil, err
 	}
 	libraries, err := parseLibraries(maps)
 	if err != nil {

@@ -6,6 +6,19 @@ import (
 	"strconv"
 )
 
+// readMaps reads the lines of the maps; ErrExited where the process has none any
+// more, and vanished's errors.
+func (p *Process) readMaps() ([]byte, error) {
+	maps, err := readFile(p.path("maps"), 0)
+	if err != nil {
+		return nil, vanished(p.PID, "reading the maps", err)
+	}
+	if len(maps) == 0 && !p.Alive() {
+		return nil, &Error{PID: p.PID, Reason: ErrExited}
+	}
+	return maps, nil
+}
+
 // mapping is one line of /proc/PID/maps that maps a file.
 type mapping struct {
 	start, end uint64

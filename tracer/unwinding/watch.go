@@ -9,7 +9,8 @@ import (
 // not told of. A process that is asked for again and again has code that is not
 // understood: it is looked at ever more seldom.
 const (
-	watchPeriod  = 50 * time.Millisecond
+	watchPeriod  = 50 * time.Millisecond // where they did lately
+	calmPeriod   = 200 * time.Millisecond
 	firstPause   = 100 * time.Millisecond
 	longestPause = 30 * time.Second
 	pauseOfTime  = 20 // a look that takes long is followed by a pause so many times as long
@@ -42,14 +43,20 @@ func (w *watch) stop() {
 
 func (w *watch) run() {
 	defer close(w.ended)
-	ticker := time.NewTicker(watchPeriod)
-	defer ticker.Stop()
+	period := watchPeriod
+	timer := time.NewTimer(period)
+	defer timer.Stop()
 	for {
 		select {
 		case <-w.closed:
 			return
-		case now := <-ticker.C:
+		case now := <-timer.C:
 			wanted, _ := w.u.tables.takeWanted() // what fails now is asked for again
+			// Each look wakes the tracer: on a quiet job there is nothing else to pay for.
+			if period = min(period*5/4, calmPeriod); len(wanted) > 0 {
+				period = watchPeriod
+			}
+			timer.Reset(period)
 			for _, pid := range wanted {
 				w.refresh(pid, now)
 			}
