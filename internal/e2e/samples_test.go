@@ -74,6 +74,10 @@ func (r *recording) generatedCodeIsCalledByTheLibrary(t *testing.T) {
 		SELECT native[list_position([f.module = '[anon]' FOR f IN native], false)].module AS caller
 		FROM (SELECT [f FOR f IN frames IF f.kind = 'native'] AS native, status FROM sample JOIN stack USING (stack_id) WHERE %s)
 		WHERE native[1].module = '[anon]' AND status = 'complete') GROUP BY ALL`, r.region(t))
+	if n := r.number(t, `SELECT count(*) FROM stack WHERE inferred_frames = 0 AND status = 'complete' AND
+		([f.module FOR f IN frames IF f.kind = 'native'])[1] = '[anon]'`); n != 0 {
+		t.Errorf("%d stacks from generated code are not marked as inferred", n)
+	}
 	if callers["libtorch_cpu.so"] == 0 || len(callers) > 1 {
 		t.Errorf("generated code was called from %v, want libtorch_cpu.so alone", callers)
 	}
