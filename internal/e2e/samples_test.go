@@ -98,6 +98,36 @@ func (r *recording) incompleteIsCounted(t *testing.T) {
 	}
 }
 
+// A recursion of 80 levels is some 160 Python frames and twice as many native
+// ones as fit by default.
+func TestMaxFramesKeepsDeeperStacks(t *testing.T) {
+	needKernel(t)
+	job := []string{"/usr/bin/python3", "../../testdata/jobs/recursion.py", "--depth", "80"}
+	for _, c := range []struct {
+		flags []string
+		most  int64
+		whole bool
+	}{
+		{nil, 128, false},
+		{[]string{"--max-frames", "256"}, 256, true},
+	} {
+		r := sampled(t, c.flags, job...)
+		rows := r.rows(t, `SELECT count(*), count(*) FILTER (stack.status NOT LIKE '%%python_max_frames%%'),
+			max(len([f FOR f IN frames IF f.kind = 'python'])), count(*) FILTER (stack.status LIKE '%%max_frames%%')
+			FROM sample JOIN stack USING (stack_id) WHERE %s = 'leaf' AND %s`, pythonTop, r.region(t))
+		all, whole, longest, cut := integer(t, rows[0][0]), integer(t, rows[0][1]), integer(t, rows[0][2]), integer(t, rows[0][3])
+		t.Logf("%v: %d stacks, %d with all their Python frames, %d at the most, %d cut", c.flags, all, whole, longest, cut)
+		if all < 50 || c.whole != (whole == all) || c.whole == (whole == 0) {
+			t.Errorf("%v: %d of %d stacks have all their Python frames", c.flags, whole, all)
+		}
+		// The module, main and leaf, and two a level.
+		if want := min(c.most, 2*80+4); longest != want {
+			t.Errorf("%v: the longest stack has %d Python frames, want %d", c.flags, longest, want)
+		}
+		r.incompleteIsCounted(t)
+	}
+}
+
 // pythonTop is the innermost Python function of a stack.
 const pythonTop = `[f.function FOR f IN frames IF f.kind = 'python'][1]`
 
