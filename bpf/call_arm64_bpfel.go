@@ -384,7 +384,7 @@ type CallStackWorkspace struct {
 		Sp      uint64
 		Count   uint32
 		Outcome uint32
-		Frame   [128]struct {
+		Frame   [256]struct {
 			_     structs.HostLayout
 			Pc    uint64
 			Cfa   uint32
@@ -400,13 +400,13 @@ type CallStackWorkspace struct {
 		InGc     uint8
 		Cold     uint8
 		Entering uint8
-		Frame    [128]struct {
+		Frame    [256]struct {
 			_           structs.HostLayout
 			Code        uint64
 			Checksum    uint32
 			Instruction int32
 		}
-		Segment [128]struct {
+		Segment [256]struct {
 			_      structs.HostLayout
 			Anchor uint64
 			End    uint32
@@ -428,7 +428,7 @@ type CallStackWorkspace struct {
 		Id            uint64
 		Sp            uint64
 	}
-	Data [6656]uint8
+	Data [12800]uint8
 }
 
 type CallTarget struct {
@@ -563,6 +563,7 @@ const (
 	CallVarAnchorEpoch        = "anchor_epoch"
 	CallVarDetailOn           = "detail_on"
 	CallVarEpoch              = "epoch"
+	CallVarMaxFrames          = "max_frames"
 	CallVarMemoEvery          = "memo_every"
 	CallVarMemoGeneration     = "memo_generation"
 	CallVarRecording          = "recording"
@@ -673,6 +674,7 @@ type CallVariableSpecs struct {
 	AnchorEpoch        *ebpf.VariableSpec `ebpf:"anchor_epoch"`
 	DetailOn           *ebpf.VariableSpec `ebpf:"detail_on"`
 	Epoch              *ebpf.VariableSpec `ebpf:"epoch"`
+	MaxFrames          *ebpf.VariableSpec `ebpf:"max_frames"`
 	MemoEvery          *ebpf.VariableSpec `ebpf:"memo_every"`
 	MemoGeneration     *ebpf.VariableSpec `ebpf:"memo_generation"`
 	Recording          *ebpf.VariableSpec `ebpf:"recording"`
@@ -778,6 +780,7 @@ type CallVariables struct {
 	AnchorEpoch        *ebpf.Variable `ebpf:"anchor_epoch"`
 	DetailOn           *ebpf.Variable `ebpf:"detail_on"`
 	Epoch              *ebpf.Variable `ebpf:"epoch"`
+	MaxFrames          *ebpf.Variable `ebpf:"max_frames"`
 	MemoEvery          *ebpf.Variable `ebpf:"memo_every"`
 	MemoGeneration     *ebpf.Variable `ebpf:"memo_generation"`
 	Recording          *ebpf.Variable `ebpf:"recording"`

@@ -65,7 +65,7 @@ type NativeWalkNativeTaken struct {
 		Sp      uint64
 		Count   uint32
 		Outcome uint32
-		Frame   [128]struct {
+		Frame   [256]struct {
 			_     structs.HostLayout
 			Pc    uint64
 			Cfa   uint32
@@ -209,6 +209,7 @@ const (
 	NativeWalkProgNativeAtProbe        = "native_at_probe"
 	NativeWalkProgNativeAtReturn       = "native_at_return"
 	NativeWalkProgNativeAtTick         = "native_at_tick"
+	NativeWalkVarMaxFrames             = "max_frames"
 	NativeWalkVarNativeTakenLost       = "native_taken_lost"
 	NativeWalkVarWireNativeFlag        = "wire_native_flag"
 	NativeWalkVarWireNativeOutcome     = "wire_native_outcome"
@@ -287,6 +288,7 @@ type NativeWalkMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type NativeWalkVariableSpecs struct {
+	MaxFrames             *ebpf.VariableSpec `ebpf:"max_frames"`
 	NativeTakenLost       *ebpf.VariableSpec `ebpf:"native_taken_lost"`
 	WireNativeFlag        *ebpf.VariableSpec `ebpf:"wire_native_flag"`
 	WireNativeOutcome     *ebpf.VariableSpec `ebpf:"wire_native_outcome"`
@@ -347,6 +349,7 @@ func (m *NativeWalkMaps) Close() error {
 //
 // It can be passed to LoadNativeWalkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type NativeWalkVariables struct {
+	MaxFrames             *ebpf.Variable `ebpf:"max_frames"`
 	NativeTakenLost       *ebpf.Variable `ebpf:"native_taken_lost"`
 	WireNativeFlag        *ebpf.Variable `ebpf:"wire_native_flag"`
 	WireNativeOutcome     *ebpf.Variable `ebpf:"wire_native_outcome"`

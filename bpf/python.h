@@ -314,9 +314,9 @@ static __noinline int python_step(const struct python_runtime *rt, struct python
 	if (rt->anchor == PYTHON_ANCHOR_SHIM &&
 	    PYTHON_BYTE(s->memory, rt->frame_owner) >= PYTHON_OWNER_SHIM) {
 		python_end_segment(stack, frame);
-		return n < MAX_PYTHON_FRAMES ? 0 : PYTHON_MAX_FRAMES;
+		return n < max_frames ? 0 : PYTHON_MAX_FRAMES;
 	}
-	if (n >= MAX_PYTHON_FRAMES)
+	if (n >= max_frames)
 		/* Which C frame runs the last ones is known only at its own frame. */
 		return rt->anchor == PYTHON_ANCHOR_SHIM ? 0 : PYTHON_MAX_FRAMES;
 	trail_add(&s->trail, frame + rt->frame_instruction);

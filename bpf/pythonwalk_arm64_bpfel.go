@@ -105,8 +105,8 @@ type PythonWalkPythonStack struct {
 	InGc     uint8
 	Cold     uint8
 	Entering uint8
-	Frame    [128]PythonWalkPythonFrame
-	Segment  [128]PythonWalkPythonSegment
+	Frame    [256]PythonWalkPythonFrame
+	Segment  [256]PythonWalkPythonSegment
 }
 
 type PythonWalkPythonTaken struct {
@@ -164,6 +164,7 @@ const (
 	PythonWalkProgPythonAtProbe   = "python_at_probe"
 	PythonWalkProgPythonAtSyscall = "python_at_syscall"
 	PythonWalkProgPythonAtTick    = "python_at_tick"
+	PythonWalkVarMaxFrames        = "max_frames"
 	PythonWalkVarTakenLost        = "taken_lost"
 	PythonWalkVarWireAnchor       = "wire_anchor"
 	PythonWalkVarWireFrame        = "wire_frame"
@@ -235,6 +236,7 @@ type PythonWalkMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type PythonWalkVariableSpecs struct {
+	MaxFrames      *ebpf.VariableSpec `ebpf:"max_frames"`
 	TakenLost      *ebpf.VariableSpec `ebpf:"taken_lost"`
 	WireAnchor     *ebpf.VariableSpec `ebpf:"wire_anchor"`
 	WireFrame      *ebpf.VariableSpec `ebpf:"wire_frame"`
@@ -284,6 +286,7 @@ func (m *PythonWalkMaps) Close() error {
 //
 // It can be passed to LoadPythonWalkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type PythonWalkVariables struct {
+	MaxFrames      *ebpf.Variable `ebpf:"max_frames"`
 	TakenLost      *ebpf.Variable `ebpf:"taken_lost"`
 	WireAnchor     *ebpf.Variable `ebpf:"wire_anchor"`
 	WireFrame      *ebpf.Variable `ebpf:"wire_frame"`

@@ -279,7 +279,7 @@ type SampleStackWorkspace struct {
 		Sp      uint64
 		Count   uint32
 		Outcome uint32
-		Frame   [128]SampleNativeFrame
+		Frame   [256]SampleNativeFrame
 	}
 	Python struct {
 		_        structs.HostLayout
@@ -290,12 +290,12 @@ type SampleStackWorkspace struct {
 		InGc     uint8
 		Cold     uint8
 		Entering uint8
-		Frame    [128]SamplePythonFrame
-		Segment  [128]SamplePythonSegment
+		Frame    [256]SamplePythonFrame
+		Segment  [256]SamplePythonSegment
 	}
 	Kernel [64]uint64
 	Record SampleStackRecord
-	Data   [6656]uint8
+	Data   [12800]uint8
 }
 
 type SampleTarget struct {
@@ -430,6 +430,7 @@ const (
 	SampleVarEpoch               = "epoch"
 	SampleVarInterruptTextEnd    = "interrupt_text_end"
 	SampleVarInterruptTextStart  = "interrupt_text_start"
+	SampleVarMaxFrames           = "max_frames"
 	SampleVarRecording           = "recording"
 	SampleVarSamplePeriodNs      = "sample_period_ns"
 	SampleVarThreadsSeen         = "threads_seen"
@@ -533,6 +534,7 @@ type SampleVariableSpecs struct {
 	Epoch               *ebpf.VariableSpec `ebpf:"epoch"`
 	InterruptTextEnd    *ebpf.VariableSpec `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.VariableSpec `ebpf:"interrupt_text_start"`
+	MaxFrames           *ebpf.VariableSpec `ebpf:"max_frames"`
 	Recording           *ebpf.VariableSpec `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.VariableSpec `ebpf:"sample_period_ns"`
 	ThreadsSeen         *ebpf.VariableSpec `ebpf:"threads_seen"`
@@ -631,6 +633,7 @@ type SampleVariables struct {
 	Epoch               *ebpf.Variable `ebpf:"epoch"`
 	InterruptTextEnd    *ebpf.Variable `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.Variable `ebpf:"interrupt_text_start"`
+	MaxFrames           *ebpf.Variable `ebpf:"max_frames"`
 	Recording           *ebpf.Variable `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.Variable `ebpf:"sample_period_ns"`
 	ThreadsSeen         *ebpf.Variable `ebpf:"threads_seen"`

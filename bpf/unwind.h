@@ -519,7 +519,7 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 	offset = key - p->start[at & (UNWIND_MAPPINGS - 1)];
 	if (m->file == UNWIND_NO_FILE || offset >> 12 >= m->pages)
 		return repair(s, n);
-	if (n >= MAX_NATIVE_FRAMES)
+	if (n >= max_frames)
 		return NATIVE_MAX_FRAMES;
 	f = &out->frame[n & (MAX_NATIVE_FRAMES - 1)];
 	f->pc = s->pc;

@@ -47,6 +47,9 @@ type Options struct {
 	// OffCPU is how long a thread must have been off the CPU to be recorded; 0
 	// records no waits.
 	OffCPU time.Duration
+	// MaxFrames is how many frames of each kind, native and Python, a stack has at
+	// the most; 128 if 0, no more than MostFrames.
+	MaxFrames int
 	// VerifyStacks is of how many stacks that a call had before one is walked to
 	// compare, and not only looked up; 1 walks all, 0 is 256.
 	VerifyStacks int
@@ -185,11 +188,11 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if options.PerfEvents {
 		features.UprobeMulti = false
 	}
-	every := uint32(0)
+	sizes := kernelSizes{ring: options.BufferBytes, frames: options.MaxFrames}
 	if options.takesStacks() {
-		every = memoEvery(options.VerifyStacks)
+		sizes.verify = memoEvery(options.VerifyStacks)
 	}
-	k, err := loadKernel(options.BufferBytes, &features, every)
+	k, err := loadKernel(sizes, &features)
 	if err != nil {
 		return nil, err
 	}
