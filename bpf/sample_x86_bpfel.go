@@ -321,14 +321,14 @@ type SampleThreadState struct {
 }
 
 type SampleUnwindFile struct {
-	_         structs.HostLayout
-	Base      uint64
-	Leaf      uint32
-	Pages     uint32
-	PageBits  uint8
-	State     uint8
-	Pad       uint16
-	Sequences uint32
+	_          structs.HostLayout
+	Base       uint64
+	Leaf       uint32
+	Pages      uint32
+	PageBits   uint8
+	State      uint8
+	Generation uint16
+	Sequences  uint32
 }
 
 type SampleUnwindProcess struct {
@@ -396,6 +396,7 @@ const (
 	SampleMapTargets             = "targets"
 	SampleMapThreads             = "threads"
 	SampleMapUnwindFiles         = "unwind_files"
+	SampleMapUnwindFound         = "unwind_found"
 	SampleMapUnwindProcesses     = "unwind_processes"
 	SampleMapUnwindRules         = "unwind_rules"
 	SampleMapUnwindShards        = "unwind_shards"
@@ -498,6 +499,7 @@ type SampleMapSpecs struct {
 	Targets         *ebpf.MapSpec `ebpf:"targets"`
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
 	UnwindFiles     *ebpf.MapSpec `ebpf:"unwind_files"`
+	UnwindFound     *ebpf.MapSpec `ebpf:"unwind_found"`
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
@@ -570,6 +572,7 @@ type SampleMaps struct {
 	Targets         *ebpf.Map `ebpf:"targets"`
 	Threads         *ebpf.Map `ebpf:"threads"`
 	UnwindFiles     *ebpf.Map `ebpf:"unwind_files"`
+	UnwindFound     *ebpf.Map `ebpf:"unwind_found"`
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
@@ -596,6 +599,7 @@ func (m *SampleMaps) Close() error {
 		m.Targets,
 		m.Threads,
 		m.UnwindFiles,
+		m.UnwindFound,
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,

@@ -165,8 +165,10 @@ static __always_inline __u32 find_cell(const struct unwind_cell *cell, __u64 fir
  * not in the caches. */
 #define FEW_ROWS 64
 
-/* The rule for an address of a file, before the loader's bias; null: none covers it. */
-static __noinline const struct unwind_rule *find_rule(const struct unwind_file *f, __u64 address)
+#define NO_RULE -1
+
+/* The number of the rule for an address of a file, before the loader's bias. */
+static __noinline int find_rule_number(const struct unwind_file *f, __u64 address)
 {
 	const struct unwind_page *pages;
 	const struct unwind_row *rows;
@@ -179,28 +181,57 @@ static __noinline const struct unwind_rule *find_rule(const struct unwind_file *
 	__u64 offset = ((address & ((1ULL << bits) - 1)) >> UNWIND_PC_SHIFT) + UNWIND_ROW_REACH;
 
 	if (address < f->base || number >= f->pages)
-		return 0;
+		return NO_RULE;
 	pages = unwind_leaf(f->leaf + number / UNWIND_LEAF_PAGES);
 	if (!pages)
-		return 0;
+		return NO_RULE;
 	page = pages[number & (UNWIND_LEAF_PAGES - 1)];
 	if (page.rows == 0)
-		return 0;
+		return NO_RULE;
 	rows = unwind_leaf(f->leaf + page.leaf);
 	if (!rows)
-		return 0;
+		return NO_RULE;
 	if (page.rows <= FEW_ROWS)
 		at = find_row(rows, page.row, page.rows, offset, FEW_ROWS / 2);
 	else
 		at = find_row(rows, page.row, page.rows, offset, UNWIND_LEAF_ROWS / 2);
 	row = rows[at & (UNWIND_LEAF_ROWS - 1)];
 	if (row.code & UNWIND_ONE_RULE)
-		return unwind_rule(row.code & (UNWIND_ONE_RULE - 1));
+		return row.code & (UNWIND_ONE_RULE - 1);
 	cells = unwind_leaf(f->leaf + f->sequences + row.code / UNWIND_LEAF_SEQUENCES);
 	if (!cells)
-		return 0;
+		return NO_RULE;
 	at = row.code % UNWIND_LEAF_SEQUENCES * UNWIND_SEQUENCE;
-	return unwind_rule(cells[find_cell(cells, at, offset - row.pc)].rule);
+	return cells[find_cell(cells, at, offset - row.pc)].rule;
+}
+
+/* The key of what is not remembered: shifted into a word nothing is left of it. */
+#define NOT_REMEMBERED (1ULL << 48)
+
+/* The rule for an address of a file; null: none covers it. */
+static __noinline const struct unwind_rule *find_rule(const struct unwind_file *f, __u64 address)
+{
+	__u64 key = (__u64)f->generation << 32 | (__u32)address, high = address, word;
+	__u64 *found;
+	__s64 number;
+
+	OPAQUE(high);
+	if (high >> 32 || !f->generation)
+		key = NOT_REMEMBERED;
+	OPAQUE(key);
+	found = unwind_found_at((key * 0x9e3779b97f4a7c15ULL) >> 50 & (UNWIND_FOUND - 1));
+	if (!found)
+		return 0;
+	word = *found;
+	number = word & 0xffff;
+	if (word >> 16 != key) {
+		number = find_rule_number(f, address);
+		if (number < 0)
+			return 0;
+		*found = key << 16 | (__u16)number;
+	}
+	OPAQUE(number);
+	return unwind_rule(number);
 }
 
 /*
