@@ -175,6 +175,7 @@ const (
 	SampleSampleStateSAMPLE_IN_SYSCALL SampleSampleState = 1
 	SampleSampleStateSAMPLE_IN_FAULT   SampleSampleState = 2
 	SampleSampleStateSAMPLE_PREEMPTED  SampleSampleState = 3
+	SampleSampleStateSAMPLE_STOPPED    SampleSampleState = 4
 )
 
 type SampleScopeKey struct {
@@ -368,7 +369,8 @@ type SampleWait struct {
 	State    uint8
 	HoldsGil uint8
 	InGc     uint8
-	Pad      [5]uint8
+	Take     uint8
+	Pad      [4]uint8
 }
 
 type SampleWakerStack struct {
@@ -385,6 +387,7 @@ const (
 	SampleMapLife                = "life"
 	SampleMapLosses              = "losses"
 	SampleMapNativeOutcomes      = "native_outcomes"
+	SampleMapPreemptedLast       = "preempted_last"
 	SampleMapProbeCounts         = "probe_counts"
 	SampleMapProbeSpecs          = "probe_specs"
 	SampleMapPythonCounts        = "python_counts"
@@ -413,6 +416,7 @@ const (
 	SampleVarEpoch               = "epoch"
 	SampleVarInterruptTextEnd    = "interrupt_text_end"
 	SampleVarInterruptTextStart  = "interrupt_text_start"
+	SampleVarPreemptedGapNs      = "preempted_gap_ns"
 	SampleVarRecording           = "recording"
 	SampleVarSamplePeriodNs      = "sample_period_ns"
 	SampleVarThreadsSeen         = "threads_seen"
@@ -485,6 +489,7 @@ type SampleMapSpecs struct {
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
+	PreemptedLast   *ebpf.MapSpec `ebpf:"preempted_last"`
 	ProbeCounts     *ebpf.MapSpec `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.MapSpec `ebpf:"probe_specs"`
 	PythonCounts    *ebpf.MapSpec `ebpf:"python_counts"`
@@ -515,6 +520,7 @@ type SampleVariableSpecs struct {
 	Epoch               *ebpf.VariableSpec `ebpf:"epoch"`
 	InterruptTextEnd    *ebpf.VariableSpec `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.VariableSpec `ebpf:"interrupt_text_start"`
+	PreemptedGapNs      *ebpf.VariableSpec `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.VariableSpec `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.VariableSpec `ebpf:"sample_period_ns"`
 	ThreadsSeen         *ebpf.VariableSpec `ebpf:"threads_seen"`
@@ -555,6 +561,7 @@ type SampleMaps struct {
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
+	PreemptedLast   *ebpf.Map `ebpf:"preempted_last"`
 	ProbeCounts     *ebpf.Map `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.Map `ebpf:"probe_specs"`
 	PythonCounts    *ebpf.Map `ebpf:"python_counts"`
@@ -581,6 +588,7 @@ func (m *SampleMaps) Close() error {
 		m.Life,
 		m.Losses,
 		m.NativeOutcomes,
+		m.PreemptedLast,
 		m.ProbeCounts,
 		m.ProbeSpecs,
 		m.PythonCounts,
@@ -612,6 +620,7 @@ type SampleVariables struct {
 	Epoch               *ebpf.Variable `ebpf:"epoch"`
 	InterruptTextEnd    *ebpf.Variable `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.Variable `ebpf:"interrupt_text_start"`
+	PreemptedGapNs      *ebpf.Variable `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.Variable `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.Variable `ebpf:"sample_period_ns"`
 	ThreadsSeen         *ebpf.Variable `ebpf:"threads_seen"`
