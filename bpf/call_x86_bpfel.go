@@ -300,7 +300,7 @@ type CallStackWorkspace struct {
 		Sp      uint64
 		Count   uint32
 		Outcome uint32
-		Frame   [128]struct {
+		Frame   [256]struct {
 			_     structs.HostLayout
 			Pc    uint64
 			Cfa   uint32
@@ -316,13 +316,13 @@ type CallStackWorkspace struct {
 		InGc     uint8
 		Cold     uint8
 		Entering uint8
-		Frame    [128]struct {
+		Frame    [256]struct {
 			_           structs.HostLayout
 			Code        uint64
 			Checksum    uint32
 			Instruction int32
 		}
-		Segment [128]struct {
+		Segment [256]struct {
 			_      structs.HostLayout
 			Anchor uint64
 			End    uint32
@@ -344,7 +344,7 @@ type CallStackWorkspace struct {
 		Id            uint64
 		Sp            uint64
 	}
-	Data [6656]uint8
+	Data [12800]uint8
 }
 
 type CallTarget struct {
@@ -475,6 +475,7 @@ const (
 	CallVarAnchorEpoch        = "anchor_epoch"
 	CallVarDetailOn           = "detail_on"
 	CallVarEpoch              = "epoch"
+	CallVarMaxFrames          = "max_frames"
 	CallVarRecording          = "recording"
 	CallVarThreadsSeen        = "threads_seen"
 	CallVarWireAction         = "wire_action"
@@ -492,6 +493,7 @@ const (
 	CallVarWireSpecFlag       = "wire_spec_flag"
 	CallVarWireTextKind       = "wire_text_kind"
 	CallVarWireTextRecord     = "wire_text_record"
+	CallVarWithoutBpfLoop     = "without_bpf_loop"
 )
 
 // LoadCall returns the embedded CollectionSpec for Call.
@@ -577,6 +579,7 @@ type CallVariableSpecs struct {
 	AnchorEpoch        *ebpf.VariableSpec `ebpf:"anchor_epoch"`
 	DetailOn           *ebpf.VariableSpec `ebpf:"detail_on"`
 	Epoch              *ebpf.VariableSpec `ebpf:"epoch"`
+	MaxFrames          *ebpf.VariableSpec `ebpf:"max_frames"`
 	Recording          *ebpf.VariableSpec `ebpf:"recording"`
 	ThreadsSeen        *ebpf.VariableSpec `ebpf:"threads_seen"`
 	WireAction         *ebpf.VariableSpec `ebpf:"wire_action"`
@@ -594,6 +597,7 @@ type CallVariableSpecs struct {
 	WireSpecFlag       *ebpf.VariableSpec `ebpf:"wire_spec_flag"`
 	WireTextKind       *ebpf.VariableSpec `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.VariableSpec `ebpf:"wire_text_record"`
+	WithoutBpfLoop     *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // CallObjects contains all objects after they have been loaded into the kernel.
@@ -670,6 +674,7 @@ type CallVariables struct {
 	AnchorEpoch        *ebpf.Variable `ebpf:"anchor_epoch"`
 	DetailOn           *ebpf.Variable `ebpf:"detail_on"`
 	Epoch              *ebpf.Variable `ebpf:"epoch"`
+	MaxFrames          *ebpf.Variable `ebpf:"max_frames"`
 	Recording          *ebpf.Variable `ebpf:"recording"`
 	ThreadsSeen        *ebpf.Variable `ebpf:"threads_seen"`
 	WireAction         *ebpf.Variable `ebpf:"wire_action"`
@@ -687,6 +692,7 @@ type CallVariables struct {
 	WireSpecFlag       *ebpf.Variable `ebpf:"wire_spec_flag"`
 	WireTextKind       *ebpf.Variable `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.Variable `ebpf:"wire_text_record"`
+	WithoutBpfLoop     *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // CallPrograms contains all programs after they have been loaded into the kernel.

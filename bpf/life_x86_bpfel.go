@@ -202,6 +202,7 @@ const (
 	LifeVarEpoch           = "epoch"
 	LifeVarRecording       = "recording"
 	LifeVarThreadsSeen     = "threads_seen"
+	LifeVarWithoutBpfLoop  = "without_bpf_loop"
 )
 
 // LoadLife returns the embedded CollectionSpec for Life.
@@ -277,11 +278,12 @@ type LifeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type LifeVariableSpecs struct {
-	AnchorEpoch *ebpf.VariableSpec `ebpf:"anchor_epoch"`
-	DetailOn    *ebpf.VariableSpec `ebpf:"detail_on"`
-	Epoch       *ebpf.VariableSpec `ebpf:"epoch"`
-	Recording   *ebpf.VariableSpec `ebpf:"recording"`
-	ThreadsSeen *ebpf.VariableSpec `ebpf:"threads_seen"`
+	AnchorEpoch    *ebpf.VariableSpec `ebpf:"anchor_epoch"`
+	DetailOn       *ebpf.VariableSpec `ebpf:"detail_on"`
+	Epoch          *ebpf.VariableSpec `ebpf:"epoch"`
+	Recording      *ebpf.VariableSpec `ebpf:"recording"`
+	ThreadsSeen    *ebpf.VariableSpec `ebpf:"threads_seen"`
+	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // LifeObjects contains all objects after they have been loaded into the kernel.
@@ -347,11 +349,12 @@ func (m *LifeMaps) Close() error {
 //
 // It can be passed to LoadLifeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type LifeVariables struct {
-	AnchorEpoch *ebpf.Variable `ebpf:"anchor_epoch"`
-	DetailOn    *ebpf.Variable `ebpf:"detail_on"`
-	Epoch       *ebpf.Variable `ebpf:"epoch"`
-	Recording   *ebpf.Variable `ebpf:"recording"`
-	ThreadsSeen *ebpf.Variable `ebpf:"threads_seen"`
+	AnchorEpoch    *ebpf.Variable `ebpf:"anchor_epoch"`
+	DetailOn       *ebpf.Variable `ebpf:"detail_on"`
+	Epoch          *ebpf.Variable `ebpf:"epoch"`
+	Recording      *ebpf.Variable `ebpf:"recording"`
+	ThreadsSeen    *ebpf.Variable `ebpf:"threads_seen"`
+	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // LifePrograms contains all programs after they have been loaded into the kernel.

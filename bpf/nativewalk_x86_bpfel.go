@@ -65,7 +65,7 @@ type NativeWalkNativeTaken struct {
 		Sp      uint64
 		Count   uint32
 		Outcome uint32
-		Frame   [128]struct {
+		Frame   [256]struct {
 			_     structs.HostLayout
 			Pc    uint64
 			Cfa   uint32
@@ -200,6 +200,7 @@ const (
 	NativeWalkProgNativeAtProbe        = "native_at_probe"
 	NativeWalkProgNativeAtReturn       = "native_at_return"
 	NativeWalkProgNativeAtTick         = "native_at_tick"
+	NativeWalkVarMaxFrames             = "max_frames"
 	NativeWalkVarNativeTakenLost       = "native_taken_lost"
 	NativeWalkVarWireNativeFlag        = "wire_native_flag"
 	NativeWalkVarWireNativeOutcome     = "wire_native_outcome"
@@ -210,6 +211,7 @@ const (
 	NativeWalkVarWireUnwindRa          = "wire_unwind_ra"
 	NativeWalkVarWireUnwindRegister    = "wire_unwind_register"
 	NativeWalkVarWireUnwindState       = "wire_unwind_state"
+	NativeWalkVarWithoutBpfLoop        = "without_bpf_loop"
 )
 
 // LoadNativeWalk returns the embedded CollectionSpec for NativeWalk.
@@ -277,6 +279,7 @@ type NativeWalkMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type NativeWalkVariableSpecs struct {
+	MaxFrames             *ebpf.VariableSpec `ebpf:"max_frames"`
 	NativeTakenLost       *ebpf.VariableSpec `ebpf:"native_taken_lost"`
 	WireNativeFlag        *ebpf.VariableSpec `ebpf:"wire_native_flag"`
 	WireNativeOutcome     *ebpf.VariableSpec `ebpf:"wire_native_outcome"`
@@ -287,6 +290,7 @@ type NativeWalkVariableSpecs struct {
 	WireUnwindRa          *ebpf.VariableSpec `ebpf:"wire_unwind_ra"`
 	WireUnwindRegister    *ebpf.VariableSpec `ebpf:"wire_unwind_register"`
 	WireUnwindState       *ebpf.VariableSpec `ebpf:"wire_unwind_state"`
+	WithoutBpfLoop        *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // NativeWalkObjects contains all objects after they have been loaded into the kernel.
@@ -336,6 +340,7 @@ func (m *NativeWalkMaps) Close() error {
 //
 // It can be passed to LoadNativeWalkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type NativeWalkVariables struct {
+	MaxFrames             *ebpf.Variable `ebpf:"max_frames"`
 	NativeTakenLost       *ebpf.Variable `ebpf:"native_taken_lost"`
 	WireNativeFlag        *ebpf.Variable `ebpf:"wire_native_flag"`
 	WireNativeOutcome     *ebpf.Variable `ebpf:"wire_native_outcome"`
@@ -346,6 +351,7 @@ type NativeWalkVariables struct {
 	WireUnwindRa          *ebpf.Variable `ebpf:"wire_unwind_ra"`
 	WireUnwindRegister    *ebpf.Variable `ebpf:"wire_unwind_register"`
 	WireUnwindState       *ebpf.Variable `ebpf:"wire_unwind_state"`
+	WithoutBpfLoop        *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // NativeWalkPrograms contains all programs after they have been loaded into the kernel.

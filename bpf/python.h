@@ -306,9 +306,9 @@ static __noinline int python_step(const struct python_runtime *rt, struct python
 	if (rt->anchor == PYTHON_ANCHOR_SHIM &&
 	    PYTHON_BYTE(s->memory, rt->frame_owner) >= PYTHON_OWNER_SHIM) {
 		python_end_segment(stack, frame);
-		return n < MAX_PYTHON_FRAMES ? 0 : PYTHON_MAX_FRAMES;
+		return n < max_frames ? 0 : PYTHON_MAX_FRAMES;
 	}
-	if (n >= MAX_PYTHON_FRAMES)
+	if (n >= max_frames)
 		/* Which C frame runs the last ones is known only at its own frame. */
 		return rt->anchor == PYTHON_ANCHOR_SHIM ? 0 : PYTHON_MAX_FRAMES;
 	described = python_describe(rt, s, &stack->frame[n & (MAX_PYTHON_FRAMES - 1)]);
@@ -341,6 +341,15 @@ static long python_loop_step(__u32 index, void *context)
 	return steps->end != 0;
 }
 
+/* For kernels without bpf_loop, as native_step_alone of unwind.h. */
+__noinline int python_step_alone(const struct python_runtime *rt, struct python_scratch *s,
+				 struct python_stack *stack)
+{
+	if (!rt || !s || !stack)
+		return PYTHON_MAX_FRAMES;
+	return python_step(rt, s, stack);
+}
+
 /* Between two frames there is at most one of the interpreter's own. */
 #define PYTHON_MAX_STEPS (2 * MAX_PYTHON_FRAMES + 2)
 
@@ -352,14 +361,17 @@ static __noinline int python_walk_frames(const struct python_runtime *rt, struct
 
 	s->tortoise = 0;
 	s->steps = 0;
-	/* The verifier looks once at the body of a bpf_loop (5.17), and at every
-	 * round of a loop: 4,000 instructions against 205,000. */
 	if (HAVE_BPF_LOOP) {
 		bpf_loop(PYTHON_MAX_STEPS, python_loop_step, &steps, 0);
 	} else {
-		for (int i = 0; i < PYTHON_MAX_STEPS; i++)
-			if (python_loop_step(i, &steps))
+		for (int i = 0; i < PYTHON_MAX_STEPS; i++) {
+			int outcome = python_step_alone(rt, s, stack);
+
+			if (outcome) {
+				steps.end = outcome;
 				break;
+			}
+		}
 	}
 	end = steps.end;
 	/* The last run is open where the walk was cut or the version has no anchors.

@@ -16,7 +16,7 @@ enum python_outcome {
 	PYTHON_FOREIGN_STATE,	/* what the slot holds is not the state of this thread */
 	PYTHON_BAD_FRAME,	/* a frame could not be read, or is none: what is above it is kept */
 	PYTHON_BAD_ANCHOR,	/* a C frame's link could not be read: likewise */
-	PYTHON_MAX_FRAMES,	/* cut after MAX_PYTHON_FRAMES */
+	PYTHON_MAX_FRAMES,	/* cut after max_frames */
 	PYTHON_LOOP,		/* the list of frames runs in a circle */
 	PYTHON_OUTCOMES,
 

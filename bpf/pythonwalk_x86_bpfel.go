@@ -105,8 +105,8 @@ type PythonWalkPythonStack struct {
 	InGc     uint8
 	Cold     uint8
 	Entering uint8
-	Frame    [128]PythonWalkPythonFrame
-	Segment  [128]PythonWalkPythonSegment
+	Frame    [256]PythonWalkPythonFrame
+	Segment  [256]PythonWalkPythonSegment
 }
 
 type PythonWalkPythonTaken struct {
@@ -158,6 +158,7 @@ const (
 	PythonWalkProgPythonAtProbe   = "python_at_probe"
 	PythonWalkProgPythonAtSyscall = "python_at_syscall"
 	PythonWalkProgPythonAtTick    = "python_at_tick"
+	PythonWalkVarMaxFrames        = "max_frames"
 	PythonWalkVarTakenLost        = "taken_lost"
 	PythonWalkVarWireAnchor       = "wire_anchor"
 	PythonWalkVarWireFrame        = "wire_frame"
@@ -165,6 +166,7 @@ const (
 	PythonWalkVarWireSegment      = "wire_segment"
 	PythonWalkVarWireStart        = "wire_start"
 	PythonWalkVarWireTaken        = "wire_taken"
+	PythonWalkVarWithoutBpfLoop   = "without_bpf_loop"
 )
 
 // LoadPythonWalk returns the embedded CollectionSpec for PythonWalk.
@@ -228,13 +230,15 @@ type PythonWalkMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type PythonWalkVariableSpecs struct {
-	TakenLost   *ebpf.VariableSpec `ebpf:"taken_lost"`
-	WireAnchor  *ebpf.VariableSpec `ebpf:"wire_anchor"`
-	WireFrame   *ebpf.VariableSpec `ebpf:"wire_frame"`
-	WireOutcome *ebpf.VariableSpec `ebpf:"wire_outcome"`
-	WireSegment *ebpf.VariableSpec `ebpf:"wire_segment"`
-	WireStart   *ebpf.VariableSpec `ebpf:"wire_start"`
-	WireTaken   *ebpf.VariableSpec `ebpf:"wire_taken"`
+	MaxFrames      *ebpf.VariableSpec `ebpf:"max_frames"`
+	TakenLost      *ebpf.VariableSpec `ebpf:"taken_lost"`
+	WireAnchor     *ebpf.VariableSpec `ebpf:"wire_anchor"`
+	WireFrame      *ebpf.VariableSpec `ebpf:"wire_frame"`
+	WireOutcome    *ebpf.VariableSpec `ebpf:"wire_outcome"`
+	WireSegment    *ebpf.VariableSpec `ebpf:"wire_segment"`
+	WireStart      *ebpf.VariableSpec `ebpf:"wire_start"`
+	WireTaken      *ebpf.VariableSpec `ebpf:"wire_taken"`
+	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // PythonWalkObjects contains all objects after they have been loaded into the kernel.
@@ -276,13 +280,15 @@ func (m *PythonWalkMaps) Close() error {
 //
 // It can be passed to LoadPythonWalkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type PythonWalkVariables struct {
-	TakenLost   *ebpf.Variable `ebpf:"taken_lost"`
-	WireAnchor  *ebpf.Variable `ebpf:"wire_anchor"`
-	WireFrame   *ebpf.Variable `ebpf:"wire_frame"`
-	WireOutcome *ebpf.Variable `ebpf:"wire_outcome"`
-	WireSegment *ebpf.Variable `ebpf:"wire_segment"`
-	WireStart   *ebpf.Variable `ebpf:"wire_start"`
-	WireTaken   *ebpf.Variable `ebpf:"wire_taken"`
+	MaxFrames      *ebpf.Variable `ebpf:"max_frames"`
+	TakenLost      *ebpf.Variable `ebpf:"taken_lost"`
+	WireAnchor     *ebpf.Variable `ebpf:"wire_anchor"`
+	WireFrame      *ebpf.Variable `ebpf:"wire_frame"`
+	WireOutcome    *ebpf.Variable `ebpf:"wire_outcome"`
+	WireSegment    *ebpf.Variable `ebpf:"wire_segment"`
+	WireStart      *ebpf.Variable `ebpf:"wire_start"`
+	WireTaken      *ebpf.Variable `ebpf:"wire_taken"`
+	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // PythonWalkPrograms contains all programs after they have been loaded into the kernel.

@@ -263,7 +263,7 @@ type SampleStackWorkspace struct {
 		Sp      uint64
 		Count   uint32
 		Outcome uint32
-		Frame   [128]SampleNativeFrame
+		Frame   [256]SampleNativeFrame
 	}
 	Python struct {
 		_        structs.HostLayout
@@ -274,12 +274,12 @@ type SampleStackWorkspace struct {
 		InGc     uint8
 		Cold     uint8
 		Entering uint8
-		Frame    [128]SamplePythonFrame
-		Segment  [128]SamplePythonSegment
+		Frame    [256]SamplePythonFrame
+		Segment  [256]SamplePythonSegment
 	}
 	Kernel [64]uint64
 	Record SampleStackRecord
-	Data   [6656]uint8
+	Data   [12800]uint8
 }
 
 type SampleTarget struct {
@@ -416,6 +416,7 @@ const (
 	SampleVarEpoch               = "epoch"
 	SampleVarInterruptTextEnd    = "interrupt_text_end"
 	SampleVarInterruptTextStart  = "interrupt_text_start"
+	SampleVarMaxFrames           = "max_frames"
 	SampleVarPreemptedGapNs      = "preempted_gap_ns"
 	SampleVarRecording           = "recording"
 	SampleVarSamplePeriodNs      = "sample_period_ns"
@@ -430,6 +431,7 @@ const (
 	SampleVarWireSampleRecord    = "wire_sample_record"
 	SampleVarWireSampleState     = "wire_sample_state"
 	SampleVarWireStackRecord     = "wire_stack_record"
+	SampleVarWithoutBpfLoop      = "without_bpf_loop"
 )
 
 // LoadSample returns the embedded CollectionSpec for Sample.
@@ -520,6 +522,7 @@ type SampleVariableSpecs struct {
 	Epoch               *ebpf.VariableSpec `ebpf:"epoch"`
 	InterruptTextEnd    *ebpf.VariableSpec `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.VariableSpec `ebpf:"interrupt_text_start"`
+	MaxFrames           *ebpf.VariableSpec `ebpf:"max_frames"`
 	PreemptedGapNs      *ebpf.VariableSpec `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.VariableSpec `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.VariableSpec `ebpf:"sample_period_ns"`
@@ -534,6 +537,7 @@ type SampleVariableSpecs struct {
 	WireSampleRecord    *ebpf.VariableSpec `ebpf:"wire_sample_record"`
 	WireSampleState     *ebpf.VariableSpec `ebpf:"wire_sample_state"`
 	WireStackRecord     *ebpf.VariableSpec `ebpf:"wire_stack_record"`
+	WithoutBpfLoop      *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
 
 // SampleObjects contains all objects after they have been loaded into the kernel.
@@ -620,6 +624,7 @@ type SampleVariables struct {
 	Epoch               *ebpf.Variable `ebpf:"epoch"`
 	InterruptTextEnd    *ebpf.Variable `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.Variable `ebpf:"interrupt_text_start"`
+	MaxFrames           *ebpf.Variable `ebpf:"max_frames"`
 	PreemptedGapNs      *ebpf.Variable `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.Variable `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.Variable `ebpf:"sample_period_ns"`
@@ -634,6 +639,7 @@ type SampleVariables struct {
 	WireSampleRecord    *ebpf.Variable `ebpf:"wire_sample_record"`
 	WireSampleState     *ebpf.Variable `ebpf:"wire_sample_state"`
 	WireStackRecord     *ebpf.Variable `ebpf:"wire_stack_record"`
+	WithoutBpfLoop      *ebpf.Variable `ebpf:"without_bpf_loop"`
 }
 
 // SamplePrograms contains all programs after they have been loaded into the kernel.

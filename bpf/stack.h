@@ -9,10 +9,15 @@
 #ifndef EBPFPROF_STACK_H
 #define EBPFPROF_STACK_H
 
-#define MAX_NATIVE_FRAMES 128
-#define MAX_PYTHON_FRAMES 128
-#define MAX_PYTHON_SEGMENTS 128	/* 3.10 has one for each frame */
+/* For so many there is room; walks are cut after max_frames. */
+#define MAX_NATIVE_FRAMES 256
+#define MAX_PYTHON_FRAMES 256
+#define MAX_PYTHON_SEGMENTS 256	/* 3.10 has one for each frame */
 #define MAX_KERNEL_FRAMES 64
+
+/* Of each kind in one stack, set by the loader (--max-frames). What lies beyond is
+ * left out, and the outcome says so. */
+volatile const __u32 max_frames = 128;
 
 /* Where a walk begins: the registers of the thread at the probe or sample. */
 struct walk_start {

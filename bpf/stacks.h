@@ -129,16 +129,16 @@ static __noinline int send_frames(struct stack_workspace *w, __u64 id)
 	r->id = id;
 	r->sp = w->native.sp;
 	at = PACK(w, at, 0, w->native.frame, w->native.count * 16);
-	at = PACK(w, at, 2048, w->python.frame, w->python.count * 16);
-	at = PACK(w, at, 4096, w->python.segment, w->python.segments * 16);
-	at = PACK(w, at, 6144, w->kernel, w->kernel_count * 8);
+	at = PACK(w, at, 4096, w->python.frame, w->python.count * 16);
+	at = PACK(w, at, 8192, w->python.segment, w->python.segments * 16);
+	at = PACK(w, at, 12288, w->kernel, w->kernel_count * 8);
 	if (at > STACK_DATA_BYTES)
 		return 1;
 	return bpf_ringbuf_output(&samples, r, sizeof(*r) + at, BPF_RB_NO_WAKEUP);
 }
 
-_Static_assert(MAX_NATIVE_FRAMES * 16 == 2048 && MAX_PYTHON_FRAMES * 16 == 2048 &&
-	       MAX_PYTHON_SEGMENTS * 16 == 2048, "send_frames knows where the kinds can begin");
+_Static_assert(MAX_NATIVE_FRAMES * 16 == 4096 && MAX_PYTHON_FRAMES * 16 == 4096 &&
+	       MAX_PYTHON_SEGMENTS * 16 == 4096, "send_frames knows where the kinds can begin");
 _Static_assert(__builtin_offsetof(struct stack_workspace, data) ==
 	       __builtin_offsetof(struct stack_workspace, record) + sizeof(struct stack_record),
 	       "the frames follow the record");

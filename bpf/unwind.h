@@ -4,8 +4,8 @@
  * tables that the loader compiled from .eh_frame, without frame pointers.
  *
  * Use: walk_native(&start, scratch, &stack) with all three in map memory.
- * It reads user memory of the current thread only. No global function and no
- * tail call: it may be called where preemption is off, since 5.15.
+ * It reads user memory of the current thread only. No tail call, and since 5.17
+ * no global function: it may be called where preemption is off.
  *
  * The same text compiles for user space, where the functions that end in _at
  * and the look-ups of unwind_maps.h come from the program that includes it
@@ -329,36 +329,59 @@ static __noinline bool behind_call(struct native_scratch *s, __u64 pc)
 #endif
 }
 
+/* What a frame keeps of its caller. */
+struct saved_registers {
+	__u64 fp;
+	__u64 ra;
+};
+
+/* Bytes below the CFA among which the frame pointer mostly is: with the other
+ * registers that a function must leave as they were. */
+#define NEAR_CFA 64
+
+/* A read takes as long as two hundred instructions: both words with one of them
+ * where they are near each other. */
+static __noinline long read_saved(struct native_scratch *s, const struct unwind_rule *rule,
+				  __u64 cfa, struct saved_registers *saved)
+{
+	__u64 *word = s->context;
+#if defined(__TARGET_ARCH_arm64)
+	__u64 ra = cfa + rule->aux;
+#else
+	__u64 ra = cfa - 8;
+#endif
+	__u64 apart = ra - (cfa + rule->fp);
+
+	if (rule->fp_kind == FP_AT_CFA && rule->ra != RA_LINK && apart - 1 < NEAR_CFA - 1 && !(apart & 7)) {
+		OPAQUE(apart);
+		apart &= NEAR_CFA - 8;
+		if (read_user_at(word, apart + 8, ra - apart))
+			return -1;
+		saved->fp = word[0];
+		saved->ra = word[apart >> 3];
+		return 0;
+	}
+	saved->ra = s->lr;
+	if (rule->ra != RA_LINK && read_user_at(&saved->ra, 8, ra))
+		return -1;
+	if (rule->fp_kind == FP_AT_CFA)
+		return read_user_at(&saved->fp, 8, cfa + rule->fp);
+	if (rule->fp_kind == FP_AT_FP)
+		return read_user_at(&saved->fp, 8, s->reg[UNWIND_FP] + rule->fp);
+	return 0;
+}
+
 /* The caller of a frame whose address is known. */
 static __noinline int leave_frame(struct native_scratch *s, const struct unwind_rule *rule, __u64 cfa)
 {
-	__u64 *word = s->context;	/* frame pointer, return address */
-	__u64 ra = cfa - 8;
+	struct saved_registers saved = { .fp = s->reg[UNWIND_FP] };
 
-#if defined(__TARGET_ARCH_arm64)
-	ra = cfa + rule->aux;
-#endif
-	word[0] = s->reg[UNWIND_FP];
-	if (rule->ra == RA_LINK) {
-		word[1] = s->lr;
-	} else if (rule->fp_kind == FP_AT_CFA && cfa + rule->fp + 8 == ra) {
-		/* Where nearly every function that saves it does. */
-		if (read_user_at(word, 16, ra - 8))
-			return NATIVE_BAD_READ;
-	} else if (read_user_at(&word[1], 8, ra)) {
+	if (read_saved(s, rule, cfa, &saved))
 		return NATIVE_BAD_READ;
-	}
-	if (rule->fp_kind == FP_AT_CFA && (rule->ra == RA_LINK || cfa + rule->fp + 8 != ra)) {
-		if (read_user_at(word, 8, cfa + rule->fp))
-			return NATIVE_BAD_READ;
-	} else if (rule->fp_kind == FP_AT_FP) {
-		if (read_user_at(word, 8, s->reg[UNWIND_FP] + rule->fp))
-			return NATIVE_BAD_READ;
-	}
-	if (word[1] == 0)
+	if (saved.ra == 0)
 		return NATIVE_END;
-	s->pc = CODE_ADDRESS(word[1]);
-	s->reg[UNWIND_FP] = word[0];
+	s->pc = CODE_ADDRESS(saved.ra);
+	s->reg[UNWIND_FP] = saved.fp;
 	s->reg[UNWIND_SP] = cfa;
 	s->known &= rule->fp_kind == FP_LOST ? 1 << UNWIND_SP : 1 << UNWIND_SP | 1 << UNWIND_FP;
 	s->caller = 1;
@@ -430,7 +453,7 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 	offset = key - p->start[at & (UNWIND_MAPPINGS - 1)];
 	if (m->file == UNWIND_NO_FILE || offset >> 12 >= m->pages)
 		return repair(s, n);
-	if (n >= MAX_NATIVE_FRAMES)
+	if (n >= max_frames)
 		return NATIVE_MAX_FRAMES;
 	f = &out->frame[n & (MAX_NATIVE_FRAMES - 1)];
 	f->pc = s->pc;
@@ -466,6 +489,19 @@ static long native_loop_step(__u32 i, void *context)
 	return steps->outcome != NATIVE_GOES_ON;
 }
 
+/*
+ * For kernels before 5.17, which have no bpf_loop: of a loop the verifier looks at
+ * every round, but at a global function once, wherever it is called. It may not be
+ * called where preemption is off, which no such kernel can do.
+ */
+__noinline int native_step_alone(struct native_scratch *s, struct native_stack *out,
+				 const struct unwind_process *p)
+{
+	if (!s || !out || !p)
+		return NATIVE_NO_PROCESS;
+	return native_step(s, out, p);
+}
+
 static __noinline int walk_native(const struct walk_start *start, struct native_scratch *s,
 				  struct native_stack *out)
 {
@@ -494,14 +530,14 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	} else if (p->flags & PROCESS_COMPAT) {
 		outcome = NATIVE_COMPAT;
 	} else {
-		/* The verifier looks once at the body of a bpf_loop (5.17), and at
-		 * every round of a loop: 16,000 instructions against 280,000. */
 		if (HAVE_BPF_LOOP) {
 			bpf_loop(NATIVE_STEPS, native_loop_step, &steps, 0);
 		} else {
-			for (int i = 0; i < NATIVE_STEPS; i++)
-				if (native_loop_step(i, &steps))
+			for (int i = 0; i < NATIVE_STEPS; i++) {
+				steps.outcome = native_step_alone(s, out, p);
+				if (steps.outcome != NATIVE_GOES_ON)
 					break;
+			}
 		}
 		outcome = steps.outcome;
 	}

@@ -126,7 +126,11 @@ struct pt_regs___kernel {
 
 #pragma clang attribute pop
 
-#define HAVE_BPF_LOOP bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)
+/* Set by a test, to load what kernels before 5.17 run. */
+volatile const __u32 without_bpf_loop = 0;
+
+#define HAVE_BPF_LOOP \
+	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop) && !without_bpf_loop)
 
 /* The user's registers at a probe: ABI, so fixed offsets and no relocation. */
 #if defined(__TARGET_ARCH_x86)

@@ -25,7 +25,7 @@ var memoryTable = newTable(table[tracer.Memory]{
 			texts: func(m *tracer.Memory) (string, bool) { return m.Action, true }},
 		{Column: Column{"address", BigInt, "", false, 9, "where the block begins; for physical memory that has no address yet (cuMemCreate), its handle"},
 			ints: func(m *tracer.Memory) (int64, bool) { return m.Address, true }},
-		{Column: Column{"bytes", BigInt, "bytes", true, 10, "the block's size, positive for alloc and free alike; NULL on a free whose allocation was not seen"},
+		{Column: Column{"bytes", BigInt, "bytes", true, 10, "the block's size, positive for alloc and free alike; NULL on a free whose allocation was not seen, or not in the same slice"},
 			ints: func(m *tracer.Memory) (int64, bool) { return ofInt64(m.Bytes) }},
 		{Column: Column{"total_allocated_bytes", BigInt, "bytes", true, 11, "what the allocator itself said was in use afterwards"},
 			ints: func(m *tracer.Memory) (int64, bool) { return ofInt64(m.TotalAllocatedBytes) }},

@@ -46,6 +46,8 @@ var stackTable = newTable(table[tracer.Stack]{
 			texts: func(s *tracer.Stack) (string, bool) { return s.Folded, true }},
 		{Column: Column{"status", Varchar, "", false, 5, "complete (down to the thread's start), or why not: native_no_table, python_bad_frame, …, joined by ','"},
 			texts: func(s *tracer.Stack) (string, bool) { return s.Status, true }},
+		{Column: Column{"inferred_frames", Integer, "", false, 6, "native frames that no unwind table led to, but a frame pointer, or what the instructions of the frame above say (code without a description: MKL's, oneDNN's generated kernels); when the stack was first seen"},
+			ints: func(s *tracer.Stack) (int64, bool) { return integer(s.Inferred) }},
 	},
 })
 

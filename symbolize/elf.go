@@ -96,6 +96,8 @@ type ELF struct {
 	slotsOnce sync.Once
 	slots     []gotSlot
 
+	exports sync.Map // name to bool, Exports
+
 	noReturnOnce sync.Once
 	noReturn     map[uint64]struct{}
 }

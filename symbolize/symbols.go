@@ -254,12 +254,17 @@ func (e *ELF) Export(name string) (Symbol, bool) {
 }
 
 // Exports reports whether the file exports a function or object, or, if it is a
-// program, has one: what is linked into a program need not be exported.
+// program, has one: what is linked into a program need not be exported. The
+// answer is kept: a large program's symbols take long to read.
 func (e *ELF) Exports(name string) bool {
-	if _, ok := e.Export(name); ok || e.interpreter == "" {
-		return ok
+	if known, ok := e.exports.Load(name); ok {
+		return known.(bool)
 	}
-	_, ok := e.Lookup(name)
+	_, ok := e.Export(name)
+	if !ok && e.interpreter != "" {
+		_, ok = e.Lookup(name)
+	}
+	e.exports.Store(name, ok)
 	return ok
 }
 

@@ -156,6 +156,9 @@ type Stack struct {
 	Frames []Frame
 	Folded string // root first, joined by ';'
 	Status string // StackComplete, or why it is not
+	// Inferred is how many of the native frames no unwind table led to, but a
+	// frame pointer or what the instructions of the frame above it say.
+	Inferred int32
 }
 
 // StackComplete is the status of a stack that reaches down to its thread's start.

@@ -101,7 +101,7 @@ func (f *Features) Check() error {
 // two), and takes them out again: the one test that the verifier and the
 // memory limits cannot be argued with.
 func (f *Features) CheckLoads(bufferBytes int) error {
-	k, err := loadKernel(bufferBytes, f)
+	k, err := loadKernel(kernelSizes{ring: bufferBytes}, f)
 	if err != nil {
 		return err
 	}

@@ -25,12 +25,20 @@ type kernel struct {
 	unwind     *unwinding.Maps
 	tracepoint []link.Link
 	multi      bool // uprobe.multi links, else one perf uprobe a site
-	ringBytes  int
+	sizes      kernelSizes
 }
 
-// loadKernel loads the programs with a call ring of ringBytes (a power of two
-// multiple of the page size).
-func loadKernel(ringBytes int, features *Features) (*kernel, error) {
+// MostFrames is for how many frames of each kind a stack has room in the kernel.
+const MostFrames = 256
+
+// kernelSizes are what the programs are loaded for.
+type kernelSizes struct {
+	ring   int // bytes of the call ring, a power of two multiple of the page size
+	frames int // of each kind in a stack; what the programs say if 0
+}
+
+// loadKernel loads the programs.
+func loadKernel(sizes kernelSizes, features *Features) (*kernel, error) {
 	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("raising the locked-memory limit: %w", err)
 	}
@@ -42,9 +50,12 @@ func loadKernel(ringBytes int, features *Features) (*kernel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the process programs: %w", err)
 	}
-	k := &kernel{multi: features.UprobeMulti, ringBytes: ringBytes}
-	k.adapt(callSpec, features)
-	k.adapt(lifeSpec, features)
+	k := &kernel{multi: features.UprobeMulti, sizes: sizes}
+	for _, spec := range []*ebpf.CollectionSpec{callSpec, lifeSpec} {
+		if err := k.adapt(spec, features); err != nil {
+			return nil, err
+		}
+	}
 	if !k.multi {
 		for _, p := range callSpec.Programs {
 			p.AttachType = ebpf.AttachNone
@@ -68,9 +79,9 @@ func loadKernel(ringBytes int, features *Features) (*kernel, error) {
 
 // adapt sizes the maps of a program collection and takes out what the kernel
 // does not have.
-func (k *kernel) adapt(spec *ebpf.CollectionSpec, features *Features) {
+func (k *kernel) adapt(spec *ebpf.CollectionSpec, features *Features) error {
 	for name, entries := range map[string]int{
-		"calls": k.ringBytes, "probe_specs": maxSpecs, "probe_counts": maxSpecs, "samples": sampleRingBytes,
+		"calls": k.sizes.ring, "probe_specs": maxSpecs, "probe_counts": maxSpecs, "samples": sampleRingBytes,
 	} {
 		if m, ok := spec.Maps[name]; ok {
 			m.MaxEntries = uint32(entries)
@@ -82,6 +93,12 @@ func (k *kernel) adapt(spec *ebpf.CollectionSpec, features *Features) {
 	if threads, ok := spec.Maps["threads"]; ok && !features.DynamicHash {
 		threads.Flags, threads.MaxEntries = 0, 2048
 	}
+	if frames, ok := spec.Variables["max_frames"]; ok && k.sizes.frames > 0 {
+		if err := frames.Set(uint32(min(k.sizes.frames, MostFrames))); err != nil {
+			return fmt.Errorf("limiting stacks to %d frames: %w", k.sizes.frames, err)
+		}
+	}
+	return nil
 }
 
 // replacements are the maps that a further collection shares with those before;

@@ -11,7 +11,7 @@ import (
 func testKernel(t *testing.T) *kernel {
 	t.Helper()
 	needKernel(t)
-	k, err := loadKernel(1<<20, ProbeFeatures())
+	k, err := loadKernel(kernelSizes{ring: 1 << 20}, ProbeFeatures())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,9 @@ func loadSampler(k *kernel, features *Features, frequency int, threshold time.Du
 	if err != nil {
 		return nil, fmt.Errorf("reading the sampling programs: %w", err)
 	}
-	k.adapt(spec, features)
+	if err := k.adapt(spec, features); err != nil {
+		return nil, err
+	}
 	if frequency > 0 {
 		if err := spec.Variables["sample_period_ns"].Set(uint64(time.Second) / uint64(frequency)); err != nil {
 			return nil, err

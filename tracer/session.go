@@ -46,7 +46,10 @@ type Options struct {
 	Frequency int
 	// OffCPU is how long a thread must have been off the CPU to be recorded; 0
 	// records no waits.
-	OffCPU      time.Duration
+	OffCPU time.Duration
+	// MaxFrames is how many frames of each kind, native and Python, a stack has at
+	// the most; 128 if 0, no more than MostFrames.
+	MaxFrames   int
 	BufferBytes int  // of the ring buffer, a power of two; 64 MiB if 0
 	PerfEvents  bool // attach through perf events even where uprobe.multi works
 	// Counters is how often the machine's counters are read; 0 leaves them alone.
@@ -182,7 +185,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if options.PerfEvents {
 		features.UprobeMulti = false
 	}
-	k, err := loadKernel(options.BufferBytes, &features)
+	k, err := loadKernel(kernelSizes{ring: options.BufferBytes, frames: options.MaxFrames}, &features)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/python"
@@ -143,8 +144,19 @@ func (t *stackTable) add(r *stackRecord) {
 	t.raw[r.Id] = knownStack{id, generation, status}
 	if !t.seen[id] {
 		t.seen[id] = true
-		t.rows = append(t.rows, Stack{ID: id, Frames: frames, Folded: symbolize.Fold(frames), Status: status})
+		t.rows = append(t.rows, Stack{ID: id, Frames: frames, Folded: symbolize.Fold(frames), Status: status, Inferred: inferredFrames(r)})
 	}
+}
+
+// inferredFrames counts the frames that no table led to.
+func inferredFrames(r *stackRecord) (n int32) {
+	const inferred = uint32(bpf.SampleNativeFlagNATIVE_INFERRED | bpf.SampleNativeFlagNATIVE_FRAME_POINTER)
+	for i := range r.native {
+		if r.native[i].Flags&inferred != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // identify hashes what the frames are: not what they are called, where a build

@@ -149,3 +149,18 @@ func TestKernelSymbolsHaveABeginningAndAnEnd(t *testing.T) {
 		}
 	}
 }
+
+func TestAStackSaysHowManyFramesNoTableLedTo(t *testing.T) {
+	s, _ := resolving(t)
+	r, ok := parseStack(rawStack(7, 4, 0))
+	if !ok {
+		t.Fatal("a record that is none")
+	}
+	r.native[1].Flags = uint32(bpf.SampleNativeFlagNATIVE_INFERRED)
+	r.native[2].Flags = uint32(bpf.SampleNativeFlagNATIVE_FRAME_POINTER | bpf.SampleNativeFlagNATIVE_REPAIRED)
+	r.native[3].Flags = uint32(bpf.SampleNativeFlagNATIVE_SIGNAL)
+	s.add(&r)
+	if len(s.rows) != 1 || s.rows[0].Inferred != 2 {
+		t.Errorf("rows %+v", s.rows)
+	}
+}

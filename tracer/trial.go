@@ -132,7 +132,7 @@ func HitCost() (map[string]time.Duration, error) {
 	if err := CheckPermitted(); err != nil {
 		return nil, err
 	}
-	k, err := loadKernel(1<<20, ProbeFeatures())
+	k, err := loadKernel(kernelSizes{ring: 1 << 20}, ProbeFeatures())
 	if err != nil {
 		return nil, err
 	}

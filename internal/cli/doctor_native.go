@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
@@ -30,10 +29,7 @@ func nativeChecks(p *process.Process, libraries []*process.Library) []check {
 	}
 	checks := []check{n.unwindCheck(), n.nameCheck()}
 	checks = append(checks, n.problems...)
-	if k, ok := generatedCheck(p); ok {
-		checks = append(checks, k)
-	}
-	return checks
+	return append(checks, walkChecks(p)...)
 }
 
 func (n *nativeFiles) add(library *process.Library) {
@@ -97,22 +93,4 @@ func (n *nativeFiles) unwindCheck() check {
 func (n *nativeFiles) nameCheck() check {
 	return check{"native names", stateInfo, fmt.Sprintf("%d of %d files have all their symbols, the others what they export; "+
 		"ebpfprof symbolize --debug-dir names the rest", n.files-n.stripped, n.files)}
-}
-
-// generatedCheck is about code that is in no file.
-func generatedCheck(p *process.Process) (check, bool) {
-	mappings, err := p.Mappings()
-	if err != nil {
-		return check{}, false
-	}
-	size := uint64(0)
-	for _, m := range mappings {
-		if m.Open == nil && !slices.Contains([]string{"[vdso]", "[vsyscall]"}, m.Path) && !strings.HasPrefix(m.Path, "[uprobes") {
-			size += m.End - m.Start
-		}
-	}
-	if size == 0 {
-		return check{}, false
-	}
-	return check{"generated code", stateInfo, bytesText(int64(size)) + " of code is in no file (a just-in-time compiler): followed by frame pointer, shown as [anon]"}, true
 }

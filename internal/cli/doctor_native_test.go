@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
 )
 
 // bare has no .eh_frame of its own, and a page of code that is in no file.
@@ -85,4 +87,38 @@ func TestDoctorSaysWhyNativeFramesAreMissing(t *testing.T) {
 	if err != nil || len(cached) == 0 {
 		t.Errorf("nothing is in the cache: %v", err)
 	}
+}
+
+func TestDoctorSaysWhyAProcessCannotBeWalked(t *testing.T) {
+	failed := unwinding.FileStatus{State: unwinding.Absent, Reason: unwinding.ErrNoRoom}
+	ready := unwinding.FileStatus{State: unwinding.Ready, Bytes: 4096}
+	for name, c := range map[string]struct {
+		status unwinding.ProcessStatus
+		state  string
+		why    string
+	}{
+		"32-bit":            {unwinding.ProcessStatus{Mappings: 3, Compat: true, Files: []unwinding.FileStatus{ready}}, stateMissing, "32-bit code"},
+		"nothing mapped":    {unwinding.ProcessStatus{}, stateMissing, "nothing executable"},
+		"no table":          {unwinding.ProcessStatus{Mappings: 3, Files: []unwinding.FileStatus{failed}}, stateDegraded, "no room for another unwind table"},
+		"too many mappings": {unwinding.ProcessStatus{Mappings: 1023, Dropped: 7, Files: []unwinding.FileStatus{ready}}, stateDegraded, "7 executable mappings"},
+		"all well":          {unwinding.ProcessStatus{Mappings: 3, Files: []unwinding.FileStatus{ready, ready}}, stateOK, "3 executable mappings and the tables of 2 files, 8.0 KiB"},
+	} {
+		if k := walkCheck(c.status); k.State != c.state || !strings.Contains(k.Why, c.why) {
+			t.Errorf("%s: %+v", name, k)
+		}
+	}
+}
+
+func TestDoctorTellsTheKernelOfAProcess(t *testing.T) {
+	if testing.Short() || os.Geteuid() != 0 {
+		t.Skip("kernel: needs root, not in -short")
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	p := startBare(t)
+	for _, k := range walkChecks(p) {
+		if k.Name == "native walk" && k.State == stateOK && strings.Contains(k.Why, "the kernel knows") {
+			return
+		}
+	}
+	t.Errorf("the walk's check is %+v", walkChecks(p))
 }

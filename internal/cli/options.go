@@ -22,6 +22,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the probes may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
 		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples", DefaultText: "99 at window and deep, 9 at anchor"},
 		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: time.Millisecond, Usage: "record waits of at least this `TIME`; 0 for none"},
+		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python frames, %d at the most", tracer.MostFrames)},
 		&urfave.StringFlag{Name: "buffer-size", Value: "64MiB", Usage: "`SIZE` of the kernel's ring buffer"},
 		&urfave.StringFlag{Name: "counters", Value: "1s", Usage: "read the machine's counters this often (`TIME`), or off"},
 		&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the summary as JSON, and no progress"},
@@ -56,6 +57,9 @@ func recordOptions(c *urfave.Context) (tracer.Options, error) {
 	if o.OffCPU = c.Duration("off-cpu-threshold"); o.OffCPU < 0 {
 		return o, usagef("--off-cpu-threshold %s: give a time, such as 5ms, or 0", o.OffCPU)
 	}
+	if o.MaxFrames = c.Int("max-frames"); o.MaxFrames < 1 || o.MaxFrames > tracer.MostFrames {
+		return o, usagef("--max-frames %d: give a number from 1 to %d", o.MaxFrames, tracer.MostFrames)
+	}
 	if o.BufferBytes, err = parseBytes(c.String("buffer-size")); err != nil {
 		return o, usage{fmt.Errorf("--buffer-size: %w", err)}
 	}
@@ -83,6 +87,9 @@ func parseBudget(s string, level tracer.Level) (float64, error) {
 	}
 	return percent / 100, nil
 }
+
+// defaultFrames is enough for a training step; deep recursion has more.
+const defaultFrames = 128
 
 // defaultFrequency is no divisor of what else comes so many times a second.
 var defaultFrequency = map[tracer.Level]int{tracer.LevelAnchor: 9, tracer.LevelWindow: 99, tracer.LevelDeep: 99}

@@ -74,6 +74,10 @@ func (r *recording) generatedCodeIsCalledByTheLibrary(t *testing.T) {
 		SELECT native[list_position([f.module = '[anon]' FOR f IN native], false)].module AS caller
 		FROM (SELECT [f FOR f IN frames IF f.kind = 'native'] AS native, status FROM sample JOIN stack USING (stack_id) WHERE %s)
 		WHERE native[1].module = '[anon]' AND status = 'complete') GROUP BY ALL`, r.region(t))
+	if n := r.number(t, `SELECT count(*) FROM stack WHERE inferred_frames = 0 AND status = 'complete' AND
+		([f.module FOR f IN frames IF f.kind = 'native'])[1] = '[anon]'`); n != 0 {
+		t.Errorf("%d stacks from generated code are not marked as inferred", n)
+	}
 	if callers["libtorch_cpu.so"] == 0 || len(callers) > 1 {
 		t.Errorf("generated code was called from %v, want libtorch_cpu.so alone", callers)
 	}
@@ -95,6 +99,36 @@ func (r *recording) incompleteIsCounted(t *testing.T) {
 		if found[status] != n {
 			t.Errorf("the warning table has %d %s, the samples and spans %d", n, status, found[status])
 		}
+	}
+}
+
+// A recursion of 80 levels is some 160 Python frames and twice as many native
+// ones as fit by default.
+func TestMaxFramesKeepsDeeperStacks(t *testing.T) {
+	needKernel(t)
+	job := []string{"/usr/bin/python3", "../../testdata/jobs/recursion.py", "--depth", "80"}
+	for _, c := range []struct {
+		flags []string
+		most  int64
+		whole bool
+	}{
+		{nil, 128, false},
+		{[]string{"--max-frames", "256"}, 256, true},
+	} {
+		r := sampled(t, c.flags, job...)
+		rows := r.rows(t, `SELECT count(*), count(*) FILTER (stack.status NOT LIKE '%%python_max_frames%%'),
+			max(len([f FOR f IN frames IF f.kind = 'python'])), count(*) FILTER (stack.status LIKE '%%max_frames%%')
+			FROM sample JOIN stack USING (stack_id) WHERE %s = 'leaf' AND %s`, pythonTop, r.region(t))
+		all, whole, longest, cut := integer(t, rows[0][0]), integer(t, rows[0][1]), integer(t, rows[0][2]), integer(t, rows[0][3])
+		t.Logf("%v: %d stacks, %d with all their Python frames, %d at the most, %d cut", c.flags, all, whole, longest, cut)
+		if all < 50 || c.whole != (whole == all) || c.whole == (whole == 0) {
+			t.Errorf("%v: %d of %d stacks have all their Python frames", c.flags, whole, all)
+		}
+		// The module, main and leaf, and two a level.
+		if want := min(c.most, 2*80+4); longest != want {
+			t.Errorf("%v: the longest stack has %d Python frames, want %d", c.flags, longest, want)
+		}
+		r.incompleteIsCounted(t)
 	}
 }
 

@@ -64,13 +64,13 @@ func Symbolize(ctx context.Context, db *query.DB, dir *symbolize.DebugDir) (*Nam
 
 // readStacks reads one file of table stack.
 func readStacks(ctx context.Context, db *query.DB, path string) ([]tracer.Stack, error) {
-	r, err := db.Run(ctx, "SELECT stack_id, folded, status, "+framesText("frames")+" FROM "+query.FileSource(path))
+	r, err := db.Run(ctx, "SELECT stack_id, folded, status, inferred_frames, "+framesText("frames")+" FROM "+query.FileSource(path))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", filepath.Base(path), err)
 	}
 	rows := make([]tracer.Stack, 0, len(r.Rows))
 	for _, row := range r.Rows {
-		rows = append(rows, tracer.Stack{ID: integer(row[0]), Folded: text(row[1]), Status: text(row[2]), Frames: parseFrames(text(row[3]))})
+		rows = append(rows, tracer.Stack{ID: integer(row[0]), Folded: text(row[1]), Status: text(row[2]), Inferred: int32(integer(row[3])), Frames: parseFrames(text(row[4]))})
 	}
 	return rows, nil
 }

@@ -100,7 +100,7 @@ func TestSymbolizeNamesWhatWasNamelessAndTouchesNothingElse(t *testing.T) {
 		return symbolize.Frame{Kind: symbolize.Native, Function: function, Module: "libjob.so", BuildID: buildID, Offset: offset}
 	}
 	before := []tracer.Stack{
-		{ID: 1, Folded: "old", Status: tracer.StackComplete, Frames: []tracer.Frame{frame("libjob.so+0x1 (fn)", hidden+1, id), step, frame("known", hidden+1, id)}},
+		{ID: 1, Folded: "old", Status: tracer.StackComplete, Inferred: 2, Frames: []tracer.Frame{frame("libjob.so+0x1 (fn)", hidden+1, id), step, frame("known", hidden+1, id)}},
 		{ID: 2, Folded: "old", Status: "native_no_table", Frames: []tracer.Frame{frame("", hidden, id), frame("", 1, "00112233")}},
 		{ID: 3, Folded: "old", Status: tracer.StackComplete, Frames: []tracer.Frame{frame("", -1, ""), {Kind: symbolize.Kernel, Module: "[kernel]", Offset: 5}}},
 	}
@@ -148,7 +148,7 @@ func compareStacks(t *testing.T, dataset string, want []tracer.Stack) {
 	}
 	for i := range want {
 		a, b := got[i], want[i]
-		if a.ID != b.ID || a.Folded != b.Folded || a.Status != b.Status || len(a.Frames) != len(b.Frames) {
+		if a.ID != b.ID || a.Folded != b.Folded || a.Status != b.Status || a.Inferred != b.Inferred || len(a.Frames) != len(b.Frames) {
 			t.Errorf("%+v, want %+v", a, b)
 			continue
 		}

@@ -164,6 +164,7 @@ func (c Cache) Load(key Key) (*Table, error) {
 		return nil, err
 	}
 	t.release = func() error { return unix.Munmap(data) }
+	c.used(c.path(key), info)
 	return t, nil
 }
 

@@ -14,7 +14,7 @@
 
 #define __noinline __attribute__((noinline))
 #define HAVE_BPF_LOOP 0
-#define bpf_loop(count, step, context, flags) ((void)(count))
+#define bpf_loop(count, step, context, flags) ((void)(count), (void)(step), (void)(context))
 
 #include "../../bpf/unwind.h"
 

@@ -25,7 +25,7 @@ var Outcomes = []struct {
 	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_FOREIGN_STATE), "python_foreign_state", false, "the thread's slot held another thread's interpreter state"},
 	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_BAD_FRAME), "python_bad_frame", false, "a Python frame could not be read: those below it are missing"},
 	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_BAD_ANCHOR), "python_bad_anchor", false, "the interpreter's link between C and Python frames could not be read: the frames below it are missing"},
-	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_MAX_FRAMES), "python_max_frames", false, "more Python frames than are kept (128): the outermost are missing"},
+	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_MAX_FRAMES), "python_max_frames", false, "more Python frames than are kept (--max-frames): the outermost are missing"},
 	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_LOOP), "python_loop", false, "the list of Python frames ran in a circle"},
 	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_COLD_CODE), "python_cold_code", true, "a code object was not resident: its name was read later, unverified"},
 	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_ENTERING), "python_entering", true, "the thread was on its way into a Python frame: the stack ends with the one that calls it"},

@@ -38,6 +38,7 @@ func (u *Unwinder) dequeue() *file {
 // worker makes one table after the other, on one core, without the lock.
 func (u *Unwinder) worker() {
 	defer close(u.ended)
+	defer u.options.Cache.Prune()
 	for range u.work {
 		for f := u.dequeue(); f != nil; f = u.dequeue() {
 			began := time.Now()

@@ -127,7 +127,7 @@ var Outcomes = []struct {
 	Detail   string
 }{
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_END), "native_end", true, "down to the thread's outermost frame"},
-	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_MAX_FRAMES), "native_max_frames", false, "more frames than the kernel records"},
+	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_MAX_FRAMES), "native_max_frames", false, "more frames than are kept (--max-frames): the outermost are missing"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_PROCESS), "native_no_process", false, "the process's mappings were not loaded yet"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_MAPPING), "native_no_mapping", false, "an address where no code is mapped, or is since a moment ago"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_TABLE), "native_no_table", false, "a file whose unwind table is not ready, or that has none, and no frame pointers"},

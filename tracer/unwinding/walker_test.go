@@ -113,7 +113,7 @@ func (w *walker) walk(start bpf.NativeWalkNativeTaken) nativeStack {
 type nativeStack struct {
 	SP             uint64
 	Count, Outcome uint32
-	Frame          [128]struct {
+	Frame          [256]struct {
 		PC         uint64
 		CFA, Flags uint32
 	}

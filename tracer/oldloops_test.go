@@ -1,0 +1,57 @@
+package tracer
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+)
+
+// Kernels before 5.17 have neither bpf_loop nor a way to switch preemption off.
+// What they would load, this kernel's verifier must take as well, far below its
+// limit of a million instructions.
+func TestWalksLoadWithoutBPFLoop(t *testing.T) {
+	if testing.Short() || os.Geteuid() != 0 {
+		t.Skip("kernel: needs root, not in -short")
+	}
+	const most = 400_000
+	processed := regexp.MustCompile(`processed (\d+) insns`)
+	for name, load := range map[string]func() (*ebpf.CollectionSpec, error){
+		"call": bpf.LoadCall, "sample": bpf.LoadSample, "native": bpf.LoadNativeWalk, "python": bpf.LoadPythonWalk,
+	} {
+		spec, err := load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stripGuard(spec)
+		if err := spec.Variables["without_bpf_loop"].Set(uint32(1)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
+		var refused *ebpf.VerifierError
+		if errors.As(err, &refused) {
+			t.Errorf("%s: %+v", name, refused)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for program, p := range c.Programs {
+			sum := 0
+			for _, found := range processed.FindAllStringSubmatch(p.VerifierLog, -1) {
+				n, _ := strconv.Atoi(found[1])
+				sum += n
+			}
+			t.Logf("%s: %d instructions", program, sum)
+			if sum == 0 || sum > most {
+				t.Errorf("%s: the verifier looks at %d instructions without bpf_loop", program, sum)
+			}
+		}
+		c.Close()
+	}
+}
