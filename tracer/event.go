@@ -209,6 +209,8 @@ type Memory struct {
 	StackID             *int64
 	SpanID              int64 // the span around it, 0 is absent
 	Weight              float64
+
+	rawStack uint64 // the kernel's name for its stack, until it is resolved
 }
 
 // Counter is one reading of a machine's or device's counter.

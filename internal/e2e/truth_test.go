@@ -24,6 +24,7 @@ type truth struct {
 	Nodes          map[string]int64 `json:"nodes"`
 
 	Operators  map[string]int64              `json:"operators"`
+	Numbers    map[string][]string           `json:"numbers"` // devicecalls.py: function:line, leaf first
 	Threads    map[string]map[string]int64   `json:"threads"`
 	Forked     map[string]map[string]int64   `json:"forked"`
 	Executed   map[string]map[string]int64   `json:"executed"`
