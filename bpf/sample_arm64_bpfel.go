@@ -60,13 +60,13 @@ type SampleProbeCount struct {
 
 type SampleProbeSpec struct {
 	_            structs.HostLayout
+	Flags        uint16
 	Action       uint8
-	Flags        uint8
 	Captures     uint8
 	Text         uint8
 	TextRegister uint8
 	Turn         uint8
-	Pad          [2]uint8
+	Pad          uint8
 	Capture      [12]struct {
 		_      structs.HostLayout
 		Source uint8
@@ -217,6 +217,8 @@ type SampleStackWorkspace struct {
 	_           structs.HostLayout
 	Busy        uint32
 	KernelCount uint32
+	SentIn      uint32
+	Pad         uint32
 	Start       struct {
 		_             structs.HostLayout
 		Pc            uint64
@@ -229,7 +231,7 @@ type SampleStackWorkspace struct {
 		Tgid          uint32
 		Tid           uint32
 		NsTid         uint32
-		Pad           uint32
+		AtEntry       uint32
 	}
 	NativeScratch struct {
 		_         structs.HostLayout
@@ -244,8 +246,17 @@ type SampleStackWorkspace struct {
 		Instances uint32
 		Wanted    uint32
 		Mapping   uint32
+		AtEntry   uint32
+		FpWord    uint64
+		Used      uint32
 		Pad       uint32
 		Context   [17]uint64
+		Trail     struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	PythonScratch struct {
 		_        structs.HostLayout
@@ -257,6 +268,12 @@ type SampleStackWorkspace struct {
 		Entering uint32
 		Memory   [32]uint64
 		Code     [32]uint64
+		Trail    struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	Native struct {
 		_       structs.HostLayout
@@ -289,13 +306,13 @@ type SampleTarget struct {
 }
 
 type SampleThreadState struct {
-	_        structs.HostLayout
-	NextSpan uint64
-	Depth    uint32
-	Scopes   uint32
-	Tgid     uint32
-	Pad      uint32
-	Scope    [16]struct {
+	_           structs.HostLayout
+	NextSpan    uint64
+	Depth       uint32
+	Scopes      uint32
+	Tgid        uint32
+	StackBefore uint32
+	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64
 		StartNs uint64
