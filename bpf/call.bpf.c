@@ -12,7 +12,7 @@
 #include <bpf/bpf_helpers.h>
 #include "guard.h"
 #include "regs.h"
-#include "stacks.h"
+#include "memo_learn.h"
 #include "capture.h"
 #include "scope.h"
 #include "text.h"
@@ -193,22 +193,39 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 }
 
 /*
- * Takes the stack of a call that begins, as one value more than its captures.
- * The walk is not part of the call: its time begins afterwards.
+ * Takes the stack of a call that begins, as one value more than its captures:
+ * finds one that was walked before, or walks. That is not part of the call: its
+ * time begins afterwards.
  */
 static __always_inline void add_stack(struct pt_regs *ctx, const struct probe_spec *spec,
-				      struct frame *f)
+				      struct thread_state *t, struct frame *f, __u32 tid)
 {
 	struct stack_workspace *w;
-	__u32 n = spec->captures;
+	struct memo_workspace *m;
+	__u32 n = spec->captures, cpu = bpf_get_smp_processor_id();
 
 	f->stack_id = 0;
 	if (!(spec->flags & SPEC_STACK) || n >= MAX_ARGS)
 		return;
 	w = begin_stack(WORKSPACE_TASK);
-	if (w) {
+	m = bpf_map_lookup_elem(&memo_workspaces, &cpu);
+	if (w && m) {
 		start_at_registers(&w->start, ctx);
-		f->stack_id = take_stack(w);
+		w->start.at_entry = f->sp == w->start.sp;
+		w->start.tid = tid;
+		m->now_ns = f->start_ns;
+		m->spec = f->spec;
+		m->hint = spec->flags & SPEC_STACK_BY_VALUE ? f->arg[0] : 0;
+		m->last = t->stack_before;
+		memo_find(m, &w->start);
+		if (m->walk) {
+			f->stack_id = take_stack(w);
+			memo_walked(w, m, f->stack_id);
+		} else {
+			f->stack_id = m->id;
+		}
+		memo_follows(m);
+		t->stack_before = m->found;
 		end_stack(w);
 	}
 	f->arg[n] = f->stack_id;
@@ -261,7 +278,7 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 	if (spec->captures)
 		capture_args(ctx, spec, f);
 	if (stack)
-		add_stack(ctx, spec, f);
+		add_stack(ctx, spec, t, f, tid);
 	act(ctx, spec, t, f, &e);
 	return 0;
 }
@@ -416,4 +433,5 @@ WIRE_TYPE(struct call_record_full, call_record_full);
 WIRE_TYPE(struct text_record, text_record);
 WIRE_TYPE(struct long_text_record, long_text_record);
 WIRE_TYPE(enum capture_flag, capture_flag);
+WIRE_TYPE(enum memo_count, memo_count);
 WIRE_TYPE(struct life_record, life_record);

@@ -40,7 +40,7 @@ struct thread_state {
 	__u32 depth;
 	__u32 scopes;
 	__u32 tgid;
-	__u32 pad;
+	__u32 stack_before;	/* which remembered stack was taken last (memo.h) */
 	struct open_scope scope[MAX_SCOPES];
 	/* One more than can be open, for what is no call: captured values are not on
 	 * the BPF stack, where each would be a state for the verifier. */

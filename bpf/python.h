@@ -18,6 +18,7 @@
 
 #include "python_runtime.h"
 #include "stack.h"
+#include "trail.h"
 
 /* What python_step says at the end of the list. */
 #define PYTHON_END -1
@@ -41,6 +42,7 @@ struct python_scratch {
 	__u32 entering;		/* the first frame may not be one yet */
 	__u64 memory[PYTHON_MEMORY_BYTES / 8];	/* the state or frame being looked at */
 	__u64 code[PYTHON_MEMORY_BYTES / 8];
+	struct trail trail;
 };
 
 /* Fields of what was read. The mask is the verifier's proof; offsets are aligned. */
@@ -99,11 +101,13 @@ static __noinline int python_find_state(const struct python_runtime *rt,
 
 		if (!python_read_word(&block, entry))
 			return PYTHON_BAD_SLOT;
+		trail_add(&s->trail, entry);
 		if (!block)
 			return PYTHON_NO_THREAD_STATE;
 	}
 	if (!python_read_word(&s->state, block + 16 * (key & 31) + 8))
 		return PYTHON_BAD_SLOT;
+	trail_add(&s->trail, block + 16 * (key & 31) + 8);
 	return s->state ? PYTHON_OK : PYTHON_NO_THREAD_STATE;
 }
 
@@ -182,6 +186,7 @@ static __noinline int python_first_frame(const struct python_runtime *rt, struct
 	s->frame = PYTHON_WORD(s->memory, rt->state_frames);
 	s->cframe = 0;
 	s->entering = 0;
+	trail_add(&s->trail, s->state + rt->state_frames);
 	if (rt->anchor == PYTHON_ANCHOR_EACH)
 		s->cframe = PYTHON_WORD(s->memory, rt->state_cframe);
 	if (rt->cframe_current != PYTHON_ABSENT) {
@@ -189,6 +194,7 @@ static __noinline int python_first_frame(const struct python_runtime *rt, struct
 		s->entering = 1;
 		if (!python_read_word(&s->frame, s->cframe + rt->cframe_current))
 			return PYTHON_BAD_ANCHOR;
+		trail_add(&s->trail, s->cframe + rt->cframe_current);
 	}
 	return PYTHON_OK;
 }
@@ -277,6 +283,7 @@ static __noinline int python_not_entered(const struct python_runtime *rt, struct
 					 struct python_stack *stack)
 {
 	s->entering = 0;
+	s->trail.broken = 1;
 	stack->segments = 0;
 	stack->entering = 1;
 	if (!python_read_word(&s->cframe, s->cframe + rt->cframe_previous) ||
@@ -303,6 +310,7 @@ static __noinline int python_step(const struct python_runtime *rt, struct python
 	if (bpf_probe_read_user(s->memory, rt->frame_bytes & 0x7f, (void *)frame))
 		return s->entering ? python_not_entered(rt, s, stack) : PYTHON_BAD_FRAME;
 	s->frame = PYTHON_WORD(s->memory, rt->frame_previous);
+	trail_add(&s->trail, frame + rt->frame_previous);
 	if (rt->anchor == PYTHON_ANCHOR_SHIM &&
 	    PYTHON_BYTE(s->memory, rt->frame_owner) >= PYTHON_OWNER_SHIM) {
 		python_end_segment(stack, frame);
@@ -311,6 +319,10 @@ static __noinline int python_step(const struct python_runtime *rt, struct python
 	if (n >= max_frames)
 		/* Which C frame runs the last ones is known only at its own frame. */
 		return rt->anchor == PYTHON_ANCHOR_SHIM ? 0 : PYTHON_MAX_FRAMES;
+	trail_add(&s->trail, frame + rt->frame_instruction);
+	/* Since 3.11 the instruction lies in the code object, and names it. */
+	if (!rt->code_start)
+		trail_add(&s->trail, frame + rt->frame_code);
 	described = python_describe(rt, s, &stack->frame[n & (MAX_PYTHON_FRAMES - 1)]);
 	if (described && s->entering)
 		return python_not_entered(rt, s, stack);

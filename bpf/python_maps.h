@@ -43,6 +43,7 @@ static __noinline int walk_python(const struct walk_start *start, struct python_
 	stack->entering = 0;
 	stack->holds_gil = PYTHON_NOT_KNOWN;
 	stack->in_gc = PYTHON_NOT_KNOWN;
+	trail_begin(&scratch->trail);
 	if (rt)
 		outcome = python_walk(rt, start, scratch, stack);
 	stack->outcome = outcome;

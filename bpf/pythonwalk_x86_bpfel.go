@@ -128,6 +128,12 @@ type PythonWalkPythonWorkspace struct {
 		Entering uint32
 		Memory   [32]uint64
 		Code     [32]uint64
+		Trail    struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	Taken PythonWalkPythonTaken
 }
@@ -144,7 +150,7 @@ type PythonWalkWalkStart struct {
 	Tgid          uint32
 	Tid           uint32
 	NsTid         uint32
-	Pad           uint32
+	AtEntry       uint32
 }
 
 // Names of all BPF objects in the ELF.

@@ -31,7 +31,7 @@ struct walk_start {
 	__u32 tgid;
 	__u32 tid;
 	__u32 ns_tid;		/* tid in the thread's innermost pid namespace */
-	__u32 pad;
+	__u32 at_entry;		/* 1: a function was just entered: sp is at its return address, or lr is that */
 };
 
 struct native_frame {

@@ -24,6 +24,8 @@
 struct stack_workspace {
 	__u32 busy;
 	__u32 kernel_count;
+	__u32 sent_in;	/* epoch in which the frames of the stack were sent; 0: they were not */
+	__u32 pad;
 	struct walk_start start;
 	struct native_scratch native_scratch;
 	struct python_scratch python_scratch;
@@ -143,6 +145,12 @@ _Static_assert(__builtin_offsetof(struct stack_workspace, data) ==
 	       __builtin_offsetof(struct stack_workspace, record) + sizeof(struct stack_record),
 	       "the frames follow the record");
 
+/* Not all begin in one moment: each stack has its own phase. Never 0. */
+static __always_inline __u32 stack_epoch(__u64 id, __u64 now_ns)
+{
+	return 1 + ((now_ns + (id & ((1ULL << STACK_EPOCH_BITS) - 1))) >> STACK_EPOCH_BITS);
+}
+
 /* Names the stack in the workspace and sends its frames if they are news. */
 static __noinline __u64 name_stack(struct stack_workspace *w)
 {
@@ -150,15 +158,17 @@ static __noinline __u64 name_stack(struct stack_workspace *w)
 	__u32 *seen, now;
 
 	id += !id;
-	/* Not all in one moment: each stack has its own phase. */
-	now = (bpf_ktime_get_ns() + (id & ((1ULL << STACK_EPOCH_BITS) - 1))) >> STACK_EPOCH_BITS;
+	now = stack_epoch(id, bpf_ktime_get_ns());
+	w->sent_in = now;
 	seen = bpf_map_lookup_elem(&stacks_seen, &id);
 	if (seen && *seen == now)
 		return id;
-	if (send_frames(w, id))
+	if (send_frames(w, id)) {
+		w->sent_in = 0;
 		lose(LOSS_STACK_RING_FULL);
-	else
+	} else {
 		bpf_map_update_elem(&stacks_seen, &id, &now, BPF_ANY);
+	}
 	return id;
 }
 

@@ -15,6 +15,7 @@
 #define EBPFPROF_UNWIND_H
 
 #include "stack.h"
+#include "trail.h"
 #include "unwind_maps.h"
 
 /* Each frame takes a step, each return probe in the way another. */
@@ -36,9 +37,17 @@ struct native_scratch {
 	__u32 instances;	/* 1: instance is valid */
 	__u32 wanted;	/* 1: there was generated code that no table knows */
 	__u32 mapping;	/* of the last frame; 0, which has no pages, at first */
+	__u32 at_entry;	/* 1: the first frame was just entered */
+	__u64 fp_word;	/* where the frame pointer was read; FP_AT_START, FP_ON_TRAIL */
+	__u32 used;	/* registers of the start that mattered: 1 << unwind_register, USED_LINK */
 	__u32 pad;
 	__u64 context[17];	/* of an interrupted frame */
+	struct trail trail;
 };
+
+#define USED_LINK (1U << 31)
+#define FP_AT_START 0	/* nowhere: it is the register of the walk's start */
+#define FP_ON_TRAIL 1	/* the trail has it already */
 
 /* A return probe that is pending on the thread. */
 struct pending_return {
@@ -234,6 +243,22 @@ static __noinline const struct unwind_rule *find_rule(const struct unwind_file *
 	return unwind_rule(number);
 }
 
+/* A frame is found through a register: its value is part of the trail. */
+static __always_inline void goes_by_register(struct native_scratch *s, __u32 reg)
+{
+	if (reg == UNWIND_SP)
+		return;	/* follows from the frames before */
+	if (reg != UNWIND_FP) {
+		s->trail.broken = 1;
+		return;
+	}
+	if (s->fp_word == FP_AT_START)
+		s->used |= 1 << UNWIND_FP;
+	else if (s->fp_word != FP_ON_TRAIL)
+		trail_add(&s->trail, s->fp_word);
+	s->fp_word = FP_ON_TRAIL;
+}
+
 /*
  * The pc is in no file. Puts the address there that a return probe replaced, or
  * that is being single-stepped elsewhere. The probes are met in the order in
@@ -244,6 +269,7 @@ static __noinline int repair(struct native_scratch *s, __u32 frames)
 {
 	struct pending_return r = {};
 
+	s->trail.broken = 1;
 	if (!in_probe_page_at(s->pc))
 		return s->pc == 0 && frames ? NATIVE_END : NATIVE_NO_MAPPING;
 	if (frames == 0) {
@@ -275,14 +301,17 @@ static __noinline int by_frame_pointer(struct native_scratch *s, struct native_s
 {
 	__u64 fp = s->reg[UNWIND_FP];
 
+	goes_by_register(s, UNWIND_FP);
 	if (fp == 0)
 		return NATIVE_END;
 	if ((fp & 7) || fp < s->reg[UNWIND_SP])
 		return otherwise;
 	if (read_user_at(s->context, 16, fp))
 		return otherwise;
+	trail_add(&s->trail, fp + 8);
 	if (s->context[1] == 0)
 		return NATIVE_END;
+	s->fp_word = fp;
 	found_cfa(out, f, fp + 16);
 	s->reg[UNWIND_SP] = fp + 16;
 	s->reg[UNWIND_FP] = s->context[0];
@@ -299,7 +328,31 @@ static __always_inline int by_generated_code(struct native_scratch *s, struct na
 					     struct native_frame *f)
 {
 	s->wanted = 1;
+	s->trail.broken = 1;
 	return by_frame_pointer(s, out, f, NATIVE_ANONYMOUS_CODE);
+}
+
+/* The caller of a function that was just entered, which needs no table. */
+static __noinline int by_entry(struct native_scratch *s, struct native_stack *out, struct native_frame *f)
+{
+	__u64 sp = s->reg[UNWIND_SP];
+
+#if defined(__TARGET_ARCH_arm64)
+	found_cfa(out, f, sp);
+	s->pc = s->lr;
+	s->used |= USED_LINK;
+#else
+	if (read_user_at(s->context, 8, sp))
+		return NATIVE_BAD_READ;
+	trail_add(&s->trail, sp);
+	found_cfa(out, f, sp + 8);
+	s->reg[UNWIND_SP] = sp + 8;
+	s->pc = s->context[0];
+#endif
+	s->known = 1 << UNWIND_SP | 1 << UNWIND_FP;
+	s->caller = 1;
+	s->link = 0;
+	return NATIVE_GOES_ON;
 }
 
 /* The frame that a signal interrupted: the kernel saved its registers on the stack. */
@@ -308,6 +361,7 @@ static __noinline int interrupted(struct native_scratch *s, struct native_stack 
 {
 	__u64 sp = s->reg[UNWIND_SP];
 
+	s->trail.broken = 1;
 #if defined(__TARGET_ARCH_arm64)
 	/* arch/arm64/kernel/signal.c, struct rt_sigframe: regs[29], regs[30], sp, pc */
 	if (read_user_at(s->context, 32, sp + 544))
@@ -383,6 +437,16 @@ static __noinline long read_saved(struct native_scratch *s, const struct unwind_
 #endif
 	__u64 apart = ra - (cfa + rule->fp);
 
+	if (rule->ra == RA_LINK)
+		s->used |= USED_LINK;
+	else
+		trail_add(&s->trail, ra);
+	if (rule->fp_kind == FP_AT_CFA) {
+		s->fp_word = cfa + rule->fp;
+	} else if (rule->fp_kind == FP_AT_FP) {
+		goes_by_register(s, UNWIND_FP);
+		s->fp_word = s->reg[UNWIND_FP] + rule->fp;
+	}
 	if (rule->fp_kind == FP_AT_CFA && rule->ra != RA_LINK && apart - 1 < NEAR_CFA - 1 && !(apart & 7)) {
 		OPAQUE(apart);
 		apart &= NEAR_CFA - 8;
@@ -442,9 +506,11 @@ static __noinline int by_rule(struct native_scratch *s, struct native_stack *out
 		cfa = sp + 8 + ((s->pc & 15) >= (__u32)rule->aux ? 8 : 0);
 	} else {
 		cfa = s->reg[rule->reg & (UNWIND_REGISTERS - 1)];
+		goes_by_register(s, rule->reg);
 		if (rule->kind == RULE_DEREF || (rule->kind == RULE_INFERRED && rule->aux)) {
 			if (read_user_at(s->context, 8, cfa + rule->aux))
 				return NATIVE_BAD_READ;
+			trail_add(&s->trail, cfa + rule->aux);
 			cfa = s->context[0];
 		}
 		cfa += rule->cfa;
@@ -492,6 +558,8 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 	f->flags = s->flags;
 	out->count = n + 1;
 	s->flags = 0;
+	if (n == 0 && s->at_entry)
+		return by_entry(s, out, f);
 	if (m->file == UNWIND_ANONYMOUS)
 		return by_generated_code(s, out, f);
 	file = unwind_file(m->file);
@@ -556,6 +624,10 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	s->instances = 0;
 	s->wanted = 0;
 	s->mapping = 0;
+	s->at_entry = start->at_entry;
+	s->used = 0;
+	s->fp_word = FP_AT_START;
+	trail_begin(&s->trail);
 	if (!p) {
 		outcome = NATIVE_NO_PROCESS;
 	} else if (p->flags & PROCESS_COMPAT) {

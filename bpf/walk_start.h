@@ -8,6 +8,7 @@
 /* From a probe's context. At a return probe pc is where the function returned to. */
 static __always_inline void start_at_registers(struct walk_start *start, const struct pt_regs *regs)
 {
+	start->at_entry = 0;
 #if defined(__TARGET_ARCH_x86)
 	start->pc = regs->ip;
 	start->sp = regs->sp;

@@ -62,16 +62,19 @@ enum spec_flag {
 	SPEC_TEXT_AT_RETURN = 32,	/* the string is behind capture number text_register, at the end */
 	SPEC_STACK_ARGS = 64,	/* some captures are of stack arguments */
 	SPEC_STACK = 128,	/* with call_entry_stack: the stack's id follows the captures */
+	SPEC_STACK_BY_VALUE = 256,	/* calls from one place differ in their first value, and in their stack */
+	SPEC_FOLLOWS = 512,	/* some captures are of memory: follow them */
+	SPEC_OUT_ARGS = 1024,	/* some captures are of what the call leaves behind a pointer */
 };
 
 struct probe_spec {
+	__u16 flags;		/* enum spec_flag */
 	__u8 action;
-	__u8 flags;
 	__u8 captures;
 	__u8 text;		/* enum text_kind */
 	__u8 text_register;
 	__u8 turn;		/* of the links that record: those of the other turn are being replaced */
-	__u8 pad[2];
+	__u8 pad;
 	struct capture capture[MAX_ARGS];
 };
 
@@ -180,6 +183,7 @@ enum sample_state {
 	SAMPLE_IN_SYSCALL,	/* off the CPU: waited in a system call */
 	SAMPLE_IN_FAULT,	/* waited for a page */
 	SAMPLE_PREEMPTED,	/* could run, but another did */
+	SAMPLE_STOPPED,		/* stopped by a signal, or by a debugger */
 };
 
 #define NO_SYSCALL -1

@@ -160,7 +160,7 @@ func (g *governor) demote() error {
 func (g *governor) demoteFile(f *tracedFile) error {
 	for i := range f.plan.Probes {
 		planned := &f.plan.Probes[i]
-		if !g.demoted[planned.Group.Name] || planned.spec.Flags&uint8(bpf.CallSpecFlagSPEC_DETAIL) != 0 {
+		if !g.demoted[planned.Group.Name] || planned.spec.Flags&uint16(bpf.CallSpecFlagSPEC_DETAIL) != 0 {
 			continue
 		}
 		g.session.probes.at(f.base + uint32(i)).makeDetail(g.epoch + 1)
@@ -179,7 +179,7 @@ func (g *governor) demoteFile(f *tracedFile) error {
 
 // makeDetail puts an anchor probe into the slices from an epoch on.
 func (p *probe) makeDetail(since uint32) {
-	p.planned.spec.Flags |= uint8(bpf.CallSpecFlagSPEC_DETAIL)
+	p.planned.spec.Flags |= uint16(bpf.CallSpecFlagSPEC_DETAIL)
 	p.used = true
 	p.slicedSince.Store(since)
 }

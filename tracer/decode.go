@@ -127,6 +127,7 @@ type callRecord struct {
 	ret    uint64
 	hasRet bool
 	args   []uint64
+	stack  uint64 // the kernel's name for its stack, 0: none
 }
 
 // endSeen reports whether a probe saw the call end: only then were its results read.
@@ -186,13 +187,13 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 		s.DurationNS = -1
 	}
 	var c *acceleratorCall
-	stack := probe.planned.rawStack(r)
+	r.stack = probe.planned.rawStack(r)
 	if f := probe.planned.Function; len(r.args) > 0 || f.Text != catalog.NoText || f.StatusOK {
 		c = d.detail(s, f, r)
 	}
-	if stack != 0 {
+	if r.stack != 0 {
 		s.Detail = orNew(s.Detail)
-		s.Detail.rawStack = stack
+		s.Detail.rawStack = r.stack
 	}
 	if s.SequenceNumber >= 0 {
 		d.flow(s, r)
@@ -365,6 +366,7 @@ func (d *decoder) flow(s *Span, r *callRecord) {
 
 func (d *decoder) event(r *callRecord, probe *probe) {
 	f := probe.planned.Function
+	stack := probe.planned.rawStack(r)
 	var a arguments
 	a.read(f, r)
 	switch f.Effect {
@@ -380,7 +382,7 @@ func (d *decoder) event(r *callRecord, probe *probe) {
 	m := Memory{
 		TSNS: int64(r.StartNs) + d.offsetNS, PID: int32(r.Tgid), TID: int32(r.Tid),
 		Space: f.Memory.Space, Level: f.Memory.Level, Action: f.Memory.Action,
-		Address: int64(a.value[catalog.FieldAddress]), SpanID: int64(r.ParentId), Weight: 1,
+		Address: int64(a.value[catalog.FieldAddress]), SpanID: int64(r.ParentId), Weight: 1, rawStack: stack,
 		Bytes: a.int64(catalog.FieldBytes), TotalAllocatedBytes: a.int64(catalog.FieldTotalAllocated),
 		TotalReservedBytes: a.int64(catalog.FieldTotalReserved),
 	}

@@ -26,7 +26,7 @@ type memoryBlock struct {
 func (d *decoder) driverMemory(c *acceleratorCall) {
 	m := Memory{
 		TSNS: c.span.StartNS, PID: c.span.PID, TID: c.span.TID, SpanID: c.span.ID, Weight: 1,
-		Space: c.f.Memory.Space, Level: c.f.Memory.Level, Action: c.f.Memory.Action, Bytes: c.span.Detail.bytes(),
+		rawStack: c.r.stack, Space: c.f.Memory.Space, Level: c.f.Memory.Level, Action: c.f.Memory.Action, Bytes: c.span.Detail.bytes(),
 	}
 	for _, s := range c.f.Memory.Spaces {
 		if c.args.value[catalog.FieldFlags]&s.Flag != 0 {
@@ -45,7 +45,7 @@ func (d *decoder) driverMemory(c *acceleratorCall) {
 			m.TSNS += c.span.DurationNS // it is there once the call has returned
 		}
 	case c.span.Status == StatusError && c.outOfMemory():
-		m.Action = "out_of_memory"
+		m.Action = actionOutOfMemory
 	default:
 		return
 	}

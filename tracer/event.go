@@ -172,6 +172,7 @@ const (
 	CauseSyscall   = "syscall"   // it waited in a system call
 	CauseFault     = "fault"     // it waited for a page
 	CausePreempted = "preempted" // it could run, the CPU was another's
+	CauseStopped   = "stopped"   // a signal stopped it, or a debugger
 )
 
 // Sample is one look at a thread.
@@ -208,6 +209,8 @@ type Memory struct {
 	StackID             *int64
 	SpanID              int64 // the span around it, 0 is absent
 	Weight              float64
+
+	rawStack uint64 // the kernel's name for its stack, until it is resolved
 }
 
 // Counter is one reading of a machine's or device's counter.

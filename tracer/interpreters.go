@@ -16,8 +16,9 @@ import (
 // interpreters are the CPythons of the traced processes: found by the manager,
 // which tells the kernel's walk of them, and asked for names by the decoder.
 type interpreters struct {
-	kernel *ebpf.Map // python_runtimes
-	warn   func(Warning)
+	kernel  *ebpf.Map // python_runtimes
+	changed func()    // called after each change of it
+	warn    func(Warning)
 
 	mu    sync.Mutex
 	byPID map[uint32]*interpreter
@@ -31,8 +32,8 @@ type interpreter struct {
 	module string // the name of its file
 }
 
-func newInterpreters(kernel *ebpf.Map, warn func(Warning)) *interpreters {
-	return &interpreters{kernel: kernel, warn: warn, byPID: map[uint32]*interpreter{}}
+func newInterpreters(kernel *ebpf.Map, changed func(), warn func(Warning)) *interpreters {
+	return &interpreters{kernel: kernel, changed: changed, warn: warn, byPID: map[uint32]*interpreter{}}
 }
 
 // mapped looks for the interpreter of a process that has mapped something new.
@@ -57,6 +58,7 @@ func (i *interpreters) mapped(p *process.Process, libraries []*process.Library) 
 		i.refuse(p, err)
 		return
 	}
+	i.changed()
 	i.set(p.PID, &interpreter{found, interpreterModule(p, libraries)})
 }
 
@@ -91,7 +93,7 @@ func (i *interpreters) of(pid uint32) *interpreter {
 
 // execed forgets the program that a process ran before.
 func (i *interpreters) execed(pid int) {
-	_ = i.kernel.Delete(uint32(pid))
+	i.ended(pid)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if old := i.byPID[uint32(pid)]; old != nil {
@@ -101,7 +103,10 @@ func (i *interpreters) execed(pid int) {
 }
 
 // ended takes a process out of the kernel's table. Its names stay good.
-func (i *interpreters) ended(pid int) { _ = i.kernel.Delete(uint32(pid)) }
+func (i *interpreters) ended(pid int) {
+	_ = i.kernel.Delete(uint32(pid))
+	i.changed()
+}
 
 // unresolved counts the Python frames without a name, by reason. It is called
 // once nothing is resolved any more.

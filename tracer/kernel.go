@@ -26,6 +26,7 @@ type kernel struct {
 	tracepoint []link.Link
 	multi      bool // uprobe.multi links, else one perf uprobe a site
 	sizes      kernelSizes
+	memo       memo
 }
 
 // MostFrames is for how many frames of each kind a stack has room in the kernel.
@@ -33,8 +34,9 @@ const MostFrames = 256
 
 // kernelSizes are what the programs are loaded for.
 type kernelSizes struct {
-	ring   int // bytes of the call ring, a power of two multiple of the page size
-	frames int // of each kind in a stack; what the programs say if 0
+	ring   int    // bytes of the call ring, a power of two multiple of the page size
+	frames int    // of each kind in a stack; what the programs say if 0
+	verify uint32 // of so many remembered stacks one is walked again, a power of two; 0: none is remembered
 }
 
 // loadKernel loads the programs.
@@ -56,6 +58,9 @@ func loadKernel(sizes kernelSizes, features *Features) (*kernel, error) {
 			return nil, err
 		}
 	}
+	if err := adaptMemo(callSpec, sizes.verify); err != nil {
+		return nil, loadError("the call programs", err)
+	}
 	if !k.multi {
 		for _, p := range callSpec.Programs {
 			p.AttachType = ebpf.AttachNone
@@ -69,6 +74,7 @@ func loadKernel(sizes kernelSizes, features *Features) (*kernel, error) {
 		k.Close()
 		return nil, loadError("the call programs", err)
 	}
+	k.memo = newMemo(k.call)
 	k.life, err = ebpf.NewCollectionWithOptions(lifeSpec, ebpf.CollectionOptions{MapReplacements: k.replacements(lifeSpec)})
 	if err != nil {
 		k.Close()

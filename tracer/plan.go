@@ -396,28 +396,28 @@ func (l *planner) buildSpec(p *PlannedProbe) bpf.CallProbeSpec {
 	f := p.Function
 	spec := bpf.CallProbeSpec{Action: uint8(actions[f.Action]), Captures: uint8(len(f.Values)), TextRegister: f.TextArg}
 	if f.End == catalog.ExitSites && p.ExitErr == nil {
-		spec.Flags |= uint8(bpf.CallSpecFlagSPEC_HAS_EXIT)
+		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_HAS_EXIT)
 	}
 	if p.Return {
-		spec.Flags |= uint8(bpf.CallSpecFlagSPEC_HAS_RETURN)
+		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)
 	}
 	if f.StatusOK || f.Returns != catalog.FieldNone {
-		spec.Flags |= uint8(bpf.CallSpecFlagSPEC_KEEP_RESULT)
+		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_KEEP_RESULT)
 	}
 	if p.Group.Tier == catalog.Detail {
-		spec.Flags |= uint8(bpf.CallSpecFlagSPEC_DETAIL)
+		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_DETAIL)
 	}
 	switch {
 	case f.Text == catalog.CString:
 		spec.Text = uint8(bpf.CallTextKindTEXT_C)
 	case f.Text == catalog.CStringLong:
 		spec.Text = uint8(bpf.CallTextKindTEXT_C)
-		spec.Flags |= uint8(bpf.CallSpecFlagSPEC_LONG_TEXT)
+		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_LONG_TEXT)
 	case f.Text == catalog.Bytes:
 		spec.Text = uint8(bpf.CallTextKindTEXT_BLOB)
 	case f.Text == catalog.CStringOut:
 		spec.Text = uint8(bpf.CallTextKindTEXT_C)
-		spec.Flags |= uint8(bpf.CallSpecFlagSPEC_LONG_TEXT | bpf.CallSpecFlagSPEC_TEXT_AT_RETURN)
+		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_LONG_TEXT | bpf.CallSpecFlagSPEC_TEXT_AT_RETURN)
 	case f.Text == catalog.CxxString && strings.Contains(p.Symbol, "NSt7__cxx1112basic_string"):
 		spec.Text = uint8(bpf.CallTextKindTEXT_STRING)
 	case f.Text == catalog.CxxString:
@@ -427,11 +427,11 @@ func (l *planner) buildSpec(p *PlannedProbe) bpf.CallProbeSpec {
 		c := bpf.CallCapture{Source: uint8(bpf.CallSourceSOURCE_REGISTER), Index: v.Index, Derefs: v.Derefs, Offset: v.Offset}
 		if v.Stack {
 			c.Source, c.Index = uint8(bpf.CallSourceSOURCE_STACK), registerArgs+v.Index
-			spec.Flags |= uint8(bpf.CallSpecFlagSPEC_STACK_ARGS)
+			spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK_ARGS)
 		}
 		if v.Caller {
 			c.Source, c.Index = uint8(bpf.CallSourceSOURCE_STACK), callerWord[l.file.Machine()]
-			spec.Flags |= uint8(bpf.CallSpecFlagSPEC_STACK_ARGS)
+			spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK_ARGS)
 		}
 		if v.AtReturn {
 			c.Flags |= uint8(bpf.CallCaptureFlagCAPTURE_AT_RETURN)

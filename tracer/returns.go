@@ -89,7 +89,7 @@ func (p *Plan) dropReturns() (any bool) {
 	for i := range p.Probes {
 		if probe := &p.Probes[i]; probe.Return {
 			probe.Return, probe.ExitErr, any = false, errNoReturns, true
-			probe.spec.Flags &^= uint8(bpf.CallSpecFlagSPEC_HAS_RETURN)
+			probe.spec.Flags &^= uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)
 		}
 	}
 	return any

@@ -83,6 +83,7 @@ var sampleCauses = map[bpf.SampleSampleState]string{
 	bpf.SampleSampleStateSAMPLE_IN_SYSCALL: CauseSyscall,
 	bpf.SampleSampleStateSAMPLE_IN_FAULT:   CauseFault,
 	bpf.SampleSampleStateSAMPLE_PREEMPTED:  CausePreempted,
+	bpf.SampleSampleStateSAMPLE_STOPPED:    CauseStopped,
 }
 
 func (d *decoder) sample(r *bpf.SampleSampleRecord) {
@@ -163,7 +164,7 @@ func (d *decoder) readSamples() error {
 }
 
 // flushSamples hands stacks and samples to the sink, the stacks first, and
-// gives the spans the ids of theirs.
+// gives the spans and the memory rows the ids of theirs.
 func (d *decoder) flushSamples() error {
 	if err := d.readSamples(); err != nil {
 		return err
@@ -173,6 +174,10 @@ func (d *decoder) flushSamples() error {
 			detail.StackID = d.stacks.resolve(detail.rawStack)
 			detail.rawStack = 0
 		}
+	}
+	for i := range d.memory {
+		d.memory[i].StackID = d.stacks.idOf(d.memory[i].rawStack)
+		d.memory[i].rawStack = 0
 	}
 	if len(d.stacks.rows) > 0 {
 		if err := d.sink.Stacks(d.stacks.rows); err != nil {

@@ -114,10 +114,13 @@ func (s *sampler) startClock(frequency int) error {
 	return nil
 }
 
+// takesStacks reports whether anything is to have a call stack.
+func (o *Options) takesStacks() bool { return o.Frequency > 0 || o.OffCPU > 0 }
+
 // openSampler loads what the options ask for. A kernel that refuses it costs
 // the samples, not the recording.
 func (s *Session) openSampler(features *Features) {
-	if s.options.Frequency <= 0 && s.options.OffCPU <= 0 {
+	if !s.options.takesStacks() {
 		return
 	}
 	var err error

@@ -49,9 +49,12 @@ type Options struct {
 	OffCPU time.Duration
 	// MaxFrames is how many frames of each kind, native and Python, a stack has at
 	// the most; 128 if 0, no more than MostFrames.
-	MaxFrames   int
-	BufferBytes int  // of the ring buffer, a power of two; 64 MiB if 0
-	PerfEvents  bool // attach through perf events even where uprobe.multi works
+	MaxFrames int
+	// VerifyStacks is of how many stacks that a call had before one is walked to
+	// compare, and not only looked up; 1 walks all, 0 is 256.
+	VerifyStacks int
+	BufferBytes  int  // of the ring buffer, a power of two; 64 MiB if 0
+	PerfEvents   bool // attach through perf events even where uprobe.multi works
 	// Counters is how often the machine's counters are read; 0 leaves them alone.
 	Counters time.Duration
 
@@ -185,7 +188,11 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if options.PerfEvents {
 		features.UprobeMulti = false
 	}
-	k, err := loadKernel(kernelSizes{ring: options.BufferBytes, frames: options.MaxFrames}, &features)
+	sizes := kernelSizes{ring: options.BufferBytes, frames: options.MaxFrames}
+	if options.takesStacks() {
+		sizes.verify = memoEvery(options.VerifyStacks)
+	}
+	k, err := loadKernel(sizes, &features)
 	if err != nil {
 		return nil, err
 	}
@@ -481,6 +488,9 @@ func (s *Session) writeLosses() error {
 		}
 	}
 	if err := s.writeIncomplete(now); err != nil {
+		return err
+	}
+	if err := s.writeMemo(now); err != nil {
 		return err
 	}
 	for _, w := range s.decoder.losses() {

@@ -9,33 +9,43 @@ import (
 // frames of both kinds on the design's machine.
 const stackPrice = 15_000
 
-// wantsStack reports whether a level takes the stack of a function's calls: the
-// few that explain a step at window, every operator at deep.
+// wantsStack reports whether a level takes the stack of a function's calls:
+// what takes memory from a driver, or finds none, is rare, and explains itself at
+// any; the few calls that explain a step at window, every operator at deep.
 func wantsStack(level Level, f *catalog.Function) bool {
-	if f.Action != catalog.Span && f.Action != catalog.ScopeBegin {
-		return false
+	switch f.Action {
+	case catalog.Span, catalog.ScopeBegin:
+	default:
+		return f.Memory != nil && f.Memory.Action == actionOutOfMemory
 	}
 	switch {
+	case f.Layer == "runtime" && f.Category == "alloc":
+		return true
 	case level == LevelAnchor:
 		return false
 	case f.Layer == "scope", f.Layer == "collective", f.Category == "launch":
-		return true
-	case f.Layer == "runtime" && f.Category == "alloc":
 		return true
 	}
 	return level == LevelDeep && f.Layer == "op"
 }
 
+// actionOutOfMemory is that of an allocation that found no room.
+const actionOutOfMemory = "out_of_memory"
+
 // takeStack has the calls of a probe take their stack. Without room for one
 // value more, they do not.
 func (p *PlannedProbe) takeStack() {
 	if int(p.spec.Captures) < len(p.spec.Capture) {
-		p.spec.Flags |= uint8(bpf.CallSpecFlagSPEC_STACK)
+		p.spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK)
+	}
+	// From one place in the framework many kernels are launched, by many callers.
+	if values := p.Function.Values; p.Function.Category == "launch" && len(values) > 0 && values[0].Field == catalog.FieldKernel {
+		p.spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK_BY_VALUE)
 	}
 }
 
 func (p *PlannedProbe) takesStack() bool {
-	return p.spec.Flags&uint8(bpf.CallSpecFlagSPEC_STACK) != 0
+	return p.spec.Flags&uint16(bpf.CallSpecFlagSPEC_STACK) != 0
 }
 
 // rawStack takes the kernel's name of a call's stack off its values: it is

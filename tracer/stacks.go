@@ -95,6 +95,7 @@ type StackTotals struct {
 	Complete   uint64
 	Incomplete map[string]uint64 // by stack.status
 	Unresolved uint64            // whose frames were lost on the way
+	Memo       MemoTotals        // of the spans' stacks
 }
 
 func newStackTable(spaces *spaces, totals *StackTotals) *stackTable {
@@ -119,6 +120,14 @@ func (t *stackTable) resolve(raw uint64) *int64 {
 		t.totals.Incomplete[known.status]++
 	}
 	return &known.id
+}
+
+// idOf is resolve for a row beside the one that counts.
+func (t *stackTable) idOf(raw uint64) *int64 {
+	if known, ok := t.raw[raw]; ok && raw != 0 {
+		return &known.id
+	}
+	return nil
 }
 
 // add takes the frames of a stack. They come again in each epoch, which is

@@ -55,7 +55,7 @@ func resolving(t *testing.T) (*stackTable, *StackTotals) {
 	t.Helper()
 	totals := &StackTotals{}
 	s := newStackTable(newSpaces(), totals)
-	s.interpreters = newInterpreters(nil, func(Warning) {})
+	s.interpreters = newInterpreters(nil, func() {}, func(Warning) {})
 	return s, totals
 }
 

@@ -24,8 +24,8 @@ type walks struct {
 
 func newWalks(k *kernel, stacks *stackTable, warn func(Warning)) *walks {
 	w := &walks{
-		unwinder:     unwinding.New(k.unwind, unwinding.Options{Cache: UnwindCache()}),
-		interpreters: newInterpreters(k.shared("python_runtimes"), warn),
+		unwinder:     unwinding.New(k.unwind, unwinding.Options{Cache: UnwindCache(), Changed: k.memo.forget}),
+		interpreters: newInterpreters(k.shared("python_runtimes"), k.memo.forget, warn),
 		spaces:       stacks.spaces, warn: warn, added: map[int]bool{},
 	}
 	stacks.interpreters = w.interpreters

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer"
 )
@@ -32,17 +33,21 @@ const (
 // launchJob is a stub job in a loop, which makes its launches when it is told to.
 type launchJob struct {
 	*exec.Cmd
-	in  io.Writer
-	out *bufio.Scanner
+	in   io.Writer
+	out  *bufio.Scanner
+	tell string // what has it make its launches
 }
 
 func startLaunches(arguments ...string) (*launchJob, error) {
-	program := filepath.Join("testdata", "stubs", "build", "cudacalls")
+	return startLaunchJob(append([]string{filepath.Join("testdata", "stubs", "build", "cudacalls"), "loop"}, arguments...)...)
+}
+
+func startLaunchJob(program ...string) (*launchJob, error) {
 	if out, err := exec.Command("make", "-s", "-C", filepath.Join("testdata", "stubs")).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building the stubs: %w\n%s", err, out)
 	}
-	line := append([]string{"-c", strconv.Itoa(jobCore), program, "loop"}, arguments...)
-	j := &launchJob{Cmd: exec.Command("taskset", line...)}
+	line := append([]string{"-c", strconv.Itoa(jobCore)}, program...)
+	j := &launchJob{Cmd: exec.Command("taskset", line...), tell: "go"}
 	j.Env = append(os.Environ(), "STUB_INSTANT=1")
 	var err error
 	if j.in, err = j.StdinPipe(); err != nil {
@@ -62,7 +67,7 @@ func startLaunches(arguments ...string) (*launchJob, error) {
 
 // once has the job make its launches; it returns ns a launch.
 func (j *launchJob) once() (float64, error) {
-	if _, err := io.WriteString(j.in, "go\n"); err != nil {
+	if _, err := io.WriteString(j.in, j.tell+"\n"); err != nil {
 		return 0, err
 	}
 	if !j.out.Scan() {
@@ -76,14 +81,19 @@ func (j *launchJob) end() {
 	j.Wait()
 }
 
-// traced runs something while a session records the job.
+// traced runs something while a session records the calls of the job.
 func (j *launchJob) traced(run func() error) (tracer.Stats, error) {
+	return traced(tracer.Options{PIDs: []int{j.Process.Pid}, Groups: []string{"cuda"}}, 0, run)
+}
+
+// traced runs something some time after a session began.
+func traced(options tracer.Options, after time.Duration, run func() error) (tracer.Stats, error) {
 	sink, err := newScratch()
 	if err != nil {
 		return tracer.Stats{}, err
 	}
 	defer sink.remove()
-	session, err := tracer.Open(tracer.Options{PIDs: []int{j.Process.Pid}, Groups: []string{"cuda"}}, sink)
+	session, err := tracer.Open(options, sink)
 	if err != nil {
 		return tracer.Stats{}, err
 	}
@@ -92,6 +102,7 @@ func (j *launchJob) traced(run func() error) (tracer.Stats, error) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- session.Run(ctx) }()
+	time.Sleep(after)
 	err = run()
 	cancel()
 	if failed := <-ended; err == nil {
@@ -137,6 +148,9 @@ func (r *results) measureLaunches(s settings) error {
 	}
 	result.made, result.seen, result.lost = pacedLaunches, stats.Spans, stats.Lost
 	r.launch = result
+	if err := r.measureLaunchStacks(s); err != nil {
+		return err
+	}
 	say("  a launch: %s ns without, %s ns with its probes; paced: %d of %d recorded at %.0f/s, lost %v",
 		&result.bare, &result.traced, result.seen, result.made, result.rate, result.lost)
 	return nil
@@ -151,6 +165,7 @@ func (r *results) launchTargets(p *page) {
 	}
 	p.row("a launch, entry, return, nine captured values and span record, without a stack (stub device): ≤ 0.8 µs", "",
 		fmt.Sprintf("%.2f µs", l.cost()/1e3), verdict(l.cost() <= 800))
+	r.launchStackTargets(p)
 	p.row("100,000 launches/s from one thread without loss (stub device)", "",
 		fmt.Sprintf("%d of %d at %.0f/s", l.seen, l.made, l.rate), verdict(l.seen >= l.made && len(l.lost) == 0 && l.rate > 99_000))
 }
@@ -164,5 +179,6 @@ func (r *results) launches(p *page) {
 	p.line("`cuLaunchKernel` of the stub libcuda, whose entry has the code of the real one (compare, conditional jump, indirect jump) and which does nothing: %s ns a call without probes, %s ns with them, median (least–most) of %d rounds of %d launches as fast as they go. Captured are the function, grid, block, shared memory and stream, three of them from the stack; the end comes from a return probe.",
 		&l.bare, &l.traced, len(l.bare.values), fastLaunches)
 	p.line("")
+	r.launchesWithStacks(p)
 	p.line("Paced at %.0f launches a second from one thread, %d of %d were recorded.\n", l.rate, l.seen, l.made)
 }

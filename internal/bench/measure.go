@@ -26,14 +26,16 @@ type results struct {
 	programs []programResult
 	plans    []planResult
 	launch   *launchResult
-	decoding *decodeResult
-	attach   []attachResult
-	paired   []pairedResult // one an interpreter
-	bytes    []float64      // a span of those, on disk
-	load     []float64      // of the machine, at every part
-	budget   []pairedResult
-	models   []pairedResult
-	samples  []pairedResult
+	// launchStacks is of the same part.
+	launchStacks *launchStacks
+	decoding     *decodeResult
+	attach       []attachResult
+	paired       []pairedResult // one an interpreter
+	bytes        []float64      // a span of those, on disk
+	load         []float64      // of the machine, at every part
+	budget       []pairedResult
+	models       []pairedResult
+	samples      []pairedResult
 
 	allocator []pairedResult
 

@@ -23,6 +23,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples", DefaultText: "99 at window and deep, 9 at anchor"},
 		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: time.Millisecond, Usage: "record waits of at least this `TIME`; 0 for none"},
 		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python frames, %d at the most", tracer.MostFrames)},
+		&urfave.IntFlag{Name: "verify-stacks", Value: 256, Usage: "of `N` stacks that a call had before, walk one to compare; 1 walks all"},
 		&urfave.StringFlag{Name: "buffer-size", Value: "64MiB", Usage: "`SIZE` of the kernel's ring buffer"},
 		&urfave.StringFlag{Name: "counters", Value: "1s", Usage: "read the machine's counters this often (`TIME`), or off"},
 		&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the summary as JSON, and no progress"},
@@ -53,6 +54,9 @@ func recordOptions(c *urfave.Context) (tracer.Options, error) {
 	}
 	if o.Frequency, err = parseFrequency(c.String("frequency"), o.Level); err != nil {
 		return o, usage{err}
+	}
+	if o.VerifyStacks = c.Int("verify-stacks"); o.VerifyStacks < 1 {
+		return o, usagef("--verify-stacks %d: give a positive number", o.VerifyStacks)
 	}
 	if o.OffCPU = c.Duration("off-cpu-threshold"); o.OffCPU < 0 {
 		return o, usagef("--off-cpu-threshold %s: give a time, such as 5ms, or 0", o.OffCPU)

@@ -45,6 +45,16 @@ type stackSummary struct {
 	Complete   uint64            `json:"complete"`
 	Incomplete map[string]uint64 `json:"incomplete"` // by the stack's status
 	Unresolved uint64            `json:"unresolved"`
+	Memoised   memoSummary       `json:"memoised"`
+}
+
+// memoSummary counts the stacks of calls that were looked up instead of walked.
+type memoSummary struct {
+	Found      uint64 `json:"found"`
+	Walked     uint64 `json:"walked"`
+	Unfit      uint64 `json:"unfit"`      // of the walked: they cannot be looked up
+	Verified   uint64 `json:"verified"`   // of the found: walked to compare
+	Mismatched uint64 `json:"mismatched"` // of those: another stack
 }
 
 type operatorSummary struct {
@@ -59,7 +69,7 @@ type operatorSummary struct {
 func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) *summary {
 	s := &summary{
 		Dataset: dataset.Dir(), DurationNS: took.Nanoseconds(), Spans: stats.Spans, Allocations: stats.Memory, Flows: stats.Flows,
-		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved},
+		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, memoSummary(stats.Stacks.Memo)},
 		PeakLiveBytes: stats.PeakLiveBytes, Lost: stats.Lost, Sampled: stats.InSlices,
 	}
 	if s.Lost == nil {
@@ -168,6 +178,9 @@ func (s *summary) printStacks(w io.Writer) {
 	}
 	if s.Stacks.Unresolved > 0 {
 		fmt.Fprintf(w, "  lost: %s whose frames did not come\n", count(s.Stacks.Unresolved))
+	}
+	if m := s.Stacks.Memoised; m.Found > 0 {
+		fmt.Fprintf(w, "  memoised: %s; %s of them walked to compare, %s differed\n", count(m.Found), count(m.Verified), count(m.Mismatched))
 	}
 }
 

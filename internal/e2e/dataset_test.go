@@ -15,11 +15,16 @@ import (
 type recording struct {
 	dataset string
 	truth   truth
-	summary struct {
+	// leafMayBeGone: the job drops code objects that it has just run.
+	leafMayBeGone bool
+	summary       struct {
 		Lost        map[string]int64 `json:"lost"`
 		PeakLive    int64            `json:"peak_live_bytes"`
 		JobExitCode int              `json:"job_exit_code"`
 		InSlices    bool             `json:"in_slices"`
+		Stacks      struct {
+			Memoised struct{ Found, Walked, Unfit, Verified, Mismatched int64 }
+		}
 	}
 }
 

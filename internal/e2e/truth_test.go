@@ -24,6 +24,7 @@ type truth struct {
 	Nodes          map[string]int64 `json:"nodes"`
 
 	Operators  map[string]int64              `json:"operators"`
+	Numbers    map[string][]string           `json:"numbers"` // devicecalls.py: function:line, leaf first
 	Threads    map[string]map[string]int64   `json:"threads"`
 	Forked     map[string]map[string]int64   `json:"forked"`
 	Executed   map[string]map[string]int64   `json:"executed"`
@@ -49,6 +50,10 @@ type truth struct {
 	CPUNS   map[string]int64 `json:"cpu_ns"` // shares.py: by function
 	Sleeps  [][2]int64       `json:"sleeps"` // CLOCK_MONOTONIC before and after
 	SleepNS int64            `json:"sleep_ns"`
+
+	Rivalry   [2]int64 `json:"rivalry"` // waits.py: CLOCK_MONOTONIC
+	QueuedNS  int64    `json:"queued_ns"`
+	StoppedNS int64    `json:"stopped_ns"`
 
 	PJRT pjrtTruth `json:"pjrt"`
 	JAX  jaxTruth  `json:"jax"`

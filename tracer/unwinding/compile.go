@@ -62,6 +62,7 @@ func (u *Unwinder) finish(f *file, t *unwind.Table, err error, began time.Time) 
 	f.elf = nil
 	if err == nil && !u.closed {
 		err = u.publish(f, t)
+		u.options.Changed()
 	}
 	if t != nil {
 		t.Close()

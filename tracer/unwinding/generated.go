@@ -232,6 +232,7 @@ func (u *Unwinder) replaceGenerated(t *processTable, now *generated, table *unwi
 		u.drop(now)
 		return
 	}
+	u.options.Changed()
 	u.drop(old)
 }
 

@@ -137,6 +137,7 @@ func (u *Unwinder) load(t *processTable) error {
 	if err := u.tables.putProcess(pid, t.entry()); err != nil {
 		return fmt.Errorf("writing the mappings of pid %d: %w", pid, err)
 	}
+	u.options.Changed()
 	u.processes[pid] = t
 	for f := range t.files {
 		f.mappers[pid] = true
@@ -179,5 +180,6 @@ func (u *Unwinder) unload(pid int) error {
 		return fmt.Errorf("removing the mappings of pid %d: %w", pid, err)
 	}
 	u.drop(t.generated)
+	u.options.Changed()
 	return nil
 }

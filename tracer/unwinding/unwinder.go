@@ -17,6 +17,9 @@ type Options struct {
 	// MemoryBytes bounds the tables in the kernel; 0 is 256 MiB, which is also
 	// the most. PyTorch with CUDA needs some 15 MiB.
 	MemoryBytes int
+	// Changed is called after each change of what a walk finds, nil if nobody
+	// remembers what walks found.
+	Changed func()
 }
 
 // Unwinder keeps the kernel's tables right for the traced processes. Its methods
@@ -54,6 +57,9 @@ func New(maps *Maps, options Options) *Unwinder { return newUnwinder(maps, optio
 
 func newUnwinder(to tables, options Options) *Unwinder {
 	options.Cache.Infer = Infer
+	if options.Changed == nil {
+		options.Changed = func() {}
+	}
 	limit := maxShards
 	if options.MemoryBytes > 0 {
 		limit = min(limit, max(1, options.MemoryBytes/(shardLeaves*unwind.LeafBytes)))

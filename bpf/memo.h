@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Stacks of hot calls, remembered instead of walked again.
+ *
+ * A walk keeps the addresses of the words that told it where to go (trail.h):
+ * return addresses, and of the interpreter the list of frames with the
+ * instruction of each. A call of the same thread, from the same place, at the
+ * same stack pointer, where all of those words still have their values, has the
+ * stack that was walked then: walking it would read the same words. So a guess
+ * which stack it is may come from anywhere; what proves it are the words. They
+ * are read in a few large pieces, which takes some twentieth of a walk.
+ *
+ * What the words do not say is whether the code object at an address is still
+ * the same one. Therefore one hit in memo_every is walked all the same and
+ * compared, as is the first of each epoch of stacks_seen, when frames are sent
+ * again; how many differed is counted, and told in the dataset.
+ *
+ * What the loader changes in the tables that walks use makes another generation.
+ */
+#ifndef EBPFPROF_MEMO_H
+#define EBPFPROF_MEMO_H
+
+#include "stacks.h"
+
+#define MEMO_ENTRIES 4096
+#define MEMO_CHOICES 4		/* entries in which a stack may be kept */
+#define MEMO_FRAMES 16		/* innermost ones whose place tells stacks apart */
+#define MEMO_SETS 2048
+#define MEMO_WAYS 8		/* stacks that begin alike */
+#define MEMO_WORDS 256
+#define MEMO_STEP 8		/* words that are compared without a branch between */
+#define MEMO_RANGES 32
+#define MEMO_RANGE_BYTES 16384
+#define MEMO_BYTES 65536	/* of all ranges */
+#define MEMO_GAP 512		/* reading so many bytes more is cheaper than another read */
+#define MEMO_STACK (1ULL << 26)	/* what is so near above the stack pointer is on the stack */
+
+enum memo_count {
+	MEMO_HIT,		/* the stack was found */
+	MEMO_WALKED,		/* no stack that begins so is known, or its words differ */
+	MEMO_UNFIT,		/* of those: what words alone do not determine, or too many */
+	MEMO_VERIFIED,		/* found, and walked to compare */
+	MEMO_MISMATCHED,	/* of those: another stack */
+	MEMO_COUNTS,
+};
+
+struct memo_range {
+	__u64 address;
+	__u32 bytes;
+	__u32 at;		/* where it is read to */
+};
+
+struct memo_entry {
+	__u32 sequence;		/* odd while it is being written */
+	__u32 generation;
+	__u32 tid;
+	__u32 spec;
+	__u64 pc;
+	__u64 sp;
+	__u64 fp;
+	__u64 lr;
+	__u64 id;		/* of the stack; 0: nothing is kept here */
+	__u64 last_ns;
+	__u32 epoch;		/* in which its frames were sent */
+	__u32 used;		/* native_scratch.used */
+	__u32 hits;
+	__u32 next;		/* the stack that came after it on its thread, entry + 1 */
+	__u16 ranges;
+	__u16 words;
+	__u16 heap_ranges;	/* those off the stack: Python's frames, which differ first */
+	__u16 heap_words;
+	struct memo_range range[MEMO_RANGES];
+	__u16 at[MEMO_WORDS];
+	__u64 value[MEMO_WORDS];
+};
+
+/* Entries + 1 whose stacks begin alike, the last used first. */
+struct memo_set {
+	__u32 entry[MEMO_WAYS];
+};
+
+struct memo_workspace {
+	__u64 now_ns;
+	__u64 hint;		/* of what else distinguishes calls from one place */
+	__u64 id;		/* of the stack that was found */
+	__u32 epoch;		/* likewise */
+	__u32 spec;
+	__u32 last;		/* entry + 1 of the thread's stack before this one */
+	__u32 found;		/* of this one; 0: none */
+	__u32 walk;		/* 1: the stack has to be walked */
+	/* While a stack's words are placed: */
+	__u32 first;		/* range that may take more of them */
+	__u32 range;		/* that takes one */
+	__u32 bytes;		/* of all ranges */
+	__u32 failed;
+	__u32 generation;
+	__u8 memory[MEMO_BYTES + MEMO_RANGE_BYTES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct memo_entry);
+	__uint(max_entries, MEMO_ENTRIES);
+} memo_entries SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct memo_set);
+	__uint(max_entries, MEMO_SETS);
+} memo_sets SEC(".maps");
+
+/* One for each CPU, which is more than a per-CPU array can hold. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct memo_workspace);
+	__uint(max_entries, 1);	/* sized by the loader */
+} memo_workspaces SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, MEMO_COUNTS);
+} memo_counts SEC(".maps");
+
+/* Of so many hits one is walked to compare, a power of two; 0: nothing is remembered. */
+const volatile __u32 memo_every = 256;
+/* Raised by the loader with each change of what walks look up. */
+volatile __u32 memo_generation SEC(".data.memo") = 1;
+
+static __always_inline void memo_count(__u32 what)
+{
+	__u64 *n = bpf_map_lookup_elem(&memo_counts, &what);
+
+	if (n)
+		(*n)++;
+}
+
+static __always_inline struct memo_entry *memo_entry(__u32 number)
+{
+	__u32 index = number - 1;
+
+	return bpf_map_lookup_elem(&memo_entries, &index);
+}
+
+/* Reads the ranges from the from-th on; not 0 if one could not be read. */
+static __noinline int memo_read(const struct memo_entry *e, struct memo_workspace *m, __u32 from, __u32 to)
+{
+	for (__u32 i = 0; i < MEMO_RANGES; i++) {
+		const struct memo_range *r = &e->range[(from + i) & (MEMO_RANGES - 1)];
+		__u32 bytes = r->bytes, at = r->at;
+
+		if (from + i >= to)
+			break;
+		if (bytes > MEMO_RANGE_BYTES || at > MEMO_BYTES)
+			return 1;
+		if (bpf_probe_read_user(&m->memory[at], bytes, (void *)r->address))
+			return 1;
+	}
+	return 0;
+}
+
+#define MEMO_WORD(m, at) (*(__u64 *)&(m)->memory[(at) & (MEMO_BYTES - 8)])
+
+/* Compares the words from the from-th on with what was read: both are multiples of MEMO_STEP. */
+static __noinline __u64 memo_differ(const struct memo_entry *e, const struct memo_workspace *m, __u32 from, __u32 to)
+{
+	__u64 differ = 0;
+
+	for (__u32 i = 0; i < MEMO_WORDS; i += MEMO_STEP) {
+		__u32 n = (from + i) & (MEMO_WORDS - MEMO_STEP);
+
+		if (from + i >= to)
+			break;
+#pragma unroll
+		for (int j = 0; j < MEMO_STEP; j++)
+			differ |= MEMO_WORD(m, e->at[n + j]) ^ e->value[n + j];
+	}
+	return differ;
+}
+
+/* Whether the thread has the entry's stack: all that led the walk there is as it was. */
+static __noinline int memo_holds(const struct memo_entry *e, struct memo_workspace *m, const struct walk_start *s)
+{
+	__u32 sequence = *(volatile __u32 *)&e->sequence;
+
+	if ((sequence & 1) || !e->id || e->tid != s->tid || e->spec != m->spec || e->pc != s->pc ||
+	    e->sp != s->sp || e->generation != m->generation)
+		return 0;
+	if ((e->used & 1 << UNWIND_FP) && e->fp != s->fp)
+		return 0;
+	if ((e->used & USED_LINK) && e->lr != s->lr)
+		return 0;
+	if (memo_read(e, m, 0, e->heap_ranges) || memo_differ(e, m, 0, e->heap_words))
+		return 0;
+	if (memo_read(e, m, e->heap_ranges, e->ranges) || memo_differ(e, m, e->heap_words, e->words))
+		return 0;
+	m->id = e->id;
+	m->epoch = e->epoch;
+	return *(volatile __u32 *)&e->sequence == sequence;
+}
+
+static __always_inline struct memo_set *memo_set(const struct memo_workspace *m, const struct walk_start *s)
+{
+	__u32 index = mix(mix(s->tid, s->sp), m->hint ^ m->spec) % MEMO_SETS;
+
+	return bpf_map_lookup_elem(&memo_sets, &index);
+}
+
+struct memo_search {
+	struct memo_workspace *workspace;
+	const struct walk_start *start;
+	struct memo_set *set;
+	__u32 guess;
+};
+
+/* Looks at one stack that it might be: first the guess, then what begins alike. */
+static long memo_try(__u32 i, void *context)
+{
+	struct memo_search *search = context;
+	struct memo_workspace *m = search->workspace;
+	struct memo_set *set = search->set;
+	__u32 number = search->guess;
+	struct memo_entry *e;
+
+	if (i > 0) {
+		number = set->entry[(i - 1) & (MEMO_WAYS - 1)];
+		if (number == search->guess)
+			return 0;
+	}
+	e = memo_entry(number);
+	if (!e || !memo_holds(e, m, search->start))
+		return 0;
+	m->found = number;
+	if (i > 0) {
+		set->entry[(i - 1) & (MEMO_WAYS - 1)] = set->entry[0];
+		set->entry[0] = number;
+	}
+	return 1;
+}
+
+/*
+ * Finds the call's stack, and says whether it is to be walked all the same. What
+ * it finds goes into memory: the verifier follows one way on from here, not one
+ * for each.
+ */
+static __noinline int memo_find(struct memo_workspace *m, const struct walk_start *s)
+{
+	struct memo_search search = { .workspace = m, .start = s, .set = memo_set(m, s) };
+	struct memo_entry *e = memo_entry(m->last);
+
+	m->found = 0;
+	m->walk = 1;
+	/* Before the walk, which may still see what was there before the next. */
+	m->generation = memo_generation;
+	if (!HAVE_BPF_LOOP || !memo_every || !search.set)
+		return 0;
+	/* Jobs repeat themselves: what came after the one before? */
+	if (e)
+		search.guess = e->next;
+	bpf_loop(1 + MEMO_WAYS, memo_try, &search, 0);
+	e = memo_entry(m->found);
+	if (!e)
+		return 0;
+	e->last_ns = m->now_ns;
+	e->hits++;
+	m->walk = !(e->hits & (memo_every - 1)) || m->epoch != stack_epoch(m->id, m->now_ns);
+	memo_count(MEMO_HIT);
+	return 0;
+}
+
+/* Remembers which stack came last on the thread, for the next guess. */
+static __always_inline void memo_follows(struct memo_workspace *m)
+{
+	struct memo_entry *last = memo_entry(m->last);
+
+	if (last && last->next != m->found)
+		last->next = m->found;
+}
+
+#endif

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer"
+)
+
+// launchStacks is what a launch costs whose stack is taken, from some forty
+// frames of both kinds.
+type launchStacks struct {
+	bare, without, memoised, walked spread // ns a launch
+	memo                            tracer.MemoTotals
+}
+
+const (
+	deepLaunches = 100_000
+	// tablesReady is how long the unwind tables of Python and libc take to come
+	// from the cache.
+	tablesReady = 2 * time.Second
+)
+
+// startDeepLaunches starts jobs/deeplaunch.py, which makes its launches when it
+// is told to.
+func startDeepLaunches() (*launchJob, error) {
+	library := filepath.Join("testdata", "stubs", "build", "libdeeplaunch.so")
+	j, err := startLaunchJob("/usr/bin/python3", filepath.Join("internal", "bench", "jobs", "deeplaunch.py"), library)
+	if err == nil {
+		j.tell = strconv.Itoa(deepLaunches)
+	}
+	return j, err
+}
+
+func (r *results) measureLaunchStacks(s settings) error {
+	job, err := startDeepLaunches()
+	if err != nil {
+		return err
+	}
+	defer job.end()
+	result := &launchStacks{}
+	once := func(into *spread) func() error {
+		return func() error {
+			ns, err := job.once()
+			into.add(ns)
+			return err
+		}
+	}
+	cuda := tracer.Options{PIDs: []int{job.Process.Pid}, Groups: []string{"cuda"}}
+	stacks := cuda
+	stacks.OffCPU = time.Minute
+	all := stacks
+	all.VerifyStacks = 1
+	for range s.rounds {
+		if err := once(&result.bare)(); err != nil {
+			return err
+		}
+		if _, err := traced(cuda, 0, once(&result.without)); err != nil {
+			return err
+		}
+		stats, err := traced(stacks, tablesReady, func() error {
+			if _, err := job.once(); err != nil { // which walks each once
+				return err
+			}
+			return once(&result.memoised)()
+		})
+		if err != nil {
+			return err
+		}
+		result.memo.Add(&stats.Stacks.Memo)
+		if stats.Stacks.Complete == 0 || len(stats.Stacks.Incomplete) > 0 {
+			return fmt.Errorf("the stacks of the launches are not complete: %+v", stats.Stacks)
+		}
+		if _, err := traced(all, tablesReady, once(&result.walked)); err != nil {
+			return err
+		}
+	}
+	r.launchStacks = result
+	say("  from forty frames: %s ns without, %s ns with probes, %s ns with a memoised stack, %s ns with each walked; %+v",
+		&result.bare, &result.without, &result.memoised, &result.walked, result.memo)
+	return nil
+}
+
+func (l *launchStacks) over(s *spread) float64 { return median(s.values) - median(l.bare.values) }
+
+func (r *results) launchStackTargets(p *page) {
+	l := r.launchStacks
+	if l == nil {
+		return
+	}
+	with := l.over(&l.memoised)
+	alone := with - l.over(&l.without)
+	p.row("a launch with a memoised stack, from under Python (stub device): ≤ 1.8 µs", "", fmt.Sprintf("%.2f µs", with/1e3), verdict(with <= 1800))
+	p.row("a memoised stack by itself: ≤ 1 µs", "", fmt.Sprintf("%.2f µs", alone/1e3), verdict(alone <= 1000))
+}
+
+func (r *results) launchesWithStacks(p *page) {
+	l := r.launchStacks
+	if l == nil {
+		return
+	}
+	p.line("From under some forty frames, Python's and native ones in turn (`internal/bench/jobs/deeplaunch.py`, four places that launch one after the other): %s ns a call without probes, %s with them, %s with a stack that is memoised, %s where each stack is walked as well and compared. Of %d launches with stacks %d found theirs, %d of these were walked to compare, and %d differed (mismatch rate %.3g).\n",
+		&l.bare, &l.without, &l.memoised, &l.walked, l.memo.Found+l.memo.Walked, l.memo.Found, l.memo.Verified, l.memo.Mismatched, l.memo.MismatchRate())
+}

@@ -1,0 +1,80 @@
+package tracer
+
+import (
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// labelled finds a function of the catalog.
+func labelled(t *testing.T, label string) *catalog.Function {
+	t.Helper()
+	for _, g := range catalog.Groups() {
+		for i := range g.Functions {
+			if g.Functions[i].Label == label || g.Name == label {
+				return &g.Functions[i]
+			}
+		}
+	}
+	t.Fatalf("no function %q in the catalog", label)
+	return nil
+}
+
+func TestWhichCallsTakeTheirStack(t *testing.T) {
+	for label, want := range map[string][3]bool{ // at anchor, window, deep
+		"cuMemAlloc":                             {true, true, true},
+		"hipMalloc":                              {true, true, true},
+		"ProfiledCPUMemoryReporter::OutOfMemory": {true, true, true},
+		"ProfiledCPUMemoryReporter::New":         {false, false, false},
+		"cuLaunchKernel":                         {false, true, true},
+		"hipModuleLaunchKernel":                  {false, true, true},
+		"ncclAllReduce":                          {false, true, true},
+		"scope":                                  {false, true, true},
+		"op":                                     {false, false, true},
+		"cuMemFree":                              {false, false, false},
+		"cuStreamSynchronize":                    {false, false, false},
+	} {
+		f := labelled(t, label)
+		for i, level := range []Level{LevelAnchor, LevelWindow, LevelDeep} {
+			if got := wantsStack(level, f); got != want[i] {
+				t.Errorf("%s at %s: %v, want %v", label, level, got, want[i])
+			}
+		}
+	}
+}
+
+func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	resolved, _ := resolving(t)
+	d.stacks = resolved
+	add(t, d.stacks, rawStack(7, 2, 0))
+	spec := index("cuMemAlloc")
+	probe := d.probes.at(spec).planned
+	probe.takeStack()
+	if !probe.takesStack() {
+		t.Fatal("no room for the stack")
+	}
+	call := func(status uint64) {
+		values := make([]uint64, len(probe.Function.Values), len(probe.Function.Values)+1)
+		values[0], values[1] = 0x7f0000, 4096
+		d.record(encode(bpf.CallCallRecord{
+			Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(EndReturn), Status: uint8(StatusOK), Spec: spec, SpanId: 1, Tgid: 1, Tid: 1,
+			StartNs: 1, EndNs: 2, Sequence: ^uint64(0),
+		}, status, append(values, 7)...))
+	}
+	call(0)
+	call(2)
+	call(1) // neither an allocation nor out of memory
+	if err := d.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if len(sink.memory) != 2 || sink.memory[0].Action != "alloc" || sink.memory[1].Action != actionOutOfMemory {
+		t.Fatalf("memory %+v", sink.memory)
+	}
+	for _, m := range sink.memory {
+		if m.StackID == nil || len(sink.stacks) != 1 || *m.StackID != sink.stacks[0].ID {
+			t.Errorf("%s has the stack %v of %+v", m.Action, m.StackID, sink.stacks)
+		}
+	}
+}
