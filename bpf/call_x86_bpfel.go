@@ -134,6 +134,70 @@ const (
 	CallLossLOSS_MAX               CallLoss = 15
 )
 
+type CallMemoCount uint32
+
+const (
+	CallMemoCountMEMO_HIT        CallMemoCount = 0
+	CallMemoCountMEMO_WALKED     CallMemoCount = 1
+	CallMemoCountMEMO_UNFIT      CallMemoCount = 2
+	CallMemoCountMEMO_VERIFIED   CallMemoCount = 3
+	CallMemoCountMEMO_MISMATCHED CallMemoCount = 4
+	CallMemoCountMEMO_COUNTS     CallMemoCount = 5
+)
+
+type CallMemoEntry struct {
+	_          structs.HostLayout
+	Sequence   uint32
+	Generation uint32
+	Tid        uint32
+	Spec       uint32
+	Pc         uint64
+	Sp         uint64
+	Fp         uint64
+	Lr         uint64
+	Id         uint64
+	LastNs     uint64
+	Epoch      uint32
+	Used       uint32
+	Hits       uint32
+	Next       uint32
+	Ranges     uint16
+	Words      uint16
+	HeapRanges uint16
+	HeapWords  uint16
+	Range      [32]struct {
+		_       structs.HostLayout
+		Address uint64
+		Bytes   uint32
+		At      uint32
+	}
+	At    [256]uint16
+	Value [256]uint64
+}
+
+type CallMemoSet struct {
+	_     structs.HostLayout
+	Entry [8]uint32
+}
+
+type CallMemoWorkspace struct {
+	_          structs.HostLayout
+	NowNs      uint64
+	Hint       uint64
+	Id         uint64
+	Epoch      uint32
+	Spec       uint32
+	Last       uint32
+	Found      uint32
+	Walk       uint32
+	First      uint32
+	Range      uint32
+	Bytes      uint32
+	Failed     uint32
+	Generation uint32
+	Memory     [81920]uint8
+}
+
 type CallProbeCount struct {
 	_       structs.HostLayout
 	Entries uint64
@@ -144,13 +208,13 @@ type CallProbeCount struct {
 
 type CallProbeSpec struct {
 	_            structs.HostLayout
+	Flags        uint16
 	Action       uint8
-	Flags        uint8
 	Captures     uint8
 	Text         uint8
 	TextRegister uint8
 	Turn         uint8
-	Pad          [2]uint8
+	Pad          uint8
 	Capture      [12]CallCapture
 }
 
@@ -248,12 +312,17 @@ const (
 	CallSpecFlagSPEC_TEXT_AT_RETURN CallSpecFlag = 32
 	CallSpecFlagSPEC_STACK_ARGS     CallSpecFlag = 64
 	CallSpecFlagSPEC_STACK          CallSpecFlag = 128
+	CallSpecFlagSPEC_STACK_BY_VALUE CallSpecFlag = 256
+	CallSpecFlagSPEC_FOLLOWS        CallSpecFlag = 512
+	CallSpecFlagSPEC_OUT_ARGS       CallSpecFlag = 1024
 )
 
 type CallStackWorkspace struct {
 	_           structs.HostLayout
 	Busy        uint32
 	KernelCount uint32
+	SentIn      uint32
+	Pad         uint32
 	Start       struct {
 		_             structs.HostLayout
 		Pc            uint64
@@ -266,7 +335,7 @@ type CallStackWorkspace struct {
 		Tgid          uint32
 		Tid           uint32
 		NsTid         uint32
-		Pad           uint32
+		AtEntry       uint32
 	}
 	NativeScratch struct {
 		_         structs.HostLayout
@@ -281,8 +350,17 @@ type CallStackWorkspace struct {
 		Instances uint32
 		Wanted    uint32
 		Mapping   uint32
+		AtEntry   uint32
+		FpWord    uint64
+		Used      uint32
 		Pad       uint32
 		Context   [17]uint64
+		Trail     struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	PythonScratch struct {
 		_        structs.HostLayout
@@ -294,6 +372,12 @@ type CallStackWorkspace struct {
 		Entering uint32
 		Memory   [32]uint64
 		Code     [32]uint64
+		Trail    struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	Native struct {
 		_       structs.HostLayout
@@ -374,13 +458,13 @@ type CallTextRecord struct {
 }
 
 type CallThreadState struct {
-	_        structs.HostLayout
-	NextSpan uint64
-	Depth    uint32
-	Scopes   uint32
-	Tgid     uint32
-	Pad      uint32
-	Scope    [16]struct {
+	_           structs.HostLayout
+	NextSpan    uint64
+	Depth       uint32
+	Scopes      uint32
+	Tgid        uint32
+	StackBefore uint32
+	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64
 		StartNs uint64
@@ -450,6 +534,10 @@ const (
 	CallMapCalls              = "calls"
 	CallMapLife               = "life"
 	CallMapLosses             = "losses"
+	CallMapMemoCounts         = "memo_counts"
+	CallMapMemoEntries        = "memo_entries"
+	CallMapMemoSets           = "memo_sets"
+	CallMapMemoWorkspaces     = "memo_workspaces"
 	CallMapNativeOutcomes     = "native_outcomes"
 	CallMapProbeCounts        = "probe_counts"
 	CallMapProbeSpecs         = "probe_specs"
@@ -477,6 +565,8 @@ const (
 	CallVarDetailOn           = "detail_on"
 	CallVarEpoch              = "epoch"
 	CallVarMaxFrames          = "max_frames"
+	CallVarMemoEvery          = "memo_every"
+	CallVarMemoGeneration     = "memo_generation"
 	CallVarRecording          = "recording"
 	CallVarThreadsSeen        = "threads_seen"
 	CallVarWireAction         = "wire_action"
@@ -489,6 +579,7 @@ const (
 	CallVarWireLifeRecord     = "wire_life_record"
 	CallVarWireLongTextRecord = "wire_long_text_record"
 	CallVarWireLoss           = "wire_loss"
+	CallVarWireMemoCount      = "wire_memo_count"
 	CallVarWireRecordKind     = "wire_record_kind"
 	CallVarWireSource         = "wire_source"
 	CallVarWireSpecFlag       = "wire_spec_flag"
@@ -555,6 +646,10 @@ type CallMapSpecs struct {
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
+	MemoCounts      *ebpf.MapSpec `ebpf:"memo_counts"`
+	MemoEntries     *ebpf.MapSpec `ebpf:"memo_entries"`
+	MemoSets        *ebpf.MapSpec `ebpf:"memo_sets"`
+	MemoWorkspaces  *ebpf.MapSpec `ebpf:"memo_workspaces"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
 	ProbeCounts     *ebpf.MapSpec `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.MapSpec `ebpf:"probe_specs"`
@@ -582,6 +677,8 @@ type CallVariableSpecs struct {
 	DetailOn           *ebpf.VariableSpec `ebpf:"detail_on"`
 	Epoch              *ebpf.VariableSpec `ebpf:"epoch"`
 	MaxFrames          *ebpf.VariableSpec `ebpf:"max_frames"`
+	MemoEvery          *ebpf.VariableSpec `ebpf:"memo_every"`
+	MemoGeneration     *ebpf.VariableSpec `ebpf:"memo_generation"`
 	Recording          *ebpf.VariableSpec `ebpf:"recording"`
 	ThreadsSeen        *ebpf.VariableSpec `ebpf:"threads_seen"`
 	WireAction         *ebpf.VariableSpec `ebpf:"wire_action"`
@@ -594,6 +691,7 @@ type CallVariableSpecs struct {
 	WireLifeRecord     *ebpf.VariableSpec `ebpf:"wire_life_record"`
 	WireLongTextRecord *ebpf.VariableSpec `ebpf:"wire_long_text_record"`
 	WireLoss           *ebpf.VariableSpec `ebpf:"wire_loss"`
+	WireMemoCount      *ebpf.VariableSpec `ebpf:"wire_memo_count"`
 	WireRecordKind     *ebpf.VariableSpec `ebpf:"wire_record_kind"`
 	WireSource         *ebpf.VariableSpec `ebpf:"wire_source"`
 	WireSpecFlag       *ebpf.VariableSpec `ebpf:"wire_spec_flag"`
@@ -626,6 +724,10 @@ type CallMaps struct {
 	Calls           *ebpf.Map `ebpf:"calls"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
+	MemoCounts      *ebpf.Map `ebpf:"memo_counts"`
+	MemoEntries     *ebpf.Map `ebpf:"memo_entries"`
+	MemoSets        *ebpf.Map `ebpf:"memo_sets"`
+	MemoWorkspaces  *ebpf.Map `ebpf:"memo_workspaces"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
 	ProbeCounts     *ebpf.Map `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.Map `ebpf:"probe_specs"`
@@ -651,6 +753,10 @@ func (m *CallMaps) Close() error {
 		m.Calls,
 		m.Life,
 		m.Losses,
+		m.MemoCounts,
+		m.MemoEntries,
+		m.MemoSets,
+		m.MemoWorkspaces,
 		m.NativeOutcomes,
 		m.ProbeCounts,
 		m.ProbeSpecs,
@@ -679,6 +785,8 @@ type CallVariables struct {
 	DetailOn           *ebpf.Variable `ebpf:"detail_on"`
 	Epoch              *ebpf.Variable `ebpf:"epoch"`
 	MaxFrames          *ebpf.Variable `ebpf:"max_frames"`
+	MemoEvery          *ebpf.Variable `ebpf:"memo_every"`
+	MemoGeneration     *ebpf.Variable `ebpf:"memo_generation"`
 	Recording          *ebpf.Variable `ebpf:"recording"`
 	ThreadsSeen        *ebpf.Variable `ebpf:"threads_seen"`
 	WireAction         *ebpf.Variable `ebpf:"wire_action"`
@@ -691,6 +799,7 @@ type CallVariables struct {
 	WireLifeRecord     *ebpf.Variable `ebpf:"wire_life_record"`
 	WireLongTextRecord *ebpf.Variable `ebpf:"wire_long_text_record"`
 	WireLoss           *ebpf.Variable `ebpf:"wire_loss"`
+	WireMemoCount      *ebpf.Variable `ebpf:"wire_memo_count"`
 	WireRecordKind     *ebpf.Variable `ebpf:"wire_record_kind"`
 	WireSource         *ebpf.Variable `ebpf:"wire_source"`
 	WireSpecFlag       *ebpf.Variable `ebpf:"wire_spec_flag"`

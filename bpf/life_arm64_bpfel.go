@@ -23,13 +23,13 @@ type LifeProbeCount struct {
 
 type LifeProbeSpec struct {
 	_            structs.HostLayout
+	Flags        uint16
 	Action       uint8
-	Flags        uint8
 	Captures     uint8
 	Text         uint8
 	TextRegister uint8
 	Turn         uint8
-	Pad          [2]uint8
+	Pad          uint8
 	Capture      [12]struct {
 		_      structs.HostLayout
 		Source uint8
@@ -106,13 +106,13 @@ type LifeTarget struct {
 }
 
 type LifeThreadState struct {
-	_        structs.HostLayout
-	NextSpan uint64
-	Depth    uint32
-	Scopes   uint32
-	Tgid     uint32
-	Pad      uint32
-	Scope    [16]struct {
+	_           structs.HostLayout
+	NextSpan    uint64
+	Depth       uint32
+	Scopes      uint32
+	Tgid        uint32
+	StackBefore uint32
+	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64
 		StartNs uint64

@@ -57,7 +57,7 @@ type NativeWalkNativeTaken struct {
 		Tgid          uint32
 		Tid           uint32
 		NsTid         uint32
-		Pad           uint32
+		AtEntry       uint32
 	}
 	WalkNs uint64
 	Stack  struct {
@@ -89,8 +89,17 @@ type NativeWalkNativeWorkspace struct {
 		Instances uint32
 		Wanted    uint32
 		Mapping   uint32
+		AtEntry   uint32
+		FpWord    uint64
+		Used      uint32
 		Pad       uint32
 		Context   [17]uint64
+		Trail     struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	Taken NativeWalkNativeTaken
 }

@@ -60,13 +60,13 @@ type SampleProbeCount struct {
 
 type SampleProbeSpec struct {
 	_            structs.HostLayout
+	Flags        uint16
 	Action       uint8
-	Flags        uint8
 	Captures     uint8
 	Text         uint8
 	TextRegister uint8
 	Turn         uint8
-	Pad          [2]uint8
+	Pad          uint8
 	Capture      [12]struct {
 		_      structs.HostLayout
 		Source uint8
@@ -175,6 +175,7 @@ const (
 	SampleSampleStateSAMPLE_IN_SYSCALL SampleSampleState = 1
 	SampleSampleStateSAMPLE_IN_FAULT   SampleSampleState = 2
 	SampleSampleStateSAMPLE_PREEMPTED  SampleSampleState = 3
+	SampleSampleStateSAMPLE_STOPPED    SampleSampleState = 4
 )
 
 type SampleScopeKey struct {
@@ -216,6 +217,8 @@ type SampleStackWorkspace struct {
 	_           structs.HostLayout
 	Busy        uint32
 	KernelCount uint32
+	SentIn      uint32
+	Pad         uint32
 	Start       struct {
 		_             structs.HostLayout
 		Pc            uint64
@@ -228,7 +231,7 @@ type SampleStackWorkspace struct {
 		Tgid          uint32
 		Tid           uint32
 		NsTid         uint32
-		Pad           uint32
+		AtEntry       uint32
 	}
 	NativeScratch struct {
 		_         structs.HostLayout
@@ -243,8 +246,17 @@ type SampleStackWorkspace struct {
 		Instances uint32
 		Wanted    uint32
 		Mapping   uint32
+		AtEntry   uint32
+		FpWord    uint64
+		Used      uint32
 		Pad       uint32
 		Context   [17]uint64
+		Trail     struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	PythonScratch struct {
 		_        structs.HostLayout
@@ -256,6 +268,12 @@ type SampleStackWorkspace struct {
 		Entering uint32
 		Memory   [32]uint64
 		Code     [32]uint64
+		Trail    struct {
+			_       structs.HostLayout
+			Length  uint32
+			Broken  uint32
+			Address [256]uint64
+		}
 	}
 	Native struct {
 		_       structs.HostLayout
@@ -288,13 +306,13 @@ type SampleTarget struct {
 }
 
 type SampleThreadState struct {
-	_        structs.HostLayout
-	NextSpan uint64
-	Depth    uint32
-	Scopes   uint32
-	Tgid     uint32
-	Pad      uint32
-	Scope    [16]struct {
+	_           structs.HostLayout
+	NextSpan    uint64
+	Depth       uint32
+	Scopes      uint32
+	Tgid        uint32
+	StackBefore uint32
+	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64
 		StartNs uint64
@@ -368,7 +386,8 @@ type SampleWait struct {
 	State    uint8
 	HoldsGil uint8
 	InGc     uint8
-	Pad      [5]uint8
+	Take     uint8
+	Pad      [4]uint8
 }
 
 type SampleWakerStack struct {
@@ -385,6 +404,7 @@ const (
 	SampleMapLife                = "life"
 	SampleMapLosses              = "losses"
 	SampleMapNativeOutcomes      = "native_outcomes"
+	SampleMapPreemptedLast       = "preempted_last"
 	SampleMapProbeCounts         = "probe_counts"
 	SampleMapProbeSpecs          = "probe_specs"
 	SampleMapPythonCounts        = "python_counts"
@@ -415,6 +435,7 @@ const (
 	SampleVarInterruptTextEnd    = "interrupt_text_end"
 	SampleVarInterruptTextStart  = "interrupt_text_start"
 	SampleVarMaxFrames           = "max_frames"
+	SampleVarPreemptedGapNs      = "preempted_gap_ns"
 	SampleVarRecording           = "recording"
 	SampleVarSamplePeriodNs      = "sample_period_ns"
 	SampleVarThreadsSeen         = "threads_seen"
@@ -488,6 +509,7 @@ type SampleMapSpecs struct {
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
+	PreemptedLast   *ebpf.MapSpec `ebpf:"preempted_last"`
 	ProbeCounts     *ebpf.MapSpec `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.MapSpec `ebpf:"probe_specs"`
 	PythonCounts    *ebpf.MapSpec `ebpf:"python_counts"`
@@ -520,6 +542,7 @@ type SampleVariableSpecs struct {
 	InterruptTextEnd    *ebpf.VariableSpec `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.VariableSpec `ebpf:"interrupt_text_start"`
 	MaxFrames           *ebpf.VariableSpec `ebpf:"max_frames"`
+	PreemptedGapNs      *ebpf.VariableSpec `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.VariableSpec `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.VariableSpec `ebpf:"sample_period_ns"`
 	ThreadsSeen         *ebpf.VariableSpec `ebpf:"threads_seen"`
@@ -561,6 +584,7 @@ type SampleMaps struct {
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
+	PreemptedLast   *ebpf.Map `ebpf:"preempted_last"`
 	ProbeCounts     *ebpf.Map `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.Map `ebpf:"probe_specs"`
 	PythonCounts    *ebpf.Map `ebpf:"python_counts"`
@@ -588,6 +612,7 @@ func (m *SampleMaps) Close() error {
 		m.Life,
 		m.Losses,
 		m.NativeOutcomes,
+		m.PreemptedLast,
 		m.ProbeCounts,
 		m.ProbeSpecs,
 		m.PythonCounts,
@@ -621,6 +646,7 @@ type SampleVariables struct {
 	InterruptTextEnd    *ebpf.Variable `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.Variable `ebpf:"interrupt_text_start"`
 	MaxFrames           *ebpf.Variable `ebpf:"max_frames"`
+	PreemptedGapNs      *ebpf.Variable `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.Variable `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.Variable `ebpf:"sample_period_ns"`
 	ThreadsSeen         *ebpf.Variable `ebpf:"threads_seen"`
