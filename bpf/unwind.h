@@ -128,6 +128,15 @@ static __always_inline __u64 at_most(__u64 a, __u64 b)
 	return (__u64)((__s64)d >> 63);
 }
 
+/* 1 if a is b, else 0; no branch. */
+static __always_inline __u64 same(__u64 a, __u64 b)
+{
+	__u64 d = (a ^ b) - 1;
+
+	OPAQUE(d);
+	return d >> 63;
+}
+
 /* The index of the last mapping that starts at or below key; the first starts at 0. */
 static __always_inline __u32 find_mapping(const struct unwind_process *p, __u64 key)
 {
@@ -141,15 +150,14 @@ static __always_inline __u32 find_mapping(const struct unwind_process *p, __u64 
 	return at & (UNWIND_MAPPINGS - 1);
 }
 
-/* The row of a page that covers the offset: rows [first, first + rows) of the
- * leaf, of which there are at most twice as many as the search's first step. */
+/* The row of a page that covers the offset: rows [first, first + rows) of the leaf. */
 static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first, __u64 rows,
-				      __u64 offset, __u64 most)
+				      __u64 offset)
 {
 	__u64 at = first, last = first + rows - 1;
 
 #pragma unroll
-	for (__u64 half = most; half > 0; half >>= 1) {
+	for (__u64 half = UNWIND_LEAF_ROWS / 2; half > 0; half >>= 1) {
 		OPAQUE(at);
 		at += half & at_most(at + half, last) &
 		      at_most(row[(at + half) & (UNWIND_LEAF_ROWS - 1)].pc, offset);
@@ -169,10 +177,6 @@ static __always_inline __u32 find_cell(const struct unwind_cell *cell, __u64 fir
 	}
 	return at & (UNWIND_LEAF_ROWS - 1);
 }
-
-/* Most pages have few rows: what a search of all would look at beyond them is
- * not in the caches. */
-#define FEW_ROWS 64
 
 #define NO_RULE -1
 
@@ -200,10 +204,7 @@ static __noinline int find_rule_number(const struct unwind_file *f, __u64 addres
 	rows = unwind_leaf(f->leaf + page.leaf);
 	if (!rows)
 		return NO_RULE;
-	if (page.rows <= FEW_ROWS)
-		at = find_row(rows, page.row, page.rows, offset, FEW_ROWS / 2);
-	else
-		at = find_row(rows, page.row, page.rows, offset, UNWIND_LEAF_ROWS / 2);
+	at = find_row(rows, page.row, page.rows, offset);
 	row = rows[at & (UNWIND_LEAF_ROWS - 1)];
 	if (row.code & UNWIND_ONE_RULE)
 		return row.code & (UNWIND_ONE_RULE - 1);
@@ -399,14 +400,14 @@ static __noinline bool behind_call(struct native_scratch *s, __u64 pc)
 {
 #if defined(__TARGET_ARCH_x86)
 	__u8 *code = (__u8 *)s->context;
-	bool call;
+	__u64 call;
 
 	if (read_user_at(code, 7, pc - 7))
 		return in_probe_page_at(pc);
-	call = code[2] == 0xe8 || code[2] == 0xcc;
+	call = same(code[2], 0xe8) | same(code[2], 0xcc);
 #define CALL_OF(size) \
-	((code[7 - (size)] == 0xff || code[7 - (size)] == 0xcc) && (code[8 - (size)] & 0x38) == 0x10)
-	call = call || CALL_OF(2) || CALL_OF(3) || CALL_OF(4) || CALL_OF(6) || CALL_OF(7);
+	((same(code[7 - (size)], 0xff) | same(code[7 - (size)], 0xcc)) & same(code[8 - (size)] & 0x38, 0x10))
+	call |= CALL_OF(2) | CALL_OF(3) | CALL_OF(4) | CALL_OF(6) | CALL_OF(7);
 #undef CALL_OF
 	return call || in_probe_page_at(pc);
 #else
