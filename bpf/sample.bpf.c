@@ -7,8 +7,9 @@
  *
  * A wait is measured between two sched_switch. Its stack is taken at the end of
  * the system call that it happened in, by the thread itself: only long waits
- * pay for a walk, and no kprobe is needed. A wait for a page has no such end:
- * its stack is taken when the thread leaves the CPU.
+ * pay for a walk, and no kprobe is needed. A wait for a page or for the CPU, and
+ * a stop, have no such end: the stack is taken when the thread leaves the CPU,
+ * of those that wait for the CPU not more often than a clock would.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -18,21 +19,25 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define TASK_DEAD 0x80 /* include/linux/sched.h */
+/* include/linux/sched.h */
+#define TASK_STOPPED 0x4
+#define TASK_TRACED 0x8
+#define TASK_DEAD 0x80
 
 /* A thread that has left the CPU, or has waited in its present system call. */
 struct wait {
 	__u64 out_ns;		/* when it left the CPU, 0: it is on it */
 	__u64 first_ns;		/* likewise, the first time in the system call */
 	__u64 waited_ns;	/* in the system call so far */
-	__u64 stack_id;		/* of a wait for a page */
+	__u64 stack_id;		/* of a wait outside of system calls */
 	__u64 span_id;
 	__u32 waker;
 	__s32 syscall;
 	__u8 state;		/* enum sample_state */
 	__u8 holds_gil;
 	__u8 in_gc;
-	__u8 pad[5];
+	__u8 take;		/* its stack */
+	__u8 pad[4];
 };
 
 struct {
@@ -44,6 +49,9 @@ struct {
 
 volatile __u64 sample_period_ns SEC(".data.samples") = 10101010;
 volatile __u64 wait_threshold_ns SEC(".data.samples") = 1000000;
+/* How far apart the stacks of preempted threads are taken on a CPU, at least:
+ * whether it will be away for long nobody knows when it goes. */
+volatile __u64 preempted_gap_ns SEC(".data.samples") = 3000000;
 /* The kernel's entries of interrupts, from kallsyms; 0: not known. */
 volatile __u64 interrupt_text_start SEC(".data.samples") = 0;
 volatile __u64 interrupt_text_end SEC(".data.samples") = 0;
@@ -146,8 +154,15 @@ int sample_tick(struct bpf_perf_event_data *ctx)
 	return tick(ctx);
 }
 
-/* The stack of a thread that is about to wait for a page. */
-static __noinline int stack_of_fault(void *ctx, struct wait *wait, __u32 tgid, __u32 tid)
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, 1);
+} preempted_last SEC(".maps");
+
+/* The stack of a thread that is about to leave the CPU outside of a system call. */
+static __noinline int stack_of_wait(void *ctx, struct wait *wait, __u32 tgid, __u32 tid)
 {
 	struct stack_workspace *w = begin_stack(WORKSPACE_TASK);
 
@@ -161,6 +176,28 @@ static __noinline int stack_of_fault(void *ctx, struct wait *wait, __u32 tgid, _
 	wait->in_gc = w->python.in_gc;
 	end_stack(w);
 	return 0;
+}
+
+/*
+ * Takes the stack where no system call's end will. What is decided is read back,
+ * and found out by one way: else the verifier sees the walk once for each.
+ */
+static __always_inline void leave_outside_of_syscall(void *ctx, struct wait *wait, __u32 tgid, __u32 tid)
+{
+	__u32 zero = 0;
+	__u64 *last = bpf_map_lookup_elem(&preempted_last, &zero);
+
+	if (!last)
+		return;
+	wait->take = wait->state != SAMPLE_IN_SYSCALL;
+	if (wait->state == SAMPLE_PREEMPTED) {
+		if (wait->out_ns - *last < preempted_gap_ns)
+			wait->take = 0;
+		else
+			*last = wait->out_ns;
+	}
+	if (*(volatile __u8 *)&wait->take)
+		stack_of_wait(ctx, wait, tgid, tid);
 }
 
 static __always_inline void leave_cpu(void *ctx, struct task_struct *task, bool preempted)
@@ -190,11 +227,15 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, bool 
 	w->state = SAMPLE_IN_SYSCALL;
 	if (preempted || state == 0)
 		w->state = SAMPLE_PREEMPTED;
+	else if (state & (TASK_STOPPED | TASK_TRACED))
+		w->state = SAMPLE_STOPPED;
 	else if (w->syscall < 0)
 		w->state = SAMPLE_IN_FAULT;
+	/* A stop comes when the system call is over. */
+	if (w->state == SAMPLE_STOPPED)
+		w->syscall = NO_SYSCALL;
 	w->out_ns = bpf_ktime_get_ns();
-	if (w->state == SAMPLE_IN_FAULT)
-		stack_of_fault(ctx, w, tgid, tid);
+	leave_outside_of_syscall(ctx, w, tgid, tid);
 }
 
 static __always_inline void enter_cpu(struct task_struct *task)

@@ -175,6 +175,7 @@ const (
 	SampleSampleStateSAMPLE_IN_SYSCALL SampleSampleState = 1
 	SampleSampleStateSAMPLE_IN_FAULT   SampleSampleState = 2
 	SampleSampleStateSAMPLE_PREEMPTED  SampleSampleState = 3
+	SampleSampleStateSAMPLE_STOPPED    SampleSampleState = 4
 )
 
 type SampleScopeKey struct {
@@ -338,14 +339,14 @@ type SampleThreadState struct {
 }
 
 type SampleUnwindFile struct {
-	_         structs.HostLayout
-	Base      uint64
-	Leaf      uint32
-	Pages     uint32
-	PageBits  uint8
-	State     uint8
-	Pad       uint16
-	Sequences uint32
+	_          structs.HostLayout
+	Base       uint64
+	Leaf       uint32
+	Pages      uint32
+	PageBits   uint8
+	State      uint8
+	Generation uint16
+	Sequences  uint32
 }
 
 type SampleUnwindProcess struct {
@@ -385,7 +386,8 @@ type SampleWait struct {
 	State    uint8
 	HoldsGil uint8
 	InGc     uint8
-	Pad      [5]uint8
+	Take     uint8
+	Pad      [4]uint8
 }
 
 type SampleWakerStack struct {
@@ -402,6 +404,7 @@ const (
 	SampleMapLife                = "life"
 	SampleMapLosses              = "losses"
 	SampleMapNativeOutcomes      = "native_outcomes"
+	SampleMapPreemptedLast       = "preempted_last"
 	SampleMapProbeCounts         = "probe_counts"
 	SampleMapProbeSpecs          = "probe_specs"
 	SampleMapPythonCounts        = "python_counts"
@@ -413,6 +416,7 @@ const (
 	SampleMapTargets             = "targets"
 	SampleMapThreads             = "threads"
 	SampleMapUnwindFiles         = "unwind_files"
+	SampleMapUnwindFound         = "unwind_found"
 	SampleMapUnwindProcesses     = "unwind_processes"
 	SampleMapUnwindRules         = "unwind_rules"
 	SampleMapUnwindShards        = "unwind_shards"
@@ -431,6 +435,7 @@ const (
 	SampleVarInterruptTextEnd    = "interrupt_text_end"
 	SampleVarInterruptTextStart  = "interrupt_text_start"
 	SampleVarMaxFrames           = "max_frames"
+	SampleVarPreemptedGapNs      = "preempted_gap_ns"
 	SampleVarRecording           = "recording"
 	SampleVarSamplePeriodNs      = "sample_period_ns"
 	SampleVarThreadsSeen         = "threads_seen"
@@ -504,6 +509,7 @@ type SampleMapSpecs struct {
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
+	PreemptedLast   *ebpf.MapSpec `ebpf:"preempted_last"`
 	ProbeCounts     *ebpf.MapSpec `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.MapSpec `ebpf:"probe_specs"`
 	PythonCounts    *ebpf.MapSpec `ebpf:"python_counts"`
@@ -515,6 +521,7 @@ type SampleMapSpecs struct {
 	Targets         *ebpf.MapSpec `ebpf:"targets"`
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
 	UnwindFiles     *ebpf.MapSpec `ebpf:"unwind_files"`
+	UnwindFound     *ebpf.MapSpec `ebpf:"unwind_found"`
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
@@ -535,6 +542,7 @@ type SampleVariableSpecs struct {
 	InterruptTextEnd    *ebpf.VariableSpec `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.VariableSpec `ebpf:"interrupt_text_start"`
 	MaxFrames           *ebpf.VariableSpec `ebpf:"max_frames"`
+	PreemptedGapNs      *ebpf.VariableSpec `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.VariableSpec `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.VariableSpec `ebpf:"sample_period_ns"`
 	ThreadsSeen         *ebpf.VariableSpec `ebpf:"threads_seen"`
@@ -576,6 +584,7 @@ type SampleMaps struct {
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
+	PreemptedLast   *ebpf.Map `ebpf:"preempted_last"`
 	ProbeCounts     *ebpf.Map `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.Map `ebpf:"probe_specs"`
 	PythonCounts    *ebpf.Map `ebpf:"python_counts"`
@@ -587,6 +596,7 @@ type SampleMaps struct {
 	Targets         *ebpf.Map `ebpf:"targets"`
 	Threads         *ebpf.Map `ebpf:"threads"`
 	UnwindFiles     *ebpf.Map `ebpf:"unwind_files"`
+	UnwindFound     *ebpf.Map `ebpf:"unwind_found"`
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
@@ -602,6 +612,7 @@ func (m *SampleMaps) Close() error {
 		m.Life,
 		m.Losses,
 		m.NativeOutcomes,
+		m.PreemptedLast,
 		m.ProbeCounts,
 		m.ProbeSpecs,
 		m.PythonCounts,
@@ -613,6 +624,7 @@ func (m *SampleMaps) Close() error {
 		m.Targets,
 		m.Threads,
 		m.UnwindFiles,
+		m.UnwindFound,
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
@@ -634,6 +646,7 @@ type SampleVariables struct {
 	InterruptTextEnd    *ebpf.Variable `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.Variable `ebpf:"interrupt_text_start"`
 	MaxFrames           *ebpf.Variable `ebpf:"max_frames"`
+	PreemptedGapNs      *ebpf.Variable `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.Variable `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.Variable `ebpf:"sample_period_ns"`
 	ThreadsSeen         *ebpf.Variable `ebpf:"threads_seen"`

@@ -183,6 +183,7 @@ enum sample_state {
 	SAMPLE_IN_SYSCALL,	/* off the CPU: waited in a system call */
 	SAMPLE_IN_FAULT,	/* waited for a page */
 	SAMPLE_PREEMPTED,	/* could run, but another did */
+	SAMPLE_STOPPED,		/* stopped by a signal, or by a debugger */
 };
 
 #define NO_SYSCALL -1

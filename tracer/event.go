@@ -172,6 +172,7 @@ const (
 	CauseSyscall   = "syscall"   // it waited in a system call
 	CauseFault     = "fault"     // it waited for a page
 	CausePreempted = "preempted" // it could run, the CPU was another's
+	CauseStopped   = "stopped"   // a signal stopped it, or a debugger
 )
 
 // Sample is one look at a thread.

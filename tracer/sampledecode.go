@@ -83,6 +83,7 @@ var sampleCauses = map[bpf.SampleSampleState]string{
 	bpf.SampleSampleStateSAMPLE_IN_SYSCALL: CauseSyscall,
 	bpf.SampleSampleStateSAMPLE_IN_FAULT:   CauseFault,
 	bpf.SampleSampleStateSAMPLE_PREEMPTED:  CausePreempted,
+	bpf.SampleSampleStateSAMPLE_STOPPED:    CauseStopped,
 }
 
 func (d *decoder) sample(r *bpf.SampleSampleRecord) {

@@ -30,7 +30,7 @@ const (
 // others in turn. Here nobody has a core of its own: what a sampler needs, the
 // job pays as well.
 func (r *results) measureSampling(s settings, python interpreter) error {
-	j, err := startJobOn("0,1", python, sampledJob, "--threads", "2", "--depth", "2", "--batch", "8")
+	j, err := startJobOn("0,1", python, sampledJob, "--threads", "2", "--depth", "1", "--length", "32")
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (r *results) samplingTargets(p *page) {
 	}
 }
 
-const samplingText = `A GPT of two layers in training, on two threads that keep both cores busy, with no probe in it: what samples and waits cost
+const samplingText = `A GPT of one layer in training, on two threads that keep both cores busy, with no probe in it: what samples and waits cost
 alone, and what others take for theirs, in turn in the same run. Nobody has a core of its own here, so what a sampler uses is in the step as well.
 The first line is the noise floor. ebpfprof unwinds in the kernel and names every frame meanwhile; perf follows frame pointers, which neither PyTorch
 nor CPython has, and names nothing until later; py-spy stops the job for each sample.`

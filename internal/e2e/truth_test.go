@@ -51,6 +51,10 @@ type truth struct {
 	Sleeps  [][2]int64       `json:"sleeps"` // CLOCK_MONOTONIC before and after
 	SleepNS int64            `json:"sleep_ns"`
 
+	Rivalry   [2]int64 `json:"rivalry"` // waits.py: CLOCK_MONOTONIC
+	QueuedNS  int64    `json:"queued_ns"`
+	StoppedNS int64    `json:"stopped_ns"`
+
 	PJRT pjrtTruth `json:"pjrt"`
 	JAX  jaxTruth  `json:"jax"`
 
