@@ -265,7 +265,8 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 		return 0;
 	}
 	e.end_ns = bpf_ktime_get_ns();
-	end_calls(t, sp, &e);
+	if (t->depth)
+		end_calls(t, sp, &e);
 
 	f = frame_of(t, spec->action);
 	if (!f) {
@@ -313,17 +314,21 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bo
 		goto unmatched;
 	e.end_ns = bpf_ktime_get_ns();
 	e.ret = REG_RET(ctx);
-	/* Calls inside this one that are still open were left by an exception
-	 * that this one caught. */
-	end_calls(t, sp - 1, &e);
 	if (t->depth == 0 || t->depth > MAX_DEPTH)
 		goto unmatched;
 	f = &t->frame[(t->depth - 1) & (MAX_DEPTH - 1)];
-
+	/* Calls inside this one that are still open were left by an exception
+	 * that this one caught. */
+	if (f->sp < sp) {
+		end_calls(t, sp - 1, &e);
+		if (t->depth == 0 || t->depth > MAX_DEPTH)
+			goto unmatched;
+		f = &t->frame[(t->depth - 1) & (MAX_DEPTH - 1)];
+	}
 	if (f->spec != index || (exact && f->sp != sp))
 		goto unmatched;
 	count->exits++;
-	if (f->args)
+	if (f->flags & SPEC_OUT_ARGS)
 		f->faults |= capture_out_args(spec, f->arg);
 	if (f->flags & SPEC_TEXT_AT_RETURN)
 		close_text(spec, f);

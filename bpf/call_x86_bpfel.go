@@ -491,14 +491,14 @@ type CallThreadState struct {
 }
 
 type CallUnwindFile struct {
-	_         structs.HostLayout
-	Base      uint64
-	Leaf      uint32
-	Pages     uint32
-	PageBits  uint8
-	State     uint8
-	Pad       uint16
-	Sequences uint32
+	_          structs.HostLayout
+	Base       uint64
+	Leaf       uint32
+	Pages      uint32
+	PageBits   uint8
+	State      uint8
+	Generation uint16
+	Sequences  uint32
 }
 
 type CallUnwindProcess struct {
@@ -550,6 +550,7 @@ const (
 	CallMapTargets            = "targets"
 	CallMapThreads            = "threads"
 	CallMapUnwindFiles        = "unwind_files"
+	CallMapUnwindFound        = "unwind_found"
 	CallMapUnwindProcesses    = "unwind_processes"
 	CallMapUnwindRules        = "unwind_rules"
 	CallMapUnwindShards       = "unwind_shards"
@@ -661,6 +662,7 @@ type CallMapSpecs struct {
 	Targets         *ebpf.MapSpec `ebpf:"targets"`
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
 	UnwindFiles     *ebpf.MapSpec `ebpf:"unwind_files"`
+	UnwindFound     *ebpf.MapSpec `ebpf:"unwind_found"`
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
@@ -738,6 +740,7 @@ type CallMaps struct {
 	Targets         *ebpf.Map `ebpf:"targets"`
 	Threads         *ebpf.Map `ebpf:"threads"`
 	UnwindFiles     *ebpf.Map `ebpf:"unwind_files"`
+	UnwindFound     *ebpf.Map `ebpf:"unwind_found"`
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
@@ -766,6 +769,7 @@ func (m *CallMaps) Close() error {
 		m.Targets,
 		m.Threads,
 		m.UnwindFiles,
+		m.UnwindFound,
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,

@@ -31,6 +31,7 @@ static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec 
 {
 	__u64 words[REGISTER_ARGS + STACK_WORDS] = {};
 	volatile __u32 *faults = &f->faults;
+	__u32 n = spec->captures;
 	bool stack = true;
 
 	reg_args(ctx, words);
@@ -42,12 +43,21 @@ static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec 
 						     8 * (REGISTER_ARGS - STACK_WORDS_FIRST))) == 0;
 		reg_caller(ctx, words);
 	}
+	/* Most calls have nothing to follow: their values are as they come. */
+	if (!(spec->flags & SPEC_FOLLOWS) && stack) {
+		for (int i = 0; i < MAX_ARGS; i++) {
+			if (i >= n)
+				break;
+			f->arg[i] = words[spec->capture[i].index & (REGISTER_ARGS + STACK_WORDS - 1)];
+		}
+		return 0;
+	}
 	for (int i = 0; i < MAX_ARGS; i++) {
 		const struct capture *c = &spec->capture[i];
 		__u64 v = 0;
 		bool ok;
 
-		if (i >= spec->captures)
+		if (i >= n)
 			break;
 		v = words[c->index & (REGISTER_ARGS + STACK_WORDS - 1)];
 		ok = c->source != SOURCE_STACK || stack;

@@ -139,14 +139,14 @@ type LifeThreadState struct {
 }
 
 type LifeUnwindFile struct {
-	_         structs.HostLayout
-	Base      uint64
-	Leaf      uint32
-	Pages     uint32
-	PageBits  uint8
-	State     uint8
-	Pad       uint16
-	Sequences uint32
+	_          structs.HostLayout
+	Base       uint64
+	Leaf       uint32
+	Pages      uint32
+	PageBits   uint8
+	State      uint8
+	Generation uint16
+	Sequences  uint32
 }
 
 type LifeUnwindProcess struct {
@@ -190,6 +190,7 @@ const (
 	LifeMapTargets         = "targets"
 	LifeMapThreads         = "threads"
 	LifeMapUnwindFiles     = "unwind_files"
+	LifeMapUnwindFound     = "unwind_found"
 	LifeMapUnwindProcesses = "unwind_processes"
 	LifeMapUnwindRules     = "unwind_rules"
 	LifeMapUnwindShards    = "unwind_shards"
@@ -268,6 +269,7 @@ type LifeMapSpecs struct {
 	Targets         *ebpf.MapSpec `ebpf:"targets"`
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
 	UnwindFiles     *ebpf.MapSpec `ebpf:"unwind_files"`
+	UnwindFound     *ebpf.MapSpec `ebpf:"unwind_found"`
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
@@ -318,6 +320,7 @@ type LifeMaps struct {
 	Targets         *ebpf.Map `ebpf:"targets"`
 	Threads         *ebpf.Map `ebpf:"threads"`
 	UnwindFiles     *ebpf.Map `ebpf:"unwind_files"`
+	UnwindFound     *ebpf.Map `ebpf:"unwind_found"`
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
@@ -338,6 +341,7 @@ func (m *LifeMaps) Close() error {
 		m.Targets,
 		m.Threads,
 		m.UnwindFiles,
+		m.UnwindFound,
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,

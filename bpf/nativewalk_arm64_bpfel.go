@@ -105,14 +105,14 @@ type NativeWalkNativeWorkspace struct {
 }
 
 type NativeWalkUnwindFile struct {
-	_         structs.HostLayout
-	Base      uint64
-	Leaf      uint32
-	Pages     uint32
-	PageBits  uint8
-	State     uint8
-	Pad       uint16
-	Sequences uint32
+	_          structs.HostLayout
+	Base       uint64
+	Leaf       uint32
+	Pages      uint32
+	PageBits   uint8
+	State      uint8
+	Generation uint16
+	Sequences  uint32
 }
 
 type NativeWalkUnwindFp uint32
@@ -202,6 +202,7 @@ const (
 	NativeWalkMapNativeTakenRing       = "native_taken_ring"
 	NativeWalkMapNativeWorkspaces      = "native_workspaces"
 	NativeWalkMapUnwindFiles           = "unwind_files"
+	NativeWalkMapUnwindFound           = "unwind_found"
 	NativeWalkMapUnwindProcesses       = "unwind_processes"
 	NativeWalkMapUnwindRules           = "unwind_rules"
 	NativeWalkMapUnwindShards          = "unwind_shards"
@@ -278,6 +279,7 @@ type NativeWalkMapSpecs struct {
 	NativeTakenRing  *ebpf.MapSpec `ebpf:"native_taken_ring"`
 	NativeWorkspaces *ebpf.MapSpec `ebpf:"native_workspaces"`
 	UnwindFiles      *ebpf.MapSpec `ebpf:"unwind_files"`
+	UnwindFound      *ebpf.MapSpec `ebpf:"unwind_found"`
 	UnwindProcesses  *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules      *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards     *ebpf.MapSpec `ebpf:"unwind_shards"`
@@ -326,6 +328,7 @@ type NativeWalkMaps struct {
 	NativeTakenRing  *ebpf.Map `ebpf:"native_taken_ring"`
 	NativeWorkspaces *ebpf.Map `ebpf:"native_workspaces"`
 	UnwindFiles      *ebpf.Map `ebpf:"unwind_files"`
+	UnwindFound      *ebpf.Map `ebpf:"unwind_found"`
 	UnwindProcesses  *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules      *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards     *ebpf.Map `ebpf:"unwind_shards"`
@@ -338,6 +341,7 @@ func (m *NativeWalkMaps) Close() error {
 		m.NativeTakenRing,
 		m.NativeWorkspaces,
 		m.UnwindFiles,
+		m.UnwindFound,
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,

@@ -339,14 +339,14 @@ type SampleThreadState struct {
 }
 
 type SampleUnwindFile struct {
-	_         structs.HostLayout
-	Base      uint64
-	Leaf      uint32
-	Pages     uint32
-	PageBits  uint8
-	State     uint8
-	Pad       uint16
-	Sequences uint32
+	_          structs.HostLayout
+	Base       uint64
+	Leaf       uint32
+	Pages      uint32
+	PageBits   uint8
+	State      uint8
+	Generation uint16
+	Sequences  uint32
 }
 
 type SampleUnwindProcess struct {
@@ -416,6 +416,7 @@ const (
 	SampleMapTargets             = "targets"
 	SampleMapThreads             = "threads"
 	SampleMapUnwindFiles         = "unwind_files"
+	SampleMapUnwindFound         = "unwind_found"
 	SampleMapUnwindProcesses     = "unwind_processes"
 	SampleMapUnwindRules         = "unwind_rules"
 	SampleMapUnwindShards        = "unwind_shards"
@@ -520,6 +521,7 @@ type SampleMapSpecs struct {
 	Targets         *ebpf.MapSpec `ebpf:"targets"`
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
 	UnwindFiles     *ebpf.MapSpec `ebpf:"unwind_files"`
+	UnwindFound     *ebpf.MapSpec `ebpf:"unwind_found"`
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
@@ -594,6 +596,7 @@ type SampleMaps struct {
 	Targets         *ebpf.Map `ebpf:"targets"`
 	Threads         *ebpf.Map `ebpf:"threads"`
 	UnwindFiles     *ebpf.Map `ebpf:"unwind_files"`
+	UnwindFound     *ebpf.Map `ebpf:"unwind_found"`
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
@@ -621,6 +624,7 @@ func (m *SampleMaps) Close() error {
 		m.Targets,
 		m.Threads,
 		m.UnwindFiles,
+		m.UnwindFound,
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,

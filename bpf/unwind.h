@@ -128,6 +128,15 @@ static __always_inline __u64 at_most(__u64 a, __u64 b)
 	return (__u64)((__s64)d >> 63);
 }
 
+/* 1 if a is b, else 0; no branch. */
+static __always_inline __u64 same(__u64 a, __u64 b)
+{
+	__u64 d = (a ^ b) - 1;
+
+	OPAQUE(d);
+	return d >> 63;
+}
+
 /* The index of the last mapping that starts at or below key; the first starts at 0. */
 static __always_inline __u32 find_mapping(const struct unwind_process *p, __u64 key)
 {
@@ -141,15 +150,14 @@ static __always_inline __u32 find_mapping(const struct unwind_process *p, __u64 
 	return at & (UNWIND_MAPPINGS - 1);
 }
 
-/* The row of a page that covers the offset: rows [first, first + rows) of the
- * leaf, of which there are at most twice as many as the search's first step. */
+/* The row of a page that covers the offset: rows [first, first + rows) of the leaf. */
 static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first, __u64 rows,
-				      __u64 offset, __u64 most)
+				      __u64 offset)
 {
 	__u64 at = first, last = first + rows - 1;
 
 #pragma unroll
-	for (__u64 half = most; half > 0; half >>= 1) {
+	for (__u64 half = UNWIND_LEAF_ROWS / 2; half > 0; half >>= 1) {
 		OPAQUE(at);
 		at += half & at_most(at + half, last) &
 		      at_most(row[(at + half) & (UNWIND_LEAF_ROWS - 1)].pc, offset);
@@ -170,12 +178,10 @@ static __always_inline __u32 find_cell(const struct unwind_cell *cell, __u64 fir
 	return at & (UNWIND_LEAF_ROWS - 1);
 }
 
-/* Most pages have few rows: what a search of all would look at beyond them is
- * not in the caches. */
-#define FEW_ROWS 64
+#define NO_RULE -1
 
-/* The rule for an address of a file, before the loader's bias; null: none covers it. */
-static __noinline const struct unwind_rule *find_rule(const struct unwind_file *f, __u64 address)
+/* The number of the rule for an address of a file, before the loader's bias. */
+static __noinline int find_rule_number(const struct unwind_file *f, __u64 address)
 {
 	const struct unwind_page *pages;
 	const struct unwind_row *rows;
@@ -188,28 +194,54 @@ static __noinline const struct unwind_rule *find_rule(const struct unwind_file *
 	__u64 offset = ((address & ((1ULL << bits) - 1)) >> UNWIND_PC_SHIFT) + UNWIND_ROW_REACH;
 
 	if (address < f->base || number >= f->pages)
-		return 0;
+		return NO_RULE;
 	pages = unwind_leaf(f->leaf + number / UNWIND_LEAF_PAGES);
 	if (!pages)
-		return 0;
+		return NO_RULE;
 	page = pages[number & (UNWIND_LEAF_PAGES - 1)];
 	if (page.rows == 0)
-		return 0;
+		return NO_RULE;
 	rows = unwind_leaf(f->leaf + page.leaf);
 	if (!rows)
-		return 0;
-	if (page.rows <= FEW_ROWS)
-		at = find_row(rows, page.row, page.rows, offset, FEW_ROWS / 2);
-	else
-		at = find_row(rows, page.row, page.rows, offset, UNWIND_LEAF_ROWS / 2);
+		return NO_RULE;
+	at = find_row(rows, page.row, page.rows, offset);
 	row = rows[at & (UNWIND_LEAF_ROWS - 1)];
 	if (row.code & UNWIND_ONE_RULE)
-		return unwind_rule(row.code & (UNWIND_ONE_RULE - 1));
+		return row.code & (UNWIND_ONE_RULE - 1);
 	cells = unwind_leaf(f->leaf + f->sequences + row.code / UNWIND_LEAF_SEQUENCES);
 	if (!cells)
-		return 0;
+		return NO_RULE;
 	at = row.code % UNWIND_LEAF_SEQUENCES * UNWIND_SEQUENCE;
-	return unwind_rule(cells[find_cell(cells, at, offset - row.pc)].rule);
+	return cells[find_cell(cells, at, offset - row.pc)].rule;
+}
+
+/* The key of what is not remembered: shifted into a word nothing is left of it. */
+#define NOT_REMEMBERED (1ULL << 48)
+
+/* The rule for an address of a file; null: none covers it. */
+static __noinline const struct unwind_rule *find_rule(const struct unwind_file *f, __u64 address)
+{
+	__u64 key = (__u64)f->generation << 32 | (__u32)address, high = address, word;
+	__u64 *found;
+	__s64 number;
+
+	OPAQUE(high);
+	if (high >> 32 || !f->generation)
+		key = NOT_REMEMBERED;
+	OPAQUE(key);
+	found = unwind_found_at((key * 0x9e3779b97f4a7c15ULL) >> 50 & (UNWIND_FOUND - 1));
+	if (!found)
+		return 0;
+	word = *found;
+	number = word & 0xffff;
+	if (word >> 16 != key) {
+		number = find_rule_number(f, address);
+		if (number < 0)
+			return 0;
+		*found = key << 16 | (__u16)number;
+	}
+	OPAQUE(number);
+	return unwind_rule(number);
 }
 
 /* A frame is found through a register: its value is part of the trail. */
@@ -368,14 +400,14 @@ static __noinline bool behind_call(struct native_scratch *s, __u64 pc)
 {
 #if defined(__TARGET_ARCH_x86)
 	__u8 *code = (__u8 *)s->context;
-	bool call;
+	__u64 call;
 
 	if (read_user_at(code, 7, pc - 7))
 		return in_probe_page_at(pc);
-	call = code[2] == 0xe8 || code[2] == 0xcc;
+	call = same(code[2], 0xe8) | same(code[2], 0xcc);
 #define CALL_OF(size) \
-	((code[7 - (size)] == 0xff || code[7 - (size)] == 0xcc) && (code[8 - (size)] & 0x38) == 0x10)
-	call = call || CALL_OF(2) || CALL_OF(3) || CALL_OF(4) || CALL_OF(6) || CALL_OF(7);
+	((same(code[7 - (size)], 0xff) | same(code[7 - (size)], 0xcc)) & same(code[8 - (size)] & 0x38, 0x10))
+	call |= CALL_OF(2) | CALL_OF(3) | CALL_OF(4) | CALL_OF(6) | CALL_OF(7);
 #undef CALL_OF
 	return call || in_probe_page_at(pc);
 #else

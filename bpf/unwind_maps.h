@@ -10,6 +10,7 @@
  *	unwind_processes  where in the address space which file is mapped
  *	unwind_files      where the image of a file's table begins
  *	unwind_shards     the images: leaves of 4 KiB, numbered through all shards
+ *	unwind_found      addresses whose rule was looked for, and that rule
  *	unwind_rules      how to find the caller, shared by all files
  *	unwind_wanted     back to the loader: whose generated code is not known
  *
@@ -21,7 +22,7 @@
 #define EBPFPROF_UNWIND_MAPS_H
 
 #define UNWIND_RULES 32768
-#define UNWIND_FILES 8192
+#define UNWIND_FILES 4096
 #define UNWIND_PROCESSES 4096
 #define UNWIND_MAPPINGS 1024	/* of one process */
 #define UNWIND_SHARDS 128
@@ -34,6 +35,8 @@
 #define UNWIND_LEAF_SEQUENCES (UNWIND_LEAF_ROWS / UNWIND_SEQUENCE)
 #define UNWIND_ROW_REACH (256 >> UNWIND_PC_SHIFT)
 #define UNWIND_ONE_RULE 0x8000
+
+#define UNWIND_FOUND 16384	/* a power of two */
 
 /* Instructions of arm64 begin at multiples of 4. */
 #if defined(__TARGET_ARCH_arm64)
@@ -118,7 +121,7 @@ struct unwind_file {
 	__u32 pages;
 	__u8 page_bits;
 	__u8 state;
-	__u16 pad;
+	__u16 generation;	/* of the table, no two have the same; 0: it is not remembered */
 	__u32 sequences;	/* their first leaf, from the image's first */
 };
 
@@ -178,6 +181,18 @@ struct {
 	__uint(max_entries, UNWIND_RULES);
 } unwind_rules SEC(".maps");
 
+/*
+ * A job calls from the same places again and again. Each entry is one word, so
+ * that it is never half another's: 16 bits of the table's generation, 32 of the
+ * file's address, and the rule's number.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, UNWIND_FOUND);
+} unwind_found SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
@@ -236,6 +251,11 @@ static __always_inline const struct unwind_file *unwind_file(__u32 file)
 	return bpf_map_lookup_elem(&unwind_files, &file);
 }
 
+static __always_inline __u64 *unwind_found_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&unwind_found, &index);
+}
+
 static __always_inline const struct unwind_rule *unwind_rule(__u32 rule)
 {
 	return bpf_map_lookup_elem(&unwind_rules, &rule);
@@ -269,6 +289,7 @@ static __always_inline void count_native_outcome(__u32 outcome)
 static const struct unwind_process *unwind_process(__u32 tgid);
 static const struct unwind_file *unwind_file(__u32 file);
 static const struct unwind_rule *unwind_rule(__u32 rule);
+static __u64 *unwind_found_at(__u32 index);
 static const void *unwind_leaf(__u32 leaf);
 static void want_process(__u32 tgid);
 static void count_native_outcome(__u32 outcome);

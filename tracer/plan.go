@@ -433,7 +433,11 @@ func (l *planner) buildSpec(p *PlannedProbe) bpf.CallProbeSpec {
 			c.Source, c.Index = uint8(bpf.CallSourceSOURCE_STACK), callerWord[l.file.Machine()]
 			spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK_ARGS)
 		}
+		if v.Derefs > 0 {
+			spec.Flags |= uint16(bpf.CallSpecFlagSPEC_FOLLOWS)
+		}
 		if v.AtReturn {
+			spec.Flags |= uint16(bpf.CallSpecFlagSPEC_OUT_ARGS)
 			c.Flags |= uint8(bpf.CallCaptureFlagCAPTURE_AT_RETURN)
 		}
 		if v.Narrow() {

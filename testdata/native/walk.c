@@ -55,6 +55,13 @@ static const struct unwind_rule *unwind_rule(__u32 rule)
 	return rule < UNWIND_RULES ? &rules[rule] : 0;
 }
 
+static __u64 *unwind_found_at(__u32 index)
+{
+	static __u64 found[UNWIND_FOUND];
+
+	return &found[index % UNWIND_FOUND];
+}
+
 static const void *unwind_leaf(__u32 leaf)
 {
 	return leaf < MAX_LEAVES ? leaves[leaf] : 0;

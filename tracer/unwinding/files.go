@@ -3,6 +3,7 @@ package unwinding
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -135,6 +136,10 @@ func (u *Unwinder) publish(f *file, t *unwind.Table) error {
 		t.Renumber(i, u.leaves.leaf(first+i), numbers)
 	}
 	entry := &bpf.NativeWalkUnwindFile{Base: t.Base, Leaf: uint32(first), Pages: uint32(t.Pages), PageBits: t.PageBits, Sequences: uint32(t.SequenceLeaf())}
+	if u.generation < math.MaxUint16 {
+		u.generation++
+		entry.Generation = u.generation
+	}
 	// The state last: an entry is not written in one piece.
 	for _, entry.State = range []uint8{uint8(bpf.NativeWalkUnwindStateFILE_NO_TABLE), uint8(max(f.ready, bpf.NativeWalkUnwindStateFILE_READY))} {
 		if err := u.tables.putFile(f.number, entry); err != nil {

@@ -18,7 +18,7 @@ import (
 // Maps are the maps of bpf/unwind_maps.h. Every object that walks shares them:
 // load it with MapReplacements of Replacements.
 type Maps struct {
-	rules, files, shards, processes, wanted, outcomes *ebpf.Map
+	rules, files, shards, processes, found, wanted, outcomes *ebpf.Map
 }
 
 // tables is where an Unwinder writes: the kernel's maps, or in tests the walk in
@@ -48,6 +48,7 @@ const (
 	filesName     = "unwind_files"
 	shardsName    = "unwind_shards"
 	processesName = "unwind_processes"
+	foundName     = "unwind_found"
 	wantedName    = "unwind_wanted"
 	outcomesName  = "native_outcomes"
 )
@@ -61,7 +62,7 @@ const (
 	shardLeaves = 512
 	maxShards   = 128
 	maxMappings = 1024
-	maxFiles    = 8192
+	maxFiles    = 4096
 	maxRules    = 32768
 	firstFile   = 2
 	anonymous   = 1
@@ -91,7 +92,7 @@ func NewMaps(dynamicHash bool) (*Maps, error) {
 
 func (m *Maps) places() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
-		rulesName: &m.rules, filesName: &m.files, shardsName: &m.shards, processesName: &m.processes, wantedName: &m.wanted, outcomesName: &m.outcomes,
+		rulesName: &m.rules, filesName: &m.files, shardsName: &m.shards, processesName: &m.processes, foundName: &m.found, wantedName: &m.wanted, outcomesName: &m.outcomes,
 	}
 }
 

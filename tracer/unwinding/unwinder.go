@@ -37,6 +37,7 @@ type Unwinder struct {
 	numbers    []uint32 // file numbers given back
 	retired    []retired
 	nextNumber uint32
+	generation uint16 // of the last table; those beyond the greatest have none
 	processes  map[int]*processTable
 	vdsoFile   *file
 	queue      []*file

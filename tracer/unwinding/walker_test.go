@@ -131,8 +131,9 @@ func (s *nativeStack) pcs() []uint64 {
 // each 0x100 bytes long from codeStart on, and a stack.
 type tape struct {
 	*walker
-	stack []byte
-	text  map[uint64][]byte // instructions, by where they end
+	unwinder *Unwinder
+	stack    []byte
+	text     map[uint64][]byte // instructions, by where they end
 }
 
 const (
@@ -142,6 +143,24 @@ const (
 
 func newTape(t *testing.T, machine string, rules ...unwind.Rule) *tape {
 	w := newWalker(t, machine)
+	u := newUnwinder(w, Options{})
+	t.Cleanup(u.Close)
+	s := &tape{walker: w, unwinder: u}
+	s.publish(machine, rules...)
+	p := &processTable{mappings: []mapping{
+		{start: codeStart, end: codeStart + 0x10000, file: firstFile, address: 0x10000},
+		{start: codeStart + 0x20000, end: codeStart + 0x21000, file: anonymous},
+		{start: codeStart + 0x30000, end: codeStart + 0x31000, file: firstFile + 1}, // no table yet
+	}}
+	if err := w.putProcess(1, p.entry()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// publish gives the file other rules.
+func (s *tape) publish(machine string, rules ...unwind.Rule) {
+	s.t.Helper()
 	of := symbolize.MachineX86_64
 	shift := uint(0)
 	if machine == "arm64" {
@@ -155,22 +174,10 @@ func newTape(t *testing.T, machine string, rules ...unwind.Rule) *tape {
 		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4+2:], uint16((i+1)%(len(rules)+1))|1<<15)
 	}
 	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 15, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}}, rules...), Leaves: leaf}
-	u := newUnwinder(w, Options{})
-	t.Cleanup(u.Close)
-	f := &file{number: firstFile, mappers: map[int]bool{}}
-	if err := u.publish(f, table); err != nil {
-		t.Fatal(err)
+	if err := s.unwinder.publish(&file{number: firstFile, mappers: map[int]bool{}}, table); err != nil {
+		s.t.Fatal(err)
 	}
-	p := &processTable{mappings: []mapping{
-		{start: codeStart, end: codeStart + 0x10000, file: firstFile, address: 0x10000},
-		{start: codeStart + 0x20000, end: codeStart + 0x21000, file: anonymous},
-		{start: codeStart + 0x30000, end: codeStart + 0x31000, file: firstFile + 1}, // no table yet
-	}}
-	if err := w.putProcess(1, p.entry()); err != nil {
-		t.Fatal(err)
-	}
-	w.send()
-	return &tape{walker: w}
+	s.send()
 }
 
 // code is an address inside the i-th function.
@@ -503,5 +510,24 @@ func TestInferredFrameIsBelievedBehindACallOnly(t *testing.T) {
 		if got := Outcome(stack.Outcome).String(); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
+	}
+}
+
+// The walk remembers which rule an address has, but not for another table.
+func TestAnotherTableForgetsWhatWasFoundInTheOneBefore(t *testing.T) {
+	s := newTape(t, "x86", pushed, ending)
+	s.put(0, 0, code(1), 0, code(1))
+	for range 2 {
+		stack := s.run(code(0), 0)
+		stack.check(t, "native_end", code(0), code(1))
+		if stack.Frame[0].CFA != 16 {
+			t.Errorf("the frame is %d bytes, want 16", stack.Frame[0].CFA)
+		}
+	}
+	s.publish("x86", unwind.Rule{Kind: unwind.Offset, CFA: 32}, ending)
+	stack := s.run(code(0), 0)
+	stack.check(t, "native_end", code(0), code(1))
+	if stack.Frame[0].CFA != 32 {
+		t.Errorf("the frame is %d bytes by the new table, want 32", stack.Frame[0].CFA)
 	}
 }
