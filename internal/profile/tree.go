@@ -56,17 +56,39 @@ func (n *Node) child(of *function, weight int64) *Node {
 	if of == nil || of == n.function {
 		return n
 	}
-	c := n.index[of]
+	c := n.find(of)
 	if c == nil {
-		if n.index == nil {
-			n.index = map[*function]*Node{}
-		}
 		c = &Node{Label: of.label, Kind: of.kind, function: of}
-		n.index[of] = c
 		n.Children = append(n.Children, c)
+		switch {
+		case n.index != nil:
+			n.index[of] = c
+		case len(n.Children) > fewChildren:
+			n.index = make(map[*function]*Node, 2*fewChildren)
+			for _, known := range n.Children {
+				n.index[known.function] = known
+			}
+		}
 	}
 	c.TotalNS += weight
 	return c
+}
+
+// fewChildren are found by looking at each: nearly all nodes have one child, and
+// a map for each of millions of nodes would be most of the memory.
+const fewChildren = 8
+
+// find is the child of a function, nil for none.
+func (n *Node) find(of *function) *Node {
+	if n.index != nil {
+		return n.index[of]
+	}
+	for _, c := range n.Children {
+		if c.function == of {
+			return c
+		}
+	}
+	return nil
 }
 
 func (n *Node) finish() {

@@ -27,38 +27,36 @@ type Filter struct {
 
 // Load adds up the samples of a dataset by stack. Where it has samples of
 // several processes, or Filter.Threads asks for it, the stacks are grouped.
+//
+// A frame is in thousands of stacks. So the database adds up by the stacks' ids
+// first, then says each distinct frame once, and of each stack only which they
+// are.
 func Load(ctx context.Context, db *query.DB, f Filter) (profile.Profile, error) {
-	l := loader{filter: f, frames: profile.NewFrames(), texts: map[string]*profile.Frame{}}
-	if err := db.Each(ctx, f.sql(), l.add); err != nil {
+	var rows []sampleRow
+	err := db.Each(ctx, f.samplesSQL(), func(row []any) error {
+		rows = append(rows, sampleRow{text(row[0]), integer(row[1]), integer(row[2]), text(row[3]), text(row[4]), row[5] != nil, integer(row[5]), integer(row[6]), integer(row[7])})
+		return nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading samples: %w", err)
 	}
-	if len(l.profile) == 0 {
+	if len(rows) == 0 {
 		return nil, f.explain(ctx, db)
 	}
-	groups, err := f.groups(ctx, db, l.threads)
+	known, err := f.stacks(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	for i := range l.profile {
-		l.profile[i].Group = groups[l.threads[i]]
+	groups, err := f.groups(ctx, db, rows)
+	if err != nil {
+		return nil, err
 	}
-	return l.profile, nil
-}
-
-// loader collects the rows of Filter.sql.
-type loader struct {
-	filter  Filter
-	frames  *profile.Frames
-	texts   map[string]*profile.Frame // by how the database writes them
-	profile profile.Profile
-	threads []threadID // of each stack
-}
-
-func (l *loader) add(row []any) error {
-	r := sampleRow{text(row[0]), integer(row[1]), integer(row[2]), text(row[3]), text(row[4]), integer(row[5]), integer(row[6]), text(row[7]), text(row[8])}
-	l.profile = append(l.profile, l.stack(&r))
-	l.threads = append(l.threads, r.thread())
-	return nil
+	all := make(profile.Profile, len(rows))
+	for i := range rows {
+		all[i] = rows[i].stack(known)
+		all[i].Group = groups[rows[i].thread()]
+	}
+	return all, nil
 }
 
 const (
@@ -66,28 +64,69 @@ const (
 	fieldSeparator = "\x1f"
 )
 
-// sql adds up in the database, and has it write the frames as text: the driver
-// would make a map of each.
-func (f Filter) sql() string {
+// samplesSQL adds up by stack.
+func (f Filter) samplesSQL() string {
 	tid := "0"
 	if f.Threads {
 		tid = "tid"
 	}
-	return fmt.Sprintf(`WITH
-s AS (SELECT session_id, pid, %s AS tid, coalesce(cause, '') AS cause, coalesce(syscall, '') AS syscall, stack_id,
-	sum(weight_ns)::BIGINT AS weight_ns, count(*) AS samples FROM sample WHERE %s GROUP BY ALL),
-t AS (SELECT stack_id, any_value(frames) AS frames, any_value(status) AS status FROM stack GROUP BY stack_id)
-SELECT s.session_id, s.pid, s.tid, s.cause, s.syscall, s.weight_ns, s.samples,
-	CASE WHEN s.stack_id IS NULL THEN 'none' ELSE coalesce(t.status, 'lost') END,
-	%s
-FROM s LEFT JOIN t USING (stack_id) ORDER BY ALL`, tid, f.where(), framesText("t.frames"))
+	return fmt.Sprintf(`SELECT session_id, pid, %s AS tid, coalesce(cause, '') AS cause, coalesce(syscall, '') AS syscall, stack_id,
+	sum(weight_ns)::BIGINT AS weight_ns, count(*) AS samples FROM sample WHERE %s GROUP BY ALL ORDER BY ALL`, tid, f.where())
+}
+
+// knownStacks are the stacks of the samples that are asked for, by id.
+type knownStacks struct {
+	frames *profile.Frames
+	byID   map[int64]knownStack
+}
+
+type knownStack struct {
+	frames []*profile.Frame // leaf first
+	status string
+}
+
+// stacks reads the stacks that the filter's samples have.
+func (f Filter) stacks(ctx context.Context, db *query.DB) (*knownStacks, error) {
+	wanted := "FROM stack WHERE stack_id IN (SELECT stack_id FROM sample WHERE " + f.where() + ")"
+	known := &knownStacks{profile.NewFrames(), map[int64]knownStack{}}
+	frames := map[string]*profile.Frame{}
+	err := db.Each(ctx, `SELECT hash(f)::VARCHAR, any_value(`+frameText("f")+`) FROM (SELECT unnest(frames) AS f `+wanted+`) GROUP BY 1`, func(row []any) error {
+		frames[text(row[0])] = known.frames.Of(parseFrame(text(row[1])))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading frames: %w", err)
+	}
+	err = db.Each(ctx, `SELECT stack_id, status, array_to_string(list_transform(frames, lambda f: hash(f)), ' ') `+wanted, func(row []any) error {
+		id := integer(row[0])
+		if _, twice := known.byID[id]; twice { // of several recordings
+			return nil
+		}
+		names := strings.Fields(text(row[2]))
+		s := knownStack{make([]*profile.Frame, len(names)), text(row[1])}
+		for i, name := range names {
+			s.frames[i] = frames[name]
+		}
+		known.byID[id] = s
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading stacks: %w", err)
+	}
+	return known, nil
+}
+
+// frameText is the expression that writes a frame as text, which parseFrame
+// reads: the driver would make a map of it.
+func frameText(f string) string {
+	return strings.ReplaceAll(`concat_ws(chr(31), F.kind, coalesce(F.function, ''), coalesce(F.file, ''),
+		coalesce(F.line, 0), coalesce(F.module, ''), coalesce(F.build_id, ''), coalesce(F."offset", -1))`, "F.", f+".")
 }
 
 // framesText is the expression that writes a column of frames as text, which
 // parseFrames reads.
 func framesText(column string) string {
-	return `coalesce(array_to_string(list_transform(` + column + `, lambda f: concat_ws(chr(31), f.kind, coalesce(f.function, ''), coalesce(f.file, ''),
-		coalesce(f.line, 0), coalesce(f.module, ''), coalesce(f.build_id, ''), coalesce(f."offset", -1))), chr(30)), '')`
+	return `coalesce(array_to_string(list_transform(` + column + `, lambda f: ` + frameText("f") + `), chr(30)), '')`
 }
 
 func (f Filter) where() string {
@@ -137,13 +176,14 @@ func (f Filter) explain(ctx context.Context, db *query.DB) error {
 	return fmt.Errorf("%w are left: leave --gil out", ErrNoSamples)
 }
 
-// sampleRow is one line of Filter.sql.
+// sampleRow is one line of Filter.samplesSQL.
 type sampleRow struct {
 	session         string
 	pid, tid        int64
 	cause, syscall  string
+	stacked         bool // it has a stack_id
+	stackID         int64
 	weight, samples int64
-	status, frames  string
 }
 
 type threadID struct {
@@ -154,40 +194,38 @@ type threadID struct {
 func (r *sampleRow) thread() threadID { return threadID{r.session, r.pid, r.tid} }
 
 // stack is a row as a stack. What a thread waited for is the leaf of a wait.
-func (l *loader) stack(r *sampleRow) profile.Stack {
+func (r *sampleRow) stack(known *knownStacks) profile.Stack {
 	s := profile.Stack{WeightNS: r.weight, Samples: r.samples}
-	if reason := r.reason(l.filter.OffCPU); reason != "" {
-		s.Frames = append(s.Frames, l.frames.Of(symbolize.Frame{Kind: symbolize.Kernel, Function: reason, Offset: -1}))
-	}
-	if r.frames != "" {
-		for _, fields := range strings.Split(r.frames, frameSeparator) {
-			s.Frames = append(s.Frames, l.frame(fields))
-		}
+	var of knownStack
+	found := false
+	if r.stacked {
+		of, found = known.byID[r.stackID]
 	}
 	switch {
-	case r.status == "none" && r.cause == "preempted": // as it should be
-	case r.status != "complete":
-		s.Cut = r.status
+	case !r.stacked && r.cause == "preempted": // as it should be
+	case !r.stacked:
+		s.Cut = "none"
+	case !found:
+		s.Cut = "lost"
+	case of.status != "complete":
+		s.Cut = of.status
 	}
+	reason := r.reason()
+	if reason == "" {
+		s.Frames = of.frames
+		return s
+	}
+	s.Frames = append(make([]*profile.Frame, 0, len(of.frames)+1), known.frames.Of(symbolize.Frame{Kind: symbolize.Kernel, Function: reason, Offset: -1}))
+	s.Frames = append(s.Frames, of.frames...)
 	return s
 }
 
-func (l *loader) frame(fields string) *profile.Frame {
-	if known := l.texts[fields]; known != nil {
-		return known
-	}
-	fields = strings.Clone(fields) // not the whole stack's text
-	f := l.frames.Of(parseFrame(fields))
-	l.texts[fields] = f
-	return f
-}
-
 // reason is why a thread was off the CPU, "" on it.
-func (r *sampleRow) reason(wait bool) string {
+func (r *sampleRow) reason() string {
 	switch {
 	case r.cause == "preempted" && r.syscall != "":
 		return "preempted in syscall " + r.syscall
-	case wait && r.syscall != "":
+	case r.cause != "" && r.syscall != "":
 		return "syscall " + r.syscall
 	case r.cause == "fault":
 		return "page fault"
@@ -218,7 +256,7 @@ func parseFrame(fields string) symbolize.Frame {
 
 // groups names what the samples are shown below: nothing where it would be the
 // same for all.
-func (f Filter) groups(ctx context.Context, db *query.DB, of []threadID) (map[threadID]string, error) {
+func (f Filter) groups(ctx context.Context, db *query.DB, of []sampleRow) (map[threadID]string, error) {
 	processes, err := names(ctx, db, `SELECT session_id, pid, 0, coalesce(any_value('rank ' || rank || '  '), '') || coalesce(any_value(command), any_value(exe), '') FROM process GROUP BY ALL`)
 	if err != nil {
 		return nil, err
@@ -228,11 +266,12 @@ func (f Filter) groups(ctx context.Context, db *query.DB, of []threadID) (map[th
 		return nil, err
 	}
 	several := map[threadID]bool{}
-	for _, id := range of {
-		several[threadID{id.session, id.pid, 0}] = true
+	for i := range of {
+		several[threadID{of[i].session, of[i].pid, 0}] = true
 	}
 	groups := map[threadID]string{}
-	for _, id := range of {
+	for i := range of {
+		id := of[i].thread()
 		if _, known := groups[id]; known {
 			continue
 		}
