@@ -95,7 +95,15 @@ type Space struct {
 	names *Names
 
 	mu      sync.RWMutex
-	regions []region // sorted, disjoint
+	regions []region              // sorted, disjoint
+	named   map[codeAddress]Frame // by the present regions
+	version uint                  // of the regions
+}
+
+// codeAddress is what a Space remembers the frame of.
+type codeAddress struct {
+	address uint64
+	returns bool
 }
 
 type region struct {
@@ -134,7 +142,10 @@ func (s *Space) Update(mappings []Mapping) (changed bool) {
 	}
 	sortRegions(regions)
 	changed = !slices.Equal(s.regions, regions)
-	s.regions = regions
+	if s.regions = regions; changed {
+		clear(s.named)
+		s.version++
+	}
 	return changed
 }
 
@@ -166,6 +177,27 @@ func (s *Space) Known(address uint64) bool {
 // behind its call, and where the call never returns, behind its function: the
 // byte before it is named.
 func (s *Space) Frame(address uint64, returns bool) Frame {
+	key := codeAddress{address, returns}
+	s.mu.RLock()
+	frame, ok := s.named[key]
+	version := s.version
+	s.mu.RUnlock()
+	if ok {
+		return frame
+	}
+	frame = s.frame(address, returns)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.named == nil || len(s.named) >= maxCached {
+		s.named = map[codeAddress]Frame{}
+	}
+	if version == s.version {
+		s.named[key] = frame
+	}
+	return frame
+}
+
+func (s *Space) frame(address uint64, returns bool) Frame {
 	r, virtual, ok := s.locate(address, returns)
 	switch {
 	case r == nil:

@@ -63,11 +63,11 @@ func (g *governor) settleAnchors() {
 	over := now.Sub(g.anchors.at) * processes
 	counts := g.session.hitsOf(g.session.anchorProbes())
 	seen := since(g.anchors.before, counts)
-	pace := g.pace(seen, over)
+	pace, stack := g.pace(seen, over), g.session.stackCost()
 	shares := map[string]float64{}
 	for index, h := range seen {
 		p := g.session.probes.at(index)
-		shares[p.planned.Group.Name] += g.priceOf(p, h, pace) / float64(over)
+		shares[p.planned.Group.Name] += g.priceOf(p, h, pace, stack) / float64(over)
 	}
 	if g.reference != nil {
 		shares[referenceName] = g.reference.price(g) / float64(over)

@@ -58,19 +58,19 @@ func (g *governor) pace(seen map[uint32]hits, over time.Duration) float64 {
 }
 
 // priceOf estimates what the hits of one probe have cost the job, nanoseconds.
-func (g *governor) priceOf(p *probe, h hits, pace float64) float64 {
+func (g *governor) priceOf(p *probe, h hits, pace, stack float64) float64 {
 	price := float64(h.traps) * (g.cost.warm[p.planned.dearestSite()]*inPlace + g.cost.cold*pace*inPlaceCold)
 	if p.planned.takesStack() {
-		price += float64(h.recorded) * stackPrice
+		price += float64(h.recorded) * stack
 	}
 	return price
 }
 
 // price estimates what hits in a time of the job have cost it.
 func (g *governor) price(seen map[uint32]hits, over time.Duration) time.Duration {
-	total, pace := 0.0, g.pace(seen, over)
+	total, pace, stack := 0.0, g.pace(seen, over), g.session.stackCost()
 	for index, h := range seen {
-		total += g.priceOf(g.session.probes.at(index), h, pace)
+		total += g.priceOf(g.session.probes.at(index), h, pace, stack)
 	}
 	return time.Duration(total * g.dearer)
 }

@@ -9,6 +9,33 @@ import (
 // frames of both kinds on the design's machine.
 const stackPrice = 15_000
 
+// rememberedPrice is that where the kernel remembered it, and typicalStacks how
+// many calls tell what share of them it remembers.
+const (
+	rememberedPrice = 1_000
+	typicalStacks   = 256
+)
+
+// stackCost is what a call's stack has cost on average so far, nanoseconds.
+func (s *Session) stackCost() float64 {
+	if s.kernel == nil {
+		return stackPrice
+	}
+	t, err := s.kernel.memo.totals()
+	if err != nil {
+		return stackPrice
+	}
+	return t.cost()
+}
+
+func (m *MemoTotals) cost() float64 {
+	calls := m.Found + m.Walked
+	if calls < typicalStacks {
+		return stackPrice
+	}
+	return float64(m.Found*rememberedPrice+(m.Walked+m.Verified)*stackPrice) / float64(calls)
+}
+
 // wantsStack reports whether a level takes the stack of a function's calls:
 // what takes memory from a driver, or finds none, is rare, and explains itself at
 // any; the few calls that explain a step at window, every operator at deep.

@@ -78,3 +78,20 @@ func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 		}
 	}
 }
+
+func TestRememberedStacksArePricedAsSuch(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		totals MemoTotals
+		want   float64
+	}{
+		{"nothing is known", MemoTotals{Found: 10}, stackPrice},
+		{"all walked", MemoTotals{Walked: 1000}, stackPrice},
+		{"half remembered", MemoTotals{Found: 500, Walked: 500}, (rememberedPrice + stackPrice) / 2},
+		{"compared as well", MemoTotals{Found: 1000, Verified: 100}, rememberedPrice + 0.1*stackPrice},
+	} {
+		if got := test.totals.cost(); got != test.want {
+			t.Errorf("%s: %v ns, want %v", test.name, got, test.want)
+		}
+	}
+}

@@ -19,6 +19,8 @@ type progress struct {
 	dataset *output.Dataset
 	ended   chan struct{}
 	done    sync.WaitGroup
+	mu      sync.Mutex // held while a line is written, and to end
+	over    bool
 }
 
 func newProgress(quiet bool, session *tracer.Session, dataset *output.Dataset) *progress {
@@ -59,6 +61,27 @@ func (p *progress) found(report tracer.Report, options tracer.Options, took time
 		fmt.Fprintf(os.Stderr, "  %-*s  %s\n", width, filepath.Base(l.Path), describeLibrary(l))
 	}
 	fmt.Fprintf(os.Stderr, "attached in %d ms; %s; Ctrl-C ends\n", took.Milliseconds(), describeBudget(options))
+}
+
+// tables says when stacks of native code are whole: until the libraries' unwind
+// tables are in place, they go by frame pointers.
+func (p *progress) tables() {
+	if p.quiet || !p.session.TakesStacks() {
+		return
+	}
+	began := time.Now()
+	go func() {
+		p.session.WaitForTables()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.over {
+			return
+		}
+		if p.live {
+			fmt.Fprint(os.Stderr, clearLine)
+		}
+		fmt.Fprintf(os.Stderr, "unwind tables in place after %d ms more\n", time.Since(began).Milliseconds())
+	}()
 }
 
 func describeLibrary(l tracer.LibraryReport) string {
@@ -102,7 +125,9 @@ func (p *progress) run() {
 			events := stats.Spans + stats.Memory
 			rate := float64(events-last) / now.Sub(at).Seconds()
 			line := liveLine(uint64(rate), events, lostRows(stats), written(p.dataset))
+			p.mu.Lock()
 			fmt.Fprint(os.Stderr, clearLine+truncate(line, columns(os.Stderr)))
+			p.mu.Unlock()
 			last, at = events, now
 		}
 	}
@@ -120,6 +145,9 @@ func written(dataset *output.Dataset) (bytes int64) {
 }
 
 func (p *progress) stop() {
+	p.mu.Lock()
+	p.over = true
+	p.mu.Unlock()
 	close(p.ended)
 	p.done.Wait()
 	if p.live {

@@ -65,7 +65,9 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	}
 	progress := newProgress(r.quiet || r.json, session, dataset)
 	progress.found(session.Report(), r.options, time.Since(started))
-	if job != nil {
+	if job == nil {
+		progress.tables()
+	} else {
 		if err := job.start(); err != nil {
 			dataset.Close()
 			to.undo()

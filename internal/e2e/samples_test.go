@@ -5,12 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 )
-
-// tablesReady is how long a job that stands still is left alone, so that the
-// unwind tables of its libraries are there when it goes on.
-const tablesReady = 8 * time.Second
 
 // sampled attaches to a job that waits, lets it run, and returns the recording.
 func sampled(t *testing.T, flags []string, argv ...string) *recording {
@@ -23,7 +18,7 @@ func sampledBeside(t *testing.T, flags []string, beside func(pid int), argv ...s
 	t.Helper()
 	job := startJob(t, argv...)
 	a := attach(t, flags, job.readyPID(t))
-	time.Sleep(tablesReady)
+	a.until(t, "word that the tables are in place", func(_ []string, errs string) bool { return strings.Contains(errs, "unwind tables in place") })
 	beside(job.readyPID(t))
 	job.goOn(t)
 	told := job.finishJob(t)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -40,13 +41,14 @@ type report struct {
 	failed  map[name]bool
 	skipped map[name]string // reason
 	parents map[name]bool
-	other   []string // packages that failed without a failing test
+	other   []string         // packages that failed without a failing test
+	seconds map[name]float64 // of top-level tests
 }
 
 func newReport(to io.Writer) *report {
 	return &report{
 		to: to, output: map[name][]string{}, passed: map[name]bool{}, failed: map[name]bool{},
-		skipped: map[name]string{}, parents: map[name]bool{},
+		skipped: map[name]string{}, parents: map[name]bool{}, seconds: map[name]float64{},
 	}
 }
 
@@ -95,6 +97,9 @@ func (r *report) take(e event) {
 }
 
 func (r *report) ended(e event, n name) {
+	if n.test != "" && !strings.Contains(n.test, "/") {
+		r.seconds[n] = e.Elapsed
+	}
 	switch {
 	case n.test == "" && e.Action == "fail":
 		r.packageFailed(e, n)
@@ -185,6 +190,7 @@ func (r *report) finish() bool {
 			ok = false
 		}
 	}
+	r.printSlowest()
 	if len(r.other) > 0 {
 		fmt.Fprintf(r.to, "these packages failed outside of their tests: %s\n", strings.Join(r.other, ", "))
 	}
@@ -207,4 +213,17 @@ func (r *report) failedByItself(n name) bool {
 		}
 	}
 	return true
+}
+
+// slowest is how many of the tests that took longest are named.
+const slowest = 12
+
+// printSlowest names the tests by which a run could be made shorter.
+func (r *report) printSlowest() {
+	names := slices.SortedFunc(maps.Keys(r.seconds), func(a, b name) int { return cmp.Compare(r.seconds[b], r.seconds[a]) })
+	for _, n := range names[:min(slowest, len(names))] {
+		if r.seconds[n] >= 10 {
+			fmt.Fprintf(r.to, "slow  %6.1f s  %s\n", r.seconds[n], n)
+		}
+	}
 }
