@@ -3,8 +3,11 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
@@ -30,8 +33,14 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 		var set *linkSet
 		beside := f.runner(pid)
 		near(beside, func() { set, err = s.kernel.attach(path, pid, sites) })
+		if vanished(err) { // the process whose path this was is exiting; another may map the file
+			if path, err = f.path(); err != nil {
+				return nil
+			}
+			near(beside, func() { set, err = s.kernel.attach(path, pid, sites) })
+		}
 		if err != nil {
-			if pid != 0 && s.gone(pid) || pid == 0 && s.orphaned(f) {
+			if vanished(err) || pid != 0 && s.gone(pid) || pid == 0 && s.orphaned(f) {
 				continue
 			}
 			return err
@@ -43,6 +52,12 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 		s.probes.at(f.base + uint32(i)).attached = true
 	}
 	return nil
+}
+
+// vanished reports whether a file could not be opened through a process because
+// that is exiting: its memory is gone before it is.
+func vanished(err error) bool {
+	return errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist)
 }
 
 // attachAnchors puts in a file's probes that are in all the time, a group at a

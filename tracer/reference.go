@@ -99,6 +99,9 @@ func (g *governor) refer(p *probe, base uint64) error {
 		set, err := g.session.kernel.attachLearn(path, pid, where)
 		if err != nil {
 			r.close()
+			if vanished(err) {
+				return nil
+			}
 			return err
 		}
 		r.links[pid] = set

@@ -187,7 +187,7 @@ func jobScript(t *testing.T, name string) string {
 func TestPySpyAgreesOnTheShareOfEachFunctionOfATrainingLoop(t *testing.T) {
 	eachTorch(t, func(t *testing.T, v torch) {
 		script := jobScript(t, "functions.py")
-		if _, _, _, contended := besidePySpy(t, "train ("+script+")", v.python, script, "--seconds", "16"); contended {
+		if _, _, _, contended := besidePySpy(t, "train ("+script+")", v.python, script, "--seconds", "20"); contended {
 			t.Skip("others used the job's CPU, twice: run it alone")
 		}
 	})
@@ -197,7 +197,7 @@ func TestPySpyAgreesOnTheShareOfEachFunctionOfATrainingLoop(t *testing.T) {
 func TestPySpyAgreesOnKnownShares(t *testing.T) {
 	needKernel(t)
 	script := jobScript(t, "shares.py")
-	r, ours, theirs, contended := besidePySpy(t, "main ("+script+")", "/usr/bin/python3", script, "--rounds", "150")
+	r, ours, theirs, contended := besidePySpy(t, "main ("+script+")", "/usr/bin/python3", script, "--rounds", "450")
 	spent := int64(0)
 	for _, ns := range r.truth.CPUNS {
 		spent += ns
