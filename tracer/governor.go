@@ -338,7 +338,7 @@ func (g *governor) account(inSlice map[uint32]hits) {
 	over := g.off.at.Sub(g.on.at) * processes
 	g.correct()
 	inside := g.price(inSlice, over) / processes
-	g.judged = judgedSlice{g.free, g.on, g.off, inside}
+	g.judged = judgedSlice{g.free, g.on, g.off, g.epoch - 1, inside}
 	all, stall := g.price(g.seen, over)/processes, g.stall()
 	g.settleAnchors()
 	g.spent += all + stall

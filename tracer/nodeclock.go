@@ -141,6 +141,21 @@ func (c *nodeClock) between(from, to time.Time) (nodes float64) {
 	return nodes
 }
 
+// seen is how many nodes the records of one slice told of. What between says of a
+// slice that told of none is a guess by those around it.
+func (c *nodeClock) seen(epoch uint32) (nodes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.threads {
+		for _, s := range t.slices {
+			if s.epoch == epoch {
+				nodes += s.last.nodes - s.first.nodes
+			}
+		}
+	}
+	return nodes
+}
+
 // read reports whether a slice read the numbers at that time or later.
 func (c *nodeClock) read(at time.Time) bool {
 	c.mu.Lock()

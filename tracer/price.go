@@ -80,6 +80,7 @@ func (g *governor) price(seen map[uint32]hits, over time.Duration) time.Duration
 type judgedSlice struct {
 	free     sliceMark // the end of the slice before
 	on, off  sliceMark
+	epoch    uint32
 	estimate time.Duration
 }
 
@@ -93,12 +94,18 @@ func (g *governor) correct() {
 	}
 	in, unit := g.done(j.on, j.off)
 	out, outUnit := g.done(j.free, j.on)
-	least := float64(weightSteps)
-	if unit == unitNodes {
-		least = weightNodes
-	}
-	if unit != outUnit || in < least || out < least {
+	if unit != outUnit {
 		return
+	}
+	switch unit {
+	case unitSteps:
+		if in < weightSteps || out < weightSteps {
+			return
+		}
+	case unitNodes: // told at both ends of what lies between the slices
+		if out < weightNodes || g.nodes.seen(j.epoch) < weightNodes || g.nodes.seen(j.epoch-1) < weightNodes {
+			return
+		}
 	}
 	inside, outside := j.off.at.Sub(j.on.at), j.on.at.Sub(j.free.at)
 	usual := float64(outside) / out * in

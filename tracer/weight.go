@@ -30,7 +30,7 @@ func (g *governor) basis(s *stretch) unit {
 	if s.off.steps-s.on.steps >= weightSteps {
 		return unitSteps
 	}
-	if g.nodes.between(s.on.at, s.off.at) >= weightNodes {
+	if g.nodes.seen(s.epoch) >= weightNodes {
 		return unitNodes
 	}
 	return unitTime
@@ -137,7 +137,7 @@ func (g *governor) finishWeights() {
 		return
 	}
 	end := g.mark()
-	last := &stretch{on: g.on, off: g.off}
+	last := &stretch{epoch: g.epoch - 1, on: g.on, off: g.off}
 	if steps := g.off.steps - g.on.steps; g.last != nil && steps < weightSteps && g.basis(last) != unitNodes {
 		// Cut short: the slice before stands for this stretch too, and the few
 		// rows of this one for themselves.
