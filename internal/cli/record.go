@@ -74,7 +74,9 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 			return err
 		}
 	}
+	attached := time.Now()
 	runErr := r.run(ctx, session, progress)
+	recorded := time.Since(attached)
 
 	ended := time.Now().UnixNano()
 	recording.EndedNS = &ended
@@ -86,7 +88,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		}
 		return to.explain(firstCause(err), written)
 	}
-	return r.conclude(to, session, summarize(session.Stats(), dataset, time.Since(started)), job)
+	return r.conclude(to, session, summarize(session.Stats(), dataset, recorded), job)
 }
 
 // run records until a signal, --duration, or the job's end.
