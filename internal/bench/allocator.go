@@ -23,19 +23,10 @@ func (r *results) measureAllocator(s settings, python interpreter) error {
 	defer j.kill()
 	anchor := tracer.Options{PIDs: []int{j.pid}, Level: tracer.LevelAnchor, Follow: true, Budget: allocatorBudget}
 	s.rounds, s.window = max(3, s.rounds/2), s.long/2
-	judge, err := r.run(&r.allocator, j, python, allocatorJob, s, []treatment{
+	return r.runToTheEnd(&r.allocator, j, python, allocatorJob, s, []treatment{
 		nothing(s.long),
 		session(atAnchor, s.long, 2*time.Second, anchor),
 	})
-	if err != nil {
-		return err
-	}
-	all, err := j.stop()
-	if err != nil {
-		return err
-	}
-	judge(all)
-	return nil
 }
 
 func (r *results) allocatorTargets(p *page) {

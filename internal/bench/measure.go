@@ -219,6 +219,21 @@ func (r *results) run(to *[]pairedResult, j *job, python interpreter, name strin
 	}, nil
 }
 
+// runToTheEnd is run for a job that nothing else is measured on: it is stopped
+// and judged.
+func (r *results) runToTheEnd(to *[]pairedResult, j *job, python interpreter, name string, s settings, treatments []treatment) error {
+	judge, err := r.run(to, j, python, name, s, treatments)
+	if err != nil {
+		return err
+	}
+	all, err := j.stop()
+	if err != nil {
+		return err
+	}
+	judge(all)
+	return nil
+}
+
 // measureBudget has the worst case under the default budget. The windows are
 // longer than the governor's cycles, and the mean counts: the price is paid in
 // few steps.
@@ -257,19 +272,10 @@ func (r *results) measureModel(s settings, python interpreter, name string) erro
 	if j.step > 100*time.Millisecond {
 		s.rounds = 3
 	}
-	judge, err := r.run(&r.models, j, python, name, s, []treatment{
+	return r.runToTheEnd(&r.models, j, python, name, s, []treatment{
 		nothing(s.window),
 		trial(operatorsOnly, s.window, operators),
 		trial(allGroups, s.window, everything),
 		profiler(profilerPlain, s.window, j, "plain"),
 	})
-	if err != nil {
-		return err
-	}
-	all, err := j.stop()
-	if err != nil {
-		return err
-	}
-	judge(all)
-	return nil
 }

@@ -50,15 +50,9 @@ func (r *results) measureSampling(s settings, python interpreter) error {
 		session(at99Hertz, sampledWindow, attached, options),
 	}, others(j.pid)...)
 	s.rounds, s.window = min(s.rounds, 4), sampledWindow
-	judge, err := r.run(&r.samples, j, python, sampledJob, s, treatments)
-	if err != nil {
+	if err := r.runToTheEnd(&r.samples, j, python, sampledJob, s, treatments); err != nil {
 		return err
 	}
-	all, err := j.stop()
-	if err != nil {
-		return err
-	}
-	judge(all)
 	for _, c := range r.samples[len(r.samples)-1].comparisons {
 		say("  %s, %s: %.2f %% of a core", python.name, c.name, 100*c.cpuShare)
 	}
