@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the native walk keeps from one frame to the next, and what it reads of its
+ * thread. In user space the functions that end in _at come from the program that
+ * includes it (testdata/native/walk.c).
+ */
+#ifndef EBPFPROF_UNWIND_STATE_H
+#define EBPFPROF_UNWIND_STATE_H
+
+#include "stack.h"
+#include "trail.h"
+#include "unwind_maps.h"
+
+/* Room for the walk to work in: in map memory, where the verifier does not
+ * follow each value that it could have. */
+struct native_scratch {
+	__u64 pc;
+	__u64 lr;
+	__u64 reg[UNWIND_REGISTERS];
+	__u32 known;	/* 1 << unwind_register */
+	__u32 flags;	/* of the frame that comes next */
+	__u32 caller;	/* 1: pc is a return address, the call is before it */
+	__u32 link;	/* 1: lr is the frame's own */
+	__u64 instance;	/* the innermost return probe that was not met yet */
+	__u32 instances;	/* 1: instance is valid */
+	__u32 wanted;	/* 1: there was generated code that no table knows */
+	__u32 mapping;	/* of the last frame; 0, which has no pages, at first */
+	__u32 at_entry;	/* 1: the first frame was just entered */
+	__u64 fp_word;	/* where the frame pointer was read; FP_AT_START, FP_ON_TRAIL */
+	__u32 used;	/* registers of the start that mattered: 1 << unwind_register, USED_LINK */
+	__u32 pad;
+	__u64 context[17];	/* of an interrupted frame */
+	struct trail trail;
+};
+
+#define USED_LINK (1U << 31)
+#define FP_AT_START 0	/* nowhere: it is the register of the walk's start */
+#define FP_ON_TRAIL 1	/* the trail has it already */
+
+/* A return probe that is pending on the thread. */
+struct pending_return {
+	__u64 stack;	/* stack pointer at the function's entry */
+	__u64 address;	/* what the return address was */
+};
+
+#if defined(__bpf__)
+#include <bpf/bpf_core_read.h>
+
+static __always_inline long read_user_at(void *to, __u32 size, __u64 address)
+{
+	return bpf_probe_read_user(to, size, (void *)address);
+}
+
+/* Whether the address is in the page that the kernel maps for uprobes: there
+ * return probes return to, and there single steps run. */
+static __always_inline bool in_probe_page_at(__u64 pc)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 page = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+
+	return page && (pc & ~4095ULL) == page;
+}
+
+/* The address of the instruction that is being stepped over out of line. */
+static __always_inline __u64 stepped_address_at(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, utask, vaddr);
+}
+
+static __always_inline bool next_return_at(struct native_scratch *s, struct pending_return *r)
+{
+	struct return_instance *instance = (void *)s->instance;
+
+	if (!s->instances) {
+		struct task_struct *task = (void *)bpf_get_current_task();
+
+		s->instances = 1;
+		instance = BPF_CORE_READ(task, utask, return_instances);
+	}
+	if (!instance)
+		return false;
+	r->stack = BPF_CORE_READ(instance, stack);
+	r->address = BPF_CORE_READ(instance, orig_ret_vaddr);
+	s->instance = (__u64)BPF_CORE_READ(instance, next);
+	return true;
+}
+#else
+static long read_user_at(void *to, __u32 size, __u64 address);
+static bool in_probe_page_at(__u64 pc);
+static __u64 stepped_address_at(void);
+static bool next_return_at(struct native_scratch *s, struct pending_return *r);
+#endif
+
+#endif
