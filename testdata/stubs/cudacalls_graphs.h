@@ -1,0 +1,147 @@
+/* A part of cudacalls.c: graphs, captured and made of nodes, and their replays. */
+
+static void nothing(void *data) { (void)data; }
+
+/* A graph of every kind of node, with a child that has one, and a replay of it. */
+static void nodes(void)
+{
+	CUgraph g, child, clone;
+	CUgraphExec e, inner;
+	CUgraphNode node, gone;
+	CUevent event;
+	CUdeviceptr p;
+	CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .WidthInBytes = 100, .Height = 3, .Depth = 2 };
+	CUDA_MEMSET_NODE_PARAMS set = { .elementSize = 4, .width = 25, .height = 3 };
+	CUDA_HOST_NODE_PARAMS call = { nothing, NULL };
+	CUDA_MEM_ALLOC_NODE_PARAMS room = { .bytesize = 4096 };
+	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = { f, 2, 3, 4, 5, 6, 7, 80, NULL, NULL, NULL, NULL } };
+
+	SIMPLE(cuEventCreate, "event", &event, 0)
+	SIMPLE(cuGraphCreate, "graph", &child, 0)
+	cuGraphAddMemsetNode(&node, child, NULL, 0, &set, c0);
+	expect("call cuGraphAddMemsetNode graph bytes=300");
+	SIMPLE(cuGraphAddEmptyNode, "graph", &gone, child, NULL, 0)
+	SIMPLE(cuGraphDestroyNode, "graph", gone)
+	SIMPLE(cuGraphClone, "graph", &clone, child)
+
+	SIMPLE(cuGraphCreate, "graph", &g, 0)
+	cuGraphAddMemcpyNode(&node, g, NULL, 0, &copy, c0);
+	expect("call cuGraphAddMemcpyNode graph bytes=600 direction=host_to_device");
+	SIMPLE(cuGraphAddHostNode, "graph", &node, g, NULL, 0, &call)
+	SIMPLE(cuGraphAddChildGraphNode, "graph", &node, g, NULL, 0, clone)
+	SIMPLE(cuGraphAddEventRecordNode, "graph", &node, g, NULL, 0, event)
+	SIMPLE(cuGraphAddEventWaitNode, "graph", &node, g, NULL, 0, event)
+	SIMPLE(cuGraphAddExternalSemaphoresSignalNode, "graph", &node, g, NULL, 0, NULL)
+	SIMPLE(cuGraphAddExternalSemaphoresWaitNode, "graph", &node, g, NULL, 0, NULL)
+	SIMPLE(cuGraphAddBatchMemOpNode, "graph", &node, g, NULL, 0, NULL)
+	cuGraphAddMemAllocNode(&node, g, NULL, 0, &room);
+	expect("call cuGraphAddMemAllocNode graph bytes=4096");
+	SIMPLE(cuGraphAddMemFreeNode, "graph", &node, g, NULL, 0, room.dptr)
+	cuGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call cuGraphAddNode graph " SHOWN " grid_x=2 grid_z=4 block_z=7 name_source=getfunction");
+	any = (CUgraphNodeParams){ .type = CU_GRAPH_NODE_TYPE_GRAPH, .graph = { child } };
+	cuGraphAddNode_v2(&node, g, NULL, NULL, 0, &any);
+	expect("call cuGraphAddNode_v2 graph grid_x=- name_source=-");
+	SIMPLE(cuGraphInstantiateWithFlags, "graph", &inner, g, 0)
+	cuGraphLaunch(inner, s);
+	expect("call cuGraphLaunch graph stream=%lu", P(s));
+
+	/* Captured: what a stream is given besides launches and copies. */
+	ON(cuStreamBeginCapture_v2, "graph", s, 0)
+	cuMemAllocAsync(&p, 512, s);
+	expect("call cuMemAllocAsync graph bytes=512");
+	cuMemsetD8Async(1, 7, 64, s);
+	expect("call cuMemsetD8Async graph bytes=64");
+	cuLaunchHostFunc(s, nothing, NULL);
+	expect("call cuLaunchHostFunc graph");
+	cuEventRecordWithFlags(event, s, 1); /* external: a node */
+	expect("call cuEventRecordWithFlags graph");
+	cuEventRecord(event, s); /* only orders what is captured */
+	expect("call cuEventRecord event");
+	cuMemFreeAsync(p, s);
+	expect("call cuMemFreeAsync graph");
+	cuGraphLaunch(inner, s); /* a child */
+	expect("call cuGraphLaunch graph");
+	cuStreamEndCapture(s, &g);
+	expect("call cuStreamEndCapture graph");
+	SIMPLE(cuGraphInstantiateWithFlags, "graph", &e, g, 0)
+	cuGraphLaunch(e, s);
+	expect("call cuGraphLaunch graph stream=%lu", P(s));
+}
+
+static void graphs(void)
+{
+	CUgraph g;
+	CUgraphExec e;
+	CUgraphNode node;
+	CUDA_KERNEL_NODE_PARAMS params = { f, 2, 3, 4, 5, 6, 7, 80, NULL, NULL, NULL, NULL };
+
+#define CAPTURE(begin, ending, ...)                                                                        \
+	begin(s, ##__VA_ARGS__);                                                                           \
+	expect("call " #begin " graph stream=%lu", P(s));                                                  \
+	cuLaunchKernel(f, 1, 2, 3, 4, 5, 6, 7, s, NULL, NULL);                                             \
+	expect("call cuLaunchKernel graph " SHOWN " grid_x=1");                                            \
+	cuMemcpyDtoDAsync_v2(1, 2, 99, s);                                                                 \
+	expect("call cuMemcpyDtoDAsync_v2 graph bytes=99");                                                \
+	ending(s, &g);                                                                                     \
+	expect("call " #ending " graph");
+	CAPTURE(cuStreamBeginCapture, cuStreamEndCapture)
+	CAPTURE(cuStreamBeginCapture_ptsz, cuStreamEndCapture_ptsz)
+	CAPTURE(cuStreamBeginCaptureToGraph, cuStreamEndCapture, g, NULL, NULL, 0, 0)
+	CAPTURE(cuStreamBeginCaptureToGraph_ptsz, cuStreamEndCapture, g, NULL, NULL, 0, 0)
+	CAPTURE(cuStreamBeginCapture_v2, cuStreamEndCapture, 0)
+	CAPTURE(cuStreamBeginCapture_v2_ptsz, cuStreamEndCapture, 0)
+#define REPLAY(instantiate, ...)                                                                           \
+	instantiate(&e, g, ##__VA_ARGS__);                                                                 \
+	expect("call " #instantiate " graph");                                                             \
+	cuGraphLaunch(e, s);                                                                               \
+	expect("call cuGraphLaunch graph stream=%lu", P(s));
+	REPLAY(cuGraphInstantiate, NULL, NULL, 0)
+	REPLAY(cuGraphInstantiate_v2, NULL, NULL, 0)
+	REPLAY(cuGraphInstantiateWithFlags, 0)
+	REPLAY(cuGraphInstantiateWithParams, NULL)
+	REPLAY(cuGraphInstantiateWithParams_ptsz, NULL)
+	cuGraphLaunch_ptsz(e, s);
+	expect("call cuGraphLaunch_ptsz graph stream=%lu", P(s));
+	SIMPLE(cuGraphExecUpdate, "graph", e, g, NULL, NULL)
+	SIMPLE(cuGraphExecUpdate_v2, "graph", e, g, NULL)
+	SIMPLE(cuGraphExecDestroy, "graph", e)
+	SIMPLE(cuGraphDestroy, "graph", g)
+	SIMPLE(cuGraphCreate, "graph", &g, 0)
+#define NODE(name)                                                                                         \
+	name(&node, g, NULL, 0, &params);                                                                  \
+	expect("call " #name " graph " SHOWN " grid_x=2 grid_y=3 grid_z=4 block_x=5 block_y=6 block_z=7 "   \
+	       "shared_bytes=80");
+	NODE(cuGraphAddKernelNode)
+	NODE(cuGraphAddKernelNode_v2)
+	nodes();
+}
+
+static void replays(void)
+{
+	CUstream side;
+	CUevent fork, join;
+	CUgraph g;
+	CUgraphExec e;
+
+	cuStreamCreate(&side, 1);
+	cuEventCreate(&fork, 0);
+	cuEventCreate(&join, 0);
+	cuStreamBeginCapture_v2(s, 0);
+	cuLaunchKernel(f, 100, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
+	cuEventRecord(fork, s);
+	cuStreamWaitEvent(side, fork, 0); /* the other stream joins the capture */
+	cuLaunchKernel(f, 200, 1, 1, 1, 1, 1, 0, side, NULL, NULL);
+	cuMemsetD8Async(1, 0, 64, side);
+	cuEventRecord(join, side);
+	cuStreamWaitEvent(s, join, 0);
+	cuStreamEndCapture(s, &g);
+	cuLaunchKernel(f, 300, 1, 1, 1, 1, 1, 0, side, NULL, NULL); /* runs */
+	cuGraphInstantiateWithFlags(&e, g, 0);
+	cuGraphDestroy(g);
+	for (int i = 0; i < 4; i++)
+		cuGraphLaunch(e, s);
+	cuStreamSynchronize(s);
+	cuStreamSynchronize(side);
+	cuGraphExecDestroy(e);
+}
