@@ -14,7 +14,7 @@ import (
 // with those: the calls of the C runtimes have a beginning, their arguments, and
 // no result.
 
-// returnHazards are those of this kernel that concern return probes alone.
+// findReturnHazards keeps those of this kernel that concern return probes alone.
 func (s *Session) findReturnHazards(features *Features) {
 	release := s.options.release
 	if release == "" {
