@@ -30,7 +30,7 @@ type summary struct {
 	Flows         uint64            `json:"flows"`
 	Samples       uint64            `json:"samples"`
 	Stacks        stackSummary      `json:"stacks"`
-	PeakLiveBytes int64             `json:"peak_live_bytes"`
+	PeakLiveBytes int64             `json:"peak_live_bytes,omitempty"` // not in slices, which see a part
 	Lost          map[string]uint64 `json:"lost"`
 	Bytes         int64             `json:"bytes"`
 	Sampled       bool              `json:"in_slices"`
@@ -70,7 +70,10 @@ func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) 
 	s := &summary{
 		Dataset: dataset.Dir(), DurationNS: took.Nanoseconds(), Spans: stats.Spans, Allocations: stats.Memory, Flows: stats.Flows,
 		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, memoSummary(stats.Stacks.Memo)},
-		PeakLiveBytes: stats.PeakLiveBytes, Lost: stats.Lost, Sampled: stats.InSlices,
+		Lost: stats.Lost, Sampled: stats.InSlices,
+	}
+	if !s.Sampled {
+		s.PeakLiveBytes = stats.PeakLiveBytes
 	}
 	if s.Lost == nil {
 		s.Lost = map[string]uint64{}
@@ -102,7 +105,8 @@ func (s *summary) print(w io.Writer) {
 	s.printStacks(w)
 	if s.Sampled {
 		fmt.Fprintln(w, "recorded in slices to keep within the budget: counts and times are scaled by each row's weight")
-	} else if s.PeakLiveBytes > 0 {
+	}
+	if s.PeakLiveBytes > 0 {
 		fmt.Fprintf(w, "peak of live tensor bytes allocated while recording: %s\n", bytesText(s.PeakLiveBytes))
 	}
 	s.printLosses(w)
