@@ -46,17 +46,17 @@ const (
 // the manager's goroutine.
 type governor struct {
 	session *Session
-	budget  float64 // share of the job's time; 0 records everything
+	budget  float64 // share of the job's own time; 0 records everything
+	clock   *jobClock
 	cost    hitCost
 
-	phase   phase
-	until   time.Time
-	epoch   uint32
-	begun   time.Time     // when the job was first looked at
-	started time.Time     // since when spent counts
-	spent   time.Duration // estimated cost to the job since started
-	slices  int
-	ended   bool // a slice is over whose stretch has not been closed
+	phase  phase
+	until  time.Time
+	epoch  uint32
+	begun  time.Time     // when the job was first looked at
+	spent  time.Duration // estimated cost to the job since its clock was reset
+	slices int
+	ended  bool // a slice is over whose stretch has not been closed
 
 	attached map[*tracedFile][]int // in the present or last slice
 	before   map[uint32]hits       // counters when it began
@@ -91,7 +91,7 @@ type sliceMark struct {
 }
 
 func newGovernor(s *Session, budget float64, cost hitCost) *governor {
-	return &governor{session: s, nodes: s.decoder.nodes, budget: budgetShare * budget, cost: cost, epoch: 1, started: time.Now(), dearer: 1, demoted: map[string]bool{}}
+	return &governor{session: s, nodes: s.decoder.nodes, budget: budgetShare * budget, clock: newJobClock(), cost: cost, epoch: 1, dearer: 1, demoted: map[string]bool{}}
 }
 
 // tier is when a group's probes are in.
@@ -115,14 +115,28 @@ func (g *governor) mark() sliceMark {
 		}
 	}
 	g.nodes.tick(m.at)
+	g.tickJob(m.at)
 	return m
+}
+
+// tickJob looks how much of the time was the job's.
+func (g *governor) tickJob(now time.Time) { g.clock.tick(now, g.session.frameworkProcesses()) }
+
+// allowance is the budget as a share of the time, as much of it as the job has of
+// late.
+func (g *governor) allowance() float64 { return g.budget * g.clock.share }
+
+// pause is how long nothing may be spent until the budget has room again.
+func (g *governor) pause() time.Duration {
+	return time.Duration((float64(g.spent)/g.budget - float64(g.clock.own)) / g.clock.share)
 }
 
 // begin is called once there are processes; step is called from then on.
 func (g *governor) begin() error {
 	g.cycleStart = g.mark()
-	g.started, g.begun = g.cycleStart.at, g.cycleStart.at
-	g.anchors = anchorAccount{at: g.started, before: g.session.hitsOf(g.session.anchorProbes())}
+	g.begun = g.cycleStart.at
+	g.clock.reset()
+	g.anchors = anchorAccount{at: g.begun, before: g.session.hitsOf(g.session.anchorProbes())}
 	if g.budget <= 0 {
 		g.phase = phaseFull
 		return g.session.attachDetail(nil)
@@ -144,6 +158,7 @@ func (g *governor) step() error {
 		return g.next()
 	case g.phase == phaseOff && now.Sub(g.off.at) > anchorWindow && now.Sub(g.anchors.at) > g.look()/2:
 		g.nodes.tick(now)
+		g.tickJob(now)
 		_, err := g.judgeAnchors() // not only at the end of a long pause
 		return err
 	}
@@ -229,7 +244,7 @@ func (g *governor) judgeTrial(now time.Time) error {
 	if now.Before(g.until) && (m.steps < g.on.steps+2*minSliceSteps || m.at.Sub(g.on.at) < minSlice) {
 		return nil
 	}
-	if g.rate(m) > g.budget*0.8 {
+	if g.rate(m) > g.allowance()*0.8 {
 		return g.endSlice()
 	}
 	g.release(g.on)
@@ -302,8 +317,8 @@ func (g *governor) endSlice() error {
 		}
 	}
 	g.phase = phaseOff
-	pause := time.Duration(float64(g.spent)/g.budget) - time.Since(g.started)
-	g.until = time.Now().Add(max(pause, 5*time.Millisecond))
+	g.tickJob(time.Now())
+	g.until = time.Now().Add(max(g.pause(), 5*time.Millisecond))
 	return nil
 }
 
@@ -343,7 +358,7 @@ func (g *governor) account(inSlice map[uint32]hits) {
 	g.settleAnchors()
 	g.spent += all + stall
 	g.planNext(inside, stall+all-inside)
-	if float64(inside)*float64(processes)/float64(max(over, 1))+g.anchors.share() < g.budget/2 {
+	if float64(inside)*float64(processes)/float64(max(over, 1))+g.anchors.share() < g.allowance()/2 {
 		g.calm++
 	} else {
 		g.calm = 0
@@ -358,7 +373,7 @@ func (g *governor) planNext(cost, fixed time.Duration) {
 	length := g.off.at.Sub(g.on.at)
 	g.onTime = minSlice
 	if rate := float64(cost) / float64(max(length, time.Millisecond)); rate > 0 {
-		aim := g.budget*float64(cycleAim) - float64(fixed)
+		aim := g.allowance()*float64(cycleAim) - float64(fixed)
 		g.onTime = max(g.onTime, time.Duration(max(aim, fixedShare*float64(fixed))/rate))
 	}
 	if steps := g.off.steps - g.on.steps; steps > 0 {
@@ -376,9 +391,9 @@ func (g *governor) checkFull(now time.Time) error {
 	g.on = g.checked
 	m := g.mark()
 	rate := g.rate(m)
-	if rate <= g.budget {
+	if rate <= g.allowance() {
 		g.checked = m
-		room := time.Duration((g.budget - rate) * float64(checkEvery) * float64(g.session.busyProcesses()))
+		room := time.Duration((g.allowance() - rate) * float64(checkEvery) * float64(g.session.busyProcesses()))
 		if err := g.session.attachMore(g, room); err != nil {
 			return err
 		}
@@ -388,7 +403,8 @@ func (g *governor) checkFull(now time.Time) error {
 	// From here on in slices. The rows so far stand for themselves alone, those
 	// that are still on their way included.
 	g.session.decoder.slicing.Store(true)
-	g.started, g.spent = now, 0
+	g.clock.reset()
+	g.spent = 0
 	if err := g.endSlice(); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (g *governor) chooseReference(length time.Duration) error {
 // affords reports whether the calls of a probe, of which there were so many in
 // a time, can all be counted.
 func (g *governor) affords(p *probe, calls uint64, over time.Duration) bool {
-	return float64(calls)*g.countingHit(p) <= referenceShare*g.budget*float64(over)*float64(g.session.busyProcesses())
+	return float64(calls)*g.countingHit(p) <= referenceShare*g.allowance()*float64(over)*float64(g.session.busyProcesses())
 }
 
 // refer counts the calls of a probe from now on, unless nobody maps its file
