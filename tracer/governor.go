@@ -67,7 +67,8 @@ type governor struct {
 	onTime   time.Duration         // its length, for planning the next
 	// cycleStart is where the calls begin that the present slice stands for.
 	cycleStart sliceMark
-	reference  *reference // what is counted where there are no steps
+	counter    *nodeCounter
+	reference  *reference // what is counted where there are neither steps nor nodes
 	nodes      *nodeClock // what tells their number where no probe counts them
 	last       *stretch   // the slice before, whose rows wait for their weight
 	checked    sliceMark
@@ -84,10 +85,12 @@ type hits struct {
 	traps    uint64 // what the job paid for, recorded or not
 }
 
-// sliceMark is one moment, in time and in training steps.
+// sliceMark is one moment, in time, in training steps and in autograd nodes.
 type sliceMark struct {
-	at    time.Time
-	steps uint64
+	at      time.Time
+	steps   uint64
+	nodes   uint64
+	counted bool // nodes is known
 }
 
 func newGovernor(s *Session, budget float64, cost hitCost) *governor {
@@ -116,7 +119,13 @@ func (g *governor) mark() sliceMark {
 	}
 	g.nodes.tick(m.at)
 	g.tickJob(m.at)
+	m.nodes, m.counted = g.countNodes(m.at)
 	return m
+}
+
+// countNodes reads how many autograd nodes the job has made.
+func (g *governor) countNodes(now time.Time) (nodes uint64, known bool) {
+	return g.counter.read(now, g.session.files, g.session.frameworkProcesses())
 }
 
 // tickJob looks how much of the time was the job's.
@@ -133,6 +142,9 @@ func (g *governor) pause() time.Duration {
 
 // begin is called once there are processes; step is called from then on.
 func (g *governor) begin() error {
+	if g.budget > 0 {
+		g.counter = newNodeCounter()
+	}
 	g.cycleStart = g.mark()
 	g.begun = g.cycleStart.at
 	g.clock.reset()
@@ -147,6 +159,9 @@ func (g *governor) begin() error {
 // step does what is due.
 func (g *governor) step() error {
 	now := time.Now()
+	if g.phase == phaseOff && g.counter.due(now) {
+		g.countNodes(now)
+	}
 	switch {
 	case g.phase == phaseFull:
 		return g.checkFull(now)
@@ -190,7 +205,11 @@ func (g *governor) wait() time.Duration {
 	case phaseTrial:
 		return 5 * time.Millisecond
 	case phaseOn, phaseOff:
-		return max(time.Millisecond, min(time.Until(g.until), g.look()))
+		look := g.look()
+		if g.counter.counting() {
+			look = min(look, nodeEvery)
+		}
+		return max(time.Millisecond, min(time.Until(g.until), look))
 	case phaseFull:
 		return 250 * time.Millisecond
 	}
@@ -324,6 +343,9 @@ func (g *governor) endSlice() error {
 
 // numbered reports whether the slice saw autograd nodes enough to be weighed by.
 func (g *governor) numbered() bool {
+	if nodesCounted(g.on, g.off) {
+		return true
+	}
 	nodes := uint64(0)
 	for index, h := range g.seen {
 		if g.session.probes.at(index).planned.Function.Action == catalog.Sequence {
@@ -331,6 +353,21 @@ func (g *governor) numbered() bool {
 		}
 	}
 	return nodes >= weightNodes
+}
+
+// stepsSeen is how many steps the slice had: counted, or else the calls that it
+// recorded of what a step calls once.
+func (g *governor) stepsSeen() uint64 {
+	steps := g.off.steps - g.on.steps
+	if steps > 0 {
+		return steps
+	}
+	for index, h := range g.seen {
+		if g.session.probes.at(index).planned.Function.Step {
+			steps = max(steps, h.recorded)
+		}
+	}
+	return steps
 }
 
 // telling reports whether the slice was long enough, in steps, for a probe
@@ -376,7 +413,7 @@ func (g *governor) planNext(cost, fixed time.Duration) {
 		aim := g.allowance()*float64(cycleAim) - float64(fixed)
 		g.onTime = max(g.onTime, time.Duration(max(aim, fixedShare*float64(fixed))/rate))
 	}
-	if steps := g.off.steps - g.on.steps; steps > 0 {
+	if steps := g.stepsSeen(); steps > 0 {
 		g.onTime = max(g.onTime, length*minSliceSteps/time.Duration(steps))
 	}
 	g.onTime = min(g.onTime, cycleAim)

@@ -111,9 +111,9 @@ func (g *governor) refer(p *probe, base uint64) error {
 }
 
 // keepCounting makes a step's function that goes into slices the reference,
-// unless the slices will read the numbers of autograd nodes, which is for nothing.
+// unless the numbers of autograd nodes tell how far the job is, which is for nothing.
 func (g *governor) keepCounting() error {
-	if g.session.readsNodes() {
+	if g.session.readsNodes() || g.counter.counting() {
 		return nil
 	}
 	for _, p := range g.session.steps {
