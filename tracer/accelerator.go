@@ -81,12 +81,14 @@ func (d *decoder) accelerate(c *acceleratorCall) {
 	c.lists.size(c)
 	c.communicate()
 	c.capture(d)
-	if c.f.Memory != nil && !c.captured { // a captured allocation is there when the graph runs
+	if c.f.Memory != nil && !c.captured && c.f.Effect != catalog.AddsNode { // a graph's allocation is there when it runs
 		d.driverMemory(c)
 	}
 	c.times.now = max(c.times.now, end(c.span))
 	if c.span.Status == StatusOK || c.span.Status == StatusNotReady {
 		c.apply(d)
+	} else {
+		c.graphs.fail(c)
 	}
 }
 

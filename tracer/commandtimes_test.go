@@ -32,7 +32,7 @@ func (m *commands) call(f catalog.Function, values map[catalog.Field]uint64) {
 		f.Values = append(f.Values, catalog.Reg(field, 0))
 		r.args = append(r.args, v)
 	}
-	m.d.spans = append(m.d.spans, Span{ID: m.id, StartNS: m.now - 10, DurationNS: 10, Status: StatusOK, Call: &Call{Category: f.Category}})
+	m.d.spans = append(m.d.spans, Span{ID: m.id, StartNS: m.now - 10, DurationNS: 10, Status: StatusOK, Call: &Call{Category: f.Category}, Detail: a.detail(&f)})
 	c := &acceleratorCall{accelerator: m.one, pid: 1, tid: 1, f: &f, r: r, args: &a, span: &m.d.spans[len(m.d.spans)-1]}
 	m.d.accelerate(c)
 	m.d.await(c)

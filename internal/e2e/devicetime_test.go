@@ -148,7 +148,8 @@ func TestReplaysRunEveryNode(t *testing.T) {
 	added := map[string]int64{
 		"cuGraphAddMemcpyNode": 1, "cuGraphAddHostNode": 1, "cuGraphAddChildGraphNode": 1, "cuGraphAddEventRecordNode": 1,
 		"cuGraphAddEventWaitNode": 1, "cuGraphAddExternalSemaphoresSignalNode": 1, "cuGraphAddExternalSemaphoresWaitNode": 1,
-		"cuGraphAddBatchMemOpNode": 1, "cuGraphAddMemAllocNode": 1, "cuGraphAddMemFreeNode": 1, "scale(float*, int)": 1, "cuGraphAddNode": 1,
+		"cuGraphAddBatchMemOpNode": 1, "cuGraphAddMemAllocNode": 1, "cuGraphAddMemFreeNode": 1, "scale(float*, int)": 1,
+		"cuGraphAddNode": 2, // one of them the child graph, the other a memset
 		"cuGraphAddMemsetNode": 2, // of the clone, and of the graph itself as a child
 	}
 	captured := map[string]int64{
@@ -171,7 +172,7 @@ func TestReplaysOfHIPRunEveryNode(t *testing.T) {
 		"scale(float*, int)": 4, "hipGraphAddMemcpyNode": 3, // two of each of the clone, a child twice
 		"hipGraphAddMemcpyNode1D": 1, "hipGraphAddMemsetNode": 1, "hipGraphAddHostNode": 1, "hipGraphAddChildGraphNode": 1,
 		"hipGraphAddEventRecordNode": 1, "hipGraphAddEventWaitNode": 1, "hipGraphAddMemAllocNode": 1, "hipGraphAddMemFreeNode": 1,
-		"hipGraphAddNode": 1,
+		"hipGraphAddNode": 4, // a child graph, a memset, an allocation and what frees it
 	})
 }
 

@@ -8,6 +8,8 @@
  *   cudacalls proc [wait]         as the static runtime: by cuGetProcAddress
  *   cudacalls times [wait]        work of known length, waits, events, polls
  *   cudacalls graphs [wait]       captures and replays
+ *   cudacalls memory [wait]       graphs that allocate and free
+ *   cudacalls conditional [wait]  graphs of which the device decides what runs
  *   cudacalls loop N [PERIOD]     N launches for each line of input, as fast as
  *                                 they go or one in PERIOD ns; prints ns each */
 #define _GNU_SOURCE
@@ -415,6 +417,7 @@ static void errors(void)
 	expect("call cuStreamQuery event status=not_ready");
 	cuStreamSynchronize(s);
 	expect("call cuStreamSynchronize sync status=ok");
+	broken_capture();
 }
 
 /* The static runtime: every entry point comes from cuGetProcAddress. */
@@ -539,6 +542,10 @@ int main(int argc, char **argv)
 			times();
 		else if (strcmp(mode, "graphs") == 0)
 			replays();
+		else if (strcmp(mode, "memory") == 0)
+			graph_memory();
+		else if (strcmp(mode, "conditional") == 0)
+			conditionals();
 	}
 	tell_expected();
 	return 0;

@@ -26,7 +26,7 @@ struct stream {
 	uint64_t given, done;
 	struct graph *capture;
 	struct stream *next;
-	bool gone;
+	bool gone, broken;
 };
 
 struct event {
@@ -36,8 +36,14 @@ struct event {
 	struct graph *capture;
 };
 
+struct node {
+	struct work work;
+	struct graph *body; /* instead of work */
+	unsigned times;
+};
+
 struct graph {
-	struct work *work;
+	struct node *nodes;
 	size_t count;
 };
 
@@ -78,6 +84,16 @@ static void run(const struct work *w, const struct item *i)
 	tell("work", w->name, i->tid, i->called, began, now_ns());
 }
 
+static void run_graph(const struct graph *g, const struct item *i)
+{
+	for (size_t n = 0; n < g->count; n++)
+		if (g->nodes[n].body)
+			for (unsigned times = g->nodes[n].times; times; times--)
+				run_graph(g->nodes[n].body, i);
+		else
+			run(&g->nodes[n].work, i);
+}
+
 static void pass(struct event *e)
 {
 	pthread_mutex_lock(&e->lock);
@@ -107,8 +123,7 @@ static void *worker(void *argument)
 		else if (i->after)
 			event_wait(i->after);
 		else if (i->graph)
-			for (size_t n = 0; n < i->graph->count; n++)
-				run(&i->graph->work[n], i);
+			run_graph(i->graph, i);
 		else
 			run(&i->work, i);
 		pthread_mutex_lock(&s->lock);
@@ -253,6 +268,9 @@ double event_elapsed_ms(struct event *from, struct event *to)
 }
 
 void stream_capture(struct stream *s) { s->capture = graph_new(); }
+void stream_capture_into(struct stream *s, struct graph *g) { s->capture = g; }
+bool stream_capturing(struct stream *s) { return s->capture != NULL; }
+void stream_break_capture(struct stream *s) { s->broken = true; }
 
 struct graph *stream_end_capture(struct stream *s)
 {
@@ -261,6 +279,10 @@ struct graph *stream_end_capture(struct stream *s)
 	for (struct stream *other = streams; other; other = other->next)
 		if (other->capture == g)
 			other->capture = NULL;
+	if (s->broken) {
+		s->broken = false;
+		return NULL;
+	}
 	return g;
 }
 
@@ -274,16 +296,23 @@ void stream_join(struct stream *s, struct event *e)
 
 struct graph *graph_new(void) { return calloc(1, sizeof(struct graph)); }
 
-void graph_add(struct graph *g, struct work work)
+static void append(struct graph *g, struct node node)
 {
-	g->work = realloc(g->work, (g->count + 1) * sizeof(work));
-	g->work[g->count++] = work;
+	g->nodes = realloc(g->nodes, (g->count + 1) * sizeof(node));
+	g->nodes[g->count++] = node;
+}
+
+void graph_add(struct graph *g, struct work work) { append(g, (struct node){ .work = work }); }
+
+void graph_add_body(struct graph *g, struct graph *body, unsigned times)
+{
+	append(g, (struct node){ .body = body, .times = times });
 }
 
 void graph_include(struct graph *g, struct graph *child)
 {
 	for (size_t i = 0, n = child->count; i < n; i++)
-		graph_add(g, child->work[i]);
+		append(g, child->nodes[i]);
 }
 
 struct graph *graph_copy(struct graph *g)

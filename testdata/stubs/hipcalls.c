@@ -197,7 +197,7 @@ static void code(void)
 	expect("call hipGraphAddKernelNode graph name=scale(float*,~int) grid_x=2 grid_y=3 grid_z=4 block_x=5 block_y=6 block_z=7 shared_bytes=80");
 	hipMemcpy3DParms copy = { .extent = { 100, 3, 2 }, .kind = 1 };
 	hipMemsetParams set = { .elementSize = 4, .height = 3, .width = 25 };
-	hipMemAllocNodeParams room = { .bytesize = 4096 };
+	hipMemAllocNodeParams room = { .poolProps.location = { 1, 1 }, .bytesize = 4096 };
 	hipGraph_t child;
 	hipEvent_t event;
 	SIMPLE(hipEventCreate, "event", &event)
@@ -212,7 +212,7 @@ static void code(void)
 	SIMPLE(hipGraphAddHostNode, "graph", &node, g, NULL, 0, NULL) SIMPLE(hipGraphAddChildGraphNode, "graph", &node, g, NULL, 0, child)
 	SIMPLE(hipGraphAddEventRecordNode, "graph", &node, g, NULL, 0, event) SIMPLE(hipGraphAddEventWaitNode, "graph", &node, g, NULL, 0, event)
 	hipGraphAddMemAllocNode(&node, g, NULL, 0, &room);
-	expect("call hipGraphAddMemAllocNode graph bytes=4096");
+	expect("call hipGraphAddMemAllocNode graph bytes=4096 device_id=1");
 	SIMPLE(hipGraphAddMemFreeNode, "graph", &node, g, NULL, 0, room.dptr)
 	hipGraphNodeParams any = { .type = 0, .kernel = params };
 	hipGraphAddNode(&node, g, NULL, 0, &any);
@@ -220,9 +220,22 @@ static void code(void)
 	any = (hipGraphNodeParams){ .type = 4, .graph = { child } };
 	hipGraphAddNode(&node, g, NULL, 0, &any);
 	expect("call hipGraphAddNode graph grid_x=- name_source=-");
+	any = (hipGraphNodeParams){ .type = 2, .memset = set };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph bytes=300 grid_x=- name_source=-");
+	any = (hipGraphNodeParams){ .type = 10, .alloc = { .poolProps.location = { 1, 1 }, .bytesize = 777 } };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph bytes=777 device_id=1");
+	void *second = any.alloc.dptr;
+	any = (hipGraphNodeParams){ .type = 11, .free = { second } };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph bytes=-");
 	SIMPLE(hipGraphInstantiate, "graph", &e, g, NULL, NULL, 0) SIMPLE(hipGraphInstantiateWithFlags, "graph", &e, g, 0)
 	SIMPLE(hipGraphInstantiateWithParams, "graph", &e, g, NULL) SIMPLE(hipGraphExecUpdate, "graph", e, g, NULL, NULL)
-	ON(hipGraphLaunch, "graph", e, s) ON(hipGraphLaunch_spt, "graph", e, s)
+#define REPLAYED(action, bytes, address) expect("memory " action " device %d %lu 1", bytes, P(address));
+#define BOTH_NODES REPLAYED("alloc", 4096, room.dptr) REPLAYED("free", 4096, room.dptr) REPLAYED("alloc", 777, second) REPLAYED("free", 777, second)
+	ON(hipGraphLaunch, "graph", e, s) BOTH_NODES
+	ON(hipGraphLaunch_spt, "graph", e, s) BOTH_NODES
 	SIMPLE(hipGraphExecDestroy, "graph", e) SIMPLE(hipGraphDestroy, "graph", g)
 	SIMPLE(hipCtxCreate, "context", &c, 0, 0)
 	hipLaunchKernel(STUB, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, NULL, 0, NULL);
