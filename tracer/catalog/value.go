@@ -107,6 +107,7 @@ const (
 	FieldLocation // of memory: what kind of place in its low half, which one in the high half
 	FieldKey      // of a communicator's split: ranks are in its order
 	FieldExcluded // a rank that a smaller communicator leaves out
+	FieldLeftOut  // how many of them there are
 	FieldCaller   // the address that the call returns to
 	// LastField is the highest field.
 	LastField = FieldCaller
