@@ -149,7 +149,7 @@ func TestReplaysRunEveryNode(t *testing.T) {
 		"cuGraphAddMemcpyNode": 1, "cuGraphAddHostNode": 1, "cuGraphAddChildGraphNode": 1, "cuGraphAddEventRecordNode": 1,
 		"cuGraphAddEventWaitNode": 1, "cuGraphAddExternalSemaphoresSignalNode": 1, "cuGraphAddExternalSemaphoresWaitNode": 1,
 		"cuGraphAddBatchMemOpNode": 1, "cuGraphAddMemAllocNode": 1, "cuGraphAddMemFreeNode": 1, "scale(float*, int)": 1,
-		"cuGraphAddNode": 2, // one of them the child graph, the other a memset
+		"cuGraphAddNode":       2, // one of them the child graph, the other a memset
 		"cuGraphAddMemsetNode": 2, // of the clone, and of the graph itself as a child
 	}
 	captured := map[string]int64{

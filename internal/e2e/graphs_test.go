@@ -16,10 +16,10 @@ func TestMemoryNodesAllocateAtEachReplay(t *testing.T) {
 		"SELECT count(DISTINCT graph_exec) FROM memory": 2,
 		`SELECT count(DISTINCT s.span_id) FROM memory m JOIN span s USING (span_id)
 			WHERE graph_exec IS NOT NULL AND s.name = 'cuGraphLaunch' AND m.ts_ns BETWEEN s.ts_ns AND s.ts_ns + s.duration_ns`: 4,
-		"SELECT count(*) FROM memory WHERE graph_exec IS NULL AND action = 'free'": 3,
+		"SELECT count(*) FROM memory WHERE graph_exec IS NULL AND action = 'free'":                           3,
 		"SELECT sum(CASE action WHEN 'alloc' THEN bytes ELSE -bytes END) FROM memory WHERE level = 'driver'": 0,
-		"SELECT count(*) FROM memory WHERE bytes = 640 AND action = 'alloc' AND pool = 36864": 1,
-		"SELECT count(*) FROM memory WHERE pool IS NOT NULL": 1,
+		"SELECT count(*) FROM memory WHERE bytes = 640 AND action = 'alloc' AND pool = 36864":                1,
+		"SELECT count(*) FROM memory WHERE pool IS NOT NULL":                                                 1,
 	} {
 		if got := r.number(t, sql); got != n {
 			t.Errorf("%s: %d, want %d", sql, got, n)
