@@ -10,6 +10,7 @@
  *   cudacalls graphs [wait]       captures and replays
  *   cudacalls memory [wait]       graphs that allocate and free
  *   cudacalls conditional [wait]  graphs of which the device decides what runs
+ *   cudacalls random SEED [wait]  two threads, streams, waits and events at random
  *   cudacalls loop N [PERIOD]     N launches for each line of input, as fast as
  *                                 they go or one in PERIOD ns; prints ns each */
 #define _GNU_SOURCE
@@ -17,6 +18,7 @@
 #include "expect.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <time.h>
 
 #define LENGTH(a) (sizeof(a) / sizeof(*(a)))
@@ -476,6 +478,8 @@ int main(int argc, char **argv)
 			proc();
 		else if (strcmp(mode, "times") == 0)
 			times();
+		else if (strcmp(mode, "random") == 0)
+			random_work(count);
 		else if (strcmp(mode, "graphs") == 0)
 			replays();
 		else if (strcmp(mode, "memory") == 0)

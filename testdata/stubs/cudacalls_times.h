@@ -45,6 +45,23 @@ static void times(void)
 	usleep(20000);
 }
 
+/* The last stream is the default stream. */
+#define STREAM CUstream
+#define EVENT CUevent
+#define NEW_STREAM(s, i) ((i) == STREAMS - 1 ? (*(s) = 0) : (cuStreamCreate(s, 1), NULL))
+#define NEW_EVENT(e) cuEventCreate(e, 0)
+#define GIVE(s, us) cuLaunchKernel(f, us, 1, 1, 1, 1, 1, 0, s, NULL, NULL)
+#define GIVE_MORE(s, bytes) ((s) ? cuMemcpyHtoDAsync_v2(1, 2, bytes, s) : cuMemcpyDtoH_v2(1, 2, bytes))
+#define RECORD(e, s) cuEventRecord(e, s)
+#define STREAM_WAITS(s, e) cuStreamWaitEvent(s, e, 0)
+#define ASK_EVENT(e) cuEventQuery(e)
+#define ASK_STREAM(s) cuStreamQuery(s)
+#define WAIT_EVENT(e) cuEventSynchronize(e)
+#define WAIT_STREAM(s) cuStreamSynchronize(s)
+#define WAIT_ALL() cuCtxSynchronize()
+#define TIME_BETWEEN(ms, from, to) cuEventElapsedTime(ms, from, to)
+#include "randomwork.h"
+
 static double now(void)
 {
 	struct timespec t;

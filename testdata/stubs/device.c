@@ -14,6 +14,7 @@ struct item {
 	struct work work;
 	struct event *event; /* instead of work */
 	struct event *after; /* or: go on when this has passed */
+	uint64_t record;     /* which record of the event */
 	struct graph *graph; /* or: all of this */
 	uint64_t called;
 	int tid;
@@ -29,10 +30,15 @@ struct stream {
 	bool gone, broken;
 };
 
+/* An event may be recorded again, on another stream, before it has passed: each
+ * record is one of its own, of which so many are remembered. */
+#define RECORDS 256
+
 struct event {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
-	uint64_t wanted, passed, at; /* the latest record, the latest that passed, and when */
+	uint64_t wanted;			/* the latest record, by number */
+	uint64_t passed[RECORDS], at[RECORDS];	/* by number of the record: that number, and when */
 	struct graph *capture;
 };
 
@@ -94,12 +100,20 @@ static void run_graph(const struct graph *g, const struct item *i)
 			run(&g->nodes[n].work, i);
 }
 
-static void pass(struct event *e)
+static void pass(struct event *e, uint64_t record)
 {
 	pthread_mutex_lock(&e->lock);
-	e->passed++;
-	e->at = now_ns();
+	e->passed[record % RECORDS] = record;
+	e->at[record % RECORDS] = now_ns();
 	pthread_cond_broadcast(&e->change);
+	pthread_mutex_unlock(&e->lock);
+}
+
+static void event_reach(struct event *e, uint64_t record)
+{
+	pthread_mutex_lock(&e->lock);
+	while (record && e->passed[record % RECORDS] < record)
+		pthread_cond_wait(&e->change, &e->lock);
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -119,9 +133,9 @@ static void *worker(void *argument)
 		}
 		pthread_mutex_unlock(&s->lock);
 		if (i->event)
-			pass(i->event);
+			pass(i->event, i->record);
 		else if (i->after)
-			event_wait(i->after);
+			event_reach(i->after, i->record);
 		else if (i->graph)
 			run_graph(i->graph, i);
 		else
@@ -238,30 +252,32 @@ void event_record(struct event *e, struct stream *s)
 	if (s->capture)
 		return;
 	pthread_mutex_lock(&e->lock);
-	e->wanted++;
+	uint64_t record = ++e->wanted;
 	pthread_mutex_unlock(&e->lock);
-	give(s, (struct item){ .event = e });
+	give(s, (struct item){ .event = e, .record = record });
 }
 
-void event_wait(struct event *e)
+static uint64_t event_wanted(struct event *e)
 {
 	pthread_mutex_lock(&e->lock);
-	for (uint64_t until = e->wanted; e->passed < until;)
-		pthread_cond_wait(&e->change, &e->lock);
+	uint64_t wanted = e->wanted;
 	pthread_mutex_unlock(&e->lock);
+	return wanted;
 }
+
+void event_wait(struct event *e) { event_reach(e, event_wanted(e)); }
 
 bool event_passed(struct event *e)
 {
 	pthread_mutex_lock(&e->lock);
-	bool passed = e->passed == e->wanted;
+	bool passed = e->passed[e->wanted % RECORDS] == e->wanted;
 	pthread_mutex_unlock(&e->lock);
 	return passed;
 }
 
 double event_elapsed_ms(struct event *from, struct event *to)
 {
-	uint64_t ns = to->at - from->at;
+	uint64_t ns = to->at[to->wanted % RECORDS] - from->at[from->wanted % RECORDS];
 
 	tell("elapsed", "-", syscall(SYS_gettid), now_ns(), ns, 0);
 	return ns / 1e6;
@@ -291,7 +307,7 @@ void stream_join(struct stream *s, struct event *e)
 	if (e->capture)
 		s->capture = e->capture;
 	else
-		give(s, (struct item){ .after = e });
+		give(s, (struct item){ .after = e, .record = event_wanted(e) }); /* a later record is none of its */
 }
 
 struct graph *graph_new(void) { return calloc(1, sizeof(struct graph)); }

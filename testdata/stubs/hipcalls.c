@@ -2,10 +2,13 @@
  * its own, and says what a recording of that has to hold (expect.h).
  *
  *   hipcalls all [wait]
- *   hipcalls late [wait]   launches by what was there before "ready" */
+ *   hipcalls late [wait]   launches by what was there before "ready"
+ *   hipcalls random SEED [wait]   two threads, streams, waits and events at random */
 #define _GNU_SOURCE
 #include "hip.h"
 #include "expect.h"
+
+#include <stdbool.h>
 
 #define P(x) ((uint64_t)(uintptr_t)(x))
 
@@ -274,11 +277,27 @@ static void late(int wait)
 	tell_expected();
 }
 
+#define STREAM hipStream_t
+#define EVENT hipEvent_t
+#define NEW_STREAM(s, i) ((i) == STREAMS - 1 ? (*(s) = 0) : (hipStreamCreate(s), NULL))
+#define NEW_EVENT(e) hipEventCreate(e)
+#define GIVE(s, us) hipModuleLaunchKernel(f, us, 1, 1, 1, 1, 1, 0, s, NULL, NULL)
+#define GIVE_MORE(s, bytes) hipLaunchKernel(STUB, (dim3){ (bytes) / 1000, 1, 1 }, (dim3){ 1, 1, 1 }, NULL, 0, s)
+#define RECORD(e, s) hipEventRecord(e, s)
+#define STREAM_WAITS(s, e) hipStreamWaitEvent(s, e, 0)
+#define ASK_EVENT(e) hipEventQuery(e)
+#define ASK_STREAM(s) hipStreamQuery(s)
+#define WAIT_EVENT(e) hipEventSynchronize(e)
+#define WAIT_STREAM(s) hipStreamSynchronize(s)
+#define WAIT_ALL() hipDeviceSynchronize()
+#define TIME_BETWEEN(ms, from, to) hipEventElapsedTime(ms, from, to)
+#include "randomwork.h"
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "late") == 0)
 		return late(argc > 2), 0;
-	ready(argc > 2 && strcmp(argv[2], "wait") == 0);
+	ready(argc > 2 && strcmp(argv[argc - 1], "wait") == 0);
 	SIMPLE(hipInit, "context", 0)
 	__hipRegisterFunction(NULL, &registered, NULL, "registered_kernel", 0, NULL, NULL, NULL, NULL, NULL);
 	expect("call __hipRegisterFunction module");
@@ -289,7 +308,10 @@ int main(int argc, char **argv)
 	expect("call hipStreamCreate stream device_id=1 stream=%s", stream);
 	SIMPLE(hipModuleLoadData, "module", &m, "image")
 	SIMPLE(hipModuleGetFunction, "module", &f, m, "of_a_module")
-	launches(), copies(), sets(), memory(), syncs(), code();
+	if (argc > 2 && strcmp(argv[1], "random") == 0)
+		random_work(atoi(argv[2]));
+	else
+		launches(), copies(), sets(), memory(), syncs(), code();
 	tell_expected();
 	return 0;
 }
