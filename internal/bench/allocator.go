@@ -16,7 +16,7 @@ const (
 // measureAllocator has a job of many allocator events at level anchor. As with
 // the budget, the windows are longer than the governor's cycles, and the mean counts.
 func (r *results) measureAllocator(s settings, python interpreter) error {
-	j, err := startWithTwin(python, allocatorJob)
+	j, err := startWithTwin(onJobCore, python, allocatorJob)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,9 @@ const (
 	tracerCore = 1
 )
 
+// onJobCore is jobCore as taskset takes it.
+var onJobCore = strconv.Itoa(jobCore)
+
 func pinToTracerCore() error {
 	if runtime.NumCPU() < 2 {
 		return fmt.Errorf("one core: the job and the tracer need one each")

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -27,7 +26,7 @@ type job struct {
 }
 
 func startJob(python interpreter, script string, options ...string) (*job, error) {
-	return startJobOn(strconv.Itoa(jobCore), python, script, options...)
+	return startJobOn(onJobCore, python, script, options...)
 }
 
 // startJobOn gives the job some cores, as taskset counts them.

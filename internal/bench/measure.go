@@ -36,6 +36,7 @@ type results struct {
 	budget       []pairedResult
 	models       []pairedResult
 	samples      []pairedResult
+	samplesAlone []pairedResult // with a twin
 
 	allocator []pairedResult
 
@@ -237,7 +238,7 @@ func (r *results) runToTheEnd(to *[]pairedResult, j *job, python interpreter, na
 // longer than the governor's cycles, and the mean counts: the price is paid in
 // few steps.
 func (r *results) measureBudget(s settings, python interpreter) error {
-	j, err := startWithTwin(python, "mlp.py")
+	j, err := startWithTwin(onJobCore, python, "mlp.py")
 	if err != nil {
 		return err
 	}

@@ -41,13 +41,9 @@ func (r *results) measureSampling(s settings, python interpreter) error {
 		return err
 	}
 	defer j.kill()
-	options := tracer.Options{
-		PIDs: []int{j.pid}, Level: tracer.LevelSamples, Follow: true,
-		Frequency: 99, OffCPU: time.Millisecond, Counters: time.Second,
-	}
 	treatments := append([]treatment{
 		nothing(sampledWindow),
-		session(at99Hertz, sampledWindow, attached, options),
+		session(at99Hertz, sampledWindow, attached, sampled(j)),
 	}, others(j.pid)...)
 	s.rounds, s.window = min(s.rounds, 4), sampledWindow
 	if err := r.runToTheEnd(&r.samples, j, python, sampledJob, s, treatments); err != nil {
@@ -56,7 +52,29 @@ func (r *results) measureSampling(s settings, python interpreter) error {
 	for _, c := range r.samples[len(r.samples)-1].comparisons {
 		say("  %s, %s: %.2f %% of a core", python.name, c.name, 100*c.cpuShare)
 	}
-	return nil
+	return r.measureSamplesAlone(s, python)
+}
+
+// sampled is what samples a job as the level window does.
+func sampled(j *job) tracer.Options {
+	return tracer.Options{
+		PIDs: []int{j.pid}, Level: tracer.LevelSamples, Follow: true,
+		Frequency: 99, OffCPU: time.Millisecond, Counters: time.Second,
+	}
+}
+
+// measureSamplesAlone has one thread on the job's core, the tracer on the other and
+// a twin: what the samples take of the job itself, on a machine however noisy.
+func (r *results) measureSamplesAlone(s settings, python interpreter) error {
+	j, err := startWithTwin(onJobCore, python, sampledJob, "--depth", "1", "--length", "32")
+	if err != nil {
+		return err
+	}
+	defer j.kill()
+	return r.runToTheEnd(&r.samplesAlone, j, python, sampledJob, s, []treatment{
+		nothing(sampledWindow),
+		session(at99Hertz, sampledWindow, attached, sampled(j)),
+	})
 }
 
 // others are the samplers that people know, as their manuals have it.
@@ -80,8 +98,23 @@ func (r *results) samplingTargets(p *page) {
 		on, floor := find(m, at99Hertz), find(m, aa)
 		p.row("99 Hz samples, job on both cores: step inside the noise floor", m.python.name,
 			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*on.share.median, 100*floor.share.reach()), withinNoise(on.share.median <= floor.share.reach(), floor.share.reach()))
+		if alone := r.samplesAloneOf(m.python); alone != nil {
+			on, floor := find(*alone, at99Hertz), find(*alone, aa)
+			p.row("99 Hz samples, one thread on a core of its own, against its twin: mean step inside the noise floor", m.python.name,
+				fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*on.meanShare.median, 100*floor.meanShare.reach()), withinNoise(on.meanShare.median <= floor.meanShare.reach(), floor.meanShare.reach()))
+		}
 		p.row("99 Hz samples: the tracer below 1 % of a core", m.python.name, fmt.Sprintf("%.2f %%", 100*on.cpuShare), verdict(on.cpuShare < 0.01))
 	}
+}
+
+// samplesAloneOf is what measureSamplesAlone found with an interpreter.
+func (r *results) samplesAloneOf(python interpreter) *pairedResult {
+	for i := range r.samplesAlone {
+		if r.samplesAlone[i].python == python {
+			return &r.samplesAlone[i]
+		}
+	}
+	return nil
 }
 
 const samplingText = `A GPT of one layer in training, on two threads that keep both cores busy (and sleep where they wait for each other: OMP_WAIT_POLICY=passive), with no probe in it: what samples and waits cost
@@ -102,6 +135,11 @@ func (r *results) sampling(p *page) {
 				sampler = fmt.Sprintf("%.2f", 100*c.cpuShare)
 			}
 			p.row(m.python.name, m.job, c.name, fmt.Sprintf("%.3f → %.3f", c.off/1e6, c.on/1e6), c.share.percent(), fmt.Sprintf("%+.1f %%", 100*c.cpu.median), sampler)
+		}
+	}
+	for _, m := range r.samplesAlone {
+		for _, c := range m.comparisons {
+			p.row(m.python.name, m.job+", one thread, against its twin", c.name, fmt.Sprintf("%.3f → %.3f", c.off/1e6, c.on/1e6), c.meanShare.percent()+", mean", "", "")
 		}
 	}
 	p.line("")

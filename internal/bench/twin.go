@@ -21,20 +21,20 @@ import (
 // it for another job on the same library.
 var probedFiles = regexp.MustCompile(`/(libtorch_cpu|libtorch_python|libc10)\.so[^/]*$`)
 
-// startWithTwin starts a job and its twin on the job's core.
-func startWithTwin(python interpreter, script string, options ...string) (*job, error) {
-	j, err := startJob(python, script, options...)
+// startWithTwin starts a job and its twin on the same cores, as taskset counts them.
+func startWithTwin(cores string, python interpreter, script string, options ...string) (*job, error) {
+	j, err := startJobOn(cores, python, script, options...)
 	if err != nil {
 		return nil, err
 	}
-	if j.twin, err = j.startTwin(python, script, options...); err != nil {
+	if j.twin, err = j.startTwin(cores, python, script, options...); err != nil {
 		j.kill()
 		return nil, fmt.Errorf("starting the job's twin: %w", err)
 	}
 	return j, nil
 }
 
-func (j *job) startTwin(python interpreter, script string, options ...string) (*job, error) {
+func (j *job) startTwin(cores string, python interpreter, script string, options ...string) (*job, error) {
 	dir, err := os.MkdirTemp("", "ebpfprof-bench-twin-")
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (j *job) startTwin(python interpreter, script string, options ...string) (*
 	}
 	inPlace := strings.Join(append(binds, `exec "$@"`), " && ")
 	private := []string{"unshare", "--mount", "--propagation", "private", "sh", "-c", inPlace, "twin"}
-	twin, err := startJobBy(private, fmt.Sprint(jobCore), python, script, options...)
+	twin, err := startJobBy(private, cores, python, script, options...)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err
