@@ -547,6 +547,7 @@ func (s *Session) Close() {
 	if s.counters != nil {
 		s.counters.Close()
 	}
+	s.governor.counter.close()
 	s.classes.close()
 	s.decoder.remote.close()
 	s.stubs.close()
