@@ -123,7 +123,12 @@ static __always_inline __u32 capture_out_args(const struct probe_spec *spec, __u
 		if (!read_part(&arg[i], arg[i] + c->offset[0], c->flags)) {
 			faults |= 1U << i;
 			lose(LOSS_READ_FAULT);
+			continue;
 		}
+		/* What is there may be no pointer, but another member of a union: that
+		 * is for the reader to say, and no loss. */
+		if (c->derefs > 1 && arg[i] && !read_word(&arg[i], arg[i] + c->offset[1]))
+			faults |= 1U << i;
 	}
 	return faults;
 }

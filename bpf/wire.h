@@ -41,7 +41,7 @@ enum text_kind {
 };
 
 enum capture_flag {
-	CAPTURE_AT_RETURN = 1,	/* follow it when the call returns: an out parameter */
+	CAPTURE_AT_RETURN = 1,	/* follow it when the call returns: an out parameter; a second step reads eight bytes */
 	CAPTURE_NARROW = 4,	/* the last step reads so many bytes fewer than eight */
 };
 
