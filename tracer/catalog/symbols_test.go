@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,6 +63,22 @@ func TestEverySymbolIsInARealLibraryOrSaysSinceWhen(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d found, %d of other versions", library, found, since)
+	}
+}
+
+// TestEveryRuntimeHasALibraryToLookIn: a new table is held against a real library,
+// or is one of those that say why there is none.
+func TestEveryRuntimeHasALibraryToLookIn(t *testing.T) {
+	// Neuron's library is in no registry; PJRT's functions have no symbols; Gloo is
+	// C++ inside PyTorch, and its symbols are looked for in real ones end to end.
+	without := []string{"neuron", "pjrt", "gloo"}
+	for _, g := range Groups() {
+		listed := slices.ContainsFunc(slices.Collect(maps.Values(realLibraries)), func(groups []string) bool { return slices.Contains(groups, g.Name) })
+		for _, f := range g.Functions {
+			if f.Runtime != "" && !listed && !slices.Contains(without, f.Runtime) {
+				t.Errorf("%s of group %s is looked for in no real library", f.Symbol, g.Name)
+			}
+		}
 	}
 }
 
