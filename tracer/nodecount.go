@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -20,30 +21,39 @@ import (
 //
 // It belongs to the manager's goroutine.
 type nodeCounter struct {
-	tasks   *taskList
-	words   map[*tracedFile]*tlsWord // nil: the file has none
-	memory  map[int]*os.File         // of the processes, while they live
+	tasks     *taskList
+	words     map[*tracedFile]*tlsWord // nil: the file has none
+	processes map[int]*countedProcess
+	gone      uint64 // nodes of threads that have ended
+	looked    time.Time
+}
+
+// countedProcess is a process whose threads make nodes.
+type countedProcess struct {
+	memory  *os.File
 	threads map[int32]*countedThread
-	gone    uint64 // nodes of threads that have ended
-	listed  time.Time
-	looked  time.Time
+	swept   time.Time // when all its threads were looked at
+	read    time.Time // when any was
 }
 
 // countedThread is one thread's numbering.
 type countedThread struct {
-	pid     int
 	pointer uint64
 	address uint64 // of the number; 0 while the thread has none
 	base    uint64 // the number when the process was first seen
 	number  uint64
+	still   int // sweeps in a row that found the number as it was
 }
 
 const (
 	// nodeEvery is how often the numbers are read at the least: what a process does
 	// after the last look, before it ends, is not counted.
 	nodeEvery = 100 * time.Millisecond
-	// listEvery is how often the kernel is asked for new threads.
-	listEvery = time.Second
+	// sweepEvery is how often all threads are looked at, and the kernel is asked for
+	// new ones; in between only those that make nodes are. A thread counts as one
+	// that does not after stillSweeps without any.
+	sweepEvery  = time.Second
+	stillSweeps = 8
 	// sequenceNumberPeek returns the number of nodes that the thread has made.
 	sequenceNumberPeek = "_ZN2at15sequence_number4peekEv"
 	// mostNodes bounds what is taken for a number of nodes.
@@ -57,7 +67,7 @@ func newNodeCounter() *nodeCounter {
 	if err != nil {
 		return nil
 	}
-	return &nodeCounter{tasks: tasks, words: map[*tracedFile]*tlsWord{}, memory: map[int]*os.File{}, threads: map[int32]*countedThread{}}
+	return &nodeCounter{tasks: tasks, words: map[*tracedFile]*tlsWord{}, processes: map[int]*countedProcess{}}
 }
 
 // read returns how many nodes the job's threads have made since they were first
@@ -67,7 +77,6 @@ func (c *nodeCounter) read(now time.Time, files map[fileKey]*tracedFile, pids []
 		return 0, false
 	}
 	c.looked = now
-	alive := map[int32]bool{}
 	for _, f := range files {
 		word := c.word(f)
 		if word == nil {
@@ -82,24 +91,23 @@ func (c *nodeCounter) read(now time.Time, files map[fileKey]*tracedFile, pids []
 			if !ok {
 				continue
 			}
-			if err := c.process(now, pid, *word, bias, alive); err != nil {
+			if err := c.process(now, pid, *word, bias); err != nil {
 				c.forget(pid) // it ended or is another program now
-				continue
 			}
-			known = true
 		}
 	}
-	maps.DeleteFunc(c.threads, func(tid int32, t *countedThread) bool {
-		if !alive[tid] {
-			c.gone += t.number - t.base
+	for pid, p := range c.processes {
+		if p.read != now { // not among the job's any more
+			c.forget(pid)
 		}
-		return !alive[tid]
-	})
+	}
 	nodes = c.gone
-	for _, t := range c.threads {
-		nodes += t.number - t.base
+	for _, p := range c.processes {
+		for _, t := range p.threads {
+			nodes += t.number - t.base
+		}
 	}
-	return nodes, known || c.gone > 0
+	return nodes, len(c.processes) > 0 || nodes > 0
 }
 
 // due reports whether it is time to look again.
@@ -112,9 +120,11 @@ func (c *nodeCounter) counting() bool {
 	if c == nil {
 		return false
 	}
-	for _, t := range c.threads {
-		if t.number > 0 {
-			return true
+	for _, p := range c.processes {
+		for _, t := range p.threads {
+			if t.number > 0 {
+				return true
+			}
 		}
 	}
 	return false
@@ -139,73 +149,105 @@ func (c *nodeCounter) word(f *tracedFile) *tlsWord {
 }
 
 // process reads the numbers of one process's threads.
-func (c *nodeCounter) process(now time.Time, pid int, word tlsWord, bias uint64, alive map[int32]bool) error {
+func (c *nodeCounter) process(now time.Time, pid int, word tlsWord, bias uint64) error {
+	p := c.processes[pid]
+	first := p == nil
+	if first {
+		memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+		if err != nil {
+			return err
+		}
+		p = &countedProcess{memory: memory, threads: map[int32]*countedThread{}}
+		c.processes[pid] = p
+	}
+	p.read = now
+	sweep := now.Sub(p.swept) >= sweepEvery
+	if sweep {
+		p.swept = now
+		if err := c.discover(pid, p); err != nil {
+			return err
+		}
+	}
+	for tid, t := range p.threads {
+		if !sweep && t.still >= stillSweeps {
+			continue
+		}
+		if err := t.look(p.memory, word, bias, sweep); err != nil && sweep {
+			return fmt.Errorf("counting the autograd nodes of thread %d: %w", tid, err)
+		}
+		if first {
+			t.base = t.number
+		}
+	}
+	return nil
+}
+
+// look reads the thread's number.
+func (t *countedThread) look(memory io.ReaderAt, word tlsWord, bias uint64, sweep bool) (err error) {
+	before := t.number
+	if t.address == 0 {
+		if t.address, err = word.address(memory, bias, t.pointer); err != nil {
+			return err
+		}
+	}
+	if t.address != 0 {
+		number, err := readWord(memory, t.address)
+		if err != nil {
+			return err
+		}
+		if number > mostNodes {
+			return fmt.Errorf("%#x is no number of nodes", number)
+		}
+		t.number = max(t.number, number)
+	}
+	switch {
+	case t.number != before:
+		t.still = 0
+	case sweep:
+		t.still++
+	}
+	return nil
+}
+
+// discover learns which threads a process has.
+func (c *nodeCounter) discover(pid int, p *countedProcess) error {
 	tids, err := threadsOf(pid)
 	if err != nil {
 		return err
 	}
-	memory := c.memory[pid]
-	first := memory == nil
-	if first {
-		if memory, err = os.Open(fmt.Sprintf("/proc/%d/mem", pid)); err != nil {
-			return err
+	maps.DeleteFunc(p.threads, func(tid int32, t *countedThread) bool {
+		ended := !slices.Contains(tids, tid)
+		if ended {
+			c.gone += t.number - t.base
 		}
-		c.memory[pid] = memory
-	}
-	if err := c.discover(now, pid, tids, first); err != nil {
-		return err
-	}
-	for _, tid := range tids {
-		t := c.threads[tid]
-		if t == nil {
-			continue
-		}
-		alive[tid] = true
-		if t.address == 0 {
-			if t.address, err = word.address(memory, bias, t.pointer); err != nil {
-				return err
-			}
-		}
-		if t.address == 0 {
-			continue
-		}
-		number, err := readWord(memory, t.address)
-		if err != nil || number > mostNodes {
-			return fmt.Errorf("pid %d: what should count the nodes of thread %d does not: %d, %w", pid, tid, number, err)
-		}
-		if first {
-			t.base = number
-		}
-		t.number = max(t.number, number, t.base)
-	}
-	return nil
-}
-
-// discover learns the thread pointers of threads that are new.
-func (c *nodeCounter) discover(now time.Time, pid int, tids []int32, first bool) error {
-	known := func(tid int32) bool { return c.threads[tid] != nil }
-	if !slices.ContainsFunc(tids, func(tid int32) bool { return !known(tid) }) || !first && now.Sub(c.listed) < listEvery {
+		return ended
+	})
+	if len(tids) == len(p.threads) {
 		return nil
 	}
-	pointers, err := c.tasks.pointers(map[int]bool{pid: true})
+	pointers, err := c.tasks.pointers(pid)
 	if err != nil {
 		return err
 	}
-	c.listed = now
 	for tid, pointer := range pointers {
-		if !known(tid) {
-			c.threads[tid] = &countedThread{pid: pid, pointer: pointer}
+		if p.threads[tid] == nil {
+			p.threads[tid] = &countedThread{pointer: pointer}
 		}
 	}
 	return nil
 }
 
-// forget begins anew with a process.
+// forget ends with a process; what its threads made counts on.
 func (c *nodeCounter) forget(pid int) {
-	if m := c.memory[pid]; m != nil {
-		m.Close()
-		delete(c.memory, pid)
+	p := c.processes[pid]
+	if p == nil {
+		return
 	}
+	for _, t := range p.threads {
+		c.gone += t.number - t.base
+	}
+	p.memory.Close()
+	delete(c.processes, pid)
 }
 
 func threadsOf(pid int) (tids []int32, err error) {
@@ -225,8 +267,8 @@ func (c *nodeCounter) close() {
 	if c == nil {
 		return
 	}
-	for _, m := range c.memory {
-		m.Close()
+	for _, p := range c.processes {
+		p.memory.Close()
 	}
 	c.tasks.close()
 }

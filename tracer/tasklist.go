@@ -30,8 +30,8 @@ func newTaskList() (*taskList, error) {
 	return t, nil
 }
 
-// pointers are the thread pointers of the threads of some processes.
-func (t *taskList) pointers(of map[int]bool) (map[int32]uint64, error) {
+// pointers are the thread pointers of a process's threads.
+func (t *taskList) pointers(pid int) (map[int32]uint64, error) {
 	list, err := t.iterator.Open()
 	if err != nil {
 		return nil, fmt.Errorf("listing threads: %w", err)
@@ -48,7 +48,7 @@ func (t *taskList) pointers(of map[int]bool) (map[int32]uint64, error) {
 		if _, err := binary.Decode(raw, binary.NativeEndian, &e); err != nil {
 			return nil, fmt.Errorf("listing threads: %w", err)
 		}
-		if of[int(e.Tgid)] {
+		if int(e.Tgid) == pid {
 			pointers[int32(e.Tid)] = e.ThreadPointer
 		}
 	}

@@ -73,6 +73,9 @@ func TestAnchorGroupsThatExceedTheBudgetAreSliced(t *testing.T) {
 	if n := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'slice' AND source = 'scope'"); n != 1 {
 		t.Fatalf("%d warnings say that the scopes are in slices, want 1", n)
 	}
+	if n := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'slice' AND detail LIKE '%% autograd nodes: a row stands for%%'"); n < 1 {
+		t.Error("no slice was weighed by the autograd nodes that the job's memory tells")
+	}
 	for _, row := range r.rows(t, `SELECT name, sum(weight), count(*) FROM span
 		WHERE (layer = 'scope' OR category = 'backward') AND %s GROUP BY ALL`, r.within(t, told)) {
 		weighted, recorded := row[1].(float64), integer(t, row[2])
