@@ -251,6 +251,8 @@ type SampleStackWorkspace struct {
 		Used      uint32
 		Pad       uint32
 		Context   [17]uint64
+		WindowAt  uint64
+		Window    [64]uint64
 		Trail     struct {
 			_       structs.HostLayout
 			Length  uint32
