@@ -3,7 +3,8 @@
  * The native walk: from a thread's registers to its outermost frame, by the
  * tables that the loader compiled from .eh_frame, without frame pointers.
  *
- * Use: walk_native(&start, scratch, &stack) with all three in map memory.
+ * Use: walk_native(&start, known, scratch, &stack) with all four in map memory;
+ * known may be null, where nothing is to be kept for the next walk.
  * It reads user memory of the current thread only. No tail call, and since 5.17
  * no global function: it may be called where preemption is off.
  *
@@ -16,6 +17,7 @@
 
 #include "unwind_state.h"
 #include "unwind_lookup.h"
+#include "unwind_known.h"
 
 /* Each frame takes a step, each return probe in the way another. */
 #define NATIVE_STEPS (MAX_NATIVE_FRAMES + 32)
@@ -327,9 +329,35 @@ static __noinline int by_rule(struct native_scratch *s, struct native_stack *out
 	return leave_frame(s, rule, cfa);
 }
 
+/* Records the frame at pc. */
+static __always_inline struct native_frame *record_frame(struct native_scratch *s, struct native_stack *out)
+{
+	__u32 n = out->count;
+	struct native_frame *f = &out->frame[n & (MAX_NATIVE_FRAMES - 1)];
+
+	f->pc = s->pc;
+	f->cfa = CFA_UNKNOWN;
+	f->flags = s->flags;
+	out->count = n + 1;
+	s->flags = 0;
+	return f;
+}
+
+/* The rule is known from the walk before: goes to the caller by it. */
+static __always_inline int step_known(struct native_scratch *s, struct native_stack *out,
+				      struct known_walk *known, __u64 key)
+{
+	const struct unwind_rule *rule = &known_now(known)->rule;
+
+	if (out->count >= max_frames)
+		return NATIVE_MAX_FRAMES;
+	known_keep(known, s->reg[UNWIND_SP], key);
+	return by_rule(s, out, record_frame(s, out), rule);
+}
+
 /* Records the frame at pc and goes to its caller. */
 static __noinline int native_step(struct native_scratch *s, struct native_stack *out,
-				  const struct unwind_process *p)
+				  const struct unwind_process *p, struct known_walk *known)
 {
 	const struct unwind_mapping *m;
 	const struct unwind_file *file;
@@ -340,6 +368,8 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 
 	if (key >> 63)
 		return NATIVE_NO_MAPPING;
+	if (known && !s->at_entry && known_again(known, s->reg[UNWIND_SP], key))
+		return step_known(s, out, known, key);
 	/* Mostly that of the frame before. */
 	at = s->mapping & (UNWIND_MAPPINGS - 1);
 	if ((key - p->start[at]) >> 12 >= p->mapping[at].pages)
@@ -350,12 +380,7 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 		return repair(s, n);
 	if (n >= max_frames)
 		return NATIVE_MAX_FRAMES;
-	f = &out->frame[n & (MAX_NATIVE_FRAMES - 1)];
-	f->pc = s->pc;
-	f->cfa = CFA_UNKNOWN;
-	f->flags = s->flags;
-	out->count = n + 1;
-	s->flags = 0;
+	f = record_frame(s, out);
 	if (n == 0 && s->at_entry)
 		return by_entry(s, out, f);
 	if (m->file == UNWIND_ANONYMOUS)
@@ -368,6 +393,10 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 		return by_generated_code(s, out, f);
 	if (!rule)
 		return NATIVE_NO_ROW;
+	if (known) {
+		rule = known_found(known, key, rule);
+		known_keep(known, s->reg[UNWIND_SP], key);
+	}
 	return by_rule(s, out, f, rule);
 }
 
@@ -375,6 +404,7 @@ struct native_steps {
 	struct native_scratch *scratch;
 	struct native_stack *stack;
 	const struct unwind_process *process;
+	struct known_walk *known;
 };
 
 /* How it ended goes into map memory, where the verifier does not tell one way from another. */
@@ -383,7 +413,7 @@ static long native_loop_step(__u32 i, void *context)
 	struct native_steps *steps = context;
 	volatile __u32 *outcome = &steps->stack->outcome;
 
-	*outcome = native_step(steps->scratch, steps->stack, steps->process);
+	*outcome = native_step(steps->scratch, steps->stack, steps->process, steps->known);
 	return *outcome != NATIVE_GOES_ON;
 }
 
@@ -393,18 +423,18 @@ static long native_loop_step(__u32 i, void *context)
  * called where preemption is off, which no such kernel can do.
  */
 __noinline int native_step_alone(struct native_scratch *s, struct native_stack *out,
-				 const struct unwind_process *p)
+				 const struct unwind_process *p, struct known_walk *known)
 {
 	if (!s || !out || !p)
 		return NATIVE_NO_PROCESS;
-	return native_step(s, out, p);
+	return native_step(s, out, p, known);
 }
 
-static __noinline int walk_native(const struct walk_start *start, struct native_scratch *s,
-				  struct native_stack *out)
+static __noinline int walk_native(const struct walk_start *start, struct known_walk *known,
+				  struct native_scratch *s, struct native_stack *out)
 {
 	const struct unwind_process *p = unwind_process(start->tgid);
-	struct native_steps steps = { .scratch = s, .stack = out, .process = p };
+	struct native_steps steps = { .scratch = s, .stack = out, .process = p, .known = known };
 	__u32 outcome;
 
 	out->sp = start->sp;
@@ -428,6 +458,9 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	s->window_at = NO_WINDOW;
 	s->fp_word = FP_AT_START;
 	trail_begin(&s->trail);
+	/* Before the walk, which may still see what was there before the next. */
+	if (known)
+		known_begin(known, start->tgid, walk_generation());
 	out->outcome = NATIVE_MAX_FRAMES;
 	if (!p) {
 		out->outcome = NATIVE_NO_PROCESS;
@@ -437,7 +470,7 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 		bpf_loop(NATIVE_STEPS, native_loop_step, &steps, 0);
 	} else {
 		for (int i = 0; i < NATIVE_STEPS; i++) {
-			out->outcome = native_step_alone(s, out, p);
+			out->outcome = native_step_alone(s, out, p, known);
 			if (out->outcome != NATIVE_GOES_ON)
 				break;
 		}
@@ -445,6 +478,8 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	if (*(volatile __u32 *)&out->outcome == NATIVE_GOES_ON)
 		out->outcome = NATIVE_MAX_FRAMES;
 	outcome = *(volatile __u32 *)&out->outcome;
+	if (known)
+		known_end(known);
 	if (s->wanted || outcome == NATIVE_NO_MAPPING)
 		want_process(start->tgid);
 	count_native_outcome(outcome);
