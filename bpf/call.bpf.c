@@ -147,11 +147,10 @@ static __always_inline struct frame *frame_of(struct thread_state *t, __u8 actio
 }
 
 static __always_inline void fill_frame(const struct probe_spec *spec, struct thread_state *t,
-				       struct frame *f, __u64 sp, __u64 now)
+				       struct frame *f, __u64 sp)
 {
 	f->parent_id = innermost(t);
 	f->sp = sp;
-	f->start_ns = now;
 	f->span_id = 0;
 	f->sequence = ~0ULL;
 	f->epoch = epoch;
@@ -159,6 +158,14 @@ static __always_inline void fill_frame(const struct probe_spec *spec, struct thr
 	f->scope = spec->action == ACTION_SCOPE_BEGIN || spec->action == ACTION_URGENT;
 	f->args = spec->captures;
 	f->faults = 0;
+}
+
+/* Whether end_calls finds something: seldom, so the clock is not read for it. */
+static __always_inline bool calls_ended(const struct thread_state *t, __u64 limit)
+{
+	__u32 depth = t->depth;
+
+	return depth > 0 && depth <= MAX_DEPTH && ended(&t->frame[(depth - 1) & (MAX_DEPTH - 1)], limit);
 }
 
 /* What a hit is, its values captured. */
@@ -194,8 +201,7 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 
 /*
  * Takes the stack of a call that begins, as one value more than its captures:
- * finds one that was walked before, or walks. That is not part of the call: its
- * time begins afterwards.
+ * finds one that was walked before, or walks.
  */
 static __always_inline void add_stack(struct pt_regs *ctx, const struct probe_spec *spec,
 				      struct thread_state *t, struct frame *f, __u32 tid)
@@ -213,7 +219,7 @@ static __always_inline void add_stack(struct pt_regs *ctx, const struct probe_sp
 		start_at_registers(&w->start, ctx);
 		w->start.at_entry = f->sp == w->start.sp;
 		w->start.tid = tid;
-		m->now_ns = f->start_ns;
+		m->now_ns = bpf_ktime_get_ns();
 		m->spec = f->spec;
 		m->hint = spec->flags & SPEC_STACK_BY_VALUE ? f->arg[0] : 0;
 		m->last = t->stack_before;
@@ -230,7 +236,6 @@ static __always_inline void add_stack(struct pt_regs *ctx, const struct probe_sp
 	}
 	f->arg[n] = f->stack_id;
 	f->args = n + 1;
-	f->start_ns = bpf_ktime_get_ns();
 }
 
 /* One text for two programs: only that which takes stacks pays for being able to. */
@@ -264,22 +269,24 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 		count->lost++;
 		return 0;
 	}
-	e.end_ns = bpf_ktime_get_ns();
-	if (t->depth)
+	if (calls_ended(t, sp)) {
+		e.end_ns = bpf_ktime_get_ns();
 		end_calls(t, sp, &e);
-
+	}
 	f = frame_of(t, spec->action);
 	if (!f) {
 		lose(LOSS_STACK_DEPTH);
 		count->lost++;
 		return 0;
 	}
-	fill_frame(spec, t, f, sp, e.end_ns);
+	fill_frame(spec, t, f, sp);
 	f->spec = index;
 	if (spec->captures)
 		capture_args(ctx, spec, f);
 	if (stack)
 		add_stack(ctx, spec, t, f, tid);
+	/* What we did so far is not part of the call. */
+	f->start_ns = e.end_ns = bpf_ktime_get_ns();
 	act(ctx, spec, t, f, &e);
 	return 0;
 }

@@ -22,6 +22,27 @@ static __always_inline bool read_word(__u64 *value, __u64 address)
 }
 
 /*
+ * Fills the frame's values where they are the arguments in their order, which
+ * most calls' are: none has to be looked up. Reports whether the stack could be
+ * read, if they need it.
+ */
+static __always_inline bool capture_in_order(struct pt_regs *ctx, const struct probe_spec *spec,
+					     struct frame *f)
+{
+	__u32 last = spec->captures - 1;
+	bool stack = spec->flags & SPEC_STACK_ARGS;
+	__u64 caller;
+
+	if (stack && bpf_probe_read_user(&f->arg[STACK_VALUES_FIRST], 8 * (MAX_ARGS - STACK_VALUES_FIRST),
+					 (void *)(f->sp + STACK_VALUES)))
+		return false;
+	args_in_order(ctx, f->arg, &caller);
+	if (stack && last < MAX_ARGS && spec->capture[last].index == CALLER_WORD)
+		f->arg[last] = caller;
+	return true;
+}
+
+/*
  * Fills the frame's values with what the spec asks for. What could not be read
  * is noted in memory: a branch on a sum of faults would have the verifier follow
  * each of the ways to come by it.
@@ -29,11 +50,14 @@ static __always_inline bool read_word(__u64 *value, __u64 address)
 static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec *spec,
 				   struct frame *f)
 {
-	__u64 words[REGISTER_ARGS + STACK_WORDS] = {};
+	__u64 words[REGISTER_ARGS + STACK_WORDS];
 	volatile __u32 *faults = &f->faults;
 	__u32 n = spec->captures;
 	bool stack = true;
 
+	if ((spec->flags & SPEC_IN_ORDER) && capture_in_order(ctx, spec, f))
+		return 0;
+	__builtin_memset(words, 0, sizeof(words));
 	reg_args(ctx, words);
 	/* All at once: a read costs as much for a word as for eight. */
 	if (spec->flags & SPEC_STACK_ARGS) {
@@ -43,7 +67,7 @@ static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec 
 						     8 * (REGISTER_ARGS - STACK_WORDS_FIRST))) == 0;
 		reg_caller(ctx, words);
 	}
-	/* Most calls have nothing to follow: their values are as they come. */
+	/* Nothing to follow: the values are as they come. */
 	if (!(spec->flags & SPEC_FOLLOWS) && stack) {
 		for (int i = 0; i < MAX_ARGS; i++) {
 			if (i >= n)
@@ -62,8 +86,10 @@ static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec 
 		v = words[c->index & (REGISTER_ARGS + STACK_WORDS - 1)];
 		ok = c->source != SOURCE_STACK || stack;
 		if (c->derefs && ok && !v) {
-			/* A null pointer is an argument that was not given, not a failure. */
+			/* A null pointer is an argument that was not given, not a failure:
+			 * nor is it one when the call returns. */
 			*faults |= 1U << i;
+			f->arg[i] = 0;
 			continue;
 		}
 		if (!(c->flags & CAPTURE_AT_RETURN)) {
@@ -99,7 +125,12 @@ static __always_inline __u32 capture_out_args(const struct probe_spec *spec, __u
 		if (!read_part(&arg[i], arg[i] + c->offset[0], c->flags)) {
 			faults |= 1U << i;
 			lose(LOSS_READ_FAULT);
+			continue;
 		}
+		/* What is there may be no pointer, but another member of a union: that
+		 * is for the reader to say, and no loss. */
+		if (c->derefs > 1 && arg[i] && !read_word(&arg[i], arg[i] + c->offset[1]))
+			faults |= 1U << i;
 	}
 	return faults;
 }

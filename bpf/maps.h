@@ -246,6 +246,14 @@ lost:
 	return 0;
 }
 
+/* Whether the call is known to have ended when the stack pointer is at limit. */
+static __always_inline bool ended(const struct frame *f, __u64 limit)
+{
+	/* If the return of one is still to come, it jumped to the function that is
+	 * being entered, on the same stack (a tail call). */
+	return f->sp < limit || (f->sp == limit && !(f->flags & SPEC_HAS_RETURN));
+}
+
 /*
  * Ends every call whose stack pointer is at or below limit: the thread is no
  * longer in it. A call whose every return is probed was left by an exception;
@@ -264,11 +272,7 @@ static __noinline __attribute__((unused)) int end_calls(struct thread_state *t, 
 			break;
 		struct frame *f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
 
-		if (f->sp > limit)
-			break;
-		/* Its return is still to come: it jumped to the function that is being
-		 * entered, on the same stack (a tail call). */
-		if (f->sp == limit && (f->flags & SPEC_HAS_RETURN))
+		if (!ended(f, limit))
 			break;
 		if (stale(f->flags, f->epoch)) {
 			e->method = END_UNFINISHED;

@@ -19,9 +19,25 @@
  * them, to the place of a register that this ABI passes nothing in. */
 #define CALLER_WORD 7
 #define STACK_WORDS_FIRST CALLER_WORD
+/* Values in the order of the arguments: from this one on they are what a read of
+ * the stack brings, the return address first, which then makes room for the
+ * last of the registers. */
+#define STACK_VALUES_FIRST 5
+#define STACK_VALUES 0
 
 static __always_inline void reg_caller(struct pt_regs *ctx, __u64 *words)
 {
+}
+
+static __always_inline void args_in_order(struct pt_regs *ctx, __u64 *arg, __u64 *caller)
+{
+	*caller = arg[STACK_VALUES_FIRST];
+	arg[0] = ctx->di;
+	arg[1] = ctx->si;
+	arg[2] = ctx->dx;
+	arg[3] = ctx->cx;
+	arg[4] = ctx->r8;
+	arg[5] = ctx->r9;
 }
 
 static __always_inline void reg_args(struct pt_regs *ctx, __u64 *regs)
@@ -44,10 +60,19 @@ static __always_inline void reg_args(struct pt_regs *ctx, __u64 *regs)
  * takes the place of the last stack argument, which no captured call has. */
 #define CALLER_WORD 15
 #define STACK_WORDS_FIRST REGISTER_ARGS
+#define STACK_VALUES_FIRST REGISTER_ARGS
+#define STACK_VALUES STACK_ARGS
 
 static __always_inline void reg_caller(struct pt_regs *ctx, __u64 *words)
 {
 	words[CALLER_WORD] = ctx->regs[30];
+}
+
+static __always_inline void args_in_order(struct pt_regs *ctx, __u64 *arg, __u64 *caller)
+{
+	*caller = ctx->regs[30];
+	for (int i = 0; i < REGISTER_ARGS; i++)
+		arg[i] = ctx->regs[i];
 }
 
 static __always_inline void reg_args(struct pt_regs *ctx, __u64 *regs)

@@ -112,6 +112,18 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
+/* include/linux/bpf.h, kernel/bpf/task_iter.c: what an iterator's program gets */
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
 /* include/uapi/linux/bpf.h: which helpers this kernel has */
 enum bpf_func_id {
 	BPF_FUNC_loop = 181,

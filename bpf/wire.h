@@ -41,7 +41,7 @@ enum text_kind {
 };
 
 enum capture_flag {
-	CAPTURE_AT_RETURN = 1,	/* follow it when the call returns: an out parameter */
+	CAPTURE_AT_RETURN = 1,	/* follow it when the call returns: an out parameter; a second step reads eight bytes */
 	CAPTURE_NARROW = 4,	/* the last step reads so many bytes fewer than eight */
 };
 
@@ -65,6 +65,7 @@ enum spec_flag {
 	SPEC_STACK_BY_VALUE = 256,	/* calls from one place differ in their first value, and in their stack */
 	SPEC_FOLLOWS = 512,	/* some captures are of memory: follow them */
 	SPEC_OUT_ARGS = 1024,	/* some captures are of what the call leaves behind a pointer */
+	SPEC_IN_ORDER = 2048,	/* the captures are the arguments from the first on, and behind them perhaps the return address */
 };
 
 struct probe_spec {

@@ -37,6 +37,10 @@ var memoryTable = newTable(table[tracer.Memory]{
 			delta: true, ints: func(m *tracer.Memory) (int64, bool) { return unlessZero(m.SpanID) }},
 		{Column: Column{"weight", Double, "events", false, 15, "how many events like it this row stands for: 1 unless only slices of the run were recorded"},
 			floats: func(m *tracer.Memory) (float64, bool) { return m.Weight, true }},
+		{Column: Column{"pool", BigInt, "", true, 16, "the runtime's handle of the memory pool, where the call names one (cuMemAllocFromPoolAsync)"},
+			ints: func(m *tracer.Memory) (int64, bool) { return ofInt64(m.Pool) }},
+		{Column: Column{"graph_exec", BigInt, "", true, 17, "the executable graph whose replay allocated or freed it (a memory node, or a captured cuMemAllocAsync): span_id is the replay"},
+			ints: func(m *tracer.Memory) (int64, bool) { return ofInt64(m.GraphExec) }},
 	},
 })
 
@@ -53,7 +57,7 @@ var flowTable = newTable(table[tracer.Flow]{
 			delta: true, ints: func(f *tracer.Flow) (int64, bool) { return f.FromSpanID, true }},
 		{Column: Column{"to_span_id", BigInt, "", false, 4, "span_id of the effect"},
 			delta: true, ints: func(f *tracer.Flow) (int64, bool) { return f.ToSpanID, true }},
-		{Column: Column{"kind", Varchar, "", false, 5, "forward_backward (operator to its backward node), launch_sync, capture_replay or collective"},
+		{Column: Column{"kind", Varchar, "", false, 5, "forward_backward (operator to its backward node), launch_sync, capture_replay (a graph's launch to a call whose work it ran again), capture_conditional (likewise, in the body of a conditional node: it ran any number of times, perhaps never) or collective"},
 			texts: func(f *tracer.Flow) (string, bool) { return f.Kind, true }},
 		{Column: Column{"method", Varchar, "", false, 6, "what joined the two: sequence_number, …"},
 			texts: func(f *tracer.Flow) (string, bool) { return f.Method, true }},

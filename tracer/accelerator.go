@@ -8,6 +8,7 @@ import "github.com/ebpfprof/ebpfprof/tracer/catalog"
 type accelerators struct {
 	names   *kernelNames
 	of      map[runtimeKey]*accelerator
+	splits  *splits
 	strange uint64 // collectives on communicators without an identity, of processes that ended
 	// The one asked for last: launches come in runs.
 	lastKey runtimeKey
@@ -31,7 +32,7 @@ type accelerator struct {
 }
 
 func newAccelerators() *accelerators {
-	return &accelerators{names: newKernelNames(), of: map[runtimeKey]*accelerator{}}
+	return &accelerators{names: newKernelNames(), of: map[runtimeKey]*accelerator{}, splits: newSplits()}
 }
 
 func (a *accelerators) get(pid uint32, runtime string) *accelerator {
@@ -42,7 +43,7 @@ func (a *accelerators) get(pid uint32, runtime string) *accelerator {
 	one, ok := a.of[key]
 	if !ok {
 		one = &accelerator{
-			devices: newDevices(), graphs: newGraphs(), memory: driverMemory{}, communicators: newCommunicators(),
+			devices: newDevices(), graphs: newGraphs(), memory: driverMemory{}, communicators: newCommunicators(a.splits),
 			lists: newCommandLists(), times: newDeviceTimes(), inner: map[uint32]innerCall{},
 		}
 		a.of[key] = one
@@ -81,12 +82,15 @@ func (d *decoder) accelerate(c *acceleratorCall) {
 	c.lists.size(c)
 	c.communicate()
 	c.capture(d)
-	if c.f.Memory != nil && !c.captured { // a captured allocation is there when the graph runs
+	if c.f.Memory != nil && !c.captured && c.f.Effect != catalog.AddsNode { // a graph's allocation is there when it runs
 		d.driverMemory(c)
 	}
 	c.times.now = max(c.times.now, end(c.span))
 	if c.span.Status == StatusOK || c.span.Status == StatusNotReady {
 		c.apply(d)
+	} else {
+		c.graphs.fail(c)
+		c.communicators.fail(c)
 	}
 }
 
@@ -99,9 +103,9 @@ func (c *acceleratorCall) apply(d *decoder) {
 		d.accelerators.names.apply(c)
 		c.devices.apply(c)
 		c.graphs.apply(c, d)
-		c.communicators.apply(c)
 		c.lists.apply(c, d)
 	}
+	c.communicators.apply(c) // one that does not block is there while its making goes on
 	c.times.apply(c)
 	c.times.blocking(c)
 }

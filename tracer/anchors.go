@@ -105,7 +105,7 @@ func tooDear(shares map[string]float64, budget float64) []string {
 func (g *governor) judgeAnchors() (demoted bool, err error) {
 	g.settleAnchors()
 	shares := g.anchors.shares
-	names := tooDear(shares, g.budget)
+	names := tooDear(shares, g.allowance())
 	if len(names) == 0 {
 		return false, nil
 	}

@@ -29,6 +29,12 @@ func (a *arguments) read(f *catalog.Function, r *callRecord) {
 		}
 		a.value[v.Field], a.known[v.Field] = number, true
 	}
+	if f.Node != nil {
+		a.node(f.Node)
+	}
+	if a.has(catalog.FieldLocation) {
+		a.locate()
+	}
 }
 
 // mix adds a word to a hash: the finaliser of splitmix64 over both.

@@ -13,6 +13,8 @@ type commands struct {
 	d   *decoder
 	now int64
 	id  int64
+	// took is how long the next call takes, if not 10 ns.
+	took int64
 }
 
 func newCommands() *commands {
@@ -20,7 +22,7 @@ func newCommands() *commands {
 	return &commands{one: d.accelerators.get(1, "opencl"), d: d}
 }
 
-// call takes 10 ns and ends now; its row is the last one if it does not wait.
+// call takes 10 ns, unless told else, and ends now; its row is the last one if it does not wait.
 func (m *commands) call(f catalog.Function, values map[catalog.Field]uint64) {
 	m.now += 100
 	m.id++
@@ -32,7 +34,11 @@ func (m *commands) call(f catalog.Function, values map[catalog.Field]uint64) {
 		f.Values = append(f.Values, catalog.Reg(field, 0))
 		r.args = append(r.args, v)
 	}
-	m.d.spans = append(m.d.spans, Span{ID: m.id, StartNS: m.now - 10, DurationNS: 10, Status: StatusOK, Call: &Call{Category: f.Category}})
+	took := int64(10)
+	if m.took != 0 {
+		took, m.took = m.took, 0
+	}
+	m.d.spans = append(m.d.spans, Span{ID: m.id, StartNS: m.now - took, DurationNS: took, Status: StatusOK, Call: &Call{Category: f.Category}, Detail: a.detail(&f)})
 	c := &acceleratorCall{accelerator: m.one, pid: 1, tid: 1, f: &f, r: r, args: &a, span: &m.d.spans[len(m.d.spans)-1]}
 	m.d.accelerate(c)
 	m.d.await(c)
@@ -104,6 +110,67 @@ func TestAnEventThatComesAgainIsAnotherCommands(t *testing.T) {
 	m.wait(10)
 	if n := m.bounded(); n != 1 {
 		t.Errorf("%d commands are bounded, want the later of two with one handle", n)
+	}
+}
+
+// record records an event on a queue, in so many ns.
+func (m *commands) record(event uint64, took int64) {
+	m.took = took
+	m.call(catalog.Function{Category: "event", Effect: catalog.RecordsEvent},
+		map[catalog.Field]uint64{catalog.FieldStream: aQueue, catalog.FieldEvent: event})
+}
+
+// high is the bound of the only command, -1 if it has none.
+func (m *commands) high() int64 {
+	m.d.accelerators.releaseAll(m.d)
+	for _, s := range m.d.spans {
+		if s.Call.Category == "copy" && s.Detail != nil && s.Detail.DeviceTimeHiNS != nil {
+			return *s.Detail.DeviceTimeHiNS
+		}
+	}
+	return -1
+}
+
+// TestWorkGivenDuringARecordIsOnNoSideOfTheEvent: another thread's call, whose place
+// in the stream nobody saw.
+func TestWorkGivenDuringARecordIsOnNoSideOfTheEvent(t *testing.T) {
+	const short, long = 10, 150 // long enough to have begun before the call in front ended
+	for _, c := range []struct {
+		name              string
+		after, overlapped int64 // the bound where the calls came one after the other, and where not
+		calls             func(m *commands, took int64)
+	}{
+		{"in front of an event that was waited for", 210, -1, func(m *commands, took int64) {
+			m.launch(aQueue, 0)
+			m.record(7, took)
+			m.wait(7)
+		}},
+		{"between two events", 501, 100350, func(m *commands, took int64) {
+			m.record(7, short)
+			m.took = took
+			m.launch(aQueue, 0)
+			m.record(8, short)
+			m.now += 100_000
+			m.wait(8)
+			m.call(catalog.Function{Category: "event", Effect: catalog.TellsElapsed},
+				map[catalog.Field]uint64{catalog.FieldStartEvent: 7, catalog.FieldEvent: 8, catalog.FieldElapsed: 0})
+		}},
+		{"behind an event that had not passed", 110, 350, func(m *commands, took int64) {
+			m.record(7, short)
+			m.took = took
+			m.launch(aQueue, 0)
+			m.call(catalog.Function{Category: "event", Effect: catalog.QueriesEvent},
+				map[catalog.Field]uint64{catalog.FieldEvent: 7, catalog.FieldAnswer: 1})
+			m.call(catalog.Function{Category: "sync", Effect: catalog.WaitsStream}, map[catalog.Field]uint64{catalog.FieldStream: aQueue})
+		}},
+	} {
+		for took, want := range map[int64]int64{short: c.after, long: c.overlapped} {
+			m := newCommands()
+			c.calls(m, took)
+			if got := m.high(); got != want {
+				t.Errorf("%s, by a call of %d ns: at most %d ns, want %d", c.name, took, got, want)
+			}
+		}
 	}
 }
 

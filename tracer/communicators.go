@@ -9,17 +9,19 @@ type communicators struct {
 	groups map[uint32]int32
 	// strange counts collectives on communicators whose identity is not known.
 	strange uint64
+	splits  *splits
 }
 
 type communicator struct {
-	id     *int64 // the same on every rank; nil where its making was not seen
-	rank   *int32
-	ranks  *int32
-	splits uint64
+	id      *int64 // the same on every rank; nil where its making was not seen
+	rank    *int32
+	ranks   *int32
+	splits  uint64
+	shrinks map[uint64]uint64 // by the ranks that were left out
 }
 
-func newCommunicators() communicators {
-	return communicators{known: map[uint64]*communicator{}, groups: map[uint32]int32{}}
+func newCommunicators(all *splits) communicators {
+	return communicators{known: map[uint64]*communicator{}, groups: map[uint32]int32{}, splits: all}
 }
 
 // communicate fills the columns of a collective.
@@ -34,7 +36,9 @@ func (c *acceleratorCall) communicate() {
 	c.elements(d)
 	if c.args.has(catalog.FieldRank) && c.args.has(catalog.FieldRanks) { // said in the call itself
 		rank, ranks := int32(c.args.value[catalog.FieldRank]), int32(c.args.value[catalog.FieldRanks])
-		d.Rank, d.Ranks = &rank, &ranks
+		if d.Ranks = &ranks; rank >= 0 {
+			d.Rank = &rank
+		}
 	}
 	if !c.args.has(catalog.FieldCommunicator) || c.f.Effect == catalog.JoinsCommunicator || c.f.Effect == catalog.JoinsAll {
 		return
@@ -85,6 +89,8 @@ func (m *communicators) apply(c *acceleratorCall) {
 		m.tell(c, handle)
 	case catalog.SplitsCommunicator:
 		m.split(c, handle)
+	case catalog.ShrinksCommunicator:
+		m.shrink(c, handle)
 	case catalog.LeavesCommunicator:
 		delete(m.known, handle)
 	case catalog.BeginsGroup:
@@ -104,8 +110,7 @@ func (m *communicators) join(c *acceleratorCall, handle uint64) {
 		id := int64(c.args.value[catalog.FieldUniqueID] &^ (1 << 63))
 		made.id = &id
 	}
-	if c.args.has(catalog.FieldRank) {
-		rank := int32(c.args.value[catalog.FieldRank])
+	if rank := int32(c.args.value[catalog.FieldRank]); c.args.has(catalog.FieldRank) && rank >= 0 {
 		made.rank = &rank
 	}
 	if c.args.has(catalog.FieldRanks) {
@@ -163,19 +168,9 @@ func (m *communicators) tell(c *acceleratorCall, handle uint64) {
 	d.Rank, d.Ranks = known.rank, known.ranks
 }
 
-// split makes a part: its identity follows from its parent's, from how many
-// splits there were before (every rank of the parent takes part in each), and
-// from the color.
-func (m *communicators) split(c *acceleratorCall, parent uint64) {
-	whole := m.known[parent]
-	if whole == nil {
-		return
+// fail keeps what holds of a call that failed too: the group is over.
+func (m *communicators) fail(c *acceleratorCall) {
+	if c.f.Effect == catalog.EndsGroup {
+		m.apply(c)
 	}
-	whole.splits++
-	part := c.args.value[catalog.FieldHandle]
-	if part == 0 || whole.id == nil {
-		return // no part for this rank, or of an unknown whole
-	}
-	id := int64(mix(mix(uint64(*whole.id), whole.splits), c.args.value[catalog.FieldColor]) &^ (1 << 63))
-	m.known[part] = &communicator{id: &id}
 }

@@ -49,6 +49,7 @@ type decoder struct {
 	host         hostMemory
 	forwards     waiting[sequenceKey, int64] // operators that took a sequence number
 	replaysCut   uint64                      // replays of graphs with more nodes than maxReplay
+	bodiesUnread uint64                      // conditional nodes whose bodies could not be read
 	edgeless     uint64                      // backward nodes whose operator has no row
 	nodes        *nodeClock
 	held         map[uint32]*slice // rows that wait for their slice's weight

@@ -285,14 +285,17 @@ func (s *Session) warnLate(f *tracedFile, late []int) {
 }
 
 // busyProcesses is over how many processes the hits are spread.
-func (s *Session) busyProcesses() int {
-	n := 0
-	for _, t := range s.processes {
+func (s *Session) busyProcesses() int { return max(1, len(s.frameworkProcesses())) }
+
+// frameworkProcesses lists those of the job's processes that have a framework
+// and have not ended.
+func (s *Session) frameworkProcesses() (pids []int) {
+	for pid, t := range s.processes {
 		if t.row.EndedNS == nil && t.row.Framework != nil {
-			n++
+			pids = append(pids, pid)
 		}
 	}
-	return max(1, n)
+	return pids
 }
 
 // yieldToForeign stops tracing a file for everyone as soon as a process outside

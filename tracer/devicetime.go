@@ -60,13 +60,22 @@ type work struct {
 	timed     bool // its stream tells times: they may be asked for
 }
 
-// eventMark stands behind the work of a stream up to a number.
+// eventMark stands behind the work of a stream up to a number. Of work that another
+// thread gave to the stream while the event was being recorded, nobody knows on
+// which side it is.
 type eventMark struct {
 	stream streamKey
 	behind uint64
-	given  int64
-	own    bool // of the last command behind it alone
+	began  int64 // when its call did
+	given  int64 // when that had returned
+	own    bool  // of the last command behind it alone
 }
+
+// follows reports whether work is certainly behind the event.
+func (m *eventMark) follows(w *work) bool { return w.span.StartNS >= m.given }
+
+// precedes reports whether work is certainly in front of it.
+func (m *eventMark) precedes(w *work) bool { return w.given <= m.began }
 
 const (
 	bounded  = "bounded"
@@ -140,7 +149,7 @@ func (t *deviceTimes) enqueue(c *acceleratorCall) {
 	w.timed = t.orders[c.args.value[catalog.FieldStream]].timed
 	if event := c.args.value[catalog.FieldEvent]; event != 0 {
 		w.event = event
-		t.events[event] = eventMark{stream: c.stream(), behind: line.next() + 1, given: w.given, own: true}
+		t.events[event] = eventMark{stream: c.stream(), behind: line.next() + 1, began: c.span.StartNS, given: w.given, own: true}
 	}
 	if c.args.value[catalog.FieldBlocking] != 0 || t.orders[c.args.value[catalog.FieldStream]].blocking {
 		t.blocked(&w, line, c)
@@ -161,7 +170,7 @@ func (t *deviceTimes) apply(c *acceleratorCall) {
 			return
 		}
 		key := c.stream()
-		t.events[c.args.value[catalog.FieldEvent]] = eventMark{key, t.line(key).next(), ended, false}
+		t.events[c.args.value[catalog.FieldEvent]] = eventMark{key, t.line(key).next(), began, ended, false}
 	case catalog.DestroysEvent:
 		delete(t.events, c.args.value[catalog.FieldEvent])
 	case catalog.WaitsStream, catalog.QueriesStream:
@@ -227,15 +236,16 @@ func (t *deviceTimes) event(mark eventMark, through bool, began, ended int64) {
 		line.one(mark.behind-1, through, began, ended)
 		return
 	}
+	if mark.own {
+		mark.behind-- // its own command is certain
+		line.one(mark.behind, through, began, ended)
+	}
 	if through {
-		line.through(mark.behind, began, ended)
+		line.through(mark.behind, mark.began, ended)
 		return
 	}
-	if mark.own {
-		mark.behind-- // it had not passed its own command
-	}
 	for i := range line.work {
-		if w := &line.work[i]; line.first+uint64(i) >= mark.behind {
+		if w := &line.work[i]; line.first+uint64(i) >= mark.behind && mark.follows(w) {
 			w.notBefore = max(w.notBefore, began)
 		}
 	}
@@ -252,7 +262,8 @@ func (t *deviceTimes) everything(where home, began, ended int64) {
 	}
 }
 
-// through marks the work before a number, given before the wait began.
+// through marks the work before a number, given before the wait, or the record of
+// the event that it waits for, began.
 func (l *timeline) through(behind uint64, began, ended int64) {
 	for i := range l.work {
 		w := &l.work[i]
@@ -286,7 +297,7 @@ func (t *deviceTimes) elapsed(c *acceleratorCall) {
 		return
 	}
 	for n := max(from.behind, line.first); n < min(to.behind, line.next()); n++ {
-		if w := &line.work[n-line.first]; w.between == 0 || hi < w.between {
+		if w := &line.work[n-line.first]; from.follows(w) && to.precedes(w) && (w.between == 0 || hi < w.between) {
 			w.between = hi
 		}
 	}

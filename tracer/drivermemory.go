@@ -33,9 +33,8 @@ func (d *decoder) driverMemory(c *acceleratorCall) {
 			m.Space = s.Space
 		}
 	}
-	if m.Space != "pinned" && m.Space != "host" {
-		m.DeviceID = c.span.Detail.device()
-	}
+	m.Pool = c.args.int64(catalog.FieldPool)
+	c.locate(&m)
 	switch {
 	case c.span.Status == StatusOK:
 		if !c.memory.follow(&m, c.args) {
@@ -51,6 +50,44 @@ func (d *decoder) driverMemory(c *acceleratorCall) {
 	}
 	d.totals.Memory++
 	d.memory = append(d.memory, m)
+}
+
+// locate says which device memory is on, and which kind of memory it is where
+// the call says that itself.
+func (c *acceleratorCall) locate(m *Memory) {
+	if c.args.onHost() {
+		m.Space = "pinned"
+	}
+	if m.Space != "pinned" && m.Space != "host" {
+		m.DeviceID = c.span.Detail.device()
+	}
+}
+
+// replayMemory tells what the memory nodes of a graph do in a replay: one row a
+// node, in their order and a nanosecond apart, the last when the call returns.
+// What the replay before allocated and nobody freed is freed by the launch, or
+// the driver would have refused it (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH).
+func (c *acceleratorCall) replayMemory(d *decoder, nodes []*Memory) {
+	exec := c.args.int64(catalog.FieldGraphExec)
+	var rows []Memory
+	for _, node := range nodes {
+		row := *node
+		row.PID, row.TID, row.SpanID, row.Weight = c.span.PID, c.span.TID, c.span.ID, 1
+		row.rawStack, row.GraphExec = c.r.stack, exec
+		key := memoryKey{address: uint64(row.Address)}
+		if block, live := c.memory.blocks[key]; live && row.Action == "alloc" {
+			left := row
+			left.Action, left.Bytes, left.Space, left.DeviceID = "free", block.bytes, block.space, block.device
+			rows = append(rows, left)
+		}
+		c.memory.change(&row, key)
+		rows = append(rows, row)
+	}
+	for i := range rows {
+		rows[i].TSNS = max(c.span.StartNS, end(c.span)-int64(len(rows)-1-i))
+	}
+	d.totals.Memory += uint64(len(rows))
+	d.memory = append(d.memory, rows...)
 }
 
 func (c *acceleratorCall) outOfMemory() bool {
@@ -74,12 +111,9 @@ func (memory *driverMemory) follow(m *Memory, args *arguments) bool {
 		return false
 	}
 	m.Address = int64(address)
-	if memory.blocks == nil {
-		memory.blocks = map[memoryKey]memoryBlock{}
-	}
 	switch m.Action {
-	case "alloc":
-		memory.blocks[key] = memoryBlock{bytes: m.Bytes, space: m.Space, device: m.DeviceID}
+	case "alloc", "free":
+		memory.change(m, key)
 	case "retain":
 		if block, ok := memory.blocks[key]; ok {
 			block.refs++
@@ -88,17 +122,27 @@ func (memory *driverMemory) follow(m *Memory, args *arguments) bool {
 		return false
 	case "release":
 		return memory.release(m, key)
-	case "free":
-		if block, ok := memory.blocks[key]; ok {
-			m.Bytes, m.Space, m.DeviceID = block.bytes, block.space, block.device
-			delete(memory.blocks, key)
-		}
 	case "map":
 		if block, ok := memory.blocks[memoryKey{args.value[catalog.FieldAllocation], true}]; ok && m.DeviceID == nil {
 			m.DeviceID = block.device
 		}
 	}
 	return true
+}
+
+// change keeps an allocation, and gives a free what its allocation had.
+func (memory *driverMemory) change(m *Memory, key memoryKey) {
+	if m.Action == "alloc" {
+		if memory.blocks == nil {
+			memory.blocks = map[memoryKey]memoryBlock{}
+		}
+		memory.blocks[key] = memoryBlock{bytes: m.Bytes, space: m.Space, device: m.DeviceID}
+		return
+	}
+	if block, ok := memory.blocks[key]; ok {
+		m.Bytes, m.Space, m.DeviceID = block.bytes, block.space, block.device
+		delete(memory.blocks, key)
+	}
 }
 
 // release lets go of one holder's share. With the last the memory is free; of

@@ -209,6 +209,8 @@ type Memory struct {
 	StackID             *int64
 	SpanID              int64 // the span around it, 0 is absent
 	Weight              float64
+	Pool                *int64 // the memory pool's handle, where the call names one
+	GraphExec           *int64 // the executable graph whose replay did it
 
 	rawStack uint64 // the kernel's name for its stack, until it is resolved
 }
@@ -279,7 +281,7 @@ type Flow struct {
 	TSNS       int64 // the start of the later span
 	FromSpanID int64
 	ToSpanID   int64
-	Kind       string // forward_backward, launch_sync, capture_replay, collective
+	Kind       string // forward_backward, launch_sync, capture_replay, capture_conditional, collective
 	Method     string // sequence_number, …
 }
 

@@ -46,17 +46,17 @@ const (
 // the manager's goroutine.
 type governor struct {
 	session *Session
-	budget  float64 // share of the job's time; 0 records everything
+	budget  float64 // share of the job's own time; 0 records everything
+	clock   *jobClock
 	cost    hitCost
 
-	phase   phase
-	until   time.Time
-	epoch   uint32
-	begun   time.Time     // when the job was first looked at
-	started time.Time     // since when spent counts
-	spent   time.Duration // estimated cost to the job since started
-	slices  int
-	ended   bool // a slice is over whose stretch has not been closed
+	phase  phase
+	until  time.Time
+	epoch  uint32
+	begun  time.Time     // when the job was first looked at
+	spent  time.Duration // estimated cost to the job since its clock was reset
+	slices int
+	ended  bool // a slice is over whose stretch has not been closed
 
 	attached map[*tracedFile][]int // in the present or last slice
 	before   map[uint32]hits       // counters when it began
@@ -67,7 +67,8 @@ type governor struct {
 	onTime   time.Duration         // its length, for planning the next
 	// cycleStart is where the calls begin that the present slice stands for.
 	cycleStart sliceMark
-	reference  *reference // what is counted where there are no steps
+	counter    *nodeCounter
+	reference  *reference // what is counted where there are neither steps nor nodes
 	nodes      *nodeClock // what tells their number where no probe counts them
 	last       *stretch   // the slice before, whose rows wait for their weight
 	checked    sliceMark
@@ -84,14 +85,16 @@ type hits struct {
 	traps    uint64 // what the job paid for, recorded or not
 }
 
-// sliceMark is one moment, in time and in training steps.
+// sliceMark is one moment, in time, in training steps and in autograd nodes.
 type sliceMark struct {
-	at    time.Time
-	steps uint64
+	at      time.Time
+	steps   uint64
+	nodes   uint64
+	counted bool // nodes is known
 }
 
 func newGovernor(s *Session, budget float64, cost hitCost) *governor {
-	return &governor{session: s, nodes: s.decoder.nodes, budget: budgetShare * budget, cost: cost, epoch: 1, started: time.Now(), dearer: 1, demoted: map[string]bool{}}
+	return &governor{session: s, nodes: s.decoder.nodes, budget: budgetShare * budget, clock: newJobClock(), cost: cost, epoch: 1, dearer: 1, demoted: map[string]bool{}}
 }
 
 // tier is when a group's probes are in.
@@ -115,14 +118,37 @@ func (g *governor) mark() sliceMark {
 		}
 	}
 	g.nodes.tick(m.at)
+	g.tickJob(m.at)
+	m.nodes, m.counted = g.countNodes(m.at)
 	return m
+}
+
+// countNodes reads how many autograd nodes the job has made.
+func (g *governor) countNodes(now time.Time) (nodes uint64, known bool) {
+	return g.counter.read(now, g.session.files, g.session.frameworkProcesses())
+}
+
+// tickJob looks how much of the time was the job's.
+func (g *governor) tickJob(now time.Time) { g.clock.tick(now, g.session.frameworkProcesses()) }
+
+// allowance is the budget as a share of the time, as much of it as the job has of
+// late.
+func (g *governor) allowance() float64 { return g.budget * g.clock.share }
+
+// pause is how long nothing may be spent until the budget has room again.
+func (g *governor) pause() time.Duration {
+	return time.Duration((float64(g.spent)/g.budget - float64(g.clock.own)) / g.clock.share)
 }
 
 // begin is called once there are processes; step is called from then on.
 func (g *governor) begin() error {
+	if g.budget > 0 {
+		g.counter = newNodeCounter()
+	}
 	g.cycleStart = g.mark()
-	g.started, g.begun = g.cycleStart.at, g.cycleStart.at
-	g.anchors = anchorAccount{at: g.started, before: g.session.hitsOf(g.session.anchorProbes())}
+	g.begun = g.cycleStart.at
+	g.clock.reset()
+	g.anchors = anchorAccount{at: g.begun, before: g.session.hitsOf(g.session.anchorProbes())}
 	if g.budget <= 0 {
 		g.phase = phaseFull
 		return g.session.attachDetail(nil)
@@ -133,6 +159,9 @@ func (g *governor) begin() error {
 // step does what is due.
 func (g *governor) step() error {
 	now := time.Now()
+	if g.phase == phaseOff && g.counter.due(now) {
+		g.countNodes(now)
+	}
 	switch {
 	case g.phase == phaseFull:
 		return g.checkFull(now)
@@ -144,6 +173,7 @@ func (g *governor) step() error {
 		return g.next()
 	case g.phase == phaseOff && now.Sub(g.off.at) > anchorWindow && now.Sub(g.anchors.at) > g.look()/2:
 		g.nodes.tick(now)
+		g.tickJob(now)
 		_, err := g.judgeAnchors() // not only at the end of a long pause
 		return err
 	}
@@ -175,7 +205,11 @@ func (g *governor) wait() time.Duration {
 	case phaseTrial:
 		return 5 * time.Millisecond
 	case phaseOn, phaseOff:
-		return max(time.Millisecond, min(time.Until(g.until), g.look()))
+		look := g.look()
+		if g.counter.counting() {
+			look = min(look, nodeEvery)
+		}
+		return max(time.Millisecond, min(time.Until(g.until), look))
 	case phaseFull:
 		return 250 * time.Millisecond
 	}
@@ -229,7 +263,7 @@ func (g *governor) judgeTrial(now time.Time) error {
 	if now.Before(g.until) && (m.steps < g.on.steps+2*minSliceSteps || m.at.Sub(g.on.at) < minSlice) {
 		return nil
 	}
-	if g.rate(m) > g.budget*0.8 {
+	if g.rate(m) > g.allowance()*0.8 {
 		return g.endSlice()
 	}
 	g.release(g.on)
@@ -302,13 +336,16 @@ func (g *governor) endSlice() error {
 		}
 	}
 	g.phase = phaseOff
-	pause := time.Duration(float64(g.spent)/g.budget) - time.Since(g.started)
-	g.until = time.Now().Add(max(pause, 5*time.Millisecond))
+	g.tickJob(time.Now())
+	g.until = time.Now().Add(max(g.pause(), 5*time.Millisecond))
 	return nil
 }
 
 // numbered reports whether the slice saw autograd nodes enough to be weighed by.
 func (g *governor) numbered() bool {
+	if nodesCounted(g.on, g.off) {
+		return true
+	}
 	nodes := uint64(0)
 	for index, h := range g.seen {
 		if g.session.probes.at(index).planned.Function.Action == catalog.Sequence {
@@ -316,6 +353,21 @@ func (g *governor) numbered() bool {
 		}
 	}
 	return nodes >= weightNodes
+}
+
+// stepsSeen is how many steps the slice had: counted, or else the calls that it
+// recorded of what a step calls once.
+func (g *governor) stepsSeen() uint64 {
+	steps := g.off.steps - g.on.steps
+	if steps > 0 {
+		return steps
+	}
+	for index, h := range g.seen {
+		if g.session.probes.at(index).planned.Function.Step {
+			steps = max(steps, h.recorded)
+		}
+	}
+	return steps
 }
 
 // telling reports whether the slice was long enough, in steps, for a probe
@@ -343,7 +395,7 @@ func (g *governor) account(inSlice map[uint32]hits) {
 	g.settleAnchors()
 	g.spent += all + stall
 	g.planNext(inside, stall+all-inside)
-	if float64(inside)*float64(processes)/float64(max(over, 1))+g.anchors.share() < g.budget/2 {
+	if float64(inside)*float64(processes)/float64(max(over, 1))+g.anchors.share() < g.allowance()/2 {
 		g.calm++
 	} else {
 		g.calm = 0
@@ -358,10 +410,10 @@ func (g *governor) planNext(cost, fixed time.Duration) {
 	length := g.off.at.Sub(g.on.at)
 	g.onTime = minSlice
 	if rate := float64(cost) / float64(max(length, time.Millisecond)); rate > 0 {
-		aim := g.budget*float64(cycleAim) - float64(fixed)
+		aim := g.allowance()*float64(cycleAim) - float64(fixed)
 		g.onTime = max(g.onTime, time.Duration(max(aim, fixedShare*float64(fixed))/rate))
 	}
-	if steps := g.off.steps - g.on.steps; steps > 0 {
+	if steps := g.stepsSeen(); steps > 0 {
 		g.onTime = max(g.onTime, length*minSliceSteps/time.Duration(steps))
 	}
 	g.onTime = min(g.onTime, cycleAim)
@@ -376,9 +428,9 @@ func (g *governor) checkFull(now time.Time) error {
 	g.on = g.checked
 	m := g.mark()
 	rate := g.rate(m)
-	if rate <= g.budget {
+	if rate <= g.allowance() {
 		g.checked = m
-		room := time.Duration((g.budget - rate) * float64(checkEvery) * float64(g.session.busyProcesses()))
+		room := time.Duration((g.allowance() - rate) * float64(checkEvery) * float64(g.session.busyProcesses()))
 		if err := g.session.attachMore(g, room); err != nil {
 			return err
 		}
@@ -388,7 +440,8 @@ func (g *governor) checkFull(now time.Time) error {
 	// From here on in slices. The rows so far stand for themselves alone, those
 	// that are still on their way included.
 	g.session.decoder.slicing.Store(true)
-	g.started, g.spent = now, 0
+	g.clock.reset()
+	g.spent = 0
 	if err := g.endSlice(); err != nil {
 		return err
 	}

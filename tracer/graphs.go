@@ -25,16 +25,30 @@ type captured struct {
 	nodes []graphNode
 }
 
-// graphNode is one piece of work of a graph.
-type graphNode struct {
-	span   int64     // of the call that was captured, or that added it
-	handle uint64    // 0: captured
-	child  *captured // what else runs with it, as it was then
-}
+// snapshot is what a graph has now: the graph may get more nodes later, and so
+// may the bodies of its conditional nodes.
+func (g *captured) snapshot() *captured { return g.copyInto(map[*captured]*captured{}) }
 
-// snapshot is what a graph has now: the graph may get more nodes later.
-func (g *captured) snapshot() *captured {
-	return &captured{g.id, g.nodes[:len(g.nodes):len(g.nodes)]}
+// copyInto copies each graph once. What a process says of its graphs may be
+// circular, which no real graph is.
+func (g *captured) copyInto(done map[*captured]*captured) *captured {
+	if one := done[g]; one != nil {
+		return one
+	}
+	one := &captured{g.id, g.nodes[:len(g.nodes):len(g.nodes)]}
+	done[g] = one
+	if !slices.ContainsFunc(g.nodes, func(n graphNode) bool { return n.bodies != nil }) {
+		return one
+	}
+	one.nodes = slices.Clone(g.nodes)
+	for i := range one.nodes {
+		bodies := slices.Clone(one.nodes[i].bodies)
+		for j := range bodies {
+			bodies[j] = bodies[j].copyInto(done)
+		}
+		one.nodes[i].bodies = bodies
+	}
+	return one
 }
 
 func newGraphs() graphs {
@@ -73,36 +87,25 @@ func (c *acceleratorCall) capture(d *decoder) {
 	if into == nil || c.span.Status == StatusError {
 		return
 	}
-	into.add(c, c.graphs.exec[c.args.value[catalog.FieldGraphExec]])
+	into.add(c, graphNode{child: c.graphs.exec[c.args.value[catalog.FieldGraphExec]]})
 	c.captured = true
 	c.span.Call = d.recategorize(c.r.Spec, c.span.Call, "graph")
 }
 
-func (g *captured) add(c *acceleratorCall, child *captured) {
-	g.nodes = append(g.nodes, graphNode{c.span.ID, c.args.value[catalog.FieldHandle], child})
+// add appends the call's node; what the caller knows of it already is in node.
+func (g *captured) add(c *acceleratorCall, node graphNode) {
+	node.span, node.handle, node.memory = c.span.ID, c.args.value[catalog.FieldHandle], c.nodeMemory()
+	g.nodes = append(g.nodes, node)
 	c.detail().CorrelationID = &g.id
 }
 
 // isCaptured reports whether the call's work went into a graph.
 func (c *acceleratorCall) isCaptured() bool { return c.captured }
 
-// isKernel reports whether the call has a kernel to name. Of a node that may be
-// anything, it forgets what its kind has not: a kernel's sizes, a child.
+// isKernel reports whether the call has a kernel to name.
 func (c *acceleratorCall) isKernel() bool {
-	if c.f.Name != catalog.FromKernel || !c.args.has(catalog.FieldNodeKind) {
-		return c.f.Name == catalog.FromKernel
-	}
-	kind := c.args.value[catalog.FieldNodeKind]
-	if kind != catalog.NodeGraph {
-		c.args.value[catalog.FieldChild] = 0
-	}
-	if kind == catalog.NodeKernel {
-		return true
-	}
-	if c.span.Detail != nil {
-		c.span.Detail.Handle, c.span.Detail.Grid, c.span.Detail.Block, c.span.Detail.Work = nil, nil, nil, nil
-	}
-	return false
+	return c.f.Name == catalog.FromKernel &&
+		(!c.args.has(catalog.FieldNodeKind) || c.args.value[catalog.FieldNodeKind] == catalog.NodeKernel)
 }
 
 // apply keeps what a call says of captures and graphs.
@@ -112,6 +115,9 @@ func (g *graphs) apply(c *acceleratorCall, d *decoder) {
 	switch c.f.Effect {
 	case catalog.BeginsCapture:
 		g.streams[stream] = &captured{id: c.span.ID}
+		if graph != 0 { // into one that is there
+			g.streams[stream] = g.made(graph, c)
+		}
 	case catalog.RecordsEvent:
 		delete(g.events, event)
 		if into := g.streams[stream]; into != nil {
@@ -125,7 +131,7 @@ func (g *graphs) apply(c *acceleratorCall, d *decoder) {
 	case catalog.EndsCapture:
 		g.end(stream, graph)
 	case catalog.AddsNode:
-		g.addNode(c, graph)
+		g.addNode(c, d, graph)
 	case catalog.RemovesNode:
 		g.remove(c.args.value[catalog.FieldHandle])
 	case catalog.ClonesGraph:
@@ -149,16 +155,22 @@ func (g *graphs) apply(c *acceleratorCall, d *decoder) {
 	}
 }
 
-// addNode keeps a node that a call of its own adds, and what its child has now.
-func (g *graphs) addNode(c *acceleratorCall, graph uint64) {
+// made is the graph of a handle, which may have come from where nobody looked.
+func (g *graphs) made(graph uint64, c *acceleratorCall) *captured {
 	if g.graph[graph] == nil {
 		g.graph[graph] = &captured{id: c.span.ID}
 	}
-	var child *captured
+	return g.graph[graph]
+}
+
+// addNode keeps a node that a call of its own adds, and what its child has now.
+func (g *graphs) addNode(c *acceleratorCall, d *decoder, graph uint64) {
+	var node graphNode
 	if inside := g.graph[c.args.value[catalog.FieldChild]]; inside != nil {
-		child = inside.snapshot()
+		node.child = inside.snapshot()
 	}
-	g.graph[graph].add(c, child)
+	node.bodies = c.bodies(d)
+	g.made(graph, c).add(c, node)
 }
 
 // remove forgets a node; graphs that were made of its graph before keep it.
@@ -181,47 +193,94 @@ func (g *graphs) capturing(one *captured) bool {
 	return false
 }
 
+// end closes a capture. Nodes that were added by calls of their own meanwhile
+// belong to it: a job can ask for the handle of the graph that it captures.
 func (g *graphs) end(stream, graph uint64) {
 	one := g.streams[stream]
 	if one == nil {
 		return // it began before the recording
 	}
+	g.drop(stream)
+	if graph == 0 {
+		return
+	}
+	if added := g.graph[graph]; added != nil && added != one {
+		one.nodes = append(one.nodes, added.nodes...)
+	}
+	g.graph[graph] = one
+}
+
+// drop ends the capture of a stream, and of those that joined it.
+func (g *graphs) drop(stream uint64) {
+	one := g.streams[stream]
 	for s, other := range g.streams {
 		if other == one {
 			delete(g.streams, s)
 		}
 	}
-	if graph != 0 {
-		g.graph[graph] = one
+}
+
+// fail ends a capture that came to nothing: the driver says so where it is to
+// end, and the stream runs again what it is given.
+func (g *graphs) fail(c *acceleratorCall) {
+	if c.f.Effect != catalog.EndsCapture || c.span.Detail == nil || c.span.Detail.ErrorCode == nil {
+		return
+	}
+	switch *c.span.Detail.ErrorCode {
+	case captureInvalidated, captureUnjoined:
+		g.drop(c.args.value[catalog.FieldStream])
 	}
 }
 
+// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED and …_UNJOINED, and HIP's of those names.
+const captureInvalidated, captureUnjoined = 901, 904
+
+// Kinds of flow from a replay to what was captured: it ran, or the device decided
+// whether, and how often.
+const flowReplay, flowConditional = "capture_replay", "capture_conditional"
+
 // launch draws an edge from a replay to each call whose work runs again, those of
-// child graphs among them.
+// child graphs among them, and tells what its memory nodes do.
 func (g *graphs) launch(c *acceleratorCall, d *decoder, one *captured) {
 	if one == nil {
 		return // captured before the recording: what it runs is not known
 	}
 	c.detail().CorrelationID = &one.id
 	room := maxReplay
-	one.each(func(node graphNode) bool {
+	var memory []*Memory
+	one.each(false, func(node graphNode, conditional bool) bool {
 		if room--; room < 0 {
 			d.replaysCut++
 			return false
 		}
+		kind := flowReplay
+		if conditional {
+			kind = flowConditional
+		} else if node.memory != nil {
+			memory = append(memory, node.memory)
+		}
 		d.flows = append(d.flows, Flow{
-			TSNS: c.span.StartNS, FromSpanID: c.span.ID, ToSpanID: node.span, Kind: "capture_replay", Method: "graph_exec",
+			TSNS: c.span.StartNS, FromSpanID: c.span.ID, ToSpanID: node.span, Kind: kind, Method: "graph_exec",
 		})
 		d.totals.Flows++
 		return true
 	})
+	if len(memory) > 0 {
+		c.replayMemory(d, memory)
+	}
 }
 
-// each visits the nodes, and after a node those of its child, until visit says no.
-func (g *captured) each(visit func(graphNode) bool) bool {
+// each visits the nodes, and after a node those of its child and of its bodies,
+// until visit says no.
+func (g *captured) each(conditional bool, visit func(node graphNode, conditional bool) bool) bool {
 	for _, node := range g.nodes {
-		if !visit(node) || node.child != nil && !node.child.each(visit) {
+		if !visit(node, conditional) || node.child != nil && !node.child.each(conditional, visit) {
 			return false
+		}
+		for _, body := range node.bodies {
+			if !body.each(true, visit) {
+				return false
+			}
 		}
 	}
 	return true

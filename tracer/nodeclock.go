@@ -1,8 +1,6 @@
 package tracer
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -68,15 +66,10 @@ func newNodeClock() *nodeClock {
 	return &nodeClock{threads: map[int32]*threadNodes{}, cpuTime: threadCPUTime}
 }
 
-// threadCPUTime reads what a thread has run: the first field of schedstat,
-// nanoseconds (Documentation/scheduler/sched-stats.rst).
-func threadCPUTime(tid int32) (used time.Duration, ok bool) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", tid))
-	if err != nil {
-		return 0, false
-	}
-	_, err = fmt.Sscan(string(raw), (*int64)(&used))
-	return used, err == nil
+// threadCPUTime is how long a thread has run.
+func threadCPUTime(tid int32) (time.Duration, bool) {
+	ran, _, ok := schedstat(tid)
+	return ran, ok
 }
 
 // saw notes that a thread made a node at a time, in a slice.

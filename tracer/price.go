@@ -102,6 +102,10 @@ func (g *governor) correct() {
 		if in < weightSteps || out < weightSteps {
 			return
 		}
+	case unitCounted:
+		if in < weightNodes || out < weightNodes {
+			return
+		}
 	case unitNodes: // told at both ends of what lies between the slices
 		if out < weightNodes || g.nodes.seen(j.epoch) < weightNodes || g.nodes.seen(j.epoch-1) < weightNodes {
 			return

@@ -82,7 +82,7 @@ func (g *governor) chooseReference(length time.Duration) error {
 // affords reports whether the calls of a probe, of which there were so many in
 // a time, can all be counted.
 func (g *governor) affords(p *probe, calls uint64, over time.Duration) bool {
-	return float64(calls)*g.countingHit(p) <= referenceShare*g.budget*float64(over)*float64(g.session.busyProcesses())
+	return float64(calls)*g.countingHit(p) <= referenceShare*g.allowance()*float64(over)*float64(g.session.busyProcesses())
 }
 
 // refer counts the calls of a probe from now on, unless nobody maps its file
@@ -111,9 +111,9 @@ func (g *governor) refer(p *probe, base uint64) error {
 }
 
 // keepCounting makes a step's function that goes into slices the reference,
-// unless the slices will read the numbers of autograd nodes, which is for nothing.
+// unless the numbers of autograd nodes tell how far the job is, which is for nothing.
 func (g *governor) keepCounting() error {
-	if g.session.readsNodes() {
+	if g.session.readsNodes() || g.counter.counting() {
 		return nil
 	}
 	for _, p := range g.session.steps {

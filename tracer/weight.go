@@ -13,15 +13,25 @@ func (g *governor) done(from, to sliceMark) (count float64, in unit) {
 	if to.steps > from.steps {
 		return float64(to.steps - from.steps), unitSteps
 	}
+	if nodesCounted(from, to) {
+		return float64(to.nodes - from.nodes), unitCounted
+	}
 	return g.nodes.between(from.at, to.at), unitNodes
+}
+
+// nodesCounted reports whether the nodes were counted at both marks, and are enough
+// between them to weigh by.
+func nodesCounted(from, to sliceMark) bool {
+	return from.counted && to.counted && to.nodes >= from.nodes+weightNodes
 }
 
 // unit is what slices are weighed by.
 type unit uint8
 
 const (
-	unitSteps unit = iota
-	unitNodes
+	unitSteps   unit = iota
+	unitCounted      // autograd nodes, read in the job's memory
+	unitNodes        // autograd nodes, as the records tell them
 	unitTime
 )
 
@@ -29,6 +39,9 @@ const (
 func (g *governor) basis(s *stretch) unit {
 	if s.off.steps-s.on.steps >= weightSteps {
 		return unitSteps
+	}
+	if nodesCounted(s.on, s.off) {
+		return unitCounted
 	}
 	if g.nodes.seen(s.epoch) >= weightNodes {
 		return unitNodes
@@ -88,6 +101,8 @@ func (g *governor) release(to sliceMark) {
 func (g *governor) progress(s *stretch, to sliceMark) string {
 	nodes := g.nodes
 	switch g.basis(s) {
+	case unitCounted:
+		return fmt.Sprintf("%d of %d autograd nodes", s.off.nodes-s.on.nodes, to.nodes-s.from.nodes)
 	case unitNodes:
 		text := fmt.Sprintf("%.0f of %.0f autograd nodes", nodes.between(s.on.at, s.off.at), nodes.between(s.from.at, to.at))
 		if !nodes.read(to.at) {
@@ -116,6 +131,8 @@ func (g *governor) weight(s *stretch, from, to sliceMark) float64 {
 		if in, all := s.off.steps-s.on.steps, to.steps-from.steps; all >= in {
 			return float64(all) / float64(in)
 		}
+	case unitCounted:
+		return max(1, float64(to.nodes-from.nodes)/float64(s.off.nodes-s.on.nodes))
 	case unitNodes:
 		nodes := g.nodes
 		return max(1, nodes.between(from.at, to.at)/nodes.between(s.on.at, s.off.at))
@@ -138,10 +155,10 @@ func (g *governor) finishWeights() {
 	}
 	end := g.mark()
 	last := &stretch{epoch: g.epoch - 1, on: g.on, off: g.off}
-	if steps := g.off.steps - g.on.steps; g.last != nil && steps < weightSteps && g.basis(last) != unitNodes {
+	if steps := g.off.steps - g.on.steps; g.last != nil && steps < weightSteps && g.basis(last) == unitTime {
 		// Cut short: the slice before stands for this stretch too, and the few
 		// rows of this one for themselves.
-		end.steps -= steps
+		end.steps, end.nodes = end.steps-steps, end.nodes-(g.off.nodes-g.on.nodes)
 		g.release(end)
 		epoch := g.epoch - 1
 		g.session.do(func(d *decoder) { d.release(epoch, func(uint32) float64 { return 1 }) })

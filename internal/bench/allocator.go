@@ -16,7 +16,7 @@ const (
 // measureAllocator has a job of many allocator events at level anchor. As with
 // the budget, the windows are longer than the governor's cycles, and the mean counts.
 func (r *results) measureAllocator(s settings, python interpreter) error {
-	j, err := startJob(python, allocatorJob)
+	j, err := startWithTwin(python, allocatorJob)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ const (
 )
 
 // measureAttach puts the operator probes of a running job in and out.
-func (r *results) measureAttach(s settings, t *probed, python interpreter) (func(steps), error) {
+func (r *results) measureAttach(s settings, t *probed, python interpreter) (func(against), error) {
 	sets := []*attachSet{{name: "all operators"}, {name: "those the job uses", used: true}, {name: "none (noise floor)", absent: true}}
 	for n := range s.attaches {
 		for _, set := range sets {
@@ -45,9 +45,9 @@ func (r *results) measureAttach(s settings, t *probed, python interpreter) (func
 	}
 	t.Choose(false)
 	r.attach = append(r.attach, attachResult{python, sets})
-	return func(all steps) {
+	return func(all against) {
 		for _, set := range sets {
-			set.judge(all)
+			set.judge(all.own)
 			say("  %s, %-18s %5d sites  in %s ms, stall %s ms  out %s ms, stall %s ms", python.name, set.name, set.sites, &set.in, &set.stallIn, &set.out, &set.stallOut)
 		}
 	}, nil

@@ -22,6 +22,8 @@ type job struct {
 	report  string
 	pid     int
 	step    time.Duration // the last one of the warm-up
+	twin    *job          // untraced, on the same core, or nil (twin.go)
+	files   string        // of a twin: the directory of its own copies
 }
 
 func startJob(python interpreter, script string, options ...string) (*job, error) {
@@ -30,13 +32,18 @@ func startJob(python interpreter, script string, options ...string) (*job, error
 
 // startJobOn gives the job some cores, as taskset counts them.
 func startJobOn(cores string, python interpreter, script string, options ...string) (*job, error) {
+	return startJobBy(nil, cores, python, script, options...)
+}
+
+// startJobBy has another command start the job.
+func startJobBy(prefix []string, cores string, python interpreter, script string, options ...string) (*job, error) {
 	report, err := os.CreateTemp("", "ebpfprof-bench-steps-")
 	if err != nil {
 		return nil, err
 	}
 	report.Close()
-	args := append([]string{"-c", cores, python.path, filepath.Join("internal", "bench", "jobs", "conduct.py"), script, report.Name()}, options...)
-	j := &job{command: exec.Command("taskset", args...), report: report.Name()}
+	argv := slices.Concat(prefix, []string{"taskset", "-c", cores, python.path, filepath.Join("internal", "bench", "jobs", "conduct.py"), script, report.Name()}, options)
+	j := &job{command: exec.Command(argv[0], argv[1:]...), report: report.Name()}
 	if j.in, err = j.command.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -75,8 +82,15 @@ type step struct{ start, duration, cpu int64 }
 
 func (s step) end() int64 { return s.start + s.duration }
 
-// stop ends the job and reads its steps.
-func (j *job) stop() (steps, error) {
+// stop ends the job and its twin and reads their steps.
+func (j *job) stop() (a against, err error) {
+	if a.own, err = j.quit(); err == nil && j.twin != nil {
+		a.twin, err = j.twin.quit()
+	}
+	return a, err
+}
+
+func (j *job) quit() (steps, error) {
 	defer os.Remove(j.report)
 	if err := j.tell("quit"); err != nil {
 		return nil, err
@@ -98,6 +112,7 @@ func (j *job) stop() (steps, error) {
 
 // kill ends a job whose steps nobody wants.
 func (j *job) kill() {
+	j.killTwin()
 	j.in.Close()
 	j.command.Process.Kill()
 	j.command.Wait()

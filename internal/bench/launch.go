@@ -18,14 +18,13 @@ import (
 // launchResult is what a launch of a stub device costs more with its probes in.
 // The stub does nothing: what is left is the price of the probes.
 type launchResult struct {
-	bare, traced spread // ns a launch
-	made, seen   uint64 // at the paced rate
-	lost         map[string]uint64
-	rate         float64 // launches a second
+	costs      *launchCosts
+	made, seen uint64 // at the paced rate
+	lost       map[string]uint64
+	rate       float64 // launches a second
 }
 
 const (
-	fastLaunches  = 200_000
 	pacedLaunches = 300_000
 	pacedPeriod   = 10_000 // ns: 100,000 launches a second
 )
@@ -36,15 +35,26 @@ type launchJob struct {
 	in   io.Writer
 	out  *bufio.Scanner
 	tell string // what has it make its launches
+	// directory of its own with copies of program and library, if it has one.
+	directory string
 }
 
+var stubs = filepath.Join("testdata", "stubs", "build")
+
 func startLaunches(arguments ...string) (*launchJob, error) {
-	return startLaunchJob(append([]string{filepath.Join("testdata", "stubs", "build", "cudacalls"), "loop"}, arguments...)...)
+	return startLaunchJob(append([]string{filepath.Join(stubs, "cudacalls"), "loop"}, arguments...)...)
+}
+
+func buildStubs() error {
+	if out, err := exec.Command("make", "-s", "-C", filepath.Join("testdata", "stubs")).CombinedOutput(); err != nil {
+		return fmt.Errorf("building the stubs: %w\n%s", err, out)
+	}
+	return nil
 }
 
 func startLaunchJob(program ...string) (*launchJob, error) {
-	if out, err := exec.Command("make", "-s", "-C", filepath.Join("testdata", "stubs")).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building the stubs: %w\n%s", err, out)
+	if err := buildStubs(); err != nil {
+		return nil, err
 	}
 	line := append([]string{"-c", strconv.Itoa(jobCore)}, program...)
 	j := &launchJob{Cmd: exec.Command("taskset", line...), tell: "go"}
@@ -79,6 +89,9 @@ func (j *launchJob) once() (float64, error) {
 func (j *launchJob) end() {
 	j.Process.Kill()
 	j.Wait()
+	if j.directory != "" {
+		os.RemoveAll(j.directory)
+	}
 }
 
 // traced runs something while a session records the calls of the job.
@@ -112,27 +125,11 @@ func traced(options tracer.Options, after time.Duration, run func() error) (trac
 }
 
 func (r *results) measureLaunches(s settings) error {
-	result := &launchResult{}
-	fast, err := startLaunches(strconv.Itoa(fastLaunches))
+	costs, err := measureLaunchCosts(s)
 	if err != nil {
 		return err
 	}
-	defer fast.end()
-	measure := func(into *spread) func() error {
-		return func() error {
-			ns, err := fast.once()
-			into.add(ns)
-			return err
-		}
-	}
-	for range s.rounds {
-		if err := measure(&result.bare)(); err != nil {
-			return err
-		}
-		if _, err := fast.traced(measure(&result.traced)); err != nil {
-			return err
-		}
-	}
+	result := &launchResult{costs: costs}
 	paced, err := startLaunches(strconv.Itoa(pacedLaunches), strconv.Itoa(pacedPeriod))
 	if err != nil {
 		return err
@@ -151,20 +148,18 @@ func (r *results) measureLaunches(s settings) error {
 	if err := r.measureLaunchStacks(s); err != nil {
 		return err
 	}
-	say("  a launch: %s ns without, %s ns with its probes; paced: %d of %d recorded at %.0f/s, lost %v",
-		&result.bare, &result.traced, result.seen, result.made, result.rate, result.lost)
+	say("  a launch: %s; paced: %d of %d recorded at %.0f/s, lost %v", costs, result.seen, result.made, result.rate, result.lost)
 	return nil
 }
-
-func (l *launchResult) cost() float64 { return median(l.traced.values) - median(l.bare.values) }
 
 func (r *results) launchTargets(p *page) {
 	l := r.launch
 	if l == nil {
 		return
 	}
+	recorded := l.costs.over(&l.costs.recorded)
 	p.row("a launch, entry, return, nine captured values and span record, without a stack (stub device): ≤ 0.8 µs", "",
-		fmt.Sprintf("%.2f µs", l.cost()/1e3), verdict(l.cost() <= 800))
+		fmt.Sprintf("%.2f µs, %.2f bare traps", recorded/1e3, median(l.costs.traps(&l.costs.recorded))), verdict(recorded <= 800))
 	r.launchStackTargets(p)
 	p.row("100,000 launches/s from one thread without loss (stub device)", "",
 		fmt.Sprintf("%d of %d at %.0f/s", l.seen, l.made, l.rate), verdict(l.seen >= l.made && len(l.lost) == 0 && l.rate > 99_000))
@@ -176,9 +171,7 @@ func (r *results) launches(p *page) {
 		return
 	}
 	p.line("## A launch\n")
-	p.line("`cuLaunchKernel` of the stub libcuda, whose entry has the code of the real one (compare, conditional jump, indirect jump) and which does nothing: %s ns a call without probes, %s ns with them, median (least–most) of %d rounds of %d launches as fast as they go. Captured are the function, grid, block, shared memory and stream, three of them from the stack; the end comes from a return probe.",
-		&l.bare, &l.traced, len(l.bare.values), fastLaunches)
-	p.line("")
+	l.costs.page(p)
 	r.launchesWithStacks(p)
 	p.line("Paced at %.0f launches a second from one thread, %d of %d were recorded.\n", l.rate, l.seen, l.made)
 }

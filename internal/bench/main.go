@@ -72,12 +72,13 @@ func main() {
 	for _, python := range s.interpreted {
 		part("native", func() error { return r.measureNativeWalk(s, python) })
 		part("mixed", func() error { return r.measureMixed(s, python) })
-		if slices.ContainsFunc([]string{"plan", "programs", "attach", "paired", "budget"}, s.wanted) {
+		if slices.ContainsFunc([]string{"plan", "programs", "attach", "paired"}, s.wanted) {
 			r.load = append(r.load, loadAverage())
 			if err := r.measureWorstCase(s, python); err != nil {
 				fail(err)
 			}
 		}
+		part("budget", func() error { return r.measureBudget(s, python) })
 		part("allocator", func() error { return r.measureAllocator(s, python) })
 		part("samples", func() error { return r.measureSampling(s, python) })
 		for _, model := range []string{"resnet.py", "transformer.py"} {

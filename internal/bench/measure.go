@@ -79,16 +79,15 @@ func (r *results) measureWorstCase(s settings, python interpreter) error {
 		return err
 	}
 	defer operators.end()
-	var judges []func(steps)
+	var judges []func(against)
 	for _, part := range []struct {
 		name    string
-		measure func() (func(steps), error)
+		measure func() (func(against), error)
 	}{
-		{"plan", func() (func(steps), error) { return nil, r.measurePlan(j, python) }},
-		{"programs", func() (func(steps), error) { return nil, r.measurePrograms(operators, python, 2*s.window) }},
-		{"attach", func() (func(steps), error) { return r.measureAttach(s, operators, python) }},
-		{"paired", func() (func(steps), error) { return r.measurePaired(s, j, operators, python) }},
-		{"budget", func() (func(steps), error) { return r.measureBudget(s, j, python) }},
+		{"plan", func() (func(against), error) { return nil, r.measurePlan(j, python) }},
+		{"programs", func() (func(against), error) { return nil, r.measurePrograms(operators, python, 2*s.window) }},
+		{"attach", func() (func(against), error) { return r.measureAttach(s, operators, python) }},
+		{"paired", func() (func(against), error) { return r.measurePaired(s, j, operators, python) }},
 	} {
 		if !s.wanted(part.name) {
 			continue
@@ -181,7 +180,7 @@ func (r *results) measurePrograms(t *probed, python interpreter, length time.Dur
 }
 
 // measurePaired has the worst case under everything in turn.
-func (r *results) measurePaired(s settings, j *job, operators *probed, python interpreter) (func(steps), error) {
+func (r *results) measurePaired(s settings, j *job, operators *probed, python interpreter) (func(against), error) {
 	everything, err := probe(j)
 	if err != nil {
 		return nil, err
@@ -205,13 +204,13 @@ const (
 	profilerStacks = "torch.profiler, with stacks"
 )
 
-func (r *results) run(to *[]pairedResult, j *job, python interpreter, name string, s settings, treatments []treatment) (func(steps), error) {
+func (r *results) run(to *[]pairedResult, j *job, python interpreter, name string, s settings, treatments []treatment) (func(against), error) {
 	comparisons, err := interleave(j, s.rounds, s.window, treatments)
 	if err != nil {
 		return nil, err
 	}
 	*to = append(*to, pairedResult{python, name, comparisons})
-	return func(all steps) {
+	return func(all against) {
 		for _, c := range comparisons {
 			c.judge(all)
 			say("  %s, %s, %s: %s", python.name, name, c.name, c)
@@ -237,7 +236,12 @@ func (r *results) runToTheEnd(to *[]pairedResult, j *job, python interpreter, na
 // measureBudget has the worst case under the default budget. The windows are
 // longer than the governor's cycles, and the mean counts: the price is paid in
 // few steps.
-func (r *results) measureBudget(s settings, j *job, python interpreter) (func(steps), error) {
+func (r *results) measureBudget(s settings, python interpreter) error {
+	j, err := startWithTwin(python, "mlp.py")
+	if err != nil {
+		return err
+	}
+	defer j.kill()
 	s.rounds = max(2, s.rounds/3)
 	window := tracer.Options{PIDs: []int{j.pid}, Level: tracer.LevelWindow, Follow: true, Budget: 0.05}
 	anchor := tracer.Options{PIDs: []int{j.pid}, Level: tracer.LevelAnchor, Follow: true, Budget: 0.01}
@@ -247,7 +251,7 @@ func (r *results) measureBudget(s settings, j *job, python interpreter) (func(st
 		session(atAnchor, s.long, 2*time.Second, anchor),
 	}
 	s.window = s.long / 2
-	return r.run(&r.budget, j, python, "mlp.py", s, treatments)
+	return r.runToTheEnd(&r.budget, j, python, "mlp.py", s, treatments)
 }
 
 // measureModel has a training step of a real shape.

@@ -28,6 +28,7 @@ type treatment struct {
 // window is one measured interval of a job.
 type window struct {
 	from, to int64
+	waited   [2]int64           // of it the job and its twin waited for the core, nanoseconds
 	counted  tracer.TrialCounts // in it
 	cpu      float64            // seconds of the tracer
 }
@@ -62,15 +63,21 @@ func interleave(j *job, rounds int, off time.Duration, treatments []treatment) (
 	for i, t := range treatments {
 		comparisons[i] = &comparison{name: t.name}
 	}
-	before := rest(off)
+	before, err := rest(j, off)
+	if err != nil {
+		return nil, err
+	}
 	for round := range rounds {
 		for i, t := range treatments {
-			on, stopped, err := treat(t)
+			on, stopped, err := treat(j, t)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", t.name, err)
 			}
 			time.Sleep(100 * time.Millisecond)
-			after := rest(off)
+			after, err := rest(j, off)
+			if err != nil {
+				return nil, err
+			}
 			comparisons[i].pairs = append(comparisons[i].pairs, pair{before, on, after})
 			comparisons[i].stops = append(comparisons[i].stops, stopped)
 			before = after
@@ -80,14 +87,29 @@ func interleave(j *job, rounds int, off time.Duration, treatments []treatment) (
 	return comparisons, nil
 }
 
-func rest(length time.Duration) window {
+func rest(j *job, length time.Duration) (w window, err error) {
 	runtime.GC()
-	from := monotonic()
-	time.Sleep(length)
-	return window{from: from, to: monotonic()}
+	err = w.open(j, length)
+	return w, err
 }
 
-func treat(t treatment) (w window, stopped float64, err error) {
+// open is the window, for so long.
+func (w *window) open(j *job, length time.Duration) error {
+	before, err := j.coreWaits()
+	if err != nil {
+		return err
+	}
+	w.from = monotonic()
+	time.Sleep(length)
+	w.to = monotonic()
+	after, err := j.coreWaits()
+	for i := range after {
+		w.waited[i] = after[i] - before[i]
+	}
+	return err
+}
+
+func treat(j *job, t treatment) (w window, stopped float64, err error) {
 	if err := t.start(); err != nil {
 		return w, 0, err
 	}
@@ -109,9 +131,9 @@ func treat(t treatment) (w window, stopped float64, err error) {
 	}
 	first := counts()
 	cpu := used()
-	w.from = monotonic()
-	time.Sleep(t.window)
-	w.to = monotonic()
+	if waitErr := w.open(j, t.window); err == nil {
+		err = waitErr
+	}
 	w.cpu = used() - cpu
 	last := counts()
 	if err != nil {
@@ -126,8 +148,10 @@ func treat(t treatment) (w window, stopped float64, err error) {
 	return w, float64(time.Since(begin)) / 1e6, err
 }
 
-// judge compares the steps of the windows.
-func (c *comparison) judge(all steps) {
+// judge compares the steps of the windows. With a twin, the shares are of the
+// job's steps over the twin's.
+func (c *comparison) judge(jobs against) {
+	all := jobs.own
 	var off, on, shares, means, differences, cpus, meanCPUs, cpuDifferences []float64
 	var records, seconds, cpu float64
 	var count float64 // steps, parts of one too
@@ -139,8 +163,13 @@ func (c *comparison) judge(all steps) {
 		base, meanBase := (a.median()+b.median())/2, (a.mean()+b.mean())/2
 		off, on = append(off, base), append(on, x.median())
 		differences = append(differences, x.median()-base)
-		shares = append(shares, x.median()/base-1)
-		means = append(means, x.mean()/meanBase-1)
+		if jobs.twin == nil {
+			shares = append(shares, x.median()/base-1)
+			means = append(means, x.mean()/meanBase-1)
+		} else {
+			shares = append(shares, 2*jobs.median(p.on)/(jobs.median(p.before)+jobs.median(p.after))-1)
+			means = append(means, 2*jobs.mean(p.on)/(jobs.mean(p.before)+jobs.mean(p.after))-1)
+		}
 		baseCPU, meanBaseCPU := (a.medianCPU()+b.medianCPU())/2, (a.meanCPU()+b.meanCPU())/2
 		cpus, cpuDifferences = append(cpus, x.medianCPU()/baseCPU-1), append(cpuDifferences, x.medianCPU()-baseCPU)
 		meanCPUs = append(meanCPUs, x.meanCPU()/meanBaseCPU-1)

@@ -32,7 +32,7 @@ func readReports(t *testing.T, file string) []deviceReport {
 func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
 	eachTorch(t, func(t *testing.T, v torch) {
 		file := filepath.Join(t.TempDir(), "reports")
-		job := startJob(t, v.job("allocator.py", "--seconds", "20", "--log", file)...)
+		job := startJob(t, v.job("allocator.py", "--seconds", "30", "--log", file)...)
 		tracing := attach(t, []string{"--level", "anchor", "--budget", "1%"}, job.Process.Pid)
 		job.goOn(t)
 		job.finishJob(t)

@@ -46,7 +46,7 @@ func boundedSpans(t *testing.T, r *recording) (spans []*boundedSpan) {
 	t.Helper()
 	offset := r.number(t, "SELECT clock_offset_ns FROM session")
 	for _, row := range r.rows(t, `SELECT name, category, tid, ts_ns, duration_ns, device_time_lo_ns, device_time_hi_ns,
-		device_time_method FROM span WHERE runtime = 'cuda' ORDER BY ts_ns`) {
+		device_time_method FROM span WHERE runtime IN ('cuda', 'hip') ORDER BY ts_ns`) {
 		s := &boundedSpan{name: fmt.Sprint(row[0]), category: fmt.Sprint(row[1]), tid: integer(t, row[2])}
 		s.began = integer(t, row[3]) - offset
 		s.ended = s.began + integer(t, row[4])
@@ -79,21 +79,32 @@ func join(t *testing.T, spans []*boundedSpan, log []stubWork) {
 }
 
 // traceTimes records a program whose stub device keeps a log.
-func traceTimes(t *testing.T, mode string) (*recording, []*boundedSpan) {
+func traceTimes(t *testing.T, mode ...string) (*recording, []*boundedSpan) {
+	t.Helper()
+	return traceProgramTimes(t, cudaGroups, "cudacalls", mode...)
+}
+
+func traceProgramTimes(t *testing.T, groups, program string, mode ...string) (*recording, []*boundedSpan) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
 	t.Setenv("STUB_LOG", path)
-	r, _ := traceStub(t, cudaGroups, stub(t, "cudacalls"), mode)
+	r, _ := traceStub(t, groups, append([]string{stub(t, program)}, mode...)...)
 	spans := boundedSpans(t, r)
 	join(t, spans, stubLog(t, path))
 	return r, spans
 }
 
-func TestEveryBoundOfDeviceTimeHoldsTheTruth(t *testing.T) {
-	_, spans := traceTimes(t, "times")
-	methods := map[string]int{}
-	widths := map[string][]float64{}
-	unbounded := 0
+// bounds are what is claimed of the device's time in a recording, and how wide.
+type bounds struct {
+	methods   map[string]int
+	widths    map[string][]float64 // of bounds, in times the truth, by category
+	unbounded int
+}
+
+// checkBounds holds each claim against what the stub device did.
+func checkBounds(t *testing.T, spans []*boundedSpan) bounds {
+	t.Helper()
+	b := bounds{methods: map[string]int{}, widths: map[string][]float64{}}
 	for _, s := range spans {
 		if s.pieces == 0 {
 			if s.known {
@@ -102,25 +113,50 @@ func TestEveryBoundOfDeviceTimeHoldsTheTruth(t *testing.T) {
 			continue
 		}
 		if !s.known {
-			unbounded++
+			b.unbounded++
 			continue
 		}
-		methods[s.method]++
+		b.methods[s.method]++
 		if s.truth < s.low || s.truth > s.high {
 			t.Errorf("%s (%s): %d ns on the device, outside of [%d, %d] (%s)", s.name, s.category, s.truth, s.low, s.high, s.method)
 		}
 		if s.method == "bounded" && s.truth > 0 {
-			widths[s.category] = append(widths[s.category], float64(s.high-s.low)/float64(s.truth))
+			b.widths[s.category] = append(b.widths[s.category], float64(s.high-s.low)/float64(s.truth))
 		}
 	}
+	for category, w := range b.widths {
+		slices.Sort(w)
+		t.Logf("%s: %d bounds, %.2f to %.2f times the truth wide, median %.2f (stub device)", category, len(w), w[0], w[len(w)-1], w[len(w)/2])
+	}
+	return b
+}
+
+func TestEveryBoundOfDeviceTimeHoldsTheTruth(t *testing.T) {
+	_, spans := traceTimes(t, "times")
+	b := checkBounds(t, spans)
 	// 5×4 waited for, 5×2 timed, 5×2 polled, one and a copy on the default
 	// stream; one nobody waited for.
-	if methods["bounded"] != 42 || methods["measured"] != 5 || unbounded != 1 {
-		t.Errorf("methods %v and %d without a time, want 42 bounded, 5 measured, 1 without", methods, unbounded)
+	if b.methods["bounded"] != 42 || b.methods["measured"] != 5 || b.unbounded != 1 {
+		t.Errorf("methods %v and %d without a time, want 42 bounded, 5 measured, 1 without", b.methods, b.unbounded)
 	}
-	for category, w := range widths {
-		slices.Sort(w)
-		t.Logf("%s: the bound is %.2f to %.2f times the truth wide, median %.2f (stub device)", category, w[0], w[len(w)-1], w[len(w)/2])
+}
+
+// TestBoundsHoldWhateverTheOrder: two threads that give work to the same streams,
+// wait, ask and time at random.
+func TestBoundsHoldWhateverTheOrder(t *testing.T) {
+	for _, c := range []struct{ groups, program, seed string }{
+		{cudaGroups, "cudacalls", "1"}, {cudaGroups, "cudacalls", "2"}, {cudaGroups, "cudacalls", "3"},
+		{hipGroups, "hipcalls", "4"}, {hipGroups, "hipcalls", "5"},
+	} {
+		t.Run(c.program+" "+c.seed, func(t *testing.T) {
+			_, spans := traceProgramTimes(t, c.groups, c.program, "random", c.seed)
+			b := checkBounds(t, spans)
+			// Some have none: those of a default stream whose device a thread does not know.
+			if b.methods["bounded"] < 60 || b.methods["measured"] < 10 || b.unbounded > b.methods["bounded"]/2 {
+				t.Errorf("methods %v, and %d without a time", b.methods, b.unbounded)
+			}
+			t.Logf("methods %v, %d without a time", b.methods, b.unbounded)
+		})
 	}
 }
 
@@ -148,7 +184,8 @@ func TestReplaysRunEveryNode(t *testing.T) {
 	added := map[string]int64{
 		"cuGraphAddMemcpyNode": 1, "cuGraphAddHostNode": 1, "cuGraphAddChildGraphNode": 1, "cuGraphAddEventRecordNode": 1,
 		"cuGraphAddEventWaitNode": 1, "cuGraphAddExternalSemaphoresSignalNode": 1, "cuGraphAddExternalSemaphoresWaitNode": 1,
-		"cuGraphAddBatchMemOpNode": 1, "cuGraphAddMemAllocNode": 1, "cuGraphAddMemFreeNode": 1, "scale(float*, int)": 1, "cuGraphAddNode": 1,
+		"cuGraphAddBatchMemOpNode": 1, "cuGraphAddMemAllocNode": 1, "cuGraphAddMemFreeNode": 1, "scale(float*, int)": 1,
+		"cuGraphAddNode":       2, // one of them the child graph, the other a memset
 		"cuGraphAddMemsetNode": 2, // of the clone, and of the graph itself as a child
 	}
 	captured := map[string]int64{
@@ -171,7 +208,7 @@ func TestReplaysOfHIPRunEveryNode(t *testing.T) {
 		"scale(float*, int)": 4, "hipGraphAddMemcpyNode": 3, // two of each of the clone, a child twice
 		"hipGraphAddMemcpyNode1D": 1, "hipGraphAddMemsetNode": 1, "hipGraphAddHostNode": 1, "hipGraphAddChildGraphNode": 1,
 		"hipGraphAddEventRecordNode": 1, "hipGraphAddEventWaitNode": 1, "hipGraphAddMemAllocNode": 1, "hipGraphAddMemFreeNode": 1,
-		"hipGraphAddNode": 1,
+		"hipGraphAddNode": 4, // a child graph, a memset, an allocation and what frees it
 	})
 }
 

@@ -272,6 +272,54 @@ func TestCommunicatorsAreTheSameOnEveryRank(t *testing.T) {
 	}
 }
 
+// TestPartsHaveTheirRanksWhereAllRanksAreRecorded: four processes of a stub split
+// their communicator into {2, 0}, {1} and none for rank 3, then into one of all.
+// With one of them unseen nobody's rank is guessed.
+func TestPartsHaveTheirRanksWhereAllRanksAreRecorded(t *testing.T) {
+	const all = 4
+	program := stub(t, "ncclcalls")
+	for recorded, want := range map[int]string{
+		all: "[[30 0 1 2] [30 1 0 1] [30 2 0 2] [30 3 3 4] [40 0 0 4] [40 1 1 4] [40 2 2 4] [40 3 3 4]]",
+		3:   "[[30 0 <nil> <nil>] [30 1 <nil> <nil>] [30 2 <nil> <nil>] [40 0 <nil> <nil>] [40 1 <nil> <nil>] [40 2 <nil> <nil>]]",
+	} {
+		var ranks []*command
+		var pids []int
+		for rank := range all {
+			c := start(t, program, "split", fmt.Sprint(rank), "wait")
+			c.line(t, "ready ")
+			ranks, pids = append(ranks, c), append(pids, c.Process.Pid)
+		}
+		tracing := attach(t, append([]string{"--probe", "nccl"}, unbudgeted...), pids[:recorded]...)
+		for round := 1; round <= 3; round++ {
+			for _, c := range ranks { // all have come as far
+				c.until(t, "its next word", func(out []string, _ string) bool { return len(out) >= round })
+			}
+			for _, c := range ranks {
+				c.goOn(t)
+			}
+		}
+		for _, c := range ranks {
+			if code, err := c.wait(); err != nil || code != 0 {
+				t.Fatalf("%s: exit code %d, %v", c, code, err)
+			}
+		}
+		r := tracing.finish(t)
+		r.lossless(t)
+		order := "CASE pid"
+		for rank, pid := range pids {
+			order += fmt.Sprintf(" WHEN %d THEN %d", pid, rank)
+		}
+		got := r.rows(t, "SELECT element_count, %s END AS who, rank, ranks FROM span WHERE name = 'ncclAllReduce' ORDER BY 1, 2", order)
+		if fmt.Sprint(got) != want {
+			t.Errorf("%d of %d processes recorded: elements, process, rank and ranks are\n%v, want\n%s", recorded, all, got, want)
+		}
+		parts := r.rows(t, "SELECT element_count, count(DISTINCT communicator), count(communicator) FROM span WHERE name = 'ncclAllReduce' GROUP BY ALL ORDER BY 1")
+		if want := fmt.Sprintf("[[30 %d %d] [40 1 %d]]", recorded-1, recorded, recorded); fmt.Sprint(parts) != want {
+			t.Errorf("identities: %v, want %s", parts, want)
+		}
+	}
+}
+
 // TestNCCLIsFoundWhereverItIsLinked: inside libtorch_cuda.so, as in wheels of
 // PyTorch, and inside a program, beside a libnccl.so.2 of its own. Each call is
 // one row, by the probe of the copy that it went through.

@@ -1,6 +1,9 @@
 package columnfile
 
-import "unsafe"
+import (
+	"strings"
+	"unsafe"
+)
 
 // textDictionary gives each distinct text a code, in order of appearance.
 //
@@ -34,14 +37,28 @@ func (d *textDictionary) code(text string) int32 {
 	}
 	code, ok := d.codes[text]
 	if !ok {
-		if d.codes == nil {
-			d.codes = make(map[string]int32)
-		}
-		code = int32(len(d.texts))
-		d.texts = append(d.texts, text)
-		d.codes[text] = code
+		code = d.add(text)
 	}
 	slot.text, slot.code = text, code
+	return code
+}
+
+// add takes a text in. A string of Parquet is UTF-8, and one that is not spoils the
+// whole file for a reader: but names of kernels, threads (cut at 15 bytes by the
+// kernel), files and commands are what a job makes of them. What is no text in
+// them becomes U+FFFD.
+func (d *textDictionary) add(text string) int32 {
+	if d.codes == nil {
+		d.codes = make(map[string]int32)
+	}
+	valid := strings.ToValidUTF8(text, "\uFFFD")
+	code, ok := d.codes[valid]
+	if !ok {
+		code = int32(len(d.texts))
+		d.texts = append(d.texts, valid)
+		d.codes[valid] = code
+	}
+	d.codes[text] = code
 	return code
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
@@ -202,6 +203,19 @@ func TestTextDictionaryKnowsEqualTextsAtOtherAddresses(t *testing.T) {
 		if got := d.code(fmt.Sprint("text ", i%700)); got != int32(i%700) {
 			t.Fatalf("text %d has code %d", i%700, got)
 		}
+	}
+}
+
+// TestWhatIsNoTextDoesNotSpoilAFile: readers refuse a file with a string that is not UTF-8.
+func TestWhatIsNoTextDoesNotSpoilAFile(t *testing.T) {
+	var d textDictionary
+	for i, text := range []string{"plain", "sch\xc3\xb6n", "cut\xc3", "\xff\xfe\x01", "cut\xc3", "cut\uFFFD", "plain"} {
+		if got, want := d.code(text), []int32{0, 1, 2, 3, 2, 2, 0}[i]; got != want {
+			t.Errorf("%q has code %d, want %d", text, got, want)
+		}
+	}
+	if want := []string{"plain", "schön", "cut\uFFFD", "\uFFFD\x01"}; !slices.Equal(d.texts, want) {
+		t.Errorf("distinct texts are %q, want %q", d.texts, want)
 	}
 }
 

@@ -16,6 +16,8 @@ __attribute__((visibility("hidden"), used)) unsigned stub_flag = 0;
 
 #define STUB_TOO_MUCH (1ULL << 40)
 #define INVALID_HANDLE 400
+#define CAPTURE_UNSUPPORTED 900
+#define CAPTURE_INVALIDATED 901
 
 /* As in the driver, the name is the second word of a kernel's handle. With
  * NAME_MOVED it is elsewhere, as it may be in the next driver. */
@@ -176,7 +178,15 @@ NOTHING(cuMemFree) NOTHING(cuMemFree_v2) NOTHING(cuMemFreeHost) NOTHING(cuMemFre
 NOTHING(cuMemRelease) NOTHING(cuMemMap) NOTHING(cuMemUnmap) NOTHING(cuMemSetAccess) NOTHING(cuMemAddressFree)
 NOTHING(cuMemHostRegister) NOTHING(cuMemHostRegister_v2) NOTHING(cuMemHostUnregister)
 
-EXPORT(cuStreamSynchronize, CUstream s) { stream_wait(on(s)); return CUDA_SUCCESS; }
+EXPORT(cuStreamSynchronize, CUstream s)
+{
+	if (stream_capturing(on(s))) {
+		stream_break_capture(on(s));
+		return CAPTURE_UNSUPPORTED;
+	}
+	stream_wait(on(s));
+	return CUDA_SUCCESS;
+}
 ALIAS(cuStreamSynchronize_ptsz, cuStreamSynchronize)
 EXPORT(cuEventSynchronize, CUevent e) { event_wait((struct event *)e); return CUDA_SUCCESS; }
 EXPORT(cuCtxSynchronize, void) { device_wait(); return CUDA_SUCCESS; }
@@ -312,9 +322,13 @@ EXPORT(cuStreamBeginCapture, CUstream s) { stream_capture(on(s)); return CUDA_SU
 ALIAS(cuStreamBeginCapture_ptsz, cuStreamBeginCapture)
 ALIAS(cuStreamBeginCapture_v2, cuStreamBeginCapture)
 ALIAS(cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture)
-ALIAS(cuStreamBeginCaptureToGraph, cuStreamBeginCapture)
-ALIAS(cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCapture)
-EXPORT(cuStreamEndCapture, CUstream s, CUgraph *g) { *g = (CUgraph)stream_end_capture(on(s)); return CUDA_SUCCESS; }
+EXPORT(cuStreamBeginCaptureToGraph, CUstream s, CUgraph g) { stream_capture_into(on(s), (struct graph *)g); return CUDA_SUCCESS; }
+ALIAS(cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCaptureToGraph)
+EXPORT(cuStreamEndCapture, CUstream s, CUgraph *g)
+{
+	*g = (CUgraph)stream_end_capture(on(s));
+	return *g ? CUDA_SUCCESS : CAPTURE_INVALIDATED;
+}
 ALIAS(cuStreamEndCapture_ptsz, cuStreamEndCapture)
 
 EXPORT(cuGraphCreate, CUgraph *g) { *g = (CUgraph)graph_new(); return CUDA_SUCCESS; }
@@ -368,20 +382,46 @@ EXPORT(cuGraphAddMemAllocNode, CUgraphNode *n, CUgraph g, const CUgraphNode *d, 
 	p->dptr = fresh();
 	return node(n);
 }
-static CUresult any_node(CUgraphNode *n, struct graph *g, const CUgraphNodeParams *p)
+EXPORT(cuGraphConditionalHandleCreate, CUgraphConditionalHandle *h) { *h = fresh(); return CUDA_SUCCESS; }
+
+/* On a real device kernels decide what a conditional node runs. Here "if" runs
+ * nothing, "while" its body three times, "switch" its second body. */
+static void conditional_node(struct graph *g, CUDA_CONDITIONAL_NODE_PARAMS *p)
 {
-	if (p->type == CU_GRAPH_NODE_TYPE_KERNEL)
+	p->phGraph_out = calloc(p->size, sizeof(CUgraph));
+	for (unsigned n = 0; n < p->size; n++) {
+		struct graph *body = graph_new();
+		unsigned times = p->type == CU_GRAPH_COND_TYPE_WHILE ? 3 : p->type == CU_GRAPH_COND_TYPE_SWITCH && n == 1;
+
+		p->phGraph_out[n] = (CUgraph)body;
+		graph_add_body(g, body, times);
+	}
+}
+
+static CUresult any_node(CUgraphNode *n, struct graph *g, CUgraphNodeParams *p)
+{
+	switch (p->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
 		graph_add(g, (struct work){ p->kernel.func->name, p->kernel.gridDimX * 1000ULL });
-	else if (p->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		break;
+	case CU_GRAPH_NODE_TYPE_GRAPH:
 		graph_include(g, (struct graph *)p->graph.graph);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		p->alloc.dptr = fresh();
+		break;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		conditional_node(g, &p->conditional);
+		break;
+	}
 	return node(n);
 }
-EXPORT(cuGraphAddNode, CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUgraphNodeParams *p)
+EXPORT(cuGraphAddNode, CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, CUgraphNodeParams *p)
 {
 	(void)d, (void)nd;
 	return any_node(n, (struct graph *)g, p);
 }
-EXPORT(cuGraphAddNode_v2, CUgraphNode *n, CUgraph g, const CUgraphNode *d, const void *edges, size_t nd, const CUgraphNodeParams *p)
+EXPORT(cuGraphAddNode_v2, CUgraphNode *n, CUgraph g, const CUgraphNode *d, const void *edges, size_t nd, CUgraphNodeParams *p)
 {
 	(void)d, (void)edges, (void)nd;
 	return any_node(n, (struct graph *)g, p);

@@ -112,28 +112,52 @@ typedef struct {
 	size_t width, height;
 } CUDA_MEMSET_NODE_PARAMS;
 
+typedef struct { int type, id; } CUmemLocation;
+enum { CU_MEM_LOCATION_TYPE_DEVICE = 1, CU_MEM_LOCATION_TYPE_HOST = 2 };
 typedef struct {
-	unsigned char poolProps[88];
+	int allocType, handleTypes;
+	CUmemLocation location;
+	unsigned char more[72];
+} CUmemPoolProps;
+
+typedef struct {
+	CUmemPoolProps poolProps;
 	const void *accessDescs;
 	size_t accessDescCount, bytesize;
 	CUdeviceptr dptr;
 } CUDA_MEM_ALLOC_NODE_PARAMS;
 
+typedef uint64_t CUgraphConditionalHandle;
+enum { CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_WHILE, CU_GRAPH_COND_TYPE_SWITCH };
+typedef struct {
+	CUgraphConditionalHandle handle;
+	int type;
+	unsigned size;
+	CUgraph *phGraph_out;
+	CUcontext ctx;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
 typedef struct { void (*fn)(void *); void *userData; } CUDA_HOST_NODE_PARAMS;
 
 /* CUgraphNodeParams: of what its union has, what is used here. */
-enum { CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_GRAPH = 4, CU_GRAPH_NODE_TYPE_EMPTY = 5 };
+enum {
+	CU_GRAPH_NODE_TYPE_KERNEL = 0, CU_GRAPH_NODE_TYPE_MEMSET = 2, CU_GRAPH_NODE_TYPE_GRAPH = 4, CU_GRAPH_NODE_TYPE_EMPTY = 5,
+	CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10, CU_GRAPH_NODE_TYPE_MEM_FREE = 11, CU_GRAPH_NODE_TYPE_CONDITIONAL = 13
+};
 typedef struct {
 	int type, reserved0[3];
 	union {
 		long long reserved1[29];
 		CUDA_KERNEL_NODE_PARAMS kernel;
+		CUDA_MEMSET_NODE_PARAMS memset;
 		struct { CUgraph graph; } graph;
+		CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+		struct { CUdeviceptr dptr; } free;
+		CUDA_CONDITIONAL_NODE_PARAMS conditional;
 	};
 	long long reserved2;
 } CUgraphNodeParams;
 
-typedef struct { int type, id; } CUmemLocation;
 typedef struct {
 	int type, requestedHandleTypes;
 	CUmemLocation location;
@@ -312,6 +336,7 @@ typedef struct {
 	F(cuGraphExecDestroy, (CUgraphExec e)) \
 	F(cuGraphAddKernelNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_KERNEL_NODE_PARAMS *p)) \
 	F(cuGraphAddKernelNode_v2, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_KERNEL_NODE_PARAMS *p)) \
+	F(cuGraphConditionalHandleCreate, (CUgraphConditionalHandle *h, CUgraph g, CUcontext c, unsigned start, unsigned flags)) \
 	F(cuGraphClone, (CUgraph *clone, CUgraph original)) \
 	F(cuGraphDestroyNode, (CUgraphNode n)) \
 	F(cuGraphAddMemcpyNode, (CUgraphNode *n, CUgraph g, const CUgraphNode *d, size_t nd, const CUDA_MEMCPY3D *p, CUcontext c)) \

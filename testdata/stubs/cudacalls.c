@@ -8,6 +8,9 @@
  *   cudacalls proc [wait]         as the static runtime: by cuGetProcAddress
  *   cudacalls times [wait]        work of known length, waits, events, polls
  *   cudacalls graphs [wait]       captures and replays
+ *   cudacalls memory [wait]       graphs that allocate and free
+ *   cudacalls conditional [wait]  graphs of which the device decides what runs
+ *   cudacalls random SEED [wait]  two threads, streams, waits and events at random
  *   cudacalls loop N [PERIOD]     N launches for each line of input, as fast as
  *                                 they go or one in PERIOD ns; prints ns each */
 #define _GNU_SOURCE
@@ -15,6 +18,7 @@
 #include "expect.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <time.h>
 
 #define LENGTH(a) (sizeof(a) / sizeof(*(a)))
@@ -415,6 +419,7 @@ static void errors(void)
 	expect("call cuStreamQuery event status=not_ready");
 	cuStreamSynchronize(s);
 	expect("call cuStreamSynchronize sync status=ok");
+	broken_capture();
 }
 
 /* The static runtime: every entry point comes from cuGetProcAddress. */
@@ -437,71 +442,7 @@ static void proc(void)
 	expect("memory alloc device 4242 %lu 0", p);
 }
 
-static void times(void)
-{
-	CUstream other;
-	CUevent from, to, mark;
-	float ms;
-
-	cuStreamCreate(&other, 1);
-	cuEventCreate(&from, 0);
-	cuEventCreate(&to, 0);
-	cuEventCreate(&mark, 0);
-	for (int i = 0; i < 5; i++) { /* waits */
-		cuLaunchKernel(f, 3000, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
-		cuLaunchKernel(f, 1000, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
-		cuLaunchKernel(f, 500, 1, 1, 1, 1, 1, 0, other, NULL, NULL);
-		cuMemcpyHtoDAsync_v2(1, 2, 100000, other);
-		if (i % 2)
-			cuStreamSynchronize(s), cuStreamSynchronize(other);
-		else
-			cuCtxSynchronize();
-	}
-	for (int i = 0; i < 5; i++) { /* the job's own timing */
-		cuEventRecord(from, s);
-		cuLaunchKernel(f, 2000, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
-		cuEventRecord(to, s);
-		cuLaunchKernel(f, 4000, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
-		cuEventSynchronize(to);
-		cuEventElapsedTime(&ms, from, to);
-		cuStreamSynchronize(s);
-	}
-	for (int i = 0; i < 5; i++) { /* polls, of an event in front and of one behind */
-		cuLaunchKernel(f, 2000, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
-		cuEventRecord(mark, s);
-		cuLaunchKernel(f, 1500, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
-		cuEventRecord(to, s);
-		while (cuEventQuery(mark) == CUDA_ERROR_NOT_READY)
-			usleep(300);
-		while (cuEventQuery(to) == CUDA_ERROR_NOT_READY)
-			usleep(300);
-	}
-	cuLaunchKernel(f, 1000, 1, 1, 1, 1, 1, 0, 0, NULL, NULL); /* the default stream, and a copy that waits for it */
-	cuMemcpyDtoH_v2(1, 2, 50000);
-	cuLaunchKernel(f, 1000, 1, 1, 1, 1, 1, 0, s, NULL, NULL); /* nobody waits: no bound */
-	usleep(20000);
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-static void loop(long times, long period)
-{
-	double began = now();
-
-	for (long i = 0; i < times; i++) {
-		cuLaunchKernel(f, 1, 1, 1, 128, 1, 1, 0, s, NULL, NULL);
-		while (period && now() < began + (double)i * period)
-			;
-	}
-	printf("%.1f ns\n", (now() - began) / times);
-	fflush(stdout);
-}
+#include "cudacalls_times.h"
 
 int main(int argc, char **argv)
 {
@@ -537,8 +478,14 @@ int main(int argc, char **argv)
 			proc();
 		else if (strcmp(mode, "times") == 0)
 			times();
+		else if (strcmp(mode, "random") == 0)
+			random_work(count);
 		else if (strcmp(mode, "graphs") == 0)
 			replays();
+		else if (strcmp(mode, "memory") == 0)
+			graph_memory();
+		else if (strcmp(mode, "conditional") == 0)
+			conditionals();
 	}
 	tell_expected();
 	return 0;

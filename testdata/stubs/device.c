@@ -14,6 +14,7 @@ struct item {
 	struct work work;
 	struct event *event; /* instead of work */
 	struct event *after; /* or: go on when this has passed */
+	uint64_t record;     /* which record of the event */
 	struct graph *graph; /* or: all of this */
 	uint64_t called;
 	int tid;
@@ -26,18 +27,29 @@ struct stream {
 	uint64_t given, done;
 	struct graph *capture;
 	struct stream *next;
-	bool gone;
+	bool gone, broken;
 };
+
+/* An event may be recorded again, on another stream, before it has passed: each
+ * record is one of its own, of which so many are remembered. */
+#define RECORDS 256
 
 struct event {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
-	uint64_t wanted, passed, at; /* the latest record, the latest that passed, and when */
+	uint64_t wanted;			/* the latest record, by number */
+	uint64_t passed[RECORDS], at[RECORDS];	/* by number of the record: that number, and when */
 	struct graph *capture;
 };
 
+struct node {
+	struct work work;
+	struct graph *body; /* instead of work */
+	unsigned times;
+};
+
 struct graph {
-	struct work *work;
+	struct node *nodes;
 	size_t count;
 };
 
@@ -78,12 +90,30 @@ static void run(const struct work *w, const struct item *i)
 	tell("work", w->name, i->tid, i->called, began, now_ns());
 }
 
-static void pass(struct event *e)
+static void run_graph(const struct graph *g, const struct item *i)
+{
+	for (size_t n = 0; n < g->count; n++)
+		if (g->nodes[n].body)
+			for (unsigned times = g->nodes[n].times; times; times--)
+				run_graph(g->nodes[n].body, i);
+		else
+			run(&g->nodes[n].work, i);
+}
+
+static void pass(struct event *e, uint64_t record)
 {
 	pthread_mutex_lock(&e->lock);
-	e->passed++;
-	e->at = now_ns();
+	e->passed[record % RECORDS] = record;
+	e->at[record % RECORDS] = now_ns();
 	pthread_cond_broadcast(&e->change);
+	pthread_mutex_unlock(&e->lock);
+}
+
+static void event_reach(struct event *e, uint64_t record)
+{
+	pthread_mutex_lock(&e->lock);
+	while (record && e->passed[record % RECORDS] < record)
+		pthread_cond_wait(&e->change, &e->lock);
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -103,12 +133,11 @@ static void *worker(void *argument)
 		}
 		pthread_mutex_unlock(&s->lock);
 		if (i->event)
-			pass(i->event);
+			pass(i->event, i->record);
 		else if (i->after)
-			event_wait(i->after);
+			event_reach(i->after, i->record);
 		else if (i->graph)
-			for (size_t n = 0; n < i->graph->count; n++)
-				run(&i->graph->work[n], i);
+			run_graph(i->graph, i);
 		else
 			run(&i->work, i);
 		pthread_mutex_lock(&s->lock);
@@ -223,36 +252,41 @@ void event_record(struct event *e, struct stream *s)
 	if (s->capture)
 		return;
 	pthread_mutex_lock(&e->lock);
-	e->wanted++;
+	uint64_t record = ++e->wanted;
 	pthread_mutex_unlock(&e->lock);
-	give(s, (struct item){ .event = e });
+	give(s, (struct item){ .event = e, .record = record });
 }
 
-void event_wait(struct event *e)
+static uint64_t event_wanted(struct event *e)
 {
 	pthread_mutex_lock(&e->lock);
-	for (uint64_t until = e->wanted; e->passed < until;)
-		pthread_cond_wait(&e->change, &e->lock);
+	uint64_t wanted = e->wanted;
 	pthread_mutex_unlock(&e->lock);
+	return wanted;
 }
+
+void event_wait(struct event *e) { event_reach(e, event_wanted(e)); }
 
 bool event_passed(struct event *e)
 {
 	pthread_mutex_lock(&e->lock);
-	bool passed = e->passed == e->wanted;
+	bool passed = e->passed[e->wanted % RECORDS] == e->wanted;
 	pthread_mutex_unlock(&e->lock);
 	return passed;
 }
 
 double event_elapsed_ms(struct event *from, struct event *to)
 {
-	uint64_t ns = to->at - from->at;
+	uint64_t ns = to->at[to->wanted % RECORDS] - from->at[from->wanted % RECORDS];
 
 	tell("elapsed", "-", syscall(SYS_gettid), now_ns(), ns, 0);
 	return ns / 1e6;
 }
 
 void stream_capture(struct stream *s) { s->capture = graph_new(); }
+void stream_capture_into(struct stream *s, struct graph *g) { s->capture = g; }
+bool stream_capturing(struct stream *s) { return s->capture != NULL; }
+void stream_break_capture(struct stream *s) { s->broken = true; }
 
 struct graph *stream_end_capture(struct stream *s)
 {
@@ -261,6 +295,10 @@ struct graph *stream_end_capture(struct stream *s)
 	for (struct stream *other = streams; other; other = other->next)
 		if (other->capture == g)
 			other->capture = NULL;
+	if (s->broken) {
+		s->broken = false;
+		return NULL;
+	}
 	return g;
 }
 
@@ -269,21 +307,28 @@ void stream_join(struct stream *s, struct event *e)
 	if (e->capture)
 		s->capture = e->capture;
 	else
-		give(s, (struct item){ .after = e });
+		give(s, (struct item){ .after = e, .record = event_wanted(e) }); /* a later record is none of its */
 }
 
 struct graph *graph_new(void) { return calloc(1, sizeof(struct graph)); }
 
-void graph_add(struct graph *g, struct work work)
+static void append(struct graph *g, struct node node)
 {
-	g->work = realloc(g->work, (g->count + 1) * sizeof(work));
-	g->work[g->count++] = work;
+	g->nodes = realloc(g->nodes, (g->count + 1) * sizeof(node));
+	g->nodes[g->count++] = node;
+}
+
+void graph_add(struct graph *g, struct work work) { append(g, (struct node){ .work = work }); }
+
+void graph_add_body(struct graph *g, struct graph *body, unsigned times)
+{
+	append(g, (struct node){ .body = body, .times = times });
 }
 
 void graph_include(struct graph *g, struct graph *child)
 {
 	for (size_t i = 0, n = child->count; i < n; i++)
-		graph_add(g, child->work[i]);
+		append(g, child->nodes[i]);
 }
 
 struct graph *graph_copy(struct graph *g)

@@ -41,10 +41,15 @@ bool event_passed(struct event *e);
 double event_elapsed_ms(struct event *from, struct event *to);
 
 void stream_capture(struct stream *s);
+void stream_capture_into(struct stream *s, struct graph *g);
+bool stream_capturing(struct stream *s);
+void stream_break_capture(struct stream *s); /* it comes to nothing: its end is NULL */
 struct graph *stream_end_capture(struct stream *s);
 void stream_join(struct stream *s, struct event *e); /* waits for the event, in a capture too */
 struct graph *graph_new(void);
 void graph_add(struct graph *g, struct work work);
+/* The body of a conditional node, which may get more later: it runs so many times. */
+void graph_add_body(struct graph *g, struct graph *body, unsigned times);
 void graph_include(struct graph *g, struct graph *child); /* what it has now */
 struct graph *graph_copy(struct graph *g);
 void graph_give(struct graph *g, struct stream *s);

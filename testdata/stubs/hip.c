@@ -185,4 +185,4 @@ hipError_t hipGraphAddEventRecordNode(hipGraphNode_t *n, hipGraph_t g, const hip
 hipError_t hipGraphAddEventWaitNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipEvent_t e) { return node(n); }
 hipError_t hipGraphAddMemAllocNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipMemAllocNodeParams *p) { p->dptr = (void *)fresh(); return node(n); }
 hipError_t hipGraphAddMemFreeNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, void *p) { return node(n); }
-hipError_t hipGraphAddNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipGraphNodeParams *p) { if (p->type == 4) graph_include((struct graph *)g, (struct graph *)p->graph.graph); return node(n); }
+hipError_t hipGraphAddNode(hipGraphNode_t *n, hipGraph_t g, const hipGraphNode_t *d, size_t nd, hipGraphNodeParams *p) { if (p->type == 4) graph_include((struct graph *)g, (struct graph *)p->graph.graph); if (p->type == 10) p->alloc.dptr = (void *)fresh(); return node(n); }

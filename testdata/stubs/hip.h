@@ -53,7 +53,11 @@ typedef struct {
 	size_t width;
 } hipMemsetParams;
 typedef struct {
-	unsigned char poolProps[88];
+	struct {
+		int allocType, handleTypes;
+		struct { int type, id; } location;
+		unsigned char more[72];
+	} poolProps;
 	const void *accessDescs;
 	size_t accessDescCount, bytesize;
 	void *dptr;
@@ -94,7 +98,10 @@ typedef struct {
 	union {
 		long long space[29];
 		hipKernelNodeParams kernel;
+		hipMemsetParams memset;
 		struct { hipGraph_t graph; } graph;
+		hipMemAllocNodeParams alloc;
+		struct { void *dptr; } free;
 	};
 } hipGraphNodeParams;
 

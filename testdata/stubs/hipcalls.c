@@ -2,10 +2,13 @@
  * its own, and says what a recording of that has to hold (expect.h).
  *
  *   hipcalls all [wait]
- *   hipcalls late [wait]   launches by what was there before "ready" */
+ *   hipcalls late [wait]   launches by what was there before "ready"
+ *   hipcalls random SEED [wait]   two threads, streams, waits and events at random */
 #define _GNU_SOURCE
 #include "hip.h"
 #include "expect.h"
+
+#include <stdbool.h>
 
 #define P(x) ((uint64_t)(uintptr_t)(x))
 
@@ -197,7 +200,7 @@ static void code(void)
 	expect("call hipGraphAddKernelNode graph name=scale(float*,~int) grid_x=2 grid_y=3 grid_z=4 block_x=5 block_y=6 block_z=7 shared_bytes=80");
 	hipMemcpy3DParms copy = { .extent = { 100, 3, 2 }, .kind = 1 };
 	hipMemsetParams set = { .elementSize = 4, .height = 3, .width = 25 };
-	hipMemAllocNodeParams room = { .bytesize = 4096 };
+	hipMemAllocNodeParams room = { .poolProps.location = { 1, 1 }, .bytesize = 4096 };
 	hipGraph_t child;
 	hipEvent_t event;
 	SIMPLE(hipEventCreate, "event", &event)
@@ -212,7 +215,7 @@ static void code(void)
 	SIMPLE(hipGraphAddHostNode, "graph", &node, g, NULL, 0, NULL) SIMPLE(hipGraphAddChildGraphNode, "graph", &node, g, NULL, 0, child)
 	SIMPLE(hipGraphAddEventRecordNode, "graph", &node, g, NULL, 0, event) SIMPLE(hipGraphAddEventWaitNode, "graph", &node, g, NULL, 0, event)
 	hipGraphAddMemAllocNode(&node, g, NULL, 0, &room);
-	expect("call hipGraphAddMemAllocNode graph bytes=4096");
+	expect("call hipGraphAddMemAllocNode graph bytes=4096 device_id=1");
 	SIMPLE(hipGraphAddMemFreeNode, "graph", &node, g, NULL, 0, room.dptr)
 	hipGraphNodeParams any = { .type = 0, .kernel = params };
 	hipGraphAddNode(&node, g, NULL, 0, &any);
@@ -220,9 +223,22 @@ static void code(void)
 	any = (hipGraphNodeParams){ .type = 4, .graph = { child } };
 	hipGraphAddNode(&node, g, NULL, 0, &any);
 	expect("call hipGraphAddNode graph grid_x=- name_source=-");
+	any = (hipGraphNodeParams){ .type = 2, .memset = set };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph bytes=300 grid_x=- name_source=-");
+	any = (hipGraphNodeParams){ .type = 10, .alloc = { .poolProps.location = { 1, 1 }, .bytesize = 777 } };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph bytes=777 device_id=1");
+	void *second = any.alloc.dptr;
+	any = (hipGraphNodeParams){ .type = 11, .free = { second } };
+	hipGraphAddNode(&node, g, NULL, 0, &any);
+	expect("call hipGraphAddNode graph bytes=-");
 	SIMPLE(hipGraphInstantiate, "graph", &e, g, NULL, NULL, 0) SIMPLE(hipGraphInstantiateWithFlags, "graph", &e, g, 0)
 	SIMPLE(hipGraphInstantiateWithParams, "graph", &e, g, NULL) SIMPLE(hipGraphExecUpdate, "graph", e, g, NULL, NULL)
-	ON(hipGraphLaunch, "graph", e, s) ON(hipGraphLaunch_spt, "graph", e, s)
+#define REPLAYED(action, bytes, address) expect("memory " action " device %d %lu 1", bytes, P(address));
+#define BOTH_NODES REPLAYED("alloc", 4096, room.dptr) REPLAYED("free", 4096, room.dptr) REPLAYED("alloc", 777, second) REPLAYED("free", 777, second)
+	ON(hipGraphLaunch, "graph", e, s) BOTH_NODES
+	ON(hipGraphLaunch_spt, "graph", e, s) BOTH_NODES
 	SIMPLE(hipGraphExecDestroy, "graph", e) SIMPLE(hipGraphDestroy, "graph", g)
 	SIMPLE(hipCtxCreate, "context", &c, 0, 0)
 	hipLaunchKernel(STUB, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, NULL, 0, NULL);
@@ -261,11 +277,27 @@ static void late(int wait)
 	tell_expected();
 }
 
+#define STREAM hipStream_t
+#define EVENT hipEvent_t
+#define NEW_STREAM(s, i) ((i) == STREAMS - 1 ? (*(s) = 0) : (hipStreamCreate(s), NULL))
+#define NEW_EVENT(e) hipEventCreate(e)
+#define GIVE(s, us) hipModuleLaunchKernel(f, us, 1, 1, 1, 1, 1, 0, s, NULL, NULL)
+#define GIVE_MORE(s, bytes) hipLaunchKernel(STUB, (dim3){ (bytes) / 1000, 1, 1 }, (dim3){ 1, 1, 1 }, NULL, 0, s)
+#define RECORD(e, s) hipEventRecord(e, s)
+#define STREAM_WAITS(s, e) hipStreamWaitEvent(s, e, 0)
+#define ASK_EVENT(e) hipEventQuery(e)
+#define ASK_STREAM(s) hipStreamQuery(s)
+#define WAIT_EVENT(e) hipEventSynchronize(e)
+#define WAIT_STREAM(s) hipStreamSynchronize(s)
+#define WAIT_ALL() hipDeviceSynchronize()
+#define TIME_BETWEEN(ms, from, to) hipEventElapsedTime(ms, from, to)
+#include "randomwork.h"
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "late") == 0)
 		return late(argc > 2), 0;
-	ready(argc > 2 && strcmp(argv[2], "wait") == 0);
+	ready(argc > 2 && strcmp(argv[argc - 1], "wait") == 0);
 	SIMPLE(hipInit, "context", 0)
 	__hipRegisterFunction(NULL, &registered, NULL, "registered_kernel", 0, NULL, NULL, NULL, NULL, NULL);
 	expect("call __hipRegisterFunction module");
@@ -276,7 +308,10 @@ int main(int argc, char **argv)
 	expect("call hipStreamCreate stream device_id=1 stream=%s", stream);
 	SIMPLE(hipModuleLoadData, "module", &m, "image")
 	SIMPLE(hipModuleGetFunction, "module", &f, m, "of_a_module")
-	launches(), copies(), sets(), memory(), syncs(), code();
+	if (argc > 2 && strcmp(argv[1], "random") == 0)
+		random_work(atoi(argv[2]));
+	else
+		launches(), copies(), sets(), memory(), syncs(), code();
 	tell_expected();
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* A stub of NCCL, libnccl.so.2, with RCCL's additions: communicators of any size
  * in one process, collectives that do nothing. Its functions begin with
- * "endbr64; push", as those of 2.29 do. A count of zero on AllReduce is refused. */
+ * "endbr64; push", as those of 2.29 do. A count of zero on AllReduce is refused;
+ * with a config, a communicator is still in the making when the call returns. */
 #include "nccl.h"
 
 #include <stdlib.h>
@@ -21,7 +22,9 @@ static __attribute__((noinline)) ncclResult_t done(ncclResult_t result)
 #define FUNCTION(name, arguments, result) ncclResult_t name arguments { return done(result); }
 #endif
 
+#define IN_PROGRESS 7
 static int make(ncclComm_t *c) { *c = malloc(64); return 0; }
+static int begin(ncclComm_t *c, void *config) { make(c); return config ? IN_PROGRESS : 0; }
 
 FUNCTION(ncclAllReduce, (const void *s, void *r, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, stream_t on), n ? 0 : 4)
 FUNCTION(ncclReduceScatter, (const void *s, void *r, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, stream_t on), 0)
@@ -40,7 +43,7 @@ FUNCTION(ncclGroupStart, (void), 0)
 FUNCTION(ncclGroupEnd, (void), 0)
 FUNCTION(ncclGroupSimulateEnd, (void *info), 0)
 FUNCTION(ncclCommInitRank, (ncclComm_t *c, int ranks, ncclUniqueId id, int rank), make(c))
-FUNCTION(ncclCommInitRankConfig, (ncclComm_t *c, int ranks, ncclUniqueId id, int rank, void *config), make(c))
+FUNCTION(ncclCommInitRankConfig, (ncclComm_t *c, int ranks, ncclUniqueId id, int rank, void *config), begin(c, config))
 FUNCTION(ncclCommInitRankScalable, (ncclComm_t *c, int ranks, int rank, int n, ncclUniqueId *ids, void *config), make(c))
 static int make_all(ncclComm_t *c, int n) { while (n-- > 0) make(c++); return 0; }
 FUNCTION(ncclCommInitAll, (ncclComm_t *c, int n, const int *devices), make_all(c, n))
@@ -48,6 +51,8 @@ FUNCTION(ncclCommCount, (ncclComm_t c, int *count), (*count = 5, 0))
 FUNCTION(ncclCommUserRank, (ncclComm_t c, int *rank), (*rank = 2, 0))
 FUNCTION(ncclCommCuDevice, (ncclComm_t c, int *device), (*device = 1, 0))
 FUNCTION(ncclCommSplit, (ncclComm_t c, int color, int key, ncclComm_t *part, void *config), color < 0 ? (*part = NULL, 0) : make(part))
+FUNCTION(ncclCommShrink, (ncclComm_t c, int *excluded, int n, ncclComm_t *rest, void *config, int flags), make(rest))
+FUNCTION(ncclCommGrow, (ncclComm_t c, int ranks, const ncclUniqueId *id, int rank, ncclComm_t *grown, void *config), make(grown))
 FUNCTION(ncclCommDestroy, (ncclComm_t c), 0)
 FUNCTION(ncclCommAbort, (ncclComm_t c), 0)
 FUNCTION(ncclCommFinalize, (ncclComm_t c), 0)

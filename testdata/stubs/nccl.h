@@ -36,6 +36,8 @@ typedef struct stream *stream_t;
 	F(ncclCommUserRank, (ncclComm_t c, int *rank)) \
 	F(ncclCommCuDevice, (ncclComm_t c, int *device)) \
 	F(ncclCommSplit, (ncclComm_t c, int color, int key, ncclComm_t *part, void *config)) \
+	F(ncclCommShrink, (ncclComm_t c, int *excluded, int n, ncclComm_t *rest, void *config, int flags)) \
+	F(ncclCommGrow, (ncclComm_t c, int ranks, const ncclUniqueId *id, int rank, ncclComm_t *grown, void *config)) \
 	F(ncclCommDestroy, (ncclComm_t c)) \
 	F(ncclCommAbort, (ncclComm_t c)) \
 	F(ncclCommFinalize, (ncclComm_t c)) \

@@ -4,6 +4,9 @@
  *   ncclcalls all [wait]
  *   ncclcalls ranks RANK [wait]   rank RANK of 3 in a group, then in a part of it,
  *                                 as each process of a job would
+ *   ncclcalls split RANK wait     rank RANK of 4: a split into pairs and one without
+ *                                 a part, in the reverse order of ranks, and after
+ *                                 another "ready" what ranks the parts have
  *   ncclcalls late 0 [wait]       on a communicator made before "ready"
  *   ncclcalls copies LIB [wait]   five collectives through the NCCL that it is
  *                                 linked with, three through library LIB */
@@ -103,6 +106,46 @@ static void all(void)
 	expect("call ncclCommSplit communicator communicator_handle=%lu", P(c));
 	ncclAllReduce(send_, receive, 9, 7, 0, part, on);
 	expect("call ncclAllReduce collective communicator_handle=%lu rank=-", P(part));
+	ncclCommUserRank(part, &answer); /* the job asks */
+	expect("call ncclCommUserRank communicator rank=2 ranks=- communicator_handle=%lu", P(part));
+	ncclCommCount(part, &answer);
+	expect("call ncclCommCount communicator rank=2 ranks=5");
+	ncclAllReduce(send_, receive, 9, 7, 0, part, on);
+	expect("call ncclAllReduce collective communicator_handle=%lu rank=2 ranks=5", P(part));
+
+	/* Both ranks of a communicator are here: what parts they get follows. */
+	ncclComm_t halves[2];
+	for (int i = 0; i < 2; i++) {
+		ncclCommSplit(pair[i], 0, 5 - i, &halves[i], NULL);
+		expect("call ncclCommSplit communicator communicator_handle=%lu rank=%d ranks=2", P(pair[i]), i);
+		ncclAllReduce(send_, receive, 9, 7, 0, halves[i], on);
+		expect("call ncclAllReduce collective rank=%s ranks=%s", i ? "0" : "-", i ? "2" : "-");
+	}
+	ncclAllReduce(send_, receive, 9, 7, 0, halves[0], on);
+	expect("call ncclAllReduce collective rank=1 ranks=2");
+	ncclCommSplit(c, -1, 0, &other, NULL); /* no part */
+	expect("call ncclCommSplit communicator handle=0");
+
+	int excluded[] = { 4, 0, 5, 6, 7, 8, 9, 10, 11 };
+	ncclCommShrink(c, excluded, 2, &other, NULL, 0);
+	expect("call ncclCommShrink communicator communicator_handle=%lu rank=2 ranks=5 element_count=-", P(c));
+	ncclAllReduce(send_, receive, 9, 7, 0, other, on);
+	expect("call ncclAllReduce collective communicator_handle=%lu rank=1 ranks=3", P(other));
+	ncclComm_t large;
+	ncclCommInitRank(&large, 20, identity(3), 15);
+	expect("call ncclCommInitRank communicator rank=15 ranks=20");
+	ncclCommShrink(large, excluded, 9, &other, NULL, 0); /* more than are kept */
+	expect("call ncclCommShrink communicator rank=15 ranks=20");
+	ncclAllReduce(send_, receive, 9, 7, 0, other, on);
+	expect("call ncclAllReduce collective rank=- ranks=11 communicator=-");
+	ncclCommGrow(NULL, 22, &id, 21, &other, NULL);
+	expect("call ncclCommGrow communicator rank=21 ranks=22 communicator_handle=%lu", P(other));
+	ncclCommGrow(large, 22, NULL, -1, &other, NULL);
+	expect("call ncclCommGrow communicator rank=- ranks=22 communicator=- communicator_handle=%lu", P(other));
+	ncclCommInitRankConfig(&other, 6, identity(2), 4, &answer);
+	expect("call ncclCommInitRankConfig communicator status=not_ready rank=4 ranks=6");
+	ncclAllReduce(send_, receive, 9, 7, 0, other, on);
+	expect("call ncclAllReduce collective rank=4 ranks=6 communicator_handle=%lu", P(other));
 	ncclCommGetAsyncError(c, &error);
 	expect("call ncclCommGetAsyncError communicator communicator_handle=%lu", P(c));
 	ncclCommFinalize(part);
@@ -123,6 +166,19 @@ static void ranks(int rank)
 	ncclAllReduce(send_, receive, 10, 7, 0, c, on);
 	ncclCommSplit(c, rank % 2, rank, &part, NULL);
 	ncclAllReduce(send_, receive, 20, 7, 0, part, on);
+}
+
+static void split(int rank)
+{
+	ncclComm_t part;
+
+	ncclCommInitRank(&c, 4, identity(43), rank);
+	ncclCommSplit(c, rank == 3 ? -1 : rank % 2, -rank, &part, NULL);
+	ready(1); /* the others have as well */
+	ncclAllReduce(send_, receive, 30, 7, 0, part ? part : c, on);
+	ncclCommSplit(c, 0, 0, &part, NULL); /* all stay together */
+	ready(1);
+	ncclAllReduce(send_, receive, 40, 7, 0, part, on);
 }
 
 static void late(void)
@@ -160,6 +216,8 @@ int main(int argc, char **argv)
 	ready(argc > 2 && strcmp(argv[argc - 1], "wait") == 0);
 	if (argc > 2 && strcmp(argv[1], "ranks") == 0)
 		ranks(atoi(argv[2]));
+	else if (argc > 2 && strcmp(argv[1], "split") == 0)
+		split(atoi(argv[2]));
 	else if (argc > 2 && strcmp(argv[1], "late") == 0)
 		late();
 	else if (argc > 2 && strcmp(argv[1], "copies") == 0)

@@ -149,6 +149,8 @@ type Function struct {
 	// OrderedBy: of OrdersStream, the bit says that work runs in order, not that
 	// it may not.
 	OrderedBy bool
+	// Node is the layout of FieldNodeKind's parameters.
+	Node *NodeLayout
 	// Step: one call is about one training step; slices are measured in it.
 	Step bool
 }

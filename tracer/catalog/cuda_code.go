@@ -60,8 +60,8 @@ var cudaStreams = concat(
 	cuda("cuStreamDestroy", "stream", "|_v2", effect(DestroysStream, Reg(FieldStream, 0))),
 	// cuStreamBeginCapture(stream[, mode]), cuStreamEndCapture(stream, graph *)
 	cuda("cuStreamBeginCapture", "graph", "|_ptsz|_v2|_v2_ptsz", effect(BeginsCapture, Reg(FieldStream, 0))),
-	// cuStreamBeginCaptureToGraph(stream, graph, …)
-	cuda("cuStreamBeginCaptureToGraph", "graph", "|_ptsz", effect(BeginsCapture, Reg(FieldStream, 0))),
+	// cuStreamBeginCaptureToGraph(stream, graph, …): a graph that is there already
+	cuda("cuStreamBeginCaptureToGraph", "graph", "|_ptsz", effect(BeginsCapture, Reg(FieldStream, 0), Reg(FieldGraph, 1))),
 	cuda("cuStreamEndCapture", "graph", "|_ptsz", effect(EndsCapture, Reg(FieldStream, 0), Out(FieldGraph, 1))),
 )
 

@@ -10,6 +10,8 @@ var cudaGraphs = concat(
 	// cuGraphClone(clone *, original), cuGraphDestroyNode(node)
 	cuda("cuGraphClone", "graph", "", effect(ClonesGraph, Out(FieldGraph, 0), Reg(FieldChild, 1))),
 	cuda("cuGraphDestroyNode", "graph", "", effect(RemovesNode, Reg(FieldHandle, 0))),
+	// cuGraphConditionalHandleCreate(handle *, graph, context, default, flags)
+	cuda("cuGraphConditionalHandleCreate", "graph", "", values(Out(FieldHandle, 0), Reg(FieldGraph, 1))),
 	// cuGraphInstantiate…(exec *, graph, …)
 	cuda("cuGraphInstantiate", "graph", "|_v2", cudaInstantiates),
 	cuda("cuGraphInstantiateWithFlags", "graph", "", cudaInstantiates),
@@ -50,11 +52,8 @@ var cudaNodes = concat(
 	cudaNode("cuGraphAddExternalSemaphoresSignalNode", ""),
 	cudaNode("cuGraphAddExternalSemaphoresWaitNode", ""),
 	cudaNode("cuGraphAddBatchMemOpNode", ""),
-	// (…, CUDA_MEM_ALLOC_NODE_PARAMS *): {CUmemPoolProps of 88 bytes, accessDescs,
-	// count, bytesize @104, dptr @112, which the call fills in}
-	cudaNode("cuGraphAddMemAllocNode", "", Mem(FieldBytes, 4, 104), OutAt(FieldAddress, 4, 112)),
-	// (…, address)
-	cudaNode("cuGraphAddMemFreeNode", "", Reg(FieldAddress, 4)),
+	cudaAllocNode("cuGraphAddMemAllocNode"),
+	cudaFreeNode("cuGraphAddMemFreeNode"),
 	// (…, CUgraphNodeParams *): {type, reserved, and at 16 what the calls above
 	// have}; _v2 has the data of edges before n.
 	cudaAnyNode("", 4),
@@ -70,15 +69,46 @@ func addsNode(more ...Value) func(*Function) {
 	return effect(AddsNode, append([]Value{Out(FieldHandle, 0), Reg(FieldGraph, 1)}, more...)...)
 }
 
-// cudaAnyNode is cuGraphAddNode, with its parameters behind argument n: those
-// of a kernel, whose function has the place of a child graph.
+// (…, CUDA_MEM_ALLOC_NODE_PARAMS *): {CUmemPoolProps of 88 bytes with the location
+// {type, id} @8, accessDescs, count, bytesize @104, dptr @112, which the call
+// fills in}. Nothing is allocated before the graph runs.
+func cudaAllocNode(name string) []Function {
+	return cuda(name, "graph", "", addsNode(allocNodeValues...), remembersAtReplay("alloc"))
+}
+
+// (…, address)
+func cudaFreeNode(name string) []Function {
+	return cuda(name, "graph", "", addsNode(Reg(FieldAddress, 4)), remembersAtReplay("free"))
+}
+
+var allocNodeValues = []Value{Mem(FieldLocation, 4, 8), Mem(FieldBytes, 4, 104), OutAt(FieldAddress, 4, 112)}
+
+// remembersAtReplay is a node that changes memory each time its graph runs.
+func remembersAtReplay(action string) func(*Function) {
+	return func(f *Function) { f.Memory = &Memory{Space: "device", Level: "driver", Action: action} }
+}
+
+// cudaNodeLayout is that of CUgraphNodeParams (cuda.h 13.0, offsetof): a kernel's
+// {func @16, gridDim @24, blockDim @36}, a memset's {elementSize @36, width @40,
+// height @48}.
+var cudaNodeLayout = &NodeLayout{
+	Kernel: FieldNode16, As: FieldKernel,
+	Grid:    [3]Half{{FieldNode24, false}, {FieldNode24, true}, {FieldNode32, false}},
+	Block:   [3]Half{{FieldNode32, true}, {FieldNode40, false}, {FieldNode40, true}},
+	Element: Half{FieldNode32, true}, Width: FieldNode40, Height: FieldNode48,
+}
+
+// cudaAnyNode is cuGraphAddNode, with its parameters behind argument n. Of a
+// conditional node they are {handle @16, type @24, size @28, CUgraph *bodies @32,
+// which the call fills in}: the first two are kept, all that an "if" or a "while"
+// has. Of an allocation they are as above, from 16 on.
 func cudaAnyNode(variant string, n uint8) []Function {
 	return cuda("cuGraphAddNode", "graph", variant, func(f *Function) {
-		f.Effect, f.Name = AddsNode, FromKernel
+		f.Effect, f.Name, f.Node = AddsNode, FromKernel, cudaNodeLayout
 		f.Values = []Value{
-			Out(FieldHandle, 0), Reg(FieldGraph, 1), Mem32(FieldNodeKind, n, 0), Mem(FieldKernel, n, 16), Mem(FieldChild, n, 16),
-			Mem32(FieldGridX, n, 24), Mem32(FieldGridY, n, 28), Mem32(FieldGridZ, n, 32),
-			Mem32(FieldBlockX, n, 36), Mem32(FieldBlockY, n, 40), Mem32(FieldBlockZ, n, 44),
+			Out(FieldHandle, 0), Reg(FieldGraph, 1), Mem32(FieldNodeKind, n, 0),
+			Mem(FieldNode16, n, 16), Mem(FieldNode24, n, 24), Mem(FieldNode32, n, 32), Mem(FieldNode40, n, 40), Mem(FieldNode48, n, 48),
+			Mem(FieldBytes, n, 120), OutAt(FieldAddress, n, 128), OutAt2(FieldBody, n, 32, 0), OutAt2(FieldBody, n, 32, 8),
 		}
 	})
 }

@@ -38,9 +38,9 @@ func cudaAllocates(space string, v ...Value) func(*Function) {
 // The bytes are those of cuMemCreate; its handle stands for the address.
 var cudaVirtual = concat(
 	// cuMemCreate(handle *, size, const CUmemAllocationProp *, flags): the
-	// property's location is {type @8, id @12}.
+	// property's location is {type, id} @8.
 	cuda("cuMemCreate", "alloc", "", cudaAllocates("device",
-		Out(FieldAllocation, 0), Reg(FieldBytes, 1), Mem32(FieldDeviceID, 2, 12))),
+		Out(FieldAllocation, 0), Reg(FieldBytes, 1), Mem(FieldLocation, 2, 8))),
 	cuda("cuMemRelease", "free", "", remembers("free", "device", Reg(FieldAllocation, 0))),
 	// cuMemMap(ptr, size, offset, handle, flags)
 	cuda("cuMemMap", "alloc", "", remembers("map", "device",

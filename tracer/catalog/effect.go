@@ -76,8 +76,11 @@ const (
 	JoinsAll
 	// TellsCommunicator: FieldCommunicator has FieldRank, or FieldRanks.
 	TellsCommunicator
-	// SplitsCommunicator: FieldHandle is a part of FieldCommunicator.
+	// SplitsCommunicator: FieldHandle is the part of FieldCommunicator that those
+	// ranks have who give the same FieldColor, in the order of FieldKey.
 	SplitsCommunicator
+	// ShrinksCommunicator: FieldHandle is FieldCommunicator without FieldExcluded.
+	ShrinksCommunicator
 	// LeavesCommunicator: FieldCommunicator is gone.
 	LeavesCommunicator
 	// NumbersDevices: the FieldDeviceHandles of a list are the process's devices 0, 1, …

@@ -157,7 +157,7 @@ func hipAllocates(space string, v ...Value) func(*Function) {
 // hipVirtual has the layouts of cudaVirtual, 5.1 and later.
 var hipVirtual = concat(
 	hip("hipMemCreate", "alloc", "", hipAllocates("device",
-		Out(FieldAllocation, 0), Reg(FieldBytes, 1), Mem32(FieldDeviceID, 2, 12))),
+		Out(FieldAllocation, 0), Reg(FieldBytes, 1), Mem(FieldLocation, 2, 8))),
 	hip("hipMemRelease", "free", "", remembers("free", "device", Reg(FieldAllocation, 0))),
 	hip("hipMemMap", "alloc", "", remembers("map", "device",
 		Reg(FieldAddress, 0), Reg(FieldBytes, 1), Reg(FieldAllocation, 3))),

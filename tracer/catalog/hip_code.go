@@ -66,19 +66,29 @@ var hipGraphs = concat(
 	hipNode("hipGraphAddChildGraphNode", Reg(FieldChild, 4)),
 	hipNode("hipGraphAddEventRecordNode", Reg(FieldEvent, 4)),
 	hipNode("hipGraphAddEventWaitNode", Reg(FieldEvent, 4)),
-	hipNode("hipGraphAddMemAllocNode", Mem(FieldBytes, 4, 104), OutAt(FieldAddress, 4, 112)),
-	hipNode("hipGraphAddMemFreeNode", Reg(FieldAddress, 4)),
+	hip("hipGraphAddMemAllocNode", "graph", "", addsNode(allocNodeValues...), remembersAtReplay("alloc")),
+	hip("hipGraphAddMemFreeNode", "graph", "", addsNode(Reg(FieldAddress, 4)), remembersAtReplay("free")),
 	// (…, hipGraphNodeParams *): {type, reserved, and at 16 what the calls above
 	// have, such as hipKernelNodeParams or a child graph}
 	hip("hipGraphAddNode", "graph", "", func(f *Function) {
-		f.Effect, f.Name = AddsNode, FromKernel
+		f.Effect, f.Name, f.Node = AddsNode, FromKernel, hipNodeLayout
 		f.Values = []Value{
-			Out(FieldHandle, 0), Reg(FieldGraph, 1), Mem32(FieldNodeKind, 4, 0), Mem(FieldHostStub, 4, 40), Mem(FieldChild, 4, 16),
-			Mem32(FieldGridX, 4, 48), Mem32(FieldGridY, 4, 52), Mem32(FieldGridZ, 4, 56),
-			Mem32(FieldBlockX, 4, 16), Mem32(FieldBlockY, 4, 20), Mem32(FieldBlockZ, 4, 24),
+			Out(FieldHandle, 0), Reg(FieldGraph, 1), Mem32(FieldNodeKind, 4, 0),
+			Mem(FieldNode16, 4, 16), Mem(FieldNode24, 4, 24), Mem(FieldNode32, 4, 32), Mem(FieldNode40, 4, 40),
+			Mem(FieldNode48, 4, 48), Mem(FieldNode56, 4, 56), Mem(FieldBytes, 4, 120), OutAt(FieldAddress, 4, 128),
 		}
 	}),
 )
+
+// hipNodeLayout is that of hipGraphNodeParams (the hip_runtime_api.h that Triton 3.9
+// comes with, offsetof): a kernel's {blockDim @16, func @40, gridDim @48}, a
+// memset's {elementSize @24, height @32, width @56}.
+var hipNodeLayout = &NodeLayout{
+	Kernel: FieldNode40, As: FieldHostStub,
+	Grid:    [3]Half{{FieldNode48, false}, {FieldNode48, true}, {FieldNode56, false}},
+	Block:   [3]Half{{FieldNode16, false}, {FieldNode16, true}, {FieldNode24, false}},
+	Element: Half{FieldNode24, false}, Width: FieldNode56, Height: FieldNode32,
+}
 
 func hipNode(name string, more ...Value) []Function {
 	return hip(name, "graph", "", addsNode(more...))

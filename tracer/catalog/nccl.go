@@ -18,6 +18,10 @@ package catalog
 
 const libnccl = "libnccl.so librccl.so"
 
+// ncclInProgress is what a call on a communicator that was made not to block
+// returns while it goes on.
+const ncclInProgress = 7
+
 // ncclDtypes are ncclDataType_t; the two of eight bits are since 2.24.
 var ncclDtypes = []Dtype{
 	{"int8", 1}, {"uint8", 1}, {"int32", 4}, {"uint32", 4}, {"int64", 8}, {"uint64", 8},
@@ -90,7 +94,14 @@ var ncclCommunicators = concat(
 	nccl("ncclCommCuDevice", control, values(Reg(FieldCommunicator, 0), Out32(FieldDeviceID, 1))),
 	// ncclCommSplit(comm, color, key, newcomm *, config *)
 	nccl("ncclCommSplit", control, effect(SplitsCommunicator,
-		Reg(FieldCommunicator, 0), Int32(FieldColor, 1), Out(FieldHandle, 3))),
+		Reg(FieldCommunicator, 0), Int32(FieldColor, 1), Int32(FieldKey, 2), Out(FieldHandle, 3))),
+	// ncclCommShrink(comm, int *excluded, n, newcomm *, config *, flags), 2.27
+	nccl("ncclCommShrink", control, effect(ShrinksCommunicator, append([]Value{
+		Reg(FieldCommunicator, 0), Reg32(FieldLeftOut, 2), Out(FieldHandle, 3)}, excluded(1)...)...)),
+	// ncclCommGrow(comm, nranks, ncclUniqueId *, rank, newcomm *, config *), 2.29: a
+	// rank that was there gives -1, and most of those no id
+	nccl("ncclCommGrow", control, effect(JoinsCommunicator,
+		append([]Value{Out(FieldCommunicator, 4), Int32(FieldRanks, 1), Int32(FieldRank, 3)}, idBehind(2)...)...)),
 	nccl("ncclCommDestroy", control, effect(LeavesCommunicator, Reg(FieldCommunicator, 0))),
 	nccl("ncclCommAbort", control, effect(LeavesCommunicator, Reg(FieldCommunicator, 0))),
 	nccl("ncclCommFinalize", control, values(Reg(FieldCommunicator, 0))),
@@ -100,6 +111,18 @@ var ncclCommunicators = concat(
 func ncclInitRank(f *Function) {
 	f.Effect = JoinsCommunicator
 	f.Values = append([]Value{Out(FieldCommunicator, 0), Int32(FieldRanks, 1), Int32(FieldRank, rankArgument)}, uniqueID...)
+}
+
+// mostExcluded is of how many ranks that a communicator loses at once the rest is
+// still known.
+const mostExcluded = 8
+
+// excluded are the ranks listed behind argument n.
+func excluded(n uint8) (ranks []Value) {
+	for i := range mostExcluded {
+		ranks = append(ranks, Mem32(FieldExcluded, n, int16(4*i)))
+	}
+	return ranks
 }
 
 // idBehind are the words of an id behind argument n.
@@ -117,6 +140,7 @@ func control(f *Function) { f.Category = "communicator" }
 func nccl(name string, with ...func(*Function)) []Function {
 	functions := runtimeCalls(Function{
 		Library: libnccl, Anywhere: "ncclAllReduce", Label: name, Category: "collective", Runtime: "nccl", Dtypes: ncclDtypes,
+		NotReady: ncclInProgress,
 	}, "", with)
 	for i := range functions {
 		functions[i].Layer = "collective"

@@ -94,17 +94,57 @@ const (
 	FieldTickNS    // ns of a tick
 	FieldTickBits  // how many bits of a tick count before it begins anew
 	FieldChild     // a graph that becomes part of another
-	FieldNodeKind  // what a node of a graph does: NodeKernel, NodeGraph
-	FieldCaller    // the address that the call returns to
+	FieldNodeKind  // what a node of a graph does: NodeKernel, NodeGraph, …
+	// The words of a node's parameters at these offsets: what they mean depends on
+	// FieldNodeKind (NodeLayout).
+	FieldNode16
+	FieldNode24
+	FieldNode32
+	FieldNode40
+	FieldNode48
+	FieldNode56
+	FieldBody     // one of the graphs that a conditional node may run: there are FieldCount
+	FieldLocation // of memory: what kind of place in its low half, which one in the high half
+	FieldKey      // of a communicator's split: ranks are in its order
+	FieldExcluded // a rank that a smaller communicator leaves out
+	FieldLeftOut  // how many of them there are
+	FieldCaller   // the address that the call returns to
 	// LastField is the highest field.
 	LastField = FieldCaller
 )
 
 // Kinds of FieldNodeKind: CUgraphNodeType, hipGraphNodeType.
 const (
-	NodeKernel = 0
-	NodeGraph  = 4
+	NodeKernel      = 0
+	NodeSet         = 2
+	NodeGraph       = 4
+	NodeAlloc       = 10
+	NodeFree        = 11
+	NodeConditional = 13 // CUDA alone
 )
+
+// Kinds of place in FieldLocation: CUmemLocationType, hipMemLocationType.
+const (
+	LocationDevice          = 1
+	LocationHost            = 2
+	LocationHostNUMA        = 3
+	LocationHostNUMACurrent = 4
+)
+
+// NodeLayout says where a node's parameters that may be of any kind have those
+// of a kernel and of a memset; the other kinds are the same with CUDA and HIP.
+type NodeLayout struct {
+	Kernel, As    Field // the word with the kernel, and what it is: FieldKernel, FieldHostStub
+	Grid, Block   [3]Half
+	Element       Half // bytes of an element that is set
+	Width, Height Field
+}
+
+// Half is one half of a captured word.
+type Half struct {
+	Field Field
+	High  bool
+}
 
 // Value says where a captured argument comes from.
 type Value struct {
@@ -233,6 +273,13 @@ func Out(f Field, n uint8) Value {
 // OutAt is the word that the call leaves at offset bytes behind integer argument n.
 func OutAt(f Field, n uint8, offset int16) Value {
 	return Value{Field: f, Index: n, Derefs: 1, Offset: [2]int16{offset}, AtReturn: true}
+}
+
+// OutAt2 is the word at the second offset behind the pointer that the call leaves
+// at the first offset behind integer argument n. Where no pointer is there, it is
+// unknown, and that is not counted.
+func OutAt2(f Field, n uint8, first, second int16) Value {
+	return Value{Field: f, Index: n, Derefs: 2, Offset: [2]int16{first, second}, AtReturn: true}
 }
 
 // Out32 is the 32 bits that the call leaves behind integer argument n.

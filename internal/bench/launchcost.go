@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// launchCosts are the times of launches with nothing, a part, or all of what
+// records them in their way, ns a launch. Each has a process of its own with its
+// own copy of the library, and they take turns of a few milliseconds: the
+// machine's speed changes within seconds, so only times of one round can be
+// compared. Value n of each is of round n.
+type launchCosts struct {
+	bare     spread
+	trap     spread // a program that does nothing at the entry
+	returned spread // and another at the return
+	recorded spread // the tracer
+}
+
+const (
+	turnLaunches = 2000
+	turnRounds   = 50   // so many times the rounds of the other measurements
+	trapWhenSet  = 0.53 // µs, a bare trap on the machine that the target is from
+)
+
+func measureLaunchCosts(s settings) (*launchCosts, error) {
+	c := &launchCosts{}
+	var jobs [4]*launchJob
+	for i := range jobs {
+		j, err := startOwnLaunches()
+		if err != nil {
+			return nil, err
+		}
+		defer j.end()
+		jobs[i] = j
+	}
+	for i, ends := range [][]bool{1: {false}, 2: {false, true}} {
+		for _, end := range ends {
+			remove, err := doNothing(jobs[i], end)
+			if err != nil {
+				return nil, fmt.Errorf("attaching a program that does nothing: %w", err)
+			}
+			defer remove()
+		}
+	}
+	rounds := s.rounds * turnRounds
+	stats, err := jobs[3].traced(func() error {
+		for range rounds {
+			for i, into := range []*spread{&c.bare, &c.trap, &c.returned, &c.recorded} {
+				ns, err := jobs[i].once()
+				if err != nil {
+					return err
+				}
+				into.add(ns)
+			}
+		}
+		return nil
+	})
+	if made := uint64(rounds * turnLaunches); err == nil && stats.Spans < made {
+		err = fmt.Errorf("%d of %d launches were recorded, lost %v", stats.Spans, made, stats.Lost)
+	}
+	return c, err
+}
+
+// startOwnLaunches starts a stub job on a copy of its library, which no other
+// process maps: its probes are the only ones there.
+func startOwnLaunches() (*launchJob, error) {
+	if err := buildStubs(); err != nil {
+		return nil, err
+	}
+	directory, err := os.MkdirTemp("", "ebpfprof-bench-")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"cudacalls", launchLibrary} {
+		content, failed := os.ReadFile(filepath.Join(stubs, name))
+		err = errors.Join(err, failed, os.WriteFile(filepath.Join(directory, name), content, 0o755))
+	}
+	var j *launchJob
+	if err == nil {
+		j, err = startLaunchJob(filepath.Join(directory, "cudacalls"), "loop", strconv.Itoa(turnLaunches))
+	}
+	if err != nil {
+		os.RemoveAll(directory)
+		return nil, err
+	}
+	j.directory = directory
+	return j, nil
+}
+
+// over is what a launch takes longer than one that nothing is attached to, ns.
+func (c *launchCosts) over(s *spread) float64 { return fastest(s.values) - fastest(c.bare.values) }
+
+// traps is the same as multiples of the bare trap, one of each round.
+func (c *launchCosts) traps(s *spread) (multiples []float64) {
+	for i, ns := range s.values {
+		if trap := c.trap.values[i] - c.bare.values[i]; trap > 0 {
+			multiples = append(multiples, (ns-c.bare.values[i])/trap)
+		}
+	}
+	return multiples
+}
+
+func (c *launchCosts) String() string {
+	return fmt.Sprintf("a trap %.0f ns, with a return %.0f ns (%.2f), recorded %.0f ns (%.2f)", c.over(&c.trap),
+		c.over(&c.returned), median(c.traps(&c.returned)), c.over(&c.recorded), median(c.traps(&c.recorded)))
+}
+
+func (c *launchCosts) page(p *page) {
+	p.line("`cuLaunchKernel` of the stub libcuda, whose entry has the code of the real one (compare, conditional jump, indirect jump) and which does nothing: %.1f ns a call without probes. Captured are the function, grid, block, shared memory and stream, three of them from the stack, and the return address; the end comes from a return probe. Four processes, each with its own copy of the library, launch in turn, %d at a time, %d rounds: what else the machine does only adds, so a time is the fastest round's; the multiple is the median (quartiles) of what each round has, because the machine's speed changes between rounds.\n",
+		fastest(c.bare.values), turnLaunches, len(c.bare.values))
+	p.table("at the launch", "ns more", "bare traps")
+	for _, one := range []struct {
+		name string
+		s    *spread
+	}{
+		{"a trap at the entry site, its program does nothing", &c.trap},
+		{"and a return probe, its program does nothing", &c.returned},
+		{"recorded", &c.recorded},
+	} {
+		traps := slices.Sorted(slices.Values(c.traps(one.s)))
+		low, high := math.NaN(), math.NaN()
+		if n := len(traps); n > 0 {
+			low, high = traps[n/4], traps[n*3/4]
+		}
+		p.row(one.name, fmt.Sprintf("%.0f", c.over(one.s)), fmt.Sprintf("%.2f (%.2f–%.2f)", median(traps), low, high))
+	}
+	kernel := median(c.traps(&c.returned))
+	p.line("\nThe kernel alone takes %.2f bare traps for an entry and a return, before any program of ours does anything: 0.8 µs would be that where a bare trap takes %.2f µs, and what this tracer adds, %.2f of a trap, fits under it where one takes %.2f µs. A trap took %.2f µs when the target was set: the kernel's part alone is %.2f µs of those.\n",
+		kernel, 0.8/kernel, median(c.traps(&c.recorded))-kernel, 0.8/median(c.traps(&c.recorded)), trapWhenSet, trapWhenSet*kernel)
+	p.line("%s\n", launchPieces)
+}
+
+// launchPieces was measured with programs that end early, each in turn with the
+// whole one, and is not measured again by a run of bench.
+const launchPieces = `What the tracer adds was taken apart on 2026-11-21 by programs that end early, in hundredths of a bare trap: finding thread, spec and counter, twice, 3; reading the clock, twice, 12; opening the span 3; reading the stack arguments and the return address from the job's memory 8, putting all values in place 4; a record's place in the ring buffer and its release (the kernel's lock and two locked instructions) 12, filling it 5. What would not help: one uprobe.session link instead of two links (1.60 bare traps where two links take 1.60), perf uprobes (1.68), the ring buffer's copying call instead of reserving (the same), an exit site instead of the return probe (a trap more, where the return takes 0.6). Waking the reader costs nothing already: no launch does.`
