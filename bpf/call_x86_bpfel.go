@@ -315,6 +315,7 @@ const (
 	CallSpecFlagSPEC_STACK_BY_VALUE CallSpecFlag = 256
 	CallSpecFlagSPEC_FOLLOWS        CallSpecFlag = 512
 	CallSpecFlagSPEC_OUT_ARGS       CallSpecFlag = 1024
+	CallSpecFlagSPEC_IN_ORDER       CallSpecFlag = 2048
 )
 
 type CallStackWorkspace struct {
