@@ -225,7 +225,7 @@ static __always_inline void add_stack(struct pt_regs *ctx, const struct probe_sp
 		m->last = t->stack_before;
 		memo_find(m, &w->start);
 		if (m->walk) {
-			f->stack_id = take_stack(w);
+			f->stack_id = take_stack(w, 0);
 			memo_walked(w, m, f->stack_id);
 		} else {
 			f->stack_id = m->id;

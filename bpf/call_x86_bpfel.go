@@ -356,6 +356,8 @@ type CallStackWorkspace struct {
 		Used      uint32
 		Pad       uint32
 		Context   [17]uint64
+		WindowAt  uint64
+		Window    [64]uint64
 		Trail     struct {
 			_       structs.HostLayout
 			Length  uint32

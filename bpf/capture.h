@@ -86,8 +86,10 @@ static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec 
 		v = words[c->index & (REGISTER_ARGS + STACK_WORDS - 1)];
 		ok = c->source != SOURCE_STACK || stack;
 		if (c->derefs && ok && !v) {
-			/* A null pointer is an argument that was not given, not a failure. */
+			/* A null pointer is an argument that was not given, not a failure:
+			 * nor is it one when the call returns. */
 			*faults |= 1U << i;
+			f->arg[i] = 0;
 			continue;
 		}
 		if (!(c->flags & CAPTURE_AT_RETURN)) {

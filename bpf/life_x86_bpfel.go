@@ -201,6 +201,7 @@ const (
 	LifeVarAnchorEpoch     = "anchor_epoch"
 	LifeVarDetailOn        = "detail_on"
 	LifeVarEpoch           = "epoch"
+	LifeVarMemoGeneration  = "memo_generation"
 	LifeVarRecording       = "recording"
 	LifeVarThreadsSeen     = "threads_seen"
 	LifeVarWithoutBpfLoop  = "without_bpf_loop"
@@ -283,6 +284,7 @@ type LifeVariableSpecs struct {
 	AnchorEpoch    *ebpf.VariableSpec `ebpf:"anchor_epoch"`
 	DetailOn       *ebpf.VariableSpec `ebpf:"detail_on"`
 	Epoch          *ebpf.VariableSpec `ebpf:"epoch"`
+	MemoGeneration *ebpf.VariableSpec `ebpf:"memo_generation"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	ThreadsSeen    *ebpf.VariableSpec `ebpf:"threads_seen"`
 	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
@@ -356,6 +358,7 @@ type LifeVariables struct {
 	AnchorEpoch    *ebpf.Variable `ebpf:"anchor_epoch"`
 	DetailOn       *ebpf.Variable `ebpf:"detail_on"`
 	Epoch          *ebpf.Variable `ebpf:"epoch"`
+	MemoGeneration *ebpf.Variable `ebpf:"memo_generation"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	ThreadsSeen    *ebpf.Variable `ebpf:"threads_seen"`
 	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`

@@ -128,8 +128,6 @@ struct {
 
 /* Of so many hits one is walked to compare, a power of two; 0: nothing is remembered. */
 const volatile __u32 memo_every = 256;
-/* Raised by the loader with each change of what walks look up. */
-volatile __u32 memo_generation SEC(".data.memo") = 1;
 
 static __always_inline void memo_count(__u32 what)
 {

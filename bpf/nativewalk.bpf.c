@@ -47,7 +47,7 @@ static __always_inline int take(struct native_workspace *w)
 	w->taken.start.tgid = bpf_get_current_pid_tgid() >> 32;
 	w->taken.start.tid = bpf_get_current_pid_tgid();
 	began = bpf_ktime_get_ns();
-	walk_native(&w->taken.start, &w->scratch, &w->taken.stack);
+	walk_native(&w->taken.start, 0, &w->scratch, &w->taken.stack);
 	w->taken.walk_ns = bpf_ktime_get_ns() - began;
 	if (bpf_ringbuf_output(&native_taken_ring, &w->taken, sizeof(w->taken), 0))
 		__sync_fetch_and_add(&native_taken_lost, 1);

@@ -94,6 +94,8 @@ type NativeWalkNativeWorkspace struct {
 		Used      uint32
 		Pad       uint32
 		Context   [17]uint64
+		WindowAt  uint64
+		Window    [64]uint64
 		Trail     struct {
 			_       structs.HostLayout
 			Length  uint32
@@ -211,6 +213,7 @@ const (
 	NativeWalkProgNativeAtReturn       = "native_at_return"
 	NativeWalkProgNativeAtTick         = "native_at_tick"
 	NativeWalkVarMaxFrames             = "max_frames"
+	NativeWalkVarMemoGeneration        = "memo_generation"
 	NativeWalkVarNativeTakenLost       = "native_taken_lost"
 	NativeWalkVarWireNativeFlag        = "wire_native_flag"
 	NativeWalkVarWireNativeOutcome     = "wire_native_outcome"
@@ -291,6 +294,7 @@ type NativeWalkMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type NativeWalkVariableSpecs struct {
 	MaxFrames             *ebpf.VariableSpec `ebpf:"max_frames"`
+	MemoGeneration        *ebpf.VariableSpec `ebpf:"memo_generation"`
 	NativeTakenLost       *ebpf.VariableSpec `ebpf:"native_taken_lost"`
 	WireNativeFlag        *ebpf.VariableSpec `ebpf:"wire_native_flag"`
 	WireNativeOutcome     *ebpf.VariableSpec `ebpf:"wire_native_outcome"`
@@ -354,6 +358,7 @@ func (m *NativeWalkMaps) Close() error {
 // It can be passed to LoadNativeWalkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type NativeWalkVariables struct {
 	MaxFrames             *ebpf.Variable `ebpf:"max_frames"`
+	MemoGeneration        *ebpf.Variable `ebpf:"memo_generation"`
 	NativeTakenLost       *ebpf.Variable `ebpf:"native_taken_lost"`
 	WireNativeFlag        *ebpf.Variable `ebpf:"wire_native_flag"`
 	WireNativeOutcome     *ebpf.Variable `ebpf:"wire_native_outcome"`

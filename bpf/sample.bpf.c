@@ -59,6 +59,20 @@ volatile __u64 interrupt_text_end SEC(".data.samples") = 0;
 volatile __u64 breakpoint_text_start SEC(".data.samples") = 0;
 volatile __u64 breakpoint_text_end SEC(".data.samples") = 0;
 
+/* What the samples before looked up, of each context apart. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct known_walk);
+	__uint(max_entries, WORKSPACES);
+} known_walks SEC(".maps");
+
+/* Never null: the map has one for each context. */
+static __always_inline struct known_walk *known_walk(__u32 context)
+{
+	return bpf_map_lookup_elem(&known_walks, &context);
+}
+
 static __always_inline void emit_sample(const struct sample_record *from)
 {
 	struct sample_record *r = bpf_ringbuf_reserve(&samples, sizeof(*r), 0);
@@ -127,10 +141,12 @@ static __noinline int tick(struct bpf_perf_event_data *ctx)
 	__u32 tgid = ids >> 32, tid = ids;
 	struct sample_record r = { .state = SAMPLE_ON_CPU, .tgid = tgid, .tid = tid };
 	struct stack_workspace *w;
+	struct known_walk *known;
 
 	if (!recording || !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
-	w = begin_stack(WORKSPACE_INTERRUPT);
+	known = known_walk(WORKSPACE_INTERRUPT);
+	w = known ? begin_stack(WORKSPACE_INTERRUPT) : 0;
 	if (!w)
 		return 0;
 	r.ts_ns = bpf_ktime_get_ns();
@@ -139,7 +155,7 @@ static __noinline int tick(struct bpf_perf_event_data *ctx)
 	start_at_kernel_entry(&w->start);
 	kernel_frames(w, ctx);
 	step_back(w);
-	r.stack_id = take_stack(w);
+	r.stack_id = take_stack(w, known);
 	r.span_id = span_at(tid, tgid, w->start.sp);
 	r.holds_gil = w->python.holds_gil;
 	r.in_gc = w->python.in_gc;
@@ -164,13 +180,14 @@ struct {
 /* The stack of a thread that is about to leave the CPU outside of a system call. */
 static __noinline int stack_of_wait(void *ctx, struct wait *wait, __u32 tgid, __u32 tid)
 {
-	struct stack_workspace *w = begin_stack(WORKSPACE_TASK);
+	struct known_walk *known = known_walk(WORKSPACE_TASK);
+	struct stack_workspace *w = known ? begin_stack(WORKSPACE_TASK) : 0;
 
 	if (!w)
 		return 0;
 	start_at_kernel_entry(&w->start);
 	kernel_frames(w, ctx);
-	wait->stack_id = take_stack(w);
+	wait->stack_id = take_stack(w, known);
 	wait->span_id = span_at(tid, tgid, w->start.sp);
 	wait->holds_gil = w->python.holds_gil;
 	wait->in_gc = w->python.in_gc;
@@ -353,16 +370,18 @@ static __noinline int end_of_wait(struct wait *wait)
 	__u32 tgid = ids >> 32, tid = ids;
 	struct sample_record r = { .state = SAMPLE_IN_SYSCALL, .tgid = tgid, .tid = tid };
 	struct stack_workspace *w;
+	struct known_walk *known;
 
 	r.ts_ns = wait->first_ns;
 	r.weight_ns = wait->waited_ns;
 	r.syscall = wait->syscall;
 	r.waker = wait->waker;
-	w = begin_stack(WORKSPACE_TASK);
+	known = known_walk(WORKSPACE_TASK);
+	w = known ? begin_stack(WORKSPACE_TASK) : 0;
 	if (!w)
 		return 0;
 	start_at_kernel_entry(&w->start);
-	r.stack_id = take_stack(w);
+	r.stack_id = take_stack(w, known);
 	r.span_id = span_at(tid, tgid, w->start.sp);
 	r.holds_gil = w->python.holds_gil;
 	r.in_gc = w->python.in_gc;

@@ -13,6 +13,27 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type SampleKnownWalk struct {
+	_      structs.HostLayout
+	Walked uint64
+	Half   uint32
+	At     uint32
+	Count  uint32
+	Pad    uint32
+	Frame  [256]struct {
+		_    structs.HostLayout
+		Sp   uint64
+		Key  uint64
+		Rule SampleUnwindRule
+	}
+	Rule [512]struct {
+		_      structs.HostLayout
+		Key    uint64
+		Walked uint64
+		Rule   SampleUnwindRule
+	}
+}
+
 type SampleNativeFlag uint32
 
 const (
@@ -251,6 +272,8 @@ type SampleStackWorkspace struct {
 		Used      uint32
 		Pad       uint32
 		Context   [17]uint64
+		WindowAt  uint64
+		Window    [64]uint64
 		Trail     struct {
 			_       structs.HostLayout
 			Length  uint32
@@ -401,6 +424,7 @@ type SampleWakerStack struct {
 const (
 	SampleMapBlankThread         = "blank_thread"
 	SampleMapCalls               = "calls"
+	SampleMapKnownWalks          = "known_walks"
 	SampleMapLife                = "life"
 	SampleMapLosses              = "losses"
 	SampleMapNativeOutcomes      = "native_outcomes"
@@ -435,6 +459,7 @@ const (
 	SampleVarInterruptTextEnd    = "interrupt_text_end"
 	SampleVarInterruptTextStart  = "interrupt_text_start"
 	SampleVarMaxFrames           = "max_frames"
+	SampleVarMemoGeneration      = "memo_generation"
 	SampleVarPreemptedGapNs      = "preempted_gap_ns"
 	SampleVarRecording           = "recording"
 	SampleVarSamplePeriodNs      = "sample_period_ns"
@@ -506,6 +531,7 @@ type SampleProgramSpecs struct {
 type SampleMapSpecs struct {
 	BlankThread     *ebpf.MapSpec `ebpf:"blank_thread"`
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
+	KnownWalks      *ebpf.MapSpec `ebpf:"known_walks"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
@@ -542,6 +568,7 @@ type SampleVariableSpecs struct {
 	InterruptTextEnd    *ebpf.VariableSpec `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.VariableSpec `ebpf:"interrupt_text_start"`
 	MaxFrames           *ebpf.VariableSpec `ebpf:"max_frames"`
+	MemoGeneration      *ebpf.VariableSpec `ebpf:"memo_generation"`
 	PreemptedGapNs      *ebpf.VariableSpec `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.VariableSpec `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.VariableSpec `ebpf:"sample_period_ns"`
@@ -581,6 +608,7 @@ func (o *SampleObjects) Close() error {
 type SampleMaps struct {
 	BlankThread     *ebpf.Map `ebpf:"blank_thread"`
 	Calls           *ebpf.Map `ebpf:"calls"`
+	KnownWalks      *ebpf.Map `ebpf:"known_walks"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
@@ -609,6 +637,7 @@ func (m *SampleMaps) Close() error {
 	return _SampleClose(
 		m.BlankThread,
 		m.Calls,
+		m.KnownWalks,
 		m.Life,
 		m.Losses,
 		m.NativeOutcomes,
@@ -646,6 +675,7 @@ type SampleVariables struct {
 	InterruptTextEnd    *ebpf.Variable `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.Variable `ebpf:"interrupt_text_start"`
 	MaxFrames           *ebpf.Variable `ebpf:"max_frames"`
+	MemoGeneration      *ebpf.Variable `ebpf:"memo_generation"`
 	PreemptedGapNs      *ebpf.Variable `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.Variable `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.Variable `ebpf:"sample_period_ns"`

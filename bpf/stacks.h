@@ -227,11 +227,11 @@ static __noinline __attribute__((unused)) __u64 span_at(__u32 tid, __u32 tgid, _
 	return id;
 }
 
-/* Walks from the registers in w->start. The walks nest deep: this is inlined. */
-static __always_inline __u64 take_stack(struct stack_workspace *w)
+/* Walks from the registers in w->start; known as of walk_native. The walks nest deep: this is inlined. */
+static __always_inline __u64 take_stack(struct stack_workspace *w, struct known_walk *known)
 {
 	start_in_thread(&w->start);
-	walk_native(&w->start, &w->native_scratch, &w->native);
+	walk_native(&w->start, known, &w->native_scratch, &w->native);
 	walk_python(&w->start, &w->python_scratch, &w->python);
 	return name_stack(w);
 }

@@ -11,7 +11,7 @@
 
 struct trail {
 	__u32 length;
-	__u32 broken;	/* 1: words alone do not tell where the walk went */
+	__u32 broken;	/* not 0: words alone do not tell where the walk went */
 	__u64 address[TRAIL_WORDS];
 };
 
@@ -27,8 +27,8 @@ static __always_inline void trail_add(struct trail *t, __u64 address)
 
 	t->address[n & (TRAIL_WORDS - 1)] = address;
 	t->length = n + 1;
-	if (n >= TRAIL_WORDS || (address & 7))
-		t->broken = 1;
+	/* No branch: the verifier would see two ways from each word. */
+	t->broken |= (address & 7) | n / TRAIL_WORDS;
 }
 
 #endif

@@ -3,7 +3,8 @@
  * The native walk: from a thread's registers to its outermost frame, by the
  * tables that the loader compiled from .eh_frame, without frame pointers.
  *
- * Use: walk_native(&start, scratch, &stack) with all three in map memory.
+ * Use: walk_native(&start, known, scratch, &stack) with all four in map memory;
+ * known may be null, where nothing is to be kept for the next walk.
  * It reads user memory of the current thread only. No tail call, and since 5.17
  * no global function: it may be called where preemption is off.
  *
@@ -16,6 +17,7 @@
 
 #include "unwind_state.h"
 #include "unwind_lookup.h"
+#include "unwind_known.h"
 
 /* Each frame takes a step, each return probe in the way another. */
 #define NATIVE_STEPS (MAX_NATIVE_FRAMES + 32)
@@ -209,50 +211,58 @@ struct saved_registers {
 	__u64 ra;
 };
 
-/* Bytes below the CFA among which the frame pointer mostly is: with the other
- * registers that a function must leave as they were. */
-#define NEAR_CFA 64
+/* Moves the window to an address; not 0 where so much can not be read. */
+static __always_inline long move_window(struct native_scratch *s, __u64 address)
+{
+	s->window_at = NO_WINDOW;
+	if (read_user_at(s->window, STACK_WINDOW, address))
+		return -1;
+	s->window_at = address;
+	return 0;
+}
 
-/* A read takes as long as two hundred instructions: both words with one of them
- * where they are near each other. */
-static __noinline long read_saved(struct native_scratch *s, const struct unwind_rule *rule,
+/* Reads a word of the stack. The walk goes up: what it needs next lies above. */
+static __noinline long read_stack(struct native_scratch *s, __u64 *word, __u64 address)
+{
+	__u64 at = address - s->window_at;
+
+	if (at > STACK_WINDOW - 8 || (at & 7)) {
+		if (move_window(s, address))
+			return read_user_at(word, 8, address);
+		at = 0;
+	}
+	OPAQUE(at);
+	*word = s->window[at >> 3 & (STACK_WINDOW / 8 - 1)];
+	return 0;
+}
+
+/* The lower of the two words first: the window then has both where they are near. */
+static __always_inline long read_saved(struct native_scratch *s, const struct unwind_rule *rule,
 				  __u64 cfa, struct saved_registers *saved)
 {
-	__u64 *word = s->context;
 #if defined(__TARGET_ARCH_arm64)
 	__u64 ra = cfa + rule->aux;
 #else
 	__u64 ra = cfa - 8;
 #endif
-	__u64 apart = ra - (cfa + rule->fp);
 
 	if (rule->ra == RA_LINK)
 		s->used |= USED_LINK;
 	else
 		trail_add(&s->trail, ra);
-	if (rule->fp_kind == FP_AT_CFA) {
-		s->fp_word = cfa + rule->fp;
-	} else if (rule->fp_kind == FP_AT_FP) {
-		goes_by_register(s, UNWIND_FP);
-		s->fp_word = s->reg[UNWIND_FP] + rule->fp;
-	}
-	if (rule->fp_kind == FP_AT_CFA && rule->ra != RA_LINK && apart - 1 < NEAR_CFA - 1 && !(apart & 7)) {
-		OPAQUE(apart);
-		apart &= NEAR_CFA - 8;
-		if (read_user_at(word, apart + 8, ra - apart))
+	if (rule->fp_kind == FP_AT_CFA || rule->fp_kind == FP_AT_FP) {
+		__u64 from = cfa;
+
+		if (rule->fp_kind == FP_AT_FP) {
+			goes_by_register(s, UNWIND_FP);
+			from = s->reg[UNWIND_FP];
+		}
+		s->fp_word = from + rule->fp;
+		if (read_stack(s, &saved->fp, s->fp_word))
 			return -1;
-		saved->fp = word[0];
-		saved->ra = word[apart >> 3];
-		return 0;
 	}
 	saved->ra = s->lr;
-	if (rule->ra != RA_LINK && read_user_at(&saved->ra, 8, ra))
-		return -1;
-	if (rule->fp_kind == FP_AT_CFA)
-		return read_user_at(&saved->fp, 8, cfa + rule->fp);
-	if (rule->fp_kind == FP_AT_FP)
-		return read_user_at(&saved->fp, 8, s->reg[UNWIND_FP] + rule->fp);
-	return 0;
+	return rule->ra == RA_LINK ? 0 : read_stack(s, &saved->ra, ra);
 }
 
 /* The caller of a frame whose address is known. */
@@ -297,10 +307,11 @@ static __noinline int by_rule(struct native_scratch *s, struct native_stack *out
 		cfa = s->reg[rule->reg & (UNWIND_REGISTERS - 1)];
 		goes_by_register(s, rule->reg);
 		if (rule->kind == RULE_DEREF || (rule->kind == RULE_INFERRED && rule->aux)) {
-			if (read_user_at(s->context, 8, cfa + rule->aux))
+			__u64 at = cfa + rule->aux;
+
+			if (read_stack(s, &cfa, at))
 				return NATIVE_BAD_READ;
-			trail_add(&s->trail, cfa + rule->aux);
-			cfa = s->context[0];
+			trail_add(&s->trail, at);
 		}
 		cfa += rule->cfa;
 	}
@@ -318,9 +329,35 @@ static __noinline int by_rule(struct native_scratch *s, struct native_stack *out
 	return leave_frame(s, rule, cfa);
 }
 
+/* Records the frame at pc. */
+static __always_inline struct native_frame *record_frame(struct native_scratch *s, struct native_stack *out)
+{
+	__u32 n = out->count;
+	struct native_frame *f = &out->frame[n & (MAX_NATIVE_FRAMES - 1)];
+
+	f->pc = s->pc;
+	f->cfa = CFA_UNKNOWN;
+	f->flags = s->flags;
+	out->count = n + 1;
+	s->flags = 0;
+	return f;
+}
+
+/* The rule is known from the walk before: goes to the caller by it. */
+static __always_inline int step_known(struct native_scratch *s, struct native_stack *out,
+				      struct known_walk *known, __u64 key)
+{
+	const struct unwind_rule *rule = &known_now(known)->rule;
+
+	if (out->count >= max_frames)
+		return NATIVE_MAX_FRAMES;
+	known_keep(known, s->reg[UNWIND_SP], key);
+	return by_rule(s, out, record_frame(s, out), rule);
+}
+
 /* Records the frame at pc and goes to its caller. */
 static __noinline int native_step(struct native_scratch *s, struct native_stack *out,
-				  const struct unwind_process *p)
+				  const struct unwind_process *p, struct known_walk *known)
 {
 	const struct unwind_mapping *m;
 	const struct unwind_file *file;
@@ -331,6 +368,8 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 
 	if (key >> 63)
 		return NATIVE_NO_MAPPING;
+	if (known && !s->at_entry && known_again(known, s->reg[UNWIND_SP], key))
+		return step_known(s, out, known, key);
 	/* Mostly that of the frame before. */
 	at = s->mapping & (UNWIND_MAPPINGS - 1);
 	if ((key - p->start[at]) >> 12 >= p->mapping[at].pages)
@@ -341,12 +380,7 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 		return repair(s, n);
 	if (n >= max_frames)
 		return NATIVE_MAX_FRAMES;
-	f = &out->frame[n & (MAX_NATIVE_FRAMES - 1)];
-	f->pc = s->pc;
-	f->cfa = CFA_UNKNOWN;
-	f->flags = s->flags;
-	out->count = n + 1;
-	s->flags = 0;
+	f = record_frame(s, out);
 	if (n == 0 && s->at_entry)
 		return by_entry(s, out, f);
 	if (m->file == UNWIND_ANONYMOUS)
@@ -359,6 +393,10 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 		return by_generated_code(s, out, f);
 	if (!rule)
 		return NATIVE_NO_ROW;
+	if (known) {
+		rule = known_found(known, key, rule);
+		known_keep(known, s->reg[UNWIND_SP], key);
+	}
 	return by_rule(s, out, f, rule);
 }
 
@@ -366,15 +404,17 @@ struct native_steps {
 	struct native_scratch *scratch;
 	struct native_stack *stack;
 	const struct unwind_process *process;
-	int outcome;
+	struct known_walk *known;
 };
 
+/* How it ended goes into map memory, where the verifier does not tell one way from another. */
 static long native_loop_step(__u32 i, void *context)
 {
 	struct native_steps *steps = context;
+	volatile __u32 *outcome = &steps->stack->outcome;
 
-	steps->outcome = native_step(steps->scratch, steps->stack, steps->process);
-	return steps->outcome != NATIVE_GOES_ON;
+	*outcome = native_step(steps->scratch, steps->stack, steps->process, steps->known);
+	return *outcome != NATIVE_GOES_ON;
 }
 
 /*
@@ -383,19 +423,19 @@ static long native_loop_step(__u32 i, void *context)
  * called where preemption is off, which no such kernel can do.
  */
 __noinline int native_step_alone(struct native_scratch *s, struct native_stack *out,
-				 const struct unwind_process *p)
+				 const struct unwind_process *p, struct known_walk *known)
 {
 	if (!s || !out || !p)
 		return NATIVE_NO_PROCESS;
-	return native_step(s, out, p);
+	return native_step(s, out, p, known);
 }
 
-static __noinline int walk_native(const struct walk_start *start, struct native_scratch *s,
-				  struct native_stack *out)
+static __noinline int walk_native(const struct walk_start *start, struct known_walk *known,
+				  struct native_scratch *s, struct native_stack *out)
 {
 	const struct unwind_process *p = unwind_process(start->tgid);
-	struct native_steps steps = { .scratch = s, .stack = out, .process = p };
-	int outcome = NATIVE_GOES_ON;
+	struct native_steps steps = { .scratch = s, .stack = out, .process = p, .known = known };
+	__u32 outcome;
 
 	out->sp = start->sp;
 	out->count = 0;
@@ -415,29 +455,33 @@ static __noinline int walk_native(const struct walk_start *start, struct native_
 	s->mapping = 0;
 	s->at_entry = start->at_entry;
 	s->used = 0;
+	s->window_at = NO_WINDOW;
 	s->fp_word = FP_AT_START;
 	trail_begin(&s->trail);
+	/* Before the walk, which may still see what was there before the next. */
+	if (known)
+		known_begin(known, start->tgid, walk_generation());
+	out->outcome = NATIVE_MAX_FRAMES;
 	if (!p) {
-		outcome = NATIVE_NO_PROCESS;
+		out->outcome = NATIVE_NO_PROCESS;
 	} else if (p->flags & PROCESS_COMPAT) {
-		outcome = NATIVE_COMPAT;
+		out->outcome = NATIVE_COMPAT;
+	} else if (HAVE_BPF_LOOP) {
+		bpf_loop(NATIVE_STEPS, native_loop_step, &steps, 0);
 	} else {
-		if (HAVE_BPF_LOOP) {
-			bpf_loop(NATIVE_STEPS, native_loop_step, &steps, 0);
-		} else {
-			for (int i = 0; i < NATIVE_STEPS; i++) {
-				steps.outcome = native_step_alone(s, out, p);
-				if (steps.outcome != NATIVE_GOES_ON)
-					break;
-			}
+		for (int i = 0; i < NATIVE_STEPS; i++) {
+			out->outcome = native_step_alone(s, out, p, known);
+			if (out->outcome != NATIVE_GOES_ON)
+				break;
 		}
-		outcome = steps.outcome;
 	}
-	if (outcome == NATIVE_GOES_ON)
-		outcome = NATIVE_MAX_FRAMES;
+	if (*(volatile __u32 *)&out->outcome == NATIVE_GOES_ON)
+		out->outcome = NATIVE_MAX_FRAMES;
+	outcome = *(volatile __u32 *)&out->outcome;
+	if (known)
+		known_end(known);
 	if (s->wanted || outcome == NATIVE_NO_MAPPING)
 		want_process(start->tgid);
-	out->outcome = outcome;
 	count_native_outcome(outcome);
 	return outcome;
 }

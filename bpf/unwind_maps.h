@@ -241,6 +241,14 @@ struct {
 	__uint(max_entries, 1024);
 } unwind_wanted SEC(".maps");
 
+/* Raised by the loader with each change of what walks look up. */
+volatile __u32 memo_generation SEC(".data.memo") = 1;
+
+static __always_inline __u32 walk_generation(void)
+{
+	return memo_generation;
+}
+
 static __always_inline const struct unwind_process *unwind_process(__u32 tgid)
 {
 	return bpf_map_lookup_elem(&unwind_processes, &tgid);
@@ -286,6 +294,7 @@ static __always_inline void count_native_outcome(__u32 outcome)
 		(*n)++;
 }
 #else
+static __u32 walk_generation(void);
 static const struct unwind_process *unwind_process(__u32 tgid);
 static const struct unwind_file *unwind_file(__u32 file);
 static const struct unwind_rule *unwind_rule(__u32 rule);

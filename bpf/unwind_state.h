@@ -11,6 +11,11 @@
 #include "trail.h"
 #include "unwind_maps.h"
 
+/* A read of a thread's memory takes as long as two hundred instructions, however
+ * little it reads: so much of the stack is read at once. */
+#define STACK_WINDOW 512
+#define NO_WINDOW (~0ULL)
+
 /* Room for the walk to work in: in map memory, where the verifier does not
  * follow each value that it could have. */
 struct native_scratch {
@@ -30,6 +35,8 @@ struct native_scratch {
 	__u32 used;	/* registers of the start that mattered: 1 << unwind_register, USED_LINK */
 	__u32 pad;
 	__u64 context[17];	/* of an interrupted frame */
+	__u64 window_at;	/* the address of the window's first byte; NO_WINDOW: it has none */
+	__u64 window[STACK_WINDOW / 8];	/* a piece of the thread's stack */
 	struct trail trail;
 };
 

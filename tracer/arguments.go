@@ -18,9 +18,11 @@ type arguments struct {
 // read sorts a record's values by the catalog's fields; those that could not
 // be read stay unknown.
 func (a *arguments) read(f *catalog.Function, r *callRecord) {
+	torn := false // an id of which a word is missing is another one
 	for i := range f.Values {
 		v := &f.Values[i]
 		if i >= len(r.args) || r.Faults&(1<<i) != 0 || v.AtReturn && !r.endSeen() {
+			torn = torn || v.Field == catalog.FieldUniqueID
 			continue
 		}
 		number := v.Number(r.args[i])
@@ -28,6 +30,9 @@ func (a *arguments) read(f *catalog.Function, r *callRecord) {
 			number = mix(a.value[v.Field], number)
 		}
 		a.value[v.Field], a.known[v.Field] = number, true
+	}
+	if torn {
+		a.forget(catalog.FieldUniqueID)
 	}
 	if f.Node != nil {
 		a.node(f.Node)

@@ -3,7 +3,24 @@ package tracer
 import (
 	"fmt"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
+
+// TestAnIdOfWhichAWordIsMissingIsNone: it would be the identity of another communicator.
+func TestAnIdOfWhichAWordIsMissingIsNone(t *testing.T) {
+	f := &catalog.Function{Values: []catalog.Value{
+		catalog.Mem(catalog.FieldUniqueID, 0, 0), catalog.Mem(catalog.FieldUniqueID, 0, 8), catalog.Reg(catalog.FieldRank, 1),
+	}}
+	for faults, known := range map[uint32]bool{0: true, 1: false, 2: false, 3: false} {
+		var a arguments
+		a.read(f, &callRecord{CallCallRecord: &bpf.CallCallRecord{Faults: faults}, args: []uint64{11, 22, 3}})
+		if a.has(catalog.FieldUniqueID) != known || a.value[catalog.FieldRank] != 3 {
+			t.Errorf("unread words %b: an identity is known: %t, want %t", faults, !known, known)
+		}
+	}
+}
 
 func TestPartsAreNumberedByKeyAndThenByRank(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -35,10 +35,17 @@ static char *leaves[MAX_LEAVES];
 static struct segment segments[MAX_SEGMENTS];
 static __u64 faults[MAX_FAULTS];
 static unsigned int n_segments, n_faults;
+static struct known_walk known;
+static __u32 generation = 1;	/* of all that walks look up */
 static int memory = -1;	/* of a stopped process */
 static __u64 probe_page, stepped;
 static struct pending_return pending[64];
 static unsigned int n_pending;
+
+static __u32 walk_generation(void)
+{
+	return generation;
+}
 
 static const struct unwind_process *unwind_process(__u32 tgid)
 {
@@ -165,12 +172,21 @@ static void open_memory(const char *body)
 static void walk(const char *body)
 {
 	static struct native_scratch scratch;
-	static struct native_stack stack;
+	static struct native_stack stack, again;
 	struct walk_start start;
 
 	memcpy(&start, body, sizeof(start));
 	memset(&stack, 0, sizeof(stack));
-	walk_native(&start, &scratch, &stack);
+	memset(&again, 0, sizeof(again));
+	/* Remembers the walks before, then this one, then nothing: all the same. */
+	walk_native(&start, &known, &scratch, &stack);
+	walk_native(&start, &known, &scratch, &again);
+	if (memcmp(&stack, &again, sizeof(stack)))
+		exit(5);
+	memset(&again, 0, sizeof(again));
+	walk_native(&start, 0, &scratch, &again);
+	if (memcmp(&stack, &again, sizeof(stack)))
+		exit(6);
 	fwrite(&stack, sizeof(stack), 1, stdout);
 	fflush(stdout);
 }
@@ -181,17 +197,21 @@ static void obey(char letter, const char *body, __u32 size)
 
 	switch (letter) {
 	case 'r': /* number, rule */
+		generation++;
 		memcpy(&number, body, 4);
 		memcpy(&rules[number % UNWIND_RULES], body + 4, sizeof(rules[0]));
 		break;
 	case 'f': /* number, file */
+		generation++;
 		memcpy(&number, body, 4);
 		memcpy(&files[number % UNWIND_FILES], body + 4, sizeof(files[0]));
 		break;
 	case 'l': /* first leaf, leaves */
+		generation++;
 		add_leaves(body, size);
 		break;
 	case 'p': /* process */
+		generation++;
 		memcpy(&process, body, sizeof(process));
 		break;
 	case 'c':
