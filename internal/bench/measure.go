@@ -243,7 +243,7 @@ func (r *results) measureBudget(s settings, python interpreter) error {
 		return err
 	}
 	defer j.kill()
-	s.rounds = max(2, s.rounds/3)
+	s.rounds = max(2, (s.rounds+1)/2)
 	window := tracer.Options{PIDs: []int{j.pid}, Level: tracer.LevelWindow, Follow: true, Budget: 0.05}
 	anchor := tracer.Options{PIDs: []int{j.pid}, Level: tracer.LevelAnchor, Follow: true, Budget: 0.01}
 	treatments := []treatment{
