@@ -44,44 +44,64 @@ type Frame struct {
 // Label is the frame in one line, for people and for flame graphs: "forward
 // (torch/nn/modules/linear.py)", "at::native::addmm (libtorch_cpu.so)",
 // "do_syscall_64_[k]". Frames of one function have one label.
-func (f *Frame) Label() string {
+func (f *Frame) Label() string { return string(f.appendLabel(nil)) }
+
+func (f *Frame) appendLabel(b []byte) []byte {
 	name := f.Function
 	switch {
 	case name == "" && f.Module == "":
-		name = "[unknown]"
+		b = append(b, "[unknown]"...)
 	case name == "" && f.Offset < 0:
-		name = f.Module
+		b = append(b, f.Module...)
 	case name == "":
-		name = fmt.Sprintf("%s+%#x", f.Module, f.Offset)
+		b = fmt.Appendf(b, "%s+%#x", f.Module, f.Offset)
 	case f.Kind == Python && f.File != "":
-		name += " (" + ShortPath(f.File) + ")"
+		b = append(append(append(append(b, name...), " ("...), ShortPath(f.File)...), ')')
 	case f.Kind == Native && f.Module != "" && !IsPlace(name):
-		name += " (" + f.Module + ")"
+		b = append(append(append(append(b, name...), " ("...), f.Module...), ')')
+	default:
+		b = append(b, name...)
 	}
 	if f.Kind == Kernel {
-		name += "_[k]" // what flamegraph.pl colours
+		b = append(b, "_[k]"...) // what flamegraph.pl colours
 	}
-	return name
+	return b
 }
 
 // Fold is a stack, leaf first, as one line of folded stacks: the labels from
 // the thread's start on, between semicolons.
 func Fold(frames []Frame) string {
-	var b strings.Builder
+	b := make([]byte, 0, 64*len(frames))
 	for i := len(frames) - 1; i >= 0; i-- {
-		if b.Len() > 0 {
-			b.WriteByte(';')
+		if len(b) > 0 {
+			b = append(b, ';')
 		}
-		b.WriteString(FoldLabel(frames[i].Label()))
+		start := len(b)
+		b = frames[i].appendLabel(b)
+		fold(b[start:])
 	}
-	return b.String()
+	return string(b)
 }
 
 // FoldLabel is a label as folded stacks can have it: a semicolon becomes a
 // colon, a line break a space.
-func FoldLabel(label string) string { return unfoldable.Replace(label) }
+func FoldLabel(label string) string {
+	b := []byte(label)
+	fold(b)
+	return string(b)
+}
 
-var unfoldable = strings.NewReplacer(";", ":", "\n", " ", "\r", " ")
+// fold replaces in place what folded stacks cannot have in a label.
+func fold(label []byte) {
+	for i, c := range label {
+		switch c {
+		case ';':
+			label[i] = ':'
+		case '\n', '\r':
+			label[i] = ' '
+		}
+	}
+}
 
 // ShortPath is the path of a Python file without the directories that say
 // where Python and its packages are installed: "torch/nn/functional.py".

@@ -3,9 +3,6 @@ package tracer
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
-	"io"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -78,7 +75,7 @@ type stackTable struct {
 	raw          map[uint64]knownStack
 	seen         map[int64]bool
 	rows         []Stack
-	hash         hash.Hash
+	content      []byte // what the last stack was identified by, kept for its room
 	totals       *StackTotals
 }
 
@@ -102,7 +99,7 @@ func newStackTable(spaces *spaces, totals *StackTotals) *stackTable {
 	totals.Incomplete = map[string]uint64{}
 	return &stackTable{
 		spaces: spaces, kernel: sync.OnceValue(symbolize.NewKernelNames), raw: map[uint64]knownStack{}, seen: map[int64]bool{},
-		hash: sha256.New(), totals: totals,
+		totals: totals,
 	}
 }
 
@@ -173,9 +170,8 @@ func inferredFrames(r *stackRecord) (n int32) {
 // incomplete stack is another than the same frames of a complete one. Operators
 // follow from the native frames.
 func (t *stackTable) identify(frames []symbolize.Frame, status string) int64 {
-	t.hash.Reset()
-	var number [8]byte
-	text := func(parts ...string) { io.WriteString(t.hash, strings.Join(parts, "\x00")+"\x00") }
+	b := t.content[:0]
+	text := func(part string) { b = append(append(b, part...), 0) }
 	for i := range frames {
 		f := &frames[i]
 		n := f.Offset
@@ -183,20 +179,26 @@ func (t *stackTable) identify(frames []symbolize.Frame, status string) int64 {
 		case f.Kind == symbolize.Op:
 			continue
 		case f.Kind == symbolize.Python:
-			text("python", f.File, f.Function)
+			text("python")
+			text(f.File)
+			text(f.Function)
 			n = int64(f.Line)
 		case f.BuildID != "":
-			text(string(f.Kind), f.BuildID)
+			text(string(f.Kind))
+			text(f.BuildID)
 		default:
-			text(string(f.Kind), f.Module, f.Function)
+			text(string(f.Kind))
+			text(f.Module)
+			text(f.Function)
 		}
-		binary.LittleEndian.PutUint64(number[:], uint64(n))
-		t.hash.Write(number[:])
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
 	if status != StackComplete {
 		text(status)
 	}
-	return int64(binary.LittleEndian.Uint64(t.hash.Sum(nil)) >> 1)
+	t.content = b
+	sum := sha256.Sum256(b)
+	return int64(binary.LittleEndian.Uint64(sum[:]) >> 1)
 }
 
 // writeIncomplete says how many samples and spans have a stack that does not
