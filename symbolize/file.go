@@ -24,6 +24,7 @@ type File struct {
 	names     map[uint64]string // by the function's start
 	frames    map[uint64]Frame
 	operators map[string]OperatorName // by class; nil until one is asked for
+	calls     map[uint64]string       // what Operator said, by address
 }
 
 // NewFile names the code of an ELF file, which must stay open. The path is
@@ -79,6 +80,9 @@ func (f *File) Operator(address uint64) (name string) {
 	if f.err != nil || f.functions == nil {
 		return ""
 	}
+	if known, ok := f.calls[address]; ok {
+		return known
+	}
 	f.err = Guard(func() {
 		s, _ := f.functions.Covering(address)
 		class, method, ok := OperatorClass(s.Name)
@@ -90,6 +94,10 @@ func (f *File) Operator(address uint64) (name string) {
 		}
 		name = f.operators[class].Op
 	})
+	if f.calls == nil || len(f.calls) >= maxCached {
+		f.calls = map[uint64]string{}
+	}
+	f.calls[address] = name
 	return name
 }
 

@@ -24,18 +24,35 @@ type Code struct {
 	File      string // co_filename, as the job sees it
 	FirstLine int
 	Lines     LineTable
+	// asked is what Line has said: the same few instructions call all the time.
+	asked map[int32]instructionLine
+}
+
+type instructionLine struct {
+	line  int
+	known bool
 }
 
 // InstructionUnknown is the index of an instruction that is not in its code:
 // PYTHON_INSTRUCTION_UNKNOWN in bpf/stack.h.
 const InstructionUnknown = -2
 
-// Line is the line of an instruction, false where there is none.
+// Line is the line of an instruction, false where there is none. It remembers, so
+// that a Code is for one goroutine, as the Resolver is that it comes from.
 func (c *Code) Line(instruction int32) (int, bool) {
 	if instruction <= InstructionUnknown {
 		return 0, false
 	}
-	return c.Lines.Line(int(instruction))
+	if l, ok := c.asked[instruction]; ok {
+		return l.line, l.known
+	}
+	var l instructionLine
+	l.line, l.known = c.Lines.Line(int(instruction))
+	if c.asked == nil {
+		c.asked = map[int32]instructionLine{}
+	}
+	c.asked[instruction] = l // at most as many as the code has instructions
+	return l.line, l.known
 }
 
 // Checksum is over the parts of a code object that do not change while it
