@@ -68,19 +68,44 @@ func (f *Frame) appendLabel(b []byte) []byte {
 	return b
 }
 
+// FoldedLabel is Label as folded stacks can have it.
+func (f *Frame) FoldedLabel() string {
+	label := f.appendLabel(nil)
+	fold(label)
+	return string(label)
+}
+
+// NamedFrame is a frame and its FoldedLabel.
+type NamedFrame struct {
+	Frame
+	Folded string
+}
+
 // Fold is a stack, leaf first, as one line of folded stacks: the labels from
 // the thread's start on, between semicolons.
 func Fold(frames []Frame) string {
-	b := make([]byte, 0, 64*len(frames))
-	for i := len(frames) - 1; i >= 0; i-- {
-		if len(b) > 0 {
-			b = append(b, ';')
-		}
-		start := len(b)
-		b = frames[i].appendLabel(b)
-		fold(b[start:])
+	labels := make([]string, len(frames))
+	for i := range frames {
+		labels[i] = frames[i].FoldedLabel()
 	}
-	return string(b)
+	return FoldLabels(labels)
+}
+
+// FoldLabels is Fold of frames whose folded labels are known.
+func FoldLabels(labels []string) string {
+	size := len(labels)
+	for _, label := range labels {
+		size += len(label)
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for i := len(labels) - 1; i >= 0; i-- {
+		if b.Len() > 0 {
+			b.WriteByte(';')
+		}
+		b.WriteString(labels[i])
+	}
+	return b.String()
 }
 
 // FoldLabel is a label as folded stacks can have it: a semicolon becomes a

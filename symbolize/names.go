@@ -95,16 +95,26 @@ type Space struct {
 	names *Names
 
 	mu      sync.RWMutex
-	regions []region              // sorted, disjoint
-	named   map[codeAddress]Frame // by the present regions
-	version uint                  // of the regions
+	regions []region                    // sorted, disjoint
+	named   map[codeAddress]*NamedFrame // by the present regions
+	labels  map[labelKey]string         // of their functions
+	version uint                        // of the regions
 }
 
-// codeAddress is what a Space remembers the frame of.
-type codeAddress struct {
-	address uint64
-	returns bool
+// codeAddress is what a Space remembers the frame of: an address, which in user
+// space leaves a bit for whether it is one that a call returns to.
+type codeAddress uint64
+
+func codeAddressOf(address uint64, returns bool) codeAddress {
+	key := codeAddress(address << 1)
+	if returns {
+		key |= 1
+	}
+	return key
 }
+
+// labelKey is what the label of a frame that has a name depends on.
+type labelKey struct{ function, module string }
 
 type region struct {
 	start, end uint64
@@ -176,25 +186,42 @@ func (s *Space) Known(address uint64) bool {
 // Frame names the code at an address of the process. A return address lies
 // behind its call, and where the call never returns, behind its function: the
 // byte before it is named.
-func (s *Space) Frame(address uint64, returns bool) Frame {
-	key := codeAddress{address, returns}
+func (s *Space) Frame(address uint64, returns bool) Frame { return s.Named(address, returns).Frame }
+
+// Named is Frame with the label. The caller must leave it as it is.
+func (s *Space) Named(address uint64, returns bool) *NamedFrame {
+	key := codeAddressOf(address, returns)
 	s.mu.RLock()
-	frame, ok := s.named[key]
+	known := s.named[key]
 	version := s.version
 	s.mu.RUnlock()
-	if ok {
-		return frame
+	if known != nil {
+		return known
 	}
-	frame = s.frame(address, returns)
+	named := &NamedFrame{Frame: s.frame(address, returns)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.named == nil || len(s.named) >= maxCached {
-		s.named = map[codeAddress]Frame{}
+		s.named, s.labels = map[codeAddress]*NamedFrame{}, map[labelKey]string{}
 	}
+	s.label(named)
 	if version == s.version {
-		s.named[key] = frame
+		s.named[key] = named
 	}
-	return frame
+	return named
+}
+
+// label gives a frame its label; all frames of one function share it.
+func (s *Space) label(f *NamedFrame) {
+	key := labelKey{f.Function, f.Module}
+	if f.Function != "" {
+		if f.Folded = s.labels[key]; f.Folded != "" {
+			return
+		}
+	}
+	if f.Folded = f.FoldedLabel(); f.Function != "" {
+		s.labels[key] = f.Folded
+	}
 }
 
 func (s *Space) frame(address uint64, returns bool) Frame {

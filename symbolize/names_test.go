@@ -34,6 +34,11 @@ func TestAddressesGoThroughTheProgramHeaders(t *testing.T) {
 	space := names.Space([]Mapping{fileMapping(path, 0x7f0000001000, 0x7f0000002000, page)})
 	at := 0x7f0000001000 + offset - page
 	want := Frame{Kind: Native, Function: "f", Module: "lib.so", BuildID: "abcdef", Offset: int64(f.Address)}
+	for range 2 { // made, and remembered
+		if got := space.Named(at, false); got.Frame != want || got.Folded != want.FoldedLabel() || got.Folded != Fold([]Frame{want}) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
 	if got := space.Frame(at, false); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -36,6 +36,8 @@ type decoder struct {
 	stacks       *stackTable
 	sampleRing   *ringbuf.Reader // nil: nothing takes stacks
 	sampleBuffer ringbuf.Record
+	sampled      bool // something was in it at the last look
+	behind       bool // so much that the next look comes soon
 
 	remote      *processMemory
 	executables *executables

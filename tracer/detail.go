@@ -301,6 +301,9 @@ func (s *Session) frameworkProcesses() (pids []int) {
 // yieldToForeign stops tracing a file for everyone as soon as a process outside
 // the job is found to pay for its probes.
 func (s *Session) yieldToForeign() error {
+	if !s.anyExclusive() {
+		return nil
+	}
 	foreign, err := s.kernel.loss(Loss(bpf.CallLossLOSS_FOREIGN_HIT))
 	if err != nil {
 		return err
@@ -318,6 +321,16 @@ func (s *Session) yieldToForeign() error {
 		}
 	}
 	return nil
+}
+
+// anyExclusive reports whether a file has links that serve everybody who maps it.
+func (s *Session) anyExclusive() bool {
+	for _, f := range s.files {
+		if f.exclusive {
+			return true
+		}
+	}
+	return false
 }
 
 // share gives each traced process links of its own, in place of the one that

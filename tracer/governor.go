@@ -218,10 +218,14 @@ func (g *governor) wait() time.Duration {
 		return 250 * time.Millisecond
 	}
 	if !g.session.anyUsable(catalog.Detail) {
-		return 250 * time.Millisecond // there is nothing that the job could begin to use
+		return idleTick // there is nothing that the job could begin to use
 	}
 	return 50 * time.Millisecond
 }
+
+// idleTick is how often the manager looks after processes that give the governor
+// nothing to do.
+const idleTick = time.Second
 
 // look is how often the anchor groups are judged in a pause: often while little
 // is known of the job, then seldom, since looking takes CPU time as well.

@@ -254,6 +254,9 @@ func (k *kernel) loss(of Loss) (sum uint64, err error) {
 // losses returns the counters by reason, in the order of Losses.
 func (k *kernel) losses() ([]uint64, error) {
 	sums := make([]uint64, len(Losses))
+	if k.lossesAtOnce(sums) {
+		return sums, nil
+	}
 	for i, r := range Losses {
 		var err error
 		if sums[i], err = k.loss(r.Loss); err != nil {
@@ -261,6 +264,27 @@ func (k *kernel) losses() ([]uint64, error) {
 		}
 	}
 	return sums, nil
+}
+
+// lossesAtOnce reads all counters in one system call, where the kernel can (since 5.13).
+func (k *kernel) lossesAtOnce(sums []uint64) bool {
+	counters := k.call.Maps["losses"]
+	entries, cpus := int(counters.MaxEntries()), ebpf.MustPossibleCPU()
+	reasons, counts := make([]uint32, entries), make([]uint64, entries*cpus)
+	n, err := counters.BatchLookup(new(ebpf.MapBatchCursor), reasons, counts, nil)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) || n != entries { // that error says that these are all
+		return false
+	}
+	byReason := make([]uint64, entries)
+	for i, reason := range reasons {
+		for _, count := range counts[i*cpus : (i+1)*cpus] {
+			byReason[reason] += count
+		}
+	}
+	for i, r := range Losses {
+		sums[i] = byReason[r.Loss]
+	}
+	return true
 }
 
 // callsOpen reports whether a thread is in a call of the detail groups that was

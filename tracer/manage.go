@@ -69,16 +69,24 @@ func (s *Session) manage(ctx context.Context, life <-chan bpf.CallLifeRecord, de
 }
 
 // untilTick is how long the manager may sleep: the governor's wait, or less
-// where a process is known to have something new.
+// where a process is known to have something new, or has just begun.
 func (s *Session) untilTick() time.Duration {
 	wait := s.governor.wait()
 	for _, t := range s.processes {
-		if t.hurry && t.row.EndedNS == nil {
-			wait = min(wait, max(time.Millisecond, time.Until(t.rescanAt)))
+		if t.row.EndedNS != nil {
+			continue
 		}
+		least := time.Millisecond
+		if !t.hurry {
+			least = youngTick
+		}
+		wait = min(wait, max(least, time.Until(t.rescanAt)))
 	}
 	return wait
 }
+
+// youngTick is how often processes are looked at that load their libraries.
+const youngTick = 250 * time.Millisecond
 
 func decodeLife(raw []byte) (r bpf.CallLifeRecord, ok bool) {
 	if len(raw) < binary.Size(r) {

@@ -6,6 +6,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/symbolize/callstack"
+	"github.com/ebpfprof/ebpfprof/symbolize/cpython"
 )
 
 // unknownCFA is how the walk says that a frame's address is not known.
@@ -15,26 +16,46 @@ const unknownCFA = ^uint32(0)
 // version leaves nothing on the stack to go by (3.8, 3.9).
 const evalFunction = "_PyEval_EvalFrameDefault"
 
-// frames names the frames of a stack and puts its halves together, leaf first.
-// whole is false where a name is missing that may be there another time.
+// naming is room for what is made of one stack's halves before they are put
+// together, kept for the next one.
+type naming struct {
+	native    []*symbolize.NamedFrame
+	operators map[int]string // that a native frame is the entry of, by its index
+	python    []symbolize.NamedFrame
+	stack     callstack.Stack
+	labels    []string // of the whole stack, as they are folded
+}
+
+// frames names the frames of a stack and puts its halves together, leaf first;
+// their labels are in t.naming until the next call. whole is false where a name is
+// missing that may be there another time.
 func (t *stackTable) frames(r *stackRecord, space *space) (frames []symbolize.Frame, whole bool) {
 	python := t.interpreters.of(r.Tgid)
-	native, operators := nativeFrames(r, space)
-	lines, whole := pythonFrames(r, python)
-	merged := callstack.Merge(callStack(r, native, operators, python), callstack.HideInterpreter)
+	n := &t.naming
+	n.nameNative(r, space)
+	whole = t.namePython(r, python)
+	n.describe(r, python)
+	merged := callstack.Merge(&n.stack, callstack.HideInterpreter)
 
-	frames = make([]symbolize.Frame, 0, len(r.kernel)+len(merged.Frames))
-	for i, address := range r.kernel {
-		frames = append(frames, t.kernel().Frame(address, i > 0))
+	frames, n.labels = make([]symbolize.Frame, 0, len(r.kernel)+len(merged.Frames)), n.labels[:0]
+	add := func(f *symbolize.Frame, label string) {
+		frames, n.labels = append(frames, *f), append(n.labels, label)
 	}
-	for _, f := range merged.Frames {
+	for i, address := range r.kernel {
+		f := t.kernel().Frame(address, i > 0)
+		add(&f, f.FoldedLabel())
+	}
+	for _, m := range merged.Frames {
 		switch {
-		case f.Python:
-			frames = append(frames, lines[f.Index])
-		case f.Operator:
-			frames = append(frames, symbolize.Frame{Kind: symbolize.Op, Function: operators[f.Index], Offset: -1})
+		case m.Python:
+			f := &n.python[m.Index]
+			add(&f.Frame, f.Folded)
+		case m.Operator:
+			f := symbolize.Frame{Kind: symbolize.Op, Function: n.operators[m.Index], Offset: -1}
+			add(&f, f.FoldedLabel())
 		default:
-			frames = append(frames, native[f.Index])
+			f := n.native[m.Index]
+			add(&f.Frame, f.Folded)
 		}
 	}
 	return frames, whole
@@ -43,73 +64,105 @@ func (t *stackTable) frames(r *stackRecord, space *space) (frames []symbolize.Fr
 // operatorEntry begins the names of the functions that are an operator's entry.
 const operatorEntry = "at::_ops::"
 
-// nativeFrames names the native frames; operators has the operator that one is
-// the entry of, by its index.
-func nativeFrames(r *stackRecord, space *space) (frames []symbolize.Frame, operators map[int]string) {
-	frames = make([]symbolize.Frame, len(r.native))
+var unknownFrame = symbolize.NamedFrame{Frame: symbolize.Frame{Kind: symbolize.Native, Module: "[unknown]", Offset: -1}, Folded: "[unknown]"}
+
+// nameNative names the native frames, and the operators that one is the entry of.
+func (n *naming) nameNative(r *stackRecord, space *space) {
+	n.native = n.native[:0]
+	clear(n.operators)
 	for i, f := range r.native {
 		if space == nil {
-			frames[i] = symbolize.Frame{Kind: symbolize.Native, Module: "[unknown]", Offset: -1}
+			n.native = append(n.native, &unknownFrame)
 			continue
 		}
 		// What a signal interrupted is no call.
 		returns := i > 0 && f.Flags&uint32(bpf.SampleNativeFlagNATIVE_SIGNAL) == 0
-		frames[i] = space.Frame(f.Pc, returns)
-		if !strings.HasPrefix(frames[i].Function, operatorEntry) {
+		named := space.Named(f.Pc, returns)
+		n.native = append(n.native, named)
+		if !strings.HasPrefix(named.Function, operatorEntry) {
 			continue
 		}
 		if operator := space.Operator(f.Pc, returns); operator != "" {
-			if operators == nil {
-				operators = map[int]string{}
+			if n.operators == nil {
+				n.operators = map[int]string{}
 			}
-			operators[i] = operator
+			n.operators[i] = operator
 		}
 	}
-	return frames, operators
 }
 
-func pythonFrames(r *stackRecord, python *interpreter) (frames []symbolize.Frame, whole bool) {
-	frames, whole = make([]symbolize.Frame, len(r.python)), true
-	for i, f := range r.python {
-		frames[i] = symbolize.Frame{Kind: symbolize.Python, Offset: -1}
-		if python == nil || python.python == nil {
+// namePython names the Python frames; false where a name is missing.
+func (t *stackTable) namePython(r *stackRecord, python *interpreter) (whole bool) {
+	frames := t.naming.python[:0]
+	whole = true
+	for _, f := range r.python {
+		frame := symbolize.NamedFrame{Frame: symbolize.Frame{Kind: symbolize.Python, Offset: -1}}
+		if code := python.resolve(f.Code, f.Checksum); code == nil {
 			whole = false
-			continue
+			frame.Folded = frame.FoldedLabel()
+		} else {
+			frame.Function, frame.File = code.Function, code.File
+			if line, ok := code.Line(f.Instruction); ok {
+				frame.Line = int32(line)
+			}
+			frame.Folded = t.pythonLabel(code, &frame.Frame)
 		}
-		code, err := python.python.Resolver.Resolve(f.Code, f.Checksum)
-		if err != nil {
-			whole = false
-			continue
-		}
-		frames[i].Function, frames[i].File = code.Function, code.File
-		if line, ok := code.Line(f.Instruction); ok {
-			frames[i].Line = int32(line)
-		}
+		frames = append(frames, frame)
 	}
-	return frames, whole
+	t.naming.python = frames
+	return whole
 }
 
-// callStack is a stack as the merge wants it.
-func callStack(r *stackRecord, native []symbolize.Frame, operators map[int]string, python *interpreter) *callstack.Stack {
-	s := &callstack.Stack{
-		SP: r.Sp, Python: len(r.python),
+// resolve names a code object; nil where it cannot be.
+func (i *interpreter) resolve(code uint64, checksum uint32) *cpython.Code {
+	if i == nil || i.python == nil {
+		return nil
+	}
+	c, _ := i.python.Resolver.Resolve(code, checksum)
+	return c
+}
+
+// pythonLabel is the label of a frame of some code, whatever its line.
+func (t *stackTable) pythonLabel(code *cpython.Code, frame *symbolize.Frame) string {
+	label, ok := t.codeLabels[code]
+	if !ok {
+		if len(t.codeLabels) >= maxCodeLabels {
+			clear(t.codeLabels)
+		}
+		label = frame.FoldedLabel()
+		t.codeLabels[code] = label
+	}
+	return label
+}
+
+// maxCodeLabels bounds the labels kept: large jobs run some thousands of functions.
+const maxCodeLabels = 1 << 14
+
+// describe is the stack as the merge wants it.
+func (n *naming) describe(r *stackRecord, python *interpreter) {
+	s := &n.stack
+	*s = callstack.Stack{
+		SP: r.Sp, Python: len(r.python), Native: s.Native[:0], Segments: s.Segments[:0],
 		NativeWhole: bpf.SampleNativeOutcome(r.NativeOutcome) == bpf.SampleNativeOutcomeNATIVE_END,
 		PythonWhole: bpf.SamplePythonOutcome(r.PythonOutcome) == bpf.SamplePythonOutcomePYTHON_OK,
 	}
+	module := ""
+	if python != nil {
+		module = python.module
+	}
 	for i, f := range r.native {
-		n := callstack.Native{
+		native := callstack.Native{
 			Signal: f.Flags&uint32(bpf.SampleNativeFlagNATIVE_SIGNAL) != 0,
-			Eval:   native[i].Function == evalFunction,
+			Eval:   n.native[i].Function == evalFunction,
 		}
-		_, n.Operator = operators[i]
+		_, native.Operator = n.operators[i]
 		if f.Cfa != unknownCFA {
-			n.CFA = r.Sp + uint64(f.Cfa)
+			native.CFA = r.Sp + uint64(f.Cfa)
 		}
-		n.Interpreter = python != nil && python.module != "" && native[i].Module == python.module
-		s.Native = append(s.Native, n)
+		native.Interpreter = module != "" && n.native[i].Module == module
+		s.Native = append(s.Native, native)
 	}
 	for _, segment := range r.segments {
 		s.Segments = append(s.Segments, callstack.Segment{Anchor: segment.Anchor, End: int(segment.End)})
 	}
-	return s
 }

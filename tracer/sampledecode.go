@@ -150,6 +150,8 @@ func (d *decoder) readSamples() error {
 	if d.sampleRing == nil {
 		return nil
 	}
+	bytes := d.sampleRing.AvailableBytes()
+	d.sampled, d.behind = bytes > 0, bytes > sampleRingBytes/16
 	d.sampleRing.SetDeadline(time.Unix(1, 0))
 	for {
 		err := d.sampleRing.ReadInto(&d.sampleBuffer)

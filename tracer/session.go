@@ -405,9 +405,7 @@ func (s *Session) decode(ring *callRing, stop <-chan struct{}) error {
 		if stopping && n == 0 {
 			return s.finish()
 		}
-		if wait = pollWait; n == 0 {
-			wait = idleWait
-		}
+		wait = s.nextWait(wait, n > 0)
 	}
 }
 
@@ -415,10 +413,30 @@ func (s *Session) decode(ring *callRing, stop <-chan struct{}) error {
 // do not wake it: wake-ups would cost the job more than the records.
 const (
 	pollWait = 10 * time.Millisecond
-	// idleWait is that of a job that makes no calls: for samples alone it is often
-	// enough, and a quarter of the price.
-	idleWait = 40 * time.Millisecond
+	// idleWait is how long that becomes while the job makes no calls: for samples
+	// alone it is often enough. Each look wakes the Go scheduler, which takes longer
+	// over it than the look itself.
+	idleWait = 100 * time.Millisecond
+	// restWait is what it grows to where no sample comes either: a job that sleeps.
+	restWait = 250 * time.Millisecond
+	// A smaller ring than idleRing, bytes, could be full after so long.
+	idleRing     = 16 << 20
+	tinyIdleWait = 40 * time.Millisecond
 )
+
+// nextWait is how long to sleep after a look that followed a sleep of wait and
+// found calls, or none.
+func (s *Session) nextWait(wait time.Duration, calls bool) time.Duration {
+	switch {
+	case calls || s.decoder.behind:
+		return pollWait
+	case s.options.BufferBytes < idleRing:
+		return min(2*wait, tinyIdleWait)
+	case s.decoder.sampled || wait < idleWait:
+		return min(2*wait, idleWait)
+	}
+	return min(wait+wait/32, restWait)
+}
 
 // serve runs what others asked the decoder to do.
 func (s *Session) serve() {

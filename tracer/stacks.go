@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/cpython"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/python"
 	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
@@ -76,6 +77,8 @@ type stackTable struct {
 	seen         map[int64]bool
 	rows         []Stack
 	content      []byte // what the last stack was identified by, kept for its room
+	naming       naming
+	codeLabels   map[*cpython.Code]string
 	totals       *StackTotals
 }
 
@@ -99,7 +102,7 @@ func newStackTable(spaces *spaces, totals *StackTotals) *stackTable {
 	totals.Incomplete = map[string]uint64{}
 	return &stackTable{
 		spaces: spaces, kernel: sync.OnceValue(symbolize.NewKernelNames), raw: map[uint64]knownStack{}, seen: map[int64]bool{},
-		totals: totals,
+		totals: totals, codeLabels: map[*cpython.Code]string{},
 	}
 }
 
@@ -150,7 +153,7 @@ func (t *stackTable) add(r *stackRecord) {
 	t.raw[r.Id] = knownStack{id, generation, status}
 	if !t.seen[id] {
 		t.seen[id] = true
-		t.rows = append(t.rows, Stack{ID: id, Frames: frames, Folded: symbolize.Fold(frames), Status: status, Inferred: inferredFrames(r)})
+		t.rows = append(t.rows, Stack{ID: id, Frames: frames, Folded: symbolize.FoldLabels(t.naming.labels), Status: status, Inferred: inferredFrames(r)})
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
 // cgroupSource is the control groups that the job's processes are in, of
@@ -63,7 +65,7 @@ func (s *cgroupSource) groups() []controlGroup {
 		return err != nil
 	})
 	for _, pid := range s.job.processes() {
-		text, err := os.ReadFile(s.files.path("proc", fmt.Sprint(pid), "cgroup"))
+		text, err := procfile.Read(s.files.path("proc", fmt.Sprint(pid), "cgroup"), 0)
 		if err != nil {
 			continue // it has ended
 		}

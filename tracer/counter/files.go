@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
 // Files is the directory that stands for /: "" for the live machine, a recorded
@@ -23,7 +25,7 @@ func (f Files) path(parts ...string) string {
 // read reads a whole file of /proc or /sys and stamps the round with it.
 func (r *round) read(path string) (text string, err error) {
 	err = r.during(func() error {
-		b, err := os.ReadFile(path)
+		b, err := procfile.Read(path, 0)
 		text = string(b)
 		return err
 	})

@@ -3,6 +3,8 @@ package process
 import (
 	"bytes"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
 // cgroup is what the lines of /proc/PID/cgroup say.
@@ -105,7 +107,7 @@ func slurmJob(path string) (job, step string) {
 
 // readCgroup returns the zero cgroup where proc has none.
 func (p *Process) readCgroup() cgroup {
-	lines, err := readFile(p.path("cgroup"), 0)
+	lines, err := procfile.Read(p.path("cgroup"), 0)
 	if err != nil {
 		return cgroup{}
 	}

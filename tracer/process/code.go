@@ -3,7 +3,6 @@ package process
 import (
 	"bytes"
 	"fmt"
-	"hash/fnv"
 	"strings"
 )
 
@@ -32,29 +31,6 @@ func (p *Process) Code() ([]Code, error) {
 		l.process = p
 	}
 	return parseCode(maps, libraries)
-}
-
-// CodeDigest is a number that changes when what the process can execute does: as
-// long as it stays the same, so do Libraries' executable segments, Code and
-// Mappings. The errors are those of Libraries.
-func (p *Process) CodeDigest() (uint64, error) {
-	maps, err := p.readMaps()
-	if err != nil {
-		return 0, err
-	}
-	return codeDigest(maps), nil
-}
-
-// codeDigest is FNV-1a over the executable lines of maps.
-func codeDigest(maps []byte) uint64 {
-	h := fnv.New64a()
-	for line := range bytes.Lines(maps) {
-		// 7f0e8c000000-7f0e8c021000 r-xp 00001000 …
-		if at := bytes.IndexByte(line, ' '); at >= 0 && len(line) > at+3 && line[at+3] == 'x' {
-			h.Write(line)
-		}
-	}
-	return h.Sum64()
 }
 
 func parseCode(maps []byte, libraries []*Library) ([]Code, error) {

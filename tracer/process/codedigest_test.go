@@ -1,6 +1,11 @@
 package process
 
-import "testing"
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
 
 const digested = `55d0c0000000-55d0c0001000 r--p 00000000 fe:00 1001    /usr/bin/python3.11
 55d0c0001000-55d0c0002000 r-xp 00001000 fe:00 1001    /usr/bin/python3.11
@@ -28,4 +33,45 @@ func TestCodeDigestChangesWithWhatCanBeExecuted(t *testing.T) {
 			t.Errorf("%s: the same is %v, want %v", name, got, c.same)
 		}
 	}
+}
+
+// TestCodeDigestOfALiveProcess: whichever way it is made, it changes with an
+// executable mapping, and not with another.
+func TestCodeDigestOfALiveProcess(t *testing.T) {
+	p := &Process{PID: os.Getpid()}
+	ways := map[string]func() uint64{"printed": func() uint64 {
+		maps, err := p.readMaps()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return codeDigest(maps)
+	}}
+	if _, ok := queryDigest(p.path("maps")); ok {
+		ways["queried"] = func() uint64 {
+			digest, ok := queryDigest(p.path("maps"))
+			if !ok {
+				t.Error("the query fails the second time")
+			}
+			return digest
+		}
+	}
+	for name, digest := range ways {
+		before := digest()
+		data, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		withData := digest()
+		if err := unix.Mprotect(data, unix.PROT_READ|unix.PROT_EXEC); err != nil {
+			t.Fatal(err)
+		}
+		withCode := digest()
+		if err := unix.Munmap(data); err != nil {
+			t.Fatal(err)
+		}
+		if after := digest(); withData != before || withCode == before || after != before {
+			t.Errorf("%s: %x, with data %x, with code %x, without %x", name, before, withData, withCode, after)
+		}
+	}
+	t.Logf("%d ways", len(ways))
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
 // job is a program that a test started. It ends when its input does.
@@ -445,7 +447,7 @@ func BenchmarkLibraries(b *testing.B) {
 func BenchmarkParseLibraries(b *testing.B) {
 	j := start(b, systemPython(b), "-c", "import sys\ntry:\n  import torch\nexcept ImportError: pass\nprint(flush=True); sys.stdin.read()")
 	j.line(b)
-	maps, err := readFile(FS{}.pidPath(j.Process.Pid, "maps"), 0)
+	maps, err := procfile.Read(FS{}.pidPath(j.Process.Pid, "maps"), 0)
 	if err != nil {
 		b.Fatal(err)
 	}

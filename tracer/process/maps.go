@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
 // readMaps reads the lines of the maps; ErrExited where the process has none any
 // more, and vanished's errors.
 func (p *Process) readMaps() ([]byte, error) {
-	maps, err := readFile(p.path("maps"), 0)
+	maps, err := procfile.Read(p.path("maps"), 0)
 	if err != nil {
 		return nil, vanished(p.PID, "reading the maps", err)
 	}
@@ -123,7 +125,7 @@ func (f FS) Mappers(device Device, inode uint64) ([]int, error) {
 	wanted := []byte(" " + device.String() + " " + strconv.FormatUint(inode, 10) + " ")
 	var found []int
 	for _, pid := range pids {
-		maps, err := readFile(f.pidPath(pid, "maps"), 0)
+		maps, err := procfile.Read(f.pidPath(pid, "maps"), 0)
 		if err == nil && mapsExecutable(maps, wanted) {
 			found = append(found, pid)
 		}

@@ -3,13 +3,14 @@ package process
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
 // FS is a mounted proc filesystem, or a recording of one. The zero value is
@@ -28,35 +29,6 @@ func (f FS) path(parts ...string) string {
 
 func (f FS) pidPath(pid int, parts ...string) string {
 	return f.path(append([]string{strconv.Itoa(pid)}, parts...)...)
-}
-
-// readFile reads a file of proc, at most limit bytes of it; 0 is no limit.
-// os.ReadFile would ask for 512 bytes first, and proc answers a page a read.
-func readFile(path string, limit int) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	buffer := make([]byte, 0, 16<<10)
-	for limit == 0 || len(buffer) < limit {
-		if len(buffer) == cap(buffer) {
-			buffer = append(buffer, 0)[:len(buffer)]
-		}
-		end := cap(buffer)
-		if limit > 0 {
-			end = min(end, limit)
-		}
-		n, err := file.Read(buffer[len(buffer):end])
-		buffer = buffer[:len(buffer)+n]
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return buffer, nil
 }
 
 // pids lists the processes that proc shows now.
@@ -138,7 +110,7 @@ func (f FS) settled(pid int) (stat, error) {
 }
 
 func (f FS) stat(pid int) (stat, error) {
-	b, err := readFile(f.pidPath(pid, "stat"), 4096)
+	b, err := procfile.Read(f.pidPath(pid, "stat"), 4096)
 	if err != nil {
 		return stat{}, err
 	}
@@ -160,7 +132,7 @@ func (f FS) bootNS() int64 {
 	if ns, ok := bootTimes.Load(path); ok {
 		return ns.(int64)
 	}
-	b, err := readFile(path, 0)
+	b, err := procfile.Read(path, 0)
 	if err != nil {
 		return 0
 	}

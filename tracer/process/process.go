@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -108,7 +109,7 @@ func (p *Process) readProgram() error {
 		return vanished(p.PID, "reading the program", err)
 	}
 	p.Exe, p.ExeDeleted = strings.CutSuffix(exe, " (deleted)")
-	command, err := readFile(p.path("cmdline"), maxCommand)
+	command, err := procfile.Read(p.path("cmdline"), maxCommand)
 	if err != nil {
 		return vanished(p.PID, "reading the command line", err)
 	}
@@ -140,7 +141,7 @@ func (p *Process) readProgram() error {
 }
 
 func (p *Process) readStatus() {
-	status, err := readFile(p.path("status"), 0)
+	status, err := procfile.Read(p.path("status"), 0)
 	if err == nil {
 		p.NSPID = parseNSPID(status)
 	}

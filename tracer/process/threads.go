@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
 // Thread is one thread of a process.
@@ -24,7 +26,7 @@ func (p *Process) Threads() ([]Thread, error) {
 	boot := p.fs.bootNS()
 	threads := make([]Thread, 0, len(tids))
 	for _, tid := range tids {
-		b, err := readFile(p.path("task", strconv.Itoa(tid), "stat"), 4096)
+		b, err := procfile.Read(p.path("task", strconv.Itoa(tid), "stat"), 4096)
 		if err != nil {
 			continue // it ended meanwhile
 		}
@@ -42,7 +44,7 @@ func (p *Process) Threads() ([]Thread, error) {
 
 // ThreadName is the name of a thread, "" when it has ended.
 func ThreadName(pid, tid int32) string {
-	name, _ := readFile(FS{}.pidPath(int(pid), "task/"+strconv.Itoa(int(tid))+"/comm"), 64)
+	name, _ := procfile.Read(FS{}.pidPath(int(pid), "task/"+strconv.Itoa(int(tid))+"/comm"), 64)
 	return strings.TrimSpace(string(name))
 }
 

@@ -10,7 +10,7 @@ import (
 // understood: it is looked at ever more seldom.
 const (
 	watchPeriod  = 50 * time.Millisecond // where they did lately
-	calmPeriod   = 200 * time.Millisecond
+	calmPeriod   = 400 * time.Millisecond
 	firstPause   = 100 * time.Millisecond
 	longestPause = 30 * time.Second
 	pauseOfTime  = 20 // a look that takes long is followed by a pause so many times as long
