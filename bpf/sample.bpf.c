@@ -15,6 +15,8 @@
 #include <bpf/bpf_helpers.h>
 #include "guard.h"
 #include "regs.h"
+
+#define KEEP_TRAIL 0
 #include "stacks.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -111,6 +113,16 @@ static __always_inline __s32 syscall_of(struct task_struct *task)
 	return number;
 }
 
+/* Whether the clock's interrupt came while the thread ran code of its own. */
+static __always_inline bool in_user_mode(const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->cs & 3;
+#elif defined(__TARGET_ARCH_arm64)
+	return !(regs->pstate & 0xf);	/* EL0t */
+#endif
+}
+
 /*
  * The breakpoint of a probe has been hit, and the kernel is on its way to see
  * whose it is: until it has, the thread stands behind the breakpoint, where an
@@ -153,8 +165,10 @@ static __noinline int tick(struct bpf_perf_event_data *ctx)
 	r.weight_ns = sample_period_ns;
 	r.syscall = syscall_of(bpf_get_current_task_btf());
 	start_at_kernel_entry(&w->start);
-	kernel_frames(w, ctx);
-	step_back(w);
+	if (!in_user_mode(&ctx->regs)) {
+		kernel_frames(w, ctx);
+		step_back(w);
+	}
 	r.stack_id = take_stack(w, known);
 	r.span_id = span_at(tid, tgid, w->start.sp);
 	r.holds_gil = w->python.holds_gil;

@@ -14,13 +14,13 @@ import (
 )
 
 type SampleKnownWalk struct {
-	_      structs.HostLayout
-	Walked uint64
-	Half   uint32
-	At     uint32
-	Count  uint32
-	Pad    uint32
-	Frame  [256]struct {
+	_       structs.HostLayout
+	Walked  uint64
+	Half    uint32
+	At      uint32
+	Count   uint32
+	Mapping uint32
+	Frame   [256]struct {
 		_    structs.HostLayout
 		Sp   uint64
 		Key  uint64
