@@ -63,16 +63,19 @@ volatile __u64 breakpoint_text_end SEC(".data.samples") = 0;
 
 /* What the samples before looked up, of each context apart. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);	/* begins at a page */
 	__type(key, __u32);
 	__type(value, struct known_walk);
-	__uint(max_entries, WORKSPACES);
+	__uint(max_entries, WORKSPACES);	/* for each CPU: sized by the loader */
 } known_walks SEC(".maps");
 
-/* Never null: the map has one for each context. */
+/* Never null: the map has one for each context of each CPU. */
 static __always_inline struct known_walk *known_walk(__u32 context)
 {
-	return bpf_map_lookup_elem(&known_walks, &context);
+	__u32 index = bpf_get_smp_processor_id() * WORKSPACES + context;
+
+	return bpf_map_lookup_elem(&known_walks, &index);
 }
 
 static __always_inline void emit_sample(const struct sample_record *from)

@@ -16,7 +16,7 @@
 
 #define KNOWN_FRAMES 128	/* of a walk, a power of two; those beyond are looked up */
 #define KNOWN_STEP 4		/* frames of the walk before that one of this may pass */
-#define KNOWN_RULES 512		/* by address, a power of two */
+#define KNOWN_RULES 2048		/* by address, a power of two */
 #define KNOWN_END (1ULL << 62)	/* above every stack pointer */
 
 struct known_frame {
@@ -38,6 +38,7 @@ struct known_walk {
 	__u32 at;	/* the next of the walk before */
 	__u32 count;	/* of this walk */
 	__u32 mapping;	/* in which the last address was looked up; 0, which has no pages, at first */
+	__u64 pad[4];	/* a rule is half a line of memory, and in one */
 	struct known_frame frame[2 * KNOWN_FRAMES];
 	struct known_rule rule[KNOWN_RULES];
 };
