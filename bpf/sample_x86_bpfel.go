@@ -20,7 +20,6 @@ type SampleKnownWalk struct {
 	At      uint32
 	Count   uint32
 	Mapping uint32
-	Pad     [4]uint64
 	Frame   [256]struct {
 		_    structs.HostLayout
 		Sp   uint64

@@ -38,7 +38,6 @@ struct known_walk {
 	__u32 at;	/* the next of the walk before */
 	__u32 count;	/* of this walk */
 	__u32 mapping;	/* in which the last address was looked up; 0, which has no pages, at first */
-	__u64 pad[4];	/* a rule is half a line of memory, and in one */
 	struct known_frame frame[2 * KNOWN_FRAMES];
 	struct known_rule rule[KNOWN_RULES];
 };
