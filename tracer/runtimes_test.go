@@ -238,9 +238,70 @@ func TestVersionsOfNewerFunctionsAreThoseOfTheHeaders(t *testing.T) {
 	}
 	for _, g := range catalog.Groups() {
 		for _, f := range g.Functions {
-			if f.Since != "" && f.Runtime != "cuda" && f.Runtime != "hip" && f.Runtime != "neuron" {
+			if f.Since != "" && f.Runtime != "cuda" && f.Runtime != "hip" && f.Runtime != "neuron" && f.Runtime != "gloo" {
 				t.Errorf("%s is said to be of %s, and no header is looked into", f.Symbol, f.Since)
 			}
 		}
+	}
+}
+
+// withoutAlternatives are the groups with the functions that are probed only where
+// a better one is missing.
+func withoutAlternatives(groups []catalog.Group) []catalog.Group {
+	for g := range groups {
+		groups[g].Functions = slices.Clone(groups[g].Functions)
+		for f := range groups[g].Functions {
+			groups[g].Functions[f].Unless = ""
+		}
+	}
+	return groups
+}
+
+// TestEveryFunctionOfPyTorchIsInARealOne: of either version that the tests trace.
+func TestEveryFunctionOfPyTorchIsInARealOne(t *testing.T) {
+	in := map[string][]string{} // functions of the catalog, by the libraries that have them
+	libraries := 0
+	for version, folder := range map[string]string{
+		"1.13": "/usr/lib/python3/dist-packages/torch/lib",
+		"2.15": filepath.Join(wheels(), "torch/lib"),
+	} {
+		found, _ := filepath.Glob(filepath.Join(folder, "lib*.so"))
+		for _, path := range found {
+			file, err := symbolize.OpenELF(path)
+			if err != nil {
+				continue
+			}
+			libraries++
+			for _, p := range PlanLibrary(file, path, withoutAlternatives(catalog.Groups())).Probes {
+				key := p.Function.Symbol + p.Function.Suffix
+				if p.Function.Since != "" {
+					t.Errorf("%s is said to be of another version, %s, but is in %s", key, p.Function.Since, path)
+				}
+				if where := filepath.Base(path) + " " + version; !slices.Contains(in[key], where) {
+					in[key] = append(in[key], where)
+				}
+			}
+			file.Close()
+		}
+	}
+	if libraries < 10 {
+		t.Skip("not both versions of PyTorch are here: run `make deps torch`")
+	}
+	checked := 0
+	for _, g := range catalog.Groups() {
+		for _, f := range g.Functions {
+			if f.Runtime != "" && f.Runtime != "gloo" {
+				continue
+			}
+			key := f.Symbol + f.Suffix
+			slices.Sort(in[key])
+			t.Logf("%s %s: %v %s", g.Name, key, in[key], f.Since)
+			if checked++; len(in[key]) == 0 && f.Since == "" {
+				t.Errorf("%s %s is in neither PyTorch", g.Name, key)
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no function of PyTorch was looked for")
 	}
 }
