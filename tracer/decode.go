@@ -90,7 +90,7 @@ func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int6
 	d := &decoder{
 		remote: remote, executables: newExecutables(remote), cuda: newCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		accelerators: newAccelerators(), named: map[callName]*Call{}, nodes: newNodeClock(),
+		accelerators: newAccelerators(remote), named: map[callName]*Call{}, nodes: newNodeClock(),
 		host: newHostMemory(),
 		held: map[uint32]*slice{}, introduced: map[int32]bool{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
@@ -434,6 +434,7 @@ func (d *decoder) leave(c openCall) { d.left = append(d.left, c) }
 
 // drained is called when the ring has run empty.
 func (d *decoder) drained() {
+	d.accelerators.look()
 	for _, c := range d.left {
 		d.unfinished(c)
 	}

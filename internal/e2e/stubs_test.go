@@ -272,51 +272,85 @@ func TestCommunicatorsAreTheSameOnEveryRank(t *testing.T) {
 	}
 }
 
+// recordRanks runs all ranks of a job on the stub NCCL in step, of which the
+// first so many are recorded, and returns of each AllReduce elements, process,
+// rank and number of ranks, and for each number of elements how many
+// communicators there were and how many calls had one.
+func recordRanks(t *testing.T, mode string, all, recorded, rounds int) (calls, parts string, r *recording) {
+	t.Helper()
+	program := stub(t, "ncclcalls")
+	var ranks []*command
+	var pids []int
+	for rank := range all {
+		c := start(t, program, mode, fmt.Sprint(rank), "wait")
+		c.line(t, "ready ")
+		ranks, pids = append(ranks, c), append(pids, c.Process.Pid)
+	}
+	tracing := attach(t, append([]string{"--probe", "nccl"}, unbudgeted...), pids[:recorded]...)
+	for round := 1; round <= rounds; round++ {
+		for _, c := range ranks { // all have come as far
+			c.until(t, "its next word", func(out []string, _ string) bool { return len(out) >= round })
+		}
+		for _, c := range ranks {
+			c.goOn(t)
+		}
+	}
+	for _, c := range ranks {
+		if code, err := c.wait(); err != nil || code != 0 {
+			t.Fatalf("%s: exit code %d, %v", c, code, err)
+		}
+	}
+	r = tracing.finish(t)
+	r.lossless(t)
+	order := "CASE pid"
+	for rank, pid := range pids {
+		order += fmt.Sprintf(" WHEN %d THEN %d", pid, rank)
+	}
+	return fmt.Sprint(r.rows(t, "SELECT element_count, %s END AS who, rank, ranks FROM span WHERE name = 'ncclAllReduce' ORDER BY 1, 2", order)),
+		fmt.Sprint(r.rows(t, "SELECT element_count, count(DISTINCT communicator), count(communicator) FROM span WHERE name = 'ncclAllReduce' GROUP BY ALL ORDER BY 1")), r
+}
+
 // TestPartsHaveTheirRanksWhereAllRanksAreRecorded: four processes of a stub split
 // their communicator into {2, 0}, {1} and none for rank 3, then into one of all.
 // With one of them unseen nobody's rank is guessed.
 func TestPartsHaveTheirRanksWhereAllRanksAreRecorded(t *testing.T) {
 	const all = 4
-	program := stub(t, "ncclcalls")
 	for recorded, want := range map[int]string{
 		all: "[[30 0 1 2] [30 1 0 1] [30 2 0 2] [30 3 3 4] [40 0 0 4] [40 1 1 4] [40 2 2 4] [40 3 3 4]]",
 		3:   "[[30 0 <nil> <nil>] [30 1 <nil> <nil>] [30 2 <nil> <nil>] [40 0 <nil> <nil>] [40 1 <nil> <nil>] [40 2 <nil> <nil>]]",
 	} {
-		var ranks []*command
-		var pids []int
-		for rank := range all {
-			c := start(t, program, "split", fmt.Sprint(rank), "wait")
-			c.line(t, "ready ")
-			ranks, pids = append(ranks, c), append(pids, c.Process.Pid)
+		calls, parts, _ := recordRanks(t, "split", all, recorded, 3)
+		if calls != want {
+			t.Errorf("%d of %d processes recorded: elements, process, rank and ranks are\n%v, want\n%s", recorded, all, calls, want)
 		}
-		tracing := attach(t, append([]string{"--probe", "nccl"}, unbudgeted...), pids[:recorded]...)
-		for round := 1; round <= 3; round++ {
-			for _, c := range ranks { // all have come as far
-				c.until(t, "its next word", func(out []string, _ string) bool { return len(out) >= round })
-			}
-			for _, c := range ranks {
-				c.goOn(t)
-			}
-		}
-		for _, c := range ranks {
-			if code, err := c.wait(); err != nil || code != 0 {
-				t.Fatalf("%s: exit code %d, %v", c, code, err)
-			}
-		}
-		r := tracing.finish(t)
-		r.lossless(t)
-		order := "CASE pid"
-		for rank, pid := range pids {
-			order += fmt.Sprintf(" WHEN %d THEN %d", pid, rank)
-		}
-		got := r.rows(t, "SELECT element_count, %s END AS who, rank, ranks FROM span WHERE name = 'ncclAllReduce' ORDER BY 1, 2", order)
-		if fmt.Sprint(got) != want {
-			t.Errorf("%d of %d processes recorded: elements, process, rank and ranks are\n%v, want\n%s", recorded, all, got, want)
-		}
-		parts := r.rows(t, "SELECT element_count, count(DISTINCT communicator), count(communicator) FROM span WHERE name = 'ncclAllReduce' GROUP BY ALL ORDER BY 1")
-		if want := fmt.Sprintf("[[30 %d %d] [40 1 %d]]", recorded-1, recorded, recorded); fmt.Sprint(parts) != want {
+		if want := fmt.Sprintf("[[30 %d %d] [40 1 %d]]", recorded-1, recorded, recorded); parts != want {
 			t.Errorf("identities: %v, want %s", parts, want)
 		}
+	}
+}
+
+// TestPartsWhoseHandlesComeLaterAreKnown: in one group three ranks are split into
+// {2, 0} and none for rank 1 (50 elements), into all (60), and shrunk to {0, 2}
+// (70); rank 1 goes on with the whole for the first and the last. Then a split that
+// does not block turns them round (80). The handle of the next one is moved away
+// before anybody looks (90): it is unknown, and the handle that is now at its place
+// stays what it was (100).
+func TestPartsWhoseHandlesComeLaterAreKnown(t *testing.T) {
+	calls, parts, r := recordRanks(t, "grouped", 3, 3, 4)
+	const want = "[[50 0 1 2] [50 1 1 3] [50 2 0 2] [60 0 0 3] [60 1 1 3] [60 2 2 3] [70 0 0 2] [70 1 1 3] [70 2 1 2] " +
+		"[80 0 2 3] [80 1 1 3] [80 2 0 3] [90 0 <nil> <nil>] [90 1 <nil> <nil>] [90 2 <nil> <nil>] [100 0 2 3] [100 1 1 3] [100 2 0 3]]"
+	if calls != want {
+		t.Errorf("elements, process, rank and ranks are\n%v, want\n%s", calls, want)
+	}
+	if want := "[[50 2 3] [60 1 3] [70 2 3] [80 1 3] [90 0 0] [100 1 3]]"; parts != want {
+		t.Errorf("identities: %v, want %s", parts, want)
+	}
+	same := fmt.Sprint(r.rows(t, "SELECT count(DISTINCT communicator) FROM span WHERE name = 'ncclAllReduce' AND element_count IN (80, 100)"))
+	if same != "[[1]]" {
+		t.Errorf("%s communicators in the calls of 80 and 100 elements, which are on one", same)
+	}
+	if unknown := fmt.Sprint(r.rows(t, "SELECT sum(count) FROM warning WHERE source = 'communicator_unknown'")); unknown != "[[3]]" {
+		t.Errorf("%s collectives on unknown communicators, want 3", unknown)
 	}
 }
 

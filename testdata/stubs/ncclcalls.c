@@ -7,6 +7,9 @@
  *   ncclcalls split RANK wait     rank RANK of 4: a split into pairs and one without
  *                                 a part, in the reverse order of ranks, and after
  *                                 another "ready" what ranks the parts have
+ *   ncclcalls grouped RANK wait   rank RANK of 3, made in a group: two splits and a
+ *                                 shrinking in one group, a split that does not block, and one into
+ *                                 a place that serves another handle meanwhile
  *   ncclcalls late 0 [wait]       on a communicator made before "ready"
  *   ncclcalls copies LIB [wait]   five collectives through the NCCL that it is
  *                                 linked with, three through library LIB */
@@ -181,6 +184,46 @@ static void split(int rank)
 	ncclAllReduce(send_, receive, 40, 7, 0, part, on);
 }
 
+/* Parts whose handles come after the call that makes them. */
+static void grouped(int rank)
+{
+	ncclComm_t pair, all_, rest, slow, place;
+	ncclResult_t error;
+	int excluded[] = { 1 };
+
+	ncclGroupStart();
+	ncclCommInitRank(&c, 3, identity(44), rank);
+	ncclGroupEnd();
+	ncclGroupStart();
+	ncclCommSplit(c, rank == 1 ? -1 : 5, -rank, &pair, NULL); /* ranks 2 and 0 */
+	ncclGroupStart();
+	ncclCommSplit(c, 0, rank, &all_, NULL);
+	ncclGroupEnd(); /* not the outermost */
+	if (rank != 1)
+		ncclCommShrink(c, excluded, 1, &rest, NULL, 0);
+	ncclGroupEnd();
+	ready(1); /* the others have as well */
+	ncclAllReduce(send_, receive, 50, 7, 0, pair ? pair : c, on);
+	ncclAllReduce(send_, receive, 60, 7, 0, all_, on);
+	ncclAllReduce(send_, receive, 70, 7, 0, rank != 1 ? rest : c, on);
+
+	ncclCommSplit(c, 0, -rank, &slow, &error);
+	usleep(200000); /* the tracer has seen that there is no handle */
+	ncclCommGetAsyncError(c, &error);
+	usleep(200000); /* and that there is one */
+	ready(1);
+	ncclAllReduce(send_, receive, 80, 7, 0, slow, on);
+
+	/* Its handle is moved away before it is used, and the place holds another. */
+	ncclCommSplit(c, 0, rank, &place, &error);
+	ncclCommGetAsyncError(c, &error);
+	ncclComm_t moved = place;
+	place = slow;
+	ready(1);
+	ncclAllReduce(send_, receive, 90, 7, 0, moved, on);
+	ncclAllReduce(send_, receive, 100, 7, 0, place, on);
+}
+
 static void late(void)
 {
 	int answer;
@@ -218,6 +261,8 @@ int main(int argc, char **argv)
 		ranks(atoi(argv[2]));
 	else if (argc > 2 && strcmp(argv[1], "split") == 0)
 		split(atoi(argv[2]));
+	else if (argc > 2 && strcmp(argv[1], "grouped") == 0)
+		grouped(atoi(argv[2]));
 	else if (argc > 2 && strcmp(argv[1], "late") == 0)
 		late();
 	else if (argc > 2 && strcmp(argv[1], "copies") == 0)
