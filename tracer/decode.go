@@ -320,6 +320,17 @@ func (d *decoder) name(spec uint32, base *Call, name string) *Call {
 func (d *decoder) returned(s *Span, f *catalog.Function, r *callRecord, a *arguments) {
 	if r.ret != 0 {
 		a.value[f.Returns], a.known[f.Returns] = r.ret, true
+		switch made := int64(r.ret); f.Returns {
+		case catalog.FieldStream:
+			s.Detail = orNew(s.Detail)
+			s.Detail.Stream = &made
+		case catalog.FieldContext:
+			s.Detail = orNew(s.Detail)
+			s.Detail.Context = &made
+		case catalog.FieldHandle:
+			s.Detail = orNew(s.Detail)
+			s.Detail.Handle = &made
+		}
 		return
 	}
 	s.Status = StatusError

@@ -75,17 +75,22 @@ func (c *command) expectations(t *testing.T) (e expectations) {
 		words := strings.Fields(line)
 		switch {
 		case len(words) >= 3 && words[0] == "call":
-			call := expectedCall{words[1], words[2], map[string]string{}}
-			for _, word := range words[3:] {
-				key, value, _ := strings.Cut(word, "=")
-				call.columns[key] = strings.ReplaceAll(value, "~", " ")
-			}
-			e.calls = append(e.calls, call)
+			e.calls = append(e.calls, expectedCall{words[1], words[2], map[string]string{}})
+			e.calls[len(e.calls)-1].says(words[3:])
+		case len(words) > 1 && words[0] == "also" && len(e.calls) > 0:
+			e.calls[len(e.calls)-1].says(words[1:])
 		case len(words) == 6 && words[0] == "memory":
 			e.memory = append(e.memory, expectedMemory{words[1], words[2], words[3], words[4], words[5]})
 		}
 	}
 	return e
+}
+
+func (c *expectedCall) says(words []string) {
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		c.columns[key] = strings.ReplaceAll(value, "~", " ")
+	}
 }
 
 // variant is a suffix of a symbol that is no part of the function's name.
@@ -209,6 +214,53 @@ func everyFunction(t *testing.T, want []expectedCall, groups ...string) {
 	t.Logf("%d functions in all variants, %d calls", functions, len(want))
 }
 
+// columnOf is where a captured argument shows in span; the rest show in other
+// rows, or in what is made of later calls.
+var columnOf = map[catalog.Field][]string{
+	catalog.FieldBytes: {"bytes"}, catalog.FieldContext: {"context"}, catalog.FieldStream: {"stream"},
+	catalog.FieldGridX: {"grid_x"}, catalog.FieldGridY: {"grid_y"}, catalog.FieldGridZ: {"grid_z"},
+	catalog.FieldBlockX: {"block_x"}, catalog.FieldBlockY: {"block_y"}, catalog.FieldBlockZ: {"block_z"},
+	catalog.FieldSharedBytes: {"shared_bytes"}, catalog.FieldDeviceID: {"device_id"},
+	catalog.FieldDtype: {"dtype"}, catalog.FieldPeer: {"peer_rank"}, catalog.FieldRoot: {"peer_rank"},
+	catalog.FieldRank: {"rank"}, catalog.FieldRanks: {"ranks"}, catalog.FieldCommunicator: {"communicator_handle"},
+	catalog.FieldWidth: {"bytes"}, catalog.FieldCopyKind: {"direction"}, catalog.FieldSourceKind: {"direction"},
+	catalog.FieldTargetKind: {"direction"}, catalog.FieldKernel: {"name", "handle"},
+}
+
+// everyArgument fails for each captured argument of the groups' functions of
+// which no call says what the column that shows it is to have.
+func everyArgument(t *testing.T, want []expectedCall, groups ...string) {
+	t.Helper()
+	said := map[string]bool{}
+	for _, call := range want {
+		for column, value := range call.columns {
+			said[call.symbol+" "+column] = said[call.symbol+" "+column] || value != "-"
+		}
+	}
+	arguments := 0
+	for _, g := range catalog.Groups() {
+		if !slices.Contains(groups, g.Name) {
+			continue
+		}
+		for _, f := range g.Functions {
+			for _, v := range f.Values {
+				columns := columnOf[v.Field]
+				switch {
+				case len(columns) == 0,
+					v.Field == catalog.FieldBytes && f.Memory != nil,                // checkMemory
+					f.Effect == catalog.JoinsAll, f.Effect == catalog.SizesKernel: // by the calls that come after
+					continue
+				}
+				arguments++
+				if !slices.ContainsFunc(columns, func(c string) bool { return said[f.Symbol+" "+c] }) {
+					t.Errorf("%s: no call says its %v", f.Symbol, columns)
+				}
+			}
+		}
+	}
+	t.Logf("%d arguments", arguments)
+}
+
 const cudaGroups = "cuda,cuda-memory,cuda-sync,cuda-code"
 
 func TestEveryCallOfCUDAIsRecordedWithItsArguments(t *testing.T) {
@@ -216,6 +268,7 @@ func TestEveryCallOfCUDAIsRecordedWithItsArguments(t *testing.T) {
 	checkCalls(t, r, "cuda", want.calls)
 	checkMemory(t, r, want.memory)
 	everyFunction(t, want.calls, strings.Split(cudaGroups, ",")...)
+	everyArgument(t, want.calls, strings.Split(cudaGroups, ",")...)
 }
 
 func TestFailedCallsOfCUDAHaveTheirStatusAndAllocateNothing(t *testing.T) {
@@ -245,12 +298,14 @@ func TestEveryCallOfHIPIsRecordedWithItsArguments(t *testing.T) {
 	checkCalls(t, r, "hip", want.calls)
 	checkMemory(t, r, want.memory)
 	everyFunction(t, want.calls, strings.Split(hipGroups, ",")...)
+	everyArgument(t, want.calls, strings.Split(hipGroups, ",")...)
 }
 
 func TestEveryCallOfNCCLIsRecordedWithItsArguments(t *testing.T) {
 	r, want := traceStub(t, "nccl", stub(t, "ncclcalls"), "all")
 	checkCalls(t, r, "nccl", want.calls)
 	everyFunction(t, want.calls, "nccl")
+	everyArgument(t, want.calls, "nccl")
 }
 
 func TestCommunicatorsAreTheSameOnEveryRank(t *testing.T) {

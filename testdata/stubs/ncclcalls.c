@@ -11,12 +11,14 @@
  *                                 shrinking in one group, a split that does not block, and one into
  *                                 a place that serves another handle meanwhile
  *   ncclcalls late 0 [wait]       on a communicator made before "ready"
+ *   ncclcalls steady              numbered collectives until a line of input (steadywork.h)
  *   ncclcalls copies LIB [wait]   five collectives through the NCCL that it is
  *                                 linked with, three through library LIB */
 #include <dlfcn.h>
 
 #include "nccl.h"
 #include "expect.h"
+#include "steadywork.h"
 
 #define P(x) ((uint64_t)(uintptr_t)(x))
 static ncclComm_t c;
@@ -154,9 +156,9 @@ static void all(void)
 	ncclCommFinalize(part);
 	expect("call ncclCommFinalize communicator communicator_handle=%lu", P(part));
 	ncclCommDestroy(part);
-	expect("call ncclCommDestroy communicator");
+	expect("call ncclCommDestroy communicator communicator_handle=%lu", P(part));
 	ncclCommAbort(c);
-	expect("call ncclCommAbort communicator rank=2");
+	expect("call ncclCommAbort communicator rank=2 communicator_handle=%lu", P(c));
 	ncclAllReduce(send_, receive, 9, 7, 0, c, on); /* gone */
 	expect("call ncclAllReduce collective rank=- communicator_handle=%lu", P(c));
 }
@@ -252,8 +254,14 @@ static void copies(const char *path)
 		reduce(send_, receive, 9, 7, 0, c, on);
 }
 
+static void numbered(uint64_t number) { ncclAllReduce(send_, receive, number, 7, 0, c, on); }
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "steady") == 0) {
+		ncclCommInitRank(&c, 5, identity(1), 2);
+		return steady_work(numbered), 0;
+	}
 	if (argc > 2 && (strcmp(argv[1], "late") == 0 || strcmp(argv[1], "copies") == 0))
 		ncclCommInitRank(&c, 5, identity(1), 2);
 	ready(argc > 2 && strcmp(argv[argc - 1], "wait") == 0);
