@@ -247,7 +247,7 @@ func everyArgument(t *testing.T, want []expectedCall, groups ...string) {
 				columns := columnOf[v.Field]
 				switch {
 				case len(columns) == 0,
-					v.Field == catalog.FieldBytes && f.Memory != nil,                // checkMemory
+					v.Field == catalog.FieldBytes && f.Memory != nil,              // checkMemory
 					f.Effect == catalog.JoinsAll, f.Effect == catalog.SizesKernel: // by the calls that come after
 					continue
 				}
