@@ -52,6 +52,7 @@ type decoder struct {
 	bodiesUnread uint64                      // conditional nodes whose bodies could not be read
 	edgeless     uint64                      // backward nodes whose operator has no row
 	nodes        *nodeClock
+	steps        *stepClock
 	held         map[uint32]*slice // rows that wait for their slice's weight
 	released     uint32            // the last epoch whose rows were given theirs
 	slicing      atomic.Bool
@@ -90,7 +91,7 @@ func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int6
 	d := &decoder{
 		remote: remote, executables: newExecutables(remote), cuda: newCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		accelerators: newAccelerators(), named: map[callName]*Call{}, nodes: newNodeClock(),
+		accelerators: newAccelerators(), named: map[callName]*Call{}, nodes: newNodeClock(), steps: newStepClock(),
 		host: newHostMemory(),
 		held: map[uint32]*slice{}, introduced: map[int32]bool{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
@@ -202,6 +203,9 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 	d.total(s)
 	if !waits {
 		d.add(d.totalOf(s, probe), s)
+		if probe.planned.Function.Step {
+			d.steps.saw(s.PID, s.StartNS, s.StartNS+s.DurationNS)
+		}
 		if c != nil {
 			d.await(c)
 		}
@@ -466,23 +470,41 @@ func (d *decoder) heldSlice(p *probe, epoch uint32) *slice {
 	return s
 }
 
-// release gives the rows of a slice their weights, by probe, and lets them go.
-func (d *decoder) release(epoch uint32, weight func(probe uint32) float64) {
+// release gives the rows of a slice their weights and lets them go. It returns the
+// mean weight of each probe's rows.
+func (d *decoder) release(epoch uint32, weigh func(slicedRow) float64) map[uint32]float64 {
 	d.released = max(d.released, epoch)
 	s, ok := d.held[epoch]
 	if !ok {
-		return
+		return nil
 	}
 	delete(d.held, epoch)
+	sums, rows := map[uint32]float64{}, map[uint32]float64{}
+	weight := func(r slicedRow) float64 {
+		w := weigh(r)
+		sums[r.probe], rows[r.probe] = sums[r.probe]+w, rows[r.probe]+1
+		return w
+	}
 	for i := range s.spans {
-		s.spans[i].Weight = weight(s.spanProbe[i])
-		d.sum(&s.spans[i])
+		row := &s.spans[i]
+		row.Weight = weight(slicedRow{s.spanProbe[i], row.PID, row.StartNS})
+		d.sum(row)
 	}
 	for i := range s.memory {
-		s.memory[i].Weight = weight(s.memoryProbe[i])
+		row := &s.memory[i]
+		row.Weight = weight(slicedRow{s.memoryProbe[i], row.PID, row.TSNS})
 	}
 	d.spans = append(d.spans, s.spans...)
 	d.memory = append(d.memory, s.memory...)
+	for index := range sums {
+		sums[index] /= rows[index]
+	}
+	return sums
+}
+
+// releaseAsIs lets the rows of a slice go that stand for themselves alone.
+func (d *decoder) releaseAsIs(epoch uint32) {
+	d.release(epoch, func(slicedRow) float64 { return 1 })
 }
 
 // flush hands what is ready to the sink.
