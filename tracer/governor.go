@@ -37,8 +37,8 @@ const (
 	// A slice lasts for a whole step and stepRoom of one if that is no longer than
 	// maxWhole and costs the job no more than wholeCost.
 	maxWhole  = 3 * time.Second
-	wholeCost = 50 * time.Millisecond
-	stepRoom  = 0.2
+	wholeCost = 100 * time.Millisecond
+	stepRoom  = 0.3
 )
 
 type phase uint8

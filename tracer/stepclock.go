@@ -99,8 +99,9 @@ func (c *stepClock) longest() (length time.Duration) {
 	return length
 }
 
-// around returns the steps between two times with what lies at both ends: a step
-// that began before the first one that was seen, and two behind the last one, of
+// around returns the steps between two times with what lies at both ends and was not
+// seen: up to two steps before the first one, since a recording begins in the middle
+// of one and its marks begin with backward passes, and two behind the last one, of
 // which one is under way and the other may have just begun.
 func (b stepTimes) around(from, to int64) stepTimes {
 	if len(b) < 2 {
@@ -110,7 +111,8 @@ func (b stepTimes) around(from, to int64) stepTimes {
 	last, _ := slices.BinarySearch(b, to)
 	within := slices.Clone(b[max(0, first-1):min(len(b), last+1)])
 	if first == 0 {
-		within = slices.Insert(within, 0, b[0]-(b[1]-b[0]))
+		usual := b[1] - b[0]
+		within = slices.Insert(within, 0, b[0]-2*usual, b[0]-usual)
 	}
 	if n := len(b); last == n {
 		usual := b[n-1] - b[n-2]
@@ -162,21 +164,16 @@ func (b stepTimes) passes(at, from, to int64) (times int) {
 	return times
 }
 
-// whole reports whether a slice is at least as long as each step that it touches, of
-// a process that made steps meanwhile.
+// whole reports whether a slice came at least once past each place in a step, of a
+// process that made steps meanwhile.
 func (b stepTimes) whole(on, off int64) (whole, stepping bool) {
-	i, _ := b.place(on)
-	j, _ := b.place(off - 1)
-	if i < 0 && j < 0 {
+	i, begin := b.place(on)
+	j, end := b.place(off - 1)
+	switch {
+	case i < 0 && j < 0:
 		return false, false
-	}
-	if i < 0 || j < 0 {
+	case i < 0 || j < 0:
 		return false, true
 	}
-	for ; i <= j; i++ {
-		if b[i+1]-b[i] > off-on {
-			return false, true
-		}
-	}
-	return true, true
+	return j > i+1 || j == i+1 && end >= begin, true
 }
