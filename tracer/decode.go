@@ -72,15 +72,6 @@ type sequenceKey struct {
 	sequence int64
 }
 
-// slice holds the rows of one attached interval until it is known how many
-// calls each of them stands for.
-type slice struct {
-	spans       []Span
-	spanProbe   []uint32
-	memory      []Memory
-	memoryProbe []uint32
-}
-
 // classNamer names the class of an object by its vtable pointer.
 type classNamer interface {
 	Class(pid uint32, vtable uint64) (name string, ok bool)
@@ -203,9 +194,7 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 	d.total(s)
 	if !waits {
 		d.add(d.totalOf(s, probe), s)
-		if probe.planned.Function.Step {
-			d.steps.saw(s.PID, s.StartNS, s.StartNS+s.DurationNS)
-		}
+		d.pace(s, probe.planned.Function)
 		if c != nil {
 			d.await(c)
 		}
@@ -455,56 +444,6 @@ func (d *decoder) forget(pid int32) {
 	d.cuda.ended(uint32(pid))
 	d.remote.ended(uint32(pid))
 	d.accelerators.ended(d, uint32(pid))
-}
-
-// heldSlice returns where a row has to wait, nil when its weight is known.
-func (d *decoder) heldSlice(p *probe, epoch uint32) *slice {
-	if epoch <= d.released || !d.slicing.Load() || !p.sliced(epoch) {
-		return nil
-	}
-	s, ok := d.held[epoch]
-	if !ok {
-		s = &slice{}
-		d.held[epoch] = s
-	}
-	return s
-}
-
-// release gives the rows of a slice their weights and lets them go. It returns the
-// mean weight of each probe's rows.
-func (d *decoder) release(epoch uint32, weigh func(slicedRow) float64) map[uint32]float64 {
-	d.released = max(d.released, epoch)
-	s, ok := d.held[epoch]
-	if !ok {
-		return nil
-	}
-	delete(d.held, epoch)
-	sums, rows := map[uint32]float64{}, map[uint32]float64{}
-	weight := func(r slicedRow) float64 {
-		w := weigh(r)
-		sums[r.probe], rows[r.probe] = sums[r.probe]+w, rows[r.probe]+1
-		return w
-	}
-	for i := range s.spans {
-		row := &s.spans[i]
-		row.Weight = weight(slicedRow{s.spanProbe[i], row.PID, row.StartNS})
-		d.sum(row)
-	}
-	for i := range s.memory {
-		row := &s.memory[i]
-		row.Weight = weight(slicedRow{s.memoryProbe[i], row.PID, row.TSNS})
-	}
-	d.spans = append(d.spans, s.spans...)
-	d.memory = append(d.memory, s.memory...)
-	for index := range sums {
-		sums[index] /= rows[index]
-	}
-	return sums
-}
-
-// releaseAsIs lets the rows of a slice go that stand for themselves alone.
-func (d *decoder) releaseAsIs(epoch uint32) {
-	d.release(epoch, func(slicedRow) float64 { return 1 })
 }
 
 // flush hands what is ready to the sink.

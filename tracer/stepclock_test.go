@@ -104,6 +104,35 @@ func TestASliceOfPartOfAStepIsNotWhole(t *testing.T) {
 	}
 }
 
+// A forward pass that waits for its data in some of the steps moves everything behind
+// it, as a share of the step; not as a share of what lies between two marks.
+func TestPlacesAreFoundBetweenTheMarks(t *testing.T) {
+	c := newStepClock()
+	begin := int64(1000)
+	var optimizers []int64
+	for i := range int64(6) {
+		c.saw(7, begin, begin+100)
+		c.mark(7, begin+110, begin+150)
+		optimizers = append(optimizers, begin+130)
+		begin += 200 + 300*(i%2) // every second step waits
+	}
+	b := c.steps()[7]
+	on, off := b[1].begin+50, b[3].begin+105 // two whole steps, the end of a third backward pass
+	s := &stretch{on: sliceMark{at: time.Unix(0, on)}, off: sliceMark{at: time.Unix(0, off)}, from: sliceMark{at: time.Unix(0, 1000)}, steps: c.steps()}
+	if !s.whole() {
+		t.Fatal("a slice of two steps and more has no whole one")
+	}
+	p := s.phases(sliceMark{at: time.Unix(0, b[5].begin)})
+	for i, want := range map[int]float64{1: 5. / 2, 2: 5. / 2} {
+		if w := p.weight(7, optimizers[i], 1000); w != want {
+			t.Errorf("the optimizer of step %d has weight %v, want 5 steps of which 2 were seen", i, w)
+		}
+	}
+	if w := p.weight(7, b[2].begin+75, 1000); w != 5./3 {
+		t.Errorf("the second half of a backward pass has weight %v, want 5 steps of which 3 were seen", w)
+	}
+}
+
 func TestStepsInsideStepsAreNone(t *testing.T) {
 	c := newStepClock()
 	c.saw(7, 110, 120) // its record comes before that of the one around it
@@ -111,8 +140,8 @@ func TestStepsInsideStepsAreNone(t *testing.T) {
 	c.saw(7, 210, 220)
 	c.saw(7, 230, 240)
 	c.saw(7, 200, 250)
-	if got := c.steps()[7]; len(got) != 2 || got[0] != 100 || got[1] != 200 {
-		t.Errorf("the steps begin at %v, want 100 and 200", got)
+	if got := c.steps()[7]; len(got) != 2 || got[0].begin != 100 || got[1].begin != 200 {
+		t.Errorf("the steps are %v, want ones that begin at 100 and 200", got)
 	}
 	if got := c.longest(); got != 100 {
 		t.Errorf("the longest step takes %d ns, want 100", got)
