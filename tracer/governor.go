@@ -37,7 +37,7 @@ const (
 	// A slice lasts for a whole step and stepRoom of one if that is no longer than
 	// maxWhole and costs the job no more than wholeCost.
 	maxWhole  = 3 * time.Second
-	wholeCost = 100 * time.Millisecond
+	wholeCost = 250 * time.Millisecond
 	stepRoom  = 0.3
 )
 
