@@ -82,7 +82,7 @@ func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int6
 	d := &decoder{
 		remote: remote, executables: newExecutables(remote), cuda: newCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		accelerators: newAccelerators(), named: map[callName]*Call{}, nodes: newNodeClock(), steps: newStepClock(),
+		accelerators: newAccelerators(remote), named: map[callName]*Call{}, nodes: newNodeClock(), steps: newStepClock(),
 		host: newHostMemory(),
 		held: map[uint32]*slice{}, introduced: map[int32]bool{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
@@ -313,6 +313,17 @@ func (d *decoder) name(spec uint32, base *Call, name string) *Call {
 func (d *decoder) returned(s *Span, f *catalog.Function, r *callRecord, a *arguments) {
 	if r.ret != 0 {
 		a.value[f.Returns], a.known[f.Returns] = r.ret, true
+		switch made := int64(r.ret); f.Returns {
+		case catalog.FieldStream:
+			s.Detail = orNew(s.Detail)
+			s.Detail.Stream = &made
+		case catalog.FieldContext:
+			s.Detail = orNew(s.Detail)
+			s.Detail.Context = &made
+		case catalog.FieldHandle:
+			s.Detail = orNew(s.Detail)
+			s.Detail.Handle = &made
+		}
 		return
 	}
 	s.Status = StatusError
@@ -427,6 +438,7 @@ func (d *decoder) leave(c openCall) { d.left = append(d.left, c) }
 
 // drained is called when the ring has run empty.
 func (d *decoder) drained() {
+	d.accelerators.look()
 	for _, c := range d.left {
 		d.unfinished(c)
 	}

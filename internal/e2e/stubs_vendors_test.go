@@ -27,6 +27,7 @@ func TestEveryCallOfLevelZeroIsRecordedWithItsArguments(t *testing.T) {
 	checkCalls(t, r, "level_zero", want.calls)
 	checkMemory(t, r, want.memory)
 	everyFunction(t, want.calls, strings.Split(levelZeroGroups, ",")...)
+	everyArgument(t, want.calls, strings.Split(levelZeroGroups, ",")...)
 }
 
 // TestListsOfLevelZeroRunWhenAQueueRunsThem: six launches are recorded in a
@@ -108,6 +109,7 @@ func TestEveryCallOfNeuronIsRecordedWithItsArguments(t *testing.T) {
 	checkCalls(t, r, "neuron", want.calls)
 	checkMemory(t, r, want.memory)
 	everyFunction(t, want.calls, strings.Split(neuronGroups, ",")...)
+	everyArgument(t, want.calls, strings.Split(neuronGroups, ",")...)
 }
 
 // TestExecutionsOfNeuronBoundTheirDeviceTime: the stub runs 3 ms within the
