@@ -48,8 +48,9 @@ jax:
 	testdata/setup/jax.sh
 
 # Libraries of libcuda, HIP, RCCL and Level Zero that are newer than Debian 12, likewise.
+# Without them all but the few tests that look into them run.
 runtimes:
-	testdata/setup/runtime-libraries.sh
+	@testdata/setup/runtime-libraries.sh || echo "going on without them: the tests that look into these libraries are skipped"
 
 native:
 	$(MAKE) -s -C testdata/native
