@@ -72,7 +72,7 @@ func (c *compiler) rows() ([]row, error) {
 		}
 		first := len(rows)
 		m := interpreter{common: d.common, machine: c.frames.machine, state: d.common.initial}
-		understood := m.run(d.instructions, d.start, d.end, func(at uint64, s state) {
+		understood := m.run(d.instructions, d.start, d.end, func(at uint64, s *state) {
 			rows = append(rows, row{at, c.ruleNumber(c.frames.machine.rule(s, d.common.signal))})
 		})
 		if !understood {

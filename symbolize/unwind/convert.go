@@ -17,7 +17,7 @@ var machines = map[symbolize.Machine]machine{
 	symbolize.MachineARM64:  {symbolize.MachineARM64, 31, 29, 30},
 }
 
-func (m machine) base(register uint64) (Base, bool) {
+func (m *machine) base(register uint64) (Base, bool) {
 	switch {
 	case register == m.sp:
 		return SP, true
@@ -105,8 +105,8 @@ const (
 )
 
 // run executes instructions that begin at the address start and yields each
-// state that holds somewhere below end. It reports whether it understood all.
-func (m *interpreter) run(instructions []byte, start, end uint64, yield func(uint64, state)) bool {
+// state that holds somewhere below end, for as long as yield looks at it. It reports whether it understood all.
+func (m *interpreter) run(instructions []byte, start, end uint64, yield func(uint64, *state)) bool {
 	r := reader{data: instructions}
 	at := start
 	for !r.done() && !r.bad {
@@ -130,13 +130,13 @@ func (m *interpreter) run(instructions []byte, start, end uint64, yield func(uin
 			continue
 		}
 		if next > at {
-			yield(at, m.state)
+			yield(at, &m.state)
 		}
 		if at = next; at >= end {
 			return !r.bad
 		}
 	}
-	yield(at, m.state)
+	yield(at, &m.state)
 	return !r.bad
 }
 
@@ -243,7 +243,7 @@ func (m *interpreter) restore(register uint64) {
 }
 
 // rule is what a walk has to do in a state.
-func (m machine) rule(s state, signal bool) Rule {
+func (m *machine) rule(s *state, signal bool) Rule {
 	if signal {
 		if m.Machine == symbolize.MachineARM64 || s.expression == signalExpression {
 			return Rule{Kind: Signal}
@@ -257,14 +257,14 @@ func (m machine) rule(s state, signal bool) Rule {
 		}
 		return r
 	}
-	if !m.returnAddress(&r, s.ra) {
+	if !m.returnAddress(&r, &s.ra) {
 		return Rule{Kind: Expression}
 	}
-	m.framePointer(&r, s.fp)
+	m.framePointer(&r, &s.fp)
 	return r
 }
 
-func (m machine) frameAddress(s state) Rule {
+func (m *machine) frameAddress(s *state) Rule {
 	if s.expression != "" {
 		return m.fromExpression(s.expression)
 	}
@@ -278,7 +278,7 @@ func (m machine) frameAddress(s state) Rule {
 	return Rule{Kind: Offset, Register: base, CFA: int32(s.offset)}
 }
 
-func (m machine) returnAddress(r *Rule, p place) bool {
+func (m *machine) returnAddress(r *Rule, p *place) bool {
 	arm := m.Machine == symbolize.MachineARM64
 	switch {
 	case p.how == undefined:
@@ -294,7 +294,7 @@ func (m machine) returnAddress(r *Rule, p place) bool {
 	return true
 }
 
-func (m machine) framePointer(r *Rule, p place) {
+func (m *machine) framePointer(r *Rule, p *place) {
 	switch {
 	case p.how == unspecified, p.how == sameValue:
 	case p.how == atOffset && fits(p.offset):

@@ -27,7 +27,7 @@ const (
 )
 
 // fromExpression recognises the expressions that rules have kinds for.
-func (m machine) fromExpression(expression string) Rule {
+func (m *machine) fromExpression(expression string) Rule {
 	if rest, ok := strings.CutPrefix(expression, pltBefore); ok && len(rest) == 1+len(pltAfter) &&
 		rest[1:] == pltAfter && rest[0] >= opLit0 && rest[0] <= opLit31 && m.sp == 7 {
 		return Rule{Kind: PLT, Aux: int32(rest[0] - opLit0)}
@@ -50,7 +50,7 @@ func (m machine) fromExpression(expression string) Rule {
 }
 
 // baseOffset takes DW_OP_breg of a register that rules know off an expression.
-func (m machine) baseOffset(expression string) (base Base, offset int32, rest string, ok bool) {
+func (m *machine) baseOffset(expression string) (base Base, offset int32, rest string, ok bool) {
 	if expression == "" || expression[0] < opBreg0 || expression[0] > opBreg31 {
 		return 0, 0, "", false
 	}

@@ -232,7 +232,7 @@ func (f *frames) common(at int) *common {
 		return c
 	}
 	m := interpreter{common: c, machine: f.machine, state: f.machine.entry()}
-	c.ok = m.run(text[r.at:], 0, ^uint64(0), func(uint64, state) {})
+	c.ok = m.run(text[r.at:], 0, ^uint64(0), func(uint64, *state) {})
 	c.initial = m.state
 	return c
 }

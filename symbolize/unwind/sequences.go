@@ -101,6 +101,7 @@ type span struct {
 // spansOf takes rows together that follow closely on each other.
 func spansOf(rows []row, shift uint) (spans []span, sequences []sequence, counts []uint32) {
 	numbers := map[sequence]int32{}
+	spans = make([]span, 0, len(rows)/2)
 	for i := 0; i < len(rows); {
 		s := sequence{{0, rows[i].rule}}
 		n := 1

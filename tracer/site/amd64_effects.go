@@ -512,6 +512,17 @@ func loadAMD64(e *encoding, in *insn, next uint64) {
 	}
 }
 
+// nop reports whether the instruction does nothing.
+func (e *encoding) nop() bool {
+	switch {
+	case e.vex:
+		return false
+	case e.kind == 0:
+		return e.opcode == 0x90 && e.rex&1 == 0 && e.rep == 0
+	}
+	return e.kind == 1 && (e.opcode == 0x1f || e.opcode == 0x0d)
+}
+
 // gradeAMD64 follows arch/x86/kernel/uprobes.c: uprobe_init_insn for what is
 // refused, branch_setup_xol_ops and push_setup_xol_ops for what is emulated.
 func gradeAMD64(e *encoding, c []byte, in *insn) {
@@ -519,7 +530,7 @@ func gradeAMD64(e *encoding, c []byte, in *insn) {
 	o := e.opcode
 	one := e.kind == 0 && !e.vex
 	two := e.kind == 1 && !e.vex
-	in.nop = one && o == 0x90 && e.rex&1 == 0 && e.rep == 0 || two && (o == 0x1f || o == 0x0d)
+	in.nop = e.nop()
 	switch {
 	case e.lock, e.segment: // is_prefix_bad
 		in.grade = gradeRefused

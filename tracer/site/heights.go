@@ -41,9 +41,9 @@ func Heights(code []byte, address uint64) []Height {
 	if len(code) > maxHeights {
 		return nil
 	}
-	h := heights{code: code, address: address, covered: make([]bool, len(code)), starts: map[int]bool{}, seen: make([]int32, len(code))}
+	h := heights{code: code, address: address, marks: make([]mark, len(code))}
 	for at := 0; at < len(code); {
-		if h.covered[at] {
+		if h.marks[at].covered() {
 			at++
 			continue
 		}
@@ -75,36 +75,60 @@ func padding(b []byte) int {
 	case 0x00, 0xcc, 0x90:
 		return 1
 	}
-	var in insn
-	if decodeAMD64(b, 0, 0, &in) && in.nop {
-		return int(in.size)
+	var e encoding
+	if parseAMD64(b, &e) && e.nop() {
+		return e.size
 	}
 	return 0
 }
 
+// heights is a piece of code and what is known of it.
 type heights struct {
 	code    []byte
 	address uint64
-	covered []bool       // bytes of the functions that are believed
-	starts  map[int]bool // their first bytes
+	marks   []mark // of each byte
 	found   []Height
 
-	// Of the function that is looked at: seen[offset]-1 is the visit's number.
-	seen   []int32
-	visits []visit
+	// Of the function that is looked at.
+	states  []height // those that marks name by their number
+	visited []int32  // the offsets of its instructions
+	todo    []visit  // from where ways remain to be followed
+	returns int
+	steps   int
 }
 
-// visit is an instruction and the state before it.
-type visit struct {
-	at int
-	height
-}
+// visit is an instruction and the number of the state before it.
+type visit struct{ at, state int32 }
+
+// mark is what is known of a byte: nothing, that it belongs to a function that is
+// believed, or that an instruction of the function that is looked at begins with
+// it, of what size, and the number of the state before it. Most instructions
+// change nothing, so that a state is that of many.
+type mark uint32
+
+const (
+	unmarked      mark = 0
+	coveredByte   mark = 1 << 31
+	functionStart      = coveredByte | 1
+
+	sizeBits = 4 // no instruction has more than 15 bytes
+)
+
+func instructionMark(state int32, size int) mark { return mark(state)<<sizeBits | mark(size) }
+
+func (m mark) covered() bool { return m&coveredByte != 0 }
+
+func (m mark) instruction() bool { return m != unmarked && !m.covered() }
+
+func (m mark) size() int { return int(m & (1<<sizeBits - 1)) }
+
+func (m mark) state() int32 { return int32(m >> sizeBits) }
 
 // pass is the first offset behind an instruction that does not go on.
 func (h *heights) pass(at int) int {
 	var in insn
-	for at < len(h.code) && !h.covered[at] {
-		if !decodeAMD64(h.code, at, h.address, &in) {
+	for at < len(h.code) && !h.marks[at].covered() {
+		if !branchAMD64(h.code, at, h.address, &in) {
 			return at + 1
 		}
 		at += int(in.size)
@@ -118,7 +142,6 @@ func (h *heights) pass(at int) int {
 // height is the state before an instruction.
 type height struct {
 	state
-	size      uint8
 	fpChanged bool  // the register is the function's own
 	fpSaved   int32 // how far below the return address it was saved, 0: it was not
 
@@ -143,7 +166,6 @@ type held struct {
 func (s height) meet(o height) (height, bool) {
 	sound := !s.spKnown || !o.spKnown || s.sp == o.sp
 	s.state = s.state.meet(o.state)
-	s.size = max(s.size, o.size)
 	s.fpChanged = s.fpChanged || o.fpChanged
 	if s.fpSaved != o.fpSaved {
 		s.fpSaved = 0
@@ -159,85 +181,121 @@ func (s height) meet(o height) (height, bool) {
 
 // function explores the function at an offset, and takes it if it is sound.
 func (h *heights) function(start int) bool {
-	defer h.forget()
-	todo := []visit{{start, height{state: state{spKnown: true}}}}
-	returns, steps := 0, 0
-	for len(todo) > 0 {
-		e := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if e.at < 0 || e.at >= len(h.code) || len(h.visits) > maxFunction {
+	h.returns, h.steps = 0, 0
+	h.states, h.visited = append(h.states[:0], height{state: state{spKnown: true}}), h.visited[:0]
+	h.todo = append(h.todo[:0], visit{at: int32(start)})
+	for len(h.todo) > 0 {
+		v := h.todo[len(h.todo)-1]
+		h.todo = h.todo[:len(h.todo)-1]
+		if !h.explore(int(v.at), v.state) {
+			h.forget()
 			return false
 		}
-		if number := h.seen[e.at]; number > 0 {
-			before := h.visits[number-1].height
-			met, sound := before.meet(e.height)
+	}
+	if h.returns == 0 {
+		h.forget()
+		return false
+	}
+	h.take(start)
+	return true
+}
+
+// explore follows one way, from the instruction at an offset and the state before
+// it on, until the way is at its end or joins another in a state that is known
+// there. Other ways that it meets go into todo. It reports whether all is sound.
+func (h *heights) explore(at int, number int32) bool {
+	now := h.states[number]
+	become := func(s height) {
+		if s != now {
+			now, number = s, int32(len(h.states))
+			h.states = append(h.states, s)
+		}
+	}
+	var e encoding
+	var in insn
+	for {
+		if at < 0 || at >= len(h.code) || len(h.visited) > maxFunction {
+			return false
+		}
+		switch m := h.marks[at]; {
+		case m == unmarked:
+			h.visited = append(h.visited, int32(at))
+		case m.covered():
+			// Into another function: as a whole, at its start, or not at all.
+			return m == functionStart && now.sp == 0 && now.spKnown
+		case m.state() == number:
+			return true
+		default:
+			before := h.states[m.state()]
+			met, sound := before.meet(now)
 			if !sound {
 				return false
 			}
 			if met == before {
-				continue
+				return true
 			}
-			e.height = met
+			become(met)
 		}
-		var in insn
-		if !decodeAMD64(h.code, e.at, h.address, &in) {
+		if !h.decode(at, &e, &in) {
 			return false
 		}
-		if h.covered[e.at] {
-			// Into another function: as a whole, at its start, or not at all.
-			if !h.starts[e.at] || e.sp != 0 || !e.spKnown {
-				return false
-			}
-			continue
-		}
-		e.size = in.size
-		h.visit(e)
-		if steps++; steps > 4*maxFunction {
+		h.marks[at] = instructionMark(number, e.size)
+		if h.steps++; h.steps > 4*maxFunction {
 			return false
 		}
-		after := visit{e.at + int(in.size), h.after(e.at, e.height, &in)}
+		if in.flow == flowReturn {
+			h.returns++
+			return now.spKnown && now.sp == 0
+		}
+		if in.flow != flowNext || now.changedBy(&e, &in) {
+			become(h.after(at, now, &e, &in))
+		}
+		at += e.size
 		switch in.flow {
-		case flowReturn:
-			if !e.spKnown || e.sp != 0 {
-				return false
+		case flowJump:
+			target, ok := h.within(in.target)
+			if !ok {
+				return true // a tail call, or a part of the function that lies elsewhere
 			}
-			returns++
-		case flowJump, flowCond:
-			target := visit{int(int64(in.target - h.address)), after.height}
-			if target.at >= 0 && target.at < len(h.code) {
-				todo = append(todo, target)
-			} // else a tail call, or a part of the function that lies elsewhere
-			if in.flow == flowCond {
-				todo = append(todo, after)
+			at = target
+		case flowCond:
+			if target, ok := h.within(in.target); ok {
+				h.todo = append(h.todo, visit{int32(target), number})
 			}
 		case flowJumpIndirect, flowStop:
+			return true
 		case flowCall, flowCallIndirect:
-			if !h.endsAt(after.at) {
-				todo = append(todo, after)
+			if h.endsAt(at) {
+				return true
 			}
-		default:
-			todo = append(todo, after)
 		}
 	}
-	if returns > 0 {
-		h.take(start)
-	}
-	return returns > 0
 }
 
-func (h *heights) visit(v visit) {
-	if h.seen[v.at] == 0 {
-		h.visits = append(h.visits, v)
-		h.seen[v.at] = int32(len(h.visits))
+// decode reads of an instruction what explore asks for: no grade, no load.
+func (h *heights) decode(at int, e *encoding, in *insn) bool {
+	if !parseAMD64(h.code[at:], e) {
+		return false
 	}
-	h.visits[h.seen[v.at]-1] = v
+	*in = insn{flow: flowAMD64(e), writes: writesAMD64(e)}
+	switch in.flow {
+	case flowJump, flowCond, flowCall:
+		in.target = h.address + uint64(at+e.size) + uint64(e.imm)
+	}
+	stackAMD64(e, in)
+	return true
+}
+
+// within is the offset of an address in the code.
+func (h *heights) within(address uint64) (int, bool) {
+	at := address - h.address
+	return int(at), at < uint64(len(h.code))
 }
 
 func (h *heights) forget() {
-	for _, v := range h.visits {
-		h.seen[v.at] = 0
+	for _, at := range h.visited {
+		h.marks[at] = unmarked
 	}
-	h.visits = h.visits[:0]
 }
 
 // endsAt reports whether the code before an offset is followed by what looks
@@ -254,8 +312,13 @@ func (h *heights) endsAt(at int) bool {
 	return at > begin || at == len(h.code)
 }
 
+// changedBy reports whether an instruction may change the state: few do.
+func (s *height) changedBy(e *encoding, in *insn) bool {
+	return in.sp != moveNone || in.fp != moveNone || in.writes&(maskBP|1<<s.held.in&^maskAX) != 0 || e.wideMove()
+}
+
 // after is the state after the instruction at an offset.
-func (h *heights) after(at int, before height, in *insn) height {
+func (h *heights) after(at int, before height, e *encoding, in *insn) height {
 	n := before
 	if in.flow == flowCall || in.flow == flowCallIndirect {
 		if !preserved(before.held.in) {
@@ -264,8 +327,8 @@ func (h *heights) after(at int, before height, in *insn) height {
 		return n // both pointers are as before when it returns
 	}
 	n.state = before.step(in)
-	h.follow(at, before, &n, in)
-	switch code := h.code[at : at+int(in.size)]; {
+	n.follow(before, e, in)
+	switch code := h.code[at : at+e.size]; {
 	case len(code) == 1 && code[0] == 0x55: // push %rbp
 		if !before.fpChanged && before.fpSaved == 0 && n.spKnown {
 			n.fpSaved = n.sp
@@ -276,8 +339,8 @@ func (h *heights) after(at int, before height, in *insn) height {
 		} else {
 			n.fpChanged = true
 		}
-	case len(code) >= 4 && code[0] == 0x48 && code[1] == 0x89 && code[2]&0x38 == 0x28 && in.store == storeSP: // mov %rbp, n(%rsp)
-		if slot := before.sp - in.storeDisp; !before.fpChanged && before.fpSaved == 0 && before.spKnown && slot > 0 {
+	case e.wideMove() && e.opcode == 0x89 && e.reg == regBP && e.onStack(): // mov %rbp, n(%rsp)
+		if slot := before.sp - e.disp; !before.fpChanged && before.fpSaved == 0 && before.spKnown && slot > 0 {
 			n.fpSaved = slot
 		}
 	case in.writes&maskBP != 0:
@@ -286,54 +349,53 @@ func (h *heights) after(at int, before height, in *insn) height {
 	return n
 }
 
-// take makes rows of a function's instructions.
+// take makes rows of a function's instructions, and covers them.
 func (h *heights) take(start int) {
-	h.starts[start] = true
-	end, last := -1, Height{}
-	for s := range h.ordered() {
-		at := s.at
+	end, number, last := -1, int32(-1), Height{}
+	for at := range h.ordered() {
+		m := h.marks[at]
 		if end >= 0 && at != end {
 			h.found = append(h.found, Height{Address: h.address + uint64(end)})
-			last = Height{}
+			number, last = -1, Height{}
 		}
-		now := s.row()
-		if now != last {
-			last = now
-			now.Address = h.address + uint64(at)
-			h.found = append(h.found, now)
+		if m.state() != number {
+			number = m.state()
+			if now := h.states[number].row(); now != last {
+				last = now
+				now.Address = h.address + uint64(at)
+				h.found = append(h.found, now)
+			}
 		}
-		end = at + int(s.size)
-		for i := at; i < end; i++ {
-			h.covered[i] = true
+		end = at + m.size()
+		h.marks[at] = coveredByte
+		for i := at + 1; i < end; i++ {
+			if h.marks[i] == unmarked { // else an instruction within this one, whose turn comes
+				h.marks[i] = coveredByte
+			}
 		}
 	}
+	h.marks[start] = functionStart
 	h.found = append(h.found, Height{Address: h.address + uint64(end)})
 }
 
-// ordered yields the visits in the order of their offsets. Nearly all functions
-// are in one piece: to look at each of its bytes is faster than to sort.
-func (h *heights) ordered() iter.Seq[*visit] {
-	first, last := len(h.code), 0
-	for i := range h.visits {
-		first, last = min(first, h.visits[i].at), max(last, h.visits[i].at)
-	}
-	if last-first > 64*len(h.visits) {
-		numbers := make([]int32, len(h.visits))
-		for i := range numbers {
-			numbers[i] = int32(i)
-		}
-		slices.SortFunc(numbers, func(a, b int32) int { return cmp.Compare(h.visits[a].at, h.visits[b].at) })
-		return func(yield func(*visit) bool) {
-			for _, number := range numbers {
-				if !yield(&h.visits[number]) {
+// ordered yields the offsets of the function's instructions in their order. Nearly
+// all functions are in one piece: to look at each of its bytes is faster than to
+// sort.
+func (h *heights) ordered() iter.Seq[int] {
+	first, last := slices.Min(h.visited), slices.Max(h.visited)
+	if int(last-first) > 64*len(h.visited) {
+		slices.Sort(h.visited)
+		return func(yield func(int) bool) {
+			for _, at := range h.visited {
+				if !yield(int(at)) {
 					return
 				}
 			}
 		}
 	}
-	return func(yield func(*visit) bool) {
-		for _, number := range h.seen[first : last+1] {
-			if number > 0 && !yield(&h.visits[number-1]) {
+	return func(yield func(int) bool) {
+		for at := int(first); at <= int(last); at++ {
+			if h.marks[at].instruction() && !yield(at) {
 				return
 			}
 		}

@@ -14,13 +14,13 @@ package site
 //
 // In between the CFA is found through the memory slot with the old stack pointer.
 
-// follow keeps track of that slot, and of the register that leads to it.
-func (h *heights) follow(at int, before height, n *height, in *insn) {
-	var e encoding
-	wide := isWideMove(h.code[at:at+int(in.size)]) && parseAMD64(h.code[at:at+int(in.size)], &e) && e.rex&8 != 0 && !e.hasIdx && !e.noBase
+// follow keeps track of that slot, and of the register that leads to it; n is the
+// state before it with the pointers moved.
+func (n *height) follow(before height, e *encoding, in *insn) {
+	wide := e.wideMove() && !e.hasIdx && !e.noBase
 	load, store := wide && e.opcode == 0x8b && e.mod != 3, wide && e.opcode == 0x89 && e.mod != 3
 	switch {
-	case load && e.reg == regSP && before.restores(&e):
+	case load && e.reg == regSP && before.restores(e):
 		n.sp, n.spKnown = before.slotSP, true
 		*n = n.withoutSlot()
 	case store && e.rm == regSP && !before.spKnown && e.reg == regBP && before.fpKnown:
@@ -32,12 +32,23 @@ func (h *heights) follow(at int, before height, n *height, in *insn) {
 	case in.sp != moveNone:
 		*n = n.withoutSlot()
 	}
-	n.held = n.holds(before, &e, wide, in)
+	n.held = n.holds(before, e, wide, in)
 }
 
-// isWideMove: a REX prefix with W, and mov, or add and sub of a constant.
-func isWideMove(code []byte) bool {
-	return len(code) > 2 && code[0]&0xf8 == 0x48 && (code[1] == 0x89 || code[1] == 0x8b || code[1] == 0x81 || code[1] == 0x83)
+// wideMove: a REX prefix with W and no other, and mov, or add and sub of a constant.
+func (e *encoding) wideMove() bool {
+	return e.kind == 0 && !e.vex && e.rex&8 != 0 && !e.prefixed() &&
+		(e.opcode == 0x89 || e.opcode == 0x8b || e.opcode == 0x81 || e.opcode == 0x83)
+}
+
+// prefixed reports whether the instruction has another prefix than REX.
+func (e *encoding) prefixed() bool {
+	return e.opsize || e.addr32 || e.lock || e.segment || e.thread || e.rep != 0
+}
+
+// onStack reports whether the memory operand is above the stack pointer.
+func (e *encoding) onStack() bool {
+	return e.modrm && e.mod != 3 && !e.hasIdx && !e.noBase && e.rm == regSP
 }
 
 // restores reports whether a load finds the old stack pointer.

@@ -8,8 +8,9 @@ import (
 // Infer makes rules of what the planner of probe sites understands of code that
 // its file does not describe.
 func Infer(code []byte, address uint64) []unwind.InferredRule {
-	var rules []unwind.InferredRule
-	for _, h := range site.Heights(code, address) {
+	heights := site.Heights(code, address)
+	rules := make([]unwind.InferredRule, 0, len(heights))
+	for _, h := range heights {
 		i := unwind.InferredRule{Address: h.Address}
 		if h.Known {
 			i.Rule = unwind.Rule{Kind: unwind.Inferred, CFA: h.Offset, Aux: h.Slot}
