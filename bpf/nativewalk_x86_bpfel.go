@@ -95,7 +95,7 @@ type NativeWalkNativeWorkspace struct {
 		Pad       uint32
 		Context   [17]uint64
 		WindowAt  uint64
-		Window    [64]uint64
+		Window    [256]uint64
 		Trail     struct {
 			_       structs.HostLayout
 			Length  uint32

@@ -15,6 +15,8 @@
 #include <bpf/bpf_helpers.h>
 #include "guard.h"
 #include "regs.h"
+
+#define KEEP_TRAIL 0
 #include "stacks.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -61,16 +63,19 @@ volatile __u64 breakpoint_text_end SEC(".data.samples") = 0;
 
 /* What the samples before looked up, of each context apart. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);	/* begins at a page */
 	__type(key, __u32);
 	__type(value, struct known_walk);
-	__uint(max_entries, WORKSPACES);
+	__uint(max_entries, WORKSPACES);	/* for each CPU: sized by the loader */
 } known_walks SEC(".maps");
 
-/* Never null: the map has one for each context. */
+/* Never null: the map has one for each context of each CPU. */
 static __always_inline struct known_walk *known_walk(__u32 context)
 {
-	return bpf_map_lookup_elem(&known_walks, &context);
+	__u32 index = bpf_get_smp_processor_id() * WORKSPACES + context;
+
+	return bpf_map_lookup_elem(&known_walks, &index);
 }
 
 static __always_inline void emit_sample(const struct sample_record *from)
@@ -109,6 +114,16 @@ static __always_inline __s32 syscall_of(struct task_struct *task)
 	number = BPF_CORE_READ(kernel, syscallno);
 #endif
 	return number;
+}
+
+/* Whether the clock's interrupt came while the thread ran code of its own. */
+static __always_inline bool in_user_mode(const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->cs & 3;
+#elif defined(__TARGET_ARCH_arm64)
+	return !(regs->pstate & 0xf);	/* EL0t */
+#endif
 }
 
 /*
@@ -153,8 +168,10 @@ static __noinline int tick(struct bpf_perf_event_data *ctx)
 	r.weight_ns = sample_period_ns;
 	r.syscall = syscall_of(bpf_get_current_task_btf());
 	start_at_kernel_entry(&w->start);
-	kernel_frames(w, ctx);
-	step_back(w);
+	if (!in_user_mode(&ctx->regs)) {
+		kernel_frames(w, ctx);
+		step_back(w);
+	}
 	r.stack_id = take_stack(w, known);
 	r.span_id = span_at(tid, tgid, w->start.sp);
 	r.holds_gil = w->python.holds_gil;

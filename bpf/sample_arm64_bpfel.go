@@ -14,19 +14,19 @@ import (
 )
 
 type SampleKnownWalk struct {
-	_      structs.HostLayout
-	Walked uint64
-	Half   uint32
-	At     uint32
-	Count  uint32
-	Pad    uint32
-	Frame  [256]struct {
+	_       structs.HostLayout
+	Walked  uint64
+	Half    uint32
+	At      uint32
+	Count   uint32
+	Mapping uint32
+	Frame   [256]struct {
 		_    structs.HostLayout
 		Sp   uint64
 		Key  uint64
 		Rule SampleUnwindRule
 	}
-	Rule [512]struct {
+	Rule [2048]struct {
 		_      structs.HostLayout
 		Key    uint64
 		Walked uint64
@@ -273,7 +273,7 @@ type SampleStackWorkspace struct {
 		Pad       uint32
 		Context   [17]uint64
 		WindowAt  uint64
-		Window    [64]uint64
+		Window    [256]uint64
 		Trail     struct {
 			_       structs.HostLayout
 			Length  uint32

@@ -15,7 +15,7 @@
 /* After about so long (2^33 ns are 8.6 s) frames are sent again: what a full
  * ring swallowed is unknown for no longer. */
 #define STACK_EPOCH_BITS 33
-#define STACKS_SEEN 32768
+#define STACKS_SEEN_BITS 16
 
 /* Everything that the frames of one stack take at the most. */
 #define STACK_DATA_BYTES (MAX_NATIVE_FRAMES * 16 + MAX_PYTHON_FRAMES * 16 + \
@@ -50,12 +50,17 @@ struct {
 	__uint(max_entries, WORKSPACES);
 } stack_workspaces SEC(".maps");
 
-/* The epoch in which a stack's frames were sent last. */
+/*
+ * The epoch in which a stack's frames were sent last. The lowest bits of its id
+ * say where; there are the others, and the epoch's lowest in their place. One word
+ * is never half another's. Of two stacks for one place the frames are sent again:
+ * the loader knows them.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__type(key, __u64);
-	__type(value, __u32);
-	__uint(max_entries, STACKS_SEEN);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, 1 << STACKS_SEEN_BITS);
 } stacks_seen SEC(".maps");
 
 /* Samples, and the frames of all stacks. Apart from the calls: a flood of one
@@ -155,19 +160,20 @@ static __always_inline __u32 stack_epoch(__u64 id, __u64 now_ns)
 static __noinline __u64 name_stack(struct stack_workspace *w)
 {
 	__u64 id = hash_kernel(w, hash_python(&w->python, hash_native(&w->native, w->start.tgid)));
-	__u32 *seen, now;
+	__u32 now, place = id & ((1 << STACKS_SEEN_BITS) - 1);
+	__u64 *seen = bpf_map_lookup_elem(&stacks_seen, &place), sent;
 
 	id += !id;
 	now = stack_epoch(id, bpf_ktime_get_ns());
 	w->sent_in = now;
-	seen = bpf_map_lookup_elem(&stacks_seen, &id);
-	if (seen && *seen == now)
+	sent = (id & ~((1ULL << STACKS_SEEN_BITS) - 1)) | (__u16)now;
+	if (!seen || *seen == sent)
 		return id;
 	if (send_frames(w, id)) {
 		w->sent_in = 0;
 		lose(LOSS_STACK_RING_FULL);
 	} else {
-		bpf_map_update_elem(&stacks_seen, &id, &now, BPF_ANY);
+		*seen = sent;
 	}
 	return id;
 }

@@ -9,6 +9,11 @@
 
 #define TRAIL_WORDS 256
 
+/* 0: nothing remembers the object's walks by their words. */
+#ifndef KEEP_TRAIL
+#define KEEP_TRAIL 1
+#endif
+
 struct trail {
 	__u32 length;
 	__u32 broken;	/* not 0: words alone do not tell where the walk went */
@@ -25,6 +30,8 @@ static __always_inline void trail_add(struct trail *t, __u64 address)
 {
 	__u32 n = t->length;
 
+	if (!KEEP_TRAIL)
+		return;
 	t->address[n & (TRAIL_WORDS - 1)] = address;
 	t->length = n + 1;
 	/* No branch: the verifier would see two ways from each word. */

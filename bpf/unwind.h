@@ -459,8 +459,10 @@ static __noinline int walk_native(const struct walk_start *start, struct known_w
 	s->fp_word = FP_AT_START;
 	trail_begin(&s->trail);
 	/* Before the walk, which may still see what was there before the next. */
-	if (known)
+	if (known) {
 		known_begin(known, start->tgid, walk_generation());
+		s->mapping = known->mapping;
+	}
 	out->outcome = NATIVE_MAX_FRAMES;
 	if (!p) {
 		out->outcome = NATIVE_NO_PROCESS;
@@ -478,8 +480,10 @@ static __noinline int walk_native(const struct walk_start *start, struct known_w
 	if (*(volatile __u32 *)&out->outcome == NATIVE_GOES_ON)
 		out->outcome = NATIVE_MAX_FRAMES;
 	outcome = *(volatile __u32 *)&out->outcome;
-	if (known)
+	if (known) {
 		known_end(known);
+		known->mapping = s->mapping;
+	}
 	if (s->wanted || outcome == NATIVE_NO_MAPPING)
 		want_process(start->tgid);
 	count_native_outcome(outcome);

@@ -16,7 +16,7 @@
 
 #define KNOWN_FRAMES 128	/* of a walk, a power of two; those beyond are looked up */
 #define KNOWN_STEP 4		/* frames of the walk before that one of this may pass */
-#define KNOWN_RULES 512		/* by address, a power of two */
+#define KNOWN_RULES 2048		/* by address, a power of two */
 #define KNOWN_END (1ULL << 62)	/* above every stack pointer */
 
 struct known_frame {
@@ -37,7 +37,7 @@ struct known_walk {
 	__u32 half;	/* the first frame of the walk before; the other half is this one's */
 	__u32 at;	/* the next of the walk before */
 	__u32 count;	/* of this walk */
-	__u32 pad;
+	__u32 mapping;	/* in which the last address was looked up; 0, which has no pages, at first */
 	struct known_frame frame[2 * KNOWN_FRAMES];
 	struct known_rule rule[KNOWN_RULES];
 };
@@ -57,8 +57,10 @@ static __always_inline void known_begin(struct known_walk *k, __u32 tgid, __u32 
 	k->at = 0;
 	k->count = 0;
 	k->half &= KNOWN_FRAMES;
-	if (k->walked != ((__u64)generation << 32 | tgid))
+	if (k->walked != ((__u64)generation << 32 | tgid)) {
 		known_before(k)->sp = KNOWN_END;
+		k->mapping = 0;
+	}
 	k->walked = (__u64)generation << 32 | tgid;
 }
 

@@ -13,7 +13,7 @@
 
 /* A read of a thread's memory takes as long as two hundred instructions, however
  * little it reads: so much of the stack is read at once. */
-#define STACK_WINDOW 512
+#define STACK_WINDOW 2048
 #define NO_WINDOW (~0ULL)
 
 /* Room for the walk to work in: in map memory, where the verifier does not

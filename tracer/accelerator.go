@@ -9,6 +9,7 @@ type accelerators struct {
 	names   *kernelNames
 	of      map[runtimeKey]*accelerator
 	splits  *splits
+	remote  *processMemory
 	strange uint64 // collectives on communicators without an identity, of processes that ended
 	// The one asked for last: launches come in runs.
 	lastKey runtimeKey
@@ -31,8 +32,8 @@ type accelerator struct {
 	inner         map[uint32]innerCall // by thread
 }
 
-func newAccelerators() *accelerators {
-	return &accelerators{names: newKernelNames(), of: map[runtimeKey]*accelerator{}, splits: newSplits()}
+func newAccelerators(remote *processMemory) *accelerators {
+	return &accelerators{names: newKernelNames(), of: map[runtimeKey]*accelerator{}, splits: newSplits(), remote: remote}
 }
 
 func (a *accelerators) get(pid uint32, runtime string) *accelerator {
@@ -43,8 +44,9 @@ func (a *accelerators) get(pid uint32, runtime string) *accelerator {
 	one, ok := a.of[key]
 	if !ok {
 		one = &accelerator{
-			devices: newDevices(), graphs: newGraphs(), memory: driverMemory{}, communicators: newCommunicators(a.splits),
-			lists: newCommandLists(), times: newDeviceTimes(), inner: map[uint32]innerCall{},
+			devices: newDevices(), graphs: newGraphs(), memory: driverMemory{},
+			communicators: newCommunicators(a.splits, func(address uint64) (uint64, bool) { return a.remote.word(pid, address) }),
+			lists:         newCommandLists(), times: newDeviceTimes(), inner: map[uint32]innerCall{},
 		}
 		a.of[key] = one
 	}
@@ -135,6 +137,13 @@ func (a *accelerators) release(d *decoder) {
 func (a *accelerators) releaseAll(d *decoder) {
 	for _, one := range a.of {
 		one.times.releaseAll(d)
+	}
+}
+
+// look looks for handles of communicators that the runtimes had not made yet.
+func (a *accelerators) look() {
+	for _, one := range a.of {
+		one.communicators.promised.look()
 	}
 }
 

@@ -148,6 +148,9 @@ func (g *governor) demote() error {
 		return err
 	}
 	s.steps = slices.DeleteFunc(s.steps, func(p *probe) bool { return g.demoted[p.planned.Group.Name] })
+	if len(s.steps) == 0 {
+		g.steps.forget()
+	}
 	g.cycleStart = g.mark()
 	for _, p := range s.probes.all() {
 		p.covered = g.cycleStart

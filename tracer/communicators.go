@@ -8,8 +8,9 @@ type communicators struct {
 	known  map[uint64]*communicator
 	groups map[uint32]int32
 	// strange counts collectives on communicators whose identity is not known.
-	strange uint64
-	splits  *splits
+	strange  uint64
+	splits   *splits
+	promised promised
 }
 
 type communicator struct {
@@ -20,8 +21,9 @@ type communicator struct {
 	shrinks map[uint64]uint64 // by the ranks that were left out
 }
 
-func newCommunicators(all *splits) communicators {
-	return communicators{known: map[uint64]*communicator{}, groups: map[uint32]int32{}, splits: all}
+// newCommunicators is told how a word of the process is read.
+func newCommunicators(all *splits, read func(address uint64) (uint64, bool)) communicators {
+	return communicators{known: map[uint64]*communicator{}, groups: map[uint32]int32{}, splits: all, promised: promised{read: read}}
 }
 
 // communicate fills the columns of a collective.
@@ -45,7 +47,7 @@ func (c *acceleratorCall) communicate() {
 	}
 	handle := int64(c.args.value[catalog.FieldCommunicator])
 	d.CommunicatorHandle = &handle
-	known := c.communicators.known[uint64(handle)]
+	known := c.communicators.used(uint64(handle))
 	if known != nil {
 		d.Communicator, d.Rank, d.Ranks = known.id, known.rank, known.ranks
 	}
@@ -123,6 +125,8 @@ func (m *communicators) join(c *acceleratorCall, handle uint64) {
 		as := int64(handle)
 		d.CommunicatorHandle = &as
 		m.known[handle] = made
+	} else {
+		m.promise(c, made)
 	}
 }
 

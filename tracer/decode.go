@@ -54,6 +54,7 @@ type decoder struct {
 	bodiesUnread uint64                      // conditional nodes whose bodies could not be read
 	edgeless     uint64                      // backward nodes whose operator has no row
 	nodes        *nodeClock
+	steps        *stepClock
 	held         map[uint32]*slice // rows that wait for their slice's weight
 	released     uint32            // the last epoch whose rows were given theirs
 	slicing      atomic.Bool
@@ -73,15 +74,6 @@ type sequenceKey struct {
 	sequence int64
 }
 
-// slice holds the rows of one attached interval until it is known how many
-// calls each of them stands for.
-type slice struct {
-	spans       []Span
-	spanProbe   []uint32
-	memory      []Memory
-	memoryProbe []uint32
-}
-
 // classNamer names the class of an object by its vtable pointer.
 type classNamer interface {
 	Class(pid uint32, vtable uint64) (name string, ok bool)
@@ -92,7 +84,7 @@ func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int6
 	d := &decoder{
 		remote: remote, executables: newExecutables(remote), cuda: newCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		accelerators: newAccelerators(), named: map[callName]*Call{}, nodes: newNodeClock(),
+		accelerators: newAccelerators(remote), named: map[callName]*Call{}, nodes: newNodeClock(), steps: newStepClock(),
 		host: newHostMemory(),
 		held: map[uint32]*slice{}, introduced: map[int32]bool{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
@@ -204,6 +196,7 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 	d.total(s)
 	if !waits {
 		d.add(d.totalOf(s, probe), s)
+		d.pace(s, probe.planned.Function)
 		if c != nil {
 			d.await(c)
 		}
@@ -322,6 +315,17 @@ func (d *decoder) name(spec uint32, base *Call, name string) *Call {
 func (d *decoder) returned(s *Span, f *catalog.Function, r *callRecord, a *arguments) {
 	if r.ret != 0 {
 		a.value[f.Returns], a.known[f.Returns] = r.ret, true
+		switch made := int64(r.ret); f.Returns {
+		case catalog.FieldStream:
+			s.Detail = orNew(s.Detail)
+			s.Detail.Stream = &made
+		case catalog.FieldContext:
+			s.Detail = orNew(s.Detail)
+			s.Detail.Context = &made
+		case catalog.FieldHandle:
+			s.Detail = orNew(s.Detail)
+			s.Detail.Handle = &made
+		}
 		return
 	}
 	s.Status = StatusError
@@ -436,6 +440,7 @@ func (d *decoder) leave(c openCall) { d.left = append(d.left, c) }
 
 // drained is called when the ring has run empty.
 func (d *decoder) drained() {
+	d.accelerators.look()
 	for _, c := range d.left {
 		d.unfinished(c)
 	}
@@ -453,38 +458,6 @@ func (d *decoder) forget(pid int32) {
 	d.cuda.ended(uint32(pid))
 	d.remote.ended(uint32(pid))
 	d.accelerators.ended(d, uint32(pid))
-}
-
-// heldSlice returns where a row has to wait, nil when its weight is known.
-func (d *decoder) heldSlice(p *probe, epoch uint32) *slice {
-	if epoch <= d.released || !d.slicing.Load() || !p.sliced(epoch) {
-		return nil
-	}
-	s, ok := d.held[epoch]
-	if !ok {
-		s = &slice{}
-		d.held[epoch] = s
-	}
-	return s
-}
-
-// release gives the rows of a slice their weights, by probe, and lets them go.
-func (d *decoder) release(epoch uint32, weight func(probe uint32) float64) {
-	d.released = max(d.released, epoch)
-	s, ok := d.held[epoch]
-	if !ok {
-		return
-	}
-	delete(d.held, epoch)
-	for i := range s.spans {
-		s.spans[i].Weight = weight(s.spanProbe[i])
-		d.sum(&s.spans[i])
-	}
-	for i := range s.memory {
-		s.memory[i].Weight = weight(s.memoryProbe[i])
-	}
-	d.spans = append(d.spans, s.spans...)
-	d.memory = append(d.memory, s.memory...)
 }
 
 // flush hands what is ready to the sink.

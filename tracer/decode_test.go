@@ -244,7 +244,7 @@ func TestRowsOfASliceWaitForTheirWeight(t *testing.T) {
 	if len(sink.spans) != 1 || sink.spans[0].ID != 2 {
 		t.Fatalf("before the weight is known: %+v", sink.spans)
 	}
-	d.release(1, func(uint32) float64 { return 12.5 })
+	d.release(1, func(slicedRow) float64 { return 12.5 })
 	d.flush()
 	if len(sink.spans) != 2 || sink.spans[1].Weight != 12.5 {
 		t.Errorf("after: %+v", sink.spans)
@@ -254,7 +254,7 @@ func TestRowsOfASliceWaitForTheirWeight(t *testing.T) {
 func TestARowThatComesAfterItsSliceWasReleasedIsNotKeptBack(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	d.slicing.Store(true)
-	d.release(1, func(uint32) float64 { return 12.5 })
+	d.release(1, func(slicedRow) float64 { return 12.5 })
 	d.record(encode(span(index("op"), 1), 0)) // epoch 1
 	d.flush()
 	if len(sink.spans) != 1 || sink.spans[0].Weight != 1 {

@@ -31,9 +31,14 @@ const (
 	// calmSlices in a row that cost less than half the budget let the job be
 	// recorded whole again, on trial.
 	calmSlices = 3
-	// weightSteps is the least number of steps in a slice by which its weight
-	// is counted; below it, it is timed.
+	// weightSteps is the least number of steps in a slice by which all its rows are
+	// weighed alike. Of fewer, each place in a step is weighed by itself.
 	weightSteps = 8
+	// A slice lasts for a whole step and stepRoom of one if that is no longer than
+	// maxWhole and costs the job no more than wholeCost.
+	maxWhole  = 3 * time.Second
+	wholeCost = 250 * time.Millisecond
+	stepRoom  = 0.3
 )
 
 type phase uint8
@@ -74,6 +79,7 @@ type governor struct {
 	counter    *nodeCounter
 	reference  *reference // what is counted where there are neither steps nor nodes
 	nodes      *nodeClock // what tells their number where no probe counts them
+	steps      *stepClock // where in its step each process was
 	last       *stretch   // the slice before, whose rows wait for their weight
 	checked    sliceMark
 
@@ -98,7 +104,7 @@ type sliceMark struct {
 }
 
 func newGovernor(s *Session, budget float64, cost hitCost) *governor {
-	return &governor{session: s, nodes: s.decoder.nodes, budget: budgetShare * budget, clock: newJobClock(), cost: cost, epoch: 1, dearer: 1, demoted: map[string]bool{}}
+	return &governor{session: s, nodes: s.decoder.nodes, steps: s.decoder.steps, budget: budgetShare * budget, clock: newJobClock(), cost: cost, epoch: 1, dearer: 1, demoted: map[string]bool{}}
 }
 
 // tier is when a group's probes are in.
@@ -271,16 +277,33 @@ func (g *governor) judgeTrial(now time.Time) error {
 	if now.Before(g.until) && (m.steps < g.on.steps+2*minSliceSteps || m.at.Sub(g.on.at) < minSlice) {
 		return nil
 	}
-	if g.rate(m) > g.allowance()*0.8 {
+	rate := g.rate(m)
+	if g.awaitsStep(m, rate) {
+		return nil
+	}
+	if rate > g.allowance()*0.8 {
 		return g.endSlice()
 	}
 	g.release(g.on)
 	g.session.decoder.slicing.Store(false)
 	epoch := g.epoch
-	g.session.do(func(d *decoder) { d.release(epoch, func(uint32) float64 { return 1 }) })
+	g.session.do(func(d *decoder) { d.releaseAsIs(epoch) })
 	g.phase, g.checked = phaseFull, m
 	g.before = g.session.hitsOf(g.attached)
 	return nil
+}
+
+// awaitsStep reports whether the trial should go on until it has seen a whole step:
+// what it saw of a part of one says little of the rest.
+func (g *governor) awaitsStep(m sliceMark, rate float64) bool {
+	length := m.at.Sub(g.on.at)
+	if m.steps >= g.on.steps+weightSteps || length >= maxWhole || rate*float64(length) >= float64(wholeCost) {
+		return false
+	}
+	if step := g.steps.longest(); step > 0 {
+		return float64(length) < (1+stepRoom)*float64(step)
+	}
+	return g.counter.counting() // it trains, then
 }
 
 // rate is the share of the job's time that the hits since the slice began have
@@ -322,6 +345,21 @@ func (g *governor) stopDetail() error {
 
 // endSlice takes the probes out and plans the pause that pays for them.
 func (g *governor) endSlice() error {
+	if err := g.cutSlice(); err != nil {
+		return err
+	}
+	if g.reference == nil && g.off.steps == g.on.steps && !g.numbered() {
+		if err := g.chooseReference(g.off.at.Sub(g.on.at)); err != nil {
+			return err
+		}
+	}
+	g.tickJob(time.Now())
+	g.until = time.Now().Add(max(g.pause(), 5*time.Millisecond))
+	return nil
+}
+
+// cutSlice takes the probes out, and adds up what they saw.
+func (g *governor) cutSlice() error {
 	if err := g.stopDetail(); err != nil {
 		return err
 	}
@@ -338,20 +376,14 @@ func (g *governor) endSlice() error {
 		}
 	}
 	g.account(inSlice)
-	if g.reference == nil && g.off.steps == g.on.steps && !g.numbered() {
-		if err := g.chooseReference(g.off.at.Sub(g.on.at)); err != nil {
-			return err
-		}
-	}
 	g.phase = phaseOff
-	g.tickJob(time.Now())
-	g.until = time.Now().Add(max(g.pause(), 5*time.Millisecond))
 	return nil
 }
 
-// numbered reports whether the slice saw autograd nodes enough to be weighed by.
+// numbered reports whether the slice saw autograd nodes enough to be weighed by, or
+// whether the job's steps are known.
 func (g *governor) numbered() bool {
-	if nodesCounted(g.on, g.off) {
+	if nodesCounted(g.on, g.off) || g.steps.longest() > 0 {
 		return true
 	}
 	nodes := uint64(0)
@@ -398,7 +430,7 @@ func (g *governor) account(inSlice map[uint32]hits) {
 	over := g.off.at.Sub(g.on.at) * processes
 	g.correct()
 	inside := g.price(inSlice, over) / processes
-	g.judged = judgedSlice{g.free, g.on, g.off, g.epoch - 1, inside}
+	g.judged = judgedSlice{g.free, g.on, g.off, g.epoch - 1, inside, g.manySteps(g.present())}
 	all, stall := g.price(g.seen, over)/processes, g.stall()
 	g.settleAnchors()
 	g.spent += all + stall
@@ -425,6 +457,9 @@ func (g *governor) planNext(cost, fixed time.Duration) {
 		g.onTime = max(g.onTime, length*minSliceSteps/time.Duration(steps))
 	}
 	g.onTime = min(g.onTime, cycleAim)
+	if whole := time.Duration((1 + stepRoom) * float64(g.steps.longest())); whole <= maxWhole && float64(cost)/float64(max(length, time.Millisecond))*float64(whole) <= float64(wholeCost) {
+		g.onTime = max(g.onTime, whole)
+	}
 }
 
 // checkFull goes back to slices when a job that was cheap to record is not any
@@ -454,7 +489,7 @@ func (g *governor) checkFull(now time.Time) error {
 		return err
 	}
 	epoch := g.epoch - 1
-	g.session.do(func(d *decoder) { d.release(epoch, func(uint32) float64 { return 1 }) })
+	g.session.do(func(d *decoder) { d.releaseAsIs(epoch) })
 	g.ended, g.cycleStart = false, g.mark()
 	for _, p := range g.session.probes.all() {
 		p.covered = g.cycleStart
@@ -469,7 +504,7 @@ func (g *governor) finish() error {
 	}
 	switch g.phase {
 	case phaseTrial, phaseOn:
-		return g.endSlice()
+		return g.cutSlice()
 	case phaseOff:
 		return nil // it is over already
 	}

@@ -55,9 +55,11 @@ func runtimeFunctions(path string, e *symbolize.ELF, groups []catalog.Group) (fu
 	return functions
 }
 
-// warnNewer says which functions of a runtime are newer than the catalog.
+// warnNewer says which functions of a runtime are newer than the catalog, and
+// that a file with a runtime's name has none of the runtime's functions.
 func (s *Session) warnNewer(plan *Plan) {
 	var unknown []string
+	none := false
 	err := symbolize.Guard(func() {
 		functions := runtimeFunctions(plan.Path, plan.file, s.groups)
 		prefixes := make([]string, len(functions))
@@ -72,8 +74,17 @@ func (s *Session) warnNewer(plan *Plan) {
 			exports = append(exports, symbol.Name)
 		}
 		unknown = unknownVariants(exports, functions)
+		none = !slices.ContainsFunc(functions, func(f *catalog.Function) bool { return slices.Contains(exports, f.Symbol) })
 	})
-	if err != nil || len(unknown) == 0 {
+	if err != nil || none {
+		detail := "named as a runtime's library, but exports none of its functions: it is not whole, or something else"
+		if err != nil {
+			detail = err.Error()
+		}
+		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: plan.Path, Count: 1, Detail: detail})
+		return
+	}
+	if len(unknown) == 0 {
 		return
 	}
 	s.warn(Warning{

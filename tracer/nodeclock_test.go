@@ -111,7 +111,7 @@ func TestTheClockForgetsWhatItNeedsNoMore(t *testing.T) {
 }
 
 func TestWeightIsTheNodesOfTheStretchOverThoseOfTheSlice(t *testing.T) {
-	g := &governor{session: &Session{probes: &probeTable{}}, nodes: training([2]int64{1000, 1050}, [2]int64{3000, 3050})}
+	g := &governor{session: &Session{probes: &probeTable{}}, nodes: training([2]int64{1000, 1050}, [2]int64{3000, 3050}), steps: newStepClock()}
 	s := &stretch{epoch: 0, on: sliceMark{at: millisecond(1000)}, off: sliceMark{at: millisecond(1050)}}
 	if w := g.weight(s, s.on, sliceMark{at: millisecond(3000)}); math.Abs(w-2000.0/51) > 0.1 {
 		t.Errorf("weight %v, want 2000 nodes over 51", w)
@@ -130,7 +130,7 @@ func TestTheThreadsOwnCPUTime(t *testing.T) {
 // A slice in which the job made no nodes lies between two that did: what the line
 // through those says of it is no count.
 func TestASliceWithoutNodesIsNotWeighedByThem(t *testing.T) {
-	g := &governor{session: &Session{probes: &probeTable{}}, nodes: training([2]int64{1000, 1050}, [2]int64{9000, 9050})}
+	g := &governor{session: &Session{probes: &probeTable{}}, nodes: training([2]int64{1000, 1050}, [2]int64{9000, 9050}), steps: newStepClock()}
 	quiet := &stretch{epoch: 7, on: sliceMark{at: millisecond(5000)}, off: sliceMark{at: millisecond(5050)}}
 	if basis := g.basis(quiet); basis != unitTime {
 		t.Errorf("weighed by unit %d, want by time", basis)

@@ -82,6 +82,19 @@ type judgedSlice struct {
 	on, off  sliceMark
 	epoch    uint32
 	estimate time.Duration
+	many     bool // steps, so that those which it cut do not matter
+}
+
+// done is how far the job came between two marks: in steps, or else in autograd
+// nodes, as far as the decoder has read.
+func (g *governor) done(from, to sliceMark) (count float64, in unit) {
+	if to.steps > from.steps {
+		return float64(to.steps - from.steps), unitSteps
+	}
+	if nodesCounted(from, to) {
+		return float64(to.nodes - from.nodes), unitCounted
+	}
+	return g.nodes.between(from.at, to.at), unitNodes
 }
 
 // correct learns how far the estimate of a slice's hits is off, from how far the
@@ -89,7 +102,7 @@ type judgedSlice struct {
 // It is called at the end of the slice after it, when all its records are read.
 func (g *governor) correct() {
 	j := &g.judged
-	if j.estimate <= 0 || j.free.at.IsZero() || !j.on.at.After(j.free.at) {
+	if j.estimate <= 0 || j.free.at.IsZero() || !j.on.at.After(j.free.at) || !j.many {
 		return
 	}
 	in, unit := g.done(j.on, j.off)
@@ -103,7 +116,7 @@ func (g *governor) correct() {
 			return
 		}
 	case unitCounted:
-		if in < weightNodes || out < weightNodes {
+		if in < weightNodes || out < max(weightNodes, in/2) {
 			return
 		}
 	case unitNodes: // told at both ends of what lies between the slices

@@ -49,6 +49,11 @@ func loadSampler(k *kernel, features *Features, frequency int, threshold time.Du
 	if err := spec.Variables["wait_threshold_ns"].Set(uint64(threshold)); err != nil {
 		return nil, err
 	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, err
+	}
+	spec.Maps["known_walks"].MaxEntries *= uint32(cpus)
 	if err := setKernelText(spec); err != nil {
 		return nil, err
 	}

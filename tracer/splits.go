@@ -111,10 +111,14 @@ func (m *communicators) split(c *acceleratorCall, parent uint64) {
 	}
 	color := int32(c.args.value[catalog.FieldColor])
 	var made *communicator
-	if part := c.args.value[catalog.FieldHandle]; part != 0 {
+	if part := c.args.value[catalog.FieldHandle]; part != 0 || color >= 0 {
 		id := int64(mix(mix(uint64(*whole.id), whole.splits), c.args.value[catalog.FieldColor]) &^ (1 << 63))
 		made = &communicator{id: &id}
-		m.known[part] = made
+		if part != 0 {
+			m.known[part] = made
+		} else {
+			m.promise(c, made)
+		}
 	}
 	if whole.rank != nil && whole.ranks != nil && c.args.has(catalog.FieldColor) && c.args.has(catalog.FieldKey) {
 		m.splits.join(splitKey{*whole.id, whole.splits}, *whole.ranks, splitMember{
@@ -129,11 +133,15 @@ func (m *communicators) split(c *acceleratorCall, parent uint64) {
 // have another count of calls.
 func (m *communicators) shrink(c *acceleratorCall, parent uint64) {
 	whole, handle := m.known[parent], c.args.value[catalog.FieldHandle]
-	if whole == nil || handle == 0 {
+	if whole == nil {
 		return
 	}
 	made := &communicator{}
-	m.known[handle] = made
+	if handle != 0 {
+		m.known[handle] = made
+	} else {
+		m.promise(c, made)
+	}
 	leftOut := c.args.value[catalog.FieldLeftOut]
 	if whole.ranks != nil && leftOut < uint64(*whole.ranks) {
 		ranks := *whole.ranks - int32(leftOut)

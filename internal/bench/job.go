@@ -41,8 +41,18 @@ func startJobBy(prefix []string, cores string, python interpreter, script string
 		return nil, err
 	}
 	report.Close()
-	argv := slices.Concat(prefix, []string{"taskset", "-c", cores, python.path, filepath.Join("internal", "bench", "jobs", "conduct.py"), script, report.Name()}, options)
-	j := &job{command: exec.Command(argv[0], argv[1:]...), report: report.Name()}
+	j, err := startCommand(slices.Concat(prefix, []string{"taskset", "-c", cores, python.path, filepath.Join("internal", "bench", "jobs", "conduct.py"), script, report.Name()}, options)...)
+	if err != nil {
+		os.Remove(report.Name())
+		return nil, fmt.Errorf("starting %s: %w", script, err)
+	}
+	j.report = report.Name()
+	return j, nil
+}
+
+// startCommand waits until the job says "ready", its pid and how long a step takes, nanoseconds.
+func startCommand(argv ...string) (j *job, err error) {
+	j = &job{command: exec.Command(argv[0], argv[1:]...)}
 	if j.in, err = j.command.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -52,7 +62,7 @@ func startJobBy(prefix []string, cores string, python interpreter, script string
 	}
 	j.out = bufio.NewScanner(out)
 	if err := j.command.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", script, err)
+		return nil, err
 	}
 	for j.out.Scan() {
 		if words, ok := strings.CutPrefix(j.out.Text(), "ready "); ok {
@@ -60,7 +70,7 @@ func startJobBy(prefix []string, cores string, python interpreter, script string
 			return j, err
 		}
 	}
-	return nil, fmt.Errorf("%s did not get ready: %w", script, j.command.Wait())
+	return nil, fmt.Errorf("it did not get ready: %w", j.command.Wait())
 }
 
 // tell gives a command and waits until the job has obeyed.

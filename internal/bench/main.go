@@ -69,6 +69,7 @@ func main() {
 	part("python", r.measurePythonWalk)
 	part("launch", func() error { return r.measureLaunches(s) })
 	part("decode", func() error { return r.measureDecoding(s) })
+	part("mixed", func() error { return r.measureWarm(s) })
 	for _, python := range s.interpreted {
 		part("native", func() error { return r.measureNativeWalk(s, python) })
 		part("mixed", func() error { return r.measureMixed(s, python) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 
 // mixedStack is what a whole sample costs: both walks, the hash, the record.
 type mixedStack struct {
-	python  interpreter
+	job     string // what was sampled
+	python  string // its PyTorch
 	samples int
 	frames  float64       // a sample, on average, Python and native and kernel together
 	perRun  time.Duration // of the program, on average
@@ -28,14 +30,40 @@ const mixedHertz = 997
 // fortyFramesLimit is what a stack of forty mixed frames may cost.
 const fortyFramesLimit = 15 * time.Microsecond
 
-// measureMixed samples a training job, and asks the kernel what a run of the
-// program took. The asking costs some 20 ns a run.
+// What is sampled: a loop that stays in the caches, and with it all that a sample
+// reads, or training steps, which throw it out between two samples.
+const (
+	warmLoop      = "a warm loop"
+	trainingSteps = "training steps"
+)
+
+// measureMixed samples a training job.
 func (r *results) measureMixed(s settings, python interpreter) error {
 	j, err := startJob(python, sampledJob)
 	if err != nil {
 		return err
 	}
 	defer j.kill()
+	if err := r.sampleMixed(s, j, &mixedStack{job: trainingSteps, python: python.name}); err != nil {
+		return err
+	}
+	_, err = j.stop()
+	return err
+}
+
+// measureWarm samples jobs/warm.py, which needs no PyTorch.
+func (r *results) measureWarm(s settings) error {
+	j, err := startCommand("taskset", "-c", onJobCore, "python3", filepath.Join("internal", "bench", "jobs", "warm.py"))
+	if err != nil {
+		return err
+	}
+	defer j.kill()
+	return r.sampleMixed(s, j, &mixedStack{job: warmLoop})
+}
+
+// sampleMixed samples a job, and asks the kernel what a run of the program took.
+// The asking costs some 20 ns a run.
+func (r *results) sampleMixed(s settings, j *job, m *mixedStack) error {
 	sink := &frameCounter{frames: map[int64]int{}}
 	session, err := tracer.Open(tracer.Options{
 		PIDs: []int{j.pid}, Level: tracer.LevelSamples, Frequency: mixedHertz,
@@ -55,17 +83,13 @@ func (r *results) measureMixed(s settings, python interpreter) error {
 	if err = errors.Join(err, <-done); err != nil {
 		return err
 	}
-	m := &mixedStack{python: python}
 	m.samples, m.frames = sink.average(from, to)
 	if m.samples < 500 {
 		return fmt.Errorf("%d samples", m.samples)
 	}
 	m.perRun = spent / time.Duration(m.samples)
 	r.mixed = append(r.mixed, m)
-	say("  PyTorch %s: %v a sample of %.1f frames, %.1f µs for 40", python.name, m.perRun, m.frames, float64(m.forty())/1e3)
-	if _, err := j.stop(); err != nil {
-		return err
-	}
+	say("  %s %s: %v a sample of %.1f frames, %.1f µs for 40", m.job, m.python, m.perRun, m.frames, float64(m.forty())/1e3)
 	return nil
 }
 
@@ -157,21 +181,24 @@ func (c *frameCounter) average(from, to int64) (samples int, frames float64) {
 	return samples, float64(sum) / float64(max(1, samples))
 }
 
+const mixedText = `Jobs on one core, sampled %d times a second: what the sampler's program took by the kernel's own statistics (both walks, the stack's hash, the frames of what is new, the record; its runs on CPUs that did something else as well), over the samples of the job and over the frames of their merged stacks, Python, native and kernel together.
+The warm loop (internal/bench/jobs/warm.py) sums 64 numbers below Python and C functions that call each other: everything is in the caches, and the same stacks come again and again, as in the prototype that the target is from. The other job is a transformer's training steps: between two samples they throw the tables, the stack, the interpreter's objects and the program's own instructions out of the caches, and most stacks are new, so that their frames are sent.`
+
 func (r *results) mixedStacks(p *page) {
 	if len(r.mixed) == 0 {
 		return
 	}
 	p.line("## A mixed stack\n")
-	p.line("A transformer's training steps on one core, sampled %d times a second: what the sampler's program took by the kernel's own statistics (both walks, the stack's hash, the record; its runs on CPUs that did something else as well), over the samples of the job and over the frames of their merged stacks, Python, native and kernel together.\n", mixedHertz)
-	p.table("PyTorch", "samples", "frames a stack", "a sample", "40 frames")
+	p.line(mixedText+"\n", mixedHertz)
+	p.table("job", "PyTorch", "samples", "frames a stack", "a sample", "40 frames")
 	for _, m := range r.mixed {
-		p.row(m.python.name, fmt.Sprint(m.samples), fmt.Sprintf("%.1f", m.frames), fmt.Sprintf("%.1f µs", float64(m.perRun)/1e3), fmt.Sprintf("%.1f µs", float64(m.forty())/1e3))
+		p.row(m.job, m.python, fmt.Sprint(m.samples), fmt.Sprintf("%.1f", m.frames), fmt.Sprintf("%.1f µs", float64(m.perRun)/1e3), fmt.Sprintf("%.1f µs", float64(m.forty())/1e3))
 	}
 	p.line("")
 }
 
 func (r *results) mixedTargets(p *page) {
 	for _, m := range r.mixed {
-		p.row("40 mixed frames: ≤ 15 µs", m.python.name, fmt.Sprintf("%.1f µs", float64(m.forty())/1e3), verdict(m.forty() <= fortyFramesLimit))
+		p.row("40 mixed frames, sampled in "+m.job+": ≤ 15 µs", m.python, fmt.Sprintf("%.1f µs", float64(m.forty())/1e3), verdict(m.forty() <= fortyFramesLimit))
 	}
 }

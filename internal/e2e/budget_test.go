@@ -60,6 +60,43 @@ func TestBudgetHolds(t *testing.T) {
 	t.Logf("%d slices: %d of %.0f calls have a row", slices, recorded, total)
 }
 
+// A slice of a few long steps begins and ends somewhere in them: its forward passes
+// may be three, its backward passes two.
+func TestBudgetOfLongStepsCountsEachPassRight(t *testing.T) {
+	pypiTorch.need(t) // its scopes tell where the optimizer begins and ends
+	t.Parallel()
+	job := startJob(t, pypiTorch.job("mlp.py", "--seconds", "20", "--layers", "50", "--pause", "0.05")...)
+	tracing := attach(t, nil, job.Process.Pid)
+	job.goOn(t)
+	told := job.finishJob(t)
+	r := tracing.finish(t)
+	r.lossless(t)
+
+	if n := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'slice' AND detail LIKE '%% steps, each place in a step by how often it was seen:%%'"); n < 1 {
+		t.Error("no slice was weighed place by place")
+	}
+	const layers = 51
+	perStep := map[string]float64{
+		"aten::addmm": layers, "AddmmBackward0": layers, // forward, backward
+		"aten::addcmul_": 2 * layers, "aten::log_softmax": 1, // optimizer, forward
+	}
+	for _, row := range r.rows(t, `SELECT name, sum(weight), count(*) FROM span
+		WHERE name IN ('aten::addmm', 'AddmmBackward0', 'aten::addcmul_', 'aten::log_softmax') AND %s GROUP BY ALL`, r.within(t, told)) {
+		want := perStep[row[0].(string)] * float64(told.Steps)
+		if off := row[1].(float64)/want - 1; math.Abs(off) > 0.1 {
+			t.Errorf("%s: the weights add up to %.0f, %.1f %% off the truth, %.0f", row[0], row[1], 100*off, want)
+		}
+		if recorded := integer(t, row[2]); float64(recorded) > want/2 {
+			t.Errorf("%s: %d of %.0f calls are rows of their own: that was not in slices", row[0], recorded, want)
+		}
+		t.Logf("%s: %d rows stand for %.0f of %.0f", row[0], row[2], row[1], want)
+		delete(perStep, row[0].(string))
+	}
+	if len(perStep) != 0 {
+		t.Errorf("no rows of %v", perStep)
+	}
+}
+
 func TestAnchorGroupsThatExceedTheBudgetAreSliced(t *testing.T) {
 	pypiTorch.need(t) // its steps of half a millisecond have a dozen anchor hits
 	t.Parallel()

@@ -79,6 +79,21 @@ func TestEveryOpenCLCall(t *testing.T) {
 	checkAllCalled(t, told.Calls)
 	checkOpenCLMemory(t, r)
 	checkOpenCLTimes(t, r)
+	// All commands go to the program's one queue.
+	queues := r.rows(t, "SELECT DISTINCT stream FROM span WHERE name LIKE 'clEnqueue%%' OR name IN ('clFinish', 'clFlush', 'square', 'twice')")
+	made := r.rows(t, "SELECT stream FROM span WHERE name = 'clCreateCommandQueue' AND status = 'ok'")
+	if len(queues) != 1 || len(made) != 1 || fmt.Sprint(queues) != fmt.Sprint(made) {
+		t.Errorf("commands went to the queues %v, of which %v was made", queues, made)
+	}
+	for _, c := range []struct{ creator, column string }{{"clCreateContext", "context"}, {"clCreateKernel", "handle"}} {
+		if n := r.number(t, "SELECT count(*) FROM span WHERE name = '%s' AND (status = 'ok') != (%s IS NOT NULL)", c.creator, c.column); n != 0 {
+			t.Errorf("%d calls of %s without the %s that they made, or with one that they did not", n, c.creator, c.column)
+		}
+	}
+	sizes := fmt.Sprint(r.rows(t, "SELECT DISTINCT name, work_x, block_x FROM span WHERE name IN ('square', 'twice') AND work_x IS NOT NULL ORDER BY ALL"))
+	if sizes != "[[square 1024 32] [twice 1024 <nil>]]" { // of the second the runtime chooses the groups
+		t.Errorf("work and group sizes: %s", sizes)
+	}
 }
 
 // checkAllCalled: the program makes every call that the catalog has.

@@ -74,10 +74,10 @@ func TestLibrariesThatAreMappedByHalfDoNotStopTheRest(t *testing.T) {
 	}
 	r := traceOdd(t, cudaGroups, append([]string{stubPath(t, "odd"), "mapped"}, files...)...)
 	sameCounts(t, "launches", r.counts(t, launchesByName), map[string]int64{"first getfunction": 5})
-	// What is no library is said to be none.
-	if n := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'library' AND source LIKE '%%/text/libcuda.so.1'"); n != 1 {
-		t.Errorf("%d warnings about a file that is no library, want 1", n)
-	}
+	// What cannot be probed is said to be so. Half of this file has all its symbols.
+	sameCounts(t, "warnings", r.counts(t, `SELECT parse_path(source)[-2] || ': ' || CASE WHEN detail LIKE '%%not an ELF file' THEN 'no ELF'
+		WHEN detail LIKE '%%exports none of its functions%%' THEN 'no functions' ELSE detail END, count(*) FROM warning WHERE kind = 'library' GROUP BY ALL`),
+		map[string]int64{"text: no ELF": 1, "header: no functions": 1})
 	if n := r.number(t, "SELECT count(*) FROM library WHERE path LIKE '%%/libcuda.so.1'"); n != 5 {
 		t.Errorf("%d files of that name in table library, want 5", n)
 	}
@@ -188,6 +188,61 @@ func TestStubsRecordedFromBeforeTheirStart(t *testing.T) {
 			checkMemory(t, r, want.memory)
 			if n := r.number(t, fmt.Sprintf("SELECT count(*) FROM span WHERE runtime = '%s' AND status = 'ok'", c.runtime)); n < 20 {
 				t.Errorf("%d calls that succeeded", n)
+			}
+		})
+	}
+}
+
+// TestCallsUnderWayAreRecordedFromOneToAnother: the tracer comes and goes while
+// three threads call and call. Of each it has every call between its first and
+// its last, with all arguments and an end.
+func TestCallsUnderWayAreRecordedFromOneToAnother(t *testing.T) {
+	const sizes = "grid_y, grid_z, block_x, block_y, block_z, shared_bytes - grid_x %% 1000"
+	for _, c := range []struct{ name, groups, program, number, others, want string }{
+		{"cuda", cudaGroups, "cudacalls", "grid_x", sizes, "[2 3 32 5 6 0]"},
+		{"hip", hipGroups, "hipcalls", "grid_x", sizes, "[2 3 32 5 6 0]"},
+		{"nccl", "nccl", "ncclcalls", "element_count", "dtype, bytes - 4 * element_count, stream", "[float32 0 30464]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			job := start(t, stub(t, c.program), "steady")
+			job.line(t, "ready ")
+			tracing := attach(t, append([]string{"--probe", c.groups}, unbudgeted...), job.Process.Pid)
+			time.Sleep(time.Second)
+			r := tracing.interrupt(t)
+			job.goOn(t)
+			if code, err := job.wait(); err != nil || code != 0 {
+				t.Fatalf("%s: exit code %d, %v", job, code, err)
+			}
+			r.lossless(t)
+			made := map[int64]int64{}
+			for _, line := range job.out {
+				var tid, last int64
+				if n, _ := fmt.Sscanf(line, "made %d %d", &tid, &last); n == 2 {
+					made[tid] = last
+				}
+			}
+			rows := r.rows(t, `SELECT tid, min(number), max(number), count(*), count(DISTINCT number), count(*) FILTER (WHERE after != number - 1),
+				count(*) FILTER (WHERE end_method != 'return' OR status != 'ok'), max(number) FILTER (WHERE end_method != 'return' OR status != 'ok')
+				FROM (SELECT *, lag(number) OVER (PARTITION BY tid ORDER BY ts_ns) AS after FROM
+					(SELECT tid, ts_ns, status, end_method, `+c.number+` AS number FROM span WHERE runtime = '`+c.name+`'))
+				GROUP BY tid ORDER BY tid`)
+			if len(rows) != 3 || len(made) != 3 {
+				t.Fatalf("%d threads were recorded, %d called: %v", len(rows), len(made), rows)
+			}
+			for _, row := range rows {
+				first, last, n := integer(t, row[1]), integer(t, row[2]), integer(t, row[3])
+				t.Logf("calls %d to %d of %d", first, last, made[integer(t, row[0])])
+				if n != last-first+1 || integer(t, row[4]) != n || integer(t, row[5]) != 0 || n < 1000 || first == 1 || last >= made[integer(t, row[0])] {
+					t.Errorf("%d calls, from %d to %d of %d: not one after the other", n, first, last, made[integer(t, row[0])])
+				}
+				// The one that was under way at the end may have none of its own.
+				if open := integer(t, row[6]); open > 1 || open == 1 && integer(t, row[7]) != last {
+					t.Errorf("%d calls without an end or a status", open)
+				}
+			}
+			others := r.rows(t, "SELECT DISTINCT "+c.others+" FROM span WHERE runtime = '"+c.name+"'")
+			if len(others) != 1 || fmt.Sprint(others[0]) != c.want {
+				t.Errorf("the other arguments are %v, want %s", others, c.want)
 			}
 		})
 	}

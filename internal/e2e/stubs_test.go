@@ -75,17 +75,22 @@ func (c *command) expectations(t *testing.T) (e expectations) {
 		words := strings.Fields(line)
 		switch {
 		case len(words) >= 3 && words[0] == "call":
-			call := expectedCall{words[1], words[2], map[string]string{}}
-			for _, word := range words[3:] {
-				key, value, _ := strings.Cut(word, "=")
-				call.columns[key] = strings.ReplaceAll(value, "~", " ")
-			}
-			e.calls = append(e.calls, call)
+			e.calls = append(e.calls, expectedCall{words[1], words[2], map[string]string{}})
+			e.calls[len(e.calls)-1].says(words[3:])
+		case len(words) > 1 && words[0] == "also" && len(e.calls) > 0:
+			e.calls[len(e.calls)-1].says(words[1:])
 		case len(words) == 6 && words[0] == "memory":
 			e.memory = append(e.memory, expectedMemory{words[1], words[2], words[3], words[4], words[5]})
 		}
 	}
 	return e
+}
+
+func (c *expectedCall) says(words []string) {
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		c.columns[key] = strings.ReplaceAll(value, "~", " ")
+	}
 }
 
 // variant is a suffix of a symbol that is no part of the function's name.
@@ -209,6 +214,53 @@ func everyFunction(t *testing.T, want []expectedCall, groups ...string) {
 	t.Logf("%d functions in all variants, %d calls", functions, len(want))
 }
 
+// columnOf is where a captured argument shows in span; the rest show in other
+// rows, or in what is made of later calls.
+var columnOf = map[catalog.Field][]string{
+	catalog.FieldBytes: {"bytes"}, catalog.FieldContext: {"context"}, catalog.FieldStream: {"stream"},
+	catalog.FieldGridX: {"grid_x"}, catalog.FieldGridY: {"grid_y"}, catalog.FieldGridZ: {"grid_z"},
+	catalog.FieldBlockX: {"block_x"}, catalog.FieldBlockY: {"block_y"}, catalog.FieldBlockZ: {"block_z"},
+	catalog.FieldSharedBytes: {"shared_bytes"}, catalog.FieldDeviceID: {"device_id"},
+	catalog.FieldDtype: {"dtype"}, catalog.FieldPeer: {"peer_rank"}, catalog.FieldRoot: {"peer_rank"},
+	catalog.FieldRank: {"rank"}, catalog.FieldRanks: {"ranks"}, catalog.FieldCommunicator: {"communicator_handle"},
+	catalog.FieldWidth: {"bytes"}, catalog.FieldCopyKind: {"direction"}, catalog.FieldSourceKind: {"direction"},
+	catalog.FieldTargetKind: {"direction"}, catalog.FieldKernel: {"name", "handle"},
+}
+
+// everyArgument fails for each captured argument of the groups' functions of
+// which no call says what the column that shows it is to have.
+func everyArgument(t *testing.T, want []expectedCall, groups ...string) {
+	t.Helper()
+	said := map[string]bool{}
+	for _, call := range want {
+		for column, value := range call.columns {
+			said[call.symbol+" "+column] = said[call.symbol+" "+column] || value != "-"
+		}
+	}
+	arguments := 0
+	for _, g := range catalog.Groups() {
+		if !slices.Contains(groups, g.Name) {
+			continue
+		}
+		for _, f := range g.Functions {
+			for _, v := range f.Values {
+				columns := columnOf[v.Field]
+				switch {
+				case len(columns) == 0,
+					v.Field == catalog.FieldBytes && f.Memory != nil,              // checkMemory
+					f.Effect == catalog.JoinsAll, f.Effect == catalog.SizesKernel: // by the calls that come after
+					continue
+				}
+				arguments++
+				if !slices.ContainsFunc(columns, func(c string) bool { return said[f.Symbol+" "+c] }) {
+					t.Errorf("%s: no call says its %v", f.Symbol, columns)
+				}
+			}
+		}
+	}
+	t.Logf("%d arguments", arguments)
+}
+
 const cudaGroups = "cuda,cuda-memory,cuda-sync,cuda-code"
 
 func TestEveryCallOfCUDAIsRecordedWithItsArguments(t *testing.T) {
@@ -216,6 +268,7 @@ func TestEveryCallOfCUDAIsRecordedWithItsArguments(t *testing.T) {
 	checkCalls(t, r, "cuda", want.calls)
 	checkMemory(t, r, want.memory)
 	everyFunction(t, want.calls, strings.Split(cudaGroups, ",")...)
+	everyArgument(t, want.calls, strings.Split(cudaGroups, ",")...)
 }
 
 func TestFailedCallsOfCUDAHaveTheirStatusAndAllocateNothing(t *testing.T) {
@@ -245,12 +298,14 @@ func TestEveryCallOfHIPIsRecordedWithItsArguments(t *testing.T) {
 	checkCalls(t, r, "hip", want.calls)
 	checkMemory(t, r, want.memory)
 	everyFunction(t, want.calls, strings.Split(hipGroups, ",")...)
+	everyArgument(t, want.calls, strings.Split(hipGroups, ",")...)
 }
 
 func TestEveryCallOfNCCLIsRecordedWithItsArguments(t *testing.T) {
 	r, want := traceStub(t, "nccl", stub(t, "ncclcalls"), "all")
 	checkCalls(t, r, "nccl", want.calls)
 	everyFunction(t, want.calls, "nccl")
+	everyArgument(t, want.calls, "nccl")
 }
 
 func TestCommunicatorsAreTheSameOnEveryRank(t *testing.T) {
@@ -272,51 +327,85 @@ func TestCommunicatorsAreTheSameOnEveryRank(t *testing.T) {
 	}
 }
 
+// recordRanks runs all ranks of a job on the stub NCCL in step, of which the
+// first so many are recorded, and returns of each AllReduce elements, process,
+// rank and number of ranks, and for each number of elements how many
+// communicators there were and how many calls had one.
+func recordRanks(t *testing.T, mode string, all, recorded, rounds int) (calls, parts string, r *recording) {
+	t.Helper()
+	program := stub(t, "ncclcalls")
+	var ranks []*command
+	var pids []int
+	for rank := range all {
+		c := start(t, program, mode, fmt.Sprint(rank), "wait")
+		c.line(t, "ready ")
+		ranks, pids = append(ranks, c), append(pids, c.Process.Pid)
+	}
+	tracing := attach(t, append([]string{"--probe", "nccl"}, unbudgeted...), pids[:recorded]...)
+	for round := 1; round <= rounds; round++ {
+		for _, c := range ranks { // all have come as far
+			c.until(t, "its next word", func(out []string, _ string) bool { return len(out) >= round })
+		}
+		for _, c := range ranks {
+			c.goOn(t)
+		}
+	}
+	for _, c := range ranks {
+		if code, err := c.wait(); err != nil || code != 0 {
+			t.Fatalf("%s: exit code %d, %v", c, code, err)
+		}
+	}
+	r = tracing.finish(t)
+	r.lossless(t)
+	order := "CASE pid"
+	for rank, pid := range pids {
+		order += fmt.Sprintf(" WHEN %d THEN %d", pid, rank)
+	}
+	return fmt.Sprint(r.rows(t, "SELECT element_count, %s END AS who, rank, ranks FROM span WHERE name = 'ncclAllReduce' ORDER BY 1, 2", order)),
+		fmt.Sprint(r.rows(t, "SELECT element_count, count(DISTINCT communicator), count(communicator) FROM span WHERE name = 'ncclAllReduce' GROUP BY ALL ORDER BY 1")), r
+}
+
 // TestPartsHaveTheirRanksWhereAllRanksAreRecorded: four processes of a stub split
 // their communicator into {2, 0}, {1} and none for rank 3, then into one of all.
 // With one of them unseen nobody's rank is guessed.
 func TestPartsHaveTheirRanksWhereAllRanksAreRecorded(t *testing.T) {
 	const all = 4
-	program := stub(t, "ncclcalls")
 	for recorded, want := range map[int]string{
 		all: "[[30 0 1 2] [30 1 0 1] [30 2 0 2] [30 3 3 4] [40 0 0 4] [40 1 1 4] [40 2 2 4] [40 3 3 4]]",
 		3:   "[[30 0 <nil> <nil>] [30 1 <nil> <nil>] [30 2 <nil> <nil>] [40 0 <nil> <nil>] [40 1 <nil> <nil>] [40 2 <nil> <nil>]]",
 	} {
-		var ranks []*command
-		var pids []int
-		for rank := range all {
-			c := start(t, program, "split", fmt.Sprint(rank), "wait")
-			c.line(t, "ready ")
-			ranks, pids = append(ranks, c), append(pids, c.Process.Pid)
+		calls, parts, _ := recordRanks(t, "split", all, recorded, 3)
+		if calls != want {
+			t.Errorf("%d of %d processes recorded: elements, process, rank and ranks are\n%v, want\n%s", recorded, all, calls, want)
 		}
-		tracing := attach(t, append([]string{"--probe", "nccl"}, unbudgeted...), pids[:recorded]...)
-		for round := 1; round <= 3; round++ {
-			for _, c := range ranks { // all have come as far
-				c.until(t, "its next word", func(out []string, _ string) bool { return len(out) >= round })
-			}
-			for _, c := range ranks {
-				c.goOn(t)
-			}
-		}
-		for _, c := range ranks {
-			if code, err := c.wait(); err != nil || code != 0 {
-				t.Fatalf("%s: exit code %d, %v", c, code, err)
-			}
-		}
-		r := tracing.finish(t)
-		r.lossless(t)
-		order := "CASE pid"
-		for rank, pid := range pids {
-			order += fmt.Sprintf(" WHEN %d THEN %d", pid, rank)
-		}
-		got := r.rows(t, "SELECT element_count, %s END AS who, rank, ranks FROM span WHERE name = 'ncclAllReduce' ORDER BY 1, 2", order)
-		if fmt.Sprint(got) != want {
-			t.Errorf("%d of %d processes recorded: elements, process, rank and ranks are\n%v, want\n%s", recorded, all, got, want)
-		}
-		parts := r.rows(t, "SELECT element_count, count(DISTINCT communicator), count(communicator) FROM span WHERE name = 'ncclAllReduce' GROUP BY ALL ORDER BY 1")
-		if want := fmt.Sprintf("[[30 %d %d] [40 1 %d]]", recorded-1, recorded, recorded); fmt.Sprint(parts) != want {
+		if want := fmt.Sprintf("[[30 %d %d] [40 1 %d]]", recorded-1, recorded, recorded); parts != want {
 			t.Errorf("identities: %v, want %s", parts, want)
 		}
+	}
+}
+
+// TestPartsWhoseHandlesComeLaterAreKnown: in one group three ranks are split into
+// {2, 0} and none for rank 1 (50 elements), into all (60), and shrunk to {0, 2}
+// (70); rank 1 goes on with the whole for the first and the last. Then a split that
+// does not block turns them round (80). The handle of the next one is moved away
+// before anybody looks (90): it is unknown, and the handle that is now at its place
+// stays what it was (100).
+func TestPartsWhoseHandlesComeLaterAreKnown(t *testing.T) {
+	calls, parts, r := recordRanks(t, "grouped", 3, 3, 4)
+	const want = "[[50 0 1 2] [50 1 1 3] [50 2 0 2] [60 0 0 3] [60 1 1 3] [60 2 2 3] [70 0 0 2] [70 1 1 3] [70 2 1 2] " +
+		"[80 0 2 3] [80 1 1 3] [80 2 0 3] [90 0 <nil> <nil>] [90 1 <nil> <nil>] [90 2 <nil> <nil>] [100 0 2 3] [100 1 1 3] [100 2 0 3]]"
+	if calls != want {
+		t.Errorf("elements, process, rank and ranks are\n%v, want\n%s", calls, want)
+	}
+	if want := "[[50 2 3] [60 1 3] [70 2 3] [80 1 3] [90 0 0] [100 1 3]]"; parts != want {
+		t.Errorf("identities: %v, want %s", parts, want)
+	}
+	same := fmt.Sprint(r.rows(t, "SELECT count(DISTINCT communicator) FROM span WHERE name = 'ncclAllReduce' AND element_count IN (80, 100)"))
+	if same != "[[1]]" {
+		t.Errorf("%s communicators in the calls of 80 and 100 elements, which are on one", same)
+	}
+	if unknown := fmt.Sprint(r.rows(t, "SELECT sum(count) FROM warning WHERE source = 'communicator_unknown'")); unknown != "[[3]]" {
+		t.Errorf("%s collectives on unknown communicators, want 3", unknown)
 	}
 }
 

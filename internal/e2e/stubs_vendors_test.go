@@ -27,6 +27,7 @@ func TestEveryCallOfLevelZeroIsRecordedWithItsArguments(t *testing.T) {
 	checkCalls(t, r, "level_zero", want.calls)
 	checkMemory(t, r, want.memory)
 	everyFunction(t, want.calls, strings.Split(levelZeroGroups, ",")...)
+	everyArgument(t, want.calls, strings.Split(levelZeroGroups, ",")...)
 }
 
 // TestListsOfLevelZeroRunWhenAQueueRunsThem: six launches are recorded in a
@@ -63,6 +64,8 @@ func TestTimesOfLevelZeroHoldTheTruth(t *testing.T) {
 			}
 		} else if lo > truth || hi < truth {
 			t.Errorf("%v: %d to %d ns, which does not hold the %d that it takes", row[0], lo, hi, truth)
+		} else {
+			t.Logf("%v: a bound %.2f times the truth wide (stub device)", row[0], float64(hi-lo)/float64(truth))
 		}
 	}
 	if measured != 1 {
@@ -108,6 +111,7 @@ func TestEveryCallOfNeuronIsRecordedWithItsArguments(t *testing.T) {
 	checkCalls(t, r, "neuron", want.calls)
 	checkMemory(t, r, want.memory)
 	everyFunction(t, want.calls, strings.Split(neuronGroups, ",")...)
+	everyArgument(t, want.calls, strings.Split(neuronGroups, ",")...)
 }
 
 // TestExecutionsOfNeuronBoundTheirDeviceTime: the stub runs 3 ms within the
@@ -124,6 +128,7 @@ func TestExecutionsOfNeuronBoundTheirDeviceTime(t *testing.T) {
 		if rows[i][4] != "bounded" || lo > truth || hi < truth || hi > integer(t, rows[i][3]) {
 			t.Errorf("%v: %d to %d ns (%v), want a bound that holds %d", rows[i][0], lo, hi, rows[i][4], truth)
 		}
+		t.Logf("%v: a bound %.2f times the truth wide (stub device)", rows[i][0], float64(hi-lo)/float64(truth))
 	}
 	if rows[2][4] != nil {
 		t.Errorf("an execution that may be asynchronous has a bound: %v", rows[2])

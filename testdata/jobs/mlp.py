@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """The worst case: a tiny MLP under Adam, all of it operator overhead.
 
-About 315 operator calls in a step of little more than a millisecond.
+About 315 operator calls in a step of little more than a millisecond. With --layers
+and --pause, steps as long as an accelerator's.
 """
+
+import time
 
 import torch
 from torch import nn
@@ -13,11 +16,14 @@ import joblib
 def main():
     parser = joblib.options(__doc__.splitlines()[0], steps=200, warmup=20)
     parser.add_argument("--optimizer", choices=("adam", "adamw", "sgd"), default="adam")
+    parser.add_argument("--layers", type=int, default=2, help="hidden layers (default %(default)s)")
+    parser.add_argument("--pause", type=float, default=0,
+                        help="seconds that a step waits before each of its passes")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(20)
 
-    widths = (64, 128, 128, 10)
+    widths = (64, *[128] * args.layers, 10)
     layers = []
     for width, following in zip(widths, widths[1:]):
         layers += [nn.Linear(width, following), nn.ReLU()]
@@ -30,11 +36,18 @@ def main():
     optimizer = kind(model.parameters(), lr=1e-3, foreach=False)
     criterion = nn.CrossEntropyLoss()
 
+    def pause():
+        if args.pause:
+            time.sleep(args.pause)
+
     def step():
         optimizer.zero_grad(set_to_none=True)
+        pause()
         with torch.autograd.profiler.record_function("forward"):
             loss = criterion(model(inputs), labels)
+        pause()
         loss.backward()
+        pause()
         optimizer.step()
         return loss.detach()
 
@@ -43,8 +56,9 @@ def main():
         f"Optimizer.step#{kind.__name__}.step": 1,
         f"Optimizer.zero_grad#{kind.__name__}.zero_grad": 1,
     }, nodes={
-        "AddmmBackward0": 3, "ReluBackward0": 2, "TBackward0": 3,
-        "LogSoftmaxBackward0": 1, "NllLossBackward0": 1, "torch::autograd::AccumulateGrad": 6,
+        "AddmmBackward0": args.layers + 1, "ReluBackward0": args.layers, "TBackward0": args.layers + 1,
+        "LogSoftmaxBackward0": 1, "NllLossBackward0": 1,
+        "torch::autograd::AccumulateGrad": 2 * (args.layers + 1),
     })
 
 

@@ -11,11 +11,13 @@
  *   cudacalls memory [wait]       graphs that allocate and free
  *   cudacalls conditional [wait]  graphs of which the device decides what runs
  *   cudacalls random SEED [wait]  two threads, streams, waits and events at random
+ *   cudacalls steady              numbered launches until a line of input (steadywork.h)
  *   cudacalls loop N [PERIOD]     N launches for each line of input, as fast as
  *                                 they go or one in PERIOD ns; prints ns each */
 #define _GNU_SOURCE
 #include "cuda.h"
 #include "expect.h"
+#include "steadywork.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -117,10 +119,14 @@ static void copies(void)
 	COPY(cuMemcpyAtoHAsync_v2, 1, "device_to_host", host, NULL, 3, n, s)
 	COPY(cuMemcpyAtoHAsync_v2_ptsz, 1, "device_to_host", host, NULL, 3, n, s)
 	COPY(cuMemPrefetchAsync, 1, "managed", 1, n, 1, s)
+	expect("also device_id=1");
 	COPY(cuMemPrefetchAsync_ptsz, 1, "managed", 1, n, 1, s)
+	expect("also device_id=1");
 	CUmemLocation to = { 1, 1 };
 	COPY(cuMemPrefetchAsync_v2, 1, "managed", 1, n, to, 0, s)
+	expect("also device_id=1");
 	COPY(cuMemPrefetchAsync_v2_ptsz, 1, "managed", 1, n, to, 0, s)
+	expect("also device_id=1");
 }
 
 static void structs(void)
@@ -128,7 +134,8 @@ static void structs(void)
 	CUDA_MEMCPY2D_v1 two1 = { .srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .Height = 3 };
 	CUDA_MEMCPY2D two = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_HOST, .Height = 5 };
 	CUDA_MEMCPY3D_v1 three1 = { .srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_ARRAY, .Height = 3, .Depth = 2 };
-	CUDA_MEMCPY3D three = { .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .Height = 5, .Depth = 7 };
+	CUDA_MEMCPY3D three = { .srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .Height = 5, .Depth = 7 };
+	CUDA_MEMCPY3D anywhere = { .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .Height = 5, .Depth = 7 };
 
 #define STRUCT(name, layout, times, with, d, ...)                                                          \
 	layout.WidthInBytes = ++n;                                                                         \
@@ -146,15 +153,16 @@ static void structs(void)
 	STRUCT(cuMemcpy2DAsync_v2, two, 5, 1, "device_to_host", s)
 	STRUCT(cuMemcpy2DAsync_v2_ptsz, two, 5, 1, "device_to_host", s)
 	STRUCT(cuMemcpy3D, three1, 6, 0, "host_to_device")
-	STRUCT(cuMemcpy3D_v2, three, 35, 0, "-")
-	STRUCT(cuMemcpy3D_v2_ptds, three, 35, 0, "-")
+	STRUCT(cuMemcpy3D_v2, three, 35, 0, "host_to_device")
+	STRUCT(cuMemcpy3D_v2_ptds, three, 35, 0, "host_to_device")
 	STRUCT(cuMemcpy3DAsync, three1, 6, 1, "host_to_device", s)
-	STRUCT(cuMemcpy3DAsync_v2, three, 35, 1, "-", s)
-	STRUCT(cuMemcpy3DAsync_v2_ptsz, three, 35, 1, "-", s)
-	STRUCT(cuMemcpy3DPeer, three, 35, 0, "-")
-	STRUCT(cuMemcpy3DPeer_ptds, three, 35, 0, "-")
-	STRUCT(cuMemcpy3DPeerAsync, three, 35, 1, "-", s)
-	STRUCT(cuMemcpy3DPeerAsync_ptsz, three, 35, 1, "-", s)
+	STRUCT(cuMemcpy3DAsync_v2, three, 35, 1, "host_to_device", s)
+	STRUCT(cuMemcpy3DAsync_v2_ptsz, three, 35, 1, "host_to_device", s)
+	STRUCT(cuMemcpy3DPeer, three, 35, 0, "host_to_device")
+	STRUCT(cuMemcpy3DPeer_ptds, three, 35, 0, "host_to_device")
+	STRUCT(cuMemcpy3DPeerAsync, three, 35, 1, "host_to_device", s)
+	STRUCT(cuMemcpy3DPeerAsync_ptsz, three, 35, 1, "host_to_device", s)
+	STRUCT(cuMemcpy3D_v2, anywhere, 35, 0, "-")
 }
 
 static void sets(void)
@@ -212,11 +220,17 @@ static void memory(void)
 	ALLOC(cuMemAllocHost_v2, "pinned", pinned, n, &pinned, n)
 	ALLOC(cuMemHostAlloc, "pinned", pinned, n, &pinned, n, 0)
 	ALLOC(cuMemAllocAsync, "device", p, n, &p, n, s)
+	expect("also stream=%lu", P(s));
 	FREE(cuMemFreeAsync, "device", p, n, s)
+	expect("also stream=%lu", P(s));
 	ALLOC(cuMemAllocAsync_ptsz, "device", p, n, &p, n, s)
+	expect("also stream=%lu", P(s));
 	FREE(cuMemFreeAsync_ptsz, "device", p, n, s)
+	expect("also stream=%lu", P(s));
 	ALLOC(cuMemAllocFromPoolAsync, "device", p, n, &p, n, NULL, s)
+	expect("also stream=%lu", P(s));
 	ALLOC(cuMemAllocFromPoolAsync_ptsz, "device", p, n, &p, n, NULL, s)
+	expect("also stream=%lu", P(s));
 
 	CUmemGenericAllocationHandle h = 0;
 	CUdeviceptr at = 0;
@@ -308,6 +322,7 @@ static void modules(void)
 	cuLaunchKernel((CUfunction)k, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
 	expect("call cuLaunchKernel launch name=of_a_library name_source=getfunction");
 	SIMPLE(cuKernelGetFunction, "module", &g, k)
+	expect("also handle=%lu", P(k));
 	cuLaunchKernel(g, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
 	expect("call cuLaunchKernel launch name=of_a_library name_source=getfunction");
 	SIMPLE(cuLibraryGetModule, "module", &other, l)
@@ -332,46 +347,70 @@ static void contexts(void)
 	expect("call cuMemAlloc_v2 alloc device_id=%s bytes=%lu", device, n);                              \
 	expect("memory alloc device %lu %lu %s", n, p, device);
 	SIMPLE(cuCtxCreate, "context", &made[0], 0, 1)
+	expect("also context=%lu device_id=1", P(made[0]));
 	HERE("1")
 	SIMPLE(cuCtxCreate_v2, "context", &made[1], 0, 0)
+	expect("also context=%lu device_id=0", P(made[1]));
 	HERE("0")
 	SIMPLE(cuCtxCreate_v3, "context", &made[2], NULL, 0, 0, 1)
+	expect("also context=%lu device_id=1", P(made[2]));
 	HERE("1")
 	SIMPLE(cuCtxCreate_v4, "context", &made[3], NULL, 0, 0)
+	expect("also context=%lu device_id=0", P(made[3]));
 	HERE("0")
 	SIMPLE(cuCtxPopCurrent, "context", &popped)
+	expect("also context=%lu", P(popped));
 	HERE("1")
 	SIMPLE(cuCtxPopCurrent_v2, "context", &popped)
+	expect("also context=%lu", P(popped));
 	HERE("0")
 	SIMPLE(cuCtxPushCurrent, "context", made[0])
+	expect("also context=%lu", P(made[0]));
 	HERE("1")
 	SIMPLE(cuCtxPushCurrent_v2, "context", made[1])
+	expect("also context=%lu", P(made[1]));
 	SIMPLE(cuCtxGetDevice, "context", &d)
+	expect("also device_id=0");
 	HERE("0")
 	SIMPLE(cuCtxSetCurrent, "context", c1)
 	HERE("1")
 	SIMPLE(cuCtxDestroy, "context", made[2])
+	expect("also context=%lu", P(made[2]));
 	SIMPLE(cuCtxDestroy_v2, "context", made[3])
+	expect("also context=%lu", P(made[3]));
 	SIMPLE(cuDevicePrimaryCtxRelease, "context", 1)
+	expect("also device_id=1");
 	SIMPLE(cuDevicePrimaryCtxRelease_v2, "context", 1)
+	expect("also device_id=1");
 	SIMPLE(cuDevicePrimaryCtxReset, "context", 1)
+	expect("also device_id=1");
 	SIMPLE(cuDevicePrimaryCtxReset_v2, "context", 1)
+	expect("also device_id=1");
 
 	CUstream mine;
 	SIMPLE(cuStreamCreateWithPriority, "stream", &mine, 0, -1)
+	expect("also stream=%lu", P(mine));
 	SIMPLE(cuCtxSetCurrent, "context", c0)
 	cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, mine, NULL, NULL); /* the stream's device, not the current one */
 	expect("call cuLaunchKernel launch device_id=1 context=%lu", P(c1));
 	cuStreamSynchronize(mine);
 	expect("call cuStreamSynchronize sync");
 	SIMPLE(cuStreamDestroy, "stream", mine)
+	expect("also stream=%lu", P(mine));
 	SIMPLE(cuStreamCreate, "stream", &mine, 0)
+	expect("also stream=%lu", P(mine));
 	SIMPLE(cuStreamDestroy_v2, "stream", mine)
+	expect("also stream=%lu", P(mine));
 }
 
 #include "cudacalls_graphs.h"
 
 /* setup makes what the calls need; expected says whether it is recorded too. */
+static void numbered(uint64_t number)
+{
+	cuLaunchKernel(f, number, 2, 3, 32, 5, 6, number % 1000, s, NULL, NULL);
+}
+
 static void setup(int recorded)
 {
 	cuInit(0);
@@ -456,6 +495,11 @@ int main(int argc, char **argv)
 		char line[16];
 		while (fgets(line, sizeof(line), stdin))
 			loop(count, argc > 3 ? atol(argv[3]) : 0);
+		return 0;
+	}
+	if (strcmp(mode, "steady") == 0) {
+		setup(0);
+		steady_work(numbered);
 		return 0;
 	}
 	if (strcmp(mode, "launches") == 0) {

@@ -49,6 +49,10 @@ static void nodes(void)
 	any = (CUgraphNodeParams){ .type = CU_GRAPH_NODE_TYPE_MEMSET, .memset = set };
 	cuGraphAddNode(&node, g, NULL, 0, &any);
 	expect("call cuGraphAddNode graph bytes=300 grid_x=- name_source=-");
+	CUgraph spare; /* for this one call */
+	SIMPLE(cuGraphCreate, "graph", &spare, 0)
+	cuGraphAddNode_v2(&node, spare, NULL, NULL, 0, &any);
+	expect("call cuGraphAddNode_v2 graph bytes=300 grid_x=- name_source=-");
 	SIMPLE(cuGraphConditionalHandleCreate, "graph", &handle, g, c0, 1, 0)
 	SIMPLE(cuGraphInstantiateWithFlags, "graph", &inner, g, 0)
 	cuGraphLaunch(inner, s);
@@ -198,7 +202,7 @@ static void graphs(void)
 	cuMemcpyDtoDAsync_v2(1, 2, 99, s);                                                                 \
 	expect("call cuMemcpyDtoDAsync_v2 graph bytes=99");                                                \
 	ending(s, &g);                                                                                     \
-	expect("call " #ending " graph");
+	expect("call " #ending " graph stream=%lu", P(s));
 	CAPTURE(cuStreamBeginCapture, cuStreamEndCapture)
 	CAPTURE(cuStreamBeginCapture_ptsz, cuStreamEndCapture_ptsz)
 	CAPTURE(cuStreamBeginCaptureToGraph, cuStreamEndCapture, g, NULL, NULL, 0, 0)

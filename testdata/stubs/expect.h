@@ -2,6 +2,7 @@
  * call, in order, and one for each change of memory, printed at the end.
  *
  *   call SYMBOL CATEGORY key=value …
+ *   also key=value …              of the call said last
  *   memory ACTION SPACE BYTES ADDRESS DEVICE
  *
  * Keys are columns of span; a dash is NULL. */

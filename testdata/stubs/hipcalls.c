@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "hip.h"
 #include "expect.h"
+#include "steadywork.h"
 
 #include <stdbool.h>
 
@@ -56,9 +57,9 @@ static void launches(void)
 	expect("call hipModuleLaunchCooperativeKernel launch " MODULE, n, stream);
 	/* These count work items: 64 by 15 by 24. */
 	n++; hipExtModuleLaunchKernel(f, 64, 15, 24, 32, 5, 6, n, s, NULL, NULL, NULL, NULL, 0);
-	expect("call hipExtModuleLaunchKernel launch work_x=64 grid_x=2 grid_y=3 grid_z=4 block_x=32 shared_bytes=%lu stream=%s", n, stream);
+	expect("call hipExtModuleLaunchKernel launch name=of_a_module work_x=64 work_y=15 work_z=24 grid_x=2 grid_y=3 grid_z=4 block_x=32 block_y=5 block_z=6 shared_bytes=%lu stream=%s", n, stream);
 	n++; hipHccModuleLaunchKernel(f, 64, 15, 24, 32, 5, 6, n, s, NULL, NULL, NULL, NULL);
-	expect("call hipHccModuleLaunchKernel launch work_x=64 grid_x=2 grid_y=3 grid_z=4 block_x=32 shared_bytes=%lu stream=%s", n, stream);
+	expect("call hipHccModuleLaunchKernel launch name=of_a_module work_x=64 work_y=15 work_z=24 grid_x=2 grid_y=3 grid_z=4 block_x=32 block_y=5 block_z=6 shared_bytes=%lu stream=%s", n, stream);
 	hipLaunchByPtr(STUB);
 	expect("call hipLaunchByPtr launch name=scale(float*,~int) name_source=host_stub");
 	ON(hipLaunchHostFunc, "callback", s, NULL, NULL)
@@ -88,6 +89,7 @@ static void copies(void)
 	COPY(hipMemcpyPeer, 0, "device_to_device", 1, host, 1, host, 0, n)
 	COPY(hipMemcpyPeerAsync, 1, "device_to_device", 1, host, 1, host, 0, n, s)
 	COPY_BOTH(hipMemcpy2D, 0, "host_to_host", 7, host, 1, host, 2, n, 7, 0)
+	COPY_BOTH(hipMemcpy2DAsync, 1, "device_to_host", 7, host, 1, host, 2, n, 7, 2, s)
 	COPY_BOTH(hipMemcpy2DAsync, 1, "-", 7, host, 1, host, 2, n, 7, 4, s)
 #define STRUCT(name, layout, width, with, d, times, ...) \
 	n++; layout.width = n; name(&layout, ##__VA_ARGS__); \
@@ -103,6 +105,7 @@ static void copies(void)
 	COPY_BOTH(hipMemcpyToSymbolAsync, 1, "host_to_device", 1, host, host, n, 0, 1, s)
 	COPY_BOTH(hipMemcpyFromSymbolAsync, 1, "device_to_host", 1, host, host, n, 0, 2, s)
 	COPY(hipMemPrefetchAsync, 1, "managed", 1, host, n, 1, s)
+	expect("also device_id=1");
 }
 
 static void sets(void)
@@ -132,8 +135,9 @@ static void memory(void)
 	expect("memory free " space " %lu %lu %s", n, P(p), strcmp(space, "pinned") ? "1" : "-");
 	ALLOC(hipMalloc, "device", n, &p, n) FREE(hipFree, "device")
 	ALLOC(hipExtMallocWithFlags, "device", n, &p, n, 1)
-	ALLOC(hipMallocAsync, "device", n, &p, n, s) FREE(hipFreeAsync, "device", s)
-	ALLOC(hipMallocFromPoolAsync, "device", n, &p, n, NULL, s)
+	ALLOC(hipMallocAsync, "device", n, &p, n, s) expect("also stream=%s", stream);
+	FREE(hipFreeAsync, "device", s) expect("also stream=%s", stream);
+	ALLOC(hipMallocFromPoolAsync, "device", n, &p, n, NULL, s) expect("also stream=%s", stream);
 	ALLOC(hipMallocPitch, "device", pitch * 9, &p, &pitch, n, 9)
 	ALLOC(hipMemAllocPitch, "device", pitch * 9, &p, &pitch, n, 9, 4)
 	ALLOC(hipMallocManaged, "managed", n, &p, n, 1) FREE(hipFree, "managed")
@@ -148,11 +152,11 @@ static void memory(void)
 	MEMORY(hipMemAddressReserve, "alloc", "reserve", "1", p, &p, n, 0, NULL, 0)
 	MEMORY(hipMemCreate, "alloc", "alloc", "1", h, &h, n, &prop, 0)
 	MEMORY(hipMemMap, "alloc", "map", "1", p, p, n, 0, h, 0)
-	SIMPLE(hipMemSetAccess, "alloc", p, n, NULL, 1)
+	SIMPLE(hipMemSetAccess, "alloc", p, n, NULL, 1) expect("also bytes=%lu", n);
 	MEMORY(hipMemUnmap, "free", "unmap", "1", p, p, n)
 	MEMORY(hipMemRelease, "free", "free", "1", h, h)
 	MEMORY(hipMemAddressFree, "free", "unreserve", "1", p, p, n)
-	SIMPLE(hipHostRegister, "alloc", host, 8, 0)
+	SIMPLE(hipHostRegister, "alloc", host, 8, 0) expect("also bytes=8");
 	SIMPLE(hipHostUnregister, "free", host)
 	hipMalloc(&p, 1ULL << 40);
 	expect("call hipMalloc alloc status=error error_code=2");
@@ -188,8 +192,10 @@ static void code(void)
 
 	SIMPLE(hipModuleLoad, "module", &other, "file") SIMPLE(hipModuleLoadDataEx, "module", &other, "image", 0, NULL, NULL)
 	SIMPLE(hipModuleUnload, "module", other)
-	SIMPLE(hipStreamCreateWithFlags, "stream", &mine, 0) SIMPLE(hipStreamDestroy, "stream", mine)
-	SIMPLE(hipStreamCreateWithPriority, "stream", &mine, 0, 0) SIMPLE(hipExtStreamCreateWithCUMask, "stream", &mine, 1, &mask)
+	SIMPLE(hipStreamCreateWithFlags, "stream", &mine, 0) expect("also stream=%lu", P(mine));
+	SIMPLE(hipStreamDestroy, "stream", mine) expect("also stream=%lu", P(mine));
+	SIMPLE(hipStreamCreateWithPriority, "stream", &mine, 0, 0) expect("also stream=%lu", P(mine));
+	SIMPLE(hipExtStreamCreateWithCUMask, "stream", &mine, 1, &mask) expect("also stream=%lu", P(mine));
 	ON(hipStreamBeginCapture, "graph", s, 0)
 	hipModuleLaunchKernel(f, 2, 3, 4, 32, 5, 6, n, s, NULL, NULL);
 	expect("call hipModuleLaunchKernel graph name=of_a_module");
@@ -240,11 +246,13 @@ static void code(void)
 	ON(hipGraphLaunch, "graph", e, s) BOTH_NODES
 	ON(hipGraphLaunch_spt, "graph", e, s) BOTH_NODES
 	SIMPLE(hipGraphExecDestroy, "graph", e) SIMPLE(hipGraphDestroy, "graph", g)
-	SIMPLE(hipCtxCreate, "context", &c, 0, 0)
+	SIMPLE(hipCtxCreate, "context", &c, 0, 0) expect("also context=%lu device_id=0", P(c));
 	hipLaunchKernel(STUB, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, NULL, 0, NULL);
 	expect("call hipLaunchKernel launch device_id=0 context=%lu stream=0", P(c));
-	SIMPLE(hipCtxPushCurrent, "context", c) SIMPLE(hipCtxPopCurrent, "context", &c) SIMPLE(hipCtxSetCurrent, "context", c)
-	SIMPLE(hipDevicePrimaryCtxRetain, "context", &c, 1) SIMPLE(hipCtxDestroy, "context", c)
+#define IN_CONTEXT expect("also context=%lu", P(c));
+	SIMPLE(hipCtxPushCurrent, "context", c) IN_CONTEXT SIMPLE(hipCtxPopCurrent, "context", &c) IN_CONTEXT
+	SIMPLE(hipCtxSetCurrent, "context", c) IN_CONTEXT
+	SIMPLE(hipDevicePrimaryCtxRetain, "context", &c, 1) IN_CONTEXT expect("also device_id=1"); SIMPLE(hipCtxDestroy, "context", c) IN_CONTEXT
 }
 
 /* A host function has its name at any age, a handle has not. */
@@ -293,8 +301,25 @@ static void late(int wait)
 #define TIME_BETWEEN(ms, from, to) hipEventElapsedTime(ms, from, to)
 #include "randomwork.h"
 
+static void numbered(uint64_t number)
+{
+	hipModuleLaunchKernel(f, number, 2, 3, 32, 5, 6, number % 1000, s, NULL, NULL);
+}
+
+static void steady(void)
+{
+	hipInit(0);
+	hipSetDevice(1);
+	hipStreamCreate(&s);
+	hipModuleLoadData(&m, "image");
+	hipModuleGetFunction(&f, m, "of_a_module");
+	steady_work(numbered);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "steady") == 0)
+		return steady(), 0;
 	if (argc > 1 && strcmp(argv[1], "late") == 0)
 		return late(argc > 2), 0;
 	ready(argc > 2 && strcmp(argv[argc - 1], "wait") == 0);

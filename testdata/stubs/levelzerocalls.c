@@ -53,6 +53,15 @@ static ze_event_pool_handle_t pool;
 		expect("call " #name " " category);                                                        \
 	} while (0)
 
+/* The same, on a list or queue. */
+#define ON(name, category, on, ...)                                                                        \
+	do {                                                                                               \
+		name(on, ##__VA_ARGS__);                                                                   \
+		expect("call " #name " " category " stream=%lu", P(on));                                   \
+	} while (0)
+
+#define IN_CONTEXT expect("also context=%lu", P(context))
+
 static void places(void)
 {
 	ze_device_properties_t properties = { .stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES };
@@ -71,13 +80,18 @@ static void places(void)
 	expect("call zeDeviceGet context device_id=-");
 	PLAIN(zeDeviceGetProperties, "context", devices[0], &properties);
 	PLAIN(zeContextCreate, "context", driver, &c, &context);
+	IN_CONTEXT;
 	PLAIN(zeContextCreateEx, "context", driver, &c, 1, devices, &other);
+	expect("also context=%lu", P(other));
 	zeCommandQueueCreate(context, devices[1], &description, &queue);
 	expect("call zeCommandQueueCreate stream device_id=1 stream=%lu", P(queue));
+	IN_CONTEXT;
 	zeCommandListCreateImmediate(context, devices[1], &description, &now);
 	expect("call zeCommandListCreateImmediate stream device_id=1 stream=%lu", P(now));
+	IN_CONTEXT;
 	zeCommandListCreate(context, devices[0], &list, &later);
 	expect("call zeCommandListCreate graph device_id=0 stream=%lu", P(later));
+	IN_CONTEXT;
 	zeEventPoolCreate(context, NULL, 1, devices, &pool);
 	zeEventCreate(pool, NULL, &e);
 }
@@ -91,6 +105,7 @@ static void kernels(void)
 
 	zeModuleCreate(context, devices[1], NULL, &module, NULL);
 	expect("call zeModuleCreate module device_id=1");
+	IN_CONTEXT;
 	PLAIN(zeModuleDynamicLink, "module", 1, &module, NULL);
 	PLAIN(zeKernelCreate, "module", module, &description, &kernel);
 	description.pKernelName = "absent";
@@ -114,7 +129,7 @@ static void launches(ze_command_list_handle_t list, const char *category, int de
 	zeCommandListAppendLaunchKernelIndirect(list, kernel, &groups, NULL, 0, none);
 	expect("call zeCommandListAppendLaunchKernelIndirect %s " SHOWN " grid_x=- block_x=16 work_x=-", category, device, P(list));
 	zeCommandListAppendLaunchKernelWithParameters(list, kernel, &groups, NULL, NULL, 0, none);
-	expect("call zeCommandListAppendLaunchKernelWithParameters %s " SHOWN " grid_x=3 block_x=16", category, device, P(list));
+	expect("call zeCommandListAppendLaunchKernelWithParameters %s " SHOWN " grid_x=3 grid_y=4 grid_z=5 block_x=16", category, device, P(list));
 	zeCommandListAppendLaunchKernelWithArguments(list, kernel, groups, (group_size){ 8, 9, 10 }, NULL, NULL, NULL, 0, none);
 	expect("call zeCommandListAppendLaunchKernelWithArguments %s " SHOWN " grid_x=3 grid_y=4 grid_z=5 block_x=8 block_y=9 block_z=10 work_x=24", category, device, P(list));
 	zeCommandListAppendLaunchMultipleKernelsIndirect(list, 1, &kernel, NULL, &groups, NULL, 0, none);
@@ -139,12 +154,14 @@ static void copies(void)
 	COPIED(zeCommandListAppendMemoryCopyRegion, "copy", "6000", "-", bytes, &deep, 0, 0, bytes, &deep, 0, 0, NULL, 0, none);
 	COPIED(zeCommandListAppendMemoryCopyWithParameters, "copy", "1005", "-", bytes, bytes, 1005, NULL, NULL, 0, none);
 	COPIED(zeCommandListAppendMemoryFillWithParameters, "set", "1006", "-", bytes, bytes, 4, 1006, NULL, NULL, 0, none);
-	PLAIN(zeCommandListAppendHostFunction, "callback", now, NULL, NULL, NULL, NULL, 0, none);
+	ON(zeCommandListAppendHostFunction, "callback", now, NULL, NULL, NULL, NULL, 0, none);
 	COPIED(zeCommandListAppendMemoryPrefetch, "copy", "1004", "managed", bytes, 1004);
 	zeImageCreate(context, devices[0], NULL, &a);
 	expect("call zeImageCreate alloc device_id=0");
+	IN_CONTEXT;
 	zeImageCreate(context, devices[0], NULL, &b);
 	expect("call zeImageCreate alloc device_id=0");
+	IN_CONTEXT;
 	COPIED(zeCommandListAppendImageCopy, "copy", "-", "device_to_device", a, b, NULL, 0, none);
 	COPIED(zeCommandListAppendImageCopyRegion, "copy", "-", "device_to_device", a, b, NULL, NULL, NULL, 0, none);
 	COPIED(zeCommandListAppendImageCopyToMemory, "copy", "-", "-", bytes, a, NULL, NULL, 0, none);
@@ -163,7 +180,7 @@ static void memory(void)
 #define ALLOCATED(name, space, device, count, ...)                                                         \
 	do {                                                                                               \
 		name(context, __VA_ARGS__);                                                                \
-		expect("call " #name " alloc bytes=" count);                                               \
+		expect("call " #name " alloc bytes=" count " context=%lu", P(context));                    \
 		expect("memory alloc " space " " count " %lu " device, P(p));                              \
 	} while (0)
 	ALLOCATED(zeMemAllocDevice, "device", "1", "5001", NULL, 5001, 0, devices[1], &p);
@@ -194,7 +211,9 @@ static void memory(void)
 	PLAIN(zePhysicalMemDestroy, "free", context, physical);
 	expect("memory free device 4096 %lu 1", P(physical));
 	PLAIN(zeContextMakeMemoryResident, "copy", context, devices[0], p, 77);
-	PLAIN(zeContextEvictMemory, "copy", context, devices[0], p, 77);
+	expect("also bytes=77");
+	PLAIN(zeContextEvictMemory, "copy", context, devices[0], p, 78);
+	expect("also bytes=78");
 }
 
 static void waits(void)
@@ -214,15 +233,15 @@ static void waits(void)
 	PLAIN(zeEventHostSynchronize, "sync", event, UINT64_MAX);
 	PLAIN(zeEventQueryStatus, "event", event);
 	PLAIN(zeEventQueryKernelTimestamp, "event", event, &timestamp);
-	PLAIN(zeCommandListAppendBarrier, "event", now, event, 0, NULL);
-	PLAIN(zeCommandListAppendMemoryRangesBarrier, "event", now, 0, NULL, NULL, NULL, 0, NULL);
-	PLAIN(zeCommandListAppendSignalEvent, "event", now, e);
-	PLAIN(zeCommandListAppendEventReset, "event", now, e);
-	PLAIN(zeCommandListAppendWaitOnEvents, "event", now, 1, &event);
-	PLAIN(zeCommandListAppendQueryKernelTimestamps, "event", now, 1, &event, NULL, NULL, NULL, 0, NULL);
-	PLAIN(zeCommandListAppendWriteGlobalTimestamp, "event", now, &global, NULL, 0, NULL);
-	PLAIN(zeCommandListHostSynchronize, "sync", now, UINT64_MAX);
-	PLAIN(zeCommandListClose, "graph", later);
+	ON(zeCommandListAppendBarrier, "event", now, event, 0, NULL);
+	ON(zeCommandListAppendMemoryRangesBarrier, "event", now, 0, NULL, NULL, NULL, 0, NULL);
+	ON(zeCommandListAppendSignalEvent, "event", now, e);
+	ON(zeCommandListAppendEventReset, "event", now, e);
+	ON(zeCommandListAppendWaitOnEvents, "event", now, 1, &event);
+	ON(zeCommandListAppendQueryKernelTimestamps, "event", now, 1, &event, NULL, NULL, NULL, 0, NULL);
+	ON(zeCommandListAppendWriteGlobalTimestamp, "event", now, &global, NULL, 0, NULL);
+	ON(zeCommandListHostSynchronize, "sync", now, UINT64_MAX);
+	ON(zeCommandListClose, "graph", later);
 	zeCommandQueueExecuteCommandLists(queue, 1, &later, fence);
 	expect("call zeCommandQueueExecuteCommandLists graph device_id=1 stream=%lu", P(queue));
 	PLAIN(zeFenceHostSynchronize, "sync", fence, UINT64_MAX);
@@ -230,8 +249,8 @@ static void waits(void)
 	PLAIN(zeFenceReset, "event", fence);
 	zeCommandListImmediateAppendCommandListsExp(now, 1, &later, NULL, 0, NULL);
 	expect("call zeCommandListImmediateAppendCommandListsExp graph device_id=1 stream=%lu", P(now));
-	PLAIN(zeCommandQueueSynchronize, "sync", queue, UINT64_MAX);
-	PLAIN(zeCommandListReset, "graph", later);
+	ON(zeCommandQueueSynchronize, "sync", queue, UINT64_MAX);
+	ON(zeCommandListReset, "graph", later);
 	PLAIN(zeEventHostSignal, "event", event);
 	PLAIN(zeEventHostReset, "event", event);
 	PLAIN(zeEventDestroy, "event", event);
@@ -244,18 +263,18 @@ static void graphs(void)
 	ze_group_count_t groups = { 1, 1, 1 };
 	void *graph, *executable;
 
-	PLAIN(zeCommandListBeginGraphCaptureExt, "graph", now, NULL);
+	ON(zeCommandListBeginGraphCaptureExt, "graph", now, NULL);
 	zeCommandListAppendLaunchKernel(now, kernel, &groups, NULL, 0, none);
 	expect("call zeCommandListAppendLaunchKernel graph " SHOWN, 1, P(now));
-	PLAIN(zeCommandListEndGraphCaptureExt, "graph", now, NULL, &graph);
+	ON(zeCommandListEndGraphCaptureExt, "graph", now, NULL, &graph);
 	PLAIN(zeGraphInstantiateExt, "graph", graph, NULL, &executable);
 	for (int i = 0; i < 3; i++)
-		PLAIN(zeCommandListAppendGraphExt, "graph", now, executable, NULL, NULL, 0, none);
+		ON(zeCommandListAppendGraphExt, "graph", now, executable, NULL, NULL, 0, none);
 	PLAIN(zeDeviceSynchronize, "sync", devices[1]);
-	PLAIN(zeCommandListBeginCaptureIntoGraphExt, "graph", now, graph, NULL);
-	PLAIN(zeCommandListEndGraphCaptureExt, "graph", now, NULL, &graph);
-	PLAIN(zeCommandListImmediateAppendCommandListsWithParameters, "graph", now, 1, &later, NULL, NULL, 0, NULL);
-	PLAIN(zeCommandListHostSynchronize, "sync", now, UINT64_MAX);
+	ON(zeCommandListBeginCaptureIntoGraphExt, "graph", now, graph, NULL);
+	ON(zeCommandListEndGraphCaptureExt, "graph", now, NULL, &graph);
+	ON(zeCommandListImmediateAppendCommandListsWithParameters, "graph", now, 1, &later, NULL, NULL, 0, NULL);
+	ON(zeCommandListHostSynchronize, "sync", now, UINT64_MAX);
 	PLAIN(zeExecutableGraphDestroyExt, "graph", executable);
 	PLAIN(zeGraphDestroyExt, "graph", graph);
 }
@@ -305,9 +324,10 @@ int main(int argc, char **argv)
 	graphs();
 	PLAIN(zeKernelDestroy, "module", kernel);
 	PLAIN(zeModuleDestroy, "module", module);
-	PLAIN(zeCommandListDestroy, "graph", later);
-	PLAIN(zeCommandQueueDestroy, "stream", queue);
+	ON(zeCommandListDestroy, "graph", later);
+	ON(zeCommandQueueDestroy, "stream", queue);
 	PLAIN(zeContextDestroy, "context", other);
+	expect("also context=%lu", P(other));
 	tell_expected();
 	return 0;
 }

@@ -7,13 +7,18 @@
  *   ncclcalls split RANK wait     rank RANK of 4: a split into pairs and one without
  *                                 a part, in the reverse order of ranks, and after
  *                                 another "ready" what ranks the parts have
+ *   ncclcalls grouped RANK wait   rank RANK of 3, made in a group: two splits and a
+ *                                 shrinking in one group, a split that does not block, and one into
+ *                                 a place that serves another handle meanwhile
  *   ncclcalls late 0 [wait]       on a communicator made before "ready"
+ *   ncclcalls steady              numbered collectives until a line of input (steadywork.h)
  *   ncclcalls copies LIB [wait]   five collectives through the NCCL that it is
  *                                 linked with, three through library LIB */
 #include <dlfcn.h>
 
 #include "nccl.h"
 #include "expect.h"
+#include "steadywork.h"
 
 #define P(x) ((uint64_t)(uintptr_t)(x))
 static ncclComm_t c;
@@ -151,9 +156,9 @@ static void all(void)
 	ncclCommFinalize(part);
 	expect("call ncclCommFinalize communicator communicator_handle=%lu", P(part));
 	ncclCommDestroy(part);
-	expect("call ncclCommDestroy communicator");
+	expect("call ncclCommDestroy communicator communicator_handle=%lu", P(part));
 	ncclCommAbort(c);
-	expect("call ncclCommAbort communicator rank=2");
+	expect("call ncclCommAbort communicator rank=2 communicator_handle=%lu", P(c));
 	ncclAllReduce(send_, receive, 9, 7, 0, c, on); /* gone */
 	expect("call ncclAllReduce collective rank=- communicator_handle=%lu", P(c));
 }
@@ -179,6 +184,46 @@ static void split(int rank)
 	ncclCommSplit(c, 0, 0, &part, NULL); /* all stay together */
 	ready(1);
 	ncclAllReduce(send_, receive, 40, 7, 0, part, on);
+}
+
+/* Parts whose handles come after the call that makes them. */
+static void grouped(int rank)
+{
+	ncclComm_t pair, all_, rest, slow, place;
+	ncclResult_t error;
+	int excluded[] = { 1 };
+
+	ncclGroupStart();
+	ncclCommInitRank(&c, 3, identity(44), rank);
+	ncclGroupEnd();
+	ncclGroupStart();
+	ncclCommSplit(c, rank == 1 ? -1 : 5, -rank, &pair, NULL); /* ranks 2 and 0 */
+	ncclGroupStart();
+	ncclCommSplit(c, 0, rank, &all_, NULL);
+	ncclGroupEnd(); /* not the outermost */
+	if (rank != 1)
+		ncclCommShrink(c, excluded, 1, &rest, NULL, 0);
+	ncclGroupEnd();
+	ready(1); /* the others have as well */
+	ncclAllReduce(send_, receive, 50, 7, 0, pair ? pair : c, on);
+	ncclAllReduce(send_, receive, 60, 7, 0, all_, on);
+	ncclAllReduce(send_, receive, 70, 7, 0, rank != 1 ? rest : c, on);
+
+	ncclCommSplit(c, 0, -rank, &slow, &error);
+	usleep(200000); /* the tracer has seen that there is no handle */
+	ncclCommGetAsyncError(c, &error);
+	usleep(200000); /* and that there is one */
+	ready(1);
+	ncclAllReduce(send_, receive, 80, 7, 0, slow, on);
+
+	/* Its handle is moved away before it is used, and the place holds another. */
+	ncclCommSplit(c, 0, rank, &place, &error);
+	ncclCommGetAsyncError(c, &error);
+	ncclComm_t moved = place;
+	place = slow;
+	ready(1);
+	ncclAllReduce(send_, receive, 90, 7, 0, moved, on);
+	ncclAllReduce(send_, receive, 100, 7, 0, place, on);
 }
 
 static void late(void)
@@ -209,8 +254,14 @@ static void copies(const char *path)
 		reduce(send_, receive, 9, 7, 0, c, on);
 }
 
+static void numbered(uint64_t number) { ncclAllReduce(send_, receive, number, 7, 0, c, on); }
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "steady") == 0) {
+		ncclCommInitRank(&c, 5, identity(1), 2);
+		return steady_work(numbered), 0;
+	}
 	if (argc > 2 && (strcmp(argv[1], "late") == 0 || strcmp(argv[1], "copies") == 0))
 		ncclCommInitRank(&c, 5, identity(1), 2);
 	ready(argc > 2 && strcmp(argv[argc - 1], "wait") == 0);
@@ -218,6 +269,8 @@ int main(int argc, char **argv)
 		ranks(atoi(argv[2]));
 	else if (argc > 2 && strcmp(argv[1], "split") == 0)
 		split(atoi(argv[2]));
+	else if (argc > 2 && strcmp(argv[1], "grouped") == 0)
+		grouped(atoi(argv[2]));
 	else if (argc > 2 && strcmp(argv[1], "late") == 0)
 		late();
 	else if (argc > 2 && strcmp(argv[1], "copies") == 0)

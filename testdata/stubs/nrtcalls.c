@@ -39,7 +39,7 @@ static void executions(void)
 	nrt_execute(model, NULL, buffer);
 	expect("call nrt_execute launch status=error error_code=1002 context=%lu", P(model));
 	nrta_execute_schedule(model, buffer, buffer, 0, NULL, &sequence);
-	expect("call nrta_execute_schedule launch device_id=3");
+	expect("call nrta_execute_schedule launch device_id=3 context=%lu", P(model));
 }
 
 static void tensors(void)
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
 	nrt_execute(model, buffer, buffer);
 	expect("call nrt_execute launch device_id=3 device_time_method=-");
 	nrt_unload(model);
-	expect("call nrt_unload module");
+	expect("call nrt_unload module context=%lu", P(model));
 	nrt_close();
 	expect("call nrt_close context");
 	tell_expected();

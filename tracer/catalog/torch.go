@@ -173,17 +173,28 @@ var collectiveGroup = Group{
 	Name: "collective",
 	Help: "collectives of torch.distributed on gloo: as called, and as run by its worker threads",
 	Tier: Anchor,
-	Functions: append([]Function{{
+	Functions: concat([]Function{{
 		Library: "libtorch_cpu.so",
 		Symbol:  "_ZN4c10d16ProcessGroupGloo9AsyncWork7execute",
 		Layer:   "collective", Category: "work", Runtime: "gloo", Label: "gloo::AsyncWork::execute",
 		Action: Span, End: ExitSites,
 	}}, gloo("allreduce", "allreduce_coalesced", "allreduce_sparse", "broadcast", "reduce", "allgather",
 		"_allgather_base", "allgather_coalesced", "all_gather_single", "all_gather_single_coalesced",
-		"allgather_into_tensor_coalesced", "gather", "scatter", "reduce_scatter", "_reduce_scatter_base",
-		"reduce_scatter_single", "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced",
+		"gather", "scatter", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_single_coalesced",
 		"alltoall", "alltoall_base", "all_to_all_single", "send", "recv", "recvAnysource", "barrier",
-		"monitoredBarrier")...),
+		"monitoredBarrier"),
+		// In between, PyTorch had these, by the requests that made them.
+		of("2.2 (#112144)", gloo("_reduce_scatter_base")),
+		of("2.3 (#118910, #118911)", gloo("allgather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced"))),
+}
+
+// of marks functions with the version that has them, where the tests trace none
+// that does.
+func of(version string, functions []Function) []Function {
+	for i := range functions {
+		functions[i].Since = version
+	}
+	return functions
 }
 
 func gloo(methods ...string) []Function {

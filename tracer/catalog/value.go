@@ -109,8 +109,11 @@ const (
 	FieldExcluded // a rank that a smaller communicator leaves out
 	FieldLeftOut  // how many of them there are
 	FieldCaller   // the address that the call returns to
+	// FieldHandlePlace is where the call puts the handle that it creates, maybe only
+	// after it has returned.
+	FieldHandlePlace
 	// LastField is the highest field.
-	LastField = FieldCaller
+	LastField = FieldHandlePlace
 )
 
 // Kinds of FieldNodeKind: CUgraphNodeType, hipGraphNodeType.
