@@ -65,6 +65,7 @@ func (r *results) measureWarm(s settings) error {
 // The asking costs some 20 ns a run.
 func (r *results) sampleMixed(s settings, j *job, m *mixedStack) error {
 	sink := &frameCounter{frames: map[int64]int{}}
+	others := tickPrograms()
 	session, err := tracer.Open(tracer.Options{
 		PIDs: []int{j.pid}, Level: tracer.LevelSamples, Frequency: mixedHertz,
 	}, sink)
@@ -77,7 +78,7 @@ func (r *results) sampleMixed(s settings, j *job, m *mixedStack) error {
 	go func() { done <- session.Run(ctx) }()
 	time.Sleep(attached)
 	from := time.Now().UnixNano()
-	spent, err := samplerTime(10 * s.window)
+	spent, err := samplerTime(10*s.window, others)
 	to := time.Now().UnixNano()
 	cancel()
 	if err = errors.Join(err, <-done); err != nil {
@@ -98,39 +99,40 @@ func (m *mixedStack) forty() time.Duration {
 	return time.Duration(float64(m.perRun) * 40 / m.frames)
 }
 
-// samplerTime is the CPU time of the sampler's program in a time, all CPUs together.
-func samplerTime(over time.Duration) (time.Duration, error) {
+// samplerTime is the CPU time in a time, all CPUs together, of the sampler's program
+// that is none of the others on this machine.
+func samplerTime(over time.Duration, others map[ebpf.ProgramID]time.Duration) (time.Duration, error) {
 	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	if err != nil {
 		return 0, fmt.Errorf("turning the kernel's statistics on: %w", err)
 	}
 	defer stats.Close()
 	time.Sleep(over)
-	for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
-		p, err := ebpf.NewProgramFromID(id)
-		if err != nil {
-			continue
-		}
-		spent, ok := tickTime(p)
-		p.Close()
-		if ok {
+	for id, spent := range tickPrograms() {
+		if _, other := others[id]; !other && spent > 0 {
 			return spent, nil
 		}
 	}
 	return 0, errors.New("the sampler's program did not run")
 }
 
-// tickTime is what a program has taken, if it is the sampler's and it ran.
-func tickTime(p *ebpf.Program) (time.Duration, bool) {
-	info, err := p.Info()
-	if err != nil || info.Name != "sample_tick" {
-		return 0, false
+// tickPrograms are the samplers' programs that are loaded on this machine, and what
+// each has taken while the kernel counted.
+func tickPrograms() map[ebpf.ProgramID]time.Duration {
+	programs := map[ebpf.ProgramID]time.Duration{}
+	for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue
+		}
+		if info, err := p.Info(); err == nil && info.Name == "sample_tick" {
+			if stats, err := p.Stats(); err == nil {
+				programs[id] = stats.Runtime
+			}
+		}
+		p.Close()
 	}
-	stats, err := p.Stats()
-	if err != nil || stats.RunCount == 0 {
-		return 0, false
-	}
-	return stats.Runtime, true
+	return programs
 }
 
 // frameCounter is a sink that keeps how many frames the samples had.
