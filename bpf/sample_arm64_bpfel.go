@@ -20,6 +20,7 @@ type SampleKnownWalk struct {
 	At      uint32
 	Count   uint32
 	Mapping uint32
+	Unused  uint64
 	Frame   [256]struct {
 		_    structs.HostLayout
 		Sp   uint64

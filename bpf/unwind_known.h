@@ -38,9 +38,13 @@ struct known_walk {
 	__u32 at;	/* the next of the walk before */
 	__u32 count;	/* of this walk */
 	__u32 mapping;	/* in which the last address was looked up; 0, which has no pages, at first */
+	__u64 unused;	/* so that each of what follows lies in one line of the cache: the map begins at a page */
 	struct known_frame frame[2 * KNOWN_FRAMES];
 	struct known_rule rule[KNOWN_RULES];
 };
+
+_Static_assert(sizeof(struct known_frame) == 32 && sizeof(struct known_rule) == 32, "two to a line");
+_Static_assert(__builtin_offsetof(struct known_walk, frame) % 32 == 0 && sizeof(struct known_walk) % 32 == 0, "lines");
 
 static __always_inline struct known_frame *known_before(struct known_walk *k)
 {

@@ -32,6 +32,7 @@ type stretch struct {
 	seen    map[uint32]hits
 	stall   time.Duration
 	steps   map[int32]stepTimes // of each process where every step is recorded
+	cut     *stretch            // a later slice within what this one stands for, whose rows stand for themselves
 }
 
 // basis is what a slice is weighed by.
@@ -175,10 +176,14 @@ type slicedRow struct {
 type phases struct {
 	steps       map[int32]stepTimes
 	on, off, to int64
+	cut         [2]int64 // what rows elsewhere stand for
 }
 
 func (s *stretch) phases(to sliceMark) phases {
-	p := phases{map[int32]stepTimes{}, s.on.at.UnixNano(), s.off.at.UnixNano(), to.at.UnixNano()}
+	p := phases{steps: map[int32]stepTimes{}, on: s.on.at.UnixNano(), off: s.off.at.UnixNano(), to: to.at.UnixNano()}
+	if s.cut != nil {
+		p.cut = [2]int64{s.cut.on.at.UnixNano(), s.cut.off.at.UnixNano()}
+	}
 	for pid, steps := range s.steps {
 		p.steps[pid] = steps.around(s.from.at.UnixNano(), p.to)
 	}
@@ -193,7 +198,8 @@ func (p phases) weight(pid int32, at, from int64) float64 {
 	if seen == 0 {
 		return 0
 	}
-	return max(1, float64(steps.passes(at, min(at, from), max(at+1, p.to)))/float64(seen))
+	all := steps.passes(at, min(at, from), max(at+1, p.to)) - steps.passes(at, p.cut[0], p.cut[1])
+	return max(1, float64(all)/float64(seen))
 }
 
 // stepsBetween is how many steps lie between two marks, in all processes.
@@ -272,6 +278,7 @@ func (g *governor) finishWeights() {
 		// Cut short: the slice before stands for this stretch too, and the few
 		// rows of this one for themselves.
 		end.steps, end.nodes = end.steps-steps, end.nodes-(g.off.nodes-g.on.nodes)
+		g.last.cut = last
 		g.release(end)
 		epoch := g.epoch - 1
 		g.session.do(func(d *decoder) { d.releaseAsIs(epoch) })
