@@ -6,7 +6,7 @@ import (
 )
 
 // budgetSeconds is how long the budget is watched: ten slices or so.
-const budgetSeconds = "80"
+const budgetSeconds = "60"
 
 func TestBudgetHolds(t *testing.T) {
 	debianTorch.need(t)
@@ -65,7 +65,7 @@ func TestBudgetHolds(t *testing.T) {
 func TestBudgetOfLongStepsCountsEachPassRight(t *testing.T) {
 	pypiTorch.need(t) // its scopes tell where the optimizer begins and ends
 	t.Parallel()
-	job := startJob(t, pypiTorch.job("mlp.py", "--seconds", "20", "--layers", "50", "--pause", "0.05")...)
+	job := startJob(t, pypiTorch.job("mlp.py", "--seconds", "15", "--layers", "50", "--pause", "0.05")...)
 	tracing := attach(t, nil, job.Process.Pid)
 	job.goOn(t)
 	told := job.finishJob(t)
