@@ -224,20 +224,6 @@ func (d *decoder) unfinished(c openCall) {
 	}
 }
 
-// place is where the probe's next span goes, and whether it waits there for its
-// weight. It is written where it stays: a span is large, and a million come a
-// second.
-func (d *decoder) place(p *probe, epoch uint32) (s *Span, waits bool) {
-	to := &d.spans
-	held := d.heldSlice(p, epoch)
-	if held != nil {
-		to = &held.spans
-		held.spanProbe = append(held.spanProbe, p.index)
-	}
-	*to = append(*to, Span{})
-	return &(*to)[len(*to)-1], held != nil
-}
-
 // detail fills what the catalog says about the captured arguments; it returns
 // the call if that was one into an accelerator runtime.
 func (d *decoder) detail(s *Span, f *catalog.Function, r *callRecord) *acceleratorCall {

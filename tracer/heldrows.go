@@ -11,6 +11,20 @@ type slice struct {
 	memoryProbe []uint32
 }
 
+// place is where the probe's next span goes, and whether it waits there for its
+// weight. It is written where it stays: a span is large, and a million come a
+// second.
+func (d *decoder) place(p *probe, epoch uint32) (s *Span, waits bool) {
+	to := &d.spans
+	held := d.heldSlice(p, epoch)
+	if held != nil {
+		to = &held.spans
+		held.spanProbe = append(held.spanProbe, p.index)
+	}
+	*to = append(*to, Span{})
+	return &(*to)[len(*to)-1], held != nil
+}
+
 // heldSlice returns where a row has to wait, nil when its weight is known.
 func (d *decoder) heldSlice(p *probe, epoch uint32) *slice {
 	if epoch <= d.released || !d.slicing.Load() || !p.sliced(epoch) {
