@@ -28,41 +28,37 @@ func TestEachPlaceOfAStepIsWeighedByHowOftenTheSlicePassedIt(t *testing.T) {
 	if !s.whole() {
 		t.Fatal("a slice of two and a half steps has no whole one")
 	}
-	p := s.phases(mark(4000))
-	for _, test := range []struct {
+	type weighed struct {
 		what string
 		ms   int
 		want float64
-	}{
+	}
+	check := func(p phases, tests []weighed) {
+		t.Helper()
+		for _, test := range tests {
+			row := at.Add(time.Duration(test.ms) * time.Millisecond).UnixNano()
+			if w := p.weight(7, row, s.from.at.UnixNano()); w != test.want {
+				t.Errorf("%s: weight %v, want %v", test.what, w, test.want)
+			}
+		}
+	}
+	p := s.phases(mark(4000))
+	check(p, []weighed{
 		{"the forward pass in its first half, seen three times of ten", 1000 + 50, 10. / 3},
 		{"the forward pass in its second half, seen three times of ten", 1000 + 150, 10. / 3},
 		{"the backward pass, seen twice of ten", 1200 + 50, 10. / 2},
 		{"the optimizer, seen twice of ten", 1600 + 150, 10. / 2},
 		{"the last forward pass", 1800 + 100, 10. / 3},
-	} {
-		row := at.Add(time.Duration(test.ms) * time.Millisecond).UnixNano()
-		if w := p.weight(7, row, s.from.at.UnixNano()); w != test.want {
-			t.Errorf("%s: weight %v, want %v", test.what, w, test.want)
-		}
-	}
+	})
 	if w := p.weight(8, at.Add(1100*time.Millisecond).UnixNano(), s.from.at.UnixNano()); w != 0 {
 		t.Errorf("a process without steps has weight %v", w)
 	}
 	// A later slice of three quarters of a step, whose rows stand for themselves.
 	s.cut = &stretch{on: mark(3200), off: mark(3500)}
-	cut := s.phases(mark(4000))
-	for _, test := range []struct {
-		what string
-		ms   int
-		want float64
-	}{
+	check(s.phases(mark(4000)), []weighed{
 		{"a backward pass, of which the cut slice saw one", 1200 + 50, 9. / 2},
 		{"the end of a forward pass, of which it saw none", 1000 + 150, 10. / 3},
-	} {
-		if w := cut.weight(7, at.Add(time.Duration(test.ms)*time.Millisecond).UnixNano(), s.from.at.UnixNano()); w != test.want {
-			t.Errorf("%s: weight %v, want %v", test.what, w, test.want)
-		}
-	}
+	})
 	// A probe whose rows stand for the last three seconds only.
 	if w := p.weight(7, at.Add(1250*time.Millisecond).UnixNano(), at.Add(time.Second).UnixNano()); w != 7./2 {
 		t.Errorf("weight %v, want the 7 backward passes from 1 s on, over 2", w)

@@ -83,16 +83,8 @@ func TestProbesOfEveryRuntimesLibraryAreShown(t *testing.T) {
 // exportsOf are the symbols that a library defines for others.
 func exportsOf(t *testing.T, library string) map[string]bool {
 	t.Helper()
-	file, err := elf.Open(library)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	symbols, err := file.DynamicSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
 	names := map[string]bool{}
+	_, symbols := dynamicSymbols(t, library)
 	for _, s := range symbols {
 		if s.Section != elf.SHN_UNDEF {
 			names[s.Name] = true

@@ -30,15 +30,7 @@ const torchLibrary, openCLLibrary = "/libtorch_cpu.so", "/libOpenCL.so"
 func functionTexts(t *testing.T, pid int, library string, prefixes ...string) (texts []text) {
 	t.Helper()
 	path, base := mapping(t, pid, library)
-	file, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	symbols, err := file.DynamicSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, symbols := dynamicSymbols(t, path)
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +55,21 @@ func functionTexts(t *testing.T, pid int, library string, prefixes ...string) (t
 		}
 	}
 	return texts
+}
+
+// dynamicSymbols are the symbols that a library shows to others, and the library.
+func dynamicSymbols(t *testing.T, library string) (*elf.File, []elf.Symbol) {
+	t.Helper()
+	file, err := elf.Open(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file, symbols
 }
 
 // mapping is where a process maps the beginning of a file.
