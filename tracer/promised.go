@@ -30,8 +30,8 @@ type promise struct {
 const (
 	// mostPromised is how many are kept: of those that never come the oldest go.
 	mostPromised = 256
-	// mostLooks is how often a place is looked at that nothing comes to, ten
-	// milliseconds apart or more: a minute at least.
+	// mostLooks is how often a place is looked at that nothing comes to, each time
+	// the ring has run empty, ten milliseconds apart or more: a minute at least.
 	mostLooks = 6000
 )
 
