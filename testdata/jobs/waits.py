@@ -8,7 +8,9 @@ and when it was stopped.
 import argparse
 import ctypes
 import fcntl
+import mmap
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -54,10 +56,39 @@ def touch(address):
     return before, time.monotonic_ns()
 
 
-def spin(seconds):
+SPINS, ENOUGH = 0, 1  # bytes of a page that is shared with who stops the job
+
+
+def spin(seconds, page=bytearray((False, True))):
+    """Runs for so long, and until the page says that it is enough."""
     end, n = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
+    while time.monotonic() < end or not page[ENOUGH]:
+        page[SPINS] = True
         n += 1
+
+
+def state(pid):
+    """What /proc/PID/stat says after the name: R, S, T, ..."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def stop_while_it_spins(seconds, page):
+    """A process that stops this one, for at least so long. Not before this one is
+    in spin, whose page tells: it makes no system call there. The time begins when
+    it has stopped: a thread that waits for a CPU does so only when it has got one."""
+    job, pid = os.getpid(), os.fork()
+    if pid:
+        return pid
+    while not page[SPINS]:
+        time.sleep(0.001)
+    os.kill(job, signal.SIGSTOP)
+    while state(job) != "T":
+        time.sleep(0.001)
+    time.sleep(seconds)
+    os.kill(job, signal.SIGCONT)
+    page[ENOUGH] = True
+    os._exit(0)
 
 
 def queued_ns():
@@ -86,9 +117,10 @@ def main():
     rival.kill()
     rival.wait()
 
-    stopper = subprocess.Popen(["sh", "-c", f"kill -STOP {os.getpid()}; sleep {args.stop}; kill -CONT {os.getpid()}"])
-    spin(3 * args.stop + 0.2)
-    stopper.wait()
+    page = mmap.mmap(-1, mmap.PAGESIZE)
+    stopper = stop_while_it_spins(args.stop, page)
+    spin(0.2, page)
+    os.waitpid(stopper, 0)
     joblib.tell(job="waits.py", begin=begin, end=joblib.clocks(), sleeps=sleeps, sleep_ns=int(args.delay * 1e9),
                 rivalry=rivalry, queued_ns=queued, stopped_ns=int(args.stop * 1e9))
 
