@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel generate check-generated lint bench deps torch jax python py-spy runtimes native clean
+.PHONY: all build demo test test-unit test-kernel generate check-generated lint bench deps torch jax python py-spy runtimes native checks clean
 
 all: build
 
@@ -69,15 +69,26 @@ bin/gpucheck:
 demo: build
 	testdata/setup/demo.sh
 
-test: deps torch jax python py-spy runtimes build native check-generated lint
+# To fetch and unpack takes one CPU, to compile and check another.
+test: deps
+	$(MAKE) -j 3 torch checks jax runtimes native python py-spy
 	$(MAKE) -s test-unit
 	$(MAKE) -s test-kernel
+
+# What needs nothing that is fetched. One after the other: check-generated writes
+# what the rest reads. The last is for test-unit, which compiles the same.
+checks:
+	$(MAKE) build
+	$(MAKE) check-generated
+	$(MAKE) lint
+	$(GO) build -race ./...
 
 # No root, no kernel: parsers, planners, writers; with the race detector.
 test-unit:
 	$(GO) test -race -short ./...
 
-# Real jobs under real probes. Those that count and compare have the machine alone.
+# Real jobs under real probes. Tests that compare times have the machine alone;
+# which run beside each other: internal/e2e/turns_test.go.
 test-kernel:
 	$(GO) run ./internal/testrun -- -p 2 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/...
 	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 20m ./internal/e2e/...

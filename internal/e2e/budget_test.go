@@ -9,8 +9,7 @@ import (
 const budgetSeconds = "60"
 
 func TestBudgetHolds(t *testing.T) {
-	debianTorch.need(t)
-	t.Parallel() // it waits more than it works: beside TestAKilledTracerLeavesItsClosedFiles
+	debianTorch.beside(t, sliced)
 	perRegion := profile[profiled](t, debianTorch.job("mlp.py", "--steps", "50")...).Operators
 	job := startJob(t, debianTorch.job("mlp.py", "--seconds", budgetSeconds)...)
 	tracing := attach(t, nil, job.Process.Pid)
@@ -63,8 +62,7 @@ func TestBudgetHolds(t *testing.T) {
 // A slice of a few long steps begins and ends somewhere in them: its forward passes
 // may be three, its backward passes two.
 func TestBudgetOfLongStepsCountsEachPassRight(t *testing.T) {
-	pypiTorch.need(t) // its scopes tell where the optimizer begins and ends
-	t.Parallel()
+	pypiTorch.beside(t, sliced) // its scopes tell where the optimizer begins and ends
 	job := startJob(t, pypiTorch.job("mlp.py", "--seconds", "15", "--layers", "50", "--pause", "0.05")...)
 	tracing := attach(t, nil, job.Process.Pid)
 	job.goOn(t)
@@ -98,8 +96,7 @@ func TestBudgetOfLongStepsCountsEachPassRight(t *testing.T) {
 }
 
 func TestAnchorGroupsThatExceedTheBudgetAreSliced(t *testing.T) {
-	pypiTorch.need(t) // its steps of half a millisecond have a dozen anchor hits
-	t.Parallel()
+	pypiTorch.beside(t, sliced) // its steps of half a millisecond have a dozen anchor hits
 	job := startJob(t, pypiTorch.job("mlp.py", "--seconds", "25")...)
 	tracing := attach(t, []string{"--level", "anchor"}, job.Process.Pid)
 	job.goOn(t)
@@ -135,7 +132,7 @@ func TestAnchorGroupsThatExceedTheBudgetAreSliced(t *testing.T) {
 }
 
 func TestWithoutABudgetNothingIsWeighted(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		r := shared(t, unbudgeted, v.training("mlp")...)
 		if n := r.number(t, "SELECT (SELECT count(*) FROM span WHERE weight <> 1) + (SELECT count(*) FROM memory WHERE weight <> 1) + (SELECT count(*) FROM warning WHERE kind = 'slice')"); n != 0 {
 			t.Errorf("%d rows that stand for others, or slices", n)

@@ -24,9 +24,7 @@ const pythonFrames = `list_transform(list_filter(frames, lambda f: f.kind = 'pyt
 // before.
 func deviceCalls(t *testing.T, python string, flags, arguments []string) *recording {
 	t.Helper()
-	os.Setenv("STUB_INSTANT", "1")
-	defer os.Unsetenv("STUB_INSTANT")
-	job := []string{python, "../../testdata/jobs/devicecalls.py", "--library", stub(t, "libcuda.so.1")}
+	job := []string{"env", "STUB_INSTANT=1", python, "../../testdata/jobs/devicecalls.py", "--library", stub(t, "libcuda.so.1")}
 	return sampled(t, append([]string{"--frequency", "1", "--off-cpu-threshold", "10s", "--counters", "off", "--budget", "off"}, flags...), append(job, arguments...)...)
 }
 
@@ -74,6 +72,7 @@ func (r *recording) memoised(t *testing.T) (m memoised) {
 }
 
 func TestMemoisedStacksAreThoseOfTheCalls(t *testing.T) {
+	beside(t, counting, "libcuda")
 	for _, p := range pythons.Installed() {
 		t.Run(p.Name(), func(t *testing.T) {
 			r := deviceCalls(t, p.Path, []string{"--verify-stacks", "50"}, []string{"--repeats", "150"})
@@ -97,6 +96,7 @@ func TestMemoisedStacksAreThoseOfTheCalls(t *testing.T) {
 }
 
 func TestEveryMemoisedStackEqualsTheWalkedOne(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r := deviceCalls(t, debianTorch.python, []string{"--verify-stacks", "1"}, []string{"--repeats", "100"})
 	r.checkNumbers(t, 5000)
 	if m := r.memoised(t); m.found < 4000 || m.verified != m.found || m.mismatched != 0 {
@@ -107,6 +107,7 @@ func TestEveryMemoisedStackEqualsTheWalkedOne(t *testing.T) {
 // A code object in the place of another is the one thing that the words which a
 // walk goes by do not tell.
 func TestAMismatchIsCountedAndCorrected(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r := deviceCalls(t, debianTorch.python, []string{"--verify-stacks", "1"}, []string{"--repeats", "3000", "--replace"})
 	r.leafMayBeGone = true // before anybody could ask for its name
 	r.checkNumbers(t, 3000)
@@ -118,6 +119,7 @@ func TestAMismatchIsCountedAndCorrected(t *testing.T) {
 // Allocations and those that found no room, with the stack of the call: the
 // number is in the size.
 func TestDriverAllocationsHaveTheirStack(t *testing.T) {
+	beside(t, counting, "libcuda", "hip")
 	const tooMuch = 1 << 40
 	for runtime, library := range map[string]string{"cuda": "libcuda.so.1", "hip": "libamdhip64.so.6"} {
 		for _, level := range []string{"anchor", "window"} {
@@ -174,7 +176,7 @@ func lineOf(t *testing.T, script, text string) int {
 // the job's line, then the interpreter's C down to the process's start.
 func TestCollectivesHaveTheirStack(t *testing.T) {
 	v := pypiTorch
-	v.need(t)
+	v.beside(t, counting)
 	r := sampled(t, []string{"--budget", "off", "--counters", "off"}, v.job("gloo.py", "--steps", "3")...)
 	checked := int64(0)
 	for _, call := range []struct{ name, line string }{

@@ -43,7 +43,7 @@ func (r *recording) perProcess(t *testing.T, operators []string) map[string]map[
 }
 
 func TestDataLoaderWorkersAreCountedEach(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		job := v.job("dataloader.py", "--epochs", "2", "--samples", "32")
 		r := v.recordAlone(t, job...)
 		got := r.perProcess(t, []string{"aten::erfinv", "aten::lgamma", "aten::digamma"})
@@ -74,7 +74,7 @@ func TestDataLoaderWorkersAreCountedEach(t *testing.T) {
 }
 
 func TestForkedAndExecutedChildrenAreCountedEach(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		job := v.job("fork_exec.py", "--children", "2", "--count", "50")
 		// The children pause before their operators: their probes are in by
 		// then, even where other jobs map the library.
@@ -109,7 +109,7 @@ func TestForkedAndExecutedChildrenAreCountedEach(t *testing.T) {
 }
 
 func TestThreadsAreCountedEach(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		r := mustRecord(t, unbudgeted, v.job("threads.py", "--count", "200", "--workers", "3")...)
 		r.lossless(t)
 		for tid, want := range r.truth.Threads {
@@ -123,7 +123,7 @@ func TestThreadsAreCountedEach(t *testing.T) {
 }
 
 func TestALibraryLoadedAfterTheAttachIsProbed(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		job := startJob(t, v.job("late.py", "--count", "200")...)
 		tracing := attach(t, unbudgeted, job.Process.Pid)
 		job.goOn(t)

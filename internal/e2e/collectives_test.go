@@ -11,7 +11,7 @@ import (
 // Two ranks, as torchrun starts them, given to the tracer by two --pid: each
 // is a shell that becomes the rank once the probes can follow.
 func TestGlooCollectivesAreCountedPerRank(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		gate := filepath.Join(t.TempDir(), "go")
 		port := freePort(t)
 		var ranks []*command

@@ -133,7 +133,7 @@ func checkPeriods(t *testing.T, r *recording, most time.Duration) {
 }
 
 func TestCountersOffRecordsNone(t *testing.T) {
-	debianTorch.need(t)
+	debianTorch.beside(t, counting)
 	r := mustRecord(t, []string{"--counters", "off"}, debianTorch.job("mlp.py", "--steps", "3")...)
 	if n := r.number(t, "SELECT count(*) FROM counter"); n != 0 {
 		t.Errorf("%d rows", n)
@@ -141,7 +141,7 @@ func TestCountersOffRecordsNone(t *testing.T) {
 }
 
 func TestCountersOfTheJobsOwnNetwork(t *testing.T) {
-	debianTorch.need(t)
+	debianTorch.beside(t, counting)
 	if out, err := exec.Command("unshare", "--net", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Skipf("no network namespaces here: %v %s", err, bytes.TrimSpace(out))
 	}

@@ -18,7 +18,7 @@ func (v torch) training(name string) []string {
 // No operator is excepted: on these jobs every call of the dispatcher comes
 // through at::_ops::X::call (testdata/jobs/README.md says what would not).
 func TestOperatorCountsEqualTorchProfiler(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		for name := range training {
 			t.Run(name, func(t *testing.T) {
 				r := shared(t, unbudgeted, v.training(name)...)

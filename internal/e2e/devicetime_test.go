@@ -87,8 +87,7 @@ func traceTimes(t *testing.T, mode ...string) (*recording, []*boundedSpan) {
 func traceProgramTimes(t *testing.T, groups, program string, mode ...string) (*recording, []*boundedSpan) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
-	t.Setenv("STUB_LOG", path)
-	r, _ := traceStub(t, groups, append([]string{stub(t, program)}, mode...)...)
+	r, _ := traceStub(t, groups, append([]string{"env", "STUB_LOG=" + path, stub(t, program)}, mode...)...)
 	spans := boundedSpans(t, r)
 	join(t, spans, stubLog(t, path))
 	return r, spans
@@ -144,6 +143,7 @@ func TestEveryBoundOfDeviceTimeHoldsTheTruth(t *testing.T) {
 // TestBoundsHoldWhateverTheOrder: two threads that give work to the same streams,
 // wait, ask and time at random.
 func TestBoundsHoldWhateverTheOrder(t *testing.T) {
+	beside(t, counting, "libcuda", "hip")
 	for _, c := range []struct{ groups, program, seed string }{
 		{cudaGroups, "cudacalls", "1"}, {cudaGroups, "cudacalls", "2"}, {cudaGroups, "cudacalls", "3"},
 		{hipGroups, "hipcalls", "4"}, {hipGroups, "hipcalls", "5"},
@@ -178,6 +178,7 @@ func TestEventsBoundTheWorkBetweenThem(t *testing.T) {
 // TestReplaysRunEveryNode: nodes of all kinds, added or captured, a child graph
 // that was a clone, and one that was captured as the launch of another.
 func TestReplaysRunEveryNode(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, _ := traceStub(t, cudaGroups, stub(t, "cudacalls"), "all")
 	replays := r.rows(t, `SELECT span_id FROM span WHERE name = 'cuGraphLaunch' AND category = 'graph'
 		AND span_id NOT IN (SELECT to_span_id FROM flow) ORDER BY ts_ns DESC LIMIT 2`)
@@ -201,6 +202,7 @@ func TestReplaysRunEveryNode(t *testing.T) {
 }
 
 func TestReplaysOfHIPRunEveryNode(t *testing.T) {
+	beside(t, counting, "hip")
 	r, _ := traceStub(t, hipGroups, stub(t, "hipcalls"), "all")
 	got := r.counts(t, `SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id
 		WHERE f.from_span_id = (SELECT min(span_id) FROM span WHERE name = 'hipGraphLaunch') GROUP BY ALL`)
@@ -213,6 +215,7 @@ func TestReplaysOfHIPRunEveryNode(t *testing.T) {
 }
 
 func TestCapturedLaunchesHaveNotRunAndReplaysNameThem(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, spans := traceTimes(t, "graphs")
 	launches := r.number(t, "SELECT count(*) FROM span WHERE runtime = 'cuda' AND category = 'launch'")
 	if launches != 1 {

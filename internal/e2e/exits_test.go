@@ -7,7 +7,7 @@ import (
 )
 
 func TestAnyEndOfTheJobEndsTheRecording(t *testing.T) {
-	debianTorch.need(t)
+	debianTorch.beside(t, counting)
 	ends := map[string]int{
 		"return": 0, "sys.exit": 7, "os._exit": 8, "raise": 1, "daemon-thread": 0,
 		"sigterm": -int(syscall.SIGTERM), "sigkill": -int(syscall.SIGKILL), "abort": -int(syscall.SIGABRT), "segv": -int(syscall.SIGSEGV),
@@ -36,7 +36,7 @@ func TestAnyEndOfTheJobEndsTheRecording(t *testing.T) {
 }
 
 func TestAfterTheTracerLeftTheJobIsAsItWas(t *testing.T) {
-	debianTorch.need(t)
+	debianTorch.beside(t, counting)
 	job := startJob(t, debianTorch.job("mlp.py", "--seconds", "60")...)
 	tracing := attach(t, unbudgeted, job.Process.Pid)
 	texts := functionTexts(t, job.Process.Pid, torchLibrary, probedFunctions...)

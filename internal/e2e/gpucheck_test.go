@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -21,16 +23,24 @@ func gpucheck(t *testing.T) (program, stubs string) {
 	if _, err := os.Stat(filepath.Join(stubs, "trainstep")); err != nil {
 		t.Skip("the stub devices are not built: run `make native`")
 	}
-	program = filepath.Join(scratch, "gpucheck")
-	if out, err := exec.Command("go", "build", "-o", program, "../gpucheck").CombinedOutput(); err != nil {
-		t.Fatalf("building gpucheck: %v\n%s", err, out)
+	if err := buildGPUCheck(); err != nil {
+		t.Fatal(err)
 	}
-	return program, stubs
+	return filepath.Join(scratch, "gpucheck"), stubs
 }
+
+var buildGPUCheck = sync.OnceValue(func() error {
+	out, err := exec.Command("go", "build", "-o", filepath.Join(scratch, "gpucheck"), "../gpucheck").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("building gpucheck: %w\n%s", err, out)
+	}
+	return nil
+})
 
 // TestGPUCheckAgreesWithTheStub: the program that is meant for a GPU, on the stub
 // libcuda. It shows that gpucheck counts and compares, and nothing about a GPU.
 func TestGPUCheckAgreesWithTheStub(t *testing.T) {
+	beside(t, counting, "libcuda")
 	program, stubs := gpucheck(t)
 	file := filepath.Join(t.TempDir(), "stub.json")
 	if out, err := exec.Command(program, "--stub", stubs, "--steps", "20", "--output", file).CombinedOutput(); err != nil {
@@ -64,6 +74,7 @@ func TestGPUCheckAgreesWithTheStub(t *testing.T) {
 }
 
 func TestGPUCheckSaysWhatIsMissing(t *testing.T) {
+	beside(t, counting)
 	program, _ := gpucheck(t)
 	if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) == 0 {
 		c := exec.Command(program)

@@ -8,6 +8,7 @@ import (
 // TestMemoryNodesAllocateAtEachReplay: whatever frees it, the graph, the job or
 // the next launch, what a stub's graphs allocate is balanced.
 func TestMemoryNodesAllocateAtEachReplay(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "memory")
 	checkMemory(t, r, want.memory)
 	for sql, n := range map[string]int64{
@@ -28,6 +29,7 @@ func TestMemoryNodesAllocateAtEachReplay(t *testing.T) {
 }
 
 func TestMemoryNodesOfHIPAllocateAtEachReplay(t *testing.T) {
+	beside(t, counting, "hip")
 	r, want := traceStub(t, hipGroups, stub(t, "hipcalls"), "all")
 	checkMemory(t, r, want.memory)
 	if n := r.number(t, "SELECT count(*) FROM memory WHERE graph_exec IS NOT NULL AND action = 'alloc'"); n != 4 {
@@ -38,6 +40,7 @@ func TestMemoryNodesOfHIPAllocateAtEachReplay(t *testing.T) {
 // TestConditionalBodiesAreNotCountedAsRun: the stub runs the body of "while" three
 // times and that of "if" not at all, and only it knows.
 func TestConditionalBodiesAreNotCountedAsRun(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, spans := traceTimes(t, "conditional")
 	edges := r.rows(t, `SELECT f.kind, n.name, n.grid_x, count(*) FROM flow f JOIN span l ON l.span_id = f.from_span_id
 		JOIN span n ON n.span_id = f.to_span_id WHERE l.name = 'cuGraphLaunch' GROUP BY ALL ORDER BY ALL`)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestResultsAreTheSameWithAndWithoutTheTracer(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		for name := range training {
 			bare := runJob(t, v.training(name)...)
 			if bare.SHA256 == "" {
@@ -29,7 +29,7 @@ func TestResultsAreTheSameWithAndWithoutTheTracer(t *testing.T) {
 }
 
 func TestAKilledTracerLeavesNoProbe(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		args := v.job("mlp.py", "--steps", "2000")
 		job := startJob(t, args...)
 		texts := functionTexts(t, job.Process.Pid, torchLibrary, probedFunctions...)
@@ -72,9 +72,8 @@ func TestAKilledTracerLeavesNoProbe(t *testing.T) {
 
 // Files are closed every minute: this test waits for one.
 func TestAKilledTracerLeavesItsClosedFiles(t *testing.T) {
-	debianTorch.need(t)
-	t.Parallel()
-	job := startJob(t, debianTorch.job("mlp.py", "--seconds", "600")...)
+	pypiTorch.beside(t, waiting)
+	job := startJob(t, pypiTorch.job("mlp.py", "--seconds", "600", "--pause", "0.02")...)
 	tracing := attach(t, []string{"--budget", "off", "--probe", "backward"}, job.Process.Pid)
 	job.goOn(t)
 	for end := time.Now().Add(patience); !hasFiles(t, tracing.dataset+"/span"); time.Sleep(200 * time.Millisecond) {
@@ -117,7 +116,7 @@ func hasFiles(t *testing.T, dir string) bool {
 }
 
 func TestTwoTracersOnOneJobAreBothRight(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		job := startJob(t, v.training("mlp")...)
 		pid := job.Process.Pid
 		first, second := attach(t, unbudgeted, pid), attach(t, unbudgeted, pid)
@@ -140,7 +139,7 @@ func TestTwoTracersOnOneJobAreBothRight(t *testing.T) {
 }
 
 func TestATracerThatLeavesDoesNotDisturbAnother(t *testing.T) {
-	debianTorch.need(t)
+	debianTorch.beside(t, counting)
 	job := startJob(t, debianTorch.training("mlp")...)
 	first, second := attach(t, unbudgeted, job.Process.Pid), attach(t, unbudgeted, job.Process.Pid)
 	first.Process.Signal(syscall.SIGKILL)
@@ -156,7 +155,7 @@ func TestATracerThatLeavesDoesNotDisturbAnother(t *testing.T) {
 // A job of somebody else begins to use the same library: the probes are put in
 // for each process then, and the traced job must lose no call by it.
 func TestASecondJobOnTheSameLibraryCostsTheFirstNoCall(t *testing.T) {
-	debianTorch.need(t)
+	debianTorch.beside(t, counting)
 	if !debianTorch.alone(t) {
 		t.Skip("other jobs on this machine map the same libtorch from the start")
 	}

@@ -39,6 +39,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	letAllBegin()
 	var err error
 	if scratch, err = os.MkdirTemp("", "ebpfprof-e2e-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -118,16 +119,39 @@ func (v torch) warm(t *testing.T) {
 	os.RemoveAll(dataset)
 }
 
-// eachTorch runs a test under both.
+var eachVersion = []torch{debianTorch, pypiTorch}
+
+// eachTorch runs a test under both, with the machine alone.
 func eachTorch(t *testing.T, test func(*testing.T, torch)) {
 	t.Helper()
 	needKernel(t)
-	for _, v := range []torch{debianTorch, pypiTorch} {
+	for _, v := range eachVersion {
 		t.Run(v.name, func(t *testing.T) {
 			v.need(t)
 			test(t, v)
 		})
 	}
+}
+
+// besideEachTorch runs a test under both, beside others and itself.
+func besideEachTorch(t *testing.T, l load, test func(*testing.T, torch), libraries ...string) {
+	t.Helper()
+	needKernel(t)
+	t.Parallel()
+	for _, v := range eachVersion {
+		t.Run(v.name, func(t *testing.T) {
+			v.beside(t, l, libraries...)
+			test(t, v)
+		})
+	}
+}
+
+// beside lets a test trace this torch, and other libraries, beside others.
+func (v torch) beside(t *testing.T, l load, libraries ...string) {
+	t.Helper()
+	needKernel(t)
+	beside(t, l, append(libraries, v.name)...)
+	v.need(t)
 }
 
 // job is a command line under testdata/jobs.

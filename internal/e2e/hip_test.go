@@ -7,21 +7,31 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
+
+var nativeDirectory = filepath.Join("..", "..", "testdata", "native")
+
+var buildNative = sync.OnceValue(func() error {
+	out, err := exec.Command("make", "-s", "-C", nativeDirectory).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("building the native programs: %w\n%s", err, out)
+	}
+	return nil
+})
 
 // refused runs a program that calls a real runtime without a device, and returns
 // what was recorded and what the program got.
 func refused(t *testing.T, groups, program, library string, functions ...string) (*recording, expectations) {
 	t.Helper()
 	needKernel(t)
-	native := filepath.Join("..", "..", "testdata", "native")
-	if out, err := exec.Command("make", "-s", "-C", native).CombinedOutput(); err != nil {
-		t.Fatalf("building the native programs: %v\n%s", err, out)
+	if err := buildNative(); err != nil {
+		t.Fatal(err)
 	}
-	job := start(t, append([]string{filepath.Join(native, "build", program), library, "wait"}, functions...)...)
+	job := start(t, append([]string{filepath.Join(nativeDirectory, "build", program), library, "wait"}, functions...)...)
 	job.until(t, "word that it is ready", func(out []string, errs string) bool {
 		return hasLine(out, "ready ") || strings.Contains(errs, library)
 	})
@@ -49,6 +59,7 @@ func refusal(code string) (status, errorCode string) {
 // Debian's HIP runtime, without a device: every call is refused, and the
 // recording says with which status.
 func TestRefusedCallsOfARealHIPHaveTheirStatus(t *testing.T) {
+	beside(t, counting, "hip")
 	r, said := refused(t, hipGroups, "hiprefused", "libamdhip64.so.5")
 	want := said.calls
 	// The runtime may call its own exported functions; those are inside a call.
@@ -76,6 +87,7 @@ func TestRefusedCallsOfARealHIPHaveTheirStatus(t *testing.T) {
 // device. Its entry code is that of the real one, on which the stub's is modelled:
 // every catalogued function that it exports is called through it once.
 func TestEveryCallOfARealLibcudaHasItsStatus(t *testing.T) {
+	beside(t, counting, "libcuda")
 	list, err := os.ReadFile(filepath.Join("..", "..", "testdata", "symbols", "libcuda-550.txt"))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 // library that the catalog knows. What is left are samples with their stacks, in
 // which XLA's own functions and the Python that called them have their names.
 func TestJAXOnTheCPUIsSeenFromItsSamples(t *testing.T) {
+	beside(t, counting, "jax")
 	needKernel(t)
 	job := startJob(t, jax(t, "jax_cpu.py")...)
 	tracing := attach(t, unbudgeted, job.Process.Pid)
@@ -77,6 +78,7 @@ func onPlugin(t *testing.T, args ...string) (*recording, jaxTruth) {
 // TestRealJAXOnARealPlugin: executions that JAX compiles while it is recorded,
 // one for one, by name: the program that names them is read while it is compiled.
 func TestRealJAXOnARealPlugin(t *testing.T) {
+	beside(t, counting, "jax")
 	r, told := onPlugin(t)
 	byArguments(t, r, told, "true")
 	names := r.counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch' AND name_source = 'getfunction' GROUP BY ALL`)
@@ -101,6 +103,7 @@ func byArguments(t *testing.T, r *recording, told jaxTruth, where string) {
 // TestRealJAXWhoseExecutablesAreOlderThanTheAttach: the same counts, told apart by
 // their arguments, without names.
 func TestRealJAXWhoseExecutablesAreOlderThanTheAttach(t *testing.T) {
+	beside(t, counting, "jax")
 	r, told := onPlugin(t, "--compiled")
 	byArguments(t, r, told, "name_source = 'unknown'")
 }

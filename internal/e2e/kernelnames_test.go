@@ -26,20 +26,19 @@ func recordTrainStep(t *testing.T, moved, hooked bool, args ...string) (*recordi
 	if _, err := os.Stat(filepath.Join(build, "trainstep")); err != nil {
 		t.Skip("the stub devices are not built: run `make native`")
 	}
+	environment := []string{"env"}
 	if moved {
-		t.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "moved"))
+		environment = append(environment, "LD_LIBRARY_PATH="+filepath.Join(build, "moved"))
 	}
 	if hooked {
 		hook, err := filepath.Abs(filepath.Join(build, "libcuda-hook.so"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv("LD_PRELOAD", hook)
+		environment = append(environment, "LD_PRELOAD="+hook)
 	}
-	job := start(t, append([]string{filepath.Join(build, "trainstep")}, args...)...)
+	job := start(t, append(append(environment, filepath.Join(build, "trainstep")), args...)...)
 	job.line(t, "ready ")
-	os.Unsetenv("LD_LIBRARY_PATH") // t.Setenv puts them back; the tracer needs none
-	os.Unsetenv("LD_PRELOAD")
 	tracing := attach(t, append(unbudgeted, "--probe", "cuda,cuda-code,cuda-sync"), job.Process.Pid)
 	job.goOn(t)
 	if code, err := job.wait(); code != 0 || err != nil {
@@ -60,6 +59,7 @@ func recordTrainStep(t *testing.T, moved, hooked bool, args ...string) (*recordi
 // TestKernelsOlderThanTheAttachHaveTheirNames: CUfunctions and CUkernels that
 // were fetched before, by the memory behind them; one fetched later, by its call.
 func TestKernelsOlderThanTheAttachHaveTheirNames(t *testing.T) {
+	beside(t, counting, "libcuda")
 	for _, moved := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moved=%v", moved), func(t *testing.T) {
 			r, told := recordTrainStep(t, moved, false, "30")
@@ -83,6 +83,7 @@ func TestKernelsOlderThanTheAttachHaveTheirNames(t *testing.T) {
 // returns to. The launches by a library that was loaded during the recording are
 // that library's, the program's own the program's.
 func TestLaunchesWithoutANameSayWhichLibraryMadeThem(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, _ := recordTrainStep(t, false, false, "7", "library")
 	r.lossless(t)
 	sameCounts(t, "launches of a stub", r.counts(t, `SELECT name || ' ' || name_source, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`),
@@ -93,6 +94,7 @@ func TestLaunchesWithoutANameSayWhichLibraryMadeThem(t *testing.T) {
 }
 
 func TestHandlesThatAreNoneAreLaunchesWithoutAName(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, _ := recordTrainStep(t, false, false, "1", "garbage")
 	r.lossless(t)
 	sameCounts(t, "launches of a stub", r.counts(t, `SELECT name || ' ' || name_source || ' ' || status, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`),
@@ -104,6 +106,7 @@ func TestHandlesThatAreNoneAreLaunchesWithoutAName(t *testing.T) {
 // TestALibraryInFrontOfLibcudaIsSeenAndNotCounted: it has libcuda's functions and
 // passes on. Each launch is counted once, inside the call of the library in front.
 func TestALibraryInFrontOfLibcudaIsSeenAndNotCounted(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, told := recordTrainStep(t, false, true, "20")
 	r.lossless(t)
 	sameCounts(t, "launches of a stub", r.counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`), told.Told.Launches)

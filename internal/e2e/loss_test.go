@@ -5,7 +5,7 @@ import "testing"
 // A ring of 64 KiB holds less than a millisecond of this job, and the reader
 // looks every ten: most of it is lost, and every loss must be on record.
 func TestNothingIsLostInSilence(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		whole := attachedRun(t, unbudgeted, v.training("mlp")...)
 		whole.lossless(t)
 		r := attachedRun(t, append([]string{"--buffer-size", "64KiB"}, unbudgeted...), v.training("mlp")...)

@@ -20,7 +20,7 @@ func (r *recording) recordedBalance(t *testing.T) balance {
 }
 
 func TestAllocationsBalance(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		known := mustRecord(t, unbudgeted, v.job("allocations.py", "--what", "known", "--rounds", "5")...)
 		known.lossless(t)
 		if got := known.recordedBalance(t); known.truth.Memory == nil || got != *known.truth.Memory {

@@ -37,6 +37,7 @@ var notCalled = map[string]string{
 // TestEveryOpenCLCall compares each call of a program that makes all of them, on
 // PoCL, with what the program says it asked for and was told.
 func TestEveryOpenCLCall(t *testing.T) {
+	beside(t, counting, "opencl")
 	needKernel(t)
 	program := filepath.Join("..", "..", "testdata", "native", "build", "opencl_calls")
 	if _, err := os.Stat(program); err != nil {

@@ -79,6 +79,7 @@ func TestOpenCLKernels(t *testing.T) {
 }
 
 func TestOpenCLKernelsOfAProgramWithoutPython(t *testing.T) {
+	beside(t, counting, "opencl")
 	needKernel(t)
 	program := filepath.Join("..", "..", "testdata", "native", "build", "opencl")
 	if _, err := os.Stat(program); err != nil {

@@ -5,7 +5,7 @@ import "testing"
 // TestOperatorFramesAreThoseOfTheSpansAround: what probes found open when a
 // sample was taken, and what its stack says, come by two ways.
 func TestOperatorFramesAreThoseOfTheSpansAround(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		r := sampled(t, []string{"--frequency", "499", "--budget", "off"}, v.job("transformer.py", "--depth", "2", "--width", "64", "--seconds", "4")...)
 		r.lossless(t)
 		// In an operator's entry itself the probe has not been passed, or its end has.

@@ -40,9 +40,9 @@ func stubPlugin(t *testing.T, shape string) string {
 }
 
 // pluginDriver starts the driver of a stub plugin and waits until it does.
-func pluginDriver(t *testing.T, plugin, when string) *command {
+func pluginDriver(t *testing.T, plugin, when string, environment ...string) *command {
 	t.Helper()
-	c := start(t, filepath.Join(filepath.Dir(plugin), "driver"), plugin, "40", when)
+	c := start(t, append(append([]string{"env"}, environment...), filepath.Join(filepath.Dir(plugin), "driver"), plugin, "40", when)...)
 	c.line(t, "ready ")
 	return c
 }
@@ -136,6 +136,7 @@ func checkTransfers(t *testing.T, r *recording, told pjrtTruth) {
 // TestStubPluginInEveryShape: a table made at the first call or there from the
 // start, of an older and a newer version, with and without stack protectors.
 func TestStubPluginInEveryShape(t *testing.T) {
+	beside(t, counting, "pjrt")
 	needKernel(t)
 	for _, shape := range []string{"plugin", "static", "old", "newer", "unprotected"} {
 		t.Run(shape, func(t *testing.T) {
@@ -157,6 +158,7 @@ func TestStubPluginInEveryShape(t *testing.T) {
 }
 
 func TestAPluginWhoseTableIsMadeAfterTheAttachIsSeenFromThenOn(t *testing.T) {
+	beside(t, counting, "pjrt")
 	needKernel(t)
 	plugin := stubPlugin(t, "plugin")
 	job := pluginDriver(t, plugin, "loaded,made")
@@ -169,6 +171,7 @@ func TestAPluginWhoseTableIsMadeAfterTheAttachIsSeenFromThenOn(t *testing.T) {
 }
 
 func TestExecutablesOlderThanTheAttachAreCountedWithoutTheirNames(t *testing.T) {
+	beside(t, counting, "pjrt")
 	needKernel(t)
 	plugin := stubPlugin(t, "plugin")
 	job := pluginDriver(t, plugin, "running")
@@ -192,10 +195,10 @@ func TestExecutablesOlderThanTheAttachAreCountedWithoutTheirNames(t *testing.T) 
 // TestAPluginAroundAnotherOne: two plugins in one process, of which one passes
 // everything on. What both have is counted once, inside the call of the outer one.
 func TestAPluginAroundAnotherOne(t *testing.T) {
+	beside(t, counting, "pjrt")
 	needKernel(t)
 	wrapper, inner := stubPlugin(t, "wrapper"), stubPlugin(t, "plugin")
-	t.Setenv("WRAPPED_PLUGIN", inner)
-	job := pluginDriver(t, wrapper, "start,made")
+	job := pluginDriver(t, wrapper, "start,made", "WRAPPED_PLUGIN="+inner)
 	tracing := attach(t, unbudgeted, job.Process.Pid)
 	job.goOn(t)
 	job.execute(t, wrapper).becomes(t, true)
@@ -217,6 +220,7 @@ func TestAPluginAroundAnotherOne(t *testing.T) {
 }
 
 func TestAPluginThatCannotBeReadIsSaidToBeSo(t *testing.T) {
+	beside(t, counting, "pjrt")
 	needKernel(t)
 	for _, c := range []struct{ name, shape, when, detail string }{
 		{"a major version that nobody knows", "major", "running", "unknown major version"},

@@ -16,6 +16,7 @@ import (
 // libraries of this machine, real and stub, has a line for the entry of every
 // catalogued function that the library exports.
 func TestProbesOfEveryRuntimesLibraryAreShown(t *testing.T) {
+	beside(t, counting)
 	stubs := filepath.Dir(stub(t, "libcuda.so.1"))
 	later := filepath.Join(cache(), "runtimes")
 	wheels := filepath.Join(cache(), "torch-venv", "lib", "python3*", "site-packages", "nvidia")

@@ -30,7 +30,7 @@ func sampledBeside(t *testing.T, flags []string, beside func(pid int), argv ...s
 // Complete are nearly all: also those that begin in code that no file describes,
 // MKL's kernels and those that oneDNN generates (most of a convolution's time).
 func TestStacksOfTrainingReachTheThreadsStart(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		transformer := v.job("transformer.py", "--depth", "2", "--width", "64", "--seconds", "4")
 		for _, c := range []struct {
 			name, table string
@@ -100,6 +100,7 @@ func (r *recording) incompleteIsCounted(t *testing.T) {
 // A recursion of 80 levels is some 160 Python frames and twice as many native
 // ones as fit by default.
 func TestMaxFramesKeepsDeeperStacks(t *testing.T) {
+	beside(t, counting)
 	needKernel(t)
 	job := []string{"/usr/bin/python3", "../../testdata/jobs/recursion.py", "--depth", "80"}
 	for _, c := range []struct {
@@ -179,7 +180,7 @@ func TestSleepsAreRecordedWithTheirDurationAndSystemCall(t *testing.T) {
 }
 
 func TestNoSamplesWhenNoneAreAskedFor(t *testing.T) {
-	needKernel(t)
+	debianTorch.beside(t, counting)
 	r := mustRecord(t, []string{"--frequency", "0", "--off-cpu-threshold", "0"}, debianTorch.training("mlp")...)
 	if n := r.number(t, "SELECT count(*) FROM sample"); n != 0 {
 		t.Errorf("%d samples", n)

@@ -6,7 +6,7 @@ import (
 )
 
 func TestScopesOfPyTorch2AreCounted(t *testing.T) {
-	pypiTorch.need(t)
+	pypiTorch.beside(t, counting)
 	for name := range training {
 		r := shared(t, unbudgeted, pypiTorch.training(name)...)
 		scopes := r.counts(t, "SELECT name, count(*) FROM span WHERE layer = 'scope' AND end_method = 'scope_end' AND %s GROUP BY ALL", r.region(t))
@@ -23,7 +23,7 @@ const outermost = `
 	SELECT name, count(DISTINCT span_id) FROM up WHERE %[2]s GROUP BY ALL`
 
 func TestOperatorsOfAScopeAreInside(t *testing.T) {
-	pypiTorch.need(t)
+	pypiTorch.beside(t, counting)
 	r := shared(t, unbudgeted, pypiTorch.training("mlp")...)
 	steps := r.truth.Steps
 	forward := r.counts(t, outermost, r.region(t), "layer = 'scope' AND ancestor = 'forward'")
@@ -54,7 +54,7 @@ func TestOperatorsOfAScopeAreInside(t *testing.T) {
 }
 
 func TestBackwardPassesAndNodesAreCounted(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		r := shared(t, unbudgeted, v.training("mlp")...)
 		passes := r.counts(t, "SELECT category, count(*) FROM span WHERE category = 'backward' AND status = 'ok' AND %s GROUP BY ALL", r.region(t))
 		sameCounts(t, "passes", passes, map[string]int64{"backward": r.truth.BackwardPasses})
@@ -73,7 +73,7 @@ var forwardOf = map[string]string{
 }
 
 func TestBackwardNodesFlowFromTheirOperators(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		checked := map[string]bool{}
 		for name := range training {
 			r := shared(t, unbudgeted, v.training(name)...)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestEveryOperatorEndsAtAnExitOrThrew(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		for name := range training {
 			r := shared(t, unbudgeted, v.training(name)...)
 			r.lossless(t)
@@ -90,7 +90,7 @@ func TestDurationsAgreeWithTorchProfiler(t *testing.T) {
 }
 
 func TestSpansNestByTimeOnTheirThread(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		r := shared(t, unbudgeted, v.training("transformer")...)
 		torn := r.rows(t, `SELECT c.name, p.name, c.ts_ns - p.ts_ns, c.ts_ns + c.duration_ns - p.ts_ns - p.duration_ns, c.tid = p.tid
 			FROM span c JOIN span p ON c.parent_id = p.span_id

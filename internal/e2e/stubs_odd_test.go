@@ -40,6 +40,7 @@ const launchesByName = `SELECT name || ' ' || name_source, count(*) FROM span WH
 // TestTwoCopiesOfARuntimeAreBothSeen: a second libcuda in a namespace of its own
 // (dlmopen), of the same file and of another one.
 func TestTwoCopiesOfARuntimeAreBothSeen(t *testing.T) {
+	beside(t, counting, "libcuda")
 	for _, second := range []string{"libcuda.so.1", "moved/libcuda.so.1"} {
 		t.Run(second, func(t *testing.T) {
 			r := traceOdd(t, cudaGroups, stubPath(t, "odd"), "twice", stubPath(t, second))
@@ -53,6 +54,7 @@ func TestTwoCopiesOfARuntimeAreBothSeen(t *testing.T) {
 // runtime of which only the first page is mapped, that end in the middle of their
 // tables, that are empty but for a header, or no libraries at all.
 func TestLibrariesThatAreMappedByHalfDoNotStopTheRest(t *testing.T) {
+	beside(t, counting, "libcuda")
 	whole, err := os.ReadFile(stubPath(t, "libcuda.so.1"))
 	if err != nil {
 		t.Fatal(err)
@@ -86,8 +88,9 @@ func TestLibrariesThatAreMappedByHalfDoNotStopTheRest(t *testing.T) {
 // TestANewerDriverSaysWhatIsNotSeenOfIt: it has layouts of known functions that
 // the catalog does not know. The others are recorded as ever.
 func TestANewerDriverSaysWhatIsNotSeenOfIt(t *testing.T) {
-	t.Setenv("LD_LIBRARY_PATH", filepath.Dir(stubPath(t, "newer/libcuda.so.1")))
-	r := traceOdd(t, cudaGroups, stubPath(t, "odd"), "twice", stubPath(t, "moved/libcuda.so.1"))
+	beside(t, counting, "libcuda")
+	newer := "LD_LIBRARY_PATH=" + filepath.Dir(stubPath(t, "newer/libcuda.so.1"))
+	r := traceOdd(t, cudaGroups, "env", newer, stubPath(t, "odd"), "twice", stubPath(t, "moved/libcuda.so.1"))
 	r.lossless(t)
 	sameCounts(t, "launches", r.counts(t, launchesByName), map[string]int64{"first getfunction": 5, "second getfunction": 3})
 	rows := r.rows(t, "SELECT parse_dirname(source), count, detail FROM warning WHERE kind = 'library' AND detail LIKE 'variants of functions%%'")
@@ -101,6 +104,7 @@ func TestANewerDriverSaysWhatIsNotSeenOfIt(t *testing.T) {
 // that have no end, that are no text, or longer than is kept. Results that go to
 // NULL are none, and no failed reads.
 func TestTornStringsAreNamesOrCountedReasons(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r := traceOdd(t, cudaGroups, stubPath(t, "odd"), "torn", "-")
 	sameCounts(t, "launches", r.counts(t, launchesByName), map[string]int64{
 		"edge_of_a_page cufunc_struct": 1, "kernel of odd library": 5, // four handles, and a name without letters
@@ -114,6 +118,7 @@ func TestTornStringsAreNamesOrCountedReasons(t *testing.T) {
 // TestHostFunctionsNameTheKernelsOfTheRuntimeLibrary: handles behind which is no
 // name, launched through the runtime library by functions of the program.
 func TestHostFunctionsNameTheKernelsOfTheRuntimeLibrary(t *testing.T) {
+	beside(t, counting, "libcuda")
 	program := stubPath(t, "hoststubs")
 	r := traceOdd(t, cudaGroups+",cuda-stubs", program)
 	r.lossless(t)
@@ -134,7 +139,7 @@ func TestHostFunctionsNameTheKernelsOfTheRuntimeLibrary(t *testing.T) {
 // TestALaunchIsInsideTheOperatorThatMadeIt: the parent of a driver's call is the
 // operator, the backward node or the scope around it.
 func TestALaunchIsInsideTheOperatorThatMadeIt(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		job := startJob(t, v.job("driver.py", stubPath(t, "libcuda.so.1"))...)
 		tracing := attach(t, append([]string{"--probe", "op,autograd,scope,cuda"}, unbudgeted...), job.Process.Pid)
 		job.goOn(t)
@@ -152,12 +157,13 @@ func TestALaunchIsInsideTheOperatorThatMadeIt(t *testing.T) {
 			"backward in autograd torch::autograd::PyNode": 10, "scoped in " + scope: 10, "alone in nothing": 10,
 		}
 		sameCounts(t, "launches, and what they are in", got, want)
-	})
+	}, "libcuda")
 }
 
 // TestStubsRecordedFromBeforeTheirStart: under `run`, nothing of the program is
 // older than the recording.
 func TestStubsRecordedFromBeforeTheirStart(t *testing.T) {
+	beside(t, counting, "libcuda", "hip", "nccl", "level_zero", "neuron")
 	for _, c := range []struct{ runtime, groups, program string }{
 		{"cuda", cudaGroups, "cudacalls"}, {"hip", hipGroups, "hipcalls"}, {"nccl", "nccl", "ncclcalls"},
 		{"level_zero", levelZeroGroups, "levelzerocalls"}, {"neuron", neuronGroups, "nrtcalls"},
@@ -197,6 +203,7 @@ func TestStubsRecordedFromBeforeTheirStart(t *testing.T) {
 // three threads call and call. Of each it has every call between its first and
 // its last, with all arguments and an end.
 func TestCallsUnderWayAreRecordedFromOneToAnother(t *testing.T) {
+	beside(t, counting, "libcuda", "hip", "nccl")
 	const sizes = "grid_y, grid_z, block_x, block_y, block_z, shared_bytes - grid_x %% 1000"
 	for _, c := range []struct{ name, groups, program, number, others, want string }{
 		{"cuda", cudaGroups, "cudacalls", "grid_x", sizes, "[2 3 32 5 6 0]"},

@@ -264,6 +264,7 @@ func everyArgument(t *testing.T, want []expectedCall, groups ...string) {
 const cudaGroups = "cuda,cuda-memory,cuda-sync,cuda-code"
 
 func TestEveryCallOfCUDAIsRecordedWithItsArguments(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "all")
 	checkCalls(t, r, "cuda", want.calls)
 	checkMemory(t, r, want.memory)
@@ -272,12 +273,14 @@ func TestEveryCallOfCUDAIsRecordedWithItsArguments(t *testing.T) {
 }
 
 func TestFailedCallsOfCUDAHaveTheirStatusAndAllocateNothing(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "errors")
 	checkCalls(t, r, "cuda", want.calls)
 	checkMemory(t, r, want.memory)
 }
 
 func TestHandlesOlderThanTheRecordingAreNotGuessed(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "launches", "1000")
 	checkCalls(t, r, "cuda", want.calls)
 	if n := r.number(t, "SELECT count(*) FROM span WHERE context IS NOT NULL"); n != 0 {
@@ -286,6 +289,7 @@ func TestHandlesOlderThanTheRecordingAreNotGuessed(t *testing.T) {
 }
 
 func TestCallsThroughGetProcAddressAreSeen(t *testing.T) {
+	beside(t, counting, "libcuda")
 	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "proc")
 	checkCalls(t, r, "cuda", want.calls)
 	checkMemory(t, r, want.memory)
@@ -294,6 +298,7 @@ func TestCallsThroughGetProcAddressAreSeen(t *testing.T) {
 const hipGroups = "hip,hip-memory,hip-sync,hip-code"
 
 func TestEveryCallOfHIPIsRecordedWithItsArguments(t *testing.T) {
+	beside(t, counting, "hip")
 	r, want := traceStub(t, hipGroups, stub(t, "hipcalls"), "all")
 	checkCalls(t, r, "hip", want.calls)
 	checkMemory(t, r, want.memory)
@@ -302,6 +307,7 @@ func TestEveryCallOfHIPIsRecordedWithItsArguments(t *testing.T) {
 }
 
 func TestEveryCallOfNCCLIsRecordedWithItsArguments(t *testing.T) {
+	beside(t, counting, "nccl")
 	r, want := traceStub(t, "nccl", stub(t, "ncclcalls"), "all")
 	checkCalls(t, r, "nccl", want.calls)
 	everyFunction(t, want.calls, "nccl")
@@ -309,6 +315,7 @@ func TestEveryCallOfNCCLIsRecordedWithItsArguments(t *testing.T) {
 }
 
 func TestCommunicatorsAreTheSameOnEveryRank(t *testing.T) {
+	beside(t, counting, "nccl")
 	program := stub(t, "ncclcalls")
 	var whole, parts [3]string
 	for rank := range 3 {
@@ -369,6 +376,7 @@ func recordRanks(t *testing.T, mode string, all, recorded, rounds int) (calls, p
 // their communicator into {2, 0}, {1} and none for rank 3, then into one of all.
 // With one of them unseen nobody's rank is guessed.
 func TestPartsHaveTheirRanksWhereAllRanksAreRecorded(t *testing.T) {
+	beside(t, counting, "nccl")
 	const all = 4
 	for recorded, want := range map[int]string{
 		all: "[[30 0 1 2] [30 1 0 1] [30 2 0 2] [30 3 3 4] [40 0 0 4] [40 1 1 4] [40 2 2 4] [40 3 3 4]]",
@@ -391,6 +399,7 @@ func TestPartsHaveTheirRanksWhereAllRanksAreRecorded(t *testing.T) {
 // before anybody looks (90): it is unknown, and the handle that is now at its place
 // stays what it was (100).
 func TestPartsWhoseHandlesComeLaterAreKnown(t *testing.T) {
+	beside(t, counting, "nccl")
 	calls, parts, r := recordRanks(t, "grouped", 3, 3, 4)
 	const want = "[[50 0 1 2] [50 1 1 3] [50 2 0 2] [60 0 0 3] [60 1 1 3] [60 2 2 3] [70 0 0 2] [70 1 1 3] [70 2 1 2] " +
 		"[80 0 2 3] [80 1 1 3] [80 2 0 3] [90 0 <nil> <nil>] [90 1 <nil> <nil>] [90 2 <nil> <nil>] [100 0 2 3] [100 1 1 3] [100 2 0 3]]"
@@ -413,6 +422,7 @@ func TestPartsWhoseHandlesComeLaterAreKnown(t *testing.T) {
 // PyTorch, and inside a program, beside a libnccl.so.2 of its own. Each call is
 // one row, by the probe of the copy that it went through.
 func TestNCCLIsFoundWhereverItIsLinked(t *testing.T) {
+	beside(t, counting, "nccl")
 	library, err := filepath.Abs(stub(t, "libnccl.so.2"))
 	if err != nil {
 		t.Fatal(err)
@@ -430,6 +440,7 @@ func TestNCCLIsFoundWhereverItIsLinked(t *testing.T) {
 // TestOlderCommunicatorsHaveTheRankThatTheJobAsksFor: their identity is not
 // guessed, and how many collectives lack it is said.
 func TestOlderCommunicatorsHaveTheRankThatTheJobAsksFor(t *testing.T) {
+	beside(t, counting, "nccl")
 	r, want := traceStub(t, "nccl", stub(t, "ncclcalls"), "late", "0")
 	checkCalls(t, r, "nccl", want.calls)
 	if n := r.number(t, "SELECT sum(count) FROM warning WHERE source = 'communicator_unknown'"); n != 2 {
@@ -438,6 +449,7 @@ func TestOlderCommunicatorsHaveTheRankThatTheJobAsksFor(t *testing.T) {
 }
 
 func TestCallsThroughAnInterposerCountOnce(t *testing.T) {
+	beside(t, counting, "libcuda")
 	preload, err := filepath.Abs(stub(t, "libcuda-quota.so"))
 	if err != nil {
 		t.Fatal(err)

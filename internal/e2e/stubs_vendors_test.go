@@ -23,6 +23,7 @@ func levelZeroStub(t *testing.T) string {
 }
 
 func TestEveryCallOfLevelZeroIsRecordedWithItsArguments(t *testing.T) {
+	beside(t, counting, "level_zero")
 	r, want := traceStub(t, levelZeroGroups, levelZeroStub(t), "all")
 	checkCalls(t, r, "level_zero", want.calls)
 	checkMemory(t, r, want.memory)
@@ -33,6 +34,7 @@ func TestEveryCallOfLevelZeroIsRecordedWithItsArguments(t *testing.T) {
 // TestListsOfLevelZeroRunWhenAQueueRunsThem: six launches are recorded in a
 // list, and run twice; one is captured from an immediate list, and runs three times.
 func TestListsOfLevelZeroRunWhenAQueueRunsThem(t *testing.T) {
+	beside(t, counting, "level_zero")
 	r, _ := traceStub(t, levelZeroGroups, levelZeroStub(t), "times")
 	edges := r.counts(t, `SELECT a.name, count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id JOIN span b ON f.to_span_id = b.span_id
 		WHERE f.kind = 'capture_replay' AND b.category = 'graph' AND b.name = 'scale(float*, int)' GROUP BY ALL`)
@@ -48,6 +50,7 @@ func TestListsOfLevelZeroRunWhenAQueueRunsThem(t *testing.T) {
 // TestTimesOfLevelZeroHoldTheTruth: the stub's kernels take 2 ms, and a list of
 // six runs 12.
 func TestTimesOfLevelZeroHoldTheTruth(t *testing.T) {
+	beside(t, counting, "level_zero")
 	r, _ := traceStub(t, levelZeroGroups, levelZeroStub(t), "times")
 	rows := r.rows(t, `SELECT name, device_time_lo_ns, device_time_hi_ns, device_time_method FROM span
 		WHERE (category = 'launch' OR name = 'zeCommandQueueExecuteCommandLists') AND status = 'ok' AND device_time_method IS NOT NULL`)
@@ -80,6 +83,7 @@ func TestTimesOfLevelZeroHoldTheTruth(t *testing.T) {
 // TestHandlesOfOtherVendorsOlderThanTheRecordingAreNotGuessed: attached in the
 // middle, the tracer knows no name, no device and no block, and says none.
 func TestHandlesOfOtherVendorsOlderThanTheRecordingAreNotGuessed(t *testing.T) {
+	beside(t, counting, "level_zero", "hip", "neuron")
 	t.Run("level_zero", func(t *testing.T) {
 		r, want := traceStub(t, levelZeroGroups, levelZeroStub(t), "late")
 		checkCalls(t, r, "level_zero", want.calls)
@@ -104,6 +108,7 @@ func TestHandlesOfOtherVendorsOlderThanTheRecordingAreNotGuessed(t *testing.T) {
 const neuronGroups = "neuron,neuron-memory,neuron-code"
 
 func TestEveryCallOfNeuronIsRecordedWithItsArguments(t *testing.T) {
+	beside(t, counting, "neuron")
 	r, want := traceStub(t, neuronGroups, stub(t, "nrtcalls"), "all")
 	for i := range want.calls { // collectives have a runtime too, and another layer
 		want.calls[i].columns["name"] = want.calls[i].symbol
@@ -117,6 +122,7 @@ func TestEveryCallOfNeuronIsRecordedWithItsArguments(t *testing.T) {
 // TestExecutionsOfNeuronBoundTheirDeviceTime: the stub runs 3 ms within the
 // call; once the job has a callback for asynchronous ones, no bound is claimed.
 func TestExecutionsOfNeuronBoundTheirDeviceTime(t *testing.T) {
+	beside(t, counting, "neuron")
 	r, _ := traceStub(t, neuronGroups, stub(t, "nrtcalls"), "times")
 	rows := r.rows(t, `SELECT name, device_time_lo_ns, device_time_hi_ns, duration_ns, device_time_method FROM span
 		WHERE name IN ('nrt_execute', 'nrt_execute_repeat') AND status = 'ok' ORDER BY ts_ns`)
@@ -138,6 +144,7 @@ func TestExecutionsOfNeuronBoundTheirDeviceTime(t *testing.T) {
 // TestTheRealLevelZeroLoaderWithoutADevice: Debian's loader has no driver to call
 // here, and says so to each of its functions. Each is called once, and seen.
 func TestTheRealLevelZeroLoaderWithoutADevice(t *testing.T) {
+	beside(t, counting, "level_zero")
 	needKernel(t)
 	python := torch{python: "/usr/bin/python3"}
 	if err := exec.Command(python.python, "-c", "import ctypes; ctypes.CDLL('libze_loader.so.1')").Run(); err != nil {

@@ -3,7 +3,7 @@ package e2e
 import "testing"
 
 func TestThrownOperatorsAreMarked(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
 		job := v.job("throws.py", "--count", "25")
 		r := mustRecord(t, unbudgeted, job...)
 		r.lossless(t)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -43,12 +45,15 @@ type report struct {
 	parents map[name]bool
 	other   []string         // packages that failed without a failing test
 	seconds map[name]float64 // of top-level tests
+	waited  map[name]float64 // of tests that took turns: seconds until theirs
+	turns   map[name]float64 // of top-level tests: seconds in turns, their own or their children's
 }
 
 func newReport(to io.Writer) *report {
 	return &report{
 		to: to, output: map[name][]string{}, passed: map[name]bool{}, failed: map[name]bool{},
 		skipped: map[name]string{}, parents: map[name]bool{}, seconds: map[name]float64{},
+		waited: map[name]float64{}, turns: map[name]float64{},
 	}
 }
 
@@ -90,16 +95,35 @@ func (r *report) take(e event) {
 		}
 	case "output":
 		r.output[n] = append(r.output[n], e.Output)
+		if said := waitedFor.FindStringSubmatch(e.Output); said != nil {
+			r.waited[n], _ = strconv.ParseFloat(said[1], 64)
+		}
 	case "pass", "fail", "skip":
 		r.ended(e, n)
 		delete(r.output, n)
 	}
 }
 
-func (r *report) ended(e event, n name) {
-	if n.test != "" && !strings.Contains(n.test, "/") {
-		r.seconds[n] = e.Elapsed
+// waitedFor is what a test says that took turns with others (internal/e2e).
+var waitedFor = regexp.MustCompile(`: waited ([0-9.]+) s for its turn\n$`)
+
+// timed adds up how long top-level tests ran. Of those that took turns, or whose
+// children did, that is how long their turns were.
+func (r *report) timed(e event, n name) {
+	top, _, child := strings.Cut(n.test, "/")
+	if waited, took := r.waited[n]; took {
+		r.turns[name{n.pkg, top}] += max(0, e.Elapsed-waited)
 	}
+	if !child && n.test != "" {
+		r.seconds[n] = e.Elapsed
+		if turns, took := r.turns[n]; took {
+			r.seconds[n] = turns
+		}
+	}
+}
+
+func (r *report) ended(e event, n name) {
+	r.timed(e, n)
 	switch {
 	case n.test == "" && e.Action == "fail":
 		r.packageFailed(e, n)

@@ -56,6 +56,29 @@ func TestReportTellsWhetherAllIsWell(t *testing.T) {
 	}
 }
 
+func TestTheTimeThatTestsWaitedForTheirTurnIsNotTheirs(t *testing.T) {
+	var out strings.Builder
+	r := newReport(&out)
+	ended := func(test string, elapsed, waited float64) {
+		if waited >= 0 {
+			r.take(event{Action: "output", Package: "p", Test: test, Output: fmt.Sprintf("    turns_test.go:1: waited %.1f s for its turn\n", waited)})
+		}
+		r.take(event{Action: "pass", Package: "p", Test: test, Elapsed: elapsed})
+	}
+	ended("Alone", 30, -1)
+	ended("Own", 100, 80)
+	for child, waited := range map[string]float64{"Both/a": 50, "Both/b": 75} {
+		ended(child, 90, waited)
+	}
+	ended("Both", 91, -1)
+	ended("Short", 400, 395)
+	r.finish()
+	const want = "slow    55.0 s  p Both\nslow    30.0 s  p Alone\nslow    20.0 s  p Own\n"
+	if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "Short") {
+		t.Errorf("printed:\n%swant:\n%s", out.String(), want)
+	}
+}
+
 func TestKernelAtLeastReadsReleases(t *testing.T) {
 	for release, want := range map[string]bool{
 		"6.6.0": true, "6.18.2-cloud": true, "7.0-rc1": true, "6.6-rc3": true, "6.5.13": false, "5.15.0-1-amd64": false, "": false, "six": false,
