@@ -1,6 +1,10 @@
 package tracer
 
-import "github.com/ebpfprof/ebpfprof/bpf"
+import (
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+)
 
 // Loss is a reason why something that happened is not, or not wholly, in the
 // dataset. Its name is the same in bpf/wire.h, here, in the terminal and in the
@@ -39,4 +43,58 @@ func (l Loss) Name() string {
 		}
 	}
 	return "unknown"
+}
+
+// writeLosses puts every loss counter into the dataset.
+func (s *Session) writeLosses() error {
+	losses, err := s.kernel.losses()
+	if err != nil {
+		return err
+	}
+	s.stats.lose(losses)
+	now := time.Now().UnixNano()
+	for i, n := range losses {
+		if n == 0 {
+			continue
+		}
+		kind := "incomplete"
+		if Losses[i].Row {
+			kind = "lost"
+		}
+		err := s.sink.Warning(Warning{TSNS: now, Kind: kind, Source: Losses[i].Name, Count: int64(n), Detail: Losses[i].Detail})
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.writeIncomplete(now); err != nil {
+		return err
+	}
+	if err := s.writeMemo(now); err != nil {
+		return err
+	}
+	for _, w := range s.decoder.losses() {
+		w.TSNS = now
+		if w.Count == 0 {
+			continue
+		}
+		if w.Kind == "lost" {
+			s.stats.loseMore(w.Source, uint64(w.Count))
+		}
+		if err := s.sink.Warning(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// losses are those that the decoder counts, not the kernel.
+func (d *decoder) losses() []Warning {
+	return append(d.cuda.losses(), []Warning{
+		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged), Detail: "records of the ring that did not decode: a defect, please report it"},
+		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.texts.given), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},
+		{Kind: "incomplete", Source: "communicator_unknown", Count: int64(d.accelerators.strangers()), Detail: "collectives on communicators that were made before the recording, or by a call that it did not see: they have a handle and no identity, and rank and size only if the job asked NCCL for them meanwhile"},
+		{Kind: "incomplete", Source: "graph_replay_cut", Count: int64(d.replaysCut), Detail: "replays of graphs with more than 65536 nodes, child graphs included: the edges beyond, and what memory nodes beyond did, are missing"},
+		{Kind: "incomplete", Source: "graph_body_unread", Count: int64(d.bodiesUnread), Detail: "bodies of conditional nodes of graphs beyond the second of a node, or that could not be read: what they may have run is not told"},
+		{Kind: "incomplete", Source: "edge_without_operator", Count: int64(d.edgeless), Detail: "backward nodes whose operator has no row (it ran before the recording, outside of a slice, or half a million operators earlier): no forward_backward edge"},
+	}...)
 }

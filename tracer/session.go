@@ -18,50 +18,6 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
-// Level is how much is recorded.
-type Level string
-
-const (
-	LevelAnchor Level = "anchor" // always on: scopes, backward passes, collectives; allocations in slices
-	LevelWindow Level = "window" // a person looking: every operator, allocation, runtime call
-	LevelDeep   Level = "deep"   // window, and a stack for every operator
-	// LevelSamples puts no probe into the job: what is recorded are samples, if
-	// Frequency or OffCPU ask for them.
-	LevelSamples Level = "samples"
-)
-
-// Options say what a Session records.
-type Options struct {
-	PIDs []int
-	// Starting are processes that are about to exec the job: what they are
-	// before that does not matter.
-	Starting []int
-	Level    Level    // LevelWindow if empty
-	Groups   []string // names of the catalog's groups; nil is what the level says
-	Follow   bool     // children of the processes too
-	// Budget is the share of the job's time that the probes may cost; 0 records
-	// everything, whatever it costs.
-	Budget float64
-	// Frequency is how often a second each CPU is looked at; 0 takes no samples.
-	Frequency int
-	// OffCPU is how long a thread must have been off the CPU to be recorded; 0
-	// records no waits.
-	OffCPU time.Duration
-	// MaxFrames is how many frames of each kind, native and Python, a stack has at
-	// the most; 128 if 0, no more than MostFrames.
-	MaxFrames int
-	// VerifyStacks is of how many stacks that a call had before one is walked to
-	// compare, and not only looked up; 1 walks all, 0 is 256.
-	VerifyStacks int
-	BufferBytes  int  // of the ring buffer, a power of two; 64 MiB if 0
-	PerfEvents   bool // attach through perf events even where uprobe.multi works
-	// Counters is how often the machine's counters are read; 0 leaves them alone.
-	Counters time.Duration
-
-	catalog []catalog.Group // instead of the catalog's own, for tests
-	release string          // instead of the kernel's own, likewise
-}
-
 // Session is one recording.
 type Session struct {
 	options  Options
@@ -108,51 +64,6 @@ type LibraryReport struct {
 	Attached int
 	Skipped  int // no site, or none that is safe; the probe table says why
 }
-
-// SelectGroups returns the catalog's groups for a level, or those named. Unknown
-// names give ErrUnknownGroup.
-func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
-	all := catalog.Groups()
-	if len(names) == 0 && level == LevelSamples {
-		return nil, nil
-	}
-	if len(names) == 0 {
-		return slices.DeleteFunc(all, func(g catalog.Group) bool {
-			return g.OnDemand || level == LevelAnchor && !anchorGroups[g.Name]
-		}), nil
-	}
-	var chosen []catalog.Group
-	for _, name := range names {
-		i := slices.IndexFunc(all, func(g catalog.Group) bool { return g.Name == name })
-		if i < 0 {
-			known := make([]string, len(all))
-			for j := range all {
-				known[j] = all[j].Name
-			}
-			return nil, fmt.Errorf("%w %q: choose from %s", ErrUnknownGroup, name, strings.Join(known, ", "))
-		}
-		chosen = append(chosen, all[i])
-	}
-	return withCompanions(chosen, all), nil
-}
-
-// withCompanions adds the groups that others need.
-func withCompanions(chosen, all []catalog.Group) []catalog.Group {
-	for i := 0; i < len(chosen); i++ {
-		for _, name := range chosen[i].With {
-			named := func(g catalog.Group) bool { return g.Name == name }
-			if !slices.ContainsFunc(chosen, named) {
-				chosen = append(chosen, all[slices.IndexFunc(all, named)])
-			}
-		}
-	}
-	return chosen
-}
-
-// anchorGroups are on at LevelAnchor.
-var anchorGroups = map[string]bool{"scope": true, "backward": true, "collective": true, "memory": true, "device-memory": true,
-	"cuda-memory": true, "cuda-sync": true, "cuda-code": true, "hip-memory": true, "hip-sync": true, "hip-code": true, "opencl-memory": true, "opencl-sync": true, "opencl-code": true,
-	"level-zero-memory": true, "level-zero-sync": true, "level-zero-code": true, "neuron-memory": true, "neuron-code": true, "nccl": true}
 
 // Open loads the programs, finds the processes and puts the anchor probes in.
 // The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup or the
@@ -482,60 +393,6 @@ func (s *Session) unfinished() error {
 		s.decoder.unfinished(c)
 	}
 	return err
-}
-
-// writeLosses puts every loss counter into the dataset.
-func (s *Session) writeLosses() error {
-	losses, err := s.kernel.losses()
-	if err != nil {
-		return err
-	}
-	s.stats.lose(losses)
-	now := time.Now().UnixNano()
-	for i, n := range losses {
-		if n == 0 {
-			continue
-		}
-		kind := "incomplete"
-		if Losses[i].Row {
-			kind = "lost"
-		}
-		err := s.sink.Warning(Warning{TSNS: now, Kind: kind, Source: Losses[i].Name, Count: int64(n), Detail: Losses[i].Detail})
-		if err != nil {
-			return err
-		}
-	}
-	if err := s.writeIncomplete(now); err != nil {
-		return err
-	}
-	if err := s.writeMemo(now); err != nil {
-		return err
-	}
-	for _, w := range s.decoder.losses() {
-		w.TSNS = now
-		if w.Count == 0 {
-			continue
-		}
-		if w.Kind == "lost" {
-			s.stats.loseMore(w.Source, uint64(w.Count))
-		}
-		if err := s.sink.Warning(w); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// losses are those that the decoder counts, not the kernel.
-func (d *decoder) losses() []Warning {
-	return append(d.cuda.losses(), []Warning{
-		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged), Detail: "records of the ring that did not decode: a defect, please report it"},
-		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.texts.given), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},
-		{Kind: "incomplete", Source: "communicator_unknown", Count: int64(d.accelerators.strangers()), Detail: "collectives on communicators that were made before the recording, or by a call that it did not see: they have a handle and no identity, and rank and size only if the job asked NCCL for them meanwhile"},
-		{Kind: "incomplete", Source: "graph_replay_cut", Count: int64(d.replaysCut), Detail: "replays of graphs with more than 65536 nodes, child graphs included: the edges beyond, and what memory nodes beyond did, are missing"},
-		{Kind: "incomplete", Source: "graph_body_unread", Count: int64(d.bodiesUnread), Detail: "bodies of conditional nodes of graphs beyond the second of a node, or that could not be read: what they may have run is not told"},
-		{Kind: "incomplete", Source: "edge_without_operator", Count: int64(d.edgeless), Detail: "backward nodes whose operator has no row (it ran before the recording, outside of a slice, or half a million operators earlier): no forward_backward edge"},
-	}...)
 }
 
 // readLife passes process records on until its reader is closed.

@@ -1,0 +1,283 @@
+package tracer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+// The libraries that a process maps: found when it is first seen, when its
+// dynamic linker says that it has loaded one, and now and then.
+
+// rescan reads a process's maps, writes what is new and probes it.
+func (s *Session) rescan(pid int) error {
+	t := s.processes[pid]
+	if err := s.checkReturns(pid); err != nil {
+		return err
+	}
+	t.rescans++
+	t.rescanAt, t.hurry = time.Now().Add(rescanAfter(t.rescans)), false
+	// The digest first: what is mapped meanwhile makes the next one another.
+	code, err := t.process.CodeDigest()
+	if err == nil && code == t.code {
+		if s.walks != nil { // the interpreter may be ready by now
+			s.walks.interpreters.mapped(t.process, t.libraries)
+		}
+		return s.retryPlugins(t)
+	}
+	libraries, err := t.process.Libraries()
+	if errors.Is(err, process.ErrExited) || errors.Is(err, process.ErrNotFound) {
+		return nil // its exit is on the way
+	}
+	if err != nil {
+		return err
+	}
+	t.code, t.libraries = code, libraries
+	// Probes first: the job does not wait for the rest.
+	s.hookLinker(t, libraries)
+	news, err := s.newLibraries(t, libraries)
+	if err != nil {
+		return err
+	}
+	s.classes.mapped(pid, libraries)
+	if s.walks != nil {
+		s.walks.mapped(t.process, libraries)
+	}
+	s.stubs.mapped(pid, libraries)
+	s.decoder.accelerators.names.callers.mapped(pid, libraries)
+	s.do(func(d *decoder) { d.accelerators.names.remapped(uint32(pid)) })
+	if err := s.retryPlugins(t); err != nil {
+		return err
+	}
+	if news {
+		s.identify(t, libraries)
+	}
+	return nil
+}
+
+// rescanAfter spaces the reading of the maps: often while a process starts,
+// then as a fallback for what the dynamic linker's hook does not tell.
+func rescanAfter(n int) time.Duration {
+	if n < 20 {
+		return 100 * time.Millisecond
+	}
+	return 2 * time.Second
+}
+
+// newLibraries writes and probes what a process has mapped since the last time.
+func (s *Session) newLibraries(t *tracedProcess, libraries []*process.Library) (news bool, err error) {
+	// The small ones first: planning PyTorch's operators takes long, and the
+	// allocator need not wait for it.
+	bySize := slices.SortedStableFunc(slices.Values(libraries), func(a, b *process.Library) int { return cmp.Compare(extent(a), extent(b)) })
+	for _, library := range bySize {
+		key := fileKey{library.Device, library.Inode}
+		if t.mapped[key] {
+			continue
+		}
+		t.mapped[key], news = true, true
+		if err := s.newLibrary(t, key, library); err != nil {
+			return news, err
+		}
+	}
+	return news, nil
+}
+
+// extent is how many bytes of its process a library covers.
+func extent(l *process.Library) (bytes uint64) {
+	for _, s := range l.Segments {
+		bytes += s.End - s.Start
+	}
+	return bytes
+}
+
+// identify fills in the interpreter and framework.
+func (s *Session) identify(t *tracedProcess, libraries []*process.Library) {
+	if python, err := t.process.Python(libraries); err == nil && python != nil {
+		t.row.PythonVersion = present(python.Version)
+	}
+	for _, f := range t.process.Frameworks(libraries) {
+		t.row.Framework, t.row.FrameworkVersion = present(f.Name), present(f.Version)
+		break
+	}
+	s.writeProcess(t.row)
+}
+
+func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Library) error {
+	row := Library{PID: t.row.PID, Path: library.Path, Deleted: library.Deleted}
+	for i, segment := range library.Segments {
+		if i == 0 || int64(segment.Start) < row.StartAddress {
+			row.StartAddress, row.FileOffset = int64(segment.Start), int64(segment.FileOffset)
+		}
+		row.EndAddress = max(row.EndAddress, int64(segment.End))
+	}
+	file, known := s.files[key]
+	var elf *symbolize.ELF
+	if !known {
+		var err error
+		if elf, err = library.OpenELF(); err != nil {
+			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
+		} else {
+			row.BuildID = present(elf.BuildID())
+		}
+	} else {
+		row.BuildID = present(file.plan.BuildID)
+	}
+	s.do(func(d *decoder) {
+		d.keep(d.sink.Library(row))
+		if isDriver(library.Name()) && row.BuildID != nil {
+			d.cuda.mapped(uint32(row.PID), *row.BuildID)
+		}
+	})
+	if known {
+		file.mapped[t.process.PID] = library
+		return s.attachNewcomer(file, t.process.PID)
+	}
+	if elf == nil {
+		return nil
+	}
+	if IsPlugin(elf, s.groups) {
+		return s.newPlugin(t, key, elf, library)
+	}
+	if !s.catalogued(library, elf) {
+		elf.Close()
+		return nil
+	}
+	return s.newFile(key, s.plans.plan(elf, library.Path, s.groups), t.process.PID, library)
+}
+
+// catalogued reports whether anything of a file may be probed.
+func (s *Session) catalogued(library *process.Library, elf *symbolize.ELF) (found bool) {
+	base := filepath.Base(library.Path)
+	err := symbolize.Guard(func() { found = s.anyLives(base, elf) })
+	return err == nil && found
+}
+
+func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
+	for _, g := range s.groups {
+		for i := range g.Functions {
+			if g.Functions[i].Lives(base, elf) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// newFile makes room for a library's probes and attaches the anchor groups.
+func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Library) error {
+	file := &tracedFile{
+		key: key, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
+		anchor: map[string]map[int]*linkSet{}, detail: map[int]*linkSet{},
+	}
+	base, err := s.probes.add(file)
+	if err != nil {
+		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: library.Path, Count: int64(len(plan.Probes)), Detail: err.Error()})
+		return nil
+	}
+	file.base = base
+	if s.withoutReturns != nil {
+		plan.dropReturns()
+	}
+	for i := range plan.Probes {
+		if s.walks != nil && wantsStack(s.options.Level, plan.Probes[i].Function) {
+			plan.Probes[i].takeStack()
+		}
+		if s.governor.demoted[plan.Probes[i].Group.Name] {
+			s.probes.at(base + uint32(i)).makeDetail(1)
+		}
+		if err := s.kernel.setSpec(base+uint32(i), &plan.Probes[i].spec); err != nil {
+			return fmt.Errorf("writing the probe table: %w", err)
+		}
+		if plan.Probes[i].Function.Step && s.governor.tier(plan.Probes[i].Group) == catalog.Anchor {
+			s.steps = append(s.steps, s.probes.at(base+uint32(i)))
+		}
+	}
+	s.warnNewer(plan)
+	file.exclusive = s.options.Follow && s.onlyOurs(key)
+	s.files[key] = file
+	if err := s.attachAnchors(file); err != nil {
+		return err
+	}
+	if s.governor.phase == phaseFull && s.governor.budget <= 0 {
+		if err := s.attachTier(file, file.detail, s.usable(file, catalog.Detail)); err != nil {
+			return err
+		}
+	}
+	if s.running && len(plan.Probes) > 0 {
+		s.warn(Warning{
+			TSNS: plan.begun.UnixNano(), Kind: "late", Source: library.Path, Count: int64(len(plan.Probes)),
+			Detail: fmt.Sprintf("the job loaded it while it was recorded: calls in the first %d ms after it was seen, until its probes were in place, are not recorded", time.Since(plan.begun).Milliseconds()),
+		})
+	}
+	return nil
+}
+
+// onlyOurs reports whether no process outside the job maps a file.
+func (s *Session) onlyOurs(key fileKey) bool {
+	pids, err := process.Mappers(key.device, key.inode)
+	if err != nil {
+		return false
+	}
+	for _, pid := range pids {
+		if _, ok := s.processes[pid]; !ok && !s.descends(pid) {
+			return false
+		}
+	}
+	return true
+}
+
+// descends reports whether a process is a child of a traced one that the
+// tracer has not heard of yet.
+func (s *Session) descends(pid int) bool {
+	for range 64 {
+		p, err := process.Open(pid)
+		if err != nil {
+			return errors.Is(err, process.ErrExited) || errors.Is(err, process.ErrNotFound)
+		}
+		if _, ok := s.processes[p.ParentPID]; ok {
+			return true
+		}
+		if pid = p.ParentPID; pid <= 1 {
+			return false
+		}
+	}
+	return false
+}
+
+// hookLinker asks to be told when the process loads another library.
+func (s *Session) hookLinker(t *tracedProcess, libraries []*process.Library) {
+	if t.linker != nil {
+		return
+	}
+	for _, library := range libraries {
+		base := filepath.Base(library.Path)
+		if !strings.HasPrefix(base, "ld-linux") && !strings.HasPrefix(base, "ld-musl") && !strings.HasPrefix(base, "ld-2") {
+			continue
+		}
+		elf, err := library.OpenELF()
+		if err != nil {
+			return
+		}
+		defer elf.Close()
+		symbol, ok := elf.Lookup("_dl_debug_state")
+		if !ok {
+			return
+		}
+		path, _, err := library.OpenPath()
+		if err != nil {
+			return
+		}
+		if offset, ok := elf.FileOffset(symbol.Address); ok {
+			t.linker, _ = s.kernel.attachLinkMap(path, t.process.PID, offset)
+		}
+		return
+	}
+}

@@ -1,0 +1,99 @@
+package tracer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// Level is how much is recorded.
+type Level string
+
+const (
+	LevelAnchor Level = "anchor" // always on: scopes, backward passes, collectives; allocations in slices
+	LevelWindow Level = "window" // a person looking: every operator, allocation, runtime call
+	LevelDeep   Level = "deep"   // window, and a stack for every operator
+	// LevelSamples puts no probe into the job: what is recorded are samples, if
+	// Frequency or OffCPU ask for them.
+	LevelSamples Level = "samples"
+)
+
+// Options say what a Session records.
+type Options struct {
+	PIDs []int
+	// Starting are processes that are about to exec the job: what they are
+	// before that does not matter.
+	Starting []int
+	Level    Level    // LevelWindow if empty
+	Groups   []string // names of the catalog's groups; nil is what the level says
+	Follow   bool     // children of the processes too
+	// Budget is the share of the job's time that the probes may cost; 0 records
+	// everything, whatever it costs.
+	Budget float64
+	// Frequency is how often a second each CPU is looked at; 0 takes no samples.
+	Frequency int
+	// OffCPU is how long a thread must have been off the CPU to be recorded; 0
+	// records no waits.
+	OffCPU time.Duration
+	// MaxFrames is how many frames of each kind, native and Python, a stack has at
+	// the most; 128 if 0, no more than MostFrames.
+	MaxFrames int
+	// VerifyStacks is of how many stacks that a call had before one is walked to
+	// compare, and not only looked up; 1 walks all, 0 is 256.
+	VerifyStacks int
+	BufferBytes  int  // of the ring buffer, a power of two; 64 MiB if 0
+	PerfEvents   bool // attach through perf events even where uprobe.multi works
+	// Counters is how often the machine's counters are read; 0 leaves them alone.
+	Counters time.Duration
+
+	catalog []catalog.Group // instead of the catalog's own, for tests
+	release string          // instead of the kernel's own, likewise
+}
+
+// SelectGroups returns the catalog's groups for a level, or those named. Unknown
+// names give ErrUnknownGroup.
+func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
+	all := catalog.Groups()
+	if len(names) == 0 && level == LevelSamples {
+		return nil, nil
+	}
+	if len(names) == 0 {
+		return slices.DeleteFunc(all, func(g catalog.Group) bool {
+			return g.OnDemand || level == LevelAnchor && !anchorGroups[g.Name]
+		}), nil
+	}
+	var chosen []catalog.Group
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(g catalog.Group) bool { return g.Name == name })
+		if i < 0 {
+			known := make([]string, len(all))
+			for j := range all {
+				known[j] = all[j].Name
+			}
+			return nil, fmt.Errorf("%w %q: choose from %s", ErrUnknownGroup, name, strings.Join(known, ", "))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return withCompanions(chosen, all), nil
+}
+
+// withCompanions adds the groups that others need.
+func withCompanions(chosen, all []catalog.Group) []catalog.Group {
+	for i := 0; i < len(chosen); i++ {
+		for _, name := range chosen[i].With {
+			named := func(g catalog.Group) bool { return g.Name == name }
+			if !slices.ContainsFunc(chosen, named) {
+				chosen = append(chosen, all[slices.IndexFunc(all, named)])
+			}
+		}
+	}
+	return chosen
+}
+
+// anchorGroups are on at LevelAnchor.
+var anchorGroups = map[string]bool{"scope": true, "backward": true, "collective": true, "memory": true, "device-memory": true,
+	"cuda-memory": true, "cuda-sync": true, "cuda-code": true, "hip-memory": true, "hip-sync": true, "hip-code": true, "opencl-memory": true, "opencl-sync": true, "opencl-code": true,
+	"level-zero-memory": true, "level-zero-sync": true, "level-zero-code": true, "neuron-memory": true, "neuron-code": true, "nccl": true}
