@@ -18,11 +18,10 @@ func TestBudgetHolds(t *testing.T) {
 	r := tracing.finish(t)
 	r.lossless(t)
 
-	steps := r.number(t, "SELECT count(*) FROM span WHERE category = 'backward' AND %s", r.within(t, told))
-	if steps != told.Steps {
-		t.Fatalf("the anchor spans say %d steps, the job says %d", steps, told.Steps)
-	}
-	t.Logf("%d steps in %.1f s", steps, float64(told.End.Monotonic-told.Begin.Monotonic)/1e9)
+	steps := told.Steps
+	r.passesAreWholeOrWeighed(t, told)
+	own := (job.ProcessState.UserTime() + job.ProcessState.SystemTime()).Seconds()
+	t.Logf("%d steps in %.1f s, %.1f s of a CPU", steps, float64(told.End.Monotonic-told.Begin.Monotonic)/1e9, own)
 
 	weighted := map[string]float64{}
 	rows, recorded := r.rows(t, "SELECT name, sum(weight), count(*) FROM span WHERE layer = 'op' AND %s GROUP BY ALL", r.within(t, told)), int64(0)
@@ -138,4 +137,27 @@ func TestWithoutABudgetNothingIsWeighted(t *testing.T) {
 			t.Errorf("%d rows that stand for others, or slices", n)
 		}
 	})
+}
+
+// passesAreWholeOrWeighed: every backward pass has a row. Where others have most of
+// the CPUs it may not: a hit costs more there, the budget is of the job's own time,
+// and the passes alone may be too much of it. Then one warning says that they are
+// in slices, and their weights are as right as those of operators.
+func (r *recording) passesAreWholeOrWeighed(t *testing.T, told truth) {
+	t.Helper()
+	row := r.rows(t, "SELECT count(*), coalesce(sum(weight), 0) FROM span WHERE category = 'backward' AND %s", r.within(t, told))[0]
+	rows, weighted := integer(t, row[0]), row[1].(float64)
+	switch sliced := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'slice' AND source = 'backward'"); sliced {
+	case 0:
+		if rows != told.Steps || weighted != float64(told.Steps) {
+			t.Errorf("%d backward passes that stand for %.0f, the job says %d", rows, weighted, told.Steps)
+		}
+	case 1:
+		t.Logf("the backward passes are in slices too: %d rows stand for %.0f of %d", rows, weighted, told.Steps)
+		if off := weighted/float64(told.Steps) - 1; math.Abs(off) > 0.05 {
+			t.Errorf("the weights of the backward passes add up to %.0f, %.1f %% off the job's %d steps", weighted, 100*off, told.Steps)
+		}
+	default:
+		t.Errorf("%d warnings that the backward passes are in slices, want 1 at the most", sliced)
+	}
 }

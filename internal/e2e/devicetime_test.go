@@ -179,7 +179,7 @@ func TestEventsBoundTheWorkBetweenThem(t *testing.T) {
 // that was a clone, and one that was captured as the launch of another.
 func TestReplaysRunEveryNode(t *testing.T) {
 	beside(t, counting, "libcuda")
-	r, _ := traceStub(t, cudaGroups, stub(t, "cudacalls"), "all")
+	r, _ := sharedStub(t, cudaGroups, stub(t, "cudacalls"), "all")
 	replays := r.rows(t, `SELECT span_id FROM span WHERE name = 'cuGraphLaunch' AND category = 'graph'
 		AND span_id NOT IN (SELECT to_span_id FROM flow) ORDER BY ts_ns DESC LIMIT 2`)
 	added := map[string]int64{
@@ -203,7 +203,7 @@ func TestReplaysRunEveryNode(t *testing.T) {
 
 func TestReplaysOfHIPRunEveryNode(t *testing.T) {
 	beside(t, counting, "hip")
-	r, _ := traceStub(t, hipGroups, stub(t, "hipcalls"), "all")
+	r, _ := sharedStub(t, hipGroups, stub(t, "hipcalls"), "all")
 	got := r.counts(t, `SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id
 		WHERE f.from_span_id = (SELECT min(span_id) FROM span WHERE name = 'hipGraphLaunch') GROUP BY ALL`)
 	sameCounts(t, "what a replay runs", got, map[string]int64{

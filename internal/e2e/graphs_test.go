@@ -30,7 +30,7 @@ func TestMemoryNodesAllocateAtEachReplay(t *testing.T) {
 
 func TestMemoryNodesOfHIPAllocateAtEachReplay(t *testing.T) {
 	beside(t, counting, "hip")
-	r, want := traceStub(t, hipGroups, stub(t, "hipcalls"), "all")
+	r, want := sharedStub(t, hipGroups, stub(t, "hipcalls"), "all")
 	checkMemory(t, r, want.memory)
 	if n := r.number(t, "SELECT count(*) FROM memory WHERE graph_exec IS NOT NULL AND action = 'alloc'"); n != 4 {
 		t.Errorf("%d allocations of two replays with two memory nodes each", n)

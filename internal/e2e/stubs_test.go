@@ -64,6 +64,26 @@ func traceStub(t *testing.T, groups string, argv ...string) (*recording, expecta
 	return r, job.expectations(t)
 }
 
+type stubRecording struct {
+	*recording
+	want expectations
+}
+
+var stubRecordings sync.Map
+
+// sharedStub makes a recording that several tests look at, once. They trace one
+// library, and so only one of them runs at a time.
+func sharedStub(t *testing.T, groups string, argv ...string) (*recording, expectations) {
+	t.Helper()
+	key := strings.Join(argv, "\x00")
+	if made, ok := stubRecordings.Load(key); ok {
+		return made.(stubRecording).recording, made.(stubRecording).want
+	}
+	r, want := traceStub(t, groups, argv...)
+	stubRecordings.Store(key, stubRecording{r, want})
+	return r, want
+}
+
 func (c *command) expectations(t *testing.T) (e expectations) {
 	t.Helper()
 	c.mu.Lock()
@@ -265,7 +285,7 @@ const cudaGroups = "cuda,cuda-memory,cuda-sync,cuda-code"
 
 func TestEveryCallOfCUDAIsRecordedWithItsArguments(t *testing.T) {
 	beside(t, counting, "libcuda")
-	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "all")
+	r, want := sharedStub(t, cudaGroups, stub(t, "cudacalls"), "all")
 	checkCalls(t, r, "cuda", want.calls)
 	checkMemory(t, r, want.memory)
 	everyFunction(t, want.calls, strings.Split(cudaGroups, ",")...)
@@ -299,7 +319,7 @@ const hipGroups = "hip,hip-memory,hip-sync,hip-code"
 
 func TestEveryCallOfHIPIsRecordedWithItsArguments(t *testing.T) {
 	beside(t, counting, "hip")
-	r, want := traceStub(t, hipGroups, stub(t, "hipcalls"), "all")
+	r, want := sharedStub(t, hipGroups, stub(t, "hipcalls"), "all")
 	checkCalls(t, r, "hip", want.calls)
 	checkMemory(t, r, want.memory)
 	everyFunction(t, want.calls, strings.Split(hipGroups, ",")...)

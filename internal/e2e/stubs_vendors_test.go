@@ -35,7 +35,7 @@ func TestEveryCallOfLevelZeroIsRecordedWithItsArguments(t *testing.T) {
 // list, and run twice; one is captured from an immediate list, and runs three times.
 func TestListsOfLevelZeroRunWhenAQueueRunsThem(t *testing.T) {
 	beside(t, counting, "level_zero")
-	r, _ := traceStub(t, levelZeroGroups, levelZeroStub(t), "times")
+	r, _ := sharedStub(t, levelZeroGroups, levelZeroStub(t), "times")
 	edges := r.counts(t, `SELECT a.name, count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id JOIN span b ON f.to_span_id = b.span_id
 		WHERE f.kind = 'capture_replay' AND b.category = 'graph' AND b.name = 'scale(float*, int)' GROUP BY ALL`)
 	sameCounts(t, "edges from a run to what runs", edges, map[string]int64{
@@ -51,7 +51,7 @@ func TestListsOfLevelZeroRunWhenAQueueRunsThem(t *testing.T) {
 // six runs 12.
 func TestTimesOfLevelZeroHoldTheTruth(t *testing.T) {
 	beside(t, counting, "level_zero")
-	r, _ := traceStub(t, levelZeroGroups, levelZeroStub(t), "times")
+	r, _ := sharedStub(t, levelZeroGroups, levelZeroStub(t), "times")
 	rows := r.rows(t, `SELECT name, device_time_lo_ns, device_time_hi_ns, device_time_method FROM span
 		WHERE (category = 'launch' OR name = 'zeCommandQueueExecuteCommandLists') AND status = 'ok' AND device_time_method IS NOT NULL`)
 	measured := 0

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"flag"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -33,24 +34,27 @@ const (
 // turns tells whose turn it is.
 type turns struct {
 	mu      sync.Mutex
-	changed sync.Cond
 	most    int // at a time
 	running [waiting + 1]int
 	traced  map[string]bool
+	queue   []*turn
 }
 
-var turn = func() *turns {
-	s := &turns{traced: map[string]bool{}}
-	s.changed.L = &s.mu
-	return s
-}()
+// turn is a test that runs, or waits for that.
+type turn struct {
+	load      load
+	libraries []string
+	come      chan struct{} // closed when it has
+}
+
+var tests = &turns{traced: map[string]bool{}}
 
 // letAllBegin is called before the tests run: as many as -parallel says (the
 // number of CPUs) run at a time. Go is told to let all begin, so that a test that
 // waits for a library is in no other's way.
 func letAllBegin() {
 	parallel := flag.Lookup("test.parallel")
-	turn.most, _ = strconv.Atoi(parallel.Value.String())
+	tests.most, _ = strconv.Atoi(parallel.Value.String())
 	parallel.Value.Set("1000")
 }
 
@@ -58,29 +62,60 @@ func letAllBegin() {
 func beside(t *testing.T, l load, libraries ...string) {
 	t.Helper()
 	t.Parallel()
-	came := time.Now()
-	turn.mu.Lock()
-	defer turn.mu.Unlock()
-	for !turn.free(l, libraries) {
-		turn.changed.Wait()
-	}
-	turn.take(l, 1, libraries)
+	mine, came := &turn{l, libraries, make(chan struct{})}, time.Now()
+	tests.mu.Lock()
+	tests.queue = append(tests.queue, mine)
+	tests.begin()
+	tests.mu.Unlock()
+	<-mine.come
 	t.Cleanup(func() {
-		turn.mu.Lock()
-		defer turn.mu.Unlock()
-		turn.take(l, -1, libraries)
-		turn.changed.Broadcast()
+		tests.mu.Lock()
+		defer tests.mu.Unlock()
+		tests.mark(mine, -1)
+		tests.begin()
 	})
 	t.Logf("waited %.1f s for its turn", time.Since(came).Seconds()) // internal/testrun takes it off the time
 }
 
-func (s *turns) free(l load, libraries []string) bool {
-	for _, library := range libraries {
-		if s.traced[library] {
-			return false
+// begin lets those run that can, first those whose library most wait for: else
+// they would be left at the end, one after the other.
+func (s *turns) begin() {
+	for {
+		first, most := -1, -1
+		for i, waiting := range s.queue {
+			if n := s.wanted(waiting); n > most && s.free(waiting) {
+				first, most = i, n
+			}
 		}
+		if first < 0 {
+			return
+		}
+		next := s.queue[first]
+		s.queue = slices.Delete(s.queue, first, first+1)
+		s.mark(next, 1)
+		close(next.come)
 	}
-	switch l {
+}
+
+// wanted is how many wait for the library of a test that most wait for.
+func (s *turns) wanted(of *turn) (most int) {
+	for _, library := range of.libraries {
+		n := 0
+		for _, waiting := range s.queue {
+			if slices.Contains(waiting.libraries, library) {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+func (s *turns) free(of *turn) bool {
+	if slices.ContainsFunc(of.libraries, func(library string) bool { return s.traced[library] }) {
+		return false
+	}
+	switch of.load {
 	case counting:
 		return s.running[counting] < s.most && s.running[sliced] == 0
 	case sliced:
@@ -89,9 +124,10 @@ func (s *turns) free(l load, libraries []string) bool {
 	return true
 }
 
-func (s *turns) take(l load, n int, libraries []string) {
-	s.running[l] += n
-	for _, library := range libraries {
+// mark notes that a test begins (1) or has ended (-1).
+func (s *turns) mark(of *turn, n int) {
+	s.running[of.load] += n
+	for _, library := range of.libraries {
 		s.traced[library] = n > 0
 	}
 }

@@ -20,7 +20,9 @@ func (r *recording) waitsForPages(t *testing.T) {
 	rows := r.rows(t, `SELECT ts_ns, weight_ns, syscall IS NULL, holds_gil, status, [f.function FOR f IN frames IF f.kind = 'native'][1]
 		FROM sample JOIN stack USING (stack_id) WHERE state = 'off_cpu' AND cause = 'fault' AND `+pythonTop+` = 'touch' AND `+r.region(t)+` ORDER BY ts_ns`)
 	if len(rows) != len(r.truth.Sleeps) {
-		t.Fatalf("%d waits in touch, the job touched %d pages", len(rows), len(r.truth.Sleeps))
+		t.Fatalf("%d waits in touch, the job touched %d pages; waits of its thread until the last: %v", len(rows), len(r.truth.Sleeps),
+			r.rows(t, `SELECT cause, syscall, status, `+pythonTop+`, ts_ns - %d, weight_ns FROM sample LEFT JOIN stack USING (stack_id)
+				WHERE state = 'off_cpu' AND tid = pid AND ts_ns BETWEEN %[1]d AND %d ORDER BY ts_ns`, offset+r.truth.Begin.Monotonic, offset+r.truth.Rivalry[0]))
 	}
 	for i, wait := range r.truth.Sleeps {
 		begin, took := integer(t, rows[i][0])-offset, integer(t, rows[i][1])
