@@ -30,7 +30,7 @@ func readReports(t *testing.T, file string) []deviceReport {
 // reserved is in each of its events, and so is exact in every slice, though most
 // events have no row: each row is held against the allocator's own books.
 func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
-	besideEachTorch(t, sliced, func(t *testing.T, v torch) {
+	eachTorch(t, func(t *testing.T, v torch) {
 		file := filepath.Join(t.TempDir(), "reports")
 		job := startJob(t, v.job("allocator.py", "--seconds", "30", "--log", file)...)
 		tracing := attach(t, []string{"--level", "anchor", "--budget", "1%"}, job.Process.Pid)
