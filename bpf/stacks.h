@@ -29,7 +29,16 @@ struct stack_workspace {
 	struct python_stack python;
 	__u64 kernel[MAX_KERNEL_FRAMES];
 	struct stack_record record;
-	__u8 data[STACK_DATA_BYTES];
+	union {
+		struct python_memory python_memory;	/* until the frames are put together */
+		__u8 data[STACK_DATA_BYTES];
+	};
+};
+
+/* What stays of the stacks before, for those that come next. */
+struct known_stack {
+	struct known_walk native;
+	struct python_known python;
 };
 
 /* A sample may interrupt a probe in the middle of a walk. */
@@ -222,12 +231,12 @@ static __noinline __attribute__((unused)) __u64 span_at(__u32 tid, __u32 tgid, _
 	return id;
 }
 
-/* Walks from the registers in w->start; known as of walk_native. The walks nest deep: this is inlined. */
-static __always_inline __u64 take_stack(struct stack_workspace *w, struct known_walk *known)
+/* Walks from the registers in w->start; known may be null. The walks nest deep: this is inlined. */
+static __always_inline __u64 take_stack(struct stack_workspace *w, struct known_stack *known)
 {
 	start_in_thread(&w->start);
-	walk_native(&w->start, known, &w->native_scratch, &w->native);
-	walk_python(&w->start, &w->python_scratch, &w->python);
+	walk_native(&w->start, known ? &known->native : 0, &w->native_scratch, &w->native);
+	walk_python(&w->start, &w->python_scratch, &w->python_memory, known ? &known->python : 0, &w->python);
 	return name_stack(w);
 }
 
