@@ -49,8 +49,9 @@ func TestBudgetHolds(t *testing.T) {
 
 	slices := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'slice'")
 	thinned := r.number(t, "SELECT sum(thinned) FROM probe WHERE layer = 'op'")
-	if slices < 6 {
-		t.Errorf("%d slices in the warning table, want 6 or more", slices)
+	// The budget is of the job's own time: beside others there is less to slice.
+	if want := min(6, int64(own/10)); slices < want {
+		t.Errorf("%d slices in the warning table, want %d or more", slices, want)
 	}
 	if hits := r.number(t, "SELECT sum(hits) FROM probe WHERE layer = 'op'"); math.Abs(float64(hits+thinned)/total-1) > 0.05 {
 		t.Errorf("%d hits and %d thinned, of %.0f calls", hits, thinned, total)
