@@ -328,12 +328,12 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 	return 0;
 }
 
-static __noinline int enter(struct pt_regs *ctx)
+static __always_inline int enter(struct pt_regs *ctx)
 {
 	return enter_call(ctx, false);
 }
 
-static __noinline int enter_with_stack(struct pt_regs *ctx)
+static __always_inline int enter_with_stack(struct pt_regs *ctx)
 {
 	return enter_call(ctx, true);
 }
@@ -382,7 +382,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bo
 	if (f->scope)
 		begin_scope(t, f, &e);
 	else
-		emit_span(f, &e);
+		send_span(f, &e);
 	return 0;
 unmatched:
 	/* It began before the probes were there, or outside of a slice. */
@@ -392,7 +392,7 @@ unmatched:
 	return 0;
 }
 
-static __noinline int leave_site(struct pt_regs *ctx)
+static __always_inline int leave_site(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 
@@ -400,7 +400,7 @@ static __noinline int leave_site(struct pt_regs *ctx)
 		     END_EXIT_SITE);
 }
 
-static __noinline int leave_return(struct pt_regs *ctx)
+static __always_inline int leave_return(struct pt_regs *ctx)
 {
 	return leave(ctx, bpf_get_attach_cookie(ctx), REG_SP(ctx) - RETURN_POP, true, END_RETURN);
 }

@@ -32,7 +32,7 @@
 #define MEMO_STEP 8		/* words that are compared without a branch between */
 #define MEMO_RANGES 32
 #define MEMO_RANGE_BYTES 16384
-#define MEMO_BYTES 65536	/* of all ranges, and of what comes before them: a word's place has 16 bits */
+#define MEMO_BYTES 65536	/* of the stack and all ranges: a word's place has 16 bits */
 #define MEMO_GAP 2048		/* reading so many bytes more is cheaper than another read */
 
 enum memo_count {
