@@ -32,6 +32,19 @@
 #define PYTHON_INTERPRETERS 8	/* how many of a process are looked through */
 #define PYTHON_NOT_KNOWN 2	/* of holds_gil and in_gc */
 
+/* A read of a thread's memory takes as long as two hundred instructions, however
+ * little it reads. Since 3.11 frames lie side by side, the callers below: those in
+ * so many bytes are read at once. So is what lies on the C stack, the callers above. */
+#define PYTHON_WINDOW 2048
+#define PYTHON_PIECE 128	/* at least a frame */
+#define PYTHON_C_STACK (1ULL << 26)	/* what is so near above the stack pointer is on it */
+
+enum python_window {
+	PYTHON_FRAMES,
+	PYTHON_ON_C_STACK,
+	PYTHON_WINDOWS,
+};
+
 /* What a walk keeps in map memory besides its result. */
 struct python_scratch {
 	__u64 state;
@@ -40,20 +53,121 @@ struct python_scratch {
 	__u64 tortoise;		/* a frame passed earlier: met again, it is a loop */
 	__u32 steps;
 	__u32 entering;		/* the first frame may not be one yet */
-	__u64 memory[PYTHON_MEMORY_BYTES / 8];	/* the state or frame being looked at */
-	__u64 code[PYTHON_MEMORY_BYTES / 8];
 	struct trail trail;
+};
+
+/* What a walk has read: of no use when it is over. */
+struct python_memory {
+	__u64 state[PYTHON_MEMORY_BYTES / 8];
+	__u64 code[PYTHON_MEMORY_BYTES / 8];
+	__u64 sp;
+	__u32 tgid;
+	__u32 checked;	/* known code objects that were read all the same */
+	__u32 differed;	/* of those: another one was there */
+	__u32 apart;	/* 1: frames do not lie side by side */
+	__u64 window_at[PYTHON_WINDOWS];	/* the address of its first byte */
+	__u64 window_bytes[PYTHON_WINDOWS];	/* that were read; 0: none */
+	__u64 window[PYTHON_WINDOWS][PYTHON_WINDOW / 8];
+};
+
+/*
+ * Code objects that samples before met, by the frame. A frame whose own words are what
+ * they were, with the same function, globals and instruction, surely runs the same code
+ * object, unless what a program compiles and throws away comes to lie where the one
+ * before lay. Therefore the code object is read all the same one time in PYTHON_CHECK.
+ */
+#define PYTHON_KNOWN 256	/* a power of two */
+#define PYTHON_CHECK 8		/* likewise */
+#define PYTHON_OWN_WORDS 6	/* of a frame: what it runs, where it finds names */
+
+struct python_known_code {
+	__u64 frame;
+	__u64 words;	/* their hash; with the process and the instruction */
+	__u32 checksum;
+	__u32 uses;
+	__u64 unused;
+};
+
+struct python_known {
+	struct python_known_code code[PYTHON_KNOWN];
 };
 
 /* Fields of what was read. The mask is the verifier's proof; offsets are aligned. */
 #define PYTHON_WORD(memory, offset) (*(__u64 *)((char *)(memory) + ((offset) & 0xf8)))
 #define PYTHON_INT(memory, offset) (*(__u32 *)((char *)(memory) + ((offset) & 0xfc)))
-#define PYTHON_BYTE(memory, offset) (*(__u8 *)((char *)(memory) + ((offset) & 0xff)))
 
 static __always_inline bool python_read_word(__u64 *value, __u64 address)
 {
 	*value = 0;
 	return bpf_probe_read_user(value, sizeof(*value), (void *)address) == 0;
+}
+
+/* Fields of a piece that is found in the windows. */
+#define PYTHON_PIECE_AT(m, at, offset, align) \
+	((char *)(m)->window + (((at) + (offset)) & (PYTHON_WINDOWS * PYTHON_WINDOW - (align))))
+#define PYTHON_PIECE_WORD(m, at, offset) (*(__u64 *)PYTHON_PIECE_AT(m, at, offset, 8))
+#define PYTHON_PIECE_INT(m, at, offset) (*(__u32 *)PYTHON_PIECE_AT(m, at, offset, 4))
+#define PYTHON_PIECE_BYTE(m, at, offset) (*(__u8 *)PYTHON_PIECE_AT(m, at, offset, 1))
+
+/*
+ * Moves a window to where a piece is whose neighbours will be wanted: of frames
+ * those below it, in its page, which surely exists, of the C stack those above.
+ * Where so much can not be read, and before 3.11, when each frame was an object of
+ * its own, to the piece alone.
+ */
+static __noinline long python_move_window(struct python_memory *m, __u32 window, __u64 address, __u32 bytes)
+{
+	__u64 first = address, size = PYTHON_WINDOW, *to;
+
+	window &= PYTHON_WINDOWS - 1;
+	to = m->window[window];
+	if (window == PYTHON_FRAMES) {
+		__u64 below = address & (4096 - 8);
+
+		if (below > PYTHON_WINDOW - PYTHON_PIECE)
+			below = PYTHON_WINDOW - PYTHON_PIECE;
+		if (m->apart)
+			below = 0;
+		first -= below;
+		size = below + bytes;
+	}
+	m->window_at[window] = first;
+	m->window_bytes[window] = size;
+	if (size <= PYTHON_WINDOW && !bpf_probe_read_user(to, size, (void *)first))
+		return 0;
+	m->window_at[window] = address;
+	m->window_bytes[window] = bytes;
+	if (bytes <= PYTHON_PIECE && !bpf_probe_read_user(to, bytes, (void *)address))
+		return 0;
+	m->window_bytes[window] = 0;
+	return -1;
+}
+
+/* Finds a piece of memory of at most PYTHON_PIECE bytes in the windows; a negative
+ * number where it can not be read. */
+static __always_inline __s64 python_find_piece(struct python_memory *m, __u64 address, __u32 bytes)
+{
+	__u64 window = same((address - m->sp) / PYTHON_C_STACK, 0) & PYTHON_ON_C_STACK, at;
+
+	at = address - m->window_at[window];
+	if (at > PYTHON_WINDOW || at + bytes > m->window_bytes[window] || (at & 7)) {
+		if (python_move_window(m, window, address, bytes))
+			return -1;
+		at = address - m->window_at[window];
+	}
+	return window * PYTHON_WINDOW + at;
+}
+
+/* Reads a word of what most versions have on the C stack. */
+static __noinline bool python_read_link(struct python_memory *m, __u64 *value, __u64 address)
+{
+	__s64 at = python_find_piece(m, address, 8);
+
+	*value = 0;
+	if (at < 0)
+		return false;
+	*value = PYTHON_PIECE_WORD(m, at, 0);
+	return true;
 }
 
 static __always_inline __u32 python_mix(__u32 sum, __u32 value)
@@ -128,22 +242,22 @@ static __noinline int python_known_interpreter(const struct python_runtime *rt, 
 }
 
 /* Reads the state and makes sure that it is one, and this thread's. */
-static __noinline int python_read_state(const struct python_runtime *rt,
-					const struct walk_start *start, struct python_scratch *s)
+static __noinline int python_read_state(const struct python_runtime *rt, const struct walk_start *start,
+					struct python_scratch *s, struct python_memory *m)
 {
 	__u64 self = start->thread_pointer + (__s64)rt->thread_self;
 	__u32 native = PYTHON_ABSENT;
 
-	if (bpf_probe_read_user(s->memory, PYTHON_STATE_BYTES, (void *)s->state))
+	if (bpf_probe_read_user(m->state, PYTHON_STATE_BYTES, (void *)s->state))
 		return PYTHON_BAD_STATE;
 	/* Either proves it. A child has its parent's native id until CPython's fork
 	 * handler ran; a pthread_self may be that of the thread that made the state. */
 	if (rt->state_native != PYTHON_ABSENT)
-		native = PYTHON_INT(s->memory, rt->state_native);
-	if (PYTHON_WORD(s->memory, rt->state_thread) != self &&
+		native = PYTHON_INT(m->state, rt->state_native);
+	if (PYTHON_WORD(m->state, rt->state_thread) != self &&
 	    (native == PYTHON_ABSENT || native != start->ns_tid))
 		return PYTHON_FOREIGN_STATE;
-	if (!python_known_interpreter(rt, PYTHON_WORD(s->memory, rt->state_interpreter)))
+	if (!python_known_interpreter(rt, PYTHON_WORD(m->state, rt->state_interpreter)))
 		return PYTHON_FOREIGN_STATE;
 	return PYTHON_OK;
 }
@@ -152,8 +266,8 @@ static __noinline int python_read_state(const struct python_runtime *rt,
  * Who holds the GIL, and whether its garbage is being collected. Both are said
  * of the main interpreter alone: another may have a GIL of its own.
  */
-static __noinline int python_lock_state(const struct python_runtime *rt, struct python_scratch *s,
-					struct python_stack *stack)
+static __noinline int python_lock_state(const struct python_runtime *rt, const struct python_scratch *s,
+					const struct python_memory *m, struct python_stack *stack)
 {
 	struct {
 		__u64 holder;
@@ -164,7 +278,7 @@ static __noinline int python_lock_state(const struct python_runtime *rt, struct 
 
 	stack->holds_gil = PYTHON_NOT_KNOWN;
 	stack->in_gc = PYTHON_NOT_KNOWN;
-	if (PYTHON_WORD(s->memory, rt->state_interpreter) != rt->interpreter)
+	if (PYTHON_WORD(m->state, rt->state_interpreter) != rt->interpreter)
 		return 0;
 	if (rt->gil && !bpf_probe_read_user(&gil, sizeof(gil), (void *)rt->gil))
 		stack->holds_gil = gil.locked == 1 && gil.holder == s->state;
@@ -181,18 +295,19 @@ static __noinline int python_lock_state(const struct python_runtime *rt, struct 
 }
 
 /* Where the list of frames begins. */
-static __noinline int python_first_frame(const struct python_runtime *rt, struct python_scratch *s)
+static __noinline int python_first_frame(const struct python_runtime *rt, struct python_scratch *s,
+					 struct python_memory *m)
 {
-	s->frame = PYTHON_WORD(s->memory, rt->state_frames);
+	s->frame = PYTHON_WORD(m->state, rt->state_frames);
 	s->cframe = 0;
 	s->entering = 0;
 	trail_add(&s->trail, s->state + rt->state_frames);
 	if (rt->anchor == PYTHON_ANCHOR_EACH)
-		s->cframe = PYTHON_WORD(s->memory, rt->state_cframe);
+		s->cframe = PYTHON_WORD(m->state, rt->state_cframe);
 	if (rt->cframe_current != PYTHON_ABSENT) {
 		s->cframe = s->frame;
 		s->entering = 1;
-		if (!python_read_word(&s->frame, s->cframe + rt->cframe_current))
+		if (!python_read_link(m, &s->frame, s->cframe + rt->cframe_current))
 			return PYTHON_BAD_ANCHOR;
 		trail_add(&s->trail, s->cframe + rt->cframe_current);
 	}
@@ -214,14 +329,14 @@ static __always_inline void python_end_segment(struct python_stack *stack, __u64
 /* Where the bytecode begins that the frame runs: in the code object, or in a
  * thread's own copy of it. */
 static __always_inline __u64 python_code_start(const struct python_runtime *rt,
-					       struct python_scratch *s, __u64 code)
+					       const struct python_memory *m, __u64 at, __u64 code)
 {
 	__u64 start = code + rt->code_start, copies, copy;
 	__u32 index;
 
 	if (rt->frame_tlbc == PYTHON_ABSENT)
 		return start;
-	index = PYTHON_INT(s->memory, rt->frame_tlbc);
+	index = PYTHON_PIECE_INT(m, at, rt->frame_tlbc);
 	if (!index || !python_read_word(&copies, code + rt->code_tlbc))
 		return start;
 	/* Behind their number; entry 0 is the code object's own. */
@@ -236,42 +351,97 @@ enum python_described {
 	PYTHON_DESCRIBED_NOT,	/* what it refers to is no code object */
 };
 
-/* Describes the frame in s->memory. */
-static __noinline int python_describe(const struct python_runtime *rt, struct python_scratch *s,
-				      struct python_frame *f)
+/* A hash of what tells that the frame still runs its code object. */
+static __always_inline __u64 python_own_words(const struct python_memory *m, __u64 at, __u32 instruction)
+{
+	__u64 sum = ((__u64)m->tgid << 32 | instruction) * 0x9e3779b97f4a7c15ULL;
+
+#pragma unroll
+	for (int i = 0; i < PYTHON_OWN_WORDS; i++)
+		sum = (sum ^ PYTHON_PIECE_WORD(m, at, 8 * i)) * 0x9e3779b97f4a7c15ULL;
+	return sum ^ sum >> 29;
+}
+
+/* Reads a frame's code object. */
+static __noinline int python_read_code(const struct python_runtime *rt, struct python_memory *m,
+				       struct python_frame *f)
+{
+	if (bpf_probe_read_user(m->code, PYTHON_CODE_BYTES, (void *)f->code))
+		return PYTHON_DESCRIBED_COLD;
+	if (rt->code_type && PYTHON_WORD(m->code, rt->object_type) != rt->code_type)
+		return PYTHON_DESCRIBED_NOT;
+	f->checksum = python_checksum(rt, m->code);
+	return PYTHON_DESCRIBED;
+}
+
+/* Reads it, and keeps what it is for the samples to come. */
+static __noinline int python_learn_code(const struct python_runtime *rt, struct python_memory *m,
+					struct python_known_code *k, struct python_frame *f)
+{
+	int described = python_read_code(rt, m, f);
+
+	k->checksum = f->checksum;
+	return described;
+}
+
+/* Likewise, if it is not known from the samples before. */
+static __always_inline int python_know_code(const struct python_runtime *rt, struct python_memory *m,
+					    struct python_known *known, __u64 frame, __u64 at,
+					    struct python_frame *f)
+{
+	__u64 words = python_own_words(m, at, f->instruction);
+	struct python_known_code *k =
+		&known->code[(frame * 0x9e3779b97f4a7c15ULL) >> 50 & (PYTHON_KNOWN - 1)];
+	__u32 before = k->checksum;
+	int described;
+
+	if (k->frame != frame || k->words != words || !before) {
+		k->frame = frame;
+		k->words = words;
+		return python_learn_code(rt, m, k, f);
+	}
+	f->checksum = before;
+	if (++k->uses & (PYTHON_CHECK - 1))
+		return PYTHON_DESCRIBED;
+	f->checksum = 0;
+	described = python_learn_code(rt, m, k, f);
+	m->checked++;
+	m->differed += f->checksum != before;
+	return described;
+}
+
+/* Describes the frame at a place in the windows. known: may be null. */
+static __always_inline int python_describe(const struct python_runtime *rt, struct python_memory *m,
+					   struct python_known *known, __u64 frame, __u64 at,
+					   struct python_frame *f)
 {
 	/* 3.14 tags references in their lowest bits. */
-	__u64 code = PYTHON_WORD(s->memory, rt->frame_code) & ~7ULL;
+	__u64 code = PYTHON_PIECE_WORD(m, at, rt->frame_code) & ~7ULL;
 
 	f->code = code;
 	f->checksum = 0;
 	if (rt->code_start) {
-		__s64 bytes = PYTHON_WORD(s->memory, rt->frame_instruction) -
-			      python_code_start(rt, s, code);
+		__s64 bytes = PYTHON_PIECE_WORD(m, at, rt->frame_instruction) -
+			      python_code_start(rt, m, at, code);
 
 		f->instruction = bytes >> 1;
 		if (bytes < -2 || bytes > 1 << 30)
 			f->instruction = PYTHON_INSTRUCTION_UNKNOWN;
 	} else {
-		f->instruction = (__s32)PYTHON_INT(s->memory, rt->frame_instruction) >>
+		f->instruction = (__s32)PYTHON_PIECE_INT(m, at, rt->frame_instruction) >>
 				 (rt->lasti_shift & 1);
 	}
-	if (bpf_probe_read_user(s->code, PYTHON_CODE_BYTES, (void *)code))
-		return PYTHON_DESCRIBED_COLD;
-	if (rt->code_type && PYTHON_WORD(s->code, rt->object_type) != rt->code_type)
-		return PYTHON_DESCRIBED_NOT;
-	f->checksum = python_checksum(rt, s->code);
-	return PYTHON_DESCRIBED;
+	return known ? python_know_code(rt, m, known, frame, at, f) : python_read_code(rt, m, f);
 }
 
 /* The C frame of a segment is its CFrame's; the next segment has the one before that. */
-static __always_inline int python_pop_cframe(const struct python_runtime *rt,
-					     struct python_scratch *s, struct python_stack *stack)
+static __always_inline int python_pop_cframe(const struct python_runtime *rt, struct python_scratch *s,
+					     struct python_memory *m, struct python_stack *stack)
 {
 	python_end_segment(stack, s->cframe);
 	if (!s->frame)
 		return 0;
-	return python_read_word(&s->cframe, s->cframe + rt->cframe_previous) ? 0 : PYTHON_BAD_ANCHOR;
+	return python_read_link(m, &s->cframe, s->cframe + rt->cframe_previous) ? 0 : PYTHON_BAD_ANCHOR;
 }
 
 /*
@@ -280,25 +450,27 @@ static __always_inline int python_pop_cframe(const struct python_runtime *rt,
  * the CFrame before says.
  */
 static __noinline int python_not_entered(const struct python_runtime *rt, struct python_scratch *s,
-					 struct python_stack *stack)
+					 struct python_memory *m, struct python_stack *stack)
 {
 	s->entering = 0;
 	s->trail.broken = 1;
 	stack->segments = 0;
 	stack->entering = 1;
-	if (!python_read_word(&s->cframe, s->cframe + rt->cframe_previous) ||
-	    !python_read_word(&s->frame, s->cframe + rt->cframe_current))
+	if (!python_read_link(m, &s->cframe, s->cframe + rt->cframe_previous) ||
+	    !python_read_link(m, &s->frame, s->cframe + rt->cframe_current))
 		return PYTHON_BAD_ANCHOR;
 	return 0;
 }
 
 /* Takes one frame of the list; 0 to go on, else PYTHON_END or why it stopped. */
-static __noinline int python_step(const struct python_runtime *rt, struct python_scratch *s,
-				  struct python_stack *stack)
+static __always_inline int python_step(const struct python_runtime *rt, struct python_scratch *s,
+				       struct python_memory *m, struct python_known *known,
+				       struct python_stack *stack)
 {
 	__u64 frame = s->frame;
 	__u32 n = stack->count;
 	int described;
+	__s64 at;
 
 	if (!frame)
 		return PYTHON_END;
@@ -307,12 +479,13 @@ static __noinline int python_step(const struct python_runtime *rt, struct python
 	if (!(s->steps & (s->steps + 1)))
 		s->tortoise = frame;
 	s->steps++;
-	if (bpf_probe_read_user(s->memory, rt->frame_bytes & 0x7f, (void *)frame))
-		return s->entering ? python_not_entered(rt, s, stack) : PYTHON_BAD_FRAME;
-	s->frame = PYTHON_WORD(s->memory, rt->frame_previous);
+	at = python_find_piece(m, frame, rt->frame_bytes & (PYTHON_PIECE - 1));
+	if (at < 0)
+		return s->entering ? python_not_entered(rt, s, m, stack) : PYTHON_BAD_FRAME;
+	s->frame = PYTHON_PIECE_WORD(m, at, rt->frame_previous);
 	trail_add(&s->trail, frame + rt->frame_previous);
 	if (rt->anchor == PYTHON_ANCHOR_SHIM &&
-	    PYTHON_BYTE(s->memory, rt->frame_owner) >= PYTHON_OWNER_SHIM) {
+	    PYTHON_PIECE_BYTE(m, at, rt->frame_owner) >= PYTHON_OWNER_SHIM) {
 		python_end_segment(stack, frame);
 		return n < max_frames ? 0 : PYTHON_MAX_FRAMES;
 	}
@@ -323,24 +496,26 @@ static __noinline int python_step(const struct python_runtime *rt, struct python
 	/* Since 3.11 the instruction lies in the code object, and names it. */
 	if (!rt->code_start)
 		trail_add(&s->trail, frame + rt->frame_code);
-	described = python_describe(rt, s, &stack->frame[n & (MAX_PYTHON_FRAMES - 1)]);
+	described = python_describe(rt, m, known, frame, at, &stack->frame[n & (MAX_PYTHON_FRAMES - 1)]);
 	if (described && s->entering)
-		return python_not_entered(rt, s, stack);
+		return python_not_entered(rt, s, m, stack);
 	if (described == PYTHON_DESCRIBED_NOT)
 		return PYTHON_BAD_FRAME;
 	s->entering = 0;
 	stack->cold += described;
 	stack->count = n + 1;
 	if (rt->anchor == PYTHON_ANCHOR_EACH)
-		return python_pop_cframe(rt, s, stack);
-	if (rt->anchor == PYTHON_ANCHOR_ENTRY && PYTHON_BYTE(s->memory, rt->frame_owner))
-		return python_pop_cframe(rt, s, stack);
+		return python_pop_cframe(rt, s, m, stack);
+	if (rt->anchor == PYTHON_ANCHOR_ENTRY && PYTHON_PIECE_BYTE(m, at, rt->frame_owner))
+		return python_pop_cframe(rt, s, m, stack);
 	return 0;
 }
 
 struct python_steps {
 	const struct python_runtime *rt;
 	struct python_scratch *scratch;
+	struct python_memory *memory;
+	struct python_known *known;
 	struct python_stack *stack;
 	int end;
 };
@@ -349,26 +524,29 @@ static long python_loop_step(__u32 index, void *context)
 {
 	struct python_steps *steps = context;
 
-	steps->end = python_step(steps->rt, steps->scratch, steps->stack);
+	steps->end = python_step(steps->rt, steps->scratch, steps->memory, steps->known, steps->stack);
 	return steps->end != 0;
 }
 
 /* For kernels without bpf_loop, as native_step_alone of unwind.h. */
 __noinline int python_step_alone(const struct python_runtime *rt, struct python_scratch *s,
-				 struct python_stack *stack)
+				 struct python_memory *m, struct python_known *known, struct python_stack *stack)
 {
-	if (!rt || !s || !stack)
+	if (!rt || !s || !m || !stack)
 		return PYTHON_MAX_FRAMES;
-	return python_step(rt, s, stack);
+	return python_step(rt, s, m, known, stack);
 }
 
 /* Between two frames there is at most one of the interpreter's own. */
 #define PYTHON_MAX_STEPS (2 * MAX_PYTHON_FRAMES + 2)
 
-static __noinline int python_walk_frames(const struct python_runtime *rt, struct python_scratch *s,
-					 struct python_stack *stack)
+static __always_inline int python_walk_frames(const struct python_runtime *rt, struct python_scratch *s,
+					      struct python_memory *m, struct python_known *known,
+					      struct python_stack *stack)
 {
-	struct python_steps steps = { .rt = rt, .scratch = s, .stack = stack, .end = PYTHON_MAX_FRAMES };
+	struct python_steps steps = {
+		.rt = rt, .scratch = s, .memory = m, .known = known, .stack = stack, .end = PYTHON_MAX_FRAMES,
+	};
 	int end;
 
 	s->tortoise = 0;
@@ -377,7 +555,7 @@ static __noinline int python_walk_frames(const struct python_runtime *rt, struct
 		bpf_loop(PYTHON_MAX_STEPS, python_loop_step, &steps, 0);
 	} else {
 		for (int i = 0; i < PYTHON_MAX_STEPS; i++) {
-			int outcome = python_step_alone(rt, s, stack);
+			int outcome = python_step_alone(rt, s, m, known, stack);
 
 			if (outcome) {
 				steps.end = outcome;
@@ -397,22 +575,28 @@ static __noinline int python_walk_frames(const struct python_runtime *rt, struct
 }
 
 /* The walk in the process that rt describes. */
-static __noinline int python_walk(const struct python_runtime *rt, const struct walk_start *start,
-				  struct python_scratch *s, struct python_stack *stack)
+static __always_inline int python_walk(const struct python_runtime *rt, const struct walk_start *start,
+				       struct python_scratch *s, struct python_memory *m,
+				       struct python_known *known, struct python_stack *stack)
 {
 	int failed;
 
+	m->sp = start->sp;
+	m->tgid = start->tgid;
+	m->apart = !rt->code_start;
+	m->window_bytes[PYTHON_FRAMES] = 0;
+	m->window_bytes[PYTHON_ON_C_STACK] = 0;
 	failed = python_find_state(rt, start, s);
 	if (failed)
 		return failed;
-	failed = python_read_state(rt, start, s);
+	failed = python_read_state(rt, start, s, m);
 	if (failed)
 		return failed;
-	python_lock_state(rt, s, stack);
-	failed = python_first_frame(rt, s);
+	python_lock_state(rt, s, m, stack);
+	failed = python_first_frame(rt, s, m);
 	if (failed)
 		return failed;
-	return python_walk_frames(rt, s, stack);
+	return python_walk_frames(rt, s, m, known, stack);
 }
 
 #endif

@@ -27,10 +27,12 @@ static __always_inline void python_count(__u32 what, __u64 times)
 /*
  * Fills stack with the Python frames of the current thread, in enum
  * python_outcome's words how far that went. start needs thread_pointer, tgid and
- * ns_tid. The memory behind scratch and stack must be this program's alone until
- * it ends: a sample may interrupt a probe, so each needs its own.
+ * ns_tid, and sp to read less often. The memory behind scratch, memory and stack must
+ * be this program's alone until it ends: a sample may interrupt a probe, so each needs
+ * its own; known, which may be null, is what stays for the walks after it.
  */
 static __noinline int walk_python(const struct walk_start *start, struct python_scratch *scratch,
+				  struct python_memory *memory, struct python_known *known,
 				  struct python_stack *stack)
 {
 	__u32 tgid = start->tgid;
@@ -43,15 +45,21 @@ static __noinline int walk_python(const struct walk_start *start, struct python_
 	stack->entering = 0;
 	stack->holds_gil = PYTHON_NOT_KNOWN;
 	stack->in_gc = PYTHON_NOT_KNOWN;
+	memory->checked = 0;
+	memory->differed = 0;
 	trail_begin(&scratch->trail);
 	if (rt)
-		outcome = python_walk(rt, start, scratch, stack);
+		outcome = python_walk(rt, start, scratch, memory, known, stack);
 	stack->outcome = outcome;
 	python_count(outcome, 1);
 	if (stack->cold)
 		python_count(PYTHON_COLD_CODE, stack->cold);
 	if (stack->entering)
 		python_count(PYTHON_ENTERING, 1);
+	if (memory->checked)
+		python_count(PYTHON_CODE_CHECKED, memory->checked);
+	if (memory->differed)
+		python_count(PYTHON_CODE_DIFFERED, memory->differed);
 	return outcome;
 }
 

@@ -23,6 +23,8 @@ enum python_outcome {
 	/* Counted, but no end of a walk. */
 	PYTHON_COLD_CODE = PYTHON_OUTCOMES,	/* a code object was not resident: checksum 0 */
 	PYTHON_ENTERING,	/* the leaf was on its way into a frame, which is left out */
+	PYTHON_CODE_CHECKED,	/* a code object that was known was read all the same */
+	PYTHON_CODE_DIFFERED,	/* of those: another one was there */
 	PYTHON_COUNTERS,
 };
 

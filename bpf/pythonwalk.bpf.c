@@ -22,6 +22,7 @@ struct python_taken {
 
 struct python_workspace {
 	struct python_scratch scratch;
+	struct python_memory memory;
 	struct python_taken taken;
 };
 
@@ -52,7 +53,7 @@ static __always_inline int take(__u32 workspace, __u64 sp)
 	start_in_thread(&w->taken.start);
 	w->taken.start.sp = sp;
 	began = bpf_ktime_get_ns();
-	walk_python(&w->taken.start, &w->scratch, &w->taken.stack);
+	walk_python(&w->taken.start, &w->scratch, &w->memory, 0, &w->taken.stack);
 	w->taken.walk_ns = bpf_ktime_get_ns() - began;
 	if (bpf_ringbuf_output(&taken, &w->taken, sizeof(w->taken), 0))
 		__sync_fetch_and_add(&taken_lost, 1);

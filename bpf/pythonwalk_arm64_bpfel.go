@@ -47,7 +47,9 @@ const (
 	PythonWalkPythonOutcomePYTHON_OUTCOMES        PythonWalkPythonOutcome = 12
 	PythonWalkPythonOutcomePYTHON_COLD_CODE       PythonWalkPythonOutcome = 12
 	PythonWalkPythonOutcomePYTHON_ENTERING        PythonWalkPythonOutcome = 13
-	PythonWalkPythonOutcomePYTHON_COUNTERS        PythonWalkPythonOutcome = 14
+	PythonWalkPythonOutcomePYTHON_CODE_CHECKED    PythonWalkPythonOutcome = 14
+	PythonWalkPythonOutcomePYTHON_CODE_DIFFERED   PythonWalkPythonOutcome = 15
+	PythonWalkPythonOutcomePYTHON_COUNTERS        PythonWalkPythonOutcome = 16
 )
 
 type PythonWalkPythonRuntime struct {
@@ -126,14 +128,25 @@ type PythonWalkPythonWorkspace struct {
 		Tortoise uint64
 		Steps    uint32
 		Entering uint32
-		Memory   [32]uint64
-		Code     [32]uint64
 		Trail    struct {
 			_       structs.HostLayout
 			Length  uint32
 			Broken  uint32
 			Address [256]uint64
 		}
+	}
+	Memory struct {
+		_           structs.HostLayout
+		State       [32]uint64
+		Code        [32]uint64
+		Sp          uint64
+		Tgid        uint32
+		Checked     uint32
+		Differed    uint32
+		Apart       uint32
+		WindowAt    [2]uint64
+		WindowBytes [2]uint64
+		Window      [2][256]uint64
 	}
 	Taken PythonWalkPythonTaken
 }

@@ -66,16 +66,16 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);	/* begins at a page */
 	__type(key, __u32);
-	__type(value, struct known_walk);
+	__type(value, struct known_stack);
 	__uint(max_entries, WORKSPACES);	/* for each CPU: sized by the loader */
-} known_walks SEC(".maps");
+} known_stacks SEC(".maps");
 
 /* Never null: the map has one for each context of each CPU. */
-static __always_inline struct known_walk *known_walk(__u32 context)
+static __always_inline struct known_stack *known_stack(__u32 context)
 {
 	__u32 index = bpf_get_smp_processor_id() * WORKSPACES + context;
 
-	return bpf_map_lookup_elem(&known_walks, &index);
+	return bpf_map_lookup_elem(&known_stacks, &index);
 }
 
 static __always_inline void emit_sample(const struct sample_record *from)
@@ -156,11 +156,11 @@ static __noinline int tick(struct bpf_perf_event_data *ctx)
 	__u32 tgid = ids >> 32, tid = ids;
 	struct sample_record r = { .state = SAMPLE_ON_CPU, .tgid = tgid, .tid = tid };
 	struct stack_workspace *w;
-	struct known_walk *known;
+	struct known_stack *known;
 
 	if (!recording || !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
-	known = known_walk(WORKSPACE_INTERRUPT);
+	known = known_stack(WORKSPACE_INTERRUPT);
 	w = known ? begin_stack(WORKSPACE_INTERRUPT) : 0;
 	if (!w)
 		return 0;
@@ -197,7 +197,7 @@ struct {
 /* The stack of a thread that is about to leave the CPU outside of a system call. */
 static __noinline int stack_of_wait(void *ctx, struct wait *wait, __u32 tgid, __u32 tid)
 {
-	struct known_walk *known = known_walk(WORKSPACE_TASK);
+	struct known_stack *known = known_stack(WORKSPACE_TASK);
 	struct stack_workspace *w = known ? begin_stack(WORKSPACE_TASK) : 0;
 
 	if (!w)
@@ -387,13 +387,13 @@ static __noinline int end_of_wait(struct wait *wait)
 	__u32 tgid = ids >> 32, tid = ids;
 	struct sample_record r = { .state = SAMPLE_IN_SYSCALL, .tgid = tgid, .tid = tid };
 	struct stack_workspace *w;
-	struct known_walk *known;
+	struct known_stack *known;
 
 	r.ts_ns = wait->first_ns;
 	r.weight_ns = wait->waited_ns;
 	r.syscall = wait->syscall;
 	r.waker = wait->waker;
-	known = known_walk(WORKSPACE_TASK);
+	known = known_stack(WORKSPACE_TASK);
 	w = known ? begin_stack(WORKSPACE_TASK) : 0;
 	if (!w)
 		return 0;

@@ -13,25 +13,39 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type SampleKnownWalk struct {
-	_       structs.HostLayout
-	Walked  uint64
-	Half    uint32
-	At      uint32
-	Count   uint32
-	Mapping uint32
-	Unused  uint64
-	Frame   [256]struct {
-		_    structs.HostLayout
-		Sp   uint64
-		Key  uint64
-		Rule SampleUnwindRule
+type SampleKnownStack struct {
+	_      structs.HostLayout
+	Native struct {
+		_       structs.HostLayout
+		Walked  uint64
+		Half    uint32
+		At      uint32
+		Count   uint32
+		Mapping uint32
+		Unused  uint64
+		Frame   [256]struct {
+			_    structs.HostLayout
+			Sp   uint64
+			Key  uint64
+			Rule SampleUnwindRule
+		}
+		Rule [2048]struct {
+			_      structs.HostLayout
+			Key    uint64
+			Walked uint64
+			Rule   SampleUnwindRule
+		}
 	}
-	Rule [2048]struct {
-		_      structs.HostLayout
-		Key    uint64
-		Walked uint64
-		Rule   SampleUnwindRule
+	Python struct {
+		_    structs.HostLayout
+		Code [256]struct {
+			_        structs.HostLayout
+			Frame    uint64
+			Words    uint64
+			Checksum uint32
+			Uses     uint32
+			Unused   uint64
+		}
 	}
 }
 
@@ -124,7 +138,9 @@ const (
 	SamplePythonOutcomePYTHON_OUTCOMES        SamplePythonOutcome = 12
 	SamplePythonOutcomePYTHON_COLD_CODE       SamplePythonOutcome = 12
 	SamplePythonOutcomePYTHON_ENTERING        SamplePythonOutcome = 13
-	SamplePythonOutcomePYTHON_COUNTERS        SamplePythonOutcome = 14
+	SamplePythonOutcomePYTHON_CODE_CHECKED    SamplePythonOutcome = 14
+	SamplePythonOutcomePYTHON_CODE_DIFFERED   SamplePythonOutcome = 15
+	SamplePythonOutcomePYTHON_COUNTERS        SamplePythonOutcome = 16
 )
 
 type SamplePythonRuntime struct {
@@ -290,8 +306,6 @@ type SampleStackWorkspace struct {
 		Tortoise uint64
 		Steps    uint32
 		Entering uint32
-		Memory   [32]uint64
-		Code     [32]uint64
 		Trail    struct {
 			_       structs.HostLayout
 			Length  uint32
@@ -318,9 +332,22 @@ type SampleStackWorkspace struct {
 		Frame    [256]SamplePythonFrame
 		Segment  [256]SamplePythonSegment
 	}
-	Kernel [64]uint64
-	Record SampleStackRecord
-	Data   [12800]uint8
+	Kernel       [64]uint64
+	Record       SampleStackRecord
+	PythonMemory struct {
+		_           structs.HostLayout
+		State       [32]uint64
+		Code        [32]uint64
+		Sp          uint64
+		Tgid        uint32
+		Checked     uint32
+		Differed    uint32
+		Apart       uint32
+		WindowAt    [2]uint64
+		WindowBytes [2]uint64
+		Window      [2][256]uint64
+	}
+	_ [8136]byte
 }
 
 type SampleTarget struct {
@@ -425,7 +452,7 @@ type SampleWakerStack struct {
 const (
 	SampleMapBlankThread         = "blank_thread"
 	SampleMapCalls               = "calls"
-	SampleMapKnownWalks          = "known_walks"
+	SampleMapKnownStacks         = "known_stacks"
 	SampleMapLife                = "life"
 	SampleMapLosses              = "losses"
 	SampleMapNativeOutcomes      = "native_outcomes"
@@ -532,7 +559,7 @@ type SampleProgramSpecs struct {
 type SampleMapSpecs struct {
 	BlankThread     *ebpf.MapSpec `ebpf:"blank_thread"`
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
-	KnownWalks      *ebpf.MapSpec `ebpf:"known_walks"`
+	KnownStacks     *ebpf.MapSpec `ebpf:"known_stacks"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
@@ -609,7 +636,7 @@ func (o *SampleObjects) Close() error {
 type SampleMaps struct {
 	BlankThread     *ebpf.Map `ebpf:"blank_thread"`
 	Calls           *ebpf.Map `ebpf:"calls"`
-	KnownWalks      *ebpf.Map `ebpf:"known_walks"`
+	KnownStacks     *ebpf.Map `ebpf:"known_stacks"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
@@ -638,7 +665,7 @@ func (m *SampleMaps) Close() error {
 	return _SampleClose(
 		m.BlankThread,
 		m.Calls,
-		m.KnownWalks,
+		m.KnownStacks,
 		m.Life,
 		m.Losses,
 		m.NativeOutcomes,

@@ -9,6 +9,28 @@
 #ifndef EBPFPROF_STACK_H
 #define EBPFPROF_STACK_H
 
+/* Keeps compiler and verifier from telling values apart: a search that they
+ * cannot follow is one state, not two to the number of its steps. */
+#define OPAQUE(x) asm volatile("" : "+r"(x))
+
+/* All ones if a <= b, else 0; no branch. Both below 1 << 63. */
+static __always_inline __u64 at_most(__u64 a, __u64 b)
+{
+	__u64 d = a - b - 1;
+
+	OPAQUE(d);
+	return (__u64)((__s64)d >> 63);
+}
+
+/* 1 if a is b, else 0; no branch. */
+static __always_inline __u64 same(__u64 a, __u64 b)
+{
+	__u64 d = (a ^ b) - 1;
+
+	OPAQUE(d);
+	return d >> 63;
+}
+
 /* For so many there is room; walks are cut after max_frames. */
 #define MAX_NATIVE_FRAMES 256
 #define MAX_PYTHON_FRAMES 256

@@ -11,11 +11,7 @@
 #include "python_maps.h"
 #include "thread.h"
 #include "walk_start.h"
-
-/* After about so long (2^33 ns are 8.6 s) frames are sent again: what a full
- * ring swallowed is unknown for no longer. */
-#define STACK_EPOCH_BITS 33
-#define STACKS_SEEN_BITS 16
+#include "stack_epoch.h"
 
 /* Everything that the frames of one stack take at the most. */
 #define STACK_DATA_BYTES (MAX_NATIVE_FRAMES * 16 + MAX_PYTHON_FRAMES * 16 + \
@@ -33,7 +29,16 @@ struct stack_workspace {
 	struct python_stack python;
 	__u64 kernel[MAX_KERNEL_FRAMES];
 	struct stack_record record;
-	__u8 data[STACK_DATA_BYTES];
+	union {
+		struct python_memory python_memory;	/* until the frames are put together */
+		__u8 data[STACK_DATA_BYTES];
+	};
+};
+
+/* What stays of the stacks before, for those that come next. */
+struct known_stack {
+	struct known_walk native;
+	struct python_known python;
 };
 
 /* A sample may interrupt a probe in the middle of a walk. */
@@ -51,9 +56,8 @@ struct {
 } stack_workspaces SEC(".maps");
 
 /*
- * The epoch in which a stack's frames were sent last. The lowest bits of its id
- * say where; there are the others, and the epoch's lowest in their place. One word
- * is never half another's. Of two stacks for one place the frames are sent again:
+ * The epoch in which a stack's frames were sent last (stack_sent). One word is
+ * never half another's. Of two stacks for one place the frames are sent again:
  * the loader knows them.
  */
 struct {
@@ -150,23 +154,17 @@ _Static_assert(__builtin_offsetof(struct stack_workspace, data) ==
 	       __builtin_offsetof(struct stack_workspace, record) + sizeof(struct stack_record),
 	       "the frames follow the record");
 
-/* Not all begin in one moment: each stack has its own phase. Never 0. */
-static __always_inline __u32 stack_epoch(__u64 id, __u64 now_ns)
-{
-	return 1 + ((now_ns + (id & ((1ULL << STACK_EPOCH_BITS) - 1))) >> STACK_EPOCH_BITS);
-}
-
 /* Names the stack in the workspace and sends its frames if they are news. */
 static __noinline __u64 name_stack(struct stack_workspace *w)
 {
 	__u64 id = hash_kernel(w, hash_python(&w->python, hash_native(&w->native, w->start.tgid)));
-	__u32 now, place = id & ((1 << STACKS_SEEN_BITS) - 1);
+	__u32 now, place = stack_place(id);
 	__u64 *seen = bpf_map_lookup_elem(&stacks_seen, &place), sent;
 
 	id += !id;
 	now = stack_epoch(id, bpf_ktime_get_ns());
 	w->sent_in = now;
-	sent = (id & ~((1ULL << STACKS_SEEN_BITS) - 1)) | (__u16)now;
+	sent = stack_sent(id, now);
 	if (!seen || *seen == sent)
 		return id;
 	if (send_frames(w, id)) {
@@ -233,12 +231,12 @@ static __noinline __attribute__((unused)) __u64 span_at(__u32 tid, __u32 tgid, _
 	return id;
 }
 
-/* Walks from the registers in w->start; known as of walk_native. The walks nest deep: this is inlined. */
-static __always_inline __u64 take_stack(struct stack_workspace *w, struct known_walk *known)
+/* Walks from the registers in w->start; known may be null. The walks nest deep: this is inlined. */
+static __always_inline __u64 take_stack(struct stack_workspace *w, struct known_stack *known)
 {
 	start_in_thread(&w->start);
-	walk_native(&w->start, known, &w->native_scratch, &w->native);
-	walk_python(&w->start, &w->python_scratch, &w->python);
+	walk_native(&w->start, known ? &known->native : 0, &w->native_scratch, &w->native);
+	walk_python(&w->start, &w->python_scratch, &w->python_memory, known ? &known->python : 0, &w->python);
 	return name_stack(w);
 }
 

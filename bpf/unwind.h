@@ -29,9 +29,11 @@
  * gets addresses beyond 48 bits only if it asks for them. */
 #define CODE_ADDRESS(pc) ((pc) & ((1ULL << 48) - 1))
 #define ENTRY_STACK(cfa) (cfa)
+#define RETURN_SLOT(cfa, rule) ((cfa) + (rule)->aux)
 #else
 #define CODE_ADDRESS(pc) (pc)
 #define ENTRY_STACK(cfa) ((cfa) - 8)
+#define RETURN_SLOT(cfa, rule) ((cfa) - 8)
 #endif
 
 /* A frame is found through a register: its value is part of the trail. */
@@ -240,11 +242,7 @@ static __noinline long read_stack(struct native_scratch *s, __u64 *word, __u64 a
 static __always_inline long read_saved(struct native_scratch *s, const struct unwind_rule *rule,
 				  __u64 cfa, struct saved_registers *saved)
 {
-#if defined(__TARGET_ARCH_arm64)
-	__u64 ra = cfa + rule->aux;
-#else
-	__u64 ra = cfa - 8;
-#endif
+	__u64 ra = RETURN_SLOT(cfa, rule);
 
 	if (rule->ra == RA_LINK)
 		s->used |= USED_LINK;
@@ -355,6 +353,77 @@ static __always_inline int step_known(struct native_scratch *s, struct native_st
 	return by_rule(s, out, record_frame(s, out), rule);
 }
 
+/* Where a word of the stack lies in the window; beyond its end, if it does not. */
+static __always_inline __u64 in_window(__u64 window_at, __u64 address)
+{
+	__u64 at = address - window_at;
+
+	return at & 7 ? STACK_WINDOW : at;
+}
+
+/* So many plain frames in one round of the loop: a call and its return take as
+ * long as half a frame. */
+#define PLAIN_FRAMES 8
+
+/*
+ * Walks as long as frames are what nearly all are: their rule is known, their
+ * address is a register and an offset, what they keep lies in the window. It does
+ * what step_known does, without its calls, and leaves any other frame to it.
+ * Returns how many it took.
+ */
+static __always_inline __u32 walk_plain(struct native_scratch *s, struct native_stack *out,
+					struct known_walk *known)
+{
+	__u64 window_at = s->window_at;
+	__u32 taken;
+
+	for (taken = 0; taken < PLAIN_FRAMES; taken++) {
+		__u64 sp = s->reg[UNWIND_SP], fp = s->reg[UNWIND_FP], key = s->pc - s->caller;
+		const struct unwind_rule *rule;
+		__u64 cfa, ra, slot, at;
+		__u32 fp_kind;
+
+		if (!known_again(known, sp, key))
+			break;
+		rule = &known_now(known)->rule;
+		fp_kind = rule->fp_kind;
+		if (rule->kind != RULE_OFFSET || rule->reg > UNWIND_FP || rule->ra != RA_SAVED ||
+		    fp_kind == FP_AT_FP || !(s->known >> (rule->reg & 31) & 1) || out->count >= max_frames)
+			break;
+		cfa = (rule->reg == UNWIND_SP ? sp : fp) + rule->cfa;
+		slot = RETURN_SLOT(cfa, rule);
+		at = in_window(window_at, slot);
+		if (cfa <= sp || at >= STACK_WINDOW)
+			break;
+		OPAQUE(at);
+		ra = s->window[at >> 3 & (STACK_WINDOW / 8 - 1)];
+		if (!ra)
+			break;
+		if (fp_kind == FP_AT_CFA) {
+			at = in_window(window_at, cfa + rule->fp);
+			if (at >= STACK_WINDOW)
+				break;
+			OPAQUE(at);
+			fp = s->window[at >> 3 & (STACK_WINDOW / 8 - 1)];
+		}
+		if (KEEP_TRAIL) {
+			goes_by_register(s, rule->reg);
+			trail_add(&s->trail, slot);
+			if (fp_kind == FP_AT_CFA)
+				s->fp_word = cfa + rule->fp;
+		}
+		known_keep(known, sp, key);
+		found_cfa(out, record_frame(s, out), cfa);
+		s->pc = CODE_ADDRESS(ra);
+		s->reg[UNWIND_FP] = fp;
+		s->reg[UNWIND_SP] = cfa;
+		s->known &= fp_kind == FP_LOST ? 1 << UNWIND_SP : 1 << UNWIND_SP | 1 << UNWIND_FP;
+		s->caller = 1;
+		s->link = 0;
+	}
+	return taken;
+}
+
 /* Records the frame at pc and goes to its caller. */
 static __noinline int native_step(struct native_scratch *s, struct native_stack *out,
 				  const struct unwind_process *p, struct known_walk *known)
@@ -413,6 +482,9 @@ static long native_loop_step(__u32 i, void *context)
 	struct native_steps *steps = context;
 	volatile __u32 *outcome = &steps->stack->outcome;
 
+	if (steps->known && !steps->scratch->at_entry &&
+	    walk_plain(steps->scratch, steps->stack, steps->known) == PLAIN_FRAMES)
+		return 0;
 	*outcome = native_step(steps->scratch, steps->stack, steps->process, steps->known);
 	return *outcome != NATIVE_GOES_ON;
 }

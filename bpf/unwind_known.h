@@ -103,7 +103,7 @@ static __always_inline const struct unwind_rule *known_found(struct known_walk *
 }
 
 /* Whether the rule of an address is known; copies it to the next place of this walk. */
-static __noinline bool known_again(struct known_walk *k, __u64 sp, __u64 key)
+static __always_inline bool known_again(struct known_walk *k, __u64 sp, __u64 key)
 {
 	const struct known_frame *f;
 	const struct known_rule *r;

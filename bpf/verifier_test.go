@@ -17,7 +17,7 @@ var verifierBudget = map[string]int{
 	"call_entry": 250_000, "call_entry_stack": 450_000, "call_exit": 200_000, "call_return": 200_000,
 	"call_learn": 1_000, "link_map": 1_000,
 	"process_fork": 1_000, "process_exec": 1_000, "process_exit": 120_000,
-	"python_at_probe": 8_000, "python_at_tick": 8_000, "python_at_syscall": 8_000,
+	"python_at_probe": 20_000, "python_at_tick": 20_000, "python_at_syscall": 20_000,
 	"sample_tick": 55_000, "sample_switch": 55_000, "sample_syscall_end": 55_000, "sample_waking": 4_000,
 	"native_at_probe": 40_000, "native_at_tick": 40_000, "native_at_return": 1_000,
 }

@@ -39,7 +39,7 @@ func TestSamplesForgetWithTheCalls(t *testing.T) {
 func TestEveryCPUHasItsOwnKnownRules(t *testing.T) {
 	_, s := testSampler(t)
 	const contexts = 2 // enum workspace of bpf/stacks.h
-	if got, want := int(s.collection.Maps["known_walks"].MaxEntries()), contexts*ebpf.MustPossibleCPU(); got != want {
+	if got, want := int(s.collection.Maps["known_stacks"].MaxEntries()), contexts*ebpf.MustPossibleCPU(); got != want {
 		t.Errorf("%d places for what walks know, want %d", got, want)
 	}
 }

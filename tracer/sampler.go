@@ -53,7 +53,7 @@ func loadSampler(k *kernel, features *Features, frequency int, threshold time.Du
 	if err != nil {
 		return nil, err
 	}
-	spec.Maps["known_walks"].MaxEntries *= uint32(cpus)
+	spec.Maps["known_stacks"].MaxEntries *= uint32(cpus)
 	if err := setKernelText(spec); err != nil {
 		return nil, err
 	}

@@ -511,6 +511,9 @@ func (s *Session) writeLosses() error {
 	if err := s.writeMemo(now); err != nil {
 		return err
 	}
+	if err := s.writeKnownCode(now); err != nil {
+		return err
+	}
 	for _, w := range s.decoder.losses() {
 		w.TSNS = now
 		if w.Count == 0 {

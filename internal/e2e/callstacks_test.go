@@ -61,7 +61,7 @@ var memoisedDetail = regexp.MustCompile(`; (\d+) were walked to compare, and (\d
 
 func (r *recording) memoised(t *testing.T) (m memoised) {
 	t.Helper()
-	for _, row := range r.rows(t, "SELECT count, detail FROM warning WHERE kind = 'memoised'") {
+	for _, row := range r.rows(t, "SELECT count, detail FROM warning WHERE kind = 'memoised' AND source = 'stack'") {
 		said := memoisedDetail.FindStringSubmatch(fmt.Sprint(row[1]))
 		if said == nil {
 			t.Fatalf("unreadable: %s", row[1])

@@ -5,7 +5,10 @@
  * the memory: {address, length} of 64 bits each and so many bytes, repeated.
  *
  *   pythonwalk TAPE          walk it
- *   pythonwalk TAPE fail     walk it again and again, each time with another read failing
+ *   pythonwalk TAPE fail     walk it again and again, each time with another read failing,
+ *                            and with it what is tried of the same memory next
+ *   pythonwalk TAPE then TAPE2  walk it eight times, then the other one eight times, as
+ *                            samples that know the code objects of those before
  *   pythonwalk TAPE PID      walk a live process and add what was read to the tape
  *
  * A line per walk: the read that failed (0: none), the number of reads, outcome,
@@ -37,6 +40,7 @@ struct region {
 
 static struct region regions[65536];
 static size_t region_count, reads, failing_read;
+static __u64 failed_at, failed_size;
 static int live = -1;
 static FILE *recording;
 
@@ -61,7 +65,13 @@ static long bpf_probe_read_user(void *to, __u32 size, const void *from)
 {
 	__u64 address = (__u64)from;
 
-	if (++reads == failing_read)
+	/* What can not be read can not be read in a smaller piece either. */
+	if (++reads == failing_read) {
+		failed_at = address;
+		failed_size = size;
+		return fail(to, size);
+	}
+	if (reads == failing_read + 1 && address - failed_at < failed_size)
 		return fail(to, size);
 	if (live >= 0)
 		return read_live(to, size, address);
@@ -92,17 +102,21 @@ static void index_regions(const char *at, const char *end)
 	}
 }
 
-static void walk(const struct python_runtime *rt, const struct walk_start *start)
+static void walk(const struct python_runtime *rt, const struct walk_start *start, struct python_known *known)
 {
 	/* Of their own, so that the sanitizer sees their ends. */
 	struct python_scratch *scratch = malloc(sizeof(*scratch));
+	struct python_memory *memory = malloc(sizeof(*memory));
 	struct python_stack *stack = calloc(1, sizeof(*stack));
 
 	memset(scratch, 0xa5, sizeof(*scratch));	/* what the walk before left */
+	memset(memory, 0xa5, sizeof(*memory));
+	memory->checked = memory->differed = 0;
 	stack->holds_gil = PYTHON_NOT_KNOWN;
 	stack->in_gc = PYTHON_NOT_KNOWN;
 	reads = 0;
-	stack->outcome = python_walk(rt, start, scratch, stack);
+	failed_size = 0;
+	stack->outcome = python_walk(rt, start, scratch, memory, known, stack);
 	printf("%zu %zu %u %u %u %u %u", failing_read, reads, stack->outcome, stack->holds_gil,
 	       stack->in_gc, stack->cold, stack->entering);
 	for (__u32 i = 0; i < stack->count; i++)
@@ -112,44 +126,71 @@ static void walk(const struct python_runtime *rt, const struct walk_start *start
 		printf(" %" PRIx64 ":%u", (uint64_t)stack->segment[i].anchor, stack->segment[i].end);
 	printf("\n");
 	free(scratch);
+	free(memory);
 	free(stack);
+}
+
+/* Reads a tape: where its memory begins, or null. */
+static const char *load(const char *path, char *tape, size_t room, struct python_runtime *rt, struct walk_start *start)
+{
+	FILE *f = fopen(path, "r");
+	size_t size;
+
+	if (!f) {
+		perror(path);
+		return 0;
+	}
+	size = fread(tape, 1, room, f);
+	fclose(f);
+	if (size < sizeof(*rt) + sizeof(*start)) {
+		fprintf(stderr, "pythonwalk: %s is too short\n", path);
+		return 0;
+	}
+	memcpy(rt, tape, sizeof(*rt));
+	memcpy(start, tape + sizeof(*rt), sizeof(*start));
+	region_count = 0;
+	index_regions(tape + sizeof(*rt) + sizeof(*start), tape + size);
+	return tape;
 }
 
 int main(int argc, char **argv)
 {
-	static char tape[1 << 22];
+	static char tape[1 << 22], second[1 << 22];
+	static struct python_known known;
 	struct python_runtime rt;
 	struct walk_start start;
-	size_t size, total;
-	FILE *f;
 
-	if (argc < 2 || !(f = fopen(argv[1], "r+"))) {
-		perror("pythonwalk");
+	if (argc < 2 || !load(argv[1], tape, sizeof(tape), &rt, &start))
 		return 1;
+	if (argc > 3 && !strcmp(argv[2], "then")) {
+		for (int i = 0; i < PYTHON_CHECK; i++)
+			walk(&rt, &start, &known);
+		if (!load(argv[3], second, sizeof(second), &rt, &start))
+			return 1;
+		for (int i = 0; i < PYTHON_CHECK; i++)
+			walk(&rt, &start, &known);
+		return 0;
 	}
-	size = fread(tape, 1, sizeof(tape), f);
-	if (size < sizeof(rt) + sizeof(start)) {
-		fprintf(stderr, "pythonwalk: the tape is too short\n");
-		return 1;
-	}
-	memcpy(&rt, tape, sizeof(rt));
-	memcpy(&start, tape + sizeof(rt), sizeof(start));
 	if (argc > 2 && strcmp(argv[2], "fail")) {
 		char path[64];
 
 		snprintf(path, sizeof(path), "/proc/%s/mem", argv[2]);
 		live = open(path, O_RDONLY);
-		recording = f;
-		if (live < 0) {
+		recording = fopen(argv[1], "a");
+		if (live < 0 || !recording) {
 			perror(path);
 			return 1;
 		}
+		walk(&rt, &start, 0);
+		fclose(recording);
+		return 0;
 	}
-	index_regions(tape + sizeof(rt) + sizeof(start), tape + size);
-	walk(&rt, &start);
-	total = argc > 2 && live < 0 ? reads : 0;
-	for (failing_read = 1; failing_read <= total; failing_read++)
-		walk(&rt, &start);
-	fclose(f);
+	walk(&rt, &start, 0);
+	if (argc > 2) {
+		size_t total = reads;
+
+		for (failing_read = 1; failing_read <= total; failing_read++)
+			walk(&rt, &start, 0);
+	}
 	return 0;
 }

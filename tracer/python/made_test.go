@@ -42,7 +42,7 @@ func newWorld(version cpython.Version, key uint32) *world {
 		Collecting: worldInterpreter + 0x1000,
 	}
 	w := &world{rt: rt, memory: map[uint64][]byte{}, names: map[uint64]string{}, objects: worldHeap,
-		start: bpf.PythonWalkWalkStart{ThreadPointer: worldThread, NsTid: worldTID}}
+		start: bpf.PythonWalkWalkStart{ThreadPointer: worldThread, Sp: worldStack - 4096, NsTid: worldTID}}
 	w.memory[worldRuntime] = make([]byte, 8192)
 	w.memory[worldInterpreter] = make([]byte, 8192)
 	w.memory[worldThread] = make([]byte, 2368)
@@ -120,6 +120,12 @@ func (w *world) link(frames ...uint64) {
 // walk runs the walk over the world.
 func (w *world) walk(t *testing.T, program string) replayed {
 	t.Helper()
+	return replay(t, program, w.record(t))[0]
+}
+
+// record writes the world to a file.
+func (w *world) record(t *testing.T) string {
+	t.Helper()
 	tape := begin(t, w.rt, w.start)
 	for address, b := range w.memory {
 		tape = binary.LittleEndian.AppendUint64(tape, address)
@@ -129,7 +135,7 @@ func (w *world) walk(t *testing.T, program string) replayed {
 	if err := os.WriteFile(path, tape, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return replay(t, program, path)[0]
+	return path
 }
 
 func (w *world) expect(t *testing.T, r replayed, outcome string, names ...string) {

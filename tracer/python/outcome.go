@@ -6,6 +6,13 @@ import "github.com/ebpfprof/ebpfprof/bpf"
 // enum python_outcome in bpf/python.h, which indexes the map python_counts.
 type Outcome uint32
 
+// How often a code object that was known from the samples before was read again,
+// and how often another one lay in its place (bpf/python.h, PYTHON_CHECK).
+const (
+	CodeChecked  = Outcome(bpf.PythonWalkPythonOutcomePYTHON_CODE_CHECKED)
+	CodeDiffered = Outcome(bpf.PythonWalkPythonOutcomePYTHON_CODE_DIFFERED)
+)
+
 // Outcomes lists them in the order of the enum, with the names that they have
 // in the terminal and in the dataset.
 var Outcomes = []struct {
@@ -29,6 +36,8 @@ var Outcomes = []struct {
 	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_LOOP), "python_loop", false, "the list of Python frames ran in a circle"},
 	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_COLD_CODE), "python_cold_code", true, "a code object was not resident: its name was read later, unverified"},
 	{Outcome(bpf.PythonWalkPythonOutcomePYTHON_ENTERING), "python_entering", true, "the thread was on its way into a Python frame: the stack ends with the one that calls it"},
+	{CodeChecked, "python_code_checked", true, "a code object that was known from the samples before was read again, to compare"},
+	{CodeDiffered, "python_code_differed", true, "of those, another one lay there: of up to seven samples before, one frame may be named after the one before"},
 }
 
 // Name is the outcome's name, as it is in the dataset.

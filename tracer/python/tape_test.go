@@ -24,7 +24,7 @@ import (
 func replayer(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "pythonwalk")
-	gcc := exec.Command("gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
+	gcc := exec.Command("gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-unknown-pragmas", "-Werror",
 		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-o", program, "../../testdata/native/pythonwalk.c")
 	if out, err := gcc.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
