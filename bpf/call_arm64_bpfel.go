@@ -373,8 +373,6 @@ type CallStackWorkspace struct {
 		Tortoise uint64
 		Steps    uint32
 		Entering uint32
-		Memory   [32]uint64
-		Code     [32]uint64
 		Trail    struct {
 			_       structs.HostLayout
 			Length  uint32
@@ -431,7 +429,20 @@ type CallStackWorkspace struct {
 		Id            uint64
 		Sp            uint64
 	}
-	Data [12800]uint8
+	PythonMemory struct {
+		_           structs.HostLayout
+		State       [32]uint64
+		Code        [32]uint64
+		Sp          uint64
+		Tgid        uint32
+		Checked     uint32
+		Differed    uint32
+		Apart       uint32
+		WindowAt    [2]uint64
+		WindowBytes [2]uint64
+		Window      [2][256]uint64
+	}
+	_ [8136]byte
 }
 
 type CallTarget struct {
