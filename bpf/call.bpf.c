@@ -199,43 +199,77 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 	}
 }
 
-/*
- * Takes the stack of a call that begins, as one value more than its captures:
- * finds one that was walked before, or walks.
- */
-static __always_inline void add_stack(struct pt_regs *ctx, const struct probe_spec *spec,
-				      struct thread_state *t, struct frame *f, __u32 tid)
+/* In the middle of taking a call's stack. */
+struct taking {
+	struct stack_workspace *stack;	/* null: it is not taken */
+	struct memo_workspace *memo;
+	const __u64 *memory;	/* of the stack, from the function's stack pointer on; null: it was not read */
+};
+
+/* Begins with a guess: what is read of the stack to prove it may be of use before. */
+static __always_inline struct taking begin_taking(struct pt_regs *ctx, const struct probe_spec *spec,
+						  struct thread_state *t, struct frame *f, __u32 tid)
 {
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct taking taking = {};
 	struct stack_workspace *w;
 	struct memo_workspace *m;
-	__u32 n = spec->captures, cpu = bpf_get_smp_processor_id();
+
+	if (!(spec->flags & SPEC_STACK) || spec->captures >= MAX_ARGS)
+		return taking;
+	m = bpf_map_lookup_elem(&memo_workspaces, &cpu);
+	if (!m)
+		return taking;
+	w = begin_stack(WORKSPACE_TASK);
+	if (!w)
+		return taking;
+	start_at_registers(&w->start, ctx);
+	w->start.at_entry = f->sp == w->start.sp;
+	w->start.tid = tid;
+	m->spec = f->spec;
+	m->last = t->stack_before;
+	memo_guess(m, &w->start);
+	taking.stack = w;
+	taking.memo = m;
+	if (w->start.at_entry && m->stack_bytes >= STACK_VALUES_BYTES)
+		taking.memory = (const __u64 *)m->memory;
+	return taking;
+}
+
+/*
+ * Takes the stack of a call that begins, which is one value more than its captures:
+ * finds one that was walked before, or walks. Reports whether it did, and then
+ * read the clock.
+ */
+static __always_inline bool add_stack(struct taking *taking, const struct probe_spec *spec,
+				      struct thread_state *t, struct frame *f)
+{
+	struct stack_workspace *w = taking->stack;
+	struct memo_workspace *m = taking->memo;
+	__u32 n = spec->captures;
 
 	f->stack_id = 0;
-	if (!(spec->flags & SPEC_STACK) || n >= MAX_ARGS)
-		return;
-	w = begin_stack(WORKSPACE_TASK);
-	m = bpf_map_lookup_elem(&memo_workspaces, &cpu);
 	if (w && m) {
-		start_at_registers(&w->start, ctx);
-		w->start.at_entry = f->sp == w->start.sp;
-		w->start.tid = tid;
-		m->now_ns = bpf_ktime_get_ns();
-		m->spec = f->spec;
 		m->hint = spec->flags & SPEC_STACK_BY_VALUE ? f->arg[0] : 0;
-		m->last = t->stack_before;
 		memo_find(m, &w->start);
-		if (m->walk) {
+		m->now_ns = bpf_ktime_get_ns();
+		if (memo_found(m)) {
+			f->stack_id = m->id;
+		} else {
 			f->stack_id = take_stack(w, 0);
 			memo_walked(w, m, f->stack_id);
-		} else {
-			f->stack_id = m->id;
+			m->now_ns = bpf_ktime_get_ns();
 		}
+		f->start_ns = m->now_ns;
 		memo_follows(m);
 		t->stack_before = m->found;
 		end_stack(w);
 	}
-	f->arg[n] = f->stack_id;
-	f->args = n + 1;
+	if ((spec->flags & SPEC_STACK) && n < MAX_ARGS) {
+		f->arg[n] = f->stack_id;
+		f->args = n + 1;
+	}
+	return w;
 }
 
 /* One text for two programs: only that which takes stacks pays for being able to. */
@@ -246,6 +280,7 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 	__u32 index = COOKIE_SPEC(cookie), tgid = ids >> 32, tid = ids;
 	__u64 sp = REG_SP(ctx) + COOKIE_DISPLACEMENT(cookie);
 	struct ending e = { .tgid = tgid, .tid = tid };
+	struct taking taking = {};
 	struct probe_count *count;
 	struct probe_spec *spec;
 	struct thread_state *t;
@@ -281,22 +316,24 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 	}
 	fill_frame(spec, t, f, sp);
 	f->spec = index;
-	if (spec->captures)
-		capture_args(ctx, spec, f);
 	if (stack)
-		add_stack(ctx, spec, t, f, tid);
+		taking = begin_taking(ctx, spec, t, f, tid);
+	if (spec->captures)
+		capture_args(ctx, spec, f, taking.memory);
 	/* What we did so far is not part of the call. */
-	f->start_ns = e.end_ns = bpf_ktime_get_ns();
+	if (!stack || !add_stack(&taking, spec, t, f))
+		f->start_ns = bpf_ktime_get_ns();
+	e.end_ns = f->start_ns;
 	act(ctx, spec, t, f, &e);
 	return 0;
 }
 
-static __noinline int enter(struct pt_regs *ctx)
+static __always_inline int enter(struct pt_regs *ctx)
 {
 	return enter_call(ctx, false);
 }
 
-static __noinline int enter_with_stack(struct pt_regs *ctx)
+static __always_inline int enter_with_stack(struct pt_regs *ctx)
 {
 	return enter_call(ctx, true);
 }
@@ -345,7 +382,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bo
 	if (f->scope)
 		begin_scope(t, f, &e);
 	else
-		emit_span(f, &e);
+		send_span(f, &e);
 	return 0;
 unmatched:
 	/* It began before the probes were there, or outside of a slice. */
@@ -355,7 +392,7 @@ unmatched:
 	return 0;
 }
 
-static __noinline int leave_site(struct pt_regs *ctx)
+static __always_inline int leave_site(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 
@@ -363,7 +400,7 @@ static __noinline int leave_site(struct pt_regs *ctx)
 		     END_EXIT_SITE);
 }
 
-static __noinline int leave_return(struct pt_regs *ctx)
+static __always_inline int leave_return(struct pt_regs *ctx)
 {
 	return leave(ctx, bpf_get_attach_cookie(ctx), REG_SP(ctx) - RETURN_POP, true, END_RETURN);
 }

@@ -161,10 +161,10 @@ type CallMemoEntry struct {
 	Used       uint32
 	Hits       uint32
 	Next       uint32
+	StackBytes uint16
+	StackWords uint16
 	Ranges     uint16
 	Words      uint16
-	HeapRanges uint16
-	HeapWords  uint16
 	Range      [32]struct {
 		_       structs.HostLayout
 		Address uint64
@@ -188,9 +188,9 @@ type CallMemoWorkspace struct {
 	Epoch      uint32
 	Spec       uint32
 	Last       uint32
+	Guess      uint32
 	Found      uint32
-	Walk       uint32
-	First      uint32
+	StackBytes uint32
 	Range      uint32
 	Bytes      uint32
 	Failed     uint32

@@ -21,21 +21,29 @@ static __always_inline bool read_word(__u64 *value, __u64 address)
 	return read_part(value, address, 0);
 }
 
+/* What capture_in_order needs of the stack. */
+#define STACK_VALUES_BYTES (STACK_VALUES + 8 * (MAX_ARGS - STACK_VALUES_FIRST))
+
 /*
  * Fills the frame's values where they are the arguments in their order, which
- * most calls' are: none has to be looked up. Reports whether the stack could be
- * read, if they need it.
+ * most calls' are: none has to be looked up. memory is what was read of the stack
+ * already, if it was. Reports whether the stack could be read, if they need it.
  */
 static __always_inline bool capture_in_order(struct pt_regs *ctx, const struct probe_spec *spec,
-					     struct frame *f)
+					     struct frame *f, const __u64 *memory)
 {
 	__u32 last = spec->captures - 1;
 	bool stack = spec->flags & SPEC_STACK_ARGS;
-	__u64 caller;
+	__u64 words[STACK_VALUES_BYTES / 8], caller;
 
-	if (stack && bpf_probe_read_user(&f->arg[STACK_VALUES_FIRST], 8 * (MAX_ARGS - STACK_VALUES_FIRST),
-					 (void *)(f->sp + STACK_VALUES)))
-		return false;
+	if (stack) {
+		/* Into the BPF stack first: the kernel copies a few words there in four
+		 * fifths of the time in which it copies them to a map. */
+		if (!memory && bpf_probe_read_user(words, sizeof(words), (void *)f->sp))
+			return false;
+		for (int i = STACK_VALUES / 8; i < STACK_VALUES_BYTES / 8; i++)
+			f->arg[STACK_VALUES_FIRST - STACK_VALUES / 8 + i] = memory ? memory[i] : words[i];
+	}
 	args_in_order(ctx, f->arg, &caller);
 	if (stack && last < MAX_ARGS && spec->capture[last].index == CALLER_WORD)
 		f->arg[last] = caller;
@@ -43,11 +51,11 @@ static __always_inline bool capture_in_order(struct pt_regs *ctx, const struct p
 }
 
 /*
- * Fills the frame's values with what the spec asks for. What could not be read
- * is noted in memory: a branch on a sum of faults would have the verifier follow
- * each of the ways to come by it.
+ * Fills the frame's values with what the spec asks for, one by one. What could
+ * not be read is noted in memory: a branch on a sum of faults would have the
+ * verifier follow each of the ways to come by it.
  */
-static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec *spec,
+static __noinline int capture_each(struct pt_regs *ctx, const struct probe_spec *spec,
 				   struct frame *f)
 {
 	__u64 words[REGISTER_ARGS + STACK_WORDS];
@@ -55,8 +63,6 @@ static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec 
 	__u32 n = spec->captures;
 	bool stack = true;
 
-	if ((spec->flags & SPEC_IN_ORDER) && capture_in_order(ctx, spec, f))
-		return 0;
 	__builtin_memset(words, 0, sizeof(words));
 	reg_args(ctx, words);
 	/* All at once: a read costs as much for a word as for eight. */
@@ -109,6 +115,13 @@ static __noinline int capture_args(struct pt_regs *ctx, const struct probe_spec 
 		f->arg[i] = v;
 	}
 	return 0;
+}
+
+static __always_inline void capture_args(struct pt_regs *ctx, const struct probe_spec *spec,
+					 struct frame *f, const __u64 *memory)
+{
+	if (!(spec->flags & SPEC_IN_ORDER) || !capture_in_order(ctx, spec, f, memory))
+		capture_each(ctx, spec, f);
 }
 
 static __always_inline __u32 capture_out_args(const struct probe_spec *spec, __u64 *arg)

@@ -212,7 +212,7 @@ static __always_inline void lose_call(__u32 spec)
 	lose(LOSS_RING_FULL);
 }
 
-static __noinline int emit_span(struct frame *f, struct ending *e)
+static __always_inline int send_span(struct frame *f, struct ending *e)
 {
 	if (f->args == 0 && !(f->flags & SPEC_KEEP_RESULT)) {
 		struct call_record *r = bpf_ringbuf_reserve(&calls, sizeof(*r), 0);
@@ -244,6 +244,11 @@ static __noinline int emit_span(struct frame *f, struct ending *e)
 lost:
 	lose_call(f->spec);
 	return 0;
+}
+
+static __noinline __attribute__((unused)) int emit_span(struct frame *f, struct ending *e)
+{
+	return send_span(f, e);
 }
 
 /* Whether the call is known to have ended when the stack pointer is at limit. */

@@ -8,7 +8,8 @@
  * same stack pointer, where all of those words still have their values, has the
  * stack that was walked then: walking it would read the same words. So a guess
  * which stack it is may come from anywhere; what proves it are the words. They
- * are read in a few large pieces, which takes some twentieth of a walk.
+ * are read in a few large pieces, which takes some twentieth of a walk: what lies
+ * on the stack in one, from the stack pointer up, for all stacks that it may be.
  *
  * What the words do not say is whether the code object at an address is still
  * the same one. Therefore one hit in memo_every is walked all the same and
@@ -31,9 +32,8 @@
 #define MEMO_STEP 8		/* words that are compared without a branch between */
 #define MEMO_RANGES 32
 #define MEMO_RANGE_BYTES 16384
-#define MEMO_BYTES 65536	/* of all ranges */
-#define MEMO_GAP 512		/* reading so many bytes more is cheaper than another read */
-#define MEMO_STACK (1ULL << 26)	/* what is so near above the stack pointer is on the stack */
+#define MEMO_BYTES 65536	/* of the stack and all ranges: a word's place has 16 bits */
+#define MEMO_GAP 2048		/* reading so many bytes more is cheaper than another read */
 
 enum memo_count {
 	MEMO_HIT,		/* the stack was found */
@@ -65,10 +65,10 @@ struct memo_entry {
 	__u32 used;		/* native_scratch.used */
 	__u32 hits;
 	__u32 next;		/* the stack that came after it on its thread, entry + 1 */
-	__u16 ranges;
+	__u16 stack_bytes;	/* from the stack pointer on: read to the beginning of the memory */
+	__u16 stack_words;	/* the first ones: they lie there */
+	__u16 ranges;		/* of the other words: Python's frames, and what is far up the stack */
 	__u16 words;
-	__u16 heap_ranges;	/* those off the stack: Python's frames, which differ first */
-	__u16 heap_words;
 	struct memo_range range[MEMO_RANGES];
 	__u16 at[MEMO_WORDS];
 	__u64 value[MEMO_WORDS];
@@ -86,16 +86,18 @@ struct memo_workspace {
 	__u32 epoch;		/* likewise */
 	__u32 spec;
 	__u32 last;		/* entry + 1 of the thread's stack before this one */
+	__u32 guess;		/* likewise of this one, for now */
 	__u32 found;		/* of this one; 0: none */
-	__u32 walk;		/* 1: the stack has to be walked */
+	__u32 stack_bytes;	/* that were read from the stack pointer on */
 	/* While a stack's words are placed: */
-	__u32 first;		/* range that may take more of them */
 	__u32 range;		/* that takes one */
 	__u32 bytes;		/* of all ranges */
 	__u32 failed;
 	__u32 generation;
 	__u8 memory[MEMO_BYTES + MEMO_RANGE_BYTES];
 };
+
+_Static_assert(__builtin_offsetof(struct memo_workspace, memory) % 8 == 0, "words of it are read as such");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -144,27 +146,47 @@ static __always_inline struct memo_entry *memo_entry(__u32 number)
 	return bpf_map_lookup_elem(&memo_entries, &index);
 }
 
-/* Reads the ranges from the from-th on; not 0 if one could not be read. */
-static __noinline int memo_read(const struct memo_entry *e, struct memo_workspace *m, __u32 from, __u32 to)
+/* Reads the stack from its pointer on, if so many bytes of it were not read yet; not 0 if it can not be. */
+static __always_inline int memo_read_stack(struct memo_workspace *m, __u64 sp, __u32 bytes)
+{
+	if (bytes <= m->stack_bytes)
+		return 0;
+	if (bytes > MEMO_RANGE_BYTES || bpf_probe_read_user(m->memory, bytes, (void *)sp))
+		return 1;
+	m->stack_bytes = bytes;
+	return 0;
+}
+
+/* The word at a place in the memory, as a whole: clang would take the bytes one by one. */
+#define MEMO_WORD(m, at) (*({ __u64 *word_ = (__u64 *)&(m)->memory[at]; word_; }))
+
+/* Reads the entry's ranges; not 0 if one could not be read. */
+static __always_inline int memo_read(const struct memo_entry *e, struct memo_workspace *m)
 {
 	for (__u32 i = 0; i < MEMO_RANGES; i++) {
-		const struct memo_range *r = &e->range[(from + i) & (MEMO_RANGES - 1)];
+		const struct memo_range *r = &e->range[i];
 		__u32 bytes = r->bytes, at = r->at;
+		__u64 word;
 
-		if (from + i >= to)
+		if (i >= e->ranges)
 			break;
-		if (bytes > MEMO_RANGE_BYTES || at > MEMO_BYTES)
+		if (bytes > MEMO_RANGE_BYTES || at > MEMO_BYTES - 8)
 			return 1;
-		if (bpf_probe_read_user(&m->memory[at], bytes, (void *)r->address))
+		/* The kernel copies a word to the BPF stack in four fifths of the time
+		 * in which it copies one to a map. */
+		if (bytes == sizeof(word)) {
+			if (bpf_probe_read_user(&word, sizeof(word), (void *)r->address))
+				return 1;
+			MEMO_WORD(m, at) = word;
+		} else if (bpf_probe_read_user(&m->memory[at], bytes, (void *)r->address)) {
 			return 1;
+		}
 	}
 	return 0;
 }
 
-#define MEMO_WORD(m, at) (*(__u64 *)&(m)->memory[(at) & (MEMO_BYTES - 8)])
-
 /* Compares the words from the from-th on with what was read: both are multiples of MEMO_STEP. */
-static __noinline __u64 memo_differ(const struct memo_entry *e, const struct memo_workspace *m, __u32 from, __u32 to)
+static __always_inline __u64 memo_differ(const struct memo_entry *e, const struct memo_workspace *m, __u32 from, __u32 to)
 {
 	__u64 differ = 0;
 
@@ -181,7 +203,7 @@ static __noinline __u64 memo_differ(const struct memo_entry *e, const struct mem
 }
 
 /* Whether the thread has the entry's stack: all that led the walk there is as it was. */
-static __noinline int memo_holds(const struct memo_entry *e, struct memo_workspace *m, const struct walk_start *s)
+static __always_inline int memo_holds(const struct memo_entry *e, struct memo_workspace *m, const struct walk_start *s)
 {
 	__u32 sequence = *(volatile __u32 *)&e->sequence;
 
@@ -192,9 +214,9 @@ static __noinline int memo_holds(const struct memo_entry *e, struct memo_workspa
 		return 0;
 	if ((e->used & USED_LINK) && e->lr != s->lr)
 		return 0;
-	if (memo_read(e, m, 0, e->heap_ranges) || memo_differ(e, m, 0, e->heap_words))
+	if (memo_read_stack(m, s->sp, e->stack_bytes) || memo_differ(e, m, 0, e->stack_words))
 		return 0;
-	if (memo_read(e, m, e->heap_ranges, e->ranges) || memo_differ(e, m, e->heap_words, e->words))
+	if (memo_read(e, m) || memo_differ(e, m, e->stack_words, e->words))
 		return 0;
 	m->id = e->id;
 	m->epoch = e->epoch;
@@ -212,62 +234,85 @@ struct memo_search {
 	struct memo_workspace *workspace;
 	const struct walk_start *start;
 	struct memo_set *set;
-	__u32 guess;
 };
 
-/* Looks at one stack that it might be: first the guess, then what begins alike. */
+/* Looks at one of the stacks that begin alike. */
 static long memo_try(__u32 i, void *context)
 {
 	struct memo_search *search = context;
 	struct memo_workspace *m = search->workspace;
 	struct memo_set *set = search->set;
-	__u32 number = search->guess;
+	__u32 number = set->entry[i & (MEMO_WAYS - 1)];
 	struct memo_entry *e;
 
-	if (i > 0) {
-		number = set->entry[(i - 1) & (MEMO_WAYS - 1)];
-		if (number == search->guess)
-			return 0;
-	}
+	if (number == m->guess)
+		return 0;
 	e = memo_entry(number);
 	if (!e || !memo_holds(e, m, search->start))
 		return 0;
 	m->found = number;
-	if (i > 0) {
-		set->entry[(i - 1) & (MEMO_WAYS - 1)] = set->entry[0];
-		set->entry[0] = number;
-	}
+	set->entry[i & (MEMO_WAYS - 1)] = set->entry[0];
+	set->entry[0] = number;
 	return 1;
 }
 
-/*
- * Finds the call's stack, and says whether it is to be walked all the same. What
- * it finds goes into memory: the verifier follows one way on from here, not one
- * for each.
- */
-static __noinline int memo_find(struct memo_workspace *m, const struct walk_start *s)
+/* What it finds goes into memory: the verifier follows one way on from here, not one for each. */
+static __noinline int memo_search(struct memo_workspace *m, const struct walk_start *s)
 {
 	struct memo_search search = { .workspace = m, .start = s, .set = memo_set(m, s) };
-	struct memo_entry *e = memo_entry(m->last);
 
-	m->found = 0;
-	m->walk = 1;
+	if (search.set)
+		bpf_loop(MEMO_WAYS, memo_try, &search, 0);
+	return 0;
+}
+
+/*
+ * Guesses which stack a call has, and reads what would prove it of the stack:
+ * there are some of the call's arguments too.
+ */
+static __always_inline void memo_guess(struct memo_workspace *m, const struct walk_start *s)
+{
+	struct memo_entry *e;
+
+	m->guess = 0;
+	m->stack_bytes = 0;
 	/* Before the walk, which may still see what was there before the next. */
 	m->generation = memo_generation;
-	if (!HAVE_BPF_LOOP || !memo_every || !search.set)
-		return 0;
 	/* Jobs repeat themselves: what came after the one before? */
-	if (e)
-		search.guess = e->next;
-	bpf_loop(1 + MEMO_WAYS, memo_try, &search, 0);
-	e = memo_entry(m->found);
+	e = memo_entry(m->last);
 	if (!e)
-		return 0;
+		return;
+	m->guess = e->next;
+	e = memo_entry(m->guess);
+	if (e && e->sp == s->sp)
+		memo_read_stack(m, s->sp, e->stack_bytes);
+}
+
+/* Finds the call's stack. */
+static __always_inline void memo_find(struct memo_workspace *m, const struct walk_start *s)
+{
+	struct memo_entry *e = memo_entry(m->guess);
+
+	m->found = 0;
+	if (!HAVE_BPF_LOOP || !memo_every)
+		return;
+	if (e && memo_holds(e, m, s))
+		m->found = m->guess;
+	else
+		memo_search(m, s);
+}
+
+/* Takes note if it was found, and reports whether that is all: it is not to be walked to compare. */
+static __always_inline bool memo_found(struct memo_workspace *m)
+{
+	struct memo_entry *e = memo_entry(m->found);
+
+	if (!e)
+		return false;
 	e->last_ns = m->now_ns;
 	e->hits++;
-	m->walk = !(e->hits & (memo_every - 1)) || m->epoch != stack_epoch(m->id, m->now_ns);
 	memo_count(MEMO_HIT);
-	return 0;
+	return (e->hits & (memo_every - 1)) && m->epoch == stack_epoch(m->id, m->now_ns);
 }
 
 /* Remembers which stack came last on the thread, for the next guess. */

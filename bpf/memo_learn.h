@@ -21,6 +21,7 @@ static __always_inline void memo_begin(const struct memo_workspace *m, const str
 	e->epoch = w->sent_in;
 	e->last_ns = m->now_ns;
 	e->hits = 0;
+	e->stack_bytes = 0;
 	e->ranges = 0;
 	e->words = 0;
 }
@@ -29,14 +30,27 @@ struct memo_placing {
 	struct memo_workspace *workspace;
 	struct memo_entry *entry;
 	const struct trail *trail;
-	__u64 sp;
-	bool stack;	/* whether those words are placed that lie on the stack */
+	bool stack;	/* whether those words are placed that are read with the stack */
 };
 
 /* Where a range goes from and to with one word more. */
 #define MEMO_FROM(r, address) ((address) < (r)->address ? (address) : (r)->address)
 #define MEMO_TO(r, address) \
 	((address) + 8 > (r)->address + (r)->bytes ? (address) + 8 : (r)->address + (r)->bytes)
+
+/* Has what is read of the stack go on to a word that is not far from its end. */
+static long memo_extend(__u32 index, void *context)
+{
+	struct memo_placing *p = context;
+	struct memo_entry *e = p->entry;
+	__u64 above = p->trail->address[index & (TRAIL_WORDS - 1)] - e->sp;
+
+	if (index >= p->trail->length)
+		return 1;
+	if (above >= e->stack_bytes && above <= e->stack_bytes + MEMO_GAP && above + 8 <= MEMO_RANGE_BYTES)
+		e->stack_bytes = above + 8;
+	return 0;
+}
 
 /* Finds the range that is near to a word; what it finds goes into memory, for the verifier. */
 static __noinline int memo_near(const struct memo_entry *e, struct memo_workspace *m, __u64 address)
@@ -47,8 +61,7 @@ static __noinline int memo_near(const struct memo_entry *e, struct memo_workspac
 
 		if (i >= e->ranges)
 			break;
-		if (i < m->first || address + MEMO_GAP < r->address ||
-		    address > r->address + r->bytes + MEMO_GAP ||
+		if (address + MEMO_GAP < r->address || address > r->address + r->bytes + MEMO_GAP ||
 		    MEMO_TO(r, address) - MEMO_FROM(r, address) > MEMO_RANGE_BYTES)
 			continue;
 		m->range = i;
@@ -63,33 +76,38 @@ static long memo_place(__u32 index, void *context)
 	struct memo_placing *p = context;
 	struct memo_workspace *m = p->workspace;
 	struct memo_entry *e = p->entry;
-	__u64 address = p->trail->address[index & (TRAIL_WORDS - 1)], from;
+	__u64 address = p->trail->address[index & (TRAIL_WORDS - 1)], above = address - e->sp, from;
 	__u32 word = e->words, n;
 	struct memo_range *r;
 
 	if (index >= p->trail->length || m->failed)
 		return 1;
-	if ((address - p->sp < MEMO_STACK) != p->stack)
+	if ((above < e->stack_bytes && above + 8 <= e->stack_bytes) != p->stack)
 		return 0;
-	memo_near(e, m, address);
-	n = m->range;
 	m->failed = 1;
-	barrier_var(n);
 	barrier_var(word);
-	if (n >= MEMO_RANGES || word >= MEMO_WORDS)
+	if (word >= MEMO_WORDS)
 		return 1;
-	r = &e->range[n];
-	if (n == e->ranges) {
-		e->ranges = n + 1;
-		r->address = address;
-		r->bytes = 8;
-	}
-	from = MEMO_FROM(r, address);
-	r->bytes = MEMO_TO(r, address) - from;
-	r->address = from;
-	e->at[word] = n;
+	e->at[word] = 0;
 	e->value[word] = address;
 	e->words = word + 1;
+	if (!p->stack) {
+		memo_near(e, m, address);
+		n = m->range;
+		barrier_var(n);
+		if (n >= MEMO_RANGES)
+			return 1;
+		r = &e->range[n];
+		if (n == e->ranges) {
+			e->ranges = n + 1;
+			r->address = address;
+			r->bytes = 8;
+		}
+		from = MEMO_FROM(r, address);
+		r->bytes = MEMO_TO(r, address) - from;
+		r->address = from;
+		e->at[word] = n;
+	}
 	m->failed = 0;
 	return 0;
 }
@@ -109,7 +127,10 @@ static long memo_fill_word(__u32 i, void *context)
 	if (i >= e->words || i >= MEMO_WORDS)
 		return 1;
 	r = &e->range[e->at[i] & (MEMO_RANGES - 1)];
-	e->at[i] = r->at + (e->value[i] - r->address);
+	if (i < e->stack_words)
+		e->at[i] = e->value[i] - e->sp;
+	else
+		e->at[i] = r->at + (e->value[i] - r->address);
 	e->value[i] = MEMO_WORD(f->workspace, e->at[i]);
 	return 0;
 }
@@ -118,14 +139,15 @@ static __noinline int memo_fill(struct memo_entry *e, struct memo_workspace *m)
 {
 	struct memo_filling f = { .entry = e, .workspace = m };
 
-	m->bytes = 0;
+	/* Behind all that may be read of the stack, for another one too. */
+	m->bytes = MEMO_RANGE_BYTES;
 	for (__u32 i = 0; i < MEMO_RANGES; i++) {
 		if (i >= e->ranges)
 			break;
 		e->range[i].at = m->bytes;
 		m->bytes += e->range[i].bytes;
 	}
-	if (m->bytes > MEMO_BYTES || memo_read(e, m, 0, e->ranges))
+	if (m->bytes > MEMO_BYTES || memo_read_stack(m, e->sp, e->stack_bytes) || memo_read(e, m))
 		return 1;
 	bpf_loop(MEMO_WORDS, memo_fill_word, &f, 0);
 	return 0;
@@ -146,23 +168,26 @@ static __always_inline void memo_pad(struct memo_entry *e)
 	}
 }
 
+/* Does something with each word of both walks. */
+#define MEMO_EACH(placing, w, what)					\
+	({								\
+		(placing).trail = &(w)->native_scratch.trail;		\
+		bpf_loop(TRAIL_WORDS, what, &(placing), 0);		\
+		(placing).trail = &(w)->python_scratch.trail;		\
+		bpf_loop(TRAIL_WORDS, what, &(placing), 0);		\
+	})
+
 static __noinline int memo_trails(struct memo_entry *e, struct memo_workspace *m, struct stack_workspace *w)
 {
-	struct memo_placing p = {
-		.workspace = m, .entry = e, .trail = &w->python_scratch.trail, .sp = w->start.sp,
-	};
+	struct memo_placing p = { .workspace = m, .entry = e, .stack = true };
 
-	m->first = 0;
 	m->failed = 0;
-	bpf_loop(TRAIL_WORDS, memo_place, &p, 0);
+	MEMO_EACH(p, w, memo_extend);
+	MEMO_EACH(p, w, memo_place);
 	memo_pad(e);
-	e->heap_ranges = e->ranges;
-	e->heap_words = e->words;
-	m->first = e->ranges;
-	p.stack = true;
-	bpf_loop(TRAIL_WORDS, memo_place, &p, 0);
-	p.trail = &w->native_scratch.trail;
-	bpf_loop(TRAIL_WORDS, memo_place, &p, 0);
+	e->stack_words = e->words;
+	p.stack = false;
+	MEMO_EACH(p, w, memo_place);
 	memo_pad(e);
 	return m->failed || memo_fill(e, m);
 }
