@@ -202,6 +202,9 @@ func (e *ELF) Type() Type { return e.fileType }
 // BuildID is the GNU build id in hexadecimal, "" where the linker wrote none.
 func (e *ELF) BuildID() string { return e.buildID }
 
+// Size is that of the file, in bytes.
+func (e *ELF) Size() int64 { return int64(len(e.data)) }
+
 // Interpreter is the path of the dynamic loader that PT_INTERP names, "" for a
 // static program and for nearly all libraries.
 func (e *ELF) Interpreter() string { return e.interpreter }

@@ -55,8 +55,9 @@ func (c planCache) plan(e *symbolize.ELF, path string, groups []catalog.Group) *
 	return plan
 }
 
-// planKey names a plan: the file by its build id, what is looked for in it, and
-// the tracer that does. Without a build id there is no telling files apart.
+// planKey names a plan: the file by its build id and size (half of a file has the
+// id of the whole), what is looked for in it, and the tracer that does. Without a
+// build id there is no telling files apart.
 func planKey(e *symbolize.ELF, path string, groups []catalog.Group) (key string, ok bool) {
 	self, err := os.Executable()
 	if err != nil || e.BuildID() == "" {
@@ -67,7 +68,7 @@ func planKey(e *symbolize.ELF, path string, groups []catalog.Group) (key string,
 		return "", false
 	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, e.BuildID(), e.Machine(), filepath.Base(path), tracer.Size(), tracer.ModTime().UnixNano())
+	fmt.Fprintln(sum, e.BuildID(), e.Size(), e.Machine(), filepath.Base(path), tracer.Size(), tracer.ModTime().UnixNano())
 	for _, g := range groups {
 		fmt.Fprintln(sum, g.Name, len(g.Functions))
 	}

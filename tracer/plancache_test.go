@@ -115,3 +115,29 @@ func FuzzKeptPlan(f *testing.F) {
 		}
 	})
 }
+
+// A file that was torn has the build id of the whole one, and not its functions.
+func TestHalfOfAFileHasAPlanOfItsOwn(t *testing.T) {
+	whole, groups := plannedLibrary(t)
+	contents, err := os.ReadFile(whole.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), filepath.Base(whole.Path))
+	if err := os.WriteFile(path, contents[:len(contents)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	half, err := symbolize.OpenELF(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer half.Close()
+	if half.BuildID() == "" || half.BuildID() != whole.file.BuildID() {
+		t.Fatalf("build ids %q and %q", half.BuildID(), whole.file.BuildID())
+	}
+	a, okA := planKey(whole.file, whole.Path, groups)
+	b, okB := planKey(half, path, groups)
+	if !okA || !okB || a == b {
+		t.Errorf("plans are kept under %q and %q", a, b)
+	}
+}
