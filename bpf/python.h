@@ -76,7 +76,7 @@ struct python_memory {
  * object, unless what a program compiles and throws away comes to lie where the one
  * before lay. Therefore the code object is read all the same one time in PYTHON_CHECK.
  */
-#define PYTHON_KNOWN 256	/* a power of two */
+#define PYTHON_KNOWN 256	/* places, a power of two */
 #define PYTHON_CHECK 8		/* likewise */
 #define PYTHON_OWN_WORDS 6	/* of a frame: what it runs, where it finds names */
 
@@ -88,8 +88,9 @@ struct python_known_code {
 	__u64 unused;
 };
 
+/* Two frames may want one place. A place is one line of the cache. */
 struct python_known {
-	struct python_known_code code[PYTHON_KNOWN];
+	struct python_known_code code[PYTHON_KNOWN][2];
 };
 
 /* Fields of what was read. The mask is the verifier's proof; offsets are aligned. */
@@ -122,7 +123,7 @@ static __noinline long python_move_window(struct python_memory *m, __u32 window,
 	window &= PYTHON_WINDOWS - 1;
 	to = m->window[window];
 	if (window == PYTHON_FRAMES) {
-		__u64 below = address & (4096 - 8);
+		__u64 below = address & (SMALLEST_PAGE - 8);
 
 		if (below > PYTHON_WINDOW - PYTHON_PIECE)
 			below = PYTHON_WINDOW - PYTHON_PIECE;
@@ -135,6 +136,13 @@ static __noinline long python_move_window(struct python_memory *m, __u32 window,
 	m->window_bytes[window] = size;
 	if (size <= PYTHON_WINDOW && !bpf_probe_read_user(to, size, (void *)first))
 		return 0;
+	if (window == PYTHON_ON_C_STACK) {
+		/* The stack may end behind this page. */
+		size = SMALLEST_PAGE - (address & (SMALLEST_PAGE - 1));
+		m->window_bytes[window] = size;
+		if (size >= bytes && size <= PYTHON_WINDOW && !bpf_probe_read_user(to, size, (void *)address))
+			return 0;
+	}
 	m->window_at[window] = address;
 	m->window_bytes[window] = bytes;
 	if (bytes <= PYTHON_PIECE && !bpf_probe_read_user(to, bytes, (void *)address))
@@ -147,7 +155,8 @@ static __noinline long python_move_window(struct python_memory *m, __u32 window,
  * number where it can not be read. */
 static __always_inline __s64 python_find_piece(struct python_memory *m, __u64 address, __u32 bytes)
 {
-	__u64 window = same((address - m->sp) / PYTHON_C_STACK, 0) & PYTHON_ON_C_STACK, at;
+	/* Either window: 1, PYTHON_ON_C_STACK, if the address is near above the stack pointer. */
+	__u64 window = same((address - m->sp) / PYTHON_C_STACK, 0), at;
 
 	at = address - m->window_at[window];
 	if (at > PYTHON_WINDOW || at + bytes > m->window_bytes[window] || (at & 7)) {
@@ -390,11 +399,17 @@ static __always_inline int python_know_code(const struct python_runtime *rt, str
 					    struct python_frame *f)
 {
 	__u64 words = python_own_words(m, at, f->instruction);
-	struct python_known_code *k =
-		&known->code[(frame * 0x9e3779b97f4a7c15ULL) >> 50 & (PYTHON_KNOWN - 1)];
-	__u32 before = k->checksum;
+	struct python_known_code *k = known->code[(frame * 0x9e3779b97f4a7c15ULL) >> 50 & (PYTHON_KNOWN - 1)];
+	__u32 before;
 	int described;
 
+	if (k->frame != frame) {
+		if (k[1].frame != frame)
+			k[1] = *k;	/* the older one goes */
+		else
+			k++;
+	}
+	before = k->checksum;
 	if (k->frame != frame || k->words != words || !before) {
 		k->frame = frame;
 		k->words = words;

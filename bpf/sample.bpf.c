@@ -104,16 +104,13 @@ static __always_inline void kernel_frames(struct stack_workspace *w, void *ctx)
 static __always_inline __s32 syscall_of(struct task_struct *task)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	__s32 number = NO_SYSCALL;
-
 #if defined(__TARGET_ARCH_x86)
-	bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_ax);
+	return regs->orig_ax;
 #elif defined(__TARGET_ARCH_arm64)
 	struct pt_regs___kernel *kernel = (void *)regs;
 
-	number = BPF_CORE_READ(kernel, syscallno);
+	return BPF_CORE_READ(kernel, syscallno);
 #endif
-	return number;
 }
 
 /* Whether the clock's interrupt came while the thread ran code of its own. */

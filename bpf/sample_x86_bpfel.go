@@ -38,7 +38,7 @@ type SampleKnownStack struct {
 	}
 	Python struct {
 		_    structs.HostLayout
-		Code [256]struct {
+		Code [256][2]struct {
 			_        structs.HostLayout
 			Frame    uint64
 			Words    uint64

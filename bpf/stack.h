@@ -31,6 +31,9 @@ static __always_inline __u64 same(__u64 a, __u64 b)
 	return d >> 63;
 }
 
+/* Where one byte of it can be read, all can. */
+#define SMALLEST_PAGE 4096
+
 /* For so many there is room; walks are cut after max_frames. */
 #define MAX_NATIVE_FRAMES 256
 #define MAX_PYTHON_FRAMES 256

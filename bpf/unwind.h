@@ -216,9 +216,17 @@ struct saved_registers {
 /* Moves the window to an address; not 0 where so much can not be read. */
 static __always_inline long move_window(struct native_scratch *s, __u64 address)
 {
+	__u64 last = (address + STACK_WINDOW - 1) & ~(__u64)(SMALLEST_PAGE - 1);
+
 	s->window_at = NO_WINDOW;
-	if (read_user_at(s->window, STACK_WINDOW, address))
-		return -1;
+	if (read_user_at(s->window, STACK_WINDOW, address)) {
+		/* The stack may end behind this page. */
+		if (address >= last || (address & 7))
+			return -1;
+		address = last - STACK_WINDOW;
+		if (read_user_at(s->window, STACK_WINDOW, address))
+			return -1;
+	}
 	s->window_at = address;
 	return 0;
 }
@@ -231,7 +239,7 @@ static __noinline long read_stack(struct native_scratch *s, __u64 *word, __u64 a
 	if (at > STACK_WINDOW - 8 || (at & 7)) {
 		if (move_window(s, address))
 			return read_user_at(word, 8, address);
-		at = 0;
+		at = address - s->window_at;
 	}
 	OPAQUE(at);
 	*word = s->window[at >> 3 & (STACK_WINDOW / 8 - 1)];
@@ -353,12 +361,10 @@ static __always_inline int step_known(struct native_scratch *s, struct native_st
 	return by_rule(s, out, record_frame(s, out), rule);
 }
 
-/* Where a word of the stack lies in the window; beyond its end, if it does not. */
-static __always_inline __u64 in_window(__u64 window_at, __u64 address)
+/* As move_window, once for all rounds. Not for read_stack, from where it would be one call too deep. */
+static __noinline long next_window(struct native_scratch *s, __u64 address)
 {
-	__u64 at = address - window_at;
-
-	return at & 7 ? STACK_WINDOW : at;
+	return move_window(s, address);
 }
 
 /* So many plain frames in one round of the loop: a call and its return take as
@@ -367,20 +373,19 @@ static __always_inline __u64 in_window(__u64 window_at, __u64 address)
 
 /*
  * Walks as long as frames are what nearly all are: their rule is known, their
- * address is a register and an offset, what they keep lies in the window. It does
+ * address is a register and an offset, what they keep lies at its upper end. It does
  * what step_known does, without its calls, and leaves any other frame to it.
  * Returns how many it took.
  */
 static __always_inline __u32 walk_plain(struct native_scratch *s, struct native_stack *out,
 					struct known_walk *known)
 {
-	__u64 window_at = s->window_at;
 	__u32 taken;
 
 	for (taken = 0; taken < PLAIN_FRAMES; taken++) {
 		__u64 sp = s->reg[UNWIND_SP], fp = s->reg[UNWIND_FP], key = s->pc - s->caller;
 		const struct unwind_rule *rule;
-		__u64 cfa, ra, slot, at;
+		__u64 cfa, ra, slot, saved, low, apart, at;
 		__u32 fp_kind;
 
 		if (!known_again(known, sp, key))
@@ -392,20 +397,24 @@ static __always_inline __u32 walk_plain(struct native_scratch *s, struct native_
 			break;
 		cfa = (rule->reg == UNWIND_SP ? sp : fp) + rule->cfa;
 		slot = RETURN_SLOT(cfa, rule);
-		at = in_window(window_at, slot);
-		if (cfa <= sp || at >= STACK_WINDOW)
+		saved = fp_kind == FP_AT_CFA ? cfa + rule->fp : slot;
+		low = saved < slot ? saved : slot;
+		/* Of the two differences one is 0: this is how far they are apart. */
+		apart = (saved - low) + (slot - low);
+		if (cfa <= sp || (slot & 7) || (saved & 7) || apart > STACK_WINDOW - 8)
 			break;
+		at = low - s->window_at;
+		if ((at & 7 || at + apart > STACK_WINDOW - 8 || at > STACK_WINDOW) && next_window(s, low))
+			break;
+		at = slot - s->window_at;
 		OPAQUE(at);
 		ra = s->window[at >> 3 & (STACK_WINDOW / 8 - 1)];
 		if (!ra)
 			break;
-		if (fp_kind == FP_AT_CFA) {
-			at = in_window(window_at, cfa + rule->fp);
-			if (at >= STACK_WINDOW)
-				break;
-			OPAQUE(at);
+		at = saved - s->window_at;
+		OPAQUE(at);
+		if (fp_kind == FP_AT_CFA)
 			fp = s->window[at >> 3 & (STACK_WINDOW / 8 - 1)];
-		}
 		if (KEEP_TRAIL) {
 			goes_by_register(s, rule->reg);
 			trail_add(&s->trail, slot);
@@ -443,6 +452,8 @@ static __noinline int native_step(struct native_scratch *s, struct native_stack 
 	at = s->mapping & (UNWIND_MAPPINGS - 1);
 	if ((key - p->start[at]) >> 12 >= p->mapping[at].pages)
 		at = s->mapping = find_mapping(p, key);
+	if (known && n == 0)
+		known->mapping = at;
 	m = &p->mapping[at & (UNWIND_MAPPINGS - 1)];
 	offset = key - p->start[at & (UNWIND_MAPPINGS - 1)];
 	if (m->file == UNWIND_NO_FILE || offset >> 12 >= m->pages)
@@ -552,10 +563,8 @@ static __noinline int walk_native(const struct walk_start *start, struct known_w
 	if (*(volatile __u32 *)&out->outcome == NATIVE_GOES_ON)
 		out->outcome = NATIVE_MAX_FRAMES;
 	outcome = *(volatile __u32 *)&out->outcome;
-	if (known) {
+	if (known)
 		known_end(known);
-		known->mapping = s->mapping;
-	}
 	if (s->wanted || outcome == NATIVE_NO_MAPPING)
 		want_process(start->tgid);
 	count_native_outcome(outcome);

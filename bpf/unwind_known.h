@@ -37,7 +37,7 @@ struct known_walk {
 	__u32 half;	/* the first frame of the walk before; the other half is this one's */
 	__u32 at;	/* the next of the walk before */
 	__u32 count;	/* of this walk */
-	__u32 mapping;	/* in which the last address was looked up; 0, which has no pages, at first */
+	__u32 mapping;	/* of the leaf that was looked up last; 0, which has no pages, at first */
 	__u64 unused;	/* so that each of what follows lies in one line of the cache: the map begins at a page */
 	struct known_frame frame[2 * KNOWN_FRAMES];
 	struct known_rule rule[KNOWN_RULES];

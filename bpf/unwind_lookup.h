@@ -23,13 +23,16 @@ static __always_inline __u32 find_mapping(const struct unwind_process *p, __u64 
 static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first, __u64 rows,
 				      __u64 offset)
 {
-	__u64 at = first, last = first + rows - 1;
+	__u64 at = first, last = first + rows - 1, step;
 
+	/* Where the page has no row that far, the one at hand is compared again: lines
+	 * of memory that nobody needs are not fetched. */
 #pragma unroll
 	for (__u64 half = UNWIND_LEAF_ROWS / 2; half > 0; half >>= 1) {
 		OPAQUE(at);
-		at += half & at_most(at + half, last) &
-		      at_most(row[(at + half) & (UNWIND_LEAF_ROWS - 1)].pc, offset);
+		step = half & at_most(at + half, last);
+		OPAQUE(step);
+		at += step & at_most(row[(at + step) & (UNWIND_LEAF_ROWS - 1)].pc, offset);
 	}
 	return at & (UNWIND_LEAF_ROWS - 1);
 }
