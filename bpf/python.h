@@ -140,6 +140,7 @@ static __noinline long python_move_window(struct python_memory *m, __u32 window,
 		/* The stack may end behind this page. */
 		size = SMALLEST_PAGE - (address & (SMALLEST_PAGE - 1));
 		m->window_bytes[window] = size;
+		OPAQUE(size);	/* what is compared is what the verifier sees used */
 		if (size >= bytes && size <= PYTHON_WINDOW && !bpf_probe_read_user(to, size, (void *)address))
 			return 0;
 	}
