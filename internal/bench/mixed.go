@@ -116,7 +116,10 @@ func (r *results) sampleMixed(s settings, j *job, m *mixedStack) error {
 	}
 	for i := range mixedWindows {
 		samples, frames := sink.average(times[i], times[i+1])
-		ns := float64(spent[i+1]-spent[i]) / float64(max(1, samples))
+		if samples == 0 || spent[i+1] == spent[i] {
+			return fmt.Errorf("window %d: %d samples in %v of the sampler's program", i, samples, spent[i+1]-spent[i])
+		}
+		ns := float64(spent[i+1]-spent[i]) / float64(samples)
 		m.perRun.add(ns)
 		m.forty.add(ns * 40 / frames)
 	}
@@ -212,7 +215,7 @@ func (r *results) mixedStacks(p *page) {
 	}
 	p.line("## A mixed stack\n")
 	p.line(mixedText+"\n", mixedHertz)
-	p.line("Ten windows of half a second, each by itself, because what else the machine does only adds: the median (least–most) of the windows; the targets are about the least.\n")
+	p.line("Ten windows, each by itself, because what else the machine does only adds: the median (least–most) of the windows; the targets are about the least.\n")
 	p.table("job", "PyTorch", "samples", "frames a stack", "a sample, ns", "40 frames, ns")
 	for _, m := range r.mixed {
 		p.row(m.job, m.python, fmt.Sprint(m.samples), fmt.Sprintf("%.1f", m.frames), m.perRun.String(), m.forty.String())
