@@ -16,6 +16,8 @@
 #ifndef EBPFPROF_PYTHON_H
 #define EBPFPROF_PYTHON_H
 
+#include "python_code.h"
+#include "python_memory.h"
 #include "python_runtime.h"
 #include "stack.h"
 #include "trail.h"
@@ -26,24 +28,9 @@
 /* Of owner, from which value on a frame is the interpreter's own (3.12+). */
 #define PYTHON_OWNER_SHIM 3
 
-#define PYTHON_MEMORY_BYTES 256
 #define PYTHON_STATE_BYTES 184	/* of a PyThreadState: up to thread_id and native_thread_id */
-#define PYTHON_CODE_BYTES 160	/* of a PyCodeObject: up to the line table */
 #define PYTHON_INTERPRETERS 8	/* how many of a process are looked through */
 #define PYTHON_NOT_KNOWN 2	/* of holds_gil and in_gc */
-
-/* A read of a thread's memory takes as long as two hundred instructions, however
- * little it reads. Since 3.11 frames lie side by side, the callers below: those in
- * so many bytes are read at once. So is what lies on the C stack, the callers above. */
-#define PYTHON_WINDOW 2048
-#define PYTHON_PIECE 128	/* at least a frame */
-#define PYTHON_C_STACK (1ULL << 26)	/* what is so near above the stack pointer is on it */
-
-enum python_window {
-	PYTHON_FRAMES,
-	PYTHON_ON_C_STACK,
-	PYTHON_WINDOWS,
-};
 
 /* What a walk keeps in map memory besides its result. */
 struct python_scratch {
@@ -55,156 +42,6 @@ struct python_scratch {
 	__u32 entering;		/* the first frame may not be one yet */
 	struct trail trail;
 };
-
-/* What a walk has read: of no use when it is over. */
-struct python_memory {
-	__u64 state[PYTHON_MEMORY_BYTES / 8];
-	__u64 code[PYTHON_MEMORY_BYTES / 8];
-	__u64 sp;
-	__u32 tgid;
-	__u32 checked;	/* known code objects that were read all the same */
-	__u32 differed;	/* of those: another one was there */
-	__u32 apart;	/* 1: frames do not lie side by side */
-	__u64 window_at[PYTHON_WINDOWS];	/* the address of its first byte */
-	__u64 window_bytes[PYTHON_WINDOWS];	/* that were read; 0: none */
-	__u64 window[PYTHON_WINDOWS][PYTHON_WINDOW / 8];
-};
-
-/*
- * Code objects that samples before met, by the frame. A frame whose own words are what
- * they were, with the same function, globals and instruction, surely runs the same code
- * object, unless what a program compiles and throws away comes to lie where the one
- * before lay. Therefore the code object is read all the same one time in PYTHON_CHECK.
- */
-#define PYTHON_KNOWN 256	/* places, a power of two */
-#define PYTHON_CHECK 8		/* likewise */
-#define PYTHON_OWN_WORDS 6	/* of a frame: what it runs, where it finds names */
-
-struct python_known_code {
-	__u64 frame;
-	__u64 words;	/* their hash; with the process and the instruction */
-	__u32 checksum;
-	__u32 uses;
-	__u64 unused;
-};
-
-/* Two frames may want one place. A place is one line of the cache. */
-struct python_known {
-	struct python_known_code code[PYTHON_KNOWN][2];
-};
-
-/* Fields of what was read. The mask is the verifier's proof; offsets are aligned. */
-#define PYTHON_WORD(memory, offset) (*(__u64 *)((char *)(memory) + ((offset) & 0xf8)))
-#define PYTHON_INT(memory, offset) (*(__u32 *)((char *)(memory) + ((offset) & 0xfc)))
-
-static __always_inline bool python_read_word(__u64 *value, __u64 address)
-{
-	*value = 0;
-	return bpf_probe_read_user(value, sizeof(*value), (void *)address) == 0;
-}
-
-/* Fields of a piece that is found in the windows. */
-#define PYTHON_PIECE_AT(m, at, offset, align) \
-	((char *)(m)->window + (((at) + (offset)) & (PYTHON_WINDOWS * PYTHON_WINDOW - (align))))
-#define PYTHON_PIECE_WORD(m, at, offset) (*(__u64 *)PYTHON_PIECE_AT(m, at, offset, 8))
-#define PYTHON_PIECE_INT(m, at, offset) (*(__u32 *)PYTHON_PIECE_AT(m, at, offset, 4))
-#define PYTHON_PIECE_BYTE(m, at, offset) (*(__u8 *)PYTHON_PIECE_AT(m, at, offset, 1))
-
-/*
- * Moves a window to where a piece is whose neighbours will be wanted: of frames
- * those below it, in its page, which surely exists, of the C stack those above.
- * Where so much can not be read, and before 3.11, when each frame was an object of
- * its own, to the piece alone.
- */
-static __noinline long python_move_window(struct python_memory *m, __u32 window, __u64 address, __u32 bytes)
-{
-	__u64 first = address, size = PYTHON_WINDOW, *to;
-
-	window &= PYTHON_WINDOWS - 1;
-	to = m->window[window];
-	if (window == PYTHON_FRAMES) {
-		__u64 below = address & (SMALLEST_PAGE - 8);
-
-		if (below > PYTHON_WINDOW - PYTHON_PIECE)
-			below = PYTHON_WINDOW - PYTHON_PIECE;
-		if (m->apart)
-			below = 0;
-		first -= below;
-		size = below + bytes;
-	}
-	m->window_at[window] = first;
-	m->window_bytes[window] = size;
-	if (size <= PYTHON_WINDOW && !bpf_probe_read_user(to, size, (void *)first))
-		return 0;
-	if (window == PYTHON_ON_C_STACK) {
-		/* The stack may end behind this page. */
-		size = SMALLEST_PAGE - (address & (SMALLEST_PAGE - 1));
-		m->window_bytes[window] = size;
-		OPAQUE(size);	/* what is compared is what the verifier sees used */
-		if (size >= bytes && size <= PYTHON_WINDOW && !bpf_probe_read_user(to, size, (void *)address))
-			return 0;
-	}
-	m->window_at[window] = address;
-	m->window_bytes[window] = bytes;
-	if (bytes <= PYTHON_PIECE && !bpf_probe_read_user(to, bytes, (void *)address))
-		return 0;
-	m->window_bytes[window] = 0;
-	return -1;
-}
-
-/* Finds a piece of memory of at most PYTHON_PIECE bytes in the windows; a negative
- * number where it can not be read. */
-static __always_inline __s64 python_find_piece(struct python_memory *m, __u64 address, __u32 bytes)
-{
-	/* Either window: 1, PYTHON_ON_C_STACK, if the address is near above the stack pointer. */
-	__u64 window = same((address - m->sp) / PYTHON_C_STACK, 0), at;
-
-	at = address - m->window_at[window];
-	if (at > PYTHON_WINDOW || at + bytes > m->window_bytes[window] || (at & 7)) {
-		if (python_move_window(m, window, address, bytes))
-			return -1;
-		at = address - m->window_at[window];
-	}
-	return window * PYTHON_WINDOW + at;
-}
-
-/* Reads a word of what most versions have on the C stack. */
-static __noinline bool python_read_link(struct python_memory *m, __u64 *value, __u64 address)
-{
-	__s64 at = python_find_piece(m, address, 8);
-
-	*value = 0;
-	if (at < 0)
-		return false;
-	*value = PYTHON_PIECE_WORD(m, at, 0);
-	return true;
-}
-
-static __always_inline __u32 python_mix(__u32 sum, __u32 value)
-{
-	sum = (sum ^ value) * 0x9e3779b1;
-	return sum ^ sum >> 15;
-}
-
-/*
- * Of what does not change while a code object lives, so that another one at its
- * address is noticed. symbolize/cpython computes the same.
- */
-static __always_inline __u32 python_checksum(const struct python_runtime *rt, const __u64 *code)
-{
-	__u64 name = PYTHON_WORD(code, rt->code_name), lines = PYTHON_WORD(code, rt->code_linetable);
-	__u32 sum = 0;
-
-	sum = python_mix(sum, PYTHON_INT(code, rt->code_argcount));
-	sum = python_mix(sum, PYTHON_INT(code, rt->code_kwonly));
-	sum = python_mix(sum, PYTHON_INT(code, rt->code_flags));
-	sum = python_mix(sum, PYTHON_INT(code, rt->code_line));
-	sum = python_mix(sum, (__u32)name);
-	sum = python_mix(sum, name >> 32);
-	sum = python_mix(sum, (__u32)lines);
-	sum = python_mix(sum, lines >> 32);
-	return sum | !sum;
-}
 
 /* Reads the thread's slot of the key under which CPython keeps its thread state. */
 static __noinline int python_find_state(const struct python_runtime *rt,
@@ -334,120 +171,6 @@ static __always_inline void python_end_segment(struct python_stack *stack, __u64
 	stack->segment[n & (MAX_PYTHON_SEGMENTS - 1)].anchor = anchor;
 	stack->segment[n & (MAX_PYTHON_SEGMENTS - 1)].end = stack->count;
 	stack->segments = n + 1;
-}
-
-/* Where the bytecode begins that the frame runs: in the code object, or in a
- * thread's own copy of it. */
-static __always_inline __u64 python_code_start(const struct python_runtime *rt,
-					       const struct python_memory *m, __u64 at, __u64 code)
-{
-	__u64 start = code + rt->code_start, copies, copy;
-	__u32 index;
-
-	if (rt->frame_tlbc == PYTHON_ABSENT)
-		return start;
-	index = PYTHON_PIECE_INT(m, at, rt->frame_tlbc);
-	if (!index || !python_read_word(&copies, code + rt->code_tlbc))
-		return start;
-	/* Behind their number; entry 0 is the code object's own. */
-	if (!python_read_word(&copy, copies + 8 + 8ULL * index) || !copy)
-		return start;
-	return copy;
-}
-
-enum python_described {
-	PYTHON_DESCRIBED,
-	PYTHON_DESCRIBED_COLD,	/* its code object could not be read */
-	PYTHON_DESCRIBED_NOT,	/* what it refers to is no code object */
-};
-
-/* A hash of what tells that the frame still runs its code object. */
-static __always_inline __u64 python_own_words(const struct python_memory *m, __u64 at, __u32 instruction)
-{
-	__u64 sum = ((__u64)m->tgid << 32 | instruction) * 0x9e3779b97f4a7c15ULL;
-
-#pragma unroll
-	for (int i = 0; i < PYTHON_OWN_WORDS; i++)
-		sum = (sum ^ PYTHON_PIECE_WORD(m, at, 8 * i)) * 0x9e3779b97f4a7c15ULL;
-	return sum ^ sum >> 29;
-}
-
-/* Reads a frame's code object. */
-static __noinline int python_read_code(const struct python_runtime *rt, struct python_memory *m,
-				       struct python_frame *f)
-{
-	if (bpf_probe_read_user(m->code, PYTHON_CODE_BYTES, (void *)f->code))
-		return PYTHON_DESCRIBED_COLD;
-	if (rt->code_type && PYTHON_WORD(m->code, rt->object_type) != rt->code_type)
-		return PYTHON_DESCRIBED_NOT;
-	f->checksum = python_checksum(rt, m->code);
-	return PYTHON_DESCRIBED;
-}
-
-/* Reads it, and keeps what it is for the samples to come. */
-static __noinline int python_learn_code(const struct python_runtime *rt, struct python_memory *m,
-					struct python_known_code *k, struct python_frame *f)
-{
-	int described = python_read_code(rt, m, f);
-
-	k->checksum = f->checksum;
-	return described;
-}
-
-/* Likewise, if it is not known from the samples before. */
-static __always_inline int python_know_code(const struct python_runtime *rt, struct python_memory *m,
-					    struct python_known *known, __u64 frame, __u64 at,
-					    struct python_frame *f)
-{
-	__u64 words = python_own_words(m, at, f->instruction);
-	struct python_known_code *k = known->code[(frame * 0x9e3779b97f4a7c15ULL) >> 50 & (PYTHON_KNOWN - 1)];
-	__u32 before;
-	int described;
-
-	if (k->frame != frame) {
-		if (k[1].frame != frame)
-			k[1] = *k;	/* the older one goes */
-		else
-			k++;
-	}
-	before = k->checksum;
-	if (k->frame != frame || k->words != words || !before) {
-		k->frame = frame;
-		k->words = words;
-		return python_learn_code(rt, m, k, f);
-	}
-	f->checksum = before;
-	if (++k->uses & (PYTHON_CHECK - 1))
-		return PYTHON_DESCRIBED;
-	f->checksum = 0;
-	described = python_learn_code(rt, m, k, f);
-	m->checked++;
-	m->differed += f->checksum != before;
-	return described;
-}
-
-/* Describes the frame at a place in the windows. known: may be null. */
-static __always_inline int python_describe(const struct python_runtime *rt, struct python_memory *m,
-					   struct python_known *known, __u64 frame, __u64 at,
-					   struct python_frame *f)
-{
-	/* 3.14 tags references in their lowest bits. */
-	__u64 code = PYTHON_PIECE_WORD(m, at, rt->frame_code) & ~7ULL;
-
-	f->code = code;
-	f->checksum = 0;
-	if (rt->code_start) {
-		__s64 bytes = PYTHON_PIECE_WORD(m, at, rt->frame_instruction) -
-			      python_code_start(rt, m, at, code);
-
-		f->instruction = bytes >> 1;
-		if (bytes < -2 || bytes > 1 << 30)
-			f->instruction = PYTHON_INSTRUCTION_UNKNOWN;
-	} else {
-		f->instruction = (__s32)PYTHON_PIECE_INT(m, at, rt->frame_instruction) >>
-				 (rt->lasti_shift & 1);
-	}
-	return known ? python_know_code(rt, m, known, frame, at, f) : python_read_code(rt, m, f);
 }
 
 /* The C frame of a segment is its CFrame's; the next segment has the one before that. */

@@ -15,6 +15,17 @@ import (
 
 type SampleKnownStack struct {
 	_      structs.HostLayout
+	Python struct {
+		_    structs.HostLayout
+		Code [256][2]struct {
+			_        structs.HostLayout
+			Frame    uint64
+			Words    uint64
+			Checksum uint32
+			Uses     uint32
+			Unused   uint64
+		}
+	}
 	Native struct {
 		_       structs.HostLayout
 		Walked  uint64
@@ -36,17 +47,7 @@ type SampleKnownStack struct {
 			Rule   SampleUnwindRule
 		}
 	}
-	Python struct {
-		_    structs.HostLayout
-		Code [256][2]struct {
-			_        structs.HostLayout
-			Frame    uint64
-			Words    uint64
-			Checksum uint32
-			Uses     uint32
-			Unused   uint64
-		}
-	}
+	_ [32]byte
 }
 
 type SampleNativeFlag uint32

@@ -37,9 +37,9 @@ struct stack_workspace {
 
 /* What stays of the stacks before, for those that come next. */
 struct known_stack {
-	struct known_walk native;
 	struct python_known python;
-};
+	struct known_walk native;
+} __attribute__((aligned(64)));	/* the places of python are lines of the cache */
 
 /* A sample may interrupt a probe in the middle of a walk. */
 enum workspace {

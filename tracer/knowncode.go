@@ -21,7 +21,7 @@ func pythonCount(counts *ebpf.Map, what python.Outcome) (sum uint64, err error) 
 }
 
 // writeKnownCode says how many code objects that samples knew from the samples before
-// (bpf/python.h) were compared, and how many of them were others.
+// (bpf/python_code.h) were compared, and how many of them were others.
 func (s *Session) writeKnownCode(now int64) error {
 	if s.sampler == nil {
 		return nil

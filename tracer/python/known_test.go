@@ -43,7 +43,7 @@ func TestNeighbouringFramesAreReadAtOnce(t *testing.T) {
 // eight it is read all the same. Whatever else the frame has is seen at once.
 func TestAKnownCodeObjectIsReadOneTimeInEight(t *testing.T) {
 	program := replayer(t)
-	const check = 8 // PYTHON_CHECK of bpf/python.h
+	const check = 8 // PYTHON_CHECK of bpf/python_code.h
 	build := func() (*world, uint64, uint64) {
 		w := newWorld(cpython.Version{Major: 3, Minor: 13}, 5)
 		inner, outer := w.code("inner"), w.code("outer")

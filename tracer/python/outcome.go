@@ -7,7 +7,7 @@ import "github.com/ebpfprof/ebpfprof/bpf"
 type Outcome uint32
 
 // How often a code object that was known from the samples before was read again,
-// and how often another one lay in its place (bpf/python.h, PYTHON_CHECK).
+// and how often another one lay in its place (bpf/python_code.h, PYTHON_CHECK).
 const (
 	CodeChecked  = Outcome(bpf.PythonWalkPythonOutcomePYTHON_CODE_CHECKED)
 	CodeDiffered = Outcome(bpf.PythonWalkPythonOutcomePYTHON_CODE_DIFFERED)
