@@ -7,7 +7,7 @@ import (
 )
 
 // CodeBytes is how much of a code object the checksum is made from:
-// PYTHON_CODE_BYTES in bpf/python.h.
+// PYTHON_CODE_BYTES in bpf/python_code.h.
 const CodeBytes = 160
 
 // Bounds of what a code object may refer to.
@@ -56,7 +56,7 @@ func (c *Code) Line(instruction int32) (int, bool) {
 }
 
 // Checksum is over the parts of a code object that do not change while it
-// lives, from its first CodeBytes: never 0. bpf/python.h computes the same.
+// lives, from its first CodeBytes: never 0. bpf/python_code.h computes the same.
 func (o *Offsets) Checksum(code []byte) uint32 {
 	word := func(offset int) uint64 { return binary.LittleEndian.Uint64(code[offset:]) }
 	number := func(offset int) uint32 { return binary.LittleEndian.Uint32(code[offset:]) }
