@@ -1,17 +1,20 @@
-package tracer
+// Package event is what a recording consists of: spans, allocations, stacks,
+// samples, readings, and the processes they are of. It owns the types alone, so
+// that a dataset, an analysis or another program needs neither the loader nor
+// its BPF objects to speak of them.
+//
+// A value that was not seen is absent, never zero: pointers are nil, and the few
+// high-frequency fields that cannot afford a pointer name the value that stands
+// for "absent".
+//
+// Every time is nanoseconds since the Unix epoch; every duration nanoseconds.
+package event
 
 import (
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
-	"github.com/ebpfprof/ebpfprof/tracer/counter"
 )
-
-// The typed events a Session hands to its Sink. A value that was not seen is
-// absent, never zero: pointers are nil, and the few hot fields that cannot
-// afford a pointer name the value that stands for "absent".
-//
-// Every time is nanoseconds since the Unix epoch; every duration nanoseconds.
 
 // Call is what the catalog knows about one kind of call before it happens:
 // one function of one library, or one class of autograd nodes. Spans share it
@@ -106,7 +109,6 @@ type Span struct {
 // Detail holds the columns of a span that only few calls have.
 type Detail struct {
 	StackID       *int64
-	rawStack      uint64 // the kernel's name for it, until it is resolved
 	DeviceID      *int32
 	Context       *int64
 	Stream        *int64
@@ -211,12 +213,7 @@ type Memory struct {
 	Weight              float64
 	Pool                *int64 // the memory pool's handle, where the call names one
 	GraphExec           *int64 // the executable graph whose replay did it
-
-	rawStack uint64 // the kernel's name for its stack, until it is resolved
 }
-
-// Counter is one reading of a machine's or device's counter.
-type Counter = counter.Reading
 
 // Process is one traced process.
 type Process struct {
@@ -309,7 +306,7 @@ type Recording struct {
 	CommandLine   string
 }
 
-// Sink takes the events of a Session. Calls come from one goroutine, and the
+// Sink takes the events of a recording. Calls come from one goroutine, and the
 // slices are reused after the call returns.
 type Sink interface {
 	Spans([]Span) error
