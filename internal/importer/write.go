@@ -337,14 +337,17 @@ func (w *writing) shape(r *row, counted bool) *event.Shape {
 	if a.dims == "" {
 		return nil
 	}
-	s := event.Shape{Dims: a.dims, Types: a.types, Strides: a.strides, FLOPs: -1, BytesMoved: -1, Source: "imported"}
+	s := event.Shape{Dims: a.dims, Types: a.types, Strides: a.strides, Source: "imported"}
 	if counted {
 		key := r.call.Name + a.dims + a.types + a.concrete
 		known, ok := w.dims[key]
 		if !ok {
-			known = event.Shape{FLOPs: -1, BytesMoved: -1}
+			known = event.Shape{}
 			if work, ok := flops.Of(r.call.Name, parseArguments(a)); ok {
-				known.FLOPs, known.BytesMoved = work.FLOPs, work.Bytes
+				known.FLOPs = &work.FLOPs
+				if work.Bytes >= 0 {
+					known.BytesMoved = &work.Bytes
+				}
 			}
 			if len(w.dims) < 1<<16 {
 				w.dims[key] = known
