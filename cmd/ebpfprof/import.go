@@ -86,10 +86,3 @@ func defaultDataset(file string) string {
 	}
 	return name + ".dataset"
 }
-
-func cutSuffix(name, ending string) (string, bool) {
-	if len(name) > len(ending) && name[len(name)-len(ending):] == ending {
-		return name[:len(name)-len(ending)], true
-	}
-	return name, false
-}

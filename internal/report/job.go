@@ -17,9 +17,7 @@ func (b *builder) lint() error {
 	r := b.report
 	r.checks, b.imported = checks, checks.Imported
 	r.Rows = RowCount{Total: checks.Rows, LeftOut: checks.LeftOut, ComputedPercent: checks.Percent, Sentence: checks.Sentence(), Reasons: []lint.Check{}}
-	for _, c := range checks.Reasons {
-		r.Rows.Reasons = append(r.Rows.Reasons, c)
-	}
+	r.Rows.Reasons = append(r.Rows.Reasons, checks.Reasons...)
 	if checks.LeftOut > 0 {
 		r.Warnings = append(r.Warnings, checks.Sentence())
 	}
