@@ -24,7 +24,7 @@ var floors = [][]string{
 	{"symbolize"},
 	{"symbolize/*", "tracer/event"},
 	{"symbolize/*/*", "tracer/counter", "tracer/pjrt", "tracer/process"},
-	{"tracer/python", "tracer/unwinding"},
+	{"tracer/python", "tracer/unwinding", "tracer/accel"},
 	{"tracer"},
 	{"output"},
 	{"output/schemadoc", "internal/cli", "internal/query", "internal/profile"},

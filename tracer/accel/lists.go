@@ -1,4 +1,4 @@
-package tracer
+package accel
 
 import "github.com/ebpfprof/ebpfprof/tracer/catalog"
 
@@ -12,8 +12,8 @@ type commandLists struct {
 func newCommandLists() commandLists { return commandLists{blocks: map[uint64][3]int64{}} }
 
 // size gives a launch the blocks that its kernel was set to.
-func (l *commandLists) size(c *acceleratorCall) {
-	if len(l.blocks) == 0 || c.f.Name != catalog.FromKernel || c.args.has(catalog.FieldBlockX) {
+func (l *commandLists) size(c *Call) {
+	if len(l.blocks) == 0 || c.f.Name != catalog.FromKernel || c.args.Has(catalog.FieldBlockX) {
 		return
 	}
 	block, ok := l.blocks[c.args.value[catalog.FieldKernel]]
@@ -27,7 +27,7 @@ func (l *commandLists) size(c *acceleratorCall) {
 	}
 }
 
-func (l *commandLists) apply(c *acceleratorCall, d *decoder) {
+func (l *commandLists) apply(c *Call) {
 	switch c.f.Effect {
 	case catalog.SizesKernel:
 		if block := c.args.sizes(catalog.FieldBlockX, 3); block != nil {
@@ -37,32 +37,32 @@ func (l *commandLists) apply(c *acceleratorCall, d *decoder) {
 		delete(c.graphs.streams, c.args.value[catalog.FieldStream])
 	case catalog.ExecutesLists:
 		for _, list := range c.all(catalog.FieldList) {
-			c.graphs.launch(c, d, c.graphs.streams[list])
+			c.graphs.launch(c, c.graphs.streams[list])
 		}
 	}
 }
 
 // asksForEffect reports whether the call has its effect: some functions answer
 // many questions, and only one of them is of use.
-func (c *acceleratorCall) asksForEffect() bool {
+func (c *Call) asksForEffect() bool {
 	return c.f.Parameter == 0 || c.f.Effect == catalog.OrdersStream || c.args.value[catalog.FieldParameter] == c.f.Parameter
 }
 
 // all are the values of a list: as many as the call has, if so many were captured.
-func (c *acceleratorCall) all(field catalog.Field) (list []uint64) {
-	most := uint64(len(c.r.args))
-	if c.args.has(catalog.FieldCount) {
+func (c *Call) all(field catalog.Field) (list []uint64) {
+	most := uint64(len(c.r.Args))
+	if c.args.Has(catalog.FieldCount) {
 		most = c.args.value[catalog.FieldCount]
 	}
 	for i := range c.f.Values {
 		v := &c.f.Values[i]
-		if v.Field != field || i >= len(c.r.args) || c.r.Faults&(1<<i) != 0 || v.AtReturn && !c.r.endSeen() {
+		if v.Field != field || i >= len(c.r.Args) || c.r.Faults&(1<<i) != 0 || v.AtReturn && !c.r.EndSeen {
 			continue
 		}
 		if uint64(len(list)) == most {
 			break
 		}
-		list = append(list, v.Number(c.r.args[i]))
+		list = append(list, v.Number(c.r.Args[i]))
 	}
 	return list
 }

@@ -1,4 +1,4 @@
-package tracer
+package accel
 
 import (
 	"encoding/binary"
@@ -36,7 +36,7 @@ const (
 )
 
 // promise keeps a communicator that the call will make, if it said where.
-func (m *communicators) promise(c *acceleratorCall, made *communicator) {
+func (m *communicators) promise(c *Call, made *communicator) {
 	place, p := c.args.value[catalog.FieldHandlePlace], &m.promised
 	if place == 0 {
 		return
@@ -85,9 +85,9 @@ func (m *communicators) used(handle uint64) *communicator {
 }
 
 // word reads a word of a process.
-func (m *processMemory) word(pid uint32, address uint64) (uint64, bool) {
+func word(memory MemoryReader, pid uint32, address uint64) (uint64, bool) {
 	var b [8]byte
-	if err := m.read(pid, address, b[:]); err != nil {
+	if err := memory.Read(pid, address, b[:]); err != nil {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(b[:]), true

@@ -1,9 +1,10 @@
-package tracer
+package accel
 
 import (
 	"math"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // deviceTimes bounds the time that work took on the device by what the host saw:
@@ -49,7 +50,7 @@ type timeline struct {
 func (t *timeline) next() uint64 { return t.first + uint64(len(t.work)) }
 
 type work struct {
-	span      Span
+	span      event.Span
 	home      home
 	given     int64 // when its call had returned
 	notBefore int64
@@ -71,7 +72,7 @@ type eventMark struct {
 	own    bool  // of the last command behind it alone
 }
 
-// follows reports whether work is certainly behind the event.
+// follows reports whether work is certainly behind the
 func (m *eventMark) follows(w *work) bool { return w.span.StartNS >= m.given }
 
 // precedes reports whether work is certainly in front of it.
@@ -94,7 +95,7 @@ func newDeviceTimes() deviceTimes {
 	return deviceTimes{streams: map[streamKey]*timeline{}, events: map[uint64]eventMark{}, orders: map[uint64]streamOrder{}}
 }
 
-func (c *acceleratorCall) home() home {
+func (c *Call) home() home {
 	at := c.devices.current(c.tid)
 	switch {
 	case at.device != nil:
@@ -108,7 +109,7 @@ func (c *acceleratorCall) home() home {
 // lastDefaultStream: 0 is the default stream, 1 the legacy one, 2 the thread's own.
 const lastDefaultStream = 2
 
-func (c *acceleratorCall) stream() streamKey {
+func (c *Call) stream() streamKey {
 	handle := c.args.value[catalog.FieldStream]
 	if handle > lastDefaultStream {
 		return streamKey{handle: handle}
@@ -131,8 +132,8 @@ func (t *deviceTimes) line(key streamKey) *timeline {
 
 // waits reports whether the call gave the device work whose end is still to be
 // seen.
-func (c *acceleratorCall) waits() bool {
-	if c.span.Status != StatusOK || c.isCaptured() || !c.args.has(catalog.FieldStream) {
+func (c *Call) waits() bool {
+	if c.span.Status != event.StatusOK || c.isCaptured() || !c.args.Has(catalog.FieldStream) {
 		return false
 	}
 	switch c.f.Category {
@@ -143,7 +144,7 @@ func (c *acceleratorCall) waits() bool {
 }
 
 // enqueue keeps a call's row until its work is through.
-func (t *deviceTimes) enqueue(c *acceleratorCall) {
+func (t *deviceTimes) enqueue(c *Call) {
 	line := t.line(c.stream())
 	w := work{span: *c.span, home: c.home(), given: end(c.span), notBefore: c.span.StartNS}
 	w.timed = t.orders[c.args.value[catalog.FieldStream]].timed
@@ -157,12 +158,12 @@ func (t *deviceTimes) enqueue(c *acceleratorCall) {
 	line.work = append(line.work, w)
 }
 
-func end(s *Span) int64 { return s.StartNS + max(s.DurationNS, 0) }
+func end(s *event.Span) int64 { return s.StartNS + max(s.DurationNS, 0) }
 
 // apply takes what a call says of work that is through, or is not.
-func (t *deviceTimes) apply(c *acceleratorCall) {
+func (t *deviceTimes) apply(c *Call) {
 	began, ended := c.span.StartNS, end(c.span)
-	through := c.span.Status == StatusOK
+	through := c.span.Status == event.StatusOK
 	switch c.f.Effect {
 	case catalog.RecordsEvent:
 		if c.args.value[catalog.FieldCount] > 0 { // behind some events only
@@ -178,7 +179,7 @@ func (t *deviceTimes) apply(c *acceleratorCall) {
 			line.through(line.next(), began, ended)
 		}
 	case catalog.WaitsEvent, catalog.QueriesEvent:
-		if c.args.has(catalog.FieldAnswer) {
+		if c.args.Has(catalog.FieldAnswer) {
 			through = int32(c.args.value[catalog.FieldAnswer]) <= 0 // of OpenCL: complete, or ended by an error
 		}
 		for _, event := range c.all(catalog.FieldEvent) {
@@ -203,8 +204,8 @@ func (t *deviceTimes) apply(c *acceleratorCall) {
 
 // blocking notes what a copy to the host proves that returns when it is done:
 // its own time, and that of what was on the default stream before it.
-func (t *deviceTimes) blocking(c *acceleratorCall) {
-	if c.f.Category != "copy" || c.span.Status != StatusOK || c.f.Direction != "device_to_host" || c.args.has(catalog.FieldStream) {
+func (t *deviceTimes) blocking(c *Call) {
+	if c.f.Category != "copy" || c.span.Status != event.StatusOK || c.f.Direction != "device_to_host" || c.args.Has(catalog.FieldStream) {
 		return
 	}
 	began, ended := c.span.StartNS, end(c.span)
@@ -215,7 +216,7 @@ func (t *deviceTimes) blocking(c *acceleratorCall) {
 }
 
 // waitedFor is the context that a wait names, else the current one.
-func (c *acceleratorCall) waitedFor() home {
+func (c *Call) waitedFor() home {
 	context := c.args.value[catalog.FieldContext]
 	if context == 0 {
 		return c.home()
@@ -278,8 +279,8 @@ func (l *timeline) through(behind uint64, began, ended int64) {
 
 // elapsed is what the device measured between two events: it bounds what lies
 // between them on one stream, and is the measured time of the call that tells it.
-func (t *deviceTimes) elapsed(c *acceleratorCall) {
-	if !c.args.has(catalog.FieldElapsed) {
+func (t *deviceTimes) elapsed(c *Call) {
+	if !c.args.Has(catalog.FieldElapsed) {
 		return
 	}
 	ns := float64(math.Float32frombits(uint32(c.args.value[catalog.FieldElapsed]))) * 1e6
@@ -304,19 +305,19 @@ func (t *deviceTimes) elapsed(c *acceleratorCall) {
 }
 
 // release lets rows go whose bound is known or will not come.
-func (t *deviceTimes) release(d *decoder) {
+func (t *deviceTimes) release(rows Rows) {
 	for _, line := range t.streams {
 		n := 0
 		for n < len(line.work) && line.work[n].ready(t, len(line.work)-n) {
 			n++
 		}
-		line.letGo(d, t, n)
+		line.letGo(rows, t, n)
 	}
 }
 
-func (t *deviceTimes) releaseAll(d *decoder) {
+func (t *deviceTimes) releaseAll(rows Rows) {
 	for _, line := range t.streams {
-		line.letGo(d, t, len(line.work))
+		line.letGo(rows, t, len(line.work))
 	}
 }
 
@@ -337,7 +338,7 @@ func (w *work) ready(t *deviceTimes, waiting int) bool {
 }
 
 // letGo hands the first rows to the sink's batch.
-func (l *timeline) letGo(d *decoder, t *deviceTimes, n int) {
+func (l *timeline) letGo(rows Rows, t *deviceTimes, n int) {
 	for i := range l.work[:n] {
 		w := &l.work[i]
 		if w.through != 0 {
@@ -353,16 +354,16 @@ func (l *timeline) letGo(d *decoder, t *deviceTimes, n int) {
 		if mark, ok := t.events[w.event]; ok && w.event != 0 && mark.own && mark.behind == l.first+uint64(i)+1 {
 			delete(t.events, w.event)
 		}
-		d.spans = append(d.spans, w.span)
+		rows.Span(w.span)
 	}
 	l.work = l.work[:copy(l.work, l.work[n:])]
 	l.first += uint64(n)
 }
 
 // setBound gives a row its time on the device: at most hi, at least nothing.
-func setBound(s *Span, hi int64) {
+func setBound(s *event.Span, hi int64) {
 	lo := int64(0)
 	hi = max(hi, 0)
-	s.Detail = orNew(s.Detail)
-	s.Detail.DeviceTimeLoNS, s.Detail.DeviceTimeHiNS, s.Detail.DeviceTimeMethod = &lo, &hi, bounded
+	d := s.MakeDetail()
+	d.DeviceTimeLoNS, d.DeviceTimeHiNS, d.DeviceTimeMethod = &lo, &hi, bounded
 }

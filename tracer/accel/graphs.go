@@ -1,9 +1,10 @@
-package tracer
+package accel
 
 import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // graphs follows captures: what a stream is given between the begin and the end
@@ -61,7 +62,7 @@ func newGraphs() graphs {
 // capturable reports whether a call gives a stream something that a capture of
 // it keeps as a node: work, allocations in the stream's order, a launch of
 // another graph. Events do where they are asked to: else they only order nodes.
-func (c *acceleratorCall) capturable() bool {
+func (c *Call) capturable() bool {
 	switch c.f.Category {
 	case "launch", "copy", "set", "callback", "alloc", "free":
 		return true
@@ -79,37 +80,37 @@ const externalEvent = 1
 
 // capture marks work that goes into a graph instead of to the device: its
 // category is graph, its correlation id that of the capture.
-func (c *acceleratorCall) capture(d *decoder) {
-	if len(c.graphs.streams) == 0 || !c.args.has(catalog.FieldStream) || !c.capturable() {
+func (c *Call) capture() {
+	if len(c.graphs.streams) == 0 || !c.args.Has(catalog.FieldStream) || !c.capturable() {
 		return
 	}
 	into := c.graphs.streams[c.args.value[catalog.FieldStream]]
-	if into == nil || c.span.Status == StatusError {
+	if into == nil || c.span.Status == event.StatusError {
 		return
 	}
 	into.add(c, graphNode{child: c.graphs.exec[c.args.value[catalog.FieldGraphExec]]})
 	c.captured = true
-	c.span.Call = d.recategorize(c.r.Spec, c.span.Call, "graph")
+	c.span.Call = c.state.rows.Recategorize(c.r.Spec, c.span.Call, "graph")
 }
 
 // add appends the call's node; what the caller knows of it already is in node.
-func (g *captured) add(c *acceleratorCall, node graphNode) {
+func (g *captured) add(c *Call, node graphNode) {
 	node.span, node.handle, node.memory = c.span.ID, c.args.value[catalog.FieldHandle], c.nodeMemory()
 	g.nodes = append(g.nodes, node)
 	c.detail().CorrelationID = &g.id
 }
 
 // isCaptured reports whether the call's work went into a graph.
-func (c *acceleratorCall) isCaptured() bool { return c.captured }
+func (c *Call) isCaptured() bool { return c.captured }
 
 // isKernel reports whether the call has a kernel to name.
-func (c *acceleratorCall) isKernel() bool {
+func (c *Call) isKernel() bool {
 	return c.f.Name == catalog.FromKernel &&
-		(!c.args.has(catalog.FieldNodeKind) || c.args.value[catalog.FieldNodeKind] == catalog.NodeKernel)
+		(!c.args.Has(catalog.FieldNodeKind) || c.args.value[catalog.FieldNodeKind] == catalog.NodeKernel)
 }
 
 // apply keeps what a call says of captures and graphs.
-func (g *graphs) apply(c *acceleratorCall, d *decoder) {
+func (g *graphs) apply(c *Call) {
 	stream, event := c.args.value[catalog.FieldStream], c.args.value[catalog.FieldEvent]
 	graph, exec := c.args.value[catalog.FieldGraph], c.args.value[catalog.FieldGraphExec]
 	switch c.f.Effect {
@@ -131,7 +132,7 @@ func (g *graphs) apply(c *acceleratorCall, d *decoder) {
 	case catalog.EndsCapture:
 		g.end(stream, graph)
 	case catalog.AddsNode:
-		g.addNode(c, d, graph)
+		g.addNode(c, graph)
 	case catalog.RemovesNode:
 		g.remove(c.args.value[catalog.FieldHandle])
 	case catalog.ClonesGraph:
@@ -146,7 +147,7 @@ func (g *graphs) apply(c *acceleratorCall, d *decoder) {
 		}
 	case catalog.LaunchesGraph:
 		if !c.captured {
-			g.launch(c, d, g.exec[exec])
+			g.launch(c, g.exec[exec])
 		}
 	case catalog.DestroysGraph:
 		delete(g.graph, graph)
@@ -156,7 +157,7 @@ func (g *graphs) apply(c *acceleratorCall, d *decoder) {
 }
 
 // made is the graph of a handle, which may have come from where nobody looked.
-func (g *graphs) made(graph uint64, c *acceleratorCall) *captured {
+func (g *graphs) made(graph uint64, c *Call) *captured {
 	if g.graph[graph] == nil {
 		g.graph[graph] = &captured{id: c.span.ID}
 	}
@@ -164,12 +165,12 @@ func (g *graphs) made(graph uint64, c *acceleratorCall) *captured {
 }
 
 // addNode keeps a node that a call of its own adds, and what its child has now.
-func (g *graphs) addNode(c *acceleratorCall, d *decoder, graph uint64) {
+func (g *graphs) addNode(c *Call, graph uint64) {
 	var node graphNode
 	if inside := g.graph[c.args.value[catalog.FieldChild]]; inside != nil {
 		node.child = inside.snapshot()
 	}
-	node.bodies = c.bodies(d)
+	node.bodies = c.bodies()
 	g.made(graph, c).add(c, node)
 }
 
@@ -222,7 +223,7 @@ func (g *graphs) drop(stream uint64) {
 
 // fail ends a capture that came to nothing: the driver says so where it is to
 // end, and the stream runs again what it is given.
-func (g *graphs) fail(c *acceleratorCall) {
+func (g *graphs) fail(c *Call) {
 	if c.f.Effect != catalog.EndsCapture || c.span.Detail == nil || c.span.Detail.ErrorCode == nil {
 		return
 	}
@@ -241,16 +242,16 @@ const flowReplay, flowConditional = "capture_replay", "capture_conditional"
 
 // launch draws an edge from a replay to each call whose work runs again, those of
 // child graphs among them, and tells what its memory nodes do.
-func (g *graphs) launch(c *acceleratorCall, d *decoder, one *captured) {
+func (g *graphs) launch(c *Call, one *captured) {
 	if one == nil {
 		return // captured before the recording: what it runs is not known
 	}
 	c.detail().CorrelationID = &one.id
 	room := maxReplay
-	var memory []*Memory
+	var memory []*event.Memory
 	one.each(false, func(node graphNode, conditional bool) bool {
 		if room--; room < 0 {
-			d.replaysCut++
+			c.state.ReplaysCut++
 			return false
 		}
 		kind := flowReplay
@@ -259,14 +260,13 @@ func (g *graphs) launch(c *acceleratorCall, d *decoder, one *captured) {
 		} else if node.memory != nil {
 			memory = append(memory, node.memory)
 		}
-		d.flows = append(d.flows, Flow{
+		c.state.rows.Flow(event.Flow{
 			TSNS: c.span.StartNS, FromSpanID: c.span.ID, ToSpanID: node.span, Kind: kind, Method: "graph_exec",
 		})
-		d.totals.Flows++
 		return true
 	})
 	if len(memory) > 0 {
-		c.replayMemory(d, memory)
+		c.replayMemory(memory)
 	}
 }
 

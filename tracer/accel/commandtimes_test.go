@@ -1,25 +1,25 @@
-package tracer
+package accel
 
 import (
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // commands gives one runtime's calls to an accelerator, by hand.
 type commands struct {
-	one *accelerator
-	d   *decoder
-	now int64
-	id  int64
+	*batch
+	state *State
+	now   int64
+	id    int64
 	// took is how long the next call takes, if not 10 ns.
 	took int64
 }
 
 func newCommands() *commands {
-	d := newDecoder(&recordingSink{}, &probeTable{}, nil, 0)
-	return &commands{one: d.accelerators.get(1, "opencl"), d: d}
+	b := &batch{}
+	return &commands{batch: b, state: New(nil, b)}
 }
 
 // call takes 10 ns, unless told else, and ends now; its row is the last one if it does not wait.
@@ -27,21 +27,43 @@ func (m *commands) call(f catalog.Function, values map[catalog.Field]uint64) {
 	m.now += 100
 	m.id++
 	f.Runtime = "opencl"
-	r := &callRecord{CallCallRecord: &bpf.CallCallRecord{Tgid: 1, Tid: 1, End: uint8(EndReturn)}}
-	var a arguments
+	r := &Record{PID: 1, TID: 1, EndSeen: true}
+	var a Arguments
 	for field, v := range values {
 		a.value[field], a.known[field] = v, true
 		f.Values = append(f.Values, catalog.Reg(field, 0))
-		r.args = append(r.args, v)
+		r.Args = append(r.Args, v)
 	}
 	took := int64(10)
 	if m.took != 0 {
 		took, m.took = m.took, 0
 	}
-	m.d.spans = append(m.d.spans, Span{ID: m.id, StartNS: m.now - took, DurationNS: took, Status: StatusOK, Call: &Call{Category: f.Category}, Detail: a.detail(&f)})
-	c := &acceleratorCall{accelerator: m.one, pid: 1, tid: 1, f: &f, r: r, args: &a, span: &m.d.spans[len(m.d.spans)-1]}
-	m.d.accelerate(c)
-	m.d.await(c)
+	m.spans = append(m.spans, event.Span{ID: m.id, StartNS: m.now - took, DurationNS: took, Status: event.StatusOK, Call: &event.Call{Category: f.Category}, Detail: a.Detail(&f)})
+	if m.state.Take(&f, r, &a, "", &m.spans[len(m.spans)-1]).Await() {
+		m.spans = m.spans[:len(m.spans)-1]
+	}
+}
+
+// batch takes what a State makes.
+type batch struct {
+	spans  []event.Span
+	memory []event.Memory
+	flows  []event.Flow
+}
+
+func (b *batch) Span(s event.Span)               { b.spans = append(b.spans, s) }
+func (b *batch) Memory(m event.Memory, _ uint64) { b.memory = append(b.memory, m) }
+func (b *batch) Flow(f event.Flow)               { b.flows = append(b.flows, f) }
+func (b *batch) Name(_ uint32, base *event.Call, name string) *event.Call {
+	named := *base
+	named.Name = name
+	return &named
+}
+
+func (b *batch) Recategorize(_ uint32, base *event.Call, category string) *event.Call {
+	other := *base
+	other.Category = category
+	return &other
 }
 
 const aQueue, anotherQueue = 0x1000, 0x2000
@@ -66,8 +88,8 @@ func (m *commands) tell(event, which, time uint64) {
 
 // bounded counts the commands with a time on the device, once all rows have gone.
 func (m *commands) bounded() (n int) {
-	m.d.accelerators.releaseAll(m.d)
-	for _, s := range m.d.spans {
+	m.state.ReleaseAll()
+	for _, s := range m.spans {
 		if s.Call.Category == "copy" && s.Detail != nil && s.Detail.DeviceTimeMethod != "" {
 			n++
 		}
@@ -122,8 +144,8 @@ func (m *commands) record(event uint64, took int64) {
 
 // high is the bound of the only command, -1 if it has none.
 func (m *commands) high() int64 {
-	m.d.accelerators.releaseAll(m.d)
-	for _, s := range m.d.spans {
+	m.state.ReleaseAll()
+	for _, s := range m.spans {
 		if s.Call.Category == "copy" && s.Detail != nil && s.Detail.DeviceTimeHiNS != nil {
 			return *s.Detail.DeviceTimeHiNS
 		}
@@ -182,9 +204,9 @@ func TestTimesThatTheDeviceTellsAreItsCommands(t *testing.T) {
 	m.tell(11, catalog.OpenCLEnded, 5777)
 	m.tell(10, catalog.OpenCLEnded, 9999) // its begin is not asked for
 	m.tell(99, catalog.OpenCLEnded, 1)    // no command of ours
-	m.d.accelerators.releaseAll(m.d)
+	m.state.ReleaseAll()
 	measuredTimes := 0
-	for _, s := range m.d.spans {
+	for _, s := range m.spans {
 		if s.Detail == nil || s.Detail.DeviceTimeMethod != measured {
 			continue
 		}
@@ -198,7 +220,7 @@ func TestTimesThatTheDeviceTellsAreItsCommands(t *testing.T) {
 }
 
 func TestTicksThatWrapAreCountedOn(t *testing.T) {
-	var a arguments
+	var a Arguments
 	a.value[catalog.FieldTicksFrom], a.known[catalog.FieldTicksFrom] = 0xfffffff0, true
 	a.value[catalog.FieldTicksTo], a.known[catalog.FieldTicksTo] = 0x10, true
 	if _, ns, ok := (deviceTick{ns: 10, bits: 32}).interval(&a); !ok || ns != 320 {
@@ -222,7 +244,7 @@ func TestAMemoryObjectIsFreeWithItsLastHolder(t *testing.T) {
 	object("release")
 	object("release")
 	var actions []string
-	for _, row := range m.d.memory {
+	for _, row := range m.memory {
 		actions = append(actions, row.Action)
 	}
 	if len(actions) != 2 || actions[0] != "alloc" || actions[1] != "free" {

@@ -1,4 +1,4 @@
-package tracer
+package accel
 
 import "github.com/ebpfprof/ebpfprof/tracer/catalog"
 
@@ -55,9 +55,9 @@ func (d *devices) current(tid uint32) streamPlace {
 
 // place gives a span its context and device: those of its stream, else those
 // that are current on its thread.
-func (c *acceleratorCall) place() {
+func (c *Call) place() {
 	where, known := streamPlace{}, false
-	if c.args.has(catalog.FieldStream) {
+	if c.args.Has(catalog.FieldStream) {
 		where, known = c.devices.streams[c.args.value[catalog.FieldStream]]
 	}
 	if number := c.devices.numbers[c.args.value[catalog.FieldDeviceHandle]]; !known && number != nil && c.f.Effect != catalog.NumbersDevices {
@@ -69,20 +69,20 @@ func (c *acceleratorCall) place() {
 	if !known {
 		where = c.devices.current(c.tid)
 	}
-	if where.context != 0 && !c.args.has(catalog.FieldContext) {
+	if where.context != 0 && !c.args.Has(catalog.FieldContext) {
 		context := int64(where.context)
 		c.detail().Context = &context
 	}
-	if where.device != nil && !c.args.has(catalog.FieldDeviceID) {
+	if where.device != nil && !c.args.Has(catalog.FieldDeviceID) {
 		c.detail().DeviceID = where.device
 	}
 }
 
 // apply keeps what a call says of contexts, devices and streams.
-func (d *devices) apply(c *acceleratorCall) {
+func (d *devices) apply(c *Call) {
 	context := c.args.value[catalog.FieldContext]
 	var device *int32
-	if c.args.has(catalog.FieldDeviceID) {
+	if c.args.Has(catalog.FieldDeviceID) {
 		device = deviceID(int32(c.args.value[catalog.FieldDeviceID]))
 	}
 	switch c.f.Effect {
@@ -119,7 +119,7 @@ func (d *devices) apply(c *acceleratorCall) {
 	case catalog.NumbersDevices:
 		d.number(c.given())
 	case catalog.OrdersStream, catalog.BeginsCapture:
-		if !c.args.has(catalog.FieldDeviceHandle) {
+		if !c.args.Has(catalog.FieldDeviceHandle) {
 			return
 		}
 		d.streams[c.args.value[catalog.FieldStream]] = streamPlace{context, d.numbers[c.args.value[catalog.FieldDeviceHandle]]}
@@ -152,9 +152,9 @@ func (d *devices) number(handles []uint64) {
 
 // given are the devices that a call handed out: at most as many as asked for,
 // and as there are.
-func (c *acceleratorCall) given() []uint64 {
+func (c *Call) given() []uint64 {
 	handles := c.all(catalog.FieldDeviceHandle)
-	if c.args.has(catalog.FieldSerial) {
+	if c.args.Has(catalog.FieldSerial) {
 		handles = handles[:min(uint64(len(handles)), c.args.value[catalog.FieldSerial])]
 	}
 	return handles

@@ -1,4 +1,4 @@
-package tracer
+package accel
 
 import (
 	"cmp"
@@ -100,7 +100,7 @@ func (c *communicator) place(rank, ranks int32) {
 // split makes a part: its identity follows from its parent's, from how many
 // splits there were before (every rank of the parent takes part in each), and
 // from the color.
-func (m *communicators) split(c *acceleratorCall, parent uint64) {
+func (m *communicators) split(c *Call, parent uint64) {
 	whole := m.known[parent]
 	if whole == nil {
 		return
@@ -120,7 +120,7 @@ func (m *communicators) split(c *acceleratorCall, parent uint64) {
 			m.promise(c, made)
 		}
 	}
-	if whole.rank != nil && whole.ranks != nil && c.args.has(catalog.FieldColor) && c.args.has(catalog.FieldKey) {
+	if whole.rank != nil && whole.ranks != nil && c.args.Has(catalog.FieldColor) && c.args.Has(catalog.FieldKey) {
 		m.splits.join(splitKey{*whole.id, whole.splits}, *whole.ranks, splitMember{
 			rank: *whole.rank, color: color, key: int32(c.args.value[catalog.FieldKey]), part: made,
 		})
@@ -131,7 +131,7 @@ func (m *communicators) split(c *acceleratorCall, parent uint64) {
 // (getParentRanks, NCCL 2.27 on). Its identity follows from its parent's and
 // from who is left out, and how often: those take no part in the call, and may
 // have another count of calls.
-func (m *communicators) shrink(c *acceleratorCall, parent uint64) {
+func (m *communicators) shrink(c *Call, parent uint64) {
 	whole, handle := m.known[parent], c.args.value[catalog.FieldHandle]
 	if whole == nil {
 		return
@@ -175,17 +175,17 @@ func (m *communicators) shrink(c *acceleratorCall, parent uint64) {
 const shrinkMark = 0x736872696e6b
 
 // excluded are the ranks that the call leaves out, nil if they were not all captured.
-func (c *acceleratorCall) excluded(n uint64) []int32 {
+func (c *Call) excluded(n uint64) []int32 {
 	var ranks []int32
 	for i := range c.f.Values {
 		v := &c.f.Values[i]
 		if v.Field != catalog.FieldExcluded || uint64(len(ranks)) == n {
 			continue
 		}
-		if i >= len(c.r.args) || c.r.Faults&(1<<i) != 0 {
+		if i >= len(c.r.Args) || c.r.Faults&(1<<i) != 0 {
 			return nil
 		}
-		ranks = append(ranks, int32(v.Number(c.r.args[i])))
+		ranks = append(ranks, int32(v.Number(c.r.Args[i])))
 	}
 	if n == 0 || uint64(len(ranks)) < n {
 		return nil

@@ -1,4 +1,4 @@
-package tracer
+package accel
 
 import (
 	"testing"
@@ -27,7 +27,7 @@ func (m *commands) replay() {
 }
 
 func (m *commands) flowsOf(kind string) (n int) {
-	for _, f := range m.d.flows {
+	for _, f := range m.flows {
 		if f.Kind == kind {
 			n++
 		}
@@ -65,13 +65,14 @@ func TestGraphsThatHoldThemselvesEnd(t *testing.T) {
 	m.addNode(aGraph, itself)
 	m.addNode(aGraph, conditionalNode)
 	m.addNode(aBody, map[catalog.Field]uint64{catalog.FieldNodeKind: catalog.NodeConditional, catalog.FieldCount: 1 << 31, catalog.FieldBody: aBody})
-	m.one.graphs.graph[aGraph].nodes = append(m.one.graphs.graph[aGraph].nodes, graphNode{bodies: []*captured{m.one.graphs.graph[aGraph]}})
+	around := m.state.get(1, "opencl").graphs.graph[aGraph]
+	around.nodes = append(around.nodes, graphNode{bodies: []*captured{around}})
 	m.replay()
-	if m.d.replaysCut != 1 || len(m.d.flows) != maxReplay {
-		t.Errorf("%d edges, cut %d times; want %d, cut once", len(m.d.flows), m.d.replaysCut, maxReplay)
+	if m.state.ReplaysCut != 1 || len(m.flows) != maxReplay {
+		t.Errorf("%d edges, cut %d times; want %d, cut once", len(m.flows), m.state.ReplaysCut, maxReplay)
 	}
-	if m.d.bodiesUnread != 1<<31-1 {
-		t.Errorf("%d bodies are said to be unread, want all but the first", m.d.bodiesUnread)
+	if m.state.BodiesUnread != 1<<31-1 {
+		t.Errorf("%d bodies are said to be unread, want all but the first", m.state.BodiesUnread)
 	}
 }
 
@@ -99,7 +100,7 @@ func TestALaunchFreesWhatTheOneBeforeLeft(t *testing.T) {
 	m.replay()
 	m.replay()
 	var live int64
-	for i, row := range m.d.memory {
+	for i, row := range m.memory {
 		if row.Bytes == nil || row.SpanID == 0 || row.GraphExec == nil || *row.GraphExec != anExec {
 			t.Fatalf("row %d: %+v", i, row)
 		}
@@ -107,7 +108,7 @@ func TestALaunchFreesWhatTheOneBeforeLeft(t *testing.T) {
 			live -= 2 * *row.Bytes
 		}
 	}
-	if len(m.d.memory) != 3 || live != 64 {
-		t.Errorf("%d rows that leave %d bytes, want alloc, free, alloc and 64", len(m.d.memory), live)
+	if len(m.memory) != 3 || live != 64 {
+		t.Errorf("%d rows that leave %d bytes, want alloc, free, alloc and 64", len(m.memory), live)
 	}
 }

@@ -1,4 +1,4 @@
-package tracer
+package accel
 
 import (
 	"strings"
@@ -21,29 +21,29 @@ func NameSources() []string {
 	return []string{NameGetFunction, NameStruct, NameHostStub, NameLibrary, NameUnknown}
 }
 
-// handleNamer names a kernel whose handle was made before the recording, or a
+// Namer names a kernel whose handle was made before the recording, or a
 // host function, by what lies behind the handle in the process. source is one
 // of NameSources.
-type handleNamer interface {
-	KernelName(pid uint32, kernel kernelHandle) (symbol, source string, ok bool)
+type Namer interface {
+	KernelName(pid uint32, kernel KernelHandle) (symbol, source string, ok bool)
 }
 
-// nameLearner is a handleNamer that learns from handles whose name is known from
+// nameLearner is a Namer that learns from handles whose name is known from
 // the call that made them.
 type nameLearner interface {
-	Learnt(pid uint32, kernel kernelHandle, symbol string)
+	Learnt(pid uint32, kernel KernelHandle, symbol string)
 }
 
-// kernelHandle is what a launch names its kernel by.
-type kernelHandle struct {
-	runtime string
-	handle  uint64
-	stub    bool // a host function, not the runtime's handle
+// KernelHandle is what a launch names its kernel by.
+type KernelHandle struct {
+	Runtime string
+	Handle  uint64
+	Stub    bool // a host function, not the runtime's handle
 }
 
 type kernelKey struct {
 	pid uint32
-	kernelHandle
+	KernelHandle
 }
 
 // kernelName is what is known of one kernel of one process.
@@ -59,7 +59,7 @@ type kernelName struct {
 type kernelNames struct {
 	known  map[kernelKey]*kernelName
 	hints  map[uint32]uint64 // the host function of a thread's next launch
-	namers []handleNamer
+	namers []Namer
 	// callers says who launched what has no name.
 	callers *callers
 }
@@ -86,7 +86,7 @@ func (n *kernelNames) find(key kernelKey, hint uint64) *kernelName {
 		return k
 	}
 	if hint != 0 {
-		if k := n.find(kernelKey{key.pid, kernelHandle{key.runtime, hint, true}}, 0); k != noKernelName {
+		if k := n.find(kernelKey{key.pid, KernelHandle{key.Runtime, hint, true}}, 0); k != noKernelName {
 			named := *k
 			named.source = NameHostStub
 			n.known[key] = &named
@@ -99,7 +99,7 @@ func (n *kernelNames) find(key kernelKey, hint uint64) *kernelName {
 
 func (n *kernelNames) ask(key kernelKey) *kernelName {
 	for _, namer := range n.namers {
-		if symbol, source, ok := namer.KernelName(key.pid, key.kernelHandle); ok {
+		if symbol, source, ok := namer.KernelName(key.pid, key.KernelHandle); ok {
 			return n.learn(key, symbol, source, 0)
 		}
 	}
@@ -110,13 +110,13 @@ func (n *kernelNames) ask(key kernelKey) *kernelName {
 func (n *kernelNames) tell(key kernelKey, symbol string) {
 	for _, namer := range n.namers {
 		if learner, ok := namer.(nameLearner); ok {
-			learner.Learnt(key.pid, key.kernelHandle, symbol)
+			learner.Learnt(key.pid, key.KernelHandle, symbol)
 		}
 	}
 }
 
 // apply keeps what a call says of names.
-func (n *kernelNames) apply(c *acceleratorCall) {
+func (n *kernelNames) apply(c *Call) {
 	switch c.f.Effect {
 	case catalog.NamesKernel:
 		if c.text == "" {
@@ -144,8 +144,8 @@ func (n *kernelNames) apply(c *acceleratorCall) {
 	}
 }
 
-func (c *acceleratorCall) kernelKey(handle uint64, stub bool) kernelKey {
-	return kernelKey{c.pid, kernelHandle{c.f.Runtime, handle, stub}}
+func (c *Call) kernelKey(handle uint64, stub bool) kernelKey {
+	return kernelKey{c.pid, KernelHandle{c.f.Runtime, handle, stub}}
 }
 
 // unload forgets the kernels of a module, and those of which only what lay
@@ -155,7 +155,7 @@ func (n *kernelNames) unload(pid uint32, runtime string, module uint64) {
 		return
 	}
 	for key, k := range n.known {
-		if key.pid == pid && key.runtime == runtime && (k.module == module || k.source == NameStruct) {
+		if key.pid == pid && key.Runtime == runtime && (k.module == module || k.source == NameStruct) {
 			delete(n.known, key)
 		}
 	}
@@ -180,27 +180,27 @@ func (n *kernelNames) ended(pid uint32) {
 }
 
 // name gives a launch its kernel's name.
-func (c *acceleratorCall) name(d *decoder) {
-	n := d.accelerators.names
+func (c *Call) name() {
+	n := c.state.names
 	var k *kernelName
 	switch {
-	case c.args.has(catalog.FieldKernel):
+	case c.args.Has(catalog.FieldKernel):
 		hint := n.hints[c.tid]
 		delete(n.hints, c.tid)
 		k = n.find(c.kernelKey(c.args.value[catalog.FieldKernel], false), hint)
-	case c.args.has(catalog.FieldHostStub):
+	case c.args.Has(catalog.FieldHostStub):
 		k = n.find(c.kernelKey(c.args.value[catalog.FieldHostStub], true), 0)
 	default:
 		k = noKernelName
 	}
-	if k == noKernelName && c.args.has(catalog.FieldCaller) {
+	if k == noKernelName && c.args.Has(catalog.FieldCaller) {
 		if library, ok := n.callers.library(c.pid, c.args.value[catalog.FieldCaller]); ok {
 			k = &kernelName{name: "kernel of " + library, source: NameLibrary}
 		}
 	}
 	c.detail().NameSource, c.detail().Symbol = k.source, k.symbol
 	if k.name != "" {
-		c.span.Call = d.name(c.r.Spec, c.span.Call, k.name)
+		c.span.Call = c.state.rows.Name(c.r.Spec, c.span.Call, k.name)
 	}
 }
 

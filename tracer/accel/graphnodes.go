@@ -1,20 +1,23 @@
-package tracer
+package accel
 
-import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
 
 // graphNode is one piece of work of a graph.
 type graphNode struct {
-	span   int64     // of the call that was captured, or that added it
-	handle uint64    // 0: captured
-	child  *captured // what else runs with it, as it was then
-	memory *Memory   // what it allocates or frees whenever it runs
+	span   int64         // of the call that was captured, or that added it
+	handle uint64        // 0: captured
+	child  *captured     // what else runs with it, as it was then
+	memory *event.Memory // what it allocates or frees whenever it runs
 	// bodies are what a conditional node may run, and how often: the device decides.
 	bodies []*captured
 }
 
 // node gives the words of a node's parameters their meaning, which depends on
 // the node's kind; what its kind has not is forgotten.
-func (a *arguments) node(layout *catalog.NodeLayout) {
+func (a *Arguments) node(layout *catalog.NodeLayout) {
 	kind := a.value[catalog.FieldNodeKind]
 	if kind != catalog.NodeAlloc {
 		a.forget(catalog.FieldBytes)
@@ -42,13 +45,13 @@ func (a *arguments) node(layout *catalog.NodeLayout) {
 	}
 }
 
-func (a *arguments) forget(f catalog.Field) { a.value[f], a.known[f] = 0, false }
+func (a *Arguments) forget(f catalog.Field) { a.value[f], a.known[f] = 0, false }
 
-func (a *arguments) copy(to, from catalog.Field) {
+func (a *Arguments) copy(to, from catalog.Field) {
 	a.value[to], a.known[to] = a.value[from], a.known[from]
 }
 
-func (a *arguments) half(to catalog.Field, from catalog.Half) {
+func (a *Arguments) half(to catalog.Field, from catalog.Half) {
 	word := a.value[from.Field]
 	if from.High {
 		word >>= 32
@@ -57,14 +60,14 @@ func (a *arguments) half(to catalog.Field, from catalog.Half) {
 }
 
 // locate takes the device out of where memory is asked for, if that is a device.
-func (a *arguments) locate() {
+func (a *Arguments) locate() {
 	if a.value[catalog.FieldLocation]&(1<<32-1) == catalog.LocationDevice {
 		a.half(catalog.FieldDeviceID, catalog.Half{Field: catalog.FieldLocation, High: true})
 	}
 }
 
 // onHost reports whether memory is asked for on the host.
-func (a *arguments) onHost() bool {
+func (a *Arguments) onHost() bool {
 	switch a.value[catalog.FieldLocation] & (1<<32 - 1) {
 	case catalog.LocationHost, catalog.LocationHostNUMA, catalog.LocationHostNUMACurrent:
 		return true
@@ -74,12 +77,12 @@ func (a *arguments) onHost() bool {
 
 // nodeMemory is what the call's node does with memory at each replay, nil for
 // the nodes that allocate or free nothing.
-func (c *acceleratorCall) nodeMemory() *Memory {
-	m := &Memory{Space: "device", Level: "driver"}
+func (c *Call) nodeMemory() *event.Memory {
+	m := &event.Memory{Space: "device", Level: "driver"}
 	switch kind := c.args.value[catalog.FieldNodeKind]; {
 	case c.f.Memory != nil && (c.f.Memory.Action == "alloc" || c.f.Memory.Action == "free"):
 		m.Action, m.Space = c.f.Memory.Action, c.f.Memory.Space
-	case !c.args.has(catalog.FieldNodeKind):
+	case !c.args.Has(catalog.FieldNodeKind):
 		return nil
 	case kind == catalog.NodeAlloc:
 		m.Action = "alloc"
@@ -92,14 +95,14 @@ func (c *acceleratorCall) nodeMemory() *Memory {
 	if m.Address == 0 {
 		return nil
 	}
-	m.Pool, m.Bytes = c.args.int64(catalog.FieldPool), bytesOf(c.span.Detail)
+	m.Pool, m.Bytes = c.args.Int64(catalog.FieldPool), bytesOf(c.span.Detail)
 	c.locate(m)
 	return m
 }
 
 // bodies are the graphs of a conditional node, which are empty yet. The call's
 // record has room for two.
-func (c *acceleratorCall) bodies(d *decoder) (bodies []*captured) {
+func (c *Call) bodies() (bodies []*captured) {
 	if c.args.value[catalog.FieldNodeKind] != catalog.NodeConditional {
 		return nil
 	}
@@ -111,7 +114,7 @@ func (c *acceleratorCall) bodies(d *decoder) (bodies []*captured) {
 		}
 	}
 	if count := c.args.value[catalog.FieldCount]; count > uint64(len(bodies)) {
-		d.bodiesUnread += count - uint64(len(bodies))
+		c.state.BodiesUnread += count - uint64(len(bodies))
 	}
 	return bodies
 }

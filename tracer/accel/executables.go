@@ -1,40 +1,36 @@
-package tracer
+package accel
 
 import (
 	"unicode/utf8"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // executables names the executables of PJRT: what jax.jit compiled. The program
 // that is handed over for compilation has a name: its first 4 KiB come with the
 // call, the rest of a longer one is read out of the process meanwhile. Some callers ask an executable for its name, too; what is
 // launched is a loaded executable, another handle, whose executable they ask for.
-type executables struct {
-	memory    memoryReader
+type Executables struct {
+	memory    MemoryReader
 	names     map[handleKey]string
 	loaded    map[handleKey]uint64 // the executable of a loaded one
 	compiling map[handleKey]string // the name of what a thread compiles
-}
-
-// memoryReader reads the memory of a process.
-type memoryReader interface {
-	read(pid uint32, address uint64, b []byte) error
 }
 
 // maxProgram is how much of a program is read: its strings come early.
 const maxProgram = 16 << 20
 
 // compile reads the name of what a thread begins to compile.
-func (x *executables) compile(pid, tid uint32, a *arguments) {
+func (x *Executables) Compile(pid, tid uint32, a *Arguments) {
 	key := handleKey{pid, uint64(tid)}
 	delete(x.compiling, key)
-	if !a.has(catalog.FieldAddress) || !a.has(catalog.FieldBytes) {
+	if !a.Has(catalog.FieldAddress) || !a.Has(catalog.FieldBytes) {
 		return
 	}
 	program := make([]byte, min(a.value[catalog.FieldBytes], maxProgram))
-	if x.memory.read(pid, a.value[catalog.FieldAddress], program) != nil {
+	if x.memory.Read(pid, a.value[catalog.FieldAddress], program) != nil {
 		return
 	}
 	if name := symbolize.ModuleName(program); name != "" {
@@ -48,14 +44,14 @@ type handleKey struct {
 	handle uint64
 }
 
-func newExecutables(memory memoryReader) *executables {
-	return &executables{memory, map[handleKey]string{}, map[handleKey]uint64{}, map[handleKey]string{}}
+func NewExecutables(memory MemoryReader) *Executables {
+	return &Executables{memory, map[handleKey]string{}, map[handleKey]uint64{}, map[handleKey]string{}}
 }
 
 // learn takes what a call says about executables; text is the name, perhaps with
 // more behind it: its length is another of the call's results.
-func (x *executables) learn(pid, tid uint32, effect catalog.Effect, a *arguments, text string) {
-	if !a.has(catalog.FieldHandle) {
+func (x *Executables) Learn(pid, tid uint32, effect catalog.Effect, a *Arguments, text string) {
+	if !a.Has(catalog.FieldHandle) {
 		return
 	}
 	key := handleKey{pid, a.value[catalog.FieldHandle]}
@@ -69,14 +65,14 @@ func (x *executables) learn(pid, tid uint32, effect catalog.Effect, a *arguments
 		}
 		delete(x.compiling, thread)
 	case catalog.NamesExecutable:
-		if length := a.value[catalog.FieldNameBytes]; a.has(catalog.FieldNameBytes) && length < uint64(len(text)) {
+		if length := a.value[catalog.FieldNameBytes]; a.Has(catalog.FieldNameBytes) && length < uint64(len(text)) {
 			text = text[:length]
 		}
 		if text != "" && utf8.ValidString(text) {
 			x.names[key] = text
 		}
 	case catalog.LinksExecutable:
-		if a.has(catalog.FieldKernel) {
+		if a.Has(catalog.FieldKernel) {
 			x.loaded[key] = a.value[catalog.FieldKernel]
 		}
 	case catalog.ForgetsExecutable:
@@ -86,7 +82,7 @@ func (x *executables) learn(pid, tid uint32, effect catalog.Effect, a *arguments
 }
 
 // name is the name of an executable or a loaded one.
-func (x *executables) name(pid uint32, handle uint64) (string, bool) {
+func (x *Executables) Name(pid uint32, handle uint64) (string, bool) {
 	if name, ok := x.names[handleKey{pid, handle}]; ok {
 		return name, true
 	}
@@ -99,7 +95,7 @@ func (x *executables) name(pid uint32, handle uint64) (string, bool) {
 }
 
 // ended forgets a process.
-func (x *executables) ended(pid uint32) {
+func (x *Executables) Ended(pid uint32) {
 	for key := range x.names {
 		if key.pid == pid {
 			delete(x.names, key)
@@ -119,11 +115,11 @@ func (x *executables) ended(pid uint32) {
 
 // arrayDetail fills what the catalog's fields say about an array: its elements
 // and, where its type has a size, its bytes.
-func (a *arguments) arrayDetail(f *catalog.Function, d *Detail) {
-	if a.has(catalog.FieldTarget) && a.value[catalog.FieldTarget] == 0 {
+func (a *Arguments) arrayDetail(f *catalog.Function, d *event.Detail) {
+	if a.Has(catalog.FieldTarget) && a.value[catalog.FieldTarget] == 0 {
 		d.Bytes = nil // nothing is copied: the call only asks how much it would be
 	}
-	if !a.has(catalog.FieldShapes) {
+	if !a.Has(catalog.FieldShapes) {
 		return
 	}
 	rank := a.value[catalog.FieldShapes]
@@ -132,7 +128,7 @@ func (a *arguments) arrayDetail(f *catalog.Function, d *Detail) {
 	}
 	count := int64(1)
 	for i := range catalog.Field(rank) {
-		if !a.has(catalog.FieldShape0 + i) {
+		if !a.Has(catalog.FieldShape0 + i) {
 			return
 		}
 		size := int64(a.value[catalog.FieldShape0+i])
@@ -142,7 +138,7 @@ func (a *arguments) arrayDetail(f *catalog.Function, d *Detail) {
 		count *= size
 	}
 	d.ElementCount = &count
-	if !a.has(catalog.FieldDtype) || a.value[catalog.FieldDtype] >= uint64(len(f.Dtypes)) {
+	if !a.Has(catalog.FieldDtype) || a.value[catalog.FieldDtype] >= uint64(len(f.Dtypes)) {
 		return
 	}
 	dtype := f.Dtypes[a.value[catalog.FieldDtype]]

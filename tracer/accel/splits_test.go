@@ -1,10 +1,9 @@
-package tracer
+package accel
 
 import (
 	"fmt"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -14,9 +13,9 @@ func TestAnIdOfWhichAWordIsMissingIsNone(t *testing.T) {
 		catalog.Mem(catalog.FieldUniqueID, 0, 0), catalog.Mem(catalog.FieldUniqueID, 0, 8), catalog.Reg(catalog.FieldRank, 1),
 	}}
 	for faults, known := range map[uint32]bool{0: true, 1: false, 2: false, 3: false} {
-		var a arguments
-		a.read(f, &callRecord{CallCallRecord: &bpf.CallCallRecord{Faults: faults}, args: []uint64{11, 22, 3}})
-		if a.has(catalog.FieldUniqueID) != known || a.value[catalog.FieldRank] != 3 {
+		var a Arguments
+		a.Read(f, &Record{Faults: faults, Args: []uint64{11, 22, 3}})
+		if a.Has(catalog.FieldUniqueID) != known || a.value[catalog.FieldRank] != 3 {
 			t.Errorf("unread words %b: an identity is known: %t, want %t", faults, !known, known)
 		}
 	}
@@ -76,7 +75,7 @@ func TestHandlesThatComeLaterAreThoseOfTheirPlace(t *testing.T) {
 	m := newCommunicators(newSplits(), func(address uint64) (uint64, bool) { value, ok := memory[address]; return value, ok })
 	promise := func(place uint64) *communicator {
 		made := &communicator{}
-		c := &acceleratorCall{args: &arguments{}}
+		c := &Call{args: &Arguments{}}
 		c.args.value[catalog.FieldHandlePlace], c.args.known[catalog.FieldHandlePlace] = place, true
 		m.promise(c, made)
 		return made

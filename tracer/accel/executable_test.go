@@ -1,4 +1,4 @@
-package tracer
+package accel
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 // programs are what a process holds at some addresses.
 type programs map[uint64]string
 
-func (p programs) read(_ uint32, address uint64, b []byte) error {
+func (p programs) Read(_ uint32, address uint64, b []byte) error {
 	text, ok := p[address]
 	if !ok || len(b) > len(text) {
 		return errors.New("not mapped")
@@ -20,8 +20,8 @@ func (p programs) read(_ uint32, address uint64, b []byte) error {
 }
 
 // values are captured arguments, by field.
-func values(of map[catalog.Field]uint64) *arguments {
-	a := &arguments{}
+func values(of map[catalog.Field]uint64) *Arguments {
+	a := &Arguments{}
 	for f, v := range of {
 		a.value[f], a.known[f] = v, true
 	}
@@ -31,18 +31,18 @@ func values(of map[catalog.Field]uint64) *arguments {
 func TestAnExecutableIsCalledAsItsProgramIs(t *testing.T) {
 	const pid, tid, other = 7, 8, 9
 	text := "module @jit_step attributes {} {"
-	x := newExecutables(programs{0x1000: text, 0x2000: "\x00garbage"})
+	x := NewExecutables(programs{0x1000: text, 0x2000: "\x00garbage"})
 	is := func(handle uint64, want string) {
 		t.Helper()
-		if got, ok := x.name(pid, handle); got != want || ok != (want != "") {
+		if got, ok := x.Name(pid, handle); got != want || ok != (want != "") {
 			t.Errorf("executable %d: %q, %v, want %q", handle, got, ok, want)
 		}
 	}
 	begin := func(tid uint32, address, bytes uint64) {
-		x.compile(pid, tid, values(map[catalog.Field]uint64{catalog.FieldAddress: address, catalog.FieldBytes: bytes}))
+		x.Compile(pid, tid, values(map[catalog.Field]uint64{catalog.FieldAddress: address, catalog.FieldBytes: bytes}))
 	}
 	handle := func(effect catalog.Effect, tid uint32, h uint64, text string) {
-		x.learn(pid, tid, effect, values(map[catalog.Field]uint64{catalog.FieldHandle: h}), text)
+		x.Learn(pid, tid, effect, values(map[catalog.Field]uint64{catalog.FieldHandle: h}), text)
 	}
 	begin(tid, 0x1000, uint64(len(text)))
 	begin(other, 0x2000, 8) // no program
@@ -55,13 +55,13 @@ func TestAnExecutableIsCalledAsItsProgramIs(t *testing.T) {
 	is(3, "")
 
 	// The caller asks: the name of the executable of the loaded one, cut at its length.
-	x.learn(pid, tid, catalog.LinksExecutable, values(map[catalog.Field]uint64{catalog.FieldHandle: 3, catalog.FieldKernel: 4}), "")
-	x.learn(pid, tid, catalog.NamesExecutable, values(map[catalog.Field]uint64{catalog.FieldHandle: 4, catalog.FieldNameBytes: 8}), "jit_lossXXX")
+	x.Learn(pid, tid, catalog.LinksExecutable, values(map[catalog.Field]uint64{catalog.FieldHandle: 3, catalog.FieldKernel: 4}), "")
+	x.Learn(pid, tid, catalog.NamesExecutable, values(map[catalog.Field]uint64{catalog.FieldHandle: 4, catalog.FieldNameBytes: 8}), "jit_lossXXX")
 	is(3, "jit_loss")
 	handle(catalog.NamesExecutable, tid, 5, "\xff\xfe")
 	is(5, "")
 	handle(catalog.ForgetsExecutable, tid, 2, "")
 	is(2, "")
-	x.ended(pid)
+	x.Ended(pid)
 	is(3, "")
 }

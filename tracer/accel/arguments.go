@@ -1,31 +1,32 @@
-package tracer
+package accel
 
 import (
 	"math"
 	"math/bits"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 const fields = int(catalog.LastField) + 1
 
-// arguments are the captured values of one call, by their meaning.
-type arguments struct {
+// Arguments are the captured values of one call, by their meaning.
+type Arguments struct {
 	value [fields]uint64
 	known [fields]bool
 }
 
-// read sorts a record's values by the catalog's fields; those that could not
+// Read sorts a record's values by the catalog's fields; those that could not
 // be read stay unknown.
-func (a *arguments) read(f *catalog.Function, r *callRecord) {
+func (a *Arguments) Read(f *catalog.Function, r *Record) {
 	torn := false // an id of which a word is missing is another one
 	for i := range f.Values {
 		v := &f.Values[i]
-		if i >= len(r.args) || r.Faults&(1<<i) != 0 || v.AtReturn && !r.endSeen() {
+		if i >= len(r.Args) || r.Faults&(1<<i) != 0 || v.AtReturn && !r.EndSeen {
 			torn = torn || v.Field == catalog.FieldUniqueID
 			continue
 		}
-		number := v.Number(r.args[i])
+		number := v.Number(r.Args[i])
 		if v.Field == catalog.FieldUniqueID {
 			number = mix(a.value[v.Field], number)
 		}
@@ -37,7 +38,7 @@ func (a *arguments) read(f *catalog.Function, r *callRecord) {
 	if f.Node != nil {
 		a.node(f.Node)
 	}
-	if a.has(catalog.FieldLocation) {
+	if a.Has(catalog.FieldLocation) {
 		a.locate()
 	}
 }
@@ -50,10 +51,17 @@ func mix(hash, word uint64) uint64 {
 	return hash ^ hash>>31
 }
 
-func (a *arguments) has(f catalog.Field) bool { return a.known[f] }
+// Value is a captured value, 0 where there is none.
+func (a *Arguments) Value(f catalog.Field) uint64 { return a.value[f] }
 
-// int64 is a value as a nullable column takes it.
-func (a *arguments) int64(f catalog.Field) *int64 {
+// Set gives a field a value that the record did not have.
+func (a *Arguments) Set(f catalog.Field, v uint64) { a.value[f], a.known[f] = v, true }
+
+// Has reports whether a value was captured and could be read.
+func (a *Arguments) Has(f catalog.Field) bool { return a.known[f] }
+
+// Int64 is a value as a nullable column takes it.
+func (a *Arguments) Int64(f catalog.Field) *int64 {
 	if !a.known[f] {
 		return nil
 	}
@@ -61,49 +69,49 @@ func (a *arguments) int64(f catalog.Field) *int64 {
 	return &v
 }
 
-// detail makes the rare columns of a span, nil when there are none.
-func (a *arguments) detail(f *catalog.Function) *Detail {
-	var d *Detail
+// Detail makes the rare columns of a span, nil when there are none.
+func (a *Arguments) Detail(f *catalog.Function) *event.Detail {
+	var d *event.Detail
 	for _, column := range []struct {
 		field catalog.Field
-		set   func(*Detail, *int64)
+		set   func(*event.Detail, *int64)
 	}{
-		{catalog.FieldBytes, func(d *Detail, v *int64) { d.Bytes = v }},
-		{catalog.FieldContext, func(d *Detail, v *int64) { d.Context = v }},
-		{catalog.FieldStream, func(d *Detail, v *int64) { d.Stream = v }},
-		{catalog.FieldHandle, func(d *Detail, v *int64) { d.Handle = v }},
-		{catalog.FieldKernel, func(d *Detail, v *int64) { d.Handle = v }},
-		{catalog.FieldSerial, func(d *Detail, v *int64) { d.CorrelationID = v }},
-		{catalog.FieldDevices, func(d *Detail, v *int64) { d.DeviceCount = v }},
-		{catalog.FieldArguments, func(d *Detail, v *int64) { d.ArgumentCount = v }},
-		{catalog.FieldErrorCode, func(d *Detail, v *int64) { d.ErrorCode = v }},
-		{catalog.FieldSharedBytes, func(d *Detail, v *int64) { d.SharedBytes = v }},
+		{catalog.FieldBytes, func(d *event.Detail, v *int64) { d.Bytes = v }},
+		{catalog.FieldContext, func(d *event.Detail, v *int64) { d.Context = v }},
+		{catalog.FieldStream, func(d *event.Detail, v *int64) { d.Stream = v }},
+		{catalog.FieldHandle, func(d *event.Detail, v *int64) { d.Handle = v }},
+		{catalog.FieldKernel, func(d *event.Detail, v *int64) { d.Handle = v }},
+		{catalog.FieldSerial, func(d *event.Detail, v *int64) { d.CorrelationID = v }},
+		{catalog.FieldDevices, func(d *event.Detail, v *int64) { d.DeviceCount = v }},
+		{catalog.FieldArguments, func(d *event.Detail, v *int64) { d.ArgumentCount = v }},
+		{catalog.FieldErrorCode, func(d *event.Detail, v *int64) { d.ErrorCode = v }},
+		{catalog.FieldSharedBytes, func(d *event.Detail, v *int64) { d.SharedBytes = v }},
 	} {
-		if v := a.int64(column.field); v != nil {
+		if v := a.Int64(column.field); v != nil {
 			d = orNew(d)
 			column.set(d, v)
 		}
 	}
 	switch {
-	case a.has(catalog.FieldDimensions):
+	case a.Has(catalog.FieldDimensions):
 		d = orNew(d)
 		a.workSizes(d, int(a.value[catalog.FieldDimensions]))
-	case a.has(catalog.FieldWorkX):
+	case a.Has(catalog.FieldWorkX):
 		d = orNew(d)
 		a.workSizes(d, a.dimensions(catalog.FieldWorkX))
-	case a.has(catalog.FieldGridX):
+	case a.Has(catalog.FieldGridX):
 		d = orNew(d)
 		a.gridSizes(d)
 	}
-	if v := a.int64(catalog.FieldDeviceID); v != nil {
+	if v := a.Int64(catalog.FieldDeviceID); v != nil {
 		d = orNew(d)
 		d.DeviceID = deviceID(int32(*v))
 	}
-	if a.has(catalog.FieldWidth) {
+	if a.Has(catalog.FieldWidth) {
 		d = orNew(d)
 		d.Bytes = a.product(catalog.FieldWidth, catalog.FieldHeight, catalog.FieldDepth)
 	}
-	if a.has(catalog.FieldShapes) || a.has(catalog.FieldTarget) {
+	if a.Has(catalog.FieldShapes) || a.Has(catalog.FieldTarget) {
 		d = orNew(d)
 		a.arrayDetail(f, d)
 	}
@@ -111,7 +119,7 @@ func (a *arguments) detail(f *catalog.Function) *Detail {
 }
 
 // product multiplies the sizes that the call has; nil when that makes no sense.
-func (a *arguments) product(sizes ...catalog.Field) *int64 {
+func (a *Arguments) product(sizes ...catalog.Field) *int64 {
 	bytes := int64(1)
 	for _, f := range sizes {
 		if !a.known[f] || f == catalog.FieldDepth && a.value[f] == 0 { // Level Zero: a flat region
@@ -127,7 +135,7 @@ func (a *arguments) product(sizes ...catalog.Field) *int64 {
 }
 
 // dimensions is how many sizes from a field on the call has.
-func (a *arguments) dimensions(first catalog.Field) int {
+func (a *Arguments) dimensions(first catalog.Field) int {
 	n := 1
 	for n < 3 && a.known[first+catalog.Field(n)] {
 		n++
@@ -136,7 +144,7 @@ func (a *arguments) dimensions(first catalog.Field) int {
 }
 
 // gridSizes fills grid, block and work of a launch that says how many blocks.
-func (a *arguments) gridSizes(d *Detail) {
+func (a *Arguments) gridSizes(d *event.Detail) {
 	d.Grid = a.sizes(catalog.FieldGridX, a.dimensions(catalog.FieldGridX))
 	if a.known[catalog.FieldBlockX] {
 		d.Block = a.sizes(catalog.FieldBlockX, a.dimensions(catalog.FieldBlockX))
@@ -149,7 +157,7 @@ func (a *arguments) gridSizes(d *Detail) {
 
 // workSizes fills work, block and grid. Only the first so many dimensions were
 // given; the words behind the others are not the caller's.
-func (a *arguments) workSizes(d *Detail, dimensions int) {
+func (a *Arguments) workSizes(d *event.Detail, dimensions int) {
 	if dimensions < 1 || dimensions > 3 {
 		return
 	}
@@ -167,7 +175,7 @@ func (a *arguments) workSizes(d *Detail, dimensions int) {
 
 // sizes reads three sizes, 1 in the dimensions that the call does not have; nil
 // when the caller gave none or they make no sense.
-func (a *arguments) sizes(first catalog.Field, dimensions int) *[3]int64 {
+func (a *Arguments) sizes(first catalog.Field, dimensions int) *[3]int64 {
 	sizes := [3]int64{1, 1, 1}
 	for i := range dimensions {
 		field := first + catalog.Field(i)
@@ -179,16 +187,16 @@ func (a *arguments) sizes(first catalog.Field, dimensions int) *[3]int64 {
 	return &sizes
 }
 
-// direction is that of a copy: what the function fixes, or what its arguments say.
-func (a *arguments) direction(f *catalog.Function) string {
+// Direction is that of a copy: what the function fixes, or what its arguments say.
+func (a *Arguments) Direction(f *catalog.Function) string {
 	switch {
 	case f.Direction != "":
 		return f.Direction
-	case a.has(catalog.FieldCopyKind):
+	case a.Has(catalog.FieldCopyKind):
 		if kind := a.value[catalog.FieldCopyKind]; kind < uint64(len(copyKinds)) {
 			return copyKinds[kind]
 		}
-	case a.has(catalog.FieldSourceKind) && a.has(catalog.FieldTargetKind):
+	case a.Has(catalog.FieldSourceKind) && a.Has(catalog.FieldTargetKind):
 		from, to := memoryKinds[a.value[catalog.FieldSourceKind]], memoryKinds[a.value[catalog.FieldTargetKind]]
 		if from != "" && to != "" {
 			return from + "_to_" + to
@@ -203,9 +211,9 @@ var copyKinds = [...]string{"host_to_host", "host_to_device", "device_to_host", 
 // memoryKinds are CUmemorytype: an array is on the device, unified memory anywhere.
 var memoryKinds = map[uint64]string{1: "host", 2: "device", 3: "device"}
 
-func orNew(d *Detail) *Detail {
+func orNew(d *event.Detail) *event.Detail {
 	if d == nil {
-		return &Detail{}
+		return &event.Detail{}
 	}
 	return d
 }

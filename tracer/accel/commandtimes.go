@@ -1,6 +1,9 @@
-package tracer
+package accel
 
-import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
 
 // What runtimes say of single commands: OpenCL and Level Zero give each an event
 // of its own, which can be waited for and asked when the command ran. The
@@ -27,13 +30,13 @@ const (
 
 // streamOrder reads the flags of a new stream: they are an argument, or a list
 // of keys and values, of which the first pair is looked at.
-func (c *acceleratorCall) streamOrder() streamOrder {
-	flags, known := c.args.value[catalog.FieldFlags], c.args.has(catalog.FieldFlags)
-	if c.args.has(catalog.FieldList) {
+func (c *Call) streamOrder() streamOrder {
+	flags, known := c.args.value[catalog.FieldFlags], c.args.Has(catalog.FieldFlags)
+	if c.args.Has(catalog.FieldList) {
 		switch {
-		case c.args.value[catalog.FieldList] == 0, c.args.has(catalog.FieldParameter) && c.args.value[catalog.FieldParameter] == 0:
+		case c.args.value[catalog.FieldList] == 0, c.args.Has(catalog.FieldParameter) && c.args.value[catalog.FieldParameter] == 0:
 			known = true
-		case c.args.value[catalog.FieldParameter] == openCLQueueProperties && c.args.has(catalog.FieldAnswer):
+		case c.args.value[catalog.FieldParameter] == openCLQueueProperties && c.args.Has(catalog.FieldAnswer):
 			flags, known = c.args.value[catalog.FieldAnswer], true
 		}
 	}
@@ -63,7 +66,7 @@ func (l *timeline) one(n uint64, through bool, began, ended int64) {
 
 // blocked: the call returned when its command was through, and with it what was
 // before it, in a stream that keeps the order.
-func (t *deviceTimes) blocked(w *work, line *timeline, c *acceleratorCall) {
+func (t *deviceTimes) blocked(w *work, line *timeline, c *Call) {
 	w.through = end(c.span)
 	if t.orders[c.args.value[catalog.FieldStream]].inOrder {
 		line.through(line.next(), c.span.StartNS, w.through)
@@ -85,7 +88,7 @@ type deviceTick struct {
 }
 
 // told takes what the device measured.
-func (t *deviceTimes) told(c *acceleratorCall) {
+func (t *deviceTimes) told(c *Call) {
 	if c.f.Effect == catalog.TellsTick {
 		ns := float64(c.args.value[catalog.FieldTickNS])
 		if c.args.value[catalog.FieldParameter] == zeProperties12 {
@@ -105,7 +108,7 @@ func (t *deviceTimes) told(c *acceleratorCall) {
 		if from, to, ok := t.tick.interval(c.args); ok {
 			w.device = deviceInterval{from, to, true, true}
 		}
-	case !c.args.has(catalog.FieldTime):
+	case !c.args.Has(catalog.FieldTime):
 	case c.args.value[catalog.FieldParameter] == catalog.OpenCLStarted:
 		w.device.from, w.device.fromKnown = int64(c.args.value[catalog.FieldTime]), true
 	case c.args.value[catalog.FieldParameter] == catalog.OpenCLEnded:
@@ -115,8 +118,8 @@ func (t *deviceTimes) told(c *acceleratorCall) {
 
 // interval is from 0 to how long a command ran; false where the unit is not
 // known.
-func (tick deviceTick) interval(a *arguments) (from, to int64, ok bool) {
-	if tick.ns <= 0 || tick.bits == 0 || !a.has(catalog.FieldTicksFrom) || !a.has(catalog.FieldTicksTo) {
+func (tick deviceTick) interval(a *Arguments) (from, to int64, ok bool) {
+	if tick.ns <= 0 || tick.bits == 0 || !a.Has(catalog.FieldTicksFrom) || !a.Has(catalog.FieldTicksTo) {
 		return 0, 0, false
 	}
 	ticks := a.value[catalog.FieldTicksTo] - a.value[catalog.FieldTicksFrom]
@@ -127,8 +130,8 @@ func (tick deviceTick) interval(a *arguments) (from, to int64, ok bool) {
 }
 
 // setMeasured gives a row its time on the device, as that told it.
-func setMeasured(s *Span, ns int64) {
-	s.Detail = orNew(s.Detail)
+func setMeasured(s *event.Span, ns int64) {
+	d := s.MakeDetail()
 	lo, hi := ns, ns
-	s.Detail.DeviceTimeLoNS, s.Detail.DeviceTimeHiNS, s.Detail.DeviceTimeMethod = &lo, &hi, measured
+	d.DeviceTimeLoNS, d.DeviceTimeHiNS, d.DeviceTimeMethod = &lo, &hi, measured
 }

@@ -1,6 +1,9 @@
-package tracer
+package accel
 
-import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
 
 // communicators knows the groups of ranks of one process, and how deep each
 // thread is in groups of calls.
@@ -27,7 +30,7 @@ func newCommunicators(all *splits, read func(address uint64) (uint64, bool)) com
 }
 
 // communicate fills the columns of a collective.
-func (c *acceleratorCall) communicate() {
+func (c *Call) communicate() {
 	if c.f.Layer != "collective" {
 		return
 	}
@@ -36,13 +39,13 @@ func (c *acceleratorCall) communicate() {
 		d.GroupDepth = &depth
 	}
 	c.elements(d)
-	if c.args.has(catalog.FieldRank) && c.args.has(catalog.FieldRanks) { // said in the call itself
+	if c.args.Has(catalog.FieldRank) && c.args.Has(catalog.FieldRanks) { // said in the call itself
 		rank, ranks := int32(c.args.value[catalog.FieldRank]), int32(c.args.value[catalog.FieldRanks])
 		if d.Ranks = &ranks; rank >= 0 {
 			d.Rank = &rank
 		}
 	}
-	if !c.args.has(catalog.FieldCommunicator) || c.f.Effect == catalog.JoinsCommunicator || c.f.Effect == catalog.JoinsAll {
+	if !c.args.Has(catalog.FieldCommunicator) || c.f.Effect == catalog.JoinsCommunicator || c.f.Effect == catalog.JoinsAll {
 		return
 	}
 	handle := int64(c.args.value[catalog.FieldCommunicator])
@@ -57,15 +60,15 @@ func (c *acceleratorCall) communicate() {
 }
 
 // elements gives count, type and size of what one rank moves.
-func (c *acceleratorCall) elements(d *Detail) {
+func (c *Call) elements(d *event.Detail) {
 	for _, f := range []catalog.Field{catalog.FieldPeer, catalog.FieldRoot} {
-		if c.args.has(f) {
+		if c.args.Has(f) {
 			peer := int32(c.args.value[f])
 			d.PeerRank = &peer
 		}
 	}
-	d.ElementCount = c.args.int64(catalog.FieldCount)
-	if !c.args.has(catalog.FieldDtype) {
+	d.ElementCount = c.args.Int64(catalog.FieldCount)
+	if !c.args.Has(catalog.FieldDtype) {
 		return
 	}
 	n := c.args.value[catalog.FieldDtype]
@@ -80,7 +83,7 @@ func (c *acceleratorCall) elements(d *Detail) {
 }
 
 // apply keeps what a call says of communicators and groups.
-func (m *communicators) apply(c *acceleratorCall) {
+func (m *communicators) apply(c *Call) {
 	handle := c.args.value[catalog.FieldCommunicator]
 	switch c.f.Effect {
 	case catalog.JoinsCommunicator:
@@ -106,16 +109,16 @@ func (m *communicators) apply(c *acceleratorCall) {
 
 // join makes a communicator: inside a group its handle is there, but not usable,
 // before the group ends.
-func (m *communicators) join(c *acceleratorCall, handle uint64) {
+func (m *communicators) join(c *Call, handle uint64) {
 	made := &communicator{}
-	if c.args.has(catalog.FieldUniqueID) {
+	if c.args.Has(catalog.FieldUniqueID) {
 		id := int64(c.args.value[catalog.FieldUniqueID] &^ (1 << 63))
 		made.id = &id
 	}
-	if rank := int32(c.args.value[catalog.FieldRank]); c.args.has(catalog.FieldRank) && rank >= 0 {
+	if rank := int32(c.args.value[catalog.FieldRank]); c.args.Has(catalog.FieldRank) && rank >= 0 {
 		made.rank = &rank
 	}
-	if c.args.has(catalog.FieldRanks) {
+	if c.args.Has(catalog.FieldRanks) {
 		ranks := int32(c.args.value[catalog.FieldRanks])
 		made.ranks = &ranks
 	}
@@ -132,8 +135,8 @@ func (m *communicators) join(c *acceleratorCall, handle uint64) {
 
 // joinAll makes the communicators of one process with several devices. Nobody
 // else has a part in them, so their identity need not be the same elsewhere.
-func (m *communicators) joinAll(c *acceleratorCall) {
-	if !c.args.has(catalog.FieldRanks) {
+func (m *communicators) joinAll(c *Call) {
+	if !c.args.Has(catalog.FieldRanks) {
 		return
 	}
 	ranks := int32(c.args.value[catalog.FieldRanks])
@@ -154,17 +157,17 @@ func (m *communicators) joinAll(c *acceleratorCall) {
 
 // tell keeps what the job was told of a communicator that may be older than the
 // recording. Who else is in it nobody says: its identity stays unknown.
-func (m *communicators) tell(c *acceleratorCall, handle uint64) {
+func (m *communicators) tell(c *Call, handle uint64) {
 	known := m.known[handle]
 	if known == nil {
 		known = &communicator{}
 		m.known[handle] = known
 	}
-	if c.args.has(catalog.FieldRank) && known.rank == nil {
+	if c.args.Has(catalog.FieldRank) && known.rank == nil {
 		rank := int32(c.args.value[catalog.FieldRank])
 		known.rank = &rank
 	}
-	if c.args.has(catalog.FieldRanks) && known.ranks == nil {
+	if c.args.Has(catalog.FieldRanks) && known.ranks == nil {
 		ranks := int32(c.args.value[catalog.FieldRanks])
 		known.ranks = &ranks
 	}
@@ -173,7 +176,7 @@ func (m *communicators) tell(c *acceleratorCall, handle uint64) {
 }
 
 // fail keeps what holds of a call that failed too: the group is over.
-func (m *communicators) fail(c *acceleratorCall) {
+func (m *communicators) fail(c *Call) {
 	if c.f.Effect == catalog.EndsGroup {
 		m.apply(c)
 	}

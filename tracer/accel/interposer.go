@@ -1,4 +1,4 @@
-package tracer
+package accel
 
 // innerCall is the last call that a thread made into a runtime: a library that
 // stands in front of it (for quotas, for virtual GPUs) has the same functions,
@@ -14,10 +14,10 @@ const interposer = "interposer"
 // interposes reports whether the call's work was already seen in a call of the
 // same function inside it. Its row stays, in a category of its own, and changes
 // nothing: launches, copies and bytes are those of the inner call.
-func (c *acceleratorCall) interposes(d *decoder) bool {
+func (c *Call) interposes() bool {
 	inner, ok := c.inner[c.tid]
 	if ok && inner.parent == c.span.ID && inner.label == c.f.Label {
-		c.span.Call = d.recategorize(c.r.Spec, c.span.Call, interposer)
+		c.span.Call = c.state.rows.Recategorize(c.r.Spec, c.span.Call, interposer)
 		c.outer = true
 	}
 	c.inner[c.tid] = innerCall{c.span.ParentID, c.f.Label}

@@ -1,6 +1,9 @@
-package tracer
+package accel
 
-import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
 
 // driverMemory is what a process has from one runtime, by address. Handles of
 // physical memory without an address are kept apart from addresses: they may
@@ -21,40 +24,39 @@ type memoryBlock struct {
 	device *int32
 }
 
-// driverMemory makes the memory row of a call, if it succeeded, or if there was
-// no room.
-func (d *decoder) driverMemory(c *acceleratorCall) {
-	m := memoryRow{rawStack: c.r.stack, Memory: Memory{
+// allocate makes the memory row of a call, if it succeeded, or if there was no
+// room.
+func (c *Call) allocate() {
+	m := event.Memory{
 		TSNS: c.span.StartNS, PID: c.span.PID, TID: c.span.TID, SpanID: c.span.ID, Weight: 1,
 		Space: c.f.Memory.Space, Level: c.f.Memory.Level, Action: c.f.Memory.Action, Bytes: bytesOf(c.span.Detail),
-	}}
+	}
 	for _, s := range c.f.Memory.Spaces {
 		if c.args.value[catalog.FieldFlags]&s.Flag != 0 {
 			m.Space = s.Space
 		}
 	}
-	m.Pool = c.args.int64(catalog.FieldPool)
-	c.locate(&m.Memory)
+	m.Pool = c.args.Int64(catalog.FieldPool)
+	c.locate(&m)
 	switch {
-	case c.span.Status == StatusOK:
-		if !c.memory.follow(&m.Memory, c.args) {
+	case c.span.Status == event.StatusOK:
+		if !c.memory.follow(&m, c.args) {
 			return
 		}
 		if m.Action == "alloc" && c.span.DurationNS > 0 {
 			m.TSNS += c.span.DurationNS // it is there once the call has returned
 		}
-	case c.span.Status == StatusError && c.outOfMemory():
-		m.Action = actionOutOfMemory
+	case c.span.Status == event.StatusError && c.outOfMemory():
+		m.Action = event.ActionOutOfMemory
 	default:
 		return
 	}
-	d.totals.Memory++
-	d.memory = append(d.memory, m)
+	c.state.rows.Memory(m, c.r.Stack)
 }
 
 // locate says which device memory is on, and which kind of memory it is where
 // the call says that itself.
-func (c *acceleratorCall) locate(m *Memory) {
+func (c *Call) locate(m *event.Memory) {
 	if c.args.onHost() {
 		m.Space = "pinned"
 	}
@@ -67,11 +69,11 @@ func (c *acceleratorCall) locate(m *Memory) {
 // node, in their order and a nanosecond apart, the last when the call returns.
 // What the replay before allocated and nobody freed is freed by the launch, or
 // the driver would have refused it (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH).
-func (c *acceleratorCall) replayMemory(d *decoder, nodes []*Memory) {
-	exec := c.args.int64(catalog.FieldGraphExec)
-	var rows []memoryRow
+func (c *Call) replayMemory(nodes []*event.Memory) {
+	exec := c.args.Int64(catalog.FieldGraphExec)
+	var rows []event.Memory
 	for _, node := range nodes {
-		row := memoryRow{*node, c.r.stack}
+		row := *node
 		row.PID, row.TID, row.SpanID, row.Weight = c.span.PID, c.span.TID, c.span.ID, 1
 		row.GraphExec = exec
 		key := memoryKey{address: uint64(row.Address)}
@@ -80,17 +82,16 @@ func (c *acceleratorCall) replayMemory(d *decoder, nodes []*Memory) {
 			left.Action, left.Bytes, left.Space, left.DeviceID = "free", block.bytes, block.space, block.device
 			rows = append(rows, left)
 		}
-		c.memory.change(&row.Memory, key)
+		c.memory.change(&row, key)
 		rows = append(rows, row)
 	}
 	for i := range rows {
 		rows[i].TSNS = max(c.span.StartNS, end(c.span)-int64(len(rows)-1-i))
+		c.state.rows.Memory(rows[i], c.r.Stack)
 	}
-	d.totals.Memory += uint64(len(rows))
-	d.memory = append(d.memory, rows...)
 }
 
-func (c *acceleratorCall) outOfMemory() bool {
+func (c *Call) outOfMemory() bool {
 	if c.span.Detail == nil {
 		return false
 	}
@@ -100,10 +101,10 @@ func (c *acceleratorCall) outOfMemory() bool {
 
 // follow gives the row its address, and a free what its allocation had. It
 // reports whether the call did anything: freeing a null pointer does not.
-func (memory *driverMemory) follow(m *Memory, args *arguments) bool {
-	address, known := args.value[catalog.FieldAddress], args.has(catalog.FieldAddress)
+func (memory *driverMemory) follow(m *event.Memory, args *Arguments) bool {
+	address, known := args.value[catalog.FieldAddress], args.Has(catalog.FieldAddress)
 	key := memoryKey{address: address}
-	if m.Action != "map" && args.has(catalog.FieldAllocation) {
+	if m.Action != "map" && args.Has(catalog.FieldAllocation) {
 		address, known = args.value[catalog.FieldAllocation], true
 		key = memoryKey{address, true}
 	}
@@ -131,7 +132,7 @@ func (memory *driverMemory) follow(m *Memory, args *arguments) bool {
 }
 
 // change keeps an allocation, and gives a free what its allocation had.
-func (memory *driverMemory) change(m *Memory, key memoryKey) {
+func (memory *driverMemory) change(m *event.Memory, key memoryKey) {
 	if m.Action == "alloc" {
 		if memory.blocks == nil {
 			memory.blocks = map[memoryKey]memoryBlock{}
@@ -147,7 +148,7 @@ func (memory *driverMemory) change(m *Memory, key memoryKey) {
 
 // release lets go of one holder's share. With the last the memory is free; of
 // memory from before the recording, nobody knows whether it was the last.
-func (memory *driverMemory) release(m *Memory, key memoryKey) bool {
+func (memory *driverMemory) release(m *event.Memory, key memoryKey) bool {
 	block, ok := memory.blocks[key]
 	if !ok {
 		return false
@@ -162,14 +163,14 @@ func (memory *driverMemory) release(m *Memory, key memoryKey) bool {
 	return true
 }
 
-func bytesOf(d *Detail) *int64 {
+func bytesOf(d *event.Detail) *int64 {
 	if d == nil {
 		return nil
 	}
 	return d.Bytes
 }
 
-func deviceOf(d *Detail) *int32 {
+func deviceOf(d *event.Detail) *int32 {
 	if d == nil {
 		return nil
 	}
