@@ -330,4 +330,3 @@ func (d *Dataset) Stats() []TableStats { return d.writer.statistics() }
 
 // ViewsFile is the name, within a dataset, of the views for the duckdb shell.
 const ViewsFile = "views.sql"
-

@@ -6,6 +6,8 @@
 package directory
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -93,6 +95,26 @@ func (d *Directory) Create(name string) (*os.File, error) {
 		return nil, errors.Join(d.failed("create", name, err), f.Close(), d.Remove(name))
 	}
 	return f, nil
+}
+
+// Write puts a whole file in the place of what has its name: readers find the old
+// contents or the new. The name that it has meanwhile begins with temporary.
+func (d *Directory) Write(name, temporary string, contents []byte) error {
+	var random [8]byte
+	rand.Read(random[:])
+	temporary += hex.EncodeToString(random[:])
+	f, err := d.Create(temporary)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(contents)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = d.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(err, d.Remove(temporary))
+	}
+	return nil
 }
 
 // Directory opens a directory in this one; it is made where there is none. One that

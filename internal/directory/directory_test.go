@@ -246,11 +246,23 @@ func TestUnmakeTakesAwayWhatMakeMadeAndNothingElse(t *testing.T) {
 func TestACacheIsBelievedOnlyWhereNobodyElseWrites(t *testing.T) {
 	base := t.TempDir()
 	path := filepath.Join(base, "cache", "plans")
-	d, err := OpenCache(path)
+	if _, err := OpenCache(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that is not there: %v", err)
+	}
+	d, err := MakeCache(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Close()
+	if err := errors.Join(d.Write("a", ".a-", []byte("one")), d.Write("a", ".a-", []byte("two")), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(path, "a")); err != nil || string(b) != "two" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if entries, _ := os.ReadDir(path); len(entries) != 1 {
+		t.Errorf("in it: %v", entries)
+	}
+	check(t, filepath.Join(path, "a"), 0o600, os.Geteuid(), os.Getegid())
 	for _, mode := range []fs.FileMode{0o720, 0o702, 0o777} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)

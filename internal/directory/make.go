@@ -21,10 +21,15 @@ func Make(path string, access Access) (*Directory, error) { return open(path, ac
 // Open opens a directory that is there, whoever owns it, and follows links as Make does.
 func Open(path string) (*Directory, error) { return open(path, Private, false) }
 
-// OpenCache is Make for a directory that only this process's user can change: what
+// MakeCache is Make for a directory that only this process's user can change: what
 // is found there is believed.
-func OpenCache(path string) (*Directory, error) {
-	d, err := Make(path, Private)
+func MakeCache(path string) (*Directory, error) { return openCache(path, true) }
+
+// OpenCache is MakeCache for a directory that is there.
+func OpenCache(path string) (*Directory, error) { return openCache(path, false) }
+
+func openCache(path string, create bool) (*Directory, error) {
+	d, err := open(path, Private, create)
 	if err != nil {
 		return nil, err
 	}
