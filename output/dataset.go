@@ -47,6 +47,9 @@ type Options struct {
 // Access is the mode, owner and group of what is written.
 type Access = directory.Access
 
+// PrivateAccess is what a dataset has unless Options say otherwise.
+func PrivateAccess() Access { return directory.Invoker() }
+
 // Dataset is a dataset being written. It implements tracer.Sink; its methods
 // may be called from several goroutines.
 //
