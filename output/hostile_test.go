@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/attacker"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // modes lists the modes and owners that are in a dataset.
@@ -40,7 +40,7 @@ func modes(t *testing.T, dir string) map[string]bool {
 
 func writeSome(t *testing.T, d *Dataset) {
 	t.Helper()
-	err := errors.Join(d.Session(recording()), d.Process(tracer.Process{ID: 1, PID: 1}), d.Spans(someSpans(10)), d.Rotate())
+	err := errors.Join(d.Session(recording()), d.Process(event.Process{ID: 1, PID: 1}), d.Spans(someSpans(10)), d.Rotate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestWhoOwnsTheDatasetCannotLeadTheTracerToAnotherFile(t *testing.T) {
 	if err := errors.Join(d.Spans(someSpans(10)), d.Rotate()); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(d.Memory(make([]tracer.Memory, 1)), d.Rotate()); err == nil {
+	if err := errors.Join(d.Memory(make([]event.Memory, 1)), d.Rotate()); err == nil {
 		t.Error("rows were written where a link leads")
 	}
 	if err := d.Discard(); err == nil {
@@ -178,7 +178,7 @@ func TestRewritingFollowsNoLinkAndKeepsTheOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := []tracer.Stack{{ID: 1, Status: "complete"}}
+	rows := []event.Stack{{ID: 1, Status: "complete"}}
 	if err := errors.Join(d.Session(recording()), d.Stacks(rows), d.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // ErrForeign is wrapped by RewriteStacks' error for a file that this version
@@ -19,7 +19,7 @@ var ErrForeign = errors.New("not a stack file of this schema")
 // RewriteStacks puts rows in the place of those of a file of table stack, whose
 // session, metadata, owner and mode stay. The file is as it was until the new one is
 // whole and on disk. It must not be a link, nor lie behind one that another user made.
-func RewriteStacks(path string, rows []tracer.Stack) error {
+func RewriteStacks(path string, rows []event.Stack) error {
 	dir, err := directory.Open(filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("rewriting %s: %w", path, err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // TableStats counts what was written to one table.
@@ -92,7 +92,7 @@ func (w *writer) addSmall(name string, columns []columnfile.Column, take func() 
 }
 
 // setSession comes before the first job.
-func (w *writer) setSession(r tracer.Recording) {
+func (w *writer) setSession(r event.Recording) {
 	if w.session == "" {
 		w.session, w.tool = r.ID, r.ToolVersion
 	}
