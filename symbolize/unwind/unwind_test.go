@@ -60,10 +60,7 @@ func TestCachedTableIsTheCompiledOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, err := KeyOf(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := keyOf(t, e)
 		cached, err := cache.Load(key)
 		if err != nil {
 			t.Fatal(err)
@@ -80,6 +77,20 @@ func TestCachedTableIsTheCompiledOne(t *testing.T) {
 	}
 }
 
+func keyOf(t *testing.T, e *symbolize.ELF) Key {
+	t.Helper()
+	hold, held := e.Hold()
+	if !held {
+		t.Skip("a file's contents can not be held here: run as root")
+	}
+	defer hold.Release()
+	key, ok := KeyOf(hold, e)
+	if !ok {
+		t.Fatal("no key")
+	}
+	return key
+}
+
 func TestDamagedCacheIsRefused(t *testing.T) {
 	cache := Cache{Directory: t.TempDir()}
 	e, err := symbolize.OpenELF(oracleFiles(t)[0])
@@ -91,7 +102,7 @@ func TestDamagedCacheIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, _ := KeyOf(e)
+	key := keyOf(t, e)
 	path := filepath.Join(cache.Directory, string(key)+".unwind")
 	whole, err := os.ReadFile(path)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -272,12 +273,15 @@ sys.stdin.read()`, copied))
 		if !l.Deleted || l.Path != copied {
 			t.Errorf("%+v is not deleted", l)
 		}
-		_, via, err := l.OpenPath()
+		file, via, err := l.Open()
+		if err == nil {
+			file.Close()
+		}
 		if errors.Is(err, ErrPermission) {
 			t.Skip("map_files needs CAP_CHECKPOINT_RESTORE")
 		}
 		if err != nil || via != ViaMapFiles {
-			t.Fatalf("OpenPath: %q, %v", via, err)
+			t.Fatalf("Open: %q, %v", via, err)
 		}
 		e, err := l.OpenELF()
 		if err != nil {
@@ -367,7 +371,7 @@ sys.stdin.read()
 	if _, ok := e.Lookup("cos"); !ok {
 		t.Error("not the library that is mapped")
 	}
-	if info, err := os.Stat(p.path("root", l.Path)); err != nil || inodeOf(info) != l.Inode {
+	if info, err := os.Stat(p.path("root", l.Path)); err != nil || info.Sys().(*syscall.Stat_t).Ino != l.Inode {
 		t.Errorf("through the root: %v", err)
 	}
 	frameworks := p.Frameworks(libraries)
