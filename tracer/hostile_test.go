@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -186,5 +187,54 @@ func TestProbesDoNotFollowAMappingToAnotherFile(t *testing.T) {
 	}
 	if said := strings.TrimSpace(bystander.tell(t, "")); said != "45" {
 		t.Errorf("after: %s", said)
+	}
+}
+
+// A user writes other code into a file of its own after the probes were planned.
+// They must not go in; the recording goes on and says so.
+func TestProbesAreNotPutIntoAFileThatChanged(t *testing.T) {
+	needKernel(t)
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the library is x86-64 code")
+	}
+	build, dir := buildNative(t), forAll(t)
+	impostor := install(t, filepath.Join(build, "libimpostor.so"), filepath.Join(dir, "libimpostor.so"), nobody)
+	swap := install(t, filepath.Join(build, "swap"), filepath.Join(dir, "swap"), 0)
+	for way, perf := range attachWays {
+		t.Run(way, func(t *testing.T) {
+			install(t, filepath.Join(build, "libimpostor.so"), impostor, nobody)
+			attacker := startAs(t, nobody, true, swap, impostor, impostor)
+			sink := &recordingSink{}
+			session, err := Open(Options{PIDs: []int{attacker.Process.Pid}, Follow: true, BufferBytes: 4 << 20, PerfEvents: perf, catalog: impostorGroup()}, sink)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			file, err := os.OpenFile(impostor, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := file.WriteAt([]byte{0xb8, 45, 0, 0, 0, 0xc3}, 0x1000); err != nil { // mov $45, %eax; ret
+				t.Fatal(err)
+			}
+			file.Close()
+			for _, f := range session.files {
+				for _, tier := range f.anchor {
+					closeTier(tier)
+				}
+				if err := session.attachAnchors(f); err != nil {
+					t.Errorf("the change ends the recording: %v", err)
+				}
+				for name, tier := range f.anchor {
+					if len(tier) > 0 {
+						t.Errorf("the probes of %s are in", name)
+					}
+				}
+			}
+			session.serve()
+			if !slices.ContainsFunc(sink.warnings, func(w Warning) bool { return w.Kind == "attach" && w.Source == impostor && w.Count == 1 }) {
+				t.Errorf("nothing is said: %+v", sink.warnings)
+			}
+		})
 	}
 }
