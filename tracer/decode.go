@@ -33,8 +33,7 @@ type decoder struct {
 	samples     []Sample
 	// unresolved are the spans whose stack still has the kernel's name only.
 	unresolved []spanStack
-	// introduced are the threads that samples were taken of.
-	introduced map[int32]bool
+	introduced introductions
 
 	stacks       *stackTable
 	sampleRing   *ringbuf.Reader // nil: nothing takes stacks
@@ -89,7 +88,7 @@ func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int6
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
 		accelerators: newAccelerators(remote), named: map[callName]*Call{}, nodes: newNodeClock(), steps: newStepClock(),
 		host: newHostMemory(),
-		held: map[uint32]*slice{}, introduced: map[int32]bool{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
+		held: map[uint32]*slice{}, introduced: introductions{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
 	d.stacks = newStackTable(newSpaces(), &d.totals.Stacks)
 	return d
@@ -332,6 +331,7 @@ func (d *decoder) drained() {
 // forget drops what only a living process can refer to.
 func (d *decoder) forget(pid int32) {
 	d.host.ended(pid)
+	d.introduced.ended(pid)
 	d.executables.ended(uint32(pid))
 	d.cuda.ended(uint32(pid))
 	d.remote.ended(uint32(pid))

@@ -38,14 +38,6 @@ func (f *tracedFile) tiers() []map[int]*linkSet {
 	return append(slices.Collect(maps.Values(f.anchor)), f.detail)
 }
 
-// closeTier takes a set of links off everyone.
-func closeTier(tier map[int]*linkSet) {
-	for pid, set := range tier {
-		set.Close()
-		delete(tier, pid)
-	}
-}
-
 // path is a name of the file on this side, from a process that still maps it.
 func (f *tracedFile) path() (string, error) {
 	err := fmt.Errorf("no process maps %s any more", f.plan.Path)

@@ -33,6 +33,10 @@ var Losses = []struct {
 	{Loss(bpf.CallLossLOSS_STACK_RING_FULL), "stack_ring_full", false, "the ring buffer of samples was full for the frames of a stack: they are sent when it is seen again"},
 	{Loss(bpf.CallLossLOSS_SAMPLE_BUSY), "sample_busy", true, "a stack was being taken on the same CPU: no second one at that moment"},
 	{Loss(bpf.CallLossLOSS_WAIT_TABLE_FULL), "wait_table_full", true, "more threads off the CPU than the kernel table holds"},
+	{Loss(bpf.CallLossLOSS_PROCESS_TABLE_FULL), "process_table_full", true, "children that were not recorded: more processes than the kernel's table holds"},
+	{Loss(bpf.CallLossLOSS_WALK_TABLE_FULL), "walk_table_full", false, "children whose call stacks could not be walked before the tracer had looked at them: more processes than the kernel's tables hold"},
+	{Loss(bpf.CallLossLOSS_THREAD_QUOTA), "thread_quota", true, "calls of threads beyond one process's share of the kernel's table"},
+	{Loss(bpf.CallLossLOSS_WAIT_QUOTA), "wait_quota", true, "waits of threads beyond one process's share of the kernel's table"},
 }
 
 // Name is the reason's name, as it is in the dataset.

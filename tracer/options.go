@@ -51,6 +51,8 @@ type Options struct {
 
 	catalog []catalog.Group // instead of the catalog's own, for tests
 	release string          // instead of the kernel's own, likewise
+	// maxProcesses is how many places the kernel's table of them has, likewise.
+	maxProcesses int
 }
 
 // SelectGroups returns the catalog's groups for a level, or those named. Unknown
