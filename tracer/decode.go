@@ -184,7 +184,7 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 		s.DurationNS = -1
 	}
 	var c *acceleratorCall
-	r.stack = probe.planned.rawStack(r)
+	r.stack = probe.rawStack(r)
 	if f := probe.planned.Function; len(r.args) > 0 || f.Text != catalog.NoText || f.StatusOK {
 		c = d.detail(s, f, r)
 	}
@@ -250,7 +250,7 @@ func (d *decoder) flow(s *Span, r *callRecord) {
 
 func (d *decoder) event(r *callRecord, probe *probe) {
 	f := probe.planned.Function
-	stack := probe.planned.rawStack(r)
+	stack := probe.rawStack(r)
 	var a arguments
 	a.read(f, r)
 	switch f.Effect {

@@ -177,6 +177,7 @@ func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Lib
 		key: key, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
 		anchor: map[string]map[int]*linkSet{}, detail: map[int]*linkSet{},
 	}
+	s.takeStacks(plan)
 	base, err := s.probes.add(file)
 	if err != nil {
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: library.Path, Count: int64(len(plan.Probes)), Detail: err.Error()})
@@ -187,9 +188,6 @@ func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Lib
 		plan.dropReturns()
 	}
 	for i := range plan.Probes {
-		if s.walks != nil && wantsStack(s.options.Level, plan.Probes[i].Function) {
-			plan.Probes[i].takeStack()
-		}
 		if s.governor.demoted[plan.Probes[i].Group.Name] {
 			s.probes.at(base + uint32(i)).makeDetail(1)
 		}
