@@ -1,4 +1,4 @@
-package cli
+package doctor
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
 // defaultBuffer is the ring buffer's default size in bytes.
@@ -19,9 +22,9 @@ func hostChecks() []check {
 	build := unix.ByteSliceToString(uts.Version[:])
 	return []check{
 		{"kernel", stateInfo, fmt.Sprintf("Linux %s on %s, %d CPUs", unix.ByteSliceToString(uts.Release[:]), runtime.GOARCH, runtime.NumCPU())},
-		{"preemption", stateInfo, preemption(build, readLine("/sys/kernel/debug/sched/preempt"))},
-		lockdownCheck(readLine("/sys/kernel/security/lockdown")),
-		yamaCheck(readLine("/proc/sys/kernel/yama/ptrace_scope")),
+		{"preemption", stateInfo, preemption(build, procfile.Line("/sys/kernel/debug/sched/preempt"))},
+		lockdownCheck(procfile.Line("/sys/kernel/security/lockdown")),
+		yamaCheck(procfile.Line("/proc/sys/kernel/yama/ptrace_scope")),
 		memoryCheck(),
 	}
 }
@@ -75,7 +78,7 @@ func memoryCheck() check {
 			fmt.Sscan(rest, &kib)
 		}
 	}
-	k := check{"memory", stateOK, bytesText(kib<<10) + " available; the ring buffer takes " + bytesText(defaultBuffer)}
+	k := check{"memory", stateOK, cli.Bytes(kib<<10) + " available; the ring buffer takes " + cli.Bytes(defaultBuffer)}
 	if kib<<10 < 4*defaultBuffer {
 		k.State, k.Why = stateDegraded, k.Why+": choose a smaller --buffer-size"
 	}

@@ -1,14 +1,16 @@
-package cli
+package recorder
 
 import (
 	"encoding/binary"
 	"os"
 	"syscall"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 )
 
-// gateCommand is how ebpfprof runs itself to wait for the word to exec: the job
+// GateCommand is how ebpfprof runs itself to wait for the word to exec: the job
 // must not begin before its probes can.
-const gateCommand = "internal-gate"
+const GateCommand = "internal-gate"
 
 // File descriptors of the gate.
 const (
@@ -16,13 +18,13 @@ const (
 	reportFD = 4
 )
 
-// gate waits for a byte, then becomes the command. What exec returns goes to
+// Gate waits for a byte, then becomes the command. What exec returns goes to
 // the tracer, which says it; a command that starts closes the report.
-func gate(args []string) int {
+func Gate(args []string) int {
 	syscall.CloseOnExec(reportFD)
 	pipe := os.NewFile(gateFD, "gate")
 	if n, _ := pipe.Read(make([]byte, 1)); n != 1 {
-		return ExitFailed // the tracer could not start
+		return cli.ExitFailed // the tracer could not start
 	}
 	pipe.Close()
 	err := syscall.Exec(args[0], args[1:], os.Environ())

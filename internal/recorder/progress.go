@@ -1,4 +1,4 @@
-package cli
+package recorder
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
 )
@@ -25,7 +26,7 @@ type progress struct {
 
 func newProgress(quiet bool, session *tracer.Session, dataset *output.Dataset) *progress {
 	return &progress{
-		quiet: quiet, session: session, dataset: dataset, ended: make(chan struct{}), live: !quiet && isTerminal(os.Stderr),
+		quiet: quiet, session: session, dataset: dataset, ended: make(chan struct{}), live: !quiet && cli.IsTerminal(os.Stderr),
 	}
 }
 
@@ -78,7 +79,7 @@ func (p *progress) tables() {
 			return
 		}
 		if p.live {
-			fmt.Fprint(os.Stderr, clearLine)
+			fmt.Fprint(os.Stderr, cli.ClearLine)
 		}
 		fmt.Fprintf(os.Stderr, "unwind tables in place after %d ms more\n", time.Since(began).Milliseconds())
 	}()
@@ -126,7 +127,7 @@ func (p *progress) run() {
 			rate := float64(events-last) / now.Sub(at).Seconds()
 			line := liveLine(uint64(rate), events, lostRows(stats), written(p.dataset))
 			p.mu.Lock()
-			fmt.Fprint(os.Stderr, clearLine+truncate(line, columns(os.Stderr)))
+			fmt.Fprint(os.Stderr, cli.ClearLine+cli.Truncate(line, cli.Columns(os.Stderr)))
 			p.mu.Unlock()
 			last, at = events, now
 		}
@@ -134,7 +135,7 @@ func (p *progress) run() {
 }
 
 func liveLine(rate, events, lost uint64, bytes int64) string {
-	return fmt.Sprintf("%s events/s   %s recorded   %s lost   %s written", count(rate), count(events), count(lost), bytesText(bytes))
+	return fmt.Sprintf("%s events/s   %s recorded   %s lost   %s written", cli.Count(rate), cli.Count(events), cli.Count(lost), cli.Bytes(bytes))
 }
 
 func written(dataset *output.Dataset) (bytes int64) {
@@ -151,7 +152,7 @@ func (p *progress) stop() {
 	close(p.ended)
 	p.done.Wait()
 	if p.live {
-		fmt.Fprint(os.Stderr, clearLine)
+		fmt.Fprint(os.Stderr, cli.ClearLine)
 	}
 }
 
@@ -160,22 +161,4 @@ func lostRows(s tracer.Stats) (n uint64) {
 		n += lost
 	}
 	return n
-}
-
-// count is a number for people: 12,345 or 1.23 M.
-func count(n uint64) string {
-	switch {
-	case n >= 10_000_000:
-		return fmt.Sprintf("%.1f M", float64(n)/1e6)
-	case n >= 1000:
-		return grouped(n)
-	}
-	return fmt.Sprint(n)
-}
-
-func grouped(n uint64) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return grouped(n/1000) + fmt.Sprintf(",%03d", n%1000)
 }

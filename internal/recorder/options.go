@@ -1,4 +1,4 @@
-package cli
+package recorder
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/tracer"
 )
 
@@ -37,41 +38,41 @@ func recordFlags() []urfave.Flag {
 func recordOptions(c *urfave.Context) (tracer.Options, error) {
 	o := tracer.Options{Follow: !c.Bool("no-follow"), PerfEvents: c.String("attach-with") == "perf"}
 	if name := c.String("attach-with"); name != "" && name != "perf" {
-		return o, usagef("--attach-with %q: the only choice is perf", name)
+		return o, cli.Usagef("--attach-with %q: the only choice is perf", name)
 	}
 	switch o.Level = tracer.Level(c.String("level")); o.Level {
 	case tracer.LevelAnchor, tracer.LevelWindow, tracer.LevelDeep:
 	default:
-		return o, usagef("--level %q: choose anchor, window or deep", o.Level)
+		return o, cli.Usagef("--level %q: choose anchor, window or deep", o.Level)
 	}
-	o.Groups = splitList(c.String("probe"))
+	o.Groups = cli.SplitList(c.String("probe"))
 	if _, err := tracer.SelectGroups(o.Level, o.Groups); err != nil {
-		return o, usage{err}
+		return o, cli.Mistaken(err)
 	}
 	var err error
 	if o.Budget, err = parseBudget(c.String("budget"), o.Level); err != nil {
-		return o, usage{err}
+		return o, cli.Mistaken(err)
 	}
 	if o.Frequency, err = parseFrequency(c.String("frequency"), o.Level); err != nil {
-		return o, usage{err}
+		return o, cli.Mistaken(err)
 	}
 	if o.VerifyStacks = c.Int("verify-stacks"); o.VerifyStacks < 1 {
-		return o, usagef("--verify-stacks %d: give a positive number", o.VerifyStacks)
+		return o, cli.Usagef("--verify-stacks %d: give a positive number", o.VerifyStacks)
 	}
 	if o.OffCPU = c.Duration("off-cpu-threshold"); o.OffCPU < 0 {
-		return o, usagef("--off-cpu-threshold %s: give a time, such as 5ms, or 0", o.OffCPU)
+		return o, cli.Usagef("--off-cpu-threshold %s: give a time, such as 5ms, or 0", o.OffCPU)
 	}
 	if o.MaxFrames = c.Int("max-frames"); o.MaxFrames < 1 || o.MaxFrames > tracer.MostFrames {
-		return o, usagef("--max-frames %d: give a number from 1 to %d", o.MaxFrames, tracer.MostFrames)
+		return o, cli.Usagef("--max-frames %d: give a number from 1 to %d", o.MaxFrames, tracer.MostFrames)
 	}
 	if o.BufferBytes, err = parseBytes(c.String("buffer-size")); err != nil {
-		return o, usage{fmt.Errorf("--buffer-size: %w", err)}
+		return o, cli.Mistaken(fmt.Errorf("--buffer-size: %w", err))
 	}
 	if o.Counters, err = parseCounters(c.String("counters")); err != nil {
-		return o, usage{err}
+		return o, cli.Mistaken(err)
 	}
 	if d := c.Duration("duration"); c.IsSet("duration") && d <= 0 {
-		return o, usagef("--duration %s: give a positive time, such as 30s", d)
+		return o, cli.Usagef("--duration %s: give a positive time, such as 30s", d)
 	}
 	return o, nil
 }
@@ -156,13 +157,4 @@ func parseBytes(s string) (int, error) {
 // defaultOutput names a dataset after what it is of.
 func defaultOutput(what string, now time.Time) string {
 	return fmt.Sprintf("ebpfprof-%s-%s", what, now.Format("20060102-150405"))
-}
-
-func splitList(s string) (names []string) {
-	for _, name := range strings.Split(s, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -1,10 +1,11 @@
-package cli
+package doctor
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
@@ -54,7 +55,7 @@ func walkCheck(status unwinding.ProcessStatus) check {
 	case status.Dropped > 0:
 		return check{State: stateDegraded, Why: fmt.Sprintf("%d executable mappings are more than the kernel's table holds, and stacks end there", status.Dropped)}
 	}
-	return check{State: stateOK, Why: fmt.Sprintf("the kernel knows %d executable mappings and the tables of %d files, %s", status.Mappings, ready, bytesText(int64(bytes)))}
+	return check{State: stateOK, Why: fmt.Sprintf("the kernel knows %d executable mappings and the tables of %d files, %s", status.Mappings, ready, cli.Bytes(int64(bytes)))}
 }
 
 // generatedBytes is how much of a process's code is in no file.
@@ -78,7 +79,7 @@ func generatedCheck(size uint64, rows int) []check {
 	}
 	how := "its frames are followed by frame pointer"
 	if rows > 0 {
-		how = fmt.Sprintf("%s rows of an unwind table are inferred from its instructions, the rest is followed by frame pointer", count(uint64(rows)))
+		how = fmt.Sprintf("%s rows of an unwind table are inferred from its instructions, the rest is followed by frame pointer", cli.Count(uint64(rows)))
 	}
-	return []check{{"generated code", stateInfo, bytesText(int64(size)) + " of code is in no file (a just-in-time compiler): " + how + ", shown as [anon]"}}
+	return []check{{"generated code", stateInfo, cli.Bytes(int64(size)) + " of code is in no file (a just-in-time compiler): " + how + ", shown as [anon]"}}
 }

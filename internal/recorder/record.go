@@ -1,4 +1,4 @@
-package cli
+package recorder
 
 import (
 	"context"
@@ -6,15 +6,19 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
+
+// ErrNothingCaptured ends a recording that has no rows.
+var ErrNothingCaptured = errors.New("nothing was captured")
 
 // recorder is one recording, from the flags to the summary.
 type recorder struct {
@@ -86,7 +90,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		if !written {
 			to.undo()
 		}
-		return to.explain(firstCause(err), written)
+		return to.explain(cli.FirstCause(err), written)
 	}
 	return r.conclude(to, session, summarize(session.Stats(), dataset, recorded), job)
 }
@@ -143,17 +147,6 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); signal.Stop(broken) }
 }
 
-// firstCause is the first of joined errors: the cause of the others.
-func firstCause(err error) error {
-	for {
-		joined, ok := err.(interface{ Unwrap() []error })
-		if !ok || len(joined.Unwrap()) == 0 || strings.Count(err.Error(), "\n") == 0 {
-			return err
-		}
-		err = joined.Unwrap()[0]
-	}
-}
-
 func whyNothing(report tracer.Report, job *job) string {
 	switch {
 	case len(report.Libraries) > 0:
@@ -170,13 +163,8 @@ func describe(r *recorder, now time.Time) tracer.Recording {
 	syscall.Uname(&uts)
 	host, _ := os.Hostname()
 	return tracer.Recording{
-		ID: newSessionID(now), ToolVersion: Version, Host: host, BootID: readLine("/proc/sys/kernel/random/boot_id"),
+		ID: newSessionID(now), ToolVersion: cli.Version, Host: host, BootID: procfile.Line("/proc/sys/kernel/random/boot_id"),
 		Kernel: utsString(uts.Release[:]), CPUModel: cpuModel(), StartedNS: now.UnixNano(), Level: string(r.options.Level),
 		CommandLine: r.commandLine,
 	}
-}
-
-func readLine(path string) string {
-	b, _ := os.ReadFile(path)
-	return strings.TrimSpace(string(b))
 }

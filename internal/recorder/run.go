@@ -1,4 +1,4 @@
-package cli
+package recorder
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 )
 
 // RunCommand is `ebpfprof run`.
@@ -26,7 +28,7 @@ func RunCommand() *urfave.Command {
 			}
 			args := c.Args().Slice()
 			if len(args) == 0 {
-				return usagef("give the command to record: ebpfprof run -- COMMAND")
+				return cli.Usagef("give the command to record: ebpfprof run -- COMMAND")
 			}
 			r := newRecorder(c, options)
 			if r.output == "" {
@@ -39,7 +41,7 @@ func RunCommand() *urfave.Command {
 			return r.record(c.Context, job)
 		},
 		Description: "The command keeps running when --duration has passed. Ctrl-C goes to both.\n" +
-			"The exit code is ebpfprof's own; the summary has the command's.\n" + exitCodeHelp,
+			"The exit code is ebpfprof's own; the summary has the command's.\n" + cli.ExitCodeHelp,
 	}
 }
 
@@ -75,7 +77,7 @@ func newJob(args []string) (*job, error) {
 	}
 	defer gateRead.Close()
 	defer reportWrite.Close()
-	command := exec.Command(self, append([]string{gateCommand, path}, args...)...)
+	command := exec.Command(self, append([]string{GateCommand, path}, args...)...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.ExtraFiles = []*os.File{gateRead, reportWrite}
 	if err := command.Start(); err != nil {

@@ -1,10 +1,11 @@
-package cli
+package doctor
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 	"github.com/ebpfprof/ebpfprof/tracer"
@@ -83,7 +84,7 @@ func (n *nativeFiles) problem(library *process.Library, why string) {
 
 func (n *nativeFiles) unwindCheck() check {
 	k := check{"native frames", stateOK, fmt.Sprintf("%d of %d files have unwind tables: %s rows, %s in the kernel",
-		n.compiled, n.files, count(uint64(n.rows)), bytesText(int64(n.tableBytes)))}
+		n.compiled, n.files, cli.Count(uint64(n.rows)), cli.Bytes(int64(n.tableBytes)))}
 	if n.compiled < n.files {
 		k.State = stateDegraded
 	}

@@ -1,10 +1,12 @@
-package cli
+package recorder
 
 import (
 	"strconv"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 )
 
 // AttachCommand is `ebpfprof attach`.
@@ -18,18 +20,18 @@ func AttachCommand() *urfave.Command {
 		}, recordFlags()...),
 		Action: func(c *urfave.Context) error {
 			if c.Args().Present() {
-				return usagef("unexpected argument %q: attach takes the process as --pid PID", c.Args().First())
+				return cli.Usagef("unexpected argument %q: attach takes the process as --pid PID", c.Args().First())
 			}
 			options, err := recordOptions(c)
 			if err != nil {
 				return err
 			}
 			if options.PIDs = c.IntSlice("pid"); len(options.PIDs) == 0 {
-				return usagef("give the process to record: ebpfprof attach --pid PID")
+				return cli.Usagef("give the process to record: ebpfprof attach --pid PID")
 			}
 			for _, pid := range options.PIDs {
 				if pid <= 0 {
-					return usagef("--pid %d: a pid is a positive number", pid)
+					return cli.Usagef("--pid %d: a pid is a positive number", pid)
 				}
 			}
 			r := newRecorder(c, options)
@@ -38,6 +40,6 @@ func AttachCommand() *urfave.Command {
 			}
 			return r.record(c.Context, nil)
 		},
-		Description: "Records until the job exits, --duration passes or Ctrl-C, and changes nothing in the job.\n" + exitCodeHelp,
+		Description: "Records until the job exits, --duration passes or Ctrl-C, and changes nothing in the job.\n" + cli.ExitCodeHelp,
 	}
 }

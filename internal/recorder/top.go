@@ -1,4 +1,4 @@
-package cli
+package recorder
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/top"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -29,7 +30,7 @@ func TopCommand() *urfave.Command {
 		Name:        "top",
 		Usage:       "show live where a process spends its time",
 		UsageText:   "ebpfprof top --pid PID [--native] [--duration 30s]",
-		Description: topDescription + "\n\n" + exitCodeHelp,
+		Description: topDescription + "\n\n" + cli.ExitCodeHelp,
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "pid", Aliases: []string{"p"}, Usage: "the `PID` of the process"},
 			&urfave.BoolFlag{Name: "native", DisableDefaultText: true, Usage: "native and kernel functions too"},
@@ -44,7 +45,7 @@ func TopCommand() *urfave.Command {
 }
 
 func runTop(c *urfave.Context) error {
-	if err := noArguments(c); err != nil {
+	if err := cli.NoArguments(c); err != nil {
 		return err
 	}
 	options, err := topOptions(c)
@@ -87,18 +88,18 @@ func topOptions(c *urfave.Context) (tracer.Options, error) {
 	var err error
 	switch {
 	case !c.IsSet("pid"):
-		return o, usagef("give the process to look at: ebpfprof top --pid PID")
+		return o, cli.Usagef("give the process to look at: ebpfprof top --pid PID")
 	case c.Int("pid") <= 0:
-		return o, usagef("--pid %d: a pid is a positive number", c.Int("pid"))
+		return o, cli.Usagef("--pid %d: a pid is a positive number", c.Int("pid"))
 	case c.Duration("interval") < 100*time.Millisecond:
-		return o, usagef("--interval %s: give a time of at least 100ms, such as 1s", c.Duration("interval"))
+		return o, cli.Usagef("--interval %s: give a time of at least 100ms, such as 1s", c.Duration("interval"))
 	case c.IsSet("duration") && c.Duration("duration") <= 0:
-		return o, usagef("--duration %s: give a positive time, such as 30s", c.Duration("duration"))
+		return o, cli.Usagef("--duration %s: give a positive time, such as 30s", c.Duration("duration"))
 	case c.IsSet("top") && c.Int("top") <= 0:
-		return o, usagef("--top %d: give a positive number", c.Int("top"))
+		return o, cli.Usagef("--top %d: give a positive number", c.Int("top"))
 	}
 	if o.Frequency, err = parseFrequency(c.String("frequency"), tracer.LevelWindow); err != nil || o.Frequency == 0 {
-		return o, usagef("--frequency %s: give a number of samples a second from 1 to %d", c.String("frequency"), maxFrequency)
+		return o, cli.Usagef("--frequency %s: give a number of samples a second from 1 to %d", c.String("frequency"), maxFrequency)
 	}
 	return o, nil
 }
@@ -133,8 +134,8 @@ type screen struct {
 }
 
 func newScreen(c *urfave.Context, title string) *screen {
-	s := &screen{out: os.Stdout, live: isTerminal(os.Stdout), limit: c.Int("top")}
-	_, color := TextStyle(s.out)
+	s := &screen{out: os.Stdout, live: cli.IsTerminal(os.Stdout), limit: c.Int("top")}
+	_, color := cli.TextStyle(s.out)
 	s.page = top.Page{Title: title, Order: top.ByOwn, Functions: s.limit, Color: color}
 	if !s.live && s.limit == 0 {
 		s.page.Functions = 20
@@ -156,7 +157,7 @@ func (s *screen) open() (err error) {
 	}
 	s.resized = make(chan os.Signal, 1)
 	signal.Notify(s.resized, syscall.SIGWINCH)
-	if isTerminal(os.Stdin) {
+	if cli.IsTerminal(os.Stdin) {
 		if s.terminal, err = readKeys(os.Stdin); err != nil {
 			return fmt.Errorf("reading keys from the terminal: %w", err)
 		}
@@ -222,6 +223,6 @@ func (s *screen) show(view top.View) {
 		io.WriteString(s.out, strings.Join(page.Lines(view), "\n")+"\n\n")
 		return
 	}
-	page.Width, page.Height = columns(s.out), rows(s.out)
+	page.Width, page.Height = cli.Columns(s.out), cli.Rows(s.out)
 	io.WriteString(s.out, homeScreen+strings.Join(page.Lines(view), clearRest+"\n")+clearRest+"\n"+clearBelow)
 }

@@ -1,4 +1,4 @@
-package cli
+package doctor
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	urfave "github.com/urfave/cli/v2"
 
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
@@ -31,14 +32,14 @@ func ProbesCommand() *urfave.Command {
 			&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
 		},
 		Action: func(c *urfave.Context) error {
-			if err := noArguments(c); err != nil {
+			if err := cli.NoArguments(c); err != nil {
 				return err
 			}
 			if c.Bool("groups") {
 				printGroups()
 				return nil
 			}
-			groups, err := tracer.SelectGroups(tracer.LevelWindow, splitList(c.String("probe")))
+			groups, err := tracer.SelectGroups(tracer.LevelWindow, cli.SplitList(c.String("probe")))
 			if err != nil {
 				return err
 			}
@@ -49,7 +50,7 @@ func ProbesCommand() *urfave.Command {
 			case c.Int("pid") > 0:
 				plans, err = planProcess(c.Int("pid"), groups)
 			default:
-				return usagef("give --pid PID or --library FILE")
+				return cli.Usagef("give --pid PID or --library FILE")
 			}
 			if err != nil {
 				return err
@@ -143,13 +144,13 @@ func plannedRows(plans []*tracer.Plan) []plannedRow {
 }
 
 func printPlanned(rows []plannedRow) {
-	t := plainTable("library", "group", "symbol", "kind", "offset", "cost", "reason")
+	t := cli.PlainTable("library", "group", "symbol", "kind", "offset", "cost", "reason")
 	costs := map[string]int{}
 	for _, r := range rows {
 		t.AppendRow(table.Row{r.Library, r.Group, r.Symbol, r.Kind, r.Offset, r.Cost, r.Reason})
 		costs[r.Kind+" "+r.Cost]++
 	}
-	render(os.Stdout, t)
+	cli.Render(os.Stdout, t)
 	fmt.Fprintf(os.Stderr, "%d sites: ", len(rows))
 	for _, kind := range []string{"entry", "exit", "return"} {
 		for _, cost := range []string{"nop5", "emulated", "stepped", "none"} {
@@ -162,7 +163,7 @@ func printPlanned(rows []plannedRow) {
 }
 
 func printGroups() {
-	t := plainTable("group", "kept within the budget by", "functions", "what")
+	t := cli.PlainTable("group", "kept within the budget by", "functions", "what")
 	for _, g := range catalog.Groups() {
 		tier := "always on"
 		if g.Tier == catalog.Detail {
@@ -170,5 +171,5 @@ func printGroups() {
 		}
 		t.AppendRow(table.Row{g.Name, tier, len(g.Functions), g.Help})
 	}
-	render(os.Stdout, t)
+	cli.Render(os.Stdout, t)
 }

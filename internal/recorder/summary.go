@@ -1,4 +1,4 @@
-package cli
+package recorder
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
 )
@@ -101,13 +102,13 @@ func (s *summary) printJSON(w io.Writer) {
 func (s *summary) print(w io.Writer) {
 	s.printTable(w)
 	fmt.Fprintf(w, "\n%s spans, %s allocator events, %s forward-backward edges in %.1f s; %s on disk\n",
-		count(s.Spans), count(s.Allocations), count(s.Flows), float64(s.DurationNS)/1e9, bytesText(s.Bytes))
+		cli.Count(s.Spans), cli.Count(s.Allocations), cli.Count(s.Flows), float64(s.DurationNS)/1e9, cli.Bytes(s.Bytes))
 	s.printStacks(w)
 	if s.Sampled {
 		fmt.Fprintln(w, "recorded in slices to keep within the budget: counts and times are scaled by each row's weight")
 	}
 	if s.PeakLiveBytes > 0 {
-		fmt.Fprintf(w, "peak of live tensor bytes allocated while recording: %s\n", bytesText(s.PeakLiveBytes))
+		fmt.Fprintf(w, "peak of live tensor bytes allocated while recording: %s\n", cli.Bytes(s.PeakLiveBytes))
 	}
 	s.printLosses(w)
 	fmt.Fprint(w, s.jobText())
@@ -144,19 +145,19 @@ func (s *summary) printTable(w io.Writer) {
 	if threw {
 		header = append(header, "threw")
 	}
-	t := plainTable(header...)
+	t := cli.PlainTable(header...)
 	for _, o := range top {
 		row := table.Row{
-			o.Layer, text.Snip(o.Name, nameWidth, "…"), count(uint64(o.Count + 0.5)), fmt.Sprintf("%.1f", o.DurationNS/1e6),
+			o.Layer, text.Snip(o.Name, nameWidth, "…"), cli.Count(uint64(o.Count + 0.5)), fmt.Sprintf("%.1f", o.DurationNS/1e6),
 			fmt.Sprintf("%.1f", o.DurationNS/max(o.Timed, 1)/1e3),
 		}
 		if threw {
-			row = append(row, count(o.Threw))
+			row = append(row, cli.Count(o.Threw))
 		}
 		t.AppendRow(row)
 	}
-	rightAlign(t, 3, len(header))
-	render(w, t)
+	cli.RightAlign(t, 3, len(header))
+	cli.Render(w, t)
 	if more := len(s.Operators) - topOperators; more > 0 {
 		fmt.Fprintf(w, "… and %d more names; times include what is called inside\n", more)
 	}
@@ -172,19 +173,19 @@ func (s *summary) printStacks(w io.Writer) {
 	if s.Samples+all == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%s samples", count(s.Samples))
+	fmt.Fprintf(w, "%s samples", cli.Count(s.Samples))
 	if all > 0 {
-		fmt.Fprintf(w, "; %s stacks, %.1f %% complete", count(all), 100*float64(s.Stacks.Complete)/float64(all))
+		fmt.Fprintf(w, "; %s stacks, %.1f %% complete", cli.Count(all), 100*float64(s.Stacks.Complete)/float64(all))
 	}
 	fmt.Fprintln(w)
 	for _, status := range slices.Sorted(maps.Keys(s.Stacks.Incomplete)) {
-		fmt.Fprintf(w, "  incomplete: %s %s\n", count(s.Stacks.Incomplete[status]), status)
+		fmt.Fprintf(w, "  incomplete: %s %s\n", cli.Count(s.Stacks.Incomplete[status]), status)
 	}
 	if s.Stacks.Unresolved > 0 {
-		fmt.Fprintf(w, "  lost: %s whose frames did not come\n", count(s.Stacks.Unresolved))
+		fmt.Fprintf(w, "  lost: %s whose frames did not come\n", cli.Count(s.Stacks.Unresolved))
 	}
 	if m := s.Stacks.Memoised; m.Found > 0 {
-		fmt.Fprintf(w, "  memoised: %s; %s of them walked to compare, %s differed\n", count(m.Found), count(m.Verified), count(m.Mismatched))
+		fmt.Fprintf(w, "  memoised: %s; %s of them walked to compare, %s differed\n", cli.Count(m.Found), cli.Count(m.Verified), cli.Count(m.Mismatched))
 	}
 }
 
@@ -199,7 +200,7 @@ func (s *summary) printLosses(w io.Writer) {
 	}
 	sort.Strings(reasons)
 	for _, reason := range reasons {
-		fmt.Fprintf(w, "lost: %s rows, %s: %s\n", count(s.Lost[reason]), reason, lossAdvice(reason))
+		fmt.Fprintf(w, "lost: %s rows, %s: %s\n", cli.Count(s.Lost[reason]), reason, lossAdvice(reason))
 	}
 }
 
@@ -210,18 +211,6 @@ func lossAdvice(reason string) string {
 		}
 	}
 	return ""
-}
-
-func bytesText(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d B", n)
 }
 
 // quote makes a path safe to paste into a shell.

@@ -1,4 +1,4 @@
-package cli
+package doctor
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	urfave "github.com/urfave/cli/v2"
 
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -28,8 +29,8 @@ const (
 	stateMissing  = "missing"  // nothing works without it
 )
 
-// DoctorCommand is `ebpfprof doctor`.
-func DoctorCommand() *urfave.Command {
+// Command is `ebpfprof doctor`.
+func Command() *urfave.Command {
 	return &urfave.Command{
 		Name:      "doctor",
 		Usage:     "say what works here, what does not, and why",
@@ -39,7 +40,7 @@ func DoctorCommand() *urfave.Command {
 			&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
 		},
 		Action: func(c *urfave.Context) error {
-			if err := noArguments(c); err != nil {
+			if err := cli.NoArguments(c); err != nil {
 				return err
 			}
 			checks, verdict := examine()
@@ -65,11 +66,11 @@ func printChecks(checks []check, asJSON bool) error {
 		e.SetIndent("", "  ")
 		return e.Encode(checks)
 	}
-	t := plainTable("check", "state", "why")
+	t := cli.PlainTable("check", "state", "why")
 	for _, k := range checks {
 		t.AppendRow(table.Row{k.Name, k.State, k.Why})
 	}
-	render(os.Stdout, t)
+	cli.Render(os.Stdout, t)
 	return nil
 }
 
@@ -103,11 +104,11 @@ func examine() (checks []check, verdict error) {
 	checks = append(checks, hazardChecks(features)...)
 	if err := errors.Join(features.Check(), tracer.CheckHazards(features, nil)); err != nil {
 		if verdict == nil {
-			verdict = firstCause(err)
+			verdict = cli.FirstCause(err)
 		}
 		return checks, verdict
 	}
-	fail("programs load", features.CheckLoads(defaultBuffer), fmt.Sprintf("with the default ring buffer of %s", bytesText(defaultBuffer)))
+	fail("programs load", features.CheckLoads(defaultBuffer), fmt.Sprintf("with the default ring buffer of %s", cli.Bytes(defaultBuffer)))
 	return checks, verdict
 }
 

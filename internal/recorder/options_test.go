@@ -1,17 +1,12 @@
-package cli
+package recorder
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"os/exec"
 	"testing"
 	"time"
 
-	urfave "github.com/urfave/cli/v2"
-
 	"github.com/ebpfprof/ebpfprof/tracer"
-	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 func TestCountersAreReadAtAnyPaceThatIsCheap(t *testing.T) {
@@ -64,55 +59,11 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-func TestExitCodesAreTheDocumentedOnes(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want int
-	}{
-		{errors.New("anything"), ExitFailed},
-		{usagef("a mistake"), ExitUsage},
-		{fmt.Errorf("x: %w", tracer.ErrUnknownGroup), ExitUsage},
-		{fmt.Errorf("x: %w", tracer.ErrNotPermitted), ExitNotPermitted},
-		{&process.Error{PID: 1, Reason: process.ErrPermission}, ExitNotPermitted},
-		{&process.Error{PID: 1, Reason: process.ErrStatic}, ExitFailed},
-		{&process.Error{PID: 1, Reason: process.ErrUnsupported}, ExitFailed},
-		{fmt.Errorf("x: %w", tracer.ErrUnsupported), ExitUnsupported},
-		{fmt.Errorf("%w: idle", ErrNothingCaptured), ExitNothing},
-		{urfave.Exit("x", ExitUsage), ExitUsage},
-		{cannotRun("x", exec.ErrNotFound), ExitFailed},
-	} {
-		if got := exitCode(c.err); got != c.want {
-			t.Errorf("%v: %d, want %d", c.err, got, c.want)
-		}
-	}
-}
-
-func TestNumbersForPeople(t *testing.T) {
-	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1002003: "1,002,003", 12_345_678: "12.3 M"} {
-		if got := count(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 3 << 20: "3.0 MiB", 5 << 29: "2.50 GiB"} {
-		if got := bytesText(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestPathsInHintsCanBePasted(t *testing.T) {
 	for _, path := range []string{"plain-1.d/x_y", "with space", "it's", `"quoted"`, "$HOME", "a;b", "ümlaut"} {
 		out, err := exec.Command("sh", "-c", "printf %s "+quote(path)).Output()
 		if err != nil || string(out) != path {
 			t.Errorf("%s becomes %s, %v", path, out, err)
-		}
-	}
-}
-
-func TestALineIsCutToTheTerminal(t *testing.T) {
-	for width, want := range map[int]string{3: "aµ", 4: "aµc", 80: "aµc", 0: ""} {
-		if got := truncate("aµc", width); got != want {
-			t.Errorf("width %d: %q, want %q", width, got, want)
 		}
 	}
 }
