@@ -66,11 +66,11 @@ type LibraryReport struct {
 }
 
 // Open loads the programs, finds the processes and puts the anchor probes in.
-// The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup or the
-// reasons of package process. The caller must Close the Session.
+// The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup, ErrUnknownLevel
+// or the reasons of package process. The caller must Close the Session.
 func Open(options Options, sink Sink) (*Session, error) {
-	if options.BufferBytes == 0 {
-		options.BufferBytes = 64 << 20
+	if err := options.resolve(); err != nil {
+		return nil, err
 	}
 	groups, err := SelectGroups(options.Level, options.Groups)
 	if err != nil {
