@@ -55,6 +55,7 @@ type decoder struct {
 	replaysCut   uint64                      // replays of graphs with more nodes than maxReplay
 	bodiesUnread uint64                      // conditional nodes whose bodies could not be read
 	edgeless     uint64                      // backward nodes whose operator has no row
+	unhooked     uint64                      // processes whose dynamic linker has no hook
 	nodes        *nodeClock
 	steps        *stepClock
 	held         map[uint32]*slice // rows that wait for their slice's weight

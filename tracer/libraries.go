@@ -252,7 +252,7 @@ func (s *Session) descends(pid int) bool {
 
 // hookLinker asks to be told when the process loads another library.
 func (s *Session) hookLinker(t *tracedProcess, libraries []*process.Library) {
-	if t.linker != nil {
+	if t.linker != nil || !s.mayHookLinker(t) {
 		return
 	}
 	for _, library := range libraries {

@@ -13,6 +13,10 @@ const (
 	// MaxThreadsOfProcess and MaxWaitsOfProcess are one process's share of those.
 	MaxThreadsOfProcess = 4096
 	MaxWaitsOfProcess   = 4096
+	// MaxLinkerHooks are on the dynamic linkers of children at once: the kernel looks
+	// at each of them, and at each process that maps the file, whenever one comes or
+	// goes. What the others load is found when their maps are read, within 2 s.
+	MaxLinkerHooks = 64
 	// MaxOpenScopes are open at once.
 	MaxOpenScopes = 4096
 )

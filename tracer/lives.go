@@ -3,6 +3,7 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -125,6 +126,28 @@ func (s *Session) execed(t *tracedProcess) {
 	*t = *newTracedProcess(p, processRow(p))
 	t.row.StartedNS, t.threads = started, threads
 	s.orDrop(t, s.rescan(pid))
+}
+
+// mayHookLinker reports whether a process may have a hook of its own on the dynamic
+// linker. Those that the user named have one; their children while there are few.
+func (s *Session) mayHookLinker(t *tracedProcess) bool {
+	if slices.Contains(s.options.PIDs, t.process.PID) || slices.Contains(s.options.Starting, t.process.PID) {
+		return true
+	}
+	hooks := 0
+	for _, other := range s.processes {
+		if other.linker != nil {
+			hooks++
+		}
+	}
+	if hooks < MaxLinkerHooks {
+		return true
+	}
+	if !t.unhooked {
+		t.unhooked = true
+		s.do(func(d *decoder) { d.unhooked++ })
+	}
+	return false
 }
 
 // unmap takes a process off every file.

@@ -390,3 +390,32 @@ func TestTheLifeReaderEndsThoughNobodyReceives(t *testing.T) {
 		t.Error("its goroutine hangs")
 	}
 }
+
+// An end takes what one link takes, however many processes were followed: their
+// hooks are few, and close beside each other.
+func TestTheEndDoesNotWaitForEachProcess(t *testing.T) {
+	needKernel(t)
+	const children = 400
+	attacker := startLives(t, nobody, "crowd", strconv.Itoa(children))
+	hooks, followed := 0, 0
+	sink, ending := recordLives(t, Options{PIDs: []int{attacker.Process.Pid}, Follow: true, Frequency: 99}, func(s *Session, stop func()) {
+		attacker.goOn()
+		attacker.line(t)
+		for end := time.Now().Add(time.Minute); followed < children && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			pids := s.kernel.targetPIDs()
+			followed = len(pids) - 1
+		}
+		time.Sleep(5 * time.Second) // until the manager has seen them all
+		stop()
+	})
+	for _, w := range sink.warned("linker_hooks") {
+		hooks = children - int(w.Count)
+	}
+	if followed < children || hooks == 0 || hooks > MaxLinkerHooks {
+		t.Errorf("%d of %d children followed, %d with a hook of their own; want at most %d", followed, children, hooks, MaxLinkerHooks)
+	}
+	if ending > 10*time.Second {
+		t.Errorf("the recording of %d processes took %s to end", children, ending)
+	}
+	t.Logf("ended after %s", ending)
+}

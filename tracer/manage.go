@@ -19,6 +19,7 @@ type tracedProcess struct {
 	hurry    bool                       // at rescanAt there will be something new
 	waiting  map[fileKey]*waitingPlugin // plugins that have not made their function table
 	threads  map[int32]Thread           // that have had events and not ended
+	unhooked bool                       // no hook on its dynamic linker: there are too many
 	goneAt   time.Time                  // when it was first seen to be gone, before its exit was told
 
 	code      uint64             // process.CodeDigest when its maps were read, 0 before
