@@ -7,13 +7,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
@@ -89,14 +90,22 @@ type keptProbe struct {
 	Spec              bpf.CallProbeSpec
 }
 
-var errNotOurs = errors.New("the cache of plans can be written by others")
+// errNotOurs: the cache of plans can be written by others.
+var errNotOurs = directory.ErrNotOurs
 
 // load reads a plan that store wrote.
 func (c planCache) load(key string, groups []catalog.Group) ([]PlannedProbe, error) {
-	if err := c.private(); err != nil {
+	dir, err := directory.OpenCache(c.directory)
+	if err != nil {
 		return nil, err
 	}
-	contents, err := os.ReadFile(c.path(key))
+	defer dir.Close()
+	file, err := dir.Open(planName(key))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	contents, err := io.ReadAll(file)
 	if err != nil {
 		return nil, err
 	}
@@ -137,46 +146,36 @@ func (c planCache) store(key string, plan *Plan, groups []catalog.Group) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.directory, 0o700); err != nil {
+	dir, err := directory.MakeCache(c.directory)
+	if err != nil {
 		return fmt.Errorf("making the cache of plans: %w", err)
 	}
-	if err := c.private(); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(c.directory, ".plan-*")
-	if err != nil {
+	defer dir.Close()
+	if err := dir.Write(planName(key), ".plan-", contents); err != nil {
 		return fmt.Errorf("keeping a plan: %w", err)
 	}
-	defer os.Remove(file.Name()) // fails after the renaming
-	_, err = file.Write(contents)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), c.path(key))
-	}
-	if err != nil {
-		return fmt.Errorf("keeping a plan: %w", err)
-	}
-	c.prune()
+	prunePlans(dir)
 	return nil
 }
 
 // plansKept is how many plans stay: each build of the tracer makes its own.
 const plansKept = 32
 
-// prune removes the oldest plans.
-func (c planCache) prune() {
-	entries, err := os.ReadDir(c.directory)
+// prunePlans removes the oldest plans.
+func prunePlans(dir *directory.Directory) {
+	names, err := dir.Names()
 	if err != nil {
 		return
 	}
-	age := func(e os.DirEntry) (at time.Time) {
-		if info, err := e.Info(); err == nil {
-			at = info.ModTime()
+	ages := map[string]time.Time{}
+	for _, name := range names {
+		if info, err := dir.Info(name); err == nil {
+			ages[name] = info.ModTime()
 		}
-		return at
 	}
-	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(b).Compare(age(a)) })
-	for _, e := range entries[min(plansKept, len(entries)):] {
-		os.Remove(filepath.Join(c.directory, e.Name()))
+	slices.SortFunc(names, func(a, b string) int { return ages[b].Compare(ages[a]) })
+	for _, name := range names[min(plansKept, len(names)):] {
+		_ = dir.Remove(name)
 	}
 }
 
@@ -211,20 +210,7 @@ func encodePlan(plan *Plan, groups []catalog.Group) ([]byte, error) {
 	return b, nil
 }
 
-func (c planCache) path(key string) string { return filepath.Join(c.directory, key+".plan") }
-
-// private reports whether only this user can write the directory.
-func (c planCache) private() error {
-	info, err := os.Lstat(c.directory)
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return errNotOurs
-	}
-	return nil
-}
+func planName(key string) string { return key + ".plan" }
 
 // A reason is kept as its text.
 func reasonText(err error) string {

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
 
@@ -91,29 +91,24 @@ var magic = [16]byte([]byte("ebpfprof-unwind2"))
 
 const digested = int(unsafe.Offsetof(header{}.base))
 
-func (c Cache) path(key Key) string { return filepath.Join(c.Directory, string(key)+".unwind") }
+const (
+	tableSuffix     = ".unwind"
+	temporaryPrefix = ".unwind-"
+)
+
+func fileName(key Key) string { return string(key) + tableSuffix }
 
 // Store writes a table under a hidden name, then gives it its own.
 func (c Cache) Store(key Key, t *Table) error {
 	if c.Directory == "" {
 		return nil
 	}
-	if err := os.MkdirAll(c.Directory, 0o700); err != nil {
+	dir, err := directory.MakeCache(c.Directory)
+	if err != nil {
 		return fmt.Errorf("making the cache of unwind tables: %w", err)
 	}
-	file, err := os.CreateTemp(c.Directory, ".unwind-*")
-	if err != nil {
-		return fmt.Errorf("caching an unwind table: %w", err)
-	}
-	defer os.Remove(file.Name()) // fails after the renaming
-	_, err = file.Write(encode(t))
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), c.path(key))
-	}
-	if err != nil {
+	defer dir.Close()
+	if err := dir.Write(fileName(key), temporaryPrefix, encode(t)); err != nil {
 		return fmt.Errorf("caching an unwind table: %w", err)
 	}
 	return nil
@@ -133,13 +128,18 @@ func encode(t *Table) []byte {
 	return data
 }
 
-// Load maps a cached table. It fails with an error that is os.ErrNotExist, or
-// with ErrDamaged.
+// Load maps a cached table. It fails with an error that is os.ErrNotExist, with
+// ErrDamaged, or with directory.ErrNotOurs where others could have written it.
 func (c Cache) Load(key Key) (*Table, error) {
 	if c.Directory == "" {
 		return nil, os.ErrNotExist
 	}
-	file, err := os.Open(c.path(key))
+	dir, err := directory.OpenCache(c.Directory)
+	if err != nil {
+		return nil, fmt.Errorf("opening the cache of unwind tables: %w", err)
+	}
+	defer dir.Close()
+	file, err := dir.Open(fileName(key))
 	if err != nil {
 		return nil, fmt.Errorf("opening a cached unwind table: %w", err)
 	}
@@ -148,7 +148,7 @@ func (c Cache) Load(key Key) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a cached unwind table: %w", err)
 	}
-	if !info.Mode().IsRegular() || info.Size() < LeafBytes || info.Size() > (maxLeaves+1)*LeafBytes+maxRules*ruleBytes {
+	if info.Size() < LeafBytes || info.Size() > (maxLeaves+1)*LeafBytes+maxRules*ruleBytes {
 		return nil, ErrDamaged
 	}
 	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_POPULATE)
@@ -164,7 +164,7 @@ func (c Cache) Load(key Key) (*Table, error) {
 		return nil, err
 	}
 	t.release = func() error { return unix.Munmap(data) }
-	c.used(c.path(key), info)
+	noteUse(file, info)
 	return t, nil
 }
 
