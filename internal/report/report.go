@@ -45,6 +45,9 @@ type Report struct {
 	Findings  []Finding  `json:"findings"`
 	Bound     *Bound     `json:"bound"`
 	checks    *lint.Result
+
+	flame      *flame
+	flameTitle string
 }
 
 // RowCount says on how much of the dataset the answers are computed.
@@ -193,7 +196,7 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 		f    func() error
 	}{
 		{"checking", b.lint}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"phases", b.phases}, {"lines", b.lines}, {"threads", b.threads}, {"memory", b.memory}, {"bounds", b.bound},
+		{"steps", b.steps}, {"phases", b.phases}, {"lines", b.lines}, {"threads", b.threads}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.flames},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)
