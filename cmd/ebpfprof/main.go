@@ -5,5 +5,5 @@ package main
 import "os"
 
 func main() {
-	os.Exit(commandLine("ebpfprof", os.Args, queryCommand(), stacksCommand(), symbolizeCommand()))
+	os.Exit(commandLine("ebpfprof", os.Args, queryCommand(), importCommand(), reportCommand(), lintCommand(), stacksCommand(), symbolizeCommand()))
 }
