@@ -26,10 +26,13 @@ type decoder struct {
 	probes   *probeTable
 	classes  classNamer
 
-	spans   []Span
-	memory  []Memory
-	flows   []Flow
-	samples []Sample
+	spans       []Span
+	memory      []memoryRow
+	memoryBatch []Memory // of memory, as the sink takes it
+	flows       []Flow
+	samples     []Sample
+	// unresolved are the spans whose stack still has the kernel's name only.
+	unresolved []spanStack
 	// introduced are the threads that samples were taken of.
 	introduced map[int32]bool
 
@@ -188,7 +191,7 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 	}
 	if r.stack != 0 {
 		s.Detail = orNew(s.Detail)
-		s.Detail.rawStack = r.stack
+		d.unresolved = append(d.unresolved, spanStack{s.Detail, r.stack})
 	}
 	if s.SequenceNumber >= 0 {
 		d.flow(s, r)
@@ -261,13 +264,13 @@ func (d *decoder) event(r *callRecord, probe *probe) {
 	if f.Memory == nil {
 		return
 	}
-	m := Memory{
+	m := memoryRow{rawStack: stack, Memory: Memory{
 		TSNS: int64(r.StartNs) + d.offsetNS, PID: int32(r.Tgid), TID: int32(r.Tid),
 		Space: f.Memory.Space, Level: f.Memory.Level, Action: f.Memory.Action,
-		Address: int64(a.value[catalog.FieldAddress]), SpanID: int64(r.ParentId), Weight: 1, rawStack: stack,
+		Address: int64(a.value[catalog.FieldAddress]), SpanID: int64(r.ParentId), Weight: 1,
 		Bytes: a.int64(catalog.FieldBytes), TotalAllocatedBytes: a.int64(catalog.FieldTotalAllocated),
 		TotalReservedBytes: a.int64(catalog.FieldTotalReserved),
-	}
+	}}
 	if a.has(catalog.FieldTorchDevice) {
 		kind, index := int8(a.value[catalog.FieldTorchDevice]), int8(a.value[catalog.FieldTorchDevice]>>8)
 		if kind == torchCPU {
@@ -284,7 +287,7 @@ func (d *decoder) event(r *callRecord, probe *probe) {
 		}
 		m.Bytes = delta
 	}
-	if m.Space == "host" && !d.host.follow(&m, r.Epoch) {
+	if m.Space == "host" && !d.host.follow(&m.Memory, r.Epoch) {
 		return
 	}
 	d.totals.Memory, d.totals.PeakLiveBytes = d.totals.Memory+1, d.host.peak
@@ -348,10 +351,9 @@ func (d *decoder) flush() error {
 		d.spans = d.spans[:0]
 	}
 	if len(d.memory) > 0 {
-		if err := d.sink.Memory(d.memory); err != nil {
+		if err := d.flushMemory(); err != nil {
 			return err
 		}
-		d.memory = d.memory[:0]
 	}
 	if len(d.flows) > 0 {
 		if err := d.sink.Flows(d.flows); err != nil {

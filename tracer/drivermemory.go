@@ -24,20 +24,20 @@ type memoryBlock struct {
 // driverMemory makes the memory row of a call, if it succeeded, or if there was
 // no room.
 func (d *decoder) driverMemory(c *acceleratorCall) {
-	m := Memory{
+	m := memoryRow{rawStack: c.r.stack, Memory: Memory{
 		TSNS: c.span.StartNS, PID: c.span.PID, TID: c.span.TID, SpanID: c.span.ID, Weight: 1,
-		rawStack: c.r.stack, Space: c.f.Memory.Space, Level: c.f.Memory.Level, Action: c.f.Memory.Action, Bytes: c.span.Detail.bytes(),
-	}
+		Space: c.f.Memory.Space, Level: c.f.Memory.Level, Action: c.f.Memory.Action, Bytes: bytesOf(c.span.Detail),
+	}}
 	for _, s := range c.f.Memory.Spaces {
 		if c.args.value[catalog.FieldFlags]&s.Flag != 0 {
 			m.Space = s.Space
 		}
 	}
 	m.Pool = c.args.int64(catalog.FieldPool)
-	c.locate(&m)
+	c.locate(&m.Memory)
 	switch {
 	case c.span.Status == StatusOK:
-		if !c.memory.follow(&m, c.args) {
+		if !c.memory.follow(&m.Memory, c.args) {
 			return
 		}
 		if m.Action == "alloc" && c.span.DurationNS > 0 {
@@ -59,7 +59,7 @@ func (c *acceleratorCall) locate(m *Memory) {
 		m.Space = "pinned"
 	}
 	if m.Space != "pinned" && m.Space != "host" {
-		m.DeviceID = c.span.Detail.device()
+		m.DeviceID = deviceOf(c.span.Detail)
 	}
 }
 
@@ -69,18 +69,18 @@ func (c *acceleratorCall) locate(m *Memory) {
 // the driver would have refused it (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH).
 func (c *acceleratorCall) replayMemory(d *decoder, nodes []*Memory) {
 	exec := c.args.int64(catalog.FieldGraphExec)
-	var rows []Memory
+	var rows []memoryRow
 	for _, node := range nodes {
-		row := *node
+		row := memoryRow{*node, c.r.stack}
 		row.PID, row.TID, row.SpanID, row.Weight = c.span.PID, c.span.TID, c.span.ID, 1
-		row.rawStack, row.GraphExec = c.r.stack, exec
+		row.GraphExec = exec
 		key := memoryKey{address: uint64(row.Address)}
 		if block, live := c.memory.blocks[key]; live && row.Action == "alloc" {
 			left := row
 			left.Action, left.Bytes, left.Space, left.DeviceID = "free", block.bytes, block.space, block.device
 			rows = append(rows, left)
 		}
-		c.memory.change(&row, key)
+		c.memory.change(&row.Memory, key)
 		rows = append(rows, row)
 	}
 	for i := range rows {
@@ -162,14 +162,14 @@ func (memory *driverMemory) release(m *Memory, key memoryKey) bool {
 	return true
 }
 
-func (d *Detail) bytes() *int64 {
+func bytesOf(d *Detail) *int64 {
 	if d == nil {
 		return nil
 	}
 	return d.Bytes
 }
 
-func (d *Detail) device() *int32 {
+func deviceOf(d *Detail) *int32 {
 	if d == nil {
 		return nil
 	}

@@ -92,7 +92,7 @@ func (c *acceleratorCall) nodeMemory() *Memory {
 	if m.Address == 0 {
 		return nil
 	}
-	m.Pool, m.Bytes = c.args.int64(catalog.FieldPool), c.span.Detail.bytes()
+	m.Pool, m.Bytes = c.args.int64(catalog.FieldPool), bytesOf(c.span.Detail)
 	c.locate(m)
 	return m
 }

@@ -9,5 +9,11 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Main("ebpfprof", os.Args, queryCommand(), stacksCommand(), symbolizeCommand(), fleetCommand()))
+	os.Exit(cli.Main("ebpfprof", os.Args,
+		queryCommand(),
+		importCommand(),
+		stacksCommand(),
+		symbolizeCommand(),
+		fleetCommand(),
+	))
 }

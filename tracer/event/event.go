@@ -1,17 +1,20 @@
-package tracer
+// Package event is what a recording consists of: spans, allocations, stacks,
+// samples, readings, and the processes they are of. It owns the types alone, so
+// that a dataset, an analysis or another program needs neither the loader nor
+// its BPF objects to speak of them.
+//
+// A value that was not seen is absent, never zero: pointers are nil, and the few
+// high-frequency fields that cannot afford a pointer name the value that stands
+// for "absent".
+//
+// Every time is nanoseconds since the Unix epoch; every duration nanoseconds.
+package event
 
 import (
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
-	"github.com/ebpfprof/ebpfprof/tracer/counter"
 )
-
-// The typed events a Session hands to its Sink. A value that was not seen is
-// absent, never zero: pointers are nil, and the few hot fields that cannot
-// afford a pointer name the value that stands for "absent".
-//
-// Every time is nanoseconds since the Unix epoch; every duration nanoseconds.
 
 // Call is what the catalog knows about one kind of call before it happens:
 // one function of one library, or one class of autograd nodes. Spans share it
@@ -39,9 +42,11 @@ const (
 	// EndUnfinished: still open when the recording, the slice or the thread
 	// ended. The duration is absent.
 	EndUnfinished
+	// EndImported: another tool measured it.
+	EndImported
 )
 
-var endMethodNames = [...]string{"return", "exit_site", "next_entry", "scope_end", "unfinished"}
+var endMethodNames = [...]string{"return", "exit_site", "next_entry", "scope_end", "unfinished", "imported"}
 
 func (m EndMethod) String() string {
 	if int(m) < len(endMethodNames) {
@@ -106,7 +111,6 @@ type Span struct {
 // Detail holds the columns of a span that only few calls have.
 type Detail struct {
 	StackID       *int64
-	rawStack      uint64 // the kernel's name for it, until it is resolved
 	DeviceID      *int32
 	Context       *int64
 	Stream        *int64
@@ -144,6 +148,25 @@ type Detail struct {
 	DeviceTimeLoNS   *int64
 	DeviceTimeHiNS   *int64
 	DeviceTimeMethod string // "" is absent
+
+	// LaunchID is, on a row of layer device, the span of the call that launched it.
+	LaunchID *int64
+	// WaitStream and WaitCorrelationID say what a wait on a device (category sync)
+	// waited for: a stream, the record of an event.
+	WaitStream        *int64
+	WaitCorrelationID *int64
+	Shape             *Shape
+}
+
+// Shape is what a call of an operator was given, and what follows from it.
+type Shape struct {
+	Dims    string // sizes of the arguments as JSON: [[141, 512], [512, 512], []]
+	Types   string // their element types, as JSON; "" is absent
+	Strides string // likewise
+	// FLOPs and BytesMoved by the formulas of internal/flops; -1 where there is none.
+	FLOPs      int64
+	BytesMoved int64
+	Source     string // how the shape is known: imported, …
 }
 
 // Frame is one function on a call stack.
@@ -211,12 +234,7 @@ type Memory struct {
 	Weight              float64
 	Pool                *int64 // the memory pool's handle, where the call names one
 	GraphExec           *int64 // the executable graph whose replay did it
-
-	rawStack uint64 // the kernel's name for its stack, until it is resolved
 }
-
-// Counter is one reading of a machine's or device's counter.
-type Counter = counter.Reading
 
 // Process is one traced process.
 type Process struct {
@@ -307,9 +325,13 @@ type Recording struct {
 	ClockOffsetNS int64 // Unix epoch minus CLOCK_MONOTONIC at the start
 	Level         string
 	CommandLine   string
+	// Source says who recorded: "" is this tool; else imported and the tool's name.
+	Source string
+	// DeviceName is the accelerators' model; "" is absent.
+	DeviceName string
 }
 
-// Sink takes the events of a Session. Calls come from one goroutine, and the
+// Sink takes the events of a recording. Calls come from one goroutine, and the
 // slices are reused after the call returns.
 type Sink interface {
 	Spans([]Span) error
