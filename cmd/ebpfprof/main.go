@@ -13,6 +13,7 @@ func main() {
 		queryCommand(),
 		importCommand(),
 		stacksCommand(),
+		stepsCommand(),
 		symbolizeCommand(),
 		fleetCommand(),
 	))

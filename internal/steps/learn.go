@@ -1,6 +1,9 @@
 package steps
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 const (
 	// repeats is how often a sequence has to be seen before it is a step
@@ -16,14 +19,16 @@ const (
 
 // Detector learns the sequence while anchors arrive. The zero value is ready.
 type Detector struct {
-	seen    []token      // since it began to learn, no more than it needs
-	runs    [longest]int // runs[p-1]: how many of the last tokens are those p before
-	learnt  sequence     // nil while it learns
-	matched int          // tokens of learnt that the last ones are
-	missed  int          // tokens since the last step
-	closing Class        // the class that must be in a step: the strongest that was seen
-	fixed   bool         // closing was said, and stays
-	relearn int          // how often it began again
+	seen     []token        // since it began to learn, no more than it needs
+	runs     [longest]int   // runs[p-1]: how many of the last tokens are those p before
+	learnt   sequence       // nil while it learns
+	matched  int            // tokens of learnt that the last ones are
+	missed   int            // tokens since the last step
+	closing  Class          // the class that must be in a step: the strongest that was seen
+	fixed    bool           // closing was said, and stays
+	relearn  int            // how often it began again
+	segment  sequence       // since the last optimizer step
+	segments map[string]int // how often each segment was seen
 }
 
 // Push takes the next anchor of a live thread, and says whether it completed a step.
@@ -91,10 +96,68 @@ func (d *Detector) learn(t token) bool {
 		d.seen = nil
 		return true
 	}
+	if s := d.segmented(t); s != nil {
+		d.learnt, d.missed, d.matched, d.seen = s, 0, 0, nil
+		return true
+	}
 	if len(d.seen) > 2*longest*repeats {
 		d.seen = slices.Clone(d.seen[len(d.seen)-longest*repeats:])
 	}
 	return false
+}
+
+// segmented is for steps that never come ten times in a row, because epochs are
+// short or end with another one: the stretch from one optimizer step to the next
+// that was seen twice as often.
+func (d *Detector) segmented(t token) sequence {
+	if d.segment = append(d.segment, t); t.class != Optimize {
+		if len(d.segment) > longest {
+			d.segment = d.segment[1:]
+		}
+		return nil
+	}
+	s := d.segment
+	d.segment = nil
+	if opening(s[0].class) < 0 {
+		return nil
+	}
+	if d.segments == nil {
+		d.segments = map[string]int{}
+	}
+	key := s.key()
+	if d.segments[key]++; d.segments[key] < 2*repeats {
+		return nil
+	}
+	return s
+}
+
+// key tells sequences apart.
+func (s sequence) key() string {
+	var b strings.Builder
+	for _, t := range s {
+		b.WriteByte(byte(t.class))
+		b.WriteString(t.name)
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// segmentation is what the most segments of a whole recording are, if those are ten.
+func segmentation(tokens []token) sequence {
+	seen, best := map[string]int{}, sequence(nil)
+	var segment sequence
+	for _, t := range tokens {
+		if segment = append(segment, t); t.class != Optimize {
+			continue
+		}
+		key := segment.key()
+		if seen[key]++; opening(segment[0].class) >= 0 && seen[key] >= repeats &&
+			(best == nil || seen[key] > seen[best.key()]) {
+			best = segment
+		}
+		segment = nil
+	}
+	return best
 }
 
 // match compares the next token with the sequence. After a token that does not

@@ -79,6 +79,9 @@ func learnAll(tokens []token) ([]regime, Method) {
 			return found, Learnt
 		}
 	}
+	if s := segmentation(tokens); s != nil {
+		return []regime{{s, 0, len(tokens)}}, Learnt
+	}
 	for _, c := range closings(tokens) {
 		if s := autocorrelation(tokens, c); s != nil {
 			return []regime{{s, 0, len(tokens)}}, Autocorrelated

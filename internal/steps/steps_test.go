@@ -60,6 +60,9 @@ func TestStepsOfSyntheticLoopsAreCountedExactly(t *testing.T) {
 		{"epochs with evaluation", strings.Repeat(strings.Repeat("LBO", 20)+"L"+strings.Repeat("L", 7)+"L", 5), 100, 35, "LBO"},
 		{"epochs", strings.Repeat(strings.Repeat("LBO", 20)+"L", 5), 100, 0, "LBO"},
 		{"a last, shorter accumulation", strings.Repeat(strings.Repeat("LBLBLBO", 15)+"LBO"+"L", 3), 48, 0, "LBLBLBO"},
+		{"epochs of fewer than ten steps, the last one shorter", strings.Repeat(strings.Repeat("LBLBLBLBO", 7)+"LBLBO"+"L", 4), 32, 0,
+			"LBLBLBLBO"},
+		{"two optimizers in epochs of fifteen", strings.Repeat(strings.Repeat("LBOBO", 15)+"L", 4), 60, 0, "LBOBO"},
 		{"an optimizer that steps once", "O" + strings.Repeat("LB", 40), 40, 0, "LB"},
 		{"another loop after 20 steps", strings.Repeat("LBO", 20) + strings.Repeat("LBBO", 120), 140, 0, "LBBO"},
 	} {
