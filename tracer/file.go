@@ -38,7 +38,6 @@ func (f *tracedFile) tiers() []map[int]*linkSet {
 	return append(slices.Collect(maps.Values(f.anchor)), f.detail)
 }
 
-
 // pids are whom to attach to: everyone, or each traced process.
 func (f *tracedFile) pids() []int {
 	if f.exclusive {
