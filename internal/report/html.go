@@ -40,7 +40,10 @@ type pageRow struct {
 func (r *Report) writeHTML(w io.Writer, style Style) error {
 	var sections []pageSection
 	for _, s := range r.document(style) {
-		p := pageSection{Title: s.title, Notes: s.notes, Left: s.left}
+		p := pageSection{Title: s.title, Left: s.left}
+		for _, n := range s.notes {
+			p.Notes = append(p.Notes, printable(n))
+		}
 		if t := s.table; t != nil && len(t.rows) > 0 {
 			p.Bars = t.share != nil
 			for i, h := range t.header {
@@ -49,7 +52,7 @@ func (r *Report) writeHTML(w io.Writer, style Style) error {
 			for n, row := range t.rows {
 				pr := pageRow{}
 				for i, cell := range row {
-					pr.Cells = append(pr.Cells, pageCell{cell, t.left[i]})
+					pr.Cells = append(pr.Cells, pageCell{printable(cell), t.left[i]})
 				}
 				if p.Bars {
 					pr.Share = math.Round(1000*min(max(t.share[n], 0), 1)) / 10
@@ -67,7 +70,7 @@ func (r *Report) writeHTML(w io.Writer, style Style) error {
 		}
 		sections = append(sections, p)
 	}
-	return page.Execute(w, map[string]any{"Verdict": r.Verdict, "Sections": sections, "Flame": r.flameChart(), "Dataset": r.Dataset})
+	return page.Execute(w, map[string]any{"Verdict": printable(r.Verdict), "Sections": sections, "Flame": r.flameChart(), "Dataset": r.Dataset})
 }
 
 // The pictures are SVG. All text in them is escaped: names come from the job.
