@@ -3,6 +3,7 @@ package report
 import (
 	_ "embed"
 	"fmt"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"html/template"
 	"io"
 	"math"
@@ -42,7 +43,7 @@ func (r *Report) writeHTML(w io.Writer, style Style) error {
 	for _, s := range r.document(style) {
 		p := pageSection{Title: s.title, Left: s.left}
 		for _, n := range s.notes {
-			p.Notes = append(p.Notes, printable(n))
+			p.Notes = append(p.Notes, printable.Text(n))
 		}
 		if t := s.table; t != nil && len(t.rows) > 0 {
 			p.Bars = t.share != nil
@@ -52,7 +53,7 @@ func (r *Report) writeHTML(w io.Writer, style Style) error {
 			for n, row := range t.rows {
 				pr := pageRow{}
 				for i, cell := range row {
-					pr.Cells = append(pr.Cells, pageCell{printable(cell), t.left[i]})
+					pr.Cells = append(pr.Cells, pageCell{printable.Text(cell), t.left[i]})
 				}
 				if p.Bars {
 					pr.Share = math.Round(1000*min(max(t.share[n], 0), 1)) / 10
@@ -70,14 +71,14 @@ func (r *Report) writeHTML(w io.Writer, style Style) error {
 		}
 		sections = append(sections, p)
 	}
-	return page.Execute(w, map[string]any{"Verdict": printable(r.Verdict), "Sections": sections, "Flame": r.flameChart(), "Dataset": r.Dataset})
+	return page.Execute(w, map[string]any{"Verdict": printable.Text(r.Verdict), "Sections": sections, "Flame": r.flameChart(), "Dataset": r.Dataset})
 }
 
 // The pictures are SVG. All text in them is escaped: names come from the job.
 
 const chartWidth, chartHeight = 900.0, 160.0
 
-func esc(s string) string { return template.HTMLEscapeString(printable(s)) }
+func esc(s string) string { return template.HTMLEscapeString(printable.Text(s)) }
 
 func (r *Report) stepChart() template.HTML {
 	if r.Steps == nil || len(r.Steps.PeriodMS) < 2 {

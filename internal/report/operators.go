@@ -21,7 +21,7 @@ const launchOwner = `
 
 const operatorTable = `
 	WITH host AS (
-		SELECT session_id, span_id, parent_id, layer, name, duration_ns, weight, flops, bytes_moved
+		SELECT session_id, span_id, parent_id, layer, category, name, duration_ns, weight, flops, bytes_moved
 		FROM rows WHERE layer <> 'device'),
 	inside AS (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM host WHERE parent_id IS NOT NULL GROUP BY ALL),
 	on_device AS (
@@ -31,7 +31,7 @@ const operatorTable = `
 		coalesce(sum(greatest(h.duration_ns - coalesce(i.ns, 0), 0) * h.weight), 0) / 1e6,
 		any_value(d.ns), sum(h.flops * h.weight)::DOUBLE, sum(h.bytes_moved * h.weight)::DOUBLE, bool_or(h.weight > 1)
 	FROM host h LEFT JOIN inside i USING (session_id, span_id) LEFT JOIN on_device d ON d.name = h.name
-	WHERE h.layer IN ('op', 'autograd', 'collective')
+	WHERE h.layer IN ('op', 'collective') OR h.layer = 'autograd' AND h.category IS DISTINCT FROM 'backward'
 	GROUP BY h.name`
 
 func (b *builder) operators() error {

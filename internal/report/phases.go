@@ -61,15 +61,15 @@ func (b *builder) phases() error {
 	begin, end, steps := b.firstNS, b.lastNS, 1.0
 	if n := len(b.stepRows); n > 0 {
 		first, last := b.stepRows[0], b.stepRows[n-1]
-		begin, end, steps = first.beginNS, max(last.endNS, last.beginNS+last.periodNS), float64(n)
+		begin, end, steps = first.beginNS, last.untilNS, float64(n)
 	}
 	sweep := phaseSweep{at: begin, end: end, took: map[string]int64{}}
 	rows, err := b.db.Query(b.ctx, `
 		SELECT layer, coalesce(category, ''), name, ts_ns, duration_ns FROM rows
-		WHERE session_id = ? AND pid = ? AND tid = ? AND duration_ns IS NOT NULL
+		WHERE pid = ? AND tid = ? AND duration_ns IS NOT NULL
 			AND (layer IN ('autograd', 'collective', 'op', 'io') OR layer = 'scope' AND (name LIKE '%DataLoader%' OR name LIKE 'Optimizer.%') OR layer = 'runtime' AND category = 'sync')
 			AND ts_ns < ? AND ts_ns + duration_ns > ?
-		ORDER BY ts_ns, duration_ns DESC`, lane.session, lane.pid, lane.tid, end, begin)
+		ORDER BY ts_ns, duration_ns DESC`, lane.pid, lane.tid, end, begin)
 	if err != nil {
 		return err
 	}
@@ -143,22 +143,19 @@ func (s *phaseSweep) give(until int64, phase string) {
 	}
 }
 
-type lane struct {
-	session  string
-	pid, tid int32
-}
+type lane struct{ pid, tid int }
 
 // trainingThread is the one that the steps are on, else the one with the most
 // operators.
 func (b *builder) trainingThread() (l lane, ok bool, err error) {
 	if len(b.stepRows) > 0 {
 		s := b.stepRows[0]
-		return lane{s.sessionID, s.pid, s.tid}, true, nil
+		return lane{s.pid, s.tid}, true, nil
 	}
-	err = b.each(`SELECT session_id, pid, tid FROM rows WHERE layer IN ('op', 'autograd', 'runtime') GROUP BY ALL
+	err = b.each(`SELECT pid, tid FROM rows WHERE layer IN ('op', 'autograd', 'runtime') GROUP BY ALL
 		ORDER BY count(*) FILTER (layer = 'op') DESC, count(*) DESC LIMIT 1`, func(scan scan) error {
 		ok = true
-		return scan(&l.session, &l.pid, &l.tid)
+		return scan(&l.pid, &l.tid)
 	})
 	return l, ok, err
 }
