@@ -135,7 +135,11 @@ func (r *Report) phaseSection() section {
 		t.rows = append(t.rows, []string{p.Phase, number(p.MSPerStep), percentText(p.Percent)})
 		t.share = append(t.share, p.Percent/100)
 	}
-	return section{title: "Where the training thread's time goes", table: t}
+	s := section{title: "Where the training thread's time goes", table: t}
+	if len(t.rows) > 0 {
+		s.note("of %s", r.PhasesOf)
+	}
+	return s
 }
 
 func (r *Report) deviceSection() section {

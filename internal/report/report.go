@@ -34,6 +34,7 @@ type Report struct {
 	WindowMS  float64    `json:"window_ms"`
 	Steps     *Steps     `json:"steps"`
 	Phases    []Phase    `json:"phases"`
+	PhasesOf  string     `json:"phases_of"`
 	Device    *Device    `json:"device"`
 	Devices   []Device   `json:"devices"`
 	Operators []Operator `json:"operators"`
@@ -227,7 +228,8 @@ type builder struct {
 	weighted        bool // some rows stand for more than one call
 	deviceRows      int64
 	spans, samples  int64
-	stepRows        []stepRow
+	stepRows        []stepRow // settled
+	warmup          []stepRow
 }
 
 func (b *builder) untold(format string, args ...any) {

@@ -12,6 +12,7 @@ import (
 type stepRow struct {
 	pid, tid         int
 	beginNS, untilNS int64
+	whole            bool // every row of it was recorded
 }
 
 // steps takes the loop of the process with the most steps.
@@ -40,15 +41,22 @@ func (b *builder) steps() error {
 		Evaluate: p.Evaluate, Method: p.Method, Sequence: p.Sequence, PeriodMS: []float64{},
 	}
 	for _, row := range p.List {
-		if row.Kind != steps.Train && row.Kind != p.Steps.Kind {
+		if row.Kind != p.Steps.Kind && row.Kind != steps.Warmup {
 			continue
 		}
 		end := row.EndNS
 		if row.PeriodNS != nil {
 			end = row.BeginNS + *row.PeriodNS
+		}
+		step := stepRow{p.PID, p.TID, row.BeginNS, end, row.Whole}
+		if row.Kind == steps.Warmup {
+			b.warmup = append(b.warmup, step)
+			continue
+		}
+		if row.PeriodNS != nil {
 			s.PeriodMS = append(s.PeriodMS, ms(*row.PeriodNS))
 		}
-		b.stepRows = append(b.stepRows, stepRow{p.PID, p.TID, row.BeginNS, end})
+		b.stepRows = append(b.stepRows, step)
 	}
 	b.settled(s, p.Steps)
 	b.report.Steps = s
@@ -88,4 +96,26 @@ func (s *Steps) sentence() string {
 		text += fmt.Sprintf("; %d steps of evaluation beside them", s.Evaluate)
 	}
 	return text
+}
+
+// looked are the steps that can be looked into: settled ones with all their rows,
+// else those of the warm-up, else, where no step has them, all settled ones.
+func (b *builder) looked() (chosen []stepRow, which string) {
+	for _, of := range []struct {
+		rows  []stepRow
+		which string
+	}{{b.stepRows, "settled"}, {b.warmup, "warm-up"}} {
+		for _, row := range of.rows {
+			if row.whole {
+				chosen = append(chosen, row)
+			}
+		}
+		if len(chosen) > 0 {
+			return chosen, fmt.Sprintf("%d %s steps with all their rows", len(chosen), of.which)
+		}
+	}
+	if len(b.stepRows) > 0 {
+		return b.stepRows, fmt.Sprintf("%d steps, none of which has all its rows", len(b.stepRows))
+	}
+	return b.warmup, fmt.Sprintf("%d steps of the warm-up, none of which has all its rows", len(b.warmup))
 }
