@@ -9,5 +9,5 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Main("ebpfprof", os.Args, queryCommand(), stacksCommand(), symbolizeCommand()))
+	os.Exit(cli.Main("ebpfprof", os.Args, queryCommand(), stacksCommand(), symbolizeCommand(), memoryCommand()))
 }

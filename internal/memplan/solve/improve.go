@@ -105,10 +105,14 @@ func (s *solver) lower(ctx context.Context, p *part) {
 			return
 		}
 		budget = min(budget*moreBudget, mostBudget)
-		for range mixedOrders {
+		for n := range mixedOrders {
 			seed := uint64(len(orders))
-			base := orders[int(seed)%len(priorities)].index
-			orders = append(orders, newSearch(newProblem(p.blocks, p.fixed, shuffled(base, seed))))
+			base := orders[int(seed)%len(priorities)]
+			order := learnt(base)
+			if n%2 == 1 {
+				order = shuffled(base.index, seed)
+			}
+			orders = append(orders, newSearch(newProblem(p.blocks, p.fixed, order)))
 		}
 	}
 }

@@ -66,6 +66,29 @@ func shuffled(order []int32, seed uint64) []int32 {
 	return mixed
 }
 
+// learnt is an order that prefers the blocks in whose sections a search failed
+// most: by powers of two, so that its own order still counts among the rest.
+func learnt(s *search) []int32 {
+	weight := make([]int, len(s.index))
+	for i := range weight {
+		var most int64
+		for k := s.from[i]; k < s.to[i]; k++ {
+			most = max(most, s.fails[k])
+		}
+		weight[i] = bits.Len64(uint64(most))
+	}
+	places := make([]int32, len(s.index))
+	for i := range places {
+		places[i] = int32(i)
+	}
+	slices.SortStableFunc(places, func(a, b int32) int { return cmp.Compare(weight[b], weight[a]) })
+	order := make([]int32, len(places))
+	for at, i := range places {
+		order[at] = s.index[i]
+	}
+	return order
+}
+
 // contentions are, for each block, the largest number of bytes alive at once
 // during its life.
 func contentions(blocks []Block) []int64 {

@@ -36,6 +36,7 @@ type search struct {
 	floor  []int64 // scratch by section
 	trail  []change
 	group  [2]int32 // sections of the group that failed last
+	fails  []int64  // by section: branches that died in it
 }
 
 // change is what undo needs: what lowest was, or that the block was placed.
@@ -68,7 +69,8 @@ func (l last) allows(offset int64, block int32) bool {
 func newSearch(p *problem) *search {
 	n := len(p.size)
 	return &search{problem: p, offset: make([]int64, n), lowest: make([]int64, n), placed: make([]bool, n),
-		bound: make([]int64, n), left: make([]int64, len(p.live)), floor: make([]int64, len(p.live))}
+		bound: make([]int64, n), left: make([]int64, len(p.live)), floor: make([]int64, len(p.live)),
+		fails: make([]int64, len(p.live))}
 }
 
 // run searches within a capacity, for at most so many nodes.
@@ -221,6 +223,7 @@ func (s *search) choices(group []int32, first, to int32, after last) (choices []
 	}
 	for k := first; k < to; k++ {
 		if s.left[k] > s.capacity-s.floor[k] {
+			s.fails[k]++
 			return nil, false
 		}
 	}
