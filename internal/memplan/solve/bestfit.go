@@ -11,9 +11,8 @@ import (
 // neighbour and merged. Ties between blocks, which the paper leaves open: larger
 // size, earlier start, position.
 //
-// Lines are kept in a heap and candidates in a tree over start and end, so that
-// it takes about O(n √n) at worst, and O(n log n) on traces of real programs. It
-// returns nil when ctx ends first.
+// Lines are kept in a heap and candidates by lifetime and start, so that a trace
+// of a real program takes about O(n log² n). It returns nil when ctx ends first.
 func BestFit(ctx context.Context, blocks []Block) []int64 {
 	offsets := make([]int64, len(blocks))
 	leaves := make([]int32, len(blocks))
@@ -72,7 +71,7 @@ func (s *skyline) fill(ctx context.Context) bool {
 func (s *skyline) place(l *line, b int32) {
 	block := s.blocks[b]
 	s.offsets[b] = l.offset
-	s.tree.remove(b)
+	s.tree.remove(s.blocks, b)
 	s.left--
 	atBegin, atEnd := block.Lower == l.begin, block.Upper == l.end
 	begin, end, below := l.begin, l.end, l.offset

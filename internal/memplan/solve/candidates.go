@@ -2,36 +2,48 @@ package solve
 
 import (
 	"cmp"
+	"math"
+	"math/bits"
 	"slices"
 )
 
-// candidates are the unplaced blocks of a component in a k-d tree over start
-// and lifetime. A node knows the best rank below it, so that a query looks only
-// where a better block than the best yet may be.
+// candidates are the unplaced blocks of a component, in classes of lifetimes
+// between two powers of two. The longest lifetime that fits is in the highest
+// class that has a block within the line, and in a class ends follow starts, so
+// that little of it is looked at.
 type candidates struct {
-	nodes  []candidateNode
-	ranked []int32 // blocks, the preferred first: a rank is a position in it
-	leaves []int32 // by block: its node; shared by all components
+	classes []lifeClass // by the number of bits of a lifetime
+	ranked  []int32     // blocks, the preferred first: a rank is a position in it
+	place   []int32     // by block: its leaf in its class; shared by all components
 }
 
-type candidateNode struct {
-	startMin, startMax  int64
-	endMin, endMax      int64
-	best                int32 // lowest rank below it, or noRank
-	left, right, parent int32 // -1 where there is none
+// lifeClass is a tree over the starts of a class's blocks. Its arrays are
+// heap-shaped, with the leaves from size on.
+type lifeClass struct {
+	starts   []int64
+	earliest []int64 // end of an unplaced block below the node
+	latest   []int64 // likewise
+	best     []int32 // lowest rank of an unplaced block below it, or noRank
+	size     int
 }
 
 const noRank = int32(1<<31 - 1)
 
-func newCandidates(blocks []Block, group, leaves []int32) *candidates {
+func newCandidates(blocks []Block, group, place []int32) *candidates {
 	ranked := slices.Clone(group)
 	slices.SortFunc(ranked, preference(blocks))
-	ranks := make([]int32, len(ranked))
-	for i := range ranks {
-		ranks[i] = int32(i)
+	c := &candidates{ranked: ranked, place: place}
+	members := map[int][]int32{} // ranks
+	for rank, i := range ranked {
+		class := bits.Len64(uint64(blocks[i].Lifetime()))
+		members[class] = append(members[class], int32(rank))
 	}
-	c := &candidates{nodes: make([]candidateNode, 0, 2*len(group)), ranked: ranked, leaves: leaves}
-	c.build(blocks, ranks, -1, true)
+	for class, ranks := range members {
+		for len(c.classes) <= class {
+			c.classes = append(c.classes, lifeClass{})
+		}
+		c.classes[class].build(c, blocks, ranks)
+	}
 	return c
 }
 
@@ -44,85 +56,74 @@ func preference(blocks []Block) func(a, b int32) int {
 	}
 }
 
-// build makes the node of some ranks, which it reorders, and returns its index.
-func (c *candidates) build(blocks []Block, ranks []int32, parent int32, byStart bool) int32 {
-	at := int32(len(c.nodes))
-	first := blocks[c.ranked[ranks[0]]]
-	n := candidateNode{first.Lower, first.Lower, first.Upper, first.Upper, noRank, -1, -1, parent}
-	for _, r := range ranks {
-		b := &blocks[c.ranked[r]]
-		n.startMin, n.startMax = min(n.startMin, b.Lower), max(n.startMax, b.Lower)
-		n.endMin, n.endMax = min(n.endMin, b.Upper), max(n.endMax, b.Upper)
-		n.best = min(n.best, r)
+func (l *lifeClass) build(c *candidates, blocks []Block, ranks []int32) {
+	slices.SortFunc(ranks, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(blocks[c.ranked[a]].Lower, blocks[c.ranked[b]].Lower), cmp.Compare(a, b))
+	})
+	for l.size = 1; l.size < len(ranks); {
+		l.size *= 2
 	}
-	c.nodes = append(c.nodes, n)
-	if len(ranks) == 1 {
-		c.leaves[c.ranked[ranks[0]]] = at
-		return at
+	l.earliest, l.latest, l.best = make([]int64, 2*l.size), make([]int64, 2*l.size), make([]int32, 2*l.size)
+	for n := range l.best {
+		l.clear(n)
 	}
-	if byStart {
-		slices.SortFunc(ranks, func(a, b int32) int {
-			return cmp.Or(cmp.Compare(blocks[c.ranked[a]].Lower, blocks[c.ranked[b]].Lower), cmp.Compare(a, b))
-		})
-	} else {
-		slices.Sort(ranks) // ranks follow lifetimes
+	for at, rank := range ranks {
+		block, leaf := c.ranked[rank], l.size+at
+		l.starts = append(l.starts, blocks[block].Lower)
+		l.earliest[leaf], l.latest[leaf], l.best[leaf] = blocks[block].Upper, blocks[block].Upper, rank
+		c.place[block] = int32(leaf)
 	}
-	half := len(ranks) / 2
-	left := c.build(blocks, ranks[:half], at, !byStart)
-	right := c.build(blocks, ranks[half:], at, !byStart)
-	c.nodes[at].left, c.nodes[at].right = left, right
-	return at
+	for n := l.size - 1; n > 0; n-- {
+		l.join(n)
+	}
+}
+
+func (l *lifeClass) clear(n int) {
+	l.earliest[n], l.latest[n], l.best[n] = math.MaxInt64, math.MinInt64, noRank
+}
+
+func (l *lifeClass) join(n int) {
+	l.earliest[n] = min(l.earliest[2*n], l.earliest[2*n+1])
+	l.latest[n] = max(l.latest[2*n], l.latest[2*n+1])
+	l.best[n] = min(l.best[2*n], l.best[2*n+1])
 }
 
 // best is the preferred unplaced block within [begin, end), or -1.
 func (c *candidates) best(begin, end int64) int32 {
-	best := noRank
-	var stack [64]int32 // halving 2³¹ blocks is 31 levels, each leaves one
-	stack[0] = 0
-	for depth := 1; depth > 0; {
-		depth--
-		n := &c.nodes[stack[depth]]
-		if n.best >= best || n.startMax < begin || n.endMin > end {
+	class := min(bits.Len64(uint64(end-begin)), len(c.classes)-1)
+	for ; class >= 0; class-- {
+		l := &c.classes[class]
+		if l.size == 0 || l.earliest[1] > end {
 			continue
 		}
-		if n.startMin >= begin && n.endMax <= end {
-			best = n.best
-			continue
+		from, _ := slices.BinarySearch(l.starts, begin)
+		if rank := l.lowest(1, 0, l.size, from, end, noRank); rank != noRank {
+			return c.ranked[rank]
 		}
-		if n.left < 0 {
-			continue
-		}
-		near, far := n.left, n.right
-		if c.nodes[far].best < c.nodes[near].best {
-			near, far = far, near
-		}
-		stack[depth], stack[depth+1] = far, near
-		depth += 2
 	}
-	if best == noRank {
-		return -1
-	}
-	return c.ranked[best]
+	return -1
 }
 
-// remove takes a placed block out. Boxes shrink with it: what is placed keeps no
-// query away from the rest.
-func (c *candidates) remove(block int32) {
-	at := c.leaves[block]
-	c.nodes[at].best = noRank
-	for at = c.nodes[at].parent; at >= 0; at = c.nodes[at].parent {
-		n := &c.nodes[at]
-		l, r := &c.nodes[n.left], &c.nodes[n.right]
-		n.best = min(l.best, r.best)
-		switch {
-		case l.best == noRank && r.best == noRank:
-		case l.best == noRank:
-			n.startMin, n.startMax, n.endMin, n.endMax = r.startMin, r.startMax, r.endMin, r.endMax
-		case r.best == noRank:
-			n.startMin, n.startMax, n.endMin, n.endMax = l.startMin, l.startMax, l.endMin, l.endMax
-		default:
-			n.startMin, n.startMax = min(l.startMin, r.startMin), max(l.startMax, r.startMax)
-			n.endMin, n.endMax = min(l.endMin, r.endMin), max(l.endMax, r.endMax)
-		}
+// lowest is the lowest rank below a node, of blocks from a position on that end
+// in time, if it is below best.
+func (l *lifeClass) lowest(n, first, after, from int, end int64, best int32) int32 {
+	if l.best[n] >= best || l.earliest[n] > end || after <= from {
+		return best
+	}
+	if first >= from && l.latest[n] <= end {
+		return l.best[n]
+	}
+	middle := (first + after) / 2
+	best = l.lowest(2*n, first, middle, from, end, best)
+	return l.lowest(2*n+1, middle, after, from, end, best)
+}
+
+// remove takes a placed block out.
+func (c *candidates) remove(blocks []Block, block int32) {
+	l := &c.classes[bits.Len64(uint64(blocks[block].Lifetime()))]
+	n := int(c.place[block])
+	l.clear(n)
+	for n /= 2; n > 0; n /= 2 {
+		l.join(n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -202,7 +203,8 @@ type heuristic struct {
 	run  func(ctx context.Context, p *part, contention []int64) []int64
 }
 
-// heuristics are all solvers of one pass, in the order in which they are tried.
+// heuristics are all solvers of one pass, in the order in which they are tried:
+// the published one, then those that do best on real traces.
 func heuristics() []heuristic {
 	all := []heuristic{{"best_fit", func(ctx context.Context, p *part, _ []int64) []int64 {
 		if len(p.fixed) > 0 {
@@ -210,11 +212,6 @@ func heuristics() []heuristic {
 		}
 		return BestFit(ctx, p.blocks)
 	}}}
-	for _, order := range []Order{BySize, ByArea, ByLifetime} {
-		all = append(all, heuristic{order.String(), func(ctx context.Context, p *part, _ []int64) []int64 {
-			return FirstFit(ctx, p.blocks, p.fixed, order)
-		}})
-	}
 	for _, priority := range priorities {
 		all = append(all, heuristic{"lowest_first_" + priority.words(),
 			func(ctx context.Context, p *part, contention []int64) []int64 {
@@ -224,39 +221,69 @@ func heuristics() []heuristic {
 				return lowestFirst(ctx, p.blocks, priority.sorted(p.blocks, contention))
 			}})
 	}
+	for _, order := range []Order{BySize, ByArea, ByLifetime} {
+		all = append(all, heuristic{order.String(), func(ctx context.Context, p *part, _ []int64) []int64 {
+			return FirstFit(ctx, p.blocks, p.fixed, order)
+		}})
+	}
 	return all
 }
 
-// heuristics runs every solver of one pass on every part.
+// manyBlocks is the size from which on no more heuristics are run once one has
+// reached the lower bound; below it they cost nothing, and are a comparison.
+const manyBlocks = 20_000
+
+// heuristics runs every solver of one pass on every part, two or more at a time.
 func (s *solver) heuristics(ctx context.Context) {
 	contention := make([][]int64, len(s.parts))
-	s.eachPart(func(i int, p *part) { contention[i] = contentions(p.blocks) })
-	for _, h := range heuristics() {
-		if ctx.Err() != nil {
-			s.attempts = append(s.attempts, Attempt{Solver: h.name, Outcome: "not run: out of time"})
+	inParallel(len(s.parts), func(i int) { contention[i] = contentions(s.parts[i].blocks) })
+	all := heuristics()
+	together := runtime.GOMAXPROCS(0)
+	for begin := 0; begin < len(all); begin += together {
+		batch := all[begin:min(begin+together, len(all))]
+		plans, took := make([][][]int64, len(batch)), make([]atomic.Int64, len(batch))
+		for h := range batch {
+			plans[h] = make([][]int64, len(s.parts))
+		}
+		enough := len(s.Blocks) > manyBlocks && s.peak() <= s.goal()
+		if ctx.Err() == nil && !enough {
+			inParallel(len(batch)*len(s.parts), func(job int) {
+				h, i := job%len(batch), job/len(batch)
+				begun := time.Now()
+				plans[h][i] = batch[h].run(ctx, s.parts[i], contention[i])
+				took[h].Add(int64(time.Since(begun)))
+			})
+		}
+		for h, heuristic := range batch {
+			s.judge(ctx, heuristic.name, plans[h], time.Duration(took[h].Load()), enough)
+		}
+	}
+}
+
+// judge keeps what is better of a heuristic's plans, and tells of them.
+func (s *solver) judge(ctx context.Context, name string, plans [][]int64, took time.Duration, enough bool) {
+	a := Attempt{Solver: name, Outcome: finished, Took: took}
+	for i, p := range s.parts {
+		if plans[i] != nil {
+			a.Peak = max(a.Peak, Peak(p.blocks, plans[i]))
+			p.improve(plans[i], name)
 			continue
 		}
-		begun := time.Now()
-		plans := make([][]int64, len(s.parts))
-		s.eachPart(func(i int, p *part) { plans[i] = h.run(ctx, p, contention[i]) })
-		a := Attempt{Solver: h.name, Outcome: finished}
-		for i, p := range s.parts {
-			switch {
-			case plans[i] == nil && ctx.Err() != nil:
-				a.Outcome = "interrupted"
-			case plans[i] == nil:
-				a.Outcome = "not run: it keeps no fixed offsets"
-			default:
-				a.Peak = max(a.Peak, Peak(p.blocks, plans[i]))
-				p.improve(plans[i], h.name)
-			}
+		switch {
+		case enough:
+			a.Outcome = "not run: the best plan is there"
+		case ctx.Err() != nil && took == 0:
+			a.Outcome = "not run: out of time"
+		case ctx.Err() != nil:
+			a.Outcome = "interrupted"
+		default:
+			a.Outcome = "not run: it keeps no fixed offsets"
 		}
-		if a.Outcome != finished {
-			a.Peak = 0
-		}
-		a.Took = time.Since(begun)
-		s.tell(a)
 	}
+	if a.Outcome != finished {
+		a.Peak = 0
+	}
+	s.tell(a)
 }
 
 func (s *solver) tell(a Attempt) {
@@ -266,23 +293,19 @@ func (s *solver) tell(a Attempt) {
 	}
 }
 
-// eachPart calls do for each part, on all CPUs.
-func (s *solver) eachPart(do func(i int, p *part)) {
+// inParallel calls do with 0 to n-1, on all CPUs.
+func inParallel(n int, do func(i int)) {
 	var (
 		wg   sync.WaitGroup
-		next = make(chan int)
+		next atomic.Int64
 	)
-	for range min(runtime.GOMAXPROCS(0), len(s.parts)) {
+	for range min(runtime.GOMAXPROCS(0), n) {
 		wg.Go(func() {
-			for i := range next {
-				do(i, s.parts[i])
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
 			}
 		})
 	}
-	for i := range s.parts {
-		next <- i
-	}
-	close(next)
 	wg.Wait()
 }
 

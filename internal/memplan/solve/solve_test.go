@@ -336,7 +336,7 @@ func TestSolveGivesItsBestWhenStopped(t *testing.T) {
 	searching, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	plan, err = Solve(searching, Problem{Blocks: blocks, Progress: func(a Attempt) {
-		if a.Solver == "search" || a.Solver == "lowest_first_area_contention" {
+		if a.Solver == "search" || a.Solver == "first_fit_lifetime" {
 			cancel()
 		}
 	}})
