@@ -1,4 +1,4 @@
-// Package output writes the events of a tracer.Session into a dataset: a
+// Package output writes the events of a recording into a dataset: a
 // directory of Parquet tables, described in docs/schema.md.
 //
 // A file of the dataset is complete the moment it can be seen: it is written
@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 var (
@@ -39,7 +39,7 @@ type Options struct {
 	RotateBytes int64
 }
 
-// Dataset is a dataset being written. It implements tracer.Sink; its methods
+// Dataset is a dataset being written. It implements event.Sink; its methods
 // may be called from several goroutines.
 //
 // What a Span's Detail and the pointers of an event point at must not change
@@ -56,23 +56,23 @@ type Dataset struct {
 	mu      sync.Mutex // guards what follows
 	session string
 	closed  bool
-	spans   *growing[tracer.Span]
-	memory  *growing[tracer.Memory]
-	counter *growing[tracer.Counter]
-	flows   *growing[tracer.Flow]
-	warning *growing[tracer.Warning]
-	samples *growing[tracer.Sample]
-	stacks  *growing[tracer.Stack]
+	spans   *growing[event.Span]
+	memory  *growing[event.Memory]
+	counter *growing[event.Counter]
+	flows   *growing[event.Flow]
+	warning *growing[event.Warning]
+	samples *growing[event.Sample]
+	stacks  *growing[event.Stack]
 
-	sessions  *small[string, tracer.Recording]
+	sessions  *small[string, event.Recording]
 	fields    *small[int, schemaField]
-	processes *small[int64, tracer.Process]
-	threads   *small[threadKey, tracer.Thread]
-	libraries *small[libraryKey, tracer.Library]
-	probes    *small[probeKey, tracer.Probe]
+	processes *small[int64, event.Process]
+	threads   *small[threadKey, event.Thread]
+	libraries *small[libraryKey, event.Library]
+	probes    *small[probeKey, event.Probe]
 }
 
-var _ tracer.Sink = (*Dataset)(nil)
+var _ event.Sink = (*Dataset)(nil)
 
 // Create makes a new dataset in dir, which must be empty or not exist yet
 // (ErrNotEmpty). Files appear with the call of Session.
@@ -99,9 +99,9 @@ func Create(dir string, options Options) (*Dataset, error) {
 		counter:   newGrowing(w, counterTable),
 		flows:     newGrowing(w, flowTable),
 		warning:   newGrowing(w, warningTable),
-		sessions:  newSmall(w, sessionTable, func(r tracer.Recording) string { return r.ID }),
+		sessions:  newSmall(w, sessionTable, func(r event.Recording) string { return r.ID }),
 		fields:    newSmall[int](w, schemaFieldTable, nil),
-		processes: newSmall(w, processTable, func(p tracer.Process) int64 { return p.ID }),
+		processes: newSmall(w, processTable, func(p event.Process) int64 { return p.ID }),
 		threads:   newSmall(w, threadTable, keyOfThread),
 		libraries: newSmall(w, libraryTable, keyOfLibrary),
 		probes:    newSmall(w, probeTable, keyOfProbe),
@@ -135,7 +135,7 @@ var fileName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
 // EndedNS set when the recording ends. After the first call the dataset is made
 // readable: empty tables, their schema, the session. That takes some flushes to
 // disk, which the caller, with probes already in, does not wait for.
-func (d *Dataset) Session(r tracer.Recording) error {
+func (d *Dataset) Session(r event.Recording) error {
 	if err := d.begin(r); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (d *Dataset) Session(r tracer.Recording) error {
 	})
 }
 
-func (d *Dataset) begin(r tracer.Recording) error {
+func (d *Dataset) begin(r event.Recording) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -168,27 +168,27 @@ func (d *Dataset) begin(r tracer.Recording) error {
 }
 
 // Spans adds spans. It returns before they are on disk.
-func (d *Dataset) Spans(rows []tracer.Span) error { return add(d, d.spans, rows) }
+func (d *Dataset) Spans(rows []event.Span) error { return add(d, d.spans, rows) }
 
 // Samples adds samples.
-func (d *Dataset) Samples(rows []tracer.Sample) error { return add(d, d.samples, rows) }
+func (d *Dataset) Samples(rows []event.Sample) error { return add(d, d.samples, rows) }
 
 // Stacks adds stacks; each once in a session. Their frames must not change
 // after the call.
-func (d *Dataset) Stacks(rows []tracer.Stack) error { return add(d, d.stacks, rows) }
+func (d *Dataset) Stacks(rows []event.Stack) error { return add(d, d.stacks, rows) }
 
 // Memory adds allocations and frees.
-func (d *Dataset) Memory(rows []tracer.Memory) error { return add(d, d.memory, rows) }
+func (d *Dataset) Memory(rows []event.Memory) error { return add(d, d.memory, rows) }
 
 // Counters adds readings of counters.
-func (d *Dataset) Counters(rows []tracer.Counter) error { return add(d, d.counter, rows) }
+func (d *Dataset) Counters(rows []event.Counter) error { return add(d, d.counter, rows) }
 
 // Flows adds edges.
-func (d *Dataset) Flows(rows []tracer.Flow) error { return add(d, d.flows, rows) }
+func (d *Dataset) Flows(rows []event.Flow) error { return add(d, d.flows, rows) }
 
 // Warning adds one warning.
-func (d *Dataset) Warning(row tracer.Warning) error {
-	return add(d, d.warning, []tracer.Warning{row})
+func (d *Dataset) Warning(row event.Warning) error {
+	return add(d, d.warning, []event.Warning{row})
 }
 
 func add[T any](d *Dataset, g *growing[T], rows []T) error {
@@ -203,7 +203,7 @@ func add[T any](d *Dataset, g *growing[T], rows []T) error {
 
 // Process adds a process, or replaces it when it is known by its ID. The first
 // one is written at once, so that even a short recording says what it is of.
-func (d *Dataset) Process(row tracer.Process) error {
+func (d *Dataset) Process(row event.Process) error {
 	first := len(d.processes.snapshot()) == 0
 	if err := put(d, d.processes, row); err != nil || !first {
 		return err
@@ -212,13 +212,13 @@ func (d *Dataset) Process(row tracer.Process) error {
 }
 
 // Thread adds a thread, or replaces it when its pid, tid and start are known.
-func (d *Dataset) Thread(row tracer.Thread) error { return put(d, d.threads, row) }
+func (d *Dataset) Thread(row event.Thread) error { return put(d, d.threads, row) }
 
 // Library adds a mapping, or replaces it when its process, path and place are known.
-func (d *Dataset) Library(row tracer.Library) error { return put(d, d.libraries, row) }
+func (d *Dataset) Library(row event.Library) error { return put(d, d.libraries, row) }
 
 // Probes adds probes, or replaces those that are known by process, function, kind and site.
-func (d *Dataset) Probes(rows []tracer.Probe) error {
+func (d *Dataset) Probes(rows []event.Probe) error {
 	for _, row := range rows {
 		if err := put(d, d.probes, row); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // ErrForeign is wrapped by RewriteStacks' error for a file that this version
@@ -19,7 +19,7 @@ var ErrForeign = errors.New("not a stack file of this schema")
 // RewriteStacks puts rows in the place of those of a file of table stack, whose
 // session and metadata stay. The file is as it was until the new one is whole
 // and on disk.
-func RewriteStacks(path string, rows []tracer.Stack) error {
+func RewriteStacks(path string, rows []event.Stack) error {
 	summary, err := columnfile.Check(path)
 	if err != nil {
 		return fmt.Errorf("rewriting %s: %w", path, err)

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // TableStats counts what was written to one table.
@@ -91,7 +91,7 @@ func (w *writer) addSmall(name string, columns []columnfile.Column, take func() 
 }
 
 // setSession comes before the first job.
-func (w *writer) setSession(r tracer.Recording) {
+func (w *writer) setSession(r event.Recording) {
 	if w.session == "" {
 		w.session, w.tool = r.ID, r.ToolVersion
 	}

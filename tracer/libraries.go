@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -52,8 +53,8 @@ func (s *Session) rescan(pid int) error {
 		s.walks.mapped(t.process, libraries)
 	}
 	s.stubs.mapped(pid, libraries)
-	s.decoder.accelerators.names.callers.mapped(pid, libraries)
-	s.do(func(d *decoder) { d.accelerators.names.remapped(uint32(pid)) })
+	s.decoder.accelerators.Mapped(pid, libraries)
+	s.do(func(d *decoder) { d.accelerators.Remapped(uint32(pid)) })
 	if err := s.retryPlugins(t); err != nil {
 		return err
 	}
@@ -132,8 +133,8 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	}
 	s.do(func(d *decoder) {
 		d.keep(d.sink.Library(row))
-		if isDriver(library.Name()) && row.BuildID != nil {
-			d.cuda.mapped(uint32(row.PID), *row.BuildID)
+		if accel.IsDriver(library.Name()) && row.BuildID != nil {
+			d.cuda.Mapped(uint32(row.PID), *row.BuildID)
 		}
 	})
 	if known {

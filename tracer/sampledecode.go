@@ -171,16 +171,7 @@ func (d *decoder) flushSamples() error {
 	if err := d.readSamples(); err != nil {
 		return err
 	}
-	for i := range d.spans {
-		if detail := d.spans[i].Detail; detail != nil && detail.rawStack != 0 {
-			detail.StackID = d.stacks.resolve(detail.rawStack)
-			detail.rawStack = 0
-		}
-	}
-	for i := range d.memory {
-		d.memory[i].StackID = d.stacks.idOf(d.memory[i].rawStack)
-		d.memory[i].rawStack = 0
-	}
+	d.resolveStacks()
 	if len(d.stacks.rows) > 0 {
 		if err := d.sink.Stacks(d.stacks.rows); err != nil {
 			return err

@@ -114,7 +114,8 @@ func Open(options Options, sink Sink) (*Session, error) {
 	}
 	s.findReturnHazards(&features)
 	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
-	s.decoder.accelerators.names.namers = append(s.decoder.accelerators.names.namers, s.decoder.cuda, s.stubs)
+	s.decoder.accelerators.AddNamer(s.decoder.cuda)
+	s.decoder.accelerators.AddNamer(s.stubs)
 	s.governor = newGovernor(s, options.Budget, calibrate(k))
 	s.openSampler(&features)
 	s.openCounters(counter.Options{})
@@ -365,7 +366,7 @@ func (s *Session) finish() error {
 	if err := s.unfinished(); err != nil {
 		return err
 	}
-	s.decoder.accelerators.releaseAll(s.decoder)
+	s.decoder.accelerators.ReleaseAll()
 	if err := s.decoder.flush(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package tracer
 import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // stackPrice is what taking a call's stack costs the job, nanoseconds: forty
@@ -43,7 +44,7 @@ func wantsStack(level Level, f *catalog.Function) bool {
 	switch f.Action {
 	case catalog.Span, catalog.ScopeBegin:
 	default:
-		return f.Memory != nil && f.Memory.Action == actionOutOfMemory
+		return f.Memory != nil && f.Memory.Action == event.ActionOutOfMemory
 	}
 	switch {
 	case f.Layer == "runtime" && f.Category == "alloc":
@@ -55,9 +56,6 @@ func wantsStack(level Level, f *catalog.Function) bool {
 	}
 	return level == LevelDeep && f.Layer == "op"
 }
-
-// actionOutOfMemory is that of an allocation that found no room.
-const actionOutOfMemory = "out_of_memory"
 
 // takeStack has the calls of a probe take their stack. Without room for one
 // value more, they do not.

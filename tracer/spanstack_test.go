@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // labelled finds a function of the catalog.
@@ -69,7 +70,7 @@ func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 	if err := d.flush(); err != nil {
 		t.Fatal(err)
 	}
-	if len(sink.memory) != 2 || sink.memory[0].Action != "alloc" || sink.memory[1].Action != actionOutOfMemory {
+	if len(sink.memory) != 2 || sink.memory[0].Action != "alloc" || sink.memory[1].Action != event.ActionOutOfMemory {
 		t.Fatalf("memory %+v", sink.memory)
 	}
 	for _, m := range sink.memory {

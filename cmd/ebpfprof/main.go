@@ -2,12 +2,8 @@
 // what it recorded.
 package main
 
-import (
-	"os"
-
-	"github.com/ebpfprof/ebpfprof/internal/cli"
-)
+import "os"
 
 func main() {
-	os.Exit(cli.Main("ebpfprof", os.Args, queryCommand(), stacksCommand(), symbolizeCommand(), memoryCommand()))
+	os.Exit(commandLine("ebpfprof", os.Args, queryCommand(), stacksCommand(), symbolizeCommand(), memoryCommand()))
 }

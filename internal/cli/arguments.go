@@ -61,3 +61,13 @@ func copyFlags(c *urfave.Context, set *flag.FlagSet) (err error) {
 	})
 	return err
 }
+
+// SplitList is what a flag lists with commas between.
+func SplitList(s string) (names []string) {
+	for _, name := range strings.Split(s, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
