@@ -12,7 +12,7 @@ func main() {
 		stacksCommand(),
 		memoryCommand(),
 		importCommand(),
-		lintCommand(),
+		lintCommand(), exportCommand(),
 		symbolizeCommand(),
 		fleetCommand(),
 	))
