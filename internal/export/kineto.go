@@ -237,7 +237,8 @@ func (k *kinetoWriter) arguments(r *span) {
 		fmt.Fprintf(&k.line, `, "correlation": %d`, c)
 	}
 	if r.layer == "device" {
-		fmt.Fprintf(&k.line, `, "stream": %d, "device": %d`, r.stream.Int64, r.device.Int32)
+		number("stream", r.stream) // readers take what has one for work
+		fmt.Fprintf(&k.line, `, "device": %d`, r.device.Int32)
 		number("context", r.context)
 		if r.gridX.Valid {
 			fmt.Fprintf(&k.line, `, "grid": [%d, %d, %d]`, r.gridX.Int64, r.gridY.Int64, r.gridZ.Int64)
