@@ -7,6 +7,7 @@ import "os"
 func main() {
 	os.Exit(commandLine("ebpfprof", os.Args,
 		reportCommand(),
+		treeCommand(),
 		stepsCommand(),
 		queryCommand(),
 		stacksCommand(),

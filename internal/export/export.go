@@ -96,33 +96,6 @@ func (s *stream) choose() error {
 	return nil
 }
 
-// pieceRows is about how many rows are in memory at a time.
-const pieceRows = 400_000
-
-// pieces cuts the time of the recording so that each piece has about pieceRows.
-func (s *stream) pieces() ([]int64, error) {
-	n := s.result.Spans/pieceRows + 1
-	if n == 1 {
-		return []int64{s.firstNS, 1<<63 - 1}, nil
-	}
-	cuts := []int64{s.firstNS}
-	rows, err := s.db.Query(s.ctx, fmt.Sprintf(`SELECT DISTINCT unnest(approx_quantile(ts_ns, [i / %d.0 for i in range(1, %d)])) AS t FROM export_span ORDER BY t`, n, n))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var t int64
-		if err := rows.Scan(&t); err != nil {
-			return nil, err
-		}
-		if t > cuts[len(cuts)-1] {
-			cuts = append(cuts, t)
-		}
-	}
-	return append(cuts, 1<<63-1), rows.Err()
-}
-
 // span is a row of table span, as far as the forms have a place for it.
 type span struct {
 	id, ts              int64
@@ -155,7 +128,7 @@ const spanColumns = `span_id, ts_ns, duration_ns, pid, tid, layer, name, categor
 
 // spans calls f for each row in order of time, a row before those inside of it.
 func (s *stream) spans(f func(*span) error) error {
-	cuts, err := s.pieces()
+	cuts, err := s.db.Pieces(s.ctx, "export_span")
 	if err != nil {
 		return err
 	}
