@@ -30,7 +30,7 @@ var sessionTable = newTable(table[event.Recording]{
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.Level) }},
 		{Column: Column{"command_line", Varchar, "", true, 12, "how ebpfprof was called"},
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.CommandLine) }},
-		{Column: Column{"source", Varchar, "", true, 30, "who recorded: recorded (this tool), imported from torch.profiler, imported from nsys"},
+		{Column: Column{"source", Varchar, "", false, 30, "who recorded: recorded (this tool), imported from torch.profiler, imported from nsys"},
 			texts: func(r *event.Recording) (string, bool) { return sourceOf(r), true }},
 		{Column: Column{"device_name", Varchar, "", true, 31, "model of the accelerators, where the recording says"},
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.DeviceName) }},

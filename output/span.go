@@ -125,9 +125,9 @@ func spanDetailColumns() []column[event.Span] {
 		{Column: Column{"input_strides", Varchar, "", true, 74, "strides of its arguments, as JSON"},
 			texts: func(s *span) (string, bool) { return unlessEmpty(shapeOf(s).Strides) }},
 		{Column: Column{"flops", BigInt, "FLOP", true, 75, "floating-point operations that follow from its shapes (docs/json.md has the formulas): matrix products, attention, convolutions; once where operators of one call stand in each other"},
-			ints: func(s *span) (int64, bool) { return unlessNegative(shapeOf(s).FLOPs) }},
+			ints: func(s *span) (int64, bool) { return ofInt64(shapeOf(s).FLOPs) }},
 		{Column: Column{"bytes_moved", BigInt, "bytes", true, 76, "bytes of its inputs, weights, bias and output, each once; where flops is"},
-			ints: func(s *span) (int64, bool) { return unlessNegative(shapeOf(s).BytesMoved) }},
+			ints: func(s *span) (int64, bool) { return ofInt64(shapeOf(s).BytesMoved) }},
 		{Column: Column{"shape_source", Varchar, "", true, 77, "how the shapes are known: imported"},
 			texts: func(s *span) (string, bool) { return unlessEmpty(shapeOf(s).Source) }},
 		{Column: Column{"launch_id", BigInt, "", true, 90, "on a row of layer device: span_id of the call that launched it; NULL where that was not recorded"},
@@ -143,7 +143,7 @@ func spanDetailColumns() []column[event.Span] {
 	return columns
 }
 
-var noShape = event.Shape{FLOPs: -1, BytesMoved: -1}
+var noShape event.Shape
 
 func shapeOf(s *event.Span) *event.Shape {
 	if s.Detail.Shape == nil {

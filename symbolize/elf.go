@@ -400,7 +400,7 @@ func (e *ELF) populateSymbols() {
 		if len(b) > 1<<20 {
 			start := uintptr(unsafe.Pointer(&b[0])) &^ uintptr(os.Getpagesize()-1)
 			length := uintptr(unsafe.Pointer(&b[0])) + uintptr(len(b)) - start
-			_, _, _ = unix.Syscall(unix.SYS_MADVISE, start, length, unix.MADV_POPULATE_READ)
+			populate(start, length)
 		}
 	}
 }

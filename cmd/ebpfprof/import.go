@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -55,7 +56,7 @@ func runImport(c *urfave.Context) error {
 	began, line := time.Now(), newProgressLine(c)
 	summary, err := importer.Import(c.Context, files, dir, importer.Options{
 		ToolVersion: cli.Version,
-		CommandLine: commandLine(),
+		CommandLine: strings.Join(os.Args, " "),
 		Progress: func(file string, part float64) {
 			line.say("reading %s: %d %%", filepath.Base(file), int(100*min(part, 1)))
 		},
@@ -84,11 +85,4 @@ func defaultDataset(file string) string {
 		}
 	}
 	return name + ".dataset"
-}
-
-func cutSuffix(name, ending string) (string, bool) {
-	if len(name) > len(ending) && name[len(name)-len(ending):] == ending {
-		return name[:len(name)-len(ending)], true
-	}
-	return name, false
 }

@@ -2,16 +2,14 @@
 // what it recorded.
 package main
 
-import (
-	"os"
-
-	"github.com/ebpfprof/ebpfprof/internal/cli"
-)
+import "os"
 
 func main() {
-	os.Exit(cli.Main("ebpfprof", os.Args,
+	os.Exit(commandLine("ebpfprof", os.Args,
 		queryCommand(),
 		importCommand(),
+		reportCommand(),
+		lintCommand(),
 		stacksCommand(),
 		stepsCommand(),
 		symbolizeCommand(),

@@ -41,5 +41,3 @@ func (p *progressLine) end() {
 		fmt.Fprintf(p.out, "\r%s\r", strings.Repeat(" ", p.wide))
 	}
 }
-
-func commandLine() string { return strings.Join(os.Args, " ") }

@@ -39,27 +39,21 @@ func stepsCommand() *urfave.Command {
 
 // withSteps opens the command's dataset, finds its steps and hands both on.
 func withSteps(c *urfave.Context, answer func(*dataset.DB, []timeline.Thread) error) error {
-	arguments, err := cli.Interspersed(c)
-	switch {
-	case err != nil:
-		return usageError(err)
-	case len(arguments) != 1:
-		return usageError(fmt.Errorf("which dataset? ebpfprof %s DATASET", c.Command.Name))
-	}
-	db, err := dataset.Open(arguments[0])
+	path, err := oneDataset(c)
 	if err != nil {
-		return urfave.Exit(err, cli.ExitFailed)
+		return err
+	}
+	db, err := openAnalysis(c, path)
+	if err != nil {
+		return err
 	}
 	defer db.Close()
-	for _, warning := range db.Warnings() {
-		fmt.Fprintln(c.App.ErrWriter, "warning:", warning)
-	}
 	threads, err := timeline.Steps(c.Context, db)
 	if err == nil {
 		err = answer(db, threads)
 	}
 	if err != nil {
-		return urfave.Exit(fmt.Errorf("%s: %w", arguments[0], err), cli.ExitFailed)
+		return urfave.Exit(fmt.Errorf("%s: %w", path, err), cli.ExitFailed)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type DB struct {
 	root     string
 	pool     *sql.DB
 	conn     *sql.Conn
-	spill    string
+	spill    *spill // nil: everything stays in memory
 	warnings []string
 	files    *files
 }
@@ -55,7 +55,7 @@ func Open(dataset string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening dataset %s: %w", dataset, err)
 	}
-	db.root, db.warnings, db.files = root, found.warnings(), found
+	db.root, db.warnings, db.files = root, append(db.warnings, found.warnings()...), found
 	if err := db.prepare(root, found); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening dataset %s: %w", dataset, err), db.Close())
 	}
@@ -82,8 +82,6 @@ func resolve(dataset string) (string, error) {
 }
 
 func openDuckDB() (*DB, error) {
-	// DuckDB makes the directory only when it has to spill.
-	spill := filepath.Join(os.TempDir(), fmt.Sprintf("ebpfprof-dataset-%d", os.Getpid()))
 	pool, err := sql.Open("duckdb", "")
 	if err != nil {
 		return nil, err
@@ -93,7 +91,11 @@ func openDuckDB() (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}
-	return &DB{pool: pool, conn: conn, spill: spill}, nil
+	db := &DB{pool: pool, conn: conn}
+	if db.spill, err = newSpill(); err != nil {
+		db.warnings = append(db.warnings, fmt.Sprintf("a query that does not fit into memory fails: %v", err))
+	}
+	return db, nil
 }
 
 // prepare makes the views and then shuts the doors: the settings cannot be
@@ -109,7 +111,7 @@ func (db *DB) prepare(root string, f *files) error {
 		statements = append(statements, view...)
 	}
 	statements = append(statements,
-		"SET temp_directory = "+quote(db.spill),
+		"SET temp_directory = "+quote(db.spillPath()),
 		// The second is for the views' patterns, before they match anything.
 		fmt.Sprintf("SET allowed_directories = [%s, %s]", quote(root), quote(escapeDuckDBGlob(root))),
 		"SET enable_external_access = false",
@@ -140,7 +142,14 @@ func (db *DB) Warnings() []string { return db.warnings }
 
 // Close releases DuckDB.
 func (db *DB) Close() error {
-	return errors.Join(db.conn.Close(), db.pool.Close(), os.RemoveAll(db.spill))
+	return errors.Join(db.conn.Close(), db.pool.Close(), db.spill.remove())
+}
+
+func (db *DB) spillPath() string {
+	if db.spill == nil {
+		return ""
+	}
+	return db.spill.path
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -242,7 +242,7 @@ func (p *kinetoPass) event(object []byte) error {
 			return p.flow(&f)
 		}
 	case 'i', 'I':
-		if !p.brief && string(f.name) == `"[memory]"` {
+		if string(f.name) == `"[memory]"` {
 			return p.memory(&f)
 		}
 	case 'M':

@@ -3,6 +3,8 @@ package importer
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // nesting finds, over all rows of a file, who stands in whom on a thread, who
@@ -12,6 +14,7 @@ type nesting struct {
 	threads map[[2]int32]*lane
 	rows    int
 	parents []int32 // by row; -1 is none
+	holders []int32 // by allocation or free: the row around it; -1 is none
 	chains  []int32 // by row: the Python functions around it; 0 is none
 	counted []bool  // by row: its FLOPs are its own, not an enclosing operator's
 
@@ -38,7 +41,7 @@ type lane struct{ pieces [][]place }
 
 type place struct {
 	start, end int64
-	row        int32
+	row        int32 // of an allocation or free: its number from the end, -1, -2, …
 	frame      int32 // of a Python function, from 1; 0 is none, -1 an operator with FLOPs
 }
 
@@ -81,7 +84,17 @@ func (n *nesting) add(r *row) {
 	} else if r.candidate {
 		p.frame = -1
 	}
-	key := [2]int32{r.pid, r.tid}
+	n.put([2]int32{r.pid, r.tid}, p)
+}
+
+// addMemory takes the next allocation or free of the file.
+func (n *nesting) addMemory(m *event.Memory) error {
+	n.holders = append(n.holders, -1)
+	n.put([2]int32{m.PID, m.TID}, place{start: m.TSNS, end: m.TSNS, row: int32(-len(n.holders))})
+	return nil
+}
+
+func (n *nesting) put(key [2]int32, p place) {
 	l := n.threads[key]
 	if l == nil {
 		l = &lane{}
@@ -136,7 +149,7 @@ func (n *nesting) addEdge(e *edge) error {
 func (n *nesting) end(e edge, sorted []place) {
 	i, _ := slices.BinarySearchFunc(sorted, e.ts, func(p place, ts int64) int { return cmp.Compare(p.start, ts) })
 	for ; i < len(sorted) && sorted[i].start == e.ts; i++ {
-		if sorted[i].frame > 0 {
+		if sorted[i].frame > 0 || sorted[i].row < 0 {
 			continue
 		}
 		if e.begin {
@@ -162,6 +175,12 @@ func (n *nesting) nest(all []place) {
 	for _, p := range all {
 		for len(stack) > 0 && stack[len(stack)-1].end <= p.start {
 			stack = stack[:len(stack)-1]
+		}
+		if p.row < 0 {
+			if len(stack) > 0 {
+				n.holders[-p.row-1] = stack[len(stack)-1].row
+			}
+			continue
 		}
 		o := openRow{end: p.end, row: p.row}
 		if len(stack) > 0 {

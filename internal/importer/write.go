@@ -29,15 +29,17 @@ type writing struct {
 	stacks  map[int64]bool
 
 	// Of the file at hand.
-	nest    *nesting
-	device  int32 // the process that device rows belong to
-	rename  map[int32]int32
-	next    int32
-	spans   []event.Span
-	memory  []event.Memory
-	chainID map[int32]int64
-	dims    map[string]event.Shape
-	damaged struct{ negative, missing int64 }
+	nest   *nesting
+	device int32 // the process that device rows belong to
+	rename map[int32]int32
+	next   int32
+
+	memoryBase int // allocations and frees of the files before
+	spans      []event.Span
+	memory     []event.Memory
+	chainID    map[int32]int64
+	dims       map[string]event.Shape
+	damaged    struct{ negative, missing int64 }
 }
 
 const batch = 4096
@@ -62,7 +64,7 @@ func (w *writing) file(ctx context.Context, i int, s source) error {
 		}
 		return func(part float64) { w.options.Progress(w.files[i], (pass+part)/2) }
 	}
-	err := s.read(ctx, true, handler{row: func(r *row) error { n.add(r); return nil }, edge: n.addEdge}, progress(0))
+	err := s.read(ctx, true, handler{row: func(r *row) error { n.add(r); return nil }, edge: n.addEdge, memory: n.addMemory}, progress(0))
 	if err != nil {
 		return err
 	}
@@ -71,7 +73,7 @@ func (w *writing) file(ctx context.Context, i int, s source) error {
 	}
 	n.finish()
 	n.first, n.last = n.first+s.describe().base, n.last+s.describe().base
-	w.nest, w.device, w.next = n, n.mainPID(), 0
+	w.nest, w.device, w.next, w.memoryBase = n, n.mainPID(), 0, w.summary.MemoryRows
 	w.rename, w.chainID, w.dims = map[int32]int32{}, map[int32]int64{}, map[string]event.Shape{}
 	w.damaged.negative, w.damaged.missing = 0, 0
 	if err := w.begin(s); err != nil {
@@ -270,6 +272,9 @@ func (w *writing) flush() error {
 
 func (w *writing) memoryRow(m *event.Memory) error {
 	row := *m
+	if i := w.summary.MemoryRows - w.memoryBase; i < len(w.nest.holders) && w.nest.holders[i] >= 0 {
+		row.SpanID = w.base + int64(w.nest.holders[i]) + 1
+	}
 	if to, ok := w.rename[m.PID]; ok {
 		row.PID = to
 	}
@@ -337,14 +342,17 @@ func (w *writing) shape(r *row, counted bool) *event.Shape {
 	if a.dims == "" {
 		return nil
 	}
-	s := event.Shape{Dims: a.dims, Types: a.types, Strides: a.strides, FLOPs: -1, BytesMoved: -1, Source: "imported"}
+	s := event.Shape{Dims: a.dims, Types: a.types, Strides: a.strides, Source: "imported"}
 	if counted {
 		key := r.call.Name + a.dims + a.types + a.concrete
 		known, ok := w.dims[key]
 		if !ok {
-			known = event.Shape{FLOPs: -1, BytesMoved: -1}
+			known = event.Shape{}
 			if work, ok := flops.Of(r.call.Name, parseArguments(a)); ok {
-				known.FLOPs, known.BytesMoved = work.FLOPs, work.Bytes
+				known.FLOPs = &work.FLOPs
+				if work.Bytes >= 0 {
+					known.BytesMoved = &work.Bytes
+				}
 			}
 			if len(w.dims) < 1<<16 {
 				w.dims[key] = known

@@ -163,9 +163,9 @@ type Shape struct {
 	Dims    string // sizes of the arguments as JSON: [[141, 512], [512, 512], []]
 	Types   string // their element types, as JSON; "" is absent
 	Strides string // likewise
-	// FLOPs and BytesMoved by the formulas of internal/flops; -1 where there is none.
-	FLOPs      int64
-	BytesMoved int64
+	// FLOPs and BytesMoved by the formulas of internal/flops.
+	FLOPs      *int64
+	BytesMoved *int64
 	Source     string // how the shape is known: imported, …
 }
 
