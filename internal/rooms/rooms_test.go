@@ -20,11 +20,11 @@ const module = "github.com/ebpfprof/ebpfprof/"
 // that matches counts.
 var floors = [][]string{
 	{"bpf", "symbolize/callstack", "symbolize/cufunction", "tracer/catalog", "tracer/site", "tracer/procfile",
-		"tracer/syscallnames", "output/columnfile", "internal/pythons", "internal/testrun"},
+		"tracer/syscallnames", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory", "internal/attacker", "internal/printable"},
 	{"symbolize"},
 	{"symbolize/*", "tracer/event"},
 	{"symbolize/*/*", "tracer/counter", "tracer/pjrt", "tracer/process"},
-	{"tracer/python", "tracer/unwinding"},
+	{"tracer/python", "tracer/unwinding", "tracer/accel"},
 	{"tracer"},
 	{"output"},
 	{"output/schemadoc", "internal/cli", "internal/query", "internal/profile"},

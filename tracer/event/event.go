@@ -108,6 +108,14 @@ type Span struct {
 	Detail *Detail
 }
 
+// MakeDetail returns the span's Detail, an empty one of its own if it had none.
+func (s *Span) MakeDetail() *Detail {
+	if s.Detail == nil {
+		s.Detail = &Detail{}
+	}
+	return s.Detail
+}
+
 // Detail holds the columns of a span that only few calls have.
 type Detail struct {
 	StackID       *int64
@@ -214,6 +222,9 @@ type Sample struct {
 	HoldsGIL *bool
 	InGC     *bool
 }
+
+// ActionOutOfMemory is a Memory.Action: an allocation that found no room.
+const ActionOutOfMemory = "out_of_memory"
 
 // Memory is one allocation or free.
 type Memory struct {
