@@ -10,9 +10,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
-const stepsDescription = `Finds the steps of the loop without help from the job: the order in which a thread calls the data loader, backward
-passes, the optimizer and compiled programs repeats, and each repetition is a step. A step's period goes to the next
-one's begin; its duration, from the first of these calls to the end of the last one, leaves out what lies between.
+const stepsDescription = `Finds the steps of the loop without help from the job: the order in which a thread calls the data
+loader, backward passes, the optimizer and compiled programs repeats, and each repetition is a step. A step's period
+goes to the next one's begin; its duration, from the first of these calls to the end of the last one, leaves out what
+lies between.
 
    ebpfprof steps DATASET
    ebpfprof steps DATASET --json | jq '.processes[0].steps'`
