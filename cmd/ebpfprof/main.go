@@ -12,6 +12,7 @@ func main() {
 		lintCommand(),
 		stacksCommand(),
 		stepsCommand(),
+		criticalPathCommand(),
 		symbolizeCommand(),
 		fleetCommand(),
 	))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	urfave "github.com/urfave/cli/v2"
@@ -52,6 +53,10 @@ func withSteps(c *urfave.Context, answer func(*dataset.DB, []timeline.Thread) er
 	threads, err := timeline.Steps(c.Context, db)
 	if err == nil {
 		err = answer(db, threads)
+	}
+	var coded urfave.ExitCoder
+	if errors.As(err, &coded) {
+		return err
 	}
 	if err != nil {
 		return urfave.Exit(fmt.Errorf("%s: %w", path, err), cli.ExitFailed)
