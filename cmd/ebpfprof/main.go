@@ -13,6 +13,7 @@ func main() {
 		stacksCommand(),
 		stepsCommand(),
 		criticalPathCommand(),
+		findingsCommand(),
 		symbolizeCommand(),
 		fleetCommand(),
 	))

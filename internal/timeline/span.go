@@ -21,6 +21,7 @@ type Span struct {
 	Launch     int64 // on a row of layer device: the span that launched it; 0 without
 	WaitStream int64 // on a device's wait: the stream that it waits for; -1 without
 	Sequence   int64 // autograd's number; -1 without
+	Stack      int64 // stack_id at its begin; 0 without
 }
 
 // OnDevice says whether the span is work that a device did.
@@ -30,7 +31,7 @@ func (s Span) OnDevice() bool {
 
 const spanColumns = `span_id, coalesce(parent_id, 0), tid, ts_ns, ts_ns + duration_ns, layer, coalesce(category, ''), name,
 	coalesce(device_id, 0), coalesce(stream, -1), coalesce(launch_id, 0), coalesce(wait_stream, -1),
-	coalesce(sequence_number, -1)`
+	coalesce(sequence_number, -1), coalesce(stack_id, 0)`
 
 // stepSpansSQL has what runs in a period of a process; Python functions and
 // system calls of imported traces lie around or inside what counts.
@@ -53,7 +54,7 @@ func scanSpans(rows *sql.Rows) (all []Span, err error) {
 	for rows.Next() {
 		var s Span
 		err := rows.Scan(&s.ID, &s.Parent, &s.TID, &s.Begin, &s.End, &s.Layer, &s.Category, &s.Name, &s.Device, &s.Stream,
-			&s.Launch, &s.WaitStream, &s.Sequence)
+			&s.Launch, &s.WaitStream, &s.Sequence, &s.Stack)
 		if err != nil {
 			return nil, err
 		}
