@@ -57,10 +57,11 @@ func TestStepsOfSyntheticLoopsAreCountedExactly(t *testing.T) {
 		{"loader and executions", strings.Repeat("LX", 60), 60, 0, "LX"},
 		{"short recording", strings.Repeat("LBO", 4), 4, 0, "LBO"},
 		// Epochs of 20 batches and an end of the loader; evaluations of 7 and an end.
-		{"epochs with evaluation", strings.Repeat(strings.Repeat("LBO", 20)+"L"+strings.Repeat("L", 7)+"L", 5), 100, 35, "LBO"},
+		{"epochs with evaluation", strings.Repeat(strings.Repeat("LBO", 20)+strings.Repeat("L", 9), 5), 100, 35, "LBO"},
 		{"epochs", strings.Repeat(strings.Repeat("LBO", 20)+"L", 5), 100, 0, "LBO"},
 		{"a last, shorter accumulation", strings.Repeat(strings.Repeat("LBLBLBO", 15)+"LBO"+"L", 3), 48, 0, "LBLBLBO"},
-		{"epochs of fewer than ten steps, the last one shorter", strings.Repeat(strings.Repeat("LBLBLBLBO", 7)+"LBLBO"+"L", 4), 32, 0,
+		{"epochs of fewer than ten steps, the last one shorter",
+			strings.Repeat(strings.Repeat("LBLBLBLBO", 7)+"LBLBO"+"L", 4), 32, 0,
 			"LBLBLBLBO"},
 		{"two optimizers in epochs of fifteen", strings.Repeat(strings.Repeat("LBOBO", 15)+"L", 4), 60, 0, "LBOBO"},
 		{"an optimizer that steps once", "O" + strings.Repeat("LB", 40), 40, 0, "LB"},

@@ -126,7 +126,8 @@ func settleKinds(ctx context.Context, db *dataset.DB, threads []Thread) error {
 			}
 		}
 		for chunk := range slices.Chunk(ids, 5000) {
-			err := db.Exec(ctx, fmt.Sprintf("UPDATE timeline_step SET kind = '%s' WHERE step_id IN (%s)", kind, strings.Join(chunk, ",")))
+			err := db.Exec(ctx, fmt.Sprintf("UPDATE timeline_step SET kind = '%s' WHERE step_id IN (%s)",
+				kind, strings.Join(chunk, ",")))
 			if err != nil {
 				return err
 			}
@@ -240,8 +241,8 @@ func ranks(ctx context.Context, db *dataset.DB, threads []Thread) error {
 
 // keep makes the table timeline_step and settles which steps are whole.
 func keep(ctx context.Context, db *dataset.DB, threads []Thread) error {
-	err := db.Exec(ctx, `CREATE OR REPLACE TEMP TABLE timeline_step (step_id BIGINT, pid INTEGER, tid INTEGER, kind VARCHAR,
-		anchors VARCHAR, number BIGINT, begin_ns BIGINT, end_ns BIGINT, until_ns BIGINT, whole BOOLEAN)`)
+	err := db.Exec(ctx, `CREATE OR REPLACE TEMP TABLE timeline_step (step_id BIGINT, pid INTEGER, tid INTEGER,
+		kind VARCHAR, anchors VARCHAR, number BIGINT, begin_ns BIGINT, end_ns BIGINT, until_ns BIGINT, whole BOOLEAN)`)
 	if err != nil {
 		return err
 	}
