@@ -188,11 +188,11 @@ func (r *Report) findingSection() section {
 		if f.HeadroomMS != nil && f.HeadroomPercent != nil {
 			headroom = fmt.Sprintf("%s ms (%s %%)", number(*f.HeadroomMS), percentText(*f.HeadroomPercent))
 		}
-		place := f.Name
-		if f.File != "" {
-			place = fmt.Sprintf("%s:%d", f.File, f.Line)
+		place := placeOf(f)
+		if place == "" {
+			place = f.Name
 		}
-		t.rows = append(t.rows, []string{f.Severity, f.Rule, headroom, place, f.Advice})
+		t.rows = append(t.rows, []string{string(f.Severity), f.Rule, headroom, place, f.Advice})
 	}
 	return section{title: "Findings", table: t}
 }

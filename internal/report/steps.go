@@ -21,6 +21,7 @@ func (b *builder) steps() error {
 	if err != nil {
 		return err
 	}
+	b.loops = threads
 	all := timeline.Summarize(threads).Processes
 	best := -1
 	for i, p := range all {
