@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -53,8 +55,11 @@ func runImport(c *urfave.Context) error {
 		dir = defaultDataset(files[0])
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
+	// An import that is stopped takes back what it has written.
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	began, line := time.Now(), newProgressLine(c)
-	summary, err := importer.Import(c.Context, files, dir, importer.Options{
+	summary, err := importer.Import(ctx, files, dir, importer.Options{
 		ToolVersion: cli.Version,
 		CommandLine: strings.Join(os.Args, " "),
 		Progress: func(file string, part float64) {
@@ -62,6 +67,9 @@ func runImport(c *urfave.Context) error {
 		},
 	})
 	line.end()
+	if ctx.Err() != nil {
+		return urfave.Exit(errors.New("stopped: nothing was imported"), cli.ExitFailed)
+	}
 	if err != nil {
 		return urfave.Exit(err, cli.ExitFailed)
 	}

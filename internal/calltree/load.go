@@ -57,7 +57,6 @@ type loader struct {
 	wanted   map[rowKey]*Node        // forward operators that have one
 	threads  map[threadKey][]open
 	launches map[rowKey]*Node // calls that may have launched work
-	spans    map[rowKey]*Node // rows that memory or samples point at
 }
 
 func (l *loader) readStacks() error {
