@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel generate check-generated lint bench bench-writers deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel generate check-generated lint bench bench-writers bench-answers deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -119,6 +119,10 @@ bench: build native deps torch py-spy
 # The writer of datasets beside the column writers of two libraries, one core each.
 bench-writers:
 	GOMAXPROCS=1 taskset -c 1 $(GO) test ./output -run '^$$' -bench Writers -benchtime 2000000x -count 3
+
+# Import of 100 MB of JSON, exports in spans a second.
+bench-answers:
+	$(GO) test ./internal/export -run '^$$' -bench . -benchtime 3x
 
 clean:
 	rm -rf bin
