@@ -63,7 +63,7 @@ func (b *builder) operators() error {
 		return nil
 	})
 	if err == nil && len(b.report.Operators) == 0 {
-		b.untold("operators: the dataset has none; record with --level window, or at least with the probes of group op")
+		b.untold("operators: the dataset has none; record at --level window, or at least with --probe op")
 	}
 	return err
 }
