@@ -373,7 +373,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bo
 		goto unmatched;
 	count->exits++;
 	if (f->flags & SPEC_OUT_ARGS)
-		f->faults |= capture_out_args(spec, f->arg);
+		capture_out_args(spec, f);
 	if (f->flags & SPEC_TEXT_AT_RETURN)
 		close_text(spec, f);
 	e.method = method;

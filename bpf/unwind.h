@@ -5,8 +5,7 @@
  *
  * Use: walk_native(&start, known, scratch, &stack) with all four in map memory;
  * known may be null, where nothing is to be kept for the next walk.
- * It reads user memory of the current thread only. No tail call, and since 5.17
- * no global function: it may be called where preemption is off.
+ * It reads user memory of the current thread only.
  *
  * The same text compiles for user space, where the functions that end in _at
  * and the look-ups of unwind_maps.h come from the program that includes it
@@ -434,7 +433,7 @@ static __always_inline __u32 walk_plain(struct native_scratch *s, struct native_
 }
 
 /* Records the frame at pc and goes to its caller. */
-static __noinline int native_step(struct native_scratch *s, struct native_stack *out,
+static __always_inline int native_step(struct native_scratch *s, struct native_stack *out,
 				  const struct unwind_process *p, struct known_walk *known)
 {
 	const struct unwind_mapping *m;
@@ -487,30 +486,23 @@ struct native_steps {
 	struct known_walk *known;
 };
 
-/* How it ended goes into map memory, where the verifier does not tell one way from another. */
+/* Some plain frames, or one of any kind. How it ended goes into map memory. */
+VERIFIED_ONCE int native_round(struct native_scratch *s, struct native_stack *out,
+			       const struct unwind_process *p, struct known_walk *known)
+{
+	if (!s || !out || !p)
+		return 0;
+	if (!known || s->at_entry || walk_plain(s, out, known) != PLAIN_FRAMES)
+		out->outcome = native_step(s, out, p, known);
+	return 0;
+}
+
 static long native_loop_step(__u32 i, void *context)
 {
 	struct native_steps *steps = context;
-	volatile __u32 *outcome = &steps->stack->outcome;
 
-	if (steps->known && !steps->scratch->at_entry &&
-	    walk_plain(steps->scratch, steps->stack, steps->known) == PLAIN_FRAMES)
-		return 0;
-	*outcome = native_step(steps->scratch, steps->stack, steps->process, steps->known);
-	return *outcome != NATIVE_GOES_ON;
-}
-
-/*
- * For kernels before 5.17, which have no bpf_loop: of a loop the verifier looks at
- * every round, but at a global function once, wherever it is called. It may not be
- * called where preemption is off, which no such kernel can do.
- */
-__noinline int native_step_alone(struct native_scratch *s, struct native_stack *out,
-				 const struct unwind_process *p, struct known_walk *known)
-{
-	if (!s || !out || !p)
-		return NATIVE_NO_PROCESS;
-	return native_step(s, out, p, known);
+	native_round(steps->scratch, steps->stack, steps->process, steps->known);
+	return steps->stack->outcome != NATIVE_GOES_ON;
 }
 
 static __noinline int walk_native(const struct walk_start *start, struct known_walk *known,
@@ -546,7 +538,7 @@ static __noinline int walk_native(const struct walk_start *start, struct known_w
 		known_begin(known, start->tgid, walk_generation());
 		s->mapping = known->mapping;
 	}
-	out->outcome = NATIVE_MAX_FRAMES;
+	out->outcome = NATIVE_GOES_ON;
 	if (!p) {
 		out->outcome = NATIVE_NO_PROCESS;
 	} else if (p->flags & PROCESS_COMPAT) {
@@ -554,11 +546,8 @@ static __noinline int walk_native(const struct walk_start *start, struct known_w
 	} else if (HAVE_BPF_LOOP) {
 		bpf_loop(NATIVE_STEPS, native_loop_step, &steps, 0);
 	} else {
-		for (int i = 0; i < NATIVE_STEPS; i++) {
-			out->outcome = native_step_alone(s, out, p, known);
-			if (out->outcome != NATIVE_GOES_ON)
-				break;
-		}
+		for (int i = 0; i < NATIVE_STEPS && out->outcome == NATIVE_GOES_ON; i++)
+			native_round(s, out, p, known);
 	}
 	if (*(volatile __u32 *)&out->outcome == NATIVE_GOES_ON)
 		out->outcome = NATIVE_MAX_FRAMES;

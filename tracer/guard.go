@@ -3,6 +3,7 @@ package tracer
 import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
 )
 
 // stripGuard takes the calls of bpf_preempt_disable and bpf_preempt_enable out
@@ -16,10 +17,32 @@ func stripGuard(spec *ebpf.CollectionSpec) {
 			ins := &p.Instructions[i]
 			switch ins.Reference() {
 			case "bpf_preempt_disable", "bpf_preempt_enable":
-				nop := asm.Mov.Imm(asm.R0, 0)
-				nop.Metadata = ins.Metadata
-				*ins = nop.WithReference("")
+				// No more than this of its metadata: the rest makes it a call of a
+				// kernel function, which the loader refuses of any other instruction.
+				nop := asm.Mov.Imm(asm.R0, 0).WithSymbol(ins.Symbol()).WithSource(ins.Source())
+				if f := btf.FuncMetadata(ins); f != nil {
+					nop = btf.WithFuncMetadata(nop, f)
+				}
+				*ins = nop
 			}
+		}
+	}
+}
+
+// makeStatic has the verifier look at every function where it is called, and not
+// once by itself (bpf/verified.h): Linux 6.10 to 6.14 call no global function
+// where preemption is off. It looks at three times as many instructions then.
+func makeStatic(spec *ebpf.CollectionSpec) {
+	for name, p := range spec.Programs {
+		for i := range p.Instructions {
+			ins := &p.Instructions[i]
+			f := btf.FuncMetadata(ins)
+			if f == nil || f.Linkage != btf.GlobalFunc || f.Name == name {
+				continue
+			}
+			static := *f
+			static.Linkage = btf.StaticFunc
+			*ins = btf.WithFuncMetadata(*ins, &static)
 		}
 	}
 }

@@ -53,6 +53,15 @@ type Options struct {
 	release string          // instead of the kernel's own, likewise
 }
 
+// kernelSizes are what the kernel's programs are loaded for.
+func (o *Options) kernelSizes() kernelSizes {
+	sizes := kernelSizes{ring: o.BufferBytes, frames: o.MaxFrames}
+	if o.takesStacks() {
+		sizes.verify = memoEvery(o.VerifyStacks)
+	}
+	return sizes
+}
+
 // SelectGroups returns the catalog's groups for a level, or those named. Unknown
 // names give ErrUnknownGroup.
 func SelectGroups(level Level, names []string) ([]catalog.Group, error) {

@@ -99,11 +99,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if options.PerfEvents {
 		features.UprobeMulti = false
 	}
-	sizes := kernelSizes{ring: options.BufferBytes, frames: options.MaxFrames}
-	if options.takesStacks() {
-		sizes.verify = memoEvery(options.VerifyStacks)
-	}
-	k, err := loadKernel(sizes, &features)
+	k, err := loadKernel(options.kernelSizes(), &features)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +112,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
 	s.decoder.accelerators.names.namers = append(s.decoder.accelerators.names.namers, s.decoder.cuda, s.stubs)
 	s.governor = newGovernor(s, options.Budget, calibrate(k))
-	s.openSampler(&features)
+	s.openSampler()
 	s.openCounters(counter.Options{})
 	if err := s.start(targets); err != nil {
 		s.Close()

@@ -81,6 +81,14 @@ func required(name string, err error, fine string) check {
 	return check{name, stateOK, fine}
 }
 
+// wanted is a check of what the rest goes on without.
+func wanted(name string, err error, fine, without string) check {
+	if err != nil {
+		return check{name, stateDegraded, fmt.Sprintf("%s (%v)", without, err)}
+	}
+	return check{name, stateOK, fine}
+}
+
 // examine looks at the machine and returns what attach would say.
 func examine() (checks []check, verdict error) {
 	checks = append(hostChecks(), counterChecks()...)
@@ -107,7 +115,11 @@ func examine() (checks []check, verdict error) {
 		}
 		return checks, verdict
 	}
-	fail("programs load", features.CheckLoads(defaultBuffer), fmt.Sprintf("with the default ring buffer of %s", bytesText(defaultBuffer)))
+	calls, samples := features.CheckLoads(defaultOptions())
+	fail("programs load", calls, fmt.Sprintf("with the default ring buffer of %s", bytesText(defaultBuffer)))
+	if calls == nil {
+		checks = append(checks, wanted("sampling programs load", samples, "stacks are taken", "no samples and no waits"))
+	}
 	return checks, verdict
 }
 
