@@ -25,31 +25,50 @@ static __always_inline bool read_word(__u64 *value, __u64 address)
 /* What capture_in_order needs of the stack. */
 #define STACK_VALUES_BYTES (STACK_VALUES + 8 * (MAX_ARGS - STACK_VALUES_FIRST))
 
+/* What lies on the stack could not be read. */
+static __always_inline void miss_stack_values(struct frame *f, __u32 n)
+{
+	for (__u32 i = REGISTERS_IN_ORDER; i < MAX_ARGS; i++) {
+		if (i >= n)
+			break;
+		f->arg[i] = 0;
+		f->faults |= 1U << i;
+		lose(LOSS_READ_FAULT);
+	}
+}
+
 /*
  * Fills the frame's values where they are the arguments in their order, which
  * most calls' are: none has to be looked up. memory is what was read of the stack
- * already, if it was. Reports whether the stack could be read, if they need it.
+ * already, if it was.
  */
-static __always_inline bool capture_in_order(struct pt_regs *ctx, const struct probe_spec *spec,
+static __always_inline void capture_in_order(struct pt_regs *ctx, const struct probe_spec *spec,
 					     struct frame *f, const __u64 *memory)
 {
 	__u32 last = spec->captures - 1;	/* none: out of range */
-	bool stack = spec->flags & SPEC_STACK_ARGS;
 	__u64 words[STACK_VALUES_BYTES / 8], caller;
+	bool stack = spec->flags & SPEC_STACK_ARGS, failed = false, by_caller;
 
 	if (stack) {
 		/* Into the BPF stack first: the kernel copies a few words there in four
 		 * fifths of the time in which it copies them to a map. */
-		if (!memory && bpf_probe_read_user(words, sizeof(words), (void *)f->sp))
-			return false;
+		if (!memory)
+			failed = bpf_probe_read_user(words, sizeof(words), (void *)f->sp) != 0;
 		for (int i = STACK_VALUES / 8; i < STACK_VALUES_BYTES / 8; i++)
 			f->arg[STACK_VALUES_FIRST - STACK_VALUES / 8 + i] = memory ? memory[i] : words[i];
 	}
 	args_in_order(ctx, f->arg, &caller);
 	barrier_var(last);	/* what is compared is what is used: compilers compare captures instead */
-	if (stack && last < MAX_ARGS && spec->capture[last].index == CALLER_WORD)
-		f->arg[last] = caller;
-	return true;
+	by_caller = stack && last < MAX_ARGS && spec->capture[last].index == CALLER_WORD;
+	if (failed)
+		miss_stack_values(f, spec->captures - by_caller);
+	if (!by_caller)
+		return;
+	f->arg[last] = caller;
+	if (failed && CALLER_ON_STACK) {
+		f->faults |= 1U << last;
+		lose(LOSS_READ_FAULT);
+	}
 }
 
 /* What captures choose from. */
@@ -130,13 +149,6 @@ static __noinline int capture_each(struct pt_regs *ctx, const struct probe_spec 
 	}
 	barrier_var(stack);
 	return capture_values(&words, spec, f, stack);
-}
-
-static __always_inline void capture_args(struct pt_regs *ctx, const struct probe_spec *spec,
-					 struct frame *f, const __u64 *memory)
-{
-	if (!(spec->flags & SPEC_IN_ORDER) || !capture_in_order(ctx, spec, f, memory))
-		capture_each(ctx, spec, f);
 }
 
 /* Reads what the call left behind its pointers. What could not be read is noted. */
