@@ -160,6 +160,13 @@ func systemARM64(w uint32, in *insn) {
 	switch {
 	case w>>20&3 == 3 && w>>21&1 == 1: // mrs
 		writeARM64(in, w&31, false)
+		// Stepped out of line, a register of user space reads the same: the thread
+		// pointer, with which functions of stack protectors and thread-local
+		// storage begin. Not DAIF, which the step itself changes; the registers
+		// of EL1 the kernel emulates by an exception of their own.
+		if w>>19&3 == 3 && w>>16&7 == 3 && w>>5&0xffff != 0xda11 {
+			in.grade = gradeStepped
+		}
 	case w>>19&7 == 0, w&0xfffff000 == 0xd5033000, w>>20 == 0xd51: // msr, barriers
 	default:
 		in.writes, in.sp, in.fp = writesAll, moveUnknown, moveUnknown
