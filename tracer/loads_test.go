@@ -1,7 +1,9 @@
 package tracer
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 )
 
 // mostVerified is how many instructions the verifier may look at in one program,
@@ -19,6 +22,116 @@ import (
 const mostVerified = 100_000
 
 var verified = regexp.MustCompile(`processed (\d+) insns`)
+
+// ways are this kernel's features, and those of a kernel that has all but one. A
+// kernel of private stacks that has no guard is refused before anything is loaded.
+func ways(all *Features) map[string]*Features {
+	found := map[string]*Features{"all": all}
+	for key, there := range map[string]func(*Features) *bool{
+		"bpf_loop":      func(f *Features) *bool { return &f.BPFLoop },
+		"uprobe_multi":  func(f *Features) *bool { return &f.UprobeMulti },
+		"preempt_guard": func(f *Features) *bool { return &f.PreemptGuard },
+		"guarded_calls": func(f *Features) *bool { return &f.GuardedCalls },
+		"dynamic_hash":  func(f *Features) *bool { return &f.DynamicHash },
+	} {
+		without := *all
+		if !*there(&without) || key == "preempt_guard" && privateStacks() {
+			continue
+		}
+		*there(&without) = false
+		// No kernel has the guard and not bpf_loop, which is older by five years.
+		without.PreemptGuard = without.PreemptGuard && without.BPFLoop
+		found[key] = &without
+	}
+	return found
+}
+
+// Each program is loaded by itself, at its real sizes, so that one refusal does not
+// hide the others: with what this kernel has, and without each feature that it need
+// not have. The kernel matrix runs this, and reads what it logs.
+func TestEachProgramLoadsWithinTheCeiling(t *testing.T) {
+	if testing.Short() || os.Geteuid() != 0 {
+		t.Skip("kernel: needs root, not in -short")
+	}
+	features := ProbeFeatures()
+	for _, f := range features.List {
+		t.Logf("feature %s %v", f.Key, f.Err == nil)
+	}
+	if err := features.Check(); err != nil {
+		t.Skip(err)
+	}
+	all := ways(features)
+	seen := map[[sha256.Size]byte]bool{}
+	for _, way := range slices.Sorted(maps.Keys(all)) { // "all" is the first
+		k, err := newKernel(kernelSizes{ring: 64 << 20, frames: 128, verify: 256}, all[way])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		for _, read := range []func() (*ebpf.CollectionSpec, error){
+			k.callSpec, k.lifeSpec, func() (*ebpf.CollectionSpec, error) { return samplerSpec(k, 99, time.Millisecond) },
+		} {
+			spec, err := read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
+				text := programText(spec, name)
+				if seen[text] {
+					continue // the feature makes no difference to it
+				}
+				seen[text] = true
+				one, err := read()
+				if err != nil {
+					t.Fatal(err)
+				}
+				maps.DeleteFunc(one.Programs, func(other string, _ *ebpf.ProgramSpec) bool { return other != name })
+				n, err := loadOne(one, name, k)
+				if err != nil {
+					t.Errorf("program %s %s refused: %v\n%s", name, way, err, lastWords(one, k))
+					continue
+				}
+				t.Logf("program %s %s %d", name, way, n)
+				if n > mostVerified {
+					t.Errorf("%s: the verifier looks at %d instructions, more than %d", name, n, mostVerified)
+				}
+			}
+		}
+	}
+}
+
+// programText tells programs apart that the verifier may see differently.
+func programText(spec *ebpf.CollectionSpec, name string) [sha256.Size]byte {
+	p := spec.Programs[name]
+	without := "with bpf_loop"
+	if v, ok := spec.Variables["without_bpf_loop"]; ok {
+		var set uint32
+		if v.Get(&set) == nil && set != 0 {
+			without = "without bpf_loop"
+		}
+	}
+	linkage := ""
+	for i := range p.Instructions {
+		if f := btf.FuncMetadata(&p.Instructions[i]); f != nil {
+			linkage += f.Linkage.String()
+		}
+	}
+	return sha256.Sum256(fmt.Append(nil, name, p.AttachType, without, linkage, p.Instructions))
+}
+
+func loadOne(spec *ebpf.CollectionSpec, name string, k *kernel) (instructions int, err error) {
+	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
+		MapReplacements: k.unwind.Replacements(spec), Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
+	if err != nil {
+		return 0, err
+	}
+	defer loaded.Close()
+	found := verified.FindStringSubmatch(loaded.Programs[name].VerifierLog)
+	if found == nil {
+		return 0, errors.New("the verifier says no count")
+	}
+	return strconv.Atoi(found[1])
+}
 
 // lastWords are the end of the verifier's log.
 func lastWords(spec *ebpf.CollectionSpec, k *kernel) string {
@@ -33,63 +146,4 @@ func lastWords(spec *ebpf.CollectionSpec, k *kernel) string {
 		return err.Error()
 	}
 	return strings.Join(refused.Log[max(0, len(refused.Log)-30):], "\n")
-}
-
-// Each program is loaded by itself, at its real sizes and as this kernel's
-// features ask for it, so that one refusal does not hide the others. The matrix of
-// kernels runs it on each, and with each optional feature switched off, and reads
-// what it logs.
-func TestEachProgramLoadsWithinTheCeiling(t *testing.T) {
-	if testing.Short() || os.Geteuid() != 0 {
-		t.Skip("kernel: needs root, not in -short")
-	}
-	features := ProbeFeatures()
-	for _, f := range features.List {
-		t.Logf("feature %s since %s: %v", f.Key, f.Since, f.Err == nil)
-	}
-	if err := features.Check(); err != nil {
-		t.Skip(err)
-	}
-	sizes := kernelSizes{ring: 64 << 20, frames: 128, verify: 256}
-	k, err := newKernel(sizes, features)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
-	for _, of := range []struct {
-		name string
-		spec func() (*ebpf.CollectionSpec, error)
-	}{
-		{"call", k.callSpec}, {"life", k.lifeSpec},
-		{"sample", func() (*ebpf.CollectionSpec, error) { return samplerSpec(k, 99, time.Millisecond) }},
-	} {
-		all, err := of.spec()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range slices.Sorted(maps.Keys(all.Programs)) {
-			one, err := of.spec()
-			if err != nil {
-				t.Fatal(err)
-			}
-			maps.DeleteFunc(one.Programs, func(other string, _ *ebpf.ProgramSpec) bool { return other != name })
-			loaded, err := ebpf.NewCollectionWithOptions(one, ebpf.CollectionOptions{
-				MapReplacements: k.unwind.Replacements(one), Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
-			if err != nil {
-				t.Errorf("%s: refused: %v\n%s", name, err, lastWords(one, k))
-				continue
-			}
-			found := verified.FindStringSubmatch(loaded.Programs[name].VerifierLog)
-			loaded.Close()
-			if found == nil {
-				t.Errorf("%s: the verifier says no count", name)
-				continue
-			}
-			n, _ := strconv.Atoi(found[1])
-			t.Logf("program %s: %d instructions", name, n)
-			if n > mostVerified {
-				t.Errorf("%s: the verifier looks at %d instructions, more than %d", name, n, mostVerified)
-			}
-		}
-	}
 }
