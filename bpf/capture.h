@@ -62,7 +62,8 @@ static __always_inline void capture_in_order(struct pt_regs *ctx, const struct p
 	by_caller = stack && last < MAX_ARGS && spec->capture[last].index == CALLER_WORD;
 	if (failed)
 		miss_stack_values(f, spec->captures - by_caller);
-	if (!by_caller)
+	barrier_var(last);	/* and again: what 6.1 knows of a number it forgets on the stack */
+	if (!by_caller || last >= MAX_ARGS)
 		return;
 	f->arg[last] = caller;
 	if (failed && CALLER_ON_STACK) {
