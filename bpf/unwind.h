@@ -24,13 +24,9 @@
 #define CFA_UNKNOWN 0xffffffffU
 
 #if defined(__TARGET_ARCH_arm64)
-/* Pointer authentication signs return addresses in the bits above; a process
- * gets addresses beyond 48 bits only if it asks for them. */
-#define CODE_ADDRESS(pc) ((pc) & ((1ULL << 48) - 1))
 #define ENTRY_STACK(cfa) (cfa)
 #define RETURN_SLOT(cfa, rule) ((cfa) + (rule)->aux)
 #else
-#define CODE_ADDRESS(pc) (pc)
 #define ENTRY_STACK(cfa) ((cfa) - 8)
 #define RETURN_SLOT(cfa, rule) ((cfa) - 8)
 #endif

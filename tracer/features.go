@@ -79,10 +79,10 @@ func probeFeatures() *Features {
 		Without: "only uprobe.multi can attach"}, havePerfUprobe)
 	f.PreemptGuard = add(Feature{Key: "preempt_guard", Name: "preemption guard", Since: "6.10",
 		Without: "not needed below 6.13; from 6.13 on the tracer refuses to attach without it"},
-		func() error { return haveKernelFunc("bpf_preempt_disable") })
+		bpf.HasGuard)
 	if f.PreemptGuard {
 		f.GuardedCalls = add(Feature{Key: "guarded_calls", Name: "global functions under the guard", Since: "6.15",
-			Without: "programs take longer to load"}, haveGuardedCalls)
+			Without: "programs take longer to load"}, bpf.HasGuardedCalls)
 	}
 	f.DynamicHash = add(Feature{Key: "dynamic_hash", Name: "hash maps that allocate on demand", Since: "6.1",
 		Without: "the table of threads is allocated whole and smaller"},
@@ -92,20 +92,6 @@ func probeFeatures() *Features {
 
 func haveHelper(helper asm.BuiltinFunc) func() error {
 	return func() error { return features.HaveProgramHelper(ebpf.Kprobe, helper) }
-}
-
-// haveGuardedCalls loads a program that calls a global function where preemption is off.
-func haveGuardedCalls() error {
-	spec, err := bpf.LoadAbility()
-	if err != nil {
-		return fmt.Errorf("reading the programs that try the kernel: %w", err)
-	}
-	c, err := ebpf.NewCollection(spec)
-	if err != nil {
-		return err
-	}
-	c.Close()
-	return nil
 }
 
 func haveBTF() error {

@@ -125,9 +125,9 @@ func (k *kernel) adapt(spec *ebpf.CollectionSpec) error {
 	}
 	switch {
 	case !features.PreemptGuard:
-		stripGuard(spec)
+		bpf.StripGuard(spec)
 	case !features.GuardedCalls:
-		makeStatic(spec)
+		bpf.MakeStatic(spec)
 	}
 	if without, ok := spec.Variables["without_bpf_loop"]; ok && !features.BPFLoop {
 		if err := without.Set(uint32(1)); err != nil {

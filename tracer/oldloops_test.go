@@ -27,7 +27,7 @@ func TestWalksLoadWithoutBPFLoop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stripGuard(spec)
+		bpf.StripGuard(spec)
 		if err := spec.Variables["without_bpf_loop"].Set(uint32(1)); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,6 @@ mount -t tracefs tracing /sys/kernel/tracing 2>/dev/null
 mount -t bpf bpf /sys/fs/bpf 2>/dev/null
 mkdir -p /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
 ip link set lo up 2>/dev/null
-ulimit -c 0
 echo "@@ boot $(uname -r) $(uname -m)"
 n=0
 while IFS= read -r line; do

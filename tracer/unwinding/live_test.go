@@ -61,6 +61,7 @@ func newHarness(t testing.TB, options Options) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bpf.Fit(spec)
 	walk, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: maps.Replacements(spec)})
 	if err != nil {
 		t.Fatalf("%+v", err)
