@@ -45,8 +45,7 @@ static __always_inline void miss_stack_values(struct frame *f, __u32 n)
 static __always_inline void capture_in_order(struct pt_regs *ctx, const struct probe_spec *spec,
 					     struct frame *f, const __u64 *memory)
 {
-	__u32 last = spec->captures - 1;	/* none: out of range */
-	__u64 words[STACK_VALUES_BYTES / 8], caller;
+	__u64 words[STACK_VALUES_BYTES / 8], caller, last = (__u64)spec->captures - 1;	/* none: out of range */
 	bool stack = spec->flags & SPEC_STACK_ARGS, failed = false, by_caller;
 
 	if (stack) {
@@ -58,11 +57,13 @@ static __always_inline void capture_in_order(struct pt_regs *ctx, const struct p
 			f->arg[STACK_VALUES_FIRST - STACK_VALUES / 8 + i] = memory ? memory[i] : words[i];
 	}
 	args_in_order(ctx, f->arg, &caller);
-	barrier_var(last);	/* what is compared is what is used: compilers compare captures instead */
+	/* What is compared is what is used, of 64 bits: compilers compare captures instead,
+	 * and what 6.1 knows of 32 bits it forgets on their way through the stack. */
+	OPAQUE(last);
 	by_caller = stack && last < MAX_ARGS && spec->capture[last].index == CALLER_WORD;
 	if (failed)
 		miss_stack_values(f, spec->captures - by_caller);
-	barrier_var(last);	/* and again: what 6.1 knows of a number it forgets on the stack */
+	OPAQUE(last);
 	if (!by_caller || last >= MAX_ARGS)
 		return;
 	f->arg[last] = caller;
