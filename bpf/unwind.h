@@ -83,12 +83,63 @@ static __always_inline void found_cfa(struct native_stack *out, struct native_fr
 	f->cfa = d < CFA_UNKNOWN ? d : CFA_UNKNOWN;
 }
 
+/* The frame that a signal interrupted: the kernel saved its registers on the stack. */
+static __noinline int interrupted(struct native_scratch *s, struct native_stack *out,
+				  struct native_frame *f)
+{
+	__u64 sp = s->reg[UNWIND_SP];
+
+	s->trail.broken = 1;
+#if defined(__TARGET_ARCH_arm64)
+	/* arch/arm64/kernel/signal.c, struct rt_sigframe: regs[29], regs[30], sp, pc */
+	if (read_user_at(s->context, 32, sp + 544))
+		return NATIVE_BAD_READ;
+	s->reg[UNWIND_FP] = s->context[0];
+	s->lr = CODE_ADDRESS(s->context[1]);
+	s->reg[UNWIND_SP] = s->context[2];
+	s->pc = s->context[3];
+	s->link = 1;
+#else
+	/* arch/x86/include/uapi/asm/sigcontext.h: the ucontext's, 40 bytes in */
+	if (read_user_at(s->context, sizeof(s->context), sp + 40))
+		return NATIVE_BAD_READ;
+	s->reg[UNWIND_R10] = s->context[2];
+	s->reg[UNWIND_R13] = s->context[5];
+	s->reg[UNWIND_FP] = s->context[10];
+	s->reg[UNWIND_SP] = s->context[15];
+	s->pc = s->context[16];
+#endif
+	/* On a signal stack of its own the order ends here and begins anew. */
+	if (s->reg[UNWIND_SP] > sp)
+		found_cfa(out, f, s->reg[UNWIND_SP]);
+	s->known = (1 << UNWIND_REGISTERS) - 1;
+	s->caller = 0;
+	s->flags = NATIVE_SIGNAL;
+	return NATIVE_GOES_ON;
+}
+
+/*
+ * Whether the thread will end a signal's handler there. arm64's vDSO need not describe
+ * it: libgcc too knows it by its instructions, mov x8, #__NR_rt_sigreturn; svc #0
+ * (libgcc/config/aarch64/linux-unwind.h).
+ */
+static __always_inline bool ends_handler(struct native_scratch *s)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return !read_user_at(s->context, 8, s->pc) && s->context[0] == 0xd4000001d2801168ULL;
+#else
+	return false;
+#endif
+}
+
 /* The caller of a frame with a frame record: for code that no table describes. */
 static __noinline int by_frame_pointer(struct native_scratch *s, struct native_stack *out,
 				       struct native_frame *f, int otherwise)
 {
 	__u64 fp = s->reg[UNWIND_FP];
 
+	if (ends_handler(s))
+		return interrupted(s, out, f);
 	goes_by_register(s, UNWIND_FP);
 	if (fp == 0)
 		return NATIVE_END;
@@ -140,41 +191,6 @@ static __noinline int by_entry(struct native_scratch *s, struct native_stack *ou
 	s->known = 1 << UNWIND_SP | 1 << UNWIND_FP;
 	s->caller = 1;
 	s->link = 0;
-	return NATIVE_GOES_ON;
-}
-
-/* The frame that a signal interrupted: the kernel saved its registers on the stack. */
-static __noinline int interrupted(struct native_scratch *s, struct native_stack *out,
-				  struct native_frame *f)
-{
-	__u64 sp = s->reg[UNWIND_SP];
-
-	s->trail.broken = 1;
-#if defined(__TARGET_ARCH_arm64)
-	/* arch/arm64/kernel/signal.c, struct rt_sigframe: regs[29], regs[30], sp, pc */
-	if (read_user_at(s->context, 32, sp + 544))
-		return NATIVE_BAD_READ;
-	s->reg[UNWIND_FP] = s->context[0];
-	s->lr = CODE_ADDRESS(s->context[1]);
-	s->reg[UNWIND_SP] = s->context[2];
-	s->pc = s->context[3];
-	s->link = 1;
-#else
-	/* arch/x86/include/uapi/asm/sigcontext.h: the ucontext's, 40 bytes in */
-	if (read_user_at(s->context, sizeof(s->context), sp + 40))
-		return NATIVE_BAD_READ;
-	s->reg[UNWIND_R10] = s->context[2];
-	s->reg[UNWIND_R13] = s->context[5];
-	s->reg[UNWIND_FP] = s->context[10];
-	s->reg[UNWIND_SP] = s->context[15];
-	s->pc = s->context[16];
-#endif
-	/* On a signal stack of its own the order ends here and begins anew. */
-	if (s->reg[UNWIND_SP] > sp)
-		found_cfa(out, f, s->reg[UNWIND_SP]);
-	s->known = (1 << UNWIND_REGISTERS) - 1;
-	s->caller = 0;
-	s->flags = NATIVE_SIGNAL;
 	return NATIVE_GOES_ON;
 }
 
