@@ -158,6 +158,18 @@ func TestEntrySites(t *testing.T) {
 			c0035fd6
 			c0035fd6`,
 			need: Need{Args: 0xff, Return: true, Stack: true}, offset: 4, cost: CostEmulated, reason: "conditional branch after bti"},
+		{claim: "arm64: alloca moves the stack pointer by what nobody knows", arch: ARM64, code: `
+			ff6320cb  # sub sp,sp,x0
+			40000034  # cbz w0
+			c0035fd6
+			c0035fd6`,
+			cost: CostStepped},
+		{claim: "arm64: subs with the zero register does not", arch: ARM64, code: `
+			1f6020eb  # cmp x0,x0,uxtx
+			40000034  # cbz w0
+			c0035fd6
+			c0035fd6`,
+			offset: 4, cost: CostEmulated, reason: "conditional branch after one instruction"},
 		{claim: "arm64: an overwritten argument stops the search", arch: ARM64, code: `
 			e00301aa  # mov x0,x1
 			40000034  # cbz w0
