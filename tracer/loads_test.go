@@ -147,3 +147,26 @@ func lastWords(spec *ebpf.CollectionSpec, k *kernel) string {
 	}
 	return strings.Join(refused.Log[max(0, len(refused.Log)-30):], "\n")
 }
+
+// BenchmarkLoad is what the programs of a recording with samples take to load, most
+// of which is the verifier's: the larger part of the time until a job is recorded.
+func BenchmarkLoad(b *testing.B) {
+	if os.Geteuid() != 0 {
+		b.Skip("kernel: needs root")
+	}
+	features := ProbeFeatures()
+	for b.Loop() {
+		k, err := loadKernel(kernelSizes{ring: 64 << 20, frames: 128, verify: 256}, features)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, err := loadSampler(k, 99, time.Millisecond)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		s.close()
+		k.Close()
+		b.StartTimer()
+	}
+}
