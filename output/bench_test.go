@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // imitation is what a training loop looks like to the tracer: two threads, 50
@@ -19,7 +19,7 @@ import (
 // count from 2^40 times the thread's number.
 type imitation struct {
 	random *rand.Rand
-	calls  []*tracer.Call
+	calls  []*event.Call
 	now    int64
 	id     [2]int64
 	seq    int64
@@ -28,20 +28,20 @@ type imitation struct {
 func newImitation() *imitation {
 	im := &imitation{random: rand.New(rand.NewPCG(1, 2)), now: 1_790_000_000_000_000_000}
 	for i := range 50 {
-		im.calls = append(im.calls, &tracer.Call{Layer: "op", Category: "forward", Name: fmt.Sprintf("aten::operator_%d", i)})
+		im.calls = append(im.calls, &event.Call{Layer: "op", Category: "forward", Name: fmt.Sprintf("aten::operator_%d", i)})
 	}
 	return im
 }
 
 // spans appends one operator with its children, children first.
-func (im *imitation) spans(dst []tracer.Span, tid int32, parent int64, depth int) []tracer.Span {
+func (im *imitation) spans(dst []event.Span, tid int32, parent int64, depth int) []event.Span {
 	thread := int64(tid & 1)
 	im.id[thread]++
 	id := (thread+1)<<40 | im.id[thread]
 	im.now += 2000 + int64(im.random.IntN(4000))
-	s := tracer.Span{
+	s := event.Span{
 		ID: id, ParentID: parent, StartNS: im.now, PID: 4242, TID: tid,
-		Call: im.calls[im.random.IntN(len(im.calls))], End: tracer.EndExitSite, Status: tracer.StatusOK,
+		Call: im.calls[im.random.IntN(len(im.calls))], End: event.EndExitSite, Status: event.StatusOK,
 		Weight: 1, SequenceNumber: -1,
 	}
 	if im.random.IntN(3) == 0 {
@@ -57,9 +57,9 @@ func (im *imitation) spans(dst []tracer.Span, tid int32, parent int64, depth int
 
 // batches are what a ring hands over: a few thousand spans, of one thread until
 // the other one's turn comes (forward, backward), or of both at once.
-func (im *imitation) batches(n int, atOnce bool) (batches [][]tracer.Span) {
+func (im *imitation) batches(n int, atOnce bool) (batches [][]event.Span) {
 	for i := 0; n > 0; i++ {
-		var batch []tracer.Span
+		var batch []event.Span
 		for len(batch) < 2000 {
 			tid := int32(4242 + i%2)
 			if atOnce {
@@ -116,13 +116,13 @@ func BenchmarkSpans(b *testing.B) {
 	}
 }
 
-func addDetails(batches [][]tracer.Span, every int) {
+func addDetails(batches [][]event.Span, every int) {
 	n := 0
 	for _, batch := range batches {
 		for i := range batch {
 			if n++; n%every == 0 {
 				device, stream, correlation := int32(0), int64(7), int64(n)
-				batch[i].Detail = &tracer.Detail{
+				batch[i].Detail = &event.Detail{
 					DeviceID: &device, Stream: &stream, CorrelationID: &correlation,
 					Grid: &[3]int64{int64(n % 100), 1, 1}, Block: &[3]int64{256, 1, 1},
 				}
@@ -131,13 +131,13 @@ func addDetails(batches [][]tracer.Span, every int) {
 	}
 }
 
-func benchmarkSpans(b *testing.B, batches [][]tracer.Span) {
+func benchmarkSpans(b *testing.B, batches [][]event.Span) {
 	dir := b.TempDir()
 	d, err := Create(filepath.Join(dir, "dataset"), Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := d.Session(tracer.Recording{ID: "bench", StartedNS: 1}); err != nil {
+	if err := d.Session(event.Recording{ID: "bench", StartedNS: 1}); err != nil {
 		b.Fatal(err)
 	}
 	var spans, next int
@@ -170,7 +170,7 @@ func benchmarkSpans(b *testing.B, batches [][]tracer.Span) {
 // BenchmarkMemory is half a million allocator events a second at the worst.
 func BenchmarkMemory(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
-	batch := make([]tracer.Memory, 4096)
+	batch := make([]event.Memory, 4096)
 	sizes := make([]int64, 64)
 	for i := range sizes {
 		sizes[i] = int64(random.IntN(1 << 24))
@@ -179,7 +179,7 @@ func BenchmarkMemory(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := d.Session(tracer.Recording{ID: "bench", StartedNS: 1}); err != nil {
+	if err := d.Session(event.Recording{ID: "bench", StartedNS: 1}); err != nil {
 		b.Fatal(err)
 	}
 	now := int64(1_790_000_000_000_000_000)
@@ -189,7 +189,7 @@ func BenchmarkMemory(b *testing.B) {
 	for events < b.N {
 		for i := range batch {
 			now += int64(random.IntN(4000))
-			batch[i] = tracer.Memory{
+			batch[i] = event.Memory{
 				TSNS: now, PID: 4242, TID: 4242, Space: "host", Level: "allocator", Action: []string{"alloc", "free"}[i%2],
 				Address: 0x7f00_0000_0000 + int64(random.IntN(3000))*4096, Bytes: &sizes[random.IntN(len(sizes))],
 				SpanID: now / 20_000, Weight: 1,

@@ -1,4 +1,4 @@
-// Package output writes the events of a tracer.Session into a dataset: a
+// Package output writes the events of a recording into a dataset: a
 // directory of Parquet tables, described in docs/schema.md.
 //
 // A file of the dataset is complete the moment it can be seen: it is written
@@ -11,13 +11,12 @@ package output
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"sync"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/internal/directory"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 var (
@@ -28,6 +27,9 @@ var (
 	// ErrFull is wrapped by the error that a full disk or an exhausted quota causes.
 	ErrFull = errors.New("no space left")
 
+	// ErrNotOurs is wrapped by Create's error for a directory that another user can change.
+	ErrNotOurs = directory.ErrNotOurs
+
 	errNoSession = errors.New("dataset has no session yet")
 )
 
@@ -37,9 +39,18 @@ type Options struct {
 	RotateEvery time.Duration
 	// RotateBytes is the size at which they get one sooner: 64 MB when 0.
 	RotateBytes int64
+	// Access says who may read the dataset. When its Mode is 0: nobody but its owner,
+	// who is this process's user, or the one who called sudo.
+	Access Access
 }
 
-// Dataset is a dataset being written. It implements tracer.Sink; its methods
+// Access is the mode, owner and group of what is written.
+type Access = directory.Access
+
+// PrivateAccess is what a dataset has unless Options say otherwise.
+func PrivateAccess() Access { return directory.Invoker() }
+
+// Dataset is a dataset being written. It implements event.Sink; its methods
 // may be called from several goroutines.
 //
 // What a Span's Detail and the pointers of an event point at must not change
@@ -48,7 +59,8 @@ type Options struct {
 // The first error stays: every later call returns it, and nothing more is
 // written except, at Close, the small tables.
 type Dataset struct {
-	dir     string
+	path    string
+	dir     *directory.Directory
 	options Options
 	writer  *writer
 	stop    chan struct{} // ends the timer
@@ -56,26 +68,27 @@ type Dataset struct {
 	mu      sync.Mutex // guards what follows
 	session string
 	closed  bool
-	spans   *growing[tracer.Span]
-	memory  *growing[tracer.Memory]
-	counter *growing[tracer.Counter]
-	flows   *growing[tracer.Flow]
-	warning *growing[tracer.Warning]
-	samples *growing[tracer.Sample]
-	stacks  *growing[tracer.Stack]
+	spans   *growing[event.Span]
+	memory  *growing[event.Memory]
+	counter *growing[event.Counter]
+	flows   *growing[event.Flow]
+	warning *growing[event.Warning]
+	samples *growing[event.Sample]
+	stacks  *growing[event.Stack]
 
-	sessions  *small[string, tracer.Recording]
+	sessions  *small[string, event.Recording]
 	fields    *small[int, schemaField]
-	processes *small[int64, tracer.Process]
-	threads   *small[threadKey, tracer.Thread]
-	libraries *small[libraryKey, tracer.Library]
-	probes    *small[probeKey, tracer.Probe]
+	processes *small[int64, event.Process]
+	threads   *small[threadKey, event.Thread]
+	libraries *small[libraryKey, event.Library]
+	probes    *small[probeKey, event.Probe]
 }
 
-var _ tracer.Sink = (*Dataset)(nil)
+var _ event.Sink = (*Dataset)(nil)
 
 // Create makes a new dataset in dir, which must be empty or not exist yet
-// (ErrNotEmpty). Files appear with the call of Session.
+// (ErrNotEmpty), and in which no other user may write (ErrNotOurs). Files appear
+// with the call of Session.
 func Create(dir string, options Options) (*Dataset, error) {
 	if options.RotateEvery <= 0 {
 		options.RotateEvery = 60 * time.Second
@@ -83,15 +96,19 @@ func Create(dir string, options Options) (*Dataset, error) {
 	if options.RotateBytes <= 0 {
 		options.RotateBytes = 64_000_000
 	}
-	if err := makeEmptyDirectory(dir); err != nil {
-		return nil, err
+	if options.Access.Mode == 0 {
+		options.Access = directory.Invoker()
 	}
-	w, err := newWriter(dir, options.RotateBytes)
+	in, err := makeEmptyDirectory(dir, options.Access)
 	if err != nil {
 		return nil, err
 	}
+	w, err := newWriter(in, options.RotateBytes)
+	if err != nil {
+		return nil, errors.Join(err, in.Unmake())
+	}
 	d := &Dataset{
-		dir: dir, options: options, writer: w, stop: make(chan struct{}),
+		path: dir, dir: in, options: options, writer: w, stop: make(chan struct{}),
 		spans:     newGrowing(w, spanTable),
 		samples:   newGrowing(w, sampleTable),
 		stacks:    newGrowing(w, stackTable),
@@ -99,9 +116,9 @@ func Create(dir string, options Options) (*Dataset, error) {
 		counter:   newGrowing(w, counterTable),
 		flows:     newGrowing(w, flowTable),
 		warning:   newGrowing(w, warningTable),
-		sessions:  newSmall(w, sessionTable, func(r tracer.Recording) string { return r.ID }),
+		sessions:  newSmall(w, sessionTable, func(r event.Recording) string { return r.ID }),
 		fields:    newSmall[int](w, schemaFieldTable, nil),
-		processes: newSmall(w, processTable, func(p tracer.Process) int64 { return p.ID }),
+		processes: newSmall(w, processTable, func(p event.Process) int64 { return p.ID }),
 		threads:   newSmall(w, threadTable, keyOfThread),
 		libraries: newSmall(w, libraryTable, keyOfLibrary),
 		probes:    newSmall(w, probeTable, keyOfProbe),
@@ -111,22 +128,23 @@ func Create(dir string, options Options) (*Dataset, error) {
 	return d, nil
 }
 
-func makeEmptyDirectory(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("creating dataset: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
+func makeEmptyDirectory(path string, access Access) (*directory.Directory, error) {
+	dir, err := directory.Make(path, access)
 	if err != nil {
-		return fmt.Errorf("creating dataset: %w", err)
+		return nil, fmt.Errorf("creating dataset: %w", err)
 	}
-	if len(entries) > 0 {
-		return fmt.Errorf("cannot write a dataset into %s: %w (it has %s in it): choose another or empty it", dir, ErrNotEmpty, entries[0].Name())
+	names, err := dir.Names()
+	if err == nil && len(names) > 0 {
+		err = fmt.Errorf("cannot write a dataset into %s: %w (it has %s in it): choose another or empty it", path, ErrNotEmpty, names[0])
 	}
-	return nil
+	if err != nil {
+		return nil, errors.Join(err, dir.Unmake())
+	}
+	return dir, nil
 }
 
 // Dir is the dataset's directory.
-func (d *Dataset) Dir() string { return d.dir }
+func (d *Dataset) Dir() string { return d.path }
 
 // fileName is what a session id must look like to be part of a file's name.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
@@ -135,7 +153,7 @@ var fileName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
 // EndedNS set when the recording ends. After the first call the dataset is made
 // readable: empty tables, their schema, the session. That takes some flushes to
 // disk, which the caller, with probes already in, does not wait for.
-func (d *Dataset) Session(r tracer.Recording) error {
+func (d *Dataset) Session(r event.Recording) error {
 	if err := d.begin(r); err != nil {
 		return err
 	}
@@ -151,7 +169,7 @@ func (d *Dataset) Session(r tracer.Recording) error {
 	})
 }
 
-func (d *Dataset) begin(r tracer.Recording) error {
+func (d *Dataset) begin(r event.Recording) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -168,27 +186,27 @@ func (d *Dataset) begin(r tracer.Recording) error {
 }
 
 // Spans adds spans. It returns before they are on disk.
-func (d *Dataset) Spans(rows []tracer.Span) error { return add(d, d.spans, rows) }
+func (d *Dataset) Spans(rows []event.Span) error { return add(d, d.spans, rows) }
 
 // Samples adds samples.
-func (d *Dataset) Samples(rows []tracer.Sample) error { return add(d, d.samples, rows) }
+func (d *Dataset) Samples(rows []event.Sample) error { return add(d, d.samples, rows) }
 
 // Stacks adds stacks; each once in a session. Their frames must not change
 // after the call.
-func (d *Dataset) Stacks(rows []tracer.Stack) error { return add(d, d.stacks, rows) }
+func (d *Dataset) Stacks(rows []event.Stack) error { return add(d, d.stacks, rows) }
 
 // Memory adds allocations and frees.
-func (d *Dataset) Memory(rows []tracer.Memory) error { return add(d, d.memory, rows) }
+func (d *Dataset) Memory(rows []event.Memory) error { return add(d, d.memory, rows) }
 
 // Counters adds readings of counters.
-func (d *Dataset) Counters(rows []tracer.Counter) error { return add(d, d.counter, rows) }
+func (d *Dataset) Counters(rows []event.Counter) error { return add(d, d.counter, rows) }
 
 // Flows adds edges.
-func (d *Dataset) Flows(rows []tracer.Flow) error { return add(d, d.flows, rows) }
+func (d *Dataset) Flows(rows []event.Flow) error { return add(d, d.flows, rows) }
 
 // Warning adds one warning.
-func (d *Dataset) Warning(row tracer.Warning) error {
-	return add(d, d.warning, []tracer.Warning{row})
+func (d *Dataset) Warning(row event.Warning) error {
+	return add(d, d.warning, []event.Warning{row})
 }
 
 func add[T any](d *Dataset, g *growing[T], rows []T) error {
@@ -203,7 +221,7 @@ func add[T any](d *Dataset, g *growing[T], rows []T) error {
 
 // Process adds a process, or replaces it when it is known by its ID. The first
 // one is written at once, so that even a short recording says what it is of.
-func (d *Dataset) Process(row tracer.Process) error {
+func (d *Dataset) Process(row event.Process) error {
 	first := len(d.processes.snapshot()) == 0
 	if err := put(d, d.processes, row); err != nil || !first {
 		return err
@@ -212,13 +230,13 @@ func (d *Dataset) Process(row tracer.Process) error {
 }
 
 // Thread adds a thread, or replaces it when its pid, tid and start are known.
-func (d *Dataset) Thread(row tracer.Thread) error { return put(d, d.threads, row) }
+func (d *Dataset) Thread(row event.Thread) error { return put(d, d.threads, row) }
 
 // Library adds a mapping, or replaces it when its process, path and place are known.
-func (d *Dataset) Library(row tracer.Library) error { return put(d, d.libraries, row) }
+func (d *Dataset) Library(row event.Library) error { return put(d, d.libraries, row) }
 
 // Probes adds probes, or replaces those that are known by process, function, kind and site.
-func (d *Dataset) Probes(rows []tracer.Probe) error {
+func (d *Dataset) Probes(rows []event.Probe) error {
 	for _, row := range rows {
 		if err := put(d, d.probes, row); err != nil {
 			return err
@@ -289,7 +307,8 @@ func (d *Dataset) rotateOnTime() {
 }
 
 // Close writes what is left and ends the dataset. After an error it keeps what
-// was written before and returns that error.
+// was written before and returns that error. The directory stays open, for Discard,
+// until the Dataset is collected.
 func (d *Dataset) Close() error {
 	_ = d.flush() // the writer knows its errors
 	d.mu.Lock()
@@ -303,10 +322,14 @@ func (d *Dataset) Close() error {
 	return d.writer.close()
 }
 
+// Discard ends a dataset into which nothing was recorded, before or after Close, and
+// takes away all that it is made of, with the directories that Create made.
+func (d *Dataset) Discard() error {
+	return errors.Join(d.Close(), d.writer.removeAll(), d.dir.Unmake())
+}
+
 // Stats says how much each table holds.
 func (d *Dataset) Stats() []TableStats { return d.writer.statistics() }
 
 // ViewsFile is the name, within a dataset, of the views for the duckdb shell.
 const ViewsFile = "views.sql"
-
-func tableDirectory(dir, table string) string { return filepath.Join(dir, table) }

@@ -17,11 +17,11 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-func recording() tracer.Recording {
-	return tracer.Recording{ID: "test", ToolVersion: "0.0.0", Host: "host", StartedNS: 1, Level: "window"}
+func recording() event.Recording {
+	return event.Recording{ID: "test", ToolVersion: "0.0.0", Host: "host", StartedNS: 1, Level: "window"}
 }
 
 func begin(t testing.TB, options Options) *Dataset {
@@ -46,11 +46,11 @@ func wait(t testing.TB, d *Dataset) {
 	}
 }
 
-func someSpans(n int) []tracer.Span {
-	call := &tracer.Call{Layer: "op", Name: "aten::add"}
-	spans := make([]tracer.Span, n)
+func someSpans(n int) []event.Span {
+	call := &event.Call{Layer: "op", Name: "aten::add"}
+	spans := make([]event.Span, n)
 	for i := range spans {
-		spans[i] = tracer.Span{ID: int64(i + 1), StartNS: int64(1000 * i), DurationNS: -1, SequenceNumber: -1, Call: call, Weight: 1}
+		spans[i] = event.Span{ID: int64(i + 1), StartNS: int64(1000 * i), DurationNS: -1, SequenceNumber: -1, Call: call, Weight: 1}
 	}
 	return spans
 }
@@ -186,7 +186,7 @@ func TestSessionIDMustNameAFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Session(tracer.Recording{ID: id}); err == nil {
+		if err := d.Session(event.Recording{ID: id}); err == nil {
 			t.Errorf("session %q accepted", id)
 		}
 		d.Close()
@@ -218,7 +218,7 @@ func TestRotationNeverRepeatsRows(t *testing.T) {
 	d := begin(t, Options{})
 	for i := range 3 {
 		for pid := range int32(i + 1) {
-			if err := d.Process(tracer.Process{ID: int64(pid), PID: pid}); err != nil {
+			if err := d.Process(event.Process{ID: int64(pid), PID: pid}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -243,15 +243,15 @@ func TestRotationNeverRepeatsRows(t *testing.T) {
 func TestALaterDescriptionReplacesTheFirst(t *testing.T) {
 	d := begin(t, Options{})
 	end, site := int64(9), int64(4)
-	thread := tracer.Thread{PID: 1, TID: 2, StartedNS: new(int64)}
+	thread := event.Thread{PID: 1, TID: 2, StartedNS: new(int64)}
 	calls := []error{
-		d.Process(tracer.Process{ID: 7, PID: 1}),
-		d.Process(tracer.Process{ID: 7, PID: 1, EndedNS: &end}),
+		d.Process(event.Process{ID: 7, PID: 1}),
+		d.Process(event.Process{ID: 7, PID: 1, EndedNS: &end}),
 		d.Thread(thread),
-		d.Thread(tracer.Thread{PID: 1, TID: 2, StartedNS: &end}), // the tid again, another thread
-		d.Library(tracer.Library{PID: 1, Path: "a", StartAddress: 1}),
-		d.Library(tracer.Library{PID: 1, Path: "a", StartAddress: 1, Deleted: true}),
-		d.Probes([]tracer.Probe{{PID: 1, Symbol: "f", Kind: "exit"}, {PID: 1, Symbol: "f", Kind: "exit", Site: &site}}),
+		d.Thread(event.Thread{PID: 1, TID: 2, StartedNS: &end}), // the tid again, another thread
+		d.Library(event.Library{PID: 1, Path: "a", StartAddress: 1}),
+		d.Library(event.Library{PID: 1, Path: "a", StartAddress: 1, Deleted: true}),
+		d.Probes([]event.Probe{{PID: 1, Symbol: "f", Kind: "exit"}, {PID: 1, Symbol: "f", Kind: "exit", Site: &site}}),
 	}
 	recording := recording()
 	recording.EndedNS = &end
@@ -316,7 +316,7 @@ func TestEventsAfterCloseAreRefused(t *testing.T) {
 		t.Errorf("second Close = %v", err)
 	}
 	for name, err := range map[string]error{
-		"Spans": d.Spans(someSpans(1)), "Process": d.Process(tracer.Process{}), "Rotate": d.Rotate(), "Session": d.Session(recording()),
+		"Spans": d.Spans(someSpans(1)), "Process": d.Process(event.Process{}), "Rotate": d.Rotate(), "Session": d.Session(recording()),
 	} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s = %v", name, err)
@@ -326,7 +326,7 @@ func TestEventsAfterCloseAreRefused(t *testing.T) {
 
 func TestStatsCountWhatIsWritten(t *testing.T) {
 	d := begin(t, Options{})
-	if err := errors.Join(d.Spans(someSpans(1000)), d.Flows(make([]tracer.Flow, 3)), d.Close()); err != nil {
+	if err := errors.Join(d.Spans(someSpans(1000)), d.Flows(make([]event.Flow, 3)), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range d.Stats() {
@@ -434,7 +434,7 @@ func TestAFullDiskIsOneErrorAndLeavesWhatWasClosed(t *testing.T) {
 	if !errors.Is(err, ErrFull) || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("error is %v", err)
 	}
-	if again := d.Flows(make([]tracer.Flow, 1)); again != err {
+	if again := d.Flows(make([]event.Flow, 1)); again != err {
 		t.Errorf("then %v", again)
 	}
 	if closed := d.Close(); closed == nil || closed.Error() != err.Error() {
@@ -482,7 +482,7 @@ func writeUntilKilled(dir string) {
 	if err != nil {
 		panic(err)
 	}
-	err = errors.Join(d.Session(recording()), d.Process(tracer.Process{ID: 1, PID: 1}))
+	err = errors.Join(d.Session(recording()), d.Process(event.Process{ID: 1, PID: 1}))
 	for err == nil {
 		err = errors.Join(d.Spans(someSpans(1000)), d.Rotate())
 		fmt.Println("rotated")

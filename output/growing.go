@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // growing buffers the rows of a table until they fill a row group. There are
@@ -126,7 +126,7 @@ type threadKey struct {
 	started  int64
 }
 
-func keyOfThread(t tracer.Thread) threadKey {
+func keyOfThread(t event.Thread) threadKey {
 	started, _ := ofInt64(t.StartedNS)
 	return threadKey{t.PID, t.TID, started}
 }
@@ -137,7 +137,7 @@ type libraryKey struct {
 	start int64
 }
 
-func keyOfLibrary(l tracer.Library) libraryKey {
+func keyOfLibrary(l event.Library) libraryKey {
 	return libraryKey{l.PID, l.Path, l.StartAddress}
 }
 
@@ -147,7 +147,7 @@ type probeKey struct {
 	site                  int64
 }
 
-func keyOfProbe(p tracer.Probe) probeKey {
+func keyOfProbe(p event.Probe) probeKey {
 	site := int64(-1)
 	if p.Site != nil {
 		site = *p.Site

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 func TestRowOrderIsByTimeThenID(t *testing.T) {
@@ -21,9 +21,9 @@ func TestRowOrderIsByTimeThenID(t *testing.T) {
 		"extremes":      func(i int) int64 { return []int64{math.MinInt64, math.MaxInt64, 0}[i%3] },
 	} {
 		for _, n := range []int{0, 1, 2, 3, 1000} {
-			rows := make([]tracer.Span, n)
+			rows := make([]event.Span, n)
 			for i := range rows {
-				rows[i] = tracer.Span{StartNS: time(i), ID: int64(random.IntN(n))}
+				rows[i] = event.Span{StartNS: time(i), ID: int64(random.IntN(n))}
 			}
 			order := rowOrder(new(scratch), rows, spanTable.time, spanTable.id)
 			if !slices.IsSortedFunc(order, func(a, b int32) int { return compareSpans(&rows[a], &rows[b]) }) {
@@ -39,7 +39,7 @@ func TestRowOrderIsByTimeThenID(t *testing.T) {
 	}
 }
 
-func compareSpans(a, b *tracer.Span) int {
+func compareSpans(a, b *event.Span) int {
 	switch {
 	case a.StartNS < b.StartNS:
 		return -1

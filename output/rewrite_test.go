@@ -8,24 +8,24 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-func stackFile(t *testing.T, rows []tracer.Stack) string {
+func stackFile(t *testing.T, rows []event.Stack) string {
 	t.Helper()
 	d, err := Create(filepath.Join(t.TempDir(), "d"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(d.Session(tracer.Recording{ID: "s", ToolVersion: "7"}), d.Stacks(rows), d.Close()); err != nil {
+	if err := errors.Join(d.Session(event.Recording{ID: "s", ToolVersion: "7"}), d.Stacks(rows), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(d.Dir(), "stack", "s-000001.parquet")
 }
 
 func TestRewrittenStacksAreTheFileThatWouldHaveBeenWritten(t *testing.T) {
-	nameless := []tracer.Stack{{ID: 7, Frames: []tracer.Frame{{Kind: "native", Module: "l.so", BuildID: "ab", Offset: 1}}, Folded: "l.so+0x1", Status: tracer.StackComplete}, {ID: 8, Status: "x"}}
-	named := []tracer.Stack{{ID: 7, Frames: []tracer.Frame{{Kind: "native", Function: "f", Module: "l.so", BuildID: "ab", Offset: 1}}, Folded: "f (l.so)", Status: tracer.StackComplete}, {ID: 8, Status: "x"}}
+	nameless := []event.Stack{{ID: 7, Frames: []event.Frame{{Kind: "native", Module: "l.so", BuildID: "ab", Offset: 1}}, Folded: "l.so+0x1", Status: event.StackComplete}, {ID: 8, Status: "x"}}
+	named := []event.Stack{{ID: 7, Frames: []event.Frame{{Kind: "native", Function: "f", Module: "l.so", BuildID: "ab", Offset: 1}}, Folded: "f (l.so)", Status: event.StackComplete}, {ID: 8, Status: "x"}}
 	path, want := stackFile(t, nameless), stackFile(t, named)
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestRewrittenStacksAreTheFileThatWouldHaveBeenWritten(t *testing.T) {
 }
 
 func TestWhatCannotBeRewrittenStaysAsItIs(t *testing.T) {
-	rows := []tracer.Stack{{ID: 7, Status: "x"}}
+	rows := []event.Stack{{ID: 7, Status: "x"}}
 	path := stackFile(t, rows)
 	before, err := os.ReadFile(path)
 	if err != nil {

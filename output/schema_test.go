@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 func TestSchemaKeepsItsConventions(t *testing.T) {
@@ -48,22 +48,22 @@ func TestSchemaKeepsItsConventions(t *testing.T) {
 // time, to the zero of its type: the columns it feeds must say 0 or ”, and
 // NULL when it is nil.
 func TestZeroIsAValueAndAbsentIsNull(t *testing.T) {
-	span := tracer.Span{Call: &tracer.Call{}, DurationNS: -1, SequenceNumber: -1}
+	span := event.Span{Call: &event.Call{}, DurationNS: -1, SequenceNumber: -1}
 	checkPointers(t, spanTable, span, "Detail")
 	detailed := span
-	detailed.Detail = &tracer.Detail{}
+	detailed.Detail = &event.Detail{}
 	checkDetail(t, detailed)
-	checkPointers(t, memoryTable, tracer.Memory{}, "")
-	checkPointers(t, counterTable, tracer.Counter{}, "")
-	checkPointers(t, sampleTable, tracer.Sample{}, "")
-	checkPointers(t, stackTable, tracer.Stack{}, "")
-	checkPointers(t, flowTable, tracer.Flow{}, "")
-	checkPointers(t, warningTable, tracer.Warning{}, "")
-	checkPointers(t, processTable, tracer.Process{}, "")
-	checkPointers(t, threadTable, tracer.Thread{}, "")
-	checkPointers(t, libraryTable, tracer.Library{}, "")
-	checkPointers(t, probeTable, tracer.Probe{}, "")
-	checkPointers(t, sessionTable, tracer.Recording{}, "")
+	checkPointers(t, memoryTable, event.Memory{}, "")
+	checkPointers(t, counterTable, event.Counter{}, "")
+	checkPointers(t, sampleTable, event.Sample{}, "")
+	checkPointers(t, stackTable, event.Stack{}, "")
+	checkPointers(t, flowTable, event.Flow{}, "")
+	checkPointers(t, warningTable, event.Warning{}, "")
+	checkPointers(t, processTable, event.Process{}, "")
+	checkPointers(t, threadTable, event.Thread{}, "")
+	checkPointers(t, libraryTable, event.Library{}, "")
+	checkPointers(t, probeTable, event.Probe{}, "")
+	checkPointers(t, sessionTable, event.Recording{}, "")
 }
 
 func checkPointers[T any](t *testing.T, table *table[T], absent T, except string) {
@@ -81,13 +81,17 @@ func checkPointers[T any](t *testing.T, table *table[T], absent T, except string
 	}
 }
 
-func checkDetail(t *testing.T, absent tracer.Span) {
+func checkDetail(t *testing.T, absent event.Span) {
 	t.Helper()
 	checkNullable(t, spanTable, absent)
-	typ := reflect.TypeFor[tracer.Detail]()
+	typ := reflect.TypeFor[event.Detail]()
 	for i := range typ.NumField() {
 		f := typ.Field(i)
 		if f.Type.Kind() != reflect.Pointer {
+			continue
+		}
+		if f.Name == "Shape" {
+			checkShape(t, absent)
 			continue
 		}
 		detail := *absent.Detail
@@ -99,6 +103,22 @@ func checkDetail(t *testing.T, absent tracer.Span) {
 			columns = f.Type.Elem().Len()
 		}
 		checkZero(t, spanTable, absent, row, f.Name, columns)
+	}
+}
+
+func checkShape(t *testing.T, absent event.Span) {
+	t.Helper()
+	typ := reflect.TypeFor[event.Shape]()
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		if f.Type.Kind() != reflect.Pointer {
+			continue
+		}
+		var shape event.Shape
+		reflect.ValueOf(&shape).Elem().Field(i).Set(reflect.New(f.Type.Elem()))
+		row := absent
+		row.Detail = &event.Detail{Shape: &shape}
+		checkZero(t, spanTable, absent, row, f.Name, 1)
 	}
 }
 
@@ -158,7 +178,7 @@ func (c *column[T]) value(row *T) (any, bool) {
 func TestZerosSurviveTheFile(t *testing.T) {
 	d := begin(t, Options{})
 	zero, none := int32(0), ""
-	rows := []tracer.Process{
+	rows := []event.Process{
 		{ID: 0, PID: 0, Rank: &zero, LocalRank: &zero, ContainerID: &none},
 		{ID: 1, PID: 1},
 	}
@@ -169,7 +189,7 @@ func TestZerosSurviveTheFile(t *testing.T) {
 	}
 	stream := int64(0)
 	spans := someSpans(3)
-	spans[1].Detail = &tracer.Detail{Stream: &stream, Grid: &[3]int64{0, 0, 0}}
+	spans[1].Detail = &event.Detail{Stream: &stream, Grid: &[3]int64{0, 0, 0}}
 	if err := d.Spans(spans); err != nil {
 		t.Fatal(err)
 	}

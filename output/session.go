@@ -1,35 +1,39 @@
 package output
 
-import "github.com/ebpfprof/ebpfprof/tracer"
+import "github.com/ebpfprof/ebpfprof/tracer/event"
 
-var sessionTable = newTable(table[tracer.Recording]{
+var sessionTable = newTable(table[event.Recording]{
 	Table: Table{
 		Name: "session",
 		Row:  "one recording on one host",
 	},
-	columns: []column[tracer.Recording]{
+	columns: []column[event.Recording]{
 		{Column: Column{"schema_version", Varchar, "", false, 2, "semantic version of this schema"},
-			texts: func(*tracer.Recording) (string, bool) { return SchemaVersion, true }},
+			texts: func(*event.Recording) (string, bool) { return SchemaVersion, true }},
 		{Column: Column{"tool_version", Varchar, "", true, 3, "version of ebpfprof"},
-			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.ToolVersion) }},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.ToolVersion) }},
 		{Column: Column{"host", Varchar, "", true, 4, "host name"},
-			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.Host) }},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.Host) }},
 		{Column: Column{"boot_id", Varchar, "", true, 5, "the kernel's boot id: equal on one host until it restarts"},
-			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.BootID) }},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.BootID) }},
 		{Column: Column{"kernel", Varchar, "", true, 6, "kernel release"},
-			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.Kernel) }},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.Kernel) }},
 		{Column: Column{"cpu_model", Varchar, "", true, 7, "processor, as the kernel names it"},
-			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.CPUModel) }},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.CPUModel) }},
 		{Column: Column{"started_ns", BigInt, "ns", false, 8, "when the recording began, since the Unix epoch"},
-			delta: true, ints: func(r *tracer.Recording) (int64, bool) { return r.StartedNS, true }},
+			delta: true, ints: func(r *event.Recording) (int64, bool) { return r.StartedNS, true }},
 		{Column: Column{"ended_ns", BigInt, "ns", true, 9, "when it ended; NULL while it runs and when the tracer was killed"},
-			delta: true, ints: func(r *tracer.Recording) (int64, bool) { return ofInt64(r.EndedNS) }},
+			delta: true, ints: func(r *event.Recording) (int64, bool) { return ofInt64(r.EndedNS) }},
 		{Column: Column{"clock_offset_ns", BigInt, "ns", false, 10, "Unix epoch minus CLOCK_MONOTONIC at the start: every time is the kernel's monotonic time plus this"},
-			delta: true, ints: func(r *tracer.Recording) (int64, bool) { return r.ClockOffsetNS, true }},
+			delta: true, ints: func(r *event.Recording) (int64, bool) { return r.ClockOffsetNS, true }},
 		{Column: Column{"level", Varchar, "", true, 11, "anchor, window or deep"},
-			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.Level) }},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.Level) }},
 		{Column: Column{"command_line", Varchar, "", true, 12, "how ebpfprof was called"},
-			texts: func(r *tracer.Recording) (string, bool) { return unlessEmpty(r.CommandLine) }},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.CommandLine) }},
+		{Column: Column{"source", Varchar, "", false, 30, "who recorded: recorded (this tool), imported from torch.profiler, imported from nsys"},
+			texts: func(r *event.Recording) (string, bool) { return sourceOf(r), true }},
+		{Column: Column{"device_name", Varchar, "", true, 31, "model of the accelerators, where the recording says"},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.DeviceName) }},
 	},
 })
 
@@ -59,4 +63,11 @@ func init() {
 				texts: func(f *schemaField) (string, bool) { return f.column.Description, true }},
 		},
 	})
+}
+
+func sourceOf(r *event.Recording) string {
+	if r.Source == "" {
+		return "recorded"
+	}
+	return r.Source
 }

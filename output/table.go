@@ -2,7 +2,7 @@ package output
 
 import (
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // RowGroupRows is the size of a row group: DuckDB's own.
@@ -15,7 +15,7 @@ type column[T any] struct {
 	ints   func(*T) (int64, bool)
 	floats func(*T) (float64, bool)
 	texts  func(*T) (string, bool)
-	frames func(*T) []tracer.Frame // the members are FrameFields
+	frames func(*T) []event.Frame // the members are FrameFields
 	// rare columns have values only in rows for which the table's rare function
 	// says so.
 	rare bool

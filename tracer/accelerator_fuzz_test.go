@@ -34,7 +34,7 @@ func FuzzAcceleratorCalls(f *testing.F) {
 			d.record(encodeText(id, p.index, "_Z1kv"))
 			d.record(encode(r, uint64(next()%3), args...))
 		}
-		d.accelerators.releaseAll(d)
+		d.accelerators.ReleaseAll()
 		if err := d.flush(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,26 +1,29 @@
 package tracer
 
-import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/accel"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
 
 // What a call says beside that it was made: its captured arguments and its
 // result, under the names that the catalog gives them.
 
 // detail fills what the catalog says about the captured arguments; it returns
 // the call if that was one into an accelerator runtime.
-func (d *decoder) detail(s *Span, f *catalog.Function, r *callRecord) *acceleratorCall {
+func (d *decoder) detail(s *Span, f *catalog.Function, r *callRecord) *accel.Call {
 	name := ""
 	if f.Text != catalog.NoText {
 		name, _ = d.texts.take(r.SpanId)
 	}
-	var a arguments
-	a.read(f, r)
-	if a.has(catalog.FieldSequence) {
-		s.SequenceNumber = int64(a.value[catalog.FieldSequence])
+	var a accel.Arguments
+	d.called = r.call()
+	a.Read(f, &d.called)
+	if a.Has(catalog.FieldSequence) {
+		s.SequenceNumber = int64(a.Value(catalog.FieldSequence))
 	}
-	s.Detail = a.detail(f)
-	if direction := a.direction(f); direction != "" {
-		s.Detail = orNew(s.Detail)
-		s.Detail.Direction = direction
+	s.Detail = a.Detail(f)
+	if direction := a.Direction(f); direction != "" {
+		s.MakeDetail().Direction = direction
 	}
 	if f.Returns != catalog.FieldNone && r.hasRet && s.Status == StatusOK {
 		d.returned(s, f, r, &a)
@@ -32,8 +35,7 @@ func (d *decoder) detail(s *Span, f *catalog.Function, r *callRecord) *accelerat
 			s.Status = StatusNotReady
 		default:
 			s.Status = StatusError
-			s.Detail = orNew(s.Detail)
-			s.Detail.ErrorCode = &code
+			s.MakeDetail().ErrorCode = &code
 		}
 	}
 	switch f.Name {
@@ -42,76 +44,40 @@ func (d *decoder) detail(s *Span, f *catalog.Function, r *callRecord) *accelerat
 			s.Call = d.name(r.Spec, s.Call, name)
 		}
 	case catalog.FromVTable:
-		if class, ok := d.classes.Class(r.Tgid, a.value[catalog.FieldNodeVTable]); ok {
+		if class, ok := d.classes.Class(r.Tgid, a.Value(catalog.FieldNodeVTable)); ok {
 			s.Call = d.name(r.Spec, s.Call, class)
 		}
 	case catalog.FromExecutable:
-		s.Detail = orNew(s.Detail)
-		s.Detail.NameSource = NameUnknown
-		if name, ok := d.executables.name(r.Tgid, a.value[catalog.FieldKernel]); ok {
-			s.Detail.NameSource = NameGetFunction
+		s.MakeDetail().NameSource = accel.NameUnknown
+		if name, ok := d.executables.Name(r.Tgid, a.Value(catalog.FieldKernel)); ok {
+			s.Detail.NameSource = accel.NameGetFunction
 			s.Call = d.name(r.Spec, s.Call, name)
 		}
 	}
-	d.executables.learn(r.Tgid, r.Tid, f.Effect, &a, name)
+	d.executables.Learn(r.Tgid, r.Tid, f.Effect, &a, name)
 	if f.Runtime == "" {
 		return nil
 	}
-	c := &acceleratorCall{
-		accelerator: d.accelerators.get(r.Tgid, f.Runtime), pid: r.Tgid, tid: r.Tid,
-		f: f, r: r, args: &a, text: name, span: s,
-	}
-	d.accelerate(c)
-	return c
-}
-
-// name returns a call like base with another name, the same one each time.
-func (d *decoder) name(spec uint32, base *Call, name string) *Call {
-	key := callName{spec, base.Category, name}
-	call, ok := d.named[key]
-	if !ok {
-		copied := *base
-		copied.Name = name
-		call = &copied
-		d.named[key] = call
-	}
-	return call
-}
-
-// recategorize returns a call like base of another category, the same one each time.
-func (d *decoder) recategorize(spec uint32, base *Call, category string) *Call {
-	key := callName{spec, category, base.Name}
-	call, ok := d.named[key]
-	if !ok {
-		copied := *base
-		copied.Category = category
-		call = &copied
-		d.named[key] = call
-	}
-	return call
+	return d.accelerators.Take(f, &d.called, &a, name, s)
 }
 
 // returned takes a call's result, which is null where it failed.
-func (d *decoder) returned(s *Span, f *catalog.Function, r *callRecord, a *arguments) {
+func (d *decoder) returned(s *Span, f *catalog.Function, r *callRecord, a *accel.Arguments) {
 	if r.ret != 0 {
-		a.value[f.Returns], a.known[f.Returns] = r.ret, true
+		a.Set(f.Returns, r.ret)
 		switch made := int64(r.ret); f.Returns {
 		case catalog.FieldStream:
-			s.Detail = orNew(s.Detail)
-			s.Detail.Stream = &made
+			s.MakeDetail().Stream = &made
 		case catalog.FieldContext:
-			s.Detail = orNew(s.Detail)
-			s.Detail.Context = &made
+			s.MakeDetail().Context = &made
 		case catalog.FieldHandle:
-			s.Detail = orNew(s.Detail)
-			s.Detail.Handle = &made
+			s.MakeDetail().Handle = &made
 		}
 		return
 	}
 	s.Status = StatusError
-	if a.has(catalog.FieldError) {
-		code := int64(int32(a.value[catalog.FieldError]))
-		s.Detail = orNew(s.Detail)
-		s.Detail.ErrorCode = &code
+	if a.Has(catalog.FieldError) {
+		code := int64(int32(a.Value(catalog.FieldError)))
+		s.MakeDetail().ErrorCode = &code
 	}
 }

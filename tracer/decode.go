@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -26,12 +27,14 @@ type decoder struct {
 	probes   *probeTable
 	classes  classNamer
 
-	spans   []Span
-	memory  []Memory
-	flows   []Flow
-	samples []Sample
-	// introduced are the threads that samples were taken of.
-	introduced map[int32]bool
+	spans       []Span
+	memory      []memoryRow
+	memoryBatch []Memory // of memory, as the sink takes it
+	flows       []Flow
+	samples     []Sample
+	// unresolved are the spans whose stack still has the kernel's name only.
+	unresolved []spanStack
+	introduced introductions
 
 	stacks       *stackTable
 	sampleRing   *ringbuf.Reader // nil: nothing takes stacks
@@ -40,19 +43,19 @@ type decoder struct {
 	behind       bool // so much that the next look comes soon
 
 	remote      *processMemory
-	executables *executables
-	cuda        *cudaHandles
+	executables *accel.Executables
+	cuda        *accel.CUDAHandles
 	left        []openCall // scopes that a slice left open
 	gone        []int32    // processes whose last calls may still be in the ring
 
 	texts        waiting[uint64, string] // of calls that are still open, by span
-	accelerators *accelerators
+	accelerators *accel.State
+	called       accel.Record       // the call that is being decoded
 	named        map[callName]*Call // calls named at run time, so that spans share them
 	host         hostMemory
 	forwards     waiting[sequenceKey, int64] // operators that took a sequence number
-	replaysCut   uint64                      // replays of graphs with more nodes than maxReplay
-	bodiesUnread uint64                      // conditional nodes whose bodies could not be read
 	edgeless     uint64                      // backward nodes whose operator has no row
+	unhooked     uint64                      // processes whose dynamic linker has no hook
 	nodes        *nodeClock
 	steps        *stepClock
 	held         map[uint32]*slice // rows that wait for their slice's weight
@@ -82,12 +85,13 @@ type classNamer interface {
 func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int64) *decoder {
 	remote := newProcessMemory()
 	d := &decoder{
-		remote: remote, executables: newExecutables(remote), cuda: newCUDAHandles(remote),
+		remote: remote, executables: accel.NewExecutables(remote), cuda: accel.NewCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		accelerators: newAccelerators(remote), named: map[callName]*Call{}, nodes: newNodeClock(), steps: newStepClock(),
+		named: map[callName]*Call{}, nodes: newNodeClock(), steps: newStepClock(),
 		host: newHostMemory(),
-		held: map[uint32]*slice{}, introduced: map[int32]bool{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
+		held: map[uint32]*slice{}, introduced: introductions{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
+	d.accelerators = accel.New(remote, decodedRows{d})
 	d.stacks = newStackTable(newSpaces(), &d.totals.Stacks)
 	return d
 }
@@ -128,6 +132,13 @@ type callRecord struct {
 // endSeen reports whether a probe saw the call end: only then were its results read.
 func (r *callRecord) endSeen() bool {
 	return r.End == uint8(EndReturn) || r.End == uint8(EndExitSite)
+}
+
+// call is the record as package accel takes it.
+func (r *callRecord) call() accel.Record {
+	return accel.Record{
+		Spec: r.Spec, PID: r.Tgid, TID: r.Tid, Args: r.args, Faults: r.Faults, EndSeen: r.endSeen(), Stack: r.stack,
+	}
 }
 
 func (d *decoder) call(raw []byte) {
@@ -181,14 +192,13 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 	if s.End == EndUnfinished {
 		s.DurationNS = -1
 	}
-	var c *acceleratorCall
-	r.stack = probe.planned.rawStack(r)
+	var c *accel.Call
+	r.stack = probe.rawStack(r)
 	if f := probe.planned.Function; len(r.args) > 0 || f.Text != catalog.NoText || f.StatusOK {
 		c = d.detail(s, f, r)
 	}
 	if r.stack != 0 {
-		s.Detail = orNew(s.Detail)
-		s.Detail.rawStack = r.stack
+		d.unresolved = append(d.unresolved, spanStack{s.MakeDetail(), r.stack})
 	}
 	if s.SequenceNumber >= 0 {
 		d.flow(s, r)
@@ -197,8 +207,8 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 	if !waits {
 		d.add(d.totalOf(s, probe), s)
 		d.pace(s, probe.planned.Function)
-		if c != nil {
-			d.await(c)
+		if c != nil && c.Await() {
+			d.spans = d.spans[:len(d.spans)-1]
 		}
 	}
 }
@@ -248,35 +258,36 @@ func (d *decoder) flow(s *Span, r *callRecord) {
 
 func (d *decoder) event(r *callRecord, probe *probe) {
 	f := probe.planned.Function
-	stack := probe.planned.rawStack(r)
-	var a arguments
-	a.read(f, r)
+	stack := probe.rawStack(r)
+	var a accel.Arguments
+	d.called = r.call()
+	a.Read(f, &d.called)
 	switch f.Effect {
 	case catalog.NoEffect:
 	case catalog.BeginsCompile:
-		d.executables.compile(r.Tgid, r.Tid, &a)
+		d.executables.Compile(r.Tgid, r.Tid, &a)
 	default:
-		d.hint(f, r, &a)
+		d.accelerators.Hint(f, &d.called, &a)
 	}
 	if f.Memory == nil {
 		return
 	}
-	m := Memory{
+	m := memoryRow{rawStack: stack, Memory: Memory{
 		TSNS: int64(r.StartNs) + d.offsetNS, PID: int32(r.Tgid), TID: int32(r.Tid),
 		Space: f.Memory.Space, Level: f.Memory.Level, Action: f.Memory.Action,
-		Address: int64(a.value[catalog.FieldAddress]), SpanID: int64(r.ParentId), Weight: 1, rawStack: stack,
-		Bytes: a.int64(catalog.FieldBytes), TotalAllocatedBytes: a.int64(catalog.FieldTotalAllocated),
-		TotalReservedBytes: a.int64(catalog.FieldTotalReserved),
-	}
-	if a.has(catalog.FieldTorchDevice) {
-		kind, index := int8(a.value[catalog.FieldTorchDevice]), int8(a.value[catalog.FieldTorchDevice]>>8)
+		Address: int64(a.Value(catalog.FieldAddress)), SpanID: int64(r.ParentId), Weight: 1,
+		Bytes: a.Int64(catalog.FieldBytes), TotalAllocatedBytes: a.Int64(catalog.FieldTotalAllocated),
+		TotalReservedBytes: a.Int64(catalog.FieldTotalReserved),
+	}}
+	if a.Has(catalog.FieldTorchDevice) {
+		kind, index := int8(a.Value(catalog.FieldTorchDevice)), int8(a.Value(catalog.FieldTorchDevice)>>8)
 		if kind == torchCPU {
 			return // ProfiledCPUMemoryReporter::New saw it
 		}
 		id := int32(index)
 		m.DeviceID = &id
 	}
-	if delta := a.int64(catalog.FieldSignedBytes); delta != nil {
+	if delta := a.Int64(catalog.FieldSignedBytes); delta != nil {
 		m.Action = "alloc"
 		if *delta < 0 {
 			m.Action = "free"
@@ -284,7 +295,7 @@ func (d *decoder) event(r *callRecord, probe *probe) {
 		}
 		m.Bytes = delta
 	}
-	if m.Space == "host" && !d.host.follow(&m, r.Epoch) {
+	if m.Space == "host" && !d.host.follow(&m.Memory, r.Epoch) {
 		return
 	}
 	d.totals.Memory, d.totals.PeakLiveBytes = d.totals.Memory+1, d.host.peak
@@ -315,7 +326,7 @@ func (d *decoder) leave(c openCall) { d.left = append(d.left, c) }
 
 // drained is called when the ring has run empty.
 func (d *decoder) drained() {
-	d.accelerators.look()
+	d.accelerators.Look()
 	for _, c := range d.left {
 		d.unfinished(c)
 	}
@@ -329,15 +340,16 @@ func (d *decoder) drained() {
 // forget drops what only a living process can refer to.
 func (d *decoder) forget(pid int32) {
 	d.host.ended(pid)
-	d.executables.ended(uint32(pid))
-	d.cuda.ended(uint32(pid))
+	d.introduced.ended(pid)
+	d.executables.Ended(uint32(pid))
+	d.cuda.Ended(uint32(pid))
 	d.remote.ended(uint32(pid))
-	d.accelerators.ended(d, uint32(pid))
+	d.accelerators.Ended(uint32(pid))
 }
 
 // flush hands what is ready to the sink.
 func (d *decoder) flush() error {
-	d.accelerators.release(d)
+	d.accelerators.Release()
 	if err := d.flushSamples(); err != nil {
 		return err
 	}
@@ -348,10 +360,9 @@ func (d *decoder) flush() error {
 		d.spans = d.spans[:0]
 	}
 	if len(d.memory) > 0 {
-		if err := d.sink.Memory(d.memory); err != nil {
+		if err := d.flushMemory(); err != nil {
 			return err
 		}
-		d.memory = d.memory[:0]
 	}
 	if len(d.flows) > 0 {
 		if err := d.sink.Flows(d.flows); err != nil {

@@ -172,7 +172,7 @@ func TestKernelLaunchIsNamedByItsHandle(t *testing.T) {
 	launch.End = uint8(EndReturn)
 	launch.Faults = 1 << 8 // the third block size is behind the end of the caller's array
 	d.record(encode(launch, 0, 0x11, 0xbeef, 2, 100, 7, 99, 16, 7, 0))
-	d.accelerators.releaseAll(d)
+	d.accelerators.ReleaseAll()
 	d.flush()
 	s := sink.spans[1]
 	if s.Call.Name != "scale" {

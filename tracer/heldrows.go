@@ -7,7 +7,7 @@ package tracer
 type slice struct {
 	spans       []Span
 	spanProbe   []uint32
-	memory      []Memory
+	memory      []memoryRow
 	memoryProbe []uint32
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -48,15 +49,15 @@ func launchesByStub(l *process.Library) bool {
 	return slices.ContainsFunc(stubRuntimes, func(prefix string) bool { return strings.HasPrefix(l.Name(), prefix) })
 }
 
-// KernelName implements handleNamer.
-func (h *hostStubs) KernelName(pid uint32, kernel kernelHandle) (symbol, source string, ok bool) {
-	if !kernel.stub {
+// KernelName implements accel.Namer.
+func (h *hostStubs) KernelName(pid uint32, kernel accel.KernelHandle) (symbol, source string, ok bool) {
+	if !kernel.Stub {
 		return "", "", false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, library := range h.libraries[pid] {
-		if _, mapped := library.FileOffset(kernel.handle); !mapped {
+		if _, mapped := library.FileOffset(kernel.Handle); !mapped {
 			continue
 		}
 		f := h.open(library)
@@ -72,9 +73,9 @@ func (h *hostStubs) KernelName(pid uint32, kernel kernelHandle) (symbol, source 
 			if f.functions == nil {
 				f.functions = f.file.IndexFunctions()
 			}
-			symbol = f.functions.Name(kernel.handle - bias)
+			symbol = f.functions.Name(kernel.Handle - bias)
 		})
-		return symbol, NameHostStub, err == nil && symbol != ""
+		return symbol, accel.NameHostStub, err == nil && symbol != ""
 	}
 	return "", "", false
 }

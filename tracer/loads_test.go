@@ -15,6 +15,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
 )
 
 // mostVerified is how many instructions the verifier may look at in one program,
@@ -26,7 +27,15 @@ var verified = regexp.MustCompile(`processed (\d+) insns`)
 // ways are this kernel's features, and those of a kernel that has all but one. No
 // kernel has the guard and not bpf_loop, which is older by five years; one of private
 // stacks that has no guard is refused before anything is loaded.
+//
+// What 6.13 and 6.14 load, which lack the calls under the guard, is tried up to 6.18:
+// 6.19 and 7.0 compare more of a state inside bpf_loop, and need five times as long.
 func ways(all *Features) map[string]*Features {
+	var u unix.Utsname
+	var major, minor int
+	_ = unix.Uname(&u)
+	_, _ = fmt.Sscanf(string(u.Release[:]), "%d.%d", &major, &minor)
+	prunes := major == 6 && minor < 19
 	found := map[string]*Features{"all": all}
 	for key, there := range map[string]func(*Features) *bool{
 		"bpf_loop":      func(f *Features) *bool { return &f.BPFLoop },
@@ -36,7 +45,8 @@ func ways(all *Features) map[string]*Features {
 		"dynamic_hash":  func(f *Features) *bool { return &f.DynamicHash },
 	} {
 		without := *all
-		if !*there(&without) || key == "preempt_guard" && privateStacks() || key == "bpf_loop" && all.PreemptGuard {
+		if !*there(&without) || key == "preempt_guard" && privateStacks() || key == "bpf_loop" && all.PreemptGuard ||
+			key == "guarded_calls" && !prunes {
 			continue
 		}
 		*there(&without) = false

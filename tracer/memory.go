@@ -15,9 +15,9 @@ type processMemory struct {
 
 func newProcessMemory() *processMemory { return &processMemory{files: map[uint32]*os.File{}} }
 
-// read fills b from an address of a process. What was opened before an exec is
+// Read fills b from an address of a process. What was opened before an exec is
 // the old program's memory, which is gone: then it is opened anew.
-func (m *processMemory) read(pid uint32, address uint64, b []byte) error {
+func (m *processMemory) Read(pid uint32, address uint64, b []byte) error {
 	if int64(address) <= 0 {
 		return fmt.Errorf("reading the memory of pid %d: %#x is no address", pid, address)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // labelled finds a function of the catalog.
@@ -55,6 +56,7 @@ func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 	if !probe.takesStack() {
 		t.Fatal("no room for the stack")
 	}
+	d.probes.at(spec).stack = true
 	call := func(status uint64) {
 		values := make([]uint64, len(probe.Function.Values), len(probe.Function.Values)+1)
 		values[0], values[1] = 0x7f0000, 4096
@@ -69,7 +71,7 @@ func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 	if err := d.flush(); err != nil {
 		t.Fatal(err)
 	}
-	if len(sink.memory) != 2 || sink.memory[0].Action != "alloc" || sink.memory[1].Action != actionOutOfMemory {
+	if len(sink.memory) != 2 || sink.memory[0].Action != "alloc" || sink.memory[1].Action != event.ActionOutOfMemory {
 		t.Fatalf("memory %+v", sink.memory)
 	}
 	for _, m := range sink.memory {

@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/capture"
 )
 
-func main() { os.Exit(cli.Main("ebpfprof-agent", os.Args)) }
+func main() { os.Exit(capture.Main("ebpfprof-agent", os.Args)) }

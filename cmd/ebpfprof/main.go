@@ -2,12 +2,18 @@
 // what it recorded.
 package main
 
-import (
-	"os"
-
-	"github.com/ebpfprof/ebpfprof/internal/cli"
-)
+import "os"
 
 func main() {
-	os.Exit(cli.Main("ebpfprof", os.Args, queryCommand(), stacksCommand(), symbolizeCommand()))
+	os.Exit(commandLine("ebpfprof", os.Args,
+		reportCommand(),
+		stepsCommand(),
+		queryCommand(),
+		stacksCommand(),
+		memoryCommand(),
+		importCommand(),
+		lintCommand(),
+		symbolizeCommand(),
+		fleetCommand(),
+	))
 }

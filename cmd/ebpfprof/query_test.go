@@ -10,7 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/output"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 func runQueryApp(input string, arguments ...string) (out, warnings string, code int, err error) {
@@ -36,10 +36,10 @@ func queryDataset(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &tracer.Call{Layer: "op", Name: "aten::add"}
+	call := &event.Call{Layer: "op", Name: "aten::add"}
 	err = errors.Join(
-		d.Session(tracer.Recording{ID: "s"}),
-		d.Spans([]tracer.Span{{ID: 1, StartNS: 1, DurationNS: 5, Call: call, Weight: 1}}),
+		d.Session(event.Recording{ID: "s"}),
+		d.Spans([]event.Span{{ID: 1, StartNS: 1, DurationNS: 5, Call: call, Weight: 1}}),
 		d.Close())
 	if err != nil {
 		t.Fatal(err)

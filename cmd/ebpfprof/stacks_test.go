@@ -13,7 +13,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/symbolize"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // runCommand runs one command of the binary, without the process around it.
@@ -45,14 +45,14 @@ func sampled(t *testing.T) string {
 	main := symbolize.Frame{Kind: symbolize.Python, Function: "<module>", File: "/job/train.py", Line: 3, Offset: -1}
 	gemm := symbolize.Frame{Kind: symbolize.Native, Function: "gemm", Module: "libmkl.so", BuildID: "ab", Offset: 64}
 	err = errors.Join(
-		d.Session(tracer.Recording{ID: "s"}),
-		d.Stacks([]tracer.Stack{
-			{ID: 1, Frames: []tracer.Frame{gemm, main}, Folded: "x", Status: tracer.StackComplete},
-			{ID: 2, Frames: []tracer.Frame{main}, Folded: "y", Status: tracer.StackComplete},
+		d.Session(event.Recording{ID: "s"}),
+		d.Stacks([]event.Stack{
+			{ID: 1, Frames: []event.Frame{gemm, main}, Folded: "x", Status: event.StackComplete},
+			{ID: 2, Frames: []event.Frame{main}, Folded: "y", Status: event.StackComplete},
 		}),
-		d.Samples([]tracer.Sample{
-			{PID: 1, TID: 1, State: tracer.OnCPU, WeightNS: 2e9, StackID: &one},
-			{PID: 1, TID: 2, State: tracer.OnCPU, WeightNS: 3e9, StackID: &two},
+		d.Samples([]event.Sample{
+			{PID: 1, TID: 1, State: event.OnCPU, WeightNS: 2e9, StackID: &one},
+			{PID: 1, TID: 2, State: event.OnCPU, WeightNS: 3e9, StackID: &two},
 		}), d.Close())
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,6 @@
-// Package cli is the command line that ebpfprof and ebpfprof-agent share:
-// flags, wiring and printing. What a command does is in the packages below.
+// Package cli is the command line that all binaries share: flags, usage, exit
+// codes and printing. It knows neither the loader nor a dataset; commands come
+// from cmd/ and, those that trace, from internal/capture.
 package cli
 
 import (
@@ -10,9 +11,6 @@ import (
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
-
-	"github.com/ebpfprof/ebpfprof/tracer"
-	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // Version is the tool's version; the Makefile sets it from git.
@@ -28,18 +26,28 @@ const (
 	ExitNothing      = 5 // the recording went well and captured nothing
 )
 
-const exitCodeHelp = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not permitted, 4 kernel unsupported, 5 nothing captured."
+const ExitCodeHelp = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not permitted, 4 kernel unsupported, 5 nothing captured."
 
-// ErrNothingCaptured ends a recording that has no rows.
-var ErrNothingCaptured = errors.New("nothing was captured")
+// codes are the exit codes of errors that packages below made.
+var codes = []struct {
+	err  error
+	code int
+}{}
 
-// Main runs the command line and returns the exit code. more are the commands
-// that only one of the two binaries has.
-func Main(name string, args []string, more ...*urfave.Command) int {
-	if len(args) > 1 && args[1] == gateCommand {
-		return gate(args[2:])
+// EndWith makes a code the exit code of whatever wraps one of the errors.
+func EndWith(code int, errs ...error) {
+	for _, err := range errs {
+		codes = append(codes, struct {
+			err  error
+			code int
+		}{err, code})
 	}
-	app := newApp(name, more...)
+}
+
+// Main runs the command line and returns the exit code. Beside the commands, each
+// binary describes the tables and completes what is typed.
+func Main(name string, args []string, commands ...*urfave.Command) int {
+	app := newApp(name, commands...)
 	if len(args) > 1 && args[1] == completeCommand {
 		for _, candidate := range complete(app, args[2:]) {
 			fmt.Println(candidate)
@@ -51,20 +59,19 @@ func Main(name string, args []string, more ...*urfave.Command) int {
 		return ExitOK
 	}
 	fmt.Fprintf(os.Stderr, "%s: %s\n", name, strings.TrimSpace(err.Error()))
-	return exitCode(err)
+	return ExitCode(err)
 }
 
-func newApp(name string, more ...*urfave.Command) *urfave.App {
+func newApp(name string, commands ...*urfave.Command) *urfave.App {
 	app := &urfave.App{
 		Name:            name,
 		Usage:           "trace machine-learning jobs with eBPF, without changing the job",
 		Version:         Version,
 		HideHelpCommand: true,
-		Commands: slices.Concat([]*urfave.Command{AttachCommand(), RunCommand(), TopCommand()}, more,
-			[]*urfave.Command{ProbesCommand(), DoctorCommand(), SchemaCommand(), CompletionCommand()}),
-		ExitErrHandler: func(*urfave.Context, error) {},
-		OnUsageError:   usageError,
-		Description:    exitCodeHelp,
+		Commands:        slices.Concat(commands, []*urfave.Command{SchemaCommand(), CompletionCommand()}),
+		ExitErrHandler:  func(*urfave.Context, error) {},
+		OnUsageError:    usageError,
+		Description:     ExitCodeHelp,
 		Action: func(c *urfave.Context) error {
 			if c.Args().Present() {
 				return unknownCommand(c, c.Args().First())
@@ -78,18 +85,17 @@ func newApp(name string, more ...*urfave.Command) *urfave.App {
 	return app
 }
 
-// exitCode is the documented code of an error.
-func exitCode(err error) int {
+// ExitCode is the documented code of an error.
+func ExitCode(err error) int {
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
+	}
 	var coder urfave.ExitCoder
 	switch {
-	case errors.As(err, new(usage)), errors.Is(err, tracer.ErrUnknownGroup):
+	case errors.As(err, new(usage)):
 		return ExitUsage
-	case errors.Is(err, tracer.ErrNotPermitted), errors.Is(err, process.ErrPermission):
-		return ExitNotPermitted
-	case errors.Is(err, tracer.ErrUnsupported):
-		return ExitUnsupported
-	case errors.Is(err, ErrNothingCaptured):
-		return ExitNothing
 	case errors.As(err, &coder):
 		return coder.ExitCode()
 	}

@@ -1,25 +1,16 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/output"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
 // values are what a flag can be given, by its name.
-var values = map[string]func() []string{
-	"level":  func() []string { return []string{"anchor", "window", "deep"} },
-	"probe":  groupNames,
-	"budget": func() []string { return []string{"1%", "5%", "off"} },
-	"pid":    interpreters,
-}
+var values = map[string]func() []string{}
 
 // arguments are what a command takes besides flags.
 var arguments = map[string]func() []string{
@@ -27,8 +18,14 @@ var arguments = map[string]func() []string{
 	"schema":     tableNames,
 }
 
-// CompleteValues lets a command of one binary name the values of its flags.
+// CompleteValues lets a command name the values of its flags.
 func CompleteValues(flag string, of func() []string) { values[flag] = of }
+
+// Complete lists what the last of the words may become in a binary that has these
+// commands beside its own.
+func Complete(name string, words []string, commands ...*urfave.Command) []string {
+	return complete(newApp(name, commands...), words)
+}
 
 // complete lists what the last of the words may become; nothing where a file
 // name or any word may follow.
@@ -115,31 +112,9 @@ func takesValue(flags []urfave.Flag, word string) bool {
 
 func longName(flags []urfave.Flag, word string) string { return flagNamed(flags, word).Names()[0] }
 
-func groupNames() (names []string) {
-	for _, g := range catalog.Groups() {
-		names = append(names, g.Name)
-	}
-	return names
-}
-
 func tableNames() (names []string) {
 	for _, t := range output.Schema() {
 		names = append(names, t.Name)
 	}
 	return names
-}
-
-// interpreters are the processes that run Python.
-func interpreters() (pids []string) {
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
-			continue
-		}
-		exe, err := os.Readlink("/proc/" + e.Name() + "/exe")
-		if err == nil && strings.HasPrefix(filepath.Base(exe), "python") {
-			pids = append(pids, e.Name())
-		}
-	}
-	return pids
 }

@@ -59,7 +59,7 @@ func CompletionCommand() *urfave.Command {
 		Action: func(c *urfave.Context) error {
 			script, ok := completions[c.Args().First()]
 			if !ok || c.NArg() != 1 {
-				return usagef("give a shell: %s completion bash|zsh|fish", c.App.Name)
+				return Usagef("give a shell: %s completion bash|zsh|fish", c.App.Name)
 			}
 			name := c.App.Name
 			function := strings.ReplaceAll(name, "-", "_") + "_complete"

@@ -12,7 +12,11 @@ type usage struct{ error }
 
 func (u usage) Unwrap() error { return u.error }
 
-func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
+// Mistaken makes an error one of the command line.
+func Mistaken(err error) error { return usage{err} }
+
+// Usagef is a mistake in the command line, in a sentence that says what to do.
+func Usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
 
 // usageError says what package flag found wrong, in this tool's words: flags
 // are written with two dashes, and no Go function is named.
@@ -23,10 +27,10 @@ func usageError(c *urfave.Context, err error, _ bool) error {
 	}
 	message := err.Error()
 	if name, ok := strings.CutPrefix(message, "flag provided but not defined: "); ok {
-		return usagef("unknown flag --%s: see %s --help", strings.TrimLeft(name, "-"), command)
+		return Usagef("unknown flag --%s: see %s --help", strings.TrimLeft(name, "-"), command)
 	}
 	if name, ok := strings.CutPrefix(message, "flag needs an argument: "); ok {
-		return usagef("--%s needs a value: see %s --help", strings.TrimLeft(name, "-"), command)
+		return Usagef("--%s needs a value: see %s --help", strings.TrimLeft(name, "-"), command)
 	}
 	rest, ok := strings.CutPrefix(message, "invalid value ")
 	if !ok {
@@ -36,7 +40,7 @@ func usageError(c *urfave.Context, err error, _ bool) error {
 	if ok {
 		value, name, _ := strings.Cut(rest, " for flag -")
 		name, _, _ = strings.Cut(name, ":")
-		return usagef("--%s %s: %s", name, value, expected(c, name))
+		return Usagef("--%s %s: %s", name, value, expected(c, name))
 	}
 	return usage{err}
 }
@@ -75,15 +79,26 @@ func unknownCommand(c *urfave.Context, name string) error {
 	// The library answers with a sentence: Did you mean "attach"?
 	if _, meant, _ := strings.Cut(urfave.SuggestCommand(c.App.Commands, name), `"`); len(meant) > 3 {
 		meant, _, _ = strings.Cut(meant, `"`)
-		return usagef("unknown command %q: did you mean %s %s?", name, c.App.Name, meant)
+		return Usagef("unknown command %q: did you mean %s %s?", name, c.App.Name, meant)
 	}
-	return usagef("unknown command %q: see %s --help", name, c.App.Name)
+	return Usagef("unknown command %q: see %s --help", name, c.App.Name)
 }
 
-// noArguments is for commands that take flags only.
-func noArguments(c *urfave.Context) error {
+// NoArguments is for commands that take flags only.
+func NoArguments(c *urfave.Context) error {
 	if c.Args().Present() {
-		return usagef("unexpected argument %q: see %s %s --help", c.Args().First(), c.App.Name, c.Command.Name)
+		return Usagef("unexpected argument %q: see %s %s --help", c.Args().First(), c.App.Name, c.Command.Name)
 	}
 	return nil
+}
+
+// FirstCause is the first of joined errors: the cause of the others.
+func FirstCause(err error) error {
+	for {
+		joined, ok := err.(interface{ Unwrap() []error })
+		if !ok || len(joined.Unwrap()) == 0 || strings.Count(err.Error(), "\n") == 0 {
+			return err
+		}
+		err = joined.Unwrap()[0]
+	}
 }

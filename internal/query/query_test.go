@@ -10,13 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/output"
-	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // begin starts a dataset in dir.
@@ -27,7 +26,7 @@ func begin(t testing.TB, dir string) *output.Dataset {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	if err := errors.Join(d.Session(tracer.Recording{ID: "s1", ToolVersion: "0", StartedNS: 1}), d.Rotate()); err != nil {
+	if err := errors.Join(d.Session(event.Recording{ID: "s1", ToolVersion: "0", StartedNS: 1}), d.Rotate()); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -40,48 +39,48 @@ const start = 1_790_000_000_123_456_789
 func record(t testing.TB, dir string) string {
 	t.Helper()
 	d := begin(t, dir)
-	addmm := &tracer.Call{Layer: "op", Category: "forward", Name: "aten::addmm"}
-	mm := &tracer.Call{Layer: "op", Category: "forward", Name: "aten::mm"}
-	node := &tracer.Call{Layer: "autograd", Category: "backward", Name: "AddmmBackward0"}
-	launch := &tracer.Call{Layer: "runtime", Category: "launch", Runtime: "opencl", Name: "kernel<int, 'x'>"}
+	addmm := &event.Call{Layer: "op", Category: "forward", Name: "aten::addmm"}
+	mm := &event.Call{Layer: "op", Category: "forward", Name: "aten::mm"}
+	node := &event.Call{Layer: "autograd", Category: "backward", Name: "AddmmBackward0"}
+	launch := &event.Call{Layer: "runtime", Category: "launch", Runtime: "opencl", Name: "kernel<int, 'x'>"}
 	zero, zero32, bytes := int64(0), int32(0), int64(4096)
 	rank := int32(0)
 	stack, holds, waker := int64(77), true, int32(100)
 	err := errors.Join(
-		d.Process(tracer.Process{ID: 1, PID: 100, StartedNS: 1, Rank: &rank, ContainerID: new(string)}),
-		d.Process(tracer.Process{ID: 2, PID: 101, StartedNS: 1}),
-		d.Thread(tracer.Thread{PID: 100, TID: 100, Name: "python"}),
-		d.Library(tracer.Library{PID: 100, Path: "/usr/lib/libtorch_cpu.so", StartAddress: 1 << 46, Deleted: true}),
-		d.Spans([]tracer.Span{
-			{ID: 2, ParentID: 1, StartNS: start + 10, DurationNS: 1_000_000, PID: 100, TID: 100, Call: mm, End: tracer.EndExitSite, Status: tracer.StatusThrew, Weight: 2, SequenceNumber: -1},
-			{ID: 1, StartNS: start, DurationNS: 3_000_000, PID: 100, TID: 100, Call: addmm, End: tracer.EndExitSite, Status: tracer.StatusOK, Weight: 2, SequenceNumber: 0},
-			{ID: 3, StartNS: start + 20, DurationNS: -1, PID: 100, TID: 100, Call: launch, End: tracer.EndUnfinished, Weight: 1, SequenceNumber: -1,
-				Detail: &tracer.Detail{Stream: &zero, DeviceID: &zero32, Grid: &[3]int64{0, 1, 2}}},
-			{ID: 4, StartNS: start + 30, DurationNS: 5_000_000, PID: 100, TID: 101, Call: node, End: tracer.EndReturn, Weight: 1, SequenceNumber: 0},
+		d.Process(event.Process{ID: 1, PID: 100, StartedNS: 1, Rank: &rank, ContainerID: new(string)}),
+		d.Process(event.Process{ID: 2, PID: 101, StartedNS: 1}),
+		d.Thread(event.Thread{PID: 100, TID: 100, Name: "python"}),
+		d.Library(event.Library{PID: 100, Path: "/usr/lib/libtorch_cpu.so", StartAddress: 1 << 46, Deleted: true}),
+		d.Spans([]event.Span{
+			{ID: 2, ParentID: 1, StartNS: start + 10, DurationNS: 1_000_000, PID: 100, TID: 100, Call: mm, End: event.EndExitSite, Status: event.StatusThrew, Weight: 2, SequenceNumber: -1},
+			{ID: 1, StartNS: start, DurationNS: 3_000_000, PID: 100, TID: 100, Call: addmm, End: event.EndExitSite, Status: event.StatusOK, Weight: 2, SequenceNumber: 0},
+			{ID: 3, StartNS: start + 20, DurationNS: -1, PID: 100, TID: 100, Call: launch, End: event.EndUnfinished, Weight: 1, SequenceNumber: -1,
+				Detail: &event.Detail{Stream: &zero, DeviceID: &zero32, Grid: &[3]int64{0, 1, 2}}},
+			{ID: 4, StartNS: start + 30, DurationNS: 5_000_000, PID: 100, TID: 101, Call: node, End: event.EndReturn, Weight: 1, SequenceNumber: 0},
 		}),
-		d.Stacks([]tracer.Stack{
-			{ID: 77, Folded: "main;step", Status: tracer.StackComplete, Frames: []tracer.Frame{
+		d.Stacks([]event.Stack{
+			{ID: 77, Folded: "main;step", Status: event.StackComplete, Frames: []event.Frame{
 				{Kind: "python", Function: "step", File: "train.py", Line: 12, Offset: 40},
 				{Kind: "native", Module: "libc.so.6", BuildID: "ab", Offset: 0},
 			}},
 			{ID: 78, Status: "native_no_table"},
 		}),
-		d.Samples([]tracer.Sample{
-			{TSNS: start, PID: 100, TID: 100, State: tracer.OnCPU, WeightNS: 10_101_010, StackID: &stack, SpanID: 1, HoldsGIL: &holds, InGC: new(bool)},
-			{TSNS: start + 5, PID: 100, TID: 101, CPU: 1, State: tracer.OffCPU, Cause: tracer.CauseSyscall, WeightNS: 5_000_000, Syscall: "futex", WakerTID: &waker},
+		d.Samples([]event.Sample{
+			{TSNS: start, PID: 100, TID: 100, State: event.OnCPU, WeightNS: 10_101_010, StackID: &stack, SpanID: 1, HoldsGIL: &holds, InGC: new(bool)},
+			{TSNS: start + 5, PID: 100, TID: 101, CPU: 1, State: event.OffCPU, Cause: event.CauseSyscall, WeightNS: 5_000_000, Syscall: "futex", WakerTID: &waker},
 		}),
-		d.Counters([]tracer.Counter{
+		d.Counters([]event.Counter{
 			{TSNS: start, PeriodNS: &bytes, Source: "cpu", Device: "cpu0", Name: "cpu_user", Kind: counter.Delta, Unit: counter.Nanoseconds, Value: 2048},
 			{TSNS: start, Source: "nvidia", DeviceID: &zero32, Device: "GPU-1", Name: "gpu_power", Kind: counter.Gauge, Unit: counter.Watts, Value: 300.5},
 		}),
-		d.Flows([]tracer.Flow{{TSNS: start + 30, FromSpanID: 1, ToSpanID: 4, Kind: "forward_backward", Method: "sequence_number"}}),
-		d.Memory([]tracer.Memory{
+		d.Flows([]event.Flow{{TSNS: start + 30, FromSpanID: 1, ToSpanID: 4, Kind: "forward_backward", Method: "sequence_number"}}),
+		d.Memory([]event.Memory{
 			{TSNS: start + 1, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "alloc", Address: 64, Bytes: &bytes, SpanID: 1, Weight: 2},
 			{TSNS: start + 2, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "alloc", Address: 8192, Bytes: &bytes, Weight: 1},
 			{TSNS: start + 3, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "free", Address: 64, Bytes: &bytes, Weight: 1},
 		}),
-		d.Warning(tracer.Warning{TSNS: start, Kind: "lost", Source: "ring_full", Count: 7, Detail: "7 records"}),
-		d.Probes([]tracer.Probe{{PID: 100, Library: "libtorch_cpu.so", Symbol: "f", Layer: "op", Kind: "entry", Site: &zero, SiteCost: "nop5", Attached: true, Hits: 9, Lost: 2}}),
+		d.Warning(event.Warning{TSNS: start, Kind: "lost", Source: "ring_full", Count: 7, Detail: "7 records"}),
+		d.Probes([]event.Probe{{PID: 100, Library: "libtorch_cpu.so", Symbol: "f", Layer: "op", Kind: "entry", Site: &zero, SiteCost: "nop5", Attached: true, Hits: 9, Lost: 2}}),
 		d.Close(),
 	)
 	if err != nil {
@@ -187,10 +186,10 @@ func TestDuckDBReadsZerosAsZerosAndAbsentAsNULL(t *testing.T) {
 func TestMoreThanOneRowGroupComesBackWhole(t *testing.T) {
 	d := begin(t, filepath.Join(t.TempDir(), "d"))
 	const n = output.RowGroupRows + 1000
-	call := &tracer.Call{Layer: "op", Name: "x"}
-	spans := make([]tracer.Span, n)
+	call := &event.Call{Layer: "op", Name: "x"}
+	spans := make([]event.Span, n)
 	for i := range spans {
-		spans[i] = tracer.Span{ID: int64(i + 1), ParentID: int64(i % 3), StartNS: start + int64((i*7919)%n), DurationNS: int64(i % 977), PID: 1, TID: int32(i % 5), Call: call, Weight: 1 + float64(i%2)/2, SequenceNumber: int64(i%4) - 1}
+		spans[i] = event.Span{ID: int64(i + 1), ParentID: int64(i % 3), StartNS: start + int64((i*7919)%n), DurationNS: int64(i % 977), PID: 1, TID: int32(i % 5), Call: call, Weight: 1 + float64(i%2)/2, SequenceNumber: int64(i%4) - 1}
 	}
 	if err := errors.Join(d.Spans(spans), d.Close()); err != nil {
 		t.Fatal(err)
@@ -431,39 +430,6 @@ func TestACancelledQueryStops(t *testing.T) {
 	cancel()
 	if _, err := db.Run(ctx, "SELECT count(*) FROM range(1000000000000)"); err == nil {
 		t.Error("it ran to its end")
-	}
-}
-
-var viewStatement = regexp.MustCompile(`(?s)CREATE.*?;`)
-
-// TestViewsOfTheShellAreThoseOfQuery runs views.sql as the duckdb shell does.
-func TestViewsOfTheShellAreThoseOfQuery(t *testing.T) {
-	dir := record(t, filepath.Join(t.TempDir(), "d"))
-	text, err := os.ReadFile(filepath.Join(dir, output.ViewsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := open(t, dir)
-	shell, err := openDuckDB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { shell.Close() })
-	t.Chdir(dir)
-	ctx := context.Background()
-	if n := len(viewStatement.FindAllString(string(text), -1)); n != len(output.Schema()) {
-		t.Errorf("%d views", n)
-	}
-	if _, err := shell.conn.ExecContext(ctx, string(text)); err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range output.Schema() {
-		for _, query := range []string{"DESCRIBE " + table.Name, "SELECT * FROM " + table.Name + " ORDER BY ALL"} {
-			want := run(t, db, query)
-			if got := run(t, shell, query); !reflect.DeepEqual(got, want) {
-				t.Errorf("%s: the shell has %v, query %v", query, got, want)
-			}
-		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/query"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/symbolize"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 var (
@@ -21,7 +21,7 @@ var (
 )
 
 // dataset has two processes: 100 with two threads, and 200.
-func dataset(t *testing.T, samples []tracer.Sample) *query.DB {
+func recorded(t *testing.T, samples []event.Sample) *query.DB {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "d")
 	d, err := output.Create(dir, output.Options{})
@@ -30,13 +30,13 @@ func dataset(t *testing.T, samples []tracer.Sample) *query.DB {
 	}
 	rank := int32(3)
 	err = errors.Join(
-		d.Session(tracer.Recording{ID: "s"}),
-		d.Process(tracer.Process{ID: 1, PID: 100, Command: "/usr/bin/python3 /job/train.py --lr 1 --epochs 5", Rank: &rank}),
-		d.Process(tracer.Process{ID: 2, PID: 200, Exe: "/usr/bin/sleep"}),
-		d.Thread(tracer.Thread{PID: 100, TID: 101, Name: "pt;autograd"}),
-		d.Stacks([]tracer.Stack{
-			{ID: 7, Frames: []tracer.Frame{gemm, step, thread}, Status: tracer.StackComplete},
-			{ID: 8, Frames: []tracer.Frame{gemm}, Status: "native_no_table"},
+		d.Session(event.Recording{ID: "s"}),
+		d.Process(event.Process{ID: 1, PID: 100, Command: "/usr/bin/python3 /job/train.py --lr 1 --epochs 5", Rank: &rank}),
+		d.Process(event.Process{ID: 2, PID: 200, Exe: "/usr/bin/sleep"}),
+		d.Thread(event.Thread{PID: 100, TID: 101, Name: "pt;autograd"}),
+		d.Stacks([]event.Stack{
+			{ID: 7, Frames: []event.Frame{gemm, step, thread}, Status: event.StackComplete},
+			{ID: 8, Frames: []event.Frame{gemm}, Status: "native_no_table"},
 		}),
 		d.Samples(samples), d.Close())
 	if err != nil {
@@ -50,18 +50,18 @@ func dataset(t *testing.T, samples []tracer.Sample) *query.DB {
 	return db
 }
 
-func someSamples() []tracer.Sample {
+func someSamples() []event.Sample {
 	whole, cut, missing := int64(7), int64(8), int64(9)
 	yes, no := true, false
-	on := func(pid, tid int32, stack *int64, gil *bool) tracer.Sample {
-		return tracer.Sample{PID: pid, TID: tid, State: tracer.OnCPU, WeightNS: 10, StackID: stack, HoldsGIL: gil}
+	on := func(pid, tid int32, stack *int64, gil *bool) event.Sample {
+		return event.Sample{PID: pid, TID: tid, State: event.OnCPU, WeightNS: 10, StackID: stack, HoldsGIL: gil}
 	}
-	off := func(cause, syscall string, stack *int64) tracer.Sample {
-		return tracer.Sample{PID: 100, TID: 101, State: tracer.OffCPU, Cause: cause, Syscall: syscall, WeightNS: 1000, StackID: stack}
+	off := func(cause, syscall string, stack *int64) event.Sample {
+		return event.Sample{PID: 100, TID: 101, State: event.OffCPU, Cause: cause, Syscall: syscall, WeightNS: 1000, StackID: stack}
 	}
-	return []tracer.Sample{
+	return []event.Sample{
 		on(100, 100, &whole, &yes), on(100, 100, &whole, &no), on(100, 101, &cut, nil), on(200, 200, &missing, nil),
-		off(tracer.CauseSyscall, "futex", &whole), off(tracer.CauseFault, "", &whole), off(tracer.CausePreempted, "", nil),
+		off(event.CauseSyscall, "futex", &whole), off(event.CauseFault, "", &whole), off(event.CausePreempted, "", nil),
 	}
 }
 
@@ -87,7 +87,7 @@ func folded(t *testing.T, p profile.Profile) string {
 }
 
 func TestFramesComeBackAsTheyWereWritten(t *testing.T) {
-	db := dataset(t, someSamples())
+	db := recorded(t, someSamples())
 	p := load(t, db, Filter{PIDs: []int{100}, GIL: true})
 	if len(p) != 1 || len(p[0].Frames) != 3 || p[0].Frames[0].Frame != gemm || p[0].Frames[1].Frame != step || p[0].Frames[2].Frame != thread || p[0].Samples != 1 || p[0].Cut != "" {
 		t.Errorf("%+v", p)
@@ -95,7 +95,7 @@ func TestFramesComeBackAsTheyWereWritten(t *testing.T) {
 }
 
 func TestSamplesAreGroupedWhereTheyDiffer(t *testing.T) {
-	db := dataset(t, someSamples())
+	db := recorded(t, someSamples())
 	stack := "libc.so.6+0x40;step (train.py);gemm (libmkl.so)"
 	for name, c := range map[string]struct {
 		filter Filter
@@ -117,7 +117,7 @@ func TestSamplesAreGroupedWhereTheyDiffer(t *testing.T) {
 func TestNothingToShowSaysWhatToDo(t *testing.T) {
 	all := someSamples()
 	for _, c := range []struct {
-		samples []tracer.Sample
+		samples []event.Sample
 		filter  Filter
 		want    string
 	}{
@@ -127,7 +127,7 @@ func TestNothingToShowSaysWhatToDo(t *testing.T) {
 		{all, Filter{PIDs: []int{5}}, "some of pid 100, 200"},
 		{all[2:], Filter{GIL: true}, "leave --gil out"},
 	} {
-		_, err := Load(context.Background(), dataset(t, c.samples), c.filter)
+		_, err := Load(context.Background(), recorded(t, c.samples), c.filter)
 		if !errors.Is(err, ErrNoSamples) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.filter, err, c.want)
 		}

@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/query"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/symbolize"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // Named is what Symbolize did.
@@ -63,14 +64,14 @@ func Symbolize(ctx context.Context, db *query.DB, dir *symbolize.DebugDir) (*Nam
 }
 
 // readStacks reads one file of table stack.
-func readStacks(ctx context.Context, db *query.DB, path string) ([]tracer.Stack, error) {
-	r, err := db.Run(ctx, "SELECT stack_id, folded, status, inferred_frames, "+framesText("frames")+" FROM "+query.FileSource(path))
+func readStacks(ctx context.Context, db *query.DB, path string) ([]event.Stack, error) {
+	r, err := db.Run(ctx, "SELECT stack_id, folded, status, inferred_frames, "+framesText("frames")+" FROM "+dataset.FileSource(path))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", filepath.Base(path), err)
 	}
-	rows := make([]tracer.Stack, 0, len(r.Rows))
+	rows := make([]event.Stack, 0, len(r.Rows))
 	for _, row := range r.Rows {
-		rows = append(rows, tracer.Stack{ID: integer(row[0]), Folded: text(row[1]), Status: text(row[2]), Inferred: int32(integer(row[3])), Frames: parseFrames(text(row[4]))})
+		rows = append(rows, event.Stack{ID: integer(row[0]), Folded: text(row[1]), Status: text(row[2]), Inferred: int32(integer(row[3])), Frames: parseFrames(text(row[4]))})
 	}
 	return rows, nil
 }
@@ -84,7 +85,7 @@ type namer struct {
 	wanted map[string]*MissingFile // by build id
 }
 
-func (n *namer) nameAll(rows []tracer.Stack) (changed bool, err error) {
+func (n *namer) nameAll(rows []event.Stack) (changed bool, err error) {
 	for i := range rows {
 		named := false
 		for j := range rows[i].Frames {

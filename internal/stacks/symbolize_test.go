@@ -14,7 +14,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/query"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/symbolize"
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 const librarySource = "static __attribute__((noinline,used)) int hidden(int x) { return x * 3; }\nint shown(int x) { return hidden(x) + 1; }\n"
@@ -45,13 +45,13 @@ func library(t *testing.T) (dir, buildID string, hidden int64) {
 	return dir, e.BuildID(), int64(s.Address)
 }
 
-func writeDataset(t *testing.T, stacks []tracer.Stack) string {
+func writeDataset(t *testing.T, stacks []event.Stack) string {
 	t.Helper()
 	d, err := output.Create(filepath.Join(t.TempDir(), "d"), output.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(d.Session(tracer.Recording{ID: "s"}), d.Stacks(stacks), d.Close()); err != nil {
+	if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Stacks(stacks), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return d.Dir()
@@ -99,10 +99,10 @@ func TestSymbolizeNamesWhatWasNamelessAndTouchesNothingElse(t *testing.T) {
 	frame := func(function string, offset int64, buildID string) symbolize.Frame {
 		return symbolize.Frame{Kind: symbolize.Native, Function: function, Module: "libjob.so", BuildID: buildID, Offset: offset}
 	}
-	before := []tracer.Stack{
-		{ID: 1, Folded: "old", Status: tracer.StackComplete, Inferred: 2, Frames: []tracer.Frame{frame("libjob.so+0x1 (fn)", hidden+1, id), step, frame("known", hidden+1, id)}},
-		{ID: 2, Folded: "old", Status: "native_no_table", Frames: []tracer.Frame{frame("", hidden, id), frame("", 1, "00112233")}},
-		{ID: 3, Folded: "old", Status: tracer.StackComplete, Frames: []tracer.Frame{frame("", -1, ""), {Kind: symbolize.Kernel, Module: "[kernel]", Offset: 5}}},
+	before := []event.Stack{
+		{ID: 1, Folded: "old", Status: event.StackComplete, Inferred: 2, Frames: []event.Frame{frame("libjob.so+0x1 (fn)", hidden+1, id), step, frame("known", hidden+1, id)}},
+		{ID: 2, Folded: "old", Status: "native_no_table", Frames: []event.Frame{frame("", hidden, id), frame("", 1, "00112233")}},
+		{ID: 3, Folded: "old", Status: event.StackComplete, Frames: []event.Frame{frame("", -1, ""), {Kind: symbolize.Kernel, Module: "[kernel]", Offset: 5}}},
 	}
 	dataset := writeDataset(t, before)
 	was := contents(t, dataset)
@@ -128,14 +128,14 @@ func TestSymbolizeNamesWhatWasNamelessAndTouchesNothingElse(t *testing.T) {
 	}
 }
 
-func compareStacks(t *testing.T, dataset string, want []tracer.Stack) {
+func compareStacks(t *testing.T, dataset string, want []event.Stack) {
 	t.Helper()
 	db, err := query.Open(dataset)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	var got []tracer.Stack
+	var got []event.Stack
 	for _, path := range db.Files("stack") {
 		rows, err := readStacks(context.Background(), db, path)
 		if err != nil {
@@ -162,7 +162,7 @@ func compareStacks(t *testing.T, dataset string, want []tracer.Stack) {
 
 func TestSymbolizeWithTheWrongFilesChangesNothing(t *testing.T) {
 	debug, _, hidden := library(t)
-	dataset := writeDataset(t, []tracer.Stack{{ID: 1, Status: tracer.StackComplete, Frames: []tracer.Frame{
+	dataset := writeDataset(t, []event.Stack{{ID: 1, Status: event.StackComplete, Frames: []event.Frame{
 		{Kind: symbolize.Native, Module: "libother.so", BuildID: "00112233", Offset: hidden}}}})
 	was := contents(t, dataset)
 	if n := nameStacks(t, dataset, debug); n.Nameless != 1 || n.Named != 0 || n.Rewritten != 0 {

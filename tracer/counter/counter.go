@@ -6,23 +6,24 @@
 // a sampler that the scheduler made wait says so in the data.
 package counter
 
-import "time"
+import (
+	"time"
 
-// Kind says what a value is.
-type Kind string
-
-const (
-	// Gauge: the value at that moment. PeriodNS is the time since the reading before.
-	Gauge Kind = "gauge"
-	// Delta: what was added in the PeriodNS before.
-	Delta Kind = "delta"
-	// Mean: an average that the driver made over the PeriodNS before; absent
-	// where the driver does not say over what time.
-	Mean Kind = "mean"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// KindNames lists the kinds.
-func KindNames() []string { return []string{string(Gauge), string(Delta), string(Mean)} }
+// Reading is one value of one counter.
+type Reading = event.Counter
+
+// Kind says what a value is.
+type Kind = event.CounterKind
+
+// The kinds of values.
+const (
+	Gauge = event.Gauge
+	Delta = event.Delta
+	Mean  = event.Mean
+)
 
 // Units of values.
 const (
@@ -37,21 +38,6 @@ const (
 	PerSecond   = "bytes_per_second"
 	Flag        = "flag" // 1 or 0
 )
-
-// Reading is one value of one counter.
-type Reading struct {
-	TSNS     int64
-	PeriodNS *int64 // nil on a gauge's first reading, and where nobody knows
-	Source   string // the source's name, as in Sources
-	DeviceID *int32 // the accelerator, as its driver numbers them; nil for others
-	Device   string // cpu0, nvme0n1, eth0, mlx5_0:1, a GPU's UUID; "" for the whole machine
-	Scope    string // the cgroup or network namespace; "" for the whole machine
-	PID      *int32 // the process, where the driver tells them apart
-	Name     string
-	Kind     Kind
-	Unit     string
-	Value    float64
-}
 
 // place is what a reading is of.
 type place struct {

@@ -1,0 +1,8 @@
+//go:build !linux || reader
+
+package main
+
+import "github.com/ebpfprof/ebpfprof/internal/cli"
+
+// commandLine has what reads datasets only: no loader, no BPF objects.
+var commandLine = cli.Main

@@ -1,0 +1,8 @@
+//go:build linux && !reader
+
+package main
+
+import "github.com/ebpfprof/ebpfprof/internal/capture"
+
+// commandLine has the commands that trace, too.
+var commandLine = capture.Main

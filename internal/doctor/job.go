@@ -1,0 +1,76 @@
+package doctor
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/site"
+)
+
+// jobChecks say what of a process would be seen.
+func jobChecks(p *process.Process) ([]check, error) {
+	checks := []check{{fmt.Sprintf("pid %d", p.PID), stateOK, p.Exe}}
+	if p.NSPID != nil && *p.NSPID != p.PID {
+		checks = append(checks, check{"its namespaces", stateOK, fmt.Sprintf("pid %d in its own pid namespace; that is no hindrance", *p.NSPID)})
+	}
+	if tracer.CheckPermitted() == nil {
+		if err := tracer.CheckHazards(tracer.ProbeFeatures(), []int{p.PID}); err != nil {
+			return append(checks, check{"hazard", stateMissing, err.Error()}), err
+		}
+		for _, h := range tracer.HazardsHere(tracer.ProbeFeatures()) {
+			if h.Returns && h.Concerns(p.PID) {
+				checks = append(checks, check{"hazard: " + h.Name, stateDegraded, "recorded without return probes, so that runtime calls have no status and no results: " + h.Harm})
+			}
+		}
+	}
+	libraries, err := p.Libraries()
+	if err != nil {
+		return append(checks, check{"libraries", stateMissing, err.Error()}), err
+	}
+	checks = append(checks, pythonChecks(p, libraries)...)
+	checks = append(checks, nativeChecks(p, libraries)...)
+	found := p.Frameworks(libraries)
+	for _, f := range found {
+		checks = append(checks, check{f.Name, stateOK, f.Version})
+	}
+	if len(found) == 0 {
+		checks = append(checks, check{"framework", stateInfo, "neither PyTorch nor JAX is mapped (yet): attach waits for it"})
+	}
+	plans, err := planProcess(p.PID, catalog.Groups())
+	if err != nil {
+		return append(checks, check{"probes", stateDegraded, "no library that the catalog knows is mapped (yet): attach would wait for one and capture nothing until then"}), nil
+	}
+	for _, plan := range plans {
+		checks = append(checks, planCheck(plan))
+	}
+	return append(checks, runtimeChecks(plans, counterSources())...), nil
+}
+
+func planCheck(plan *tracer.Plan) check {
+	usable, exact, stepped := 0, 0, 0
+	for i := range plan.Probes {
+		p := &plan.Probes[i]
+		if p.Usable() {
+			usable++
+		}
+		if p.Return || len(p.Exits) > 0 {
+			exact++
+		}
+		if p.Entry.Cost == site.CostStepped {
+			stepped++
+		}
+	}
+	why := []string{fmt.Sprintf("%d of %d functions can be probed, %d with an exact end", usable, len(plan.Probes), exact)}
+	if stepped > 0 {
+		why = append(why, fmt.Sprintf("%d at a single-stepped instruction (dear in a virtual machine)", stepped))
+	}
+	k := check{filepath.Base(plan.Path), stateOK, strings.Join(why, "; ")}
+	if usable == 0 {
+		k.State = stateMissing
+	}
+	return k
+}

@@ -1,0 +1,175 @@
+package doctor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+// ProbesCommand is `ebpfprof probes`.
+func ProbesCommand() *urfave.Command {
+	return &urfave.Command{
+		Name:      "probes",
+		Usage:     "show where the probes of a job or a library would sit, and why there",
+		UsageText: "ebpfprof probes --pid PID | --library FILE | --groups",
+		Flags: []urfave.Flag{
+			&urfave.IntFlag{Name: "pid", Aliases: []string{"p"}, Usage: "the libraries of the process `PID`"},
+			&urfave.StringFlag{Name: "library", Aliases: []string{"l"}, Usage: "this library `FILE`"},
+			&urfave.StringFlag{Name: "probe", Usage: "only these `GROUP`s"},
+			&urfave.BoolFlag{Name: "groups", DisableDefaultText: true, Usage: "list the groups that --probe takes"},
+			&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
+		},
+		Action: func(c *urfave.Context) error {
+			if err := cli.NoArguments(c); err != nil {
+				return err
+			}
+			if c.Bool("groups") {
+				printGroups()
+				return nil
+			}
+			groups, err := tracer.SelectGroups(tracer.LevelWindow, cli.SplitList(c.String("probe")))
+			if err != nil {
+				return err
+			}
+			var plans []*tracer.Plan
+			switch {
+			case c.String("library") != "":
+				plans, err = planFile(c.String("library"), groups)
+			case c.Int("pid") > 0:
+				plans, err = planProcess(c.Int("pid"), groups)
+			default:
+				return cli.Usagef("give --pid PID or --library FILE")
+			}
+			if err != nil {
+				return err
+			}
+			rows := plannedRows(plans)
+			if c.Bool("json") {
+				e := json.NewEncoder(os.Stdout)
+				e.SetIndent("", "  ")
+				return e.Encode(rows)
+			}
+			printPlanned(rows)
+			return nil
+		},
+	}
+}
+
+func planFile(path string, groups []catalog.Group) ([]*tracer.Plan, error) {
+	elf, err := symbolize.OpenELF(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no file %s", path)
+	case errors.Is(err, symbolize.ErrNotELF):
+		return nil, fmt.Errorf("%s is not a library: no ELF file", path)
+	case err != nil:
+		return nil, fmt.Errorf("%s cannot be read as a library: %w", path, err)
+	}
+	plan := tracer.PlanLibrary(elf, path, groups)
+	if len(plan.Probes) == 0 {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			plan = tracer.PlanLibrary(elf, real, groups)
+		}
+	}
+	if len(plan.Probes) == 0 && tracer.IsPlugin(elf, groups) {
+		return nil, fmt.Errorf("%s is a PJRT plugin: its functions are found in the memory of a process that has loaded it; give --pid", path)
+	}
+	if len(plan.Probes) == 0 {
+		return nil, fmt.Errorf("%s: no function of the catalog is in it; ebpfprof probes --groups lists what is looked for", path)
+	}
+	return []*tracer.Plan{plan}, nil
+}
+
+func planProcess(pid int, groups []catalog.Group) ([]*tracer.Plan, error) {
+	p, err := process.Open(pid)
+	if err != nil {
+		return nil, err
+	}
+	libraries, err := p.Libraries()
+	if err != nil {
+		return nil, err
+	}
+	var plans []*tracer.Plan
+	for _, library := range libraries {
+		elf, err := library.OpenELF()
+		if err != nil {
+			continue
+		}
+		if plan := tracer.PlanMapped(p, libraries, library, elf, groups); len(plan.Probes) > 0 {
+			plans = append(plans, plan)
+		}
+	}
+	if len(plans) == 0 {
+		return nil, fmt.Errorf("pid %d maps no library that the catalog knows; ebpfprof probes --groups lists what is looked for", pid)
+	}
+	return plans, nil
+}
+
+// plannedRow is one line of the listing.
+type plannedRow struct {
+	Library string `json:"library"`
+	Group   string `json:"group"`
+	Symbol  string `json:"symbol"`
+	Kind    string `json:"kind"`
+	Offset  string `json:"offset"`
+	Cost    string `json:"cost"`
+	Reason  string `json:"reason"`
+}
+
+func plannedRows(plans []*tracer.Plan) []plannedRow {
+	rows := []plannedRow{}
+	for _, plan := range plans {
+		for i := range plan.Probes {
+			for _, s := range plan.Probes[i].Sites() {
+				rows = append(rows, plannedRow{
+					Library: filepath.Base(plan.Path), Group: plan.Probes[i].Group.Name, Symbol: symbolize.Demangle(plan.Probes[i].Symbol),
+					Kind: s.Kind, Offset: s.Offset, Cost: s.Cost, Reason: s.Reason,
+				})
+			}
+		}
+	}
+	return rows
+}
+
+func printPlanned(rows []plannedRow) {
+	t := cli.PlainTable("library", "group", "symbol", "kind", "offset", "cost", "reason")
+	costs := map[string]int{}
+	for _, r := range rows {
+		t.AppendRow(table.Row{r.Library, r.Group, r.Symbol, r.Kind, r.Offset, r.Cost, r.Reason})
+		costs[r.Kind+" "+r.Cost]++
+	}
+	cli.Render(os.Stdout, t)
+	fmt.Fprintf(os.Stderr, "%d sites: ", len(rows))
+	for _, kind := range []string{"entry", "exit", "return"} {
+		for _, cost := range []string{"nop5", "emulated", "stepped", "none"} {
+			if n := costs[kind+" "+cost]; n > 0 {
+				fmt.Fprintf(os.Stderr, "%d %s %s  ", n, kind, cost)
+			}
+		}
+	}
+	fmt.Fprintln(os.Stderr)
+}
+
+func printGroups() {
+	t := cli.PlainTable("group", "kept within the budget by", "functions", "what")
+	for _, g := range catalog.Groups() {
+		tier := "always on"
+		if g.Tier == catalog.Detail {
+			tier = "slices"
+		}
+		t.AppendRow(table.Row{g.Name, tier, len(g.Functions), g.Help})
+	}
+	cli.Render(os.Stdout, t)
+}

@@ -1,0 +1,231 @@
+package recorder
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/output"
+	"github.com/ebpfprof/ebpfprof/tracer"
+)
+
+// topOperators is how many lines the summary's table has.
+const topOperators = 10
+
+// summary is what a recording ends with.
+type summary struct {
+	Dataset       string            `json:"dataset"`
+	DurationNS    int64             `json:"duration_ns"`
+	Spans         uint64            `json:"spans"`
+	Allocations   uint64            `json:"allocator_events"`
+	Flows         uint64            `json:"flows"`
+	Samples       uint64            `json:"samples"`
+	Stacks        stackSummary      `json:"stacks"`
+	PeakLiveBytes int64             `json:"peak_live_bytes,omitempty"` // not in slices, which see a part
+	Lost          map[string]uint64 `json:"lost"`
+	Bytes         int64             `json:"bytes"`
+	Sampled       bool              `json:"in_slices"`
+	Operators     []operatorSummary `json:"operators"`
+	JobExitCode   *int              `json:"job_exit_code,omitempty"` // 128 and more: ended by a signal
+	JobPID        int               `json:"job_pid,omitempty"`       // it still runs
+	jobState      string
+}
+
+// stackSummary counts the samples and spans with a stack.
+type stackSummary struct {
+	Complete   uint64            `json:"complete"`
+	Incomplete map[string]uint64 `json:"incomplete"` // by the stack's status
+	Unresolved uint64            `json:"unresolved"`
+	Memoised   memoSummary       `json:"memoised"`
+}
+
+// memoSummary counts the stacks of calls that were looked up instead of walked.
+type memoSummary struct {
+	Found      uint64 `json:"found"`
+	Walked     uint64 `json:"walked"`
+	Unfit      uint64 `json:"unfit"`      // of the walked: they cannot be looked up
+	Verified   uint64 `json:"verified"`   // of the found: walked to compare
+	Mismatched uint64 `json:"mismatched"` // of those: another stack
+}
+
+type operatorSummary struct {
+	Name       string  `json:"name"`
+	Layer      string  `json:"layer"`
+	Count      float64 `json:"count"`
+	Timed      float64 `json:"timed"` // of them, those whose end was seen
+	DurationNS float64 `json:"duration_ns"`
+	Threw      uint64  `json:"threw"`
+}
+
+func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) *summary {
+	s := &summary{
+		Dataset: dataset.Dir(), DurationNS: took.Nanoseconds(), Spans: stats.Spans, Allocations: stats.Memory, Flows: stats.Flows,
+		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, memoSummary(stats.Stacks.Memo)},
+		Lost: stats.Lost, Sampled: stats.InSlices,
+	}
+	if !s.Sampled {
+		s.PeakLiveBytes = stats.PeakLiveBytes
+	}
+	if s.Lost == nil {
+		s.Lost = map[string]uint64{}
+	}
+	s.Bytes = written(dataset)
+	for name, o := range stats.Operators {
+		s.Operators = append(s.Operators, operatorSummary{name, o.Layer, o.Count, o.Timed, o.DurationNS, o.Threw})
+	}
+	sort.Slice(s.Operators, func(i, j int) bool {
+		a, b := &s.Operators[i], &s.Operators[j]
+		if a.DurationNS != b.DurationNS {
+			return a.DurationNS > b.DurationNS
+		}
+		return a.Name < b.Name
+	})
+	return s
+}
+
+func (s *summary) printJSON(w io.Writer) {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.Encode(s)
+}
+
+func (s *summary) print(w io.Writer) {
+	s.printTable(w)
+	fmt.Fprintf(w, "\n%s spans, %s allocator events, %s forward-backward edges in %.1f s; %s on disk\n",
+		cli.Count(s.Spans), cli.Count(s.Allocations), cli.Count(s.Flows), float64(s.DurationNS)/1e9, cli.Bytes(s.Bytes))
+	s.printStacks(w)
+	if s.Sampled {
+		fmt.Fprintln(w, "recorded in slices to keep within the budget: counts and times are scaled by each row's weight")
+	}
+	if s.PeakLiveBytes > 0 {
+		fmt.Fprintf(w, "peak of live tensor bytes allocated while recording: %s\n", cli.Bytes(s.PeakLiveBytes))
+	}
+	s.printLosses(w)
+	fmt.Fprint(w, s.jobText())
+	fmt.Fprintf(w, "\ndataset: %s\nnext:\n", s.Dataset)
+	fmt.Fprintf(w, "  ebpfprof query %s --example operators\n", quote(s.Dataset))
+	if s.Samples > 0 {
+		fmt.Fprintf(w, "  ebpfprof stacks %s\n", quote(s.Dataset))
+	}
+	fmt.Fprintf(w, "  ebpfprof query %s 'SELECT * FROM warning'\n", quote(s.Dataset))
+	fmt.Fprintf(w, "  cd %s && duckdb -init %s\n", quote(s.Dataset), output.ViewsFile)
+}
+
+// jobText says what became of the command of `run`, "" for attach.
+func (s *summary) jobText() string {
+	switch {
+	case s.JobPID != 0:
+		return fmt.Sprintf("the command still runs, as pid %d\n", s.JobPID)
+	case s.JobExitCode == nil:
+		return ""
+	}
+	return fmt.Sprintf("the command ended: %s\n", s.jobState)
+}
+
+// nameWidth is how much of an operator's name the table shows.
+const nameWidth = 60
+
+func (s *summary) printTable(w io.Writer) {
+	if len(s.Operators) == 0 {
+		return
+	}
+	top := s.Operators[:min(len(s.Operators), topOperators)]
+	header := []any{"layer", "name", "calls", "total ms", "mean µs"}
+	threw := slices.ContainsFunc(top, func(o operatorSummary) bool { return o.Threw > 0 })
+	if threw {
+		header = append(header, "threw")
+	}
+	t := cli.PlainTable(header...)
+	for _, o := range top {
+		row := table.Row{
+			o.Layer, text.Snip(o.Name, nameWidth, "…"), cli.Count(uint64(o.Count + 0.5)), fmt.Sprintf("%.1f", o.DurationNS/1e6),
+			fmt.Sprintf("%.1f", o.DurationNS/max(o.Timed, 1)/1e3),
+		}
+		if threw {
+			row = append(row, cli.Count(o.Threw))
+		}
+		t.AppendRow(row)
+	}
+	cli.RightAlign(t, 3, len(header))
+	cli.Render(w, t)
+	if more := len(s.Operators) - topOperators; more > 0 {
+		fmt.Fprintf(w, "… and %d more names; times include what is called inside\n", more)
+	}
+}
+
+// printStacks says how many stacks reach down to their thread's start, and why
+// the others do not.
+func (s *summary) printStacks(w io.Writer) {
+	all := s.Stacks.Complete + s.Stacks.Unresolved
+	for _, n := range s.Stacks.Incomplete {
+		all += n
+	}
+	if s.Samples+all == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%s samples", cli.Count(s.Samples))
+	if all > 0 {
+		fmt.Fprintf(w, "; %s stacks, %.1f %% complete", cli.Count(all), 100*float64(s.Stacks.Complete)/float64(all))
+	}
+	fmt.Fprintln(w)
+	for _, status := range slices.Sorted(maps.Keys(s.Stacks.Incomplete)) {
+		fmt.Fprintf(w, "  incomplete: %s %s\n", cli.Count(s.Stacks.Incomplete[status]), status)
+	}
+	if s.Stacks.Unresolved > 0 {
+		fmt.Fprintf(w, "  lost: %s whose frames did not come\n", cli.Count(s.Stacks.Unresolved))
+	}
+	if m := s.Stacks.Memoised; m.Found > 0 {
+		fmt.Fprintf(w, "  memoised: %s; %s of them walked to compare, %s differed\n", cli.Count(m.Found), cli.Count(m.Verified), cli.Count(m.Mismatched))
+	}
+}
+
+func (s *summary) printLosses(w io.Writer) {
+	if len(s.Lost) == 0 {
+		fmt.Fprintln(w, "nothing was lost")
+		return
+	}
+	reasons := make([]string, 0, len(s.Lost))
+	for reason := range s.Lost {
+		reasons = append(reasons, reason)
+	}
+	sort.Strings(reasons)
+	for _, reason := range reasons {
+		fmt.Fprintf(w, "lost: %s rows, %s: %s\n", cli.Count(s.Lost[reason]), reason, lossAdvice(reason))
+	}
+}
+
+func lossAdvice(reason string) string {
+	for _, l := range tracer.Losses {
+		if l.Name == reason {
+			return l.Detail
+		}
+	}
+	return ""
+}
+
+// quote makes a path safe to paste into a shell.
+func quote(path string) string {
+	if path == filepath.Clean(path) && !needsQuotes(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+func needsQuotes(path string) bool {
+	for _, r := range path {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '/' || r == '.' || r == '-' || r == '_') {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,151 @@
+package rooms
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/ebpfprof/ebpfprof/"
+
+// floors are the packages from the ground up, as patterns of path.Match. A
+// package imports only what stands on a floor below its own; the first pattern
+// that matches counts.
+var floors = [][]string{
+	{"bpf", "symbolize/callstack", "symbolize/cufunction", "tracer/catalog", "tracer/site", "tracer/procfile",
+		"tracer/syscallnames", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
+		"internal/attacker", "internal/printable", "internal/graph", "internal/steps", "internal/flops",
+		"internal/memplan/solve", "internal/memplan/blocks", "internal/memplan/pickle"},
+	{"symbolize", "internal/peaks", "internal/memplan/instance", "internal/memplan/draw", "internal/memplan/pool",
+		"internal/memplan/holders", "internal/memplan/snapshot"},
+	{"symbolize/*", "tracer/event", "internal/memplan/hot"},
+	{"symbolize/*/*", "tracer/counter", "tracer/pjrt", "tracer/process"},
+	{"tracer/python", "tracer/unwinding", "tracer/accel"},
+	{"tracer"},
+	{"output"},
+	{"output/schemadoc", "internal/cli", "internal/dataset", "internal/importer", "internal/profile"},
+	{"internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},
+	{"internal/stacks", "internal/memplan/*", "internal/findings", "internal/diff", "internal/export"},
+	{"internal/report"},
+	{"internal/recorder", "internal/doctor", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
+	{"internal/capture"},
+	{"cmd/*"},
+}
+
+// loader is what a laptop does without.
+func loader(pkg string) bool {
+	return pkg == "bpf" || pkg == "tracer" || strings.HasPrefix(pkg, "tracer/") && pkg != "tracer/event" ||
+		strings.HasPrefix(pkg, "github.com/cilium/ebpf")
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+// list runs go list; paths of this module lose its name.
+func list(t *testing.T, arguments ...string) (found []goPackage) {
+	t.Helper()
+	command := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Deps"}, arguments...)...)
+	command.Dir = "../.."
+	var complaints bytes.Buffer
+	command.Stderr = &complaints
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, complaints.String())
+	}
+	own := func(names []string) []string {
+		for i := range names {
+			names[i] = strings.TrimPrefix(names[i], module)
+		}
+		return names
+	}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return found
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		p.ImportPath = strings.TrimPrefix(p.ImportPath, module)
+		p.Imports, p.Deps = own(p.Imports), own(p.Deps)
+		found = append(found, p)
+	}
+}
+
+func floorOf(pkg string) int {
+	return slices.IndexFunc(floors, func(patterns []string) bool {
+		return slices.ContainsFunc(patterns, func(pattern string) bool {
+			match, _ := path.Match(pattern, pkg)
+			return match
+		})
+	})
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	packages := list(t, "./...")
+	ours := map[string]bool{}
+	for _, p := range packages {
+		ours[p.ImportPath] = true
+	}
+	if len(ours) < 20 {
+		t.Fatalf("only %d packages found", len(ours))
+	}
+	for _, p := range packages {
+		floor := floorOf(p.ImportPath)
+		if floor < 0 {
+			t.Errorf("%s has no floor: give it one in the table of this test", p.ImportPath)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if ours[imported] && floorOf(imported) >= floor {
+				t.Errorf("%s (floor %d) imports %s (floor %d)", p.ImportPath, floor, imported, floorOf(imported))
+			}
+		}
+	}
+}
+
+func TestReadingADatasetNeedsNoLoader(t *testing.T) {
+	reader := list(t, "-tags", "reader", "./cmd/ebpfprof")[0]
+	if !slices.Contains(reader.Deps, "internal/query") {
+		t.Fatal("the reader does not query: is this its list?")
+	}
+	for _, dep := range reader.Deps {
+		if loader(dep) {
+			t.Errorf("the build for reading imports %s", dep)
+		}
+	}
+	tracer := list(t, "./cmd/ebpfprof")[0]
+	if !slices.ContainsFunc(tracer.Deps, loader) {
+		t.Error("the whole build imports no loader either: this test can't fail")
+	}
+}
+
+// What the reader imports compiles where there is no Linux, as far as it needs no cgo.
+func TestReadingADatasetNeedsNoLinux(t *testing.T) {
+	reader := list(t, "-tags", "reader", "./cmd/ebpfprof")[0]
+	var portable []string
+	for _, p := range list(t, "./...") {
+		needsCgo := slices.ContainsFunc(p.Deps, func(d string) bool { return strings.HasPrefix(d, "github.com/duckdb/") })
+		if slices.Contains(reader.Deps, p.ImportPath) && !needsCgo {
+			portable = append(portable, "./"+p.ImportPath)
+		}
+	}
+	if len(portable) < 5 {
+		t.Fatalf("only %q", portable)
+	}
+	command := exec.Command("go", append([]string{"build"}, portable...)...)
+	command.Dir = "../.."
+	command.Env = append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,180 @@
+package accel
+
+import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+
+// devices knows on which device the handles of one runtime in one process are.
+// A device that was not seen to be chosen is not known: nothing here is 0 by
+// default.
+type devices struct {
+	contexts map[uint64]*int32
+	threads  map[uint32]*currentDevice
+	streams  map[uint64]streamPlace
+	numbers  map[uint64]*int32 // of devices that have handles
+}
+
+// currentDevice is what is current on a thread: the runtimes keep a stack of
+// contexts, or a device by number.
+type currentDevice struct {
+	contexts []uint64
+	device   *int32
+}
+
+type streamPlace struct {
+	context uint64
+	device  *int32
+}
+
+func newDevices() devices {
+	return devices{contexts: map[uint64]*int32{}, threads: map[uint32]*currentDevice{}, streams: map[uint64]streamPlace{}, numbers: map[uint64]*int32{}}
+}
+
+func (d *devices) thread(tid uint32) *currentDevice {
+	t, ok := d.threads[tid]
+	if !ok {
+		t = &currentDevice{}
+		d.threads[tid] = t
+	}
+	return t
+}
+
+// current is the thread's context, 0 where that is not known, and its device.
+func (d *devices) current(tid uint32) streamPlace {
+	t, ok := d.threads[tid]
+	if !ok {
+		return streamPlace{}
+	}
+	if n := len(t.contexts); n > 0 {
+		top := t.contexts[n-1]
+		if device, known := d.contexts[top]; known {
+			return streamPlace{top, device}
+		}
+		return streamPlace{top, t.device}
+	}
+	return streamPlace{0, t.device}
+}
+
+// place gives a span its context and device: those of its stream, else those
+// that are current on its thread.
+func (c *Call) place() {
+	where, known := streamPlace{}, false
+	if c.args.Has(catalog.FieldStream) {
+		where, known = c.devices.streams[c.args.value[catalog.FieldStream]]
+	}
+	if number := c.devices.numbers[c.args.value[catalog.FieldDeviceHandle]]; !known && number != nil && c.f.Effect != catalog.NumbersDevices {
+		where, known = streamPlace{device: number}, true
+	}
+	if device := c.devices.contexts[c.args.value[catalog.FieldContext]]; !known && device != nil {
+		where, known = streamPlace{device: device}, true
+	}
+	if !known {
+		where = c.devices.current(c.tid)
+	}
+	if where.context != 0 && !c.args.Has(catalog.FieldContext) {
+		context := int64(where.context)
+		c.detail().Context = &context
+	}
+	if where.device != nil && !c.args.Has(catalog.FieldDeviceID) {
+		c.detail().DeviceID = where.device
+	}
+}
+
+// apply keeps what a call says of contexts, devices and streams.
+func (d *devices) apply(c *Call) {
+	context := c.args.value[catalog.FieldContext]
+	var device *int32
+	if c.args.Has(catalog.FieldDeviceID) {
+		device = deviceID(int32(c.args.value[catalog.FieldDeviceID]))
+	}
+	switch c.f.Effect {
+	case catalog.CreatesContext:
+		d.contexts[context] = device
+		t := d.thread(c.tid)
+		t.contexts = append(t.contexts, context)
+	case catalog.NamesContext:
+		if device == nil && c.args.value[catalog.FieldCount] == 1 { // a context for one device, by its handle
+			device = d.numbers[c.args.value[catalog.FieldDeviceHandle]]
+		}
+		d.contexts[context] = device
+	case catalog.DestroysContext:
+		delete(d.contexts, context)
+	case catalog.SetsContext:
+		d.thread(c.tid).set(context)
+	case catalog.PushesContext:
+		t := d.thread(c.tid)
+		t.contexts = append(t.contexts, context)
+	case catalog.PopsContext:
+		if t := d.thread(c.tid); len(t.contexts) > 0 {
+			t.contexts = t.contexts[:len(t.contexts)-1]
+		}
+	case catalog.SetsDevice:
+		t := d.thread(c.tid)
+		t.contexts, t.device = nil, device
+	case catalog.NamesDevice:
+		t := d.thread(c.tid)
+		if n := len(t.contexts); n > 0 {
+			d.contexts[t.contexts[n-1]] = device
+		} else {
+			t.device = device
+		}
+	case catalog.NumbersDevices:
+		d.number(c.given())
+	case catalog.OrdersStream, catalog.BeginsCapture:
+		if !c.args.Has(catalog.FieldDeviceHandle) {
+			return
+		}
+		d.streams[c.args.value[catalog.FieldStream]] = streamPlace{context, d.numbers[c.args.value[catalog.FieldDeviceHandle]]}
+	case catalog.CreatesStream:
+		d.streams[c.args.value[catalog.FieldStream]] = d.current(c.tid)
+	case catalog.DestroysStream:
+		delete(d.streams, c.args.value[catalog.FieldStream])
+	}
+}
+
+// set makes a context the top of the thread's stack; 0 takes the top away.
+func (t *currentDevice) set(context uint64) {
+	if n := len(t.contexts); n > 0 {
+		t.contexts = t.contexts[:n-1]
+	}
+	t.device = nil
+	if context != 0 {
+		t.contexts = append(t.contexts, context)
+	}
+}
+
+// number gives devices their numbers in the order of the first list that had them.
+func (d *devices) number(handles []uint64) {
+	for i, handle := range handles {
+		if _, known := d.numbers[handle]; !known && handle != 0 {
+			d.numbers[handle] = deviceID(int32(i))
+		}
+	}
+}
+
+// given are the devices that a call handed out: at most as many as asked for,
+// and as there are.
+func (c *Call) given() []uint64 {
+	handles := c.all(catalog.FieldDeviceHandle)
+	if c.args.Has(catalog.FieldSerial) {
+		handles = handles[:min(uint64(len(handles)), c.args.value[catalog.FieldSerial])]
+	}
+	return handles
+}
+
+// deviceIDs are shared by the rows: a pointer each would be one more
+// allocation a launch.
+var deviceIDs = func() (ids [64]int32) {
+	for i := range ids {
+		ids[i] = int32(i)
+	}
+	return ids
+}()
+
+func deviceID(n int32) *int32 {
+	if n >= 0 && int(n) < len(deviceIDs) {
+		return &deviceIDs[n]
+	}
+	if n < 0 {
+		return nil // the host, to a prefetch
+	}
+	return &n
+}

@@ -1,0 +1,94 @@
+package accel
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// promised are communicators of a process whose handle was not there when the
+// call that makes them returned. NCCL keeps null where the handle will go until
+// the communicator is whole (ncclCommInitChildComm): that is at the end of the
+// group of calls, or, of one that does not block, some time later. The places are
+// looked at meanwhile. The first value that is seen there is believed only when a
+// handle is used that nobody knows, and it is that very value: a place may be used
+// for anything later.
+type promised struct {
+	waiting []*promise
+	tried   map[uint64]bool // handles that were nobody's; nil after any change
+	read    func(address uint64) (uint64, bool)
+}
+
+type promise struct {
+	place uint64 // where the job asked for the handle
+	seen  uint64 // what was there first, but for null
+	looks int
+	made  *communicator
+}
+
+const (
+	// mostPromised is how many are kept: of those that never come the oldest go.
+	mostPromised = 256
+	// mostLooks is how often a place is looked at that nothing comes to, each time
+	// the ring has run empty, ten milliseconds apart or more: a minute at least.
+	mostLooks = 6000
+)
+
+// promise keeps a communicator that the call will make, if it said where.
+func (m *communicators) promise(c *Call, made *communicator) {
+	place, p := c.args.value[catalog.FieldHandlePlace], &m.promised
+	if place == 0 {
+		return
+	}
+	p.look() // for the last time, at what was promised here before
+	if len(p.waiting) == mostPromised {
+		p.waiting = p.waiting[1:]
+	}
+	p.waiting, p.tried = append(p.waiting, &promise{place: place, made: made}), nil
+}
+
+// look reads the places. It is called whenever the ring has run empty.
+func (p *promised) look() {
+	for i, one := range p.waiting {
+		again := slices.ContainsFunc(p.waiting[i+1:], func(later *promise) bool { return later.place == one.place })
+		if again || one.seen != 0 || one.looks == mostLooks {
+			continue
+		}
+		one.looks++
+		if value, ok := p.read(one.place); ok && value != 0 {
+			one.seen, p.tried = value, nil
+		}
+	}
+}
+
+// used is the communicator of a handle: the one promised last whose place has
+// held it, where it is none that is known.
+func (m *communicators) used(handle uint64) *communicator {
+	known, p := m.known[handle], &m.promised
+	if known != nil || handle == 0 || len(p.waiting) == 0 || p.tried[handle] {
+		return known
+	}
+	p.look()
+	for i, one := range slices.Backward(p.waiting) {
+		if one.seen == handle {
+			m.known[handle] = one.made
+			p.waiting = slices.Delete(p.waiting, i, i+1)
+			return one.made
+		}
+	}
+	if p.tried == nil {
+		p.tried = map[uint64]bool{}
+	}
+	p.tried[handle] = true
+	return nil
+}
+
+// word reads a word of a process.
+func word(memory MemoryReader, pid uint32, address uint64) (uint64, bool) {
+	var b [8]byte
+	if err := memory.Read(pid, address, b[:]); err != nil {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(b[:]), true
+}

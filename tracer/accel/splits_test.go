@@ -1,0 +1,125 @@
+package accel
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// TestAnIdOfWhichAWordIsMissingIsNone: it would be the identity of another communicator.
+func TestAnIdOfWhichAWordIsMissingIsNone(t *testing.T) {
+	f := &catalog.Function{Values: []catalog.Value{
+		catalog.Mem(catalog.FieldUniqueID, 0, 0), catalog.Mem(catalog.FieldUniqueID, 0, 8), catalog.Reg(catalog.FieldRank, 1),
+	}}
+	for faults, known := range map[uint32]bool{0: true, 1: false, 2: false, 3: false} {
+		var a Arguments
+		a.Read(f, &Record{Faults: faults, Args: []uint64{11, 22, 3}})
+		if a.Has(catalog.FieldUniqueID) != known || a.value[catalog.FieldRank] != 3 {
+			t.Errorf("unread words %b: an identity is known: %t, want %t", faults, !known, known)
+		}
+	}
+}
+
+func TestPartsAreNumberedByKeyAndThenByRank(t *testing.T) {
+	for name, c := range map[string]struct {
+		members [][3]int32 // rank, color, key
+		want    string     // rank and size of each part, in the order of members
+	}{
+		"by rank":             {[][3]int32{{0, 1, 0}, {1, 1, 0}, {2, 1, 0}}, "[0/3 1/3 2/3]"},
+		"by key":              {[][3]int32{{0, 1, 9}, {1, 1, -4}, {2, 1, 3}}, "[2/3 0/3 1/3]"},
+		"in another order":    {[][3]int32{{2, 7, 0}, {0, 7, 0}, {1, 8, 0}}, "[1/2 0/2 0/1]"},
+		"one without a part":  {[][3]int32{{0, -1, 0}, {1, 5, 0}, {2, 5, 0}}, "[-/- 0/2 1/2]"},
+		"one is missing":      {[][3]int32{{0, 1, 0}, {1, 1, 0}}, "[-/- -/-]"},
+		"one comes twice":     {[][3]int32{{0, 1, 0}, {1, 1, 0}, {1, 1, 0}}, "[-/- -/- -/-]"},
+		"a rank that is none": {[][3]int32{{0, 1, 0}, {1, 1, 0}, {3, 1, 0}}, "[-/- -/- -/-]"},
+	} {
+		s := newSplits()
+		var parts []*communicator
+		for _, m := range c.members {
+			part := &communicator{}
+			parts = append(parts, part)
+			if m[1] < 0 {
+				part = nil
+			}
+			s.join(splitKey{1, 1}, 3, splitMember{rank: m[0], color: m[1], key: m[2], part: part})
+		}
+		var got []string
+		for _, p := range parts {
+			text := "-/-"
+			if p.rank != nil && p.ranks != nil {
+				text = fmt.Sprintf("%d/%d", *p.rank, *p.ranks)
+			}
+			got = append(got, text)
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestSplitsThatNeverFinishAreForgotten(t *testing.T) {
+	s := newSplits()
+	for nth := range uint64(10 * mostSplits) {
+		s.join(splitKey{1, nth}, 2, splitMember{})
+	}
+	if len(s.open) != mostSplits || len(s.order) != mostSplits {
+		t.Errorf("%d splits are kept, in an order of %d; want %d", len(s.open), len(s.order), mostSplits)
+	}
+}
+
+// TestHandlesThatComeLaterAreThoseOfTheirPlace: a place is believed only for a
+// handle that is used, that nobody knows, and that was seen there.
+func TestHandlesThatComeLaterAreThoseOfTheirPlace(t *testing.T) {
+	memory := map[uint64]uint64{}
+	m := newCommunicators(newSplits(), func(address uint64) (uint64, bool) { value, ok := memory[address]; return value, ok })
+	promise := func(place uint64) *communicator {
+		made := &communicator{}
+		c := &Call{args: &Arguments{}}
+		c.args.value[catalog.FieldHandlePlace], c.args.known[catalog.FieldHandlePlace] = place, true
+		m.promise(c, made)
+		return made
+	}
+	known := &communicator{}
+	m.known[1] = known
+
+	a, b, c := promise(0x10), promise(0x20), promise(0x30)
+	if got := m.used(7); got != nil { // its places cannot be read
+		t.Errorf("handle 7 is a communicator before it is anywhere")
+	}
+	memory[0x10], memory[0x20], memory[0x30] = 0, 1, 7
+	m.promised.look()
+	memory[0x30] = 8 // the place was used again
+	for handle, want := range map[uint64]*communicator{8: nil, 7: c, 1: known, 9: nil, 0: nil} {
+		if got := m.used(handle); got != want {
+			t.Errorf("handle %d: the wrong communicator", handle)
+		}
+	}
+	memory[0x10] = 11
+	if first, again := m.used(11), m.used(11); first != a || again != a {
+		t.Error("a handle that came by the time of its use is not that of its place")
+	}
+	memory[0x20] = 12 // where another one's was seen before
+	if m.used(12) != nil || len(m.promised.waiting) != 1 || m.promised.waiting[0].made != b {
+		t.Error("a place is believed twice")
+	}
+	m.promised.waiting = nil
+
+	// One place for two, one after the other.
+	first := promise(0x40)
+	memory[0x40] = 13
+	second := promise(0x40)
+	memory[0x40] = 14
+	if m.used(14) != second || m.used(13) != first {
+		t.Error("two communicators of one place are mixed up")
+	}
+	if promise(0); len(m.promised.waiting) != 0 {
+		t.Errorf("%d still wait", len(m.promised.waiting))
+	}
+	for i := range uint64(mostPromised + 10) {
+		promise(0x1000 + i)
+	}
+	if len(m.promised.waiting) != mostPromised {
+		t.Errorf("%d wait, %d is the most", len(m.promised.waiting), mostPromised)
+	}
+}

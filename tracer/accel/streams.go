@@ -1,0 +1,369 @@
+package accel
+
+import (
+	"math"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// deviceTimes bounds the time that work took on the device by what the host saw:
+// it cannot have begun before its call did, nor before an event in front of it
+// was seen not to have passed, and it was through when a wait or a query behind
+// it said so. The elapsed time between two events, which the device measured, is
+// a bound for the work between them. No bound is guessed; below, it is 0: the
+// host does not see work begin.
+//
+// A row waits here for its bound, a while.
+type deviceTimes struct {
+	streams map[streamKey]*timeline
+	events  map[uint64]eventMark
+	orders  map[uint64]streamOrder // by handle, of streams that may run out of order
+	tick    deviceTick
+	beyond  bool  // calls may return before their work is through
+	now     int64 // the latest time seen
+}
+
+// streamKey tells streams apart. The default streams have a handle that is the
+// same on each device, and in some variants on each thread.
+type streamKey struct {
+	handle uint64
+	home   home
+	tid    uint32
+}
+
+// home is where a thread's work goes: its context and device, or, while those
+// are not known, the thread itself, which has not changed them.
+type home struct {
+	context uint64
+	device  int32
+	tid     uint32
+}
+
+// timeline is the work of one stream, in its order. Work number n is
+// work[n-first].
+type timeline struct {
+	work  []work
+	first uint64
+}
+
+func (t *timeline) next() uint64 { return t.first + uint64(len(t.work)) }
+
+type work struct {
+	span      event.Span
+	home      home
+	given     int64 // when its call had returned
+	notBefore int64
+	through   int64  // when it was first seen to be through, 0 before
+	between   int64  // at most, by two events around it; 0 if not known
+	event     uint64 // its own, 0 if it has none
+	device    deviceInterval
+	timed     bool // its stream tells times: they may be asked for
+}
+
+// eventMark stands behind the work of a stream up to a number. Of work that another
+// thread gave to the stream while the event was being recorded, nobody knows on
+// which side it is.
+type eventMark struct {
+	stream streamKey
+	behind uint64
+	began  int64 // when its call did
+	given  int64 // when that had returned
+	own    bool  // of the last command behind it alone
+}
+
+// follows reports whether work is certainly behind the
+func (m *eventMark) follows(w *work) bool { return w.span.StartNS >= m.given }
+
+// precedes reports whether work is certainly in front of it.
+func (m *eventMark) precedes(w *work) bool { return w.given <= m.began }
+
+const (
+	bounded  = "bounded"
+	measured = "measured"
+
+	// How long a row waits for its bound, and for events around it, ns.
+	waitForBound  = 10e9
+	waitForEvents = 1e9
+	// How much work of a stream may wait.
+	maxTimeline = 1 << 16
+	// What cuEventElapsedTime resolves, by its documentation, ns.
+	eventResolution = 500
+)
+
+func newDeviceTimes() deviceTimes {
+	return deviceTimes{streams: map[streamKey]*timeline{}, events: map[uint64]eventMark{}, orders: map[uint64]streamOrder{}}
+}
+
+func (c *Call) home() home {
+	at := c.devices.current(c.tid)
+	switch {
+	case at.device != nil:
+		return home{context: at.context, device: *at.device}
+	case at.context != 0:
+		return home{context: at.context, device: -1}
+	}
+	return home{device: -1, tid: c.tid}
+}
+
+// lastDefaultStream: 0 is the default stream, 1 the legacy one, 2 the thread's own.
+const lastDefaultStream = 2
+
+func (c *Call) stream() streamKey {
+	handle := c.args.value[catalog.FieldStream]
+	if handle > lastDefaultStream {
+		return streamKey{handle: handle}
+	}
+	key := streamKey{handle: handle, home: c.home()}
+	if c.f.PerThread || handle == lastDefaultStream {
+		key.handle, key.tid = lastDefaultStream, c.tid
+	}
+	return key
+}
+
+func (t *deviceTimes) line(key streamKey) *timeline {
+	line, ok := t.streams[key]
+	if !ok {
+		line = &timeline{}
+		t.streams[key] = line
+	}
+	return line
+}
+
+// waits reports whether the call gave the device work whose end is still to be
+// seen.
+func (c *Call) waits() bool {
+	if c.span.Status != event.StatusOK || c.isCaptured() || !c.args.Has(catalog.FieldStream) {
+		return false
+	}
+	switch c.f.Category {
+	case "launch", "copy", "set":
+		return true
+	}
+	return c.f.Effect == catalog.LaunchesGraph || c.f.Effect == catalog.ExecutesLists
+}
+
+// enqueue keeps a call's row until its work is through.
+func (t *deviceTimes) enqueue(c *Call) {
+	line := t.line(c.stream())
+	w := work{span: *c.span, home: c.home(), given: end(c.span), notBefore: c.span.StartNS}
+	w.timed = t.orders[c.args.value[catalog.FieldStream]].timed
+	if event := c.args.value[catalog.FieldEvent]; event != 0 {
+		w.event = event
+		t.events[event] = eventMark{stream: c.stream(), behind: line.next() + 1, began: c.span.StartNS, given: w.given, own: true}
+	}
+	if c.args.value[catalog.FieldBlocking] != 0 || t.orders[c.args.value[catalog.FieldStream]].blocking {
+		t.blocked(&w, line, c)
+	}
+	line.work = append(line.work, w)
+}
+
+func end(s *event.Span) int64 { return s.StartNS + max(s.DurationNS, 0) }
+
+// apply takes what a call says of work that is through, or is not.
+func (t *deviceTimes) apply(c *Call) {
+	began, ended := c.span.StartNS, end(c.span)
+	through := c.span.Status == event.StatusOK
+	switch c.f.Effect {
+	case catalog.RecordsEvent:
+		if c.args.value[catalog.FieldCount] > 0 { // behind some events only
+			delete(t.events, c.args.value[catalog.FieldEvent])
+			return
+		}
+		key := c.stream()
+		t.events[c.args.value[catalog.FieldEvent]] = eventMark{key, t.line(key).next(), began, ended, false}
+	case catalog.DestroysEvent:
+		delete(t.events, c.args.value[catalog.FieldEvent])
+	case catalog.WaitsStream, catalog.QueriesStream:
+		if line := t.streams[c.stream()]; through && line != nil {
+			line.through(line.next(), began, ended)
+		}
+	case catalog.WaitsEvent, catalog.QueriesEvent:
+		if c.args.Has(catalog.FieldAnswer) {
+			through = int32(c.args.value[catalog.FieldAnswer]) <= 0 // of OpenCL: complete, or ended by an error
+		}
+		for _, event := range c.all(catalog.FieldEvent) {
+			t.event(t.events[event], through, began, ended)
+		}
+	case catalog.OrdersStream:
+		t.orders[c.args.value[catalog.FieldStream]] = c.streamOrder()
+	case catalog.RunsUntilReturn:
+		if through && !t.beyond {
+			setBound(c.span, ended-began)
+		}
+	case catalog.RunsBeyondReturn:
+		t.beyond = true
+	case catalog.TellsTime, catalog.TellsTicks, catalog.TellsTick:
+		t.told(c)
+	case catalog.WaitsContext, catalog.WaitsDevice:
+		t.everything(c.waitedFor(), began, ended)
+	case catalog.TellsElapsed:
+		t.elapsed(c)
+	}
+}
+
+// blocking notes what a copy to the host proves that returns when it is done:
+// its own time, and that of what was on the default stream before it.
+func (t *deviceTimes) blocking(c *Call) {
+	if c.f.Category != "copy" || c.span.Status != event.StatusOK || c.f.Direction != "device_to_host" || c.args.Has(catalog.FieldStream) {
+		return
+	}
+	began, ended := c.span.StartNS, end(c.span)
+	if line := t.streams[c.stream()]; line != nil {
+		line.through(line.next(), began, ended)
+	}
+	setBound(c.span, ended-began)
+}
+
+// waitedFor is the context that a wait names, else the current one.
+func (c *Call) waitedFor() home {
+	context := c.args.value[catalog.FieldContext]
+	if context == 0 {
+		return c.home()
+	}
+	h := home{context: context, device: -1}
+	if device := c.devices.contexts[context]; device != nil {
+		h.device = *device
+	}
+	return h
+}
+
+func (t *deviceTimes) event(mark eventMark, through bool, began, ended int64) {
+	line := t.streams[mark.stream]
+	if line == nil || mark.given > began {
+		return // not recorded here, or again meanwhile
+	}
+	if mark.own && !t.orders[mark.stream.handle].inOrder {
+		line.one(mark.behind-1, through, began, ended)
+		return
+	}
+	if mark.own {
+		mark.behind-- // its own command is certain
+		line.one(mark.behind, through, began, ended)
+	}
+	if through {
+		line.through(mark.behind, mark.began, ended)
+		return
+	}
+	for i := range line.work {
+		if w := &line.work[i]; line.first+uint64(i) >= mark.behind && mark.follows(w) {
+			w.notBefore = max(w.notBefore, began)
+		}
+	}
+}
+
+// everything of one context was through when a call returned that waited for it.
+func (t *deviceTimes) everything(where home, began, ended int64) {
+	for _, line := range t.streams {
+		for i := range line.work {
+			if w := &line.work[i]; w.home == where && w.through == 0 && w.given <= began {
+				w.through = ended
+			}
+		}
+	}
+}
+
+// through marks the work before a number, given before the wait, or the record of
+// the event that it waits for, began.
+func (l *timeline) through(behind uint64, began, ended int64) {
+	for i := range l.work {
+		w := &l.work[i]
+		if l.first+uint64(i) >= behind {
+			return
+		}
+		if w.through == 0 && w.given <= began {
+			w.through = ended
+		}
+	}
+}
+
+// elapsed is what the device measured between two events: it bounds what lies
+// between them on one stream, and is the measured time of the call that tells it.
+func (t *deviceTimes) elapsed(c *Call) {
+	if !c.args.Has(catalog.FieldElapsed) {
+		return
+	}
+	ns := float64(math.Float32frombits(uint32(c.args.value[catalog.FieldElapsed]))) * 1e6
+	if !(ns >= 0 && ns < math.MaxInt64/2) {
+		return
+	}
+	// A float has 24 bits: what it rounds off grows with the time.
+	off := eventResolution + ns/(1<<23)
+	lo, hi := int64(max(ns-off, 0)), int64(ns+off)+1
+	detail := c.detail()
+	detail.DeviceTimeLoNS, detail.DeviceTimeHiNS, detail.DeviceTimeMethod = &lo, &hi, measured
+	from, to := t.events[c.args.value[catalog.FieldStartEvent]], t.events[c.args.value[catalog.FieldEvent]]
+	line := t.streams[from.stream]
+	if line == nil || from.stream != to.stream {
+		return
+	}
+	for n := max(from.behind, line.first); n < min(to.behind, line.next()); n++ {
+		if w := &line.work[n-line.first]; from.follows(w) && to.precedes(w) && (w.between == 0 || hi < w.between) {
+			w.between = hi
+		}
+	}
+}
+
+// release lets rows go whose bound is known or will not come.
+func (t *deviceTimes) release(rows Rows) {
+	for _, line := range t.streams {
+		n := 0
+		for n < len(line.work) && line.work[n].ready(t, len(line.work)-n) {
+			n++
+		}
+		line.letGo(rows, t, n)
+	}
+}
+
+func (t *deviceTimes) releaseAll(rows Rows) {
+	for _, line := range t.streams {
+		line.letGo(rows, t, len(line.work))
+	}
+}
+
+func (w *work) ready(t *deviceTimes, waiting int) bool {
+	switch {
+	case waiting > maxTimeline, t.now-w.given > waitForBound:
+		return true
+	case w.through == 0:
+		return false
+	}
+	if w.device.known() {
+		return true
+	}
+	if w.timed {
+		return false
+	}
+	return len(t.events) == 0 || w.between != 0 || t.now-w.through > waitForEvents
+}
+
+// letGo hands the first rows to the sink's batch.
+func (l *timeline) letGo(rows Rows, t *deviceTimes, n int) {
+	for i := range l.work[:n] {
+		w := &l.work[i]
+		if w.through != 0 {
+			hi := w.through - w.notBefore
+			if w.between != 0 {
+				hi = min(hi, w.between)
+			}
+			setBound(&w.span, hi)
+		}
+		if w.device.known() {
+			setMeasured(&w.span, w.device.to-w.device.from)
+		}
+		if mark, ok := t.events[w.event]; ok && w.event != 0 && mark.own && mark.behind == l.first+uint64(i)+1 {
+			delete(t.events, w.event)
+		}
+		rows.Span(w.span)
+	}
+	l.work = l.work[:copy(l.work, l.work[n:])]
+	l.first += uint64(n)
+}
+
+// setBound gives a row its time on the device: at most hi, at least nothing.
+func setBound(s *event.Span, hi int64) {
+	lo := int64(0)
+	hi = max(hi, 0)
+	d := s.MakeDetail()
+	d.DeviceTimeLoNS, d.DeviceTimeHiNS, d.DeviceTimeMethod = &lo, &hi, bounded
+}

@@ -1,0 +1,398 @@
+// Package event is what a recording consists of: spans, allocations, stacks,
+// samples, readings, and the processes they are of. It owns the types alone, so
+// that a dataset, an analysis or another program needs neither the loader nor
+// its BPF objects to speak of them.
+//
+// A value that was not seen is absent, never zero: pointers are nil, and the few
+// high-frequency fields that cannot afford a pointer name the value that stands
+// for "absent".
+//
+// Every time is nanoseconds since the Unix epoch; every duration nanoseconds.
+package event
+
+import (
+	"fmt"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+)
+
+// Call is what the catalog knows about one kind of call before it happens:
+// one function of one library, or one class of autograd nodes. Spans share it
+// by pointer, so that the hot path copies no strings.
+type Call struct {
+	Layer    string // scope, op, autograd, runtime, collective, python, io, os
+	Category string // launch, copy, alloc, forward, backward, …; "" is absent
+	Runtime  string // cuda, hip, opencl, …; "" outside an accelerator runtime
+	Name     string // the name in the field's own words: "aten::addmm"
+}
+
+// EndMethod says how the end of a span is known.
+type EndMethod uint8
+
+const (
+	// EndReturn: a return probe saw the call return.
+	EndReturn EndMethod = iota
+	// EndExitSite: a probe on an instruction that every normal return passes.
+	EndExitSite
+	// EndNextEntry: the next probed entry of the thread at an equal or higher
+	// stack pointer. The duration is an upper bound.
+	EndNextEntry
+	// EndScope: the framework itself closed the scope.
+	EndScope
+	// EndUnfinished: still open when the recording, the slice or the thread
+	// ended. The duration is absent.
+	EndUnfinished
+	// EndImported: another tool measured it.
+	EndImported
+)
+
+var endMethodNames = [...]string{"return", "exit_site", "next_entry", "scope_end", "unfinished", "imported"}
+
+func (m EndMethod) String() string {
+	if int(m) < len(endMethodNames) {
+		return endMethodNames[m]
+	}
+	return fmt.Sprintf("end_method(%d)", uint8(m))
+}
+
+// EndMethodNames lists the values of span.end_method, in the order of the constants.
+func EndMethodNames() []string { return endMethodNames[:] }
+
+// Status says how a call ended.
+type Status uint8
+
+const (
+	// StatusAbsent: not known.
+	StatusAbsent Status = iota
+	// StatusOK: the call returned normally, or returned the runtime's success code.
+	StatusOK
+	// StatusThrew: the call was left by an exception: its entry was seen, its
+	// exit passed by.
+	StatusThrew
+	// StatusError: the call returned an error code; Detail.ErrorCode has it.
+	StatusError
+	// StatusNotReady: a query's answer that work is not through yet.
+	StatusNotReady
+)
+
+var statusNames = [...]string{"", "ok", "threw", "error", "not_ready"}
+
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return fmt.Sprintf("status(%d)", uint8(s))
+}
+
+// Span is something with a beginning: an operator, a scope, a backward pass, a
+// collective, a call into an accelerator runtime.
+type Span struct {
+	ID       int64 // unique in the session, positive
+	ParentID int64 // the innermost span around it on its thread; 0 is absent
+	StartNS  int64
+	// DurationNS is -1 when the end was not seen (EndUnfinished, StatusThrew
+	// keeps the time at which the exception was noticed: an upper bound).
+	DurationNS int64
+	PID        int32 // in the tracer's pid namespace
+	TID        int32
+	Call       *Call
+	End        EndMethod
+	Status     Status
+	// Weight is how many calls like it this row stands for: 1 unless the
+	// budget recorded only slices of the run.
+	Weight float64
+	// SequenceNumber is the autograd sequence number, -1 when absent: on a
+	// forward operator the last number it took, on a backward node its own.
+	SequenceNumber int64
+	// Detail is nil for most operators.
+	Detail *Detail
+}
+
+// MakeDetail returns the span's Detail, an empty one of its own if it had none.
+func (s *Span) MakeDetail() *Detail {
+	if s.Detail == nil {
+		s.Detail = &Detail{}
+	}
+	return s.Detail
+}
+
+// Detail holds the columns of a span that only few calls have.
+type Detail struct {
+	StackID       *int64
+	DeviceID      *int32
+	Context       *int64
+	Stream        *int64
+	CorrelationID *int64
+	Bytes         *int64
+	Direction     string // host_to_device, device_to_host, …; "" is absent
+	// Work is the number of work items in each dimension; Block how many make a
+	// work group or thread block, nil when the runtime chooses; Grid how many
+	// groups there are, nil when Block is.
+	Work         *[3]int64
+	Grid         *[3]int64
+	Block        *[3]int64
+	SharedBytes  *int64
+	Dtype        string // "" is absent
+	ElementCount *int64
+	Communicator *int64 // the same on every rank
+	// CommunicatorHandle is the library's own, in this process.
+	CommunicatorHandle *int64
+	Rank               *int32 // of the caller
+	Ranks              *int32 // how many there are
+	GroupDepth         *int32 // groups of calls around this one
+	PeerRank           *int32
+	// NameSource says how a launch's name is known (NameSources); Symbol is the
+	// kernel's name as its module has it.
+	NameSource string // "" is absent
+	Symbol     string // "" is absent
+	// Handle is the runtime's handle of what was launched or made: a kernel, an executable.
+	Handle *int64
+	// DeviceCount and ArgumentCount are those of an execution that runs on several
+	// devices at once.
+	DeviceCount   *int64
+	ArgumentCount *int64
+	ErrorCode     *int64 // the runtime's own code when Status is StatusError
+
+	DeviceTimeLoNS   *int64
+	DeviceTimeHiNS   *int64
+	DeviceTimeMethod string // "" is absent
+
+	// LaunchID is, on a row of layer device, the span of the call that launched it.
+	LaunchID *int64
+	// WaitStream and WaitCorrelationID say what a wait on a device (category sync)
+	// waited for: a stream, the record of an event.
+	WaitStream        *int64
+	WaitCorrelationID *int64
+	Shape             *Shape
+}
+
+// Shape is what a call of an operator was given, and what follows from it.
+type Shape struct {
+	Dims    string // sizes of the arguments as JSON: [[141, 512], [512, 512], []]
+	Types   string // their element types, as JSON; "" is absent
+	Strides string // likewise
+	// FLOPs and BytesMoved by the formulas of internal/flops.
+	FLOPs      *int64
+	BytesMoved *int64
+	Source     string // how the shape is known: imported, …
+}
+
+// Frame is one function on a call stack.
+type Frame = symbolize.Frame
+
+// Stack is one distinct call stack, leaf first. It comes before, or in the same
+// batch as, what refers to it, and once in a session.
+type Stack struct {
+	ID     int64 // 63-bit hash of what the frames are, equal across processes and hosts
+	Frames []Frame
+	Folded string // root first, joined by ';'
+	Status string // StackComplete, or why it is not
+	// Inferred is how many of the native frames no unwind table led to, but a
+	// frame pointer or what the instructions of the frame above it say.
+	Inferred int32
+}
+
+// StackComplete is the status of a stack that reaches down to its thread's start.
+const StackComplete = "complete"
+
+// The values of Sample.State and Sample.Cause.
+const (
+	OnCPU  = "on_cpu"
+	OffCPU = "off_cpu"
+
+	CauseSyscall   = "syscall"   // it waited in a system call
+	CauseFault     = "fault"     // it waited for a page
+	CausePreempted = "preempted" // it could run, the CPU was another's
+	CauseStopped   = "stopped"   // a signal stopped it, or a debugger
+)
+
+// Sample is one look at a thread.
+type Sample struct {
+	TSNS     int64
+	PID      int32
+	TID      int32
+	CPU      int32
+	State    string
+	Cause    string // why it was off the CPU; "" on it
+	WeightNS int64
+	StackID  *int64
+	SpanID   int64  // the span around it, 0 is absent
+	Syscall  string // "" is absent
+	WakerTID *int32
+	HoldsGIL *bool
+	InGC     *bool
+}
+
+// ActionOutOfMemory is a Memory.Action: an allocation that found no room.
+const ActionOutOfMemory = "out_of_memory"
+
+// Memory is one allocation or free.
+type Memory struct {
+	TSNS    int64
+	PID     int32
+	TID     int32
+	Space   string // host, device, pinned, managed
+	Level   string // driver, allocator
+	Action  string // alloc, free, out_of_memory
+	Address int64
+	// Bytes is nil on a free whose allocation was not seen.
+	Bytes               *int64
+	DeviceID            *int32
+	TotalAllocatedBytes *int64
+	TotalReservedBytes  *int64
+	StackID             *int64
+	SpanID              int64 // the span around it, 0 is absent
+	Weight              float64
+	Pool                *int64 // the memory pool's handle, where the call names one
+	GraphExec           *int64 // the executable graph whose replay did it
+}
+
+// Process is one traced process.
+type Process struct {
+	ID               int64 // stable hash of host, pid and start, non-negative
+	PID              int32
+	NSPID            *int32 // its pid in its own pid namespace
+	ParentPID        *int32
+	StartedNS        int64
+	EndedNS          *int64
+	Exe              string
+	Command          string
+	ContainerID      *string
+	Cgroup           *string
+	JobID            *string
+	Rank             *int32
+	LocalRank        *int32
+	WorldSize        *int32
+	PythonVersion    *string
+	Framework        *string
+	FrameworkVersion *string
+}
+
+// Thread is one thread of a traced process that had events.
+type Thread struct {
+	PID       int32
+	TID       int32
+	Name      string
+	Role      *string // main, autograd, dataloader_worker, …
+	StartedNS *int64
+	EndedNS   *int64
+}
+
+// Library is one file mapped with execute permission.
+type Library struct {
+	PID          int32
+	Path         string
+	BuildID      *string
+	StartAddress int64
+	EndAddress   int64
+	FileOffset   int64
+	Deleted      bool
+}
+
+// Probe is one planned probe of one process.
+type Probe struct {
+	PID      int32
+	Library  string
+	Symbol   string
+	Layer    string
+	Kind     string // entry, exit, return
+	Site     *int64 // bytes from the function's start; nil when no site was found
+	SiteCost string // nop5, emulated, stepped; "" when no site was found
+	Attached bool
+	Reason   string // why there, why so dear, or why not attached
+	Hits     int64
+	Thinned  int64 // calls that slices passed by, estimated from the weights
+	Lost     int64 // hits whose record was lost, any reason
+}
+
+// Flow is an edge between two spans.
+type Flow struct {
+	TSNS       int64 // the start of the later span
+	FromSpanID int64
+	ToSpanID   int64
+	Kind       string // forward_backward, launch_sync, capture_replay, capture_conditional, collective
+	Method     string // sequence_number, …
+}
+
+// Warning is something to know before trusting the rest.
+type Warning struct {
+	TSNS   int64
+	Kind   string // lost, slice, attach, process, …
+	Source string // the counter, probe group or file it is about
+	Count  int64
+	Detail string
+}
+
+// Recording describes the session itself.
+type Recording struct {
+	ID            string
+	ToolVersion   string
+	Host          string
+	BootID        string
+	Kernel        string
+	CPUModel      string
+	StartedNS     int64
+	EndedNS       *int64
+	ClockOffsetNS int64 // Unix epoch minus CLOCK_MONOTONIC at the start
+	Level         string
+	CommandLine   string
+	// Source says who recorded: "" is this tool; else imported and the tool's name.
+	Source string
+	// DeviceName is the accelerators' model; "" is absent.
+	DeviceName string
+}
+
+// Sink takes the events of a recording. Calls come from one goroutine, and the
+// slices are reused after the call returns.
+type Sink interface {
+	Spans([]Span) error
+	Samples([]Sample) error
+	Stacks([]Stack) error
+	Memory([]Memory) error
+	Flows([]Flow) error
+	Counters([]Counter) error
+	Process(Process) error // again with EndedNS set when it ends
+	Thread(Thread) error
+	Library(Library) error
+	Probes([]Probe) error // once, at the end
+	Warning(Warning) error
+}
+
+// Discard is a Sink that keeps nothing. Embedded, it makes a Sink of a type
+// that wants some of the events.
+type Discard struct{}
+
+var _ Sink = Discard{}
+
+// Spans implements Sink.
+func (Discard) Spans([]Span) error { return nil }
+
+// Samples implements Sink.
+func (Discard) Samples([]Sample) error { return nil }
+
+// Stacks implements Sink.
+func (Discard) Stacks([]Stack) error { return nil }
+
+// Memory implements Sink.
+func (Discard) Memory([]Memory) error { return nil }
+
+// Flows implements Sink.
+func (Discard) Flows([]Flow) error { return nil }
+
+// Counters implements Sink.
+func (Discard) Counters([]Counter) error { return nil }
+
+// Process implements Sink.
+func (Discard) Process(Process) error { return nil }
+
+// Thread implements Sink.
+func (Discard) Thread(Thread) error { return nil }
+
+// Library implements Sink.
+func (Discard) Library(Library) error { return nil }
+
+// Probes implements Sink.
+func (Discard) Probes([]Probe) error { return nil }
+
+// Warning implements Sink.
+func (Discard) Warning(Warning) error { return nil }
