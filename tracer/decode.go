@@ -50,11 +50,12 @@ type decoder struct {
 
 	texts        waiting[uint64, string] // of calls that are still open, by span
 	accelerators *accel.State
-	called       accel.Record       // the call that is being decoded
-	named        map[callName]*Call // calls named at run time, so that spans share them
+	called       accel.Record            // the call that is being decoded
+	named        recent[callName, *Call] // calls named at run time, so that spans share them
 	host         hostMemory
 	forwards     waiting[sequenceKey, int64] // operators that took a sequence number
 	edgeless     uint64                      // backward nodes whose operator has no row
+	owners       []lifeOwner                 // whoever else knows something of a process
 	unhooked     uint64                      // processes whose dynamic linker has no hook
 	nodes        *nodeClock
 	steps        *stepClock
@@ -82,12 +83,16 @@ type classNamer interface {
 	Class(pid uint32, vtable uint64) (name string, ok bool)
 }
 
+// lifeOwner keeps something of each process for as long as that lives, and until its
+// last records have been read.
+type lifeOwner interface{ forget(pid uint32) }
+
 func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int64) *decoder {
 	remote := newProcessMemory()
 	d := &decoder{
 		remote: remote, executables: accel.NewExecutables(remote), cuda: accel.NewCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		named: map[callName]*Call{}, nodes: newNodeClock(), steps: newStepClock(),
+		named: newRecent[callName, *Call](maxNames), nodes: newNodeClock(), steps: newStepClock(),
 		host: newHostMemory(),
 		held: map[uint32]*slice{}, introduced: introductions{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
@@ -331,6 +336,11 @@ func (d *decoder) drained() {
 		d.unfinished(c)
 	}
 	d.left = d.left[:0]
+}
+
+// forgetGone drops what was known of the processes that have ended, when both rings
+// have been read.
+func (d *decoder) forgetGone() {
 	for _, pid := range d.gone {
 		d.forget(pid)
 	}
@@ -345,6 +355,10 @@ func (d *decoder) forget(pid int32) {
 	d.cuda.Ended(uint32(pid))
 	d.remote.ended(uint32(pid))
 	d.accelerators.Ended(uint32(pid))
+	for _, owner := range d.owners {
+		owner.forget(uint32(pid))
+	}
+	d.stacks.forget(uint32(pid))
 }
 
 // flush hands what is ready to the sink.
@@ -389,7 +403,9 @@ func (d *decoder) poll(ring *ringbuf.Reader, record *ringbuf.Record) (int, error
 		err := ring.ReadInto(record)
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrFlushed) {
 			d.drained()
-			return n, d.flush()
+			err := d.flush()
+			d.forgetGone()
+			return n, err
 		}
 		if err != nil {
 			return n, fmt.Errorf("reading the ring buffer: %w", err)

@@ -186,6 +186,8 @@ func (s *Session) letGo(t *tracedProcess) {
 	if s.walks != nil {
 		s.walks.ended(pid)
 	}
+	s.classes.ended(pid)
+	s.stubs.ended(pid)
 	s.unfollow(pid)
 	if s.processes[pid] == t {
 		delete(s.processes, pid)
