@@ -75,8 +75,8 @@ type livesJob struct {
 	lines *bufio.Scanner
 }
 
-// nobody runs a job as an unprivileged user.
-var nobody = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Setpgid: true}
+// asNobody runs a job as an unprivileged user.
+var asNobody = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Setpgid: true}
 
 // publicTemp is a directory that every user may enter.
 func publicTemp(t *testing.T) string {
@@ -296,7 +296,7 @@ func TestANewProcessInheritsNothingOfItsNumber(t *testing.T) {
 func TestMoreProcessesThanTheTableHoldsEndNobodysRecording(t *testing.T) {
 	needKernel(t)
 	const room, children = 16, 60
-	attacker := startLives(t, nobody, "crowd", strconv.Itoa(children))
+	attacker := startLives(t, asNobody, "crowd", strconv.Itoa(children))
 	innocent := startLives(t, nil, "burn", "2")
 	sink, _ := recordLives(t, Options{PIDs: []int{attacker.Process.Pid, innocent.Process.Pid}, Follow: true, Frequency: 99, maxProcesses: room}, func(_ *Session, stop func()) {
 		attacker.goOn()
@@ -316,7 +316,7 @@ func TestMoreProcessesThanTheTableHoldsEndNobodysRecording(t *testing.T) {
 // alone, with a warning.
 func TestAProcessThatCannotBeTracedIsDroppedAlone(t *testing.T) {
 	needKernel(t)
-	attacker := startLives(t, nobody, "crowd", "30")
+	attacker := startLives(t, asNobody, "crowd", "30")
 	attacker.goOn()
 	attacker.line(t)
 	innocent := startLives(t, nil, "burn", "2")
@@ -396,7 +396,7 @@ func TestTheLifeReaderEndsThoughNobodyReceives(t *testing.T) {
 func TestTheEndDoesNotWaitForEachProcess(t *testing.T) {
 	needKernel(t)
 	const children = 400
-	attacker := startLives(t, nobody, "crowd", strconv.Itoa(children))
+	attacker := startLives(t, asNobody, "crowd", strconv.Itoa(children))
 	hooks, followed := 0, 0
 	sink, ending := recordLives(t, Options{PIDs: []int{attacker.Process.Pid}, Follow: true, Frequency: 99}, func(s *Session, stop func()) {
 		attacker.goOn()
