@@ -81,7 +81,7 @@ func TestNothingIsLeftOfChildrenThatHaveEnded(t *testing.T) {
 	needKernel(t)
 	const children = 60
 	job := exec.Command("/usr/bin/python3", "-c", pythonChurn, strconv.Itoa(children))
-	job.SysProcAttr = nobody
+	job.SysProcAttr = asNobody
 	job.Dir = "/"
 	stdin, _ := job.StdinPipe()
 	stdout, _ := job.StdoutPipe()
