@@ -55,6 +55,7 @@ type decoder struct {
 	host         hostMemory
 	forwards     waiting[sequenceKey, int64] // operators that took a sequence number
 	edgeless     uint64                      // backward nodes whose operator has no row
+	unsummed     uint64                      // calls that have no line of their own in the summary
 	owners       []lifeOwner                 // whoever else knows something of a process
 	unhooked     uint64                      // processes whose dynamic linker has no hook
 	nodes        *nodeClock

@@ -27,7 +27,7 @@ func (s *Session) lifeEvent(r *bpf.CallLifeRecord) {
 	case bpf.CallRecordKindRECORD_LINK_MAP:
 		if t != nil && t.rescanAt.After(time.Now().Add(linkSettle)) {
 			t.rescanAt, t.hurry = time.Now().Add(linkSettle), true
-			s.orDrop(t, s.retryPlugins(t))
+			t.retryPlugins()
 		}
 	case bpf.CallRecordKindRECORD_EXIT:
 		s.ended(t, int64(r.TsNs)+s.offsetNS)

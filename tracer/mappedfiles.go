@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
@@ -130,11 +131,12 @@ func (m *mappedFiles[T]) openNow() (n int) {
 	return n
 }
 
-// openFiles counts the files that are open, for whoever watches.
-func (m *mappedFiles[T]) openFiles() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.openNow()
+// unopened says how many libraries were not opened to name what is in them.
+func (s *Session) unopened() []Warning {
+	return []Warning{{
+		Kind: "incomplete", Source: "library_quota", Count: int64(s.classes.files.refused + s.stubs.files.refused),
+		Detail: fmt.Sprintf("libraries beyond the %d that are open at once: autograd nodes and kernels that are in them have no name", maxOpenLibraries),
+	}}
 }
 
 func (m *mappedFiles[T]) close() {

@@ -38,6 +38,7 @@ func (d *decoder) operator(c *Call) *OperatorTotal {
 	}
 	name, layer := c.Name, c.Layer
 	if len(d.totals.Operators) >= maxSummaryNames {
+		d.unsummed++
 		if t, ok = d.totals.Operators[otherNames]; ok {
 			return t
 		}
