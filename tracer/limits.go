@@ -33,6 +33,8 @@ const (
 	maxLiveAllocations = 1 << 20
 	// maxOpenLibraries are open at once to name what is in them.
 	maxOpenLibraries = 4096
+	// maxForwards are the operators of one process whose backward nodes are waited for.
+	maxForwards = 1 << 20
 	// maxClasses are the vtables of one process whose names are kept.
 	maxClasses = 1 << 14
 	// MaxOpenScopes are open at once.
