@@ -173,6 +173,7 @@ func (s *Session) ended(t *tracedProcess, endedNS int64) {
 		return
 	}
 	t.row.EndedNS = &endedNS
+	s.kernel.untrace(t.process) // put there when it was exiting, it would stay
 	s.endThreads(t)
 	s.writeProcess(t.row)
 	s.letGo(t)
@@ -205,7 +206,6 @@ func (s *Session) forget(pid int) {
 	if t == nil {
 		return
 	}
-	s.kernel.untrace(t.process)
 	s.ended(t, time.Now().UnixNano())
 }
 

@@ -32,6 +32,11 @@ func TestATracerKilledAtAnyInstantHarmsNobody(t *testing.T) {
 	for i := range timesKilled() {
 		dataset := filepath.Join(scratch, fmt.Sprintf("killed-%d", i))
 		tracing := start(t, ebpfprof, "attach", "--quiet", "--budget", "off", "--rotate", "200ms", "--output", dataset, "--pid", fmt.Sprint(job.Process.Pid))
+		if i%5 == 4 { // one in five has something to lose
+			for end := time.Now().Add(30 * time.Second); !hasFiles(t, dataset+"/span") && time.Now().Before(end); {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
 		time.Sleep(time.Duration(rand.IntN(2500)) * time.Millisecond)
 		tracing.Process.Signal(syscall.SIGKILL)
 		if code, err := tracing.wait(); code != -int(syscall.SIGKILL) {

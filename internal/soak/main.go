@@ -106,6 +106,7 @@ func soak(length time.Duration, tracer, native string) error {
 	if err := recording.Start(); err != nil {
 		return err
 	}
+	defer recording.Process.Kill()
 	ended := make(chan error, 1)
 	go func() { ended <- recording.Wait() }()
 	time.Sleep(5 * time.Second) // until it is attached

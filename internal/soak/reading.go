@@ -81,7 +81,7 @@ func (r reading) readMap(fdinfo string) error {
 	if known < 0 || m.Type() != ebpf.Hash {
 		return nil
 	}
-	var key []byte
+	var key any // nil: before the first
 	n := 0
 	for {
 		next, err := m.NextKeyBytes(key)
