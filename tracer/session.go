@@ -112,6 +112,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
 	s.decoder.accelerators.AddNamer(s.decoder.cuda)
 	s.decoder.accelerators.AddNamer(s.stubs)
+	s.decoder.owners = append(s.decoder.owners, s.classes, s.stubs)
 	s.governor = newGovernor(s, options.Budget, calibrate(k))
 	s.openSampler()
 	s.openCounters(counter.Options{})
