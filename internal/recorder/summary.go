@@ -15,6 +15,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
 )
@@ -94,7 +95,7 @@ func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) 
 }
 
 func (s *summary) printJSON(w io.Writer) {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(printable.JSON(w))
 	e.SetIndent("", "  ")
 	e.Encode(s)
 }
@@ -148,7 +149,7 @@ func (s *summary) printTable(w io.Writer) {
 	t := cli.PlainTable(header...)
 	for _, o := range top {
 		row := table.Row{
-			o.Layer, text.Snip(o.Name, nameWidth, "…"), cli.Count(uint64(o.Count + 0.5)), fmt.Sprintf("%.1f", o.DurationNS/1e6),
+			o.Layer, text.Snip(printable.Text(o.Name), nameWidth, "…"), cli.Count(uint64(o.Count + 0.5)), fmt.Sprintf("%.1f", o.DurationNS/1e6),
 			fmt.Sprintf("%.1f", o.DurationNS/max(o.Timed, 1)/1e3),
 		}
 		if threw {
