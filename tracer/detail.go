@@ -21,9 +21,12 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 	if len(probes) == 0 {
 		return nil
 	}
-	path, err := f.path()
-	if err != nil {
-		return nil // everyone who mapped it is gone
+	if f.source == nil {
+		return nil
+	}
+	if err := f.source.verify(f.plan.Probes, probes); err != nil {
+		s.dropChanged(f, err)
+		return nil
 	}
 	sites := sitesOf(f.plan, f.base, probes)
 	for _, pid := range f.pids() {
@@ -32,13 +35,8 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 		}
 		var set *linkSet
 		beside := f.runner(pid)
-		near(beside, func() { set, err = s.kernel.attach(path, pid, sites) })
-		if vanished(err) { // the process whose path this was is exiting; another may map the file
-			if path, err = f.path(); err != nil {
-				return nil
-			}
-			near(beside, func() { set, err = s.kernel.attach(path, pid, sites) })
-		}
+		var err error
+		near(beside, func() { set, err = s.kernel.attach(f.source.path(), pid, sites) })
 		if err != nil {
 			if vanished(err) || pid != 0 && s.gone(pid) || pid == 0 && s.orphaned(f) {
 				continue
@@ -54,8 +52,23 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 	return nil
 }
 
-// vanished reports whether a file could not be opened through a process because
-// that is exiting: its memory is gone before it is.
+// dropChanged takes the probes of a file out that is not any more what was
+// planned: somebody writes to it, and where a probe belongs is not known.
+func (s *Session) dropChanged(f *tracedFile, changed error) {
+	for _, tier := range f.tiers() {
+		closeTier(tier)
+	}
+	for i := range f.plan.Probes {
+		f.plan.Probes[i].EntryErr = errChanged
+	}
+	s.warn(Warning{
+		TSNS: time.Now().UnixNano(), Kind: "attach", Source: f.plan.Path, Count: int64(len(f.plan.Probes)),
+		Detail: changed.Error() + ": they are out, and nothing more of it is seen; restart the job after an upgrade",
+	})
+}
+
+// vanished reports whether attaching failed because the process is exiting: its
+// memory is gone before it is.
 func vanished(err error) bool {
 	return errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist)
 }

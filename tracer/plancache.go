@@ -39,37 +39,60 @@ func newPlanCache() planCache {
 // worthKeeping is what a plan must have taken to be kept.
 const worthKeeping = 50 * time.Millisecond
 
+// worthHashing is how large the symbols of a file that others can write must be
+// for a look into the cache: to plan from less is faster than to hash the file.
+const worthHashing = 8 << 20
+
 // plan is PlanLibrary of groups of the catalog.
 func (c planCache) plan(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
-	key, ok := planKey(e, path, groups)
-	if !ok || c.directory == "" {
+	if c.directory == "" {
+		return PlanLibrary(e, path, groups)
+	}
+	hold, held := e.Hold()
+	if !held {
 		return PlanLibrary(e, path, groups)
 	}
 	begun := time.Now()
-	if probes, err := c.load(key, groups); err == nil {
-		return &Plan{Path: path, BuildID: e.BuildID(), file: e, begun: begun, Probes: probes}
+	released := false
+	release := func() bool { released = true; return hold.Release() }
+	defer func() {
+		if !released { // the file was cut short under its reader
+			release()
+		}
+	}()
+	key, ok := planKey(hold, e, path, groups)
+	if ok {
+		if probes, err := c.load(key, groups); err == nil {
+			return &Plan{Path: path, BuildID: e.BuildID(), file: e, begun: begun, Probes: probes}
+		}
 	}
 	plan := PlanLibrary(e, path, groups)
-	if time.Since(begun) > worthKeeping {
+	if unchanged := release(); ok && unchanged && time.Since(begun) > worthKeeping {
 		_ = c.store(key, plan, groups) // next time then
 	}
 	return plan
 }
 
-// planKey names a plan: the file by its build id and size (half of a file has the
-// id of the whole), what is looked for in it, and the tracer that does. Without a
-// build id there is no telling files apart.
-func planKey(e *symbolize.ELF, path string, groups []catalog.Group) (key string, ok bool) {
+// planKey names a plan: the file, which nobody can make another of (a build id can
+// be copied, and so can a size), what is looked for in it, and the tracer that does.
+func planKey(hold *symbolize.Hold, e *symbolize.ELF, path string, groups []catalog.Group) (key string, ok bool) {
 	self, err := os.Executable()
-	if err != nil || e.BuildID() == "" {
+	if err != nil {
 		return "", false
 	}
 	tracer, err := os.Stat(self)
 	if err != nil {
 		return "", false
 	}
+	if !hold.RootOnly() && e.SymbolBytes() < worthHashing {
+		return "", false
+	}
+	file, ok := hold.Key(e.Contents())
+	if !ok {
+		return "", false
+	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, e.BuildID(), e.Size(), e.Machine(), filepath.Base(path), tracer.Size(), tracer.ModTime().UnixNano())
+	fmt.Fprintln(sum, file, e.Machine(), filepath.Base(path), tracer.Size(), tracer.ModTime().UnixNano())
 	for _, g := range groups {
 		fmt.Fprintln(sum, g.Name, len(g.Functions))
 	}
@@ -87,6 +110,8 @@ type keptProbe struct {
 	EntryErr, ExitErr string
 	Return            bool
 	UsedFlag          uint64
+	Size              uint64
+	Code              codeSum
 	Spec              bpf.CallProbeSpec
 }
 
@@ -134,7 +159,7 @@ func decodePlan(contents []byte, groups []catalog.Group) ([]PlannedProbe, error)
 			Group: group, Function: f, Symbol: k.Symbol, Address: k.Address,
 			Call:  &Call{Layer: f.Layer, Category: f.Category, Runtime: f.Runtime, Name: k.Name},
 			Entry: k.Entry, EntryErr: reasonError(k.EntryErr), Exits: k.Exits, ExitErr: reasonError(k.ExitErr),
-			Return: k.Return, UsedFlag: k.UsedFlag, spec: k.Spec,
+			Return: k.Return, UsedFlag: k.UsedFlag, size: k.Size, code: k.Code, spec: k.Spec,
 		}
 	}
 	return probes, nil
@@ -196,7 +221,7 @@ func encodePlan(plan *Plan, groups []catalog.Group) ([]byte, error) {
 		kept[i] = keptProbe{
 			Group: place[0], Function: place[1], Symbol: p.Symbol, Address: p.Address, Name: p.Call.Name,
 			Entry: p.Entry, Exits: p.Exits, EntryErr: reasonText(p.EntryErr), ExitErr: reasonText(p.ExitErr),
-			Return: p.Return, UsedFlag: p.UsedFlag, Spec: p.spec,
+			Return: p.Return, UsedFlag: p.UsedFlag, Size: p.size, Code: p.code, Spec: p.spec,
 		}
 	}
 	var contents bytes.Buffer

@@ -428,7 +428,7 @@ func (s *Session) Close() {
 	s.decoder.remote.close()
 	s.stubs.close()
 	for _, f := range s.files {
-		f.plan.file.Close()
+		f.source.close()
 	}
 }
 
