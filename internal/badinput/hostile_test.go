@@ -142,3 +142,110 @@ func TestAttachRefusesADirectoryThatAnotherUserCanChange(t *testing.T) {
 	}
 	untouched()
 }
+
+// secretJob is a job with a secret in its arguments, its directory, its environment and a scope's name.
+func secretJob(t *testing.T) (argv []string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "SECRET")
+	script, err := os.ReadFile("../../testdata/jobs/mlp.py")
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "job.py"), script, 0o644)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "joblib.py"), mustRead(t, "../../testdata/jobs/joblib.py"), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"/usr/bin/python3", filepath.Join(dir, "job.py"), "--seconds", "4"}
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestARedactedRecordingNamesNoDirectoryNoHostAndNoArgument(t *testing.T) {
+	needKernel(t)
+	argv := secretJob(t)
+	if err := exec.Command(argv[0], "-c", "import torch").Run(); err != nil {
+		t.Skip("kernel: Debian's python3-torch is not installed")
+	}
+	t.Setenv("SLURM_JOB_ID", "SECRET-job")
+	for _, c := range []struct {
+		flags    []string
+		redacted bool
+	}{{nil, false}, {[]string{"--redact"}, true}} {
+		parent := t.TempDir()
+		dataset := filepath.Join(parent, "SECRET-output")
+		command := append(append([]string{ebpfprof, "run", "--duration", "20s", "--output", dataset}, c.flags...), "--")
+		r := run(t, append(command, argv...)...)
+		r.check(t, ok)
+		moved := filepath.Join(parent, "moved")
+		if err := os.Rename(dataset, moved); err != nil {
+			t.Fatal(err)
+		}
+		if n := rows(t, moved, "SELECT count(*) FROM stack"); n < 5 {
+			t.Fatalf("%d stacks", n)
+		}
+		secrets := []string{"SECRET", "--seconds"}
+		said := strings.ReplaceAll(r.stderr+r.stdout, dataset, "")
+		found := leaks(t, moved, secrets)
+		for _, secret := range secrets {
+			if strings.Contains(said, secret) && c.redacted {
+				t.Errorf("%s is in the summary:\n%s", secret, said)
+			}
+		}
+		if c.redacted && len(found) > 0 {
+			t.Errorf("redacted, and still there:\n%s", strings.Join(found, "\n"))
+		}
+		if !c.redacted && len(found) < 4 { // else the search finds nothing
+			t.Errorf("not redacted, and only found in:\n%s", strings.Join(found, "\n"))
+		}
+		if got := rows(t, moved, "SELECT count(*) FROM session WHERE redacted AND host IS NULL"); got == 1 != c.redacted {
+			t.Errorf("%d sessions say that they are redacted", got)
+		}
+	}
+}
+
+// leaks searches every table, and every text and export made of a dataset.
+func leaks(t *testing.T, dataset string, secrets []string) (found []string) {
+	t.Helper()
+	profile := filepath.Join(t.TempDir(), "p.pb")
+	outputs := map[string]string{}
+	for name, argv := range map[string][]string{
+		"stacks": {"stacks", dataset, "--threads", "--full"}, "folded": {"stacks", dataset, "--folded", "--threads"},
+		"stacks as JSON": {"stacks", dataset, "--json", "--top", "100000"}, "pprof": {"stacks", dataset, "--pprof", profile},
+	} {
+		outputs[name] = run(t, append([]string{ebpfprof}, argv...)...).stdout
+	}
+	raw, err := exec.Command("gzip", "-dc", profile).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outputs["pprof"] = string(raw)
+	tables, err := os.ReadDir(dataset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		if table.IsDir() {
+			outputs["table "+table.Name()] = run(t, ebpfprof, "query", dataset, "SELECT * FROM "+table.Name(), "--format", "csv").stdout
+		}
+	}
+	for name, text := range outputs {
+		for _, secret := range secrets {
+			if at := strings.Index(text, secret); at >= 0 {
+				found = append(found, name+": …"+text[max(0, at-60):min(len(text), at+60)]+"…")
+			}
+		}
+	}
+	return found
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
 )
@@ -92,6 +93,13 @@ func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) 
 		return a.Name < b.Name
 	})
 	return s
+}
+
+// redact does to the names of scopes what the dataset's had done to them.
+func (s *summary) redact() {
+	for i := range s.Operators {
+		s.Operators[i].Name = redact.Text(s.Operators[i].Name)
+	}
 }
 
 func (s *summary) printJSON(w io.Writer) {
@@ -216,15 +224,25 @@ func lossAdvice(reason string) string {
 
 // quote makes a path safe to paste into a shell.
 func quote(path string) string {
-	if path == filepath.Clean(path) && !needsQuotes(path) {
-		return path
+	if path == filepath.Clean(path) {
+		return shellWord(path)
 	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	return inQuotes(path)
 }
 
-func needsQuotes(path string) bool {
-	for _, r := range path {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '/' || r == '.' || r == '-' || r == '_') {
+// shellWord is an argument as a shell takes it.
+func shellWord(s string) string {
+	if s == "" || needsQuotes(s) {
+		return inQuotes(s)
+	}
+	return s
+}
+
+func inQuotes(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func needsQuotes(s string) bool {
+	for _, r := range s {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/.-_=,:+@%", r)) {
 			return true
 		}
 	}
