@@ -120,5 +120,7 @@ var probeTable = newTable(table[event.Probe]{
 			ints: func(p *event.Probe) (int64, bool) { return p.Thinned, true }},
 		{Column: Column{"lost", BigInt, "calls", false, 13, "hits whose record was lost, for any reason"},
 			ints: func(p *event.Probe) (int64, bool) { return p.Lost, true }},
+		{Column: Column{"name", Varchar, "", true, 14, "the function in the framework's or runtime's own words, as in span.name: aten::addmm"},
+			texts: func(p *event.Probe) (string, bool) { return unlessEmpty(p.Name) }},
 	},
 })

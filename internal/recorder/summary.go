@@ -37,6 +37,7 @@ type summary struct {
 	Lost          map[string]uint64 `json:"lost"`
 	Bytes         int64             `json:"bytes"`
 	Sampled       bool              `json:"in_slices"`
+	Estimates     []string          `json:"estimates"` // fields that are estimated, [] where all was counted
 	Operators     []operatorSummary `json:"operators"`
 	JobExitCode   *int              `json:"job_exit_code,omitempty"` // 128 and more: ended by a signal
 	JobPID        int               `json:"job_pid,omitempty"`       // it still runs
@@ -75,7 +76,10 @@ func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) 
 		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, memoSummary(stats.Stacks.Memo)},
 		Lost: stats.Lost, Sampled: stats.InSlices,
 	}
-	if !s.Sampled {
+	s.Estimates = []string{}
+	if s.Sampled {
+		s.Estimates = append(s.Estimates, "operators.count", "operators.timed", "operators.duration_ns")
+	} else {
 		s.PeakLiveBytes = stats.PeakLiveBytes
 	}
 	if s.Lost == nil {
@@ -114,7 +118,8 @@ func (s *summary) print(w io.Writer) {
 		cli.Count(s.Spans), cli.Count(s.Allocations), cli.Count(s.Flows), float64(s.DurationNS)/1e9, cli.Bytes(s.Bytes))
 	s.printStacks(w)
 	if s.Sampled {
-		fmt.Fprintln(w, "recorded in slices to keep within the budget: counts and times are scaled by each row's weight")
+		fmt.Fprintln(w, "recorded in slices to keep within the budget: calls and times in the table are estimates, each row scaled by its weight;")
+		fmt.Fprintln(w, "spans, allocator events, edges and what threw are the rows that were recorded; calls between the slices have none")
 	}
 	if s.PeakLiveBytes > 0 {
 		fmt.Fprintf(w, "peak of live tensor bytes allocated while recording: %s\n", cli.Bytes(s.PeakLiveBytes))
@@ -150,6 +155,9 @@ func (s *summary) printTable(w io.Writer) {
 	}
 	top := s.Operators[:min(len(s.Operators), topOperators)]
 	header := []any{"layer", "name", "calls", "total ms", "mean µs"}
+	if s.Sampled {
+		header = []any{"layer", "name", "≈ calls", "≈ total ms", "≈ mean µs"}
+	}
 	threw := slices.ContainsFunc(top, func(o operatorSummary) bool { return o.Threw > 0 })
 	if threw {
 		header = append(header, "threw")
@@ -200,7 +208,11 @@ func (s *summary) printStacks(w io.Writer) {
 
 func (s *summary) printLosses(w io.Writer) {
 	if len(s.Lost) == 0 {
-		fmt.Fprintln(w, "nothing was lost")
+		if s.Sampled {
+			fmt.Fprintln(w, "no row was lost of what the slices saw")
+		} else {
+			fmt.Fprintln(w, "no row was lost")
+		}
 		return
 	}
 	reasons := make([]string, 0, len(s.Lost))

@@ -105,7 +105,8 @@ func (s *Sink) Library(row event.Library) error {
 func (s *Sink) Probes(rows []event.Probe) error {
 	rows = slices.Clone(rows)
 	for i := range rows {
-		rows[i].Library, rows[i].Symbol, rows[i].Reason = Path(rows[i].Library), Text(rows[i].Symbol), Text(rows[i].Reason)
+		p := &rows[i]
+		p.Library, p.Symbol, p.Name, p.Reason = Path(p.Library), Text(p.Symbol), Text(p.Name), Text(p.Reason)
 	}
 	return s.Sink.Probes(rows)
 }

@@ -27,7 +27,7 @@ var floors = [][]string{
 	{"tracer/python", "tracer/unwinding", "tracer/accel"},
 	{"tracer"},
 	{"output"},
-	{"output/schemadoc", "internal/cli", "internal/redact", "internal/query", "internal/profile"},
+	{"output/schemadoc", "internal/cli", "internal/redact", "internal/collective", "internal/query", "internal/profile"},
 	{"internal/stacks", "internal/top"},
 	{"internal/recorder", "internal/doctor", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
 	{"internal/capture"},

@@ -273,6 +273,7 @@ type Probe struct {
 	PID      int32
 	Library  string
 	Symbol   string
+	Name     string // of the spans that come of it, as far as it is known beforehand: "aten::addmm"
 	Layer    string
 	Kind     string // entry, entry+exit, entry+return
 	Site     *int64 // bytes from the function's start; nil when no site was found
