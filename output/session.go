@@ -32,8 +32,8 @@ var sessionTable = newTable(table[event.Recording]{
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.CommandLine) }},
 		{Column: Column{"duration_ns", BigInt, "ns", true, 13, "after which the recording was to end by itself (--duration); NULL: with the job, or by a signal"},
 			ints: func(r *event.Recording) (int64, bool) { return ofInt64(r.Parameters.DurationNS) }},
-		{Column: Column{"follow_children", Boolean, "", false, 14, "whether children of the processes were recorded (without --no-follow)"},
-			ints: func(r *event.Recording) (int64, bool) { return boolean(r.Parameters.Follow) }},
+		{Column: Column{"follow_children", Boolean, "", true, 14, "whether children of the processes were recorded (without --no-follow)"},
+			ints: func(r *event.Recording) (int64, bool) { return ofBool(r.Parameters.Follow) }},
 		{Column: Column{"probe_groups", Varchar, "", true, 15, "the groups of probes that were asked for (--probe), joined by ','; NULL: those of the level"},
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.Parameters.Groups) }},
 		{Column: Column{"budget_percent", Double, "percent", true, 16, "share of the job's time that the probes might take (--budget); NULL: every call was to be recorded"},
@@ -56,6 +56,10 @@ var sessionTable = newTable(table[event.Recording]{
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.Parameters.AttachWith) }},
 		{Column: Column{"redacted", Boolean, "", false, 25, "whether command lines, directories and names of the host were left out (--redact)"},
 			ints: func(r *event.Recording) (int64, bool) { return boolean(r.Redacted) }},
+		{Column: Column{"source", Varchar, "", false, 30, "who recorded: recorded (this tool), imported from torch.profiler, imported from nsys"},
+			texts: func(r *event.Recording) (string, bool) { return sourceOf(r), true }},
+		{Column: Column{"device_name", Varchar, "", true, 31, "model of the accelerators, where the recording says"},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.DeviceName) }},
 	},
 })
 
@@ -85,4 +89,11 @@ func init() {
 				texts: func(f *schemaField) (string, bool) { return f.column.Description, true }},
 		},
 	})
+}
+
+func sourceOf(r *event.Recording) string {
+	if r.Source == "" {
+		return "recorded"
+	}
+	return r.Source
 }

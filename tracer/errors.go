@@ -10,4 +10,6 @@ var (
 	ErrUnsupported = errors.New("not supported by this kernel")
 	// ErrUnknownGroup: --probe names a group that the catalog does not have.
 	ErrUnknownGroup = errors.New("unknown probe group")
+	// ErrUnknownLevel: Options.Level is none of the levels.
+	ErrUnknownLevel = errors.New("unknown level")
 )

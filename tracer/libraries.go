@@ -182,6 +182,7 @@ func (s *Session) newFile(key fileKey, opened *source, plan *Plan, pid int, libr
 		key: key, source: opened, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
 		anchor: map[string]map[int]*linkSet{}, detail: map[int]*linkSet{},
 	}
+	s.takeStacks(plan)
 	base, err := s.probes.add(file)
 	if err != nil {
 		opened.close()
@@ -193,9 +194,6 @@ func (s *Session) newFile(key fileKey, opened *source, plan *Plan, pid int, libr
 		plan.dropReturns()
 	}
 	for i := range plan.Probes {
-		if s.walks != nil && wantsStack(s.options.Level, plan.Probes[i].Function) {
-			plan.Probes[i].takeStack()
-		}
 		if s.governor.demoted[plan.Probes[i].Group.Name] {
 			s.probes.at(base + uint32(i)).makeDetail(1)
 		}
@@ -260,7 +258,7 @@ func (s *Session) descends(pid int) bool {
 
 // hookLinker asks to be told when the process loads another library.
 func (s *Session) hookLinker(t *tracedProcess, libraries []*process.Library) {
-	if t.linker != nil {
+	if t.linker != nil || !s.mayHookLinker(t) {
 		return
 	}
 	for _, library := range libraries {

@@ -79,14 +79,12 @@ func recordOptions(c *urfave.Context) (tracer.Options, error) {
 	return o, nil
 }
 
-var defaultBudget = map[tracer.Level]float64{tracer.LevelAnchor: 0.01, tracer.LevelWindow: 0.05, tracer.LevelDeep: 0}
-
 func parseBudget(s string, level tracer.Level) (float64, error) {
 	switch s {
 	case "":
-		return defaultBudget[level], nil
+		return tracer.DefaultBudget(level), nil
 	case "off":
-		return 0, nil
+		return tracer.Unlimited, nil
 	}
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
 	if err != nil || !(percent > 0 && percent <= 100) { // NaN is neither

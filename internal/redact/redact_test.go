@@ -122,7 +122,7 @@ func (c *catch) Warning(r event.Warning) error    { return c.keep(r) }
 // words are strings of this tool's own: a job cannot put anything into them.
 var words = []string{".Layer", ".Category", ".Runtime", ".Direction", ".NameSource", ".DeviceTimeMethod", ".State", ".Cause", ".Syscall",
 	".Space", ".Level", ".Action", ".Kind", ".Method", ".Source", ".Name", ".Unit", ".Status", ".BuildID", ".SiteCost", ".Role",
-	".PythonVersion", ".Framework", ".FrameworkVersion"}
+	".PythonVersion", ".Framework", ".FrameworkVersion", ".Shape.Dims", ".Shape.Types", ".Shape.Strides", ".Shape.Source"}
 
 // TestEveryTextOfEveryEventIsRedacted fails when an event gets a field that nobody
 // thought of.

@@ -42,9 +42,11 @@ const (
 	// EndUnfinished: still open when the recording, the slice or the thread
 	// ended. The duration is absent.
 	EndUnfinished
+	// EndImported: another tool measured it.
+	EndImported
 )
 
-var endMethodNames = [...]string{"return", "exit_site", "next_entry", "scope_end", "unfinished"}
+var endMethodNames = [...]string{"return", "exit_site", "next_entry", "scope_end", "unfinished", "imported"}
 
 func (m EndMethod) String() string {
 	if int(m) < len(endMethodNames) {
@@ -154,6 +156,25 @@ type Detail struct {
 	DeviceTimeLoNS   *int64
 	DeviceTimeHiNS   *int64
 	DeviceTimeMethod string // "" is absent
+
+	// LaunchID is, on a row of layer device, the span of the call that launched it.
+	LaunchID *int64
+	// WaitStream and WaitCorrelationID say what a wait on a device (category sync)
+	// waited for: a stream, the record of an event.
+	WaitStream        *int64
+	WaitCorrelationID *int64
+	Shape             *Shape
+}
+
+// Shape is what a call of an operator was given, and what follows from it.
+type Shape struct {
+	Dims    string // sizes of the arguments as JSON: [[141, 512], [512, 512], []]
+	Types   string // their element types, as JSON; "" is absent
+	Strides string // likewise
+	// FLOPs and BytesMoved by the formulas of internal/flops.
+	FLOPs      *int64
+	BytesMoved *int64
+	Source     string // how the shape is known: imported, …
 }
 
 // Frame is one function on a call stack.
@@ -318,13 +339,17 @@ type Recording struct {
 	CommandLine   string // the whole command with its flags, as a shell takes it
 	Parameters    Parameters
 	Redacted      bool // paths, command lines and names of the host were left out
+	// Source says who recorded: "" is this tool; else imported and the tool's name.
+	Source string
+	// DeviceName is the accelerators' model; "" is absent.
+	DeviceName string
 }
 
 // Parameters are what a recording was asked for: two recordings are compared only
 // with an eye on how each was taken. A pointer that is nil stands for "none".
 type Parameters struct {
 	DurationNS   *int64 // after which it ends by itself
-	Follow       bool   // children too
+	Follow       *bool  // children too
 	Groups       string // of probes, joined by ','; "" is what the level says
 	Budget       *float64
 	FrequencyHz  *int64
