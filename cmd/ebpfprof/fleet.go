@@ -74,9 +74,7 @@ func runWhatIf(c *urfave.Context) error {
 	if err != nil {
 		return urfave.Exit(fmt.Errorf("replaying %s: %w", c.String("trace"), err), cli.ExitFailed)
 	}
-	for _, warning := range analysis.Warnings {
-		fmt.Fprintln(c.App.ErrWriter, "warning:", warning)
-	}
+	printWarnings(c, analysis.Warnings)
 	if c.Bool("json") {
 		err = writeJSON(c, analysis)
 	} else {

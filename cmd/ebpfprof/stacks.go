@@ -117,12 +117,12 @@ func openDataset(c *urfave.Context, dataset string) (*query.DB, error) {
 	if err != nil {
 		return nil, urfave.Exit(err, cli.ExitFailed)
 	}
-	printWarnings(c, db)
+	printWarnings(c, db.Warnings())
 	return db, nil
 }
 
-func printWarnings(c *urfave.Context, db *query.DB) {
-	for _, warning := range db.Warnings() {
+func printWarnings(c *urfave.Context, warnings []string) {
+	for _, warning := range warnings {
 		fmt.Fprintln(c.App.ErrWriter, "warning:", printable.Text(warning))
 	}
 }

@@ -104,9 +104,9 @@ func CommandLine(args []string) []string {
 				i++
 			}
 		case assigned:
-			kept = append(kept, name+"="+Text(value))
+			kept = append(kept, name+"="+Path(value))
 		default:
-			kept = append(kept, Text(args[i]))
+			kept = append(kept, Path(args[i]))
 		}
 	}
 	return kept

@@ -40,7 +40,11 @@ func (s *Sink) call(c *event.Call) *event.Call {
 		return known
 	}
 	redacted := c
-	if name := Text(c.Name); name != c.Name {
+	name := Text(c.Name)
+	if file, rest, ok := strings.Cut(name, "("); ok && c.Layer == "python" { // proj/train.py(12): step
+		name = Path(file) + "(" + rest
+	}
+	if name != c.Name {
 		other := *c
 		other.Name = name
 		redacted = &other
