@@ -64,7 +64,10 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	to.dataset = dataset
 	started := time.Now()
 	recording := describe(r, started)
+	preparing := newPreparing(ctx, r.quiet || r.json)
+	r.options.Preparing = preparing.goOn
 	session, err := tracer.Open(r.options, r.sink(dataset))
+	preparing.over()
 	if err != nil {
 		to.undo()
 		return err
@@ -77,9 +80,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	}
 	progress := newProgress(r.quiet || r.json, session, dataset)
 	progress.found(session.Report(), r.options, time.Since(started))
-	if job == nil {
-		progress.tables()
-	} else {
+	if job != nil {
 		if err := job.start(); err != nil {
 			to.undo()
 			return err
