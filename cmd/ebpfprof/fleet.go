@@ -8,6 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/internal/whatif"
 )
 
@@ -88,7 +89,7 @@ func runWhatIf(c *urfave.Context) error {
 
 // writeJSON writes one indented value.
 func writeJSON(c *urfave.Context, value any) error {
-	encoder := json.NewEncoder(c.App.Writer)
+	encoder := json.NewEncoder(printable.JSON(c.App.Writer))
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(value)
