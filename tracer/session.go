@@ -322,7 +322,7 @@ func (s *Session) decode(ring *callRing, stop <-chan struct{}) error {
 		if err != nil {
 			return err
 		}
-		s.stats.update(&s.decoder.totals, s.decoder.slicing.Load())
+		s.stats.update(&s.decoder.totals)
 		if stopping && n == 0 {
 			return s.finish()
 		}
@@ -385,7 +385,7 @@ func (s *Session) finish() error {
 	if err := s.sink.Probes(s.probeRows()); err != nil {
 		return err
 	}
-	s.stats.update(&s.decoder.totals, s.decoder.slicing.Load())
+	s.stats.update(&s.decoder.totals)
 	s.stats.end(&s.decoder.totals)
 	return s.decoder.failed
 }
