@@ -31,6 +31,7 @@ var floors = [][]string{
 	{"output"},
 	{"output/schemadoc", "internal/cli", "internal/query", "internal/profile"},
 	{"internal/stacks", "internal/top", "internal/memplan/source"},
+	{"internal/memplan/analysis"},
 	{"internal/recorder", "internal/doctor", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
 	{"internal/capture"},
 	{"cmd/*"},
