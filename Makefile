@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel generate check-generated lint bench deps torch jax python py-spy runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel generate check-generated lint bench bench-writers deps torch jax python py-spy runtimes native checks clean
 
 all: build
 
@@ -108,8 +108,13 @@ lint:
 	$(GO) tool staticcheck ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
 
+# ARGS are the bench's own: make bench ARGS='-quick -only hit,launch'.
 bench: build native deps torch py-spy
-	$(GO) run ./internal/bench
+	$(GO) run ./internal/bench $(ARGS)
+
+# The writer of datasets beside the column writers of two libraries, one core each.
+bench-writers:
+	GOMAXPROCS=1 taskset -c 1 $(GO) test ./output -run '^$$' -bench Writers -benchtime 2000000x -count 3
 
 clean:
 	rm -rf bin

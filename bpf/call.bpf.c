@@ -15,6 +15,7 @@
 #include "memo_learn.h"
 #include "capture.h"
 #include "scope.h"
+#include "lives.h"
 #include "text.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -38,16 +39,19 @@ static __noinline struct thread_state *new_thread(__u32 tgid, __u32 tid)
 	struct thread_state *blank = bpf_map_lookup_elem(&blank_thread, &zero);
 	struct thread_state *t;
 
-	if (!blank)
+	if (!blank || !thread_allowed(tgid))
 		return 0;
-	bpf_map_update_elem(&threads, &tid, blank, BPF_NOEXIST);
+	if (!bpf_map_update_elem(&threads, &tid, blank, BPF_NOEXIST))
+		count_thread(tgid);
 	t = bpf_map_lookup_elem(&threads, &tid);
-	if (!t)
+	if (!t) {
+		lose(LOSS_THREAD_TABLE_FULL);
 		return 0;
+	}
 	t->tgid = tgid;
 	/* 2^23 threads of 2^40 spans: positive as a BIGINT for ever. */
 	t->next_span = (__sync_fetch_and_add(&threads_seen, 1) + 1) << 40;
-	emit_life(RECORD_THREAD, tgid, tid, 0, 0);
+	emit_life(RECORD_THREAD, (struct task_struct *)bpf_get_current_task(), 0, 0);
 	return t;
 }
 
@@ -300,7 +304,6 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 	if (!t)
 		t = new_thread(tgid, tid);
 	if (!t) {
-		lose(LOSS_THREAD_TABLE_FULL);
 		count->lost++;
 		return 0;
 	}
@@ -423,7 +426,7 @@ static __always_inline int link_map_changed(void)
 	__u64 ids = bpf_get_current_pid_tgid();
 
 	if (traced(ids >> 32))
-		emit_life(RECORD_LINK_MAP, ids >> 32, ids, 0, 0);
+		emit_life(RECORD_LINK_MAP, (struct task_struct *)bpf_get_current_task(), 0, 0);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #ifndef EBPFPROF_MAPS_H
 #define EBPFPROF_MAPS_H
 
+#include <bpf/bpf_core_read.h>
 #include "wire.h"
 
 /* A call that was entered and has not been seen to end. */
@@ -149,7 +150,18 @@ static __always_inline void lose(__u32 reason)
 		__sync_fetch_and_add(n, 1);
 }
 
-static __always_inline void emit_life(__u8 kind, __u32 tgid, __u32 tid, __u32 parent, __s32 code)
+/* In hundredths of a second, as user space knows it: nsec_to_clock_t, in units of the ABI. */
+static __always_inline __u64 start_ticks(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, start_boottime) / 10000000;
+}
+
+static __always_inline __u64 process_start_ticks(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, group_leader, start_boottime) / 10000000;
+}
+
+static __always_inline void emit_life(__u8 kind, struct task_struct *task, __u32 parent, __s32 code)
 {
 	struct life_record *r = bpf_ringbuf_reserve(&life, sizeof(*r), 0);
 
@@ -159,11 +171,13 @@ static __always_inline void emit_life(__u8 kind, __u32 tgid, __u32 tid, __u32 pa
 	}
 	__builtin_memset(r, 0, sizeof(*r));
 	r->kind = kind;
-	r->tgid = tgid;
-	r->tid = tid;
+	r->tgid = BPF_CORE_READ(task, tgid);
+	r->tid = BPF_CORE_READ(task, pid);
 	r->parent_tgid = parent;
 	r->exit_code = code;
 	r->ts_ns = bpf_ktime_get_ns();
+	r->process_ticks = process_start_ticks(task);
+	r->start_ticks = kind == RECORD_THREAD || kind == RECORD_THREAD_EXIT ? start_ticks(task) : r->process_ticks;
 	bpf_get_current_comm(r->comm, sizeof(r->comm));
 	bpf_ringbuf_submit(r, 0);
 }

@@ -11,12 +11,11 @@ package output
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"sync"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -28,6 +27,9 @@ var (
 	// ErrFull is wrapped by the error that a full disk or an exhausted quota causes.
 	ErrFull = errors.New("no space left")
 
+	// ErrNotOurs is wrapped by Create's error for a directory that another user can change.
+	ErrNotOurs = directory.ErrNotOurs
+
 	errNoSession = errors.New("dataset has no session yet")
 )
 
@@ -37,7 +39,16 @@ type Options struct {
 	RotateEvery time.Duration
 	// RotateBytes is the size at which they get one sooner: 64 MB when 0.
 	RotateBytes int64
+	// Access says who may read the dataset. When its Mode is 0: nobody but its owner,
+	// who is this process's user, or the one who called sudo.
+	Access Access
 }
+
+// Access is the mode, owner and group of what is written.
+type Access = directory.Access
+
+// PrivateAccess is what a dataset has unless Options say otherwise.
+func PrivateAccess() Access { return directory.Invoker() }
 
 // Dataset is a dataset being written. It implements event.Sink; its methods
 // may be called from several goroutines.
@@ -48,7 +59,8 @@ type Options struct {
 // The first error stays: every later call returns it, and nothing more is
 // written except, at Close, the small tables.
 type Dataset struct {
-	dir     string
+	path    string
+	dir     *directory.Directory
 	options Options
 	writer  *writer
 	stop    chan struct{} // ends the timer
@@ -75,7 +87,8 @@ type Dataset struct {
 var _ event.Sink = (*Dataset)(nil)
 
 // Create makes a new dataset in dir, which must be empty or not exist yet
-// (ErrNotEmpty). Files appear with the call of Session.
+// (ErrNotEmpty), and in which no other user may write (ErrNotOurs). Files appear
+// with the call of Session.
 func Create(dir string, options Options) (*Dataset, error) {
 	if options.RotateEvery <= 0 {
 		options.RotateEvery = 60 * time.Second
@@ -83,15 +96,19 @@ func Create(dir string, options Options) (*Dataset, error) {
 	if options.RotateBytes <= 0 {
 		options.RotateBytes = 64_000_000
 	}
-	if err := makeEmptyDirectory(dir); err != nil {
-		return nil, err
+	if options.Access.Mode == 0 {
+		options.Access = directory.Invoker()
 	}
-	w, err := newWriter(dir, options.RotateBytes)
+	in, err := makeEmptyDirectory(dir, options.Access)
 	if err != nil {
 		return nil, err
 	}
+	w, err := newWriter(in, options.RotateBytes)
+	if err != nil {
+		return nil, errors.Join(err, in.Unmake())
+	}
 	d := &Dataset{
-		dir: dir, options: options, writer: w, stop: make(chan struct{}),
+		path: dir, dir: in, options: options, writer: w, stop: make(chan struct{}),
 		spans:     newGrowing(w, spanTable),
 		samples:   newGrowing(w, sampleTable),
 		stacks:    newGrowing(w, stackTable),
@@ -111,22 +128,23 @@ func Create(dir string, options Options) (*Dataset, error) {
 	return d, nil
 }
 
-func makeEmptyDirectory(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("creating dataset: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
+func makeEmptyDirectory(path string, access Access) (*directory.Directory, error) {
+	dir, err := directory.Make(path, access)
 	if err != nil {
-		return fmt.Errorf("creating dataset: %w", err)
+		return nil, fmt.Errorf("creating dataset: %w", err)
 	}
-	if len(entries) > 0 {
-		return fmt.Errorf("cannot write a dataset into %s: %w (it has %s in it): choose another or empty it", dir, ErrNotEmpty, entries[0].Name())
+	names, err := dir.Names()
+	if err == nil && len(names) > 0 {
+		err = fmt.Errorf("cannot write a dataset into %s: %w (it has %s in it): choose another or empty it", path, ErrNotEmpty, names[0])
 	}
-	return nil
+	if err != nil {
+		return nil, errors.Join(err, dir.Unmake())
+	}
+	return dir, nil
 }
 
 // Dir is the dataset's directory.
-func (d *Dataset) Dir() string { return d.dir }
+func (d *Dataset) Dir() string { return d.path }
 
 // fileName is what a session id must look like to be part of a file's name.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
@@ -289,7 +307,8 @@ func (d *Dataset) rotateOnTime() {
 }
 
 // Close writes what is left and ends the dataset. After an error it keeps what
-// was written before and returns that error.
+// was written before and returns that error. The directory stays open, for Discard,
+// until the Dataset is collected.
 func (d *Dataset) Close() error {
 	_ = d.flush() // the writer knows its errors
 	d.mu.Lock()
@@ -303,10 +322,14 @@ func (d *Dataset) Close() error {
 	return d.writer.close()
 }
 
+// Discard ends a dataset into which nothing was recorded, before or after Close, and
+// takes away all that it is made of, with the directories that Create made.
+func (d *Dataset) Discard() error {
+	return errors.Join(d.Close(), d.writer.removeAll(), d.dir.Unmake())
+}
+
 // Stats says how much each table holds.
 func (d *Dataset) Stats() []TableStats { return d.writer.statistics() }
 
 // ViewsFile is the name, within a dataset, of the views for the duckdb shell.
 const ViewsFile = "views.sql"
-
-func tableDirectory(dir, table string) string { return filepath.Join(dir, table) }

@@ -3,10 +3,11 @@ package output
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 
+	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
 
@@ -21,7 +22,8 @@ const (
 // openFile is a file under its hidden name. Readers look for *.parquet, which
 // in a shell or in DuckDB matches neither a leading dot nor this ending.
 type openFile struct {
-	path    string // where it will be
+	dir     *directory.Directory // of its table
+	name    string               // that it will have
 	file    *os.File
 	parquet *columnfile.Writer
 	counted int64 // bytes of it that are in the statistics
@@ -29,27 +31,30 @@ type openFile struct {
 
 const unfinished = ".inprogress"
 
+func (f *openFile) hiddenName() string { return "." + f.name + unfinished }
+
 func (w *writer) create(table, name string, columns []columnfile.Column) (*openFile, error) {
-	dir := tableDirectory(w.dir, table)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, err := w.dir.Directory(table)
+	if err != nil {
 		return nil, err
 	}
 	return w.createIn(dir, table, name, columns)
 }
 
-func (w *writer) createIn(dir, table, name string, columns []columnfile.Column) (*openFile, error) {
-	file, err := os.Create(filepath.Join(dir, "."+name+unfinished))
-	if err != nil {
-		return nil, err
+// createIn takes the directory over, also when it fails.
+func (w *writer) createIn(dir *directory.Directory, table, name string, columns []columnfile.Column) (*openFile, error) {
+	f := &openFile{dir: dir, name: name}
+	var err error
+	if f.file, err = dir.Create(f.hiddenName()); err != nil {
+		return nil, errors.Join(err, dir.Close())
 	}
-	f := &openFile{path: filepath.Join(dir, name), file: file}
 	metadata := []columnfile.KeyValue{
 		{Key: MetadataSchemaVersion, Value: SchemaVersion},
 		{Key: MetadataToolVersion, Value: w.tool},
 		{Key: MetadataSession, Value: w.session},
 		{Key: MetadataTable, Value: table},
 	}
-	f.parquet, err = columnfile.NewWriter(file, w.encoder, columns, "ebpfprof version "+w.tool, metadata)
+	f.parquet, err = columnfile.NewWriter(f.file, w.encoder, columns, "ebpfprof version "+w.tool, metadata)
 	if err != nil {
 		f.discard()
 		return nil, err
@@ -60,15 +65,15 @@ func (w *writer) createIn(dir, table, name string, columns []columnfile.Column) 
 // publish finishes the file, reads back what its footer says, and gives it its
 // name. On an error the file is gone.
 func (f *openFile) publish() error {
-	if err := f.finish(); err != nil {
+	err := f.finish()
+	if err == nil {
+		err = f.dir.Rename(f.hiddenName(), f.name)
+	}
+	if err != nil {
 		f.discard()
 		return err
 	}
-	if err := os.Rename(f.file.Name(), f.path); err != nil {
-		f.discard()
-		return err
-	}
-	return syncDirectory(filepath.Dir(f.path))
+	return errors.Join(f.dir.Sync(), f.dir.Close())
 }
 
 func (f *openFile) finish() error {
@@ -78,32 +83,21 @@ func (f *openFile) finish() error {
 	if err := f.file.Sync(); err != nil {
 		return err
 	}
-	if err := f.file.Close(); err != nil {
-		return err
-	}
-	summary, err := columnfile.Check(f.file.Name())
+	summary, err := columnfile.CheckFile(f.file)
 	if err != nil {
 		return fmt.Errorf("checking what was written: %w", err)
 	}
 	if summary.Rows != f.parquet.Rows() || summary.Bytes != f.parquet.Size() {
 		return fmt.Errorf("checking what was written: %s has %d rows in %d bytes, not %d in %d",
-			f.path, summary.Rows, summary.Bytes, f.parquet.Rows(), f.parquet.Size())
+			f.name, summary.Rows, summary.Bytes, f.parquet.Rows(), f.parquet.Size())
 	}
-	return nil
+	return f.file.Close()
 }
 
 func (f *openFile) discard() {
+	_ = f.dir.Remove(f.hiddenName())
 	f.file.Close()
-	os.Remove(f.file.Name())
-}
-
-func syncDirectory(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	f.dir.Close()
 }
 
 // writeSchemaFiles gives every table a file without rows: a glob over the
@@ -119,10 +113,48 @@ func (w *writer) writeSchemaFiles() error {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, ViewsFile), []byte(Views()), 0o644); err != nil {
+	if err := w.writeViews(); err != nil {
 		return err
 	}
-	return syncDirectory(w.dir)
+	return w.dir.Sync()
+}
+
+func (w *writer) writeViews() error {
+	f, err := w.dir.Create(ViewsFile)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(Views())
+	return errors.Join(err, f.Close())
+}
+
+// removeAll removes every table and the views. The directory was empty when the
+// dataset was begun.
+func (w *writer) removeAll() (err error) {
+	for _, t := range Schema() {
+		err = errors.Join(err, w.removeTable(t.Name))
+	}
+	return errors.Join(err, unlessMissing(w.dir.Remove(ViewsFile)))
+}
+
+func (w *writer) removeTable(name string) error {
+	table, err := w.dir.Subdirectory(name)
+	if err != nil { // a link is not followed
+		return unlessMissing(w.dir.Remove(name))
+	}
+	defer table.Close()
+	files, err := table.Names()
+	for _, file := range files {
+		err = errors.Join(err, table.Remove(file))
+	}
+	return errors.Join(err, w.dir.Remove(name))
+}
+
+func unlessMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // explain turns an error of writing into one sentence that says what to do.

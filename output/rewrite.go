@@ -3,11 +3,11 @@ package output
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -17,38 +17,54 @@ import (
 var ErrForeign = errors.New("not a stack file of this schema")
 
 // RewriteStacks puts rows in the place of those of a file of table stack, whose
-// session and metadata stay. The file is as it was until the new one is whole
-// and on disk.
+// session, metadata, owner and mode stay. The file is as it was until the new one is
+// whole and on disk. It must not be a link, nor lie behind one that another user made.
 func RewriteStacks(path string, rows []event.Stack) error {
-	summary, err := columnfile.Check(path)
+	dir, err := directory.Open(filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("rewriting %s: %w", path, err)
 	}
-	if err := checkRewritable(summary, len(rows)); err != nil {
-		return fmt.Errorf("rewriting %s: %w", path, err)
+	name := filepath.Base(path)
+	summary, access, err := inspect(dir, name)
+	if err == nil {
+		err = checkRewritable(summary, len(rows))
 	}
-	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("rewriting %s: %w", path, errors.Join(err, dir.Close()))
 	}
-	w, err := newWriter("", 0)
+	dir = dir.With(access)
+	w, err := newWriter(dir, 0)
 	if err != nil {
 		return err
 	}
 	w.session, w.tool = summary.Metadata[MetadataSession], summary.Metadata[MetadataToolVersion]
-	f, err := w.createIn(filepath.Dir(path), stackTable.Name, filepath.Base(path), stackTable.fileColumns())
+	f, err := w.createIn(dir, stackTable.Name, name, stackTable.fileColumns())
 	if err != nil {
-		return explain(filepath.Dir(path), err)
+		return explain(dir.Path(), err)
 	}
-	err = errors.Join(f.file.Chmod(info.Mode().Perm()), writeAll(f, w, stackTable, rows))
-	if err != nil {
+	if err := writeAll(f, w, stackTable, rows); err != nil {
 		f.discard()
-		return explain(filepath.Dir(path), err)
+		return explain(dir.Path(), err)
 	}
 	if err := f.publish(); err != nil {
-		return explain(filepath.Dir(path), err)
+		return explain(dir.Path(), err)
 	}
 	return nil
+}
+
+// inspect reads what a file's footer says, and whose it is.
+func inspect(dir *directory.Directory, name string) (columnfile.Summary, Access, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return columnfile.Summary{}, Access{}, err
+	}
+	defer f.Close()
+	access, err := directory.AccessOf(f)
+	if err != nil {
+		return columnfile.Summary{}, Access{}, err
+	}
+	summary, err := columnfile.CheckFile(f)
+	return summary, access, err
 }
 
 // checkRewritable refuses files of other tables and of later schemas, and rows

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -28,7 +29,7 @@ type job struct {
 // writer owns all files of a dataset. Everything below jobs belongs to its
 // goroutine.
 type writer struct {
-	dir         string
+	dir         *directory.Directory
 	rotateBytes int64
 	jobs        chan job
 	finished    chan struct{}
@@ -66,7 +67,7 @@ type smallFile struct {
 	pending bool // taken, not published
 }
 
-func newWriter(dir string, rotateBytes int64) (*writer, error) {
+func newWriter(dir *directory.Directory, rotateBytes int64) (*writer, error) {
 	encoder, err := columnfile.NewEncoder()
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (w *writer) run() {
 
 // fail keeps the first error and gives up the unfinished files.
 func (w *writer) fail(err error) error {
-	err = explain(w.dir, err)
+	err = explain(w.dir.Path(), err)
 	w.failed.Store(&err)
 	for _, g := range w.growing {
 		w.abandon(g)

@@ -50,6 +50,9 @@ func (e *ELF) CodeAt(address, size uint64) []byte {
 	return nil
 }
 
+// CodeSize is the length of what CodeAt returns.
+func (e *ELF) CodeSize(address, size uint64) int { return len(e.CodeAt(address, size)) }
+
 // IsCode reports an address inside an executable segment's file contents.
 func (e *ELF) IsCode(address uint64) bool {
 	for i := range e.segments {

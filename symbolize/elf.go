@@ -78,6 +78,7 @@ type section struct {
 type ELF struct {
 	data    []byte
 	release func() error
+	origin  *origin // nil of what is no file
 
 	machine     Machine
 	fileType    Type
@@ -146,6 +147,7 @@ func mapELF(file *os.File) (*ELF, error) {
 	if !info.Mode().IsRegular() || info.Size() < headerSize {
 		return nil, ErrNotELF
 	}
+	origin, _ := originOf(int(file.Fd())) // before a byte is read; without it nothing that is made of the file is kept
 	// Shared: the kernel writes the breakpoints of a uprobe that is not limited
 	// to a process into every private mapping of the file that could be made
 	// executable (valid_vma in kernel/events/uprobes.c), this one too, and the
@@ -159,6 +161,7 @@ func mapELF(file *os.File) (*ELF, error) {
 		_ = unix.Munmap(data)
 		return nil, err
 	}
+	e.origin = origin
 	e.release = func() error { return unix.Munmap(data) }
 	return e, nil
 }

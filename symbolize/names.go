@@ -31,13 +31,12 @@ type Mapping struct {
 type Names struct {
 	mu    sync.Mutex
 	files map[FileKey]*File
-	byID  map[string]*File
 	vdso  *File
 }
 
 // NewNames returns an empty Names.
 func NewNames() *Names {
-	return &Names{files: map[FileKey]*File{}, byID: map[string]*File{}}
+	return &Names{files: map[FileKey]*File{}}
 }
 
 // Close closes the files. Frames stay good; File and Space must not be asked
@@ -52,11 +51,11 @@ func (n *Names) Close() {
 			_ = f.elf.Close()
 		}
 	}
-	n.files, n.byID = map[FileKey]*File{}, map[string]*File{}
+	n.files = map[FileKey]*File{}
 }
 
-// file opens a mapping's file, unless it is known. Files of one build id, as
-// containers have them, share one: their code and its addresses are the same.
+// file opens a mapping's file, unless it is known. Files of one build id do not
+// share their names: whoever made a file made its build id too.
 func (n *Names) file(m *Mapping) *File {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,12 +78,6 @@ func (n *Names) file(m *Mapping) *File {
 		return f
 	}
 	f := NewFile(e, m.Path)
-	if known := n.byID[f.buildID]; known != nil && f.err == nil && len(known.elf.data) == len(e.data) && known.module == f.module {
-		_ = e.Close()
-		f = known
-	} else if f.err == nil {
-		n.byID[f.buildID] = f
-	}
 	n.files[m.Key] = f
 	return f
 }

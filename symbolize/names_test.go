@@ -1,6 +1,7 @@
 package symbolize
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -73,22 +74,30 @@ func TestNamesOutliveTheFileAndItsMapping(t *testing.T) {
 	}
 }
 
-func TestFilesOfOneBuildIDAreOne(t *testing.T) {
-	path, _, _ := shifted(t)
-	content, err := os.ReadFile(path)
+// A build id and a size are what whoever made the file wanted them to be: another
+// file of both must not name a genuine one's functions, which came first or not.
+func TestABuildIDLendsNoNames(t *testing.T) {
+	path, e, f := shifted(t)
+	contents, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := filepath.Join(t.TempDir(), "lib.so")
-	if err := os.WriteFile(other, content, 0o644); err != nil {
+	forged := filepath.Join(t.TempDir(), "lib.so")
+	contents = bytes.ReplaceAll(contents, []byte("\x00f\x00"), []byte("\x00g\x00"))
+	if err := os.WriteFile(forged, contents, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	names := NewNames()
-	space := names.Space([]Mapping{fileMapping(path, 0x10000, 0x11000, 0), fileMapping(other, 0x20000, 0x21000, 0)})
-	if a, b := space.regions[0].file, space.regions[1].file; a != b || a.Err() != nil {
-		t.Errorf("%p, %p: %v", a, b, a.Err())
+	if other := open(t, forged); other.BuildID() != e.BuildID() || other.Size() != e.Size() {
+		t.Fatal("the forged file does not pass for the genuine one")
 	}
-	names.Close()
+	offset, _ := e.FileOffset(f.Address)
+	names := NewNames()
+	defer names.Close()
+	names.Space([]Mapping{fileMapping(forged, 0x20000, 0x21000, offset&^0xfff)})
+	space := names.Space([]Mapping{fileMapping(path, 0x10000, 0x11000, offset&^0xfff)})
+	if got := space.Frame(0x10000+offset&0xfff, false).Function; got != "f" {
+		t.Errorf("f of the genuine file is named %q", got)
+	}
 }
 
 func TestCodeThatIsInNoFileSaysWhatItIs(t *testing.T) {

@@ -21,9 +21,12 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 	if len(probes) == 0 {
 		return nil
 	}
-	path, err := f.path()
-	if err != nil {
-		return nil // everyone who mapped it is gone
+	if f.source == nil {
+		return nil
+	}
+	if err := f.source.verify(f.plan.Probes, probes); err != nil {
+		s.dropChanged(f, err)
+		return nil
 	}
 	sites := sitesOf(f.plan, f.base, probes)
 	for _, pid := range f.pids() {
@@ -32,18 +35,16 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 		}
 		var set *linkSet
 		beside := f.runner(pid)
-		near(beside, func() { set, err = s.kernel.attach(path, pid, sites) })
-		if vanished(err) { // the process whose path this was is exiting; another may map the file
-			if path, err = f.path(); err != nil {
-				return nil
-			}
-			near(beside, func() { set, err = s.kernel.attach(path, pid, sites) })
-		}
+		var err error
+		near(beside, func() { set, err = s.kernel.attach(f.source.path(), pid, sites) })
 		if err != nil {
 			if vanished(err) || pid != 0 && s.gone(pid) || pid == 0 && s.orphaned(f) {
 				continue
 			}
-			return err
+			if err := s.attachFailed(f, pid, err); err != nil {
+				return err
+			}
+			continue
 		}
 		set.beside = beside
 		tier[pid] = set
@@ -54,8 +55,21 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 	return nil
 }
 
-// vanished reports whether a file could not be opened through a process because
-// that is exiting: its memory is gone before it is.
+// dropChanged takes the probes of a file out that is not any more what was
+// planned: somebody writes to it, and where a probe belongs is not known.
+func (s *Session) dropChanged(f *tracedFile, changed error) {
+	s.detaching.closeTier(f.tiers()...)
+	for i := range f.plan.Probes {
+		f.plan.Probes[i].EntryErr = errChanged
+	}
+	s.warn(Warning{
+		TSNS: time.Now().UnixNano(), Kind: "attach", Source: f.plan.Path, Count: int64(len(f.plan.Probes)),
+		Detail: changed.Error() + ": they are out, and nothing more of it is seen; restart the job after an upgrade",
+	})
+}
+
+// vanished reports whether attaching failed because the process is exiting: its
+// memory is gone before it is.
 func vanished(err error) bool {
 	return errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist)
 }
@@ -134,23 +148,25 @@ func (s *Session) attachDetail(named map[*tracedFile][]int) error {
 }
 
 func (s *Session) detachDetail() {
+	tiers := make([]map[int]*linkSet, 0, len(s.files))
 	for _, f := range s.files {
-		closeTier(f.detail)
+		tiers = append(tiers, f.detail)
 	}
+	s.detaching.closeTier(tiers...)
 }
 
 func (s *Session) detachAll() {
-	s.detachDetail()
-	for _, f := range s.files {
-		for _, tier := range f.anchor {
-			closeTier(tier)
-		}
-	}
 	for _, t := range s.processes {
 		s.forgetPlugins(t)
-		t.linker.closeIfAny()
+		s.detaching.close(t.linker)
 		t.linker = nil
 	}
+	var tiers []map[int]*linkSet
+	for _, f := range s.files {
+		tiers = append(tiers, f.tiers()...)
+	}
+	s.detaching.closeTier(tiers...)
+	s.detaching.wait()
 }
 
 // learnUsed looks which probes the job is known to use and returns how many.
@@ -287,11 +303,10 @@ func (s *Session) warnLate(f *tracedFile, late []int) {
 // busyProcesses is over how many processes the hits are spread.
 func (s *Session) busyProcesses() int { return max(1, len(s.frameworkProcesses())) }
 
-// frameworkProcesses lists those of the job's processes that have a framework
-// and have not ended.
+// frameworkProcesses lists those of the job's processes that have a framework.
 func (s *Session) frameworkProcesses() (pids []int) {
 	for pid, t := range s.processes {
-		if t.row.EndedNS == nil && t.row.Framework != nil {
+		if t.row.Framework != nil {
 			pids = append(pids, pid)
 		}
 	}

@@ -1,7 +1,6 @@
 package tracer
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -19,9 +18,10 @@ type fileKey struct {
 // tracedFile is one library file and the probes that are on it. Processes that
 // map the same inode share it.
 type tracedFile struct {
-	key  fileKey
-	plan *Plan
-	base uint32 // index of the file's first probe
+	key    fileKey
+	source *source
+	plan   *Plan
+	base   uint32 // index of the file's first probe
 	// firstPID is the process in which the file was found first.
 	firstPID int32
 	// mapped is the library as each traced process maps it.
@@ -36,26 +36,6 @@ type tracedFile struct {
 // tiers lists every set of links that is on the file.
 func (f *tracedFile) tiers() []map[int]*linkSet {
 	return append(slices.Collect(maps.Values(f.anchor)), f.detail)
-}
-
-// closeTier takes a set of links off everyone.
-func closeTier(tier map[int]*linkSet) {
-	for pid, set := range tier {
-		set.Close()
-		delete(tier, pid)
-	}
-}
-
-// path is a name of the file on this side, from a process that still maps it.
-func (f *tracedFile) path() (string, error) {
-	err := fmt.Errorf("no process maps %s any more", f.plan.Path)
-	for _, library := range f.mapped {
-		var path string
-		if path, _, err = library.OpenPath(); err == nil {
-			return path, nil
-		}
-	}
-	return "", err
 }
 
 // pids are whom to attach to: everyone, or each traced process.

@@ -34,9 +34,10 @@ const MostFrames = 256
 
 // kernelSizes are what the programs are loaded for.
 type kernelSizes struct {
-	ring   int    // bytes of the call ring, a power of two multiple of the page size
-	frames int    // of each kind in a stack; what the programs say if 0
-	verify uint32 // of so many remembered stacks one is walked again, a power of two; 0: none is remembered
+	ring    int    // bytes of the call ring, a power of two multiple of the page size
+	frames  int    // of each kind in a stack; what the programs say if 0
+	targets int    // processes; what the programs say if 0
+	verify  uint32 // of so many remembered stacks one is walked again, a power of two; 0: none is remembered
 }
 
 // loadKernel loads the programs.
@@ -92,6 +93,9 @@ func (k *kernel) adapt(spec *ebpf.CollectionSpec, features *Features) error {
 		if m, ok := spec.Maps[name]; ok {
 			m.MaxEntries = uint32(entries)
 		}
+	}
+	if targets, ok := spec.Maps["targets"]; ok && k.sizes.targets > 0 {
+		targets.MaxEntries = uint32(k.sizes.targets)
 	}
 	if !features.PreemptGuard {
 		stripGuard(spec)
@@ -171,14 +175,6 @@ func (k *kernel) Close() {
 	if k.unwind != nil {
 		k.unwind.Close()
 	}
-}
-
-func (k *kernel) trace(pid int, follow bool) error {
-	t := bpf.CallTarget{}
-	if follow {
-		t.Follow = 1
-	}
-	return k.call.Maps["targets"].Put(uint32(pid), t)
 }
 
 func (k *kernel) setSpec(index uint32, spec *bpf.CallProbeSpec) error {

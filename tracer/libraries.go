@@ -120,13 +120,13 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 		row.EndAddress = max(row.EndAddress, int64(segment.End))
 	}
 	file, known := s.files[key]
-	var elf *symbolize.ELF
+	var opened *source
 	if !known {
 		var err error
-		if elf, err = library.OpenELF(); err != nil {
+		if opened, err = openSource(library); err != nil {
 			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
 		} else {
-			row.BuildID = present(elf.BuildID())
+			row.BuildID = present(opened.elf.BuildID())
 		}
 	} else {
 		row.BuildID = present(file.plan.BuildID)
@@ -141,24 +141,28 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 		file.mapped[t.process.PID] = library
 		return s.attachNewcomer(file, t.process.PID)
 	}
-	if elf == nil {
+	if opened == nil {
 		return nil
 	}
-	if IsPlugin(elf, s.groups) {
-		return s.newPlugin(t, key, elf, library)
-	}
-	if !s.catalogued(library, elf) {
-		elf.Close()
+	var plan *Plan
+	plugin := false
+	err := symbolize.Guard(func() {
+		if plugin = IsPlugin(opened.elf, s.groups); !plugin && s.anyLives(filepath.Base(library.Path), opened.elf) {
+			plan = s.plans.plan(opened.elf, library.Path, s.groups)
+		}
+	})
+	switch {
+	case err != nil:
+		opened.close()
+		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: "no probes: " + err.Error()})
+		return nil
+	case plugin:
+		return s.newPlugin(t, key, opened, library)
+	case plan == nil:
+		opened.close()
 		return nil
 	}
-	return s.newFile(key, s.plans.plan(elf, library.Path, s.groups), t.process.PID, library)
-}
-
-// catalogued reports whether anything of a file may be probed.
-func (s *Session) catalogued(library *process.Library, elf *symbolize.ELF) (found bool) {
-	base := filepath.Base(library.Path)
-	err := symbolize.Guard(func() { found = s.anyLives(base, elf) })
-	return err == nil && found
+	return s.newFile(key, opened, plan, t.process.PID, library)
 }
 
 func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
@@ -173,13 +177,15 @@ func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
 }
 
 // newFile makes room for a library's probes and attaches the anchor groups.
-func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Library) error {
+func (s *Session) newFile(key fileKey, opened *source, plan *Plan, pid int, library *process.Library) error {
 	file := &tracedFile{
-		key: key, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
+		key: key, source: opened, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
 		anchor: map[string]map[int]*linkSet{}, detail: map[int]*linkSet{},
 	}
+	s.takeStacks(plan)
 	base, err := s.probes.add(file)
 	if err != nil {
+		opened.close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: library.Path, Count: int64(len(plan.Probes)), Detail: err.Error()})
 		return nil
 	}
@@ -188,9 +194,6 @@ func (s *Session) newFile(key fileKey, plan *Plan, pid int, library *process.Lib
 		plan.dropReturns()
 	}
 	for i := range plan.Probes {
-		if s.walks != nil && wantsStack(s.options.Level, plan.Probes[i].Function) {
-			plan.Probes[i].takeStack()
-		}
 		if s.governor.demoted[plan.Probes[i].Group.Name] {
 			s.probes.at(base + uint32(i)).makeDetail(1)
 		}
@@ -255,7 +258,7 @@ func (s *Session) descends(pid int) bool {
 
 // hookLinker asks to be told when the process loads another library.
 func (s *Session) hookLinker(t *tracedProcess, libraries []*process.Library) {
-	if t.linker != nil {
+	if t.linker != nil || !s.mayHookLinker(t) {
 		return
 	}
 	for _, library := range libraries {
@@ -263,22 +266,27 @@ func (s *Session) hookLinker(t *tracedProcess, libraries []*process.Library) {
 		if !strings.HasPrefix(base, "ld-linux") && !strings.HasPrefix(base, "ld-musl") && !strings.HasPrefix(base, "ld-2") {
 			continue
 		}
-		elf, err := library.OpenELF()
+		opened, err := openSource(library)
 		if err != nil {
 			return
 		}
-		defer elf.Close()
-		symbol, ok := elf.Lookup("_dl_debug_state")
-		if !ok {
-			return
-		}
-		path, _, err := library.OpenPath()
-		if err != nil {
-			return
-		}
-		if offset, ok := elf.FileOffset(symbol.Address); ok {
-			t.linker, _ = s.kernel.attachLinkMap(path, t.process.PID, offset)
-		}
+		defer opened.close()
+		_ = symbolize.Guard(func() {
+			if symbol, ok := opened.elf.Lookup("_dl_debug_state"); ok {
+				t.linker = s.hookFunction(opened, t.process.PID, symbol.Address)
+			}
+		})
 		return
 	}
+}
+
+// hookFunction asks to be told when a process calls a function; nil where that can
+// not be done.
+func (s *Session) hookFunction(opened *source, pid int, address uint64) *linkSet {
+	offset, ok := opened.elf.FileOffset(address)
+	if !ok || opened.inHeader(address) || !opened.elf.IsCode(address) {
+		return nil
+	}
+	hook, _ := s.kernel.attachLinkMap(opened.path(), pid, offset)
+	return hook
 }

@@ -62,7 +62,7 @@ func traceCommand(t *testing.T, options Options, between func(*Session), argv ..
 	lines.Scan() // ready
 
 	sink := &recordingSink{}
-	options.PIDs, options.Follow, options.BufferBytes = []int{job.Process.Pid}, true, 4<<20
+	options.PIDs, options.Follow, options.BufferBytes, options.Budget = []int{job.Process.Pid}, true, 4<<20, Unlimited
 	session, err := Open(options, sink)
 	if err != nil {
 		t.Fatal(err)

@@ -136,16 +136,22 @@ func (c *nodeCounter) word(f *tracedFile) *tlsWord {
 		return w
 	}
 	c.words[f] = nil
-	for _, s := range f.plan.file.ExportedFunctions([]string{sequenceNumberPeek}) {
-		code := site.Function{Arch: site.AMD64, Address: s.Address, Code: f.plan.file.CodeAt(s.Address, s.Size)}
-		if f.plan.file.Machine() != symbolize.MachineX86_64 {
-			continue
-		}
+	_ = symbolize.Guard(func() { c.words[f] = wordOf(f.plan.file) })
+	return c.words[f]
+}
+
+// wordOf finds the word in a file's code, nil where there is none.
+func wordOf(file *symbolize.ELF) (found *tlsWord) {
+	if file.Machine() != symbolize.MachineX86_64 {
+		return nil
+	}
+	for _, s := range file.ExportedFunctions([]string{sequenceNumberPeek}) {
+		code := site.Function{Arch: site.AMD64, Address: s.Address, Code: file.CodeAt(s.Address, s.Size)}
 		if word, ok := tlsWordOf(code); ok {
-			c.words[f] = &word
+			found = &word
 		}
 	}
-	return c.words[f]
+	return found
 }
 
 // process reads the numbers of one process's threads.

@@ -34,6 +34,8 @@ type PlannedProbe struct {
 	// call in a process, 0 where the function has none.
 	UsedFlag uint64
 
+	size uint64  // of the function's code
+	code codeSum // of what the sites were chosen by
 	spec bpf.CallProbeSpec
 }
 
@@ -239,6 +241,8 @@ func (p *planner) plan(o owner, s symbolize.Symbol) PlannedProbe {
 	}
 	p.planEnd(&probe, code)
 	probe.UsedFlag = usedFlag(code)
+	probe.size = uint64(len(code.Code))
+	probe.code, _ = probe.sum(p.file.CodeAt)
 	probe.spec = p.buildSpec(&probe)
 	return probe
 }
@@ -302,6 +306,7 @@ func (p *planner) code(s symbolize.Symbol) site.Function {
 	if start, end, ok := p.file.Extent(s.Address); ok && start == s.Address && (size == 0 || end-start < size) {
 		size = end - start
 	}
+	size = min(size, maxFunctionBytes)
 	arch := site.AMD64
 	if p.file.Machine() == symbolize.MachineARM64 {
 		arch = site.ARM64

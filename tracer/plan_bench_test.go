@@ -49,3 +49,38 @@ func BenchmarkPlan(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkKeptPlan is BenchmarkPlan when the cache has the plan: of a library that
+// root alone can write, and of one that its user can.
+func BenchmarkKeptPlan(b *testing.B) {
+	groups, err := SelectGroups(LevelWindow, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, path := range torchLibraries() {
+		contents, err := os.ReadFile(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		copied := filepath.Join(b.TempDir(), filepath.Base(path))
+		if err := os.WriteFile(copied, contents, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.Chown(copied, 12345, 12345); err != nil {
+			b.Skip(err)
+		}
+		c := planCache{filepath.Join(b.TempDir(), "plans")}
+		for owner, path := range map[string]string{"root": path, "user": copied} {
+			b.Run(name+"/"+owner, func(b *testing.B) {
+				for b.Loop() {
+					e, err := symbolize.OpenELF(path)
+					if err != nil {
+						b.Fatal(err)
+					}
+					c.plan(e, path, groups)
+					e.Close()
+				}
+			})
+		}
+	}
+}

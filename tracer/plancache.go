@@ -7,13 +7,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
@@ -38,37 +39,60 @@ func newPlanCache() planCache {
 // worthKeeping is what a plan must have taken to be kept.
 const worthKeeping = 50 * time.Millisecond
 
+// worthHashing is how large the symbols of a file that others can write must be
+// for a look into the cache: to plan from less is faster than to hash the file.
+const worthHashing = 8 << 20
+
 // plan is PlanLibrary of groups of the catalog.
 func (c planCache) plan(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
-	key, ok := planKey(e, path, groups)
-	if !ok || c.directory == "" {
+	if c.directory == "" {
+		return PlanLibrary(e, path, groups)
+	}
+	hold, held := e.Hold()
+	if !held {
 		return PlanLibrary(e, path, groups)
 	}
 	begun := time.Now()
-	if probes, err := c.load(key, groups); err == nil {
-		return &Plan{Path: path, BuildID: e.BuildID(), file: e, begun: begun, Probes: probes}
+	released := false
+	release := func() bool { released = true; return hold.Release() }
+	defer func() {
+		if !released { // the file was cut short under its reader
+			release()
+		}
+	}()
+	key, ok := planKey(hold, e, path, groups)
+	if ok {
+		if probes, err := c.load(key, groups); err == nil {
+			return &Plan{Path: path, BuildID: e.BuildID(), file: e, begun: begun, Probes: probes}
+		}
 	}
 	plan := PlanLibrary(e, path, groups)
-	if time.Since(begun) > worthKeeping {
+	if unchanged := release(); ok && unchanged && time.Since(begun) > worthKeeping {
 		_ = c.store(key, plan, groups) // next time then
 	}
 	return plan
 }
 
-// planKey names a plan: the file by its build id and size (half of a file has the
-// id of the whole), what is looked for in it, and the tracer that does. Without a
-// build id there is no telling files apart.
-func planKey(e *symbolize.ELF, path string, groups []catalog.Group) (key string, ok bool) {
+// planKey names a plan: the file, which nobody can make another of (a build id can
+// be copied, and so can a size), what is looked for in it, and the tracer that does.
+func planKey(hold *symbolize.Hold, e *symbolize.ELF, path string, groups []catalog.Group) (key string, ok bool) {
 	self, err := os.Executable()
-	if err != nil || e.BuildID() == "" {
+	if err != nil {
 		return "", false
 	}
 	tracer, err := os.Stat(self)
 	if err != nil {
 		return "", false
 	}
+	if !hold.RootOnly() && e.SymbolBytes() < worthHashing {
+		return "", false
+	}
+	file, ok := hold.Key(e.Contents())
+	if !ok {
+		return "", false
+	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, e.BuildID(), e.Size(), e.Machine(), filepath.Base(path), tracer.Size(), tracer.ModTime().UnixNano())
+	fmt.Fprintln(sum, file, e.Machine(), filepath.Base(path), tracer.Size(), tracer.ModTime().UnixNano())
 	for _, g := range groups {
 		fmt.Fprintln(sum, g.Name, len(g.Functions))
 	}
@@ -86,17 +110,27 @@ type keptProbe struct {
 	EntryErr, ExitErr string
 	Return            bool
 	UsedFlag          uint64
+	Size              uint64
+	Code              codeSum
 	Spec              bpf.CallProbeSpec
 }
 
-var errNotOurs = errors.New("the cache of plans can be written by others")
+// errNotOurs: the cache of plans can be written by others.
+var errNotOurs = directory.ErrNotOurs
 
 // load reads a plan that store wrote.
 func (c planCache) load(key string, groups []catalog.Group) ([]PlannedProbe, error) {
-	if err := c.private(); err != nil {
+	dir, err := directory.OpenCache(c.directory)
+	if err != nil {
 		return nil, err
 	}
-	contents, err := os.ReadFile(c.path(key))
+	defer dir.Close()
+	file, err := dir.Open(planName(key))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	contents, err := io.ReadAll(file)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +159,7 @@ func decodePlan(contents []byte, groups []catalog.Group) ([]PlannedProbe, error)
 			Group: group, Function: f, Symbol: k.Symbol, Address: k.Address,
 			Call:  &Call{Layer: f.Layer, Category: f.Category, Runtime: f.Runtime, Name: k.Name},
 			Entry: k.Entry, EntryErr: reasonError(k.EntryErr), Exits: k.Exits, ExitErr: reasonError(k.ExitErr),
-			Return: k.Return, UsedFlag: k.UsedFlag, spec: k.Spec,
+			Return: k.Return, UsedFlag: k.UsedFlag, size: k.Size, code: k.Code, spec: k.Spec,
 		}
 	}
 	return probes, nil
@@ -137,46 +171,36 @@ func (c planCache) store(key string, plan *Plan, groups []catalog.Group) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.directory, 0o700); err != nil {
+	dir, err := directory.MakeCache(c.directory)
+	if err != nil {
 		return fmt.Errorf("making the cache of plans: %w", err)
 	}
-	if err := c.private(); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(c.directory, ".plan-*")
-	if err != nil {
+	defer dir.Close()
+	if err := dir.Write(planName(key), ".plan-", contents); err != nil {
 		return fmt.Errorf("keeping a plan: %w", err)
 	}
-	defer os.Remove(file.Name()) // fails after the renaming
-	_, err = file.Write(contents)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), c.path(key))
-	}
-	if err != nil {
-		return fmt.Errorf("keeping a plan: %w", err)
-	}
-	c.prune()
+	prunePlans(dir)
 	return nil
 }
 
 // plansKept is how many plans stay: each build of the tracer makes its own.
 const plansKept = 32
 
-// prune removes the oldest plans.
-func (c planCache) prune() {
-	entries, err := os.ReadDir(c.directory)
+// prunePlans removes the oldest plans.
+func prunePlans(dir *directory.Directory) {
+	names, err := dir.Names()
 	if err != nil {
 		return
 	}
-	age := func(e os.DirEntry) (at time.Time) {
-		if info, err := e.Info(); err == nil {
-			at = info.ModTime()
+	ages := map[string]time.Time{}
+	for _, name := range names {
+		if info, err := dir.Info(name); err == nil {
+			ages[name] = info.ModTime()
 		}
-		return at
 	}
-	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(b).Compare(age(a)) })
-	for _, e := range entries[min(plansKept, len(entries)):] {
-		os.Remove(filepath.Join(c.directory, e.Name()))
+	slices.SortFunc(names, func(a, b string) int { return ages[b].Compare(ages[a]) })
+	for _, name := range names[min(plansKept, len(names)):] {
+		_ = dir.Remove(name)
 	}
 }
 
@@ -197,7 +221,7 @@ func encodePlan(plan *Plan, groups []catalog.Group) ([]byte, error) {
 		kept[i] = keptProbe{
 			Group: place[0], Function: place[1], Symbol: p.Symbol, Address: p.Address, Name: p.Call.Name,
 			Entry: p.Entry, Exits: p.Exits, EntryErr: reasonText(p.EntryErr), ExitErr: reasonText(p.ExitErr),
-			Return: p.Return, UsedFlag: p.UsedFlag, Spec: p.spec,
+			Return: p.Return, UsedFlag: p.UsedFlag, Size: p.size, Code: p.code, Spec: p.spec,
 		}
 	}
 	var contents bytes.Buffer
@@ -211,20 +235,7 @@ func encodePlan(plan *Plan, groups []catalog.Group) ([]byte, error) {
 	return b, nil
 }
 
-func (c planCache) path(key string) string { return filepath.Join(c.directory, key+".plan") }
-
-// private reports whether only this user can write the directory.
-func (c planCache) private() error {
-	info, err := os.Lstat(c.directory)
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return errNotOurs
-	}
-	return nil
-}
+func planName(key string) string { return key + ".plan" }
 
 // A reason is kept as its text.
 func reasonText(err error) string {

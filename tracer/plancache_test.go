@@ -1,10 +1,14 @@
 package tracer
 
 import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
@@ -116,28 +120,89 @@ func FuzzKeptPlan(f *testing.F) {
 	})
 }
 
-// A file that was torn has the build id of the whole one, and not its functions.
-func TestHalfOfAFileHasAPlanOfItsOwn(t *testing.T) {
-	whole, groups := plannedLibrary(t)
-	contents, err := os.ReadFile(whole.Path)
+// A file that was torn has the build id of the whole one, and not its functions. One
+// with a symbol moved has its size, too: it is made by a user, who has it planned
+// first, and its plan would put breakpoints into the middle of instructions of
+// everyone else's.
+func TestAForgedLibraryDoesNotGiveItsPlanToTheGenuineOne(t *testing.T) {
+	found, _ := filepath.Glob("/usr/lib/*-linux-gnu/libtorch_cpu.so.1.13.0")
+	if len(found) == 0 {
+		t.Skip("no libtorch here: run make deps")
+	}
+	genuine, err := os.ReadFile(found[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), filepath.Base(whole.Path))
-	if err := os.WriteFile(path, contents[:len(contents)/2], 0o600); err != nil {
-		t.Fatal(err)
+	directory := forAll(t)
+	t.Cleanup(func() { os.RemoveAll(directory) })
+	groups := catalog.Groups()
+	path := filepath.Join(directory, "libtorch_cpu.so.1.13.0")
+	for name, forged := range map[string][]byte{"moved symbol": withSymbolMoved(t, found[0], genuine), "half": genuine[:len(genuine)/2]} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, forged, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if os.Geteuid() == 0 {
+				if err := os.Chown(path, nobody, nobody); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := planCache{filepath.Join(t.TempDir(), "plans")}
+			places := func(path string, plan func(e *symbolize.ELF) *Plan) map[string]uint64 {
+				e, err := symbolize.OpenELF(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer e.Close()
+				places := map[string]uint64{}
+				for _, p := range plan(e).Probes {
+					places[p.Symbol] = p.Address
+				}
+				return places
+			}
+			cached := func(e *symbolize.ELF) *Plan { return c.plan(e, path, groups) }
+			want := places(found[0], func(e *symbolize.ELF) *Plan { return PlanLibrary(e, path, groups) })
+			if reflect.DeepEqual(places(path, cached), want) {
+				t.Fatal("the forged library is planned like the genuine one")
+			}
+			for range 2 { // planned, and perhaps kept
+				got := places(found[0], cached)
+				for symbol, address := range want {
+					if got[symbol] != address {
+						t.Fatalf("%s of the genuine library is planned at %#x, want %#x", symbol, got[symbol], address)
+					}
+				}
+			}
+			if plans, err := os.ReadDir(c.directory); err != nil || len(plans) == 0 {
+				t.Errorf("no plan was kept, of neither: %v", err)
+			}
+		})
 	}
-	half, err := symbolize.OpenELF(path)
+}
+
+// withSymbolMoved is a library in which one operator's symbol is three bytes on.
+func withSymbolMoved(t *testing.T, path string, contents []byte) []byte {
+	t.Helper()
+	file, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer half.Close()
-	if half.BuildID() == "" || half.BuildID() != whole.file.BuildID() {
-		t.Fatalf("build ids %q and %q", half.BuildID(), whole.file.BuildID())
+	defer file.Close()
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
 	}
-	a, okA := planKey(whole.file, whole.Path, groups)
-	b, okB := planKey(half, path, groups)
-	if !okA || !okB || a == b {
-		t.Errorf("plans are kept under %q and %q", a, b)
+	for i, s := range symbols {
+		if strings.HasPrefix(s.Name, "_ZN2at4_ops5addmm4callE") {
+			forged := bytes.Clone(contents)
+			at := file.SectionByType(elf.SHT_DYNSYM).Offset + uint64(i+1)*elf.Sym64Size + 8 // st_value; the first symbol is not listed
+			if got := binary.LittleEndian.Uint64(forged[at:]); got != s.Value {
+				t.Fatalf("the symbol is at %#x, found %#x", s.Value, got)
+			}
+			binary.LittleEndian.PutUint64(forged[at:], s.Value+3)
+			return forged
+		}
 	}
+	t.Fatal("no addmm")
+	return nil
 }

@@ -104,32 +104,30 @@ func usesTables(groups []catalog.Group) bool {
 
 // waitingPlugin is a plugin of one process whose table is not there yet.
 type waitingPlugin struct {
-	elf     *symbolize.ELF
+	source  *source
 	library *process.Library
 	hook    *linkSet // on GetPjrtApi, which makes the table
 	tries   int
 }
 
 // newPlugin plans and attaches a plugin, or waits for its table.
-func (s *Session) newPlugin(t *tracedProcess, key fileKey, elf *symbolize.ELF, library *process.Library) error {
-	table, err := s.readPlugin(t, library, elf)
+func (s *Session) newPlugin(t *tracedProcess, key fileKey, opened *source, library *process.Library) error {
+	table, err := s.readPlugin(t, library, opened.elf)
 	if err == nil {
-		return s.attachPlugin(t, key, elf, library, table)
+		return s.attachPlugin(t, key, opened, library, table)
 	}
 	if !errors.Is(err, pjrt.ErrNotBuilt) {
-		elf.Close()
+		opened.close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
 		return nil
 	}
-	w := &waitingPlugin{elf: elf, library: library}
-	if entry, err := pjrt.Find(elf); err == nil {
-		if path, _, err := library.OpenPath(); err == nil {
-			if offset, ok := elf.FileOffset(entry.Address); ok {
-				// Without the hook the next reading of the maps will do, later.
-				w.hook, _ = s.kernel.attachLinkMap(path, t.process.PID, offset)
-			}
+	w := &waitingPlugin{source: opened, library: library}
+	_ = symbolize.Guard(func() {
+		if entry, err := pjrt.Find(opened.elf); err == nil {
+			// Without the hook the next reading of the maps will do, later.
+			w.hook = s.hookFunction(opened, t.process.PID, entry.Address)
 		}
-	}
+	})
 	t.waiting[key] = w
 	t.hurryUp() // it may have been made just before the hook was in
 	return nil
@@ -140,7 +138,11 @@ func (s *Session) readPlugin(t *tracedProcess, library *process.Library, elf *sy
 	if err != nil {
 		return nil, err
 	}
-	return ReadPlugin(t.process.PID, libraries, library, elf)
+	var table *pjrt.Table
+	if fault := symbolize.Guard(func() { table, err = ReadPlugin(t.process.PID, libraries, library, elf) }); fault != nil {
+		err = fault
+	}
+	return table, err
 }
 
 // pluginTries is how often a table that is not there is looked for in quick
@@ -170,7 +172,7 @@ func (s *Session) retryPlugins(t *tracedProcess) error {
 			}
 			continue
 		}
-		table, err := s.readPlugin(t, w.library, w.elf)
+		table, err := s.readPlugin(t, w.library, w.source.elf)
 		if errors.Is(err, pjrt.ErrNotBuilt) {
 			if w.tries++; w.tries < pluginTries {
 				t.hurryUp()
@@ -180,20 +182,26 @@ func (s *Session) retryPlugins(t *tracedProcess) error {
 		delete(t.waiting, key)
 		w.hook.closeIfAny()
 		if err != nil {
-			w.elf.Close()
+			w.source.close()
 			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: w.library.Path, Count: 1, Detail: err.Error()})
 			continue
 		}
-		if err := s.attachPlugin(t, key, w.elf, w.library, table); err != nil {
+		if err := s.attachPlugin(t, key, w.source, w.library, table); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Session) attachPlugin(t *tracedProcess, key fileKey, elf *symbolize.ELF, library *process.Library, table *pjrt.Table) error {
+func (s *Session) attachPlugin(t *tracedProcess, key fileKey, opened *source, library *process.Library, table *pjrt.Table) error {
 	s.warnPlugin(library.Path, table)
-	return s.newFile(key, PlanPlugin(elf, library.Path, s.groups, table), t.process.PID, library)
+	var plan *Plan
+	if err := symbolize.Guard(func() { plan = PlanPlugin(opened.elf, library.Path, s.groups, table) }); err != nil {
+		opened.close()
+		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: "no probes: " + err.Error()})
+		return nil
+	}
+	return s.newFile(key, opened, plan, t.process.PID, library)
 }
 
 // warnPlugin says which functions of a plugin that one would see are not seen.
@@ -248,7 +256,7 @@ func (s *Session) forgetPlugins(t *tracedProcess) {
 
 func (w *waitingPlugin) close() {
 	w.hook.closeIfAny()
-	w.elf.Close()
+	w.source.close()
 }
 
 // closeIfAny is Close of a set that may be nil.

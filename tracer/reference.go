@@ -88,15 +88,15 @@ func (g *governor) affords(p *probe, calls uint64, over time.Duration) bool {
 // refer counts the calls of a probe from now on, unless nobody maps its file
 // any more.
 func (g *governor) refer(p *probe, base uint64) error {
-	path, err := p.file.path()
-	if err != nil {
+	if err := p.file.source.verify([]PlannedProbe{*p.planned}, []int{0}); err != nil {
+		g.session.dropChanged(p.file, err)
 		return nil
 	}
 	r := &reference{probe: p, links: map[int]*linkSet{}, base: base}
 	offset, _ := p.file.plan.file.FileOffset(p.planned.Address + p.planned.Entry.Offset)
 	where := &sites{entry: siteList{[]uint64{offset}, []uint64{cookie(referenceSpec, 0, 0, true)}}}
 	for _, pid := range p.file.pids() {
-		set, err := g.session.kernel.attachLearn(path, pid, where)
+		set, err := g.session.kernel.attachLearn(p.file.source.path(), pid, where)
 		if err != nil {
 			r.close()
 			if vanished(err) {

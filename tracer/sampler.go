@@ -119,8 +119,11 @@ func (s *sampler) startClock(frequency int) error {
 	return nil
 }
 
-// takesStacks reports whether anything is to have a call stack.
-func (o *Options) takesStacks() bool { return o.Frequency > 0 || o.OffCPU > 0 }
+// takesStacks reports whether anything is to have a call stack: samples, or at
+// LevelDeep, every operator, whether or not there are samples too.
+func (o *Options) takesStacks() bool {
+	return o.Frequency > 0 || o.OffCPU > 0 || o.Level == LevelDeep
+}
 
 // openSampler loads what the options ask for. A kernel that refuses it costs
 // the samples, not the recording.

@@ -5,5 +5,15 @@ package main
 import "os"
 
 func main() {
-	os.Exit(commandLine("ebpfprof", os.Args, queryCommand(), stacksCommand(), symbolizeCommand(), memoryCommand()))
+	os.Exit(commandLine("ebpfprof", os.Args,
+		reportCommand(),
+		stepsCommand(),
+		queryCommand(),
+		stacksCommand(),
+		importCommand(),
+		lintCommand(),
+		memoryCommand(),
+		symbolizeCommand(),
+		fleetCommand(),
+	))
 }

@@ -66,7 +66,7 @@ func runMemory(c *urfave.Context) error {
 	if err != nil {
 		return failed(fmt.Errorf("%s: %w", arguments[0], err))
 	}
-	err = writeTo(c, func(w io.Writer) error {
+	err = writeOutput(c, func(w io.Writer) error {
 		switch format {
 		case "json":
 			return writeIndented(w, m)
@@ -101,8 +101,8 @@ func formatOf(c *urfave.Context, formats []string) (string, error) {
 	return format, nil
 }
 
-// writeTo writes to --output, or to standard output.
-func writeTo(c *urfave.Context, write func(io.Writer) error) (err error) {
+// writeOutput writes to --output, or to standard output.
+func writeOutput(c *urfave.Context, write func(io.Writer) error) (err error) {
 	if !c.IsSet("output") {
 		return write(c.App.Writer)
 	}

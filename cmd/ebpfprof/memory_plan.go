@@ -68,7 +68,7 @@ func runPlan(c *urfave.Context) error {
 	if err != nil {
 		return failed(fmt.Errorf("%s: %w", arguments[0], err))
 	}
-	err = writeTo(c, func(w io.Writer) error {
+	err = writeOutput(c, func(w io.Writer) error {
 		switch format {
 		case "json":
 			return writeIndented(w, plan)

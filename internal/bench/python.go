@@ -146,11 +146,12 @@ func (t *walkTimer) attach() error {
 		if l.Name() != "libc.so.6" {
 			continue
 		}
-		path, _, err := l.OpenPath()
+		file, _, err := l.Open()
 		if err != nil {
 			return err
 		}
-		libc, err := link.OpenExecutable(path)
+		defer file.Close()
+		libc, err := link.OpenExecutable(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,10 @@ func AttachCommand() *urfave.Command {
 					return cli.Usagef("--pid %d: a pid is a positive number", pid)
 				}
 			}
-			r := newRecorder(c, options)
+			r, err := newRecorder(c, options)
+			if err != nil {
+				return err
+			}
 			if r.output == "" {
 				r.output = defaultOutput(strconv.Itoa(options.PIDs[0]), time.Now())
 			}

@@ -17,6 +17,7 @@ func recordFlags() []urfave.Flag {
 	return []urfave.Flag{
 		&urfave.DurationFlag{Name: "duration", Aliases: []string{"d"}, DefaultText: "until the job exits, or Ctrl-C", Usage: "stop after this `TIME`, such as 30s"},
 		&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset to `DIR`, which must be empty or not exist", DefaultText: "ebpfprof-JOB-TIME"},
+		&urfave.StringFlag{Name: "mode", Value: "0600", Usage: "who may read the dataset: the `MODE` of its files, such as 0640, or 0640:GROUP for a group"},
 		&urfave.StringFlag{Name: "level", Value: string(tracer.LevelWindow), Usage: "how much to record: anchor, window or deep"},
 		&urfave.StringFlag{Name: "probe", Usage: "record only these `GROUP`s, separated by commas (see ebpfprof probes --groups)"},
 		&urfave.BoolFlag{Name: "no-follow", DisableDefaultText: true, Usage: "leave the children of the process alone"},
@@ -77,14 +78,12 @@ func recordOptions(c *urfave.Context) (tracer.Options, error) {
 	return o, nil
 }
 
-var defaultBudget = map[tracer.Level]float64{tracer.LevelAnchor: 0.01, tracer.LevelWindow: 0.05, tracer.LevelDeep: 0}
-
 func parseBudget(s string, level tracer.Level) (float64, error) {
 	switch s {
 	case "":
-		return defaultBudget[level], nil
+		return tracer.DefaultBudget(level), nil
 	case "off":
-		return 0, nil
+		return tracer.Unlimited, nil
 	}
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
 	if err != nil || !(percent > 0 && percent <= 100) { // NaN is neither

@@ -26,15 +26,21 @@ type recorder struct {
 	duration    time.Duration
 	rotate      time.Duration
 	output      string
+	access      output.Access
 	commandLine string
 	json, quiet bool
 }
 
-func newRecorder(c *urfave.Context, options tracer.Options) *recorder {
+func newRecorder(c *urfave.Context, options tracer.Options) (*recorder, error) {
+	access, err := parseMode(c.String("mode"))
+	if err != nil {
+		return nil, cli.Mistaken(err)
+	}
 	return &recorder{
 		options: options, duration: c.Duration("duration"), rotate: c.Duration("rotate"), output: c.String("output"),
 		commandLine: c.App.Name + " " + c.Command.Name, json: c.Bool("json"), quiet: c.Bool("quiet"),
-	}
+		access: access,
+	}, nil
 }
 
 // record attaches, records until the end and prints the summary. job is nil for
@@ -47,23 +53,22 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 
-	to := newDestination(r.output)
-	dataset, err := output.Create(r.output, output.Options{RotateEvery: r.rotate})
+	to := &destination{path: r.output}
+	dataset, err := output.Create(r.output, output.Options{RotateEvery: r.rotate, Access: r.access})
 	if err != nil {
 		return to.explain(err, false)
 	}
+	to.dataset = dataset
 	started := time.Now()
 	recording := describe(r, started)
 	session, err := tracer.Open(r.options, dataset)
 	if err != nil {
-		dataset.Close()
 		to.undo()
 		return err
 	}
 	defer session.Close()
 	recording.ClockOffsetNS = session.ClockOffsetNS()
 	if err := dataset.Session(recording); err != nil {
-		dataset.Close()
 		to.undo()
 		return to.explain(err, false)
 	}
@@ -73,7 +78,6 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		progress.tables()
 	} else {
 		if err := job.start(); err != nil {
-			dataset.Close()
 			to.undo()
 			return err
 		}
@@ -86,7 +90,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	recording.EndedNS = &ended
 	closeErr := errors.Join(dataset.Session(recording), dataset.Close())
 	if err := errors.Join(runErr, closeErr); err != nil {
-		written := to.has(recording)
+		written := to.has()
 		if !written {
 			to.undo()
 		}

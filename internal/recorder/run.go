@@ -30,7 +30,10 @@ func RunCommand() *urfave.Command {
 			if len(args) == 0 {
 				return cli.Usagef("give the command to record: ebpfprof run -- COMMAND")
 			}
-			r := newRecorder(c, options)
+			r, err := newRecorder(c, options)
+			if err != nil {
+				return err
+			}
 			if r.output == "" {
 				r.output = defaultOutput(filepath.Base(args[0]), time.Now())
 			}

@@ -20,7 +20,7 @@ const module = "github.com/ebpfprof/ebpfprof/"
 // that matches counts.
 var floors = [][]string{
 	{"bpf", "symbolize/callstack", "symbolize/cufunction", "tracer/catalog", "tracer/site", "tracer/procfile",
-		"tracer/syscallnames", "output/columnfile", "internal/pythons", "internal/testrun",
+		"tracer/syscallnames", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory", "internal/attacker", "internal/printable",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/memplan/pickle"},
 	{"symbolize", "internal/memplan/instance", "internal/memplan/draw", "internal/memplan/pool", "internal/memplan/holders",
 		"internal/memplan/snapshot"},

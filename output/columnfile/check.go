@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -23,13 +24,20 @@ type Summary struct {
 
 // Check reads the footer of a Parquet file and holds it against the file's
 // size, so that a truncated or foreign file is found out without reading its
-// data. Any damage is an error, never a panic.
+// data. Any damage is an error, never a panic; so is what is no regular file, which
+// is neither waited for nor read.
 func Check(path string) (Summary, error) {
-	f, err := os.Open(path)
+	// Opening a FIFO would wait for somebody who writes into it.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return Summary{}, err
 	}
 	defer f.Close()
+	return CheckFile(f)
+}
+
+// CheckFile is Check for a file that is open.
+func CheckFile(f *os.File) (Summary, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return Summary{}, err

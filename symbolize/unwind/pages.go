@@ -1,7 +1,10 @@
 package unwind
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"sort"
+	"unsafe"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
@@ -102,6 +105,18 @@ func (t *Table) Lookup(address uint64) Rule {
 	offset -= le.Uint16(rows[i*4:])
 	i = sort.Search(sequenceCells, func(i int) bool { return le.Uint16(cells[i*4:]) > offset }) - 1
 	return t.Rules[le.Uint16(cells[i*4+2:])]
+}
+
+// Digest tells tables apart: equal tables have equal ones, and no others.
+type Digest [sha256.Size]byte
+
+// Digest hashes all that a walk reads of the table.
+func (t *Table) Digest() Digest {
+	sum := sha256.New()
+	fmt.Fprintln(sum, t.Machine, t.Base, t.PageBits, t.Pages, t.Sequences, len(t.Rules))
+	sum.Write(unsafe.Slice((*byte)(unsafe.Pointer(&t.Rules[0])), len(t.Rules)*ruleBytes))
+	sum.Write(t.Leaves)
+	return Digest(sum.Sum(nil))
 }
 
 func (t *Table) sequence(number uint16) []byte {

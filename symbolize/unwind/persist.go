@@ -7,36 +7,35 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
 
 // ErrDamaged: a cached table that is not what was written, or of another version.
 var ErrDamaged = errors.New("a damaged unwind table in the cache")
 
-// Key names a file's table: the same for every copy of the file, and another
-// for a file that a tool rewrote without giving it a new build id.
+// Key names a table by what it is made of: nobody can make another file of it.
 type Key string
 
-// KeyOf returns a file's key: its build id with where and how long .eh_frame is,
-// or, without a build id, a hash of .eh_frame.
-func KeyOf(e *symbolize.ELF) (Key, error) {
-	contents, address, ok := e.UnwindFrames()
+// KeyOf returns the key of a file's table: of its headers, its frame descriptions
+// and, since what they leave out is inferred, its code. Not ok where no table may
+// be kept (symbolize.Hold.Key).
+func KeyOf(h *symbolize.Hold, e *symbolize.ELF) (key Key, ok bool) {
+	contents, address, _ := e.UnwindFrames()
+	parts := [][]byte{contents}
+	for _, s := range e.CodeSegments() {
+		parts = append(parts, e.CodeAt(s.Address, s.Size))
+	}
+	name, ok := h.Key(parts...)
 	if !ok {
-		return "", ErrNoFrames
+		return "", false
 	}
-	hash := sha256.New()
-	fmt.Fprintf(hash, "%d %x %x ", e.Machine(), address, len(contents))
-	if id := e.BuildID(); id != "" {
-		fmt.Fprint(hash, id)
-	} else {
-		hash.Write(contents)
-	}
-	return Key(hex.EncodeToString(hash.Sum(nil)[:16])), nil
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %x %s", e.Machine(), address, name))
+	return Key(hex.EncodeToString(sum[:16])), true
 }
 
 // Cache keeps compiled tables in a directory, one file each, which are mapped
@@ -49,25 +48,39 @@ type Cache struct {
 // inferredKey is raised when what is inferred changes.
 const inferredKey = "-inferred3"
 
-// Table returns the file's table, from the cache or, compiled now, into it.
-// That the cache can not be written is no error. The errors are Compile's.
+// Table returns the file's table, from the cache or, compiled now, into it. A
+// file that somebody may be writing is compiled each time. That the cache can not
+// be written is no error. The errors are Compile's.
 func (c Cache) Table(e *symbolize.ELF) (*Table, error) {
-	key, err := KeyOf(e)
-	if err != nil {
-		return nil, err
+	if _, _, ok := e.UnwindFrames(); !ok {
+		return nil, ErrNoFrames
 	}
+	if c.Directory == "" {
+		return Compile(e, c.Infer)
+	}
+	hold, held := e.Hold()
+	if !held {
+		return Compile(e, c.Infer)
+	}
+	var key Key
+	var t *Table
+	err := symbolize.Guard(func() { key, held = KeyOf(hold, e) })
 	if c.Infer != nil {
 		key += inferredKey
 	}
-	if t, err := c.Load(key); err == nil {
-		return t, nil
+	if err == nil && held {
+		if t, err = c.Load(key); err == nil {
+			hold.Release()
+			return t, nil
+		}
 	}
-	t, err := Compile(e, c.Infer)
-	if err != nil {
-		return nil, err
+	if fault := symbolize.Guard(func() { t, err = Compile(e, c.Infer) }); fault != nil {
+		err = fault
 	}
-	_ = c.Store(key, t)
-	return t, nil
+	if unchanged := hold.Release(); err == nil && held && unchanged {
+		_ = c.Store(key, t)
+	}
+	return t, err
 }
 
 // The file: the header, padded to a leaf, then the leaves, then the rules.
@@ -91,29 +104,24 @@ var magic = [16]byte([]byte("ebpfprof-unwind2"))
 
 const digested = int(unsafe.Offsetof(header{}.base))
 
-func (c Cache) path(key Key) string { return filepath.Join(c.Directory, string(key)+".unwind") }
+const (
+	tableSuffix     = ".unwind"
+	temporaryPrefix = ".unwind-"
+)
+
+func fileName(key Key) string { return string(key) + tableSuffix }
 
 // Store writes a table under a hidden name, then gives it its own.
 func (c Cache) Store(key Key, t *Table) error {
 	if c.Directory == "" {
 		return nil
 	}
-	if err := os.MkdirAll(c.Directory, 0o700); err != nil {
+	dir, err := directory.MakeCache(c.Directory)
+	if err != nil {
 		return fmt.Errorf("making the cache of unwind tables: %w", err)
 	}
-	file, err := os.CreateTemp(c.Directory, ".unwind-*")
-	if err != nil {
-		return fmt.Errorf("caching an unwind table: %w", err)
-	}
-	defer os.Remove(file.Name()) // fails after the renaming
-	_, err = file.Write(encode(t))
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), c.path(key))
-	}
-	if err != nil {
+	defer dir.Close()
+	if err := dir.Write(fileName(key), temporaryPrefix, encode(t)); err != nil {
 		return fmt.Errorf("caching an unwind table: %w", err)
 	}
 	return nil
@@ -133,13 +141,18 @@ func encode(t *Table) []byte {
 	return data
 }
 
-// Load maps a cached table. It fails with an error that is os.ErrNotExist, or
-// with ErrDamaged.
+// Load maps a cached table. It fails with an error that is os.ErrNotExist, with
+// ErrDamaged, or with directory.ErrNotOurs where others could have written it.
 func (c Cache) Load(key Key) (*Table, error) {
 	if c.Directory == "" {
 		return nil, os.ErrNotExist
 	}
-	file, err := os.Open(c.path(key))
+	dir, err := directory.OpenCache(c.Directory)
+	if err != nil {
+		return nil, fmt.Errorf("opening the cache of unwind tables: %w", err)
+	}
+	defer dir.Close()
+	file, err := dir.Open(fileName(key))
 	if err != nil {
 		return nil, fmt.Errorf("opening a cached unwind table: %w", err)
 	}
@@ -148,7 +161,7 @@ func (c Cache) Load(key Key) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a cached unwind table: %w", err)
 	}
-	if !info.Mode().IsRegular() || info.Size() < LeafBytes || info.Size() > (maxLeaves+1)*LeafBytes+maxRules*ruleBytes {
+	if info.Size() < LeafBytes || info.Size() > (maxLeaves+1)*LeafBytes+maxRules*ruleBytes {
 		return nil, ErrDamaged
 	}
 	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_POPULATE)
@@ -164,7 +177,7 @@ func (c Cache) Load(key Key) (*Table, error) {
 		return nil, err
 	}
 	t.release = func() error { return unix.Munmap(data) }
-	c.used(c.path(key), info)
+	noteUse(file, info)
 	return t, nil
 }
 

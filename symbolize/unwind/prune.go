@@ -3,10 +3,13 @@ package unwind
 import (
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/internal/directory"
 )
 
 // What the cache keeps: some ten processes of PyTorch with CUDA, and what was
@@ -17,10 +20,10 @@ const (
 	keptFor   = 24 * time.Hour
 )
 
-// used notes that a table was used now, for Prune. Once a day is enough.
-func (c Cache) used(path string, info fs.FileInfo) {
+// noteUse notes that a table was used now, for Prune. Once a day is enough.
+func noteUse(file *os.File, info fs.FileInfo) {
 	if now := time.Now(); now.Sub(info.ModTime()) > keptFor/2 {
-		_ = os.Chtimes(path, now, now) // a cache of somebody else's stays as it is
+		_ = unix.Futimes(int(file.Fd()), []unix.Timeval{unix.NsecToTimeval(now.UnixNano()), unix.NsecToTimeval(now.UnixNano())})
 	}
 }
 
@@ -33,14 +36,21 @@ func (c Cache) Prune() {
 }
 
 func (c Cache) prune(bytes int64, within time.Duration) {
-	entries, err := os.ReadDir(c.Directory)
+	dir, err := directory.OpenCache(c.Directory)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, err := dir.Names()
 	if err != nil {
 		return
 	}
 	var files []fs.FileInfo
-	for _, e := range entries {
-		ours := strings.HasSuffix(e.Name(), ".unwind") || strings.HasPrefix(e.Name(), ".unwind-")
-		if info, err := e.Info(); err == nil && ours && info.Mode().IsRegular() {
+	for _, name := range names {
+		if !strings.HasSuffix(name, tableSuffix) && !strings.HasPrefix(name, temporaryPrefix) {
+			continue
+		}
+		if info, err := dir.Info(name); err == nil && info.Mode().IsRegular() {
 			files = append(files, info)
 		}
 	}
@@ -49,9 +59,9 @@ func (c Cache) prune(bytes int64, within time.Duration) {
 	for _, f := range files {
 		bytes -= f.Size()
 		recent := now.Sub(f.ModTime()) < within
-		abandoned := strings.HasPrefix(f.Name(), ".unwind-")
+		abandoned := strings.HasPrefix(f.Name(), temporaryPrefix)
 		if !recent && (bytes < 0 || abandoned) {
-			_ = os.Remove(filepath.Join(c.Directory, f.Name())) // next time then
+			_ = dir.Remove(f.Name()) // next time then
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestTableThatIsUsedCountsAsNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := time.Now().Add(-100 * time.Hour)
-	if err := os.Chtimes(c.path("key"), old, old); err != nil {
+	if err := os.Chtimes(filepath.Join(c.Directory, fileName("key")), old, old); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := c.Load("key")
@@ -73,7 +73,7 @@ func TestTableThatIsUsedCountsAsNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer loaded.Close()
-	if info, err := os.Stat(c.path("key")); err != nil || time.Since(info.ModTime()) > time.Hour {
+	if info, err := os.Stat(filepath.Join(c.Directory, fileName("key"))); err != nil || time.Since(info.ModTime()) > time.Hour {
 		t.Errorf("a table that was loaded now still counts as unused: %v, %v", info.ModTime(), err)
 	}
 }

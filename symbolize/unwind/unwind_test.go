@@ -60,10 +60,7 @@ func TestCachedTableIsTheCompiledOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, err := KeyOf(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := keyOf(t, e)
 		cached, err := cache.Load(key)
 		if err != nil {
 			t.Fatal(err)
@@ -80,6 +77,20 @@ func TestCachedTableIsTheCompiledOne(t *testing.T) {
 	}
 }
 
+func keyOf(t *testing.T, e *symbolize.ELF) Key {
+	t.Helper()
+	hold, held := e.Hold()
+	if !held {
+		t.Skip("a file's contents can not be held here: run as root")
+	}
+	defer hold.Release()
+	key, ok := KeyOf(hold, e)
+	if !ok {
+		t.Fatal("no key")
+	}
+	return key
+}
+
 func TestDamagedCacheIsRefused(t *testing.T) {
 	cache := Cache{Directory: t.TempDir()}
 	e, err := symbolize.OpenELF(oracleFiles(t)[0])
@@ -91,7 +102,7 @@ func TestDamagedCacheIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, _ := KeyOf(e)
+	key := keyOf(t, e)
 	path := filepath.Join(cache.Directory, string(key)+".unwind")
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -114,6 +125,56 @@ func TestDamagedCacheIsRefused(t *testing.T) {
 	}
 	if repaired, err := os.ReadFile(path); err != nil || !bytes.Equal(repaired, whole) {
 		t.Errorf("the cache was not written anew: %v", err)
+	}
+}
+
+// A file with the build id, the size and the length of .eh_frame of another one is
+// made by any user. Its table must not become the other's.
+func TestAForgedFileDoesNotGiveItsTableToTheGenuineOne(t *testing.T) {
+	contents, err := os.ReadFile(oracleFiles(t)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := Cache{Directory: t.TempDir()}
+	table := func(contents []byte) (*Table, Key) {
+		path := filepath.Join(t.TempDir(), "lib.so")
+		if err := os.WriteFile(path, contents, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		e, err := symbolize.OpenELF(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		made, err := cache.Table(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made, keyOf(t, e)
+	}
+	e, err := symbolize.NewELF(bytes.NewReader(contents))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Compile(e, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames, _, _ := e.UnwindFrames()
+	at := bytes.Index(contents, frames)
+	forged := bytes.Clone(contents)
+	for i := at; i+2 < at+len(frames); i++ {
+		if forged[i] == cfaDefOffset && forged[i+1] == 16 { // where a function has pushed one register
+			forged[i+1] = 24
+		}
+	}
+	if wrong, _ := table(forged); bytes.Equal(wrong.Leaves, want.Leaves) && reflect.DeepEqual(wrong.Rules, want.Rules) {
+		t.Fatal("the forged file's table is the genuine one's")
+	}
+	if got, key := table(contents); !bytes.Equal(got.Leaves, want.Leaves) || !reflect.DeepEqual(got.Rules, want.Rules) {
+		t.Error("the genuine file got the table of the forged one")
+	} else if _, err := cache.Load(key); err != nil {
+		t.Errorf("it was not kept: %v", err)
 	}
 }
 

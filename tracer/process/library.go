@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
@@ -130,61 +129,59 @@ const (
 	// ViaMapFiles: /proc/PID/map_files, the mapped file itself, whatever
 	// became of its name. It needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN.
 	ViaMapFiles Via = "map_files"
-	// ViaRoot: the path below /proc/PID/root, whose inode was compared.
+	// ViaRoot: the path below /proc/PID/root.
 	ViaRoot Via = "root"
 )
 
-// OpenPath returns a path on this side that is the very file the process has
-// mapped, also when it was deleted or replaced or is in another mount
-// namespace, and says which kind. The path is good as long as the process
-// keeps the mapping. The errors are ErrExited and ErrPermission, and ErrNotFound
-// for a deleted file that may not be opened through map_files.
-func (l *Library) OpenPath() (path string, via Via, err error) {
+// Open opens the very file that the process has mapped, also when it was deleted
+// or replaced or is in another mount namespace, and says through which name. What
+// is behind a name is looked at before it is opened, and must be a regular file
+// of the device and inode that maps told: between the two the process may have
+// mapped another file in its place. Nothing can be put in the place of what the
+// descriptor leads to, and its inode is nobody else's for as long as it is open.
+// The errors are ErrExited and ErrPermission, and ErrNotFound for a deleted file
+// that may not be opened through map_files.
+func (l *Library) Open() (file *os.File, via Via, err error) {
 	p := l.process
 	var first error
 	for _, s := range l.Segments {
-		path := p.path("map_files", fmt.Sprintf("%x-%x", s.Start, s.End))
-		info, err := os.Stat(path)
-		if err == nil && inodeOf(info) == l.Inode {
-			return path, ViaMapFiles, nil
+		file, err := l.openAs(p.path("map_files", fmt.Sprintf("%x-%x", s.Start, s.End)))
+		if err == nil {
+			return file, ViaMapFiles, nil
 		}
-		if err != nil && first == nil {
+		if first == nil && !errors.Is(err, errAnotherFile) {
 			first = err
 		}
 	}
-	path = p.path("root", l.Path)
-	info, err := os.Stat(path)
-	if err == nil && inodeOf(info) == l.Inode && !l.Deleted {
-		return path, ViaRoot, nil
+	if !l.Deleted {
+		if file, err = l.openAs(p.path("root", l.Path)); err == nil {
+			return file, ViaRoot, nil
+		}
 	}
 	if !p.Alive() {
-		return "", "", &Error{p.PID, ErrExited, err}
+		return nil, "", &Error{p.PID, ErrExited, err}
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return "", "", &Error{p.PID, ErrPermission, err}
+		return nil, "", &Error{p.PID, ErrPermission, err}
 	}
 	if errors.Is(first, fs.ErrPermission) {
-		return "", "", &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrPermission}
+		return nil, "", &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrPermission}
 	}
-	return "", "", &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrNotFound}
+	return nil, "", &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrNotFound}
 }
 
-// inodeOf compares files by inode alone: the device that maps prints is the
-// superblock's, which stat does not give on btrfs and overlayfs.
-func inodeOf(info fs.FileInfo) uint64 {
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return s.Ino
-	}
-	return 0
-}
-
-// OpenELF parses the library's file. Errors as OpenPath's and symbolize.OpenELF's.
+// OpenELF parses the library's file. Errors as Open's and symbolize.NewELF's.
 func (l *Library) OpenELF() (*symbolize.ELF, error) {
-	path, _, err := l.OpenPath()
+	file, _, err := l.Open()
 	if err != nil {
 		return nil, err
 	}
-	return symbolize.OpenELF(path)
+	defer file.Close()
+	e, err := symbolize.NewELF(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.Path, err)
+	}
+	return e, nil
 }
 
 // Name is the file's name without its directory.

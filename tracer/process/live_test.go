@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -272,12 +273,15 @@ sys.stdin.read()`, copied))
 		if !l.Deleted || l.Path != copied {
 			t.Errorf("%+v is not deleted", l)
 		}
-		_, via, err := l.OpenPath()
+		file, via, err := l.Open()
+		if err == nil {
+			file.Close()
+		}
 		if errors.Is(err, ErrPermission) {
 			t.Skip("map_files needs CAP_CHECKPOINT_RESTORE")
 		}
 		if err != nil || via != ViaMapFiles {
-			t.Fatalf("OpenPath: %q, %v", via, err)
+			t.Fatalf("Open: %q, %v", via, err)
 		}
 		e, err := l.OpenELF()
 		if err != nil {
@@ -367,7 +371,7 @@ sys.stdin.read()
 	if _, ok := e.Lookup("cos"); !ok {
 		t.Error("not the library that is mapped")
 	}
-	if info, err := os.Stat(p.path("root", l.Path)); err != nil || inodeOf(info) != l.Inode {
+	if info, err := os.Stat(p.path("root", l.Path)); err != nil || info.Sys().(*syscall.Stat_t).Ino != l.Inode {
 		t.Errorf("through the root: %v", err)
 	}
 	frameworks := p.Frameworks(libraries)
@@ -466,6 +470,63 @@ func BenchmarkMappers(b *testing.B) {
 	for b.Loop() {
 		if _, err := Mappers(libc.Device, libc.Inode); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// The device that maps prints is the superblock's, stat's on an overlay may be
+// another: the file must be found all the same.
+func TestALibraryOnAnOverlayIsOpened(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to mount")
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"lower", "upper", "work", "merged"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	original := "/lib/x86_64-linux-gnu/libm.so.6"
+	if _, err := os.Stat(original); err != nil {
+		t.Skip(err)
+	}
+	// Of another file system than the one above it: then an inode is told with a device of its own.
+	if err := unix.Mount("none", filepath.Join(dir, "lower"), "tmpfs", 0, ""); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { unix.Unmount(filepath.Join(dir, "lower"), unix.MNT_DETACH) })
+	copyFile(t, original, filepath.Join(dir, "lower", "liblow.so"))
+	merged := filepath.Join(dir, "merged")
+	options := fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", dir)
+	if err := unix.Mount("overlay", merged, "overlay", 0, options); err != nil {
+		t.Skipf("mounting an overlay: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(merged, unix.MNT_DETACH) })
+	copyFile(t, original, filepath.Join(merged, "libup.so"))
+	j := start(t, systemPython(t), "-c", fmt.Sprintf(`import ctypes, sys
+for name in "liblow.so", "libup.so":
+    ctypes.CDLL(%q + "/" + name)
+print(flush=True)
+sys.stdin.read()`, merged))
+	j.line(t)
+	_, libraries := mustOpen(t, j.Process.Pid)
+	for _, name := range []string{"liblow.so", "libup.so"} {
+		l := named(t, libraries, name)
+		file, via, err := l.Open()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var stat unix.Stat_t
+		if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: maps says %s, stat %d:%d, by %s", name, l.Device, unix.Major(stat.Dev), unix.Minor(stat.Dev), via)
+		file.Close()
+		l.Device.Minor ^= 0x40 // the same inode elsewhere
+		if file, _, err := l.Open(); err == nil {
+			file.Close()
+			t.Errorf("%s: opened as the file of another device", name)
 		}
 	}
 }

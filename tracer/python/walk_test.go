@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -95,11 +96,12 @@ func libcPath(t *testing.T, pid int) string {
 	}
 	for _, l := range libraries {
 		if libcName.MatchString(l.Name()) {
-			path, _, err := l.OpenPath()
+			file, _, err := l.Open()
 			if err != nil {
 				t.Fatal(err)
 			}
-			return path
+			t.Cleanup(func() { file.Close() })
+			return fmt.Sprintf("/proc/self/fd/%d", file.Fd())
 		}
 	}
 	t.Fatal("the job has no libc")

@@ -56,12 +56,16 @@ func (u *Unwinder) worker() {
 
 // finish publishes a table, or says why there is none.
 func (u *Unwinder) finish(f *file, t *unwind.Table, err error, began time.Time) {
+	var digest unwind.Digest
+	if err == nil {
+		digest = t.Digest()
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	f.elf.Close()
 	f.elf = nil
 	if err == nil && !u.closed {
-		err = u.publish(f, t)
+		err = u.publish(f, t, digest)
 		u.options.Changed()
 	}
 	if t != nil {

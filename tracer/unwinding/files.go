@@ -41,7 +41,7 @@ type file struct {
 	compat  bool // 32-bit code
 	mappers map[int]bool
 	unused  time.Time // since when no process maps it
-	image   run
+	image   *image
 	rows    int
 	took    time.Duration
 	ready   bpf.NativeWalkUnwindState // what the kernel is told when the table is there
@@ -78,18 +78,22 @@ func (u *Unwinder) find(l *process.Library) *file {
 	return f
 }
 
-// findELF returns the file with an ELF's contents, and queues a new one.
+// findELF returns the file of an ELF's origin, and queues a new one.
 func (u *Unwinder) findELF(path string, e *symbolize.ELF) *file {
-	var key unwind.Key
-	var err error
-	if fault := symbolize.Guard(func() { key, err = unwind.KeyOf(e) }); fault != nil {
-		err = fault
+	key := e.Origin()
+	if key == "" {
+		key = path // the vDSO
 	}
-	if f, ok := u.byKey[key]; ok && err == nil {
+	if f, ok := u.byOrigin[key]; ok {
 		e.Close()
 		return f
 	}
 	f := &file{path: path, code: e.CodeSegments(), mappers: map[int]bool{}}
+	var contents []byte
+	err := symbolize.Guard(func() { contents, _, _ = e.UnwindFrames() })
+	if err == nil && len(contents) == 0 {
+		err = unwind.ErrNoFrames
+	}
 	if err == nil {
 		f.number, err = u.newNumber()
 	}
@@ -98,9 +102,8 @@ func (u *Unwinder) findELF(path string, e *symbolize.ELF) *file {
 		e.Close()
 		return f
 	}
-	contents, _, _ := e.UnwindFrames()
 	f.state, f.elf, f.size = Waiting, e, len(contents)
-	u.byKey[key] = f
+	u.byOrigin[key] = f
 	u.enqueue(f)
 	return f
 }
@@ -113,29 +116,39 @@ func (u *Unwinder) newNumber() (uint32, error) {
 		return number, nil
 	}
 	if u.nextNumber >= maxFiles {
+		if u.evict() {
+			return u.newNumber()
+		}
 		return 0, fmt.Errorf("%w: more than %d files", ErrNoRoom, maxFiles)
 	}
 	u.nextNumber++
 	return u.nextNumber - 1, nil
 }
 
-// publish puts a table into the kernel and lets walks use it.
-func (u *Unwinder) publish(f *file, t *unwind.Table) error {
-	count := len(t.Leaves) / unwind.LeafBytes
-	first, err := u.room(count)
-	if err != nil {
-		return err
+// image is a table in the kernel. Files that compile to the same one share it, as
+// the copies of a library in several containers do.
+type image struct {
+	run
+	users  int
+	digest unwind.Digest // none where it is not shared
+}
+
+// publish puts a table into the kernel and lets walks use it. Files with tables of
+// one digest share it.
+func (u *Unwinder) publish(f *file, t *unwind.Table, digest unwind.Digest) error {
+	table, shared := u.images[digest]
+	if !shared {
+		var err error
+		if table, err = u.write(t); err != nil {
+			return err
+		}
+		if table.digest = digest; digest != (unwind.Digest{}) {
+			u.images[digest] = table
+		}
 	}
-	image := run{first, count}
-	numbers, err := u.rules.numbersOf(t.Rules)
-	if err != nil {
-		u.leaves.release(image)
-		return err
-	}
-	for i := range count {
-		t.Renumber(i, u.leaves.leaf(first+i), numbers)
-	}
-	entry := &bpf.NativeWalkUnwindFile{Base: t.Base, Leaf: uint32(first), Pages: uint32(t.Pages), PageBits: t.PageBits, Sequences: uint32(t.SequenceLeaf())}
+	table.users++
+	f.image = table
+	entry := &bpf.NativeWalkUnwindFile{Base: t.Base, Leaf: uint32(table.first), Pages: uint32(t.Pages), PageBits: t.PageBits, Sequences: uint32(t.SequenceLeaf())}
 	if u.generation < math.MaxUint16 {
 		u.generation++
 		entry.Generation = u.generation
@@ -143,12 +156,51 @@ func (u *Unwinder) publish(f *file, t *unwind.Table) error {
 	// The state last: an entry is not written in one piece.
 	for _, entry.State = range []uint8{uint8(bpf.NativeWalkUnwindStateFILE_NO_TABLE), uint8(max(f.ready, bpf.NativeWalkUnwindStateFILE_READY))} {
 		if err := u.tables.putFile(f.number, entry); err != nil {
-			u.leaves.release(image)
+			u.release(f)
 			return fmt.Errorf("writing the unwind table's place: %w", err)
 		}
 	}
-	f.state, f.image, f.rows = Ready, image, t.Rows
+	f.state, f.rows = Ready, t.Rows
 	return nil
+}
+
+// write copies a table into the kernel's memory.
+func (u *Unwinder) write(t *unwind.Table) (*image, error) {
+	count := len(t.Leaves) / unwind.LeafBytes
+	first, err := u.room(count)
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := u.rules.numbersOf(t.Rules)
+	if err != nil {
+		u.leaves.release(run{first, count})
+		return nil, err
+	}
+	for i := range count {
+		t.Renumber(i, u.leaves.leaf(first+i), numbers)
+	}
+	return &image{run: run{first, count}}, nil
+}
+
+// release gives a file's table back; its room with the last user.
+func (u *Unwinder) release(f *file) {
+	table := f.image
+	f.image = nil
+	if table == nil {
+		return
+	}
+	if table.users--; table.users == 0 {
+		delete(u.images, table.digest)
+		u.leaves.release(table.run)
+	}
+}
+
+// leaves is how many leaves of the kernel's a file's table takes.
+func (f *file) leaves() int {
+	if f.image == nil {
+		return 0
+	}
+	return f.image.count
 }
 
 // room finds leaves, if need be those of files that no process maps any more.
@@ -168,7 +220,7 @@ func (u *Unwinder) room(count int) (int, error) {
 // evict takes the table of the file that was unused longest out of the kernel.
 func (u *Unwinder) evict() bool {
 	var oldest *file
-	for _, f := range u.byKey {
+	for _, f := range u.byOrigin {
 		if f.state == Ready && len(f.mappers) == 0 && (oldest == nil || f.unused.Before(oldest.unused)) {
 			oldest = f
 		}
@@ -179,11 +231,11 @@ func (u *Unwinder) evict() bool {
 	if u.tables.putFile(oldest.number, &bpf.NativeWalkUnwindFile{}) != nil || u.tables.settle() != nil {
 		return false
 	}
-	u.leaves.release(oldest.image)
+	u.release(oldest)
 	u.numbers = append(u.numbers, oldest.number)
-	for key, f := range u.byKey {
+	for key, f := range u.byOrigin {
 		if f == oldest {
-			delete(u.byKey, key)
+			delete(u.byOrigin, key)
 		}
 	}
 	if u.vdsoFile == oldest {
@@ -216,7 +268,7 @@ func (u *Unwinder) reclaim(before time.Time) (some bool) {
 		if !r.at.Before(before) {
 			return false
 		}
-		u.leaves.release(r.file.image)
+		u.release(r.file)
 		u.numbers = append(u.numbers, r.file.number)
 		some = true
 		return true

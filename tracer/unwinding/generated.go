@@ -242,7 +242,7 @@ func (u *Unwinder) generatedFile(table *unwind.Table) (*file, error) {
 		return nil, err
 	}
 	f := &file{number: number, ready: bpf.NativeWalkUnwindStateFILE_GENERATED}
-	if err := u.publish(f, table); err != nil {
+	if err := u.publish(f, table, unwind.Digest{}); err != nil {
 		u.numbers = append(u.numbers, number)
 		return nil, err
 	}

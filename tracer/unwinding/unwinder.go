@@ -33,7 +33,8 @@ type Unwinder struct {
 	leaves     leaves
 	rules      rules
 	byInode    map[inode]*file
-	byKey      map[unwind.Key]*file
+	byOrigin   map[string]*file // symbolize.ELF.Origin
+	images     map[unwind.Digest]*image
 	numbers    []uint32 // file numbers given back
 	retired    []retired
 	nextNumber uint32
@@ -68,7 +69,7 @@ func newUnwinder(to tables, options Options) *Unwinder {
 		tables: to, options: options,
 		leaves:  leaves{tables: to, limit: limit},
 		rules:   rules{tables: to, numbers: map[unwind.Rule]uint16{{}: 0}},
-		byInode: map[inode]*file{}, byKey: map[unwind.Key]*file{}, nextNumber: firstFile,
+		byInode: map[inode]*file{}, byOrigin: map[string]*file{}, images: map[unwind.Digest]*image{}, nextNumber: firstFile,
 		processes: map[int]*processTable{}, looks: map[int]bool{},
 		work: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
@@ -191,11 +192,11 @@ func (u *Unwinder) Status(pid int) (status ProcessStatus, ok bool) {
 		}
 	}
 	if t.generated != nil && t.generated.file != nil {
-		status.Generated, status.GeneratedBytes = t.generated.file.rows, t.generated.file.image.count*unwind.LeafBytes
+		status.Generated, status.GeneratedBytes = t.generated.file.rows, t.generated.file.leaves()*unwind.LeafBytes
 	}
 	for f := range t.files {
 		status.Files = append(status.Files, FileStatus{
-			Path: f.path, State: f.state, Reason: f.reason, Rows: f.rows, Bytes: f.image.count * unwind.LeafBytes, Took: f.took,
+			Path: f.path, State: f.state, Reason: f.reason, Rows: f.rows, Bytes: f.leaves() * unwind.LeafBytes, Took: f.took,
 		})
 	}
 	slices.SortFunc(status.Files, func(a, b FileStatus) int { return strings.Compare(a.Path, b.Path) })

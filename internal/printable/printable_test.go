@@ -1,0 +1,38 @@
+package printable
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestWhatATerminalWouldObeyIsEscaped(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                          "",
+		"at::native::addmm<float&>": "at::native::addmm<float&>",
+		"größe_Ωμ_火":                "größe_Ωμ_火",
+		"\x1b]0;title\x07":          `\x1b]0;title\x07`,
+		"a\nb\tc\r":                 `a\x0ab\x09c\x0d`,
+		"\x7f\u009b31m":             `\x7f\x9b31m`,
+		"\xff\xc3(":                 `\xff\xc3(`,
+		"a\u202eb\u2028":            `a\u202eb\u2028`,
+		"\x00":                      `\x00`,
+	} {
+		if got := Text(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+	if got := Lines("a\nb\x1b"); got != "a\nb\\x1b" {
+		t.Errorf("lines become %q", got)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("\x1b[2J\u009b\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Text(s)
+		if !utf8.ValidString(got) || strings.ContainsFunc(got, hidden) {
+			t.Errorf("%q becomes %q", s, got)
+		}
+	})
+}
