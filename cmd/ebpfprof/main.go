@@ -10,6 +10,7 @@ func main() {
 		stepsCommand(),
 		queryCommand(),
 		stacksCommand(),
+		memoryCommand(),
 		importCommand(),
 		lintCommand(),
 		memoryCommand(),
