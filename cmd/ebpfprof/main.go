@@ -13,7 +13,6 @@ func main() {
 		memoryCommand(),
 		importCommand(),
 		lintCommand(),
-		memoryCommand(),
 		symbolizeCommand(),
 		fleetCommand(),
 	))

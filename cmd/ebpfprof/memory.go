@@ -18,7 +18,7 @@ import (
 const memoryDescription = `Live bytes over time, their peak and who holds it: by line of your code, module, operator and phase (a guess, from who
 made a block and who freed it); allocator calls a step; what a caching allocator holds beyond that, and which blocks pin
 it; lines whose bytes grow from step to step. Live bytes count what was allocated while recording. Record with
---budget off: of slices only parts are seen.
+--budget off: of slices only parts are seen. A memory snapshot of PyTorch (pickle or JSON) can stand for a dataset.
 
    ebpfprof memory DATASET
    ebpfprof memory DATASET --format html --output memory.html
@@ -32,9 +32,9 @@ func memoryCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "memory",
 		Usage:       "say who holds memory, and plan it",
-		ArgsUsage:   "DATASET | plan DATASET | solve FILE.csv",
+		ArgsUsage:   "DATASET | SNAPSHOT",
 		Description: memoryDescription,
-		Subcommands: []*urfave.Command{planCommand(), solveCommand()},
+		Subcommands: []*urfave.Command{planCommand(), solveCommand(), memoryExportCommand()},
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "pid", Usage: "only the process `PID`"},
 			&urfave.IntFlag{Name: "top", Value: 10, Usage: "show `N` holders of each kind"},
@@ -66,6 +66,7 @@ func runMemory(c *urfave.Context) error {
 	if err != nil {
 		return failed(fmt.Errorf("%s: %w", arguments[0], err))
 	}
+	defer m.Close()
 	err = writeOutput(c, func(w io.Writer) error {
 		switch format {
 		case "json":

@@ -62,6 +62,7 @@ func runPlan(c *urfave.Context) error {
 	if err != nil {
 		return failed(fmt.Errorf("%s: %w", arguments[0], err))
 	}
+	defer m.Close()
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	plan, err := planOf(ctx, c, m)

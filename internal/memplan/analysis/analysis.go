@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
@@ -26,6 +27,8 @@ type Memory struct {
 	Dataset  string   `json:"dataset"`
 	Warnings []string `json:"warnings"`
 	Arenas   []*Arena `json:"arenas"`
+
+	origin origin
 }
 
 // Arena is the memory of one process, space and device.
@@ -85,13 +88,20 @@ type Fragmentation struct {
 
 const curvePoints = 1000
 
-// Load reads a dataset and makes the blocks of each arena.
+// Load reads a dataset, or a memory snapshot of PyTorch, and makes the blocks of each arena.
 func Load(ctx context.Context, path string, pid int32) (*Memory, error) {
-	d, err := source.Open(path)
+	d, err := open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
+	m, err := load(ctx, d, path, pid)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return m, nil
+}
+
+func load(ctx context.Context, d origin, path string, pid int32) (*Memory, error) {
 	arenas, events, err := d.Events(ctx)
 	if err != nil {
 		return nil, err
@@ -99,7 +109,7 @@ func Load(ctx context.Context, path string, pid int32) (*Memory, error) {
 	if len(events) == 0 {
 		return nil, source.ErrNoEvents
 	}
-	m := &Memory{Dataset: path, Warnings: d.Warnings()}
+	m := &Memory{Dataset: path, Warnings: append([]string{}, d.Warnings()...), origin: d}
 	lost, err := d.Lost(ctx)
 	if err != nil {
 		return nil, err
@@ -126,6 +136,9 @@ func Load(ctx context.Context, path string, pid int32) (*Memory, error) {
 	}
 	return m, nil
 }
+
+// Close releases what Load opened.
+func (m *Memory) Close() error { return m.origin.Close() }
 
 // preferred leaves out the driver's events of a device that has a framework's
 // allocator, which are its segments, and puts the largest peak first.
@@ -201,39 +214,46 @@ func (a *Arena) perStep() {
 
 // look finds the stacks and spans of the blocks that the answers speak of: those
 // at the peak, those at the end, and what lives across steps.
-func (a *Arena) look(ctx context.Context, d *source.Dataset) error {
-	atPeak := a.lives.At(a.lives.PeakTick)
-	paths, spans := map[int64]bool{}, map[int64]bool{}
-	note := func(b *blocks.Block) {
-		paths[b.Path], spans[b.BornIn], spans[b.DiedIn] = true, true, true
-	}
-	for _, i := range atPeak {
-		note(&a.lives.Blocks[i])
-	}
-	instants := a.instants()
+func (a *Arena) look(ctx context.Context, d origin) error {
+	atPeak, instants := a.lives.At(a.lives.PeakTick), a.instants()
+	noted := slices.Clone(atPeak)
 	for i := range a.lives.Blocks {
-		if b := &a.lives.Blocks[i]; crosses(b, instants) {
-			note(b)
+		if crosses(&a.lives.Blocks[i], instants) {
+			noted = append(noted, i)
 		}
 	}
-	delete(paths, 0)
-	delete(spans, 0)
-	a.context = &holders.Context{StepsNS: a.steps.CutsNS}
-	var err error
-	if a.context.Spans, err = d.Spans(ctx, keys(spans)); err != nil {
-		return err
-	}
-	for _, s := range a.context.Spans {
-		if s.Path != 0 {
-			paths[s.Path] = true
-		}
-	}
-	if a.context.Paths, err = d.Paths(ctx, keys(paths)); err != nil {
+	a.context = &holders.Context{StepsNS: a.steps.CutsNS, Spans: map[int64]holders.Span{}, Paths: map[int64]holders.Path{}}
+	if err := a.note(ctx, d, noted); err != nil {
 		return err
 	}
 	a.Holders = a.context.Holders(a.lives.Blocks, atPeak)
 	a.Growth = a.context.Growths(a.lives.Blocks, instants)
 	a.fragment()
+	return nil
+}
+
+// note reads the stacks and spans of some blocks.
+func (a *Arena) note(ctx context.Context, d origin, positions []int) error {
+	paths, spans := map[int64]bool{}, map[int64]bool{}
+	for _, i := range positions {
+		b := &a.lives.Blocks[i]
+		paths[b.Path], spans[b.BornIn], spans[b.DiedIn] = true, true, true
+	}
+	delete(spans, 0)
+	found, err := d.Spans(ctx, keys(spans))
+	if err != nil {
+		return err
+	}
+	for id, s := range found {
+		a.context.Spans[id] = s
+		paths[s.Path] = true
+	}
+	delete(paths, 0)
+	more, err := d.Paths(ctx, keys(paths))
+	if err != nil {
+		return err
+	}
+	maps.Copy(a.context.Paths, more)
 	return nil
 }
 

@@ -3,10 +3,8 @@ package analysis
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/draw"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/hot"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/pool"
@@ -96,6 +94,9 @@ func (m *Memory) MakePlan(ctx context.Context, a *Arena, o PlanOptions) (*Plan, 
 	p := &Plan{Dataset: m.Dataset, PID: a.PID, Space: a.Space, Device: a.Device, Alignment: a.Alignment(), Steps: a.Steps,
 		StepsFrom: a.StepsFrom, LiveToday: a.PeakBytes, PoolRecorded: a.Fragmentation.RecordedReserved, Partial: a.Partial,
 		Notes: []string{}, arena: a, template: hot.NewTemplate(a.lives, a.steps)}
+	if err := p.note(ctx, m.origin); err != nil {
+		return nil, err
+	}
 	p.choose()
 	if err := p.solve(ctx, o); err != nil {
 		return nil, err
@@ -112,6 +113,21 @@ func (m *Memory) MakePlan(ctx context.Context, a *Arena, o PlanOptions) (*Plan, 
 		p.Notes = append(p.Notes, "only slices of the run were recorded: the plan is of what was seen; record with --budget off")
 	}
 	return p, nil
+}
+
+// note reads where the blocks that are planned come from.
+func (p *Plan) note(ctx context.Context, d origin) error {
+	var positions []int
+	if p.template != nil {
+		for _, r := range p.template.Requests {
+			positions = append(positions, r.Example)
+		}
+	} else {
+		for i := range p.arena.lives.Blocks {
+			positions = append(positions, i)
+		}
+	}
+	return p.arena.note(ctx, d, positions)
 }
 
 // choose takes the hot part, or everything.
@@ -204,6 +220,3 @@ func (p *Plan) Picture() draw.Plan {
 	}
 	return d
 }
-
-// Blocks are the arena's blocks, for those who export them.
-func (a *Arena) Blocks() []blocks.Block { return slices.Clone(a.lives.Blocks) }
