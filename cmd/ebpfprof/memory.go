@@ -25,7 +25,7 @@ it; lines whose bytes grow from step to step. Live bytes count what was allocate
    ebpfprof memory plan DATASET
    ebpfprof memory solve blocks.csv`
 
-var memoryFormats = []string{"text", "json", "html", "svg", "png"}
+var memoryFormats = []string{"text", "json", "html", "svg", "png", "parquet"}
 
 // memoryCommand is `ebpfprof memory` and what is below it.
 func memoryCommand() *urfave.Command {
@@ -38,7 +38,7 @@ func memoryCommand() *urfave.Command {
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "pid", Usage: "only the process `PID`"},
 			&urfave.IntFlag{Name: "top", Value: 10, Usage: "show `N` holders of each kind"},
-			&urfave.StringFlag{Name: "format", Value: "text", Usage: "text, json, html, svg or png"},
+			&urfave.StringFlag{Name: "format", Value: "text", Usage: "text, json, html, svg, png or parquet (its blocks)"},
 			&urfave.StringFlag{Name: "output", Usage: "write to `FILE` instead of standard output"},
 			&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},
 		},
@@ -71,6 +71,8 @@ func runMemory(c *urfave.Context) error {
 		switch format {
 		case "json":
 			return writeIndented(w, m)
+		case "parquet":
+			return m.WriteParquet(w)
 		case "html":
 			return m.WriteHTML(w)
 		case "svg":
