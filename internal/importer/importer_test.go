@@ -84,7 +84,7 @@ func TestATraceKeepsItsMeaning(t *testing.T) {
 		"SELECT frames[1].file || ':' || frames[1].line || frames[1].function FROM stack JOIN span USING (stack_id) WHERE name = 'aten::addmm'": "train.py:12step",
 		"SELECT layer || category || sequence_number FROM span WHERE name = 'AddmmBackward0'":                                                   "autogradnode5",
 		"SELECT f.name || t.name FROM flow JOIN span f ON f.span_id = from_span_id JOIN span t ON t.span_id = to_span_id":                       "aten::addmmAddmmBackward0",
-		"SELECT string_agg(action || m.bytes || space || s.name, ' ' ORDER BY m.ts_ns) FROM memory m JOIN span s USING (span_id)":                 "alloc512devicecudaLaunchKernel free512devicecudaLaunchKernel",
+		"SELECT string_agg(action || m.bytes || space || s.name, ' ' ORDER BY m.ts_ns) FROM memory m JOIN span s USING (span_id)":               "alloc512devicecudaLaunchKernel free512devicecudaLaunchKernel",
 		"SELECT rank || '/' || world_size FROM process":                                                                                         "3/8",
 		"SELECT source || ', ' || device_name FROM session":                                                                                     "imported from torch.profiler, NVIDIA H100",
 	} {
