@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"symbolize", "internal/peaks", "internal/memplan/instance", "internal/memplan/draw", "internal/memplan/pool",
 		"internal/memplan/holders", "internal/memplan/snapshot"},
 	{"symbolize/*", "tracer/event", "internal/memplan/hot"},
-	{"symbolize/*/*", "tracer/counter", "tracer/pjrt", "tracer/process"},
+	{"symbolize/*/*", "tracer/counter", "tracer/pjrt", "tracer/process", "internal/memplan/replay"},
 	{"tracer/python", "tracer/unwinding", "tracer/accel"},
 	{"tracer"},
 	{"output"},
