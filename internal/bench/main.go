@@ -70,7 +70,7 @@ func main() {
 	part("launch", func() error { return r.measureLaunches(s) })
 	part("decode", func() error { return r.measureDecoding(s) })
 	part("mixed", func() error { return r.measureWarm(s) })
-	part("memory", func() error { return r.measureMemory(s) })
+	part("memory", func() error { return onBothCores(func() error { return r.measureMemory(s) }) })
 	for _, python := range s.interpreted {
 		part("native", func() error { return r.measureNativeWalk(s, python) })
 		part("mixed", func() error { return r.measureMixed(s, python) })

@@ -17,7 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-const memoryText = `Synthetic training steps: weights that stay, activations that die in the reverse order of their births, workspaces in between, sizes that differ by 10 % from step to step, so that no two steps are equal. The blocks hang together through the weights. ` + "`memory`" + ` reads the events of a dataset in Parquet; the solvers' row is the best plan after the time it may take, and best fit's own time. The allocator that serves a step from a plan (testdata/replay, for testing only) is timed beside glibc's on the same requests, a free included; PyTorch's caching allocator needs a GPU and was not timed.`
+const memoryText = `Synthetic training steps: weights that stay, activations that die in the reverse order of their births, workspaces in between, all of sizes that differ from step to step. The blocks hang together through the weights. ` + "`memory`" + ` reads the events of a dataset in Parquet, on both cores; the solvers' row is the best plan after the time it may take, and best fit's own time. The allocator that serves a step from a plan (testdata/replay, for testing only) is timed beside glibc's on the same requests, a free included; PyTorch's caching allocator needs a GPU and was not timed.`
 
 // memoryResult is what the memory planner took.
 type memoryResult struct {

@@ -65,6 +65,7 @@ type Arena struct {
 	lives   *blocks.Lives
 	steps   hot.Steps
 	context *holders.Context
+	pooled  chan pool.Result // of all blocks
 }
 
 // Point is live bytes from an instant on.
@@ -121,7 +122,8 @@ func load(ctx context.Context, d origin, path string, pid int32) (*Memory, error
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range preferred(blocks.Build(arenas, events)) {
+	all := preferred(blocks.Build(arenas, events))
+	for _, l := range all {
 		if pid == 0 || l.Arena.PID == pid {
 			m.Arenas = append(m.Arenas, newArena(l, hot.Cut(l, anchors[l.Arena.PID], method)))
 		}
@@ -177,6 +179,8 @@ func newArena(l *blocks.Lives, steps hot.Steps) *Arena {
 	if l.ReservedPeak != blocks.Unknown {
 		a.Fragmentation.RecordedReserved = &l.ReservedPeak
 	}
+	a.pooled = make(chan pool.Result, 1)
+	go func() { a.pooled <- pool.Simulate(hot.PoolRequests(l, everything), pool.Options{}) }()
 	for i := range l.Blocks {
 		if l.Blocks[i].Died == blocks.Alive {
 			a.EndBytes += l.Blocks[i].Bytes
@@ -284,7 +288,7 @@ func keys(set map[int64]bool) []int64 {
 }
 
 func (a *Arena) fragment() {
-	r := pool.Simulate(hot.PoolRequests(a.lives, everything), pool.Options{})
+	r := <-a.pooled
 	f := &a.Fragmentation
 	f.SimulatedReserved, f.Hard, f.Soft, f.Pinning = r.Reserved, r.Hard, r.Soft, len(r.Pinning)
 	oldest := -1

@@ -6,9 +6,7 @@ package hot
 
 import (
 	"cmp"
-	"hash/maphash"
 	"slices"
-	"sort"
 
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
 )
@@ -70,78 +68,92 @@ func lowest(l *blocks.Lives, anchors []int64, method string) Steps {
 // key is what makes two requests the same, but for when they come.
 type key struct{ path, bytes int64 }
 
+// What recurring looks at to choose: requests, the last ones, and candidates.
+const (
+	lookedAt   = 200_000
+	candidates = 64
+)
+
 // recurring takes the request that cuts the sequence of requests into stretches
 // of which the most equal the one before, and returns when it came.
 func recurring(l *blocks.Lives) []int64 {
-	const candidates = 64
-	counts := map[key]int{}
 	born := bornInOrder(l)
-	for _, i := range born {
-		counts[keyOf(&l.Blocks[i])]++
+	numbers := map[key]int32{}
+	sequence := make([]int32, 0, min(len(born), lookedAt))
+	for _, i := range born[max(0, len(born)-lookedAt):] {
+		k := keyOf(&l.Blocks[i])
+		n, is := numbers[k]
+		if !is {
+			n = int32(len(numbers))
+			numbers[k] = n
+		}
+		sequence = append(sequence, n)
 	}
-	var keys []key
-	for k, n := range counts {
-		if n > FewestSteps {
-			keys = append(keys, k)
+	counts, keys := make([]int, len(numbers)), make([]key, len(numbers))
+	for _, n := range sequence {
+		counts[n]++
+	}
+	var often []int32
+	for k, n := range numbers {
+		if keys[n] = k; counts[n] > FewestSteps {
+			often = append(often, n)
 		}
 	}
 	// Rare and large requests are more likely once a step.
-	sort.Slice(keys, func(a, b int) bool {
-		x, y := keys[a], keys[b]
-		return cmp.Or(cmp.Compare(counts[x], counts[y]), cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.path, y.path)) < 0
+	slices.SortFunc(often, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(keys[b].bytes, keys[a].bytes), cmp.Compare(a, b))
 	})
-	var best []int64
-	most := 0
-	for _, k := range keys[:min(len(keys), candidates)] {
-		if covered, at := coverage(l, born, k); covered > most {
-			most, best = covered, at
+	best, most := int32(-1), 0
+	for _, n := range often[:min(len(often), candidates)] {
+		if covered := coverage(sequence, n); covered > most {
+			most, best = covered, n
 		}
 	}
-	if 2*most < len(born) {
+	if 2*most < len(sequence) || best < 0 {
 		return nil // less than half repeats: these are no steps
 	}
-	return best
+	var at []int64
+	for _, i := range born {
+		if b := &l.Blocks[i]; keyOf(b) == keys[best] {
+			at = append(at, b.BornNS)
+		}
+	}
+	return at
 }
 
 func keyOf(b *blocks.Block) key { return key{b.Path, b.Bytes} }
 
 // bornInOrder are the blocks born in the recording.
 func bornInOrder(l *blocks.Lives) []int {
-	var born []int
-	for i := range l.Blocks {
+	born := make([]int, 0, len(l.Blocks))
+	for i := range l.Blocks { // which are in the order of their births
 		if l.Blocks[i].Born > 0 {
 			born = append(born, i)
 		}
 	}
-	slices.SortFunc(born, func(a, b int) int { return cmp.Compare(l.Blocks[a].Born, l.Blocks[b].Born) })
 	return born
 }
 
-var seed = maphash.MakeSeed()
-
-// coverage is how many requests are in stretches between two of k that equal the
-// stretch before.
-func coverage(l *blocks.Lives, born []int, k key) (covered int, at []int64) {
-	var hash maphash.Hash
-	hash.SetSeed(seed)
-	var before uint64
-	length, first := 0, true
-	for _, i := range born {
-		b := &l.Blocks[i]
-		if keyOf(b) == k {
-			if !first {
-				sum := hash.Sum64()
-				if sum == before {
-					covered += length
-				}
-				before = sum
+// coverage is how many requests are in stretches between two of a number that equal
+// the stretch before: in length and in a hash.
+func coverage(sequence []int32, number int32) (covered int) {
+	const prime = 0x9e3779b97f4a7c15
+	var before, hash uint64
+	length, lengthBefore, first := 0, -1, true
+	for _, n := range sequence {
+		if n == number {
+			if !first && hash == before && length == lengthBefore {
+				covered += length
 			}
-			first, length = false, 0
-			hash.Reset()
-			at = append(at, b.BornNS)
+			before, lengthBefore = hash, length
+			if first {
+				lengthBefore = -1 // what is before the first is no stretch
+			}
+			first, length, hash = false, 0, 0
 		}
-		maphash.WriteComparable(&hash, keyOf(b))
+		hash = (hash ^ uint64(n)) * prime
+		hash ^= hash >> 29
 		length++
 	}
-	return covered, at
+	return covered
 }
