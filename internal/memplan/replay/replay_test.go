@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	model = "../../../testdata/jobs/memory_models.py"
+	model = "../../../testdata/replay/models.py"
 	steps = 6
 )
 

@@ -1,6 +1,6 @@
 """Networks shaped like those of the paper on profile-guided memory, small enough for two cores.
 
-memory_models.py MODEL train|infer STEPS: alexnet, googlenet, resnet50, inception_resnet, seq2seq, seq2seq_varying, gpt.
+models.py MODEL train|infer STEPS: alexnet, googlenet, resnet50, inception_resnet, seq2seq, seq2seq_varying, gpt.
 Prints a hash of everything computed, so that two runs can be compared bit by bit. Where a library of ours is
 preloaded that wants to know, it is told when a step begins.
 """
