@@ -158,7 +158,7 @@ func (n *Node) WriteJSON(w io.Writer, metric string) error {
 		}
 	}
 	walk(n, nil)
-	out := json.NewEncoder(w)
+	out := json.NewEncoder(printable.JSON(w))
 	out.SetEscapeHTML(false)
 	return out.Encode(all)
 }

@@ -3,10 +3,11 @@ package report
 import (
 	"bufio"
 	"fmt"
-	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 const barWidth = 20
