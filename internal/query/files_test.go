@@ -3,13 +3,13 @@ package query
 import (
 	"bytes"
 	"errors"
-	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
 

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
 
 // checkSelect refuses whatever is not one SELECT before any of it runs. DuckDB

@@ -3,11 +3,12 @@ package report
 import (
 	_ "embed"
 	"fmt"
-	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"html/template"
 	"io"
 	"math"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 //go:embed page.html

@@ -2,8 +2,9 @@ package report
 
 import (
 	"fmt"
-	"github.com/ebpfprof/ebpfprof/internal/findings"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/findings"
 )
 
 // verdict is one sentence: what limits the job, and by how much.
