@@ -103,10 +103,12 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 		result.Untold = append(result.Untold, "no step has all its rows: record longer, or with --budget off")
 		return result, nil
 	}
-	floor, known := noiseFloor(r.periods)
+	// The noise is the recording's: of all its settled steps, whole or not.
+	floor, known := noiseFloor(settled(thread))
 	result.FloorNS = floor
 	if !known {
-		result.Untold = append(result.Untold, fmt.Sprintf("%d steps are too few to know the noise: ten are needed", len(r.graphs)))
+		result.Untold = append(result.Untold, fmt.Sprintf("%d settled steps are too few to know the noise: ten are needed",
+			len(settled(thread))))
 	}
 	for _, rule := range rules {
 		for _, c := range rule(r) {

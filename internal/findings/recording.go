@@ -89,13 +89,26 @@ func load(ctx context.Context, db *dataset.DB, t timeline.Thread, thresholds Thr
 	return r, r.readSamples()
 }
 
-// chosen are the steps that the answers are about.
-func chosen(t timeline.Thread) []timeline.Step {
+// loop are the settled steps of the kind that the answers are about.
+func loop(t timeline.Thread) []timeline.Step {
 	kind := steps.Train
 	if len(t.Of(steps.Train)) == 0 {
 		kind = steps.Evaluate
 	}
-	all := slices.DeleteFunc(t.Of(kind), func(s timeline.Step) bool { return !s.Whole || s.Period <= 0 })
+	return slices.DeleteFunc(t.Of(kind), func(s timeline.Step) bool { return s.Period <= 0 })
+}
+
+// settled are their periods in ns.
+func settled(t timeline.Thread) (periods []float64) {
+	for _, s := range loop(t) {
+		periods = append(periods, float64(s.Period))
+	}
+	return periods
+}
+
+// chosen are those that are replayed: a row of whole ones as far as there are.
+func chosen(t timeline.Thread) []timeline.Step {
+	all := slices.DeleteFunc(loop(t), func(s timeline.Step) bool { return !s.Whole })
 	if len(all) > mostSteps {
 		from := (len(all) - mostSteps) / 2
 		all = all[from : from+mostSteps]

@@ -26,8 +26,10 @@ def here(name):
 
 
 class Samples(Dataset):
-    def __init__(self, count, width, slow):
-        self.x, self.count, self.slow = torch.randn(count, width), count, slow
+    """Whole batches."""
+
+    def __init__(self, count, batch, width, slow):
+        self.x, self.count, self.slow = torch.randn(batch, width), count, slow
 
     def __len__(self):
         return self.count
@@ -35,8 +37,8 @@ class Samples(Dataset):
     def __getitem__(self, index):
         if self.slow:
             here("loader")
-            time.sleep(0.001)
-        return self.x[index]
+            time.sleep(0.02)
+        return self.x
 
 
 class Block(nn.Module):
@@ -70,7 +72,7 @@ def main():
     parser.add_argument("--mended", action="store_true", help="the loop without the problem")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--width", type=int, default=512)
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--batch", type=int, default=64)
     args = parser.parse_args()
     problem = "none" if args.mended else args.problem
     torch.set_num_threads(1)
@@ -78,7 +80,7 @@ def main():
 
     model = Block(args, problem)
     optimizer = torch.optim.SGD([p for p in model.parameters() if p is not model.table], lr=1e-3)
-    loader = DataLoader(Samples(args.steps * args.batch, args.width, problem == "loader"), batch_size=args.batch)
+    loader = DataLoader(Samples(args.steps, args.batch, args.width, problem == "loader"), batch_size=None)
     if problem == "hook":
         def hook(*_):
             here("hook")
