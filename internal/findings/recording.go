@@ -219,9 +219,25 @@ func (r *recording) at(ns int64) *timeline.StepGraph {
 // accused are spans of the steps, by their place in the graph's Spans.
 type accused map[*timeline.StepGraph][]int
 
-// placeOf is the line that the most time of the spans was seen at: by the spans'
-// own stacks, else by samples of the thread while they ran.
+// placeOf is the line that the most time of the spans was called from: by the
+// spans' own stacks, else by samples of the thread while they ran.
 func (r *recording) placeOf(spans accused) place {
+	if p := heaviest(r.called(spans)); p.file != "" {
+		return p
+	}
+	return heaviest(r.seen(spans))
+}
+
+// inside is the line that the most samples show while the spans ran: below the
+// call where the user's code goes on there, as a data set's does in a load.
+func (r *recording) inside(spans accused) place {
+	if p := heaviest(r.seen(spans)); p.file != "" {
+		return p
+	}
+	return heaviest(r.called(spans))
+}
+
+func (r *recording) called(spans accused) map[place]int64 {
 	weights := map[place]int64{}
 	for g, all := range spans {
 		for _, i := range all {
@@ -231,14 +247,17 @@ func (r *recording) placeOf(spans accused) place {
 			}
 		}
 	}
-	if len(weights) == 0 {
-		for g, all := range spans {
-			for _, i := range all {
-				r.sampled(g.Spans[i].TID, g.Spans[i].Begin, g.Spans[i].End, weights)
-			}
+	return weights
+}
+
+func (r *recording) seen(spans accused) map[place]int64 {
+	weights := map[place]int64{}
+	for g, all := range spans {
+		for _, i := range all {
+			r.sampled(g.Spans[i].TID, g.Spans[i].Begin, g.Spans[i].End, weights)
 		}
 	}
-	return heaviest(weights)
+	return weights
 }
 
 // sampled adds up what the thread's samples between two times show.
