@@ -103,7 +103,6 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 		result.Untold = append(result.Untold, "no step has all its rows: record longer, or with --budget off")
 		return result, nil
 	}
-	// The noise is the recording's: of all its settled steps, whole or not.
 	floor, known := noiseFloor(settled(thread))
 	result.FloorNS = floor
 	if !known {

@@ -98,12 +98,22 @@ func loop(t timeline.Thread) []timeline.Step {
 	return slices.DeleteFunc(t.Of(kind), func(s timeline.Step) bool { return s.Period <= 0 })
 }
 
-// settled are their periods in ns.
-func settled(t timeline.Thread) (periods []float64) {
+// settled are the periods in ns that the noise is measured by. In a recording by
+// slices the steps in them are slower, which is no noise: it is measured on one
+// side, of which there are more.
+func settled(t timeline.Thread) []float64 {
+	var whole, other []float64
 	for _, s := range loop(t) {
-		periods = append(periods, float64(s.Period))
+		if s.Whole {
+			whole = append(whole, float64(s.Period))
+		} else {
+			other = append(other, float64(s.Period))
+		}
 	}
-	return periods
+	if len(other) > len(whole) {
+		return other
+	}
+	return whole
 }
 
 // chosen are those that are replayed: a row of whole ones as far as there are.

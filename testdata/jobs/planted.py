@@ -5,7 +5,6 @@
 of the problem, and the median and mean time of a step.
 """
 
-import inspect
 import statistics
 import threading
 import time
@@ -17,12 +16,15 @@ from torch.utils.data import DataLoader, Dataset
 import joblib
 
 PROBLEMS = ("none", "loader", "fetch", "layout", "index", "fusion", "hook", "gil")
-LINES = {}
 
 
-def here(name):
-    """Marks the line after the call."""
-    LINES[name] = inspect.currentframe().f_back.f_lineno + 1
+def line_of(problem):
+    """The line that is marked with the problem's name."""
+    with open(__file__) as source:
+        for number, line in enumerate(source, 1):
+            if line.rstrip().endswith("# planted: " + problem):
+                return number
+    return None
 
 
 class Samples(Dataset):
@@ -36,8 +38,7 @@ class Samples(Dataset):
 
     def __getitem__(self, index):
         if self.slow:
-            here("loader")
-            time.sleep(0.02)
+            time.sleep(0.02)  # planted: loader
         return self.x
 
 
@@ -54,15 +55,12 @@ class Block(nn.Module):
         y = torch.relu(self.first(x))
         if self.problem == "layout":
             for _ in range(6):
-                here("layout")
-                y = y.t().contiguous().t().contiguous()
+                y = y.t().contiguous().t().contiguous()  # planted: layout
         if self.problem == "fusion":
             for _ in range(4):
-                here("fusion")
-                y = ((y * 1.01 + 0.1) - 0.1) / 1.01 * 1.0 + 0.0
+                y = ((y * 1.01 + 0.1) - 0.1) / 1.01 * 1.0 + 0.0  # planted: fusion
         if self.problem == "index":
-            here("index")
-            y = y + self.table[self.index].sum() * 1e-9
+            y = y + self.table[self.index].sum() * 1e-9  # planted: index
         return self.second(y)
 
 
@@ -83,8 +81,7 @@ def main():
     loader = DataLoader(Samples(args.steps, args.batch, args.width, problem == "loader"), batch_size=None)
     if problem == "hook":
         def hook(*_):
-            here("hook")
-            time.sleep(0.01)
+            time.sleep(0.01)  # planted: hook
 
         model.first.register_forward_hook(hook)
     stop = threading.Event()
@@ -92,8 +89,7 @@ def main():
     def spin():
         total = 0
         while not stop.is_set():
-            here("gil")
-            total += sum(range(1000))
+            total += sum(range(1000))  # planted: gil
 
     spinner = threading.Thread(target=spin, daemon=True)
     joblib.ready(args)
@@ -108,15 +104,14 @@ def main():
         if problem == "fetch":
             flat = x.flatten()
             for i in range(400):
-                here("fetch")
-                total += flat[i].item()
+                total += flat[i].item()  # planted: fetch
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
     end = joblib.clocks()
     stop.set()
     periods = [b - a for a, b in zip(stamps, stamps[1:])]
-    joblib.tell(begin=begin, end=end, problem=problem, steps=len(stamps), line=LINES.get(args.problem),
+    joblib.tell(begin=begin, end=end, problem=problem, steps=len(stamps), line=line_of(args.problem),
                 step_ns_median=statistics.median(periods), step_ns_mean=statistics.mean(periods))
 
 
