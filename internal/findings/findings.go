@@ -61,7 +61,8 @@ type Result struct {
 	Abstained []Abstained
 	Untold    []string // what could not be asked, and why
 	Steps     int      // replayed
-	MeanNS    float64  // of their periods
+	MeanNS    float64  // of their periods, without what the probes cost
+	Scale     float64  // what the replayed times were multiplied with for that; 1 is nothing
 	FloorNS   float64  // the noise floor; 0 where it is not known
 }
 
@@ -94,7 +95,7 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 	if err != nil {
 		return nil, fmt.Errorf("looking for findings: %w", err)
 	}
-	result := &Result{Steps: len(r.graphs), MeanNS: r.meanNS()}
+	result := &Result{Steps: len(r.graphs), MeanNS: r.meanNS() * r.scale, Scale: r.scale}
 	if len(threads) > 1 {
 		result.Untold = append(result.Untold, fmt.Sprintf("process %d was looked at, the one with the most time in steps; %d others were not",
 			thread.PID, len(threads)-1))
@@ -155,7 +156,7 @@ func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Findin
 		times := g.Times.Clone()
 		times.Free = map[int]bool{}
 		c.replace(g, times)
-		differences[i] = r.periods[i] - g.Graph.Replay(times).Last()
+		differences[i] = r.scale * (r.periods[i] - g.Graph.Replay(times).Last())
 	}
 	h, ok := headroomOf(differences)
 	switch {
@@ -168,7 +169,7 @@ func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Findin
 	case h.LowNS < floor:
 		return f, fmt.Sprintf("at least %s a step is below the noise of %s", text(h.LowNS), text(floor))
 	}
-	percent := func(ns float64) float64 { return 100 * ns / r.meanNS() }
+	percent := func(ns float64) float64 { return 100 * ns / (r.scale * r.meanNS()) }
 	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
 	share := percent(h.NS)
 	f.HeadroomMS, f.LowMS, f.HighMS, f.HeadroomPercent, f.LowConfidence = ms(h.NS), ms(h.LowNS), ms(h.HighNS), &share, h.LowConfidence

@@ -287,6 +287,31 @@ func TestFindingBelowTheNoiseIsNotClaimed(t *testing.T) {
 	}
 }
 
+// Steps between slices are half as long: the headroom in percent is the replay's,
+// in milliseconds that of such a step.
+func TestHeadroomIsOfAStepWithoutProbes(t *testing.T) {
+	j := scripted.New()
+	for step := range 60 {
+		factor := int64(1)
+		if step < 20 {
+			factor = 2
+		}
+		j.Load(factor * 100 * us)
+		if step < 20 {
+			j.Op("aten::mm", factor*4*ms)
+			j.Op("aten::contiguous", factor*2*ms)
+		} else {
+			j.Wait(6 * ms)
+		}
+		j.Backward(factor * 3 * ms)
+		j.Optimize(factor * ms)
+	}
+	f := run(t, DefaultThresholds(), j).find("layout")
+	if f == nil || *f.HeadroomMS < 1.99 || *f.HeadroomMS > 2.01 || *f.HeadroomPercent < 19.7 || *f.HeadroomPercent > 19.9 {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestUsersThresholds(t *testing.T) {
 	write := func(text string) string {
 		path := filepath.Join(t.TempDir(), "t.yaml")

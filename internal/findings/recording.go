@@ -14,6 +14,28 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
+// fewOthers is how many steps outside of slices say how long a step is without
+// the probes of operators.
+const fewOthers = 5
+
+// unslowed is how many times shorter steps between slices are than the replayed
+// ones: probes of every operator make a step longer. 1 where nothing says so.
+func unslowed(t timeline.Thread, replayed []float64) float64 {
+	var whole, other []int64
+	for _, s := range loop(t) {
+		if !s.Whole {
+			other = append(other, s.Period)
+		}
+	}
+	for _, p := range replayed {
+		whole = append(whole, int64(p))
+	}
+	if len(other) < fewOthers || len(whole) == 0 {
+		return 1
+	}
+	return min(1, steps.Median(other)/steps.Median(whole))
+}
+
 // mostSteps bounds the memory of an analysis: so many steps are replayed.
 const mostSteps = 200
 
@@ -26,6 +48,7 @@ type recording struct {
 	thread     timeline.Thread
 	graphs     []*timeline.StepGraph
 	periods    []float64 // ns, one each graph
+	scale      float64   // what the probes made of a step's time, undone
 	samples    []sample  // of the process, in order of time
 	stacks     map[int64]*stack
 	library    *regexp.Regexp
@@ -80,6 +103,7 @@ func load(ctx context.Context, db *dataset.DB, t timeline.Thread, thresholds Thr
 		r.graphs = append(r.graphs, g)
 		r.periods = append(r.periods, g.Graph.Replay(g.Times).Last())
 	}
+	r.scale = unslowed(t, r.periods)
 	if len(r.graphs) == 0 {
 		return r, nil
 	}
@@ -118,7 +142,16 @@ func settled(t timeline.Thread) []float64 {
 
 // chosen are those that are replayed: a row of whole ones as far as there are.
 func chosen(t timeline.Thread) []timeline.Step {
-	all := slices.DeleteFunc(loop(t), func(s timeline.Step) bool { return !s.Whole })
+	partial := func(s timeline.Step) bool {
+		return !s.Whole || s.Period <= 0 || s.Kind == steps.Warmup && s.Number == 0
+	}
+	all := slices.DeleteFunc(loop(t), partial)
+	if len(all) < fewSteps {
+		// The steps of the first slice look like warm-up: the probes slow them down.
+		if early := slices.DeleteFunc(t.Of(steps.Train, steps.Warmup), partial); len(early) > len(all) {
+			all = early
+		}
+	}
 	if len(all) > mostSteps {
 		from := (len(all) - mostSteps) / 2
 		all = all[from : from+mostSteps]
