@@ -46,6 +46,12 @@ type Options struct {
 	VerifyStacks int
 	BufferBytes  int  // of the ring buffer, a power of two; 64 MiB if 0
 	PerfEvents   bool // attach through perf events even where uprobe.multi works
+	// Preparing is called a few times a second while the unwind tables of the
+	// processes' libraries are made, with how many are done and of how many, until
+	// it returns false. Stacks are taken after that, so that the first is as whole as
+	// the last; tables of a library that was never recorded take seconds, cached ones
+	// some milliseconds. nil takes stacks at once.
+	Preparing func(done, of int) (goOn bool)
 	// Counters is how often the machine's counters are read; 0 leaves them alone.
 	Counters time.Duration
 

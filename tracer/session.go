@@ -195,6 +195,7 @@ func (s *Session) start(targets []*process.Process) error {
 			s.addChild(child)
 		}
 	}
+	s.prepareTables()
 	s.startSampler()
 	return s.governor.begin()
 }

@@ -6,14 +6,15 @@ import "os"
 
 func main() {
 	os.Exit(commandLine("ebpfprof", os.Args,
-		queryCommand(),
-		importCommand(),
 		reportCommand(),
-		lintCommand(),
-		stacksCommand(),
+		findingsCommand(),
 		stepsCommand(),
 		criticalPathCommand(),
-		findingsCommand(),
+		queryCommand(),
+		stacksCommand(),
+		memoryCommand(),
+		importCommand(),
+		lintCommand(),
 		symbolizeCommand(),
 		fleetCommand(),
 	))
