@@ -8,6 +8,7 @@ func main() {
 	os.Exit(commandLine("ebpfprof", os.Args,
 		reportCommand(),
 		findingsCommand(),
+		treeCommand(),
 		stepsCommand(),
 		criticalPathCommand(),
 		queryCommand(),
@@ -15,6 +16,7 @@ func main() {
 		memoryCommand(),
 		importCommand(),
 		lintCommand(),
+		exportCommand(),
 		symbolizeCommand(),
 		fleetCommand(),
 	))
