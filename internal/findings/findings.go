@@ -97,7 +97,8 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 	}
 	result := &Result{Steps: len(r.graphs), MeanNS: r.meanNS() * r.scale, Scale: r.scale}
 	if len(threads) > 1 {
-		result.Untold = append(result.Untold, fmt.Sprintf("process %d was looked at, the one with the most time in steps; %d others were not",
+		result.Untold = append(result.Untold, fmt.Sprintf(
+			"process %d was looked at, the one with the most time in steps; %d others were not",
 			thread.PID, len(threads)-1))
 	}
 	if len(r.graphs) == 0 {
@@ -107,7 +108,8 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 	floor, known := noiseFloor(settled(thread))
 	result.FloorNS = floor
 	if !known {
-		result.Untold = append(result.Untold, fmt.Sprintf("%d settled steps are too few to know the noise: ten are needed",
+		result.Untold = append(result.Untold, fmt.Sprintf(
+			"%d settled steps are too few to know the noise: ten are needed",
 			len(settled(thread))))
 	}
 	for _, rule := range rules {
@@ -172,7 +174,8 @@ func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Findin
 	percent := func(ns float64) float64 { return 100 * ns / (r.scale * r.meanNS()) }
 	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
 	share := percent(h.NS)
-	f.HeadroomMS, f.LowMS, f.HighMS, f.HeadroomPercent, f.LowConfidence = ms(h.NS), ms(h.LowNS), ms(h.HighNS), &share, h.LowConfidence
+	f.HeadroomMS, f.LowMS, f.HighMS = ms(h.NS), ms(h.LowNS), ms(h.HighNS)
+	f.HeadroomPercent, f.LowConfidence = &share, h.LowConfidence
 	switch low := percent(h.LowNS); {
 	case low >= r.thresholds.HighSeverityPercent:
 		f.Severity = High

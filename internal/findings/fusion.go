@@ -66,7 +66,8 @@ func runsOf(g *timeline.StepGraph, tid, least int) (runs [][]int) {
 		run = nil
 	}
 	for i, s := range g.Spans {
-		if s.TID != tid || s.Layer != "op" && s.Layer != "autograd" && s.Layer != "scope" || s.Layer == "op" && !g.Outermost(i) {
+		host := s.Layer == "op" || s.Layer == "autograd" || s.Layer == "scope"
+		if s.TID != tid || !host || s.Layer == "op" && !g.Outermost(i) {
 			continue
 		}
 		// Spans of devices and of the runtime lie inside operators here.

@@ -160,9 +160,11 @@ func chosen(t timeline.Thread) []timeline.Step {
 }
 
 func (r *recording) readStacks() error {
-	rows, err := r.db.Query(r.ctx, `SELECT stack_id, f.kind, coalesce(f."function", ''), coalesce(f.file, ''), coalesce(f.line, 0)
+	rows, err := r.db.Query(r.ctx, `SELECT stack_id, f.kind, coalesce(f."function", ''), coalesce(f.file, ''),
+		coalesce(f.line, 0)
 		FROM (SELECT stack_id, unnest(frames) AS f, generate_subscripts(frames, 1) AS i FROM stack
-			WHERE stack_id IN (SELECT stack_id FROM sample WHERE pid = ?) OR stack_id IN (SELECT stack_id FROM span WHERE pid = ?))
+			WHERE stack_id IN (SELECT stack_id FROM sample WHERE pid = ?)
+				OR stack_id IN (SELECT stack_id FROM span WHERE pid = ?))
 		ORDER BY stack_id, i`, r.thread.PID, r.thread.PID)
 	if err != nil {
 		return err
@@ -186,7 +188,8 @@ func (r *recording) readStacks() error {
 }
 
 // compilers are files of which a frame says that a program is being compiled.
-var compilers = regexp.MustCompile(`torch/_(dynamo|inductor|functorch)/|triton/compiler|jax/_src/(compiler|interpreters)|torch/jit/_trace`)
+var compilers = regexp.MustCompile(`torch/_(dynamo|inductor|functorch)/|torch/jit/_trace|triton/compiler|` +
+	`jax/_src/(compiler|interpreters)`)
 
 func (r *recording) addFrame(s *stack, kind, function, file string, line int) {
 	switch {

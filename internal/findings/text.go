@@ -51,7 +51,7 @@ func (r *Result) WriteText(w io.Writer) error {
 			floor = text(r.FloorNS)
 		}
 		fmt.Fprintf(out, "replayed: %s; noise of the mean: %s\n", counted(r.Steps, "step with all its rows", "steps with all their rows"), floor)
-		if r.Scale < 1 {
+		if r.Scale < 0.95 {
 			fmt.Fprintf(out, "times are those of steps between slices: probes made the replayed ones %.1f times longer\n", 1/r.Scale)
 		}
 	}
