@@ -187,6 +187,25 @@ func TestHealthyLoopHasNoFindings(t *testing.T) {
 	}
 }
 
+func TestBackwardNodesOfElementwiseOperatorsAreFusedToo(t *testing.T) {
+	j := scripted.New()
+	for range 40 {
+		j.Load(100 * us)
+		j.Op("aten::mm", 4*ms)
+		j.Backward(10*us, func() {
+			for range 9 {
+				j.Node("MulBackward0", -1, 50*us, func() { j.Op("aten::mul", 100*us) })
+			}
+			j.Node("MmBackward0", -1, 4*ms)
+		})
+		j.Optimize(1 * ms)
+	}
+	f := run(t, DefaultThresholds(), j).find("fusion")
+	if f == nil || *f.HeadroomMS < 1.59 || *f.HeadroomMS > 1.61 {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestLoaderThatStarvesTheStep(t *testing.T) {
 	for load, fires := range map[int64]bool{3 * ms: true, 300 * us: false} {
 		j := scripted.New()

@@ -48,8 +48,8 @@ class Block(nn.Module):
         self.problem, self.width = problem, args.width
         self.first = nn.Linear(args.width, args.width)
         self.second = nn.Linear(args.width, args.width)
-        self.table = nn.Parameter(torch.randn(20_000, 64))
-        self.register_buffer("index", torch.randint(0, 50, (20_000,)))
+        self.table = nn.Parameter(torch.zeros(100_000, 64))
+        self.register_buffer("index", torch.randint(0, 100_000, (200,)))
 
     def forward(self, x):
         y = torch.relu(self.first(x))
@@ -57,10 +57,10 @@ class Block(nn.Module):
             for _ in range(6):
                 y = y.t().contiguous().t().contiguous()  # planted: layout
         if self.problem == "fusion":
-            for _ in range(4):
+            for _ in range(20):
                 y = ((y * 1.01 + 0.1) - 0.1) / 1.01 * 1.0 + 0.0  # planted: fusion
         if self.problem == "index":
-            y = y + self.table[self.index].sum() * 1e-9  # planted: index
+            y = y + self.table[self.index].sum()  # planted: index
         return self.second(y)
 
 
@@ -107,7 +107,7 @@ def main():
                 total += flat[i].item()  # planted: fetch
         loss.backward()
         optimizer.step()
-        optimizer.zero_grad()
+        model.zero_grad()
     end = joblib.clocks()
     stop.set()
     periods = [b - a for a, b in zip(stamps, stamps[1:])]
