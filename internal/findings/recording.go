@@ -123,8 +123,8 @@ func loop(t timeline.Thread) []timeline.Step {
 }
 
 // settled are the periods in ns that the noise is measured by. In a recording by
-// slices the steps in them are slower, which is no noise: it is measured on one
-// side, of which there are more.
+// slices the steps in them are slower, by more or less, which is no noise of the
+// job's: it is measured on the steps between slices where those are enough.
 func settled(t timeline.Thread) []float64 {
 	var whole, other []float64
 	for _, s := range loop(t) {
@@ -134,7 +134,7 @@ func settled(t timeline.Thread) []float64 {
 			other = append(other, float64(s.Period))
 		}
 	}
-	if len(other) > len(whole) {
+	if len(other) >= 2*stepsAWindow {
 		return other
 	}
 	return whole
