@@ -144,5 +144,9 @@ bench: build native deps torch py-spy
 bench-writers:
 	GOMAXPROCS=1 taskset -c 1 $(GO) test ./output -run '^$$' -bench Writers -benchtime 2000000x -count 3
 
+# Import of 100 MB of JSON, exports in spans a second.
+bench-answers:
+	$(GO) test ./internal/export -run '^$$' -bench . -benchtime 3x
+
 clean:
 	rm -rf bin
