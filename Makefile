@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-writers deps torch jax python py-spy runtimes native checks bench-answers readers clean
+.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -43,10 +43,6 @@ python:
 py-spy:
 	testdata/setup/py-spy.sh
 
-# What exports are read back with; the tests that need it are skipped without.
-readers:
-	@testdata/setup/readers.sh || echo "going on without them: the tests that read exports with them are skipped"
-
 # What boots the kernels of the matrix: qemu.
 matrix-tools:
 	testdata/setup/matrix.sh
@@ -60,6 +56,10 @@ matrix:
 # Each program, loaded by itself on four of them: some five minutes.
 test-matrix: matrix-tools
 	$(GO) run ./internal/matrix -short $(if $(KERNELS),-kernels '$(KERNELS)')
+
+# What exports are read back with; the tests that need it are skipped without.
+readers:
+	@testdata/setup/readers.sh || echo "going on without them: the tests that read exports with them are skipped"
 
 # JAX and its CUDA plugin, likewise.
 jax:
@@ -110,7 +110,7 @@ test-unit:
 # which run beside each other: internal/e2e/turns_test.go.
 test-kernel: build native
 	$(GO) run ./internal/testrun -- -p 2 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/...
-	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 20m ./internal/e2e/...
+	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 40m ./internal/e2e/...
 	$(GO) run ./internal/soak -for 1m
 
 # What the tracer takes while jobs never stop to bring something new: for an hour at

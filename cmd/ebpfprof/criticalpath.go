@@ -9,8 +9,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
-const criticalPathDescription = `Shows what kept a step from ending earlier: from its last end back, always to what was waited for longest. Time on the
-path is exposed, time beside it is hidden: work on a device while the host had to go on anyway, or the reverse. Without
+const criticalPathDescription = `Shows what kept a step from ending earlier: from its last end back, always to what was
+waited for longest. Time on the path is exposed, time beside it is hidden: work on a device while the host had to go on anyway, or the reverse. Without
 --step it is the step of median length.
 
    ebpfprof critical-path DATASET

@@ -12,8 +12,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
-const findingsDescription = `Says what makes a step longer than it has to be, at which line, and what it would bring to change that: each step is
-replayed with the accused calls replaced, and the headroom is the difference, with a 95 % interval. What is not above the
+const findingsDescription = `Says what makes a step longer than it has to be, at which line, and what it would bring to
+change that: each step is replayed with the accused calls replaced, and the headroom is the difference, with a 95 % interval. What is not above the
 noise of the recording is not claimed. The evidence is a query: --evidence runs it.
 
    ebpfprof findings DATASET

@@ -149,7 +149,7 @@ func (r *recording) where() string {
 
 // spansSQL is evidence that adds up spans by name.
 func (r *recording) spansSQL(condition string) string {
-	return fmt.Sprintf("SELECT name, count(*) AS calls, sum(duration_ns) / 1e6 AS total_ms, avg(duration_ns) / 1e3 AS mean_us\n"+
+	return fmt.Sprintf("SELECT name, count(*) AS calls, sum(duration_ns) / 1e6 AS total_ms,\n  avg(duration_ns) / 1e3 AS mean_us\n"+
 		"FROM span WHERE %s AND %s\nGROUP BY name ORDER BY total_ms DESC LIMIT 20", r.where(), condition)
 }
 
@@ -157,7 +157,8 @@ func (r *recording) spansSQL(condition string) string {
 func (r *recording) samplesSQL(condition string) string {
 	return fmt.Sprintf("SELECT f.file, f.line, f.\"function\", sum(weight_ns) / 1e6 AS total_ms, count(*) AS samples\n"+
 		"FROM (SELECT unnest(list_filter(st.frames, x -> x.kind = 'python')[1:3]) AS f, s.*\n"+
-		"      FROM sample s JOIN stack st USING (session_id, stack_id) WHERE s.pid = %d AND s.ts_ns BETWEEN %d AND %d AND %s)\n"+
+		"      FROM sample s JOIN stack st USING (session_id, stack_id)\n"+
+		"      WHERE s.pid = %d AND s.ts_ns BETWEEN %d AND %d AND %s)\n"+
 		"GROUP BY ALL ORDER BY total_ms DESC LIMIT 20", r.thread.PID, r.graphs[0].Step.Begin,
 		r.graphs[len(r.graphs)-1].Step.Until(), condition)
 }

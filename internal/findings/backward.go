@@ -62,8 +62,8 @@ func backward(r *recording) []candidate {
 				"FROM span f JOIN span n ON n.pid = f.pid AND n.sequence_number = f.sequence_number AND n.layer = 'autograd'\n"+
 				"WHERE f.layer = 'op' AND f.name = %s AND f.pid = %d AND f.ts_ns BETWEEN %d AND %d GROUP BY ALL",
 				quoted([]string{name}), r.thread.PID, r.graphs[0].Step.Begin, r.graphs[len(r.graphs)-1].Step.Until()),
-			advice: fmt.Sprintf("The backward pass of %s takes %.0f times its forward pass. Use an operator whose gradient is cheaper: "+
-				"for indexing index_select or embedding, or gather with unique indices.", name, ratio),
+			advice: fmt.Sprintf("The backward pass of %s takes %.0f times its forward pass. Use an operator whose gradient is "+
+				"cheaper: for indexing index_select or embedding, or gather with unique indices.", name, ratio),
 		})
 	}
 	return found

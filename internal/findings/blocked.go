@@ -12,7 +12,8 @@ func blocked(r *recording) (found []candidate) {
 	waits := map[place][]interval{}
 	calls := map[place]map[string]int64{}
 	for _, s := range r.samples {
-		if s.TID != r.thread.TID || s.OnCPU || s.Cause != "syscall" || s.Stack.waitsGIL || s.Stack.place.file == "" || r.loading(s) {
+		if s.TID != r.thread.TID || s.OnCPU || s.Cause != "syscall" || s.Stack.waitsGIL ||
+			s.Stack.place.file == "" || r.loading(s) {
 			continue
 		}
 		p := s.Stack.place

@@ -26,10 +26,11 @@ func firstStep(r *recording) []candidate {
 	}
 	return []candidate{{
 		rule: "first_step", name: "the first step",
-		evidence: fmt.Sprintf("SELECT min(ts_ns) AS began_ns, %d AS first_step_ns, %.0f AS median_step_ns FROM span WHERE pid = %d",
-			*first, median, r.thread.PID),
+		evidence: fmt.Sprintf("SELECT min(ts_ns) AS began_ns, %d AS first_step_ns, %.0f AS median_step_ns\n"+
+			"FROM span WHERE pid = %d", *first, median, r.thread.PID),
 		advice: fmt.Sprintf("The first step takes %s, the median one %s: compilation, allocation, caches. Keep compiled code "+
-			"(TORCHINDUCTOR_CACHE_DIR, jax_compilation_cache_dir), and leave it out of measurements.", text(float64(*first)), text(median)),
+			"(TORCHINDUCTOR_CACHE_DIR, jax_compilation_cache_dir), and leave it out of measurements.",
+			text(float64(*first)), text(median)),
 	}}
 }
 

@@ -61,7 +61,8 @@ type Result struct {
 	Abstained []Abstained
 	Untold    []string // what could not be asked, and why
 	Steps     int      // replayed
-	MeanNS    float64  // of their periods
+	MeanNS    float64  // of their periods, without what the probes cost
+	Scale     float64  // what the replayed times were multiplied with for that; 1 is nothing
 	FloorNS   float64  // the noise floor; 0 where it is not known
 }
 
@@ -94,19 +95,22 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 	if err != nil {
 		return nil, fmt.Errorf("looking for findings: %w", err)
 	}
-	result := &Result{Steps: len(r.graphs), MeanNS: r.meanNS()}
+	result := &Result{Steps: len(r.graphs), MeanNS: r.meanNS() * r.scale, Scale: r.scale}
 	if len(threads) > 1 {
-		result.Untold = append(result.Untold, fmt.Sprintf("process %d was looked at, the one with the most time in steps; %d others were not",
+		result.Untold = append(result.Untold, fmt.Sprintf(
+			"process %d was looked at, the one with the most time in steps; %d others were not",
 			thread.PID, len(threads)-1))
 	}
 	if len(r.graphs) == 0 {
 		result.Untold = append(result.Untold, "no step has all its rows: record longer, or with --budget off")
 		return result, nil
 	}
-	floor, known := noiseFloor(r.periods)
+	floor, known := noiseFloor(settled(thread))
 	result.FloorNS = floor
 	if !known {
-		result.Untold = append(result.Untold, fmt.Sprintf("%d steps are too few to know the noise: ten are needed", len(r.graphs)))
+		result.Untold = append(result.Untold, fmt.Sprintf(
+			"%d settled steps are too few to know the noise: ten are needed",
+			len(settled(thread))))
 	}
 	for _, rule := range rules {
 		for _, c := range rule(r) {
@@ -154,7 +158,7 @@ func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Findin
 		times := g.Times.Clone()
 		times.Free = map[int]bool{}
 		c.replace(g, times)
-		differences[i] = r.periods[i] - g.Graph.Replay(times).Last()
+		differences[i] = r.scale * (r.periods[i] - g.Graph.Replay(times).Last())
 	}
 	h, ok := headroomOf(differences)
 	switch {
@@ -167,10 +171,11 @@ func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Findin
 	case h.LowNS < floor:
 		return f, fmt.Sprintf("at least %s a step is below the noise of %s", text(h.LowNS), text(floor))
 	}
-	percent := func(ns float64) float64 { return 100 * ns / r.meanNS() }
+	percent := func(ns float64) float64 { return 100 * ns / (r.scale * r.meanNS()) }
 	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
 	share := percent(h.NS)
-	f.HeadroomMS, f.LowMS, f.HighMS, f.HeadroomPercent, f.LowConfidence = ms(h.NS), ms(h.LowNS), ms(h.HighNS), &share, h.LowConfidence
+	f.HeadroomMS, f.LowMS, f.HighMS = ms(h.NS), ms(h.LowNS), ms(h.HighNS)
+	f.HeadroomPercent, f.LowConfidence = &share, h.LowConfidence
 	switch low := percent(h.LowNS); {
 	case low >= r.thresholds.HighSeverityPercent:
 		f.Severity = High

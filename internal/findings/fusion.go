@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"regexp"
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/graph"
@@ -15,6 +16,10 @@ var pointwise = []string{
 	"aten::clamp_min", "aten::clamp_max", "aten::where", "aten::maximum", "aten::minimum", "aten::reciprocal", "aten::square",
 	"aten::erf", "aten::softplus", "aten::leaky_relu", "aten::lerp", "aten::addcmul", "aten::addcdiv",
 }
+
+// pointwiseNodes are their nodes in the backward pass, which a fused operator fuses, too.
+var pointwiseNodes = regexp.MustCompile(`^(Add|Sub|Rsub|Mul|Div|Pow|Exp|Log|Sqrt|Rsqrt|Neg|Abs|Sin|Cos|Tanh|Sigmoid|` +
+	`Relu|Gelu|Silu|Clamp\w*|Where|Reciprocal|Square|Erf|Softplus|LeakyRelu|Lerp)Backward\d+$`)
 
 // fusion: on a CPU elementwise operators in a row, on a device short kernels under
 // one operator. Each group could take as long as its longest member.
@@ -55,8 +60,8 @@ func fusion(r *recording) []candidate {
 
 func duration(g *timeline.StepGraph, span int) int64 { return g.Spans[span].End - g.Spans[span].Begin }
 
-// runsOf are rows of elementwise operators that nothing but the interpreter lies
-// between, in the loop's own code.
+// runsOf are rows of elementwise operators, or of their backward nodes, that
+// nothing but the interpreter or the engine lies between, in the loop's own code.
 func runsOf(g *timeline.StepGraph, tid, least int) (runs [][]int) {
 	var run []int
 	end := func() {
@@ -65,13 +70,16 @@ func runsOf(g *timeline.StepGraph, tid, least int) (runs [][]int) {
 		}
 		run = nil
 	}
+	inNode := func(s timeline.Span) bool { return s.Layer == "autograd" && s.Category == "node" }
+	elsewhere := func(s timeline.Span) bool { return loads(s) || optimizes(s) }
 	for i, s := range g.Spans {
-		if s.TID != tid || s.Layer != "op" && s.Layer != "autograd" && s.Layer != "scope" || s.Layer == "op" && !g.Outermost(i) {
+		// Spans of devices and of the runtime lie inside operators here.
+		host := s.Layer == "op" || s.Layer == "autograd" || s.Layer == "scope"
+		if s.TID != tid || !host || s.Layer == "op" && (!g.Outermost(i) || within(g, i, inNode)) {
 			continue
 		}
-		// Spans of devices and of the runtime lie inside operators here.
-		if s.Layer == "op" && slices.Contains(pointwise, s.Name) && g.Parent(i) == parentOf(g, run, i) &&
-			!within(g, i, func(s timeline.Span) bool { return loads(s) || optimizes(s) || s.Layer == "autograd" }) {
+		member := s.Layer == "op" && slices.Contains(pointwise, s.Name) || inNode(s) && pointwiseNodes.MatchString(s.Name)
+		if member && (len(run) == 0 || g.Parent(i) == g.Parent(run[0])) && !within(g, i, elsewhere) {
 			run = append(run, i)
 			continue
 		}
@@ -79,14 +87,6 @@ func runsOf(g *timeline.StepGraph, tid, least int) (runs [][]int) {
 	}
 	end()
 	return runs
-}
-
-// parentOf is the parent that the next member of a run has to have: the first one's.
-func parentOf(g *timeline.StepGraph, run []int, next int) int {
-	if len(run) == 0 {
-		return g.Parent(next)
-	}
-	return g.Parent(run[0])
 }
 
 // kernelsOf are the kernels under each outermost operator, where they are many

@@ -9,7 +9,7 @@ func loader(r *recording) []candidate {
 		return nil
 	}
 	return []candidate{{
-		rule: "loader_starved", name: spans.longest(), place: r.placeOf(spans), replace: spans.gone,
+		rule: "loader_starved", name: spans.longest(), place: r.inside(spans), replace: spans.gone,
 		evidence: r.spansSQL("layer = 'scope' AND name LIKE 'enumerate(DataLoader)#%'"),
 		advice: "The step waits for its data. Use more loader workers (num_workers, persistent_workers, prefetch_factor), " +
 			"or do less for each sample: decode and augment ahead of time.",

@@ -14,6 +14,28 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
+// fewOthers is how many steps outside of slices say how long a step is without
+// the probes of operators.
+const fewOthers = 5
+
+// unslowed is how many times shorter steps between slices are than the replayed
+// ones: probes of every operator make a step longer. 1 where nothing says so.
+func unslowed(t timeline.Thread, replayed []float64) float64 {
+	var whole, other []int64
+	for _, s := range loop(t) {
+		if !s.Whole {
+			other = append(other, s.Period)
+		}
+	}
+	for _, p := range replayed {
+		whole = append(whole, int64(p))
+	}
+	if len(other) < fewOthers || len(whole) == 0 {
+		return 1
+	}
+	return min(1, steps.Median(other)/steps.Median(whole))
+}
+
 // mostSteps bounds the memory of an analysis: so many steps are replayed.
 const mostSteps = 200
 
@@ -26,6 +48,7 @@ type recording struct {
 	thread     timeline.Thread
 	graphs     []*timeline.StepGraph
 	periods    []float64 // ns, one each graph
+	scale      float64   // what the probes made of a step's time, undone
 	samples    []sample  // of the process, in order of time
 	stacks     map[int64]*stack
 	library    *regexp.Regexp
@@ -80,6 +103,7 @@ func load(ctx context.Context, db *dataset.DB, t timeline.Thread, thresholds Thr
 		r.graphs = append(r.graphs, g)
 		r.periods = append(r.periods, g.Graph.Replay(g.Times).Last())
 	}
+	r.scale = unslowed(t, r.periods)
 	if len(r.graphs) == 0 {
 		return r, nil
 	}
@@ -89,13 +113,45 @@ func load(ctx context.Context, db *dataset.DB, t timeline.Thread, thresholds Thr
 	return r, r.readSamples()
 }
 
-// chosen are the steps that the answers are about.
-func chosen(t timeline.Thread) []timeline.Step {
+// loop are the settled steps of the kind that the answers are about.
+func loop(t timeline.Thread) []timeline.Step {
 	kind := steps.Train
 	if len(t.Of(steps.Train)) == 0 {
 		kind = steps.Evaluate
 	}
-	all := slices.DeleteFunc(t.Of(kind), func(s timeline.Step) bool { return !s.Whole || s.Period <= 0 })
+	return slices.DeleteFunc(t.Of(kind), func(s timeline.Step) bool { return s.Period <= 0 })
+}
+
+// settled are the periods in ns that the noise is measured by. In a recording by
+// slices the steps in them are slower, by more or less, which is no noise of the
+// job's: it is measured on the steps between slices where those are enough.
+func settled(t timeline.Thread) []float64 {
+	var whole, other []float64
+	for _, s := range loop(t) {
+		if s.Whole {
+			whole = append(whole, float64(s.Period))
+		} else {
+			other = append(other, float64(s.Period))
+		}
+	}
+	if len(other) >= 2*stepsAWindow {
+		return other
+	}
+	return whole
+}
+
+// chosen are those that are replayed: a row of whole ones as far as there are.
+func chosen(t timeline.Thread) []timeline.Step {
+	partial := func(s timeline.Step) bool {
+		return !s.Whole || s.Period <= 0 || s.Kind == steps.Warmup && s.Number == 0
+	}
+	all := slices.DeleteFunc(loop(t), partial)
+	if len(all) < fewSteps {
+		// The steps of the first slice look like warm-up: the probes slow them down.
+		if early := slices.DeleteFunc(t.Of(steps.Train, steps.Warmup), partial); len(early) > len(all) {
+			all = early
+		}
+	}
 	if len(all) > mostSteps {
 		from := (len(all) - mostSteps) / 2
 		all = all[from : from+mostSteps]
@@ -104,9 +160,11 @@ func chosen(t timeline.Thread) []timeline.Step {
 }
 
 func (r *recording) readStacks() error {
-	rows, err := r.db.Query(r.ctx, `SELECT stack_id, f.kind, coalesce(f."function", ''), coalesce(f.file, ''), coalesce(f.line, 0)
+	rows, err := r.db.Query(r.ctx, `SELECT stack_id, f.kind, coalesce(f."function", ''), coalesce(f.file, ''),
+		coalesce(f.line, 0)
 		FROM (SELECT stack_id, unnest(frames) AS f, generate_subscripts(frames, 1) AS i FROM stack
-			WHERE stack_id IN (SELECT stack_id FROM sample WHERE pid = ?) OR stack_id IN (SELECT stack_id FROM span WHERE pid = ?))
+			WHERE stack_id IN (SELECT stack_id FROM sample WHERE pid = ?)
+				OR stack_id IN (SELECT stack_id FROM span WHERE pid = ?))
 		ORDER BY stack_id, i`, r.thread.PID, r.thread.PID)
 	if err != nil {
 		return err
@@ -130,7 +188,8 @@ func (r *recording) readStacks() error {
 }
 
 // compilers are files of which a frame says that a program is being compiled.
-var compilers = regexp.MustCompile(`torch/_(dynamo|inductor|functorch)/|triton/compiler|jax/_src/(compiler|interpreters)|torch/jit/_trace`)
+var compilers = regexp.MustCompile(`torch/_(dynamo|inductor|functorch)/|torch/jit/_trace|triton/compiler|` +
+	`jax/_src/(compiler|interpreters)`)
 
 func (r *recording) addFrame(s *stack, kind, function, file string, line int) {
 	switch {
@@ -206,9 +265,25 @@ func (r *recording) at(ns int64) *timeline.StepGraph {
 // accused are spans of the steps, by their place in the graph's Spans.
 type accused map[*timeline.StepGraph][]int
 
-// placeOf is the line that the most time of the spans was seen at: by the spans'
-// own stacks, else by samples of the thread while they ran.
+// placeOf is the line that the most time of the spans was called from: by the
+// spans' own stacks, else by samples of the thread while they ran.
 func (r *recording) placeOf(spans accused) place {
+	if p := heaviest(r.called(spans)); p.file != "" {
+		return p
+	}
+	return heaviest(r.seen(spans))
+}
+
+// inside is the line that the most samples show while the spans ran: below the
+// call where the user's code goes on there, as a data set's does in a load.
+func (r *recording) inside(spans accused) place {
+	if p := heaviest(r.seen(spans)); p.file != "" {
+		return p
+	}
+	return heaviest(r.called(spans))
+}
+
+func (r *recording) called(spans accused) map[place]int64 {
 	weights := map[place]int64{}
 	for g, all := range spans {
 		for _, i := range all {
@@ -218,14 +293,17 @@ func (r *recording) placeOf(spans accused) place {
 			}
 		}
 	}
-	if len(weights) == 0 {
-		for g, all := range spans {
-			for _, i := range all {
-				r.sampled(g.Spans[i].TID, g.Spans[i].Begin, g.Spans[i].End, weights)
-			}
+	return weights
+}
+
+func (r *recording) seen(spans accused) map[place]int64 {
+	weights := map[place]int64{}
+	for g, all := range spans {
+		for _, i := range all {
+			r.sampled(g.Spans[i].TID, g.Spans[i].Begin, g.Spans[i].End, weights)
 		}
 	}
-	return heaviest(weights)
+	return weights
 }
 
 // sampled adds up what the thread's samples between two times show.

@@ -50,7 +50,10 @@ func (r *Result) WriteText(w io.Writer) error {
 		if r.FloorNS > 0 {
 			floor = text(r.FloorNS)
 		}
-		fmt.Fprintf(out, "%d steps with all their rows were replayed; noise of their mean: %s\n", r.Steps, floor)
+		fmt.Fprintf(out, "replayed: %s; noise of the mean: %s\n", counted(r.Steps, "step with all its rows", "steps with all their rows"), floor)
+		if r.Scale < 0.95 {
+			fmt.Fprintf(out, "times are those of steps between slices: probes made the replayed ones %.1f times longer\n", 1/r.Scale)
+		}
 	}
 	for i, f := range r.Findings {
 		fmt.Fprintf(out, "\n%d. %s (%s, %s)\n", i+1, f.title(), f.Rule, f.Severity)
@@ -79,6 +82,13 @@ func (r *Result) WriteText(w io.Writer) error {
 		fmt.Fprintf(out, "\nNote: %s.\n", u)
 	}
 	return out.Flush()
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // bar is the headroom as a part of the step.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -59,7 +60,9 @@ func ReadThresholds(path string) (Thresholds, error) {
 		return t, fmt.Errorf("reading thresholds: %w", err)
 	}
 	if err := t.decode(text); err != nil {
-		return t, fmt.Errorf("reading thresholds %s: %w: %s", path, ErrThresholds, bytes.Join(bytes.Fields([]byte(err.Error())), []byte(" ")))
+		// The library puts each mistake on a line of its own.
+		sentence := strings.Join(strings.Fields(err.Error()), " ")
+		return t, fmt.Errorf("reading thresholds %s: %w: %s", path, ErrThresholds, sentence)
 	}
 	return t, nil
 }

@@ -65,6 +65,9 @@ func TestStepsOfSyntheticLoopsAreCountedExactly(t *testing.T) {
 			"LBLBLBLBO"},
 		{"two optimizers in epochs of fifteen", strings.Repeat(strings.Repeat("LBOBO", 15)+"L", 4), 60, 0, "LBOBO"},
 		{"an optimizer that steps once", "O" + strings.Repeat("LB", 40), 40, 0, "LB"},
+		{"scopes in slices", strings.Repeat("LBO", 30) + "L" + strings.Repeat("B", 50) + "O" + strings.Repeat("LBO", 20), 100, 0, "LBO"},
+		{"scopes in slices, accumulation", strings.Repeat("LBLBO", 15) + strings.Repeat("BB", 20) + strings.Repeat("LBLBO", 15), 50, 0,
+			"LBLBO"},
 		{"another loop after 20 steps", strings.Repeat("LBO", 20) + strings.Repeat("LBBO", 120), 140, 0, "LBBO"},
 	} {
 		for seed := range uint64(5) {

@@ -273,7 +273,7 @@ func (b *builder) devices() {
 // synchronisations: a call that waits for a device ends after what it waited for.
 func (b *builder) synchronisations() {
 	for i, s := range b.Spans {
-		waits := s.Layer == "runtime" && (s.Category == "sync" || s.Category == "copy" || s.Category == "free" || s.Category == "set")
+		waits := s.Layer == "runtime" && slices.Contains([]string{"sync", "copy", "free", "set"}, s.Category)
 		if !waits || len(b.owned[i]) == 0 {
 			continue
 		}

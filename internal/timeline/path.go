@@ -76,7 +76,8 @@ func Choose(threads []Thread, number int) (Thread, Step, error) {
 				}
 			}
 			if len(candidates) > 0 {
-				return t, Step{}, fmt.Errorf("there is no step %d: process %d has steps 0 to %d", number, t.PID, len(candidates)-1)
+				return t, Step{}, fmt.Errorf("there is no step %d: process %d has steps 0 to %d", number, t.PID,
+					len(candidates)-1)
 			}
 			continue
 		}
