@@ -60,7 +60,7 @@ func runImport(c *urfave.Context) error {
 		if len(files) > 1 {
 			return usageError(errors.New("one memory snapshot at a time: each is a job of its own"))
 		}
-		return importSnapshot(c, files[0], dir, strings.Join(os.Args, " "))
+		return importSnapshot(c, files[0], dir)
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
 	began, line := time.Now(), newProgressLine(c)
