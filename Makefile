@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-writers deps torch jax python py-spy runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-writers deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -57,6 +57,10 @@ matrix:
 test-matrix: matrix-tools
 	$(GO) run ./internal/matrix -short $(if $(KERNELS),-kernels '$(KERNELS)')
 
+# What exports are read back with; the tests that need it are skipped without.
+readers:
+	@testdata/setup/readers.sh || echo "going on without them: the tests that read exports with them are skipped"
+
 # JAX and its CUDA plugin, likewise.
 jax:
 	testdata/setup/jax.sh
@@ -85,7 +89,7 @@ demo: build
 
 # To fetch and unpack takes one CPU, to compile and check another.
 test: deps
-	$(MAKE) -j 3 torch checks jax runtimes native python py-spy
+	$(MAKE) -j 3 torch checks jax runtimes native python py-spy readers
 	$(MAKE) -s test-unit
 	$(MAKE) -s test-kernel
 	$(MAKE) -s test-matrix
