@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-writers deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -110,7 +110,7 @@ test-unit:
 # which run beside each other: internal/e2e/turns_test.go.
 test-kernel: build native
 	$(GO) run ./internal/testrun -- -p 2 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/...
-	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 20m ./internal/e2e/...
+	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 40m ./internal/e2e/...
 	$(GO) run ./internal/soak -for 1m
 
 # What the tracer takes while jobs never stop to bring something new: for an hour at
@@ -143,6 +143,10 @@ bench: build native deps torch py-spy
 # The writer of datasets beside the column writers of two libraries, one core each.
 bench-writers:
 	GOMAXPROCS=1 taskset -c 1 $(GO) test ./output -run '^$$' -bench Writers -benchtime 2000000x -count 3
+
+# Import of 100 MB of JSON, exports in spans a second.
+bench-answers:
+	$(GO) test ./internal/export -run '^$$' -bench . -benchtime 3x
 
 clean:
 	rm -rf bin

@@ -8,6 +8,7 @@ func main() {
 	os.Exit(commandLine("ebpfprof", os.Args,
 		reportCommand(),
 		findingsCommand(),
+		diffCommand(),
 		treeCommand(),
 		stepsCommand(),
 		criticalPathCommand(),

@@ -57,7 +57,6 @@ type loader struct {
 	wanted   map[rowKey]*Node        // forward operators that have one
 	threads  map[threadKey][]open
 	launches map[rowKey]*Node // calls that may have launched work
-	spans    map[rowKey]*Node // rows that memory or samples point at
 }
 
 func (l *loader) readStacks() error {
@@ -183,7 +182,8 @@ func (l *loader) host(r *row) {
 		stack[n-1].inside += min(r.duration, max(stack[n-1].end-r.ts, 0))
 		at = stack[n-1].node
 	}
-	if forward, ok := l.forward[r.key]; ok && l.wanted[forward] != nil && r.layer != "op" {
+	// The edge leads to the node, or in traces of torch.profiler to its operator.
+	if forward, ok := l.forward[r.key]; ok && l.wanted[forward] != nil {
 		at = l.wanted[forward].Child(Identity{Kind: Backward, Name: r.name})
 		at.Link = "forward"
 	} else {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // pieceRows is about how many rows of a large scan are in memory at a time.
@@ -22,8 +23,12 @@ func (db *DB) Pieces(ctx context.Context, view string) ([]int64, error) {
 	cuts := []int64{first.Int64}
 	n := rows/pieceRows + 1
 	if n > 1 {
-		quantiles, err := db.Query(ctx, fmt.Sprintf(`SELECT DISTINCT unnest(approx_quantile(ts_ns, [i / %d.0 for i in range(1, %d)])) AS t FROM %s ORDER BY t`,
-			n, n, identifier(view)))
+		shares := make([]string, n-1)
+		for i := range shares {
+			shares[i] = fmt.Sprintf("%.9f", float64(i+1)/float64(n))
+		}
+		quantiles, err := db.Query(ctx, fmt.Sprintf(`SELECT DISTINCT unnest(approx_quantile(ts_ns, [%s]))::BIGINT AS t FROM %s ORDER BY t`,
+			strings.Join(shares, ", "), identifier(view)))
 		if err != nil {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ import (
 type kinetoWriter struct {
 	*stream
 	out     *bufio.Writer
-	known   names
+	who     names
 	line    bytes.Buffer
 	first   bool
 	size    int64
@@ -31,11 +31,11 @@ type kinetoWriter struct {
 
 func (s *stream) kineto(w io.Writer) (err error) {
 	k := &kinetoWriter{stream: s, out: bufio.NewWriterSize(w, 1<<20), first: true}
-	if k.known, err = s.names(); err != nil {
+	if k.who, err = s.names(); err != nil {
 		return err
 	}
-	if len(k.known.ranks) > 1 && s.options.Rank == nil {
-		return fmt.Errorf("the dataset has %d ranks, and this form is of one: choose with --rank", len(k.known.ranks))
+	if len(k.who.ranks) > 1 && s.options.Rank == nil {
+		return fmt.Errorf("the dataset has %d ranks, and this form is of one: choose with --rank", len(k.who.ranks))
 	}
 	if err := k.begin(); err != nil {
 		return err
@@ -55,12 +55,12 @@ func (s *stream) kineto(w io.Writer) (err error) {
 // expression that wants a space after the colon.
 func (k *kinetoWriter) begin() error {
 	rank := int32(0)
-	for pid, r := range k.known.ranks {
+	for pid, r := range k.who.ranks {
 		if k.options.Rank == nil || int32(*k.options.Rank) == r {
 			rank, k.mainPID = r, pid
 		}
 	}
-	world := max(k.known.worldSize, 1)
+	world := max(k.who.worldSize, 1)
 	if k.mainPID == 0 {
 		err := k.db.Row(k.ctx, "SELECT coalesce(mode(pid), 0) FROM export_span", nil, &k.mainPID)
 		if err != nil {
@@ -108,14 +108,14 @@ func (k *kinetoWriter) end() error {
 }
 
 func (k *kinetoWriter) metadata() error {
-	for pid, name := range k.known.processes {
+	for pid, name := range k.who.processes {
 		k.event("M", "__metadata", "process_name", int64(pid), 0, k.firstNS)
 		fmt.Fprintf(&k.line, `, "args": {"name": %s}`, quoted(name))
 		if err := k.end(); err != nil {
 			return err
 		}
 	}
-	for key, name := range k.known.threads {
+	for key, name := range k.who.threads {
 		k.event("M", "__metadata", "thread_name", int64(key[0]), int64(key[1]), k.firstNS)
 		fmt.Fprintf(&k.line, `, "args": {"name": %s}`, quoted(name))
 		if err := k.end(); err != nil {

@@ -20,10 +20,10 @@ const (
 // perfettoWriter writes a Trace: packets of one sequence, names by number.
 type perfettoWriter struct {
 	*stream
-	out   *bufio.Writer
-	size  int64
-	cut   int64 // slices that did not fit any more
-	known names
+	out  *bufio.Writer
+	size int64
+	cut  int64 // slices that did not fit any more
+	who  names
 
 	packet, event, interned, part message
 	eventNames                    map[string]uint64 // numbers of names
@@ -55,7 +55,7 @@ func (s *stream) perfetto(w io.Writer) (err error) {
 		stream: s, out: bufio.NewWriterSize(w, 1<<20), eventNames: map[string]uint64{}, categories: map[string]uint64{}, notes: map[string]uint64{},
 		stages: map[string]uint64{}, threads: map[[2]int32]*thread{}, processes: map[int32]bool{}, tracks: 1,
 	}
-	if p.known, err = s.names(); err != nil {
+	if p.who, err = s.names(); err != nil {
 		return err
 	}
 	// The first packet of the sequence: nothing is interned yet.
@@ -249,7 +249,7 @@ func (p *perfettoWriter) addLane(r *span, n int) (*lane, error) {
 	var d message
 	d.number(1, l.track)
 	d.number(5, processTrack(r.pid))
-	name := p.known.threads[[2]int32{r.pid, r.tid}]
+	name := p.who.threads[[2]int32{r.pid, r.tid}]
 	if n == 0 {
 		var t message
 		t.number(1, uint64(uint32(r.pid)))
@@ -272,7 +272,7 @@ func (p *perfettoWriter) process(pid int32) error {
 	p.processes[pid] = true
 	var d, process message
 	process.number(1, uint64(uint32(pid))) // ProcessDescriptor: pid 1, process_name 6
-	process.text(6, p.known.processes[pid])
+	process.text(6, p.who.processes[pid])
 	d.number(1, processTrack(pid))
 	d.message(3, process)
 	return p.descriptor(d)
@@ -290,7 +290,7 @@ func (p *perfettoWriter) descriptor(d message) error {
 func (p *perfettoWriter) stage(r *span, end int64) error {
 	p.begin(r.ts)
 	queue := fmt.Sprintf("stream %d", r.stream.Int64)
-	if rank, ok := p.known.ranks[r.pid]; ok && len(p.known.ranks) > 1 {
+	if rank, ok := p.who.ranks[r.pid]; ok && len(p.who.ranks) > 1 {
 		queue = fmt.Sprintf("rank %d, %s", rank, queue)
 	}
 	p.event.reset()

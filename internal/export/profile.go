@@ -164,12 +164,12 @@ func (s *stream) speedscope(w io.Writer, all []stack, title string) error {
 		limit = speedscopeBytes
 	}
 	frames := []frame{}
-	known := map[frame]int{}
+	numbers := map[frame]int{}
 	number := func(f frame) int {
-		id, ok := known[f]
+		id, ok := numbers[f]
 		if !ok {
 			id = len(frames)
-			known[f] = id
+			numbers[f] = id
 			frames = append(frames, f)
 			limit -= int64(len(f.Name) + len(f.File) + 40)
 		}

@@ -4,11 +4,11 @@ import "database/sql"
 
 // launchOwner finds, for each call that launched work, the innermost operator
 // that it stands in.
-const launchOwner = `
+var launchOwner = `
 	CREATE OR REPLACE TEMP TABLE launch_owner AS
 	WITH RECURSIVE launched AS (
 		SELECT DISTINCT session_id, launch_id FROM rows WHERE layer = 'device' AND launch_id IS NOT NULL),
-	host AS (SELECT session_id, span_id, parent_id, layer IN ('op', 'autograd') AS owns, name, stack_id FROM rows WHERE layer <> 'device'),
+	host AS (SELECT session_id, span_id, parent_id, layer IN ('op', 'autograd') AS owns, ` + operatorName + ` AS name, stack_id FROM rows WHERE layer <> 'device'),
 	up AS (
 		SELECT l.session_id, l.launch_id, h.span_id, h.parent_id, h.owns, h.name, h.stack_id, 0 AS depth
 		FROM launched l JOIN host h ON h.session_id = l.session_id AND h.span_id = l.launch_id
@@ -19,9 +19,14 @@ const launchOwner = `
 	SELECT session_id, launch_id, max(span_id) FILTER (owns) AS operator_id, max(name) FILTER (owns) AS operator, max(stack_id) AS stack_id
 	FROM up GROUP BY ALL`
 
-const operatorTable = `
+// operatorName is an operator's, or a backward node's: in traces of torch.profiler
+// the node has its own operator of the same name in it, so that it is called there
+// what it is called in the trace.
+const operatorName = `CASE WHEN layer = 'autograd' AND end_method = 'imported' THEN 'autograd::engine::evaluate_function: ' || name ELSE name END`
+
+var operatorTable = `
 	WITH host AS (
-		SELECT session_id, span_id, parent_id, layer, category, name, duration_ns, weight, flops, bytes_moved
+		SELECT session_id, span_id, parent_id, layer, category, ` + operatorName + ` AS name, duration_ns, weight, flops, bytes_moved
 		FROM rows WHERE layer IN ('op', 'autograd', 'collective')),
 	inside AS (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM rows
 		WHERE parent_id IS NOT NULL AND layer <> 'device' AND (layer <> 'python' OR parent_id IN (SELECT span_id FROM host)) GROUP BY ALL),
@@ -58,7 +63,7 @@ func (b *builder) operators() error {
 		return nil
 	})
 	if err == nil && len(b.report.Operators) == 0 {
-		b.untold("operators: the dataset has none; record with --level window, or at least with the probes of group op")
+		b.untold("operators: the dataset has none; record at --level window, or at least with --probe op")
 	}
 	return err
 }

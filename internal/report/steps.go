@@ -112,6 +112,9 @@ func (b *builder) looked() (chosen []stepRow, which string) {
 			}
 		}
 		if len(chosen) > 0 {
+			if len(chosen) == 1 {
+				return chosen, fmt.Sprintf("1 %s step with all its rows", of.which)
+			}
 			return chosen, fmt.Sprintf("%d %s steps with all their rows", len(chosen), of.which)
 		}
 	}
