@@ -17,7 +17,7 @@ import (
 )
 
 const exportDescription = `perfetto is for ui.perfetto.dev, kineto for what reads traces of torch.profiler (HTA, TraceLens, traceinsight), pprof for
-go tool pprof, speedscope for speedscope.app, folded for flamegraph.pl. The last three add up: time on the device where
+go tool pprof, speedscope for speedscope.app, folded for flamegraph.pl, memory_viz for PyTorch's memory viewer. The last three add up: time on the device where
 there is any, else on the CPU; --group-by chooses. A name that ends in .gz is compressed.
 
    ebpfprof export DATASET --format perfetto -o job.pftrace
@@ -32,7 +32,7 @@ func exportCommand() *urfave.Command {
 		ArgsUsage:   "DATASET",
 		Description: exportDescription,
 		Flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "format", Value: export.Formats()[0], Usage: strings.Join(export.Formats(), ", ")},
+			&urfave.StringFlag{Name: "format", Value: export.Formats()[0], Usage: strings.Join(exportFormats(), ", ")},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`; - is standard output"},
 			&urfave.StringFlag{Name: "group-by", Usage: "what to add up: " + strings.Join(export.Groups(), ", ")},
 			&urfave.StringFlag{Name: "max-size", Usage: "leave out what makes it larger than `SIZE` (500MB), and say how much"},
@@ -43,17 +43,25 @@ func exportCommand() *urfave.Command {
 	}
 }
 
+// memoryViz is the format that exportMemoryViz writes.
+const memoryViz = "memory_viz"
+
+func exportFormats() []string { return append(export.Formats(), memoryViz) }
+
 func runExport(c *urfave.Context) error {
 	path, err := oneDataset(c)
 	if err != nil {
 		return err
 	}
 	format := c.String("format")
-	if !known(export.Formats(), format) {
-		return usageError(fmt.Errorf("unknown format %q: one of %s", format, strings.Join(export.Formats(), ", ")))
+	if !known(exportFormats(), format) {
+		return usageError(fmt.Errorf("unknown format %q: one of %s", format, strings.Join(exportFormats(), ", ")))
 	}
 	if c.String("output") == "" {
 		return usageError(errors.New("where to? -o FILE, or -o - for standard output"))
+	}
+	if format == memoryViz {
+		return exportMemoryViz(c, path)
 	}
 	if by := c.String("group-by"); by != "" && !known(export.Groups(), by) {
 		return usageError(fmt.Errorf("cannot group by %q: one of %s", by, strings.Join(export.Groups(), ", ")))

@@ -20,7 +20,8 @@ import (
 )
 
 const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz), exports of Nsight Systems (nsys export --type sqlite) and
-memory snapshots of PyTorch (pickle or JSON: nothing in a pickle is imported or called) into a dataset, so that every answer that a recording gives they give too. Several files are the ranks of one job.
+memory snapshots of PyTorch (pickle or JSON: nothing in a pickle is imported or called) into a dataset, so that every
+answer that a recording gives they give too. Several files are the ranks of one job.
 
    ebpfprof import trace.json.gz --output trace.dataset && ebpfprof report trace.dataset
    ebpfprof import rank*.json --output job.dataset`
@@ -61,7 +62,7 @@ func runImport(c *urfave.Context) error {
 		if len(files) > 1 {
 			return usageError(errors.New("one memory snapshot at a time: each is a job of its own"))
 		}
-		return importSnapshot(c, files[0], dir, strings.Join(os.Args, " "))
+		return importSnapshot(c, files[0], dir)
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
 	// An import that is stopped takes back what it has written.

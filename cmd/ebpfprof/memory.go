@@ -110,6 +110,9 @@ func writeOutput(c *urfave.Context, write func(io.Writer) error) (err error) {
 		return write(c.App.Writer)
 	}
 	path := c.String("output")
+	if path == "-" {
+		return write(c.App.Writer)
+	}
 	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("writing the answer: %w", err)

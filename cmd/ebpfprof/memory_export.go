@@ -63,12 +63,13 @@ func exportMemoryViz(c *urfave.Context, dataset string) error {
 }
 
 // importSnapshot is `ebpfprof import` of a memory snapshot of PyTorch.
-func importSnapshot(c *urfave.Context, file, dir, commandLine string) error {
+func importSnapshot(c *urfave.Context, file, dir string) error {
 	s, err := snapshot.ReadFile(file)
 	if err != nil {
 		return failed(fmt.Errorf("importing %w", err))
 	}
-	rows, err := source.Import(s, file, dir, source.ImportOptions{ToolVersion: cli.Version, CommandLine: commandLine})
+	rows, err := source.Import(s, file, dir, source.ImportOptions{ToolVersion: cli.Version,
+		CommandLine: importLine(c.Bool("redact")), Redact: c.Bool("redact")})
 	if err != nil {
 		return failed(fmt.Errorf("importing %s: %w", file, err))
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -51,59 +52,6 @@ func (d *Dict) Get(key string) any {
 	return nil
 }
 
-// The opcodes, by their names in Python's pickletools.
-const (
-	opMark            = '('
-	opStop            = '.'
-	opPop             = '0'
-	opPopMark         = '1'
-	opFloat           = 'F'
-	opInt             = 'I'
-	opBinInt          = 'J'
-	opBinInt1         = 'K'
-	opLong            = 'L'
-	opBinInt2         = 'M'
-	opNone            = 'N'
-	opUnicode         = 'V'
-	opBinUnicode      = 'X'
-	opAppend          = 'a'
-	opDict            = 'd'
-	opEmptyDict       = '}'
-	opAppends         = 'e'
-	opGet             = 'g'
-	opBinGet          = 'h'
-	opLongBinGet      = 'j'
-	opList            = 'l'
-	opEmptyList       = ']'
-	opPut             = 'p'
-	opBinPut          = 'q'
-	opLongBinPut      = 'r'
-	opSetItem         = 's'
-	opTuple           = 't'
-	opEmptyTuple      = ')'
-	opSetItems        = 'u'
-	opBinFloat        = 'G'
-	opBinBytes        = 'B'
-	opShortBinBytes   = 'C'
-	opProto           = 0x80
-	opTuple1          = 0x85
-	opTuple2          = 0x86
-	opTuple3          = 0x87
-	opNewTrue         = 0x88
-	opNewFalse        = 0x89
-	opLong1           = 0x8a
-	opShortBinUnicode = 0x8c
-	opBinUnicode8     = 0x8d
-	opMemoize         = 0x94
-	opFrame           = 0x95
-)
-
-// programs are opcodes that import, call or build objects.
-var programs = map[byte]string{
-	'c': "GLOBAL", 'R': "REDUCE", 'b': "BUILD", 'i': "INST", 'o': "OBJ", 0x81: "NEWOBJ", 0x92: "NEWOBJ_EX", 0x93: "STACK_GLOBAL",
-	'P': "PERSID", 'Q': "BINPERSID", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
-}
-
 type mark struct{}
 
 // reader is a pickle machine.
@@ -113,13 +61,14 @@ type reader struct {
 	taken   int64
 	objects int64
 	stack   []any
-	memo    map[int64]any
+	memo    []any             // slots in the order in which they are filled, as writers do
+	sparse  map[int64]any     // other slots
 	texts   map[string]string // equal texts are one
 }
 
 // Read reads one pickle.
 func Read(r io.Reader, limits Limits) (any, error) {
-	p := &reader{in: bufio.NewReaderSize(r, 1<<20), limits: limits, memo: map[int64]any{}, texts: map[string]string{}}
+	p := &reader{in: bufio.NewReaderSize(r, 1<<20), limits: limits, sparse: map[int64]any{}, texts: map[string]string{}}
 	for {
 		op, err := p.in.ReadByte()
 		if err != nil {
@@ -155,7 +104,7 @@ func (p *reader) push(v any) error {
 }
 
 func (p *reader) step(op byte) error {
-	if name, is := programs[op]; is {
+	if name := programs[op]; name != "" {
 		return fmt.Errorf("reading a pickle: byte %d: %w: it has %s", p.taken, ErrNotData, name)
 	}
 	switch op {
@@ -234,7 +183,11 @@ func (p *reader) number(op byte) error {
 		}
 		return p.push(int64(int32(binary.LittleEndian.Uint32(b))))
 	case opBinInt1, opBinInt2:
-		n, err := p.unsigned(map[byte]int{opBinInt1: 1, opBinInt2: 2}[op])
+		width := 1
+		if op == opBinInt2 {
+			width = 2
+		}
+		n, err := p.unsigned(width)
 		if err != nil {
 			return err
 		}
@@ -347,7 +300,7 @@ func (p *reader) remember(op byte) error {
 	var err error
 	switch op {
 	case opMemoize:
-		slot = int64(len(p.memo))
+		slot = int64(len(p.memo) + len(p.sparse))
 	case opBinPut, opBinGet:
 		slot, err = p.unsigned(1)
 	case opLongBinPut, opLongBinGet:
@@ -364,7 +317,10 @@ func (p *reader) remember(op byte) error {
 		return err
 	}
 	if op == opBinGet || op == opLongBinGet || op == opGet {
-		v, is := p.memo[slot]
+		if slot >= 0 && slot < int64(len(p.memo)) {
+			return p.push(p.memo[slot])
+		}
+		v, is := p.sparse[slot]
 		if !is {
 			return p.damaged("memo slot %d is empty", slot)
 		}
@@ -373,7 +329,14 @@ func (p *reader) remember(op byte) error {
 	if len(p.stack) == 0 {
 		return p.damaged("nothing to remember")
 	}
-	p.memo[slot] = p.stack[len(p.stack)-1]
+	switch last := p.stack[len(p.stack)-1]; {
+	case slot == int64(len(p.memo)):
+		p.memo = append(p.memo, last)
+	case slot >= 0 && slot < int64(len(p.memo)):
+		p.memo[slot] = last
+	default:
+		p.sparse[slot] = last
+	}
 	return nil
 }
 
@@ -390,11 +353,12 @@ func (p *reader) pop() (any, error) {
 	return v, nil
 }
 
-// toMark takes the values above the last mark, and the mark.
+// toMark takes the values above the last mark, and the mark. They are valid until
+// the next push.
 func (p *reader) toMark() ([]any, error) {
 	for i := len(p.stack) - 1; i >= 0; i-- {
 		if _, is := p.stack[i].(mark); is {
-			items := append([]any(nil), p.stack[i+1:]...)
+			items := p.stack[i+1:]
 			p.stack = p.stack[:i]
 			return items, nil
 		}
@@ -450,10 +414,11 @@ func (p *reader) collect(op byte) error {
 	case opSetItems:
 		return p.set(items)
 	case opTuple:
-		return p.push(Tuple(items))
+		return p.push(Tuple(slices.Clone(items)))
 	case opList:
-		return p.push(&List{items})
+		return p.push(&List{slices.Clone(items)})
 	case opDict:
+		items = slices.Clone(items)
 		if err := p.push(&Dict{}); err != nil {
 			return err
 		}
@@ -475,6 +440,10 @@ func (p *reader) extend(items []any) error {
 func (p *reader) set(items []any) error {
 	if len(p.stack) > 0 && len(items)%2 == 0 {
 		if d, is := p.stack[len(p.stack)-1].(*Dict); is {
+			if d.Keys == nil {
+				room := make([]any, len(items))
+				d.Keys, d.Values = room[:0:len(items)/2], room[len(items)/2:len(items)/2]
+			}
 			for i := 0; i < len(items); i += 2 {
 				d.Keys, d.Values = append(d.Keys, items[i]), append(d.Values, items[i+1])
 			}

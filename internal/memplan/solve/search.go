@@ -38,6 +38,7 @@ type search struct {
 	trail  []change
 	group  [2]int32 // sections of the group that failed last
 	fails  []int64  // by section: branches that died in it
+	lists  []int32  // the lists of all nodes from the root down, one behind the other
 }
 
 // change is what undo needs: what lowest was, or that the block was placed.
@@ -80,7 +81,7 @@ func newSearch(p *problem) *search {
 
 // run searches within a capacity, for at most so many nodes.
 func (s *search) run(ctx context.Context, capacity, budget int64) outcome {
-	s.ctx, s.capacity, s.budget, s.trail = ctx, capacity, budget, s.trail[:0]
+	s.ctx, s.capacity, s.budget, s.trail, s.lists = ctx, capacity, budget, s.trail[:0], s.lists[:0]
 	copy(s.left, s.live)
 	for i := range s.size {
 		s.placed[i] = s.fixed[i].at >= 0
@@ -116,13 +117,15 @@ func (s *search) all(list []int32, after last) outcome {
 			}
 			to = max(to, s.to[i])
 		}
-		unplaced := make([]int32, 0, end-begin)
+		mark := len(s.lists)
 		for _, i := range list[begin:end] {
 			if !s.placed[i] {
-				unplaced = append(unplaced, i)
+				s.lists = append(s.lists, i)
 			}
 		}
-		if o := s.one(unplaced, first, to, after); o != found {
+		o := s.one(s.lists[mark:len(s.lists):len(s.lists)], first, to, after)
+		s.lists = s.lists[:mark]
+		if o != found {
 			if o == exhausted {
 				s.group = [2]int32{first, to}
 			}
@@ -135,6 +138,8 @@ func (s *search) all(list []int32, after last) outcome {
 
 // one places the blocks of one group.
 func (s *search) one(group []int32, first, to int32, after last) outcome {
+	begun := len(s.lists)
+	defer func() { s.lists = s.lists[:begun] }()
 	choices, feasible := s.choices(group, first, to, after)
 	if !feasible {
 		return exhausted
@@ -211,6 +216,7 @@ func (s *search) choices(group []int32, first, to int32, after last) (choices []
 	if ceiling <= after.offset {
 		return nil, false
 	}
+	begun := len(s.lists)
 	floor := s.floor[first:to]
 	for k := range floor {
 		floor[k] = s.capacity
@@ -223,7 +229,7 @@ func (s *search) choices(group []int32, first, to int32, after last) (choices []
 			}
 		}
 		if low == s.lowest[i] && low < ceiling && after.allows(low, i) {
-			choices = append(choices, i)
+			s.lists = append(s.lists, i)
 		}
 	}
 	for k := first; k < to; k++ {
@@ -232,6 +238,7 @@ func (s *search) choices(group []int32, first, to int32, after last) (choices []
 			return nil, false
 		}
 	}
+	choices = s.lists[begun:len(s.lists):len(s.lists)]
 	slices.SortFunc(choices, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(s.lowest[a], s.lowest[b]), cmp.Compare(a, b))
 	})

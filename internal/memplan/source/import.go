@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/snapshot"
+	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -18,6 +19,7 @@ import (
 type ImportOptions struct {
 	ToolVersion string
 	CommandLine string
+	Redact      bool // directories of files are left out
 }
 
 // Import makes a dataset of a memory snapshot of PyTorch. When it fails nothing is
@@ -53,13 +55,17 @@ func write(dataset *output.Dataset, s *snapshot.Snapshot, file string, o ImportO
 		Framework: &framework}); err != nil {
 		return 0, err
 	}
+	where := func(path string) string { return path }
+	if o.Redact {
+		where = redact.Path
+	}
 	var stacks []event.Stack
 	for id, p := range s.Paths {
 		stack := event.Stack{ID: id, Status: "complete"}
 		var names []string
 		for i, f := range p {
 			line := int32(f.Line)
-			stack.Frames = append(stack.Frames, event.Frame{Kind: symbolize.Kind(f.Kind), Function: f.Function, File: f.File, Line: line})
+			stack.Frames = append(stack.Frames, event.Frame{Kind: symbolize.Kind(f.Kind), Function: f.Function, File: where(f.File), Line: line})
 			names = append(names, p[len(p)-1-i].Function)
 		}
 		stack.Folded = strings.Join(names, ";")
@@ -76,7 +82,7 @@ func write(dataset *output.Dataset, s *snapshot.Snapshot, file string, o ImportO
 		return 0, err
 	}
 	if s.Before > 0 {
-		if err := dataset.Warning(event.Warning{TSNS: recording.StartedNS, Kind: "import", Source: file, Count: s.Before,
+		if err := dataset.Warning(event.Warning{TSNS: recording.StartedNS, Kind: "import", Source: where(file), Count: s.Before,
 			Detail: fmt.Sprintf("%d blocks were there before the trace began: they count from its beginning", s.Before)}); err != nil {
 			return 0, err
 		}
