@@ -99,11 +99,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if options.PerfEvents {
 		features.UprobeMulti = false
 	}
-	sizes := kernelSizes{ring: options.BufferBytes, frames: options.MaxFrames, targets: options.maxProcesses}
-	if options.takesStacks() {
-		sizes.verify = memoEvery(options.VerifyStacks)
-	}
-	k, err := loadKernel(sizes, &features)
+	k, err := loadKernel(options.kernelSizes(), &features)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +112,9 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
 	s.decoder.accelerators.AddNamer(s.decoder.cuda)
 	s.decoder.accelerators.AddNamer(s.stubs)
+	s.decoder.owners = append(s.decoder.owners, s.classes, s.stubs)
 	s.governor = newGovernor(s, options.Budget, calibrate(k))
-	s.openSampler(&features)
+	s.openSampler()
 	s.openCounters(counter.Options{})
 	if err := s.start(targets); err != nil {
 		s.Close()

@@ -13,11 +13,12 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/importer"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/snapshot"
 	"github.com/ebpfprof/ebpfprof/internal/redact"
 )
 
-const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz) and exports of Nsight Systems (nsys export --type sqlite) into
-a dataset, so that every answer that a recording gives they give too. Several files are the ranks of one job.
+const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz), exports of Nsight Systems (nsys export --type sqlite) and
+memory snapshots of PyTorch (pickle or JSON: nothing in a pickle is imported or called) into a dataset, so that every answer that a recording gives they give too. Several files are the ranks of one job.
 
    ebpfprof import trace.json.gz --output trace.dataset && ebpfprof report trace.dataset
    ebpfprof import rank*.json --output job.dataset`
@@ -53,6 +54,12 @@ func runImport(c *urfave.Context) error {
 	dir := c.String("output")
 	if dir == "" {
 		dir = defaultDataset(files[0])
+	}
+	if snapshot.Is(files[0]) {
+		if len(files) > 1 {
+			return usageError(errors.New("one memory snapshot at a time: each is a job of its own"))
+		}
+		return importSnapshot(c, files[0], dir, strings.Join(os.Args, " "))
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
 	began, line := time.Now(), newProgressLine(c)
