@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -62,8 +64,11 @@ func runImport(c *urfave.Context) error {
 		return importSnapshot(c, files[0], dir, strings.Join(os.Args, " "))
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
+	// An import that is stopped takes back what it has written.
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	began, line := time.Now(), newProgressLine(c)
-	summary, err := importer.Import(c.Context, files, dir, importer.Options{
+	summary, err := importer.Import(ctx, files, dir, importer.Options{
 		ToolVersion: cli.Version,
 		CommandLine: importLine(c.Bool("redact")),
 		Redact:      c.Bool("redact"),
@@ -72,6 +77,9 @@ func runImport(c *urfave.Context) error {
 		},
 	})
 	line.end()
+	if ctx.Err() != nil {
+		return urfave.Exit(errors.New("stopped: nothing was imported"), cli.ExitFailed)
+	}
 	if err != nil {
 		return urfave.Exit(err, cli.ExitFailed)
 	}
