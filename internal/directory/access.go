@@ -55,8 +55,8 @@ func sudoUser() (uid, gid int, ok bool) {
 // directoryMode lets those search who may read.
 func (a Access) directoryMode() fs.FileMode { return a.Mode | a.Mode&0o444>>2 }
 
-// give sets owner, group and mode of something that was just made. A group that the
-// directory above gives to what is in it (setgid) stays.
+// give sets owner, group and mode of something that was just made. A directory keeps
+// the setgid bit that the one above handed on.
 func (a Access) give(fd int, mode fs.FileMode) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
