@@ -1,4 +1,4 @@
-# ebpfprof: make demo | test | build | generate | lint | bench | soak
+# ebpfprof: make demo | test | build | generate | lint | bench | soak | matrix
 # Everything that a target needs is installed by it, on Debian 12 with Go and root.
 
 SHELL      := /bin/bash
@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel soak generate check-generated lint bench bench-writers deps torch jax python py-spy runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-writers deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -42,6 +42,24 @@ python:
 # The profiler that samples are compared with, likewise.
 py-spy:
 	testdata/setup/py-spy.sh
+
+# What boots the kernels of the matrix: qemu.
+matrix-tools:
+	testdata/setup/matrix.sh
+
+# The kernels that people run, booted under qemu, and the tracer in them: half an hour
+# to an hour. KERNELS=6.1,7.3-arm64 chooses; docs/kernels.md is written of all of them.
+matrix:
+	testdata/setup/matrix.sh --long
+	$(GO) run ./internal/matrix $(if $(KERNELS),-kernels '$(KERNELS)',-write)
+
+# Each program, loaded by itself on four of them: some five minutes.
+test-matrix: matrix-tools
+	$(GO) run ./internal/matrix -short $(if $(KERNELS),-kernels '$(KERNELS)')
+
+# What exports are read back with; the tests that need it are skipped without.
+readers:
+	@testdata/setup/readers.sh || echo "going on without them: the tests that read exports with them are skipped"
 
 # JAX and its CUDA plugin, likewise.
 jax:
@@ -71,9 +89,10 @@ demo: build
 
 # To fetch and unpack takes one CPU, to compile and check another.
 test: deps
-	$(MAKE) -j 3 torch checks jax runtimes native python py-spy
+	$(MAKE) -j 3 torch checks jax runtimes native python py-spy readers
 	$(MAKE) -s test-unit
 	$(MAKE) -s test-kernel
+	$(MAKE) -s test-matrix
 
 # What needs nothing that is fetched. One after the other: check-generated writes
 # what the rest reads. The last is for test-unit, which compiles the same.

@@ -132,19 +132,19 @@ lost:
 
 /*
  * Where a hit's values go: the next frame of the thread's open calls, or the
- * one behind them for what is no call. One place, so that the verifier follows
- * the capturing once.
+ * one behind them for what is no call. Without a branch: the verifier would follow
+ * all that comes with the one and with the other.
  */
 static __always_inline struct frame *frame_of(struct thread_state *t, __u8 action)
 {
-	__u32 slot = MAX_DEPTH;
+	__u64 call = same(action, ACTION_SPAN) | same(action, ACTION_SCOPE_BEGIN), slot;
 
-	if (action == ACTION_SPAN || action == ACTION_SCOPE_BEGIN) {
-		slot = t->depth;
-		if (slot >= MAX_DEPTH)
-			return 0;
-	}
-	barrier_var(slot);
+	OPAQUE(call);
+	slot = MAX_DEPTH - call * (MAX_DEPTH - (__u64)t->depth);
+	OPAQUE(slot);
+	if (slot > MAX_DEPTH - call)
+		return 0;
+	OPAQUE(slot);
 	if (slot > MAX_DEPTH)
 		return 0;
 	return &t->frame[slot];
@@ -251,11 +251,12 @@ static __always_inline bool add_stack(struct taking *taking, const struct probe_
 {
 	struct stack_workspace *w = taking->stack;
 	struct memo_workspace *m = taking->memo;
-	__u32 n = spec->captures;
+	/* Read again: what the verifier knows of them by now would be so many states. */
+	__u32 n = *(volatile const __u8 *)&spec->captures, flags = *(volatile const __u16 *)&spec->flags;
 
 	f->stack_id = 0;
 	if (w && m) {
-		m->hint = spec->flags & SPEC_STACK_BY_VALUE ? f->arg[0] : 0;
+		m->hint = flags & SPEC_STACK_BY_VALUE ? f->arg[0] : 0;
 		memo_find(m, &w->start);
 		m->now_ns = bpf_ktime_get_ns();
 		if (memo_found(m)) {
@@ -270,7 +271,7 @@ static __always_inline bool add_stack(struct taking *taking, const struct probe_
 		t->stack_before = m->found;
 		end_stack(w);
 	}
-	if ((spec->flags & SPEC_STACK) && n < MAX_ARGS) {
+	if ((flags & SPEC_STACK) && n < MAX_ARGS) {
 		f->arg[n] = f->stack_id;
 		f->args = n + 1;
 	}
@@ -320,10 +321,13 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 	}
 	fill_frame(spec, t, f, sp);
 	f->spec = index;
+	/* Before the stack: the verifier follows it once, and not with and without what that reads. */
+	if (spec->captures && !(spec->flags & SPEC_IN_ORDER))
+		capture_each(ctx, spec, f);
 	if (stack)
 		taking = begin_taking(ctx, spec, t, f, tid);
-	if (spec->captures)
-		capture_args(ctx, spec, f, taking.memory);
+	if (spec->flags & SPEC_IN_ORDER)
+		capture_in_order(ctx, spec, f, taking.memory);
 	/* What we did so far is not part of the call. */
 	if (!stack || !add_stack(&taking, spec, t, f))
 		f->start_ns = bpf_ktime_get_ns();
@@ -377,7 +381,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bo
 		goto unmatched;
 	count->exits++;
 	if (f->flags & SPEC_OUT_ARGS)
-		f->faults |= capture_out_args(spec, f->arg);
+		capture_out_args(spec, f);
 	if (f->flags & SPEC_TEXT_AT_RETURN)
 		close_text(spec, f);
 	e.method = method;

@@ -5,6 +5,7 @@
 
 #include <bpf/bpf_core_read.h>
 #include "wire.h"
+#include "verified.h"
 
 /* A call that was entered and has not been seen to end. */
 struct frame {
@@ -260,8 +261,10 @@ lost:
 	return 0;
 }
 
-static __noinline __attribute__((unused)) int emit_span(struct frame *f, struct ending *e)
+VERIFIED_ONCE int emit_span(struct frame *f, struct ending *e)
 {
+	if (!f || !e)
+		return 0;
 	return send_span(f, e);
 }
 
@@ -273,6 +276,52 @@ static __always_inline bool ended(const struct frame *f, __u64 limit)
 	return f->sp < limit || (f->sp == limit && !(f->flags & SPEC_HAS_RETURN));
 }
 
+/* Ends the innermost call if the thread is no longer in it; whether it was. */
+VERIFIED_ONCE int end_call(struct thread_state *t, __u64 limit, const struct ending *now)
+{
+	__u32 depth, method = END_NEXT_ENTRY, status;
+	struct ending e;
+	struct frame *f;
+
+	if (!t || !now)
+		return 0;
+	depth = t->depth;
+	if (depth == 0 || depth > MAX_DEPTH)
+		return 0;
+	f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
+	if (!ended(f, limit))
+		return 0;
+	e = *now;
+	status = f->flags & SPEC_HAS_EXIT ? STATUS_THREW : STATUS_ABSENT;
+	if (stale(f->flags, f->epoch)) {
+		method = END_UNFINISHED;
+		status = STATUS_ABSENT;
+	}
+	/* One state for the verifier, not one for each way to end. */
+	barrier_var(method);
+	barrier_var(status);
+	e.method = method;
+	e.status = status;
+	emit_span(f, &e);
+	t->depth = depth - 1;
+	return 1;
+}
+
+struct endings {
+	struct thread_state *thread;
+	__u64 limit;
+	const struct ending *now;
+};
+
+static long end_next(__u32 i, void *context)
+{
+	struct endings *e = context;
+	int one = end_call(e->thread, e->limit, e->now);
+
+	barrier_var(one);	/* the compiler knows that it is 0 or 1, the verifier does not */
+	return one == 0;
+}
+
 /*
  * Ends every call whose stack pointer is at or below limit: the thread is no
  * longer in it. A call whose every return is probed was left by an exception;
@@ -280,28 +329,14 @@ static __always_inline bool ended(const struct frame *f, __u64 limit)
  */
 static __noinline __attribute__((unused)) int end_calls(struct thread_state *t, __u64 limit, const struct ending *now)
 {
-	/* A copy of its own: what the loop leaves in it would otherwise be one more
-	 * state for the verifier to follow through everything after the call. */
-	struct ending ending = *now, *e = &ending;
+	struct endings endings = { .thread = t, .limit = limit, .now = now };
 
-	for (int i = 0; i < MAX_DEPTH; i++) {
-		__u32 depth = t->depth;
-
-		if (depth == 0 || depth > MAX_DEPTH)
-			break;
-		struct frame *f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
-
-		if (!ended(f, limit))
-			break;
-		if (stale(f->flags, f->epoch)) {
-			e->method = END_UNFINISHED;
-			e->status = STATUS_ABSENT;
-		} else {
-			e->method = END_NEXT_ENTRY;
-			e->status = f->flags & SPEC_HAS_EXIT ? STATUS_THREW : STATUS_ABSENT;
-		}
-		emit_span(f, e);
-		t->depth = depth - 1;
+	if (HAVE_BPF_LOOP) {
+		bpf_loop(MAX_DEPTH, end_next, &endings, 0);
+	} else {
+		for (int i = 0; i < MAX_DEPTH; i++)
+			if (!end_call(t, limit, now))
+				break;
 	}
 	return 0;
 }

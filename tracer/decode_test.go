@@ -325,6 +325,23 @@ func TestAnAnchorProbeInSlicesWaitsFromItsEpochOn(t *testing.T) {
 	}
 }
 
+func TestRowsThatStandForMoreThanThemselvesAreSaidToComeFromSlices(t *testing.T) {
+	for weight, want := range map[float64]bool{1: false, 8.5: true} {
+		d, _, index := testDecoder(t)
+		d.slicing.Store(true)
+		anchor := d.probes.at(index("Engine::execute"))
+		anchor.makeDetail(1)
+		d.record(encode(span(anchor.index, 1), 0))
+		d.release(1, func(slicedRow) float64 { return weight })
+		d.slicing.Store(false) // as at the end
+		var s statistics
+		s.update(&d.totals)
+		if s.stats.InSlices != want {
+			t.Errorf("weight %v: in slices %t", weight, s.stats.InSlices)
+		}
+	}
+}
+
 func FuzzRecord(f *testing.F) {
 	f.Add(encode(span(0, 1), 0, 1, 2, 3))
 	f.Add(encodeText(1, 0, "text"))

@@ -98,6 +98,15 @@ func (o *Options) resolve() error {
 	return nil
 }
 
+// kernelSizes are what the kernel's programs are loaded for.
+func (o *Options) kernelSizes() kernelSizes {
+	sizes := kernelSizes{ring: o.BufferBytes, frames: o.MaxFrames, targets: o.maxProcesses}
+	if o.takesStacks() {
+		sizes.verify = memoEvery(o.VerifyStacks)
+	}
+	return sizes
+}
+
 // SelectGroups returns the catalog's groups for a level, or those named. Unknown
 // names give ErrUnknownGroup.
 func SelectGroups(level Level, names []string) ([]catalog.Group, error) {

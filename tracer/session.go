@@ -99,11 +99,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if options.PerfEvents {
 		features.UprobeMulti = false
 	}
-	sizes := kernelSizes{ring: options.BufferBytes, frames: options.MaxFrames, targets: options.maxProcesses}
-	if options.takesStacks() {
-		sizes.verify = memoEvery(options.VerifyStacks)
-	}
-	k, err := loadKernel(sizes, &features)
+	k, err := loadKernel(options.kernelSizes(), &features)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +114,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.decoder.accelerators.AddNamer(s.stubs)
 	s.decoder.owners = append(s.decoder.owners, s.classes, s.stubs)
 	s.governor = newGovernor(s, options.Budget, calibrate(k))
-	s.openSampler(&features)
+	s.openSampler()
 	s.openCounters(counter.Options{})
 	if err := s.start(targets); err != nil {
 		s.Close()
@@ -326,7 +322,7 @@ func (s *Session) decode(ring *callRing, stop <-chan struct{}) error {
 		if err != nil {
 			return err
 		}
-		s.stats.update(&s.decoder.totals, s.decoder.slicing.Load())
+		s.stats.update(&s.decoder.totals)
 		if stopping && n == 0 {
 			return s.finish()
 		}
@@ -389,7 +385,7 @@ func (s *Session) finish() error {
 	if err := s.sink.Probes(s.probeRows()); err != nil {
 		return err
 	}
-	s.stats.update(&s.decoder.totals, s.decoder.slicing.Load())
+	s.stats.update(&s.decoder.totals)
 	s.stats.end(&s.decoder.totals)
 	return s.decoder.failed
 }

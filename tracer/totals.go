@@ -8,6 +8,8 @@ type Totals struct {
 	Counters             uint64
 	PeakLiveBytes        int64 // of host tensors whose allocation was seen, all processes
 	Operators            map[string]*OperatorTotal
+	// InSlices: rows were written that stand for calls which no row was written of.
+	InSlices bool
 }
 
 // OperatorTotal sums the spans of one name.

@@ -7,12 +7,16 @@ import "os"
 func main() {
 	os.Exit(commandLine("ebpfprof", os.Args,
 		reportCommand(),
+		findingsCommand(),
+		treeCommand(),
 		stepsCommand(),
+		criticalPathCommand(),
 		queryCommand(),
 		stacksCommand(),
 		memoryCommand(),
 		importCommand(),
 		lintCommand(),
+		exportCommand(),
 		symbolizeCommand(),
 		fleetCommand(),
 	))

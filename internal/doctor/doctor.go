@@ -10,6 +10,8 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/internal/recorder"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -62,7 +64,7 @@ func Command() *urfave.Command {
 
 func printChecks(checks []check, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(os.Stdout)
+		e := json.NewEncoder(printable.JSON(os.Stdout))
 		e.SetIndent("", "  ")
 		return e.Encode(checks)
 	}
@@ -78,6 +80,14 @@ func printChecks(checks []check, asJSON bool) error {
 func required(name string, err error, fine string) check {
 	if err != nil {
 		return check{name, stateMissing, err.Error()}
+	}
+	return check{name, stateOK, fine}
+}
+
+// wanted is a check of what the rest goes on without.
+func wanted(name string, err error, fine, without string) check {
+	if err != nil {
+		return check{name, stateDegraded, fmt.Sprintf("%s (%v)", without, err)}
 	}
 	return check{name, stateOK, fine}
 }
@@ -108,7 +118,11 @@ func examine() (checks []check, verdict error) {
 		}
 		return checks, verdict
 	}
-	fail("programs load", features.CheckLoads(defaultBuffer), fmt.Sprintf("with the default ring buffer of %s", cli.Bytes(defaultBuffer)))
+	calls, samples := features.CheckLoads(recorder.DefaultOptions())
+	fail("programs load", calls, fmt.Sprintf("with the default ring buffer of %s", cli.Bytes(defaultBuffer)))
+	if calls == nil {
+		checks = append(checks, wanted("sampling programs load", samples, "stacks are taken", "no samples and no waits"))
+	}
 	return checks, verdict
 }
 

@@ -18,12 +18,13 @@ func recordFlags() []urfave.Flag {
 		&urfave.DurationFlag{Name: "duration", Aliases: []string{"d"}, DefaultText: "until the job exits, or Ctrl-C", Usage: "stop after this `TIME`, such as 30s"},
 		&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset to `DIR`, which must be empty or not exist", DefaultText: "ebpfprof-JOB-TIME"},
 		&urfave.StringFlag{Name: "mode", Value: "0600", Usage: "who may read the dataset: the `MODE` of its files, such as 0640, or 0640:GROUP for a group"},
+		&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "leave out command lines, directories and the names of host, containers and control groups"},
 		&urfave.StringFlag{Name: "level", Value: string(tracer.LevelWindow), Usage: "how much to record: anchor, window or deep"},
 		&urfave.StringFlag{Name: "probe", Usage: "record only these `GROUP`s, separated by commas (see ebpfprof probes --groups)"},
 		&urfave.BoolFlag{Name: "no-follow", DisableDefaultText: true, Usage: "leave the children of the process alone"},
 		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the probes may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
 		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples", DefaultText: "99 at window and deep, 9 at anchor"},
-		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: time.Millisecond, Usage: "record waits of at least this `TIME`; 0 for none"},
+		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: defaultOffCPU, Usage: "record waits of at least this `TIME`; 0 for none"},
 		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python frames, %d at the most", tracer.MostFrames)},
 		&urfave.IntFlag{Name: "verify-stacks", Value: 256, Usage: "of `N` stacks that a call had before, walk one to compare; 1 walks all"},
 		&urfave.StringFlag{Name: "buffer-size", Value: "64MiB", Usage: "`SIZE` of the kernel's ring buffer"},
@@ -97,6 +98,21 @@ const defaultFrames = 128
 
 // defaultFrequency is no divisor of what else comes so many times a second.
 var defaultFrequency = map[tracer.Level]int{tracer.LevelAnchor: 9, tracer.LevelWindow: 99, tracer.LevelDeep: 99}
+
+// defaultOffCPU is far above what a switch of threads takes.
+const defaultOffCPU = time.Millisecond
+
+// defaultBuffer is the ring buffer's default size in bytes.
+const defaultBuffer = 64 << 20
+
+// DefaultOptions are what decides which programs are loaded for a recording, and how
+// large they are, if no flag says otherwise.
+func DefaultOptions() tracer.Options {
+	return tracer.Options{
+		Level: tracer.LevelWindow, Frequency: defaultFrequency[tracer.LevelWindow], OffCPU: defaultOffCPU,
+		MaxFrames: defaultFrames, BufferBytes: defaultBuffer,
+	}
+}
 
 // maxFrequency is where the kernel's own limit on interrupts begins to matter.
 const maxFrequency = 10_000
