@@ -419,3 +419,34 @@ func TestTheEndDoesNotWaitForEachProcess(t *testing.T) {
 	}
 	t.Logf("ended after %s", ending)
 }
+
+// A process with more threads than its share of the table of waits loses waits of its
+// own, counted; another one's are all there.
+func TestAProcessOfManyThreadsHasAShareOfTheWaits(t *testing.T) {
+	needKernel(t)
+	attacker := startLives(t, asNobody, "threads", strconv.Itoa(MaxWaitsOfProcess+300))
+	innocent := startLives(t, nil, "threads", "20")
+	sink, _ := recordLives(t, Options{PIDs: []int{attacker.Process.Pid, innocent.Process.Pid}, OffCPU: 10 * time.Millisecond}, func(_ *Session, stop func()) {
+		attacker.goOn()
+		if made, _ := strconv.Atoi(attacker.line(t)); made <= MaxWaitsOfProcess {
+			t.Skipf("this machine lets a user have %d threads", made)
+		}
+		innocent.goOn()
+		innocent.line(t)
+		time.Sleep(2 * time.Second)
+		stop()
+	})
+	over := sink.warned("wait_quota")
+	if len(over) != 1 || over[0].Count == 0 || over[0].Kind != "lost" {
+		t.Errorf("threads beyond the share: %+v", over)
+	}
+	waiting := map[int32]bool{}
+	for _, s := range sink.samples {
+		if s.PID == int32(innocent.Process.Pid) && s.State == OffCPU {
+			waiting[s.TID] = true
+		}
+	}
+	if len(waiting) < 20 {
+		t.Errorf("%d of the other process's 20 threads have waits", len(waiting))
+	}
+}

@@ -7,6 +7,7 @@
  *	lives crowd N		N children that sleep until stdin closes
  *	lives churn N		N children, one after the other, each with a thread's wait
  *	lives burn SECONDS	nothing but work
+ *	lives threads N		N threads that wait, 50 ms at a time, until stdin closes
  *	lives load N LIBRARY DIRECTORY	N times a copy of the library, as a fresh file
  *	lives shapes SECONDS	work under stacks of ever new shapes
  */
@@ -14,6 +15,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <linux/sched.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -94,6 +96,31 @@ static int crowd(int n)
 		}
 	}
 	printf("%d\n", n);
+	fflush(stdout);
+	while (read(0, &c, 1) > 0)
+		;
+	return 0;
+}
+
+static void *waits(void *nothing)
+{
+	for (;;)
+		usleep(50000);
+	return nothing;
+}
+
+static int threads(int n)
+{
+	pthread_attr_t small;
+	pthread_t thread;
+	char c;
+	int made = 0;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 65536);
+	while (made < n && !pthread_create(&thread, &small, waits, 0))
+		made++;
+	printf("%d\n", made);
 	fflush(stdout);
 	while (read(0, &c, 1) > 0)
 		;
@@ -197,6 +224,8 @@ int main(int argc, char **argv)
 		return crowd(n);
 	if (!strcmp(mode, "churn"))
 		return churn(n);
+	if (!strcmp(mode, "threads"))
+		return threads(n);
 	if (!strcmp(mode, "burn")) {
 		burn(n);
 		return 0;
