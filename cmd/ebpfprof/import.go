@@ -4,19 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/importer"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/snapshot"
+	"github.com/ebpfprof/ebpfprof/internal/redact"
 )
 
-const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz) and exports of Nsight Systems (nsys export --type sqlite) into
-a dataset, so that every answer that a recording gives they give too. Several files are the ranks of one job.
+const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz), exports of Nsight Systems (nsys export --type sqlite) and
+memory snapshots of PyTorch (pickle or JSON: nothing in a pickle is imported or called) into a dataset, so that every answer that a recording gives they give too. Several files are the ranks of one job.
 
    ebpfprof import trace.json.gz --output trace.dataset && ebpfprof report trace.dataset
    ebpfprof import rank*.json --output job.dataset`
@@ -34,6 +38,7 @@ func importCommand() *urfave.Command {
 		Description: importDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset into `DIRECTORY` (default: the first file's name with .dataset)"},
+			&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "leave out command lines, directories and names of hosts"},
 			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
 		},
 		Action: runImport,
@@ -52,16 +57,29 @@ func runImport(c *urfave.Context) error {
 	if dir == "" {
 		dir = defaultDataset(files[0])
 	}
+	if snapshot.Is(files[0]) {
+		if len(files) > 1 {
+			return usageError(errors.New("one memory snapshot at a time: each is a job of its own"))
+		}
+		return importSnapshot(c, files[0], dir, strings.Join(os.Args, " "))
+	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
+	// An import that is stopped takes back what it has written.
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	began, line := time.Now(), newProgressLine(c)
-	summary, err := importer.Import(c.Context, files, dir, importer.Options{
+	summary, err := importer.Import(ctx, files, dir, importer.Options{
 		ToolVersion: cli.Version,
-		CommandLine: strings.Join(os.Args, " "),
+		CommandLine: importLine(c.Bool("redact")),
+		Redact:      c.Bool("redact"),
 		Progress: func(file string, part float64) {
 			line.say("reading %s: %d %%", filepath.Base(file), int(100*min(part, 1)))
 		},
 	})
 	line.end()
+	if ctx.Err() != nil {
+		return urfave.Exit(errors.New("stopped: nothing was imported"), cli.ExitFailed)
+	}
 	if err != nil {
 		return urfave.Exit(err, cli.ExitFailed)
 	}
@@ -69,11 +87,18 @@ func runImport(c *urfave.Context) error {
 		return nil
 	}
 	for _, w := range summary.Warnings {
-		fmt.Fprintln(c.App.ErrWriter, "warning:", w.Detail)
+		printWarnings(c, []string{w.Detail})
 	}
 	fmt.Fprintf(c.App.Writer, "%d spans (%d of them work on devices), %d allocations and frees in %s: %s\n",
 		summary.Spans, summary.DeviceRows, summary.MemoryRows, time.Since(began).Round(time.Millisecond), dir)
 	return nil
+}
+
+func importLine(redacted bool) string {
+	if redacted {
+		return strings.Join(redact.CommandLine(os.Args), " ")
+	}
+	return strings.Join(os.Args, " ")
 }
 
 // defaultDataset is trace.dataset for trace.json.gz.
