@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -18,7 +19,7 @@ import (
 func extractImage(deb, to string) error {
 	var image []byte
 	err := eachFile(deb, func(h *tar.Header, r io.Reader) (err error) {
-		if strings.Contains(h.Name, "/vmlinuz-") && h.Typeflag == tar.TypeReg {
+		if strings.HasPrefix(path.Base(h.Name), "vmlinuz") && h.Typeflag == tar.TypeReg { // in /boot, or with the modules
 			image, err = io.ReadAll(r)
 		}
 		return err

@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // kernel is one of Debian's, by the package that has its image. The cloud flavour is
 // smaller than the others and has console, type information and all of BPF built in.
@@ -30,16 +33,18 @@ var kernels = []kernel{
 	{"7.3-arm64", "arm64", "linux-binary-7.3.4+deb13-cloud-arm64", "7.3.4-1~bpo13+1", true},
 }
 
-// choose returns the kernels whose names begin with one of the words: 6.1 is both
-// architectures', 6.1-arm64 one of them.
+// choose returns the kernels whose names begin with one of the words, in their order:
+// 6.1 is both architectures', 6.1-arm64 one of them. Without a word it is all of the form.
 func choose(words string, short bool) (chosen []kernel) {
-	for _, k := range kernels {
-		wanted := words == "" && (k.short || !short)
-		for _, w := range strings.FieldsFunc(words, func(r rune) bool { return r == ',' || r == ' ' }) {
-			wanted = wanted || k.name == w || strings.HasPrefix(k.name, w+"-")
-		}
-		if wanted {
-			chosen = append(chosen, k)
+	wanted := strings.FieldsFunc(words, func(r rune) bool { return r == ',' || r == ' ' })
+	if len(wanted) == 0 {
+		return slices.DeleteFunc(slices.Clone(kernels), func(k kernel) bool { return short && !k.short })
+	}
+	for _, w := range wanted {
+		for _, k := range kernels {
+			if k.name == w || strings.HasPrefix(k.name, w+"-") {
+				chosen = append(chosen, k)
+			}
 		}
 	}
 	return chosen

@@ -67,9 +67,10 @@ func run(names string, short, write bool) error {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
 		all = append(all, f)
-	}
-	if write {
-		if err := writePage("docs/kernels.md", all, !short); err != nil {
+		if !write {
+			continue
+		}
+		if err := writePage("docs/kernels.md", all, !short); err != nil { // so far
 			return err
 		}
 	}

@@ -43,7 +43,7 @@ which the tracer's own tests and commands ran as root. What cannot be had there 
 		b.WriteString("\n")
 	}
 	booted := slices.DeleteFunc(slices.Clone(all), func(f *findings) bool { return f.skipped != "" })
-	b.WriteString("\nCounts are of tests that passed. `run` records a job without a library to probe, which is its exit code 5.\n")
+	b.WriteString("\nCounts are of tests that passed. `run` records a job without a library to probe.\n")
 	writeFeatures(&b, booted)
 	writeInstructions(&b, booted)
 	return os.WriteFile(path, []byte(b.String()), 0o644)
@@ -71,7 +71,7 @@ func writeFeatures(b *strings.Builder, all []*findings) {
 			keys[key] = true
 		}
 	}
-	b.WriteString("\n## What each has\n\nFound by trying. What a kernel has not is gone without; each way was loaded on the others too.\n\n| feature |")
+	b.WriteString("\n## What each has\n\nFound by trying. What a kernel has not is gone without.\n\n| feature |")
 	for _, f := range all {
 		fmt.Fprintf(b, " %s |", f.kernel.name)
 	}
