@@ -185,7 +185,7 @@ type symbolFilter struct {
 func (t symbolTable) match(tree *prefixTree, filter symbolFilter) []Symbol {
 	// Names share tails at most, so together they are hardly longer than the
 	// string table; a damaged table could make them quadratic.
-	budget := 2*len(t.strings) + 1<<20
+	budget := min(2*len(t.strings)+1<<20, maxMatchedBytes)
 	var found []Symbol
 	for b := t.entries; len(b) >= symbolSize; b = b[symbolSize:] {
 		entry := b[:symbolSize:symbolSize]
@@ -202,7 +202,7 @@ func (t symbolTable) match(tree *prefixTree, filter symbolFilter) []Symbol {
 			continue
 		}
 		name := t.nameBytes(nameOffset)
-		if budget -= len(name) + 1; budget < 0 {
+		if budget -= len(name) + 1; budget < 0 || len(found) >= maxMatches {
 			break
 		}
 		if address := le.Uint64(entry[8:]); address != 0 && len(name) > 0 {
@@ -272,7 +272,7 @@ func (e *ELF) lookupDynamic(name string) (found Symbol, ok bool) {
 	if e.dynamic.gnuHash == 0 {
 		return Symbol{}, false
 	}
-	hash, valid := parseGNUHash(e.CodeAt(e.dynamic.gnuHash, ^uint64(0)))
+	hash, valid := parseGNUHash(e.CodeAt(e.dynamic.gnuHash, maxHashBytes))
 	if !valid {
 		return Symbol{}, false
 	}
