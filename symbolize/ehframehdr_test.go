@@ -3,9 +3,9 @@ package symbolize
 import (
 	"path/filepath"
 	"slices"
-	"sync"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
