@@ -39,6 +39,10 @@ const (
 	// names: 22,000 vtables are the most there is.
 	maxMatches      = 1 << 18
 	maxMatchedBytes = 64 << 20
+	// maxIndexed bounds the functions of a file that can be named, 16 bytes each, and
+	// maxAliases how many names of one address are compared.
+	maxIndexed = 1 << 21
+	maxAliases = 1 << 10
 	// maxSchemas bounds the operators that a library may declare, and maxSchemaName
 	// the length of a name: PyTorch has 3,000, of 60 characters at most.
 	maxSchemas    = 1 << 17
