@@ -24,7 +24,10 @@ type functionPlace struct {
 	symbol  uint32 // index in .dynsym, or in .symtab and then inSymtab is set
 }
 
-const inSymtab = 1 << 31
+const (
+	inSymtab   = 1 << 31
+	placeBytes = 16
+)
 
 // IndexFunctions reads both symbol tables once.
 func (e *ELF) IndexFunctions() *FunctionIndex {
