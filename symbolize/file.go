@@ -77,6 +77,7 @@ func (f *File) Frame(address uint64) Frame {
 		f.err = Guard(func() { frame.Function = f.function(address) })
 		f.touch()
 	case errEvicted:
+		f.open.unnamed.Add(1)
 		return frame
 	}
 	if len(f.frames) >= maxCached {
@@ -140,6 +141,9 @@ const maxSlow = 2 * time.Second
 // demangle is Demangle within the file's time.
 func (f *File) demangle(name string) string {
 	if f.slow > maxSlow {
+		if f.open != nil {
+			f.open.mangled.Add(1)
+		}
 		return name[:min(len(name), 1<<maxDemangled)]
 	}
 	began := time.Now()

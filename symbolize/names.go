@@ -107,11 +107,11 @@ func (f *File) mapped(m *Mapping) bool {
 	return !f.lost
 }
 
-// Evicted is how often a file was closed to make room for others.
-func (n *Names) Evicted() uint64 {
-	n.open.mu.Lock()
-	defer n.open.mu.Unlock()
-	return n.open.evicted
+// Lost counts the frames without a function because their file had been closed to
+// make room for others and was gone, and the functions that stayed mangled because
+// their file's names take too long.
+func (n *Names) Lost() (unnamed, mangled uint64) {
+	return n.open.unnamed.Load(), n.open.mangled.Load()
 }
 
 // Space is the address space of one process. Its methods are safe for

@@ -197,8 +197,8 @@ func TestAFileThatWasClosedForOthersIsOpenedAgain(t *testing.T) {
 		others = append(others, mapping(other, uint64(i+2)<<16))
 	}
 	space.Update(others)
-	if n := names.open.order.Len(); n > 4 || names.Evicted() < 36 {
-		t.Errorf("%d files are open, %d were closed", n, names.Evicted())
+	if n := names.open.order.Len(); n > 4 || names.open.evicted < 36 {
+		t.Errorf("%d files are open, %d were closed", n, names.open.evicted)
 	}
 	for _, m := range others {
 		if got := space.Frame(m.Start+offset&0xfff+1, false).Function; got != "f" {

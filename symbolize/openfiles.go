@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // openFiles bounds what Names keeps mapped. A process may map as many files as it
@@ -17,6 +18,8 @@ type openFiles struct {
 	bytes   int       // of their indices
 	limit   int
 	evicted uint64
+
+	unnamed, mangled atomic.Uint64 // Lost
 }
 
 const (

@@ -83,12 +83,20 @@ func (c *classes) table(library *process.Library) *vtableFile {
 	if t, ok := c.tables[key]; ok {
 		return t
 	}
+	if len(c.tables) >= maxVTableFiles {
+		c.close()
+		clear(c.tables)
+	}
 	file, err := library.OpenELF()
 	if err != nil {
 		c.tables[key] = nil
 		return nil
 	}
-	t := &vtableFile{file: file, names: vtables(file)}
+	t := &vtableFile{file: file}
+	if symbolize.Guard(func() { t.names = vtables(file) }) != nil {
+		file.Close()
+		t = nil
+	}
 	c.tables[key] = t
 	return t
 }

@@ -85,6 +85,10 @@ func (h *hostStubs) open(library *process.Library) *functionFile {
 	if f, known := h.files[key]; known {
 		return f
 	}
+	if len(h.files) >= maxStubFiles {
+		h.close()
+		clear(h.files)
+	}
 	h.files[key] = nil
 	if file, err := library.OpenELF(); err == nil {
 		h.files[key] = &functionFile{file: file}

@@ -27,8 +27,10 @@ func (s *Session) rescan(pid int) error {
 	t.rescans++
 	t.rescanAt, t.hurry = time.Now().Add(rescanAfter(t.rescans)), false
 	// The digest first: what is mapped meanwhile makes the next one another.
+	began := time.Now()
 	code, err := t.process.CodeDigest()
 	if err == nil && code == t.code {
+		t.rest(began)
 		if s.walks != nil { // the interpreter may be ready by now
 			s.walks.interpreters.mapped(t.process, t.libraries)
 		}
@@ -41,6 +43,8 @@ func (s *Session) rescan(pid int) error {
 	if err != nil {
 		return err
 	}
+	t.rest(began)
+	s.warnLeftOut(t)
 	t.code, t.libraries = code, libraries
 	// Probes first: the job does not wait for the rest.
 	s.hookLinker(t, libraries)
@@ -182,7 +186,12 @@ func (s *Session) newFile(key fileKey, opened *source, plan *Plan, pid int, libr
 		key: key, source: opened, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
 		anchor: map[string]map[int]*linkSet{}, detail: map[int]*linkSet{},
 	}
-	base, err := s.probes.add(file)
+	base, err := uint32(0), error(nil)
+	if len(s.files) >= maxTracedFiles {
+		err = fmt.Errorf("more than %d files with probes", maxTracedFiles)
+	} else {
+		base, err = s.probes.add(file)
+	}
 	if err != nil {
 		opened.close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: library.Path, Count: int64(len(plan.Probes)), Detail: err.Error()})

@@ -75,7 +75,7 @@ func (s *Session) writeLosses() error {
 	if err := s.writeKnownCode(now); err != nil {
 		return err
 	}
-	for _, w := range s.decoder.losses() {
+	for _, w := range append(s.decoder.losses(), s.nameLosses()...) {
 		w.TSNS = now
 		if w.Count == 0 {
 			continue

@@ -14,14 +14,16 @@ import (
 
 // tracedProcess is one process of the job.
 type tracedProcess struct {
-	process  *process.Process
-	row      Process
-	mapped   map[fileKey]bool // libraries already written
-	linker   *linkSet         // on the dynamic linker's hook
-	rescanAt time.Time        // when its maps are read next
-	rescans  int
-	hurry    bool                       // at rescanAt there will be something new
-	waiting  map[fileKey]*waitingPlugin // plugins that have not made their function table
+	process             *process.Process
+	row                 Process
+	mapped              map[fileKey]bool // libraries already written
+	linker              *linkSet         // on the dynamic linker's hook
+	rescanAt            time.Time        // when its maps are to be read next
+	rescans             int
+	restUntil           time.Time                  // and not before: it takes long
+	saidMaps, saidFiles bool                       // that it is beyond a limit
+	hurry               bool                       // at rescanAt there will be something new
+	waiting             map[fileKey]*waitingPlugin // plugins that have not made their function table
 
 	code      uint64             // process.CodeDigest when its maps were read, 0 before
 	libraries []*process.Library // of then
@@ -75,7 +77,7 @@ func (s *Session) untilTick() time.Duration {
 		if !t.hurry {
 			least = youngTick
 		}
-		wait = min(wait, max(least, time.Until(t.rescanAt)))
+		wait = min(wait, max(least, time.Until(t.due())))
 	}
 	return wait
 }
@@ -148,7 +150,7 @@ func unsignedString(comm []int8) string {
 func (s *Session) tick() error {
 	now := time.Now()
 	for pid, p := range s.processes {
-		if p.row.EndedNS != nil || now.Before(p.rescanAt) {
+		if p.row.EndedNS != nil || now.Before(p.due()) {
 			continue
 		}
 		if err := s.rescan(pid); err != nil {
