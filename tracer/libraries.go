@@ -125,14 +125,19 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	}
 	file, known := s.files[key]
 	var opened *source
-	if !known {
+	underway := s.planning[key]
+	switch {
+	case underway != nil:
+		underway.mappers = append(underway.mappers, mapper{t.process.PID, library})
+		row.BuildID = present(underway.opened.elf.BuildID())
+	case !known:
 		var err error
 		if opened, err = openSource(library); err != nil {
 			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
 		} else {
 			row.BuildID = present(opened.elf.BuildID())
 		}
-	} else {
+	default:
 		row.BuildID = present(file.plan.BuildID)
 	}
 	s.do(func(d *decoder) {
@@ -148,25 +153,7 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	if opened == nil {
 		return nil
 	}
-	var plan *Plan
-	plugin := false
-	err := symbolize.Guard(func() {
-		if plugin = IsPlugin(opened.elf, s.groups); !plugin && s.anyLives(filepath.Base(library.Path), opened.elf) {
-			plan = s.plans.plan(opened.elf, library.Path, s.groups)
-		}
-	})
-	switch {
-	case err != nil:
-		opened.close()
-		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: "no probes: " + err.Error()})
-		return nil
-	case plugin:
-		return s.newPlugin(t, key, opened, library)
-	case plan == nil:
-		opened.close()
-		return nil
-	}
-	return s.newFile(key, opened, plan, t.process.PID, library)
+	return s.planFile(t, key, opened, library)
 }
 
 func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {

@@ -14,16 +14,17 @@ import (
 
 // tracedProcess is one process of the job.
 type tracedProcess struct {
-	process             *process.Process
-	row                 Process
-	mapped              map[fileKey]bool // libraries already written
-	linker              *linkSet         // on the dynamic linker's hook
-	rescanAt            time.Time        // when its maps are to be read next
-	rescans             int
-	restUntil           time.Time                  // and not before: it takes long
-	saidMaps, saidFiles bool                       // that it is beyond a limit
-	hurry               bool                       // at rescanAt there will be something new
-	waiting             map[fileKey]*waitingPlugin // plugins that have not made their function table
+	process                          *process.Process
+	row                              Process
+	mapped                           map[fileKey]bool // libraries already written
+	linker                           *linkSet         // on the dynamic linker's hook
+	rescanAt                         time.Time        // when its maps are to be read next
+	rescans                          int
+	restUntil                        time.Time                  // and not before: it takes long
+	saidMaps, saidFiles, saidPlanned bool                       // that it is beyond a limit
+	waited, planned                  time.Duration              // for its plans, and what they took
+	hurry                            bool                       // at rescanAt there will be something new
+	waiting                          map[fileKey]*waitingPlugin // plugins that have not made their function table
 
 	code      uint64             // process.CodeDigest when its maps were read, 0 before
 	libraries []*process.Library // of then
@@ -52,6 +53,10 @@ func (s *Session) manage(ctx context.Context, life <-chan bpf.CallLifeRecord, de
 			}
 			if bpf.CallRecordKind(r.Kind) == bpf.CallRecordKindRECORD_LINK_MAP {
 				timer.Reset(s.untilTick())
+			}
+		case p := <-s.planned:
+			if err := s.attachLate(p); err != nil {
+				return err
 			}
 		case <-timer.C:
 			if err := s.tick(); err != nil {
@@ -256,9 +261,9 @@ func (s *Session) execed(pid int) error {
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "process", Source: fmt.Sprint(pid), Count: 1, Detail: "after exec: " + err.Error()})
 		return nil
 	}
-	started := t.row.StartedNS
+	started, waited, planned := t.row.StartedNS, t.waited, t.planned
 	*t = *newTracedProcess(p, processRow(p))
-	t.row.StartedNS = started
+	t.row.StartedNS, t.waited, t.planned = started, waited, planned
 	return s.rescan(pid)
 }
 
