@@ -123,6 +123,19 @@ func TestSparseFilesDoNotStopTheRecording(t *testing.T) {
 	}
 }
 
+// The recording begins, and the other job's calls are seen, long before the file is
+// planned.
+func TestAFileThatTakesLongToPlanDoesNotStopTheRecording(t *testing.T) {
+	needKernel(t)
+	dir := forAll(t)
+	path := filepath.Join(dir, "libhostile.so")
+	if err := hostile.Labyrinth().Write(path); err != nil {
+		t.Fatal(err)
+	}
+	attacker, _ := crowd(t, dir, 1, path)
+	recordBeside(t, attacker)
+}
+
 func TestThousandsOfFilesDoNotStopTheRecording(t *testing.T) {
 	needKernel(t)
 	dir := forAll(t)

@@ -135,3 +135,23 @@ func Sparse(size uint64) map[string]File {
 		"relocations":  {Size: size, DynamicTable: []uint64{23, at, 2, hole, 7, at, 8, hole, 0, 0}},
 	}
 }
+
+// Labyrinth is a small library that takes long to find places for probes in:
+// thousands of functions that lie in one another, of branches alone.
+func Labyrinth() File {
+	const text, functions, size = 0x200000, 8000, 256 << 10
+	code := make([]byte, 0, functions*2+size)
+	for len(code) < cap(code) {
+		code = append(code, 0x75, byte(len(code)/2*37%120)) // jne
+	}
+	names, symbols := []byte{0}, make([]byte, 24)
+	for i := range functions {
+		symbols = append(symbols, Symbol(uint32(len(names)), text+uint64(2*i), size)...)
+		names = fmt.Appendf(names, "_ZN2at4_ops5op%03x4callE\x00", i&0xfff)
+	}
+	return File{Size: text + uint64(len(code)), Sections: []Section{
+		{Name: ".dynsym", Kind: Dynsym, Address: 0x8000, Offset: 0x8000, Contents: symbols, Link: 2},
+		{Name: ".dynstr", Kind: Strtab, Address: 0x100000, Offset: 0x100000, Contents: names},
+		{Name: ".text", Kind: Bits, Address: text, Offset: text, Contents: code},
+	}}
+}
