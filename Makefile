@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel generate check-generated lint bench bench-writers deps torch jax python py-spy runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel generate check-generated lint fuzz bench bench-writers deps torch jax python py-spy runtimes native checks clean
 
 all: build
 
@@ -115,6 +115,13 @@ bench: build native deps torch py-spy
 # The writer of datasets beside the column writers of two libraries, one core each.
 bench-writers:
 	GOMAXPROCS=1 taskset -c 1 $(GO) test ./output -run '^$$' -bench Writers -benchtime 2000000x -count 3
+
+# Every parser of bytes that others wrote, so long each: make fuzz FUZZTIME=1h
+# FUZZ=Maps runs those whose package and name have that in them.
+FUZZTIME ?= 1m
+FUZZ     ?= .
+fuzz:
+	GO=$(GO) testdata/setup/fuzz.sh $(FUZZTIME) '$(FUZZ)'
 
 clean:
 	rm -rf bin
