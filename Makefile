@@ -1,4 +1,4 @@
-# ebpfprof: make demo | test | build | generate | lint | bench
+# ebpfprof: make demo | test | build | generate | lint | bench | matrix
 # Everything that a target needs is installed by it, on Debian 12 with Go and root.
 
 SHELL      := /bin/bash
@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel generate check-generated lint fuzz bench bench-writers deps torch jax python py-spy runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel test-matrix matrix matrix-tools generate check-generated lint fuzz bench bench-writers deps torch jax python py-spy runtimes native checks clean
 
 all: build
 
@@ -42,6 +42,20 @@ python:
 # The profiler that samples are compared with, likewise.
 py-spy:
 	testdata/setup/py-spy.sh
+
+# What boots the kernels of the matrix: qemu.
+matrix-tools:
+	testdata/setup/matrix.sh
+
+# The kernels that people run, booted under qemu, and the tracer in them: half an hour
+# to an hour. KERNELS=6.1,7.3-arm64 chooses; docs/kernels.md is written of all of them.
+matrix:
+	testdata/setup/matrix.sh --long
+	$(GO) run ./internal/matrix $(if $(KERNELS),-kernels '$(KERNELS)',-write)
+
+# Each program, loaded by itself on four of them: some five minutes.
+test-matrix: matrix-tools
+	$(GO) run ./internal/matrix -short $(if $(KERNELS),-kernels '$(KERNELS)')
 
 # JAX and its CUDA plugin, likewise.
 jax:
@@ -74,6 +88,7 @@ test: deps
 	$(MAKE) -j 3 torch checks jax runtimes native python py-spy
 	$(MAKE) -s test-unit
 	$(MAKE) -s test-kernel
+	$(MAKE) -s test-matrix
 
 # What needs nothing that is fetched. One after the other: check-generated writes
 # what the rest reads. The last is for test-unit, which compiles the same.

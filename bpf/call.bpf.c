@@ -15,6 +15,7 @@
 #include "memo_learn.h"
 #include "capture.h"
 #include "scope.h"
+#include "lives.h"
 #include "text.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -38,16 +39,19 @@ static __noinline struct thread_state *new_thread(__u32 tgid, __u32 tid)
 	struct thread_state *blank = bpf_map_lookup_elem(&blank_thread, &zero);
 	struct thread_state *t;
 
-	if (!blank)
+	if (!blank || !thread_allowed(tgid))
 		return 0;
-	bpf_map_update_elem(&threads, &tid, blank, BPF_NOEXIST);
+	if (!bpf_map_update_elem(&threads, &tid, blank, BPF_NOEXIST))
+		count_thread(tgid);
 	t = bpf_map_lookup_elem(&threads, &tid);
-	if (!t)
+	if (!t) {
+		lose(LOSS_THREAD_TABLE_FULL);
 		return 0;
+	}
 	t->tgid = tgid;
 	/* 2^23 threads of 2^40 spans: positive as a BIGINT for ever. */
 	t->next_span = (__sync_fetch_and_add(&threads_seen, 1) + 1) << 40;
-	emit_life(RECORD_THREAD, tgid, tid, 0, 0);
+	emit_life(RECORD_THREAD, (struct task_struct *)bpf_get_current_task(), 0, 0);
 	return t;
 }
 
@@ -128,19 +132,19 @@ lost:
 
 /*
  * Where a hit's values go: the next frame of the thread's open calls, or the
- * one behind them for what is no call. One place, so that the verifier follows
- * the capturing once.
+ * one behind them for what is no call. Without a branch: the verifier would follow
+ * all that comes with the one and with the other.
  */
 static __always_inline struct frame *frame_of(struct thread_state *t, __u8 action)
 {
-	__u32 slot = MAX_DEPTH;
+	__u64 call = same(action, ACTION_SPAN) | same(action, ACTION_SCOPE_BEGIN), slot;
 
-	if (action == ACTION_SPAN || action == ACTION_SCOPE_BEGIN) {
-		slot = t->depth;
-		if (slot >= MAX_DEPTH)
-			return 0;
-	}
-	barrier_var(slot);
+	OPAQUE(call);
+	slot = MAX_DEPTH - call * (MAX_DEPTH - (__u64)t->depth);
+	OPAQUE(slot);
+	if (slot > MAX_DEPTH - call)
+		return 0;
+	OPAQUE(slot);
 	if (slot > MAX_DEPTH)
 		return 0;
 	return &t->frame[slot];
@@ -246,11 +250,12 @@ static __always_inline bool add_stack(struct taking *taking, const struct probe_
 {
 	struct stack_workspace *w = taking->stack;
 	struct memo_workspace *m = taking->memo;
-	__u32 n = spec->captures;
+	/* Read again: what the verifier knows of them by now would be so many states. */
+	__u32 n = *(volatile const __u8 *)&spec->captures, flags = *(volatile const __u16 *)&spec->flags;
 
 	f->stack_id = 0;
 	if (w && m) {
-		m->hint = spec->flags & SPEC_STACK_BY_VALUE ? f->arg[0] : 0;
+		m->hint = flags & SPEC_STACK_BY_VALUE ? f->arg[0] : 0;
 		memo_find(m, &w->start);
 		m->now_ns = bpf_ktime_get_ns();
 		if (memo_found(m)) {
@@ -265,7 +270,7 @@ static __always_inline bool add_stack(struct taking *taking, const struct probe_
 		t->stack_before = m->found;
 		end_stack(w);
 	}
-	if ((spec->flags & SPEC_STACK) && n < MAX_ARGS) {
+	if ((flags & SPEC_STACK) && n < MAX_ARGS) {
 		f->arg[n] = f->stack_id;
 		f->args = n + 1;
 	}
@@ -300,7 +305,6 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 	if (!t)
 		t = new_thread(tgid, tid);
 	if (!t) {
-		lose(LOSS_THREAD_TABLE_FULL);
 		count->lost++;
 		return 0;
 	}
@@ -316,10 +320,13 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 	}
 	fill_frame(spec, t, f, sp);
 	f->spec = index;
+	/* Before the stack: the verifier follows it once, and not with and without what that reads. */
+	if (spec->captures && !(spec->flags & SPEC_IN_ORDER))
+		capture_each(ctx, spec, f);
 	if (stack)
 		taking = begin_taking(ctx, spec, t, f, tid);
-	if (spec->captures)
-		capture_args(ctx, spec, f, taking.memory);
+	if (spec->flags & SPEC_IN_ORDER)
+		capture_in_order(ctx, spec, f, taking.memory);
 	/* What we did so far is not part of the call. */
 	if (!stack || !add_stack(&taking, spec, t, f))
 		f->start_ns = bpf_ktime_get_ns();
@@ -373,7 +380,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bo
 		goto unmatched;
 	count->exits++;
 	if (f->flags & SPEC_OUT_ARGS)
-		f->faults |= capture_out_args(spec, f->arg);
+		capture_out_args(spec, f);
 	if (f->flags & SPEC_TEXT_AT_RETURN)
 		close_text(spec, f);
 	e.method = method;
@@ -423,7 +430,7 @@ static __always_inline int link_map_changed(void)
 	__u64 ids = bpf_get_current_pid_tgid();
 
 	if (traced(ids >> 32))
-		emit_life(RECORD_LINK_MAP, ids >> 32, ids, 0, 0);
+		emit_life(RECORD_LINK_MAP, (struct task_struct *)bpf_get_current_task(), 0, 0);
 	return 0;
 }
 

@@ -91,16 +91,18 @@ const (
 )
 
 type CallLifeRecord struct {
-	_          structs.HostLayout
-	Kind       uint8
-	Pad        [3]uint8
-	Tgid       uint32
-	Tid        uint32
-	ParentTgid uint32
-	ExitCode   int32
-	Pad2       uint32
-	TsNs       uint64
-	Comm       [16]int8
+	_            structs.HostLayout
+	Kind         uint8
+	Pad          [3]uint8
+	Tgid         uint32
+	Tid          uint32
+	ParentTgid   uint32
+	ExitCode     int32
+	Pad2         uint32
+	TsNs         uint64
+	StartTicks   uint64
+	ProcessTicks uint64
+	Comm         [16]int8
 }
 
 type CallLongTextRecord struct {
@@ -116,22 +118,26 @@ type CallLongTextRecord struct {
 type CallLoss uint32
 
 const (
-	CallLossLOSS_RING_FULL         CallLoss = 0
-	CallLossLOSS_LIFE_RING_FULL    CallLoss = 1
-	CallLossLOSS_THREAD_TABLE_FULL CallLoss = 2
-	CallLossLOSS_STACK_DEPTH       CallLoss = 3
-	CallLossLOSS_SCOPE_DEPTH       CallLoss = 4
-	CallLossLOSS_SCOPE_LOST        CallLoss = 5
-	CallLossLOSS_READ_FAULT        CallLoss = 6
-	CallLossLOSS_TEXT_CUT          CallLoss = 7
-	CallLossLOSS_TEXT_LOST         CallLoss = 8
-	CallLossLOSS_UNMATCHED_EXIT    CallLoss = 9
-	CallLossLOSS_FOREIGN_HIT       CallLoss = 10
-	CallLossLOSS_SAMPLE_RING_FULL  CallLoss = 11
-	CallLossLOSS_STACK_RING_FULL   CallLoss = 12
-	CallLossLOSS_SAMPLE_BUSY       CallLoss = 13
-	CallLossLOSS_WAIT_TABLE_FULL   CallLoss = 14
-	CallLossLOSS_MAX               CallLoss = 15
+	CallLossLOSS_RING_FULL          CallLoss = 0
+	CallLossLOSS_LIFE_RING_FULL     CallLoss = 1
+	CallLossLOSS_THREAD_TABLE_FULL  CallLoss = 2
+	CallLossLOSS_STACK_DEPTH        CallLoss = 3
+	CallLossLOSS_SCOPE_DEPTH        CallLoss = 4
+	CallLossLOSS_SCOPE_LOST         CallLoss = 5
+	CallLossLOSS_READ_FAULT         CallLoss = 6
+	CallLossLOSS_TEXT_CUT           CallLoss = 7
+	CallLossLOSS_TEXT_LOST          CallLoss = 8
+	CallLossLOSS_UNMATCHED_EXIT     CallLoss = 9
+	CallLossLOSS_FOREIGN_HIT        CallLoss = 10
+	CallLossLOSS_SAMPLE_RING_FULL   CallLoss = 11
+	CallLossLOSS_STACK_RING_FULL    CallLoss = 12
+	CallLossLOSS_SAMPLE_BUSY        CallLoss = 13
+	CallLossLOSS_WAIT_TABLE_FULL    CallLoss = 14
+	CallLossLOSS_PROCESS_TABLE_FULL CallLoss = 15
+	CallLossLOSS_WALK_TABLE_FULL    CallLoss = 16
+	CallLossLOSS_THREAD_QUOTA       CallLoss = 17
+	CallLossLOSS_WAIT_QUOTA         CallLoss = 18
+	CallLossLOSS_MAX                CallLoss = 19
 )
 
 type CallMemoCount uint32
@@ -446,9 +452,12 @@ type CallStackWorkspace struct {
 }
 
 type CallTarget struct {
-	_      structs.HostLayout
-	Follow uint32
-	Pad    uint32
+	_          structs.HostLayout
+	StartTicks uint64
+	Follow     uint32
+	Threads    uint32
+	Waits      uint32
+	Pad        uint32
 }
 
 type CallTextKind uint32

@@ -5,6 +5,7 @@
 
 #include "maps.h"
 #include "regs.h"
+#include "verified.h"
 
 /* Reads eight bytes, or four: CAPTURE_NARROW is their difference. */
 static __always_inline bool read_part(__u64 *value, __u64 address, __u8 flags)
@@ -24,128 +25,158 @@ static __always_inline bool read_word(__u64 *value, __u64 address)
 /* What capture_in_order needs of the stack. */
 #define STACK_VALUES_BYTES (STACK_VALUES + 8 * (MAX_ARGS - STACK_VALUES_FIRST))
 
+/* What lies on the stack could not be read. */
+static __always_inline void miss_stack_values(struct frame *f, __u32 n)
+{
+	for (__u32 i = REGISTERS_IN_ORDER; i < MAX_ARGS; i++) {
+		if (i >= n)
+			break;
+		f->arg[i] = 0;
+		f->faults |= 1U << i;
+		lose(LOSS_READ_FAULT);
+	}
+}
+
 /*
  * Fills the frame's values where they are the arguments in their order, which
  * most calls' are: none has to be looked up. memory is what was read of the stack
- * already, if it was. Reports whether the stack could be read, if they need it.
+ * already, if it was.
  */
-static __always_inline bool capture_in_order(struct pt_regs *ctx, const struct probe_spec *spec,
+static __always_inline void capture_in_order(struct pt_regs *ctx, const struct probe_spec *spec,
 					     struct frame *f, const __u64 *memory)
 {
-	__u32 last = spec->captures - 1;
-	bool stack = spec->flags & SPEC_STACK_ARGS;
-	__u64 words[STACK_VALUES_BYTES / 8], caller;
+	__u64 words[STACK_VALUES_BYTES / 8], caller, last = (__u64)spec->captures - 1;	/* none: out of range */
+	bool stack = spec->flags & SPEC_STACK_ARGS, failed = false, by_caller;
 
 	if (stack) {
 		/* Into the BPF stack first: the kernel copies a few words there in four
 		 * fifths of the time in which it copies them to a map. */
-		if (!memory && bpf_probe_read_user(words, sizeof(words), (void *)f->sp))
-			return false;
+		if (!memory)
+			failed = bpf_probe_read_user(words, sizeof(words), (void *)f->sp) != 0;
 		for (int i = STACK_VALUES / 8; i < STACK_VALUES_BYTES / 8; i++)
 			f->arg[STACK_VALUES_FIRST - STACK_VALUES / 8 + i] = memory ? memory[i] : words[i];
 	}
 	args_in_order(ctx, f->arg, &caller);
-	if (stack && last < MAX_ARGS && spec->capture[last].index == CALLER_WORD)
-		f->arg[last] = caller;
-	return true;
+	/* What is compared is what is used, of 64 bits: compilers compare captures instead,
+	 * and what 6.1 knows of 32 bits it forgets on their way through the stack. */
+	OPAQUE(last);
+	by_caller = stack && last < MAX_ARGS && spec->capture[last].index == CALLER_WORD;
+	if (failed)
+		miss_stack_values(f, spec->captures - by_caller);
+	OPAQUE(last);
+	if (!by_caller || last >= MAX_ARGS)
+		return;
+	f->arg[last] = caller;
+	if (failed && CALLER_ON_STACK) {
+		f->faults |= 1U << last;
+		lose(LOSS_READ_FAULT);
+	}
 }
 
-/*
- * Fills the frame's values with what the spec asks for, one by one. What could
- * not be read is noted in memory: a branch on a sum of faults would have the
- * verifier follow each of the ways to come by it.
- */
-static __noinline int capture_each(struct pt_regs *ctx, const struct probe_spec *spec,
-				   struct frame *f)
-{
-	__u64 words[REGISTER_ARGS + STACK_WORDS];
-	volatile __u32 *faults = &f->faults;
-	__u32 n = spec->captures;
-	bool stack = true;
+/* What captures choose from. */
+struct capture_words {
+	__u64 word[REGISTER_ARGS + STACK_WORDS];
+};
 
-	__builtin_memset(words, 0, sizeof(words));
-	reg_args(ctx, words);
-	/* All at once: a read costs as much for a word as for eight. */
-	if (spec->flags & SPEC_STACK_ARGS) {
-		stack = bpf_probe_read_user(words + STACK_WORDS_FIRST,
-					    8 * (REGISTER_ARGS + STACK_WORDS - STACK_WORDS_FIRST),
-					    (void *)(f->sp + STACK_ARGS -
-						     8 * (REGISTER_ARGS - STACK_WORDS_FIRST))) == 0;
-		reg_caller(ctx, words);
-	}
-	/* Nothing to follow: the values are as they come. */
-	if (!(spec->flags & SPEC_FOLLOWS) && stack) {
-		for (int i = 0; i < MAX_ARGS; i++) {
-			if (i >= n)
-				break;
-			f->arg[i] = words[spec->capture[i].index & (REGISTER_ARGS + STACK_WORDS - 1)];
-		}
+/* Follows the value of one capture, if there is anything to follow. What could not be read is noted. */
+VERIFIED_ONCE int capture_follow(const struct probe_spec *spec, struct frame *f, __u32 i, __u32 there)
+{
+	const struct capture *c;
+	bool ok = there;
+	__u64 v;
+
+	if (!spec || !f || i >= MAX_ARGS)
+		return 0;
+	c = &spec->capture[i];
+	v = f->arg[i];
+	if (c->derefs && ok && !v) {
+		/* A null pointer is an argument that was not given, not a failure:
+		 * nor is it one when the call returns. */
+		f->faults |= 1U << i;
 		return 0;
 	}
-	for (int i = 0; i < MAX_ARGS; i++) {
-		const struct capture *c = &spec->capture[i];
-		__u64 v = 0;
-		bool ok;
+	if (!(c->flags & CAPTURE_AT_RETURN)) {
+		if (ok && c->derefs > 1)
+			ok = read_word(&v, v + c->offset[0]);
+		if (c->derefs > 1 && ok && !v) {
+			f->faults |= 1U << i;
+			return 0;
+		}
+		if (ok && c->derefs > 0)
+			ok = read_part(&v, v + c->offset[(c->derefs - 1) & 1], c->flags);
+	}
+	if (!ok) {
+		f->faults |= 1U << i;
+		lose(LOSS_READ_FAULT);
+	}
+	f->arg[i] = v;
+	return 0;
+}
 
-		if (i >= n)
+VERIFIED_ONCE int capture_values(const struct capture_words *words, const struct probe_spec *spec,
+				 struct frame *f, __u32 stack)
+{
+	if (!words || !spec || !f)
+		return 0;
+	for (__u32 i = 0; i < MAX_ARGS; i++) {
+		const struct capture *c = &spec->capture[i];
+		__u32 there = stack || c->source != SOURCE_STACK;
+
+		if (i >= spec->captures)
 			break;
-		v = words[c->index & (REGISTER_ARGS + STACK_WORDS - 1)];
-		ok = c->source != SOURCE_STACK || stack;
-		if (c->derefs && ok && !v) {
-			/* A null pointer is an argument that was not given, not a failure:
-			 * nor is it one when the call returns. */
-			*faults |= 1U << i;
-			f->arg[i] = 0;
-			continue;
-		}
-		if (!(c->flags & CAPTURE_AT_RETURN)) {
-			if (ok && c->derefs > 1)
-				ok = read_word(&v, v + c->offset[0]);
-			if (c->derefs > 1 && ok && !v) {
-				*faults |= 1U << i;
-				continue;
-			}
-			if (ok && c->derefs > 0)
-				ok = read_part(&v, v + c->offset[(c->derefs - 1) & 1], c->flags);
-		}
-		if (!ok) {
-			*faults |= 1U << i;
-			lose(LOSS_READ_FAULT);
-		}
-		f->arg[i] = v;
+		barrier_var(there);	/* one state for the verifier, not two */
+		f->arg[i] = words->word[c->index & (REGISTER_ARGS + STACK_WORDS - 1)];
+		/* Nothing to follow: the values are as they come. */
+		if ((spec->flags & SPEC_FOLLOWS) || !stack)
+			capture_follow(spec, f, i, there);
 	}
 	return 0;
 }
 
-static __always_inline void capture_args(struct pt_regs *ctx, const struct probe_spec *spec,
-					 struct frame *f, const __u64 *memory)
+/* Fills the frame's values with what the spec asks for, one by one. */
+static __noinline int capture_each(struct pt_regs *ctx, const struct probe_spec *spec,
+				   struct frame *f)
 {
-	if (!(spec->flags & SPEC_IN_ORDER) || !capture_in_order(ctx, spec, f, memory))
-		capture_each(ctx, spec, f);
+	struct capture_words words = {};
+	__u32 stack = 1;
+
+	reg_args(ctx, words.word);
+	/* All at once: a read costs as much for a word as for eight. */
+	if (spec->flags & SPEC_STACK_ARGS) {
+		stack = bpf_probe_read_user(words.word + STACK_WORDS_FIRST,
+					    8 * (REGISTER_ARGS + STACK_WORDS - STACK_WORDS_FIRST),
+					    (void *)(f->sp + STACK_ARGS -
+						     8 * (REGISTER_ARGS - STACK_WORDS_FIRST))) == 0;
+		reg_caller(ctx, words.word);
+	}
+	barrier_var(stack);
+	return capture_values(&words, spec, f, stack);
 }
 
-static __always_inline __u32 capture_out_args(const struct probe_spec *spec, __u64 *arg)
+/* Reads what the call left behind its pointers. What could not be read is noted. */
+VERIFIED_ONCE int capture_out_args(const struct probe_spec *spec, struct frame *f)
 {
-	__u32 faults = 0;
-
-	for (int i = 0; i < MAX_ARGS; i++) {
+	if (!spec || !f)
+		return 0;
+	for (__u32 i = 0; i < MAX_ARGS; i++) {
 		const struct capture *c = &spec->capture[i];
+		__u64 *arg = &f->arg[i];
 
 		if (i >= spec->captures)
 			break;
-		if (!(c->flags & CAPTURE_AT_RETURN) || !arg[i])
+		if (!(c->flags & CAPTURE_AT_RETURN) || !*arg)
 			continue;
-		if (!read_part(&arg[i], arg[i] + c->offset[0], c->flags)) {
-			faults |= 1U << i;
+		if (!read_part(arg, *arg + c->offset[0], c->flags)) {
+			f->faults |= 1U << i;
 			lose(LOSS_READ_FAULT);
 			continue;
 		}
 		/* What is there may be no pointer, but another member of a union: that
 		 * is for the reader to say, and no loss. */
-		if (c->derefs > 1 && arg[i] && !read_word(&arg[i], arg[i] + c->offset[1]))
-			faults |= 1U << i;
+		if (c->derefs > 1 && *arg && !read_word(arg, *arg + c->offset[1]))
+			f->faults |= 1U << i;
 	}
-	return faults;
+	return 0;
 }
 
 #endif

@@ -9,7 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "regs.h"
-#include "maps.h"
+#include "lives.h"
 #include "python_runtime.h"
 #include "unwind_maps.h"
 
@@ -24,7 +24,8 @@ static __always_inline void inherit_python(__u32 parent, __u32 child)
 	if (!p)
 		return;
 	inherited = *p;
-	bpf_map_update_elem(&python_runtimes, &child, &inherited, BPF_ANY);
+	if (bpf_map_update_elem(&python_runtimes, &child, &inherited, BPF_ANY))
+		lose(LOSS_WALK_TABLE_FULL);
 }
 
 /* And the same files, mapped at the same addresses. */
@@ -32,8 +33,16 @@ static __always_inline void inherit_mappings(__u32 parent, __u32 child)
 {
 	const struct unwind_process *p = unwind_process(parent);
 
-	if (p)
-		bpf_map_update_elem(&unwind_processes, &child, p, BPF_ANY);
+	if (p && bpf_map_update_elem(&unwind_processes, &child, p, BPF_ANY))
+		lose(LOSS_WALK_TABLE_FULL);
+}
+
+/* A process is one no longer, or its number another's. */
+static __always_inline void forget_process(__u32 tgid)
+{
+	bpf_map_delete_elem(&targets, &tgid);
+	bpf_map_delete_elem(&python_runtimes, &tgid);
+	bpf_map_delete_elem(&unwind_processes, &tgid);
 }
 
 /* TP_PROTO(struct task_struct *parent, struct task_struct *child) */
@@ -42,18 +51,26 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
 	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), tgid = BPF_CORE_READ(child, tgid);
-	struct target *p, inherited;
+	__u32 tid = BPF_CORE_READ(child, pid);
+	struct target *p, inherited = {};
 
+	/* It has not run yet: what is there is of one that had its number before. */
+	forget_thread(tid);
 	if (parent_tgid == tgid) /* a thread */
 		return 0;
+	forget_process(tgid);
 	p = bpf_map_lookup_elem(&targets, &parent_tgid);
 	if (!p || !p->follow)
 		return 0;
-	inherited = *p;
-	bpf_map_update_elem(&targets, &tgid, &inherited, BPF_ANY);
+	inherited.follow = p->follow;
+	inherited.start_ticks = start_ticks(child);
+	if (bpf_map_update_elem(&targets, &tgid, &inherited, BPF_ANY)) {
+		lose(LOSS_PROCESS_TABLE_FULL);
+		return 0;
+	}
 	inherit_python(parent_tgid, tgid);
 	inherit_mappings(parent_tgid, tgid);
-	emit_life(RECORD_FORK, tgid, BPF_CORE_READ(child, pid), parent_tgid, 0);
+	emit_life(RECORD_FORK, child, parent_tgid, 0);
 	return 0;
 }
 
@@ -63,7 +80,6 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 {
 	__u64 ids = bpf_get_current_pid_tgid();
 	__u32 tgid = ids >> 32, tid = ids;
-	struct ending e = { .tgid = tgid, .tid = tid };
 	struct thread_state *t;
 
 	if (!bpf_map_lookup_elem(&targets, &tgid))
@@ -76,8 +92,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 		t->depth = 0;
 		t->scopes = 0;
 	}
-	e.end_ns = bpf_ktime_get_ns();
-	emit_life(RECORD_EXEC, tgid, tid, 0, 0);
+	emit_life(RECORD_EXEC, (struct task_struct *)ctx->args[0], 0, 0);
 	return 0;
 }
 
@@ -101,10 +116,9 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = (void *)ctx->args[0];
 	struct thread_state *t;
 
-	if (!bpf_map_lookup_elem(&targets, &tgid))
-		return 0;
+	/* Threads that end together may find the last one to have been here before. */
 	t = bpf_map_lookup_elem(&threads, &tid);
-	if (t) {
+	if (t && t->tgid == tgid) {
 		e.end_ns = bpf_ktime_get_ns();
 		end_calls(t, user_sp(), &e);
 		/* What is left was open, or is hidden below the frames that ran since. */
@@ -116,15 +130,15 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 			emit_span(&t->frame[(depth - 1) & (MAX_DEPTH - 1)], &e);
 			t->depth = depth - 1;
 		}
-		bpf_map_delete_elem(&threads, &tid);
-		emit_life(RECORD_THREAD_EXIT, tgid, tid, 0, 0);
+		forget_thread(tid);
+		emit_life(RECORD_THREAD_EXIT, task, 0, 0);
 	}
+	if (!bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
 	/* kernel/exit.c counts the thread out of signal->live before this tracepoint. */
 	if (BPF_CORE_READ(task, signal, live.counter) == 0) {
-		bpf_map_delete_elem(&targets, &tgid);
-		bpf_map_delete_elem(&python_runtimes, &tgid);
-		bpf_map_delete_elem(&unwind_processes, &tgid);
-		emit_life(RECORD_EXIT, tgid, tid, 0, BPF_CORE_READ(task, exit_code));
+		forget_process(tgid);
+		emit_life(RECORD_EXIT, task, 0, BPF_CORE_READ(task, exit_code));
 	}
 	return 0;
 }

@@ -100,9 +100,12 @@ type LifeScopeValue struct {
 }
 
 type LifeTarget struct {
-	_      structs.HostLayout
-	Follow uint32
-	Pad    uint32
+	_          structs.HostLayout
+	StartTicks uint64
+	Follow     uint32
+	Threads    uint32
+	Waits      uint32
+	Pad        uint32
 }
 
 type LifeThreadState struct {

@@ -3,7 +3,9 @@
 #ifndef EBPFPROF_MAPS_H
 #define EBPFPROF_MAPS_H
 
+#include <bpf/bpf_core_read.h>
 #include "wire.h"
+#include "verified.h"
 
 /* A call that was entered and has not been seen to end. */
 struct frame {
@@ -149,7 +151,18 @@ static __always_inline void lose(__u32 reason)
 		__sync_fetch_and_add(n, 1);
 }
 
-static __always_inline void emit_life(__u8 kind, __u32 tgid, __u32 tid, __u32 parent, __s32 code)
+/* In hundredths of a second, as user space knows it: nsec_to_clock_t, in units of the ABI. */
+static __always_inline __u64 start_ticks(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, start_boottime) / 10000000;
+}
+
+static __always_inline __u64 process_start_ticks(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, group_leader, start_boottime) / 10000000;
+}
+
+static __always_inline void emit_life(__u8 kind, struct task_struct *task, __u32 parent, __s32 code)
 {
 	struct life_record *r = bpf_ringbuf_reserve(&life, sizeof(*r), 0);
 
@@ -159,11 +172,13 @@ static __always_inline void emit_life(__u8 kind, __u32 tgid, __u32 tid, __u32 pa
 	}
 	__builtin_memset(r, 0, sizeof(*r));
 	r->kind = kind;
-	r->tgid = tgid;
-	r->tid = tid;
+	r->tgid = BPF_CORE_READ(task, tgid);
+	r->tid = BPF_CORE_READ(task, pid);
 	r->parent_tgid = parent;
 	r->exit_code = code;
 	r->ts_ns = bpf_ktime_get_ns();
+	r->process_ticks = process_start_ticks(task);
+	r->start_ticks = kind == RECORD_THREAD || kind == RECORD_THREAD_EXIT ? start_ticks(task) : r->process_ticks;
 	bpf_get_current_comm(r->comm, sizeof(r->comm));
 	bpf_ringbuf_submit(r, 0);
 }
@@ -246,8 +261,10 @@ lost:
 	return 0;
 }
 
-static __noinline __attribute__((unused)) int emit_span(struct frame *f, struct ending *e)
+VERIFIED_ONCE int emit_span(struct frame *f, struct ending *e)
 {
+	if (!f || !e)
+		return 0;
 	return send_span(f, e);
 }
 
@@ -259,6 +276,52 @@ static __always_inline bool ended(const struct frame *f, __u64 limit)
 	return f->sp < limit || (f->sp == limit && !(f->flags & SPEC_HAS_RETURN));
 }
 
+/* Ends the innermost call if the thread is no longer in it; whether it was. */
+VERIFIED_ONCE int end_call(struct thread_state *t, __u64 limit, const struct ending *now)
+{
+	__u32 depth, method = END_NEXT_ENTRY, status;
+	struct ending e;
+	struct frame *f;
+
+	if (!t || !now)
+		return 0;
+	depth = t->depth;
+	if (depth == 0 || depth > MAX_DEPTH)
+		return 0;
+	f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
+	if (!ended(f, limit))
+		return 0;
+	e = *now;
+	status = f->flags & SPEC_HAS_EXIT ? STATUS_THREW : STATUS_ABSENT;
+	if (stale(f->flags, f->epoch)) {
+		method = END_UNFINISHED;
+		status = STATUS_ABSENT;
+	}
+	/* One state for the verifier, not one for each way to end. */
+	barrier_var(method);
+	barrier_var(status);
+	e.method = method;
+	e.status = status;
+	emit_span(f, &e);
+	t->depth = depth - 1;
+	return 1;
+}
+
+struct endings {
+	struct thread_state *thread;
+	__u64 limit;
+	const struct ending *now;
+};
+
+static long end_next(__u32 i, void *context)
+{
+	struct endings *e = context;
+	int one = end_call(e->thread, e->limit, e->now);
+
+	barrier_var(one);	/* the compiler knows that it is 0 or 1, the verifier does not */
+	return one == 0;
+}
+
 /*
  * Ends every call whose stack pointer is at or below limit: the thread is no
  * longer in it. A call whose every return is probed was left by an exception;
@@ -266,28 +329,14 @@ static __always_inline bool ended(const struct frame *f, __u64 limit)
  */
 static __noinline __attribute__((unused)) int end_calls(struct thread_state *t, __u64 limit, const struct ending *now)
 {
-	/* A copy of its own: what the loop leaves in it would otherwise be one more
-	 * state for the verifier to follow through everything after the call. */
-	struct ending ending = *now, *e = &ending;
+	struct endings endings = { .thread = t, .limit = limit, .now = now };
 
-	for (int i = 0; i < MAX_DEPTH; i++) {
-		__u32 depth = t->depth;
-
-		if (depth == 0 || depth > MAX_DEPTH)
-			break;
-		struct frame *f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
-
-		if (!ended(f, limit))
-			break;
-		if (stale(f->flags, f->epoch)) {
-			e->method = END_UNFINISHED;
-			e->status = STATUS_ABSENT;
-		} else {
-			e->method = END_NEXT_ENTRY;
-			e->status = f->flags & SPEC_HAS_EXIT ? STATUS_THREW : STATUS_ABSENT;
-		}
-		emit_span(f, e);
-		t->depth = depth - 1;
+	if (HAVE_BPF_LOOP) {
+		bpf_loop(MAX_DEPTH, end_next, &endings, 0);
+	} else {
+		for (int i = 0; i < MAX_DEPTH; i++)
+			if (!end_call(t, limit, now))
+				break;
 	}
 	return 0;
 }

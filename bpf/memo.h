@@ -203,10 +203,13 @@ static __always_inline __u64 memo_differ(const struct memo_entry *e, const struc
 }
 
 /* Whether the thread has the entry's stack: all that led the walk there is as it was. */
-static __always_inline int memo_holds(const struct memo_entry *e, struct memo_workspace *m, const struct walk_start *s)
+VERIFIED_ONCE int memo_holds(const struct memo_entry *e, struct memo_workspace *m, const struct walk_start *s)
 {
-	__u32 sequence = *(volatile __u32 *)&e->sequence;
+	__u32 sequence;
 
+	if (!e || !m || !s)
+		return 0;
+	sequence = *(volatile __u32 *)&e->sequence;
 	if ((sequence & 1) || !e->id || e->tid != s->tid || e->spec != m->spec || e->pc != s->pc ||
 	    e->sp != s->sp || e->generation != m->generation)
 		return 0;

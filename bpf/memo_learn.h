@@ -53,8 +53,10 @@ static long memo_extend(__u32 index, void *context)
 }
 
 /* Finds the range that is near to a word; what it finds goes into memory, for the verifier. */
-static __noinline int memo_near(const struct memo_entry *e, struct memo_workspace *m, __u64 address)
+VERIFIED_ONCE int memo_near(const struct memo_entry *e, struct memo_workspace *m, __u64 address)
 {
+	if (!e || !m)
+		return 0;
 	m->range = e->ranges;
 	for (__u32 i = 0; i < MEMO_RANGES; i++) {
 		const struct memo_range *r = &e->range[i];
@@ -255,12 +257,16 @@ static __noinline int memo_offer(struct memo_workspace *m, const struct walk_sta
 }
 
 /* Keeps the stack that was just walked: where another was found by mistake, in its place. */
-static __noinline int memo_learn(struct stack_workspace *w, struct memo_workspace *m, __u64 id)
+VERIFIED_ONCE int memo_learn(struct stack_workspace *w, struct memo_workspace *m, __u64 id)
 {
-	bool fits = memo_fits(w);
-	__u32 number = m->found, sequence;
+	__u32 number, sequence;
 	struct memo_entry *e;
+	bool fits;
 
+	if (!w || !m)
+		return 0;
+	fits = memo_fits(w);
+	number = m->found;
 	m->found = 0;
 	if (!fits)
 		memo_count(MEMO_UNFIT);

@@ -250,6 +250,14 @@ static __always_inline int python_step(const struct python_runtime *rt, struct p
 	return 0;
 }
 
+VERIFIED_ONCE int python_next(const struct python_runtime *rt, struct python_scratch *s,
+			      struct python_memory *m, struct python_known *known, struct python_stack *stack)
+{
+	if (!rt || !s || !m || !stack)
+		return PYTHON_MAX_FRAMES;
+	return python_step(rt, s, m, known, stack);
+}
+
 struct python_steps {
 	const struct python_runtime *rt;
 	struct python_scratch *scratch;
@@ -263,17 +271,8 @@ static long python_loop_step(__u32 index, void *context)
 {
 	struct python_steps *steps = context;
 
-	steps->end = python_step(steps->rt, steps->scratch, steps->memory, steps->known, steps->stack);
+	steps->end = python_next(steps->rt, steps->scratch, steps->memory, steps->known, steps->stack);
 	return steps->end != 0;
-}
-
-/* For kernels without bpf_loop, as native_step_alone of unwind.h. */
-__noinline int python_step_alone(const struct python_runtime *rt, struct python_scratch *s,
-				 struct python_memory *m, struct python_known *known, struct python_stack *stack)
-{
-	if (!rt || !s || !m || !stack)
-		return PYTHON_MAX_FRAMES;
-	return python_step(rt, s, m, known, stack);
 }
 
 /* Between two frames there is at most one of the interpreter's own. */
@@ -294,7 +293,7 @@ static __always_inline int python_walk_frames(const struct python_runtime *rt, s
 		bpf_loop(PYTHON_MAX_STEPS, python_loop_step, &steps, 0);
 	} else {
 		for (int i = 0; i < PYTHON_MAX_STEPS; i++) {
-			int outcome = python_step_alone(rt, s, m, known, stack);
+			int outcome = python_next(rt, s, m, known, stack);
 
 			if (outcome) {
 				steps.end = outcome;

@@ -57,10 +57,12 @@ static __always_inline bool python_read_word(__u64 *value, __u64 address)
  * Where so much can not be read, and before 3.11, when each frame was an object of
  * its own, to the piece alone.
  */
-static __noinline long python_move_window(struct python_memory *m, __u32 window, __u64 address, __u32 bytes)
+VERIFIED_ONCE int python_move_window(struct python_memory *m, __u32 window, __u64 address, __u32 bytes)
 {
 	__u64 first = address, size = PYTHON_WINDOW, *to;
 
+	if (!m)
+		return -1;
 	window &= PYTHON_WINDOWS - 1;
 	to = m->window[window];
 	if (window == PYTHON_FRAMES) {
@@ -75,18 +77,20 @@ static __noinline long python_move_window(struct python_memory *m, __u32 window,
 	}
 	m->window_at[window] = first;
 	m->window_bytes[window] = size;
+	OPAQUE(size);	/* what is compared is what the verifier sees used */
 	if (size <= PYTHON_WINDOW && !bpf_probe_read_user(to, size, (void *)first))
 		return 0;
 	if (window == PYTHON_ON_C_STACK) {
 		/* The stack may end behind this page. */
 		size = SMALLEST_PAGE - (address & (SMALLEST_PAGE - 1));
 		m->window_bytes[window] = size;
-		OPAQUE(size);	/* what is compared is what the verifier sees used */
+		OPAQUE(size);
 		if (size >= bytes && size <= PYTHON_WINDOW && !bpf_probe_read_user(to, size, (void *)address))
 			return 0;
 	}
 	m->window_at[window] = address;
 	m->window_bytes[window] = bytes;
+	OPAQUE(bytes);
 	if (bytes <= PYTHON_PIECE && !bpf_probe_read_user(to, bytes, (void *)address))
 		return 0;
 	m->window_bytes[window] = 0;

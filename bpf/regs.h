@@ -18,11 +18,13 @@
 /* The return address is the word below the stack arguments: it is read with
  * them, to the place of a register that this ABI passes nothing in. */
 #define CALLER_WORD 7
+#define CALLER_ON_STACK 1
 #define STACK_WORDS_FIRST CALLER_WORD
 /* Values in the order of the arguments: from this one on they are what a read of
  * the stack brings, the return address first, which then makes room for the
  * last of the registers. */
 #define STACK_VALUES_FIRST 5
+#define REGISTERS_IN_ORDER 6
 #define STACK_VALUES 0
 
 static __always_inline void reg_caller(struct pt_regs *ctx, __u64 *words)
@@ -59,8 +61,10 @@ static __always_inline void reg_args(struct pt_regs *ctx, __u64 *regs)
 /* The return address is in the link register until the function saves it: it
  * takes the place of the last stack argument, which no captured call has. */
 #define CALLER_WORD 15
+#define CALLER_ON_STACK 0
 #define STACK_WORDS_FIRST REGISTER_ARGS
 #define STACK_VALUES_FIRST REGISTER_ARGS
+#define REGISTERS_IN_ORDER REGISTER_ARGS
 #define STACK_VALUES STACK_ARGS
 
 static __always_inline void reg_caller(struct pt_regs *ctx, __u64 *words)

@@ -18,6 +18,7 @@
 
 #define KEEP_TRAIL 0
 #include "stacks.h"
+#include "lives.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -231,25 +232,48 @@ static __always_inline void leave_outside_of_syscall(void *ctx, struct wait *wai
 		stack_of_wait(ctx, wait, tgid, tid);
 }
 
+/* The first wait of a thread: its place in the table, if its process has one left. */
+static __noinline struct wait *new_wait(__u32 tgid, __u32 tid)
+{
+	struct target *target = bpf_map_lookup_elem(&targets, &tgid);
+	struct wait blank = {}, *w;
+
+	if (!target)
+		return 0;
+	if (target->waits >= PROCESS_WAITS) {
+		lose(LOSS_WAIT_QUOTA);
+		return 0;
+	}
+	if (!bpf_map_update_elem(&waits, &tid, &blank, BPF_NOEXIST))
+		__sync_fetch_and_add(&target->waits, 1);
+	w = bpf_map_lookup_elem(&waits, &tid);
+	if (!w)
+		lose(LOSS_WAIT_TABLE_FULL);
+	return w;
+}
+
+/* A thread leaves the CPU for the last time; its process may be none by now. */
+static __noinline int end_waits(__u32 tgid, __u32 tid)
+{
+	struct target *target;
+
+	if (bpf_map_delete_elem(&waits, &tid))
+		return 0;
+	target = bpf_map_lookup_elem(&targets, &tgid);
+	if (target && target->waits)
+		__sync_fetch_and_add(&target->waits, -1);
+	return 0;
+}
+
 static __always_inline void leave_cpu(void *ctx, struct task_struct *task, bool preempted)
 {
 	__u32 tid = task->pid, tgid = task->tgid, state = task->__state;
 	struct wait *w = bpf_map_lookup_elem(&waits, &tid);
 
-	if (state & TASK_DEAD) {
-		if (w)
-			bpf_map_delete_elem(&waits, &tid);
-		return;
-	}
 	if (!w) {
-		struct wait blank = {};
-
-		bpf_map_update_elem(&waits, &tid, &blank, BPF_NOEXIST);
-		w = bpf_map_lookup_elem(&waits, &tid);
-		if (!w) {
-			lose(LOSS_WAIT_TABLE_FULL);
+		w = new_wait(tgid, tid);
+		if (!w)
 			return;
-		}
 	}
 	w->waker = 0;
 	w->stack_id = 0;
@@ -317,7 +341,9 @@ int sample_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 
-	if (is_target(prev->tgid))
+	if (prev->__state & TASK_DEAD)
+		end_waits(prev->tgid, prev->pid);
+	else if (is_target(prev->tgid))
 		leave_cpu(ctx, prev, ctx[0]);
 	if (is_target(next->tgid))
 		enter_cpu(next);

@@ -352,9 +352,12 @@ type SampleStackWorkspace struct {
 }
 
 type SampleTarget struct {
-	_      structs.HostLayout
-	Follow uint32
-	Pad    uint32
+	_          structs.HostLayout
+	StartTicks uint64
+	Follow     uint32
+	Threads    uint32
+	Waits      uint32
+	Pad        uint32
 }
 
 type SampleThreadState struct {

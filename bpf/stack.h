@@ -9,6 +9,8 @@
 #ifndef EBPFPROF_STACK_H
 #define EBPFPROF_STACK_H
 
+#include "verified.h"
+
 /* Keeps compiler and verifier from telling values apart: a search that they
  * cannot follow is one state, not two to the number of its steps. */
 #define OPAQUE(x) asm volatile("" : "+r"(x))

@@ -80,8 +80,10 @@ static __always_inline __u64 mix(__u64 sum, __u64 value)
 	return sum ^ sum >> 29;
 }
 
-static __noinline __u64 hash_native(const struct native_stack *s, __u64 sum)
+VERIFIED_ONCE __u64 hash_native(const struct native_stack *s, __u64 sum)
 {
+	if (!s)
+		return sum;
 	for (__u32 i = 0; i < MAX_NATIVE_FRAMES; i++) {
 		if (i >= s->count)
 			break;
@@ -90,8 +92,10 @@ static __noinline __u64 hash_native(const struct native_stack *s, __u64 sum)
 	return mix(sum, s->outcome);
 }
 
-static __noinline __u64 hash_python(const struct python_stack *s, __u64 sum)
+VERIFIED_ONCE __u64 hash_python(const struct python_stack *s, __u64 sum)
 {
+	if (!s)
+		return sum;
 	for (__u32 i = 0; i < MAX_PYTHON_FRAMES; i++) {
 		const struct python_frame *f = &s->frame[i & (MAX_PYTHON_FRAMES - 1)];
 
@@ -103,8 +107,10 @@ static __noinline __u64 hash_python(const struct python_stack *s, __u64 sum)
 	return mix(sum, s->outcome);
 }
 
-static __noinline __u64 hash_kernel(const struct stack_workspace *w, __u64 sum)
+VERIFIED_ONCE __u64 hash_kernel(const struct stack_workspace *w, __u64 sum)
 {
+	if (!w)
+		return sum;
 	for (__u32 i = 0; i < MAX_KERNEL_FRAMES; i++) {
 		if (i >= w->kernel_count)
 			break;
@@ -155,12 +161,16 @@ _Static_assert(__builtin_offsetof(struct stack_workspace, data) ==
 	       "the frames follow the record");
 
 /* Names the stack in the workspace and sends its frames if they are news. */
-static __noinline __u64 name_stack(struct stack_workspace *w)
+VERIFIED_ONCE __u64 name_stack(struct stack_workspace *w)
 {
-	__u64 id = hash_kernel(w, hash_python(&w->python, hash_native(&w->native, w->start.tgid)));
-	__u32 now, place = stack_place(id);
-	__u64 *seen = bpf_map_lookup_elem(&stacks_seen, &place), sent;
+	__u64 id, *seen, sent;
+	__u32 now, place;
 
+	if (!w)
+		return 0;
+	id = hash_kernel(w, hash_python(&w->python, hash_native(&w->native, w->start.tgid)));
+	place = stack_place(id);
+	seen = bpf_map_lookup_elem(&stacks_seen, &place);
 	id += !id;
 	now = stack_epoch(id, bpf_ktime_get_ns());
 	w->sent_in = now;
@@ -202,7 +212,7 @@ static __always_inline void end_stack(struct stack_workspace *w)
  * it have returned, though nothing may have seen that yet. May run while the
  * thread's own probe has been interrupted.
  */
-static __noinline __attribute__((unused)) __u64 span_at(__u32 tid, __u32 tgid, __u64 sp)
+VERIFIED_ONCE __u64 span_at(__u32 tid, __u32 tgid, __u64 sp)
 {
 	struct thread_state *t = bpf_map_lookup_elem(&threads, &tid);
 	__u64 id = 0, start = 0;

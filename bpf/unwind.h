@@ -5,8 +5,7 @@
  *
  * Use: walk_native(&start, known, scratch, &stack) with all four in map memory;
  * known may be null, where nothing is to be kept for the next walk.
- * It reads user memory of the current thread only. No tail call, and since 5.17
- * no global function: it may be called where preemption is off.
+ * It reads user memory of the current thread only.
  *
  * The same text compiles for user space, where the functions that end in _at
  * and the look-ups of unwind_maps.h come from the program that includes it
@@ -25,13 +24,9 @@
 #define CFA_UNKNOWN 0xffffffffU
 
 #if defined(__TARGET_ARCH_arm64)
-/* Pointer authentication signs return addresses in the bits above; a process
- * gets addresses beyond 48 bits only if it asks for them. */
-#define CODE_ADDRESS(pc) ((pc) & ((1ULL << 48) - 1))
 #define ENTRY_STACK(cfa) (cfa)
 #define RETURN_SLOT(cfa, rule) ((cfa) + (rule)->aux)
 #else
-#define CODE_ADDRESS(pc) (pc)
 #define ENTRY_STACK(cfa) ((cfa) - 8)
 #define RETURN_SLOT(cfa, rule) ((cfa) - 8)
 #endif
@@ -88,12 +83,63 @@ static __always_inline void found_cfa(struct native_stack *out, struct native_fr
 	f->cfa = d < CFA_UNKNOWN ? d : CFA_UNKNOWN;
 }
 
+/* The frame that a signal interrupted: the kernel saved its registers on the stack. */
+static __noinline int interrupted(struct native_scratch *s, struct native_stack *out,
+				  struct native_frame *f)
+{
+	__u64 sp = s->reg[UNWIND_SP];
+
+	s->trail.broken = 1;
+#if defined(__TARGET_ARCH_arm64)
+	/* arch/arm64/kernel/signal.c, struct rt_sigframe: regs[29], regs[30], sp, pc */
+	if (read_user_at(s->context, 32, sp + 544))
+		return NATIVE_BAD_READ;
+	s->reg[UNWIND_FP] = s->context[0];
+	s->lr = CODE_ADDRESS(s->context[1]);
+	s->reg[UNWIND_SP] = s->context[2];
+	s->pc = s->context[3];
+	s->link = 1;
+#else
+	/* arch/x86/include/uapi/asm/sigcontext.h: the ucontext's, 40 bytes in */
+	if (read_user_at(s->context, sizeof(s->context), sp + 40))
+		return NATIVE_BAD_READ;
+	s->reg[UNWIND_R10] = s->context[2];
+	s->reg[UNWIND_R13] = s->context[5];
+	s->reg[UNWIND_FP] = s->context[10];
+	s->reg[UNWIND_SP] = s->context[15];
+	s->pc = s->context[16];
+#endif
+	/* On a signal stack of its own the order ends here and begins anew. */
+	if (s->reg[UNWIND_SP] > sp)
+		found_cfa(out, f, s->reg[UNWIND_SP]);
+	s->known = (1 << UNWIND_REGISTERS) - 1;
+	s->caller = 0;
+	s->flags = NATIVE_SIGNAL;
+	return NATIVE_GOES_ON;
+}
+
+/*
+ * Whether the thread will end a signal's handler there. arm64's vDSO need not describe
+ * it: libgcc too knows it by its instructions, mov x8, #__NR_rt_sigreturn; svc #0
+ * (libgcc/config/aarch64/linux-unwind.h).
+ */
+static __always_inline bool ends_handler(struct native_scratch *s)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return !read_user_at(s->context, 8, s->pc) && s->context[0] == 0xd4000001d2801168ULL;
+#else
+	return false;
+#endif
+}
+
 /* The caller of a frame with a frame record: for code that no table describes. */
 static __noinline int by_frame_pointer(struct native_scratch *s, struct native_stack *out,
 				       struct native_frame *f, int otherwise)
 {
 	__u64 fp = s->reg[UNWIND_FP];
 
+	if (ends_handler(s))
+		return interrupted(s, out, f);
 	goes_by_register(s, UNWIND_FP);
 	if (fp == 0)
 		return NATIVE_END;
@@ -145,41 +191,6 @@ static __noinline int by_entry(struct native_scratch *s, struct native_stack *ou
 	s->known = 1 << UNWIND_SP | 1 << UNWIND_FP;
 	s->caller = 1;
 	s->link = 0;
-	return NATIVE_GOES_ON;
-}
-
-/* The frame that a signal interrupted: the kernel saved its registers on the stack. */
-static __noinline int interrupted(struct native_scratch *s, struct native_stack *out,
-				  struct native_frame *f)
-{
-	__u64 sp = s->reg[UNWIND_SP];
-
-	s->trail.broken = 1;
-#if defined(__TARGET_ARCH_arm64)
-	/* arch/arm64/kernel/signal.c, struct rt_sigframe: regs[29], regs[30], sp, pc */
-	if (read_user_at(s->context, 32, sp + 544))
-		return NATIVE_BAD_READ;
-	s->reg[UNWIND_FP] = s->context[0];
-	s->lr = CODE_ADDRESS(s->context[1]);
-	s->reg[UNWIND_SP] = s->context[2];
-	s->pc = s->context[3];
-	s->link = 1;
-#else
-	/* arch/x86/include/uapi/asm/sigcontext.h: the ucontext's, 40 bytes in */
-	if (read_user_at(s->context, sizeof(s->context), sp + 40))
-		return NATIVE_BAD_READ;
-	s->reg[UNWIND_R10] = s->context[2];
-	s->reg[UNWIND_R13] = s->context[5];
-	s->reg[UNWIND_FP] = s->context[10];
-	s->reg[UNWIND_SP] = s->context[15];
-	s->pc = s->context[16];
-#endif
-	/* On a signal stack of its own the order ends here and begins anew. */
-	if (s->reg[UNWIND_SP] > sp)
-		found_cfa(out, f, s->reg[UNWIND_SP]);
-	s->known = (1 << UNWIND_REGISTERS) - 1;
-	s->caller = 0;
-	s->flags = NATIVE_SIGNAL;
 	return NATIVE_GOES_ON;
 }
 
@@ -434,7 +445,7 @@ static __always_inline __u32 walk_plain(struct native_scratch *s, struct native_
 }
 
 /* Records the frame at pc and goes to its caller. */
-static __noinline int native_step(struct native_scratch *s, struct native_stack *out,
+static __always_inline int native_step(struct native_scratch *s, struct native_stack *out,
 				  const struct unwind_process *p, struct known_walk *known)
 {
 	const struct unwind_mapping *m;
@@ -487,30 +498,23 @@ struct native_steps {
 	struct known_walk *known;
 };
 
-/* How it ended goes into map memory, where the verifier does not tell one way from another. */
+/* Some plain frames, or one of any kind. How it ended goes into map memory. */
+VERIFIED_ONCE int native_round(struct native_scratch *s, struct native_stack *out,
+			       const struct unwind_process *p, struct known_walk *known)
+{
+	if (!s || !out || !p)
+		return 0;
+	if (!known || s->at_entry || walk_plain(s, out, known) != PLAIN_FRAMES)
+		out->outcome = native_step(s, out, p, known);
+	return 0;
+}
+
 static long native_loop_step(__u32 i, void *context)
 {
 	struct native_steps *steps = context;
-	volatile __u32 *outcome = &steps->stack->outcome;
 
-	if (steps->known && !steps->scratch->at_entry &&
-	    walk_plain(steps->scratch, steps->stack, steps->known) == PLAIN_FRAMES)
-		return 0;
-	*outcome = native_step(steps->scratch, steps->stack, steps->process, steps->known);
-	return *outcome != NATIVE_GOES_ON;
-}
-
-/*
- * For kernels before 5.17, which have no bpf_loop: of a loop the verifier looks at
- * every round, but at a global function once, wherever it is called. It may not be
- * called where preemption is off, which no such kernel can do.
- */
-__noinline int native_step_alone(struct native_scratch *s, struct native_stack *out,
-				 const struct unwind_process *p, struct known_walk *known)
-{
-	if (!s || !out || !p)
-		return NATIVE_NO_PROCESS;
-	return native_step(s, out, p, known);
+	native_round(steps->scratch, steps->stack, steps->process, steps->known);
+	return steps->stack->outcome != NATIVE_GOES_ON;
 }
 
 static __noinline int walk_native(const struct walk_start *start, struct known_walk *known,
@@ -546,7 +550,7 @@ static __noinline int walk_native(const struct walk_start *start, struct known_w
 		known_begin(known, start->tgid, walk_generation());
 		s->mapping = known->mapping;
 	}
-	out->outcome = NATIVE_MAX_FRAMES;
+	out->outcome = NATIVE_GOES_ON;
 	if (!p) {
 		out->outcome = NATIVE_NO_PROCESS;
 	} else if (p->flags & PROCESS_COMPAT) {
@@ -554,11 +558,8 @@ static __noinline int walk_native(const struct walk_start *start, struct known_w
 	} else if (HAVE_BPF_LOOP) {
 		bpf_loop(NATIVE_STEPS, native_loop_step, &steps, 0);
 	} else {
-		for (int i = 0; i < NATIVE_STEPS; i++) {
-			out->outcome = native_step_alone(s, out, p, known);
-			if (out->outcome != NATIVE_GOES_ON)
-				break;
-		}
+		for (int i = 0; i < NATIVE_STEPS && out->outcome == NATIVE_GOES_ON; i++)
+			native_round(s, out, p, known);
 	}
 	if (*(volatile __u32 *)&out->outcome == NATIVE_GOES_ON)
 		out->outcome = NATIVE_MAX_FRAMES;

@@ -40,6 +40,15 @@ struct native_scratch {
 	struct trail trail;
 };
 
+#if defined(__TARGET_ARCH_arm64)
+/* Pointer authentication signs return addresses in the bits above; a process
+ * gets addresses beyond 48 bits only if it asks for them. The page of probes it gets
+ * at the end of what there can be: of that too these bits are compared. */
+#define CODE_ADDRESS(pc) ((pc) & ((1ULL << 48) - 1))
+#else
+#define CODE_ADDRESS(pc) (pc)
+#endif
+
 #define USED_LINK (1U << 31)
 #define FP_AT_START 0	/* nowhere: it is the register of the walk's start */
 #define FP_ON_TRAIL 1	/* the trail has it already */
@@ -65,7 +74,7 @@ static __always_inline bool in_probe_page_at(__u64 pc)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 page = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 
-	return page && (pc & ~4095ULL) == page;
+	return page && (CODE_ADDRESS(pc) & ~4095ULL) == CODE_ADDRESS(page);
 }
 
 /* The address of the instruction that is being stepped over out of line. */

@@ -105,6 +105,8 @@ struct task_struct {
 	int pid;
 	int tgid;
 	int exit_code;
+	__u64 start_boottime;	/* of the time since boot, as /proc/PID/stat says it in 1/100 s */
+	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
 	struct uprobe_task *utask;

@@ -86,8 +86,16 @@ struct probe_count {
 	__u64 passed;		/* hits outside of a slice: paid for, not recorded */
 };
 
+/*
+ * A process that is traced. A pid is used again, its start tells which process
+ * it was: the entry goes when the process does, and at the latest when another
+ * one gets the pid (lives.h).
+ */
 struct target {
+	__u64 start_ticks;	/* as in /proc/PID/stat */
 	__u32 follow;		/* its children are traced too */
+	__u32 threads;		/* entries of its own in the table of threads */
+	__u32 waits;		/* likewise, of waits */
 	__u32 pad;
 };
 
@@ -176,6 +184,8 @@ struct life_record {
 	__s32 exit_code;	/* RECORD_EXIT: as in wait(2) */
 	__u32 pad2;
 	__u64 ts_ns;
+	__u64 start_ticks;	/* since boot, as in /proc/PID/stat: of the thread where the record is of one, else of the process */
+	__u64 process_ticks;	/* likewise, of the process */
 	char comm[16];
 };
 
@@ -244,6 +254,10 @@ enum loss {
 	LOSS_STACK_RING_FULL,	/* a stack's frames that did not fit: sent when it is seen again */
 	LOSS_SAMPLE_BUSY,	/* a stack was being taken on the CPU already */
 	LOSS_WAIT_TABLE_FULL,	/* a thread that left the CPU, and more did than the table holds */
+	LOSS_PROCESS_TABLE_FULL,	/* a child that is not traced: more processes than the table holds */
+	LOSS_WALK_TABLE_FULL,	/* a child whose stacks are not walked until the loader has looked at it */
+	LOSS_THREAD_QUOTA,	/* more threads of one process than its share of the table */
+	LOSS_WAIT_QUOTA,	/* likewise, of the table of waits */
 	LOSS_MAX,
 };
 

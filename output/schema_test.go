@@ -90,6 +90,10 @@ func checkDetail(t *testing.T, absent event.Span) {
 		if f.Type.Kind() != reflect.Pointer {
 			continue
 		}
+		if f.Name == "Shape" {
+			checkShape(t, absent)
+			continue
+		}
 		detail := *absent.Detail
 		reflect.ValueOf(&detail).Elem().Field(i).Set(reflect.New(f.Type.Elem()))
 		row := absent
@@ -99,6 +103,22 @@ func checkDetail(t *testing.T, absent event.Span) {
 			columns = f.Type.Elem().Len()
 		}
 		checkZero(t, spanTable, absent, row, f.Name, columns)
+	}
+}
+
+func checkShape(t *testing.T, absent event.Span) {
+	t.Helper()
+	typ := reflect.TypeFor[event.Shape]()
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		if f.Type.Kind() != reflect.Pointer {
+			continue
+		}
+		var shape event.Shape
+		reflect.ValueOf(&shape).Elem().Field(i).Set(reflect.New(f.Type.Elem()))
+		row := absent
+		row.Detail = &event.Detail{Shape: &shape}
+		checkZero(t, spanTable, absent, row, f.Name, 1)
 	}
 }
 

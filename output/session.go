@@ -30,6 +30,10 @@ var sessionTable = newTable(table[event.Recording]{
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.Level) }},
 		{Column: Column{"command_line", Varchar, "", true, 12, "how ebpfprof was called"},
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.CommandLine) }},
+		{Column: Column{"source", Varchar, "", false, 30, "who recorded: recorded (this tool), imported from torch.profiler, imported from nsys"},
+			texts: func(r *event.Recording) (string, bool) { return sourceOf(r), true }},
+		{Column: Column{"device_name", Varchar, "", true, 31, "model of the accelerators, where the recording says"},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.DeviceName) }},
 	},
 })
 
@@ -59,4 +63,11 @@ func init() {
 				texts: func(f *schemaField) (string, bool) { return f.column.Description, true }},
 		},
 	})
+}
+
+func sourceOf(r *event.Recording) string {
+	if r.Source == "" {
+		return "recorded"
+	}
+	return r.Source
 }

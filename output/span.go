@@ -23,13 +23,13 @@ var spanTable = newTable(table[event.Span]{
 			delta: true, ints: func(s *event.Span) (int64, bool) { return s.StartNS, true }},
 		{Column: Column{"duration_ns", BigInt, "ns", true, 5, "how long it took; an upper bound where end_method is next_entry or status is threw; NULL when its end was not seen"},
 			delta: true, ints: func(s *event.Span) (int64, bool) { return unlessNegative(s.DurationNS) }},
-		{Column: Column{"end_method", Varchar, "", false, 6, "how its end is known: return (a return probe), exit_site (an instruction that every normal return passes), next_entry (the next call on its thread), scope_end (the framework closed it), unfinished"},
+		{Column: Column{"end_method", Varchar, "", false, 6, "how its end is known: return (a return probe), exit_site (an instruction that every normal return passes), next_entry (the next call on its thread), scope_end (the framework closed it), unfinished, imported (another tool measured it)"},
 			texts: func(s *event.Span) (string, bool) { return s.End.String(), true }},
 		{Column: Column{"pid", Integer, "", false, 7, "process, in the tracer's pid namespace"},
 			ints: func(s *event.Span) (int64, bool) { return int64(s.PID), true }},
 		{Column: Column{"tid", Integer, "", false, 8, "thread, in the tracer's pid namespace"},
 			ints: func(s *event.Span) (int64, bool) { return int64(s.TID), true }},
-		{Column: Column{"layer", Varchar, "", false, 9, "scope, op, autograd, runtime, collective, python, io or os"},
+		{Column: Column{"layer", Varchar, "", false, 9, "scope, op, autograd, runtime, collective, python, io, os, or device: work on a device as another tool measured it, which has no thread (tid 0)"},
 			texts: func(s *event.Span) (string, bool) { return s.Call.Layer, true }},
 		{Column: Column{"category", Varchar, "", true, 10, "what kind of call within its layer: launch, copy, set, alloc, free, sync, event, graph (also work that a capture took in and that has not run), module, context, stream, callback, collective, communicator, forward, backward, …"},
 			texts: func(s *event.Span) (string, bool) { return unlessEmpty(s.Call.Category) }},
@@ -58,7 +58,7 @@ func spanDetailColumns() []column[event.Span] {
 			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.Context) }},
 		{Column: Column{"stream", BigInt, "", true, 19, "handle of the stream or queue; 0 is the default stream"},
 			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.Stream) }},
-		{Column: Column{"correlation_id", BigInt, "", true, 20, "joins captured work with the graph launches that run it: span_id of the call that began the capture"},
+		{Column: Column{"correlation_id", BigInt, "", true, 20, "joins captured work with the graph launches that run it: span_id of the call that began the capture; in imported recordings CUPTI's number, the same on a call and the device's rows that it launched"},
 			delta: true, ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.CorrelationID) }},
 		{Column: Column{"bytes", BigInt, "bytes", true, 21, "how much was copied, set, allocated or sent"},
 			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.Bytes) }},
@@ -118,9 +118,36 @@ func spanDetailColumns() []column[event.Span] {
 			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.DeviceCount) }},
 		{Column: Column{"argument_count", BigInt, "", true, 62, "how many arguments an execution has on each device (PJRT)"},
 			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.ArgumentCount) }},
+		{Column: Column{"input_dims", Varchar, "", true, 72, "sizes of the operator's arguments, as JSON: [[141, 512], [512, 512], []]"},
+			texts: func(s *span) (string, bool) { return unlessEmpty(shapeOf(s).Dims) }},
+		{Column: Column{"input_types", Varchar, "", true, 73, "element types of its arguments, as JSON"},
+			texts: func(s *span) (string, bool) { return unlessEmpty(shapeOf(s).Types) }},
+		{Column: Column{"input_strides", Varchar, "", true, 74, "strides of its arguments, as JSON"},
+			texts: func(s *span) (string, bool) { return unlessEmpty(shapeOf(s).Strides) }},
+		{Column: Column{"flops", BigInt, "FLOP", true, 75, "floating-point operations that follow from its shapes (docs/json.md has the formulas): matrix products, attention, convolutions; once where operators of one call stand in each other"},
+			ints: func(s *span) (int64, bool) { return ofInt64(shapeOf(s).FLOPs) }},
+		{Column: Column{"bytes_moved", BigInt, "bytes", true, 76, "bytes of its inputs, weights, bias and output, each once; where flops is"},
+			ints: func(s *span) (int64, bool) { return ofInt64(shapeOf(s).BytesMoved) }},
+		{Column: Column{"shape_source", Varchar, "", true, 77, "how the shapes are known: imported"},
+			texts: func(s *span) (string, bool) { return unlessEmpty(shapeOf(s).Source) }},
+		{Column: Column{"launch_id", BigInt, "", true, 90, "on a row of layer device: span_id of the call that launched it; NULL where that was not recorded"},
+			delta: true, ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.LaunchID) }},
+		{Column: Column{"wait_stream", BigInt, "", true, 91, "on a wait of a device (layer device, category sync): the stream that it waited for"},
+			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.WaitStream) }},
+		{Column: Column{"wait_correlation_id", BigInt, "", true, 92, "likewise: correlation_id of the call that recorded the event it waited for"},
+			delta: true, ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.WaitCorrelationID) }},
 	}
 	for i := range columns {
 		columns[i].rare = true
 	}
 	return columns
+}
+
+var noShape event.Shape
+
+func shapeOf(s *event.Span) *event.Shape {
+	if s.Detail.Shape == nil {
+		return &noShape
+	}
+	return s.Detail.Shape
 }

@@ -173,7 +173,7 @@ func (g *governor) demoteFile(f *tracedFile) error {
 	}
 	for name, tier := range f.anchor {
 		if g.demoted[name] {
-			closeTier(tier)
+			g.session.detaching.closeTier(tier)
 			delete(f.anchor, name)
 		}
 	}

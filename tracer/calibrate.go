@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
@@ -77,10 +78,14 @@ func measureHits(k *kernel) (cost hitCost, err error) {
 		return cost, err
 	}
 	defer remove()
-	if err := k.trace(os.Getpid(), false); err != nil {
+	self := &process.Process{PID: os.Getpid()}
+	if self.StartTicks, err = process.StartTicks(self.PID); err != nil {
 		return cost, err
 	}
-	defer k.call.Maps["targets"].Delete(uint32(os.Getpid()))
+	if err := k.trace(self, false); err != nil {
+		return cost, err
+	}
+	defer k.untrace(self)
 	defer k.clearCount(0)
 
 	runtime.LockOSThread()

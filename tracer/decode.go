@@ -34,8 +34,7 @@ type decoder struct {
 	samples     []Sample
 	// unresolved are the spans whose stack still has the kernel's name only.
 	unresolved []spanStack
-	// introduced are the threads that samples were taken of.
-	introduced map[int32]bool
+	introduced introductions
 
 	stacks       *stackTable
 	sampleRing   *ringbuf.Reader // nil: nothing takes stacks
@@ -56,6 +55,7 @@ type decoder struct {
 	host         hostMemory
 	forwards     waiting[sequenceKey, int64] // operators that took a sequence number
 	edgeless     uint64                      // backward nodes whose operator has no row
+	unhooked     uint64                      // processes whose dynamic linker has no hook
 	nodes        *nodeClock
 	steps        *stepClock
 	held         map[uint32]*slice // rows that wait for their slice's weight
@@ -89,7 +89,7 @@ func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int6
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
 		named: map[callName]*Call{}, nodes: newNodeClock(), steps: newStepClock(),
 		host: newHostMemory(),
-		held: map[uint32]*slice{}, introduced: map[int32]bool{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
+		held: map[uint32]*slice{}, introduced: introductions{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
 	d.accelerators = accel.New(remote, decodedRows{d})
 	d.stacks = newStackTable(newSpaces(), &d.totals.Stacks)
@@ -193,7 +193,7 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 		s.DurationNS = -1
 	}
 	var c *accel.Call
-	r.stack = probe.planned.rawStack(r)
+	r.stack = probe.rawStack(r)
 	if f := probe.planned.Function; len(r.args) > 0 || f.Text != catalog.NoText || f.StatusOK {
 		c = d.detail(s, f, r)
 	}
@@ -258,7 +258,7 @@ func (d *decoder) flow(s *Span, r *callRecord) {
 
 func (d *decoder) event(r *callRecord, probe *probe) {
 	f := probe.planned.Function
-	stack := probe.planned.rawStack(r)
+	stack := probe.rawStack(r)
 	var a accel.Arguments
 	d.called = r.call()
 	a.Read(f, &d.called)
@@ -340,6 +340,7 @@ func (d *decoder) drained() {
 // forget drops what only a living process can refer to.
 func (d *decoder) forget(pid int32) {
 	d.host.ended(pid)
+	d.introduced.ended(pid)
 	d.executables.Ended(uint32(pid))
 	d.cuda.Ended(uint32(pid))
 	d.remote.ended(uint32(pid))

@@ -41,7 +41,10 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 			if vanished(err) || pid != 0 && s.gone(pid) || pid == 0 && s.orphaned(f) {
 				continue
 			}
-			return err
+			if err := s.attachFailed(f, pid, err); err != nil {
+				return err
+			}
+			continue
 		}
 		set.beside = beside
 		tier[pid] = set
@@ -55,9 +58,7 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 // dropChanged takes the probes of a file out that is not any more what was
 // planned: somebody writes to it, and where a probe belongs is not known.
 func (s *Session) dropChanged(f *tracedFile, changed error) {
-	for _, tier := range f.tiers() {
-		closeTier(tier)
-	}
+	s.detaching.closeTier(f.tiers()...)
 	for i := range f.plan.Probes {
 		f.plan.Probes[i].EntryErr = errChanged
 	}
@@ -147,23 +148,25 @@ func (s *Session) attachDetail(named map[*tracedFile][]int) error {
 }
 
 func (s *Session) detachDetail() {
+	tiers := make([]map[int]*linkSet, 0, len(s.files))
 	for _, f := range s.files {
-		closeTier(f.detail)
+		tiers = append(tiers, f.detail)
 	}
+	s.detaching.closeTier(tiers...)
 }
 
 func (s *Session) detachAll() {
-	s.detachDetail()
-	for _, f := range s.files {
-		for _, tier := range f.anchor {
-			closeTier(tier)
-		}
-	}
 	for _, t := range s.processes {
 		s.forgetPlugins(t)
-		t.linker.closeIfAny()
+		s.detaching.close(t.linker)
 		t.linker = nil
 	}
+	var tiers []map[int]*linkSet
+	for _, f := range s.files {
+		tiers = append(tiers, f.tiers()...)
+	}
+	s.detaching.closeTier(tiers...)
+	s.detaching.wait()
 }
 
 // learnUsed looks which probes the job is known to use and returns how many.
@@ -300,11 +303,10 @@ func (s *Session) warnLate(f *tracedFile, late []int) {
 // busyProcesses is over how many processes the hits are spread.
 func (s *Session) busyProcesses() int { return max(1, len(s.frameworkProcesses())) }
 
-// frameworkProcesses lists those of the job's processes that have a framework
-// and have not ended.
+// frameworkProcesses lists those of the job's processes that have a framework.
 func (s *Session) frameworkProcesses() (pids []int) {
 	for pid, t := range s.processes {
-		if t.row.EndedNS == nil && t.row.Framework != nil {
+		if t.row.Framework != nil {
 			pids = append(pids, pid)
 		}
 	}

@@ -12,4 +12,6 @@ var (
 	ErrNothingToProbe = errors.New("nothing to probe")
 	// ErrUnknownGroup: --probe names a group that the catalog does not have.
 	ErrUnknownGroup = errors.New("unknown probe group")
+	// ErrUnknownLevel: Options.Level is none of the levels.
+	ErrUnknownLevel = errors.New("unknown level")
 )

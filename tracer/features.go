@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -11,11 +12,14 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/features"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
 )
 
 // Feature is one thing that the kernel may or may not be able to do, as found
 // by trying it.
 type Feature struct {
+	Key      string // by which EBPFPROF_WITHOUT and tables name it
 	Name     string
 	Since    string // the kernel version that has it, for people
 	Required bool   // nothing works without it
@@ -29,9 +33,18 @@ type Features struct {
 	UprobeMulti  bool // one link for thousands of sites
 	PerfUprobe   bool // one perf event a site
 	PreemptGuard bool // bpf_preempt_disable, bpf_preempt_enable
+	GuardedCalls bool // global functions may be called between the two
 	DynamicHash  bool // hash maps that allocate safely in tracing programs
+	BPFLoop      bool // the helper bpf_loop
 	List         []Feature
 }
+
+// withoutVariable names the environment variable with keys of features that are
+// taken for missing: tests run the ways of older kernels with it. What would
+// then be dangerous is refused all the same.
+const withoutVariable = "EBPFPROF_WITHOUT"
+
+var errSwitchedOff = errors.New("switched off by " + withoutVariable)
 
 // ProbeFeatures tries what the tracer needs; the result is kept for the life
 // of the process. It needs the privileges of a tracer: without them every
@@ -40,25 +53,45 @@ var ProbeFeatures = sync.OnceValue(probeFeatures)
 
 func probeFeatures() *Features {
 	f := &Features{}
-	add := func(name, since string, required bool, without string, err error) bool {
-		f.List = append(f.List, Feature{name, since, required, without, err})
-		return err == nil
+	without := strings.Split(os.Getenv(withoutVariable), ",")
+	add := func(feature Feature, probe func() error) bool {
+		feature.Err = errSwitchedOff
+		if !slices.Contains(without, feature.Key) {
+			feature.Err = probe()
+		}
+		f.List = append(f.List, feature)
+		return feature.Err == nil
 	}
-	add("type information (BTF)", "5.4", true, "no program loads", haveBTF())
-	add("BPF ring buffer", "5.8", true, "no record leaves the kernel", features.HaveMapType(ebpf.RingBuf))
-	add("attach cookies", "5.15", true, "one program cannot serve many probes",
-		features.HaveProgramHelper(ebpf.Kprobe, asm.FnGetAttachCookie))
-	add("raw tracepoints", "4.17", true, "fork, exec and exit go unseen",
-		features.HaveProgramType(ebpf.RawTracepoint))
-	f.UprobeMulti = add("uprobe.multi links", "6.6", false,
-		"each site is a perf event of its own: slow to remove, and it needs CAP_SYS_ADMIN",
-		features.HaveBPFLinkUprobeMulti())
-	f.PerfUprobe = add("perf uprobes", "4.17", false, "only uprobe.multi can attach", havePerfUprobe())
-	f.PreemptGuard = add("preemption guard", "6.10", false,
-		"not needed below 6.13; from 6.13 on the tracer refuses to attach without it", haveKernelFunc("bpf_preempt_disable"))
-	f.DynamicHash = add("hash maps that allocate on demand", "6.1", false,
-		"the table of threads is allocated whole and smaller", haveKernelFunc("bpf_mem_alloc_init"))
+	add(Feature{Key: "btf", Name: "type information (BTF)", Since: "5.4", Required: true,
+		Without: "no program loads"}, haveBTF)
+	add(Feature{Key: "ring_buffer", Name: "BPF ring buffer", Since: "5.8", Required: true,
+		Without: "no record leaves the kernel"}, func() error { return features.HaveMapType(ebpf.RingBuf) })
+	add(Feature{Key: "attach_cookie", Name: "attach cookies", Since: "5.15", Required: true,
+		Without: "one program cannot serve many probes"}, haveHelper(asm.FnGetAttachCookie))
+	add(Feature{Key: "raw_tracepoint", Name: "raw tracepoints", Since: "4.17", Required: true,
+		Without: "fork, exec and exit go unseen"}, func() error { return features.HaveProgramType(ebpf.RawTracepoint) })
+	f.BPFLoop = add(Feature{Key: "bpf_loop", Name: "bpf_loop", Since: "5.17",
+		Without: "every launch's stack is walked: none is remembered"}, haveHelper(asm.FnLoop))
+	f.UprobeMulti = add(Feature{Key: "uprobe_multi", Name: "uprobe.multi links", Since: "6.6",
+		Without: "each site is a perf event of its own: slow to remove, and it needs CAP_SYS_ADMIN"},
+		features.HaveBPFLinkUprobeMulti)
+	f.PerfUprobe = add(Feature{Key: "perf_uprobe", Name: "perf uprobes", Since: "4.17",
+		Without: "only uprobe.multi can attach"}, havePerfUprobe)
+	f.PreemptGuard = add(Feature{Key: "preempt_guard", Name: "preemption guard", Since: "6.10",
+		Without: "not needed below 6.13; from 6.13 on the tracer refuses to attach without it"},
+		bpf.HasGuard)
+	if f.PreemptGuard {
+		f.GuardedCalls = add(Feature{Key: "guarded_calls", Name: "global functions under the guard", Since: "6.15",
+			Without: "programs take longer to load"}, bpf.HasGuardedCalls)
+	}
+	f.DynamicHash = add(Feature{Key: "dynamic_hash", Name: "hash maps that allocate on demand", Since: "6.1",
+		Without: "the table of threads is allocated whole and smaller"},
+		func() error { return haveKernelFunc("bpf_mem_alloc_init") })
 	return f
+}
+
+func haveHelper(helper asm.BuiltinFunc) func() error {
+	return func() error { return features.HaveProgramHelper(ebpf.Kprobe, helper) }
 }
 
 func haveBTF() error {
@@ -97,16 +130,25 @@ func (f *Features) Check() error {
 	return nil
 }
 
-// CheckLoads loads the programs, with a ring buffer of so many bytes (a power of
-// two), and takes them out again: the one test that the verifier and the
-// memory limits cannot be argued with.
-func (f *Features) CheckLoads(bufferBytes int) error {
-	k, err := loadKernel(kernelSizes{ring: bufferBytes}, f)
+// CheckLoads loads what Open would for these options, and takes it out again: the
+// one test that the verifier and the memory limits cannot be argued with. Without
+// the programs of calls nothing can be recorded; samples is why there would be no
+// samples, without which the rest goes on.
+func (f *Features) CheckLoads(options Options) (calls, samples error) {
+	k, err := loadKernel(options.kernelSizes(), f)
 	if err != nil {
-		return err
+		return err, nil
 	}
-	k.Close()
-	return nil
+	defer k.Close()
+	if !options.takesStacks() {
+		return nil, nil
+	}
+	s, err := loadSampler(k, options.Frequency, options.OffCPU)
+	if err != nil {
+		return nil, err
+	}
+	s.close()
+	return nil, nil
 }
 
 // privateStacks reports whether tracing programs run on per-CPU private stacks.

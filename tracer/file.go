@@ -38,14 +38,6 @@ func (f *tracedFile) tiers() []map[int]*linkSet {
 	return append(slices.Collect(maps.Values(f.anchor)), f.detail)
 }
 
-// closeTier takes a set of links off everyone.
-func closeTier(tier map[int]*linkSet) {
-	for pid, set := range tier {
-		set.Close()
-		delete(tier, pid)
-	}
-}
-
 // pids are whom to attach to: everyone, or each traced process.
 func (f *tracedFile) pids() []int {
 	if f.exclusive {

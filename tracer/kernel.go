@@ -26,6 +26,7 @@ type kernel struct {
 	tracepoint []link.Link
 	multi      bool // uprobe.multi links, else one perf uprobe a site
 	sizes      kernelSizes
+	features   *Features
 	memo       memo
 }
 
@@ -34,9 +35,10 @@ const MostFrames = 256
 
 // kernelSizes are what the programs are loaded for.
 type kernelSizes struct {
-	ring   int    // bytes of the call ring, a power of two multiple of the page size
-	frames int    // of each kind in a stack; what the programs say if 0
-	verify uint32 // of so many remembered stacks one is walked again, a power of two; 0: none is remembered
+	ring    int    // bytes of the call ring, a power of two multiple of the page size
+	frames  int    // of each kind in a stack; what the programs say if 0
+	targets int    // processes; what the programs say if 0
+	verify  uint32 // of so many remembered stacks one is walked again, a power of two; 0: none is remembered
 }
 
 // loadKernel loads the programs.
@@ -44,30 +46,19 @@ func loadKernel(sizes kernelSizes, features *Features) (*kernel, error) {
 	if err := rlimit.RemoveMemlock(); err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("raising the locked-memory limit: %w", err)
 	}
-	callSpec, err := bpf.LoadCall()
+	k, err := newKernel(sizes, features)
 	if err != nil {
-		return nil, fmt.Errorf("reading the call programs: %w", err)
+		return nil, err
 	}
-	lifeSpec, err := bpf.LoadLife()
+	callSpec, err := k.callSpec()
 	if err != nil {
-		return nil, fmt.Errorf("reading the process programs: %w", err)
+		k.Close()
+		return nil, err
 	}
-	k := &kernel{multi: features.UprobeMulti, sizes: sizes}
-	for _, spec := range []*ebpf.CollectionSpec{callSpec, lifeSpec} {
-		if err := k.adapt(spec, features); err != nil {
-			return nil, err
-		}
-	}
-	if err := adaptMemo(callSpec, sizes.verify); err != nil {
-		return nil, loadError("the call programs", err)
-	}
-	if !k.multi {
-		for _, p := range callSpec.Programs {
-			p.AttachType = ebpf.AttachNone
-		}
-	}
-	if k.unwind, err = unwinding.NewMaps(features.DynamicHash); err != nil {
-		return nil, loadError("the unwind tables", err)
+	lifeSpec, err := k.lifeSpec()
+	if err != nil {
+		k.Close()
+		return nil, err
 	}
 	k.call, err = ebpf.NewCollectionWithOptions(callSpec, ebpf.CollectionOptions{MapReplacements: k.replacements(callSpec)})
 	if err != nil {
@@ -83,9 +74,49 @@ func loadKernel(sizes kernelSizes, features *Features) (*kernel, error) {
 	return k, nil
 }
 
+// newKernel makes what the programs share, and loads none.
+func newKernel(sizes kernelSizes, features *Features) (*kernel, error) {
+	k := &kernel{multi: features.UprobeMulti, sizes: sizes, features: features}
+	var err error
+	if k.unwind, err = unwinding.NewMaps(features.DynamicHash); err != nil {
+		return nil, loadError("the unwind tables", err)
+	}
+	return k, nil
+}
+
+// callSpec reads the programs of calls, for this kernel.
+func (k *kernel) callSpec() (*ebpf.CollectionSpec, error) {
+	spec, err := bpf.LoadCall()
+	if err != nil {
+		return nil, fmt.Errorf("reading the call programs: %w", err)
+	}
+	if err := k.adapt(spec); err != nil {
+		return nil, err
+	}
+	if err := adaptMemo(spec, k.sizes.verify); err != nil {
+		return nil, loadError("the call programs", err)
+	}
+	if !k.multi {
+		for _, p := range spec.Programs {
+			p.AttachType = ebpf.AttachNone
+		}
+	}
+	return spec, nil
+}
+
+// lifeSpec reads the programs of processes, likewise.
+func (k *kernel) lifeSpec() (*ebpf.CollectionSpec, error) {
+	spec, err := bpf.LoadLife()
+	if err != nil {
+		return nil, fmt.Errorf("reading the process programs: %w", err)
+	}
+	return spec, k.adapt(spec)
+}
+
 // adapt sizes the maps of a program collection and takes out what the kernel
 // does not have.
-func (k *kernel) adapt(spec *ebpf.CollectionSpec, features *Features) error {
+func (k *kernel) adapt(spec *ebpf.CollectionSpec) error {
+	features := k.features
 	for name, entries := range map[string]int{
 		"calls": k.sizes.ring, "probe_specs": maxSpecs, "probe_counts": maxSpecs, "samples": sampleRingBytes,
 	} {
@@ -93,8 +124,19 @@ func (k *kernel) adapt(spec *ebpf.CollectionSpec, features *Features) error {
 			m.MaxEntries = uint32(entries)
 		}
 	}
-	if !features.PreemptGuard {
-		stripGuard(spec)
+	if targets, ok := spec.Maps["targets"]; ok && k.sizes.targets > 0 {
+		targets.MaxEntries = uint32(k.sizes.targets)
+	}
+	switch {
+	case !features.PreemptGuard:
+		bpf.StripGuard(spec)
+	case !features.GuardedCalls:
+		bpf.MakeStatic(spec)
+	}
+	if without, ok := spec.Variables["without_bpf_loop"]; ok && !features.BPFLoop {
+		if err := without.Set(uint32(1)); err != nil {
+			return fmt.Errorf("going without bpf_loop: %w", err)
+		}
 	}
 	if threads, ok := spec.Maps["threads"]; ok && !features.DynamicHash {
 		threads.Flags, threads.MaxEntries = 0, 2048
@@ -171,14 +213,6 @@ func (k *kernel) Close() {
 	if k.unwind != nil {
 		k.unwind.Close()
 	}
-}
-
-func (k *kernel) trace(pid int, follow bool) error {
-	t := bpf.CallTarget{}
-	if follow {
-		t.Follow = 1
-	}
-	return k.call.Maps["targets"].Put(uint32(pid), t)
 }
 
 func (k *kernel) setSpec(index uint32, spec *bpf.CallProbeSpec) error {

@@ -10,7 +10,7 @@ import (
 func testSampler(t *testing.T) (*kernel, *sampler) {
 	t.Helper()
 	k := testKernel(t)
-	s, err := loadSampler(k, ProbeFeatures(), 99, time.Millisecond)
+	s, err := loadSampler(k, 99, time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

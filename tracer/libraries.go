@@ -173,6 +173,7 @@ func (s *Session) newFile(key fileKey, opened *source, plan *Plan, pid int, libr
 		key: key, source: opened, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
 		anchor: map[string]map[int]*linkSet{}, detail: map[int]*linkSet{},
 	}
+	s.takeStacks(plan)
 	base, err := uint32(0), error(nil)
 	if len(s.files) >= maxTracedFiles {
 		err = fmt.Errorf("more than %d files with probes", maxTracedFiles)
@@ -189,9 +190,6 @@ func (s *Session) newFile(key fileKey, opened *source, plan *Plan, pid int, libr
 		plan.dropReturns()
 	}
 	for i := range plan.Probes {
-		if s.walks != nil && wantsStack(s.options.Level, plan.Probes[i].Function) {
-			plan.Probes[i].takeStack()
-		}
 		if s.governor.demoted[plan.Probes[i].Group.Name] {
 			s.probes.at(base + uint32(i)).makeDetail(1)
 		}
@@ -256,7 +254,7 @@ func (s *Session) descends(pid int) bool {
 
 // hookLinker asks to be told when the process loads another library.
 func (s *Session) hookLinker(t *tracedProcess, libraries []*process.Library) {
-	if t.linker != nil {
+	if t.linker != nil || !s.mayHookLinker(t) {
 		return
 	}
 	for _, library := range libraries {

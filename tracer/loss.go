@@ -33,6 +33,10 @@ var Losses = []struct {
 	{Loss(bpf.CallLossLOSS_STACK_RING_FULL), "stack_ring_full", false, "the ring buffer of samples was full for the frames of a stack: they are sent when it is seen again"},
 	{Loss(bpf.CallLossLOSS_SAMPLE_BUSY), "sample_busy", true, "a stack was being taken on the same CPU: no second one at that moment"},
 	{Loss(bpf.CallLossLOSS_WAIT_TABLE_FULL), "wait_table_full", true, "more threads off the CPU than the kernel table holds"},
+	{Loss(bpf.CallLossLOSS_PROCESS_TABLE_FULL), "process_table_full", true, "children that were not recorded: more processes than the kernel's table holds"},
+	{Loss(bpf.CallLossLOSS_WALK_TABLE_FULL), "walk_table_full", false, "children whose call stacks could not be walked before the tracer had looked at them: more processes than the kernel's tables hold"},
+	{Loss(bpf.CallLossLOSS_THREAD_QUOTA), "thread_quota", true, "calls of threads beyond one process's share of the kernel's table"},
+	{Loss(bpf.CallLossLOSS_WAIT_QUOTA), "wait_quota", true, "waits of threads beyond one process's share of the kernel's table"},
 }
 
 // Name is the reason's name, as it is in the dataset.
@@ -94,6 +98,7 @@ func (s *Session) writeLosses() error {
 func (d *decoder) losses() []Warning {
 	return append(d.cuda.Losses(), []Warning{
 		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged), Detail: "records of the ring that did not decode: a defect, please report it"},
+		{Kind: "incomplete", Source: "linker_hooks", Count: int64(d.unhooked), Detail: "processes beyond the first 64 children: what they loaded while they were recorded was found up to 2 s later"},
 		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.texts.given), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},
 		{Kind: "incomplete", Source: "communicator_unknown", Count: int64(d.accelerators.Strangers()), Detail: "collectives on communicators that were made before the recording, or by a call that it did not see: they have a handle and no identity, and rank and size only if the job asked NCCL for them meanwhile"},
 		{Kind: "incomplete", Source: "graph_replay_cut", Count: int64(d.accelerators.ReplaysCut), Detail: "replays of graphs with more than 65536 nodes, child graphs included: the edges beyond, and what memory nodes beyond did, are missing"},

@@ -27,11 +27,11 @@ type Options struct {
 	// Starting are processes that are about to exec the job: what they are
 	// before that does not matter.
 	Starting []int
-	Level    Level    // LevelWindow if empty
+	Level    Level    // LevelWindow if empty; others than the constants give ErrUnknownLevel
 	Groups   []string // names of the catalog's groups; nil is what the level says
 	Follow   bool     // children of the processes too
-	// Budget is the share of the job's time that the probes may cost; 0 records
-	// everything, whatever it costs.
+	// Budget is the share of the job's time that the probes may cost, up to 1; 0
+	// is the level's DefaultBudget, Unlimited records everything.
 	Budget float64
 	// Frequency is how often a second each CPU is looked at; 0 takes no samples.
 	Frequency int
@@ -46,11 +46,65 @@ type Options struct {
 	VerifyStacks int
 	BufferBytes  int  // of the ring buffer, a power of two; 64 MiB if 0
 	PerfEvents   bool // attach through perf events even where uprobe.multi works
+	// Preparing is called a few times a second while the unwind tables of the
+	// processes' libraries are made, with how many are done and of how many, until
+	// it returns false. Stacks are taken after that, so that the first is as whole as
+	// the last; tables of a library that was never recorded take seconds, cached ones
+	// some milliseconds. nil takes stacks at once.
+	Preparing func(done, of int) (goOn bool)
 	// Counters is how often the machine's counters are read; 0 leaves them alone.
 	Counters time.Duration
 
 	catalog []catalog.Group // instead of the catalog's own, for tests
 	release string          // instead of the kernel's own, likewise
+	// maxProcesses is how many places the kernel's table of them has, likewise.
+	maxProcesses int
+}
+
+// Unlimited is the Budget of a recording that passes nothing by, whatever that costs
+// the job.
+const Unlimited = -1.0
+
+// DefaultBudget is the share of the job's time that the probes of a level may cost
+// where nothing else is said.
+func DefaultBudget(level Level) float64 {
+	switch level {
+	case LevelAnchor:
+		return 0.01
+	case LevelDeep, LevelSamples: // samples have no probes
+		return Unlimited
+	}
+	return 0.05
+}
+
+// resolve fills in what the options leave open, and refuses what they cannot mean.
+func (o *Options) resolve() error {
+	switch o.Level {
+	case "":
+		o.Level = LevelWindow
+	case LevelAnchor, LevelWindow, LevelDeep, LevelSamples:
+	default:
+		return fmt.Errorf("%w %q: choose %s, %s, %s or %s", ErrUnknownLevel, o.Level, LevelAnchor, LevelWindow, LevelDeep, LevelSamples)
+	}
+	switch {
+	case o.Budget == 0:
+		o.Budget = DefaultBudget(o.Level)
+	case !(o.Budget <= 1): // NaN neither
+		return fmt.Errorf("a budget of %v: give a share of the job's time up to 1, or Unlimited", o.Budget)
+	}
+	if o.BufferBytes == 0 {
+		o.BufferBytes = 64 << 20
+	}
+	return nil
+}
+
+// kernelSizes are what the kernel's programs are loaded for.
+func (o *Options) kernelSizes() kernelSizes {
+	sizes := kernelSizes{ring: o.BufferBytes, frames: o.MaxFrames, targets: o.maxProcesses}
+	if o.takesStacks() {
+		sizes.verify = memoEvery(o.VerifyStacks)
+	}
+	return sizes
 }
 
 // SelectGroups returns the catalog's groups for a level, or those named. Unknown

@@ -385,9 +385,13 @@ func need(f *catalog.Function) site.Need {
 		} else {
 			n.Args |= 1 << v.Index
 		}
+		n.Memory = n.Memory || v.Derefs > 0 && !v.AtReturn
 	}
-	if f.Text != catalog.NoText && f.Text != catalog.CStringOut && f.Text != catalog.Bytes {
-		n.Args |= 1 << f.TextArg
+	if f.Text != catalog.NoText && f.Text != catalog.CStringOut {
+		n.Memory = true
+		if f.Text != catalog.Bytes {
+			n.Args |= 1 << f.TextArg
+		}
 	}
 	return n
 }

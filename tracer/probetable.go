@@ -13,7 +13,8 @@ import (
 type probe struct {
 	index   uint32
 	file    *tracedFile
-	planned *PlannedProbe
+	planned *PlannedProbe // its spec's flags are the manager's
+	stack   bool          // its records carry the kernel's name of a stack
 	// used: the job is known to call it. Guarded by the manager.
 	used     bool
 	attached bool
@@ -71,7 +72,7 @@ func (t *probeTable) add(file *tracedFile) (uint32, error) {
 		return 0, fmt.Errorf("%s has %d probes, and only %d are left of the kernel's table: narrow --probe", file.plan.Path, len(file.plan.Probes), referenceSpec-len(probes))
 	}
 	for i := range file.plan.Probes {
-		probes = append(probes, &probe{index: base + uint32(i), file: file, planned: &file.plan.Probes[i]})
+		probes = append(probes, &probe{index: base + uint32(i), file: file, planned: &file.plan.Probes[i], stack: file.plan.Probes[i].takesStack()})
 	}
 	t.probes.Store(&probes)
 	return base, nil

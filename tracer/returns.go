@@ -69,7 +69,7 @@ func (s *Session) dropReturns() error {
 	for _, f := range s.files {
 		detail := len(f.detail) > 0
 		for _, tier := range f.tiers() {
-			closeTier(tier)
+			s.detaching.closeTier(tier)
 		}
 		if err := s.attachAnchors(f); err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 const (
@@ -107,25 +106,7 @@ func (d *decoder) sample(r *bpf.SampleSampleRecord) {
 	}
 	d.samples = append(d.samples, s)
 	d.totals.Samples++
-	d.introduce(s.PID, s.TID)
-}
-
-// introduce gives a thread that is sampled its row, if no probe has: its name
-// is read while it is there.
-func (d *decoder) introduce(pid, tid int32) {
-	if d.introduced[tid] {
-		return
-	}
-	d.introduced[tid] = true
-	name := process.ThreadName(pid, tid)
-	if name == "" {
-		return // it has ended, of which there is a record
-	}
-	t := Thread{PID: pid, TID: tid, Name: name}
-	if role := process.Role(name, pid == tid); role != "" {
-		t.Role = &role
-	}
-	d.keep(d.sink.Thread(t))
+	d.introduce(s.PID, s.TID, s.TSNS)
 }
 
 // known is a flag of a walk: 0 no, 1 yes, else not known.

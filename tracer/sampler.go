@@ -33,12 +33,25 @@ type sampler struct {
 }
 
 // loadSampler loads the programs; nothing runs before start.
-func loadSampler(k *kernel, features *Features, frequency int, threshold time.Duration) (*sampler, error) {
+func loadSampler(k *kernel, frequency int, threshold time.Duration) (*sampler, error) {
+	spec, err := samplerSpec(k, frequency, threshold)
+	if err != nil {
+		return nil, err
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: k.replacements(spec)})
+	if err != nil {
+		return nil, loadError("the sampling programs", err)
+	}
+	return &sampler{collection: c}, nil
+}
+
+// samplerSpec reads the programs, for this kernel.
+func samplerSpec(k *kernel, frequency int, threshold time.Duration) (*ebpf.CollectionSpec, error) {
 	spec, err := bpf.LoadSample()
 	if err != nil {
 		return nil, fmt.Errorf("reading the sampling programs: %w", err)
 	}
-	if err := k.adapt(spec, features); err != nil {
+	if err := k.adapt(spec); err != nil {
 		return nil, err
 	}
 	if frequency > 0 {
@@ -54,14 +67,7 @@ func loadSampler(k *kernel, features *Features, frequency int, threshold time.Du
 		return nil, err
 	}
 	spec.Maps["known_stacks"].MaxEntries *= uint32(cpus)
-	if err := setKernelText(spec); err != nil {
-		return nil, err
-	}
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: k.replacements(spec)})
-	if err != nil {
-		return nil, loadError("the sampling programs", err)
-	}
-	return &sampler{collection: c}, nil
+	return spec, setKernelText(spec)
 }
 
 // start begins to look: frequency times a second at each CPU, and at waits.
@@ -119,17 +125,20 @@ func (s *sampler) startClock(frequency int) error {
 	return nil
 }
 
-// takesStacks reports whether anything is to have a call stack.
-func (o *Options) takesStacks() bool { return o.Frequency > 0 || o.OffCPU > 0 }
+// takesStacks reports whether anything is to have a call stack: samples, or at
+// LevelDeep, every operator, whether or not there are samples too.
+func (o *Options) takesStacks() bool {
+	return o.Frequency > 0 || o.OffCPU > 0 || o.Level == LevelDeep
+}
 
 // openSampler loads what the options ask for. A kernel that refuses it costs
 // the samples, not the recording.
-func (s *Session) openSampler(features *Features) {
+func (s *Session) openSampler() {
 	if !s.options.takesStacks() {
 		return
 	}
 	var err error
-	if s.sampler, err = loadSampler(s.kernel, features, s.options.Frequency, s.options.OffCPU); err != nil {
+	if s.sampler, err = loadSampler(s.kernel, s.options.Frequency, s.options.OffCPU); err != nil {
 		s.noSamples(err)
 		return
 	}

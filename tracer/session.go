@@ -12,7 +12,6 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
-	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -43,10 +42,11 @@ type Session struct {
 	// are no return probes.
 	returnHazards  []Hazard
 	withoutReturns *Hazard
-	threads        map[int32]Thread
+	detaching      *detaching
 	running        bool     // what is found from now on, the job has loaded meanwhile
 	steps          []*probe // one call of each is about one training step
 	foreign        uint64   // foreign hits at the last look
+	unheard        uint64   // records of processes that the kernel had no room for, likewise
 	lossesAt       time.Time
 
 	offsetNS int64
@@ -69,11 +69,11 @@ type LibraryReport struct {
 }
 
 // Open loads the programs, finds the processes and puts the anchor probes in.
-// The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup or the
-// reasons of package process. The caller must Close the Session.
+// The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup, ErrUnknownLevel
+// or the reasons of package process. The caller must Close the Session.
 func Open(options Options, sink Sink) (*Session, error) {
-	if options.BufferBytes == 0 {
-		options.BufferBytes = 64 << 20
+	if err := options.resolve(); err != nil {
+		return nil, err
 	}
 	groups, err := SelectGroups(options.Level, options.Groups)
 	if err != nil {
@@ -102,17 +102,13 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if options.PerfEvents {
 		features.UprobeMulti = false
 	}
-	sizes := kernelSizes{ring: options.BufferBytes, frames: options.MaxFrames}
-	if options.takesStacks() {
-		sizes.verify = memoEvery(options.VerifyStacks)
-	}
-	k, err := loadKernel(sizes, &features)
+	k, err := loadKernel(options.kernelSizes(), &features)
 	if err != nil {
 		return nil, err
 	}
 	s := &Session{
 		options: options, groups: groups, plans: plans, sink: sink, kernel: k, probes: &probeTable{}, classes: newClasses(), stubs: newHostStubs(),
-		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, threads: map[int32]Thread{},
+		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, detaching: newDetaching(),
 		planning: map[fileKey]*planning{}, planned: make(chan *planning, process.MaxLibraries),
 		offsetNS: clockOffset(),
 	}
@@ -121,7 +117,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.decoder.accelerators.AddNamer(s.decoder.cuda)
 	s.decoder.accelerators.AddNamer(s.stubs)
 	s.governor = newGovernor(s, options.Budget, calibrate(k))
-	s.openSampler(&features)
+	s.openSampler()
 	s.openCounters(counter.Options{})
 	if err := s.start(targets); err != nil {
 		s.Close()
@@ -161,10 +157,14 @@ func (s *Session) expect(pid int) error {
 		return err
 	}
 	s.follow(pid)
-	t := newTracedProcess(&process.Process{PID: pid}, Process{PID: int32(pid), StartedNS: time.Now().UnixNano()})
+	ticks, err := process.StartTicks(pid)
+	if err != nil {
+		return err
+	}
+	t := newTracedProcess(&process.Process{PID: pid, StartTicks: ticks}, Process{PID: int32(pid), StartedNS: time.Now().UnixNano()})
 	t.rescanAt = time.Now().Add(365 * 24 * time.Hour)
 	s.processes[pid] = t
-	return s.kernel.trace(pid, s.options.Follow)
+	return s.kernel.trace(t.process, s.options.Follow)
 }
 
 func (s *Session) start(targets []*process.Process) error {
@@ -177,11 +177,8 @@ func (s *Session) start(targets []*process.Process) error {
 		}
 	}
 	for _, p := range targets {
-		if err := s.addProcess(p); err != nil {
+		if err := s.addTarget(p); err != nil {
 			return err
-		}
-		if !p.Alive() { // perhaps before the kernel knew it: no word of its exit would come
-			return &process.Error{PID: p.PID, Reason: process.ErrExited}
 		}
 		if !s.options.Follow {
 			continue
@@ -195,16 +192,26 @@ func (s *Session) start(targets []*process.Process) error {
 			if err != nil {
 				continue
 			}
-			if err := s.addProcess(child); err != nil {
-				return err
-			}
-			if !child.Alive() {
-				s.forget(pid)
-			}
+			s.addChild(child)
 		}
 	}
+	s.prepareTables()
 	s.startSampler()
 	return s.governor.begin()
+}
+
+// addTarget begins to trace a process that the user named. Without the only one
+// there is nothing to record; without one of many the recording goes on.
+func (s *Session) addTarget(p *process.Process) error {
+	err := s.addProcess(p)
+	if err == nil {
+		return nil
+	}
+	if len(s.options.PIDs)+len(s.options.Starting) == 1 || errors.Is(err, ErrNotPermitted) {
+		return err
+	}
+	s.drop(s.processes[p.PID], err)
+	return nil
 }
 
 // clockOffset is the Unix epoch minus CLOCK_MONOTONIC, which the kernel stamps
@@ -261,7 +268,8 @@ func (s *Session) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("opening the ring buffer of processes: %w", err)
 	}
-	defer life.Close()
+	heard := readLife(life)
+	defer heard.close()
 
 	if s.sampler != nil {
 		if s.decoder.sampleRing, err = s.sampler.reader(); err != nil {
@@ -273,12 +281,9 @@ func (s *Session) Run(ctx context.Context) error {
 	stop := make(chan struct{})
 	decoded := make(chan error, 1)
 	go func() { decoded <- s.decode(calls, stop) }()
-	lifeRecords := make(chan bpf.CallLifeRecord, 256)
-	go readLife(life, lifeRecords)
-
 	stopCounters := s.runCounters()
 	s.running = true
-	managed := s.manage(ctx, lifeRecords, decoded)
+	managed := s.manage(ctx, heard, decoded)
 	stopCounters()
 	if failed, ok := managed.(decodeError); ok {
 		return failed.error
@@ -287,6 +292,9 @@ func (s *Session) Run(ctx context.Context) error {
 	s.detachAll()
 	if s.sampler != nil {
 		s.sampler.stop()
+	}
+	if n := heard.damaged.Load(); n > 0 {
+		s.do(func(d *decoder) { d.damaged += n })
 	}
 	close(stop)
 	return errors.Join(managed, <-decoded)
@@ -374,11 +382,6 @@ func (s *Session) finish() error {
 	if err := s.decoder.flush(); err != nil {
 		return err
 	}
-	for _, t := range s.threads {
-		if err := s.sink.Thread(t); err != nil {
-			return err
-		}
-	}
 	if err := s.writeLosses(); err != nil {
 		return err
 	}
@@ -398,20 +401,6 @@ func (s *Session) unfinished() error {
 		s.decoder.unfinished(c)
 	}
 	return err
-}
-
-// readLife passes process records on until its reader is closed.
-func readLife(ring *ringbuf.Reader, to chan<- bpf.CallLifeRecord) {
-	for {
-		record, err := ring.Read()
-		if err != nil {
-			close(to)
-			return
-		}
-		if r, ok := decodeLife(record.RawSample); ok {
-			to <- r
-		}
-	}
 }
 
 // Close takes everything out of the kernel.
@@ -434,16 +423,6 @@ func (s *Session) Close() {
 	for _, f := range s.files {
 		f.source.close()
 	}
-}
-
-// Exited reports whether every traced process has ended.
-func (s *Session) exited() bool {
-	for _, p := range s.processes {
-		if p.row.EndedNS == nil {
-			return false
-		}
-	}
-	return true
 }
 
 func hostname() string {

@@ -57,6 +57,20 @@ func wantsStack(level Level, f *catalog.Function) bool {
 	return level == LevelDeep && f.Layer == "op"
 }
 
+// takeStacks has the calls of a file's probes take their stack where the level
+// wants it. It comes before the probes get their places in the table: from then on
+// the flags of their specs are the manager's, and the decoder reads none of them.
+func (s *Session) takeStacks(plan *Plan) {
+	if s.walks == nil {
+		return
+	}
+	for i := range plan.Probes {
+		if p := &plan.Probes[i]; wantsStack(s.options.Level, p.Function) {
+			p.takeStack()
+		}
+	}
+}
+
 // takeStack has the calls of a probe take their stack. Without room for one
 // value more, they do not.
 func (p *PlannedProbe) takeStack() {
@@ -76,12 +90,12 @@ func (p *PlannedProbe) takesStack() bool {
 // rawStack takes the kernel's name of a call's stack off its values: it is
 // behind the captures, and of a scope there is nothing else. 0 where none was
 // taken.
-func (p *PlannedProbe) rawStack(r *callRecord) (raw uint64) {
-	if !p.takesStack() || len(r.args) == 0 {
+func (p *probe) rawStack(r *callRecord) (raw uint64) {
+	if !p.stack || len(r.args) == 0 {
 		return 0
 	}
-	at := len(p.Function.Values)
-	if p.Function.Action == catalog.ScopeBegin {
+	at := len(p.planned.Function.Values)
+	if p.planned.Function.Action == catalog.ScopeBegin {
 		at = 0
 	}
 	if at >= len(r.args) {

@@ -56,6 +56,7 @@ func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 	if !probe.takesStack() {
 		t.Fatal("no room for the stack")
 	}
+	d.probes.at(spec).stack = true
 	call := func(status uint64) {
 		values := make([]uint64, len(probe.Function.Values), len(probe.Function.Values)+1)
 		values[0], values[1] = 0x7f0000, 4096

@@ -22,7 +22,7 @@ type Trial struct {
 // OpenTrial plans the probes of the processes and puts none in; what the
 // options say about a budget does not count. The errors are those of Open.
 func OpenTrial(options Options, sink Sink) (*Trial, error) {
-	options.Budget = 0
+	options.Budget = Unlimited
 	s, err := Open(options, sink)
 	if err != nil {
 		return nil, err

@@ -75,14 +75,3 @@ func (w *walks) close() {
 	w.interpreters.close()
 	w.spaces.names.Close()
 }
-
-// TakesStacks reports whether the session walks call stacks at all.
-func (s *Session) TakesStacks() bool { return s.walks != nil }
-
-// WaitForTables returns when the unwind tables of all code that is known so far
-// are in the kernel, or the session is closed.
-func (s *Session) WaitForTables() {
-	if s.walks != nil {
-		s.walks.unwinder.Wait()
-	}
-}

@@ -5,5 +5,15 @@ package main
 import "os"
 
 func main() {
-	os.Exit(commandLine("ebpfprof", os.Args, queryCommand(), stacksCommand(), symbolizeCommand()))
+	os.Exit(commandLine("ebpfprof", os.Args,
+		reportCommand(),
+		stepsCommand(),
+		queryCommand(),
+		stacksCommand(),
+		memoryCommand(),
+		importCommand(),
+		lintCommand(),
+		symbolizeCommand(),
+		fleetCommand(),
+	))
 }

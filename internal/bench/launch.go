@@ -96,7 +96,7 @@ func (j *launchJob) end() {
 
 // traced runs something while a session records the calls of the job.
 func (j *launchJob) traced(run func() error) (tracer.Stats, error) {
-	return traced(tracer.Options{PIDs: []int{j.Process.Pid}, Groups: []string{"cuda"}}, 0, run)
+	return traced(tracer.Options{PIDs: []int{j.Process.Pid}, Groups: []string{"cuda"}, Budget: tracer.Unlimited}, 0, run)
 }
 
 // traced runs something some time after a session began.

@@ -61,7 +61,7 @@ func (r *results) measureLaunchStacks(s settings) error {
 		return err
 	}
 	defer gauge.end()
-	cuda := tracer.Options{PIDs: []int{job.Process.Pid}, Groups: []string{"cuda"}}
+	cuda := tracer.Options{PIDs: []int{job.Process.Pid}, Groups: []string{"cuda"}, Budget: tracer.Unlimited}
 	stacks := cuda
 	stacks.OffCPU = time.Minute
 	all := stacks

@@ -3,6 +3,7 @@ package cli
 import (
 	"flag"
 	"io"
+	"slices"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -55,11 +56,23 @@ func copyFlags(c *urfave.Context, set *flag.FlagSet) (err error) {
 		if list, ok := f.Value.(urfave.Serializer); ok {
 			value = list.Serialize()
 		}
-		if e := c.Set(f.Name, value); e != nil && err == nil {
-			err = e
+		for _, name := range allNames(c, f.Name) {
+			if e := c.Set(name, value); e != nil && err == nil {
+				err = e
+			}
 		}
 	})
 	return err
+}
+
+// allNames are a flag's name and its aliases: -o is --output.
+func allNames(c *urfave.Context, name string) []string {
+	for _, f := range c.Command.Flags {
+		if slices.Contains(f.Names(), name) {
+			return f.Names()
+		}
+	}
+	return []string{name}
 }
 
 // SplitList is what a flag lists with commas between.
@@ -70,4 +83,5 @@ func SplitList(s string) (names []string) {
 		}
 	}
 	return names
+
 }

@@ -10,6 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/recorder"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -82,6 +83,14 @@ func required(name string, err error, fine string) check {
 	return check{name, stateOK, fine}
 }
 
+// wanted is a check of what the rest goes on without.
+func wanted(name string, err error, fine, without string) check {
+	if err != nil {
+		return check{name, stateDegraded, fmt.Sprintf("%s (%v)", without, err)}
+	}
+	return check{name, stateOK, fine}
+}
+
 // examine looks at the machine and returns what attach would say.
 func examine() (checks []check, verdict error) {
 	checks = append(hostChecks(), counterChecks()...)
@@ -108,7 +117,11 @@ func examine() (checks []check, verdict error) {
 		}
 		return checks, verdict
 	}
-	fail("programs load", features.CheckLoads(defaultBuffer), fmt.Sprintf("with the default ring buffer of %s", cli.Bytes(defaultBuffer)))
+	calls, samples := features.CheckLoads(recorder.DefaultOptions())
+	fail("programs load", calls, fmt.Sprintf("with the default ring buffer of %s", cli.Bytes(defaultBuffer)))
+	if calls == nil {
+		checks = append(checks, wanted("sampling programs load", samples, "stacks are taken", "no samples and no waits"))
+	}
 	return checks, verdict
 }
 

@@ -18,7 +18,6 @@ func sampledBeside(t *testing.T, flags []string, beside func(pid int), argv ...s
 	t.Helper()
 	job := startJob(t, argv...)
 	a := attach(t, flags, job.readyPID(t))
-	a.until(t, "word that the tables are in place", func(_ []string, errs string) bool { return strings.Contains(errs, "unwind tables in place") })
 	beside(job.readyPID(t))
 	job.goOn(t)
 	told := job.finishJob(t)

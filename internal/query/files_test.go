@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"errors"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"io"
 	"os"
 	"path/filepath"
@@ -33,9 +34,9 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		want error
 	}{
 		"nothing there":      {filepath.Join(empty, "nothing"), os.ErrNotExist},
-		"a file":             {file, ErrNotDataset},
-		"another directory":  {empty, ErrNotDataset},
-		"all files damaged":  {corrupt, ErrCorrupt},
+		"a file":             {file, dataset.ErrNotDataset},
+		"another directory":  {empty, dataset.ErrNotDataset},
+		"all files damaged":  {corrupt, dataset.ErrCorrupt},
 		"an empty file name": {"", os.ErrNotExist},
 	} {
 		db, err := Open(c.dir)

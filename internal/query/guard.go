@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,9 +17,8 @@ import (
 // dataset, which has to stay open to reads.
 func (db *DB) checkSelect(ctx context.Context, query string) error {
 	var serialised string
-	row := db.conn.QueryRowContext(ctx, "SELECT json_serialize_sql(CAST(? AS VARCHAR))::VARCHAR", query)
-	if err := row.Scan(&serialised); err != nil {
-		return cleanError(err)
+	if err := db.Row(ctx, "SELECT json_serialize_sql(CAST(? AS VARCHAR))::VARCHAR", []any{query}, &serialised); err != nil {
+		return err
 	}
 	var parsed struct {
 		Error      bool   `json:"error"`
@@ -31,7 +31,7 @@ func (db *DB) checkSelect(ctx context.Context, query string) error {
 	}
 	switch {
 	case parsed.Error && parsed.Type == "parser":
-		return fmt.Errorf("the query does not parse: %s", firstLine(errors.New(parsed.Message)))
+		return fmt.Errorf("the query does not parse: %s", dataset.FirstLine(errors.New(parsed.Message)))
 	case parsed.Error || len(parsed.Statements) != 1:
 		return fmt.Errorf("%w (or WITH, FROM, DESCRIBE, SUMMARIZE, SHOW, EXPLAIN): a dataset is only read, by one statement at a time", ErrNotSelect)
 	}

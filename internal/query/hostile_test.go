@@ -63,7 +63,7 @@ func TestTheDirectoryForSpillingIsOursAlone(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", temporary)
 	treasures := t.TempDir()
-	attacker.Do(t, temporary, `ln -s "$1" ebpfprof-query-$2`, treasures, pidText())
+	attacker.Do(t, temporary, `ln -s "$1" ebpfprof-dataset-$2`, treasures, pidText())
 	db := open(t, record(t, filepath.Join(t.TempDir(), "d")))
 	spill := one(t, db, "SELECT current_setting('temp_directory')")
 	info, err := os.Lstat(spill)
@@ -87,30 +87,6 @@ func TestTheDirectoryForSpillingIsOursAlone(t *testing.T) {
 	}
 	if _, err := os.Lstat(spill); err == nil {
 		t.Errorf("%s is still there", spill)
-	}
-}
-
-func TestDirectoriesForSpillingThatAKillLeftGoWithTheNextQuery(t *testing.T) {
-	temporary := t.TempDir()
-	t.Setenv("TMPDIR", temporary)
-	dataset := record(t, filepath.Join(t.TempDir(), "d"))
-	killed, err := newSpill()
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(killed.path, "duckdb_temp_storage.tmp"), "rows of somebody's")
-	killed.lock.Close() // as the kernel does
-	other := filepath.Join(temporary, "ebpfprof-query-mine")
-	write(t, filepath.Join(other, "notes"), "made by hand, readable by all")
-	if err := os.Chmod(other, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	busy := open(t, dataset)
-	open(t, dataset)
-	for path, want := range map[string]bool{killed.path: false, other: true, busy.spill.path: true} {
-		if _, err := os.Lstat(path); (err == nil) != want {
-			t.Errorf("%s: there is %t, want %t", path, err == nil, want)
-		}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -431,39 +430,6 @@ func TestACancelledQueryStops(t *testing.T) {
 	cancel()
 	if _, err := db.Run(ctx, "SELECT count(*) FROM range(1000000000000)"); err == nil {
 		t.Error("it ran to its end")
-	}
-}
-
-var viewStatement = regexp.MustCompile(`(?s)CREATE.*?;`)
-
-// TestViewsOfTheShellAreThoseOfQuery runs views.sql as the duckdb shell does.
-func TestViewsOfTheShellAreThoseOfQuery(t *testing.T) {
-	dir := record(t, filepath.Join(t.TempDir(), "d"))
-	text, err := os.ReadFile(filepath.Join(dir, output.ViewsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := open(t, dir)
-	shell, err := openDuckDB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { shell.Close() })
-	t.Chdir(dir)
-	ctx := context.Background()
-	if n := len(viewStatement.FindAllString(string(text), -1)); n != len(output.Schema()) {
-		t.Errorf("%d views", n)
-	}
-	if _, err := shell.conn.ExecContext(ctx, string(text)); err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range output.Schema() {
-		for _, query := range []string{"DESCRIBE " + table.Name, "SELECT * FROM " + table.Name + " ORDER BY ALL"} {
-			want := run(t, db, query)
-			if got := run(t, shell, query); !reflect.DeepEqual(got, want) {
-				t.Errorf("%s: the shell has %v, query %v", query, got, want)
-			}
-		}
 	}
 }
 

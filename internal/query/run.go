@@ -2,8 +2,9 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
 
 // Result is what a query returned.
@@ -46,14 +47,14 @@ func (db *DB) each(ctx context.Context, query string, begin func([]Column) error
 	if err := db.checkSelect(ctx, query); err != nil {
 		return err
 	}
-	rows, err := db.conn.QueryContext(ctx, explain+query)
+	rows, err := db.Query(ctx, explain+query)
 	if err != nil {
-		return cleanError(err)
+		return err
 	}
 	defer rows.Close()
 	types, err := rows.ColumnTypes()
 	if err != nil {
-		return cleanError(err)
+		return dataset.FirstLine(err)
 	}
 	columns := make([]Column, len(types))
 	for i, t := range types {
@@ -70,13 +71,13 @@ func (db *DB) each(ctx context.Context, query string, begin func([]Column) error
 			targets[i] = &values[i]
 		}
 		if err := rows.Scan(targets...); err != nil {
-			return cleanError(err)
+			return dataset.FirstLine(err)
 		}
 		if err := row(values); err != nil {
 			return err
 		}
 	}
-	return cleanError(rows.Err())
+	return dataset.FirstLine(rows.Err())
 }
 
 // distinctNames numbers columns of the same name, which JSON could not tell apart.
@@ -89,13 +90,4 @@ func distinctNames(columns []Column) {
 		}
 		seen[columns[i].Name] = true
 	}
-}
-
-// cleanError makes one sentence of DuckDB's errors; the place in the query
-// stays in the unwrapped one.
-func cleanError(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return firstLine(err)
 }

@@ -23,7 +23,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.BoolFlag{Name: "no-follow", DisableDefaultText: true, Usage: "leave the children of the process alone"},
 		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the probes may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
 		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples", DefaultText: "99 at window and deep, 9 at anchor"},
-		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: time.Millisecond, Usage: "record waits of at least this `TIME`; 0 for none"},
+		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: defaultOffCPU, Usage: "record waits of at least this `TIME`; 0 for none"},
 		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python frames, %d at the most", tracer.MostFrames)},
 		&urfave.IntFlag{Name: "verify-stacks", Value: 256, Usage: "of `N` stacks that a call had before, walk one to compare; 1 walks all"},
 		&urfave.StringFlag{Name: "buffer-size", Value: "64MiB", Usage: "`SIZE` of the kernel's ring buffer"},
@@ -78,14 +78,12 @@ func recordOptions(c *urfave.Context) (tracer.Options, error) {
 	return o, nil
 }
 
-var defaultBudget = map[tracer.Level]float64{tracer.LevelAnchor: 0.01, tracer.LevelWindow: 0.05, tracer.LevelDeep: 0}
-
 func parseBudget(s string, level tracer.Level) (float64, error) {
 	switch s {
 	case "":
-		return defaultBudget[level], nil
+		return tracer.DefaultBudget(level), nil
 	case "off":
-		return 0, nil
+		return tracer.Unlimited, nil
 	}
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
 	if err != nil || !(percent > 0 && percent <= 100) { // NaN is neither
@@ -99,6 +97,21 @@ const defaultFrames = 128
 
 // defaultFrequency is no divisor of what else comes so many times a second.
 var defaultFrequency = map[tracer.Level]int{tracer.LevelAnchor: 9, tracer.LevelWindow: 99, tracer.LevelDeep: 99}
+
+// defaultOffCPU is far above what a switch of threads takes.
+const defaultOffCPU = time.Millisecond
+
+// defaultBuffer is the ring buffer's default size in bytes.
+const defaultBuffer = 64 << 20
+
+// DefaultOptions are what decides which programs are loaded for a recording, and how
+// large they are, if no flag says otherwise.
+func DefaultOptions() tracer.Options {
+	return tracer.Options{
+		Level: tracer.LevelWindow, Frequency: defaultFrequency[tracer.LevelWindow], OffCPU: defaultOffCPU,
+		MaxFrames: defaultFrames, BufferBytes: defaultBuffer,
+	}
+}
 
 // maxFrequency is where the kernel's own limit on interrupts begins to matter.
 const maxFrequency = 10_000

@@ -44,8 +44,8 @@ func TestBudgets(t *testing.T) {
 		level tracer.Level
 		want  float64
 	}{
-		{"", tracer.LevelAnchor, 0.01}, {"", tracer.LevelWindow, 0.05}, {"", tracer.LevelDeep, 0},
-		{"off", tracer.LevelAnchor, 0}, {"5%", tracer.LevelDeep, 0.05}, {"5", tracer.LevelWindow, 0.05},
+		{"", tracer.LevelAnchor, 0.01}, {"", tracer.LevelWindow, 0.05}, {"", tracer.LevelDeep, tracer.Unlimited},
+		{"off", tracer.LevelAnchor, tracer.Unlimited}, {"5%", tracer.LevelDeep, 0.05}, {"5", tracer.LevelWindow, 0.05},
 		{"0.5%", tracer.LevelWindow, 0.005}, {"100%", tracer.LevelWindow, 1},
 	} {
 		if got, err := parseBudget(c.text, c.level); err != nil || math.Abs(got-c.want) > 1e-12 {

@@ -20,8 +20,6 @@ type progress struct {
 	dataset *output.Dataset
 	ended   chan struct{}
 	done    sync.WaitGroup
-	mu      sync.Mutex // held while a line is written, and to end
-	over    bool
 }
 
 func newProgress(quiet bool, session *tracer.Session, dataset *output.Dataset) *progress {
@@ -62,27 +60,6 @@ func (p *progress) found(report tracer.Report, options tracer.Options, took time
 		fmt.Fprintf(os.Stderr, "  %-*s  %s\n", width, filepath.Base(l.Path), describeLibrary(l))
 	}
 	fmt.Fprintf(os.Stderr, "attached in %d ms; %s; Ctrl-C ends\n", took.Milliseconds(), describeBudget(options))
-}
-
-// tables says when stacks of native code are whole: until the libraries' unwind
-// tables are in place, they go by frame pointers.
-func (p *progress) tables() {
-	if p.quiet || !p.session.TakesStacks() {
-		return
-	}
-	began := time.Now()
-	go func() {
-		p.session.WaitForTables()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.over {
-			return
-		}
-		if p.live {
-			fmt.Fprint(os.Stderr, cli.ClearLine)
-		}
-		fmt.Fprintf(os.Stderr, "unwind tables in place after %d ms more\n", time.Since(began).Milliseconds())
-	}()
 }
 
 func describeLibrary(l tracer.LibraryReport) string {
@@ -126,9 +103,7 @@ func (p *progress) run() {
 			events := stats.Spans + stats.Memory
 			rate := float64(events-last) / now.Sub(at).Seconds()
 			line := liveLine(uint64(rate), events, lostRows(stats), written(p.dataset))
-			p.mu.Lock()
 			fmt.Fprint(os.Stderr, cli.ClearLine+cli.Truncate(line, cli.Columns(os.Stderr)))
-			p.mu.Unlock()
 			last, at = events, now
 		}
 	}
@@ -146,9 +121,6 @@ func written(dataset *output.Dataset) (bytes int64) {
 }
 
 func (p *progress) stop() {
-	p.mu.Lock()
-	p.over = true
-	p.mu.Unlock()
 	close(p.ended)
 	p.done.Wait()
 	if p.live {

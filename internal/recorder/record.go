@@ -61,7 +61,10 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	to.dataset = dataset
 	started := time.Now()
 	recording := describe(r, started)
+	preparing := newPreparing(ctx, r.quiet || r.json)
+	r.options.Preparing = preparing.goOn
 	session, err := tracer.Open(r.options, dataset)
+	preparing.over()
 	if err != nil {
 		to.undo()
 		return err
@@ -74,9 +77,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	}
 	progress := newProgress(r.quiet || r.json, session, dataset)
 	progress.found(session.Report(), r.options, time.Since(started))
-	if job == nil {
-		progress.tables()
-	} else {
+	if job != nil {
 		if err := job.start(); err != nil {
 			to.undo()
 			return err

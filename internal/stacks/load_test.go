@@ -21,7 +21,7 @@ var (
 )
 
 // dataset has two processes: 100 with two threads, and 200.
-func dataset(t *testing.T, samples []event.Sample) *query.DB {
+func recorded(t *testing.T, samples []event.Sample) *query.DB {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "d")
 	d, err := output.Create(dir, output.Options{})
@@ -87,7 +87,7 @@ func folded(t *testing.T, p profile.Profile) string {
 }
 
 func TestFramesComeBackAsTheyWereWritten(t *testing.T) {
-	db := dataset(t, someSamples())
+	db := recorded(t, someSamples())
 	p := load(t, db, Filter{PIDs: []int{100}, GIL: true})
 	if len(p) != 1 || len(p[0].Frames) != 3 || p[0].Frames[0].Frame != gemm || p[0].Frames[1].Frame != step || p[0].Frames[2].Frame != thread || p[0].Samples != 1 || p[0].Cut != "" {
 		t.Errorf("%+v", p)
@@ -95,7 +95,7 @@ func TestFramesComeBackAsTheyWereWritten(t *testing.T) {
 }
 
 func TestSamplesAreGroupedWhereTheyDiffer(t *testing.T) {
-	db := dataset(t, someSamples())
+	db := recorded(t, someSamples())
 	stack := "libc.so.6+0x40;step (train.py);gemm (libmkl.so)"
 	for name, c := range map[string]struct {
 		filter Filter
@@ -127,7 +127,7 @@ func TestNothingToShowSaysWhatToDo(t *testing.T) {
 		{all, Filter{PIDs: []int{5}}, "some of pid 100, 200"},
 		{all[2:], Filter{GIL: true}, "leave --gil out"},
 	} {
-		_, err := Load(context.Background(), dataset(t, c.samples), c.filter)
+		_, err := Load(context.Background(), recorded(t, c.samples), c.filter)
 		if !errors.Is(err, ErrNoSamples) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.filter, err, c.want)
 		}

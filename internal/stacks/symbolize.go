@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/query"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/symbolize"
@@ -64,7 +65,7 @@ func Symbolize(ctx context.Context, db *query.DB, dir *symbolize.DebugDir) (*Nam
 
 // readStacks reads one file of table stack.
 func readStacks(ctx context.Context, db *query.DB, path string) ([]event.Stack, error) {
-	r, err := db.Run(ctx, "SELECT stack_id, folded, status, inferred_frames, "+framesText("frames")+" FROM "+query.FileSource(path))
+	r, err := db.Run(ctx, "SELECT stack_id, folded, status, inferred_frames, "+framesText("frames")+" FROM "+dataset.FileSource(path))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", filepath.Base(path), err)
 	}

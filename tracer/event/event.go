@@ -42,9 +42,11 @@ const (
 	// EndUnfinished: still open when the recording, the slice or the thread
 	// ended. The duration is absent.
 	EndUnfinished
+	// EndImported: another tool measured it.
+	EndImported
 )
 
-var endMethodNames = [...]string{"return", "exit_site", "next_entry", "scope_end", "unfinished"}
+var endMethodNames = [...]string{"return", "exit_site", "next_entry", "scope_end", "unfinished", "imported"}
 
 func (m EndMethod) String() string {
 	if int(m) < len(endMethodNames) {
@@ -154,6 +156,25 @@ type Detail struct {
 	DeviceTimeLoNS   *int64
 	DeviceTimeHiNS   *int64
 	DeviceTimeMethod string // "" is absent
+
+	// LaunchID is, on a row of layer device, the span of the call that launched it.
+	LaunchID *int64
+	// WaitStream and WaitCorrelationID say what a wait on a device (category sync)
+	// waited for: a stream, the record of an event.
+	WaitStream        *int64
+	WaitCorrelationID *int64
+	Shape             *Shape
+}
+
+// Shape is what a call of an operator was given, and what follows from it.
+type Shape struct {
+	Dims    string // sizes of the arguments as JSON: [[141, 512], [512, 512], []]
+	Types   string // their element types, as JSON; "" is absent
+	Strides string // likewise
+	// FLOPs and BytesMoved by the formulas of internal/flops.
+	FLOPs      *int64
+	BytesMoved *int64
+	Source     string // how the shape is known: imported, …
 }
 
 // Frame is one function on a call stack.
@@ -315,6 +336,10 @@ type Recording struct {
 	ClockOffsetNS int64 // Unix epoch minus CLOCK_MONOTONIC at the start
 	Level         string
 	CommandLine   string
+	// Source says who recorded: "" is this tool; else imported and the tool's name.
+	Source string
+	// DeviceName is the accelerators' model; "" is absent.
+	DeviceName string
 }
 
 // Sink takes the events of a recording. Calls come from one goroutine, and the

@@ -126,10 +126,15 @@ const (
 // clock, so reading it again after the clock was set would move every start.
 var bootTimes sync.Map
 
-// bootNS is when the machine booted, from the line btime of /proc/stat.
+// bootNS is when the machine booted: by its clocks, or in a recording from the
+// line btime of /proc/stat, which knows whole seconds.
 func (f FS) bootNS() int64 {
 	path := f.path("stat")
 	if ns, ok := bootTimes.Load(path); ok {
+		return ns.(int64)
+	}
+	if f.Root == "" {
+		ns, _ := bootTimes.LoadOrStore(path, clockBootNS())
 		return ns.(int64)
 	}
 	b, err := procfile.Read(path, 0)

@@ -33,8 +33,8 @@ type Process struct {
 	// StartTicks is when it began, in 1/100 s since boot: exact, and the same
 	// to every reader, so that pid and StartTicks name a process.
 	StartTicks uint64
-	// StartedNS is the same since the epoch; the kernel's boot time makes it
-	// exact to a second, not better.
+	// StartedNS is the same since the epoch, by the wall clock of when the first
+	// process was looked at.
 	StartedNS  int64
 	Exe        string // in its own mount namespace
 	ExeDeleted bool

@@ -41,6 +41,7 @@ func newNativeWalker(t *testing.T, pid int) *nativeWalker {
 		t.Fatal(err)
 	}
 	spec.Maps["native_taken_ring"].MaxEntries = 16 << 20
+	bpf.Fit(spec)
 	n := &nativeWalker{t: t}
 	n.walk, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: maps.Replacements(spec)})
 	if err != nil {

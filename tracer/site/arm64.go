@@ -77,7 +77,10 @@ func decodeARM64(code []byte, off int, addr uint64, in *insn) bool {
 	case w>>26&7 == 4: // data processing, immediate
 		immediateARM64(w, in)
 	case w>>25&7 == 5: // data processing, register
-		writeARM64(in, w&31, false)
+		// Of sums with an extended register 31 is the stack pointer, if no flags are
+		// set: sub sp, sp, x0 makes room for alloca.
+		extended := w>>24&0x1f == 0x0b && w>>21&1 == 1
+		writeARM64(in, w&31, extended && w>>29&1 == 0)
 		if w>>21&0xff == 0x59 && w>>31 == 1 && w>>10&0x3f == 0 { // add xd, xn, xm
 			in.load, in.reg, in.base = loadAdd, uint8(w&31), uint8(w>>5&31)
 		}
@@ -160,6 +163,13 @@ func systemARM64(w uint32, in *insn) {
 	switch {
 	case w>>20&3 == 3 && w>>21&1 == 1: // mrs
 		writeARM64(in, w&31, false)
+		// Stepped out of line, a register of user space reads the same: the thread
+		// pointer, with which functions of stack protectors and thread-local
+		// storage begin. Not DAIF, which the step itself changes; the registers
+		// of EL1 the kernel emulates by an exception of their own.
+		if w>>19&3 == 3 && w>>16&7 == 3 && w>>5&0xffff != 0xda11 {
+			in.grade = gradeStepped
+		}
 	case w>>19&7 == 0, w&0xfffff000 == 0xd5033000, w>>20 == 0xd51: // msr, barriers
 	default:
 		in.writes, in.sp, in.fp = writesAll, moveUnknown, moveUnknown

@@ -86,6 +86,7 @@ type line struct {
 	state  state
 	writes uint32
 	stored bool // stack arguments may have been overwritten
+	memory bool // so may memory that arguments point to
 	link   bool // arm64: the link register was used
 	moved  bool
 	start  bool // nothing but landing marks (endbr64) so far
@@ -101,9 +102,12 @@ func (l *line) pass(in *insn, code []byte) {
 		l.stored = l.stored || in.storeDisp-l.state.sp >= 0
 	case storeFP:
 		l.stored = l.stored || !l.state.fpKnown || in.storeDisp-l.state.fp >= 0
+	case storeFixed:
+		l.memory = true
 	case storeOther:
 		l.stored = true
 	}
+	l.memory = l.memory || l.stored
 	l.writes |= in.writes
 	l.link = l.link || in.linkUse
 	l.state = l.state.step(in)
@@ -119,7 +123,7 @@ func (l *line) holds() bool {
 	if !l.state.spKnown || l.writes&argMask(l.arch, l.need.Args) != 0 {
 		return false
 	}
-	if l.need.Stack && l.stored {
+	if l.need.Stack && l.stored || l.need.Memory && l.memory {
 		return false
 	}
 	return !l.need.Return || !l.moved && (l.arch != ARM64 || !l.link)

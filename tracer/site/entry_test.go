@@ -82,6 +82,24 @@ func TestEntrySites(t *testing.T) {
 			need: Need{Stack: true}, offset: 9, down: 24, cost: CostEmulated},
 		{claim: "a store through a pointer may hit the stack arguments", code: "48 89 37 55 c3", // mov %rsi,(%rdi)
 			need: Need{Stack: true}, cost: CostStepped},
+		{claim: "a store through a pointer changes memory that is captured", code: "48 89 37 55 c3",
+			need: Need{Memory: true}, cost: CostStepped},
+		{claim: "so may a store at a fixed address", code: "c7 05 00 10 00 00 01 00 00 00 55 c3", // movl $1,flag(%rip)
+			need: Need{Memory: true}, cost: CostStepped},
+		{claim: "which stack arguments do not mind", code: "c7 05 00 10 00 00 01 00 00 00 55 c3",
+			need: Need{Stack: true}, offset: 10, cost: CostEmulated},
+		{claim: "a store into the function's own frame changes nothing of it", code: "48 83 ec 18 48 89 7c 24 10 55 c3",
+			need: Need{Memory: true}, offset: 9, down: 24, cost: CostEmulated},
+		{claim: "str xzr,[x0]; ret is probed before the store where it is captured", arch: ARM64, code: "1f 00 00 f9 c0 03 5f d6",
+			need: Need{Memory: true, Args: 1}, cost: CostStepped},
+		{claim: "and at the ret where it is not", arch: ARM64, code: "1f 00 00 f9 c0 03 5f d6",
+			need: Need{Args: 1}, offset: 4, cost: CostEmulated},
+		{claim: "mrs x1, tpidr_el0 is stepped where no cheap instruction follows", arch: ARM64, code: "41 d0 3b d5 20 00 80 52 1f 00 00 f9",
+			need: Need{Args: 3, Return: true}, cost: CostStepped},
+		{claim: "mrs x1, daif is refused", arch: ARM64, code: "21 42 3b d5 20 00 80 52 1f 00 00 f9",
+			need: Need{Args: 3, Return: true}, err: ErrNoEntrySite},
+		{claim: "mrs x1, midr_el1 is refused", arch: ARM64, code: "01 00 38 d5 20 00 80 52 1f 00 00 f9",
+			need: Need{Args: 3, Return: true}, err: ErrNoEntrySite},
 		{claim: "a direct call can be the site", code: "31 c0 e8 00 10 00 00 c3",
 			offset: 2, cost: CostEmulated, reason: "call after one instruction"},
 		{claim: "nothing after a refused call is the site", code: "66 66 48 e8 00 10 00 00 55 c3",
@@ -140,6 +158,18 @@ func TestEntrySites(t *testing.T) {
 			c0035fd6
 			c0035fd6`,
 			need: Need{Args: 0xff, Return: true, Stack: true}, offset: 4, cost: CostEmulated, reason: "conditional branch after bti"},
+		{claim: "arm64: alloca moves the stack pointer by what nobody knows", arch: ARM64, code: `
+			ff6320cb  # sub sp,sp,x0
+			40000034  # cbz w0
+			c0035fd6
+			c0035fd6`,
+			cost: CostStepped},
+		{claim: "arm64: subs with the zero register does not", arch: ARM64, code: `
+			1f6020eb  # cmp x0,x0,uxtx
+			40000034  # cbz w0
+			c0035fd6
+			c0035fd6`,
+			offset: 4, cost: CostEmulated, reason: "conditional branch after one instruction"},
 		{claim: "arm64: an overwritten argument stops the search", arch: ARM64, code: `
 			e00301aa  # mov x0,x1
 			40000034  # cbz w0

@@ -130,6 +130,9 @@ type Need struct {
 	Args uint8
 	// Stack: stack arguments are read, so none may have been overwritten.
 	Stack bool
+	// Memory: what pointers lead to is read, so nothing may have been stored but
+	// into the function's own frame.
+	Memory bool
 	// Return: a return probe will sit here. The kernel replaces the word at the
 	// stack pointer (x86-64) or the link register (arm64) at the probed
 	// instruction, so the stack pointer must not have moved, and on arm64 the

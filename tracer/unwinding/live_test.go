@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -61,6 +62,7 @@ func newHarness(t testing.TB, options Options) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bpf.Fit(spec)
 	walk, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: maps.Replacements(spec)})
 	if err != nil {
 		t.Fatalf("%+v", err)
@@ -80,6 +82,9 @@ func newHarness(t testing.TB, options Options) *harness {
 func (h *harness) add(pid int) {
 	h.t.Helper()
 	p, err := process.Open(pid)
+	if errors.Is(err, process.ErrStatic) {
+		h.t.Skip(err) // busybox's shell
+	}
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -309,14 +314,17 @@ func checkChain(t *testing.T, s symbols, stack *bpf.NativeWalkNativeTaken, chain
 		functions = append(functions, want.outermost)
 	}
 	if !slices.Equal(names, functions) {
-		t.Fatalf("%s: walked %v, want %v", want.shape, names, functions)
+		t.Fatalf("%s: walked %v, want %v: %x", want.shape, names, functions, stack.Stack.Frame[:stack.Stack.Count])
 	}
-	last := uint32(0)
+	last, flat := uint32(0), uint32(1)
+	if runtime.GOARCH == "arm64" {
+		flat = 0 // a function that keeps its return address in a register may have no frame
+	}
 	for i, f := range stack.Stack.Frame[:stack.Stack.Count] {
 		if want.shape == "signal handler on a stack of its own" {
 			break
 		}
-		if f.Cfa <= last {
+		if f.Cfa < last+flat {
 			t.Errorf("%s: the address of frame %d does not rise: %#x after %#x", want.shape, i, f.Cfa, last)
 		}
 		last = f.Cfa
@@ -338,7 +346,8 @@ func checkFlags(t *testing.T, stacks []bpf.NativeWalkNativeTaken, returns bool) 
 	if seen[uint32(bpf.NativeWalkNativeFlagNATIVE_SIGNAL)] == 0 || seen[uint32(bpf.NativeWalkNativeFlagNATIVE_FRAME_POINTER)] == 0 {
 		t.Errorf("no frame is marked as interrupted, or as found by frame pointer: %v", seen)
 	}
-	if seen[uint32(bpf.NativeWalkNativeFlagNATIVE_INFERRED)] == 0 {
+	// Instructions are read for it on x86-64 only.
+	if seen[uint32(bpf.NativeWalkNativeFlagNATIVE_INFERRED)] == 0 && runtime.GOARCH == "amd64" {
 		t.Errorf("no frame is marked as inferred from generated code: %v", seen)
 	}
 	if repaired := seen[uint32(bpf.NativeWalkNativeFlagNATIVE_REPAIRED)]; (repaired > 0) != returns {

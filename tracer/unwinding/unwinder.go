@@ -132,6 +132,21 @@ func (u *Unwinder) Wait() {
 	}
 }
 
+// Progress is how many of the tables that processes need are made, and of how many.
+func (u *Unwinder) Progress() (done, of int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	waiting := len(u.queue) + len(u.looks)
+	if u.busy != nil {
+		waiting++
+	}
+	if u.looking {
+		waiting++
+	}
+	of = max(len(u.byInode), waiting)
+	return of - waiting, of
+}
+
 // Close stops the worker and releases the tables; a walk after it finds none.
 func (u *Unwinder) Close() {
 	u.watch.stop()

@@ -1,4 +1,4 @@
-package query
+package dataset
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 )
 
 // spillPrefix begins the name of every spill directory; the rest is random.
-const spillPrefix = "ebpfprof-query-"
+const spillPrefix = "ebpfprof-dataset-"
 
 // spill is where DuckDB puts what does not fit into memory: a directory of ours
 // that no other user can foresee, enter, or put in our way. The lock on it says

@@ -1,4 +1,4 @@
-package query
+package dataset
 
 import (
 	"context"
@@ -97,7 +97,7 @@ func (s columnSet) order() []string {
 func (db *DB) describe(ctx context.Context, query string) (columnSet, error) {
 	rows, err := db.conn.QueryContext(ctx, "SELECT column_name, column_type FROM (DESCRIBE "+query+")")
 	if err != nil {
-		return nil, firstLine(err)
+		return nil, FirstLine(err)
 	}
 	defer rows.Close()
 	set := columnSet{}

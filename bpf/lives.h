@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the kernel's tables have of a process or a thread, and when it goes. The
+ * numbers are used again: what is left under one when a new task gets it was
+ * another's, whose end went unseen. And no process may take all of a table.
+ */
+#ifndef EBPFPROF_LIVES_H
+#define EBPFPROF_LIVES_H
+
+#include "maps.h"
+
+/* Shares of one process in the tables of threads and of waits, which have 16,384
+ * places for all (tracer/limits.go). */
+#define PROCESS_THREADS 4096
+#define PROCESS_WAITS 4096
+
+static __always_inline bool thread_allowed(__u32 tgid)
+{
+	const struct target *target = bpf_map_lookup_elem(&targets, &tgid);
+
+	if (target && target->threads < PROCESS_THREADS)
+		return true;
+	lose(LOSS_THREAD_QUOTA);
+	return false;
+}
+
+static __always_inline void count_thread(__u32 tgid)
+{
+	struct target *target = bpf_map_lookup_elem(&targets, &tgid);
+
+	if (target)
+		__sync_fetch_and_add(&target->threads, 1);
+}
+
+/* A thread's entry goes, and with it its place in its process's share. */
+static __always_inline void forget_thread(__u32 tid)
+{
+	const struct thread_state *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct target *target;
+	__u32 tgid;
+
+	if (!thread)
+		return;
+	tgid = thread->tgid;
+	if (bpf_map_delete_elem(&threads, &tid))
+		return;
+	target = bpf_map_lookup_elem(&targets, &tgid);
+	if (target && target->threads)
+		__sync_fetch_and_add(&target->threads, -1);
+}
+
+#endif

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/importer"
+)
+
+const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz) and exports of Nsight Systems (nsys export --type sqlite) into
+a dataset, so that every answer that a recording gives they give too. Several files are the ranks of one job.
+
+   ebpfprof import trace.json.gz --output trace.dataset && ebpfprof report trace.dataset
+   ebpfprof import rank*.json --output job.dataset`
+
+// importMemory keeps the heap of an import, whose own state is a few tens of
+// bytes a row, below what a laptop has to spare.
+const importMemory = 800 << 20
+
+// importCommand is `ebpfprof import`.
+func importCommand() *urfave.Command {
+	return &urfave.Command{
+		Name:        "import",
+		Usage:       "make a dataset of traces of torch.profiler or Nsight Systems",
+		ArgsUsage:   "FILE…",
+		Description: importDescription,
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset into `DIRECTORY` (default: the first file's name with .dataset)"},
+			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
+		},
+		Action: runImport,
+	}
+}
+
+func runImport(c *urfave.Context) error {
+	files, err := cli.Interspersed(c)
+	switch {
+	case err != nil:
+		return usageError(err)
+	case len(files) == 0:
+		return usageError(errors.New("which file? ebpfprof import FILE… --output DATASET"))
+	}
+	dir := c.String("output")
+	if dir == "" {
+		dir = defaultDataset(files[0])
+	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
+	began, line := time.Now(), newProgressLine(c)
+	summary, err := importer.Import(c.Context, files, dir, importer.Options{
+		ToolVersion: cli.Version,
+		CommandLine: strings.Join(os.Args, " "),
+		Progress: func(file string, part float64) {
+			line.say("reading %s: %d %%", filepath.Base(file), int(100*min(part, 1)))
+		},
+	})
+	line.end()
+	if err != nil {
+		return urfave.Exit(err, cli.ExitFailed)
+	}
+	if c.Bool("quiet") {
+		return nil
+	}
+	for _, w := range summary.Warnings {
+		fmt.Fprintln(c.App.ErrWriter, "warning:", w.Detail)
+	}
+	fmt.Fprintf(c.App.Writer, "%d spans (%d of them work on devices), %d allocations and frees in %s: %s\n",
+		summary.Spans, summary.DeviceRows, summary.MemoryRows, time.Since(began).Round(time.Millisecond), dir)
+	return nil
+}
+
+// defaultDataset is trace.dataset for trace.json.gz.
+func defaultDataset(file string) string {
+	name := filepath.Base(file)
+	for _, ending := range []string{".gz", ".json", ".sqlite", ".pt.trace"} {
+		if trimmed, ok := strings.CutSuffix(name, ending); ok {
+			name = trimmed
+		}
+	}
+	return name + ".dataset"
+}

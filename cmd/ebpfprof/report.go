@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/report"
+)
+
+const reportDescription = `The first line is the verdict. Then what the job is, its steps and where their time goes, what the devices did, operators,
+kernels, lines of your code, threads, memory; and before all that it could spoil, what was lost, estimated or left out.
+
+   ebpfprof report DATASET
+   ebpfprof report DATASET --format html -o report.html
+   ebpfprof report DATASET --format json | jq .device`
+
+// reportCommand is `ebpfprof report`.
+func reportCommand() *urfave.Command {
+	cli.CompleteValues("format", report.Formats)
+	return &urfave.Command{
+		Name:        "report",
+		Usage:       "say what limits the job of a dataset",
+		ArgsUsage:   "DATASET",
+		Description: reportDescription,
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "format", Value: "text", Usage: strings.Join(report.Formats(), ", ")},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` (default: standard output)"},
+			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` largest of each table; 0 is all (JSON: always all)"},
+			&urfave.IntFlag{Name: "rank", Usage: "only the process of `RANK`"},
+			&urfave.Float64Flag{Name: "from", Usage: "only what begins after `MS` milliseconds of the recording"},
+			&urfave.Float64Flag{Name: "to", Usage: "only what begins before `MS` milliseconds of the recording"},
+		},
+		Action: runReport,
+	}
+}
+
+func runReport(c *urfave.Context) error {
+	path, err := oneDataset(c)
+	if err != nil {
+		return err
+	}
+	format := c.String("format")
+	switch {
+	case !known(report.Formats(), format):
+		return usageError(fmt.Errorf("unknown format %q: one of %s", format, strings.Join(report.Formats(), ", ")))
+	case c.Int("top") < 0:
+		return usageError(fmt.Errorf("--top %d: give a positive number, or 0 for all", c.Int("top")))
+	case c.IsSet("from") && c.IsSet("to") && c.Float64("from") >= c.Float64("to"):
+		return usageError(errors.New("--from is not before --to"))
+	}
+	db, err := openAnalysis(c, path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	line := newProgressLine(c)
+	options := report.Options{Progress: func(what string) { line.say("computing %s", what) }}
+	if c.IsSet("rank") {
+		rank := c.Int("rank")
+		options.Rank = &rank
+	}
+	if c.IsSet("from") {
+		options.FromMS = pointer(c.Float64("from"))
+	}
+	if c.IsSet("to") {
+		options.ToMS = pointer(c.Float64("to"))
+	}
+	r, err := report.Build(c.Context, db, options)
+	line.end()
+	if err != nil {
+		return urfave.Exit(fmt.Errorf("%s: %w", path, err), cli.ExitFailed)
+	}
+	style := report.Style{Top: c.Int("top")}
+	if f, ok := c.App.Writer.(*os.File); ok && !c.IsSet("output") {
+		style.Width, style.Color = cli.TextStyle(f)
+	}
+	err = writeTo(c, func(w io.Writer) error { return r.Write(w, format, style) })
+	if err != nil {
+		return urfave.Exit(fmt.Errorf("writing the report: %w", err), cli.ExitFailed)
+	}
+	return nil
+}
+
+func pointer[T any](v T) *T { return &v }
+
+// writeTo writes into the file of --output, which is not there when it fails.
+func writeTo(c *urfave.Context, write func(io.Writer) error) (err error) {
+	name := c.String("output")
+	if name == "" || name == "-" {
+		return write(c.App.Writer)
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(write(file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}

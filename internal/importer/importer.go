@@ -1,0 +1,171 @@
+// Package importer turns what other tools recorded into a dataset: traces of
+// torch.profiler (Kineto's JSON, also with gzip) and of Nsight Systems
+// (.sqlite). The rows keep the meaning that the schema gives them; work on a
+// device, which a recording of our own has only bounds of, becomes spans of
+// layer device.
+//
+// A file is read twice, so that memory depends on the number of rows and not on
+// what is in them: first for who stands in whom and who launched what, then for
+// the rows themselves.
+package importer
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/output"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// ErrFormat is wrapped by errors about files that are not what they should be.
+var ErrFormat = errors.New("cannot be imported")
+
+// Options of Import.
+type Options struct {
+	ToolVersion string
+	CommandLine string
+	// Progress is told now and then how much of a file has been read, in both
+	// passes together; nil is nobody.
+	Progress func(file string, part float64)
+}
+
+// Summary says what was imported.
+type Summary struct {
+	Files, Spans, DeviceRows, Flows, MemoryRows int
+	Warnings                                    []event.Warning
+}
+
+// source is one file. Both passes must hand over the same rows in the same order.
+type source interface {
+	name() string // of the tool
+	// describe is asked after the first pass.
+	describe() description
+	read(ctx context.Context, brief bool, h handler, progress func(float64)) error
+}
+
+type handler struct {
+	row    func(*row) error
+	edge   func(*edge) error
+	memory func(*event.Memory) error
+}
+
+// description is what a file says beside its rows.
+type description struct {
+	// base is added to the first pass's times, in which the file's own clock counts.
+	base            int64
+	rank, worldSize *int32
+	deviceName      string
+	framework       string
+	processNames    map[int32]string
+	threadNames     map[[2]int32]string
+	host            string
+	warnings        []event.Warning
+}
+
+// Import writes the files, the ranks of one job, into a new dataset. When it
+// fails nothing is left behind.
+func Import(ctx context.Context, files []string, dir string, o Options) (*Summary, error) {
+	if _, err := os.Stat(dir); err == nil {
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+			return nil, fmt.Errorf("cannot import into %s: %w: choose another or empty it", dir, output.ErrNotEmpty)
+		}
+	}
+	sources := make([]source, len(files))
+	for i, path := range files {
+		s, err := open(path)
+		if err != nil {
+			return nil, err
+		}
+		sources[i] = s
+	}
+	w := &writing{options: o, files: files, dir: dir, pids: map[int32]int{}}
+	err := w.all(ctx, sources)
+	if w.dataset != nil {
+		err = errors.Join(err, w.dataset.Close())
+	}
+	if err != nil {
+		if w.dataset != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+		return nil, err
+	}
+	return &w.summary, nil
+}
+
+// open tells the format by what the file begins with, not by its name.
+func open(path string) (source, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("there is no file %s: %w", path, os.ErrNotExist)
+	case err != nil:
+		return nil, fmt.Errorf("importing %s: %w", path, err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s %w: it is not a regular file", path, ErrFormat)
+	case info.Size() == 0:
+		return nil, fmt.Errorf("%s %w: it is empty", path, ErrFormat)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("importing %s: %w", path, err)
+	}
+	defer file.Close()
+	head := make([]byte, 512)
+	n, err := file.Read(head)
+	if err != nil {
+		return nil, fmt.Errorf("importing %s: %w", path, err)
+	}
+	head = head[:n]
+	text := strings.TrimLeft(string(head), "\ufeff \t\r\n")
+	switch {
+	case strings.HasPrefix(text, "SQLite format 3\x00"):
+		return openNsys(path)
+	case n > 1 && head[0] == 0x1f && head[1] == 0x8b:
+		return &kineto{path: path, size: info.Size(), gzip: true}, nil
+	case strings.HasPrefix(text, "{") || strings.HasPrefix(text, "["):
+		return &kineto{path: path, size: info.Size()}, nil
+	case strings.HasPrefix(text, "NSYSREP") || strings.HasSuffix(path, ".nsys-rep"):
+		return nil, fmt.Errorf("%s %w: export it first: nsys export --type sqlite %s", path, ErrFormat, path)
+	}
+	return nil, fmt.Errorf("%s %w: neither a trace of torch.profiler (JSON, also .gz) nor an export of Nsight Systems (.sqlite)", path, ErrFormat)
+}
+
+var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// sessionID is the same for the same files.
+func sessionID(files []string) string {
+	h := sha256.New()
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err == nil {
+			fmt.Fprintln(h, filepath.Base(f), info.Size())
+		}
+	}
+	name := filepath.Base(files[0])
+	name, _, _ = strings.Cut(name, ".")
+	name = strings.Trim(unfit.ReplaceAllString(name, "_"), "_")
+	return fmt.Sprintf("import-%.60s-%x", name, h.Sum(nil)[:4])
+}
+
+var rankInName = regexp.MustCompile(`(?i)rank[-_=]?(\d{1,6})`)
+
+// rankOf is the rank that a file's name gives, if any.
+func rankOf(path string) *int32 {
+	m := rankInName.FindStringSubmatch(filepath.Base(path))
+	if m == nil {
+		return nil
+	}
+	n, err := strconv.ParseInt(m[1], 10, 32)
+	if err != nil {
+		return nil
+	}
+	rank := int32(n)
+	return &rank
+}

@@ -1,0 +1,247 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/flops"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+const evaluateFunction = "autograd::engine::evaluate_function: "
+
+// callOf says what a complete event is, by its category. Traces of PyTorch 1.8
+// name the categories otherwise.
+func (p *kinetoPass) callOf(cat, name string) (call event.Call, device, ok bool) {
+	switch cat {
+	case "cpu_op", "Operator":
+		if node, is := strings.CutPrefix(name, evaluateFunction); is {
+			return event.Call{Layer: "autograd", Category: "node", Name: node}, false, true
+		}
+		if name == "record_param_comms" || strings.HasPrefix(name, "c10d::") {
+			return event.Call{Layer: "collective", Category: "issue", Name: name}, false, true
+		}
+		return event.Call{Layer: "op", Name: name}, false, true
+	case "user_annotation":
+		if strings.HasPrefix(name, "nccl:") || strings.HasPrefix(name, "gloo:") {
+			runtime, _, _ := strings.Cut(name, ":")
+			return event.Call{Layer: "collective", Category: "issue", Runtime: runtime, Name: name}, false, true
+		}
+		return event.Call{Layer: "scope", Name: name}, false, true
+	case "python_function":
+		return event.Call{Layer: "python", Name: name}, false, true
+	case "cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "privateuse1_runtime", "privateuse1_driver", "xpu_runtime":
+		return event.Call{Layer: "runtime", Category: runtimeCategory(name), Runtime: runtimeOf(name), Name: name}, false, true
+	case "overhead":
+		return event.Call{Layer: "runtime", Category: "overhead", Name: name}, false, true
+	case "kernel", "Kernel":
+		return event.Call{Layer: "device", Category: kernelCategory(name), Name: name}, true, true
+	case "gpu_memcpy", "Memcpy":
+		return event.Call{Layer: "device", Category: deviceCopy, Name: name}, true, true
+	case "gpu_memset", "Memset":
+		return event.Call{Layer: "device", Category: deviceSet, Name: name}, true, true
+	case "cuda_sync":
+		return event.Call{Layer: "device", Category: deviceSync, Name: name}, true, true
+	case "gpu_user_annotation":
+		return event.Call{Layer: "device", Category: deviceAnnotation, Name: name}, true, true
+	case "Trace", "":
+		return event.Call{}, false, false
+	}
+	return event.Call{Layer: "scope", Category: cat, Name: name}, false, true
+}
+
+func (p *kinetoPass) span(f *fields) error {
+	cat, name := p.kept(f.cat), p.kept(f.name)
+	call, device, ok := p.callOf(cat, name)
+	if !ok {
+		return nil
+	}
+	ts, ok := micros(f.ts)
+	if !ok {
+		if p.brief {
+			p.left[cat+" without a time"]++
+		}
+		return nil
+	}
+	r := &p.row
+	*r = row{call: p.calls.of(call), start: p.offset() + ts, device: device, sequence: -1, duration: missing}
+	if dur, ok := micros(f.dur); ok {
+		r.duration = dur
+	} else if f.dur != nil {
+		r.duration = 1<<62 - 1 // larger than any number of microseconds: lint's business
+	}
+	if !device {
+		r.pid, r.tid = int32(p.number(f.pid)), int32(p.number(f.tid))
+	} else if id := int32(p.number(f.pid)); id >= 0 && id < 1<<16 {
+		r.detail.DeviceID = &id
+	}
+	r.candidate = call.Layer == "op" && flops.Counted(name)
+	p.arguments(r, f.args)
+	return p.h.row(r)
+}
+
+// arguments takes from args what the schema has a column for.
+func (p *kinetoPass) arguments(r *row, args []byte) {
+	if args == nil {
+		return
+	}
+	members(args, func(key, value []byte) {
+		switch string(key) {
+		case "correlation":
+			r.correlation = p.number(value)
+		case "External id", "external id":
+			r.external = p.number(value)
+		}
+		if p.brief {
+			return
+		}
+		switch string(key) {
+		case "Input Dims", "Input dims":
+			r.arguments.dims = p.json(value)
+		case "Input type":
+			r.arguments.types = p.json(value)
+		case "Input Strides":
+			r.arguments.strides = p.json(value)
+		case "Concrete Inputs":
+			if r.candidate {
+				r.arguments.concrete = p.json(value)
+			}
+		case "Sequence number":
+			r.sequence = p.number(value)
+		case "device":
+			id := int32(p.number(value))
+			r.detail.DeviceID = &id
+		case "context":
+			r.detail.Context = integer(value)
+		case "stream":
+			if s := integer(value); s != nil && *s >= 0 {
+				r.detail.Stream = s
+			}
+		case "bytes":
+			r.detail.Bytes = integer(value)
+		case "grid":
+			r.detail.Grid = triple(value)
+		case "block":
+			r.detail.Block = triple(value)
+		case "shared memory":
+			r.detail.SharedBytes = integer(value)
+		case "wait_on_stream":
+			r.detail.WaitStream = integer(value)
+		case "wait_on_cuda_event_record_corr_id":
+			r.detail.WaitCorrelationID = integer(value)
+		case "dtype":
+			r.detail.Dtype = p.kept(value)
+		case "In msg nelems":
+			r.detail.ElementCount = integer(value)
+		case "Group size":
+			if n := integer(value); n != nil {
+				ranks := int32(*n)
+				r.detail.Ranks = &ranks
+			}
+		case "Rank":
+			if n := integer(value); n != nil {
+				rank := int32(*n)
+				r.detail.Rank = &rank
+			}
+		}
+	})
+	if r.device && r.call.Category == deviceCopy {
+		r.detail.Direction = direction(r.call.Name)
+	}
+	if d := &r.detail; d.Grid != nil && d.Block != nil {
+		d.Work = &[3]int64{d.Grid[0] * d.Block[0], d.Grid[1] * d.Block[1], d.Grid[2] * d.Block[2]}
+	}
+}
+
+// json keeps a value without the white space that some versions put into it,
+// each different one once.
+func (p *kinetoPass) json(value []byte) string {
+	if s, ok := p.texts[string(value)]; ok {
+		return s
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, value) != nil {
+		return ""
+	}
+	s := strings.ToValidUTF8(compact.String(), "\ufffd")
+	if len(p.texts) < 1<<18 {
+		p.texts[string(value)] = s
+	}
+	return s
+}
+
+func integer(value []byte) *int64 {
+	n, err := strconv.ParseInt(strings.Trim(string(value), `"`), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+func triple(value []byte) *[3]int64 {
+	parts := strings.Split(strings.Trim(string(value), "[] "), ",")
+	if len(parts) != 3 {
+		return nil
+	}
+	var t [3]int64
+	for i, part := range parts {
+		n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 64)
+		if err != nil {
+			return nil
+		}
+		t[i] = n
+	}
+	return &t
+}
+
+// memory is an instant of the profiler's allocator hook: the size is negative
+// for a free.
+func (p *kinetoPass) memory(f *fields) error {
+	ts, ok := micros(f.ts)
+	if !ok || f.args == nil {
+		return nil
+	}
+	m := &event.Memory{
+		TSNS: p.offset() + ts, PID: int32(p.number(f.pid)), TID: int32(p.number(f.tid)),
+		Space: "host", Level: "allocator", Action: "alloc", Weight: 1,
+	}
+	sized := false
+	members(f.args, func(key, value []byte) {
+		n := integer(value)
+		if n == nil {
+			return
+		}
+		switch string(key) {
+		case "Bytes":
+			if *n < 0 {
+				m.Action = "free"
+				*n = -*n
+			}
+			m.Bytes, sized = n, true
+		case "Addr":
+			m.Address = *n
+		case "Total Allocated":
+			m.TotalAllocatedBytes = n
+		case "Total Reserved":
+			m.TotalReservedBytes = n
+		case "Device Id":
+			if *n >= 0 {
+				id := int32(*n)
+				m.DeviceID = &id
+			}
+		case "Device Type": // of c10: 0 is the CPU
+			if *n != 0 {
+				m.Space = "device"
+			}
+		}
+	})
+	if !sized {
+		return nil
+	}
+	if m.Space == "host" {
+		m.DeviceID = nil
+	}
+	return p.h.memory(m)
+}

@@ -1,0 +1,308 @@
+package importer
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	_ "modernc.org/sqlite" // pure Go
+
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// nsys is an export of Nsight Systems. Tables and columns come and go between
+// its versions: what a query needs is looked up first.
+type nsys struct {
+	path    string
+	db      *sql.DB
+	tables  map[string]map[string]bool // columns by table
+	base    int64                      // Unix epoch minus the file's clock
+	strings map[int64]string
+	names   map[int32]string
+	threads map[[2]int32]string
+	device  string
+	host    string
+	calls   calls
+	row     row
+}
+
+func openNsys(path string) (_ source, err error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	name := (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro&immutable=1"}).String()
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, fmt.Errorf("importing %s: %w", path, err)
+	}
+	n := &nsys{path: path, db: db, calls: calls{}, names: map[int32]string{}, threads: map[[2]int32]string{}}
+	if err := n.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s %w: %w", path, ErrFormat, err), db.Close())
+	}
+	return n, nil
+}
+
+func (n *nsys) name() string { return "nsys" }
+
+func (n *nsys) describe() description {
+	d := description{base: n.base, rank: rankOf(n.path), deviceName: n.device, processNames: n.names, threadNames: n.threads, host: n.host}
+	for _, t := range []string{"CUPTI_ACTIVITY_KIND_OVERHEAD", "PROFILER_OVERHEAD", "GENERIC_EVENTS", "SCHED_EVENTS", "COMPOSITE_EVENTS", "CUDA_GPU_MEMORY_USAGE_EVENTS", "GPU_METRICS"} {
+		if n.tables[t] == nil {
+			continue
+		}
+		var rows int64
+		if err := n.db.QueryRow(`SELECT count(*) FROM "` + t + `"`).Scan(&rows); err == nil && rows > 0 {
+			d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: t, Count: rows,
+				Detail: fmt.Sprintf("%d rows of %s are not imported", rows, t)})
+		}
+	}
+	return d
+}
+
+func (n *nsys) load() error {
+	n.tables = map[string]map[string]bool{}
+	err := n.each(context.Background(), "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type IN ('table', 'view')", func(rows *sql.Rows) error {
+		var table, column string
+		if err := rows.Scan(&table, &column); err != nil {
+			return err
+		}
+		if n.tables[table] == nil {
+			n.tables[table] = map[string]bool{}
+		}
+		n.tables[table][column] = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if n.tables["StringIds"] == nil {
+		return errors.New("it has no table StringIds, so it is no export of Nsight Systems")
+	}
+	n.strings = map[int64]string{}
+	err = n.each(context.Background(), "SELECT id, value FROM StringIds", func(rows *sql.Rows) error {
+		var id int64
+		var value string
+		if err := rows.Scan(&id, &value); err != nil {
+			return err
+		}
+		n.strings[id] = value
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	n.loadTarget()
+	return nil
+}
+
+// loadTarget reads what is good to know; an export may lack any of it.
+func (n *nsys) loadTarget() {
+	if c := n.tables["TARGET_INFO_SESSION_START_TIME"]; c != nil {
+		_ = n.db.QueryRow("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").Scan(&n.base)
+		if c["systemClockNs"] {
+			var clock sql.NullInt64
+			_ = n.db.QueryRow("SELECT systemClockNs FROM TARGET_INFO_SESSION_START_TIME").Scan(&clock)
+			n.base -= clock.Int64
+		}
+	}
+	if n.tables["TARGET_INFO_GPU"]["name"] {
+		_ = n.db.QueryRow("SELECT name FROM TARGET_INFO_GPU").Scan(&n.device)
+	}
+	if n.tables["TARGET_INFO_SYSTEM_ENV"] != nil {
+		_ = n.db.QueryRow("SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname'").Scan(&n.host)
+	}
+	ctx := context.Background()
+	if n.tables["PROCESSES"] != nil {
+		_ = n.each(ctx, "SELECT pid, name FROM PROCESSES", func(rows *sql.Rows) error {
+			var pid int32
+			var name sql.NullString
+			if err := rows.Scan(&pid, &name); err != nil {
+				return err
+			}
+			n.names[pid] = name.String
+			return nil
+		})
+	}
+	if n.tables["ThreadNames"] != nil {
+		_ = n.each(ctx, "SELECT globalTid, nameId FROM ThreadNames", func(rows *sql.Rows) error {
+			var thread sql.NullInt64
+			var name int64
+			if err := rows.Scan(&thread, &name); err != nil {
+				return err
+			}
+			pid, tid := split(thread.Int64)
+			n.threads[[2]int32{pid, tid}] = n.strings[name]
+			return nil
+		})
+	}
+}
+
+func (n *nsys) each(ctx context.Context, query string, f func(*sql.Rows) error) error {
+	rows, err := n.db.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// split takes apart Nsight's serialised ids: 24 bits of process, 24 of thread.
+func split(global int64) (pid, tid int32) {
+	return int32(global >> 24 & 0xffffff), int32(global & 0xffffff)
+}
+
+// columns lists those of a table that the query wants, NULL for those that this
+// version of Nsight does not write.
+func (n *nsys) columns(table string, names ...string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = "NULL"
+		if n.tables[table][name] {
+			all[i] = `"` + name + `"`
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func (n *nsys) read(ctx context.Context, brief bool, h handler, progress func(float64)) error {
+	readers := []struct {
+		table string
+		read  func(context.Context, string, handler) error
+	}{
+		{"CUPTI_ACTIVITY_KIND_RUNTIME", n.runtime},
+		{"OSRT_API", n.system},
+		{"NVTX_EVENTS", n.ranges},
+		{"CUPTI_ACTIVITY_KIND_KERNEL", n.kernels},
+		{"CUPTI_ACTIVITY_KIND_MEMCPY", n.copies},
+		{"CUPTI_ACTIVITY_KIND_MEMSET", n.copies},
+		{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", n.waits},
+	}
+	if brief {
+		shift := n.base
+		n.base = 0
+		defer func() { n.base = shift }()
+	}
+	for i, r := range readers {
+		if progress != nil {
+			progress(float64(i) / float64(len(readers)))
+		}
+		if n.tables[r.table] == nil {
+			continue
+		}
+		if err := r.read(ctx, r.table, h); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("%s %w: table %s: %w", n.path, ErrFormat, r.table, err)
+		}
+	}
+	return nil
+}
+
+// begin fills the row with what all tables have.
+func (n *nsys) begin(call event.Call, start int64, end sql.NullInt64) *row {
+	n.row = row{call: n.calls.of(call), start: n.base + start, duration: missing, sequence: -1}
+	if end.Valid {
+		n.row.duration = end.Int64 - start
+	}
+	return &n.row
+}
+
+var versioned = regexp.MustCompile(`_(v\d+|ptsz)+$`)
+
+// key makes a correlation of one process one of the file.
+func key(pid int32, correlation int64) int64 { return int64(pid)<<38 | correlation&(1<<38-1) }
+
+func (n *nsys) runtime(ctx context.Context, table string, h handler) error {
+	return n.each(ctx, "SELECT start, "+n.columns(table, "end", "globalTid", "correlationId", "nameId", "returnValue")+" FROM "+table, func(rows *sql.Rows) error {
+		var start int64
+		var end, thread, correlation, name, result sql.NullInt64
+		if err := rows.Scan(&start, &end, &thread, &correlation, &name, &result); err != nil {
+			return err
+		}
+		text := versioned.ReplaceAllString(n.strings[name.Int64], "")
+		r := n.begin(event.Call{Layer: "runtime", Category: runtimeCategory(text), Runtime: runtimeOf(text), Name: text}, start, end)
+		r.pid, r.tid = split(thread.Int64)
+		if correlation.Valid {
+			r.correlation = key(r.pid, correlation.Int64)
+		}
+		switch code := result.Int64; code {
+		case 0:
+			r.status = event.StatusOK
+		case 600: // cudaErrorNotReady, CUDA_ERROR_NOT_READY
+			r.status = event.StatusNotReady
+		default:
+			r.status, r.detail.ErrorCode = event.StatusError, &code
+		}
+		return h.row(r)
+	})
+}
+
+func (n *nsys) system(ctx context.Context, table string, h handler) error {
+	return n.each(ctx, "SELECT start, "+n.columns(table, "end", "globalTid", "nameId")+" FROM "+table, func(rows *sql.Rows) error {
+		var start int64
+		var end, thread, name sql.NullInt64
+		if err := rows.Scan(&start, &end, &thread, &name); err != nil {
+			return err
+		}
+		r := n.begin(event.Call{Layer: "os", Category: "call", Name: n.strings[name.Int64]}, start, end)
+		r.pid, r.tid = split(thread.Int64)
+		return h.row(r)
+	})
+}
+
+// What torch.autograd.profiler.emit_nvtx puts behind a name.
+var nvtxSuffix = regexp.MustCompile(`^(.*?)(?:, seq = (\d+))?(?:, op_id = (\d+))?(?:, sizes = (\[.*\]))?(?:, input_op_ids = .*)?$`)
+
+// ranges are those of NVTX; marks have no end and are points, not work.
+func (n *nsys) ranges(ctx context.Context, table string, h handler) error {
+	return n.each(ctx, "SELECT start, "+n.columns(table, "end", "eventType", "globalTid", "text", "textId")+" FROM "+table+" WHERE eventType IN (59, 60, 70, 71) OR end IS NOT NULL", func(rows *sql.Rows) error {
+		var start int64
+		var end, kind, thread, textID sql.NullInt64
+		var text sql.NullString
+		if err := rows.Scan(&start, &end, &kind, &thread, &text, &textID); err != nil {
+			return err
+		}
+		if !text.Valid {
+			text.String = n.strings[textID.Int64]
+		}
+		call, sequence, sizes := nvtxCall(text.String)
+		r := n.begin(call, start, end)
+		r.pid, r.tid = split(thread.Int64)
+		r.sequence, r.arguments.dims = sequence, sizes
+		return h.row(r)
+	})
+}
+
+func nvtxCall(text string) (call event.Call, sequence int64, sizes string) {
+	sequence = -1
+	m := nvtxSuffix.FindStringSubmatch(text)
+	name := text
+	if m != nil {
+		name, sizes = m[1], m[4]
+		if s, err := strconv.ParseInt(m[2], 10, 64); err == nil {
+			sequence = s
+		}
+	}
+	switch {
+	case strings.HasPrefix(name, evaluateFunction):
+		return event.Call{Layer: "autograd", Category: "node", Name: strings.TrimPrefix(name, evaluateFunction)}, sequence, sizes
+	case m != nil && (m[3] != "" || m[2] != "") || strings.HasPrefix(name, "aten::"):
+		return event.Call{Layer: "op", Name: name}, sequence, sizes
+	case strings.HasPrefix(name, "nccl"):
+		return event.Call{Layer: "collective", Category: "issue", Runtime: "nccl", Name: name}, sequence, sizes
+	}
+	return event.Call{Layer: "scope", Name: name}, sequence, sizes
+}

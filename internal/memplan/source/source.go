@@ -1,0 +1,161 @@
+// Package source reads what the memory planner needs from a dataset: events,
+// the stacks and operators behind them, and where steps begin. It is the only
+// room of the planner that knows datasets.
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/memplan/holders"
+	"github.com/ebpfprof/ebpfprof/internal/query"
+)
+
+// Dataset is an opened dataset.
+type Dataset struct {
+	db *query.DB
+}
+
+// ErrNoEvents is returned for a dataset in which nothing of memory was recorded.
+var ErrNoEvents = errors.New("the dataset has no allocator events: record with --probe memory, or at the default level")
+
+// Open opens a dataset.
+func Open(path string) (*Dataset, error) {
+	db, err := query.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Dataset{db}, nil
+}
+
+// Close releases it.
+func (d *Dataset) Close() error { return d.db.Close() }
+
+// Warnings name files that were left out.
+func (d *Dataset) Warnings() []string { return d.db.Warnings() }
+
+// Lost is what the recording itself says it lost, by reason.
+func (d *Dataset) Lost(ctx context.Context) (lost []string, err error) {
+	err = d.db.Each(ctx, `SELECT source, CAST(sum("count") AS BIGINT) FROM warning WHERE kind = 'lost' GROUP BY 1 ORDER BY 1`,
+		func(row []any) error {
+			lost = append(lost, fmt.Sprintf("%v %v", number(row[1]), row[0]))
+			return nil
+		})
+	return lost, err
+}
+
+// Paths are the stacks with some ids.
+func (d *Dataset) Paths(ctx context.Context, ids []int64) (map[int64]holders.Path, error) {
+	paths := map[int64]holders.Path{}
+	err := inBatches(ids, func(list string) error {
+		return d.db.Each(ctx, `SELECT stack_id, list_transform(frames, f -> f.kind), list_transform(frames, f -> f.function),
+			list_transform(frames, f -> f.file), list_transform(frames, f -> f.line) FROM stack WHERE stack_id IN (`+list+`)`,
+			func(row []any) error {
+				kinds, functions, files, lines := listOf(row[1]), listOf(row[2]), listOf(row[3]), listOf(row[4])
+				var p holders.Path
+				for i := range kinds {
+					p = append(p, holders.Frame{Kind: text(kinds[i]), Function: text(functions[i]), File: text(files[i]),
+						Line: number(lines[i])})
+				}
+				paths[number(row[0])] = p
+				return nil
+			})
+	})
+	return paths, err
+}
+
+// Spans are some spans and those around them, by id.
+func (d *Dataset) Spans(ctx context.Context, ids []int64) (map[int64]holders.Span, error) {
+	spans := map[int64]holders.Span{}
+	for wanted := ids; len(wanted) > 0; {
+		var parents []int64
+		err := inBatches(wanted, func(list string) error {
+			return d.db.Each(ctx, `SELECT span_id, parent_id, layer, name FROM span WHERE span_id IN (`+list+`)`,
+				func(row []any) error {
+					s := holders.Span{Parent: number(row[1]), Layer: text(row[2]), Name: text(row[3])}
+					spans[number(row[0])] = s
+					if _, is := spans[s.Parent]; !is && s.Parent != 0 {
+						parents = append(parents, s.Parent)
+					}
+					return nil
+				})
+		})
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(parents)
+		wanted = slices.Compact(parents)
+	}
+	return spans, nil
+}
+
+// Anchors are times at which a step of each process's training thread may
+// begin, and what tells them: table step, or the beginnings of backward passes.
+func (d *Dataset) Anchors(ctx context.Context) (byPID map[int32][]int64, method string, err error) {
+	byPID = map[int32][]int64{}
+	read := func(sql string) error {
+		return d.db.Each(ctx, sql, func(row []any) error {
+			pid := int32(number(row[0]))
+			byPID[pid] = append(byPID[pid], number(row[1]))
+			return nil
+		})
+	}
+	if len(d.db.Files("step")) > 0 {
+		err = read(`SELECT pid, begin_ns FROM step WHERE kind IN ('train', 'evaluate') ORDER BY pid, begin_ns`)
+		if err != nil || len(byPID) > 0 {
+			return byPID, "table step", err
+		}
+	}
+	err = read(`WITH b AS (SELECT pid, tid, ts_ns FROM span WHERE layer = 'autograd' AND name = 'Engine::execute'),
+		t AS (SELECT pid, arg_max(tid, n) AS tid FROM (SELECT pid, tid, count(*) AS n FROM b GROUP BY ALL) GROUP BY pid)
+		SELECT b.pid, b.ts_ns FROM b JOIN t USING (pid, tid) ORDER BY b.pid, b.ts_ns`)
+	if len(byPID) == 0 {
+		return byPID, "", err
+	}
+	return byPID, "backward passes", err
+}
+
+// inBatches calls do with lists for IN.
+func inBatches(ids []int64, do func(list string) error) error {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	for batch := range slices.Chunk(ids, 10_000) {
+		var list strings.Builder
+		for i, id := range batch {
+			if i > 0 {
+				list.WriteByte(',')
+			}
+			fmt.Fprint(&list, id)
+		}
+		if err := do(list.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listOf(v any) []any {
+	list, _ := v.([]any)
+	return list
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func number(v any) int64 {
+	switch n := v.(type) {
+	case int64:
+		return n
+	case int32:
+		return int64(n)
+	case float64:
+		return int64(n)
+	}
+	return 0
+}

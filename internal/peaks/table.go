@@ -1,0 +1,80 @@
+// Package peaks knows what devices can do at most: operations and bytes a
+// second, from their makers' data sheets, or measured on this machine.
+package peaks
+
+import (
+	"slices"
+	"strings"
+)
+
+// Peak is what a device does at most. Dense operations, without sparsity.
+type Peak struct {
+	Device string
+	// FLOPs per second by element type: bf16 (also fp16), tf32, fp32, fp64, fp8.
+	FLOPs map[string]float64
+	Bytes float64 // of its memory, per second
+	Note  string  // where the numbers come from
+}
+
+// devices: from the makers' data sheets as published by November 2026 (NVIDIA
+// A100, H100, H200, L4, L40S, V100, T4 and B200; AMD Instinct MI210, MI250X,
+// MI300X and MI325X). Matrix units, dense; fp32 is without tf32.
+var devices = []struct {
+	words []string
+	peak  Peak
+}{
+	{[]string{"H200"}, sheet("NVIDIA H200", 989.4, 494.7, 66.9, 66.9, 1978.9, 4800)},
+	{[]string{"H100", "NVL"}, sheet("NVIDIA H100 NVL", 835.5, 417.7, 60, 60, 1671, 3938)},
+	{[]string{"H100", "PCIe"}, sheet("NVIDIA H100 PCIe", 756, 378, 51, 51, 1513, 2039)},
+	{[]string{"H100"}, sheet("NVIDIA H100 SXM", 989.4, 494.7, 66.9, 66.9, 1978.9, 3352)},
+	{[]string{"B200"}, sheet("NVIDIA B200", 2250, 1125, 75, 37, 4500, 7700)},
+	{[]string{"A100", "80GB"}, sheet("NVIDIA A100 80GB", 312, 156, 19.5, 19.5, 0, 2039)},
+	{[]string{"A100"}, sheet("NVIDIA A100 40GB", 312, 156, 19.5, 19.5, 0, 1555)},
+	{[]string{"L40S"}, sheet("NVIDIA L40S", 362, 183, 91.6, 1.4, 733, 864)},
+	{[]string{"L4"}, sheet("NVIDIA L4", 121, 60, 30.3, 0.5, 242, 300)},
+	{[]string{"V100"}, sheet("NVIDIA V100", 125, 0, 15.7, 7.8, 0, 900)},
+	{[]string{"T4"}, sheet("NVIDIA T4", 65, 0, 8.1, 0.25, 0, 320)},
+	{[]string{"MI325X"}, sheet("AMD Instinct MI325X", 1307.4, 653.7, 163.4, 163.4, 2614.9, 6000)},
+	{[]string{"MI300X"}, sheet("AMD Instinct MI300X", 1307.4, 653.7, 163.4, 163.4, 2614.9, 5300)},
+	{[]string{"MI250X"}, sheet("AMD Instinct MI250X", 383, 0, 95.7, 95.7, 0, 3277)},
+	{[]string{"MI210"}, sheet("AMD Instinct MI210", 181, 0, 45.3, 45.3, 0, 1638)},
+}
+
+// sheet takes tera-operations and gigabytes a second; 0 is what a device has not.
+func sheet(name string, bf16, tf32, fp32, fp64, fp8, gigabytes float64) Peak {
+	p := Peak{Device: name, FLOPs: map[string]float64{}, Bytes: gigabytes * 1e9, Note: "data sheet, dense"}
+	for kind, tera := range map[string]float64{"bf16": bf16, "tf32": tf32, "fp32": fp32, "fp64": fp64, "fp8": fp8} {
+		if tera > 0 {
+			p.FLOPs[kind] = tera * 1e12
+		}
+	}
+	return p
+}
+
+// Find returns the peak of the device of that name; the first row all of whose
+// words are in it.
+func Find(device string) (Peak, bool) {
+	upper := strings.ToUpper(device)
+	for _, d := range devices {
+		if !slices.ContainsFunc(d.words, func(w string) bool { return !strings.Contains(upper, strings.ToUpper(w)) }) {
+			return d.peak, true
+		}
+	}
+	return Peak{}, false
+}
+
+// Kind is the element type, as torch.profiler or C++ spell it, by which FLOPs
+// are looked up; "" where it has none here.
+func Kind(dtype string) string {
+	switch strings.TrimPrefix(dtype, "c10::") {
+	case "BFloat16", "Half", "bfloat16", "float16":
+		return "bf16"
+	case "float", "float32":
+		return "fp32"
+	case "double", "float64":
+		return "fp64"
+	case "Float8_e4m3fn", "Float8_e5m2", "Float8_e4m3fnuz", "Float8_e5m2fnuz":
+		return "fp8"
+	}
+	return ""
+}

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"database/sql"
+
+	"github.com/ebpfprof/ebpfprof/internal/peaks"
+)
+
+// Bound says how much of what a device can do the counted work needs. It is an
+// estimate from shapes: only operators with a formula count.
+type Bound struct {
+	Device       string  `json:"device"`
+	Peak         string  `json:"peak"`
+	Kind         string  `json:"element_type"`
+	FLOPs        float64 `json:"flops"`
+	Bytes        float64 `json:"bytes"`
+	MFU          float64 `json:"mfu_percent"`
+	MFUBusy      float64 `json:"mfu_busy_percent"`
+	MBU          float64 `json:"mbu_percent"`
+	Intensity    float64 `json:"intensity_flop_per_byte"`
+	Ridge        float64 `json:"ridge_flop_per_byte"`
+	Verdict      string  `json:"verdict"` // memory or compute
+	Divided      string  `json:"divided_by"`
+	Method       string  `json:"method"`
+	DeviceMS     float64 `json:"counted_device_ms"`
+	SharePercent float64 `json:"counted_percent_of_busy"`
+}
+
+func (b *builder) bound() error {
+	if b.report.Device == nil {
+		return nil
+	}
+	var flops, bytes sql.NullFloat64
+	var dtype, device sql.NullString
+	err := b.db.Row(b.ctx, `SELECT sum(flops * weight)::DOUBLE, sum(bytes_moved * weight)::DOUBLE, mode(regexp_extract(input_types, '(c10::)?(BFloat16|Half|float|double|Float8\w*)')),
+		(SELECT any_value(device_name) FROM session) FROM rows WHERE flops IS NOT NULL`, nil, &flops, &bytes, &dtype, &device)
+	if err != nil {
+		return err
+	}
+	if !flops.Valid {
+		b.untold("how far the device is from its peak: no shapes were recorded; profile with record_shapes=True")
+		return nil
+	}
+	peak, ok := peaks.Find(device.String)
+	if !ok {
+		b.untold("how far the device is from its peak: the recording does not name its device, or the table of peaks lacks it (%q)", device.String)
+		return nil
+	}
+	kind := peaks.Kind(dtype.String)
+	most := peak.FLOPs[kind]
+	if most == 0 {
+		b.untold("how far the device is from its peak: %s has no peak for elements of type %q", peak.Device, dtype.String)
+		return nil
+	}
+	var counted sql.NullFloat64
+	err = b.db.Row(b.ctx, `SELECT sum(d.duration_ns)::DOUBLE / 1e6 FROM rows d JOIN launch_owner o USING (session_id, launch_id)
+		WHERE d.layer = 'device' AND d.category = 'kernel' AND (o.session_id, o.operator_id) IN (
+			WITH RECURSIVE inside AS (
+				SELECT session_id, span_id FROM rows WHERE flops IS NOT NULL
+				UNION ALL SELECT r.session_id, r.span_id FROM rows r JOIN inside i ON r.session_id = i.session_id AND r.parent_id = i.span_id WHERE r.layer IN ('op', 'autograd'))
+			SELECT (session_id, span_id) FROM inside)`, nil, &counted)
+	if err != nil {
+		return err
+	}
+	n := float64(b.report.Device.Count)
+	v := &Bound{
+		Device: device.String, Peak: peak.Device + ", " + peak.Note, Kind: kind, FLOPs: flops.Float64, Bytes: bytes.Float64,
+		Divided: "device.total_ms", Method: "estimated", DeviceMS: counted.Float64,
+	}
+	total, busy := b.report.Device.TotalMS/1e3*n, b.report.Device.BusyMS/1e3*n
+	if total > 0 && busy > 0 {
+		v.MFU, v.MFUBusy = 100*v.FLOPs/(most*total), 100*v.FLOPs/(most*busy)
+		v.MBU = 100 * v.Bytes / (peak.Bytes * total)
+		v.SharePercent = 100 * v.DeviceMS / (busy * 1e3)
+	}
+	v.Ridge = most / peak.Bytes
+	if v.Bytes > 0 {
+		v.Intensity = v.FLOPs / v.Bytes
+	}
+	v.Verdict = "compute"
+	if v.Intensity < v.Ridge {
+		v.Verdict = "memory"
+	}
+	b.report.Bound = v
+	return nil
+}

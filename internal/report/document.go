@@ -1,0 +1,381 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Formats are the names that Write knows.
+func Formats() []string { return []string{"text", "markdown", "json", "html"} }
+
+// Style is how text looks.
+type Style struct {
+	Width int // of the terminal, 0 where there is none
+	Color bool
+	Top   int // rows of each table, 0 is all
+}
+
+// Write writes the report in one of the Formats.
+func (r *Report) Write(w io.Writer, format string, style Style) error {
+	switch format {
+	case "json":
+		out := json.NewEncoder(w)
+		out.SetEscapeHTML(false)
+		out.SetIndent("", "  ")
+		return out.Encode(r)
+	case "text":
+		return r.writeText(w, style)
+	case "markdown":
+		return r.writeMarkdown(w, style)
+	case "html":
+		return r.writeHTML(w, style)
+	}
+	return fmt.Errorf("unknown format %q: one of %s", format, strings.Join(Formats(), ", "))
+}
+
+// section is a part of the report as a reader sees it.
+type section struct {
+	title string
+	notes []string
+	table *table
+	left  int // rows that Top cut off
+}
+
+type table struct {
+	header []string
+	left   []bool // columns that are aligned to the left
+	rows   [][]string
+	share  []float64 // of each row, for the bar beside it; nil is no bars
+}
+
+func (s *section) note(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// document is the report in the order in which it is read.
+func (r *Report) document(style Style) (all []section) {
+	add := func(s section) {
+		if s.table != nil && style.Top > 0 && len(s.table.rows) > style.Top {
+			s.left = len(s.table.rows) - style.Top
+			s.table.rows = s.table.rows[:style.Top]
+			if s.table.share != nil {
+				s.table.share = s.table.share[:style.Top]
+			}
+		}
+		if len(s.notes) > 0 || s.table != nil && len(s.table.rows) > 0 {
+			all = append(all, s)
+		}
+	}
+	add(section{title: "Before you trust it", notes: r.Warnings})
+	add(r.jobSection())
+	add(r.stepSection())
+	add(r.phaseSection())
+	add(r.deviceSection())
+	add(r.boundSection())
+	add(r.findingSection())
+	add(r.operatorSection())
+	add(r.kernelSection())
+	add(r.launchSection())
+	add(r.lineSection())
+	add(r.threadSection())
+	add(r.memorySection())
+	add(section{title: "What cannot be told", notes: r.Untold})
+	return all
+}
+
+func (r *Report) jobSection() section {
+	s := section{title: "Job"}
+	for i, p := range r.Job {
+		if i == 8 {
+			s.note("and %d more processes", len(r.Job)-i)
+			break
+		}
+		text := fmt.Sprintf("pid %d", p.PID)
+		if p.Rank != nil {
+			text += fmt.Sprintf(", rank %d", *p.Rank)
+			if p.WorldSize != nil {
+				text += fmt.Sprintf(" of %d", *p.WorldSize)
+			}
+		}
+		if p.Framework != "" {
+			text += ", " + p.Framework
+		}
+		if p.Python != "" {
+			text += ", Python " + p.Python
+		}
+		if p.Command != "" {
+			text += ": " + shorten(p.Command, 70)
+		}
+		s.note("%s", text)
+	}
+	if len(r.Job) > 0 && r.Job[0].Device != "" {
+		s.note("on %s", r.Job[0].Device)
+	}
+	s.note("%s; %s of wall time; %s", r.Source, msText(r.WindowMS), r.Rows.Sentence)
+	return s
+}
+
+func (r *Report) stepSection() section {
+	s := section{title: "Steps"}
+	if r.Steps != nil {
+		s.note("%s (found by %s)", r.Steps.sentence(), r.Steps.Method)
+	}
+	return s
+}
+
+func (r *Report) phaseSection() section {
+	per := "ms a step"
+	if r.Steps == nil {
+		per = "ms"
+	}
+	t := &table{header: []string{"phase", per, "%"}, left: []bool{true, false, false}}
+	for _, p := range r.Phases {
+		t.rows = append(t.rows, []string{p.Phase, number(p.MSPerStep), percentText(p.Percent)})
+		t.share = append(t.share, p.Percent/100)
+	}
+	return section{title: "Where the training thread's time goes", table: t}
+}
+
+func (r *Report) deviceSection() section {
+	s := section{title: "Device"}
+	if r.Device == nil {
+		return s
+	}
+	t := &table{header: []string{"what", "ms", "%"}, left: []bool{true, false, false}}
+	d := r.Device
+	for _, row := range []struct {
+		name string
+		ms   float64
+	}{
+		{"computation", d.ComputationMS}, {"exposed communication", d.ExposedCommunicationMS}, {"exposed copies", d.ExposedMemcpyMS}, {"idle", d.IdleMS},
+	} {
+		share := 0.0
+		if d.TotalMS > 0 {
+			share = row.ms / d.TotalMS
+		}
+		t.rows = append(t.rows, []string{row.name, number(row.ms), percentText(100 * share)})
+		t.share = append(t.share, share)
+	}
+	s.table = t
+	what := "first row's begin to the last one's end"
+	if d.Count > 1 {
+		what = fmt.Sprintf("mean of %d devices", d.Count)
+	}
+	s.note("busy %s of %s (%s)", msText(d.BusyMS), msText(d.TotalMS), what)
+	return s
+}
+
+func (r *Report) boundSection() section {
+	s := section{title: "How far from the peak (estimated from shapes)"}
+	if b := r.Bound; b != nil {
+		s.note("%s bound: %.1f FLOP/byte, and the device turns at %.1f", b.Verdict, b.Intensity, b.Ridge)
+		s.note("MFU %s of the window, %s of busy time; MBU %s (%s of %s, %s)", percentText(b.MFU)+" %", percentText(b.MFUBusy)+" %", percentText(b.MBU)+" %", flopText(b.FLOPs), b.Kind, b.Peak)
+		s.note("counted operators have %s %% of the busy time", percentText(b.SharePercent))
+	}
+	return s
+}
+
+func (r *Report) findingSection() section {
+	t := &table{header: []string{"severity", "rule", "headroom", "place", "advice"}, left: []bool{true, true, false, true, true}}
+	for _, f := range r.Findings {
+		headroom := "–"
+		if f.HeadroomMS != nil && f.HeadroomPercent != nil {
+			headroom = fmt.Sprintf("%s ms (%s %%)", number(*f.HeadroomMS), percentText(*f.HeadroomPercent))
+		}
+		place := f.Name
+		if f.File != "" {
+			place = fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		t.rows = append(t.rows, []string{f.Severity, f.Rule, headroom, place, f.Advice})
+	}
+	return section{title: "Findings", table: t}
+}
+
+func (r *Report) operatorSection() section {
+	t := &table{header: []string{"operator", "calls", "host ms", "own ms"}, left: []bool{true, false, false, false}}
+	withDevice, withFLOPs := false, false
+	total := 0.0
+	for _, o := range r.Operators {
+		withDevice = withDevice || o.DeviceMS != nil
+		withFLOPs = withFLOPs || o.FLOPs != nil
+		if o.DeviceMS != nil {
+			total += *o.DeviceMS
+		}
+	}
+	if !withDevice {
+		for _, o := range r.Operators {
+			total += o.SelfMS
+		}
+	}
+	if withDevice {
+		t.header, t.left = append(t.header, "device ms"), append(t.left, false)
+	}
+	if withFLOPs {
+		t.header, t.left = append(t.header, "FLOP"), append(t.left, false)
+	}
+	for _, o := range r.Operators {
+		row := []string{o.Name, count(o.Calls), number(o.TotalMS), number(o.SelfMS)}
+		share := o.SelfMS
+		if withDevice {
+			row = append(row, optional(o.DeviceMS))
+			share = 0
+			if o.DeviceMS != nil {
+				share = *o.DeviceMS
+			}
+		}
+		if withFLOPs {
+			text := "–"
+			if o.FLOPs != nil {
+				text = flopText(*o.FLOPs)
+			}
+			row = append(row, text)
+		}
+		t.rows = append(t.rows, row)
+		t.share = append(t.share, share/max(total, 1e-9))
+	}
+	return section{title: "Operators", table: t}
+}
+
+func (r *Report) kernelSection() section {
+	t := &table{header: []string{"kernel", "calls", "device ms", "%", "operator"}, left: []bool{true, false, false, false, true}}
+	for _, k := range r.Kernels {
+		t.rows = append(t.rows, []string{k.Name, fmt.Sprint(k.Calls), number(k.DeviceMS), percentText(k.Percent), k.Operator})
+		t.share = append(t.share, k.Percent/100)
+	}
+	return section{title: "Kernels", table: t}
+}
+
+func (r *Report) launchSection() section {
+	t := &table{header: []string{"launched", "calls", "host ms", "device ms, at least", "at most"}, left: []bool{true, false, false, false, false}}
+	for _, l := range r.Launches {
+		t.rows = append(t.rows, []string{l.Name, count(l.Calls), number(l.HostMS), optional(l.LoMS), optional(l.HiMS)})
+	}
+	return section{title: "Work handed to devices (times on the device are bounds)", table: t}
+}
+
+func (r *Report) lineSection() section {
+	t := &table{header: []string{"line", "function"}, left: []bool{true, true}}
+	columns := []struct {
+		name string
+		of   func(Line) *float64
+	}{
+		{"device ms", func(l Line) *float64 { return l.DeviceMS }}, {"CPU ms", func(l Line) *float64 { return l.CPUMS }},
+		{"wait ms", func(l Line) *float64 { return l.WaitMS }}, {"operators ms", func(l Line) *float64 { return l.HostMS }},
+	}
+	var used []func(Line) *float64
+	for _, c := range columns {
+		for _, l := range r.Lines {
+			if c.of(l) != nil {
+				t.header, t.left, used = append(t.header, c.name), append(t.left, false), append(used, c.of)
+				break
+			}
+		}
+	}
+	for _, l := range r.Lines {
+		row := []string{fmt.Sprintf("%s:%d", l.File, l.Line), l.Function}
+		for _, of := range used {
+			row = append(row, optional(of(l)))
+		}
+		t.rows = append(t.rows, row)
+	}
+	return section{title: "Lines (innermost frame of your code)", table: t}
+}
+
+func (r *Report) threadSection() section {
+	t := &table{header: []string{"pid", "tid", "thread", "CPU ms", "wait ms"}, left: []bool{false, false, true, false, false}}
+	for _, x := range r.Threads {
+		t.rows = append(t.rows, []string{fmt.Sprint(x.PID), fmt.Sprint(x.TID), x.Name, number(x.CPUMS), number(x.OffMS)})
+	}
+	return section{title: "Threads (from samples)", table: t}
+}
+
+func (r *Report) memorySection() section {
+	s := section{title: "Memory"}
+	t := &table{header: []string{"who had it at the peak", "bytes", "blocks"}, left: []bool{true, false, false}}
+	for i, m := range r.Memory {
+		where := m.Space
+		if m.DeviceID != nil {
+			where = fmt.Sprintf("%s %d", m.Space, *m.DeviceID)
+		}
+		text := fmt.Sprintf("pid %d, %s: peak %s at %s", m.PID, where, bytesText(float64(m.PeakBytes)), msText(m.AtMS))
+		if m.Said != nil {
+			text += fmt.Sprintf("; the allocator said %s", bytesText(float64(*m.Said)))
+		}
+		if m.Reserved != nil {
+			text += fmt.Sprintf(", reserved %s", bytesText(float64(*m.Reserved)))
+		}
+		if m.Estimated {
+			text += " (recorded in slices: an estimate from below)"
+		}
+		s.note("%s", text)
+		if i == 0 {
+			for _, o := range m.Owners {
+				t.rows = append(t.rows, []string{o.Name, bytesText(float64(o.Bytes)), fmt.Sprint(o.Blocks)})
+				t.share = append(t.share, float64(o.Bytes)/max(float64(m.PeakBytes), 1))
+			}
+		}
+	}
+	s.table = t
+	return s
+}
+
+// Numbers for people.
+
+func number(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v >= 1000:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 0.1:
+		return fmt.Sprintf("%.3f", v)
+	}
+	return fmt.Sprintf("%.4f", v)
+}
+
+func optional(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return number(*v)
+}
+
+func percentText(v float64) string { return fmt.Sprintf("%.1f", v) }
+
+func count(v float64) string {
+	if v == float64(int64(v)) {
+		return fmt.Sprintf("%d", int64(v))
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+func msText(v float64) string {
+	if v >= 10_000 {
+		return fmt.Sprintf("%.1f s", v/1e3)
+	}
+	return number(v) + " ms"
+}
+
+func scaled(v float64, base float64, units []string) string {
+	i := 0
+	for v >= base && i < len(units)-1 {
+		v /= base
+		i++
+	}
+	if i == 0 {
+		return fmt.Sprintf("%.0f %s", v, units[i])
+	}
+	return fmt.Sprintf("%.2f %s", v, units[i])
+}
+
+func bytesText(v float64) string {
+	return scaled(v, 1024, []string{"B", "KiB", "MiB", "GiB", "TiB"})
+}
+
+func flopText(v float64) string {
+	return scaled(v, 1000, []string{"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"})
+}

@@ -1,0 +1,138 @@
+package report
+
+import (
+	"database/sql"
+	"fmt"
+
+	"github.com/ebpfprof/ebpfprof/internal/lint"
+)
+
+// lint leaves out what cannot be and makes the view that everything else reads:
+// rows, the part of good_span that the options choose.
+func (b *builder) lint() error {
+	checks, err := lint.Run(b.ctx, b.db)
+	if err != nil {
+		return err
+	}
+	r := b.report
+	r.checks, b.imported = checks, checks.Imported
+	r.Rows = RowCount{Total: checks.Rows, LeftOut: checks.LeftOut, ComputedPercent: checks.Percent, Sentence: checks.Sentence(), Reasons: []lint.Check{}}
+	r.Rows.Reasons = append(r.Rows.Reasons, checks.Reasons...)
+	if checks.LeftOut > 0 {
+		r.Warnings = append(r.Warnings, checks.Sentence())
+	}
+	for _, c := range checks.Checks {
+		if c.Severity == lint.Warning && c.Name != "events_lost" {
+			r.Warnings = append(r.Warnings, c.Detail)
+		}
+		if c.Name == "estimated_from_slices" && c.Count > 0 {
+			b.weighted = true
+			r.Warnings = append(r.Warnings, c.Detail)
+		}
+	}
+	if err := b.recorded(); err != nil {
+		return err
+	}
+	return b.choose()
+}
+
+// recorded copies what the recording itself warned of.
+func (b *builder) recorded() error {
+	return b.each(`SELECT kind, source, sum(count)::BIGINT, any_value(detail) FROM warning
+		WHERE kind IN ('lost', 'attach', 'process', 'crossing', 'negative_duration', 'import', 'hang', 'clock') GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 20`, func(scan scan) error {
+		var kind, source string
+		var count int64
+		var detail sql.NullString
+		if err := scan(&kind, &source, &count, &detail); err != nil {
+			return err
+		}
+		text := fmt.Sprintf("%s: %s, %d times", kind, source, count)
+		if detail.String != "" {
+			text = fmt.Sprintf("%s (%s)", detail.String, source)
+		}
+		b.report.Warnings = append(b.report.Warnings, text)
+		return nil
+	})
+}
+
+// choose makes the view rows.
+func (b *builder) choose() error {
+	where := "true"
+	if b.options.Rank != nil {
+		where += fmt.Sprintf(" AND (session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *b.options.Rank)
+	}
+	const begin = "(SELECT min(first_ns) FROM lint_window)"
+	if b.options.FromMS != nil {
+		where += fmt.Sprintf(" AND ts_ns >= %s + %d", begin, int64(*b.options.FromMS*1e6))
+	}
+	if b.options.ToMS != nil {
+		where += fmt.Sprintf(" AND ts_ns < %s + %d", begin, int64(*b.options.ToMS*1e6))
+	}
+	if err := b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM good_span WHERE "+where); err != nil {
+		return err
+	}
+	var first, last sql.NullInt64
+	err := b.db.Row(b.ctx, `SELECT min(ts_ns), max(ts_ns + coalesce(duration_ns, 0)), count(*), count(*) FILTER (layer = 'device'),
+		(SELECT count(*) FROM sample) FROM rows`, nil, &first, &last, &b.spans, &b.deviceRows, &b.samples)
+	if err != nil {
+		return err
+	}
+	b.firstNS, b.lastNS = first.Int64, last.Int64
+	if b.spans == 0 { // a recording of samples alone
+		if err := b.db.Row(b.ctx, "SELECT min(ts_ns), max(ts_ns) FROM sample", nil, &first, &last); err != nil {
+			return err
+		}
+		b.firstNS, b.lastNS = first.Int64, last.Int64
+	}
+	b.report.WindowMS = ms(b.lastNS - b.firstNS)
+	if b.options.Rank != nil && b.spans == 0 {
+		return fmt.Errorf("there is no row of rank %d", *b.options.Rank)
+	}
+	return nil
+}
+
+func (b *builder) job() error {
+	var source, device sql.NullString
+	if err := b.db.Row(b.ctx, "SELECT string_agg(DISTINCT coalesce(source, 'recorded'), ', '), string_agg(DISTINCT device_name, ', ') FROM session", nil, &source, &device); err != nil {
+		return err
+	}
+	b.report.Source = source.String
+	return b.each(`SELECT pid, rank, world_size, coalesce(command, exe, ''), coalesce(python_version, ''),
+			trim(coalesce(framework, '') || ' ' || coalesce(framework_version, ''))
+		FROM process ORDER BY rank NULLS LAST, pid LIMIT 1000`, func(scan scan) error {
+		var p Process
+		if err := scan(&p.PID, &p.Rank, &p.WorldSize, &p.Command, &p.Python, &p.Framework); err != nil {
+			return err
+		}
+		p.Device = device.String
+		b.report.Job = append(b.report.Job, p)
+		return nil
+	})
+}
+
+type scan = func(targets ...any) error
+
+// each calls f for each row of a query.
+func (b *builder) each(query string, f func(scan) error) error {
+	rows, err := b.db.Query(b.ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func ms(ns int64) float64 { return float64(ns) / 1e6 }
+
+func msOf(ns sql.NullFloat64) *float64 {
+	if !ns.Valid {
+		return nil
+	}
+	v := ns.Float64 / 1e6
+	return &v
+}

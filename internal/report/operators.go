@@ -1,0 +1,90 @@
+package report
+
+import "database/sql"
+
+// launchOwner finds, for each call that launched work, the innermost operator
+// that it stands in.
+const launchOwner = `
+	CREATE OR REPLACE TEMP TABLE launch_owner AS
+	WITH RECURSIVE launched AS (
+		SELECT DISTINCT session_id, launch_id FROM rows WHERE layer = 'device' AND launch_id IS NOT NULL),
+	host AS (SELECT session_id, span_id, parent_id, layer IN ('op', 'autograd') AS owns, name, stack_id FROM rows WHERE layer <> 'device'),
+	up AS (
+		SELECT l.session_id, l.launch_id, h.span_id, h.parent_id, h.owns, h.name, h.stack_id, 0 AS depth
+		FROM launched l JOIN host h ON h.session_id = l.session_id AND h.span_id = l.launch_id
+		UNION ALL
+		SELECT u.session_id, u.launch_id, h.span_id, h.parent_id, h.owns, h.name, coalesce(u.stack_id, h.stack_id), depth + 1
+		FROM up u JOIN host h ON h.session_id = u.session_id AND h.span_id = u.parent_id
+		WHERE NOT u.owns AND depth < 64)
+	SELECT session_id, launch_id, max(span_id) FILTER (owns) AS operator_id, max(name) FILTER (owns) AS operator, max(stack_id) AS stack_id
+	FROM up GROUP BY ALL`
+
+const operatorTable = `
+	WITH host AS (
+		SELECT session_id, span_id, parent_id, layer, name, duration_ns, weight, flops, bytes_moved
+		FROM rows WHERE layer <> 'device'),
+	inside AS (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM host WHERE parent_id IS NOT NULL GROUP BY ALL),
+	on_device AS (
+		SELECT o.operator AS name, sum(d.duration_ns)::DOUBLE AS ns FROM rows d JOIN launch_owner o USING (session_id, launch_id)
+		WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') AND o.operator IS NOT NULL GROUP BY ALL)
+	SELECT h.name, any_value(h.layer), sum(h.weight), coalesce(sum(h.duration_ns * h.weight), 0) / 1e6,
+		coalesce(sum(greatest(h.duration_ns - coalesce(i.ns, 0), 0) * h.weight), 0) / 1e6,
+		any_value(d.ns), sum(h.flops * h.weight)::DOUBLE, sum(h.bytes_moved * h.weight)::DOUBLE, bool_or(h.weight > 1)
+	FROM host h LEFT JOIN inside i USING (session_id, span_id) LEFT JOIN on_device d ON d.name = h.name
+	WHERE h.layer IN ('op', 'autograd', 'collective')
+	GROUP BY h.name`
+
+func (b *builder) operators() error {
+	if b.deviceRows > 0 {
+		if err := b.db.Exec(b.ctx, launchOwner); err != nil {
+			return err
+		}
+	} else if err := b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP TABLE launch_owner (session_id VARCHAR, launch_id BIGINT, operator_id BIGINT, operator VARCHAR, stack_id BIGINT)"); err != nil {
+		return err
+	}
+	order := " ORDER BY 5 DESC, 1"
+	if b.deviceRows > 0 {
+		order = " ORDER BY 6 DESC NULLS LAST, 5 DESC, 1"
+	}
+	err := b.each(operatorTable+order, func(scan scan) error {
+		var o Operator
+		var device sql.NullFloat64
+		if err := scan(&o.Name, &o.Layer, &o.Calls, &o.TotalMS, &o.SelfMS, &device, &o.FLOPs, &o.Bytes, &o.Estimated); err != nil {
+			return err
+		}
+		o.DeviceMS = msOf(device)
+		b.report.Operators = append(b.report.Operators, o)
+		return nil
+	})
+	if err == nil && len(b.report.Operators) == 0 {
+		b.untold("operators: the dataset has none; record with --level window, or at least with the probes of group op")
+	}
+	return err
+}
+
+func (b *builder) kernels() error {
+	if b.deviceRows > 0 {
+		return b.each(`
+			SELECT d.name, any_value(d.category), count(*), sum(d.duration_ns)::DOUBLE / 1e6, 100.0 * sum(d.duration_ns) / sum(sum(d.duration_ns)) OVER (),
+				coalesce(mode(o.operator), '')
+			FROM rows d LEFT JOIN launch_owner o USING (session_id, launch_id)
+			WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY d.name ORDER BY 4 DESC, 1`, func(scan scan) error {
+			var k Kernel
+			err := scan(&k.Name, &k.Category, &k.Calls, &k.DeviceMS, &k.Percent, &k.Operator)
+			b.report.Kernels = append(b.report.Kernels, k)
+			return err
+		})
+	}
+	return b.each(`
+		SELECT name, sum(weight), coalesce(sum(duration_ns * weight), 0) / 1e6, sum(device_time_lo_ns * weight), sum(device_time_hi_ns * weight)
+		FROM rows WHERE layer = 'runtime' AND category IN ('launch', 'copy', 'set', 'graph') GROUP BY name ORDER BY 5 DESC NULLS LAST, 3 DESC, 1`, func(scan scan) error {
+		var l Launch
+		var lo, hi sql.NullFloat64
+		if err := scan(&l.Name, &l.Calls, &l.HostMS, &lo, &hi); err != nil {
+			return err
+		}
+		l.LoMS, l.HiMS = msOf(lo), msOf(hi)
+		b.report.Launches = append(b.report.Launches, l)
+		return nil
+	})
+}

@@ -1,0 +1,225 @@
+// Package report puts the answers about a dataset together: a verdict first,
+// then what the job is, its steps, where their time goes, what the device did,
+// operators, kernels, lines, memory, and what was lost or estimated before
+// anything that it could spoil. It renders them as text, markdown, JSON and one
+// HTML file.
+package report
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/lint"
+)
+
+// Options choose a part of the dataset; the zero value is all of it.
+type Options struct {
+	Rank   *int     // only this rank
+	FromMS *float64 // since the recording's first row
+	ToMS   *float64
+	// Progress is told what is being computed; nil is nobody.
+	Progress func(what string)
+}
+
+// Report is what `report --format json` writes; docs/json.md describes it.
+type Report struct {
+	Verdict   string     `json:"verdict"`
+	Dataset   string     `json:"dataset"`
+	Source    string     `json:"source"`
+	Rows      RowCount   `json:"rows"`
+	Warnings  []string   `json:"warnings"`
+	Untold    []string   `json:"cannot_be_told"`
+	Job       []Process  `json:"job"`
+	WindowMS  float64    `json:"window_ms"`
+	Steps     *Steps     `json:"steps"`
+	Phases    []Phase    `json:"phases"`
+	Device    *Device    `json:"device"`
+	Devices   []Device   `json:"devices"`
+	Operators []Operator `json:"operators"`
+	Kernels   []Kernel   `json:"kernels"`
+	Launches  []Launch   `json:"launches"`
+	Lines     []Line     `json:"lines"`
+	Threads   []Thread   `json:"threads"`
+	Memory    []Memory   `json:"memory"`
+	Findings  []Finding  `json:"findings"`
+	Bound     *Bound     `json:"bound"`
+	checks    *lint.Result
+}
+
+// RowCount says on how much of the dataset the answers are computed.
+type RowCount struct {
+	Total           int64        `json:"total"`
+	LeftOut         int64        `json:"left_out"`
+	ComputedPercent float64      `json:"computed_on_percent"`
+	Sentence        string       `json:"sentence"`
+	Reasons         []lint.Check `json:"reasons"`
+}
+
+// Process is one process of the job.
+type Process struct {
+	PID       int32  `json:"pid"`
+	Rank      *int32 `json:"rank"`
+	WorldSize *int32 `json:"world_size"`
+	Command   string `json:"command,omitempty"`
+	Python    string `json:"python,omitempty"`
+	Framework string `json:"framework,omitempty"`
+	Device    string `json:"device,omitempty"`
+}
+
+// Steps are the repetitions of the training loop.
+type Steps struct {
+	Count    int       `json:"count"`
+	Whole    int       `json:"whole"`
+	MeanMS   float64   `json:"mean_ms"`
+	StddevMS float64   `json:"stddev_ms"`
+	Slowest  Slowest   `json:"slowest"`
+	Method   string    `json:"method"`
+	PeriodMS []float64 `json:"period_ms"`
+}
+
+// Slowest is the step with the longest period.
+type Slowest struct {
+	Index int     `json:"index"`
+	MS    float64 `json:"ms"`
+}
+
+// Phase is what a step's time goes to on the training thread.
+type Phase struct {
+	Phase     string   `json:"phase"`
+	MSPerStep float64  `json:"ms_per_step"`
+	Percent   float64  `json:"percent"`
+	LoMS      *float64 `json:"lo_ms"`
+	HiMS      *float64 `json:"hi_ms"`
+}
+
+// Operator is what all calls of one name took. TotalMS is on the host, with what
+// they called; DeviceMS of the kernels that they launched themselves.
+type Operator struct {
+	Name      string   `json:"name"`
+	Layer     string   `json:"layer"`
+	Calls     float64  `json:"calls"`
+	TotalMS   float64  `json:"total_ms"`
+	SelfMS    float64  `json:"self_ms"`
+	DeviceMS  *float64 `json:"device_ms"`
+	FLOPs     *float64 `json:"flops"`
+	Bytes     *float64 `json:"bytes_moved"`
+	Estimated bool     `json:"estimated"`
+}
+
+// Kernel is work of one name on devices.
+type Kernel struct {
+	Name     string  `json:"name"`
+	Category string  `json:"category"`
+	Calls    int64   `json:"calls"`
+	DeviceMS float64 `json:"device_ms"`
+	Percent  float64 `json:"percent"`
+	Operator string  `json:"operator,omitempty"`
+}
+
+// Launch is work that the host handed to a device in a recording of our own.
+type Launch struct {
+	Name   string   `json:"name"`
+	Calls  float64  `json:"calls"`
+	HostMS float64  `json:"host_ms"`
+	LoMS   *float64 `json:"device_lo_ms"`
+	HiMS   *float64 `json:"device_hi_ms"`
+}
+
+// Line is a place in the user's code.
+type Line struct {
+	File     string   `json:"file"`
+	Line     int32    `json:"line"`
+	Function string   `json:"function"`
+	CPUMS    *float64 `json:"cpu_ms"`
+	WaitMS   *float64 `json:"wait_ms"`
+	HostMS   *float64 `json:"operators_ms"`
+	DeviceMS *float64 `json:"device_ms"`
+}
+
+// Thread is what one thread did while it was looked at.
+type Thread struct {
+	PID   int32   `json:"pid"`
+	TID   int32   `json:"tid"`
+	Name  string  `json:"name"`
+	CPUMS float64 `json:"cpu_ms"`
+	OffMS float64 `json:"wait_ms"`
+}
+
+// Memory is the peak of one process in one space.
+type Memory struct {
+	PID       int32   `json:"pid"`
+	Space     string  `json:"space"`
+	DeviceID  *int32  `json:"device_id"`
+	PeakBytes int64   `json:"peak_bytes"`
+	AtMS      float64 `json:"at_ms"`
+	Said      *int64  `json:"allocator_said_bytes"`
+	Reserved  *int64  `json:"reserved_bytes"`
+	Owners    []Owner `json:"owners"`
+	Estimated bool    `json:"estimated"`
+	series    []point
+}
+
+// Owner is who had allocated what was live at the peak.
+type Owner struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	Blocks int64  `json:"blocks"`
+}
+
+type point struct{ x, y float64 }
+
+// Finding is one of the findings, the most headroom first.
+type Finding struct {
+	Rule            string   `json:"rule"`
+	Severity        string   `json:"severity"`
+	HeadroomMS      *float64 `json:"headroom_ms"`
+	HeadroomPercent *float64 `json:"headroom_percent"`
+	File            string   `json:"file"`
+	Line            int      `json:"line"`
+	Name            string   `json:"name"`
+	EvidenceSQL     string   `json:"evidence_sql"`
+	Advice          string   `json:"advice"`
+}
+
+// Build computes the report. A part that fails fails the report.
+func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
+	b := &builder{ctx: ctx, db: db, options: o, report: &Report{
+		Dataset: db.Root(), Warnings: []string{}, Untold: []string{}, Job: []Process{}, Phases: []Phase{}, Devices: []Device{},
+		Operators: []Operator{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, Findings: []Finding{},
+	}}
+	for _, part := range []struct {
+		name string
+		f    func() error
+	}{
+		{"checking", b.lint}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
+		{"steps", b.steps}, {"phases", b.phases}, {"lines", b.lines}, {"threads", b.threads}, {"memory", b.memory}, {"bounds", b.bound},
+	} {
+		if o.Progress != nil {
+			o.Progress(part.name)
+		}
+		if err := part.f(); err != nil {
+			return nil, fmt.Errorf("computing %s: %w", part.name, err)
+		}
+	}
+	b.report.Verdict = b.verdict()
+	return b.report, nil
+}
+
+type builder struct {
+	ctx     context.Context
+	db      *dataset.DB
+	options Options
+	report  *Report
+
+	firstNS, lastNS int64
+	imported        bool
+	weighted        bool // some rows stand for more than one call
+	deviceRows      int64
+	spans, samples  int64
+	stepRows        []stepRow
+}
+
+func (b *builder) untold(format string, args ...any) {
+	b.report.Untold = append(b.report.Untold, fmt.Sprintf(format, args...))
+}

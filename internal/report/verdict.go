@@ -1,0 +1,99 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// verdict is one sentence: what limits the job, and by how much.
+func (b *builder) verdict() string {
+	r := b.report
+	if r.Rows.Total == 0 && b.samples == 0 {
+		return "Nothing was recorded: there is no span and no sample."
+	}
+	if len(r.Findings) > 0 && r.Findings[0].HeadroomPercent != nil && r.Findings[0].Severity != "info" {
+		f := r.Findings[0]
+		at := f.Name
+		if f.File != "" {
+			at = fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		return fmt.Sprintf("Fixing %s at %s would make a step up to %.0f %% shorter: %s", f.Rule, at, *f.HeadroomPercent, f.Advice)
+	}
+	if d := r.Device; d != nil && d.TotalMS > 0 {
+		return b.deviceVerdict(d)
+	}
+	return b.hostVerdict()
+}
+
+func (b *builder) deviceVerdict(d *Device) string {
+	share := func(v float64) float64 { return 100 * v / d.TotalMS }
+	device := "The device"
+	if d.Count > 1 {
+		device = fmt.Sprintf("Each of the %d devices", d.Count)
+	}
+	switch {
+	case share(d.IdleMS) >= 30:
+		why := "the host does not hand it work fast enough"
+		if n := len(b.report.Kernels); n > 0 {
+			var calls int64
+			var took float64
+			for _, k := range b.report.Kernels {
+				calls += k.Calls
+				took += k.DeviceMS
+			}
+			why = fmt.Sprintf("its %d pieces of work last %.1f µs on average, and the host does not hand them over fast enough", calls, 1e3*took/float64(max(calls, 1)))
+		}
+		return fmt.Sprintf("%s is idle %.0f %% of %.2f ms: %s.", device, share(d.IdleMS), d.TotalMS, why)
+	case share(d.ExposedCommunicationMS) >= 15:
+		return fmt.Sprintf("%s spends %.0f %% of %.2f ms in communication that no computation hides.", device, share(d.ExposedCommunicationMS), d.TotalMS)
+	case share(d.ExposedMemcpyMS) >= 10:
+		return fmt.Sprintf("%s spends %.0f %% of %.2f ms in copies that nothing hides.", device, share(d.ExposedMemcpyMS), d.TotalMS)
+	}
+	top := ""
+	if len(b.report.Kernels) > 0 {
+		k := b.report.Kernels[0]
+		top = fmt.Sprintf("; the largest kernel, %s, has %.0f %% of its work", shorten(k.Name, 60), k.Percent)
+	}
+	return fmt.Sprintf("%s computes %.0f %% of %.2f ms%s.", device, share(d.ComputationMS), d.TotalMS, top)
+}
+
+func (b *builder) hostVerdict() string {
+	r := b.report
+	var parts []string
+	if r.Steps != nil {
+		parts = append(parts, fmt.Sprintf("a step takes %.2f ms", r.Steps.MeanMS))
+	}
+	if len(r.Phases) > 0 {
+		of := "the training thread's time"
+		if r.Steps != nil {
+			of = "it"
+		}
+		parts = append(parts, fmt.Sprintf("%.0f %% of %s is %s", r.Phases[0].Percent, of, r.Phases[0].Phase))
+	}
+	if len(r.Operators) > 0 {
+		total := 0.0
+		for _, o := range r.Operators {
+			total += o.SelfMS
+		}
+		o := r.Operators[0]
+		parts = append(parts, fmt.Sprintf("the largest operator is %s (%.0f %% of all operators' own time)", o.Name, 100*o.SelfMS/max(total, 1e-9)))
+	} else if len(r.Lines) > 0 {
+		l := r.Lines[0]
+		parts = append(parts, fmt.Sprintf("the hottest line is %s:%d", l.File, l.Line))
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("%.1f s were recorded, and nothing in it says what the job does.", r.WindowMS/1e3)
+	}
+	text := strings.Join(parts, ", ")
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// shorten cuts the middle out of a long name: both ends tell kernels apart.
+func shorten(name string, width int) string {
+	runes := []rune(name)
+	if len(runes) <= width || width < 8 {
+		return name
+	}
+	head := (width - 1) * 2 / 3
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+}

@@ -1,0 +1,22 @@
+package tracer
+
+// What a recording keeps at the most, in one place. A table that is full, or a
+// process that has used up its share of one, costs rows or names, never the
+// recording: each has a reason in the warning table (docs/limits.md). Those of
+// the kernel's tables are in bpf/maps.h and bpf/lives.h; a test compares them.
+const (
+	// MaxProcesses are traced at once.
+	MaxProcesses = 4096
+	// MaxThreads have calls at once, MaxWaitingThreads are off the CPU at once.
+	MaxThreads        = 16384
+	MaxWaitingThreads = 16384
+	// MaxThreadsOfProcess and MaxWaitsOfProcess are one process's share of those.
+	MaxThreadsOfProcess = 4096
+	MaxWaitsOfProcess   = 4096
+	// MaxLinkerHooks are on the dynamic linkers of children at once: the kernel looks
+	// at each of them, and at each process that maps the file, whenever one comes or
+	// goes. What the others load is found when their maps are read, within 2 s.
+	MaxLinkerHooks = 64
+	// MaxOpenScopes are open at once.
+	MaxOpenScopes = 4096
+)

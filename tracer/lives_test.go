@@ -1,0 +1,421 @@
+package tracer
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+// livesSink keeps processes and threads too.
+type livesSink struct {
+	recordingSink
+	mu        sync.Mutex
+	processes map[int64]Process
+	threads   []Thread
+}
+
+func (s *livesSink) Process(row Process) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.processes[row.ID] = row
+	return nil
+}
+
+func (s *livesSink) Thread(row Thread) error { s.threads = append(s.threads, row); return nil }
+
+func (s *livesSink) warned(kind string) (found []Warning) {
+	for _, w := range s.warnings {
+		if w.Kind == kind || w.Source == kind {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// sampledTime is how long samples of a process say that it ran.
+func (s *livesSink) sampledTime(pid int, sinceNS int64) (sum time.Duration) {
+	for _, sample := range s.samples {
+		if sample.PID == int32(pid) && sample.State == OnCPU && sample.TSNS >= sinceNS {
+			sum += time.Duration(sample.WeightNS)
+		}
+	}
+	return sum
+}
+
+// sawAllOf checks that a job's samples are as many as its CPU time asks for.
+func (s *livesSink) sawAllOf(t *testing.T, job *livesJob) {
+	t.Helper()
+	seen, ran := s.sampledTime(job.Process.Pid, 0), job.ProcessState.UserTime()
+	if ran < 100*time.Millisecond || seen < ran*2/3 {
+		t.Errorf("%s of the other job's %s were seen", seen, ran)
+	}
+}
+
+// livesJob is one run of testdata/native/lives.c.
+type livesJob struct {
+	*exec.Cmd
+	stdin io.WriteCloser
+	lines *bufio.Scanner
+}
+
+// asNobody runs a job as an unprivileged user.
+var asNobody = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Setpgid: true}
+
+// publicTemp is a directory that every user may enter.
+func publicTemp(t *testing.T) string {
+	t.Helper()
+	directory, err := os.MkdirTemp("", "ebpfprof-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(directory) })
+	if err := os.Chmod(directory, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return directory
+}
+
+var buildLives = sync.OnceValue(func() error {
+	out, err := exec.Command("make", "-s", "-C", filepath.Join("..", "testdata", "native"), "build/lives").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("building the native jobs: %w\n%s", err, out)
+	}
+	return nil
+})
+
+func startLives(t *testing.T, as *syscall.SysProcAttr, arguments ...string) *livesJob {
+	t.Helper()
+	if err := buildLives(); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(filepath.Join("..", "testdata", "native", "build", "lives"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(publicTemp(t), "lives")
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	job := &livesJob{Cmd: exec.Command(path, arguments...)}
+	job.Dir = "/"
+	job.SysProcAttr = as
+	if as == nil {
+		job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	}
+	job.stdin, _ = job.StdinPipe()
+	stdout, _ := job.StdoutPipe()
+	job.lines = bufio.NewScanner(stdout)
+	if err := job.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Kill(-job.Process.Pid, syscall.SIGKILL); job.Wait() })
+	job.line(t) // ready
+	return job
+}
+
+func (j *livesJob) goOn() { io.WriteString(j.stdin, "go\n") }
+
+func (j *livesJob) line(t *testing.T) string {
+	t.Helper()
+	if !j.lines.Scan() {
+		t.Fatalf("the job ended: %v", j.lines.Err())
+	}
+	return j.lines.Text()
+}
+
+// recordLives records the jobs while during runs, or until all have ended.
+func recordLives(t *testing.T, options Options, during func(s *Session, stop func())) (sink *livesSink, ending time.Duration) {
+	t.Helper()
+	needKernel(t)
+	sink = &livesSink{processes: map[int64]Process{}}
+	if options.BufferBytes == 0 {
+		options.BufferBytes = 4 << 20
+	}
+	if options.Level == "" {
+		options.Level = LevelSamples
+	}
+	session, err := Open(options, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- session.Run(ctx) }()
+	var stopped time.Time
+	during(session, func() { stopped = time.Now(); cancel() })
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	session.Close()
+	if !stopped.IsZero() {
+		ending = time.Since(stopped)
+	}
+	return sink, ending
+}
+
+// The second process of a pid is another process: it has a row, its samples are
+// its own, and the recording lasts as long as it does.
+func TestAPidUsedAgainIsAnotherProcess(t *testing.T) {
+	needKernel(t)
+	job := startLives(t, nil, "reuse")
+	var pid int
+	sink, _ := recordLives(t, Options{PIDs: []int{job.Process.Pid}, Follow: true, Frequency: 99}, func(*Session, func()) {
+		job.goOn()
+		if !job.lines.Scan() {
+			job.Wait()
+			t.Skip("another process took the pid")
+		}
+		pid, _ = strconv.Atoi(job.lines.Text())
+		job.Wait()
+	})
+	var lives []Process
+	for _, p := range sink.processes {
+		if p.PID == int32(pid) {
+			lives = append(lives, p)
+		}
+	}
+	if len(lives) != 2 {
+		t.Fatalf("%d rows for the two processes with pid %d: %+v", len(lives), pid, lives)
+	}
+	if lives[0].StartedNS > lives[1].StartedNS {
+		lives[0], lives[1] = lives[1], lives[0]
+	}
+	for i, p := range lives {
+		if p.EndedNS == nil {
+			t.Fatalf("process %d has no end: %+v", i, p)
+		}
+	}
+	second := lives[1]
+	if lasted := time.Duration(*second.EndedNS - second.StartedNS); lasted < 1900*time.Millisecond {
+		t.Errorf("the second process lasted %s in the recording, 2 s in truth", lasted)
+	}
+	if *lives[0].EndedNS > second.StartedNS+int64(20*time.Millisecond) {
+		t.Errorf("the first process ended %d ns after the second began", *lives[0].EndedNS-second.StartedNS)
+	}
+	if ran := sink.sampledTime(pid, second.StartedNS); ran == 0 {
+		t.Error("no samples of the second process")
+	}
+	threads := map[int64]bool{}
+	for _, thread := range sink.threads {
+		if thread.TID == int32(pid) && thread.StartedNS != nil {
+			threads[*thread.StartedNS] = true
+		}
+	}
+	if len(threads) != 2 {
+		t.Errorf("the two threads with tid %d have rows of %d starts", pid, len(threads))
+	}
+}
+
+// A process that ended before it could be traced leaves nothing behind that the
+// next one of its pid would be taken for.
+func TestADeadProcessIsNotLeftInTheKernelsTable(t *testing.T) {
+	k := testKernel(t)
+	c := exec.Command("/bin/sleep", "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := process.Open(c.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Process.Kill()
+	c.Wait()
+	if err := k.trace(p, true); !errors.Is(err, process.ErrExited) {
+		t.Errorf("tracing a dead process: %v", err)
+	}
+	var there bpf.CallTarget
+	if err := k.call.Maps["targets"].Lookup(uint32(p.PID), &there); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		t.Errorf("it is in the kernel's table: %+v (%v)", there, err)
+	}
+}
+
+// What is left in the kernel's tables under a number goes when another process or
+// thread gets it.
+func TestANewProcessInheritsNothingOfItsNumber(t *testing.T) {
+	k := testKernel(t)
+	if err := k.watchLife(); err != nil {
+		t.Fatal(err)
+	}
+	job := startLives(t, nil, "reuse") // not traced
+	children := func() (pids []uint32) {
+		list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", job.Process.Pid, job.Process.Pid))
+		for _, field := range strings.Fields(string(list)) {
+			n, _ := strconv.Atoi(field)
+			pids = append(pids, uint32(n))
+		}
+		return pids
+	}
+	job.goOn()
+	var first []uint32
+	for end := time.Now().Add(10 * time.Second); len(first) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		first = children()
+	}
+	if len(first) == 0 {
+		t.Fatal("no child")
+	}
+	pid := first[0]
+	for _, name := range []string{"targets", "threads"} { // as if their end had gone unseen
+		m := k.call.Maps[name]
+		value := make([]byte, m.ValueSize())
+		for end := time.Now().Add(time.Second); time.Now().Before(end) && len(children()) > 0; time.Sleep(time.Millisecond) {
+		}
+		if err := m.Put(pid, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !job.lines.Scan() {
+		t.Skip("another process took the pid")
+	}
+	for _, name := range []string{"targets", "threads"} {
+		if value, err := k.call.Maps[name].LookupBytes(pid); value != nil || err != nil {
+			t.Errorf("%s still has an entry for pid %d (%v)", name, pid, err)
+		}
+	}
+}
+
+// More processes than the table holds cost the recording those that are too many,
+// each counted, and nothing of another job's.
+func TestMoreProcessesThanTheTableHoldsEndNobodysRecording(t *testing.T) {
+	needKernel(t)
+	const room, children = 16, 60
+	attacker := startLives(t, asNobody, "crowd", strconv.Itoa(children))
+	innocent := startLives(t, nil, "burn", "2")
+	sink, _ := recordLives(t, Options{PIDs: []int{attacker.Process.Pid, innocent.Process.Pid}, Follow: true, Frequency: 99, maxProcesses: room}, func(_ *Session, stop func()) {
+		attacker.goOn()
+		attacker.line(t)
+		innocent.goOn()
+		innocent.Wait()
+		stop()
+	})
+	lost := sink.warned("process_table_full")
+	if len(lost) != 1 || lost[0].Count < children-room || lost[0].Kind != "lost" {
+		t.Errorf("children beyond the table: %+v, want %d or more counted", lost, children-room)
+	}
+	sink.sawAllOf(t, innocent)
+}
+
+// A child that does not fit was found in /proc, not told by the kernel: dropped
+// alone, with a warning.
+func TestAProcessThatCannotBeTracedIsDroppedAlone(t *testing.T) {
+	needKernel(t)
+	attacker := startLives(t, asNobody, "crowd", "30")
+	attacker.goOn()
+	attacker.line(t)
+	innocent := startLives(t, nil, "burn", "2")
+	sink, _ := recordLives(t, Options{PIDs: []int{innocent.Process.Pid, attacker.Process.Pid}, Follow: true, Frequency: 99, maxProcesses: 8}, func(_ *Session, stop func()) {
+		innocent.goOn()
+		innocent.Wait()
+		stop()
+	})
+	dropped := sink.warned("process")
+	if len(dropped) < 20 || !strings.Contains(dropped[0].Detail, "processes are traced already") {
+		t.Errorf("%d warnings of processes that were not traced: %+v", len(dropped), dropped)
+	}
+	sink.sawAllOf(t, innocent)
+}
+
+// brokenRing fails after so many records.
+type brokenRing struct {
+	records int
+	err     error
+	closed  chan struct{}
+}
+
+func (r *brokenRing) ReadInto(record *ringbuf.Record) error {
+	if r.records > 0 {
+		r.records--
+		record.RawSample = make([]byte, lifeRecordBytes)
+		return nil
+	}
+	if r.err != nil {
+		return r.err
+	}
+	<-r.closed
+	return os.ErrClosed
+}
+
+func (r *brokenRing) Close() error { close(r.closed); return nil }
+
+func TestTheEndOfTheLifeRingIsTold(t *testing.T) {
+	broken := errors.New("the ring broke")
+	l := readLife(&brokenRing{records: 2, err: broken, closed: make(chan struct{})})
+	n := 0
+	for range l.records {
+		n++
+	}
+	if n != 2 || !errors.Is(l.err, broken) {
+		t.Errorf("%d records, then %v", n, l.err)
+	}
+	// The manager ends with that error: it does not receive for ever.
+	r, ok := <-l.records
+	if over, err := (&Session{}).heard(l, &r, ok); !over || !errors.Is(err, broken) {
+		t.Errorf("the manager goes on: %v, %v", over, err)
+	}
+}
+
+func TestTheLifeReaderEndsThoughNobodyReceives(t *testing.T) {
+	ring := &brokenRing{records: 10 * lifeBacklog, closed: make(chan struct{})}
+	l := readLife(ring)
+	for len(l.records) < lifeBacklog {
+		time.Sleep(time.Millisecond)
+	}
+	l.close()
+	ended := make(chan struct{})
+	go func() {
+		for range l.records {
+		}
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("its goroutine hangs")
+	}
+}
+
+// An end takes what one link takes, however many processes were followed: their
+// hooks are few, and close beside each other.
+func TestTheEndDoesNotWaitForEachProcess(t *testing.T) {
+	needKernel(t)
+	const children = 400
+	attacker := startLives(t, asNobody, "crowd", strconv.Itoa(children))
+	hooks, followed := 0, 0
+	sink, ending := recordLives(t, Options{PIDs: []int{attacker.Process.Pid}, Follow: true, Frequency: 99}, func(s *Session, stop func()) {
+		attacker.goOn()
+		attacker.line(t)
+		for end := time.Now().Add(time.Minute); followed < children && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			pids := s.kernel.targetPIDs()
+			followed = len(pids) - 1
+		}
+		time.Sleep(5 * time.Second) // until the manager has seen them all
+		stop()
+	})
+	for _, w := range sink.warned("linker_hooks") {
+		hooks = children - int(w.Count)
+	}
+	if followed < children || hooks == 0 || hooks > MaxLinkerHooks {
+		t.Errorf("%d of %d children followed, %d with a hook of their own; want at most %d", followed, children, hooks, MaxLinkerHooks)
+	}
+	if ending > 10*time.Second {
+		t.Errorf("the recording of %d processes took %s to end", children, ending)
+	}
+	t.Logf("ended after %s", ending)
+}

@@ -1,0 +1,182 @@
+package tracer
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+)
+
+// mostVerified is how many instructions the verifier may look at in one program,
+// on every kernel: a tenth of its limit.
+const mostVerified = 100_000
+
+var verified = regexp.MustCompile(`processed (\d+) insns`)
+
+// ways are this kernel's features, and those of a kernel that has all but one. No
+// kernel has the guard and not bpf_loop, which is older by five years; one of private
+// stacks that has no guard is refused before anything is loaded.
+//
+// What 6.13 and 6.14 load, which lack the calls under the guard, is tried up to 6.18:
+// 6.19 and 7.0 compare more of a state inside bpf_loop, and need five times as long.
+func ways(all *Features) map[string]*Features {
+	var u unix.Utsname
+	var major, minor int
+	_ = unix.Uname(&u)
+	_, _ = fmt.Sscanf(string(u.Release[:]), "%d.%d", &major, &minor)
+	prunes := major == 6 && minor < 19
+	found := map[string]*Features{"all": all}
+	for key, there := range map[string]func(*Features) *bool{
+		"bpf_loop":      func(f *Features) *bool { return &f.BPFLoop },
+		"uprobe_multi":  func(f *Features) *bool { return &f.UprobeMulti },
+		"preempt_guard": func(f *Features) *bool { return &f.PreemptGuard },
+		"guarded_calls": func(f *Features) *bool { return &f.GuardedCalls },
+		"dynamic_hash":  func(f *Features) *bool { return &f.DynamicHash },
+	} {
+		without := *all
+		if !*there(&without) || key == "preempt_guard" && privateStacks() || key == "bpf_loop" && all.PreemptGuard ||
+			key == "guarded_calls" && !prunes {
+			continue
+		}
+		*there(&without) = false
+		found[key] = &without
+	}
+	return found
+}
+
+// Each program is loaded by itself, at its real sizes, so that one refusal does not
+// hide the others: with what this kernel has, and without each feature that it need
+// not have. The kernel matrix runs this, and reads what it logs.
+func TestEachProgramLoadsWithinTheCeiling(t *testing.T) {
+	if testing.Short() || os.Geteuid() != 0 {
+		t.Skip("kernel: needs root, not in -short")
+	}
+	features := ProbeFeatures()
+	for _, f := range features.List {
+		t.Logf("feature %s %v", f.Key, f.Err == nil)
+	}
+	if err := features.Check(); err != nil {
+		t.Skip(err)
+	}
+	all := ways(features)
+	seen := map[[sha256.Size]byte]bool{}
+	for _, way := range slices.Sorted(maps.Keys(all)) { // "all" is the first
+		k, err := newKernel(kernelSizes{ring: 64 << 20, frames: 128, verify: 256}, all[way])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		for _, read := range []func() (*ebpf.CollectionSpec, error){
+			k.callSpec, k.lifeSpec, func() (*ebpf.CollectionSpec, error) { return samplerSpec(k, 99, time.Millisecond) },
+		} {
+			spec, err := read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
+				text := programText(spec, name)
+				if seen[text] {
+					continue // the feature makes no difference to it
+				}
+				seen[text] = true
+				one, err := read()
+				if err != nil {
+					t.Fatal(err)
+				}
+				maps.DeleteFunc(one.Programs, func(other string, _ *ebpf.ProgramSpec) bool { return other != name })
+				n, err := loadOne(one, name, k)
+				if err != nil {
+					t.Errorf("program %s %s refused: %v\n%s", name, way, err, lastWords(one, k))
+					continue
+				}
+				t.Logf("program %s %s %d", name, way, n)
+				if n > mostVerified {
+					t.Errorf("%s: the verifier looks at %d instructions, more than %d", name, n, mostVerified)
+				}
+			}
+		}
+	}
+}
+
+// programText tells programs apart that the verifier may see differently. By what
+// they will be attached it does not.
+func programText(spec *ebpf.CollectionSpec, name string) [sha256.Size]byte {
+	p := spec.Programs[name]
+	without := "with bpf_loop"
+	if v, ok := spec.Variables["without_bpf_loop"]; ok {
+		var set uint32
+		if v.Get(&set) == nil && set != 0 {
+			without = "without bpf_loop"
+		}
+	}
+	linkage := ""
+	for i := range p.Instructions {
+		if f := btf.FuncMetadata(&p.Instructions[i]); f != nil {
+			linkage += f.Linkage.String()
+		}
+	}
+	return sha256.Sum256(fmt.Append(nil, name, without, linkage, p.Instructions))
+}
+
+func loadOne(spec *ebpf.CollectionSpec, name string, k *kernel) (instructions int, err error) {
+	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
+		MapReplacements: k.unwind.Replacements(spec), Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
+	if err != nil {
+		return 0, err
+	}
+	defer loaded.Close()
+	found := verified.FindStringSubmatch(loaded.Programs[name].VerifierLog)
+	if found == nil {
+		return 0, errors.New("the verifier says no count")
+	}
+	return strconv.Atoi(found[1])
+}
+
+// lastWords are the end of the verifier's log.
+func lastWords(spec *ebpf.CollectionSpec, k *kernel) string {
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: k.unwind.Replacements(spec),
+		Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelInstruction | ebpf.LogLevelBranch, LogSizeStart: 64 << 20}})
+	if err == nil {
+		c.Close()
+		return "and then not"
+	}
+	var refused *ebpf.VerifierError
+	if !errors.As(err, &refused) {
+		return err.Error()
+	}
+	return strings.Join(refused.Log[max(0, len(refused.Log)-30):], "\n")
+}
+
+// BenchmarkLoad is what the programs of a recording with samples take to load, most
+// of which is the verifier's: the larger part of the time until a job is recorded.
+func BenchmarkLoad(b *testing.B) {
+	if os.Geteuid() != 0 {
+		b.Skip("kernel: needs root")
+	}
+	features := ProbeFeatures()
+	for b.Loop() {
+		k, err := loadKernel(kernelSizes{ring: 64 << 20, frames: 128, verify: 256}, features)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, err := loadSampler(k, 99, time.Millisecond)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		s.close()
+		k.Close()
+		b.StartTimer()
+	}
+}

@@ -1,0 +1,37 @@
+package tracer
+
+import (
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+)
+
+// While the decoder reads a probe for every record, the manager puts it into
+// slices, takes its return probe away and lets its links take turns. The race
+// detector holds this.
+func TestTheDecoderReadsNothingThatTheManagerWrites(t *testing.T) {
+	d, _, index := testDecoder(t)
+	spec := index("cuMemAlloc")
+	probe := d.probes.at(spec)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		plan := &Plan{Probes: []PlannedProbe{}}
+		for range 1000 {
+			probe.makeDetail(2)
+			probe.planned.spec.Turn ^= 1
+			probe.planned.spec.Flags &^= uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)
+			plan.dropReturns()
+		}
+	}()
+	for i := range uint64(1000) {
+		d.record(encode(bpf.CallCallRecord{
+			Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(EndReturn), Status: uint8(StatusOK), Spec: spec, SpanId: i, Tgid: 1, Tid: 1,
+			StartNs: i, EndNs: i + 1, Sequence: ^uint64(0),
+		}, 0, 0x7f0000, 4096))
+	}
+	<-ended
+	if d.totals.Spans != 1000 {
+		t.Errorf("%d spans of 1000", d.totals.Spans)
+	}
+}
