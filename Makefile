@@ -1,4 +1,4 @@
-# ebpfprof: make demo | test | build | generate | lint | bench | matrix
+# ebpfprof: make demo | test | build | generate | lint | bench | soak | matrix
 # Everything that a target needs is installed by it, on Debian 12 with Go and root.
 
 SHELL      := /bin/bash
@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel test-matrix matrix matrix-tools generate check-generated lint fuzz bench bench-writers deps torch jax python py-spy runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint fuzz bench bench-writers deps torch jax python py-spy runtimes native checks clean
 
 all: build
 
@@ -104,9 +104,18 @@ test-unit:
 
 # Real jobs under real probes. Tests that compare times have the machine alone;
 # which run beside each other: internal/e2e/turns_test.go.
-test-kernel:
+test-kernel: build native
 	$(GO) run ./internal/testrun -- -p 2 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/...
 	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 20m ./internal/e2e/...
+	$(GO) run ./internal/soak -for 1m
+
+# What the tracer takes while jobs never stop to bring something new: for an hour at
+# night (SOAK=1h), for a minute in the tests.
+SOAK ?= 1h
+soak: build native
+	$(GO) run ./internal/soak -for $(SOAK)
+	EBPFPROF_IN_OUT=10000 $(GO) test -count 1 -timeout 2h -run TestProbesInAndOutThousandsOfTimesHarmNobody ./tracer
+	EBPFPROF_KILLS=1000 $(GO) test -count 1 -timeout 4h -run TestATracerKilledAtAnyInstantHarmsNobody ./internal/e2e
 
 generate:
 	$(GO) generate ./...

@@ -194,7 +194,8 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 		break;
 	case ACTION_SEQUENCE:
 		if (depth > 0 && depth <= MAX_DEPTH && f->faults == 0)
-			t->frame[(depth - 1) & (MAX_DEPTH - 1)].sequence = f->arg[0];
+			t->frame[(depth - 1) & (MAX_DEPTH - 1)].sequence =
+				(f->arg[0] & ((1ULL << SEQUENCE_BITS) - 1)) | (f->arg[1] << SEQUENCE_BITS & ~(1ULL << 63));
 		break;
 	case ACTION_SCOPE_END:
 		/* What is not followed as a pointer lies at an offset from the key. */

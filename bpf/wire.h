@@ -13,6 +13,7 @@
 #define FEW_ARGS 4	/* the middle size of a record */
 #define MAX_ARGS 12	/* a launch: function, grid, block, shared bytes, stream, and room */
 #define TEXT_BYTES 128	/* of a captured string, the rest is cut and counted */
+#define SEQUENCE_BITS 40	/* of an autograd sequence number; the rest but one bit are of its thread */
 #define LONG_TEXT_BYTES 4096	/* likewise, of a mangled kernel name */
 
 /* What a probed call is. */
@@ -22,7 +23,7 @@ enum action {
 	ACTION_SCOPE_BEGIN,	/* opens a framework scope; its end is another function */
 	ACTION_SCOPE_END,
 	ACTION_URGENT,		/* an instant that the reader is woken for: it reads memory that will not stay */
-	ACTION_SEQUENCE,	/* argument 0 is the autograd sequence number of the call around it */
+	ACTION_SEQUENCE,	/* argument 0 is the autograd sequence number of the call around it, 1 the thread that it is of */
 };
 
 /* Where a captured value starts from. */
@@ -140,7 +141,7 @@ struct call_record {
 	__u64 end_ns;
 	__u32 tgid;
 	__u32 tid;
-	__u64 sequence;		/* all ones when there was none */
+	__u64 sequence;		/* all ones when there was none; from bit SEQUENCE_BITS on PyTorch's number of the thread */
 	__u32 epoch;
 	__u32 faults;		/* bit n: argument n could not be read; bit 31: the text */
 };

@@ -33,6 +33,10 @@ var (
 	errNoSession = errors.New("dataset has no session yet")
 )
 
+// RotateEvery is how often the growing tables get a new file unless Options say
+// otherwise: what a tracer that is killed loses at the most.
+const RotateEvery = 60 * time.Second
+
 // Options are for Create. The zero value is what schema.md says.
 type Options struct {
 	// RotateEvery is how often the growing tables get a new file: 60 s when 0.
@@ -91,7 +95,7 @@ var _ event.Sink = (*Dataset)(nil)
 // with the call of Session.
 func Create(dir string, options Options) (*Dataset, error) {
 	if options.RotateEvery <= 0 {
-		options.RotateEvery = 60 * time.Second
+		options.RotateEvery = RotateEvery
 	}
 	if options.RotateBytes <= 0 {
 		options.RotateBytes = 64_000_000

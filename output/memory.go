@@ -57,7 +57,7 @@ var flowTable = newTable(table[event.Flow]{
 			delta: true, ints: func(f *event.Flow) (int64, bool) { return f.FromSpanID, true }},
 		{Column: Column{"to_span_id", BigInt, "", false, 4, "span_id of the effect"},
 			delta: true, ints: func(f *event.Flow) (int64, bool) { return f.ToSpanID, true }},
-		{Column: Column{"kind", Varchar, "", false, 5, "forward_backward (operator to its backward node), launch_sync, capture_replay (a graph's launch to a call whose work it ran again), capture_conditional (likewise, in the body of a conditional node: it ran any number of times, perhaps never) or collective"},
+		{Column: Column{"kind", Varchar, "", false, 5, "forward_backward (operator to its backward node), capture_replay (a graph's launch to a call whose work it ran again) or capture_conditional (likewise, in the body of a conditional node: it ran any number of times, perhaps never)"},
 			texts: func(f *event.Flow) (string, bool) { return f.Kind, true }},
 		{Column: Column{"method", Varchar, "", false, 6, "what joined the two: sequence_number, …"},
 			texts: func(f *event.Flow) (string, bool) { return f.Method, true }},

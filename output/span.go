@@ -29,7 +29,7 @@ var spanTable = newTable(table[event.Span]{
 			ints: func(s *event.Span) (int64, bool) { return int64(s.PID), true }},
 		{Column: Column{"tid", Integer, "", false, 8, "thread, in the tracer's pid namespace"},
 			ints: func(s *event.Span) (int64, bool) { return int64(s.TID), true }},
-		{Column: Column{"layer", Varchar, "", false, 9, "scope, op, autograd, runtime, collective, python, io, os, or device: work on a device as another tool measured it, which has no thread (tid 0)"},
+		{Column: Column{"layer", Varchar, "", false, 9, "scope, op, autograd, runtime or collective; in imports also python, os, and device: work on a device as another tool measured it, which has no thread (tid 0)"},
 			texts: func(s *event.Span) (string, bool) { return s.Call.Layer, true }},
 		{Column: Column{"category", Varchar, "", true, 10, "what kind of call within its layer: launch, copy, set, alloc, free, sync, event, graph (also work that a capture took in and that has not run), module, context, stream, callback, collective, communicator, forward, backward, …"},
 			texts: func(s *event.Span) (string, bool) { return unlessEmpty(s.Call.Category) }},

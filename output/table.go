@@ -161,6 +161,13 @@ func unlessZero(v int64) (int64, bool) { return v, v != 0 }
 
 func unlessEmpty(v string) (string, bool) { return v, v != "" }
 
+func ofFloat(p *float64) (float64, bool) {
+	if p == nil {
+		return 0, false
+	}
+	return *p, true
+}
+
 func ofInt64(p *int64) (int64, bool) {
 	if p == nil {
 		return 0, false

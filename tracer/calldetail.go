@@ -20,6 +20,10 @@ func (d *decoder) detail(s *Span, f *catalog.Function, r *callRecord) *accel.Cal
 	a.Read(f, &d.called)
 	if a.Has(catalog.FieldSequence) {
 		s.SequenceNumber = int64(a.Value(catalog.FieldSequence))
+		r.thread = unknownThread
+		if a.Has(catalog.FieldForwardThread) {
+			r.thread = uint32(a.Value(catalog.FieldForwardThread) & threadMask)
+		}
 	}
 	s.Detail = a.Detail(f)
 	if direction := a.Direction(f); direction != "" {

@@ -1,8 +1,6 @@
 package tracer
 
 import (
-	"sync"
-
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -12,99 +10,76 @@ import (
 // wherever they were compiled, so every library of the process is looked at,
 // each one's symbols once.
 type classes struct {
-	mu        sync.Mutex
-	libraries map[uint32][]*process.Library
-	tables    map[fileKey]*vtableFile
-	known     map[classKey]string // "" for an address that is in no vtable
-}
-
-type classKey struct {
-	pid    uint32
-	vtable uint64
-}
-
-type vtableFile struct {
-	file  *symbolize.ELF
-	names map[uint64]string // mangled: there are 22,000, and a job uses a few dozen
+	// files have the mangled names of vtables: there are 22,000, and a job uses a
+	// few dozen.
+	files mappedFiles[map[uint64]string]
+	known map[uint32]map[uint64]string // by pid and vtable; "" for an address that is in no vtable
 }
 
 func newClasses() *classes {
-	return &classes{
-		libraries: map[uint32][]*process.Library{}, tables: map[fileKey]*vtableFile{}, known: map[classKey]string{},
-	}
+	return &classes{files: newMappedFiles(vtables), known: map[uint32]map[uint64]string{}}
 }
 
 // mapped tells which libraries a process has now.
 func (c *classes) mapped(pid int, libraries []*process.Library) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.libraries[uint32(pid)] = libraries
-	for key, name := range c.known {
-		if name == "" && key.pid == uint32(pid) {
-			delete(c.known, key) // it may lie in a library that is new
+	c.files.mu.Lock()
+	defer c.files.mu.Unlock()
+	if before := c.files.processes[uint32(pid)]; before != nil && before.ended {
+		delete(c.known, uint32(pid))
+	}
+	c.files.mapped(uint32(pid), libraries)
+	for vtable, name := range c.known[uint32(pid)] {
+		if name == "" {
+			delete(c.known[uint32(pid)], vtable) // it may lie in a library that is new
 		}
+	}
+}
+
+// ended notes that a process is gone, forget that its last records have been read.
+func (c *classes) ended(pid int) { c.files.ended(uint32(pid)) }
+
+func (c *classes) forget(pid uint32) {
+	c.files.mu.Lock()
+	defer c.files.mu.Unlock()
+	if c.files.forgotten(pid) {
+		delete(c.known, pid)
 	}
 }
 
 // Class implements classNamer.
 func (c *classes) Class(pid uint32, vtable uint64) (string, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := classKey{pid, vtable}
-	name, ok := c.known[key]
+	c.files.mu.Lock()
+	defer c.files.mu.Unlock()
+	known := c.known[pid]
+	if known == nil || len(known) >= maxClasses {
+		known = map[uint64]string{}
+		c.known[pid] = known
+	}
+	name, ok := known[vtable]
 	if !ok {
 		name = c.find(pid, vtable)
-		c.known[key] = name
+		known[vtable] = name
 	}
 	return name, name != ""
 }
 
 func (c *classes) find(pid uint32, vtable uint64) string {
-	for _, library := range c.libraries[pid] {
+	for _, library := range c.files.libraries(pid) {
 		if _, ok := library.FileOffset(vtable); !ok {
 			continue
 		}
-		table := c.table(library)
-		if table == nil {
-			return ""
-		}
-		bias, ok := library.Bias(table.file)
+		file, ok := c.files.open(library)
 		if !ok {
 			return ""
 		}
-		class, _ := symbolize.VTableClass(table.names[vtable-bias])
+		bias, ok := library.Bias(file.elf)
+		if !ok {
+			return ""
+		}
+		class, _ := symbolize.VTableClass(file.opened[vtable-bias])
 		return class
 	}
 	return ""
 }
 
-func (c *classes) table(library *process.Library) *vtableFile {
-	key := fileKey{library.Device, library.Inode}
-	if t, ok := c.tables[key]; ok {
-		return t
-	}
-	if len(c.tables) >= maxVTableFiles {
-		c.close()
-		clear(c.tables)
-	}
-	file, err := library.OpenELF()
-	if err != nil {
-		c.tables[key] = nil
-		return nil
-	}
-	t := &vtableFile{file: file}
-	if symbolize.Guard(func() { t.names = vtables(file) }) != nil {
-		file.Close()
-		t = nil
-	}
-	c.tables[key] = t
-	return t
-}
-
-func (c *classes) close() {
-	for _, t := range c.tables {
-		if t != nil {
-			t.file.Close()
-		}
-	}
-}
+func (c *classes) close() { c.files.close() }

@@ -50,12 +50,14 @@ type decoder struct {
 
 	texts        waiting[uint64, string] // of calls that are still open, by span
 	accelerators *accel.State
-	called       accel.Record       // the call that is being decoded
-	named        map[callName]*Call // calls named at run time, so that spans share them
+	called       accel.Record            // the call that is being decoded
+	named        recent[callName, *Call] // calls named at run time, so that spans share them
 	host         hostMemory
-	forwards     waiting[sequenceKey, int64] // operators that took a sequence number
-	edgeless     uint64                      // backward nodes whose operator has no row
-	unhooked     uint64                      // processes whose dynamic linker has no hook
+	forwards     forwards
+	edgeless     uint64      // backward nodes whose operator has no row
+	unsummed     uint64      // calls that have no line of their own in the summary
+	owners       []lifeOwner // whoever else knows something of a process
+	unhooked     uint64      // processes whose dynamic linker has no hook
 	nodes        *nodeClock
 	steps        *stepClock
 	held         map[uint32]*slice // rows that wait for their slice's weight
@@ -72,24 +74,23 @@ type callName struct {
 	name     string
 }
 
-type sequenceKey struct {
-	pid      uint32
-	sequence int64
-}
-
 // classNamer names the class of an object by its vtable pointer.
 type classNamer interface {
 	Class(pid uint32, vtable uint64) (name string, ok bool)
 }
+
+// lifeOwner keeps something of each process for as long as that lives, and until its
+// last records have been read.
+type lifeOwner interface{ forget(pid uint32) }
 
 func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int64) *decoder {
 	remote := newProcessMemory()
 	d := &decoder{
 		remote: remote, executables: accel.NewExecutables(remote), cuda: accel.NewCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		named: map[callName]*Call{}, nodes: newNodeClock(), steps: newStepClock(),
-		host: newHostMemory(),
-		held: map[uint32]*slice{}, introduced: introductions{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
+		named: newRecent[callName, *Call](maxNames), nodes: newNodeClock(), steps: newStepClock(),
+		host:     newHostMemory(),
+		forwards: forwards{}, held: map[uint32]*slice{}, introduced: introductions{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
 	d.accelerators = accel.New(remote, decodedRows{d})
 	d.stacks = newStackTable(newSpaces(), &d.totals.Stacks)
@@ -127,6 +128,7 @@ type callRecord struct {
 	hasRet bool
 	args   []uint64
 	stack  uint64 // the kernel's name for its stack, 0: none
+	thread uint32 // PyTorch's number of the thread that took its sequence number
 }
 
 // endSeen reports whether a probe saw the call end: only then were its results read.
@@ -187,8 +189,9 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 		ID: int64(r.SpanId), ParentID: int64(r.ParentId), StartNS: int64(r.StartNs) + d.offsetNS,
 		DurationNS: int64(r.EndNs - r.StartNs), PID: int32(r.Tgid), TID: int32(r.Tid),
 		Call: probe.planned.Call, End: EndMethod(r.End), Status: Status(r.Status),
-		Weight: 1, SequenceNumber: int64(r.Sequence),
+		Weight: 1,
 	}
+	s.SequenceNumber, r.thread = sequenceOf(r.Sequence)
 	if s.End == EndUnfinished {
 		s.DurationNS = -1
 	}
@@ -232,28 +235,6 @@ func (d *decoder) unfinished(c openCall) {
 	if !waits {
 		d.sum(s)
 	}
-}
-
-// flow joins a backward node to the operator that took its sequence number.
-func (d *decoder) flow(s *Span, r *callRecord) {
-	key := sequenceKey{r.Tgid, s.SequenceNumber}
-	if s.Call.Layer == "op" {
-		d.forwards.put(key, s.ID)
-		if d.slicing.Load() {
-			d.nodes.saw(s.TID, r.Epoch, s.StartNS, s.SequenceNumber)
-		}
-		return
-	}
-	forward, ok := d.forwards.get(key)
-	if !ok {
-		d.edgeless++
-		return
-	}
-	d.flows = append(d.flows, Flow{
-		TSNS: s.StartNS, FromSpanID: forward, ToSpanID: s.ID,
-		Kind: "forward_backward", Method: "sequence_number",
-	})
-	d.totals.Flows++
 }
 
 func (d *decoder) event(r *callRecord, probe *probe) {
@@ -331,6 +312,11 @@ func (d *decoder) drained() {
 		d.unfinished(c)
 	}
 	d.left = d.left[:0]
+}
+
+// forgetGone drops what was known of the processes that have ended, when both rings
+// have been read.
+func (d *decoder) forgetGone() {
 	for _, pid := range d.gone {
 		d.forget(pid)
 	}
@@ -341,10 +327,15 @@ func (d *decoder) drained() {
 func (d *decoder) forget(pid int32) {
 	d.host.ended(pid)
 	d.introduced.ended(pid)
+	d.forwards.ended(uint32(pid))
 	d.executables.Ended(uint32(pid))
 	d.cuda.Ended(uint32(pid))
 	d.remote.ended(uint32(pid))
 	d.accelerators.Ended(uint32(pid))
+	for _, owner := range d.owners {
+		owner.forget(uint32(pid))
+	}
+	d.stacks.forget(uint32(pid))
 }
 
 // flush hands what is ready to the sink.
@@ -389,7 +380,9 @@ func (d *decoder) poll(ring *ringbuf.Reader, record *ringbuf.Record) (int, error
 		err := ring.ReadInto(record)
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrFlushed) {
 			d.drained()
-			return n, d.flush()
+			err := d.flush()
+			d.forgetGone()
+			return n, err
 		}
 		if err != nil {
 			return n, fmt.Errorf("reading the ring buffer: %w", err)

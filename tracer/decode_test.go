@@ -140,15 +140,51 @@ func TestUnfinishedSpanHasNoDuration(t *testing.T) {
 func TestBackwardNodeIsNamedAndJoinedToItsOperator(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	forward := span(index("op"), 1)
-	forward.Sequence = 5
+	forward.Sequence = 5 | 3<<sequenceBits
 	d.record(encode(forward, 0))
-	d.record(encode(span(index("Engine::evaluate_function"), 2), 0, 0x7000, 5))
+	d.record(encode(span(index("Engine::evaluate_function"), 2), 0, 0x7000, 5, 3))
 	d.flush()
 	if name := sink.spans[1].Call.Name; name != "AddmmBackward0" {
 		t.Errorf("the node is called %q", name)
 	}
 	if len(sink.flows) != 1 || sink.flows[0].FromSpanID != 1 || sink.flows[0].ToSpanID != 2 {
 		t.Errorf("flows: %+v", sink.flows)
+	}
+}
+
+func TestNodesOfTwoTrainingThreadsAreJoinedEachToItsOwn(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	node := span(index("Engine::evaluate_function"), 0)
+	for thread := range uint64(2) {
+		for number := range uint64(3) {
+			forward := span(index("op"), 1+10*thread+number)
+			forward.Tid = uint32(20 + thread)
+			forward.Sequence = number | (thread+1)<<sequenceBits
+			d.record(encode(forward, 0))
+		}
+	}
+	for thread := range uint64(2) {
+		for number := range uint64(3) {
+			node.SpanId = 100 + 10*thread + number
+			d.record(encode(node, 0, 0x7000, number, thread+1))
+		}
+	}
+	unread := span(index("Engine::evaluate_function"), 200)
+	unread.Faults = 1 << 2
+	d.record(encode(unread, 0, 0x7000, 1, 0)) // whose thread could not be read
+	d.flush()
+	if len(sink.flows) != 6 || d.edgeless != 1 {
+		t.Fatalf("%d edges, %d nodes without: %+v", len(sink.flows), d.edgeless, sink.flows)
+	}
+	for _, f := range sink.flows {
+		if f.ToSpanID-f.FromSpanID != 99 {
+			t.Errorf("node %d comes from %d", f.ToSpanID, f.FromSpanID)
+		}
+	}
+	for _, s := range sink.spans {
+		if s.SequenceNumber > 2 {
+			t.Errorf("span %d has number %d", s.ID, s.SequenceNumber)
+		}
 	}
 }
 
@@ -286,6 +322,23 @@ func TestAnAnchorProbeInSlicesWaitsFromItsEpochOn(t *testing.T) {
 	d.flush()
 	if len(sink.spans) != 1 || sink.spans[0].ID != 1 {
 		t.Errorf("%+v", sink.spans)
+	}
+}
+
+func TestRowsThatStandForMoreThanThemselvesAreSaidToComeFromSlices(t *testing.T) {
+	for weight, want := range map[float64]bool{1: false, 8.5: true} {
+		d, _, index := testDecoder(t)
+		d.slicing.Store(true)
+		anchor := d.probes.at(index("Engine::execute"))
+		anchor.makeDetail(1)
+		d.record(encode(span(anchor.index, 1), 0))
+		d.release(1, func(slicedRow) float64 { return weight })
+		d.slicing.Store(false) // as at the end
+		var s statistics
+		s.update(&d.totals)
+		if s.stats.InSlices != want {
+			t.Errorf("weight %v: in slices %t", weight, s.stats.InSlices)
+		}
 	}
 }
 

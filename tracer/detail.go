@@ -391,7 +391,7 @@ func (s *Session) probeRows() []Probe {
 			continue
 		}
 		row := Probe{
-			Library: p.file.plan.Path, Symbol: p.planned.Symbol, Layer: p.planned.Call.Layer, Kind: p.planned.kind(),
+			Library: p.file.plan.Path, Symbol: p.planned.Symbol, Name: p.planned.Call.Name, Layer: p.planned.Call.Layer, Kind: p.planned.kind(),
 			Attached: p.attached, Reason: p.planned.reason(), Hits: int64(max(count.Entries, count.Exits)),
 			Lost: int64(count.Lost), Thinned: int64(p.thinned),
 		}

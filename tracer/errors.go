@@ -8,8 +8,6 @@ var (
 	// ErrUnsupported: the kernel lacks a feature without which nothing works;
 	// the message names it, and the version that has it.
 	ErrUnsupported = errors.New("not supported by this kernel")
-	// ErrNothingToProbe: no traced process maps a library that the catalog knows.
-	ErrNothingToProbe = errors.New("nothing to probe")
 	// ErrUnknownGroup: --probe names a group that the catalog does not have.
 	ErrUnknownGroup = errors.New("unknown probe group")
 	// ErrUnknownLevel: Options.Level is none of the levels.

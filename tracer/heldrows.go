@@ -50,6 +50,7 @@ func (d *decoder) release(epoch uint32, weigh func(slicedRow) float64) map[uint3
 	sums, rows := map[uint32]float64{}, map[uint32]float64{}
 	weight := func(r slicedRow) float64 {
 		w := weigh(r)
+		d.totals.InSlices = d.totals.InSlices || w != 1
 		sums[r.probe], rows[r.probe] = sums[r.probe]+w, rows[r.probe]+1
 		return w
 	}

@@ -4,20 +4,19 @@ package tracer
 // as it was seen: a free tells an address only. Between two slices addresses are
 // freed and come again unseen, so what is known ends with the slice.
 type hostMemory struct {
-	epoch uint32               // of what is known
-	size  map[allocation]int64 // bytes
-	live  map[int32]int64      // their sum, by process
-	peak  int64                // the most that any process had
+	epoch     uint32 // of what is known
+	processes map[int32]*hostProcess
+	peak      int64  // the most bytes that any process had
+	crowded   uint64 // allocations that are not followed: their process has too many
 }
 
-type allocation struct {
-	pid     int32
-	address int64
+// hostProcess is one process's live allocations.
+type hostProcess struct {
+	size map[int64]int64 // bytes, by address
+	live int64           // their sum
 }
 
-func newHostMemory() hostMemory {
-	return hostMemory{size: map[allocation]int64{}, live: map[int32]int64{}}
-}
+func newHostMemory() hostMemory { return hostMemory{processes: map[int32]*hostProcess{}} }
 
 // follow keeps an allocation, and gives a free the size of what it frees. It
 // reports whether the event is one: freeing a null pointer is not.
@@ -26,38 +25,39 @@ func (h *hostMemory) follow(m *Memory, epoch uint32) bool {
 		return false
 	}
 	if epoch > h.epoch {
-		clear(h.size)
-		clear(h.live)
+		clear(h.processes)
 		h.epoch = epoch
 	}
 	if epoch < h.epoch {
 		return true // a straggler of the slice before
 	}
-	key := allocation{m.PID, m.Address}
+	p := h.processes[m.PID]
+	if p == nil {
+		p = &hostProcess{size: map[int64]int64{}}
+		h.processes[m.PID] = p
+	}
 	switch m.Action {
 	case "alloc":
 		if m.Bytes == nil {
 			return true
 		}
-		h.live[m.PID] += *m.Bytes - h.size[key] // an address comes twice where its free was lost
-		h.size[key] = *m.Bytes
-		h.peak = max(h.peak, h.live[m.PID])
+		before, again := p.size[m.Address] // an address comes twice where its free was lost
+		if !again && len(p.size) >= maxLiveAllocations {
+			h.crowded++
+			return true
+		}
+		p.live += *m.Bytes - before
+		p.size[m.Address] = *m.Bytes
+		h.peak = max(h.peak, p.live)
 	case "free":
-		if bytes, ok := h.size[key]; ok {
+		if bytes, ok := p.size[m.Address]; ok {
 			m.Bytes = &bytes
-			h.live[m.PID] -= bytes
-			delete(h.size, key)
+			p.live -= bytes
+			delete(p.size, m.Address)
 		}
 	}
 	return true
 }
 
 // ended forgets a process.
-func (h *hostMemory) ended(pid int32) {
-	for key := range h.size {
-		if key.pid == pid {
-			delete(h.size, key)
-		}
-	}
-	delete(h.live, pid)
-}
+func (h *hostMemory) ended(pid int32) { delete(h.processes, pid) }

@@ -3,7 +3,6 @@ package tracer
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
@@ -14,21 +13,17 @@ import (
 // hipcc give it the kernel's own symbol, HIP's with a prefix. It works for
 // handles of any age.
 type hostStubs struct {
-	mu        sync.Mutex
-	libraries map[uint32][]*process.Library
-	files     map[fileKey]*functionFile
+	files mappedFiles[*stubFunctions]
 }
 
-type functionFile struct {
-	file      *symbolize.ELF
-	functions *symbolize.FunctionIndex // nil until it is asked for a name
-}
+// stubFunctions are a file's functions; index is nil until it is asked for a name.
+type stubFunctions struct{ index *symbolize.FunctionIndex }
 
 // stubRuntimes are the libraries that are given host functions to name launches by.
 var stubRuntimes = []string{"libamdhip64.so", "libcudart.so", "libOpenCL.so"}
 
 func newHostStubs() *hostStubs {
-	return &hostStubs{libraries: map[uint32][]*process.Library{}, files: map[fileKey]*functionFile{}}
+	return &hostStubs{newMappedFiles(func(*symbolize.ELF) *stubFunctions { return &stubFunctions{} })}
 }
 
 // mapped tells which libraries a process has now. Where it may launch by host
@@ -37,12 +32,21 @@ func (h *hostStubs) mapped(pid int, libraries []*process.Library) {
 	if !slices.ContainsFunc(libraries, launchesByStub) {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.libraries[uint32(pid)] = libraries
+	h.files.mu.Lock()
+	defer h.files.mu.Unlock()
+	h.files.mapped(uint32(pid), libraries)
 	for _, library := range libraries {
-		h.open(library)
+		h.files.open(library)
 	}
+}
+
+// ended notes that a process is gone, forget that its last records have been read.
+func (h *hostStubs) ended(pid int) { h.files.ended(uint32(pid)) }
+
+func (h *hostStubs) forget(pid uint32) {
+	h.files.mu.Lock()
+	defer h.files.mu.Unlock()
+	h.files.forgotten(pid)
 }
 
 func launchesByStub(l *process.Library) bool {
@@ -54,52 +58,30 @@ func (h *hostStubs) KernelName(pid uint32, kernel accel.KernelHandle) (symbol, s
 	if !kernel.Stub {
 		return "", "", false
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, library := range h.libraries[pid] {
+	h.files.mu.Lock()
+	defer h.files.mu.Unlock()
+	for _, library := range h.files.libraries(pid) {
 		if _, mapped := library.FileOffset(kernel.Handle); !mapped {
 			continue
 		}
-		f := h.open(library)
-		if f == nil {
+		f, ok := h.files.open(library)
+		if !ok {
 			return "", "", false
 		}
-		bias, known := library.Bias(f.file)
+		bias, known := library.Bias(f.elf)
 		if !known {
 			return "", "", false
 		}
 		// The file may be cut short under its reader.
 		err := symbolize.Guard(func() {
-			if f.functions == nil {
-				f.functions = f.file.IndexFunctions()
+			if f.opened.index == nil {
+				f.opened.index = f.elf.IndexFunctions()
 			}
-			symbol = f.functions.Name(kernel.Handle - bias)
+			symbol = f.opened.index.Name(kernel.Handle - bias)
 		})
 		return symbol, accel.NameHostStub, err == nil && symbol != ""
 	}
 	return "", "", false
 }
 
-func (h *hostStubs) open(library *process.Library) *functionFile {
-	key := fileKey{library.Device, library.Inode}
-	if f, known := h.files[key]; known {
-		return f
-	}
-	if len(h.files) >= maxStubFiles {
-		h.close()
-		clear(h.files)
-	}
-	h.files[key] = nil
-	if file, err := library.OpenELF(); err == nil {
-		h.files[key] = &functionFile{file: file}
-	}
-	return h.files[key]
-}
-
-func (h *hostStubs) close() {
-	for _, f := range h.files {
-		if f != nil {
-			f.file.Close()
-		}
-	}
-}
+func (h *hostStubs) close() { h.files.close() }

@@ -3,6 +3,7 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,7 +23,8 @@ type interpreters struct {
 
 	mu    sync.Mutex
 	byPID map[uint32]*interpreter
-	gone  []*interpreter // of processes that have ended, for their counts
+	gone  []*interpreter    // that nothing more will be asked of, once the rings are read
+	lost  map[string]uint64 // frames without a name, by reason, of those that are closed
 }
 
 // interpreter is the one of a process; python is nil where there is none, or
@@ -30,15 +32,16 @@ type interpreters struct {
 type interpreter struct {
 	python *python.Interpreter
 	module string // the name of its file
+	ended  bool   // its process is gone; guarded by interpreters.mu
 }
 
 func newInterpreters(kernel *ebpf.Map, changed func(), warn func(Warning)) *interpreters {
-	return &interpreters{kernel: kernel, changed: changed, warn: warn, byPID: map[uint32]*interpreter{}}
+	return &interpreters{kernel: kernel, changed: changed, warn: warn, byPID: map[uint32]*interpreter{}, lost: map[string]uint64{}}
 }
 
 // mapped looks for the interpreter of a process that has mapped something new.
 func (i *interpreters) mapped(p *process.Process, libraries []*process.Library) {
-	if known := i.of(uint32(p.PID)); known != nil {
+	if i.has(uint32(p.PID)) {
 		return
 	}
 	found, err := python.Open(p, libraries)
@@ -59,7 +62,7 @@ func (i *interpreters) mapped(p *process.Process, libraries []*process.Library) 
 		return
 	}
 	i.changed()
-	i.set(p.PID, &interpreter{found, interpreterModule(p, libraries)})
+	i.set(p.PID, &interpreter{python: found, module: interpreterModule(p, libraries)})
 }
 
 // refuse remembers that a process's interpreter is of no use. One whose process
@@ -82,7 +85,55 @@ func interpreterModule(p *process.Process, libraries []*process.Library) string 
 func (i *interpreters) set(pid int, found *interpreter) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.retire(uint32(pid))
 	i.byPID[uint32(pid)] = found
+}
+
+// has reports whether the interpreter of a process that has not ended was found, or
+// refused.
+func (i *interpreters) has(pid uint32) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	known := i.byPID[pid]
+	return known != nil && !known.ended
+}
+
+// retire takes an interpreter out of the table. The decoder may be in the middle of
+// asking it: it closes it itself.
+func (i *interpreters) retire(pid uint32) {
+	if old := i.byPID[pid]; old != nil {
+		i.gone = append(i.gone, old)
+		delete(i.byPID, pid)
+	}
+}
+
+// forget closes the interpreter of a process that has ended, and those that have
+// made way for others. It is the decoder's, when the rings have been read.
+func (i *interpreters) forget(pid uint32) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known := i.byPID[pid]; known != nil && known.ended {
+		i.retire(pid)
+	}
+	for _, old := range i.gone {
+		old.count(i.lost)
+		if old.python != nil {
+			old.python.Close()
+		}
+	}
+	i.gone = i.gone[:0]
+}
+
+// count adds the Python frames that could not be named, by reason.
+func (i *interpreter) count(to map[string]uint64) {
+	if i.python == nil {
+		return
+	}
+	for reason, n := range i.python.Resolver.Unresolved {
+		if n > 0 {
+			to[cpython.Unresolved(reason).Name()] += n
+		}
+	}
 }
 
 func (i *interpreters) of(pid uint32) *interpreter {
@@ -96,16 +147,19 @@ func (i *interpreters) execed(pid int) {
 	i.ended(pid)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if old := i.byPID[uint32(pid)]; old != nil {
-		i.gone = append(i.gone, old)
-		delete(i.byPID, uint32(pid))
-	}
+	i.retire(uint32(pid))
 }
 
-// ended takes a process out of the kernel's table. Its names stay good.
+// ended takes a process out of the kernel's table. Its names stay good until the
+// rings have been read.
 func (i *interpreters) ended(pid int) {
 	_ = i.kernel.Delete(uint32(pid))
 	i.changed()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known := i.byPID[uint32(pid)]; known != nil {
+		known.ended = true
+	}
 }
 
 // unresolved counts the Python frames without a name, by reason. It is called
@@ -113,22 +167,12 @@ func (i *interpreters) ended(pid int) {
 func (i *interpreters) unresolved() map[string]uint64 {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	counts := map[string]uint64{}
-	count := func(known *interpreter) {
-		if known.python == nil {
-			return
-		}
-		for reason, n := range known.python.Resolver.Unresolved {
-			if n > 0 {
-				counts[cpython.Unresolved(reason).Name()] += n
-			}
-		}
-	}
+	counts := maps.Clone(i.lost)
 	for _, known := range i.byPID {
-		count(known)
+		known.count(counts)
 	}
 	for _, known := range i.gone {
-		count(known)
+		known.count(counts)
 	}
 	return counts
 }

@@ -27,7 +27,7 @@ func (s *Session) lifeEvent(r *bpf.CallLifeRecord) {
 	case bpf.CallRecordKindRECORD_LINK_MAP:
 		if t != nil && t.rescanAt.After(time.Now().Add(linkSettle)) {
 			t.rescanAt, t.hurry = time.Now().Add(linkSettle), true
-			s.orDrop(t, s.retryPlugins(t))
+			t.retryPlugins()
 		}
 	case bpf.CallRecordKindRECORD_EXIT:
 		s.ended(t, int64(r.TsNs)+s.offsetNS)
@@ -173,6 +173,7 @@ func (s *Session) ended(t *tracedProcess, endedNS int64) {
 		return
 	}
 	t.row.EndedNS = &endedNS
+	s.kernel.untrace(t.process) // put there when it was exiting, it would stay
 	s.endThreads(t)
 	s.writeProcess(t.row)
 	s.letGo(t)
@@ -186,6 +187,8 @@ func (s *Session) letGo(t *tracedProcess) {
 	if s.walks != nil {
 		s.walks.ended(pid)
 	}
+	s.classes.ended(pid)
+	s.stubs.ended(pid)
 	s.unfollow(pid)
 	if s.processes[pid] == t {
 		delete(s.processes, pid)
@@ -203,7 +206,6 @@ func (s *Session) forget(pid int) {
 	if t == nil {
 		return
 	}
-	s.kernel.untrace(t.process)
 	s.ended(t, time.Now().UnixNano())
 }
 

@@ -1,6 +1,8 @@
 package tracer
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
@@ -79,7 +81,7 @@ func (s *Session) writeLosses() error {
 	if err := s.writeKnownCode(now); err != nil {
 		return err
 	}
-	for _, w := range append(s.decoder.losses(), s.nameLosses()...) {
+	for _, w := range slices.Concat(s.decoder.losses(), s.unopened(), s.nameLosses()) {
 		w.TSNS = now
 		if w.Count == 0 {
 			continue
@@ -99,6 +101,8 @@ func (d *decoder) losses() []Warning {
 	return append(d.cuda.Losses(), []Warning{
 		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged), Detail: "records of the ring that did not decode: a defect, please report it"},
 		{Kind: "incomplete", Source: "linker_hooks", Count: int64(d.unhooked), Detail: "processes beyond the first 64 children: what they loaded while they were recorded was found up to 2 s later"},
+		{Kind: "incomplete", Source: "allocation_quota", Count: int64(d.host.crowded), Detail: fmt.Sprintf("allocations of a process that had %d live ones: their frees have no size, and live bytes are too few", maxLiveAllocations)},
+		{Kind: "incomplete", Source: "summary_names", Count: int64(d.unsummed), Detail: fmt.Sprintf("calls whose name is not among the first %d: the summary adds them up under one; their rows have their own", maxSummaryNames)},
 		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.texts.given), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},
 		{Kind: "incomplete", Source: "communicator_unknown", Count: int64(d.accelerators.Strangers()), Detail: "collectives on communicators that were made before the recording, or by a call that it did not see: they have a handle and no identity, and rank and size only if the job asked NCCL for them meanwhile"},
 		{Kind: "incomplete", Source: "graph_replay_cut", Count: int64(d.accelerators.ReplaysCut), Detail: "replays of graphs with more than 65536 nodes, child graphs included: the edges beyond, and what memory nodes beyond did, are missing"},

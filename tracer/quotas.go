@@ -15,11 +15,6 @@ const (
 	// takes a descriptor and a mapping. A job of eight processes with all runtimes
 	// has a dozen, for they share them.
 	maxTracedFiles = 1024
-	// maxVTableFiles and maxStubFiles bound the files that are kept open for the
-	// names of classes and of kernels. Beyond, all are closed and opened again when
-	// they are asked for.
-	maxVTableFiles = 64
-	maxStubFiles   = 1024
 	// longRead is when reading a process's maps takes long: 2 ms are usual, for
 	// 65,530 mappings it is 80. Such a process is looked at no more than a
 	// twentieth of the time, whatever its dynamic linker reports.

@@ -116,6 +116,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
 	s.decoder.accelerators.AddNamer(s.decoder.cuda)
 	s.decoder.accelerators.AddNamer(s.stubs)
+	s.decoder.owners = append(s.decoder.owners, s.classes, s.stubs)
 	s.governor = newGovernor(s, options.Budget, calibrate(k))
 	s.openSampler()
 	s.openCounters(counter.Options{})
@@ -325,7 +326,7 @@ func (s *Session) decode(ring *callRing, stop <-chan struct{}) error {
 		if err != nil {
 			return err
 		}
-		s.stats.update(&s.decoder.totals, s.decoder.slicing.Load())
+		s.stats.update(&s.decoder.totals)
 		if stopping && n == 0 {
 			return s.finish()
 		}
@@ -388,7 +389,7 @@ func (s *Session) finish() error {
 	if err := s.sink.Probes(s.probeRows()); err != nil {
 		return err
 	}
-	s.stats.update(&s.decoder.totals, s.decoder.slicing.Load())
+	s.stats.update(&s.decoder.totals)
 	s.stats.end(&s.decoder.totals)
 	return s.decoder.failed
 }

@@ -3,6 +3,7 @@ package tracer
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -20,6 +21,7 @@ type space struct {
 	// generation counts the changes: what an address was called before one need
 	// not be what it is called after it.
 	generation atomic.Uint32
+	ended      bool // its process has ended; guarded by spaces.mu
 }
 
 // spaces are those of all traced processes, told by the manager, asked by the
@@ -40,7 +42,7 @@ func (s *spaces) mapped(p *process.Process) {
 	if err != nil {
 		return // it has exited: what is known of it stays good
 	}
-	known := s.of(uint32(p.PID))
+	known := s.current(uint32(p.PID))
 	if known == nil {
 		made := &space{Space: s.names.Space(mappings)}
 		s.mu.Lock()
@@ -60,6 +62,36 @@ func (s *spaces) execed(pid int) {
 	delete(s.byPID, uint32(pid))
 }
 
+// ended notes that a process is gone. Its last stacks may still be in the ring: what
+// it had mapped is forgotten when those have been read, or when another process has
+// its pid.
+func (s *spaces) ended(pid int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.byPID[uint32(pid)]; known != nil {
+		known.ended = true
+	}
+}
+
+// forget drops what a process had mapped that has ended.
+func (s *spaces) forget(pid uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.byPID[pid]; known != nil && known.ended {
+		delete(s.byPID, pid)
+	}
+}
+
+// current is of, of a process that has not ended.
+func (s *spaces) current(pid uint32) *space {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.byPID[pid]; known != nil && !known.ended {
+		return known
+	}
+	return nil
+}
+
 func (s *spaces) of(pid uint32) *space {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +105,8 @@ type stackTable struct {
 	spaces       *spaces
 	interpreters *interpreters
 	kernel       func() *symbolize.KernelNames // read when the first kernel frame comes
-	raw          map[uint64]knownStack
-	seen         map[int64]bool
+	raw          recent[uint64, knownStack]
+	quota        stackQuota
 	rows         []Stack
 	content      []byte // what the last stack was identified by, kept for its room
 	naming       naming
@@ -87,6 +119,7 @@ type knownStack struct {
 	id         int64
 	generation uint32 // of the process's space when they were named
 	status     string
+	refused    bool // beyond its process's quota: no row
 }
 
 // StackTotals counts the samples and spans that have a stack, by how complete
@@ -95,13 +128,14 @@ type StackTotals struct {
 	Complete   uint64
 	Incomplete map[string]uint64 // by stack.status
 	Unresolved uint64            // whose frames were lost on the way
+	Refused    uint64            // beyond what a recording, or a process, may have
 	Memo       MemoTotals        // of the spans' stacks
 }
 
 func newStackTable(spaces *spaces, totals *StackTotals) *stackTable {
 	totals.Incomplete = map[string]uint64{}
 	return &stackTable{
-		spaces: spaces, kernel: sync.OnceValue(symbolize.NewKernelNames), raw: map[uint64]knownStack{}, seen: map[int64]bool{},
+		spaces: spaces, kernel: sync.OnceValue(symbolize.NewKernelNames), raw: newRecent[uint64, knownStack](maxResolved), quota: newStackQuota(MaxStacks),
 		totals: totals, codeLabels: map[*cpython.Code]string{},
 	}
 }
@@ -109,9 +143,13 @@ func newStackTable(spaces *spaces, totals *StackTotals) *stackTable {
 // resolve turns the kernel's name of a stack into the stack's id, and counts
 // it; nil when its frames have not come.
 func (t *stackTable) resolve(raw uint64) *int64 {
-	known, ok := t.raw[raw]
-	if !ok {
+	known, ok := t.raw.get(raw)
+	switch {
+	case !ok:
 		t.totals.Unresolved++
+		return nil
+	case known.refused:
+		t.totals.Refused++
 		return nil
 	}
 	if known.status == StackComplete {
@@ -124,10 +162,14 @@ func (t *stackTable) resolve(raw uint64) *int64 {
 
 // idOf is resolve for a row beside the one that counts.
 func (t *stackTable) idOf(raw uint64) *int64 {
-	if known, ok := t.raw[raw]; ok && raw != 0 {
-		return &known.id
+	if raw == 0 {
+		return nil
 	}
-	return nil
+	known, ok := t.raw.get(raw)
+	if !ok || known.refused {
+		return nil
+	}
+	return &known.id
 }
 
 // add takes the frames of a stack. They come again in each epoch, which is
@@ -138,11 +180,8 @@ func (t *stackTable) add(r *stackRecord) {
 	if space != nil {
 		generation = space.generation.Load()
 	}
-	if known, ok := t.raw[r.Id]; ok && known.generation == generation {
+	if known, ok := t.raw.get(r.Id); ok && known.generation == generation {
 		return
-	}
-	if len(t.raw) >= maxWaiting {
-		clear(t.raw)
 	}
 	frames, whole := t.frames(r, space)
 	status := stackStatus(unwinding.Outcome(r.NativeOutcome), python.Outcome(r.PythonOutcome))
@@ -150,10 +189,19 @@ func (t *stackTable) add(r *stackRecord) {
 	if !whole { // asked again when its frames come again
 		generation--
 	}
-	t.raw[r.Id] = knownStack{id, generation, status}
-	if !t.seen[id] {
-		t.seen[id] = true
+	first, ok := t.quota.admit(r.Tgid, id)
+	t.raw.put(r.Id, knownStack{id, generation, status, !ok})
+	if first {
 		t.rows = append(t.rows, Stack{ID: id, Frames: frames, Folded: symbolize.FoldLabels(t.naming.labels), Status: status, Inferred: inferredFrames(r)})
+	}
+}
+
+// forget drops what is known of a process that has ended.
+func (t *stackTable) forget(pid uint32) {
+	t.quota.ended(pid)
+	t.spaces.forget(pid)
+	if t.interpreters != nil {
+		t.interpreters.forget(pid)
 	}
 }
 
@@ -220,6 +268,15 @@ func (s *Session) writeIncomplete(now int64) error {
 			if err != nil {
 				return err
 			}
+		}
+	}
+	if totals.Refused > 0 {
+		err := s.sink.Warning(Warning{
+			TSNS: now, Kind: "incomplete", Source: "stack_quota", Count: int64(totals.Refused),
+			Detail: fmt.Sprintf("samples and spans without a stack: the recording, or their process, has had all of the different stacks that it may have (%d and a quarter of what was left)", MaxStacks),
+		})
+		if err != nil {
+			return err
 		}
 	}
 	if totals.Unresolved == 0 {

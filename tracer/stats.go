@@ -8,8 +8,7 @@ import (
 // Stats is what a recording has done so far, for a live line and a summary.
 type Stats struct {
 	Totals
-	Lost     map[string]uint64 // by reason, rows only
-	InSlices bool              // the rows carry weights
+	Lost map[string]uint64 // by reason, rows only
 }
 
 type statistics struct {
@@ -17,14 +16,13 @@ type statistics struct {
 	stats Stats
 }
 
-func (s *statistics) update(t *Totals, slicing bool) {
+func (s *statistics) update(t *Totals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	operators := s.stats.Operators
 	s.stats.Totals = *t
 	s.stats.Stacks.Incomplete = maps.Clone(t.Stacks.Incomplete)
 	s.stats.Operators = operators
-	s.stats.InSlices = slicing
 }
 
 // end keeps the totals by name, once nothing changes them any more.

@@ -8,6 +8,8 @@ type Totals struct {
 	Counters             uint64
 	PeakLiveBytes        int64 // of host tensors whose allocation was seen, all processes
 	Operators            map[string]*OperatorTotal
+	// InSlices: rows were written that stand for calls which no row was written of.
+	InSlices bool
 }
 
 // OperatorTotal sums the spans of one name.
@@ -19,6 +21,10 @@ type OperatorTotal struct {
 	Threw      uint64
 }
 
+// otherNames is the line of the sums for those that come when there are too many: a
+// job may call its scopes step 1, step 2, and so on. The rows have their own names.
+const otherNames = "(other names)"
+
 // total keeps the sums for the summary.
 func (d *decoder) total(s *Span) {
 	d.totals.Spans++
@@ -29,10 +35,19 @@ func (d *decoder) sum(s *Span) { d.add(d.operator(s.Call), s) }
 
 func (d *decoder) operator(c *Call) *OperatorTotal {
 	t, ok := d.totals.Operators[c.Name]
-	if !ok {
-		t = &OperatorTotal{Layer: c.Layer}
-		d.totals.Operators[c.Name] = t
+	if ok {
+		return t
 	}
+	name, layer := c.Name, c.Layer
+	if len(d.totals.Operators) >= maxSummaryNames {
+		d.unsummed++
+		if t, ok = d.totals.Operators[otherNames]; ok {
+			return t
+		}
+		name, layer = otherNames, ""
+	}
+	t = &OperatorTotal{Layer: layer}
+	d.totals.Operators[name] = t
 	return t
 }
 

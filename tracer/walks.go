@@ -68,6 +68,7 @@ func (w *walks) ended(pid int) {
 	delete(w.added, pid)
 	_ = w.unwinder.RemoveProcess(pid)
 	w.interpreters.ended(pid)
+	w.spaces.ended(pid)
 }
 
 func (w *walks) close() {

@@ -30,8 +30,6 @@ func openAnalysis(c *urfave.Context, path string) (*dataset.DB, error) {
 	if err != nil {
 		return nil, urfave.Exit(err, cli.ExitFailed)
 	}
-	for _, warning := range db.Warnings() {
-		fmt.Fprintln(c.App.ErrWriter, "warning:", warning)
-	}
+	printWarnings(c, db.Warnings())
 	return db, nil
 }

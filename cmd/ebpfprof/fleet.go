@@ -8,6 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/internal/whatif"
 )
 
@@ -74,9 +75,7 @@ func runWhatIf(c *urfave.Context) error {
 	if err != nil {
 		return urfave.Exit(fmt.Errorf("replaying %s: %w", c.String("trace"), err), cli.ExitFailed)
 	}
-	for _, warning := range analysis.Warnings {
-		fmt.Fprintln(c.App.ErrWriter, "warning:", warning)
-	}
+	printWarnings(c, analysis.Warnings)
 	if c.Bool("json") {
 		err = writeJSON(c, analysis)
 	} else {
@@ -90,7 +89,7 @@ func runWhatIf(c *urfave.Context) error {
 
 // writeJSON writes one indented value.
 func writeJSON(c *urfave.Context, value any) error {
-	encoder := json.NewEncoder(c.App.Writer)
+	encoder := json.NewEncoder(printable.JSON(c.App.Writer))
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(value)

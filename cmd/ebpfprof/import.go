@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/importer"
+	"github.com/ebpfprof/ebpfprof/internal/redact"
 )
 
 const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz) and exports of Nsight Systems (nsys export --type sqlite) into
@@ -34,6 +35,7 @@ func importCommand() *urfave.Command {
 		Description: importDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset into `DIRECTORY` (default: the first file's name with .dataset)"},
+			&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "leave out command lines, directories and names of hosts"},
 			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
 		},
 		Action: runImport,
@@ -56,7 +58,8 @@ func runImport(c *urfave.Context) error {
 	began, line := time.Now(), newProgressLine(c)
 	summary, err := importer.Import(c.Context, files, dir, importer.Options{
 		ToolVersion: cli.Version,
-		CommandLine: strings.Join(os.Args, " "),
+		CommandLine: importLine(c.Bool("redact")),
+		Redact:      c.Bool("redact"),
 		Progress: func(file string, part float64) {
 			line.say("reading %s: %d %%", filepath.Base(file), int(100*min(part, 1)))
 		},
@@ -69,11 +72,18 @@ func runImport(c *urfave.Context) error {
 		return nil
 	}
 	for _, w := range summary.Warnings {
-		fmt.Fprintln(c.App.ErrWriter, "warning:", w.Detail)
+		printWarnings(c, []string{w.Detail})
 	}
 	fmt.Fprintf(c.App.Writer, "%d spans (%d of them work on devices), %d allocations and frees in %s: %s\n",
 		summary.Spans, summary.DeviceRows, summary.MemoryRows, time.Since(began).Round(time.Millisecond), dir)
 	return nil
+}
+
+func importLine(redacted bool) string {
+	if redacted {
+		return strings.Join(redact.CommandLine(os.Args), " ")
+	}
+	return strings.Join(os.Args, " ")
 }
 
 // defaultDataset is trace.dataset for trace.json.gz.

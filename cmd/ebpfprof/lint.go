@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/lint"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 const lintDescription = `Looks for what would spoil an answer: durations that cannot be, work without a launch, events that were lost, ranks that
@@ -46,7 +47,7 @@ func runLint(c *urfave.Context) error {
 		return urfave.Exit(fmt.Errorf("%s: %w", path, err), cli.ExitFailed)
 	}
 	if c.Bool("json") {
-		out := json.NewEncoder(c.App.Writer)
+		out := json.NewEncoder(printable.JSON(c.App.Writer))
 		out.SetIndent("", "  ")
 		err = out.Encode(result)
 	} else {

@@ -66,9 +66,7 @@ func runQuery(c *urfave.Context) error {
 		return urfave.Exit(err, cli.ExitFailed)
 	}
 	defer db.Close()
-	for _, warning := range db.Warnings() {
-		fmt.Fprintln(c.App.ErrWriter, "warning:", warning)
-	}
+	printWarnings(c, db.Warnings())
 	if err := db.Write(c.Context, c.App.Writer, sql, c.String("format")); err != nil {
 		return urfave.Exit(err, cli.ExitFailed)
 	}

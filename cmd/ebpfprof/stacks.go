@@ -10,6 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/internal/profile"
 	"github.com/ebpfprof/ebpfprof/internal/query"
 	"github.com/ebpfprof/ebpfprof/internal/stacks"
@@ -116,10 +117,14 @@ func openDataset(c *urfave.Context, dataset string) (*query.DB, error) {
 	if err != nil {
 		return nil, urfave.Exit(err, cli.ExitFailed)
 	}
-	for _, warning := range db.Warnings() {
-		fmt.Fprintln(c.App.ErrWriter, "warning:", warning)
-	}
+	printWarnings(c, db.Warnings())
 	return db, nil
+}
+
+func printWarnings(c *urfave.Context, warnings []string) {
+	for _, warning := range warnings {
+		fmt.Fprintln(c.App.ErrWriter, "warning:", printable.Text(warning))
+	}
 }
 
 func printStacks(c *urfave.Context, p profile.Profile, filter stacks.Filter) error {
@@ -168,7 +173,7 @@ func writeStacksJSON(w io.Writer, p profile.Profile, top int) error {
 		}
 		out.Functions = append(out.Functions, functionJSON{f.Label, string(f.Kind), f.SelfNS, f.TotalNS})
 	}
-	encoder := json.NewEncoder(w)
+	encoder := json.NewEncoder(printable.JSON(w))
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(out)

@@ -51,9 +51,7 @@ func withSteps(c *urfave.Context, answer func(*dataset.DB, []timeline.Thread) er
 		return urfave.Exit(err, cli.ExitFailed)
 	}
 	defer db.Close()
-	for _, warning := range db.Warnings() {
-		fmt.Fprintln(c.App.ErrWriter, "warning:", warning)
-	}
+	printWarnings(c, db.Warnings())
 	threads, err := timeline.Steps(c.Context, db)
 	if err == nil {
 		err = answer(db, threads)

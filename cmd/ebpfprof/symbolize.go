@@ -7,6 +7,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/internal/stacks"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
@@ -80,6 +81,6 @@ func printNamed(w io.Writer, n *stacks.Named) {
 		if m.Found {
 			why = "found, without symbols for them"
 		}
-		fmt.Fprintf(w, "  %6d frames left in %s, build id %s: %s\n", m.Frames, m.Module, m.BuildID, why)
+		fmt.Fprintf(w, "  %6d frames left in %s, build id %s: %s\n", m.Frames, printable.Text(m.Module), printable.Text(m.BuildID), why)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 // Version is the tool's version; the Makefile sets it from git.
@@ -58,7 +60,7 @@ func Main(name string, args []string, commands ...*urfave.Command) int {
 	if err == nil {
 		return ExitOK
 	}
-	fmt.Fprintf(os.Stderr, "%s: %s\n", name, strings.TrimSpace(err.Error()))
+	fmt.Fprintf(os.Stderr, "%s: %s\n", name, printable.Lines(strings.TrimSpace(err.Error())))
 	return ExitCode(err)
 }
 

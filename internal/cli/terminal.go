@@ -9,6 +9,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/mattn/go-isatty"
 	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 // ClearLine moves to the start of the line and empties it. It is no colour, so
@@ -62,7 +64,20 @@ func PlainTable(header ...any) table.Writer {
 	t.Style().Format.Header = text.FormatDefault
 	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", "  "
 	t.AppendHeader(header)
-	return t
+	return printableTable{t}
+}
+
+// printableTable has cells of one line, whatever a job calls its things.
+type printableTable struct{ table.Writer }
+
+// AppendRow implements table.Writer.
+func (t printableTable) AppendRow(row table.Row, config ...table.RowConfig) {
+	for i, cell := range row {
+		if s, ok := cell.(string); ok {
+			row[i] = printable.Text(s)
+		}
+	}
+	t.Writer.AppendRow(row, config...)
 }
 
 // RightAlign sets the columns first to last, counted from 1, to the right.

@@ -10,6 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/internal/recorder"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -63,7 +64,7 @@ func Command() *urfave.Command {
 
 func printChecks(checks []check, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(os.Stdout)
+		e := json.NewEncoder(printable.JSON(os.Stdout))
 		e.SetIndent("", "  ")
 		return e.Encode(checks)
 	}

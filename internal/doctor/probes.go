@@ -12,6 +12,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
@@ -57,7 +58,7 @@ func ProbesCommand() *urfave.Command {
 			}
 			rows := plannedRows(plans)
 			if c.Bool("json") {
-				e := json.NewEncoder(os.Stdout)
+				e := json.NewEncoder(printable.JSON(os.Stdout))
 				e.SetIndent("", "  ")
 				return e.Encode(rows)
 			}

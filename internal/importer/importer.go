@@ -31,6 +31,7 @@ var ErrFormat = errors.New("cannot be imported")
 type Options struct {
 	ToolVersion string
 	CommandLine string
+	Redact      bool // what internal/redact leaves out
 	// Progress is told now and then how much of a file has been read, in both
 	// passes together; nil is nobody.
 	Progress func(file string, part float64)
@@ -92,7 +93,7 @@ func Import(ctx context.Context, files []string, dir string, o Options) (*Summar
 	}
 	if err != nil {
 		if w.dataset != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
+			err = errors.Join(err, w.dataset.Discard())
 		}
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/flops"
+	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -21,6 +22,7 @@ type writing struct {
 	files   []string
 	dir     string
 	dataset *output.Dataset
+	sink    event.Sink // on the way into it
 	session event.Recording
 	summary Summary
 	pids    map[int32]int // which file uses a process id, by file + 1
@@ -53,7 +55,7 @@ func (w *writing) all(ctx context.Context, sources []source) error {
 	}
 	w.session.EndedNS = &w.last
 	w.summary.Files = len(sources)
-	return w.dataset.Session(w.session)
+	return w.writeSession()
 }
 
 func (w *writing) file(ctx context.Context, i int, s source) error {
@@ -114,8 +116,19 @@ func (w *writing) begin(s source) error {
 	if err != nil {
 		return err
 	}
-	w.dataset = dataset
-	return dataset.Session(w.session)
+	w.dataset, w.sink = dataset, dataset
+	if w.options.Redact {
+		w.sink = redact.NewSink(dataset)
+	}
+	return w.writeSession()
+}
+
+// writeSession writes the session, as it is known by now.
+func (w *writing) writeSession() error {
+	if w.options.Redact {
+		return w.dataset.Session(redact.Recording(w.session))
+	}
+	return w.dataset.Session(w.session)
 }
 
 // describe writes processes, threads and what the file says is missing. Ranks
@@ -151,7 +164,7 @@ func (w *writing) describe(file int, s source) error {
 		if framework != "" {
 			p.Framework = &framework
 		}
-		if err := w.dataset.Process(p); err != nil {
+		if err := w.sink.Process(p); err != nil {
 			return err
 		}
 	}
@@ -162,7 +175,7 @@ func (w *writing) describe(file int, s source) error {
 		if !pids[key[0]] || strings.HasPrefix(name, "stream ") {
 			continue
 		}
-		if err := w.dataset.Thread(event.Thread{PID: w.rename[key[0]], TID: key[1], Name: name}); err != nil {
+		if err := w.sink.Thread(event.Thread{PID: w.rename[key[0]], TID: key[1], Name: name}); err != nil {
 			return err
 		}
 	}
@@ -185,7 +198,7 @@ func (w *writing) warn(row event.Warning) error {
 		row.TSNS = w.session.StartedNS
 	}
 	w.summary.Warnings = append(w.summary.Warnings, row)
-	return w.dataset.Warning(row)
+	return w.sink.Warning(row)
 }
 
 func (w *writing) warnDamaged(file string) error {
@@ -265,7 +278,7 @@ func (w *writing) row(r *row) error {
 }
 
 func (w *writing) flush() error {
-	err := errors.Join(w.dataset.Spans(w.spans), w.dataset.Memory(w.memory))
+	err := errors.Join(w.sink.Spans(w.spans), w.sink.Memory(w.memory))
 	w.spans, w.memory = w.spans[:0], w.memory[:0]
 	return err
 }
@@ -299,7 +312,7 @@ func (w *writing) flows() error {
 		})
 	}
 	w.summary.Flows += len(rows)
-	return w.dataset.Flows(rows)
+	return w.sink.Flows(rows)
 }
 
 // pythonName is a function as torch.profiler names it: file.py(12): function.
@@ -333,7 +346,7 @@ func (w *writing) stack(chain int32) (*int64, error) {
 		return &stack.ID, nil
 	}
 	w.stacks[stack.ID] = true
-	return &stack.ID, w.dataset.Stacks([]event.Stack{stack})
+	return &stack.ID, w.sink.Stacks([]event.Stack{stack})
 }
 
 // shape is what the arguments say; FLOPs only where no operator around it has them.

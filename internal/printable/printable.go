@@ -6,6 +6,8 @@ package printable
 
 import (
 	"fmt"
+	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -58,3 +60,22 @@ func hidden(r rune) bool {
 	}
 	return false
 }
+
+// JSON passes JSON on to w, with those characters that JSON allows and a terminal
+// obeys (DEL, C1, directions) escaped. Each Write has whole values.
+func JSON(w io.Writer) io.Writer { return jsonWriter{w} }
+
+type jsonWriter struct{ w io.Writer }
+
+func (j jsonWriter) Write(p []byte) (int, error) {
+	if _, err := j.w.Write(jsonControl.ReplaceAllFunc(p, func(c []byte) []byte {
+		r, _ := utf8.DecodeRune(c)
+		return fmt.Appendf(nil, `\u%04x`, r)
+	})); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// jsonControl are characters that JSON has only in strings.
+var jsonControl = regexp.MustCompile(`[\x{7f}-\x{9f}\x{61c}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]`)

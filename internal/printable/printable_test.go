@@ -1,6 +1,7 @@
 package printable
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -24,6 +25,21 @@ func TestWhatATerminalWouldObeyIsEscaped(t *testing.T) {
 	}
 	if got := Lines("a\nb\x1b"); got != "a\nb\\x1b" {
 		t.Errorf("lines become %q", got)
+	}
+}
+
+func TestJSONStaysWhatItSays(t *testing.T) {
+	const name = "\x1b[31m\u009b2J\x7f\n\u202eend größe"
+	var b strings.Builder
+	if err := json.NewEncoder(JSON(&b)).Encode(name); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := json.Unmarshal([]byte(b.String()), &got); err != nil || got != name {
+		t.Errorf("%q, %v", got, err)
+	}
+	if text := strings.TrimSuffix(b.String(), "\n"); Text(text) != text {
+		t.Errorf("%q", text)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
 
@@ -21,14 +22,14 @@ func (p Profile) WriteFolded(w io.Writer) error {
 		parts := make([]string, 0, len(s.Frames)+2)
 		for _, title := range []string{s.Group, cutLabel(s.Cut)} {
 			if title != "" {
-				parts = append(parts, symbolize.FoldLabel(title))
+				parts = append(parts, printable.Text(symbolize.FoldLabel(title)))
 			}
 		}
 		for j := len(s.Frames) - 1; j >= 0; j-- {
 			f := s.Frames[j].function
 			label, ok := escaped[f]
 			if !ok {
-				label = symbolize.FoldLabel(f.label)
+				label = printable.Text(symbolize.FoldLabel(f.label))
 				escaped[f] = label
 			}
 			parts = append(parts, label)

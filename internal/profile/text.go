@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
 
@@ -144,7 +145,7 @@ func WriteFunctions(w io.Writer, functions []Function, all int64, style Style) e
 }
 
 func writeLine(out *bufio.Writer, style Style, before string, kind symbolize.Kind, label string) {
-	label = strings.TrimSuffix(label, "_[k]")
+	label = printable.Text(strings.TrimSuffix(label, "_[k]"))
 	if style.Width > 0 {
 		label = Shorten(label, max(style.Width-utf8.RuneCountInString(before)-1, 20))
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 // Formats are the names that Write knows; the first is the default, on a
@@ -24,7 +26,7 @@ import (
 func Formats() []string { return []string{"table", "csv", "json", "markdown"} }
 
 // Write runs a SELECT and writes its rows to w: table (aligned, NULL shown as
-// NULL), csv (RFC 4180, NULL an empty field, an empty text a quoted one), json (an array
+// NULL, control characters as escapes), csv (RFC 4180, NULL an empty field, an empty text a quoted one), json (an array
 // of objects, integers exact, NaN and infinities as strings) or markdown. csv
 // and json are written as rows come, the others at the end.
 func (db *DB) Write(ctx context.Context, w io.Writer, query, format string) error {
@@ -125,7 +127,7 @@ func (db *DB) writeTable(ctx context.Context, out *bufio.Writer, query, format s
 	header := table.Row{}
 	var configs []table.ColumnConfig
 	for i, c := range r.Columns {
-		header = append(header, c.Name)
+		header = append(header, printable.Text(c.Name))
 		align := text.AlignLeft
 		if numeric(c.Type) {
 			align = text.AlignRight
@@ -137,7 +139,7 @@ func (db *DB) writeTable(ctx context.Context, out *bufio.Writer, query, format s
 	for _, row := range r.Rows {
 		cells := table.Row{}
 		for i, value := range row {
-			cells = append(cells, plain(value, r.Columns[i].Type))
+			cells = append(cells, printable.Lines(plain(value, r.Columns[i].Type)))
 		}
 		t.AppendRow(cells)
 	}
@@ -275,7 +277,7 @@ func jsonMap(m duckdb.OrderedMap) string {
 // jsonText leaves <, > and & alone: C++ names are full of them.
 func jsonText(s string) string {
 	var b strings.Builder
-	encoder := json.NewEncoder(&b)
+	encoder := json.NewEncoder(printable.JSON(&b))
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(s); err != nil {
 		return `""`

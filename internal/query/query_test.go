@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
@@ -79,8 +80,10 @@ func record(t testing.TB, dir string) string {
 			{TSNS: start + 2, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "alloc", Address: 8192, Bytes: &bytes, Weight: 1},
 			{TSNS: start + 3, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "free", Address: 64, Bytes: &bytes, Weight: 1},
 		}),
-		d.Warning(event.Warning{TSNS: start, Kind: "lost", Source: "ring_full", Count: 7, Detail: "7 records"}),
-		d.Probes([]event.Probe{{PID: 100, Library: "libtorch_cpu.so", Symbol: "f", Layer: "op", Kind: "entry", Site: &zero, SiteCost: "nop5", Attached: true, Hits: 9, Lost: 2}}),
+		d.Warning(event.Warning{TSNS: start, Kind: "lost", Source: "ring_full", Count: 7, Detail: "the ring buffer was full: raise --buffer-size"}),
+		d.Warning(event.Warning{TSNS: start, Kind: "slice", Source: "detail", Count: 9, Detail: "9 probes recorded 1 of 2 ms"}),
+		d.Warning(event.Warning{TSNS: start, Kind: "incomplete", Source: "foreign_hit", Count: 5, Detail: "5"}),
+		d.Probes([]event.Probe{{PID: 100, Library: "libtorch_cpu.so", Symbol: "_ZN2at4_ops38_scaled_dot_product_flash_attention_xyz4callEv", Name: "aten::_scaled_dot_product_flash_attention_xyz", Layer: "op", Kind: "entry", Site: &zero, SiteCost: "nop5", Attached: true, Hits: 9, Thinned: 70, Lost: 2}}),
 		d.Close(),
 	)
 	if err != nil {
@@ -320,7 +323,7 @@ func TestExamplesCountWithWeights(t *testing.T) {
 		"operators":   "[aten::addmm op 2 6 4 3000 3000]",
 		"allocations": "[aten::addmm host allocator 2 0.008 4096]",
 		"backward":    "[AddmmBackward0 aten::addmm 1 6 5]",
-		"losses":      "[warning lost ring_full 7 7 records]",
+		"losses":      "[7 ring_full the ring buffer was full:\nraise --buffer-size]",
 	} {
 		e, err := FindExample(name)
 		if err != nil {
@@ -332,6 +335,23 @@ func TestExamplesCountWithWeights(t *testing.T) {
 	}
 	if got := one(t, db, "SELECT peak_bytes, bytes_at_the_end FROM ("+strings.TrimSuffix(strings.TrimSpace(mustExample(t, "memory-peak")), ";")+")"); got != "8192 4096" {
 		t.Errorf("memory-peak: %s", got)
+	}
+}
+
+// A screen has 80 columns.
+func TestTheExampleOfLossesIsOneScreenWideAndListsLossesAlone(t *testing.T) {
+	db := open(t, record(t, filepath.Join(t.TempDir(), "d")))
+	var out strings.Builder
+	if err := db.Write(t.Context(), &out, mustExample(t, "losses"), "table"); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if rows := run(t, db, mustExample(t, "losses")); len(rows) != 2 || !strings.HasPrefix(fmt.Sprint(rows[1]), "[2 aten::_scaled_dot_product_f…") {
+		t.Errorf("losses are %v", rows)
 	}
 }
 

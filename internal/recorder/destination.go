@@ -34,8 +34,6 @@ func (d *destination) undo() { _ = d.dataset.Discard() }
 // written. written is whether something is in it already.
 func (d *destination) explain(err error, written bool) error {
 	switch {
-	case errors.Is(err, output.ErrNotOurs):
-		return fmt.Errorf("no dataset is written there: %w", err)
 	case errors.Is(err, output.ErrNotEmpty):
 		return fmt.Errorf("%s is not empty: choose another --output, or remove what is in it", d.path)
 	case errors.Is(err, output.ErrFull) && written:

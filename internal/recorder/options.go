@@ -18,6 +18,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.DurationFlag{Name: "duration", Aliases: []string{"d"}, DefaultText: "until the job exits, or Ctrl-C", Usage: "stop after this `TIME`, such as 30s"},
 		&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset to `DIR`, which must be empty or not exist", DefaultText: "ebpfprof-JOB-TIME"},
 		&urfave.StringFlag{Name: "mode", Value: "0600", Usage: "who may read the dataset: the `MODE` of its files, such as 0640, or 0640:GROUP for a group"},
+		&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "leave out command lines, directories and the names of host, containers and control groups"},
 		&urfave.StringFlag{Name: "level", Value: string(tracer.LevelWindow), Usage: "how much to record: anchor, window or deep"},
 		&urfave.StringFlag{Name: "probe", Usage: "record only these `GROUP`s, separated by commas (see ebpfprof probes --groups)"},
 		&urfave.BoolFlag{Name: "no-follow", DisableDefaultText: true, Usage: "leave the children of the process alone"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
 )
@@ -50,17 +51,19 @@ func (p *progress) found(report tracer.Report, options tracer.Options, took time
 		if process.Rank != nil {
 			line += fmt.Sprintf("  rank %d", *process.Rank)
 		}
-		fmt.Fprintln(os.Stderr, line)
+		fmt.Fprintln(os.Stderr, printable.Text(line))
 	}
 	width := 0
 	for _, l := range report.Libraries {
-		width = max(width, len(filepath.Base(l.Path)))
+		width = max(width, len(libraryName(l)))
 	}
 	for _, l := range report.Libraries {
-		fmt.Fprintf(os.Stderr, "  %-*s  %s\n", width, filepath.Base(l.Path), describeLibrary(l))
+		fmt.Fprintf(os.Stderr, "  %-*s  %s\n", width, libraryName(l), describeLibrary(l))
 	}
 	fmt.Fprintf(os.Stderr, "attached in %d ms; %s; Ctrl-C ends\n", took.Milliseconds(), describeBudget(options))
 }
+
+func libraryName(l tracer.LibraryReport) string { return printable.Text(filepath.Base(l.Path)) }
 
 func describeLibrary(l tracer.LibraryReport) string {
 	text := fmt.Sprintf("%d functions, %d probed", l.Planned, l.Attached)

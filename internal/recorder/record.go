@@ -12,8 +12,10 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
@@ -29,6 +31,7 @@ type recorder struct {
 	access      output.Access
 	commandLine string
 	json, quiet bool
+	redact      bool
 }
 
 func newRecorder(c *urfave.Context, options tracer.Options) (*recorder, error) {
@@ -38,7 +41,7 @@ func newRecorder(c *urfave.Context, options tracer.Options) (*recorder, error) {
 	}
 	return &recorder{
 		options: options, duration: c.Duration("duration"), rotate: c.Duration("rotate"), output: c.String("output"),
-		commandLine: c.App.Name + " " + c.Command.Name, json: c.Bool("json"), quiet: c.Bool("quiet"),
+		commandLine: commandLine(os.Args, c.Bool("redact")), redact: c.Bool("redact"), json: c.Bool("json"), quiet: c.Bool("quiet"),
 		access: access,
 	}, nil
 }
@@ -63,7 +66,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	recording := describe(r, started)
 	preparing := newPreparing(ctx, r.quiet || r.json)
 	r.options.Preparing = preparing.goOn
-	session, err := tracer.Open(r.options, dataset)
+	session, err := tracer.Open(r.options, r.sink(dataset))
 	preparing.over()
 	if err != nil {
 		to.undo()
@@ -97,7 +100,11 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		}
 		return to.explain(cli.FirstCause(err), written)
 	}
-	return r.conclude(to, session, summarize(session.Stats(), dataset, recorded), job)
+	s := summarize(session.Stats(), dataset, recorded)
+	if r.redact {
+		s.redact()
+	}
+	return r.conclude(to, session, s, job)
 }
 
 // run records until a signal, --duration, or the job's end.
@@ -167,9 +174,21 @@ func describe(r *recorder, now time.Time) tracer.Recording {
 	var uts syscall.Utsname
 	syscall.Uname(&uts)
 	host, _ := os.Hostname()
-	return tracer.Recording{
+	recording := tracer.Recording{
 		ID: newSessionID(now), ToolVersion: cli.Version, Host: host, BootID: procfile.Line("/proc/sys/kernel/random/boot_id"),
 		Kernel: utsString(uts.Release[:]), CPUModel: cpuModel(), StartedNS: now.UnixNano(), Level: string(r.options.Level),
-		CommandLine: r.commandLine,
+		CommandLine: r.commandLine, Parameters: r.parameters(),
 	}
+	if r.redact {
+		return redact.Recording(recording)
+	}
+	return recording
+}
+
+// sink is where the session's events go on their way into the dataset.
+func (r *recorder) sink(dataset *output.Dataset) event.Sink {
+	if r.redact {
+		return redact.NewSink(dataset)
+	}
+	return dataset
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
 )
@@ -35,6 +37,7 @@ type summary struct {
 	Lost          map[string]uint64 `json:"lost"`
 	Bytes         int64             `json:"bytes"`
 	Sampled       bool              `json:"in_slices"`
+	Estimates     []string          `json:"estimates"` // fields that are estimated, [] where all was counted
 	Operators     []operatorSummary `json:"operators"`
 	JobExitCode   *int              `json:"job_exit_code,omitempty"` // 128 and more: ended by a signal
 	JobPID        int               `json:"job_pid,omitempty"`       // it still runs
@@ -73,7 +76,10 @@ func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) 
 		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, memoSummary(stats.Stacks.Memo)},
 		Lost: stats.Lost, Sampled: stats.InSlices,
 	}
-	if !s.Sampled {
+	s.Estimates = []string{}
+	if s.Sampled {
+		s.Estimates = append(s.Estimates, "operators.count", "operators.timed", "operators.duration_ns")
+	} else {
 		s.PeakLiveBytes = stats.PeakLiveBytes
 	}
 	if s.Lost == nil {
@@ -93,8 +99,15 @@ func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) 
 	return s
 }
 
+// redact does to the names of scopes what the dataset's had done to them.
+func (s *summary) redact() {
+	for i := range s.Operators {
+		s.Operators[i].Name = redact.Text(s.Operators[i].Name)
+	}
+}
+
 func (s *summary) printJSON(w io.Writer) {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(printable.JSON(w))
 	e.SetIndent("", "  ")
 	e.Encode(s)
 }
@@ -105,7 +118,8 @@ func (s *summary) print(w io.Writer) {
 		cli.Count(s.Spans), cli.Count(s.Allocations), cli.Count(s.Flows), float64(s.DurationNS)/1e9, cli.Bytes(s.Bytes))
 	s.printStacks(w)
 	if s.Sampled {
-		fmt.Fprintln(w, "recorded in slices to keep within the budget: counts and times are scaled by each row's weight")
+		fmt.Fprintln(w, "recorded in slices to keep within the budget: calls and times in the table are estimates, each row scaled by its weight;")
+		fmt.Fprintln(w, "spans, allocator events, edges and what threw are the rows that were recorded; calls between the slices have none")
 	}
 	if s.PeakLiveBytes > 0 {
 		fmt.Fprintf(w, "peak of live tensor bytes allocated while recording: %s\n", cli.Bytes(s.PeakLiveBytes))
@@ -141,6 +155,9 @@ func (s *summary) printTable(w io.Writer) {
 	}
 	top := s.Operators[:min(len(s.Operators), topOperators)]
 	header := []any{"layer", "name", "calls", "total ms", "mean µs"}
+	if s.Sampled {
+		header = []any{"layer", "name", "≈ calls", "≈ total ms", "≈ mean µs"}
+	}
 	threw := slices.ContainsFunc(top, func(o operatorSummary) bool { return o.Threw > 0 })
 	if threw {
 		header = append(header, "threw")
@@ -148,7 +165,7 @@ func (s *summary) printTable(w io.Writer) {
 	t := cli.PlainTable(header...)
 	for _, o := range top {
 		row := table.Row{
-			o.Layer, text.Snip(o.Name, nameWidth, "…"), cli.Count(uint64(o.Count + 0.5)), fmt.Sprintf("%.1f", o.DurationNS/1e6),
+			o.Layer, text.Snip(printable.Text(o.Name), nameWidth, "…"), cli.Count(uint64(o.Count + 0.5)), fmt.Sprintf("%.1f", o.DurationNS/1e6),
 			fmt.Sprintf("%.1f", o.DurationNS/max(o.Timed, 1)/1e3),
 		}
 		if threw {
@@ -191,7 +208,11 @@ func (s *summary) printStacks(w io.Writer) {
 
 func (s *summary) printLosses(w io.Writer) {
 	if len(s.Lost) == 0 {
-		fmt.Fprintln(w, "nothing was lost")
+		if s.Sampled {
+			fmt.Fprintln(w, "no row was lost of what the slices saw")
+		} else {
+			fmt.Fprintln(w, "no row was lost")
+		}
 		return
 	}
 	reasons := make([]string, 0, len(s.Lost))
@@ -215,15 +236,25 @@ func lossAdvice(reason string) string {
 
 // quote makes a path safe to paste into a shell.
 func quote(path string) string {
-	if path == filepath.Clean(path) && !needsQuotes(path) {
-		return path
+	if path == filepath.Clean(path) {
+		return shellWord(path)
 	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	return inQuotes(path)
 }
 
-func needsQuotes(path string) bool {
-	for _, r := range path {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '/' || r == '.' || r == '-' || r == '_') {
+// shellWord is an argument as a shell takes it.
+func shellWord(s string) string {
+	if s == "" || needsQuotes(s) {
+		return inQuotes(s)
+	}
+	return s
+}
+
+func inQuotes(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func needsQuotes(s string) bool {
+	for _, r := range s {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/.-_=,:+@%", r)) {
 			return true
 		}
 	}

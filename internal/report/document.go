@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 // Formats are the names that Write knows.
@@ -21,7 +23,7 @@ type Style struct {
 func (r *Report) Write(w io.Writer, format string, style Style) error {
 	switch format {
 	case "json":
-		out := json.NewEncoder(w)
+		out := json.NewEncoder(printable.JSON(w))
 		out.SetEscapeHTML(false)
 		out.SetIndent("", "  ")
 		return out.Encode(r)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 const barWidth = 20
@@ -16,11 +18,11 @@ func (r *Report) writeText(w io.Writer, style Style) error {
 	if style.Color {
 		bold, plain = "\x1b[1m", "\x1b[0m"
 	}
-	fmt.Fprintf(out, "%s%s%s\n", bold, printable(r.Verdict), plain)
+	fmt.Fprintf(out, "%s%s%s\n", bold, printable.Text(r.Verdict), plain)
 	for _, s := range r.document(style) {
 		fmt.Fprintf(out, "\n%s%s%s\n", bold, s.title, plain)
 		for _, n := range s.notes {
-			fmt.Fprintf(out, "  %s\n", printable(n))
+			fmt.Fprintf(out, "  %s\n", printable.Text(n))
 		}
 		if s.table != nil && len(s.table.rows) > 0 {
 			s.table.write(out, style.Width)
@@ -30,17 +32,6 @@ func (r *Report) writeText(w io.Writer, style Style) error {
 		}
 	}
 	return out.Flush()
-}
-
-// printable takes away what would do something to a terminal: names come from
-// the job.
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
-			return '?'
-		}
-		return c
-	}, s)
 }
 
 // write aligns the columns; the widest text column gives way to the terminal.
@@ -76,7 +67,7 @@ func (t *table) write(out *bufio.Writer, width int) {
 			if i > 0 {
 				fmt.Fprint(out, "  ")
 			}
-			cell = shorten(printable(cell), widths[i])
+			cell = shorten(printable.Text(cell), widths[i])
 			pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
 			switch {
 			case !t.left[i]:
@@ -140,4 +131,4 @@ func (r *Report) writeMarkdown(w io.Writer, style Style) error {
 
 var markdownEscapes = strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`)
 
-func markdown(s string) string { return markdownEscapes.Replace(printable(s)) }
+func markdown(s string) string { return markdownEscapes.Replace(printable.Text(s)) }

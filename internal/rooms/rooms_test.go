@@ -29,7 +29,7 @@ var floors = [][]string{
 	{"symbolize/*/*", "tracer/counter", "tracer/pjrt", "tracer/process"},
 	{"tracer/python", "tracer/unwinding", "tracer/accel"},
 	{"tracer"},
-	{"output"},
+	{"output", "internal/redact", "internal/collective"},
 	{"output/schemadoc", "internal/cli", "internal/dataset", "internal/importer", "internal/profile"},
 	{"internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},
 	{"internal/stacks", "internal/memplan/*", "internal/findings", "internal/diff", "internal/export"},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/internal/profile"
 )
 
@@ -23,17 +24,19 @@ const maxThreads = 5
 // Lines lays out a view.
 func (p Page) Lines(v View) []string {
 	lines := []string{
-		p.Title,
+		printable.Text(p.Title),
 		fmt.Sprintf("%s  %d samples  GIL %s  active %s  threads %d", v.Elapsed.Round(time.Second), v.Samples,
 			share(v.GIL), share(v.Active), len(v.Threads)),
 	}
-	lines = append(lines, v.Warnings...)
+	for _, warning := range v.Warnings {
+		lines = append(lines, printable.Text(warning))
+	}
 	lines = append(lines, "")
 	for i, t := range v.Threads {
 		if i == maxThreads || t.Active == 0 {
 			break
 		}
-		lines = append(lines, fmt.Sprintf("%9s active %9s GIL  %s (%d)", share(t.Active), share(t.GIL), t.Name, t.TID))
+		lines = append(lines, fmt.Sprintf("%9s active %9s GIL  %s (%d)", share(t.Active), share(t.GIL), printable.Text(t.Name), t.TID))
 	}
 	if lines[len(lines)-1] != "" {
 		lines = append(lines, "")
@@ -78,7 +81,7 @@ func (p Page) header() string {
 
 func (p Page) function(f *Function) string {
 	numbers := fmt.Sprintf("%9s %9s %9s %9s  ", share(f.Own), share(f.Total), seconds(f.OwnTime), seconds(f.TotalTime))
-	label := strings.TrimSuffix(f.Label, "_[k]")
+	label := printable.Text(strings.TrimSuffix(f.Label, "_[k]"))
 	if p.Width > 0 {
 		label = profile.Shorten(label, max(p.Width-len(numbers)-1, 20))
 	}

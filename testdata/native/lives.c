@@ -7,8 +7,12 @@
  *	lives crowd N		N children that sleep until stdin closes
  *	lives churn N		N children, one after the other, each with a thread's wait
  *	lives burn SECONDS	nothing but work
+ *	lives load N LIBRARY DIRECTORY	N times a copy of the library, as a fresh file
+ *	lives shapes SECONDS	work under stacks of ever new shapes
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -112,6 +116,73 @@ static int churn(int n)
 	return 0;
 }
 
+static int copy(const char *from, const char *to)
+{
+	char buffer[65536];
+	FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+	size_t n;
+
+	if (!in || !out)
+		return -1;
+	while ((n = fread(buffer, 1, sizeof(buffer), in)) > 0)
+		fwrite(buffer, 1, n, out);
+	fclose(in);
+	return fclose(out);
+}
+
+static int load(int n, const char *library, const char *directory)
+{
+	char path[PATH_MAX];
+
+	for (int i = 0; i < n; i++) {
+		void *handle;
+
+		snprintf(path, sizeof(path), "%s/fresh-%d-%d.so", directory, getpid(), i);
+		if (copy(library, path) || !(handle = dlopen(path, RTLD_NOW))) {
+			fprintf(stderr, "lives: %s: %s\n", path, dlerror());
+			return 1;
+		}
+		usleep(15000);
+		dlclose(handle);
+		unlink(path);
+	}
+	return 0;
+}
+
+static __attribute__((noinline)) void left(unsigned long way, int depth);
+
+static __attribute__((noinline)) void right(unsigned long way, int depth)
+{
+	if (depth == 0)
+		burn(0.0002);
+	else if (way & 1)
+		right(way >> 1, depth - 1);
+	else
+		left(way >> 1, depth - 1);
+	__asm__ volatile("" ::: "memory");	/* no jump: a frame each */
+}
+
+static __attribute__((noinline)) void left(unsigned long way, int depth)
+{
+	if (depth == 0)
+		burn(0.0002);
+	else if (way & 1)
+		right(way >> 1, depth - 1);
+	else
+		left(way >> 1, depth - 1);
+	__asm__ volatile("" ::: "memory");
+}
+
+static int shapes(int seconds)
+{
+	time_t end = time(0) + seconds;
+
+	srandom(1);
+	while (time(0) < end)
+		left((unsigned long)random() << 31 | random(), 32);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -130,6 +201,10 @@ int main(int argc, char **argv)
 		burn(n);
 		return 0;
 	}
+	if (!strcmp(mode, "load") && argc > 4)
+		return load(n, argv[3], argv[4]);
+	if (!strcmp(mode, "shapes"))
+		return shapes(n);
 	fprintf(stderr, "lives: what?\n");
 	return 2;
 }

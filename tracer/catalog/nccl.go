@@ -7,10 +7,8 @@ package catalog
 // communication time.
 //
 // Bytes are those of one rank: count × size of the element, where count is what
-// the rank sends (ncclAllGather, ncclAlltoAll: to each peer) or gets
-// (ncclReduceScatter). The bus bandwidth of nccl-tests is bytes / time times
-// 2(n-1)/n for ncclAllReduce, n-1 for ncclAllGather, ncclReduceScatter and
-// ncclAlltoAll, and 1 for the others (docs/limitations.md).
+// the rank sends (ncclAllGather, ncclGather; ncclAlltoAll: to each peer) or gets
+// (ncclReduceScatter, ncclScatter). internal/collective makes bus bandwidth of it.
 
 // Wheels of PyTorch have had NCCL inside libtorch_cuda.so, and programs are linked
 // with libnccl_static.a: the functions are looked for wherever they are. A call

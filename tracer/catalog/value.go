@@ -13,6 +13,7 @@ const (
 	FieldTorchDevice          // c10::Device: int8 type, int8 index
 	FieldNodeVTable           // vtable pointer of an autograd node: its class
 	FieldSequence             // autograd sequence number
+	FieldForwardThread        // PyTorch's number of the thread that took it
 	FieldScopeKey             // what identifies a scope when it ends
 	FieldContext              // runtime context handle
 	FieldStream               // stream or queue handle

@@ -20,7 +20,7 @@ import (
 // one function of one library, or one class of autograd nodes. Spans share it
 // by pointer, so that the hot path copies no strings.
 type Call struct {
-	Layer    string // scope, op, autograd, runtime, collective, python, io, os
+	Layer    string // scope, op, autograd, runtime, collective
 	Category string // launch, copy, alloc, forward, backward, …; "" is absent
 	Runtime  string // cuda, hip, opencl, …; "" outside an accelerator runtime
 	Name     string // the name in the field's own words: "aten::addmm"
@@ -294,8 +294,9 @@ type Probe struct {
 	PID      int32
 	Library  string
 	Symbol   string
+	Name     string // of the spans that come of it, as far as it is known beforehand: "aten::addmm"
 	Layer    string
-	Kind     string // entry, exit, return
+	Kind     string // entry, entry+exit, entry+return
 	Site     *int64 // bytes from the function's start; nil when no site was found
 	SiteCost string // nop5, emulated, stepped; "" when no site was found
 	Attached bool
@@ -310,7 +311,7 @@ type Flow struct {
 	TSNS       int64 // the start of the later span
 	FromSpanID int64
 	ToSpanID   int64
-	Kind       string // forward_backward, launch_sync, capture_replay, capture_conditional, collective
+	Kind       string // forward_backward, capture_replay, capture_conditional
 	Method     string // sequence_number, …
 }
 
@@ -335,11 +336,30 @@ type Recording struct {
 	EndedNS       *int64
 	ClockOffsetNS int64 // Unix epoch minus CLOCK_MONOTONIC at the start
 	Level         string
-	CommandLine   string
+	CommandLine   string // the whole command with its flags, as a shell takes it
+	Parameters    Parameters
+	Redacted      bool // paths, command lines and names of the host were left out
 	// Source says who recorded: "" is this tool; else imported and the tool's name.
 	Source string
 	// DeviceName is the accelerators' model; "" is absent.
 	DeviceName string
+}
+
+// Parameters are what a recording was asked for: two recordings are compared only
+// with an eye on how each was taken. A pointer that is nil stands for "none".
+type Parameters struct {
+	DurationNS   *int64 // after which it ends by itself
+	Follow       *bool  // children too
+	Groups       string // of probes, joined by ','; "" is what the level says
+	Budget       *float64
+	FrequencyHz  *int64
+	OffCPUNS     *int64 // shortest wait that is recorded
+	MaxFrames    int64
+	VerifyStacks int64
+	BufferBytes  int64
+	CountersNS   *int64 // how often the machine's counters are read
+	RotateNS     int64
+	AttachWith   string // "" is what suits the kernel
 }
 
 // Sink takes the events of a recording. Calls come from one goroutine, and the

@@ -1,0 +1,49 @@
+package recorder
+
+import (
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/redact"
+	"github.com/ebpfprof/ebpfprof/output"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// commandLine is a command with its flags as a shell takes it.
+func commandLine(args []string, redacted bool) string {
+	if redacted {
+		args = redact.CommandLine(args)
+	}
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = shellWord(arg)
+	}
+	return strings.Join(words, " ")
+}
+
+// parameters are what the flags came to, defaults included.
+func (r *recorder) parameters() event.Parameters {
+	o := r.options
+	p := event.Parameters{
+		DurationNS: unlessZero(r.duration.Nanoseconds()), Follow: &o.Follow, Groups: strings.Join(o.Groups, ","),
+		FrequencyHz: unlessZero(int64(o.Frequency)), OffCPUNS: unlessZero(o.OffCPU.Nanoseconds()), MaxFrames: int64(o.MaxFrames),
+		VerifyStacks: int64(o.VerifyStacks), BufferBytes: int64(o.BufferBytes), CountersNS: unlessZero(o.Counters.Nanoseconds()),
+		RotateNS: r.rotate.Nanoseconds(),
+	}
+	if percent := o.Budget * 100; percent > 0 {
+		p.Budget = &percent
+	}
+	if o.PerfEvents {
+		p.AttachWith = "perf"
+	}
+	if r.rotate <= 0 {
+		p.RotateNS = output.RotateEvery.Nanoseconds()
+	}
+	return p
+}
+
+func unlessZero(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}

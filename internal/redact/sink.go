@@ -1,0 +1,122 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// Sink redacts events on their way to another one. Like every Sink it is called from
+// one goroutine.
+type Sink struct {
+	event.Sink
+	calls map[*event.Call]*event.Call
+	spans []event.Span
+}
+
+// NewSink returns a Sink that passes on to.
+func NewSink(to event.Sink) *Sink { return &Sink{Sink: to, calls: map[*event.Call]*event.Call{}} }
+
+// mostCalls bounds what is kept of the names that were seen.
+const mostCalls = 1 << 16
+
+// Spans implements event.Sink.
+func (s *Sink) Spans(rows []event.Span) error {
+	s.spans = append(s.spans[:0], rows...)
+	for i := range s.spans {
+		s.spans[i].Call = s.call(s.spans[i].Call)
+		s.spans[i].Detail = detail(s.spans[i].Detail)
+	}
+	return s.Sink.Spans(s.spans)
+}
+
+// call is a call whose name has no directories; scopes can be called anything.
+func (s *Sink) call(c *event.Call) *event.Call {
+	if c == nil {
+		return nil
+	}
+	if known, ok := s.calls[c]; ok {
+		return known
+	}
+	redacted := c
+	name := Text(c.Name)
+	if file, rest, ok := strings.Cut(name, "("); ok && c.Layer == "python" { // proj/train.py(12): step
+		name = Path(file) + "(" + rest
+	}
+	if name != c.Name {
+		other := *c
+		other.Name = name
+		redacted = &other
+	}
+	if len(s.calls) >= mostCalls {
+		clear(s.calls)
+	}
+	s.calls[c] = redacted
+	return redacted
+}
+
+func detail(d *event.Detail) *event.Detail {
+	if d == nil || !strings.Contains(d.Symbol, "/") && !strings.Contains(d.Dtype, "/") {
+		return d
+	}
+	other := *d
+	other.Symbol, other.Dtype = Text(d.Symbol), Text(d.Dtype)
+	return &other
+}
+
+// Stacks implements event.Sink. A stack keeps its id, which is a hash of what its
+// frames were.
+func (s *Sink) Stacks(rows []event.Stack) error {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		frames := slices.Clone(rows[i].Frames)
+		for j := range frames {
+			f := &frames[j]
+			f.File, f.Function, f.Module = Path(f.File), Text(f.Function), Path(f.Module)
+		}
+		rows[i].Frames, rows[i].Folded = frames, Text(rows[i].Folded)
+	}
+	return s.Sink.Stacks(rows)
+}
+
+// Counters implements event.Sink. Control groups are told apart, and not named.
+func (s *Sink) Counters(rows []event.Counter) error {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].Scope = Pseudonym(rows[i].Scope)
+		rows[i].Device = Path(rows[i].Device)
+	}
+	return s.Sink.Counters(rows)
+}
+
+// Process implements event.Sink.
+func (s *Sink) Process(row event.Process) error { return s.Sink.Process(Process(row)) }
+
+// Thread implements event.Sink.
+func (s *Sink) Thread(row event.Thread) error {
+	row.Name = Text(row.Name)
+	return s.Sink.Thread(row)
+}
+
+// Library implements event.Sink.
+func (s *Sink) Library(row event.Library) error {
+	row.Path = Path(row.Path)
+	return s.Sink.Library(row)
+}
+
+// Probes implements event.Sink.
+func (s *Sink) Probes(rows []event.Probe) error {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		p := &rows[i]
+		p.Library, p.Symbol, p.Name, p.Reason = Path(p.Library), Text(p.Symbol), Text(p.Name), Text(p.Reason)
+	}
+	return s.Sink.Probes(rows)
+}
+
+// Warning implements event.Sink.
+func (s *Sink) Warning(row event.Warning) error {
+	row.Source, row.Detail = Text(row.Source), Text(row.Detail)
+	return s.Sink.Warning(row)
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"io"
+	"testing"
+)
+
+func TestWhatGrowsIsNotFlat(t *testing.T) {
+	readings := func(of func(i int) float64) (all []reading) {
+		for i := range 100 {
+			all = append(all, reading{"descriptors": of(i)})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		of   func(i int) float64
+		flat bool
+	}{
+		"the same":            {func(int) float64 { return 200 }, true},
+		"up and down":         {func(i int) float64 { return 200 + float64(i%7)*10 }, true},
+		"up at the beginning": {func(i int) float64 { return min(float64(i)*20, 400) }, true},
+		"up and up":           {func(i int) float64 { return 200 + float64(i)*4 }, false},
+	} {
+		if err := judge(io.Discard, readings(c.of)); (err == nil) != c.flat {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if judge(io.Discard, nil) == nil {
+		t.Error("nothing was read, and is flat")
+	}
+}
