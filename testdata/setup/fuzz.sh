@@ -16,7 +16,7 @@ for directory in $(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n 1 dirname 
 		[[ $directory/$target =~ $pattern ]] || continue
 		count=$((count + 1))
 		printf '%s %s ' "$directory" "$target"
-		if said=$($go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$module/$directory" 2>&1); then
+		if said=$($go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 10x "$module/$directory" 2>&1); then
 			grep -o 'execs: [0-9]*' <<<"$said" | tail -1
 		else
 			failed=$((failed + 1))
