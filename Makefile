@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint fuzz bench bench-writers deps torch jax python py-spy runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint fuzz bench bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -57,6 +57,10 @@ matrix:
 test-matrix: matrix-tools
 	$(GO) run ./internal/matrix -short $(if $(KERNELS),-kernels '$(KERNELS)')
 
+# What exports are read back with; the tests that need it are skipped without.
+readers:
+	@testdata/setup/readers.sh || echo "going on without them: the tests that read exports with them are skipped"
+
 # JAX and its CUDA plugin, likewise.
 jax:
 	testdata/setup/jax.sh
@@ -85,7 +89,7 @@ demo: build
 
 # To fetch and unpack takes one CPU, to compile and check another.
 test: deps
-	$(MAKE) -j 3 torch checks jax runtimes native python py-spy
+	$(MAKE) -j 3 torch checks jax runtimes native python py-spy readers
 	$(MAKE) -s test-unit
 	$(MAKE) -s test-kernel
 	$(MAKE) -s test-matrix
@@ -106,7 +110,7 @@ test-unit:
 # which run beside each other: internal/e2e/turns_test.go.
 test-kernel: build native
 	$(GO) run ./internal/testrun -- -p 2 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/...
-	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 20m ./internal/e2e/...
+	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 40m ./internal/e2e/...
 	$(GO) run ./internal/soak -for 1m
 
 # What the tracer takes while jobs never stop to bring something new: for an hour at
@@ -140,12 +144,9 @@ bench: build native deps torch py-spy
 bench-writers:
 	GOMAXPROCS=1 taskset -c 1 $(GO) test ./output -run '^$$' -bench Writers -benchtime 2000000x -count 3
 
-# Every parser of bytes that others wrote, so long each: make fuzz FUZZTIME=1h
-# FUZZ=Maps runs those whose package and name have that in them.
-FUZZTIME ?= 1m
-FUZZ     ?= .
-fuzz:
-	GO=$(GO) testdata/setup/fuzz.sh $(FUZZTIME) '$(FUZZ)'
+# Import of 100 MB of JSON, exports in spans a second.
+bench-answers:
+	$(GO) test ./internal/export -run '^$$' -bench . -benchtime 3x
 
 clean:
 	rm -rf bin

@@ -154,6 +154,8 @@ func FuzzDemangle(f *testing.F) {
 			t.Fatalf("%d characters of %d", len(full), len(name))
 		}
 		VTableClass(name)
-		OperatorClass(name)
+		if class, method, ok := OperatorClass(name); ok && len(class)+len(method) > len(name) {
+			t.Fatalf("%q, %q of %q", class, method, name)
+		}
 	})
 }

@@ -4,20 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/importer"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/snapshot"
 	"github.com/ebpfprof/ebpfprof/internal/redact"
 )
 
-const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz) and exports of Nsight Systems (nsys export --type sqlite) into
-a dataset, so that every answer that a recording gives they give too. Several files are the ranks of one job.
+const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz), exports of Nsight Systems (nsys export --type sqlite) and
+memory snapshots of PyTorch (pickle or JSON: nothing in a pickle is imported or called) into a dataset, so that every answer that a recording gives they give too. Several files are the ranks of one job.
 
    ebpfprof import trace.json.gz --output trace.dataset && ebpfprof report trace.dataset
    ebpfprof import rank*.json --output job.dataset`
@@ -54,9 +57,18 @@ func runImport(c *urfave.Context) error {
 	if dir == "" {
 		dir = defaultDataset(files[0])
 	}
+	if snapshot.Is(files[0]) {
+		if len(files) > 1 {
+			return usageError(errors.New("one memory snapshot at a time: each is a job of its own"))
+		}
+		return importSnapshot(c, files[0], dir, strings.Join(os.Args, " "))
+	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(importMemory))
+	// An import that is stopped takes back what it has written.
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	began, line := time.Now(), newProgressLine(c)
-	summary, err := importer.Import(c.Context, files, dir, importer.Options{
+	summary, err := importer.Import(ctx, files, dir, importer.Options{
 		ToolVersion: cli.Version,
 		CommandLine: importLine(c.Bool("redact")),
 		Redact:      c.Bool("redact"),
@@ -65,6 +77,9 @@ func runImport(c *urfave.Context) error {
 		},
 	})
 	line.end()
+	if ctx.Err() != nil {
+		return urfave.Exit(errors.New("stopped: nothing was imported"), cli.ExitFailed)
+	}
 	if err != nil {
 		return urfave.Exit(err, cli.ExitFailed)
 	}

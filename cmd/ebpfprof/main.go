@@ -7,12 +7,17 @@ import "os"
 func main() {
 	os.Exit(commandLine("ebpfprof", os.Args,
 		reportCommand(),
+		findingsCommand(),
+		diffCommand(),
+		treeCommand(),
 		stepsCommand(),
+		criticalPathCommand(),
 		queryCommand(),
 		stacksCommand(),
 		memoryCommand(),
 		importCommand(),
 		lintCommand(),
+		exportCommand(),
 		symbolizeCommand(),
 		fleetCommand(),
 	))

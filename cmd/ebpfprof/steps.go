@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	urfave "github.com/urfave/cli/v2"
@@ -10,9 +11,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
-const stepsDescription = `Finds the steps of the loop without help from the job: the order in which a thread calls the data loader, backward
-passes, the optimizer and compiled programs repeats, and each repetition is a step. A step's period goes to the next
-one's begin; its duration, from the first of these calls to the end of the last one, leaves out what lies between.
+const stepsDescription = `Finds the steps of the loop without help from the job: the order in which a thread calls the data
+loader, backward passes, the optimizer and compiled programs repeats, and each repetition is a step. A step's period
+goes to the next one's begin; its duration, from the first of these calls to the end of the last one, leaves out what
+lies between.
 
    ebpfprof steps DATASET
    ebpfprof steps DATASET --json | jq '.processes[0].steps'`
@@ -39,25 +41,25 @@ func stepsCommand() *urfave.Command {
 
 // withSteps opens the command's dataset, finds its steps and hands both on.
 func withSteps(c *urfave.Context, answer func(*dataset.DB, []timeline.Thread) error) error {
-	arguments, err := cli.Interspersed(c)
-	switch {
-	case err != nil:
-		return usageError(err)
-	case len(arguments) != 1:
-		return usageError(fmt.Errorf("which dataset? ebpfprof %s DATASET", c.Command.Name))
-	}
-	db, err := dataset.Open(arguments[0])
+	path, err := oneDataset(c)
 	if err != nil {
-		return urfave.Exit(err, cli.ExitFailed)
+		return err
+	}
+	db, err := openAnalysis(c, path)
+	if err != nil {
+		return err
 	}
 	defer db.Close()
-	printWarnings(c, db.Warnings())
 	threads, err := timeline.Steps(c.Context, db)
 	if err == nil {
 		err = answer(db, threads)
 	}
+	var coded urfave.ExitCoder
+	if errors.As(err, &coded) {
+		return err
+	}
 	if err != nil {
-		return urfave.Exit(fmt.Errorf("%s: %w", arguments[0], err), cli.ExitFailed)
+		return urfave.Exit(fmt.Errorf("%s: %w", path, err), cli.ExitFailed)
 	}
 	return nil
 }

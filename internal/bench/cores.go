@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -24,8 +25,22 @@ func pinToTracerCore() error {
 	if runtime.NumCPU() < 2 {
 		return fmt.Errorf("one core: the job and the tracer need one each")
 	}
+	return pinTo(tracerCore)
+}
+
+// onBothCores runs what no job runs beside, and pins the tracer again.
+func onBothCores(do func() error) error {
+	if err := pinTo(tracerCore, jobCore); err != nil {
+		return err
+	}
+	return errors.Join(do(), pinToTracerCore())
+}
+
+func pinTo(cores ...int) error {
 	var set unix.CPUSet
-	set.Set(tracerCore)
+	for _, core := range cores {
+		set.Set(core)
+	}
 	entries, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return fmt.Errorf("pinning the tracer: %w", err)
@@ -33,10 +48,10 @@ func pinToTracerCore() error {
 	for _, e := range entries {
 		tid, _ := strconv.Atoi(e.Name())
 		if err := unix.SchedSetaffinity(tid, &set); err != nil && err != unix.ESRCH {
-			return fmt.Errorf("pinning the tracer to core %d: %w", tracerCore, err)
+			return fmt.Errorf("pinning the tracer to cores %v: %w", cores, err)
 		}
 	}
-	runtime.GOMAXPROCS(1)
+	runtime.GOMAXPROCS(len(cores))
 	return nil
 }
 

@@ -36,7 +36,7 @@ func main() {
 	log.SetPrefix("bench: ")
 	quick := flag.Bool("quick", false, "three minutes instead of twelve: fewer rounds, shorter windows")
 	write := flag.Bool("write", false, "put the figures into docs/overhead.md; with -only, those of its parts")
-	only := flag.String("only", "", "parts to run, of hit,python,native,mixed,programs,plan,decode,attach,paired,budget,allocator,models,samples (all if empty)")
+	only := flag.String("only", "", "parts to run, of hit,python,native,mixed,programs,plan,decode,attach,paired,budget,allocator,memory,models,samples (all if empty)")
 	torch := flag.String("torch", "", "only the interpreter whose name begins so: 1.13 or 2")
 	spans := flag.Int("decode", 0, "decode so many synthetic records and print the figures as JSON (used by bench itself)")
 	flag.Parse()
@@ -70,6 +70,7 @@ func main() {
 	part("launch", func() error { return r.measureLaunches(s) })
 	part("decode", func() error { return r.measureDecoding(s) })
 	part("mixed", func() error { return r.measureWarm(s) })
+	part("memory", func() error { return onBothCores(func() error { return r.measureMemory(s) }) })
 	for _, python := range s.interpreted {
 		part("native", func() error { return r.measureNativeWalk(s, python) })
 		part("mixed", func() error { return r.measureMixed(s, python) })

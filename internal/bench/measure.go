@@ -39,6 +39,7 @@ type results struct {
 	samplesAlone []pairedResult // with a twin
 
 	allocator []pairedResult
+	memory    *memoryResult
 
 	pythonWalks []*pythonWalk
 	nativeWalks []*nativeWalk

@@ -40,6 +40,7 @@ func (r *results) markdown() string {
 	r.sampling(p)
 	r.budgets(p)
 	r.allocators(p)
+	r.memoryPlanner(p)
 	r.walkingPython(p)
 	r.walkingNative(p)
 	r.mixedStacks(p)
@@ -106,6 +107,7 @@ func (r *results) targets(p *page) {
 	}
 	r.mixedTargets(p)
 	r.allocatorTargets(p)
+	r.memoryTargets(p)
 	r.samplingTargets(p)
 	r.launchTargets(p)
 	r.nativeTargets(p)

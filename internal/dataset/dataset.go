@@ -59,6 +59,9 @@ func Open(dataset string) (*DB, error) {
 	if err := db.prepare(root, found); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening dataset %s: %w", dataset, err), db.Close())
 	}
+	if err := db.versions(context.Background()); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening dataset %s: %w", dataset, err), db.Close())
+	}
 	return db, nil
 }
 

@@ -1,39 +1,92 @@
 package e2e
 
-import "testing"
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
 
-// recordedBalance sums the allocator events of a recording's region.
-func (r *recording) recordedBalance(t *testing.T) balance {
-	t.Helper()
-	row := r.rows(t, `
-		WITH events AS (
-			SELECT action, bytes, sum(CASE action WHEN 'alloc' THEN bytes ELSE -bytes END) OVER (ORDER BY ts_ns ROWS UNBOUNDED PRECEDING) AS live
-			FROM memory WHERE space = 'host' AND %s)
-		SELECT count(*) FILTER (action = 'alloc'), count(*) FILTER (action = 'free'),
-			sum(bytes) FILTER (action = 'alloc'), sum(bytes) FILTER (action = 'free'), max(live) FROM events`, r.region(t))[0]
-	b := balance{
-		Allocations: integer(t, row[0]), Frees: integer(t, row[1]), BytesAllocated: integer(t, row[2]),
-		BytesFreed: integer(t, row[3]), PeakBytes: integer(t, row[4]),
+	"github.com/ebpfprof/ebpfprof/internal/memplan/replay"
+)
+
+const memoryModels = "../../testdata/replay/models.py"
+
+// TestMemoryAnswersAreThoseOfAnIndependentCount: what `memory` says of a recorded
+// training loop is what a library counted that stood in front of the C library's
+// allocator in another run: allocations, frees, and the peak to the byte; nothing
+// is freed that nobody allocated; and the plan of what recurs is the lower bound.
+func TestMemoryAnswersAreThoseOfAnIndependentCount(t *testing.T) {
+	pypiTorch.beside(t, counting)
+	library := filepath.Join(t.TempDir(), "libreplay.so")
+	if out, err := exec.Command("cc", "-std=gnu11", "-O2", "-fPIC", "-shared", "-o", library, "../../testdata/replay/replay.c",
+		"-ldl").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	b.LiveAtEnd = b.BytesAllocated - b.BytesFreed
-	return b
+	for _, model := range []string{"alexnet", "gpt"} {
+		counted := countedRun(t, library, model)
+		r := mustRecord(t, []string{"--budget", "off", "--quiet"}, pypiTorch.python, memoryModels, model, "train", "6")
+		var answer struct {
+			Arenas []struct {
+				Peak         int64 `json:"peak_bytes"`
+				Allocations  int64
+				Frees        int64
+				FreedUnknown int64 `json:"frees_of_unknown_blocks"`
+				Partial      bool
+			}
+		}
+		ask(t, &answer, "memory", r.dataset, "--json")
+		a, l := answer.Arenas[0], counted.Lives
+		if a.Peak != l.Peak || a.Allocations != l.Allocations || a.Frees != l.Frees || a.FreedUnknown != 0 || a.Partial {
+			t.Errorf("%s: %+v; counted: peak %d, %d allocations, %d frees", model, a, l.Peak, l.Allocations, l.Frees)
+		}
+		var plan struct {
+			Scope  string
+			Plan   int64   `json:"plan_bytes"`
+			Bound  int64   `json:"lower_bound_bytes"`
+			Recurs float64 `json:"recurring_share"`
+		}
+		ask(t, &plan, "memory", "plan", r.dataset, "--json")
+		if plan.Scope != "step" || plan.Plan > plan.Bound+plan.Bound/100 || plan.Recurs < 0.9 {
+			t.Errorf("%s: plan %+v", model, plan)
+		}
+		t.Logf("%s: peak %d, %d allocations; plan %d, bound %d", model, a.Peak, a.Allocations, plan.Plan, plan.Bound)
+	}
 }
 
-func TestAllocationsBalance(t *testing.T) {
-	besideEachTorch(t, counting, func(t *testing.T, v torch) {
-		known := mustRecord(t, unbudgeted, v.job("allocations.py", "--what", "known", "--rounds", "5")...)
-		known.lossless(t)
-		if got := known.recordedBalance(t); known.truth.Memory == nil || got != *known.truth.Memory {
-			t.Errorf("recorded %+v, want, by construction, %+v", got, known.truth.Memory)
-		}
-		train := v.job("allocations.py", "--what", "train", "--rounds", "5")
-		trained := mustRecord(t, unbudgeted, train...)
-		trained.lossless(t)
-		if got, want := trained.recordedBalance(t), profile[balance](t, train...); got != want || got.Allocations == 0 {
-			t.Errorf("recorded %+v, want, as torch.profiler counts, %+v", got, want)
-		}
-		if n := trained.number(t, "SELECT count(*) FROM memory WHERE action = 'free' AND bytes IS NULL"); n > 0 {
-			t.Errorf("%d frees without a size, in a job that was recorded from its first instruction", n)
-		}
-	})
+func countedRun(t *testing.T, library, model string) *replay.Log {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), model)
+	command := exec.Command(pypiTorch.python, memoryModels, model, "train", "6")
+	command.Env = append(os.Environ(), "LD_PRELOAD="+library, "REPLAY_LOG="+path)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	l, err := replay.ReadLog(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// ask runs ebpfprof and decodes the JSON that it writes.
+func ask(t *testing.T, into any, arguments ...string) {
+	t.Helper()
+	command := exec.CommandContext(context.Background(), ebpfprof, arguments...)
+	var complaints bytes.Buffer
+	command.Stderr = &complaints
+	out, err := command.Output()
+	if err == nil {
+		err = json.Unmarshal(out, into)
+	}
+	if err != nil {
+		t.Fatalf("%v: %v: %s", arguments, err, complaints.String())
+	}
 }

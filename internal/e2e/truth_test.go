@@ -23,6 +23,11 @@ type truth struct {
 	Scopes         map[string]int64 `json:"scopes"`
 	Nodes          map[string]int64 `json:"nodes"`
 
+	Train     int     `json:"train"` // loops.py: training and evaluation steps
+	Evaluate  int     `json:"evaluate"`
+	PeriodsNS []int64 `json:"periods_ns"`
+	Line      int     `json:"line"` // planted.py: of the problem
+
 	Operators  map[string]int64              `json:"operators"`
 	Numbers    map[string][]string           `json:"numbers"` // devicecalls.py: function:line, leaf first
 	Threads    map[string]map[string]int64   `json:"threads"`

@@ -38,7 +38,7 @@ var formulas = map[string]formula{
 	"aten::bmm":               func(a Arguments) (int64, int64, bool) { return product(a, 0, 1, -1) },
 	"aten::baddbmm":           func(a Arguments) (int64, int64, bool) { return product(a, 1, 2, 0) },
 	"aten::baddbmm_":          func(a Arguments) (int64, int64, bool) { return product(a, 1, 2, 0) },
-	"aten::_scaled_mm":        func(a Arguments) (int64, int64, bool) { return product(a, 0, 1, -1) },
+	"aten::_scaled_mm":        scaledProduct,
 	"aten::mv":                func(a Arguments) (int64, int64, bool) { return vector(a, 0, 1) },
 	"aten::addmv":             func(a Arguments) (int64, int64, bool) { return vector(a, 1, 2) },
 
@@ -52,6 +52,11 @@ var formulas = map[string]formula{
 	"aten::_scaled_dot_product_flash_attention_for_cpu_backward": attentionBackward,
 	"aten::_scaled_dot_product_efficient_attention_backward":     attentionBackward,
 	"aten::_scaled_dot_product_cudnn_attention_backward":         attentionBackward,
+
+	// Of packages of their own, with batch, length, heads, width.
+	"flash_attn::_flash_attn_forward": attentionByLength,
+	"aiter::_flash_attn_forward":      attentionByLength,
+	"aiter::mha_fwd":                  attentionByLength,
 
 	"aten::convolution":          convolution,
 	"aten::convolution_backward": convolutionBackward,
@@ -122,6 +127,13 @@ func product(a Arguments, x, y, added int) (int64, int64, bool) {
 	return work, elements, true
 }
 
+// scaledProduct has arguments of eight bits and a result of a type that only its
+// value says: its bytes are not counted.
+func scaledProduct(a Arguments) (int64, int64, bool) {
+	n, _, ok := product(a, 0, 1, -1)
+	return n, -1, ok
+}
+
 func vector(a Arguments, x, y int) (int64, int64, bool) {
 	m, v := a.dims(x), a.dims(y)
 	if len(m) != 2 || len(v) != 1 || m[1] != v[0] {
@@ -141,6 +153,19 @@ func attentionOf(a Arguments, from int) (int64, int64, bool) {
 	scores := q[0] * q[1] * q[2] * k[2]
 	out := q[0] * q[1] * q[2] * v[3]
 	return 2*scores*q[3] + 2*scores*v[3], volume(q) + volume(k) + volume(v) + out, true
+}
+
+// attentionByLength takes them as batch, length, heads, width.
+func attentionByLength(a Arguments) (int64, int64, bool) {
+	turned := Arguments{Dims: make([][]int64, 3)}
+	for i := range turned.Dims {
+		d := a.dims(i)
+		if len(d) != 4 {
+			return 0, 0, false
+		}
+		turned.Dims[i] = []int64{d[0], d[2], d[1], d[3]}
+	}
+	return attentionOf(turned, 0)
 }
 
 // attentionBackward has five products of the forward's two: the scores again,

@@ -148,6 +148,11 @@ func TestWaitEndsWithWhatItWaitedForAndNotBeforeItBegan(t *testing.T) {
 			t.Errorf("a kernel of %v: the wait ends at %v, want %v", kernelTime, end, want)
 		}
 	}
+	free := times.Clone()
+	free.Free = map[int]bool{wait: true}
+	if end := g.Replay(free).End[wait]; end != 43 {
+		t.Errorf("a wait that is gone ends at %v, want 43", end)
+	}
 	path := g.CriticalPath(g.Replay(times))
 	want := []Segment{{launch, 0, 10}, {kernel, 10, 100}, {wait, 100, 103}}
 	if !slices.Equal(path, want) {

@@ -1,16 +1,22 @@
 package graph
 
-import "math"
+import (
+	"maps"
+	"math"
+)
 
 // Times are what a replay keeps of the nodes, one value a node.
 type Times struct {
 	Delay []float64 // from the latest dependency's end (from 0 without one) to the start
 	Own   []float64 // from the start, or the latest of what it waited for, to the end
+	// Free are nodes that wait for nothing while they run: the wait is what is
+	// replaced. Nil is none.
+	Free map[int]bool
 }
 
 // Clone is for a replay that replaces some of them.
 func (t Times) Clone() Times {
-	return Times{append([]float64(nil), t.Delay...), append([]float64(nil), t.Own...)}
+	return Times{append([]float64(nil), t.Delay...), append([]float64(nil), t.Own...), maps.Clone(t.Free)}
 }
 
 // Run is the outcome of a replay, one value a node.
@@ -19,7 +25,7 @@ type Run struct{ Start, End []float64 }
 // Measured are the times that give back the measured starts and ends.
 func (g *Graph) Measured() Times {
 	n := len(g.nodes)
-	t := Times{make([]float64, n), make([]float64, n)}
+	t := Times{Delay: make([]float64, n), Own: make([]float64, n)}
 	begun := make([]float64, len(g.groups))
 	for k, members := range g.groups {
 		begun[k] = math.Inf(-1)
@@ -74,7 +80,9 @@ func (g *Graph) replay(t Times, run Run) {
 			v := e - n
 			held := run.Start[v]
 			for _, d := range g.waits.of(v) {
-				held = max(held, run.End[d])
+				if !t.Free[int(v)] {
+					held = max(held, run.End[d])
+				}
 			}
 			if k := g.member[v]; k >= 0 {
 				held = max(held, begun[k])

@@ -367,6 +367,13 @@ func (p *kinetoPass) flow(f *fields) error {
 	if !ok {
 		return nil
 	}
+	if f.args != nil { // of our own export
+		members(f.args, func(key, value []byte) {
+			if n := integer(value); string(key) == "ts_ns" && n != nil {
+				ts = *n - p.base
+			}
+		})
+	}
 	return p.h.edge(&edge{id: p.number(f.id), begin: f.ph == 's', pid: int32(p.number(f.pid)), tid: int32(p.number(f.tid)), ts: ts})
 }
 

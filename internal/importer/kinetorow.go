@@ -93,6 +93,14 @@ func (p *kinetoPass) arguments(r *row, args []byte) {
 			r.correlation = p.number(value)
 		case "External id", "external id":
 			r.external = p.number(value)
+		case "ts_ns": // of our own export: microseconds are not exact
+			if n := integer(value); n != nil {
+				r.start = *n - p.base + p.offset()
+			}
+		case "dur_ns":
+			if n := integer(value); n != nil {
+				r.duration = *n
+			}
 		}
 		if p.brief {
 			return
@@ -214,6 +222,8 @@ func (p *kinetoPass) memory(f *fields) error {
 			return
 		}
 		switch string(key) {
+		case "ts_ns":
+			m.TSNS = *n - p.base + p.offset()
 		case "Bytes":
 			if *n < 0 {
 				m.Action = "free"

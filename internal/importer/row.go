@@ -66,14 +66,9 @@ const (
 )
 
 // kernelCategory tells collectives by the names that their libraries give to
-// kernels.
+// kernels: NCCL's and RCCL's have nccl in them (as TraceLens looks for them).
 func kernelCategory(name string) string {
-	for _, prefix := range []string{"nccl", "hccl", "rccl", "mscclKernel", "msccl"} {
-		if strings.HasPrefix(name, prefix) {
-			return deviceCollective
-		}
-	}
-	if strings.Contains(name, "ncclKernel") || strings.Contains(name, "ncclDevKernel") || strings.Contains(name, "rcclKernel") {
+	if strings.Contains(name, "nccl") || strings.HasPrefix(name, "hccl") || strings.HasPrefix(name, "mscclKernel") {
 		return deviceCollective
 	}
 	return deviceKernel

@@ -109,8 +109,8 @@ var prepare = []string{`
 	SELECT * FROM next JOIN usual USING (session_id, name) JOIN usual_any USING (session_id)`, `
 	CREATE OR REPLACE TEMP TABLE lint_host AS
 	WITH usual AS (
-		SELECT session_id, layer, name, median(duration_ns) AS usual_ns FROM span JOIN lint_window USING (session_id)
-		WHERE imported AND layer <> 'device' GROUP BY ALL HAVING count(*) >= 4)
+		SELECT session_id, layer, name, approx_quantile(duration_ns, 0.5) AS usual_ns FROM span JOIN lint_window USING (session_id)
+		WHERE imported AND layer IN ('op', 'autograd', 'runtime', 'collective') GROUP BY ALL HAVING count(*) >= 4)
 	SELECT s.session_id, s.span_id, s.parent_id, s.ts_ns, s.duration_ns, usual_ns FROM span s JOIN usual USING (session_id, layer, name)
 	WHERE s.duration_ns > 20 * usual_ns AND s.duration_ns > 1000000 AND s.parent_id IS NOT NULL`,
 }

@@ -137,7 +137,11 @@ func (r *Report) phaseSection() section {
 		t.rows = append(t.rows, []string{p.Phase, number(p.MSPerStep), percentText(p.Percent)})
 		t.share = append(t.share, p.Percent/100)
 	}
-	return section{title: "Where the training thread's time goes", table: t}
+	s := section{title: "Where the training thread's time goes", table: t}
+	if len(t.rows) > 0 {
+		s.note("of %s", r.PhasesOf)
+	}
+	return s
 }
 
 func (r *Report) deviceSection() section {
@@ -186,11 +190,11 @@ func (r *Report) findingSection() section {
 		if f.HeadroomMS != nil && f.HeadroomPercent != nil {
 			headroom = fmt.Sprintf("%s ms (%s %%)", number(*f.HeadroomMS), percentText(*f.HeadroomPercent))
 		}
-		place := f.Name
-		if f.File != "" {
-			place = fmt.Sprintf("%s:%d", f.File, f.Line)
+		place := placeOf(f)
+		if place == "" {
+			place = f.Name
 		}
-		t.rows = append(t.rows, []string{f.Severity, f.Rule, headroom, place, f.Advice})
+		t.rows = append(t.rows, []string{string(f.Severity), f.Rule, headroom, place, f.Advice})
 	}
 	return section{title: "Findings", table: t}
 }

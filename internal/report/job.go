@@ -3,6 +3,7 @@ package report
 import (
 	"database/sql"
 	"fmt"
+	"path/filepath"
 
 	"github.com/ebpfprof/ebpfprof/internal/lint"
 )
@@ -36,10 +37,11 @@ func (b *builder) lint() error {
 	return b.choose()
 }
 
-// recorded copies what the recording itself warned of.
+// recorded copies what the recording itself warned of. Stacks that end early
+// come in many kinds: one sentence for all.
 func (b *builder) recorded() error {
-	return b.each(`SELECT kind, source, sum(count)::BIGINT, any_value(detail) FROM warning
-		WHERE kind IN ('lost', 'attach', 'process', 'crossing', 'negative_duration', 'import', 'hang', 'clock') GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 20`, func(scan scan) error {
+	err := b.each(`SELECT kind, source, sum(count)::BIGINT, any_value(detail) FROM warning
+		WHERE kind NOT IN ('memoised', 'incomplete') GROUP BY 1, 2 ORDER BY kind = 'lost' DESC, 3 DESC LIMIT 20`, func(scan scan) error {
 		var kind, source string
 		var count int64
 		var detail sql.NullString
@@ -48,9 +50,21 @@ func (b *builder) recorded() error {
 		}
 		text := fmt.Sprintf("%s: %s, %d times", kind, source, count)
 		if detail.String != "" {
-			text = fmt.Sprintf("%s (%s)", detail.String, source)
+			text = fmt.Sprintf("%d %s: %s (%s)", count, kind, detail.String, filepath.Base(source))
 		}
 		b.report.Warnings = append(b.report.Warnings, text)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return b.each(`SELECT sum(count)::BIGINT, string_agg(DISTINCT source, ', ') FROM warning WHERE kind = 'incomplete' HAVING sum(count) > 0`, func(scan scan) error {
+		var count int64
+		var sources string
+		if err := scan(&count, &sources); err != nil {
+			return err
+		}
+		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("%d times a call stack ended early or a frame has no name: %s", count, shorten(sources, 120)))
 		return nil
 	})
 }

@@ -28,7 +28,7 @@ func (b *builder) lines() error {
 		return err
 	}
 	if stacks == 0 {
-		b.untold("lines: there are no call stacks; record without --no-stacks, or profile with with_stack=True")
+		b.untold("lines: there are no call stacks; record at --level window, or profile with with_stack=True")
 		return nil
 	}
 	if err := b.db.Exec(b.ctx, places); err != nil {
@@ -62,7 +62,7 @@ func (b *builder) lines() error {
 
 func (b *builder) threads() error {
 	if b.samples == 0 {
-		b.untold("time on and off the CPU: no thread was sampled (imported, or recorded with --no-samples)")
+		b.untold("time on and off the CPU: no thread was sampled (imported, or recorded with --frequency 0)")
 		return nil
 	}
 	return b.each(`

@@ -4,26 +4,32 @@ import "database/sql"
 
 // launchOwner finds, for each call that launched work, the innermost operator
 // that it stands in.
-const launchOwner = `
+var launchOwner = `
 	CREATE OR REPLACE TEMP TABLE launch_owner AS
 	WITH RECURSIVE launched AS (
 		SELECT DISTINCT session_id, launch_id FROM rows WHERE layer = 'device' AND launch_id IS NOT NULL),
-	host AS (SELECT session_id, span_id, parent_id, layer IN ('op', 'autograd') AS owns, name, stack_id FROM rows WHERE layer <> 'device'),
+	host AS (SELECT session_id, span_id, parent_id, layer IN ('op', 'autograd') AS owns, ` + operatorName + ` AS name, stack_id FROM rows WHERE layer <> 'device'),
 	up AS (
 		SELECT l.session_id, l.launch_id, h.span_id, h.parent_id, h.owns, h.name, h.stack_id, 0 AS depth
 		FROM launched l JOIN host h ON h.session_id = l.session_id AND h.span_id = l.launch_id
 		UNION ALL
 		SELECT u.session_id, u.launch_id, h.span_id, h.parent_id, h.owns, h.name, coalesce(u.stack_id, h.stack_id), depth + 1
 		FROM up u JOIN host h ON h.session_id = u.session_id AND h.span_id = u.parent_id
-		WHERE NOT u.owns AND depth < 64)
+		WHERE NOT u.owns AND depth < 24)
 	SELECT session_id, launch_id, max(span_id) FILTER (owns) AS operator_id, max(name) FILTER (owns) AS operator, max(stack_id) AS stack_id
 	FROM up GROUP BY ALL`
 
-const operatorTable = `
+// operatorName is an operator's, or a backward node's: in traces of torch.profiler
+// the node has its own operator of the same name in it, so that it is called there
+// what it is called in the trace.
+const operatorName = `CASE WHEN layer = 'autograd' AND end_method = 'imported' THEN 'autograd::engine::evaluate_function: ' || name ELSE name END`
+
+var operatorTable = `
 	WITH host AS (
-		SELECT session_id, span_id, parent_id, layer, name, duration_ns, weight, flops, bytes_moved
-		FROM rows WHERE layer <> 'device'),
-	inside AS (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM host WHERE parent_id IS NOT NULL GROUP BY ALL),
+		SELECT session_id, span_id, parent_id, layer, category, ` + operatorName + ` AS name, duration_ns, weight, flops, bytes_moved
+		FROM rows WHERE layer IN ('op', 'autograd', 'collective')),
+	inside AS (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM rows
+		WHERE parent_id IS NOT NULL AND layer <> 'device' AND (layer <> 'python' OR parent_id IN (SELECT span_id FROM host)) GROUP BY ALL),
 	on_device AS (
 		SELECT o.operator AS name, sum(d.duration_ns)::DOUBLE AS ns FROM rows d JOIN launch_owner o USING (session_id, launch_id)
 		WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') AND o.operator IS NOT NULL GROUP BY ALL)
@@ -31,7 +37,7 @@ const operatorTable = `
 		coalesce(sum(greatest(h.duration_ns - coalesce(i.ns, 0), 0) * h.weight), 0) / 1e6,
 		any_value(d.ns), sum(h.flops * h.weight)::DOUBLE, sum(h.bytes_moved * h.weight)::DOUBLE, bool_or(h.weight > 1)
 	FROM host h LEFT JOIN inside i USING (session_id, span_id) LEFT JOIN on_device d ON d.name = h.name
-	WHERE h.layer IN ('op', 'autograd', 'collective')
+	WHERE h.layer IN ('op', 'collective') OR h.layer = 'autograd' AND h.category IS DISTINCT FROM 'backward'
 	GROUP BY h.name`
 
 func (b *builder) operators() error {
@@ -57,7 +63,7 @@ func (b *builder) operators() error {
 		return nil
 	})
 	if err == nil && len(b.report.Operators) == 0 {
-		b.untold("operators: the dataset has none; record with --level window, or at least with the probes of group op")
+		b.untold("operators: the dataset has none; record at --level window, or at least with --probe op")
 	}
 	return err
 }

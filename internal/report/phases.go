@@ -58,18 +58,23 @@ func (b *builder) phases() error {
 	if err != nil || !ok {
 		return err
 	}
-	begin, end, steps := b.firstNS, b.lastNS, 1.0
-	if n := len(b.stepRows); n > 0 {
-		first, last := b.stepRows[0], b.stepRows[n-1]
-		begin, end, steps = first.beginNS, max(last.endNS, last.beginNS+last.periodNS), float64(n)
+	windows := []stepRow{{beginNS: b.firstNS, untilNS: b.lastNS}}
+	b.report.PhasesOf = "the whole recording"
+	if chosen, which := b.looked(); len(chosen) > 0 {
+		windows, b.report.PhasesOf = chosen, which
 	}
-	sweep := phaseSweep{at: begin, end: end, took: map[string]int64{}}
+	steps, total := float64(len(windows)), 0.0
+	for _, w := range windows {
+		total += float64(w.untilNS - w.beginNS)
+	}
+	begin, end := windows[0].beginNS, windows[len(windows)-1].untilNS
+	sweep := phaseSweep{at: begin, windows: windows, took: map[string]int64{}}
 	rows, err := b.db.Query(b.ctx, `
 		SELECT layer, coalesce(category, ''), name, ts_ns, duration_ns FROM rows
-		WHERE session_id = ? AND pid = ? AND tid = ? AND duration_ns IS NOT NULL
+		WHERE pid = ? AND tid = ? AND duration_ns IS NOT NULL
 			AND (layer IN ('autograd', 'collective', 'op', 'io') OR layer = 'scope' AND (name LIKE '%DataLoader%' OR name LIKE 'Optimizer.%') OR layer = 'runtime' AND category = 'sync')
 			AND ts_ns < ? AND ts_ns + duration_ns > ?
-		ORDER BY ts_ns, duration_ns DESC`, lane.session, lane.pid, lane.tid, end, begin)
+		ORDER BY ts_ns, duration_ns DESC`, lane.pid, lane.tid, end, begin)
 	if err != nil {
 		return err
 	}
@@ -86,7 +91,6 @@ func (b *builder) phases() error {
 		return err
 	}
 	sweep.advance(end)
-	total := float64(end - begin)
 	for phase, ns := range sweep.took {
 		b.report.Phases = append(b.report.Phases, Phase{Phase: phase, MSPerStep: ms(ns) / steps, Percent: 100 * float64(ns) / max(total, 1)})
 	}
@@ -97,7 +101,8 @@ func (b *builder) phases() error {
 }
 
 type phaseSweep struct {
-	at, end int64
+	at      int64
+	windows []stepRow // in order; what lies between them does not count
 	stack   []openSpan
 	took    map[string]int64
 }
@@ -136,29 +141,33 @@ func (s *phaseSweep) advance(t int64) {
 }
 
 func (s *phaseSweep) give(until int64, phase string) {
-	until = min(until, s.end)
-	if until > s.at {
-		s.took[phase] += until - s.at
-		s.at = until
+	for until > s.at && len(s.windows) > 0 {
+		w := s.windows[0]
+		from, to := max(s.at, w.beginNS), min(until, w.untilNS)
+		if to > from {
+			s.took[phase] += to - from
+		}
+		if until < w.untilNS {
+			break
+		}
+		s.at, s.windows = w.untilNS, s.windows[1:]
 	}
+	s.at = max(s.at, until)
 }
 
-type lane struct {
-	session  string
-	pid, tid int32
-}
+type lane struct{ pid, tid int }
 
 // trainingThread is the one that the steps are on, else the one with the most
 // operators.
 func (b *builder) trainingThread() (l lane, ok bool, err error) {
-	if len(b.stepRows) > 0 {
-		s := b.stepRows[0]
-		return lane{s.sessionID, s.pid, s.tid}, true, nil
+	if chosen, _ := b.looked(); len(chosen) > 0 {
+		s := chosen[0]
+		return lane{s.pid, s.tid}, true, nil
 	}
-	err = b.each(`SELECT session_id, pid, tid FROM rows WHERE layer IN ('op', 'autograd', 'runtime') GROUP BY ALL
+	err = b.each(`SELECT pid, tid FROM rows WHERE layer IN ('op', 'autograd', 'runtime') GROUP BY ALL
 		ORDER BY count(*) FILTER (layer = 'op') DESC, count(*) DESC LIMIT 1`, func(scan scan) error {
 		ok = true
-		return scan(&l.session, &l.pid, &l.tid)
+		return scan(&l.pid, &l.tid)
 	})
 	return l, ok, err
 }

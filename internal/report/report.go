@@ -10,7 +10,9 @@ import (
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/findings"
 	"github.com/ebpfprof/ebpfprof/internal/lint"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
 // Options choose a part of the dataset; the zero value is all of it.
@@ -24,27 +26,31 @@ type Options struct {
 
 // Report is what `report --format json` writes; docs/json.md describes it.
 type Report struct {
-	Verdict   string     `json:"verdict"`
-	Dataset   string     `json:"dataset"`
-	Source    string     `json:"source"`
-	Rows      RowCount   `json:"rows"`
-	Warnings  []string   `json:"warnings"`
-	Untold    []string   `json:"cannot_be_told"`
-	Job       []Process  `json:"job"`
-	WindowMS  float64    `json:"window_ms"`
-	Steps     *Steps     `json:"steps"`
-	Phases    []Phase    `json:"phases"`
-	Device    *Device    `json:"device"`
-	Devices   []Device   `json:"devices"`
-	Operators []Operator `json:"operators"`
-	Kernels   []Kernel   `json:"kernels"`
-	Launches  []Launch   `json:"launches"`
-	Lines     []Line     `json:"lines"`
-	Threads   []Thread   `json:"threads"`
-	Memory    []Memory   `json:"memory"`
-	Findings  []Finding  `json:"findings"`
-	Bound     *Bound     `json:"bound"`
+	Verdict   string             `json:"verdict"`
+	Dataset   string             `json:"dataset"`
+	Source    string             `json:"source"`
+	Rows      RowCount           `json:"rows"`
+	Warnings  []string           `json:"warnings"`
+	Untold    []string           `json:"cannot_be_told"`
+	Job       []Process          `json:"job"`
+	WindowMS  float64            `json:"window_ms"`
+	Steps     *Steps             `json:"steps"`
+	Phases    []Phase            `json:"phases"`
+	PhasesOf  string             `json:"phases_of"`
+	Device    *Device            `json:"device"`
+	Devices   []Device           `json:"devices"`
+	Operators []Operator         `json:"operators"`
+	Kernels   []Kernel           `json:"kernels"`
+	Launches  []Launch           `json:"launches"`
+	Lines     []Line             `json:"lines"`
+	Threads   []Thread           `json:"threads"`
+	Memory    []Memory           `json:"memory"`
+	Findings  []findings.Finding `json:"findings"`
+	Bound     *Bound             `json:"bound"`
 	checks    *lint.Result
+
+	flame      *flame
+	flameTitle string
 }
 
 // RowCount says on how much of the dataset the answers are computed.
@@ -69,12 +75,19 @@ type Process struct {
 
 // Steps are the repetitions of the training loop.
 type Steps struct {
+	PID      int       `json:"pid"`
+	TID      int       `json:"tid"`
+	Kind     string    `json:"kind"`
 	Count    int       `json:"count"`
-	Whole    int       `json:"whole"`
+	Timed    int       `json:"timed_count"`
+	Warmup   int       `json:"warmup_count"`
+	Whole    int       `json:"whole_count"`
+	Evaluate int       `json:"evaluate_count"`
 	MeanMS   float64   `json:"mean_ms"`
 	StddevMS float64   `json:"stddev_ms"`
 	Slowest  Slowest   `json:"slowest"`
 	Method   string    `json:"method"`
+	Sequence string    `json:"sequence"`
 	PeriodMS []float64 `json:"period_ms"`
 }
 
@@ -169,31 +182,18 @@ type Owner struct {
 
 type point struct{ x, y float64 }
 
-// Finding is one of the findings, the most headroom first.
-type Finding struct {
-	Rule            string   `json:"rule"`
-	Severity        string   `json:"severity"`
-	HeadroomMS      *float64 `json:"headroom_ms"`
-	HeadroomPercent *float64 `json:"headroom_percent"`
-	File            string   `json:"file"`
-	Line            int      `json:"line"`
-	Name            string   `json:"name"`
-	EvidenceSQL     string   `json:"evidence_sql"`
-	Advice          string   `json:"advice"`
-}
-
 // Build computes the report. A part that fails fails the report.
 func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 	b := &builder{ctx: ctx, db: db, options: o, report: &Report{
 		Dataset: db.Root(), Warnings: []string{}, Untold: []string{}, Job: []Process{}, Phases: []Phase{}, Devices: []Device{},
-		Operators: []Operator{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, Findings: []Finding{},
+		Operators: []Operator{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, Findings: []findings.Finding{},
 	}}
 	for _, part := range []struct {
 		name string
 		f    func() error
 	}{
 		{"checking", b.lint}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"phases", b.phases}, {"lines", b.lines}, {"threads", b.threads}, {"memory", b.memory}, {"bounds", b.bound},
+		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.lines}, {"threads", b.threads}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.flames},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)
@@ -217,7 +217,9 @@ type builder struct {
 	weighted        bool // some rows stand for more than one call
 	deviceRows      int64
 	spans, samples  int64
-	stepRows        []stepRow
+	stepRows        []stepRow // settled
+	warmup          []stepRow
+	loops           []timeline.Thread
 }
 
 func (b *builder) untold(format string, args ...any) {

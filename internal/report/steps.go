@@ -2,80 +2,124 @@ package report
 
 import (
 	"fmt"
-	"math"
+
+	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
-// stepRow is one step on the training thread. A period is 0 where it is not
-// known: of the last step.
+// stepRow is one settled step on the training thread; the loop's own period ends
+// at untilNS.
 type stepRow struct {
-	sessionID       string
-	pid, tid        int32
-	beginNS, endNS  int64
-	periodNS        int64
-	number          int
-	whole, training bool
+	pid, tid         int
+	beginNS, untilNS int64
+	whole            bool // every row of it was recorded
 }
 
-// steps finds the repetitions of the loop: what the profiler's own schedule
-// marked.
+// steps takes the loop of the process with the most steps.
 func (b *builder) steps() error {
-	method := "ProfilerStep"
-	err := b.each(`
-		SELECT session_id, pid, tid, ts_ns, ts_ns + duration_ns, coalesce(lead(ts_ns) OVER (PARTITION BY session_id, pid, tid ORDER BY ts_ns) - ts_ns, 0)
-		FROM rows WHERE layer = 'scope' AND name LIKE 'ProfilerStep#%' AND duration_ns > 0 ORDER BY 1, 2, 3, 4`, func(scan scan) error {
-		s := stepRow{whole: true, training: true}
-		err := scan(&s.sessionID, &s.pid, &s.tid, &s.beginNS, &s.endNS, &s.periodNS)
-		s.number = len(b.stepRows)
-		b.stepRows = append(b.stepRows, s)
-		return err
-	})
+	threads, err := timeline.Steps(b.ctx, b.db)
 	if err != nil {
 		return err
 	}
-	if len(b.stepRows) == 0 {
+	b.loops = threads
+	all := timeline.Summarize(threads).Processes
+	best := -1
+	for i, p := range all {
+		if want := b.options.Rank; want != nil && (p.Rank == nil || *p.Rank != *want) {
+			continue
+		}
+		if p.Steps.Count > 0 && (best < 0 || p.Steps.Count > all[best].Steps.Count) {
+			best = i
+		}
+	}
+	if best < 0 {
 		b.untold("steps: nothing that repeats was found on any thread")
 		return nil
 	}
-	b.report.Steps = summarize(b.stepRows, method)
+	p := all[best]
+	s := &Steps{
+		PID: p.PID, TID: p.TID, Kind: string(p.Steps.Kind), Count: p.Steps.Count, Whole: p.Whole, Warmup: p.Warmup, Timed: p.Steps.Timed,
+		Evaluate: p.Evaluate, Method: p.Method, Sequence: p.Sequence, PeriodMS: []float64{},
+	}
+	for _, row := range p.List {
+		if row.Kind != p.Steps.Kind && row.Kind != steps.Warmup {
+			continue
+		}
+		end := row.EndNS
+		if row.PeriodNS != nil {
+			end = row.BeginNS + *row.PeriodNS
+		}
+		step := stepRow{p.PID, p.TID, row.BeginNS, end, row.Whole}
+		if row.Kind == steps.Warmup {
+			b.warmup = append(b.warmup, step)
+			continue
+		}
+		if row.PeriodNS != nil {
+			s.PeriodMS = append(s.PeriodMS, ms(*row.PeriodNS))
+		}
+		b.stepRows = append(b.stepRows, step)
+	}
+	b.settled(s, p.Steps)
+	b.report.Steps = s
 	return nil
 }
 
-// summarize goes by periods; a last step that no other follows has its duration.
-func summarize(rows []stepRow, method string) *Steps {
-	s := &Steps{Count: len(rows), Method: method, PeriodMS: []float64{}}
-	var mean, m2 float64
-	n := 0.0
-	for i, r := range rows {
-		if r.whole {
-			s.Whole++
+// settled fills in the times; where nothing follows a step, all that there is of
+// it is its duration.
+func (b *builder) settled(s *Steps, l timeline.LoopSummary) {
+	switch {
+	case l.MeanMS != nil:
+		s.MeanMS = *l.MeanMS
+		if l.StddevMS != nil {
+			s.StddevMS = *l.StddevMS
 		}
-		period := r.periodNS
-		if period <= 0 {
-			period = r.endNS - r.beginNS
-			if len(rows) > 1 { // its duration lacks the gap to the next
-				continue
+		s.Slowest = Slowest{l.Slowest.Index, l.Slowest.MS}
+	case len(b.stepRows) > 0:
+		for i, row := range b.stepRows {
+			took := ms(row.untilNS - row.beginNS)
+			s.MeanMS += took / float64(len(b.stepRows))
+			if took > s.Slowest.MS {
+				s.Slowest = Slowest{i, took}
 			}
 		}
-		v := ms(period)
-		s.PeriodMS = append(s.PeriodMS, v)
-		n++
-		d := v - mean
-		mean += d / n
-		m2 += d * (v - mean)
-		if v > s.Slowest.MS {
-			s.Slowest = Slowest{i, v}
-		}
 	}
-	s.MeanMS = mean
-	if n > 1 {
-		s.StddevMS = math.Sqrt(m2 / (n - 1))
-	}
-	return s
 }
 
 func (s *Steps) sentence() string {
-	if s.Count == 1 {
-		return fmt.Sprintf("1 step of %.2f ms", s.MeanMS)
+	text := fmt.Sprintf("1 step of %s", msText(s.MeanMS))
+	if s.Count > 1 {
+		text = fmt.Sprintf("%d steps of %s ± %s, the slowest %s (step %d)", s.Count, msText(s.MeanMS), msText(s.StddevMS), msText(s.Slowest.MS), s.Slowest.Index)
 	}
-	return fmt.Sprintf("%d steps of %.2f ms ± %.2f ms, the slowest %.2f ms (step %d)", s.Count, s.MeanMS, s.StddevMS, s.Slowest.MS, s.Slowest.Index)
+	if s.Warmup > 0 {
+		text += fmt.Sprintf("; %d of them warm-up, which the times leave out", s.Warmup)
+	}
+	if s.Evaluate > 0 {
+		text += fmt.Sprintf("; %d steps of evaluation beside them", s.Evaluate)
+	}
+	return text
+}
+
+// looked are the steps that can be looked into: settled ones with all their rows,
+// else those of the warm-up, else, where no step has them, all settled ones.
+func (b *builder) looked() (chosen []stepRow, which string) {
+	for _, of := range []struct {
+		rows  []stepRow
+		which string
+	}{{b.stepRows, "settled"}, {b.warmup, "warm-up"}} {
+		for _, row := range of.rows {
+			if row.whole {
+				chosen = append(chosen, row)
+			}
+		}
+		if len(chosen) > 0 {
+			if len(chosen) == 1 {
+				return chosen, fmt.Sprintf("1 %s step with all its rows", of.which)
+			}
+			return chosen, fmt.Sprintf("%d %s steps with all their rows", len(chosen), of.which)
+		}
+	}
+	if len(b.stepRows) > 0 {
+		return b.stepRows, fmt.Sprintf("%d steps, none of which has all its rows", len(b.stepRows))
+	}
+	return b.warmup, fmt.Sprintf("%d steps of the warm-up, none of which has all its rows", len(b.warmup))
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"github.com/ebpfprof/ebpfprof/internal/findings"
 	"strings"
 )
 
@@ -11,13 +12,13 @@ func (b *builder) verdict() string {
 	if r.Rows.Total == 0 && b.samples == 0 {
 		return "Nothing was recorded: there is no span and no sample."
 	}
-	if len(r.Findings) > 0 && r.Findings[0].HeadroomPercent != nil && r.Findings[0].Severity != "info" {
+	if len(r.Findings) > 0 && r.Findings[0].HeadroomPercent != nil && r.Findings[0].Severity != findings.Info {
 		f := r.Findings[0]
 		at := f.Name
-		if f.File != "" {
-			at = fmt.Sprintf("%s:%d", f.File, f.Line)
+		if place := placeOf(f); place != "" {
+			at = place
 		}
-		return fmt.Sprintf("Fixing %s at %s would make a step up to %.0f %% shorter: %s", f.Rule, at, *f.HeadroomPercent, f.Advice)
+		return fmt.Sprintf("Mending %s at %s would shorten a step by about %.0f %%: %s.", strings.ReplaceAll(f.Rule, "_", " "), at, *f.HeadroomPercent, strings.TrimSuffix(f.Advice, "."))
 	}
 	if d := r.Device; d != nil && d.TotalMS > 0 {
 		return b.deviceVerdict(d)
@@ -86,6 +87,17 @@ func (b *builder) hostVerdict() string {
 	}
 	text := strings.Join(parts, ", ")
 	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// placeOf is a finding's file and line, "" where no stack shows them.
+func placeOf(f findings.Finding) string {
+	if f.File == nil || *f.File == "" {
+		return ""
+	}
+	if f.Line == nil {
+		return *f.File
+	}
+	return fmt.Sprintf("%s:%d", *f.File, *f.Line)
 }
 
 // shorten cuts the middle out of a long name: both ends tell kernels apart.

@@ -27,6 +27,8 @@ const (
 	Autocorrelated Method = "autocorrelation"
 	// Closed: another sequence than the learnt one, but it ends like a step.
 	Closed Method = "closed"
+	// Reduced: the backward passes of a step, without its loads and optimizer steps.
+	Reduced Method = "backward"
 	// Annotated: the job's own marks say so.
 	Annotated Method = "annotation"
 	// Unmatched: no step.
@@ -109,31 +111,53 @@ func (f *finder) parse(r regime, method Method) {
 			i++
 			continue
 		}
-		f.between(from, i, r.sequence.closing())
+		f.between(from, i, r.sequence)
 		f.add(kind, method, i, i+n)
 		i += n
 		from = i
 	}
-	f.between(from, r.to, r.sequence.closing())
+	f.between(from, r.to, r.sequence)
 }
 
-// between are anchors that the sequence does not fit: a step of its own where
-// they end like one, for example the last, shorter accumulation of an epoch.
-func (f *finder) between(from, to int, closing Class) {
-	for i := from; i < to; i++ {
-		if f.tokens[i].class != closing || closing == Load || i+1 < to && f.tokens[i+1].class == closing {
-			continue
+// between are anchors that the sequence does not fit. They are steps of their own
+// where they end like one, for example the last, shorter accumulation of an epoch,
+// and where the backward passes of a step are there without the rest of it: scopes
+// may be recorded in slices, backward passes are not.
+func (f *finder) between(from, to int, s sequence) {
+	closing, passes := s.closing(), 0
+	for _, t := range s {
+		if t.class == Backward && closing == Optimize {
+			passes++
 		}
-		// The loads before the last one were not for this step.
-		begin := from
-		for begin+1 < i && f.tokens[begin].class == Load && f.tokens[begin+1].class == Load {
-			begin++
-		}
-		f.unmatched(from, begin)
-		f.add(Train, Closed, begin, i+1)
-		from = i + 1
 	}
-	f.unmatched(from, to)
+	start, seen := from, 0
+	for i := from; i < to; i++ {
+		if f.tokens[i].class == Backward {
+			seen++
+		}
+		closes := f.tokens[i].class == closing && closing != Load
+		full := passes > 0 && seen == passes
+		switch next := i + 1; {
+		case !closes && !full, next < to && f.tokens[next].class == closing:
+			continue
+		case closes:
+			f.closed(start, next, Closed)
+		default:
+			f.closed(start, next, Reduced)
+		}
+		start, seen = i+1, 0
+	}
+	f.unmatched(start, to)
+}
+
+// closed adds a step without the loads before its last one, which were not for it.
+func (f *finder) closed(from, to int, method Method) {
+	begin := from
+	for begin+1 < to && f.tokens[begin].class == Load && f.tokens[begin+1].class == Load {
+		begin++
+	}
+	f.unmatched(from, begin)
+	f.add(Train, method, begin, to)
 }
 
 func (f *finder) unmatched(from, to int) {

@@ -57,13 +57,17 @@ func TestStepsOfSyntheticLoopsAreCountedExactly(t *testing.T) {
 		{"loader and executions", strings.Repeat("LX", 60), 60, 0, "LX"},
 		{"short recording", strings.Repeat("LBO", 4), 4, 0, "LBO"},
 		// Epochs of 20 batches and an end of the loader; evaluations of 7 and an end.
-		{"epochs with evaluation", strings.Repeat(strings.Repeat("LBO", 20)+"L"+strings.Repeat("L", 7)+"L", 5), 100, 35, "LBO"},
+		{"epochs with evaluation", strings.Repeat(strings.Repeat("LBO", 20)+strings.Repeat("L", 9), 5), 100, 35, "LBO"},
 		{"epochs", strings.Repeat(strings.Repeat("LBO", 20)+"L", 5), 100, 0, "LBO"},
 		{"a last, shorter accumulation", strings.Repeat(strings.Repeat("LBLBLBO", 15)+"LBO"+"L", 3), 48, 0, "LBLBLBO"},
-		{"epochs of fewer than ten steps, the last one shorter", strings.Repeat(strings.Repeat("LBLBLBLBO", 7)+"LBLBO"+"L", 4), 32, 0,
+		{"epochs of fewer than ten steps, the last one shorter",
+			strings.Repeat(strings.Repeat("LBLBLBLBO", 7)+"LBLBO"+"L", 4), 32, 0,
 			"LBLBLBLBO"},
 		{"two optimizers in epochs of fifteen", strings.Repeat(strings.Repeat("LBOBO", 15)+"L", 4), 60, 0, "LBOBO"},
 		{"an optimizer that steps once", "O" + strings.Repeat("LB", 40), 40, 0, "LB"},
+		{"scopes in slices", strings.Repeat("LBO", 30) + "L" + strings.Repeat("B", 50) + "O" + strings.Repeat("LBO", 20), 100, 0, "LBO"},
+		{"scopes in slices, accumulation", strings.Repeat("LBLBO", 15) + strings.Repeat("BB", 20) + strings.Repeat("LBLBO", 15), 50, 0,
+			"LBLBO"},
 		{"another loop after 20 steps", strings.Repeat("LBO", 20) + strings.Repeat("LBBO", 120), 140, 0, "LBBO"},
 	} {
 		for seed := range uint64(5) {

@@ -16,11 +16,13 @@ WITH loads AS (
   SELECT step_id, pid, tid, end_ns, begin_ns,
     coalesce(lead(begin_ns) OVER (PARTITION BY pid, tid ORDER BY begin_ns), 9223372036854775807) AS until_ns
   FROM timeline_step)
-SELECT l.step_id, count(s.name) FILTER (s.name NOT IN ('aten::empty', 'aten::random_', 'aten::item', 'aten::_local_scalar_dense')),
+SELECT l.step_id,
+  count(s.name) FILTER (s.name NOT IN ('aten::empty', 'aten::random_', 'aten::item', 'aten::_local_scalar_dense')),
   count(s.name) FILTER (s.name = 'aten::random_')
 FROM loads l JOIN timeline_step t USING (step_id)
 LEFT JOIN (
-  SELECT o.name, o.ts_ns, l.step_id, l.until_ns, l.end_ns FROM (SELECT pid, tid, ts_ns, name FROM span WHERE layer = 'op') o
+  SELECT o.name, o.ts_ns, l.step_id, l.until_ns, l.end_ns
+  FROM (SELECT pid, tid, ts_ns, name FROM span WHERE layer = 'op') o
   ASOF JOIN loads l ON o.pid = l.pid AND o.tid = l.tid AND o.ts_ns >= l.begin_ns
 ) s ON s.step_id = l.step_id AND s.ts_ns >= s.end_ns AND s.ts_ns < s.until_ns
 WHERE t.anchors = 'L'

@@ -126,7 +126,8 @@ func settleKinds(ctx context.Context, db *dataset.DB, threads []Thread) error {
 			}
 		}
 		for chunk := range slices.Chunk(ids, 5000) {
-			err := db.Exec(ctx, fmt.Sprintf("UPDATE timeline_step SET kind = '%s' WHERE step_id IN (%s)", kind, strings.Join(chunk, ",")))
+			err := db.Exec(ctx, fmt.Sprintf("UPDATE timeline_step SET kind = '%s' WHERE step_id IN (%s)",
+				kind, strings.Join(chunk, ",")))
 			if err != nil {
 				return err
 			}
@@ -240,8 +241,8 @@ func ranks(ctx context.Context, db *dataset.DB, threads []Thread) error {
 
 // keep makes the table timeline_step and settles which steps are whole.
 func keep(ctx context.Context, db *dataset.DB, threads []Thread) error {
-	err := db.Exec(ctx, `CREATE OR REPLACE TEMP TABLE timeline_step (step_id BIGINT, pid INTEGER, tid INTEGER, kind VARCHAR,
-		anchors VARCHAR, number BIGINT, begin_ns BIGINT, end_ns BIGINT, until_ns BIGINT, whole BOOLEAN)`)
+	err := db.Exec(ctx, `CREATE OR REPLACE TEMP TABLE timeline_step (step_id BIGINT, pid INTEGER, tid INTEGER,
+		kind VARCHAR, anchors VARCHAR, number BIGINT, begin_ns BIGINT, end_ns BIGINT, until_ns BIGINT, whole BOOLEAN)`)
 	if err != nil {
 		return err
 	}
@@ -272,19 +273,19 @@ func keep(ctx context.Context, db *dataset.DB, threads []Thread) error {
 }
 
 // wholeSQL finds the steps that have fewer operators on their thread than most
-// steps of the same anchors that have any: they lie between slices, or a slice
+// steps of the same kind that have any: they lie between slices, or a slice
 // begins or ends in them.
 const wholeSQL = `
 UPDATE timeline_step SET whole = false WHERE step_id IN (
   WITH counted AS (
-    SELECT st.step_id, any_value(st.anchors) AS anchors, any_value(st.pid) AS pid, count(sp.ts_ns) AS n
+    SELECT st.step_id, any_value(replace(st.kind, 'warmup', 'train')) AS kind, any_value(st.pid) AS pid, count(sp.ts_ns) AS n
     FROM timeline_step st LEFT JOIN (
       SELECT s.ts_ns, t.step_id AS id, t.until_ns FROM (SELECT pid, tid, ts_ns FROM span WHERE layer = 'op') s
       ASOF JOIN timeline_step t ON s.pid = t.pid AND s.tid = t.tid AND s.ts_ns >= t.begin_ns
     ) sp ON sp.id = st.step_id AND sp.ts_ns < sp.until_ns
     GROUP BY st.step_id),
-  usual AS (SELECT pid, anchors, median(n) FILTER (n > 0) AS n FROM counted GROUP BY ALL)
-  SELECT step_id FROM counted JOIN usual USING (pid, anchors)
+  usual AS (SELECT pid, kind, median(n) FILTER (n > 0) AS n FROM counted GROUP BY ALL)
+  SELECT step_id FROM counted JOIN usual USING (pid, kind)
   WHERE counted.n < 0.95 * coalesce(usual.n, 0))`
 
 func whole(ctx context.Context, db *dataset.DB, threads []Thread) error {

@@ -150,8 +150,8 @@ var letters = []struct{ letter, meaning string }{
 func (s *Summary) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	if len(s.Processes) == 0 {
-		fmt.Fprintln(out, "No steps: no thread calls a data loader, backward passes, an optimizer or compiled programs over and over.")
-		fmt.Fprintln(out, "A recording at --level window or anchor has these calls; torch 1.13 has only its backward passes.")
+		fmt.Fprintln(out, "No steps: no thread calls a data loader, backward passes, an optimizer or compiled programs again and")
+		fmt.Fprintln(out, "again. A recording at --level window or anchor has these calls; torch 1.13 has only its backward passes.")
 	}
 	for i, p := range s.Processes {
 		if i > 0 {
@@ -189,7 +189,8 @@ func (p ProcessSummary) write(out io.Writer) {
 		notes = append(notes, fmt.Sprintf("%s in no step", counted(p.Other, "call")))
 	}
 	if p.Whole < p.Steps.Count {
-		notes = append(notes, fmt.Sprintf("%d of %d have all their rows, the others lie between slices", p.Whole, p.Steps.Count))
+		notes = append(notes, fmt.Sprintf("%d of %d have all their rows: the others lie between slices", p.Whole,
+			p.Steps.Count))
 	}
 	if p.Steps.DurationMS != nil && *p.Steps.MeanMS > 0 {
 		if left := *p.Steps.MeanMS - *p.Steps.DurationMS; left > 0.05**p.Steps.MeanMS {

@@ -1,6 +1,7 @@
 package holders
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
@@ -10,8 +11,23 @@ import (
 type Context struct {
 	Paths map[int64]Path
 	Spans map[int64]Span
-	// FirstStepNS is when the first step begins, 0 if there are no steps.
-	FirstStepNS int64
+	// StepsNS are when steps begin; none if there are none.
+	StepsNS []int64
+}
+
+// kept: a block outlives a whole step, or without steps the recording.
+func (c *Context) kept(b *blocks.Block) bool {
+	if b.Died == blocks.Alive {
+		return true
+	}
+	from, _ := slices.BinarySearch(c.StepsNS, b.BornNS)
+	to, _ := slices.BinarySearch(c.StepsNS, b.DiedNS)
+	return to-from >= 2
+}
+
+// early: a block was there before the first step.
+func (c *Context) early(b *blocks.Block) bool {
+	return b.Born == 0 || len(c.StepsNS) > 0 && b.BornNS < c.StepsNS[0]
 }
 
 // Phases of a block, as far as they can be guessed.
@@ -69,9 +85,9 @@ func (c *Context) inOptimizer(b *blocks.Block) (is bool) {
 
 // Phase guesses what a block is for, from who made it, who freed it and when.
 func (c *Context) Phase(b *blocks.Block) string {
-	kept := b.Died == blocks.Alive
+	kept := c.kept(b)
 	switch {
-	case b.BornIn != 0 && b.BornIn == b.DiedIn:
+	case b.BornIn != 0 && b.BornIn == b.DiedIn && !kept:
 		return Workspace
 	case c.inOptimizer(b) && kept:
 		return OptimizerState
@@ -79,7 +95,7 @@ func (c *Context) Phase(b *blocks.Block) string {
 		return Workspace
 	case c.inBackward(b.BornIn):
 		return Gradients
-	case b.Born == 0, c.FirstStepNS > 0 && b.BornNS < c.FirstStepNS && (kept || b.DiedNS > c.FirstStepNS):
+	case b.Born == 0, c.early(b) && kept:
 		return Weights
 	case c.Paths[b.Path].within("/nn/modules/", "__init__"), c.Paths[b.Path].within("/nn/", "reset_parameters"):
 		return Weights
@@ -113,7 +129,7 @@ func (c *Context) Line(b *blocks.Block) string {
 	case b.Born == 0:
 		return "(before the recording)"
 	}
-	return "(no Python line recorded)"
+	return "(no line recorded, in " + c.Operator(b) + ")"
 }
 
 // Module is the modules that a block was made in.

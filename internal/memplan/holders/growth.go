@@ -11,7 +11,7 @@ import (
 // Growth is a line whose live bytes rise from step to step.
 type Growth struct {
 	Line string `json:"line"`
-	// Kind is leak (blocks that are never freed) or growth (what is freed comes
+	// Kind is leak (blocks that are not freed again while steps go on) or growth (what is freed comes
 	// back larger, or more of it).
 	Kind string `json:"kind"`
 	// BytesPerStep is the slope of a least-squares line through the live bytes at
@@ -70,7 +70,8 @@ func (c *Context) Growths(all []blocks.Block, instants []int64) []Growth {
 			s.blocksAtLast++
 		}
 		if from > 0 {
-			if b.Died == blocks.Alive {
+			// What is there at the last instant was kept; at exit everything is freed.
+			if to == len(instants) {
 				s.kept += b.Bytes
 			} else {
 				s.freed += b.Bytes

@@ -11,7 +11,7 @@ import (
 
 // Frame is one frame of a call stack.
 type Frame struct {
-	Kind     string // py, c, k or op
+	Kind     string // python, native, kernel or op, as in table stack
 	Function string
 	File     string
 	Line     int64
@@ -36,7 +36,7 @@ var Foreign = []string{"/site-packages/", "/dist-packages/", "/lib/python3", "/l
 
 // isPython reports whether a frame is one of Python code.
 func (f Frame) isPython() bool {
-	return f.Kind == "py" || f.Kind == "python" || strings.HasSuffix(f.File, ".py")
+	return f.Kind == "python" || strings.HasSuffix(f.File, ".py")
 }
 
 func (f Frame) isUsers() bool {

@@ -11,7 +11,8 @@ import (
 // get anywhere, and the pairs take too much memory.
 const (
 	searchBlocks = 20_000
-	searchPairs  = 20_000_000
+	searchPairs  = 4_000_000
+	allPairs     = 100_000_000 // in all orders together: each keeps its own
 )
 
 const (
@@ -37,11 +38,12 @@ func (s *solver) search(ctx context.Context) {
 			break
 		}
 		tried[highest] = true
-		if reason := tooLarge(highest.blocks); reason != "" {
+		pairs, reason := tooLarge(highest.blocks)
+		if reason != "" {
 			a.Outcome = "not run: " + reason
 			break
 		}
-		s.lower(ctx, highest)
+		s.lower(ctx, highest, allPairs/(pairs+1))
 	}
 	if len(tried) == 0 {
 		return // the bound was reached before
@@ -53,27 +55,27 @@ func (s *solver) search(ctx context.Context) {
 	s.tell(a)
 }
 
-func tooLarge(blocks []Block) string {
+// tooLarge counts the pairs of blocks that live at the same time.
+func tooLarge(blocks []Block) (pairs int, reason string) {
 	if len(blocks) > searchBlocks {
-		return "more than 20,000 blocks that hang together"
+		return 0, "more than 20,000 blocks that hang together"
 	}
 	living := newLifeTree(blocks)
-	pairs := 0
 	for i, b := range blocks {
 		living.during(b, func(int32) { pairs++ })
 		if pairs > searchPairs {
-			return "more than 20 million pairs of blocks that live at the same time"
+			return pairs, "more than 4 million pairs of blocks that live at the same time"
 		}
 		living.insert(int32(i))
 	}
-	return ""
+	return pairs, ""
 }
 
 // lower searches for better plans of a part. Every round tries capacities from
 // the least one that is not excluded up towards the best plan's peak, with all
 // orders, and gives each search so many nodes; the next round gives it more. So
 // what is found does not depend on the clock, but for where it ends.
-func (s *solver) lower(ctx context.Context, p *part) {
+func (s *solver) lower(ctx context.Context, p *part, mostOrders int) {
 	excluded := s.goal() // the least target that makes sense
 	orders := s.orders(p)
 	for round, budget := 0, int64(firstBudget); ; round++ {
@@ -106,6 +108,9 @@ func (s *solver) lower(ctx context.Context, p *part) {
 		}
 		budget = min(budget*moreBudget, mostBudget)
 		for n := range mixedOrders {
+			if len(orders) >= mostOrders {
+				break
+			}
 			seed := uint64(len(orders))
 			base := orders[int(seed)%len(priorities)]
 			order := learnt(base)

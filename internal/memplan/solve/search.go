@@ -27,6 +27,7 @@ type search struct {
 	budget   int64 // nodes that may still be tried
 	ctx      context.Context
 	nodes    int64
+	look     int64 // mask of the nodes at which the clock is looked at
 
 	offset []int64 // of placed blocks
 	lowest []int64 // of unplaced blocks: the lowest offset above what is placed
@@ -68,7 +69,11 @@ func (l last) allows(offset int64, block int32) bool {
 
 func newSearch(p *problem) *search {
 	n := len(p.size)
-	return &search{problem: p, offset: make([]int64, n), lowest: make([]int64, n), placed: make([]bool, n),
+	look := int64(0x3ff)
+	if n > 1000 { // a node takes a while
+		look = 0xf
+	}
+	return &search{problem: p, look: look, offset: make([]int64, n), lowest: make([]int64, n), placed: make([]bool, n),
 		bound: make([]int64, n), left: make([]int64, len(p.live)), floor: make([]int64, len(p.live)),
 		fails: make([]int64, len(p.live))}
 }
@@ -136,7 +141,7 @@ func (s *search) one(group []int32, first, to int32, after last) outcome {
 	}
 	for _, i := range choices {
 		s.nodes++
-		if s.budget--; s.budget < 0 || s.nodes&0x3ff == 0 && s.ctx.Err() != nil {
+		if s.budget--; s.budget < 0 || s.nodes&s.look == 0 && s.ctx.Err() != nil {
 			return gaveUp
 		}
 		mark, at := len(s.trail), s.lowest[i]

@@ -67,29 +67,63 @@ func (d *Dataset) Paths(ctx context.Context, ids []int64) (map[int64]holders.Pat
 	return paths, err
 }
 
-// Spans are some spans and those around them, by id.
+// Spans are some spans, those around them, and the forward operators of backward
+// nodes among them, by id.
 func (d *Dataset) Spans(ctx context.Context, ids []int64) (map[int64]holders.Span, error) {
+	path, err := d.pathColumn(ctx, "span")
+	if err != nil {
+		return nil, err
+	}
 	spans := map[int64]holders.Span{}
 	for wanted := ids; len(wanted) > 0; {
-		var parents []int64
+		var more, nodes []int64
 		err := inBatches(wanted, func(list string) error {
-			return d.db.Each(ctx, `SELECT span_id, parent_id, layer, name FROM span WHERE span_id IN (`+list+`)`,
+			return d.db.Each(ctx, `SELECT span_id, parent_id, layer, name, `+path+` FROM span WHERE span_id IN (`+list+`)`,
 				func(row []any) error {
-					s := holders.Span{Parent: number(row[1]), Layer: text(row[2]), Name: text(row[3])}
-					spans[number(row[0])] = s
-					if _, is := spans[s.Parent]; !is && s.Parent != 0 {
-						parents = append(parents, s.Parent)
+					id := number(row[0])
+					s := holders.Span{Parent: number(row[1]), Layer: text(row[2]), Name: text(row[3]), Path: number(row[4])}
+					spans[id] = s
+					if s.Layer == "autograd" {
+						nodes = append(nodes, id)
 					}
+					more = append(more, s.Parent)
 					return nil
 				})
 		})
+		if err == nil {
+			err = inBatches(nodes, func(list string) error {
+				return d.db.Each(ctx, `SELECT to_span_id, from_span_id FROM flow WHERE kind = 'forward_backward' AND to_span_id IN (`+
+					list+`)`, func(row []any) error {
+					s := spans[number(row[0])]
+					s.Forward = number(row[1])
+					spans[number(row[0])] = s
+					more = append(more, s.Forward)
+					return nil
+				})
+			})
+		}
 		if err != nil {
 			return nil, err
 		}
-		slices.Sort(parents)
-		wanted = slices.Compact(parents)
+		wanted = slices.DeleteFunc(more, func(id int64) bool {
+			_, is := spans[id]
+			return is || id == 0
+		})
 	}
 	return spans, nil
+}
+
+// pathColumn is where a table has the Python stack: recordings before schema
+// versions with python_stack_id have only stack_id.
+func (d *Dataset) pathColumn(ctx context.Context, table string) (string, error) {
+	column := "stack_id"
+	err := d.db.Each(ctx, "DESCRIBE "+table, func(row []any) error {
+		if text(row[0]) == "python_stack_id" {
+			column = "coalesce(python_stack_id, stack_id)"
+		}
+		return nil
+	})
+	return column, err
 }
 
 // Anchors are times at which a step of each process's training thread may

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/export"
+)
+
+const exportDescription = `perfetto is for ui.perfetto.dev, kineto for what reads traces of torch.profiler (HTA, TraceLens, traceinsight), pprof for
+go tool pprof, speedscope for speedscope.app, folded for flamegraph.pl. The last three add up: time on the device where
+there is any, else on the CPU; --group-by chooses. A name that ends in .gz is compressed.
+
+   ebpfprof export DATASET --format perfetto -o job.pftrace
+   ebpfprof export DATASET --format speedscope --group-by operator -o job.speedscope.json`
+
+// exportCommand is `ebpfprof export`.
+func exportCommand() *urfave.Command {
+	cli.CompleteValues("group-by", export.Groups)
+	return &urfave.Command{
+		Name:        "export",
+		Usage:       "write a dataset for other tools: Perfetto, torch.profiler's readers, pprof, speedscope",
+		ArgsUsage:   "DATASET",
+		Description: exportDescription,
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "format", Value: export.Formats()[0], Usage: strings.Join(export.Formats(), ", ")},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`; - is standard output"},
+			&urfave.StringFlag{Name: "group-by", Usage: "what to add up: " + strings.Join(export.Groups(), ", ")},
+			&urfave.StringFlag{Name: "max-size", Usage: "leave out what makes it larger than `SIZE` (500MB), and say how much"},
+			&urfave.IntFlag{Name: "rank", Usage: "only the process of `RANK`"},
+			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
+		},
+		Action: runExport,
+	}
+}
+
+func runExport(c *urfave.Context) error {
+	path, err := oneDataset(c)
+	if err != nil {
+		return err
+	}
+	format := c.String("format")
+	if !known(export.Formats(), format) {
+		return usageError(fmt.Errorf("unknown format %q: one of %s", format, strings.Join(export.Formats(), ", ")))
+	}
+	if c.String("output") == "" {
+		return usageError(errors.New("where to? -o FILE, or -o - for standard output"))
+	}
+	if by := c.String("group-by"); by != "" && !known(export.Groups(), by) {
+		return usageError(fmt.Errorf("cannot group by %q: one of %s", by, strings.Join(export.Groups(), ", ")))
+	}
+	options := export.Options{GroupBy: c.String("group-by")}
+	if options.MaxBytes, err = byteSize(c.String("max-size")); err != nil {
+		return usageError(err)
+	}
+	if c.IsSet("rank") {
+		options.Rank = pointer(c.Int("rank"))
+	}
+	db, err := openAnalysis(c, path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	line := newProgressLine(c)
+	options.Progress = func(part float64) { line.say("writing: %d %%", int(100*part)) }
+	var result *export.Result
+	err = writeTo(c, func(w io.Writer) error {
+		if strings.HasSuffix(c.String("output"), ".gz") && format != "pprof" { // which is always compressed
+			z := gzip.NewWriter(w)
+			result, err = export.Write(c.Context, db, z, format, options)
+			return errors.Join(err, z.Close())
+		}
+		result, err = export.Write(c.Context, db, w, format, options)
+		return err
+	})
+	line.end()
+	if err != nil {
+		return urfave.Exit(fmt.Errorf("exporting %s: %w", path, err), cli.ExitFailed)
+	}
+	if !c.Bool("quiet") {
+		if format == "perfetto" || format == "kineto" {
+			fmt.Fprintf(os.Stderr, "%d slices of %d spans\n", result.Slices, result.Spans)
+		}
+		for _, left := range result.LeftOut {
+			fmt.Fprintln(os.Stderr, left)
+		}
+	}
+	return nil
+}
+
+// byteSize reads 500MB, 2GiB or a number of bytes; nothing is 0.
+func byteSize(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	factor := 1.0
+	number := strings.TrimSpace(text)
+	for _, unit := range []struct {
+		name  string
+		bytes float64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"B", 1}} {
+		if cut, ok := strings.CutSuffix(strings.ToUpper(number), strings.ToUpper(unit.name)); ok {
+			number, factor = strings.TrimSpace(cut), unit.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || n <= 0 || math.IsInf(n*factor, 0) || n*factor > 1<<60 {
+		return 0, fmt.Errorf("--max-size %q: give a size such as 500MB", text)
+	}
+	return int64(n * factor), nil
+}

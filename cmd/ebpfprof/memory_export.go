@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/snapshot"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/source"
+)
+
+const memoryExportDescription = `Writes the memory of a dataset as a snapshot of PyTorch: drop it onto pytorch.org/memory_viz, or give it to _memory_viz.py.
+Each process's memory on each device is a device there, host memory too. With --at peak it ends at the peak, so that its
+segments are what makes it.
+
+   ebpfprof memory export DATASET --output snapshot.pickle`
+
+// memoryExportCommand is `ebpfprof memory export`.
+func memoryExportCommand() *urfave.Command {
+	return &urfave.Command{
+		Name:        "export",
+		Usage:       "write a snapshot for PyTorch's memory viewer",
+		ArgsUsage:   "DATASET",
+		Description: memoryExportDescription,
+		Flags: []urfave.Flag{
+			&urfave.IntFlag{Name: "pid", Usage: "only the process `PID`"},
+			&urfave.StringFlag{Name: "at", Value: "end", Usage: "end it at the peak or at the end"},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`"},
+		},
+		Action: func(c *urfave.Context) error {
+			arguments, err := cli.Interspersed(c)
+			switch {
+			case err != nil:
+				return usageError(err)
+			case len(arguments) != 1:
+				return usageError(errors.New("which dataset? ebpfprof memory export DATASET --output FILE"))
+			case c.String("output") == "":
+				return usageError(errors.New("where to? --output FILE"))
+			case c.String("at") != "end" && c.String("at") != "peak":
+				return usageError(fmt.Errorf("--at %s: peak or end", c.String("at")))
+			}
+			return exportMemoryViz(c, arguments[0])
+		},
+	}
+}
+
+// exportMemoryViz writes --output.
+func exportMemoryViz(c *urfave.Context, dataset string) error {
+	m, err := analysis.Load(c.Context, dataset, int32(c.Int("pid")))
+	if err != nil {
+		return failed(fmt.Errorf("%s: %w", dataset, err))
+	}
+	defer m.Close()
+	err = writeOutput(c, func(w io.Writer) error { return m.Export(c.Context, w, c.String("at") == "peak") })
+	if err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+// importSnapshot is `ebpfprof import` of a memory snapshot of PyTorch.
+func importSnapshot(c *urfave.Context, file, dir, commandLine string) error {
+	s, err := snapshot.ReadFile(file)
+	if err != nil {
+		return failed(fmt.Errorf("importing %w", err))
+	}
+	rows, err := source.Import(s, file, dir, source.ImportOptions{ToolVersion: cli.Version, CommandLine: commandLine})
+	if err != nil {
+		return failed(fmt.Errorf("importing %s: %w", file, err))
+	}
+	if !c.Bool("quiet") {
+		fmt.Fprintf(c.App.ErrWriter, "%d allocator events\n\ndataset: %s\nnext:\n  ebpfprof memory %s\n", rows, dir, dir)
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/solve"
+)
+
+const planDescription = `Plans the memory that recurs from step to step, as profile-guided optimisation does (Sekiyama et al.): requests with
+the same stack, size, birth and death in three consecutive steps get fixed offsets in one region; the rest is the pool's.
+What the plan would need stands beside PyTorch's caching allocator (simulated, and as recorded where it reports), no
+reuse, every solver and the lower bound. Nothing is changed in the job: a plan is advice.
+
+   ebpfprof memory plan DATASET
+   ebpfprof memory plan DATASET --format json --output plan.json
+   ebpfprof memory plan DATASET --format svg --output plan.svg
+   ebpfprof memory plan BATCH8 BATCH16 --batch 8,16 --capacity 16GiB
+
+Several recordings get one plan. With their batch sizes and a capacity the largest batch that would fit is estimated: by
+regression of each hot block's size from two recordings or more; from one as if activations grew with the batch.`
+
+// planCommand is `ebpfprof memory plan`.
+func planCommand() *urfave.Command {
+	return &urfave.Command{
+		Name:        "plan",
+		Usage:       "plan the memory that recurs from step to step",
+		ArgsUsage:   "DATASET…",
+		Description: planDescription,
+		Flags: []urfave.Flag{
+			&urfave.IntFlag{Name: "pid", Usage: "only the process `PID`"},
+			&urfave.DurationFlag{Name: "time", Value: 10 * time.Second, Usage: "give the solvers `TIME`"},
+			&urfave.StringFlag{Name: "batch", Usage: "the batch size of each recording, as `N,…`"},
+			&urfave.StringFlag{Name: "capacity", Usage: "estimate the largest batch that fits into `BYTES`"},
+			&urfave.StringFlag{Name: "format", Value: "text", Usage: "text, json, parquet, svg or png"},
+			&urfave.StringFlag{Name: "output", Usage: "write to `FILE` instead of standard output"},
+			&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},
+		},
+		Action: runPlan,
+	}
+}
+
+func runPlan(c *urfave.Context) error {
+	arguments, err := cli.Interspersed(c)
+	switch {
+	case err != nil:
+		return usageError(err)
+	case len(arguments) == 0:
+		return usageError(errors.New("which dataset? ebpfprof memory plan DATASET"))
+	case c.IsSet("capacity") && !c.IsSet("batch"):
+		return usageError(errors.New("--capacity needs --batch: the batch size of each recording"))
+	case c.Duration("time") <= 0:
+		return usageError(fmt.Errorf("--time %v: give a time above zero, such as 10s", c.Duration("time")))
+	}
+	format, err := formatOf(c, []string{"text", "json", "parquet", "svg", "png"})
+	if err != nil {
+		return err
+	}
+	batches, err := batchesOf(c.String("batch"))
+	if err != nil {
+		return err
+	}
+	capacity, err := bytesFlag(c, "capacity")
+	if err != nil {
+		return err
+	}
+	if len(arguments) > 1 && format != "text" && format != "json" {
+		return usageError(fmt.Errorf("--format %s takes one recording", format))
+	}
+	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var plans []*analysis.Plan
+	for _, path := range arguments {
+		plan, err := loadPlan(ctx, c, path)
+		if err != nil {
+			return failed(fmt.Errorf("%s: %w", path, err))
+		}
+		plans = append(plans, plan)
+	}
+	several, err := analysis.Compare(context.WithoutCancel(ctx), plans, batches, capacity)
+	if err != nil {
+		return failed(err)
+	}
+	err = writeOutput(c, func(w io.Writer) error { return writePlan(w, several, format) })
+	if err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+func writePlan(w io.Writer, several *analysis.Several, format string) error {
+	plan := several.Plans[0]
+	switch format {
+	case "json":
+		if len(several.Plans) > 1 || several.WhatIf != nil {
+			return writeIndented(w, several)
+		}
+		return writeIndented(w, plan)
+	case "parquet":
+		return plan.WriteParquet(w)
+	case "svg":
+		return plan.Picture().WriteSVG(w)
+	case "png":
+		return plan.Picture().WritePNG(w)
+	}
+	for i, p := range several.Plans {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		printPlan(w, p)
+	}
+	if len(several.Plans) > 1 {
+		fmt.Fprintf(w, "\none region for all %d recordings: %s (%s)\n", len(several.Plans), exactBytes(several.Region), several.Method)
+	}
+	if f := several.WhatIf; f != nil && f.LargestBatch > 0 {
+		fmt.Fprintf(w, "\nestimate: a batch of %d would fit into %s, with %s (%s)\n", f.LargestBatch, exactBytes(f.Capacity),
+			exactBytes(f.Bytes), f.Method)
+	} else if f != nil {
+		fmt.Fprintf(w, "\nestimate: not even a batch of one would fit into %s (%s)\n", exactBytes(f.Capacity), f.Method)
+	}
+	return nil
+}
+
+// batchesOf reads 8,16.
+func batchesOf(text string) (batches []float64, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		n, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || !(n > 0) || n > 1e9 {
+			return nil, usageError(fmt.Errorf("--batch %s: give numbers above zero, such as 8,16", text))
+		}
+		batches = append(batches, n)
+	}
+	return batches, nil
+}
+
+func loadPlan(ctx context.Context, c *urfave.Context, path string) (*analysis.Plan, error) {
+	m, err := analysis.Load(ctx, path, int32(c.Int("pid")))
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	return planOf(ctx, c, m)
+}
+
+func planOf(ctx context.Context, c *urfave.Context, m *analysis.Memory) (*analysis.Plan, error) {
+	var live cli.Live
+	defer live.Show("")
+	return m.MakePlan(ctx, m.Arenas[0], analysis.PlanOptions{Time: c.Duration("time"), Progress: func(a solve.Attempt) {
+		live.Show(fmt.Sprintf("%s: %s", a.Solver, cli.Bytes(a.Peak)))
+	}})
+}
+
+func printPlan(w io.Writer, p *analysis.Plan) {
+	if p.Scope == "step" {
+		fmt.Fprintf(w, "pid %d: %d steps (from %s); %d requests recur, %.1f %% of the bytes requested in them; all of them in %d steps\n",
+			p.PID, p.Steps, p.StepsFrom, p.HotRequests, 100*p.RecurringShare, p.WholeAlike)
+	} else {
+		fmt.Fprintf(w, "pid %d: a plan of the whole recording, %d blocks\n", p.PID, len(p.Requests))
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintln(w, "note:", note)
+	}
+	fmt.Fprintln(w)
+	t := cli.PlainTable("", "bytes", "")
+	cli.RightAlign(t, 2, 3)
+	row := func(name string, bytes int64) { t.AppendRow([]any{name, bytes, cli.Bytes(bytes)}) }
+	row("live at the peak, today", p.LiveToday)
+	row("pool today, simulated", p.PoolSimulated)
+	row("pool with expandable segments, simulated", p.PoolExpandable)
+	if p.PoolRecorded != nil {
+		row("pool today, as recorded", *p.PoolRecorded)
+	}
+	row("planned blocks without reuse", p.NoReuse)
+	row("planned blocks in the pool, simulated", p.HotPool)
+	row("plan", p.Peak)
+	row("lower bound of it", p.LowerBound)
+	row("the rest, in the pool", p.Rest)
+	row("plan and rest: the least capacity found", p.WithPlan)
+	cli.Render(w, t)
+	fmt.Fprintf(w, "\nsaves %s, %.1f %% of the pool (%s); of the planned part alone %.1f %%; gap to the bound %.3f %%, by %s in %.1f s\n",
+		cli.Bytes(p.SavingBytes), p.SavingPercent, p.SavingAgainst, p.HotSavePercent, 100*p.Gap, p.Solver, p.Seconds())
+	if r := p.Replanned; r != nil {
+		fmt.Fprintf(w, "run as the paper does: %d of %d requests served elsewhere, planned again %d times in %d steps (%d in the last half), %.1f ms each at most\n",
+			r.Deviations, r.Deviations+r.Served, r.Replans, r.Steps, r.ReplansLate, float64(r.WorstSolve)/1e6)
+	}
+	fmt.Fprintln(w)
+	s := cli.PlainTable("solver", "peak", "seconds", "")
+	cli.RightAlign(s, 2, 3)
+	for _, a := range p.Solvers {
+		s.AppendRow([]any{a.Solver, a.Peak, fmt.Sprintf("%.3f", a.Seconds), a.Outcome})
+	}
+	cli.Render(w, s)
+}

@@ -1,0 +1,209 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Verdict of a comparison.
+type Verdict string
+
+// The verdicts.
+const (
+	Regression   Verdict = "regression"
+	Improvement  Verdict = "improvement"
+	Neutral      Verdict = "neutral"
+	Inconclusive Verdict = "inconclusive"
+)
+
+// Result is what `diff --json` writes; docs/json.md describes it.
+type Result struct {
+	Verdict       Verdict `json:"verdict"`
+	Sentence      string  `json:"sentence"`
+	Comparability []Fact  `json:"comparability"`
+	Step          Change  `json:"step_ms"`
+	What          string  `json:"compared"`
+	NoisePercent  float64 `json:"noise_percent"`
+	NoiseFrom     string  `json:"noise_from"`
+	FailOnPercent float64 `json:"fail_on_percent"`
+	Rows          []Row   `json:"rows"`
+	Before        Rows    `json:"computed_on_before"`
+	After         Rows    `json:"computed_on_after"`
+	uneven        string  // why the two have no times in common
+}
+
+// Rows says how much of a side it is computed on.
+type Rows string
+
+// Fact is one line of what must be the same for the rest to mean something.
+type Fact struct {
+	What   string `json:"what"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+	Same   bool   `json:"same"`
+}
+
+// Change of the mean.
+type Change struct {
+	Before  float64 `json:"before"`
+	After   float64 `json:"after"`
+	Percent float64 `json:"change_percent"`
+}
+
+// Row is one thing that can be compared, by time a step.
+type Row struct {
+	Kind        string   `json:"kind"`
+	Key         string   `json:"key"`
+	Before      float64  `json:"before_ms"`
+	After       float64  `json:"after_ms"`
+	Percent     *float64 `json:"change_percent"` // nil where it was not there before
+	Significant bool     `json:"significant"`
+}
+
+// pairNoise is what two recordings differ by without a reason, where nothing
+// better is known: nobody has two machines at the same temperature.
+const pairNoise = 2.0
+
+// Compare compares; failOn is in percent.
+func Compare(before, after *Side, failOn float64) *Result {
+	r := &Result{FailOnPercent: failOn, Rows: []Row{}, What: before.What, Before: Rows(before.Checks.Sentence()), After: Rows(after.Checks.Sentence())}
+	for i, what := range factNames {
+		a, b := before.Facts[i], after.Facts[i]
+		if a != "" || b != "" {
+			r.Comparability = append(r.Comparability, Fact{what, a, b, a == b})
+		}
+	}
+	if before.What != after.What {
+		r.Comparability = append(r.Comparability, Fact{"compared", before.What, after.What, false})
+	}
+	r.Step = Change{Before: mean(before.Periods), After: mean(after.Periods)}
+	if r.Step.Before > 0 {
+		r.Step.Percent = 100 * (r.Step.After - r.Step.Before) / r.Step.Before
+	}
+	r.noise(before, after)
+	r.rows(before, after)
+	r.judge(before, after)
+	return r
+}
+
+// noise is the larger of what two recordings always differ by and what the means
+// of equal windows within each spread by.
+func (r *Result) noise(before, after *Side) {
+	r.NoisePercent, r.NoiseFrom = pairNoise, "what two recordings differ by without a reason"
+	for _, s := range []*Side{before, after} {
+		if floor, ok := windowNoise(s.Periods); ok && floor > r.NoisePercent {
+			r.NoisePercent, r.NoiseFrom = floor, "the spread of windows within a recording"
+		}
+	}
+}
+
+// student is the two-sided 95 % quantile of Student's t, by degrees of freedom
+// from 1 (R: qt(0.975, 1:9)).
+var student = [...]float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262}
+
+// windowNoise is t·sd/√K of K = min(10, N/5) window means, in percent of the mean.
+func windowNoise(periods []float64) (percent float64, ok bool) {
+	k := min(10, len(periods)/5)
+	if k < 2 {
+		return 0, false
+	}
+	var means []float64
+	for i := range k {
+		means = append(means, mean(periods[i*len(periods)/k:(i+1)*len(periods)/k]))
+	}
+	m := mean(means)
+	square := 0.0
+	for _, x := range means {
+		square += (x - m) * (x - m)
+	}
+	return 100 * student[k-2] * math.Sqrt(square/float64(k-1)) / math.Sqrt(float64(k)) / m, m > 0
+}
+
+func mean(all []float64) float64 {
+	sum := 0.0
+	for _, v := range all {
+		sum += v
+	}
+	return sum / float64(max(len(all), 1))
+}
+
+// rows are sorted by what they add to a step or take from it. One counts when it
+// moves the step by a percent, and itself by more than the noise.
+func (r *Result) rows(before, after *Side) {
+	keys := map[Key]bool{}
+	for k := range before.PerStep {
+		keys[k] = true
+	}
+	for k := range after.PerStep {
+		keys[k] = true
+	}
+	sameTimes := before.Device == after.Device
+	for k := range keys {
+		if k.Kind == "operator" && !sameTimes || k.Kind == "kernel" && !sameTimes {
+			continue // time on the host is not time on the device
+		}
+		row := Row{Kind: k.Kind, Key: k.Name, Before: before.PerStep[k], After: after.PerStep[k]}
+		d := math.Abs(row.After - row.Before)
+		if d < 1e-9*max(row.Before, row.After) { // sums in another order
+			row.After, d = row.Before, 0
+		}
+		own := math.Inf(1)
+		if row.Before > 0 {
+			p := 100 * (row.After - row.Before) / row.Before
+			row.Percent, own = &p, math.Abs(p)
+		}
+		row.Significant = d > 0.01*max(r.Step.Before, r.Step.After) && own > r.NoisePercent
+		r.Rows = append(r.Rows, row)
+	}
+	slices.SortFunc(r.Rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Key, b.Key))
+	})
+}
+
+func (r *Result) judge(before, after *Side) {
+	change, size := r.Step.Percent, math.Abs(r.Step.Percent)
+	switch {
+	case before.What != after.What || r.Step.Before <= 0 || r.Step.After <= 0:
+		r.Verdict = Inconclusive
+		r.uneven = fmt.Sprintf("times of %s and of %s cannot be compared", before.What, after.What)
+	case size > r.NoisePercent && change >= r.FailOnPercent:
+		r.Verdict = Regression
+	case size > r.NoisePercent && change < 0:
+		r.Verdict = Improvement
+	case size >= r.FailOnPercent || change != 0 && r.NoisePercent > r.FailOnPercent:
+		r.Verdict = Inconclusive
+	default:
+		r.Verdict = Neutral
+	}
+	r.Sentence = r.sentence()
+}
+
+func (r *Result) sentence() string {
+	what := strings.ToUpper(r.What[:1]) + r.What[1:]
+	direction := "longer"
+	if r.Step.Percent < 0 {
+		direction = "shorter"
+	}
+	text := fmt.Sprintf("%s: %s takes %.3f ms instead of %.3f ms, %.1f %% %s", strings.ToUpper(string(r.Verdict[:1]))+string(r.Verdict[1:]), strings.ToLower(what[:1])+what[1:],
+		r.Step.After, r.Step.Before, math.Abs(r.Step.Percent), direction)
+	switch r.Verdict {
+	case Inconclusive:
+		if r.uneven != "" {
+			return fmt.Sprintf("Inconclusive: %s.", r.uneven)
+		}
+		text += fmt.Sprintf("; the noise is %.1f %% (%s), so that cannot be told: record longer, or more often", r.NoisePercent, r.NoiseFrom)
+	case Neutral:
+		text += fmt.Sprintf(", which is less than --fail-on %.1f %% or the noise, %.1f %%", r.FailOnPercent, r.NoisePercent)
+	default:
+		for _, row := range r.Rows {
+			if row.Significant && (row.After > row.Before) == (r.Step.Percent > 0) {
+				text += fmt.Sprintf("; most of it in %s %s (%+.3f ms a step)", row.Kind, row.Key, row.After-row.Before)
+				break
+			}
+		}
+	}
+	return text + "."
+}

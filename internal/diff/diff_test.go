@@ -1,0 +1,144 @@
+package diff
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/lint"
+	"github.com/ebpfprof/ebpfprof/output"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// loop is a recording of n steps: an optimizer's and a loader's scope around two
+// operators, of which the second takes slow times what it should.
+func loop(t *testing.T, n int, slow, jitter float64, seed uint64) *Side {
+	t.Helper()
+	d, err := output.Create(filepath.Join(t.TempDir(), "d"), output.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(seed, 1))
+	calls := map[string]*event.Call{}
+	for name, layer := range map[string]string{"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__": "scope", "aten::mm": "op", "aten::relu": "op",
+		"Optimizer.step#SGD.step": "scope"} {
+		calls[name] = &event.Call{Layer: layer, Name: name}
+	}
+	calls["Engine::execute"] = &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}
+	var spans []event.Span
+	now, id := int64(1e15), int64(0)
+	add := func(name string, took float64) {
+		id++
+		spans = append(spans, event.Span{ID: id, StartNS: now, DurationNS: int64(took), PID: 1, TID: 1, Call: calls[name], End: event.EndExitSite, Weight: 1, SequenceNumber: -1})
+		now += int64(took) + 1000
+	}
+	for range n {
+		noise := 1 + jitter*random.NormFloat64()
+		add("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100_000*noise)
+		add("aten::mm", 5_000_000*noise)
+		add("aten::relu", 1_000_000*noise*slow)
+		add("Engine::execute", 3_000_000*noise)
+		add("Optimizer.step#SGD.step", 900_000*noise)
+	}
+	framework := "pytorch"
+	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Process(event.Process{ID: 1, PID: 1, Framework: &framework, Command: "/usr/bin/python /a/train.py"}),
+		d.Spans(spans), d.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := dataset.Open(d.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	side, err := Load(context.Background(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return side
+}
+
+func TestARunAndItselfAreNeutralHoweverNoisy(t *testing.T) {
+	for _, jitter := range []float64{0, 0.01, 0.5} {
+		side := loop(t, 100, 1, jitter, 1)
+		if r := Compare(side, side, 3); r.Verdict != Neutral || r.ExitCode() != 0 {
+			t.Errorf("jitter %g: %s", jitter, r.Sentence)
+		}
+	}
+}
+
+func TestASlowerOperatorIsNamedAndItsMendingToo(t *testing.T) {
+	fast, slow := loop(t, 100, 1, 0.005, 1), loop(t, 100, 1.5, 0.005, 2)
+	r := Compare(fast, slow, 3)
+	if r.Verdict != Regression || r.ExitCode() != ExitRegression || r.Rows[0].Key != "aten::relu" || !r.Rows[0].Significant || r.Step.Percent < 4.5 || r.Step.Percent > 5.5 {
+		t.Errorf("%s %+v", r.Sentence, r.Rows[0])
+	}
+	r = Compare(slow, fast, 3)
+	if r.Verdict != Improvement || r.ExitCode() != 0 || r.Rows[0].Key != "aten::relu" || !strings.Contains(r.Sentence, "aten::relu") {
+		t.Errorf("%s", r.Sentence)
+	}
+}
+
+func TestNoiseAboveTheChangeIsInconclusive(t *testing.T) {
+	r := Compare(loop(t, 20, 1, 0.3, 1), loop(t, 20, 1.5, 0.3, 2), 3)
+	if r.Verdict != Inconclusive || r.ExitCode() != ExitInconclusive || r.NoisePercent < 5 {
+		t.Errorf("%s", r.Sentence)
+	}
+}
+
+func TestASmallChangeIsNeutralUnderALargerFailOn(t *testing.T) {
+	if r := Compare(loop(t, 100, 1, 0, 1), loop(t, 100, 1.5, 0, 2), 10); r.Verdict != Neutral {
+		t.Errorf("%s", r.Sentence)
+	}
+}
+
+// TestFalseAlarmsAreRare over 20 pairs of runs that differ in noise alone.
+func TestFalseAlarmsAreRare(t *testing.T) {
+	alarms := 0
+	for i := range uint64(20) {
+		side := func(seed uint64) *Side {
+			random := rand.New(rand.NewPCG(seed, 9))
+			s := &Side{What: "a step", PerStep: map[Key]float64{}, Checks: &lint.Result{Percent: 100}}
+			for range 60 {
+				s.Periods = append(s.Periods, 10*(1+0.03*random.NormFloat64()))
+			}
+			return s
+		}
+		if r := Compare(side(2*i), side(2*i+1), 3); r.Verdict == Regression || r.Verdict == Improvement {
+			alarms++
+		}
+	}
+	if alarms > 1 {
+		t.Errorf("%d false alarms of 20", alarms)
+	}
+}
+
+func TestWhatDiffersIsSaid(t *testing.T) {
+	before, after := loop(t, 30, 1, 0, 1), loop(t, 30, 1, 0, 1)
+	after.Facts[1] = "jax 0.9"
+	var text bytes.Buffer
+	if err := Compare(before, after, 3).WriteText(&text, 5); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "DIFFERS framework") || !strings.Contains(text.String(), "same    job          python train.py") {
+		t.Error(text.String())
+	}
+}
+
+func TestSharesAreReadWithAndWithoutTheSign(t *testing.T) {
+	for text, want := range map[string]float64{"3%": 3, "2.5": 2.5, "0": 0} {
+		if got, err := Percent(text); err != nil || got != want {
+			t.Errorf("%s: %g, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "x", "-1%", "3 percent", "NaN"} {
+		if _, err := Percent(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}

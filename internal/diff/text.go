@@ -1,0 +1,91 @@
+package diff
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
+)
+
+// WriteText writes the verdict, what differs between the sides, and the rows that
+// moved most.
+func (r *Result) WriteText(w io.Writer, top int) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s\n\nCan they be compared?\n", printable.Text(r.Sentence))
+	for _, f := range r.Comparability {
+		if f.Same {
+			fmt.Fprintf(out, "  same    %-12s %s\n", f.What, printable.Text(f.Before))
+		} else {
+			fmt.Fprintf(out, "  DIFFERS %-12s %s | %s\n", f.What, orNothing(f.Before), orNothing(f.After))
+		}
+	}
+	fmt.Fprintf(out, "  before: %s\n  after:  %s\n", r.Before, r.After)
+	shown := 0
+	for _, row := range r.Rows {
+		if shown == top || row.Before == row.After {
+			break
+		}
+		if shown == 0 {
+			fmt.Fprintf(out, "\n    %10s %10s %9s  %-9s what, in ms of %s\n", "before", "after", "change", "kind", r.What)
+		}
+		shown++
+		change := "new"
+		if row.Percent != nil {
+			change = fmt.Sprintf("%+.1f %%", *row.Percent)
+		}
+		mark := " "
+		if row.Significant {
+			mark = "*"
+		}
+		fmt.Fprintf(out, "  %s %10.4f %10.4f %9s  %-9s %s\n", mark, row.Before, row.After, change, row.Kind, cut(printable.Text(row.Key), 90))
+	}
+	if shown > 0 {
+		fmt.Fprintf(out, "\n  * more than a percent of %s, and itself more than the noise of %.1f %%\n", r.What, r.NoisePercent)
+	}
+	return out.Flush()
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "(not told)"
+	}
+	return printable.Text(s)
+}
+
+func cut(s string, width int) string {
+	runes := []rune(s)
+	if len(runes) <= width {
+		return s
+	}
+	return string(runes[:width-1]) + "…"
+}
+
+// Exit codes of `ebpfprof diff` beside the others'.
+const (
+	ExitRegression   = 10
+	ExitInconclusive = 12
+)
+
+// ExitCode says the verdict to scripts.
+func (r *Result) ExitCode() int {
+	switch r.Verdict {
+	case Regression:
+		return ExitRegression
+	case Inconclusive:
+		return ExitInconclusive
+	}
+	return 0
+}
+
+// Percent reads 3% or 3.
+func Percent(text string) (float64, error) {
+	var v float64
+	var rest string
+	n, _ := fmt.Sscanf(text+" %", "%g%s", &v, &rest)
+	if n < 1 || v < 0 || math.IsNaN(v) || math.IsInf(v, 0) || rest != "%" {
+		return 0, fmt.Errorf("%q is no share: give one such as 3%%", text)
+	}
+	return v, nil
+}

@@ -1,0 +1,259 @@
+// Package export writes a dataset in the forms that other tools read: Perfetto's
+// protobuf, the JSON of torch.profiler, and, added up, pprof, speedscope and
+// folded stacks.
+//
+// What has a place in the form is written once: slices out are spans in, and
+// what was left out is counted and said. Rows are read in pieces in order of
+// time, so that memory depends on the piece.
+package export
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+)
+
+// ErrTooLarge is wrapped where not even the beginning fits into MaxBytes.
+var ErrTooLarge = errors.New("does not fit")
+
+// Options of Write.
+type Options struct {
+	Rank     *int
+	MaxBytes int64 // 0 is no limit; what does not fit is left out, the latest first
+	GroupBy  string
+	Progress func(part float64)
+}
+
+// Result says what was written.
+type Result struct {
+	Spans   int64 // in the dataset, of the ranks chosen
+	Slices  int64 // written
+	LeftOut []string
+}
+
+func (r *Result) leave(n int64, format string, args ...any) {
+	if n > 0 {
+		r.LeftOut = append(r.LeftOut, fmt.Sprintf("%d ", n)+fmt.Sprintf(format, args...))
+	}
+}
+
+// Formats are the names that Write knows.
+func Formats() []string { return []string{"perfetto", "kineto", "pprof", "speedscope", "folded"} }
+
+// Write writes the dataset to w in one of the Formats.
+func Write(ctx context.Context, db *dataset.DB, w io.Writer, format string, o Options) (*Result, error) {
+	s := &stream{ctx: ctx, db: db, options: o, result: &Result{}}
+	if err := s.choose(); err != nil {
+		return nil, err
+	}
+	var err error
+	switch format {
+	case "perfetto":
+		err = s.perfetto(w)
+	case "kineto":
+		err = s.kineto(w)
+	case "pprof", "speedscope", "folded":
+		err = s.profile(w, format)
+	default:
+		return nil, fmt.Errorf("unknown format %q: one of %s", format, strings.Join(Formats(), ", "))
+	}
+	return s.result, err
+}
+
+// stream reads the rows.
+type stream struct {
+	ctx     context.Context
+	db      *dataset.DB
+	options Options
+	result  *Result
+
+	firstNS, lastNS int64
+}
+
+// choose makes the view export_span: the rows of the ranks that were asked for.
+func (s *stream) choose() error {
+	where := "true"
+	if s.options.Rank != nil {
+		where = fmt.Sprintf("(session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *s.options.Rank)
+	}
+	if err := s.db.Exec(s.ctx, "CREATE OR REPLACE TEMP VIEW export_span AS SELECT * FROM span WHERE "+where); err != nil {
+		return err
+	}
+	var first, last sql.NullInt64
+	err := s.db.Row(s.ctx, "SELECT count(*), min(ts_ns), max(ts_ns + CASE WHEN duration_ns < 604800000000000 THEN duration_ns ELSE 0 END) FROM export_span", nil, &s.result.Spans, &first, &last)
+	if err != nil {
+		return err
+	}
+	if s.options.Rank != nil && s.result.Spans == 0 {
+		return fmt.Errorf("there is no row of rank %d", *s.options.Rank)
+	}
+	s.firstNS, s.lastNS = first.Int64, last.Int64
+	return nil
+}
+
+// span is a row of table span, as far as the forms have a place for it.
+type span struct {
+	id, ts              int64
+	duration            sql.NullInt64
+	pid, tid            int32
+	layer, name         string
+	category, runtime   sql.NullString
+	end                 string
+	status              sql.NullString
+	weight              float64
+	device              sql.NullInt32
+	context, stream     sql.NullInt64
+	correlation, launch sql.NullInt64
+	bytes, sequence     sql.NullInt64
+	flops               sql.NullInt64
+	dims, types         sql.NullString
+	strides             sql.NullString
+	gridX, gridY, gridZ sql.NullInt64
+	blockX              sql.NullInt64
+	blockY, blockZ      sql.NullInt64
+	from, to            bool // it has an edge that leads on, or to it
+	target              int64
+	waitStream          sql.NullInt64
+	waitCorrelation     sql.NullInt64
+}
+
+const spanColumns = `span_id, ts_ns, duration_ns, pid, tid, layer, name, category, runtime, end_method, status, weight, device_id, context, stream,
+	correlation_id, launch_id, bytes, sequence_number, flops, input_dims, input_types, input_strides,
+	grid_x, grid_y, grid_z, block_x, block_y, block_z, wait_stream, wait_correlation_id`
+
+// spans calls f for each row in order of time, a row before those inside of it.
+func (s *stream) spans(f func(*span) error) error {
+	cuts, err := s.db.Pieces(s.ctx, "export_span")
+	if err != nil {
+		return err
+	}
+	edges, err := s.edges()
+	if err != nil {
+		return err
+	}
+	for i := range len(cuts) - 1 {
+		if s.options.Progress != nil {
+			s.options.Progress(float64(i) / float64(len(cuts)-1))
+		}
+		if err := s.piece(cuts[i], cuts[i+1], edges, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stream) piece(from, until int64, edges edges, f func(*span) error) error {
+	// Ids are given out in order of beginnings, so they settle what begins and
+	// ends at once.
+	rows, err := s.db.Query(s.ctx, fmt.Sprintf(`SELECT %s FROM export_span WHERE ts_ns >= %d AND ts_ns < %d
+		ORDER BY ts_ns, duration_ns DESC NULLS FIRST, layer <> 'python', span_id`, spanColumns, from, until))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var r span
+	targets := []any{&r.id, &r.ts, &r.duration, &r.pid, &r.tid, &r.layer, &r.name, &r.category, &r.runtime, &r.end, &r.status, &r.weight, &r.device, &r.context,
+		&r.stream, &r.correlation, &r.launch, &r.bytes, &r.sequence, &r.flops, &r.dims, &r.types, &r.strides,
+		&r.gridX, &r.gridY, &r.gridZ, &r.blockX, &r.blockY, &r.blockZ, &r.waitStream, &r.waitCorrelation}
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return err
+		}
+		r.target, r.from = edges.to[r.id], false
+		r.from = r.target != 0
+		_, r.to = edges.from[r.id]
+		if err := f(&r); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// edges are those from forward operators to backward nodes.
+type edges struct {
+	to   map[int64]int64
+	from map[int64]struct{}
+}
+
+func (s *stream) edges() (e edges, err error) {
+	e = edges{map[int64]int64{}, map[int64]struct{}{}}
+	rows, err := s.db.Query(s.ctx, "SELECT from_span_id, to_span_id FROM flow WHERE kind = 'forward_backward' AND from_span_id <> 0 AND to_span_id <> 0")
+	if err != nil {
+		return e, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var from, to int64
+		if err := rows.Scan(&from, &to); err != nil {
+			return e, err
+		}
+		if _, twice := e.from[to]; twice || e.to[from] != 0 {
+			continue
+		}
+		e.to[from], e.from[to] = to, struct{}{}
+	}
+	return e, rows.Err()
+}
+
+// until is where a row ends; what has no end lasts until the recording's.
+func (s *stream) until(r *span) (end int64, ok bool) {
+	switch {
+	case r.duration.Valid && r.duration.Int64 >= 0 && r.duration.Int64 < 1<<61:
+		return r.ts + r.duration.Int64, true
+	case r.end == "unfinished":
+		return max(s.lastNS, r.ts), true
+	}
+	return 0, false
+}
+
+// names of processes and threads.
+type names struct {
+	processes map[int32]string
+	threads   map[[2]int32]string
+	ranks     map[int32]int32
+	worldSize int32
+}
+
+func (s *stream) names() (n names, err error) {
+	n = names{map[int32]string{}, map[[2]int32]string{}, map[int32]int32{}, 0}
+	rows, err := s.db.Query(s.ctx, "SELECT pid, coalesce(command, exe, ''), rank, world_size FROM process")
+	if err != nil {
+		return n, err
+	}
+	for rows.Next() {
+		var pid int32
+		var name string
+		var rank, world sql.NullInt32
+		if err := rows.Scan(&pid, &name, &rank, &world); err != nil {
+			return n, errors.Join(err, rows.Close())
+		}
+		if rank.Valid {
+			n.ranks[pid] = rank.Int32
+			name = fmt.Sprintf("rank %d %s", rank.Int32, name)
+		}
+		n.worldSize = max(n.worldSize, world.Int32)
+		n.processes[pid] = name
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return n, err
+	}
+	rows, err = s.db.Query(s.ctx, "SELECT pid, tid, coalesce(name, '') FROM thread")
+	if err != nil {
+		return n, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key [2]int32
+		var name string
+		if err := rows.Scan(&key[0], &key[1], &name); err != nil {
+			return n, err
+		}
+		n.threads[key] = name
+	}
+	return n, rows.Err()
+}

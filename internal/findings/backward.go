@@ -1,0 +1,92 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/internal/graph"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
+)
+
+// pair is a forward operator and the backward node of the same sequence number.
+type pair struct{ forward, node int }
+
+// backward: the backward pass of an operator takes far more than twice its
+// forward pass. Indexing is the known case: its gradient is scattered.
+func backward(r *recording) []candidate {
+	type group struct {
+		pairs         map[*timeline.StepGraph][]pair
+		forward, back int64
+	}
+	groups := map[string]*group{}
+	for _, g := range r.graphs {
+		for _, p := range pairsOf(g) {
+			name := g.Spans[p.forward].Name
+			if groups[name] == nil {
+				groups[name] = &group{pairs: map[*timeline.StepGraph][]pair{}}
+			}
+			x := groups[name]
+			x.pairs[g] = append(x.pairs[g], p)
+			x.forward += g.Spans[p.forward].End - g.Spans[p.forward].Begin
+			x.back += g.Spans[p.node].End - g.Spans[p.node].Begin
+		}
+	}
+	all := r.meanNS() * float64(len(r.graphs))
+	var found []candidate
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		x := groups[name]
+		ratio := float64(x.back) / float64(max(x.forward, 1))
+		if ratio <= r.thresholds.BackwardRatio || 100*float64(x.forward+x.back) < r.thresholds.BackwardPercent*all {
+			continue
+		}
+		forward := accused{}
+		for g, pairs := range x.pairs {
+			for _, p := range pairs {
+				forward[g] = append(forward[g], p.forward)
+			}
+		}
+		scale := r.thresholds.BackwardExpected / ratio
+		found = append(found, candidate{
+			rule: "backward_anomaly", name: name, place: r.placeOf(forward),
+			replace: func(g *timeline.StepGraph, t graph.Times) {
+				for _, p := range x.pairs[g] {
+					for _, n := range g.Under(p.node) {
+						t.Own[n] *= scale
+					}
+				}
+			},
+			evidence: fmt.Sprintf("SELECT f.name, n.name AS node, count(*) AS pairs, sum(f.duration_ns) / 1e6 AS forward_ms,\n"+
+				"  sum(n.duration_ns) / 1e6 AS backward_ms, sum(n.duration_ns) / sum(f.duration_ns) AS ratio\n"+
+				"FROM span f JOIN span n ON n.pid = f.pid AND n.sequence_number = f.sequence_number AND n.layer = 'autograd'\n"+
+				"WHERE f.layer = 'op' AND f.name = %s AND f.pid = %d AND f.ts_ns BETWEEN %d AND %d GROUP BY ALL",
+				quoted([]string{name}), r.thread.PID, r.graphs[0].Step.Begin, r.graphs[len(r.graphs)-1].Step.Until()),
+			advice: fmt.Sprintf("The backward pass of %s takes %.0f times its forward pass. Use an operator whose gradient is "+
+				"cheaper: for indexing index_select or embedding, or gather with unique indices.", name, ratio),
+		})
+	}
+	return found
+}
+
+// pairsOf joins by the sequence number: of the forward operators that have it,
+// the innermost, which made the node.
+func pairsOf(g *timeline.StepGraph) (pairs []pair) {
+	forward := map[int64]int{}
+	for i, s := range g.Spans {
+		if s.Layer != "op" || s.Sequence < 0 || within(g, i, func(s timeline.Span) bool { return s.Layer == "autograd" }) {
+			continue
+		}
+		if k, ok := forward[s.Sequence]; !ok || cmp.Less(s.End-s.Begin, g.Spans[k].End-g.Spans[k].Begin) {
+			forward[s.Sequence] = i
+		}
+	}
+	for i, s := range g.Spans {
+		if s.Layer == "autograd" && s.Category == "node" && s.Sequence >= 0 {
+			if f, ok := forward[s.Sequence]; ok {
+				pairs = append(pairs, pair{f, i})
+			}
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,199 @@
+// Package findings says what makes a step of a job longer than it has to be,
+// where in the user's code that is, and what it would bring to change it.
+//
+// Each rule is a file. A rule accuses spans or waits of the steps, and how much
+// shorter the step would be follows from replaying the steps with these replaced
+// (package graph): an estimate with an interval. What is not above the noise of
+// the recording is not said.
+package findings
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/graph"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
+)
+
+// Severity is how much a finding matters.
+type Severity string
+
+// The severities. Info has no headroom.
+const (
+	High   Severity = "high"
+	Medium Severity = "medium"
+	Low    Severity = "low"
+	Info   Severity = "info"
+)
+
+// Finding is one answer. Headroom is of a step; it is nil where none can be said.
+type Finding struct {
+	Rule            string   `json:"rule"`
+	Severity        Severity `json:"severity"`
+	HeadroomMS      *float64 `json:"headroom_ms"`
+	HeadroomPercent *float64 `json:"headroom_percent"`
+	LowMS           *float64 `json:"lo_ms"`
+	HighMS          *float64 `json:"hi_ms"`
+	LowConfidence   bool     `json:"low_confidence"`
+	File            *string  `json:"file"` // nil where no stack shows it
+	Line            *int     `json:"line"`
+	Function        *string  `json:"function"`
+	Name            string   `json:"name"` // of what is accused: an operator, a kernel, a call
+	EvidenceSQL     string   `json:"evidence_sql"`
+	Advice          string   `json:"advice"`
+	PID             int      `json:"pid"`
+	Rank            *int     `json:"rank"`
+}
+
+// Abstained is what a rule saw and cannot claim.
+type Abstained struct {
+	Rule   string
+	Name   string
+	Reason string
+}
+
+// Result is what the rules say of a recording.
+type Result struct {
+	Findings  []Finding // the most headroom first; those without last
+	Abstained []Abstained
+	Untold    []string // what could not be asked, and why
+	Steps     int      // replayed
+	MeanNS    float64  // of their periods, without what the probes cost
+	Scale     float64  // what the replayed times were multiplied with for that; 1 is nothing
+	FloorNS   float64  // the noise floor; 0 where it is not known
+}
+
+// candidate is what a rule accuses.
+type candidate struct {
+	rule     string
+	name     string
+	place    place
+	evidence string
+	advice   string
+	// replace changes the times of a step as if it were mended; nil where nothing
+	// can be said about that.
+	replace func(*timeline.StepGraph, graph.Times)
+}
+
+// rules in the order of their files' names.
+var rules = []func(*recording) []candidate{
+	allocation, backward, blocked, firstStep, fusion, gil, hotspot, layout, loader, recompilation, fetched,
+}
+
+// Run asks all rules about the thread whose steps take the most time.
+func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresholds Thresholds) (*Result, error) {
+	if len(threads) == 0 {
+		return &Result{Untold: []string{"no steps were found: ebpfprof steps says what is missing"}}, nil
+	}
+	thread := slices.MaxFunc(threads, func(a, b timeline.Thread) int {
+		return cmp.Or(cmp.Compare(inSteps(a), inSteps(b)), cmp.Compare(b.PID, a.PID))
+	})
+	r, err := load(ctx, db, thread, thresholds)
+	if err != nil {
+		return nil, fmt.Errorf("looking for findings: %w", err)
+	}
+	result := &Result{Steps: len(r.graphs), MeanNS: r.meanNS() * r.scale, Scale: r.scale}
+	if len(threads) > 1 {
+		result.Untold = append(result.Untold, fmt.Sprintf(
+			"process %d was looked at, the one with the most time in steps; %d others were not",
+			thread.PID, len(threads)-1))
+	}
+	if len(r.graphs) == 0 {
+		result.Untold = append(result.Untold, "no step has all its rows: record longer, or with --budget off")
+		return result, nil
+	}
+	floor, known := noiseFloor(settled(thread))
+	result.FloorNS = floor
+	if !known {
+		result.Untold = append(result.Untold, fmt.Sprintf(
+			"%d settled steps are too few to know the noise: ten are needed",
+			len(settled(thread))))
+	}
+	for _, rule := range rules {
+		for _, c := range rule(r) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			f, reason := r.judge(c, floor, known)
+			if reason != "" {
+				result.Abstained = append(result.Abstained, Abstained{c.rule, c.name, reason})
+				continue
+			}
+			result.Findings = append(result.Findings, f)
+		}
+	}
+	slices.SortStableFunc(result.Findings, func(a, b Finding) int { return cmp.Compare(b.headroom(), a.headroom()) })
+	return result, nil
+}
+
+func inSteps(t timeline.Thread) (ns int64) {
+	for _, s := range t.Steps {
+		ns += max(s.Period, 0)
+	}
+	return ns
+}
+
+func (f Finding) headroom() float64 {
+	if f.HeadroomMS == nil {
+		return -1
+	}
+	return *f.HeadroomMS
+}
+
+// judge makes a finding of what a rule accuses, or says why not.
+func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Finding, abstains string) {
+	f = Finding{Rule: c.rule, Severity: Info, Name: c.name, EvidenceSQL: c.evidence, Advice: c.advice,
+		PID: r.thread.PID, Rank: r.thread.Rank}
+	if c.place.file != "" {
+		f.File, f.Line, f.Function = &c.place.file, &c.place.line, &c.place.function
+	}
+	if c.replace == nil {
+		return f, ""
+	}
+	differences := make([]float64, len(r.graphs))
+	for i, g := range r.graphs {
+		times := g.Times.Clone()
+		times.Free = map[int]bool{}
+		c.replace(g, times)
+		differences[i] = r.scale * (r.periods[i] - g.Graph.Replay(times).Last())
+	}
+	h, ok := headroomOf(differences)
+	switch {
+	case !ok:
+		return f, "one step is too few for a headroom"
+	case !floorKnown:
+		return f, "the noise is not known"
+	case h.LowNS <= 0:
+		return f, fmt.Sprintf("it may bring nothing (%s to %s a step)", text(h.LowNS), text(h.HighNS))
+	case h.LowNS < floor:
+		return f, fmt.Sprintf("at least %s a step is below the noise of %s", text(h.LowNS), text(floor))
+	}
+	percent := func(ns float64) float64 { return 100 * ns / (r.scale * r.meanNS()) }
+	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
+	share := percent(h.NS)
+	f.HeadroomMS, f.LowMS, f.HighMS = ms(h.NS), ms(h.LowNS), ms(h.HighNS)
+	f.HeadroomPercent, f.LowConfidence = &share, h.LowConfidence
+	switch low := percent(h.LowNS); {
+	case low >= r.thresholds.HighSeverityPercent:
+		f.Severity = High
+	case low >= r.thresholds.MediumSeverityPercent:
+		f.Severity = Medium
+	default:
+		f.Severity = Low
+	}
+	return f, ""
+}
+
+// text is a time as people read it.
+func text(ns float64) string {
+	switch {
+	case ns >= 1e9 || ns <= -1e9:
+		return fmt.Sprintf("%.2f s", ns/1e9)
+	case ns >= 1e6 || ns <= -1e6:
+		return fmt.Sprintf("%.2f ms", ns/1e6)
+	}
+	return fmt.Sprintf("%.1f µs", ns/1e3)
+}

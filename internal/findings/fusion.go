@@ -1,0 +1,120 @@
+package findings
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/internal/graph"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
+)
+
+// pointwise are operators that work element by element: several in a row can be one.
+var pointwise = []string{
+	"aten::add", "aten::add_", "aten::sub", "aten::sub_", "aten::rsub", "aten::mul", "aten::mul_", "aten::div", "aten::div_",
+	"aten::pow", "aten::exp", "aten::exp_", "aten::log", "aten::sqrt", "aten::rsqrt", "aten::neg", "aten::abs", "aten::sin",
+	"aten::cos", "aten::tanh", "aten::sigmoid", "aten::relu", "aten::relu_", "aten::gelu", "aten::silu", "aten::clamp",
+	"aten::clamp_min", "aten::clamp_max", "aten::where", "aten::maximum", "aten::minimum", "aten::reciprocal", "aten::square",
+	"aten::erf", "aten::softplus", "aten::leaky_relu", "aten::lerp", "aten::addcmul", "aten::addcdiv",
+}
+
+// pointwiseNodes are their nodes in the backward pass, which a fused operator fuses, too.
+var pointwiseNodes = regexp.MustCompile(`^(Add|Sub|Rsub|Mul|Div|Pow|Exp|Log|Sqrt|Rsqrt|Neg|Abs|Sin|Cos|Tanh|Sigmoid|` +
+	`Relu|Gelu|Silu|Clamp\w*|Where|Reciprocal|Square|Erf|Softplus|LeakyRelu|Lerp)Backward\d+$`)
+
+// fusion: on a CPU elementwise operators in a row, on a device short kernels under
+// one operator. Each group could take as long as its longest member.
+func fusion(r *recording) []candidate {
+	rows := map[*timeline.StepGraph][][]int{}
+	all := accused{}
+	calls := 0
+	for _, g := range r.graphs {
+		rows[g] = append(runsOf(g, r.thread.TID, r.thresholds.FusionRun), kernelsOf(g, r.thresholds)...)
+		for _, row := range rows[g] {
+			calls += len(row)
+			all[g] = append(all[g], row...)
+		}
+	}
+	if calls < r.thresholds.FusionCalls*len(r.graphs) {
+		return nil
+	}
+	return []candidate{{
+		rule: "fusion", name: all.longest(), place: r.placeOf(all),
+		replace: func(g *timeline.StepGraph, t graph.Times) {
+			for _, row := range rows[g] {
+				longest := slices.MaxFunc(row, func(a, b int) int { return int(duration(g, a) - duration(g, b)) })
+				for _, i := range row {
+					if i == longest {
+						continue
+					}
+					for _, n := range g.Under(i) {
+						t.Own[n] = min(t.Own[n], 0)
+					}
+				}
+			}
+		},
+		evidence: r.spansSQL("name IN (" + quoted(pointwise) + ")"),
+		advice: "Many small operations in a row read and write the same data. Fuse them: torch.compile, a fused operator " +
+			"of the library, or a captured graph.",
+	}}
+}
+
+func duration(g *timeline.StepGraph, span int) int64 { return g.Spans[span].End - g.Spans[span].Begin }
+
+// runsOf are rows of elementwise operators, or of their backward nodes, that
+// nothing but the interpreter or the engine lies between, in the loop's own code.
+func runsOf(g *timeline.StepGraph, tid, least int) (runs [][]int) {
+	var run []int
+	end := func() {
+		if len(run) >= least {
+			runs = append(runs, run)
+		}
+		run = nil
+	}
+	inNode := func(s timeline.Span) bool { return s.Layer == "autograd" && s.Category == "node" }
+	elsewhere := func(s timeline.Span) bool { return loads(s) || optimizes(s) }
+	for i, s := range g.Spans {
+		// Spans of devices and of the runtime lie inside operators here.
+		host := s.Layer == "op" || s.Layer == "autograd" || s.Layer == "scope"
+		if s.TID != tid || !host || s.Layer == "op" && (!g.Outermost(i) || within(g, i, inNode)) {
+			continue
+		}
+		member := s.Layer == "op" && slices.Contains(pointwise, s.Name) || inNode(s) && pointwiseNodes.MatchString(s.Name)
+		if member && (len(run) == 0 || g.Parent(i) == g.Parent(run[0])) && !within(g, i, elsewhere) {
+			run = append(run, i)
+			continue
+		}
+		end()
+	}
+	end()
+	return runs
+}
+
+// kernelsOf are the kernels under each outermost operator, where they are many
+// and short.
+func kernelsOf(g *timeline.StepGraph, t Thresholds) (groups [][]int) {
+	byOperator := map[int][]int{}
+	for i, s := range g.Spans {
+		if !s.OnDevice() || s.Category != "kernel" {
+			continue
+		}
+		operator := -1
+		for p := g.Parent(i); p >= 0; p = g.Parent(p) {
+			if g.Spans[p].Layer == "op" {
+				operator = p
+			}
+		}
+		if operator >= 0 {
+			byOperator[operator] = append(byOperator[operator], i)
+		}
+	}
+	for _, kernels := range byOperator {
+		var sum int64
+		for _, i := range kernels {
+			sum += duration(g, i)
+		}
+		if len(kernels) >= t.FusionCalls && float64(sum)/float64(len(kernels)) <= t.FusionKernelMicros*1e3 {
+			groups = append(groups, kernels)
+		}
+	}
+	return groups
+}

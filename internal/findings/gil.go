@@ -1,0 +1,40 @@
+package findings
+
+import "fmt"
+
+// gil: the training thread waits for Python's global lock, which another thread
+// of the process holds.
+func gil(r *recording) []candidate {
+	var waits []interval
+	for _, s := range r.samples {
+		if s.TID == r.thread.TID && !s.OnCPU && s.Stack.waitsGIL {
+			waits = append(waits, interval{s.From, s.To})
+		}
+	}
+	if r.inSteps(waits) < r.thresholds.GILPercent {
+		return nil
+	}
+	// Who holds it: other threads that run with it.
+	holders, names := map[place]int64{}, map[string]int64{}
+	for _, s := range r.samples {
+		if s.TID != r.thread.TID && s.GIL && r.at(s.From) != nil {
+			if s.Stack.place.file != "" {
+				holders[s.Stack.place] += s.weight()
+			}
+			names[s.Stack.function] += s.weight()
+		}
+	}
+	at := heaviest(holders)
+	name := at.function
+	for n, w := range names {
+		if name == "" || at.function == "" && w > names[name] {
+			name = n
+		}
+	}
+	return []candidate{{
+		rule: "gil_contention", name: name, place: at, replace: r.intervalsGone(waits),
+		evidence: r.samplesSQL(fmt.Sprintf("s.tid <> %d AND s.holds_gil", r.thread.TID)),
+		advice: "Another thread of the process holds Python's global lock while the step waits for it. Move its work to another " +
+			"process, or into code that lets go of the lock.",
+	}}
+}

@@ -1,0 +1,98 @@
+package findings
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+)
+
+const barWidth = 30
+
+// Verdict is the answer in one sentence.
+func (r *Result) Verdict() string {
+	switch {
+	case r.Steps == 0:
+		return "Nothing can be said: there is no step to look at."
+	case len(r.Findings) == 0 || r.Findings[0].HeadroomMS == nil:
+		return fmt.Sprintf("Nothing above the noise makes the steps of %s longer than they have to be.", text(r.MeanNS))
+	}
+	f := r.Findings[0]
+	return fmt.Sprintf("A step of %s could be %s shorter (%.0f %%): %s%s.", text(r.MeanNS), text(*f.HeadroomMS*1e6),
+		*f.HeadroomPercent, f.title(), f.at())
+}
+
+var titles = map[string]string{
+	"allocation_in_step": "device memory is allocated in the step", "backward_anomaly": "a slow backward pass",
+	"blocked": "the training thread waits", "first_step": "a slow first step", "fusion": "small operations that could be one",
+	"gil_contention": "another thread holds Python's lock", "hotspot": "most of the time", "layout": "copies between layouts",
+	"loader_starved": "the step waits for its data", "recompilation": "compilation in the step",
+	"sync_in_step": "values are fetched in the step",
+}
+
+func (f Finding) title() string { return titles[f.Rule] }
+
+func (f Finding) at() string {
+	if f.File == nil {
+		return ""
+	}
+	return fmt.Sprintf(", at %s:%d", filepath.Base(*f.File), *f.Line)
+}
+
+// WriteText writes the verdict, the findings and what could not be said.
+func (r *Result) WriteText(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s\n", r.Verdict())
+	if r.Steps > 0 {
+		floor := "unknown"
+		if r.FloorNS > 0 {
+			floor = text(r.FloorNS)
+		}
+		fmt.Fprintf(out, "replayed: %s; noise of the mean: %s\n", counted(r.Steps, "step with all its rows", "steps with all their rows"), floor)
+		if r.Scale < 0.95 {
+			fmt.Fprintf(out, "times are those of steps between slices: probes made the replayed ones %.1f times longer\n", 1/r.Scale)
+		}
+	}
+	for i, f := range r.Findings {
+		fmt.Fprintf(out, "\n%d. %s (%s, %s)\n", i+1, f.title(), f.Rule, f.Severity)
+		if f.HeadroomMS != nil {
+			note := ""
+			if f.LowConfidence {
+				note = ", low confidence: few steps"
+			}
+			fmt.Fprintf(out, "   %s %s a step, %.1f %% (%s to %s%s)\n", bar(*f.HeadroomPercent), text(*f.HeadroomMS*1e6),
+				*f.HeadroomPercent, text(*f.LowMS*1e6), text(*f.HighMS*1e6), note)
+		}
+		if f.File != nil {
+			fmt.Fprintf(out, "   %s:%d in %s\n", *f.File, *f.Line, *f.Function)
+		} else if f.Rule != "first_step" {
+			fmt.Fprintln(out, "   no stack shows the line: record longer, or with a higher --frequency")
+		}
+		fmt.Fprintf(out, "   %s\n   %s\n", f.Name, f.Advice)
+	}
+	if len(r.Abstained) > 0 {
+		fmt.Fprintln(out, "\nNot claimed:")
+		for _, a := range r.Abstained {
+			fmt.Fprintf(out, "   %s (%s): %s\n", titles[a.Rule], a.Name, a.Reason)
+		}
+	}
+	for _, u := range r.Untold {
+		fmt.Fprintf(out, "\nNote: %s.\n", u)
+	}
+	return out.Flush()
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// bar is the headroom as a part of the step.
+func bar(percent float64) string {
+	n := max(0, min(int(math.Round(percent/100*barWidth)), barWidth))
+	return strings.Repeat("█", n) + strings.Repeat("·", barWidth-n)
+}

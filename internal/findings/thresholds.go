@@ -1,0 +1,77 @@
+package findings
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Thresholds are what the rules compare with. The defaults, each with its
+// reason, are thresholds.yaml; a user's file overrides those that it names.
+type Thresholds struct {
+	HotspotPercent        float64 `yaml:"hotspot_percent"`
+	LoaderPercent         float64 `yaml:"loader_percent"`
+	SyncPercent           float64 `yaml:"sync_percent"`
+	LayoutPercent         float64 `yaml:"layout_percent"`
+	GILPercent            float64 `yaml:"gil_percent"`
+	BlockedPercent        float64 `yaml:"blocked_percent"`
+	BackwardRatio         float64 `yaml:"backward_ratio"`
+	BackwardPercent       float64 `yaml:"backward_percent"`
+	BackwardExpected      float64 `yaml:"backward_expected"`
+	FusionCalls           int     `yaml:"fusion_calls"`
+	FusionRun             int     `yaml:"fusion_run"`
+	FusionKernelMicros    float64 `yaml:"fusion_kernel_microseconds"`
+	FirstStepRatio        float64 `yaml:"first_step_ratio"`
+	CompilePercent        float64 `yaml:"compile_percent"`
+	AllocationPercent     float64 `yaml:"allocation_percent"`
+	HighSeverityPercent   float64 `yaml:"high_severity_percent"`
+	MediumSeverityPercent float64 `yaml:"medium_severity_percent"`
+	// LibraryPaths are regular expressions of files that are no code of the user's.
+	LibraryPaths []string `yaml:"library_paths"`
+}
+
+//go:embed thresholds.yaml
+var defaults []byte
+
+// ErrThresholds is returned for a file of thresholds that says what there is not.
+var ErrThresholds = errors.New("bad thresholds")
+
+// DefaultThresholds are those of thresholds.yaml.
+func DefaultThresholds() Thresholds {
+	var t Thresholds
+	if err := t.decode(defaults); err != nil {
+		panic(err) // the embedded file is read by every test
+	}
+	return t
+}
+
+// ReadThresholds reads a user's file over the defaults. An unknown name is an
+// error, with its line.
+func ReadThresholds(path string) (Thresholds, error) {
+	t := DefaultThresholds()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return t, fmt.Errorf("reading thresholds: %w", err)
+	}
+	if err := t.decode(text); err != nil {
+		// The library puts each mistake on a line of its own.
+		sentence := strings.Join(strings.Fields(err.Error()), " ")
+		return t, fmt.Errorf("reading thresholds %s: %w: %s", path, ErrThresholds, sentence)
+	}
+	return t, nil
+}
+
+func (t *Thresholds) decode(text []byte) error {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(t); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}

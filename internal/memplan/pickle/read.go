@@ -1,0 +1,485 @@
+// Package pickle reads and writes Python pickles that hold nothing but data:
+// None, booleans, numbers, texts, bytes, lists, tuples and dictionaries. A pickle
+// that would import or call anything is refused. It owns the opcodes.
+package pickle
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+var (
+	// ErrNotData is returned for a pickle that would import or call something.
+	ErrNotData = errors.New("the pickle is a program, not data")
+	// ErrDamaged is returned for a pickle that ends early or makes no sense.
+	ErrDamaged = errors.New("the pickle is damaged")
+	// ErrTooLarge is returned for a pickle beyond Limits.
+	ErrTooLarge = errors.New("the pickle is larger than is accepted")
+)
+
+// Limits are how much Read takes. Sizes that a pickle merely claims cost nothing.
+type Limits struct {
+	Objects int64 // values made
+	Bytes   int64 // of the pickle
+}
+
+// DefaultLimits are far above what a snapshot of millions of events has.
+var DefaultLimits = Limits{Objects: 2_000_000_000, Bytes: 16 << 30}
+
+// List is a Python list. It is a pointer in values, since pickles share lists.
+type List struct{ Items []any }
+
+// Tuple is a Python tuple.
+type Tuple []any
+
+// Dict is a Python dictionary in the order of its items.
+type Dict struct{ Keys, Values []any }
+
+// Get is the last value of a text key.
+func (d *Dict) Get(key string) any {
+	for i := len(d.Keys) - 1; i >= 0; i-- {
+		if k, is := d.Keys[i].(string); is && k == key {
+			return d.Values[i]
+		}
+	}
+	return nil
+}
+
+// The opcodes, by their names in Python's pickletools.
+const (
+	opMark            = '('
+	opStop            = '.'
+	opPop             = '0'
+	opPopMark         = '1'
+	opFloat           = 'F'
+	opInt             = 'I'
+	opBinInt          = 'J'
+	opBinInt1         = 'K'
+	opLong            = 'L'
+	opBinInt2         = 'M'
+	opNone            = 'N'
+	opUnicode         = 'V'
+	opBinUnicode      = 'X'
+	opAppend          = 'a'
+	opDict            = 'd'
+	opEmptyDict       = '}'
+	opAppends         = 'e'
+	opGet             = 'g'
+	opBinGet          = 'h'
+	opLongBinGet      = 'j'
+	opList            = 'l'
+	opEmptyList       = ']'
+	opPut             = 'p'
+	opBinPut          = 'q'
+	opLongBinPut      = 'r'
+	opSetItem         = 's'
+	opTuple           = 't'
+	opEmptyTuple      = ')'
+	opSetItems        = 'u'
+	opBinFloat        = 'G'
+	opBinBytes        = 'B'
+	opShortBinBytes   = 'C'
+	opProto           = 0x80
+	opTuple1          = 0x85
+	opTuple2          = 0x86
+	opTuple3          = 0x87
+	opNewTrue         = 0x88
+	opNewFalse        = 0x89
+	opLong1           = 0x8a
+	opShortBinUnicode = 0x8c
+	opBinUnicode8     = 0x8d
+	opMemoize         = 0x94
+	opFrame           = 0x95
+)
+
+// programs are opcodes that import, call or build objects.
+var programs = map[byte]string{
+	'c': "GLOBAL", 'R': "REDUCE", 'b': "BUILD", 'i': "INST", 'o': "OBJ", 0x81: "NEWOBJ", 0x92: "NEWOBJ_EX", 0x93: "STACK_GLOBAL",
+	'P': "PERSID", 'Q': "BINPERSID", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
+}
+
+type mark struct{}
+
+// reader is a pickle machine.
+type reader struct {
+	in      *bufio.Reader
+	limits  Limits
+	taken   int64
+	objects int64
+	stack   []any
+	memo    map[int64]any
+	texts   map[string]string // equal texts are one
+}
+
+// Read reads one pickle.
+func Read(r io.Reader, limits Limits) (any, error) {
+	p := &reader{in: bufio.NewReaderSize(r, 1<<20), limits: limits, memo: map[int64]any{}, texts: map[string]string{}}
+	for {
+		op, err := p.in.ReadByte()
+		if err != nil {
+			return nil, p.damaged("it ends without STOP")
+		}
+		p.taken++
+		if op == opStop {
+			if len(p.stack) != 1 {
+				return nil, p.damaged("it ends with %d values", len(p.stack))
+			}
+			if _, is := p.stack[0].(mark); is {
+				return nil, p.damaged("it ends with a mark")
+			}
+			return p.stack[0], nil
+		}
+		if err := p.step(op); err != nil {
+			return nil, err
+		}
+		if p.objects > p.limits.Objects || p.taken > p.limits.Bytes {
+			return nil, fmt.Errorf("reading a pickle: %w", ErrTooLarge)
+		}
+	}
+}
+
+func (p *reader) damaged(format string, values ...any) error {
+	return fmt.Errorf("reading a pickle: byte %d: %w: %s", p.taken, ErrDamaged, fmt.Sprintf(format, values...))
+}
+
+func (p *reader) push(v any) error {
+	p.objects++
+	p.stack = append(p.stack, v)
+	return nil
+}
+
+func (p *reader) step(op byte) error {
+	if name, is := programs[op]; is {
+		return fmt.Errorf("reading a pickle: byte %d: %w: it has %s", p.taken, ErrNotData, name)
+	}
+	switch op {
+	case opProto:
+		_, err := p.bytes(1)
+		return err
+	case opFrame:
+		_, err := p.bytes(8)
+		return err
+	case opMark:
+		p.stack = append(p.stack, mark{})
+		return nil
+	case opNone:
+		return p.push(nil)
+	case opNewTrue:
+		return p.push(true)
+	case opNewFalse:
+		return p.push(false)
+	case opEmptyList:
+		return p.push(&List{})
+	case opEmptyDict:
+		return p.push(&Dict{})
+	case opEmptyTuple:
+		return p.push(Tuple(nil))
+	case opBinInt, opBinInt1, opBinInt2, opLong1, opInt, opLong, opFloat, opBinFloat:
+		return p.number(op)
+	case opShortBinUnicode, opBinUnicode, opBinUnicode8, opUnicode, opShortBinBytes, opBinBytes:
+		return p.text(op)
+	case opMemoize, opBinPut, opLongBinPut, opPut, opBinGet, opLongBinGet, opGet:
+		return p.remember(op)
+	}
+	return p.collect(op)
+}
+
+// bytes are the next n, at most 8.
+func (p *reader) bytes(n int) ([]byte, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(p.in, b[:n]); err != nil {
+		return nil, p.damaged("it ends early")
+	}
+	p.taken += int64(n)
+	return b[:n], nil
+}
+
+// unsigned is a little-endian number of n bytes.
+func (p *reader) unsigned(n int) (int64, error) {
+	b, err := p.bytes(n)
+	if err != nil {
+		return 0, err
+	}
+	var eight [8]byte
+	copy(eight[:], b)
+	v := binary.LittleEndian.Uint64(eight[:])
+	if v > math.MaxInt64 {
+		return 0, p.damaged("a length of %d", v)
+	}
+	return int64(v), nil
+}
+
+func (p *reader) line() (string, error) {
+	const longest = 4096
+	text, err := p.in.ReadSlice('\n')
+	if err != nil || len(text) > longest {
+		return "", p.damaged("a line without end")
+	}
+	p.taken += int64(len(text))
+	return strings.TrimSuffix(string(text), "\n"), nil
+}
+
+func (p *reader) number(op byte) error {
+	switch op {
+	case opBinInt:
+		b, err := p.bytes(4)
+		if err != nil {
+			return err
+		}
+		return p.push(int64(int32(binary.LittleEndian.Uint32(b))))
+	case opBinInt1, opBinInt2:
+		n, err := p.unsigned(map[byte]int{opBinInt1: 1, opBinInt2: 2}[op])
+		if err != nil {
+			return err
+		}
+		return p.push(n)
+	case opLong1:
+		return p.long()
+	case opBinFloat:
+		b, err := p.bytes(8)
+		if err != nil {
+			return err
+		}
+		return p.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
+	}
+	text, err := p.line()
+	if err != nil {
+		return err
+	}
+	switch {
+	case op == opInt && (text == "00" || text == "01"):
+		return p.push(text == "01")
+	case op == opFloat:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return p.damaged("a number %.20q", text)
+		}
+		return p.push(f)
+	}
+	n, err := strconv.ParseInt(strings.TrimSuffix(text, "L"), 10, 64)
+	if err != nil {
+		return p.damaged("a number %.20q", text)
+	}
+	return p.push(n)
+}
+
+// long is a number of up to 8 bytes, or one of 9 whose last is the sign of an
+// address with its highest bit set.
+func (p *reader) long() error {
+	n, err := p.unsigned(1)
+	if err != nil {
+		return err
+	}
+	if n > 9 {
+		return p.damaged("a number of %d bytes", n)
+	}
+	b, err := p.bytes(int(min(n, 8)))
+	if err != nil {
+		return err
+	}
+	var eight [8]byte
+	if len(b) > 0 && b[len(b)-1]&0x80 != 0 && n < 9 {
+		for i := range eight {
+			eight[i] = 0xff
+		}
+	}
+	copy(eight[:], b)
+	if n == 9 {
+		if _, err := p.bytes(1); err != nil {
+			return err
+		}
+	}
+	return p.push(int64(binary.LittleEndian.Uint64(eight[:])))
+}
+
+func (p *reader) text(op byte) error {
+	var length int64
+	var err error
+	switch op {
+	case opShortBinUnicode, opShortBinBytes:
+		length, err = p.unsigned(1)
+	case opBinUnicode, opBinBytes:
+		length, err = p.unsigned(4)
+	case opBinUnicode8:
+		length, err = p.unsigned(8)
+	case opUnicode:
+		var text string
+		if text, err = p.line(); err == nil {
+			return p.push(p.once(text))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if length > p.limits.Bytes-p.taken {
+		return fmt.Errorf("reading a pickle: %w", ErrTooLarge)
+	}
+	// Read in pieces: a length that is a lie ends with the file, not the memory.
+	var text strings.Builder
+	if n, err := io.CopyN(&text, p.in, length); err != nil || n != length {
+		return p.damaged("it ends within a text of %d bytes", length)
+	}
+	p.taken += length
+	if op == opShortBinBytes || op == opBinBytes {
+		return p.push([]byte(text.String()))
+	}
+	return p.push(p.once(text.String()))
+}
+
+func (p *reader) once(text string) string {
+	if known, is := p.texts[text]; is {
+		return known
+	}
+	if len(p.texts) < 1<<20 {
+		p.texts[text] = text
+	}
+	return text
+}
+
+func (p *reader) remember(op byte) error {
+	var slot int64
+	var err error
+	switch op {
+	case opMemoize:
+		slot = int64(len(p.memo))
+	case opBinPut, opBinGet:
+		slot, err = p.unsigned(1)
+	case opLongBinPut, opLongBinGet:
+		slot, err = p.unsigned(4)
+	default:
+		var text string
+		if text, err = p.line(); err == nil {
+			if slot, err = strconv.ParseInt(text, 10, 64); err != nil {
+				err = p.damaged("a memo slot %.20q", text)
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if op == opBinGet || op == opLongBinGet || op == opGet {
+		v, is := p.memo[slot]
+		if !is {
+			return p.damaged("memo slot %d is empty", slot)
+		}
+		return p.push(v)
+	}
+	if len(p.stack) == 0 {
+		return p.damaged("nothing to remember")
+	}
+	p.memo[slot] = p.stack[len(p.stack)-1]
+	return nil
+}
+
+// pop takes the last value.
+func (p *reader) pop() (any, error) {
+	if len(p.stack) == 0 {
+		return nil, p.damaged("a value is missing")
+	}
+	v := p.stack[len(p.stack)-1]
+	if _, is := v.(mark); is {
+		return nil, p.damaged("a value is missing")
+	}
+	p.stack = p.stack[:len(p.stack)-1]
+	return v, nil
+}
+
+// toMark takes the values above the last mark, and the mark.
+func (p *reader) toMark() ([]any, error) {
+	for i := len(p.stack) - 1; i >= 0; i-- {
+		if _, is := p.stack[i].(mark); is {
+			items := append([]any(nil), p.stack[i+1:]...)
+			p.stack = p.stack[:i]
+			return items, nil
+		}
+	}
+	return nil, p.damaged("a mark is missing")
+}
+
+func (p *reader) collect(op byte) error {
+	switch op {
+	case opPop:
+		_, err := p.pop()
+		return err
+	case opTuple1, opTuple2, opTuple3:
+		n := int(op-opTuple1) + 1
+		t := make(Tuple, n)
+		for i := n - 1; i >= 0; i-- {
+			v, err := p.pop()
+			if err != nil {
+				return err
+			}
+			t[i] = v
+		}
+		return p.push(t)
+	case opAppend:
+		v, err := p.pop()
+		if err != nil {
+			return err
+		}
+		return p.extend([]any{v})
+	case opSetItem:
+		v, err := p.pop()
+		if err != nil {
+			return err
+		}
+		k, err := p.pop()
+		if err != nil {
+			return err
+		}
+		return p.set([]any{k, v})
+	}
+	switch op {
+	case opAppends, opSetItems, opTuple, opList, opDict, opPopMark:
+	default:
+		return p.damaged("an unknown opcode 0x%02x", op)
+	}
+	items, err := p.toMark()
+	if err != nil {
+		return err
+	}
+	switch op {
+	case opAppends:
+		return p.extend(items)
+	case opSetItems:
+		return p.set(items)
+	case opTuple:
+		return p.push(Tuple(items))
+	case opList:
+		return p.push(&List{items})
+	case opDict:
+		if err := p.push(&Dict{}); err != nil {
+			return err
+		}
+		return p.set(items)
+	}
+	return nil
+}
+
+func (p *reader) extend(items []any) error {
+	if len(p.stack) > 0 {
+		if l, is := p.stack[len(p.stack)-1].(*List); is {
+			l.Items = append(l.Items, items...)
+			return nil
+		}
+	}
+	return p.damaged("what is appended to is no list")
+}
+
+func (p *reader) set(items []any) error {
+	if len(p.stack) > 0 && len(items)%2 == 0 {
+		if d, is := p.stack[len(p.stack)-1].(*Dict); is {
+			for i := 0; i < len(items); i += 2 {
+				d.Keys, d.Values = append(d.Keys, items[i]), append(d.Values, items[i+1])
+			}
+			return nil
+		}
+	}
+	return p.damaged("what is set into is no dictionary")
+}

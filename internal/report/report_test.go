@@ -1,0 +1,157 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/output"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+func made(t *testing.T, fill func(*output.Dataset) error) *dataset.DB {
+	t.Helper()
+	d, err := output.Create(filepath.Join(t.TempDir(), "d"), output.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := int64(2e15)
+	if err := errors.Join(d.Session(event.Recording{ID: "s", EndedNS: &ended}), fill(d), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	db, err := dataset.Open(d.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// loop records 30 steps on the CPU: load 2 ms, forward 5, backward 8 (with an
+// operator in it), optimizer 3, and 2 ms of nothing.
+func loop(d *output.Dataset) error {
+	var spans []event.Span
+	id, stack := int64(0), int64(5)
+	add := func(at, took int64, parent int64, layer, category, name string) int64 {
+		id++
+		s := event.Span{ID: id, ParentID: parent, StartNS: 1e15 + at*1e6, DurationNS: took * 1e6, PID: 7, TID: 8, End: event.EndExitSite, Weight: 1, SequenceNumber: -1,
+			Call: &event.Call{Layer: layer, Category: category, Name: name}}
+		if layer == "op" {
+			s.Detail = &event.Detail{StackID: &stack}
+		}
+		spans = append(spans, s)
+		return id
+	}
+	for i := range int64(30) {
+		at := i * 20
+		add(at, 2, 0, "scope", "", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
+		add(at+2, 5, 0, "op", "", "aten::mm")
+		backward := add(at+7, 8, 0, "autograd", "backward", "Engine::execute")
+		node := add(at+7, 7, backward, "autograd", "node", "MmBackward0")
+		add(at+8, 4, node, "op", "", "aten::mm")
+		add(at+15, 3, 0, "scope", "", "Optimizer.step#SGD.step")
+	}
+	framework, bytes := "pytorch", int64(1<<20)
+	return errors.Join(
+		d.Process(event.Process{ID: 1, PID: 7, Framework: &framework, Command: "python train.py"}),
+		d.Stacks([]event.Stack{{ID: 5, Status: event.StackComplete, Frames: []event.Frame{
+			{Kind: "python", Function: "linear", File: "/usr/lib/python3/dist-packages/torch/nn.py", Line: 3, Offset: -1},
+			{Kind: "python", Function: "forward", File: "/home/me/train.py", Line: 42, Offset: -1}}}}),
+		d.Spans(spans),
+		d.Samples([]event.Sample{{TSNS: 1e15, PID: 7, TID: 8, State: event.OnCPU, WeightNS: 5e6, StackID: &stack}}),
+		d.Memory([]event.Memory{
+			{TSNS: 1e15 + 3e6, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: "alloc", Address: 64, Bytes: &bytes, SpanID: 2, Weight: 1},
+			{TSNS: 1e15 + 9e6, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: "free", Address: 64, Bytes: &bytes, Weight: 1},
+			{TSNS: 1e15 + 9e6, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: "free", Address: 4096, Bytes: &bytes, Weight: 1},
+		}),
+		d.Warning(event.Warning{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 3, Detail: "the ring buffer was full"}))
+}
+
+func TestARecordingOfTheCPUIsUseful(t *testing.T) {
+	r := built(t, made(t, loop))
+	if r.Steps == nil || r.Steps.Count != 30 || r.Steps.MeanMS != 20 || r.Steps.StddevMS != 0 {
+		t.Fatalf("%+v", r.Steps)
+	}
+	want := map[string]float64{phaseLoading: 2, phaseForward: 5, phaseBackward: 8, phaseOptimizer: 3, phaseOther: 2}
+	sum := 0.0
+	for _, p := range r.Phases {
+		// The last step has no period: what follows its last anchor is not its.
+		if d := p.MSPerStep - want[p.Phase]; d > 0.1 || d < -0.1 {
+			t.Errorf("%+v, want %f ms", p, want[p.Phase])
+		}
+		sum += p.Percent
+	}
+	if len(r.Phases) != len(want) || sum < 99.9 || sum > 100.1 {
+		t.Errorf("%f %% in %+v", sum, r.Phases)
+	}
+	if o := r.Operators[0]; o.Name != "aten::mm" || o.Calls != 60 || o.TotalMS != 270 || o.SelfMS != 270 || o.DeviceMS != nil {
+		t.Errorf("%+v", o)
+	}
+	if l := r.Lines[0]; l.File != "/home/me/train.py" || l.Line != 42 || l.CPUMS == nil || *l.CPUMS != 5 || l.HostMS == nil || *l.HostMS != 150 {
+		t.Errorf("%+v", l)
+	}
+	if m := r.Memory[0]; m.PeakBytes != 1<<20 || m.Owners[0].Bytes != 1<<20 || m.Owners[0].Name != "/home/me/train.py:42" {
+		t.Errorf("%+v", m)
+	}
+	if len(r.Warnings) == 0 || !strings.Contains(r.Warnings[0], "ring buffer was full") {
+		t.Errorf("%q", r.Warnings)
+	}
+	if r.Device != nil || !strings.Contains(strings.Join(r.Untold, ";"), "what the device did") {
+		t.Errorf("%+v %q", r.Device, r.Untold)
+	}
+}
+
+// TestLossesStandBeforeWhatTheyCouldSpoil in what people read.
+func TestLossesStandBeforeWhatTheyCouldSpoil(t *testing.T) {
+	r := built(t, made(t, loop))
+	var text bytes.Buffer
+	if err := r.Write(&text, "text", Style{Top: 5}); err != nil {
+		t.Fatal(err)
+	}
+	verdict, lost, steps := strings.Index(text.String(), r.Verdict), strings.Index(text.String(), "ring buffer was full"), strings.Index(text.String(), "30 steps")
+	if verdict != 0 || lost < 0 || steps < lost {
+		t.Errorf("%d %d %d\n%s", verdict, lost, steps, text.String())
+	}
+}
+
+// TestMachinesFindTheMembersThatAreStable also where there is nothing.
+func TestMachinesFindTheMembersThatAreStable(t *testing.T) {
+	for name, fill := range map[string]func(*output.Dataset) error{"nothing": func(*output.Dataset) error { return nil }, "a loop": loop} {
+		var text bytes.Buffer
+		if err := built(t, made(t, fill)).Write(&text, "json", Style{}); err != nil {
+			t.Fatal(err)
+		}
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(text.Bytes(), &members); err != nil {
+			t.Fatal(err)
+		}
+		for _, member := range []string{"verdict", "steps", "phases", "device", "operators", "kernels", "findings", "warnings", "rows", "cannot_be_told"} {
+			if _, ok := members[member]; !ok {
+				t.Errorf("%s: no %s", name, member)
+			}
+		}
+		for _, list := range []string{"phases", "operators", "kernels", "findings", "warnings", "lines", "memory", "cannot_be_told"} {
+			if members[list][0] != '[' {
+				t.Errorf("%s: %s is %s, and no list", name, list, members[list])
+			}
+		}
+	}
+}
+
+func TestAPartOfTheTimeAndOfTheRanks(t *testing.T) {
+	from, to, rank := 100.0, 200.0, 5
+	r, err := Build(t.Context(), made(t, loop), Options{FromMS: &from, ToMS: &to})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Operators[0].Calls != 10 {
+		t.Errorf("%+v", r.Operators[0])
+	}
+	if _, err := Build(t.Context(), made(t, loop), Options{Rank: &rank}); err == nil {
+		t.Error("a rank that is not there has a report")
+	}
+}

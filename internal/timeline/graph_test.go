@@ -1,0 +1,169 @@
+package timeline
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/scripted"
+	"github.com/ebpfprof/ebpfprof/internal/steps"
+)
+
+// made is a step's graph of spans that a test lists; ids are their places from 1.
+func made(t *testing.T, until int64, spans ...Span) *StepGraph {
+	t.Helper()
+	for i := range spans {
+		s := &spans[i]
+		s.ID = int64(i + 1)
+		if s.TID == 0 && s.Layer != "device" {
+			s.TID = 1
+		}
+		if s.Stream == 0 {
+			s.Stream = -1
+		}
+		s.WaitStream = -1
+	}
+	step := Step{Step: steps.Step{Begin: 0, End: until, Period: until, Kind: steps.Train}, Whole: true}
+	g, err := NewStepGraph(Thread{PID: 1, TID: 1}, step, spans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// last replays the graph with the named spans, and all inside them, taking no time.
+func (g *StepGraph) last(without ...int) float64 {
+	times := g.Times.Clone()
+	for _, span := range without {
+		for _, n := range g.Under(span) {
+			times.Own[n] = 0
+		}
+	}
+	return g.Graph.Replay(times).Last()
+}
+
+func TestStepReplaysToItsMeasuredTime(t *testing.T) {
+	for seed := range uint64(5) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		j := scripted.New()
+		var nest func(depth int)
+		nest = func(depth int) {
+			for range r.IntN(4) {
+				j.Wait(r.Int64N(50))
+				j.Op("aten::mm", r.Int64N(100), func() {
+					if depth < 4 {
+						nest(depth + 1)
+					}
+				})
+			}
+		}
+		for range 12 {
+			j.Load(100 + r.Int64N(50))
+			nest(0)
+			j.Backward(100, func() { nest(1) })
+			j.Optimize(50)
+		}
+		db := open(t, scripted.Write(t, j))
+		for _, thread := range find(t, db) {
+			for _, s := range thread.Training() {
+				spans, err := Spans(context.Background(), db, thread, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				g, err := NewStepGraph(thread, s, spans)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := g.last(); got != float64(s.Period) {
+					t.Fatalf("seed %d, step %d: replayed %v, period %d", seed, s.Number, got, s.Period)
+				}
+				p := g.path(thread)
+				if sum := p.HostMS + p.DeviceMS + p.BetweenMS; math.Abs(sum-p.PathMS) > 1e-9 || g.Graph.Dropped() != 0 {
+					t.Fatalf("seed %d, step %d: parts add up to %v of %v, %d edges dropped", seed, s.Number, sum, p.PathMS, g.Graph.Dropped())
+				}
+			}
+		}
+	}
+}
+
+// Launches run ahead of two kernels on one stream, then a call waits for them.
+func launches() []Span {
+	return []Span{
+		{Begin: 0, End: 10, Layer: "runtime", Category: "launch", Name: "cudaLaunchKernel"},
+		{Begin: 5, End: 50, Layer: "device", Category: "kernel", Name: "first", Stream: 7, Launch: 1},
+		{Begin: 20, End: 30, Layer: "runtime", Category: "launch", Name: "cudaLaunchKernel"},
+		{Begin: 40, End: 100, Layer: "runtime", Category: "sync", Name: "cudaDeviceSynchronize"},
+		{Begin: 51, End: 95, Layer: "device", Category: "kernel", Name: "second", Stream: 7, Launch: 3},
+	}
+}
+
+func TestCallThatSynchronisesWaitsForTheDevice(t *testing.T) {
+	g := made(t, 110, launches()...)
+	if got := g.last(); got != 110 {
+		t.Fatalf("replayed %v", got)
+	}
+	// Without the first kernel the second begins a moment after its launch, at 21,
+	// and ends at 65; the call returns 5 later and 10 follow.
+	if got := g.last(1); got != 80 {
+		t.Errorf("without the first kernel %v, want 80", got)
+	}
+	// Without both the host goes on by itself: the call was made at 40.
+	if got := g.last(1, 4); got != 40+5+10 {
+		t.Errorf("without both kernels %v, want 55", got)
+	}
+	p := g.path(Thread{})
+	if math.Abs(p.DeviceMS*1e6-95) > 1e-9 {
+		t.Errorf("%v ns on the device", p.DeviceMS*1e6)
+	}
+	if p.Parts[0].Where != "device" || p.HiddenDeviceMS > 1e-9 {
+		t.Errorf("first part %+v, hidden %v", p.Parts[0], p.HiddenDeviceMS)
+	}
+}
+
+func TestDeviceWorkBesideTheHostIsHidden(t *testing.T) {
+	g := made(t, 200,
+		Span{Begin: 0, End: 10, Layer: "runtime", Category: "launch"},
+		Span{Begin: 5, End: 60, Layer: "device", Category: "kernel", Stream: 7, Launch: 1, Name: "k"})
+	p := g.path(Thread{})
+	if p.DeviceMS != 0 || p.HiddenDeviceMS*1e6 != 55 || p.BetweenMS*1e6 != 190 {
+		t.Errorf("device %v, hidden %v, between %v", p.DeviceMS, p.HiddenDeviceMS, p.BetweenMS)
+	}
+}
+
+func TestBackwardPassWaitsForTheThreadsOfItsNodes(t *testing.T) {
+	g := made(t, 120,
+		Span{Begin: 10, End: 100, Layer: "autograd", Category: "backward", Name: "Engine::execute"},
+		Span{TID: 2, Begin: 20, End: 90, Layer: "autograd", Category: "node", Name: "MmBackward0"})
+	if got := g.last(); got != 120 {
+		t.Fatalf("replayed %v", got)
+	}
+	times := g.Times.Clone()
+	for _, n := range g.Under(1) {
+		times.Own[n] = 10 // the node takes 10 instead of 70
+	}
+	if got := g.Graph.Replay(times).Last(); got != 60 {
+		t.Errorf("with a faster node %v, want 60", got)
+	}
+}
+
+func TestStepIsChosenByNumberOrAsTheMedian(t *testing.T) {
+	j := scripted.New()
+	for i := range 21 {
+		j.Wait(int64(i) * 10)
+		train(j)
+	}
+	threads := find(t, open(t, scripted.Write(t, j)))
+	if _, s, err := Choose(threads, 7); err != nil || s.Number != 7 {
+		t.Errorf("step %d, %v", s.Number, err)
+	}
+	if _, s, err := Choose(threads, -1); err != nil || s.Number < 8 || s.Number > 12 {
+		t.Errorf("the median is step %d, %v", s.Number, err)
+	}
+	if _, _, err := Choose(threads, 99); err == nil {
+		t.Error("step 99 was found")
+	}
+	if _, _, err := Choose(nil, -1); err == nil {
+		t.Error("a step without steps")
+	}
+}

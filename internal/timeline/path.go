@@ -1,0 +1,271 @@
+package timeline
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/steps"
+)
+
+// CriticalPath is what kept a step from ending earlier.
+type CriticalPath struct {
+	PID      int        `json:"pid"`
+	Rank     *int       `json:"rank"`
+	Kind     steps.Kind `json:"kind"`
+	Number   int        `json:"step"`
+	BeginNS  int64      `json:"begin_ns"`
+	PeriodMS float64    `json:"period_ms"`
+	PathMS   float64    `json:"path_ms"` // begin of the step to the last end, device included
+	Whole    bool       `json:"whole"`
+	// HostMS, DeviceMS and BetweenMS add up to PathMS: in calls, on a device,
+	// between calls (the interpreter).
+	HostMS    float64 `json:"host_ms"`
+	DeviceMS  float64 `json:"device_ms"`
+	BetweenMS float64 `json:"between_ms"`
+	// HiddenDeviceMS is work on devices that is not on the path.
+	HiddenDeviceMS float64       `json:"hidden_device_ms"`
+	Parts          []PathPart    `json:"parts"`    // the most exposed time first
+	Segments       []PathSegment `json:"segments"` // in order of time
+	// DroppedEdges contradicted the measured times.
+	DroppedEdges int    `json:"dropped_edges"`
+	Method       string `json:"method"` // what the graph was made of
+}
+
+// PathPart adds up the segments of one name.
+type PathPart struct {
+	Where     string  `json:"where"` // host, device, between
+	Layer     string  `json:"layer"`
+	Name      string  `json:"name"`
+	ExposedMS float64 `json:"exposed_ms"`
+	HiddenMS  float64 `json:"hidden_ms"`
+	Percent   float64 `json:"percent"` // of the path
+}
+
+// PathSegment is a stretch of the path.
+type PathSegment struct {
+	Where  string  `json:"where"`
+	Layer  string  `json:"layer"`
+	Name   string  `json:"name"`
+	SpanID *int64  `json:"span_id"`
+	FromMS float64 `json:"from_ms"` // since the step's begin
+	MS     float64 `json:"ms"`
+}
+
+// Choose finds the step to look at: the training step of that number, or with -1
+// the one of median period among those that are whole.
+func Choose(threads []Thread, number int) (Thread, Step, error) {
+	for _, t := range threads {
+		candidates := t.Of(steps.Train, steps.Warmup)
+		if len(candidates) == 0 {
+			candidates = t.Of(steps.Evaluate)
+		}
+		if number >= 0 {
+			for _, s := range candidates {
+				if s.Number == number {
+					return t, s, nil
+				}
+			}
+			if len(candidates) > 0 {
+				return t, Step{}, fmt.Errorf("there is no step %d: process %d has steps 0 to %d", number, t.PID,
+					len(candidates)-1)
+			}
+			continue
+		}
+		whole := slices.DeleteFunc(slices.Clone(candidates), func(s Step) bool {
+			return !s.Whole || s.Period < 0 || s.Kind == steps.Warmup
+		})
+		if len(whole) == 0 {
+			whole = slices.DeleteFunc(candidates, func(s Step) bool { return s.Period < 0 })
+		}
+		if len(whole) > 0 {
+			slices.SortFunc(whole, func(a, b Step) int { return cmp.Compare(a.Period, b.Period) })
+			return t, whole[len(whole)/2], nil
+		}
+	}
+	return Thread{}, Step{}, fmt.Errorf("no steps were found: ebpfprof steps says what is missing")
+}
+
+// Path is the critical path of a step.
+func Path(ctx context.Context, db *dataset.DB, t Thread, s Step) (*CriticalPath, error) {
+	spans, err := Spans(ctx, db, t, s)
+	if err != nil {
+		return nil, err
+	}
+	g, err := NewStepGraph(t, s, spans)
+	if err != nil {
+		return nil, err
+	}
+	return g.path(t), nil
+}
+
+func (g *StepGraph) path(t Thread) *CriticalPath {
+	run := g.Graph.Replay(g.Times)
+	p := &CriticalPath{PID: t.PID, Rank: t.Rank, Kind: g.Step.Kind, Number: g.Step.Number, BeginNS: g.Step.Begin,
+		PeriodMS: ms(float64(g.Step.Period)), PathMS: ms(run.Last()), Whole: g.Step.Whole, DroppedEdges: g.Graph.Dropped(),
+		Parts: []PathPart{}, Segments: []PathSegment{}, Method: g.method()}
+	exposed := make([]float64, len(g.Segments))
+	path := g.Graph.CriticalPath(run)
+	if len(path) > 0 {
+		path[0].From = 0 // what came before the first node began is its latency
+	}
+	for _, s := range path {
+		exposed[s.Node] += s.To - s.From
+		where, layer, name := g.describe(s.Node)
+		segment := PathSegment{Where: where, Layer: layer, Name: name, FromMS: ms(s.From), MS: ms(s.To - s.From)}
+		if span := g.Segments[s.Node].Span; span >= 0 {
+			segment.SpanID = &g.Spans[span].ID
+		}
+		p.Segments = append(p.Segments, segment)
+	}
+	parts := map[[3]string]*PathPart{}
+	for n, s := range g.Segments {
+		where, layer, name := g.describe(n)
+		part := parts[[3]string{where, layer, name}]
+		if part == nil {
+			part = &PathPart{Where: where, Layer: layer, Name: name}
+			parts[[3]string{where, layer, name}] = part
+		}
+		hidden := max(float64(s.To-s.From)-exposed[n], 0)
+		part.ExposedMS, part.HiddenMS = part.ExposedMS+ms(exposed[n]), part.HiddenMS+ms(hidden)
+		switch where {
+		case "host":
+			p.HostMS += ms(exposed[n])
+		case "device":
+			p.DeviceMS, p.HiddenDeviceMS = p.DeviceMS+ms(exposed[n]), p.HiddenDeviceMS+ms(hidden)
+		default:
+			p.BetweenMS += ms(exposed[n])
+		}
+	}
+	for _, part := range parts {
+		if p.PathMS > 0 {
+			part.Percent = 100 * part.ExposedMS / p.PathMS
+		}
+		p.Parts = append(p.Parts, *part)
+	}
+	slices.SortFunc(p.Parts, func(a, b PathPart) int {
+		return cmp.Or(cmp.Compare(b.ExposedMS, a.ExposedMS), cmp.Compare(b.HiddenMS, a.HiddenMS), cmp.Compare(a.Name, b.Name))
+	})
+	return p
+}
+
+func ms(ns float64) float64 { return ns / 1e6 }
+
+func (g *StepGraph) method() string {
+	for _, s := range g.Segments {
+		if s.Device {
+			return "host and device"
+		}
+	}
+	return "host only: the dataset has no points in time of work on devices"
+}
+
+func (g *StepGraph) describe(node int) (where, layer, name string) {
+	s := g.Segments[node]
+	switch {
+	case s.Span < 0:
+		return "between", "", "between calls (the interpreter)"
+	case s.Device:
+		return "device", g.Spans[s.Span].Category, g.Spans[s.Span].Name
+	}
+	return "host", g.Spans[s.Span].Layer, g.Spans[s.Span].Name
+}
+
+// Verdict is the answer in one sentence.
+func (p *CriticalPath) Verdict() string {
+	what := "in calls on the host"
+	switch max(p.HostMS, p.DeviceMS, p.BetweenMS) {
+	case p.DeviceMS:
+		what = "on the device"
+	case p.BetweenMS:
+		what = "between calls, in the interpreter"
+	}
+	most := ""
+	if len(p.Parts) > 0 && p.Parts[0].Where != "between" {
+		most = fmt.Sprintf("; the longest part is %s (%.0f %%)", p.Parts[0].Name, p.Parts[0].Percent)
+	}
+	return fmt.Sprintf("%s step %d of %s is kept by what happens %s (%.0f %% of its critical path)%s.",
+		strings.ToUpper(string(p.Kind[:1]))+string(p.Kind[1:]), p.Number, milliseconds(p.PathMS), what,
+		100*max(p.HostMS, p.DeviceMS, p.BetweenMS)/max(p.PathMS, 1e-9), most)
+}
+
+const listedParts = 15
+
+// WriteText writes the verdict, where the path is over the step, and its parts.
+func (p *CriticalPath) WriteText(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s\n\n", p.Verdict())
+	fmt.Fprintf(out, "  host %s, device %s, between calls %s; hidden on the device %s (graph: %s)\n", milliseconds(p.HostMS),
+		milliseconds(p.DeviceMS), milliseconds(p.BetweenMS), milliseconds(p.HiddenDeviceMS), p.Method)
+	if !p.Whole {
+		fmt.Fprintln(out, "  the step lies between slices of the recording: most of its calls are missing")
+	}
+	if p.DroppedEdges > 0 {
+		fmt.Fprintf(out, "  %s contradict the measured times and are left out\n", counted(p.DroppedEdges, "edge"))
+	}
+	p.writePicture(out)
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Format.Header = text.FormatDefault
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(table.Row{"exposed", "hidden", "%", "where", "what"})
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 1, Align: text.AlignRight}, {Number: 2, Align: text.AlignRight},
+		{Number: 3, Align: text.AlignRight}})
+	for _, part := range p.Parts[:min(len(p.Parts), listedParts)] {
+		t.AppendRow(table.Row{milliseconds(part.ExposedMS), milliseconds(part.HiddenMS), fmt.Sprintf("%.1f", part.Percent),
+			strings.TrimSpace(part.Where + " " + part.Layer), shorten(part.Name, 70)})
+	}
+	fmt.Fprintln(out, t.Render())
+	if left := len(p.Parts) - listedParts; left > 0 {
+		fmt.Fprintf(out, "%d more with less; --json has all\n", left)
+	}
+	return out.Flush()
+}
+
+func shorten(s string, columns int) string {
+	if r := []rune(s); len(r) > columns {
+		return string(r[:columns-1]) + "…"
+	}
+	return s
+}
+
+const pictureWidth = 100
+
+// writePicture shows over the step's time where the path was.
+func (p *CriticalPath) writePicture(out io.Writer) {
+	if p.PathMS <= 0 {
+		return
+	}
+	lanes := []string{"host", "device", "between"}
+	share := map[string][]float64{}
+	for _, l := range lanes {
+		share[l] = make([]float64, pictureWidth)
+	}
+	cell := p.PathMS / pictureWidth
+	for _, s := range p.Segments {
+		for i := int(s.FromMS / cell); i < pictureWidth && float64(i)*cell < s.FromMS+s.MS; i++ {
+			from, to := max(s.FromMS, float64(i)*cell), min(s.FromMS+s.MS, float64(i+1)*cell)
+			share[s.Where][i] += max(to-from, 0) / cell
+		}
+	}
+	fmt.Fprintln(out)
+	for _, l := range lanes {
+		var line strings.Builder
+		for _, v := range share[l] {
+			line.WriteRune([]rune(" ░▒▓█")[min(int(math.Round(v*4)), 4)])
+		}
+		if strings.TrimSpace(line.String()) != "" {
+			fmt.Fprintf(out, "  %-8s│%s│\n", l, line.String())
+		}
+	}
+	fmt.Fprintln(out)
+}

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Installs the programs that exports are read back with, none of which is ours:
+# Perfetto's messages and traceinsight (HTA's successor) from PyPI, speedscope's
+# schema from npm.
+#
+#   readers.sh           install them if they are missing (250 MB on disk)
+#   readers.sh --check   exit status 0 if they are there, 1 if not
+#
+# What they depend on is not pinned: they only read what we wrote.
+set -eu
+
+perfetto=0.59.1
+traceinsight=0.6.1
+jsonschema=4.25.1
+speedscope=1.25.0
+home=${EBPFPROF_CACHE:-$HOME/.cache/ebpfprof}/readers
+done=$home/installed-$perfetto-$traceinsight-$jsonschema-$speedscope
+
+case ${1-} in
+--check)
+	[ -e "$done" ]
+	exit
+	;;
+'') ;;
+*)
+	echo "usage: readers.sh [--check]" >&2
+	exit 2
+	;;
+esac
+
+[ -e "$done" ] && exit 0
+mkdir -p "$(dirname "$home")"
+exec 9>"$home.lock"
+flock 9
+[ -e "$done" ] && exit 0
+rm -rf "$home"
+/usr/bin/python3 -m venv "$home"
+if ! "$home/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+	"perfetto==$perfetto" "traceinsight==$traceinsight" "jsonschema==$jsonschema" >"$home/install.log" 2>&1; then
+	tail -n 5 "$home/install.log" >&2
+	echo "readers.sh: pip could not fetch what reads exports" >&2
+	exit 1
+fi
+if command -v npm >/dev/null; then
+	npm install --silent --no-fund --no-audit --ignore-scripts --prefix "$home" "speedscope@$speedscope" >>"$home/install.log" 2>&1 ||
+		echo "readers.sh: npm could not fetch speedscope: its schema is not checked" >&2
+fi
+touch "$done"
