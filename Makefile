@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint fuzz bench bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -147,6 +147,13 @@ bench-writers:
 # Import of 100 MB of JSON, exports in spans a second.
 bench-answers:
 	$(GO) test ./internal/export -run '^$$' -bench . -benchtime 3x
+
+# Every parser of bytes that others wrote, so long each: make fuzz FUZZTIME=1h
+# FUZZ=Maps runs those whose package and name have that in them.
+FUZZTIME ?= 1m
+FUZZ     ?= .
+fuzz:
+	GO=$(GO) testdata/setup/fuzz.sh $(FUZZTIME) '$(FUZZ)'
 
 clean:
 	rm -rf bin
