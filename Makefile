@@ -148,5 +148,12 @@ bench-writers:
 bench-answers:
 	$(GO) test ./internal/export -run '^$$' -bench . -benchtime 3x
 
+# Every parser of bytes that others wrote, so long each: make fuzz FUZZTIME=1h
+# FUZZ=Maps runs those whose package and name have that in them.
+FUZZTIME ?= 1m
+FUZZ     ?= .
+fuzz:
+	GO=$(GO) testdata/setup/fuzz.sh $(FUZZTIME) '$(FUZZ)'
+
 clean:
 	rm -rf bin

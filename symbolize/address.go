@@ -79,6 +79,9 @@ func (e *ELF) mapsCode(address uint64) bool {
 // readOnlyData lists the contents that hold string constants: .rodata where
 // there are section headers, else the read-only segments.
 func (e *ELF) readOnlyData() [][]byte {
+	if e.noConstants {
+		return nil
+	}
 	if contents, _, ok := e.Section(".rodata"); ok {
 		return [][]byte{contents}
 	}

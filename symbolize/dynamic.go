@@ -52,7 +52,7 @@ func (e *ELF) dynamicSymbolCount() uint64 {
 	if e.dynamic.gnuHash == 0 {
 		return 0
 	}
-	hash, ok := parseGNUHash(e.CodeAt(e.dynamic.gnuHash, ^uint64(0)))
+	hash, ok := parseGNUHash(e.CodeAt(e.dynamic.gnuHash, maxHashBytes))
 	if !ok {
 		return 0
 	}

@@ -66,26 +66,31 @@ func (e *ELF) Extent(address uint64) (start, end uint64, ok bool) {
 // without section headers; not ok where there is none. The slice lies in the
 // mapped file, as CodeAt's.
 func (e *ELF) UnwindFrames() (contents []byte, address uint64, ok bool) {
-	u := e.unwindTable()
-	return u.frames, u.framesAddress, len(u.frames) > 0
+	e.framesOnce.Do(e.findFrames)
+	return e.unwind.frames, e.unwind.framesAddress, len(e.unwind.frames) > 0
+}
+
+// findFrames finds the descriptions and the table that leads to them.
+func (e *ELF) findFrames() {
+	u := &e.unwind
+	h := e.ehFrameHeader
+	if e.emptied(".eh_frame") || e.emptied(".eh_frame_hdr") {
+		return
+	}
+	header := e.slice(h.offset, h.size)
+	if h.size == 0 {
+		header, h.address, _ = e.Section(".eh_frame_hdr")
+	}
+	if contents, address, ok := e.Section(".eh_frame"); ok {
+		u.frames, u.framesAddress = contents, address
+	}
+	u.parseHeader(header, h.address, func(address uint64) []byte { return e.CodeAt(address, ^uint64(0)) })
 }
 
 func (e *ELF) unwindTable() *unwindIndex {
+	e.framesOnce.Do(e.findFrames)
 	e.unwindOnce.Do(func() {
-		u := &e.unwind
-		h := e.ehFrameHeader
-		if e.emptied(".eh_frame") || e.emptied(".eh_frame_hdr") {
-			return
-		}
-		header := e.slice(h.offset, h.size)
-		if h.size == 0 {
-			header, h.address, _ = e.Section(".eh_frame_hdr")
-		}
-		if contents, address, ok := e.Section(".eh_frame"); ok {
-			u.frames, u.framesAddress = contents, address
-		}
-		u.parseHeader(header, h.address, func(address uint64) []byte { return e.CodeAt(address, ^uint64(0)) })
-		if len(u.table) == 0 {
+		if u := &e.unwind; len(u.table) == 0 {
 			u.scan()
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -47,7 +48,7 @@ func TestExtentsWithoutTheSearchTableAreTheSame(t *testing.T) {
 	paths := append(globs("/usr/lib/*-linux-gnu/libc.so.6", "/usr/lib/*-linux-gnu/libstdc++.so.6"), "testdata/tiny.so")
 	for _, path := range paths {
 		with, without := open(t, path), open(t, path)
-		without.ehFrameHeader = segmentRange{}
+		without.ehFrameHeader, without.framesOnce, without.unwind = segmentRange{}, sync.Once{}, unwindIndex{}
 		for i := range without.sections {
 			if without.sections[i].name == ".eh_frame_hdr" {
 				without.sections[i].name = ""

@@ -2,11 +2,13 @@ package symbolize
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"unsafe"
@@ -54,8 +56,9 @@ const (
 	TypeSharedObject Type = 3 // a library, or a position-independent executable
 )
 
-// maxUnmapped bounds what NewELF reads from a source that is not a file.
-const maxUnmapped = 4 << 30
+// maxUnmapped bounds what NewELF reads from a source that is not a file: a vDSO,
+// a test's bytes.
+const maxUnmapped = 1 << 30
 
 // segment is a PT_LOAD program header.
 type segment struct {
@@ -89,8 +92,10 @@ type ELF struct {
 	dynamic     dynamic
 	dynsym      symbolTable
 	symtab      symbolTable
+	noConstants bool // they are too large to be searched, or mostly a hole
 
 	ehFrameHeader segmentRange
+	framesOnce    sync.Once
 	unwindOnce    sync.Once
 	unwind        unwindIndex
 
@@ -136,7 +141,14 @@ func NewELF(r io.ReaderAt) (*ELF, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading ELF file: %w", err)
 	}
-	return parseELF(data)
+	e, err := parseELF(data)
+	if err == nil {
+		err = e.checkTables(nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 func mapELF(file *os.File) (*ELF, error) {
@@ -147,6 +159,9 @@ func mapELF(file *os.File) (*ELF, error) {
 	if !info.Mode().IsRegular() || info.Size() < headerSize {
 		return nil, ErrNotELF
 	}
+	if info.Size() > maxFileBytes {
+		return nil, fmt.Errorf("a file of %d bytes: %w", info.Size(), ErrTooLarge)
+	}
 	origin, _ := originOf(int(file.Fd())) // before a byte is read; without it nothing that is made of the file is kept
 	// Shared: the kernel writes the breakpoints of a uprobe that is not limited
 	// to a process into every private mapping of the file that could be made
@@ -156,8 +171,13 @@ func mapELF(file *os.File) (*ELF, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mapping ELF file: %w", err)
 	}
-	e, err := parseELF(data)
-	if err != nil {
+	var e *ELF
+	fault := Guard(func() {
+		if e, err = parseELF(data); err == nil {
+			err = e.checkTables(file)
+		}
+	})
+	if err = cmp.Or(fault, err); err != nil {
 		_ = unix.Munmap(data)
 		return nil, err
 	}
@@ -177,17 +197,22 @@ func (e *ELF) Close() error {
 	return release()
 }
 
-// Guard runs use and turns the fault of a mapped file that was truncated
-// meanwhile, which would end the program, into ErrTruncated.
+// Guard runs use and turns what a mapped file can do to its reader into
+// ErrTruncated: the fault where the file was cut short meanwhile, which would end
+// the program, and an index out of range where somebody wrote another number into
+// it after the first look.
 func Guard(use func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		cause := recover()
 		_, fault := cause.(interface{ Addr() uintptr }) // the runtime's memory fault
+		_, misled := cause.(runtime.Error)
 		switch {
 		case cause == nil:
 		case fault, cause == ErrTruncated:
 			err = ErrTruncated
+		case misled:
+			err = fmt.Errorf("%w: %v", ErrTruncated, cause)
 		default:
 			panic(cause)
 		}
@@ -305,11 +330,11 @@ func (e *ELF) parseSegments() (dynamicTable []byte) {
 		case segmentLoad:
 			e.segments = append(e.segments, s)
 		case segmentDynamic:
-			dynamicTable = e.slice(s.offset, s.fileSize)
+			dynamicTable = e.slice(s.offset, min(s.fileSize, maxDynamicBytes))
 		case segmentInterp:
 			e.interpreter = cString(e.slice(s.offset, min(s.fileSize, 4096)))
 		case segmentNote:
-			e.readBuildID(e.slice(s.offset, s.fileSize))
+			e.readBuildID(e.slice(s.offset, min(s.fileSize, maxNoteBytes)))
 		case segmentEhFrame:
 			e.ehFrameHeader = segmentRange{s.offset, s.address, s.fileSize}
 		}
@@ -326,13 +351,13 @@ func (e *ELF) parseSections() {
 	if first := e.slice(offset, sectionHeaderSize); len(first) == sectionHeaderSize {
 		// More than 65,279 sections: the counts are in the first section header.
 		if count == 0 {
-			count = min(le.Uint64(first[32:]), uint64(len(e.data))/sectionHeaderSize)
+			count = le.Uint64(first[32:])
 		}
 		if names == 0xffff {
 			names = uint64(le.Uint32(first[40:]))
 		}
 	}
-	table := e.slice(offset, count*sectionHeaderSize)
+	table := e.slice(offset, min(count, maxSections)*sectionHeaderSize)
 	var nameTable []byte
 	if names < uint64(len(table))/sectionHeaderSize {
 		h := table[names*sectionHeaderSize:]
@@ -350,7 +375,7 @@ func (e *ELF) parseSections() {
 			s.name = cString(rest[:min(len(rest), 256)])
 		}
 		if s.kind == sectionNote && e.buildID == "" {
-			e.readBuildID(e.slice(s.offset, s.size))
+			e.readBuildID(e.slice(s.offset, min(s.size, maxNoteBytes)))
 		}
 		e.sections = append(e.sections, s)
 	}
@@ -406,6 +431,11 @@ func (e *ELF) populateSymbols() {
 			populate(start, length)
 		}
 	}
+}
+
+// offsetOf is where in the file a slice of it begins.
+func (e *ELF) offsetOf(b []byte) int64 {
+	return int64(uintptr(unsafe.Pointer(&b[0])) - uintptr(unsafe.Pointer(&e.data[0])))
 }
 
 // cString is b up to its first NUL.

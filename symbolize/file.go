@@ -1,11 +1,13 @@
 package symbolize
 
 import (
+	"container/list"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
 // maxCached bounds the frames and names that a File remembers.
@@ -14,12 +16,21 @@ const maxCached = 1 << 17
 // File names the code of one executable file. Its methods are safe for
 // concurrent use.
 type File struct {
-	elf     *ELF // nil: the file could not be read, Err says why
-	err     error
+	layout  *ELF // where its code lies, also while it is closed; nil: it could not be read
 	module  string
 	buildID string
 
+	open   *openFiles // that may close it; nil where it stays open
+	reopen func() (*ELF, error)
+	// Guarded by openFiles.
+	place      *list.Element
+	indexBytes int
+
 	mu        sync.Mutex
+	elf       *ELF  // nil while it is closed
+	err       error // why it can not be read
+	lost      bool  // closed, and its inode is another file's by now
+	slow      time.Duration
 	functions *FunctionIndex
 	names     map[uint64]string // by the function's start
 	frames    map[uint64]Frame
@@ -30,7 +41,7 @@ type File struct {
 // NewFile names the code of an ELF file, which must stay open. The path is
 // for its name alone.
 func NewFile(e *ELF, path string) *File {
-	f := &File{elf: e, module: filepath.Base(path), names: map[uint64]string{}, frames: map[uint64]Frame{}}
+	f := &File{layout: e, elf: e, module: filepath.Base(path), names: map[uint64]string{}, frames: map[uint64]Frame{}}
 	f.err = Guard(func() { f.buildID = e.FileID() })
 	return f
 }
@@ -61,8 +72,13 @@ func (f *File) Frame(address uint64) Frame {
 		return frame
 	}
 	frame := Frame{Kind: Native, Module: f.module, BuildID: f.buildID, Offset: int64(address)}
-	if f.err == nil {
+	switch f.load() {
+	case nil:
 		f.err = Guard(func() { frame.Function = f.function(address) })
+		f.touch()
+	case errEvicted:
+		f.open.unnamed.Add(1)
+		return frame
 	}
 	if len(f.frames) >= maxCached {
 		clear(f.frames)
@@ -77,7 +93,7 @@ func (f *File) Frame(address uint64) Frame {
 func (f *File) Operator(address uint64) (name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err != nil || f.functions == nil {
+	if f.load() != nil || f.functions == nil {
 		return ""
 	}
 	if known, ok := f.calls[address]; ok {
@@ -107,15 +123,32 @@ func (f *File) function(address uint64) string {
 		f.functions = f.elf.IndexFunctions()
 	}
 	if s, ok := f.functions.Covering(address); ok {
-		return f.remember(s.Address, func() string { return Demangle(s.Name) })
+		return f.remember(s.Address, func() string { return f.demangle(s.Name) })
 	}
 	if name, ok := f.elf.pltTargetNear(address); ok {
-		return Demangle(name) + "@plt"
+		return f.demangle(name) + "@plt"
 	}
 	if start, _, ok := f.elf.Extent(address); ok {
 		return f.remember(start, func() string { return fmt.Sprintf("%s+%#x%s", f.module, start, placeSuffix) })
 	}
 	return ""
+}
+
+// maxSlow is how long a file's names may take to demangle, in all: those of a
+// wheel's libtorch take 3 µs each. Later names stay mangled.
+const maxSlow = 2 * time.Second
+
+// demangle is Demangle within the file's time.
+func (f *File) demangle(name string) string {
+	if f.slow > maxSlow {
+		if f.open != nil {
+			f.open.mangled.Add(1)
+		}
+		return name[:min(len(name), 1<<maxDemangled)]
+	}
+	began := time.Now()
+	defer func() { f.slow += time.Since(began) }()
+	return Demangle(name)
 }
 
 // remember keeps one string per function, however many addresses it has.

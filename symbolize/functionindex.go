@@ -24,7 +24,10 @@ type functionPlace struct {
 	symbol  uint32 // index in .dynsym, or in .symtab and then inSymtab is set
 }
 
-const inSymtab = 1 << 31
+const (
+	inSymtab   = 1 << 31
+	placeBytes = 16
+)
 
 // IndexFunctions reads both symbol tables once.
 func (e *ELF) IndexFunctions() *FunctionIndex {
@@ -50,8 +53,9 @@ func (x *FunctionIndex) add(t symbolTable, flag uint32, localOnly bool) {
 			count++
 		}
 	}
+	count = min(count, maxIndexed-len(x.places))
 	x.places = slices.Grow(x.places, count)
-	for i := uint32(0); i < inSymtab && len(t.entries) >= symbolSize; i, t.entries = i+1, t.entries[symbolSize:] {
+	for i := uint32(0); i < inSymtab && len(x.places) < maxIndexed && len(t.entries) >= symbolSize; i, t.entries = i+1, t.entries[symbolSize:] {
 		if entry := t.entries[:symbolSize:symbolSize]; wanted(entry) {
 			size := min(le.Uint64(entry[16:]), math.MaxUint32)
 			x.places = append(x.places, functionPlace{le.Uint64(entry[8:]), uint32(size), i | flag})
@@ -169,7 +173,7 @@ func (x *FunctionIndex) symbols(address uint64) iter.Seq2[functionPlace, []byte]
 		if !found || !x.file.mapsCode(address) {
 			return
 		}
-		for ; i < len(x.places) && x.places[i].address == address; i++ {
+		for last := i + maxAliases; i < min(last, len(x.places)) && x.places[i].address == address; i++ {
 			if name := x.name(x.places[i]); len(name) > 0 && !yield(x.places[i], name) {
 				return
 			}

@@ -126,3 +126,36 @@ func FuzzVTableClass(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSchemas: the names that are found are no longer than the constants that they
+// are found in, and each constant has one at the most.
+func FuzzSchemas(f *testing.F) {
+	f.Add([]byte("\x00add.Tensor(Tensor self) -> Tensor\x00prim::copy(int a) -> int\x00"))
+	f.Add([]byte(") -> ) -> ) -> "))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		found, bytes := 0, 0
+		eachSchemaName(data, func(name string, _ bool) { found++; bytes += len(name) })
+		if bytes > len(data) || found > len(data)/6 {
+			t.Fatalf("%d names of %d bytes in %d", found, bytes, len(data))
+		}
+	})
+}
+
+// FuzzDemangle: no name makes the demangler panic, or the result longer than it may be.
+func FuzzDemangle(f *testing.F) {
+	for _, name := range []string{"_ZN2at4_ops5addmm4callERKNS_6TensorE", "_ZTVN5torch8autograd4NodeE", "_RNvC7mycrate3foo", "_Z1fIPPPiEvv"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if short := Demangle(name); len(short) > max(1<<maxDemangled, len(name)) {
+			t.Fatalf("%d characters of %d", len(short), len(name))
+		}
+		if full := DemangleFull(name); len(full) > max(1<<maxDemangledFull, len(name)) {
+			t.Fatalf("%d characters of %d", len(full), len(name))
+		}
+		VTableClass(name)
+		if class, method, ok := OperatorClass(name); ok && len(class)+len(method) > len(name) {
+			t.Fatalf("%q, %q of %q", class, method, name)
+		}
+	})
+}

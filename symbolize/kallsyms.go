@@ -145,6 +145,9 @@ func (t *kernelTable) frame(address uint64) (Frame, bool) {
 	if address < m.start || m.end > m.start && address >= m.end || m.end == 0 && address-s.address > farthest {
 		return unknown, false
 	}
+	if address-m.start > 1<<62 { // a list that leaves out where the kernel begins
+		return unknown, false
+	}
 	return Frame{Kind: Kernel, Function: t.name(s), Module: m.name, BuildID: m.buildID, Offset: int64(address - m.start)}, true
 }
 

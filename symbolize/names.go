@@ -26,17 +26,18 @@ type Mapping struct {
 }
 
 // Names knows the files that processes run code from. Each is opened once,
-// while a process maps it, and stays open: names outlive the process and the
-// file's own name on disk. The methods are safe for concurrent use.
+// while a process maps it, and stays open until too many others were used since:
+// names outlive the process and the file's own name on disk. The methods are safe for concurrent use.
 type Names struct {
 	mu    sync.Mutex
 	files map[FileKey]*File
+	open  openFiles
 	vdso  *File
 }
 
 // NewNames returns an empty Names.
 func NewNames() *Names {
-	return &Names{files: map[FileKey]*File{}}
+	return &Names{files: map[FileKey]*File{}, open: openFiles{limit: maxOpenFiles}}
 }
 
 // Close closes the files. Frames stay good; File and Space must not be asked
@@ -44,13 +45,7 @@ func NewNames() *Names {
 func (n *Names) Close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	closed := map[*File]bool{}
-	for _, f := range n.files {
-		if f.elf != nil && !closed[f] {
-			closed[f] = true
-			_ = f.elf.Close()
-		}
-	}
+	n.open.close()
 	n.files = map[FileKey]*File{}
 }
 
@@ -68,8 +63,11 @@ func (n *Names) file(m *Mapping) *File {
 	if m.Open == nil {
 		return nil
 	}
-	if f := n.files[m.Key]; f != nil {
+	if f := n.files[m.Key]; f != nil && f.mapped(m) {
 		return f
+	}
+	if len(n.files) >= maxKnownFiles {
+		n.forget()
 	}
 	e, err := m.Open()
 	if err != nil {
@@ -79,7 +77,41 @@ func (n *Names) file(m *Mapping) *File {
 	}
 	f := NewFile(e, m.Path)
 	n.files[m.Key] = f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open, f.reopen = &n.open, m.Open
+	f.touch()
 	return f
+}
+
+// maxKnownFiles bounds the files, open or not, that a mapping's key leads to.
+const maxKnownFiles = 1 << 14
+
+// forget drops the files that are not open.
+func (n *Names) forget() {
+	for key, f := range n.files {
+		f.mu.Lock()
+		if f.elf == nil {
+			delete(n.files, key)
+		}
+		f.mu.Unlock()
+	}
+}
+
+// mapped notes how the file can be opened again, and reports whether it is still
+// the one of its inode.
+func (f *File) mapped(m *Mapping) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reopen = m.Open
+	return !f.lost
+}
+
+// Lost counts the frames without a function because their file had been closed to
+// make room for others and was gone, and the functions that stayed mangled because
+// their file's names take too long.
+func (n *Names) Lost() (unnamed, mangled uint64) {
+	return n.open.unnamed.Load(), n.open.mangled.Load()
 }
 
 // Space is the address space of one process. Its methods are safe for
@@ -253,10 +285,10 @@ func (s *Space) locate(address uint64, returns bool) (r *region, virtual uint64,
 		return nil, 0, false
 	}
 	found := s.regions[i]
-	if found.file == nil || found.file.elf == nil {
+	if found.file == nil || found.file.layout == nil {
 		return &found, 0, false
 	}
-	virtual, ok = found.file.elf.CodeAddress(address - found.start + found.fileOffset)
+	virtual, ok = found.file.layout.CodeAddress(address - found.start + found.fileOffset)
 	return &found, virtual, ok
 }
 

@@ -164,3 +164,60 @@ func TestAFileThatIsCutShortKeepsItsFrames(t *testing.T) {
 		t.Errorf("%+v, %v", got, file.Err())
 	}
 }
+
+// A process may map as many files as it likes: those of which nothing is asked are
+// closed, and opened again when it is.
+func TestAFileThatWasClosedForOthersIsOpenedAgain(t *testing.T) {
+	path, e, f := shifted(t)
+	offset, _ := e.FileOffset(f.Address)
+	names := NewNames()
+	names.open.limit = 4
+	defer names.Close()
+	opened := 0
+	mapping := func(path string, start uint64) Mapping {
+		m := fileMapping(path, start, start+0x1000, offset&^0xfff)
+		m.Open = func() (*ELF, error) { opened++; return OpenELF(path) }
+		return m
+	}
+	space := names.Space([]Mapping{mapping(path, 0x10000)})
+	at := 0x10000 + offset&0xfff
+	if got := space.Frame(at, false).Function; got != "f" {
+		t.Fatalf("named %q", got)
+	}
+	contents, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := []Mapping{mapping(path, 0x10000)}
+	for i := range 40 {
+		other := filepath.Join(t.TempDir(), "other.so")
+		if err := os.WriteFile(other, contents, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, mapping(other, uint64(i+2)<<16))
+	}
+	space.Update(others)
+	if n := names.open.order.Len(); n > 4 || names.open.evicted < 36 {
+		t.Errorf("%d files are open, %d were closed", n, names.open.evicted)
+	}
+	for _, m := range others {
+		if got := space.Frame(m.Start+offset&0xfff+1, false).Function; got != "f" {
+			t.Errorf("%s: named %q", m.Path, got)
+		}
+	}
+	before := opened
+	if space.Update(others); opened != before {
+		t.Errorf("%d files were opened though nothing has changed", opened-before)
+	}
+	// The inode is given to another file while it is closed.
+	if err := os.WriteFile(path, contents, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := space.Frame(at+2, false).Function; got != "" {
+		t.Errorf("the code of a file that was written anew is named %q", got)
+	}
+	space.Update(others)
+	if got := space.Frame(at+2, false).Function; got != "f" {
+		t.Errorf("and then, %q", got)
+	}
+}

@@ -62,7 +62,9 @@ func OperatorNames(e *ELF) map[string]OperatorName {
 				names[class] = splitSchemaName(name)
 				left--
 			}
-			tails = append(tails, name)
+			if len(tails) < maxSchemas {
+				tails = append(tails, name)
+			}
 		})
 	}
 	if left > 0 {
@@ -89,15 +91,22 @@ func eachSchemaName(data []byte, yield func(name string, whole bool)) {
 			return
 		}
 		at := from + i
-		from = at + len(arrow)
-		start := bytes.LastIndexByte(data[max(0, at-maxSchema):at], 0)
+		// No further back than the constant before, or this would take the square
+		// of what is between two NULs.
+		lowest := max(from, at-maxSchema)
+		start := bytes.LastIndexByte(data[lowest:at], 0)
+		end := bytes.IndexByte(data[at:], 0)
+		if end < 0 {
+			end = len(data) - at
+		}
+		from = at + end
 		if start < 0 {
 			continue
 		}
-		text := data[max(0, at-maxSchema)+start+1 : at]
+		text := data[lowest+start+1 : at]
 		open := max(0, bytes.IndexByte(text, '('))
 		namespace := bytes.LastIndexByte(text[:open], ':') + 1
-		if name := text[namespace:open]; len(name) > 0 && isSchemaName(name) {
+		if name := text[namespace:open]; len(name) > 0 && len(name) <= maxSchemaName && isSchemaName(name) {
 			yield(string(name), namespace == 0)
 		}
 	}
@@ -150,7 +159,7 @@ func resolveByStrings(names map[string]OperatorName, data [][]byte) {
 			}
 			d = d[at+len(namespace):]
 			end := bytes.IndexByte(d[:min(len(d), 256)], 0)
-			if end > 0 && isSchemaName(d[:end]) {
+			if end > 0 && len(ops) < maxSchemas && isSchemaName(d[:end]) {
 				ops[string(d[:end])] = true
 			}
 		}
@@ -163,7 +172,7 @@ func resolveByStrings(names map[string]OperatorName, data [][]byte) {
 }
 
 func splitAfter(class string, ops map[string]bool) OperatorName {
-	if ops[class] {
+	if ops[class] || len(class) > maxSchemaName {
 		return OperatorName{Op: "aten::" + class}
 	}
 	for i := len(class) - 1; i > 0; i-- {

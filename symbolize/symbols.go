@@ -17,9 +17,9 @@ const (
 	symbolFunction = 2
 	symbolIndirect = 10
 
-	// maxSymbolName is longer than any name a compiler made so far; it keeps
-	// a damaged string table from being one endless name.
-	maxSymbolName = 1 << 16
+	// maxSymbolName is longer than the names of real libraries (10,157 characters
+	// in Triton's); it keeps a damaged string table from being one endless name.
+	maxSymbolName = 1 << 14
 )
 
 // Symbol is one defined symbol.
@@ -60,6 +60,17 @@ func (t symbolTable) nameBytes(offset uint32) []byte {
 		b = b[:at]
 	}
 	return b
+}
+
+// names reports whether an entry has a name, with or without a version, without a
+// look at more of it than that: many entries may share one endless name.
+func (t symbolTable) names(entry []byte, name string) bool {
+	at := uint64(le.Uint32(entry))
+	end := at + uint64(len(name))
+	if end >= uint64(len(t.strings)) || len(name) == 0 || t.strings[at] != name[0] || string(t.strings[at:end]) != name {
+		return false
+	}
+	return t.strings[end] == 0 || t.strings[end] == '@'
 }
 
 func (t symbolTable) entry(index uint64) []byte {
@@ -185,7 +196,7 @@ type symbolFilter struct {
 func (t symbolTable) match(tree *prefixTree, filter symbolFilter) []Symbol {
 	// Names share tails at most, so together they are hardly longer than the
 	// string table; a damaged table could make them quadratic.
-	budget := 2*len(t.strings) + 1<<20
+	budget := min(2*len(t.strings)+1<<20, maxMatchedBytes)
 	var found []Symbol
 	for b := t.entries; len(b) >= symbolSize; b = b[symbolSize:] {
 		entry := b[:symbolSize:symbolSize]
@@ -202,7 +213,10 @@ func (t symbolTable) match(tree *prefixTree, filter symbolFilter) []Symbol {
 			continue
 		}
 		name := t.nameBytes(nameOffset)
-		if budget -= len(name) + 1; budget < 0 {
+		if name == nil {
+			budget -= maxSymbolName // that is how far it was looked for its end
+		}
+		if budget -= len(name) + 1; budget < 0 || len(found) >= maxMatches {
 			break
 		}
 		if address := le.Uint64(entry[8:]); address != 0 && len(name) > 0 {
@@ -221,16 +235,20 @@ func (e *ELF) Lookup(name string) (Symbol, bool) {
 	if s, ok := e.lookupDynamic(name); ok {
 		return s, true
 	}
-	if len(name) == 0 {
-		return Symbol{}, false
-	}
 	for _, t := range []symbolTable{e.dynsym, e.symtab} {
-		for b := t.entries; len(b) >= symbolSize; b = b[symbolSize:] {
-			if at := le.Uint32(b); uint64(at)+uint64(len(name)) < uint64(len(t.strings)) &&
-				t.strings[at] == name[0] && string(t.strings[at:uint64(at)+uint64(len(name))]) == name {
-				if s, ok := t.defined(b[:symbolSize]); ok && s.Name == name {
-					return s, true
-				}
+		if s, ok := t.find(name); ok {
+			return s, true
+		}
+	}
+	return Symbol{}, false
+}
+
+// find reads a table for a defined function or data object.
+func (t symbolTable) find(name string) (Symbol, bool) {
+	for b := t.entries; len(b) >= symbolSize; b = b[symbolSize:] {
+		if t.names(b, name) {
+			if s, ok := t.defined(b[:symbolSize]); ok {
+				return s, true
 			}
 		}
 	}
@@ -243,14 +261,7 @@ func (e *ELF) Export(name string) (Symbol, bool) {
 	if e.dynamic.gnuHash != 0 {
 		return e.lookupDynamic(name)
 	}
-	for b := e.dynsym.entries; len(b) >= symbolSize; b = b[symbolSize:] {
-		if string(e.dynsym.nameBytes(le.Uint32(b))) == name {
-			if s, ok := e.dynsym.defined(b[:symbolSize]); ok {
-				return s, true
-			}
-		}
-	}
-	return Symbol{}, false
+	return e.dynsym.find(name)
 }
 
 // Exports reports whether the file exports a function or object, or, if it is a
@@ -272,13 +283,14 @@ func (e *ELF) lookupDynamic(name string) (found Symbol, ok bool) {
 	if e.dynamic.gnuHash == 0 {
 		return Symbol{}, false
 	}
-	hash, valid := parseGNUHash(e.CodeAt(e.dynamic.gnuHash, ^uint64(0)))
+	hash, valid := parseGNUHash(e.CodeAt(e.dynamic.gnuHash, maxHashBytes))
 	if !valid {
 		return Symbol{}, false
 	}
 	hash.lookup(name, func(index uint64) bool {
-		found, ok = e.dynsym.defined(e.dynsym.entry(index))
-		ok = ok && found.Name == name
+		if entry := e.dynsym.entry(index); entry != nil && e.dynsym.names(entry, name) {
+			found, ok = e.dynsym.defined(entry)
+		}
 		return ok
 	})
 	return found, ok

@@ -25,6 +25,9 @@ func VTableClass(symbol string) (class string, ok bool) {
 	}
 	parts, ok := nestedName(mangled)
 	if !ok {
+		if len(mangled) > maxMangled {
+			return "", false
+		}
 		// Templates, anonymous namespaces: the whole demangler.
 		name, err := demangle.ToString("_Z"+mangled, demangle.NoParams, demangle.MaxLength(maxDemangled))
 		if err != nil {

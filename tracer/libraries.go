@@ -27,8 +27,10 @@ func (s *Session) rescan(pid int) error {
 	t.rescans++
 	t.rescanAt, t.hurry = time.Now().Add(rescanAfter(t.rescans)), false
 	// The digest first: what is mapped meanwhile makes the next one another.
+	began := time.Now()
 	code, err := t.process.CodeDigest()
 	if err == nil && code == t.code {
+		t.rest(began)
 		if s.walks != nil { // the interpreter may be ready by now
 			s.walks.interpreters.mapped(t.process, t.libraries)
 		}
@@ -41,6 +43,8 @@ func (s *Session) rescan(pid int) error {
 	if err != nil {
 		return err
 	}
+	t.rest(began)
+	s.warnLeftOut(t)
 	t.code, t.libraries = code, libraries
 	// Probes first: the job does not wait for the rest.
 	s.hookLinker(t, libraries)
@@ -121,14 +125,19 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	}
 	file, known := s.files[key]
 	var opened *source
-	if !known {
+	underway := s.planning[key]
+	switch {
+	case underway != nil:
+		underway.mappers = append(underway.mappers, mapper{t.process.PID, library})
+		row.BuildID = present(underway.opened.elf.BuildID())
+	case !known:
 		var err error
 		if opened, err = openSource(library); err != nil {
 			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
 		} else {
 			row.BuildID = present(opened.elf.BuildID())
 		}
-	} else {
+	default:
 		row.BuildID = present(file.plan.BuildID)
 	}
 	s.do(func(d *decoder) {
@@ -144,25 +153,7 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	if opened == nil {
 		return nil
 	}
-	var plan *Plan
-	plugin := false
-	err := symbolize.Guard(func() {
-		if plugin = IsPlugin(opened.elf, s.groups); !plugin && s.anyLives(filepath.Base(library.Path), opened.elf) {
-			plan = s.plans.plan(opened.elf, library.Path, s.groups)
-		}
-	})
-	switch {
-	case err != nil:
-		opened.close()
-		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: "no probes: " + err.Error()})
-		return nil
-	case plugin:
-		return s.newPlugin(t, key, opened, library)
-	case plan == nil:
-		opened.close()
-		return nil
-	}
-	return s.newFile(key, opened, plan, t.process.PID, library)
+	return s.planFile(t, key, opened, library)
 }
 
 func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
@@ -183,7 +174,12 @@ func (s *Session) newFile(key fileKey, opened *source, plan *Plan, pid int, libr
 		anchor: map[string]map[int]*linkSet{}, detail: map[int]*linkSet{},
 	}
 	s.takeStacks(plan)
-	base, err := s.probes.add(file)
+	base, err := uint32(0), error(nil)
+	if len(s.files) >= maxTracedFiles {
+		err = fmt.Errorf("more than %d files with probes", maxTracedFiles)
+	} else {
+		base, err = s.probes.add(file)
+	}
 	if err != nil {
 		opened.close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: library.Path, Count: int64(len(plan.Probes)), Detail: err.Error()})

@@ -122,9 +122,9 @@ func (s *Session) execed(t *tracedProcess) {
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "process", Source: fmt.Sprint(pid), Count: 1, Detail: "after exec: " + err.Error()})
 		return
 	}
-	started, threads := t.row.StartedNS, t.threads
+	started, threads, waited, planned := t.row.StartedNS, t.threads, t.waited, t.planned
 	*t = *newTracedProcess(p, processRow(p))
-	t.row.StartedNS, t.threads = started, threads
+	t.row.StartedNS, t.threads, t.waited, t.planned = started, threads, waited, planned
 	s.orDrop(t, s.rescan(pid))
 }
 

@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
@@ -80,7 +81,7 @@ func (s *Session) writeLosses() error {
 	if err := s.writeKnownCode(now); err != nil {
 		return err
 	}
-	for _, w := range append(s.decoder.losses(), s.unopened()...) {
+	for _, w := range slices.Concat(s.decoder.losses(), s.unopened(), s.nameLosses()) {
 		w.TSNS = now
 		if w.Count == 0 {
 			continue

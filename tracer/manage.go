@@ -10,17 +10,20 @@ import (
 
 // tracedProcess is one process of the job.
 type tracedProcess struct {
-	process  *process.Process
-	row      Process
-	mapped   map[fileKey]bool // libraries already written
-	linker   *linkSet         // on the dynamic linker's hook
-	rescanAt time.Time        // when its maps are read next
-	rescans  int
-	hurry    bool                       // at rescanAt there will be something new
-	waiting  map[fileKey]*waitingPlugin // plugins that have not made their function table
-	threads  map[int32]Thread           // that have had events and not ended
-	unhooked bool                       // no hook on its dynamic linker: there are too many
-	goneAt   time.Time                  // when it was first seen to be gone, before its exit was told
+	process                          *process.Process
+	row                              Process
+	mapped                           map[fileKey]bool // libraries already written
+	linker                           *linkSet         // on the dynamic linker's hook
+	rescanAt                         time.Time        // when its maps are to be read next
+	restUntil                        time.Time        // and not before: it takes long
+	rescans                          int
+	hurry                            bool                       // at rescanAt there will be something new
+	waiting                          map[fileKey]*waitingPlugin // plugins that have not made their function table
+	threads                          map[int32]Thread           // that have had events and not ended
+	unhooked                         bool                       // no hook on its dynamic linker: there are too many
+	waited, planned                  time.Duration              // for its plans, and what they took
+	saidMaps, saidFiles, saidPlanned bool                       // that it is beyond a limit
+	goneAt                           time.Time                  // when it was first seen to be gone, before its exit was told
 
 	code      uint64             // process.CodeDigest when its maps were read, 0 before
 	libraries []*process.Library // of then
@@ -46,6 +49,10 @@ func (s *Session) manage(ctx context.Context, life *lifeReader, decoded <-chan e
 			}
 			if bpf.CallRecordKind(r.Kind) == bpf.CallRecordKindRECORD_LINK_MAP {
 				timer.Reset(s.untilTick())
+			}
+		case p := <-s.planned:
+			if err := s.attachLate(p); err != nil {
+				return err
 			}
 		case <-timer.C:
 			if err := s.tick(); err != nil {
@@ -78,7 +85,7 @@ func (s *Session) untilTick() time.Duration {
 		if !t.hurry {
 			least = youngTick
 		}
-		wait = min(wait, max(least, time.Until(t.rescanAt)))
+		wait = min(wait, max(least, time.Until(t.due())))
 	}
 	return wait
 }
@@ -90,7 +97,7 @@ const youngTick = 250 * time.Millisecond
 func (s *Session) tick() error {
 	now := time.Now()
 	for pid, t := range s.processes {
-		if now.Before(t.rescanAt) {
+		if now.Before(t.due()) {
 			continue
 		}
 		if s.overdue(t, now) {

@@ -116,7 +116,12 @@ func (m *mappedFiles[T]) open(library *process.Library) (f *mappedFile[T], ok bo
 		if err != nil {
 			return nil, false
 		}
-		f.elf, f.opened = elf, m.index(elf)
+		var made T
+		if symbolize.Guard(func() { made = m.index(elf) }) != nil { // it was cut short
+			elf.Close()
+			return nil, false
+		}
+		f.elf, f.opened = elf, made
 	}
 	return f, f.elf != nil
 }

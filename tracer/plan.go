@@ -86,6 +86,7 @@ func PlanLibrary(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
 			matched = append(matched, s)
 		}
 	}
+	matched = matched[:min(len(matched), maxSpecs)] // there is no room for more in the kernel
 	plan.Probes = make([]PlannedProbe, len(matched))
 	eachParallel(len(matched), func(i int) {
 		plan.Probes[i] = p.plan(owners[matched[i].Prefix], matched[i])
@@ -154,12 +155,17 @@ type planner struct {
 	operators map[string]symbolize.OperatorName
 	defined   map[string]bool // which symbol prefixes the library has
 	functions *symbolize.FunctionIndex
+	begun     time.Time
 }
+
+// maxPlanning is how long a file is planned: PyTorch's takes half a second on one
+// core. The functions whose turn has not come by then get no probes.
+const maxPlanning = 10 * time.Second
 
 // newPlanner reads what the planning of every site needs, and the functions of
 // the catalog.
 func newPlanner(e *symbolize.ELF, prefixes []string, owners []owner) (p *planner, found []symbolize.Symbol) {
-	p = &planner{file: e, cold: map[string][]site.Fragment{}, defined: map[string]bool{}}
+	p = &planner{begun: time.Now(), file: e, cold: map[string][]site.Fragment{}, defined: map[string]bool{}}
 	operators := false
 	for _, o := range owners {
 		operators = operators || o.function.Name == catalog.FromOperator
@@ -223,7 +229,7 @@ func longestPrefix(name string, prefixes []string) int {
 }
 
 func (p *planner) addCold(name string, s symbolize.Symbol) {
-	p.cold[name] = append(p.cold[name], site.Fragment{Address: s.Address, Code: p.file.CodeAt(s.Address, s.Size)})
+	p.cold[name] = append(p.cold[name], site.Fragment{Address: s.Address, Code: p.file.CodeAt(s.Address, min(s.Size, maxFunctionBytes))})
 }
 
 func (p *planner) plan(o owner, s symbolize.Symbol) PlannedProbe {
@@ -232,6 +238,10 @@ func (p *planner) plan(o owner, s symbolize.Symbol) PlannedProbe {
 	probe.Call = &Call{
 		Layer: function.Layer, Category: function.Category, Runtime: function.Runtime,
 		Name: p.name(function, s.Name),
+	}
+	if time.Since(p.begun) > maxPlanning {
+		probe.EntryErr = errTooLong
+		return probe
 	}
 	code := p.code(s)
 	need := need(function)
@@ -352,7 +362,7 @@ func (p *planner) part(address uint64) (site.Fragment, bool) {
 	if !ok {
 		return site.Fragment{}, false
 	}
-	return site.Fragment{Address: start, Code: p.file.CodeAt(start, end-start)}, true
+	return site.Fragment{Address: start, Code: p.file.CodeAt(start, min(end-start, maxFunctionBytes))}, true
 }
 
 func (p *planner) name(f *catalog.Function, symbol string) string {
@@ -387,6 +397,7 @@ func need(f *catalog.Function) site.Need {
 }
 
 var (
+	errTooLong     = errors.New("no site: the file's functions took too long to plan")
 	errNoKey       = errors.New("its end has no site, and the scope's key is read there")
 	errNoTailJump  = errors.New("it does not end in a jump to another function")
 	errThrowsAfter = errors.New("no exit site: what is called after the last cheap instruction may throw")

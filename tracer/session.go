@@ -35,6 +35,9 @@ type Session struct {
 
 	processes map[int]*tracedProcess
 	files     map[fileKey]*tracedFile
+	planning  map[fileKey]*planning // what is looked into for long
+	planned   chan *planning
+	patience  patience
 	// returnHazards are the kernel's; withoutReturns is the one for which there
 	// are no return probes.
 	returnHazards  []Hazard
@@ -106,6 +109,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s := &Session{
 		options: options, groups: groups, plans: plans, sink: sink, kernel: k, probes: &probeTable{}, classes: newClasses(), stubs: newHostStubs(),
 		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, detaching: newDetaching(),
+		planning: map[fileKey]*planning{}, planned: make(chan *planning, process.MaxLibraries),
 		offsetNS: clockOffset(),
 	}
 	s.findReturnHazards(&features)

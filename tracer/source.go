@@ -87,9 +87,9 @@ type codeSum [sha256.Size]byte
 // instructionBytes is at least the length of an instruction.
 const instructionBytes = 16
 
-// maxFunctionBytes is the most of a function that is looked at: hundreds of times
-// the largest that is probed. A symbol can claim any size.
-const maxFunctionBytes = 4 << 20
+// maxFunctionBytes is the most of a function that is looked at: many times the
+// largest that is probed. A symbol can claim any size.
+const maxFunctionBytes = 256 << 10
 
 // sum reads the code of a probe; not ok where it is not all there.
 func (p *PlannedProbe) sum(codeAt func(address, size uint64) []byte) (sum codeSum, ok bool) {

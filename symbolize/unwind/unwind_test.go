@@ -360,3 +360,35 @@ func FuzzCachedTable(f *testing.F) {
 		}
 	})
 }
+
+// FuzzCompile: whatever file it is, its table is sound and answers for any address.
+func FuzzCompile(f *testing.F) {
+	for _, name := range []string{"tiny.so", "tiny-stripped.so"} {
+		contents, err := os.ReadFile(filepath.Join("..", "testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(contents)
+	}
+	f.Fuzz(func(t *testing.T, contents []byte) {
+		e, err := symbolize.NewELF(bytes.NewReader(contents))
+		if err != nil {
+			return
+		}
+		table, err := Compile(e, nil)
+		if err != nil {
+			return
+		}
+		if !table.sound() {
+			t.Fatal("a table that leads out of itself")
+		}
+		for _, at := range []uint64{0, table.Base, table.Base + 1, ^uint64(0)} {
+			table.Lookup(at)
+		}
+		table.Digest()
+		if hold, ok := e.Hold(); ok {
+			KeyOf(hold, e)
+			hold.Release()
+		}
+	})
+}

@@ -23,12 +23,9 @@ func (p *Process) Code() ([]Code, error) {
 	if err != nil {
 		return nil, err
 	}
-	libraries, err := parseLibraries(maps)
+	libraries, err := p.libraries(maps)
 	if err != nil {
-		return nil, fmt.Errorf("reading the maps of pid %d: %w", p.PID, err)
-	}
-	for _, l := range libraries {
-		l.process = p
+		return nil, err
 	}
 	return parseCode(maps, libraries)
 }

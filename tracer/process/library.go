@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
@@ -37,10 +38,21 @@ func (p *Process) Libraries() ([]*Library, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.libraries(maps)
+}
+
+// MaxLibraries bounds the files of one process that are looked at. One with PyTorch
+// maps 400; compilers of models make one for each graph. Those at the lowest
+// addresses are looked at.
+const MaxLibraries = 4096
+
+func (p *Process) libraries(maps []byte) ([]*Library, error) {
 	libraries, err := parseLibraries(maps)
 	if err != nil {
 		return nil, fmt.Errorf("reading the maps of pid %d: %w", p.PID, err)
 	}
+	atomic.StoreInt64(&p.left.files, int64(max(0, len(libraries)-MaxLibraries)))
+	libraries = libraries[:min(len(libraries), MaxLibraries)]
 	for _, l := range libraries {
 		l.process = p
 	}

@@ -2,7 +2,7 @@ package process
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
@@ -15,13 +15,12 @@ func (p *Process) Mappings() ([]symbolize.Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	libraries, err := parseLibraries(maps)
+	libraries, err := p.libraries(maps)
 	if err != nil {
-		return nil, fmt.Errorf("reading the maps of pid %d: %w", p.PID, err)
+		return nil, err
 	}
 	byInode := map[symbolize.FileKey]*Library{}
 	for _, l := range libraries {
-		l.process = p
 		byInode[l.key()] = l
 	}
 	var mappings []symbolize.Mapping
@@ -33,13 +32,20 @@ func (p *Process) Mappings() ([]symbolize.Mapping, error) {
 		path, _ := strings.CutSuffix(unescape(m.path), " (deleted)")
 		to := symbolize.Mapping{Start: m.start, End: m.end, FileOffset: m.offset, Path: path}
 		to.Key = symbolize.FileKey{Major: m.device.Major, Minor: m.device.Minor, Inode: m.inode}
-		if l := byInode[to.Key]; l != nil && m.inode != 0 {
+		switch l := byInode[to.Key]; {
+		case m.inode == 0:
+		case l != nil:
 			to.Open = l.OpenELF
+		default:
+			to.Open = func() (*symbolize.ELF, error) { return nil, errBeyond }
 		}
 		mappings = append(mappings, to)
 	}
 	return mappings, nil
 }
+
+// errBeyond: a file that is not looked at.
+var errBeyond = errors.New("more files than are looked at")
 
 func (l *Library) key() symbolize.FileKey {
 	return symbolize.FileKey{Major: l.Device.Major, Minor: l.Device.Minor, Inode: l.Inode}

@@ -4,17 +4,42 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
+// MaxMaps bounds what is read of a process's maps, bytes. A job with PyTorch and
+// CUDA has some 0.5 MB; 65,530 mappings of files with long names make 270, and as
+// much work each time they are read.
+const MaxMaps = 16 << 20
+
+// readMaps reads maps up to the limit, in whole lines.
+func readMaps(path string) (maps []byte, cut bool, err error) {
+	maps, err = procfile.Read(path, MaxMaps)
+	if len(maps) == MaxMaps {
+		return maps[:bytes.LastIndexByte(maps, '\n')+1], true, err
+	}
+	return maps, false, err
+}
+
+// leftOut is what of a process is beyond the limits, as it was last looked at.
+type leftOut struct{ mapsCut, files int64 }
+
+// LeftOut says what of the process was not looked at the last time: the mappings
+// beyond MaxMaps, and how many files beyond MaxLibraries.
+func (p *Process) LeftOut() (mapsCut bool, files int) {
+	return atomic.LoadInt64(&p.left.mapsCut) != 0, int(atomic.LoadInt64(&p.left.files))
+}
+
 // readMaps reads the lines of the maps; ErrExited where the process has none any
 // more, and vanished's errors.
 func (p *Process) readMaps() ([]byte, error) {
-	maps, err := procfile.Read(p.path("maps"), 0)
+	maps, cut, err := readMaps(p.path("maps"))
 	if err != nil {
 		return nil, vanished(p.PID, "reading the maps", err)
 	}
+	atomic.StoreInt64(&p.left.mapsCut, int64(map[bool]int{true: 1}[cut]))
 	if len(maps) == 0 && !p.Alive() {
 		return nil, &Error{PID: p.PID, Reason: ErrExited}
 	}
@@ -125,8 +150,8 @@ func (f FS) Mappers(device Device, inode uint64) ([]int, error) {
 	wanted := []byte(" " + device.String() + " " + strconv.FormatUint(inode, 10) + " ")
 	var found []int
 	for _, pid := range pids {
-		maps, err := procfile.Read(f.pidPath(pid, "maps"), 0)
-		if err == nil && mapsExecutable(maps, wanted) {
+		maps, cut, err := readMaps(f.pidPath(pid, "maps"))
+		if err == nil && (cut || mapsExecutable(maps, wanted)) { // it may, beyond
 			found = append(found, pid)
 		}
 	}

@@ -45,7 +45,8 @@ type Process struct {
 	ContainerID string
 	Job         JobIdentity
 
-	fs FS
+	fs   FS
+	left leftOut
 }
 
 // Open reads what the process is. The errors are *Error with the reasons

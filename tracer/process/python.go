@@ -31,8 +31,12 @@ func (p *Process) Python(libraries []*Library) (*Interpreter, error) {
 			}
 			continue
 		}
-		version, from := pythonVersion(file, minorVersion(l.Name()))
+		var version, from string
+		err = symbolize.Guard(func() { version, from = pythonVersion(file, minorVersion(l.Name())) })
 		file.Close()
+		if err != nil {
+			continue
+		}
 		if version != "" {
 			return &Interpreter{Version: version, Library: l, From: from}, nil
 		}
@@ -73,6 +77,14 @@ func minorVersion(name string) string {
 	return ""
 }
 
+// Bounds of the search for the version, which takes their product: Py_GetVersion
+// has some 100 bytes, CPython's constants 2 MB, and few of them look like versions.
+const (
+	maxGetVersion = 4 << 10
+	maxConstants  = 64 << 20
+	maxVersions   = 1 << 10
+)
+
 // pythonVersion reads the version from a file that has CPython in it.
 func pythonVersion(file *symbolize.ELF, minor string) (version, from string) {
 	if s, ok := file.Lookup("Py_Version"); ok { // const unsigned long
@@ -88,8 +100,8 @@ func pythonVersion(file *symbolize.ELF, minor string) (version, from string) {
 	if !ok {
 		return minor, "name"
 	}
-	code := file.CodeAt(function.Address, max(function.Size, 64))
-	return versionFromStrings(versionStrings(contents, address, minor), minor, func(address uint64) bool {
+	code := file.CodeAt(function.Address, min(max(function.Size, 64), maxGetVersion))
+	return versionFromStrings(versionStrings(contents[:min(len(contents), maxConstants)], address, minor), minor, func(address uint64) bool {
 		return refersTo(code, function.Address, address)
 	})
 }
@@ -103,7 +115,7 @@ type versionConstant struct {
 // may have made it the end of another ("/opt/python/3.10.13").
 func versionStrings(contents []byte, address uint64, minor string) []versionConstant {
 	var found []versionConstant
-	for _, at := range versionString.FindAllIndex(contents, -1) {
+	for _, at := range versionString.FindAllIndex(contents, maxVersions) {
 		version := string(contents[at[0] : at[1]-1])
 		before := byte(0)
 		if at[0] > 0 {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -340,4 +341,44 @@ func TestBiasIsWhatTheLoaderAdded(t *testing.T) {
 	if want := 0x10000 + offset - address; ok != (offset >= 0x1000 && offset < 0x10000) || ok && got != want {
 		t.Errorf("bias %#x, %v, want %#x", got, ok, want)
 	}
+}
+
+// FuzzPythonVersion: a file that passes for an interpreter's.
+func FuzzPythonVersion(f *testing.F) {
+	contents, err := os.ReadFile(filepath.Join("..", "..", "symbolize", "testdata", "tiny.so"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(contents, "3.11")
+	f.Fuzz(func(t *testing.T, contents []byte, minor string) {
+		file, err := symbolize.NewELF(bytes.NewReader(contents))
+		if err != nil {
+			return
+		}
+		if version, from := pythonVersion(file, minor); (version == "") != (from == "") && minor != "" {
+			t.Fatalf("version %q from %q", version, from)
+		}
+	})
+}
+
+// FuzzCode: the mappings that walks are told of lie as the kernel says they do.
+func FuzzCode(f *testing.F) {
+	f.Add([]byte(twoLibraries))
+	f.Fuzz(func(t *testing.T, maps []byte) {
+		libraries, err := parseLibraries(maps)
+		if err != nil {
+			return
+		}
+		code, err := parseCode(maps, libraries)
+		if err != nil {
+			return
+		}
+		for _, c := range code {
+			if c.End < c.Start {
+				t.Fatalf("%+v", c)
+			}
+		}
+		codeDigest(maps)
+		mapsExecutable(maps, []byte(" fe:00 10 "))
+	})
 }

@@ -127,7 +127,9 @@ func openLibc(libraries []*process.Library, version cpython.Version) (*symbolize
 			continue
 		}
 		if e, err := l.OpenELF(); err == nil {
-			if _, ok := e.Lookup("_thread_db_pthread_specific"); ok {
+			ok := false
+			_ = symbolize.Guard(func() { _, ok = e.Lookup("_thread_db_pthread_specific") })
+			if ok {
 				return e, nil
 			}
 			e.Close()

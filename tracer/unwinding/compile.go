@@ -22,17 +22,36 @@ func (u *Unwinder) wake() {
 	}
 }
 
-// dequeue takes the largest file: the one that most frames are of.
+// dequeue takes a file of the process on whose files least time was spent, so that
+// one with many large files does not keep the others waiting; of those the largest:
+// the one that most frames are of.
 func (u *Unwinder) dequeue() *file {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.queue) == 0 || u.closed {
 		return nil
 	}
-	largest := slices.MaxFunc(u.queue, func(a, b *file) int { return cmp.Compare(a.size, b.size) })
-	u.queue = slices.DeleteFunc(u.queue, func(f *file) bool { return f == largest })
-	u.busy = largest
-	return largest
+	next := slices.MaxFunc(u.queue, func(a, b *file) int {
+		return cmp.Or(cmp.Compare(u.spentOn(b), u.spentOn(a)), cmp.Compare(a.size, b.size))
+	})
+	u.queue = slices.DeleteFunc(u.queue, func(f *file) bool { return f == next })
+	u.busy = next
+	return next
+}
+
+// turn is what counts as spending the same time on two processes.
+const turn = 500 * time.Millisecond
+
+// spentOn is the least that was spent on a process that maps a file, in turns.
+func (u *Unwinder) spentOn(f *file) time.Duration {
+	least := time.Duration(0)
+	first := true
+	for pid := range f.mappers {
+		if spent := u.spent[pid] / turn; first || spent < least {
+			least, first = spent, false
+		}
+	}
+	return least
 }
 
 // worker makes one table after the other, on one core, without the lock.
@@ -72,6 +91,9 @@ func (u *Unwinder) finish(f *file, t *unwind.Table, err error, began time.Time) 
 		t.Close()
 	}
 	f.took = time.Since(began)
+	for pid := range f.mappers {
+		u.spent[pid] += f.took
+	}
 	if err != nil {
 		f.state, f.reason = Absent, err
 	}

@@ -175,6 +175,7 @@ func (u *Unwinder) unload(pid int) error {
 		return nil
 	}
 	delete(u.processes, pid)
+	delete(u.spent, pid)
 	u.leave(t, nil)
 	if err := u.tables.deleteProcess(pid); err != nil {
 		return fmt.Errorf("removing the mappings of pid %d: %w", pid, err)

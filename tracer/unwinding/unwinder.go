@@ -42,6 +42,7 @@ type Unwinder struct {
 	processes  map[int]*processTable
 	vdsoFile   *file
 	queue      []*file
+	spent      map[int]time.Duration // on the tables of a process's files
 	busy       *file
 	looks      map[int]bool // processes whose generated code is to be looked at
 	looking    bool
@@ -70,7 +71,7 @@ func newUnwinder(to tables, options Options) *Unwinder {
 		leaves:  leaves{tables: to, limit: limit},
 		rules:   rules{tables: to, numbers: map[unwind.Rule]uint16{{}: 0}},
 		byInode: map[inode]*file{}, byOrigin: map[string]*file{}, images: map[unwind.Digest]*image{}, nextNumber: firstFile,
-		processes: map[int]*processTable{}, looks: map[int]bool{},
+		processes: map[int]*processTable{}, looks: map[int]bool{}, spent: map[int]time.Duration{},
 		work: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	u.idle = sync.NewCond(&u.mu)
