@@ -8,10 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // What was made of a file (a plan, an unwind table) may be kept for the next
@@ -31,19 +28,9 @@ type Hold struct {
 	lease *os.File // nil where only root can write
 }
 
-// origin is what the kernel says of a mapped file.
-type origin struct {
-	stat       unix.Stat_t
-	filesystem unix.Statfs_t
-}
-
 // maxHashed bounds what is hashed of a file to know it again: 0.6 s on one core
 // of today, and more than any library has beside its code for GPUs.
 const maxHashed = 1 << 30
-
-// settled is how old the last change of a root's file must be: times are only as
-// exact as a tick, and what was changed twice in one looks unchanged.
-const settled = 2 * time.Second
 
 // Hold is not ok where nothing that is made of the file may be kept: somebody
 // may be writing it, or its file system does not say.
@@ -64,7 +51,7 @@ func (e *ELF) Hold() (h *Hold, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+	if err := takeLease(file); err != nil {
 		file.Close()
 		return nil, false
 	}
@@ -78,9 +65,9 @@ func (h *Hold) Release() (unchanged bool) {
 	if h.lease == nil {
 		return true
 	}
-	kind, err := unix.FcntlInt(h.lease.Fd(), unix.F_GETLEASE, 0)
+	unchanged = hasLease(h.lease)
 	h.lease.Close()
-	return err == nil && kind == unix.F_RDLCK
+	return unchanged
 }
 
 // RootOnly reports a file that is known without a look at its contents.
@@ -158,47 +145,4 @@ func (e *ELF) Origin() string {
 		return ""
 	}
 	return e.origin.identity()
-}
-
-// rootFilesystems are those that root alone can mount and that answer for their
-// files themselves: a FUSE server says of an owner what it likes.
-var rootFilesystems = map[int64]bool{
-	unix.EXT4_SUPER_MAGIC: true, unix.XFS_SUPER_MAGIC: true, unix.BTRFS_SUPER_MAGIC: true, unix.TMPFS_MAGIC: true,
-	unix.OVERLAYFS_SUPER_MAGIC: true, unix.SQUASHFS_MAGIC: true, unix.F2FS_SUPER_MAGIC: true, unix.EROFS_SUPER_MAGIC_V1: true,
-}
-
-// rootOnly reports a file that nobody but root can write, and that has not been
-// written for a while. An access list that lets others write shows in the bits of
-// the group.
-func (o *origin) rootOnly() bool {
-	s := &o.stat
-	return s.Uid == 0 && s.Mode&0o022 == 0 && rootFilesystems[int64(o.filesystem.Type)] &&
-		time.Since(time.Unix(s.Ctim.Unix())) > settled
-}
-
-// identity is what no user can make another file have. Numbers of devices that
-// are no disks are given out anew at each boot.
-func (o *origin) identity() string {
-	s := &o.stat
-	boot := ""
-	if unix.Major(s.Dev) == 0 {
-		boot = bootID()
-	}
-	return fmt.Sprintf("file-%x-%x-%d-%d-%d-%d-%d-%v-%s", s.Dev, s.Ino, s.Size, s.Mtim.Sec, s.Mtim.Nsec, s.Ctim.Sec, s.Ctim.Nsec, o.filesystem.Fsid, boot)
-}
-
-var bootID = sync.OnceValue(func() string {
-	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return string(id)
-})
-
-func originOf(fd int) (*origin, error) {
-	o := &origin{}
-	if err := unix.Fstat(fd, &o.stat); err != nil {
-		return nil, err
-	}
-	if err := unix.Fstatfs(fd, &o.filesystem); err != nil {
-		return nil, err
-	}
-	return o, nil
 }
