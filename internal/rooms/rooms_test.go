@@ -21,7 +21,7 @@ const module = "github.com/ebpfprof/ebpfprof/"
 var floors = [][]string{
 	{"bpf", "symbolize/callstack", "symbolize/cufunction", "tracer/catalog", "tracer/site", "tracer/procfile",
 		"tracer/syscallnames", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
-		"internal/attacker", "internal/printable", "internal/graph", "internal/steps", "internal/flops",
+		"internal/attacker", "internal/hostile", "internal/printable", "internal/graph", "internal/steps", "internal/flops",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/memplan/pickle"},
 	{"symbolize", "internal/peaks", "internal/memplan/instance", "internal/memplan/draw", "internal/memplan/pool",
 		"internal/memplan/holders"},
