@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -33,6 +34,9 @@ const patience = 90 * time.Second
 var ebpfprof string
 
 func TestMain(m *testing.M) {
+	// Under nohup SIGHUP is ignored, in all that is started from here too. What is
+	// caught is not inherited: the programs begin as on a terminal.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "badinput-")
 		if err != nil {

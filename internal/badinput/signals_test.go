@@ -35,6 +35,21 @@ func TestASignalEndsTheRecordingWithASummary(t *testing.T) {
 	}
 }
 
+func TestARecordingUnderNohupOutlivesItsTerminal(t *testing.T) {
+	needKernel(t)
+	job, dataset := openCL(t), filepath.Join(t.TempDir(), "d")
+	a := start(t, nil, "sh", "-c", `trap "" HUP; exec "$0" "$@"`, ebpfprof, "attach", "--pid", pidOf(job), "--output", dataset)
+	a.until(t, "attached in ")
+	a.Process.Signal(syscall.SIGHUP)
+	select {
+	case <-a.done:
+		t.Fatal("the terminal's end ended the recording")
+	case <-time.After(time.Second):
+	}
+	a.Process.Signal(syscall.SIGTERM)
+	a.end(t).check(t, ok)
+}
+
 func TestARecordingOutlivesTheReaderOfItsOutput(t *testing.T) {
 	needKernel(t)
 	job, dataset := openCL(t), filepath.Join(t.TempDir(), "d")
