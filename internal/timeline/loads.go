@@ -3,6 +3,7 @@ package timeline
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
@@ -29,7 +30,9 @@ WHERE t.anchors = 'L'
 GROUP BY l.step_id`
 
 // batches settles which loads brought a batch: the one with which a loader ends
-// does not. Without recorded operators there it stays as the order of anchors
+// does not. The seed of the next iterator tells; where its operator was not
+// recorded (called for the first time, or between slices), the loads around it and
+// the time that it took do. Without recorded operators there it stays as the order of anchors
 // has it.
 func batches(ctx context.Context, db *dataset.DB, threads []Thread) error {
 	rows, err := db.Query(ctx, loadSQL)
@@ -58,13 +61,27 @@ func batches(ctx context.Context, db *dataset.DB, threads []Thread) error {
 		if usual == 0 {
 			continue
 		}
-		for k := range threads[i].Steps {
-			s := &threads[i].Steps[k]
+		all := threads[i].Steps
+		// recorded reports whether a load's batch has its operators: those around a
+		// load without any were recorded, so it had none to record.
+		recorded := func(k int) bool {
+			return k >= 0 && k < len(all) && float64(loads[all[k].ID].operators) >= usual/2
+		}
+		// quickest is the shortest load that certainly brought a batch. Where loads take
+		// alike long, one that took not half as long brought none.
+		quickest := int64(math.MaxInt64)
+		for k := range all {
+			if recorded(k) {
+				quickest = min(quickest, all[k].End-all[k].Begin)
+			}
+		}
+		for k := range all {
+			s := &all[k]
 			f, alone := loads[s.ID]
-			last := k == len(threads[i].Steps)-1
+			last := k == len(all)-1
 			switch n := float64(f.operators); {
 			case !alone:
-			case n < usual/4 && (f.iterators > 0 || last):
+			case n < usual/4 && (f.iterators > 0 || last || recorded(k-1) && recorded(k+1) || s.End-s.Begin < quickest/2):
 				s.Kind, s.Method = steps.Other, steps.Unmatched
 			case n >= usual/2:
 				s.Kind = steps.Evaluate
