@@ -127,6 +127,7 @@ func (s *summary) print(w io.Writer) {
 	s.printLosses(w)
 	fmt.Fprint(w, s.jobText())
 	fmt.Fprintf(w, "\ndataset: %s\nnext:\n", s.Dataset)
+	fmt.Fprintf(w, "  ebpfprof report %s\n", quote(s.Dataset))
 	fmt.Fprintf(w, "  ebpfprof query %s --example operators\n", quote(s.Dataset))
 	if s.Samples > 0 {
 		fmt.Fprintf(w, "  ebpfprof stacks %s\n", quote(s.Dataset))
