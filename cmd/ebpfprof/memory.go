@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/draw"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/holders"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 const memoryDescription = `Live bytes over time, their peak and who holds it: by line of your code, module, operator and phase (a guess, from who
@@ -80,8 +82,7 @@ func runMemory(c *urfave.Context) error {
 		case "png":
 			return m.Arenas[0].Picture().WritePNG(w)
 		}
-		printMemory(w, m, c.Int("top"))
-		return nil
+		return writeText(w, func(w io.Writer) { printMemory(w, m, c.Int("top")) })
 	})
 	if err != nil {
 		return failed(err)
@@ -123,8 +124,17 @@ func writeOutput(c *urfave.Context, write func(io.Writer) error) (err error) {
 	return nil
 }
 
+// writeText prints what people read, with the names of jobs in it, as no terminal
+// obeys it.
+func writeText(w io.Writer, print func(io.Writer)) error {
+	var text strings.Builder
+	print(&text)
+	_, err := io.WriteString(w, printable.Lines(text.String()))
+	return err
+}
+
 func writeIndented(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
+	encoder := json.NewEncoder(printable.JSON(w))
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)

@@ -115,6 +115,10 @@ func writePlan(w io.Writer, several *analysis.Several, format string) error {
 	case "png":
 		return plan.Picture().WritePNG(w)
 	}
+	return writeText(w, func(w io.Writer) { printPlans(w, several) })
+}
+
+func printPlans(w io.Writer, several *analysis.Several) {
 	for i, p := range several.Plans {
 		if i > 0 {
 			fmt.Fprintln(w)
@@ -130,7 +134,6 @@ func writePlan(w io.Writer, several *analysis.Several, format string) error {
 	} else if f != nil {
 		fmt.Fprintf(w, "\nestimate: not even a batch of one would fit into %s (%s)\n", exactBytes(f.Capacity), f.Method)
 	}
-	return nil
 }
 
 // batchesOf reads 8,16.

@@ -141,3 +141,29 @@ func digits(n uint64) string {
 	text, _ := json.Marshal(n)
 	return string(text)
 }
+
+// A snapshot is anybody's: its files and functions may be called anything.
+func TestMemoryObeysNoNameOfASnapshot(t *testing.T) {
+	const name = `\u001b]0;owned\u0007\u001b[2J.py`
+	frames := `[{"filename":"/job/` + name + `","name":"f` + name + `","line":3}]`
+	text := `{"segments":[],"device_traces":[[` +
+		`{"action":"alloc","addr":4096,"size":512,"stream":0,"time_us":1,"frames":` + frames + `},` +
+		`{"action":"alloc","addr":8192,"size":1024,"stream":0,"time_us":2,"frames":` + frames + `}]]}`
+	file := filepath.Join(t.TempDir(), "snapshot.json")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := built(t)
+	for _, arguments := range [][]string{{"memory", file}, {"memory", file, "--json"}, {"memory", "plan", file}} {
+		out, err := exec.Command(program, arguments...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%q: %v: %q", arguments, err, out)
+		}
+		if strings.ContainsAny(string(out), "\x1b\x07") {
+			t.Errorf("%q prints what a terminal obeys: %q", arguments, out)
+		}
+		if arguments[1] == file && !strings.Contains(string(out), "owned") {
+			t.Errorf("%q does not name the line at all: %s", arguments, out)
+		}
+	}
+}

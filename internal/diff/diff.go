@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/steps"
 )
 
 // Verdict of a comparison.
@@ -79,7 +81,7 @@ func Compare(before, after *Side, failOn float64) *Result {
 	if before.What != after.What {
 		r.Comparability = append(r.Comparability, Fact{"compared", before.What, after.What, false})
 	}
-	r.Step = Change{Before: mean(before.Periods), After: mean(after.Periods)}
+	r.Step = Change{Before: steps.Mean(before.Periods), After: steps.Mean(after.Periods)}
 	if r.Step.Before > 0 {
 		r.Step.Percent = 100 * (r.Step.After - r.Step.Before) / r.Step.Before
 	}
@@ -94,40 +96,11 @@ func Compare(before, after *Side, failOn float64) *Result {
 func (r *Result) noise(before, after *Side) {
 	r.NoisePercent, r.NoiseFrom = pairNoise, "what two recordings differ by without a reason"
 	for _, s := range []*Side{before, after} {
-		if floor, ok := windowNoise(s.Periods); ok && floor > r.NoisePercent {
-			r.NoisePercent, r.NoiseFrom = floor, "the spread of windows within a recording"
+		floor, ok := steps.Noise(s.Periods)
+		if percent := 100 * floor / steps.Mean(s.Periods); ok && percent > r.NoisePercent {
+			r.NoisePercent, r.NoiseFrom = percent, "the spread of windows within a recording"
 		}
 	}
-}
-
-// student is the two-sided 95 % quantile of Student's t, by degrees of freedom
-// from 1 (R: qt(0.975, 1:9)).
-var student = [...]float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262}
-
-// windowNoise is t·sd/√K of K = min(10, N/5) window means, in percent of the mean.
-func windowNoise(periods []float64) (percent float64, ok bool) {
-	k := min(10, len(periods)/5)
-	if k < 2 {
-		return 0, false
-	}
-	var means []float64
-	for i := range k {
-		means = append(means, mean(periods[i*len(periods)/k:(i+1)*len(periods)/k]))
-	}
-	m := mean(means)
-	square := 0.0
-	for _, x := range means {
-		square += (x - m) * (x - m)
-	}
-	return 100 * student[k-2] * math.Sqrt(square/float64(k-1)) / math.Sqrt(float64(k)) / m, m > 0
-}
-
-func mean(all []float64) float64 {
-	sum := 0.0
-	for _, v := range all {
-		sum += v
-	}
-	return sum / float64(max(len(all), 1))
 }
 
 // rows are sorted by what they add to a step or take from it. One counts when it

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/graph"
+	"github.com/ebpfprof/ebpfprof/internal/steps"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
@@ -105,7 +106,7 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 		result.Untold = append(result.Untold, "no step has all its rows: record longer, or with --budget off")
 		return result, nil
 	}
-	floor, known := noiseFloor(settled(thread))
+	floor, known := steps.Noise(settled(thread))
 	result.FloorNS = floor
 	if !known {
 		result.Untold = append(result.Untold, fmt.Sprintf(

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/steps"
 )
 
 // Of 200 recordings with noise and slow drift the interval has to hold the truth
@@ -45,15 +47,15 @@ func TestFewStepsAreSaid(t *testing.T) {
 }
 
 func TestNoiseFloor(t *testing.T) {
-	if _, ok := noiseFloor(make([]float64, 9)); ok {
+	if _, ok := steps.Noise(make([]float64, 9)); ok {
 		t.Error("a floor of nine steps")
 	}
 	// Two windows of five: means 1 and 3, sd √2, t of one degree of freedom 12.706.
-	floor, ok := noiseFloor([]float64{1, 1, 1, 1, 1, 3, 3, 3, 3, 3})
+	floor, ok := steps.Noise([]float64{1, 1, 1, 1, 1, 3, 3, 3, 3, 3})
 	if want := 12.706 * math.Sqrt2 / math.Sqrt2; !ok || math.Abs(floor-want) > 1e-9 {
 		t.Errorf("floor %v, want %v", floor, want)
 	}
-	if floor, ok := noiseFloor(make([]float64, 100)); !ok || floor != 0 {
+	if floor, ok := steps.Noise(make([]float64, 100)); !ok || floor != 0 {
 		t.Errorf("steps that are all alike: %v", floor)
 	}
 }

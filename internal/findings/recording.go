@@ -134,7 +134,7 @@ func settled(t timeline.Thread) []float64 {
 			other = append(other, float64(s.Period))
 		}
 	}
-	if len(other) >= 2*stepsAWindow {
+	if len(other) >= steps.EnoughForNoise {
 		return other
 	}
 	return whole
