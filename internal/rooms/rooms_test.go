@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -53,9 +55,28 @@ type goPackage struct {
 	Deps       []string
 }
 
+// watch lets go test know of every source file: what go list reads is read by
+// another process, and a cached answer would be one about older imports.
+func watch(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir("../..", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && entry.Name() != ".." {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(name, ".go") {
+			_, err = os.Stat(name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // list runs go list; paths of this module lose its name.
 func list(t *testing.T, arguments ...string) (found []goPackage) {
 	t.Helper()
+	watch(t)
 	command := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Deps"}, arguments...)...)
 	command.Dir = "../.."
 	var complaints bytes.Buffer
