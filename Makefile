@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -57,9 +57,9 @@ matrix:
 test-matrix: matrix-tools
 	$(GO) run ./internal/matrix -short $(if $(KERNELS),-kernels '$(KERNELS)')
 
-# What exports are read back with; the tests that need it are skipped without.
+# What exports and datasets are read back with; the tests that need it are skipped without.
 readers:
-	@testdata/setup/readers.sh || echo "going on without them: the tests that read exports with them are skipped"
+	@testdata/setup/readers.sh || echo "going on without them: the tests that read exports and datasets with them are skipped"
 
 # JAX and its CUDA plugin, likewise.
 jax:
@@ -111,6 +111,7 @@ test-unit:
 test-kernel: build native
 	$(GO) run ./internal/testrun -- -p 2 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/...
 	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 40m ./internal/e2e/...
+	$(GO) test -count 1 -run ForeignReaders ./output
 	$(GO) run ./internal/soak -for 1m
 
 # What the tracer takes while jobs never stop to bring something new: for an hour at
@@ -120,6 +121,11 @@ soak: build native
 	$(GO) run ./internal/soak -for $(SOAK)
 	EBPFPROF_IN_OUT=10000 $(GO) test -count 1 -timeout 2h -run TestProbesInAndOutThousandsOfTimesHarmNobody ./tracer
 	EBPFPROF_KILLS=1000 $(GO) test -count 1 -timeout 4h -run TestATracerKilledAtAnyInstantHarmsNobody ./internal/e2e
+
+# How right the estimates of short jobs are: eight jobs, twenty runs of each, an hour.
+RUNS ?= 20
+short-runs: build deps torch
+	$(GO) run ./internal/shortruns -runs $(RUNS) $(if $(STEPS),-steps $(STEPS)) -python "$(CACHE)/torch-venv/bin/python"
 
 generate:
 	$(GO) generate ./...
@@ -135,18 +141,24 @@ lint:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
+	$(GO) run ./internal/columns $$(git ls-files README.md "docs/*.md")
 
 # ARGS are the bench's own: make bench ARGS='-quick -only hit,launch'.
 bench: build native deps torch py-spy
 	$(GO) run ./internal/bench $(ARGS)
 
+# This tree's figures and those of another commit, in turn: make bench-before BEFORE=v1.0
+PARTS ?= hit,launch,attach,samples
+bench-before: deps torch
+	GO=$(GO) testdata/setup/bench-before.sh '$(BEFORE)' '$(PARTS)'
+
 # The writer of datasets beside the column writers of two libraries, one core each.
 bench-writers:
 	GOMAXPROCS=1 taskset -c 1 $(GO) test ./output -run '^$$' -bench Writers -benchtime 2000000x -count 3
 
-# Import of 100 MB of JSON, exports in spans a second.
+# Import of 100 MB of JSON, exports in spans a second, a report of a million (synthetic) spans.
 bench-answers:
-	$(GO) test ./internal/export -run '^$$' -bench . -benchtime 3x
+	$(GO) test ./internal/export ./internal/report -run '^$$' -bench 'Export|Import|AMillion' -benchtime 3x
 
 # Every parser of bytes that others wrote, so long each: make fuzz FUZZTIME=1h
 # FUZZ=Maps runs those whose package and name have that in them.

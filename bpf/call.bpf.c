@@ -13,7 +13,9 @@
 #include "guard.h"
 #include "regs.h"
 #include "memo_learn.h"
+#include "line.h"
 #include "capture.h"
+#include "tensors.h"
 #include "scope.h"
 #include "lives.h"
 #include "text.h"
@@ -55,8 +57,11 @@ static __noinline struct thread_state *new_thread(__u32 tgid, __u32 tid)
 	return t;
 }
 
-/* The innermost open call or scope: what happens now happens inside it. */
-static __always_inline __u64 innermost(struct thread_state *t)
+/*
+ * The innermost open call or scope: what happens now happens inside it. Sets the line
+ * that it inherits, 0 where it does not.
+ */
+static __always_inline __u64 innermost(struct thread_state *t, __u64 *line)
 {
 	__u64 id = 0, start = 0;
 	__u32 depth = t->depth, scopes = t->scopes;
@@ -68,6 +73,7 @@ static __always_inline __u64 innermost(struct thread_state *t)
 		if (!stale(f->flags, f->epoch)) {
 			id = f->span_id;
 			start = f->start_ns;
+			*line = inherited_line(f);
 		}
 	}
 	if (scopes > 0 && scopes <= MAX_SCOPES) {
@@ -153,7 +159,10 @@ static __always_inline struct frame *frame_of(struct thread_state *t, __u8 actio
 static __always_inline void fill_frame(const struct probe_spec *spec, struct thread_state *t,
 				       struct frame *f, __u64 sp)
 {
-	f->parent_id = innermost(t);
+	__u64 line = 0;
+
+	f->parent_id = innermost(t, &line);
+	f->line = line;
 	f->sp = sp;
 	f->span_id = 0;
 	f->sequence = ~0ULL;
@@ -176,6 +185,7 @@ static __always_inline bool calls_ended(const struct thread_state *t, __u64 limi
 static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *spec,
 				struct thread_state *t, struct frame *f, struct ending *e)
 {
+	__u64 sequence;
 	__u32 depth = t->depth;
 
 	switch (spec->action) {
@@ -193,9 +203,16 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 		emit_event(f, e);
 		break;
 	case ACTION_SEQUENCE:
-		if (depth > 0 && depth <= MAX_DEPTH && f->faults == 0)
-			t->frame[(depth - 1) & (MAX_DEPTH - 1)].sequence =
-				(f->arg[0] & ((1ULL << SEQUENCE_BITS) - 1)) | (f->arg[1] << SEQUENCE_BITS & ~(1ULL << 63));
+		if (f->faults)
+			break;
+		sequence = sequence_of(f->arg[0], f->arg[1]);
+		if (depth > 0 && depth <= MAX_DEPTH)
+			t->frame[(depth - 1) & (MAX_DEPTH - 1)].sequence = sequence;
+		remember_forward(e->tgid, sequence, f->line);
+		break;
+	case ACTION_PYTHON:
+		if (depth > 0 && depth <= MAX_DEPTH)
+			t->frame[(depth - 1) & (MAX_DEPTH - 1)].flags |= SPEC_PYTHON;
 		break;
 	case ACTION_SCOPE_END:
 		/* What is not followed as a pointer lies at an offset from the key. */
@@ -231,6 +248,8 @@ static __always_inline struct taking begin_taking(struct pt_regs *ctx, const str
 	start_at_registers(&w->start, ctx);
 	w->start.at_entry = f->sp == w->start.sp;
 	w->start.tid = tid;
+	w->of_call = 1;
+	m->counts = 0;
 	m->spec = f->spec;
 	m->last = t->stack_before;
 	memo_guess(m, &w->start);
@@ -270,6 +289,8 @@ static __always_inline bool add_stack(struct taking *taking, const struct probe_
 		memo_follows(m);
 		t->stack_before = m->found;
 		end_stack(w);
+		if (!f->line)
+			f->line = line_of(f->stack_id, LINE_OWN);
 	}
 	if ((flags & SPEC_STACK) && n < MAX_ARGS) {
 		f->arg[n] = f->stack_id;
@@ -278,8 +299,15 @@ static __always_inline bool add_stack(struct taking *taking, const struct probe_
 	return w;
 }
 
-/* One text for two programs: only that which takes stacks pays for being able to. */
-static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
+/* What a program takes of the stack. */
+enum takes {
+	TAKES_NOTHING,
+	TAKES_LINE,
+	TAKES_STACK,
+};
+
+/* One text for three programs: only those which take stacks pay for being able to. */
+static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u64 ids = bpf_get_current_pid_tgid();
@@ -324,12 +352,16 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 	/* Before the stack: the verifier follows it once, and not with and without what that reads. */
 	if (spec->captures && !(spec->flags & SPEC_IN_ORDER))
 		capture_each(ctx, spec, f);
-	if (stack)
+	if (spec->tensors)
+		take_tensors(ctx, spec, t, f, count->entries - 1);
+	if (takes == TAKES_STACK)
 		taking = begin_taking(ctx, spec, t, f, tid);
 	if (spec->flags & SPEC_IN_ORDER)
 		capture_in_order(ctx, spec, f, taking.memory);
 	/* What we did so far is not part of the call. */
-	if (!stack || !add_stack(&taking, spec, t, f))
+	if (takes == TAKES_LINE)
+		add_line(ctx, spec, t, f, tgid, tid);
+	if (takes != TAKES_STACK || !add_stack(&taking, spec, t, f))
 		f->start_ns = bpf_ktime_get_ns();
 	e.end_ns = f->start_ns;
 	act(ctx, spec, t, f, &e);
@@ -338,12 +370,17 @@ static __always_inline int enter_call(struct pt_regs *ctx, bool stack)
 
 static __always_inline int enter(struct pt_regs *ctx)
 {
-	return enter_call(ctx, false);
+	return enter_call(ctx, TAKES_NOTHING);
 }
 
 static __always_inline int enter_with_stack(struct pt_regs *ctx)
 {
-	return enter_call(ctx, true);
+	return enter_call(ctx, TAKES_STACK);
+}
+
+static __always_inline int enter_with_line(struct pt_regs *ctx)
+{
+	return enter_call(ctx, TAKES_LINE);
 }
 
 static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bool exact, __u8 method)
@@ -441,7 +478,14 @@ int call_entry(struct pt_regs *ctx)
 	return GUARDED(enter(ctx));
 }
 
-/* For the calls whose spec asks for a stack. */
+/* For those whose spec asks for the Python code behind them. */
+SEC("uprobe.multi")
+int call_entry_line(struct pt_regs *ctx)
+{
+	return GUARDED(enter_with_line(ctx));
+}
+
+/* For those whose spec asks for a stack. */
 SEC("uprobe.multi")
 int call_entry_stack(struct pt_regs *ctx)
 {
@@ -479,7 +523,12 @@ int link_map(struct pt_regs *ctx)
 WIRE_TYPE(enum action, action);
 WIRE_TYPE(enum source, source);
 WIRE_TYPE(enum text_kind, text_kind);
+WIRE_TYPE(enum tensor_argument, tensor_argument);
+WIRE_TYPE(enum tensor_outcome, tensor_outcome);
+WIRE_TYPE(struct tensors_record, tensors_record);
+WIRE_TYPE(struct tensor_slot, tensor_slot);
 WIRE_TYPE(enum spec_flag, spec_flag);
+WIRE_TYPE(enum line_source, line_source);
 WIRE_TYPE(enum record_kind, record_kind);
 WIRE_TYPE(enum end_method, end_method);
 WIRE_TYPE(enum call_status, call_status);

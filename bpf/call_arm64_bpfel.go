@@ -22,6 +22,7 @@ const (
 	CallActionACTION_SCOPE_END   CallAction = 4
 	CallActionACTION_URGENT      CallAction = 5
 	CallActionACTION_SEQUENCE    CallAction = 6
+	CallActionACTION_PYTHON      CallAction = 7
 )
 
 type CallCallRecord struct {
@@ -40,6 +41,7 @@ type CallCallRecord struct {
 	Sequence uint64
 	Epoch    uint32
 	Faults   uint32
+	Line     uint64
 }
 
 type CallCallRecordFew struct {
@@ -90,6 +92,12 @@ const (
 	CallEndMethodEND_UNFINISHED CallEndMethod = 4
 )
 
+type CallForwardLine struct {
+	_     structs.HostLayout
+	Id    uint64
+	Check uint64
+}
+
 type CallLifeRecord struct {
 	_            structs.HostLayout
 	Kind         uint8
@@ -104,6 +112,16 @@ type CallLifeRecord struct {
 	ProcessTicks uint64
 	Comm         [16]int8
 }
+
+type CallLineSource uint32
+
+const (
+	CallLineSourceLINE_NONE      CallLineSource = 0
+	CallLineSourceLINE_OWN       CallLineSource = 1
+	CallLineSourceLINE_INHERITED CallLineSource = 2
+	CallLineSourceLINE_FORWARD   CallLineSource = 3
+	CallLineSourceLINE_SOURCES   CallLineSource = 4
+)
 
 type CallLongTextRecord struct {
 	_      structs.HostLayout
@@ -137,7 +155,9 @@ const (
 	CallLossLOSS_WALK_TABLE_FULL    CallLoss = 16
 	CallLossLOSS_THREAD_QUOTA       CallLoss = 17
 	CallLossLOSS_WAIT_QUOTA         CallLoss = 18
-	CallLossLOSS_MAX                CallLoss = 19
+	CallLossLOSS_SCOPE_QUOTA        CallLoss = 19
+	CallLossLOSS_SHAPES_LOST        CallLoss = 20
+	CallLossLOSS_MAX                CallLoss = 21
 )
 
 type CallMemoCount uint32
@@ -149,6 +169,7 @@ const (
 	CallMemoCountMEMO_VERIFIED   CallMemoCount = 3
 	CallMemoCountMEMO_MISMATCHED CallMemoCount = 4
 	CallMemoCountMEMO_COUNTS     CallMemoCount = 5
+	CallMemoCountMEMO_LINES      CallMemoCount = 5
 )
 
 type CallMemoEntry struct {
@@ -197,10 +218,12 @@ type CallMemoWorkspace struct {
 	Guess      uint32
 	Found      uint32
 	StackBytes uint32
+	Counts     uint32
 	Range      uint32
 	Bytes      uint32
 	Failed     uint32
 	Generation uint32
+	Pad        uint32
 	Memory     [81920]uint8
 }
 
@@ -213,15 +236,20 @@ type CallProbeCount struct {
 }
 
 type CallProbeSpec struct {
-	_            structs.HostLayout
-	Flags        uint16
-	Action       uint8
-	Captures     uint8
-	Text         uint8
-	TextRegister uint8
-	Turn         uint8
-	Pad          uint8
-	Capture      [12]CallCapture
+	_             structs.HostLayout
+	Flags         uint16
+	Action        uint8
+	Captures      uint8
+	Text          uint8
+	TextRegister  uint8
+	Turn          uint8
+	Tensors       uint8
+	TensorSizes   uint8
+	TensorStorage uint8
+	StorageBytes  uint8
+	TensorChecks  uint8
+	Pad           uint32
+	Capture       [12]CallCapture
 }
 
 type CallPythonRuntime struct {
@@ -277,6 +305,7 @@ const (
 	CallRecordKindRECORD_LINK_MAP    CallRecordKind = 9
 	CallRecordKindRECORD_SAMPLE      CallRecordKind = 10
 	CallRecordKindRECORD_STACK       CallRecordKind = 11
+	CallRecordKindRECORD_TENSORS     CallRecordKind = 12
 )
 
 type CallScopeKey struct {
@@ -297,6 +326,7 @@ type CallScopeValue struct {
 	Flags    uint16
 	Pad      uint16
 	StackId  uint64
+	Line     uint64
 }
 
 type CallSource uint32
@@ -322,6 +352,9 @@ const (
 	CallSpecFlagSPEC_FOLLOWS        CallSpecFlag = 512
 	CallSpecFlagSPEC_OUT_ARGS       CallSpecFlag = 1024
 	CallSpecFlagSPEC_IN_ORDER       CallSpecFlag = 2048
+	CallSpecFlagSPEC_LINE           CallSpecFlag = 4096
+	CallSpecFlagSPEC_BACKWARD       CallSpecFlag = 8192
+	CallSpecFlagSPEC_PYTHON         CallSpecFlag = 16384
 )
 
 type CallStackWorkspace struct {
@@ -329,7 +362,7 @@ type CallStackWorkspace struct {
 	Busy        uint32
 	KernelCount uint32
 	SentIn      uint32
-	Pad         uint32
+	OfCall      uint32
 	Start       struct {
 		_             structs.HostLayout
 		Pc            uint64
@@ -430,7 +463,7 @@ type CallStackWorkspace struct {
 		Native        uint16
 		Python        uint16
 		Segments      uint16
-		Pad           uint16
+		OfCall        uint16
 		Tgid          uint32
 		Id            uint64
 		Sp            uint64
@@ -460,6 +493,50 @@ type CallTarget struct {
 	Pad        uint32
 }
 
+type CallTensorArgument uint32
+
+const (
+	CallTensorArgumentTENSOR_NONE          CallTensorArgument = 0
+	CallTensorArgumentTENSOR_ONE           CallTensorArgument = 1
+	CallTensorArgumentTENSOR_OPTIONAL      CallTensorArgument = 2
+	CallTensorArgumentTENSOR_LIST          CallTensorArgument = 3
+	CallTensorArgumentTENSOR_LIST_BEHIND   CallTensorArgument = 4
+	CallTensorArgumentTENSOR_NUMBERS       CallTensorArgument = 5
+	CallTensorArgumentTENSOR_NUMBER_BEHIND CallTensorArgument = 6
+	CallTensorArgumentTENSOR_NUMBER        CallTensorArgument = 7
+	CallTensorArgumentTENSOR_VECTOR        CallTensorArgument = 8
+)
+
+type CallTensorOutcome uint32
+
+const (
+	CallTensorOutcomeTENSOR_READ    CallTensorOutcome = 1
+	CallTensorOutcomeTENSOR_CHECKED CallTensorOutcome = 2
+	CallTensorOutcomeTENSOR_ABSENT  CallTensorOutcome = 3
+	CallTensorOutcomeTENSOR_FAULT   CallTensorOutcome = 4
+	CallTensorOutcomeTENSOR_BOXED   CallTensorOutcome = 5
+	CallTensorOutcomeTENSOR_LISTED  CallTensorOutcome = 6
+)
+
+type CallTensorSlot struct {
+	_            structs.HostLayout
+	Word         [14]uint64
+	StorageBytes uint64
+}
+
+type CallTensorsRecord struct {
+	_       structs.HostLayout
+	Kind    uint8
+	Slots   uint8
+	Many    uint8
+	Pad     uint8
+	Spec    uint32
+	SpanId  uint64
+	Outcome [12]uint8
+	More    [12]uint8
+	Slot    [12]CallTensorSlot
+}
+
 type CallTextKind uint32
 
 const (
@@ -487,6 +564,8 @@ type CallThreadState struct {
 	Scopes      uint32
 	Tgid        uint32
 	StackBefore uint32
+	LineBefore  uint32
+	Pad         uint32
 	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64
@@ -510,7 +589,13 @@ type CallThreadState struct {
 		Faults   uint32
 		Arg      [12]uint64
 		StackId  uint64
+		Line     uint64
 	}
+	Tensors   CallTensorsRecord
+	Words     [32]uint64
+	NearFrom  uint64
+	NearBytes uint64
+	Near      [64]uint64
 }
 
 type CallUnwindFile struct {
@@ -555,6 +640,7 @@ type CallUnwindRule struct {
 const (
 	CallMapBlankThread        = "blank_thread"
 	CallMapCalls              = "calls"
+	CallMapForwardLines       = "forward_lines"
 	CallMapLife               = "life"
 	CallMapLosses             = "losses"
 	CallMapMemoCounts         = "memo_counts"
@@ -567,6 +653,7 @@ const (
 	CallMapPythonCounts       = "python_counts"
 	CallMapPythonRuntimes     = "python_runtimes"
 	CallMapSamples            = "samples"
+	CallMapScopeCounts        = "scope_counts"
 	CallMapScopes             = "scopes"
 	CallMapStackWorkspaces    = "stack_workspaces"
 	CallMapStacksSeen         = "stacks_seen"
@@ -579,6 +666,7 @@ const (
 	CallMapUnwindShards       = "unwind_shards"
 	CallMapUnwindWanted       = "unwind_wanted"
 	CallProgCallEntry         = "call_entry"
+	CallProgCallEntryLine     = "call_entry_line"
 	CallProgCallEntryStack    = "call_entry_stack"
 	CallProgCallExit          = "call_exit"
 	CallProgCallLearn         = "call_learn"
@@ -600,12 +688,17 @@ const (
 	CallVarWireCaptureFlag    = "wire_capture_flag"
 	CallVarWireEndMethod      = "wire_end_method"
 	CallVarWireLifeRecord     = "wire_life_record"
+	CallVarWireLineSource     = "wire_line_source"
 	CallVarWireLongTextRecord = "wire_long_text_record"
 	CallVarWireLoss           = "wire_loss"
 	CallVarWireMemoCount      = "wire_memo_count"
 	CallVarWireRecordKind     = "wire_record_kind"
 	CallVarWireSource         = "wire_source"
 	CallVarWireSpecFlag       = "wire_spec_flag"
+	CallVarWireTensorArgument = "wire_tensor_argument"
+	CallVarWireTensorOutcome  = "wire_tensor_outcome"
+	CallVarWireTensorSlot     = "wire_tensor_slot"
+	CallVarWireTensorsRecord  = "wire_tensors_record"
 	CallVarWireTextKind       = "wire_text_kind"
 	CallVarWireTextRecord     = "wire_text_record"
 	CallVarWithoutBpfLoop     = "without_bpf_loop"
@@ -654,6 +747,7 @@ type CallSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type CallProgramSpecs struct {
 	CallEntry      *ebpf.ProgramSpec `ebpf:"call_entry"`
+	CallEntryLine  *ebpf.ProgramSpec `ebpf:"call_entry_line"`
 	CallEntryStack *ebpf.ProgramSpec `ebpf:"call_entry_stack"`
 	CallExit       *ebpf.ProgramSpec `ebpf:"call_exit"`
 	CallLearn      *ebpf.ProgramSpec `ebpf:"call_learn"`
@@ -667,6 +761,7 @@ type CallProgramSpecs struct {
 type CallMapSpecs struct {
 	BlankThread     *ebpf.MapSpec `ebpf:"blank_thread"`
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
+	ForwardLines    *ebpf.MapSpec `ebpf:"forward_lines"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
 	MemoCounts      *ebpf.MapSpec `ebpf:"memo_counts"`
@@ -679,6 +774,7 @@ type CallMapSpecs struct {
 	PythonCounts    *ebpf.MapSpec `ebpf:"python_counts"`
 	PythonRuntimes  *ebpf.MapSpec `ebpf:"python_runtimes"`
 	Samples         *ebpf.MapSpec `ebpf:"samples"`
+	ScopeCounts     *ebpf.MapSpec `ebpf:"scope_counts"`
 	Scopes          *ebpf.MapSpec `ebpf:"scopes"`
 	StackWorkspaces *ebpf.MapSpec `ebpf:"stack_workspaces"`
 	StacksSeen      *ebpf.MapSpec `ebpf:"stacks_seen"`
@@ -712,12 +808,17 @@ type CallVariableSpecs struct {
 	WireCaptureFlag    *ebpf.VariableSpec `ebpf:"wire_capture_flag"`
 	WireEndMethod      *ebpf.VariableSpec `ebpf:"wire_end_method"`
 	WireLifeRecord     *ebpf.VariableSpec `ebpf:"wire_life_record"`
+	WireLineSource     *ebpf.VariableSpec `ebpf:"wire_line_source"`
 	WireLongTextRecord *ebpf.VariableSpec `ebpf:"wire_long_text_record"`
 	WireLoss           *ebpf.VariableSpec `ebpf:"wire_loss"`
 	WireMemoCount      *ebpf.VariableSpec `ebpf:"wire_memo_count"`
 	WireRecordKind     *ebpf.VariableSpec `ebpf:"wire_record_kind"`
 	WireSource         *ebpf.VariableSpec `ebpf:"wire_source"`
 	WireSpecFlag       *ebpf.VariableSpec `ebpf:"wire_spec_flag"`
+	WireTensorArgument *ebpf.VariableSpec `ebpf:"wire_tensor_argument"`
+	WireTensorOutcome  *ebpf.VariableSpec `ebpf:"wire_tensor_outcome"`
+	WireTensorSlot     *ebpf.VariableSpec `ebpf:"wire_tensor_slot"`
+	WireTensorsRecord  *ebpf.VariableSpec `ebpf:"wire_tensors_record"`
 	WireTextKind       *ebpf.VariableSpec `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.VariableSpec `ebpf:"wire_text_record"`
 	WithoutBpfLoop     *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
@@ -745,6 +846,7 @@ func (o *CallObjects) Close() error {
 type CallMaps struct {
 	BlankThread     *ebpf.Map `ebpf:"blank_thread"`
 	Calls           *ebpf.Map `ebpf:"calls"`
+	ForwardLines    *ebpf.Map `ebpf:"forward_lines"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
 	MemoCounts      *ebpf.Map `ebpf:"memo_counts"`
@@ -757,6 +859,7 @@ type CallMaps struct {
 	PythonCounts    *ebpf.Map `ebpf:"python_counts"`
 	PythonRuntimes  *ebpf.Map `ebpf:"python_runtimes"`
 	Samples         *ebpf.Map `ebpf:"samples"`
+	ScopeCounts     *ebpf.Map `ebpf:"scope_counts"`
 	Scopes          *ebpf.Map `ebpf:"scopes"`
 	StackWorkspaces *ebpf.Map `ebpf:"stack_workspaces"`
 	StacksSeen      *ebpf.Map `ebpf:"stacks_seen"`
@@ -774,6 +877,7 @@ func (m *CallMaps) Close() error {
 	return _CallClose(
 		m.BlankThread,
 		m.Calls,
+		m.ForwardLines,
 		m.Life,
 		m.Losses,
 		m.MemoCounts,
@@ -786,6 +890,7 @@ func (m *CallMaps) Close() error {
 		m.PythonCounts,
 		m.PythonRuntimes,
 		m.Samples,
+		m.ScopeCounts,
 		m.Scopes,
 		m.StackWorkspaces,
 		m.StacksSeen,
@@ -820,12 +925,17 @@ type CallVariables struct {
 	WireCaptureFlag    *ebpf.Variable `ebpf:"wire_capture_flag"`
 	WireEndMethod      *ebpf.Variable `ebpf:"wire_end_method"`
 	WireLifeRecord     *ebpf.Variable `ebpf:"wire_life_record"`
+	WireLineSource     *ebpf.Variable `ebpf:"wire_line_source"`
 	WireLongTextRecord *ebpf.Variable `ebpf:"wire_long_text_record"`
 	WireLoss           *ebpf.Variable `ebpf:"wire_loss"`
 	WireMemoCount      *ebpf.Variable `ebpf:"wire_memo_count"`
 	WireRecordKind     *ebpf.Variable `ebpf:"wire_record_kind"`
 	WireSource         *ebpf.Variable `ebpf:"wire_source"`
 	WireSpecFlag       *ebpf.Variable `ebpf:"wire_spec_flag"`
+	WireTensorArgument *ebpf.Variable `ebpf:"wire_tensor_argument"`
+	WireTensorOutcome  *ebpf.Variable `ebpf:"wire_tensor_outcome"`
+	WireTensorSlot     *ebpf.Variable `ebpf:"wire_tensor_slot"`
+	WireTensorsRecord  *ebpf.Variable `ebpf:"wire_tensors_record"`
 	WireTextKind       *ebpf.Variable `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.Variable `ebpf:"wire_text_record"`
 	WithoutBpfLoop     *ebpf.Variable `ebpf:"without_bpf_loop"`
@@ -836,6 +946,7 @@ type CallVariables struct {
 // It can be passed to LoadCallObjects or ebpf.CollectionSpec.LoadAndAssign.
 type CallPrograms struct {
 	CallEntry      *ebpf.Program `ebpf:"call_entry"`
+	CallEntryLine  *ebpf.Program `ebpf:"call_entry_line"`
 	CallEntryStack *ebpf.Program `ebpf:"call_entry_stack"`
 	CallExit       *ebpf.Program `ebpf:"call_exit"`
 	CallLearn      *ebpf.Program `ebpf:"call_learn"`
@@ -846,6 +957,7 @@ type CallPrograms struct {
 func (p *CallPrograms) Close() error {
 	return _CallClose(
 		p.CallEntry,
+		p.CallEntryLine,
 		p.CallEntryStack,
 		p.CallExit,
 		p.CallLearn,

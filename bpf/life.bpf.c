@@ -41,6 +41,7 @@ static __always_inline void inherit_mappings(__u32 parent, __u32 child)
 static __always_inline void forget_process(__u32 tgid)
 {
 	bpf_map_delete_elem(&targets, &tgid);
+	bpf_map_delete_elem(&scope_counts, &tgid);
 	bpf_map_delete_elem(&python_runtimes, &tgid);
 	bpf_map_delete_elem(&unwind_processes, &tgid);
 }

@@ -22,15 +22,20 @@ type LifeProbeCount struct {
 }
 
 type LifeProbeSpec struct {
-	_            structs.HostLayout
-	Flags        uint16
-	Action       uint8
-	Captures     uint8
-	Text         uint8
-	TextRegister uint8
-	Turn         uint8
-	Pad          uint8
-	Capture      [12]struct {
+	_             structs.HostLayout
+	Flags         uint16
+	Action        uint8
+	Captures      uint8
+	Text          uint8
+	TextRegister  uint8
+	Turn          uint8
+	Tensors       uint8
+	TensorSizes   uint8
+	TensorStorage uint8
+	StorageBytes  uint8
+	TensorChecks  uint8
+	Pad           uint32
+	Capture       [12]struct {
 		_      structs.HostLayout
 		Source uint8
 		Index  uint8
@@ -97,6 +102,7 @@ type LifeScopeValue struct {
 	Flags    uint16
 	Pad      uint16
 	StackId  uint64
+	Line     uint64
 }
 
 type LifeTarget struct {
@@ -115,6 +121,8 @@ type LifeThreadState struct {
 	Scopes      uint32
 	Tgid        uint32
 	StackBefore uint32
+	LineBefore  uint32
+	Pad         uint32
 	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64
@@ -138,7 +146,28 @@ type LifeThreadState struct {
 		Faults   uint32
 		Arg      [12]uint64
 		StackId  uint64
+		Line     uint64
 	}
+	Tensors struct {
+		_       structs.HostLayout
+		Kind    uint8
+		Slots   uint8
+		Many    uint8
+		Pad     uint8
+		Spec    uint32
+		SpanId  uint64
+		Outcome [12]uint8
+		More    [12]uint8
+		Slot    [12]struct {
+			_            structs.HostLayout
+			Word         [14]uint64
+			StorageBytes uint64
+		}
+	}
+	Words     [32]uint64
+	NearFrom  uint64
+	NearBytes uint64
+	Near      [64]uint64
 }
 
 type LifeUnwindFile struct {
@@ -189,6 +218,7 @@ const (
 	LifeMapProbeCounts     = "probe_counts"
 	LifeMapProbeSpecs      = "probe_specs"
 	LifeMapPythonRuntimes  = "python_runtimes"
+	LifeMapScopeCounts     = "scope_counts"
 	LifeMapScopes          = "scopes"
 	LifeMapTargets         = "targets"
 	LifeMapThreads         = "threads"
@@ -269,6 +299,7 @@ type LifeMapSpecs struct {
 	ProbeCounts     *ebpf.MapSpec `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.MapSpec `ebpf:"probe_specs"`
 	PythonRuntimes  *ebpf.MapSpec `ebpf:"python_runtimes"`
+	ScopeCounts     *ebpf.MapSpec `ebpf:"scope_counts"`
 	Scopes          *ebpf.MapSpec `ebpf:"scopes"`
 	Targets         *ebpf.MapSpec `ebpf:"targets"`
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
@@ -321,6 +352,7 @@ type LifeMaps struct {
 	ProbeCounts     *ebpf.Map `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.Map `ebpf:"probe_specs"`
 	PythonRuntimes  *ebpf.Map `ebpf:"python_runtimes"`
+	ScopeCounts     *ebpf.Map `ebpf:"scope_counts"`
 	Scopes          *ebpf.Map `ebpf:"scopes"`
 	Targets         *ebpf.Map `ebpf:"targets"`
 	Threads         *ebpf.Map `ebpf:"threads"`
@@ -342,6 +374,7 @@ func (m *LifeMaps) Close() error {
 		m.ProbeCounts,
 		m.ProbeSpecs,
 		m.PythonRuntimes,
+		m.ScopeCounts,
 		m.Scopes,
 		m.Targets,
 		m.Threads,

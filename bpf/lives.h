@@ -13,6 +13,8 @@
  * places for all (tracer/limits.go). */
 #define PROCESS_THREADS 4096
 #define PROCESS_WAITS 4096
+/* Likewise, of the 4,096 scopes that are open at once. */
+#define PROCESS_SCOPES 1024
 
 static __always_inline bool thread_allowed(__u32 tgid)
 {
@@ -30,6 +32,25 @@ static __always_inline void count_thread(__u32 tgid)
 
 	if (target)
 		__sync_fetch_and_add(&target->threads, 1);
+}
+
+/* How many scopes of a process are open; none where the table has no room for it. */
+static __always_inline __u32 *open_scopes(__u32 tgid)
+{
+	__u32 none = 0, *n = bpf_map_lookup_elem(&scope_counts, &tgid);
+
+	if (n)
+		return n;
+	bpf_map_update_elem(&scope_counts, &tgid, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&scope_counts, &tgid);
+}
+
+static __always_inline void forget_scope(__u32 tgid)
+{
+	__u32 *n = bpf_map_lookup_elem(&scope_counts, &tgid);
+
+	if (n && *n)
+		__sync_fetch_and_add(n, -1);
 }
 
 /* A thread's entry goes, and with it its place in its process's share. */

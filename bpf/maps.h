@@ -22,6 +22,7 @@ struct frame {
 	__u32 faults;
 	__u64 arg[MAX_ARGS];
 	__u64 stack_id;	/* with SPEC_STACK */
+	__u64 line;	/* as in call_record */
 };
 
 struct open_scope {
@@ -43,10 +44,20 @@ struct thread_state {
 	__u32 scopes;
 	__u32 tgid;
 	__u32 stack_before;	/* which remembered stack was taken last (memo.h) */
+	__u32 line_before;	/* likewise, of Python frames alone */
+	__u32 pad;
 	struct open_scope scope[MAX_SCOPES];
 	/* One more than can be open, for what is no call: captured values are not on
 	 * the BPF stack, where each would be a state for the verifier. */
 	struct frame frame[MAX_DEPTH + 1];
+	/* Of one thread, not of one processor: below 6.10 another could run in between. */
+	struct tensors_record tensors;
+	__u64 words[TENSOR_WORDS];	/* of the arguments of the call that it is of */
+	/* What was read at once, where the arguments point close to each other, as those
+	 * do that the caller has on its stack. */
+	__u64 near_from;
+	__u64 near_bytes;
+	__u64 near[NEAR_WORDS];
 };
 
 struct scope_key {
@@ -65,6 +76,7 @@ struct scope_value {
 	__u16 flags;	/* enum spec_flag */
 	__u16 pad;
 	__u64 stack_id;	/* 0: none was taken */
+	__u64 line;
 };
 
 struct {
@@ -109,6 +121,15 @@ struct {
 	__type(value, struct scope_value);
 	__uint(max_entries, 4096);
 } scopes SEC(".maps");
+
+/* How many of those are a process's own. Apart from the targets: the loader writes it
+ * anew when it takes scopes out that nobody will end (tracer/scopes.go). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 4096);
+} scope_counts SEC(".maps");
 
 /* A new thread's state starts as a copy of this: too large for the BPF stack. */
 struct {
@@ -216,6 +237,7 @@ static __always_inline void fill_call(struct call_record *r, const struct frame 
 	r->sequence = f->sequence;
 	r->epoch = f->epoch;
 	r->faults = f->faults;
+	r->line = f->line;
 }
 
 static __always_inline void lose_call(__u32 spec)

@@ -42,6 +42,7 @@ enum memo_count {
 	MEMO_VERIFIED,		/* found, and walked to compare */
 	MEMO_MISMATCHED,	/* of those: another stack */
 	MEMO_COUNTS,
+	MEMO_LINES = MEMO_COUNTS,	/* the same counts of stacks of Python frames alone begin here */
 };
 
 struct memo_range {
@@ -89,11 +90,13 @@ struct memo_workspace {
 	__u32 guess;		/* likewise of this one, for now */
 	__u32 found;		/* of this one; 0: none */
 	__u32 stack_bytes;	/* that were read from the stack pointer on */
+	__u32 counts;		/* 0 or MEMO_LINES */
 	/* While a stack's words are placed: */
 	__u32 range;		/* that takes one */
 	__u32 bytes;		/* of all ranges */
 	__u32 failed;
 	__u32 generation;
+	__u32 pad;
 	__u8 memory[MEMO_BYTES + MEMO_RANGE_BYTES];
 };
 
@@ -125,15 +128,18 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
 	__type(value, __u64);
-	__uint(max_entries, MEMO_COUNTS);
+	__uint(max_entries, 2 * MEMO_COUNTS);
 } memo_counts SEC(".maps");
 
 /* Of so many hits one is walked to compare, a power of two; 0: nothing is remembered. */
 const volatile __u32 memo_every = 256;
 
-static __always_inline void memo_count(__u32 what)
+static __always_inline void memo_count(const struct memo_workspace *m, __u32 what)
 {
-	__u64 *n = bpf_map_lookup_elem(&memo_counts, &what);
+	__u64 *n;
+
+	what += m->counts;
+	n = bpf_map_lookup_elem(&memo_counts, &what);
 
 	if (n)
 		(*n)++;
@@ -314,7 +320,7 @@ static __always_inline bool memo_found(struct memo_workspace *m)
 		return false;
 	e->last_ns = m->now_ns;
 	e->hits++;
-	memo_count(MEMO_HIT);
+	memo_count(m, MEMO_HIT);
 	return (e->hits & (memo_every - 1)) && m->epoch == stack_epoch(m->id, m->now_ns);
 }
 

@@ -269,7 +269,7 @@ VERIFIED_ONCE int memo_learn(struct stack_workspace *w, struct memo_workspace *m
 	number = m->found;
 	m->found = 0;
 	if (!fits)
-		memo_count(MEMO_UNFIT);
+		memo_count(m, MEMO_UNFIT);
 	if (!fits && !number)
 		return 0;
 	if (!number)
@@ -285,7 +285,7 @@ VERIFIED_ONCE int memo_learn(struct stack_workspace *w, struct memo_workspace *m
 	if (fits) {
 		memo_begin(m, w, e);
 		if (memo_trails(e, m, w)) {
-			memo_count(MEMO_UNFIT);
+			memo_count(m, MEMO_UNFIT);
 		} else {
 			e->id = id;
 			m->found = number;
@@ -305,16 +305,16 @@ static __noinline int memo_walked(struct stack_workspace *w, struct memo_workspa
 	if (!HAVE_BPF_LOOP || !memo_every)
 		return 0;
 	if (!e) {
-		memo_count(MEMO_WALKED);
+		memo_count(m, MEMO_WALKED);
 		return memo_learn(w, m, id);
 	}
-	memo_count(MEMO_VERIFIED);
+	memo_count(m, MEMO_VERIFIED);
 	if (id == m->id) {
 		if (w->sent_in)
 			e->epoch = w->sent_in;
 		return 0;
 	}
-	memo_count(MEMO_MISMATCHED);
+	memo_count(m, MEMO_MISMATCHED);
 	return memo_learn(w, m, id);
 }
 

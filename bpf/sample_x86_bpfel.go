@@ -96,15 +96,20 @@ type SampleProbeCount struct {
 }
 
 type SampleProbeSpec struct {
-	_            structs.HostLayout
-	Flags        uint16
-	Action       uint8
-	Captures     uint8
-	Text         uint8
-	TextRegister uint8
-	Turn         uint8
-	Pad          uint8
-	Capture      [12]struct {
+	_             structs.HostLayout
+	Flags         uint16
+	Action        uint8
+	Captures      uint8
+	Text          uint8
+	TextRegister  uint8
+	Turn          uint8
+	Tensors       uint8
+	TensorSizes   uint8
+	TensorStorage uint8
+	StorageBytes  uint8
+	TensorChecks  uint8
+	Pad           uint32
+	Capture       [12]struct {
 		_      structs.HostLayout
 		Source uint8
 		Index  uint8
@@ -235,6 +240,7 @@ type SampleScopeValue struct {
 	Flags    uint16
 	Pad      uint16
 	StackId  uint64
+	Line     uint64
 }
 
 type SampleStackRecord struct {
@@ -246,7 +252,7 @@ type SampleStackRecord struct {
 	Native        uint16
 	Python        uint16
 	Segments      uint16
-	Pad           uint16
+	OfCall        uint16
 	Tgid          uint32
 	Id            uint64
 	Sp            uint64
@@ -257,7 +263,7 @@ type SampleStackWorkspace struct {
 	Busy        uint32
 	KernelCount uint32
 	SentIn      uint32
-	Pad         uint32
+	OfCall      uint32
 	Start       struct {
 		_             structs.HostLayout
 		Pc            uint64
@@ -367,6 +373,8 @@ type SampleThreadState struct {
 	Scopes      uint32
 	Tgid        uint32
 	StackBefore uint32
+	LineBefore  uint32
+	Pad         uint32
 	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64
@@ -390,7 +398,28 @@ type SampleThreadState struct {
 		Faults   uint32
 		Arg      [12]uint64
 		StackId  uint64
+		Line     uint64
 	}
+	Tensors struct {
+		_       structs.HostLayout
+		Kind    uint8
+		Slots   uint8
+		Many    uint8
+		Pad     uint8
+		Spec    uint32
+		SpanId  uint64
+		Outcome [12]uint8
+		More    [12]uint8
+		Slot    [12]struct {
+			_            structs.HostLayout
+			Word         [14]uint64
+			StorageBytes uint64
+		}
+	}
+	Words     [32]uint64
+	NearFrom  uint64
+	NearBytes uint64
+	Near      [64]uint64
 }
 
 type SampleUnwindFile struct {
@@ -466,6 +495,7 @@ const (
 	SampleMapPythonCounts        = "python_counts"
 	SampleMapPythonRuntimes      = "python_runtimes"
 	SampleMapSamples             = "samples"
+	SampleMapScopeCounts         = "scope_counts"
 	SampleMapScopes              = "scopes"
 	SampleMapStackWorkspaces     = "stack_workspaces"
 	SampleMapStacksSeen          = "stacks_seen"
@@ -573,6 +603,7 @@ type SampleMapSpecs struct {
 	PythonCounts    *ebpf.MapSpec `ebpf:"python_counts"`
 	PythonRuntimes  *ebpf.MapSpec `ebpf:"python_runtimes"`
 	Samples         *ebpf.MapSpec `ebpf:"samples"`
+	ScopeCounts     *ebpf.MapSpec `ebpf:"scope_counts"`
 	Scopes          *ebpf.MapSpec `ebpf:"scopes"`
 	StackWorkspaces *ebpf.MapSpec `ebpf:"stack_workspaces"`
 	StacksSeen      *ebpf.MapSpec `ebpf:"stacks_seen"`
@@ -650,6 +681,7 @@ type SampleMaps struct {
 	PythonCounts    *ebpf.Map `ebpf:"python_counts"`
 	PythonRuntimes  *ebpf.Map `ebpf:"python_runtimes"`
 	Samples         *ebpf.Map `ebpf:"samples"`
+	ScopeCounts     *ebpf.Map `ebpf:"scope_counts"`
 	Scopes          *ebpf.Map `ebpf:"scopes"`
 	StackWorkspaces *ebpf.Map `ebpf:"stack_workspaces"`
 	StacksSeen      *ebpf.Map `ebpf:"stacks_seen"`
@@ -679,6 +711,7 @@ func (m *SampleMaps) Close() error {
 		m.PythonCounts,
 		m.PythonRuntimes,
 		m.Samples,
+		m.ScopeCounts,
 		m.Scopes,
 		m.StackWorkspaces,
 		m.StacksSeen,

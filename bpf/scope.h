@@ -3,7 +3,7 @@
 #ifndef EBPFPROF_SCOPE_H
 #define EBPFPROF_SCOPE_H
 
-#include "maps.h"
+#include "lives.h"
 #include "regs.h"
 
 static __always_inline void fill_scope(struct call_record *r, const struct scope_value *v,
@@ -23,6 +23,7 @@ static __always_inline void fill_scope(struct call_record *r, const struct scope
 	r->sequence = ~0ULL;
 	r->epoch = v->epoch;
 	r->faults = 0;
+	r->line = v->line;
 }
 
 /* Of a scope's values only its stack is of interest. */
@@ -69,17 +70,18 @@ static __noinline int end_scope(struct thread_state *t, __u64 address, struct en
 	}
 	if (emit_scope(v, e))
 		lose_call(v->spec);
-	bpf_map_delete_elem(&scopes, &key);
+	if (!bpf_map_delete_elem(&scopes, &key))
+		forget_scope(e->tgid);
 	return 0;
 }
 
-static __always_inline void lose_scope(__u32 spec)
+static __always_inline void lose_scope(__u32 spec, __u32 reason)
 {
 	struct probe_count *c = bpf_map_lookup_elem(&probe_counts, &spec);
 
 	if (c)
 		c->lost++;
-	lose(LOSS_SCOPE_LOST);
+	lose(reason);
 }
 
 static __noinline int begin_scope(struct thread_state *t, struct frame *f, struct ending *e)
@@ -94,9 +96,25 @@ static __noinline int begin_scope(struct thread_state *t, struct frame *f, struc
 		.epoch = f->epoch,
 		.flags = f->flags,
 		.stack_id = f->flags & SPEC_STACK ? f->stack_id : 0,
+		.line = f->line,
 	};
-	__u32 n = t->scopes;
+	__u32 n = t->scopes, *open;
 
+	/* Another at the same address ended unseen: its memory is in use again. */
+	if (bpf_map_delete_elem(&scopes, &key) == 0) {
+		forget_scope(e->tgid);
+		lose_scope(f->spec, LOSS_SCOPE_LOST);
+	}
+	open = open_scopes(e->tgid);
+	if (open && *open >= PROCESS_SCOPES) {
+		lose_scope(f->spec, LOSS_SCOPE_QUOTA);
+		return 0;
+	}
+	if (!open || bpf_map_update_elem(&scopes, &key, &v, BPF_NOEXIST)) {
+		lose_scope(f->spec, LOSS_SCOPE_LOST);
+		return 0;
+	}
+	__sync_fetch_and_add(open, 1);
 	if (n >= MAX_SCOPES) {
 		lose(LOSS_SCOPE_DEPTH);
 	} else {
@@ -106,11 +124,6 @@ static __noinline int begin_scope(struct thread_state *t, struct frame *f, struc
 		t->scope[n & (MAX_SCOPES - 1)].flags = f->flags;
 		t->scopes = n + 1;
 	}
-	/* Another at the same address ended unseen: its memory is in use again. */
-	if (bpf_map_delete_elem(&scopes, &key) == 0)
-		lose_scope(f->spec);
-	if (bpf_map_update_elem(&scopes, &key, &v, BPF_NOEXIST))
-		lose_scope(f->spec);
 	return 0;
 }
 

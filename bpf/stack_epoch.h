@@ -13,7 +13,8 @@
 
 /*
  * A word of stacks_seen has the lowest bits of the epoch in which a stack was
- * sent, and the highest of its id. It lies where the lowest bits of the id say.
+ * sent, and the highest of its id. It lies where the lowest bits of the id say,
+ * but those that are 0 in all of them (STACK_ID).
  * The epoch's come again after 2^28 epochs, 73 years of the machine's clock.
  * Two stacks are one to it if 52 bits of their ids are the same, and the epoch:
  * of 1,000 in an epoch that is so once in 9 * 10^9 epochs, of 65,536 once in
@@ -22,9 +23,20 @@
  */
 #define STACK_SENT_BITS 28
 
+/* The lowest bits of a stack's id, in which a call says how it came by it (enum line_source). */
+#define STACK_FREE_BITS 2
+
+/* An id of a hash. Never 0. */
+static inline __attribute__((always_inline)) __u64 stack_id(__u64 hash)
+{
+	__u64 id = hash >> STACK_FREE_BITS << STACK_FREE_BITS;
+
+	return id ? id : 1ULL << STACK_FREE_BITS;
+}
+
 static inline __attribute__((always_inline)) __u32 stack_place(__u64 id)
 {
-	return id & ((1U << STACKS_SEEN_BITS) - 1);
+	return (id >> STACK_FREE_BITS) & ((1U << STACKS_SEEN_BITS) - 1);
 }
 
 /* Not all begin in one moment: each stack has its own phase. Never 0. */

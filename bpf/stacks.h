@@ -21,7 +21,7 @@ struct stack_workspace {
 	__u32 busy;
 	__u32 kernel_count;
 	__u32 sent_in;	/* epoch in which the frames of the stack were sent; 0: they were not */
-	__u32 pad;
+	__u32 of_call;	/* stack_record.of_call */
 	struct walk_start start;
 	struct native_scratch native_scratch;
 	struct python_scratch python_scratch;
@@ -142,6 +142,7 @@ static __noinline int send_frames(struct stack_workspace *w, __u64 id)
 	r->native = w->native.count;
 	r->python = w->python.count;
 	r->segments = w->python.segments;
+	r->of_call = w->of_call;
 	r->tgid = w->start.tgid;
 	r->id = id;
 	r->sp = w->native.sp;
@@ -168,10 +169,9 @@ VERIFIED_ONCE __u64 name_stack(struct stack_workspace *w)
 
 	if (!w)
 		return 0;
-	id = hash_kernel(w, hash_python(&w->python, hash_native(&w->native, w->start.tgid)));
+	id = stack_id(hash_kernel(w, hash_python(&w->python, hash_native(&w->native, w->start.tgid))));
 	place = stack_place(id);
 	seen = bpf_map_lookup_elem(&stacks_seen, &place);
-	id += !id;
 	now = stack_epoch(id, bpf_ktime_get_ns());
 	w->sent_in = now;
 	sent = stack_sent(id, now);
@@ -199,6 +199,7 @@ static __always_inline struct stack_workspace *begin_stack(__u32 context)
 	}
 	w->busy = 1;
 	w->kernel_count = 0;
+	w->of_call = 0;
 	return w;
 }
 
@@ -247,6 +248,23 @@ static __always_inline __u64 take_stack(struct stack_workspace *w, struct known_
 	start_in_thread(&w->start);
 	walk_native(&w->start, known ? &known->native : 0, &w->native_scratch, &w->native);
 	walk_python(&w->start, &w->python_scratch, &w->python_memory, known ? &known->python : 0, &w->python);
+	return name_stack(w);
+}
+
+/* Likewise, of the Python frames alone; 0 where there are none. */
+static __always_inline __u64 take_python_stack(struct stack_workspace *w)
+{
+	start_in_thread(&w->start);
+	w->of_call = 1;
+	w->native.sp = w->start.sp;
+	w->native.count = 0;
+	w->native.outcome = NATIVE_END;
+	w->native_scratch.used = 0;
+	trail_begin(&w->native_scratch.trail);
+	w->sent_in = 0;
+	walk_python(&w->start, &w->python_scratch, &w->python_memory, 0, &w->python);
+	if (!*(volatile __u32 *)&w->python.count)
+		return 0;
 	return name_stack(w);
 }
 

@@ -15,6 +15,11 @@
 #define TEXT_BYTES 128	/* of a captured string, the rest is cut and counted */
 #define SEQUENCE_BITS 40	/* of an autograd sequence number; the rest but one bit are of its thread */
 #define LONG_TEXT_BYTES 4096	/* likewise, of a mangled kernel name */
+#define SLOT_WORDS 14	/* of a tensor: how many dimensions, five sizes and five strides, offset, elements, type and device */
+#define INLINE_DIMS 5	/* so many dimensions lie in the tensor itself, the sizes of more behind its first word */
+#define TENSOR_WORDS 32	/* of a call's arguments: those in registers, then so many of the stack's that all fit */
+#define NEAR_WORDS 64	/* a power of two; memory around a call's arguments that is read at once */
+#define LIST_TENSORS 64	/* of a list so many are looked at */
 
 /* What a probed call is. */
 enum action {
@@ -24,6 +29,7 @@ enum action {
 	ACTION_SCOPE_END,
 	ACTION_URGENT,		/* an instant that the reader is woken for: it reads memory that will not stay */
 	ACTION_SEQUENCE,	/* argument 0 is the autograd sequence number of the call around it, 1 the thread that it is of */
+	ACTION_PYTHON,		/* what the call around it does from now on may be what Python code does */
 };
 
 /* Where a captured value starts from. */
@@ -46,8 +52,21 @@ enum capture_flag {
 	CAPTURE_NARROW = 4,	/* the last step reads so many bytes fewer than eight */
 };
 
+/* What an argument of an operator is, of which its shape is read (tensors.h). */
+enum tensor_argument {
+	TENSOR_NONE,
+	TENSOR_ONE,		/* a pointer to a Tensor, which is a pointer to a TensorImpl */
+	TENSOR_OPTIONAL,	/* a pointer to a Tensor with its flag: behind it, or (offset 8) before it */
+	TENSOR_LIST,		/* a pointer to the first of several, and how many in the next word */
+	TENSOR_LIST_BEHIND,	/* a pointer to those two words, and to what says whether they are that */
+	TENSOR_NUMBERS,		/* a pointer to numbers of 64 bits, and how many in the next word */
+	TENSOR_NUMBER_BEHIND,	/* a pointer to one */
+	TENSOR_NUMBER,		/* the word itself */
+	TENSOR_VECTOR,		/* a pointer to a std::vector of Tensors: of one it is that tensor, of several a list */
+};
+
 struct capture {
-	__u8 source;
+	__u8 source;		/* enum source; of a tensor, enum tensor_argument */
 	__u8 index;
 	__u8 derefs;		/* how often to follow the value as a pointer */
 	__u8 flags;		/* enum capture_flag */
@@ -67,6 +86,9 @@ enum spec_flag {
 	SPEC_FOLLOWS = 512,	/* some captures are of memory: follow them */
 	SPEC_OUT_ARGS = 1024,	/* some captures are of what the call leaves behind a pointer */
 	SPEC_IN_ORDER = 2048,	/* the captures are the arguments from the first on, and behind them perhaps the return address */
+	SPEC_LINE = 4096,	/* with call_entry_line: an outermost call's Python frames are walked */
+	SPEC_BACKWARD = 8192,	/* captures 1 and 2 are the sequence number, and its thread, of the operator that it differentiates */
+	SPEC_PYTHON = 16384,	/* of an open call: calls in it do not inherit its line (ACTION_PYTHON) */
 };
 
 struct probe_spec {
@@ -76,7 +98,12 @@ struct probe_spec {
 	__u8 text;		/* enum text_kind */
 	__u8 text_register;
 	__u8 turn;		/* of the links that record: those of the other turn are being replaced */
-	__u8 pad;
+	__u8 tensors;		/* so many captures, behind the others, are of arguments whose shapes are read */
+	__u8 tensor_sizes;	/* where a TensorImpl has its dimensions, bytes */
+	__u8 tensor_storage;	/* its pointer to its StorageImpl */
+	__u8 storage_bytes;	/* and that how many bytes it has */
+	__u8 tensor_checks;	/* of a power of two of calls one has its tensors' storage read as well, so that user space can tell whether all this is so */
+	__u32 pad;
 	struct capture capture[MAX_ARGS];
 };
 
@@ -112,6 +139,7 @@ enum record_kind {
 	RECORD_LINK_MAP,	/* the dynamic linker loaded or dropped a library */
 	RECORD_SAMPLE,
 	RECORD_STACK,
+	RECORD_TENSORS,		/* before the span that they are of */
 };
 
 /* The same values as tracer.EndMethod and tracer.Status. */
@@ -129,6 +157,15 @@ enum call_status {
 	STATUS_THREW,
 };
 
+/* Whose Python stack a call has. The ids of stacks leave these bits free. */
+enum line_source {
+	LINE_NONE,
+	LINE_OWN,		/* it was taken when the call began */
+	LINE_INHERITED,		/* it is that of the call around it */
+	LINE_FORWARD,		/* of a backward node: that of the operator that it differentiates */
+	LINE_SOURCES,
+};
+
 struct call_record {
 	__u8 kind;
 	__u8 end;
@@ -144,6 +181,7 @@ struct call_record {
 	__u64 sequence;		/* all ones when there was none; from bit SEQUENCE_BITS on PyTorch's number of the thread */
 	__u32 epoch;
 	__u32 faults;		/* bit n: argument n could not be read; bit 31: the text */
+	__u64 line;		/* id of the stack of the Python code behind it, 0: none; enum line_source in the lowest bits */
 };
 
 struct call_record_few {
@@ -165,6 +203,39 @@ struct text_record {
 	__u32 spec;
 	__u64 span_id;
 	char text[TEXT_BYTES];
+};
+
+/* What became of reading one argument. */
+enum tensor_outcome {
+	TENSOR_READ = 1,
+	TENSOR_CHECKED,		/* read, and its storage too */
+	TENSOR_ABSENT,		/* an optional one that was not given */
+	TENSOR_FAULT,		/* it could not be read */
+	TENSOR_BOXED,		/* a list in a form that is not followed */
+	TENSOR_LISTED,		/* a vector of none or several: read as a list is */
+};
+
+/*
+ * One argument. Of a tensor the words as they lie there; of numbers how many, and
+ * the first of them; of a list how many tensors, elements of those that were looked
+ * at, how many these are, the first one's type, and how many have the same.
+ */
+struct tensor_slot {
+	__u64 word[SLOT_WORDS];
+	__u64 storage_bytes;	/* of a tensor, if it was checked */
+};
+
+/* The shapes of an operator's arguments: its head and as many slots as there are. */
+struct tensors_record {
+	__u8 kind;
+	__u8 slots;
+	__u8 many;		/* whether an argument has more dimensions than its slot, or may have */
+	__u8 pad;
+	__u32 spec;
+	__u64 span_id;
+	__u8 outcome[MAX_ARGS];	/* enum tensor_outcome */
+	__u8 more[MAX_ARGS];	/* of a tensor of more than INLINE_DIMS: the slot, plus one, that has its sizes, then its strides */
+	struct tensor_slot slot[MAX_ARGS];
 };
 
 struct long_text_record {
@@ -229,7 +300,7 @@ struct stack_record {
 	__u16 native;
 	__u16 python;
 	__u16 segments;
-	__u16 pad;
+	__u16 of_call;		/* 1: a call's, from whose Python frames others may inherit */
 	__u32 tgid;
 	__u64 id;		/* a hash of the raw frames; not 0 */
 	__u64 sp;		/* from which the native frames' cfa count */
@@ -259,6 +330,8 @@ enum loss {
 	LOSS_WALK_TABLE_FULL,	/* a child whose stacks are not walked until the loader has looked at it */
 	LOSS_THREAD_QUOTA,	/* more threads of one process than its share of the table */
 	LOSS_WAIT_QUOTA,	/* likewise, of the table of waits */
+	LOSS_SCOPE_QUOTA,	/* likewise, of the table of scopes */
+	LOSS_SHAPES_LOST,	/* no room in the ring for the shapes of a call */
 	LOSS_MAX,
 };
 

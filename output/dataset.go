@@ -3,7 +3,8 @@
 //
 // A file of the dataset is complete the moment it can be seen: it is written
 // under a hidden name, closed, checked, flushed to disk and renamed. Tables
-// that grow get a new file at each rotation; small ones are rewritten whole.
+// that grow get a new file at each rotation; small ones are rewritten whole, but
+// for the rows of what has ended, which get a new file too.
 // So a tracer that is killed loses what came after the last rotation, and
 // never leaves a file that a reader chokes on.
 package output
@@ -75,6 +76,7 @@ type Dataset struct {
 	spans   *growing[event.Span]
 	memory  *growing[event.Memory]
 	counter *growing[event.Counter]
+	slices  *growing[event.Slice]
 	flows   *growing[event.Flow]
 	warning *growing[event.Warning]
 	samples *growing[event.Sample]
@@ -86,6 +88,10 @@ type Dataset struct {
 	threads   *small[threadKey, event.Thread]
 	libraries *small[libraryKey, event.Library]
 	probes    *small[probeKey, event.Probe]
+
+	open          *small[int, openCall]
+	communicators *small[int, event.Communicator]
+	openStacks    time.Time // when stacks were published for the sake of open calls
 }
 
 var _ event.Sink = (*Dataset)(nil)
@@ -118,14 +124,18 @@ func Create(dir string, options Options) (*Dataset, error) {
 		stacks:    newGrowing(w, stackTable),
 		memory:    newGrowing(w, memoryTable),
 		counter:   newGrowing(w, counterTable),
+		slices:    newGrowing(w, sliceTable),
 		flows:     newGrowing(w, flowTable),
 		warning:   newGrowing(w, warningTable),
-		sessions:  newSmall(w, sessionTable, func(r event.Recording) string { return r.ID }),
-		fields:    newSmall[int](w, schemaFieldTable, nil),
-		processes: newSmall(w, processTable, func(p event.Process) int64 { return p.ID }),
-		threads:   newSmall(w, threadTable, keyOfThread),
-		libraries: newSmall(w, libraryTable, keyOfLibrary),
-		probes:    newSmall(w, probeTable, keyOfProbe),
+		sessions:  newSmall(w, sessionTable, func(r event.Recording) string { return r.ID }, nil),
+		fields:    newSmall[int](w, schemaFieldTable, nil, nil),
+		processes: newSmall(w, processTable, func(p event.Process) int64 { return p.ID }, processEnded),
+		threads:   newSmall(w, threadTable, keyOfThread, threadEnded),
+		libraries: newSmall(w, libraryTable, keyOfLibrary, libraryEnded),
+		probes:    newSmall(w, probeTable, keyOfProbe, probeGone),
+
+		open:          newSmall[int](w, openCallTable, nil, nil),
+		communicators: newSmall[int](w, communicatorTable, nil, nil),
 	}
 	go w.run()
 	go d.rotateOnTime()
@@ -205,6 +215,9 @@ func (d *Dataset) Memory(rows []event.Memory) error { return add(d, d.memory, ro
 // Counters adds readings of counters.
 func (d *Dataset) Counters(rows []event.Counter) error { return add(d, d.counter, rows) }
 
+// Slices adds slices.
+func (d *Dataset) Slices(rows []event.Slice) error { return add(d, d.slices, rows) }
+
 // Flows adds edges.
 func (d *Dataset) Flows(rows []event.Flow) error { return add(d, d.flows, rows) }
 
@@ -226,37 +239,42 @@ func add[T any](d *Dataset, g *growing[T], rows []T) error {
 // Process adds a process, or replaces it when it is known by its ID. The first
 // one is written at once, so that even a short recording says what it is of.
 func (d *Dataset) Process(row event.Process) error {
-	first := len(d.processes.snapshot()) == 0
-	if err := put(d, d.processes, row); err != nil || !first {
+	first, err := put(d, d.processes, row)
+	if err != nil || !first {
 		return err
 	}
 	return d.writer.start(d.writer.publishSmall)
 }
 
 // Thread adds a thread, or replaces it when its pid, tid and start are known.
-func (d *Dataset) Thread(row event.Thread) error { return put(d, d.threads, row) }
+func (d *Dataset) Thread(row event.Thread) error {
+	_, err := put(d, d.threads, row)
+	return err
+}
 
 // Library adds a mapping, or replaces it when its process, path and place are known.
-func (d *Dataset) Library(row event.Library) error { return put(d, d.libraries, row) }
+func (d *Dataset) Library(row event.Library) error {
+	_, err := put(d, d.libraries, row)
+	return err
+}
 
 // Probes adds probes, or replaces those that are known by process, function, kind and site.
 func (d *Dataset) Probes(rows []event.Probe) error {
 	for _, row := range rows {
-		if err := put(d, d.probes, row); err != nil {
+		if _, err := put(d, d.probes, row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func put[K comparable, T any](d *Dataset, s *small[K, T], row T) error {
+func put[K comparable, T any](d *Dataset, s *small[K, T], row T) (first bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.usable(); err != nil {
-		return err
+		return false, err
 	}
-	s.put(row)
-	return nil
+	return s.put(row), nil
 }
 
 func (d *Dataset) usable() error {
@@ -290,6 +308,7 @@ func (d *Dataset) flush() error {
 	d.samples.flush()
 	d.memory.flush()
 	d.counter.flush()
+	d.slices.flush()
 	d.flows.flush()
 	d.warning.flush()
 	return nil

@@ -34,8 +34,9 @@ each file carries the schema version, the tool version and the session in its ke
 
 ## What a crash costs
 A file is written under a hidden name, closed, read back, flushed to disk and renamed: every ` + "`*.parquet`" + ` that can be
-seen is whole. The growing tables (` + "`span`, `sample`, `stack`,\n`memory`, `counter`, `flow`, `warning`" + `) get a new file every 60 s or 64 MB, whichever is
-first; the small ones are rewritten whole at that moment. A tracer that is killed therefore loses at most the last 60 s
+seen is whole. The growing tables (` + "`span`, `sample`, `stack`,\n`memory`, `slice`, `counter`, `flow`, `warning`" + `) get a new file every 60 s or 64 MB, whichever is
+first; the small ones are rewritten whole at that moment, but for rows that are final (processes and threads that have ended,
+libraries), which get a new file too, once. A tracer that is killed therefore loses at most the last 60 s
 (or 64 MB) before it, and ` + "`probe`" + `, which is written when the recording ends. Its unfinished files
 (` + "`.*.inprogress`" + `) can be deleted. On a full disk what was closed stays readable, the unfinished files are removed,
 and the recording ends with an error.
@@ -52,6 +53,11 @@ func Markdown() string {
 	for _, t := range Schema() {
 		b.WriteString("\n" + TableMarkdown(t))
 	}
+	b.WriteString("\n## Views\n`ebpfprof query` and `views.sql` make these of the tables.\n")
+	for _, v := range DerivedViews() {
+		b.WriteString("\n" + TableMarkdown(v.Table))
+	}
+	b.WriteString(estimatesMarkdown)
 	return b.String()
 }
 
@@ -94,6 +100,11 @@ func Fingerprint() string {
 	for _, t := range Schema() {
 		for _, c := range t.Columns {
 			fmt.Fprintf(h, "%s\t%s\t%s\t%s\t%t\t%d\n", t.Name, c.Name, c.Type, c.Unit, c.Nullable, c.FieldID)
+		}
+	}
+	for _, v := range DerivedViews() {
+		for _, c := range v.Columns {
+			fmt.Fprintf(h, "%s\t%s\t%s\t%s\t%t\t%d\n", v.Name, c.Name, c.Type, c.Unit, c.Nullable, c.FieldID)
 		}
 	}
 	for _, c := range FrameFields {

@@ -36,5 +36,5 @@ func Example() {
 	}
 	tables, err := os.ReadDir(dataset.Dir())
 	fmt.Println(tables[0].Name(), "…", tables[len(tables)-1].Name(), err)
-	// Output: counter … warning <nil>
+	// Output: communicator … warning <nil>
 }

@@ -2,7 +2,6 @@ package output
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -56,69 +55,6 @@ func (g *growing[T]) flush() {
 			g.free <- rows[:0]
 		},
 	})
-}
-
-// small keeps the rows of a table that stays small, by key.
-type small[K comparable, T any] struct {
-	table *table[T]
-	key   func(T) K
-
-	mu    sync.Mutex
-	rows  []T
-	index map[K]int
-	dirty bool
-}
-
-func newSmall[K comparable, T any](w *writer, t *table[T], key func(T) K) *small[K, T] {
-	s := &small[K, T]{table: t, key: key, index: map[K]int{}, dirty: true}
-	w.addSmall(t.Name, t.fileColumns(), s.take, func(f *openFile, rows any) error {
-		return writeAll(f, w, t, rows.([]T))
-	})
-	return s
-}
-
-func writeAll[T any](f *openFile, w *writer, t *table[T], rows []T) error {
-	for group := range slices.Chunk(rows, RowGroupRows) {
-		if err := t.writeRowGroup(f.parquet, &w.scratch, w.session, group); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// put adds or replaces a row and says whether its key is new.
-func (s *small[K, T]) put(row T) (added bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dirty = true
-	k := s.key(row)
-	if i, ok := s.index[k]; ok {
-		s.rows[i] = row
-		return false
-	}
-	s.index[k] = len(s.rows)
-	s.rows = append(s.rows, row)
-	return true
-}
-
-func (s *small[K, T]) replace(rows []T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rows, s.dirty = rows, true
-}
-
-func (s *small[K, T]) snapshot() []T {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.rows)
-}
-
-// take returns the rows when they changed since the last take.
-func (s *small[K, T]) take() (rows any, n int, changed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	changed, s.dirty = s.dirty, false
-	return slices.Clone(s.rows), len(s.rows), changed
 }
 
 type threadKey struct {

@@ -33,6 +33,10 @@ var memoryTable = newTable(table[event.Memory]{
 			ints: func(m *event.Memory) (int64, bool) { return ofInt64(m.TotalReservedBytes) }},
 		{Column: Column{"stack_id", BigInt, "", true, 13, "the call stack: a 63-bit hash of the frames, equal across processes and hosts"},
 			ints: func(m *event.Memory) (int64, bool) { return ofInt64(m.StackID) }},
+		{Column: Column{"python_stack_id", BigInt, "", true, 20, "the Python code behind it: a row of stack with the Python frames alone, innermost first; NULL where no Python is on the thread's stack, or at level anchor"},
+			ints: func(m *event.Memory) (int64, bool) { return unlessZero(m.PythonStackID) }},
+		{Column: Column{"python_stack_source", Varchar, "", true, 21, "whose python_stack_id is: own (taken then) or inherited (of the span around it)"},
+			texts: func(m *event.Memory) (string, bool) { return unlessEmpty(m.PythonStackSource.String()) }},
 		{Column: Column{"span_id", BigInt, "", true, 14, "the innermost span around it on its thread"},
 			delta: true, ints: func(m *event.Memory) (int64, bool) { return unlessZero(m.SpanID) }},
 		{Column: Column{"weight", Double, "events", false, 15, "how many events like it this row stands for: 1 unless only slices of the run were recorded"},
@@ -41,6 +45,10 @@ var memoryTable = newTable(table[event.Memory]{
 			ints: func(m *event.Memory) (int64, bool) { return ofInt64(m.Pool) }},
 		{Column: Column{"graph_exec", BigInt, "", true, 17, "the executable graph whose replay allocated or freed it (a memory node, or a captured cuMemAllocAsync): span_id is the replay"},
 			ints: func(m *event.Memory) (int64, bool) { return ofInt64(m.GraphExec) }},
+		{Column: Column{"slice_id", BigInt, "", true, 25, "the slice it was recorded in; NULL where every event was recorded"},
+			ints: func(m *event.Memory) (int64, bool) { return unlessZero(m.SliceID) }},
+		{Column: Column{"slice_step", Integer, "", true, 26, "in which whole step of that slice, from 1; NULL in a step that the slice cut"},
+			ints: func(m *event.Memory) (int64, bool) { return unlessZero(int64(m.SliceStep)) }},
 	},
 })
 
@@ -57,9 +65,9 @@ var flowTable = newTable(table[event.Flow]{
 			delta: true, ints: func(f *event.Flow) (int64, bool) { return f.FromSpanID, true }},
 		{Column: Column{"to_span_id", BigInt, "", false, 4, "span_id of the effect"},
 			delta: true, ints: func(f *event.Flow) (int64, bool) { return f.ToSpanID, true }},
-		{Column: Column{"kind", Varchar, "", false, 5, "forward_backward (operator to its backward node), capture_replay (a graph's launch to a call whose work it ran again) or capture_conditional (likewise, in the body of a conditional node: it ran any number of times, perhaps never)"},
+		{Column: Column{"kind", Varchar, "", false, 5, "forward_backward (operator to its backward node), capture_replay (a graph's launch to a call whose work it ran again) or capture_conditional (likewise, in the body of a conditional node: it ran any number of times, perhaps never); of torch.distributed, collective (from the call of the rank that came last to what the threads of the other ranks ran, where all ranks of the group were recorded) and launch_sync (from what a thread ran to the wait that it ended)"},
 			texts: func(f *event.Flow) (string, bool) { return f.Kind, true }},
-		{Column: Column{"method", Varchar, "", false, 6, "what joined the two: sequence_number, …"},
+		{Column: Column{"method", Varchar, "", false, 6, "what joined the two: sequence_number (of autograd, or of the collective in its group), work (the c10d::Work that was run and waited for), …"},
 			texts: func(f *event.Flow) (string, bool) { return f.Method, true }},
 	},
 })

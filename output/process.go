@@ -61,7 +61,7 @@ var threadTable = newTable(table[event.Thread]{
 			texts: func(t *event.Thread) (string, bool) { return ofString(t.Role) }},
 		{Column: Column{"started_ns", BigInt, "ns", true, 6, "when it started, since the Unix epoch"},
 			delta: true, ints: func(t *event.Thread) (int64, bool) { return ofInt64(t.StartedNS) }},
-		{Column: Column{"ended_ns", BigInt, "ns", true, 7, "when it ended"},
+		{Column: Column{"ended_ns", BigInt, "ns", true, 7, "when it ended; of a thread without calls, when it was last sampled; NULL when it outlived the recording"},
 			delta: true, ints: func(t *event.Thread) (int64, bool) { return ofInt64(t.EndedNS) }},
 	},
 })

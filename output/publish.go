@@ -65,15 +65,36 @@ func (w *writer) createIn(dir *directory.Directory, table, name string, columns 
 // publish finishes the file, reads back what its footer says, and gives it its
 // name. On an error the file is gone.
 func (f *openFile) publish() error {
-	err := f.finish()
-	if err == nil {
-		err = f.dir.Rename(f.hiddenName(), f.name)
-	}
-	if err != nil {
+	if err := f.finish(); err != nil {
 		f.discard()
 		return err
 	}
-	return errors.Join(f.dir.Sync(), f.dir.Close())
+	return publishTogether(f)
+}
+
+// publishTogether gives finished files of one table their names, one right after the
+// other; nil is none. On an error those without a name are gone.
+func publishTogether(files ...*openFile) (err error) {
+	for _, f := range files {
+		switch {
+		case f == nil:
+		case err != nil:
+			f.discard()
+		default:
+			if err = f.dir.Rename(f.hiddenName(), f.name); err != nil {
+				f.discard()
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f != nil {
+			err = errors.Join(err, f.dir.Sync(), f.dir.Close())
+		}
+	}
+	return err
 }
 
 func (f *openFile) finish() error {

@@ -64,7 +64,8 @@ func Schema() []Table {
 	return []Table{
 		sessionTable.Table, schemaFieldTable.Table,
 		processTable.Table, threadTable.Table, libraryTable.Table, probeTable.Table,
-		spanTable.Table, sampleTable.Table, stackTable.Table, memoryTable.Table,
+		spanTable.Table, sampleTable.Table, stackTable.Table, memoryTable.Table, sliceTable.Table,
+		openCallTable.Table, communicatorTable.Table,
 		counterTable.Table, flowTable.Table, warningTable.Table,
 	}
 }

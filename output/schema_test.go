@@ -54,6 +54,7 @@ func TestZeroIsAValueAndAbsentIsNull(t *testing.T) {
 	detailed.Detail = &event.Detail{}
 	checkDetail(t, detailed)
 	checkPointers(t, memoryTable, event.Memory{}, "")
+	checkPointers(t, sliceTable, event.Slice{}, "")
 	checkPointers(t, counterTable, event.Counter{}, "")
 	checkPointers(t, sampleTable, event.Sample{}, "")
 	checkPointers(t, stackTable, event.Stack{}, "")

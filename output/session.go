@@ -60,6 +60,14 @@ var sessionTable = newTable(table[event.Recording]{
 			texts: func(r *event.Recording) (string, bool) { return sourceOf(r), true }},
 		{Column: Column{"device_name", Varchar, "", true, 31, "model of the accelerators, where the recording says"},
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.DeviceName) }},
+		{Column: Column{"hits", BigInt, "", true, 40, "how often probes were passed, recorded or not; NULL while it runs"},
+			ints: func(r *event.Recording) (int64, bool) { return ofInt64(r.Hits) }},
+		{Column: Column{"overhead_ns", BigInt, "ns", true, 41, "what the probes cost the job, in all its processes: each hit at the price that was measured on this machine at the start, and what putting probes in and out stalls it; an estimate; without samples"},
+			ints: func(r *event.Recording) (int64, bool) { return ofInt64(r.OverheadNS) }},
+		{Column: Column{"overhead_percent", Double, "percent", true, 42, "that as a share of the job's own time while it was recorded"},
+			floats: func(r *event.Recording) (float64, bool) { return ofFloat(r.OverheadPercent) }},
+		{Column: Column{"budget_rule", Varchar, "", true, 43, "which limit held: budget, or two_steps where a run was so short that a first slice of two steps took more than the budget; NULL without a budget"},
+			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.BudgetRule) }},
 	},
 })
 

@@ -18,6 +18,9 @@ func Views() string {
 		source := fmt.Sprintf("read_parquet('%s/**/*.parquet', hive_partitioning = true, union_by_name = true)", t.Name)
 		fmt.Fprintf(&b, "CREATE OR REPLACE VIEW %s AS\nSELECT %s\nFROM %s;\n", t.Name, viewColumns(t), source)
 	}
+	for _, v := range DerivedViews() {
+		fmt.Fprintf(&b, "\n-- A row is %s.\nCREATE OR REPLACE VIEW %s AS\n%s;\n", v.Row, v.Name, v.SQL)
+	}
 	return b.String()
 }
 

@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -57,14 +58,31 @@ type growingFile struct {
 	open     *openFile
 }
 
-// smallFile is the state of a table that is rewritten whole.
+// smallFile is the state of a table that is rewritten whole, but for final rows.
 type smallFile struct {
-	name    string
-	columns []columnfile.Column
-	stats   *TableStats
-	take    func() (rows any, n int, changed bool)
-	write   func(*openFile, any) error
-	pending bool // taken, not published
+	name     string
+	columns  []columnfile.Column
+	stats    *TableStats
+	rows     smallRows
+	write    func(*openFile, any) error
+	pending  bool // taken, not published
+	sequence int
+	final    TableStats // of the files of final rows
+}
+
+// takenRows are those of a small table at one moment.
+type takenRows struct {
+	rows    any // to be written again
+	count   int
+	leaving any // to be written once
+	left    int
+}
+
+type smallRows interface {
+	// take returns the rows, and whether they changed since the last take.
+	take() (t takenRows, changed bool)
+	// published forgets so many of those that were leaving.
+	published(leaving int)
 }
 
 func newWriter(dir *directory.Directory, rotateBytes int64) (*writer, error) {
@@ -87,8 +105,9 @@ func (w *writer) addGrowing(name string, columns []columnfile.Column) *growingFi
 	return g
 }
 
-func (w *writer) addSmall(name string, columns []columnfile.Column, take func() (any, int, bool), write func(*openFile, any) error) {
-	w.small = append(w.small, &smallFile{name: name, columns: columns, stats: w.addStats(name), take: take, write: write})
+func (w *writer) addSmall(s *smallFile) {
+	s.stats = w.addStats(s.name)
+	w.small = append(w.small, s)
 }
 
 // setSession comes before the first job.
@@ -213,45 +232,93 @@ func (w *writer) writeRowGroup(g *growingFile, rows int, write func(*openFile) e
 // publish makes everything written so far visible.
 func (w *writer) publish() error {
 	for _, g := range w.growing {
-		if g.open == nil {
-			continue
-		}
-		f := g.open
-		g.open = nil
-		if err := f.publish(); err != nil {
-			w.count(g.stats, -f.parquet.Rows(), -f.counted, 0)
+		if err := w.publishGrowing(g); err != nil {
 			return err
 		}
-		w.count(g.stats, 0, f.parquet.Size()-f.counted, 1)
 	}
 	return w.publishSmall()
 }
 
-// publishSmall rewrites the small tables that changed.
-func (w *writer) publishSmall() error {
+// publishGrowing makes visible what was written of one table.
+func (w *writer) publishGrowing(g *growingFile) error {
+	if g.open == nil {
+		return nil
+	}
+	f := g.open
+	g.open = nil
+	if err := f.publish(); err != nil {
+		w.count(g.stats, -f.parquet.Rows(), -f.counted, 0)
+		return err
+	}
+	w.count(g.stats, 0, f.parquet.Size()-f.counted, 1)
+	return nil
+}
+
+// publishSmall rewrites the small tables that changed. Final rows leave the file that
+// is rewritten in the moment in which they get their own: both are finished before
+// either has its name.
+func (w *writer) publishSmall() error { return w.publishNamed() }
+
+// publishNamed is publishSmall of the tables with these names, of all if there are none.
+func (w *writer) publishNamed(names ...string) error {
 	for _, s := range w.small {
-		rows, n, changed := s.take()
+		if len(names) > 0 && !slices.Contains(names, s.name) {
+			continue
+		}
+		t, changed := s.rows.take()
 		if !changed && !s.pending {
 			continue
 		}
 		s.pending = true
-		f, err := w.create(s.name, w.session+".parquet", s.columns)
+		var final *openFile
+		if t.left > 0 {
+			var err error
+			if final, err = w.finishedFile(s, fmt.Sprintf("%s-%06d.parquet", w.session, s.sequence+1), t.leaving); err != nil {
+				return err
+			}
+		}
+		again, err := w.finishedFile(s, w.session+".parquet", t.rows)
 		if err != nil {
+			if final != nil {
+				final.discard()
+			}
 			return err
 		}
-		if err := s.write(f, rows); err != nil {
-			f.discard()
-			return err
-		}
-		if err := f.publish(); err != nil {
+		if err := publishTogether(final, again); err != nil {
 			return err
 		}
 		s.pending = false
+		if final != nil {
+			s.sequence++
+			s.rows.published(t.left)
+			s.final.Rows += int64(t.left)
+			s.final.Bytes += final.parquet.Size()
+			s.final.Files++
+		}
 		w.stats.Lock()
-		*s.stats = TableStats{Table: s.name, Rows: int64(n), Bytes: f.parquet.Size(), Files: 1}
+		*s.stats = TableStats{
+			Table: s.name, Rows: s.final.Rows + int64(t.count), Bytes: s.final.Bytes + again.parquet.Size(), Files: s.final.Files + 1,
+		}
 		w.stats.Unlock()
 	}
 	return nil
+}
+
+// finishedFile writes a small table's rows under a hidden name.
+func (w *writer) finishedFile(s *smallFile, name string, rows any) (*openFile, error) {
+	f, err := w.create(s.name, name, s.columns)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.write(f, rows); err != nil {
+		f.discard()
+		return nil, err
+	}
+	if err := f.finish(); err != nil {
+		f.discard()
+		return nil, err
+	}
+	return f, nil
 }
 
 func (w *writer) count(s *TableStats, rows, bytes int64, files int) {

@@ -101,7 +101,7 @@ func TestSectionHeadersAreNotNeeded(t *testing.T) {
 	if s, ok := without.Lookup("schema"); !ok || !bytes.HasPrefix(without.CodeAt(s.Address, s.Size), []byte("add.Tensor(")) {
 		t.Errorf("Lookup(schema) = %v, %v", s, ok)
 	}
-	if names := OperatorNames(without); names["add_Tensor"] != (OperatorName{"aten::add", "Tensor", true}) {
+	if names := OperatorNames(without); names["add_Tensor"] != (OperatorName{Op: "aten::add", Overload: "Tensor", Returns: "Tensor", Exact: true}) {
 		t.Errorf("OperatorNames = %v", names)
 	}
 }

@@ -134,7 +134,7 @@ func FuzzSchemas(f *testing.F) {
 	f.Add([]byte(") -> ) -> ) -> "))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		found, bytes := 0, 0
-		eachSchemaName(data, func(name string, _ bool) { found++; bytes += len(name) })
+		eachSchema(data, func(s schema) { found++; bytes += len(s.name) + len(s.returns) })
 		if bytes > len(data) || found > len(data)/6 {
 			t.Fatalf("%d names of %d bytes in %d", found, bytes, len(data))
 		}

@@ -167,7 +167,7 @@ func parseKallsyms(text io.Reader) (kernelTable, error) {
 	lines := bufio.NewScanner(text)
 	for lines.Scan() {
 		address, kind, name, module, ok := parseKernelSymbol(lines.Bytes())
-		if !ok || len(t.names)+len(name) >= 1<<32-1 {
+		if !ok || name[0] == 0 || len(t.names)+len(name) >= 1<<32-1 {
 			continue
 		}
 		in := number[string(module)]

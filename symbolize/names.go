@@ -84,8 +84,9 @@ func (n *Names) file(m *Mapping) *File {
 	return f
 }
 
-// maxKnownFiles bounds the files, open or not, that a mapping's key leads to.
-const maxKnownFiles = 1 << 14
+// maxKnownFiles bounds the files, open or not, that a mapping's key leads to: four times
+// those that are open, since of each that is not some names are kept.
+const maxKnownFiles = 4 * maxOpenFiles
 
 // forget drops the files that are not open.
 func (n *Names) forget() {

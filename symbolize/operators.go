@@ -13,6 +13,9 @@ const OperatorPrefix = "_ZN2at4_ops"
 type OperatorName struct {
 	Op       string // "aten::add": what torch.profiler counts
 	Overload string // "Tensor", "" for the operator's first form
+	// Returns is what the schema says behind its arrow: "Tensor", "Tensor(a!)",
+	// "(Tensor, Tensor)". "" where there is no schema.
+	Returns string
 	// Exact: the schema is in the library. Otherwise the class name was split
 	// after the longest operator that the library names in a string.
 	Exact bool
@@ -54,16 +57,16 @@ func OperatorNames(e *ELF) map[string]OperatorName {
 	}
 	data := e.readOnlyData()
 	left := len(names)
-	var tails []string
+	var tails []schema
 	for _, d := range data {
-		eachSchemaName(d, func(name string, whole bool) {
-			class := strings.Replace(name, ".", "_", 1)
-			if known, ok := names[class]; ok && known.Op == "" && whole {
-				names[class] = splitSchemaName(name)
+		eachSchema(d, func(s schema) {
+			class := strings.Replace(s.name, ".", "_", 1)
+			if known, ok := names[class]; ok && known.Op == "" && s.whole {
+				names[class] = s.split(s.name)
 				left--
 			}
 			if len(tails) < maxSchemas {
-				tails = append(tails, name)
+				tails = append(tails, s)
 			}
 		})
 	}
@@ -74,16 +77,22 @@ func OperatorNames(e *ELF) map[string]OperatorName {
 	return names
 }
 
-func splitSchemaName(name string) OperatorName {
-	op, overload, _ := strings.Cut(name, ".")
-	return OperatorName{Op: "aten::" + op, Overload: overload, Exact: true}
+// schema is a constant "name(arguments) -> results". Its name has at most one dot.
+// It is whole when the constant begins with it, not with a namespace
+// ("prim::permute_copy(…)").
+type schema struct {
+	name, returns string
+	whole         bool
 }
 
-// eachSchemaName finds the constants "name(arguments) -> results" and yields
-// their names: identifiers with at most one dot. A name is whole when the
-// constant begins with it, not with a namespace ("prim::permute_copy(…)").
-func eachSchemaName(data []byte, yield func(name string, whole bool)) {
-	const maxSchema = 16 << 10
+// split makes an operator of the schema under a name that ends its own.
+func (s *schema) split(name string) OperatorName {
+	op, overload, _ := strings.Cut(name, ".")
+	return OperatorName{Op: "aten::" + op, Overload: overload, Returns: s.returns, Exact: true}
+}
+
+func eachSchema(data []byte, yield func(schema)) {
+	const maxSchema, maxReturns = 16 << 10, 256
 	arrow := []byte(") -> ")
 	for from := 0; ; {
 		i := bytes.Index(data[from:], arrow)
@@ -107,7 +116,8 @@ func eachSchemaName(data []byte, yield func(name string, whole bool)) {
 		open := max(0, bytes.IndexByte(text, '('))
 		namespace := bytes.LastIndexByte(text[:open], ':') + 1
 		if name := text[namespace:open]; len(name) > 0 && len(name) <= maxSchemaName && isSchemaName(name) {
-			yield(string(name), namespace == 0)
+			returns := data[at+len(arrow) : at+min(end, len(arrow)+maxReturns)]
+			yield(schema{string(name), string(returns), namespace == 0})
 		}
 	}
 }
@@ -127,12 +137,12 @@ func isSchemaName(name []byte) bool {
 
 // resolveTails serves the schemas that are no string of their own because the
 // linker shares tails: "permute_copy(…)" is the end of "prim::permute_copy(…)".
-func resolveTails(names map[string]OperatorName, schemaNames []string) {
-	for _, name := range schemaNames {
-		for i := range len(name) {
-			class := strings.Replace(name[i:], ".", "_", 1)
-			if known, ok := names[class]; ok && known.Op == "" && name[i] != '.' {
-				names[class] = splitSchemaName(name[i:])
+func resolveTails(names map[string]OperatorName, schemas []schema) {
+	for _, s := range schemas {
+		for i := range len(s.name) {
+			class := strings.Replace(s.name[i:], ".", "_", 1)
+			if known, ok := names[class]; ok && known.Op == "" && s.name[i] != '.' {
+				names[class] = s.split(s.name[i:])
 			}
 		}
 	}

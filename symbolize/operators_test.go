@@ -69,7 +69,7 @@ for s in torch._C._jit_get_all_schemas():
 		schemas, byClass := map[OperatorName]bool{}, map[string][]string{}
 		for line := range strings.Lines(string(listing)) {
 			op, overload, _ := strings.Cut(strings.TrimSpace(line), " ")
-			schemas[OperatorName{op, overload, true}] = true
+			schemas[OperatorName{Op: op, Overload: overload, Exact: true}] = true
 			if class, ok := strings.CutPrefix(op, "aten::"); ok {
 				if overload != "" {
 					class += "_" + overload
@@ -79,6 +79,10 @@ for s in torch._C._jit_get_all_schemas():
 		}
 		names, unknown, ambiguous := OperatorNames(open(t, path)), 0, 0
 		for class, name := range names {
+			if returns := name.Returns; !strings.HasPrefix(returns, "Tensor") && !strings.HasPrefix(returns, "(") && strings.ContainsAny(returns, " (") {
+				t.Errorf("%s: %s returns %q", path, class, returns)
+			}
+			name.Returns = ""
 			if !schemas[name] {
 				t.Errorf("%s: the dispatcher knows no %+v (%s)", path, name, class)
 				unknown++
@@ -121,16 +125,16 @@ func TestOperatorsWithoutSchemasAreSplitByStrings(t *testing.T) {
 func TestSchemaNamesAreFoundInStringConstants(t *testing.T) {
 	data := []byte("\x00add.Tensor(Tensor self, Tensor(a!) out) -> Tensor(a!)\x00noise) -> \x00" +
 		"prim::permute_copy(Tensor self, int[] dims) -> Tensor\x00f(x)\x00a b(c) -> d\x00.x(c) -> d\x00a.b.c(d) -> e\x00sin(Tensor self) -> Tensor\x00")
-	whole, tails := map[string]bool{}, map[string]bool{}
-	eachSchemaName(data, func(name string, isWhole bool) {
-		if isWhole {
-			whole[name] = true
+	whole, tails := map[string]string{}, map[string]string{}
+	eachSchema(data, func(s schema) {
+		if s.whole {
+			whole[s.name] = s.returns
 		} else {
-			tails[name] = true
+			tails[s.name] = s.returns
 		}
 	})
-	if !maps.Equal(whole, map[string]bool{"add.Tensor": true, "sin": true}) || !maps.Equal(tails, map[string]bool{"permute_copy": true}) {
+	if !maps.Equal(whole, map[string]string{"add.Tensor": "Tensor(a!)", "sin": "Tensor"}) || !maps.Equal(tails, map[string]string{"permute_copy": "Tensor"}) {
 		t.Errorf("whole %v, tails %v", whole, tails)
 	}
-	eachSchemaName(bytes.Repeat([]byte(") -> "), 1000), func(name string, _ bool) { t.Errorf("a name in noise: %q", name) })
+	eachSchema(bytes.Repeat([]byte(") -> "), 1000), func(s schema) { t.Errorf("a name in noise: %q", s.name) })
 }

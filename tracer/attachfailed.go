@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
 // attachFailed notes that a file's probes could not be put in for a process, or
@@ -11,7 +13,7 @@ import (
 // descriptor left. Nobody else's recording ends for it, and it is not tried again.
 // What is returned is what no process can help: that the tracer may not attach.
 func (s *Session) attachFailed(f *tracedFile, pid int, err error) error {
-	if !s.running && errors.Is(err, ErrNotPermitted) {
+	if !s.running && errors.Is(err, features.ErrNotPermitted) {
 		return err
 	}
 	whom := fmt.Sprintf("pid %d", pid)

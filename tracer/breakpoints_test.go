@@ -8,25 +8,26 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
 func TestPlanIsNotMisledByTheProbesOfAnotherTracer(t *testing.T) {
 	k := testKernel(t)
 	path := filepath.Join(buildNative(t), "libcallee-both.so")
-	open := func() (*symbolize.ELF, *Plan) {
+	open := func() (*symbolize.ELF, *plan.Plan) {
 		elf, err := symbolize.OpenELF(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { elf.Close() })
-		return elf, PlanLibrary(elf, path, nativeGroup("libcallee-both", catalog.ExitSites, callees))
+		return elf, plan.Library(elf, path, nativeGroup("libcallee-both", catalog.ExitSites, callees))
 	}
 	elf, before := open()
 	all := make([]int, len(before.Probes))
 	for i := range all {
 		all[i] = i
 	}
-	set, err := k.attach(path, 0, sitesOf(before, 0, all))
+	set, err := k.Attach(path, 0, 0, sitesOf(before, 0, all))
 	if err != nil {
 		t.Fatal(err)
 	}

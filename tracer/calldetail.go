@@ -13,7 +13,7 @@ import (
 func (d *decoder) detail(s *Span, f *catalog.Function, r *callRecord) *accel.Call {
 	name := ""
 	if f.Text != catalog.NoText {
-		name, _ = d.texts.take(r.SpanId)
+		name, _ = d.texts.Take(r.SpanId)
 	}
 	var a accel.Arguments
 	d.called = r.call()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -13,7 +14,14 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
+	"github.com/ebpfprof/ebpfprof/tracer/cache"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
+	"github.com/ebpfprof/ebpfprof/tracer/tensor"
+	"github.com/ebpfprof/ebpfprof/tracer/waits"
 )
 
 // batchRows is how many rows are handed to the sink at once.
@@ -35,8 +43,9 @@ type decoder struct {
 	// unresolved are the spans whose stack still has the kernel's name only.
 	unresolved []spanStack
 	introduced introductions
+	threadsAt  int64 // when threads without calls were last looked for
 
-	stacks       *stackTable
+	stacks       *stacks.Table
 	sampleRing   *ringbuf.Reader // nil: nothing takes stacks
 	sampleBuffer ringbuf.Record
 	sampled      bool // something was in it at the last look
@@ -45,23 +54,29 @@ type decoder struct {
 	remote      *processMemory
 	executables *accel.Executables
 	cuda        *accel.CUDAHandles
-	left        []openCall // scopes that a slice left open
-	gone        []int32    // processes whose last calls may still be in the ring
+	left        []kernel.OpenCall // scopes that a slice left open
+	onceDrained []func()          // to be done when the ring has run empty
+	gone        []int32           // processes whose last calls may still be in the ring
 
-	texts        waiting[uint64, string] // of calls that are still open, by span
+	texts        cache.Pending[uint64, string] // of calls that are still open, by span
+	shapes       *tensor.Reader
+	shapesOf     cache.Pending[uint64, *tensor.Shapes] // of calls that are still open, by span
 	accelerators *accel.State
-	called       accel.Record            // the call that is being decoded
-	named        recent[callName, *Call] // calls named at run time, so that spans share them
+	waits        *waits.State
+	open         event.OpenCalls               // as it was written last
+	called       accel.Record                  // the call that is being decoded
+	named        cache.Recent[callName, *Call] // calls named at run time, so that spans share them
 	host         hostMemory
 	forwards     forwards
 	edgeless     uint64      // backward nodes whose operator has no row
+	shapeless    uint64      // calls whose tensors made no sense, or not yet
 	unsummed     uint64      // calls that have no line of their own in the summary
 	owners       []lifeOwner // whoever else knows something of a process
 	unhooked     uint64      // processes whose dynamic linker has no hook
-	nodes        *nodeClock
-	steps        *stepClock
-	held         map[uint32]*slice // rows that wait for their slice's weight
-	released     uint32            // the last epoch whose rows were given theirs
+	nodes        *budget.NodeClock
+	steps        *budget.StepClock
+	held         map[uint32]*slice         // rows that wait for their slice's weight
+	over         map[uint32]budget.Weigher // of the last epochs whose rows were given theirs
 	slicing      atomic.Bool
 	totals       Totals
 	damaged      uint64 // records that did not decode
@@ -88,12 +103,13 @@ func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int6
 	d := &decoder{
 		remote: remote, executables: accel.NewExecutables(remote), cuda: accel.NewCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		named: newRecent[callName, *Call](maxNames), nodes: newNodeClock(), steps: newStepClock(),
-		host:     newHostMemory(),
-		forwards: forwards{}, held: map[uint32]*slice{}, introduced: introductions{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
+		named: cache.NewRecent[callName, *Call](maxNames), nodes: budget.NewNodeClock(), steps: budget.NewStepClock(),
+		host: newHostMemory(), shapes: tensor.NewReader(),
+		forwards: forwards{}, held: map[uint32]*slice{}, over: map[uint32]budget.Weigher{}, introduced: introductions{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}
 	d.accelerators = accel.New(remote, decodedRows{d})
-	d.stacks = newStackTable(newSpaces(), &d.totals.Stacks)
+	d.waits = waits.New(remote, waitRows{d})
+	d.stacks = stacks.NewTable(stacks.NewSpaces(), &d.totals.Stacks)
 	return d
 }
 
@@ -109,6 +125,8 @@ func (d *decoder) record(raw []byte) {
 		d.call(raw)
 	case bpf.CallRecordKindRECORD_TEXT:
 		d.text(raw)
+	case bpf.CallRecordKindRECORD_TENSORS:
+		d.tensors(raw)
 	default:
 		d.damaged++
 	}
@@ -159,6 +177,9 @@ func (d *decoder) call(raw []byte) {
 		r.ret, r.args, r.hasRet = words[0], words[1:], r.End == uint8(EndReturn)
 	}
 	probe := d.probes.find(r.Spec)
+	if probe != nil {
+		r.Faults |= probe.planned.Unknown
+	}
 	switch {
 	case probe == nil:
 		d.damaged++
@@ -180,7 +201,7 @@ func (d *decoder) text(raw []byte) {
 		d.damaged++
 		return
 	}
-	d.texts.put(id, string(raw[textHead:textHead+length]))
+	d.texts.Put(id, string(raw[textHead:textHead+length]))
 }
 
 func (d *decoder) span(r *callRecord, probe *probe) {
@@ -189,7 +210,7 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 		ID: int64(r.SpanId), ParentID: int64(r.ParentId), StartNS: int64(r.StartNs) + d.offsetNS,
 		DurationNS: int64(r.EndNs - r.StartNs), PID: int32(r.Tgid), TID: int32(r.Tid),
 		Call: probe.planned.Call, End: EndMethod(r.End), Status: Status(r.Status),
-		Weight: 1,
+		Weight: 1, PythonStackID: int64(r.Line), PythonStackSource: unresolvedLine,
 	}
 	s.SequenceNumber, r.thread = sequenceOf(r.Sequence)
 	if s.End == EndUnfinished {
@@ -200,11 +221,17 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 	if f := probe.planned.Function; len(r.args) > 0 || f.Text != catalog.NoText || f.StatusOK {
 		c = d.detail(s, f, r)
 	}
+	if probe.planned.Shapes != nil {
+		d.shape(s, r)
+	}
 	if r.stack != 0 {
 		d.unresolved = append(d.unresolved, spanStack{s.MakeDetail(), r.stack})
 	}
 	if s.SequenceNumber >= 0 {
 		d.flow(s, r)
+	}
+	if s.Call.Layer == "collective" {
+		d.collective(s, probe.planned.Function, r)
 	}
 	d.total(s)
 	if !waits {
@@ -217,19 +244,23 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 }
 
 // unfinished makes a row of a call whose end was not seen.
-func (d *decoder) unfinished(c openCall) {
-	probe := d.probes.find(c.spec)
+func (d *decoder) unfinished(c kernel.OpenCall) {
+	probe := d.probes.find(c.Spec)
 	if probe == nil {
 		d.damaged++
 		return
 	}
-	s, waits := d.place(probe, c.epoch)
+	s, waits := d.place(probe, c.Epoch)
 	*s = Span{
-		ID: int64(c.spanID), ParentID: int64(c.parentID), StartNS: int64(c.startNS) + d.offsetNS, DurationNS: -1,
-		PID: int32(c.tgid), TID: int32(c.tid), Call: probe.planned.Call, End: EndUnfinished, Weight: 1, SequenceNumber: -1,
+		ID: int64(c.SpanID), ParentID: int64(c.ParentID), StartNS: int64(c.StartNS) + d.offsetNS, DurationNS: -1,
+		PID: int32(c.Tgid), TID: int32(c.TID), Call: probe.planned.Call, End: EndUnfinished, Weight: 1, SequenceNumber: -1,
+		PythonStackID: int64(c.Line), PythonStackSource: unresolvedLine,
 	}
-	if name, ok := d.texts.take(c.spanID); ok && probe.planned.Function.Name == catalog.FromText {
-		s.Call = d.name(c.spec, s.Call, name)
+	if name, ok := d.texts.Take(c.SpanID); ok && probe.planned.Function.Name == catalog.FromText {
+		s.Call = d.name(c.Spec, s.Call, name)
+	}
+	if probe.planned.Function.Effect == catalog.RunsWork {
+		d.waits.Run(s, noCollective)
 	}
 	d.total(s)
 	if !waits {
@@ -245,6 +276,8 @@ func (d *decoder) event(r *callRecord, probe *probe) {
 	a.Read(f, &d.called)
 	switch f.Effect {
 	case catalog.NoEffect:
+	case catalog.QueuesWork, catalog.FinishesWork:
+		d.collectiveEvent(f, r, &a)
 	case catalog.BeginsCompile:
 		d.executables.Compile(r.Tgid, r.Tid, &a)
 	default:
@@ -257,6 +290,7 @@ func (d *decoder) event(r *callRecord, probe *probe) {
 		TSNS: int64(r.StartNs) + d.offsetNS, PID: int32(r.Tgid), TID: int32(r.Tid),
 		Space: f.Memory.Space, Level: f.Memory.Level, Action: f.Memory.Action,
 		Address: int64(a.Value(catalog.FieldAddress)), SpanID: int64(r.ParentId), Weight: 1,
+		PythonStackID: int64(r.Line), PythonStackSource: unresolvedLine,
 		Bytes: a.Int64(catalog.FieldBytes), TotalAllocatedBytes: a.Int64(catalog.FieldTotalAllocated),
 		TotalReservedBytes: a.Int64(catalog.FieldTotalReserved),
 	}}
@@ -287,6 +321,20 @@ func (d *decoder) event(r *callRecord, probe *probe) {
 	d.memory = append(d.memory, m)
 }
 
+// pace notes what tells where in its training step a process was, of calls that are
+// recorded in every step.
+func (d *decoder) pace(s *Span, f *catalog.Function) {
+	switch {
+	case s.DurationNS < 0:
+	case f.Step:
+		d.steps.Saw(s.PID, s.StartNS, s.StartNS+s.DurationNS)
+	case f.Text != catalog.NoText && strings.HasPrefix(s.Call.Name, "Optimizer."):
+		d.steps.Mark(s.PID, s.StartNS, s.StartNS+s.DurationNS)
+	case f.Text != catalog.NoText && strings.HasPrefix(s.Call.Name, "enumerate(DataLoader)#"):
+		d.steps.Load(s.PID, s.StartNS)
+	}
+}
+
 // torchCPU is c10::DeviceType::CPU.
 const torchCPU = 0
 
@@ -303,7 +351,7 @@ func (d *decoder) ended(pid int32) { d.gone = append(d.gone, pid) }
 
 // leave makes a row of a scope whose end nobody will see. Its name may still be
 // in the ring.
-func (d *decoder) leave(c openCall) { d.left = append(d.left, c) }
+func (d *decoder) leave(c kernel.OpenCall) { d.left = append(d.left, c) }
 
 // drained is called when the ring has run empty.
 func (d *decoder) drained() {
@@ -321,21 +369,26 @@ func (d *decoder) forgetGone() {
 		d.forget(pid)
 	}
 	d.gone = d.gone[:0]
+	for _, f := range d.onceDrained {
+		f()
+	}
+	d.onceDrained = d.onceDrained[:0]
 }
 
 // forget drops what only a living process can refer to.
 func (d *decoder) forget(pid int32) {
 	d.host.ended(pid)
-	d.introduced.ended(pid)
+	d.leaveThreadsOf(pid)
 	d.forwards.ended(uint32(pid))
 	d.executables.Ended(uint32(pid))
 	d.cuda.Ended(uint32(pid))
 	d.remote.ended(uint32(pid))
 	d.accelerators.Ended(uint32(pid))
+	d.waits.Ended(pid)
 	for _, owner := range d.owners {
 		owner.forget(uint32(pid))
 	}
-	d.stacks.forget(uint32(pid))
+	d.stacks.Forget(uint32(pid))
 }
 
 // flush hands what is ready to the sink.
@@ -345,6 +398,7 @@ func (d *decoder) flush() error {
 		return err
 	}
 	if len(d.spans) > 0 {
+		d.resolveLines()
 		if err := d.sink.Spans(d.spans); err != nil {
 			return err
 		}

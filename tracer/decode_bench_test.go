@@ -13,17 +13,19 @@ import (
 // nowhere is a sink that keeps nothing.
 type nowhere struct{ spans int }
 
-func (n *nowhere) Spans(s []Span) error     { n.spans += len(s); return nil }
-func (n *nowhere) Memory([]Memory) error    { return nil }
-func (n *nowhere) Flows([]Flow) error       { return nil }
-func (n *nowhere) Samples([]Sample) error   { return nil }
-func (n *nowhere) Stacks([]Stack) error     { return nil }
-func (n *nowhere) Process(Process) error    { return nil }
-func (n *nowhere) Thread(Thread) error      { return nil }
-func (n *nowhere) Library(Library) error    { return nil }
-func (n *nowhere) Probes([]Probe) error     { return nil }
-func (n *nowhere) Warning(w Warning) error  { return nil }
-func (n *nowhere) Counters([]Counter) error { return nil }
+func (n *nowhere) Spans(s []Span) error      { n.spans += len(s); return nil }
+func (n *nowhere) Memory([]Memory) error     { return nil }
+func (n *nowhere) Slices([]Slice) error      { return nil }
+func (n *nowhere) OpenCalls(OpenCalls) error { return nil }
+func (n *nowhere) Flows([]Flow) error        { return nil }
+func (n *nowhere) Samples([]Sample) error    { return nil }
+func (n *nowhere) Stacks([]Stack) error      { return nil }
+func (n *nowhere) Process(Process) error     { return nil }
+func (n *nowhere) Thread(Thread) error       { return nil }
+func (n *nowhere) Library(Library) error     { return nil }
+func (n *nowhere) Probes([]Probe) error      { return nil }
+func (n *nowhere) Warning(w Warning) error   { return nil }
+func (n *nowhere) Counters([]Counter) error  { return nil }
 
 // BenchmarkDecode turns synthetic records of operators into spans; writing
 // them is output's benchmark, both together `make bench`.

@@ -6,7 +6,11 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/places"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
 // recordingSink keeps what it is given.
@@ -15,18 +19,21 @@ type recordingSink struct {
 	stacks   []Stack
 	spans    []Span
 	memory   []Memory
+	slices   []Slice
 	flows    []Flow
 	warnings []Warning
 }
 
 func (s *recordingSink) Spans(rows []Span) error    { s.spans = append(s.spans, rows...); return nil }
 func (s *recordingSink) Memory(rows []Memory) error { s.memory = append(s.memory, rows...); return nil }
+func (s *recordingSink) Slices(rows []Slice) error  { s.slices = append(s.slices, rows...); return nil }
 func (s *recordingSink) Flows(rows []Flow) error    { s.flows = append(s.flows, rows...); return nil }
 func (s *recordingSink) Samples(rows []Sample) error {
 	s.samples = append(s.samples, rows...)
 	return nil
 }
 func (s *recordingSink) Stacks(rows []Stack) error { s.stacks = append(s.stacks, rows...); return nil }
+func (s *recordingSink) OpenCalls(OpenCalls) error { return nil }
 func (s *recordingSink) Process(Process) error     { return nil }
 func (s *recordingSink) Thread(Thread) error       { return nil }
 func (s *recordingSink) Library(Library) error     { return nil }
@@ -44,7 +51,7 @@ func (c oneClass) Class(_ uint32, vtable uint64) (string, bool) {
 // testDecoder has one probe for each of the catalog's functions, in order.
 func testDecoder(t testing.TB) (*decoder, *recordingSink, func(label string) uint32) {
 	t.Helper()
-	plan := &Plan{Path: "test"}
+	made := &plan.Plan{Path: "test"}
 	index := map[string]uint32{}
 	groups := catalog.Groups()
 	for g := range groups {
@@ -54,15 +61,15 @@ func testDecoder(t testing.TB) (*decoder, *recordingSink, func(label string) uin
 			if label == "" {
 				label = groups[g].Name
 			}
-			index[label] = uint32(len(plan.Probes))
-			plan.Probes = append(plan.Probes, PlannedProbe{
+			index[label] = uint32(len(made.Probes))
+			made.Probes = append(made.Probes, plan.Probe{
 				Group: &groups[g], Function: function,
 				Call: &Call{Layer: function.Layer, Category: function.Category, Runtime: function.Runtime, Name: label},
 			})
 		}
 	}
-	table := &probeTable{}
-	if _, err := table.add(&tracedFile{plan: plan}); err != nil {
+	table := newProbeTable(places.Most{Places: kernel.MaxSpecs, Files: 4})
+	if err := table.add(&tracedFile{plan: made}, places.Owner{}); err != nil {
 		t.Fatal(err)
 	}
 	sink := &recordingSink{}
@@ -280,28 +287,54 @@ func TestRowsOfASliceWaitForTheirWeight(t *testing.T) {
 	if len(sink.spans) != 1 || sink.spans[0].ID != 2 {
 		t.Fatalf("before the weight is known: %+v", sink.spans)
 	}
-	d.release(1, func(slicedRow) float64 { return 12.5 })
+	d.release(1, wholeEpoch, share(12.5))
 	d.flush()
 	if len(sink.spans) != 2 || sink.spans[1].Weight != 12.5 {
 		t.Errorf("after: %+v", sink.spans)
 	}
 }
 
-func TestARowThatComesAfterItsSliceWasReleasedIsNotKeptBack(t *testing.T) {
+func TestARowThatComesAfterItsSliceWasReleasedHasItsWeight(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	d.slicing.Store(true)
-	d.release(1, func(slicedRow) float64 { return 12.5 })
+	d.release(1, wholeEpoch, share(12.5))
 	d.record(encode(span(index("op"), 1), 0)) // epoch 1
+	d.releaseLate(false)
 	d.flush()
-	if len(sink.spans) != 1 || sink.spans[0].Weight != 1 {
+	if len(sink.spans) != 1 || sink.spans[0].Weight != 12.5 {
 		t.Errorf("%+v", sink.spans)
 	}
+}
+
+// A slice goes on while its first rows are let go.
+func TestRowsAreLetGoUpToATime(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	d.slicing.Store(true)
+	early, late := span(index("op"), 1), span(index("op"), 2)
+	early.StartNs, late.StartNs = 100, 200
+	d.record(encode(late, 0))
+	d.record(encode(early, 0))
+	d.release(1, int64(late.StartNs)+d.offsetNS, share(3))
+	d.flush()
+	if len(sink.spans) != 1 || sink.spans[0].ID != 1 || sink.spans[0].Weight != 3 || sink.spans[0].SliceID != 9 {
+		t.Fatalf("first: %+v", sink.spans)
+	}
+	d.releaseLate(true)
+	d.flush()
+	if len(sink.spans) != 2 || sink.spans[1].ID != 2 || sink.spans[1].Weight != 1 || sink.spans[1].SliceID != 0 {
+		t.Errorf("at the end: %+v", sink.spans)
+	}
+}
+
+// share is a Weigher of rows that are all alike, in slice 9.
+func share(weight float64) budget.Weigher {
+	return func(uint32, int32, int64) budget.Share { return budget.Share{Weight: weight, Slice: 9} }
 }
 
 func TestAScopeThatASliceLeftOpenHasTheNameThatIsStillInTheRing(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	probe := index("record_function")
-	d.leave(openCall{spec: probe, tgid: 1, tid: 1, spanID: 7, startNS: 5, epoch: 1})
+	d.leave(kernel.OpenCall{Spec: probe, Tgid: 1, TID: 1, SpanID: 7, StartNS: 5, Epoch: 1})
 	d.record(encodeText(7, probe, "forward"))
 	d.drained()
 	d.flush()
@@ -332,7 +365,7 @@ func TestRowsThatStandForMoreThanThemselvesAreSaidToComeFromSlices(t *testing.T)
 		anchor := d.probes.at(index("Engine::execute"))
 		anchor.makeDetail(1)
 		d.record(encode(span(anchor.index, 1), 0))
-		d.release(1, func(slicedRow) float64 { return weight })
+		d.release(1, wholeEpoch, share(weight))
 		d.slicing.Store(false) // as at the end
 		var s statistics
 		s.update(&d.totals)

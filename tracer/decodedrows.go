@@ -33,12 +33,12 @@ func (r decodedRows) Recategorize(spec uint32, base *event.Call, category string
 // name returns a call like base with another name, the same one each time.
 func (d *decoder) name(spec uint32, base *Call, name string) *Call {
 	key := callName{spec, base.Category, name}
-	call, ok := d.named.get(key)
+	call, ok := d.named.Get(key)
 	if !ok {
 		copied := *base
 		copied.Name = name
 		call = &copied
-		d.named.put(key, call)
+		d.named.Put(key, call)
 	}
 	return call
 }
@@ -46,12 +46,12 @@ func (d *decoder) name(spec uint32, base *Call, name string) *Call {
 // recategorize returns a call like base of another category, the same one each time.
 func (d *decoder) recategorize(spec uint32, base *Call, category string) *Call {
 	key := callName{spec, category, base.Name}
-	call, ok := d.named.get(key)
+	call, ok := d.named.Get(key)
 	if !ok {
 		copied := *base
 		copied.Category = category
 		call = &copied
-		d.named.put(key, call)
+		d.named.Put(key, call)
 	}
 	return call
 }

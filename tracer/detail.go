@@ -11,20 +11,22 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
 // What is attached: the anchor groups for as long as a process maps the file,
 // the detail groups when the governor says so.
 
 // attachTier puts a file's probes on whoever is to be traced.
-func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int) error {
+func (s *Session) attachTier(f *tracedFile, tier map[int]*kernel.Links, probes []int) error {
 	if len(probes) == 0 {
 		return nil
 	}
 	if f.source == nil {
 		return nil
 	}
-	if err := f.source.verify(f.plan.Probes, probes); err != nil {
+	if err := f.source.Verify(f.plan.Probes, probes); err != nil {
 		s.dropChanged(f, err)
 		return nil
 	}
@@ -33,10 +35,7 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 		if _, ok := tier[pid]; ok {
 			continue
 		}
-		var set *linkSet
-		beside := f.runner(pid)
-		var err error
-		near(beside, func() { set, err = s.kernel.attach(f.source.path(), pid, sites) })
+		set, err := s.kernel.Attach(f.source.Path(), pid, f.runner(pid), sites)
 		if err != nil {
 			if vanished(err) || pid != 0 && s.gone(pid) || pid == 0 && s.orphaned(f) {
 				continue
@@ -46,7 +45,6 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 			}
 			continue
 		}
-		set.beside = beside
 		tier[pid] = set
 	}
 	for _, i := range probes {
@@ -58,9 +56,9 @@ func (s *Session) attachTier(f *tracedFile, tier map[int]*linkSet, probes []int)
 // dropChanged takes the probes of a file out that is not any more what was
 // planned: somebody writes to it, and where a probe belongs is not known.
 func (s *Session) dropChanged(f *tracedFile, changed error) {
-	s.detaching.closeTier(f.tiers()...)
+	s.detaching.CloseTier(f.tiers()...)
 	for i := range f.plan.Probes {
-		f.plan.Probes[i].EntryErr = errChanged
+		f.plan.Probes[i].EntryErr = plan.ErrChanged
 	}
 	s.warn(Warning{
 		TSNS: time.Now().UnixNano(), Kind: "attach", Source: f.plan.Path, Count: int64(len(f.plan.Probes)),
@@ -84,7 +82,7 @@ func (s *Session) attachAnchors(f *tracedFile) error {
 	}
 	for name, probes := range groups {
 		if f.anchor[name] == nil {
-			f.anchor[name] = map[int]*linkSet{}
+			f.anchor[name] = map[int]*kernel.Links{}
 		}
 		if err := s.attachTier(f, f.anchor[name], probes); err != nil {
 			return err
@@ -126,20 +124,29 @@ func (s *Session) attachNewcomer(f *tracedFile, pid int) error {
 func (s *Session) attachedDetail(f *tracedFile) []int {
 	var probes []int
 	for _, i := range s.usable(f, catalog.Detail) {
-		if p := s.probes.at(f.base + uint32(i)); p.used || s.governor.budget <= 0 {
+		if p := s.probes.at(f.base + uint32(i)); p.used || s.governor.RecordsAll() {
 			probes = append(probes, i)
 		}
 	}
 	return probes
 }
 
-// attachDetail puts the detail probes in: those named, or all of them.
-func (s *Session) attachDetail(named map[*tracedFile][]int) error {
-	for _, f := range s.files {
-		probes := s.usable(f, catalog.Detail)
-		if named != nil {
-			probes = named[f]
+// byFile tells which probes of which files some are.
+func (s *Session) byFile(indices []uint32) map[*tracedFile][]int {
+	named := map[*tracedFile][]int{}
+	for _, index := range indices {
+		f := s.probes.at(index).file
+		if f.source == nil {
+			continue // nobody maps it any more
 		}
+		named[f] = append(named[f], int(index-f.base))
+	}
+	return named
+}
+
+// attachDetail puts detail probes in.
+func (s *Session) attachDetail(indices []uint32) error {
+	for f, probes := range s.byFile(indices) {
 		if err := s.attachTier(f, f.detail, probes); err != nil {
 			return err
 		}
@@ -148,120 +155,74 @@ func (s *Session) attachDetail(named map[*tracedFile][]int) error {
 }
 
 func (s *Session) detachDetail() {
-	tiers := make([]map[int]*linkSet, 0, len(s.files))
+	tiers := make([]map[int]*kernel.Links, 0, len(s.files))
 	for _, f := range s.files {
 		tiers = append(tiers, f.detail)
 	}
-	s.detaching.closeTier(tiers...)
+	s.detaching.CloseTier(tiers...)
 }
 
-func (s *Session) detachAll() {
-	for _, t := range s.processes {
-		s.forgetPlugins(t)
-		s.detaching.close(t.linker)
-		t.linker = nil
-	}
-	var tiers []map[int]*linkSet
-	for _, f := range s.files {
-		tiers = append(tiers, f.tiers()...)
-	}
-	s.detaching.closeTier(tiers...)
-	s.detaching.wait()
-}
-
-// learnUsed looks which probes the job is known to use and returns how many.
+// learnUsed looks which probes the job is known to use: how many, and which are new.
 // Those whose function tells it by a guard byte are read from the processes'
 // memory; the others, a handful, count as used.
-func (s *Session) learnUsed() int {
-	known := 0
+func (s *Session) learnUsed() (known int, fresh []uint32) {
+	use := func(p *probe) {
+		if !p.used {
+			p.used, fresh = true, append(fresh, p.index)
+		}
+	}
 	for _, f := range s.files {
 		for pid, library := range f.mapped {
-			bias, ok := library.Bias(f.plan.file)
+			bias, ok := library.Bias(f.plan.ELF)
 			if !ok {
 				continue
 			}
-			used, err := usedProbes(pid, bias, f.plan.Probes)
+			used, err := plan.UsedProbes(pid, bias, f.plan.Probes)
 			if err != nil {
 				continue // it exited, or its next reading will tell
 			}
 			for _, i := range used {
-				s.use(s.probes.at(f.base + uint32(i)))
+				use(s.probes.at(f.base + uint32(i)))
 			}
 		}
 		for _, i := range s.usable(f, catalog.Detail) {
 			p := s.probes.at(f.base + uint32(i))
 			if p.planned.UsedFlag == 0 {
-				s.use(p)
+				use(p)
 			}
 			if p.used {
 				known++
 			}
 		}
 	}
-	return known
+	return known, fresh
 }
 
-// use notes that the job calls a probe's function; its first call came after
-// the present cycle began, else the last look would have found it.
-func (s *Session) use(p *probe) {
-	if !p.used {
-		p.used, p.covered = true, s.governor.cycleStart
-	}
-}
-
-// usedDetail lists the detail probes that the next slice attaches.
-func (s *Session) usedDetail() map[*tracedFile][]int {
-	used := map[*tracedFile][]int{}
+// usedDetail lists the detail probes that a slice attaches.
+func (s *Session) usedDetail() (used []uint32) {
 	for _, f := range s.files {
 		for _, i := range s.usable(f, catalog.Detail) {
-			p := s.probes.at(f.base + uint32(i))
-			if p.used && !p.resting(s.governor.slices) {
-				used[f] = append(used[f], i)
+			if p := s.probes.at(f.base + uint32(i)); p.used {
+				used = append(used, p.index)
 			}
 		}
 	}
 	return used
 }
 
-// restSlices is of how many slices an idle probe is in one: most operators
-// that a job has used, it used while it started. They take turns, so that no
-// slice is long in coming.
-const restSlices = 16
-
-// resting reports whether a probe sits this slice out.
-func (p *probe) resting(slice int) bool {
-	return p.idle && (int(p.index)+slice)%restSlices != 0
-}
-
-// hitsOf reads the counters of every detail probe that is attached.
-func (s *Session) hitsOf(attached map[*tracedFile][]int) map[uint32]hits {
-	counts := map[uint32]hits{}
-	for f, probes := range attached {
-		for _, i := range probes {
-			index := f.base + uint32(i)
-			if c, err := s.kernel.count(index); err == nil {
-				counts[index] = hits{recorded: max(c.Entries, c.Exits), traps: c.Entries + c.Exits + c.Passed}
-			}
-		}
-	}
-	return counts
-}
-
 // attachMore puts in what the job has begun to use since the last look, whose
 // first calls went unseen, and as many of the rest as the budget has room for,
 // so that there is nothing left to begin.
-func (s *Session) attachMore(g *governor, room time.Duration) error {
-	s.learnUsed()
-	places := int(room / (2 * stallPerSite))
+func (s *Session) attachMore(attached []uint32, places int) (news []uint32, err error) {
+	known := map[uint32]bool{}
+	for _, index := range attached {
+		known[index] = true
+	}
 	for _, f := range s.files {
-		known := map[int]bool{}
-		for _, i := range g.attached[f] {
-			known[i] = true
-		}
 		var more, late []int
 		for _, i := range s.usable(f, catalog.Detail) {
 			switch p := s.probes.at(f.base + uint32(i)); {
-			case known[i]:
+			case known[p.index]:
 			case p.used:
 				late = append(late, i)
 			case len(more) < places:
@@ -273,16 +234,18 @@ func (s *Session) attachMore(g *governor, room time.Duration) error {
 		if more = append(more, late...); len(more) == 0 {
 			continue
 		}
-		extra := map[int]*linkSet{}
+		extra := map[int]*kernel.Links{}
 		if err := s.attachTier(f, extra, more); err != nil {
-			return err
+			return news, err
 		}
 		for pid, set := range extra {
-			f.detail[pid] = f.detail[pid].join(set)
+			f.detail[pid] = f.detail[pid].Join(set)
 		}
-		g.attached[f] = append(g.attached[f], more...)
+		for _, i := range more {
+			news = append(news, f.base+uint32(i))
+		}
 	}
-	return nil
+	return news, nil
 }
 
 // warnLate says which functions had calls before their probes were in.
@@ -296,12 +259,9 @@ func (s *Session) warnLate(f *tracedFile, late []int) {
 	}
 	s.warn(Warning{
 		TSNS: time.Now().UnixNano(), Kind: "late", Source: f.plan.Path, Count: int64(len(late)),
-		Detail: fmt.Sprintf("the job began to use these in the last %s, and their first calls are not recorded: %s", checkEvery, strings.Join(names, ", ")),
+		Detail: "the job has just begun to use these, and their first calls are not recorded: " + strings.Join(names, ", "),
 	})
 }
-
-// busyProcesses is over how many processes the hits are spread.
-func (s *Session) busyProcesses() int { return max(1, len(s.frameworkProcesses())) }
 
 // frameworkProcesses lists those of the job's processes that have a framework.
 func (s *Session) frameworkProcesses() (pids []int) {
@@ -319,7 +279,7 @@ func (s *Session) yieldToForeign() error {
 	if !s.anyExclusive() {
 		return nil
 	}
-	foreign, err := s.kernel.loss(Loss(bpf.CallLossLOSS_FOREIGN_HIT))
+	foreign, err := s.kernel.Lost(kernel.Loss(bpf.CallLossLOSS_FOREIGN_HIT))
 	if err != nil {
 		return err
 	}
@@ -353,7 +313,7 @@ func (s *Session) anyExclusive() bool {
 // until it is their turn, so that no call is missed and none is seen twice.
 func (s *Session) share(f *tracedFile) error {
 	f.exclusive = false
-	var old []*linkSet
+	var old []*kernel.Links
 	_, detail := f.detail[0]
 	for _, tier := range f.tiers() {
 		if set, ok := tier[0]; ok {
@@ -362,14 +322,14 @@ func (s *Session) share(f *tracedFile) error {
 		}
 	}
 	for i := range f.plan.Probes {
-		f.plan.Probes[i].spec.Turn ^= 1
+		f.plan.Probes[i].Spec.Turn ^= 1
 	}
 	err := s.attachAnchors(f)
 	if err == nil && detail {
 		err = s.attachTier(f, f.detail, s.attachedDetail(f))
 	}
 	for i := range f.plan.Probes {
-		err = errors.Join(err, s.kernel.setSpec(f.base+uint32(i), &f.plan.Probes[i].spec))
+		err = errors.Join(err, s.kernel.SetSpec(f.base+uint32(i), &f.plan.Probes[i].Spec))
 	}
 	for _, set := range old {
 		set.Close()
@@ -386,35 +346,35 @@ func (s *Session) probeRows() []Probe {
 	all := s.probes.all()
 	rows := make([]Probe, 0, len(all))
 	for _, p := range all {
-		count, err := s.kernel.count(p.index)
-		if err != nil {
+		if p.gone {
 			continue
 		}
-		row := Probe{
-			Library: p.file.plan.Path, Symbol: p.planned.Symbol, Name: p.planned.Call.Name, Layer: p.planned.Call.Layer, Kind: p.planned.kind(),
-			Attached: p.attached, Reason: p.planned.reason(), Hits: int64(max(count.Entries, count.Exits)),
-			Lost: int64(count.Lost), Thinned: int64(p.thinned),
+		if row, ok := s.probeRow(p); ok {
+			rows = append(rows, row)
 		}
-		row.PID = p.file.firstPID
-		if p.planned.EntryErr == nil {
-			offset := int64(p.planned.Entry.Offset)
-			row.Site, row.SiteCost = &offset, p.planned.Entry.Cost.String()
-		}
-		if !p.attached && p.planned.Usable() {
-			row.Reason = fmt.Sprintf("not attached: the job was not seen to use it (%s)", row.Reason)
-		}
-		rows = append(rows, row)
 	}
 	return rows
 }
 
-// kind says which ends the probe sees.
-func (p *PlannedProbe) kind() string {
-	switch {
-	case p.Return:
-		return "entry+return"
-	case len(p.Exits) > 0:
-		return "entry+exit"
+// probeRow describes one.
+func (s *Session) probeRow(p *probe) (row Probe, ok bool) {
+	count, err := s.kernel.Count(p.index)
+	if err != nil {
+		return row, false
 	}
-	return "entry"
+	hits := int64(max(count.Entries-p.before.Entries, count.Exits-p.before.Exits))
+	row = Probe{
+		Library: p.file.plan.Path, Symbol: p.planned.Symbol, Name: p.planned.Call.Name, Layer: p.planned.Call.Layer, Kind: p.planned.Kind(),
+		Attached: p.attached, Reason: p.planned.Reason(), Hits: hits,
+		Lost: int64(count.Lost - p.before.Lost), Thinned: int64(s.governor.Thinned(p.index) - p.thinnedBefore),
+	}
+	row.PID = p.file.firstPID
+	if p.planned.EntryErr == nil {
+		offset := int64(p.planned.Entry.Offset)
+		row.Site, row.SiteCost = &offset, p.planned.Entry.Cost.String()
+	}
+	if !p.attached && p.planned.Usable() {
+		row.Reason = fmt.Sprintf("not attached: the job was not seen to use it (%s)", row.Reason)
+	}
+	return row, true
 }

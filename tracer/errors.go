@@ -1,13 +1,17 @@
 package tracer
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+)
 
 var (
 	// ErrNotPermitted: the process lacks a capability; the message names it.
-	ErrNotPermitted = errors.New("not permitted")
+	ErrNotPermitted = features.ErrNotPermitted
 	// ErrUnsupported: the kernel lacks a feature without which nothing works;
 	// the message names it, and the version that has it.
-	ErrUnsupported = errors.New("not supported by this kernel")
+	ErrUnsupported = features.ErrUnsupported
 	// ErrUnknownGroup: --probe names a group that the catalog does not have.
 	ErrUnknownGroup = errors.New("unknown probe group")
 	// ErrUnknownLevel: Options.Level is none of the levels.

@@ -19,6 +19,8 @@ type (
 	Thread    = event.Thread
 	Library   = event.Library
 	Probe     = event.Probe
+	Slice     = event.Slice
+	OpenCalls = event.OpenCalls
 	Flow      = event.Flow
 	Warning   = event.Warning
 	Recording = event.Recording

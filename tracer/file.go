@@ -3,10 +3,15 @@ package tracer
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/places"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
 // fileKey is what the kernel knows a probed file by.
@@ -19,9 +24,12 @@ type fileKey struct {
 // map the same inode share it.
 type tracedFile struct {
 	key    fileKey
-	source *source
-	plan   *Plan
+	source *plan.Source
+	plan   *plan.Plan
 	base   uint32 // index of the file's first probe
+	room   places.Room
+	// unusedSince is when it was first seen that no traced process maps the file.
+	unusedSince time.Time
 	// firstPID is the process in which the file was found first.
 	firstPID int32
 	// mapped is the library as each traced process maps it.
@@ -29,12 +37,13 @@ type tracedFile struct {
 	// exclusive: only traced processes map the file, so that one link without a
 	// pid serves them and every child from its first instruction on.
 	exclusive bool
-	anchor    map[string]map[int]*linkSet // by group and pid, 0 when exclusive
-	detail    map[int]*linkSet            // by pid
+	anchor    map[string]map[int]*kernel.Links // by group and pid, 0 when exclusive
+	detail    map[int]*kernel.Links            // by pid
+	trust     tensor.Trust                     // in the layout of its tensors; the decoder's
 }
 
 // tiers lists every set of links that is on the file.
-func (f *tracedFile) tiers() []map[int]*linkSet {
+func (f *tracedFile) tiers() []map[int]*kernel.Links {
 	return append(slices.Collect(maps.Values(f.anchor)), f.detail)
 }
 
@@ -64,7 +73,7 @@ func (f *tracedFile) runner(pid int) int {
 func (s *Session) usable(f *tracedFile, tier catalog.Tier) []int {
 	var probes []int
 	for i := range f.plan.Probes {
-		if p := &f.plan.Probes[i]; p.Usable() && s.governor.tier(p.Group) == tier {
+		if p := &f.plan.Probes[i]; p.Usable() && s.tier(p.Group) == tier {
 			probes = append(probes, i)
 		}
 	}
@@ -75,7 +84,7 @@ func (s *Session) usable(f *tracedFile, tier catalog.Tier) []int {
 func (s *Session) anyUsable(tier catalog.Tier) bool {
 	for _, f := range s.files {
 		for i := range f.plan.Probes {
-			if p := &f.plan.Probes[i]; p.Usable() && s.governor.tier(p.Group) == tier {
+			if p := &f.plan.Probes[i]; p.Usable() && s.tier(p.Group) == tier {
 				return true
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
 // openDescriptors counts those of this process.
@@ -38,18 +39,13 @@ func entries(m *ebpf.Map) (n int) {
 // kept is what a session keeps of processes, by name.
 func kept(s *Session) map[string]int {
 	counts := map[string]int{
-		"targets": entries(s.kernel.call.Maps["targets"]), "threads": entries(s.kernel.call.Maps["threads"]),
-		"waits": entries(s.sampler.collection.Maps["waits"]), "scopes": entries(s.kernel.call.Maps["scopes"]),
-		"python_runtimes": entries(s.kernel.shared("python_runtimes")),
+		"targets": entries(s.kernel.Map("targets")), "threads": entries(s.kernel.Map("threads")),
+		"waits": entries(s.sampler.Map("waits")), "scopes": entries(s.kernel.Map("scopes")),
+		"python_runtimes": entries(s.kernel.Map("python_runtimes")),
 	}
 	answered := make(chan struct{})
 	s.do(func(d *decoder) {
-		d.stacks.spaces.mu.Lock()
-		counts["spaces"] = len(d.stacks.spaces.byPID)
-		d.stacks.spaces.mu.Unlock()
-		s.walks.interpreters.mu.Lock()
-		counts["interpreters"] = len(s.walks.interpreters.byPID) + len(s.walks.interpreters.gone)
-		s.walks.interpreters.mu.Unlock()
+		counts["spaces"], counts["interpreters"] = s.walks.Held()
 		counts["introduced"] = len(d.introduced)
 		counts["classes"] = len(s.classes.files.processes)
 		close(answered)
@@ -111,6 +107,17 @@ func TestNothingIsLeftOfChildrenThatHaveEnded(t *testing.T) {
 	if ended != children {
 		t.Errorf("%d of %d children have a row with an end", ended, children)
 	}
+	open := map[int32]bool{}
+	for _, thread := range sink.threads {
+		if open[thread.TID] = thread.EndedNS == nil; thread.TID == int32(job.Process.Pid) {
+			delete(open, thread.TID)
+		}
+	}
+	for tid, is := range open {
+		if is {
+			t.Errorf("thread %d of a child has no end", tid)
+		}
+	}
 	if after > before+8 {
 		t.Errorf("%d descriptors before %d children, %d after", before, children, after)
 	}
@@ -126,17 +133,17 @@ func TestNothingIsLeftOfChildrenThatHaveEnded(t *testing.T) {
 // have theirs.
 func TestAProcessHasAShareOfTheStacks(t *testing.T) {
 	const limit = 1 << 14
-	q := newStackQuota(limit)
+	q := stacks.NewStackQuota(limit)
 	id := func(pid uint32, i int) int64 { return int64(pid)<<40 | int64(i) }
 	take := func(pid uint32, n int) (admitted int) {
 		for i := range n {
-			if first, ok := q.admit(pid, id(pid, i)); first && ok {
+			if first, ok := q.Admit(pid, id(pid, i)); first && ok {
 				admitted++
 			}
 		}
 		return admitted
 	}
-	if n := take(1, limit); n > limit/MostOfStacks || n < limit/MostOfStacks/2 {
+	if n := take(1, limit); n > limit/stacks.MostOfStacks || n < limit/stacks.MostOfStacks/2 {
 		t.Errorf("one process has %d of %d stacks", n, limit)
 	}
 	for pid := uint32(2); pid < 5; pid++ {
@@ -144,16 +151,16 @@ func TestAProcessHasAShareOfTheStacks(t *testing.T) {
 			t.Errorf("process %d has %d of its 1000 stacks", pid, n)
 		}
 	}
-	if first, ok := q.admit(1, id(1, 0)); first || !ok {
+	if first, ok := q.Admit(1, id(1, 0)); first || !ok {
 		t.Errorf("a stack that has a row: %v, %v", first, ok)
 	}
 	for pid := uint32(10); pid < 200; pid++ { // children, to take it all
 		take(pid, limit/16)
 	}
-	if len(q.seen) > limit {
-		t.Errorf("%d stacks are kept, of %d", len(q.seen), limit)
+	if len(q.Seen) > limit {
+		t.Errorf("%d stacks are kept, of %d", len(q.Seen), limit)
 	}
-	if _, ok := q.admit(1, id(1, limit)); ok {
+	if _, ok := q.Admit(1, id(1, limit)); ok {
 		t.Error("the first goes on")
 	}
 }
@@ -185,7 +192,7 @@ func TestNamesThatNeverEndAreSummedTogether(t *testing.T) {
 	if n := len(d.totals.Operators); n > maxSummaryNames+1 {
 		t.Errorf("the sums have %d names", n)
 	}
-	if n := d.named.len(); n > maxNames {
+	if n := d.named.Len(); n > maxNames {
 		t.Errorf("%d names are kept", n)
 	}
 	var sum float64

@@ -1,5 +1,7 @@
 package tracer
 
+import "github.com/ebpfprof/ebpfprof/tracer/cache"
+
 // Which operator a backward node differentiates. Each thread numbers the nodes that
 // it makes, from 0 on; a node has its number, and PyTorch's own number of the thread.
 // Both together are one node's alone; the number is not, where two threads train.
@@ -22,17 +24,17 @@ func sequenceOf(recorded uint64) (number int64, thread uint32) {
 
 // forwards are the operators that took a sequence number, by process. Of each the
 // youngest are kept.
-type forwards map[uint32]*waiting[sequenceKey, int64]
+type forwards map[uint32]*cache.Pending[sequenceKey, int64]
 
 type sequenceKey struct {
 	thread uint32 // as PyTorch numbers them
 	number int64
 }
 
-func (f forwards) of(pid uint32) *waiting[sequenceKey, int64] {
+func (f forwards) of(pid uint32) *cache.Pending[sequenceKey, int64] {
 	w := f[pid]
 	if w == nil {
-		w = &waiting[sequenceKey, int64]{half: maxForwards / 2}
+		w = &cache.Pending[sequenceKey, int64]{Half: maxForwards / 2}
 		f[pid] = w
 	}
 	return w
@@ -44,13 +46,13 @@ func (f forwards) ended(pid uint32) { delete(f, pid) }
 func (d *decoder) flow(s *Span, r *callRecord) {
 	key := sequenceKey{r.thread, s.SequenceNumber}
 	if s.Call.Layer == "op" {
-		d.forwards.of(r.Tgid).put(key, s.ID)
+		d.forwards.of(r.Tgid).Put(key, s.ID)
 		if d.slicing.Load() {
-			d.nodes.saw(s.TID, r.Epoch, s.StartNS, s.SequenceNumber)
+			d.nodes.Saw(s.TID, r.Epoch, s.StartNS, s.SequenceNumber)
 		}
 		return
 	}
-	forward, ok := d.forwards.of(r.Tgid).get(key)
+	forward, ok := d.forwards.of(r.Tgid).Get(key)
 	if !ok {
 		d.edgeless++
 		return

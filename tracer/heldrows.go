@@ -1,5 +1,11 @@
 package tracer
 
+import (
+	"math"
+
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
+)
+
 // What waits until it is known how many calls it stands for.
 
 // slice holds the rows of one attached interval until it is known how many
@@ -27,7 +33,7 @@ func (d *decoder) place(p *probe, epoch uint32) (s *Span, waits bool) {
 
 // heldSlice returns where a row has to wait, nil when its weight is known.
 func (d *decoder) heldSlice(p *probe, epoch uint32) *slice {
-	if epoch <= d.released || !d.slicing.Load() || !p.sliced(epoch) {
+	if !d.slicing.Load() || !p.sliced(epoch) {
 		return nil
 	}
 	s, ok := d.held[epoch]
@@ -38,40 +44,77 @@ func (d *decoder) heldSlice(p *probe, epoch uint32) *slice {
 	return s
 }
 
-// release gives the rows of a slice their weights and lets them go. It returns the
-// mean weight of each probe's rows.
-func (d *decoder) release(epoch uint32, weigh func(slicedRow) float64) map[uint32]float64 {
-	d.released = max(d.released, epoch)
+const (
+	// wholeEpoch is behind the last row of an epoch.
+	wholeEpoch = math.MaxInt64
+	// lateEpochs is for how many epochs that are over the weights are kept: a row may
+	// come late.
+	lateEpochs = 4
+)
+
+// releaseLate lets go of what came late, and at the end of whatever waits.
+func (d *decoder) releaseLate(end bool) {
+	for epoch := range d.held {
+		if weigh := d.over[epoch]; weigh != nil {
+			d.release(epoch, wholeEpoch, weigh)
+		} else if end {
+			d.release(epoch, wholeEpoch, func(uint32, int32, int64) budget.Share { return budget.Share{Weight: 1} })
+		}
+	}
+}
+
+// release gives the rows of an epoch that began before a time their weights and lets
+// them go. It returns the mean weight of each probe's rows.
+func (d *decoder) release(epoch uint32, before int64, weigh budget.Weigher) map[uint32]float64 {
+	if before == wholeEpoch {
+		d.over[epoch] = weigh
+		delete(d.over, epoch-lateEpochs)
+	}
 	s, ok := d.held[epoch]
 	if !ok {
 		return nil
 	}
-	delete(d.held, epoch)
 	sums, rows := map[uint32]float64{}, map[uint32]float64{}
-	weight := func(r slicedRow) float64 {
-		w := weigh(r)
-		d.totals.InSlices = d.totals.InSlices || w != 1
-		sums[r.probe], rows[r.probe] = sums[r.probe]+w, rows[r.probe]+1
+	share := func(probe uint32, pid int32, at int64) budget.Share {
+		w := weigh(probe, pid, at)
+		d.totals.InSlices = d.totals.InSlices || w.Weight != 1
+		sums[probe], rows[probe] = sums[probe]+w.Weight, rows[probe]+1
 		return w
 	}
+	kept := 0
 	for i := range s.spans {
 		row := &s.spans[i]
-		row.Weight = weight(slicedRow{s.spanProbe[i], row.PID, row.StartNS})
+		if row.StartNS >= before {
+			s.spans[kept], s.spanProbe[kept] = *row, s.spanProbe[i]
+			kept++
+			continue
+		}
+		w := share(s.spanProbe[i], row.PID, row.StartNS)
+		row.Weight, row.SliceID, row.SliceStep = w.Weight, w.Slice, w.Step
 		d.sum(row)
+		d.spans = append(d.spans, *row)
 	}
+	clear(s.spans[kept:])
+	s.spans, s.spanProbe = s.spans[:kept], s.spanProbe[:kept]
+	kept = 0
 	for i := range s.memory {
 		row := &s.memory[i]
-		row.Weight = weight(slicedRow{s.memoryProbe[i], row.PID, row.TSNS})
+		if row.TSNS >= before {
+			s.memory[kept], s.memoryProbe[kept] = *row, s.memoryProbe[i]
+			kept++
+			continue
+		}
+		w := share(s.memoryProbe[i], row.PID, row.TSNS)
+		row.Weight, row.SliceID, row.SliceStep = w.Weight, w.Slice, w.Step
+		d.memory = append(d.memory, *row)
 	}
-	d.spans = append(d.spans, s.spans...)
-	d.memory = append(d.memory, s.memory...)
+	clear(s.memory[kept:])
+	s.memory, s.memoryProbe = s.memory[:kept], s.memoryProbe[:kept]
+	if before == wholeEpoch && len(s.spans)+len(s.memory) == 0 {
+		delete(d.held, epoch)
+	}
 	for index := range sums {
 		sums[index] /= rows[index]
 	}
 	return sums
-}
-
-// releaseAsIs lets the rows of a slice go that stand for themselves alone.
-func (d *decoder) releaseAsIs(epoch uint32) {
-	d.release(epoch, func(slicedRow) float64 { return 1 })
 }

@@ -173,7 +173,7 @@ func TestProbesDoNotFollowAMappingToAnotherFile(t *testing.T) {
 			attacker.tell(t, "swap")
 			for _, f := range session.files { // as from one slice to the next
 				for _, tier := range f.anchor {
-					session.detaching.closeTier(tier)
+					session.detaching.CloseTier(tier)
 				}
 				if err := session.attachAnchors(f); err != nil {
 					t.Error(err)
@@ -220,7 +220,7 @@ func TestProbesAreNotPutIntoAFileThatChanged(t *testing.T) {
 			file.Close()
 			for _, f := range session.files {
 				for _, tier := range f.anchor {
-					session.detaching.closeTier(tier)
+					session.detaching.CloseTier(tier)
 				}
 				if err := session.attachAnchors(f); err != nil {
 					t.Errorf("the change ends the recording: %v", err)

@@ -13,6 +13,7 @@ type introductions map[threadID]introduction
 type threadID struct{ pid, tid int32 }
 
 type introduction struct {
+	row       Thread // as it was written
 	startedNS int64
 	sampledNS int64 // the last time
 }
@@ -36,14 +37,50 @@ func (d *decoder) introduce(pid, tid int32, sampledNS int64) {
 	if again {
 		startedNS, alive := process.ThreadStartedNS(pid, tid)
 		if alive && startedNS != known.startedNS {
-			known.startedNS = startedNS
-			d.keep(d.sink.Thread(threadRow(pid, tid, process.ThreadName(pid, tid), startedNS)))
+			d.leaveThread(&known) // of one that had the number before
+			known.startedNS, known.row = startedNS, threadRow(pid, tid, process.ThreadName(pid, tid), startedNS)
+			d.keep(d.sink.Thread(known.row))
 		}
 	}
 	if !ok && len(d.introduced) >= maxIntroduced {
 		d.introduced.sweep(sampledNS)
 	}
 	d.introduced[id] = known
+	if sampledNS-d.threadsAt > int64(introducedAgain) {
+		d.threadsAt = sampledNS
+		d.leaveThreads(sampledNS)
+	}
+}
+
+// maxLooks bounds how many threads are looked for at a time.
+const maxLooks = 256
+
+// leaveThreads gives threads that were not sampled for a while an end, where they
+// have one: of those without calls nothing else tells it.
+func (d *decoder) leaveThreads(nowNS int64) {
+	looks := 0
+	for id, known := range d.introduced {
+		if nowNS-known.sampledNS <= int64(introducedAgain) {
+			continue
+		}
+		if looks++; looks > maxLooks {
+			return
+		}
+		if startedNS, alive := process.ThreadStartedNS(id.pid, id.tid); !alive || startedNS != known.startedNS {
+			d.leaveThread(&known)
+			delete(d.introduced, id)
+		}
+	}
+}
+
+// leaveThread writes a thread's end: when it was last seen, if nothing told it.
+func (d *decoder) leaveThread(known *introduction) {
+	if known.row.TID == 0 {
+		return // it had ended before its name could be read
+	}
+	row := known.row
+	row.EndedNS = &known.sampledNS
+	d.keep(d.sink.Thread(row))
 }
 
 func (i introductions) sweep(nowNS int64) {
@@ -57,11 +94,12 @@ func (i introductions) sweep(nowNS int64) {
 	}
 }
 
-// ended forgets the threads of a process.
-func (i introductions) ended(pid int32) {
-	for id := range i {
+// leaveThreadsOf gives the threads of a process that has ended their end.
+func (d *decoder) leaveThreadsOf(pid int32) {
+	for id, known := range d.introduced {
 		if id.pid == pid {
-			delete(i, id)
+			d.leaveThread(&known)
+			delete(d.introduced, id)
 		}
 	}
 }

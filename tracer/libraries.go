@@ -12,6 +12,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -27,25 +29,29 @@ func (s *Session) rescan(pid int) error {
 	t.rescans++
 	t.rescanAt, t.hurry = time.Now().Add(rescanAfter(t.rescans)), false
 	// The digest first: what is mapped meanwhile makes the next one another.
-	began := time.Now()
+	reading := beginReading()
 	code, err := t.process.CodeDigest()
-	if err == nil && code == t.code {
-		t.rest(began)
+	unchanged := err == nil && code == t.code
+	var libraries []*process.Library
+	if !unchanged {
+		libraries, err = t.process.Libraries()
+	}
+	t.rest(reading.end())
+	if unchanged {
 		if s.walks != nil { // the interpreter may be ready by now
-			s.walks.interpreters.mapped(t.process, t.libraries)
+			s.walks.Remapped(t.process, t.libraries)
 		}
 		return s.retryPlugins(t)
 	}
-	libraries, err := t.process.Libraries()
 	if errors.Is(err, process.ErrExited) || errors.Is(err, process.ErrNotFound) {
 		return nil // its exit is on the way
 	}
 	if err != nil {
 		return err
 	}
-	t.rest(began)
 	s.warnLeftOut(t)
 	t.code, t.libraries = code, libraries
+	s.unmapAbsent(t, libraries)
 	// Probes first: the job does not wait for the rest.
 	s.hookLinker(t, libraries)
 	news, err := s.newLibraries(t, libraries)
@@ -54,7 +60,7 @@ func (s *Session) rescan(pid int) error {
 	}
 	s.classes.mapped(pid, libraries)
 	if s.walks != nil {
-		s.walks.mapped(t.process, libraries)
+		s.walks.Mapped(t.process, libraries)
 	}
 	s.stubs.mapped(pid, libraries)
 	s.decoder.accelerators.Mapped(pid, libraries)
@@ -124,18 +130,18 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 		row.EndAddress = max(row.EndAddress, int64(segment.End))
 	}
 	file, known := s.files[key]
-	var opened *source
+	var opened *plan.Source
 	underway := s.planning[key]
 	switch {
 	case underway != nil:
 		underway.mappers = append(underway.mappers, mapper{t.process.PID, library})
-		row.BuildID = present(underway.opened.elf.BuildID())
+		row.BuildID = present(underway.opened.ELF.BuildID())
 	case !known:
 		var err error
-		if opened, err = openSource(library); err != nil {
+		if opened, err = plan.OpenSource(library); err != nil {
 			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
 		} else {
-			row.BuildID = present(opened.elf.BuildID())
+			row.BuildID = present(opened.ELF.BuildID())
 		}
 	default:
 		row.BuildID = present(file.plan.BuildID)
@@ -168,35 +174,31 @@ func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
 }
 
 // newFile makes room for a library's probes and attaches the anchor groups.
-func (s *Session) newFile(key fileKey, opened *source, plan *Plan, pid int, library *process.Library) error {
+func (s *Session) newFile(key fileKey, opened *plan.Source, plan *plan.Plan, pid int, library *process.Library) error {
 	file := &tracedFile{
 		key: key, source: opened, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
-		anchor: map[string]map[int]*linkSet{}, detail: map[int]*linkSet{},
+		anchor: map[string]map[int]*kernel.Links{}, detail: map[int]*kernel.Links{},
 	}
 	s.takeStacks(plan)
-	base, err := uint32(0), error(nil)
-	if len(s.files) >= maxTracedFiles {
-		err = fmt.Errorf("more than %d files with probes", maxTracedFiles)
-	} else {
-		base, err = s.probes.add(file)
-	}
-	if err != nil {
-		opened.close()
+	s.takeShapes(plan, s.processes[pid], library)
+	if err := s.place(file, s.processes[pid]); err != nil {
+		opened.Close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: library.Path, Count: int64(len(plan.Probes)), Detail: err.Error()})
 		return nil
 	}
-	file.base = base
+	base := file.base
 	if s.withoutReturns != nil {
-		plan.dropReturns()
+		plan.DropReturns()
 	}
 	for i := range plan.Probes {
-		if s.governor.demoted[plan.Probes[i].Group.Name] {
+		s.open.wanted = s.open.wanted || plan.Probes[i].Function.Effect == catalog.AwaitsWork
+		if s.demoted[plan.Probes[i].Group.Name] {
 			s.probes.at(base + uint32(i)).makeDetail(1)
 		}
-		if err := s.kernel.setSpec(base+uint32(i), &plan.Probes[i].spec); err != nil {
+		if err := s.kernel.SetSpec(base+uint32(i), &plan.Probes[i].Spec); err != nil {
 			return fmt.Errorf("writing the probe table: %w", err)
 		}
-		if plan.Probes[i].Function.Step && s.governor.tier(plan.Probes[i].Group) == catalog.Anchor {
+		if plan.Probes[i].Function.Step && s.tier(plan.Probes[i].Group) == catalog.Anchor {
 			s.steps = append(s.steps, s.probes.at(base+uint32(i)))
 		}
 	}
@@ -206,15 +208,15 @@ func (s *Session) newFile(key fileKey, opened *source, plan *Plan, pid int, libr
 	if err := s.attachAnchors(file); err != nil {
 		return err
 	}
-	if s.governor.phase == phaseFull && s.governor.budget <= 0 {
+	if s.governor.RecordsAll() {
 		if err := s.attachTier(file, file.detail, s.usable(file, catalog.Detail)); err != nil {
 			return err
 		}
 	}
 	if s.running && len(plan.Probes) > 0 {
 		s.warn(Warning{
-			TSNS: plan.begun.UnixNano(), Kind: "late", Source: library.Path, Count: int64(len(plan.Probes)),
-			Detail: fmt.Sprintf("the job loaded it while it was recorded: calls in the first %d ms after it was seen, until its probes were in place, are not recorded", time.Since(plan.begun).Milliseconds()),
+			TSNS: plan.Begun.UnixNano(), Kind: "late", Source: library.Path, Count: int64(len(plan.Probes)),
+			Detail: fmt.Sprintf("the job loaded it while it was recorded: calls in the first %d ms after it was seen, until its probes were in place, are not recorded", time.Since(plan.Begun).Milliseconds()),
 		})
 	}
 	return nil
@@ -262,13 +264,13 @@ func (s *Session) hookLinker(t *tracedProcess, libraries []*process.Library) {
 		if !strings.HasPrefix(base, "ld-linux") && !strings.HasPrefix(base, "ld-musl") && !strings.HasPrefix(base, "ld-2") {
 			continue
 		}
-		opened, err := openSource(library)
+		opened, err := plan.OpenSource(library)
 		if err != nil {
 			return
 		}
-		defer opened.close()
+		defer opened.Close()
 		_ = symbolize.Guard(func() {
-			if symbol, ok := opened.elf.Lookup("_dl_debug_state"); ok {
+			if symbol, ok := opened.ELF.Lookup("_dl_debug_state"); ok {
 				t.linker = s.hookFunction(opened, t.process.PID, symbol.Address)
 			}
 		})
@@ -278,11 +280,11 @@ func (s *Session) hookLinker(t *tracedProcess, libraries []*process.Library) {
 
 // hookFunction asks to be told when a process calls a function; nil where that can
 // not be done.
-func (s *Session) hookFunction(opened *source, pid int, address uint64) *linkSet {
-	offset, ok := opened.elf.FileOffset(address)
-	if !ok || opened.inHeader(address) || !opened.elf.IsCode(address) {
+func (s *Session) hookFunction(opened *plan.Source, pid int, address uint64) *kernel.Links {
+	offset, ok := opened.ELF.FileOffset(address)
+	if !ok || opened.InHeader(address) || !opened.ELF.IsCode(address) {
 		return nil
 	}
-	hook, _ := s.kernel.attachLinkMap(opened.path(), pid, offset)
+	hook, _ := s.kernel.AttachLinkMap(opened.Path(), pid, offset)
 	return hook
 }

@@ -17,13 +17,6 @@ const (
 	// at each of them, and at each process that maps the file, whenever one comes or
 	// goes. What the others load is found when their maps are read, within 2 s.
 	MaxLinkerHooks = 64
-	// MaxStacks have a row in one recording, and a process has at most one part in
-	// MostOfStacks of those that are left.
-	MaxStacks    = 1 << 21
-	MostOfStacks = 4
-	// maxResolved stacks keep the id that they were given by the kernel's name: those
-	// that came last. The kernel sends the frames of the others again.
-	maxResolved = 1 << 18
 	// maxNames are the names that calls were given at run time, kept so that their
 	// spans share them: those that came last.
 	maxNames = 1 << 16
@@ -33,10 +26,13 @@ const (
 	maxLiveAllocations = 1 << 20
 	// maxOpenLibraries are open at once to name what is in them.
 	maxOpenLibraries = 4096
+	// maxWaitingPlugins of one process are waited for: each has a descriptor and a hook.
+	maxWaitingPlugins = 16
 	// maxForwards are the operators of one process whose backward nodes are waited for.
 	maxForwards = 1 << 20
 	// maxClasses are the vtables of one process whose names are kept.
 	maxClasses = 1 << 14
-	// MaxOpenScopes are open at once.
-	MaxOpenScopes = 4096
+	// MaxOpenScopes are open at once, MaxScopesOfProcess those of one process.
+	MaxOpenScopes      = 4096
+	MaxScopesOfProcess = 1024
 )

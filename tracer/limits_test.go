@@ -14,7 +14,7 @@ func TestTheLimitsAreThoseOfTheKernelsTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"PROCESS_THREADS": MaxThreadsOfProcess, "PROCESS_WAITS": MaxWaitsOfProcess} {
+	for name, want := range map[string]int{"PROCESS_THREADS": MaxThreadsOfProcess, "PROCESS_WAITS": MaxWaitsOfProcess, "PROCESS_SCOPES": MaxScopesOfProcess} {
 		m := regexp.MustCompile(`#define ` + name + ` (\d+)`).FindSubmatch(header)
 		if m == nil {
 			t.Errorf("%s is not in bpf/lives.h", name)
@@ -33,10 +33,11 @@ func TestTheLimitsAreThoseOfTheKernelsTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ entries, want uint32 }{
-		"targets": {call.Maps["targets"].MaxEntries, MaxProcesses},
-		"threads": {call.Maps["threads"].MaxEntries, MaxThreads},
-		"scopes":  {call.Maps["scopes"].MaxEntries, MaxOpenScopes},
-		"waits":   {sample.Maps["waits"].MaxEntries, MaxWaitingThreads},
+		"targets":          {call.Maps["targets"].MaxEntries, MaxProcesses},
+		"threads":          {call.Maps["threads"].MaxEntries, MaxThreads},
+		"scopes":           {call.Maps["scopes"].MaxEntries, MaxOpenScopes},
+		"counts of scopes": {call.Maps["scope_counts"].MaxEntries, MaxProcesses},
+		"waits":            {sample.Maps["waits"].MaxEntries, MaxWaitingThreads},
 	} {
 		if c.entries != c.want {
 			t.Errorf("%s has %d entries, in Go %d", name, c.entries, c.want)

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/waits"
 )
 
 // The lives of the traced processes: how they begin, become another program and
@@ -67,7 +67,7 @@ func (s *Session) addProcess(p *process.Process) error {
 	}
 	s.processes[p.PID] = newTracedProcess(p, processRow(p))
 	s.follow(p.PID)
-	if err := s.kernel.trace(p, s.options.Follow); err != nil {
+	if err := s.kernel.Trace(p, s.options.Follow); err != nil {
 		return fmt.Errorf("tracing pid %d: %w", p.PID, err)
 	}
 	return s.rescan(p.PID)
@@ -112,7 +112,7 @@ func (s *Session) execed(t *tracedProcess) {
 	pid := t.process.PID
 	s.unmap(t)
 	if s.walks != nil {
-		s.walks.execed(pid)
+		s.walks.Execed(pid)
 	}
 	p, err := process.Open(pid)
 	if errors.Is(err, process.ErrNotFound) || errors.Is(err, process.ErrExited) || err == nil && p.StartTicks != t.process.StartTicks {
@@ -152,18 +152,11 @@ func (s *Session) mayHookLinker(t *tracedProcess) bool {
 
 // unmap takes a process off every file.
 func (s *Session) unmap(t *tracedProcess) {
-	pid := t.process.PID
 	for _, f := range s.files {
-		delete(f.mapped, pid)
-		for _, tier := range f.tiers() {
-			if set, ok := tier[pid]; ok && pid != 0 {
-				s.detaching.close(set)
-				delete(tier, pid)
-			}
-		}
+		s.unmapFile(f, t.process.PID)
 	}
 	s.forgetPlugins(t)
-	s.detaching.close(t.linker)
+	s.detaching.Close(t.linker)
 	t.linker = nil
 }
 
@@ -173,7 +166,7 @@ func (s *Session) ended(t *tracedProcess, endedNS int64) {
 		return
 	}
 	t.row.EndedNS = &endedNS
-	s.kernel.untrace(t.process) // put there when it was exiting, it would stay
+	s.kernel.Untrace(t.process) // put there when it was exiting, it would stay
 	s.endThreads(t)
 	s.writeProcess(t.row)
 	s.letGo(t)
@@ -185,7 +178,7 @@ func (s *Session) letGo(t *tracedProcess) {
 	pid := t.process.PID
 	s.unmap(t)
 	if s.walks != nil {
-		s.walks.ended(pid)
+		s.walks.Ended(pid)
 	}
 	s.classes.ended(pid)
 	s.stubs.ended(pid)
@@ -193,9 +186,7 @@ func (s *Session) letGo(t *tracedProcess) {
 	if s.processes[pid] == t {
 		delete(s.processes, pid)
 	}
-	for _, c := range s.kernel.takeScopesOf(uint32(pid)) {
-		s.do(func(d *decoder) { d.leave(c) })
-	}
+	s.leaveScopes(s.kernel.TakeScopes(func(c *kernel.OpenCall) bool { return c.Tgid == uint32(pid) }))
 	s.do(func(d *decoder) { d.ended(int32(pid)) })
 }
 
@@ -236,7 +227,7 @@ func (s *Session) drop(t *tracedProcess, why error) {
 		TSNS: time.Now().UnixNano(), Kind: "process", Source: fmt.Sprint(t.process.PID), Count: 1,
 		Detail: "not recorded from here on: " + why.Error(),
 	})
-	s.kernel.untrace(t.process)
+	s.kernel.Untrace(t.process)
 	s.writeProcess(t.row)
 	s.letGo(t)
 }
@@ -251,7 +242,7 @@ func (s *Session) orDrop(t *tracedProcess, err error) {
 // adopt begins to trace those that the kernel traces and of whose beginning
 // nothing was heard: the ring was full.
 func (s *Session) adopt() {
-	for _, pid := range s.kernel.targetPIDs() {
+	for _, pid := range s.kernel.TargetPIDs() {
 		if _, ok := s.processes[pid]; ok {
 			continue
 		}
@@ -268,9 +259,6 @@ func (s *Session) exited() bool {
 	}
 	return len(s.processes) == 0
 }
-
-// full reports whether a table of the kernel had no room.
-func full(err error) bool { return errors.Is(err, unix.E2BIG) || errors.Is(err, unix.ENOSPC) }
 
 func processRow(p *process.Process) Process {
 	row := Process{
@@ -295,5 +283,14 @@ func present(s string) *string {
 }
 
 func (s *Session) writeProcess(row Process) {
-	s.do(func(d *decoder) { d.keep(d.sink.Process(row)) })
+	job := waits.Job{WorldSize: row.WorldSize}
+	if row.JobID != nil {
+		job.ID = *row.JobID
+	}
+	s.do(func(d *decoder) {
+		if row.EndedNS == nil {
+			d.waits.Process(row.PID, job)
+		}
+		d.keep(d.sink.Process(row))
+	})
 }

@@ -15,6 +15,9 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/sampler"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,22 +33,22 @@ var verified = regexp.MustCompile(`processed (\d+) insns`)
 //
 // What 6.13 and 6.14 load, which lack the calls under the guard, is tried up to 6.18:
 // 6.19 and 7.0 compare more of a state inside bpf_loop, and need five times as long.
-func ways(all *Features) map[string]*Features {
+func ways(all *features.Set) map[string]*features.Set {
 	var u unix.Utsname
 	var major, minor int
 	_ = unix.Uname(&u)
 	_, _ = fmt.Sscanf(string(u.Release[:]), "%d.%d", &major, &minor)
 	prunes := major == 6 && minor < 19
-	found := map[string]*Features{"all": all}
-	for key, there := range map[string]func(*Features) *bool{
-		"bpf_loop":      func(f *Features) *bool { return &f.BPFLoop },
-		"uprobe_multi":  func(f *Features) *bool { return &f.UprobeMulti },
-		"preempt_guard": func(f *Features) *bool { return &f.PreemptGuard },
-		"guarded_calls": func(f *Features) *bool { return &f.GuardedCalls },
-		"dynamic_hash":  func(f *Features) *bool { return &f.DynamicHash },
+	found := map[string]*features.Set{"all": all}
+	for key, there := range map[string]func(*features.Set) *bool{
+		"bpf_loop":      func(f *features.Set) *bool { return &f.BPFLoop },
+		"uprobe_multi":  func(f *features.Set) *bool { return &f.UprobeMulti },
+		"preempt_guard": func(f *features.Set) *bool { return &f.PreemptGuard },
+		"guarded_calls": func(f *features.Set) *bool { return &f.GuardedCalls },
+		"dynamic_hash":  func(f *features.Set) *bool { return &f.DynamicHash },
 	} {
 		without := *all
-		if !*there(&without) || key == "preempt_guard" && privateStacks() || key == "bpf_loop" && all.PreemptGuard ||
+		if !*there(&without) || key == "preempt_guard" && features.PrivateStacks() || key == "bpf_loop" && all.PreemptGuard ||
 			key == "guarded_calls" && !prunes {
 			continue
 		}
@@ -62,7 +65,7 @@ func TestEachProgramLoadsWithinTheCeiling(t *testing.T) {
 	if testing.Short() || os.Geteuid() != 0 {
 		t.Skip("kernel: needs root, not in -short")
 	}
-	features := ProbeFeatures()
+	features := features.Probe()
 	for _, f := range features.List {
 		t.Logf("feature %s %v", f.Key, f.Err == nil)
 	}
@@ -72,13 +75,15 @@ func TestEachProgramLoadsWithinTheCeiling(t *testing.T) {
 	all := ways(features)
 	seen := map[[sha256.Size]byte]bool{}
 	for _, way := range slices.Sorted(maps.Keys(all)) { // "all" is the first
-		k, err := newKernel(kernelSizes{ring: 64 << 20, frames: 128, verify: 256}, all[way])
+		k, err := kernel.New(kernel.Sizes{Ring: 64 << 20, Frames: 128, Verify: 256}, all[way])
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer k.Close()
 		for _, read := range []func() (*ebpf.CollectionSpec, error){
-			k.callSpec, k.lifeSpec, func() (*ebpf.CollectionSpec, error) { return samplerSpec(k, 99, time.Millisecond) },
+			k.CallSpec, k.LifeSpec, func() (*ebpf.CollectionSpec, error) {
+				return sampler.Spec(k, sampler.Options{Frequency: 99, OffCPU: time.Millisecond})
+			},
 		} {
 			spec, err := read()
 			if err != nil {
@@ -129,9 +134,9 @@ func programText(spec *ebpf.CollectionSpec, name string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Append(nil, name, without, linkage, p.Instructions))
 }
 
-func loadOne(spec *ebpf.CollectionSpec, name string, k *kernel) (instructions int, err error) {
+func loadOne(spec *ebpf.CollectionSpec, name string, k *kernel.Programs) (instructions int, err error) {
 	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
-		MapReplacements: k.unwind.Replacements(spec), Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
+		MapReplacements: k.Unwind.Replacements(spec), Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
 	if err != nil {
 		return 0, err
 	}
@@ -144,8 +149,8 @@ func loadOne(spec *ebpf.CollectionSpec, name string, k *kernel) (instructions in
 }
 
 // lastWords are the end of the verifier's log.
-func lastWords(spec *ebpf.CollectionSpec, k *kernel) string {
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: k.unwind.Replacements(spec),
+func lastWords(spec *ebpf.CollectionSpec, k *kernel.Programs) string {
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: k.Unwind.Replacements(spec),
 		Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelInstruction | ebpf.LogLevelBranch, LogSizeStart: 64 << 20}})
 	if err == nil {
 		c.Close()
@@ -158,24 +163,25 @@ func lastWords(spec *ebpf.CollectionSpec, k *kernel) string {
 	return strings.Join(refused.Log[max(0, len(refused.Log)-30):], "\n")
 }
 
-// BenchmarkLoad is what the programs of a recording with samples take to load, most
-// of which is the verifier's: the larger part of the time until a job is recorded.
+// BenchmarkLoad is what the programs of a recording with samples take to load, but those
+// that load beside it: most is the verifier's, and the larger part of the time until a
+// job is recorded.
 func BenchmarkLoad(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("kernel: needs root")
 	}
-	features := ProbeFeatures()
+	features := features.Probe()
 	for b.Loop() {
-		k, err := loadKernel(kernelSizes{ring: 64 << 20, frames: 128, verify: 256}, features)
-		if err != nil {
-			b.Fatal(err)
-		}
-		s, err := loadSampler(k, 99, time.Millisecond)
-		if err != nil {
+		options := Options{BufferBytes: 64 << 20, MaxFrames: 128, Frequency: 99, OffCPU: time.Millisecond}
+		k, s, refused, err := options.load(features)
+		if err := errors.Join(err, refused); err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()
-		s.close()
+		if err := k.WaitLater(); err != nil {
+			b.Fatal(err)
+		}
+		s.Close()
 		k.Close()
 		b.StartTimer()
 	}

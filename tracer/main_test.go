@@ -1,17 +1,20 @@
 package tracer
 
 import (
-	"os"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/testkernel"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // testKernel loads the programs, or skips where that is not possible. CI runs
 // these tests through internal/testrun, which fails when a test was skipped
 // for a feature that the kernel must have.
-func testKernel(t *testing.T) *kernel {
+func testKernel(t *testing.T) *kernel.Programs {
 	t.Helper()
 	needKernel(t)
-	k, err := loadKernel(kernelSizes{ring: 1 << 20}, ProbeFeatures())
+	k, err := kernel.Load(kernel.Sizes{Ring: 1 << 20}, features.Probe())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,13 +24,5 @@ func testKernel(t *testing.T) *kernel {
 
 func needKernel(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("kernel: not in -short")
-	}
-	if os.Geteuid() != 0 {
-		t.Skip("kernel: needs root")
-	}
-	if err := ProbeFeatures().Check(); err != nil {
-		t.Skipf("kernel: %v", err)
-	}
+	testkernel.Need(t)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -13,7 +14,7 @@ type tracedProcess struct {
 	process                          *process.Process
 	row                              Process
 	mapped                           map[fileKey]bool // libraries already written
-	linker                           *linkSet         // on the dynamic linker's hook
+	linker                           *kernel.Links    // on the dynamic linker's hook
 	rescanAt                         time.Time        // when its maps are to be read next
 	restUntil                        time.Time        // and not before: it takes long
 	rescans                          int
@@ -34,7 +35,7 @@ func newTracedProcess(p *process.Process, row Process) *tracedProcess {
 }
 
 // manage follows the processes until it is time to stop.
-func (s *Session) manage(ctx context.Context, life *lifeReader, decoded <-chan error) error {
+func (s *Session) manage(ctx context.Context, life *kernel.LifeReader, decoded <-chan error) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -43,7 +44,7 @@ func (s *Session) manage(ctx context.Context, life *lifeReader, decoded <-chan e
 			return nil
 		case err := <-decoded:
 			return decodeError{err}
-		case r, ok := <-life.records:
+		case r, ok := <-life.Records:
 			if over, err := s.heard(life, &r, ok); over {
 				return err
 			}
@@ -68,18 +69,24 @@ func (s *Session) manage(ctx context.Context, life *lifeReader, decoded <-chan e
 
 // heard follows what the kernel told, and reports whether the recording is over:
 // every process has ended, or with an error, nothing more will be told.
-func (s *Session) heard(life *lifeReader, r *bpf.CallLifeRecord, ok bool) (over bool, err error) {
+func (s *Session) heard(life *kernel.LifeReader, r *bpf.CallLifeRecord, ok bool) (over bool, err error) {
 	if !ok {
-		return true, life.err
+		return true, life.Err
 	}
 	s.lifeEvent(r)
-	return len(life.records) == 0 && s.exited(), nil
+	return len(life.Records) == 0 && s.exited(), nil
 }
 
 // untilTick is how long the manager may sleep: the governor's wait, or less
 // where a process is known to have something new, or has just begun.
 func (s *Session) untilTick() time.Duration {
-	wait := s.governor.wait()
+	wait := s.governor.Wait()
+	if s.open.wanted {
+		wait = min(wait, max(time.Millisecond, time.Until(s.open.at)))
+	}
+	if len(s.leaving.files) > 0 {
+		wait = min(wait, releasePace, s.leaving.rest)
+	}
 	for _, t := range s.processes {
 		least := time.Millisecond
 		if !t.hurry {
@@ -108,12 +115,17 @@ func (s *Session) tick() error {
 			s.drop(t, err)
 		}
 	}
+	s.endOrphans(now)
+	s.lookForOpen(now)
+	if err := s.releaseFiles(now); err != nil {
+		return err
+	}
 	if err := s.yieldToForeign(); err != nil {
 		return err
 	}
 	if now.Sub(s.lossesAt) > lossesEvery {
 		s.lossesAt = now
-		losses, err := s.kernel.losses()
+		losses, err := s.kernel.AllLost()
 		if err != nil {
 			return err
 		}
@@ -123,7 +135,7 @@ func (s *Session) tick() error {
 			s.adopt()
 		}
 	}
-	return s.governor.step()
+	return s.governor.Step()
 }
 
 // lossesEvery is how often the counters of losses are read, for whoever watches:

@@ -63,7 +63,10 @@ func traceCommand(t *testing.T, options Options, between func(*Session), argv ..
 	lines.Scan() // ready
 
 	sink := &recordingSink{}
-	options.PIDs, options.Follow, options.BufferBytes, options.Budget = []int{job.Process.Pid}, true, 4<<20, Unlimited
+	options.PIDs, options.Follow, options.BufferBytes = []int{job.Process.Pid}, true, 4<<20
+	if options.Budget == 0 {
+		options.Budget = Unlimited
+	}
 	session, err := Open(options, sink)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +150,7 @@ func checkShapes(t *testing.T, truth nativeTruth, sink *recordingSink, session *
 		if !p.attached {
 			// A function whose first instruction is the head of a loop has no site.
 			if name != "callee_loop_at_entry" {
-				t.Errorf("%s is not attached: %s", name, p.planned.reason())
+				t.Errorf("%s is not attached: %s", name, p.planned.Reason())
 			}
 			continue
 		}
@@ -160,6 +163,13 @@ func checkShapes(t *testing.T, truth nativeTruth, sink *recordingSink, session *
 		}
 		if !ends && exact[name] != 0 {
 			t.Errorf("%s has no end site, but %d spans say ok", name, exact[name])
+		}
+		if name == "callee_alloca" && ends {
+			// internal/matrix reads it
+			t.Logf("calls with alloca: %d of %d ended where they did", exact[name], truth.Calls[name])
+		}
+		if name == "callee_alloca" && !ends && runtime.GOARCH == "arm64" {
+			t.Errorf("%s has no end site: %s", name, p.planned.Reason())
 		}
 	}
 }
@@ -175,8 +185,16 @@ func TestExceptionsAreMarkedAndNothingElse(t *testing.T) {
 				groups := nativeGroup("libthrower-"+variant, catalog.ExitSites, thrower)
 				truth, sink, session := traceNative(t, "throws-"+variant, Options{PerfEvents: perf, catalog: groups})
 				calls, threw := countSpans(sink.spans), countSpans(sink.spans, StatusThrew)
+				entries, ends := 0, 0
 				for _, p := range session.probes.all() {
 					name := p.planned.Call.Name
+					if len(p.planned.Exits) > 0 {
+						c, err := session.kernel.Count(p.index)
+						if err != nil {
+							t.Fatal(err)
+						}
+						entries, ends = entries+int(c.Entries), ends+int(c.Exits)+threw[name]
+					}
 					if calls[name] != truth.Calls[name] {
 						t.Errorf("%s: %d spans, %d calls", name, calls[name], truth.Calls[name])
 					}
@@ -186,6 +204,11 @@ func TestExceptionsAreMarkedAndNothingElse(t *testing.T) {
 					if len(p.planned.Exits) == 0 && threw[name] != 0 {
 						t.Errorf("%s has no exit site, but %d spans say threw", name, threw[name])
 					}
+				}
+				// internal/matrix reads it
+				t.Logf("throwing job: %d of %d entries ended by an exit or an exception", ends, entries)
+				if entries == 0 || ends != entries {
+					t.Errorf("%d entries, %d exits and exceptions", entries, ends)
 				}
 			})
 		}

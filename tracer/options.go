@@ -1,12 +1,14 @@
 package tracer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // Level is how much is recorded.
@@ -39,26 +41,37 @@ type Options struct {
 	// records no waits.
 	OffCPU time.Duration
 	// MaxFrames is how many frames of each kind, native and Python, a stack has at
-	// the most; 128 if 0, no more than MostFrames.
+	// the most; MostFrames if 0, which it cannot be more than.
 	MaxFrames int
 	// VerifyStacks is of how many stacks that a call had before one is walked to
 	// compare, and not only looked up; 1 walks all, 0 is 256.
 	VerifyStacks int
 	BufferBytes  int  // of the ring buffer, a power of two; 64 MiB if 0
 	PerfEvents   bool // attach through perf events even where uprobe.multi works
+	// Detaching is called a few times a second while the recording is over and its
+	// probes are taken out, with how many links are left. That takes long only where
+	// each probe is a perf event: some 0.1 s each, one after the other.
+	Detaching func(left int)
 	// Preparing is called a few times a second while the unwind tables of the
 	// processes' libraries are made, with how many are done and of how many, until
 	// it returns false. Stacks are taken after that, so that the first is as whole as
 	// the last; tables of a library that was never recorded take seconds, cached ones
 	// some milliseconds. nil takes stacks at once.
 	Preparing func(done, of int) (goOn bool)
+	// NoShapes leaves the shapes of operators' arguments alone.
+	NoShapes bool
 	// Counters is how often the machine's counters are read; 0 leaves them alone.
 	Counters time.Duration
+
+	// Limits are other values for some of the Limits, by name.
+	Limits map[string]int
 
 	catalog []catalog.Group // instead of the catalog's own, for tests
 	release string          // instead of the kernel's own, likewise
 	// maxProcesses is how many places the kernel's table of them has, likewise.
 	maxProcesses int
+	// unusedRest is instead of fileRest, likewise.
+	unusedRest time.Duration
 }
 
 // Unlimited is the Budget of a recording that passes nothing by, whatever that costs
@@ -92,6 +105,9 @@ func (o *Options) resolve() error {
 	case !(o.Budget <= 1): // NaN neither
 		return fmt.Errorf("a budget of %v: give a share of the job's time up to 1, or Unlimited", o.Budget)
 	}
+	if o.MaxFrames == 0 {
+		o.MaxFrames = kernel.MostFrames
+	}
 	if o.BufferBytes == 0 {
 		o.BufferBytes = 64 << 20
 	}
@@ -99,10 +115,10 @@ func (o *Options) resolve() error {
 }
 
 // kernelSizes are what the kernel's programs are loaded for.
-func (o *Options) kernelSizes() kernelSizes {
-	sizes := kernelSizes{ring: o.BufferBytes, frames: o.MaxFrames, targets: o.maxProcesses}
+func (o *Options) kernelSizes() kernel.Sizes {
+	sizes := kernel.Sizes{Ring: o.BufferBytes, Frames: o.MaxFrames, Targets: cmp.Or(o.maxProcesses, o.limit("processes")), Probes: o.limit("probes")}
 	if o.takesStacks() {
-		sizes.verify = memoEvery(o.VerifyStacks)
+		sizes.Verify = kernel.MemoEvery(o.VerifyStacks)
 	}
 	return sizes
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
 // While the decoder reads a probe for every record, the manager puts it into
@@ -16,12 +17,12 @@ func TestTheDecoderReadsNothingThatTheManagerWrites(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		plan := &Plan{Probes: []PlannedProbe{}}
+		plan := &plan.Plan{Probes: []plan.Probe{}}
 		for range 1000 {
 			probe.makeDetail(2)
-			probe.planned.spec.Turn ^= 1
-			probe.planned.spec.Flags &^= uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)
-			plan.dropReturns()
+			probe.planned.Spec.Turn ^= 1
+			probe.planned.Spec.Flags &^= uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)
+			plan.DropReturns()
 		}
 	}()
 	for i := range uint64(1000) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -28,7 +29,7 @@ const (
 // looked is what became of looking into a file.
 type looked struct {
 	plugin bool
-	plan   *Plan // nil of a plugin, and of a file that nothing is looked for in
+	plan   *plan.Plan // nil of a plugin, and of a file that nothing is looked for in
 	err    error
 	took   time.Duration
 }
@@ -36,7 +37,7 @@ type looked struct {
 // planning is a file that is looked into for longer than the manager waits.
 type planning struct {
 	key    fileKey
-	opened *source
+	opened *plan.Source
 	// mappers are who maps it, first the one in which it was found.
 	mappers []mapper
 	looked  looked
@@ -66,11 +67,11 @@ func (p *patience) spend(since time.Time, t *tracedProcess) {
 }
 
 // look finds out what there is to probe in a file.
-func (s *Session) look(opened *source, path string) (l looked) {
+func (s *Session) look(opened *plan.Source, path string) (l looked) {
 	began := time.Now()
 	l.err = symbolize.Guard(func() {
-		if l.plugin = IsPlugin(opened.elf, s.groups); !l.plugin && s.anyLives(filepath.Base(path), opened.elf) {
-			l.plan = s.plans.plan(opened.elf, path, s.groups)
+		if l.plugin = plan.IsPlugin(opened.ELF, s.groups); !l.plugin && s.anyLives(filepath.Base(path), opened.ELF) {
+			l.plan = s.plans.Plan(opened.ELF, path, s.groups)
 		}
 	})
 	l.took = time.Since(began)
@@ -79,9 +80,9 @@ func (s *Session) look(opened *source, path string) (l looked) {
 
 // planFile looks into a file that a process has mapped, and puts its probes in, now
 // or, if that takes long, when attachLate is called.
-func (s *Session) planFile(t *tracedProcess, key fileKey, opened *source, library *process.Library) error {
+func (s *Session) planFile(t *tracedProcess, key fileKey, opened *plan.Source, library *process.Library) error {
 	if t.planned > planBudget {
-		opened.close()
+		opened.Close()
 		if !t.saidPlanned {
 			t.saidPlanned = true
 			s.warn(Warning{
@@ -114,16 +115,16 @@ func (s *Session) planFile(t *tracedProcess, key fileKey, opened *source, librar
 }
 
 // attachLooked puts the probes of a file in that was looked into.
-func (s *Session) attachLooked(t *tracedProcess, key fileKey, opened *source, library *process.Library, l looked) error {
+func (s *Session) attachLooked(t *tracedProcess, key fileKey, opened *plan.Source, library *process.Library, l looked) error {
 	switch {
 	case l.err != nil:
-		opened.close()
+		opened.Close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: "no probes: " + l.err.Error()})
 		return nil
 	case l.plugin:
 		return s.newPlugin(t, key, opened, library)
 	case l.plan == nil:
-		opened.close()
+		opened.Close()
 		return nil
 	}
 	return s.newFile(key, opened, l.plan, t.process.PID, library)
@@ -161,7 +162,7 @@ func (s *Session) attachLate(p *planning) error {
 		}
 	}
 	if !attached {
-		p.opened.close()
+		p.opened.Close()
 	}
 	return nil
 }

@@ -3,127 +3,47 @@ package tracer
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/pjrt"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
-// Functions that no symbol names, but a table of function pointers that the
-// library makes in memory: PJRT plugins. The table is read out of a process, and
-// from then on its functions are planned like any other's.
-
-// PlanPlugin plans the functions of the groups that a plugin's table has, beside
-// those that PlanLibrary finds by their symbols.
-func PlanPlugin(e *symbolize.ELF, path string, groups []catalog.Group, table *pjrt.Table) *Plan {
-	plan := PlanLibrary(e, path, groups)
-	addresses := make(map[string]uint64, len(table.Functions))
-	for _, f := range table.Functions {
-		addresses[f.Name] = f.Address
-	}
-	var found []symbolize.Symbol
-	var owners []owner
-	for g := range groups {
-		for f := range groups[g].Functions {
-			function := &groups[g].Functions[f]
-			if address, ok := addresses[function.Symbol]; ok && function.Table == catalog.PJRTTable {
-				found = append(found, symbolize.Symbol{Name: function.Symbol, Address: address})
-				owners = append(owners, owner{&groups[g], function})
-			}
-		}
-	}
-	if len(found) == 0 {
-		return plan
-	}
-	p, _ := newPlanner(e, nil, owners)
-	probes := make([]PlannedProbe, len(found))
-	eachParallel(len(found), func(i int) { probes[i] = p.plan(owners[i], found[i]) })
-	plan.Probes = append(plan.Probes, probes...)
-	return plan
-}
-
-// ReadPlugin reads the function table of a library that a process has mapped.
-// Its errors are pjrt.Read's, and pjrt.ErrNotBuilt where the library is not
-// mapped in whole yet.
-func ReadPlugin(pid int, libraries []*process.Library, library *process.Library, e *symbolize.ELF) (*pjrt.Table, error) {
-	bias, ok := library.Bias(e)
-	if !ok {
-		return nil, pjrt.ErrNotBuilt
-	}
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
-	if err != nil {
-		return nil, fmt.Errorf("reading the memory of pid %d: %w", pid, err)
-	}
-	defer memory.Close()
-	code := func(address uint64) bool {
-		for _, l := range libraries {
-			for _, s := range l.Segments {
-				if s.Executable && address >= s.Start && address < s.End {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	return pjrt.Read(e, pjrt.Process{Memory: memory, Bias: bias, Code: code})
-}
-
-// PlanMapped is PlanLibrary for a library that a process has mapped: with the
-// functions of its table, if it is a plugin and has made it.
-func PlanMapped(p *process.Process, libraries []*process.Library, library *process.Library, e *symbolize.ELF, groups []catalog.Group) *Plan {
-	if IsPlugin(e, groups) {
-		if table, err := ReadPlugin(p.PID, libraries, library, e); err == nil {
-			return PlanPlugin(e, library.Path, groups, table)
-		}
-	}
-	return PlanLibrary(e, library.Path, groups)
-}
-
-// IsPlugin reports whether functions of the groups are to be found by a table
-// that the library makes.
-func IsPlugin(e *symbolize.ELF, groups []catalog.Group) bool {
-	_, err := pjrt.Find(e)
-	return err == nil && usesTables(groups)
-}
-
-// usesTables reports whether any of the groups is found by a table.
-func usesTables(groups []catalog.Group) bool {
-	for _, g := range groups {
-		for i := range g.Functions {
-			if g.Functions[i].Table != "" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // waitingPlugin is a plugin of one process whose table is not there yet.
 type waitingPlugin struct {
-	source  *source
+	source  *plan.Source
 	library *process.Library
-	hook    *linkSet // on GetPjrtApi, which makes the table
+	hook    *kernel.Links // on GetPjrtApi, which makes the table
 	tries   int
 }
 
 // newPlugin plans and attaches a plugin, or waits for its table.
-func (s *Session) newPlugin(t *tracedProcess, key fileKey, opened *source, library *process.Library) error {
-	table, err := s.readPlugin(t, library, opened.elf)
+func (s *Session) newPlugin(t *tracedProcess, key fileKey, opened *plan.Source, library *process.Library) error {
+	table, err := s.readPlugin(t, library, opened.ELF)
 	if err == nil {
 		return s.attachPlugin(t, key, opened, library, table)
 	}
 	if !errors.Is(err, pjrt.ErrNotBuilt) {
-		opened.close()
+		opened.Close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
+		return nil
+	}
+	if len(t.waiting) >= maxWaitingPlugins {
+		opened.Close()
+		s.warn(Warning{
+			TSNS: time.Now().UnixNano(), Kind: "incomplete", Source: "plugin_quota", Count: 1,
+			Detail: fmt.Sprintf("pid %d has %d PJRT plugins already that have not made their function table: nothing of %s is seen", t.process.PID, maxWaitingPlugins, library.Path),
+		})
 		return nil
 	}
 	w := &waitingPlugin{source: opened, library: library}
 	_ = symbolize.Guard(func() {
-		if entry, err := pjrt.Find(opened.elf); err == nil {
+		if entry, err := pjrt.Find(opened.ELF); err == nil {
 			// Without the hook the next reading of the maps will do, later.
 			w.hook = s.hookFunction(opened, t.process.PID, entry.Address)
 		}
@@ -139,7 +59,7 @@ func (s *Session) readPlugin(t *tracedProcess, library *process.Library, elf *sy
 		return nil, err
 	}
 	var table *pjrt.Table
-	if fault := symbolize.Guard(func() { table, err = ReadPlugin(t.process.PID, libraries, library, elf) }); fault != nil {
+	if fault := symbolize.Guard(func() { table, err = plan.ReadPlugin(t.process.PID, libraries, library, elf) }); fault != nil {
 		err = fault
 	}
 	return table, err
@@ -172,7 +92,7 @@ func (s *Session) retryPlugins(t *tracedProcess) error {
 			}
 			continue
 		}
-		table, err := s.readPlugin(t, w.library, w.source.elf)
+		table, err := s.readPlugin(t, w.library, w.source.ELF)
 		if errors.Is(err, pjrt.ErrNotBuilt) {
 			if w.tries++; w.tries < pluginTries {
 				t.hurryUp()
@@ -180,9 +100,9 @@ func (s *Session) retryPlugins(t *tracedProcess) error {
 			continue
 		}
 		delete(t.waiting, key)
-		w.hook.closeIfAny()
+		w.hook.CloseIfAny()
 		if err != nil {
-			w.source.close()
+			w.source.Close()
 			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: w.library.Path, Count: 1, Detail: err.Error()})
 			continue
 		}
@@ -193,15 +113,15 @@ func (s *Session) retryPlugins(t *tracedProcess) error {
 	return nil
 }
 
-func (s *Session) attachPlugin(t *tracedProcess, key fileKey, opened *source, library *process.Library, table *pjrt.Table) error {
+func (s *Session) attachPlugin(t *tracedProcess, key fileKey, opened *plan.Source, library *process.Library, table *pjrt.Table) error {
 	s.warnPlugin(library.Path, table)
-	var plan *Plan
-	if err := symbolize.Guard(func() { plan = PlanPlugin(opened.elf, library.Path, s.groups, table) }); err != nil {
-		opened.close()
+	var made *plan.Plan
+	if err := symbolize.Guard(func() { made = plan.Plugin(opened.ELF, library.Path, s.groups, table) }); err != nil {
+		opened.Close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: "no probes: " + err.Error()})
 		return nil
 	}
-	return s.newFile(key, opened, plan, t.process.PID, library)
+	return s.newFile(key, opened, made, t.process.PID, library)
 }
 
 // warnPlugin says which functions of a plugin that one would see are not seen.
@@ -255,13 +175,6 @@ func (s *Session) forgetPlugins(t *tracedProcess) {
 }
 
 func (w *waitingPlugin) close() {
-	w.hook.closeIfAny()
-	w.source.close()
-}
-
-// closeIfAny is Close of a set that may be nil.
-func (s *linkSet) closeIfAny() {
-	if s != nil {
-		s.Close()
-	}
+	w.hook.CloseIfAny()
+	w.source.Close()
 }

@@ -13,7 +13,7 @@ func (s *Session) prepareTables() {
 	}
 	ready := make(chan struct{})
 	go func() {
-		s.walks.unwinder.Wait() // returns when the session is closed, too
+		s.walks.Wait() // returns when the session is closed, too
 		close(ready)
 	}()
 	pace := time.NewTicker(preparePace)
@@ -23,7 +23,7 @@ func (s *Session) prepareTables() {
 		case <-ready:
 			return
 		case <-pace.C:
-			if !s.options.Preparing(s.walks.unwinder.Progress()) {
+			if !s.options.Preparing(s.walks.Progress()) {
 				return
 			}
 		}

@@ -6,24 +6,26 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/places"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
 // probe is one entry of the kernel's probe table.
 type probe struct {
 	index   uint32
 	file    *tracedFile
-	planned *PlannedProbe // its spec's flags are the manager's
-	stack   bool          // its records carry the kernel's name of a stack
+	planned *plan.Probe // its spec's flags are the manager's
+	stack   bool        // its records carry the kernel's name of a stack
 	// used: the job is known to call it. Guarded by the manager.
 	used     bool
 	attached bool
-	// idle: it had no hit in the last slice that it was in.
-	idle bool
-	// covered is up to when its rows stand for its calls.
-	covered sliceMark
-	thinned float64        // calls that the rows stand for beyond themselves
-	total   *OperatorTotal // of its name; the decoder's
+	total    *OperatorTotal // of its name; the decoder's
+	// before is what its place had counted for the probe that was there before.
+	before        bpf.CallProbeCount
+	thinnedBefore float64
+	gone          bool // its place was given back: its row is written
 	// slicedSince is the epoch from which an anchor probe is in slices; 0 is none.
 	slicedSince atomic.Uint32
 }
@@ -43,7 +45,10 @@ func (p *probe) sliced(epoch uint32) bool {
 type probeTable struct {
 	mu     sync.Mutex
 	probes atomic.Pointer[[]*probe]
+	places *places.Table // the manager's
 }
+
+func newProbeTable(most places.Most) *probeTable { return &probeTable{places: places.New(most)} }
 
 func (t *probeTable) all() []*probe {
 	if probes := t.probes.Load(); probes != nil {
@@ -62,18 +67,24 @@ func (t *probeTable) find(index uint32) *probe {
 	return nil
 }
 
-// add makes room for a file's probes and returns the index of the first.
-func (t *probeTable) add(file *tracedFile) (uint32, error) {
+// add finds room for a file's probes; its base is the index of the first then.
+func (t *probeTable) add(file *tracedFile, owner places.Owner) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	probes := slices.Clone(t.all())
-	base := uint32(len(probes))
-	if len(probes)+len(file.plan.Probes) > referenceSpec {
-		return 0, fmt.Errorf("%s has %d probes, and only %d are left of the kernel's table: narrow --probe", file.plan.Path, len(file.plan.Probes), referenceSpec-len(probes))
+	room, err := t.places.Take(owner, len(file.plan.Probes))
+	if err != nil {
+		return fmt.Errorf("no room for its %d probes: %w; narrow --probe, or raise --limit probes or files", len(file.plan.Probes), err)
 	}
+	file.room, file.base = room, uint32(room.Base)
+	probes := slices.Clone(t.all())
 	for i := range file.plan.Probes {
-		probes = append(probes, &probe{index: base + uint32(i), file: file, planned: &file.plan.Probes[i], stack: file.plan.Probes[i].takesStack()})
+		p := &probe{index: file.base + uint32(i), file: file, planned: &file.plan.Probes[i], stack: file.plan.Probes[i].TakesStack()}
+		if int(p.index) < len(probes) {
+			probes[p.index] = p
+		} else {
+			probes = append(probes, p)
+		}
 	}
 	t.probes.Store(&probes)
-	return base, nil
+	return nil
 }

@@ -2,7 +2,10 @@ package tracer
 
 import (
 	"fmt"
+	"runtime"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -16,16 +19,46 @@ const (
 	// has a dozen, for they share them.
 	maxTracedFiles = 1024
 	// longRead is when reading a process's maps takes long: 2 ms are usual, for
-	// 65,530 mappings it is 80. Such a process is looked at no more than a
-	// twentieth of the time, whatever its dynamic linker reports.
+	// 65,530 mappings it is 80. Such a process is looked at for no more than a
+	// twentieth of the time, whatever its dynamic linker reports. That goes by the CPU
+	// time of the reading: while a library is being mapped, or others have the CPUs, it
+	// waits, and what comes next must not be missed for that. Of waiting it is half.
 	longRead    = 20 * time.Millisecond
 	restOfReads = 20
 )
 
+// reading is a look at a process's maps. It stays on one thread, whose time tells what
+// it took.
+type reading struct {
+	began time.Time
+	cpu   time.Duration
+}
+
+func beginReading() reading {
+	runtime.LockOSThread()
+	return reading{time.Now(), threadTime()}
+}
+
+// end says how long it took, and how much of that the CPU.
+func (r reading) end() (took, cpu time.Duration) {
+	took, cpu = time.Since(r.began), threadTime()-r.cpu
+	runtime.UnlockOSThread()
+	return took, cpu
+}
+
+// threadTime is the CPU time of the calling thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
 // rest spaces the looks at a process that takes long to look at.
-func (t *tracedProcess) rest(began time.Time) {
-	if took := time.Since(began); took > longRead {
-		t.restUntil = time.Now().Add(restOfReads * took)
+func (t *tracedProcess) rest(took, cpu time.Duration) {
+	if took > longRead {
+		t.restUntil = time.Now().Add(max(took, restOfReads*cpu))
 	}
 }
 
@@ -60,8 +93,11 @@ func (s *Session) nameLosses() []Warning {
 	if s.walks == nil {
 		return nil
 	}
-	unnamed, mangled := s.walks.spaces.names.Lost()
+	unnamed, mangled := s.walks.Unnamed()
+	refused := s.walks.Refused()
 	return []Warning{
+		{Kind: "incomplete", Source: "unwind_table_full", Count: int64(refused.Full), Detail: "files for whose unwind table there was no room beside those of other processes: stacks end at code of theirs that keeps no frame pointer"},
+		{Kind: "incomplete", Source: "unwind_quota", Count: int64(refused.Quota), Detail: "files of a process that had a quarter of the room for unwind tables, or whose user had half of it: stacks end at code of theirs that keeps no frame pointer"},
 		{Kind: "incomplete", Source: "file_closed", Count: int64(unnamed), Detail: "frames in files that were closed to make room for others and were gone when they were asked for: they have no function"},
 		{Kind: "incomplete", Source: "name_mangled", Count: int64(mangled), Detail: "functions whose file has names that take too long to demangle: they have their mangled ones"},
 	}

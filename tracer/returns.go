@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
 // Recording without return probes. On some kernels a return probe makes a system
@@ -15,12 +15,12 @@ import (
 // no result.
 
 // findReturnHazards keeps those of this kernel that concern return probes alone.
-func (s *Session) findReturnHazards(features *Features) {
+func (s *Session) findReturnHazards(can *features.Set) {
 	release := s.options.release
 	if release == "" {
-		release = kernelRelease()
+		release = features.KernelRelease()
 	}
-	for _, h := range hazardsOf(release, runtime.GOARCH, features) {
+	for _, h := range features.HazardsOf(release, runtime.GOARCH, can) {
 		if h.Returns {
 			s.returnHazards = append(s.returnHazards, h)
 		}
@@ -51,17 +51,16 @@ func (s *Session) dropReturns() error {
 	for _, f := range s.files {
 		for _, tier := range f.tiers() {
 			for _, set := range tier {
-				closeAll(set.exit) // at once: they kill
-				set.exit = nil
+				set.CloseExits() // at once: they kill
 			}
 		}
 	}
 	for _, f := range s.files {
-		if !f.plan.dropReturns() {
+		if !f.plan.DropReturns() {
 			continue
 		}
 		for i := range f.plan.Probes {
-			if err := s.kernel.setSpec(f.base+uint32(i), &f.plan.Probes[i].spec); err != nil {
+			if err := s.kernel.SetSpec(f.base+uint32(i), &f.plan.Probes[i].Spec); err != nil {
 				return fmt.Errorf("writing the probe table: %w", err)
 			}
 		}
@@ -69,7 +68,7 @@ func (s *Session) dropReturns() error {
 	for _, f := range s.files {
 		detail := len(f.detail) > 0
 		for _, tier := range f.tiers() {
-			s.detaching.closeTier(tier)
+			s.detaching.CloseTier(tier)
 		}
 		if err := s.attachAnchors(f); err != nil {
 			return err
@@ -81,16 +80,4 @@ func (s *Session) dropReturns() error {
 		}
 	}
 	return nil
-}
-
-// dropReturns plans as if nothing could have a return probe, and reports whether
-// anything had one.
-func (p *Plan) dropReturns() (any bool) {
-	for i := range p.Probes {
-		if probe := &p.Probes[i]; probe.Return {
-			probe.Return, probe.ExitErr, any = false, errNoReturns, true
-			probe.spec.Flags &^= uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)
-		}
-	}
-	return any
 }

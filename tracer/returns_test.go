@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
 // Kernels of the hazard are not at hand: the session is told that it is on one.
@@ -54,7 +56,7 @@ func checkReturns(t *testing.T, truth nativeTruth, sink *recordingSink, session 
 		if ok := exact[name] > 0; ok != returns {
 			t.Errorf("%s: %d calls were seen to return", name, exact[name])
 		}
-		if !returns && !errors.Is(p.planned.ExitErr, errNoReturns) {
+		if !returns && !errors.Is(p.planned.ExitErr, plan.ErrNoReturns) {
 			t.Errorf("%s does not say why its end is not seen: %v", name, p.planned.ExitErr)
 		}
 	}
@@ -81,10 +83,10 @@ func TestUnderSeccompExitSitesGoOn(t *testing.T) {
 // TestAFilterThatComesLaterEndsReturnProbes: a process that puts itself under a
 // filter when the probes are in.
 func TestAFilterThatComesLaterEndsReturnProbes(t *testing.T) {
-	hazard := Hazard{Name: "late", Harm: "a seccomp filter kills", Source: "this test", Returns: true}
+	hazard := features.Hazard{Name: "late", Harm: "a seccomp filter kills", Source: "this test", Returns: true}
 	groups := nativeGroup("libcallee-plain", catalog.Return, callees)
 	truth, sink, session := traceCommand(t, Options{catalog: groups}, func(s *Session) {
-		s.returnHazards = []Hazard{hazard}
+		s.returnHazards = []features.Hazard{hazard}
 		for pid := range s.processes {
 			if err := s.checkReturns(pid); err != nil {
 				t.Error(err)

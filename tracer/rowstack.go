@@ -20,11 +20,11 @@ type memoryRow struct {
 // samples has been read: what is not there now was lost.
 func (d *decoder) resolveStacks() {
 	for _, s := range d.unresolved {
-		s.detail.StackID = d.stacks.resolve(s.raw)
+		s.detail.StackID = d.stacks.Resolve(s.raw)
 	}
 	d.unresolved = d.unresolved[:0]
 	for i := range d.memory {
-		d.memory[i].StackID = d.stacks.idOf(d.memory[i].rawStack)
+		d.memory[i].StackID = d.stacks.IDOf(d.memory[i].rawStack)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
@@ -125,7 +126,7 @@ func TestRealRuntimesAreProbedCheaply(t *testing.T) {
 		path   string
 		probes int     // at least
 		cheap  float64 // share of them, at least
-		dear   string  // the launches that are dear all the same
+		costly string  // the launches that are expensive all the same
 	}{
 		{"/usr/lib/*-linux-gnu/libamdhip64.so.5", 110, 1, ""},
 		{"/usr/lib/*-linux-gnu/libOpenCL.so.1", 60, 0.95, ""},
@@ -147,7 +148,7 @@ func TestRealRuntimesAreProbedCheaply(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer file.Close()
-			plan := PlanLibrary(file, found[0], catalog.Groups())
+			plan := plan.Library(file, found[0], catalog.Groups())
 			cheap, returns := 0, 0
 			for i := range plan.Probes {
 				p := &plan.Probes[i]
@@ -160,8 +161,8 @@ func TestRealRuntimesAreProbedCheaply(t *testing.T) {
 				}
 				if p.Entry.Cost == site.CostEmulated {
 					cheap++
-				} else if p.Function.Category == "launch" && p.Symbol != c.dear {
-					t.Errorf("%s, a launch, is dear: %s", p.Symbol, p.Entry.Reason)
+				} else if p.Function.Category == "launch" && p.Symbol != c.costly {
+					t.Errorf("%s, a launch, is expensive: %s", p.Symbol, p.Entry.Reason)
 				}
 			}
 			t.Logf("%s: %d functions, %d with a cheap site, %d with a return probe", found[0], len(plan.Probes), cheap, returns)
@@ -238,7 +239,7 @@ func TestVersionsOfNewerFunctionsAreThoseOfTheHeaders(t *testing.T) {
 	}
 	for _, g := range catalog.Groups() {
 		for _, f := range g.Functions {
-			if f.Since != "" && f.Runtime != "cuda" && f.Runtime != "hip" && f.Runtime != "neuron" && f.Runtime != "gloo" {
+			if f.Since != "" && f.Runtime != "cuda" && f.Runtime != "hip" && f.Runtime != "neuron" && g.Name != "collective" {
 				t.Errorf("%s is said to be of %s, and no header is looked into", f.Symbol, f.Since)
 			}
 		}
@@ -272,7 +273,7 @@ func TestEveryFunctionOfPyTorchIsInARealOne(t *testing.T) {
 				continue
 			}
 			libraries++
-			for _, p := range PlanLibrary(file, path, withoutAlternatives(catalog.Groups())).Probes {
+			for _, p := range plan.Library(file, path, withoutAlternatives(catalog.Groups())).Probes {
 				key := p.Function.Symbol + p.Function.Suffix
 				if p.Function.Since != "" {
 					t.Errorf("%s is said to be of another version, %s, but is in %s", key, p.Function.Since, path)
@@ -290,7 +291,7 @@ func TestEveryFunctionOfPyTorchIsInARealOne(t *testing.T) {
 	checked := 0
 	for _, g := range catalog.Groups() {
 		for _, f := range g.Functions {
-			if f.Runtime != "" && f.Runtime != "gloo" {
+			if f.Runtime != "" && g.Name != "collective" {
 				continue
 			}
 			key := f.Symbol + f.Suffix

@@ -10,47 +10,13 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
 const (
 	sampleBytes = int(unsafe.Sizeof(bpf.SampleSampleRecord{}))
-	stackBytes  = int(unsafe.Sizeof(bpf.SampleStackRecord{}))
 )
-
-// stackRecord is a stack record and its frames, in the record's own memory.
-type stackRecord struct {
-	*bpf.SampleStackRecord
-	native   []bpf.SampleNativeFrame
-	python   []bpf.SamplePythonFrame
-	segments []bpf.SamplePythonSegment
-	kernel   []uint64
-}
-
-// parseStack checks a record's size against what it says follows.
-func parseStack(raw []byte) (r stackRecord, ok bool) {
-	if len(raw) < stackBytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 {
-		return r, false
-	}
-	r.SampleStackRecord = (*bpf.SampleStackRecord)(unsafe.Pointer(&raw[0]))
-	rest := raw[stackBytes:]
-	ok = take(&rest, &r.native, int(r.Native)) && take(&rest, &r.python, int(r.Python)) &&
-		take(&rest, &r.segments, int(r.Segments)) && take(&rest, &r.kernel, int(r.Kernel))
-	return r, ok
-}
-
-// take cuts n elements off the bytes.
-func take[T any](rest *[]byte, to *[]T, n int) bool {
-	bytes := n * int(unsafe.Sizeof(*new(T)))
-	if n == 0 {
-		return true
-	}
-	if len(*rest) < bytes {
-		return false
-	}
-	*to = unsafe.Slice((*T)(unsafe.Pointer(&(*rest)[0])), n)
-	*rest = (*rest)[bytes:]
-	return true
-}
 
 // sampleRecord decodes one record of the ring of samples.
 func (d *decoder) sampleRecord(raw []byte) {
@@ -60,12 +26,12 @@ func (d *decoder) sampleRecord(raw []byte) {
 	}
 	switch bpf.CallRecordKind(raw[0]) {
 	case bpf.CallRecordKindRECORD_STACK:
-		r, ok := parseStack(raw)
+		r, ok := stacks.Parse(raw)
 		if !ok {
 			d.damaged++
 			return
 		}
-		d.stacks.add(&r)
+		d.stacks.Add(&r)
 	case bpf.CallRecordKindRECORD_SAMPLE:
 		if len(raw) < sampleBytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 {
 			d.damaged++
@@ -95,7 +61,7 @@ func (d *decoder) sample(r *bpf.SampleSampleRecord) {
 		s.State = OnCPU
 	}
 	if r.StackId != 0 {
-		s.StackID = d.stacks.resolve(r.StackId)
+		s.StackID = d.stacks.Resolve(r.StackId)
 	}
 	if r.Syscall >= 0 {
 		s.Syscall = syscallName(r.Syscall)
@@ -132,7 +98,7 @@ func (d *decoder) readSamples() error {
 		return nil
 	}
 	bytes := d.sampleRing.AvailableBytes()
-	d.sampled, d.behind = bytes > 0, bytes > sampleRingBytes/16
+	d.sampled, d.behind = bytes > 0, bytes > kernel.SampleRingBytes/16
 	d.sampleRing.SetDeadline(time.Unix(1, 0))
 	for {
 		err := d.sampleRing.ReadInto(&d.sampleBuffer)
@@ -153,11 +119,10 @@ func (d *decoder) flushSamples() error {
 		return err
 	}
 	d.resolveStacks()
-	if len(d.stacks.rows) > 0 {
-		if err := d.sink.Stacks(d.stacks.rows); err != nil {
+	if rows := d.stacks.TakeRows(); len(rows) > 0 {
+		if err := d.sink.Stacks(rows); err != nil {
 			return err
 		}
-		d.stacks.rows = d.stacks.rows[:0]
 	}
 	if len(d.samples) > 0 {
 		if err := d.sink.Samples(d.samples); err != nil {

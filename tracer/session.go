@@ -1,9 +1,9 @@
 package tracer
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -12,25 +12,32 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/places"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/sampler"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
 // Session is one recording.
 type Session struct {
 	options  Options
 	groups   []catalog.Group
-	plans    planCache
+	plans    plan.Cache
 	sink     Sink
-	kernel   *kernel
+	kernel   *kernel.Programs
 	probes   *probeTable
 	classes  *classes
 	stubs    *hostStubs
 	decoder  *decoder
-	governor *governor
-	sampler  *sampler         // nil: no samples
-	walks    *walks           // nil: nothing takes stacks
+	governor *budget.Governor
+	sampler  *sampler.Sampler // nil: no samples
+	walks    *stacks.Walks    // nil: nothing takes stacks
 	counters *counter.Sampler // nil without counters
 
 	processes map[int]*tracedProcess
@@ -40,14 +47,19 @@ type Session struct {
 	patience  patience
 	// returnHazards are the kernel's; withoutReturns is the one for which there
 	// are no return probes.
-	returnHazards  []Hazard
-	withoutReturns *Hazard
-	detaching      *detaching
+	returnHazards  []features.Hazard
+	withoutReturns *features.Hazard
+	detaching      *kernel.Detacher
 	running        bool     // what is found from now on, the job has loaded meanwhile
 	steps          []*probe // one call of each is about one training step
-	foreign        uint64   // foreign hits at the last look
-	unheard        uint64   // records of processes that the kernel had no room for, likewise
+	pastSteps      uint64   // calls of those that were there before
+	leaving        leavingFiles
+	demoted        map[string]bool // anchor groups that are in slices
+	foreign        uint64          // foreign hits at the last look
+	unheard        uint64          // records of processes that the kernel had no room for, likewise
 	lossesAt       time.Time
+	scopes         scopeSweep
+	open           openLook
 
 	offsetNS int64
 	requests requests
@@ -79,65 +91,57 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{CheckKillSwitch, CheckNamespaces, CheckPermitted} {
+	for _, check := range []func() error{features.CheckKillSwitch, features.CheckNamespaces, features.CheckPermitted} {
 		if err := check(); err != nil {
 			return nil, err
 		}
 	}
-	plans := newPlanCache()
+	plans := plan.NewCache()
 	if options.catalog != nil {
-		groups, plans = options.catalog, planCache{}
+		groups, plans = options.catalog, plan.Cache{}
 	}
 	targets, err := openTargets(options.PIDs)
 	if err != nil {
 		return nil, err
 	}
-	features := *ProbeFeatures()
-	if err := features.Check(); err != nil {
+	if options.takesStacks() {
+		sampler.FindKernelTextBeside() // beside the probing, for the programs of samples
+	}
+	can := *features.Probe()
+	if err := can.Check(); err != nil {
 		return nil, err
 	}
-	if err := CheckHazards(&features, slices.Concat(options.PIDs, options.Starting)); err != nil {
+	if err := features.CheckHazards(&can, slices.Concat(options.PIDs, options.Starting)); err != nil {
 		return nil, err
 	}
 	if options.PerfEvents {
-		features.UprobeMulti = false
+		can.UprobeMulti = false
 	}
-	k, err := loadKernel(options.kernelSizes(), &features)
+	k, sampler, noSampler, err := options.load(&can)
 	if err != nil {
 		return nil, err
 	}
 	s := &Session{
-		options: options, groups: groups, plans: plans, sink: sink, kernel: k, probes: &probeTable{}, classes: newClasses(), stubs: newHostStubs(),
-		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, detaching: newDetaching(),
+		options: options, groups: groups, plans: plans, sink: sink, kernel: k, probes: newProbeTable(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: newHostStubs(),
+		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, detaching: kernel.NewDetacher(), demoted: map[string]bool{},
 		planning: map[fileKey]*planning{}, planned: make(chan *planning, process.MaxLibraries),
-		offsetNS: clockOffset(),
+		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait}, leaving: leavingFiles{rest: cmp.Or(options.unusedRest, fileRest)},
 	}
-	s.findReturnHazards(&features)
+	s.findReturnHazards(&can)
 	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
+	s.decoder.stacks.SetLimit(options.limit("stacks"))
 	s.decoder.accelerators.AddNamer(s.decoder.cuda)
 	s.decoder.accelerators.AddNamer(s.stubs)
 	s.decoder.owners = append(s.decoder.owners, s.classes, s.stubs)
-	s.governor = newGovernor(s, options.Budget, calibrate(k))
-	s.openSampler()
+	s.governor = newGovernor(s, options.Budget, kernel.Calibrate(k))
+	s.openSampler(sampler, noSampler)
 	s.openCounters(counter.Options{})
 	if err := s.start(targets); err != nil {
 		s.Close()
 		return nil, err
 	}
+	k.LoadLater()
 	return s, nil
-}
-
-// CheckPermitted returns an error that wraps ErrNotPermitted and names the
-// capabilities that are missing.
-func CheckPermitted() error {
-	missing, err := MissingCapabilities(nil)
-	if err != nil {
-		return err
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("%w: this process lacks %s; run it with sudo", ErrNotPermitted, strings.Join(missing, ", "))
-	}
-	return nil
 }
 
 func openTargets(pids []int) ([]*process.Process, error) {
@@ -165,11 +169,11 @@ func (s *Session) expect(pid int) error {
 	t := newTracedProcess(&process.Process{PID: pid, StartTicks: ticks}, Process{PID: int32(pid), StartedNS: time.Now().UnixNano()})
 	t.rescanAt = time.Now().Add(365 * 24 * time.Hour)
 	s.processes[pid] = t
-	return s.kernel.trace(t.process, s.options.Follow)
+	return s.kernel.Trace(t.process, s.options.Follow)
 }
 
 func (s *Session) start(targets []*process.Process) error {
-	if err := s.kernel.watchLife(); err != nil {
+	if err := s.kernel.WatchLife(); err != nil {
 		return err
 	}
 	for _, pid := range s.options.Starting {
@@ -198,7 +202,7 @@ func (s *Session) start(targets []*process.Process) error {
 	}
 	s.prepareTables()
 	s.startSampler()
-	return s.governor.begin()
+	return s.governor.Begin()
 }
 
 // addTarget begins to trace a process that the user named. Without the only one
@@ -208,7 +212,7 @@ func (s *Session) addTarget(p *process.Process) error {
 	if err == nil {
 		return nil
 	}
-	if len(s.options.PIDs)+len(s.options.Starting) == 1 || errors.Is(err, ErrNotPermitted) {
+	if len(s.options.PIDs)+len(s.options.Starting) == 1 || errors.Is(err, features.ErrNotPermitted) {
 		return err
 	}
 	s.drop(s.processes[p.PID], err)
@@ -260,20 +264,19 @@ func (s *Session) warn(w Warning) {
 // fails. It returns nil in the first two cases, after everything that the
 // kernel recorded has reached the sink.
 func (s *Session) Run(ctx context.Context) error {
-	calls, err := openCallRing(s.kernel.call.Maps["calls"])
+	calls, err := s.kernel.OpenCallRing()
 	if err != nil {
 		return err
 	}
-	defer calls.close()
-	life, err := ringbuf.NewReader(s.kernel.call.Maps["life"])
+	defer calls.Close()
+	heard, err := s.kernel.OpenLifeRing()
 	if err != nil {
-		return fmt.Errorf("opening the ring buffer of processes: %w", err)
+		return err
 	}
-	heard := readLife(life)
-	defer heard.close()
+	defer heard.Close()
 
 	if s.sampler != nil {
-		if s.decoder.sampleRing, err = s.sampler.reader(); err != nil {
+		if s.decoder.sampleRing, err = s.sampler.Reader(); err != nil {
 			return err
 		}
 		defer s.decoder.sampleRing.Close()
@@ -289,12 +292,12 @@ func (s *Session) Run(ctx context.Context) error {
 	if failed, ok := managed.(decodeError); ok {
 		return failed.error
 	}
-	managed = errors.Join(managed, s.kernel.stopRecording(), s.governor.finish())
+	managed = errors.Join(managed, s.kernel.StopRecording(), s.governor.Finish())
 	s.detachAll()
 	if s.sampler != nil {
-		s.sampler.stop()
+		s.sampler.Stop()
 	}
-	if n := heard.damaged.Load(); n > 0 {
+	if n := heard.Damaged.Load(); n > 0 {
 		s.do(func(d *decoder) { d.damaged += n })
 	}
 	close(stop)
@@ -305,7 +308,7 @@ func (s *Session) Run(ctx context.Context) error {
 type decodeError struct{ error }
 
 // decode reads the ring until stop is closed and the ring is empty.
-func (s *Session) decode(ring *callRing, stop <-chan struct{}) error {
+func (s *Session) decode(ring *kernel.CallRing, stop <-chan struct{}) error {
 	var record ringbuf.Record
 	wait := pollWait
 	for {
@@ -317,7 +320,7 @@ func (s *Session) decode(ring *callRing, stop <-chan struct{}) error {
 		}
 		s.serve()
 		if !stopping {
-			ring.bell.wait(wait)
+			ring.Wakeup.Wait(wait)
 		}
 		n, err := s.decoder.poll(ring.Reader, &record)
 		if err == nil {
@@ -374,8 +377,13 @@ func (s *Session) serve() {
 
 // finish writes what is only known at the end, on the decoder's goroutine.
 func (s *Session) finish() error {
-	s.governor.finishWeights()
+	s.governor.FinishWeights()
 	s.serve()
+	s.decoder.releaseLate(true)
+	if s.open.wanted {
+		calls, epoch := s.openCollectives()
+		s.decoder.writeOpen(time.Now().UnixNano(), epoch, calls)
+	}
 	if err := s.unfinished(); err != nil {
 		return err
 	}
@@ -390,14 +398,14 @@ func (s *Session) finish() error {
 		return err
 	}
 	s.stats.update(&s.decoder.totals)
-	s.stats.end(&s.decoder.totals)
+	s.stats.end(&s.decoder.totals, s.governor.Cost(len(s.probes.all())))
 	return s.decoder.failed
 }
 
 // unfinished writes the calls and scopes that are still open.
 func (s *Session) unfinished() error {
 	s.decoder.slicing.Store(false)
-	calls, err := s.kernel.openCalls()
+	calls, err := s.kernel.OpenCalls()
 	for _, c := range calls {
 		s.decoder.unfinished(c)
 	}
@@ -408,21 +416,21 @@ func (s *Session) unfinished() error {
 func (s *Session) Close() {
 	s.detachAll()
 	if s.sampler != nil {
-		s.sampler.close()
+		s.sampler.Close()
+	}
+	if s.walks != nil {
+		s.walks.Close() // it looks into the kernel's maps until then
 	}
 	s.kernel.Close()
-	if s.walks != nil {
-		s.walks.close()
-	}
 	if s.counters != nil {
 		s.counters.Close()
 	}
-	s.governor.counter.close()
+	s.governor.Close()
 	s.classes.close()
 	s.decoder.remote.close()
 	s.stubs.close()
 	for _, f := range s.files {
-		f.source.close()
+		f.source.Close()
 	}
 }
 

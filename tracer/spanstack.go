@@ -1,9 +1,10 @@
 package tracer
 
 import (
-	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
 // stackPrice is what taking a call's stack costs the job, nanoseconds: forty
@@ -22,14 +23,14 @@ func (s *Session) stackCost() float64 {
 	if s.kernel == nil {
 		return stackPrice
 	}
-	t, err := s.kernel.memo.totals()
+	t, err := s.kernel.Memo.Totals(0)
 	if err != nil {
 		return stackPrice
 	}
-	return t.cost()
+	return stackCostOf(&t)
 }
 
-func (m *MemoTotals) cost() float64 {
+func stackCostOf(m *kernel.MemoTotals) float64 {
 	calls := m.Found + m.Walked
 	if calls < typicalStacks {
 		return stackPrice
@@ -60,31 +61,18 @@ func wantsStack(level Level, f *catalog.Function) bool {
 // takeStacks has the calls of a file's probes take their stack where the level
 // wants it. It comes before the probes get their places in the table: from then on
 // the flags of their specs are the manager's, and the decoder reads none of them.
-func (s *Session) takeStacks(plan *Plan) {
+func (s *Session) takeStacks(plan *plan.Plan) {
 	if s.walks == nil {
 		return
 	}
 	for i := range plan.Probes {
-		if p := &plan.Probes[i]; wantsStack(s.options.Level, p.Function) {
-			p.takeStack()
+		switch p := &plan.Probes[i]; {
+		case wantsStack(s.options.Level, p.Function):
+			p.TakeStack()
+		case wantsLine(s.options.Level, p.Function):
+			p.TakeLine()
 		}
 	}
-}
-
-// takeStack has the calls of a probe take their stack. Without room for one
-// value more, they do not.
-func (p *PlannedProbe) takeStack() {
-	if int(p.spec.Captures) < len(p.spec.Capture) {
-		p.spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK)
-	}
-	// From one place in the framework many kernels are launched, by many callers.
-	if values := p.Function.Values; p.Function.Category == "launch" && len(values) > 0 && values[0].Field == catalog.FieldKernel {
-		p.spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK_BY_VALUE)
-	}
-}
-
-func (p *PlannedProbe) takesStack() bool {
-	return p.spec.Flags&uint16(bpf.CallSpecFlagSPEC_STACK) != 0
 }
 
 // rawStack takes the kernel's name of a call's stack off its values: it is

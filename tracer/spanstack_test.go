@@ -6,6 +6,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // labelled finds a function of the catalog.
@@ -47,13 +48,13 @@ func TestWhichCallsTakeTheirStack(t *testing.T) {
 
 func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 	d, sink, index := testDecoder(t)
-	resolved, _ := resolving(t)
+	resolved, _ := noStacks(t)
 	d.stacks = resolved
-	add(t, d.stacks, rawStack(7, 2, 0))
+	addStack(t, d.stacks, rawStackRecord(7, 2, 0))
 	spec := index("cuMemAlloc")
 	probe := d.probes.at(spec).planned
-	probe.takeStack()
-	if !probe.takesStack() {
+	probe.TakeStack()
+	if !probe.TakesStack() {
 		t.Fatal("no room for the stack")
 	}
 	d.probes.at(spec).stack = true
@@ -84,15 +85,15 @@ func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 func TestRememberedStacksArePricedAsSuch(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		totals MemoTotals
+		totals kernel.MemoTotals
 		want   float64
 	}{
-		{"nothing is known", MemoTotals{Found: 10}, stackPrice},
-		{"all walked", MemoTotals{Walked: 1000}, stackPrice},
-		{"half remembered", MemoTotals{Found: 500, Walked: 500}, (rememberedPrice + stackPrice) / 2},
-		{"compared as well", MemoTotals{Found: 1000, Verified: 100}, rememberedPrice + 0.1*stackPrice},
+		{"nothing is known", kernel.MemoTotals{Found: 10}, stackPrice},
+		{"all walked", kernel.MemoTotals{Walked: 1000}, stackPrice},
+		{"half remembered", kernel.MemoTotals{Found: 500, Walked: 500}, (rememberedPrice + stackPrice) / 2},
+		{"compared as well", kernel.MemoTotals{Found: 1000, Verified: 100}, rememberedPrice + 0.1*stackPrice},
 	} {
-		if got := test.totals.cost(); got != test.want {
+		if got := stackCostOf(&test.totals); got != test.want {
 			t.Errorf("%s: %v ns, want %v", test.name, got, test.want)
 		}
 	}

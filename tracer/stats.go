@@ -3,12 +3,18 @@ package tracer
 import (
 	"maps"
 	"sync"
+
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // Stats is what a recording has done so far, for a live line and a summary.
 type Stats struct {
 	Totals
 	Lost map[string]uint64 // by reason, rows only
+	// Cost is what the probes have cost the job, as far as it can be told from their
+	// hits; nil before the end.
+	Cost *budget.Cost
 }
 
 type statistics struct {
@@ -26,9 +32,10 @@ func (s *statistics) update(t *Totals) {
 }
 
 // end keeps the totals by name, once nothing changes them any more.
-func (s *statistics) end(t *Totals) {
+func (s *statistics) end(t *Totals, cost budget.Cost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.stats.Cost = &cost
 	s.stats.Operators = t.Operators
 }
 
@@ -37,8 +44,8 @@ func (s *statistics) lose(losses []uint64) {
 	defer s.mu.Unlock()
 	s.stats.Lost = map[string]uint64{}
 	for i, n := range losses {
-		if Losses[i].Row && n > 0 {
-			s.stats.Lost[Losses[i].Name] = n
+		if kernel.Losses[i].Row && n > 0 {
+			s.stats.Lost[kernel.Losses[i].Name] = n
 		}
 	}
 }

@@ -1,11 +1,18 @@
 package tracer
 
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
+)
+
 // Totals is what the decoder has seen so far.
 type Totals struct {
 	Spans, Memory, Flows uint64
 	Samples              uint64
-	Stacks               StackTotals
+	Stacks               stacks.Totals
+	Memo                 kernel.MemoTotals // of the spans' stacks
 	Counters             uint64
+	Lines                LineTotals
 	PeakLiveBytes        int64 // of host tensors whose allocation was seen, all processes
 	Operators            map[string]*OperatorTotal
 	// InSlices: rows were written that stand for calls which no row was written of.

@@ -5,6 +5,10 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/places"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
@@ -12,10 +16,10 @@ import (
 // out: for measuring what they cost. To record a job, use a Session.
 type Trial struct {
 	session *Session
-	calls   *callRing
+	calls   *kernel.CallRing
 	stop    chan struct{}
 	decoded chan error
-	chosen  map[*tracedFile][]int // nil: all
+	chosen  []uint32 // nil: all
 	sites   int
 }
 
@@ -28,7 +32,7 @@ func OpenTrial(options Options, sink Sink) (*Trial, error) {
 		return nil, err
 	}
 	s.detachAll()
-	calls, err := openCallRing(s.kernel.call.Maps["calls"])
+	calls, err := s.kernel.OpenCallRing()
 	if err != nil {
 		s.Close()
 		return nil, err
@@ -51,7 +55,7 @@ func (t *Trial) Choose(used bool) {
 // Attach puts the chosen probes in, and those that are always on.
 func (t *Trial) Attach() error {
 	s := t.session
-	if err := s.kernel.setDetail(false); err != nil {
+	if err := s.kernel.SetDetail(false); err != nil {
 		return err
 	}
 	for _, f := range s.files {
@@ -59,33 +63,36 @@ func (t *Trial) Attach() error {
 			return err
 		}
 	}
-	if err := s.attachDetail(t.chosen); err != nil {
+	chosen := t.chosen
+	if chosen == nil {
+		chosen = governedProbes{s}.Sliced()
+	}
+	if err := s.attachDetail(chosen); err != nil {
 		return err
 	}
 	t.sites = 0
 	for _, f := range s.files {
 		for _, tier := range f.tiers() {
 			for _, set := range tier {
-				t.sites += set.sites
+				t.sites += set.Sites()
 			}
 		}
 	}
-	return s.kernel.setDetail(true)
+	return s.kernel.SetDetail(true)
 }
 
 // Hasten returns when a Detach can act at once. A Session calls it at the end
 // of each slice, while that still records.
-func (t *Trial) Hasten() { t.session.kernel.hasten() }
+func (t *Trial) Hasten() { t.session.kernel.PrepareRemoval() }
 
 // Detach takes the probes out.
 func (t *Trial) Detach() error {
 	s := t.session
-	if err := s.kernel.setDetail(false); err != nil {
+	if err := s.kernel.SetDetail(false); err != nil {
 		return err
 	}
 	s.detachAll()
-	s.governor.epoch++
-	return s.kernel.setEpoch(s.governor.epoch)
+	return s.governor.NextEpoch()
 }
 
 // TrialCounts are the hits of all probes since the Trial was opened.
@@ -99,7 +106,7 @@ type TrialCounts struct {
 // Counts reads the counters of every probe.
 func (t *Trial) Counts() (c TrialCounts, err error) {
 	for _, p := range t.session.probes.all() {
-		n, err := t.session.kernel.count(p.index)
+		n, err := t.session.kernel.Count(p.index)
 		if err != nil {
 			return c, err
 		}
@@ -120,7 +127,7 @@ func (t *Trial) Close() error {
 	t.session.detachAll()
 	close(t.stop)
 	err := <-t.decoded
-	t.calls.close()
+	t.calls.Close()
 	t.session.Close()
 	return err
 }
@@ -129,23 +136,23 @@ func (t *Trial) Close() error {
 // class of the site: nop5, emulated, stepped; and "emulated, cold", when the
 // process has used the caches in between.
 func HitCost() (map[string]time.Duration, error) {
-	if err := CheckPermitted(); err != nil {
+	if err := features.CheckPermitted(); err != nil {
 		return nil, err
 	}
-	k, err := loadKernel(kernelSizes{ring: 1 << 20}, ProbeFeatures())
+	k, err := kernel.Load(kernel.Sizes{Ring: 1 << 20}, features.Probe())
 	if err != nil {
 		return nil, err
 	}
 	defer k.Close()
-	cost, err := measureHits(k)
+	cost, err := kernel.MeasureHits(k)
 	if err != nil {
 		return nil, err
 	}
 	costs := map[string]time.Duration{}
-	for class, ns := range cost.warm {
+	for class, ns := range cost.Warm {
 		costs[site.Cost(class).String()] = time.Duration(ns)
 	}
-	costs["emulated, cold"] = time.Duration(cost.warm[site.CostEmulated] + cost.cold)
+	costs["emulated, cold"] = time.Duration(cost.Warm[site.CostEmulated] + cost.Cold)
 	return costs, nil
 }
 
@@ -155,13 +162,13 @@ type Replay struct{ decoder *decoder }
 
 // NewReplay makes one; probe n is calls[n], an operator without arguments.
 func NewReplay(sink Sink, calls []*Call) (*Replay, error) {
-	plan := &Plan{Path: "replay"}
+	made := &plan.Plan{Path: "replay"}
 	group := &catalog.Group{Name: "op", Tier: catalog.Detail}
 	for _, call := range calls {
-		plan.Probes = append(plan.Probes, PlannedProbe{Group: group, Function: &catalog.Function{Layer: call.Layer, Action: catalog.Span}, Call: call})
+		made.Probes = append(made.Probes, plan.Probe{Group: group, Function: &catalog.Function{Layer: call.Layer, Action: catalog.Span}, Call: call})
 	}
-	probes := &probeTable{}
-	if _, err := probes.add(&tracedFile{plan: plan}); err != nil {
+	probes := newProbeTable(places.Most{Places: 2 * len(made.Probes), Files: 2})
+	if err := probes.add(&tracedFile{plan: made}, places.Owner{}); err != nil {
 		return nil, err
 	}
 	return &Replay{newDecoder(sink, probes, newClasses(), 0)}, nil
@@ -195,7 +202,11 @@ type ProgramCost struct {
 // name; they are kept only while ebpf.EnableStats is on (Linux 5.8).
 func (t *Trial) ProgramCosts() (map[string]ProgramCost, error) {
 	costs := map[string]ProgramCost{}
-	for name, p := range t.session.kernel.call.Programs {
+	programs, err := t.session.kernel.CallPrograms()
+	if err != nil {
+		return nil, err
+	}
+	for name, p := range programs {
 		stats, err := p.Stats()
 		if err != nil {
 			return nil, fmt.Errorf("reading the statistics of %s: %w", name, err)

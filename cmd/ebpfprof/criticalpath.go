@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	urfave "github.com/urfave/cli/v2"
@@ -11,10 +12,11 @@ import (
 
 const criticalPathDescription = `Shows what kept a step from ending earlier: from its last end back, always to what was
 waited for longest. Time on the path is exposed, time beside it is hidden: work on a device while the host had to go on anyway, or the reverse. Without
---step it is the step of median length.
+--step it is the step of median length; of a recording in which nothing repeats, all of it.
 
    ebpfprof critical-path DATASET
-   ebpfprof critical-path DATASET --step 17 --json | jq '.parts[0]'`
+   ebpfprof critical-path DATASET --step 17 --json | jq '.parts[0]'
+   ebpfprof critical-path DATASET --annotation 'ProfilerStep' --instance 1`
 
 // criticalPathCommand is `ebpfprof critical-path`.
 func criticalPathCommand() *urfave.Command {
@@ -25,6 +27,9 @@ func criticalPathCommand() *urfave.Command {
 		Description: criticalPathDescription,
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "step", Value: -1, Usage: "the training step `N`, counted from 0", DefaultText: "median"},
+			&urfave.StringFlag{Name: "annotation", Usage: "of the scope that has `NAME` in its name, instead of a step"},
+			&urfave.IntFlag{Name: "instance", Usage: "the `N`-th such scope in order of time, counted from 0"},
+			&urfave.IntFlag{Name: "rank", Usage: "of the process of `RANK`"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 		},
 		Action: func(c *urfave.Context) error {
@@ -33,7 +38,13 @@ func criticalPathCommand() *urfave.Command {
 				if c.IsSet("step") && c.Int("step") < 0 {
 					return usageError(fmt.Errorf("--step %d: steps count from 0", c.Int("step")))
 				}
-				thread, step, err := timeline.Choose(threads, c.Int("step"))
+				if c.IsSet("step") && c.IsSet("annotation") {
+					return usageError(errors.New("one of --step and --annotation"))
+				}
+				if c.Int("instance") < 0 {
+					return usageError(fmt.Errorf("--instance %d: instances count from 0", c.Int("instance")))
+				}
+				thread, step, err := chooseStretch(c, db, threads)
 				if err != nil {
 					return err
 				}
@@ -48,4 +59,21 @@ func criticalPathCommand() *urfave.Command {
 			})
 		},
 	}
+}
+
+// chooseStretch is the step, the scope or, where nothing repeats, the recording that
+// the flags are about.
+func chooseStretch(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) (timeline.Thread, timeline.Step, error) {
+	var rank *int
+	if c.IsSet("rank") {
+		rank = pointer(c.Int("rank"))
+		threads = timeline.OfRank(threads, *rank)
+	}
+	if name := c.String("annotation"); name != "" {
+		return timeline.Scope(c.Context, db, name, c.Int("instance"), rank)
+	}
+	if !c.IsSet("step") && len(threads) == 0 {
+		return timeline.Recording(c.Context, db, rank)
+	}
+	return timeline.Choose(threads, c.Int("step"))
 }

@@ -1,17 +1,19 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/diff"
 )
 
 const diffDescription = `Says first whether a step takes longer, less, or as long as before, or that it cannot be told; then whether the two can be
-compared, and what moved: operators, kernels, lines. Exit codes: 0 neutral or improvement, 10 regression, 12 inconclusive.
+compared, and what moved: phases, operators, kernels and their classes, lines. Exit codes: 0 neutral or improvement, 10 regression, 12 inconclusive.
 
    ebpfprof diff before.dataset after.dataset --fail-on 3%`
 
@@ -24,6 +26,8 @@ func diffCommand() *urfave.Command {
 		Description: diffDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "fail-on", Value: "3%", Usage: "a step that is `SHARE` longer is a regression"},
+			&urfave.StringSliceFlag{Name: "repeat-before", Usage: "another recording of BEFORE, a `DATASET` each time; from three of each side on their spread is the noise"},
+			&urfave.StringSliceFlag{Name: "repeat-after", Usage: "another recording of AFTER"},
 			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` rows that moved most"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 		},
@@ -43,11 +47,14 @@ func runDiff(c *urfave.Context) error {
 	if err != nil {
 		return usageError(fmt.Errorf("--fail-on: %w", err))
 	}
-	var sides [2]*diff.Side
-	for i, path := range arguments {
-		if sides[i], err = loadSide(c, path); err != nil {
-			return err
-		}
+	paths := [2][]string{append(arguments[:1:1], c.StringSlice("repeat-before")...), append(arguments[1:2:2], c.StringSlice("repeat-after")...)}
+	sides, err := loadSides(c, paths, diff.Load)
+	if err == nil && sides[0].What != sides[1].What {
+		// One has no steps: what both have is the work as a whole.
+		sides, err = loadSides(c, paths, diff.LoadWhole)
+	}
+	if err != nil {
+		return err
 	}
 	result := diff.Compare(sides[0], sides[1], failOn)
 	if c.Bool("json") {
@@ -64,13 +71,30 @@ func runDiff(c *urfave.Context) error {
 	return nil
 }
 
-func loadSide(c *urfave.Context, path string) (*diff.Side, error) {
+type loader func(context.Context, *dataset.DB) (*diff.Side, error)
+
+func loadSides(c *urfave.Context, paths [2][]string, load loader) (sides [2]*diff.Side, err error) {
+	for i, of := range paths {
+		var all []*diff.Side
+		for _, path := range of {
+			side, err := loadSide(c, path, load)
+			if err != nil {
+				return sides, err
+			}
+			all = append(all, side)
+		}
+		sides[i] = diff.Join(all[0], all[1:]...)
+	}
+	return sides, nil
+}
+
+func loadSide(c *urfave.Context, path string, load loader) (*diff.Side, error) {
 	db, err := openAnalysis(c, path)
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	side, err := diff.Load(c.Context, db)
+	side, err := load(c.Context, db)
 	if err != nil {
 		return nil, urfave.Exit(fmt.Errorf("%s: %w", path, err), cli.ExitFailed)
 	}

@@ -19,8 +19,10 @@ import (
 const exportDescription = `perfetto is for ui.perfetto.dev, kineto for what reads traces of torch.profiler (HTA, TraceLens, traceinsight), pprof for
 go tool pprof, speedscope for speedscope.app, folded for flamegraph.pl, memory_viz for PyTorch's memory viewer. The last three add up: time on the device where
 there is any, else on the CPU; --group-by chooses. A name that ends in .gz is compressed.
+A name that ends in .tar has a Perfetto trace of each rank, and a manifest that puts their clocks together.
 
    ebpfprof export DATASET --format perfetto -o job.pftrace
+   ebpfprof export DATASET --format perfetto -o ranks.tar
    ebpfprof export DATASET --format speedscope --group-by operator -o job.speedscope.json`
 
 // exportCommand is `ebpfprof export`.
@@ -66,6 +68,10 @@ func runExport(c *urfave.Context) error {
 	if by := c.String("group-by"); by != "" && !known(export.Groups(), by) {
 		return usageError(fmt.Errorf("cannot group by %q: one of %s", by, strings.Join(export.Groups(), ", ")))
 	}
+	archive := strings.HasSuffix(c.String("output"), ".tar")
+	if archive && format != "perfetto" {
+		return usageError(fmt.Errorf("a .tar is of --format perfetto, one trace of each rank; %s is one file", format))
+	}
 	options := export.Options{GroupBy: c.String("group-by")}
 	if options.MaxBytes, err = byteSize(c.String("max-size")); err != nil {
 		return usageError(err)
@@ -82,6 +88,10 @@ func runExport(c *urfave.Context) error {
 	options.Progress = func(part float64) { line.say("writing: %d %%", int(100*part)) }
 	var result *export.Result
 	err = writeTo(c, func(w io.Writer) error {
+		if archive {
+			result, err = export.WriteArchive(c.Context, db, w, options)
+			return err
+		}
 		if strings.HasSuffix(c.String("output"), ".gz") && format != "pprof" { // which is always compressed
 			z := gzip.NewWriter(w)
 			result, err = export.Write(c.Context, db, z, format, options)

@@ -29,6 +29,7 @@ func findingsCommand() *urfave.Command {
 		Description: findingsDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "thresholds", Usage: "override thresholds by those of a YAML `FILE`"},
+			&urfave.BoolFlag{Name: "save", Usage: "keep them as table finding of the dataset"},
 			&urfave.BoolFlag{Name: "evidence", Usage: "run each finding's query and show its rows"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 		},
@@ -52,6 +53,11 @@ func runFindings(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) e
 	result, err := findings.Run(c.Context, db, threads, thresholds)
 	if err != nil {
 		return err
+	}
+	if c.Bool("save") {
+		if err := result.Save(db.Root()); err != nil {
+			return err
+		}
 	}
 	if c.Bool("json") {
 		return writeJSON(c, append([]findings.Finding{}, result.Findings...))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -18,7 +19,7 @@ func fleetCommand() *urfave.Command {
 		Name:            "fleet",
 		Usage:           "questions about jobs of many workers",
 		HideHelpCommand: true,
-		Subcommands:     []*urfave.Command{whatIfCommand()},
+		Subcommands:     []*urfave.Command{uploadCommand(), fleetReportCommand(), captureCommand(), hangCommand(), whatIfCommand()},
 		OnUsageError:    func(_ *urfave.Context, err error, _ bool) error { return usageError(err) },
 		Action: func(c *urfave.Context) error {
 			if c.Args().Present() {
@@ -88,8 +89,10 @@ func runWhatIf(c *urfave.Context) error {
 }
 
 // writeJSON writes one indented value.
-func writeJSON(c *urfave.Context, value any) error {
-	encoder := json.NewEncoder(printable.JSON(c.App.Writer))
+func writeJSON(c *urfave.Context, value any) error { return encodeJSON(c.App.Writer, value) }
+
+func encodeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(printable.JSON(w))
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(value)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
-	"github.com/ebpfprof/ebpfprof/internal/memplan/draw"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/holders"
 	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
@@ -229,11 +228,11 @@ func printGrowth(w io.Writer, growth []holders.Growth, top int) {
 }
 
 func printFragmentation(w io.Writer, f *analysis.Fragmentation) {
-	fmt.Fprintf(w, "\nPyTorch's caching allocator would hold %s for this (simulated)", draw.Bytes(f.SimulatedReserved))
+	fmt.Fprintf(w, "\nPyTorch's caching allocator would hold %s for this (simulated)", cli.Bytes(f.SimulatedReserved))
 	if f.RecordedReserved != nil {
-		fmt.Fprintf(w, "; the job's own said %s", draw.Bytes(*f.RecordedReserved))
+		fmt.Fprintf(w, "; the job's own said %s", cli.Bytes(*f.RecordedReserved))
 	}
-	fmt.Fprintf(w, "\nat the end %s of it free and able to be given back, %s free but pinned", draw.Bytes(f.Soft), draw.Bytes(f.Hard))
+	fmt.Fprintf(w, "\nat the end %s of it free and able to be given back, %s free but pinned", cli.Bytes(f.Soft), cli.Bytes(f.Hard))
 	if f.Pinning > 0 {
 		fmt.Fprintf(w, " by %d blocks; the oldest is %.1f s old, from %s", f.Pinning, f.OldestSeconds, f.OldestLine)
 	}

@@ -46,6 +46,7 @@ func planCommand() *urfave.Command {
 			&urfave.StringFlag{Name: "capacity", Usage: "estimate the largest batch that fits into `BYTES`"},
 			&urfave.StringFlag{Name: "format", Value: "text", Usage: "text, json, parquet, svg or png"},
 			&urfave.StringFlag{Name: "output", Usage: "write to `FILE` instead of standard output"},
+			&urfave.BoolFlag{Name: "save", Usage: "write the tables memory_block and memory_plan into each dataset"},
 			&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},
 		},
 		Action: runPlan,
@@ -157,7 +158,11 @@ func loadPlan(ctx context.Context, c *urfave.Context, path string) (*analysis.Pl
 		return nil, err
 	}
 	defer m.Close()
-	return planOf(ctx, c, m)
+	plan, err := planOf(ctx, c, m)
+	if err == nil && c.Bool("save") {
+		err = plan.Save(m)
+	}
+	return plan, err
 }
 
 func planOf(ctx context.Context, c *urfave.Context, m *analysis.Memory) (*analysis.Plan, error) {

@@ -10,6 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/internal/query"
 )
 
@@ -19,7 +20,8 @@ files are left out, with a warning. The output is an aligned table unless --form
 
    ebpfprof query DATASET 'SELECT name, count(*) FROM span GROUP BY ALL ORDER BY 2 DESC' --format csv
    ebpfprof query DATASET --example operators
-   ebpfprof query DATASET - < report.sql`
+   ebpfprof query DATASET - < report.sql
+   ebpfprof query DATASET 'SELECT …' --save slow-kernels && ebpfprof query DATASET --saved slow-kernels`
 
 // queryCommand is `ebpfprof query`: SQL over a dataset.
 func queryCommand() *urfave.Command {
@@ -34,7 +36,9 @@ func queryCommand() *urfave.Command {
 			&urfave.StringFlag{Name: "format", Value: query.Formats()[0], Usage: strings.Join(query.Formats(), ", ")},
 			&urfave.StringFlag{Name: "file", Usage: "read the SQL from `FILE`; - is standard input"},
 			&urfave.StringFlag{Name: "example", Usage: "run the example query `NAME`"},
-			&urfave.BoolFlag{Name: "list-examples", Usage: "list the example queries"},
+			&urfave.StringFlag{Name: "save", Usage: "keep the query in the dataset under `NAME`, after it has run"},
+			&urfave.StringFlag{Name: "saved", Usage: "run the query that was kept under `NAME`"},
+			&urfave.BoolFlag{Name: "list-examples", Usage: "list the example queries; with a dataset, also those kept in it"},
 		},
 		Action: runQuery,
 	}
@@ -49,12 +53,20 @@ func runQuery(c *urfave.Context) error {
 		for _, e := range query.Examples() {
 			fmt.Fprintf(c.App.Writer, "%-14s %s\n", e.Name, e.Title)
 		}
-		return nil
+		if len(arguments) == 0 {
+			return nil
+		}
+		return listSaved(c, arguments[0])
 	}
 	if len(arguments) == 0 {
 		return usageError(errors.New("which dataset? ebpfprof query DATASET 'SELECT …'"))
 	}
-	sql, err := queryText(c, arguments[1:])
+	sql, err := "", error(nil)
+	if !c.IsSet("saved") {
+		sql, err = queryText(c, arguments[1:])
+	} else if len(arguments) > 1 || c.IsSet("file") || c.IsSet("example") {
+		err = usageError(errors.New("one query at a time: --saved, or another"))
+	}
 	if err != nil {
 		return err
 	}
@@ -67,8 +79,36 @@ func runQuery(c *urfave.Context) error {
 	}
 	defer db.Close()
 	printWarnings(c, db.Warnings())
+	if name := c.String("saved"); name != "" {
+		saved, err := db.FindSaved(c.Context, name)
+		if err != nil {
+			return urfave.Exit(err, cli.ExitFailed)
+		}
+		sql = saved.SQL
+	}
 	if err := db.Write(c.Context, c.App.Writer, sql, c.String("format")); err != nil {
 		return urfave.Exit(err, cli.ExitFailed)
+	}
+	if name := c.String("save"); name != "" {
+		if err := db.Save(c.Context, name, sql); err != nil {
+			return urfave.Exit(err, cli.ExitFailed)
+		}
+	}
+	return nil
+}
+
+func listSaved(c *urfave.Context, path string) error {
+	db, err := query.Open(path)
+	if err != nil {
+		return urfave.Exit(err, cli.ExitFailed)
+	}
+	defer db.Close()
+	all, err := db.Saved(c.Context)
+	if err != nil {
+		return urfave.Exit(err, cli.ExitFailed)
+	}
+	for _, s := range all {
+		fmt.Fprintf(c.App.Writer, "%-14s kept in the dataset: %s\n", s.Name, printable.Text(strings.Join(strings.Fields(s.SQL), " ")))
 	}
 	return nil
 }

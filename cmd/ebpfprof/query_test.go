@@ -77,7 +77,7 @@ func TestQueryPrintsInEachFormat(t *testing.T) {
 func TestQueryMistakesAreOneSentenceAndACode(t *testing.T) {
 	dir := queryDataset(t)
 	damaged := queryDataset(t)
-	for _, path := range []string{"span/s-000001.parquet", "session/s.parquet", "schema_field/s.parquet", "process/s.parquet", "thread/s.parquet", "library/s.parquet", "probe/s.parquet"} {
+	for _, path := range []string{"span/s-000001.parquet", "session/s.parquet", "schema_field/s.parquet", "process/s.parquet", "thread/s.parquet", "library/s.parquet", "probe/s.parquet", "open_call/s.parquet", "communicator/s.parquet"} {
 		if err := os.WriteFile(filepath.Join(damaged, path), []byte("PAR1"), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/peaks"
 	"github.com/ebpfprof/ebpfprof/internal/report"
 )
 
@@ -33,6 +36,7 @@ func reportCommand() *urfave.Command {
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` (default: standard output)"},
 			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` largest of each table; 0 is all (JSON: always all)"},
 			&urfave.IntFlag{Name: "rank", Usage: "only the process of `RANK`"},
+			&urfave.IntFlag{Name: "step", Usage: "only the period of the training step `N`, counted from 0"},
 			&urfave.Float64Flag{Name: "from", Usage: "only what begins after `MS` milliseconds of the recording"},
 			&urfave.Float64Flag{Name: "to", Usage: "only what begins before `MS` milliseconds of the recording"},
 		},
@@ -51,6 +55,10 @@ func runReport(c *urfave.Context) error {
 		return usageError(fmt.Errorf("unknown format %q: one of %s", format, strings.Join(report.Formats(), ", ")))
 	case c.Int("top") < 0:
 		return usageError(fmt.Errorf("--top %d: give a positive number, or 0 for all", c.Int("top")))
+	case c.IsSet("step") && (c.IsSet("from") || c.IsSet("to")):
+		return usageError(errors.New("--step is a stretch of its own: leave --from and --to out"))
+	case c.IsSet("step") && c.Int("step") < 0:
+		return usageError(fmt.Errorf("--step %d: steps count from 0", c.Int("step")))
 	case c.IsSet("from") && c.IsSet("to") && c.Float64("from") >= c.Float64("to"):
 		return usageError(errors.New("--from is not before --to"))
 	}
@@ -64,6 +72,12 @@ func runReport(c *urfave.Context) error {
 	if c.IsSet("rank") {
 		rank := c.Int("rank")
 		options.Rank = &rank
+	}
+	if c.IsSet("step") {
+		options.Step = pointer(c.Int("step"))
+	}
+	if m, ok := peaks.Saved(processorOf(c, db)); ok {
+		options.Machine = &m
 	}
 	if c.IsSet("from") {
 		options.FromMS = pointer(c.Float64("from"))
@@ -85,6 +99,13 @@ func runReport(c *urfave.Context) error {
 		return urfave.Exit(fmt.Errorf("writing the report: %w", err), cli.ExitFailed)
 	}
 	return nil
+}
+
+// processorOf is that of the recording, "" where it does not say.
+func processorOf(c *urfave.Context, db *dataset.DB) string {
+	var name sql.NullString
+	_ = db.Row(c.Context, "SELECT any_value(cpu_model) FROM session", nil, &name)
+	return name.String
 }
 
 func pointer[T any](v T) *T { return &v }

@@ -26,9 +26,17 @@ func stepsCommand() *urfave.Command {
 		Usage:       "find the steps of a recording: how many, how long, which were slow",
 		ArgsUsage:   "DATASET",
 		Description: stepsDescription,
-		Flags:       []urfave.Flag{&urfave.BoolFlag{Name: "json", Usage: "write JSON"}},
+		Flags: []urfave.Flag{
+			&urfave.BoolFlag{Name: "save", Usage: "keep them as table step of the dataset"},
+			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
+		},
 		Action: func(c *urfave.Context) error {
-			return withSteps(c, func(_ *dataset.DB, threads []timeline.Thread) error {
+			return withSteps(c, func(db *dataset.DB, threads []timeline.Thread) error {
+				if c.Bool("save") {
+					if err := timeline.Save(db.Root(), threads); err != nil {
+						return err
+					}
+				}
 				summary := timeline.Summarize(threads)
 				if c.Bool("json") {
 					return writeJSON(c, summary)

@@ -33,6 +33,7 @@ func treeCommand() *urfave.Command {
 			&urfave.Float64Flag{Name: "min", Value: 1, Usage: "leave out what has less than `PERCENT` of the whole"},
 			&urfave.IntFlag{Name: "depth", Usage: "go `N` levels deep (default: all)"},
 			&urfave.BoolFlag{Name: "native", Usage: "show native frames too"},
+			&urfave.BoolFlag{Name: "save", Usage: "keep the tree, top down, as table context_node of the dataset"},
 			&urfave.BoolFlag{Name: "json", Usage: "write all nodes as JSON"},
 		},
 		Action: runTree,
@@ -69,6 +70,11 @@ func runTree(c *urfave.Context) error {
 			return urfave.Exit(fmt.Errorf("%s has no spans, samples or allocations to make a tree of", path), cli.ExitFailed)
 		}
 		metric = there[0]
+	}
+	if c.Bool("save") {
+		if err := tree.Save(db.Root()); err != nil {
+			return urfave.Exit(err, cli.ExitFailed)
+		}
 	}
 	if c.Bool("bottom-up") {
 		tree = tree.Turned(metric)

@@ -4,11 +4,10 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf/link"
-
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
-func needUprobeMulti() bool { return tracer.ProbeFeatures().UprobeMulti }
+func needUprobeMulti() bool { return features.Probe().UprobeMulti }
 
 // links counts the uprobe.multi links on a file, whoever owns them.
 func links(t *testing.T, file string) (n int) {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
 // Exit codes as documented in the README.
@@ -62,10 +62,10 @@ func needKernel(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("kernel: needs root")
 	}
-	if err := tracer.CheckNamespaces(); err != nil {
+	if err := features.CheckNamespaces(); err != nil {
 		t.Skipf("kernel: %v", err)
 	}
-	if err := tracer.ProbeFeatures().Check(); err != nil {
+	if err := features.Probe().Check(); err != nil {
 		t.Skipf("kernel: %v", err)
 	}
 }

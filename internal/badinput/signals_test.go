@@ -107,3 +107,28 @@ func attachedTo(job *background) string {
 	out, _ := exec.Command("pgrep", "-f", ebpfprof+" attach .*"+pidOf(job)).Output()
 	return string(out)
 }
+
+// Where the kernel takes probes out one by one, the first signal waits for that with a
+// word, and the second does not: the tracer is gone, the kernel takes out what is left,
+// and the job has not noticed.
+func TestASecondSignalEndsTheTracerAtOnce(t *testing.T) {
+	needKernel(t)
+	libraries, dataset := t.TempDir(), filepath.Join(t.TempDir(), "d")
+	copyLibrary(t, libraries)
+	job := openCL(t, "LD_LIBRARY_PATH="+libraries)
+	a := start(t, []string{"EBPFPROF_WITHOUT=uprobe_multi"}, ebpfprof, "attach", "--pid", pidOf(job), "--probe", "opencl,opencl-sync", "--rotate", "300ms", "--output", dataset)
+	a.until(t, "attached in ")
+	a.Process.Signal(syscall.SIGTERM)
+	a.until(t, "taking out ")
+	a.Process.Signal(syscall.SIGTERM)
+	r := a.end(t)
+	if status, is := a.ProcessState.Sys().(syscall.WaitStatus); !is || !status.Signaled() || status.Signal() != syscall.SIGTERM {
+		t.Errorf("it ended with %v, not at once by the signal\n%s", a.ProcessState, r.stderr)
+	}
+	if !job.alive() {
+		t.Error("the job ended")
+	}
+	if n := rows(t, dataset, "SELECT count(*) FROM session"); n != 1 {
+		t.Errorf("the dataset has %d sessions", n)
+	}
+}

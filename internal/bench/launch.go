@@ -159,7 +159,7 @@ func (r *results) launchTargets(p *page) {
 	}
 	recorded := l.costs.over(&l.costs.recorded)
 	p.row("a launch, entry, return, nine captured values and span record, without a stack (stub device): ≤ 0.8 µs", "",
-		fmt.Sprintf("%.2f µs, %.2f bare traps", recorded/1e3, median(l.costs.traps(&l.costs.recorded))), verdict(recorded <= 800))
+		fmt.Sprintf("%.2f µs, %.2f empty uprobes", recorded/1e3, median(l.costs.traps(&l.costs.recorded))), verdict(recorded <= 800))
 	r.launchStackTargets(p)
 	p.row("100,000 launches/s from one thread without loss (stub device)", "",
 		fmt.Sprintf("%d of %d at %.0f/s", l.seen, l.made, l.rate), verdict(l.seen >= l.made && len(l.lost) == 0 && l.rate > 99_000))

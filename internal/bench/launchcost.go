@@ -25,7 +25,7 @@ type launchCosts struct {
 const (
 	turnLaunches = 2000
 	turnRounds   = 50   // so many times the rounds of the other measurements
-	trapWhenSet  = 0.53 // µs, a bare trap on the machine that the target is from
+	trapWhenSet  = 0.53 // µs, an empty uprobe on the machine that the target is from
 )
 
 func measureLaunchCosts(s settings) (*launchCosts, error) {
@@ -96,7 +96,7 @@ func startOwnLaunches() (*launchJob, error) {
 // over is what a launch takes longer than one that nothing is attached to, ns.
 func (c *launchCosts) over(s *spread) float64 { return fastest(s.values) - fastest(c.bare.values) }
 
-// traps is the same as multiples of the bare trap, one of each round.
+// traps is the same as multiples of the empty uprobe, one of each round.
 func (c *launchCosts) traps(s *spread) (multiples []float64) {
 	for i, ns := range s.values {
 		if trap := c.trap.values[i] - c.bare.values[i]; trap > 0 {
@@ -114,7 +114,7 @@ func (c *launchCosts) String() string {
 func (c *launchCosts) page(p *page) {
 	p.line("`cuLaunchKernel` of the stub libcuda, whose entry has the code of the real one (compare, conditional jump, indirect jump) and which does nothing: %.1f ns a call without probes. Captured are the function, grid, block, shared memory and stream, three of them from the stack, and the return address; the end comes from a return probe. Four processes, each with its own copy of the library, launch in turn, %d at a time, %d rounds: what else the machine does only adds, so a time is the fastest round's; the multiple is the median (quartiles) of what each round has, because the machine's speed changes between rounds.\n",
 		fastest(c.bare.values), turnLaunches, len(c.bare.values))
-	p.table("at the launch", "ns more", "bare traps")
+	p.table("at the launch", "ns more", "empty uprobes")
 	for _, one := range []struct {
 		name string
 		s    *spread
@@ -131,11 +131,11 @@ func (c *launchCosts) page(p *page) {
 		p.row(one.name, fmt.Sprintf("%.0f", c.over(one.s)), fmt.Sprintf("%.2f (%.2f–%.2f)", median(traps), low, high))
 	}
 	kernel := median(c.traps(&c.returned))
-	p.line("\nThe kernel alone takes %.2f bare traps for an entry and a return, before any program of ours does anything: 0.8 µs would be that where a bare trap takes %.2f µs, and what this tracer adds, %.2f of a trap, fits under it where one takes %.2f µs. A trap took %.2f µs when the target was set: the kernel's part alone is %.2f µs of those.\n",
+	p.line("\nThe kernel alone takes %.2f empty uprobes for an entry and a return, before any program of ours does anything: 0.8 µs would be that where an empty uprobe takes %.2f µs, and what this tracer adds, %.2f of a trap, fits under it where one takes %.2f µs. A trap took %.2f µs when the target was set: the kernel's part alone is %.2f µs of those.\n",
 		kernel, 0.8/kernel, median(c.traps(&c.recorded))-kernel, 0.8/median(c.traps(&c.recorded)), trapWhenSet, trapWhenSet*kernel)
 	p.line("%s\n", launchPieces)
 }
 
 // launchPieces was measured with programs that end early, each in turn with the
 // whole one, and is not measured again by a run of bench.
-const launchPieces = `What the tracer adds was taken apart on 2026-11-21 by programs that end early, in hundredths of a bare trap: finding thread, spec and counter, twice, 3; reading the clock, twice, 12; opening the span 3; reading the stack arguments and the return address from the job's memory 8, putting all values in place 4; a record's place in the ring buffer and its release (the kernel's lock and two locked instructions) 12, filling it 5. What would not help: one uprobe.session link instead of two links (1.60 bare traps where two links take 1.60), perf uprobes (1.68), the ring buffer's copying call instead of reserving (the same), an exit site instead of the return probe (a trap more, where the return takes 0.6). Waking the reader costs nothing already: no launch does. On 2026-11-22 the calls between functions of one program were taken out (each return costs some 7 ns where the kernel guards them against speculation), and the words of the job's stack are copied to the BPF stack first (a read takes 58 ns there, 75 ns to a map, and 170 ns for 10 KiB): together 3 % of a launch, in turn with the build before.`
+const launchPieces = `What the tracer adds was taken apart on 2026-11-21 by programs that end early, in hundredths of an empty uprobe: finding thread, spec and counter, twice, 3; reading the clock, twice, 12; opening the span 3; reading the stack arguments and the return address from the job's memory 8, putting all values in place 4; a record's place in the ring buffer and its release (the kernel's lock and two locked instructions) 12, filling it 5. What would not help: one uprobe.session link instead of two links (1.60 empty uprobes where two links take 1.60), perf uprobes (1.68), the ring buffer's copying call instead of reserving (the same), an exit site instead of the return probe (a trap more, where the return takes 0.6). Waking the reader costs nothing already: no launch does. On 2026-11-22 the calls between functions of one program were taken out (each return costs some 7 ns where the kernel guards them against speculation), and the words of the job's stack are copied to the BPF stack first (a read takes 58 ns there, 75 ns to a map, and 170 ns for 10 KiB): together 3 % of a launch, in turn with the build before.`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // launchStacks is what a launch costs whose stack is taken, from some forty
@@ -15,7 +16,7 @@ import (
 type launchStacks struct {
 	bare, without, memoised, walked spread // ns a launch
 	trap                            spread // ns, the least of some turns beside each round
-	memo                            tracer.MemoTotals
+	memo                            kernel.MemoTotals
 }
 
 const (
@@ -82,7 +83,7 @@ func (r *results) measureLaunchStacks(s settings) error {
 		if err != nil {
 			return err
 		}
-		result.memo.Add(&stats.Stacks.Memo)
+		result.memo.Add(&stats.Memo)
 		if stats.Stacks.Complete == 0 || len(stats.Stacks.Incomplete) > 0 {
 			return fmt.Errorf("the stacks of the launches are not complete: %+v", stats.Stacks)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -133,7 +134,7 @@ func (r *results) measurePlan(j *job, python interpreter) error {
 		if err != nil {
 			return err
 		}
-		result.probes = len(tracer.PlanLibrary(e, library, groups).Probes)
+		result.probes = len(plan.Library(e, library, groups).Probes)
 		result.ms.add(float64(time.Since(start)) / 1e6)
 		e.Close()
 	}
@@ -188,21 +189,33 @@ func (r *results) measurePaired(s settings, j *job, operators *probed, python in
 		return nil, err
 	}
 	defer everything.end()
+	shapeless, err := probeWith(tracer.Options{
+		PIDs: []int{j.pid}, Groups: []string{"op"}, Level: tracer.LevelWindow, Follow: true, NoShapes: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer shapeless.end()
 	return r.run(&r.paired, j, python, "mlp.py", s, []treatment{
 		nothing(s.window),
 		trial(operatorsOnly, s.window, operators),
+		trial(withoutShapes, s.window, shapeless),
 		trial(allGroups, s.window, everything),
 		profiler(profilerPlain, s.window/2, j, "plain"),
+		profiler(profilerShapes, s.window/2, j, "shapes"),
 		profiler(profilerStacks, s.window/2, j, "stacks"),
 	})
 }
 
 const (
-	operatorsOnly  = "`--budget off --probe op`"
+	operatorsOnly  = "`--budget off --probe op`, no stacks"
+	operatorsLines = "`--budget off --probe op`, the line behind each"
+	withoutShapes  = "`--budget off --probe op --no-shapes`"
 	allGroups      = "`--budget off`, all groups"
 	atAnchor       = "`--level anchor` (budget 1 %)"
 	atWindow       = "defaults: `--level window --budget 5%`"
 	profilerPlain  = "torch.profiler"
+	profilerShapes = "torch.profiler, with shapes"
 	profilerStacks = "torch.profiler, with stacks"
 )
 
@@ -268,6 +281,11 @@ func (r *results) measureModel(s settings, python interpreter, name string) erro
 		return err
 	}
 	defer operators.end()
+	lines, err := probeLines(j, "op")
+	if err != nil {
+		return err
+	}
+	defer lines.end()
 	everything, err := probe(j)
 	if err != nil {
 		return err
@@ -281,7 +299,9 @@ func (r *results) measureModel(s settings, python interpreter, name string) erro
 	return r.runToTheEnd(&r.models, j, python, name, s, []treatment{
 		nothing(s.window),
 		trial(operatorsOnly, s.window, operators),
+		trial(operatorsLines, s.window, lines),
 		trial(allGroups, s.window, everything),
 		profiler(profilerPlain, s.window, j, "plain"),
+		profiler(profilerStacks, s.window, j, "stacks"),
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
-	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
 const (
@@ -58,8 +58,8 @@ func launchSite(path string) (uint64, error) {
 		return 0, err
 	}
 	defer e.Close()
-	probes := tracer.PlanLibrary(e, path, catalog.Groups()).Probes
-	i := slices.IndexFunc(probes, func(p tracer.PlannedProbe) bool { return p.Symbol == launchSymbol })
+	probes := plan.Library(e, path, catalog.Groups()).Probes
+	i := slices.IndexFunc(probes, func(p plan.Probe) bool { return p.Symbol == launchSymbol })
 	if i < 0 || probes[i].EntryErr != nil {
 		return 0, fmt.Errorf("%s has no site for %s", path, launchSymbol)
 	}

@@ -292,11 +292,21 @@ type probed struct {
 
 // probe plans a running job's probes, of the groups named or of all.
 func probe(j *job, groups ...string) (*probed, error) {
+	return probeWith(tracer.Options{PIDs: []int{j.pid}, Groups: groups, Level: tracer.LevelWindow, Follow: true})
+}
+
+// probeLines is probe with the Python line behind every call, which comes with stacks.
+// No wait is as long as would be recorded.
+func probeLines(j *job, groups ...string) (*probed, error) {
+	return probeWith(tracer.Options{PIDs: []int{j.pid}, Groups: groups, Level: tracer.LevelWindow, Follow: true, OffCPU: 24 * time.Hour})
+}
+
+func probeWith(options tracer.Options) (*probed, error) {
 	sink, err := newScratch()
 	if err != nil {
 		return nil, err
 	}
-	t, err := tracer.OpenTrial(tracer.Options{PIDs: []int{j.pid}, Groups: groups, Level: tracer.LevelWindow, Follow: true}, sink)
+	t, err := tracer.OpenTrial(options, sink)
 	if err != nil {
 		sink.remove()
 		return nil, err

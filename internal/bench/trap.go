@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// trapGauge tells what a bare trap takes at the moment: the unit in which times of
+// trapGauge tells what an empty uprobe takes at the moment: the unit in which times of
 // probes and samplers travel from machine to machine, and from a slow minute of a
 // shared one to a quick one.
 type trapGauge struct{ bare, trap *launchJob }

@@ -3,7 +3,9 @@ package calltree
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
+	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
@@ -61,7 +63,7 @@ type loader struct {
 
 func (l *loader) readStacks() error {
 	rows, err := l.db.Query(l.ctx, `SELECT session_id, stack_id, i, frames[i].kind, coalesce(frames[i]."function", ''),
-			coalesce(frames[i].file, ''), coalesce(frames[i].line, 0), coalesce(frames[i].module, ''), coalesce(frames[i].build_id, '')
+			coalesce(frames[i].file, ''), coalesce(frames[i].line, 0), coalesce(frames[i].module, ''), coalesce(frames[i].build_id, ''), status
 		FROM (SELECT DISTINCT ON (session_id, stack_id) * FROM stack), unnest(range(1, len(frames) + 1)) AS u(i) ORDER BY session_id, stack_id, i DESC`)
 	if err != nil {
 		return err
@@ -70,10 +72,15 @@ func (l *loader) readStacks() error {
 	for rows.Next() {
 		var key stackKey
 		var i int64
-		var kind, function, file, module, build string
+		var kind, function, file, module, build, status string
 		var line int32
-		if err := rows.Scan(&key.session, &key.id, &i, &kind, &function, &file, &line, &module, &build); err != nil {
+		if err := rows.Scan(&key.session, &key.id, &i, &kind, &function, &file, &line, &module, &build, &status); err != nil {
 			return err
+		}
+		if _, begun := l.stacks[key]; !begun {
+			if cut := l.cut(status); cut != "" {
+				l.stacks[key] = append(l.stacks[key], Identity{Kind: Native, Name: cut})
+			}
 		}
 		switch kind {
 		case "python":
@@ -87,6 +94,17 @@ func (l *loader) readStacks() error {
 		}
 	}
 	return rows.Err()
+}
+
+// cut says at the root of a stack that its outermost frames are missing: of the kinds
+// that the tree shows, more than --max-frames.
+func (l *loader) cut(status string) string {
+	for _, reason := range strings.Split(status, ",") {
+		if reason = strings.TrimSpace(reason); reason == "python_max_frames" || reason == "native_max_frames" && l.options.Native {
+			return "[cut: " + reason + "]"
+		}
+	}
+	return ""
 }
 
 func (l *loader) readFlows() error {
@@ -139,27 +157,36 @@ func (l *loader) readSpans() error {
 }
 
 func (l *loader) readPiece(from, until int64) error {
-	rows, err := l.db.Query(l.ctx, fmt.Sprintf(`
-		SELECT session_id, span_id, pid, tid, layer, coalesce(category, ''), name, ts_ns, duration_ns, weight, stack_id, launch_id FROM good_span
+	query := fmt.Sprintf(`
+		SELECT session_id, span_id, pid, tid, layer, coalesce(category, ''), name, ts_ns, duration_ns, weight, coalesce(python_stack_id, stack_id), launch_id FROM good_span
 		WHERE ts_ns >= %d AND ts_ns < %d AND duration_ns IS NOT NULL
 			AND (layer IN ('op', 'autograd', 'collective', 'runtime') OR layer = 'device' AND category IN ('kernel', 'collective', 'copy', 'set'))
-		ORDER BY ts_ns, duration_ns DESC, span_id`, from, until))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+		ORDER BY ts_ns, duration_ns DESC, span_id`, from, until)
 	var r row
-	for rows.Next() {
-		if err := rows.Scan(&r.key.session, &r.key.id, &r.pid, &r.tid, &r.layer, &r.category, &r.name, &r.ts, &r.duration, &r.weight, &r.stack, &r.launch); err != nil {
-			return err
-		}
+	return l.db.Each(l.ctx, query, func(v []driver.Value) error {
+		r.read(v)
 		if r.layer == "device" {
 			l.device(&r)
 		} else {
 			l.host(&r)
 		}
-	}
-	return rows.Err()
+		return nil
+	})
+}
+
+func (r *row) read(v []driver.Value) {
+	r.key.session, _ = v[0].(string)
+	r.key.id, _ = v[1].(int64)
+	r.pid, _ = v[2].(int32)
+	r.tid, _ = v[3].(int32)
+	r.layer, _ = v[4].(string)
+	r.category, _ = v[5].(string)
+	r.name, _ = v[6].(string)
+	r.ts, _ = v[7].(int64)
+	r.duration, _ = v[8].(int64)
+	r.weight, _ = v[9].(float64)
+	r.stack.Int64, r.stack.Valid = v[10].(int64)
+	r.launch.Int64, r.launch.Valid = v[11].(int64)
 }
 
 // path goes down a call stack from the root.
@@ -264,7 +291,7 @@ func (l *loader) readSamples() error {
 // the row that it was made in.
 func (l *loader) readMemory() error {
 	rows, err := l.db.Query(l.ctx, `
-		SELECT m.session_id, coalesce(m.stack_id, s.stack_id), coalesce(CASE WHEN s.layer = 'op' THEN s.name END, ''),
+		SELECT m.session_id, coalesce(m.python_stack_id, m.stack_id, s.python_stack_id, s.stack_id), coalesce(CASE WHEN s.layer = 'op' THEN s.name END, ''),
 			sum(m.weight), sum(m.bytes * m.weight)::DOUBLE, min(m.bytes)::DOUBLE, max(m.bytes)::DOUBLE, coalesce(var_pop(m.bytes), 0) * sum(m.weight)
 		FROM memory m LEFT JOIN good_span s ON s.session_id = m.session_id AND s.span_id = m.span_id
 		WHERE m.action = 'alloc' AND m.bytes IS NOT NULL GROUP BY ALL`)

@@ -140,7 +140,7 @@ func TestATreeOfARecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	launch, correlation := int64(3), int64(3)
-	stack := int64(11)
+	stack, deep, wide := int64(11), int64(12), int64(13) // cut: of both kinds, of what is not shown
 	row := func(id, tid, ts, duration int64, layer, category, name string, detail *event.Detail) event.Span {
 		return event.Span{ID: id, StartNS: 1000 + ts, DurationNS: duration, PID: 1, TID: int32(tid), Weight: 1, SequenceNumber: -1, Detail: detail,
 			Call: &event.Call{Layer: layer, Category: category, Name: name}}
@@ -148,7 +148,9 @@ func TestATreeOfARecording(t *testing.T) {
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
 		d.Stacks([]event.Stack{{ID: 11, Status: event.StackComplete, Frames: []event.Frame{
-			{Kind: "python", Function: "forward", File: "model.py", Line: 7, Offset: -1}, {Kind: "python", Function: "main", File: "train.py", Line: 1, Offset: -1}}}}),
+			{Kind: "python", Function: "forward", File: "model.py", Line: 7, Offset: -1}, {Kind: "python", Function: "main", File: "train.py", Line: 1, Offset: -1}}},
+			{ID: 12, Status: "native_max_frames,python_max_frames", Frames: []event.Frame{{Kind: "python", Function: "deep", File: "deep.py", Line: 3, Offset: -1}}},
+			{ID: 13, Status: "native_max_frames", Frames: []event.Frame{{Kind: "python", Function: "main", File: "train.py", Line: 1, Offset: -1}}}}),
 		d.Spans([]event.Span{
 			row(1, 1, 0, 100, "op", "", "aten::linear", &event.Detail{StackID: &stack}),
 			row(2, 1, 10, 60, "op", "", "aten::addmm", nil),
@@ -158,7 +160,9 @@ func TestATreeOfARecording(t *testing.T) {
 			row(6, 2, 410, 50, "op", "", "aten::mm", nil),
 		}),
 		d.Flows([]event.Flow{{TSNS: 1400, FromSpanID: 2, ToSpanID: 5, Kind: "forward_backward"}}),
-		d.Samples([]event.Sample{{TSNS: 1010, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 40, StackID: &stack}}),
+		d.Samples([]event.Sample{{TSNS: 1010, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 40, StackID: &stack},
+			{TSNS: 1020, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 30, StackID: &deep},
+			{TSNS: 1030, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 20, StackID: &wide}}),
 		d.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +195,7 @@ func TestATreeOfARecording(t *testing.T) {
 		linear + " host_ns": 40, linear + "/aten::addmm host_ns": 55, linear + "/aten::addmm/cuLaunchKernel host_ns": 5,
 		linear + "/aten::addmm/cuLaunchKernel/gemm device_ns": 300,
 		linear + "/aten::addmm/AddmmBackward0 host_ns":        30, linear + "/aten::addmm/AddmmBackward0/aten::mm host_ns": 50,
-		"/main/forward cpu_ns": 40,
+		"/main/forward cpu_ns": 40, "/[cut: python_max_frames]/deep cpu_ns": 30, "/main cpu_ns": 20,
 	}
 	for path, v := range want {
 		if got[path] != v {

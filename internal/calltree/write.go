@@ -137,10 +137,11 @@ type jsonNode struct {
 	Mean   float64 `json:"mean"`
 	Stddev float64 `json:"stddev"`
 	Total  float64 `json:"inclusive"`
+	m2     float64
 }
 
-// WriteJSON writes a list of nodes, parents first.
-func (n *Node) WriteJSON(w io.Writer, metric string) error {
+// rows lists the nodes that have something of the metric, parents first.
+func (n *Node) rows(metric string) []jsonNode {
 	total := n.Inclusive(metric)
 	all := []jsonNode{}
 	var walk func(*Node, *int)
@@ -148,7 +149,7 @@ func (n *Node) WriteJSON(w io.Writer, metric string) error {
 		id := len(all)
 		j := jsonNode{ID: id, ParentID: parent, Identity: n.Identity, Link: n.Link, Metric: metric, Total: total[n]}
 		if m := n.Own[metric]; m != nil {
-			j.Count, j.Sum, j.Min, j.Max, j.Mean, j.Stddev = m.Count, m.Sum, m.Min, m.Max, m.Mean, m.Stddev()
+			j.Count, j.Sum, j.Min, j.Max, j.Mean, j.Stddev, j.m2 = m.Count, m.Sum, m.Min, m.Max, m.Mean, m.Stddev(), m.M2
 		}
 		all = append(all, j)
 		for _, c := range n.Children(total) {
@@ -158,7 +159,12 @@ func (n *Node) WriteJSON(w io.Writer, metric string) error {
 		}
 	}
 	walk(n, nil)
+	return all
+}
+
+// WriteJSON writes a list of nodes, parents first.
+func (n *Node) WriteJSON(w io.Writer, metric string) error {
 	out := json.NewEncoder(printable.JSON(w))
 	out.SetEscapeHTML(false)
-	return out.Encode(all)
+	return out.Encode(n.rows(metric))
 }

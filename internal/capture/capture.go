@@ -17,6 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/recorder"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -33,8 +34,8 @@ func Main(name string, args []string, more ...*urfave.Command) int {
 // be, and returns the commands in the order of the help.
 func prepare(more ...*urfave.Command) []*urfave.Command {
 	cli.EndWith(cli.ExitUsage, tracer.ErrUnknownGroup)
-	cli.EndWith(cli.ExitNotPermitted, tracer.ErrNotPermitted, process.ErrPermission)
-	cli.EndWith(cli.ExitUnsupported, tracer.ErrUnsupported)
+	cli.EndWith(cli.ExitNotPermitted, features.ErrNotPermitted, process.ErrPermission)
+	cli.EndWith(cli.ExitUnsupported, features.ErrUnsupported)
 	cli.EndWith(cli.ExitNothing, recorder.ErrNothingCaptured)
 	cli.CompleteValues("level", func() []string { return []string{"anchor", "window", "deep"} })
 	cli.CompleteValues("budget", func() []string { return []string{"1%", "5%", "off"} })

@@ -11,6 +11,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/recorder"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -23,11 +24,11 @@ func TestExitCodesAreTheDocumentedOnes(t *testing.T) {
 		{errors.New("anything"), cli.ExitFailed},
 		{cli.Usagef("a mistake"), cli.ExitUsage},
 		{fmt.Errorf("x: %w", tracer.ErrUnknownGroup), cli.ExitUsage},
-		{fmt.Errorf("x: %w", tracer.ErrNotPermitted), cli.ExitNotPermitted},
+		{fmt.Errorf("x: %w", features.ErrNotPermitted), cli.ExitNotPermitted},
 		{&process.Error{PID: 1, Reason: process.ErrPermission}, cli.ExitNotPermitted},
 		{&process.Error{PID: 1, Reason: process.ErrStatic}, cli.ExitFailed},
 		{&process.Error{PID: 1, Reason: process.ErrUnsupported}, cli.ExitFailed},
-		{fmt.Errorf("x: %w", tracer.ErrUnsupported), cli.ExitUnsupported},
+		{fmt.Errorf("x: %w", features.ErrUnsupported), cli.ExitUnsupported},
 		{fmt.Errorf("%w: idle", recorder.ErrNothingCaptured), cli.ExitNothing},
 		{urfave.Exit("x", cli.ExitUsage), cli.ExitUsage},
 	} {

@@ -1,6 +1,10 @@
 package cli
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ebpfprof/ebpfprof/internal/amount"
+)
 
 // Count is a number for people: 12,345 or 1.23 M.
 func Count(n uint64) string {
@@ -21,17 +25,7 @@ func grouped(n uint64) string {
 }
 
 // Bytes is a size for people.
-func Bytes(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d B", n)
-}
+func Bytes(n int64) string { return amount.Bytes(n) }
 
 // Seconds is a sum of time for people.
 func Seconds(ns int64) string {

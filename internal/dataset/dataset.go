@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	_ "github.com/duckdb/duckdb-go/v2"
+
+	"github.com/ebpfprof/ebpfprof/output"
 )
 
 var (
@@ -113,6 +115,10 @@ func (db *DB) prepare(root string, f *files) error {
 		}
 		statements = append(statements, view...)
 	}
+	for _, v := range output.DerivedViews() {
+		statements = append(statements, fmt.Sprintf("CREATE VIEW %s AS %s", identifier(v.Name), v.SQL))
+		statements = append(statements, comments(v.Table)...)
+	}
 	statements = append(statements,
 		"SET temp_directory = "+quote(db.spillPath()),
 		// The second is for the views' patterns, before they match anything.
@@ -206,4 +212,16 @@ func FirstLine(err error) error {
 	}
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return message{strings.TrimSpace(text), err}
+}
+
+// Bytes is the size of the dataset's readable files.
+func (db *DB) Bytes() (total int64) {
+	for _, t := range db.files.tables {
+		for _, path := range t.paths {
+			if info, err := os.Stat(path); err == nil {
+				total += info.Size()
+			}
+		}
+	}
+	return total
 }

@@ -48,6 +48,9 @@ func scan(root string) (*files, error) {
 			return nil, err
 		}
 	}
+	for _, v := range output.DerivedViews() {
+		known[v.Name] = true // of that name there can be no table
+	}
 	entries, err := filepath.Glob(filepath.Join(escapeGlob(root), "*"))
 	if err != nil {
 		return nil, err

@@ -32,6 +32,7 @@ type Result struct {
 	NoiseFrom     string  `json:"noise_from"`
 	FailOnPercent float64 `json:"fail_on_percent"`
 	Rows          []Row   `json:"rows"`
+	Memory        Memory  `json:"memory"`
 	Before        Rows    `json:"computed_on_before"`
 	After         Rows    `json:"computed_on_after"`
 	uneven        string  // why the two have no times in common
@@ -87,13 +88,19 @@ func Compare(before, after *Side, failOn float64) *Result {
 	}
 	r.noise(before, after)
 	r.rows(before, after)
+	r.Memory = compareMemory(before, after)
 	r.judge(before, after)
 	return r
 }
 
 // noise is the larger of what two recordings always differ by and what the means
-// of equal windows within each spread by.
+// of equal windows within each spread by; where each side was recorded three times or
+// more, what the means of those differ by at random, and nothing else.
 func (r *Result) noise(before, after *Side) {
+	if repeated(before, after) {
+		r.NoisePercent, r.NoiseFrom = 100*apart(before.Periods, after.Periods)/r.Step.Before, fmt.Sprintf("the spread of %d and %d repeats", len(before.Repeats), len(after.Repeats))
+		return
+	}
 	r.NoisePercent, r.NoiseFrom = pairNoise, "what two recordings differ by without a reason"
 	for _, s := range []*Side{before, after} {
 		floor, ok := steps.Noise(s.Periods)
@@ -115,7 +122,7 @@ func (r *Result) rows(before, after *Side) {
 	}
 	sameTimes := before.Device == after.Device
 	for k := range keys {
-		if k.Kind == "operator" && !sameTimes || k.Kind == "kernel" && !sameTimes {
+		if !sameTimes && (k.Kind == "operator" || k.Kind == "kernel" || k.Kind == "class") {
 			continue // time on the host is not time on the device
 		}
 		row := Row{Kind: k.Kind, Key: k.Name, Before: before.PerStep[k], After: after.PerStep[k]}
@@ -129,6 +136,9 @@ func (r *Result) rows(before, after *Side) {
 			row.Percent, own = &p, math.Abs(p)
 		}
 		row.Significant = d > 0.01*max(r.Step.Before, r.Step.After) && own > r.NoisePercent
+		if repeated(before, after) {
+			row.Significant = d > 0.01*max(r.Step.Before, r.Step.After) && d > apart(before.values(k), after.values(k))
+		}
 		r.Rows = append(r.Rows, row)
 	}
 	slices.SortFunc(r.Rows, func(a, b Row) int {
@@ -154,6 +164,10 @@ func (r *Result) judge(before, after *Side) {
 	r.Sentence = r.sentence()
 }
 
+// named are rows that the sentence can name: phases and classes only say in which
+// part to look.
+func named(row Row) bool { return row.Significant && row.Kind != "phase" && row.Kind != "class" }
+
 func (r *Result) sentence() string {
 	what := strings.ToUpper(r.What[:1]) + r.What[1:]
 	direction := "longer"
@@ -172,7 +186,7 @@ func (r *Result) sentence() string {
 		text += fmt.Sprintf(", which is less than --fail-on %.1f %% or the noise, %.1f %%", r.FailOnPercent, r.NoisePercent)
 	default:
 		for _, row := range r.Rows {
-			if row.Significant && (row.After > row.Before) == (r.Step.Percent > 0) {
+			if named(row) && (row.After > row.Before) == (r.Step.Percent > 0) {
 				text += fmt.Sprintf("; most of it in %s %s (%+.3f ms a step)", row.Kind, row.Key, row.After-row.Before)
 				break
 			}

@@ -2,16 +2,19 @@ package diff
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/lint"
 	"github.com/ebpfprof/ebpfprof/output"
+	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -139,6 +142,107 @@ func TestSharesAreReadWithAndWithoutTheSign(t *testing.T) {
 	for _, text := range []string{"", "x", "-1%", "3 percent", "NaN"} {
 		if _, err := Percent(text); err == nil {
 			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+// TestRepeatsAreTheNoise: a change of 3 % that one pair cannot tell from the 2 % that
+// two recordings always differ by is told by ten of each side, and named; and ten
+// pairs of the same are neutral.
+func TestRepeatsAreTheNoise(t *testing.T) {
+	sides := func(slow float64, seed uint64) *Side {
+		var all []*Side
+		for i := range uint64(10) {
+			all = append(all, loop(t, 20, slow, 0.01, seed+i))
+		}
+		return Join(all[0], all[1:]...)
+	}
+	before, slower, same := sides(1, 100), sides(1.3, 200), sides(1, 300)
+	r := Compare(before, slower, 2)
+	if r.Verdict != Regression || !strings.Contains(r.Sentence, "aten::relu") || r.NoisePercent >= 1 {
+		t.Errorf("%s (noise %v from %s)", r.Sentence, r.NoisePercent, r.NoiseFrom)
+	}
+	if r := Compare(before, same, 3); r.Verdict != Neutral {
+		t.Errorf("%s", r.Sentence)
+	}
+}
+
+func TestPhasesAreCompared(t *testing.T) {
+	r := Compare(loop(t, 100, 1, 0, 1), loop(t, 100, 1.5, 0, 1), 3)
+	for _, row := range r.Rows {
+		if row.Kind == "phase" && row.Key == "forward" {
+			if !row.Significant || row.After-row.Before < 0.49 || row.After-row.Before > 0.51 {
+				t.Errorf("%+v", row)
+			}
+			return
+		}
+	}
+	t.Errorf("no row of the forward phase: %+v", r.Rows)
+}
+
+// holding is a recording of steps in which a line's tensors take so many bytes.
+func holding(t *testing.T, bytes int64) *Side {
+	t.Helper()
+	d, err := output.Create(filepath.Join(t.TempDir(), "d"), output.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stacks := []event.Stack{}
+	for id, line := range []int32{10, 20} {
+		stacks = append(stacks, event.Stack{ID: int64(id + 1), Status: "complete", Folded: "f", Frames: []event.Frame{
+			{Kind: symbolize.Python, Function: "forward", File: "/home/u/net.py", Line: line}}})
+	}
+	var rows []event.Memory
+	for k := range int64(40) {
+		size, stack, address := bytes, k%2+1, k%2<<30
+		if k%2 == 0 {
+			size = 1 << 20
+		}
+		for n, action := range []string{"alloc", "free"} {
+			ts := int64(1e15) + k/2*100_000 + 10*(k%2) + int64(n)*1000
+			rows = append(rows, event.Memory{TSNS: ts, PID: 1, TID: 1, Space: "host", Level: "allocator", Action: action, Address: address + 1<<40,
+				Bytes: &size, StackID: &stack, Weight: 1})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b event.Memory) int { return cmp.Compare(a.TSNS, b.TSNS) })
+	span := event.Span{ID: 1, StartNS: 1e15, DurationNS: 2_000_000, PID: 1, TID: 1, Call: &event.Call{Layer: "op", Name: "aten::mm"}, Weight: 1, SequenceNumber: -1}
+	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Process(event.Process{ID: 1, PID: 1, Command: "train"}), d.Stacks(stacks), d.Memory(rows),
+		d.Spans([]event.Span{span}), d.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := dataset.Open(d.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	side, err := Load(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return side
+}
+
+// TestBytesAreComparedByWhatHoldsThePeak, of single recordings and of repeats.
+func TestBytesAreComparedByWhatHoldsThePeak(t *testing.T) {
+	before, after := holding(t, 4<<20), holding(t, 6<<20)
+	if m := Compare(before, holding(t, 4<<20), 3).Memory; m.Untold != "" || len(m.Rows) == 0 || m.Rows[0].Before != m.Rows[0].After || m.Rows[0].Significant {
+		t.Errorf("of the same: %+v", m)
+	}
+	for name, r := range map[string]*Result{
+		"single": Compare(before, after, 3), "repeated": Compare(Join(before, holding(t, 4<<20)), Join(after, holding(t, 6<<20)), 3),
+	} {
+		rows := r.Memory.Rows
+		if len(rows) < 2 || rows[0].Kind != "peak" || rows[0].Before != 5<<20 || rows[0].After != 7<<20 || !rows[0].Significant {
+			t.Fatalf("%s: %+v", name, r.Memory)
+		}
+		at := slices.IndexFunc(rows, func(m MemoryRow) bool { return m.Kind == "line" })
+		if at < 0 || !strings.HasPrefix(rows[at].Key, "/home/u/net.py:20") || rows[at].After-rows[at].Before != 2<<20 {
+			t.Errorf("%s: %+v", name, rows)
+		}
+		var text bytes.Buffer
+		if err := r.WriteText(&text, 10); err != nil || !strings.Contains(text.String(), "net.py:20") {
+			t.Errorf("%s: %v\n%s", name, err, text.String())
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/kernelclass"
 	"github.com/ebpfprof/ebpfprof/internal/lint"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
@@ -24,10 +25,15 @@ type Side struct {
 	// the time that its devices span, or the recording itself.
 	Periods []float64
 	What    string // that Periods are of
-	// PerStep are milliseconds a step (bytes for kind memory), by kind and key.
+	// PerStep are milliseconds a step, by kind and key.
 	PerStep map[Key]float64
 	// Device says whether operators' times are of devices.
 	Device bool
+	// Repeats are other recordings of the same side: Periods has the mean of each
+	// then, this one's first, and PerStep the means.
+	Repeats []*Side
+
+	held held
 }
 
 // Key names what is compared, the same in both recordings.
@@ -35,8 +41,14 @@ type Key struct{ Kind, Name string }
 
 var factNames = [...]string{"job", "framework", "Python", "device", "processor", "ranks", "recorded by", "level"}
 
-// Load reads a recording.
-func Load(ctx context.Context, db *dataset.DB) (*Side, error) {
+// Load reads a recording, by its steps if it has any.
+func Load(ctx context.Context, db *dataset.DB) (*Side, error) { return load(ctx, db, true) }
+
+// LoadWhole reads a recording as one stretch, for a comparison with one that has no
+// steps.
+func LoadWhole(ctx context.Context, db *dataset.DB) (*Side, error) { return load(ctx, db, false) }
+
+func load(ctx context.Context, db *dataset.DB, bySteps bool) (*Side, error) {
 	s := &Side{PerStep: map[Key]float64{}}
 	var err error
 	if s.Checks, err = lint.Run(ctx, db); err != nil {
@@ -45,11 +57,23 @@ func Load(ctx context.Context, db *dataset.DB) (*Side, error) {
 	if err := s.facts(ctx, db); err != nil {
 		return nil, err
 	}
-	window, err := s.steps(ctx, db)
+	w := window{}
+	if bySteps {
+		w, err = s.steps(ctx, db)
+	}
+	if err == nil && w.steps == 0 {
+		w, err = s.whole(ctx, db)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return s, s.rows(ctx, db, window)
+	if err := s.rows(ctx, db, w); err != nil {
+		return nil, err
+	}
+	if err := s.memory(ctx, db); err != nil {
+		return nil, err
+	}
+	return s, s.phases(ctx, db, w)
 }
 
 func (s *Side) facts(ctx context.Context, db *dataset.DB) error {
@@ -75,7 +99,9 @@ func (s *Side) facts(ctx context.Context, db *dataset.DB) error {
 // window is the stretch that rows are taken from, and how many steps lie in it.
 type window struct {
 	from, until int64
-	steps       float64
+	steps       float64 // 0: there are none
+	pid, tid    int
+	each        []timeline.Stretch
 }
 
 func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
@@ -84,21 +110,42 @@ func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
 		return window{}, err
 	}
 	var best []timeline.Step
+	var w window
 	for _, t := range threads {
 		if all := t.Training(); len(all) > len(best) {
-			best = all
+			best, w.pid, w.tid = all, t.PID, t.TID
 		}
 	}
-	if len(best) > 0 {
-		s.What = "a step"
-		for _, step := range best {
-			s.Periods = append(s.Periods, float64(step.Period)/1e6)
-		}
-		return window{best[0].Begin, best[len(best)-1].Until(), float64(len(best))}, nil
+	if len(best) == 0 {
+		return window{}, nil
 	}
+	s.What = "a step"
+	for _, step := range best {
+		s.Periods = append(s.Periods, float64(step.Period)/1e6)
+		if step.Whole {
+			w.each = append(w.each, timeline.Stretch{Begin: step.Begin, Until: step.Until()})
+		}
+	}
+	w.from, w.until, w.steps = best[0].Begin, best[len(best)-1].Until(), float64(len(best))
+	return w, nil
+}
+
+// phases of the steps that have all their rows.
+func (s *Side) phases(ctx context.Context, db *dataset.DB, w window) error {
+	took, err := timeline.Phases(ctx, db, "good_span", w.pid, w.tid, w.each)
+	for _, m := range took {
+		for phase, ns := range m {
+			s.PerStep[Key{"phase", phase}] += float64(ns) / 1e6 / float64(len(took))
+		}
+	}
+	return err
+}
+
+// whole takes the recording as one stretch: the time that its devices span, or all.
+func (s *Side) whole(ctx context.Context, db *dataset.DB) (window, error) {
 	var first, last sql.NullInt64
 	var device bool
-	err = db.Row(ctx, `SELECT coalesce(min(ts_ns) FILTER (layer = 'device'), min(ts_ns)),
+	err := db.Row(ctx, `SELECT coalesce(min(ts_ns) FILTER (layer = 'device'), min(ts_ns)),
 		coalesce(max(ts_ns + duration_ns) FILTER (layer = 'device'), max(ts_ns + duration_ns)), coalesce(bool_or(layer = 'device'), false)
 		FROM good_span WHERE layer <> 'device' OR category IN ('kernel', 'collective', 'copy', 'set')`, nil, &first, &last, &device)
 	if err != nil {
@@ -112,7 +159,7 @@ func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
 		s.What = "the device's work, first to last"
 	}
 	s.Periods = []float64{float64(last.Int64-first.Int64) / 1e6}
-	return window{math.MinInt64, math.MaxInt64, 1}, nil
+	return window{from: math.MinInt64, until: math.MaxInt64, steps: 1}, nil
 }
 
 func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
@@ -152,6 +199,9 @@ func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
 			}
 			k.Name = strings.TrimSpace(k.Name)
 			s.PerStep[k] += v.Float64 / w.steps
+			if k.Kind == "kernel" {
+				s.PerStep[Key{"class", kernelclass.Of(k.Name)}] += v.Float64 / w.steps
+			}
 		}
 		if err := rows.Close(); err != nil {
 			return err

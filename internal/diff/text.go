@@ -44,6 +44,7 @@ func (r *Result) WriteText(w io.Writer, top int) error {
 	if shown > 0 {
 		fmt.Fprintf(out, "\n  * more than a percent of %s, and itself more than the noise of %.1f %%\n", r.What, r.NoisePercent)
 	}
+	r.Memory.write(out, top)
 	return out.Flush()
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/internal/recorder"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -46,6 +47,7 @@ func Command() *urfave.Command {
 				return err
 			}
 			checks, verdict := examine()
+			checks = append(checks, limitChecks()...)
 			if pid := c.Int("pid"); c.IsSet("pid") {
 				more, err := examineJob(pid)
 				checks = append(checks, more...)
@@ -101,24 +103,24 @@ func examine() (checks []check, verdict error) {
 			verdict = err
 		}
 	}
-	fail("kill switch", tracer.CheckKillSwitch(), "off: neither "+tracer.DisableFile+" nor "+tracer.DisableVariable)
-	fail("own namespaces", tracer.CheckNamespaces(), "the pids here are those that probes see")
-	permitted := tracer.CheckPermitted()
+	fail("kill switch", features.CheckKillSwitch(), "off: neither "+features.DisableFile+" nor "+features.DisableVariable)
+	fail("own namespaces", features.CheckNamespaces(), "the pids here are those that probes see")
+	permitted := features.CheckPermitted()
 	fail("capabilities", permitted, "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE are there")
 	if permitted != nil {
 		checks = append(checks, check{"kernel features", stateInfo, "unknown: they are found by trying, which takes the capabilities above"})
 		return checks, verdict
 	}
-	features := tracer.ProbeFeatures()
-	checks = append(checks, featureChecks(features)...)
-	checks = append(checks, hazardChecks(features)...)
-	if err := errors.Join(features.Check(), tracer.CheckHazards(features, nil)); err != nil {
+	can := features.Probe()
+	checks = append(checks, featureChecks(can)...)
+	checks = append(checks, hazardChecks(can)...)
+	if err := errors.Join(can.Check(), features.CheckHazards(can, nil)); err != nil {
 		if verdict == nil {
 			verdict = cli.FirstCause(err)
 		}
 		return checks, verdict
 	}
-	calls, samples := features.CheckLoads(recorder.DefaultOptions())
+	calls, samples := tracer.CheckLoads(can, recorder.DefaultOptions())
 	fail("programs load", calls, fmt.Sprintf("with the default ring buffer of %s", cli.Bytes(defaultBuffer)))
 	if calls == nil {
 		checks = append(checks, wanted("sampling programs load", samples, "stacks are taken", "no samples and no waits"))
@@ -126,7 +128,7 @@ func examine() (checks []check, verdict error) {
 	return checks, verdict
 }
 
-func featureChecks(f *tracer.Features) []check {
+func featureChecks(f *features.Set) []check {
 	var checks []check
 	for _, feature := range f.List {
 		k := check{feature.Name, stateOK, "in Linux since " + feature.Since}
@@ -142,10 +144,10 @@ func featureChecks(f *tracer.Features) []check {
 }
 
 // hazardChecks say what is known to be bad about this kernel.
-func hazardChecks(f *tracer.Features) []check {
-	found := tracer.HazardsHere(f)
+func hazardChecks(f *features.Set) []check {
+	found := features.HazardsHere(f)
 	if len(found) == 0 {
-		return []check{{"known-bad kernels", stateOK, fmt.Sprintf("none of the %d known hazards is in this one", len(tracer.Hazards))}}
+		return []check{{"known-bad kernels", stateOK, fmt.Sprintf("none of the %d known hazards is in this one", len(features.Hazards))}}
 	}
 	var checks []check
 	for _, h := range found {

@@ -5,8 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
@@ -17,11 +18,11 @@ func jobChecks(p *process.Process) ([]check, error) {
 	if p.NSPID != nil && *p.NSPID != p.PID {
 		checks = append(checks, check{"its namespaces", stateOK, fmt.Sprintf("pid %d in its own pid namespace; that is no hindrance", *p.NSPID)})
 	}
-	if tracer.CheckPermitted() == nil {
-		if err := tracer.CheckHazards(tracer.ProbeFeatures(), []int{p.PID}); err != nil {
+	if features.CheckPermitted() == nil {
+		if err := features.CheckHazards(features.Probe(), []int{p.PID}); err != nil {
 			return append(checks, check{"hazard", stateMissing, err.Error()}), err
 		}
-		for _, h := range tracer.HazardsHere(tracer.ProbeFeatures()) {
+		for _, h := range features.HazardsHere(features.Probe()) {
 			if h.Returns && h.Concerns(p.PID) {
 				checks = append(checks, check{"hazard: " + h.Name, stateDegraded, "recorded without return probes, so that runtime calls have no status and no results: " + h.Harm})
 			}
@@ -50,7 +51,7 @@ func jobChecks(p *process.Process) ([]check, error) {
 	return append(checks, runtimeChecks(plans, counterSources())...), nil
 }
 
-func planCheck(plan *tracer.Plan) check {
+func planCheck(plan *plan.Plan) check {
 	usable, exact, stepped := 0, 0, 0
 	for i := range plan.Probes {
 		p := &plan.Probes[i]
@@ -66,7 +67,7 @@ func planCheck(plan *tracer.Plan) check {
 	}
 	why := []string{fmt.Sprintf("%d of %d functions can be probed, %d with an exact end", usable, len(plan.Probes), exact)}
 	if stepped > 0 {
-		why = append(why, fmt.Sprintf("%d at a single-stepped instruction (dear in a virtual machine)", stepped))
+		why = append(why, fmt.Sprintf("%d at a single-stepped instruction (expensive in a virtual machine)", stepped))
 	}
 	k := check{filepath.Base(plan.Path), stateOK, strings.Join(why, "; ")}
 	if usable == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
-	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
 // nativeFiles counts what the native frames of a process stand on.
@@ -45,7 +45,7 @@ func (n *nativeFiles) add(library *process.Library) {
 	}
 	defer e.Close()
 	var table *unwind.Table
-	cut := symbolize.Guard(func() { table, err = tracer.UnwindCache().Table(e) })
+	cut := symbolize.Guard(func() { table, err = stacks.UnwindCache().Table(e) })
 	switch err = errors.Join(cut, err); {
 	case errors.Is(err, unwind.ErrNoFrames) && !hasFunctions(e):
 		n.files-- // a library of data, or one that only names others

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
 )
 
@@ -83,7 +83,7 @@ func TestDoctorSaysWhyNativeFramesAreMissing(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, k, want)
 		}
 	}
-	cached, err := filepath.Glob(filepath.Join(tracer.UnwindCache().Directory, "*.unwind"))
+	cached, err := filepath.Glob(filepath.Join(stacks.UnwindCache().Directory, "*.unwind"))
 	if err != nil || len(cached) == 0 {
 		t.Errorf("nothing is in the cache: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -44,7 +45,7 @@ func ProbesCommand() *urfave.Command {
 			if err != nil {
 				return err
 			}
-			var plans []*tracer.Plan
+			var plans []*plan.Plan
 			switch {
 			case c.String("library") != "":
 				plans, err = planFile(c.String("library"), groups)
@@ -68,7 +69,7 @@ func ProbesCommand() *urfave.Command {
 	}
 }
 
-func planFile(path string, groups []catalog.Group) ([]*tracer.Plan, error) {
+func planFile(path string, groups []catalog.Group) ([]*plan.Plan, error) {
 	elf, err := symbolize.OpenELF(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -78,22 +79,22 @@ func planFile(path string, groups []catalog.Group) ([]*tracer.Plan, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s cannot be read as a library: %w", path, err)
 	}
-	plan := tracer.PlanLibrary(elf, path, groups)
-	if len(plan.Probes) == 0 {
+	planned := plan.Library(elf, path, groups)
+	if len(planned.Probes) == 0 {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
-			plan = tracer.PlanLibrary(elf, real, groups)
+			planned = plan.Library(elf, real, groups)
 		}
 	}
-	if len(plan.Probes) == 0 && tracer.IsPlugin(elf, groups) {
+	if len(planned.Probes) == 0 && plan.IsPlugin(elf, groups) {
 		return nil, fmt.Errorf("%s is a PJRT plugin: its functions are found in the memory of a process that has loaded it; give --pid", path)
 	}
-	if len(plan.Probes) == 0 {
+	if len(planned.Probes) == 0 {
 		return nil, fmt.Errorf("%s: no function of the catalog is in it; ebpfprof probes --groups lists what is looked for", path)
 	}
-	return []*tracer.Plan{plan}, nil
+	return []*plan.Plan{planned}, nil
 }
 
-func planProcess(pid int, groups []catalog.Group) ([]*tracer.Plan, error) {
+func planProcess(pid int, groups []catalog.Group) ([]*plan.Plan, error) {
 	p, err := process.Open(pid)
 	if err != nil {
 		return nil, err
@@ -102,14 +103,14 @@ func planProcess(pid int, groups []catalog.Group) ([]*tracer.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	var plans []*tracer.Plan
+	var plans []*plan.Plan
 	for _, library := range libraries {
 		elf, err := library.OpenELF()
 		if err != nil {
 			continue
 		}
-		if plan := tracer.PlanMapped(p, libraries, library, elf, groups); len(plan.Probes) > 0 {
-			plans = append(plans, plan)
+		if planned := plan.Mapped(p, libraries, library, elf, groups); len(planned.Probes) > 0 {
+			plans = append(plans, planned)
 		}
 	}
 	if len(plans) == 0 {
@@ -129,13 +130,13 @@ type plannedRow struct {
 	Reason  string `json:"reason"`
 }
 
-func plannedRows(plans []*tracer.Plan) []plannedRow {
+func plannedRows(plans []*plan.Plan) []plannedRow {
 	rows := []plannedRow{}
-	for _, plan := range plans {
-		for i := range plan.Probes {
-			for _, s := range plan.Probes[i].Sites() {
+	for _, planned := range plans {
+		for i := range planned.Probes {
+			for _, s := range planned.Probes[i].Sites() {
 				rows = append(rows, plannedRow{
-					Library: filepath.Base(plan.Path), Group: plan.Probes[i].Group.Name, Symbol: symbolize.Demangle(plan.Probes[i].Symbol),
+					Library: filepath.Base(planned.Path), Group: planned.Probes[i].Group.Name, Symbol: symbolize.Demangle(planned.Probes[i].Symbol),
 					Kind: s.Kind, Offset: s.Offset, Cost: s.Cost, Reason: s.Reason,
 				})
 			}

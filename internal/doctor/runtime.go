@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
 // countersOf names the counter source that goes with a runtime's devices.
@@ -16,7 +16,7 @@ var countersOf = map[string]string{"cuda": "nvidia", "hip": "amd", "neuron": "ne
 
 // runtimeChecks say, for each accelerator runtime that a process has, what of it
 // would be missing from a recording.
-func runtimeChecks(plans []*tracer.Plan, sources []counter.Availability) []check {
+func runtimeChecks(plans []*plan.Plan, sources []counter.Availability) []check {
 	var checks []check
 	for _, plan := range plans {
 		for _, runtime := range runtimesOf(plan) {
@@ -29,7 +29,7 @@ func runtimeChecks(plans []*tracer.Plan, sources []counter.Availability) []check
 }
 
 // runtimesOf are the runtimes whose functions a library has.
-func runtimesOf(plan *tracer.Plan) (runtimes []string) {
+func runtimesOf(plan *plan.Plan) (runtimes []string) {
 	for i := range plan.Probes {
 		if r := plan.Probes[i].Function.Runtime; r != "" && !slices.Contains(runtimes, r) {
 			runtimes = append(runtimes, r)
@@ -39,7 +39,7 @@ func runtimesOf(plan *tracer.Plan) (runtimes []string) {
 }
 
 // runtimeCheck is about one runtime, if the catalog has its functions by name.
-func runtimeCheck(plan *tracer.Plan, runtime string, sources []counter.Availability) (k check, ok bool) {
+func runtimeCheck(plan *plan.Plan, runtime string, sources []counter.Availability) (k check, ok bool) {
 	base := filepath.Base(plan.Path)
 	k = check{"runtime: " + runtime, stateOK, ""}
 	var why []string
@@ -64,7 +64,7 @@ func runtimeCheck(plan *tracer.Plan, runtime string, sources []counter.Availabil
 
 // missingFrom lists the functions of a runtime that a library lacks, and those
 // that it has and that have no place for a probe.
-func missingFrom(plan *tracer.Plan, runtime string) (absent, refused []string, all int) {
+func missingFrom(plan *plan.Plan, runtime string) (absent, refused []string, all int) {
 	planned := map[string]bool{}
 	for i := range plan.Probes {
 		p := &plan.Probes[i]

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
-	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
 )
 
@@ -21,7 +21,7 @@ func walkChecks(p *process.Process) []check {
 		return append([]check{{name, stateInfo, "not tried: " + err.Error()}}, generatedCheck(size, 0)...)
 	}
 	defer maps.Close()
-	u := unwinding.New(maps, unwinding.Options{Cache: tracer.UnwindCache()})
+	u := unwinding.New(maps, unwinding.Options{Cache: stacks.UnwindCache()})
 	defer u.Close()
 	if err := u.AddProcess(p); err != nil {
 		return []check{{name, stateMissing, "no native frames: " + err.Error()}}

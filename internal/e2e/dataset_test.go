@@ -14,6 +14,7 @@ import (
 // recording is a dataset and the truth of the job that it is of.
 type recording struct {
 	dataset string
+	tracer  *command // what made it, if that is kept
 	truth   truth
 	// leafMayBeGone: the job drops code objects that it has just run.
 	leafMayBeGone bool

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
 // One build and one directory for the whole run: recordings are shared between
@@ -63,7 +63,7 @@ func needKernel(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("kernel: needs root")
 	}
-	if err := tracer.ProbeFeatures().Check(); err != nil {
+	if err := features.Probe().Check(); err != nil {
 		t.Skipf("kernel: %v", err)
 	}
 	if err := build(); err != nil {
@@ -363,7 +363,7 @@ func record(flags []string, argv ...string) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recording{dataset: dataset}
+	r := &recording{dataset: dataset, tracer: c}
 	if r.truth, err = c.truth(); err != nil && !errors.Is(err, errNoTruth) {
 		return nil, err
 	}
@@ -376,6 +376,7 @@ func mustRecord(t *testing.T, flags []string, argv ...string) *recording {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { r.tracer.explain(t, r) })
 	return r
 }
 
@@ -425,7 +426,9 @@ func (a *attached) finish(t *testing.T) *recording {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &recording{dataset: a.dataset}
+	r := &recording{dataset: a.dataset}
+	t.Cleanup(func() { a.explain(t, r) })
+	return r
 }
 
 // interrupt is Ctrl-C.

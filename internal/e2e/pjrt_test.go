@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"debug/elf"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,39 +46,12 @@ func pluginDriver(t *testing.T, plugin, when string, environment ...string) *com
 	return c
 }
 
-// execute is the code of the plugin's PJRT_LoadedExecutable_Execute, once the
-// driver has told where it is.
-func (c *command) execute(t *testing.T, plugin string) text {
+// probed waits until the functions of the driver's plugin are probed, once it has told
+// that their table is made.
+func (c *command) probed(t *testing.T, plugin string) {
 	t.Helper()
-	c.until(t, "the address of a function", func(out []string, _ string) bool { return strings.Contains(strings.Join(out, " "), " made ") })
-	c.mu.Lock()
-	last := c.out[len(c.out)-1]
-	c.mu.Unlock()
-	var pid int
-	var address uint64
-	if _, err := fmt.Sscanf(last, "ready %d made 0x%x", &pid, &address); err != nil {
-		t.Fatalf("%q: %v", last, err)
-	}
-	file, err := elf.Open(plugin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	_, base := mapping(t, pid, plugin)
-	code := make([]byte, 64)
-	for _, p := range file.Progs {
-		if p.Type == elf.PT_LOAD && address-base >= p.Vaddr && address-base < p.Vaddr+p.Filesz {
-			if _, err := p.ReadAt(code, int64(address-base-p.Vaddr)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { memory.Close() })
-	return text{"PJRT_LoadedExecutable_Execute", memory, int64(address), code}
+	c.until(t, "that the table is made", func(out []string, _ string) bool { return strings.Contains(strings.Join(out, " "), " made ") })
+	becomesProbed(t, c.Process.Pid, plugin)
 }
 
 // checkPlugin compares everything that a driver did with what was recorded.
@@ -144,7 +116,7 @@ func TestStubPluginInEveryShape(t *testing.T) {
 			job := pluginDriver(t, plugin, "start,made")
 			tracing := attach(t, unbudgeted, job.Process.Pid)
 			job.goOn(t)
-			job.execute(t, plugin).becomes(t, true)
+			job.probed(t, plugin)
 			job.goOn(t)
 			told := job.finishJob(t)
 			r := tracing.finish(t)
@@ -164,7 +136,7 @@ func TestAPluginWhoseTableIsMadeAfterTheAttachIsSeenFromThenOn(t *testing.T) {
 	job := pluginDriver(t, plugin, "loaded,made")
 	tracing := attach(t, unbudgeted, job.Process.Pid)
 	job.goOn(t)
-	job.execute(t, plugin).becomes(t, true)
+	job.probed(t, plugin)
 	job.goOn(t)
 	told := job.finishJob(t)
 	checkPlugin(t, tracing.finish(t), told.PJRT)
@@ -201,7 +173,7 @@ func TestAPluginAroundAnotherOne(t *testing.T) {
 	job := pluginDriver(t, wrapper, "start,made", "WRAPPED_PLUGIN="+inner)
 	tracing := attach(t, unbudgeted, job.Process.Pid)
 	job.goOn(t)
-	job.execute(t, wrapper).becomes(t, true)
+	job.probed(t, wrapper)
 	job.goOn(t)
 	told := job.finishJob(t).PJRT
 	r := tracing.finish(t)

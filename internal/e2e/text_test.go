@@ -6,9 +6,14 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // text is the code of one function in a running process, to be compared with
@@ -110,4 +115,66 @@ func (x text) becomes(t *testing.T, probed bool) {
 		}
 	}
 	t.Fatalf("%s: probed stays %v", x.symbol, !probed)
+}
+
+// becomesProbed waits until every entry is probed that the tracer plans for a library of
+// a process. The ends go in before the entries, and the entries of one program before
+// those of another: that one function is probed says nothing of the others.
+func becomesProbed(t *testing.T, pid int, library string) {
+	t.Helper()
+	for _, x := range entryTexts(t, pid, library) {
+		x.becomes(t, true)
+	}
+}
+
+// entryTexts are the first bytes of the sites at which the calls of a library are seen
+// to begin: as many as a breakpoint changes.
+func entryTexts(t *testing.T, pid int, library string) (texts []text) {
+	t.Helper()
+	p, err := process.Open(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	libraries, err := p.Libraries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := tracer.SelectGroups(tracer.LevelWindow, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	breakpoint := 1
+	if runtime.GOARCH == "arm64" {
+		breakpoint = 4
+	}
+	for _, l := range libraries {
+		if !strings.Contains(l.Path, library) {
+			continue
+		}
+		elf, err := l.OpenELF()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bias, ok := l.Bias(elf)
+		plan := plan.Mapped(p, libraries, l, elf, groups)
+		for i := range plan.Probes {
+			planned := &plan.Probes[i]
+			at := planned.Address + planned.Entry.Offset
+			code := elf.CodeAt(at, uint64(breakpoint))
+			if !ok || !planned.Usable() || len(code) < breakpoint {
+				continue
+			}
+			texts = append(texts, text{planned.Symbol, memory, int64(bias + at), bytes.Clone(code[:breakpoint])})
+		}
+		elf.Close()
+	}
+	if len(texts) == 0 {
+		t.Fatalf("pid %d: no probes are planned for %s", pid, library)
+	}
+	return texts
 }

@@ -28,6 +28,9 @@ type truth struct {
 	PeriodsNS []int64 `json:"periods_ns"`
 	Line      int     `json:"line"` // planted.py: of the problem
 
+	Stacks [][]string       `json:"stacks"` // lines.py: file:line, innermost first
+	Marked map[string][]int `json:"marked"` // likewise: which of them each call has, by operator
+
 	Operators  map[string]int64              `json:"operators"`
 	Numbers    map[string][]string           `json:"numbers"` // devicecalls.py: function:line, leaf first
 	Threads    map[string]map[string]int64   `json:"threads"`

@@ -1,91 +1,113 @@
 package e2e
 
 import (
-	"math"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
-// TestWaitsOutsideOfSystemCalls: for pages, for the CPU, and stopped.
-func TestWaitsOutsideOfSystemCalls(t *testing.T) {
-	needKernel(t)
-	r := sampled(t, nil, "/usr/bin/python3", "../../testdata/jobs/waits.py")
-	r.lossless(t)
-	t.Run("pages", r.waitsForPages)
-	t.Run("CPU", r.waitsForTheCPU)
-	t.Run("stopped", r.stops)
-}
-
-// waitsForPages: a thread that waits for a page sleeps until it comes. Where others
-// want its CPU it may be preempted when it has asked for the page: then it sleeps
-// later and not so long, or not at all.
-func (r *recording) waitsForPages(t *testing.T) {
-	offset := r.number(t, "SELECT clock_offset_ns FROM session")
-	rows := r.rows(t, `SELECT ts_ns, weight_ns, syscall IS NULL, holds_gil, status, [f.function FOR f IN frames IF f.kind = 'native'][1], cause
-		FROM sample JOIN stack USING (stack_id) WHERE state = 'off_cpu' AND cause IN ('fault', 'preempted') AND `+pythonTop+` = 'touch' AND `+r.region(t)+` ORDER BY ts_ns`)
-	slept, whole := 0, 0
-	for i, wait := range r.truth.Sleeps {
-		comes, faults, preempted := wait[0]+r.truth.SleepNS*99/100, 0, int64(0)
-		for _, row := range rows {
-			begin, took := integer(t, row[0])-offset, integer(t, row[1])
-			if begin < wait[0] || begin > wait[1] {
-				continue
+// TestWaitsForAMissingRankAreThereWhileTheyLast: four ranks, one of which does not come to
+// a collective. While that lasts the others' waits are in the dataset, with the number,
+// size and type of the collective, and `fleet hang` names who is missing; then it comes,
+// and nothing is open.
+func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
+	const before, victim = 20, 2
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
+		until := filepath.Join(t.TempDir(), "come")
+		job := startJob(t, v.job("missing.py", "--until", until, "--before", fmt.Sprint(before), "--victim", fmt.Sprint(victim))...)
+		tracing := attach(t, unbudgeted, job.readyPID(t))
+		job.goOn(t)
+		job.line(t, "before")
+		live := &recording{dataset: tracing.dataset}
+		open := "SELECT rank, name, sequence_number, bytes, dtype, element_count, python_stack_id IS NOT NULL, communicator IS NOT NULL, " +
+			"completed_number FROM open_call WHERE category = '%s' ORDER BY rank"
+		var waits [][]any
+		for deadline := time.Now().Add(patience); len(waits) < 3; time.Sleep(100 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("no waits of three ranks in %s: %v\n%s", patience, waits, job.transcript())
 			}
-			if row[6] == "preempted" {
-				preempted += took
-				continue
-			}
-			faults++
-			// The page comes some time after the fault; the thread may run still later.
-			if begin+took > wait[1] || begin+took < comes {
-				t.Errorf("page %d: recorded [%d, +%d], the job says [%d, +%d]", i, begin, took, wait[0], wait[1]-wait[0])
-			}
-			if took >= r.truth.SleepNS*99/100 {
-				whole++
-			}
-			if row[2] != true || row[3] != false || row[4] != "complete" {
-				t.Errorf("page %d: no system call %v, holds the GIL %v, stack %v from %v", i, row[2], row[3], row[4], row[5])
+			waits = live.rows(t, open, "wait")
+		}
+		for i, rank := range []int{0, 1, 3} {
+			want := fmt.Sprintf("[%d Work::wait %d 4000 double 500 true true %d]", rank, before, before-1)
+			if got := fmt.Sprint(waits[i]); got != want {
+				t.Errorf("wait %s\nwant %s", got, want)
 			}
 		}
-		if slept += faults; faults > 1 || faults == 0 && preempted < r.truth.SleepNS/2 {
-			t.Errorf("page %d: %d waits for it, %d ns preempted", i, faults, preempted)
+		if works := fmt.Sprint(live.rows(t, "SELECT rank, name, sequence_number FROM open_call WHERE category = 'work' ORDER BY rank")); works !=
+			fmt.Sprintf("[[0 gloo::allreduce %d] [1 gloo::allreduce %d] [3 gloo::allreduce %d]]", before, before, before) {
+			t.Errorf("collectives that have not ended: %s", works)
 		}
-	}
-	if all := len(r.truth.Sleeps); whole < all*3/4 {
-		t.Errorf("of %d waits for %d pages %d are as long as a page takes", slept, all, whole)
-	}
-	if n := r.number(t, "SELECT count(*) FROM sample JOIN stack USING (stack_id) WHERE cause = 'fault' AND "+pythonTop+" = 'touch' AND "+r.region(t)); n != int64(slept) {
-		t.Errorf("%d waits in touch, %d of them for its pages", n, slept)
-	}
-}
-
-// waitsForTheCPU: the kernel counts how long the thread was ready and did not
-// run, of which the recording has what was longer than its threshold, 1 ms.
-func (r *recording) waitsForTheCPU(t *testing.T) {
-	offset := r.number(t, "SELECT clock_offset_ns FROM session")
-	rows := r.rows(t, `SELECT sum(weight_ns)::BIGINT, count(*), count(stack_id), count(*) FILTER (status = 'complete' AND `+pythonTop+` = 'spin')
-		FROM sample LEFT JOIN stack USING (stack_id) WHERE cause = 'preempted' AND tid = %d AND ts_ns - %d BETWEEN %d AND %d`,
-		r.truth.PID, offset, r.truth.Rivalry[0], r.truth.Rivalry[1])
-	total, all, with, spinning := integer(t, rows[0][0]), integer(t, rows[0][1]), integer(t, rows[0][2]), integer(t, rows[0][3])
-	t.Logf("%d ms in %d waits of the %d ms that the kernel counts; %d have a stack, %d in spin", total/1e6, all, r.truth.QueuedNS/1e6, with, spinning)
-	if r.truth.QueuedNS < 2e8 {
-		t.Fatalf("the job waited for its CPU for %d ms only", r.truth.QueuedNS/1e6)
-	}
-	if math.Abs(float64(total-r.truth.QueuedNS)) > 0.1*float64(r.truth.QueuedNS) {
-		t.Errorf("%d ms waited for the CPU, the kernel counts %d", total/1e6, r.truth.QueuedNS/1e6)
-	}
-	if with < all/2 || spinning < with*9/10 {
-		t.Errorf("%d of %d waits for the CPU have a stack, %d in spin", with, all, spinning)
-	}
-}
-
-func (r *recording) stops(t *testing.T) {
-	rows := r.rows(t, `SELECT weight_ns, status, `+pythonTop+`, syscall IS NULL FROM sample JOIN stack USING (stack_id)
-		WHERE cause = 'stopped' AND tid = pid AND weight_ns > `+"50000000 AND "+r.region(t))
-	if len(rows) != 1 {
-		t.Fatalf("%d stops, the job was stopped once: %v", len(rows), rows)
-	}
-	took := integer(t, rows[0][0])
-	if took < r.truth.StoppedNS || rows[0][1] != "complete" || rows[0][2] != "spin" || rows[0][3] != true {
-		t.Errorf("stopped for %d ns, stack %v in %v; the job was stopped for %d in spin", took, rows[0][1], rows[0][2], r.truth.StoppedNS)
-	}
+		ranks := fmt.Sprint(live.rows(t, "SELECT rank, issued_number FROM communicator ORDER BY rank"))
+		if want := fmt.Sprintf("[[0 %d] [1 %d] [2 %d] [3 %d]]", before, before, before-1, before); ranks != want {
+			t.Errorf("how far the ranks have come: %s, want %s", ranks, want)
+		}
+		// The line at which each of them waits is on disk too.
+		line := lineOf(t, "missing.py", "# the collective that waits")
+		lines := fmt.Sprint(live.rows(t, "SELECT DISTINCT list_filter(s.frames, lambda f: f.file LIKE '%%missing.py')[1].line FROM open_call o JOIN stack s ON s.stack_id = o.python_stack_id WHERE o.category = 'wait'"))
+		if want := fmt.Sprintf("[[%d]]", line); lines != want {
+			t.Errorf("they wait at lines %s, want %s", lines, want)
+		}
+		said, err := exec.Command(ebpfprof, "fleet", "hang", tracing.dataset).CombinedOutput()
+		if want := fmt.Sprintf("3 wait in collective %d (gloo::allreduce)", before); err != nil || !strings.Contains(string(said), want) ||
+			!strings.Contains(string(said), fmt.Sprintf("rank %d has not come", victim)) || !strings.Contains(string(said), fmt.Sprintf("missing.py:%d", line)) {
+			t.Errorf("fleet hang, %v:\n%s", err, said)
+		}
+		if err := os.WriteFile(until, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, err := job.wait(); code != 0 || err != nil {
+			t.Fatalf("the job: %d, %v\n%s", code, err, job.transcript())
+		}
+		r := tracing.finish(t)
+		r.lossless(t)
+		if n := r.number(t, "SELECT count(*) FROM open_call"); n != 0 {
+			t.Errorf("%d calls are open when all have ended", n)
+		}
+		// Each collective of each rank has its number, on all its calls, and its share.
+		var issued []string
+		for i := range before + 1 {
+			issued = append(issued, fmt.Sprint(i))
+		}
+		for name, numbers := range map[string][]string{
+			"gloo::allreduce": issued, "gloo::broadcast": {fmt.Sprint(before + 1)}, "gloo::allgather": {fmt.Sprint(before + 2)}, "gloo::barrier": {fmt.Sprint(before + 3)},
+		} {
+			for rank := range 4 {
+				got := fmt.Sprint(r.rows(t, "SELECT string_agg(sequence_number, ' ' ORDER BY sequence_number) FROM span WHERE name = '%s' AND rank = %d", name, rank)[0][0])
+				if want := strings.Join(numbers, " "); got != want {
+					t.Errorf("%s of rank %d: numbers %s, want %s", name, rank, got, want)
+				}
+			}
+		}
+		// Gloo's own threads wait too: in a barrier, for what was asked for before it.
+		for category, which := range map[string]string{"work": "true", "wait": "tid = pid"} {
+			got := r.rows(t, "SELECT count(*), count(DISTINCT sequence_number) FROM span WHERE layer = 'collective' AND category = '%s' AND sequence_number IS NOT NULL AND %s GROUP BY pid", category, which)
+			for _, row := range got {
+				if fmt.Sprint(row) != fmt.Sprintf("[%d %d]", before+4, before+4) {
+					t.Errorf("%s of a rank: %v calls, numbers; want %d", category, row, before+4)
+				}
+			}
+			if len(got) != 4 {
+				t.Errorf("%s of %d ranks", category, len(got))
+			}
+		}
+		shares := fmt.Sprint(r.rows(t, "SELECT DISTINCT name, dtype, element_count, bytes FROM span WHERE layer = 'collective' AND category = 'issue' AND dtype IS NOT NULL ORDER BY ALL"))
+		if want := "[[gloo::allgather float 7 28] [gloo::allreduce double 500 4000] [gloo::allreduce float 1000 4000] [gloo::broadcast int 600 2400] [gloo::recv float 11 44] [gloo::send float 11 44]]"; shares != want {
+			t.Errorf("shares %s\nwant   %s", shares, want)
+		}
+		flows := r.counts(t, "SELECT f.kind, count(*) FROM flow f JOIN span s ON s.span_id = f.to_span_id WHERE f.kind = 'collective' OR f.kind = 'launch_sync' AND s.tid = s.pid GROUP BY ALL")
+		if flows["collective"] != 3*(before+4) || flows["launch_sync"] != 4*(before+4) {
+			t.Errorf("edges %v, want %d between ranks and %d to waits", flows, 3*(before+4), 4*(before+4))
+		}
+		// Whoever waited long waited for the one that came last.
+		late := r.rows(t, "SELECT DISTINCT i.rank FROM flow JOIN span i ON i.span_id = from_span_id JOIN span w ON w.span_id = to_span_id WHERE kind = 'collective' AND i.sequence_number = %d", before)
+		if !slices.EqualFunc(late, []int{victim}, func(row []any, rank int) bool { return fmt.Sprint(row[0]) == fmt.Sprint(rank) }) {
+			t.Errorf("the last to come was %v, want %d", late, victim)
+		}
+	})
 }

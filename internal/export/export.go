@@ -10,6 +10,7 @@ package export
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -81,6 +82,10 @@ func (s *stream) choose() error {
 	if s.options.Rank != nil {
 		where = fmt.Sprintf("(session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *s.options.Rank)
 	}
+	return s.chooseWhere(where)
+}
+
+func (s *stream) chooseWhere(where string) error {
 	if err := s.db.Exec(s.ctx, "CREATE OR REPLACE TEMP VIEW export_span AS SELECT * FROM span WHERE "+where); err != nil {
 		return err
 	}
@@ -96,38 +101,8 @@ func (s *stream) choose() error {
 	return nil
 }
 
-// span is a row of table span, as far as the forms have a place for it.
-type span struct {
-	id, ts              int64
-	duration            sql.NullInt64
-	pid, tid            int32
-	layer, name         string
-	category, runtime   sql.NullString
-	end                 string
-	status              sql.NullString
-	weight              float64
-	device              sql.NullInt32
-	context, stream     sql.NullInt64
-	correlation, launch sql.NullInt64
-	bytes, sequence     sql.NullInt64
-	flops               sql.NullInt64
-	dims, types         sql.NullString
-	strides             sql.NullString
-	gridX, gridY, gridZ sql.NullInt64
-	blockX              sql.NullInt64
-	blockY, blockZ      sql.NullInt64
-	from, to            bool // it has an edge that leads on, or to it
-	target              int64
-	waitStream          sql.NullInt64
-	waitCorrelation     sql.NullInt64
-}
-
-const spanColumns = `span_id, ts_ns, duration_ns, pid, tid, layer, name, category, runtime, end_method, status, weight, device_id, context, stream,
-	correlation_id, launch_id, bytes, sequence_number, flops, input_dims, input_types, input_strides,
-	grid_x, grid_y, grid_z, block_x, block_y, block_z, wait_stream, wait_correlation_id`
-
 // spans calls f for each row in order of time, a row before those inside of it.
-func (s *stream) spans(f func(*span) error) error {
+func (s *stream) spans(columns []column, f func(*span) error) error {
 	cuts, err := s.db.Pieces(s.ctx, "export_span")
 	if err != nil {
 		return err
@@ -140,38 +115,34 @@ func (s *stream) spans(f func(*span) error) error {
 		if s.options.Progress != nil {
 			s.options.Progress(float64(i) / float64(len(cuts)-1))
 		}
-		if err := s.piece(cuts[i], cuts[i+1], edges, f); err != nil {
+		if err := s.piece(columns, stretch{cuts[i], cuts[i+1]}, edges, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *stream) piece(from, until int64, edges edges, f func(*span) error) error {
+// stretch is a part of the recording's time.
+type stretch struct{ from, until int64 }
+
+func (s *stream) piece(columns []column, part stretch, edges edges, f func(*span) error) error {
 	// Ids are given out in order of beginnings, so they settle what begins and
 	// ends at once.
-	rows, err := s.db.Query(s.ctx, fmt.Sprintf(`SELECT %s FROM export_span WHERE ts_ns >= %d AND ts_ns < %d
-		ORDER BY ts_ns, duration_ns DESC NULLS FIRST, layer <> 'python', span_id`, spanColumns, from, until))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+	query := fmt.Sprintf(`SELECT %s FROM export_span WHERE ts_ns >= %d AND ts_ns < %d
+		ORDER BY ts_ns, duration_ns DESC NULLS FIRST, layer <> 'python', span_id`, namesOf(columns), part.from, part.until)
 	var r span
-	targets := []any{&r.id, &r.ts, &r.duration, &r.pid, &r.tid, &r.layer, &r.name, &r.category, &r.runtime, &r.end, &r.status, &r.weight, &r.device, &r.context,
-		&r.stream, &r.correlation, &r.launch, &r.bytes, &r.sequence, &r.flops, &r.dims, &r.types, &r.strides,
-		&r.gridX, &r.gridY, &r.gridZ, &r.blockX, &r.blockY, &r.blockZ, &r.waitStream, &r.waitCorrelation}
-	for rows.Next() {
-		if err := rows.Scan(targets...); err != nil {
-			return err
+	return s.db.Each(s.ctx, query, func(values []driver.Value) error {
+		for i, v := range values {
+			columns[i].set(&r, v)
 		}
-		r.target, r.from = edges.to[r.id], false
-		r.from = r.target != 0
-		_, r.to = edges.from[r.id]
-		if err := f(&r); err != nil {
-			return err
+		r.target, r.from, r.to = 0, false, false
+		if len(edges.to) > 0 {
+			r.target = edges.to[r.id]
+			r.from = r.target != 0
+			_, r.to = edges.from[r.id]
 		}
-	}
-	return rows.Err()
+		return f(&r)
+	})
 }
 
 // edges are those from forward operators to backward nodes.

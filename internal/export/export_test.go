@@ -17,6 +17,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/importer"
+	"github.com/ebpfprof/ebpfprof/internal/testcache"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -105,26 +106,18 @@ func recorded(t *testing.T) *dataset.DB {
 // reader is the interpreter that has the foreign readers.
 func reader(t *testing.T) string {
 	t.Helper()
-	cache := os.Getenv("EBPFPROF_CACHE")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Skip(err)
-		}
-		cache = filepath.Join(home, ".cache/ebpfprof")
-	}
-	path := filepath.Join(cache, "readers/bin/python")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("what reads exports is not installed: run `make readers`")
-	}
-	return path
+	return testcache.Path(t, "readers/bin/python", "what reads exports is not installed: run `make readers`")
 }
 
 func python(t *testing.T, script string, arguments ...string) string {
 	t.Helper()
-	out, err := exec.Command(reader(t), append([]string{filepath.Join("testdata", script)}, arguments...)...).CombinedOutput()
+	// Answers stand on standard output; what libraries complain of, and when, is no part of them.
+	command := exec.Command(reader(t), append([]string{filepath.Join("testdata", script)}, arguments...)...)
+	var complaints bytes.Buffer
+	command.Stderr = &complaints
+	out, err := command.Output()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", script, err, out)
+		t.Fatalf("%s: %v\n%s%s", script, err, out, complaints.String())
 	}
 	return string(out)
 }
@@ -208,6 +201,7 @@ func TestTraceinsightFindsTheSameTimes(t *testing.T) {
 	out := python(t, "kineto.py", filepath.Dir(path))
 	_, answer, ok := strings.Cut(out, "answer ")
 	var raw map[string]float64
+	answer, _, _ = strings.Cut(answer, "\n") // what it prints while it ends comes behind
 	if !ok || json.Unmarshal([]byte(answer), &raw) != nil {
 		t.Fatal(out)
 	}

@@ -27,10 +27,12 @@ type kinetoWriter struct {
 	cut     int64
 	damaged int64
 	mainPID int32
+	texts   map[string]string // names as JSON
+	checked map[string]bool   // shapes that are JSON
 }
 
 func (s *stream) kineto(w io.Writer) (err error) {
-	k := &kinetoWriter{stream: s, out: bufio.NewWriterSize(w, 1<<20), first: true}
+	k := &kinetoWriter{stream: s, out: bufio.NewWriterSize(w, 1<<20), first: true, texts: map[string]string{}, checked: map[string]bool{}}
 	if k.who, err = s.names(); err != nil {
 		return err
 	}
@@ -40,7 +42,7 @@ func (s *stream) kineto(w io.Writer) (err error) {
 	if err := k.begin(); err != nil {
 		return err
 	}
-	for _, part := range []func() error{k.metadata, k.steps, func() error { return s.spans(k.span) }, k.memory} {
+	for _, part := range []func() error{k.metadata, k.steps, func() error { return s.spans(kinetoColumns, k.span) }, k.memory} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -90,8 +92,50 @@ func quoted(s string) string {
 // event starts an event; end writes it.
 func (k *kinetoWriter) event(ph, cat, name string, pid, tid int64, ts int64) {
 	k.line.Reset()
-	fmt.Fprintf(&k.line, `{"ph": "%s", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": %d`, ph, cat, quoted(name), pid, tid, ts/1000)
+	k.words(`{"ph": "`, ph, `", "cat": "`, cat, `", "name": `, k.quoted(name))
+	k.value(`, "pid": `, pid)
+	k.value(`, "tid": `, tid)
+	k.value(`, "ts": `, ts/1000)
 }
+
+func (k *kinetoWriter) words(all ...string) {
+	for _, s := range all {
+		k.line.WriteString(s)
+	}
+}
+
+// value writes a number behind its key.
+func (k *kinetoWriter) value(key string, v int64) {
+	k.line.WriteString(key)
+	k.line.Write(strconv.AppendInt(k.line.AvailableBuffer(), v, 10))
+}
+
+// quoted is a name as JSON, made once for all events that have it.
+func (k *kinetoWriter) quoted(name string) string {
+	if text, ok := k.texts[name]; ok {
+		return text
+	}
+	text := quoted(name)
+	if len(k.texts) < mostTexts {
+		k.texts[name] = text
+	}
+	return text
+}
+
+// valid says whether a text of the dataset is JSON, once for all events that have it.
+func (k *kinetoWriter) valid(text string) bool {
+	if ok, known := k.checked[text]; known {
+		return ok
+	}
+	ok := json.Valid([]byte(text))
+	if len(k.checked) < mostTexts {
+		k.checked[text] = ok
+	}
+	return ok
+}
+
+// mostTexts bounds what is kept of names and shapes.
+const mostTexts = 1 << 16
 
 func (k *kinetoWriter) end() error {
 	k.line.WriteByte('}')
@@ -212,7 +256,9 @@ func (k *kinetoWriter) span(r *span) error {
 	k.event("X", cat, name, pid, tid, r.ts)
 	// Both ends are cut to microseconds, so that what stood in something still
 	// does.
-	fmt.Fprintf(&k.line, `, "dur": %d, "args": {"ts_ns": %d, "dur_ns": %d`, max(end/1000-r.ts/1000, 1), r.ts, end-r.ts)
+	k.value(`, "dur": `, max(end/1000-r.ts/1000, 1))
+	k.value(`, "args": {"ts_ns": `, r.ts)
+	k.value(`, "dur_ns": `, end-r.ts)
 	k.arguments(r)
 	k.line.WriteByte('}')
 	if err := k.end(); err != nil {
@@ -225,32 +271,38 @@ func (k *kinetoWriter) span(r *span) error {
 func (k *kinetoWriter) arguments(r *span) {
 	number := func(key string, v sql.NullInt64) {
 		if v.Valid {
-			fmt.Fprintf(&k.line, `, "%s": %d`, key, v.Int64)
+			k.words(`, "`, key)
+			k.value(`": `, v.Int64)
 		}
 	}
 	raw := func(key string, v sql.NullString) {
-		if v.Valid && json.Valid([]byte(v.String)) {
-			fmt.Fprintf(&k.line, `, "%s": %s`, key, v.String)
+		if v.Valid && k.valid(v.String) {
+			k.words(`, "`, key, `": `, v.String)
+		}
+	}
+	triple := func(key string, x, y, z sql.NullInt64) {
+		if x.Valid {
+			k.words(`, "`, key)
+			k.value(`": [`, x.Int64)
+			k.value(`, `, y.Int64)
+			k.value(`, `, z.Int64)
+			k.line.WriteByte(']')
 		}
 	}
 	if c, ok := correlation(r); ok {
-		fmt.Fprintf(&k.line, `, "correlation": %d`, c)
+		k.value(`, "correlation": `, c)
 	}
 	if r.layer == "device" {
 		number("stream", r.stream) // readers take what has one for work
-		fmt.Fprintf(&k.line, `, "device": %d`, r.device.Int32)
+		k.value(`, "device": `, int64(r.device.Int32))
 		number("context", r.context)
-		if r.gridX.Valid {
-			fmt.Fprintf(&k.line, `, "grid": [%d, %d, %d]`, r.gridX.Int64, r.gridY.Int64, r.gridZ.Int64)
-		}
-		if r.blockX.Valid {
-			fmt.Fprintf(&k.line, `, "block": [%d, %d, %d]`, r.blockX.Int64, r.blockY.Int64, r.blockZ.Int64)
-		}
+		triple("grid", r.gridX, r.gridY, r.gridZ)
+		triple("block", r.blockX, r.blockY, r.blockZ)
 		number("wait_on_stream", r.waitStream)
 		number("wait_on_cuda_event_record_corr_id", r.waitCorrelation)
 	}
 	if r.layer == "op" || r.layer == "autograd" {
-		fmt.Fprintf(&k.line, `, "External id": %d`, r.id)
+		k.value(`, "External id": `, r.id)
 		number("Sequence number", r.sequence)
 		raw("Input Dims", r.dims)
 		raw("Input type", r.types)
@@ -280,11 +332,12 @@ func correlation(r *span) (int64, bool) {
 func (k *kinetoWriter) flows(r *span, pid, tid int64) error {
 	write := func(ph, cat string, id int64) error {
 		k.event(ph, cat, cat, pid, tid, r.ts)
-		fmt.Fprintf(&k.line, `, "id": %d`, id)
+		k.value(`, "id": `, id)
 		if ph == "f" {
 			k.line.WriteString(`, "bp": "e"`)
 		}
-		fmt.Fprintf(&k.line, `, "args": {"ts_ns": %d}`, r.ts)
+		k.value(`, "args": {"ts_ns": `, r.ts)
+		k.line.WriteByte('}')
 		return k.end()
 	}
 	if r.from {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -29,6 +30,8 @@ type perfettoWriter struct {
 	eventNames                    map[string]uint64 // numbers of names
 	categories                    map[string]uint64
 	notes                         map[string]uint64 // of debug annotations
+	queues                        map[[2]int64]string
+	categoryNames                 map[[2]string]string
 	stages                        map[string]uint64 // kinds of device work, and queues
 
 	threads   map[[2]int32]*thread
@@ -53,7 +56,7 @@ const sequence = 1
 func (s *stream) perfetto(w io.Writer) (err error) {
 	p := &perfettoWriter{
 		stream: s, out: bufio.NewWriterSize(w, 1<<20), eventNames: map[string]uint64{}, categories: map[string]uint64{}, notes: map[string]uint64{},
-		stages: map[string]uint64{}, threads: map[[2]int32]*thread{}, processes: map[int32]bool{}, tracks: 1,
+		stages: map[string]uint64{}, queues: map[[2]int64]string{}, categoryNames: map[[2]string]string{}, threads: map[[2]int32]*thread{}, processes: map[int32]bool{}, tracks: 1,
 	}
 	if p.who, err = s.names(); err != nil {
 		return err
@@ -65,7 +68,7 @@ func (s *stream) perfetto(w io.Writer) (err error) {
 	if err := p.flush(); err != nil {
 		return err
 	}
-	if err := s.spans(p.span); err != nil {
+	if err := s.spans(perfettoColumns, p.span); err != nil {
 		return err
 	}
 	if err := p.finish(); err != nil {
@@ -184,7 +187,11 @@ func (p *perfettoWriter) open(l *lane, r *span, end int64) error {
 	p.event.number(11, l.track)
 	category := r.layer
 	if r.category.Valid {
-		category += "." + r.category.String
+		key := [2]string{r.layer, r.category.String}
+		if category = p.categoryNames[key]; category == "" {
+			category = r.layer + "." + r.category.String
+			p.categoryNames[key] = category
+		}
 	}
 	p.event.number(3, p.intern(p.categories, 1, category)) // category_iids
 	p.event.number(10, p.intern(p.eventNames, 2, r.name))  // name_iid
@@ -285,14 +292,25 @@ func (p *perfettoWriter) descriptor(d message) error {
 	return p.flush()
 }
 
+// queueName is a stream's, made once.
+func (p *perfettoWriter) queueName(r *span) string {
+	key := [2]int64{int64(r.pid), r.stream.Int64}
+	if name, ok := p.queues[key]; ok {
+		return name
+	}
+	name := fmt.Sprintf("stream %d", r.stream.Int64)
+	if rank, ok := p.who.ranks[r.pid]; ok && len(p.who.ranks) > 1 {
+		name = fmt.Sprintf("rank %d, %s", rank, name)
+	}
+	p.queues[key] = name
+	return name
+}
+
 // stage is a GpuRenderStageEvent (53), which may overlap others: event_id 1,
 // duration 2, gpu_id 11, hw_queue_iid 13, stage_iid 14, name 17.
 func (p *perfettoWriter) stage(r *span, end int64) error {
 	p.begin(r.ts)
-	queue := fmt.Sprintf("stream %d", r.stream.Int64)
-	if rank, ok := p.who.ranks[r.pid]; ok && len(p.who.ranks) > 1 {
-		queue = fmt.Sprintf("rank %d, %s", rank, queue)
-	}
+	queue := p.queueName(r)
 	p.event.reset()
 	p.event.number(1, uint64(r.id))
 	p.event.number(2, uint64(end-r.ts))
@@ -308,7 +326,7 @@ func (p *perfettoWriter) stage(r *span, end int64) error {
 		if extra.ok { // extra_data 6: name 1, value 2
 			p.part.reset()
 			p.part.text(1, extra.name)
-			p.part.text(2, fmt.Sprint(extra.v))
+			p.part.text(2, strconv.FormatInt(extra.v, 10))
 			p.event.message(6, p.part)
 		}
 	}

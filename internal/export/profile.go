@@ -31,13 +31,13 @@ var groups = map[string]struct{ title, sql string }{
 	"cpu":  {"time on the CPU", `SELECT x.stack_id, '', '', sum(weight_ns)::BIGINT, count(*) FROM sample x WHERE state = 'on_cpu' GROUP BY ALL`},
 	"wait": {"time off the CPU", `SELECT x.stack_id, '', '', sum(weight_ns)::BIGINT, count(*) FROM sample x WHERE state = 'off_cpu' GROUP BY ALL`},
 	"device": {"time on the device", `
-		SELECT coalesce(l.stack_id, p.stack_id), coalesce(CASE WHEN l.layer = 'op' THEN l.name WHEN p.layer = 'op' THEN p.name END, ''), d.name, sum(d.duration_ns)::BIGINT, count(*)
+		SELECT coalesce(l.stack_id, l.python_stack_id, p.stack_id), coalesce(CASE WHEN l.layer = 'op' THEN l.name WHEN p.layer = 'op' THEN p.name END, ''), d.name, sum(d.duration_ns)::BIGINT, count(*)
 		FROM export_span d LEFT JOIN export_span l ON l.session_id = d.session_id AND l.span_id = d.launch_id
 		LEFT JOIN export_span p ON p.session_id = l.session_id AND p.span_id = l.parent_id
 		WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') AND d.duration_ns > 0 AND d.duration_ns < 604800000000000 GROUP BY ALL`},
 	"operator": {"operators' own time on the host", `
 		WITH inside AS (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM export_span WHERE layer <> 'device' GROUP BY ALL)
-		SELECT o.stack_id, '', o.name, sum(greatest(o.duration_ns - coalesce(i.ns, 0), 0) * o.weight)::BIGINT, sum(o.weight)::BIGINT
+		SELECT coalesce(o.stack_id, o.python_stack_id), '', o.name, sum(greatest(o.duration_ns - coalesce(i.ns, 0), 0) * o.weight)::BIGINT, sum(o.weight)::BIGINT
 		FROM export_span o LEFT JOIN inside i USING (session_id, span_id) WHERE o.layer = 'op' AND o.duration_ns < 604800000000000 GROUP BY ALL`},
 }
 

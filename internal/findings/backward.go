@@ -38,6 +38,10 @@ func backward(r *recording) []candidate {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		x := groups[name]
 		ratio := float64(x.back) / float64(max(x.forward, 1))
+		if ratio < r.thresholds.BackwardLowRatio && x.back > 0 && 100*float64(x.forward) >= r.thresholds.BackwardLowPercent*all {
+			found = append(found, r.slowForward(name, x.pairs, ratio))
+			continue
+		}
 		if ratio <= r.thresholds.BackwardRatio || 100*float64(x.forward+x.back) < r.thresholds.BackwardPercent*all {
 			continue
 		}
@@ -67,6 +71,23 @@ func backward(r *recording) []candidate {
 		})
 	}
 	return found
+}
+
+// slowForward is about a backward pass that takes far less than its forward pass: what
+// the forward pass should take nobody knows, so there is no headroom.
+func (r *recording) slowForward(name string, pairs map[*timeline.StepGraph][]pair, ratio float64) candidate {
+	forward := accused{}
+	for g, all := range pairs {
+		for _, p := range all {
+			forward[g] = append(forward[g], p.forward)
+		}
+	}
+	return candidate{
+		rule: "backward_anomaly", name: name, place: r.placeOf(forward),
+		evidence: r.spansSQL("layer = 'op' AND name = " + quoted([]string{name})),
+		advice: fmt.Sprintf("The forward pass of %s takes %.1f times its backward pass, which is rare: look for an implementation that "+
+			"is made for its shapes and types.", name, 1/max(ratio, 1e-9)),
+	}
 }
 
 // pairsOf joins by the sequence number: of the forward operators that have it,

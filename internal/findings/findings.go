@@ -81,7 +81,8 @@ type candidate struct {
 
 // rules in the order of their files' names.
 var rules = []func(*recording) []candidate{
-	allocation, backward, blocked, firstStep, fusion, gil, hotspot, layout, loader, recompilation, fetched,
+	allocation, backward, blocked, collectiveOutlier, rankImbalance, firstStep, recompilation, smallCopies, fetched, fusion, gil,
+	hostBound, hotspot, layout, loader, throttling,
 }
 
 // Run asks all rules about the thread whose steps take the most time.
@@ -96,6 +97,7 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 	if err != nil {
 		return nil, fmt.Errorf("looking for findings: %w", err)
 	}
+	r.threads = threads
 	result := &Result{Steps: len(r.graphs), MeanNS: r.meanNS() * r.scale, Scale: r.scale}
 	if len(threads) > 1 {
 		result.Untold = append(result.Untold, fmt.Sprintf(
@@ -114,7 +116,11 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 			len(settled(thread))))
 	}
 	for _, rule := range rules {
-		for _, c := range rule(r) {
+		accused := rule(r)
+		if r.failed != nil {
+			return nil, fmt.Errorf("looking for findings: %w", r.failed)
+		}
+		for _, c := range accused {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}

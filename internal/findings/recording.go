@@ -46,12 +46,14 @@ type recording struct {
 	db         *dataset.DB
 	thresholds Thresholds
 	thread     timeline.Thread
+	threads    []timeline.Thread // of all ranks
 	graphs     []*timeline.StepGraph
 	periods    []float64 // ns, one each graph
 	scale      float64   // what the probes made of a step's time, undone
 	samples    []sample  // of the process, in order of time
 	stacks     map[int64]*stack
 	library    *regexp.Regexp
+	failed     error // of a query that a rule made
 }
 
 // sample is a row of table sample. Off the CPU it is the wait from From to To;
@@ -91,12 +93,13 @@ func load(ctx context.Context, db *dataset.DB, t timeline.Thread, thresholds Thr
 	if r.library, err = regexp.Compile(strings.Join(thresholds.LibraryPaths, "|")); err != nil {
 		return nil, fmt.Errorf("%w: library_paths: %w", ErrThresholds, err)
 	}
-	for _, s := range chosen(t) {
-		spans, err := timeline.Spans(ctx, db, t, s)
-		if err != nil {
-			return nil, err
-		}
-		g, err := timeline.NewStepGraph(t, s, spans)
+	looked := chosen(t)
+	spans, err := timeline.SpansOf(ctx, db, t, looked)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range looked {
+		g, err := timeline.NewStepGraph(t, s, spans[i])
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +167,7 @@ func (r *recording) readStacks() error {
 		coalesce(f.line, 0)
 		FROM (SELECT stack_id, unnest(frames) AS f, generate_subscripts(frames, 1) AS i FROM stack
 			WHERE stack_id IN (SELECT stack_id FROM sample WHERE pid = ?)
-				OR stack_id IN (SELECT stack_id FROM span WHERE pid = ?))
+				OR stack_id IN (SELECT coalesce(python_stack_id, stack_id) FROM span WHERE pid = ?))
 		ORDER BY stack_id, i`, r.thread.PID, r.thread.PID)
 	if err != nil {
 		return err

@@ -29,8 +29,14 @@ var titles = map[string]string{
 	"blocked": "the training thread waits", "first_step": "a slow first step", "fusion": "small operations that could be one",
 	"gil_contention": "another thread holds Python's lock", "hotspot": "most of the time", "layout": "copies between layouts",
 	"loader_starved": "the step waits for its data", "recompilation": "compilation in the step",
+	"collective_outlier": "collectives that now and then take too long", "host_bound": "the host takes longer than the device",
+	"rank_imbalance": "one rank keeps the others waiting", "small_copies": "many small copies",
+	"throttling":   "the device's clock is held down",
 	"sync_in_step": "values are fetched in the step",
 }
+
+// placeless are rules that accuse no line.
+var placeless = map[string]bool{"first_step": true, "rank_imbalance": true, "throttling": true}
 
 func (f Finding) title() string { return titles[f.Rule] }
 
@@ -67,7 +73,7 @@ func (r *Result) WriteText(w io.Writer) error {
 		}
 		if f.File != nil {
 			fmt.Fprintf(out, "   %s:%d in %s\n", *f.File, *f.Line, *f.Function)
-		} else if f.Rule != "first_step" {
+		} else if !placeless[f.Rule] {
 			fmt.Fprintln(out, "   no stack shows the line: record longer, or with a higher --frequency")
 		}
 		fmt.Fprintf(out, "   %s\n   %s\n", f.Name, f.Advice)

@@ -30,6 +30,17 @@ type Thresholds struct {
 	FirstStepRatio        float64 `yaml:"first_step_ratio"`
 	CompilePercent        float64 `yaml:"compile_percent"`
 	AllocationPercent     float64 `yaml:"allocation_percent"`
+	SmallCopies           int     `yaml:"small_copies"`
+	SmallCopyBytes        float64 `yaml:"small_copy_bytes"`
+	CollectiveRatio       float64 `yaml:"collective_ratio"`
+	CollectiveCalls       int     `yaml:"collective_calls"`
+	ImbalancePercent      float64 `yaml:"imbalance_percent"`
+	ThrottlingPercent     float64 `yaml:"throttling_percent"`
+	HostRatio             float64 `yaml:"host_ratio"`
+	HostPercent           float64 `yaml:"host_percent"`
+	HostIdlePercent       float64 `yaml:"host_idle_percent"`
+	BackwardLowRatio      float64 `yaml:"backward_low_ratio"`
+	BackwardLowPercent    float64 `yaml:"backward_low_percent"`
 	HighSeverityPercent   float64 `yaml:"high_severity_percent"`
 	MediumSeverityPercent float64 `yaml:"medium_severity_percent"`
 	// LibraryPaths are regular expressions of files that are no code of the user's.

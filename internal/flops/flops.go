@@ -39,8 +39,12 @@ var formulas = map[string]formula{
 	"aten::baddbmm":           func(a Arguments) (int64, int64, bool) { return product(a, 1, 2, 0) },
 	"aten::baddbmm_":          func(a Arguments) (int64, int64, bool) { return product(a, 1, 2, 0) },
 	"aten::_scaled_mm":        scaledProduct,
-	"aten::mv":                func(a Arguments) (int64, int64, bool) { return vector(a, 0, 1) },
-	"aten::addmv":             func(a Arguments) (int64, int64, bool) { return vector(a, 1, 2) },
+	"aten::_int_mm":           scaledProduct,
+
+	"trtllm::cublas_scaled_mm":         scaledProduct,
+	"bitsandbytes::int8_linear_matmul": scaledProduct,
+	"aten::mv":                         func(a Arguments) (int64, int64, bool) { return vector(a, 0, 1) },
+	"aten::addmv":                      func(a Arguments) (int64, int64, bool) { return vector(a, 1, 2) },
 
 	"aten::_scaled_dot_product_flash_attention":              attention,
 	"aten::_scaled_dot_product_flash_attention_for_cpu":      attention,
@@ -57,6 +61,15 @@ var formulas = map[string]formula{
 	"flash_attn::_flash_attn_forward": attentionByLength,
 	"aiter::_flash_attn_forward":      attentionByLength,
 	"aiter::mha_fwd":                  attentionByLength,
+	"aiter::fmha_v3_fwd":              attentionByLength,
+	"aiter::wrapper_fmha_v3_fwd":      attentionByLength,
+	"flash_attn_3::fwd":               attentionByLength,
+
+	"flash_attn::_flash_attn_backward": attentionBackwardByLength,
+	"aiter::_flash_attn_backward":      attentionBackwardByLength,
+	"aiter::mha_bwd":                   attentionBackwardByLength,
+	"aiter::fmha_v3_bwd":               attentionBackwardByLength,
+	"aiter::wrapper_fmha_v3_bwd":       attentionBackwardByLength,
 
 	"aten::convolution":          convolution,
 	"aten::convolution_backward": convolutionBackward,
@@ -79,7 +92,7 @@ func Of(operator string, a Arguments) (Work, bool) {
 	size := int64(-1)
 	for i, dims := range a.Dims {
 		if len(dims) > 0 && i < len(a.Types) {
-			size = elementSize(a.Types[i])
+			size = ElementSize(a.Types[i])
 			break
 		}
 	}
@@ -156,10 +169,18 @@ func attentionOf(a Arguments, from int) (int64, int64, bool) {
 }
 
 // attentionByLength takes them as batch, length, heads, width.
-func attentionByLength(a Arguments) (int64, int64, bool) {
+func attentionByLength(a Arguments) (int64, int64, bool) { return turnedAttention(a, 0) }
+
+// attentionBackwardByLength has the gradient of the output before them.
+func attentionBackwardByLength(a Arguments) (int64, int64, bool) {
+	n, elements, ok := turnedAttention(a, 1)
+	return n / 2 * 5, 2 * elements, ok
+}
+
+func turnedAttention(a Arguments, from int) (int64, int64, bool) {
 	turned := Arguments{Dims: make([][]int64, 3)}
 	for i := range turned.Dims {
-		d := a.dims(i)
+		d := a.dims(from + i)
 		if len(d) != 4 {
 			return 0, 0, false
 		}
@@ -277,9 +298,9 @@ func integers(text string, n int) []int64 {
 	return all
 }
 
-// elementSize is that of a type as torch.profiler, C++ or Python spells it; -1
+// ElementSize is that of a type as torch.profiler, C++ or Python spells it; -1
 // where it is not known.
-func elementSize(name string) int64 {
+func ElementSize(name string) int64 {
 	switch strings.TrimPrefix(strings.TrimPrefix(name, "c10::"), "torch.") {
 	case "BFloat16", "Half", "bfloat16", "float16", "short", "short int", "int16", "unsigned short":
 		return 2

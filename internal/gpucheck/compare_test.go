@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
 func TestEveryDifferenceIsSaid(t *testing.T) {
@@ -51,7 +51,7 @@ func TestAReportOfSkippedChecksAgreesOnNothing(t *testing.T) {
 func TestExitCodesSayWhatIsMissing(t *testing.T) {
 	for err, want := range map[error]int{
 		errDisagrees: exitDisagrees, errNoGPU: exitNoGPU, errUsage: exitUsage,
-		tracer.ErrNotPermitted: exitRefused, tracer.ErrUnsupported: exitRefused, errors.New("anything"): exitDisagrees,
+		features.ErrNotPermitted: exitRefused, features.ErrUnsupported: exitRefused, errors.New("anything"): exitDisagrees,
 	} {
 		if got := exitCode(fmt.Errorf("doing it: %w", err)); got != want {
 			t.Errorf("%v: exit code %d, want %d", err, got, want)

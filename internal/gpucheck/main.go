@@ -19,7 +19,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
 const (
@@ -64,7 +64,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, errNoGPU):
 		return exitNoGPU
-	case errors.Is(err, tracer.ErrNotPermitted), errors.Is(err, tracer.ErrUnsupported):
+	case errors.Is(err, features.ErrNotPermitted), errors.Is(err, features.ErrUnsupported):
 		return exitRefused
 	}
 	return exitDisagrees
@@ -110,12 +110,12 @@ func isReport(path string) bool {
 
 // mayTrace asks for everything that tracing needs before any work is started.
 func mayTrace() error {
-	for _, check := range []func() error{tracer.CheckKillSwitch, tracer.CheckNamespaces, tracer.CheckPermitted} {
+	for _, check := range []func() error{features.CheckKillSwitch, features.CheckNamespaces, features.CheckPermitted} {
 		if err := check(); err != nil {
 			return fmt.Errorf("this machine does not let gpucheck trace: %w", err)
 		}
 	}
-	if err := tracer.ProbeFeatures().Check(); err != nil {
+	if err := features.Probe().Check(); err != nil {
 		return fmt.Errorf("this machine does not let gpucheck trace: %w", err)
 	}
 	return nil

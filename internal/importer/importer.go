@@ -155,7 +155,7 @@ func sessionID(files []string) string {
 	return fmt.Sprintf("import-%.60s-%x", name, h.Sum(nil)[:4])
 }
 
-var rankInName = regexp.MustCompile(`(?i)rank[-_=]?(\d{1,6})`)
+var rankInName = regexp.MustCompile(`(?i)rank[-_=. ]?(\d{1,6})`)
 
 // rankOf is the rank that a file's name gives, if any.
 func rankOf(path string) *int32 {

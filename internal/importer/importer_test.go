@@ -215,7 +215,7 @@ func FuzzScanner(f *testing.F) {
 	f.Add([]byte(trace(small)))
 	f.Add([]byte(`{"traceEvents": [{"a\"": "\\"}, 1, [2]]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p := &kinetoPass{kineto: &kineto{left: map[string]int64{}}, calls: calls{}, texts: map[string]string{}, h: handler{
+		p := &kinetoPass{kineto: &kineto{left: map[string]int64{}}, calls: calls{}, kernels: kernels{}, texts: map[string]string{}, h: handler{
 			row: func(*row) error { return nil }, edge: func(*edge) error { return nil }, memory: nil,
 		}}
 		p.h.memory = newNesting().addMemory

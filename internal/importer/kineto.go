@@ -25,11 +25,8 @@ type kineto struct {
 
 	// Of the document, learnt by the first pass.
 	base        int64
-	distributed struct {
-		Rank      *int32 `json:"rank"`
-		WorldSize *int32 `json:"world_size"`
-	}
-	devices []struct {
+	distributed struct{ rank, worldSize *int32 }
+	devices     []struct {
 		Name string `json:"name"`
 	}
 	names   map[int32]string
@@ -43,7 +40,7 @@ func (k *kineto) name() string { return "torch.profiler" }
 
 func (k *kineto) describe() description {
 	d := description{
-		base: k.base, rank: k.distributed.Rank, worldSize: k.distributed.WorldSize, framework: "pytorch",
+		base: k.base, rank: k.distributed.rank, worldSize: k.distributed.worldSize, framework: "pytorch",
 		processNames: k.names, threadNames: k.threads,
 	}
 	if d.rank == nil {
@@ -87,7 +84,7 @@ func (k *kineto) read(ctx context.Context, brief bool, h handler, progress func(
 		defer z.Close()
 		in = z
 	}
-	p := &kinetoPass{kineto: k, brief: brief, h: h, calls: calls{}, texts: map[string]string{}}
+	p := &kinetoPass{kineto: k, brief: brief, h: h, calls: calls{}, kernels: kernels{}, texts: map[string]string{}}
 	s := newScanner(ctx, in)
 	k.events = 0
 	p.each = func(v []byte) error {
@@ -119,13 +116,14 @@ var errStopped = errors.New("import stopped")
 
 type kinetoPass struct {
 	*kineto
-	brief bool
-	h     handler
-	each  func([]byte) error
-	found bool
-	calls calls
-	texts map[string]string // of names and shapes, each kept once
-	row   row
+	brief   bool
+	h       handler
+	each    func([]byte) error
+	found   bool
+	calls   calls
+	kernels kernels
+	texts   map[string]string // of names and shapes, each kept once
+	row     row
 }
 
 func (p *kinetoPass) document(s *scanner) error {
@@ -186,11 +184,24 @@ func (p *kinetoPass) member(s *scanner, key string) error {
 		}
 		switch key { // what does not parse is absent
 		case "baseTimeNanoseconds":
-			if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			text := strings.Trim(string(v), `"`)
+			if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 				p.base = n
+			} else if n, err := strconv.ParseFloat(text, 64); err == nil && n > 0 && n < 1<<62 {
+				p.base = int64(n)
 			}
 		case "distributedInfo":
-			_ = json.Unmarshal(v, &p.distributed)
+			members(v, func(key, value []byte) {
+				switch n := integer(value); {
+				case n == nil || *n < 0 || *n > 1<<30:
+				case string(key) == "rank":
+					rank := int32(*n)
+					p.distributed.rank = &rank
+				case string(key) == "world_size":
+					size := int32(*n)
+					p.distributed.worldSize = &size
+				}
+			})
 		default:
 			_ = json.Unmarshal(v, &p.devices)
 		}

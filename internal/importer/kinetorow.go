@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"encoding/json"
+	"hash/fnv"
 	"strconv"
 	"strings"
 
@@ -37,7 +38,7 @@ func (p *kinetoPass) callOf(cat, name string) (call event.Call, device, ok bool)
 	case "overhead":
 		return event.Call{Layer: "runtime", Category: "overhead", Name: name}, false, true
 	case "kernel", "Kernel":
-		return event.Call{Layer: "device", Category: kernelCategory(name), Name: name}, true, true
+		return event.Call{Layer: "device", Category: p.kernels.category(name), Name: name}, true, true
 	case "gpu_memcpy", "Memcpy":
 		return event.Call{Layer: "device", Category: deviceCopy, Name: name}, true, true
 	case "gpu_memset", "Memset":
@@ -46,15 +47,41 @@ func (p *kinetoPass) callOf(cat, name string) (call event.Call, device, ok bool)
 		return event.Call{Layer: "device", Category: deviceSync, Name: name}, true, true
 	case "gpu_user_annotation":
 		return event.Call{Layer: "device", Category: deviceAnnotation, Name: name}, true, true
-	case "Trace", "":
+	case "Trace":
 		return event.Call{}, false, false
 	}
 	return event.Call{Layer: "scope", Category: cat, Name: name}, false, true
 }
 
+// plainCall is for traces without categories, as JAX and XLA write them: there the
+// names of process and thread say what a row is. Rows of a device's derived
+// threads ("XLA Modules", "Steps") lie over its work and are none themselves.
+func (p *kinetoPass) plainCall(f *fields, name string) (call event.Call, device, ok bool) {
+	pid, tid := int32(p.number(f.pid)), int32(p.number(f.tid))
+	process := p.names[pid]
+	if !strings.HasPrefix(process, "/device:") || strings.Contains(process, "CUSTOM") {
+		return event.Call{Layer: "scope", Name: name}, false, true
+	}
+	call = event.Call{Layer: "device", Category: deviceAnnotation, Name: name}
+	if strings.HasPrefix(p.threads[[2]int32{pid, tid}], "Stream #") {
+		switch lower := strings.ToLower(name); {
+		case strings.HasPrefix(lower, "memcpy"):
+			call.Category = deviceCopy
+		case strings.HasPrefix(lower, "memset"):
+			call.Category = deviceSet
+		default:
+			call.Category = p.kernels.category(name)
+		}
+	}
+	return call, true, true
+}
+
 func (p *kinetoPass) span(f *fields) error {
 	cat, name := p.kept(f.cat), p.kept(f.name)
 	call, device, ok := p.callOf(cat, name)
+	if cat == "" {
+		call, device, ok = p.plainCall(f, name)
+	}
 	if !ok {
 		return nil
 	}
@@ -76,6 +103,11 @@ func (p *kinetoPass) span(f *fields) error {
 		r.pid, r.tid = int32(p.number(f.pid)), int32(p.number(f.tid))
 	} else if id := int32(p.number(f.pid)); id >= 0 && id < 1<<16 {
 		r.detail.DeviceID = &id
+		// Where the arguments name no stream, the thread of a device's row is one.
+		isWork := call.Category != deviceAnnotation && call.Category != deviceSync
+		if stream := p.number(f.tid); isWork && f.tid != nil && stream < 1<<30 {
+			r.detail.Stream = &stream
+		}
 	}
 	r.candidate = call.Layer == "op" && flops.Counted(name)
 	p.arguments(r, f.args)
@@ -89,7 +121,7 @@ func (p *kinetoPass) arguments(r *row, args []byte) {
 	}
 	members(args, func(key, value []byte) {
 		switch string(key) {
-		case "correlation":
+		case "correlation", "correlation_id", "Correlation":
 			r.correlation = p.number(value)
 		case "External id", "external id":
 			r.external = p.number(value)
@@ -141,8 +173,19 @@ func (p *kinetoPass) arguments(r *row, args []byte) {
 			r.detail.WaitCorrelationID = integer(value)
 		case "dtype":
 			r.detail.Dtype = p.kept(value)
-		case "In msg nelems":
+		case "In msg nelems", "In msg size":
 			r.detail.ElementCount = integer(value)
+		case "Process Group Name", "Process Group ID":
+			if name := p.kept(value); name != "" && name != "null" && r.detail.Communicator == nil {
+				h := fnv.New64a()
+				h.Write([]byte(name))
+				group := int64(h.Sum64() >> 1)
+				r.detail.Communicator = &group
+			}
+		case "Seq":
+			if n := integer(value); n != nil && *n >= 0 {
+				r.sequence = *n
+			}
 		case "Group size":
 			if n := integer(value); n != nil {
 				ranks := int32(*n)

@@ -29,6 +29,7 @@ type nsys struct {
 	device  string
 	host    string
 	calls   calls
+	kinds   kernels
 	row     row
 }
 
@@ -42,7 +43,7 @@ func openNsys(path string) (_ source, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("importing %s: %w", path, err)
 	}
-	n := &nsys{path: path, db: db, calls: calls{}, names: map[int32]string{}, threads: map[[2]int32]string{}}
+	n := &nsys{path: path, db: db, calls: calls{}, kinds: kernels{}, names: map[int32]string{}, threads: map[[2]int32]string{}}
 	if err := n.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s %w: %w", path, ErrFormat, err), db.Close())
 	}
@@ -185,6 +186,7 @@ func (n *nsys) read(ctx context.Context, brief bool, h handler, progress func(fl
 		{"OSRT_API", n.system},
 		{"NVTX_EVENTS", n.ranges},
 		{"CUPTI_ACTIVITY_KIND_KERNEL", n.kernels},
+		{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", n.graphs},
 		{"CUPTI_ACTIVITY_KIND_MEMCPY", n.copies},
 		{"CUPTI_ACTIVITY_KIND_MEMSET", n.copies},
 		{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", n.waits},
@@ -266,9 +268,25 @@ func (n *nsys) system(ctx context.Context, table string, h handler) error {
 // What torch.autograd.profiler.emit_nvtx puts behind a name.
 var nvtxSuffix = regexp.MustCompile(`^(.*?)(?:, seq = (\d+))?(?:, op_id = (\d+))?(?:, sizes = (\[.*\]))?(?:, input_op_ids = .*)?$`)
 
+// onlyRanges is the condition by which marks are left out, as far as the columns
+// of this version can say it.
+func (n *nsys) onlyRanges(table string) string {
+	var any []string
+	if n.tables[table]["eventType"] {
+		any = append(any, "eventType IN (59, 60, 70, 71)")
+	}
+	if n.tables[table]["end"] {
+		any = append(any, `"end" IS NOT NULL`)
+	}
+	if len(any) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(any, " OR ")
+}
+
 // ranges are those of NVTX; marks have no end and are points, not work.
 func (n *nsys) ranges(ctx context.Context, table string, h handler) error {
-	return n.each(ctx, "SELECT start, "+n.columns(table, "end", "eventType", "globalTid", "text", "textId")+" FROM "+table+" WHERE eventType IN (59, 60, 70, 71) OR end IS NOT NULL", func(rows *sql.Rows) error {
+	return n.each(ctx, "SELECT start, "+n.columns(table, "end", "eventType", "globalTid", "text", "textId")+" FROM "+table+n.onlyRanges(table), func(rows *sql.Rows) error {
 		var start int64
 		var end, kind, thread, textID sql.NullInt64
 		var text sql.NullString

@@ -3,6 +3,7 @@ package importer
 import (
 	"context"
 	"database/sql"
+	"strconv"
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -49,7 +50,10 @@ func (n *nsys) kernels(ctx context.Context, table string, h handler) error {
 		if name == "" {
 			name = n.strings[short.Int64]
 		}
-		r := n.begin(event.Call{Layer: "device", Category: kernelCategory(name), Name: name}, start, end)
+		if name == "" {
+			name = n.strings[mangled.Int64]
+		}
+		r := n.begin(event.Call{Layer: "device", Category: n.kinds.category(name), Name: name}, start, end)
 		r.on(process, device, contextID, stream, correlation)
 		if mangled.Valid {
 			r.detail.Symbol = n.strings[mangled.Int64]
@@ -65,6 +69,26 @@ func (n *nsys) kernels(ctx context.Context, table string, h handler) error {
 		if shared.Valid {
 			r.detail.SharedBytes = &shared.Int64
 		}
+		return h.row(r)
+	})
+}
+
+// graphs reads whole launches of graphs: where Nsight was told to trace graphs and
+// not their nodes, they are all that there is of the work.
+func (n *nsys) graphs(ctx context.Context, table string, h handler) error {
+	columns := n.columns(table, "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId", "graphId")
+	return n.each(ctx, "SELECT start, "+columns+" FROM "+table, func(rows *sql.Rows) error {
+		var start int64
+		var end, process, device, contextID, stream, correlation, graph sql.NullInt64
+		if err := rows.Scan(&start, &end, &process, &device, &contextID, &stream, &correlation, &graph); err != nil {
+			return err
+		}
+		name := "CUDA graph"
+		if graph.Valid {
+			name += " " + strconv.FormatInt(graph.Int64, 10)
+		}
+		r := n.begin(event.Call{Layer: "device", Category: deviceKernel, Name: name}, start, end)
+		r.on(process, device, contextID, stream, correlation)
 		return h.row(r)
 	})
 }

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -43,6 +44,19 @@ type edge struct {
 	ts    int64
 }
 
+// kernels are the categories of kernels by name, each looked for once: files have far
+// fewer names than rows.
+type kernels map[string]string
+
+func (k kernels) category(name string) string {
+	category, known := k[name]
+	if !known {
+		category = kernelCategory(name)
+		k[name] = category
+	}
+	return category
+}
+
 // calls keeps one Call for each layer, category, runtime and name.
 type calls map[event.Call]*event.Call
 
@@ -65,11 +79,28 @@ const (
 	deviceAnnotation = "annotation"
 )
 
-// kernelCategory tells collectives by the names that their libraries give to
-// kernels: NCCL's and RCCL's have nccl in them (as TraceLens looks for them).
+// collectiveKernel are kernels of collectives: NCCL's and RCCL's have their
+// library's name in theirs, vLLM's and SGLang's all-reduce is cross_device_reduce,
+// hccl and msccl begin with it.
+var collectiveKernel = regexp.MustCompile(`(?i)nccl|rccl|cross_device_reduce|^hccl|^mscclKernel|^oneccl`)
+
+// ROCm before 7.2 traces its runtime's copies and fills as kernels of these names
+// (rocclr's blit kernels); later ones, and CUDA, have categories for them.
+var (
+	blitCopy = regexp.MustCompile(`^(MEMORY_COPY_\w+|__amd_rocclr_copyBuffer\w*)(\.kd)?$`)
+	blitFill = regexp.MustCompile(`^__amd_rocclr_fillBuffer\w*(\.kd)?$`)
+)
+
+// kernelCategory says by its name what a row of a device that is said to be a
+// kernel is.
 func kernelCategory(name string) string {
-	if strings.Contains(name, "nccl") || strings.HasPrefix(name, "hccl") || strings.HasPrefix(name, "mscclKernel") {
+	switch {
+	case collectiveKernel.MatchString(name):
 		return deviceCollective
+	case blitCopy.MatchString(name):
+		return deviceCopy
+	case blitFill.MatchString(name):
+		return deviceSet
 	}
 	return deviceKernel
 }
@@ -77,8 +108,10 @@ func kernelCategory(name string) string {
 // runtimeOf and runtimeCategory: what a call into a runtime or driver is.
 func runtimeOf(name string) string {
 	switch {
-	case strings.HasPrefix(name, "hip"):
+	case strings.HasPrefix(name, "hip"), strings.HasPrefix(name, "hsa_"):
 		return "hip"
+	case strings.HasPrefix(name, "ze"), strings.HasPrefix(name, "ur"):
+		return "level_zero"
 	case strings.HasPrefix(name, "cu"):
 		return "cuda"
 	}
@@ -103,14 +136,15 @@ func runtimeCategory(name string) string {
 
 // direction of a copy, from a name like "Memcpy DtoH (Device -> Pinned)".
 func direction(name string) string {
+	name = strings.ReplaceAll(strings.ToLower(name), "_", "")
 	switch {
-	case strings.Contains(name, "HtoD"), strings.Contains(name, "HostToDevice"):
+	case strings.Contains(name, "htod"), strings.Contains(name, "hosttodevice"):
 		return "host_to_device"
-	case strings.Contains(name, "DtoH"), strings.Contains(name, "DeviceToHost"):
+	case strings.Contains(name, "dtoh"), strings.Contains(name, "devicetohost"):
 		return "device_to_host"
-	case strings.Contains(name, "DtoD"), strings.Contains(name, "DeviceToDevice"), strings.Contains(name, "PtoP"):
+	case strings.Contains(name, "dtod"), strings.Contains(name, "devicetodevice"), strings.Contains(name, "ptop"):
 		return "device_to_device"
-	case strings.Contains(name, "HtoH"), strings.Contains(name, "HostToHost"):
+	case strings.Contains(name, "htoh"), strings.Contains(name, "hosttohost"):
 		return "host_to_host"
 	}
 	return ""

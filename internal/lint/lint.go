@@ -97,7 +97,7 @@ var prepare = []string{`
 	CREATE OR REPLACE TEMP TABLE left_out (session_id VARCHAR, span_id BIGINT, reason VARCHAR)`, `
 	CREATE OR REPLACE TEMP TABLE lint_device AS
 	WITH work AS (
-		SELECT session_id, span_id, pid, device_id, stream, ts_ns, duration_ns, name, launch_id
+		SELECT session_id, span_id, pid, device_id, stream, ts_ns, duration_ns, name, launch_id, category = 'collective' AS communicates
 		FROM span WHERE layer = 'device' AND category IN ('kernel', 'collective', 'copy', 'set') AND duration_ns > 0),
 	usual AS (SELECT session_id, name, median(duration_ns) AS usual_ns, count(*) AS alike FROM work GROUP BY ALL),
 	usual_any AS (SELECT session_id, median(duration_ns) AS usual_any_ns FROM work GROUP BY ALL),
@@ -105,7 +105,8 @@ var prepare = []string{`
 		SELECT session_id, span_id, ts_ns, duration_ns, name, launch_id,
 			lead(ts_ns, 2) OVER w AS second_ns, lead(launch_id, 2) OVER w AS second_launch,
 			lead(ts_ns, 8) OVER w AS eighth_ns, lead(launch_id, 8) OVER w AS eighth_launch
-		FROM work WINDOW w AS (PARTITION BY session_id, pid, device_id, stream ORDER BY ts_ns))
+		-- A collective waits for other ranks, as long as they take: what it lasts over counts only if that communicates, too.
+		FROM work WINDOW w AS (PARTITION BY session_id, pid, device_id, stream, communicates ORDER BY ts_ns))
 	SELECT * FROM next JOIN usual USING (session_id, name) JOIN usual_any USING (session_id)`, `
 	CREATE OR REPLACE TEMP TABLE lint_host AS
 	WITH usual AS (

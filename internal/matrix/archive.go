@@ -73,8 +73,8 @@ func merged(name string) string {
 
 var linked = []string{"bin", "sbin", "lib", "lib64"}
 
-// begin makes what every guest has.
-func (a *archive) begin() {
+// begin makes what every guest has. Tests that probe a shell want a dynamic one.
+func (a *archive) begin(shell string) {
 	for _, d := range []string{"proc", "sys", "dev", "tmp", "run", "root", "out", "etc", "usr/bin", "usr/sbin", "usr/lib", "usr/lib64"} {
 		a.entry(d, modeDirectory|0o755, nil)
 	}
@@ -84,11 +84,12 @@ func (a *archive) begin() {
 	for _, tool := range strings.Fields(tools) {
 		a.entry("usr/bin/"+tool, modeLink|0o777, []byte("busybox"))
 	}
+	a.entry("usr/bin/sh", modeLink|0o777, []byte(shell))
 	a.entry("etc/passwd", modeFile|0o644, []byte("root:x:0:0:root:/root:/bin/sh\n"))
 	a.entry("etc/group", modeFile|0o644, []byte("root:x:0:\n"))
 }
 
-const tools = `sh ash mount umount cat ls echo sleep date tar gzip base64 dmesg grep sed head tail cut tr wc ps kill env mkdir
+const tools = `ash mount umount cat ls echo sleep date tar gzip base64 dmesg grep sed head tail cut tr wc ps kill env mkdir
 	rm cp mv ln chmod awk seq test [ true false uname poweroff find sort uniq nproc timeout ip id stat readlink`
 
 func (a *archive) end() error {

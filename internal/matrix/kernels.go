@@ -15,6 +15,10 @@ type kernel struct {
 	Package string
 	version string // of the package: another one is another kernel
 	short   bool   // part of the short form
+	ends    bool   // the oldest or the newest of its architecture
+	// without are sets of features, by their keys with commas between them, that the long
+	// form switches off: the kernels that cannot be had, from the side of newer ones.
+	without []string
 }
 
 // kernels are pinned, so that a failure is the tracer's and not a new kernel's. Found
@@ -22,15 +26,18 @@ type kernel struct {
 // bookworm, its security archive and backports, trixie-backports and sid, of each
 // version the last; Debian keeps none of 5.15 and 6.2 to 6.11.
 var kernels = []kernel{
-	{"6.1-amd64", "amd64", "linux-image-6.1.0-56-cloud-amd64-unsigned", "6.1.192-2", true},
-	{"6.12-amd64", "amd64", "linux-image-6.12.117+deb12-cloud-amd64-unsigned", "6.12.117-1~deb12u1", false},
-	{"6.18-amd64", "amd64", "linux-image-6.18.15+deb13-cloud-amd64", "6.18.15-1~bpo13+1", false},
-	{"6.19-amd64", "amd64", "linux-binary-6.19.14+deb13-cloud-amd64", "6.19.14-1~bpo13+1", true},
-	{"7.0-amd64", "amd64", "linux-binary-7.0.13+deb13-cloud-amd64", "7.0.13-1~bpo13+1", false},
-	{"7.3-amd64", "amd64", "linux-binary-7.3.4+deb13-cloud-amd64", "7.3.4-1~bpo13+1", false},
-	{"6.1-arm64", "arm64", "linux-image-6.1.0-56-cloud-arm64-unsigned", "6.1.192-2", true},
-	{"6.12-arm64", "arm64", "linux-image-6.12.117+deb12-cloud-arm64-unsigned", "6.12.117-1~deb12u1", false},
-	{"7.3-arm64", "arm64", "linux-binary-7.3.4+deb13-cloud-arm64", "7.3.4-1~bpo13+1", true},
+	{name: "6.1-amd64", arch: "amd64", Package: "linux-image-6.1.0-56-cloud-amd64-unsigned", version: "6.1.192-2", short: true, ends: true,
+		without: []string{"bpf_loop", "dynamic_hash", "bpf_loop,dynamic_hash"}}, // the last is what 5.15 and 5.16 have
+	{name: "6.12-amd64", arch: "amd64", Package: "linux-image-6.12.117+deb12-cloud-amd64-unsigned", version: "6.12.117-1~deb12u1",
+		// Without its guard Debian's 6.12, which has private stacks, is refused; so 6.2 to 6.9 are not to be had from this side.
+		without: []string{"uprobe_multi", "dynamic_hash", "uprobe_multi,dynamic_hash", "preempt_guard"}},
+	{name: "6.18-amd64", arch: "amd64", Package: "linux-image-6.18.15+deb13-cloud-amd64", version: "6.18.15-1~bpo13+1"},
+	{name: "6.19-amd64", arch: "amd64", Package: "linux-binary-6.19.14+deb13-cloud-amd64", version: "6.19.14-1~bpo13+1", short: true},
+	{name: "7.0-amd64", arch: "amd64", Package: "linux-binary-7.0.13+deb13-cloud-amd64", version: "7.0.13-1~bpo13+1"},
+	{name: "7.3-amd64", arch: "amd64", Package: "linux-binary-7.3.4+deb13-cloud-amd64", version: "7.3.4-1~bpo13+1", ends: true},
+	{name: "6.1-arm64", arch: "arm64", Package: "linux-image-6.1.0-56-cloud-arm64-unsigned", version: "6.1.192-2", short: true, ends: true},
+	{name: "6.12-arm64", arch: "arm64", Package: "linux-image-6.12.117+deb12-cloud-arm64-unsigned", version: "6.12.117-1~deb12u1"},
+	{name: "7.3-arm64", arch: "arm64", Package: "linux-binary-7.3.4+deb13-cloud-arm64", version: "7.3.4-1~bpo13+1", short: true, ends: true},
 }
 
 // choose returns the kernels whose names begin with one of the words, in their order:

@@ -1,11 +1,12 @@
 // Matrix boots the kernels that people run, under qemu without KVM, and runs the
 // tracer's own tests and commands in them as root.
 //
-//	go run ./internal/matrix [-short] [-kernels 6.1,7.3-arm64] [-write]
+//	go run ./internal/matrix [-short] [-kernels 6.1,7.3-arm64] [-write] [-do COMMAND]
 //
 // The short form loads each program by itself, with and without each feature that a
 // kernel need not have, and asks doctor and run. The long form traces jobs as well.
-// It exits with 1 when something failed, and says what was skipped and why.
+// It exits with 1 when something failed, and says what was skipped and why. -do runs
+// a command instead, in the guests of either form, and prints what that printed.
 package main
 
 import (
@@ -18,14 +19,19 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
 	short := flag.Bool("short", false, "the short form, on fewer kernels")
 	names := flag.String("kernels", "", "the kernels to boot, such as 6.1,7.3-arm64 (all of the form if empty)")
-	write := flag.Bool("write", false, "write docs/kernels.md")
+	write := flag.Bool("write", false, "write docs/kernels.md of what the long form found, now and before")
+	page := flag.Bool("page", false, "boot nothing: write docs/kernels.md of what the long form found")
+	only := flag.String("only", "", "checks of the long form to do, by how their names begin, with commas between them; of the others, what was found before stays")
+	do := flag.String("do", "", "a shell command to run in the guests instead")
 	flag.Parse()
-	if err := run(*names, *short, *write); err != nil {
+	if err := run(*names, options{do: *do, only: *only, short: *short, write: *write, page: *page}); err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
 		os.Exit(1)
 	}
@@ -33,13 +39,19 @@ func main() {
 
 var errFailed = errors.New("not every kernel did what it should")
 
-func run(names string, short, write bool) error {
+// options are what the flags say.
+type options struct {
+	do, only           string
+	short, write, page bool
+}
+
+func run(names string, o options) error {
 	for _, tool := range []string{"qemu-system-x86_64", "qemu-system-aarch64", "dpkg-deb", "apt-get"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("%s is not installed: testdata/setup/matrix.sh does it", tool)
 		}
 	}
-	chosen := choose(names, short)
+	chosen := choose(names, o.short)
 	if len(chosen) == 0 {
 		return fmt.Errorf("no kernel is called %q: choose from %s", names, strings.Join(allNames(), ", "))
 	}
@@ -56,9 +68,22 @@ func run(names string, short, write bool) error {
 		machine: machine{directory: filepath.Join(cache, "matrix"), megabytes: 1536, limit: 10 * time.Minute},
 	}
 	s.packages.directory = s.directory
-	if !short {
+	unlock, err := lock(s.directory)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if o.page {
+		return s.page(true)
+	}
+	if !o.short {
 		s.checks = append(slices.Clone(shortChecks), longChecks...)
 		s.machine.megabytes, s.machine.limit = 6144, 40*time.Minute
+	}
+	s.long = !o.short
+	s.only = strings.FieldsFunc(o.only, func(r rune) bool { return r == ',' })
+	if o.do != "" {
+		s.checks, o.write = []check{{"command", o.do, readCommand, false}}, false
 	}
 	var all []*findings
 	for _, k := range chosen {
@@ -67,14 +92,51 @@ func run(names string, short, write bool) error {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
 		all = append(all, f)
-		if !write {
+		if o.short || o.do != "" {
 			continue
 		}
-		if err := writePage("docs/kernels.md", all, !short); err != nil { // so far
+		if err := s.inherit(f, k); err != nil {
+			return err
+		}
+		if err := f.keep(s.directory); err != nil {
+			return fmt.Errorf("keeping what %s showed: %w", k.name, err)
+		}
+		if err := s.page(o.write); err != nil { // so far
 			return err
 		}
 	}
 	return verdict(all)
+}
+
+// page writes docs/kernels.md of what the long form found on each kernel, when it was
+// booted last.
+func (s *suite) page(write bool) error {
+	if !write {
+		return nil
+	}
+	all, err := kept(s.directory)
+	if err != nil {
+		return err
+	}
+	return writePage("docs/kernels.md", all)
+}
+
+// lock lets one call at a time build guests and boot them.
+func lock(directory string) (unlock func(), err error) {
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(directory, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		fmt.Println("matrix: waiting for another call of it to end")
+		if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+			return nil, fmt.Errorf("locking %s: %w", file.Name(), err)
+		}
+	}
+	return func() { file.Close() }, nil
 }
 
 func allNames() (names []string) {
@@ -88,12 +150,12 @@ func verdict(all []*findings) error {
 	var err error
 	booted := 0
 	for _, f := range all {
-		if f.skipped == "" {
+		if f.Skipped == "" {
 			booted++
 		} else {
-			fmt.Printf("matrix: %s was not booted: %s\n", f.kernel.name, f.skipped)
+			fmt.Printf("matrix: %s was not booted: %s\n", f.Kernel, f.Skipped)
 		}
-		if len(f.failures) > 0 {
+		if len(f.Failures) > 0 {
 			err = errFailed
 		}
 	}
@@ -109,24 +171,26 @@ type suite struct {
 	packages  packages
 	machine   machine
 	checks    []check
+	long      bool
+	only      []string          // how the names of the checks to do begin; all if none
 	bases     map[string]string // initramfs by architecture
 }
 
 // look boots a kernel and reads what it showed. A kernel that cannot be had is
 // skipped, one whose emulation dies twice has failed.
 func (s *suite) look(k kernel) (*findings, error) {
-	f := &findings{kernel: k, features: map[string]bool{}, tests: map[string]tally{}}
+	f := newFindings(k, s.long)
 	deb, err := s.packages.file(k.Package, k.arch, k.version)
 	if errors.Is(err, errGone) {
-		f.skipped = err.Error() + "; internal/matrix/kernels.go has its pin"
+		f.Skipped = err.Error() + "; internal/matrix/kernels.go has its pin"
 		return f, nil
 	}
 	if err != nil {
-		f.skipped = err.Error()
+		f.Skipped = err.Error()
 		return f, nil
 	}
 	if s.bases[k.arch] == "" {
-		if s.bases[k.arch], err = base(s.directory, k.arch, len(s.checks) > len(shortChecks), &s.packages); err != nil {
+		if s.bases[k.arch], err = base(s.directory, k.arch, s.long, &s.packages); err != nil {
 			return nil, err
 		}
 	}
@@ -136,39 +200,75 @@ func (s *suite) look(k kernel) (*findings, error) {
 			return nil, err
 		}
 	}
+	checks := s.of(k)
 	var commands []string
-	for _, c := range s.checks {
+	for _, c := range checks {
 		commands = append(commands, c.command)
 	}
 	f.boot, err = s.machine.run(k, image, s.bases[k.arch], commands)
 	if err != nil && !errors.Is(err, errDied) {
 		return nil, err
 	}
-	s.read(f, err)
+	read(f, checks, err)
 	return f, nil
 }
 
-func (s *suite) read(f *findings, died error) {
-	if died != nil {
-		f.failures = append(f.failures, died.Error())
+// of are the checks of a kernel.
+func (s *suite) of(k kernel) (checks []check) {
+	for _, c := range s.checks {
+		if !c.ends || k.ends {
+			checks = append(checks, c)
+		}
 	}
-	for i, c := range s.checks {
+	if s.long {
+		for _, keys := range k.without {
+			checks = append(checks, withoutFeatures(keys))
+		}
+	}
+	return slices.DeleteFunc(checks, func(c check) bool { return !s.wanted(c.name) })
+}
+
+// wanted reports whether a check is to be done.
+func (s *suite) wanted(name string) bool {
+	return len(s.only) == 0 || slices.ContainsFunc(s.only, func(begin string) bool { return strings.HasPrefix(name, begin) })
+}
+
+// inherit adds what was found before by the checks that were not to be done now.
+func (s *suite) inherit(f *findings, k kernel) error {
+	if len(s.only) == 0 {
+		return nil
+	}
+	before, found, err := keptOf(s.directory, k)
+	if err != nil || !found {
+		return err
+	}
+	f.inherit(before, s.wanted)
+	return nil
+}
+
+func read(f *findings, checks []check, died error) {
+	f.Release = f.boot.release
+	if died != nil {
+		f.Failures = append(f.Failures, died.Error())
+	}
+	for i, c := range checks {
 		r := f.boot.results[i]
 		r.name = c.name
+		f.Codes[c.name] = r.code
 		if err := c.read(f, r); err != nil {
-			f.failures = append(f.failures, c.name+": "+err.Error())
-			fmt.Printf("matrix: %s: %s\n%s", f.kernel.name, c.name, tail(r.output, 25))
+			f.Failures = append(f.Failures, c.name+": "+err.Error())
+			fmt.Printf("matrix: %s: %s\n%s", f.Kernel, c.name, tail(r.output, 25))
 		}
 	}
 	for _, line := range f.boot.unwell {
-		f.failures = append(f.failures, "the guest's kernel complained: "+line)
+		f.Failures = append(f.Failures, "the guest's kernel complained: "+line)
 	}
 	most := 0
-	for _, p := range f.programs {
-		most = max(most, p.instructions)
+	for _, p := range f.Programs {
+		most = max(most, p.Instructions)
 	}
-	fmt.Printf("%-11s %-28s %3.0f s  %d programs loaded, at most %d instructions\n", f.kernel.name, f.boot.release, f.boot.took.Seconds(), len(f.programs), most)
-	for _, failure := range f.failures {
+	fmt.Printf("%-11s %-28s %3.0f s  %d programs loaded, at most %d instructions\n", f.Kernel, f.Release, f.boot.took.Seconds(), len(f.Programs), most)
+	for _, failure := range f.Failures {
 		fmt.Printf("            FAILED %s\n", failure)
 	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,8 +38,8 @@ func TestAConsoleIsReadBetweenItsMarks(t *testing.T) {
 	if b.release != "6.1.0-56-cloud-amd64" || b.complete || !b.results[0].ended || b.results[1].ended || b.results[1].output != "half\n" {
 		t.Fatalf("%+v", b)
 	}
-	f := &findings{features: map[string]bool{}, tests: map[string]tally{}}
-	if err := readPrograms(f, b.results[0]); err != nil || !f.features["bpf_loop"] || len(f.programs) != 2 || f.programs[1] != (loaded{"call_exit", "bpf_loop", 3885}) {
+	f := &findings{Features: map[string]bool{}, Tests: map[string]tally{}}
+	if err := readPrograms(f, b.results[0]); err != nil || !f.Features["bpf_loop"] || len(f.Programs) != 2 || f.Programs[1] != (loaded{"call_exit", "bpf_loop", 3885}) {
 		t.Errorf("%v, %+v", err, f)
 	}
 	if !readConsole(console+"\n@@ end 1 0\n@@ off\n", 2).complete {
@@ -46,7 +48,7 @@ func TestAConsoleIsReadBetweenItsMarks(t *testing.T) {
 }
 
 func TestAChecksFailuresAreSeen(t *testing.T) {
-	f := &findings{tests: map[string]tally{}}
+	f := &findings{Tests: map[string]tally{}}
 	for output, r := range map[string]result{
 		"--- FAIL: TestX (0.1s)\n": {code: 1, ended: true}, "--- PASS: TestX (0.1s)\n": {code: 2, ended: true}, "PASS\n": {ended: true}, "--- PASS: TestY (0.1s)\n": {},
 	} {
@@ -91,5 +93,49 @@ func TestAnImageThatIsNoPackedKernelIsLeftAlone(t *testing.T) {
 	}
 	if _, err := unpackImage(append([]byte("MZ\x00\x00zimg\xff\xff\x00\x00\xff\xff\x00\x00"), make([]byte, 80)...)); err == nil {
 		t.Error("a torn one is an error")
+	}
+}
+
+const withoutOutput = "bpf_loop  degraded  it (switched off by EBPFPROF_WITHOUT)\nprograms load  ok  x\nsampling programs load  ok  x\n" +
+	"    stubs_test.go:290: cuda: %d of 302 calls recorded\n--- PASS: TestX (1s)\nwithout: 0 5 0\n"
+
+func TestAKernelWithoutAFeatureIsReadOrRefused(t *testing.T) {
+	f := newFindings(kernels[0], true)
+	if err := f.readWithout("bpf_loop", result{output: fmt.Sprintf(withoutOutput, 302), ended: true}); err != nil || !f.Without[0].Loads {
+		t.Errorf("%v, %+v", err, f.Without)
+	}
+	if f.readWithout("bpf_loop", result{output: fmt.Sprintf(withoutOutput, 301), ended: true}) == nil {
+		t.Error("a call that was not recorded is a failure")
+	}
+	if f.readWithout("bpf_loop", result{output: "half", ended: false}) == nil {
+		t.Error("what did not end is a failure")
+	}
+	refused := "this kernel runs probe programs on per-CPU private stacks\nwithout: 4 4 0\n"
+	if err := f.readWithout("preempt_guard", result{output: refused, ended: true}); err != nil || !f.Without[len(f.Without)-1].Refused {
+		t.Errorf("%v, %+v", err, f.Without)
+	}
+	if f.readWithout("preempt_guard", result{output: strings.Replace(refused, "4 4", "4 0", 1), ended: true}) == nil {
+		t.Error("that doctor and run do not agree is a failure")
+	}
+}
+
+func TestWhatWasNotDoneAgainStaysAsItWasFound(t *testing.T) {
+	before := &findings{
+		Codes: map[string]int{"doctor": 0, "OpenCL on PoCL": 1}, Tests: map[string]tally{"OpenCL on PoCL": {Failed: 1}},
+		Counts: []count{{"opencl", 97, 98}, {"cuda", 302, 302}}, Failures: []string{"OpenCL on PoCL: failed: TestX"},
+		Features: map[string]bool{"btf": true},
+	}
+	now := newFindings(kernels[0], true)
+	now.Codes["OpenCL on PoCL"], now.Tests["OpenCL on PoCL"] = 0, tally{Passed: 2}
+	now.Counts = []count{{"opencl", 98, 98}}
+	now.inherit(before, func(check string) bool { return check == "OpenCL on PoCL" })
+	if len(now.Failures) != 0 || now.Tests["OpenCL on PoCL"].Passed != 2 || !now.Features["btf"] || len(now.Codes) != 2 {
+		t.Errorf("%+v", now)
+	}
+	if !slices.Equal(now.Counts, []count{{"opencl", 98, 98}, {"cuda", 302, 302}}) {
+		t.Errorf("%+v", now.Counts)
+	}
+	if k := kernels[1]; len((&suite{long: true, only: []string{"without"}}).of(k)) != len(k.without) {
+		t.Error("other checks than those that were asked for")
 	}
 }

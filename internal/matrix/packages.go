@@ -62,11 +62,13 @@ func (p *packages) cached(name, arch, version string) (string, bool) {
 	if version != "" {
 		pattern = strings.NewReplacer(":", "%3a").Replace(version)
 	}
-	found, _ := filepath.Glob(filepath.Join(p.debs(), name+"_"+pattern+"_"+arch+".deb"))
-	if len(found) == 0 {
-		return "", false
+	for _, of := range []string{arch, "all"} {
+		found, _ := filepath.Glob(filepath.Join(p.debs(), name+"_"+pattern+"_"+of+".deb"))
+		if len(found) > 0 {
+			return found[len(found)-1], true
+		}
 	}
-	return found[len(found)-1], true
+	return "", false
 }
 
 func (p *packages) apt(arguments ...string) *exec.Cmd {

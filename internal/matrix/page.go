@@ -6,81 +6,124 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
 // writePage writes docs/kernels.md: what each kernel showed.
-func writePage(path string, all []*findings, long bool) error {
+func writePage(path string, all []*findings) error {
 	var b strings.Builder
-	form := "the short form"
-	if long {
-		form = "the long form"
-	}
-	fmt.Fprintf(&b, `# Which kernels it runs on
+	b.WriteString(`# Which kernels it runs on
 
-Written by `+"`make matrix`"+` (%s) on %s: each kernel is one of Debian's, booted under qemu without KVM with one CPU, in
-which the tracer's own tests and commands ran as root. What cannot be had there is in [limitations.md](limitations.md).
+Written by ` + "`make matrix`" + `: each kernel is one of Debian's, booted under qemu without KVM with one CPU, in
+which the tracer's own tests and commands ran as root, on the date beside it. What cannot be had there is in
+[limitations.md](limitations.md).
 
-`, form, time.Now().UTC().Format(time.DateOnly))
-	b.WriteString("## What was done on each\n\n| kernel | architecture |")
-	checks := shortChecks
-	if long {
-		checks = append(slices.Clone(checks), longChecks...)
-	}
+`)
+	b.WriteString("## What was done on each\n\n| kernel | architecture | date |")
+	checks := slices.Concat(shortChecks, longChecks)
 	for _, c := range checks {
 		fmt.Fprintf(&b, " %s |", c.name)
 	}
-	b.WriteString("\n| --- | --- |" + strings.Repeat(" --- |", len(checks)) + "\n")
+	b.WriteString("\n| --- | --- | --- |" + strings.Repeat(" --- |", len(checks)) + "\n")
 	for _, f := range all {
-		if f.skipped != "" {
-			fmt.Fprintf(&b, "| %s | %s | not booted: %s |%s\n", f.kernel.name, f.kernel.arch, f.skipped, strings.Repeat(" |", len(checks)-1))
+		if f.Skipped != "" {
+			fmt.Fprintf(&b, "| %s | %s | %s | not booted: %s |%s\n", f.Kernel, f.Arch, f.Date, f.Skipped, strings.Repeat(" |", len(checks)-1))
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s |", f.boot.release, f.kernel.arch)
-		for i, c := range checks {
-			fmt.Fprintf(&b, " %s |", f.says(c, f.boot.results[i]))
+		fmt.Fprintf(&b, "| %s | %s | %s |", f.Release, f.Arch, f.Date)
+		for _, c := range checks {
+			fmt.Fprintf(&b, " %s |", f.says(c))
 		}
 		b.WriteString("\n")
 	}
-	booted := slices.DeleteFunc(slices.Clone(all), func(f *findings) bool { return f.skipped != "" })
-	b.WriteString("\nCounts are of tests that passed. `run` records a job without a library to probe.\n")
+	booted := slices.DeleteFunc(slices.Clone(all), func(f *findings) bool { return f.Skipped != "" })
+	b.WriteString("\nCounts are of tests that passed; the tests of stub runtimes compare every call. `run` records a job without a library to\nprobe.\n")
+	writeCounts(&b, booted)
+	writeTimes(&b, booted)
 	writeFeatures(&b, booted)
+	writeWithout(&b, booted)
 	writeInstructions(&b, booted)
 	return os.WriteFile(path, []byte(b.String()), 0o644)
 }
 
 // says is a cell: what a check showed.
-func (f *findings) says(c check, r result) string {
-	if i := slices.IndexFunc(f.failures, func(s string) bool { return strings.HasPrefix(s, c.name+": ") }); i >= 0 {
-		return "**" + strings.TrimPrefix(f.failures[i], c.name+": ") + "**"
+func (f *findings) says(c check) string {
+	if i := slices.IndexFunc(f.Failures, func(s string) bool { return strings.HasPrefix(s, c.name+": ") }); i >= 0 {
+		return "**" + strings.TrimPrefix(f.Failures[i], c.name+": ") + "**"
 	}
-	t, ok := f.tests[c.name]
+	t, ok := f.Tests[c.name]
+	code, ran := f.Codes[c.name]
 	switch {
+	case !ran:
+		if c.ends {
+			return "oldest and newest only"
+		}
+		return "not run"
 	case !ok:
-		return fmt.Sprintf("ok (exit code %d)", r.code)
-	case t.skipped > 0:
-		return fmt.Sprintf("%d, %d skipped", t.passed, t.skipped)
+		return fmt.Sprintf("ok (exit code %d)", code)
+	case t.Skipped > 0:
+		return fmt.Sprintf("%d, %d skipped", t.Passed, t.Skipped)
 	}
-	return fmt.Sprint(t.passed)
+	return fmt.Sprint(t.Passed)
 }
 
-func writeFeatures(b *strings.Builder, all []*findings) {
-	keys := map[string]bool{}
+// writeCounts writes what was recorded of what was made.
+func writeCounts(b *strings.Builder, all []*findings) {
+	var names []string
 	for _, f := range all {
-		for key := range f.features {
-			keys[key] = true
+		for _, c := range f.Counts {
+			if !slices.Contains(names, c.Of) {
+				names = append(names, c.Of)
+			}
 		}
 	}
-	b.WriteString("\n## What each has\n\nFound by trying. What a kernel has not is gone without.\n\n| feature |")
+	b.WriteString("\n## Recorded of what there was\n\nCalls of stub runtimes and of PoCL, each compared with what the job says that it asked for and was told; entries\n" +
+		"of functions that throw, and how many of them ended by an exit or an exception; samples, and how many of their\n" +
+		"stacks are known to the thread's start.\n\n| of |")
 	for _, f := range all {
-		fmt.Fprintf(b, " %s |", f.kernel.name)
+		fmt.Fprintf(b, " %s |", f.Kernel)
 	}
-	b.WriteString("\n| --- |" + strings.Repeat(" --- |", len(all)) + "\n")
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		fmt.Fprintf(b, "| `%s` |", key)
+	b.WriteString("\n| --- |" + strings.Repeat(" ---: |", len(all)) + "\n")
+	for _, name := range names {
+		fmt.Fprintf(b, "| %s |", name)
 		for _, f := range all {
+			i := slices.IndexFunc(f.Counts, func(c count) bool { return c.Of == name })
+			if i < 0 {
+				b.WriteString(" |")
+				continue
+			}
+			fmt.Fprintf(b, " %d / %d |", f.Counts[i].Recorded, f.Counts[i].Made)
+		}
+		b.WriteString("\n")
+	}
+}
+
+// writeTimes writes what probes take to put in and to take out: a reason to wait where
+// each is a perf event.
+func writeTimes(b *strings.Builder, all []*findings) {
+	b.WriteString("\n## What a probe takes\n\nMilliseconds to attach one and to detach it, of 200 in one process, on the emulated machine.\n\n" +
+		"| kernel | way | attach | detach |\n| --- | --- | ---: | ---: |\n")
+	for _, f := range all {
+		for _, t := range f.Times {
+			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", f.Kernel, t.Way, t.Attach, t.Detach)
+		}
+	}
+}
+
+// writeFeatures is the table of features, by the kernels that have them.
+func writeFeatures(b *strings.Builder, found []*findings) {
+	b.WriteString("\n## What each has\n\nFound by trying, since distributions carry features back; `since` is the version that brought it. " +
+		"What a kernel has\nnot is gone without.\n\n| feature | since | without it |")
+	for _, f := range found {
+		fmt.Fprintf(b, " %s |", f.Kernel)
+	}
+	b.WriteString("\n| --- | --- | --- |" + strings.Repeat(" --- |", len(found)) + "\n")
+	for _, feature := range features.All() {
+		fmt.Fprintf(b, "| %s (`%s`) | %s | %s |", feature.Name, feature.Key, feature.Since, feature.Without)
+		for _, f := range found {
 			has := "no"
-			if f.features[key] {
+			if f.Features[feature.Key] {
 				has = "yes"
 			}
 			fmt.Fprintf(b, " %s |", has)
@@ -92,13 +135,13 @@ func writeFeatures(b *strings.Builder, all []*findings) {
 // writeInstructions is the verifier's table: per program what this kernel loads, and
 // the most of all ways.
 func writeInstructions(b *strings.Builder, all []*findings) {
-	b.WriteString("\n## What the verifier looks at\n\nInstructions, as this kernel loads the program; behind the slash the most of all ways in which it was loaded, where that is more.\n" +
+	b.WriteString("\n## What the verifier looks at\n\nInstructions, as this kernel loads the program; behind the slash the most of all ways in which it was loaded, where that\nis more; not tried: refused, or newer than what was run there.\n" +
 		"A test holds them below 100,000 (`tracer/loads_test.go`); the kernel's limit is a million.\n\n| program |")
 	names := map[string]bool{}
 	for _, f := range all {
-		fmt.Fprintf(b, " %s |", f.kernel.name)
-		for _, p := range f.programs {
-			names[p.name] = true
+		fmt.Fprintf(b, " %s |", f.Kernel)
+		for _, p := range f.Programs {
+			names[p.Name] = true
 		}
 	}
 	b.WriteString("\n| --- |" + strings.Repeat(" ---: |", len(all)) + "\n")
@@ -106,18 +149,18 @@ func writeInstructions(b *strings.Builder, all []*findings) {
 		fmt.Fprintf(b, "| `%s` |", name)
 		for _, f := range all {
 			own, most := 0, 0
-			for _, p := range f.programs {
-				if p.name != name {
+			for _, p := range f.Programs {
+				if p.Name != name {
 					continue
 				}
-				if p.without == "all" {
-					own = p.instructions
+				if p.Without == "all" {
+					own = p.Instructions
 				}
-				most = max(most, p.instructions)
+				most = max(most, p.Instructions)
 			}
 			switch {
 			case own == 0:
-				b.WriteString(" refused |")
+				b.WriteString(" not tried |")
 			case most > own:
 				fmt.Fprintf(b, " %d / %d |", own, most)
 			default:

@@ -17,8 +17,8 @@ type Peak struct {
 }
 
 // devices: from the makers' data sheets as published by November 2026 (NVIDIA
-// A100, H100, H200, L4, L40S, V100, T4 and B200; AMD Instinct MI210, MI250X,
-// MI300X and MI325X). Matrix units, dense; fp32 is without tf32.
+// A10, A40, A100, H100, H200, L4, L40S, V100, T4, B200, RTX 3090 and 4090; AMD Instinct MI210, MI250X,
+// MI300A, MI300X, MI325X and MI355X). Matrix units, dense; fp32 is without tf32.
 var devices = []struct {
 	words []string
 	peak  Peak
@@ -34,9 +34,15 @@ var devices = []struct {
 	{[]string{"L4"}, sheet("NVIDIA L4", 121, 60, 30.3, 0.5, 242, 300)},
 	{[]string{"V100"}, sheet("NVIDIA V100", 125, 0, 15.7, 7.8, 0, 900)},
 	{[]string{"T4"}, sheet("NVIDIA T4", 65, 0, 8.1, 0.25, 0, 320)},
+	{[]string{"A10"}, sheet("NVIDIA A10", 125, 62.5, 31.2, 0.5, 0, 600)},
+	{[]string{"A40"}, sheet("NVIDIA A40", 149.7, 74.8, 37.4, 0.6, 0, 696)},
+	{[]string{"4090"}, sheet("NVIDIA GeForce RTX 4090", 165.2, 82.6, 82.6, 1.3, 330.3, 1008)},
+	{[]string{"3090"}, sheet("NVIDIA GeForce RTX 3090", 71, 35.5, 35.6, 0.6, 0, 936)},
+	{[]string{"MI355X"}, sheet("AMD Instinct MI355X", 2516.6, 0, 157.3, 78.6, 5033.2, 8000)},
 	{[]string{"MI325X"}, sheet("AMD Instinct MI325X", 1307.4, 653.7, 163.4, 163.4, 2614.9, 6000)},
 	{[]string{"MI300X"}, sheet("AMD Instinct MI300X", 1307.4, 653.7, 163.4, 163.4, 2614.9, 5300)},
 	{[]string{"MI250X"}, sheet("AMD Instinct MI250X", 383, 0, 95.7, 95.7, 0, 3277)},
+	{[]string{"MI300A"}, sheet("AMD Instinct MI300A", 980.6, 490.3, 122.6, 122.6, 1961.2, 5300)},
 	{[]string{"MI210"}, sheet("AMD Instinct MI210", 181, 0, 45.3, 45.3, 0, 1638)},
 }
 
@@ -49,6 +55,14 @@ func sheet(name string, bf16, tf32, fp32, fp64, fp8, gigabytes float64) Peak {
 		}
 	}
 	return p
+}
+
+// Devices are all that are known.
+func Devices() (all []Peak) {
+	for _, d := range devices {
+		all = append(all, d.peak)
+	}
+	return all
 }
 
 // Find returns the peak of the device of that name; the first row all of whose

@@ -3,7 +3,6 @@ package recorder
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"os"
 	"strings"
 	"time"
 )
@@ -25,18 +24,4 @@ func utsString[T int8 | uint8](field []T) string {
 		b.WriteByte(byte(c))
 	}
 	return b.String()
-}
-
-// cpuModel is the processor's name as the kernel gives it, "" where it does not.
-func cpuModel() string {
-	b, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok {
-			switch strings.TrimSpace(key) {
-			case "model name", "CPU implementer":
-				return strings.TrimSpace(value)
-			}
-		}
-	}
-	return ""
 }

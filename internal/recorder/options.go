@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // recordFlags are what attach and run share.
@@ -22,12 +23,14 @@ func recordFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "level", Value: string(tracer.LevelWindow), Usage: "how much to record: anchor, window or deep"},
 		&urfave.StringFlag{Name: "probe", Usage: "record only these `GROUP`s, separated by commas (see ebpfprof probes --groups)"},
 		&urfave.BoolFlag{Name: "no-follow", DisableDefaultText: true, Usage: "leave the children of the process alone"},
+		&urfave.BoolFlag{Name: "no-shapes", DisableDefaultText: true, Usage: "do not read the sizes, strides and types of what operators are called with"},
 		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the probes may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
 		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples", DefaultText: "99 at window and deep, 9 at anchor"},
 		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: defaultOffCPU, Usage: "record waits of at least this `TIME`; 0 for none"},
-		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python frames, %d at the most", tracer.MostFrames)},
+		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python frames, %d at the most", kernel.MostFrames)},
 		&urfave.IntFlag{Name: "verify-stacks", Value: 256, Usage: "of `N` stacks that a call had before, walk one to compare; 1 walks all"},
 		&urfave.StringFlag{Name: "buffer-size", Value: "64MiB", Usage: "`SIZE` of the kernel's ring buffer"},
+		&urfave.StringSliceFlag{Name: "limit", Usage: "another value for a limit, `NAME=NUMBER`: " + limitNames()},
 		&urfave.StringFlag{Name: "counters", Value: "1s", Usage: "read the machine's counters this often (`TIME`), or off"},
 		&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the summary as JSON, and no progress"},
 		&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "no progress"},
@@ -36,9 +39,18 @@ func recordFlags() []urfave.Flag {
 	}
 }
 
+// limitNames lists the limits with what they are if nothing is said.
+func limitNames() string {
+	var names []string
+	for _, l := range tracer.Limits {
+		names = append(names, fmt.Sprintf("%s (%d)", l.Name, l.Default))
+	}
+	return strings.Join(names, ", ")
+}
+
 // recordOptions reads the flags into the tracer's options.
 func recordOptions(c *urfave.Context) (tracer.Options, error) {
-	o := tracer.Options{Follow: !c.Bool("no-follow"), PerfEvents: c.String("attach-with") == "perf"}
+	o := tracer.Options{Follow: !c.Bool("no-follow"), PerfEvents: c.String("attach-with") == "perf", NoShapes: c.Bool("no-shapes")}
 	if name := c.String("attach-with"); name != "" && name != "perf" {
 		return o, cli.Usagef("--attach-with %q: the only choice is perf", name)
 	}
@@ -64,11 +76,14 @@ func recordOptions(c *urfave.Context) (tracer.Options, error) {
 	if o.OffCPU = c.Duration("off-cpu-threshold"); o.OffCPU < 0 {
 		return o, cli.Usagef("--off-cpu-threshold %s: give a time, such as 5ms, or 0", o.OffCPU)
 	}
-	if o.MaxFrames = c.Int("max-frames"); o.MaxFrames < 1 || o.MaxFrames > tracer.MostFrames {
-		return o, cli.Usagef("--max-frames %d: give a number from 1 to %d", o.MaxFrames, tracer.MostFrames)
+	if o.MaxFrames = c.Int("max-frames"); o.MaxFrames < 1 || o.MaxFrames > kernel.MostFrames {
+		return o, cli.Usagef("--max-frames %d: give a number from 1 to %d", o.MaxFrames, kernel.MostFrames)
 	}
 	if o.BufferBytes, err = parseBytes(c.String("buffer-size")); err != nil {
 		return o, cli.Mistaken(fmt.Errorf("--buffer-size: %w", err))
+	}
+	if o.Limits, err = tracer.ParseLimits(c.StringSlice("limit")); err != nil {
+		return o, cli.Mistaken(fmt.Errorf("--limit: %w", err))
 	}
 	if o.Counters, err = parseCounters(c.String("counters")); err != nil {
 		return o, cli.Mistaken(err)
@@ -93,8 +108,9 @@ func parseBudget(s string, level tracer.Level) (float64, error) {
 	return percent / 100, nil
 }
 
-// defaultFrames is enough for a training step; deep recursion has more.
-const defaultFrames = 128
+// defaultFrames is what there is room for: 128 cut a twelfth of the samples of a
+// Hugging Face Trainer, and a sixth of those of torch.compile.
+const defaultFrames = kernel.MostFrames
 
 // defaultFrequency is no divisor of what else comes so many times a second.
 var defaultFrequency = map[tracer.Level]int{tracer.LevelAnchor: 9, tracer.LevelWindow: 99, tracer.LevelDeep: 99}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -46,4 +47,18 @@ func unlessZero(n int64) *int64 {
 		return nil
 	}
 	return &n
+}
+
+// measured notes what the recording has cost its job.
+func (r *recorder) measured(to *event.Recording, cost *budget.Cost) {
+	if cost == nil {
+		return
+	}
+	hits, overhead, percent := int64(cost.Hits), cost.Estimated.Nanoseconds(), 100*cost.Share
+	to.Hits, to.OverheadNS, to.OverheadPercent = &hits, &overhead, &percent
+	if r.options.Budget > 0 {
+		if to.BudgetRule = "budget"; cost.Exceeded {
+			to.BudgetRule = "two_steps"
+		}
+	}
 }

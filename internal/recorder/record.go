@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/peaks"
 	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
@@ -64,8 +66,15 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	to.dataset = dataset
 	started := time.Now()
 	recording := describe(r, started)
+	if !r.quiet && !r.json {
+		throwOldCaches(os.Stderr)
+	} else {
+		throwOldCaches(io.Discard)
+	}
 	preparing := newPreparing(ctx, r.quiet || r.json)
 	r.options.Preparing = preparing.goOn
+	detaching := newDetaching(r.quiet || r.json)
+	r.options.Detaching = detaching.left
 	session, err := tracer.Open(r.options, r.sink(dataset))
 	preparing.over()
 	if err != nil {
@@ -88,10 +97,12 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	}
 	attached := time.Now()
 	runErr := r.run(ctx, session, progress)
+	detaching.over()
 	recorded := time.Since(attached)
 
 	ended := time.Now().UnixNano()
 	recording.EndedNS = &ended
+	r.measured(&recording, session.Stats().Cost)
 	closeErr := errors.Join(dataset.Session(recording), dataset.Close())
 	if err := errors.Join(runErr, closeErr); err != nil {
 		written := to.has()
@@ -170,13 +181,19 @@ func whyNothing(report tracer.Report, job *job) string {
 }
 
 // describe fills in what is known of the recording before it begins.
+// Describe is what the session table says of a recording that the agent makes.
+func Describe(options tracer.Options, duration time.Duration, redacted bool, now time.Time) tracer.Recording {
+	return describe(&recorder{options: options, duration: duration, redact: redacted, commandLine: commandLine(os.Args, redacted),
+		access: output.PrivateAccess()}, now)
+}
+
 func describe(r *recorder, now time.Time) tracer.Recording {
 	var uts syscall.Utsname
 	syscall.Uname(&uts)
 	host, _ := os.Hostname()
 	recording := tracer.Recording{
 		ID: newSessionID(now), ToolVersion: cli.Version, Host: host, BootID: procfile.Line("/proc/sys/kernel/random/boot_id"),
-		Kernel: utsString(uts.Release[:]), CPUModel: cpuModel(), StartedNS: now.UnixNano(), Level: string(r.options.Level),
+		Kernel: utsString(uts.Release[:]), CPUModel: peaks.Processor(), StartedNS: now.UnixNano(), Level: string(r.options.Level),
 		CommandLine: r.commandLine, Parameters: r.parameters(),
 	}
 	if r.redact {

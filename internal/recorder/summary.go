@@ -19,6 +19,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // topOperators is how many lines the summary's table has.
@@ -73,7 +74,7 @@ type operatorSummary struct {
 func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) *summary {
 	s := &summary{
 		Dataset: dataset.Dir(), DurationNS: took.Nanoseconds(), Spans: stats.Spans, Allocations: stats.Memory, Flows: stats.Flows,
-		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, memoSummary(stats.Stacks.Memo)},
+		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, memoSummary(stats.Memo)},
 		Lost: stats.Lost, Sampled: stats.InSlices,
 	}
 	s.Estimates = []string{}
@@ -87,7 +88,7 @@ func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) 
 	}
 	s.Bytes = written(dataset)
 	for name, o := range stats.Operators {
-		s.Operators = append(s.Operators, operatorSummary{name, o.Layer, o.Count, o.Timed, o.DurationNS, o.Threw})
+		s.Operators = append(s.Operators, operatorSummary{Name: name, Layer: o.Layer, Count: o.Count, Timed: o.Timed, DurationNS: o.DurationNS, Threw: o.Threw})
 	}
 	sort.Slice(s.Operators, func(i, j int) bool {
 		a, b := &s.Operators[i], &s.Operators[j]
@@ -114,11 +115,11 @@ func (s *summary) printJSON(w io.Writer) {
 
 func (s *summary) print(w io.Writer) {
 	s.printTable(w)
-	fmt.Fprintf(w, "\n%s spans, %s allocator events, %s forward-backward edges in %.1f s; %s on disk\n",
+	fmt.Fprintf(w, "\n%s spans, %s allocator events, %s edges between calls in %.1f s; %s on disk\n",
 		cli.Count(s.Spans), cli.Count(s.Allocations), cli.Count(s.Flows), float64(s.DurationNS)/1e9, cli.Bytes(s.Bytes))
 	s.printStacks(w)
 	if s.Sampled {
-		fmt.Fprintln(w, "recorded in slices to keep within the budget: calls and times in the table are estimates, each row scaled by its weight;")
+		fmt.Fprintln(w, "recorded in slices to keep within the budget: calls and times in the table are estimates, each row scaled by its weight (--example estimates: how far off they may be);")
 		fmt.Fprintln(w, "spans, allocator events, edges and what threw are the rows that were recorded; calls between the slices have none")
 	}
 	if s.PeakLiveBytes > 0 {
@@ -129,6 +130,9 @@ func (s *summary) print(w io.Writer) {
 	fmt.Fprintf(w, "\ndataset: %s\nnext:\n", s.Dataset)
 	fmt.Fprintf(w, "  ebpfprof report %s\n", quote(s.Dataset))
 	fmt.Fprintf(w, "  ebpfprof query %s --example operators\n", quote(s.Dataset))
+	if s.Sampled {
+		fmt.Fprintf(w, "  ebpfprof query %s --example estimates\n", quote(s.Dataset))
+	}
 	if s.Samples > 0 {
 		fmt.Fprintf(w, "  ebpfprof stacks %s\n", quote(s.Dataset))
 	}
@@ -227,7 +231,7 @@ func (s *summary) printLosses(w io.Writer) {
 }
 
 func lossAdvice(reason string) string {
-	for _, l := range tracer.Losses {
+	for _, l := range kernel.Losses {
 		if l.Name == reason {
 			return l.Detail
 		}

@@ -80,6 +80,20 @@ func (s *Sink) Stacks(rows []event.Stack) error {
 	return s.Sink.Stacks(rows)
 }
 
+// OpenCalls implements event.Sink. Groups of ranks are called what the job calls them.
+func (s *Sink) OpenCalls(open event.OpenCalls) error {
+	open.Calls, open.Communicators = slices.Clone(open.Calls), slices.Clone(open.Communicators)
+	for i := range open.Calls {
+		c := &open.Calls[i]
+		c.Call, c.Dtype = s.call(c.Call), Text(c.Dtype)
+	}
+	for i := range open.Communicators {
+		c := &open.Communicators[i]
+		c.Name, c.Description, c.IssuedName = Text(c.Name), Text(c.Description), Text(c.IssuedName)
+	}
+	return s.Sink.OpenCalls(open)
+}
+
 // Counters implements event.Sink. Control groups are told apart, and not named.
 func (s *Sink) Counters(rows []event.Counter) error {
 	rows = slices.Clone(rows)

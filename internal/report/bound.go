@@ -28,7 +28,7 @@ type Bound struct {
 
 func (b *builder) bound() error {
 	if b.report.Device == nil {
-		return nil
+		return b.boundOfProcessor()
 	}
 	var flops, bytes sql.NullFloat64
 	var dtype, device sql.NullString
@@ -78,6 +78,48 @@ func (b *builder) bound() error {
 		v.Intensity = v.FLOPs / v.Bytes
 	}
 	v.Verdict = "compute"
+	if v.Intensity < v.Ridge {
+		v.Verdict = "memory"
+	}
+	b.report.Bound = v
+	return nil
+}
+
+// boundOfProcessor is about jobs that compute on the processor: the peak is the
+// measured one of this machine, if the recording is of a machine like it, and the
+// time that it divides by the operators' own.
+func (b *builder) boundOfProcessor() error {
+	var flops, bytes, took sql.NullFloat64
+	var processor sql.NullString
+	err := b.db.Row(b.ctx, `SELECT sum(flops * weight)::DOUBLE, sum(bytes_moved * weight)::DOUBLE, sum(duration_ns * weight)::DOUBLE,
+		(SELECT any_value(cpu_model) FROM session) FROM rows WHERE flops IS NOT NULL AND duration_ns IS NOT NULL`, nil, &flops, &bytes, &took, &processor)
+	if err != nil || b.imported {
+		return err
+	}
+	if !flops.Valid || took.Float64 <= 0 {
+		if b.spans > 0 {
+			b.untold("how far the processor is from its peak: no operator with shapes and a formula was recorded")
+		}
+		return nil
+	}
+	m := b.options.Machine
+	if m == nil || m.Processor != processor.String {
+		b.untold("how far the processor is from its peak: run `ebpfprof peaks` on the machine of the recording (%s), once", processor.String)
+		return nil
+	}
+	seconds := took.Float64 / 1e9
+	v := &Bound{
+		Device: processor.String, Peak: m.Peak().Note, Kind: "fp32", FLOPs: flops.Float64, Bytes: bytes.Float64, Divided: "time of the counted operators",
+		Method: "estimated", DeviceMS: took.Float64 / 1e6, MFUBusy: 100 * flops.Float64 / (m.FLOPs * seconds), MBU: 100 * bytes.Float64 / (m.Bytes * seconds),
+		Ridge: m.Ridge(), Verdict: "compute",
+	}
+	if window := b.report.WindowMS / 1e3; window > 0 {
+		v.MFU = 100 * flops.Float64 / (m.FLOPs * window)
+		v.SharePercent = 100 * seconds / window
+	}
+	if v.Bytes > 0 {
+		v.Intensity = v.FLOPs / v.Bytes
+	}
 	if v.Intensity < v.Ridge {
 		v.Verdict = "memory"
 	}

@@ -1,5 +1,7 @@
 package report
 
+import "github.com/ebpfprof/ebpfprof/internal/views"
+
 // Device is what devices did between the first row's begin and the last one's
 // end. What is exposed is what nothing more useful hid: communication that no
 // computation ran beside, copies that neither ran beside.
@@ -19,37 +21,16 @@ type Device struct {
 	Method                 string  `json:"method"`
 }
 
-// deviceSweep walks over the edges of all rows: between two edges a device does
-// the most useful thing that is open. Sets count as computation, as TraceLens
-// has it.
-const deviceSweep = `
-	WITH work AS (
-		SELECT session_id, pid, device_id, ts_ns, duration_ns, category IN ('kernel', 'set') AS computes, category = 'collective' AS communicates, category = 'copy' AS copies
-		FROM rows WHERE layer = 'device' AND category IN ('kernel', 'set', 'collective', 'copy') AND duration_ns IS NOT NULL),
-	edges AS (
-		SELECT session_id, pid, device_id, ts_ns AS t, computes::INT AS a, communicates::INT AS b, copies::INT AS c FROM work
-		UNION ALL
-		SELECT session_id, pid, device_id, ts_ns + duration_ns, -computes::INT, -communicates::INT, -copies::INT FROM work),
-	moments AS (SELECT session_id, pid, device_id, t, sum(a) AS a, sum(b) AS b, sum(c) AS c FROM edges GROUP BY ALL),
-	spells AS (
-		SELECT session_id, pid, device_id, lead(t) OVER w - t AS ns, sum(a) OVER w > 0 AS computing, sum(b) OVER w > 0 AS communicating, sum(c) OVER w > 0 AS copying
-		FROM moments WINDOW w AS (PARTITION BY session_id, pid, device_id ORDER BY t))
-	SELECT s.pid, any_value(p.rank), s.device_id, sum(ns)::DOUBLE / 1e6,
-		coalesce(sum(ns) FILTER (computing OR communicating OR copying), 0)::DOUBLE / 1e6,
-		coalesce(sum(ns) FILTER (computing), 0)::DOUBLE / 1e6,
-		coalesce(sum(ns) FILTER (communicating AND NOT computing), 0)::DOUBLE / 1e6,
-		coalesce(sum(ns) FILTER (copying AND NOT computing AND NOT communicating), 0)::DOUBLE / 1e6,
-		coalesce(sum(ns) FILTER (NOT (computing OR communicating OR copying)), 0)::DOUBLE / 1e6,
-		coalesce(sum(ns) FILTER (communicating), 0)::DOUBLE / 1e6, coalesce(sum(ns) FILTER (copying), 0)::DOUBLE / 1e6
-	FROM spells s LEFT JOIN process p ON p.session_id = s.session_id AND p.pid = s.pid
-	WHERE ns IS NOT NULL GROUP BY s.session_id, s.pid, s.device_id ORDER BY 2, 1, 3`
+var deviceTimes = `SELECT s.pid, p.rank, s.device_id, total / 1e6, busy / 1e6, computation / 1e6, exposed_communication / 1e6, exposed_copies / 1e6,
+		idle / 1e6, communication / 1e6, copies / 1e6
+	FROM (` + views.Sweep("rows") + `) s LEFT JOIN process p USING (session_id, pid) ORDER BY 2, 1, 3`
 
 func (b *builder) devices() error {
 	if b.deviceRows == 0 {
 		b.untold("what the device did, and when: a recording of the host has bounds of it at most; import a trace of torch.profiler or Nsight Systems of the same job")
 		return nil
 	}
-	err := b.each(deviceSweep, func(scan scan) error {
+	err := b.each(deviceTimes, func(scan scan) error {
 		d := Device{Count: 1, Method: "imported"}
 		err := scan(&d.PID, &d.Rank, &d.DeviceID, &d.TotalMS, &d.BusyMS, &d.ComputationMS, &d.ExposedCommunicationMS, &d.ExposedMemcpyMS, &d.IdleMS, &d.CommunicationMS, &d.MemcpyMS)
 		if err == nil {

@@ -178,7 +178,11 @@ func (r *Report) boundSection() section {
 	if b := r.Bound; b != nil {
 		s.note("%s bound: %.1f FLOP/byte, and the device turns at %.1f", b.Verdict, b.Intensity, b.Ridge)
 		s.note("MFU %s of the window, %s of busy time; MBU %s (%s of %s, %s)", percentText(b.MFU)+" %", percentText(b.MFUBusy)+" %", percentText(b.MBU)+" %", flopText(b.FLOPs), b.Kind, b.Peak)
-		s.note("counted operators have %s %% of the busy time", percentText(b.SharePercent))
+		of := "busy time"
+		if r.Device == nil {
+			of = "wall time"
+		}
+		s.note("counted operators have %s %% of the %s", percentText(b.SharePercent), of)
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
 //go:embed page.html
@@ -119,8 +120,8 @@ func thin(values []float64, most int) []float64 {
 }
 
 var phaseColors = map[string]string{
-	phaseLoading: "#d97706", phaseForward: "#2563eb", phaseBackward: "#7c3aed", phaseOptimizer: "#059669",
-	phaseCommunication: "#dc2626", phaseIO: "#b45309", phaseWaiting: "#64748b", phaseOther: "#cbd5e1",
+	timeline.Loading: "#d97706", timeline.Forward: "#2563eb", timeline.Backward: "#7c3aed", timeline.Optimizer: "#059669",
+	timeline.Communication: "#dc2626", timeline.IO: "#b45309", timeline.Waiting: "#64748b", timeline.OtherPhase: "#cbd5e1",
 }
 
 func (r *Report) phaseChart() template.HTML {

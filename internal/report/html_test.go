@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
 // TestThePageIsWholeAndFetchesNothing with names that would be markup.
@@ -14,7 +16,7 @@ func TestThePageIsWholeAndFetchesNothing(t *testing.T) {
 	hostile := `</svg><script>alert(1)</script>&"'` + "\x1b[31m"
 	r := &Report{
 		Verdict: hostile, Steps: &Steps{Count: 3, MeanMS: 2, PeriodMS: []float64{1, 2, 3}, Method: hostile},
-		Phases:    []Phase{{Phase: phaseForward, MSPerStep: 1, Percent: 60}, {Phase: phaseOther, MSPerStep: 1, Percent: 40}},
+		Phases:    []Phase{{Phase: timeline.Forward, MSPerStep: 1, Percent: 60}, {Phase: timeline.OtherPhase, MSPerStep: 1, Percent: 40}},
 		Operators: []Operator{{Name: hostile, Calls: 1}}, Warnings: []string{hostile},
 		Memory: []Memory{{Space: hostile, PeakBytes: 5, series: []point{{0, 1}, {1, 5}, {2, 3}}}},
 		flame:  &flame{name: hostile, ns: 5, children: map[string]*flame{hostile: {name: hostile, ns: 4}}},

@@ -3,9 +3,11 @@ package report
 import (
 	"database/sql"
 	"fmt"
+	"math"
 	"path/filepath"
 
 	"github.com/ebpfprof/ebpfprof/internal/lint"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
 // lint leaves out what cannot be and makes the view that everything else reads:
@@ -77,10 +79,10 @@ func (b *builder) choose() error {
 	}
 	const begin = "(SELECT min(first_ns) FROM lint_window)"
 	if b.options.FromMS != nil {
-		where += fmt.Sprintf(" AND ts_ns >= %s + %d", begin, int64(*b.options.FromMS*1e6))
+		where += fmt.Sprintf(" AND ts_ns >= %s + %d", begin, int64(math.Round(*b.options.FromMS*1e6)))
 	}
 	if b.options.ToMS != nil {
-		where += fmt.Sprintf(" AND ts_ns < %s + %d", begin, int64(*b.options.ToMS*1e6))
+		where += fmt.Sprintf(" AND ts_ns < %s + %d", begin, int64(math.Round(*b.options.ToMS*1e6)))
 	}
 	if err := b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM good_span WHERE "+where); err != nil {
 		return err
@@ -103,6 +105,32 @@ func (b *builder) choose() error {
 		return fmt.Errorf("there is no row of rank %d", *b.options.Rank)
 	}
 	return nil
+}
+
+// chooseStep narrows the rows to the period of one step, if that is wanted. Which
+// steps there are is asked of the whole recording.
+func (b *builder) chooseStep() error {
+	if b.options.Step == nil {
+		return nil
+	}
+	threads, err := timeline.Steps(b.ctx, b.db)
+	if err != nil {
+		return err
+	}
+	if rank := b.options.Rank; rank != nil {
+		threads = timeline.OfRank(threads, *rank)
+	}
+	_, step, err := timeline.Choose(threads, *b.options.Step)
+	if err != nil {
+		return err
+	}
+	var first int64
+	if err := b.db.Row(b.ctx, "SELECT min(first_ns) FROM lint_window", nil, &first); err != nil {
+		return err
+	}
+	from, to := ms(step.Begin-first), ms(step.Until()-first)
+	b.options.FromMS, b.options.ToMS = &from, &to
+	return b.choose()
 }
 
 func (b *builder) job() error {

@@ -3,12 +3,9 @@ package report
 import (
 	"database/sql"
 	"fmt"
-)
 
-// notUsers are parts of paths that no code of the job's own has. torch.profiler
-// cuts the directories of sys.path off, so the standard library is known by its
-// modules there.
-const notUsers = `regexp_matches(coalesce(f.file, ''), 'site-packages|dist-packages|/lib/python[0-9]|^<|^torch/|^(threading|runpy|contextlib|functools|selectors|socket|queue|subprocess|inspect|typing|re|json|logging|multiprocessing|concurrent|asyncio|importlib|unittest|collections|random|copy|abc|os|genericpath|posixpath|tempfile|shutil|warnings|weakref|enum|dataclasses|traceback|codecs|encodings|pickle|struct|string|tokenize|ast|dis|pdb|cProfile|profile|timeit|argparse)[./]')`
+	"github.com/ebpfprof/ebpfprof/internal/usercode"
+)
 
 // places finds, for each stack, the innermost frame of the user's code; where
 // there is none, the innermost Python frame that has a line.
@@ -18,7 +15,7 @@ var places = `
 		SELECT session_id, stack_id, i, frames[i].file AS file, frames[i].line AS line, frames[i]."function" AS function, frames[i].kind AS kind
 		FROM stack, unnest(range(1, len(frames) + 1)) AS u(i)),
 	ranked AS (
-		SELECT session_id, stack_id, file, line, function, row_number() OVER (PARTITION BY session_id, stack_id ORDER BY ` + notUsers + `, i) AS n
+		SELECT session_id, stack_id, file, line, function, row_number() OVER (PARTITION BY session_id, stack_id ORDER BY NOT ` + usercode.SQL("f.file") + `, i) AS n
 		FROM f WHERE kind = 'python' AND line IS NOT NULL)
 	SELECT session_id, stack_id, file, line, function FROM ranked WHERE n = 1`
 
@@ -39,8 +36,8 @@ func (b *builder) lines() error {
 			SELECT p.file, p.line, p.function, sum(weight_ns) FILTER (state = 'on_cpu') AS cpu, sum(weight_ns) FILTER (state = 'off_cpu') AS off
 			FROM sample s JOIN stack_place p USING (session_id, stack_id) GROUP BY ALL),
 		outer_op AS (
-			SELECT c.session_id, c.stack_id, c.duration_ns * c.weight AS ns FROM rows c LEFT JOIN rows p ON p.session_id = c.session_id AND p.span_id = c.parent_id
-			WHERE c.layer = 'op' AND c.stack_id IS NOT NULL AND (p.layer IS NULL OR p.layer NOT IN ('op', 'autograd'))),
+			SELECT c.session_id, coalesce(c.python_stack_id, c.stack_id) AS stack_id, c.duration_ns * c.weight AS ns FROM rows c LEFT JOIN rows p ON p.session_id = c.session_id AND p.span_id = c.parent_id
+			WHERE c.layer = 'op' AND (p.layer IS NULL OR p.layer NOT IN ('op', 'autograd'))),
 		hosted AS (SELECT p.file, p.line, p.function, sum(ns) AS host FROM outer_op JOIN stack_place p USING (session_id, stack_id) GROUP BY ALL),
 		computed AS (
 			SELECT p.file, p.line, p.function, sum(d.duration_ns) AS device FROM rows d JOIN launch_owner o USING (session_id, launch_id)

@@ -12,6 +12,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/findings"
 	"github.com/ebpfprof/ebpfprof/internal/lint"
+	"github.com/ebpfprof/ebpfprof/internal/peaks"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
@@ -20,6 +21,9 @@ type Options struct {
 	Rank   *int     // only this rank
 	FromMS *float64 // since the recording's first row
 	ToMS   *float64
+	Step   *int // only the period of this step
+	// Machine is what the machine of the recording can do, if that was measured.
+	Machine *peaks.Measured
 	// Progress is told what is being computed; nil is nobody.
 	Progress func(what string)
 }
@@ -192,7 +196,7 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 		name string
 		f    func() error
 	}{
-		{"checking", b.lint}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
+		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
 		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.lines}, {"threads", b.threads}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.flames},
 	} {
 		if o.Progress != nil {

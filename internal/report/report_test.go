@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -76,7 +79,7 @@ func TestARecordingOfTheCPUIsUseful(t *testing.T) {
 	if r.Steps == nil || r.Steps.Count != 30 || r.Steps.MeanMS != 20 || r.Steps.StddevMS != 0 {
 		t.Fatalf("%+v", r.Steps)
 	}
-	want := map[string]float64{phaseLoading: 2, phaseForward: 5, phaseBackward: 8, phaseOptimizer: 3, phaseOther: 2}
+	want := map[string]float64{timeline.Loading: 2, timeline.Forward: 5, timeline.Backward: 8, timeline.Optimizer: 3, timeline.OtherPhase: 2}
 	sum := 0.0
 	for _, p := range r.Phases {
 		// The last step has no period: what follows its last anchor is not its.
@@ -94,7 +97,9 @@ func TestARecordingOfTheCPUIsUseful(t *testing.T) {
 	if l := r.Lines[0]; l.File != "/home/me/train.py" || l.Line != 42 || l.CPUMS == nil || *l.CPUMS != 5 || l.HostMS == nil || *l.HostMS != 150 {
 		t.Errorf("%+v", l)
 	}
-	if m := r.Memory[0]; m.PeakBytes != 1<<20 || m.Owners[0].Bytes != 1<<20 || m.Owners[0].Name != "/home/me/train.py:42" {
+	// The block that was freed without having been seen was there from the beginning.
+	if m := r.Memory[0]; m.PeakBytes != 2<<20 || len(m.Owners) != 2 || m.Owners[1].Bytes != 1<<20 ||
+		m.Owners[0].Name != "(before the recording)" || m.Owners[1].Name != "/home/me/train.py:42 (forward)" {
 		t.Errorf("%+v", m)
 	}
 	if len(r.Warnings) == 0 || !strings.Contains(r.Warnings[0], "ring buffer was full") {
@@ -153,5 +158,32 @@ func TestAPartOfTheTimeAndOfTheRanks(t *testing.T) {
 	}
 	if _, err := Build(t.Context(), made(t, loop), Options{Rank: &rank}); err == nil {
 		t.Error("a rank that is not there has a report")
+	}
+}
+
+// TestTheReportHasThePeakOfMemory, also where a recording in slices has frees of
+// blocks that it did not see, and addresses whose frees it did not see.
+func TestTheReportHasThePeakOfMemory(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	db := made(t, func(d *output.Dataset) error {
+		rows := []event.Memory{}
+		for i := range int64(2000) {
+			bytes, action := 1000*(1+r.Int64N(50)), "alloc"
+			if r.IntN(2) == 0 {
+				action = "free"
+			}
+			rows = append(rows, event.Memory{TSNS: 1e15 + 1e6*i, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: action,
+				Address: 64 * (1 + r.Int64N(100)), Bytes: &bytes, Weight: 4})
+		}
+		return d.Memory(rows)
+	})
+	m, err := analysis.Load(t.Context(), db.Root(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	a, got := m.Arenas[0], built(t, db).Memory[0]
+	if got.PeakBytes != a.PeakBytes || a.PeakBytes == 0 || !got.Estimated || got.Owners[0].Bytes != a.Holders.ByLine[0].Bytes {
+		t.Errorf("report %+v; memory %d, %+v", got, a.PeakBytes, a.Holders.ByLine)
 	}
 }

@@ -23,6 +23,7 @@ type Job struct {
 	samples []*event.Sample
 	stacks  map[int64]event.Stack
 	memory  []event.Memory
+	counter []event.Counter
 	open    []int64
 }
 
@@ -109,6 +110,27 @@ func Python(function, file string, line int32) event.Frame {
 	return event.Frame{Kind: "python", Function: function, File: file, Line: line}
 }
 
+// Launch is a call of the runtime, and the work of a device that it launches: from
+// start on, which may lie after the job's clock, for duration.
+func (j *Job) Launch(own int64, category, name string, start, duration int64) (work *event.Span) {
+	call := j.Call("runtime", map[string]string{"copy": "copy"}[category], "cudaLaunchKernel", own)
+	if call.Call.Category == "" {
+		call.Call.Category = "launch"
+	}
+	stream, device := int64(7), int32(0)
+	w := &event.Span{ID: int64(len(j.spans) + 1), StartNS: start, DurationNS: duration, PID: j.PID, Weight: 1, SequenceNumber: -1,
+		Call:   &event.Call{Layer: "device", Category: category, Name: name},
+		Detail: &event.Detail{LaunchID: &call.ID, Stream: &stream, DeviceID: &device}}
+	j.spans = append(j.spans, w)
+	return w
+}
+
+// Read is a reading of a device's counter, now.
+func (j *Job) Read(name string, value float64) {
+	device := int32(0)
+	j.counter = append(j.counter, event.Counter{TSNS: j.Now, Source: "nvml", DeviceID: &device, Name: name, Value: value})
+}
+
 // Allocate is an allocation of the framework's caching allocator or the driver.
 func (j *Job) Allocate(level string, bytes int64) {
 	j.memory = append(j.memory, event.Memory{TSNS: j.Now, PID: j.PID, TID: j.TID, Space: "device",
@@ -132,6 +154,11 @@ func Write(t testing.TB, jobs ...*Job) string {
 			if row.ParentID > 0 {
 				row.ParentID += first
 			}
+			if row.Detail != nil && row.Detail.LaunchID != nil {
+				detail, launch := *row.Detail, *row.Detail.LaunchID+first
+				detail.LaunchID = &launch
+				row.Detail = &detail
+			}
 			spans = append(spans, row)
 		}
 		var samples []event.Sample
@@ -153,7 +180,7 @@ func Write(t testing.TB, jobs ...*Job) string {
 			stacks = append(stacks, s)
 		}
 		err = errors.Join(err, d.Process(process), d.Thread(event.Thread{PID: j.PID, TID: j.TID}), d.Spans(spans),
-			d.Samples(samples), d.Stacks(stacks), d.Memory(j.memory))
+			d.Samples(samples), d.Stacks(stacks), d.Memory(j.memory), d.Counters(j.counter))
 	}
 	if err = errors.Join(err, d.Close()); err != nil {
 		t.Fatal(err)

@@ -1,12 +1,17 @@
 // Soak records jobs that never stop to bring something new: children, libraries,
-// shapes of stacks. It watches what the tracer takes for that, and fails if it grows.
+// shapes of stacks, scopes with names of their own. It watches what the tracer takes
+// for that, and fails if it grows.
 //
-//	soak [-for 1m] [-tracer bin/ebpfprof] [-native testdata/native/build]
+//	soak [-for 1m] [-rotations 43200] [-tracer bin/ebpfprof] [-native testdata/native/build]
 //
-// It needs root. What it prints is the table for docs/overhead.md.
+// What a month brings by its clock is its rotations, one a minute: as many are
+// made in the time given, as far as one takes no longer than its turn. Their files are
+// counted and taken away, as an uploader does. It needs root. What it prints is the
+// table for docs/overhead.md.
 package main
 
 import (
+	"bufio"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,12 +19,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 func main() {
 	length := flag.Duration("for", time.Minute, "how long to record")
+	rotations := flag.Int("rotations", 30*24*60, "into how many rotations of the dataset's files that is divided: a month's")
 	tracer := flag.String("tracer", "bin/ebpfprof", "the program that records")
 	native := flag.String("native", "testdata/native/build", "where the native jobs are built")
 	flag.Parse()
@@ -27,7 +35,7 @@ func main() {
 		fmt.Println("soak: skipped: it needs root")
 		return
 	}
-	if err := soak(*length, *tracer, *native); err != nil {
+	if err := soak(*length, *rotations, *tracer, *native); err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(1)
 	}
@@ -37,6 +45,7 @@ func main() {
 type job struct {
 	*exec.Cmd
 	stdin io.WriteCloser
+	made  atomic.Int64 // what it says that it has made
 }
 
 // nobody is the user whose jobs are recorded.
@@ -46,10 +55,22 @@ func startJob(program string, arguments ...string) (*job, error) {
 	j := &job{Cmd: exec.Command(program, arguments...)}
 	j.Dir = "/"
 	j.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	j.Env = append(os.Environ(), "LIVES_COUNT=1")
 	var err error
 	if j.stdin, err = j.StdinPipe(); err != nil {
 		return nil, err
 	}
+	out, err := j.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if n, err := strconv.ParseInt(lines.Text(), 10, 64); err == nil {
+				j.made.Store(n)
+			}
+		}
+	}()
 	return j, j.Start()
 }
 
@@ -68,7 +89,7 @@ func install(from, directory string) (string, error) {
 	return to, os.WriteFile(to, b, 0o755)
 }
 
-func soak(length time.Duration, tracer, native string) error {
+func soak(length time.Duration, rotations int, tracer, native string) error {
 	directory, err := os.MkdirTemp("", "ebpfprof-soak-")
 	if err != nil {
 		return err
@@ -89,10 +110,16 @@ func soak(length time.Duration, tracer, native string) error {
 	if err != nil {
 		return err
 	}
+	scopes, err := install(filepath.Join(native, "scopes", "libtorch_cpu.so"), directory)
+	if err != nil {
+		return err
+	}
 	const forever = "1000000000"
 	var jobs []*job
-	line := []string{"attach", "--quiet", "--frequency", "997", "--counters", "off", "--rotate", max(time.Second, length/20).String(), "--output", filepath.Join(directory, "dataset")}
-	for _, arguments := range [][]string{{"churn", forever}, {"load", forever, library, fresh}, {"shapes", forever}} {
+	rotate := max(fastestRotation, length/time.Duration(max(1, rotations)))
+	dataset := filepath.Join(directory, "dataset")
+	line := []string{"attach", "--quiet", "--budget", "off", "--frequency", "9999", "--counters", "off", "--limit", "stacks=131072", "--rotate", rotate.String(), "--output", dataset}
+	for _, arguments := range [][]string{{"churn", forever}, {"load", forever, library, fresh}, {"scopes", forever, scopes}, {"shapes", forever}, {"shapes", forever}} {
 		j, err := startJob(lives, arguments...)
 		if err != nil {
 			return err
@@ -115,7 +142,8 @@ func soak(length time.Duration, tracer, native string) error {
 			return fmt.Errorf("starting a job: %w", err)
 		}
 	}
-	readings, err := watch(recording.Process.Pid, length, ended)
+	files := &uploader{directory: dataset, turn: rotate, rows: map[string]int64{}}
+	readings, err := watch(recording.Process.Pid, length, ended, files)
 	if err != nil {
 		return err
 	}
@@ -124,12 +152,17 @@ func soak(length time.Duration, tracer, native string) error {
 	if err := <-ended; err != nil {
 		return fmt.Errorf("the recording ended with %w", err)
 	}
-	fmt.Printf("ended within %.1f s\n", time.Since(begun).Seconds())
+	if err := files.take(); err != nil {
+		return err
+	}
+	fmt.Printf("%s, a rotation each %s; ended within %.1f s\n\n", length, rotate, time.Since(begun).Seconds())
+	fmt.Printf("made: %d children, %d libraries loaded, %d scopes with names of their own\n", jobs[0].made.Load(), jobs[1].made.Load(), jobs[2].made.Load())
+	fmt.Printf("written: %d rotations; %s\n\n", files.rotations, files.tables(length))
 	return judge(os.Stdout, readings)
 }
 
 // watch reads what the tracer takes until the time is over.
-func watch(pid int, length time.Duration, ended <-chan error) (readings []reading, err error) {
+func watch(pid int, length time.Duration, ended <-chan error, files *uploader) (readings []reading, err error) {
 	tick := time.NewTicker(max(time.Second, length/200))
 	defer tick.Stop()
 	for over := time.After(length); ; {
@@ -139,10 +172,16 @@ func watch(pid int, length time.Duration, ended <-chan error) (readings []readin
 		case <-over:
 			return readings, nil
 		case <-tick.C:
+			if err := files.take(); err != nil {
+				return nil, err
+			}
 			r, err := read(pid)
 			if err != nil {
 				return nil, err
 			}
+			r["rotation_ms"] = float64(files.longest.Microseconds()) / 1000
+			r["file_rows_again"] = float64(files.again)
+			files.longest = 0
 			readings = append(readings, r)
 		}
 	}

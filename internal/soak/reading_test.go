@@ -18,6 +18,7 @@ func TestWhatGrowsIsNotFlat(t *testing.T) {
 	}{
 		"the same":            {func(int) float64 { return 200 }, true},
 		"up and down":         {func(i int) float64 { return 200 + float64(i%7)*10 }, true},
+		"a moment's burst":    {func(i int) float64 { return 200 + float64(i/98)*1000 }, true},
 		"up at the beginning": {func(i int) float64 { return min(float64(i)*20, 400) }, true},
 		"up and up":           {func(i int) float64 { return 200 + float64(i)*4 }, false},
 	} {

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -228,5 +229,14 @@ func TestDetectorLearnsAfterTenAndAgainAfterTwoHundred(t *testing.T) {
 	}
 	if push(strings.Repeat("LBBO", 11)); d.Sequence() != "LBBO" {
 		t.Errorf("learnt %q", d.Sequence())
+	}
+}
+
+// The quantiles are R's: qt(0.975, df).
+func TestQuantilesAreThoseOfStudentsT(t *testing.T) {
+	for freedom, want := range map[int]float64{1: 12.706, 9: 2.262, 10: 2.228, 18: 2.101, 30: 2.042, 1000: 1.962} {
+		if got := Quantile(freedom); math.Abs(got-want) > 0.003 {
+			t.Errorf("%d degrees of freedom: %v, want %v", freedom, got, want)
+		}
 	}
 }

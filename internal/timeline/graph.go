@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/graph"
 )
@@ -36,14 +35,17 @@ type StepGraph struct {
 // span there, that follow one another. Work on a device follows the call that
 // launched it and what is before it on its stream. A call that synchronises waits
 // for the device's work that ended during it; a backward pass waits for the
-// threads that run its nodes.
+// threads that run its nodes. Other threads that launch work are cut, too.
 func NewStepGraph(t Thread, s Step, spans []Span) (*StepGraph, error) {
 	g := &StepGraph{Step: s, Spans: spans, owned: map[int][]int{}, below: map[int][]int{}, above: map[int]int{}}
 	b := &builder{StepGraph: g, begin: s.Begin, until: max(s.Until(), s.Begin), before: map[int]int{},
-		lanes: map[int64]int{}}
+		lanes: map[lane]int{}, queues: map[lane][]launched{}, byCorrelation: map[int64]int{}, threads: map[int]bool{}}
 	b.index()
+	b.main = t.TID
+	b.moveBackward()
 	b.thread(t.TID)
 	b.backwardThreads(t.TID)
+	b.otherThreads()
 	b.devices()
 	b.synchronisations()
 	var err error
@@ -92,14 +94,24 @@ type builder struct {
 	byID         map[int64]int
 	before       map[int]int // of a span: the thread's segment before its first one
 	onDevice     []int       // segments, in order of their end
-	lanes        map[int64]int
+	lanes        map[lane]int
+	queues       map[lane][]launched // in the order of the calls
+	// byCorrelation are calls of the runtime, for events.
+	byCorrelation map[int64]int
+	threads       map[int]bool // that are cut, beside the training thread
+	main, moved   int          // the training thread, and the thread that is taken for it; 0 is none
+	onLane        []int        // by span: the thread's lane that it is cut into
 }
 
 // index finds parents once; device work stands under its launch.
 func (b *builder) index() {
 	b.byID = make(map[int64]int, len(b.Spans))
+	b.onLane = make([]int, len(b.Spans))
 	for i, s := range b.Spans {
-		b.byID[s.ID] = i
+		b.byID[s.ID], b.onLane[i] = i, s.TID
+		if s.Layer == "runtime" && s.Correlation != 0 {
+			b.byCorrelation[s.Correlation] = i
+		}
 	}
 	for i, s := range b.Spans {
 		above := s.Parent
@@ -122,22 +134,16 @@ func (b *builder) add(span, tid int, device bool, from, to int64) int {
 	return n
 }
 
-func (b *builder) stream(span int) int64 {
-	if span < 0 {
-		return 0
-	}
-	return b.Spans[span].Stream<<8 + int64(b.Spans[span].Device)
-}
-
 // lane numbers threads as they are and streams below zero.
 func (b *builder) lane(span, tid int, device bool) int {
 	if !device {
 		return tid
 	}
-	n, ok := b.lanes[b.stream(span)]
+	on := lane{b.Spans[span].Device, b.Spans[span].Stream}
+	n, ok := b.lanes[on]
 	if !ok {
 		n = -1 - len(b.lanes)
-		b.lanes[b.stream(span)] = n
+		b.lanes[on] = n
 	}
 	return n
 }
@@ -172,7 +178,7 @@ func (b *builder) cut(tid int, from, to int64, after int) (last int) {
 		}
 	}
 	for i, s := range b.Spans {
-		if s.TID != tid || s.Layer == "device" || s.Begin-b.begin < from || s.Begin-b.begin >= to {
+		if b.onLane[i] != tid || s.Layer == "device" || s.Begin-b.begin < from || s.Begin-b.begin >= to {
 			continue
 		}
 		for len(stack) > 0 && stack[len(stack)-1].end <= s.Begin-b.begin {
@@ -193,105 +199,4 @@ func (b *builder) cut(tid int, from, to int64, after int) (last int) {
 	}
 	advance(to)
 	return last
-}
-
-// backwardThreads are those that run nodes while the training thread waits in
-// its backward pass.
-func (b *builder) backwardThreads(main int) {
-	for i, s := range b.Spans {
-		if s.TID != main || s.Layer != "autograd" || s.Category != "backward" || len(b.owned[i]) == 0 {
-			continue
-		}
-		from, to := map[int]int64{}, map[int]int64{}
-		for _, other := range b.Spans {
-			if other.TID == main || other.Layer == "device" || other.Begin < s.Begin || other.End > s.End {
-				continue
-			}
-			if _, ok := from[other.TID]; !ok {
-				from[other.TID] = other.Begin - b.begin
-			}
-			to[other.TID] = max(to[other.TID], other.End-b.begin)
-		}
-		waits := b.owned[i][len(b.owned[i])-1]
-		for _, tid := range slices.Sorted(keys(from)) {
-			if last := b.cut(tid, from[tid], to[tid], b.before[i]); last >= 0 && last != b.before[i] {
-				b.nodes.Waits(waits, last)
-			}
-		}
-	}
-}
-
-func keys(m map[int]int64) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
-// devices: work follows the segment before its launch (it may begin before the
-// call returns) and the work before it on its stream.
-func (b *builder) devices() {
-	last := map[int64]int{} // by stream
-	latest := map[int64][]int{}
-	waitFor := map[int64]int64{} // stream: the stream that its next work waits for
-	for i, s := range b.Spans {
-		if s.Layer == "device" && s.Category == "sync" && s.WaitStream >= 0 {
-			waitFor[b.stream(i)] = s.WaitStream<<8 + int64(s.Device)
-			continue
-		}
-		launch, launched := b.byID[s.Launch]
-		if !s.OnDevice() || s.Launch == 0 || !launched {
-			continue
-		}
-		n := b.add(i, 0, true, s.Begin-b.begin, s.End-b.begin)
-		if before, ok := b.before[launch]; ok && before >= 0 {
-			b.nodes.After(n, before)
-		}
-		stream := b.stream(i)
-		if k, ok := last[stream]; ok {
-			b.nodes.After(n, k)
-		}
-		if other, ok := waitFor[stream]; ok {
-			for _, k := range slices.Backward(latest[other]) {
-				if b.Segments[k].To <= b.Segments[n].From {
-					b.nodes.After(n, k)
-					break
-				}
-			}
-			delete(waitFor, stream)
-		}
-		last[stream] = n
-		latest[stream] = append(latest[stream], n)
-		b.onDevice = append(b.onDevice, n)
-	}
-	slices.SortStableFunc(b.onDevice, func(x, y int) int { return int(b.Segments[x].To - b.Segments[y].To) })
-}
-
-// synchronisations: a call that waits for a device ends after what it waited for.
-func (b *builder) synchronisations() {
-	for i, s := range b.Spans {
-		waits := s.Layer == "runtime" && slices.Contains([]string{"sync", "copy", "free", "set"}, s.Category)
-		if !waits || len(b.owned[i]) == 0 {
-			continue
-		}
-		n := b.owned[i][len(b.owned[i])-1]
-		call := b.Segments[n]
-		for _, k := range slices.Backward(b.onDevice) {
-			work := b.Segments[k]
-			own := b.Spans[work.Span].Launch == s.ID
-			switch {
-			case work.To > call.To:
-				continue // not waited for: it goes on
-			case work.To <= call.From:
-			case s.Category == "sync" && (s.Stream < 0 || s.Stream == b.Spans[work.Span].Stream), own:
-				b.nodes.Waits(n, k)
-			default:
-				continue
-			}
-			break
-		}
-	}
 }

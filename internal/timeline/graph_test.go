@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
@@ -165,5 +166,71 @@ func TestStepIsChosenByNumberOrAsTheMedian(t *testing.T) {
 	}
 	if _, _, err := Choose(nil, -1); err == nil {
 		t.Error("a step without steps")
+	}
+}
+
+// Two streams of one device: a kernel on the second waits for an event that was
+// recorded after the first kernel of the first stream, and not for its second one.
+func TestStreamWaitsForTheWorkBeforeTheEvent(t *testing.T) {
+	spans := []Span{
+		{Begin: 0, End: 2, Layer: "runtime", Category: "launch", Name: "hipLaunchKernel"},
+		{Begin: 3, End: 4, Layer: "runtime", Category: "event", Name: "hipEventRecord", Correlation: 42},
+		{Begin: 5, End: 6, Layer: "runtime", Category: "launch", Name: "hipLaunchKernel"},
+		{Begin: 5, End: 50, Layer: "device", Category: "kernel", Name: "first", Stream: 7, Launch: 1},
+		{Begin: 7, End: 8, Layer: "runtime", Category: "event", Name: "hipStreamWaitEvent"},
+		{Begin: 8, End: 9, Layer: "device", Category: "sync", Name: "Stream Wait Event", Stream: 9, Launch: 5},
+		{Begin: 9, End: 10, Layer: "runtime", Category: "launch", Name: "hipLaunchKernel"},
+		{Begin: 51, End: 90, Layer: "device", Category: "kernel", Name: "second", Stream: 7, Launch: 3},
+		{Begin: 52, End: 120, Layer: "device", Category: "kernel", Name: "waits", Stream: 9, Launch: 7},
+		{Begin: 100, End: 125, Layer: "runtime", Category: "sync", Name: "hipStreamSynchronize"},
+		{Begin: 100, End: 124, Layer: "device", Category: "sync", Name: "Stream Sync", Stream: 9, Launch: 10},
+	}
+	g := made(t, 130, spans...)
+	for i := range spans {
+		g.Spans[i].WaitStream = -1
+	}
+	g.Spans[5].WaitStream, g.Spans[5].WaitCorrelation = 7, 42
+	g, err := NewStepGraph(Thread{PID: 1, TID: 1}, g.Step, g.Spans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := g.last(); got != 130 {
+		t.Fatalf("replayed %v", got)
+	}
+	if got := g.last(7); got != 130 {
+		t.Errorf("without the second kernel %v: nothing waits for it", got)
+	}
+	// Without the first kernel (45 long) what waits for it begins that much earlier,
+	// but not before it was launched, at 9; the call returns after it and after 100.
+	if got := g.last(3); got != 110 {
+		t.Errorf("without the first kernel %v, want 110", got)
+	}
+	var names []string
+	for _, s := range g.path(Thread{}).Segments {
+		if s.Where == "device" {
+			names = append(names, s.Name)
+		}
+	}
+	if want := []string{"first", "waits"}; !slices.Equal(names, want) {
+		t.Errorf("the path has %v, want %v", names, want)
+	}
+}
+
+// In traces of torch.profiler nothing on the training thread says that it waits for
+// the thread of the backward pass.
+func TestBackwardThreadOfATraceIsOnThePath(t *testing.T) {
+	g := made(t, 200,
+		Span{Begin: 0, End: 200, Layer: "scope", Name: "ProfilerStep#1"},
+		Span{Begin: 0, End: 50, Layer: "op", Name: "aten::mm"},
+		Span{TID: 2, Begin: 60, End: 100, Layer: "autograd", Category: "node", Name: "MmBackward0"},
+		Span{TID: 2, Begin: 70, End: 80, Layer: "runtime", Category: "launch", Name: "cudaLaunchKernel"},
+		Span{Begin: 75, End: 170, Layer: "device", Category: "kernel", Name: "k", Stream: 7, Launch: 4},
+		Span{Begin: 150, End: 175, Layer: "runtime", Category: "sync", Name: "cudaDeviceSynchronize"})
+	p := g.path(Thread{})
+	if g.last() != 200 || math.Abs(p.DeviceMS*1e6-100) > 1e-9 || math.Abs(p.BoundBy.KernelLaunch*1e6-5) > 1e-9 || p.BetweenMS != 0 {
+		t.Errorf("replayed %v: device %v ns, launch %v ns, between %v ns", g.last(), p.DeviceMS*1e6, p.BoundBy.KernelLaunch*1e6, p.BetweenMS*1e6)
+	}
+	if sum := p.BoundBy.CPU + p.BoundBy.Compute + p.BoundBy.KernelLaunch + p.BoundBy.KernelKernel; math.Abs(sum-p.PathMS) > 1e-9 {
+		t.Errorf("the parts add up to %v of %v", sum, p.PathMS)
 	}
 }

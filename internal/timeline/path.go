@@ -23,6 +23,7 @@ type CriticalPath struct {
 	Rank     *int       `json:"rank"`
 	Kind     steps.Kind `json:"kind"`
 	Number   int        `json:"step"`
+	Of       string     `json:"of"` // what it is of: a step, a scope, the recording
 	BeginNS  int64      `json:"begin_ns"`
 	PeriodMS float64    `json:"period_ms"`
 	PathMS   float64    `json:"path_ms"` // begin of the step to the last end, device included
@@ -32,6 +33,8 @@ type CriticalPath struct {
 	HostMS    float64 `json:"host_ms"`
 	DeviceMS  float64 `json:"device_ms"`
 	BetweenMS float64 `json:"between_ms"`
+	// BoundBy divides the path by what it waited for.
+	BoundBy BoundBy `json:"bound_by"`
 	// HiddenDeviceMS is work on devices that is not on the path.
 	HiddenDeviceMS float64       `json:"hidden_device_ms"`
 	Parts          []PathPart    `json:"parts"`    // the most exposed time first
@@ -39,6 +42,40 @@ type CriticalPath struct {
 	// DroppedEdges contradicted the measured times.
 	DroppedEdges int    `json:"dropped_edges"`
 	Method       string `json:"method"` // what the graph was made of
+}
+
+// BoundBy divides the path, in milliseconds, into what HTA's users know: on the
+// CPU (in calls and between them), in kernels, in collectives, in copies and sets,
+// between two pieces of work of a device, and between a launch and its work.
+type BoundBy struct {
+	CPU           float64 `json:"cpu_ms"`
+	Compute       float64 `json:"gpu_compute_ms"`
+	Communication float64 `json:"gpu_communication_ms"`
+	Copies        float64 `json:"gpu_copy_ms"`
+	KernelKernel  float64 `json:"gpu_kernel_kernel_overhead_ms"`
+	KernelLaunch  float64 `json:"gpu_kernel_launch_overhead_ms"`
+}
+
+// add counts a stretch of the path; gap of it lay before its node began, and after
+// says whether that followed work of a device.
+func (b *BoundBy) add(where, category string, ms, gap float64, after bool) {
+	if where != "device" {
+		b.CPU += ms
+		return
+	}
+	if after {
+		b.KernelKernel += gap
+	} else {
+		b.KernelLaunch += gap
+	}
+	switch category {
+	case "collective":
+		b.Communication += ms - gap
+	case "copy", "set":
+		b.Copies += ms - gap
+	default:
+		b.Compute += ms - gap
+	}
 }
 
 // PathPart adds up the segments of one name.
@@ -97,7 +134,7 @@ func Choose(threads []Thread, number int) (Thread, Step, error) {
 
 // Path is the critical path of a step.
 func Path(ctx context.Context, db *dataset.DB, t Thread, s Step) (*CriticalPath, error) {
-	spans, err := Spans(ctx, db, t, s)
+	spans, err := Launched(ctx, db, t, s)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +142,9 @@ func Path(ctx context.Context, db *dataset.DB, t Thread, s Step) (*CriticalPath,
 	if err != nil {
 		return nil, err
 	}
-	return g.path(t), nil
+	p := g.path(t)
+	p.Of = cmp.Or(s.Name, fmt.Sprintf("step %d", s.Number))
+	return p, nil
 }
 
 func (g *StepGraph) path(t Thread) *CriticalPath {
@@ -118,9 +157,11 @@ func (g *StepGraph) path(t Thread) *CriticalPath {
 	if len(path) > 0 {
 		path[0].From = 0 // what came before the first node began is its latency
 	}
-	for _, s := range path {
+	for i, s := range path {
 		exposed[s.Node] += s.To - s.From
 		where, layer, name := g.describe(s.Node)
+		gap := max(min(run.Start[s.Node], s.To)-s.From, 0)
+		p.BoundBy.add(where, layer, ms(s.To-s.From), ms(gap), i > 0 && g.Segments[path[i-1].Node].Device)
 		segment := PathSegment{Where: where, Layer: layer, Name: name, FromMS: ms(s.From), MS: ms(s.To - s.From)}
 		if span := g.Segments[s.Node].Span; span >= 0 {
 			segment.SpanID = &g.Spans[span].ID
@@ -189,12 +230,20 @@ func (p *CriticalPath) Verdict() string {
 	case p.BetweenMS:
 		what = "between calls, in the interpreter"
 	}
+	return p.verdict(what)
+}
+
+func (p *CriticalPath) verdict(what string) string {
 	most := ""
 	if len(p.Parts) > 0 && p.Parts[0].Where != "between" {
 		most = fmt.Sprintf("; the longest part is %s (%.0f %%)", p.Parts[0].Name, p.Parts[0].Percent)
 	}
-	return fmt.Sprintf("%s step %d of %s is kept by what happens %s (%.0f %% of its critical path)%s.",
-		strings.ToUpper(string(p.Kind[:1]))+string(p.Kind[1:]), p.Number, milliseconds(p.PathMS), what,
+	subject := p.Of
+	if p.Kind != "" {
+		subject = fmt.Sprintf("%s step %d", strings.ToUpper(string(p.Kind[:1]))+string(p.Kind[1:]), p.Number)
+	}
+	return fmt.Sprintf("%s of %s is kept by what happens %s (%.0f %% of its critical path)%s.",
+		subject, milliseconds(p.PathMS), what,
 		100*max(p.HostMS, p.DeviceMS, p.BetweenMS)/max(p.PathMS, 1e-9), most)
 }
 
@@ -206,6 +255,12 @@ func (p *CriticalPath) WriteText(w io.Writer) error {
 	fmt.Fprintf(out, "%s\n\n", p.Verdict())
 	fmt.Fprintf(out, "  host %s, device %s, between calls %s; hidden on the device %s (graph: %s)\n", milliseconds(p.HostMS),
 		milliseconds(p.DeviceMS), milliseconds(p.BetweenMS), milliseconds(p.HiddenDeviceMS), p.Method)
+	bound := p.BoundBy
+	if p.DeviceMS > 0 {
+		fmt.Fprintf(out, "  bound by: CPU %s, kernels %s, communication %s, copies %s, gaps between work %s, launch latency %s\n",
+			milliseconds(bound.CPU), milliseconds(bound.Compute), milliseconds(bound.Communication), milliseconds(bound.Copies),
+			milliseconds(bound.KernelKernel), milliseconds(bound.KernelLaunch))
+	}
 	if !p.Whole {
 		fmt.Fprintln(out, "  the step lies between slices of the recording: most of its calls are missing")
 	}

@@ -2,7 +2,7 @@ package timeline
 
 import (
 	"context"
-	"database/sql"
+	"database/sql/driver"
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
@@ -20,8 +20,13 @@ type Span struct {
 	Stream     int64 // of work on a device, and of calls that name one; -1 without
 	Launch     int64 // on a row of layer device: the span that launched it; 0 without
 	WaitStream int64 // on a device's wait: the stream that it waits for; -1 without
-	Sequence   int64 // autograd's number; -1 without
-	Stack      int64 // stack_id at its begin; 0 without
+	// Correlation joins calls of the runtime with what the device says of them, and
+	// WaitCorrelation, on a device's wait, names the call that recorded its event;
+	// 0 without.
+	Correlation, WaitCorrelation int64
+	Bytes                        int64 // of a copy; 0 where it is not known
+	Sequence                     int64 // autograd's number; -1 without
+	Stack                        int64 // the stack with the Python code behind it; 0 without
 }
 
 // OnDevice says whether the span is work that a device did.
@@ -30,35 +35,87 @@ func (s Span) OnDevice() bool {
 }
 
 const spanColumns = `span_id, coalesce(parent_id, 0), tid, ts_ns, ts_ns + duration_ns, layer, coalesce(category, ''), name,
-	coalesce(device_id, 0), coalesce(stream, -1), coalesce(launch_id, 0), coalesce(wait_stream, -1),
-	coalesce(sequence_number, -1), coalesce(stack_id, 0)`
+	coalesce(device_id, 0)::BIGINT, coalesce(stream, -1), coalesce(launch_id, 0), coalesce(wait_stream, -1),
+	coalesce(correlation_id, 0), coalesce(wait_correlation_id, 0), coalesce(bytes, 0), coalesce(sequence_number, -1), coalesce(python_stack_id, stack_id, 0)`
 
 // stepSpansSQL has what runs in a period of a process; Python functions and
 // system calls of imported traces lie around or inside what counts.
 const stepSpansSQL = "SELECT " + spanColumns + ` FROM span
-WHERE pid = ? AND ts_ns >= ? AND ts_ns < ? AND duration_ns IS NOT NULL AND duration_ns >= 0
+WHERE pid = %d AND ts_ns >= %d AND ts_ns < %d AND duration_ns IS NOT NULL AND duration_ns >= 0
   AND layer NOT IN ('python', 'os') AND coalesce(category, '') <> 'annotation'
 ORDER BY ts_ns, ts_ns + duration_ns DESC, span_id`
 
-// Spans are those that begin in the step's period, in order of time; outer ones first.
-func Spans(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, error) {
-	rows, err := db.Query(ctx, stepSpansSQL, t.PID, s.Begin, s.Until())
+// launchedSQL has also the work that was launched in the period and ran later.
+const launchedSQL = "SELECT " + spanColumns + ` FROM span
+WHERE pid = %d AND duration_ns IS NOT NULL AND duration_ns >= 0
+  AND layer NOT IN ('python', 'os') AND coalesce(category, '') <> 'annotation'
+  AND (layer <> 'device' AND ts_ns >= %d AND ts_ns < %d OR layer = 'device' AND (session_id, launch_id) IN (
+    SELECT (session_id, span_id) FROM span WHERE pid = %d AND layer <> 'device' AND ts_ns >= %d AND ts_ns < %d))
+ORDER BY ts_ns, ts_ns + duration_ns DESC, span_id`
+
+// Launched are the spans of the step's period and the work that was launched in it,
+// which may have run later.
+func Launched(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, error) {
+	var all []Span
+	err := db.Each(ctx, fmt.Sprintf(launchedSQL, t.PID, s.Begin, s.Until(), t.PID, s.Begin, s.Until()), func(v []driver.Value) error {
+		all = append(all, spanOf(v))
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading step %d: %w", s.Number, err)
 	}
-	return scanSpans(rows)
+	return all, nil
 }
 
-func scanSpans(rows *sql.Rows) (all []Span, err error) {
-	defer rows.Close()
-	for rows.Next() {
-		var s Span
-		err := rows.Scan(&s.ID, &s.Parent, &s.TID, &s.Begin, &s.End, &s.Layer, &s.Category, &s.Name, &s.Device, &s.Stream,
-			&s.Launch, &s.WaitStream, &s.Sequence, &s.Stack)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
+// Spans are those that begin in the step's period, in order of time; outer ones first.
+func Spans(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, error) {
+	all, err := SpansOf(ctx, db, t, []Step{s})
+	if err != nil {
+		return nil, err
 	}
-	return all, rows.Err()
+	return all[0], nil
+}
+
+// SpansOf are the spans of steps that do not overlap and are in order of time, a list
+// for each step, in one pass.
+func SpansOf(ctx context.Context, db *dataset.DB, t Thread, steps []Step) ([][]Span, error) {
+	all := make([][]Span, len(steps))
+	if len(steps) == 0 {
+		return all, nil
+	}
+	at := 0
+	err := db.Each(ctx, fmt.Sprintf(stepSpansSQL, t.PID, steps[0].Begin, steps[len(steps)-1].Until()), func(v []driver.Value) error {
+		s := spanOf(v)
+		for at < len(steps) && s.Begin >= steps[at].Until() {
+			at++
+		}
+		if at < len(steps) && s.Begin >= steps[at].Begin {
+			all[at] = append(all[at], s)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading steps %d to %d: %w", steps[0].Number, steps[len(steps)-1].Number, err)
+	}
+	return all, nil
+}
+
+// spanOf is a row of spanColumns.
+func spanOf(v []driver.Value) (s Span) {
+	integer := func(i int) int64 {
+		switch n := v[i].(type) {
+		case int64:
+			return n
+		case int32:
+			return int64(n)
+		}
+		return 0
+	}
+	s.ID, s.Parent, s.TID, s.Begin, s.End = integer(0), integer(1), int(integer(2)), integer(3), integer(4)
+	s.Layer, _ = v[5].(string)
+	s.Category, _ = v[6].(string)
+	s.Name, _ = v[7].(string)
+	s.Device, s.Stream, s.Launch, s.WaitStream = int(integer(8)), integer(9), integer(10), integer(11)
+	s.Correlation, s.WaitCorrelation, s.Bytes, s.Sequence, s.Stack = integer(12), integer(13), integer(14), integer(15), integer(16)
+	return s
 }

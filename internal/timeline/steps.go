@@ -26,10 +26,16 @@ type Thread struct {
 // Step is a step of a thread.
 type Step struct {
 	steps.Step
-	ID int64 // numbers the steps of the recording from 0
+	Name string // of a stretch that is no step: a scope's, or "the recording"
+	ID   int64  // numbers the steps of the recording from 0
 	// Whole: every row of the step was recorded. In recordings by slices the
 	// steps between slices have their anchors and little else.
 	Whole bool
+}
+
+// OfRank are the threads of a rank.
+func OfRank(threads []Thread, rank int) []Thread {
+	return slices.DeleteFunc(slices.Clone(threads), func(t Thread) bool { return t.Rank == nil || *t.Rank != rank })
 }
 
 // Until is where the step's period ends: its own end where nothing follows.

@@ -19,6 +19,8 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
 
 // ErrBadTrace is returned for a file that is no trace of the format; the message
@@ -93,6 +95,13 @@ func ReadTrace(path string) (*Trace, error) {
 	return t, nil
 }
 
+// A few damaged bytes can stand for any number of equal rows. No two operations of a
+// trace are equal: each takes some bytes, whatever the encoding.
+const (
+	rowsOfByte = 2
+	leastRows  = 1 << 16
+)
+
 func readTrace(file *os.File) (t *Trace, err error) {
 	// The library panics on some damaged pages.
 	defer func() {
@@ -110,7 +119,12 @@ func readTrace(file *os.File) (t *Trace, err error) {
 	case info.Size() == 0:
 		return nil, fmt.Errorf("%w: the file is empty", ErrBadTrace)
 	}
-	f, err := parquet.OpenFile(file, info.Size())
+	// The library makes room for whatever length a damaged file claims.
+	most := max(leastRows, rowsOfByte*info.Size())
+	if err := columnfile.CheckPages(file, most); err != nil {
+		return nil, fmt.Errorf("%w: not readable as Parquet (%w)", ErrBadTrace, err)
+	}
+	f, err := parquet.OpenFile(file, info.Size(), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
 	if err != nil {
 		return nil, fmt.Errorf("%w: not readable as Parquet (%w)", ErrBadTrace, err)
 	}
@@ -128,6 +142,8 @@ func readTrace(file *os.File) (t *Trace, err error) {
 			n, err := readColumn(chunks[columns[i]], c.nullable, func(row int, v value) error {
 				switch {
 				case row < len(ops):
+				case i == 0 && int64(len(t.Ops)+len(ops)) >= most:
+					return errors.New("more rows than a file of its size can have")
 				case i == 0:
 					ops = append(ops, Op{})
 				default:

@@ -1,10 +1,13 @@
 package whatif
 
 import (
+	"encoding/binary"
 	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -167,4 +170,40 @@ func FuzzReadTrace(f *testing.F) {
 			t.Error("neither operations nor an error")
 		}
 	})
+}
+
+// These claimed a footer of 2.8 GB in a file of 2 KB, and the library made room for it.
+func TestADamagedTraceTakesNoMemory(t *testing.T) {
+	good, err := os.ReadFile(writeTrace(t, goodRow()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	read := func(content []byte) (allocated uint64, err error) {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = ReadTrace(path)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc, err
+	}
+	const most = 64 << 20
+	for _, footer := range []uint32{0x7fffffff, 0xfffffff0, 0xa6000000} {
+		content := slices.Clone(good)
+		binary.LittleEndian.PutUint32(content[len(content)-8:], footer)
+		if took, err := read(content); !errors.Is(err, ErrBadTrace) || took > most {
+			t.Errorf("a footer of %d bytes: %d MB, %v", footer, took>>20, err)
+		}
+	}
+	for i := range len(good) - 1 {
+		for _, claimed := range []uint16{0x7fff} {
+			content := slices.Clone(good)
+			binary.LittleEndian.PutUint16(content[i:], claimed)
+			if took, _ := read(content); took > most {
+				t.Errorf("%x at byte %d: %d MB", claimed, i, took>>20)
+			}
+		}
+	}
 }

@@ -119,6 +119,9 @@ func checkRowGroups(m *format.FileMetaData, end int64) error {
 		rows += g.NumRows
 		for j := range g.Columns {
 			c := &g.Columns[j].MetaData
+			if c.TotalCompressedSize == 0 {
+				continue // some writers give an empty column no place
+			}
 			start := c.DataPageOffset
 			if c.DictionaryPageOffset > 0 {
 				start = min(start, c.DictionaryPageOffset)

@@ -1,6 +1,8 @@
 package unwind
 
 import (
+	"time"
+
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
 
@@ -14,6 +16,7 @@ func Compile(e *symbolize.ELF, infer Infer) (*Table, error) {
 		return nil, ErrNoFrames
 	}
 	c := newCompiler(contents, address, e.Machine())
+	c.until = time.Now().Add(maxCompiling)
 	if infer != nil && e.Machine() == symbolize.MachineX86_64 {
 		c.infer = func(start, end uint64, add func(row)) { c.fill(e, infer, start, end, add) }
 	}
@@ -33,6 +36,9 @@ type compiler struct {
 	last    Rule // the rule asked for last, and its number
 	number  uint16
 	full    bool
+	until   time.Time // when it is given up; never if zero
+	asked   int       // how often the clock could have been read
+	late    bool
 	infer   func(start, end uint64, add func(row)) // adds the rows of a gap; may be nil
 }
 
@@ -62,12 +68,20 @@ func (c *compiler) ruleNumber(r Rule) uint16 {
 	return number
 }
 
+// overdue reports whether the time is over. It reads the clock now and then.
+func (c *compiler) overdue() bool {
+	if c.asked++; c.asked%1024 == 0 && !c.until.IsZero() && time.Now().After(c.until) {
+		c.late = true
+	}
+	return c.late
+}
+
 // rows converts every description.
 func (c *compiler) rows() ([]row, error) {
 	estimate := len(c.frames.data) / 8
 	rows, extents := make([]row, 0, estimate), make([]extent, 0, estimate/6)
 	c.frames.each(func(d description) {
-		if d.end == d.start {
+		if d.end == d.start || c.overdue() {
 			return
 		}
 		first := len(rows)
@@ -86,6 +100,9 @@ func (c *compiler) rows() ([]row, error) {
 		return nil, ErrNoFrames
 	}
 	rows = join(rows, extents, c.infer)
+	if c.late {
+		return nil, ErrTooSlow
+	}
 	if c.full {
 		return nil, ErrTooManyRules
 	}
@@ -96,8 +113,11 @@ func (c *compiler) rows() ([]row, error) {
 func (c *compiler) fill(e *symbolize.ELF, infer Infer, start, end uint64, add func(row)) {
 	for _, s := range e.CodeSegments() {
 		from, to := max(start, s.Address), min(end, s.Address+s.Size)
-		if from >= to || to-from < paddingBytes {
+		if from >= to || to-from < paddingBytes || to-from > maxInferred {
 			continue
+		}
+		if c.asked |= 1023; c.overdue() { // a gap may be long: the clock each time
+			return
 		}
 		last := from
 		for _, i := range infer(e.CodeAt(from, to-from), from) {

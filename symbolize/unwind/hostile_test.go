@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/attacker"
 	"github.com/ebpfprof/ebpfprof/internal/directory"
+	"github.com/ebpfprof/ebpfprof/symbolize"
 )
 
 func TestACacheThatOthersCanWriteIsNeitherReadNorWritten(t *testing.T) {
@@ -45,5 +47,38 @@ func TestACacheThatOthersCanWriteIsNeitherReadNorWritten(t *testing.T) {
 	}
 	if _, err := ours.Load("key"); !errors.Is(err, directory.ErrNotOurs) {
 		t.Errorf("loading from a directory that all may write: %v", err)
+	}
+}
+
+// A file whose table would take for ever costs its process that table, and the others
+// the time that any file may take.
+func TestATableThatTakesTooLongIsGivenUp(t *testing.T) {
+	found, _ := filepath.Glob("/lib/*-linux-gnu/libc.so.6")
+	if len(found) == 0 {
+		t.Skip("no libc where Debian has it")
+	}
+	e, err := symbolize.OpenELF(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	contents, address, _ := e.UnwindFrames()
+	c := newCompiler(contents, address, e.Machine())
+	c.until = time.Now().Add(time.Hour)
+	if _, err := c.rows(); err != nil {
+		t.Errorf("in time: %v", err)
+	}
+	c = newCompiler(contents, address, e.Machine())
+	c.until = time.Now().Add(-time.Second)
+	if _, err := c.rows(); !errors.Is(err, ErrTooSlow) {
+		t.Errorf("late: %v, want ErrTooSlow", err)
+	}
+	// Without a description there is only the code to look at, and that is long.
+	c = newCompiler(contents, address, e.Machine())
+	c.until = time.Now().Add(-time.Second)
+	looked := 0
+	c.fill(e, func([]byte, uint64) []InferredRule { looked++; return nil }, 0, 1<<40, func(row) {})
+	if looked > 0 || !c.late {
+		t.Errorf("%d pieces of code were looked at late", looked)
 	}
 }

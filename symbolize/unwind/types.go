@@ -6,6 +6,7 @@ package unwind
 
 import (
 	"errors"
+	"time"
 	"unsafe"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
@@ -17,6 +18,8 @@ var (
 	ErrNoFrames = errors.New("no .eh_frame")
 	// ErrTooManyRules: more distinct rules than a row can name.
 	ErrTooManyRules = errors.New("more than 32,768 distinct unwind rules")
+	// ErrTooSlow: it took longer than any real file's table.
+	ErrTooSlow = errors.New("an unwind table that takes longer than 20 s to make")
 	// ErrTooLarge: the described addresses are too many or too far apart for a table.
 	ErrTooLarge = errors.New("an address range too large for an unwind table")
 )
@@ -81,6 +84,15 @@ type Rule struct {
 }
 
 const ruleBytes = 16
+
+const (
+	// maxCompiling is how long one file's table may take: PyTorch's largest libraries
+	// take a second or two.
+	maxCompiling = 20 * time.Second
+	// maxInferred is how much code in one piece that no description covers is looked
+	// at: PyTorch has 28 MB in all.
+	maxInferred = 256 << 20
+)
 
 // maxRules is how many a row can tell apart from sequences.
 const maxRules = oneRule

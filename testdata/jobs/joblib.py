@@ -31,8 +31,8 @@ def options(description, steps=100, warmup=5):
                         help="one line a step: start (CLOCK_MONOTONIC ns), duration (ns)")
     parser.add_argument("--profile", metavar="FILE",
                         help="run the measured region under torch.profiler, write its counts")
-    parser.add_argument("--profile-detail", choices=("plain", "shapes", "memory", "stacks"),
-                        default="plain", help="what torch.profiler records besides the operators")
+    parser.add_argument("--profile-detail", choices=("plain", "shapes", "calls", "memory", "stacks"),
+                        default="plain", help="what torch.profiler records besides the operators; calls: the shapes of each")
     waiting(parser)
     return parser
 
@@ -130,7 +130,7 @@ def train(args, model, step, scopes, nodes=None):
     end = clocks()
     if profiler:
         profiler.__exit__(None, None, None)
-        write_profile(args.profile, profiler)
+        write_profile(args.profile, profiler, args.profile_detail == "calls")
 
     if args.report_steps:
         with open(args.report_steps, "w") as report:
@@ -167,14 +167,15 @@ def profiling(args):
     detail = args.profile_detail
     return profile(
         activities=[ProfilerActivity.CPU],
-        record_shapes=detail in ("shapes", "memory"),
+        record_shapes=detail in ("shapes", "calls", "memory"),
+        with_flops=detail == "calls",
         profile_memory=detail == "memory",
         with_stack=detail == "stacks",
     )
 
 
-def write_profile(path, profiler):
-    """Counts and total times per name, as torch.profiler has them.
+def write_profile(path, profiler, calls=False):
+    """Counts and total times per name, as torch.profiler has them, and if asked each call's shapes.
 
     Read from the raw events: the tables that torch.profiler builds on top
     leave some events out and take minutes for a long run.
@@ -200,8 +201,56 @@ def write_profile(path, profiler):
             "overloads": overloads if overloads.keys() != operators.keys() else {},
             "scopes": scopes,
             "classes": classes(operators),
+            "calls": shapes_of_calls(profiler.profiler.kineto_results) if calls else [],
+            "flops": flops_of(profiler.profiler.kineto_results) if calls else {},
         }, out, indent=1, sort_keys=True)
         out.write("\n")
+
+
+TYPES = {"torch.float32": "float", "torch.float64": "double", "torch.int64": "long int", "torch.int32": "int",
+         "torch.bool": "bool", "torch.uint8": "unsigned char", "torch.bfloat16": "c10::BFloat16"}
+
+
+def shapes_of_calls(results):
+    """[name, sizes, strides, types] of each operator call, in the order in which they began.
+
+    One entry for each argument: [] and "" of what is no tensor, [how many] and TensorList of a list.
+    """
+    calls = []
+
+    def visit(event):
+        if event.name.startswith("aten::"):
+            inputs = event.extra_fields.inputs
+            if isinstance(inputs, list):
+                arguments = [shape_of(each) for each in inputs]
+            else:  # 1.13 knows of a list only that it is one
+                arguments = [(sizes, strides, dtype if dtype not in ("Scalar", "ScalarList") else "")
+                             for sizes, strides, dtype in zip(inputs.shapes, inputs.strides, inputs.dtypes)]
+            calls.append((event.start_time_ns, len(calls), event.name, [list(part) for part in zip(*arguments)]))
+        for child in event.children:
+            visit(child)
+
+    for event in results.experimental_event_tree():
+        visit(event)
+    return [[name, *(parts or [[], [], []])] for _, _, name, parts in sorted(calls)]
+
+
+def shape_of(argument):
+    if isinstance(argument, list):
+        tensors = bool(argument) and all(hasattr(each, "sizes") for each in argument)
+        return ([len(argument)] if tensors else [], [], "TensorList" if tensors else "")
+    if hasattr(argument, "sizes"):
+        return argument.sizes, argument.strides, TYPES[str(argument.dtype)]
+    return [], [], ""
+
+
+def flops_of(results):
+    """The sum of with_flops by operator."""
+    sums = collections.Counter()
+    for event in results.events():
+        if event.name().startswith("aten::"):
+            sums[event.name()] += event.flops()
+    return {name: count for name, count in sums.items() if count}
 
 
 def duration_ns(event):

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import joblib
 
-PROBLEMS = ("none", "loader", "fetch", "layout", "index", "fusion", "hook", "gil")
+PROBLEMS = ("none", "loader", "fetch", "layout", "index", "fusion", "hook", "gil", "recompile")
 
 
 def line_of(problem):
@@ -101,6 +101,9 @@ def main():
     for x in loader:
         stamps.append(time.monotonic_ns())
         loss = model(x).square().mean()
+        if problem == "recompile":
+            # A function made anew is compiled anew.
+            loss = loss + torch.compile(lambda y: (y.sin() + y.cos()).mean(), backend="eager")(x)  # planted: recompile
         if problem == "fetch":
             flat = x.flatten()
             for i in range(400):

@@ -4,12 +4,20 @@
  *
  *	lives reuse		a child ends and is waited for; another gets its pid,
  *				runs for two seconds and outlives the parent
+ *	lives succeed		a child works until a line comes, then another that has its pid
  *	lives crowd N		N children that sleep until stdin closes
  *	lives churn N		N children, one after the other, each with a thread's wait
  *	lives burn SECONDS	nothing but work
  *	lives threads N		N threads that wait, 50 ms at a time, until stdin closes
- *	lives load N LIBRARY DIRECTORY	N times a copy of the library, as a fresh file
+ *	lives load N LIBRARY DIRECTORY	N times a copy of the library, as a fresh file, and
+ *				a call of its callee_plain
  *	lives shapes SECONDS	work under stacks of ever new shapes
+ *	lives leave THREADS LEFT	a scope each of so many threads that end in it, so many
+ *				of the main thread's; and after another line ten that end
+ *	lives scopes N LIBRARY	scopes called step 1, step 2, …, one in a hundred left open
+ *				by a thread that ends
+ *
+ * With LIVES_COUNT set they say now and then how many of these they have made.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -38,6 +46,14 @@ static void burn(double seconds)
 			n += i;
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while (now.tv_sec - begun.tv_sec + 1e-9 * (now.tv_nsec - begun.tv_nsec) < seconds);
+}
+
+static void count(int n, int each)
+{
+	if (n % each == 0 && getenv("LIVES_COUNT")) {
+		printf("%d\n", n);
+		fflush(stdout);
+	}
 }
 
 static void go_on(void)
@@ -84,6 +100,30 @@ static int reuse(void)
 	return 0;
 }
 
+/* A child that works until a line comes. */
+static pid_t works(pid_t as)
+{
+	pid_t child = fork_as(as);
+
+	if (child == 0)
+		for (;;)
+			burn(1);
+	printf("%d\n", child);
+	fflush(stdout);
+	if (child < 0)
+		exit(3);
+	go_on();
+	kill(child, SIGKILL);
+	waitpid(child, 0, 0);
+	return child;
+}
+
+static int succeed(void)
+{
+	works(works(0));
+	return 0;
+}
+
 static int crowd(int n)
 {
 	char c;
@@ -127,6 +167,101 @@ static int threads(int n)
 	return 0;
 }
 
+static volatile int begun;
+
+/* As long as a function that has something to do: one site at its beginning, one at its end. */
+__attribute__((noinline)) void scope_begin(char *scope)
+{
+	begun++;
+	*scope = 1;
+	begun++;
+}
+
+__attribute__((noinline)) void scope_end(char *scope)
+{
+	begun--;
+	*scope = 0;
+	begun--;
+}
+
+static void *leaves_one(void *scope)
+{
+	scope_begin(scope);
+	return 0;
+}
+
+static int leave(int n, int left)
+{
+	static char scopes[1 << 20];
+	char *scope = scopes, c;
+	pthread_t thread;
+
+	for (int i = 0; i < n; i++)
+		if (!pthread_create(&thread, 0, leaves_one, scope++))
+			pthread_join(thread, 0);
+	for (int i = 0; i < left; i++)
+		scope_begin(scope++);
+	puts("left");
+	fflush(stdout);
+	go_on();
+	for (int i = 0; i < 10; i++, scope++) {
+		scope_begin(scope);
+		scope_end(scope);
+	}
+	puts("done");
+	fflush(stdout);
+	while (read(0, &c, 1) > 0)
+		;
+	return 0;
+}
+
+struct text {
+	const char *data;
+	unsigned long length;
+};
+
+static void (*scope_enter)(void **, const struct text *, void *);
+static void (*scope_leave)(void *);
+
+static void *steps(void *argument)
+{
+	const struct text *name = argument;
+	static char object[64];
+	void *scope;
+
+	scope_enter(&scope, name, object);
+	return scope;
+}
+
+static int scopes(int n, const char *library)
+{
+	void *torch = dlopen(library, RTLD_NOW);
+	pthread_t thread;
+
+	if (!torch) {
+		fprintf(stderr, "lives: %s\n", dlerror());
+		return 1;
+	}
+	scope_enter = dlsym(torch, "_ZN5torch8autograd8profiler25record_function_enter_newERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKSt8optionalIS6_E");
+	scope_leave = dlsym(torch, "_ZN2at14RecordFunction3endEv");
+	for (int i = 0; i < n; i++) {
+		char text[32], *object = malloc(64);
+		struct text name = { text, snprintf(text, sizeof(text), "step %d", i) };
+		void *scope;
+
+		if (i % 100 == 0 && !pthread_create(&thread, 0, steps, &name)) {
+			pthread_join(thread, 0);
+		} else {
+			scope_enter(&scope, &name, object);
+			scope_leave((char *)scope + 16);
+		}
+		free(object);
+		usleep(2000);
+		count(i, 100);
+	}
+	return 0;
+}
+
 static int churn(int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -137,6 +272,7 @@ static int churn(int n)
 			_exit(0);
 		}
 		waitpid(pid, 0, 0);
+		count(i, 100);
 	}
 	printf("%d\n", n);
 	fflush(stdout);
@@ -163,6 +299,7 @@ static int load(int n, const char *library, const char *directory)
 
 	for (int i = 0; i < n; i++) {
 		void *handle;
+		long (*callee)(long, long);
 
 		snprintf(path, sizeof(path), "%s/fresh-%d-%d.so", directory, getpid(), i);
 		if (copy(library, path) || !(handle = dlopen(path, RTLD_NOW))) {
@@ -170,8 +307,12 @@ static int load(int n, const char *library, const char *directory)
 			return 1;
 		}
 		usleep(15000);
+		callee = dlsym(handle, "callee_plain");
+		if (callee)
+			callee(i, 2);
 		dlclose(handle);
 		unlink(path);
+		count(i, 10);
 	}
 	return 0;
 }
@@ -220,10 +361,14 @@ int main(int argc, char **argv)
 	go_on();
 	if (!strcmp(mode, "reuse"))
 		return reuse();
+	if (!strcmp(mode, "succeed"))
+		return succeed();
 	if (!strcmp(mode, "crowd"))
 		return crowd(n);
 	if (!strcmp(mode, "churn"))
 		return churn(n);
+	if (!strcmp(mode, "leave") && argc > 3)
+		return leave(n, atoi(argv[3]));
 	if (!strcmp(mode, "threads"))
 		return threads(n);
 	if (!strcmp(mode, "burn")) {
@@ -232,6 +377,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "load") && argc > 4)
 		return load(n, argv[3], argv[4]);
+	if (!strcmp(mode, "scopes") && argc > 3)
+		return scopes(n, argv[3]);
 	if (!strcmp(mode, "shapes"))
 		return shapes(n);
 	fprintf(stderr, "lives: what?\n");

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the programs that exports are read back with, none of which is ours:
-# Perfetto's messages and traceinsight (HTA's successor) from PyPI, speedscope's
-# schema from npm.
+# Installs the programs that exports and datasets are read back with, none of which
+# is ours: Perfetto's messages and traceinsight (HTA's successor) from PyPI, speedscope's
+# schema from npm; pyarrow, polars, DuckDB's shell and Apache Spark from PyPI.
 #
-#   readers.sh           install them if they are missing (250 MB on disk)
+#   readers.sh           install them if they are missing (1.2 GB on disk)
 #   readers.sh --check   exit status 0 if they are there, 1 if not
 #
 # What they depend on is not pinned: they only read what we wrote.
@@ -16,9 +16,17 @@ speedscope=1.25.0
 home=${EBPFPROF_CACHE:-$HOME/.cache/ebpfprof}/readers
 done=$home/installed-$perfetto-$traceinsight-$jsonschema-$speedscope
 
+# Of datasets: an environment of their own, since polars and Spark agree on little.
+pyarrow=26.0.1
+polars=2.1.0
+duckdb=1.5.6
+spark=4.3.0
+datasets=${EBPFPROF_CACHE:-$HOME/.cache/ebpfprof}/dataset-readers
+datasets_done=$datasets/installed-$pyarrow-$polars-$duckdb-$spark
+
 case ${1-} in
 --check)
-	[ -e "$done" ]
+	[ -e "$done" ] && [ -e "$datasets_done" ]
 	exit
 	;;
 '') ;;
@@ -28,10 +36,30 @@ case ${1-} in
 	;;
 esac
 
-[ -e "$done" ] && exit 0
+[ -e "$done" ] && [ -e "$datasets_done" ] && exit 0
 mkdir -p "$(dirname "$home")"
 exec 9>"$home.lock"
 flock 9
+
+install_dataset_readers() {
+	rm -rf "$datasets"
+	/usr/bin/python3 -m venv "$datasets"
+	# DuckDB's shell runs in its own process: nothing of ours is linked with it.
+	if ! "$datasets/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+		"pyarrow==$pyarrow" "polars==$polars" "duckdb-cli==$duckdb" >"$datasets/install.log" 2>&1; then
+		tail -n 5 "$datasets/install.log" >&2
+		echo "readers.sh: pip could not fetch what reads datasets" >&2
+		return 1
+	fi
+	# There is no wheel of Spark. Without Java it would not run.
+	if command -v java >/dev/null; then
+		"$datasets/bin/python" -m pip install --quiet --disable-pip-version-check "pyspark==$spark" >>"$datasets/install.log" 2>&1 ||
+			echo "readers.sh: pip could not fetch Spark: it reads no datasets in the tests" >&2
+	fi
+	touch "$datasets_done"
+}
+
+[ -e "$datasets_done" ] || install_dataset_readers
 [ -e "$done" ] && exit 0
 rm -rf "$home"
 /usr/bin/python3 -m venv "$home"

@@ -31,6 +31,19 @@ __attribute__((format(printf, 1, 2))) static inline void expect(const char *form
 	va_end(values);
 }
 
+/* How long work is that a query shall find unfinished. Two milliseconds are over before
+ * the query on an emulated machine, where each of its probes is a perf event. */
+#define LONG_US 300000
+
+/* What a query was told, which is what shall be recorded of it. */
+static inline void under_way(int told)
+{
+	if (told)
+		return;
+	fputs("the stub's device had ended its work when it was asked\n", stderr);
+	exit(1);
+}
+
 /* Tells that all is set up, and waits for the tracer where it is asked to. */
 static inline void ready(int wait)
 {

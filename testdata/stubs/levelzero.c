@@ -210,8 +210,11 @@ ze_result_t zeKernelSetGroupSize(ze_kernel_handle_t k, uint32_t x, uint32_t y, u
 #define NAME(k) (((struct kernel *)(k))->name)
 ze_result_t zeCommandListAppendLaunchKernel(ze_command_list_handle_t l, ze_kernel_handle_t k, const ze_group_count_t *g, ze_event_handle_t e, WAITS)
 {
+	/* As many microseconds as its grid is wide, and two milliseconds at least. */
+	uint64_t wide = g ? g->groupCountX * 1000ull : 0;
+
 	(void)n, (void)w;
-	return g ? append(l, NAME(k), KERNEL_NS, e) : ZE_RESULT_ERROR_INVALID_NULL_POINTER;
+	return g ? append(l, NAME(k), wide > KERNEL_NS ? wide : KERNEL_NS, e) : ZE_RESULT_ERROR_INVALID_NULL_POINTER;
 }
 ze_result_t zeCommandListAppendLaunchCooperativeKernel(ze_command_list_handle_t l, ze_kernel_handle_t k, const ze_group_count_t *g, ze_event_handle_t e, WAITS) { (void)g, (void)n, (void)w; return append(l, NAME(k), KERNEL_NS, e); }
 ze_result_t zeCommandListAppendLaunchKernelIndirect(ze_command_list_handle_t l, ze_kernel_handle_t k, const ze_group_count_t *g, ze_event_handle_t e, WAITS) { (void)g, (void)n, (void)w; return append(l, NAME(k), KERNEL_NS, e); }

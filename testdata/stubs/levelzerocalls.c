@@ -219,7 +219,7 @@ static void memory(void)
 static void waits(void)
 {
 	ze_kernel_timestamp_result_t timestamp;
-	ze_group_count_t groups = { 1, 1, 1 };
+	ze_group_count_t groups = { LONG_US, 1, 1 };
 	ze_event_handle_t event;
 	ze_fence_handle_t fence;
 	uint64_t global;
@@ -228,7 +228,7 @@ static void waits(void)
 	zeFenceCreate(queue, NULL, &fence);
 	zeCommandListAppendLaunchKernel(now, kernel, &groups, event, 0, none);
 	expect("call zeCommandListAppendLaunchKernel launch " SHOWN, 1, P(now));
-	zeEventQueryStatus(event);
+	under_way(zeEventQueryStatus(event) == ZE_RESULT_NOT_READY);
 	expect("call zeEventQueryStatus event status=not_ready");
 	PLAIN(zeEventHostSynchronize, "sync", event, UINT64_MAX);
 	PLAIN(zeEventQueryStatus, "event", event);

@@ -17,6 +17,7 @@ type Executables struct {
 	names     map[handleKey]string
 	loaded    map[handleKey]uint64 // the executable of a loaded one
 	compiling map[handleKey]string // the name of what a thread compiles
+	learnt    map[uint32]int       // calls that told something, by process
 }
 
 // maxProgram is how much of a program is read: its strings come early.
@@ -34,6 +35,7 @@ func (x *Executables) Compile(pid, tid uint32, a *Arguments) {
 		return
 	}
 	if name := symbolize.ModuleName(program); name != "" {
+		x.learns(pid)
 		x.compiling[key] = name
 	}
 }
@@ -45,7 +47,7 @@ type handleKey struct {
 }
 
 func NewExecutables(memory MemoryReader) *Executables {
-	return &Executables{memory, map[handleKey]string{}, map[handleKey]uint64{}, map[handleKey]string{}}
+	return &Executables{memory, map[handleKey]string{}, map[handleKey]uint64{}, map[handleKey]string{}, map[uint32]int{}}
 }
 
 // learn takes what a call says about executables; text is the name, perhaps with
@@ -54,6 +56,7 @@ func (x *Executables) Learn(pid, tid uint32, effect catalog.Effect, a *Arguments
 	if !a.Has(catalog.FieldHandle) {
 		return
 	}
+	x.learns(pid)
 	key := handleKey{pid, a.value[catalog.FieldHandle]}
 	switch effect {
 	case catalog.EndsCompile:
@@ -96,6 +99,7 @@ func (x *Executables) Name(pid uint32, handle uint64) (string, bool) {
 
 // ended forgets a process.
 func (x *Executables) Ended(pid uint32) {
+	delete(x.learnt, pid)
 	for key := range x.names {
 		if key.pid == pid {
 			delete(x.names, key)

@@ -15,6 +15,8 @@ type graphs struct {
 	events  map[uint64]*captured // events recorded on such a stream
 	graph   map[uint64]*captured
 	exec    map[uint64]*captured
+	// nodes is how many they had when that was counted last, grown what has come since.
+	nodes, grown int
 }
 
 // maxReplay is how many edges one replay may have: graphs of graphs grow fast.
@@ -97,6 +99,7 @@ func (c *Call) capture() {
 func (g *captured) add(c *Call, node graphNode) {
 	node.span, node.handle, node.memory = c.span.ID, c.args.value[catalog.FieldHandle], c.nodeMemory()
 	g.nodes = append(g.nodes, node)
+	c.graphs.grown++
 	c.detail().CorrelationID = &g.id
 }
 
@@ -144,6 +147,7 @@ func (g *graphs) apply(c *Call) {
 		delete(g.exec, exec)
 		if made := g.graph[graph]; made != nil {
 			g.exec[exec] = made.snapshot()
+			g.grown += len(made.nodes)
 		}
 	case catalog.LaunchesGraph:
 		if !c.captured {
@@ -207,6 +211,7 @@ func (g *graphs) end(stream, graph uint64) {
 	}
 	if added := g.graph[graph]; added != nil && added != one {
 		one.nodes = append(one.nodes, added.nodes...)
+		g.grown += len(added.nodes)
 	}
 	g.graph[graph] = one
 }

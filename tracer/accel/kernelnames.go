@@ -57,20 +57,22 @@ type kernelName struct {
 // kernelNames knows what kernels are called. Handles die with their module and
 // come again for other kernels.
 type kernelNames struct {
-	known  map[kernelKey]*kernelName
-	hints  map[uint32]uint64 // the host function of a thread's next launch
-	namers []Namer
+	known map[kernelKey]*kernelName
+	// ofProcess is how many of these are a process's.
+	ofProcess map[uint32]int
+	hints     map[uint32]uint64 // the host function of a thread's next launch
+	namers    []Namer
 	// callers says who launched what has no name.
 	callers *callers
 }
 
 func newKernelNames() *kernelNames {
-	return &kernelNames{known: map[kernelKey]*kernelName{}, hints: map[uint32]uint64{}, callers: newCallers()}
+	return &kernelNames{known: map[kernelKey]*kernelName{}, ofProcess: map[uint32]int{}, hints: map[uint32]uint64{}, callers: newCallers()}
 }
 
 func (n *kernelNames) learn(key kernelKey, symbol, source string, module uint64) *kernelName {
 	k := &kernelName{name: demangleKernel(symbol), symbol: symbol, source: source, module: module}
-	n.known[key] = k
+	n.put(key, k)
 	return k
 }
 
@@ -89,11 +91,11 @@ func (n *kernelNames) find(key kernelKey, hint uint64) *kernelName {
 		if k := n.find(kernelKey{key.pid, KernelHandle{key.Runtime, hint, true}}, 0); k != noKernelName {
 			named := *k
 			named.source = NameHostStub
-			n.known[key] = &named
+			n.put(key, &named)
 			return &named
 		}
 	}
-	n.known[key] = noKernelName
+	n.put(key, noKernelName)
 	return noKernelName
 }
 
@@ -135,7 +137,7 @@ func (n *kernelNames) apply(c *Call) {
 		}
 	case catalog.LinksKernel:
 		if k := n.find(c.kernelKey(c.args.value[catalog.FieldKernel], false), 0); k != noKernelName {
-			n.known[c.kernelKey(c.args.value[catalog.FieldHandle], false)] = k
+			n.put(c.kernelKey(c.args.value[catalog.FieldHandle], false), k)
 		}
 	case catalog.LoadsModule, catalog.UnloadsModule:
 		n.unload(c.pid, c.f.Runtime, c.args.value[catalog.FieldModule])
@@ -156,7 +158,7 @@ func (n *kernelNames) unload(pid uint32, runtime string, module uint64) {
 	}
 	for key, k := range n.known {
 		if key.pid == pid && key.Runtime == runtime && (k.module == module || k.source == NameStruct) {
-			delete(n.known, key)
+			n.remove(key)
 		}
 	}
 }
@@ -165,17 +167,13 @@ func (n *kernelNames) unload(pid uint32, runtime string, module uint64) {
 func (n *kernelNames) remapped(pid uint32) {
 	for key, k := range n.known {
 		if key.pid == pid && k == noKernelName {
-			delete(n.known, key)
+			n.remove(key)
 		}
 	}
 }
 
 func (n *kernelNames) ended(pid uint32) {
-	for key := range n.known {
-		if key.pid == pid {
-			delete(n.known, key)
-		}
-	}
+	n.forget(pid)
 	n.callers.ended(pid)
 }
 

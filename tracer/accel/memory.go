@@ -29,6 +29,7 @@ type memoryBlock struct {
 func (c *Call) allocate() {
 	m := event.Memory{
 		TSNS: c.span.StartNS, PID: c.span.PID, TID: c.span.TID, SpanID: c.span.ID, Weight: 1,
+		PythonStackID: c.span.PythonStackID, PythonStackSource: c.span.PythonStackSource,
 		Space: c.f.Memory.Space, Level: c.f.Memory.Level, Action: c.f.Memory.Action, Bytes: bytesOf(c.span.Detail),
 	}
 	for _, s := range c.f.Memory.Spaces {
@@ -75,6 +76,7 @@ func (c *Call) replayMemory(nodes []*event.Memory) {
 	for _, node := range nodes {
 		row := *node
 		row.PID, row.TID, row.SpanID, row.Weight = c.span.PID, c.span.TID, c.span.ID, 1
+		row.PythonStackID, row.PythonStackSource = c.span.PythonStackID, c.span.PythonStackSource
 		row.GraphExec = exec
 		key := memoryKey{address: uint64(row.Address)}
 		if block, live := c.memory.blocks[key]; live && row.Action == "alloc" {

@@ -52,7 +52,9 @@ func (s *splits) join(key splitKey, ranks int32, member splitMember) {
 		s.open[key] = one
 		s.order = append(s.order, key)
 	}
-	one.members = append(one.members, member)
+	if len(one.members) < mostMembers {
+		one.members = append(one.members, member)
+	}
 	if len(one.members) == int(one.ranks) {
 		one.finish()
 		delete(s.open, key)

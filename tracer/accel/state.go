@@ -46,6 +46,9 @@ type State struct {
 	// ReplaysCut counts replays of graphs with more nodes than are followed,
 	// BodiesUnread conditional nodes whose bodies could not be read.
 	ReplaysCut, BodiesUnread uint64
+	// Forgotten counts how often all that was known of a process's runtime was dropped:
+	// it was more than MaxHandles.
+	Forgotten uint64
 
 	rows    Rows
 	names   *kernelNames
@@ -112,6 +115,7 @@ func (s *State) get(pid uint32, name string) *runtime {
 
 // Release hands on the rows that have waited long enough.
 func (s *State) Release() {
+	s.bound()
 	for _, one := range s.of {
 		one.times.release(s.rows)
 	}

@@ -28,7 +28,8 @@ const (
 	Urgent                   // an instant that is decoded at once
 	ScopeBegin               // opens a framework scope; its end is another function
 	ScopeEnd
-	Sequence // its first value is the autograd sequence number of the operator around it
+	Sequence   // its first value is the autograd sequence number of the operator around it
+	RunsPython // the call around it runs Python code from now on: what that calls has lines of its own
 )
 
 // End says which probes see the end of a call.
@@ -129,9 +130,9 @@ type Function struct {
 	PerThread bool
 	// Dtypes names the library's element types by their number.
 	Dtypes []Dtype
-	// DearEnd: calls are few, or long: an exit site that the kernel has to
+	// ExpensiveEnd: calls are few, or long: an exit site that the kernel has to
 	// single-step is bearable.
-	DearEnd bool
+	ExpensiveEnd bool
 	// AtTailJump: the probe sits where the function jumps into the one that it
 	// ends with, whose arguments are then in place.
 	AtTailJump bool
@@ -153,6 +154,9 @@ type Function struct {
 	Node *NodeLayout
 	// Step: one call is about one training step; slices are measured in it.
 	Step bool
+	// Share is which of the parameters that are tensors, or a vector of them, is one
+	// rank's share of a collective, counted from 1; 0 is none.
+	Share uint8
 }
 
 // Group is what --probe switches: functions that one would want together.

@@ -118,4 +118,12 @@ const (
 	LinksExecutable
 	// ForgetsExecutable: FieldHandle is gone.
 	ForgetsExecutable
+	// QueuesWork: the collective that the thread issues is FieldWork of FieldCommunicator.
+	QueuesWork
+	// RunsWork: FieldWork ran from the call's begin to its end.
+	RunsWork
+	// FinishesWork: FieldWork has just ended.
+	FinishesWork
+	// AwaitsWork: the thread waited for FieldWork.
+	AwaitsWork
 )

@@ -99,7 +99,7 @@ var pjrtGroup = Group{
 		pjrt("PJRT_Buffer_Delete", "free", func(*Function) {}),
 		// event 16
 		pjrt("PJRT_Event_Await", "sync", func(f *Function) {
-			f.DearEnd = true
+			f.ExpensiveEnd = true
 			f.Values = []Value{Mem(FieldEvent, 0, 16)}
 		}),
 		// error 16, code i32 (out) 24: absl's status codes.

@@ -121,7 +121,23 @@ var autogradGroup = Group{
 			Values: []Value{Mem2(FieldSequence, 1, 0, nodeSequence, nodeIsIntrusive),
 				Mem2(FieldForwardThread, 1, 0, nodeThread, nodeThreadIsIntrusive)},
 		},
+		// What a node runs of Python: the backward of a torch.autograd.Function, hooks.
+		// What that calls has lines of its own.
+		runsPython("PyNode::apply", "6PyNode5applyEOSt6vectorIN2at6TensorESaIS4_EE"),
+		runsPython("PyFunctionPreHook", "17PyFunctionPreHookclERKSt6vectorIN2at6TensorESaIS4_EE"),
+		runsPython("PyFunctionTensorPreHook", "23PyFunctionTensorPreHookclERKSt6vectorIN2at6TensorESaIS4_EE"),
+		runsPython("PyFunctionPostHook", "18PyFunctionPostHookclERKSt6vectorIN2at6TensorESaIS4_EES8_"),
+		runsPython("PyFunctionTensorPostAccGradHooks", "32PyFunctionTensorPostAccGradHooksclERKN2at6TensorE"),
 	},
+}
+
+func runsPython(label, symbol string) Function {
+	return Function{
+		Library: "libtorch_python.so",
+		Symbol:  "_ZN5torch8autograd" + symbol, Exact: true,
+		Layer: "autograd", Label: label,
+		Action: RunsPython,
+	}
 }
 
 var memoryGroup = Group{
@@ -176,45 +192,4 @@ var deviceMemoryGroup = Group{
 		},
 		Memory: &Memory{Space: "device", Level: "allocator"},
 	}},
-}
-
-var collectiveGroup = Group{
-	Name: "collective",
-	Help: "collectives of torch.distributed on gloo: as called, and as run by its worker threads",
-	Tier: Anchor,
-	Functions: concat([]Function{{
-		Library: "libtorch_cpu.so",
-		Symbol:  "_ZN4c10d16ProcessGroupGloo9AsyncWork7execute",
-		Layer:   "collective", Category: "work", Runtime: "gloo", Label: "gloo::AsyncWork::execute",
-		Action: Span, End: ExitSites,
-	}}, gloo("allreduce", "allreduce_coalesced", "allreduce_sparse", "broadcast", "reduce", "allgather",
-		"_allgather_base", "allgather_coalesced", "all_gather_single", "all_gather_single_coalesced",
-		"gather", "scatter", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_single_coalesced",
-		"alltoall", "alltoall_base", "all_to_all_single", "send", "recv", "recvAnysource", "barrier",
-		"monitoredBarrier"),
-		// In between, PyTorch had these, by the requests that made them.
-		of("2.2 (#112144)", gloo("_reduce_scatter_base")),
-		of("2.3 (#118910, #118911)", gloo("allgather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced"))),
-}
-
-// of marks functions with the version that has them, where the tests trace none
-// that does.
-func of(version string, functions []Function) []Function {
-	for i := range functions {
-		functions[i].Since = version
-	}
-	return functions
-}
-
-func gloo(methods ...string) []Function {
-	functions := make([]Function, 0, len(methods))
-	for _, m := range methods {
-		functions = append(functions, Function{
-			Library: "libtorch_cpu.so",
-			Symbol:  "_ZN4c10d16ProcessGroupGloo" + mangled(m) + "E",
-			Layer:   "collective", Category: "issue", Runtime: "gloo", Label: "gloo::" + m,
-			Action: Span, End: ExitSites,
-		})
-	}
-	return functions
 }

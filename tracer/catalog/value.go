@@ -113,8 +113,12 @@ const (
 	// FieldHandlePlace is where the call puts the handle that it creates, maybe only
 	// after it has returned.
 	FieldHandlePlace
+	// FieldWork is a c10d::Work: a collective of torch.distributed that was issued.
+	FieldWork
+	// FieldNumber is how many collectives a group of ranks has numbered so far.
+	FieldNumber
 	// LastField is the highest field.
-	LastField = FieldHandlePlace
+	LastField = FieldNumber
 )
 
 // Kinds of FieldNodeKind: CUgraphNodeType, hipGraphNodeType.
@@ -164,6 +168,9 @@ type Value struct {
 	Scale    uint8    // what it is multiplied with: 0 is 1
 	Signed   bool     // the highest of its Bits is a sign
 	Variants []Variant
+	// Member is the accessor of the member that the value is, in the same library:
+	// where that lies behind the pointer is read from its code. "" where Offset says it.
+	Member string
 }
 
 // Variant replaces the offset of a value's last step in libraries that define
@@ -201,6 +208,12 @@ func Caller() Value { return Value{Field: FieldCaller, Caller: true} }
 // Mem is the word at offset bytes behind integer argument n.
 func Mem(f Field, n uint8, offset int16, variants ...Variant) Value {
 	return Value{Field: f, Index: n, Derefs: 1, Offset: [2]int16{offset}, Variants: variants}
+}
+
+// MemberOf is the member of the object behind integer argument n that this accessor, a
+// function of the same library, returns: 32 bits of it.
+func MemberOf(f Field, n uint8, accessor string) Value {
+	return Value{Field: f, Index: n, Derefs: 1, Bits: 32, Member: accessor}
 }
 
 // Mem32 is the 32 bits at offset bytes behind integer argument n.

@@ -102,10 +102,42 @@ type Span struct {
 	// budget recorded only slices of the run.
 	Weight float64
 	// SequenceNumber is the autograd sequence number, -1 when absent: on a
-	// forward operator the last number it took, on a backward node its own.
+	// forward operator the last number it took, on a backward node its own. On a
+	// collective it is which one of its group it is.
 	SequenceNumber int64
+	// PythonStackID is the Stack of the Python code behind the call, its Python frames
+	// alone; 0 is absent. PythonStackSource says whose it is.
+	PythonStackID     int64
+	PythonStackSource LineSource
+	// SliceID and SliceStep say in which slice it was recorded, and in which whole
+	// step of that, counted from 1; 0 is absent.
+	SliceID   int64
+	SliceStep int32
 	// Detail is nil for most operators.
 	Detail *Detail
+}
+
+// LineSource says whose Python stack a call has.
+type LineSource uint8
+
+const (
+	// LineAbsent: no Python code is known to be behind it.
+	LineAbsent LineSource = iota
+	// LineOwn: it was taken when the call began.
+	LineOwn
+	// LineInherited: that of the call around it, down to the outermost of the thread.
+	LineInherited
+	// LineForward: of a backward node: that of the operator that it differentiates.
+	LineForward
+)
+
+var lineSourceNames = [...]string{"", "own", "inherited", "forward"}
+
+func (s LineSource) String() string {
+	if int(s) < len(lineSourceNames) {
+		return lineSourceNames[s]
+	}
+	return fmt.Sprintf("line_source(%d)", uint8(s))
 }
 
 // MakeDetail returns the span's Detail, an empty one of its own if it had none.
@@ -241,10 +273,14 @@ type Memory struct {
 	TotalAllocatedBytes *int64
 	TotalReservedBytes  *int64
 	StackID             *int64
+	PythonStackID       int64 // as in Span
+	PythonStackSource   LineSource
 	SpanID              int64 // the span around it, 0 is absent
 	Weight              float64
 	Pool                *int64 // the memory pool's handle, where the call names one
 	GraphExec           *int64 // the executable graph whose replay did it
+	SliceID             int64  // as a Span's
+	SliceStep           int32  // likewise
 }
 
 // Process is one traced process.
@@ -300,10 +336,11 @@ type Probe struct {
 	Site     *int64 // bytes from the function's start; nil when no site was found
 	SiteCost string // nop5, emulated, stepped; "" when no site was found
 	Attached bool
-	Reason   string // why there, why so dear, or why not attached
+	Reason   string // why there, why that expensive, or why not attached
 	Hits     int64
 	Thinned  int64 // calls that slices passed by, estimated from the weights
 	Lost     int64 // hits whose record was lost, any reason
+	Gone     bool  // nobody maps the library any more: nothing more is told of it
 }
 
 // Flow is an edge between two spans.
@@ -311,7 +348,7 @@ type Flow struct {
 	TSNS       int64 // the start of the later span
 	FromSpanID int64
 	ToSpanID   int64
-	Kind       string // forward_backward, capture_replay, capture_conditional
+	Kind       string // forward_backward, capture_replay, capture_conditional, collective, launch_sync
 	Method     string // sequence_number, …
 }
 
@@ -343,6 +380,11 @@ type Recording struct {
 	Source string
 	// DeviceName is the accelerators' model; "" is absent.
 	DeviceName string
+	// What the probes of this very recording have cost its job, known at its end.
+	Hits            *int64   // of probes, whether recorded or passed by
+	OverheadNS      *int64   // estimated, in all processes
+	OverheadPercent *float64 // of the job's own time
+	BudgetRule      string   // which limit held: budget, two_steps; "" is absent
 }
 
 // Parameters are what a recording was asked for: two recordings are compared only
@@ -369,6 +411,10 @@ type Sink interface {
 	Samples([]Sample) error
 	Stacks([]Stack) error
 	Memory([]Memory) error
+	// Slices come before the rows that were recorded in them.
+	Slices([]Slice) error
+	// OpenCalls is all that is open, again whenever that has changed.
+	OpenCalls(OpenCalls) error
 	Flows([]Flow) error
 	Counters([]Counter) error
 	Process(Process) error // again with EndedNS set when it ends
@@ -395,6 +441,12 @@ func (Discard) Stacks([]Stack) error { return nil }
 
 // Memory implements Sink.
 func (Discard) Memory([]Memory) error { return nil }
+
+// Slices implements Sink.
+func (Discard) Slices([]Slice) error { return nil }
+
+// OpenCalls implements Sink.
+func (Discard) OpenCalls(OpenCalls) error { return nil }
 
 // Flows implements Sink.
 func (Discard) Flows([]Flow) error { return nil }

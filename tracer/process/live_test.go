@@ -486,10 +486,11 @@ func TestALibraryOnAnOverlayIsOpened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	original := "/lib/x86_64-linux-gnu/libm.so.6"
-	if _, err := os.Stat(original); err != nil {
-		t.Skip(err)
+	found, _ := filepath.Glob("/lib/*-linux-gnu/libm.so.6")
+	if len(found) == 0 {
+		t.Skip("no libm where Debian has it")
 	}
+	original := found[0]
 	// Of another file system than the one above it: then an inode is told with a device of its own.
 	if err := unix.Mount("none", filepath.Join(dir, "lower"), "tmpfs", 0, ""); err != nil {
 		t.Skip(err)

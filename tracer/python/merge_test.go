@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
@@ -18,6 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize/callstack"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
+	"github.com/ebpfprof/ebpfprof/tracer/uprobe"
 )
 
 // nativeWalker takes native stacks where a walker takes Python's.
@@ -42,6 +42,9 @@ func newNativeWalker(t *testing.T, pid int) *nativeWalker {
 	}
 	spec.Maps["native_taken_ring"].MaxEntries = 16 << 20
 	bpf.Fit(spec)
+	if uprobe.HaveMulti() != nil {
+		uprobe.Fit(spec)
+	}
 	n := &nativeWalker{t: t}
 	n.walk, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: maps.Replacements(spec)})
 	if err != nil {
@@ -66,15 +69,7 @@ func newNativeWalker(t *testing.T, pid int) *nativeWalker {
 
 func (n *nativeWalker) probeGetppid() {
 	n.t.Helper()
-	executable, err := link.OpenExecutable(libcPath(n.t, n.process.PID))
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	l, err := executable.UprobeMulti([]string{"getppid"}, n.walk.Programs["native_at_probe"], nil)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	n.t.Cleanup(func() { l.Close() })
+	atGetppid(n.t, n.process.PID, n.walk.Programs["native_at_probe"])
 }
 
 func (n *nativeWalker) taken() map[uint32][]*bpf.NativeWalkNativeTaken {

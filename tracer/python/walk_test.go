@@ -19,6 +19,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/internal/pythons"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/uprobe"
 )
 
 // maxFrames is MAX_PYTHON_FRAMES in bpf/stack.h.
@@ -40,7 +41,15 @@ func newWalker(t *testing.T) *walker {
 		t.Skip("kernel: needs root")
 	}
 	w := &walker{t: t}
-	if err := bpf.LoadPythonWalkObjects(&w.objects, nil); err != nil {
+	spec, err := bpf.LoadPythonWalk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bpf.Fit(spec)
+	if uprobe.HaveMulti() != nil {
+		uprobe.Fit(spec)
+	}
+	if err := spec.LoadAndAssign(&w.objects, nil); err != nil {
 		var refused *ebpf.VerifierError
 		if errors.As(err, &refused) {
 			t.Fatalf("%+v", refused)
@@ -72,16 +81,31 @@ func (w *walker) follow(pid int, i *Interpreter) {
 // that are followed.
 func (w *walker) probeGetppid(pid int) {
 	w.t.Helper()
-	path := libcPath(w.t, pid)
+	atGetppid(w.t, pid, w.objects.PythonAtProbe)
+}
+
+// atGetppid attaches a program to libc's getppid of all processes, as the tracer does
+// on this kernel.
+func atGetppid(t *testing.T, pid int, program *ebpf.Program) {
+	t.Helper()
+	path := libcPath(t, pid)
 	executable, err := link.OpenExecutable(path)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	l, err := executable.UprobeMulti([]string{"getppid"}, w.objects.PythonAtProbe, nil)
+	sites, err := uprobe.Symbols(path, "getppid")
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	w.t.Cleanup(func() { l.Close() })
+	links, err := uprobe.Attach(executable, program, sites, uprobe.How{Multi: uprobe.HaveMulti() == nil})
+	t.Cleanup(func() {
+		for _, l := range links {
+			l.Close()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func libcPath(t *testing.T, pid int) string {

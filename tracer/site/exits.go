@@ -56,7 +56,7 @@ func planExits(f Function, allowStepped, results bool) ([]Exit, error) {
 	return exits, nil
 }
 
-// plan tries the kinds of sites from the best to the dearest and returns the
+// plan tries the kinds of sites from the cheapest to the most expensive and returns the
 // first set that the checker confirms.
 func (s *selector) plan(allowStepped bool) ([]int32, error) {
 	err := ErrNoExitSite

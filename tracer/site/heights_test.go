@@ -2,6 +2,7 @@ package site
 
 import (
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -12,6 +13,9 @@ import (
 // Compilers describe the frames of their functions; what is inferred from the
 // instructions alone must say the same.
 func TestHeightsAreThoseThatTheCompilerDescribed(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("heights are inferred from x86-64's instructions, of this machine's libraries")
+	}
 	for _, pattern := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/bin/python3.[0-9]*[0-9]", "/usr/lib/x86_64-linux-gnu/libtorch_python.so.1.13.0"} {
 		matches, _ := filepath.Glob(pattern)
 		for _, path := range matches {

@@ -39,6 +39,23 @@ func (u *Unwinder) dequeue() *file {
 	return next
 }
 
+// abandon gives up a file that nobody maps and whose table is not begun.
+func (u *Unwinder) abandon(f *file) {
+	at := slices.Index(u.queue, f)
+	if len(f.mappers) > 0 || at < 0 || u.closed {
+		return
+	}
+	u.queue = slices.Delete(u.queue, at, at+1)
+	f.elf.Close()
+	f.elf, f.state = nil, Absent
+	for key, known := range u.byOrigin {
+		if known == f {
+			delete(u.byOrigin, key)
+		}
+	}
+	u.retire(f) // a child that was forked a moment ago has its number
+}
+
 // turn is what counts as spending the same time on two processes.
 const turn = 500 * time.Millisecond
 
@@ -95,6 +112,7 @@ func (u *Unwinder) finish(f *file, t *unwind.Table, err error, began time.Time) 
 		u.spent[pid] += f.took
 	}
 	if err != nil {
+		u.refused.count(err)
 		f.state, f.reason = Absent, err
 	}
 	u.busy = nil

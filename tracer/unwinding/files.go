@@ -3,6 +3,7 @@ package unwinding
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -46,6 +47,8 @@ type file struct {
 	took    time.Duration
 	ready   bpf.NativeWalkUnwindState // what the kernel is told when the table is there
 
+	of *share // of the process that mapped it first
+
 	elf *symbolize.ELF // until the table is made
 }
 
@@ -61,8 +64,8 @@ func (f *file) addressAt(offset uint64) (uint64, bool) {
 	return 0, false
 }
 
-// find returns the file of a library, new or known.
-func (u *Unwinder) find(l *process.Library) *file {
+// find returns the file of a library that a process maps, new or known.
+func (u *Unwinder) find(l *process.Library, by *share) *file {
 	id := inode{l.Device, l.Inode}
 	if f, ok := u.byInode[id]; ok {
 		return f
@@ -73,13 +76,13 @@ func (u *Unwinder) find(l *process.Library) *file {
 		u.byInode[id] = f
 		return f
 	}
-	f := u.findELF(l.Path, e)
+	f := u.findELF(l.Path, e, by)
 	u.byInode[id] = f
 	return f
 }
 
 // findELF returns the file of an ELF's origin, and queues a new one.
-func (u *Unwinder) findELF(path string, e *symbolize.ELF) *file {
+func (u *Unwinder) findELF(path string, e *symbolize.ELF, by *share) *file {
 	key := e.Origin()
 	if key == "" {
 		key = path // the vDSO
@@ -88,16 +91,17 @@ func (u *Unwinder) findELF(path string, e *symbolize.ELF) *file {
 		e.Close()
 		return f
 	}
-	f := &file{path: path, code: e.CodeSegments(), mappers: map[int]bool{}}
+	f := &file{path: path, code: e.CodeSegments(), mappers: map[int]bool{}, of: by}
 	var contents []byte
 	err := symbolize.Guard(func() { contents, _, _ = e.UnwindFrames() })
 	if err == nil && len(contents) == 0 {
 		err = unwind.ErrNoFrames
 	}
 	if err == nil {
-		f.number, err = u.newNumber()
+		f.number, err = u.newNumber(by)
 	}
 	if err != nil {
+		u.refused.count(err)
 		f.state, f.reason = Absent, err
 		e.Close()
 		return f
@@ -109,26 +113,36 @@ func (u *Unwinder) findELF(path string, e *symbolize.ELF) *file {
 }
 
 // newNumber is a file number that no mapping has.
-func (u *Unwinder) newNumber() (uint32, error) {
-	if n := len(u.numbers); n > 0 {
-		number := u.numbers[n-1]
-		u.numbers = u.numbers[:n-1]
-		return number, nil
+func (u *Unwinder) newNumber(by *share) (uint32, error) {
+	if err := u.admit(by, amount{files: 1}); err != nil {
+		return 0, err
 	}
-	if u.nextNumber >= maxFiles {
-		if u.evict() {
-			return u.newNumber()
+	for len(u.numbers) == 0 {
+		if u.nextNumber < maxFiles {
+			u.nextNumber++
+			u.numbers = append(u.numbers, u.nextNumber-1)
+		} else if !u.evict(nil) {
+			return 0, fmt.Errorf("%w: more than %d files", ErrNoRoom, maxFiles)
 		}
-		return 0, fmt.Errorf("%w: more than %d files", ErrNoRoom, maxFiles)
 	}
-	u.nextNumber++
-	return u.nextNumber - 1, nil
+	number := u.numbers[len(u.numbers)-1]
+	u.numbers = u.numbers[:len(u.numbers)-1]
+	by.take(amount{files: 1})
+	return number, nil
+}
+
+// forget gives a file's number back.
+func (u *Unwinder) forget(f *file) {
+	u.numbers = append(u.numbers, f.number)
+	f.of.giveBack(amount{files: 1})
 }
 
 // image is a table in the kernel. Files that compile to the same one share it, as
 // the copies of a library in several containers do.
 type image struct {
 	run
+	rules  []unwind.Rule
+	of     *share // of the process for which it was written
 	users  int
 	digest unwind.Digest // none where it is not shared
 }
@@ -139,7 +153,7 @@ func (u *Unwinder) publish(f *file, t *unwind.Table, digest unwind.Digest) error
 	table, shared := u.images[digest]
 	if !shared {
 		var err error
-		if table, err = u.write(t); err != nil {
+		if table, err = u.write(t, f.of); err != nil {
 			return err
 		}
 		if table.digest = digest; digest != (unwind.Digest{}) {
@@ -164,14 +178,20 @@ func (u *Unwinder) publish(f *file, t *unwind.Table, digest unwind.Digest) error
 	return nil
 }
 
-// write copies a table into the kernel's memory.
-func (u *Unwinder) write(t *unwind.Table) (*image, error) {
+// write copies a table into the kernel's memory, at the expense of a share.
+func (u *Unwinder) write(t *unwind.Table, by *share) (*image, error) {
 	count := len(t.Leaves) / unwind.LeafBytes
+	if err := u.admit(by, amount{leaves: count, rules: u.rules.missing(t.Rules)}); err != nil {
+		return nil, err
+	}
 	first, err := u.room(count)
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := u.rules.numbersOf(t.Rules)
+	numbers, err := u.rules.use(t.Rules, by)
+	for errors.Is(err, ErrNoRoom) && u.evict(nil) {
+		numbers, err = u.rules.use(t.Rules, by)
+	}
 	if err != nil {
 		u.leaves.release(run{first, count})
 		return nil, err
@@ -179,7 +199,9 @@ func (u *Unwinder) write(t *unwind.Table) (*image, error) {
 	for i := range count {
 		t.Renumber(i, u.leaves.leaf(first+i), numbers)
 	}
-	return &image{run: run{first, count}}, nil
+	by.take(amount{leaves: count})
+	// The table's own rules are in a file that is unmapped soon.
+	return &image{run: run{first, count}, rules: slices.Clone(t.Rules), of: by}, nil
 }
 
 // release gives a file's table back; its room with the last user.
@@ -192,6 +214,8 @@ func (u *Unwinder) release(f *file) {
 	if table.users--; table.users == 0 {
 		delete(u.images, table.digest)
 		u.leaves.release(table.run)
+		u.rules.release(table.rules)
+		table.of.giveBack(amount{leaves: table.count})
 	}
 }
 
@@ -211,36 +235,44 @@ func (u *Unwinder) room(count int) (int, error) {
 		if !errors.Is(err, ErrNoRoom) {
 			return first, err
 		}
-		if !u.evict() && (len(u.retired) == 0 || u.tables.settle() != nil || !u.reclaim(time.Now())) {
+		if !u.evict(nil) && (len(u.retired) == 0 || u.tables.settle() != nil || !u.reclaim(time.Now())) {
 			return first, err
 		}
 	}
 }
 
-// evict takes the table of the file that was unused longest out of the kernel.
-func (u *Unwinder) evict() bool {
-	var oldest *file
+// evicted is how many tables go at once: for each time that the kernel's walks are
+// waited for.
+const evicted = 32
+
+// evict takes tables out of the kernel that no process maps, those first that were
+// unused longest; of one share's user only, unless that is nil. It reports whether
+// there were any.
+func (u *Unwinder) evict(of *share) bool {
+	var unused []*file
 	for _, f := range u.byOrigin {
-		if f.state == Ready && len(f.mappers) == 0 && (oldest == nil || f.unused.Before(oldest.unused)) {
-			oldest = f
+		if len(f.mappers) == 0 && !u.reading[f] && (f.state == Ready || f.state == Absent) && (of == nil || f.of != nil && (f.of == of || f.of.user == of.user && of.user != nil)) {
+			unused = append(unused, f)
 		}
 	}
-	if oldest == nil {
-		return false
-	}
-	if u.tables.putFile(oldest.number, &bpf.NativeWalkUnwindFile{}) != nil || u.tables.settle() != nil {
-		return false
-	}
-	u.release(oldest)
-	u.numbers = append(u.numbers, oldest.number)
-	for key, f := range u.byOrigin {
-		if f == oldest {
-			delete(u.byOrigin, key)
+	slices.SortFunc(unused, func(a, b *file) int { return a.unused.Compare(b.unused) })
+	unused = unused[:min(len(unused), evicted)]
+	for _, f := range unused {
+		if u.tables.putFile(f.number, &bpf.NativeWalkUnwindFile{}) != nil {
+			return false
 		}
 	}
-	if u.vdsoFile == oldest {
-		u.vdsoFile = nil
+	if len(unused) == 0 || u.tables.settle() != nil {
+		return false
 	}
+	for _, f := range unused {
+		u.release(f)
+		u.forget(f)
+		if u.vdsoFile == f {
+			u.vdsoFile = nil
+		}
+	}
+	maps.DeleteFunc(u.byOrigin, func(_ string, f *file) bool { return slices.Contains(unused, f) })
 	return true
 }
 
@@ -269,7 +301,7 @@ func (u *Unwinder) reclaim(before time.Time) (some bool) {
 			return false
 		}
 		u.release(r.file)
-		u.numbers = append(u.numbers, r.file.number)
+		u.forget(r.file)
 		some = true
 		return true
 	})

@@ -222,7 +222,9 @@ func (u *Unwinder) lookNext() bool {
 func (u *Unwinder) replaceGenerated(t *processTable, now *generated, table *unwind.Table) {
 	old := t.generated
 	if table != nil {
-		if f, err := u.generatedFile(table); err == nil {
+		f, err := u.generatedFile(table, u.shareOf(t.process.PID))
+		u.refused.count(err)
+		if err == nil {
 			now.file = f
 		}
 	}
@@ -236,14 +238,14 @@ func (u *Unwinder) replaceGenerated(t *processTable, now *generated, table *unwi
 	u.drop(old)
 }
 
-func (u *Unwinder) generatedFile(table *unwind.Table) (*file, error) {
-	number, err := u.newNumber()
+func (u *Unwinder) generatedFile(table *unwind.Table, by *share) (*file, error) {
+	number, err := u.newNumber(by)
 	if err != nil {
 		return nil, err
 	}
-	f := &file{number: number, ready: bpf.NativeWalkUnwindStateFILE_GENERATED}
+	f := &file{number: number, of: by, ready: bpf.NativeWalkUnwindStateFILE_GENERATED}
 	if err := u.publish(f, table, unwind.Digest{}); err != nil {
-		u.numbers = append(u.numbers, number)
+		u.forget(f)
 		return nil, err
 	}
 	return f, nil

@@ -24,18 +24,15 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/internal/testkernel"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/uprobe"
 )
 
 func needKernel(t testing.TB) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("kernel: not in -short")
-	}
-	if os.Geteuid() != 0 {
-		t.Skip("kernel: needs root")
-	}
+	testkernel.Need(t)
 	if err := rlimit.RemoveMemlock(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +46,7 @@ type harness struct {
 	unwind  *Unwinder
 	stacks  *ringbuf.Reader
 	process *process.Process
+	multi   bool
 }
 
 func newHarness(t testing.TB, options Options) *harness {
@@ -63,6 +61,10 @@ func newHarness(t testing.TB, options Options) *harness {
 		t.Fatal(err)
 	}
 	bpf.Fit(spec)
+	multi := uprobe.HaveMulti() == nil
+	if !multi {
+		uprobe.Fit(spec)
+	}
 	walk, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: maps.Replacements(spec)})
 	if err != nil {
 		t.Fatalf("%+v", err)
@@ -75,7 +77,7 @@ func newHarness(t testing.TB, options Options) *harness {
 	t.Cleanup(func() { stacks.Close() })
 	u := New(maps, options)
 	t.Cleanup(u.Close)
-	return &harness{t: t, maps: maps, walk: walk, unwind: u, stacks: stacks}
+	return &harness{t: t, maps: maps, walk: walk, unwind: u, stacks: stacks, multi: multi}
 }
 
 // add begins to unwind a process and waits for its tables.
@@ -95,23 +97,27 @@ func (h *harness) add(pid int) {
 	h.unwind.Wait()
 }
 
-// probe attaches a program to symbols of a file.
+// probe attaches a program to symbols of a file, as the tracer does on this kernel.
 func (h *harness) probe(program, path string, symbols ...string) {
 	h.t.Helper()
 	x, err := link.OpenExecutable(path)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	options := &link.UprobeMultiOptions{PID: uint32(h.process.PID)}
-	attach := x.UprobeMulti
-	if program == "native_at_return" {
-		attach = x.UretprobeMulti
-	}
-	l, err := attach(symbols, h.walk.Programs[program], options)
+	sites, err := uprobe.Symbols(path, symbols...)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.t.Cleanup(func() { l.Close() })
+	links, err := uprobe.Attach(x, h.walk.Programs[program], sites,
+		uprobe.How{PID: h.process.PID, Return: program == "native_at_return", Multi: h.multi})
+	h.t.Cleanup(func() {
+		for _, l := range links {
+			l.Close()
+		}
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // taken reads the stacks that were taken so far.

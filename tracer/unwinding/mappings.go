@@ -43,6 +43,7 @@ func (u *Unwinder) read(p *process.Process) (*processTable, error) {
 		return nil, err
 	}
 	t := &processTable{process: p, files: map[*file]bool{}, inodes: map[inode]bool{}}
+	u.reading = t.files
 	for _, c := range code {
 		if c.Start >= math.MaxInt64 {
 			continue // the vsyscall page
@@ -58,7 +59,7 @@ func (t *processTable) add(u *Unwinder, c process.Code) {
 	var f *file
 	switch {
 	case c.Library != nil:
-		f = u.find(c.Library)
+		f = u.find(c.Library, u.shareOf(t.process.PID))
 		t.inodes[inode{c.Library.Device, c.Library.Inode}] = true
 	case c.Name == "[vdso]":
 		f = u.vdso(c.End - c.Start)
@@ -156,6 +157,7 @@ func (u *Unwinder) leave(old, now *processTable) {
 		if now == nil || !now.files[f] {
 			delete(f.mappers, old.process.PID)
 			f.unused = time.Now()
+			u.abandon(f)
 		}
 	}
 	for id := range old.inodes {
@@ -176,6 +178,7 @@ func (u *Unwinder) unload(pid int) error {
 	}
 	delete(u.processes, pid)
 	delete(u.spent, pid)
+	delete(u.shares, pid)
 	u.leave(t, nil)
 	if err := u.tables.deleteProcess(pid); err != nil {
 		return fmt.Errorf("removing the mappings of pid %d: %w", pid, err)

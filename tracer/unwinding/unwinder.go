@@ -41,6 +41,10 @@ type Unwinder struct {
 	generation uint16 // of the last table; those beyond the greatest have none
 	processes  map[int]*processTable
 	vdsoFile   *file
+	shares     map[int]*share // by pid
+	users      map[uint32]*share
+	refused    Refused
+	reading    map[*file]bool // of the process whose maps were read last: soon to be mapped by it
 	queue      []*file
 	spent      map[int]time.Duration // on the tables of a process's files
 	busy       *file
@@ -68,8 +72,9 @@ func newUnwinder(to tables, options Options) *Unwinder {
 	}
 	u := &Unwinder{
 		tables: to, options: options,
-		leaves:  leaves{tables: to, limit: limit},
-		rules:   rules{tables: to, numbers: map[unwind.Rule]uint16{{}: 0}},
+		leaves: leaves{tables: to, limit: limit},
+		rules:  newRules(to),
+		shares: map[int]*share{}, users: map[uint32]*share{},
 		byInode: map[inode]*file{}, byOrigin: map[string]*file{}, images: map[unwind.Digest]*image{}, nextNumber: firstFile,
 		processes: map[int]*processTable{}, looks: map[int]bool{}, spent: map[int]time.Duration{},
 		work: make(chan struct{}, 1), ended: make(chan struct{}),

@@ -22,7 +22,7 @@ func (u *Unwinder) vdso(size uint64) *file {
 		if err != nil {
 			return nil
 		}
-		u.vdsoFile = u.findELF("[vdso]", e)
+		u.vdsoFile = u.findELF("[vdso]", e, nil)
 	}
 	return u.vdsoFile
 }

@@ -434,7 +434,7 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	t.Cleanup(u.Close)
 	table := &unwind.Table{Machine: symbolize.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 200*unwind.LeafBytes)}
 	add := func(name string, mapped bool) (*file, error) {
-		number, err := u.newNumber()
+		number, err := u.newNumber(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

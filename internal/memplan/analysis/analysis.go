@@ -4,13 +4,13 @@
 package analysis
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/holders"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/hot"
@@ -33,14 +33,16 @@ type Memory struct {
 
 // Arena is the memory of one process, space and device.
 type Arena struct {
-	PID    int32  `json:"pid"`
-	Space  string `json:"space"`
-	Level  string `json:"level"`
-	Device *int32 `json:"device_id"`
+	Session string `json:"session_id"`
+	PID     int32  `json:"pid"`
+	Space   string `json:"space"`
+	Level   string `json:"level"`
+	Device  *int32 `json:"device_id"`
 
 	PeakBytes   int64  `json:"peak_bytes"` // of what was allocated while recording
 	PeakNS      int64  `json:"peak_ns"`
-	BeforeBytes *int64 `json:"before_bytes"` // in use before, as the allocator said
+	BeforeBytes *int64 `json:"before_bytes"`         // in use before, as the allocator said
+	SaidBytes   *int64 `json:"allocator_said_bytes"` // the most in use, as the allocator said
 	EndBytes    int64  `json:"end_bytes"`
 	Allocations int64  `json:"allocations"`
 	Frees       int64  `json:"frees"`
@@ -65,7 +67,7 @@ type Arena struct {
 	lives   *blocks.Lives
 	steps   hot.Steps
 	context *holders.Context
-	pooled  chan pool.Result // of all blocks
+	pooled  chan pool.Result // of all blocks; nil if nobody asked
 }
 
 // Point is live bytes from an instant on.
@@ -95,14 +97,29 @@ func Load(ctx context.Context, path string, pid int32) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := load(ctx, d, path, pid)
+	m, err := load(ctx, d, path, choice{keep: func(a blocks.Arena) bool { return pid == 0 || a.PID == pid }, pool: true})
+	if errors.Is(err, ErrNoSuchArena) {
+		err = fmt.Errorf("pid %d: %w", pid, err)
+	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return m, nil
 }
 
-func load(ctx context.Context, d origin, path string, pid int32) (*Memory, error) {
+// Of is the memory of an opened dataset, of the arenas that keep chooses, without
+// the fragmentation that a pool would have. The dataset stays open.
+func Of(ctx context.Context, db *dataset.DB, keep func(blocks.Arena) bool) (*Memory, error) {
+	return load(ctx, source.Of(db), db.Root(), choice{keep: keep})
+}
+
+// choice of arenas, and whether a pool is simulated for them.
+type choice struct {
+	keep func(blocks.Arena) bool
+	pool bool
+}
+
+func load(ctx context.Context, d origin, path string, c choice) (*Memory, error) {
 	arenas, events, err := d.Events(ctx)
 	if err != nil {
 		return nil, err
@@ -122,14 +139,19 @@ func load(ctx context.Context, d origin, path string, pid int32) (*Memory, error
 	if err != nil {
 		return nil, err
 	}
-	all := preferred(blocks.Build(arenas, events))
-	for _, l := range all {
-		if pid == 0 || l.Arena.PID == pid {
-			m.Arenas = append(m.Arenas, newArena(l, hot.Cut(l, anchors[l.Arena.PID], method)))
+	for _, l := range blocks.Framework(blocks.Build(arenas, events)) {
+		if !c.keep(l.Arena) {
+			continue
 		}
+		a := newArena(l, hot.Cut(l, anchors[l.Arena.PID], method))
+		if c.pool {
+			a.pooled = make(chan pool.Result, 1)
+			go func() { a.pooled <- pool.Simulate(hot.PoolRequests(l, everything), pool.Options{}) }()
+		}
+		m.Arenas = append(m.Arenas, a)
 	}
 	if len(m.Arenas) == 0 {
-		return nil, fmt.Errorf("pid %d: %w", pid, ErrNoSuchArena)
+		return nil, ErrNoSuchArena
 	}
 	for _, a := range m.Arenas {
 		if err := a.look(ctx, d); err != nil {
@@ -142,30 +164,9 @@ func load(ctx context.Context, d origin, path string, pid int32) (*Memory, error
 // Close releases what Load opened.
 func (m *Memory) Close() error { return m.origin.Close() }
 
-// preferred leaves out the driver's events of a device that has a framework's
-// allocator, which are its segments, and puts the largest peak first.
-func preferred(all []*blocks.Lives) []*blocks.Lives {
-	type place struct {
-		pid    int32
-		space  string
-		device int32
-	}
-	allocator := map[place]bool{}
-	for _, l := range all {
-		if l.Arena.Level == "allocator" {
-			allocator[place{l.Arena.PID, l.Arena.Space, l.Arena.Device}] = true
-		}
-	}
-	all = slices.DeleteFunc(all, func(l *blocks.Lives) bool {
-		return l.Arena.Level != "allocator" && allocator[place{l.Arena.PID, l.Arena.Space, l.Arena.Device}]
-	})
-	slices.SortStableFunc(all, func(a, b *blocks.Lives) int { return cmp.Compare(b.Peak, a.Peak) })
-	return all
-}
-
 func newArena(l *blocks.Lives, steps hot.Steps) *Arena {
 	a := &Arena{
-		PID: l.Arena.PID, Space: l.Arena.Space, Level: l.Arena.Level, PeakBytes: l.Peak, PeakNS: l.PeakNS,
+		Session: l.Arena.Session, PID: l.Arena.PID, Space: l.Arena.Space, Level: l.Arena.Level, PeakBytes: l.Peak, PeakNS: l.PeakNS,
 		Allocations: l.Allocations, Frees: l.Frees, OutOfMemory: l.OutOfMemory, BeginNS: l.BeginNS, EndNS: l.EndNS,
 		Partial: l.Partial(), FreedUnknown: l.FreedUnknown, Reused: l.Reused, Unsized: l.NoSize, SlicedEvents: l.Sliced,
 		Steps: steps.Whole(), StepsFrom: steps.Method, lives: l, steps: steps,
@@ -176,11 +177,12 @@ func newArena(l *blocks.Lives, steps hot.Steps) *Arena {
 	if l.Before != blocks.Unknown {
 		a.BeforeBytes = &l.Before
 	}
+	if l.AllocatedPeak != blocks.Unknown {
+		a.SaidBytes = &l.AllocatedPeak
+	}
 	if l.ReservedPeak != blocks.Unknown {
 		a.Fragmentation.RecordedReserved = &l.ReservedPeak
 	}
-	a.pooled = make(chan pool.Result, 1)
-	go func() { a.pooled <- pool.Simulate(hot.PoolRequests(l, everything), pool.Options{}) }()
 	for i := range l.Blocks {
 		if l.Blocks[i].Died == blocks.Alive {
 			a.EndBytes += l.Blocks[i].Bytes
@@ -232,7 +234,9 @@ func (a *Arena) look(ctx context.Context, d origin) error {
 	}
 	a.Holders = a.context.Holders(a.lives.Blocks, atPeak)
 	a.Growth = a.context.Growths(a.lives.Blocks, instants)
-	a.fragment()
+	if a.pooled != nil {
+		a.fragment()
+	}
 	return nil
 }
 
@@ -244,7 +248,7 @@ func (a *Arena) note(ctx context.Context, d origin, positions []int) error {
 		paths[b.Path], spans[b.BornIn], spans[b.DiedIn] = true, true, true
 	}
 	delete(spans, 0)
-	found, err := d.Spans(ctx, keys(spans))
+	found, err := d.Spans(ctx, a.lives.Arena.Session, keys(spans))
 	if err != nil {
 		return err
 	}
@@ -253,7 +257,7 @@ func (a *Arena) note(ctx context.Context, d origin, positions []int) error {
 		paths[s.Path] = true
 	}
 	delete(paths, 0)
-	more, err := d.Paths(ctx, keys(paths))
+	more, err := d.Paths(ctx, a.lives.Arena.Session, keys(paths))
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,9 @@ type recording struct {
 
 const pid = 4711
 
+// category of spans, as the tracer writes it.
+var category = map[string]string{"Engine::execute": "backward"}
+
 func newRecording(t *testing.T) *recording {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "dataset")
@@ -86,7 +89,7 @@ func (r *recording) free(address int64) {
 }
 
 func (r *recording) span(id, parent int64, layer, name string, stack int64) {
-	s := event.Span{ID: id, ParentID: parent, StartNS: r.ns, DurationNS: 1, PID: pid, TID: pid, Call: &event.Call{Layer: layer, Name: name}, Weight: 1}
+	s := event.Span{ID: id, ParentID: parent, StartNS: r.ns, DurationNS: 1, PID: pid, TID: pid, Call: &event.Call{Layer: layer, Name: name, Category: category[name]}, Weight: 1}
 	if stack != 0 {
 		s.Detail = &event.Detail{StackID: &stack}
 	}

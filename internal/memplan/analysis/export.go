@@ -18,7 +18,7 @@ func (m *Memory) Export(ctx context.Context, w io.Writer, atPeak bool) error {
 			paths[a.lives.Blocks[i].Path] = true
 		}
 		delete(paths, 0)
-		found, err := m.origin.Paths(ctx, keys(paths))
+		found, err := m.origin.Paths(ctx, a.Session, keys(paths))
 		if err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ import (
 // origin is where events come from: a dataset or a snapshot.
 type origin interface {
 	Events(ctx context.Context) ([]blocks.Arena, []blocks.Event, error)
-	Paths(ctx context.Context, ids []int64) (map[int64]holders.Path, error)
-	Spans(ctx context.Context, ids []int64) (map[int64]holders.Span, error)
+	Paths(ctx context.Context, session string, ids []int64) (map[int64]holders.Path, error)
+	Spans(ctx context.Context, session string, ids []int64) (map[int64]holders.Span, error)
 	Anchors(ctx context.Context) (byPID map[int32][]int64, method string, err error)
 	Lost(ctx context.Context) ([]string, error)
 	Warnings() []string
@@ -39,11 +39,13 @@ func (o opened) Events(context.Context) ([]blocks.Arena, []blocks.Event, error) 
 	return o.Arenas, o.Snapshot.Events, nil
 }
 
-func (o opened) Paths(context.Context, []int64) (map[int64]holders.Path, error) {
+func (o opened) Paths(context.Context, string, []int64) (map[int64]holders.Path, error) {
 	return o.Snapshot.Paths, nil
 }
 
-func (o opened) Spans(context.Context, []int64) (map[int64]holders.Span, error) { return nil, nil }
+func (o opened) Spans(context.Context, string, []int64) (map[int64]holders.Span, error) {
+	return nil, nil
+}
 
 func (o opened) Anchors(context.Context) (map[int32][]int64, string, error) { return nil, "", nil }
 

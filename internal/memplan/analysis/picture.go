@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/amount"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/draw"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/holders"
 )
@@ -35,6 +36,16 @@ func (a *Arena) Name() string {
 	return name
 }
 
+// pageRows is how many rows a table of the page has: it opens at once, however many
+// events it is of.
+const pageRows = 50
+
+func more(b *strings.Builder, rows int) {
+	if rows > pageRows {
+		fmt.Fprintf(b, "<p>… and %d more</p>\n", rows-pageRows)
+	}
+}
+
 // WriteHTML writes one page that needs nothing else: pictures and tables.
 func (m *Memory) WriteHTML(w io.Writer) error {
 	var b strings.Builder
@@ -46,7 +57,7 @@ td,th{padding:2px 10px;text-align:left;border-bottom:1px solid #ddd}td.n,th.n{te
 		b.WriteString("<p><b>" + html.EscapeString(warning) + "</b></p>\n")
 	}
 	for _, a := range m.Arenas {
-		fmt.Fprintf(&b, "<h2>%s</h2><p>peak %d bytes (%s)</p>\n", html.EscapeString(a.Name()), a.PeakBytes, draw.Bytes(a.PeakBytes))
+		fmt.Fprintf(&b, "<h2>%s</h2><p>peak %d bytes (%s)</p>\n", html.EscapeString(a.Name()), a.PeakBytes, amount.Bytes(a.PeakBytes))
 		if err := a.Picture().WriteSVG(&b); err != nil {
 			return err
 		}
@@ -56,16 +67,18 @@ td,th{padding:2px 10px;text-align:left;border-bottom:1px solid #ddd}td.n,th.n{te
 		}{{"At the peak, by line", a.Holders.ByLine}, {"by module", a.Holders.ByModule}, {"by operator", a.Holders.ByOperator},
 			{"by phase (a guess)", a.Holders.ByPhase}} {
 			fmt.Fprintf(&b, `<h3>%s</h3><table><tr><th class="n">bytes</th><th class="n">share</th><th class="n">blocks</th><th></th></tr>`, t.title)
-			for _, s := range t.shares[:min(len(t.shares), 50)] {
+			for _, s := range t.shares[:min(len(t.shares), pageRows)] {
 				fmt.Fprintf(&b, `<tr><td class="n">%s</td><td class="n">%.1f %%</td><td class="n">%d</td><td>%s</td></tr>`+"\n",
-					draw.Bytes(s.Bytes), 100*s.Share, s.Blocks, html.EscapeString(s.Key))
+					amount.Bytes(s.Bytes), 100*s.Share, s.Blocks, html.EscapeString(s.Key))
 			}
 			b.WriteString("</table>\n")
+			more(&b, len(t.shares))
 		}
-		for _, g := range a.Growth {
+		for _, g := range a.Growth[:min(len(a.Growth), pageRows)] {
 			fmt.Fprintf(&b, "<p>%s: %s, %s a step (%s to %s), %s confidence</p>\n", g.Kind, html.EscapeString(g.Line),
-				draw.Bytes(int64(g.BytesPerStep)), draw.Bytes(int64(g.BytesPerStepLo)), draw.Bytes(int64(g.BytesPerStepHi)), g.Confidence)
+				amount.Bytes(int64(g.BytesPerStep)), amount.Bytes(int64(g.BytesPerStepLo)), amount.Bytes(int64(g.BytesPerStepHi)), g.Confidence)
 		}
+		more(&b, len(a.Growth))
 	}
 	b.WriteString("</html>\n")
 	_, err := io.WriteString(w, b.String())

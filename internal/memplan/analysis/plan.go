@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/amount"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/draw"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/hot"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/pool"
@@ -213,7 +214,7 @@ func (p *Plan) Seconds() float64 { return p.seconds }
 
 // Picture is the plan as rectangles.
 func (p *Plan) Picture() draw.Plan {
-	d := draw.Plan{Title: fmt.Sprintf("plan of a %s, pid %d: %s by %s", p.Scope, p.PID, draw.Bytes(p.Peak), p.Solver), Peak: p.Peak,
+	d := draw.Plan{Title: fmt.Sprintf("plan of a %s, pid %d: %s by %s", p.Scope, p.PID, amount.Bytes(p.Peak), p.Solver), Peak: p.Peak,
 		Bound: p.LowerBound}
 	for _, r := range p.Requests {
 		d.Rectangles = append(d.Rectangles, draw.Rectangle{Lower: r.Lower, Upper: r.Upper, Offset: r.Offset, Size: r.Bytes, Label: r.Line})

@@ -4,6 +4,11 @@
 // given out twice, sizes that nobody told. It knows no dataset.
 package blocks
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Action is what an event does.
 type Action uint8
 
@@ -36,10 +41,33 @@ type Event struct {
 // Arena is memory that addresses are unique in: one process, space, allocator
 // and device.
 type Arena struct {
-	PID    int32
-	Space  string // host, device, pinned or managed
-	Level  string // allocator, or driver
-	Device int32  // Unknown for host memory
+	Session string // the recording: several may stand in one dataset, with the same pids
+	PID     int32
+	Space   string // host, device, pinned or managed
+	Level   string // allocator, or driver
+	Device  int32  // Unknown for host memory
+}
+
+// Framework leaves out the driver's events of a device that has a framework's
+// allocator, which are its segments: the blocks that programs ask for are left.
+// The largest peak comes first.
+func Framework(all []*Lives) []*Lives {
+	type place struct {
+		session string
+		pid     int32
+		space   string
+		device  int32
+	}
+	of := func(l *Lives) place { return place{l.Arena.Session, l.Arena.PID, l.Arena.Space, l.Arena.Device} }
+	allocator := map[place]bool{}
+	for _, l := range all {
+		if l.Arena.Level == "allocator" {
+			allocator[of(l)] = true
+		}
+	}
+	all = slices.DeleteFunc(all, func(l *Lives) bool { return l.Arena.Level != "allocator" && allocator[of(l)] })
+	slices.SortStableFunc(all, func(a, b *Lives) int { return cmp.Compare(b.Peak, a.Peak) })
+	return all
 }
 
 // Block is a stretch of memory from its allocation to its free.
@@ -74,6 +102,9 @@ type Lives struct {
 	Peak     int64
 	PeakTick int64
 	PeakNS   int64
+	// AllocatedPeak is the most that the allocator itself said was in use, with
+	// what was there before, or Unknown.
+	AllocatedPeak int64
 	// ReservedPeak is the most that the allocator said it held, or Unknown.
 	ReservedPeak int64
 	Allocations  int64

@@ -11,6 +11,8 @@ import (
 	"image/png"
 	"io"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/amount"
 )
 
 // Point is live bytes from an instant on.
@@ -48,7 +50,7 @@ func (c Curve) WriteSVG(w io.Writer) error {
 	for n := range 5 {
 		v := float64(most) * float64(n) / 4
 		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n",
-			left, width-right, y(v), y(v), left-6, y(v)+4, Bytes(int64(v)))
+			left, width-right, y(v), y(v), left-6, y(v)+4, amount.Bytes(int64(v)))
 		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle">%.4g s</text>`+"\n", x(end*float64(n)/4), height-12, end*float64(n)/4)
 	}
 	if len(c.Steps) <= 200 {
@@ -69,7 +71,7 @@ func (c Curve) WriteSVG(w io.Writer) error {
 	fmt.Fprintf(&b, `<polygon points="%.1f,%.1f %s%.1f,%.1f" fill="#4a7ebb"/>`+"\n", x(0), y(0), lower.String(), x(end), y(0))
 	fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#c00" stroke-dasharray="3,3"/>`, x(c.Peak), x(c.Peak), top, height-bottom)
 	fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" fill="#c00" text-anchor="middle">peak %s</text>`+"\n",
-		min(max(x(c.Peak), left+60), width-right-60), top-4, Bytes(most))
+		min(max(x(c.Peak), left+60), width-right-60), top-4, amount.Bytes(most))
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -79,19 +81,6 @@ func open(b *strings.Builder, width, height float64, title string) {
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" font-family="sans-serif" font-size="11">`+"\n",
 		width, height, width, height)
 	fmt.Fprintf(b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="8" y="14" font-weight="bold">%s</text>`+"\n", html.EscapeString(title))
-}
-
-// Bytes is a number of bytes for people.
-func Bytes(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d B", n)
 }
 
 // WritePNG draws the curve alone, without words: 1920 × 600.

@@ -12,6 +12,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/amount"
 )
 
 // Rectangle is a block in a plan.
@@ -71,13 +73,13 @@ func (p Plan) WriteSVG(w io.Writer) error {
 	for n := range int64(5) {
 		v := most / 4 * n
 		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n",
-			left, width-right, y(v), y(v), left-6, y(v)+4, Bytes(v))
+			left, width-right, y(v), y(v), left-6, y(v)+4, amount.Bytes(v))
 	}
 	for _, r := range p.largest() {
 		c := colour(r.Label)
 		fmt.Fprintf(&b, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="#%02x%02x%02x" stroke="#fff" stroke-width="0.3"><title>%s</title></rect>`+"\n",
 			x(r.Lower), y(r.Offset+r.Size), x(r.Upper)-x(r.Lower), y(r.Offset)-y(r.Offset+r.Size), c.R, c.G, c.B,
-			html.EscapeString(fmt.Sprintf("%s: %s at %d, ticks %d to %d", r.Label, Bytes(r.Size), r.Offset, r.Lower, r.Upper)))
+			html.EscapeString(fmt.Sprintf("%s: %s at %d, ticks %d to %d", r.Label, amount.Bytes(r.Size), r.Offset, r.Lower, r.Upper)))
 	}
 	for _, l := range []struct {
 		at          int64

@@ -1,12 +1,14 @@
 // Package holders says who holds memory: by line of the user's code, by module,
-// by operator and by phase, at one instant and over the steps. It owns what is
-// the user's code and how a block's phase is guessed.
+// by operator and by phase, at one instant and over the steps. It owns how a block's
+// phase is guessed; what is the user's code is internal/usercode's.
 package holders
 
 import (
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/usercode"
 )
 
 // Frame is one frame of a call stack.
@@ -30,31 +32,12 @@ type Span struct {
 	Path, Forward int64
 }
 
-// Foreign are parts of the paths of code that is not the user's own.
-var Foreign = []string{"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "/torch/", "/jax/", "/jaxlib/",
-	"<frozen ", "<string>", "<built-in"}
-
 // isPython reports whether a frame is one of Python code.
 func (f Frame) isPython() bool {
 	return f.Kind == "python" || strings.HasSuffix(f.File, ".py")
 }
 
-func (f Frame) isUsers() bool {
-	if !f.isPython() || f.File == "" {
-		return false
-	}
-	// A library is mapped from an absolute path, the user's script need not be.
-	where := f.File
-	if !strings.HasPrefix(where, "/") && !strings.HasPrefix(where, "<") {
-		where = "/" + where
-	}
-	for _, part := range Foreign {
-		if strings.Contains(where, part) {
-			return false
-		}
-	}
-	return true
-}
+func (f Frame) isUsers() bool { return f.isPython() && usercode.Is(f.File) }
 
 // Place is the innermost frame of the user's code: else of Python, else none.
 func (p Path) Place() (Frame, bool) {

@@ -15,12 +15,20 @@ const (
 	allPairs     = 100_000_000 // in all orders together: each keeps its own
 )
 
+// A round gives each search so many nodes, the next one twice as many. Beside them
+// fresh orders are tried: as many nodes in all for each power of two, so that most are
+// tried shortly and a few long (Luby's sequence, for all rounds together).
 const (
-	firstBudget = 4_000 // nodes of one search in the first round
-	moreBudget  = 4     // times as many in each round after
-	mostBudget  = 4_000_000
-	mixedOrders = 4    // more orders in each round after the first
+	firstBudget = 4_000
+	moreBudget  = 2
+	mostBudget  = 16_000_000
+	freshOrders = 2    // of the round's budget, at each power of two
+	pairsANode  = 10   // pairs of blocks in whose time an order is made: a node takes that, too
 	fineness    = 2000 // of the targets: a round ends within a 2000th of the best peak
+	// The targets between the least one and the best plan's peak get that part of the
+	// budget each: they are worth little where a capacity is asked for.
+	otherTargets       = 4
+	otherTargetsBeside = 16
 )
 
 // search lowers the highest part until it reaches the goal, or ctx ends.
@@ -43,7 +51,7 @@ func (s *solver) search(ctx context.Context) {
 			a.Outcome = "not run: " + reason
 			break
 		}
-		s.lower(ctx, highest, allPairs/(pairs+1))
+		s.lower(ctx, highest, pairs)
 	}
 	if len(tried) == 0 {
 		return // the bound was reached before
@@ -75,16 +83,24 @@ func tooLarge(blocks []Block) (pairs int, reason string) {
 // the least one that is not excluded up towards the best plan's peak, with all
 // orders, and gives each search so many nodes; the next round gives it more. So
 // what is found does not depend on the clock, but for where it ends.
-func (s *solver) lower(ctx context.Context, p *part, mostOrders int) {
+func (s *solver) lower(ctx context.Context, p *part, pairs int) {
 	excluded := s.goal() // the least target that makes sense
-	orders := s.orders(p)
-	for round, budget := 0, int64(firstBudget); ; round++ {
+	all := s.newRestarts(p, pairs)
+	share := int64(otherTargets)
+	if s.Capacity > 0 {
+		share = otherTargetsBeside
+	}
+	for round := 0; ; round++ {
 		target := excluded
 		for p.peak > excluded {
 			if ctx.Err() != nil {
 				return
 			}
-			switch s.tryAll(ctx, p, orders, target, budget) {
+			searches := all.of(round, 1)
+			if target > excluded {
+				searches = all.of(round, share)
+			}
+			switch s.tryAll(ctx, p, searches, target) {
 			case found:
 				// Whatever is below it was tried in this round.
 				if target == excluded {
@@ -106,35 +122,86 @@ func (s *solver) lower(ctx context.Context, p *part, mostOrders int) {
 		if p.peak <= excluded {
 			return
 		}
-		budget = min(budget*moreBudget, mostBudget)
-		for n := range mixedOrders {
-			if len(orders) >= mostOrders {
-				break
-			}
-			seed := uint64(len(orders))
-			base := orders[int(seed)%len(priorities)]
-			order := learnt(base)
-			if n%2 == 1 {
-				order = shuffled(base.index, seed)
-			}
-			orders = append(orders, newSearch(newProblem(p.blocks, p.fixed, order)))
-		}
 	}
 }
 
-// orders are the searches of a part by each priority, those that are equal once.
-func (s *solver) orders(p *part) []*search {
+// restarts are the searches of a part.
+type restarts struct {
+	part  *part
+	mixer mixer
+	kept  []searcher // those that every round runs
+	least int64      // nodes for which an order is worth making
+}
+
+func (s *solver) newRestarts(p *part, pairs int) *restarts {
 	contention := contentions(p.blocks)
-	var searches []*search
-	for _, priority := range priorities {
-		searches = append(searches, newSearch(newProblem(p.blocks, p.fixed, priority.sorted(p.blocks, contention))))
+	all := &restarts{part: p, mixer: newMixer(p.blocks, contention), least: max(firstBudget, int64(pairs/pairsANode))}
+	most := max(1, allPairs/(pairs+1))
+	for _, priority := range priorities[:min(len(priorities), most)] {
+		all.kept = append(all.kept, newSearch(newProblem(p.blocks, p.fixed, priority.sorted(p.blocks, contention))))
 	}
-	return searches
+	if len(p.fixed) > 0 {
+		return all
+	}
+	shared := newProblem(p.blocks, nil, priorities[0].sorted(p.blocks, contention))
+	for _, rules := range nichePreferences {
+		all.kept = append(all.kept, newNiches(shared, rules))
+	}
+	return all
+}
+
+// attempt is a search with the nodes that it has.
+type attempt struct {
+	searcher
+	budget int64
+}
+
+// of are the searches of a round, each with a part of its budget.
+func (r *restarts) of(round int, share int64) []attempt {
+	budget := int64(firstBudget)
+	for range round {
+		budget = min(budget*moreBudget, mostBudget)
+	}
+	budget = max(budget/share, firstBudget)
+	var all []attempt
+	for _, s := range r.kept {
+		all = append(all, attempt{s, budget})
+	}
+	seed := uint64(round)<<32 | uint64(share)<<24
+	for nodes, orders := budget, freshOrders; nodes >= r.least && round > 0; nodes, orders = nodes/2, orders*2 {
+		for range orders {
+			seed++
+			all = append(all, attempt{&fresh{r, seed, nil}, nodes})
+		}
+	}
+	return all
+}
+
+// fresh is a search by an order of its own, which is made when it is run.
+type fresh struct {
+	*restarts
+	seed uint64
+	*search
+}
+
+func (f *fresh) run(ctx context.Context, capacity, budget int64) outcome {
+	f.search = newSearch(newProblem(f.part.blocks, f.part.fixed, f.mixer.order(f.seed)))
+	o := f.search.run(ctx, capacity, budget)
+	if o != found {
+		f.search = nil // it takes memory
+	}
+	return o
+}
+
+// searcher looks for a plan within a capacity.
+type searcher interface {
+	run(ctx context.Context, capacity, budget int64) outcome
+	plan() (index []int32, offsets []int64)
 }
 
 // tryAll runs the searches within one capacity, on all CPUs. The first in their
 // order that finds a plan counts, so that the result is the same each time.
-func (s *solver) tryAll(ctx context.Context, p *part, searches []*search, capacity, budget int64) outcome {
+func (s *solver) tryAll(ctx context.Context, p *part, searches []attempt, capacity int64) outcome {
 	var (
 		mutex    sync.Mutex
 		wg       sync.WaitGroup
@@ -181,7 +248,7 @@ func (s *solver) tryAll(ctx context.Context, p *part, searches []*search, capaci
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i, sub := take(); i >= 0; i, sub = take() {
-				done(i, searches[i].run(sub, capacity, budget))
+				done(i, searches[i].run(sub, capacity, searches[i].budget))
 				cancels[i]()
 			}
 		})
@@ -189,10 +256,10 @@ func (s *solver) tryAll(ctx context.Context, p *part, searches []*search, capaci
 	wg.Wait()
 	switch {
 	case winner < len(searches):
-		won := searches[winner]
+		index, at := searches[winner].plan()
 		offsets := make([]int64, len(p.blocks))
-		for i, b := range won.index {
-			offsets[b] = won.offset[i]
+		for i, b := range index {
+			offsets[b] = at[i]
 		}
 		if p.improve(offsets, "search") && s.Progress != nil {
 			s.Progress(Attempt{Solver: "search", Peak: s.peak()})

@@ -3,6 +3,7 @@ package solve
 import (
 	"cmp"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"strings"
 )
@@ -29,63 +30,76 @@ func (p priority) sorted(blocks []Block, contention []int64) []int32 {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		x, y := &blocks[a], &blocks[b]
-		for _, key := range p {
-			var c int
-			switch key {
-			case keyContention:
-				c = cmp.Compare(contention[b], contention[a])
-			case keyLifetime:
-				c = cmp.Compare(y.Lifetime(), x.Lifetime())
-			case keyArea:
-				c = compareAreas(*y, *x)
-			case keySize:
-				c = cmp.Compare(y.Size, x.Size)
-			}
-			if c != 0 {
-				return c
-			}
-		}
-		return cmp.Compare(a, b)
-	})
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(p.compare(blocks, contention, a, b), cmp.Compare(a, b)) })
 	return order
 }
 
-// shuffled is a sorted order in which neighbours have changed places: for each
-// seed another one, always the same.
-func shuffled(order []int32, seed uint64) []int32 {
-	mixed := slices.Clone(order)
-	reach := uint64(2 + len(order)/8)
-	keys := make(map[int32]uint64, len(order))
-	for at, i := range mixed {
-		seed = seed*6364136223846793005 + 1442695040888963407
-		keys[i] = uint64(at) + (seed>>33)%reach
+// compare says which of two blocks comes first; 0 if the priority does not tell.
+func (p priority) compare(blocks []Block, contention []int64, a, b int32) (c int) {
+	x, y := &blocks[a], &blocks[b]
+	for _, key := range p {
+		switch key {
+		case keyContention:
+			c = cmp.Compare(contention[b], contention[a])
+		case keyLifetime:
+			c = cmp.Compare(y.Lifetime(), x.Lifetime())
+		case keyArea:
+			c = compareAreas(*y, *x)
+		case keySize:
+			c = cmp.Compare(y.Size, x.Size)
+		}
+		if c != 0 {
+			return c
+		}
 	}
-	slices.SortStableFunc(mixed, func(a, b int32) int { return cmp.Compare(keys[a], keys[b]) })
-	return mixed
+	return 0
 }
 
-// learnt is an order that prefers the blocks in whose sections a search failed
-// most: by powers of two, so that its own order still counts among the rest.
-func learnt(s *search) []int32 {
-	weight := make([]int, len(s.index))
-	for i := range weight {
-		var most int64
-		for k := s.from[i]; k < s.to[i]; k++ {
-			most = max(most, s.fails[k])
+// mixer makes orders that prefer blocks by the sum of their ranks by each key, with
+// other weights each time, and some noise: one order finds within some thousand nodes
+// what another does not find within millions.
+type mixer struct {
+	ranks [][]float64 // by key: of the blocks, from 0, the largest, on
+}
+
+// How much the keys of a mixed order weigh on average, and how far a block is moved
+// at most, as a share of all.
+var mixedWeights = map[rune]float64{keyContention: 2, keyLifetime: 1, keyArea: 1, keySize: 0.5}
+
+const mixedNoise = 0.1
+
+func newMixer(blocks []Block, contention []int64) mixer {
+	var m mixer
+	for _, key := range []priority{"T", "W", "A", "S"} {
+		order, ranks := key.sorted(blocks, contention), make([]float64, len(blocks))
+		for at, i := range order {
+			ranks[i] = float64(at) / float64(len(blocks))
+			if at > 0 && key.compare(blocks, contention, order[at-1], i) == 0 {
+				ranks[i] = ranks[order[at-1]]
+			}
 		}
-		weight[i] = bits.Len64(uint64(most))
+		m.ranks = append(m.ranks, ranks)
 	}
-	places := make([]int32, len(s.index))
-	for i := range places {
-		places[i] = int32(i)
+	return m
+}
+
+// order is another one for each seed, always the same.
+func (m mixer) order(seed uint64) []int32 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	weights, total := make([]float64, len(m.ranks)), 0.0
+	for k, key := range []rune{keyContention, keyLifetime, keyArea, keySize} {
+		weights[k] = r.ExpFloat64() * mixedWeights[key]
+		total += weights[k]
 	}
-	slices.SortStableFunc(places, func(a, b int32) int { return cmp.Compare(weight[b], weight[a]) })
-	order := make([]int32, len(places))
-	for at, i := range places {
-		order[at] = s.index[i]
+	noise := mixedNoise * r.Float64() * r.Float64()
+	order, ranks := make([]int32, len(m.ranks[0])), make([]float64, len(m.ranks[0]))
+	for i := range order {
+		order[i], ranks[i] = int32(i), noise*r.Float64()
+		for k := range weights {
+			ranks[i] += weights[k] / total * m.ranks[k][i]
+		}
 	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(ranks[a], ranks[b]), cmp.Compare(a, b)) })
 	return order
 }
 

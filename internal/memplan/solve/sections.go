@@ -20,6 +20,7 @@ type problem struct {
 	fixed    []span    // by block: where it must be; at < 0 if free
 	blocked  [][]span  // by block: addresses that fixed blocks take during its life, by address
 	byStart  []int32   // free blocks by from
+	cover    [][]int32 // by section: the free blocks that live in it
 }
 
 // span is a range of addresses.
@@ -92,6 +93,12 @@ func (p *problem) relate() {
 	}
 	for i := range p.blocked {
 		slices.SortFunc(p.blocked[i], func(a, b span) int { return cmp.Compare(a.at, b.at) })
+	}
+	p.cover = make([][]int32, len(p.live))
+	for _, i := range p.byStart {
+		for k := p.from[i]; k < p.to[i]; k++ {
+			p.cover[k] = append(p.cover[k], i)
+		}
 	}
 	// Fixed blocks are not the search's: their bytes are not waiting for a place.
 	for i, f := range p.fixed {

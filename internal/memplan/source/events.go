@@ -8,10 +8,13 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
+	"github.com/ebpfprof/ebpfprof/output"
+	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
 
 // Events reads table memory. It goes past DuckDB, straight to the columns: ten
@@ -65,15 +68,23 @@ func (d *Dataset) Events(ctx context.Context) ([]blocks.Arena, []blocks.Event, e
 	return arenas, events, nil
 }
 
+// The library makes room for whatever number of rows a damaged file claims: more than
+// these no recording has, however well its events compress.
+const (
+	rowsOfByte = 64
+	leastRows  = 1 << 16
+)
+
 // rows are those of one file.
 type rows struct {
-	arenas []blocks.Arena
-	known  map[blocks.Arena]int32
-	events []blocks.Event
+	session string // of the file: each is of one recording
+	arenas  []blocks.Arena
+	known   map[blocks.Arena]int32
+	events  []blocks.Event
 }
 
 func readRows(path string) (*rows, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO is not waited for
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +93,15 @@ func readRows(path string) (*rows, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := columnfile.CheckPages(f, max(leastRows, rowsOfByte*info.Size())); err != nil {
+		return nil, err
+	}
 	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
 	if err != nil {
 		return nil, err
 	}
-	r := &rows{known: map[blocks.Arena]int32{}, events: make([]blocks.Event, 0, file.NumRows())}
+	session, _ := file.Lookup(output.MetadataSession)
+	r := &rows{session: session, known: map[blocks.Arena]int32{}, events: make([]blocks.Event, 0, file.NumRows())}
 	for _, group := range file.RowGroups() {
 		if err := r.add(file.Schema(), group); err != nil {
 			return nil, err
@@ -123,14 +138,15 @@ func (r *rows) add(schema *parquet.Schema, group parquet.RowGroup) error {
 	}
 	for name, to := range texts {
 		*to = make([]string, n)
-		intern := map[string]string{}
+		intern, last := map[string]string{}, ""
 		err := readColumn(schema, group, name, func(i int, v parquet.Value) {
-			text, is := intern[string(v.ByteArray())]
-			if !is {
-				text = string(v.ByteArray())
-				intern[text] = text
+			if text := v.ByteArray(); string(text) != last {
+				if last = intern[string(text)]; last == "" {
+					last = string(text)
+					intern[last] = last
+				}
 			}
-			(*to)[i] = text
+			(*to)[i] = last
 		})
 		if err != nil {
 			return err
@@ -206,7 +222,7 @@ func (r *rows) append(c *chunk, n int) {
 		default:
 			continue // changes no bytes
 		}
-		arena := blocks.Arena{PID: int32(c.pid[i]), Space: c.space[i], Level: c.level[i], Device: int32(orUnknown(c.device[i]))}
+		arena := blocks.Arena{Session: r.session, PID: int32(c.pid[i]), Space: c.space[i], Level: c.level[i], Device: int32(orUnknown(c.device[i]))}
 		if index < 0 || arena != last {
 			at, is := r.known[arena]
 			if !is {

@@ -10,13 +10,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/holders"
-	"github.com/ebpfprof/ebpfprof/internal/query"
+	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
 // Dataset is an opened dataset.
 type Dataset struct {
-	db *query.DB
+	db *dataset.DB
 }
 
 // ErrNoEvents is returned for a dataset in which nothing of memory was recorded.
@@ -24,12 +26,15 @@ var ErrNoEvents = errors.New("the dataset has no allocator events: record with -
 
 // Open opens a dataset.
 func Open(path string) (*Dataset, error) {
-	db, err := query.Open(path)
+	db, err := dataset.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	return &Dataset{db}, nil
 }
+
+// Of is a dataset that is open already.
+func Of(db *dataset.DB) *Dataset { return &Dataset{db} }
 
 // Close releases it.
 func (d *Dataset) Close() error { return d.db.Close() }
@@ -39,21 +44,21 @@ func (d *Dataset) Warnings() []string { return d.db.Warnings() }
 
 // Lost is what the recording itself says it lost, by reason.
 func (d *Dataset) Lost(ctx context.Context) (lost []string, err error) {
-	err = d.db.Each(ctx, `SELECT source, CAST(sum("count") AS BIGINT) FROM warning WHERE kind = 'lost' GROUP BY 1 ORDER BY 1`,
-		func(row []any) error {
+	err = d.each(ctx, `SELECT source, CAST(sum("count") AS BIGINT) FROM warning WHERE kind = 'lost' GROUP BY 1 ORDER BY 1`,
+		nil, func(row []any) error {
 			lost = append(lost, fmt.Sprintf("%v %v", number(row[1]), row[0]))
 			return nil
 		})
 	return lost, err
 }
 
-// Paths are the stacks with some ids.
-func (d *Dataset) Paths(ctx context.Context, ids []int64) (map[int64]holders.Path, error) {
+// Paths are the stacks of a session with some ids.
+func (d *Dataset) Paths(ctx context.Context, session string, ids []int64) (map[int64]holders.Path, error) {
 	paths := map[int64]holders.Path{}
 	err := inBatches(ids, func(list string) error {
-		return d.db.Each(ctx, `SELECT stack_id, list_transform(frames, f -> f.kind), list_transform(frames, f -> f.function),
-			list_transform(frames, f -> f.file), list_transform(frames, f -> f.line) FROM stack WHERE stack_id IN (`+list+`)`,
-			func(row []any) error {
+		return d.each(ctx, `SELECT stack_id, list_transform(frames, f -> f.kind), list_transform(frames, f -> f.function),
+			list_transform(frames, f -> f.file), list_transform(frames, f -> f.line) FROM stack WHERE session_id = ? AND stack_id IN (`+list+`)`,
+			[]any{session}, func(row []any) error {
 				kinds, functions, files, lines := listOf(row[1]), listOf(row[2]), listOf(row[3]), listOf(row[4])
 				var p holders.Path
 				for i := range kinds {
@@ -67,33 +72,29 @@ func (d *Dataset) Paths(ctx context.Context, ids []int64) (map[int64]holders.Pat
 	return paths, err
 }
 
-// Spans are some spans, those around them, and the forward operators of backward
+// Spans are some spans of a session, those around them, and the forward operators of backward
 // nodes among them, by id.
-func (d *Dataset) Spans(ctx context.Context, ids []int64) (map[int64]holders.Span, error) {
-	path, err := d.pathColumn(ctx, "span")
-	if err != nil {
-		return nil, err
-	}
+func (d *Dataset) Spans(ctx context.Context, session string, ids []int64) (map[int64]holders.Span, error) {
 	spans := map[int64]holders.Span{}
 	for wanted := ids; len(wanted) > 0; {
 		var more, nodes []int64
 		err := inBatches(wanted, func(list string) error {
-			return d.db.Each(ctx, `SELECT span_id, parent_id, layer, name, `+path+` FROM span WHERE span_id IN (`+list+`)`,
-				func(row []any) error {
-					id := number(row[0])
-					s := holders.Span{Parent: number(row[1]), Layer: text(row[2]), Name: text(row[3]), Path: number(row[4])}
-					spans[id] = s
-					if s.Layer == "autograd" {
-						nodes = append(nodes, id)
-					}
-					more = append(more, s.Parent)
-					return nil
-				})
+			return d.each(ctx, `SELECT span_id, parent_id, layer, name, coalesce(python_stack_id, stack_id) FROM span WHERE session_id = ? AND span_id IN (`+
+				list+`)`, []any{session}, func(row []any) error {
+				id := number(row[0])
+				s := holders.Span{Parent: number(row[1]), Layer: text(row[2]), Name: text(row[3]), Path: number(row[4])}
+				spans[id] = s
+				if s.Layer == "autograd" {
+					nodes = append(nodes, id)
+				}
+				more = append(more, s.Parent)
+				return nil
+			})
 		})
 		if err == nil {
 			err = inBatches(nodes, func(list string) error {
-				return d.db.Each(ctx, `SELECT to_span_id, from_span_id FROM flow WHERE kind = 'forward_backward' AND to_span_id IN (`+
-					list+`)`, func(row []any) error {
+				return d.each(ctx, `SELECT to_span_id, from_span_id FROM flow WHERE kind = 'forward_backward' AND session_id = ?
+					AND to_span_id IN (`+list+`)`, []any{session}, func(row []any) error {
 					s := spans[number(row[0])]
 					s.Forward = number(row[1])
 					spans[number(row[0])] = s
@@ -113,43 +114,46 @@ func (d *Dataset) Spans(ctx context.Context, ids []int64) (map[int64]holders.Spa
 	return spans, nil
 }
 
-// pathColumn is where a table has the Python stack: recordings before schema
-// versions with python_stack_id have only stack_id.
-func (d *Dataset) pathColumn(ctx context.Context, table string) (string, error) {
-	column := "stack_id"
-	err := d.db.Each(ctx, "DESCRIBE "+table, func(row []any) error {
-		if text(row[0]) == "python_stack_id" {
-			column = "coalesce(python_stack_id, stack_id)"
+// Anchors are times at which a step of each process may begin, and what tells
+// them: the steps that internal/steps finds.
+func (d *Dataset) Anchors(ctx context.Context) (byPID map[int32][]int64, method string, err error) {
+	threads, err := timeline.Steps(ctx, d.db)
+	if err != nil {
+		return nil, "", err
+	}
+	byPID = map[int32][]int64{}
+	for _, t := range threads {
+		for _, s := range t.Of(steps.Warmup, steps.Train, steps.Evaluate) {
+			byPID[int32(t.PID)] = append(byPID[int32(t.PID)], s.Begin)
 		}
-		return nil
-	})
-	return column, err
+	}
+	return byPID, "the training loop", nil
 }
 
-// Anchors are times at which a step of each process's training thread may
-// begin, and what tells them: table step, or the beginnings of backward passes.
-func (d *Dataset) Anchors(ctx context.Context) (byPID map[int32][]int64, method string, err error) {
-	byPID = map[int32][]int64{}
-	read := func(sql string) error {
-		return d.db.Each(ctx, sql, func(row []any) error {
-			pid := int32(number(row[0]))
-			byPID[pid] = append(byPID[pid], number(row[1]))
-			return nil
-		})
+// each calls do with each row of a query.
+func (d *Dataset) each(ctx context.Context, sql string, arguments []any, do func([]any) error) error {
+	rows, err := d.db.Query(ctx, sql, arguments...)
+	if err != nil {
+		return err
 	}
-	if len(d.db.Files("step")) > 0 {
-		err = read(`SELECT pid, begin_ns FROM step WHERE kind IN ('train', 'evaluate') ORDER BY pid, begin_ns`)
-		if err != nil || len(byPID) > 0 {
-			return byPID, "table step", err
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	row, to := make([]any, len(columns)), make([]any, len(columns))
+	for i := range row {
+		to[i] = &row[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return err
+		}
+		if err := do(row); err != nil {
+			return err
 		}
 	}
-	err = read(`WITH b AS (SELECT pid, tid, ts_ns FROM span WHERE layer = 'autograd' AND name = 'Engine::execute'),
-		t AS (SELECT pid, arg_max(tid, n) AS tid FROM (SELECT pid, tid, count(*) AS n FROM b GROUP BY ALL) GROUP BY pid)
-		SELECT b.pid, b.ts_ns FROM b JOIN t USING (pid, tid) ORDER BY b.pid, b.ts_ns`)
-	if len(byPID) == 0 {
-		return byPID, "", err
-	}
-	return byPID, "backward passes", err
+	return rows.Err()
 }
 
 // inBatches calls do with lists for IN.

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+)
+
+// utf8 makes a label of any name: the exposition format has UTF-8 only.
+func utf8(name string) string { return strings.ToValidUTF8(printable.Text(name), "?") }
+
+// Wants says whether the arguments are the agent's own: --config, --check, or those of
+// a worker.
+func Wants(args []string) bool {
+	if len(args) < 2 {
+		return false
+	}
+	name, _, _ := strings.Cut(strings.TrimLeft(args[1], "-"), "=")
+	return args[1] == WorkerCommand || strings.HasPrefix(args[1], "-") && (name == "config" || name == "check")
+}
+
+// Main runs the agent, or one of its workers, and returns the exit code.
+func Main(args []string) int {
+	cli.EndWith(cli.ExitNotPermitted, features.ErrNotPermitted)
+	cli.EndWith(cli.ExitUnsupported, features.ErrUnsupported)
+	if args[1] == WorkerCommand {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+		return say(Work(ctx, os.Stdin, os.Stdout))
+	}
+	flags := flag.NewFlagSet("ebpfprof-agent", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	path := flags.String("config", "", "")
+	check := flags.Bool("check", false, "")
+	if err := flags.Parse(args[1:]); err != nil || flags.NArg() > 0 || *path == "" {
+		fmt.Fprintln(os.Stderr, "ebpfprof-agent: run it as ebpfprof-agent --config FILE, or with --check to look at the file only")
+		return cli.ExitUsage
+	}
+	return say(Run(*path, *check))
+}
+
+func say(err error) int {
+	if err == nil {
+		return cli.ExitOK
+	}
+	fmt.Fprintf(os.Stderr, "ebpfprof-agent: %s\n", printable.Lines(err.Error()))
+	if errors.Is(err, ErrConfig) {
+		return cli.ExitUsage
+	}
+	return cli.ExitCode(err)
+}
+
+// Run is the agent until SIGTERM or SIGINT; SIGHUP reads the configuration again.
+func Run(path string, check bool) error {
+	config, err := ReadConfig(path, os.Environ())
+	if err != nil {
+		return err
+	}
+	if check {
+		fmt.Println("the configuration is sound")
+		return nil
+	}
+	// What would keep every worker from recording is said once, here.
+	for _, can := range []func() error{features.CheckKillSwitch, features.CheckPermitted, features.CheckNamespaces} {
+		if err := can(); err != nil {
+			return err
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	s := newSupervisor(config, log)
+	if config.Listen != "off" {
+		listener, err := net.Listen("tcp", config.Listen)
+		if err != nil {
+			return fmt.Errorf("listening on %s: %w", config.Listen, err)
+		}
+		server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second}
+		go func() { _ = server.Serve(listener) }()
+		defer server.Close()
+		log.Info("listening", "address", listener.Addr().String())
+	}
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	go func() {
+		for range hup {
+			notify("RELOADING=1")
+			again, err := ReadConfig(path, os.Environ())
+			if err != nil {
+				log.Error("the configuration stays as it was", "error", err)
+			} else {
+				s.reload(again)
+				log.Info("configuration read again")
+			}
+			notify("READY=1")
+		}
+	}()
+	notify("READY=1")
+	s.run(ctx)
+	notify("STOPPING=1")
+	return nil
+}
+
+// notify tells systemd a state (sd_notify(3)): a datagram to a socket that it names.
+func notify(state string) {
+	name := os.Getenv("NOTIFY_SOCKET")
+	if name == "" {
+		return
+	}
+	if name[0] == '@' {
+		name = "\x00" + name[1:]
+	}
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	_, _ = c.Write([]byte(state))
+}

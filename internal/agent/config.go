@@ -1,0 +1,212 @@
+// Package agent keeps the tracer on a node for years: it finds the jobs that run there
+// by the libraries that they map, has one worker process record each of them at level
+// anchor, takes a window when a job becomes slow or hangs, and sends patterns to a
+// store. It reads no dataset and needs no cgo.
+//
+// The supervisor (Run) owns the list of jobs and the workers' processes; a worker
+// (Work) owns the sessions of one job. They share nothing but the worker's standard
+// input, which has its assignment, and its standard output, a JSON object a line.
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
+)
+
+// Config is what the agent is told. The zero value of a field is its default.
+type Config struct {
+	Store     string   `yaml:"store"`       // a directory that all nodes reach
+	Spool     string   `yaml:"spool"`       // raw events of windows, the oldest out first
+	SpoolMB   int64    `yaml:"spool_mb"`    // how much of them stays
+	Budget    string   `yaml:"budget"`      // share of the job's time, such as 1%
+	Listen    string   `yaml:"listen"`      // address of /metrics, /healthz and /jobs; off
+	Libraries []string `yaml:"libraries"`   // a process that maps one of these is part of a job
+	Job       string   `yaml:"job"`         // name of jobs that no scheduler names
+	Only      []string `yaml:"only"`        // jobs whose names match one of these patterns; all without any
+	Every     duration `yaml:"every"`       // how often jobs are looked for
+	Settle    duration `yaml:"settle"`      // how long a new job's processes are left alone
+	Window    duration `yaml:"window"`      // how long a window is
+	Cooldown  duration `yaml:"cooldown"`    // between two windows of a job
+	Flush     duration `yaml:"flush"`       // how often patterns are sent outside of windows
+	KeyFile   string   `yaml:"key_file"`    // secret that requests for windows are signed with
+	Redact    bool     `yaml:"redact"`      // as --redact
+	MaxJobs   int      `yaml:"max_jobs"`    // at a time; more are counted and left alone
+	MaxRSSMB  int64    `yaml:"max_rss_mb"`  // of a worker, a soft limit
+	StepsMean int      `yaml:"steps_mean"`  // whose mean counts
+	Slower    float64  `yaml:"slower_than"` // the best mean, by this factor
+}
+
+type duration time.Duration
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (d *duration) UnmarshalYAML(node *yaml.Node) error {
+	v, err := time.ParseDuration(node.Value)
+	if err != nil || v <= 0 {
+		return fmt.Errorf("line %d: %q is not a time: give one such as 20s or 10m", node.Line, node.Value)
+	}
+	*d = duration(v)
+	return nil
+}
+
+// defaultLibraries are what frameworks and drivers bring into a process.
+var defaultLibraries = []string{"libtorch_cpu.so", "libtorch.so", "libtorch_cuda.so", "libtorch_hip.so", "xla_extension.so", "libjax_common.so",
+	"libnccl.so", "librccl.so", "libnrt.so"}
+
+// defaults are what a file does not say.
+func defaults() Config {
+	return Config{
+		SpoolMB: 2048, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries, Every: duration(5 * time.Second),
+		Settle: duration(10 * time.Second), Window: duration(20 * time.Second), Cooldown: duration(10 * time.Minute),
+		Flush: duration(time.Minute), MaxJobs: 16, MaxRSSMB: 400, StepsMean: 50, Slower: 1.05,
+	}
+}
+
+// ErrConfig is wrapped by what is wrong with a configuration.
+var ErrConfig = errors.New("the configuration cannot be used")
+
+// mostConfig bounds a file: it is read by root.
+const mostConfig = 1 << 20
+
+// ReadConfig reads a YAML file, then FILE's neighbours conf.d/*.yaml in order of their
+// names, then the environment: EBPFPROF_AGENT_STORE and so on override the keys of the
+// same name. A key that nobody knows is an error with its line.
+func ReadConfig(file string, environment []string) (Config, error) {
+	c := defaults()
+	more, err := filepath.Glob(filepath.Join(filepath.Dir(file), "conf.d", "*.yaml"))
+	if err != nil {
+		return c, fmt.Errorf("reading the configuration: %w", err)
+	}
+	slices.Sort(more)
+	for _, name := range append([]string{file}, more...) {
+		if err := c.merge(name); err != nil {
+			return c, err
+		}
+	}
+	if err := c.environment(environment); err != nil {
+		return c, err
+	}
+	return c, c.check()
+}
+
+func (c *Config) merge(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("reading the configuration: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
+	if err != nil {
+		return fmt.Errorf("reading the configuration %s: %w", name, err)
+	}
+	if len(text) > mostConfig {
+		return fmt.Errorf("%w: %s is larger than %d bytes", ErrConfig, name, mostConfig)
+	}
+	return c.decode(name, text)
+}
+
+func (c *Config) decode(name string, text []byte) error {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+		what := strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "yaml: ", "")), " ")
+		what = strings.ReplaceAll(what, "in type agent.Config", "is no key of this file")
+		return fmt.Errorf("%w: %s: %s", ErrConfig, name, strings.ReplaceAll(what, "not found is", "is"))
+	}
+	return nil
+}
+
+// environmentPrefix begins the variables that override keys.
+const environmentPrefix = "EBPFPROF_AGENT_"
+
+func (c *Config) environment(environment []string) error {
+	for _, entry := range environment {
+		name, value, _ := strings.Cut(entry, "=")
+		key, ok := strings.CutPrefix(name, environmentPrefix)
+		if !ok {
+			continue
+		}
+		if key == "LIBRARIES" {
+			c.Libraries = strings.Split(value, ",")
+			continue
+		}
+		if err := c.decode(name, fmt.Appendf(nil, "%s: %s", strings.ToLower(key), strconv.Quote(value))); err != nil {
+			// Numbers and booleans are not strings to YAML.
+			if err := c.decode(name, fmt.Appendf(nil, "%s: %s", strings.ToLower(key), value)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Config) check() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...)
+	}
+	if c.Store == "" {
+		return bad("it names no store: store: DIRECTORY, one that all nodes reach")
+	}
+	if c.Spool == "" {
+		c.Spool = "/var/lib/ebpfprof/spool"
+	}
+	if _, err := c.share(); err != nil {
+		return bad("budget: %v", err)
+	}
+	for _, pattern := range c.Only {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return bad("only: %q is no pattern", pattern)
+		}
+	}
+	if c.Listen != "off" {
+		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+			return bad("listen: %q is no address: give one such as 127.0.0.1:9757, or off", c.Listen)
+		}
+	}
+	if c.KeyFile != "" {
+		if _, err := request.ReadKey(c.KeyFile); err != nil {
+			return bad("key_file: %v", err)
+		}
+	}
+	switch {
+	case len(c.Libraries) == 0:
+		return bad("libraries: without any, no job would be found")
+	case c.MaxJobs < 1 || c.SpoolMB < 0 || c.MaxRSSMB < 64:
+		return bad("max_jobs is at least 1, spool_mb at least 0, max_rss_mb at least 64")
+	case c.StepsMean < 2 || !(c.Slower > 1):
+		return bad("steps_mean is at least 2, slower_than more than 1")
+	case time.Duration(c.Window) < time.Second:
+		return bad("window: at least 1s")
+	}
+	return nil
+}
+
+// wants says whether a job is to be recorded.
+func (c *Config) wants(job string) bool {
+	return len(c.Only) == 0 || slices.ContainsFunc(c.Only, func(pattern string) bool {
+		match, _ := path.Match(pattern, job)
+		return match
+	})
+}
+
+// share is the budget as a share of 1.
+func (c *Config) share() (float64, error) {
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(c.Budget, "%"), 64)
+	if err != nil || !(percent > 0 && percent <= 100) {
+		return 0, fmt.Errorf("%q: give a percentage between 0 and 100, such as 1%%", c.Budget)
+	}
+	return percent / 100, nil
+}

@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/procfile"
+)
+
+// Job is a job's processes on this node.
+type Job struct {
+	Name string `json:"name"` // the scheduler's, else the control group's, else the group leader's command and pid
+	PIDs []int  `json:"pids"`
+}
+
+// discoverer looks for jobs. It remembers what it saw of each process, so that a look
+// costs a stat a process: maps are read again only of processes that are new or have
+// no library yet.
+type discoverer struct {
+	libraries []string
+	seen      map[int]seen
+	own       int
+}
+
+type seen struct {
+	start  uint64
+	parent int
+	looks  int    // so many, without a library
+	job    string // "" for none
+}
+
+// mostLooks is how often a process without a library is looked at again: a job loads
+// its framework within its first minutes.
+const mostLooks = 60
+
+func newDiscoverer(libraries []string) *discoverer {
+	return &discoverer{libraries: libraries, seen: map[int]seen{}, own: os.Getpid()}
+}
+
+// look returns the jobs that run now, in order of their names.
+func (d *discoverer) look(unnamed string) ([]Job, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("looking for jobs: %w", err)
+	}
+	alive := map[int]bool{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == d.own {
+			continue
+		}
+		start, err := process.StartTicks(pid)
+		if err != nil {
+			continue
+		}
+		alive[pid] = true
+		s := d.seen[pid]
+		if s.start != start {
+			s = seen{start: start}
+		}
+		if s.job == "" && s.looks < mostLooks {
+			s.looks++
+			if d.maps(pid) {
+				s.job, s.parent = jobOf(pid, unnamed)
+			}
+		}
+		d.seen[pid] = s
+	}
+	jobs := map[string][]int{}
+	for pid, s := range d.seen {
+		switch {
+		case !alive[pid]:
+			delete(d.seen, pid)
+		case s.job != "" && (d.seen[s.parent].job != s.job || !alive[s.parent]):
+			// Children of a process of the job are followed by the tracer: loader
+			// workers come and go with every epoch.
+			jobs[s.job] = append(jobs[s.job], pid)
+		}
+	}
+	var all []Job
+	for name, pids := range jobs {
+		slices.Sort(pids)
+		all = append(all, Job{name, pids})
+	}
+	slices.SortFunc(all, func(a, b Job) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// maps says whether a process maps one of the libraries to run it; a tracer that reads
+// its symbols maps it, too. The file is the process's to fill: it is read up to a limit.
+func (d *discoverer) maps(pid int) bool {
+	text, err := procfile.Read(fmt.Sprintf("/proc/%d/maps", pid), process.MaxMaps)
+	if err != nil {
+		return false
+	}
+	for line := range bytes.Lines(text) {
+		slash := bytes.IndexByte(line, '/')
+		_, permissions, _ := bytes.Cut(line, []byte{' '})
+		if slash < 0 || len(permissions) < 4 || permissions[2] != 'x' {
+			continue
+		}
+		base := filepath.Base(strings.TrimSpace(string(line[slash:])))
+		for _, library := range d.libraries {
+			if strings.HasPrefix(base, library) || strings.HasPrefix(base, strings.TrimSuffix(library, ".so")+"-") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// jobOf names the job of a process: children that it forks have its environment and
+// its group, and so its job.
+func jobOf(pid int, unnamed string) (job string, parent int) {
+	p, err := process.Open(pid)
+	if err != nil {
+		return "", 0
+	}
+	switch {
+	case p.Job.JobID != nil:
+		return *p.Job.JobID, p.ParentPID
+	case unnamed != "":
+		return unnamed, p.ParentPID
+	case p.ContainerID != "":
+		return p.ContainerID, p.ParentPID
+	}
+	return fmt.Sprintf("group-%d", groupLeader(pid)), p.ParentPID
+}
+
+// groupLeader is the process group: what a shell started together.
+func groupLeader(pid int) int {
+	text := procfile.Line(fmt.Sprintf("/proc/%d/stat", pid))
+	if i := strings.LastIndexByte(text, ')'); i > 0 {
+		if fields := strings.Fields(text[i+1:]); len(fields) > 2 {
+			if leader, err := strconv.Atoi(fields[2]); err == nil {
+				return leader
+			}
+		}
+	}
+	return pid
+}

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// jobView is a job as /jobs tells it.
+type jobView struct {
+	Job
+	Worker   int       `json:"worker_pid"` // 0 while none runs
+	Started  time.Time `json:"started"`
+	Restarts int64     `json:"restarts"`
+	Gaps     []gap     `json:"gaps"`
+	Failure  string    `json:"failure"`
+	Status   Status    `json:"status"`
+}
+
+func (s *supervisor) view() (all []jobView) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all = []jobView{}
+	for _, j := range s.jobs {
+		v := jobView{j.job, 0, j.started, j.restarts, slices.Clone(j.gaps), j.failure, j.status}
+		if j.worker != nil {
+			v.Worker = j.worker.Process.Pid
+		}
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b jobView) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// handler serves /metrics, /healthz and /jobs.
+func (s *supervisor) handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := s.health(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.HandleFunc("GET /jobs", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		_ = e.Encode(s.view())
+	})
+	return mux
+}
+
+// The metrics. Names follow Prometheus's rules: base units, _total on counters.
+var (
+	jobLabel   = []string{"job"}
+	descJobs   = prometheus.NewDesc("ebpfprof_jobs", "jobs that are recorded", nil, nil)
+	descAway   = prometheus.NewDesc("ebpfprof_jobs_turned_away", "jobs above max_jobs at the last look", nil, nil)
+	descUp     = prometheus.NewDesc("ebpfprof_worker_up", "whether the job's worker runs", jobLabel, nil)
+	descStep   = prometheus.NewDesc("ebpfprof_step_seconds", "moving mean of the job's steps on this node", jobLabel, nil)
+	descSteps  = prometheus.NewDesc("ebpfprof_steps_total", "steps seen", jobLabel, nil)
+	descTrig   = prometheus.NewDesc("ebpfprof_triggers_total", "degradations noticed", []string{"job", "kind"}, nil)
+	descWin    = prometheus.NewDesc("ebpfprof_windows_total", "windows recorded", jobLabel, nil)
+	descSkip   = prometheus.NewDesc("ebpfprof_windows_skipped_total", "windows not taken because of the cool-down", jobLabel, nil)
+	descBytes  = prometheus.NewDesc("ebpfprof_pattern_bytes_total", "bytes of patterns sent to the store", jobLabel, nil)
+	descUnsent = prometheus.NewDesc("ebpfprof_patterns_dropped_total", "uploads that the store did not take", jobLabel, nil)
+	descRef    = prometheus.NewDesc("ebpfprof_requests_refused_total", "requests for windows without a valid signature", jobLabel, nil)
+	descRaw    = prometheus.NewDesc("ebpfprof_raw_windows_failed_total", "windows whose raw events could not all be written", jobLabel, nil)
+	descDrop   = prometheus.NewDesc("ebpfprof_steps_dropped_total", "steps, waits and anchors beyond the limits", jobLabel, nil)
+	descAgain  = prometheus.NewDesc("ebpfprof_worker_restarts_total", "workers that were started again", jobLabel, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (s *supervisor) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *supervisor) Collect(to chan<- prometheus.Metric) {
+	jobs := s.view()
+	s.mu.Lock()
+	away := s.crowded
+	s.mu.Unlock()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, v int64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	gauge(descJobs, float64(len(jobs)))
+	gauge(descAway, float64(away))
+	for _, j := range jobs {
+		name, up := utf8(j.Name), 0.0
+		if j.Worker != 0 {
+			up = 1
+		}
+		gauge(descUp, up, name)
+		gauge(descStep, j.Status.MeanMS/1e3, name)
+		count(descSteps, j.Status.Steps, name)
+		count(descTrig, j.Status.Slow, name, "slow")
+		count(descTrig, j.Status.Blocked, name, "blocked")
+		count(descWin, j.Status.Windows, name)
+		count(descSkip, j.Status.Skipped, name)
+		count(descBytes, j.Status.Bytes, name)
+		count(descUnsent, j.Status.Unsent, name)
+		count(descRef, j.Status.Refused, name)
+		count(descRaw, j.Status.RawFailed, name)
+		count(descDrop, j.Status.Dropped, name)
+		count(descAgain, j.Restarts, name)
+	}
+}

@@ -1,0 +1,275 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// WorkerCommand is how the agent runs itself as a job's worker.
+const WorkerCommand = "internal-worker"
+
+// A worker that ends with an error is started again after a while, which doubles.
+const (
+	firstPause   = 5 * time.Second
+	longestPause = 10 * time.Minute
+	stopWithin   = 20 * time.Second // of a worker, before it is killed
+)
+
+// supervisor owns the jobs and the workers.
+type supervisor struct {
+	log      *slog.Logger
+	discover *discoverer
+
+	mu      sync.Mutex // the supervisor's goroutine, the workers' readers and HTTP handlers
+	config  Config
+	jobs    map[string]*supervised
+	crowded int64 // jobs that max_jobs turned away, at the last look
+	lookErr error
+	looked  time.Time
+}
+
+// supervised is a job and its worker.
+type supervised struct {
+	job      Job
+	found    time.Time
+	worker   *exec.Cmd // nil while none runs
+	input    io.WriteCloser
+	started  time.Time
+	status   Status
+	restarts int64
+	gaps     []gap
+	failure  string
+	pause    time.Duration
+	again    time.Time // not before
+	stopping bool
+}
+
+// gap is a time without a worker.
+type gap struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	Why  string    `json:"why"`
+}
+
+// mostGaps is how many gaps of a job are remembered.
+const mostGaps = 100
+
+func newSupervisor(c Config, log *slog.Logger) *supervisor {
+	return &supervisor{log: log, discover: newDiscoverer(c.Libraries), config: c, jobs: map[string]*supervised{}}
+}
+
+// run looks for jobs until the context is done, and then stops the workers.
+func (s *supervisor) run(ctx context.Context) {
+	for {
+		s.look(ctx)
+		s.mu.Lock()
+		every := time.Duration(s.config.Every)
+		s.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			s.stopAll()
+			return
+		case <-time.After(every):
+		}
+	}
+}
+
+func (s *supervisor) look(ctx context.Context) {
+	s.mu.Lock()
+	unnamed := s.config.Job
+	s.mu.Unlock()
+	found, err := s.discover.look(unnamed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lookErr, s.looked, s.crowded = err, time.Now(), 0
+	if err != nil {
+		s.log.Error("looking for jobs", "error", err)
+		return
+	}
+	running := map[string]bool{}
+	for _, job := range found {
+		if !s.config.wants(job.Name) {
+			continue
+		}
+		running[job.Name] = true
+		s.update(ctx, job)
+	}
+	for name, j := range s.jobs {
+		if !running[name] && j.worker == nil {
+			s.log.Info("job has ended", "job", name, "steps", j.status.Steps, "windows", j.status.Windows)
+			delete(s.jobs, name)
+		}
+	}
+}
+
+// update starts the worker of a job whose processes have settled, and replaces one
+// that does not know of all of them.
+func (s *supervisor) update(ctx context.Context, job Job) {
+	j := s.jobs[job.Name]
+	switch {
+	case j == nil && len(s.jobs) >= s.config.MaxJobs:
+		s.crowded++
+		return
+	case j == nil:
+		s.log.Info("job found", "job", job.Name, "pids", job.PIDs)
+		s.jobs[job.Name] = &supervised{job: job, found: time.Now(), pause: firstPause}
+		return
+	}
+	if slices.ContainsFunc(job.PIDs, func(pid int) bool { return !slices.Contains(j.job.PIDs, pid) }) {
+		j.job, j.found = job, time.Now() // a rank came later, or the job began again
+		if j.worker != nil && !j.stopping {
+			s.log.Info("job has new processes", "job", job.Name, "pids", job.PIDs)
+			j.stop()
+		}
+		return
+	}
+	j.job = job
+	if j.worker == nil && time.Since(j.found) >= time.Duration(s.config.Settle) && time.Now().After(j.again) {
+		s.start(ctx, j)
+	}
+}
+
+// start runs the worker: the same program, told its job by a pipe. It lives in a
+// process of its own so that what a hostile job does to its recording it does to that
+// alone; GOMEMLIMIT is a soft limit, the descriptors' a hard one.
+func (s *supervisor) start(ctx context.Context, j *supervised) {
+	self, err := os.Executable()
+	if err != nil {
+		s.failed(j, err)
+		return
+	}
+	c := exec.Command(self, WorkerCommand)
+	c.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%dMiB", s.config.MaxRSSMB))
+	c.Stderr = os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	in, err := c.StdinPipe()
+	if err != nil {
+		s.failed(j, err)
+		return
+	}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		s.failed(j, err)
+		return
+	}
+	if !j.started.IsZero() {
+		j.restarts++
+		j.gaps = append(j.gaps, gap{From: j.again.Add(-j.pause), To: time.Now(), Why: j.failure})
+		j.gaps = j.gaps[max(0, len(j.gaps)-mostGaps):]
+	}
+	j.worker, j.input, j.started, j.stopping, j.failure = c, in, time.Now(), false, ""
+	if err := json.NewEncoder(in).Encode(Assignment{s.config, j.job}); err != nil {
+		s.log.Error("telling a worker its job", "job", j.job.Name, "error", err)
+	}
+	s.log.Info("worker started", "job", j.job.Name, "pid", c.Process.Pid)
+	go s.follow(j, c, out)
+}
+
+// follow reads a worker's lines until it ends.
+func (s *supervisor) follow(j *supervised, c *exec.Cmd, out io.Reader) {
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var status Status
+		if json.Unmarshal(lines.Bytes(), &status) != nil {
+			continue
+		}
+		s.mu.Lock()
+		before := j.status
+		j.status = status
+		s.mu.Unlock()
+		if status.State != before.State || status.Message != "" {
+			s.log.Info("worker", "job", status.Job, "state", status.State, "reason", status.Message, "steps", status.Steps, "windows", status.Windows)
+		}
+	}
+	err := c.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.input.Close()
+	j.worker = nil
+	if err != nil && !j.stopping {
+		s.failed(j, err)
+		return
+	}
+	if time.Since(j.started) > longestPause {
+		j.pause = firstPause
+	}
+	j.again, j.failure = time.Now().Add(firstPause), "job ended or was joined by a process"
+}
+
+func (s *supervisor) failed(j *supervised, err error) {
+	j.failure, j.again = err.Error(), time.Now().Add(j.pause)
+	s.log.Error("worker ended", "job", j.job.Name, "error", err, "again_in", j.pause)
+	j.pause = min(2*j.pause, longestPause)
+}
+
+// stop asks a worker to end; one that does not is killed.
+func (j *supervised) stop() {
+	j.stopping = true
+	c := j.worker
+	_ = c.Process.Signal(syscall.SIGTERM)
+	time.AfterFunc(stopWithin, func() { _ = c.Process.Kill() }) // no harm once it has been waited for
+}
+
+func (s *supervisor) stopAll() {
+	s.mu.Lock()
+	for _, j := range s.jobs {
+		if j.worker != nil {
+			j.stop()
+		}
+	}
+	s.mu.Unlock()
+	for deadline := time.Now().Add(stopWithin + time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		s.mu.Lock()
+		left := 0
+		for _, j := range s.jobs {
+			if j.worker != nil {
+				left++
+			}
+		}
+		s.mu.Unlock()
+		if left == 0 {
+			return
+		}
+	}
+}
+
+// reload takes another configuration: jobs that run keep their workers until those are
+// told to end, since a window may be open.
+func (s *supervisor) reload(c Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config = c
+	s.discover = newDiscoverer(c.Libraries)
+	for _, j := range s.jobs {
+		if j.worker != nil && !j.stopping {
+			j.stop()
+		}
+	}
+}
+
+// health is nil while jobs are looked for as often as the configuration says.
+func (s *supervisor) health() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.lookErr != nil:
+		return s.lookErr
+	case time.Since(s.looked) > 3*time.Duration(s.config.Every)+time.Minute:
+		return errors.New("jobs have not been looked for")
+	}
+	return nil
+}

@@ -1,0 +1,373 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
+	"github.com/ebpfprof/ebpfprof/internal/recorder"
+	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+// Assignment is what a worker reads from its standard input.
+type Assignment struct {
+	Config Config
+	Job    Job
+}
+
+// Status is a line of a worker's standard output. Counts are since it started.
+type Status struct {
+	Job       string  `json:"job"`
+	State     string  `json:"state"` // watching, waiting, window
+	Steps     int64   `json:"steps"`
+	MeanMS    float64 `json:"mean_ms"` // of the last steps' periods
+	Sequence  string  `json:"sequence"`
+	Slow      int64   `json:"slow"`
+	Blocked   int64   `json:"blocked"`
+	Windows   int64   `json:"windows"`
+	Patterns  int64   `json:"patterns"`   // sent
+	Bytes     int64   `json:"bytes"`      // sent
+	Unsent    int64   `json:"unsent"`     // windows that the store did not take, and that were dropped
+	RawFailed int64   `json:"raw_failed"` // windows whose raw events could not all be written
+	Dropped   int64   `json:"dropped"`    // steps, waits and threads with anchors beyond the limits
+	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
+	Refused   int64   `json:"refused"`    // requests that were not signed
+	Message   string  `json:"message,omitempty"`
+}
+
+// frequency at level anchor: no divisor of what else comes so many times a second.
+const frequency = 19
+
+// worker records one job.
+type worker struct {
+	config Config
+	job    Job
+	store  store.Store
+	key    []byte
+	host   string
+	budget float64
+	out    *json.Encoder
+
+	steps   *live.Steps
+	status  Status
+	last    time.Time       // window
+	done    map[string]bool // requests that were read
+	dropped int64           // steps between two uploads
+}
+
+// Work records the job of the assignment until its processes have ended, or the
+// context is done.
+func Work(ctx context.Context, in io.Reader, out io.Writer) error {
+	var a Assignment
+	if err := json.NewDecoder(in).Decode(&a); err != nil {
+		return fmt.Errorf("reading the assignment: %w", err)
+	}
+	s, err := store.NewDirectory(a.Config.Store)
+	if err != nil {
+		return err
+	}
+	w := &worker{config: a.Config, job: a.Job, store: s, out: json.NewEncoder(out), done: map[string]bool{}, status: Status{Job: a.Job.Name}}
+	if w.budget, err = a.Config.share(); err != nil {
+		return err
+	}
+	if a.Config.KeyFile != "" {
+		if w.key, err = request.ReadKey(a.Config.KeyFile); err != nil {
+			return err
+		}
+	}
+	if w.host, err = os.Hostname(); err != nil {
+		return err
+	}
+	constants := trigger.Published
+	constants.Steps, constants.Slower = a.Config.StepsMean, a.Config.Slower
+	w.steps = live.New(constants)
+	for ctx.Err() == nil {
+		start, reason, err := w.watch(ctx)
+		if err != nil || reason == "" {
+			return err
+		}
+		if err := w.window(ctx, start, reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leastShare is the share of the time from which on a function is sent by itself: a
+// tenth of what a finding needs.
+const leastShare = 0.001
+
+// options are those of both levels.
+func (w *worker) options(level tracer.Level) tracer.Options {
+	return tracer.Options{PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, MaxFrames: 128, BufferBytes: 16 << 20}
+}
+
+// watch records at level anchor until there is a reason for a window, which it returns
+// with the window's start, or the job has ended.
+func (w *worker) watch(ctx context.Context) (start time.Time, reason string, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	options := w.options(tracer.LevelAnchor)
+	options.Budget, options.Frequency = w.budget, frequency
+	collector := pattern.New(frequency)
+	collector.Waited = w.steps.Waited
+	guarded := &locked{to: tee{w.steps, collector}}
+	session, err := tracer.Open(options, guarded)
+	if err != nil {
+		return start, "", ended(err)
+	}
+	defer session.Close()
+	w.say("watching", "")
+	over := make(chan error, 1)
+	go func() { over <- session.Run(ctx) }()
+	poll, flush, look := time.NewTicker(request.Poll), time.NewTicker(time.Duration(w.config.Flush)), time.NewTicker(250*time.Millisecond)
+	defer poll.Stop()
+	defer flush.Stop()
+	defer look.Stop()
+	var steps []pattern.Step
+	for {
+		var from string
+		select {
+		case err := <-over:
+			guarded.Lock()
+			defer guarded.Unlock()
+			w.send(ctx, collector, steps, 0)
+			return start, "", ended(err)
+		case now := <-look.C:
+			guarded.Lock()
+			w.steps.Check(now.UnixNano())
+			done, degraded := w.steps.Take(false)
+			_, w.status.Sequence = w.steps.Learnt()
+			w.status.Dropped = w.dropped + w.steps.Ignored()
+			guarded.Unlock()
+			steps = w.keep(steps, done)
+			for _, d := range degraded {
+				from = w.degraded(d)
+			}
+		case now := <-poll.C:
+			if r := w.asked(ctx, now); r != nil {
+				start, from = time.Unix(0, r.Start), "peer:"+r.Reason
+			}
+		case <-flush.C:
+			guarded.Lock()
+			w.send(ctx, collector, steps, 0)
+			guarded.Unlock()
+			steps = nil
+			w.say("watching", "")
+		}
+		if from == "" {
+			continue
+		}
+		if !w.last.IsZero() && time.Since(w.last) < time.Duration(w.config.Cooldown) {
+			w.status.Skipped++
+			continue
+		}
+		if start.IsZero() {
+			start = w.ask(ctx, from)
+		}
+		// Until the window begins the job is watched on: what led to it is sent, too.
+		w.say("waiting", from)
+		timer := time.NewTimer(time.Until(start))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+		stop()
+		if err := <-over; err != nil {
+			return start, "", ended(err)
+		}
+		guarded.Lock()
+		defer guarded.Unlock()
+		w.send(ctx, collector, steps, 0)
+		return start, from, nil
+	}
+}
+
+// mostSteps bounds what is kept of steps between two uploads.
+const mostSteps = 100_000
+
+func (w *worker) keep(steps, done []pattern.Step) []pattern.Step {
+	for _, s := range done {
+		w.status.Steps++
+		// A moving mean is enough for a status.
+		w.status.MeanMS += (float64(s.PeriodNS)/1e6 - w.status.MeanMS) / float64(min(w.status.Steps, 50))
+		if len(steps) >= mostSteps {
+			w.dropped++
+			continue
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+func (w *worker) degraded(d live.Degradation) (reason string) {
+	if d.Kind == trigger.Slow {
+		w.status.Slow++
+	} else {
+		w.status.Blocked++
+	}
+	return string(d.Kind)
+}
+
+// ask puts a request into the store, if there is a key to sign it with, and returns
+// when the window begins.
+func (w *worker) ask(ctx context.Context, reason string) time.Time {
+	start := request.AlignedStart(time.Now())
+	if w.key == nil {
+		return start
+	}
+	if err := request.Put(ctx, w.store, request.New(w.job.Name, w.host, reason, start, w.key)); err != nil {
+		w.say("watching", err.Error())
+	}
+	return start
+}
+
+// asked returns a peer's request.
+func (w *worker) asked(ctx context.Context, now time.Time) *request.Request {
+	if w.key == nil {
+		return nil
+	}
+	found, err := request.Since(ctx, w.store, w.job.Name, now, w.key, w.done)
+	if err != nil {
+		w.status.Refused++
+		w.say("watching", err.Error())
+	}
+	for _, r := range found {
+		if r.Host != w.host {
+			return &r
+		}
+	}
+	return nil
+}
+
+// window records at level window: raw events into the spool, patterns into the store.
+func (w *worker) window(ctx context.Context, start time.Time, reason string) error {
+	w.say("window", reason)
+	w.last = time.Now()
+	options := w.options(tracer.LevelWindow)
+	options.Frequency = 99
+	collector := pattern.New(int64(options.Frequency))
+	steps := live.New(trigger.Published)
+	collector.Waited = steps.Waited
+	guarded := &locked{to: tee{collector, steps}}
+	raw, err := openRaw(w.config, w.job.Name, start)
+	if err != nil {
+		if w.config.SpoolMB > 0 {
+			w.status.RawFailed++
+		}
+		w.say("window", fmt.Sprintf("raw events are not kept: %v", err))
+	} else {
+		guarded.to = tee{collector, steps, raw.sink}
+	}
+	session, err := tracer.Open(options, guarded)
+	if err != nil {
+		raw.discard()
+		return ended(err)
+	}
+	defer session.Close()
+	if raw != nil {
+		recording := recorder.Describe(options, time.Duration(w.config.Window), w.config.Redact, time.Now())
+		recording.ClockOffsetNS = session.ClockOffsetNS()
+		raw.begin(recording)
+	}
+	limited, cancel := context.WithTimeout(ctx, time.Duration(w.config.Window))
+	defer cancel()
+	err = session.Run(limited)
+	rawBytes, rawErr := raw.end()
+	if rawErr != nil {
+		w.status.RawFailed++
+		w.say("window", fmt.Sprintf("raw events are in the spool in part: %v", rawErr))
+	}
+	w.status.Windows++
+	done, _ := steps.Take(true)
+	w.send(ctx, collector, done, rawBytes)
+	w.steps.Restart()
+	w.last = time.Now()
+	return ended(err)
+}
+
+// send puts patterns and steps into the store. What it does not take is dropped and
+// counted: a worker's memory does not depend on a store that is away.
+func (w *worker) send(ctx context.Context, c *pattern.Collector, steps []pattern.Step, raw int64) {
+	patterns := pattern.Compact(c.Flush(), leastShare)
+	if learnt, _ := w.steps.Learnt(); len(patterns) == 0 || learnt == 0 {
+		return // imports, and building the model: nothing to compare
+	}
+	for i := range patterns {
+		patterns[i].Job, patterns[i].Host = w.job.Name, w.host
+	}
+	for i := range steps {
+		steps[i].Job, steps[i].Host = w.job.Name, w.host
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	n, err := store.Send(limited, w.store, store.Batch{Session: fmt.Sprintf("%s-%d", w.host, patterns[0].BeginNS), Job: w.job.Name, Host: w.host,
+		Tool: cli.Version, Patterns: patterns, Steps: steps, Lost: c.Lost(), EventBytes: raw})
+	if err != nil {
+		w.status.Unsent++
+		w.say(w.status.State, fmt.Sprintf("the store did not take %d patterns: %v", len(patterns), err))
+		return
+	}
+	w.status.Patterns += int64(len(patterns))
+	w.status.Bytes += n
+}
+
+func (w *worker) say(state, message string) {
+	w.status.State, w.status.Message = state, message
+	_ = w.out.Encode(w.status) // a supervisor that is gone ends this process by its pipe
+	w.status.Message = ""
+}
+
+// ended makes no error of a job that has ended.
+func ended(err error) error {
+	if errors.Is(err, process.ErrNotFound) || errors.Is(err, process.ErrExited) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// locked has the session's goroutine and the worker's take turns with the sinks.
+type locked struct {
+	sync.Mutex
+	to tee
+}
+
+func (l *locked) do(f func() error) error {
+	l.Lock()
+	defer l.Unlock()
+	return f()
+}
+
+func (l *locked) Spans(r []event.Span) error { return l.do(func() error { return l.to.Spans(r) }) }
+func (l *locked) Samples(r []event.Sample) error {
+	return l.do(func() error { return l.to.Samples(r) })
+}
+func (l *locked) Stacks(r []event.Stack) error  { return l.do(func() error { return l.to.Stacks(r) }) }
+func (l *locked) Memory(r []event.Memory) error { return l.do(func() error { return l.to.Memory(r) }) }
+func (l *locked) Slices(r []event.Slice) error  { return l.do(func() error { return l.to.Slices(r) }) }
+func (l *locked) OpenCalls(r event.OpenCalls) error {
+	return l.do(func() error { return l.to.OpenCalls(r) })
+}
+func (l *locked) Flows(r []event.Flow) error { return l.do(func() error { return l.to.Flows(r) }) }
+func (l *locked) Counters(r []event.Counter) error {
+	return l.do(func() error { return l.to.Counters(r) })
+}
+func (l *locked) Process(r event.Process) error { return l.do(func() error { return l.to.Process(r) }) }
+func (l *locked) Thread(r event.Thread) error   { return l.do(func() error { return l.to.Thread(r) }) }
+func (l *locked) Library(r event.Library) error { return l.do(func() error { return l.to.Library(r) }) }
+func (l *locked) Probes(r []event.Probe) error  { return l.do(func() error { return l.to.Probes(r) }) }
+func (l *locked) Warning(r event.Warning) error { return l.do(func() error { return l.to.Warning(r) }) }

@@ -1,0 +1,44 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/mapfill"
+	"github.com/ebpfprof/ebpfprof/tracer"
+)
+
+// limitChecks say what a recording keeps at the most, and of each that runs now how much
+// of the kernel's tables it uses.
+func limitChecks() []check {
+	var limits []string
+	for _, l := range tracer.Limits {
+		limits = append(limits, fmt.Sprintf("%s %s", l.Name, cli.Count(uint64(l.Default))))
+	}
+	checks := []check{{"limits", stateOK, strings.Join(limits, ", ") + "; --limit changes one, docs/limits.md has all"}}
+	for _, pid := range mapfill.Recordings() {
+		tables, err := mapfill.Of(pid)
+		if err != nil {
+			continue // it ended
+		}
+		checks = append(checks, fillCheck(pid, tables))
+	}
+	return checks
+}
+
+// nearlyFull is from where on a table is worth a word, in percent.
+const nearlyFull = 90
+
+func fillCheck(pid int, tables []mapfill.Fill) check {
+	c := check{fmt.Sprintf("recording %d", pid), stateOK, ""}
+	var used []string
+	for _, t := range tables {
+		used = append(used, fmt.Sprintf("%s %s of %s", t.Name, cli.Count(uint64(t.Used)), cli.Count(uint64(t.Most))))
+		if t.Used*100 >= t.Most*nearlyFull {
+			c.State = stateDegraded
+		}
+	}
+	c.Why = strings.Join(used, ", ")
+	return c
+}

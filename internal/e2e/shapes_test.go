@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/tracer/tensor"
+)
+
+// profiledCalls is what torch.profiler says of each call.
+type profiledCalls struct {
+	Calls []call `json:"calls"`
+}
+
+// call is an operator's call: sizes, strides and type of each argument.
+type call struct {
+	name    string
+	sizes   [][]int64
+	strides [][]int64
+	types   []string
+}
+
+func (c *call) UnmarshalJSON(b []byte) error {
+	return json.Unmarshal(b, &[]any{&c.name, &c.sizes, &c.strides, &c.types})
+}
+
+// differs says how what was recorded of a call is not what torch.profiler says. Of
+// arguments that are no tensors nothing is compared; of lists how many tensors they
+// have, where the profiler says it (PyTorch 2).
+func (c *call) differs(other *call) string {
+	if c.name != other.name || len(c.sizes) != len(other.sizes) {
+		return "another call"
+	}
+	for i, kind := range other.types {
+		switch {
+		case kind == "":
+			if c.types[i] != "" && c.types[i] != "Scalar" && c.types[i] != "ScalarList" && c.types[i] != "TensorList" {
+				return fmt.Sprintf("argument %d is %s, and the profiler has no tensor", i, c.types[i])
+			}
+		case c.types[i] != kind:
+			return fmt.Sprintf("argument %d is %q, not %q", i, c.types[i], kind)
+		case kind == "TensorList" && len(other.sizes[i]) == 0:
+		case !slices.Equal(c.sizes[i], other.sizes[i]):
+			return fmt.Sprintf("argument %d has sizes %v, not %v", i, c.sizes[i], other.sizes[i])
+		case !slices.Equal(c.strides[i], other.strides[i]):
+			return fmt.Sprintf("argument %d has strides %v, not %v", i, c.strides[i], other.strides[i])
+		}
+	}
+	return ""
+}
+
+// Shapes are those that torch.profiler records, call by call, of every operator of the
+// table that the jobs call.
+func TestShapesEqualTorchProfiler(t *testing.T) {
+	jobs := map[string][]string{
+		"mlp":         {"mlp.py", "--steps", "10"},
+		"transformer": {"transformer.py", "--steps", "3", "--depth", "2"},
+		"resnet":      {"resnet.py", "--steps", "2", "--warmup", "1"},
+	}
+	besideEachTorch(t, counting, func(t *testing.T, v torch) {
+		for name, job := range jobs {
+			t.Run(name, func(t *testing.T) {
+				argv := v.job(job[0], job[1:]...)
+				r := shared(t, unbudgeted, argv...)
+				r.lossless(t)
+				want := profile[profiledCalls](t, append(argv, "--profile-detail", "calls")...)
+				sameShapes(t, r, want.Calls)
+			})
+		}
+	})
+}
+
+func sameShapes(t *testing.T, r *recording, profiled []call) {
+	t.Helper()
+	profiled = slices.DeleteFunc(profiled, func(c call) bool { return !tensor.Shaped(c.name) })
+	rows := r.rows(t, fmt.Sprintf(`SELECT name, coalesce(input_dims, ''), coalesce(input_strides, ''), coalesce(input_types, '')
+		FROM span WHERE layer = 'op' AND %s ORDER BY ts_ns, span_id`, r.region(t)))
+	rows = slices.DeleteFunc(rows, func(row []any) bool { return !tensor.Shaped(row[0].(string)) })
+	if len(rows) != len(profiled) || len(rows) < 100 {
+		t.Fatalf("%d calls recorded, %d profiled", len(rows), len(profiled))
+	}
+	without, wrong, operators := map[string]int{}, 0, map[string]int{}
+	for i, row := range rows {
+		got := call{name: row[0].(string)}
+		if row[1] == "" {
+			without[got.name]++
+			continue
+		}
+		for j, into := range []any{&got.sizes, &got.strides, &got.types} {
+			if err := json.Unmarshal([]byte(row[1+j].(string)), into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		operators[got.name]++
+		if how := got.differs(&profiled[i]); how != "" {
+			if wrong++; wrong <= 10 {
+				t.Errorf("call %d, %s: %s\nrecorded %v\nprofiled %v", i, got.name, how, got, profiled[i])
+			}
+		}
+	}
+	if wrong > 0 || len(without) > 0 {
+		t.Errorf("of %d calls %d are wrong; without shapes are %v", len(rows), wrong, without)
+	}
+	t.Logf("%d calls of %d operators", len(rows), len(operators))
+}

@@ -1,0 +1,62 @@
+package findings
+
+import (
+	"fmt"
+
+	"github.com/ebpfprof/ebpfprof/internal/graph"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
+)
+
+// throttles are the counters of reasons for which a device that is at work runs
+// slower than it could: heat, power, hardware. Being idle, or clocks that were set on
+// purpose, are none.
+const throttles = "'gpu_throttle_power_cap', 'gpu_throttle_hardware', 'gpu_throttle_thermal', 'gpu_throttle_hardware_thermal', 'gpu_throttle_power_brake'"
+
+// throttling: a device's clock is held down while steps run.
+func throttling(r *recording) []candidate {
+	first, last := r.graphs[0].Step.Begin, r.graphs[len(r.graphs)-1].Step.Until()
+	var reason string
+	var share, clock, highest float64
+	err := r.db.Row(r.ctx, fmt.Sprintf(`
+		WITH c AS (SELECT * FROM counter WHERE ts_ns BETWEEN %d AND %d),
+		held AS (SELECT device_id, ts_ns, max(value) AS held, arg_max(name, value) AS name FROM c WHERE name IN (%s) GROUP BY ALL),
+		clocks AS (SELECT device_id, ts_ns, value FROM c WHERE name = 'gpu_clock_sm'),
+		joined AS (SELECT h.*, k.value FROM held h ASOF LEFT JOIN clocks k ON k.device_id = h.device_id AND k.ts_ns <= h.ts_ns)
+		SELECT coalesce(mode(name) FILTER (held > 0), ''), coalesce(avg((held > 0)::INT), 0), coalesce(avg(value) FILTER (held > 0), 0),
+			coalesce((SELECT max(value) FROM counter WHERE name = 'gpu_clock_sm'), 0) FROM joined`, first, last, throttles), nil, &reason, &share, &clock, &highest)
+	r.failed = err
+	if err != nil || 100*share < r.thresholds.ThrottlingPercent {
+		return nil
+	}
+	c := candidate{
+		rule: "throttling", name: reason,
+		evidence: fmt.Sprintf("SELECT device_id, name, avg(value) AS mean, count(*) AS readings FROM counter\n"+
+			"WHERE name IN (%s, 'gpu_clock_sm') AND ts_ns BETWEEN %d AND %d GROUP BY ALL ORDER BY ALL", throttles, first, last),
+		advice: fmt.Sprintf("The device's clock is held down in %.0f %% of the readings (%s). Look at its cooling and power limit "+
+			"(nvidia-smi -q -d PERFORMANCE).", 100*share, reason),
+	}
+	if clock > 0 && highest > clock && r.onDevice() {
+		c.advice = fmt.Sprintf("%s It runs at %.0f instead of %.0f MHz then.", c.advice, clock/1e6, highest/1e6)
+		factor := 1 - share*(1-clock/highest)
+		c.replace = func(g *timeline.StepGraph, t graph.Times) {
+			for n, s := range g.Segments {
+				if s.Device {
+					t.Own[n] *= factor
+				}
+			}
+		}
+	}
+	return []candidate{c}
+}
+
+// onDevice says whether there are points in time of work on devices.
+func (r *recording) onDevice() bool {
+	for _, g := range r.graphs {
+		for _, s := range g.Segments {
+			if s.Device {
+				return true
+			}
+		}
+	}
+	return false
+}

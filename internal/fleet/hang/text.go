@@ -1,0 +1,64 @@
+package hang
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
+)
+
+// WriteText writes the report for people.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	if len(r.Groups) == 0 {
+		b.WriteString("nothing waits: no collective of torch.distributed was open when the dataset was written last\n")
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		name := g.Name
+		if name == "" {
+			name = "of all ranks"
+		}
+		fmt.Fprintf(&b, "group %s, %d ranks: %s\n", name, g.Ranks, g.sentence())
+		for _, m := range g.Missing {
+			fmt.Fprintf(&b, "  missing  rank %-4d %s\n", m.Rank, m.missing())
+		}
+		for _, m := range g.Waiting {
+			fmt.Fprintf(&b, "  waits    rank %-4d pid %-8d %s  %s\n", m.Rank, *m.PID, m.Collective, m.Place)
+		}
+	}
+	_, err := io.WriteString(w, printable.Lines(b.String()))
+	return err
+}
+
+// sentence is the verdict.
+func (g *Group) sentence() string {
+	what := fmt.Sprintf("%d wait in collective %d (%s), for %.1f s when that was written", len(g.Waiting), g.Number, g.Collective, g.Seconds)
+	switch {
+	case g.Mismatch:
+		return what + "; the ranks have asked for different collectives under this number"
+	case len(g.Missing) == 0:
+		return what + "; every rank has come: they wait for the network, or for a rank that has stopped in it"
+	case len(g.Missing) == 1:
+		return fmt.Sprintf("%s; rank %d has not come", what, g.Missing[0].Rank)
+	}
+	return fmt.Sprintf("%s; %d ranks have not come", what, len(g.Missing))
+}
+
+func (r *Rank) missing() string {
+	switch {
+	case r.PID == nil:
+		return "not in this recording"
+	case r.Ended:
+		return fmt.Sprintf("pid %-8d its process has ended", *r.PID)
+	}
+	text := fmt.Sprintf("pid %-8d has asked for none yet", *r.PID)
+	if r.LastNumber != nil {
+		text = fmt.Sprintf("pid %-8d last asked for %d (%s)", *r.PID, *r.LastNumber, r.Collective)
+	}
+	if r.Place != "" {
+		text += "; last seen at " + r.Place
+	}
+	return text
+}

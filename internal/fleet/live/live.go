@@ -1,0 +1,261 @@
+// Package live follows the steps of a job's workers while they are recorded: it takes
+// events, and tells each step that ends and each degradation. It owns no goroutine and
+// keeps nothing of a step that has ended but its period.
+package live
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
+	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// mostThreads is how many threads with anchors are followed.
+const mostThreads = 256
+
+// Steps implements event.Sink. Calls come from one goroutine.
+type Steps struct {
+	event.Discard
+	constants trigger.Constants
+	threads   map[thread]*loop
+	ranks     map[int32]int32
+	ended     []ended // those of late whose waits may still come, and older ones
+	waits     []wait
+	newest    int64
+	triggers  []Degradation
+	ignored   int64
+}
+
+// Degradation is a trigger and whose it is.
+type Degradation struct {
+	trigger.Trigger
+	PID  int32
+	Rank int32 // -1 without one
+}
+
+type thread struct{ pid, tid int32 }
+
+// ended is a step of a thread.
+type ended struct {
+	pattern.Step
+	tid int32
+}
+
+// wait is one of a thread's, in what a step's time is told by.
+type wait struct {
+	pid, tid     int32
+	atNS, lastNS int64
+}
+
+// Samples are read in batches of their own, so that a step's waits may come after its
+// end: a step is told late ns after it. mostWaits bounds what is kept until then.
+const (
+	late      = int64(2e9)
+	mostWaits = 100_000
+)
+
+// loop is one thread's.
+type loop struct {
+	detector steps.Detector
+	watch    *trigger.Watch
+	begin    int64 // of the step that runs, 0 before the first one
+	fresh    bool  // the next anchor begins a step: one has just been completed
+	anchors  int   // of the step that runs
+	loading  int64 // ns, of the step that runs
+	number   int64
+}
+
+// New makes one.
+func New(c trigger.Constants) *Steps {
+	return &Steps{constants: c, threads: map[thread]*loop{}, ranks: map[int32]int32{}}
+}
+
+// Process implements event.Sink.
+func (s *Steps) Process(p event.Process) error {
+	if p.Rank != nil {
+		s.ranks[p.PID] = *p.Rank
+	}
+	if p.EndedNS != nil {
+		delete(s.ranks, p.PID)
+		for t := range s.threads {
+			if t.pid == p.PID {
+				delete(s.threads, t)
+			}
+		}
+	}
+	return nil
+}
+
+// Spans implements event.Sink. Rows come when calls end, those of one thread in the
+// order of their ends.
+func (s *Steps) Spans(spans []event.Span) error {
+	for i := range spans {
+		if class := classOf(spans[i].Call); class != 0 && spans[i].DurationNS >= 0 {
+			s.anchor(&spans[i], class)
+		}
+	}
+	return nil
+}
+
+func (s *Steps) anchor(span *event.Span, class steps.Class) {
+	id := thread{span.PID, span.TID}
+	l := s.threads[id]
+	if l == nil {
+		if len(s.threads) >= mostThreads {
+			s.ignored++
+			return
+		}
+		l = &loop{watch: trigger.New(s.constants)}
+		s.threads[id] = l
+	}
+	end := span.StartNS + span.DurationNS
+	if l.fresh {
+		if l.begin > 0 {
+			l.end(s, id, span.StartNS)
+		}
+		l.begin, l.fresh, l.anchors, l.loading = span.StartNS, false, 0, 0
+	}
+	l.anchors++
+	if class == steps.Load {
+		l.loading += span.DurationNS
+	}
+	complete := l.detector.Push(steps.Anchor{Class: class, Name: span.Call.Name, Begin: span.StartNS, End: end})
+	l.fresh = complete
+	l.watch.Anchor(end, complete)
+}
+
+// end tells of the step before the one that begins now.
+func (l *loop) end(s *Steps, id thread, now int64) {
+	period := now - l.begin
+	s.ended = append(s.ended, ended{pattern.Step{PID: id.pid, Rank: s.rank(id.pid), Number: l.number, BeginNS: l.begin, PeriodNS: period,
+		LoadNS: l.loading}, id.tid})
+	s.newest = max(s.newest, now)
+	l.number++
+	// With more anchors than a step has there was something else in it: evaluation.
+	if l.anchors > len(l.detector.Sequence()) {
+		return
+	}
+	if t := l.watch.Step(now, period); t != nil {
+		s.triggers = append(s.triggers, Degradation{*t, id.pid, s.rank(id.pid)})
+	}
+}
+
+func (s *Steps) rank(pid int32) int32 {
+	if rank, ok := s.ranks[pid]; ok {
+		return rank
+	}
+	return -1
+}
+
+// Check looks for workers that hang, at a time of the events' clock.
+func (s *Steps) Check(nowNS int64) {
+	for id, l := range s.threads {
+		if t := l.watch.Check(nowNS); t != nil {
+			s.triggers = append(s.triggers, Degradation{*t, id.pid, s.rank(id.pid)})
+		}
+	}
+}
+
+// Waited takes a wait of a thread for its peers; it is a pattern.Collector's Waited.
+func (s *Steps) Waited(sample *event.Sample, class pattern.Class) {
+	switch {
+	case class != pattern.Collective:
+	case len(s.waits) >= mostWaits:
+		s.ignored++
+	default:
+		s.waits = append(s.waits, wait{sample.PID, sample.TID, sample.TSNS, sample.TSNS + sample.WeightNS})
+	}
+}
+
+// Ignored is how many anchors and waits a limit has turned away.
+func (s *Steps) Ignored() int64 { return s.ignored }
+
+// Take returns the steps that ended a while ago, and what has degraded since the last
+// call. With all it returns the steps that have just ended, too.
+func (s *Steps) Take(all bool) (steps []pattern.Step, triggers []Degradation) {
+	triggers, s.triggers = s.triggers, nil
+	young := func(endNS int64) bool { return !all && endNS > s.newest-late }
+	first := len(s.ended)
+	for i, e := range s.ended {
+		if young(e.BeginNS + e.PeriodNS) {
+			first = i
+			break
+		}
+	}
+	settled := s.ended[:first]
+	s.settle(settled)
+	for _, e := range settled {
+		steps = append(steps, e.Step)
+	}
+	s.ended = slices.Clone(s.ended[first:])
+	oldest := s.newest
+	for _, l := range s.threads {
+		if l.begin > 0 {
+			oldest = min(oldest, l.begin)
+		}
+	}
+	for _, e := range s.ended {
+		oldest = min(oldest, e.BeginNS)
+	}
+	s.waits = slices.DeleteFunc(s.waits, func(w wait) bool { return w.lastNS < oldest })
+	return steps, triggers
+}
+
+// settle adds the waits to the steps that they were in.
+func (s *Steps) settle(ended []ended) {
+	byThread := map[thread][]int{} // steps in order of time
+	for i, e := range ended {
+		id := thread{e.PID, e.tid}
+		byThread[id] = append(byThread[id], i)
+	}
+	for _, w := range s.waits {
+		mine := byThread[thread{w.pid, w.tid}]
+		k, _ := slices.BinarySearchFunc(mine, w.atNS, func(i int, at int64) int { return cmp.Compare(ended[i].BeginNS+ended[i].PeriodNS, at+1) })
+		for ; k < len(mine) && ended[mine[k]].BeginNS < w.lastNS; k++ {
+			e := &ended[mine[k]]
+			if inside := min(w.lastNS, e.BeginNS+e.PeriodNS) - max(w.atNS, e.BeginNS); inside > 0 {
+				e.WaitNS += inside
+			}
+		}
+	}
+}
+
+// Restart has every worker need as many new steps before it can be slow again.
+func (s *Steps) Restart() {
+	for _, l := range s.threads {
+		l.watch.Restart()
+		l.begin, l.fresh = 0, false
+	}
+}
+
+// Learnt is how many threads' steps are known, and what the best of them is made of.
+func (s *Steps) Learnt() (n int, sequence string) {
+	for _, l := range s.threads {
+		if q := l.detector.Sequence(); q != "" {
+			n++
+			sequence = max(sequence, q)
+		}
+	}
+	return n, sequence
+}
+
+// classOf says what kind of anchor a call is, 0 for none. It is the same rule as the
+// query of internal/timeline; collectives and scopes of users count only where a
+// thread has nothing else, which a live thread cannot know: they are left out.
+func classOf(c *event.Call) steps.Class {
+	switch {
+	case c.Layer == "scope" && strings.HasPrefix(c.Name, "enumerate(DataLoader)#"):
+		return steps.Load
+	case c.Layer == "scope" && strings.HasPrefix(c.Name, "Optimizer.step#"):
+		return steps.Optimize
+	case c.Layer == "autograd" && c.Category == "backward":
+		return steps.Backward
+	case c.Layer == "runtime" && c.Category == "launch" && (c.Runtime == "pjrt" || c.Runtime == "neuron"):
+		return steps.Execute
+	}
+	return 0
+}

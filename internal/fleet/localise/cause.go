@@ -1,0 +1,118 @@
+package localise
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
+	"github.com/ebpfprof/ebpfprof/symbolize"
+)
+
+// Cause is what a finding most likely comes from, by the table of the method.
+type Cause struct {
+	Name  string `json:"name"`
+	Class string `json:"class"` // hardware, software, configuration, storage, machine, or unknown
+	// Symptom: the worker waits for somebody; what it waits for is another finding's.
+	Symptom bool `json:"symptom"`
+}
+
+// The shares from which on a function's time is the machine's or a wait's.
+const (
+	mostly = 0.5
+	partly = 0.2
+	// steady is how little the throughput of a link that is simply slow varies.
+	steady = 0.1
+)
+
+// cause of a finding, by its class and what its time went to.
+func cause(f *Finding) Cause {
+	p := &f.Pattern
+	more := f.more()
+	switch {
+	case p.Class == pattern.Host && p.Name == "stopped":
+		return Cause{Name: "process stopped by a signal", Class: "machine"}
+	case p.Class == pattern.Host:
+		return Cause{Name: "other processes on its CPUs, or a CPU quota", Class: "machine"}
+	case f.Kind == Special && p.Class == pattern.Collective && !more:
+		// It comes last, so that it waits least: the others wait for it.
+		return Cause{Name: "its peers wait for it", Class: "unknown", Symptom: true}
+	case p.Class == pattern.Collective && f.Kind == Special && p.Resource == "bytes_per_second" && p.Mu < f.PeersMu/2 && p.Sigma < steady*p.Mu:
+		return Cause{Name: "its link is slow: low throughput that does not vary", Class: "hardware"}
+	case p.Class == pattern.Collective:
+		return Cause{Name: "waits for a slower peer, or for the network", Class: "unknown", Symptom: true}
+	case f.Kind == Special && !more:
+		return Cause{Name: "spends less on it than its peers: its time goes elsewhere", Class: "unknown", Symptom: true}
+	case p.Stopped > partly:
+		return Cause{Name: "process stopped by a signal", Class: "machine"}
+	case p.Preempted > mostly:
+		return Cause{Name: "other processes on its CPUs, or a CPU quota", Class: "machine"}
+	case strings.HasPrefix(p.Name, "garbage collection"):
+		return Cause{Name: "Python's garbage collection", Class: "software"}
+	case p.Class == pattern.Loader && p.Mu < partly && sleeps(p.Wait):
+		return Cause{Name: "the loading code sleeps", Class: "software"}
+	case p.Class == pattern.Loader && p.Mu < mostly && p.Preempted < partly:
+		return Cause{Name: "storage, or loader workers that do not keep up", Class: "storage"}
+	case p.Class == pattern.Loader:
+		return Cause{Name: "loading takes CPU on the training thread", Class: "software"}
+	case p.Class == pattern.IO:
+		return Cause{Name: "reads or writes on the training thread", Class: "storage"}
+	case p.Class == pattern.Copy && f.Kind == Special:
+		return Cause{Name: "PCIe, NUMA placement or pageable memory", Class: "hardware"}
+	case p.Class == pattern.Copy:
+		return Cause{Name: "copies between host and device", Class: "configuration"}
+	case p.Class == pattern.Compute && f.Kind == Special:
+		return Cause{Name: "slower hardware, a lower clock, or more work than its peers have", Class: "hardware"}
+	case p.Class == pattern.Python && sleeps(p.Wait) && p.Mu < partly:
+		return Cause{Name: "Python code that sleeps", Class: "software"}
+	case p.Class == pattern.Python && p.Mu < partly && p.Wait == "futex":
+		return Cause{Name: "a lock, or the interpreter's", Class: "software"}
+	case p.Class == pattern.Python:
+		return Cause{Name: "Python code on the training thread", Class: "software"}
+	}
+	return Cause{Name: "unknown", Class: "unknown"}
+}
+
+func sleeps(call string) bool { return call == "clock_nanosleep" || call == "nanosleep" }
+
+// explain settles the cause and says the finding in one sentence.
+func (t *table) explain(f *Finding) {
+	f.Cause = cause(f)
+	f.Sentence = f.sentence(len(t.workers))
+}
+
+func (f *Finding) sentence(workers int) string {
+	p := &f.Pattern
+	what, place := p.Name, ""
+	if p.File != "" && p.Line > 0 && p.Class != pattern.Collective {
+		place = fmt.Sprintf(" (%s:%d)", symbolize.ShortPath(p.File), p.Line)
+		what, _, _ = strings.Cut(what, " (") // the file, which the place says
+	}
+	if p.Class == pattern.Loader {
+		what = "the data loader, in " + what
+	}
+	if f.Kind == Common {
+		return fmt.Sprintf("%d of %d workers spend %s of their time in %s%s: %s", len(f.Workers), workers, percent(p.Beta), what, place, f.Cause.Name)
+	}
+	switch {
+	case p.Class == pattern.Host && p.Name == "stopped":
+		return fmt.Sprintf("%s was stopped by signals for %s of the time, its peers for %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta))
+	case p.Class == pattern.Host:
+		return fmt.Sprintf("%s could run and did not for %s of the time, its peers for %s: %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta), f.Cause.Name)
+	}
+	return fmt.Sprintf("%s spends %s of its time in %s%s, its peers %s: %s", f.Workers[0], percent(p.Beta), what, place, percent(f.PeersBeta), f.Cause.Name)
+}
+
+// String names a worker for people.
+func (w Worker) String() string {
+	if w.Rank >= 0 {
+		return fmt.Sprintf("rank %d", w.Rank)
+	}
+	return fmt.Sprintf("pid %d on %s", w.PID, w.Host)
+}
+
+func percent(share float64) string {
+	if share != 0 && share < 0.0995 {
+		return fmt.Sprintf("%.1f %%", 100*share)
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}

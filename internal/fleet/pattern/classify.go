@@ -1,0 +1,168 @@
+package pattern
+
+import (
+	"hash/fnv"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// function is what a stack is taken for.
+type function struct {
+	key   uint64
+	class Class
+	name  string
+	stack string
+	file  string
+	line  int32
+}
+
+// A Python function is the same where its whole stack of functions is, lines left out
+// (PerfTracker's rule); anything else where its name is.
+func (f *function) hash() {
+	h := fnv.New64a()
+	h.Write([]byte(f.class))
+	h.Write([]byte{0})
+	if f.stack != "" && f.class != Collective && f.class != Compute && f.class != Copy {
+		h.Write([]byte(f.stack))
+	}
+	h.Write([]byte{0})
+	h.Write([]byte(f.name))
+	f.key = h.Sum64() >> 1 // fits a signed column
+}
+
+// longestStack bounds what is kept of a stack's names.
+const longestStack = 4096
+
+// classify says what a stack (leaf first) belongs to. The loader claims everything
+// inside it, a collective everything outside of a loader, and so on in the order of
+// Classes; what is left is Python's.
+func classify(frames []event.Frame, collecting bool) function {
+	var f function
+	var names []string
+	operator, node, collective, copying := "", "", "", ""
+	for _, frame := range frames { // leaf first: what stands further out overwrites
+		switch frame.Kind {
+		case symbolize.Python:
+			if f.file == "" {
+				f.file, f.line = frame.File, frame.Line
+			}
+			names = append(names, frame.Function+" ("+symbolize.ShortPath(frame.File)+")")
+			if loaderNext(frame) {
+				f.class = Loader
+			}
+		case symbolize.Native:
+			name := frame.Function
+			switch {
+			case strings.HasPrefix(name, "at::_ops::"):
+				if op, _, ok := strings.Cut(name[len("at::_ops::"):], "::"); ok {
+					operator = "aten::" + operatorName(op)
+				}
+			case strings.HasPrefix(name, "c10d::") && !strings.HasPrefix(name, "c10d::Reducer"), strings.HasPrefix(name, "nccl"):
+				collective = name
+			case copies(name):
+				copying = name
+			case strings.HasSuffix(name, "Backward0::apply"), strings.HasSuffix(name, "Backward1::apply"):
+				node = strings.TrimSuffix(name[strings.LastIndex(name[:len(name)-len("::apply")], ":")+1:], "::apply")
+			}
+		}
+	}
+	leaf := ""
+	if len(names) > 0 {
+		leaf = names[0]
+		f.stack = joinReversed(names)
+	}
+	switch {
+	case f.class == Loader:
+		f.name = leaf
+	case collective != "":
+		f.class, f.name = Collective, trimArguments(collective)
+	case copying != "":
+		f.class, f.name = Copy, trimArguments(copying)
+	case operator != "" && !collecting:
+		f.class, f.name = Compute, operator
+		if node != "" {
+			f.name = node
+		}
+	case node != "" && !collecting:
+		f.class, f.name = Compute, node
+	case leaf != "":
+		f.class, f.name = Python, leaf
+	default:
+		f.class, f.name = Other, outermost(frames)
+	}
+	if collecting {
+		f.name = "garbage collection in " + f.name
+	}
+	f.hash()
+	return f
+}
+
+// loaderNext recognises the function of torch/utils/data/dataloader.py that a loop
+// calls for its next batch.
+func loaderNext(f event.Frame) bool {
+	return strings.HasSuffix(f.Function, "__next__") && strings.HasSuffix(f.File, "torch/utils/data/dataloader.py")
+}
+
+func copies(name string) bool {
+	for _, prefix := range []string{"cuMemcpy", "cudaMemcpy", "hipMemcpy", "cuMemset", "hipMemset"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// operatorName drops the overload, which begins with a capital: add__Tensor is
+// aten::add_. Overloads without one (empty_memory_format) stay.
+func operatorName(name string) string {
+	for i := 1; i+1 < len(name); i++ {
+		if name[i] == '_' && name[i+1] >= 'A' && name[i+1] <= 'Z' {
+			return name[:i]
+		}
+	}
+	return name
+}
+
+func trimArguments(name string) string {
+	if i := strings.IndexByte(name, '('); i > 0 {
+		return name[:i]
+	}
+	return name
+}
+
+func joinReversed(names []string) string {
+	var b strings.Builder
+	for i := len(names) - 1; i >= 0; i-- {
+		if b.Len()+len(names[i]) > longestStack {
+			b.WriteString(";…")
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteByte(';')
+		}
+		b.WriteString(names[i])
+	}
+	return b.String()
+}
+
+// outermost names a stack without Python after the function nearest to the thread's
+// start that is not the C library's.
+func outermost(frames []event.Frame) string {
+	for i := len(frames) - 1; i >= 0; i-- {
+		f := frames[i]
+		if f.Kind == symbolize.Native && f.Function != "" && !strings.HasPrefix(f.Module, "libc.so") && !strings.HasPrefix(f.Function, "_start") {
+			return trimArguments(f.Function)
+		}
+	}
+	return "unknown"
+}
+
+// ioCalls are system calls that read or write; what a thread waits for in them is a
+// file's, a pipe's or a socket's.
+var ioCalls = map[string]bool{
+	"read": true, "pread64": true, "readv": true, "preadv": true, "write": true, "pwrite64": true, "writev": true,
+	"recvfrom": true, "recvmsg": true, "sendto": true, "sendmsg": true, "fsync": true, "fdatasync": true,
+	"openat": true, "newfstatat": true, "getdents64": true, "sendfile": true, "copy_file_range": true,
+}

@@ -1,0 +1,500 @@
+package pattern
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// The limits that keep a collector's memory from depending on the job.
+const (
+	mostWorkers   = 256    // processes; a node has eight ranks and their loader workers
+	mostFunctions = 2048   // of one worker in one window
+	mostStacks    = 65_536 // recognised at the same time
+	slot          = 1e9    // ns: over how long Mu and Sigma are one value
+	mostSlots     = 600
+)
+
+// Lost counts what a limit turned away.
+type Lost struct {
+	Workers   int64 // events of processes above the limit
+	Functions int64 // looks and waits whose function is not told apart: they count as "other functions"
+	Stacks    int64 // looks and waits whose stack was no longer there
+}
+
+// Collector takes the events of one recording and makes the patterns of one window
+// after the other. It implements event.Sink; calls come from one goroutine.
+type Collector struct {
+	event.Discard
+	// Waited is told of each wait of a thread, with the class of what waited; nil is
+	// told nothing.
+	Waited func(s *event.Sample, class Class)
+
+	period  int64 // ns between looks at a running thread
+	stacks  map[int64]*event.Stack
+	order   []int64 // of stacks, oldest first
+	named   map[named]function
+	workers map[int32]*worker
+	lost    Lost
+}
+
+type named struct {
+	stack      int64
+	collecting bool
+}
+
+// New makes a collector of a recording that looks so many times a second.
+func New(frequency int64) *Collector {
+	c := &Collector{stacks: map[int64]*event.Stack{}, named: map[named]function{}, workers: map[int32]*worker{}}
+	if frequency > 0 {
+		c.period = int64(1e9) / frequency
+	}
+	return c
+}
+
+// Lost is what the limits have turned away so far.
+func (c *Collector) Lost() Lost { return c.lost }
+
+// worker is a process that may train: what its threads did in the window.
+type worker struct {
+	rank     int32
+	anchors  map[int32]int64 // by thread: calls that steps are made of
+	threads  map[int32]*thread
+	calls    map[*event.Call]*calls
+	from, to int64
+}
+
+// thread is what one thread did in the window.
+type thread struct {
+	functions map[uint64]*usage
+	total     int64
+	preempted usage
+	stopped   usage
+}
+
+// usage is one function's.
+type usage struct {
+	function
+	onCPU, looks       int64
+	wait, waits        int64
+	preempted, stopped int64
+	durations          histogram
+	waiting            map[string]int64 // by system call
+	lines              map[int32]int64
+	slots              []share
+}
+
+// share is what a function took of a slot.
+type share struct{ total, onCPU float64 }
+
+// calls is what a probe saw of one kind of call.
+type calls struct {
+	durations histogram
+	bytes     int64
+	square    float64 // Σ bytes²/duration, for the spread of the throughput
+	union     int64   // the time in which at least one of them ran
+	until     int64
+}
+
+// Stacks implements event.Sink.
+func (c *Collector) Stacks(stacks []event.Stack) error {
+	for i := range stacks {
+		if _, ok := c.stacks[stacks[i].ID]; ok {
+			continue
+		}
+		s := stacks[i]
+		s.Frames = slices.Clone(s.Frames)
+		if len(c.order) >= mostStacks {
+			old := c.order[0]
+			c.order = c.order[1:]
+			delete(c.stacks, old)
+			delete(c.named, named{old, false})
+			delete(c.named, named{old, true})
+		}
+		c.stacks[s.ID] = &s
+		c.order = append(c.order, s.ID)
+	}
+	return nil
+}
+
+// Process implements event.Sink: it tells a worker's rank.
+func (c *Collector) Process(p event.Process) error {
+	if w := c.worker(p.PID); w != nil && p.Rank != nil {
+		w.rank = *p.Rank
+	}
+	return nil
+}
+
+func (c *Collector) worker(pid int32) *worker {
+	w := c.workers[pid]
+	if w == nil {
+		if len(c.workers) >= mostWorkers {
+			c.lost.Workers++
+			return nil
+		}
+		w = &worker{rank: -1, anchors: map[int32]int64{}, threads: map[int32]*thread{}, calls: map[*event.Call]*calls{}, from: math.MaxInt64}
+		c.workers[pid] = w
+	}
+	return w
+}
+
+// Samples implements event.Sink.
+func (c *Collector) Samples(samples []event.Sample) error {
+	for i := range samples {
+		c.sample(&samples[i])
+	}
+	return nil
+}
+
+func (c *Collector) sample(s *event.Sample) {
+	w := c.worker(s.PID)
+	if w == nil {
+		return
+	}
+	t := w.threads[s.TID]
+	if t == nil {
+		if s.TID != s.PID && w.anchors[s.TID] == 0 {
+			return // a thread that makes no steps
+		}
+		t = &thread{functions: map[uint64]*usage{}}
+		w.threads[s.TID] = t
+	}
+	w.from, w.to = min(w.from, s.TSNS), max(w.to, s.TSNS+s.WeightNS)
+	f := c.function(s)
+	u := t.functions[f.key]
+	if u == nil {
+		if len(t.functions) >= mostFunctions {
+			c.lost.Functions++
+			f = function{class: Other, name: "other functions"}
+			f.hash()
+		}
+		if u = t.functions[f.key]; u == nil {
+			u = &usage{function: f}
+			t.functions[f.key] = u
+		}
+	}
+	if c.Waited != nil && s.State == event.OffCPU && s.Cause != event.CausePreempted {
+		c.Waited(s, f.class)
+	}
+	t.total += s.WeightNS
+	u.add(s, f.line, w.from)
+	switch {
+	case s.State == event.OnCPU:
+	case s.Cause == event.CausePreempted:
+		t.preempted.add(s, 0, w.from)
+	case s.Cause == event.CauseStopped:
+		t.stopped.add(s, 0, w.from)
+	}
+}
+
+func (c *Collector) function(s *event.Sample) function {
+	if s.StackID == nil {
+		c.lost.Stacks++
+		f := function{class: Other, name: "without a stack"}
+		f.hash()
+		return f
+	}
+	key := named{*s.StackID, s.InGC != nil && *s.InGC}
+	f, ok := c.named[key]
+	if !ok {
+		stack := c.stacks[*s.StackID]
+		if stack == nil {
+			c.lost.Stacks++
+			f = function{class: Other, name: "without a stack"}
+			f.hash()
+			return f
+		}
+		f = classify(stack.Frames, key.collecting)
+		c.named[key] = f
+	}
+	if f.class == Python && s.State == event.OffCPU && ioCalls[s.Syscall] && s.Cause == event.CauseSyscall {
+		f.class = IO
+		f.hash()
+	}
+	return f
+}
+
+func (u *usage) add(s *event.Sample, line int32, from int64) {
+	k := int((s.TSNS - from) / slot)
+	k = min(max(k, 0), mostSlots-1)
+	for len(u.slots) <= k {
+		u.slots = append(u.slots, share{})
+	}
+	u.slots[k].total += float64(s.WeightNS)
+	if line > 0 {
+		if u.lines == nil {
+			u.lines = map[int32]int64{}
+		}
+		if _, ok := u.lines[line]; ok || len(u.lines) < 64 {
+			u.lines[line] += s.WeightNS
+		}
+	}
+	if s.State == event.OnCPU {
+		u.onCPU += s.WeightNS
+		u.looks++
+		u.slots[k].onCPU += float64(s.WeightNS)
+		return
+	}
+	u.wait += s.WeightNS
+	u.waits++
+	u.durations.add(s.WeightNS)
+	switch s.Cause {
+	case event.CausePreempted:
+		u.preempted += s.WeightNS
+		return
+	case event.CauseStopped:
+		u.stopped += s.WeightNS
+		return
+	}
+	if s.Syscall != "" {
+		if u.waiting == nil {
+			u.waiting = map[string]int64{}
+		}
+		u.waiting[s.Syscall] += s.WeightNS // system calls have few hundred names
+	}
+}
+
+// Spans implements event.Sink. Of calls it takes those that are recorded always:
+// what steps are made of, and collectives.
+func (c *Collector) Spans(spans []event.Span) error {
+	for i := range spans {
+		s := &spans[i]
+		anchor, counted := interesting(s.Call)
+		if !anchor && !counted {
+			continue
+		}
+		w := c.worker(s.PID)
+		if w == nil {
+			continue
+		}
+		if anchor {
+			w.anchors[s.TID]++
+		}
+		if !counted || s.DurationNS < 0 {
+			continue
+		}
+		k := w.calls[s.Call]
+		if k == nil {
+			if len(w.calls) >= mostFunctions {
+				c.lost.Functions++
+				continue
+			}
+			k = &calls{}
+			w.calls[s.Call] = k
+		}
+		k.durations.add(s.DurationNS)
+		end := s.StartNS + s.DurationNS
+		k.union += max(0, end-max(s.StartNS, k.until))
+		k.until = max(k.until, end)
+		if s.Detail != nil && s.Detail.Bytes != nil {
+			k.bytes += *s.Detail.Bytes
+			if s.DurationNS > 0 {
+				k.square += float64(*s.Detail.Bytes) * float64(*s.Detail.Bytes) / float64(s.DurationNS)
+			}
+		}
+	}
+	return nil
+}
+
+// interesting says whether a call is one that steps are made of, and whether its
+// duration becomes a pattern of its own.
+func interesting(call *event.Call) (anchor, counted bool) {
+	switch call.Layer {
+	case "scope":
+		return true, true
+	case "autograd":
+		return call.Category == "backward", call.Category == "backward"
+	case "collective":
+		// The library's own threads run it, and a wait for it is no part of a step's sequence.
+		return call.Category != "work" && call.Category != "wait", call.Category != "wait"
+	case "runtime":
+		return call.Category == "launch" && (call.Runtime == "pjrt" || call.Runtime == "neuron"), false
+	}
+	return false, false
+}
+
+// Flush returns the patterns of what was seen since the last Flush, of workers that
+// make steps, in order of pid and falling share, and begins a new window.
+func (c *Collector) Flush() (all []Pattern) {
+	pids := make([]int32, 0, len(c.workers))
+	for pid := range c.workers {
+		pids = append(pids, pid)
+	}
+	slices.Sort(pids)
+	for _, pid := range pids {
+		w := c.workers[pid]
+		all = append(all, c.patterns(pid, w)...)
+		c.workers[pid] = &worker{rank: w.rank, anchors: w.anchors, threads: map[int32]*thread{}, calls: map[*event.Call]*calls{}, from: math.MaxInt64}
+	}
+	return all
+}
+
+// Compact puts the functions of each worker that took less than a share of the
+// observed time together: what is left adds up to the same.
+func Compact(patterns []Pattern, least float64) (kept []Pattern) {
+	type id struct {
+		pid   int32
+		begin int64
+	}
+	rest := map[id]int{}
+	for _, p := range patterns {
+		if p.Basis != Sampled || p.Class == Host || p.Beta >= least {
+			kept = append(kept, p)
+			continue
+		}
+		k := id{p.PID, p.BeginNS}
+		i, ok := rest[k]
+		if !ok {
+			f := function{class: Other, name: "other functions"}
+			f.hash()
+			sum := p
+			sum.Function, sum.Class, sum.Name, sum.Stack, sum.File, sum.Line, sum.Wait = f.key, f.class, f.name, "", "", 0, ""
+			rest[k] = len(kept)
+			kept = append(kept, sum)
+			continue
+		}
+		o := &kept[i]
+		all := o.Beta + p.Beta
+		if all > 0 {
+			mean := func(a, b float64) float64 { return (a*o.Beta + b*p.Beta) / all }
+			o.Mu, o.Sigma, o.Preempted, o.Stopped = mean(o.Mu, p.Mu), mean(o.Sigma, p.Sigma), mean(o.Preempted, p.Preempted), mean(o.Stopped, p.Stopped)
+		}
+		o.BetaLo, o.BetaHi = o.BetaLo+p.BetaLo, min(1, o.BetaHi+p.BetaHi)
+		o.Beta = all
+		o.MeanNS = (o.MeanNS*o.Count + p.MeanNS*p.Count) / max(1, o.Count+p.Count)
+		o.Count += p.Count
+		o.P99NS, o.LongestNS = max(o.P99NS, p.P99NS), max(o.LongestNS, p.LongestNS)
+	}
+	return kept
+}
+
+// training is the thread that makes the steps: the one with the most anchors.
+func (w *worker) training() (tid int32, ok bool) {
+	best := int64(0)
+	for id, n := range w.anchors {
+		if w.threads[id] != nil && (n > best || n == best && id < tid) {
+			tid, best, ok = id, n, true
+		}
+	}
+	return tid, ok
+}
+
+func (c *Collector) patterns(pid int32, w *worker) (all []Pattern) {
+	tid, ok := w.training()
+	if !ok || w.to <= w.from {
+		return nil
+	}
+	t := w.threads[tid]
+	observed := w.to - w.from
+	base := Pattern{PID: pid, Rank: w.rank, BeginNS: w.from, EndNS: w.to, ObservedNS: observed,
+		Coverage: float64(t.total) / float64(observed)}
+	for _, u := range t.functions {
+		all = append(all, u.pattern(base, c.period))
+	}
+	for _, h := range []struct {
+		name string
+		of   *usage
+	}{{"preempted", &t.preempted}, {"stopped", &t.stopped}} {
+		if h.of.waits == 0 {
+			continue
+		}
+		h.of.function = function{class: Host, name: h.name}
+		h.of.hash()
+		all = append(all, h.of.pattern(base, c.period))
+	}
+	for call, k := range w.calls {
+		all = append(all, k.pattern(base, call))
+	}
+	slices.SortFunc(all, func(a, b Pattern) int {
+		return cmp.Or(cmp.Compare(a.Basis, b.Basis)*-1, cmp.Compare(b.Beta, a.Beta), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Function, b.Function))
+	})
+	return all
+}
+
+func (u *usage) pattern(base Pattern, period int64) Pattern {
+	p := base
+	p.Function, p.Class, p.Name, p.Stack, p.File, p.Basis = u.key, u.class, u.name, u.stack, u.file, Sampled
+	p.Line = most(u.lines)
+	total := u.onCPU + u.wait
+	p.Beta = float64(total) / float64(p.ObservedNS)
+	// Looks at a running thread are a count: its 95 % interval, and at least one look.
+	err := 1.96 * math.Sqrt(float64(max(u.looks, 1))) * float64(period) / float64(p.ObservedNS)
+	p.BetaLo, p.BetaHi = max(float64(u.wait)/float64(p.ObservedNS), p.Beta-err), min(p.Beta+err, 1)
+	p.Resource = "cpu"
+	p.Mu, p.Sigma = u.steadiness()
+	p.Count = u.looks + u.waits
+	p.MeanNS, p.P99NS, p.LongestNS = u.durations.mean(), u.durations.quantile(0.99), u.durations.longest
+	if total > 0 {
+		p.Preempted, p.Stopped = float64(u.preempted)/float64(total), float64(u.stopped)/float64(total)
+	}
+	p.Wait = most(u.waiting)
+	return p
+}
+
+// steadiness is the mean and spread of the share of its time that the function ran,
+// over slots, weighed by its time in each.
+func (u *usage) steadiness() (mu, sigma float64) {
+	var total, on float64
+	for _, s := range u.slots {
+		total, on = total+s.total, on+s.onCPU
+	}
+	if total == 0 {
+		return 0, 0
+	}
+	mu = on / total
+	var square float64
+	for _, s := range u.slots {
+		if s.total > 0 {
+			d := s.onCPU/s.total - mu
+			square += s.total * d * d
+		}
+	}
+	return mu, math.Sqrt(square / total)
+}
+
+func (k *calls) pattern(base Pattern, call *event.Call) Pattern {
+	p := base
+	f := function{class: Python, name: call.Name}
+	switch {
+	case call.Layer == "collective":
+		f.class = Collective
+	case loaderScope(call.Name):
+		f.class = Loader
+	case call.Layer == "autograd":
+		f.class = Compute
+	}
+	if call.Layer == "collective" && call.Category != "" {
+		f.name += " (" + call.Category + ")"
+	}
+	f.hash()
+	p.Function, p.Class, p.Name, p.Basis = f.key, f.class, f.name, Counted
+	p.Beta = float64(k.union) / float64(p.ObservedNS)
+	p.BetaLo, p.BetaHi = p.Beta, p.Beta
+	p.Resource = "bytes_per_second"
+	if sum := float64(k.durations.sum); sum > 0 && k.bytes > 0 {
+		p.Mu = float64(k.bytes) / sum * 1e9
+		p.Sigma = math.Sqrt(max(0, k.square/sum*1e18-p.Mu*p.Mu))
+	}
+	p.Count = k.durations.count
+	p.MeanNS, p.P99NS, p.LongestNS = k.durations.mean(), k.durations.quantile(0.99), k.durations.longest
+	return p
+}
+
+// loaderScope is PyTorch's own scope around the loader's next.
+func loaderScope(name string) bool {
+	const prefix = "enumerate(DataLoader)#"
+	return len(name) > len(prefix) && name[:len(prefix)] == prefix
+}
+
+// most is the key with the largest value, the least key of several.
+func most[K cmp.Ordered](m map[K]int64) (best K) {
+	var n int64
+	for k, v := range m {
+		if v > n || v == n && k < best {
+			best, n = k, v
+		}
+	}
+	return best
+}

@@ -1,0 +1,312 @@
+// Package report answers who is slow, in what function and why, from the patterns in
+// a store. What SQL can say is SQL over views that DuckDB and Spark have alike; what
+// it can't (medians of peers, the replay) is Go over the rows that SQL has made small.
+package report
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/localise"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
+	"github.com/ebpfprof/ebpfprof/internal/whatif"
+)
+
+// ErrNoJob is returned where the store has no patterns of the job.
+var ErrNoJob = errors.New("no patterns")
+
+// Question is what a report is about.
+type Question struct {
+	Job   string        // "" for the job that was seen last
+	Since time.Duration // before the newest row; 0 for the last minute
+}
+
+// Report is the answer. Shares are from 0 to 1.
+type Report struct {
+	Verdict  string            `json:"verdict"`
+	Job      string            `json:"job"`
+	BeginNS  int64             `json:"begin_ns"`
+	EndNS    int64             `json:"end_ns"`
+	Windows  int               `json:"windows"`
+	Workers  []WorkerSummary   `json:"workers"`
+	Method   string            `json:"method"`
+	Findings []Finding         `json:"findings"`
+	WhatIf   *whatif.Analysis  `json:"what_if"` // null where steps of all workers do not line up
+	Transfer *Transfer         `json:"transfer"`
+	Notes    []string          `json:"notes"`
+	steps    [][]pattern.Step  // by worker
+	table    []pattern.Pattern // for pictures
+}
+
+// WorkerSummary is a worker's steps.
+type WorkerSummary struct {
+	localise.Worker
+	Steps    int     `json:"steps"`
+	MeanMS   float64 `json:"mean_ms"`  // of a step's period
+	WaitMS   float64 `json:"wait_ms"`  // in collectives, a step
+	LoadMS   float64 `json:"load_ms"`  // in the data loader, a step
+	Coverage float64 `json:"coverage"` // share of the time that functions account for
+	Observed float64 `json:"observed_s"`
+}
+
+// Finding is a row of the answer.
+type Finding struct {
+	Kind        string            `json:"kind"`
+	Workers     []localise.Worker `json:"workers"`
+	Class       string            `json:"class"`
+	Function    string            `json:"function"`
+	File        string            `json:"file"`
+	Line        int32             `json:"line"`
+	Stack       string            `json:"stack"`
+	Beta        float64           `json:"beta"`
+	BetaLo      float64           `json:"beta_lo"`
+	BetaHi      float64           `json:"beta_hi"`
+	PeersBeta   float64           `json:"peers_beta"`
+	Mu          float64           `json:"mu"`
+	Sigma       float64           `json:"sigma"`
+	Wait        string            `json:"wait"`
+	D           float64           `json:"d"`
+	Delta       float64           `json:"delta"`
+	Score       float64           `json:"score"`
+	Cause       localise.Cause    `json:"cause"`
+	Sentence    string            `json:"sentence"`
+	EvidenceSQL string            `json:"evidence_sql"`
+}
+
+// Transfer is what travelled instead of the events.
+type Transfer struct {
+	EventBytes   int64   `json:"event_bytes"`
+	PatternBytes int64   `json:"pattern_bytes"`
+	Factor       float64 `json:"factor"`
+}
+
+// Build answers from an opened store (its directory v1).
+func Build(ctx context.Context, db *dataset.DB, q Question) (*Report, error) {
+	r := &Report{Job: q.Job, Notes: []string{}}
+	if err := r.choose(ctx, db, q); err != nil {
+		return nil, err
+	}
+	if err := r.readPatterns(ctx, db); err != nil {
+		return nil, err
+	}
+	if err := r.readSteps(ctx, db); err != nil {
+		return nil, err
+	}
+	if err := r.transfer(ctx, db); err != nil {
+		return nil, err
+	}
+	found := localise.Compare(r.table)
+	r.Method, r.Notes = found.Method, append(r.Notes, found.Notes...)
+	for i := range found.Findings {
+		r.Findings = append(r.Findings, r.finding(&found.Findings[i]))
+	}
+	r.summarize(found.Workers)
+	r.replay()
+	r.Verdict = r.verdict()
+	return r, nil
+}
+
+// lastCapture is how much of the newest is compared where nobody says since when: an
+// agent that is always on has no pause at which a capture would begin.
+const lastCapture = 60 * time.Second
+
+// choose settles the job and the time.
+func (r *Report) choose(ctx context.Context, db *dataset.DB, q Question) error {
+	var newest sql.NullInt64
+	if q.Job == "" {
+		var job sql.NullString
+		err := db.Row(ctx, "SELECT max_by(job, end_ns), max(end_ns) FROM pattern", nil, &job, &newest)
+		if err != nil {
+			return fmt.Errorf("reading the store: %w", err)
+		}
+		r.Job = job.String
+	} else if err := db.Row(ctx, "SELECT max(end_ns) FROM pattern WHERE job = ?", []any{q.Job}, &newest); err != nil {
+		return fmt.Errorf("reading the store: %w", err)
+	}
+	if !newest.Valid {
+		return fmt.Errorf("%w of job %q in this store", ErrNoJob, q.Job)
+	}
+	r.EndNS = newest.Int64
+	if q.Since > 0 {
+		r.BeginNS = r.EndNS - q.Since.Nanoseconds()
+		return nil
+	}
+	r.BeginNS = r.EndNS - lastCapture.Nanoseconds()
+	return nil
+}
+
+// Jobs are the jobs that an opened store has patterns of, the latest first.
+func Jobs(ctx context.Context, db *dataset.DB) (jobs []string, err error) {
+	rows, err := db.Query(ctx, "SELECT job FROM pattern GROUP BY job ORDER BY max(end_ns) DESC")
+	if err != nil {
+		return nil, fmt.Errorf("reading the store: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var job string
+		if err := rows.Scan(&job); err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs, rows.Err()
+}
+
+func (r *Report) readPatterns(ctx context.Context, db *dataset.DB) error {
+	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), begin_ns, end_ns, observed_ns, coverage, function_id, class, name,
+		coalesce(stack, ''), coalesce(file, ''), coalesce(line, 0), basis, beta, beta_lo, beta_hi, mu, sigma, resource, count,
+		coalesce(mean_ns, 0), coalesce(p99_ns, 0), coalesce(longest_ns, 0), preempted, stopped, coalesce(wait, '')
+		FROM pattern WHERE job = ? AND end_ns >= ? AND begin_ns <= ? ORDER BY ALL`, r.Job, r.BeginNS, r.EndNS)
+	if err != nil {
+		return fmt.Errorf("reading patterns: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var p pattern.Pattern
+		var function int64
+		var class, basis string
+		if err := rows.Scan(&p.Host, &p.PID, &p.Rank, &p.BeginNS, &p.EndNS, &p.ObservedNS, &p.Coverage, &function, &class, &p.Name,
+			&p.Stack, &p.File, &p.Line, &basis, &p.Beta, &p.BetaLo, &p.BetaHi, &p.Mu, &p.Sigma, &p.Resource, &p.Count,
+			&p.MeanNS, &p.P99NS, &p.LongestNS, &p.Preempted, &p.Stopped, &p.Wait); err != nil {
+			return fmt.Errorf("reading patterns: %w", err)
+		}
+		p.Job, p.Function, p.Class, p.Basis = r.Job, uint64(function), pattern.Class(class), pattern.Basis(basis)
+		r.table = append(r.table, p)
+	}
+	if len(r.table) == 0 && rows.Err() == nil {
+		return fmt.Errorf("%w of job %q since then", ErrNoJob, r.Job)
+	}
+	return rows.Err()
+}
+
+func (r *Report) readSteps(ctx context.Context, db *dataset.DB) error {
+	if len(db.Files("worker_step")) == 0 {
+		r.Notes = append(r.Notes, "the store has no steps of this job: how long they take is not told")
+		return nil
+	}
+	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), number, begin_ns, period_ns, wait_ns, load_ns FROM worker_step
+		WHERE job = ? AND begin_ns >= ? AND begin_ns <= ? ORDER BY 3, 1, 2, begin_ns`, r.Job, r.BeginNS, r.EndNS)
+	if err != nil {
+		return fmt.Errorf("reading steps: %w", err)
+	}
+	defer rows.Close()
+	last := localise.Worker{PID: -1}
+	for rows.Next() {
+		var s pattern.Step
+		if err := rows.Scan(&s.Host, &s.PID, &s.Rank, &s.Number, &s.BeginNS, &s.PeriodNS, &s.WaitNS, &s.LoadNS); err != nil {
+			return fmt.Errorf("reading steps: %w", err)
+		}
+		if w := (localise.Worker{Host: s.Host, PID: s.PID, Rank: s.Rank}); w != last {
+			r.steps, last = append(r.steps, nil), w
+		}
+		r.steps[len(r.steps)-1] = append(r.steps[len(r.steps)-1], s)
+	}
+	return rows.Err()
+}
+
+func (r *Report) transfer(ctx context.Context, db *dataset.DB) error {
+	if len(db.Files("upload")) == 0 {
+		return nil
+	}
+	var t Transfer
+	var lost int64
+	err := db.Row(ctx, `SELECT coalesce(sum(event_bytes), 0)::BIGINT, coalesce(sum(pattern_bytes), 0)::BIGINT,
+		coalesce(sum(lost_workers + lost_functions), 0)::BIGINT FROM upload WHERE job = ? AND begin_ns >= ? AND begin_ns <= ?`,
+		[]any{r.Job, r.BeginNS, r.EndNS}, &t.EventBytes, &t.PatternBytes, &lost)
+	if err != nil {
+		return fmt.Errorf("reading uploads: %w", err)
+	}
+	if t.PatternBytes > 0 {
+		t.Factor = float64(t.EventBytes) / float64(t.PatternBytes)
+		r.Transfer = &t
+	}
+	if lost > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d events were of workers or functions beyond the limits and count as other functions", lost))
+	}
+	return nil
+}
+
+func (r *Report) finding(f *localise.Finding) Finding {
+	p := &f.Pattern
+	return Finding{
+		Kind: string(f.Kind), Workers: f.Workers, Class: string(p.Class), Function: p.Name, File: p.File, Line: p.Line, Stack: p.Stack,
+		Beta: p.Beta, BetaLo: p.BetaLo, BetaHi: p.BetaHi, PeersBeta: f.PeersBeta, Mu: p.Mu, Sigma: p.Sigma, Wait: p.Wait,
+		D: f.D, Delta: f.Delta, Score: f.Score, Cause: f.Cause, Sentence: f.Sentence,
+		EvidenceSQL: fmt.Sprintf("SELECT rank, host, pid, begin_ns, beta, beta_lo, beta_hi, mu, sigma, count, wait FROM pattern "+
+			"WHERE function_id = %d AND basis = '%s' AND end_ns >= %d AND begin_ns <= %d ORDER BY beta DESC", int64(p.Function), p.Basis, r.BeginNS, r.EndNS),
+	}
+}
+
+func (r *Report) summarize(workers []localise.Worker) {
+	windows := map[int64]bool{}
+	type seen struct {
+		begin    int64
+		observed int64
+		coverage float64
+	}
+	observed := map[localise.Worker]map[int64]seen{}
+	for _, p := range r.table {
+		windows[p.BeginNS/int64(10e9)] = true
+		w := localise.Worker{Host: p.Host, PID: p.PID, Rank: p.Rank}
+		if observed[w] == nil {
+			observed[w] = map[int64]seen{}
+		}
+		observed[w][p.BeginNS] = seen{p.BeginNS, p.ObservedNS, p.Coverage}
+	}
+	for _, w := range workers {
+		s := WorkerSummary{Worker: w}
+		var total, covered float64
+		for _, o := range observed[w] {
+			total += float64(o.observed)
+			covered += float64(o.observed) * o.coverage
+		}
+		s.Observed, s.Coverage = total/1e9, covered/math.Max(total, 1)
+		r.Windows = max(r.Windows, len(observed[w]))
+		for _, steps := range r.steps {
+			if first := steps[0]; first.Host == w.Host && first.PID == w.PID {
+				s.Steps = len(steps)
+				for _, st := range steps {
+					s.MeanMS += float64(st.PeriodNS) / 1e6 / float64(len(steps))
+					s.WaitMS += float64(st.WaitNS) / 1e6 / float64(len(steps))
+					s.LoadMS += float64(st.LoadNS) / 1e6 / float64(len(steps))
+				}
+			}
+		}
+		r.Workers = append(r.Workers, s)
+	}
+}
+
+// verdict is the first finding that is no symptom, and what fixing it would bring.
+func (r *Report) verdict() string {
+	gain := ""
+	if r.WhatIf != nil && r.WhatIf.S >= 1.03 {
+		gain = fmt.Sprintf(" Were all workers alike, a step would take %.0f %% less (S = %.2f).", 100*(1-1/r.WhatIf.S), r.WhatIf.S)
+	}
+	special := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Kind == string(localise.Special) && !f.Cause.Symptom })
+	if special >= 0 {
+		return upper(r.Findings[special].Sentence) + "." + gain
+	}
+	if r.WhatIf != nil && r.WhatIf.S >= 1.03 {
+		w := r.WhatIf.Workers[0]
+		return fmt.Sprintf("No function tells a worker from its peers, and rank %d is slower than they are.%s", w.Rank, gain)
+	}
+	for _, f := range r.Findings {
+		if !f.Cause.Symptom {
+			return upper(f.Sentence) + "." + gain
+		}
+	}
+	return "No worker and no function stands out." + gain
+}
+
+func upper(s string) string {
+	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
+		return string(s[0]-'a'+'A') + s[1:]
+	}
+	return s
+}

@@ -1,0 +1,139 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+)
+
+// Four workers of one job on two hosts: steps of 100 ms, of which rank 2 needs 80 ms
+// and the others 40 ms; the rest is waiting for it.
+func job(t *testing.T, name string) *dataset.DB {
+	t.Helper()
+	root := t.TempDir()
+	s, err := store.NewDirectory(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin = int64(1_700_000_000e9)
+	for _, host := range []string{"a", "b"} {
+		b := store.Batch{Session: "s-" + host, Job: name, Host: host, EventBytes: 1 << 20}
+		for rank := range int32(4) {
+			if (rank < 2) != (host == "a") {
+				continue
+			}
+			own := int64(40e6)
+			p := pattern.Pattern{Host: host, PID: 100 + rank, Rank: rank, BeginNS: begin, EndNS: begin + 20e9, ObservedNS: 20e9, Coverage: 0.97,
+				Basis: pattern.Sampled, Resource: "cpu"}
+			slow, wait := p, p
+			slow.Function, slow.Class, slow.Name, slow.File, slow.Line = 1, pattern.Python, "\x1b[31mtokenize (tok.py)", "/tok.py", 12
+			slow.Beta, slow.Mu = 0.02, 0.99
+			wait.Function, wait.Class, wait.Name, wait.Beta = 2, pattern.Collective, "c10d::Work::wait", 0.6
+			if rank == 2 {
+				own, slow.Beta, wait.Beta = 80e6, 0.42, 0.2
+			}
+			slow.BetaLo, slow.BetaHi, wait.BetaLo, wait.BetaHi = slow.Beta-.01, slow.Beta+.01, wait.Beta, wait.Beta
+			b.Patterns = append(b.Patterns, slow, wait)
+			for n := range int64(30) {
+				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n, BeginNS: begin + n*100e6,
+					PeriodNS: 100e6, WaitNS: 100e6 - own})
+			}
+		}
+		if _, err := store.Send(t.Context(), s, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := dataset.Open(filepath.Join(root, store.Version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func TestTheSlowWorkerIsTheVerdict(t *testing.T) {
+	const name = "llama/7b=x"
+	r, err := Build(t.Context(), job(t, name), Question{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Job != name || len(r.Workers) != 4 || r.Workers[2].Host != "b" || r.Workers[2].WaitMS != 20 {
+		t.Errorf("%q, %+v", r.Job, r.Workers)
+	}
+	if len(r.Findings) == 0 || r.Findings[0].Workers[0].Rank != 2 || r.Findings[0].Line != 12 {
+		t.Fatalf("%+v", r.Findings)
+	}
+	if !strings.HasPrefix(r.Verdict, "Rank 2 spends 42 %") || !strings.Contains(r.Verdict, "tok.py:12") {
+		t.Error(r.Verdict)
+	}
+	// Steps of 80 + 20 ms; alike they take the mean of the own times, 50 ms, and the
+	// transfer, which is what the last one waited: 20 ms.
+	if a := r.WhatIf; a == nil || math.Abs(a.S-100.0/70) > 1e-6 || a.Workers[0].Rank != 2 {
+		t.Errorf("what if: %+v", a)
+	}
+	if r.Transfer == nil || r.Transfer.EventBytes != 2<<20 || r.Transfer.Factor < 10 {
+		t.Errorf("%+v", r.Transfer)
+	}
+}
+
+func TestNoFormatActsOnATerminalOrAPage(t *testing.T) {
+	r, err := Build(t.Context(), job(t, "<script>x\x1b]0;"), Question{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, html bytes.Buffer
+	if err := errors.Join(r.WriteText(&text), r.WriteHTML(&html)); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsRune(text.String(), 0x1b) || !strings.Contains(text.String(), "█") {
+		t.Error(text.String())
+	}
+	if s := html.String(); strings.ContainsRune(s, 0x1b) || strings.Contains(s, "<script") || strings.Contains(s, "://") || strings.Count(s, "<svg") != 2 {
+		t.Errorf("a page of %d bytes acts, fetches or has no pictures", len(s))
+	}
+	encoded, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{`"verdict"`, `"findings"`, `"what_if"`, `"evidence_sql"`, `"peers_beta"`} {
+		if !bytes.Contains(encoded, []byte(field)) {
+			t.Errorf("no %s", field)
+		}
+	}
+}
+
+func TestEvidenceCanBeAskedAgain(t *testing.T) {
+	db := job(t, "j")
+	r, err := Build(t.Context(), db, Question{Job: "j"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Findings {
+		rows, err := db.Query(t.Context(), f.EvidenceSQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for rows.Next() {
+			n++
+		}
+		rows.Close()
+		if n != 4 {
+			t.Errorf("%s: %d rows", f.EvidenceSQL, n)
+		}
+	}
+}
+
+func TestAnUnknownJobIsAnError(t *testing.T) {
+	if _, err := Build(t.Context(), job(t, "j"), Question{Job: "k"}); !errors.Is(err, ErrNoJob) {
+		t.Error(err)
+	}
+}

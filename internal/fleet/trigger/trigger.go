@@ -1,0 +1,138 @@
+// Package trigger decides from the steps of a worker when it has become slow or hangs.
+// It is arithmetic over times that are handed to it: it reads no clock.
+//
+// The two rules and their constants are PerfTracker's.
+package trigger
+
+import (
+	"slices"
+	"time"
+)
+
+// Constants are the rules' numbers.
+type Constants struct {
+	Steps   int           // whose mean counts
+	Slower  float64       // than the best mean by this factor is slow
+	Recent  time.Duration // how long the best mean counts
+	Blocked float64       // without an anchor for so many mean steps
+	Least   time.Duration // and at least for so long
+}
+
+// Published are the numbers of the method; Recent and Least are this project's.
+var Published = Constants{Steps: 50, Slower: 1.05, Recent: 24 * time.Hour, Blocked: 5, Least: time.Second}
+
+// Kind says what has happened.
+type Kind string
+
+// The kinds.
+const (
+	Slow    Kind = "slow"
+	Hanging Kind = "blocked"
+)
+
+// Trigger is a degradation.
+type Trigger struct {
+	Kind Kind
+	AtNS int64
+	// MeanNS is the mean of the last steps, BestNS the best such mean of the last day.
+	MeanNS, BestNS float64
+	// IdleNS is how long nothing has happened, of a hanging worker.
+	IdleNS int64
+}
+
+// Watch is one worker's history. The zero value is not usable: make one with New.
+type Watch struct {
+	c       Constants
+	periods []int64 // the last steps', a ring
+	next    int
+	full    bool
+	sum     int64
+	hours   map[int64]float64 // best mean of each hour
+	last    int64             // the last anchor
+	open    bool              // a step has begun and not ended
+	blocked bool              // said already
+	quiet   int               // steps until a degradation that lasts is said again
+}
+
+// New makes a watch.
+func New(c Constants) *Watch {
+	return &Watch{c: c, periods: make([]int64, c.Steps), hours: map[int64]float64{}}
+}
+
+// Anchor tells that the loop made one of its calls; complete, that the call closed a
+// step.
+func (w *Watch) Anchor(atNS int64, complete bool) {
+	w.last, w.open, w.blocked = max(w.last, atNS), !complete, false
+}
+
+// Step takes the period of a step that ended at a time, and says whether the worker
+// has become slow; of a degradation that lasts, once in as many steps as the mean is of. Steps that ended before are compared first, so that the first
+// steps after a pause do not make a best mean of themselves.
+func (w *Watch) Step(atNS, periodNS int64) *Trigger {
+	w.sum += periodNS - w.periods[w.next]
+	w.periods[w.next] = periodNS
+	w.next++
+	if w.next == len(w.periods) {
+		w.next, w.full = 0, true
+	}
+	if !w.full {
+		return nil
+	}
+	mean := float64(w.sum) / float64(len(w.periods))
+	best, known := w.best(atNS)
+	hour := atNS / int64(time.Hour)
+	if b, ok := w.hours[hour]; !ok || mean < b {
+		w.hours[hour] = mean
+	}
+	// One long step is a checkpoint and no degradation: the others must be slow, too.
+	longest := slices.Max(w.periods)
+	others := float64(w.sum-longest) / float64(len(w.periods)-1)
+	w.quiet = max(0, w.quiet-1)
+	if known && mean > w.c.Slower*best && others > w.c.Slower*best && w.quiet == 0 {
+		w.quiet = len(w.periods)
+		return &Trigger{Kind: Slow, AtNS: atNS, MeanNS: mean, BestNS: best}
+	}
+	return nil
+}
+
+// best is the best mean of the recent hours; what is older is forgotten.
+func (w *Watch) best(atNS int64) (best float64, ok bool) {
+	oldest := (atNS - w.c.Recent.Nanoseconds()) / int64(time.Hour)
+	for hour, mean := range w.hours {
+		if hour < oldest {
+			delete(w.hours, hour)
+			continue
+		}
+		if !ok || mean < best {
+			best, ok = mean, true
+		}
+	}
+	return best, ok
+}
+
+// Check says whether a step has begun and nothing has followed for too long. It says
+// so once, until the loop goes on.
+func (w *Watch) Check(nowNS int64) *Trigger {
+	if !w.open || !w.full || w.blocked {
+		return nil
+	}
+	mean := float64(w.sum) / float64(len(w.periods))
+	idle := nowNS - w.last
+	if float64(idle) < max(w.c.Blocked*mean, float64(w.c.Least)) {
+		return nil
+	}
+	w.blocked = true
+	return &Trigger{Kind: Hanging, AtNS: nowNS, MeanNS: mean, IdleNS: idle}
+}
+
+// Restart forgets the steps whose mean was taken, and keeps the best one: after a
+// window the next trigger needs as many new steps.
+func (w *Watch) Restart() {
+	clear(w.periods)
+	w.next, w.full, w.sum, w.open, w.blocked, w.quiet = 0, false, 0, false, false, 0
+}
+
+// MeanNS is the mean of the last steps, and whether there were enough of them.
+func (w *Watch) MeanNS() (mean float64, ok bool) {
+	return float64(w.sum) / float64(len(w.periods)), w.full
+}

@@ -1,0 +1,119 @@
+package trigger
+
+import (
+	"testing"
+	"time"
+)
+
+const step = int64(100e6)
+
+// run feeds steps of a period and returns the first trigger and when it ended.
+func run(w *Watch, at *int64, n int, period int64) *Trigger {
+	for range n {
+		*at += period
+		w.Anchor(*at, true)
+		if t := w.Step(*at, period); t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+func TestFivePercentIsTheBoundary(t *testing.T) {
+	for _, c := range []struct {
+		slower float64
+		fires  bool
+	}{{1.049, false}, {1.05, false}, {1.051, true}, {2, true}, {0.9, false}} {
+		w, at := New(Published), int64(0)
+		if early := run(w, &at, 200, step); early != nil {
+			t.Fatalf("steady steps: %+v", early)
+		}
+		got := run(w, &at, 500, int64(c.slower*float64(step)))
+		if (got != nil) != c.fires {
+			t.Errorf("%v times as long: %+v", c.slower, got)
+		}
+	}
+}
+
+func TestFiveMeansWithoutAnAnchorAreAHang(t *testing.T) {
+	const long = int64(1e9) // so that the least time does not decide
+	for idle, fires := range map[float64]bool{4.9: false, 5.1: true} {
+		w, at := New(Published), int64(0)
+		run(w, &at, 60, long)
+		w.Anchor(at, false) // a load: the next step has begun
+		got := w.Check(at + int64(idle*float64(long)))
+		if (got != nil) != fires {
+			t.Errorf("idle for %v steps: %+v", idle, got)
+		}
+		if fires && w.Check(at+100*long) != nil {
+			t.Error("a hang is said twice")
+		}
+	}
+}
+
+// A loop that has ended its step may do what it likes: evaluate, save, wait.
+func TestAPauseBetweenStepsIsNoHang(t *testing.T) {
+	w, at := New(Published), int64(0)
+	run(w, &at, 60, step)
+	if got := w.Check(at + 1000*step); got != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestShortStepsAreNotBlockedBelowASecond(t *testing.T) {
+	w, at := New(Published), int64(0)
+	run(w, &at, 60, 1e6)
+	w.Anchor(at, false)
+	if got := w.Check(at + 900e6); got != nil {
+		t.Errorf("%+v", got)
+	}
+	if got := w.Check(at + 1100e6); got == nil {
+		t.Error("a second without an anchor is nothing")
+	}
+}
+
+func TestTheBestOfLongAgoDoesNotCount(t *testing.T) {
+	w, at := New(Published), int64(0)
+	run(w, &at, 100, step)
+	at += int64(26 * time.Hour)
+	w.Restart()
+	if got := run(w, &at, 500, 2*step); got != nil {
+		t.Errorf("compared with a day ago: %+v", got)
+	}
+}
+
+func TestAfterARestartAsManyStepsAreNeededAgain(t *testing.T) {
+	w, at := New(Published), int64(0)
+	run(w, &at, 100, step)
+	w.Restart()
+	before := at
+	if got := run(w, &at, 500, 2*step); got == nil || (at-before)/(2*step) != 50 {
+		t.Errorf("%+v after %d steps", got, (at-before)/(2*step))
+	}
+}
+
+func TestACheckpointIsNoDegradation(t *testing.T) {
+	w, at := New(Published), int64(0)
+	for range 10 {
+		if got := run(w, &at, 100, step); got != nil {
+			t.Fatalf("%+v", got)
+		}
+		if got := run(w, &at, 1, 100*step); got != nil {
+			t.Fatalf("%+v", got)
+		}
+	}
+}
+
+func TestADegradationThatLastsIsSaidOnceInFiftySteps(t *testing.T) {
+	w, at := New(Published), int64(0)
+	run(w, &at, 100, step)
+	n := 0
+	for range 300 {
+		if run(w, &at, 1, 2*step) != nil {
+			n++
+		}
+	}
+	if n != 6 {
+		t.Errorf("said %d times in 300 steps", n)
+	}
+}

@@ -1,0 +1,26 @@
+package kernelclass
+
+import "testing"
+
+func TestKernelsOfTwoMakersMeetInOneClass(t *testing.T) {
+	for class, names := range map[string][]string{
+		GEMM: {"void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_128x2_tn_align8>(Params)", "Cijk_Ailk_Bljk_BBS_BH_MT128x128x16_SE_K1",
+			"nvjet_tst_128x64_64x4_1x2_h_bz_TNT", "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64"},
+		Attention:     {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>", "attn_fwd.kd", "aiter::fmha_fwd_hd128_bf16_causal"},
+		Convolution:   {"sm80_xmma_fprop_implicit_gemm_f16f16", "miopenSp3AsmConv_v30_3_1_gfx94x_fp32_f2x3_stride1.kd", "void cudnn::winograd_nonfused::winogradForwardData4x4"},
+		Collective:    {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "void rcclGenericKernel<1>()", "ncclKernel_Generic"},
+		Normalization: {"void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float>", "MIOpenBatchNormFwdTrainSpatial.kd"},
+		Elementwise:   {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>", "triton_poi_fused_add_0"},
+		Reduction:     {"void at::native::reduce_kernel<512, 1>", "triton_red_fused_sum_1"},
+		Softmax:       {"void (anonymous namespace)::softmax_warp_forward<float>"},
+		Layout:        {"Memcpy HtoD (Pageable -> Device)", "__amd_rocclr_copyBuffer.kd", "batched_transpose_32x32_dword"},
+		Optimizer:     {"void at::native::multi_tensor_apply_kernel<TensorListMetadata<4>>"},
+		Other:         {"my_kernel"},
+	} {
+		for _, name := range names {
+			if got := Of(name); got != class {
+				t.Errorf("%s: %s, want %s", name, got, class)
+			}
+		}
+	}
+}

@@ -1,0 +1,260 @@
+// Shortruns says how right the estimates of short jobs are. A training job of so many
+// steps of 30 ms, with imports before and evaluation between, is recorded under `run`
+// within a budget, many times over; how often it calls each operator is told by a
+// recording of the same job that takes every call.
+//
+//	shortruns [-runs 20] [-steps 20,60,200,1000] [-budgets 5%,1%] [-tracer bin/ebpfprof]
+//
+// An estimate is right if it is within 5 % of the truth or its interval contains it. The
+// command fails where fewer than 90 % of all are, where an operator is in fewer than 16
+// of 20 runs of a cell, or where an interval at 60 steps and 5 % is wider than ±30 %. It
+// needs root.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/ebpfprof/ebpfprof/internal/query"
+)
+
+const (
+	near         = 0.05 // an estimate so close is right whatever its interval says
+	leastPooled  = 0.90
+	leastInACell = 16.0 / 20
+	// The intervals of this cell are to be no wider than widest to either side.
+	widestSteps, widestBudget, widest = 60, "5%", 0.30
+)
+
+func main() {
+	runs := flag.Int("runs", 20, "how often each job is recorded within each budget")
+	steps := flag.String("steps", "20,60,200,1000", "the lengths of the jobs, in training steps")
+	budgets := flag.String("budgets", "5%,1%", "the budgets")
+	tracer := flag.String("tracer", "bin/ebpfprof", "the program that records")
+	python := flag.String("python", "python3", "the interpreter that has PyTorch")
+	job := flag.String("job", "testdata/jobs/short.py", "the job; it takes --steps")
+	keep := flag.String("keep", "", "a directory to keep the datasets of runs in that have a wrong estimate")
+	flag.Parse()
+	if os.Geteuid() != 0 {
+		fmt.Println("shortruns: skipped: it needs root")
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	s := study{*tracer, *python, *job, *keep, *runs}
+	err := s.all(ctx, strings.Split(*steps, ","), strings.Split(*budgets, ","))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "shortruns:", err)
+		os.Exit(1)
+	}
+}
+
+// study is what is run, and how often.
+type study struct {
+	tracer, python, job string
+	keep                string // "": nowhere
+	runs                int
+}
+
+// estimate is what a recording says of the calls of one operator; the bounds are
+// infinite where it can't say how far off it may be.
+type estimate struct{ calls, low, high float64 }
+
+func (e estimate) right(truth float64) bool {
+	return math.Abs(e.calls-truth) <= near*truth || e.contains(truth)
+}
+
+func (e estimate) contains(truth float64) bool { return e.low <= truth && truth <= e.high }
+
+// cell is the outcome of all runs of one length within one budget.
+type cell struct {
+	steps      int
+	budget     string
+	right      map[string]int // runs, by operator
+	contained  int            // of the estimates, those whose interval holds the truth
+	estimates  int
+	width      []float64 // of half an interval, by the truth
+	worstCalls []float64 // how far off each run's worst operator was, by the truth
+}
+
+func (s *study) all(ctx context.Context, lengths, budgets []string) error {
+	dir, err := os.MkdirTemp("", "ebpfprof-shortruns-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var cells []cell
+	for _, text := range lengths {
+		steps, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || steps < 1 {
+			return fmt.Errorf("%q is no number of steps", text)
+		}
+		truth, err := s.record(ctx, dir, steps, "off")
+		if err != nil {
+			return err
+		}
+		// The operators of every training step; what an import calls once is not asked.
+		for name, e := range truth {
+			if e.calls < float64(steps) {
+				delete(truth, name)
+			}
+		}
+		if len(truth) == 0 {
+			return fmt.Errorf("the recording of every call of %d steps has no operator of each step", steps)
+		}
+		for _, budget := range budgets {
+			c := cell{steps: steps, budget: strings.TrimSpace(budget), right: map[string]int{}}
+			for run := range s.runs {
+				fmt.Fprintf(os.Stderr, "%d steps within %s: run %d of %d\n", steps, c.budget, run+1, s.runs)
+				got, err := s.record(ctx, dir, steps, c.budget)
+				if err != nil {
+					return err
+				}
+				if wrong := c.add(truth, got); len(wrong) > 0 {
+					fmt.Fprintln(os.Stderr, "  wrong:", strings.Join(wrong, "; "))
+					if err := s.keepDataset(dir, steps, c.budget, run); err != nil {
+						return err
+					}
+				}
+			}
+			cells = append(cells, c)
+			show(cells[len(cells)-1:], s.runs)
+		}
+	}
+	fmt.Println()
+	show(cells, s.runs)
+	return judge(cells, s.runs)
+}
+
+// record runs the job under the tracer and reads the estimates.
+func (s *study) record(ctx context.Context, dir string, steps int, budget string) (map[string]estimate, error) {
+	dataset := filepath.Join(dir, "dataset")
+	if err := os.RemoveAll(dataset); err != nil {
+		return nil, err
+	}
+	run := exec.CommandContext(ctx, s.tracer, "run", "--quiet", "--budget", budget, "--output", dataset, "--", s.python, s.job, "--steps", strconv.Itoa(steps))
+	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
+	if out, err := run.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("recording %d steps within %s: %w\n%s", steps, budget, err, out)
+	}
+	db, err := query.Open(dataset)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	result, err := db.Run(ctx, `SELECT name, sum(calls), sum(coalesce(calls_lo, -1e300)), sum(coalesce(calls_hi, 1e300))
+		FROM operator_estimate WHERE layer IN ('op', 'autograd') GROUP BY name`)
+	if err != nil {
+		return nil, err
+	}
+	estimates := map[string]estimate{}
+	for _, row := range result.Rows {
+		name, isText := row[0].(string)
+		calls, ok1 := row[1].(float64)
+		low, ok2 := row[2].(float64)
+		high, ok3 := row[3].(float64)
+		if !isText || !ok1 || !ok2 || !ok3 {
+			return nil, fmt.Errorf("operator_estimate has a row %v", row)
+		}
+		estimates[name] = estimate{calls, low, high}
+	}
+	return estimates, nil
+}
+
+// keepDataset moves a dataset to where it can be looked at.
+func (s *study) keepDataset(dir string, steps int, budget string, run int) error {
+	if s.keep == "" {
+		return nil
+	}
+	to := filepath.Join(s.keep, fmt.Sprintf("%d-%s-%d", steps, strings.TrimSuffix(budget, "%"), run+1))
+	return errors.Join(os.MkdirAll(s.keep, 0o700), os.RemoveAll(to), os.Rename(filepath.Join(dir, "dataset"), to))
+}
+
+// add takes one run, and says what of it is wrong. An operator that it did not see is
+// estimated at no calls.
+func (c *cell) add(truth, got map[string]estimate) (wrong []string) {
+	worst := 0.0
+	for name, t := range truth {
+		e := got[name]
+		c.estimates++
+		if e.right(t.calls) {
+			c.right[name]++
+		} else {
+			c.right[name] += 0
+			wrong = append(wrong, fmt.Sprintf("%s %.0f (%.0f to %.0f), not %.0f", name, e.calls, e.low, e.high, t.calls))
+		}
+		if e.contains(t.calls) {
+			c.contained++
+		}
+		c.width = append(c.width, (e.high-e.low)/2/t.calls)
+		worst = max(worst, math.Abs(e.calls/t.calls-1))
+	}
+	c.worstCalls = append(c.worstCalls, worst)
+	slices.Sort(wrong)
+	return wrong
+}
+
+// rights is how many estimates are right, and the operator that is so least often.
+func (c *cell) rights() (right int, least string) {
+	for _, name := range slices.Sorted(maps.Keys(c.right)) {
+		right += c.right[name]
+		if least == "" || c.right[name] < c.right[least] {
+			least = name
+		}
+	}
+	return right, least
+}
+
+func show(cells []cell, runs int) {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "steps\tbudget\toperators\tright\tinterval holds\tleast often right\tmedian of the runs' worst\thalf interval, median\twidest")
+	for i := range cells {
+		c := &cells[i]
+		right, least := c.rights()
+		fmt.Fprintf(w, "%d\t%s\t%d\t%.1f %%\t%.1f %%\t%d of %d (%s)\t%.1f %%\t±%.1f %%\t±%.1f %%\n", c.steps, c.budget, len(c.right),
+			percent(right, c.estimates), percent(c.contained, c.estimates), c.right[least], runs, least,
+			100*median(c.worstCalls), 100*median(c.width), 100*slices.Max(c.width))
+	}
+	w.Flush()
+}
+
+// judge says what falls short of what is promised.
+func judge(cells []cell, runs int) error {
+	var short []error
+	right, estimates := 0, 0
+	for i := range cells {
+		c := &cells[i]
+		n, least := c.rights()
+		right, estimates = right+n, estimates+c.estimates
+		if float64(c.right[least]) < leastInACell*float64(runs) {
+			short = append(short, fmt.Errorf("%d steps within %s: %s is right in %d of %d runs", c.steps, c.budget, least, c.right[least], runs))
+		}
+		if wide := slices.Max(c.width); c.steps == widestSteps && c.budget == widestBudget && wide > widest {
+			short = append(short, fmt.Errorf("%d steps within %s: an interval of ±%.0f %%, ±%.0f %% at the most", c.steps, c.budget, 100*wide, 100*widest))
+		}
+	}
+	if percent(right, estimates) < 100*leastPooled {
+		short = append(short, fmt.Errorf("%.1f %% of all estimates are right, %.0f %% at the least", percent(right, estimates), 100*leastPooled))
+	}
+	return errors.Join(short...)
+}
+
+func percent(part, of int) float64 { return 100 * float64(part) / float64(max(1, of)) }
+
+func median(all []float64) float64 {
+	sorted := slices.SortedFunc(slices.Values(all), cmp.Compare[float64])
+	return sorted[len(sorted)/2]
+}

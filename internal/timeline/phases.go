@@ -1,0 +1,147 @@
+package timeline
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+)
+
+// The phases of a step.
+const (
+	Loading       = "loading"
+	Forward       = "forward"
+	Backward      = "backward"
+	Optimizer     = "optimizer"
+	Communication = "communication"
+	IO            = "io"
+	Waiting       = "waiting for the device"
+	OtherPhase    = "other"
+)
+
+// phaseOf says which phase a span belongs to, "" where that of the span around
+// it holds: by scope, autograd node, operator, in that order.
+func phaseOf(layer, category, name string) string {
+	switch layer {
+	case "scope":
+		switch {
+		case strings.HasPrefix(name, "enumerate(DataLoader)"), strings.Contains(name, "DataLoader") && strings.Contains(name, "__next__"):
+			return Loading
+		case strings.HasPrefix(name, "Optimizer."):
+			return Optimizer
+		}
+	case "autograd":
+		return Backward
+	case "collective":
+		return Communication
+	case "op":
+		return Forward
+	case "io":
+		return IO
+	case "runtime":
+		if category == "sync" {
+			return Waiting
+		}
+	}
+	return ""
+}
+
+type openSpan struct {
+	end   int64
+	phase string
+}
+
+// Stretch is a part of a recording's time.
+type Stretch struct{ Begin, Until int64 }
+
+// Phases gives each instant of a thread inside the stretches, which are in order, to
+// the phase of the innermost span there that has one; in a backward pass operators
+// belong to it. One map of nanoseconds for each stretch. Spans come from the named
+// view: span, or a part of it.
+func Phases(ctx context.Context, db *dataset.DB, view string, pid, tid int, stretches []Stretch) ([]map[string]int64, error) {
+	if len(stretches) == 0 {
+		return nil, nil
+	}
+	begin, end := stretches[0].Begin, stretches[len(stretches)-1].Until
+	sweep := phaseSweep{at: begin, windows: stretches, took: make([]map[string]int64, len(stretches))}
+	for i := range sweep.took {
+		sweep.took[i] = map[string]int64{}
+	}
+	err := db.Each(ctx, fmt.Sprintf(`
+		SELECT layer, coalesce(category, ''), name, ts_ns, duration_ns FROM %s
+		WHERE pid = %d AND tid = %d AND duration_ns IS NOT NULL
+			AND (layer IN ('autograd', 'collective', 'op', 'io') OR layer = 'scope' AND (name LIKE '%%DataLoader%%' OR name LIKE 'Optimizer.%%') OR layer = 'runtime' AND category = 'sync')
+			AND ts_ns < %d AND ts_ns + duration_ns > %d
+		ORDER BY ts_ns, duration_ns DESC`, view, pid, tid, end, begin), func(v []driver.Value) error {
+		layer, _ := v[0].(string)
+		category, _ := v[1].(string)
+		name, _ := v[2].(string)
+		ts, _ := v[3].(int64)
+		duration, _ := v[4].(int64)
+		sweep.open(ts, ts+duration, phaseOf(layer, category, name))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dividing steps into phases: %w", err)
+	}
+	sweep.advance(end)
+	return sweep.took, nil
+}
+
+type phaseSweep struct {
+	at      int64
+	windows []Stretch // those that are not over, in order; what lies between them does not count
+	over    int
+	stack   []openSpan
+	took    []map[string]int64 // by stretch
+}
+
+// open begins a span after closing those that ended before it.
+func (s *phaseSweep) open(ts, end int64, phase string) {
+	s.advance(ts)
+	if n := len(s.stack); n > 0 {
+		top := s.stack[n-1]
+		end = min(end, top.end)
+		// What a backward pass or an optimizer calls is theirs; only waiting and
+		// communication stand out of whatever they are in.
+		inherits := top.phase == Backward || top.phase == Optimizer || top.phase == Loading || top.phase == Communication
+		if phase == "" || inherits && phase == Forward || top.phase == Communication {
+			phase = top.phase
+		}
+	}
+	if phase == "" {
+		phase = OtherPhase
+	}
+	s.stack = append(s.stack, openSpan{end, phase})
+}
+
+// advance gives the time up to t to what is open.
+func (s *phaseSweep) advance(t int64) {
+	for len(s.stack) > 0 && s.stack[len(s.stack)-1].end <= t {
+		top := s.stack[len(s.stack)-1]
+		s.give(top.end, top.phase)
+		s.stack = s.stack[:len(s.stack)-1]
+	}
+	phase := OtherPhase
+	if n := len(s.stack); n > 0 {
+		phase = s.stack[n-1].phase
+	}
+	s.give(t, phase)
+}
+
+func (s *phaseSweep) give(until int64, phase string) {
+	for until > s.at && len(s.windows) > 0 {
+		w := s.windows[0]
+		from, to := max(s.at, w.Begin), min(until, w.Until)
+		if to > from {
+			s.took[s.over][phase] += to - from
+		}
+		if until < w.Until {
+			break
+		}
+		s.at, s.windows, s.over = w.Until, s.windows[1:], s.over+1
+	}
+	s.at = max(s.at, until)
+}

@@ -1,0 +1,115 @@
+package views
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
+)
+
+// MarshalJSON writes the rows as objects, in the order of the columns.
+func (t *Table) MarshalJSON() ([]byte, error) {
+	var out strings.Builder
+	head, err := json.Marshal(map[string]any{"view": t.View, "sentence": t.Sentence, "computed_on": t.LeftOut})
+	if err != nil {
+		return nil, err
+	}
+	out.Write(head[:len(head)-1])
+	out.WriteString(`,"rows":[`)
+	for i, row := range t.Rows {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteByte('{')
+		for k, v := range row {
+			if k > 0 {
+				out.WriteByte(',')
+			}
+			value, err := json.Marshal(v)
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(&out, "%q:%s", t.Columns[k].Name, value)
+		}
+		out.WriteByte('}')
+	}
+	out.WriteString("]}")
+	return []byte(out.String()), nil
+}
+
+const barWidth = 20
+
+// WriteText writes the sentence and the table, of its first top rows (0 is all), with
+// the last share as a bar.
+func (t *Table) WriteText(w io.Writer, top int) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s\n", printable.Text(t.Sentence))
+	if t.LeftOut != "" {
+		fmt.Fprintf(out, "%s\n", t.LeftOut)
+	}
+	rows := table.NewWriter()
+	rows.SetStyle(table.StyleLight)
+	rows.Style().Format.Header = text.FormatDefault
+	rows.SuppressTrailingSpaces()
+	header, share := table.Row{}, -1
+	var aligned []table.ColumnConfig
+	for i, c := range t.Columns {
+		header = append(header, strings.ReplaceAll(strings.ReplaceAll(c.Name, "_percent", " %"), "_", " "))
+		if c.Share {
+			share = i
+		}
+		if i > 0 {
+			aligned = append(aligned, table.ColumnConfig{Number: i + 1, Align: text.AlignRight})
+		}
+	}
+	rows.SetColumnConfigs(aligned)
+	if share >= 0 {
+		header = append(header, strings.TrimSpace(header[share].(string)))
+	}
+	rows.AppendHeader(header)
+	shown := len(t.Rows)
+	if top > 0 {
+		shown = min(shown, top)
+	}
+	for _, row := range t.Rows[:shown] {
+		cells := table.Row{}
+		for _, v := range row {
+			cells = append(cells, cell(v))
+		}
+		if share >= 0 {
+			v, _ := row[share].(float64)
+			cells = append(cells, strings.Repeat("█", max(0, min(barWidth, int(math.Round(v/100*barWidth))))))
+		}
+		rows.AppendRow(cells)
+	}
+	fmt.Fprintln(out, rows.Render())
+	if left := len(t.Rows) - shown; left > 0 {
+		fmt.Fprintf(out, "%d more; --top 0 shows all\n", left)
+	}
+	return out.Flush()
+}
+
+func cell(v any) string {
+	switch n := v.(type) {
+	case nil:
+		return "–"
+	case float64:
+		if math.Abs(n) >= 100 {
+			return fmt.Sprintf("%.1f", n)
+		}
+		return fmt.Sprintf("%.3f", n)
+	case string:
+		if r := []rune(n); len(r) > 70 {
+			n = string(r[:69]) + "…"
+		}
+		return printable.Text(n)
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,65 @@
+package output
+
+import (
+	_ "embed"
+	"strings"
+)
+
+// DerivedView is a view that adds up tables: what it says is a formula, not a record.
+type DerivedView struct {
+	Table
+	SQL string // a SELECT on the views of the tables
+}
+
+//go:embed operator_estimate.sql
+var operatorEstimateSQL string
+
+// DerivedViews lists the views that a dataset's reader and views.sql make on the tables.
+func DerivedViews() []DerivedView {
+	return []DerivedView{{
+		Table: Table{
+			Name: "operator_estimate",
+			Row:  "one name of spans, with how often it was called and how long that took, and 95 % intervals of both",
+			Description: "Where every call was recorded the intervals are the values themselves. Where only slices were, " +
+				"their ends say how far off the estimate may be: see [Estimates](#estimates).",
+			Columns: []Column{
+				{Name: "session_id", Type: Varchar, FieldID: 1, Description: "the recording this row belongs to"},
+				{Name: "layer", Type: Varchar, FieldID: 2, Description: "as in span"},
+				{Name: "name", Type: Varchar, FieldID: 3, Description: "as in span"},
+				{Name: "recorded", Type: BigInt, Unit: "calls", FieldID: 4, Description: "calls that have a row"},
+				{Name: "calls", Type: Double, Unit: "calls", FieldID: 5, Description: "calls: the sum of the rows' weights"},
+				{Name: "calls_lo", Type: Double, Unit: "calls", FieldID: 6, Description: "lower end of their interval, never below recorded"},
+				{Name: "calls_hi", Type: Double, Unit: "calls", Nullable: true, FieldID: 7, Description: "upper end; NULL where it cannot be told: one step in one slice, or a stretch that no slice saw"},
+				{Name: "total_ns", Type: BigInt, Unit: "ns", FieldID: 8, Description: "their durations together, what is called inside included; of those whose end was seen"},
+				{Name: "total_lo_ns", Type: BigInt, Unit: "ns", FieldID: 9, Description: "lower end of its interval"},
+				{Name: "total_hi_ns", Type: BigInt, Unit: "ns", Nullable: true, FieldID: 10, Description: "upper end; NULL as for calls_hi"},
+			},
+		},
+		SQL: strings.TrimSpace(operatorEstimateSQL),
+	}}
+}
+
+const estimatesMarkdown = `
+## Estimates
+A budget lets the tracer record *slices* of the run: the probes of the detail groups are in for some steps and out for
+many. A slice stands for the stretch from the middle of the pause before it to the middle of the pause after it; the first
+begins with the recording, the last ends with it, so that the stretches of a process, a group of probes and a phase (training,
+evaluation, other) add up to all there was: each such triple is a stratum, estimated by itself. With *n* steps recorded
+of the *L* in the stretch of slice *j*, *y(j,k)* the calls (or nanoseconds) of its whole step *k* (summed over the step first,
+since the operators of a step go together), *ȳ(j)* their mean, and *m* slices:
+
+- estimate: Ŷ = Σ L(j)·ȳ(j). The weight of a row is L(j)/n(j), or, in a slice that cuts steps, how often the process came
+  past that place in a step in the stretch over how often in the slice: the sum of the weights is the estimate.
+- variance of a step, the larger of the two that are defined: between neighbouring slices,
+  s_b² = 1/(m−1) · Σ (ȳ(j) − ȳ(j−1))² / (1/n(j) + 1/n(j−1)), and between neighbouring steps of a slice,
+  s_w² = Σ Σ (y(j,k) − y(j,k−1))² / (2·Σ(n(j) − 1)).
+- variance of the estimate: V = Σ L(j)²·(1 − n(j)/L(j))·S²/n(j).
+- interval: Ŷ ± t(0.975, ν)·√V with ν = 2(m−1)²/(3m−4) from two slices on, plus 2(M−1)²/(3M−4) with M = 1 + Σ(n(j) − 1) from
+  two on. The upper end is NULL where nothing tells S² (one step in one slice) and where a stretch was seen by no slice; the lower end is
+  never below the rows themselves.
+- strata add: estimates and variances; their degrees of freedom by Welch and Satterthwaite, (ΣV)²/Σ(V²/ν).
+
+Where steps are not known (unit calls, nodes or time) equal pieces of the slice stand for them. An interval covers what
+slices pass by, not what was lost (table ` + "`warning`" + `). On simulated jobs with noise and drift it holds the truth in 87 to
+98 % of the cases (` + "`internal/dataset`" + `).
+`

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Ranks under gloo that all-reduce their gradients, one of which becomes slow.
+
+From step --after on, rank --victim suffers from --fault: it sleeps while it loads
+(loader), computes in Python (python), or collects garbage by force (gc). The parent
+starts the ranks with torchrun's environment and ends them after --seconds.
+"""
+
+import gc
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import joblib
+
+
+def main():
+    parser = joblib.argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, default=3)
+    parser.add_argument("--victim", type=int, default=1)
+    parser.add_argument("--after", type=int, default=100, help="steps without the fault")
+    parser.add_argument("--fault", choices=("none", "loader", "python", "gc"), default="none")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--job", default="straggler")
+    args = parser.parse_args()
+    if "RANK" in os.environ:
+        rank(args)
+    else:
+        launch(args)
+
+
+def launch(args):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    ranks = [
+        subprocess.Popen([sys.executable, __file__] + sys.argv[1:], env=dict(
+            os.environ, RANK=str(number), LOCAL_RANK=str(number), WORLD_SIZE=str(args.ranks),
+            LOCAL_WORLD_SIZE=str(args.ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+            TORCHELASTIC_RUN_ID=args.job, GLOO_SOCKET_IFNAME="lo"))
+        for number in range(args.ranks)]
+    joblib.say("started " + " ".join(str(process.pid) for process in ranks))
+    sys.exit(max(process.wait() for process in ranks))
+
+
+def rank(args):
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    suffers = dist.get_rank() == args.victim
+    step = 0
+
+    class Samples(torch.utils.data.Dataset):
+        def __len__(self):
+            return 1 << 30
+
+        def __getitem__(self, index):
+            if suffers and args.fault == "loader" and step >= args.after:
+                time.sleep(0.005)  # the planted line
+            return torch.randn(64), index
+
+    def tokenize(batch):
+        if suffers and args.fault == "python" and step >= args.after:
+            end = time.perf_counter() + 0.03
+            while time.perf_counter() < end:
+                pass
+        return batch
+
+    def tidy():
+        if suffers and args.fault == "gc" and step >= args.after:
+            gc.collect()
+
+    kept = [[number] for number in range(300_000)] if args.fault == "gc" else []
+    model = nn.Sequential(*(layer for _ in range(4) for layer in (nn.Linear(64, 64), nn.ReLU())))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    dist.barrier()
+    end = time.time() + args.seconds
+    for batch, _ in torch.utils.data.DataLoader(Samples(), batch_size=8):
+        model(tokenize(batch)).square().mean().backward()
+        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
+        optimizer.step()
+        optimizer.zero_grad()
+        tidy()
+        step += 1
+        if step == 30 and dist.get_rank() == 0:
+            joblib.say("running")  # the imports are over
+        over = torch.tensor([float(time.time() > end)])
+        dist.all_reduce(over)
+        if over.item() > 0:
+            break
+    joblib.tell(rank=dist.get_rank(), steps=step, kept=len(kept))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

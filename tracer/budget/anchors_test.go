@@ -1,0 +1,38 @@
+package budget
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestTheDearestAnchorGroupsAreDemotedUntilTheRestFits(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		shares map[string]float64
+		want   []string
+	}{
+		{"within half the budget", map[string]float64{"scope": 0.003, "backward": 0.002}, nil},
+		{"one is enough", map[string]float64{"scope": 0.05, "backward": 0.002}, []string{"scope"}},
+		{"the most expensive first", map[string]float64{"scope": 0.02, "backward": 0.004, "collective": 0.03}, []string{"collective", "scope", "backward"}},
+		{"equal ones by name", map[string]float64{"b": 0.02, "a": 0.02, "c": 0}, []string{"a", "b"}},
+		{"nothing seen", nil, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := overBudget(test.shares, 0.01); !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRareHitsArePricedCold(t *testing.T) {
+	g := &Governor{}
+	seen := map[uint32]Hits{0: {Traps: 1000}}
+	if pace := g.pace(seen, time.Second); pace != 1 {
+		t.Errorf("a hit a millisecond: pace %v, want 1", pace)
+	}
+	if pace := g.pace(seen, time.Millisecond); pace != 0 {
+		t.Errorf("a hit a microsecond: pace %v, want 0", pace)
+	}
+}

@@ -1,0 +1,44 @@
+package budget
+
+import "github.com/ebpfprof/ebpfprof/tracer/event"
+
+// Config is what a Governor works on.
+type Config struct {
+	// Budget is the share of the job's own time that its probes may take; 0 records
+	// every call.
+	Budget   float64
+	Cost     HitCost
+	Probes   Probes
+	Job      Job
+	Switches Switches
+	Rows     Rows
+	Nodes    *NodeClock // whoever reads the records tells it of autograd nodes
+	Steps    *StepClock // and this one of steps
+	Threads  func() (Threads, error)
+	Warn     func(event.Warning)
+}
+
+// New makes a Governor, which does nothing before Begin. The caller must Close it.
+func New(c Config) *Governor {
+	return &Governor{
+		probes: c.Probes, job: c.Job, switches: c.Switches, rows: c.Rows, warn: c.Warn, threads: c.Threads,
+		nodes: c.Nodes, steps: c.Steps, budget: budgetShare * c.Budget, clock: newJobClock(), cost: c.Cost,
+		epoch: 1, correction: 1, ledger: newLedger(), thinned: map[uint32]float64{},
+	}
+}
+
+// RecordsAll reports whether every probe is in for good.
+func (g *Governor) RecordsAll() bool { return g.phase == phaseFull && g.budget <= 0 }
+
+// NextEpoch tells the kernel that what is open now has no visible end.
+func (g *Governor) NextEpoch() error {
+	g.epoch++
+	return g.switches.SetEpoch(g.epoch)
+}
+
+// Thinned is how many calls of a probe its rows stand for beyond themselves. It is
+// called where Rows runs what it is given.
+func (g *Governor) Thinned(index uint32) float64 { return g.thinned[index] }
+
+// Close ends the reading of the job's memory.
+func (g *Governor) Close() { g.counter.close() }

@@ -1,0 +1,15 @@
+package budget
+
+// noProbes is a job of which no probe is known, noJob one of no process.
+type noProbes struct{ Probes }
+
+func (noProbes) At(uint32) Probe   { return Probe{} }
+func (noProbes) Steps() []uint32   { return nil }
+func (noProbes) PastSteps() uint64 { return 0 }
+func (noProbes) Detach()           {}
+
+type noJob struct{ Job }
+
+func (noJob) Processes() []int       { return nil }
+func (noJob) TakingCost() TakingCost { return TakingCost{} }
+func (noJob) SampleShare() float64   { return 0 }

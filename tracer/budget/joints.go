@@ -1,0 +1,138 @@
+// Package budget keeps what a recording costs its job within a share of the job's
+// own time: it decides when which probes are in, and for how many calls each
+// recorded one stands. It owns the account of costs, the slices, and the clocks
+// that tell how far the job has come: by its steps, by the autograd nodes that it
+// makes, by the time that it has a core. What it decides is carried out by others,
+// through the interfaces of this file.
+package budget
+
+import (
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/site"
+)
+
+// Probe is what the account needs to know of a probe.
+type Probe struct {
+	Index    uint32 // in the kernel's table
+	Name     string // of its calls
+	Group    string
+	Function *catalog.Function
+	Entry    site.Cost // of the site at its entry
+	Worst    site.Cost // of the most expensive of its sites
+	Stack    bool      // its calls have their stacks taken
+	Line     bool      // else: its outermost calls have their Python frames taken
+	Reads    float64   // nanoseconds that a recorded call's shapes take
+}
+
+// Hits are the counters of one probe.
+type Hits struct {
+	Recorded uint64 // calls
+	Traps    uint64 // what the job paid for, recorded or not
+}
+
+// Probes are those of the job, by their indices in the kernel's table. All but the
+// anchors are in slices.
+type Probes interface {
+	At(index uint32) Probe
+	// Anchors are the usable probes that are in all the time, Steps those of them of
+	// which one call is about one training step, Sliced the usable ones that are not.
+	Anchors() []uint32
+	Steps() []uint32
+	// PastSteps are the calls of those that are not among Steps any more, for nobody
+	// maps their file.
+	PastSteps() uint64
+	Sliced() []uint32
+	// AnySliced reports whether Sliced has any.
+	AnySliced() bool
+
+	// Hits reads counters, Calls how often a probe's entry was passed.
+	Hits(probes []uint32) map[uint32]Hits
+	Calls(index uint32) (uint64, bool)
+
+	// Learn looks which sliced probes the job is known to use: how many, and which of
+	// them are new.
+	Learn() (known int, fresh []uint32)
+	// Used are those that it is known to use.
+	Used() []uint32
+	// Sites is at how many places of the job's code probes are.
+	Sites(probes []uint32) int
+
+	// Attach puts probes in, AttachAll every sliced one. Extend puts in what the job
+	// uses and is not attached, and as many more as there is room for.
+	Attach(probes []uint32) error
+	AttachAll() error
+	Extend(attached []uint32, room int) (more []uint32, err error)
+	// Detach takes the sliced probes out, SweepScopes ends the scopes whose end
+	// nobody sees then.
+	Detach()
+	SweepScopes()
+	// Demote takes groups of anchors out and puts them into slices, from an epoch on.
+	Demote(groups []string, epoch uint32) error
+	// CountOnly counts the calls of a probe without recording them; nil where nobody
+	// maps its file any more.
+	CountOnly(index uint32) (Counting, error)
+}
+
+// Counting is a probe that only counts.
+type Counting interface {
+	Calls() (uint64, bool)
+	Close()
+}
+
+// Job is what the probes are on.
+type Job interface {
+	// Processes are those that have a framework.
+	Processes() []int
+	// Libraries yields the files with probes.
+	Libraries(yield func(Library) bool)
+	// TakingCost is what taking stacks has cost so far; SampleShare what sampling
+	// takes of a thread's time.
+	TakingCost() TakingCost
+	SampleShare() float64
+}
+
+// TakingCost is what a call's stack costs, and the Python frames behind a call, of which
+// most inherit theirs: nanoseconds a call, on average.
+type TakingCost struct{ Stack, Line float64 }
+
+// Library is a file that the job maps. It is comparable.
+type Library interface {
+	File() *symbolize.ELF
+	// Bias is what the loader added to the file's addresses in a process, if that maps it.
+	Bias(pid int) (uint64, bool)
+}
+
+// Threads asks the kernel for the threads of a process.
+type Threads interface {
+	// Pointers are their thread pointers, by tid.
+	Pointers(pid int) (map[int32]uint64, error)
+	Close()
+}
+
+// Switches are what the programs in the kernel look at.
+type Switches interface {
+	// SetDetail lets the sliced probes record, or pass by what they see.
+	SetDetail(on bool) error
+	// SetEpoch says that what the sliced probes have seen begin has no visible end,
+	// SetAnchorEpoch that of anything.
+	SetEpoch(epoch uint32) error
+	SetAnchorEpoch(epoch uint32) error
+	// Hasten returns when probes can be taken out at once.
+	Hasten()
+}
+
+// Rows are what the sliced probes recorded. They wait for their weights, elsewhere.
+type Rows interface {
+	// Hold makes the rows of slices wait, or not.
+	Hold(bool)
+	// Release writes slices and then weighs the rows of an epoch that began before a
+	// time, nanoseconds since the Unix epoch, and lets them go, some time later. Then it
+	// calls done with the mean weight of each probe's rows. weigh and done may be nil.
+	Release(epoch uint32, before int64, slices []event.Slice, weigh Weigher, done func(means map[uint32]float64))
+}
+
+// A Weigher says what a row stands for: one of a probe, in a process, that began at a
+// time, nanoseconds since the Unix epoch.
+type Weigher = func(probe uint32, pid int32, at int64) Share

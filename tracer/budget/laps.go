@@ -1,0 +1,361 @@
+package budget
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// What a process did when: its training steps one after the other, and what lies
+// between them where it did not train: imports, evaluation, a checkpoint. Those are
+// strata of their own, since a step tells nothing of them.
+
+const (
+	// gapSteps is how much longer than a usual step the time between two backward passes
+	// must be for something else to lie between them, in usual steps.
+	gapSteps = 1.5
+	// longGap is from how many usual steps on a gap counts though no slice saw any of it.
+	longGap = 5
+	// timelineSteps is over how many steps around a time what is usual is taken.
+	timelineSteps = 64
+)
+
+// lap is a training step, from one backward pass to the next, or the part of one that
+// lies before or behind a gap.
+type lap struct {
+	step
+	end      int64 // where the next one begins, or would have begun
+	from, to int64 // the part of it that there was
+}
+
+// whole reports whether there was all of it.
+func (l *lap) whole() bool { return l.from <= l.begin && l.to >= l.end }
+
+// gap is a time without training.
+type gap struct {
+	from, to int64
+	phase    string
+}
+
+// timeline is what a process did between two times.
+type timeline struct {
+	laps   []lap
+	gaps   []gap
+	begins []int64 // of the backward passes
+	usual  int64   // length of a step; 0 where none is known
+	broken []int   // the laps of which there is a part only
+}
+
+// newTimeline cuts the time of a process between two moments by its steps and the
+// times at which it asked its loader for more.
+func newTimeline(all stepTimes, loads []int64, from, to int64) *timeline {
+	t := &timeline{}
+	first, last := max(0, all.after(from)-2), min(len(all), all.after(to)+2)
+	steps := all[first:last]
+	for _, s := range steps {
+		t.begins = append(t.begins, s.begin)
+	}
+	if len(steps) < 2 {
+		t.gap(from, to, loads)
+		return t
+	}
+	var head, tail int64
+	around := all[max(0, first-timelineSteps):min(len(all), last+timelineSteps)]
+	t.usual, head, tail = usualStep(around)
+	like := around.typical(t.usual)
+	limit := t.usual + int64(gapSteps*float64(t.usual))
+	t.beforeFirst(steps[0], like, first == 0, from, head, loads)
+	for i := range steps {
+		s := steps[i]
+		if i == len(steps)-1 {
+			t.afterLast(s, like, last == len(all), to, limit, head, tail, loads)
+			break
+		}
+		next := steps[i+1].begin
+		if next-s.begin <= limit {
+			t.laps = append(t.laps, lap{s, next, s.begin, next})
+			continue
+		}
+		ended := s.begin + min(tail, next-s.begin-head)
+		if end := s.lastMark(); len(s.marks) > 1 && end < next-head {
+			ended = end
+		}
+		t.laps = append(t.laps, lap{s, ended + head, s.begin, ended})
+		t.gap(ended, next-head, loads)
+		t.laps = append(t.laps, headOf(like, next, t.usual, head))
+	}
+	for i := range t.laps {
+		if !t.laps[i].whole() {
+			t.broken = append(t.broken, i)
+		}
+	}
+	return t
+}
+
+// usualStep is the median length of steps, and how that is shared between what comes
+// before the next backward pass and what comes behind it.
+func usualStep(steps stepTimes) (usual, head, tail int64) {
+	lengths, tails := make([]int64, 0, len(steps)), make([]int64, 0, len(steps))
+	for i := range len(steps) - 1 {
+		length := steps[i+1].begin - steps[i].begin
+		lengths = append(lengths, length)
+		if behind := steps[i].lastMark() - steps[i].begin; behind < length {
+			tails = append(tails, behind)
+		}
+	}
+	slices.Sort(lengths)
+	usual = lengths[len(lengths)/2]
+	if len(tails) > 0 {
+		slices.Sort(tails)
+		tail = min(tails[len(tails)/2], usual)
+	}
+	marks := 0
+	for _, s := range steps {
+		marks = max(marks, len(s.marks))
+	}
+	if marks <= 1 { // the optimizer's part is not known
+		tail += (usual - tail) / 2
+	}
+	return usual, usual - tail, tail
+}
+
+// typical is a step of about the usual length with all the marks that any has.
+func (b stepTimes) typical(usual int64) step {
+	best, marks := 0, 0
+	for i := range len(b) - 1 {
+		off := abs(b[i+1].begin - b[i].begin - usual)
+		if n := len(b[i].marks); n > marks || n == marks && off < abs(b[best+1].begin-b[best].begin-usual) {
+			best, marks = i, n
+		}
+	}
+	return b[best]
+}
+
+// lastMark is the end of the last thing in a step that is recorded in each.
+func (s *step) lastMark() int64 {
+	if n := len(s.marks); n > 0 {
+		return s.marks[n-1]
+	}
+	return s.begin
+}
+
+// headOf is the part of a step before a backward pass: the end of one like another.
+func headOf(like step, next, usual, head int64) lap {
+	return lap{like.moved(next - usual - like.begin), next, next - head, next}
+}
+
+// beforeFirst is what lies before the first backward pass: the rest of a step that was
+// under way, or a forward pass and what came before that.
+func (t *timeline) beforeFirst(s, like step, isFirst bool, from, head int64, loads []int64) {
+	switch {
+	case !isFirst || from >= s.begin:
+	case s.begin-from <= t.usual+t.usual/4:
+		t.laps = append(t.laps, lap{like.moved(s.begin - t.usual - like.begin), s.begin, from, s.begin})
+	default:
+		t.gap(from, s.begin-head, loads)
+		t.laps = append(t.laps, headOf(like, s.begin, t.usual, head))
+	}
+}
+
+// afterLast is what lies behind the last backward pass.
+func (t *timeline) afterLast(s, like step, isLast bool, to, limit, head, tail int64, loads []int64) {
+	if !isLast || to <= s.begin {
+		return
+	}
+	if len(s.marks) < len(like.marks) { // it is not over
+		s = like.moved(s.begin - like.begin)
+	}
+	if to-s.begin <= limit {
+		t.laps = append(t.laps, lap{s, max(s.begin+t.usual, to), s.begin, to})
+		return
+	}
+	ended := s.begin + tail
+	if len(s.marks) > 1 && s.lastMark() < to {
+		ended = s.lastMark()
+	}
+	t.laps = append(t.laps, lap{s, ended + head, s.begin, ended})
+	t.gap(ended, to, loads)
+}
+
+func (t *timeline) gap(from, to int64, loads []int64) {
+	if to <= from {
+		return
+	}
+	phase := event.PhaseOther
+	if i, _ := slices.BinarySearch(loads, from); i < len(loads) && loads[i] < to {
+		phase = event.PhaseEvaluation
+	}
+	t.gaps = append(t.gaps, gap{from, to, phase})
+}
+
+// fold makes laps of the short gaps for which keep says no: nobody saw what was in them.
+func (t *timeline) fold(keep func(gap) bool) {
+	t.gaps = slices.DeleteFunc(t.gaps, func(g gap) bool {
+		return t.usual > 0 && g.to-g.from < longGap*t.usual && !keep(g)
+	})
+}
+
+// lapAt is the lap that a time lies in, -1 outside of training.
+func (t *timeline) lapAt(at int64) int {
+	i := sort.Search(len(t.laps), func(i int) bool { return t.laps[i].to > at })
+	if i < len(t.laps) && t.laps[i].from <= at {
+		return i
+	}
+	return -1
+}
+
+// gapAt is the gap that a time lies in, -1 in training.
+func (t *timeline) gapAt(at int64) int {
+	return slices.IndexFunc(t.gaps, func(g gap) bool { return g.from <= at && at < g.to })
+}
+
+// steps is how many backward passes began between two times.
+func (t *timeline) steps(from, to int64) int {
+	i, _ := slices.BinarySearch(t.begins, from)
+	j, _ := slices.BinarySearch(t.begins, max(from, to))
+	return j - i
+}
+
+// nearest is the beginning of the step that is nearest to a time, of those between two
+// others; the time itself where there is none.
+func (t *timeline) nearest(at, from, to int64) int64 {
+	best := at
+	for i, _ := slices.BinarySearch(t.begins, from); i < len(t.begins) && t.begins[i] < to; i++ {
+		if best == at || abs(t.begins[i]-at) < abs(best-at) {
+			best = t.begins[i]
+		}
+	}
+	return best
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+// trained is how many steps lie between two times, parts included.
+func (t *timeline) trained(from, to int64) (steps float64) {
+	for i := t.firstLap(from); i < len(t.laps) && t.laps[i].from < to; i++ {
+		l := &t.laps[i]
+		steps += float64(max(0, min(to, l.to)-max(from, l.from))) / float64(max(1, l.end-l.begin))
+	}
+	return steps
+}
+
+// firstLap is the first one that ends behind a time.
+func (t *timeline) firstLap(at int64) int {
+	return sort.Search(len(t.laps), func(i int) bool { return t.laps[i].to > at })
+}
+
+// spent is how much time of a phase lies between two times, nanoseconds.
+func (t *timeline) spent(phase string, from, to int64) (ns int64) {
+	for _, g := range t.gaps {
+		if g.phase == phase {
+			ns += max(0, min(to, g.to)-max(from, g.from))
+		}
+	}
+	return ns
+}
+
+// place is where in its step a lap was at a time.
+func (l *lap) place(at int64) place {
+	p := place{marks: len(l.marks), whole: share(at, l.begin, l.end)}
+	for p.behind < p.marks && l.marks[p.behind] <= at {
+		p.behind++
+	}
+	from, to := l.bounds(p.behind)
+	p.share = share(at, from, to)
+	return p
+}
+
+func (l *lap) bounds(behind int) (from, to int64) {
+	from, to = l.begin, l.end
+	if behind > 0 {
+		from = l.marks[behind-1]
+	}
+	if behind < len(l.marks) {
+		to = l.marks[behind]
+	}
+	return from, max(from, to)
+}
+
+// time is when a lap was at a place, and whether there was that part of it.
+func (l *lap) time(p place) (at int64, was bool) {
+	from, to, share := l.begin, l.end, p.whole
+	if len(l.marks) == p.marks {
+		from, to = l.bounds(p.behind)
+		share = p.share
+	}
+	at = from + int64(share*float64(to-from)+0.5)
+	return at, l.from <= at && at < l.to
+}
+
+// passes is how often the process came, between two times, past the place in its step
+// where it was at a third, in lap own. Only the laps at the ends and those of which
+// there is a part have to be looked at: in each of the others it came past once.
+func (t *timeline) passes(own int, at, from, to int64) (times int) {
+	p := t.laps[own].place(at)
+	came := func(i int) int {
+		if i == own {
+			if at >= from && at < to {
+				return 1
+			}
+			return 0
+		}
+		if there, was := t.laps[i].time(p); was && there >= from && there < to {
+			return 1
+		}
+		return 0
+	}
+	first := t.firstLap(from)
+	last := sort.Search(len(t.laps), func(i int) bool { return t.laps[i].from >= to }) - 1
+	if last < first {
+		return 0
+	}
+	times = came(first)
+	if last == first {
+		return times
+	}
+	times += came(last) + last - first - 1
+	low, _ := slices.BinarySearch(t.broken, first+1)
+	for _, i := range t.broken[low:] {
+		if i >= last {
+			break
+		}
+		times += came(i) - 1
+	}
+	return times
+}
+
+// windows are the whole steps within two times, one after the other: each from one place
+// of a step to the same of the next.
+func (t *timeline) windows(on, off int64) (windows [][2]int64) {
+	begin := int64(-1)
+	var at place
+	for i := t.firstLap(on); i < len(t.laps) && t.laps[i].from < off; i++ {
+		l := &t.laps[i]
+		if begin >= 0 {
+			if there, was := l.time(at); was && there <= off {
+				windows = append(windows, [2]int64{begin, there})
+				begin = there
+				continue
+			}
+		}
+		switch {
+		case begin < 0 && l.from <= on && l.whole():
+			begin, at = on, l.place(on)
+		case l.whole():
+			begin, at = l.begin, l.place(l.begin)
+		default:
+			begin = -1
+		}
+	}
+	return windows
+}
+
+// windowOf is in which of the windows a time lies, from 1; 0 in none.
+func windowOf(windows [][2]int64, at int64) int32 {
+	i := sort.Search(len(windows), func(i int) bool { return windows[i][1] > at })
+	if i < len(windows) && windows[i][0] <= at {
+		return int32(i + 1)
+	}
+	return 0
+}

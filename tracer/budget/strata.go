@@ -1,0 +1,133 @@
+package budget
+
+import (
+	"slices"
+	"time"
+)
+
+// A slice tells nothing of a phase that it did not see. So while little of a job is
+// known, the Governor looks often whether it has begun something new: to train, or to do
+// something else between two steps. The first of each gets a slice at once, of two steps
+// at the least, even where that is more than the budget.
+
+const (
+	// youngFor is how long after its last first a job is looked at often.
+	youngFor = 20 * time.Second
+	// watchEvery is how often a young job is looked at in a pause.
+	watchEvery = 10 * time.Millisecond
+	// Functions that the job has begun to use are looked for every learnSoon while there
+	// are new ones, every learnYoung while the job is young, and else every CheckEvery.
+	learnSoon  = 4 * time.Millisecond
+	learnYoung = 20 * time.Millisecond
+	freshFor   = time.Second
+	// firstSteps is how many whole steps the first slice of them sees.
+	firstSteps = 2
+	// otherAfter is after how many usual steps without a new one the job does something
+	// else.
+	otherAfter = 1.6
+)
+
+// strata are what the Governor knows of the phases of a job.
+type strata struct {
+	steps   uint64    // at the last look
+	stepAt  time.Time // when the last step was seen to begin
+	first   time.Time // when the first was
+	looked  time.Time
+	learnt  time.Time // when functions were looked for
+	fresh   time.Time // when one was found that is new
+	trained uint64    // most steps that a slice has seen
+	other   time.Time // until when a slice saw something that is no training, behind stepAt
+	gaps    int       // slices that began for what lies between steps
+	granted bool      // a slice began, or went on, though the budget had no room for it
+}
+
+// grantedGaps is for how many times between steps a slice begins out of turn.
+const grantedGaps = 2
+
+// look notes how many steps there were.
+func (s *strata) look(now time.Time, steps uint64) {
+	s.looked = now
+	if steps > s.steps {
+		if s.first.IsZero() {
+			s.first = now
+		}
+		s.stepAt = now
+	}
+	s.steps = steps
+}
+
+// young reports whether the job has done something for the first time lately.
+func (s *strata) young(now time.Time) bool {
+	return now.Sub(s.fresh) < youngFor || !s.first.IsZero() && now.Sub(s.first) < youngFor
+}
+
+// unseen reports whether the job does, in a pause, what no slice has seen.
+func (s *strata) unseen(now time.Time, usual time.Duration) bool {
+	if s.steps == 0 {
+		return false
+	}
+	if s.trained < firstSteps {
+		s.granted = true
+		return true
+	}
+	if usual <= 0 || s.gaps >= grantedGaps || now.Sub(s.stepAt) < time.Duration(otherAfter*float64(usual)) || s.other.After(s.stepAt) {
+		return false
+	}
+	s.gaps++
+	s.granted = true
+	return true
+}
+
+// close notes what a slice has seen.
+func (s *strata) close(i *interval, off sliceMark, usual time.Duration) {
+	if off.steps > i.on.steps {
+		s.trained = max(s.trained, off.steps-i.on.steps-1)
+	}
+	if off.at.Sub(s.stepAt) > time.Duration(otherAfter*float64(usual))+leastGap {
+		s.other = off.at
+	}
+}
+
+// awaitsStratum reports whether the present slice should go on: it has begun to see
+// steps and has not seen two whole ones, or no slice has.
+func (g *Governor) awaitsStratum() bool {
+	i, s := g.ledger.present(), &g.strata
+	if i == nil || s.steps == 0 || len(g.probes.Steps()) == 0 {
+		return false
+	}
+	began, length := s.steps-min(s.steps, i.on.steps), s.looked.Sub(i.on.at)
+	switch {
+	case began > firstSteps:
+		s.trained = max(s.trained, firstSteps)
+		return false
+	case began == 0 && s.trained >= firstSteps:
+		return false
+	case length >= maxWhole:
+		s.trained = firstSteps // or it never will be
+		return false
+	}
+	if seen := since(i.before, g.probes.Hits(g.attached)); g.price(seen, length) >= wholeCost {
+		s.trained = firstSteps
+		return false
+	}
+	s.granted = true
+	return true
+}
+
+// learnEvery is how often to look for functions that the job has begun to use.
+func (g *Governor) learnEvery(now time.Time) time.Duration {
+	switch {
+	case now.Sub(g.strata.fresh) < freshFor, !g.strata.first.IsZero() && now.Sub(g.strata.first) < freshFor:
+		return learnSoon
+	case g.strata.young(now):
+		return learnYoung
+	}
+	return CheckEvery / 4
+}
+
+// unite is the union of two lists.
+func unite(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,54 @@
+package budget
+
+import (
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// tellUnseen writes a slice that saw nothing for each stretch that no slice saw.
+func (g *Governor) tellUnseen(lines map[int32]*timeline, end int64) {
+	l := g.ledger
+	if lines == nil {
+		lines = g.timelines(time.Unix(0, end), end)
+	}
+	var rows []event.Slice
+	for pid, t := range lines {
+		for _, phase := range []string{event.PhaseTraining, event.PhaseEvaluation, event.PhaseOther} {
+			from := l.from(stratum{pid, phase})
+			row := event.Slice{PID: pid, BeginNS: from, EndNS: from, FromNS: from, ToNS: end, Phase: phase, Unit: event.UnitTime, Represented: float64(t.spent(phase, from, end))}
+			if phase == event.PhaseTraining {
+				row.Unit, row.Represented = event.UnitSteps, float64(t.steps(from, end))
+				if row.Represented <= unseenShare*float64(len(t.begins)) {
+					continue
+				}
+			} else if row.Represented <= unseenShare*float64(end-l.first) {
+				continue
+			}
+			for _, group := range g.groupsOf(g.attached) {
+				l.ids++
+				row.ID, row.Group = l.ids, group
+				rows = append(rows, row)
+			}
+		}
+	}
+	for _, pid := range l.traced {
+		if lines[int32(pid)] != nil {
+			continue
+		}
+		// Neither steps nor a slice: what is known is that time has passed.
+		from := l.from(stratum{int32(pid), anyPhase})
+		if end-from <= int64(unseenShare*float64(end-l.first)) {
+			continue
+		}
+		row := event.Slice{PID: int32(pid), BeginNS: from, EndNS: from, FromNS: from, ToNS: end, Phase: event.PhaseOther, Unit: event.UnitTime, Represented: float64(end - from)}
+		for _, group := range g.groupsOf(g.attached) {
+			l.ids++
+			row.ID, row.Group = l.ids, group
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) > 0 {
+		g.rows.Release(0, 0, rows, nil, nil)
+	}
+}

@@ -1,0 +1,50 @@
+package tracer
+
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/uprobe"
+)
+
+// counting is a probe that counts the calls of a function without recording them.
+type counting struct {
+	kernel *kernel.Programs
+	links  map[int]*kernel.Links
+}
+
+// countOnly counts the calls of a probe from now on, in the kernel's Reference. It returns nil
+// when nobody maps its file any more.
+func (s *Session) countOnly(p *probe) (*counting, error) {
+	if p.file.source == nil {
+		return nil, nil
+	}
+	if err := p.file.source.Verify([]plan.Probe{*p.planned}, []int{0}); err != nil {
+		s.dropChanged(p.file, err)
+		return nil, nil
+	}
+	c := &counting{kernel: s.kernel, links: map[int]*kernel.Links{}}
+	offset, _ := p.file.plan.ELF.FileOffset(p.planned.Address + p.planned.Entry.Offset)
+	where := &kernel.Sites{Entry: uprobe.Sites{Offsets: []uint64{offset}, Cookies: []uint64{kernel.Cookie(s.kernel.Reference(), 0, 0, true)}}}
+	for _, pid := range p.file.pids() {
+		set, err := s.kernel.AttachLearn(p.file.source.Path(), pid, where)
+		if err != nil {
+			c.Close()
+			if vanished(err) {
+				return nil, nil
+			}
+			return nil, err
+		}
+		c.links[pid] = set
+	}
+	return c, nil
+}
+
+// Calls is how many there were.
+func (c *counting) Calls() (uint64, bool) { return c.kernel.Calls(c.kernel.Reference()) }
+
+// Close takes the probe out.
+func (c *counting) Close() {
+	for _, set := range c.links {
+		set.Close()
+	}
+}

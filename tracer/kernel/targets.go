@@ -1,0 +1,103 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+// errTooManyProcesses: the kernel's table of traced processes is full.
+var errTooManyProcesses = errors.New("as many processes are traced already as --limit processes allows")
+
+// targetOf is a process as the kernel's table knows it: a pid is used again, a pid
+// and a start are not.
+func targetOf(p *process.Process, follow bool) bpf.CallTarget {
+	t := bpf.CallTarget{StartTicks: kernelTicks(p.StartTicks)}
+	if follow {
+		t.Follow = 1
+	}
+	return t
+}
+
+// kernelTicks are a start's without what a time namespace adds, localTicks the
+// other way round.
+func kernelTicks(local uint64) uint64 { return local - uint64(process.NamespaceTicks()) }
+
+func localTicks(kernel uint64) uint64 { return kernel + uint64(process.NamespaceTicks()) }
+
+// targets are the programs' table of the processes that are traced.
+type targets struct{ call *ebpf.Collection }
+
+// Trace puts a process into the kernel's table. One that the kernel has put there
+// itself, when it was forked, keeps what has been counted for it since. Where the
+// process has ended meanwhile it is not left in the table, and the error wraps
+// process.ErrExited.
+func (k *targets) Trace(p *process.Process, follow bool) error {
+	targets, want := k.call.Maps["targets"], targetOf(p, follow)
+	err := targets.Update(uint32(p.PID), want, ebpf.UpdateNoExist)
+	if errors.Is(err, ebpf.ErrKeyExist) {
+		var there bpf.CallTarget
+		if targets.Lookup(uint32(p.PID), &there) == nil && there.StartTicks == want.StartTicks {
+			return nil
+		}
+		err = targets.Put(uint32(p.PID), want)
+	}
+	switch {
+	case full(err):
+		return errTooManyProcesses
+	case err != nil:
+		return fmt.Errorf("putting it into the kernel's table of processes: %w", err)
+	case !p.Alive(): // nobody tells of an exit that came before: the pid may be another's
+		k.Untrace(p)
+		return &process.Error{PID: p.PID, Reason: process.ErrExited}
+	}
+	return nil
+}
+
+// Untrace takes a process out of the kernel's tables. What was put there for the
+// next process of the pid stays.
+func (k *targets) Untrace(p *process.Process) {
+	pid := uint32(p.PID)
+	var there bpf.CallTarget
+	targets := k.call.Maps["targets"]
+	if targets.Lookup(pid, &there) != nil || there.StartTicks != kernelTicks(p.StartTicks) {
+		return
+	}
+	_ = targets.Delete(pid)
+	k.untraceThreads(pid)
+}
+
+// untraceThreads takes the threads of a process that goes on out of the table:
+// the call programs take an entry there for proof that its process is traced.
+func (k *targets) untraceThreads(pid uint32) {
+	var tid uint32
+	var gone []uint32
+	var state bpf.CallThreadState
+	threads := k.call.Maps["threads"]
+	for it := threads.Iterate(); it.Next(&tid, &state); {
+		if state.Tgid == pid {
+			gone = append(gone, tid)
+		}
+	}
+	for _, tid := range gone {
+		_ = threads.Delete(tid)
+	}
+}
+
+// TargetPIDs lists the processes in the kernel's table.
+func (k *targets) TargetPIDs() (pids []int) {
+	var pid uint32
+	var t bpf.CallTarget
+	for it := k.call.Maps["targets"].Iterate(); it.Next(&pid, &t); {
+		pids = append(pids, int(pid))
+	}
+	return pids
+}
+
+// full reports whether a table of the kernel had no room.
+func full(err error) bool { return errors.Is(err, unix.E2BIG) || errors.Is(err, unix.ENOSPC) }

@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/pjrt"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
+
+// Functions that no symbol names, but a table of function pointers that the
+// library makes in memory: PJRT plugins. The table is read out of a process, and
+// from then on its functions are planned like any other's.
+
+// Plugin plans the functions of the groups that a plugin's table has, beside
+// those that PlanLibrary finds by their symbols.
+func Plugin(e *symbolize.ELF, path string, groups []catalog.Group, table *pjrt.Table) *Plan {
+	plan := Library(e, path, groups)
+	addresses := make(map[string]uint64, len(table.Functions))
+	for _, f := range table.Functions {
+		addresses[f.Name] = f.Address
+	}
+	var found []symbolize.Symbol
+	var owners []owner
+	for g := range groups {
+		for f := range groups[g].Functions {
+			function := &groups[g].Functions[f]
+			if address, ok := addresses[function.Symbol]; ok && function.Table == catalog.PJRTTable {
+				found = append(found, symbolize.Symbol{Name: function.Symbol, Address: address})
+				owners = append(owners, owner{&groups[g], function})
+			}
+		}
+	}
+	if len(found) == 0 {
+		return plan
+	}
+	p, _ := newPlanner(e, nil, owners)
+	probes := make([]Probe, len(found))
+	eachParallel(len(found), func(i int) { probes[i] = p.plan(owners[i], found[i]) })
+	plan.Probes = append(plan.Probes, probes...)
+	return plan
+}
+
+// ReadPlugin reads the function table of a library that a process has mapped.
+// Its errors are pjrt.Read's, and pjrt.ErrNotBuilt where the library is not
+// mapped in whole yet.
+func ReadPlugin(pid int, libraries []*process.Library, library *process.Library, e *symbolize.ELF) (*pjrt.Table, error) {
+	bias, ok := library.Bias(e)
+	if !ok {
+		return nil, pjrt.ErrNotBuilt
+	}
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		return nil, fmt.Errorf("reading the memory of pid %d: %w", pid, err)
+	}
+	defer memory.Close()
+	code := func(address uint64) bool {
+		for _, l := range libraries {
+			for _, s := range l.Segments {
+				if s.Executable && address >= s.Start && address < s.End {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return pjrt.Read(e, pjrt.Process{Memory: memory, Bias: bias, Code: code})
+}
+
+// Mapped is PlanLibrary for a library that a process has mapped: with the
+// functions of its table, if it is a plugin and has made it.
+func Mapped(p *process.Process, libraries []*process.Library, library *process.Library, e *symbolize.ELF, groups []catalog.Group) *Plan {
+	if IsPlugin(e, groups) {
+		if table, err := ReadPlugin(p.PID, libraries, library, e); err == nil {
+			return Plugin(e, library.Path, groups, table)
+		}
+	}
+	return Library(e, library.Path, groups)
+}
+
+// IsPlugin reports whether functions of the groups are to be found by a table
+// that the library makes.
+func IsPlugin(e *symbolize.ELF, groups []catalog.Group) bool {
+	_, err := pjrt.Find(e)
+	return err == nil && usesTables(groups)
+}
+
+// usesTables reports whether any of the groups is found by a table.
+func usesTables(groups []catalog.Group) bool {
+	for _, g := range groups {
+		for i := range g.Functions {
+			if g.Functions[i].Table != "" {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+package sampler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/ebpfprof/ebpfprof/internal/testkernel"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+)
+
+func testSampler(t *testing.T) (*kernel.Programs, *Sampler) {
+	t.Helper()
+	testkernel.Need(t)
+	k, err := kernel.Load(kernel.Sizes{Ring: 1 << 20}, features.Probe())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	s, err := loadSampler(k, Options{99, time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return k, s
+}
+
+// What samples remember of walks ends with the generation that the loader raises:
+// the sampler must see that very number.
+func TestSamplesForgetWithTheCalls(t *testing.T) {
+	k, s := testSampler(t)
+	generation := func() (n uint32) {
+		if err := s.collection.Variables["memo_generation"].Get(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := generation()
+	k.Memo.Forget()
+	if after := generation(); after == before {
+		t.Errorf("the generation of the sampler stayed at %d", after)
+	}
+}
+
+// A CPU without a place of its own for what its walks know would take no samples.
+func TestEveryCPUHasItsOwnKnownRules(t *testing.T) {
+	_, s := testSampler(t)
+	const contexts = 2 // enum workspace of bpf/stacks.h
+	if got, want := int(s.collection.Maps["known_stacks"].MaxEntries()), contexts*ebpf.MustPossibleCPU(); got != want {
+		t.Errorf("%d places for what walks know, want %d", got, want)
+	}
+}

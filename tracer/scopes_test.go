@@ -1,0 +1,73 @@
+package tracer
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+)
+
+// livesScopes are the scopes of testdata/native/lives.c.
+func livesScopes() []catalog.Group {
+	key := []catalog.Value{catalog.Reg(catalog.FieldScopeKey, 0)}
+	return []catalog.Group{{Name: "native", Tier: catalog.Anchor, Functions: []catalog.Function{
+		{Library: "lives", Symbol: "scope_begin", Exact: true, Layer: "scope", Label: "scope", Action: catalog.ScopeBegin, End: catalog.ExitSites, Values: key},
+		{Library: "lives", Symbol: "scope_end", Exact: true, Layer: "scope", Label: "scope_end", Action: catalog.ScopeEnd, Values: key},
+	}}}
+}
+
+// scopesOf counts the scopes of a process that have an end, and those that have none.
+func (s *livesSink) scopesOf(j *livesJob) (ended, open int) {
+	for _, span := range s.spans {
+		switch {
+		case span.PID != int32(j.Process.Pid):
+		case span.End == EndUnfinished:
+			open++
+		default:
+			ended++
+		}
+	}
+	return ended, open
+}
+
+// A process that leaves scopes open has its share of the table and no more; those of
+// threads that have ended give their places back, each with a row.
+func TestScopesThatNobodyEndsAreAProcesssOwnLoss(t *testing.T) {
+	needKernel(t)
+	const threads, left = 600, 3000
+	attacker := startLives(t, asNobody, "leave", fmt.Sprint(threads), fmt.Sprint(left))
+	innocent := startLives(t, nil, "leave", "0", "100")
+	sink, _ := recordLives(t, Options{PIDs: []int{attacker.Process.Pid, innocent.Process.Pid}, Level: LevelWindow, Budget: -1, catalog: livesScopes()}, func(s *Session, stop func()) {
+		attacker.goOn()
+		attacker.line(t)
+		if n := entries(s.kernel.Map("scopes")); n != MaxScopesOfProcess {
+			t.Errorf("%d scopes are open, of a process that may have %d", n, MaxScopesOfProcess)
+		}
+		innocent.goOn()
+		innocent.line(t)
+		end := time.Now().Add(3 * orphanWait)
+		const stay = MaxScopesOfProcess - threads + 100
+		for time.Now().Before(end) && entries(s.kernel.Map("scopes")) > stay {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := entries(s.kernel.Map("scopes")); n != stay {
+			t.Errorf("%d scopes are open after the threads ended, want %d", n, stay)
+		}
+		for _, job := range []*livesJob{attacker, innocent} {
+			job.goOn()
+			job.line(t)
+		}
+		stop()
+	})
+	if ended, open := sink.scopesOf(innocent); ended != 10 || open != 100 {
+		t.Errorf("the other job has %d scopes that ended, %d that did not; want 10 and 100", ended, open)
+	}
+	if ended, open := sink.scopesOf(attacker); ended != 10 || open != MaxScopesOfProcess {
+		t.Errorf("%d scopes that ended, %d that did not; want 10 and %d", ended, open, MaxScopesOfProcess)
+	}
+	lost := sink.warned("scope_quota")
+	if len(lost) != 1 || lost[0].Count != threads+left-MaxScopesOfProcess {
+		t.Errorf("scopes beyond the share: %+v, want %d counted", lost, threads+left-MaxScopesOfProcess)
+	}
+}

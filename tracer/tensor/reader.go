@@ -1,0 +1,293 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/internal/flops"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// Reader makes shapes of what the kernel copied. The same shapes, call after call, are
+// one and the same: what is made of them once is not made again.
+type Reader struct {
+	young, old map[string]*Shapes
+	key        []byte
+	slots      []slot
+}
+
+// Shapes are the shapes of a call, as a span has them.
+type Shapes struct {
+	// Detail has nothing but the shape, and is shared: it is not to be changed.
+	Detail *event.Detail
+	// Within is the same without FLOPs: for a call inside of one that has them.
+	Within *event.Detail
+	// Share is one rank's share of a collective, nil where there is none.
+	Share *Share
+}
+
+// Counted reports whether the FLOPs of the call are counted.
+func (s *Shapes) Counted() bool { return s.Detail.Shape.FLOPs != nil }
+
+// maxShapes is how many different shapes are remembered, at the most.
+const maxShapes = 1 << 16
+
+// NewReader returns a Reader that remembers nothing yet.
+func NewReader() *Reader { return &Reader{young: map[string]*Shapes{}} }
+
+// Source is how the shapes of a recording are known (span.shape_source).
+const Source = "measured"
+
+var (
+	headBytes = int(unsafe.Offsetof(bpf.CallTensorsRecord{}.Slot))
+	slotBytes = int(unsafe.Sizeof(bpf.CallTensorSlot{}))
+)
+
+// words of a slot.
+const (
+	slotWords   = len(bpf.CallTensorSlot{}.Word)
+	inlineDims  = 5
+	offsetWord  = 1 + 2*inlineDims
+	numelWord   = offsetWord + 1
+	typeWord    = numelWord + 1
+	mostStrided = slotWords / 2
+)
+
+// SpanID is the span that a record of shapes is of, and the probe; false where the
+// record is no such.
+func SpanID(raw []byte) (span uint64, spec uint32, ok bool) {
+	if len(raw) < headBytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 || int(raw[1]) > mostCaptures || len(raw) < headBytes+int(raw[1])*slotBytes {
+		return 0, 0, false
+	}
+	return binary.NativeEndian.Uint64(raw[8:]), binary.NativeEndian.Uint32(raw[4:]), true
+}
+
+// slot is an argument as it was read.
+type slot struct {
+	outcome   bpf.CallTensorOutcome
+	dims      []uint64 // sizes, of a list or numbers how many and which
+	strides   []uint64
+	kind      uint16 // element type
+	there     bool   // it has a device: else it is an undefined tensor
+	device    int8
+	index     int8
+	count     uint64 // of a list: tensors, elements of those of the first one's type, how many these are
+	elements  uint64
+	looked    uint64
+	unmatched bool
+}
+
+// Read makes the shapes of a call's record, which SpanID said is one. False where it
+// does not agree with itself, or its layout has not shown yet that it is the right one.
+func (r *Reader) Read(raw []byte, o *Operator, trust *Trust) (*Shapes, bool) {
+	if int(raw[1]) < len(o.Captures) {
+		return nil, false
+	}
+	r.slots = r.slots[:0]
+	for _, a := range o.Arguments {
+		if a.Slot < 0 {
+			continue
+		}
+		s, verdict := o.readSlot(raw, a)
+		trust.note(verdict)
+		if verdict == disagrees || s.outcome == bpf.CallTensorOutcomeTENSOR_FAULT {
+			return nil, false
+		}
+		r.slots = append(r.slots, s)
+	}
+	if !trust.Holds() {
+		return nil, false
+	}
+	r.makeKey(binary.NativeEndian.Uint32(raw[4:]))
+	if known, ok := r.young[string(r.key)]; ok {
+		return known, true
+	}
+	known, ok := r.old[string(r.key)]
+	if !ok {
+		known = o.shapes(r.slots)
+	}
+	if len(r.young) >= maxShapes/2 {
+		r.young, r.old = map[string]*Shapes{}, r.young
+	}
+	r.young[string(r.key)] = known
+	return known, true
+}
+
+func (r *Reader) makeKey(spec uint32) {
+	k := binary.NativeEndian.AppendUint32(r.key[:0], spec)
+	for i := range r.slots {
+		s := &r.slots[i]
+		k = append(k, byte(s.outcome), byte(len(s.dims)), byte(len(s.strides)), byte(s.kind), byte(s.device), byte(s.index))
+		if !s.there {
+			k[len(k)-1] = 0xfe // no device has that number
+		}
+		for _, words := range [][]uint64{s.dims, s.strides, {s.count, s.elements, s.looked}} {
+			for _, w := range words {
+				k = binary.NativeEndian.AppendUint64(k, w)
+			}
+		}
+	}
+	r.key = k
+}
+
+// readSlot reads one argument, and says whether it agrees with itself.
+func (o *Operator) readSlot(raw []byte, a Argument) (s slot, v verdict) {
+	const outcomes = 16
+	s.outcome = bpf.CallTensorOutcome(raw[outcomes+a.Slot])
+	at := headBytes + a.Slot*slotBytes
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(&raw[at])), slotWords+1)
+	read := s.outcome == bpf.CallTensorOutcomeTENSOR_READ || s.outcome == bpf.CallTensorOutcomeTENSOR_CHECKED ||
+		s.outcome == bpf.CallTensorOutcomeTENSOR_LISTED
+	switch {
+	case !read:
+	case a.Kind == Several, s.outcome == bpf.CallTensorOutcomeTENSOR_LISTED:
+		s.count, s.elements, s.looked = words[0], words[1], words[4]
+		o.readType(&s, words[3])
+		s.unmatched = words[2] < words[0] || words[4] < words[2]
+	case a.Kind == Integers:
+		if n := words[0]; n < uint64(slotWords) {
+			s.dims = words[1 : 1+n]
+		}
+	case a.Kind == Integer, a.Kind == Boolean, a.Kind == Booleans:
+		s.dims = words[:1]
+	default:
+		return o.readTensor(raw, a.Slot, words, s)
+	}
+	return s, says
+}
+
+// readTensor reads a tensor's own words.
+func (o *Operator) readTensor(raw []byte, n int, words []uint64, s slot) (slot, verdict) {
+	const more = 16 + mostCaptures
+	dims := words[0]
+	switch {
+	case dims <= inlineDims:
+		s.dims, s.strides = words[1:1+dims], words[1+inlineDims:1+inlineDims+dims]
+	case int(raw[more+n]) > 0 && raw[more+n] <= raw[1] && dims <= uint64(slotWords):
+		elsewhere := unsafe.Slice((*uint64)(unsafe.Pointer(&raw[headBytes+int(raw[more+n]-1)*slotBytes])), slotWords)
+		s.dims = elsewhere[:dims]
+		if dims <= uint64(mostStrided) {
+			s.strides = elsewhere[dims : 2*dims]
+		}
+	default:
+		return s, disagrees
+	}
+	o.readType(&s, words[typeWord])
+	s.elements = words[numelWord]
+	v := agreement(&s, words[offsetWord], words[numelWord])
+	if v == agrees && s.outcome == bpf.CallTensorOutcomeTENSOR_CHECKED && s.there {
+		v = fits(&s, words[offsetWord], words[slotWords])
+	}
+	if s.outcome != bpf.CallTensorOutcomeTENSOR_CHECKED && v == agrees {
+		v = says
+	}
+	s.outcome = bpf.CallTensorOutcomeTENSOR_READ
+	return s, v
+}
+
+// readType reads a tensor's element type and its device, an optional one: an undefined
+// tensor has none.
+func (o *Operator) readType(s *slot, w uint64) {
+	s.kind, s.device, s.index, s.there = uint16(w), int8(w>>16), int8(w>>24), w>>32&0xff == 1
+	if o.FlagFirst {
+		s.there, s.device, s.index = w>>16&0xff == 1, int8(w>>24), int8(w>>32)
+	}
+}
+
+// shapes puts what was read into the columns of a span.
+func (o *Operator) shapes(slots []slot) *Shapes {
+	var dims, types, strides strings.Builder
+	arguments := flops.Arguments{}
+	write := func(b *strings.Builder, i int, text string) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(text)
+	}
+	for _, b := range []*strings.Builder{&dims, &types, &strides} {
+		b.WriteByte('[')
+	}
+	for i, a := range o.Arguments {
+		sizes, steps, many, kind, concrete := []int64(nil), []int64(nil), []int64(nil), a.Type, ""
+		if a.Slot >= 0 {
+			s := &slots[a.Slot]
+			concrete = s.concrete(a.Kind)
+			switch a.Kind {
+			case One, Perhaps:
+				kind = ""
+				if s.there {
+					kind, sizes, steps = typeName(s.kind), signed(s.dims), signed(s.strides)
+				}
+			case Several, Vector:
+				switch {
+				case s.outcome == bpf.CallTensorOutcomeTENSOR_READ && a.Kind == Vector:
+					kind, sizes, steps = typeName(s.kind), signed(s.dims), signed(s.strides)
+				case s.outcome == bpf.CallTensorOutcomeTENSOR_READ, s.outcome == bpf.CallTensorOutcomeTENSOR_LISTED:
+					many = []int64{int64(s.count)}
+				}
+			}
+		}
+		write(&dims, i, list(append(many, sizes...)))
+		write(&strides, i, list(steps))
+		write(&types, i, strconv.Quote(kind))
+		arguments.Dims, arguments.Types = append(arguments.Dims, sizes), append(arguments.Types, kind)
+		arguments.Concrete = append(arguments.Concrete, concrete)
+	}
+	for _, b := range []*strings.Builder{&dims, &types, &strides} {
+		b.WriteByte(']')
+	}
+	shape := &event.Shape{Dims: dims.String(), Types: types.String(), Strides: strides.String(), Source: Source}
+	within := *shape
+	if work, ok := flops.Of(o.Name, arguments); ok {
+		shape.FLOPs = &work.FLOPs
+		if work.Bytes >= 0 {
+			shape.BytesMoved = &work.Bytes
+		}
+	}
+	return &Shapes{Detail: &event.Detail{Shape: shape}, Within: &event.Detail{Shape: &within}, Share: o.share(slots)}
+}
+
+func signed(words []uint64) []int64 {
+	numbers := make([]int64, len(words))
+	for i, w := range words {
+		numbers[i] = int64(w)
+	}
+	return numbers
+}
+
+func list(numbers []int64) string {
+	b := []byte{'['}
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return string(append(b, ']'))
+}
+
+// concrete is the value of what is no tensor, as torch.profiler writes it.
+func (s *slot) concrete(kind Kind) string {
+	truth := map[bool]string{false: "False", true: "True"}
+	switch kind {
+	case Integers:
+		return list(signed(s.dims))
+	case Integer:
+		if len(s.dims) == 1 {
+			return strconv.FormatInt(int64(s.dims[0]), 10)
+		}
+	case Boolean:
+		if len(s.dims) == 1 {
+			return truth[s.dims[0]&0xff != 0]
+		}
+	case Booleans:
+		if len(s.dims) == 1 {
+			b := s.dims[0]
+			return "[" + truth[b&0xff != 0] + ", " + truth[b>>8&0xff != 0] + ", " + truth[b>>16&0xff != 0] + "]"
+		}
+	}
+	return ""
+}

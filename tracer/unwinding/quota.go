@@ -1,0 +1,132 @@
+package unwinding
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
+)
+
+// What of the kernel's tables a process, and the user that it belongs to, may take
+// with files that it was the first to map. Others that map them too pay nothing.
+const (
+	partOfProcess = 4 // a quarter of each table
+	partOfUser    = 2 // half
+)
+
+// ErrQuota: the process, or its user, has its share of the kernel's unwind tables.
+var ErrQuota = errors.New("its process or user has its share of the unwind tables")
+
+// amount is how much of each table something takes.
+type amount struct{ files, leaves, rules int }
+
+func (a amount) plus(b amount) amount {
+	return amount{a.files + b.files, a.leaves + b.leaves, a.rules + b.rules}
+}
+
+func (a amount) minus(b amount) amount {
+	return amount{a.files - b.files, a.leaves - b.leaves, a.rules - b.rules}
+}
+
+// beyond reports whether a is more than one part in so many of the tables.
+func (a amount) beyond(whole amount, part int) bool {
+	return a.files > whole.files/part || a.leaves > whole.leaves/part || a.rules > whole.rules/part
+}
+
+// share is what a process has of the tables; that of its user is the sum of theirs
+// and of what those have left that ended. Nil is nobody's: the kernel's own vDSO.
+type share struct {
+	taken amount
+	user  *share
+}
+
+func (s *share) take(a amount) {
+	for ; s != nil; s = s.user {
+		s.taken = s.taken.plus(a)
+	}
+}
+
+func (s *share) giveBack(a amount) {
+	for ; s != nil; s = s.user {
+		s.taken = s.taken.minus(a)
+	}
+}
+
+// allows reports whether so much more is within the share of the process and that of
+// its user.
+func (s *share) allows(a, whole amount) bool {
+	return s == nil || !s.taken.plus(a).beyond(whole, partOfProcess) && (s.user == nil || !s.user.taken.plus(a).beyond(whole, partOfUser))
+}
+
+// whole is what there is of each table.
+func (u *Unwinder) whole() amount {
+	return amount{files: maxFiles - firstFile, leaves: u.leaves.limit * shardLeaves, rules: maxRules}
+}
+
+// shareOf is the share of a process, which is made when it is first asked for.
+func (u *Unwinder) shareOf(pid int) *share {
+	if s := u.shares[pid]; s != nil {
+		return s
+	}
+	s := &share{}
+	if info, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+		uid := info.Sys().(*syscall.Stat_t).Uid
+		if u.users[uid] == nil {
+			u.users[uid] = &share{}
+		}
+		s.user = u.users[uid]
+	}
+	u.shares[pid] = s
+	return s
+}
+
+// admit reports whether a share may grow by so much, for which it takes tables out
+// that nobody maps any more.
+func (u *Unwinder) admit(s *share, a amount) error {
+	for !s.allows(a, u.whole()) {
+		if !u.evict(s) {
+			return ErrQuota
+		}
+	}
+	return nil
+}
+
+// Refused counts the files that have no table because there was no room for one, or
+// not within the share of their process or user.
+type Refused struct{ Full, Quota int }
+
+func (r *Refused) count(err error) {
+	switch {
+	case errors.Is(err, ErrQuota):
+		r.Quota++
+	case errors.Is(err, ErrNoRoom):
+		r.Full++
+	}
+}
+
+// Refused says how many files have no table for want of room.
+func (u *Unwinder) Refused() Refused {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.refused
+}
+
+// Used is how much of the kernel's tables is in use, and how much there is: numbers of
+// files, bytes, rules.
+type Used struct{ Files, MaxFiles, Bytes, MaxBytes, Rules, MaxRules int }
+
+// Used says how full the kernel's tables are. What nobody maps any more counts until
+// its room is needed.
+func (u *Unwinder) Used() Used {
+	_, bytes := u.Memory()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	whole := u.whole()
+	return Used{
+		Files: int(u.nextNumber) - firstFile - len(u.numbers), MaxFiles: whole.files,
+		Bytes: bytes, MaxBytes: u.leaves.limit * shardLeaves * unwind.LeafBytes,
+		Rules: len(u.rules.numbers), MaxRules: maxRules,
+	}
+}

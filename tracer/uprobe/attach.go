@@ -1,0 +1,77 @@
+// Package uprobe puts BPF programs on places of a file. It owns the two ways in which
+// a kernel does that: one uprobe.multi link for all places (Linux 6.6), or a perf event
+// a place.
+package uprobe
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+)
+
+// Sites are file offsets and the attach cookies that programs find there, one each.
+type Sites struct{ Offsets, Cookies []uint64 }
+
+// Add puts another site behind those there are.
+func (s *Sites) Add(offset, cookie uint64) {
+	s.Offsets = append(s.Offsets, offset)
+	s.Cookies = append(s.Cookies, cookie)
+}
+
+// How says how sites are probed.
+type How struct {
+	PID    int  // the process; 0 is every one that maps the file
+	Return bool // where the function returns, and not where it is entered
+	Multi  bool // by one uprobe.multi link, and not a perf event a site
+}
+
+// HaveMulti returns nil where the kernel has uprobe.multi links, else an error that
+// wraps ebpf.ErrNotSupported.
+func HaveMulti() error { return features.HaveBPFLinkUprobeMulti() }
+
+// Fit makes probe programs of a specification fit for perf events, which take none
+// that says it is for uprobe.multi.
+func Fit(spec *ebpf.CollectionSpec) {
+	for _, p := range spec.Programs {
+		if p.AttachType == ebpf.AttachTraceUprobeMulti {
+			p.AttachType = ebpf.AttachNone
+		}
+	}
+}
+
+// Attach puts a program on sites of a file. With an error it returns the links that
+// were made before it: they are the caller's to close.
+func Attach(file *link.Executable, program *ebpf.Program, sites Sites, how How) ([]link.Link, error) {
+	if !how.Multi {
+		return attachEach(file, program, sites, how)
+	}
+	options := &link.UprobeMultiOptions{Addresses: sites.Offsets, Cookies: sites.Cookies, PID: uint32(how.PID)}
+	attach := file.UprobeMulti
+	if how.Return {
+		attach = file.UretprobeMulti
+	}
+	one, err := attach(nil, program, options)
+	if err != nil {
+		return nil, err
+	}
+	return []link.Link{one}, nil
+}
+
+// attachEach is the way of kernels below 6.6: a perf event a site.
+func attachEach(file *link.Executable, program *ebpf.Program, sites Sites, how How) ([]link.Link, error) {
+	links := make([]link.Link, 0, len(sites.Offsets))
+	attach := file.Uprobe
+	if how.Return {
+		attach = file.Uretprobe
+	}
+	for i, offset := range sites.Offsets {
+		one, err := attach("site", program, &link.UprobeOptions{Address: offset, PID: how.PID, Cookie: sites.Cookies[i]})
+		if err != nil {
+			return links, fmt.Errorf("at file offset %#x: %w", offset, err)
+		}
+		links = append(links, one)
+	}
+	return links, nil
+}
