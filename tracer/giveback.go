@@ -33,6 +33,15 @@ type leavingFiles struct {
 	at    time.Time // of the last look
 	rest  time.Duration
 	files []*leavingFile
+	given int // how often places have become another's
+}
+
+// refusal is of a file that a process maps and that has no probes, since there was no
+// room for them or it could not be opened. It is not held open: once its process has
+// unlinked it, its inode number may be the next file's, at the same addresses.
+type refusal struct {
+	path  string
+	given int // leavingFiles.given then: there may be room once it is another
 }
 
 type leavingFile struct {
@@ -103,6 +112,7 @@ func (s *Session) unmapAbsent(t *tracedProcess, libraries []*process.Library) {
 	for key := range t.mapped {
 		if !present[key] {
 			delete(t.mapped, key)
+			delete(t.refused, key)
 		}
 	}
 	for key, w := range t.waiting {
@@ -158,6 +168,7 @@ func (s *Session) givePlaces(now time.Time) error {
 		switch {
 		case l.written.Load():
 			s.probes.places.Give(l.room)
+			s.leaving.given++
 			return true
 		case l.asked || !l.drained.Load() || now.Sub(l.since) < s.leaving.rest || err != nil:
 			return false

@@ -58,6 +58,9 @@ func (s *Session) rescan(pid int) error {
 	if err != nil {
 		return err
 	}
+	if len(t.refused) > 0 {
+		t.code = 0 // to be looked at again
+	}
 	s.classes.mapped(pid, libraries)
 	if s.walks != nil {
 		s.walks.Mapped(t.process, libraries)
@@ -89,16 +92,32 @@ func (s *Session) newLibraries(t *tracedProcess, libraries []*process.Library) (
 	// allocator need not wait for it.
 	bySize := slices.SortedStableFunc(slices.Values(libraries), func(a, b *process.Library) int { return cmp.Compare(extent(a), extent(b)) })
 	for _, library := range bySize {
-		key := fileKey{library.Device, library.Inode}
-		if t.mapped[key] {
+		key := keyOfLibrary(library)
+		if !s.isNews(t, key, library) {
 			continue
 		}
-		t.mapped[key], news = true, true
+		t.mapped[key], news = library.Path, true
 		if err := s.newLibrary(t, key, library); err != nil {
 			return news, err
 		}
 	}
 	return news, nil
+}
+
+// isNews reports whether a process has mapped a file since the last time, or whether
+// there may be room now for one that was refused.
+func (s *Session) isNews(t *tracedProcess, key fileKey, library *process.Library) bool {
+	path, seen := t.mapped[key]
+	switch {
+	case !seen:
+		return true
+	case s.files[key] != nil || s.planning[key] != nil || t.waiting[key] != nil:
+		return false // it is held open: its inode number cannot be another file's
+	case path != library.Path:
+		return true
+	}
+	r, refused := t.refused[key]
+	return refused && r.given != s.leaving.given
 }
 
 // extent is how many bytes of its process a library covers.
@@ -130,6 +149,7 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 		row.EndAddress = max(row.EndAddress, int64(segment.End))
 	}
 	file, known := s.files[key]
+	again := t.refused[key].path == library.Path
 	var opened *plan.Source
 	underway := s.planning[key]
 	switch {
@@ -139,7 +159,10 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	case !known:
 		var err error
 		if opened, err = plan.OpenSource(library); err != nil {
-			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
+			if !again {
+				s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
+			}
+			t.refused[key] = refusal{library.Path, s.leaving.given} // it may be gone, and its inode number the next one's
 		} else {
 			row.BuildID = present(opened.ELF.BuildID())
 		}
@@ -147,7 +170,9 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 		row.BuildID = present(file.plan.BuildID)
 	}
 	s.do(func(d *decoder) {
-		d.keep(d.sink.Library(row))
+		if !again {
+			d.keep(d.sink.Library(row))
+		}
 		if accel.IsDriver(library.Name()) && row.BuildID != nil {
 			d.cuda.Mapped(uint32(row.PID), *row.BuildID)
 		}
@@ -181,11 +206,16 @@ func (s *Session) newFile(key fileKey, opened *plan.Source, plan *plan.Plan, pid
 	}
 	s.takeStacks(plan)
 	s.takeShapes(plan, s.processes[pid], library)
-	if err := s.place(file, s.processes[pid]); err != nil {
+	t := s.processes[pid]
+	if err := s.place(file, t); err != nil {
 		opened.Close()
-		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: library.Path, Count: int64(len(plan.Probes)), Detail: err.Error()})
+		if t.refused[key].path != library.Path {
+			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: library.Path, Count: int64(len(plan.Probes)), Detail: err.Error()})
+		}
+		t.refused[key] = refusal{library.Path, s.leaving.given}
 		return nil
 	}
+	delete(t.refused, key)
 	base := file.base
 	if s.withoutReturns != nil {
 		plan.DropReturns()

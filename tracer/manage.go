@@ -13,10 +13,11 @@ import (
 type tracedProcess struct {
 	process                          *process.Process
 	row                              Process
-	mapped                           map[fileKey]bool // libraries already written
-	linker                           *kernel.Links    // on the dynamic linker's hook
-	rescanAt                         time.Time        // when its maps are to be read next
-	restUntil                        time.Time        // and not before: it takes long
+	mapped                           map[fileKey]string // libraries already written, and their paths
+	refused                          map[fileKey]refusal
+	linker                           *kernel.Links // on the dynamic linker's hook
+	rescanAt                         time.Time     // when its maps are to be read next
+	restUntil                        time.Time     // and not before: it takes long
 	rescans                          int
 	hurry                            bool                       // at rescanAt there will be something new
 	waiting                          map[fileKey]*waitingPlugin // plugins that have not made their function table
@@ -31,7 +32,7 @@ type tracedProcess struct {
 }
 
 func newTracedProcess(p *process.Process, row Process) *tracedProcess {
-	return &tracedProcess{process: p, row: row, mapped: map[fileKey]bool{}, waiting: map[fileKey]*waitingPlugin{}, threads: map[int32]Thread{}}
+	return &tracedProcess{process: p, row: row, mapped: map[fileKey]string{}, refused: map[fileKey]refusal{}, waiting: map[fileKey]*waitingPlugin{}, threads: map[int32]Thread{}}
 }
 
 // manage follows the processes until it is time to stop.
