@@ -36,14 +36,6 @@ type leavingFiles struct {
 	given int // how often places have become another's
 }
 
-// refusal is of a file that a process maps and that has no probes, since there was no
-// room for them or it could not be opened. It is not held open: once its process has
-// unlinked it, its inode number may be the next file's, at the same addresses.
-type refusal struct {
-	path  string
-	given int // leavingFiles.given then: there may be room once it is another
-}
-
 type leavingFile struct {
 	*tracedFile
 	since   time.Time
@@ -109,12 +101,7 @@ func (s *Session) unmapAbsent(t *tracedProcess, libraries []*process.Library) {
 	for _, l := range libraries {
 		present[keyOfLibrary(l)] = true
 	}
-	for key := range t.mapped {
-		if !present[key] {
-			delete(t.mapped, key)
-			delete(t.refused, key)
-		}
-	}
+	t.seen.keep(present)
 	for key, w := range t.waiting {
 		if !present[key] {
 			w.close()

@@ -58,7 +58,7 @@ func (s *Session) rescan(pid int) error {
 	if err != nil {
 		return err
 	}
-	if len(t.refused) > 0 {
+	if len(t.seen.refused) > 0 {
 		t.code = 0 // to be looked at again
 	}
 	s.classes.mapped(pid, libraries)
@@ -93,31 +93,16 @@ func (s *Session) newLibraries(t *tracedProcess, libraries []*process.Library) (
 	bySize := slices.SortedStableFunc(slices.Values(libraries), func(a, b *process.Library) int { return cmp.Compare(extent(a), extent(b)) })
 	for _, library := range bySize {
 		key := keyOfLibrary(library)
-		if !s.isNews(t, key, library) {
+		held := s.files[key] != nil || s.planning[key] != nil || t.waiting[key] != nil
+		if !t.seen.isNews(key, library.Path, held, s.leaving.given) {
 			continue
 		}
-		t.mapped[key], news = library.Path, true
+		t.seen.paths[key], news = library.Path, true
 		if err := s.newLibrary(t, key, library); err != nil {
 			return news, err
 		}
 	}
 	return news, nil
-}
-
-// isNews reports whether a process has mapped a file since the last time, or whether
-// there may be room now for one that was refused.
-func (s *Session) isNews(t *tracedProcess, key fileKey, library *process.Library) bool {
-	path, seen := t.mapped[key]
-	switch {
-	case !seen:
-		return true
-	case s.files[key] != nil || s.planning[key] != nil || t.waiting[key] != nil:
-		return false // it is held open: its inode number cannot be another file's
-	case path != library.Path:
-		return true
-	}
-	r, refused := t.refused[key]
-	return refused && r.given != s.leaving.given
 }
 
 // extent is how many bytes of its process a library covers.
@@ -149,7 +134,7 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 		row.EndAddress = max(row.EndAddress, int64(segment.End))
 	}
 	file, known := s.files[key]
-	again := t.refused[key].path == library.Path
+	again := t.seen.wasRefused(key, library.Path)
 	var opened *plan.Source
 	underway := s.planning[key]
 	switch {
@@ -162,7 +147,7 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 			if !again {
 				s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
 			}
-			t.refused[key] = refusal{library.Path, s.leaving.given} // it may be gone, and its inode number the next one's
+			t.seen.refused[key] = refusal{library.Path, s.leaving.given} // it may be gone, and its inode number the next one's
 		} else {
 			row.BuildID = present(opened.ELF.BuildID())
 		}
@@ -209,13 +194,13 @@ func (s *Session) newFile(key fileKey, opened *plan.Source, plan *plan.Plan, pid
 	t := s.processes[pid]
 	if err := s.place(file, t); err != nil {
 		opened.Close()
-		if t.refused[key].path != library.Path {
+		if !t.seen.wasRefused(key, library.Path) {
 			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: library.Path, Count: int64(len(plan.Probes)), Detail: err.Error()})
 		}
-		t.refused[key] = refusal{library.Path, s.leaving.given}
+		t.seen.refused[key] = refusal{library.Path, s.leaving.given}
 		return nil
 	}
-	delete(t.refused, key)
+	delete(t.seen.refused, key)
 	base := file.base
 	if s.withoutReturns != nil {
 		plan.DropReturns()

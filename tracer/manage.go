@@ -13,8 +13,7 @@ import (
 type tracedProcess struct {
 	process                          *process.Process
 	row                              Process
-	mapped                           map[fileKey]string // libraries already written, and their paths
-	refused                          map[fileKey]refusal
+	seen                             seenFiles
 	linker                           *kernel.Links // on the dynamic linker's hook
 	rescanAt                         time.Time     // when its maps are to be read next
 	restUntil                        time.Time     // and not before: it takes long
@@ -32,7 +31,7 @@ type tracedProcess struct {
 }
 
 func newTracedProcess(p *process.Process, row Process) *tracedProcess {
-	return &tracedProcess{process: p, row: row, mapped: map[fileKey]string{}, refused: map[fileKey]refusal{}, waiting: map[fileKey]*waitingPlugin{}, threads: map[int32]Thread{}}
+	return &tracedProcess{process: p, row: row, seen: seenFiles{paths: map[fileKey]string{}, refused: map[fileKey]refusal{}}, waiting: map[fileKey]*waitingPlugin{}, threads: map[int32]Thread{}}
 }
 
 // manage follows the processes until it is time to stop.

@@ -158,7 +158,7 @@ func (s *Session) attachLate(p *planning) error {
 				return err
 			}
 		default: // a plugin, or nothing to probe: to be looked at by itself
-			delete(t.mapped, p.key)
+			delete(t.seen.paths, p.key)
 		}
 	}
 	if !attached {
