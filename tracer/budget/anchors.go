@@ -101,7 +101,7 @@ func (g *Governor) judgeAnchors() (demoted bool, err error) {
 	for _, name := range names {
 		g.warn(event.Warning{
 			TSNS: time.Now().UnixNano(), Kind: "slice", Source: name, Count: 1,
-			Detail: fmt.Sprintf("recording every call of this group would take %.1f %% of the job's time: %s", 100*shares[name], g.instead()),
+			Detail: fmt.Sprintf("recording every call of this group would take %.1f %% of the job's time: %s", 100*shares[name], instead(g.whole)),
 		})
 	}
 	return true, g.demote(names)
@@ -116,8 +116,8 @@ func (g *Governor) forAnchors() float64 {
 }
 
 // instead is what becomes of a group that is too expensive.
-func (g *Governor) instead() string {
-	if g.whole {
+func instead(noSlices bool) string {
+	if noSlices {
 		return "from here on it is left out, since without uprobe.multi (Linux 6.6) probes come out one by one, too slowly for slices; --budget off records every call"
 	}
 	return "from here on it is recorded in slices, like the detail groups"
