@@ -51,7 +51,7 @@ matrix-tools:
 # to an hour. KERNELS=6.1,7.3-arm64 chooses; docs/kernels.md is written of all of them.
 matrix:
 	testdata/setup/matrix.sh --long
-	$(GO) run ./internal/matrix $(if $(KERNELS),-kernels '$(KERNELS)',-write)
+	$(GO) run ./internal/matrix $(if $(KERNELS),-kernels '$(KERNELS)') -write
 
 # Each program, loaded by itself on four of them: some five minutes.
 test-matrix: matrix-tools

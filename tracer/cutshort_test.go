@@ -32,7 +32,7 @@ func TestAFileCutShortWhileItIsPlannedIsItsOwnLoss(t *testing.T) {
 		if err := os.Truncate(path, left); err != nil {
 			t.Fatal(err)
 		}
-		s := &Session{groups: groups}
+		s := &Session{chosen: selection{groups: groups}}
 		if l := s.look(&plan.Source{ELF: e}, path); !errors.Is(l.err, symbolize.ErrTruncated) {
 			t.Errorf("cut to %d bytes: planned %+v, %v", left, l.plan, l.err)
 		}

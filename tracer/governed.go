@@ -10,9 +10,9 @@ import (
 
 // What the budget decides over, and by what it is carried out.
 
-func newGovernor(s *Session, share float64, cost budget.HitCost) *budget.Governor {
+func newGovernor(s *Session, cost budget.HitCost, slices bool) *budget.Governor {
 	return budget.New(budget.Config{
-		Budget: share, Cost: cost, Probes: governedProbes{s}, Job: governedJob{s}, Switches: switches{s.kernel}, Rows: heldRows{s},
+		Budget: s.options.Budget, NoSlices: !slices, Cost: cost, Probes: governedProbes{s}, Job: governedJob{s}, Switches: switches{s.kernel}, Rows: heldRows{s},
 		Nodes: s.decoder.nodes, Steps: s.decoder.steps,
 		Threads: func() (budget.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
 	})

@@ -173,7 +173,7 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 }
 
 func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
-	for _, g := range s.groups {
+	for _, g := range s.chosen.groups {
 		for i := range g.Functions {
 			if g.Functions[i].Lives(base, elf) {
 				return true

@@ -70,8 +70,8 @@ func (p *patience) spend(since time.Time, t *tracedProcess) {
 func (s *Session) look(opened *plan.Source, path string) (l looked) {
 	began := time.Now()
 	l.err = symbolize.Guard(func() {
-		if l.plugin = plan.IsPlugin(opened.ELF, s.groups); !l.plugin && s.anyLives(filepath.Base(path), opened.ELF) {
-			l.plan = s.plans.Plan(opened.ELF, path, s.groups)
+		if l.plugin = plan.IsPlugin(opened.ELF, s.chosen.groups); !l.plugin && s.anyLives(filepath.Base(path), opened.ELF) {
+			l.plan = s.plans.Plan(opened.ELF, path, s.chosen.groups)
 		}
 	})
 	l.took = time.Since(began)

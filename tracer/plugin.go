@@ -116,7 +116,7 @@ func (s *Session) retryPlugins(t *tracedProcess) error {
 func (s *Session) attachPlugin(t *tracedProcess, key fileKey, opened *plan.Source, library *process.Library, table *pjrt.Table) error {
 	s.warnPlugin(library.Path, table)
 	var made *plan.Plan
-	if err := symbolize.Guard(func() { made = plan.Plugin(opened.ELF, library.Path, s.groups, table) }); err != nil {
+	if err := symbolize.Guard(func() { made = plan.Plugin(opened.ELF, library.Path, s.chosen.groups, table) }); err != nil {
 		opened.Close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: "no probes: " + err.Error()})
 		return nil
@@ -127,7 +127,7 @@ func (s *Session) attachPlugin(t *tracedProcess, key fileKey, opened *plan.Sourc
 // warnPlugin says which functions of a plugin that one would see are not seen.
 func (s *Session) warnPlugin(path string, table *pjrt.Table) {
 	wanted := map[string]bool{}
-	for _, g := range s.groups {
+	for _, g := range s.chosen.groups {
 		for i := range g.Functions {
 			if g.Functions[i].Table == catalog.PJRTTable {
 				wanted[g.Functions[i].Symbol] = true

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
@@ -27,7 +26,7 @@ import (
 // Session is one recording.
 type Session struct {
 	options  Options
-	groups   []catalog.Group
+	chosen   selection
 	plans    plan.Cache
 	sink     Sink
 	kernel   *kernel.Programs
@@ -70,6 +69,9 @@ type Session struct {
 type Report struct {
 	Processes []Process
 	Libraries []LibraryReport
+	// LeftOut is a sentence on the groups that the budget leaves out, since this kernel
+	// cannot have them in slices; empty if there are none.
+	LeftOut string
 }
 
 // LibraryReport counts the probes of one file.
@@ -122,7 +124,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		options: options, groups: groups, plans: plans, sink: sink, kernel: k, probes: newProbeTable(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: newHostStubs(),
+		options: options, chosen: newSelection(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, probes: newProbeTable(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: newHostStubs(),
 		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, detaching: kernel.NewDetacher(), demoted: map[string]bool{},
 		planning: map[fileKey]*planning{}, planned: make(chan *planning, process.MaxLibraries),
 		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait}, leaving: leavingFiles{rest: cmp.Or(options.unusedRest, fileRest)},
@@ -133,9 +135,10 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.decoder.accelerators.AddNamer(s.decoder.cuda)
 	s.decoder.accelerators.AddNamer(s.stubs)
 	s.decoder.owners = append(s.decoder.owners, s.classes, s.stubs)
-	s.governor = newGovernor(s, options.Budget, kernel.Calibrate(k))
+	s.governor = newGovernor(s, kernel.Calibrate(k), slicesHere(&can))
 	s.openSampler(sampler, noSampler)
 	s.openCounters(counter.Options{})
+	s.chosen.warn(s.warn)
 	if err := s.start(targets); err != nil {
 		s.Close()
 		return nil, err
@@ -240,7 +243,7 @@ func (s *Session) ClockOffsetNS() int64 { return s.offsetNS }
 
 // Report says what was found when the session attached.
 func (s *Session) Report() Report {
-	var r Report
+	r := Report{LeftOut: s.chosen.says()}
 	for _, t := range s.processes {
 		r.Processes = append(r.Processes, t.row)
 	}

@@ -11,7 +11,7 @@ import (
 // warnNewer says which functions of a runtime are newer than the catalog, and
 // that a file with a runtime's name has none of the runtime's functions.
 func (s *Session) warnNewer(plan *plan.Plan) {
-	unknown, none, err := plan.UnknownTo(s.groups)
+	unknown, none, err := plan.UnknownTo(s.chosen.groups)
 	if err != nil || none {
 		detail := "named as a runtime's library, but exports none of its functions: it is not whole, or something else"
 		if err != nil {

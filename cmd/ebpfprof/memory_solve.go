@@ -26,7 +26,7 @@ const solveDescription = `FILE has a header with id, lower, upper and size, and 
 Each block gets an offset, so that no two that live at the same time overlap and the highest end, the peak, is low. Best
 fit as Sekiyama et al. published it, first fits and others are each run once; then a search goes on until the peak is the
 lower bound (the most bytes alive at once), until it fits --capacity, or until --time is over. Ctrl-C ends it with the
-best plan so far. Every plan is checked before it is shown.
+best plan so far. A first plan is made however short the time is. Every plan is checked before it is shown.
 
    ebpfprof memory solve blocks.csv
    ebpfprof memory solve blocks.csv --capacity 16GiB --json

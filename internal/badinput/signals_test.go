@@ -116,7 +116,7 @@ func TestASecondSignalEndsTheTracerAtOnce(t *testing.T) {
 	libraries, dataset := t.TempDir(), filepath.Join(t.TempDir(), "d")
 	copyLibrary(t, libraries)
 	job := openCL(t, "LD_LIBRARY_PATH="+libraries)
-	a := start(t, []string{"EBPFPROF_WITHOUT=uprobe_multi"}, ebpfprof, "attach", "--pid", pidOf(job), "--probe", "opencl,opencl-sync", "--rotate", "300ms", "--output", dataset)
+	a := start(t, []string{"EBPFPROF_WITHOUT=uprobe_multi"}, ebpfprof, "attach", "--pid", pidOf(job), "--budget", "off", "--probe", "opencl,opencl-sync", "--rotate", "300ms", "--output", dataset)
 	a.until(t, "attached in ")
 	a.Process.Signal(syscall.SIGTERM)
 	a.until(t, "taking out ")
@@ -131,4 +131,27 @@ func TestASecondSignalEndsTheTracerAtOnce(t *testing.T) {
 	if n := rows(t, dataset, "SELECT count(*) FROM session"); n != 1 {
 		t.Errorf("the dataset has %d sessions", n)
 	}
+}
+
+// Where the kernel takes probes out one by one, a recording with a budget says what it
+// leaves out and what to do, on one line and in the dataset; a recording that has nothing
+// for that reason says it again.
+func TestWhatAnOldKernelLeavesOutIsSaid(t *testing.T) {
+	needKernel(t)
+	old, dataset := []string{"env", "EBPFPROF_WITHOUT=uprobe_multi", ebpfprof, "attach", "--duration", "1s"}, filepath.Join(t.TempDir(), "d")
+	job := openCL(t)
+	r := run(t, append(old, "--pid", pidOf(job), "--output", dataset)...)
+	r.check(t, ok)
+	if n := strings.Count(r.stderr, "\nwarning: without uprobe.multi "); n != 1 || !strings.Contains(r.stderr, "no call of op, ") {
+		t.Errorf("%d warnings:\n%s", n, r.stderr)
+	}
+	if n := rows(t, dataset, "SELECT count(*) FROM warning WHERE kind = 'slice' AND source = 'uprobe_multi' AND detail LIKE '%--budget off%'"); n != 1 {
+		t.Errorf("%d rows of warning say so", n)
+	}
+	if n := rows(t, dataset, kernelLaunches); n != 0 {
+		t.Errorf("%d launches", n)
+	}
+	alone := filepath.Join(t.TempDir(), "alone")
+	r = run(t, append(old, "--pid", pidOf(job), "--output", alone, "--probe", "pjrt", "--frequency", "0", "--off-cpu-threshold", "0")...)
+	r.check(t, nothing, "no call of pjrt is recorded", "--budget off")
 }

@@ -1,8 +1,12 @@
 package doctor
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
 func TestPreemptionModelIsReadFromTheBuildAndDebugfs(t *testing.T) {
@@ -27,5 +31,15 @@ func TestLockdownModes(t *testing.T) {
 		if got := lockdownCheck(modes); got.State != want {
 			t.Errorf("%q: %+v", modes, got)
 		}
+	}
+}
+
+func TestAKernelWithoutUprobeMultiSaysWhatABudgetLeavesOut(t *testing.T) {
+	all := features.All()
+	multi := slices.IndexFunc(all, func(f features.Feature) bool { return f.Key == "uprobe_multi" })
+	all[multi].Err = errors.New("not there")
+	k := featureChecks(&features.Set{List: all})[multi]
+	if k.State != stateDegraded || !strings.Contains(k.Why, "within a budget operators, launches") || !strings.Contains(k.Why, "--budget off") {
+		t.Errorf("%+v", k)
 	}
 }

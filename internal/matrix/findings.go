@@ -60,13 +60,20 @@ func newFindings(k kernel, long bool) *findings {
 	}
 }
 
-// keep writes what was found to a file beside the guests' consoles.
+// foundDirectory has what each kernel showed: the page's source. It is in the tree, so
+// that whoever boots one kernel writes a page of all.
+const foundDirectory = "internal/matrix/found"
+
+// keep writes what was found to a file.
 func (f *findings) keep(directory string) error {
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return err
+	}
 	contents, err := json.MarshalIndent(f, "", "\t")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(directory, "found-"+f.Kernel+".json"), contents, 0o644)
+	return os.WriteFile(filepath.Join(directory, f.Kernel+".json"), append(contents, '\n'), 0o644)
 }
 
 // kept reads what the long form found last, in the order of kernels; of a kernel that
@@ -86,7 +93,7 @@ func kept(directory string) (all []*findings, err error) {
 
 // keptOf is kept of one kernel.
 func keptOf(directory string, k kernel) (f *findings, found bool, err error) {
-	contents, err := os.ReadFile(filepath.Join(directory, "found-"+k.name+".json"))
+	contents, err := os.ReadFile(filepath.Join(directory, k.name+".json"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, false, nil
 	}

@@ -74,7 +74,7 @@ func run(names string, o options) error {
 	}
 	defer unlock()
 	if o.page {
-		return s.page(true)
+		return writeFound()
 	}
 	if !o.short {
 		s.checks = append(slices.Clone(shortChecks), longChecks...)
@@ -92,29 +92,26 @@ func run(names string, o options) error {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
 		all = append(all, f)
-		if o.short || o.do != "" {
+		if o.short || !o.write {
 			continue
 		}
 		if err := s.inherit(f, k); err != nil {
 			return err
 		}
-		if err := f.keep(s.directory); err != nil {
+		if err := f.keep(foundDirectory); err != nil {
 			return fmt.Errorf("keeping what %s showed: %w", k.name, err)
 		}
-		if err := s.page(o.write); err != nil { // so far
+		if err := writeFound(); err != nil { // so far
 			return err
 		}
 	}
 	return verdict(all)
 }
 
-// page writes docs/kernels.md of what the long form found on each kernel, when it was
-// booted last.
-func (s *suite) page(write bool) error {
-	if !write {
-		return nil
-	}
-	all, err := kept(s.directory)
+// writeFound writes docs/kernels.md of what the long form found on each kernel, when it
+// was booted last.
+func writeFound() error {
+	all, err := kept(foundDirectory)
 	if err != nil {
 		return err
 	}
@@ -238,7 +235,7 @@ func (s *suite) inherit(f *findings, k kernel) error {
 	if len(s.only) == 0 {
 		return nil
 	}
-	before, found, err := keptOf(s.directory, k)
+	before, found, err := keptOf(foundDirectory, k)
 	if err != nil || !found {
 		return err
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -137,5 +139,40 @@ func TestWhatWasNotDoneAgainStaysAsItWasFound(t *testing.T) {
 	}
 	if k := kernels[1]; len((&suite{long: true, only: []string{"without"}}).of(k)) != len(k.without) {
 		t.Error("other checks than those that were asked for")
+	}
+}
+
+func TestThePageIsOfWhatWasFound(t *testing.T) {
+	all, err := kept("found")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d kernels: %v", len(all), err)
+	}
+	path := filepath.Join(t.TempDir(), "kernels.md")
+	if err := writePage(path, all); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/kernels.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(page, want) {
+		t.Error("docs/kernels.md is another: go run ./internal/matrix -page")
+	}
+}
+
+func TestWhatWasFoundIsReadAgain(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), "found")
+	f := newFindings(kernels[0], true)
+	f.Counts = []count{{"cuda", 302, 302}}
+	if err := f.keep(directory); err != nil {
+		t.Fatal(err)
+	}
+	all, err := kept(directory)
+	if err != nil || len(all) != 1 || all[0].Kernel != kernels[0].name || !slices.Equal(all[0].Counts, f.Counts) {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -60,6 +60,9 @@ func (p *progress) found(report tracer.Report, options tracer.Options, took time
 	for _, l := range report.Libraries {
 		fmt.Fprintf(os.Stderr, "  %-*s  %s\n", width, libraryName(l), describeLibrary(l))
 	}
+	if report.LeftOut != "" {
+		fmt.Fprintf(os.Stderr, "warning: %s\n", report.LeftOut)
+	}
 	fmt.Fprintf(os.Stderr, "attached in %d ms; %s; Ctrl-C ends\n", took.Milliseconds(), describeBudget(options))
 }
 

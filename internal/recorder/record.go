@@ -172,6 +172,8 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func whyNothing(report tracer.Report, job *job) string {
 	switch {
+	case report.LeftOut != "":
+		return report.LeftOut
 	case len(report.Libraries) > 0:
 		return "the probes are in place, but the job called none of the probed functions; was it idle?"
 	case job != nil:

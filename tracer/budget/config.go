@@ -6,7 +6,10 @@ import "github.com/ebpfprof/ebpfprof/tracer/event"
 type Config struct {
 	// Budget is the share of the job's own time that its probes may take; 0 records
 	// every call.
-	Budget   float64
+	Budget float64
+	// NoSlices: the kernel takes seconds to take the probes of a slice out. There are
+	// none then, and anchor groups that are too expensive are left out.
+	NoSlices bool
 	Cost     HitCost
 	Probes   Probes
 	Job      Job
@@ -22,7 +25,7 @@ type Config struct {
 func New(c Config) *Governor {
 	return &Governor{
 		probes: c.Probes, job: c.Job, switches: c.Switches, rows: c.Rows, warn: c.Warn, threads: c.Threads,
-		nodes: c.Nodes, steps: c.Steps, budget: budgetShare * c.Budget, clock: newJobClock(), cost: c.Cost,
+		whole: c.NoSlices, nodes: c.Nodes, steps: c.Steps, budget: budgetShare * c.Budget, clock: newJobClock(), cost: c.Cost,
 		epoch: 1, correction: 1, ledger: newLedger(), thinned: map[uint32]float64{},
 	}
 }

@@ -13,3 +13,11 @@ type noJob struct{ Job }
 func (noJob) Processes() []int       { return nil }
 func (noJob) TakingCost() TakingCost { return TakingCost{} }
 func (noJob) SampleShare() float64   { return 0 }
+
+// noSwitches switch nothing.
+type noSwitches struct{}
+
+func (noSwitches) SetDetail(bool) error        { return nil }
+func (noSwitches) SetEpoch(uint32) error       { return nil }
+func (noSwitches) SetAnchorEpoch(uint32) error { return nil }
+func (noSwitches) Hasten()                     {}

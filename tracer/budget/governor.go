@@ -36,8 +36,6 @@ const (
 	// fixedShare is how much more a slice spends on hits than on being put in
 	// and taken out, at the least.
 	fixedShare = 2.0
-	// slowDetach is longer than any kernel takes that has uprobe.multi.
-	slowDetach = time.Second
 	// calmSlices in a row that cost less than half the budget let the job be
 	// recorded whole again, on trial.
 	calmSlices = 3
@@ -71,6 +69,7 @@ type Governor struct {
 	warn     func(event.Warning)
 	threads  func() (Threads, error)
 	budget   float64 // share of the job's own time; 0 records everything
+	whole    bool    // nothing is recorded in slices
 	clock    *jobClock
 	cost     HitCost
 
@@ -87,10 +86,7 @@ type Governor struct {
 	before    map[uint32]Hits // counters when it began
 	seen      map[uint32]Hits // what it saw
 	on, off   sliceMark       // its bounds
-	free      sliceMark       // the end of the slice before, when its probes were out
-	left      sliceMark       // likewise, of the present or last slice
-	detaching time.Duration   // how long the kernel took over the probes of the last slice, if long
-	slowSaid  bool            // that it does
+	free      sliceMark       // the end of the slice before
 	judged    judgedSlice     // the present or last slice
 	onTime    time.Duration   // its length, for planning the next
 	counter   *nodeCounter
@@ -238,7 +234,7 @@ func (g *Governor) watchPause(now time.Time) error {
 // next begins a slice, if there is anything to record in it.
 func (g *Governor) next() error {
 	demoted, err := g.judgeAnchors()
-	if err != nil {
+	if err != nil || g.whole {
 		return err
 	}
 	looked := time.Now()
@@ -279,7 +275,7 @@ func (g *Governor) Wait() time.Duration {
 		}
 		return 250 * time.Millisecond
 	}
-	if !g.probes.AnySliced() {
+	if g.whole || !g.probes.AnySliced() {
 		return idleTick // there is nothing that the job could begin to use
 	}
 	return 50 * time.Millisecond
@@ -392,10 +388,10 @@ func (g *Governor) cutSlice() error {
 	if err := g.stopDetail(); err != nil {
 		return err
 	}
-	g.free = g.left
+	g.free = g.off
 	g.off = g.mark()
 	inSlice := since(g.before, g.probes.Hits(g.attached))
-	g.detach()
+	g.probes.Detach()
 	g.probes.SweepScopes()
 	counts := g.probes.Hits(g.attached)
 	g.seen = since(g.before, counts)
@@ -404,29 +400,6 @@ func (g *Governor) cutSlice() error {
 	g.strata.close(g.ledger.present(), g.off, g.steps.usual())
 	g.phase = phaseOff
 	return nil
-}
-
-// detach takes the slice's probes out. Where each is a perf event the kernel takes tens
-// of milliseconds over each, and those that wait cost the job: their hits are paid for
-// with those of the slice, by a longer pause.
-func (g *Governor) detach() {
-	g.probes.Detach()
-	g.left, g.detaching = g.off, 0
-	took := time.Since(g.off.at)
-	if took < slowDetach {
-		return
-	}
-	g.detaching = took
-	g.left = g.mark() // the steps meanwhile were no free ones
-	if g.slowSaid {
-		return
-	}
-	g.slowSaid = true
-	g.warn(event.Warning{
-		TSNS: g.off.at.UnixNano(), Kind: "slice", Source: "detach", Count: int64(len(g.attached)),
-		Detail: fmt.Sprintf("this kernel took %.1f s to take the probes of a slice out, which cost the job meanwhile (Linux 6.6 takes them out at once): "+
-			"slices are few and long, the pauses pay for that, and estimates are rough; --budget off records every call", took.Seconds()),
-	})
 }
 
 // numbered reports whether the slice saw autograd nodes enough to be weighed by, or

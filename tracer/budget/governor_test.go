@@ -43,29 +43,58 @@ func TestNextSliceIsPaidForByItsCycle(t *testing.T) {
 	if want := time.Second; g.onTime != want {
 		t.Errorf("the next slice lasts %s, want %s", g.onTime, want)
 	}
-	// Twenty seconds to take the probes out: of forty, the budget is two seconds.
-	g.detaching = 20 * time.Second
-	g.planNext(40*time.Millisecond, 0)
-	if want := 5 * time.Second; g.onTime != want {
-		t.Errorf("where probes come out slowly the next slice lasts %s, want %s", g.onTime, want)
-	}
 }
 
-// The time in which probes came out one by one is no part of the slice, nor of the
-// steps without probes.
-func TestProbesThatComeOutSlowlyAreSaidOnce(t *testing.T) {
-	g := testGovernor()
+// givingUp are the probes of a job of one anchor group, which is taken out.
+type givingUp struct {
+	Probes
+	demoted []string
+}
+
+func (p *givingUp) Anchors() []uint32 { return []uint32{0} }
+func (p *givingUp) Steps() []uint32   { return nil }
+func (p *givingUp) PastSteps() uint64 { return 0 }
+func (p *givingUp) SweepScopes()      {}
+func (p *givingUp) AnySliced() bool   { return true }
+func (p *givingUp) At(uint32) Probe   { return Probe{Group: "scope"} }
+func (p *givingUp) Hits([]uint32) map[uint32]Hits {
+	return map[uint32]Hits{0: {Recorded: 1e6, Traps: 1e6}}
+}
+func (p *givingUp) Demote(groups []string, _ uint32) error {
+	p.demoted = append(p.demoted, groups...)
+	return nil
+}
+
+// Where there are no slices, an anchor group that costs too much is out, with a word,
+// and nothing is ever put in again: no other probe is asked for, nor any row weighed.
+func TestWithoutSlicesWhatCostsTooMuchIsLeftOut(t *testing.T) {
+	probes := &givingUp{}
 	var said []event.Warning
-	g.warn = func(w event.Warning) { said = append(said, w) }
-	for _, ago := range []time.Duration{0, 19 * time.Second, 18 * time.Second} {
-		g.off = sliceMark{at: time.Now().Add(-ago)}
-		g.detach()
-		if ago == 0 && (g.detaching != 0 || !g.left.at.Equal(g.off.at)) || ago > 0 && (g.detaching < ago || g.left.at.Sub(g.off.at) < ago) {
-			t.Errorf("%s to take them out: %s, free from %s after the slice", ago, g.detaching, g.left.at.Sub(g.off.at))
-		}
+	g := New(Config{
+		Budget: 0.05, NoSlices: true, Cost: HitCost{Warm: [3]float64{1000, 1000, 1000}}, Probes: probes, Job: noJob{}, Switches: noSwitches{},
+		Nodes: NewNodeClock(), Steps: NewStepClock(), Warn: func(w event.Warning) { said = append(said, w) },
+	})
+	// 1.8 s of a minute, more than half of the 5 %; of two minutes it is affordable, as
+	// nothing else has to be paid for.
+	g.anchors = anchorAccount{at: time.Now().Add(-2 * time.Minute), before: map[uint32]Hits{}}
+	if err := g.next(); err != nil || len(probes.demoted) > 0 {
+		t.Fatalf("taken out: %v, %v", probes.demoted, err)
 	}
-	if len(said) != 1 || said[0].Kind != "slice" || said[0].Source != "detach" || !strings.Contains(said[0].Detail, "19.0 s") {
+	g.anchors = anchorAccount{at: time.Now().Add(-time.Minute), before: map[uint32]Hits{}}
+	for range 3 {
+		if err := g.next(); err != nil {
+			t.Fatal(err)
+		}
+		g.anchors.before = map[uint32]Hits{0: {Recorded: 1e6, Traps: 1e6}}
+	}
+	if len(probes.demoted) != 1 || probes.demoted[0] != "scope" {
+		t.Errorf("taken out: %v, want scope once", probes.demoted)
+	}
+	if len(said) != 1 || said[0].Source != "scope" || !strings.Contains(said[0].Detail, "left out") || !strings.Contains(said[0].Detail, "--budget off") {
 		t.Errorf("warnings: %+v", said)
+	}
+	if g.slices != 0 || g.phase != phaseIdle {
+		t.Errorf("%d slices, phase %d", g.slices, g.phase)
 	}
 }
 

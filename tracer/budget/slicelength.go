@@ -7,20 +7,18 @@ import "time"
 // planNext chooses how long the next slice lasts, so that a cycle takes about
 // a second: the budget of a second, less the fixed cost of a slice, at the rate
 // of the last one. It is never shorter than a dozen steps, nor so short that
-// its fixed cost prevails; the pause grows instead. Where it takes the kernel long to
-// take the probes out, a cycle is longer, and so are its slices.
+// its fixed cost prevails; the pause grows instead.
 func (g *Governor) planNext(cost, fixed time.Duration) {
 	length := g.off.at.Sub(g.on.at)
-	cycle := max(cycleAim, 2*g.detaching)
 	g.onTime = minSlice
 	if rate := float64(cost) / float64(max(length, time.Millisecond)); rate > 0 {
-		aim := g.allowance()*float64(cycle) - float64(fixed)
+		aim := g.allowance()*float64(cycleAim) - float64(fixed)
 		g.onTime = max(g.onTime, time.Duration(max(aim, fixedShare*float64(fixed))/rate))
 	}
 	if steps := g.stepsSeen(); steps > 0 {
 		g.onTime = max(g.onTime, length*minSliceSteps/time.Duration(steps))
 	}
-	g.onTime = min(g.onTime, cycle)
+	g.onTime = min(g.onTime, cycleAim)
 	if whole := time.Duration((1 + stepRoom) * float64(g.steps.longest())); whole <= maxWhole && float64(cost)/float64(max(length, time.Millisecond))*float64(whole) <= float64(wholeCost) {
 		g.onTime = max(g.onTime, whole)
 	}

@@ -165,6 +165,9 @@ func PoolRequests(l *blocks.Lives, include func(block int) bool) []pool.Request 
 		if !include(i) {
 			continue
 		}
+		if requests == nil { // an allocation and a free of each, at most
+			requests = make([]pool.Request, 0, 2*(len(l.Blocks)-i))
+		}
 		b := &l.Blocks[i]
 		if b.Born == 0 {
 			requests = append(requests, pool.Request{Block: i, Bytes: b.Bytes})

@@ -8,10 +8,7 @@
 // are laid out one behind the other, as far apart as it takes.
 package pool
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // The allocator's constants, by their names there.
 const (
@@ -58,18 +55,29 @@ type chunk struct {
 // pool is the allocator's state.
 type pool struct {
 	Options
-	free      [2][]*chunk // large and small, by size and address
-	inUse     map[int]*chunk
-	last      [2]*chunk // expandable: the end of the pool's segment
+	free      [2][]entry // large and small, by size and address
+	inUse     []*chunk   // by block
+	spare     []*chunk   // that were merged into others: millions come and go
+	last      [2]*chunk  // expandable: the end of the pool's segment
 	result    Result
 	segments  []*chunk // first chunk of each
 	allocated int64
 	next      int64
 }
 
+// entry is a free chunk, with what it is looked for by.
+type entry struct {
+	size, address int64
+	*chunk
+}
+
 // Simulate serves requests.
 func Simulate(requests []Request, options Options) Result {
-	p := &pool{Options: options, inUse: map[int]*chunk{}}
+	blocks := 0
+	for _, r := range requests {
+		blocks = max(blocks, r.Block+1)
+	}
+	p := &pool{Options: options, inUse: make([]*chunk, blocks)}
 	for _, r := range requests {
 		if r.Free {
 			p.release(r.Block)
@@ -106,7 +114,8 @@ func (p *pool) serve(r Request) {
 	}
 	rest := c.size - size
 	if p.splits(rest, small) {
-		tail := &chunk{segment: c.segment, address: c.address + size, size: rest, block: -1, before: c, after: c.after, small: small}
+		tail := p.chunk()
+		*tail = chunk{segment: c.segment, address: c.address + size, size: rest, block: -1, before: c, after: c.after, small: small}
 		if c.after != nil {
 			c.after.before = tail
 		} else if p.Expandable {
@@ -139,31 +148,50 @@ func index(small bool) int {
 	return 0
 }
 
-func order(a, b *chunk) int {
-	return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.address, b.address))
+// chunk is one to be filled in.
+func (p *pool) chunk() *chunk {
+	if n := len(p.spare); n > 0 {
+		c := p.spare[n-1]
+		p.spare = p.spare[:n-1]
+		return c
+	}
+	return new(chunk)
+}
+
+// position is that of the first free chunk which is not before a size and an address.
+func position(list []entry, size, address int64) int {
+	from, to := 0, len(list)
+	for from < to {
+		middle := int(uint(from+to) / 2)
+		if e := &list[middle]; e.size < size || e.size == size && e.address < address {
+			from = middle + 1
+		} else {
+			to = middle
+		}
+	}
+	return from
 }
 
 // fitting takes the smallest free chunk that is large enough, the lowest on ties.
 func (p *pool) fitting(size int64, small bool) *chunk {
 	list := &p.free[index(small)]
-	at, _ := slices.BinarySearchFunc(*list, &chunk{size: size, address: -1}, order)
+	at := position(*list, size, -1)
 	if at == len(*list) {
 		return nil
 	}
-	c := (*list)[at]
+	c := (*list)[at].chunk
 	*list = slices.Delete(*list, at, at+1)
 	return c
 }
 
 func (p *pool) putFree(c *chunk) {
 	list := &p.free[index(c.small)]
-	at, _ := slices.BinarySearchFunc(*list, c, order)
-	*list = slices.Insert(*list, at, c)
+	*list = slices.Insert(*list, position(*list, c.size, c.address), entry{c.size, c.address, c})
 }
 
 func (p *pool) takeFree(c *chunk) {
 	list := &p.free[index(c.small)]
-	at, _ := slices.BinarySearchFunc(*list, c, order)
+	at := position(*list, c.size, c.address)
 	*list = slices.Delete(*list, at, at+1)
 }
 
@@ -213,7 +241,7 @@ func (p *pool) release(block int) {
 	if c == nil {
 		return
 	}
-	delete(p.inUse, block)
+	p.inUse[block] = nil
 	p.allocated -= c.size
 	c.block = -1
 	if b := c.before; b != nil && b.block < 0 {
@@ -223,6 +251,7 @@ func (p *pool) release(block int) {
 			c.after.before = b
 		}
 		p.moveEnd(c, b)
+		p.spare = append(p.spare, c)
 		c = b
 	}
 	if a := c.after; a != nil && a.block < 0 {
@@ -232,6 +261,7 @@ func (p *pool) release(block int) {
 			a.after.before = c
 		}
 		p.moveEnd(a, c)
+		p.spare = append(p.spare, a)
 	}
 	p.putFree(c)
 }

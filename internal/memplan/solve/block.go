@@ -110,41 +110,52 @@ type edge struct {
 
 // edges are all beginnings and ends in time; at one instant ends come first.
 func edges(blocks []Block) []edge {
-	all := make([]edge, 0, 2*len(blocks))
+	begins, ends := byBirth(blocks), byDeath(blocks)
+	all := make([]edge, 0, len(begins)+len(ends))
+	for len(ends) > 0 {
+		if i := ends[0]; len(begins) == 0 || blocks[i].Upper <= blocks[begins[0]].Lower {
+			all, ends = append(all, edge{blocks[i].Upper, -blocks[i].Size, i}), ends[1:]
+			continue
+		}
+		i := begins[0]
+		all, begins = append(all, edge{blocks[i].Lower, blocks[i].Size, i}), begins[1:]
+	}
+	return all
+}
+
+// byBirth are the blocks that live, in the order of their births. Most traces have
+// them in it already, which makes that a matter of one pass.
+func byBirth(blocks []Block) []int32 {
+	order := living(blocks)
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(blocks[a].Lower, blocks[b].Lower), cmp.Compare(a, b))
+	})
+	return order
+}
+
+func byDeath(blocks []Block) []int32 {
+	order := living(blocks)
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(blocks[a].Upper, blocks[b].Upper), cmp.Compare(a, b))
+	})
+	return order
+}
+
+func living(blocks []Block) []int32 {
+	order := make([]int32, 0, len(blocks))
 	for i, b := range blocks {
 		if b.Lower < b.Upper {
-			all = append(all, edge{b.Lower, b.Size, int32(i)}, edge{b.Upper, -b.Size, int32(i)})
+			order = append(order, int32(i))
 		}
 	}
-	slices.SortFunc(all, func(a, b edge) int {
-		if c := cmp.Compare(a.at, b.at); c != 0 {
-			return c
-		}
-		aBegins, bBegins := blocks[a.block].Lower == a.at, blocks[b.block].Lower == b.at
-		switch {
-		case aBegins != bBegins && bBegins:
-			return -1
-		case aBegins != bBegins:
-			return 1
-		}
-		return cmp.Compare(a.block, b.block)
-	})
-	return all
+	return order
 }
 
 // components are groups of blocks that share no instant with another group:
 // each can be planned alone. Blocks that never live, or have no size, are in
 // none.
 func components(blocks []Block) [][]int32 {
-	order := make([]int32, 0, len(blocks))
-	for i, b := range blocks {
-		if b.Lower < b.Upper && b.Size > 0 {
-			order = append(order, int32(i))
-		}
-	}
-	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(blocks[a].Lower, blocks[b].Lower), cmp.Compare(a, b))
-	})
+	order := slices.DeleteFunc(byBirth(blocks), func(i int32) bool { return blocks[i].Size == 0 })
 	var groups [][]int32
 	for begin := 0; begin < len(order); {
 		end, upper := begin+1, blocks[order[begin]].Upper

@@ -24,7 +24,7 @@ type Problem struct {
 
 // Attempt is what one solver reached.
 type Attempt struct {
-	Solver  string        // best_fit, first_fit_…, lowest_first_…, search
+	Solver  string        // first_fit_birth, best_fit, first_fit_…, lowest_first_…, search
 	Peak    int64         // bytes; 0 where Outcome is not finished
 	Took    time.Duration // of this solver alone
 	Outcome string        // finished, interrupted or "not run: why"
@@ -59,8 +59,8 @@ func (p *Plan) Gap() float64 {
 
 // Solve runs all solvers until ctx ends, or nothing can be won any more, and
 // returns the best plan, which it has checked. The same problem has the same plan
-// each time, unless the time ran out. If ctx ends at once the plan is the one
-// without reuse.
+// each time, unless the time ran out. However early ctx ends, the plan is as good
+// as first fit's in the order of births.
 func Solve(ctx context.Context, problem Problem) (*Plan, error) {
 	if err := validate(problem.Blocks, problem.Fixed); err != nil {
 		return nil, fmt.Errorf("planning: %w", err)
@@ -69,6 +69,7 @@ func Solve(ctx context.Context, problem Problem) (*Plan, error) {
 		return nil, fmt.Errorf("planning: %w: %w", ErrFixedOverlap, err)
 	}
 	s := newSolver(problem)
+	s.firstPlan()
 	s.heuristics(ctx)
 	s.search(ctx)
 	plan := s.plan()
@@ -197,6 +198,14 @@ func (s *solver) peak() int64 {
 	return peak
 }
 
+// firstPlan makes the plan that is there whatever the time limit is: in a time that
+// hardly exceeds that of reading the blocks, also where others take minutes.
+func (s *solver) firstPlan() {
+	begun, plans := time.Now(), make([][]int64, len(s.parts))
+	inParallel(len(s.parts), func(i int) { plans[i] = firstFitByBirth(s.parts[i].blocks, s.parts[i].fixed) })
+	s.judge(context.Background(), "first_fit_birth", plans, time.Since(begun), false)
+}
+
 // heuristic is a solver of one pass.
 type heuristic struct {
 	name string
@@ -236,7 +245,9 @@ const manyBlocks = 20_000
 // heuristics runs every solver of one pass on every part, two or more at a time.
 func (s *solver) heuristics(ctx context.Context) {
 	contention := make([][]int64, len(s.parts))
-	inParallel(len(s.parts), func(i int) { contention[i] = contentions(s.parts[i].blocks) })
+	if ctx.Err() == nil {
+		inParallel(len(s.parts), func(i int) { contention[i] = contentions(s.parts[i].blocks) })
+	}
 	all := heuristics()
 	together := runtime.GOMAXPROCS(0)
 	for begin := 0; begin < len(all); begin += together {

@@ -2,12 +2,13 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"math"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/parquet-go/parquet-go"
@@ -17,19 +18,37 @@ import (
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
 
-// Events reads table memory. It goes past DuckDB, straight to the columns: ten
-// million rows take seconds.
+// Events reads table memory. It goes past DuckDB, straight to the columns, a row
+// group on each CPU: ten million rows take seconds.
 func (d *Dataset) Events(ctx context.Context) ([]blocks.Arena, []blocks.Event, error) {
-	paths := d.db.Files("memory")
-	parts, errs := make([]*rows, len(paths)), make([]error, len(paths))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, path := range paths {
+	var (
+		groups []*rows
+		total  int64
+	)
+	for _, path := range d.db.Files("memory") {
+		f, err := openRows(path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		defer f.Close()
+		groups = append(groups, f.groups...)
+		total += f.rows
+	}
+	events := make([]blocks.Event, total)
+	at := int64(0)
+	for _, g := range groups {
+		end := at + g.group.NumRows()
+		g.events, at = events[at:at:end], end
+	}
+	errs := make([]error, len(groups))
+	var (
+		wg   sync.WaitGroup
+		next atomic.Int64
+	)
+	for range min(runtime.GOMAXPROCS(0), len(groups)) {
 		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			if ctx.Err() == nil {
-				parts[i], errs[i] = readRows(path)
+			for i := int(next.Add(1)) - 1; i < len(groups) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				errs[i] = groups[i].read()
 			}
 		})
 	}
@@ -37,35 +56,47 @@ func (d *Dataset) Events(ctx context.Context) ([]blocks.Arena, []blocks.Event, e
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	var (
-		arenas []blocks.Arena
-		events []blocks.Event
-		known  = map[blocks.Arena]int32{}
-	)
-	total := 0
-	for i, p := range parts {
-		if errs[i] != nil {
-			return nil, nil, fmt.Errorf("reading %s: %w", paths[i], errs[i])
+	for i, err := range errs {
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading %s: %w", groups[i].path, err)
 		}
-		total += len(p.events)
 	}
-	events = make([]blocks.Event, 0, total)
-	for _, p := range parts {
-		index := make([]int32, len(p.arenas))
-		for i, a := range p.arenas {
+	arenas, events := join(groups, events)
+	return arenas, events, nil
+}
+
+// join gives the arenas of all row groups one numbering, and closes the gaps that
+// rows left which are no events. The groups' events lie behind one another in all.
+func join(groups []*rows, all []blocks.Event) (arenas []blocks.Arena, events []blocks.Event) {
+	known := map[blocks.Arena]int32{}
+	events = all[:0]
+	for _, g := range groups {
+		index, same := make([]int32, len(g.arenas)), true
+		for i, a := range g.arenas {
 			at, is := known[a]
 			if !is {
 				at = int32(len(arenas))
 				known[a], arenas = at, append(arenas, a)
 			}
 			index[i] = at
+			same = same && int(at) == i
 		}
-		for i := range p.events {
-			p.events[i].Arena = index[p.events[i].Arena]
+		for i := range g.events {
+			if same {
+				break
+			}
+			g.events[i].Arena = index[g.events[i].Arena]
 		}
-		events = append(events, p.events...)
+		if len(g.events) == 0 {
+			continue
+		}
+		if end := len(events) + len(g.events); &all[len(events)] == &g.events[0] {
+			events = all[:end]
+		} else {
+			events = append(events, g.events...)
+		}
 	}
-	return arenas, events, nil
+	return arenas, events
 }
 
 // The library makes room for whatever number of rows a damaged file claims: more than
@@ -75,20 +106,38 @@ const (
 	leastRows  = 1 << 16
 )
 
-// rows are those of one file.
-type rows struct {
-	session string // of the file: each is of one recording
-	arenas  []blocks.Arena
-	known   map[blocks.Arena]int32
-	events  []blocks.Event
+// file is one of the table's.
+type file struct {
+	*os.File
+	groups []*rows
+	rows   int64
 }
 
-func readRows(path string) (*rows, error) {
+// rows are those of a row group.
+type rows struct {
+	path    string
+	session string // of the file: each is of one recording
+	schema  *parquet.Schema
+	group   parquet.RowGroup
+	words   words
+	arenas  []blocks.Arena
+	known   map[place]int32
+	events  []blocks.Event // as many fit as there are rows
+}
+
+// place is an arena by the numbers of its words.
+type place struct{ pid, space, level, device int64 }
+
+func openRows(path string) (_ *file, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO is not waited for
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -96,151 +145,102 @@ func readRows(path string) (*rows, error) {
 	if err := columnfile.CheckPages(f, max(leastRows, rowsOfByte*info.Size())); err != nil {
 		return nil, err
 	}
-	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+	opened, err := parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
 	if err != nil {
 		return nil, err
 	}
-	session, _ := file.Lookup(output.MetadataSession)
-	r := &rows{session: session, known: map[blocks.Arena]int32{}, events: make([]blocks.Event, 0, file.NumRows())}
-	for _, group := range file.RowGroups() {
-		if err := r.add(file.Schema(), group); err != nil {
-			return nil, err
+	session, _ := opened.Lookup(output.MetadataSession)
+	all := &file{File: f}
+	for _, group := range opened.RowGroups() {
+		n := group.NumRows()
+		if n < 0 || n > opened.NumRows()-all.rows {
+			return nil, errors.New("its row groups have other numbers of rows than it says")
 		}
+		all.rows += n
+		all.groups = append(all.groups, &rows{path: path, session: session, schema: opened.Schema(), group: group,
+			words: words{numbers: map[string]int64{}}, known: map[place]int32{}})
 	}
-	return r, nil
+	return all, nil
 }
 
-// chunk is a row group's columns, as far as they are needed and there. Absent
-// numbers are absent.
-type chunk struct {
-	ts, address, bytes, allocated, reserved, duration, path, stack, span []int64
-	pid, tid, device                                                     []int64
-	space, level, action                                                 []string
-	weight                                                               []float64
-}
+// batch is how many rows are read of one column after the other: they stay in the
+// CPU's cache until events are made of them.
+const batch = 4096
 
-const absent = int64(-1 << 62)
-
-func (r *rows) add(schema *parquet.Schema, group parquet.RowGroup) error {
-	n := int(group.NumRows())
-	var c chunk
-	numbers := map[string]*[]int64{
-		"ts_ns": &c.ts, "address": &c.address, "bytes": &c.bytes, "total_allocated_bytes": &c.allocated,
-		"total_reserved_bytes": &c.reserved, "duration_ns": &c.duration, "python_stack_id": &c.path, "stack_id": &c.stack,
-		"span_id": &c.span, "pid": &c.pid, "tid": &c.tid, "device_id": &c.device,
-	}
-	texts := map[string]*[]string{"space": &c.space, "level": &c.level, "action": &c.action}
-	for name, to := range numbers {
-		*to = slices.Repeat([]int64{absent}, n)
-		if err := readColumn(schema, group, name, func(i int, v parquet.Value) { (*to)[i] = integer(v) }); err != nil {
+func (r *rows) read() (err error) {
+	var (
+		cursors [len(columns)]*cursor
+		values  [len(columns)][]int64
+	)
+	for c := range columns {
+		if cursors[c], err = openColumn(r.schema, r.group, c, &r.words); err != nil {
 			return err
 		}
+		defer cursors[c].close()
+		values[c] = make([]int64, batch)
 	}
-	for name, to := range texts {
-		*to = make([]string, n)
-		intern, last := map[string]string{}, ""
-		err := readColumn(schema, group, name, func(i int, v parquet.Value) {
-			if text := v.ByteArray(); string(text) != last {
-				if last = intern[string(text)]; last == "" {
-					last = string(text)
-					intern[last] = last
-				}
+	for left := int(r.group.NumRows()); left > 0; left -= batch {
+		n := min(left, batch)
+		for c := range columns {
+			if err := cursors[c].fill(values[c][:n]); err != nil {
+				return fmt.Errorf("column %s: %w", columns[c].name, err)
 			}
-			(*to)[i] = last
-		})
-		if err != nil {
-			return err
 		}
+		r.append(&values, n)
 	}
-	c.weight = slices.Repeat([]float64{1}, n)
-	if err := readColumn(schema, group, "weight", func(i int, v parquet.Value) { c.weight[i] = v.Double() }); err != nil {
-		return err
-	}
-	r.append(&c, n)
 	return nil
 }
 
-// readColumn calls set for each row in which a column has a value. A column that
-// the file does not have has none.
-func readColumn(schema *parquet.Schema, group parquet.RowGroup, name string, set func(row int, v parquet.Value)) error {
-	leaf, is := schema.Lookup(name)
-	if !is {
-		return nil
-	}
-	pages := group.ColumnChunks()[leaf.ColumnIndex].Pages()
-	defer pages.Close()
-	values := make([]parquet.Value, 1024)
-	for row := 0; ; {
-		page, err := pages.ReadPage()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("column %s: %w", name, err)
-		}
-		for reader := page.Values(); ; {
-			n, err := reader.ReadValues(values)
-			for _, v := range values[:n] {
-				if !v.IsNull() && row < int(group.NumRows()) {
-					set(row, v)
-				}
-				row++
-			}
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("column %s: %w", name, err)
-			}
-		}
-		parquet.Release(page)
-	}
-}
+// actions by their names; others change no bytes.
+var actions = map[string]blocks.Action{"alloc": blocks.Alloc, "free": blocks.Free, "out_of_memory": blocks.OutOfMemory}
 
-func integer(v parquet.Value) int64 {
-	if v.Kind() == parquet.Int32 {
-		return int64(v.Int32())
-	}
-	return v.Int64()
-}
-
-// append makes events of a chunk.
-func (r *rows) append(c *chunk, n int) {
+// append makes events of n rows.
+func (r *rows) append(c *[len(columns)][]int64, n int) {
 	var (
-		last  blocks.Arena
-		index int32 = -1
+		lastPlace  place
+		lastWord   = absent
+		lastAction blocks.Action
+		counts     bool
+		index      int32 = -1
 	)
 	for i := range n {
-		var action blocks.Action
-		switch c.action[i] {
-		case "alloc":
-			action = blocks.Alloc
-		case "free":
-			action = blocks.Free
-		case "out_of_memory":
-			action = blocks.OutOfMemory
-		default:
-			continue // changes no bytes
+		if w := c[action][i]; w != lastWord || i == 0 {
+			lastWord = w
+			lastAction, counts = actions[r.words.text(w)]
 		}
-		arena := blocks.Arena{Session: r.session, PID: int32(c.pid[i]), Space: c.space[i], Level: c.level[i], Device: int32(orUnknown(c.device[i]))}
-		if index < 0 || arena != last {
-			at, is := r.known[arena]
-			if !is {
-				at = int32(len(r.arenas))
-				r.known[arena], r.arenas = at, append(r.arenas, arena)
-			}
-			last, index = arena, at
+		if !counts {
+			continue
 		}
-		path := c.path[i]
-		if path == absent {
-			path = c.stack[i]
+		at := place{c[pid][i], c[space][i], c[level][i], c[device][i]}
+		if index < 0 || at != lastPlace {
+			lastPlace, index = at, r.arena(at)
+		}
+		from := c[path][i]
+		if from == absent {
+			from = c[stack][i]
+		}
+		weighs := float32(1)
+		if w := c[weight][i]; w != absent {
+			weighs = float32(math.Float64frombits(uint64(w)))
 		}
 		r.events = append(r.events, blocks.Event{
-			TSNS: c.ts[i], Address: c.address[i], Bytes: orUnknown(c.bytes[i]), Allocated: orUnknown(c.allocated[i]),
-			Reserved: orUnknown(c.reserved[i]), Duration: orUnknown(c.duration[i]), Path: orZero(path), Span: orZero(c.span[i]),
-			Weight: float32(c.weight[i]), TID: int32(c.tid[i]), Arena: index, Action: action,
+			TSNS: c[timestamp][i], Address: c[address][i], Bytes: orUnknown(c[size][i]), Allocated: orUnknown(c[allocated][i]),
+			Reserved: orUnknown(c[reserved][i]), Duration: orUnknown(c[duration][i]), Path: orZero(from), Span: orZero(c[span][i]),
+			Weight: weighs, TID: int32(c[tid][i]), Arena: index, Action: lastAction,
 		})
 	}
+}
+
+// arena is the number of an arena of the row group.
+func (r *rows) arena(at place) int32 {
+	index, is := r.known[at]
+	if !is {
+		index = int32(len(r.arenas))
+		r.known[at] = index
+		r.arenas = append(r.arenas, blocks.Arena{Session: r.session, PID: int32(at.pid), Space: r.words.text(at.space),
+			Level: r.words.text(at.level), Device: int32(orUnknown(at.device))})
+	}
+	return index
 }
 
 func orUnknown(v int64) int64 {

@@ -1,0 +1,58 @@
+package tracer
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+)
+
+// What a budget leaves out on kernels before 6.6. Each probe is a perf event there, and
+// the kernel takes tens of milliseconds over each one that comes out, in which the job
+// goes on paying for those that wait: the probes of a slice took 12 to 23 s. So nothing
+// is in slices there. What would be is recorded whole, without a budget, or not at all.
+
+// selection are the groups of a recording.
+type selection struct {
+	groups  []catalog.Group
+	leftOut []string // the names of those that this kernel cannot have in slices
+}
+
+// slicesHere reports whether probes can be in for some of the time.
+func slicesHere(can *features.Set) bool { return can.UprobeMulti }
+
+// newSelection leaves out of the groups what the budget would have in slices, where
+// the kernel is too slow for that.
+func newSelection(groups []catalog.Group, budget float64, can *features.Set) selection {
+	if budget <= 0 || slicesHere(can) {
+		return selection{groups: groups}
+	}
+	var s selection
+	for _, g := range groups {
+		if g.Tier == catalog.Detail {
+			s.leftOut = append(s.leftOut, g.Name)
+		} else {
+			s.groups = append(s.groups, g)
+		}
+	}
+	return s
+}
+
+// says is one sentence on what was left out, and what to do; empty if nothing was.
+func (s selection) says() string {
+	if len(s.leftOut) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("without uprobe.multi (Linux 6.6) probes come out one by one, too slowly for slices: "+
+		"within a budget no call of %s is recorded; --budget off records every call, a newer kernel records slices",
+		strings.Join(s.leftOut, ", "))
+}
+
+// warn puts that into the dataset.
+func (s selection) warn(warn func(Warning)) {
+	if said := s.says(); said != "" {
+		warn(Warning{TSNS: time.Now().UnixNano(), Kind: "slice", Source: "uprobe_multi", Count: int64(len(s.leftOut)), Detail: said})
+	}
+}
