@@ -152,6 +152,9 @@ func (s *Session) tick() error {
 			return err
 		}
 		s.stats.lose(losses)
+		if err := tellUse(s); err != nil {
+			return err
+		}
 		if lost := losses[bpf.CallLossLOSS_LIFE_RING_FULL]; lost != s.unheard {
 			s.unheard = lost
 			s.adopt()

@@ -138,6 +138,7 @@ type Totals struct {
 	Incomplete map[string]uint64 // by stack.status
 	Unresolved uint64            // whose frames were lost on the way
 	Refused    uint64            // beyond what a recording, or a process, may have
+	Rows       uint64            // different stacks that have a row
 }
 
 func NewTable(spaces *spaces, totals *Totals) *Table {
@@ -156,6 +157,7 @@ func (t *Table) SetLimit(most int) { t.quota.limit = most }
 func (t *Table) TakeRows() []event.Stack {
 	rows := t.rows
 	t.rows = t.rows[:0]
+	t.totals.Rows = uint64(len(t.quota.Seen))
 	return rows
 }
 
