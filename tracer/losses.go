@@ -42,7 +42,7 @@ func (s *Session) writeLosses() error {
 	if err := s.writeKnownCode(now); err != nil {
 		return err
 	}
-	for _, w := range slices.Concat(s.decoder.losses(), s.unopened(), s.nameLosses(), s.distrusted(), s.leftOut()) {
+	for _, w := range slices.Concat(s.decoder.losses(), s.unopened(), s.nameLosses(), s.distrusted(), s.filtered.Losses()) {
 		w.TSNS = now
 		if w.Count == 0 {
 			continue
@@ -55,14 +55,6 @@ func (s *Session) writeLosses() error {
 		}
 	}
 	return nil
-}
-
-// leftOut are the rows that were not asked for.
-func (s *Session) leftOut() []Warning {
-	if s.filtered == nil {
-		return nil
-	}
-	return []Warning{{Kind: "excluded", Source: "filter", Count: s.filtered.LeftOut, Detail: "rows of other ranks and devices than --probe and --exclude leave: recorded, and not written"}}
 }
 
 // losses are those that the decoder counts, not the kernel.

@@ -31,9 +31,9 @@ type Options struct {
 	// Starting are processes that are about to exec the job: what they are
 	// before that does not matter.
 	Starting []int
-	Level    Level    // LevelWindow if empty; others than the constants give ErrUnknownLevel
-	Groups   []string // globs of the catalog's groups' names; nil is what the level says
-	// Filter says what else of these is recorded; its zero value: all.
+	Level    Level // LevelWindow if empty; others than the constants give ErrUnknownLevel
+	// Filter says what of the level's groups is recorded, or of those that it names; its
+	// zero value: all of the level's.
 	Filter filter.Filter
 	Follow bool // children of the processes too
 	// Budget is the share of the job's time that the probes may cost, up to 1; 0
@@ -166,7 +166,7 @@ func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
 // SelectGroups are the groups that are probed: those of the level, or those named, as far
 // as the filter lets them. None gives ErrNothingToProbe.
 func (o *Options) SelectGroups() ([]catalog.Group, error) {
-	groups, err := SelectGroups(o.Level, slices.Concat(o.Groups, o.Filter.Probe[filter.Group]))
+	groups, err := SelectGroups(o.Level, o.Filter.Probe[filter.Group])
 	if err != nil || len(groups) == 0 {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ type Session struct {
 	steps          []*probe // one call of each is about one training step
 	pastSteps      uint64   // calls of those that were there before
 	leaving        leavingFiles
-	filtered       *filter.Sink // in front of sink; nil where no row is left out
+	filtered       *filter.Sink    // in front of sink; nil where no row is left out
 	demoted        map[string]bool // anchor groups that are in slices
 	foreign        uint64          // foreign hits at the last look
 	unheard        uint64          // records of processes that the kernel had no room for, likewise

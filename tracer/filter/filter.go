@@ -41,6 +41,14 @@ type Filter struct {
 // KeyNames lists the keys for a flag's help.
 func KeyNames() string { return joined(Keys) }
 
+// OfGroups lets pass what is of these groups; of all without any.
+func OfGroups(names ...string) Filter {
+	if len(names) == 0 {
+		return Filter{}
+	}
+	return Filter{Probe: Terms{Group: names}}
+}
+
 // New reads what --probe and --exclude say. The error names the flag.
 func New(probe, exclude string) (f Filter, err error) {
 	if f.Probe, err = Parse(probe); err != nil {

@@ -14,6 +14,14 @@ type Sink struct {
 	dropped spanIDs
 }
 
+// Losses says what was left out; s may be nil.
+func (s *Sink) Losses() []event.Warning {
+	if s == nil {
+		return nil
+	}
+	return []event.Warning{{Kind: "excluded", Source: "filter", Count: s.LeftOut, Detail: "rows of other ranks and devices than --probe and --exclude leave: recorded, and not written"}}
+}
+
 // Process implements event.Sink: it tells of which rank a process is.
 func (s *Sink) Process(p event.Process) error {
 	if s.others == nil {

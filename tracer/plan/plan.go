@@ -168,8 +168,7 @@ type planner struct {
 	defined   map[string]bool // which symbol prefixes the library has
 	accessors accessors
 	functions *symbolize.FunctionIndex
-	begun     time.Time
-	cpu       time.Duration // of this process then
+	clock     clock
 }
 
 // maxPlanning is how long a file is planned: PyTorch's takes half a second on one
@@ -178,8 +177,16 @@ type planner struct {
 // in CPU time, however long it waits for it.
 const maxPlanning = 10 * time.Second
 
-func (p *planner) tookTooLong() bool {
-	return time.Since(p.begun) > maxPlanning && processTime()-p.cpu > maxPlanning/2
+// clock is when the planning of a file began.
+type clock struct {
+	wall time.Time
+	cpu  time.Duration // of this process
+}
+
+func startClock() clock { return clock{time.Now(), processTime()} }
+
+func (c clock) tooLong() bool {
+	return time.Since(c.wall) > maxPlanning && processTime()-c.cpu > maxPlanning/2
 }
 
 // processTime is the CPU time of this process, all of its threads.
@@ -195,7 +202,7 @@ func processTime() time.Duration {
 // the catalog.
 func newPlanner(e *symbolize.ELF, prefixes []string, owners []owner) (p *planner, found []symbolize.Symbol) {
 	p = &planner{
-		begun: time.Now(), cpu: processTime(), file: e, cold: map[string][]site.Fragment{}, defined: map[string]bool{oldOptional: false}, accessors: accessors{},
+		clock: startClock(), file: e, cold: map[string][]site.Fragment{}, defined: map[string]bool{oldOptional: false}, accessors: accessors{},
 	}
 	operators := false
 	for _, o := range owners {
@@ -276,7 +283,7 @@ func (p *planner) plan(o owner, s symbolize.Symbol) Probe {
 		Layer: function.Layer, Category: function.Category, Runtime: function.Runtime,
 		Name: p.name(function, s.Name),
 	}
-	if p.tookTooLong() {
+	if p.clock.tooLong() {
 		probe.EntryErr = errTooLong
 		return probe
 	}
