@@ -14,7 +14,6 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
 // openDescriptors counts those of this process.
@@ -127,42 +126,6 @@ func TestNothingIsLeftOfChildrenThatHaveEnded(t *testing.T) {
 		}
 	}
 	t.Logf("%d descriptors before, %d after; %v", before, after, left)
-}
-
-// A process that makes ever new stacks has a share of the recording's; the others
-// have theirs.
-func TestAProcessHasAShareOfTheStacks(t *testing.T) {
-	const limit = 1 << 14
-	q := stacks.NewStackQuota(limit)
-	id := func(pid uint32, i int) int64 { return int64(pid)<<40 | int64(i) }
-	take := func(pid uint32, n int) (admitted int) {
-		for i := range n {
-			if first, ok := q.Admit(pid, id(pid, i)); first && ok {
-				admitted++
-			}
-		}
-		return admitted
-	}
-	if n := take(1, limit); n > limit/stacks.MostOfStacks || n < limit/stacks.MostOfStacks/2 {
-		t.Errorf("one process has %d of %d stacks", n, limit)
-	}
-	for pid := uint32(2); pid < 5; pid++ {
-		if n := take(pid, 1000); n != 1000 {
-			t.Errorf("process %d has %d of its 1000 stacks", pid, n)
-		}
-	}
-	if first, ok := q.Admit(1, id(1, 0)); first || !ok {
-		t.Errorf("a stack that has a row: %v, %v", first, ok)
-	}
-	for pid := uint32(10); pid < 200; pid++ { // children, to take it all
-		take(pid, limit/16)
-	}
-	if len(q.Seen) > limit {
-		t.Errorf("%d stacks are kept, of %d", len(q.Seen), limit)
-	}
-	if _, ok := q.Admit(1, id(1, limit)); ok {
-		t.Error("the first goes on")
-	}
 }
 
 // Scopes called step 1, step 2, … have their names in the rows; the sums stay short.

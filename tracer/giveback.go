@@ -1,11 +1,8 @@
 package tracer
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
@@ -65,11 +62,7 @@ func (s *Session) place(f *tracedFile, t *tracedProcess) error {
 
 // ownerOf is who pays for what a process maps.
 func ownerOf(t *tracedProcess) places.Owner {
-	o := places.Owner{PID: t.process.PID, Start: t.process.StartTicks}
-	if info, err := os.Stat(fmt.Sprintf("/proc/%d", o.PID)); err == nil {
-		o.User = info.Sys().(*syscall.Stat_t).Uid
-	}
-	return o
+	return places.Owner{PID: t.process.PID, Start: t.process.StartTicks, User: process.User(t.process.PID)}
 }
 
 // counted is what a probe has counted.

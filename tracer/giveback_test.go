@@ -18,7 +18,13 @@ import (
 // placesSink keeps what tells of places.
 type placesSink struct {
 	recordingSink
-	gone int
+	gone      int
+	libraries []Library
+}
+
+func (s *placesSink) Library(row Library) error {
+	s.libraries = append(s.libraries, row)
+	return nil
 }
 
 func (s *placesSink) Probes(rows []Probe) error {
@@ -37,28 +43,8 @@ func TestPlacesOfFilesThatNobodyMapsAreGivenBack(t *testing.T) {
 	needKernel(t)
 	const places = 80 // half of it for each process: four files of ten functions
 	groups := nativeGroup("libcallee-plain", catalog.ExitSites, callees)
-	fresh := catalog.Group{Name: "fresh", Tier: catalog.Anchor}
-	for name := range callees {
-		fresh.Functions = append(fresh.Functions, catalog.Function{
-			Library: "fresh-", Symbol: name, Exact: true, Layer: "native", Label: "fresh " + name, Action: catalog.Span, End: catalog.ExitSites,
-		})
-	}
-	directory := publicTemp(t)
-	library := filepath.Join(directory, "callee.so")
-	contents, err := os.ReadFile(filepath.Join(buildNative(t), "libcallee-plain.so"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := filepath.Join(directory, "own")
-	if err := os.Mkdir(own, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(own, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(library, contents, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fresh := calleesOf("fresh")
+	library, own := libraryToCopy(t)
 	attacker := startLives(t, asNobody, "load", strconv.Itoa(1<<30), library, own)
 	neighbour, calls := startCalls(t)
 	sink := &placesSink{}
@@ -89,6 +75,86 @@ func TestPlacesOfFilesThatNobodyMapsAreGivenBack(t *testing.T) {
 	t.Logf("%d places given back, %d calls of the fresh files recorded", sink.gone, fromFresh)
 	if fromFresh == 0 {
 		t.Error("no call of a fresh file was recorded")
+	}
+}
+
+// calleesOf is the group of the functions in copies of the library whose names begin so.
+func calleesOf(name string) catalog.Group {
+	group := catalog.Group{Name: name, Tier: catalog.Anchor}
+	for symbol := range callees {
+		group.Functions = append(group.Functions, catalog.Function{
+			Library: name + "-", Symbol: symbol, Exact: true, Layer: "native", Label: name + " " + symbol, Action: catalog.Span, End: catalog.ExitSites,
+		})
+	}
+	return group
+}
+
+// libraryToCopy is a library that every user may read, and a directory for copies of it.
+func libraryToCopy(t *testing.T) (library, own string) {
+	t.Helper()
+	directory := publicTemp(t)
+	library, own = filepath.Join(directory, "callee.so"), filepath.Join(directory, "own")
+	contents, err := os.ReadFile(filepath.Join(buildNative(t), "libcallee-plain.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(library, contents, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(own, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(own, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return library, own
+}
+
+// A file for whose probes there is no room has them when another one has left, however
+// long it has been mapped by then. That there was none is said once.
+func TestAFileThatWasRefusedIsRecordedOnceThereIsRoom(t *testing.T) {
+	needKernel(t)
+	library, own := libraryToCopy(t)
+	job := startLives(t, asNobody, "second", library, own)
+	sink := &placesSink{}
+	count := func(what string) (n int) {
+		for i := range sink.spans {
+			if sink.spans[i].Call.Name == what {
+				n++
+			}
+		}
+		return n
+	}
+	second := func(path string) bool { return strings.HasPrefix(filepath.Base(path), "second-") }
+	refused := func() (n int) {
+		for _, w := range sink.warnings {
+			if w.Kind == "attach" && second(w.Source) {
+				n++
+			}
+		}
+		return n
+	}
+	recordInto(t, sink, Options{
+		PIDs: []int{job.Process.Pid}, Level: LevelWindow, Budget: Unlimited, catalog: []catalog.Group{calleesOf("first"), calleesOf("second")},
+		Limits:     map[string]int{"probes": 2 * len(callees)}, // half of it is a process's: one file
+		unusedRest: 50 * time.Millisecond,
+	}, func(s *Session, stop func()) {
+		defer stop()
+		job.goOn()
+		seen(t, s, "call of the first", func() bool { return count("first callee_plain") > 0 })
+		job.goOn()
+		seen(t, s, "refusal of the second", func() bool { return refused() > 0 })
+		job.goOn()
+		seen(t, s, "call of the second", func() bool { return count("second callee_plain") > 0 })
+	})
+	libraries := 0
+	for _, row := range sink.libraries {
+		if second(row.Path) {
+			libraries++
+		}
+	}
+	if refused() != 1 || libraries != 1 || sink.gone != len(callees) {
+		t.Errorf("that it was refused is said %d times, and it has %d rows; %d places were given back, want %d", refused(), libraries, sink.gone, len(callees))
 	}
 }
 

@@ -27,7 +27,7 @@ func (s *Session) writeIncomplete(now int64) error {
 	if totals.Refused > 0 {
 		err := s.sink.Warning(Warning{
 			TSNS: now, Kind: "incomplete", Source: "stack_quota", Count: int64(totals.Refused),
-			Detail: fmt.Sprintf("samples and spans without a stack: the recording, or their process, has had all of the different stacks that it may have (%d and a quarter of what was left)", stacks.MaxStacks),
+			Detail: fmt.Sprintf("samples and spans without a stack: the recording, their process or its user has had all of the different stacks that it may have (%d, a quarter of what was left, half of what was not others')", s.options.limit("stacks")),
 		})
 		if err != nil {
 			return err

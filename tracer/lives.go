@@ -25,9 +25,8 @@ func (s *Session) lifeEvent(r *bpf.CallLifeRecord) {
 	case bpf.CallRecordKindRECORD_EXEC:
 		s.execed(t)
 	case bpf.CallRecordKindRECORD_LINK_MAP:
-		if t != nil && t.rescanAt.After(time.Now().Add(linkSettle)) {
-			t.rescanAt, t.hurry = time.Now().Add(linkSettle), true
-			t.retryPlugins()
+		if t != nil {
+			t.linked(time.Now())
 		}
 	case bpf.CallRecordKindRECORD_EXIT:
 		s.ended(t, int64(r.TsNs)+s.offsetNS)
@@ -42,6 +41,20 @@ func (s *Session) lifeEvent(r *bpf.CallLifeRecord) {
 // linkSettle is how long after the dynamic linker's hook the maps are read:
 // one dlopen calls it several times.
 const linkSettle = 2 * time.Millisecond
+
+// linked notes that the dynamic linker of a process has loaded something: its maps are
+// read soon, and no later for all that it loads until then.
+func (t *tracedProcess) linked(now time.Time) {
+	soon := now.Add(linkSettle)
+	if t.hurry && !t.rescanAt.After(soon) {
+		return
+	}
+	if t.rescanAt.After(soon) {
+		t.rescanAt = soon
+	}
+	t.hurry = true
+	t.retryPlugins()
+}
 
 // lifeOf is the process that a record speaks of, nil where it is none of those
 // that are traced now. A pid that has another start by now is another process's:

@@ -42,7 +42,7 @@ func (s *Session) writeLosses() error {
 	if err := s.writeKnownCode(now); err != nil {
 		return err
 	}
-	for _, w := range slices.Concat(s.decoder.losses(), s.unopened(), s.nameLosses(), s.distrusted()) {
+	for _, w := range slices.Concat(s.decoder.losses(), s.unopened(), s.nameLosses(), s.distrusted(), s.filtered.Losses()) {
 		w.TSNS = now
 		if w.Count == 0 {
 			continue
@@ -67,6 +67,7 @@ func (d *decoder) losses() []Warning {
 		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.texts.Dropped), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},
 		{Kind: "incomplete", Source: "communicator_unknown", Count: int64(d.accelerators.Strangers()), Detail: "collectives on communicators that were made before the recording, or by a call that it did not see: they have a handle and no identity, and rank and size only if the job asked NCCL for them meanwhile"},
 		{Kind: "incomplete", Source: "handle_quota", Count: int64(d.accelerators.Forgotten), Detail: fmt.Sprintf("times that all handles of an accelerator's runtime in a process were forgotten, for there were more than %d: names, devices and communicators that were made before are not known after", accel.MaxHandles)},
+		{Kind: "incomplete", Source: "split_quota", Count: int64(d.accelerators.SplitsGivenUp()), Detail: fmt.Sprintf("divisions of communicators that were forgotten before all of their ranks had been seen, for their process had %d of them, or the recording %d: rank and size of the parts are known only if the job asked for them", accel.MaxSplitsOfProcess, accel.MaxSplits)},
 		{Kind: "incomplete", Source: "graph_replay_cut", Count: int64(d.accelerators.ReplaysCut), Detail: "replays of graphs with more than 65536 nodes, child graphs included: the edges beyond, and what memory nodes beyond did, are missing"},
 		{Kind: "incomplete", Source: "graph_body_unread", Count: int64(d.accelerators.BodiesUnread), Detail: "bodies of conditional nodes of graphs beyond the second of a node, or that could not be read: what they may have run is not told"},
 		{Kind: "incomplete", Source: "shapes_unlikely", Count: int64(d.shapeless), Detail: "calls whose tensors' sizes could not be read, or do not multiply to their elements, or do not fit into their storage (those of a compiler's tracing have none), or came before any that did: no shapes"},

@@ -36,7 +36,7 @@ func newTracedProcess(p *process.Process, row Process) *tracedProcess {
 
 // manage follows the processes until it is time to stop.
 func (s *Session) manage(ctx context.Context, life *kernel.LifeReader, decoded <-chan error) error {
-	timer := time.NewTimer(0)
+	timer := newAlarm()
 	defer timer.Stop()
 	for {
 		select {
@@ -49,7 +49,7 @@ func (s *Session) manage(ctx context.Context, life *kernel.LifeReader, decoded <
 				return err
 			}
 			if bpf.CallRecordKind(r.Kind) == bpf.CallRecordKindRECORD_LINK_MAP {
-				timer.Reset(s.untilTick())
+				timer.sooner(s.untilTick())
 			}
 		case p := <-s.planned:
 			if err := s.attachLate(p); err != nil {
@@ -62,8 +62,30 @@ func (s *Session) manage(ctx context.Context, life *kernel.LifeReader, decoded <
 			if s.exited() {
 				return nil
 			}
-			timer.Reset(s.untilTick())
+			timer.set(s.untilTick())
 		}
+	}
+}
+
+// alarm is a timer that what happens meanwhile may bring forward, and not put off: a
+// job that loads libraries without end would keep the manager from all that it has to
+// do for the others.
+type alarm struct {
+	*time.Timer
+	at time.Time
+}
+
+func newAlarm() *alarm { return &alarm{time.NewTimer(0), time.Now()} }
+
+func (a *alarm) set(in time.Duration) {
+	a.at = time.Now().Add(in)
+	a.Reset(in)
+}
+
+// sooner has it ring after so long, if it does not before.
+func (a *alarm) sooner(in time.Duration) {
+	if time.Now().Add(in).Before(a.at) {
+		a.set(in)
 	}
 }
 
@@ -130,6 +152,9 @@ func (s *Session) tick() error {
 			return err
 		}
 		s.stats.lose(losses)
+		if err := tellUse(s); err != nil {
+			return err
+		}
 		if lost := losses[bpf.CallLossLOSS_LIFE_RING_FULL]; lost != s.unheard {
 			s.unheard = lost
 			s.adopt()

@@ -31,6 +31,13 @@ func (s *statistics) update(t *Totals) {
 	s.stats.Operators = operators
 }
 
+// stackRows is how many different stacks have a row so far.
+func (s *statistics) stackRows() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int(s.stats.Stacks.Rows)
+}
+
 // end keeps the totals by name, once nothing changes them any more.
 func (s *statistics) end(t *Totals, cost budget.Cost) {
 	s.mu.Lock()

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -20,7 +19,6 @@ import (
 type raw struct {
 	dataset *output.Dataset
 	sink    *lenient
-	redact  bool
 }
 
 // openRaw makes a dataset in the spool after making room for it. Without spool_mb
@@ -40,11 +38,7 @@ func openRaw(c Config, job string, start time.Time) (*raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &raw{dataset: dataset, sink: &lenient{Sink: dataset}, redact: c.Redact}
-	if c.Redact {
-		r.sink = &lenient{Sink: redact.NewSink(dataset)}
-	}
-	return r, nil
+	return &raw{dataset, &lenient{Sink: c.sink(dataset)}}, nil
 }
 
 // lenient keeps a session going whose raw events cannot be written any more: the

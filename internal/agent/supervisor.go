@@ -102,6 +102,7 @@ func (s *supervisor) look(ctx context.Context) {
 		if !s.config.wants(job.Name) {
 			continue
 		}
+		job.Name = s.config.called(job.Name)
 		running[job.Name] = true
 		s.update(ctx, job)
 	}

@@ -88,9 +88,11 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	if w.host, err = os.Hostname(); err != nil {
+	host, err := os.Hostname()
+	if err != nil {
 		return err
 	}
+	w.host = a.Config.called(host)
 	constants := trigger.Published
 	constants.Steps, constants.Slower = a.Config.StepsMean, a.Config.Slower
 	w.steps = live.New(constants)
@@ -124,7 +126,7 @@ func (w *worker) watch(ctx context.Context) (start time.Time, reason string, err
 	options.Budget, options.Frequency = w.budget, frequency
 	collector := pattern.New(frequency)
 	collector.Waited = w.steps.Waited
-	guarded := &locked{to: tee{w.steps, collector}}
+	guarded := &locked{to: tee{w.steps, w.config.sink(collector)}}
 	session, err := tracer.Open(options, guarded)
 	if err != nil {
 		return start, "", ended(err)
@@ -263,7 +265,8 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	collector := pattern.New(int64(options.Frequency))
 	steps := live.New(trigger.Published)
 	collector.Waited = steps.Waited
-	guarded := &locked{to: tee{collector, steps}}
+	sink := w.config.sink(collector)
+	guarded := &locked{to: tee{sink, steps}}
 	raw, err := openRaw(w.config, w.job.Name, start)
 	if err != nil {
 		if w.config.SpoolMB > 0 {
@@ -271,7 +274,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 		}
 		w.say("window", fmt.Sprintf("raw events are not kept: %v", err))
 	} else {
-		guarded.to = tee{collector, steps, raw.sink}
+		guarded.to = tee{sink, steps, raw.sink}
 	}
 	session, err := tracer.Open(options, guarded)
 	if err != nil {

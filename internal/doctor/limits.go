@@ -10,7 +10,7 @@ import (
 )
 
 // limitChecks say what a recording keeps at the most, and of each that runs now how much
-// of the kernel's tables it uses.
+// of that, and of the kernel's tables, it uses.
 func limitChecks() []check {
 	var limits []string
 	for _, l := range tracer.Limits {
@@ -22,18 +22,22 @@ func limitChecks() []check {
 		if err != nil {
 			continue // it ended
 		}
-		checks = append(checks, fillCheck(pid, tables))
+		limits, err := mapfill.Limits(pid)
+		if err != nil {
+			continue
+		}
+		checks = append(checks, fillCheck(pid, append(limits, tables...)))
 	}
 	return checks
 }
 
-// nearlyFull is from where on a table is worth a word, in percent.
+// nearlyFull is from where on a table or a limit is worth a word, in percent.
 const nearlyFull = 90
 
-func fillCheck(pid int, tables []mapfill.Fill) check {
+func fillCheck(pid int, fills []mapfill.Fill) check {
 	c := check{fmt.Sprintf("recording %d", pid), stateOK, ""}
 	var used []string
-	for _, t := range tables {
+	for _, t := range fills {
 		used = append(used, fmt.Sprintf("%s %s of %s", t.Name, cli.Count(uint64(t.Used)), cli.Count(uint64(t.Most))))
 		if t.Used*100 >= t.Most*nearlyFull {
 			c.State = stateDegraded

@@ -1,5 +1,6 @@
-// Package mapfill reads how full the tables of a running recording are in the kernel:
-// of any process that has them open, by whoever may look at its descriptors.
+// Package mapfill reads how full a running recording is: its tables in the kernel, and
+// what it says itself of its limits, in a table as well. Of any process that has them
+// open, by whoever may look at its descriptors.
 package mapfill
 
 import (
@@ -12,11 +13,13 @@ import (
 	"strconv"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
 )
 
-// Fill is one table's.
+// Fill is one table's, or one limit's.
 type Fill struct {
-	Name       string // in bpf/*.h
+	Name       string // in bpf/*.h, or of --limit
 	Used, Most int
 }
 
@@ -29,27 +32,65 @@ const nameBytes = 15
 // Of reads the tables of a recording, in the order of Tables; those that it has not are
 // left out.
 func Of(pid int) ([]Fill, error) {
-	infos, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
-	if err != nil {
-		return nil, err
-	}
 	found := map[string]Fill{}
-	for _, path := range infos {
-		if err := read(path, found); err != nil {
-			return nil, err
+	err := each(pid, func(m *ebpf.Map, info *ebpf.MapInfo) error {
+		known := slices.IndexFunc(Tables, func(name string) bool { return name[:min(len(name), nameBytes)] == info.Name })
+		if known < 0 || m.Type() != ebpf.Hash {
+			return nil
 		}
-	}
+		n, err := entries(m)
+		if err != nil {
+			return err
+		}
+		found[Tables[known]] = Fill{Tables[known], n, int(m.MaxEntries())}
+		return nil
+	})
 	var all []Fill
 	for _, name := range Tables {
 		if f, ok := found[name]; ok {
 			all = append(all, f)
 		}
 	}
-	return all, nil
+	return all, err
 }
 
-// read counts the entries of the map behind a descriptor, if it is one of Tables.
-func read(fdinfo string, found map[string]Fill) error {
+// Limits reads how much of each limit a recording uses, as it said within the last
+// seconds; none of one that does not say.
+func Limits(pid int) (all []Fill, err error) {
+	err = each(pid, func(m *ebpf.Map, info *ebpf.MapInfo) error {
+		if info.Name != bpf.LimitUseMap || m.Type() != ebpf.Array || len(all) > 0 {
+			return nil
+		}
+		for i := range m.MaxEntries() {
+			var use bpf.LimitUse
+			if err := m.Lookup(i, &use); err != nil {
+				return err
+			}
+			if use.Name() != "" {
+				all = append(all, Fill{use.Name(), int(use.Used), int(use.Most)})
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// each visits the maps that a process has open.
+func each(pid int, visit func(*ebpf.Map, *ebpf.MapInfo) error) error {
+	infos, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
+	if err != nil {
+		return err
+	}
+	for _, path := range infos {
+		if err := one(path, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one visits the map behind a descriptor, if it is one.
+func one(fdinfo string, visit func(*ebpf.Map, *ebpf.MapInfo) error) error {
 	text, err := os.ReadFile(fdinfo)
 	if err != nil {
 		return nil // closed meanwhile
@@ -71,16 +112,7 @@ func read(fdinfo string, found map[string]Fill) error {
 	if err != nil {
 		return err
 	}
-	known := slices.IndexFunc(Tables, func(name string) bool { return name[:min(len(name), nameBytes)] == info.Name })
-	if known < 0 || m.Type() != ebpf.Hash {
-		return nil
-	}
-	n, err := entries(m)
-	if err != nil {
-		return err
-	}
-	found[Tables[known]] = Fill{Tables[known], n, int(m.MaxEntries())}
-	return nil
+	return visit(m, info)
 }
 
 // entries counts those of a map that changes meanwhile.

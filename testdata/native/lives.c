@@ -11,6 +11,8 @@
  *	lives threads N		N threads that wait, 50 ms at a time, until stdin closes
  *	lives load N LIBRARY DIRECTORY	N times a copy of the library, as a fresh file, and
  *				a call of its callee_plain
+ *	lives second LIBRARY DIRECTORY	calls a copy of the library; from the next line on another,
+ *				and from the one after that without the first
  *	lives shapes SECONDS	work under stacks of ever new shapes
  *	lives leave THREADS LEFT	a scope each of so many threads that end in it, so many
  *				of the main thread's; and after another line ten that end
@@ -23,6 +25,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -317,6 +320,44 @@ static int load(int n, const char *library, const char *directory)
 	return 0;
 }
 
+/* Opens a copy of the library under a name of its own. */
+static void *open_copy(const char *library, const char *directory, const char *name)
+{
+	char path[PATH_MAX];
+	void *handle;
+
+	snprintf(path, sizeof(path), "%s/%s-%d.so", directory, name, getpid());
+	if (copy(library, path) || !(handle = dlopen(path, RTLD_NOW))) {
+		fprintf(stderr, "lives: %s: %s\n", path, dlerror());
+		exit(1);
+	}
+	puts(name);
+	fflush(stdout);
+	return handle;
+}
+
+static void call_until_a_line(void *library)
+{
+	long (*callee)(long, long) = dlsym(library, "callee_plain");
+	struct pollfd line = { .fd = 0, .events = POLLIN };
+
+	while (poll(&line, 1, 5) == 0)
+		callee(1, 2);
+	go_on();
+}
+
+static int second(const char *library, const char *directory)
+{
+	void *first = open_copy(library, directory, "first"), *second;
+
+	call_until_a_line(first);
+	second = open_copy(library, directory, "second");
+	call_until_a_line(second);
+	dlclose(first);
+	call_until_a_line(second);
+	return 0;
+}
+
 static __attribute__((noinline)) void left(unsigned long way, int depth);
 
 static __attribute__((noinline)) void right(unsigned long way, int depth)
@@ -377,6 +418,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "load") && argc > 4)
 		return load(n, argv[3], argv[4]);
+	if (!strcmp(mode, "second") && argc > 3)
+		return second(argv[2], argv[3]);
 	if (!strcmp(mode, "scopes") && argc > 3)
 		return scopes(n, argv[3]);
 	if (!strcmp(mode, "shapes"))

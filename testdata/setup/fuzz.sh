@@ -6,6 +6,11 @@ set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 time=${1:-1m} pattern=${2:-.} failed=0 count=0
 go=${GO:-go}
+
+# On a busy machine go test may fail as the time is over, without an input that does:
+# https://go.dev/issue/75804, until Go 1.27. That is no finding.
+only_late() { grep -q '^ *context deadline exceeded$' <<<"$1" && ! grep -q 'Failing input written' <<<"$1"; }
+
 module=$($go list -m)
 
 for directory in $(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n 1 dirname | sort -u); do
@@ -16,7 +21,7 @@ for directory in $(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n 1 dirname 
 		[[ $directory/$target =~ $pattern ]] || continue
 		count=$((count + 1))
 		printf '%s %s ' "$directory" "$target"
-		if said=$($go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 10x "$module/$directory" 2>&1); then
+		if said=$($go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 10x "$module/$directory" 2>&1) || only_late "$said"; then
 			grep -o 'execs: [0-9]*' <<<"$said" | tail -1
 		else
 			failed=$((failed + 1))

@@ -14,6 +14,7 @@ type communicators struct {
 	strange  uint64
 	splits   *splits
 	promised promised
+	shrunk   int // sets of ranks that were left out, kept of all of them
 }
 
 type communicator struct {
@@ -97,7 +98,10 @@ func (m *communicators) apply(c *Call) {
 	case catalog.ShrinksCommunicator:
 		m.shrink(c, handle)
 	case catalog.LeavesCommunicator:
-		delete(m.known, handle)
+		if left := m.known[handle]; left != nil {
+			m.shrunk -= len(left.shrinks)
+			delete(m.known, handle)
+		}
 	case catalog.BeginsGroup:
 		m.groups[c.tid]++
 	case catalog.EndsGroup:

@@ -88,8 +88,7 @@ func (d *devices) apply(c *Call) {
 	switch c.f.Effect {
 	case catalog.CreatesContext:
 		d.contexts[context] = device
-		t := d.thread(c.tid)
-		t.contexts = append(t.contexts, context)
+		d.thread(c.tid).push(context)
 	case catalog.NamesContext:
 		if device == nil && c.args.value[catalog.FieldCount] == 1 { // a context for one device, by its handle
 			device = d.numbers[c.args.value[catalog.FieldDeviceHandle]]
@@ -100,8 +99,7 @@ func (d *devices) apply(c *Call) {
 	case catalog.SetsContext:
 		d.thread(c.tid).set(context)
 	case catalog.PushesContext:
-		t := d.thread(c.tid)
-		t.contexts = append(t.contexts, context)
+		d.thread(c.tid).push(context)
 	case catalog.PopsContext:
 		if t := d.thread(c.tid); len(t.contexts) > 0 {
 			t.contexts = t.contexts[:len(t.contexts)-1]

@@ -60,14 +60,14 @@ type kernelNames struct {
 	known map[kernelKey]*kernelName
 	// ofProcess is how many of these are a process's.
 	ofProcess map[uint32]int
-	hints     map[uint32]uint64 // the host function of a thread's next launch
+	hints     map[uint32]map[uint32]uint64 // by process: the host function of a thread's next launch
 	namers    []Namer
 	// callers says who launched what has no name.
 	callers *callers
 }
 
 func newKernelNames() *kernelNames {
-	return &kernelNames{known: map[kernelKey]*kernelName{}, ofProcess: map[uint32]int{}, hints: map[uint32]uint64{}, callers: newCallers()}
+	return &kernelNames{known: map[kernelKey]*kernelName{}, ofProcess: map[uint32]int{}, hints: map[uint32]map[uint32]uint64{}, callers: newCallers()}
 }
 
 func (n *kernelNames) learn(key kernelKey, symbol, source string, module uint64) *kernelName {
@@ -142,7 +142,7 @@ func (n *kernelNames) apply(c *Call) {
 	case catalog.LoadsModule, catalog.UnloadsModule:
 		n.unload(c.pid, c.f.Runtime, c.args.value[catalog.FieldModule])
 	case catalog.StubHint:
-		n.hints[c.tid] = c.args.value[catalog.FieldHostStub]
+		n.hint(c.pid, c.tid, c.args.value[catalog.FieldHostStub])
 	}
 }
 
@@ -174,6 +174,7 @@ func (n *kernelNames) remapped(pid uint32) {
 
 func (n *kernelNames) ended(pid uint32) {
 	n.forget(pid)
+	delete(n.hints, pid)
 	n.callers.ended(pid)
 }
 
@@ -183,9 +184,7 @@ func (c *Call) name() {
 	var k *kernelName
 	switch {
 	case c.args.Has(catalog.FieldKernel):
-		hint := n.hints[c.tid]
-		delete(n.hints, c.tid)
-		k = n.find(c.kernelKey(c.args.value[catalog.FieldKernel], false), hint)
+		k = n.find(c.kernelKey(c.args.value[catalog.FieldKernel], false), n.hinted(c.pid, c.tid))
 	case c.args.Has(catalog.FieldHostStub):
 		k = n.find(c.kernelKey(c.args.value[catalog.FieldHostStub], true), 0)
 	default:

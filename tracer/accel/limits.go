@@ -10,15 +10,26 @@ const (
 	MaxNodes = 1 << 21
 	// MaxNames are the kernels and executables of one process whose names are kept.
 	MaxNames = 1 << 17
-	// mostMembers of a split are waited for: more ranks than any job has.
-	mostMembers = 1 << 16
+	// MaxSplits of communicators are kept until all of their ranks have come, a process
+	// pays for MaxSplitsOfProcess of them, and has MaxSplitMembers ranks in them: those
+	// of a job that is on other hosts too never finish.
+	MaxSplits          = 4096
+	MaxSplitsOfProcess = 256
+	MaxSplitMembers    = 4096
+	// mostTried are the handles kept of which no place that is looked at was theirs.
+	mostTried = 1 << 12
+	// mostContexts are on the stack of a thread: programs have one or two.
+	mostContexts = 1 << 10
+	// mostHints are the threads of a process whose next launch was hinted at: no more
+	// than have calls at once.
+	mostHints = 4096
 )
 
 // kept is how much is kept of a runtime.
 func (r *runtime) kept() int {
 	n := len(r.devices.contexts) + len(r.devices.threads) + len(r.devices.streams) + len(r.devices.numbers) +
 		len(r.graphs.streams) + len(r.graphs.events) + len(r.graphs.graph) + len(r.graphs.exec) +
-		len(r.memory.blocks) + len(r.communicators.known) + len(r.communicators.groups) + len(r.communicators.promised.waiting) +
+		len(r.memory.blocks) + len(r.communicators.known) + len(r.communicators.groups) + len(r.communicators.promised.waiting) + r.communicators.shrunk +
 		len(r.lists.blocks) + len(r.times.streams) + len(r.times.events) + len(r.times.orders) + len(r.inner)
 	for _, line := range r.times.streams {
 		n += len(line.work)
@@ -72,9 +83,27 @@ func (n *kernelNames) put(key kernelKey, k *kernelName) {
 		n.ofProcess[key.pid]++
 	}
 	n.known[key] = k
-	if len(n.hints) > MaxNames {
-		clear(n.hints)
+}
+
+// hint keeps the host function of a thread's next launch. Of a process that has too
+// many threads with one, those that are there are forgotten.
+func (n *kernelNames) hint(pid, tid uint32, stub uint64) {
+	of := n.hints[pid]
+	if of == nil {
+		of = map[uint32]uint64{}
+		n.hints[pid] = of
 	}
+	if len(of) >= mostHints {
+		clear(of)
+	}
+	of[tid] = stub
+}
+
+// hinted takes the hint that a thread's launch was given, 0 for none.
+func (n *kernelNames) hinted(pid, tid uint32) uint64 {
+	stub := n.hints[pid][tid]
+	delete(n.hints[pid], tid)
+	return stub
 }
 
 // remove forgets one name.
@@ -91,6 +120,15 @@ func (n *kernelNames) forget(pid uint32) {
 		}
 	}
 	delete(n.ofProcess, pid)
+}
+
+// push puts a context onto a thread's stack. Of one that is pushed onto without end
+// the oldest half goes: it is never popped again, or popped as one that is not known.
+func (t *currentDevice) push(context uint64) {
+	if len(t.contexts) >= mostContexts {
+		t.contexts = append(t.contexts[:0], t.contexts[mostContexts/2:]...)
+	}
+	t.contexts = append(t.contexts, context)
 }
 
 // learns counts what is kept of a process's executables, taken back or not: beyond

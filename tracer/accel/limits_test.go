@@ -79,3 +79,57 @@ func TestNamesWithoutEndAreAProcesssOwn(t *testing.T) {
 		t.Errorf("%d names are left of a process that has ended, counted %d", len(n.known)-1, n.ofProcess[1])
 	}
 }
+
+// What one call after the other puts onto the same handle has an end, too.
+func TestWhatIsKeptOfOneHandleHasAnEnd(t *testing.T) {
+	thread := &currentDevice{}
+	for i := range uint64(10 * mostContexts) {
+		thread.push(i)
+	}
+	if n := len(thread.contexts); n > mostContexts || thread.contexts[n-1] != 10*mostContexts-1 {
+		t.Errorf("%d contexts are on a thread's stack, the last is %d", n, thread.contexts[n-1])
+	}
+
+	m := newCommunicators(newSplits(), func(uint64) (uint64, bool) { return 0, false })
+	m.promised.waiting = []*promise{{place: 0x10, made: &communicator{}}}
+	for handle := range uint64(3 * mostTried) {
+		m.used(handle + 1)
+	}
+	if n := len(m.promised.tried); n > mostTried {
+		t.Errorf("%d handles are kept that are nobody's", n)
+	}
+
+	n := newKernelNames()
+	n.hint(2, 1, 7)
+	for tid := range uint32(3 * mostHints) {
+		n.hint(1, tid, 8)
+	}
+	if len(n.hints[1]) > mostHints || n.hinted(2, 1) != 7 || n.hinted(2, 1) != 0 {
+		t.Errorf("%d hints are kept of a process, or its neighbour's is gone", len(n.hints[1]))
+	}
+	if n.ended(1); len(n.hints[1]) != 0 {
+		t.Error("a process that has ended keeps its hints")
+	}
+}
+
+// A communicator can be shrunk by any list of ranks.
+func TestListsOfRanksThatAreLeftOutAreCounted(t *testing.T) {
+	m := newCommands()
+	one := m.state.get(1, "nccl")
+	whole := &communicator{}
+	one.communicators.known[1] = whole
+	f := &catalog.Function{Values: []catalog.Value{catalog.Mem(catalog.FieldExcluded, 1, 0)}}
+	for rank := range uint64(100) {
+		c := &Call{runtime: one, pid: 1, f: f, r: &Record{Args: []uint64{rank % 50}}, args: &Arguments{}}
+		c.args.value[catalog.FieldLeftOut] = 1
+		one.communicators.shrink(c, 1)
+	}
+	if len(whole.shrinks) != 50 || one.kept() < 50 {
+		t.Errorf("%d lists are kept, %d counted", len(whole.shrinks), one.kept())
+	}
+	leave := &Call{runtime: one, pid: 1, f: &catalog.Function{Effect: catalog.LeavesCommunicator}, args: &Arguments{}}
+	leave.args.value[catalog.FieldCommunicator] = 1
+	if one.communicators.apply(leave); one.communicators.shrunk != 0 {
+		t.Errorf("%d lists are counted of a communicator that is gone", one.communicators.shrunk)
+	}
+}

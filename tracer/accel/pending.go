@@ -77,7 +77,7 @@ func (m *communicators) used(handle uint64) *communicator {
 			return one.made
 		}
 	}
-	if p.tried == nil {
+	if p.tried == nil || len(p.tried) >= mostTried {
 		p.tried = map[uint64]bool{}
 	}
 	p.tried[handle] = true

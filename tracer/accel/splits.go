@@ -12,9 +12,13 @@ import (
 // follow from the colors and keys of all ranks, which are all seen where all
 // processes of the job are recorded. Until then, and where they are not, rank
 // and size stay unknown, unless the job asks for them.
+//
+// They are of all processes together, and each has its share of them.
 type splits struct {
-	open  map[splitKey]*split
-	order []splitKey // of open, the oldest first
+	open    map[splitKey]*split
+	of      map[uint32][]splitKey // by the process that was the first in them, the oldest first
+	members map[uint32]int        // of the open ones, by process
+	givenUp uint64                // that had to go before all of their ranks had come, or could not have them all
 }
 
 // splitKey is a split: the communicator's, and the how manieth of it.
@@ -24,42 +28,110 @@ type splitKey struct {
 }
 
 type split struct {
+	first   uint32 // the process that pays for it
 	ranks   int32
 	members []splitMember
 }
 
 // splitMember is what one rank of the whole asked for.
 type splitMember struct {
+	pid              uint32
 	rank, color, key int32
-	part             *communicator // nil where it gets none
+	part             *communicator // nil where it gets none, or its process has ended
 }
 
-// mostSplits is how many unfinished splits are kept: those of which some ranks are
-// on other hosts never finish.
-const mostSplits = 256
-
-func newSplits() *splits { return &splits{open: map[splitKey]*split{}} }
+func newSplits() *splits {
+	return &splits{open: map[splitKey]*split{}, of: map[uint32][]splitKey{}, members: map[uint32]int{}}
+}
 
 // join adds a rank; the last one makes all the parts known.
 func (s *splits) join(key splitKey, ranks int32, member splitMember) {
+	if s.members[member.pid] >= MaxSplitMembers {
+		s.givenUp++
+		return
+	}
 	one := s.open[key]
 	if one == nil {
-		if len(s.order) == mostSplits {
-			delete(s.open, s.order[0])
-			s.order = s.order[1:]
-		}
-		one = &split{ranks: ranks}
-		s.open[key] = one
-		s.order = append(s.order, key)
+		one = s.begin(key, ranks, member.pid)
 	}
-	if len(one.members) < mostMembers {
-		one.members = append(one.members, member)
-	}
+	one.members = append(one.members, member)
+	s.members[member.pid]++
 	if len(one.members) == int(one.ranks) {
 		one.finish()
-		delete(s.open, key)
-		s.order = slices.DeleteFunc(s.order, func(k splitKey) bool { return k == key })
+		s.drop(key)
 	}
+}
+
+// begin makes room for another one: what goes is the oldest of a process that has its
+// share, or, where all of the room is taken, of the one that has the most of it.
+func (s *splits) begin(key splitKey, ranks int32, pid uint32) *split {
+	switch {
+	case len(s.of[pid]) >= MaxSplitsOfProcess:
+		s.giveUp(s.of[pid][0])
+	case len(s.open) >= MaxSplits:
+		loser := pid
+		for other, keys := range s.of {
+			if len(keys) > len(s.of[loser]) {
+				loser = other
+			}
+		}
+		s.giveUp(s.of[loser][0])
+	}
+	one := &split{first: pid, ranks: ranks}
+	s.open[key] = one
+	s.of[pid] = append(s.of[pid], key)
+	return one
+}
+
+func (s *splits) giveUp(key splitKey) {
+	s.drop(key)
+	s.givenUp++
+}
+
+// drop forgets one.
+func (s *splits) drop(key splitKey) {
+	one := s.open[key]
+	delete(s.open, key)
+	for _, m := range one.members {
+		if s.members[m.pid]--; s.members[m.pid] <= 0 {
+			delete(s.members, m.pid)
+		}
+	}
+	s.release(key, one.first)
+}
+
+// release takes one off what a process pays for.
+func (s *splits) release(key splitKey, pid uint32) {
+	s.of[pid] = slices.DeleteFunc(s.of[pid], func(k splitKey) bool { return k == key })
+	if len(s.of[pid]) == 0 {
+		delete(s.of, pid)
+	}
+}
+
+// ended forgets a process: its ranks still count for the numbers of the others, who
+// pay for what it began. What nobody else is in goes.
+func (s *splits) ended(pid uint32) {
+	if s.members[pid] == 0 {
+		return
+	}
+	for key, one := range s.open {
+		var heir uint32
+		for i := range one.members {
+			m := &one.members[i]
+			if m.pid == pid {
+				m.pid, m.part = 0, nil
+			}
+			heir = cmp.Or(heir, m.pid)
+		}
+		switch {
+		case heir == 0:
+			s.drop(key)
+		case one.first == pid:
+			s.release(key, pid)
+			one.first, s.of[heir] = heir, append(s.of[heir], key)
+		}
+	}
+	delete(s.members, pid)
 }
 
 // finish numbers the ranks of each part, in the order of their keys and, where
@@ -124,7 +196,7 @@ func (m *communicators) split(c *Call, parent uint64) {
 	}
 	if whole.rank != nil && whole.ranks != nil && c.args.Has(catalog.FieldColor) && c.args.Has(catalog.FieldKey) {
 		m.splits.join(splitKey{*whole.id, whole.splits}, *whole.ranks, splitMember{
-			rank: *whole.rank, color: color, key: int32(c.args.value[catalog.FieldKey]), part: made,
+			pid: c.pid, rank: *whole.rank, color: color, key: int32(c.args.value[catalog.FieldKey]), part: made,
 		})
 	}
 }
@@ -161,7 +233,9 @@ func (m *communicators) shrink(c *Call, parent uint64) {
 	if whole.shrinks == nil {
 		whole.shrinks = map[uint64]uint64{}
 	}
-	whole.shrinks[hash]++
+	if whole.shrinks[hash]++; whole.shrinks[hash] == 1 {
+		m.shrunk++
+	}
 	if whole.id != nil {
 		id := int64(mix(mix(uint64(*whole.id), hash), whole.shrinks[hash]) &^ (1 << 63))
 		made.id = &id

@@ -42,7 +42,7 @@ func TestPartsAreNumberedByKeyAndThenByRank(t *testing.T) {
 			if m[1] < 0 {
 				part = nil
 			}
-			s.join(splitKey{1, 1}, 3, splitMember{rank: m[0], color: m[1], key: m[2], part: part})
+			s.join(splitKey{1, 1}, 3, splitMember{pid: 1, rank: m[0], color: m[1], key: m[2], part: part})
 		}
 		var got []string
 		for _, p := range parts {
@@ -58,13 +58,62 @@ func TestPartsAreNumberedByKeyAndThenByRank(t *testing.T) {
 	}
 }
 
+// Splits whose other ranks are on other hosts, or never come, go: those of a process
+// that begins too many of them first.
 func TestSplitsThatNeverFinishAreForgotten(t *testing.T) {
 	s := newSplits()
-	for nth := range uint64(10 * mostSplits) {
-		s.join(splitKey{1, nth}, 2, splitMember{})
+	part := &communicator{}
+	s.join(splitKey{2, 1}, 2, splitMember{pid: 2, part: part})
+	for nth := range uint64(2 * MaxSplits) {
+		s.join(splitKey{1, nth}, 2, splitMember{pid: 1})
 	}
-	if len(s.open) != mostSplits || len(s.order) != mostSplits {
-		t.Errorf("%d splits are kept, in an order of %d; want %d", len(s.open), len(s.order), mostSplits)
+	if len(s.of[1]) != MaxSplitsOfProcess || s.givenUp != 2*MaxSplits-MaxSplitsOfProcess {
+		t.Errorf("a process has %d splits, %d were given up; it may have %d", len(s.of[1]), s.givenUp, MaxSplitsOfProcess)
+	}
+	for pid := uint32(10); pid < 50; pid++ { // more processes than there is room for
+		for nth := range uint64(MaxSplitsOfProcess) {
+			s.join(splitKey{int64(pid), nth}, 2, splitMember{pid: pid})
+		}
+	}
+	if len(s.open) != MaxSplits {
+		t.Errorf("%d splits are kept, want %d", len(s.open), MaxSplits)
+	}
+	s.join(splitKey{2, 1}, 2, splitMember{pid: 3, rank: 1, part: &communicator{}})
+	if part.rank == nil || part.ranks == nil || *part.ranks != 2 {
+		t.Error("a neighbour's split was given up for those of others")
+	}
+}
+
+func TestRanksWithoutEndOfOneSplitAreNotAllKept(t *testing.T) {
+	s := newSplits()
+	for rank := range int32(3 * MaxSplitMembers) {
+		s.join(splitKey{1, 1}, 1<<30, splitMember{pid: 1, rank: rank})
+	}
+	if n := len(s.open[splitKey{1, 1}].members); n != MaxSplitMembers || s.givenUp != 2*MaxSplitMembers {
+		t.Errorf("%d ranks are kept, %d refused; want %d", n, s.givenUp, MaxSplitMembers)
+	}
+}
+
+// A process that has ended counts where it was a rank, and pays for nothing.
+func TestSplitsOfAProcessThatEndedAreForgotten(t *testing.T) {
+	s := newSplits()
+	part := &communicator{}
+	s.join(splitKey{1, 1}, 2, splitMember{pid: 1, rank: 0, part: &communicator{}}) // shared
+	s.join(splitKey{1, 2}, 3, splitMember{pid: 1, rank: 0, part: &communicator{}})
+	s.join(splitKey{1, 2}, 3, splitMember{pid: 2, rank: 1, part: part})
+	s.ended(1)
+	if len(s.open) != 1 || len(s.of[1]) != 0 || len(s.of[2]) != 1 || s.members[1] != 0 {
+		t.Errorf("after the end of a process: %d splits are open, %v, %v", len(s.open), s.of, s.members)
+	}
+	s.join(splitKey{1, 2}, 3, splitMember{pid: 3, rank: 2, part: &communicator{}})
+	if part.rank == nil || *part.rank != 1 || *part.ranks != 3 {
+		t.Error("the ranks that are left have no number")
+	}
+	s.join(splitKey{1, 3}, 2, splitMember{pid: 2})
+	s.ended(2)
+	s.ended(3)
+	if len(s.open)+len(s.of)+len(s.members) != 0 || s.givenUp != 0 {
+		t.Errorf("of processes that have all ended is left: %v, %v, %v", s.open, s.of, s.members)
 	}
 }
 

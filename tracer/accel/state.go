@@ -145,9 +145,14 @@ func (s *State) Strangers() uint64 {
 	return n
 }
 
+// SplitsGivenUp counts the divisions of communicators that were forgotten before all
+// of their ranks had been seen.
+func (s *State) SplitsGivenUp() uint64 { return s.splits.givenUp }
+
 // Ended forgets a process, and lets go of its rows.
 func (s *State) Ended(pid uint32) {
 	s.names.ended(pid)
+	s.splits.ended(pid)
 	for key, one := range s.of {
 		if key.pid == pid {
 			one.times.releaseAll(s.rows)

@@ -41,6 +41,7 @@ type Programs struct {
 	sizes      Sizes
 	features   *features.Set
 	Memo       memo
+	LimitUse   limitUse
 }
 
 // MostFrames is for how many frames of each kind a stack has room in the kernel.
@@ -116,9 +117,10 @@ func (k *Programs) LoadSpecs(call, life *ebpf.CollectionSpec, made map[string]*e
 
 // New makes what the programs share, and loads none.
 func New(sizes Sizes, can *features.Set) (*Programs, error) {
-	k := &Programs{attacher: attacher{multi: can.UprobeMulti}, sizes: sizes, features: can}
+	k := &Programs{attacher: attacher{multi: can.UprobeMulti}, sizes: sizes, features: can, LimitUse: newLimitUse()}
 	var err error
 	if k.Unwind, err = unwinding.NewMaps(can.DynamicHash); err != nil {
+		k.LimitUse.close()
 		return nil, LoadError("the unwind tables", err)
 	}
 	return k, nil
@@ -252,4 +254,5 @@ func (k *Programs) Close() {
 	if k.Unwind != nil {
 		k.Unwind.Close()
 	}
+	k.LimitUse.close()
 }

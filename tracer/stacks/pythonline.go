@@ -25,7 +25,7 @@ func (t *Table) Knows(raw uint64) bool {
 
 // pythonFrames makes a row of the Python frames of a call's stack, and returns its id;
 // 0 where there are none. frames are those of the whole stack, which id is of.
-func (t *Table) pythonFrames(r *stackRecord, frames []symbolize.Frame, id int64, admitted bool) int64 {
+func (t *Table) pythonFrames(r *stackRecord, owner Owner, frames []symbolize.Frame, id int64, admitted bool) int64 {
 	if r.OfCall == 0 || len(r.python) == 0 || !admitted {
 		return 0
 	}
@@ -40,7 +40,7 @@ func (t *Table) pythonFrames(r *stackRecord, frames []symbolize.Frame, id int64,
 	}
 	status := stackStatus(unwinding.Outcome(bpf.SampleNativeOutcomeNATIVE_END), python.Outcome(r.PythonOutcome))
 	id = t.identify(alone, status)
-	switch first, ok := t.quota.Admit(r.Tgid, id); {
+	switch first, ok := t.quota.Admit(owner, id); {
 	case !ok:
 		return 0
 	case first:

@@ -28,7 +28,8 @@ type space struct {
 	// generation counts the changes: what an address was called before one need
 	// not be what it is called after it.
 	generation atomic.Uint32
-	ended      bool // its process has ended; guarded by spaces.mu
+	user       uint32 // whose process it is, when it was first seen
+	ended      bool   // its process has ended; guarded by spaces.mu
 }
 
 // spaces are those of all traced processes, told by the manager, asked by the
@@ -51,7 +52,7 @@ func (s *spaces) mapped(p *process.Process) {
 	}
 	known := s.current(uint32(p.PID))
 	if known == nil {
-		made := &space{Space: s.names.Space(mappings)}
+		made := &space{Space: s.names.Space(mappings), user: process.User(p.PID)}
 		s.mu.Lock()
 		s.byPID[uint32(p.PID)] = made
 		s.mu.Unlock()
@@ -137,6 +138,7 @@ type Totals struct {
 	Incomplete map[string]uint64 // by stack.status
 	Unresolved uint64            // whose frames were lost on the way
 	Refused    uint64            // beyond what a recording, or a process, may have
+	Rows       uint64            // different stacks that have a row
 }
 
 func NewTable(spaces *spaces, totals *Totals) *Table {
@@ -155,6 +157,7 @@ func (t *Table) SetLimit(most int) { t.quota.limit = most }
 func (t *Table) TakeRows() []event.Stack {
 	rows := t.rows
 	t.rows = t.rows[:0]
+	t.totals.Rows = uint64(len(t.quota.Seen))
 	return rows
 }
 
@@ -207,11 +210,21 @@ func (t *Table) Add(r *stackRecord) {
 	if !whole { // asked again when its frames come again
 		generation--
 	}
-	first, ok := t.quota.Admit(r.Tgid, id)
+	owner := ownerOf(r, space)
+	first, ok := t.quota.Admit(owner, id)
 	if first {
 		t.rows = append(t.rows, event.Stack{ID: id, Frames: frames, Folded: symbolize.FoldLabels(t.naming.labels), Status: status, Inferred: inferredFrames(r)})
 	}
-	t.raw.Put(r.Id, knownStack{id, t.pythonFrames(r, frames, id, ok), generation, status, !ok})
+	t.raw.Put(r.Id, knownStack{id, t.pythonFrames(r, owner, frames, id, ok), generation, status, !ok})
+}
+
+// ownerOf is who pays for a stack's row.
+func ownerOf(r *stackRecord, space *space) Owner {
+	o := Owner{PID: r.Tgid, User: process.UnknownUser}
+	if space != nil {
+		o.User = space.user
+	}
+	return o
 }
 
 // Forget drops what is known of a process that has ended.

@@ -105,6 +105,9 @@ func (w *Walks) Unnamed() (closed, mangled uint64) { return w.spaces.names.Lost(
 // Refused counts the files without an unwind table for want of room.
 func (w *Walks) Refused() unwinding.Refused { return w.unwinder.Refused() }
 
+// Used says how full the unwind tables are.
+func (w *Walks) Used() unwinding.Used { return w.unwinder.Used() }
+
 // Held is how many processes something is known of.
 func (w *Walks) Held() (spaces, interpreters int) {
 	w.spaces.mu.Lock()

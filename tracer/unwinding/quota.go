@@ -2,11 +2,9 @@ package unwinding
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"syscall"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // What of the kernel's tables a process, and the user that it belongs to, may take
@@ -70,14 +68,11 @@ func (u *Unwinder) shareOf(pid int) *share {
 	if s := u.shares[pid]; s != nil {
 		return s
 	}
-	s := &share{}
-	if info, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
-		uid := info.Sys().(*syscall.Stat_t).Uid
-		if u.users[uid] == nil {
-			u.users[uid] = &share{}
-		}
-		s.user = u.users[uid]
+	uid := process.User(pid)
+	if u.users[uid] == nil {
+		u.users[uid] = &share{}
 	}
+	s := &share{user: u.users[uid]}
 	u.shares[pid] = s
 	return s
 }

@@ -85,15 +85,14 @@ func TestVariationsHaveAPlanOfTheirCapacity(t *testing.T) {
 	}
 }
 
-// TestStretchedInstancesAreSolved: what has the shape of MiniMalloc's A, C and G with other sizes.
+// TestStretchedInstancesAreSolved: what has the shape of MiniMalloc's A, C and G with other sizes. The
+// search ends with a plan, not with a time; those that take it seconds are left to the table.
 func TestStretchedInstancesAreSolved(t *testing.T) {
 	for _, v := range variations(t) {
-		if v.name[:4] != "warp" {
+		if v.name[:4] != "warp" || v.name[len(v.name)-1] == '2' {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		plan, err := solve.Solve(ctx, solve.Problem{Blocks: v.blocks, Capacity: Capacity})
-		cancel()
+		plan, err := solve.Solve(t.Context(), solve.Problem{Blocks: v.blocks, Capacity: Capacity})
 		if err != nil {
 			t.Fatal(err)
 		}

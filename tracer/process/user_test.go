@@ -1,0 +1,70 @@
+package process
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/attacker"
+)
+
+func TestTheUserIsTheRealOne(t *testing.T) {
+	if got := User(os.Getpid()); got != uint32(os.Getuid()) {
+		t.Errorf("this process is of user %d", got)
+	}
+	for status, want := range map[string]uint32{
+		"Name:\tx\nUid:\t1000\t0\t0\t0\nGid:\t7\t7\t7\t7\n": 1000, // a set-user-ID program
+		"Name:\tx\n":          UnknownUser,
+		"Uid:\n":              UnknownUser,
+		"Uid:\t-1\t0\t0\t0\n": UnknownUser,
+	} {
+		if got := parseUser([]byte(status)); got != want {
+			t.Errorf("%q: user %d, want %d", status, got, want)
+		}
+	}
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if got := User(gone.Process.Pid); got != UnknownUser {
+		t.Errorf("a process that has ended is of user %d", got)
+	}
+}
+
+// Who may not be looked into does not have root pay for what it maps.
+func TestAProcessThatHidesIsItsOwnUsers(t *testing.T) {
+	dir := attacker.Directory(t)
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip(err)
+	}
+	program, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := filepath.Join(dir, "sleep")
+	if err := os.WriteFile(hidden, program, 0o711); err != nil { // root's, to be run and not read
+		t.Fatal(err)
+	}
+	if err := os.Chmod(hidden, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	job := attacker.Command(t, dir, `exec ./sleep 1000`)
+	if err := job.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { job.Process.Kill(); job.Wait() })
+	for { // until it is that program
+		if exe, _ := os.Readlink(FS{}.pidPath(job.Process.Pid, "exe")); exe == hidden {
+			break
+		}
+	}
+	if got := User(job.Process.Pid); got != attacker.ID {
+		t.Errorf("it is of user %d, want %d", got, attacker.ID)
+	}
+	if info, err := os.Stat(FS{}.pidPath(job.Process.Pid)); err == nil && info.Sys().(*syscall.Stat_t).Uid == attacker.ID {
+		t.Log("this kernel says so of /proc/PID, too")
+	}
+}
