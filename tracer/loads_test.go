@@ -131,7 +131,11 @@ func programText(spec *ebpf.CollectionSpec, name string) [sha256.Size]byte {
 			linkage += f.Linkage.String()
 		}
 	}
-	return sha256.Sum256(fmt.Append(nil, name, without, linkage, p.Instructions))
+	tables := "" // a map that replaces another has to be like it
+	for _, name := range slices.Sorted(maps.Keys(spec.Maps)) {
+		tables += fmt.Sprint(name, spec.Maps[name].Flags, spec.Maps[name].MaxEntries)
+	}
+	return sha256.Sum256(fmt.Append(nil, name, without, linkage, tables, p.Instructions))
 }
 
 func loadOne(spec *ebpf.CollectionSpec, name string, k *kernel.Programs) (instructions int, err error) {

@@ -181,6 +181,7 @@ func (k *Programs) Adapt(spec *ebpf.CollectionSpec) error {
 	if threads, ok := spec.Maps["threads"]; ok && !can.DynamicHash {
 		threads.Flags, threads.MaxEntries = 0, 2048
 	}
+	unwinding.Fit(spec, can.DynamicHash)
 	if frames, ok := spec.Variables["max_frames"]; ok && k.sizes.Frames > 0 {
 		if err := frames.Set(uint32(min(k.sizes.Frames, MostFrames))); err != nil {
 			return fmt.Errorf("limiting stacks to %d frames: %w", k.sizes.Frames, err)

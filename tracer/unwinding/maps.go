@@ -76,10 +76,7 @@ func NewMaps(dynamicHash bool) (*Maps, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the native walk: %w", err)
 	}
-	if !dynamicHash {
-		spec.Maps[processesName].Flags = 0
-		spec.Maps[processesName].MaxEntries = fewProcesses
-	}
+	Fit(spec, dynamicHash)
 	m := &Maps{}
 	for name, place := range m.places() {
 		if *place, err = ebpf.NewMap(spec.Maps[name]); err != nil {
@@ -88,6 +85,14 @@ func NewMaps(dynamicHash bool) (*Maps, error) {
 		}
 	}
 	return m, nil
+}
+
+// Fit makes the maps of a specification those that NewMaps creates: one that another
+// replaces has to be like it.
+func Fit(spec *ebpf.CollectionSpec, dynamicHash bool) {
+	if processes, ok := spec.Maps[processesName]; ok && !dynamicHash {
+		processes.Flags, processes.MaxEntries = 0, fewProcesses
+	}
 }
 
 func (m *Maps) places() map[string]**ebpf.Map {
