@@ -14,6 +14,8 @@ var (
 	ErrUnsupported = features.ErrUnsupported
 	// ErrUnknownGroup: --probe names a group that the catalog does not have.
 	ErrUnknownGroup = errors.New("unknown probe group")
+	// ErrNothingToProbe: --probe and --exclude together leave no group.
+	ErrNothingToProbe = errors.New("nothing to probe")
 	// ErrUnknownLevel: Options.Level is none of the levels.
 	ErrUnknownLevel = errors.New("unknown level")
 )

@@ -189,6 +189,7 @@ func (s *Session) newFile(key fileKey, opened *plan.Source, plan *plan.Plan, pid
 		key: key, source: opened, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
 		anchor: map[string]map[int]*kernel.Links{}, detail: map[int]*kernel.Links{},
 	}
+	plan.Keep(&s.options.Filter)
 	s.takeStacks(plan)
 	s.takeShapes(plan, s.processes[pid], library)
 	t := s.processes[pid]

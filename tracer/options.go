@@ -3,11 +3,13 @@ package tracer
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -29,9 +31,11 @@ type Options struct {
 	// Starting are processes that are about to exec the job: what they are
 	// before that does not matter.
 	Starting []int
-	Level    Level    // LevelWindow if empty; others than the constants give ErrUnknownLevel
-	Groups   []string // names of the catalog's groups; nil is what the level says
-	Follow   bool     // children of the processes too
+	Level    Level // LevelWindow if empty; others than the constants give ErrUnknownLevel
+	// Filter says what of the level's groups is recorded, or of those that it names; its
+	// zero value: all of the level's.
+	Filter filter.Filter
+	Follow bool // children of the processes too
 	// Budget is the share of the job's time that the probes may cost, up to 1; 0
 	// is the level's DefaultBudget, Unlimited records everything.
 	Budget float64
@@ -123,8 +127,9 @@ func (o *Options) kernelSizes() kernel.Sizes {
 	return sizes
 }
 
-// SelectGroups returns the catalog's groups for a level, or those named. Unknown
-// names give ErrUnknownGroup.
+// SelectGroups returns the catalog's groups for a level, or those whose names match the
+// globs; groups on demand only by their whole name. A glob that matches none gives
+// ErrUnknownGroup.
 func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
 	all := catalog.Groups()
 	if len(names) == 0 && level == LevelSamples {
@@ -137,17 +142,38 @@ func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
 	}
 	var chosen []catalog.Group
 	for _, name := range names {
-		i := slices.IndexFunc(all, func(g catalog.Group) bool { return g.Name == name })
-		if i < 0 {
-			known := make([]string, len(all))
-			for j := range all {
-				known[j] = all[j].Name
+		matched := false
+		for _, g := range all {
+			if ok, _ := path.Match(name, g.Name); !ok || g.OnDemand && name != g.Name {
+				continue
 			}
-			return nil, fmt.Errorf("%w %q: choose from %s", ErrUnknownGroup, name, strings.Join(known, ", "))
+			matched = true
+			if !slices.ContainsFunc(chosen, func(c catalog.Group) bool { return c.Name == g.Name }) {
+				chosen = append(chosen, g)
+			}
 		}
-		chosen = append(chosen, all[i])
+		if !matched {
+			names := make([]string, len(all))
+			for j := range all {
+				names[j] = all[j].Name
+			}
+			return nil, fmt.Errorf("%w %q: choose from %s", ErrUnknownGroup, name, strings.Join(names, ", "))
+		}
 	}
 	return withCompanions(chosen, all), nil
+}
+
+// SelectGroups are the groups that are probed: those of the level, or those named, as far
+// as the filter lets them. None gives ErrNothingToProbe.
+func (o *Options) SelectGroups() ([]catalog.Group, error) {
+	groups, err := SelectGroups(o.Level, o.Filter.Probe[filter.Group])
+	if err != nil || len(groups) == 0 {
+		return nil, err
+	}
+	if groups = o.Filter.Groups(groups); len(groups) == 0 {
+		return nil, fmt.Errorf("%w: no group of level %s has what --probe and --exclude leave", ErrNothingToProbe, o.Level)
+	}
+	return groups, nil
 }
 
 // withCompanions adds the groups that others need.

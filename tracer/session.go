@@ -15,6 +15,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
@@ -53,6 +54,7 @@ type Session struct {
 	steps          []*probe // one call of each is about one training step
 	pastSteps      uint64   // calls of those that were there before
 	leaving        leavingFiles
+	filtered       *filter.Sink    // in front of sink; nil where no row is left out
 	demoted        map[string]bool // anchor groups that are in slices
 	foreign        uint64          // foreign hits at the last look
 	unheard        uint64          // records of processes that the kernel had no room for, likewise
@@ -89,7 +91,12 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if err := options.resolve(); err != nil {
 		return nil, err
 	}
-	groups, err := SelectGroups(options.Level, options.Groups)
+	var filtered *filter.Sink
+	if options.Filter.ByRow() {
+		filtered = &filter.Sink{Sink: sink, Filter: &options.Filter}
+		sink = filtered
+	}
+	groups, err := options.SelectGroups()
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +136,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 		planning: map[fileKey]*planning{}, planned: make(chan *planning, process.MaxLibraries),
 		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait}, leaving: leavingFiles{rest: cmp.Or(options.unusedRest, fileRest)},
 	}
+	s.filtered = filtered
 	s.findReturnHazards(&can)
 	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
 	s.decoder.stacks.SetLimit(options.limit("stacks"))

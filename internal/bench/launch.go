@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 )
 
 // launchResult is what a launch of a stub device costs more with its probes in.
@@ -96,7 +97,7 @@ func (j *launchJob) end() {
 
 // traced runs something while a session records the calls of the job.
 func (j *launchJob) traced(run func() error) (tracer.Stats, error) {
-	return traced(tracer.Options{PIDs: []int{j.Process.Pid}, Groups: []string{"cuda"}, Budget: tracer.Unlimited}, 0, run)
+	return traced(tracer.Options{PIDs: []int{j.Process.Pid}, Filter: filter.OfGroups("cuda"), Budget: tracer.Unlimited}, 0, run)
 }
 
 // traced runs something some time after a session began.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -62,7 +63,7 @@ func (r *results) measureLaunchStacks(s settings) error {
 		return err
 	}
 	defer gauge.end()
-	cuda := tracer.Options{PIDs: []int{job.Process.Pid}, Groups: []string{"cuda"}, Budget: tracer.Unlimited}
+	cuda := tracer.Options{PIDs: []int{job.Process.Pid}, Filter: filter.OfGroups("cuda"), Budget: tracer.Unlimited}
 	stacks := cuda
 	stacks.OffCPU = time.Minute
 	all := stacks

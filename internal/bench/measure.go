@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -190,7 +191,7 @@ func (r *results) measurePaired(s settings, j *job, operators *probed, python in
 	}
 	defer everything.end()
 	shapeless, err := probeWith(tracer.Options{
-		PIDs: []int{j.pid}, Groups: []string{"op"}, Level: tracer.LevelWindow, Follow: true, NoShapes: true,
+		PIDs: []int{j.pid}, Filter: filter.OfGroups("op"), Level: tracer.LevelWindow, Follow: true, NoShapes: true,
 	})
 	if err != nil {
 		return nil, err

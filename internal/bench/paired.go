@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 )
 
 // treatment is one thing that is done to a running job for a while.
@@ -292,13 +293,13 @@ type probed struct {
 
 // probe plans a running job's probes, of the groups named or of all.
 func probe(j *job, groups ...string) (*probed, error) {
-	return probeWith(tracer.Options{PIDs: []int{j.pid}, Groups: groups, Level: tracer.LevelWindow, Follow: true})
+	return probeWith(tracer.Options{PIDs: []int{j.pid}, Filter: filter.OfGroups(groups...), Level: tracer.LevelWindow, Follow: true})
 }
 
 // probeLines is probe with the Python line behind every call, which comes with stacks.
 // No wait is as long as would be recorded.
 func probeLines(j *job, groups ...string) (*probed, error) {
-	return probeWith(tracer.Options{PIDs: []int{j.pid}, Groups: groups, Level: tracer.LevelWindow, Follow: true, OffCPU: 24 * time.Hour})
+	return probeWith(tracer.Options{PIDs: []int{j.pid}, Filter: filter.OfGroups(groups...), Level: tracer.LevelWindow, Follow: true, OffCPU: 24 * time.Hour})
 }
 
 func probeWith(options tracer.Options) (*probed, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -29,7 +30,8 @@ func ProbesCommand() *urfave.Command {
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "pid", Aliases: []string{"p"}, Usage: "the libraries of the process `PID`"},
 			&urfave.StringFlag{Name: "library", Aliases: []string{"l"}, Usage: "this library `FILE`"},
-			&urfave.StringFlag{Name: "probe", Usage: "only these `GROUP`s"},
+			&urfave.StringFlag{Name: "probe", Usage: "only what matches `FILTER`, as attach takes it"},
+			&urfave.StringFlag{Name: "exclude", Usage: "not what matches `FILTER`"},
 			&urfave.BoolFlag{Name: "groups", DisableDefaultText: true, Usage: "list the groups that --probe takes"},
 			&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
 		},
@@ -41,9 +43,14 @@ func ProbesCommand() *urfave.Command {
 				printGroups()
 				return nil
 			}
-			groups, err := tracer.SelectGroups(tracer.LevelWindow, cli.SplitList(c.String("probe")))
+			options := tracer.Options{Level: tracer.LevelWindow}
+			var err error
+			if options.Filter, err = filter.New(c.String("probe"), c.String("exclude")); err != nil {
+				return cli.Mistaken(err)
+			}
+			groups, err := options.SelectGroups()
 			if err != nil {
-				return err
+				return cli.Mistaken(err)
 			}
 			var plans []*plan.Plan
 			switch {
@@ -56,6 +63,9 @@ func ProbesCommand() *urfave.Command {
 			}
 			if err != nil {
 				return err
+			}
+			for _, p := range plans {
+				p.Keep(&options.Filter)
 			}
 			rows := plannedRows(plans)
 			if c.Bool("json") {

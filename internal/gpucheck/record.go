@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 )
 
 // seen is what a recording holds of a job: calls that succeeded, while it did
@@ -66,7 +67,7 @@ var groups = []string{"cuda", "cuda-code", "cuda-memory", "cuda-sync", "cuda-stu
 // recorded runs a job under the tracer, from ready to told.
 func recorded(j *job) (*told, *seen, error) {
 	to := &collector{lost: map[string]int64{}}
-	session, err := tracer.Open(tracer.Options{PIDs: []int{j.Process.Pid}, Groups: groups, Follow: true, Budget: tracer.Unlimited}, to)
+	session, err := tracer.Open(tracer.Options{PIDs: []int{j.Process.Pid}, Filter: filter.OfGroups(groups...), Follow: true, Budget: tracer.Unlimited}, to)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -21,7 +22,8 @@ func recordFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "mode", Value: "0600", Usage: "who may read the dataset: the `MODE` of its files, such as 0640, or 0640:GROUP for a group"},
 		&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "leave out command lines, directories and the names of host, containers and control groups"},
 		&urfave.StringFlag{Name: "level", Value: string(tracer.LevelWindow), Usage: "how much to record: anchor, window or deep"},
-		&urfave.StringFlag{Name: "probe", Usage: "record only these `GROUP`s, separated by commas (see ebpfprof probes --groups)"},
+		&urfave.StringFlag{Name: "probe", Usage: "record only what matches `FILTER`: groups (see ebpfprof probes --groups), or KEY=GLOB[,…] with KEY one of " + filter.KeyNames()},
+		&urfave.StringFlag{Name: "exclude", Usage: "leave out what matches `FILTER`, such as symbol=aten::view or category=sync"},
 		&urfave.BoolFlag{Name: "no-follow", DisableDefaultText: true, Usage: "leave the children of the process alone"},
 		&urfave.BoolFlag{Name: "no-shapes", DisableDefaultText: true, Usage: "do not read the sizes, strides and types of what operators are called with"},
 		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the probes may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
@@ -59,11 +61,13 @@ func recordOptions(c *urfave.Context) (tracer.Options, error) {
 	default:
 		return o, cli.Usagef("--level %q: choose anchor, window or deep", o.Level)
 	}
-	o.Groups = cli.SplitList(c.String("probe"))
-	if _, err := tracer.SelectGroups(o.Level, o.Groups); err != nil {
+	var err error
+	if o.Filter, err = filter.New(c.String("probe"), c.String("exclude")); err != nil {
 		return o, cli.Mistaken(err)
 	}
-	var err error
+	if _, err := o.SelectGroups(); err != nil {
+		return o, cli.Mistaken(err)
+	}
 	if o.Budget, err = parseBudget(c.String("budget"), o.Level); err != nil {
 		return o, cli.Mistaken(err)
 	}

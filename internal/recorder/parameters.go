@@ -25,7 +25,7 @@ func commandLine(args []string, redacted bool) string {
 func (r *recorder) parameters() event.Parameters {
 	o := r.options
 	p := event.Parameters{
-		DurationNS: unlessZero(r.duration.Nanoseconds()), Follow: &o.Follow, Groups: strings.Join(o.Groups, ","),
+		DurationNS: unlessZero(r.duration.Nanoseconds()), Follow: &o.Follow, Probe: o.Filter.Probe.String(), Exclude: o.Filter.Exclude.String(),
 		FrequencyHz: unlessZero(int64(o.Frequency)), OffCPUNS: unlessZero(o.OffCPU.Nanoseconds()), MaxFrames: int64(o.MaxFrames),
 		VerifyStacks: int64(o.VerifyStacks), BufferBytes: int64(o.BufferBytes), CountersNS: unlessZero(o.Counters.Nanoseconds()),
 		RotateNS: r.rotate.Nanoseconds(),

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 )
 
 func printed(s *summary) string {
@@ -54,9 +55,9 @@ func TestTheCommandLineIsWhatAShellTakes(t *testing.T) {
 }
 
 func TestParametersAreWhatTheFlagsCameTo(t *testing.T) {
-	r := recorder{options: tracer.Options{Follow: true, Groups: []string{"op", "cuda"}, Budget: 0.05, Frequency: 99, MaxFrames: 128, VerifyStacks: 256, BufferBytes: 64 << 20}}
+	r := recorder{options: tracer.Options{Follow: true, Filter: filter.Filter{Probe: filter.Terms{filter.Group: {"op", "cuda"}}, Exclude: filter.Terms{filter.Symbol: {"aten::view"}}}, Budget: 0.05, Frequency: 99, MaxFrames: 128, VerifyStacks: 256, BufferBytes: 64 << 20}}
 	p := r.parameters()
-	if !*p.Follow || p.Groups != "op,cuda" || *p.Budget != 5 || *p.FrequencyHz != 99 || p.OffCPUNS != nil || p.CountersNS != nil || p.DurationNS != nil ||
+	if !*p.Follow || p.Probe != "op,cuda" || p.Exclude != "symbol=aten::view" || *p.Budget != 5 || *p.FrequencyHz != 99 || p.OffCPUNS != nil || p.CountersNS != nil || p.DurationNS != nil ||
 		p.BufferBytes != 64<<20 || p.RotateNS != 60e9 || p.AttachWith != "" {
 		t.Errorf("%+v", p)
 	}

@@ -392,7 +392,8 @@ type Recording struct {
 type Parameters struct {
 	DurationNS   *int64 // after which it ends by itself
 	Follow       *bool  // children too
-	Groups       string // of probes, joined by ','; "" is what the level says
+	Probe        string // a filter, KEY=GLOB[,…]; "" is what the level says
+	Exclude      string // likewise; "" is nothing
 	Budget       *float64
 	FrequencyHz  *int64
 	OffCPUNS     *int64 // shortest wait that is recorded

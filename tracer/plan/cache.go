@@ -76,6 +76,11 @@ func (c Cache) Plan(e *symbolize.ELF, path string, groups []catalog.Group) *Plan
 	return plan
 }
 
+// whole reports whether each function had its turn: the next recording has more time.
+func (p *Plan) whole() bool {
+	return !slices.ContainsFunc(p.Probes, func(probe Probe) bool { return errors.Is(probe.EntryErr, errTooLong) })
+}
+
 // planKey names a plan: the file, which nobody can make another of (a build id can
 // be copied, and so can a size), what is looked for in it, and the tracer that does.
 func planKey(hold *symbolize.Hold, e *symbolize.ELF, path string, groups []catalog.Group) (key string, ok bool) {
@@ -172,6 +177,9 @@ func decodePlan(contents []byte, groups []catalog.Group) ([]Probe, error) {
 
 // store writes a plan under a hidden name, then gives it its own.
 func (c Cache) store(key string, plan *Plan, groups []catalog.Group) error {
+	if !plan.whole() {
+		return errTooLong
+	}
 	contents, err := encodePlan(plan, groups)
 	if err != nil {
 		return err

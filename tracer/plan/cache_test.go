@@ -61,6 +61,19 @@ func TestAKeptPlanIsTheOneThatWasMade(t *testing.T) {
 	}
 }
 
+// On a busy machine a plan can run out of time: the next recording makes its own.
+func TestAPlanThatRanOutOfTimeIsNotKept(t *testing.T) {
+	plan, groups := plannedLibrary(t)
+	plan.Probes[len(plan.Probes)-1].EntryErr = errTooLong
+	c := Cache{filepath.Join(t.TempDir(), "plans")}
+	if err := c.store("key", plan, groups); !errors.Is(err, errTooLong) {
+		t.Errorf("storing it gives %v", err)
+	}
+	if _, err := c.load("key", groups); err == nil {
+		t.Error("it is loaded again")
+	}
+}
+
 func TestAPlanThatOthersCouldHaveWrittenIsNotUsed(t *testing.T) {
 	plan, groups := plannedLibrary(t)
 	c := Cache{filepath.Join(t.TempDir(), "plans")}

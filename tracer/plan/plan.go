@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
@@ -166,18 +168,41 @@ type planner struct {
 	defined   map[string]bool // which symbol prefixes the library has
 	accessors accessors
 	functions *symbolize.FunctionIndex
-	begun     time.Time
+	clock     clock
 }
 
 // maxPlanning is how long a file is planned: PyTorch's takes half a second on one
-// core. The functions whose turn has not come by then get no probes.
+// core. The functions whose turn has not come by then get no probes. On a machine
+// whose CPUs others have, a file takes long that is not to blame: it has half of that
+// in CPU time, however long it waits for it.
 const maxPlanning = 10 * time.Second
+
+// clock is when the planning of a file began.
+type clock struct {
+	wall time.Time
+	cpu  time.Duration // of this process
+}
+
+func startClock() clock { return clock{time.Now(), processTime()} }
+
+func (c clock) tooLong() bool {
+	return time.Since(c.wall) > maxPlanning && processTime()-c.cpu > maxPlanning/2
+}
+
+// processTime is the CPU time of this process, all of its threads.
+func processTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
 
 // newPlanner reads what the planning of every site needs, and the functions of
 // the catalog.
 func newPlanner(e *symbolize.ELF, prefixes []string, owners []owner) (p *planner, found []symbolize.Symbol) {
 	p = &planner{
-		begun: time.Now(), file: e, cold: map[string][]site.Fragment{}, defined: map[string]bool{oldOptional: false}, accessors: accessors{},
+		clock: startClock(), file: e, cold: map[string][]site.Fragment{}, defined: map[string]bool{oldOptional: false}, accessors: accessors{},
 	}
 	operators := false
 	for _, o := range owners {
@@ -258,7 +283,7 @@ func (p *planner) plan(o owner, s symbolize.Symbol) Probe {
 		Layer: function.Layer, Category: function.Category, Runtime: function.Runtime,
 		Name: p.name(function, s.Name),
 	}
-	if time.Since(p.begun) > maxPlanning {
+	if p.clock.tooLong() {
 		probe.EntryErr = errTooLong
 		return probe
 	}

@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
@@ -57,6 +61,17 @@ func (p *Probe) Kind() string {
 		return "entry+exit"
 	}
 	return "entry"
+}
+
+// Keep leaves only the probes whose calls are to be recorded.
+func (p *Plan) Keep(f *filter.Filter) {
+	p.Probes = slices.DeleteFunc(p.Probes, func(probe Probe) bool {
+		names := []string{probe.Call.Name, probe.Symbol}
+		if f.BySymbol() {
+			names = append(names, symbolize.Demangle(probe.Symbol))
+		}
+		return !f.Call(probe.Function, names...)
+	})
 }
 
 // DropReturns plans as if nothing could have a return probe, and reports whether
