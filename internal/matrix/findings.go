@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,8 +21,9 @@ type findings struct {
 	Skipped                     string          // why it was not booted
 	Features                    map[string]bool // by their keys
 	Programs                    []loaded
-	Tests                       map[string]tally // by check
-	Codes                       map[string]int   // exit codes, likewise
+	Tests                       map[string]tally  // by check
+	Codes                       map[string]int    // exit codes, likewise
+	Dates                       map[string]string `json:",omitempty"` // of checks that were done on another day than Date
 	Counts                      []count
 	Times                       []times
 	Without                     []without
@@ -56,7 +58,7 @@ type tally struct{ Passed, Skipped, Failed int }
 func newFindings(k kernel, long bool) *findings {
 	return &findings{
 		Kernel: k.name, Arch: k.arch, Date: time.Now().UTC().Format(time.DateOnly), Long: long,
-		Features: map[string]bool{}, Tests: map[string]tally{}, Codes: map[string]int{},
+		Features: map[string]bool{}, Tests: map[string]tally{}, Codes: map[string]int{}, Dates: map[string]string{},
 	}
 }
 
@@ -120,6 +122,9 @@ func (f *findings) inherit(before *findings, done func(check string) bool) {
 			continue
 		}
 		f.Codes[name] = code
+		if date := cmp.Or(before.Dates[name], before.Date); date != f.Date {
+			f.Dates[name] = date
+		}
 		if t, ok := before.Tests[name]; ok {
 			f.Tests[name] = t
 		}

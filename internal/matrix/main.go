@@ -46,6 +46,9 @@ type options struct {
 }
 
 func run(names string, o options) error {
+	if o.page {
+		return writeFound()
+	}
 	for _, tool := range []string{"qemu-system-x86_64", "qemu-system-aarch64", "dpkg-deb", "apt-get"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("%s is not installed: testdata/setup/matrix.sh does it", tool)
@@ -73,9 +76,6 @@ func run(names string, o options) error {
 		return err
 	}
 	defer unlock()
-	if o.page {
-		return writeFound()
-	}
 	if !o.short {
 		s.checks = append(slices.Clone(shortChecks), longChecks...)
 		s.machine.megabytes, s.machine.limit = 6144, 40*time.Minute

@@ -123,6 +123,7 @@ func TestAKernelWithoutAFeatureIsReadOrRefused(t *testing.T) {
 
 func TestWhatWasNotDoneAgainStaysAsItWasFound(t *testing.T) {
 	before := &findings{
+		Date:  "2026-11-01",
 		Codes: map[string]int{"doctor": 0, "OpenCL on PoCL": 1}, Tests: map[string]tally{"OpenCL on PoCL": {Failed: 1}},
 		Counts: []count{{"opencl", 97, 98}, {"cuda", 302, 302}}, Failures: []string{"OpenCL on PoCL: failed: TestX"},
 		Features: map[string]bool{"btf": true},
@@ -133,6 +134,9 @@ func TestWhatWasNotDoneAgainStaysAsItWasFound(t *testing.T) {
 	now.inherit(before, func(check string) bool { return check == "OpenCL on PoCL" })
 	if len(now.Failures) != 0 || now.Tests["OpenCL on PoCL"].Passed != 2 || !now.Features["btf"] || len(now.Codes) != 2 {
 		t.Errorf("%+v", now)
+	}
+	if now.cell(check{name: "OpenCL on PoCL"}) != "2" || now.cell(check{name: "doctor"}) != "ok (exit code 0) (2026-11-01)" {
+		t.Errorf("dates: %q", now.Dates)
 	}
 	if !slices.Equal(now.Counts, []count{{"opencl", 98, 98}, {"cuda", 302, 302}}) {
 		t.Errorf("%+v", now.Counts)

@@ -16,8 +16,8 @@ func writePage(path string, all []*findings) error {
 	b.WriteString(`# Which kernels it runs on
 
 Written by ` + "`make matrix`" + `: each kernel is one of Debian's, booted under qemu without KVM with one CPU, in
-which the tracer's own tests and commands ran as root, on the date beside it. What cannot be had there is in
-[limitations.md](limitations.md).
+which the tracer's own tests and commands ran as root, on the date beside it, or on that in brackets. What
+cannot be had there is in [limitations.md](limitations.md).
 
 `)
 	b.WriteString("## What was done on each\n\n| kernel | architecture | date |")
@@ -33,7 +33,7 @@ which the tracer's own tests and commands ran as root, on the date beside it. Wh
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |", f.Release, f.Arch, f.Date)
 		for _, c := range checks {
-			fmt.Fprintf(&b, " %s |", f.says(c))
+			fmt.Fprintf(&b, " %s |", f.cell(c))
 		}
 		b.WriteString("\n")
 	}
@@ -47,7 +47,15 @@ which the tracer's own tests and commands ran as root, on the date beside it. Wh
 	return os.WriteFile(path, []byte(b.String()), 0o644)
 }
 
-// says is a cell: what a check showed.
+// cell is what a check showed, and when, if that was on another day than the rest.
+func (f *findings) cell(c check) string {
+	if date := f.Dates[c.name]; date != "" {
+		return f.says(c) + " (" + date + ")"
+	}
+	return f.says(c)
+}
+
+// says is what a check showed.
 func (f *findings) says(c check) string {
 	if i := slices.IndexFunc(f.Failures, func(s string) bool { return strings.HasPrefix(s, c.name+": ") }); i >= 0 {
 		return "**" + strings.TrimPrefix(f.Failures[i], c.name+": ") + "**"

@@ -13,7 +13,7 @@ const exitKernel = 4
 
 // without is what a kernel showed without some features.
 type without struct {
-	Keys           string
+	Keys, Date     string
 	Recorded, Made int  // calls of a stub runtime
 	Loads          bool // doctor says so, and run agrees
 	Refused        bool // both refuse it, because the kernel could panic
@@ -31,7 +31,7 @@ func withoutFeatures(keys string) check {
 }
 
 func (f *findings) readWithout(keys string, r result) error {
-	w := without{Keys: keys}
+	w := without{Keys: keys, Date: f.Date}
 	for line := range strings.Lines(r.output) {
 		if m := counted.FindStringSubmatch(line); m != nil {
 			_, _ = fmt.Sscan(m[2], &w.Recorded)
@@ -71,18 +71,18 @@ func writeWithout(b *strings.Builder, all []*findings) {
 		return
 	}
 	b.WriteString("\n## With features switched off\n\nWhat older kernels have not, taken from those that were run: doctor, run, and the calls of a stub runtime.\n\n" +
-		"| kernel | without | programs load, doctor and run agree | recorded of calls made |\n| --- | --- | --- | ---: |\n")
+		"| kernel | without | date | programs load, doctor and run agree | recorded of calls made |\n| --- | --- | --- | --- | ---: |\n")
 	for _, f := range all {
 		for _, w := range f.Without {
 			loads := "no"
 			switch {
 			case w.Refused:
-				fmt.Fprintf(b, "| %s | `%s` | refused by both: its programs run on private stacks | |\n", f.Kernel, strings.ReplaceAll(w.Keys, ",", "`, `"))
+				fmt.Fprintf(b, "| %s | `%s` | %s | refused by both: its programs run on private stacks | |\n", f.Kernel, strings.ReplaceAll(w.Keys, ",", "`, `"), w.Date)
 				continue
 			case w.Loads:
 				loads = "yes"
 			}
-			fmt.Fprintf(b, "| %s | `%s` | %s | %d / %d |\n", f.Kernel, strings.ReplaceAll(w.Keys, ",", "`, `"), loads, w.Recorded, w.Made)
+			fmt.Fprintf(b, "| %s | `%s` | %s | %s | %d / %d |\n", f.Kernel, strings.ReplaceAll(w.Keys, ",", "`, `"), w.Date, loads, w.Recorded, w.Made)
 		}
 	}
 }

@@ -209,6 +209,47 @@ func TestPlanOfADataset(t *testing.T) {
 	}
 }
 
+// TestTheWarmupIsNotHeldAgainstAPlan: two steps at the beginning request the same from
+// other lines. No plan serves them, and so they do not count in what the pool holds
+// beside it.
+func TestTheWarmupIsNotHeldAgainstAPlan(t *testing.T) {
+	r := newRecording(t)
+	r.stack(1, 11, "step")
+	r.stack(2, 22, "warmup")
+	r.stack(3, 33, "begin")
+	const large = 40 << 20
+	for step := range 12 {
+		begin := r.alloc(3, 0, 1<<20)
+		line := int64(1)
+		if step < 2 {
+			line = 2
+		}
+		activation := r.alloc(line, 0, large)
+		r.free(r.alloc(line, 0, 4096))
+		r.free(activation)
+		r.free(begin)
+	}
+	r.must(r.dataset.Close())
+	m, err := Load(context.Background(), r.dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	p, err := m.MakePlan(context.Background(), m.Arenas[0], PlanOptions{Time: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.HotRequests != 3 || p.Warmup == 0 || p.Warmup >= p.Steps-2 || p.Rest != 0 {
+		t.Errorf("%d requests recur; of %d steps %d are the warm-up, and the rest's pool holds %d", p.HotRequests, p.Steps, p.Warmup, p.Rest)
+	}
+	if p.PoolSimulated < large || p.SavingBytes != p.PoolSimulated-p.WithPlan {
+		t.Errorf("the pool %d, the plan %d, saving %d", p.PoolSimulated, p.WithPlan, p.SavingBytes)
+	}
+	if !strings.Contains(strings.Join(p.Notes, " "), "left out of the comparison") {
+		t.Errorf("nothing is said of it: %q", p.Notes)
+	}
+}
+
 // TestSlicesAndEmptinessAreSaid: what was recorded in slices says which flag helps,
 // and a dataset without events is an error.
 func TestSlicesAndEmptinessAreSaid(t *testing.T) {

@@ -27,6 +27,7 @@ type Plan struct {
 	Steps          int     `json:"steps"`
 	StepsFrom      string  `json:"steps_from"`
 	WholeAlike     int     `json:"steps_with_the_whole_hot_part"`
+	Warmup         int     `json:"warmup_steps"` // at the beginning, left out of the comparison with the pool
 	HotRequests    int     `json:"hot_requests"`
 	RecurringShare float64 `json:"recurring_share"` // of the bytes requested in whole steps
 
@@ -179,13 +180,17 @@ func (p *Plan) solve(ctx context.Context, o PlanOptions) error {
 	return nil
 }
 
-// compare holds the plan against the pool, over the whole steps: what was there
-// when the first began, and what came until the last ended.
+// compare holds the plan against the pool, over the whole steps but those of the
+// warm-up: what was there when the first began, and what came until the last ended.
 func (p *Plan) compare() {
 	l := p.arena.lives
 	inSteps, planned := everything, everything
 	if p.template != nil {
-		cuts := p.arena.steps.Cuts
+		if p.Warmup = p.template.Warmup(p.Steps); p.Warmup > 0 {
+			p.Notes = append(p.Notes, fmt.Sprintf("the first %d of %d steps are left out of the comparison with the pool: "+
+				"they are not like those that follow, and the last of them is what a plan would be learned from", p.Warmup, p.Steps))
+		}
+		cuts := p.arena.steps.Cuts[p.Warmup:]
 		first, last := cuts[0], cuts[len(cuts)-1]
 		inSteps = func(i int) bool { return l.Blocks[i].Born <= last && l.Blocks[i].Died > first }
 		planned = func(i int) bool { return p.template.Hot[i] }

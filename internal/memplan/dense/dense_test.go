@@ -30,6 +30,44 @@ func TestProblemsHaveAPlanOfTheirCapacity(t *testing.T) {
 	}
 }
 
+// TestTheSearchTurnsToWhatIsHighest: a part that cannot be brought to the capacity in
+// any time a test has does not keep another, which has become the highest, waiting.
+func TestTheSearchTurnsToWhatIsHighest(t *testing.T) {
+	atOnce := func(blocks []solve.Block) int64 {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		plan, err := solve.Solve(ctx, solve.Problem{Blocks: blocks, Capacity: Capacity, Progress: func(a solve.Attempt) {
+			if a.Solver == "first_fit_lifetime" { // the last one before the search
+				cancel()
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan.Peak
+	}
+	hard, _ := Shape{Blocks: 400, Grain: 1024, Instants: 256, Even: true}.Make(1)
+	easy, _ := Shape{Blocks: 50, Grain: 1024, Instants: 256, Even: true}.Make(1)
+	first := atOnce(easy)
+	if first <= Capacity || atOnce(hard) <= first {
+		t.Fatalf("the hard one reaches %d at once, the easy one %d: the test tells nothing", atOnce(hard), first)
+	}
+	blocks := slices.Clone(hard)
+	for _, b := range easy {
+		blocks = append(blocks, solve.Block{Lower: b.Lower + 2*Ticks, Upper: b.Upper + 2*Ticks, Size: b.Size})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	plan, err := solve.Solve(ctx, solve.Problem{Blocks: blocks, Capacity: Capacity, Progress: func(a solve.Attempt) {
+		if a.Solver == "search" && a.Peak < first {
+			cancel()
+		}
+	}})
+	if err != nil || plan.Peak >= first {
+		t.Errorf("peak %d; the easy part has %d at once: %v", plan.Peak, first, err)
+	}
+}
+
 // TestTable prints the table of docs/memory.md: DENSE_TIME=60s go test -run Table -v.
 func TestTable(t *testing.T) {
 	limit, err := time.ParseDuration(os.Getenv("DENSE_TIME"))

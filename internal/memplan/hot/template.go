@@ -30,12 +30,24 @@ type Template struct {
 	Requested, Recurring           int64
 	RequestedBytes, RecurringBytes int64
 	Steps                          int    // in which all of the template recurs
+	First                          int    // the first of these
 	Hot                            []bool // by block: it was one of the template's
 }
 
 // Share of the bytes requested in whole steps that recur.
 func (t *Template) Share() float64 {
 	return float64(t.RecurringBytes) / float64(max(t.RequestedBytes, 1))
+}
+
+// Warmup is how many steps at the beginning no plan could have served: those before
+// the first in which all of the template recurs, and that one, which it would be
+// learned from. It is 0 where the first step is like the others, or where too few
+// are left.
+func (t *Template) Warmup(steps int) int {
+	if t.First == 0 || steps-(t.First+1) < FewestSteps {
+		return 0
+	}
+	return t.First + 1
 }
 
 // Blocks are the template's for a solver.
@@ -240,6 +252,9 @@ func (t *Template) follow(l *blocks.Lives, steps []step) {
 			t.RecurringBytes += b.Bytes
 		}
 		if found == len(t.Requests) {
+			if t.Steps == 0 {
+				t.First = k
+			}
 			t.Steps++
 		}
 	}

@@ -29,11 +29,17 @@ const (
 	// budget each: they are worth little where a capacity is asked for.
 	otherTargets       = 4
 	otherTargetsBeside = 16
+	// It is the other way round while the best plan is more than a 50th above the least
+	// target: first a plan that is near, for which few nodes do, then one that is there.
+	far        = 50
+	leastShare = 4
+	coarseness = 100 // a round ends within a 100th then
 )
 
-// search lowers the highest part until it reaches the goal, or ctx ends.
+// search lowers the highest part, whichever that is after each round, until it
+// reaches the goal, or ctx ends.
 func (s *solver) search(ctx context.Context) {
-	begun, tried := time.Now(), map[*part]bool{}
+	begun, lowered := time.Now(), map[*part]*lowering{}
 	a := Attempt{Solver: "search", Outcome: finished}
 	for ctx.Err() == nil && s.peak() > s.goal() {
 		var highest *part
@@ -42,18 +48,22 @@ func (s *solver) search(ctx context.Context) {
 				highest = p
 			}
 		}
-		if tried[highest] {
+		l := lowered[highest]
+		if l == nil {
+			pairs, reason := tooLarge(highest.blocks)
+			if reason != "" {
+				a.Outcome = "not run: " + reason
+				break
+			}
+			l = &lowering{restarts: s.newRestarts(highest, pairs), excluded: s.goal()}
+			lowered[highest] = l
+		}
+		if l.done {
 			break
 		}
-		tried[highest] = true
-		pairs, reason := tooLarge(highest.blocks)
-		if reason != "" {
-			a.Outcome = "not run: " + reason
-			break
-		}
-		s.lower(ctx, highest, pairs)
+		s.lower(ctx, l)
 	}
-	if len(tried) == 0 {
+	if len(lowered) == 0 && a.Outcome == finished {
 		return // the bound was reached before
 	}
 	if ctx.Err() != nil {
@@ -79,58 +89,66 @@ func tooLarge(blocks []Block) (pairs int, reason string) {
 	return pairs, ""
 }
 
-// lower searches for better plans of a part. Every round tries capacities from
-// the least one that is not excluded up towards the best plan's peak, with all
-// orders, and gives each search so many nodes; the next round gives it more. So
-// what is found does not depend on the clock, but for where it ends.
-func (s *solver) lower(ctx context.Context, p *part, pairs int) {
-	excluded := s.goal() // the least target that makes sense
-	all := s.newRestarts(p, pairs)
-	share := int64(otherTargets)
-	if s.Capacity > 0 {
-		share = otherTargetsBeside
+// lowering is how far the search for better plans of a part has come.
+type lowering struct {
+	*restarts
+	round    int
+	excluded int64 // the least target that makes sense
+	done     bool  // there is no better plan
+}
+
+// lower is a round of the search for better plans of a part. Every round tries
+// capacities from the least one that is not excluded up towards the best plan's peak,
+// with all orders, and gives each search so many nodes; the next round gives it more.
+// So what is found does not depend on the clock, but for where it ends.
+func (s *solver) lower(ctx context.Context, l *lowering) {
+	p, target := l.part, l.excluded
+	atLeast, other, within := int64(1), int64(otherTargets), int64(fineness)
+	switch {
+	case p.peak-l.excluded > l.excluded/far:
+		atLeast, other, within = leastShare, 1, coarseness
+	case s.Capacity > 0:
+		other = otherTargetsBeside
 	}
-	for round := 0; ; round++ {
-		target := excluded
-		for p.peak > excluded {
-			if ctx.Err() != nil {
-				return
-			}
-			searches := all.of(round, 1)
-			if target > excluded {
-				searches = all.of(round, share)
-			}
-			switch s.tryAll(ctx, p, searches, target) {
-			case found:
-				// Whatever is below it was tried in this round.
-				if target == excluded {
-					return
-				}
-			case exhausted:
-				excluded = target + 1
-				if s.Capacity == 0 || target >= s.Capacity {
-					s.proved = max(s.proved, excluded)
-				}
-				target = excluded
-				continue
-			}
-			if p.peak-target <= p.peak/fineness {
-				break
-			}
-			target += (p.peak - target + 1) / 2
-		}
-		if p.peak <= excluded {
+	for p.peak > l.excluded {
+		if ctx.Err() != nil {
 			return
 		}
+		share := atLeast
+		if target > l.excluded {
+			share = other
+		}
+		searches := l.of(l.round, share)
+		switch s.tryAll(ctx, p, searches, target) {
+		case found:
+			if target == l.excluded { // whatever is below it was tried in this round
+				l.done = true
+				return
+			}
+		case exhausted:
+			l.excluded = target + 1
+			if s.Capacity == 0 || target >= s.Capacity {
+				s.proved = max(s.proved, l.excluded)
+			}
+			target = l.excluded
+			continue
+		}
+		if p.peak-target <= p.peak/within {
+			break
+		}
+		target += (p.peak - target + 1) / 2
 	}
+	l.round++
+	l.done = p.peak <= l.excluded
 }
 
 // restarts are the searches of a part.
 type restarts struct {
-	part  *part
-	mixer mixer
-	kept  []searcher // those that every round runs
-	least int64      // nodes for which an order is worth making
+	part   *part
+	mixer  mixer
+	shared *problem   // of searches by niches, whatever they prefer; nil where they cannot
+	kept   []searcher // those that every round runs
+	least  int64      // nodes for which an order is worth making
 }
 
 func (s *solver) newRestarts(p *part, pairs int) *restarts {
@@ -143,9 +161,9 @@ func (s *solver) newRestarts(p *part, pairs int) *restarts {
 	if len(p.fixed) > 0 {
 		return all
 	}
-	shared := newProblem(p.blocks, nil, priorities[0].sorted(p.blocks, contention))
+	all.shared = newProblem(p.blocks, nil, priorities[0].sorted(p.blocks, contention))
 	for _, rules := range nichePreferences {
-		all.kept = append(all.kept, newNiches(shared, rules))
+		all.kept = append(all.kept, newNiches(all.shared, rules))
 	}
 	return all
 }
@@ -171,6 +189,10 @@ func (r *restarts) of(round int, share int64) []attempt {
 	for nodes, orders := budget, freshOrders; nodes >= r.least && round > 0; nodes, orders = nodes/2, orders*2 {
 		for range orders {
 			seed++
+			if seed%2 == 0 && r.shared != nil {
+				all = append(all, attempt{&freshNiches{r, seed, nil}, nodes})
+				continue
+			}
 			all = append(all, attempt{&fresh{r, seed, nil}, nodes})
 		}
 	}
@@ -189,6 +211,22 @@ func (f *fresh) run(ctx context.Context, capacity, budget int64) outcome {
 	o := f.search.run(ctx, capacity, budget)
 	if o != found {
 		f.search = nil // it takes memory
+	}
+	return o
+}
+
+// freshNiches is a search by niches with preferences of its own.
+type freshNiches struct {
+	*restarts
+	seed uint64
+	*niches
+}
+
+func (f *freshNiches) run(ctx context.Context, capacity, budget int64) outcome {
+	f.niches = newNiches(f.shared, mixedPreferences(f.seed))
+	o := f.niches.run(ctx, capacity, budget)
+	if o != found {
+		f.niches = nil // it takes memory
 	}
 	return o
 }

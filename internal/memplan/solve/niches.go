@@ -104,6 +104,14 @@ var nichePreferences = []preferences{
 	{lifetime: 1, size: 0.3, sides: 1, noise: 0.3, seed: 4},
 }
 
+// mixedPreferences are others for each seed, always the same.
+func mixedPreferences(seed uint64) preferences {
+	r := rand.New(rand.NewPCG(seed, 2))
+	return preferences{lifetime: r.Float64(), area: r.Float64() * r.Float64(), size: 0.5 * r.Float64() * r.Float64(),
+		contention: 3 * r.Float64() * r.Float64(), sides: r.Float64() * r.Float64(), noise: 0.02 + 0.3*r.Float64()*r.Float64(),
+		lowest: r.IntN(2) == 0, seed: seed}
+}
+
 func newNiches(p *problem, rules preferences) *niches {
 	sections, n := len(p.live), len(p.size)
 	s := &niches{problem: p, rules: rules, height: make([]int64, sections),
