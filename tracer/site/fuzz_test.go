@@ -59,8 +59,8 @@ func odd(b []byte) bool {
 	if len(b) > 1 && b[0] == 0x0f && b[1]&0xfc == 0x20 {
 		return true // moves of control registers, whose mod bits processors ignore
 	}
-	if len(b) == 3 && b[0] == 0xc5 && b[1]&0x78 != 0x78 && b[2] == 0x77 {
-		return true // vzeroupper that names a register: x86asm does not know it, and takes what follows for one
+	if len(b) == 3 && b[0] == 0xc5 && b[1]&0xf8 != 0xf8 && b[2] == 0x77 {
+		return true // vzeroupper that names or extends a register: x86asm does not know it, and takes what follows for one
 	}
 	return seen > 1 || seen == 1 && len(b) > 0 && (b[0]&0xfe == 0xe8 || b[0]&0xf0 == 0xa0)
 }
