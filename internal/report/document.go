@@ -115,7 +115,7 @@ func (r *Report) jobSection() section {
 	if len(r.Job) > 0 && r.Job[0].Device != "" {
 		s.note("on %s", r.Job[0].Device)
 	}
-	s.note("%s; %s of wall time; %s", r.Source, msText(r.WindowMS), r.Rows.Sentence)
+	s.note("%s; %s from the first row to the end of the last; %s", r.Source, msText(r.WindowMS), r.Rows.Sentence)
 	return s
 }
 
@@ -205,9 +205,10 @@ func (r *Report) findingSection() section {
 
 func (r *Report) operatorSection() section {
 	t := &table{header: []string{"operator", "calls", "host ms", "own ms"}, left: []bool{true, false, false, false}}
-	withDevice, withFLOPs := false, false
+	withDevice, withFLOPs, withInterval := false, false, false
 	total := 0.0
 	for _, o := range r.Operators {
+		withInterval = withInterval || o.TotalLoMS != nil
 		withDevice = withDevice || o.DeviceMS != nil
 		withFLOPs = withFLOPs || o.FLOPs != nil
 		if o.DeviceMS != nil {
@@ -219,6 +220,10 @@ func (r *Report) operatorSection() section {
 			total += o.SelfMS
 		}
 	}
+	if withInterval {
+		t.header = []string{"operator", "≈ calls", "≈ host ms", "≈ own ms", "± %"}
+		t.left = append(t.left, false)
+	}
 	if withDevice {
 		t.header, t.left = append(t.header, "device ms"), append(t.left, false)
 	}
@@ -227,6 +232,9 @@ func (r *Report) operatorSection() section {
 	}
 	for _, o := range r.Operators {
 		row := []string{o.Name, count(o.Calls), number(o.TotalMS), number(o.SelfMS)}
+		if withInterval {
+			row = append(row, o.error())
+		}
 		share := o.SelfMS
 		if withDevice {
 			row = append(row, optional(o.DeviceMS))
@@ -245,7 +253,24 @@ func (r *Report) operatorSection() section {
 		t.rows = append(t.rows, row)
 		t.share = append(t.share, share/max(total, 1e-9))
 	}
-	return section{title: "Operators", table: t}
+	s := section{title: "Operators", table: t}
+	if withInterval {
+		s.note("from slices: ± is how far off host ms may be, in 19 of 20 cases (? where nothing tells it); query --example estimates has the ends")
+	}
+	return s
+}
+
+// error is how far off an estimate may be, in percent.
+func (o *Operator) error() string {
+	switch {
+	case o.TotalLoMS == nil:
+		return "–"
+	case o.TotalHiMS == nil:
+		return "?"
+	case o.TotalMS <= 0:
+		return "0"
+	}
+	return fmt.Sprintf("%.0f", 100*max(*o.TotalHiMS-o.TotalMS, o.TotalMS-*o.TotalLoMS)/o.TotalMS)
 }
 
 func (r *Report) kernelSection() section {

@@ -1,6 +1,9 @@
 package report
 
-import "database/sql"
+import (
+	"database/sql"
+	"slices"
+)
 
 // launchOwner finds, for each call that launched work, the innermost operator
 // that it stands in.
@@ -65,7 +68,39 @@ func (b *builder) operators() error {
 	if err == nil && len(b.report.Operators) == 0 {
 		b.untold("operators: the dataset has none; record at --level window, or at least with --probe op")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return b.intervals()
+}
+
+// intervals says of operators that were recorded in slices how far off their estimates
+// may be. Of a part of a recording that is not known.
+func (b *builder) intervals() error {
+	o := b.options
+	estimated := func(o Operator) bool { return o.Estimated }
+	if o.Rank != nil || o.FromMS != nil || o.ToMS != nil || !slices.ContainsFunc(b.report.Operators, estimated) {
+		return nil
+	}
+	at := map[string]*Operator{}
+	for i := range b.report.Operators {
+		at[b.report.Operators[i].Name] = &b.report.Operators[i]
+	}
+	// Intervals of several recordings add up to one that is rather too wide.
+	return b.each(`
+		SELECT name, sum(calls_lo), CASE WHEN count(calls_hi) = count(*) THEN sum(calls_hi) END,
+			sum(total_lo_ns) / 1e6, CASE WHEN count(total_hi_ns) = count(*) THEN sum(total_hi_ns) / 1e6 END
+		FROM operator_estimate WHERE layer IN ('op', 'autograd', 'collective') GROUP BY name`, func(scan scan) error {
+		var name string
+		var callsLo, callsHi, totalLo, totalHi *float64
+		if err := scan(&name, &callsLo, &callsHi, &totalLo, &totalHi); err != nil {
+			return err
+		}
+		if o := at[name]; o != nil && o.Estimated {
+			o.CallsLo, o.CallsHi, o.TotalLoMS, o.TotalHiMS = callsLo, callsHi, totalLo, totalHi
+		}
+		return nil
+	})
 }
 
 func (b *builder) kernels() error {

@@ -122,6 +122,12 @@ type Operator struct {
 	FLOPs     *float64 `json:"flops"`
 	Bytes     *float64 `json:"bytes_moved"`
 	Estimated bool     `json:"estimated"`
+	// Where the recording was made in slices, and the report is of all of it: 95 % intervals
+	// of Calls and TotalMS. The upper ends are nil where nothing tells them.
+	CallsLo   *float64 `json:"calls_lo"`
+	CallsHi   *float64 `json:"calls_hi"`
+	TotalLoMS *float64 `json:"total_lo_ms"`
+	TotalHiMS *float64 `json:"total_hi_ms"`
 }
 
 // Kernel is work of one name on devices.
