@@ -11,8 +11,13 @@ import (
 )
 
 func TestTheUserIsTheRealOne(t *testing.T) {
-	if got := User(os.Getpid()); got != uint32(os.Getuid()) {
-		t.Errorf("this process is of user %d", got)
+	child := exec.Command("sleep", "1000")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { child.Process.Kill(); child.Wait() })
+	if got := User(child.Process.Pid); got != uint32(os.Getuid()) {
+		t.Errorf("a child is of user %d", got)
 	}
 	for status, want := range map[string]uint32{
 		"Name:\tx\nUid:\t1000\t0\t0\t0\nGid:\t7\t7\t7\t7\n": 1000, // a set-user-ID program
