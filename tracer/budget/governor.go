@@ -153,19 +153,9 @@ func (g *Governor) tickJob(now time.Time) { g.clock.tick(now, g.job.Processes())
 // late.
 func (g *Governor) allowance() float64 { return g.budget * g.clock.share }
 
-// leastPause is the shortest.
-const leastPause = 5 * time.Millisecond
-
-// paid reports whether the pause is over: the job has had the time that what was spent is
-// the budget of. How long that takes goes by how much of the time is the job's, which
-// may be another before it is over.
-func (g *Governor) paid(now time.Time) bool {
-	if over := now.After(g.until); !over && now.Sub(g.clock.at) < repayEvery {
-		return false
-	} else if g.tickJob(now); over || now.Add(g.clock.until(g.spent, g.budget)).Before(g.until) {
-		g.until = now.Add(g.clock.until(g.spent, g.budget) - leastPause)
-	}
-	return now.After(g.until)
+// pause is how long nothing may be spent until the budget has room again.
+func (g *Governor) pause() time.Duration {
+	return time.Duration((float64(g.spent)/g.budget - float64(g.clock.own)) / g.clock.share)
 }
 
 // Begin is called once there are processes; Step is called from then on.
@@ -205,7 +195,7 @@ func (g *Governor) Step() error {
 			return err
 		}
 		return g.endSlice()
-	case g.phase == phaseIdle, g.phase == phaseOff && g.paid(now):
+	case g.phase == phaseIdle, g.phase == phaseOff && now.After(g.until):
 		return g.next()
 	case g.phase == phaseOff:
 		return g.watchPause(now)
@@ -389,7 +379,7 @@ func (g *Governor) endSlice() error {
 		}
 	}
 	g.tickJob(time.Now())
-	g.until = time.Now().Add(max(g.clock.until(g.spent, g.budget), leastPause))
+	g.until = time.Now().Add(max(g.pause(), 5*time.Millisecond))
 	return nil
 }
 
