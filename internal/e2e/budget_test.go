@@ -29,13 +29,11 @@ func TestBudgetHolds(t *testing.T) {
 		weighted[row[0].(string)] = row[1].(float64)
 		recorded += integer(t, row[2])
 	}
-	total, short := 0.0, 0.0
+	total := 0.0
 	for name, n := range perRegion {
 		want := float64(n) / 50 * float64(steps)
 		total += want
-		off := weighted[name]/want - 1
-		short = min(short, off)
-		if off > 0.05 || off < -0.15 {
+		if off := weighted[name]/want - 1; math.Abs(off) > 0.05 {
 			t.Errorf("%s: the weights add up to %.0f, %.1f %% off the truth, %.0f", name, weighted[name], 100*off, want)
 		}
 		delete(weighted, name)
@@ -59,9 +57,6 @@ func TestBudgetHolds(t *testing.T) {
 		t.Errorf("%d hits and %d thinned, of %.0f calls", hits, thinned, total)
 	}
 	t.Logf("%d slices: %d of %.0f calls have a row", slices, recorded, total)
-	if short < -0.05 && !t.Failed() {
-		t.Skipf("a known defect (docs/limitations.md): the weights of an operator are %.1f %% short where slices are weighed by steps", -100*short)
-	}
 }
 
 // A slice of a few long steps begins and ends somewhere in them: its forward passes

@@ -18,6 +18,8 @@ const (
 	// settleAfter is how long after a border it is known what the job did before it: its
 	// records have been read.
 	settleAfter = 500 * time.Millisecond
+	// keptBefore is how many steps are kept before those that a slice may still stand for.
+	keptBefore = 4
 	// keepBack is how long a slice waits for later ones that may have seen more of a
 	// phase, and keepYoung how long all slices of a recording's beginning do: what is no
 	// longer than that is shared out at its end. With more than keepRows none waits so long.
@@ -59,6 +61,9 @@ type stratum struct {
 
 const anyPhase = ""
 
+// phases are those of a process whose steps are known.
+var phases = [...]string{event.PhaseTraining, event.PhaseEvaluation, event.PhaseOther}
+
 // Share is what a row stands for, and in which slice and whole step it was recorded.
 type Share struct {
 	Weight float64
@@ -76,6 +81,7 @@ type ledger struct {
 	first   int64               // when the recording began, or began anew
 	since   map[string]int64    // from when on a group is in slices, where that is later
 	upTo    map[stratum]int64   // up to when slices stand for it
+	past    map[stratum]pastGap // what no slice stands for yet, of steps that are not kept
 	piece   map[stratum]float64 // how much of the unit is one
 	ids     int64
 	history []sliceMark // looks at the job, since the oldest slice that waits
@@ -84,13 +90,14 @@ type ledger struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{since: map[string]int64{}, upTo: map[stratum]int64{}, piece: map[stratum]float64{}}
+	return &ledger{since: map[string]int64{}, upTo: map[stratum]int64{}, past: map[stratum]pastGap{}, piece: map[stratum]float64{}}
 }
 
 // restart begins anew: what was before is shared out.
 func (l *ledger) restart(at int64) {
 	l.began, l.first = at, at
 	clear(l.upTo)
+	clear(l.past)
 }
 
 // look notes a moment that the amounts between two others are told by.
@@ -175,12 +182,18 @@ func (g *Governor) settle(now time.Time, end int64) {
 	}
 	if end != 0 {
 		g.tellUnseen(lines, end)
+		return
+	}
+	for pid, t := range lines {
+		from := l.from(stratum{pid, event.PhaseTraining})
+		l.leave(pid, t, from)
+		g.steps.need(pid, from-keptBefore*t.usual)
 	}
 }
 
 // keepsAll reports whether the recording is so young that its slices wait for its end.
 func (g *Governor) keepsAll(now time.Time) bool {
-	if now.Sub(g.begun) > keepYoung {
+	if now.Sub(g.begun) > keepYoung || g.steps.crowded() {
 		return false
 	}
 	rows := uint64(0)
@@ -200,15 +213,15 @@ func (g *Governor) timelines(now time.Time, end int64) map[int32]*timeline {
 		to = end
 	}
 	lines := map[int32]*timeline{}
-	for pid, steps := range g.steps.steps() {
-		if len(steps) < 2 {
-			continue
+	for pid, p := range g.steps.steps() {
+		if len(p.steps) < 2 || p.known > l.from(stratum{pid, event.PhaseTraining}) {
+			continue // there was no room for all of them: nobody can tell what they were
 		}
 		from := int64(math.MaxInt64)
-		for _, phase := range []string{event.PhaseTraining, event.PhaseEvaluation, event.PhaseOther} {
+		for _, phase := range phases {
 			from = min(from, l.from(stratum{pid, phase}))
 		}
-		lines[pid] = newTimeline(steps, g.steps.loads(pid), from, to)
+		lines[pid] = newTimeline(p.steps, p.loads, max(from, p.known), to)
 		lines[pid].fold(func(gap gap) bool {
 			return slices.ContainsFunc(l.pending, func(i *interval) bool {
 				return i.over && min(gap.to, i.off.at.UnixNano())-max(gap.from, i.on.at.UnixNano()) >= int64(leastGap)
@@ -224,10 +237,32 @@ func (l *ledger) from(s stratum) int64 {
 	if s.phase != anyPhase {
 		return max(from, l.upTo[stratum{s.pid, anyPhase}])
 	}
-	for _, phase := range []string{event.PhaseTraining, event.PhaseEvaluation, event.PhaseOther} {
+	for _, phase := range phases {
 		from = max(from, l.upTo[stratum{s.pid, phase}])
 	}
 	return from
+}
+
+// pastGap is how much time of a phase there was up to a time, nanoseconds.
+type pastGap struct{ ns, to int64 }
+
+// leave adds up what lies between the steps of a process before a time, from which on
+// its steps are still needed: a slice may still come that stands for it.
+func (l *ledger) leave(pid int32, t *timeline, to int64) {
+	for _, phase := range []string{event.PhaseEvaluation, event.PhaseOther} {
+		s := stratum{pid, phase}
+		if from := l.from(s); from < to {
+			l.past[s] = pastGap{l.spent(s, t, from, to), to}
+		}
+	}
+}
+
+// spent is how much time of a phase lies between two times, what was left included.
+func (l *ledger) spent(s stratum, t *timeline, from, to int64) int64 {
+	if p := l.past[s]; from < p.to {
+		return p.ns + t.spent(s.phase, p.to, to)
+	}
+	return t.spent(s.phase, from, to)
 }
 
 // saw is how much of a phase an interval saw, and whether that is enough to stand for more.
@@ -256,7 +291,7 @@ func (g *Governor) share(j *interval, lines map[int32]*timeline, end int64) {
 			said = g.shareUnknown(j, int32(pid), p, out, groups, end)
 			continue
 		}
-		for _, phase := range []string{event.PhaseTraining, event.PhaseEvaluation, event.PhaseOther} {
+		for _, phase := range phases {
 			if text := g.sharePhase(j, stratum{int32(pid), phase}, p, out, groups, end); phase == event.PhaseTraining && text != "" {
 				said = text
 			}
@@ -343,7 +378,7 @@ func (g *Governor) sharePhase(j *interval, s stratum, p *processShare, out *shar
 		if s.phase == event.PhaseTraining {
 			row.Represented = float64(t.steps(row.FromNS, to))
 		} else {
-			row.Represented = float64(t.spent(s.phase, row.FromNS, to))
+			row.Represented = float64(l.spent(s, t, row.FromNS, to))
 		}
 		row.Represented = max(row.Represented, min(n, 1))
 		row.Recorded = min(n, row.Represented)
@@ -358,6 +393,7 @@ func (g *Governor) sharePhase(j *interval, s stratum, p *processShare, out *shar
 	}
 	p.phases = append(p.phases, namedShare{s.phase, share})
 	l.upTo[s] = to
+	delete(l.past, s)
 	return progressOfSteps(row, share.ratio)
 }
 

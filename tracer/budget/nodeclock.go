@@ -51,7 +51,7 @@ type cpuReading struct {
 const (
 	// keptReadings is how many slices back the clock is read, at most, and
 	// keptCPU how many readings of the CPU time are kept in a pause.
-	keptReadings = 32
+	keptReadings = 256
 	keptCPU      = 512
 	// clockThreads bounds how many threads it follows.
 	clockThreads = 4096

@@ -19,9 +19,17 @@ import (
 // The decoder writes it, the Governor reads it.
 type StepClock struct {
 	mu        sync.Mutex
-	processes map[int32]stepTimes
-	asked     map[int32][]int64 // when each process asked its loader for more, in order
-	since     int64             // what began before is not noted any more
+	processes map[int32]*stepping
+	since     int64 // what began before is not noted any more
+}
+
+// stepping is what is known of one process.
+type stepping struct {
+	steps stepTimes
+	loads []int64 // when it asked its loader for more, in order
+	// known is from when on that is all there was: what was before was let go. 0 where
+	// nothing was. What was before needed may be let go.
+	known, needed int64
 }
 
 // step is one step of a process, up to the beginning of the next one. It begins here
@@ -39,9 +47,12 @@ type step struct {
 type stepTimes []step
 
 const (
-	// keptSteps is how many steps of a process are kept, at the least, and
-	// keptStepping of how many processes, at the most.
-	keptSteps    = 4096
+	// keptSteps is how many steps of a process are kept that nobody needs any more,
+	// mostSteps how many of all processes, needed or not, and keptStepping of how many
+	// processes, at the most. A slice may wait for its weights for half a minute and
+	// more, and steps may last for less than half a millisecond.
+	keptSteps    = 1024
+	mostSteps    = 1 << 18
 	keptStepping = 1024
 	// mostMarks bounds those of a step.
 	mostMarks = 32
@@ -50,9 +61,7 @@ const (
 )
 
 // NewStepClock makes a StepClock that knows no step.
-func NewStepClock() *StepClock {
-	return &StepClock{processes: map[int32]stepTimes{}, asked: map[int32][]int64{}}
-}
+func NewStepClock() *StepClock { return &StepClock{processes: map[int32]*stepping{}} }
 
 // after is the index of the first step that begins at a time or later.
 func (b stepTimes) after(at int64) int {
@@ -68,30 +77,91 @@ func (c *StepClock) Saw(pid int32, start, end int64) {
 	if start < c.since {
 		return
 	}
-	b := c.processes[pid]
-	if b == nil && len(c.processes) >= keptStepping {
-		delete(c.processes, c.longestGone())
+	p := c.of(pid)
+	first := p.steps.after(start)
+	p.steps = slices.Replace(p.steps, first, p.steps.after(end), step{begin: start, marks: []int64{end}})
+	c.trim(p)
+}
+
+// of is what is known of a process, which may be new.
+func (c *StepClock) of(pid int32) *stepping {
+	p := c.processes[pid]
+	if p == nil {
+		if len(c.processes) >= keptStepping {
+			delete(c.processes, c.longestGone())
+		}
+		p = &stepping{}
+		c.processes[pid] = p
 	}
-	first := b.after(start)
-	b = slices.Replace(b, first, b.after(end), step{begin: start, marks: []int64{end}})
-	if len(b) > 2*keptSteps {
-		b = slices.Delete(b, 0, len(b)-keptSteps)
+	return p
+}
+
+// room is how many steps of each process there is room for.
+func (c *StepClock) room() int { return mostSteps / max(1, len(c.processes)) }
+
+// trim lets go of what nobody needs, and beyond that of what there is no room for. It
+// does so seldom, of much at once.
+func (c *StepClock) trim(p *stepping) {
+	room := c.room()
+	least := max(min(keptSteps, room/2), timelineSteps)
+	if n := len(p.steps); n > 2*least {
+		gone := min(p.steps.after(p.needed), n-least)
+		if n > room {
+			gone = max(gone, n-room+room/8)
+		}
+		if gone >= least || n > room {
+			p.steps = slices.Delete(p.steps, 0, gone)
+			p.known = p.steps[0].begin
+		}
 	}
-	c.processes[pid] = b
+	if n := len(p.loads); n > 2*least {
+		from := max(p.needed, p.known)
+		if n > room {
+			from = max(from, p.loads[n-room+room/8])
+		}
+		if gone, _ := slices.BinarySearch(p.loads, from); gone >= least || n > room {
+			p.loads = slices.Delete(p.loads, 0, gone)
+		}
+	}
+}
+
+// need says from when on the steps of a process are still needed.
+func (c *StepClock) need(pid int32, from int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.processes[pid]; p != nil {
+		p.needed = max(p.needed, from)
+	}
+}
+
+// crowded reports whether the steps of some process take more than half of their room.
+func (c *StepClock) crowded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	room := c.room()
+	for _, p := range c.processes {
+		if max(len(p.steps), len(p.loads)) > room/2 {
+			return true
+		}
+	}
+	return false
 }
 
 // Mark notes both ends of something else that each step does.
 func (c *StepClock) Mark(pid int32, start, end int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b := c.processes[pid]
+	p := c.processes[pid]
+	if p == nil {
+		return
+	}
 	for _, at := range []int64{start, end} {
-		i := b.after(at+1) - 1
-		if i < 0 || len(b[i].marks) >= mostMarks {
+		i := p.steps.after(at+1) - 1
+		if i < 0 || len(p.steps[i].marks) >= mostMarks {
 			continue
 		}
-		where, _ := slices.BinarySearch(b[i].marks, at)
-		b[i].marks = slices.Insert(b[i].marks, where, at)
+		where, _ := slices.BinarySearch(p.steps[i].marks, at)
+		p.steps[i].marks = slices.Insert(p.steps[i].marks, where, at)
 	}
 }
 
@@ -99,22 +169,13 @@ func (c *StepClock) Mark(pid int32, start, end int64) {
 func (c *StepClock) Load(pid int32, at int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	asked := c.asked[pid]
-	if at < c.since || asked == nil && len(c.asked) >= keptStepping {
+	if at < c.since {
 		return
 	}
-	where, _ := slices.BinarySearch(asked, at)
-	if asked = slices.Insert(asked, where, at); len(asked) > 2*keptSteps {
-		asked = slices.Delete(asked, 0, len(asked)-keptSteps)
-	}
-	c.asked[pid] = asked
-}
-
-// loads are the times of Load, the caller's.
-func (c *StepClock) loads(pid int32) []int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.asked[pid])
+	p := c.of(pid)
+	where, _ := slices.BinarySearch(p.loads, at)
+	p.loads = slices.Insert(p.loads, where, at)
+	c.trim(p)
 }
 
 // usual is the median length of the recent steps of the process with the most; 0 where
@@ -123,9 +184,9 @@ func (c *StepClock) usual() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var most stepTimes
-	for _, b := range c.processes {
-		if len(b) > len(most) {
-			most = b
+	for _, p := range c.processes {
+		if len(p.steps) > len(most) {
+			most = p.steps
 		}
 	}
 	if len(most) < 2 {
@@ -135,11 +196,18 @@ func (c *StepClock) usual() time.Duration {
 	return time.Duration(length)
 }
 
-// longestGone is the process whose last step is the oldest.
+// longestGone is the process of which nothing was heard for the longest time.
 func (c *StepClock) longestGone() (oldest int32) {
 	last := int64(math.MaxInt64)
-	for pid, b := range c.processes {
-		if at := b[len(b)-1].begin; at < last {
+	for pid, p := range c.processes {
+		at := int64(0)
+		if n := len(p.steps); n > 0 {
+			at = p.steps[n-1].begin
+		}
+		if n := len(p.loads); n > 0 {
+			at = max(at, p.loads[n-1])
+		}
+		if at < last {
 			oldest, last = pid, at
 		}
 	}
@@ -153,20 +221,28 @@ func (c *StepClock) forget(at int64) {
 	defer c.mu.Unlock()
 	c.since = at
 	clear(c.processes)
-	clear(c.asked)
 }
 
-// steps are the times of each process's steps. They are the caller's.
-func (c *StepClock) steps() map[int32]stepTimes {
+// steps are the times of each process with steps. They are the caller's.
+func (c *StepClock) steps() map[int32]stepping {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make(map[int32]stepTimes, len(c.processes))
-	for pid, b := range c.processes {
-		copied := slices.Clone(b)
-		for i := range copied {
-			copied[i].marks = slices.Clone(copied[i].marks)
+	all := make(map[int32]stepping, len(c.processes))
+	for pid, p := range c.processes {
+		if len(p.steps) == 0 {
+			continue
 		}
-		all[pid] = copied
+		marks := 0
+		for i := range p.steps {
+			marks += len(p.steps[i].marks)
+		}
+		copied, store := slices.Clone(p.steps), make([]int64, 0, marks)
+		for i := range copied {
+			from := len(store)
+			store = append(store, copied[i].marks...)
+			copied[i].marks = store[from:len(store):len(store)]
+		}
+		all[pid] = stepping{copied, slices.Clone(p.loads), p.known, p.needed}
 	}
 	return all
 }
@@ -176,7 +252,8 @@ func (c *StepClock) steps() map[int32]stepTimes {
 func (c *StepClock) longest() (length time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, b := range c.processes {
+	for _, p := range c.processes {
+		b := p.steps
 		for i := max(1, len(b)-recentSteps); i < len(b); i++ {
 			length = max(length, time.Duration(b[i].begin-b[i-1].begin))
 		}

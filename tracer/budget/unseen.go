@@ -14,9 +14,9 @@ func (g *Governor) tellUnseen(lines map[int32]*timeline, end int64) {
 	}
 	var rows []event.Slice
 	for pid, t := range lines {
-		for _, phase := range []string{event.PhaseTraining, event.PhaseEvaluation, event.PhaseOther} {
+		for _, phase := range phases {
 			from := l.from(stratum{pid, phase})
-			row := event.Slice{PID: pid, BeginNS: from, EndNS: from, FromNS: from, ToNS: end, Phase: phase, Unit: event.UnitTime, Represented: float64(t.spent(phase, from, end))}
+			row := event.Slice{PID: pid, BeginNS: from, EndNS: from, FromNS: from, ToNS: end, Phase: phase, Unit: event.UnitTime, Represented: float64(l.spent(stratum{pid, phase}, t, from, end))}
 			if phase == event.PhaseTraining {
 				row.Unit, row.Represented = event.UnitSteps, float64(t.steps(from, end))
 				if row.Represented <= unseenShare*float64(len(t.begins)) {
