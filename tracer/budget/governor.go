@@ -153,9 +153,19 @@ func (g *Governor) tickJob(now time.Time) { g.clock.tick(now, g.job.Processes())
 // late.
 func (g *Governor) allowance() float64 { return g.budget * g.clock.share }
 
-// pause is how long nothing may be spent until the budget has room again.
-func (g *Governor) pause() time.Duration {
-	return time.Duration((float64(g.spent)/g.budget - float64(g.clock.own)) / g.clock.share)
+// leastPause is the shortest.
+const leastPause = 5 * time.Millisecond
+
+// paid reports whether the pause is over: the job has had the time that what was spent is
+// the budget of. How long that takes goes by how much of the time is the job's, which
+// may be another before it is over.
+func (g *Governor) paid(now time.Time) bool {
+	if over := now.After(g.until); !over && now.Sub(g.clock.at) < repayEvery {
+		return false
+	} else if g.tickJob(now); over || now.Add(g.clock.until(g.spent, g.budget)).Before(g.until) {
+		g.until = now.Add(g.clock.until(g.spent, g.budget) - leastPause)
+	}
+	return now.After(g.until)
 }
 
 // Begin is called once there are processes; Step is called from then on.
@@ -195,7 +205,7 @@ func (g *Governor) Step() error {
 			return err
 		}
 		return g.endSlice()
-	case g.phase == phaseIdle, g.phase == phaseOff && now.After(g.until):
+	case g.phase == phaseIdle, g.phase == phaseOff && g.paid(now):
 		return g.next()
 	case g.phase == phaseOff:
 		return g.watchPause(now)
@@ -379,7 +389,7 @@ func (g *Governor) endSlice() error {
 		}
 	}
 	g.tickJob(time.Now())
-	g.until = time.Now().Add(max(g.pause(), 5*time.Millisecond))
+	g.until = time.Now().Add(max(g.clock.until(g.spent, g.budget), leastPause))
 	return nil
 }
 

@@ -20,6 +20,8 @@ const (
 	jobTimeRecent = time.Second
 	// leastShare keeps a job that hardly runs from stopping the clock.
 	leastShare = 0.05
+	// repayEvery is how often a pause looks at what of it was the job's.
+	repayEvery = 250 * time.Millisecond
 )
 
 // jobClock tells how much of the time is the job's.
@@ -51,6 +53,12 @@ func schedstat(tid int32) (ran, waited time.Duration, ok bool) {
 	}
 	_, err = fmt.Sscan(string(raw), (*int64)(&ran), (*int64)(&waited))
 	return ran, waited, err == nil
+}
+
+// until is how long it takes until what was spent is no more than the budget of the job's
+// time, at the share of the time that it has of late.
+func (c *jobClock) until(spent time.Duration, budget float64) time.Duration {
+	return time.Duration((float64(spent)/budget - float64(c.own)) / c.share)
 }
 
 // reset begins the account anew.
