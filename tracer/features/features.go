@@ -114,7 +114,7 @@ func havePerfUprobe() error {
 }
 
 func haveKernelFunc(name string) error {
-	spec, err := btf.LoadKernelSpec()
+	spec, err := bpf.KernelTypes().Kernel()
 	if err != nil {
 		return fmt.Errorf("reading the kernel's BTF: %w", err)
 	}
