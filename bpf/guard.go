@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -51,29 +52,29 @@ func MakeStatic(spec *ebpf.CollectionSpec) {
 
 // HasGuard reports whether the kernel has the calls that the guard is made of, which
 // is found in its type information.
-func HasGuard() error {
-	spec, err := btf.LoadKernelSpec()
+var HasGuard = sync.OnceValue(func() error {
+	spec, err := KernelTypes().Kernel()
 	if err != nil {
 		return fmt.Errorf("reading the kernel's BTF: %w", err)
 	}
 	var fn *btf.Func
 	return spec.TypeByName("bpf_preempt_disable", &fn)
-}
+})
 
 // HasGuardedCalls reports whether the kernel calls global functions where preemption
 // is off, by loading a program that does. Without the guard it has not.
-func HasGuardedCalls() error {
+var HasGuardedCalls = sync.OnceValue(func() error {
 	spec, err := LoadAbility()
 	if err != nil {
 		return fmt.Errorf("reading the programs that try the kernel: %w", err)
 	}
-	c, err := ebpf.NewCollection(spec)
+	c, err := Load(spec, nil)
 	if err != nil {
 		return err
 	}
 	c.Close()
 	return nil
-}
+})
 
 // Fit makes of a specification what this kernel loads.
 func Fit(spec *ebpf.CollectionSpec) {

@@ -55,6 +55,27 @@ func (s *Session) demoteFile(f *tracedFile, epoch uint32) error {
 	return nil
 }
 
+// leaveStacks has the calls of groups take no stacks any more. The probes stay as they
+// are, since to put in others would take the kernel seconds.
+func leaveStacks(s *Session, groups []string) error {
+	for _, name := range groups {
+		s.chosen.stackless[name] = true
+	}
+	for _, f := range s.files {
+		for i := range f.plan.Probes {
+			planned := &f.plan.Probes[i]
+			if !s.chosen.stackless[planned.Group.Name] || !planned.TakesStack() {
+				continue
+			}
+			planned.LeaveStack()
+			if err := s.kernel.SetSpec(f.base+uint32(i), &planned.Spec); err != nil {
+				return fmt.Errorf("leaving out the stacks of a group: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // makeDetail puts an anchor probe into the slices from an epoch on.
 func (p *probe) makeDetail(since uint32) {
 	p.planned.Spec.Flags |= uint16(bpf.CallSpecFlagSPEC_DETAIL)

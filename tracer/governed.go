@@ -26,7 +26,7 @@ func (g governedProbes) At(index uint32) budget.Probe {
 	return budget.Probe{
 		Index: p.index, Name: p.planned.Call.Name, Group: p.planned.Group.Name, Function: p.planned.Function,
 		Entry: p.planned.Entry.Cost, Worst: p.planned.CostliestSite(), Stack: p.planned.TakesStack(), Line: p.planned.TakesLine(),
-		Reads: p.planned.ShapesPrice(),
+		Reads: p.planned.ShapesPrice(), Launches: p.planned.Group.Launches,
 	}
 }
 
@@ -75,6 +75,7 @@ func (g governedProbes) AttachAll() error                           { return g.s
 func (g governedProbes) Detach()                                    { g.s.detachDetail() }
 func (g governedProbes) SweepScopes()                               { g.s.sweepScopes() }
 func (g governedProbes) Demote(groups []string, epoch uint32) error { return g.s.demote(groups, epoch) }
+func (g governedProbes) LeaveStacks(groups []string) error          { return leaveStacks(g.s, groups) }
 
 func (g governedProbes) Extend(attached []uint32, room int) ([]uint32, error) {
 	return g.s.attachMore(attached, room)

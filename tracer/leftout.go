@@ -12,12 +12,15 @@ import (
 // What a budget leaves out on kernels before 6.6. Each probe is a perf event there, and
 // the kernel takes tens of milliseconds over each one that comes out, in which the job
 // goes on paying for those that wait: the probes of a slice took 12 to 23 s. So nothing
-// is in slices there. What would be is recorded whole, without a budget, or not at all.
+// is in slices there. What would be is recorded whole, without a budget, or not at all:
+// but launches, some hundreds to thousands a step, are in as long as the budget has room
+// (budget/whole.go).
 
 // selection are the groups of a recording.
 type selection struct {
-	groups  []catalog.Group
-	leftOut []string // the names of those that this kernel cannot have in slices
+	groups    []catalog.Group
+	leftOut   []string        // the names of those that this kernel cannot have in slices
+	stackless map[string]bool // those whose calls take no stacks any more
 }
 
 // slicesHere reports whether probes can be in for some of the time.
@@ -29,8 +32,11 @@ func newSelection(groups []catalog.Group, budget float64, can *features.Set) sel
 	if budget <= 0 || slicesHere(can) {
 		return selection{groups: groups}
 	}
-	var s selection
+	s := selection{stackless: map[string]bool{}}
 	for _, g := range groups {
+		if g.Launches {
+			g.Tier = catalog.Anchor // until they turn out to be too expensive
+		}
 		if g.Tier == catalog.Detail {
 			s.leftOut = append(s.leftOut, g.Name)
 		} else {
@@ -46,7 +52,8 @@ func (s selection) says() string {
 		return ""
 	}
 	return fmt.Sprintf("without uprobe.multi (Linux 6.6) probes come out one by one, too slowly for slices: "+
-		"within a budget no call of %s is recorded; --budget off records every call, a newer kernel records slices",
+		"within a budget no call of %s is recorded, and launches are while there is room for all of them; "+
+		"--budget off records every call, a newer kernel records slices",
 		strings.Join(s.leftOut, ", "))
 }
 

@@ -1,36 +1,66 @@
 package tracer
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
-// Where each probe is a perf event that the kernel takes tens of milliseconds to take
-// out, a budget leaves out what it would have in slices, says so once, and records
-// every call of the rest. Without a budget every call is recorded.
-func TestPerfEventsAreNeverSliced(t *testing.T) {
-	detail := []string{"callee_branchy", "callee_many", "callee_recursive"}
+// leftOutGroups are an anchor group, one that goes into slices and one of launches, of
+// the functions of callee.h.
+func leftOutGroups(detail, launches []string) []catalog.Group {
 	groups := nativeGroup("libcallee-plain", catalog.ExitSites, callees)
 	sliced := catalog.Group{Name: "sliced", Tier: catalog.Detail}
+	launch := catalog.Group{Name: "launches", Tier: catalog.Detail, Launches: true}
 	groups[0].Functions = slices.DeleteFunc(groups[0].Functions, func(f catalog.Function) bool {
-		if !slices.Contains(detail, f.Label) {
+		switch {
+		case slices.Contains(detail, f.Label):
+			sliced.Functions = append(sliced.Functions, f)
+		case slices.Contains(launches, f.Label):
+			f.Category = "launch"
+			launch.Functions = append(launch.Functions, f)
+		default:
 			return false
 		}
-		sliced.Functions = append(sliced.Functions, f)
 		return true
 	})
-	groups = append(groups, sliced)
+	return append(groups, sliced, launch)
+}
+
+// costless has a session find that its probes cost nothing: the job, which does nothing
+// but call what is probed, would not be worth its price on a slow machine.
+func costless(t *testing.T) func(*Session) {
+	return func(s *Session) {
+		s.governor.Close()
+		s.governor = newGovernor(s, budget.HitCost{}, false)
+		if err := s.governor.Begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Where each probe is a perf event that the kernel takes tens of milliseconds to take
+// out, a budget leaves out what it would have in slices, says so once, and records
+// every call of the rest, launches among it. Without a budget every call is recorded.
+func TestPerfEventsAreNeverSliced(t *testing.T) {
+	detail := []string{"callee_branchy", "callee_many", "callee_recursive"}
+	groups := leftOutGroups(detail, []string{"callee_message", "callee_protected"})
 	for _, c := range []struct {
 		name   string
 		budget float64
 	}{{"all of the job's time", 1}, {"no budget", Unlimited}} {
 		t.Run(c.name, func(t *testing.T) {
-			truth, sink, session := traceNative(t, "calls-plain", Options{PerfEvents: true, Budget: c.budget, catalog: groups})
 			budgeted := c.budget > 0
+			options, between := Options{PerfEvents: true, Budget: c.budget, catalog: groups}, costless(t)
+			if !budgeted {
+				between = nil
+			}
+			truth, sink, session := traceCommand(t, options, between, filepath.Join(buildNative(t), "calls-plain"), "200", "wait")
 			counts := countSpans(sink.spans)
 			for name, made := range truth.Calls {
 				if budgeted && slices.Contains(detail, name) {
@@ -63,6 +93,36 @@ func TestPerfEventsAreNeverSliced(t *testing.T) {
 	}
 }
 
+// The calls of a group that has lost its stacks are recorded as before.
+func TestCallsGoOnWithoutTheirStacks(t *testing.T) {
+	launches := []string{"callee_message", "callee_protected"}
+	groups := leftOutGroups(nil, launches)
+	for _, leave := range []bool{false, true} {
+		between := func(s *Session) {
+			costless(t)(s)
+			if !leave {
+				return
+			}
+			if err := leaveStacks(s, []string{"launches"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		options := Options{PerfEvents: true, Budget: 1, Frequency: 99, catalog: groups}
+		truth, sink, _ := traceCommand(t, options, between, filepath.Join(buildNative(t), "calls-plain"), "200", "wait")
+		counts, stacks := countSpans(sink.spans), map[string]int{}
+		for _, s := range sink.spans {
+			if s.Detail != nil && s.Detail.StackID != nil {
+				stacks[s.Call.Name]++
+			}
+		}
+		for _, name := range launches {
+			if counts[name] != truth.Calls[name] || (stacks[name] > 0) == leave {
+				t.Errorf("without stacks %t: %d of %d calls of %s recorded, %d with a stack", leave, counts[name], truth.Calls[name], name, stacks[name])
+			}
+		}
+	}
+}
+
 func TestOnlyABudgetWithoutUprobeMultiLeavesOut(t *testing.T) {
 	all := catalog.Groups()
 	for _, c := range []struct {
@@ -77,6 +137,11 @@ func TestOnlyABudgetWithoutUprobeMultiLeavesOut(t *testing.T) {
 		for _, g := range s.groups {
 			if !c.all && g.Tier == catalog.Detail {
 				t.Errorf("%s is recorded in slices", g.Name)
+			}
+		}
+		for _, name := range []string{"cuda", "hip", "level-zero", "neuron", "opencl", "pjrt"} {
+			if slices.Contains(s.leftOut, name) {
+				t.Errorf("%+v: the launches of %s are left out", c, name)
 			}
 		}
 	}

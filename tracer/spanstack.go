@@ -67,6 +67,7 @@ func (s *Session) takeStacks(plan *plan.Plan) {
 	}
 	for i := range plan.Probes {
 		switch p := &plan.Probes[i]; {
+		case s.chosen.stackless[p.Group.Name]:
 		case wantsStack(s.options.Level, p.Function):
 			p.TakeStack()
 		case wantsLine(s.options.Level, p.Function):

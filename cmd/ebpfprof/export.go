@@ -17,13 +17,15 @@ import (
 )
 
 const exportDescription = `perfetto is for ui.perfetto.dev, kineto for what reads traces of torch.profiler (HTA, TraceLens, traceinsight), pprof for
-go tool pprof, speedscope for speedscope.app, folded for flamegraph.pl, memory_viz for PyTorch's memory viewer. The last three add up: time on the device where
-there is any, else on the CPU; --group-by chooses. A name that ends in .gz is compressed.
-A name that ends in .tar has a Perfetto trace of each rank, and a manifest that puts their clocks together.
+go tool pprof, speedscope for speedscope.app, folded for flamegraph.pl, memory_viz for PyTorch's memory viewer. pprof,
+speedscope and folded add up: time on the device where there is any, else on the CPU; --group-by chooses. With
+memory_viz each process's memory on each device is a device, host memory too; --at peak ends it there.
+A name that ends in .gz is compressed. A name that ends in .tar has a Perfetto trace of each rank, and a manifest that puts their clocks together.
 
    ebpfprof export DATASET --format perfetto -o job.pftrace
    ebpfprof export DATASET --format perfetto -o ranks.tar
-   ebpfprof export DATASET --format speedscope --group-by operator -o job.speedscope.json`
+   ebpfprof export DATASET --format speedscope --group-by operator -o job.speedscope.json
+   ebpfprof export DATASET --format memory_viz --at peak -o job.pickle`
 
 // exportCommand is `ebpfprof export`.
 func exportCommand() *urfave.Command {
@@ -39,6 +41,7 @@ func exportCommand() *urfave.Command {
 			&urfave.StringFlag{Name: "group-by", Usage: "what to add up: " + strings.Join(export.Groups(), ", ")},
 			&urfave.StringFlag{Name: "max-size", Usage: "leave out what makes it larger than `SIZE` (500MB), and say how much"},
 			&urfave.IntFlag{Name: "rank", Usage: "only the process of `RANK`"},
+			memoryVizAt(),
 			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
 		},
 		Action: runExport,
@@ -64,6 +67,9 @@ func runExport(c *urfave.Context) error {
 	}
 	if format == memoryViz {
 		return exportMemoryViz(c, path)
+	}
+	if c.IsSet("at") {
+		return usageError(fmt.Errorf("--at is of --format %s", memoryViz))
 	}
 	if by := c.String("group-by"); by != "" && !known(export.Groups(), by) {
 		return usageError(fmt.Errorf("cannot group by %q: one of %s", by, strings.Join(export.Groups(), ", ")))

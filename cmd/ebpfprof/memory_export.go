@@ -1,9 +1,11 @@
 package main
 
 import (
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -28,7 +30,7 @@ func memoryExportCommand() *urfave.Command {
 		Description: memoryExportDescription,
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "pid", Usage: "only the process `PID`"},
-			&urfave.StringFlag{Name: "at", Value: "end", Usage: "end it at the peak or at the end"},
+			memoryVizAt(),
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`"},
 		},
 		Action: func(c *urfave.Context) error {
@@ -40,22 +42,34 @@ func memoryExportCommand() *urfave.Command {
 				return usageError(errors.New("which dataset? ebpfprof memory export DATASET --output FILE"))
 			case c.String("output") == "":
 				return usageError(errors.New("where to? --output FILE"))
-			case c.String("at") != "end" && c.String("at") != "peak":
-				return usageError(fmt.Errorf("--at %s: peak or end", c.String("at")))
 			}
 			return exportMemoryViz(c, arguments[0])
 		},
 	}
 }
 
+// memoryVizAt is --at.
+func memoryVizAt() urfave.Flag {
+	return &urfave.StringFlag{Name: "at", Value: "end", Usage: "end a snapshot for PyTorch's memory viewer at the peak or at the end"}
+}
+
 // exportMemoryViz writes --output.
 func exportMemoryViz(c *urfave.Context, dataset string) error {
+	if at := c.String("at"); at != "end" && at != "peak" {
+		return usageError(fmt.Errorf("--at %s: peak or end", at))
+	}
 	m, err := analysis.Load(c.Context, dataset, int32(c.Int("pid")))
 	if err != nil {
 		return failed(fmt.Errorf("%s: %w", dataset, err))
 	}
 	defer m.Close()
-	err = writeOutput(c, func(w io.Writer) error { return m.Export(c.Context, w, c.String("at") == "peak") })
+	err = writeOutput(c, func(w io.Writer) error {
+		if strings.HasSuffix(c.String("output"), ".gz") {
+			z := gzip.NewWriter(w)
+			return errors.Join(m.Export(c.Context, z, c.String("at") == "peak"), z.Close())
+		}
+		return m.Export(c.Context, w, c.String("at") == "peak")
+	})
 	if err != nil {
 		return failed(err)
 	}

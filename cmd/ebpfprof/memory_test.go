@@ -167,3 +167,62 @@ func TestMemoryObeysNoNameOfASnapshot(t *testing.T) {
 		}
 	}
 }
+
+// TestExportEndsASnapshotAtThePeak: by either command, compressed where the name says so, and what is no such time is
+// refused.
+func TestExportEndsASnapshotAtThePeak(t *testing.T) {
+	program, dir := built(t), t.TempDir()
+	run := func(arguments ...string) string {
+		t.Helper()
+		out, err := exec.Command(program, arguments...).Output()
+		if err != nil {
+			t.Fatalf("%q: %v", arguments, err)
+		}
+		return string(out)
+	}
+	text := `{"segments":[],"device_traces":[[` +
+		`{"action":"alloc","addr":4096,"size":512,"stream":0,"time_us":1,"frames":[]},` +
+		`{"action":"alloc","addr":8192,"size":1024,"stream":0,"time_us":2,"frames":[]},` +
+		`{"action":"free_completed","addr":4096,"size":512,"stream":0,"time_us":3,"frames":[]},` +
+		`{"action":"alloc","addr":16384,"size":256,"stream":0,"time_us":4,"frames":[]}]]}`
+	first, dataset := filepath.Join(dir, "first.json"), filepath.Join(dir, "dataset")
+	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("import", first, "--output", dataset, "--quiet")
+	for name, c := range map[string]struct {
+		arguments []string
+		atEnd     int64
+	}{
+		"end":         {[]string{"export", dataset, "--format", "memory_viz"}, 1280},
+		"peak":        {[]string{"export", dataset, "--format", "memory_viz", "--at", "peak"}, 1536},
+		"memory peak": {[]string{"memory", "export", dataset, "--at", "peak"}, 1536},
+		"peak.gz":     {[]string{"export", dataset, "--format", "memory_viz", "--at", "peak"}, 1536},
+	} {
+		path := filepath.Join(dir, name)
+		run(append(c.arguments, "--output", path)...)
+		if strings.HasSuffix(name, ".gz") {
+			if out, err := exec.Command("gunzip", "--force", path).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			path = strings.TrimSuffix(path, ".gz")
+		}
+		var answer struct {
+			Arenas []struct {
+				PeakBytes int64 `json:"peak_bytes"`
+				EndBytes  int64 `json:"end_bytes"`
+			} `json:"arenas"`
+		}
+		if err := json.Unmarshal([]byte(run("memory", path, "--json")), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if len(answer.Arenas) != 1 || answer.Arenas[0].PeakBytes != 1536 || answer.Arenas[0].EndBytes != c.atEnd {
+			t.Errorf("%s: %+v, want %d bytes at its end", name, answer, c.atEnd)
+		}
+	}
+	for _, wrong := range [][]string{{"--format", "memory_viz", "--at", "noon"}, {"--format", "perfetto", "--at", "peak"}} {
+		if out, err := exec.Command(program, append([]string{"export", dataset, "-o", filepath.Join(dir, "x")}, wrong...)...).CombinedOutput(); err == nil {
+			t.Errorf("%q is taken: %s", wrong, out)
+		}
+	}
+}

@@ -39,7 +39,7 @@ func TestAKernelWithoutUprobeMultiSaysWhatABudgetLeavesOut(t *testing.T) {
 	multi := slices.IndexFunc(all, func(f features.Feature) bool { return f.Key == "uprobe_multi" })
 	all[multi].Err = errors.New("not there")
 	k := featureChecks(&features.Set{List: all})[multi]
-	if k.State != stateDegraded || !strings.Contains(k.Why, "within a budget operators, launches") || !strings.Contains(k.Why, "--budget off") {
+	if k.State != stateDegraded || !strings.Contains(k.Why, "within a budget operators, ") || !strings.Contains(k.Why, "--budget off") {
 		t.Errorf("%+v", k)
 	}
 }

@@ -178,7 +178,10 @@ func printGroups() {
 	t := cli.PlainTable("group", "kept within the budget by", "functions", "what")
 	for _, g := range catalog.Groups() {
 		tier := "always on"
-		if g.Tier == catalog.Detail {
+		switch {
+		case g.Launches:
+			tier = "slices; always on before 6.6"
+		case g.Tier == catalog.Detail:
 			tier = "slices"
 		}
 		t.AppendRow(table.Row{g.Name, tier, len(g.Functions), g.Help})

@@ -32,8 +32,8 @@ func readReports(t *testing.T, file string) []deviceReport {
 func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
 	eachTorch(t, func(t *testing.T, v torch) {
 		file := filepath.Join(t.TempDir(), "reports")
-		job := startJob(t, v.job("allocator.py", "--seconds", "30", "--log", file)...)
-		tracing := attach(t, []string{"--level", "anchor", "--budget", "1%"}, job.Process.Pid)
+		job := startJob(t, v.job("allocator.py", "--seconds", "16", "--log", file)...)
+		tracing := attach(t, []string{"--level", "anchor", "--budget", "2%"}, job.Process.Pid)
 		job.goOn(t)
 		job.finishJob(t)
 		r := tracing.finish(t)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// budgetSeconds is how long the budget is watched: ten slices or so.
-const budgetSeconds = "60"
+// budgetSeconds is how long the budget is watched: ten slices and more, of which the
+// first wait for half a minute until they are weighed.
+const budgetSeconds = "40"
 
 func TestBudgetHolds(t *testing.T) {
 	debianTorch.beside(t, sliced)

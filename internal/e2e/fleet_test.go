@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -119,7 +120,7 @@ func TestTheAgentNoticesASlowRankByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent := start(t, binary, "--config", config)
-	job := start(t, pypiTorch.job("straggler.py", "--fault", "loader", "--after", "400", "--seconds", "100", "--job", name)...)
+	job := start(t, pypiTorch.job("straggler.py", "--fault", "loader", "--after", "400", "--seconds", "150", "--job", name)...)
 	job.line(t, "started ")
 	agent.until(t, "a window", func(_ []string, errs string) bool { return strings.Contains(errs, "state=window reason=slow") })
 	found := false
@@ -141,6 +142,9 @@ func TestTheAgentNoticesASlowRankByItself(t *testing.T) {
 	}
 	if code, err := agent.wait(); err != nil || code != 0 {
 		t.Errorf("the agent ended with %d, %v\n%s", code, err, agent.transcript())
+	}
+	if err := job.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Errorf("the job did not go on: %v", err)
 	}
 	if code, err := job.wait(); err != nil || code != 0 {
 		t.Errorf("the job ended with %d, %v", code, err)

@@ -29,8 +29,8 @@ var shortChecks = []check{
 // under emulation takes seconds to load the programs.
 var longChecks = []check{
 	{"probes", "uprobe.test -test.v -test.run Test -test.bench BenchmarkSites -test.benchtime 1x", readProbes, false},
-	{"native jobs", "cd /w/tracer && tracer.test -test.v -test.run 'TestEveryCallOfEveryShape|TestExceptionsAreMarked|TestArgumentsComeFrom|TestPerfEventsAreNeverSliced'", readTests, false},
-	{"stub runtimes", "cd /w/internal/e2e && e2e.test -test.v -test.run 'TestEveryCallOf(CUDA|HIP|NCCL|Neuron|LevelZero)'", readTests, false},
+	{"native jobs", "cd /w/tracer && tracer.test -test.v -test.run 'TestEveryCallOfEveryShape|TestExceptionsAreMarked|TestArgumentsComeFrom|TestPerfEventsAreNeverSliced|TestCallsGoOnWithoutTheirStacks'", readTests, false},
+	{"stub runtimes", "cd /w/internal/e2e && e2e.test -test.v -test.run 'TestEveryCallOf(CUDA|HIP|NCCL|Neuron|LevelZero)|TestABudgetHasAllLaunches'", readTests, false},
 	{"native stacks", "cd /w/tracer/unwinding && unwinding.test -test.v -test.run 'TestEveryShapeOfFrame|TestOutcomesCount|TestForkedChild'", readTests, false},
 	{"OpenCL on PoCL", "cd /w/internal/e2e && e2e.test -test.v -test.run 'TestEveryOpenCLCall|TestOpenCLKernelsOfAProgram'", readTests, true},
 	{"Python job", "python3 /jobs/spin.py 90 & sleep 5; agent attach --quiet --budget off --duration 5s --output /out/first --pid $!; " +

@@ -79,20 +79,23 @@ type Process struct {
 
 // Steps are the repetitions of the training loop.
 type Steps struct {
-	PID      int       `json:"pid"`
-	TID      int       `json:"tid"`
-	Kind     string    `json:"kind"`
-	Count    int       `json:"count"`
-	Timed    int       `json:"timed_count"`
-	Warmup   int       `json:"warmup_count"`
-	Whole    int       `json:"whole_count"`
-	Evaluate int       `json:"evaluate_count"`
-	MeanMS   float64   `json:"mean_ms"`
-	StddevMS float64   `json:"stddev_ms"`
-	Slowest  Slowest   `json:"slowest"`
-	Method   string    `json:"method"`
-	Sequence string    `json:"sequence"`
-	PeriodMS []float64 `json:"period_ms"`
+	PID   int    `json:"pid"`
+	TID   int    `json:"tid"`
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
+	// Represented is for how many steps these stand: more where only slices of what tells
+	// steps were recorded, an estimate then.
+	Represented float64   `json:"represented_count"`
+	Timed       int       `json:"timed_count"`
+	Warmup      int       `json:"warmup_count"`
+	Whole       int       `json:"whole_count"`
+	Evaluate    int       `json:"evaluate_count"`
+	MeanMS      float64   `json:"mean_ms"`
+	StddevMS    float64   `json:"stddev_ms"`
+	Slowest     Slowest   `json:"slowest"`
+	Method      string    `json:"method"`
+	Sequence    string    `json:"sequence"`
+	PeriodMS    []float64 `json:"period_ms"`
 }
 
 // Slowest is the step with the longest period.

@@ -38,7 +38,7 @@ func (b *builder) steps() error {
 	}
 	p := all[best]
 	s := &Steps{
-		PID: p.PID, TID: p.TID, Kind: string(p.Steps.Kind), Count: p.Steps.Count, Whole: p.Whole, Warmup: p.Warmup, Timed: p.Steps.Timed,
+		PID: p.PID, TID: p.TID, Kind: string(p.Steps.Kind), Count: p.Steps.Count, Represented: p.Steps.Represented, Whole: p.Whole, Warmup: p.Warmup, Timed: p.Steps.Timed,
 		Evaluate: p.Evaluate, Method: p.Method, Sequence: p.Sequence, PeriodMS: []float64{},
 	}
 	for _, row := range p.List {
@@ -89,6 +89,9 @@ func (s *Steps) sentence() string {
 	text := fmt.Sprintf("1 step of %s", msText(s.MeanMS))
 	if s.Count > 1 {
 		text = fmt.Sprintf("%d steps of %s ± %s, the slowest %s (step %d)", s.Count, msText(s.MeanMS), msText(s.StddevMS), msText(s.Slowest.MS), s.Slowest.Index)
+	}
+	if s.Represented >= 1.01*float64(s.Count) {
+		text += fmt.Sprintf("; of about %.0f, since steps themselves were recorded in slices", s.Represented)
 	}
 	if s.Warmup > 0 {
 		text += fmt.Sprintf("; %d of them warm-up, which the times leave out", s.Warmup)

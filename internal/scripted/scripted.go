@@ -25,6 +25,8 @@ type Job struct {
 	memory  []event.Memory
 	counter []event.Counter
 	open    []int64
+	slices  []event.Slice
+	inSlice bool
 }
 
 // New begins a job at a time that is not zero.
@@ -38,6 +40,9 @@ func (j *Job) Call(layer, category, name string, own int64, inside ...func()) *e
 	id := int64(len(j.spans) + 1)
 	s := &event.Span{ID: id, StartNS: j.Now, PID: j.PID, TID: j.TID, Weight: j.Weight, SequenceNumber: -1,
 		Call: &event.Call{Layer: layer, Category: category, Name: name}}
+	if j.inSlice {
+		s.SliceID = j.slices[len(j.slices)-1].ID
+	}
 	if len(j.open) > 0 {
 		s.ParentID = j.open[len(j.open)-1]
 	}
@@ -82,6 +87,20 @@ func (j *Job) Optimize(own int64, inside ...func()) {
 
 // Wait lets time pass outside of any call.
 func (j *Job) Wait(ns int64) { j.Now += ns }
+
+// Slice is what is recorded of a job in a slice, of so many training steps that stand for
+// others: the weight of its rows is by that.
+func (j *Job) Slice(recorded, represented float64, inside func()) {
+	slice := event.Slice{ID: int64(len(j.slices) + 1), PID: j.PID, Group: "backward", BeginNS: j.Now, FromNS: j.Now, Phase: event.PhaseTraining,
+		Unit: event.UnitSteps, Recorded: recorded, Represented: represented, Steps: int32(recorded)}
+	j.slices, j.inSlice = append(j.slices, slice), true
+	before := j.Weight
+	j.Weight = represented / recorded
+	inside()
+	j.Weight, j.inSlice = before, false
+	last := &j.slices[len(j.slices)-1]
+	last.EndNS, last.ToNS = j.Now, j.Now
+}
 
 // Sample looks at the main thread from the job's clock on for weight nanoseconds,
 // without moving it. Frames are leaf first.
@@ -180,7 +199,7 @@ func Write(t testing.TB, jobs ...*Job) string {
 			stacks = append(stacks, s)
 		}
 		err = errors.Join(err, d.Process(process), d.Thread(event.Thread{PID: j.PID, TID: j.TID}), d.Spans(spans),
-			d.Samples(samples), d.Stacks(stacks), d.Memory(j.memory), d.Counters(j.counter))
+			d.Samples(samples), d.Stacks(stacks), d.Memory(j.memory), d.Counters(j.counter), d.Slices(j.slices))
 	}
 	if err = errors.Join(err, d.Close()); err != nil {
 		t.Fatal(err)

@@ -31,6 +31,9 @@ type Step struct {
 	// Whole: every row of the step was recorded. In recordings by slices the
 	// steps between slices have their anchors and little else.
 	Whole bool
+	// Weight is for how many steps it stands: more than one where what tells steps is
+	// itself recorded in slices.
+	Weight float64
 }
 
 // OfRank are the threads of a rank.
@@ -70,7 +73,8 @@ func (t Thread) Of(kinds ...steps.Kind) (all []Step) {
 
 // anchorSQL are the calls that steps are found by, a class each.
 const anchorSQL = `
-SELECT pid, tid, ts_ns, ts_ns + coalesce(duration_ns, 0) AS end_ns, name,
+SELECT span.pid, span.tid, ts_ns, ts_ns + coalesce(duration_ns, 0) AS end_ns, name, weight,
+  coalesce(slice.begin_ns, 0) AS slice_begin, coalesce(slice.end_ns, 0) AS slice_end,
   CASE
     WHEN layer = 'scope' AND name LIKE 'enumerate(DataLoader)#%' THEN 'L'
     WHEN layer = 'scope' AND name LIKE 'Optimizer.step#%' THEN 'O'
@@ -80,10 +84,10 @@ SELECT pid, tid, ts_ns, ts_ns + coalesce(duration_ns, 0) AS end_ns, name,
     WHEN layer = 'scope' AND name LIKE 'ProfilerStep#%' THEN 'P'
     WHEN layer = 'scope' AND name NOT LIKE 'Optimizer.zero_grad#%' THEN 'S'
   END AS class
-FROM span
+FROM span LEFT JOIN slice USING (session_id, slice_id)
 WHERE layer IN ('scope', 'collective') OR layer = 'autograd' AND category = 'backward'
   OR layer = 'runtime' AND runtime IN ('pjrt', 'neuron') AND category = 'launch'
-ORDER BY pid, tid, ts_ns`
+ORDER BY span.pid, span.tid, ts_ns`
 
 // annotated is the class of the marks that a profiler's user sets.
 const annotated steps.Class = 'P'
@@ -99,13 +103,14 @@ func Steps(ctx context.Context, db *dataset.DB) ([]Thread, error) {
 	var all []Thread
 	var id int64
 	for _, pid := range order {
-		tid, found := best(byThread[pid])
+		thread, found := best(byThread[pid])
+		found = thread.cut(found)
 		if len(found) == 0 {
 			continue
 		}
-		t := Thread{PID: pid, TID: tid}
+		t := Thread{PID: pid, TID: thread.tid}
 		for _, s := range found {
-			t.Steps = append(t.Steps, Step{Step: s, ID: id, Whole: true})
+			t.Steps = append(t.Steps, Step{Step: s, ID: id, Whole: true, Weight: thread.weights[s.Begin]})
 			id++
 		}
 		all = append(all, t)
@@ -145,7 +150,12 @@ func settleKinds(ctx context.Context, db *dataset.DB, threads []Thread) error {
 type threadAnchors struct {
 	tid     int
 	anchors []steps.Anchor
+	weights map[int64]float64 // by begin
+	slices  []anchorSlice     // of the anchors
 }
+
+// anchorSlice bounds the slice that an anchor was recorded in; zero where all were.
+type anchorSlice struct{ begin, end int64 }
 
 func anchors(ctx context.Context, db *dataset.DB) (byProcess map[int][]threadAnchors, order []int, err error) {
 	rows, err := db.Query(ctx, anchorSQL)
@@ -158,7 +168,9 @@ func anchors(ctx context.Context, db *dataset.DB) (byProcess map[int][]threadAnc
 		var pid, tid int
 		var a steps.Anchor
 		var class sql.NullString
-		if err := rows.Scan(&pid, &tid, &a.Begin, &a.End, &a.Name, &class); err != nil {
+		var weight float64
+		var slice anchorSlice
+		if err := rows.Scan(&pid, &tid, &a.Begin, &a.End, &a.Name, &weight, &slice.begin, &slice.end, &class); err != nil {
 			return nil, nil, err
 		}
 		if !class.Valid {
@@ -170,10 +182,11 @@ func anchors(ctx context.Context, db *dataset.DB) (byProcess map[int][]threadAnc
 			order = append(order, pid)
 		}
 		if len(threads) == 0 || threads[len(threads)-1].tid != tid {
-			threads = append(threads, threadAnchors{tid: tid})
+			threads = append(threads, threadAnchors{tid: tid, weights: map[int64]float64{}})
 		}
 		last := &threads[len(threads)-1]
-		last.anchors = append(last.anchors, a)
+		last.anchors, last.slices = append(last.anchors, a), append(last.slices, slice)
+		last.weights[a.Begin] = weight
 		byProcess[pid] = threads
 	}
 	return byProcess, order, rows.Err()
@@ -181,9 +194,8 @@ func anchors(ctx context.Context, db *dataset.DB) (byProcess map[int][]threadAnc
 
 // best is the training thread of a process: the one with the most backward
 // passes or executions, else with the most of what else counts.
-func best(threads []threadAnchors) (tid int, found []steps.Step) {
+func best(threads []threadAnchors) (chosen threadAnchors, found []steps.Step) {
 	most := [3]int{}
-	var chosen []steps.Anchor
 	for _, t := range threads {
 		var n [3]int
 		for _, a := range t.anchors {
@@ -197,13 +209,13 @@ func best(threads []threadAnchors) (tid int, found []steps.Step) {
 			}
 		}
 		if n[0] > most[0] || n[0] == most[0] && (n[1] > most[1] || n[1] == most[1] && n[2] > most[2]) {
-			most, tid, chosen = n, t.tid, t.anchors
+			most, chosen = n, t
 		}
 	}
 	if most[0] > 0 {
-		return tid, marked(chosen)
+		return chosen, marked(chosen.anchors)
 	}
-	return tid, steps.Find(chosen)
+	return chosen, steps.Find(chosen.anchors)
 }
 
 // marked are the steps that the job itself marked.

@@ -39,14 +39,17 @@ type ProcessSummary struct {
 // LoopSummary is about all steps of a loop, warm-up included in Count and not in
 // the times. The times are null without a step that has a period.
 type LoopSummary struct {
-	Kind     steps.Kind `json:"kind"`
-	Count    int        `json:"count"`
-	Timed    int        `json:"timed_count"` // of which the times are: settled, and another one follows
-	MeanMS   *float64   `json:"mean_ms"`
-	MedianMS *float64   `json:"median_ms"`
-	StddevMS *float64   `json:"stddev_ms"`
-	Fastest  *OneStep   `json:"fastest"`
-	Slowest  *OneStep   `json:"slowest"`
+	Kind  steps.Kind `json:"kind"`
+	Count int        `json:"count"` // that were seen
+	// Represented is how many there were: more than Count where only slices of what
+	// tells steps were recorded; an estimate then.
+	Represented float64  `json:"represented_count"`
+	Timed       int      `json:"timed_count"` // of which the times are: settled, and another one follows
+	MeanMS      *float64 `json:"mean_ms"`
+	MedianMS    *float64 `json:"median_ms"`
+	StddevMS    *float64 `json:"stddev_ms"`
+	Fastest     *OneStep `json:"fastest"`
+	Slowest     *OneStep `json:"slowest"`
 	// DurationMS is the mean from the first anchor to the last: without what lies
 	// between steps.
 	DurationMS *float64 `json:"mean_duration_ms"`
@@ -114,6 +117,9 @@ func summarize(t Thread) ProcessSummary {
 
 func loopSummary(kind steps.Kind, loop []Step) LoopSummary {
 	l := LoopSummary{Kind: kind, Count: len(loop)}
+	for _, s := range loop {
+		l.Represented += max(1, s.Weight)
+	}
 	timed := slices.DeleteFunc(slices.Clone(loop), func(s Step) bool { return s.Kind == steps.Warmup || s.Period < 0 })
 	if l.Timed = len(timed); l.Timed == 0 {
 		return l
@@ -169,6 +175,9 @@ func (p ProcessSummary) write(out io.Writer) {
 	}
 	kind := map[steps.Kind]string{steps.Train: "training", steps.Evaluate: "evaluation"}[p.Steps.Kind]
 	fmt.Fprintf(out, "%s: %s", who, counted(p.Steps.Count, kind+" step"))
+	if l := p.Steps; l.Represented >= 1.01*float64(l.Count) {
+		fmt.Fprintf(out, " seen, of about %.0f (recorded in slices),", l.Represented)
+	}
 	if l := p.Steps; l.MeanMS != nil {
 		fmt.Fprintf(out, " of %s (mean period", milliseconds(*l.MeanMS))
 		if l.StddevMS != nil {

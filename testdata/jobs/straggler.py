@@ -3,11 +3,13 @@
 
 From step --after on, rank --victim suffers from --fault: it sleeps while it loads
 (loader), computes in Python (python), or collects garbage by force (gc). The parent
-starts the ranks with torchrun's environment and ends them after --seconds.
+starts the ranks with torchrun's environment and ends them after --seconds, or after the
+step in which it gets a SIGTERM.
 """
 
 import gc
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -41,6 +43,7 @@ def launch(args):
             LOCAL_WORLD_SIZE=str(args.ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
             TORCHELASTIC_RUN_ID=args.job, GLOO_SOCKET_IFNAME="lo"))
         for number in range(args.ranks)]
+    signal.signal(signal.SIGTERM, lambda *_: [process.terminate() for process in ranks])
     joblib.say("started " + " ".join(str(process.pid) for process in ranks))
     sys.exit(max(process.wait() for process in ranks))
 
@@ -50,6 +53,8 @@ def rank(args):
     import torch.distributed as dist
     from torch import nn
 
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     suffers = dist.get_rank() == args.victim
@@ -90,7 +95,7 @@ def rank(args):
         step += 1
         if step == 30 and dist.get_rank() == 0:
             joblib.say("running")  # the imports are over
-        over = torch.tensor([float(time.time() > end)])
+        over = torch.tensor([float(bool(stop) or time.time() > end)])
         dist.all_reduce(over)
         if over.item() > 0:
             break

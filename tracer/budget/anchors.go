@@ -14,8 +14,7 @@ import (
 // step of half a millisecond even that is several percent, each hit being cold.
 // Then the most expensive of them go into slices with the detail groups, until the rest
 // fits: demoted. A job whose steps are long again ends its slices (Governor.calm),
-// and so has every call of a demoted group recorded again. Where nothing is recorded in
-// slices the budget is theirs alone, and what exceeds it is left out from there on.
+// and so has every call of a demoted group recorded again.
 
 const (
 	// anchorsHigh is the share of the budget above which anchor groups are
@@ -94,33 +93,17 @@ func overBudget(shares map[string]float64, budget float64) []string {
 func (g *Governor) judgeAnchors() (demoted bool, err error) {
 	g.settleAnchors()
 	shares := g.anchors.shares
-	names := overBudget(shares, g.forAnchors())
+	names := overBudget(shares, g.allowance())
 	if len(names) == 0 {
 		return false, nil
 	}
 	for _, name := range names {
 		g.warn(event.Warning{
 			TSNS: time.Now().UnixNano(), Kind: "slice", Source: name, Count: 1,
-			Detail: fmt.Sprintf("recording every call of this group would take %.1f %% of the job's time: %s", 100*shares[name], instead(g.whole)),
+			Detail: fmt.Sprintf("recording every call of this group would take %.1f %% of the job's time: from here on it is recorded in slices, like the detail groups", 100*shares[name]),
 		})
 	}
 	return true, g.demote(names)
-}
-
-// forAnchors is the share of the time by which the anchor groups are judged.
-func (g *Governor) forAnchors() float64 {
-	if g.whole {
-		return g.allowance() / anchorsHigh
-	}
-	return g.allowance()
-}
-
-// instead is what becomes of a group that is too expensive.
-func instead(noSlices bool) string {
-	if noSlices {
-		return "from here on it is left out, since without uprobe.multi (Linux 6.6) probes come out one by one, too slowly for slices; --budget off records every call"
-	}
-	return "from here on it is recorded in slices, like the detail groups"
 }
 
 // demote takes the probes of some groups out, makes detail of them, and begins a new
@@ -138,7 +121,7 @@ func (g *Governor) demote(names []string) error {
 		return fmt.Errorf("slicing an anchor group: %w", err)
 	}
 	g.probes.SweepScopes()
-	if !g.whole { // else no slice has to be weighed
+	if g.whole == nil { // else no slice has to be weighed
 		if err := g.keepCounting(steps, names); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ type Config struct {
 	// every call.
 	Budget float64
 	// NoSlices: the kernel takes seconds to take the probes of a slice out. There are
-	// none then, and anchor groups that are too expensive are left out.
+	// none then, and groups that are too expensive are left out.
 	NoSlices bool
 	Cost     HitCost
 	Probes   Probes
@@ -23,11 +23,15 @@ type Config struct {
 
 // New makes a Governor, which does nothing before Begin. The caller must Close it.
 func New(c Config) *Governor {
-	return &Governor{
+	g := &Governor{
 		probes: c.Probes, job: c.Job, switches: c.Switches, rows: c.Rows, warn: c.Warn, threads: c.Threads,
-		whole: c.NoSlices, nodes: c.Nodes, steps: c.Steps, budget: budgetShare * c.Budget, clock: newJobClock(), cost: c.Cost,
+		nodes: c.Nodes, steps: c.Steps, budget: budgetShare * c.Budget, clock: newJobClock(), cost: c.Cost,
 		epoch: 1, correction: 1, ledger: newLedger(), thinned: map[uint32]float64{},
 	}
+	if c.NoSlices {
+		g.whole = &whole{}
+	}
+	return g
 }
 
 // RecordsAll reports whether every probe is in for good.

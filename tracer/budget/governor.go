@@ -69,7 +69,7 @@ type Governor struct {
 	warn     func(event.Warning)
 	threads  func() (Threads, error)
 	budget   float64 // share of the job's own time; 0 records everything
-	whole    bool    // nothing is recorded in slices
+	whole    *whole  // judges what is recorded where there are no slices; nil: there are
 	clock    *jobClock
 	cost     HitCost
 
@@ -182,6 +182,9 @@ func (g *Governor) Begin() error {
 		g.phase = phaseFull
 		return g.probes.AttachAll()
 	}
+	if g.whole != nil {
+		g.whole.begin(g)
+	}
 	g.rows.Hold(true)
 	return g.Step()
 }
@@ -243,8 +246,11 @@ func (g *Governor) watchPause(now time.Time) error {
 
 // next begins a slice, if there is anything to record in it.
 func (g *Governor) next() error {
+	if g.whole != nil {
+		return g.whole.judge(g)
+	}
 	demoted, err := g.judgeAnchors()
-	if err != nil || g.whole {
+	if err != nil {
 		return err
 	}
 	looked := time.Now()
@@ -285,7 +291,7 @@ func (g *Governor) Wait() time.Duration {
 		}
 		return 250 * time.Millisecond
 	}
-	if g.whole || !g.probes.AnySliced() {
+	if g.whole != nil || !g.probes.AnySliced() {
 		return idleTick // there is nothing that the job could begin to use
 	}
 	return 50 * time.Millisecond

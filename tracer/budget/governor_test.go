@@ -1,11 +1,8 @@
 package budget
 
 import (
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 func testGovernor() *Governor {
@@ -42,59 +39,6 @@ func TestNextSliceIsPaidForByItsCycle(t *testing.T) {
 	// The fixed cost alone is over: the slice grows to be worth it, the pause follows.
 	if want := time.Second; g.onTime != want {
 		t.Errorf("the next slice lasts %s, want %s", g.onTime, want)
-	}
-}
-
-// givingUp are the probes of a job of one anchor group, which is taken out.
-type givingUp struct {
-	Probes
-	demoted []string
-}
-
-func (p *givingUp) Anchors() []uint32 { return []uint32{0} }
-func (p *givingUp) Steps() []uint32   { return nil }
-func (p *givingUp) PastSteps() uint64 { return 0 }
-func (p *givingUp) SweepScopes()      {}
-func (p *givingUp) AnySliced() bool   { return true }
-func (p *givingUp) At(uint32) Probe   { return Probe{Group: "scope"} }
-func (p *givingUp) Hits([]uint32) map[uint32]Hits {
-	return map[uint32]Hits{0: {Recorded: 1e6, Traps: 1e6}}
-}
-func (p *givingUp) Demote(groups []string, _ uint32) error {
-	p.demoted = append(p.demoted, groups...)
-	return nil
-}
-
-// Where there are no slices, an anchor group that costs too much is out, with a word,
-// and nothing is ever put in again: no other probe is asked for, nor any row weighed.
-func TestWithoutSlicesWhatCostsTooMuchIsLeftOut(t *testing.T) {
-	probes := &givingUp{}
-	var said []event.Warning
-	g := New(Config{
-		Budget: 0.05, NoSlices: true, Cost: HitCost{Warm: [3]float64{1000, 1000, 1000}}, Probes: probes, Job: noJob{}, Switches: noSwitches{},
-		Nodes: NewNodeClock(), Steps: NewStepClock(), Warn: func(w event.Warning) { said = append(said, w) },
-	})
-	// 1.8 s of a minute, more than half of the 5 %; of two minutes it is affordable, as
-	// nothing else has to be paid for.
-	g.anchors = anchorAccount{at: time.Now().Add(-2 * time.Minute), before: map[uint32]Hits{}}
-	if err := g.next(); err != nil || len(probes.demoted) > 0 {
-		t.Fatalf("taken out: %v, %v", probes.demoted, err)
-	}
-	g.anchors = anchorAccount{at: time.Now().Add(-time.Minute), before: map[uint32]Hits{}}
-	for range 3 {
-		if err := g.next(); err != nil {
-			t.Fatal(err)
-		}
-		g.anchors.before = map[uint32]Hits{0: {Recorded: 1e6, Traps: 1e6}}
-	}
-	if len(probes.demoted) != 1 || probes.demoted[0] != "scope" {
-		t.Errorf("taken out: %v, want scope once", probes.demoted)
-	}
-	if len(said) != 1 || said[0].Source != "scope" || !strings.Contains(said[0].Detail, "left out") || !strings.Contains(said[0].Detail, "--budget off") {
-		t.Errorf("warnings: %+v", said)
-	}
-	if g.slices != 0 || g.phase != phaseIdle {
-		t.Errorf("%d slices, phase %d", g.slices, g.phase)
 	}
 }
 

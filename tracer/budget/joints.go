@@ -24,6 +24,7 @@ type Probe struct {
 	Stack    bool      // its calls have their stacks taken
 	Line     bool      // else: its outermost calls have their Python frames taken
 	Reads    float64   // nanoseconds that a recorded call's shapes take
+	Launches bool      // its group gives way before the others
 }
 
 // Hits are the counters of one probe.
@@ -70,6 +71,8 @@ type Probes interface {
 	SweepScopes()
 	// Demote takes groups of anchors out and puts them into slices, from an epoch on.
 	Demote(groups []string, epoch uint32) error
+	// LeaveStacks has the calls of groups take no stacks any more.
+	LeaveStacks(groups []string) error
 	// CountOnly counts the calls of a probe without recording them; nil where nobody
 	// maps its file any more.
 	CountOnly(index uint32) (Counting, error)

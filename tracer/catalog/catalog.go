@@ -168,7 +168,10 @@ type Group struct {
 	// devices: they come along.
 	With []string
 	// OnDemand groups are probed only where --probe names them.
-	OnDemand  bool
+	OnDemand bool
+	// Launches: its calls are what gives a device its work. Where nothing can be in
+	// slices, they are recorded one and all, while the budget has room for them.
+	Launches  bool
 	Functions []Function
 }
 

@@ -45,10 +45,11 @@ var cudaCopy3D = map[string][]Value{
 }
 
 var cudaGroup = Group{
-	Name: "cuda",
-	Help: "CUDA driver: kernel launches, graph launches, copies, sets",
-	Tier: Detail,
-	With: []string{"cuda-code"},
+	Name:     "cuda",
+	Help:     "CUDA driver: kernel launches, graph launches, copies, sets",
+	Tier:     Detail,
+	Launches: true,
+	With:     []string{"cuda-code"},
 	Functions: concat(
 		cudaLaunches,
 		cudaCopies("cuMemcpyHtoD", "host_to_device"),

@@ -73,6 +73,7 @@ var cudaStubsGroup = Group{
 	Help:     "CUDA runtime library: names of kernels by their host functions, at the price of a second probe a launch",
 	Tier:     Detail,
 	OnDemand: true,
+	Launches: true,
 	With:     []string{"cuda"},
 	Functions: concat(
 		cudart("cudaLaunchKernel", "|_ptsz", 0),

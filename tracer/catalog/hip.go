@@ -18,6 +18,7 @@ var hipGroup = Group{
 	Name:      "hip",
 	Help:      "HIP (AMD): kernel launches, graph launches, copies, sets",
 	Tier:      Detail,
+	Launches:  true,
 	With:      []string{"hip-code"},
 	Functions: concat(hipLaunches, hipCopies, hipSets),
 }

@@ -22,10 +22,11 @@ const (
 )
 
 var levelZeroGroup = Group{
-	Name: "level-zero",
-	Help: "Level Zero: kernel launches, copies, sets, runs of command lists",
-	Tier: Detail,
-	With: []string{"level-zero-code"},
+	Name:     "level-zero",
+	Help:     "Level Zero: kernel launches, copies, sets, runs of command lists",
+	Tier:     Detail,
+	Launches: true,
+	With:     []string{"level-zero-code"},
 	Functions: concat(zeLaunches, zeCopies, zeImages, zeGraphs, []Function{
 		// zeCommandQueueExecuteCommandLists(queue, n, lists, fence)
 		ze("zeCommandQueueExecuteCommandLists", "graph", func(f *Function) {

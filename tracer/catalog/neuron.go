@@ -23,6 +23,7 @@ var neuronGroup = Group{
 	Name:      "neuron",
 	Help:      "Neuron: executions, transfers, collectives",
 	Tier:      Detail,
+	Launches:  true,
 	With:      []string{"neuron-code"},
 	Functions: concat(neuronExecutions, neuronTransfers, neuronCollectives),
 }

@@ -24,6 +24,7 @@ var openCLGroup = Group{
 	Name:      "opencl",
 	Help:      "OpenCL: kernels, copies, sets, maps",
 	Tier:      Detail,
+	Launches:  true,
 	With:      []string{"opencl-code"},
 	Functions: concat(openCLLaunches, openCLCopies, openCLImages, openCLMaps, openCLSVM),
 }

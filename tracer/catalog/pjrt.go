@@ -19,9 +19,10 @@ package catalog
 const PJRTTable = "PJRT_Api"
 
 var pjrtGroup = Group{
-	Name: "pjrt",
-	Help: "PJRT plugins (JAX on GPU, TPU, Neuron): executions, compilations, transfers, waits",
-	Tier: Detail,
+	Name:     "pjrt",
+	Help:     "PJRT plugins (JAX on GPU, TPU, Neuron): executions, compilations, transfers, waits",
+	Tier:     Detail,
+	Launches: true,
 	Functions: []Function{
 		// executable 16, options 24 {…, launch_id i32 48}, argument_lists 32,
 		// num_devices 40, num_args 48

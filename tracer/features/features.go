@@ -63,7 +63,7 @@ var all = []Feature{
 	{Key: "bpf_loop", Name: "bpf_loop", Since: "5.17", Without: "every launch's stack is walked: none is remembered"},
 	{Key: "uprobe_multi", Name: "uprobe.multi links", Since: "6.6",
 		Without: "each site is a perf event of its own: it needs CAP_SYS_ADMIN, and is slow to remove: within a budget operators, " +
-			"launches and whatever else goes into slices are left out (--budget off records them)"},
+			"autograd nodes and allocations are left out, and launches too where they would exceed it (--budget off records them)"},
 	{Key: "perf_uprobe", Name: "perf uprobes", Since: "4.17", Without: "only uprobe.multi can attach"},
 	{Key: "preempt_guard", Name: "preemption guard", Since: "6.10",
 		Without: "not needed below 6.13; from 6.13 on the tracer refuses to attach without it"},
@@ -114,7 +114,7 @@ func havePerfUprobe() error {
 }
 
 func haveKernelFunc(name string) error {
-	spec, err := btf.LoadKernelSpec()
+	spec, err := bpf.KernelTypes().Kernel()
 	if err != nil {
 		return fmt.Errorf("reading the kernel's BTF: %w", err)
 	}

@@ -116,7 +116,7 @@ func MeasureHits(k *Programs) (cost budget.HitCost, err error) {
 }
 
 const (
-	coldCalls = 100
+	coldCalls = 48
 	// coldBytes are touched between two calls: more than the caches next to the
 	// core hold, as a training step does.
 	coldBytes = 4 << 20

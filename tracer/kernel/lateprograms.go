@@ -4,9 +4,11 @@ import (
 	"maps"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 
+	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/uprobe"
 )
 
@@ -22,6 +24,8 @@ var laterPrograms = []string{"call_entry_stack", "call_entry_line"}
 type callPrograms struct {
 	call  *ebpf.Collection
 	later map[string]*lateProgram // by name
+	// loading: LoadLater was called.
+	loading atomic.Bool
 }
 
 // lateProgram is one program that is loaded when it is first asked for.
@@ -52,7 +56,7 @@ func (k *callPrograms) postpone(spec *ebpf.CollectionSpec) {
 	for _, name := range laterPrograms {
 		one := OnlyPrograms(spec, func(other string) bool { return other == name })
 		k.later[name] = &lateProgram{load: func() (*ebpf.Program, error) {
-			c, err := ebpf.NewCollectionWithOptions(one, ebpf.CollectionOptions{MapReplacements: k.call.Maps})
+			c, err := bpf.Load(one, k.call.Maps)
 			if err != nil {
 				return nil, LoadError("the program "+name, err)
 			}
@@ -68,9 +72,17 @@ func (k *callPrograms) postpone(spec *ebpf.CollectionSpec) {
 // LoadLater loads them beside what the caller does next. Whoever needs one that the
 // kernel refuses is told so.
 func (k *callPrograms) LoadLater() {
-	for _, l := range k.later {
-		go func() { _, _ = l.get() }()
+	if k.loading.Swap(true) {
+		return
 	}
+	var all sync.WaitGroup
+	for _, l := range k.later {
+		all.Go(func() { _, _ = l.get() })
+	}
+	go func() {
+		all.Wait()
+		bpf.ForgetKernelTypes()
+	}()
 }
 
 // WaitLater returns once all are loaded, or why one is not.

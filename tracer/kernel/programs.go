@@ -100,7 +100,7 @@ func (k *Programs) LoadSpecs(call, life *ebpf.CollectionSpec, made map[string]*e
 		}
 	}()
 	k.postpone(call)
-	k.call, err = ebpf.NewCollectionWithOptions(call, ebpf.CollectionOptions{MapReplacements: k.Among(call, made)})
+	k.call, err = bpf.Load(call, k.Among(call, made))
 	if err != nil {
 		return LoadError("the call programs", err)
 	}
@@ -108,7 +108,7 @@ func (k *Programs) LoadSpecs(call, life *ebpf.CollectionSpec, made map[string]*e
 	k.switches, k.counts, k.targets, k.openCalls = switches{k.call}, counts{k.call}, targets{k.call}, openCalls{k.call}
 	k.callPrograms.call = k.call
 	k.attacher.programs, k.attacher.open, k.attacher.counts = &k.callPrograms, &k.openCalls, &k.counts
-	k.life, err = ebpf.NewCollectionWithOptions(life, ebpf.CollectionOptions{MapReplacements: k.Among(life, made)})
+	k.life, err = bpf.Load(life, k.Among(life, made))
 	if err != nil {
 		return LoadError("the process programs", err)
 	}

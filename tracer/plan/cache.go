@@ -102,7 +102,7 @@ func planKey(hold *symbolize.Hold, e *symbolize.ELF, path string, groups []catal
 	sum := sha256.New()
 	fmt.Fprintln(sum, file, e.Machine(), filepath.Base(path), tracer.Size(), tracer.ModTime().UnixNano())
 	for _, g := range groups {
-		fmt.Fprintln(sum, g.Name, len(g.Functions))
+		fmt.Fprintln(sum, g.Name, g.Tier, len(g.Functions))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16]), true
 }

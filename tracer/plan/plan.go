@@ -326,7 +326,7 @@ func (p *planner) planEnd(probe *Probe, code site.Function) {
 			probe.Exits, probe.ExitErr = site.PlanResults(code)
 			p.keepApart(probe, code)
 		} else {
-			probe.Exits, probe.ExitErr = site.PlanExits(code, probe.Group.Tier == catalog.Anchor || probe.Function.ExpensiveEnd)
+			probe.Exits, probe.ExitErr = site.PlanExits(code, probe.Group.Tier == catalog.Anchor && !probe.Group.Launches || probe.Function.ExpensiveEnd)
 		}
 		for _, e := range probe.Exits {
 			switch {

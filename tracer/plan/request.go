@@ -24,6 +24,9 @@ func (p *Probe) TakeStack() {
 	}
 }
 
+// LeaveStack has them take none any more.
+func (p *Probe) LeaveStack() { p.Spec.Flags &^= uint16(bpf.CallSpecFlagSPEC_STACK) }
+
 func (p *Probe) TakesStack() bool {
 	return p.Spec.Flags&uint16(bpf.CallSpecFlagSPEC_STACK) != 0
 }

@@ -41,17 +41,16 @@ func loadSampler(k *kernel.Programs, options Options) (*Sampler, error) {
 func newSampler(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*Sampler, error) {
 	clock := kernel.OnlyPrograms(spec, func(name string) bool { return name == clockProgram })
 	waits := kernel.OnlyPrograms(spec, func(name string) bool { return name != clockProgram })
-	tables, err := ebpf.NewCollectionWithOptions(kernel.OnlyPrograms(spec, func(string) bool { return false }), ebpf.CollectionOptions{MapReplacements: shared})
+	tables, err := bpf.Load(kernel.OnlyPrograms(spec, func(string) bool { return false }), shared)
 	if err != nil {
 		return nil, kernel.LoadError("the tables of samples", err)
 	}
 	defer tables.Close()
-	options := ebpf.CollectionOptions{MapReplacements: tables.Maps}
 	var ticks *ebpf.Collection
 	var tickErr error
 	var beside sync.WaitGroup
-	beside.Go(func() { ticks, tickErr = ebpf.NewCollectionWithOptions(clock, options) })
-	c, err := ebpf.NewCollectionWithOptions(waits, options)
+	beside.Go(func() { ticks, tickErr = bpf.Load(clock, tables.Maps) })
+	c, err := bpf.Load(waits, tables.Maps)
 	beside.Wait()
 	if ticks != nil {
 		defer ticks.Close()

@@ -3,6 +3,7 @@ package pickle
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os/exec"
 	"reflect"
 	"strings"
@@ -117,6 +118,33 @@ assert v["l"]==["n","y"*300,None] and v["again"]==v["l"], v["l"]
 assert all(v["z"*(i+1)]==i for i in range(300))
 print("ok")`, b.Bytes())
 	if string(out) != "ok\n" {
+		t.Errorf("%s", out)
+	}
+}
+
+// TestLongListsAreAppendedInPieces: the viewer makes an argument of each item between
+// a mark and an append, and JavaScript takes some ten thousands.
+func TestLongListsAreAppendedInPieces(t *testing.T) {
+	const items = 3*mostItems + 7
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	w.List()
+	for range items {
+		w.List()
+		w.None()
+		w.EndList()
+	}
+	w.EndList()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(b.Bytes(), []byte{opAppends}) - items; n != 4 {
+		t.Errorf("%d items are appended in %d pieces", items, n)
+	}
+	out := python(t, `import pickle,sys
+v=pickle.loads(sys.stdin.buffer.read())
+print(len(v), all(i==[None] for i in v))`, b.Bytes())
+	if string(out) != fmt.Sprintf("%d True\n", items) {
 		t.Errorf("%s", out)
 	}
 }

@@ -15,7 +15,13 @@ type Writer struct {
 	out   *bufio.Writer
 	texts map[string]uint32
 	memo  uint32
+	open  []int // by open container: items since its mark, -1 for a dictionary
 }
+
+// mostItems are appended to a list at once, as Python's own pickler does: the viewer
+// passes them to a function of JavaScript, each as an argument, of which some ten
+// thousands are too many.
+const mostItems = 1000
 
 // NewWriter begins a pickle.
 func NewWriter(w io.Writer) *Writer {
@@ -33,17 +39,43 @@ func (p *Writer) Close() error {
 	return nil
 }
 
+// value counts one that begins.
+func (p *Writer) value() {
+	at := len(p.open) - 1
+	if at < 0 || p.open[at] < 0 {
+		return
+	}
+	if p.open[at] == mostItems {
+		p.out.Write([]byte{opAppends, opMark})
+		p.open[at] = 0
+	}
+	p.open[at]++
+}
+
 // Dict begins a dictionary; keys and values follow in turn, then EndDict.
-func (p *Writer) Dict() { p.out.Write([]byte{opEmptyDict, opMark}) }
+func (p *Writer) Dict() {
+	p.value()
+	p.out.Write([]byte{opEmptyDict, opMark})
+	p.open = append(p.open, -1)
+}
 
 // EndDict ends a dictionary.
-func (p *Writer) EndDict() { p.out.WriteByte(opSetItems) }
+func (p *Writer) EndDict() { p.end(opSetItems) }
 
 // List begins a list; its items follow, then EndList.
-func (p *Writer) List() { p.out.Write([]byte{opEmptyList, opMark}) }
+func (p *Writer) List() {
+	p.value()
+	p.out.Write([]byte{opEmptyList, opMark})
+	p.open = append(p.open, 0)
+}
 
 // EndList ends a list.
-func (p *Writer) EndList() { p.out.WriteByte(opAppends) }
+func (p *Writer) EndList() { p.end(opAppends) }
+
+func (p *Writer) end(op byte) {
+	p.out.WriteByte(op)
+	p.open = p.open[:len(p.open)-1]
+}
 
 // Remember gives the value that was just written a number for Again.
 func (p *Writer) Remember() uint32 {
@@ -54,6 +86,7 @@ func (p *Writer) Remember() uint32 {
 
 // Again is a value that was remembered.
 func (p *Writer) Again(n uint32) {
+	p.value()
 	if n < 256 {
 		p.out.Write([]byte{opBinGet, byte(n)})
 		return
@@ -62,10 +95,14 @@ func (p *Writer) Again(n uint32) {
 }
 
 // None is Python's None.
-func (p *Writer) None() { p.out.WriteByte(opNone) }
+func (p *Writer) None() {
+	p.value()
+	p.out.WriteByte(opNone)
+}
 
 // Int is a number.
 func (p *Writer) Int(n int64) {
+	p.value()
 	switch {
 	case n >= 0 && n < 1<<8:
 		p.out.Write([]byte{opBinInt1, byte(n)})
@@ -84,6 +121,7 @@ func (p *Writer) Text(s string) {
 		p.Again(n)
 		return
 	}
+	p.value()
 	if len(s) < 256 {
 		p.out.Write([]byte{opShortBinUnicode, byte(len(s))})
 	} else {

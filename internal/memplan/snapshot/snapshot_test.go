@@ -3,6 +3,8 @@ package snapshot
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,11 +77,7 @@ func TestBrokenSnapshotsAreErrors(t *testing.T) {
 // TestPyTorchReadsWhatIsWritten: its own _memory_viz.py adds up our segments to the
 // peak, to the byte, and draws the trace.
 func TestPyTorchReadsWhatIsWritten(t *testing.T) {
-	cache := os.Getenv("EBPFPROF_CACHE")
-	if cache == "" {
-		home, _ := os.UserHomeDir()
-		cache = filepath.Join(home, ".cache", "ebpfprof")
-	}
+	cache := cacheDirectory()
 	found, _ := filepath.Glob(filepath.Join(cache, "torch-venv/lib/python3*/site-packages/torch/cuda/_memory_viz.py"))
 	if len(found) == 0 {
 		t.Skip("no PyTorch here: make torch")
@@ -118,4 +116,78 @@ print(sum(viz.calc_active(segment) for segment in snapshot["segments"]))`
 	if got := strings.TrimSpace(string(out)); got != "1792" || l.Peak != 1792 {
 		t.Errorf("PyTorch adds up %s bytes, the peak is %d", got, l.Peak)
 	}
+}
+
+// cacheDirectory has what the make targets fetch.
+func cacheDirectory() string {
+	if cache := os.Getenv("EBPFPROF_CACHE"); cache != "" {
+		return cache
+	}
+	home, _ := os.UserHomeDir()
+	return filepath.Join(home, ".cache", "ebpfprof")
+}
+
+// TestViewerTellsThePeak: the functions of PyTorch's memory viewer read what is written and find our peaks, to the
+// byte: of two devices, with blocks that were there before and ones that stay, and of more events than one call of
+// JavaScript takes arguments. Where it is: memory_viz in the cache, with torch/utils/viz/MemoryViz.js and
+// process_alloc_data.js of PyTorch's sources, which no package has.
+func TestViewerTellsThePeak(t *testing.T) {
+	directory := filepath.Join(cacheDirectory(), "memory_viz")
+	if _, err := os.Stat(filepath.Join(directory, "process_alloc_data.js")); err != nil {
+		t.Skip("PyTorch's viewer is not here: ", err)
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("no node here")
+	}
+	var devices []Device
+	for _, events := range []int{3_000, 150_000} {
+		devices = append(devices, Device{Lives: many(events), Paths: map[int64]holders.Path{
+			1: {{File: "train.py", Line: 3, Function: "main"}}, 2: {{Function: "aten::mul"}}}})
+	}
+	for name, until := range map[string]func(*blocks.Lives) int64{
+		"end":  func(l *blocks.Lives) int64 { return l.Ticks },
+		"peak": func(l *blocks.Lives) int64 { return l.PeakTick },
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		file, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(Write(file, devices, until), file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(node, "testdata/viewer.js", directory, path).CombinedOutput()
+		want := fmt.Sprintf("%[1]d %[1]d\n%[2]d %[2]d\n", devices[0].Lives.Peak, devices[1].Lives.Peak)
+		if err != nil || string(out) != want {
+			t.Errorf("%s: %v: %s, want %s", name, err, out, want)
+		}
+	}
+}
+
+// many are blocks of one device: some that were there before, some that stay.
+func many(events int) *blocks.Lives {
+	type live struct{ address, bytes int64 }
+	r := rand.New(rand.NewPCG(uint64(events), 1))
+	next := int64(0x7f00_0000_0000)
+	var alive []live
+	var all []blocks.Event
+	for k := range events {
+		e := blocks.Event{TSNS: int64(k) * 1000, Allocated: blocks.Unknown, Reserved: blocks.Unknown, Duration: blocks.Unknown}
+		switch {
+		case k < 10: // was there before
+			e.Action, e.Address, e.Bytes = blocks.Free, int64(k+1)<<30, 512
+		case k%5 == 0 && len(alive) > 20 || len(alive) > 40:
+			at := r.IntN(len(alive))
+			e.Action, e.Address, e.Bytes = blocks.Free, alive[at].address, alive[at].bytes
+			alive[at] = alive[len(alive)-1]
+			alive = alive[:len(alive)-1]
+		default:
+			e.Address, e.Bytes, e.Path = next, 512*(1+r.Int64N(1<<14)), r.Int64N(3)
+			next += e.Bytes
+			alive = append(alive, live{e.Address, e.Bytes})
+		}
+		all = append(all, e)
+	}
+	return blocks.Build([]blocks.Arena{{}}, all)[0]
 }
