@@ -2,13 +2,17 @@ package e2e
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
 
 // timesKilled is how often the tracer is killed: 100 times before a merge, as often as
@@ -20,52 +24,163 @@ func timesKilled() int {
 	return 100
 }
 
-// The tracer is killed at random instants, a hundred times: while it plans, attaches,
-// records, rotates. The job throws through its probes, forks, and checks itself.
-// Nobody is harmed, no probe is left, and what each recording had closed can be read.
+// stretch is a part of a tracer's life, in which it is killed at a random instant.
+type stretch struct {
+	name  string
+	flags []string
+	begin func(*testing.T, *victim)
+	// length is how long it is taken to be; it follows what the tracers take, where a
+	// whole one is seen.
+	length time.Duration
+}
+
+// victim is a tracer that is to be killed, at an instant of a stretch.
+type victim struct {
+	*attached
+	started time.Time
+}
+
+// attaches waits until the probes are in.
+func (v *victim) attaches(t *testing.T) {
+	t.Helper()
+	v.until(t, "word that it is attached", func(_ []string, errs string) bool { return strings.Contains(errs, "attached in ") })
+}
+
+// ofALife are the parts of a tracer's life. How long it takes to start is measured with
+// each that is let live until it is attached.
+func ofALife() (starting, planning *stretch, all []*stretch) {
+	start := func(*testing.T, *victim) {}
+	starting = &stretch{"starting", nil, start, time.Second}
+	planning = &stretch{"planning", nil, start, 3 * time.Second}
+	return starting, planning, []*stretch{
+		starting,
+		{"recording", nil, func(t *testing.T, v *victim) { v.attaches(t) }, 300 * time.Millisecond},
+		planning,
+		{"rotating", nil, func(t *testing.T, v *victim) {
+			v.attaches(t)
+			for end := time.Now().Add(patience); !hasFiles(t, v.dataset+"/span"); time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("no file of spans was closed in %s", patience)
+				}
+			}
+		}, 200 * time.Millisecond},
+		{"in slices", []string{"--budget", "5%"}, func(t *testing.T, v *victim) { v.attaches(t) }, 500 * time.Millisecond},
+		{"ending", nil, func(t *testing.T, v *victim) {
+			v.attaches(t)
+			v.Process.Signal(os.Interrupt)
+		}, 200 * time.Millisecond},
+	}
+}
+
+// The tracer is killed at random instants, a hundred times: while it starts, plans,
+// attaches, records, attaches slices, rotates, ends. The job throws through its probes,
+// forks, and checks itself. Nobody is harmed, no probe is left, and what each recording
+// had closed can be read.
 func TestATracerKilledAtAnyInstantHarmsNobody(t *testing.T) {
 	debianTorch.beside(t, counting)
 	job := startJob(t, debianTorch.job("throwfork.py")...)
 	texts := functionTexts(t, job.Process.Pid, torchLibrary, probedFunctions...)
 	job.goOn(t)
-	killed, readable := 0, 0
-	for i := range timesKilled() {
-		dataset := filepath.Join(scratch, fmt.Sprintf("killed-%d", i))
-		tracing := start(t, ebpfprof, "attach", "--quiet", "--budget", "off", "--rotate", "200ms", "--output", dataset, "--pid", fmt.Sprint(job.Process.Pid))
-		if i%5 == 4 { // one in five has something to lose
-			for end := time.Now().Add(30 * time.Second); !hasFiles(t, dataset+"/span") && time.Now().Before(end); {
-				time.Sleep(10 * time.Millisecond)
-			}
+	cache := filepath.Join(scratch, "killed-cache")
+	starting, planning, stretches := ofALife()
+	killed, closed := map[string]int{}, 0
+	for kills := 0; kills < timesKilled(); {
+		in := stretches[kills%len(stretches)]
+		v := &victim{started: time.Now()}
+		v.attached = launchVictim(t, in, cache, job.Process.Pid)
+		in.begin(t, v)
+		if attachedAt := time.Since(v.started); in != starting && in != planning {
+			starting.length, planning.length = attachedAt, 2*attachedAt
 		}
-		time.Sleep(time.Duration(rand.IntN(2500)) * time.Millisecond)
-		tracing.Process.Signal(syscall.SIGKILL)
-		if code, err := tracing.wait(); code != -int(syscall.SIGKILL) {
-			t.Fatalf("tracer %d ended by itself: %d, %v\n%s", i, code, err, tracing.transcript())
+		time.Sleep(rand.N(in.length))
+		v.Process.Signal(syscall.SIGKILL)
+		switch code, err := v.wait(); {
+		case code == -int(syscall.SIGKILL):
+			killed[in.name]++
+			kills++
+		case in.name == "ending" && (code == 0 || code == 5): // it was faster; 5: no call yet
+			in.length = max(in.length*9/10, 10*time.Millisecond)
+		default:
+			t.Fatalf("tracer %d ended by itself: %d, %v\n%s", kills, code, err, v.transcript())
 		}
-		killed++
 		select {
 		case <-job.done:
-			t.Fatalf("the job ended after %d tracers: %s", killed, job.transcript())
+			t.Fatalf("the job ended after %d tracers, %v: %s", kills, killed, job.transcript())
 		default:
 		}
-		if hasFiles(t, dataset+"/span") {
-			r := &recording{dataset: dataset}
-			if n := r.number(t, "SELECT count(*) FROM span"); n > 0 {
-				readable++
-			}
+		for _, x := range texts {
+			x.becomes(t, false)
 		}
-		os.RemoveAll(dataset)
-	}
-	for _, x := range texts {
-		x.becomes(t, false)
+		if canBeRead(t, v.dataset) {
+			closed++
+		}
+		os.RemoveAll(v.dataset)
 	}
 	job.Process.Signal(syscall.SIGTERM)
 	told := job.finishJob(t) // and it checked itself
 	if told.Steps == 0 {
 		t.Error("the job made no step")
 	}
-	if readable == 0 {
-		t.Errorf("of %d recordings none had closed a file: the kills came too early to show anything", killed)
+	if closed < killed["rotating"] {
+		t.Errorf("%d recordings had closed files of spans, and %d were killed after that", closed, killed["rotating"])
 	}
-	t.Logf("%d tracers killed, %d left closed files, %d steps of the job", killed, readable, told.Steps)
+	t.Logf("%v killed, %d left closed files of spans, %d steps of the job", killed, closed, told.Steps)
+}
+
+// launchVictim starts a tracer. Those that are killed while they plan have a cache of
+// their own, in half of the cases with what the killed ones before left in it.
+func launchVictim(t *testing.T, in *stretch, cache string, pid int) *attached {
+	t.Helper()
+	var environment []string
+	if in.name == "planning" {
+		if rand.N(2) == 0 {
+			os.RemoveAll(cache)
+		}
+		if err := os.MkdirAll(cache, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		environment = []string{"XDG_CACHE_HOME=" + cache}
+	}
+	dataset, err := os.MkdirTemp(scratch, "killed-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := []string{ebpfprof, "attach", "--rotate", "100ms", "--output", dataset, "--pid", fmt.Sprint(pid)}
+	if in.flags == nil {
+		line = append(line, "--budget", "off")
+	}
+	c, err := launch(environment, append(line, in.flags...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.kill)
+	return &attached{c, dataset}
+}
+
+// canBeRead checks every file that a killed tracer left under its name, and reports
+// whether there are spans among them, which are then counted by `query`.
+func canBeRead(t *testing.T, dataset string) bool {
+	t.Helper()
+	var spans int64
+	err := filepath.WalkDir(dataset, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || filepath.Ext(path) != ".parquet" {
+			return err
+		}
+		summary, err := columnfile.Check(path)
+		if filepath.Base(filepath.Dir(path)) == "span" && err == nil {
+			spans += summary.Rows
+		}
+		return err
+	})
+	if err != nil {
+		t.Errorf("what a killed tracer left is not whole: %v", err)
+	}
+	if spans == 0 {
+		return false
+	}
+	r := &recording{dataset: dataset}
+	if n := r.number(t, "SELECT count(*) FROM span"); n != spans {
+		t.Errorf("%d spans can be read of a killed recording, its files have %d", n, spans)
+	}
+	return true
 }

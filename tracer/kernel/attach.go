@@ -72,7 +72,7 @@ func (k *attacher) Attach(path string, pid, beside int, s *Sites) (set *Links, e
 }
 
 func (k *attacher) attachHere(path string, pid int, s *Sites) (*Links, error) {
-	file, err := link.OpenExecutable(path)
+	file, err := uprobe.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
@@ -103,7 +103,7 @@ func (k *attacher) attachHere(path string, pid int, s *Sites) (*Links, error) {
 
 // AttachLearn counts the hits of the entries only.
 func (k *attacher) AttachLearn(path string, pid int, s *Sites) (*Links, error) {
-	file, err := link.OpenExecutable(path)
+	file, err := uprobe.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
@@ -120,7 +120,7 @@ func (k *attacher) AttachLearn(path string, pid int, s *Sites) (*Links, error) {
 
 // AttachLinkMap tells when the dynamic linker of a process loads a library.
 func (k *attacher) AttachLinkMap(path string, pid int, offset uint64) (*Links, error) {
-	file, err := link.OpenExecutable(path)
+	file, err := uprobe.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (k *attacher) AttachLinkMap(path string, pid int, offset uint64) (*Links, e
 	return &Links{counts: k.counts, entry: links, sites: 1}, err
 }
 
-func (k *attacher) attachProgram(file *link.Executable, program string, l *uprobe.Sites, pid int, ret bool) ([]link.Link, error) {
+func (k *attacher) attachProgram(file *uprobe.File, program string, l *uprobe.Sites, pid int, ret bool) ([]link.Link, error) {
 	p, err := k.programs.program(program)
 	if err != nil {
 		return nil, err

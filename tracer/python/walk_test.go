@@ -89,7 +89,7 @@ func (w *walker) probeGetppid(pid int) {
 func atGetppid(t *testing.T, pid int, program *ebpf.Program) {
 	t.Helper()
 	path := libcPath(t, pid)
-	executable, err := link.OpenExecutable(path)
+	executable, err := uprobe.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (h *harness) add(pid int) {
 // probe attaches a program to symbols of a file, as the tracer does on this kernel.
 func (h *harness) probe(program, path string, symbols ...string) {
 	h.t.Helper()
-	x, err := link.OpenExecutable(path)
+	x, err := uprobe.Open(path)
 	if err != nil {
 		h.t.Fatal(err)
 	}

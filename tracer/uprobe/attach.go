@@ -41,25 +41,38 @@ func Fit(spec *ebpf.CollectionSpec) {
 	}
 }
 
-// Attach puts a program on sites of a file. With an error it returns the links that
-// were made before it: they are the caller's to close.
-func Attach(file *link.Executable, program *ebpf.Program, sites Sites, how How) ([]link.Link, error) {
-	if !how.Multi {
-		return attachEach(file, program, sites, how)
-	}
-	options := &link.UprobeMultiOptions{Addresses: sites.Offsets, Cookies: sites.Cookies, PID: uint32(how.PID)}
-	attach := file.UprobeMulti
-	if how.Return {
-		attach = file.UretprobeMulti
-	}
-	one, err := attach(nil, program, options)
+// File is one that has sites.
+type File struct {
+	path       string
+	executable *link.Executable
+}
+
+// Open opens an ELF file; an error says that it is none, or is not there.
+func Open(path string) (*File, error) {
+	executable, err := link.OpenExecutable(path)
 	if err != nil {
 		return nil, err
 	}
-	return []link.Link{one}, nil
+	return &File{path, executable}, nil
 }
 
-// attachEach is the way of kernels below 6.6: a perf event a site.
+// Attach puts a program on sites of a file. With an error it returns the links that
+// were made before it: they are the caller's to close. A tracer that is killed meanwhile
+// leaves no probe: see sheltered.
+func Attach(file *File, program *ebpf.Program, sites Sites, how How) ([]link.Link, error) {
+	if !how.Multi {
+		return attachEach(file.executable, program, sites, how)
+	}
+	one, err := attachAll(file.path, program, sites, how)
+	if err != nil {
+		return nil, err
+	}
+	return []link.Link{shelteredLink{one}}, nil
+}
+
+// attachEach is the way of kernels below 6.6: a perf event a site. Of one site nothing
+// is left when the tracer is killed, since nothing of it has to be undone, unless several
+// processes have the file.
 func attachEach(file *link.Executable, program *ebpf.Program, sites Sites, how How) ([]link.Link, error) {
 	links := make([]link.Link, 0, len(sites.Offsets))
 	attach := file.Uprobe
@@ -71,7 +84,7 @@ func attachEach(file *link.Executable, program *ebpf.Program, sites Sites, how H
 		if err != nil {
 			return links, fmt.Errorf("at file offset %#x: %w", offset, err)
 		}
-		links = append(links, one)
+		links = append(links, shelteredLink{one})
 	}
 	return links, nil
 }

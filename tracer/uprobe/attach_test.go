@@ -36,20 +36,26 @@ func job(t testing.TB) (pid int, libc string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { in.Close(); shell.Wait() })
+	return shell.Process.Pid, libcOf(t, shell.Process.Pid)
+}
+
+// libcOf is the libc that a process that starts has mapped.
+func libcOf(t testing.TB, pid int) string {
+	t.Helper()
 	for range 200 {
-		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", shell.Process.Pid))
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(maps)) {
 			if words := strings.Fields(line); len(words) == 6 && strings.HasPrefix(filepath.Base(words[5]), "libc.so") {
-				return shell.Process.Pid, words[5]
+				return words[5]
 			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Skip("this system's shell has no libc")
-	return 0, ""
+	return ""
 }
 
 // program does nothing.
@@ -92,7 +98,7 @@ func TestSymbolsAreFoundWhereTheFileHasThem(t *testing.T) {
 // that cannot be probed.
 func TestBothWaysAttachEachSite(t *testing.T) {
 	pid, libc := job(t)
-	file, err := link.OpenExecutable(libc)
+	file, err := Open(libc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +139,7 @@ func closeAll(links []link.Link) {
 func BenchmarkSites(b *testing.B) {
 	const sitesEach = 200
 	pid, libc := job(b)
-	file, err := link.OpenExecutable(libc)
+	file, err := Open(libc)
 	if err != nil {
 		b.Fatal(err)
 	}
