@@ -28,6 +28,8 @@ type Steps struct {
 	newest    int64
 	triggers  []Degradation
 	ignored   int64
+	// sliced is since when anchors of some group are recorded in slices.
+	sliced int64
 }
 
 // Degradation is a trigger and whose it is.
@@ -94,9 +96,25 @@ func (s *Steps) Process(p event.Process) error {
 // order of their ends.
 func (s *Steps) Spans(spans []event.Span) error {
 	for i := range spans {
-		if class := classOf(spans[i].Call); class != 0 && spans[i].DurationNS >= 0 {
+		// Of what is recorded in slices most is missing: no step can be told by it.
+		if class := classOf(spans[i].Call); class != 0 && spans[i].DurationNS >= 0 && spans[i].SliceID == 0 && spans[i].StartNS >= s.sliced {
 			s.anchor(&spans[i], class)
 		}
+	}
+	return nil
+}
+
+// Warning implements event.Sink. Where the budget puts a group of anchors into slices,
+// its calls are no longer seen one by one, and a worker does not hang for that: steps are
+// learnt anew, by what is still seen of them.
+func (s *Steps) Warning(w event.Warning) error {
+	if w.Kind != "slice" || w.Source == "detail" {
+		return nil
+	}
+	s.sliced = max(s.sliced, w.TSNS)
+	for _, l := range s.threads {
+		l.detector, l.watch = steps.Detector{}, trigger.New(s.constants)
+		l.begin, l.fresh = 0, false
 	}
 	return nil
 }

@@ -77,6 +77,41 @@ func TestALoopThatSlowsDownAndOneThatStopsAreTold(t *testing.T) {
 	}
 }
 
+// TestALoopThatGoesIntoSlicesDoesNotHang: the budget takes first the scopes, then the
+// backward passes of short steps out of what is seen all the time.
+func TestALoopThatGoesIntoSlicesDoesNotHang(t *testing.T) {
+	s := New(trigger.Published)
+	at := int64(1e9)
+	drive(s, 7, &at, 120, 20e6)
+	s.Spans([]event.Span{{PID: 7, TID: 7, Call: load, StartNS: at, DurationNS: 1e6}})
+	s.Warning(event.Warning{TSNS: at + 2e6, Kind: "slice", Source: "scope", Count: 1})
+	s.Spans([]event.Span{{PID: 7, TID: 7, Call: optimize, StartNS: at + 1e6, DurationNS: 1e6}}) // is read late
+	at += 3e6
+	s.Take(true)
+	for range 100 {
+		for k := range int64(2) {
+			s.Spans([]event.Span{{PID: 7, TID: 7, Call: backward, StartNS: at + k*5e6, DurationNS: 1e6}})
+		}
+		at += 10e6
+	}
+	s.Spans([]event.Span{{PID: 7, TID: 7, Call: optimize, StartNS: at, DurationNS: 1e6, SliceID: 3, Weight: 50}})
+	s.Check(at + 1e6)
+	if ended, triggers := s.Take(true); len(ended) < 80 || len(triggers) > 0 {
+		t.Errorf("%d steps by their backward passes, %+v", len(ended), triggers)
+	}
+	s.Warning(event.Warning{TSNS: at, Kind: "slice", Source: "backward", Count: 1})
+	at += 30e9
+	s.Check(at)
+	for range 20 {
+		s.Spans([]event.Span{{PID: 7, TID: 7, Call: backward, StartNS: at, DurationNS: 1e6, SliceID: 4, Weight: 50}})
+		at += 20e6
+	}
+	s.Check(at + 30e9)
+	if ended, triggers := s.Take(true); len(ended) > 0 || len(triggers) > 0 {
+		t.Errorf("%d steps from slices, %+v", len(ended), triggers)
+	}
+}
+
 func TestAnEndedProcessIsForgotten(t *testing.T) {
 	s := New(trigger.Published)
 	for pid := range int32(3 * mostThreads) {
