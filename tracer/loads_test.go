@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
@@ -100,6 +101,9 @@ func TestEachProgramLoadsWithinTheCeiling(t *testing.T) {
 					t.Fatal(err)
 				}
 				maps.DeleteFunc(one.Programs, func(other string, _ *ebpf.ProgramSpec) bool { return other != name })
+				if newer := hideNewHelpers(one.Programs[name], all[way]); len(newer) > 0 {
+					t.Errorf("program %s calls %v, which Linux 5.15 has not", name, newer)
+				}
 				n, err := loadOne(one, name, k)
 				if err != nil {
 					t.Errorf("program %s %s refused: %v\n%s", name, way, err, lastWords(one, k))
@@ -112,6 +116,32 @@ func TestEachProgramLoadsWithinTheCeiling(t *testing.T) {
 			}
 		}
 	}
+}
+
+// lastOf515 is the newest helper of Linux 5.15, the oldest that is supported, and
+// noHelper one that no kernel has.
+const (
+	lastOf515 = asm.FnTaskPtRegs
+	noHelper  = 30_000
+)
+
+// hideNewHelpers makes of a program's calls of helpers that came after 5.15 what they are
+// to that kernel, where the way of loading it says that they are not there: the verifier
+// then refuses it if it comes to one. It returns those that are called all the same.
+func hideNewHelpers(p *ebpf.ProgramSpec, can *features.Set) (called []asm.BuiltinFunc) {
+	for i := range p.Instructions {
+		instruction := &p.Instructions[i]
+		if !instruction.IsBuiltinCall() || asm.BuiltinFunc(instruction.Constant) <= lastOf515 {
+			continue
+		}
+		switch helper := asm.BuiltinFunc(instruction.Constant); {
+		case helper != asm.FnLoop:
+			called = append(called, helper)
+		case !can.BPFLoop:
+			instruction.Constant = noHelper
+		}
+	}
+	return called
 }
 
 // programText tells programs apart that the verifier may see differently. By what

@@ -90,6 +90,9 @@ func (r *recording) backwardHasForwardLines(t *testing.T) {
 func TestOperatorsAndAllocationsHaveALine(t *testing.T) {
 	for _, job := range [][]string{{"transformer.py", "--steps", "60"}, {"trainer.py", "--steps", "60"}} {
 		for name, flags := range map[string][]string{"whole": unbudgeted, "default": nil} {
+			if name == "default" && job[0] != "transformer.py" {
+				continue
+			}
 			argv := job
 			if flags != nil {
 				argv = append(slices.Clone(job), "--steps", "20") // every call has a row

@@ -55,12 +55,15 @@ func (w *whole) judge(g *Governor) error {
 	if len(withoutStacks)+len(out) == 0 {
 		return nil
 	}
+	room := fmt.Sprintf("of which the budget has %.1f %% for hits of probes", 100*g.allowance())
 	for _, name := range withoutStacks {
-		g.warnWhole(name, fmt.Sprintf("the stacks of this group's calls would take %.1f %% of the job's time: from here on its calls are recorded without them", 100*prices[name].stacks))
+		g.warnWhole(name, fmt.Sprintf("the stacks of this group's calls would take %.1f %% of the job's time, %s: from here on its calls are recorded without them",
+			100*prices[name].stacks, room))
 	}
 	for _, name := range out {
-		g.warnWhole(name, fmt.Sprintf("recording every call of this group would take %.1f %% of the job's time: from here on it is left out, "+
-			"since without uprobe.multi (Linux 6.6) probes come out one by one, too slowly for slices; --budget off records every call", 100*(prices[name].share-prices[name].stacks)))
+		g.warnWhole(name, fmt.Sprintf("recording every call of this group, without stacks, would take %.1f %% of the job's time, %s: from here on it is left out, "+
+			"since without uprobe.multi (Linux 6.6) probes come out one by one, too slowly for slices; a larger --budget may have room, --budget off records every call",
+			100*(prices[name].share-prices[name].stacks), room))
 	}
 	if err := g.probes.LeaveStacks(slices.Concat(withoutStacks, out)); err != nil {
 		return err
