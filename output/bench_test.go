@@ -1,6 +1,7 @@
 package output
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -205,4 +206,21 @@ func BenchmarkMemory(b *testing.B) {
 	}
 	b.ReportMetric(float64((processCPU(b)-cpu).Nanoseconds())/float64(events), "cpu-ns/event")
 	b.ReportMetric(float64(tableBytes(b, filepath.Join(d.Dir(), "memory")))/float64(events), "B/event")
+}
+
+// BenchmarkRotate is what it takes until a row in each of eight tables is on the disk and
+// can be seen.
+func BenchmarkRotate(b *testing.B) {
+	d := begin(b, Options{RotateEvery: time.Hour})
+	for i := int64(1); b.Loop(); i++ {
+		ended := i + 1
+		err := errors.Join(
+			d.Spans(someSpans(1)), d.Samples([]event.Sample{{TSNS: i}}), d.Stacks([]event.Stack{{ID: i}}), d.Counters([]event.Counter{{TSNS: i}}),
+			d.Warning(event.Warning{TSNS: i}), d.Library(event.Library{PID: 1, StartAddress: i}),
+			d.Process(event.Process{ID: i, PID: int32(i), StartedNS: i, EndedNS: &ended}), d.Thread(event.Thread{PID: 1, TID: int32(i), StartedNS: &i, EndedNS: &ended}),
+		)
+		if err = errors.Join(err, d.Rotate()); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"syscall"
 
 	"github.com/ebpfprof/ebpfprof/internal/directory"
@@ -64,46 +65,92 @@ func (w *writer) createIn(dir *directory.Directory, table, name string, columns 
 
 // publish finishes the file, reads back what its footer says, and gives it its
 // name. On an error the file is gone.
-func (f *openFile) publish() error {
-	if err := f.finish(); err != nil {
-		f.discard()
-		return err
-	}
-	return publishTogether(f)
+func (f *openFile) publish() error { return publishTogether([]*due{{files: []*openFile{f}}}) }
+
+// due are files of one table that get their names one right after the other, or not at
+// all.
+type due struct {
+	files []*openFile
+	// What is to be done when they have them, and when they are gone; nil is nothing.
+	published, failed func()
+	err               error
 }
 
-// publishTogether gives finished files of one table their names, one right after the
-// other; nil is none. On an error those without a name are gone.
-func publishTogether(files ...*openFile) (err error) {
-	for _, f := range files {
-		switch {
-		case f == nil:
-		case err != nil:
-			f.discard()
-		default:
-			if err = f.dir.Rename(f.hiddenName(), f.name); err != nil {
-				f.discard()
+// publishTogether gives the files of several tables their names, in their order. The disk
+// is waited for twice and not twice for each file: a file system writes what is waited
+// for at once in one go. What fails costs its own table's files.
+func publishTogether(all []*due) error {
+	for _, d := range all {
+		for _, f := range d.files {
+			d.err = errors.Join(d.err, f.parquet.Close())
+		}
+	}
+	eachAtOnce(all, func(d *due) error {
+		for _, f := range d.files {
+			if err := f.file.Sync(); err != nil {
+				return err
 			}
 		}
+		return nil
+	})
+	for _, d := range all {
+		d.name()
 	}
-	if err != nil {
-		return err
+	eachAtOnce(all, func(d *due) error { return d.files[0].dir.Sync() })
+	var errs []error
+	for _, d := range all {
+		errs = append(errs, d.over())
 	}
-	for _, f := range files {
-		if f != nil {
-			err = errors.Join(err, f.dir.Sync(), f.dir.Close())
-		}
-	}
-	return err
+	return errors.Join(errs...)
 }
 
-func (f *openFile) finish() error {
-	if err := f.parquet.Close(); err != nil {
-		return err
+// eachAtOnce does something to all that have not failed.
+func eachAtOnce(all []*due, do func(*due) error) {
+	var group sync.WaitGroup
+	for _, d := range all {
+		if d.err == nil {
+			group.Go(func() { d.err = do(d) })
+		}
 	}
-	if err := f.file.Sync(); err != nil {
-		return err
+	group.Wait()
+}
+
+// name looks at what was written and gives it its names; the files without one are gone
+// after an error.
+func (d *due) name() {
+	for _, f := range d.files {
+		if d.err == nil {
+			d.err = f.check()
+		}
 	}
+	for _, f := range d.files {
+		if d.err == nil {
+			d.err = f.dir.Rename(f.hiddenName(), f.name)
+		}
+		if d.err != nil {
+			_ = f.dir.Remove(f.hiddenName())
+		}
+	}
+}
+
+// over closes the files and tells who waits for them.
+func (d *due) over() error {
+	for _, f := range d.files {
+		f.file.Close()
+		d.err = errors.Join(d.err, f.dir.Close())
+	}
+	tell := d.published
+	if d.err != nil {
+		tell = d.failed
+	}
+	if tell != nil {
+		tell()
+	}
+	return d.err
+}
+
+// check compares what the file says of itself with what was written.
+func (f *openFile) check() error {
 	summary, err := columnfile.CheckFile(f.file)
 	if err != nil {
 		return fmt.Errorf("checking what was written: %w", err)
@@ -112,7 +159,7 @@ func (f *openFile) finish() error {
 		return fmt.Errorf("checking what was written: %s has %d rows in %d bytes, not %d in %d",
 			f.name, summary.Rows, summary.Bytes, f.parquet.Rows(), f.parquet.Size())
 	}
-	return f.file.Close()
+	return nil
 }
 
 func (f *openFile) discard() {
@@ -121,18 +168,30 @@ func (f *openFile) discard() {
 	f.dir.Close()
 }
 
+// discardAll is for what cannot be published because something before that failed.
+func discardAll(all []*due) {
+	for _, d := range all {
+		for _, f := range d.files {
+			f.discard()
+		}
+	}
+}
+
 // writeSchemaFiles gives every table a file without rows: a glob over the
 // table always finds a file, and with it all columns and their types. The
 // views for the duckdb shell lie beside the tables.
 func (w *writer) writeSchemaFiles() error {
+	var all []*due
 	for _, t := range Schema() {
 		f, err := w.create(t.Name, "schema.parquet", fileColumns(t))
 		if err != nil {
+			discardAll(all)
 			return err
 		}
-		if err := f.publish(); err != nil {
-			return err
-		}
+		all = append(all, &due{files: []*openFile{f}})
+	}
+	if err := publishTogether(all); err != nil {
+		return err
 	}
 	if err := w.writeViews(); err != nil {
 		return err

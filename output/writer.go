@@ -1,6 +1,7 @@
 package output
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -230,63 +231,83 @@ func (w *writer) writeRowGroup(g *growingFile, rows int, write func(*openFile) e
 }
 
 // publish makes everything written so far visible.
-func (w *writer) publish() error {
-	for _, g := range w.growing {
-		if err := w.publishGrowing(g); err != nil {
-			return err
-		}
-	}
-	return w.publishSmall()
-}
+func (w *writer) publish() error { return w.publishThese(w.growing, w.small) }
 
 // publishGrowing makes visible what was written of one table.
 func (w *writer) publishGrowing(g *growingFile) error {
-	if g.open == nil {
-		return nil
-	}
-	f := g.open
-	g.open = nil
-	if err := f.publish(); err != nil {
-		w.count(g.stats, -f.parquet.Rows(), -f.counted, 0)
-		return err
-	}
-	w.count(g.stats, 0, f.parquet.Size()-f.counted, 1)
-	return nil
+	return w.publishThese([]*growingFile{g}, nil)
 }
 
-// publishSmall rewrites the small tables that changed. Final rows leave the file that
-// is rewritten in the moment in which they get their own: both are finished before
-// either has its name.
-func (w *writer) publishSmall() error { return w.publishNamed() }
+// publishSmall rewrites the small tables that changed.
+func (w *writer) publishSmall() error { return w.publishThese(nil, w.small) }
 
-// publishNamed is publishSmall of the tables with these names, of all if there are none.
+// publishNamed is publishSmall of the tables with these names.
 func (w *writer) publishNamed(names ...string) error {
+	var small []*smallFile
 	for _, s := range w.small {
-		if len(names) > 0 && !slices.Contains(names, s.name) {
-			continue
+		if slices.Contains(names, s.name) {
+			small = append(small, s)
 		}
-		t, changed := s.rows.take()
-		if !changed && !s.pending {
-			continue
+	}
+	return w.publishThese(nil, small)
+}
+
+func (w *writer) publishThese(growing []*growingFile, small []*smallFile) error {
+	var all []*due
+	for _, g := range growing {
+		if g.open != nil {
+			all = append(all, w.dueGrowing(g))
 		}
-		s.pending = true
-		var final *openFile
-		if t.left > 0 {
-			var err error
-			if final, err = w.finishedFile(s, fmt.Sprintf("%s-%06d.parquet", w.session, s.sequence+1), t.leaving); err != nil {
-				return err
-			}
-		}
-		again, err := w.finishedFile(s, w.session+".parquet", t.rows)
+	}
+	var failed error
+	for _, s := range small {
+		d, err := w.dueSmall(s)
 		if err != nil {
-			if final != nil {
-				final.discard()
-			}
-			return err
+			failed = err
+			break
 		}
-		if err := publishTogether(final, again); err != nil {
-			return err
+		if d != nil {
+			all = append(all, d)
 		}
+	}
+	return errors.Join(publishTogether(all), failed)
+}
+
+func (w *writer) dueGrowing(g *growingFile) *due {
+	f := g.open
+	g.open = nil
+	return &due{
+		files:     []*openFile{f},
+		published: func() { w.count(g.stats, 0, f.parquet.Size()-f.counted, 1) },
+		failed:    func() { w.count(g.stats, -f.parquet.Rows(), -f.counted, 0) },
+	}
+}
+
+// dueSmall writes a small table that changed, nil if it did not. Final rows leave the
+// file that is rewritten in the moment in which they get their own.
+func (w *writer) dueSmall(s *smallFile) (*due, error) {
+	t, changed := s.rows.take()
+	if !changed && !s.pending {
+		return nil, nil
+	}
+	s.pending = true
+	var final *openFile
+	var files []*openFile
+	if t.left > 0 {
+		var err error
+		if final, err = w.writeSmall(s, fmt.Sprintf("%s-%06d.parquet", w.session, s.sequence+1), t.leaving); err != nil {
+			return nil, err
+		}
+		files = append(files, final)
+	}
+	again, err := w.writeSmall(s, w.session+".parquet", t.rows)
+	if err != nil {
+		if final != nil {
+			final.discard()
+		}
+		return nil, err
+	}
+	return &due{files: append(files, again), published: func() {
 		s.pending = false
 		if final != nil {
 			s.sequence++
@@ -296,25 +317,20 @@ func (w *writer) publishNamed(names ...string) error {
 			s.final.Files++
 		}
 		w.stats.Lock()
+		defer w.stats.Unlock()
 		*s.stats = TableStats{
 			Table: s.name, Rows: s.final.Rows + int64(t.count), Bytes: s.final.Bytes + again.parquet.Size(), Files: s.final.Files + 1,
 		}
-		w.stats.Unlock()
-	}
-	return nil
+	}}, nil
 }
 
-// finishedFile writes a small table's rows under a hidden name.
-func (w *writer) finishedFile(s *smallFile, name string, rows any) (*openFile, error) {
+// writeSmall writes a small table's rows under a hidden name.
+func (w *writer) writeSmall(s *smallFile, name string, rows any) (*openFile, error) {
 	f, err := w.create(s.name, name, s.columns)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.write(f, rows); err != nil {
-		f.discard()
-		return nil, err
-	}
-	if err := f.finish(); err != nil {
 		f.discard()
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,9 +28,13 @@ func timesInAndOut() int {
 	return 2000
 }
 
-// All probes go in and out, thousands of times, at random instants, under a job that
-// throws through them and forks. It does what it does without them, and nothing of
-// them is left in its code.
+// recordingsAtOnce put their probes in and out over each other: most of a round is the
+// wait until the kernel has forgotten the probes that went.
+const recordingsAtOnce = 4
+
+// All probes go in and out, thousands of times, at random instants, by four recordings
+// that do not wait for each other, under a job that throws through them and forks. It
+// does what it does without them, and nothing of them is left in its code.
 func TestProbesInAndOutThousandsOfTimesHarmNobody(t *testing.T) {
 	needKernel(t)
 	build := buildNative(t)
@@ -46,35 +51,45 @@ func TestProbesInAndOutThousandsOfTimesHarmNobody(t *testing.T) {
 		"maybe": "_ZN7thrower5maybeEl", "nested": "_ZN7thrower6nestedEll",
 		"shielded": "_ZN7thrower8shieldedEl", "Worker::work": "_ZN7thrower6Worker4workEl",
 	})
-	sink := &nowhere{}
-	trial, err := OpenTrial(Options{PIDs: []int{job.Process.Pid}, BufferBytes: 4 << 20, catalog: groups}, sink)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var sinks [recordingsAtOnce]nowhere
+	var trials [recordingsAtOnce]*Trial
 	var code string
-	for _, f := range trial.session.files {
-		code = f.plan.Path
+	for i := range trials {
+		trial, err := OpenTrial(Options{PIDs: []int{job.Process.Pid}, BufferBytes: 4 << 20, catalog: groups}, &sinks[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range trial.session.files {
+			code = f.plan.Path
+		}
+		trials[i] = trial
 	}
 	before := textOf(t, job.Process.Pid, code)
 	io.WriteString(stdin, "go\n")
 	times := timesInAndOut()
-	for range times {
-		if err := trial.Attach(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
-		if err := trial.Detach(); err != nil {
-			t.Fatal(err)
-		}
+	var left atomic.Int64
+	left.Store(int64(times))
+	ended := make(chan error, len(trials))
+	for _, trial := range trials {
+		go func() { ended <- inAndOut(trial, &left) }()
 	}
-	if trial.Sites() == 0 {
-		t.Error("no probe was ever in")
+	for range trials {
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
 	}
 	if after := textOf(t, job.Process.Pid, code); after != before {
 		t.Error("the job's code is not what it was before the probes")
 	}
-	if err := trial.Close(); err != nil {
-		t.Error(err)
+	spans := 0
+	for i, trial := range trials {
+		if trial.Sites() == 0 {
+			t.Errorf("recording %d never had a probe in", i)
+		}
+		if err := trial.Close(); err != nil {
+			t.Error(err)
+		}
+		spans += sinks[i].spans
 	}
 	job.Process.Signal(syscall.SIGTERM)
 	lines.Scan()
@@ -89,10 +104,24 @@ func TestProbesInAndOutThousandsOfTimesHarmNobody(t *testing.T) {
 	if thrown, want := said.Truth.Threw["Worker::work"], rounds/4; thrown != want || rounds == 0 {
 		t.Errorf("%d rounds, %d exceptions caught, want %d", rounds, thrown, want)
 	}
-	if sink.spans == 0 {
+	if spans == 0 {
 		t.Error("no call was recorded")
 	}
-	t.Logf("in and out %d times, %d rounds, %d spans", times, rounds, sink.spans)
+	t.Logf("in and out %d times, %d rounds, %d spans", times, rounds, spans)
+}
+
+// inAndOut puts all probes in and out until the rounds of all recordings are done.
+func inAndOut(trial *Trial, left *atomic.Int64) error {
+	for left.Add(-1) >= 0 {
+		if err := trial.Attach(); err != nil {
+			return err
+		}
+		time.Sleep(rand.N(2 * time.Millisecond))
+		if err := trial.Detach(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // textOf is the executable part of a file as a process has it mapped.

@@ -36,7 +36,8 @@ func (s *Session) rescan(pid int) error {
 	if !unchanged {
 		libraries, err = t.process.Libraries()
 	}
-	t.rest(reading.end())
+	took, cpu := reading.end()
+	t.rests.read(time.Now(), took, cpu)
 	if unchanged {
 		if s.walks != nil { // the interpreter may be ready by now
 			s.walks.Remapped(t.process, t.libraries)

@@ -16,7 +16,7 @@ type tracedProcess struct {
 	seen                             seenFiles
 	linker                           *kernel.Links // on the dynamic linker's hook
 	rescanAt                         time.Time     // when its maps are to be read next
-	restUntil                        time.Time     // and not before: it takes long
+	rests                            rests         // and not before that, where it takes long
 	rescans                          int
 	hurry                            bool                       // at rescanAt there will be something new
 	waiting                          map[fileKey]*waitingPlugin // plugins that have not made their function table

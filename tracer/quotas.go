@@ -25,7 +25,37 @@ const (
 	// waits, and what comes next must not be missed for that. Of waiting it is half.
 	longRead    = 20 * time.Millisecond
 	restOfReads = 20
+	// readShare is what part of a CPU the shorter readings of one process may take, after
+	// the savedReads that it may take at once: a job of PyTorch loads a hundred libraries
+	// in its first seconds, and each is found at once. One that loads without end, with
+	// maps that are just short enough, would keep the manager busy.
+	readShare  = 10
+	savedReads = 250 * time.Millisecond
 )
+
+// rests spaces the looks at a process that take long, or come often.
+type rests struct {
+	until time.Time
+	taken time.Duration // of a CPU, less the share that has passed since
+	at    time.Time     // of the last look
+	often bool          // there were too many, for all that each was short
+	said  bool
+}
+
+// read takes account of a look that has just ended.
+func (r *rests) read(now time.Time, took, cpu time.Duration) {
+	if !r.at.IsZero() {
+		r.taken = max(0, r.taken-now.Sub(r.at)/readShare)
+	}
+	r.at, r.taken = now, r.taken+cpu
+	if took > longRead {
+		r.until = now.Add(max(took, restOfReads*cpu))
+		return
+	}
+	if over := r.taken - savedReads; over > 0 {
+		r.until, r.often = now.Add(over*readShare), true
+	}
+}
 
 // reading is a look at a process's maps. It stays on one thread, whose time tells what
 // it took.
@@ -55,17 +85,10 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// rest spaces the looks at a process that takes long to look at.
-func (t *tracedProcess) rest(took, cpu time.Duration) {
-	if took > longRead {
-		t.restUntil = time.Now().Add(max(took, restOfReads*cpu))
-	}
-}
-
 // due is when the process's maps are read next.
 func (t *tracedProcess) due() time.Time {
-	if t.rescanAt.Before(t.restUntil) {
-		return t.restUntil
+	if t.rescanAt.Before(t.rests.until) {
+		return t.rests.until
 	}
 	return t.rescanAt
 }
@@ -82,6 +105,9 @@ func (s *Session) warnLeftOut(t *tracedProcess) {
 	}
 	if cut {
 		warn(&t.saidMaps, "maps_cut", 1, fmt.Sprintf("its list of mappings is longer than %d MiB: what lies beyond has no probes and no names", process.MaxMaps>>20))
+	}
+	if t.rests.often {
+		warn(&t.rests.said, "maps_busy", 1, fmt.Sprintf("it loads libraries so often that its mappings are read for no more than a %dth of a CPU: what it loads is found later", readShare))
 	}
 	if files > 0 {
 		warn(&t.saidFiles, "files_beyond_limit", files, fmt.Sprintf("it maps more than %d files as code: those at higher addresses have no probes and no names", process.MaxLibraries))

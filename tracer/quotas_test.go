@@ -14,16 +14,48 @@ func TestAReadingThatWaitsDoesNotPutTheNextOneOff(t *testing.T) {
 		{100 * time.Millisecond, time.Millisecond, 100 * time.Millisecond},
 		{100 * time.Millisecond, 80 * time.Millisecond, 1600 * time.Millisecond},
 	} {
-		p := &tracedProcess{}
+		var r rests
 		now := time.Now()
-		p.rest(c.took, c.cpu)
-		got := p.restUntil.Sub(now)
-		if p.restUntil.IsZero() {
+		r.read(now, c.took, c.cpu)
+		got := r.until.Sub(now)
+		if r.until.IsZero() {
 			got = 0
 		}
-		if got < c.rest || got > c.rest+time.Second {
+		if got != c.rest {
 			t.Errorf("a reading of %s, %s of them on the CPU: %s of rest, want %s", c.took, c.cpu, got, c.rest)
 		}
+	}
+}
+
+// TestShortReadingsWithoutEndTakeTheirShare: a job whose maps are just short enough, and
+// that loads without end, has them read for a tenth of the time; one that loads a hundred
+// libraries at its start has each found at once.
+func TestShortReadingsWithoutEndTakeTheirShare(t *testing.T) {
+	var r rests
+	begin := time.Now()
+	now, cpu := begin, time.Duration(0)
+	for now.Before(begin.Add(time.Minute)) {
+		now = now.Add(19 * time.Millisecond)
+		cpu += 19 * time.Millisecond
+		r.read(now, 19*time.Millisecond, 19*time.Millisecond)
+		if r.until.After(now) {
+			now = r.until
+		}
+	}
+	if most := savedReads + time.Minute/readShare + time.Second; cpu > most {
+		t.Errorf("%s of a minute were taken, want at most %s", cpu, most)
+	}
+	if !r.often {
+		t.Error("nobody is told")
+	}
+
+	r, now = rests{}, begin
+	for range 100 {
+		now = now.Add(12 * time.Millisecond)
+		r.read(now, 2*time.Millisecond, 2*time.Millisecond)
+	}
+	if !r.until.IsZero() || r.often {
+		t.Error("the libraries of a start are put off")
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 // fastestRotation is how long a rotation and its pause are at the least: each waits
-// for the disk some ten times.
-const fastestRotation = 200 * time.Millisecond
+// for the disk twice.
+const fastestRotation = 50 * time.Millisecond
 
 // uploader takes the files of a dataset away that are written once, and counts what
 // is in them.

@@ -1,0 +1,47 @@
+package output
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// Of tables that are published together the one that fails loses its file, and no other
+// loses its own.
+func TestWhatFailsCostsItsOwnTable(t *testing.T) {
+	d := begin(t, Options{RotateEvery: time.Hour})
+	if err := d.Warning(event.Warning{TSNS: 1, Kind: "attach", Source: "x", Detail: "y"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Samples([]event.Sample{{TSNS: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.writer.do(func() error {
+		for _, g := range d.writer.growing {
+			if g.name == "sample" {
+				g.open.file.Close() // it can be neither written nor flushed
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if d.Rotate() == nil {
+		t.Fatal("nothing failed")
+	}
+	_ = d.Close()
+	for table, want := range map[string]int{"warning": 1, "sample": 0} {
+		if rows := readTable(t, d.Dir(), table); len(rows) != want {
+			t.Errorf("%d rows in %s, want %d", len(rows), table, want)
+		}
+	}
+	for _, s := range d.Stats() {
+		if s.Table == "warning" && (s.Rows != 1 || s.Files != 1) || s.Table == "sample" && (s.Rows != 0 || s.Files != 0) {
+			t.Errorf("the statistics say %+v", s)
+		}
+	}
+}
