@@ -263,7 +263,8 @@ VERIFIED_ONCE int memo_learn(struct stack_workspace *w, struct memo_workspace *m
 	struct memo_entry *e;
 	bool fits;
 
-	if (!w || !m)
+	/* A function by itself to the verifier, whoever calls it. */
+	if (!HAVE_BPF_LOOP || !w || !m)
 		return 0;
 	fits = memo_fits(w);
 	number = m->found;

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
 // Kernels before 5.17 have neither bpf_loop nor a way to switch preemption off.
@@ -30,6 +31,11 @@ func TestWalksLoadWithoutBPFLoop(t *testing.T) {
 		bpf.StripGuard(spec)
 		if err := spec.Variables["without_bpf_loop"].Set(uint32(1)); err != nil {
 			t.Fatal(err)
+		}
+		for name, p := range spec.Programs {
+			if newer := hideNewHelpers(p, &features.Set{}); len(newer) > 0 {
+				t.Errorf("program %s calls %v, which Linux 5.15 has not", name, newer)
+			}
 		}
 		c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
 		var refused *ebpf.VerifierError

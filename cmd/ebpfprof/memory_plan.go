@@ -200,14 +200,18 @@ func printPlan(w io.Writer, p *analysis.Plan) {
 	row("the rest, in the pool", p.Rest)
 	row("plan and rest: the least capacity found", p.WithPlan)
 	cli.Render(w, t)
-	saving := fmt.Sprintf("saves %s, %.1f %% of the pool", cli.Bytes(p.SavingBytes), p.SavingPercent)
-	if p.SavingBytes < 0 {
-		saving = fmt.Sprintf("saves nothing: plan and rest need %s more than the pool", cli.Bytes(-p.SavingBytes))
+	pool := "the pool, simulated"
+	if p.SavingAgainst == "pool_recorded" {
+		pool = "the pool, as recorded"
 	}
-	fmt.Fprintf(w, "\n%s (%s); of the planned part alone %.1f %%; gap to the bound %.3f %%, by %s in %.1f s\n",
-		saving, p.SavingAgainst, p.HotSavePercent, 100*p.Gap, p.Solver, p.Seconds())
+	saving := fmt.Sprintf("saves %s, %.1f %% of %s", cli.Bytes(p.SavingBytes), p.SavingPercent, pool)
+	if p.SavingBytes < 0 {
+		saving = fmt.Sprintf("saves nothing: plan and rest need %s more than %s", cli.Bytes(-p.SavingBytes), pool)
+	}
+	fmt.Fprintf(w, "\n%s; of the planned part alone %.1f %%; gap to the bound %.3f %%, by %s in %.1f s\n",
+		saving, p.HotSavePercent, 100*p.Gap, p.Solver, p.Seconds())
 	if r := p.Replanned; r != nil {
-		fmt.Fprintf(w, "run as the paper does: %d of %d requests served elsewhere, planned again %d times in %d steps (%d in the last half), %.1f ms each at most\n",
+		fmt.Fprintf(w, "run as the paper does: %d of %d requests served elsewhere, planned again in %d of %d steps (%d of the last half), in at most %.1f ms\n",
 			r.Deviations, r.Deviations+r.Served, r.Replans, r.Steps, r.ReplansLate, float64(r.WorstSolve)/1e6)
 	}
 	fmt.Fprintln(w)

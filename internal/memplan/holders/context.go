@@ -129,7 +129,10 @@ func (c *Context) Line(b *blocks.Block) string {
 	case b.Born == 0:
 		return "(before the recording)"
 	}
-	return "(no line recorded, in " + c.Operator(b) + ")"
+	if made := c.Operator(b); made != noOperator {
+		return "(no line recorded, in " + made + ")"
+	}
+	return "(no line recorded)"
 }
 
 // Module is the modules that a block was made in.
@@ -141,8 +144,10 @@ func (c *Context) Module(b *blocks.Block) string {
 	if m := path.Module(); m != "" {
 		return m
 	}
-	return "(none)"
+	return "(in no module)"
 }
+
+const noOperator = "(in no operator)"
 
 // Operator is the autograd node, else the outermost operator, that made a block.
 func (c *Context) Operator(b *blocks.Block) string {
@@ -164,7 +169,7 @@ func (c *Context) Operator(b *blocks.Block) string {
 		}
 	}
 	if name == "" {
-		return "(none)"
+		return noOperator
 	}
 	return name
 }

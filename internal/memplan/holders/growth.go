@@ -30,6 +30,9 @@ type Growth struct {
 // fewestSteps is how many instants a slope needs.
 const fewestSteps = 5
 
+// leastSlope is a byte a step: a counter that is a byte longer now and then is no leak.
+const leastSlope = 1
+
 // Growths are the lines whose live bytes rise over some instants, the ends of
 // steps, the steepest first. The first fifth of the instants, at most five, is
 // left out: caches and optimizer state come to be there.
@@ -91,7 +94,7 @@ func (c *Context) Growths(all []blocks.Block, instants []int64) []Growth {
 		}
 		slope, reach := slopeOf(live)
 		// A slope counts if it is not noise, and amounts to something.
-		if slope-reach <= 0 || live[len(live)-1]-live[0] < 0.05*live[0] || rises < 2 {
+		if slope-reach <= 0 || slope < leastSlope || live[len(live)-1]-live[0] < 0.05*live[0] || rises < 2 {
 			continue
 		}
 		g := Growth{Line: line, Kind: "growth", BytesPerStep: slope, BytesPerStepLo: slope - reach, BytesPerStepHi: slope + reach,
