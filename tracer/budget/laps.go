@@ -3,6 +3,7 @@ package budget
 import (
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -15,6 +16,10 @@ const (
 	// gapSteps is how much longer than a usual step the time between two backward passes
 	// must be for something else to lie between them, in usual steps.
 	gapSteps = 1.5
+	// leastStall is how much longer it must be at the least, whatever a step takes: where
+	// others have the processor, or the host of a virtual machine has, a thread stands
+	// still for some tens of milliseconds in the middle of a step, and that is no phase.
+	leastStall = int64(50 * time.Millisecond)
 	// longGap is from how many usual steps on a gap counts though no slice saw any of it.
 	longGap = 5
 	// timelineSteps is over how many steps around a time what is usual is taken.
@@ -64,7 +69,7 @@ func newTimeline(all stepTimes, loads []int64, from, to int64) *timeline {
 	around := all[max(0, first-timelineSteps):min(len(all), last+timelineSteps)]
 	t.usual, head, tail = usualStep(around)
 	like := around.typical(t.usual)
-	limit := t.usual + int64(gapSteps*float64(t.usual))
+	limit := t.usual + max(int64(gapSteps*float64(t.usual)), leastStall)
 	t.beforeFirst(steps[0], like, first == 0, from, head, loads)
 	for i := range steps {
 		s := steps[i]

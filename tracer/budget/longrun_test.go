@@ -82,3 +82,41 @@ func TestWhatIsLetGoIsStoodFor(t *testing.T) {
 		t.Errorf("they stand for %v ms of something else", ns)
 	}
 }
+
+// A thread that stands still for 30 ms in the middle of a step of 2 ms, as on a virtual
+// machine whose host is busy, does nothing else there: what each step does once is counted
+// once, and no time passes for a phase of its own.
+func TestAStallIsNoPhase(t *testing.T) {
+	s := simulate()
+	var places []int64 // of something that each step does once, ns since the beginning
+	steps, at := 0, int64(0)
+	for ; at < 10_000*ms1; steps++ {
+		length := 2 * ms1
+		if steps%7 == 3 {
+			length += 30 * ms1
+		}
+		s.steps.Saw(simulatedPID, s.begin+at, s.begin+at+ms1/2)
+		s.steps.Mark(simulatedPID, s.begin+at+ms1*6/10, s.begin+at+ms1*9/10)
+		places = append(places, at+ms1/4)
+		at += length
+	}
+	for from := int64(500); from < 10_000; from += 2000 {
+		s.slice(from, from+150)
+	}
+	s.finish(at / ms1)
+	if n := s.represented(event.PhaseTraining); n != float64(steps) {
+		t.Errorf("the slices stand for %v training steps, want %d", n, steps)
+	}
+	if ns := s.represented(event.PhaseOther); ns != 0 {
+		t.Errorf("they stand for %v ms of something else", ns/float64(ms1))
+	}
+	sum := 0.0
+	for _, place := range places {
+		if k := (place/ms1 - 500) / 2000; place/ms1 >= 500 && (place/ms1-500)%2000 < 150 && k < 5 {
+			sum += s.weigh[k](1, simulatedPID, s.begin+place).Weight
+		}
+	}
+	if math.Abs(sum/float64(steps)-1) > 0.02 {
+		t.Errorf("what each step does once is counted %v times, want %d", sum, steps)
+	}
+}

@@ -70,7 +70,7 @@ func (s *strata) unseen(now time.Time, usual time.Duration) bool {
 		s.granted = true
 		return true
 	}
-	if usual <= 0 || s.gaps >= grantedGaps || now.Sub(s.stepAt) < time.Duration(otherAfter*float64(usual)) || s.other.After(s.stepAt) {
+	if usual <= 0 || s.gaps >= grantedGaps || now.Sub(s.stepAt) < max(time.Duration(otherAfter*float64(usual)), time.Duration(leastStall)) || s.other.After(s.stepAt) {
 		return false
 	}
 	s.gaps++
