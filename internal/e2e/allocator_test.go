@@ -32,7 +32,7 @@ func readReports(t *testing.T, file string) []deviceReport {
 func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
 	eachTorch(t, func(t *testing.T, v torch) {
 		file := filepath.Join(t.TempDir(), "reports")
-		job := startJob(t, v.job("allocator.py", "--seconds", "16", "--log", file)...)
+		job := startJob(t, v.job("allocator.py", "--seconds", "24", "--log", file)...)
 		tracing := attach(t, []string{"--level", "anchor", "--budget", "2%"}, job.Process.Pid)
 		job.goOn(t)
 		job.finishJob(t)

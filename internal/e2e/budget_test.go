@@ -30,11 +30,15 @@ func TestBudgetHolds(t *testing.T) {
 		weighted[row[0].(string)] = row[1].(float64)
 		recorded += integer(t, row[2])
 	}
+	// At its ends a slice may be wrong by a step: where few stand for much, that is more
+	// than 5 %.
+	ends := math.Sqrt(r.rows(t, "SELECT sum(power(represented / recorded, 2)) FROM slice WHERE probe_group = 'op' AND phase = 'training' AND recorded > 0")[0][0].(float64))
+	room := max(0.05, 2*ends/float64(steps))
 	total := 0.0
 	for name, n := range perRegion {
 		want := float64(n) / 50 * float64(steps)
 		total += want
-		if off := weighted[name]/want - 1; math.Abs(off) > 0.05 {
+		if off := weighted[name]/want - 1; math.Abs(off) > room {
 			t.Errorf("%s: the weights add up to %.0f, %.1f %% off the truth, %.0f", name, weighted[name], 100*off, want)
 		}
 		delete(weighted, name)
@@ -57,7 +61,7 @@ func TestBudgetHolds(t *testing.T) {
 	if hits := r.number(t, "SELECT sum(hits) FROM probe WHERE layer = 'op'"); math.Abs(float64(hits+thinned)/total-1) > 0.05 {
 		t.Errorf("%d hits and %d thinned, of %.0f calls", hits, thinned, total)
 	}
-	t.Logf("%d slices: %d of %.0f calls have a row", slices, recorded, total)
+	t.Logf("%d slices: %d of %.0f calls have a row, ±%.1f %%", slices, recorded, total, 100*room)
 }
 
 // A slice of a few long steps begins and ends somewhere in them: its forward passes
