@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
@@ -172,6 +173,9 @@ func (g *Governor) paid(now time.Time) bool {
 func (g *Governor) Begin() error {
 	if g.budget > 0 {
 		g.counter = newNodeCounter(g.threads)
+	}
+	if g.budget <= 0 || g.whole != nil {
+		g.steps.forget(math.MaxInt64) // no slice is ever weighed by them
 	}
 	g.begun = g.mark().at
 	g.ledger.first = g.begun.UnixNano()

@@ -249,7 +249,7 @@ type pastGap struct{ ns, to int64 }
 // leave adds up what lies between the steps of a process before a time, from which on
 // its steps are still needed: a slice may still come that stands for it.
 func (l *ledger) leave(pid int32, t *timeline, to int64) {
-	for _, phase := range []string{event.PhaseEvaluation, event.PhaseOther} {
+	for _, phase := range phases[1:] { // all but training
 		s := stratum{pid, phase}
 		if from := l.from(s); from < to {
 			l.past[s] = pastGap{l.spent(s, t, from, to), to}

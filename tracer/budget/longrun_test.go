@@ -120,3 +120,14 @@ func TestAStallIsNoPhase(t *testing.T) {
 		t.Errorf("what each step does once is counted %v times, want %d", sum, steps)
 	}
 }
+
+// Where no slice is weighed, no step is kept for one.
+func TestWithoutSlicesNoStepIsKept(t *testing.T) {
+	s := simulate()
+	s.steps.forget(math.MaxInt64)
+	s.steps.forget(s.begin) // a group is given up
+	s.until(0, 1000)
+	if n := len(s.steps.processes); n != 0 {
+		t.Errorf("the steps of %d processes are kept", n)
+	}
+}

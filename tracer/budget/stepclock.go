@@ -219,7 +219,7 @@ func (c *StepClock) longestGone() (oldest int32) {
 func (c *StepClock) forget(at int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.since = at
+	c.since = max(c.since, at)
 	clear(c.processes)
 }
 

@@ -22,7 +22,7 @@ func TestLaunchesGiveWayFirstAndStacksBeforeCalls(t *testing.T) {
 		{"stacks of launches", map[string]wholePrice{"cuda": launches(0.04, 0.03), "scope": anchor(0.03, 0.02)}, []string{"cuda"}, nil},
 		{"launches, however cheap beside the rest", map[string]wholePrice{"cuda": launches(0.01, 0), "scope": anchor(0.045, 0.02)}, nil, []string{"cuda"}},
 		{"stacks of two", map[string]wholePrice{"cuda": launches(0.05, 0.02), "pjrt": launches(0.03, 0.02)}, []string{"cuda", "pjrt"}, nil},
-		{"the dearer launches, which leaves room for the stacks of others", map[string]wholePrice{"cuda": launches(0.06, 0.01), "pjrt": launches(0.01, 0.005)}, nil, []string{"cuda"}},
+		{"the more expensive launches, which leaves room for the stacks of others", map[string]wholePrice{"cuda": launches(0.06, 0.01), "pjrt": launches(0.01, 0.005)}, nil, []string{"cuda"}},
 		{"launches and stacks of anchors", map[string]wholePrice{"cuda": launches(0.1, 0.05), "scope": anchor(0.06, 0.03)}, []string{"scope"}, []string{"cuda"}},
 		{"everything", map[string]wholePrice{"cuda": launches(1, 0.5), "scope": anchor(0.5, 0), "backward": anchor(0.3, 0)}, nil, []string{"cuda", "scope", "backward"}},
 		{"what is not called stays", map[string]wholePrice{"cuda": launches(0, 0), "scope": anchor(0.5, 0)}, nil, []string{"scope"}},
