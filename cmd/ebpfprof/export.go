@@ -69,7 +69,7 @@ func runExport(c *urfave.Context) error {
 		return exportMemoryViz(c, path)
 	}
 	if c.IsSet("at") {
-		return usageError(fmt.Errorf("--at is of --format %s", memoryViz))
+		return usageError(fmt.Errorf("--at goes with --format %s alone: leave it out, or take that format", memoryViz))
 	}
 	if by := c.String("group-by"); by != "" && !known(export.Groups(), by) {
 		return usageError(fmt.Errorf("cannot group by %q: one of %s", by, strings.Join(export.Groups(), ", ")))
