@@ -1,7 +1,7 @@
 package tracer
 
 import (
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/torch"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -76,7 +76,7 @@ func (c *classes) find(pid uint32, vtable uint64) string {
 		if !ok {
 			return ""
 		}
-		class, _ := symbolize.VTableClass(file.opened[vtable-bias])
+		class, _ := torch.VTableClass(file.opened[vtable-bias])
 		return class
 	}
 	return ""

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/torch"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
@@ -106,10 +107,10 @@ func (f *tracedFile) report(probes *probeTable) LibraryReport {
 }
 
 // vtables maps the address points of a file's vtables to their symbols.
-func vtables(e *symbolize.ELF) map[uint64]string {
+func vtables(e *elf.File) map[uint64]string {
 	names := map[uint64]string{}
-	for _, s := range e.ObjectsWithPrefix(symbolize.VTablePrefix) {
-		names[s.Address+symbolize.VTableAddressPoint] = s.Name
+	for _, s := range e.ObjectsWithPrefix(torch.VTablePrefix) {
+		names[s.Address+torch.VTableAddressPoint] = s.Name
 	}
 	return names
 }

@@ -1,7 +1,7 @@
 package tracer
 
 import (
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -116,7 +116,7 @@ func (g governedJob) Libraries(yield func(budget.Library) bool) {
 var _ budget.Library = (*tracedFile)(nil)
 
 // File is the library's file.
-func (f *tracedFile) File() *symbolize.ELF { return f.plan.ELF }
+func (f *tracedFile) File() *elf.File { return f.plan.ELF }
 
 // Bias is what the loader added to the file's addresses in a process.
 func (f *tracedFile) Bias(pid int) (uint64, bool) {

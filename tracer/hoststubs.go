@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -17,13 +17,13 @@ type hostStubs struct {
 }
 
 // stubFunctions are a file's functions; index is nil until it is asked for a name.
-type stubFunctions struct{ index *symbolize.FunctionIndex }
+type stubFunctions struct{ index *elf.FunctionIndex }
 
 // stubRuntimes are the libraries that are given host functions to name launches by.
 var stubRuntimes = []string{"libamdhip64.so", "libcudart.so", "libOpenCL.so"}
 
 func newHostStubs() *hostStubs {
-	return &hostStubs{newMappedFiles(func(*symbolize.ELF) *stubFunctions { return &stubFunctions{} })}
+	return &hostStubs{newMappedFiles(func(*elf.File) *stubFunctions { return &stubFunctions{} })}
 }
 
 // mapped tells which libraries a process has now. Where it may launch by host
@@ -73,7 +73,7 @@ func (h *hostStubs) KernelName(pid uint32, kernel accel.KernelHandle) (symbol, s
 			return "", "", false
 		}
 		// The file may be cut short under its reader.
-		err := symbolize.Guard(func() {
+		err := elf.Guard(func() {
 			if f.opened.index == nil {
 				f.opened.index = f.elf.IndexFunctions()
 			}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
@@ -173,10 +173,10 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	return s.planFile(t, key, opened, library)
 }
 
-func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
+func (s *Session) anyLives(base string, e *elf.File) bool {
 	for _, g := range s.chosen.groups {
 		for i := range g.Functions {
-			if g.Functions[i].Lives(base, elf) {
+			if g.Functions[i].Lives(base, e) {
 				return true
 			}
 		}
@@ -286,7 +286,7 @@ func (s *Session) hookLinker(t *tracedProcess, libraries []*process.Library) {
 			return
 		}
 		defer opened.Close()
-		_ = symbolize.Guard(func() {
+		_ = elf.Guard(func() {
 			if symbol, ok := opened.ELF.Lookup("_dl_debug_state"); ok {
 				t.linker = s.hookFunction(opened, t.process.PID, symbol.Address)
 			}

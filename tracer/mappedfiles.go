@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -12,7 +12,7 @@ import (
 // has been opened of that, as the decoder asks for it: that is what mu is for. A file
 // is closed when the last process that maps it is forgotten.
 type mappedFiles[T any] struct {
-	index func(*symbolize.ELF) T // what is made of a file
+	index func(*elf.File) T // what is made of a file
 
 	mu        sync.Mutex
 	processes map[uint32]*mappingProcess
@@ -30,11 +30,11 @@ type mappingProcess struct {
 type mappedFile[T any] struct {
 	users  int
 	tried  bool
-	elf    *symbolize.ELF // nil: not opened, or it could not be
+	elf    *elf.File // nil: not opened, or it could not be
 	opened T
 }
 
-func newMappedFiles[T any](index func(*symbolize.ELF) T) mappedFiles[T] {
+func newMappedFiles[T any](index func(*elf.File) T) mappedFiles[T] {
 	return mappedFiles[T]{index: index, processes: map[uint32]*mappingProcess{}, files: map[fileKey]*mappedFile[T]{}}
 }
 
@@ -112,16 +112,16 @@ func (m *mappedFiles[T]) open(library *process.Library) (f *mappedFile[T], ok bo
 			m.refused++
 			return nil, false
 		}
-		elf, err := library.OpenELF()
+		e, err := library.OpenELF()
 		if err != nil {
 			return nil, false
 		}
 		var made T
-		if symbolize.Guard(func() { made = m.index(elf) }) != nil { // it was cut short
-			elf.Close()
+		if elf.Guard(func() { made = m.index(e) }) != nil { // it was cut short
+			e.Close()
 			return nil, false
 		}
-		f.elf, f.opened = elf, made
+		f.elf, f.opened = e, made
 	}
 	return f, f.elf != nil
 }

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -69,7 +69,7 @@ func (p *patience) spend(since time.Time, t *tracedProcess) {
 // look finds out what there is to probe in a file.
 func (s *Session) look(opened *plan.Source, path string) (l looked) {
 	began := time.Now()
-	l.err = symbolize.Guard(func() {
+	l.err = elf.Guard(func() {
 		if l.plugin = plan.IsPlugin(opened.ELF, s.chosen.groups); !l.plugin && s.anyLives(filepath.Base(path), opened.ELF) {
 			l.plan = s.plans.Plan(opened.ELF, path, s.chosen.groups)
 		}

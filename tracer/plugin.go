@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/pjrt"
@@ -42,7 +42,7 @@ func (s *Session) newPlugin(t *tracedProcess, key fileKey, opened *plan.Source, 
 		return nil
 	}
 	w := &waitingPlugin{source: opened, library: library}
-	_ = symbolize.Guard(func() {
+	_ = elf.Guard(func() {
 		if entry, err := pjrt.Find(opened.ELF); err == nil {
 			// Without the hook the next reading of the maps will do, later.
 			w.hook = s.hookFunction(opened, t.process.PID, entry.Address)
@@ -53,13 +53,13 @@ func (s *Session) newPlugin(t *tracedProcess, key fileKey, opened *plan.Source, 
 	return nil
 }
 
-func (s *Session) readPlugin(t *tracedProcess, library *process.Library, elf *symbolize.ELF) (*pjrt.Table, error) {
+func (s *Session) readPlugin(t *tracedProcess, library *process.Library, e *elf.File) (*pjrt.Table, error) {
 	libraries, err := t.process.Libraries()
 	if err != nil {
 		return nil, err
 	}
 	var table *pjrt.Table
-	if fault := symbolize.Guard(func() { table, err = plan.ReadPlugin(t.process.PID, libraries, library, elf) }); fault != nil {
+	if fault := elf.Guard(func() { table, err = plan.ReadPlugin(t.process.PID, libraries, library, e) }); fault != nil {
 		err = fault
 	}
 	return table, err
@@ -116,7 +116,7 @@ func (s *Session) retryPlugins(t *tracedProcess) error {
 func (s *Session) attachPlugin(t *tracedProcess, key fileKey, opened *plan.Source, library *process.Library, table *pjrt.Table) error {
 	s.warnPlugin(library.Path, table)
 	var made *plan.Plan
-	if err := symbolize.Guard(func() { made = plan.Plugin(opened.ELF, library.Path, s.chosen.groups, table) }); err != nil {
+	if err := elf.Guard(func() { made = plan.Plugin(opened.ELF, library.Path, s.chosen.groups, table) }); err != nil {
 		opened.Close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: "no probes: " + err.Error()})
 		return nil
