@@ -34,7 +34,7 @@ func (h history) markAt(ns int64) sliceMark {
 		return m
 	}
 	a, b := h[i-1], h[i]
-	part := float64(ns-a.at.UnixNano()) / float64(max(1, b.at.Sub(a.at)))
+	part := float64(ns-a.at.UnixNano()) / float64(max(1, b.at.UnixNano()-a.at.UnixNano()))
 	between := func(from, to uint64) uint64 {
 		return from + uint64(math.Round(part*float64(max(to, from)-from)))
 	}

@@ -8,14 +8,14 @@ import (
 )
 
 func TestThePauseIsOfTheJobsTime(t *testing.T) {
-	clock := progress.NewJobClock()
-	g := &Governor{budget: 0.01, clock: clock, spent: 10 * time.Millisecond}
-	clock.own, clock.share = 400*time.Millisecond, 1
-	if pause := clock.Until(g.spent, g.budget); pause != 600*time.Millisecond {
+	a := testGovernor().account
+	a.budget, a.spent = 0.01, 10*time.Millisecond
+	a.clock.Own, a.clock.Share = 400*time.Millisecond, 1
+	if pause := a.untilPaid(); pause != 600*time.Millisecond {
 		t.Errorf("with a core of its own: %s, want 600ms: 10 ms are 1 %% of a second", pause)
 	}
-	clock.share = 0.5
-	if pause := clock.Until(g.spent, g.budget); pause != 1200*time.Millisecond {
+	a.clock.Share = 0.5
+	if pause := a.untilPaid(); pause != 1200*time.Millisecond {
 		t.Errorf("with half a core: %s, want 1.2s", pause)
 	}
 }
@@ -25,28 +25,28 @@ func TestThePauseIsOfTheJobsTime(t *testing.T) {
 func TestThePauseFollowsTheJobsShareOfTheTime(t *testing.T) {
 	const s = time.Second
 	began := time.Now()
-	waited := 9 * s / 10 // of the first second
-	clock := progress.NewJobClock()
-	clock.waits = func(int32) (time.Duration, bool) { return waited, true }
-	g := &Governor{budget: 0.01, clock: clock, spent: 30 * time.Millisecond, job: oneProcess{}}
-	clock.waited, clock.at = map[int]time.Duration{1: 0}, began.Add(-s)
-	g.tickJob(began)
-	g.until = began.Add(clock.Until(g.spent, g.budget)) // 2.9 s of the job, which has a tenth of the time
-	if left := g.until.Sub(began); left < 28*s || left > 30*s {
+	waited := time.Duration(0)
+	a := &account{joints: &joints{job: oneProcess{}}, budget: 0.01, spent: 30 * time.Millisecond, clock: progress.NewJobClock()}
+	a.clock.Waits = func(int32) (time.Duration, bool) { return waited, true }
+	a.tick(began.Add(-s))
+	waited = 9 * s / 10 // of the first second
+	a.tick(began)
+	until := began.Add(a.untilPaid()) // 2.9 s of the job, which has a tenth of the time
+	if left := until.Sub(began); left < 28*s || left > 30*s {
 		t.Fatalf("the pause begins with %s", left)
 	}
 	over := time.Duration(0)
 	for at := s; over == 0 && at < 30*s; at += s / 2 { // it has a core of its own now
-		if g.paid(began.Add(at)) {
+		if a.paid(began.Add(at), &until) {
 			over = at
 		}
 	}
 	if over < 5*s/2 || over > 4*s {
 		t.Errorf("the pause was over after %s, 2.9 s pay for it", over)
 	}
-	g.spent, g.until = 100*time.Millisecond, began.Add(over+s)
+	a.spent, until = 100*time.Millisecond, began.Add(over+s)
 	waited += s
-	if g.paid(began.Add(over + s + s/2)) {
+	if a.paid(began.Add(over+s+s/2), &until) {
 		t.Error("the pause is over, and nothing has paid for it")
 	}
 }

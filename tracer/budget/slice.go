@@ -132,7 +132,9 @@ func (s *slicer) end() error {
 		if err != nil {
 			return err
 		}
-		s.off.steps += calls
+		if calls > 0 {
+			s.off.steps = calls
+		}
 	}
 	s.account.tick(time.Now())
 	s.until = time.Now().Add(max(s.account.untilPaid(), leastPause))
