@@ -33,7 +33,7 @@ var floors = [][]string{
 	{"symbolize/*/*", "tracer/counter", "tracer/filter", "tracer/pjrt", "tracer/process", "internal/memplan/replay"},
 	{"tracer/python", "tracer/unwinding", "tracer/accel", "tracer/budget", "tracer/tensor", "tracer/waits"},
 	{"tracer/stacks", "tracer/kernel", "tracer/plan"},
-	{"tracer/sampler"},
+	{"tracer/sampler", "tracer/probetable"},
 	{"tracer"},
 	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern"},
 	{"internal/dataset", "internal/scripted", "internal/fleet/localise", "internal/fleet/store", "internal/derived"},
