@@ -98,7 +98,7 @@ type classNamer interface {
 
 // lifeOwner keeps something of each process for as long as that lives, and until its
 // last records have been read.
-type lifeOwner interface{ forget(pid uint32) }
+type lifeOwner interface{ Forget(pid uint32) }
 
 func newDecoder(sink Sink, probes *probetable.Table, classes classNamer, offsetNS int64) *decoder {
 	remote := newProcessMemory()
@@ -388,7 +388,7 @@ func (d *decoder) forget(pid int32) {
 	d.accelerators.Ended(uint32(pid))
 	d.waits.Ended(pid)
 	for _, owner := range d.owners {
-		owner.forget(uint32(pid))
+		owner.Forget(uint32(pid))
 	}
 	d.stacks.Forget(uint32(pid))
 }
