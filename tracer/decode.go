@@ -20,6 +20,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 	"github.com/ebpfprof/ebpfprof/tracer/waits"
@@ -74,8 +75,8 @@ type decoder struct {
 	unsummed     uint64      // calls that have no line of their own in the summary
 	owners       []lifeOwner // whoever else knows something of a process
 	unhooked     uint64      // processes whose dynamic linker has no hook
-	nodes        *budget.NodeClock
-	steps        *budget.StepClock
+	nodes        *progress.NodeClock
+	steps        *progress.StepClock
 	held         map[uint32]*slice         // rows that wait for their slice's weight
 	over         map[uint32]budget.Weigher // of the last epochs whose rows were given theirs
 	slicing      atomic.Bool
@@ -105,7 +106,7 @@ func newDecoder(sink Sink, probes *probetable.Table, classes classNamer, offsetN
 	d := &decoder{
 		remote: remote, executables: accel.NewExecutables(remote), cuda: accel.NewCUDAHandles(remote),
 		sink: sink, probes: probes, classes: classes, offsetNS: offsetNS,
-		named: cache.NewRecent[callName, *Call](maxNames), nodes: budget.NewNodeClock(), steps: budget.NewStepClock(),
+		named: cache.NewRecent[callName, *Call](maxNames), nodes: progress.NewNodeClock(), steps: progress.NewStepClock(),
 		host: newHostMemory(), shapes: tensor.NewReader(),
 		forwards: forwards{}, held: map[uint32]*slice{}, over: map[uint32]budget.Weigher{}, introduced: introductions{}, totals: Totals{Operators: map[string]*OperatorTotal{}},
 	}

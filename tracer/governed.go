@@ -6,6 +6,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
 
 // What the budget decides over, and by what it is carried out.
@@ -14,7 +15,7 @@ func newGovernor(s *Session, cost budget.HitCost, slices bool) *budget.Governor 
 	return budget.New(budget.Config{
 		Budget: s.options.Budget, NoSlices: !slices, Cost: cost, Probes: governedProbes{s}, Job: governedJob{s}, Switches: switches{s.kernel}, Rows: heldRows{s},
 		Nodes: s.decoder.nodes, Steps: s.decoder.steps,
-		Threads: func() (budget.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
+		Threads: func() (progress.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
 	})
 }
 
@@ -105,7 +106,7 @@ func (g governedJob) TakingCost() budget.TakingCost {
 }
 func (g governedJob) SampleShare() float64 { return g.s.sampleShare() }
 
-func (g governedJob) Libraries(yield func(budget.Library) bool) {
+func (g governedJob) Libraries(yield func(progress.Library) bool) {
 	for _, f := range g.s.files {
 		if !yield(f) {
 			return
@@ -113,7 +114,7 @@ func (g governedJob) Libraries(yield func(budget.Library) bool) {
 	}
 }
 
-var _ budget.Library = (*tracedFile)(nil)
+var _ progress.Library = (*tracedFile)(nil)
 
 // File is the library's file.
 func (f *tracedFile) File() *elf.File { return f.plan.ELF }
@@ -133,7 +134,7 @@ type switches struct{ k *kernel.Programs }
 func (s switches) SetDetail(on bool) error           { return s.k.SetDetail(on) }
 func (s switches) SetEpoch(epoch uint32) error       { return s.k.SetEpoch(epoch) }
 func (s switches) SetAnchorEpoch(epoch uint32) error { return s.k.SetAnchorEpoch(epoch) }
-func (s switches) Hasten()                           { s.k.PrepareRemoval() }
+func (s switches) PrepareRemoval()                   { s.k.PrepareRemoval() }
 
 // heldRows are the rows that wait in the decoder, on whose goroutine they are let go.
 type heldRows struct{ s *Session }

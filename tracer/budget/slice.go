@@ -164,7 +164,7 @@ func (s *slicer) takeOut() error {
 func (s *slicer) tally(inSlice map[uint32]Hits) {
 	processes := time.Duration(s.account.busyProcesses())
 	over := s.off.at.Sub(s.on.at) * processes
-	s.correct()
+	s.judged.correct(s.account, s.gauge)
 	inside := s.account.price(inSlice, over) / processes
 	s.judged = judgedSlice{s.free, s.on, s.off, s.epoch - 1, inside, s.gauge.manySteps(&interval{on: s.on, off: s.off, seen: s.seen})}
 	all, stall := s.account.price(s.seen, over)/processes, s.account.stall(s.attached)
@@ -182,13 +182,12 @@ func (s *slicer) tally(inSlice map[uint32]Hits) {
 // correct learns how far the estimate of a slice's hits is off, from how far the
 // job came in it and between it and the slice before: what the job really lost.
 // It is called at the end of the slice after it, when all its records are read.
-func (s *slicer) correct() {
-	j := &s.judged
+func (j *judgedSlice) correct(a *account, g *gauge) {
 	if j.estimate <= 0 || j.free.at.IsZero() || !j.on.at.After(j.free.at) || !j.many {
 		return
 	}
-	in, unit := s.gauge.done(j.on, j.off)
-	out, outUnit := s.gauge.done(j.free, j.on)
+	in, unit := g.done(j.on, j.off)
+	out, outUnit := g.done(j.free, j.on)
 	if unit != outUnit {
 		return
 	}
@@ -202,11 +201,11 @@ func (s *slicer) correct() {
 			return
 		}
 	case unitNodes: // told at both ends of what lies between the slices
-		if out < weightNodes || s.gauge.nodes.Seen(j.epoch) < weightNodes || s.gauge.nodes.Seen(j.epoch-1) < weightNodes {
+		if out < weightNodes || g.nodes.Seen(j.epoch) < weightNodes || g.nodes.Seen(j.epoch-1) < weightNodes {
 			return
 		}
 	}
 	inside, outside := j.off.at.Sub(j.on.at), j.on.at.Sub(j.free.at)
 	usual := float64(outside) / out * in
-	s.account.correct(time.Duration(float64(inside)-usual), j.estimate)
+	a.correct(time.Duration(float64(inside)-usual), j.estimate)
 }
