@@ -44,7 +44,7 @@ var floors = [][]string{
 	{"internal/stacks", "internal/memplan/source", "internal/findings", "internal/export", "internal/views",
 		"internal/fleet/source", "internal/fleet/report", "internal/fleet/live", "internal/fleet/hang"},
 	{"internal/memplan/analysis"},
-	{"internal/diff"},
+	{"internal/diff", "internal/memplan/text"},
 	{"internal/report"},
 	{"internal/recorder", "internal/matrix", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
 	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/agent"},
