@@ -70,7 +70,7 @@ func (g governedProbes) Calls(index uint32) (uint64, bool) {
 func (g governedProbes) PastSteps() uint64 { return g.s.pastSteps }
 
 func (g governedProbes) Learn() (known int, fresh []uint32)         { return g.s.learnUsed() }
-func (g governedProbes) Used() []uint32                             { return g.s.usedDetail() }
+func (g governedProbes) InUse() []uint32                            { return g.s.usedDetail() }
 func (g governedProbes) Attach(probes []uint32) error               { return g.s.attachDetail(probes) }
 func (g governedProbes) AttachAll() error                           { return g.s.attachDetail(g.Sliced()) }
 func (g governedProbes) Detach()                                    { g.s.detachDetail() }
@@ -141,7 +141,7 @@ type heldRows struct{ s *Session }
 
 func (h heldRows) Hold(on bool) { h.s.decoder.slicing.Store(on) }
 
-func (h heldRows) Release(epoch uint32, before int64, slices []event.Slice, weigh budget.Weigher, done func(map[uint32]float64)) {
+func (h heldRows) Weigh(epoch uint32, before int64, slices []event.Slice, weigh budget.Weigher, done func(map[uint32]float64)) {
 	h.s.do(func(d *decoder) {
 		if len(slices) > 0 {
 			d.keep(d.sink.Slices(slices))

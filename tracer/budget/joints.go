@@ -60,8 +60,8 @@ type Probes interface {
 	// Learn looks which sliced probes the job is known to use: how many, and which of
 	// them are new.
 	Learn() (known int, fresh []uint32)
-	// Used are those that it is known to use.
-	Used() []uint32
+	// InUse are those that it is known to use.
+	InUse() []uint32
 	// Sites is at how many places of the job's code probes are.
 	Sites(probes []uint32) int
 
@@ -121,10 +121,10 @@ type Switches interface {
 type Rows interface {
 	// Hold makes the rows of slices wait, or not.
 	Hold(bool)
-	// Release writes slices and then weighs the rows of an epoch that began before a
+	// Weigh writes slices and then weighs the rows of an epoch that began before a
 	// time, nanoseconds since the Unix epoch, and lets them go, some time later. Then it
 	// calls done with the mean weight of each probe's rows. weigh and done may be nil.
-	Release(epoch uint32, before int64, slices []event.Slice, weigh Weigher, done func(means map[uint32]float64))
+	Weigh(epoch uint32, before int64, slices []event.Slice, weigh Weigher, done func(means map[uint32]float64))
 }
 
 // A Weigher says what a row stands for: one of a probe, in a process, that began at a

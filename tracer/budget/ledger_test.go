@@ -30,7 +30,7 @@ type simulatedRows struct{ s *simulation }
 
 func (simulatedRows) Hold(bool) {}
 
-func (r simulatedRows) Release(_ uint32, _ int64, slices []event.Slice, weigh Weigher, _ func(map[uint32]float64)) {
+func (r simulatedRows) Weigh(_ uint32, _ int64, slices []event.Slice, weigh Weigher, _ func(map[uint32]float64)) {
 	r.s.slices = append(r.s.slices, slices...)
 	if weigh != nil {
 		r.s.weigh = append(r.s.weigh, weigh)

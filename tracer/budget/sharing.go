@@ -45,7 +45,7 @@ func (l *ledger) share(j *interval, lines map[int32]*progress.Timeline, end int6
 		before = out.off
 	}
 	slicesOf := slices.Clone(out.slices)
-	l.rows.Release(j.epoch, before, slicesOf, out.weigh, func(means map[uint32]float64) {
+	l.rows.Weigh(j.epoch, before, slicesOf, out.weigh, func(means map[uint32]float64) {
 		for index, h := range j.seen {
 			if mean, ok := means[index]; ok {
 				l.thinned[index] += float64(h.Recorded) * (mean - 1)

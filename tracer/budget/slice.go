@@ -73,7 +73,7 @@ func (s *slicer) look() time.Duration {
 
 // begin puts the probes in and, once all are, lets them record.
 func (s *slicer) begin(p phase) error {
-	s.attached = s.probes.Used()
+	s.attached = s.probes.InUse()
 	if err := s.switches.SetDetail(false); err != nil {
 		return fmt.Errorf("beginning a slice: %w", err)
 	}

@@ -49,6 +49,6 @@ func (l *ledger) tellUnseen(lines map[int32]*progress.Timeline, end int64, group
 		}
 	}
 	if len(rows) > 0 {
-		l.rows.Release(0, 0, rows, nil, nil)
+		l.rows.Weigh(0, 0, rows, nil, nil)
 	}
 }

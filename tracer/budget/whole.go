@@ -16,7 +16,7 @@ import (
 // stacks of its calls before the calls.
 
 // wholeWindow is over how long the groups are judged. Sooner they must have spent all
-// that the budget has for so long: a job that begins takes stacks that nobody remembers
+// that the budget has for so long: a job that begins takes stacks that are not cached
 // yet, and to take probes out takes seconds by itself.
 const wholeWindow = 2 * time.Second
 

@@ -18,7 +18,7 @@ type Options struct {
 	// the most. PyTorch with CUDA needs some 15 MiB.
 	MemoryBytes int
 	// Changed is called after each change of what a walk finds, nil if nobody
-	// remembers what walks found.
+	// caches what walks found.
 	Changed func()
 }
 
