@@ -92,7 +92,7 @@ func (s *Session) anyUsable(tier catalog.Tier) bool {
 	return false
 }
 
-func (f *tracedFile) report(probes *probeTable) LibraryReport {
+func (f *tracedFile) report(probes *probeSet) LibraryReport {
 	r := LibraryReport{Path: f.plan.Path, Planned: len(f.plan.Probes)}
 	for i := range f.plan.Probes {
 		switch {

@@ -31,7 +31,7 @@ type Session struct {
 	plans    plan.Cache
 	sink     Sink
 	kernel   *kernel.Programs
-	probes   *probeTable
+	probes   *probeSet
 	classes  *classes
 	stubs    *hostStubs
 	decoder  *decoder
@@ -131,14 +131,14 @@ func Open(options Options, sink Sink) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		options: options, chosen: newSelection(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, probes: newProbeTable(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: newHostStubs(),
+		options: options, chosen: newSelection(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, probes: newProbeSet(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: newHostStubs(),
 		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, detaching: kernel.NewDetacher(), demoted: map[string]bool{},
 		planning: map[fileKey]*planning{}, planned: make(chan *planning, process.MaxLibraries),
 		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait}, leaving: leavingFiles{rest: cmp.Or(options.unusedRest, fileRest)},
 	}
 	s.filtered = filtered
 	s.findReturnHazards(&can)
-	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
+	s.decoder = newDecoder(sink, s.probes.table, s.classes, s.offsetNS)
 	s.decoder.stacks.SetLimit(options.limit("stacks"))
 	s.decoder.accelerators.AddNamer(s.decoder.cuda)
 	s.decoder.accelerators.AddNamer(s.stubs)
