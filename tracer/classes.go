@@ -35,10 +35,11 @@ func (c *classes) mapped(pid int, libraries []*process.Library) {
 	}
 }
 
-// ended notes that a process is gone, forget that its last records have been read.
+// ended notes that a process is gone.
 func (c *classes) ended(pid int) { c.files.ended(uint32(pid)) }
 
-func (c *classes) forget(pid uint32) {
+// Forget implements decode.Owner.
+func (c *classes) Forget(pid uint32) {
 	c.files.mu.Lock()
 	defer c.files.mu.Unlock()
 	if c.files.forgotten(pid) {
@@ -46,7 +47,7 @@ func (c *classes) forget(pid uint32) {
 	}
 }
 
-// Class implements classNamer.
+// Class implements decode.ClassNamer.
 func (c *classes) Class(pid uint32, vtable uint64) (string, bool) {
 	c.files.mu.Lock()
 	defer c.files.mu.Unlock()

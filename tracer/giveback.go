@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -55,7 +56,7 @@ func (s *Session) place(f *tracedFile, t *tracedProcess) error {
 	for i := f.base; i < min(f.base+uint32(len(f.plan.Probes)), uint32(before)); i++ {
 		p := s.probes.at(i)
 		p.before, _ = s.kernel.Count(i)
-		s.do(func(*decoder) { p.thinnedBefore = s.governor.Thinned(p.Index) })
+		s.do(func(*decode.Decoder) { p.thinnedBefore = s.governor.Thinned(p.Index) })
 	}
 	return nil
 }
@@ -137,7 +138,7 @@ func (s *Session) retire(f *tracedFile, now time.Time) {
 	s.leaving.files = append(s.leaving.files, l)
 	s.detaching.CloseThen(func() {
 		source.Close()
-		s.do(func(d *decoder) { d.onceDrained = append(d.onceDrained, func() { l.drained.Store(true) }) })
+		s.do(func(d *decode.Decoder) { d.Departed.WhenRead(func() { l.drained.Store(true) }) })
 	}, f.tiers()...)
 }
 
@@ -183,7 +184,7 @@ func (s *Session) leaveProbes(l *leavingFile) {
 			s.steps = slices.Delete(s.steps, at, at+1)
 		}
 	}
-	s.do(func(d *decoder) {
+	s.do(func(d *decode.Decoder) {
 		rows := make([]Probe, 0, len(probes))
 		for _, p := range probes {
 			if row, ok := s.probeRow(p); ok {
@@ -192,7 +193,7 @@ func (s *Session) leaveProbes(l *leavingFile) {
 			}
 			p.gone = true
 		}
-		d.keep(d.sink.Probes(rows))
+		d.Rows.Out.Keep(d.Rows.Out.Probes(rows))
 		l.written.Store(true)
 	})
 }

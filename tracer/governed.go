@@ -4,6 +4,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
@@ -13,7 +14,7 @@ import (
 func newGovernor(s *Session, cost budget.HitCost, slices bool) *budget.Governor {
 	return budget.New(budget.Config{
 		Budget: s.options.Budget, NoSlices: !slices, Cost: cost, Probes: governedProbes{s}, Job: governedJob{s}, Switches: switches{s.kernel}, Rows: heldRows{s},
-		Nodes: s.decoder.nodes, Steps: s.decoder.steps,
+		Nodes: s.decoder.Clocks.Nodes, Steps: s.decoder.Clocks.Steps,
 		Threads: func() (budget.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
 	})
 }
@@ -138,18 +139,18 @@ func (s switches) Hasten()                           { s.k.PrepareRemoval() }
 // heldRows are the rows that wait in the decoder, on whose goroutine they are let go.
 type heldRows struct{ s *Session }
 
-func (h heldRows) Hold(on bool) { h.s.decoder.slicing.Store(on) }
+func (h heldRows) Hold(on bool) { h.s.decoder.Rows.Slices.Hold(on) }
 
 func (h heldRows) Release(epoch uint32, before int64, slices []event.Slice, weigh budget.Weigher, done func(map[uint32]float64)) {
-	h.s.do(func(d *decoder) {
+	h.s.do(func(d *decode.Decoder) {
 		if len(slices) > 0 {
-			d.keep(d.sink.Slices(slices))
+			d.Rows.Out.Keep(d.Rows.Out.Slices(slices))
 		}
 		if weigh == nil {
 			return
 		}
-		d.releaseLate(false)
-		means := d.release(epoch, before, weigh)
+		d.Rows.Slices.WeighLate()
+		means := d.Rows.Slices.Weigh(epoch, before, weigh)
 		if done != nil {
 			done(means)
 		}

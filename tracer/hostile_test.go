@@ -231,7 +231,7 @@ func TestProbesAreNotPutIntoAFileThatChanged(t *testing.T) {
 					}
 				}
 			}
-			session.serve()
+			session.decoder.Serve()
 			if !slices.ContainsFunc(sink.warnings, func(w Warning) bool { return w.Kind == "attach" && w.Source == impostor && w.Count == 1 }) {
 				t.Errorf("nothing is said: %+v", sink.warnings)
 			}

@@ -40,10 +40,11 @@ func (h *hostStubs) mapped(pid int, libraries []*process.Library) {
 	}
 }
 
-// ended notes that a process is gone, forget that its last records have been read.
+// ended notes that a process is gone.
 func (h *hostStubs) ended(pid int) { h.files.ended(uint32(pid)) }
 
-func (h *hostStubs) forget(pid uint32) {
+// Forget implements decode.Owner.
+func (h *hostStubs) Forget(pid uint32) {
 	h.files.mu.Lock()
 	defer h.files.mu.Unlock()
 	h.files.forgotten(pid)

@@ -12,6 +12,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -67,8 +68,8 @@ func (s *Session) rescan(pid int) error {
 		s.walks.Mapped(t.process, libraries)
 	}
 	s.stubs.mapped(pid, libraries)
-	s.decoder.accelerators.Mapped(pid, libraries)
-	s.do(func(d *decoder) { d.accelerators.Remapped(uint32(pid)) })
+	s.decoder.Runtimes.Mapped(pid, libraries)
+	s.do(func(d *decode.Decoder) { d.Runtimes.Remapped(uint32(pid)) })
 	if err := s.retryPlugins(t); err != nil {
 		return err
 	}
@@ -155,12 +156,12 @@ func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Lib
 	default:
 		row.BuildID = present(file.plan.BuildID)
 	}
-	s.do(func(d *decoder) {
+	s.do(func(d *decode.Decoder) {
 		if !again {
-			d.keep(d.sink.Library(row))
+			d.Rows.Out.Keep(d.Rows.Out.Library(row))
 		}
 		if accel.IsDriver(library.Name()) && row.BuildID != nil {
-			d.cuda.Mapped(uint32(row.PID), *row.BuildID)
+			d.Runtimes.Driver(uint32(row.PID), *row.BuildID)
 		}
 	})
 	if known {

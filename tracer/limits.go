@@ -17,19 +17,10 @@ const (
 	// at each of them, and at each process that maps the file, whenever one comes or
 	// goes. What the others load is found when their maps are read, within 2 s.
 	MaxLinkerHooks = 64
-	// maxNames are the names that calls were given at run time, kept so that their
-	// spans share them: those that came last.
-	maxNames = 1 << 16
-	// maxSummaryNames have a line of their own in the sums of the summary.
-	maxSummaryNames = 1 << 14
-	// maxLiveAllocations are followed in one process.
-	maxLiveAllocations = 1 << 20
 	// maxOpenLibraries are open at once to name what is in them.
 	maxOpenLibraries = 4096
 	// maxWaitingPlugins of one process are waited for: each has a descriptor and a hook.
 	maxWaitingPlugins = 16
-	// maxForwards are the operators of one process whose backward nodes are waited for.
-	maxForwards = 1 << 20
 	// maxClasses are the vtables of one process whose names are kept.
 	maxClasses = 1 << 14
 	// MaxOpenScopes are open at once, MaxScopesOfProcess those of one process.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/waits"
@@ -158,7 +159,7 @@ func (s *Session) mayHookLinker(t *tracedProcess) bool {
 	}
 	if !t.unhooked {
 		t.unhooked = true
-		s.do(func(d *decoder) { d.unhooked++ })
+		s.unhooked++
 	}
 	return false
 }
@@ -200,7 +201,7 @@ func (s *Session) letGo(t *tracedProcess) {
 		delete(s.processes, pid)
 	}
 	s.leaveScopes(s.kernel.TakeScopes(func(c *kernel.OpenCall) bool { return c.Tgid == uint32(pid) }))
-	s.do(func(d *decoder) { d.ended(int32(pid)) })
+	s.do(func(d *decode.Decoder) { d.Departed.Process(int32(pid)) })
 }
 
 // forget ends a process of whose exit the kernel has not told: it came before the
@@ -300,10 +301,10 @@ func (s *Session) writeProcess(row Process) {
 	if row.JobID != nil {
 		job.ID = *row.JobID
 	}
-	s.do(func(d *decoder) {
+	s.do(func(d *decode.Decoder) {
 		if row.EndedNS == nil {
-			d.waits.Process(row.PID, job)
+			d.Collectives.Process(row.PID, job)
 		}
-		d.keep(d.sink.Process(row))
+		d.Rows.Out.Keep(d.Rows.Out.Process(row))
 	})
 }
