@@ -69,7 +69,7 @@ func decodeChild(spans int) error {
 	for i := range calls {
 		calls[i] = &tracer.Call{Layer: "op", Category: "forward", Name: fmt.Sprintf("aten::operator_%d", i)}
 	}
-	alone, _, err := replay(event.Discard{}, calls, spans)
+	alone, _, err := decodeInto(event.Discard{}, calls, spans)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func decodeChild(spans int) error {
 	}
 	defer sink.remove()
 	cpu, start := cpuTime(), time.Now()
-	_, decoded, err := replay(sink, calls, spans)
+	_, written, err := decodeInto(sink, calls, spans)
 	if err != nil {
 		return err
 	}
@@ -88,14 +88,14 @@ func decodeChild(spans int) error {
 	}
 	wall, cpu := float64(time.Since(start)), cpuTime()-cpu
 	return json.NewEncoder(os.Stdout).Encode(decodeResult{
-		Spans: decoded, WallNS: wall / float64(decoded), CPUNS: cpu * 1e9 / float64(decoded), AloneNS: alone,
-		Bytes: float64(tableBytes(filepath.Join(sink.dir, "dataset", "span"))) / float64(decoded), PeakRSSMB: peakRSS(),
+		Spans: written, WallNS: wall / float64(written), CPUNS: cpu * 1e9 / float64(written), AloneNS: alone,
+		Bytes: float64(tableBytes(filepath.Join(sink.dir, "dataset", "span"))) / float64(written), PeakRSSMB: peakRSS(),
 	})
 }
 
-// replay decodes synthetic records into a sink. It returns the CPU time of one, in
+// decodeInto replays synthetic records into a sink. It returns the CPU time of one, in
 // nanoseconds, and how many spans they were.
-func replay(sink event.Sink, calls []*tracer.Call, spans int) (nanoseconds float64, decoded uint64, err error) {
+func decodeInto(sink event.Sink, calls []*tracer.Call, spans int) (nanoseconds float64, decoded uint64, err error) {
 	decoder := decode.NewReplay(sink, calls)
 	records := newImitation(1 << 16)
 	runtime.GC()
