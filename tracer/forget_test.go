@@ -45,7 +45,7 @@ func kept(s *Session) map[string]int {
 	s.do(func(d *decode.Decoder) {
 		counts["spaces"], counts["interpreters"] = s.walks.Held()
 		counts["sampled threads"] = d.SampledThreads()
-		counts["classes"] = len(s.classes.files.processes)
+		counts["classes"] = s.classes.files.Processes()
 		close(answered)
 	})
 	<-answered

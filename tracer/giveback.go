@@ -92,9 +92,9 @@ func (s *Session) unmapFile(f *tracedFile, pid int) {
 
 // unmapAbsent takes a process off the files that it does not map any more.
 func (s *Session) unmapAbsent(t *tracedProcess, libraries []*process.Library) {
-	present := make(map[fileKey]bool, len(libraries))
+	present := make(map[process.FileID]bool, len(libraries))
 	for _, l := range libraries {
-		present[keyOfLibrary(l)] = true
+		present[l.ID()] = true
 	}
 	t.seen.keep(present)
 	for key, w := range t.waiting {

@@ -17,8 +17,6 @@ const (
 	// at each of them, and at each process that maps the file, whenever one comes or
 	// goes. What the others load is found when their maps are read, within 2 s.
 	MaxLinkerHooks = 64
-	// maxOpenLibraries are open at once to name what is in them.
-	maxOpenLibraries = 4096
 	// maxWaitingPlugins of one process are waited for: each has a descriptor and a hook.
 	maxWaitingPlugins = 16
 	// maxClasses are the vtables of one process whose names are kept.

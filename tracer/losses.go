@@ -1,10 +1,12 @@
 package tracer
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 )
 
 // writeLosses puts every loss counter into the dataset.
@@ -60,5 +62,13 @@ func (s *Session) linkerHooks() []Warning {
 	return []Warning{{
 		Kind: "incomplete", Source: "linker_hooks", Count: s.unhooked,
 		Detail: "processes beyond the first 64 children: what they loaded while they were recorded was found up to 2 s later",
+	}}
+}
+
+// unopened says how many libraries were not opened to name what is in them.
+func (s *Session) unopened() []Warning {
+	return []Warning{{
+		Kind: "incomplete", Source: "library_quota", Count: int64(s.classes.files.Refused() + s.stubs.Unopened()),
+		Detail: fmt.Sprintf("libraries beyond the %d that are open at once: autograd nodes and kernels that are in them have no name", mapped.MaxOpen),
 	}}
 }

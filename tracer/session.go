@@ -34,7 +34,7 @@ type Session struct {
 	kernel   *kernel.Programs
 	probes   *probeSet
 	classes  *classes
-	stubs    *hostStubs
+	stubs    *accel.HostStubs
 	decoder  *decode.Decoder
 	governor *budget.Governor
 	sampler  *sampler.Sampler // nil: no samples
@@ -42,8 +42,8 @@ type Session struct {
 	counters *counter.Sampler // nil without counters
 
 	processes map[int]*tracedProcess
-	files     map[fileKey]*tracedFile
-	planning  map[fileKey]*planning // what is looked into for long
+	files     map[process.FileID]*tracedFile
+	planning  map[process.FileID]*planning // what is looked into for long
 	planned   chan *planning
 	patience  patience
 	// returnHazards are the kernel's; withoutReturns is the one for which there
@@ -132,9 +132,9 @@ func Open(options Options, sink Sink) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		options: options, chosen: newSelection(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, probes: newProbeSet(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: newHostStubs(),
-		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, detaching: kernel.NewDetacher(), demoted: map[string]bool{},
-		planning: map[fileKey]*planning{}, planned: make(chan *planning, process.MaxLibraries),
+		options: options, chosen: newSelection(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, probes: newProbeSet(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: accel.NewHostStubs(),
+		processes: map[int]*tracedProcess{}, files: map[process.FileID]*tracedFile{}, detaching: kernel.NewDetacher(), demoted: map[string]bool{},
+		planning: map[process.FileID]*planning{}, planned: make(chan *planning, process.MaxLibraries),
 		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait}, leaving: leavingFiles{rest: cmp.Or(options.unusedRest, fileRest)},
 	}
 	s.filtered = filtered
@@ -381,7 +381,7 @@ func (s *Session) Close() {
 	s.governor.Close()
 	s.classes.close()
 	s.decoder.Close()
-	s.stubs.close()
+	s.stubs.Close()
 	for _, f := range s.files {
 		f.source.Close()
 	}
