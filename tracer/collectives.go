@@ -69,8 +69,7 @@ func (d *decoder) collectiveEvent(f *catalog.Function, r *callRecord, a *accel.A
 
 // openLook says when the kernel's table of open calls is read.
 type openLook struct {
-	wanted bool // a file has probes on collectives
-	at     time.Time
+	at time.Time
 }
 
 const (
@@ -82,7 +81,7 @@ const (
 
 // lookForOpen tells the decoder what threads are in.
 func (s *Session) lookForOpen(now time.Time) {
-	if !s.open.wanted || now.Before(s.open.at) {
+	if !s.probes.Awaits() || now.Before(s.open.at) {
 		return
 	}
 	begun := time.Now()
@@ -94,7 +93,7 @@ func (s *Session) lookForOpen(now time.Time) {
 // openCollectives reads which calls of collectives threads are in.
 func (s *Session) openCollectives() (open []kernel.OpenFrame, epoch uint32) {
 	return s.kernel.OpenFrames(func(spec uint32) bool {
-		p := s.probes.table.Find(spec)
+		p := s.probes.Table().Find(spec)
 		return p != nil && (p.Planned.Function.Effect == catalog.AwaitsWork || isIssue(p.Planned.Function))
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 )
 
 // A library that its owner cuts short between the moment at which it is opened and the
@@ -32,7 +33,7 @@ func TestAFileCutShortWhileItIsPlannedIsItsOwnLoss(t *testing.T) {
 		if err := os.Truncate(path, left); err != nil {
 			t.Fatal(err)
 		}
-		s := &Session{chosen: selection{groups: groups}}
+		s := &Session{chosen: probes.Selection{Groups: groups}}
 		if l := s.look(&plan.Source{ELF: e}, path); !errors.Is(l.err, symbolize.ErrTruncated) {
 			t.Errorf("cut to %d bytes: planned %+v, %v", left, l.plan, l.err)
 		}

@@ -2,8 +2,6 @@ package tracer
 
 import (
 	"time"
-
-	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // detachPace is how often Options.Detaching is called.
@@ -31,18 +29,13 @@ func (s *Session) sayLeft(do func()) {
 		}
 	}
 }
+
+// detachAll takes everything out of the job.
 func (s *Session) detachAll() {
 	for _, t := range s.processes {
 		s.forgetPlugins(t)
 		s.detaching.Close(t.linker)
 		t.linker = nil
 	}
-	var tiers []map[int]*kernel.Links
-	for _, f := range s.files {
-		tiers = append(tiers, f.tiers()...)
-	}
-	s.sayLeft(func() {
-		s.detaching.CloseTier(tiers...)
-		s.detaching.Wait()
-	})
+	s.sayLeft(s.probes.Detach)
 }

@@ -3,7 +3,6 @@ package tracer
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,9 +10,9 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -23,7 +22,7 @@ import (
 // rescan reads a process's maps, writes what is new and probes it.
 func (s *Session) rescan(pid int) error {
 	t := s.processes[pid]
-	if err := s.checkReturns(pid); err != nil {
+	if err := s.probes.CheckReturns(pid); err != nil {
 		return err
 	}
 	t.rescans++
@@ -94,8 +93,8 @@ func (s *Session) newLibraries(t *tracedProcess, libraries []*process.Library) (
 	bySize := slices.SortedStableFunc(slices.Values(libraries), func(a, b *process.Library) int { return cmp.Compare(extent(a), extent(b)) })
 	for _, library := range bySize {
 		key := library.ID()
-		held := s.files[key] != nil || s.planning[key] != nil || t.waiting[key] != nil
-		if !t.seen.isNews(key, library.Path, held, s.leaving.given) {
+		held := s.probes.Files()[key] != nil || s.planning[key] != nil || t.waiting[key] != nil
+		if !t.seen.isNews(key, library.Path, held, s.probes.GivenBack()) {
 			continue
 		}
 		t.seen.paths[key], news = library.Path, true
@@ -134,7 +133,7 @@ func (s *Session) newLibrary(t *tracedProcess, key process.FileID, library *proc
 		}
 		row.EndAddress = max(row.EndAddress, int64(segment.End))
 	}
-	file, known := s.files[key]
+	file, known := s.probes.Files()[key]
 	again := t.seen.wasRefused(key, library.Path)
 	var opened *plan.Source
 	underway := s.planning[key]
@@ -148,12 +147,12 @@ func (s *Session) newLibrary(t *tracedProcess, key process.FileID, library *proc
 			if !again {
 				s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: err.Error()})
 			}
-			t.seen.refused[key] = refusal{library.Path, s.leaving.given} // it may be gone, and its inode number the next one's
+			t.seen.refused[key] = refusal{library.Path, s.probes.GivenBack()} // it may be gone, and its inode number the next one's
 		} else {
 			row.BuildID = present(opened.ELF.BuildID())
 		}
 	default:
-		row.BuildID = present(file.plan.BuildID)
+		row.BuildID = present(file.BuildID())
 	}
 	s.do(func(d *decoder) {
 		if !again {
@@ -164,8 +163,7 @@ func (s *Session) newLibrary(t *tracedProcess, key process.FileID, library *proc
 		}
 	})
 	if known {
-		file.mapped[t.process.PID] = library
-		return s.attachNewcomer(file, t.process.PID)
+		return s.probes.Join(file, t.process.PID, library)
 	}
 	if opened == nil {
 		return nil
@@ -174,7 +172,7 @@ func (s *Session) newLibrary(t *tracedProcess, key process.FileID, library *proc
 }
 
 func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
-	for _, g := range s.chosen.groups {
+	for _, g := range s.chosen.Groups {
 		for i := range g.Functions {
 			if g.Functions[i].Lives(base, elf) {
 				return true
@@ -184,91 +182,35 @@ func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
 	return false
 }
 
-// newFile makes room for a library's probes and attaches the anchor groups.
-func (s *Session) newFile(key process.FileID, opened *plan.Source, plan *plan.Plan, pid int, library *process.Library) error {
-	file := &tracedFile{
-		key: key, source: opened, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
-		anchor: map[string]map[int]*kernel.Links{}, detail: map[int]*kernel.Links{},
-	}
-	plan.Keep(&s.options.Filter)
-	s.takeStacks(plan)
-	s.takeShapes(plan, s.processes[pid], library)
-	t := s.processes[pid]
-	if err := s.place(file, t); err != nil {
-		opened.Close()
-		if !t.seen.wasRefused(key, library.Path) {
-			s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: library.Path, Count: int64(len(plan.Probes)), Detail: err.Error()})
-		}
-		t.seen.refused[key] = refusal{library.Path, s.leaving.given}
-		return nil
-	}
-	delete(t.seen.refused, key)
-	base := file.base
-	if s.withoutReturns != nil {
-		plan.DropReturns()
-	}
-	for i := range plan.Probes {
-		s.open.wanted = s.open.wanted || plan.Probes[i].Function.Effect == catalog.AwaitsWork
-		if s.demoted[plan.Probes[i].Group.Name] {
-			s.probes.at(base + uint32(i)).makeDetail(1)
-		}
-		if err := s.kernel.SetSpec(base+uint32(i), &plan.Probes[i].Spec); err != nil {
-			return fmt.Errorf("writing the probe table: %w", err)
-		}
-		if plan.Probes[i].Function.Step && s.tier(plan.Probes[i].Group) == catalog.Anchor {
-			s.steps = append(s.steps, s.probes.at(base+uint32(i)))
-		}
-	}
-	s.warnNewer(plan)
-	file.exclusive = s.options.Follow && s.onlyOurs(key)
-	s.files[key] = file
-	if err := s.attachAnchors(file); err != nil {
+// newFile puts the probes of a library in that are in all the time.
+func (s *Session) newFile(t *tracedProcess, opened *plan.Source, made *plan.Plan, library *process.Library) error {
+	made.Keep(&s.options.Filter)
+	id := library.ID()
+	room, err := s.probes.Add(&probes.Found{
+		Source: opened, Plan: made, Process: t.process, Library: library, Libraries: t.libraries, Again: t.seen.wasRefused(id, library.Path),
+	})
+	if !room {
+		t.seen.refused[id] = refusal{library.Path, s.probes.GivenBack()}
 		return err
 	}
-	if s.governor.RecordsAll() {
-		if err := s.attachTier(file, file.detail, s.usable(file, catalog.Detail)); err != nil {
-			return err
-		}
-	}
-	if s.running && len(plan.Probes) > 0 {
-		s.warn(Warning{
-			TSNS: plan.Begun.UnixNano(), Kind: "late", Source: library.Path, Count: int64(len(plan.Probes)),
-			Detail: fmt.Sprintf("the job loaded it while it was recorded: calls in the first %d ms after it was seen, until its probes were in place, are not recorded", time.Since(plan.Begun).Milliseconds()),
-		})
-	}
-	return nil
+	delete(t.seen.refused, id)
+	return err
 }
 
-// onlyOurs reports whether no process outside the job maps a file.
-func (s *Session) onlyOurs(key process.FileID) bool {
-	pids, err := process.Mappers(key.Device, key.Inode)
-	if err != nil {
-		return false
+// unmapAbsent takes a process off the files that it does not map any more.
+func (s *Session) unmapAbsent(t *tracedProcess, libraries []*process.Library) {
+	present := make(map[process.FileID]bool, len(libraries))
+	for _, l := range libraries {
+		present[l.ID()] = true
 	}
-	for _, pid := range pids {
-		if _, ok := s.processes[pid]; !ok && !s.descends(pid) {
-			return false
-		}
-	}
-	return true
-}
-
-// descends reports whether a process is a child of a traced one that the
-// tracer has not heard of yet.
-func (s *Session) descends(pid int) bool {
-	for range 64 {
-		p, err := process.Open(pid)
-		if err != nil {
-			return errors.Is(err, process.ErrExited) || errors.Is(err, process.ErrNotFound)
-		}
-		if _, ok := s.processes[p.ParentPID]; ok {
-			return true
-		}
-		if pid = p.ParentPID; pid <= 1 {
-			return false
+	t.seen.keep(present)
+	for id, w := range t.waiting {
+		if !present[id] {
+			w.close()
+			delete(t.waiting, id)
 		}
 	}
-	return false
+	s.probes.Unmap(t.process.PID, present)
 }
 
 // hookLinker asks to be told when the process loads another library.

@@ -165,9 +165,7 @@ func (s *Session) mayHookLinker(t *tracedProcess) bool {
 
 // unmap takes a process off every file.
 func (s *Session) unmap(t *tracedProcess) {
-	for _, f := range s.files {
-		s.unmapFile(f, t.process.PID)
-	}
+	s.probes.Unmap(t.process.PID, nil)
 	s.forgetPlugins(t)
 	s.detaching.Close(t.linker)
 	t.linker = nil

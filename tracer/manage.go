@@ -103,12 +103,10 @@ func (s *Session) heard(life *kernel.LifeReader, r *bpf.CallLifeRecord, ok bool)
 // where a process is known to have something new, or has just begun.
 func (s *Session) untilTick() time.Duration {
 	wait := s.governor.Wait()
-	if s.open.wanted {
+	if s.probes.Awaits() {
 		wait = min(wait, max(time.Millisecond, time.Until(s.open.at)))
 	}
-	if len(s.leaving.files) > 0 {
-		wait = min(wait, releasePace, s.leaving.rest)
-	}
+	wait = min(wait, s.probes.Wait())
 	for _, t := range s.processes {
 		least := time.Millisecond
 		if !t.hurry {
@@ -139,10 +137,7 @@ func (s *Session) tick() error {
 	}
 	s.endOrphans(now)
 	s.lookForOpen(now)
-	if err := s.releaseFiles(now); err != nil {
-		return err
-	}
-	if err := s.yieldToForeign(); err != nil {
+	if err := s.probes.Tick(now); err != nil {
 		return err
 	}
 	if now.Sub(s.lossesAt) > lossesEvery {

@@ -70,8 +70,8 @@ func (p *patience) spend(since time.Time, t *tracedProcess) {
 func (s *Session) look(opened *plan.Source, path string) (l looked) {
 	began := time.Now()
 	l.err = symbolize.Guard(func() {
-		if l.plugin = plan.IsPlugin(opened.ELF, s.chosen.groups); !l.plugin && s.anyLives(filepath.Base(path), opened.ELF) {
-			l.plan = s.plans.Plan(opened.ELF, path, s.chosen.groups)
+		if l.plugin = plan.IsPlugin(opened.ELF, s.chosen.Groups); !l.plugin && s.anyLives(filepath.Base(path), opened.ELF) {
+			l.plan = s.plans.Plan(opened.ELF, path, s.chosen.Groups)
 		}
 	})
 	l.took = time.Since(began)
@@ -127,7 +127,7 @@ func (s *Session) attachLooked(t *tracedProcess, key process.FileID, opened *pla
 		opened.Close()
 		return nil
 	}
-	return s.newFile(key, opened, l.plan, t.process.PID, library)
+	return s.newFile(t, opened, l.plan, library)
 }
 
 // attachLate puts the probes of a file in whose plan took longer than the manager
@@ -146,15 +146,14 @@ func (s *Session) attachLate(p *planning) error {
 		if t.row.EndedNS != nil {
 			continue
 		}
-		switch file := s.files[p.key]; {
+		switch file := s.probes.Files()[p.key]; {
 		case !attached:
 			attached = true
 			if err := s.attachLooked(t, p.key, p.opened, m.library, p.looked); err != nil {
 				return err
 			}
 		case file != nil:
-			file.mapped[m.pid] = m.library
-			if err := s.attachNewcomer(file, m.pid); err != nil {
+			if err := s.probes.Join(file, m.pid, m.library); err != nil {
 				return err
 			}
 		default: // a plugin, or nothing to probe: to be looked at by itself

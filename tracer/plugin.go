@@ -83,11 +83,10 @@ func (t *tracedProcess) retryPlugins() {
 // retryPlugins looks again for the tables that were not there.
 func (s *Session) retryPlugins(t *tracedProcess) error {
 	for key, w := range t.waiting {
-		if file, known := s.files[key]; known { // another process had its table
+		if file, known := s.probes.Files()[key]; known { // another process had its table
 			w.close()
 			delete(t.waiting, key)
-			file.mapped[t.process.PID] = w.library
-			if err := s.attachNewcomer(file, t.process.PID); err != nil {
+			if err := s.probes.Join(file, t.process.PID, w.library); err != nil {
 				return err
 			}
 			continue
@@ -116,18 +115,18 @@ func (s *Session) retryPlugins(t *tracedProcess) error {
 func (s *Session) attachPlugin(t *tracedProcess, key process.FileID, opened *plan.Source, library *process.Library, table *pjrt.Table) error {
 	s.warnPlugin(library.Path, table)
 	var made *plan.Plan
-	if err := symbolize.Guard(func() { made = plan.Plugin(opened.ELF, library.Path, s.chosen.groups, table) }); err != nil {
+	if err := symbolize.Guard(func() { made = plan.Plugin(opened.ELF, library.Path, s.chosen.Groups, table) }); err != nil {
 		opened.Close()
 		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "library", Source: library.Path, Count: 1, Detail: "no probes: " + err.Error()})
 		return nil
 	}
-	return s.newFile(key, opened, made, t.process.PID, library)
+	return s.newFile(t, opened, made, library)
 }
 
 // warnPlugin says which functions of a plugin that one would see are not seen.
 func (s *Session) warnPlugin(path string, table *pjrt.Table) {
 	wanted := map[string]bool{}
-	for _, g := range s.chosen.groups {
+	for _, g := range s.chosen.Groups {
 		for i := range g.Functions {
 			if g.Functions[i].Table == catalog.PJRTTable {
 				wanted[g.Functions[i].Symbol] = true

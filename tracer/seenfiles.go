@@ -13,12 +13,12 @@ type seenFiles struct {
 // unlinked it, its inode number may be the next file's, at the same addresses.
 type refusal struct {
 	path  string
-	given int // leavingFiles.given then: there may be room once it is another
+	given int // Set.GivenBack then: there may be room once it is another
 }
 
 // isNews reports whether a file is mapped since the last time, or whether there may be
 // room now for one that was refused. The inode number of a file that is held open cannot
-// be another's. given is leavingFiles.given.
+// be another's. given is Set.GivenBack.
 func (f *seenFiles) isNews(key process.FileID, path string, held bool, given int) bool {
 	before, seen := f.paths[key]
 	if !seen || held {

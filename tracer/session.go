@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -20,6 +19,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/sampler"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
@@ -28,11 +28,11 @@ import (
 // Session is one recording.
 type Session struct {
 	options  Options
-	chosen   selection
+	chosen   probes.Selection
 	plans    plan.Cache
 	sink     Sink
 	kernel   *kernel.Programs
-	probes   *probeSet
+	probes   *probes.Set
 	classes  *classes
 	stubs    *accel.HostStubs
 	decoder  *decoder
@@ -42,26 +42,15 @@ type Session struct {
 	counters *counter.Sampler // nil without counters
 
 	processes map[int]*tracedProcess
-	files     map[process.FileID]*tracedFile
 	planning  map[process.FileID]*planning // what is looked into for long
 	planned   chan *planning
 	patience  patience
-	// returnHazards are the kernel's; withoutReturns is the one for which there
-	// are no return probes.
-	returnHazards  []features.Hazard
-	withoutReturns *features.Hazard
-	detaching      *kernel.Detacher
-	running        bool     // what is found from now on, the job has loaded meanwhile
-	steps          []*probe // one call of each is about one training step
-	pastSteps      uint64   // calls of those that were there before
-	leaving        leavingFiles
-	filtered       *filter.Sink    // in front of sink; nil where no row is left out
-	demoted        map[string]bool // anchor groups that are in slices
-	foreign        uint64          // foreign hits at the last look
-	unheard        uint64          // records of processes that the kernel had no room for, likewise
-	lossesAt       time.Time
-	scopes         scopeSweep
-	open           openLook
+	detaching *kernel.Detacher
+	filtered  *filter.Sink // in front of sink; nil where no row is left out
+	unheard   uint64       // records of processes that the kernel had no room for, likewise
+	lossesAt  time.Time
+	scopes    scopeSweep
+	open      openLook
 
 	offsetNS int64
 	requests requests
@@ -78,12 +67,7 @@ type Report struct {
 }
 
 // LibraryReport counts the probes of one file.
-type LibraryReport struct {
-	Path     string
-	Planned  int
-	Attached int
-	Skipped  int // no site, or none that is safe; the probe table says why
-}
+type LibraryReport = probes.Report
 
 // Open loads the programs, finds the processes and puts the anchor probes in.
 // The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup, ErrUnknownLevel
@@ -132,22 +116,26 @@ func Open(options Options, sink Sink) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		options: options, chosen: newSelection(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, probes: newProbeSet(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: accel.NewHostStubs(),
-		processes: map[int]*tracedProcess{}, files: map[process.FileID]*tracedFile{}, detaching: kernel.NewDetacher(), demoted: map[string]bool{},
+		options: options, chosen: probes.Select(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, classes: newClasses(), stubs: accel.NewHostStubs(),
+		processes: map[int]*tracedProcess{}, detaching: kernel.NewDetacher(),
 		planning: map[process.FileID]*planning{}, planned: make(chan *planning, process.MaxLibraries),
-		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait}, leaving: leavingFiles{rest: cmp.Or(options.unusedRest, fileRest)},
+		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait},
 	}
 	s.filtered = filtered
-	s.findReturnHazards(&can)
-	s.decoder = newDecoder(sink, s.probes.table, s.classes, s.offsetNS)
+	s.probes = probes.New(probes.Config{
+		Kernel: k, Detaching: s.detaching, Chosen: s.chosen, Most: places.Most{Places: options.limit("probes"), Files: options.limit("files")},
+		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), &can), Shared: options.Follow, Unused: options.unusedRest,
+		Prepare: s.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: probeRows{s}, Warn: s.warn,
+	})
+	s.decoder = newDecoder(sink, s.probes.Table(), s.classes, s.offsetNS)
 	s.decoder.stacks.SetLimit(options.limit("stacks"))
 	s.decoder.accelerators.AddNamer(s.decoder.cuda)
 	s.decoder.accelerators.AddNamer(s.stubs)
 	s.decoder.owners = append(s.decoder.owners, s.classes, s.stubs)
-	s.governor = newGovernor(s, kernel.Calibrate(k), slicesHere(&can))
+	s.governor = newGovernor(s, kernel.Calibrate(k), probes.SlicesHere(&can))
 	s.openSampler(sampler, noSampler)
 	s.openCounters(counter.Options{})
-	s.chosen.warn(s.warn)
+	s.chosen.Warn(s.warn)
 	if err := s.start(targets); err != nil {
 		s.Close()
 		return nil, err
@@ -170,7 +158,7 @@ func openTargets(pids []int) ([]*process.Process, error) {
 
 // expect waits for a process to exec the job.
 func (s *Session) expect(pid int) error {
-	if err := s.checkReturns(pid); err != nil {
+	if err := s.probes.CheckReturns(pid); err != nil {
 		return err
 	}
 	s.follow(pid)
@@ -252,15 +240,11 @@ func (s *Session) ClockOffsetNS() int64 { return s.offsetNS }
 
 // Report says what was found when the session attached.
 func (s *Session) Report() Report {
-	r := Report{LeftOut: s.chosen.says()}
+	r := Report{LeftOut: s.chosen.LeftOut(), Libraries: s.probes.Reports()}
 	for _, t := range s.processes {
 		r.Processes = append(r.Processes, t.row)
 	}
 	slices.SortFunc(r.Processes, func(a, b Process) int { return int(a.PID) - int(b.PID) })
-	for _, f := range s.files {
-		r.Libraries = append(r.Libraries, f.report(s.probes))
-	}
-	slices.SortFunc(r.Libraries, func(a, b LibraryReport) int { return strings.Compare(a.Path, b.Path) })
 	return r
 }
 
@@ -298,7 +282,7 @@ func (s *Session) Run(ctx context.Context) error {
 	decoded := make(chan error, 1)
 	go func() { decoded <- s.decode(calls, stop) }()
 	stopCounters := s.runCounters()
-	s.running = true
+	s.probes.Run()
 	managed := s.manage(ctx, heard, decoded)
 	stopCounters()
 	if failed, ok := managed.(decodeError); ok {
@@ -392,7 +376,7 @@ func (s *Session) finish() error {
 	s.governor.FinishWeights()
 	s.serve()
 	s.decoder.releaseLate(true)
-	if s.open.wanted {
+	if s.probes.Awaits() {
 		calls, epoch := s.openCollectives()
 		s.decoder.writeOpen(time.Now().UnixNano(), epoch, calls)
 	}
@@ -406,11 +390,11 @@ func (s *Session) finish() error {
 	if err := s.writeLosses(); err != nil {
 		return err
 	}
-	if err := s.sink.Probes(s.probeRows()); err != nil {
+	if err := s.sink.Probes(s.probes.Rows()); err != nil {
 		return err
 	}
 	s.stats.update(&s.decoder.totals)
-	s.stats.end(&s.decoder.totals, s.governor.Cost(len(s.probes.all())))
+	s.stats.end(&s.decoder.totals, s.governor.Cost(len(s.probes.All())))
 	return s.decoder.failed
 }
 
@@ -441,9 +425,7 @@ func (s *Session) Close() {
 	s.classes.close()
 	s.decoder.remote.close()
 	s.stubs.Close()
-	for _, f := range s.files {
-		f.source.Close()
-	}
+	s.probes.Close()
 }
 
 func hostname() string {

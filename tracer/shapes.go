@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
@@ -15,8 +16,8 @@ import (
 
 // takeShapes has the kernel read the shapes of a file's operators, if it is known where
 // the process's version of PyTorch has them.
-func (s *Session) takeShapes(plan *plan.Plan, t *tracedProcess, library *process.Library) {
-	if s.options.NoShapes || t == nil {
+func (s *Session) takeShapes(plan *plan.Plan, found *probes.Found) {
+	if s.options.NoShapes {
 		return
 	}
 	shaped := 0
@@ -29,7 +30,7 @@ func (s *Session) takeShapes(plan *plan.Plan, t *tracedProcess, library *process
 		return
 	}
 	version := ""
-	for _, f := range t.process.Frameworks(append([]*process.Library{library}, t.libraries...)) {
+	for _, f := range found.Process.Frameworks(append([]*process.Library{found.Library}, found.Libraries...)) {
 		if f.Name == "pytorch" {
 			version = f.Version
 		}
@@ -37,7 +38,7 @@ func (s *Session) takeShapes(plan *plan.Plan, t *tracedProcess, library *process
 	layout, ok := tensor.LayoutOf(version)
 	if !ok {
 		s.warn(Warning{
-			TSNS: time.Now().UnixNano(), Kind: "shapes", Source: library.Path, Count: int64(shaped),
+			TSNS: time.Now().UnixNano(), Kind: "shapes", Source: found.Library.Path, Count: int64(shaped),
 			Detail: fmt.Sprintf("where PyTorch %q keeps the sizes of its tensors is not in the tracer's table: no shapes", version),
 		})
 		return
@@ -86,17 +87,4 @@ func (d *decoder) shape(s *Span, r *callRecord) {
 		return
 	}
 	s.MakeDetail().Shape = detail.Shape
-}
-
-// distrusted says of which files the tensors are not where the table has them.
-func (s *Session) distrusted() (warnings []Warning) {
-	for _, f := range s.files {
-		if t := &f.trust; t.Refused() {
-			warnings = append(warnings, Warning{
-				Kind: "shapes", Source: f.plan.Path, Count: int64(t.Disagreed),
-				Detail: fmt.Sprintf("tensors whose sizes, strides, elements and storage do not agree, beside %d where they do: this build of PyTorch keeps them elsewhere than its version does, and no shapes of it were recorded from then on", t.Agreed),
-			})
-		}
-	}
-	return warnings
 }

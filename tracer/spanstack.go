@@ -5,6 +5,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 )
 
@@ -59,16 +60,21 @@ func wantsStack(level Level, f *catalog.Function) bool {
 	return level == LevelDeep && f.Layer == "op"
 }
 
+// prepare says what the probes of a file take beside the call.
+func (s *Session) prepare(plan *plan.Plan, found *probes.Found) {
+	s.takeStacks(plan)
+	s.takeShapes(plan, found)
+}
+
 // takeStacks has the calls of a file's probes take their stack where the level
-// wants it. It comes before the probes get their places in the table: from then on
-// the flags of their specs are the manager's, and the decoder reads none of them.
+// wants it.
 func (s *Session) takeStacks(plan *plan.Plan) {
 	if s.walks == nil {
 		return
 	}
 	for i := range plan.Probes {
 		switch p := &plan.Probes[i]; {
-		case s.chosen.stackless[p.Group.Name]:
+		case s.probes.Stackless(p.Group.Name):
 		case wantsStack(s.options.Level, p.Function):
 			p.TakeStack()
 		case wantsLine(s.options.Level, p.Function):

@@ -35,6 +35,7 @@ var floors = [][]string{
 	{"tracer/python", "tracer/unwinding", "tracer/accel", "tracer/budget", "tracer/tensor", "tracer/waits"},
 	{"tracer/stacks", "tracer/kernel", "tracer/plan"},
 	{"tracer/sampler", "tracer/probetable"},
+	{"tracer/probes"},
 	{"tracer"},
 	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern"},
 	{"internal/dataset", "internal/scripted", "internal/fleet/localise", "internal/fleet/store", "internal/derived"},

@@ -1,13 +1,13 @@
-package tracer
+package probes
 
 import (
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
-// sitesOf lists the sites of some probes of a file; base is the spec of the
+// SitesOf lists the sites of some probes of a file; base is the spec of the
 // file's first probe.
-func sitesOf(plan *plan.Plan, base uint32, probes []int) *kernel.Sites {
+func SitesOf(plan *plan.Plan, base uint32, probes []int) *kernel.Sites {
 	s := &kernel.Sites{}
 	for _, i := range probes {
 		p := &plan.Probes[i]

@@ -1,6 +1,7 @@
-package tracer
+package probes
 
 import (
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/uprobe"
@@ -12,21 +13,22 @@ type counting struct {
 	links  map[int]*kernel.Links
 }
 
-// countOnly counts the calls of a probe from now on, in the kernel's Reference. It returns nil
+// CountOnly counts the calls of a probe from now on, in the kernel's Reference. It returns nil
 // when nobody maps its file any more.
-func (s *Session) countOnly(p *probe) (*counting, error) {
+func (d sliced) CountOnly(index uint32) (budget.Counting, error) {
+	p, k := d.s.at(index), d.s.config.Kernel
 	if p.file.source == nil {
 		return nil, nil
 	}
 	if err := p.file.source.Verify([]plan.Probe{*p.Planned}, []int{0}); err != nil {
-		s.dropChanged(p.file, err)
+		d.s.links.dropChanged(p.file, err)
 		return nil, nil
 	}
-	c := &counting{kernel: s.kernel, links: map[int]*kernel.Links{}}
+	c := &counting{kernel: k, links: map[int]*kernel.Links{}}
 	offset, _ := p.file.plan.ELF.FileOffset(p.Planned.Address + p.Planned.Entry.Offset)
-	where := &kernel.Sites{Entry: uprobe.Sites{Offsets: []uint64{offset}, Cookies: []uint64{kernel.Cookie(s.kernel.Reference(), 0, 0, true)}}}
+	where := &kernel.Sites{Entry: uprobe.Sites{Offsets: []uint64{offset}, Cookies: []uint64{kernel.Cookie(k.Reference(), 0, 0, true)}}}
 	for _, pid := range p.file.pids() {
-		set, err := s.kernel.AttachLearn(p.file.source.Path(), pid, where)
+		set, err := k.AttachLearn(p.file.source.Path(), pid, where)
 		if err != nil {
 			c.Close()
 			if vanished(err) {

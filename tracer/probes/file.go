@@ -1,11 +1,12 @@
-package tracer
+package probes
 
 import (
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
@@ -13,11 +14,11 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
-// tracedFile is one library file and the probes that are on it. Processes that
+// File is one library file and the probes that are on it. Processes that
 // map the same inode share it.
-type tracedFile struct {
-	key    process.FileID
-	source *plan.Source
+type File struct {
+	id     process.FileID
+	source *plan.Source // nil: nobody maps it any more
 	plan   *plan.Plan
 	base   uint32 // index of the file's first probe
 	room   places.Room
@@ -35,65 +36,52 @@ type tracedFile struct {
 	trust     tensor.Trust                     // in the layout of its tensors; the decoder's
 }
 
+func newFile(found *Found) *File {
+	pid := found.Process.PID
+	return &File{
+		id: found.Library.ID(), source: found.Source, plan: found.Plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: found.Library},
+		anchor: map[string]map[int]*kernel.Links{}, detail: map[int]*kernel.Links{},
+	}
+}
+
+// BuildID is the file's.
+func (f *File) BuildID() string { return f.plan.BuildID }
+
+// Path is where the process in which it was found first has it.
+func (f *File) Path() string { return f.plan.Path }
+
 // tiers lists every set of links that is on the file.
-func (f *tracedFile) tiers() []map[int]*kernel.Links {
+func (f *File) tiers() []map[int]*kernel.Links {
 	return append(slices.Collect(maps.Values(f.anchor)), f.detail)
 }
 
 // pids are whom to attach to: everyone, or each traced process.
-func (f *tracedFile) pids() []int {
+func (f *File) pids() []int {
 	if f.exclusive {
 		return []int{0}
 	}
-	pids := make([]int, 0, len(f.mapped))
-	for pid := range f.mapped {
-		pids = append(pids, pid)
-	}
-	slices.Sort(pids)
-	return pids
+	return slices.Sorted(maps.Keys(f.mapped))
 }
 
 // runner is the process that putting probes in for a pid stalls most: itself,
 // or for 0 the first of those that map the file.
-func (f *tracedFile) runner(pid int) int {
+func (f *File) runner(pid int) int {
 	if pid != 0 || len(f.mapped) == 0 {
 		return pid
 	}
 	return slices.Min(slices.Collect(maps.Keys(f.mapped)))
 }
 
-// usable lists a file's probes of one tier that can be attached.
-func (s *Session) usable(f *tracedFile, tier catalog.Tier) []int {
-	var probes []int
-	for i := range f.plan.Probes {
-		if p := &f.plan.Probes[i]; p.Usable() && s.tier(p.Group) == tier {
-			probes = append(probes, i)
-		}
-	}
-	return probes
-}
+var _ budget.Library = (*File)(nil)
 
-// anyUsable reports whether any file has a usable probe of a tier.
-func (s *Session) anyUsable(tier catalog.Tier) bool {
-	for _, f := range s.files {
-		for i := range f.plan.Probes {
-			if p := &f.plan.Probes[i]; p.Usable() && s.tier(p.Group) == tier {
-				return true
-			}
-		}
-	}
-	return false
-}
+// File is the library's file.
+func (f *File) File() *symbolize.ELF { return f.plan.ELF }
 
-func (f *tracedFile) report(probes *probeSet) LibraryReport {
-	r := LibraryReport{Path: f.plan.Path, Planned: len(f.plan.Probes)}
-	for i := range f.plan.Probes {
-		switch {
-		case probes.at(f.base + uint32(i)).attached:
-			r.Attached++
-		case !f.plan.Probes[i].Usable():
-			r.Skipped++
-		}
+// Bias is what the loader added to the file's addresses in a process.
+func (f *File) Bias(pid int) (uint64, bool) {
+	library := f.mapped[pid]
+	if library == nil {
+		return 0, false
 	}
-	return r
+	return library.Bias(f.plan.ELF)
 }

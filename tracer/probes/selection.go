@@ -1,4 +1,4 @@
-package tracer
+package probes
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
@@ -16,23 +17,23 @@ import (
 // but launches, some hundreds to thousands a step, are in as long as the budget has room
 // (budget/whole.go).
 
-// selection are the groups of a recording.
-type selection struct {
-	groups    []catalog.Group
+// Selection are the groups of a recording.
+type Selection struct {
+	Groups    []catalog.Group
 	leftOut   []string        // the names of those that this kernel cannot have in slices
 	stackless map[string]bool // those whose calls take no stacks any more
 }
 
-// slicesHere reports whether probes can be in for some of the time.
-func slicesHere(can *features.Set) bool { return can.UprobeMulti }
+// SlicesHere reports whether probes can be in for some of the time.
+func SlicesHere(can *features.Set) bool { return can.UprobeMulti }
 
-// newSelection leaves out of the groups what the budget would have in slices, where
+// Select leaves out of the groups what the budget would have in slices, where
 // the kernel is too slow for that.
-func newSelection(groups []catalog.Group, budget float64, can *features.Set) selection {
-	if budget <= 0 || slicesHere(can) {
-		return selection{groups: groups}
+func Select(groups []catalog.Group, budget float64, can *features.Set) Selection {
+	if budget <= 0 || SlicesHere(can) {
+		return Selection{Groups: groups}
 	}
-	s := selection{stackless: map[string]bool{}}
+	s := Selection{stackless: map[string]bool{}}
 	for _, g := range groups {
 		if g.Launches {
 			g.Tier = catalog.Anchor // until they turn out to be too expensive
@@ -40,14 +41,14 @@ func newSelection(groups []catalog.Group, budget float64, can *features.Set) sel
 		if g.Tier == catalog.Detail {
 			s.leftOut = append(s.leftOut, g.Name)
 		} else {
-			s.groups = append(s.groups, g)
+			s.Groups = append(s.Groups, g)
 		}
 	}
 	return s
 }
 
-// says is one sentence on what was left out, and what to do; empty if nothing was.
-func (s selection) says() string {
+// LeftOut is one sentence on what was left out, and what to do; empty if nothing was.
+func (s Selection) LeftOut() string {
 	if len(s.leftOut) == 0 {
 		return ""
 	}
@@ -57,9 +58,9 @@ func (s selection) says() string {
 		strings.Join(s.leftOut, ", "))
 }
 
-// warn puts that into the dataset.
-func (s selection) warn(warn func(Warning)) {
-	if said := s.says(); said != "" {
-		warn(Warning{TSNS: time.Now().UnixNano(), Kind: "slice", Source: "uprobe_multi", Count: int64(len(s.leftOut)), Detail: said})
+// Warn puts that into the dataset.
+func (s Selection) Warn(warn func(event.Warning)) {
+	if said := s.LeftOut(); said != "" {
+		warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "slice", Source: "uprobe_multi", Count: int64(len(s.leftOut)), Detail: said})
 	}
 }
