@@ -5,7 +5,7 @@ import "github.com/ebpfprof/ebpfprof/bpf"
 // tellUse says how much of the limits is used, for doctor and whoever else asks while
 // the recording goes on (internal/mapfill).
 func tellUse(s *Session) error {
-	places := s.probes.Used()
+	places := s.probes.Places()
 	used := map[string]int{
 		"processes": len(s.processes),
 		"stacks":    s.stats.stackRows(),

@@ -43,7 +43,7 @@ func (s *Session) writeLosses() error {
 	if err := s.writeKnownCode(now); err != nil {
 		return err
 	}
-	for _, w := range slices.Concat(s.decoder.losses(), s.unopened(), s.nameLosses(), s.probes.Distrusted(), s.filtered.Losses()) {
+	for _, w := range slices.Concat(s.decoder.losses(), s.unopened(), s.nameLosses(), s.probes.Accounts().Distrusted(), s.filtered.Losses()) {
 		w.TSNS = now
 		if w.Count == 0 {
 			continue

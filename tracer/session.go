@@ -240,7 +240,7 @@ func (s *Session) ClockOffsetNS() int64 { return s.offsetNS }
 
 // Report says what was found when the session attached.
 func (s *Session) Report() Report {
-	r := Report{LeftOut: s.chosen.LeftOut(), Libraries: s.probes.Reports()}
+	r := Report{LeftOut: s.chosen.LeftOut(), Libraries: s.probes.Accounts().Reports()}
 	for _, t := range s.processes {
 		r.Processes = append(r.Processes, t.row)
 	}
@@ -390,7 +390,7 @@ func (s *Session) finish() error {
 	if err := s.writeLosses(); err != nil {
 		return err
 	}
-	if err := s.sink.Probes(s.probes.Rows()); err != nil {
+	if err := s.sink.Probes(s.probes.Accounts().Rows()); err != nil {
 		return err
 	}
 	s.stats.update(&s.decoder.totals)

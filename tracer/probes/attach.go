@@ -19,7 +19,6 @@ import (
 // maps the file, the detail groups when the governor says so.
 type links struct {
 	set *Set
-	*Config
 }
 
 // attach puts a file's probes on whoever is to be traced.
@@ -39,9 +38,9 @@ func (l *links) attach(f *File, tier map[int]*kernel.Links, probes []int) error 
 		if _, ok := tier[pid]; ok {
 			continue
 		}
-		set, err := l.Kernel.Attach(f.source.Path(), pid, f.runner(pid), sites)
+		set, err := l.set.config.Kernel.Attach(f.source.Path(), pid, f.runner(pid), sites)
 		if err != nil {
-			if vanished(err) || pid != 0 && !l.Job.Alive(pid) || pid == 0 && l.orphaned(f) {
+			if vanished(err) || pid != 0 && !l.set.config.Job.Alive(pid) || pid == 0 && l.orphaned(f) {
 				continue
 			}
 			if err := l.failed(f, pid, err); err != nil {
@@ -81,7 +80,7 @@ func (l *links) unmap(f *File, pid int) {
 	delete(f.mapped, pid)
 	for _, tier := range f.tiers() {
 		if set, ok := tier[pid]; ok && pid != 0 {
-			l.Detaching.Close(set)
+			l.set.config.Detaching.Close(set)
 			delete(tier, pid)
 		}
 	}
@@ -90,11 +89,11 @@ func (l *links) unmap(f *File, pid int) {
 // dropChanged takes the probes of a file out that is not any more what was
 // planned: somebody writes to it, and where a probe belongs is not known.
 func (l *links) dropChanged(f *File, changed error) {
-	l.Detaching.CloseTier(f.tiers()...)
+	l.set.config.Detaching.CloseTier(f.tiers()...)
 	for i := range f.plan.Probes {
 		f.plan.Probes[i].EntryErr = plan.ErrChanged
 	}
-	l.Warn(event.Warning{
+	l.set.config.Warn(event.Warning{
 		TSNS: time.Now().UnixNano(), Kind: "attach", Source: f.plan.Path, Count: int64(len(f.plan.Probes)),
 		Detail: changed.Error() + ": they are out, and nothing more of it is seen; restart the job after an upgrade",
 	})
@@ -114,7 +113,7 @@ func (l *links) failed(f *File, pid int, err error) error {
 		clear(f.mapped)
 	}
 	delete(f.mapped, pid)
-	l.Warn(event.Warning{
+	l.set.config.Warn(event.Warning{
 		TSNS: time.Now().UnixNano(), Kind: "attach", Source: f.plan.Path, Count: 1,
 		Detail: fmt.Sprintf("its calls are not recorded in %s from here on: %s", whom, err),
 	})
@@ -125,7 +124,7 @@ func (l *links) failed(f *File, pid int, err error) error {
 // the way to it.
 func (l *links) orphaned(f *File) bool {
 	for pid := range f.mapped {
-		if l.Job.Alive(pid) {
+		if l.set.config.Job.Alive(pid) {
 			return false
 		}
 	}
@@ -136,4 +135,61 @@ func (l *links) orphaned(f *File) bool {
 // memory is gone before it is.
 func vanished(err error) bool {
 	return errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist)
+}
+
+// attachedDetail lists a file's detail probes that are in while any are.
+func (l *links) attachedDetail(f *File) []int {
+	var probes []int
+	for _, i := range l.set.usable(f, catalog.Detail) {
+		if p := l.set.at(f.base + uint32(i)); p.used || l.set.config.Budget.RecordsAll() {
+			probes = append(probes, i)
+		}
+	}
+	return probes
+}
+
+// byFile tells which probes of which files some are.
+func (l *links) byFile(indices []uint32) map[*File][]int {
+	named := map[*File][]int{}
+	for _, index := range indices {
+		f := l.set.at(index).file
+		if f.source == nil {
+			continue // nobody maps it any more
+		}
+		named[f] = append(named[f], int(index-f.base))
+	}
+	return named
+}
+
+// Detach takes all probes out. The Set keeps the files: AttachAnchors puts those that are
+// in all the time back.
+func (l *links) Detach() {
+	var tiers []map[int]*kernel.Links
+	for _, f := range l.set.files {
+		tiers = append(tiers, f.tiers()...)
+	}
+	l.set.config.Detaching.CloseTier(tiers...)
+	l.set.config.Detaching.Wait()
+}
+
+// AttachAnchors puts the probes in that are in all the time.
+func (l *links) AttachAnchors() error {
+	for _, f := range l.set.files {
+		if err := l.attachAnchors(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sites counts the places in the job's code at which probes are.
+func (l *links) Sites() (sites int) {
+	for _, f := range l.set.files {
+		for _, tier := range f.tiers() {
+			for _, on := range tier {
+				sites += on.Sites()
+			}
+		}
+	}
+	return sites
 }

@@ -21,7 +21,7 @@ func (d sliced) CountOnly(index uint32) (budget.Counting, error) {
 		return nil, nil
 	}
 	if err := p.file.source.Verify([]plan.Probe{*p.Planned}, []int{0}); err != nil {
-		d.s.links.dropChanged(p.file, err)
+		d.s.dropChanged(p.file, err)
 		return nil, nil
 	}
 	c := &counting{kernel: k, links: map[int]*kernel.Links{}}

@@ -5,20 +5,11 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // Which groups are in slices: the detail groups, and the anchor groups that the
 // budget has put there.
-
-// tier is when a group's probes are in.
-func (s *Set) tier(group *catalog.Group) catalog.Tier {
-	if s.demoted[group.Name] {
-		return catalog.Detail
-	}
-	return group.Tier
-}
 
 // makeDetail puts an anchor probe into the slices from an epoch on.
 func (p *Probe) makeDetail(since uint32) {
@@ -34,7 +25,7 @@ func (d sliced) Demote(groups []string, epoch uint32) error {
 		s.demoted[name] = true
 	}
 	for _, f := range s.files {
-		if err := s.demoteFile(f, epoch); err != nil {
+		if err := d.demoteFile(f, epoch); err != nil {
 			return err
 		}
 	}
@@ -43,7 +34,8 @@ func (d sliced) Demote(groups []string, epoch uint32) error {
 }
 
 // demoteFile is Demote for the probes of one file.
-func (s *Set) demoteFile(f *File, epoch uint32) error {
+func (d sliced) demoteFile(f *File, epoch uint32) error {
+	s := d.s
 	for i := range f.plan.Probes {
 		planned := &f.plan.Probes[i]
 		if !s.demoted[planned.Group.Name] || planned.Spec.Flags&uint16(bpf.CallSpecFlagSPEC_DETAIL) != 0 {
@@ -68,7 +60,7 @@ func (s *Set) demoteFile(f *File, epoch uint32) error {
 func (d sliced) LeaveStacks(groups []string) error {
 	s := d.s
 	for _, name := range groups {
-		s.config.Chosen.stackless[name] = true
+		s.stackless[name] = true
 	}
 	for _, f := range s.files {
 		for i := range f.plan.Probes {
@@ -84,9 +76,6 @@ func (d sliced) LeaveStacks(groups []string) error {
 	}
 	return nil
 }
-
-// Stackless reports whether the calls of a group take no stacks any more.
-func (s *Set) Stackless(group string) bool { return s.config.Chosen.stackless[group] }
 
 // SweepScopes ends the scopes that began in a slice that is over: nobody sees
 // their end any more.

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -26,11 +25,11 @@ const (
 
 // leaving are the files whose places are not another's yet.
 type leaving struct {
-	set   *Set
-	at    time.Time // of the last look
-	rest  time.Duration
-	files []*leavingFile
-	given int // how often places have become another's
+	set    *Set
+	looked time.Time
+	rest   time.Duration
+	left   []*leavingFile
+	given  int // how often places have become another's
 }
 
 type leavingFile struct {
@@ -44,23 +43,23 @@ type leavingFile struct {
 
 // GivenBack counts how often places have become another's: there may be room for a file
 // for which there was none.
-func (s *Set) GivenBack() int { return s.leaving.given }
+func (v *leaving) GivenBack() int { return v.given }
 
 // Wait is how long the next Tick may wait.
-func (s *Set) Wait() time.Duration {
-	if len(s.leaving.files) > 0 {
-		return min(leavingPace, s.leaving.rest)
+func (v *leaving) Wait() time.Duration {
+	if len(v.left) > 0 {
+		return min(leavingPace, v.rest)
 	}
 	return time.Hour
 }
 
-// tick lets go of the files that nobody has mapped for a while, and of the
+// giveBack lets go of the files that nobody has mapped for a while, and of the
 // places of those before them.
-func (v *leaving) tick(now time.Time) error {
-	if now.Sub(v.at) < min(leavingPace, v.rest) {
+func (v *leaving) giveBack(now time.Time) error {
+	if now.Sub(v.looked) < min(leavingPace, v.rest) {
 		return nil
 	}
-	v.at = now
+	v.looked = now
 	for _, f := range v.set.files {
 		switch {
 		case len(f.mapped) > 0:
@@ -88,7 +87,7 @@ func (v *leaving) retire(f *File, now time.Time) {
 	delete(v.set.files, f.id)
 	l, source := &leavingFile{File: f, since: now}, f.source
 	f.source = nil
-	v.files = append(v.files, l)
+	v.left = append(v.left, l)
 	v.set.config.Detaching.CloseThen(func() {
 		source.Close()
 		v.set.config.Decoder.OnceDrained(func() { l.drained.Store(true) })
@@ -99,7 +98,7 @@ func (v *leaving) retire(f *File, now time.Time) {
 func (v *leaving) givePlaces(now time.Time) error {
 	var open map[uint32]bool // what calls and scopes are open in the kernel's tables
 	var err error
-	v.files = slices.DeleteFunc(v.files, func(l *leavingFile) bool {
+	v.left = slices.DeleteFunc(v.left, func(l *leavingFile) bool {
 		switch {
 		case l.written.Load():
 			v.set.places.Give(l.room)
@@ -119,14 +118,14 @@ func (v *leaving) givePlaces(now time.Time) error {
 			}
 		}
 		l.asked = true
-		v.write(l)
+		v.writeRows(l)
 		return false
 	})
 	return err
 }
 
-// write writes the rows of a file's probes, for the last time.
-func (v *leaving) write(l *leavingFile) {
+// writeRows writes the rows of a file's probes, for the last time.
+func (v *leaving) writeRows(l *leavingFile) {
 	s := v.set
 	var probes []*Probe
 	for i := range l.plan.Probes {
@@ -141,7 +140,7 @@ func (v *leaving) write(l *leavingFile) {
 	s.config.Decoder.Write(func(sink event.Sink) error {
 		rows := make([]event.Probe, 0, len(probes))
 		for _, p := range probes {
-			if row, ok := s.row(p); ok {
+			if row, ok := s.Accounts().row(p); ok {
 				row.Gone = true
 				rows = append(rows, row)
 			}
@@ -150,17 +149,4 @@ func (v *leaving) write(l *leavingFile) {
 		defer l.written.Store(true)
 		return sink.Probes(rows)
 	})
-}
-
-// counted is what a probe has counted.
-func (s *Set) counted(index uint32) (bpf.CallProbeCount, error) {
-	c, err := s.config.Kernel.Count(index)
-	if err == nil && int(index) < len(s.own) {
-		before := &s.at(index).before
-		c.Entries -= before.Entries
-		c.Exits -= before.Exits
-		c.Lost -= before.Lost
-		c.Passed -= before.Passed
-	}
-	return c, err
 }

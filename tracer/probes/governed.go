@@ -27,17 +27,17 @@ func (c counted) At(index uint32) budget.Probe {
 }
 
 // of lists the usable probes of a tier.
-func (s *Set) of(tier catalog.Tier) (indices []uint32) {
-	for _, f := range s.files {
-		for _, i := range s.usable(f, tier) {
+func (c counted) of(tier catalog.Tier) (indices []uint32) {
+	for _, f := range c.s.files {
+		for _, i := range c.s.usable(f, tier) {
 			indices = append(indices, f.base+uint32(i))
 		}
 	}
 	return indices
 }
 
-func (c counted) Anchors() []uint32 { return c.s.of(catalog.Anchor) }
-func (c counted) Sliced() []uint32  { return c.s.of(catalog.Detail) }
+func (c counted) Anchors() []uint32 { return c.of(catalog.Anchor) }
+func (c counted) Sliced() []uint32  { return c.of(catalog.Detail) }
 
 func (c counted) AnySliced() bool {
 	for _, f := range c.s.files {

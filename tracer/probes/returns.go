@@ -15,6 +15,12 @@ import (
 // with those: the calls of the C runtimes have a beginning, their arguments, and
 // no result.
 
+// returns says whether there are return probes.
+type returns struct {
+	set     *Set
+	without *features.Hazard // why there are none; nil: there are
+}
+
 // ReturnHazards are those of a kernel that concern return probes alone.
 func ReturnHazards(release string, can *features.Set) (hazards []features.Hazard) {
 	for _, h := range features.HazardsOf(release, runtime.GOARCH, can) {
@@ -27,10 +33,10 @@ func ReturnHazards(release string, can *features.Set) (hazards []features.Hazard
 
 // CheckReturns takes the return probes out of the recording if a hazard of this
 // kernel concerns the process.
-func (s *Set) CheckReturns(pid int) error {
-	for i := range s.config.Hazards {
-		if h := &s.config.Hazards[i]; s.withoutReturns == nil && h.Concerns(pid) {
-			return s.DropReturns(pid, h)
+func (r *returns) CheckReturns(pid int) error {
+	for i := range r.set.config.Hazards {
+		if h := &r.set.config.Hazards[i]; r.without == nil && h.Concerns(pid) {
+			return r.DropReturns(pid, h)
 		}
 	}
 	return nil
@@ -38,8 +44,9 @@ func (s *Set) CheckReturns(pid int) error {
 
 // DropReturns takes them out, since a hazard concerns a process: the files that are known
 // already are attached anew.
-func (s *Set) DropReturns(pid int, h *features.Hazard) error {
-	s.withoutReturns = h
+func (r *returns) DropReturns(pid int, h *features.Hazard) error {
+	s := r.set
+	r.without = h
 	s.config.Warn(event.Warning{
 		TSNS: time.Now().UnixNano(), Kind: "attach", Source: "return probes", Count: 1,
 		Detail: fmt.Sprintf("pid %d: %s (%s). The recording has none: the calls of accelerator runtimes end where the next one begins, without status or results, and allocations are not counted", pid, h.Harm, h.Source),
@@ -66,11 +73,11 @@ func (s *Set) DropReturns(pid int, h *features.Hazard) error {
 		for _, tier := range f.tiers() {
 			s.config.Detaching.CloseTier(tier)
 		}
-		if err := s.links.attachAnchors(f); err != nil {
+		if err := s.attachAnchors(f); err != nil {
 			return err
 		}
 		if detail {
-			if err := s.links.attach(f, f.detail, s.attachedDetail(f)); err != nil {
+			if err := s.attach(f, f.detail, s.attachedDetail(f)); err != nil {
 				return err
 			}
 		}

@@ -16,8 +16,14 @@ type Report struct {
 	Skipped  int // no site, or none that is safe; the probe table says why
 }
 
+// Accounts is what is said of the probes.
+type Accounts struct{ *Set }
+
+// Accounts are those of the Set.
+func (s *Set) Accounts() Accounts { return Accounts{s} }
+
 // Reports are those of all files, by their paths.
-func (s *Set) Reports() []Report {
+func (s Accounts) Reports() []Report {
 	reports := make([]Report, 0, len(s.files))
 	for _, f := range s.files {
 		r := Report{Path: f.plan.Path, Planned: len(f.plan.Probes)}
@@ -37,7 +43,7 @@ func (s *Set) Reports() []Report {
 
 // Rows describes every planned probe, with what it saw. It runs on the decoder's
 // goroutine, when the manager has ended.
-func (s *Set) Rows() []event.Probe {
+func (s Accounts) Rows() []event.Probe {
 	rows := make([]event.Probe, 0, len(s.own))
 	for _, p := range s.own {
 		if p.gone {
@@ -51,7 +57,7 @@ func (s *Set) Rows() []event.Probe {
 }
 
 // row describes one.
-func (s *Set) row(p *Probe) (row event.Probe, ok bool) {
+func (s Accounts) row(p *Probe) (row event.Probe, ok bool) {
 	count, err := s.config.Kernel.Count(p.Index)
 	if err != nil {
 		return row, false
@@ -75,7 +81,7 @@ func (s *Set) row(p *Probe) (row event.Probe, ok bool) {
 
 // Distrusted says of which files the tensors are not where the table has them. It runs on
 // the decoder's goroutine, as Rows does.
-func (s *Set) Distrusted() (warnings []event.Warning) {
+func (s Accounts) Distrusted() (warnings []event.Warning) {
 	for _, f := range s.files {
 		if t := &f.trust; t.Refused() {
 			warnings = append(warnings, event.Warning{

@@ -19,9 +19,8 @@ import (
 
 // Selection are the groups of a recording.
 type Selection struct {
-	Groups    []catalog.Group
-	leftOut   []string        // the names of those that this kernel cannot have in slices
-	stackless map[string]bool // those whose calls take no stacks any more
+	Groups  []catalog.Group
+	leftOut []string // the names of those that this kernel cannot have in slices
 }
 
 // SlicesHere reports whether probes can be in for some of the time.
@@ -33,7 +32,7 @@ func Select(groups []catalog.Group, budget float64, can *features.Set) Selection
 	if budget <= 0 || SlicesHere(can) {
 		return Selection{Groups: groups}
 	}
-	s := Selection{stackless: map[string]bool{}}
+	var s Selection
 	for _, g := range groups {
 		if g.Launches {
 			g.Tier = catalog.Anchor // until they turn out to be too expensive

@@ -8,18 +8,17 @@
 package probes
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
-	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -67,37 +66,19 @@ type Decoder interface {
 	Left(open []kernel.OpenCall)
 }
 
-// Probe is what the Set knows of an entry of the probe table.
-type Probe struct {
-	*probetable.Probe
-	file     *File
-	used     bool // the job is known to call it
-	attached bool
-	// before is what its place had counted for the probe that was there before.
-	before        bpf.CallProbeCount
-	thinnedBefore float64
-	gone          bool // its place was given back: its row is written
-}
-
-// Attached reports whether the probe has been put in.
-func (p *Probe) Attached() bool { return p.attached }
-
 // Set are the files with probes.
 type Set struct {
-	config  Config
-	table   probetable.Table
-	places  *places.Table
-	own     []*Probe // by index, as in the table
-	files   map[process.FileID]*File
-	links   *links
-	demoted map[string]bool // anchor groups that are in slices
+	config Config
+	files  map[process.FileID]*File
+	entries
+	tiers
+	links
+	returns
+	sharing
+	leaving
 	steps   steps
-	shared  sharing
-	leaving leaving
-	// withoutReturns is the hazard for which there are no return probes.
-	withoutReturns *features.Hazard
-	running        bool // what is found from now on, the job has loaded meanwhile
-	awaits         bool // a file has probes on collectives
+	running bool // what is found from now on, the job has loaded meanwhile
+	awaits  bool // a file has probes on collectives
 }
 
 // steps are the probes of which one call is about one training step.
@@ -108,26 +89,14 @@ type steps struct {
 
 // New makes a Set without files.
 func New(c Config) *Set {
-	s := &Set{config: c, places: places.New(c.Most), files: map[process.FileID]*File{}, demoted: map[string]bool{}}
-	s.links = &links{set: s, Config: &s.config}
-	s.shared.set = s
-	s.leaving = leaving{set: s, rest: c.Unused}
-	if s.leaving.rest == 0 {
-		s.leaving.rest = FileRest
-	}
+	s := &Set{config: c, files: map[process.FileID]*File{}, entries: newEntries(c.Kernel, c.Most), tiers: newTiers()}
+	s.links.set, s.returns.set, s.sharing.set, s.leaving.set = s, s, s, s
+	s.leaving.rest = cmp.Or(c.Unused, FileRest)
 	return s
 }
 
-// Table is what the decoder reads.
-func (s *Set) Table() *probetable.Table { return &s.table }
-
 // Files are those that a traced process maps, or has until a while ago.
 func (s *Set) Files() map[process.FileID]*File { return s.files }
-
-// All are the probes by their indices.
-func (s *Set) All() []*Probe { return s.own }
-
-func (s *Set) at(index uint32) *Probe { return s.own[index] }
 
 // Run tells that the recording goes on from here: what is mapped from now on, the job
 // has loaded meanwhile.
@@ -135,9 +104,6 @@ func (s *Set) Run() { s.running = true }
 
 // Awaits reports whether a file has had probes on the collectives of torch.distributed.
 func (s *Set) Awaits() bool { return s.awaits }
-
-// Used is what of the probe table has an owner.
-func (s *Set) Used() places.Most { return s.places.Used() }
 
 // Found is a file that a process maps and in which there is something to probe.
 type Found struct {
@@ -155,14 +121,15 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 	id, made := found.Library.ID(), found.Plan
 	f := newFile(found)
 	s.config.Prepare(made, found)
-	if err := s.findRoom(f, ownerOf(found.Process)); err != nil {
+	if err := s.entries.add(f, ownerOf(found.Process), &s.config); err != nil {
+		s.retireUnused() // the next may have more luck
 		found.Source.Close()
 		if !found.Again {
 			s.config.Warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: found.Library.Path, Count: int64(len(made.Probes)), Detail: err.Error()})
 		}
 		return false, nil
 	}
-	if s.withoutReturns != nil {
+	if s.without != nil {
 		made.DropReturns()
 	}
 	for i := range made.Probes {
@@ -179,13 +146,13 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 		}
 	}
 	s.warnUnknown(made)
-	f.exclusive = s.config.Shared && s.shared.onlyOurs(id)
+	f.exclusive = s.config.Shared && s.onlyOurs(id)
 	s.files[id] = f
-	if err := s.links.attachAnchors(f); err != nil {
+	if err := s.attachAnchors(f); err != nil {
 		return true, err
 	}
 	if s.config.Budget.RecordsAll() {
-		if err := s.links.attach(f, f.detail, s.usable(f, catalog.Detail)); err != nil {
+		if err := s.attach(f, f.detail, s.usable(f, catalog.Detail)); err != nil {
 			return true, err
 		}
 	}
@@ -198,55 +165,26 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 	return true, nil
 }
 
-// findRoom finds places for a file's probes, at the cost of who maps it.
-func (s *Set) findRoom(f *File, owner places.Owner) error {
-	room, err := s.places.Take(owner, len(f.plan.Probes))
-	if err != nil {
-		s.leaving.retireUnused() // the next may have more luck
-		return fmt.Errorf("no room for its %d probes: %w; narrow --probe, or raise --limit probes or files", len(f.plan.Probes), err)
-	}
-	f.room, f.base = room, uint32(room.Base)
-	for _, entry := range s.table.Put(f.base, f.plan.Probes, &f.trust) {
-		p := &Probe{Probe: entry, file: f}
-		if int(p.Index) >= len(s.own) {
-			s.own = append(s.own, p)
-			continue
-		}
-		s.own[p.Index] = p
-		p.before, _ = s.config.Kernel.Count(p.Index)
-		s.config.Decoder.Write(func(event.Sink) error {
-			p.thinnedBefore = s.config.Budget.Thinned(p.Index)
-			return nil
-		})
-	}
-	return nil
-}
-
-// ownerOf is who pays for what a process maps.
-func ownerOf(p *process.Process) places.Owner {
-	return places.Owner{PID: p.PID, Start: p.StartTicks, User: process.User(p.PID)}
-}
-
 // Join puts the probes of a file that the Set has on one more process.
 func (s *Set) Join(f *File, pid int, library *process.Library) error {
 	f.mapped[pid] = library
 	if f.exclusive {
 		return nil // the link without a pid serves it already
 	}
-	if err := s.links.attachAnchors(f); err != nil {
+	if err := s.attachAnchors(f); err != nil {
 		return err
 	}
 	if len(f.detail) == 0 {
 		return nil
 	}
-	return s.links.attach(f, f.detail, s.attachedDetail(f))
+	return s.attach(f, f.detail, s.attachedDetail(f))
 }
 
 // Unmap takes a process off every file, but those that it still maps.
 func (s *Set) Unmap(pid int, still map[process.FileID]bool) {
 	for id, f := range s.files {
 		if !still[id] {
-			s.links.unmap(f, pid)
+			s.unmap(f, pid)
 		}
 	}
 }
@@ -254,43 +192,10 @@ func (s *Set) Unmap(pid int, still map[process.FileID]bool) {
 // Tick lets go of the files that nobody has mapped for a while, and stops tracing those
 // for everyone that others have begun to map.
 func (s *Set) Tick(now time.Time) error {
-	if err := s.leaving.tick(now); err != nil {
+	if err := s.giveBack(now); err != nil {
 		return err
 	}
-	return s.shared.yield()
-}
-
-// Detach takes all probes out. The Set keeps the files: AttachAnchors puts those that are
-// in all the time back.
-func (s *Set) Detach() {
-	var tiers []map[int]*kernel.Links
-	for _, f := range s.files {
-		tiers = append(tiers, f.tiers()...)
-	}
-	s.config.Detaching.CloseTier(tiers...)
-	s.config.Detaching.Wait()
-}
-
-// AttachAnchors puts the probes in that are in all the time.
-func (s *Set) AttachAnchors() error {
-	for _, f := range s.files {
-		if err := s.links.attachAnchors(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Sites counts the places in the job's code at which probes are.
-func (s *Set) Sites() (sites int) {
-	for _, f := range s.files {
-		for _, tier := range f.tiers() {
-			for _, set := range tier {
-				sites += set.Sites()
-			}
-		}
-	}
-	return sites
+	return s.yield()
 }
 
 // Close lets go of the files.

@@ -52,7 +52,7 @@ func (h *sharing) descends(pid int) bool {
 // yield stops tracing a file for everyone as soon as a process outside
 // the job is found to pay for its probes.
 func (h *sharing) yield() error {
-	if !h.any() {
+	if !h.anyShared() {
 		return nil
 	}
 	foreign, err := h.set.config.Kernel.Lost(kernel.Loss(bpf.CallLossLOSS_FOREIGN_HIT))
@@ -67,15 +67,15 @@ func (h *sharing) yield() error {
 		if !f.exclusive || h.onlyOurs(id) {
 			continue
 		}
-		if err := h.end(f); err != nil {
+		if err := h.unshare(f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// any reports whether a file has links that serve everybody who maps it.
-func (h *sharing) any() bool {
+// anyShared reports whether a file has links that serve everybody who maps it.
+func (h *sharing) anyShared() bool {
 	for _, f := range h.set.files {
 		if f.exclusive {
 			return true
@@ -84,10 +84,10 @@ func (h *sharing) any() bool {
 	return false
 }
 
-// end gives each traced process links of its own, in place of the one that
+// unshare gives each traced process links of its own, in place of the one that
 // serves everybody. The new ones go in beside the old ones and record nothing
 // until it is their turn, so that no call is missed and none is seen twice.
-func (h *sharing) end(f *File) error {
+func (h *sharing) unshare(f *File) error {
 	s := h.set
 	f.exclusive = false
 	var old []*kernel.Links
@@ -101,9 +101,9 @@ func (h *sharing) end(f *File) error {
 	for i := range f.plan.Probes {
 		f.plan.Probes[i].Spec.Turn ^= 1
 	}
-	err := s.links.attachAnchors(f)
+	err := s.attachAnchors(f)
 	if err == nil && detail {
-		err = s.links.attach(f, f.detail, s.attachedDetail(f))
+		err = s.attach(f, f.detail, s.attachedDetail(f))
 	}
 	for i := range f.plan.Probes {
 		err = errors.Join(err, s.config.Kernel.SetSpec(f.base+uint32(i), &f.plan.Probes[i].Spec))

@@ -12,48 +12,13 @@ import (
 
 // What is put in for a slice: the detail probes of functions that the job is known to use.
 
-// usable lists a file's probes of one tier that can be attached.
-func (s *Set) usable(f *File, tier catalog.Tier) []int {
-	var probes []int
-	for i := range f.plan.Probes {
-		if p := &f.plan.Probes[i]; p.Usable() && s.tier(p.Group) == tier {
-			probes = append(probes, i)
-		}
-	}
-	return probes
-}
-
-// attachedDetail lists a file's detail probes that are in while any are.
-func (s *Set) attachedDetail(f *File) []int {
-	var probes []int
-	for _, i := range s.usable(f, catalog.Detail) {
-		if p := s.at(f.base + uint32(i)); p.used || s.config.Budget.RecordsAll() {
-			probes = append(probes, i)
-		}
-	}
-	return probes
-}
-
-// byFile tells which probes of which files some are.
-func (s *Set) byFile(indices []uint32) map[*File][]int {
-	named := map[*File][]int{}
-	for _, index := range indices {
-		f := s.at(index).file
-		if f.source == nil {
-			continue // nobody maps it any more
-		}
-		named[f] = append(named[f], int(index-f.base))
-	}
-	return named
-}
-
 // sliced are the probes that slices are made of.
 type sliced struct{ s *Set }
 
 // Attach puts detail probes in.
 func (d sliced) Attach(indices []uint32) error {
 	for f, probes := range d.s.byFile(indices) {
-		if err := d.s.links.attach(f, f.detail, probes); err != nil {
+		if err := d.s.attach(f, f.detail, probes); err != nil {
 			return err
 		}
 	}
@@ -61,7 +26,7 @@ func (d sliced) Attach(indices []uint32) error {
 }
 
 // AttachAll puts all of them in.
-func (d sliced) AttachAll() error { return d.Attach(d.s.of(catalog.Detail)) }
+func (d sliced) AttachAll() error { return d.Attach(counted{d.s}.Sliced()) }
 
 // Detach takes them out.
 func (d sliced) Detach() {
@@ -145,7 +110,7 @@ func (d sliced) Extend(attached []uint32, room int) (news []uint32, err error) {
 			continue
 		}
 		extra := map[int]*kernel.Links{}
-		if err := d.s.links.attach(f, extra, more); err != nil {
+		if err := d.s.attach(f, extra, more); err != nil {
 			return news, err
 		}
 		for pid, set := range extra {
