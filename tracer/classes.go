@@ -21,8 +21,8 @@ func newClasses() *classes {
 	return &classes{files: mapped.New(vtables), known: map[uint32]map[uint64]string{}}
 }
 
-// mapped tells which libraries a process has now.
-func (c *classes) mapped(pid int, libraries []*process.Library) {
+// Mapped tells which libraries a process has now.
+func (c *classes) Mapped(pid int, libraries []*process.Library) {
 	c.files.Lock()
 	defer c.files.Unlock()
 	if c.files.HasEnded(uint32(pid)) {
@@ -36,8 +36,11 @@ func (c *classes) mapped(pid int, libraries []*process.Library) {
 	}
 }
 
-// ended notes that a process is gone, Forget that its last records have been read.
-func (c *classes) ended(pid int) { c.files.Ended(uint32(pid)) }
+// Began implements job.Keeper: nothing is known of a process before its libraries.
+func (c *classes) Began(int) {}
+
+// Ended notes that a process is gone, Forget that its last records have been read.
+func (c *classes) Ended(pid int) { c.files.Ended(uint32(pid)) }
 
 func (c *classes) Forget(pid uint32) {
 	c.files.Lock()

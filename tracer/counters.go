@@ -25,19 +25,6 @@ func monotonic() int64 {
 	return t.Nano()
 }
 
-// follow has the counters of a process's control groups and networks read.
-func (s *Session) follow(pid int) {
-	if s.counters != nil {
-		s.counters.Follow(pid)
-	}
-}
-
-func (s *Session) unfollow(pid int) {
-	if s.counters != nil {
-		s.counters.Forget(pid)
-	}
-}
-
 // runCounters reads the counters on a goroutine of its own. What it returns
 // ends that, after a last reading.
 func (s *Session) runCounters() (stop func()) {

@@ -32,10 +32,6 @@ func (s *Session) sayLeft(do func()) {
 
 // detachAll takes everything out of the job.
 func (s *Session) detachAll() {
-	for _, t := range s.processes {
-		s.forgetPlugins(t)
-		s.detaching.Close(t.linker)
-		t.linker = nil
-	}
+	s.job.Unhook()
 	s.sayLeft(s.probes.Detach)
 }

@@ -3,6 +3,7 @@ package tracer
 import (
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -38,7 +39,7 @@ func (d *decoder) introduce(pid, tid int32, sampledNS int64) {
 		startedNS, alive := process.ThreadStartedNS(pid, tid)
 		if alive && startedNS != known.startedNS {
 			d.leaveThread(&known) // of one that had the number before
-			known.startedNS, known.row = startedNS, threadRow(pid, tid, process.ThreadName(pid, tid), startedNS)
+			known.startedNS, known.row = startedNS, job.ThreadRow(pid, tid, process.ThreadName(pid, tid), startedNS)
 			d.keep(d.sink.Thread(known.row))
 		}
 	}

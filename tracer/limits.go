@@ -7,16 +7,16 @@ package tracer
 const (
 	// MaxProcesses are traced at once.
 	MaxProcesses = 4096
+	// maxTracedFiles bounds the files with probes, or that could have had some: each
+	// takes a descriptor and a mapping. A job of eight processes with all runtimes
+	// has a dozen, for they share them.
+	maxTracedFiles = 1024
 	// MaxThreads have calls at once, MaxWaitingThreads are off the CPU at once.
 	MaxThreads        = 16384
 	MaxWaitingThreads = 16384
 	// MaxThreadsOfProcess and MaxWaitsOfProcess are one process's share of those.
 	MaxThreadsOfProcess = 4096
 	MaxWaitsOfProcess   = 4096
-	// MaxLinkerHooks are on the dynamic linkers of children at once: the kernel looks
-	// at each of them, and at each process that maps the file, whenever one comes or
-	// goes. What the others load is found when their maps are read, within 2 s.
-	MaxLinkerHooks = 64
 	// maxNames are the names that calls were given at run time, kept so that their
 	// spans share them: those that came last.
 	maxNames = 1 << 16
@@ -24,8 +24,6 @@ const (
 	maxSummaryNames = 1 << 14
 	// maxLiveAllocations are followed in one process.
 	maxLiveAllocations = 1 << 20
-	// maxWaitingPlugins of one process are waited for: each has a descriptor and a hook.
-	maxWaitingPlugins = 16
 	// maxForwards are the operators of one process whose backward nodes are waited for.
 	maxForwards = 1 << 20
 	// maxClasses are the vtables of one process whose names are kept.

@@ -7,7 +7,7 @@ import "github.com/ebpfprof/ebpfprof/bpf"
 func tellUse(s *Session) error {
 	places := s.probes.Places()
 	used := map[string]int{
-		"processes": len(s.processes),
+		"processes": s.job.Processes(),
 		"stacks":    s.stats.stackRows(),
 		"files":     places.Files,
 		"probes":    places.Places,

@@ -19,6 +19,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -387,8 +388,8 @@ func TestTheEndDoesNotWaitForEachProcess(t *testing.T) {
 	for _, w := range sink.warned("linker_hooks") {
 		hooks = children - int(w.Count)
 	}
-	if followed < children || hooks == 0 || hooks > MaxLinkerHooks {
-		t.Errorf("%d of %d children followed, %d with a hook of their own; want at most %d", followed, children, hooks, MaxLinkerHooks)
+	if followed < children || hooks == 0 || hooks > job.MaxLinkerHooks {
+		t.Errorf("%d of %d children followed, %d with a hook of their own; want at most %d", followed, children, hooks, job.MaxLinkerHooks)
 	}
 	if ending > 10*time.Second {
 		t.Errorf("the recording of %d processes took %s to end", children, ending)

@@ -85,3 +85,18 @@ func (d *decoder) losses() []Warning {
 		{Kind: "incomplete", Source: "edge_without_operator", Count: int64(d.edgeless), Detail: "backward nodes whose operator has no row (it ran before the recording, outside of a slice, or half a million operators earlier): no forward_backward edge"},
 	}...)
 }
+
+// nameLosses are the names that limits cost.
+func (s *Session) nameLosses() []Warning {
+	if s.walks == nil {
+		return nil
+	}
+	unnamed, mangled := s.walks.Unnamed()
+	refused := s.walks.Refused()
+	return []Warning{
+		{Kind: "incomplete", Source: "unwind_table_full", Count: int64(refused.Full), Detail: "files for whose unwind table there was no room beside those of other processes: stacks end at code of theirs that keeps no frame pointer"},
+		{Kind: "incomplete", Source: "unwind_quota", Count: int64(refused.Quota), Detail: "files of a process that had a quarter of the room for unwind tables, or whose user had half of it: stacks end at code of theirs that keeps no frame pointer"},
+		{Kind: "incomplete", Source: "file_closed", Count: int64(unnamed), Detail: "frames in files that were closed to make room for others and were gone when they were asked for: they have no function"},
+		{Kind: "incomplete", Source: "name_mangled", Count: int64(mangled), Detail: "functions whose file has names that take too long to demangle: they have their mangled ones"},
+	}
+}

@@ -6,33 +6,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
-	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
-
-// tracedProcess is one process of the job.
-type tracedProcess struct {
-	process                          *process.Process
-	row                              Process
-	seen                             seenFiles
-	linker                           *kernel.Links // on the dynamic linker's hook
-	rescanAt                         time.Time     // when its maps are to be read next
-	rests                            rests         // and not before that, where it takes long
-	rescans                          int
-	hurry                            bool                              // at rescanAt there will be something new
-	waiting                          map[process.FileID]*waitingPlugin // plugins that have not made their function table
-	threads                          map[int32]Thread                  // that have had events and not ended
-	unhooked                         bool                              // no hook on its dynamic linker: there are too many
-	waited, planned                  time.Duration                     // for its plans, and what they took
-	saidMaps, saidFiles, saidPlanned bool                              // that it is beyond a limit
-	goneAt                           time.Time                         // when it was first seen to be gone, before its exit was told
-
-	code      uint64             // process.CodeDigest when its maps were read, 0 before
-	libraries []*process.Library // of then
-}
-
-func newTracedProcess(p *process.Process, row Process) *tracedProcess {
-	return &tracedProcess{process: p, row: row, seen: seenFiles{paths: map[process.FileID]string{}, refused: map[process.FileID]refusal{}}, waiting: map[process.FileID]*waitingPlugin{}, threads: map[int32]Thread{}}
-}
 
 // manage follows the processes until it is time to stop.
 func (s *Session) manage(ctx context.Context, life *kernel.LifeReader, decoded <-chan error) error {
@@ -51,15 +25,15 @@ func (s *Session) manage(ctx context.Context, life *kernel.LifeReader, decoded <
 			if bpf.CallRecordKind(r.Kind) == bpf.CallRecordKindRECORD_LINK_MAP {
 				timer.sooner(s.untilTick())
 			}
-		case p := <-s.planned:
-			if err := s.attachLate(p); err != nil {
+		case p := <-s.job.Planned():
+			if err := s.job.AttachPlanned(p); err != nil {
 				return err
 			}
 		case <-timer.C:
 			if err := s.tick(); err != nil {
 				return err
 			}
-			if s.exited() {
+			if s.job.Exited() {
 				return nil
 			}
 			timer.set(s.untilTick())
@@ -95,8 +69,8 @@ func (s *Session) heard(life *kernel.LifeReader, r *bpf.CallLifeRecord, ok bool)
 	if !ok {
 		return true, life.Err
 	}
-	s.lifeEvent(r)
-	return len(life.Records) == 0 && s.exited(), nil
+	s.job.Event(r)
+	return len(life.Records) == 0 && s.job.Exited(), nil
 }
 
 // untilTick is how long the manager may sleep: the governor's wait, or less
@@ -107,34 +81,13 @@ func (s *Session) untilTick() time.Duration {
 		wait = min(wait, max(time.Millisecond, time.Until(s.open.at)))
 	}
 	wait = min(wait, s.probes.Wait())
-	for _, t := range s.processes {
-		least := time.Millisecond
-		if !t.hurry {
-			least = youngTick
-		}
-		wait = min(wait, max(least, time.Until(t.due())))
-	}
-	return wait
+	return min(wait, s.job.Wait())
 }
-
-// youngTick is how often processes are looked at that load their libraries.
-const youngTick = 250 * time.Millisecond
 
 // tick reads the maps of the processes that are due and lets the governor act.
 func (s *Session) tick() error {
 	now := time.Now()
-	for pid, t := range s.processes {
-		if now.Before(t.due()) {
-			continue
-		}
-		if s.overdue(t, now) {
-			s.forget(pid)
-			continue
-		}
-		if err := s.rescan(pid); err != nil {
-			s.drop(t, err)
-		}
-	}
+	s.job.Tick(now)
 	s.endOrphans(now)
 	s.lookForOpen(now)
 	if err := s.probes.Tick(now); err != nil {
@@ -152,7 +105,7 @@ func (s *Session) tick() error {
 		}
 		if lost := losses[bpf.CallLossLOSS_LIFE_RING_FULL]; lost != s.unheard {
 			s.unheard = lost
-			s.adopt()
+			s.job.Adopt()
 		}
 	}
 	return s.governor.Step()

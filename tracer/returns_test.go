@@ -86,8 +86,8 @@ func TestAFilterThatComesLaterEndsReturnProbes(t *testing.T) {
 	hazard := features.Hazard{Name: "late", Harm: "a seccomp filter kills", Source: "this test", Returns: true}
 	groups := nativeGroup("libcallee-plain", catalog.Return, callees)
 	truth, sink, session := traceCommand(t, Options{catalog: groups}, func(s *Session) {
-		for pid := range s.processes {
-			if err := s.probes.DropReturns(pid, &hazard); err != nil {
+		for _, p := range s.job.Rows() {
+			if err := s.probes.DropReturns(int(p.PID), &hazard); err != nil {
 				t.Error(err)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
+	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
@@ -29,7 +29,6 @@ import (
 type Session struct {
 	options  Options
 	chosen   probes.Selection
-	plans    plan.Cache
 	sink     Sink
 	kernel   *kernel.Programs
 	probes   *probes.Set
@@ -41,10 +40,7 @@ type Session struct {
 	walks    *stacks.Walks    // nil: nothing takes stacks
 	counters *counter.Sampler // nil without counters
 
-	processes map[int]*tracedProcess
-	planning  map[process.FileID]*planning // what is looked into for long
-	planned   chan *planning
-	patience  patience
+	job       *job.Job
 	detaching *kernel.Detacher
 	filtered  *filter.Sink // in front of sink; nil where no row is left out
 	unheard   uint64       // records of processes that the kernel had no room for, likewise
@@ -116,16 +112,15 @@ func Open(options Options, sink Sink) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		options: options, chosen: probes.Select(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, classes: newClasses(), stubs: accel.NewHostStubs(),
-		processes: map[int]*tracedProcess{}, detaching: kernel.NewDetacher(),
-		planning: map[process.FileID]*planning{}, planned: make(chan *planning, process.MaxLibraries),
-		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait},
+		options: options, chosen: probes.Select(groups, options.Budget, &can), sink: sink, kernel: k, classes: newClasses(), stubs: accel.NewHostStubs(),
+		detaching: kernel.NewDetacher(),
+		offsetNS:  clockOffset(), scopes: scopeSweep{every: orphanWait},
 	}
 	s.filtered = filtered
 	s.probes = probes.New(probes.Config{
 		Kernel: k, Detaching: s.detaching, Chosen: s.chosen, Most: places.Most{Places: options.limit("probes"), Files: options.limit("files")},
 		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), &can), Shared: options.Follow, Unused: options.unusedRest,
-		Prepare: s.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: probeRows{s}, Warn: s.warn,
+		Prepare: s.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
 	})
 	s.decoder = newDecoder(sink, s.probes.Table(), s.classes, s.offsetNS)
 	s.decoder.stacks.SetLimit(options.limit("stacks"))
@@ -135,6 +130,11 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.governor = newGovernor(s, kernel.Calibrate(k), probes.SlicesHere(&can))
 	s.openSampler(sampler, noSampler)
 	s.openCounters(counter.Options{})
+	s.job = job.New(job.Config{
+		Kernel: k, Detaching: s.detaching, Probes: s.probes, Walks: s.walks, Groups: s.chosen.Groups, Filter: &s.options.Filter, Plans: plans,
+		Named: slices.Concat(options.PIDs, options.Starting), Follow: options.Follow, OffsetNS: s.offsetNS, Keepers: s.keepers(),
+		Decoder: told{s}, Warn: s.warn,
+	})
 	s.chosen.Warn(s.warn)
 	if err := s.start(targets); err != nil {
 		s.Close()
@@ -156,67 +156,23 @@ func openTargets(pids []int) ([]*process.Process, error) {
 	return targets, nil
 }
 
-// expect waits for a process to exec the job.
-func (s *Session) expect(pid int) error {
-	if err := s.probes.CheckReturns(pid); err != nil {
-		return err
-	}
-	s.follow(pid)
-	ticks, err := process.StartTicks(pid)
-	if err != nil {
-		return err
-	}
-	t := newTracedProcess(&process.Process{PID: pid, StartTicks: ticks}, Process{PID: int32(pid), StartedNS: time.Now().UnixNano()})
-	t.rescanAt = time.Now().Add(365 * 24 * time.Hour)
-	s.processes[pid] = t
-	return s.kernel.Trace(t.process, s.options.Follow)
-}
-
 func (s *Session) start(targets []*process.Process) error {
 	if err := s.kernel.WatchLife(); err != nil {
 		return err
 	}
 	for _, pid := range s.options.Starting {
-		if err := s.expect(pid); err != nil {
+		if err := s.job.Expect(pid); err != nil {
 			return err
 		}
 	}
 	for _, p := range targets {
-		if err := s.addTarget(p); err != nil {
+		if err := s.job.Add(p); err != nil {
 			return err
-		}
-		if !s.options.Follow {
-			continue
-		}
-		children, err := process.Children(p.PID)
-		if err != nil {
-			return err
-		}
-		for _, pid := range children {
-			child, err := process.Open(pid)
-			if err != nil {
-				continue
-			}
-			s.addChild(child)
 		}
 	}
 	s.prepareTables()
 	s.startSampler()
 	return s.governor.Begin()
-}
-
-// addTarget begins to trace a process that the user named. Without the only one
-// there is nothing to record; without one of many the recording goes on.
-func (s *Session) addTarget(p *process.Process) error {
-	err := s.addProcess(p)
-	if err == nil {
-		return nil
-	}
-	if len(s.options.PIDs)+len(s.options.Starting) == 1 || errors.Is(err, features.ErrNotPermitted) {
-		return err
-	}
-	s.drop(s.processes[p.PID], err)
-	return nil
 }
 
 // clockOffset is the Unix epoch minus CLOCK_MONOTONIC, which the kernel stamps
@@ -240,12 +196,7 @@ func (s *Session) ClockOffsetNS() int64 { return s.offsetNS }
 
 // Report says what was found when the session attached.
 func (s *Session) Report() Report {
-	r := Report{LeftOut: s.chosen.LeftOut(), Libraries: s.probes.Accounts().Reports()}
-	for _, t := range s.processes {
-		r.Processes = append(r.Processes, t.row)
-	}
-	slices.SortFunc(r.Processes, func(a, b Process) int { return int(a.PID) - int(b.PID) })
-	return r
+	return Report{Processes: s.job.Rows(), Libraries: s.probes.Accounts().Reports(), LeftOut: s.chosen.LeftOut()}
 }
 
 // do runs something on the decoder's goroutine, some time later; never, once
@@ -426,9 +377,4 @@ func (s *Session) Close() {
 	s.decoder.remote.close()
 	s.stubs.Close()
 	s.probes.Close()
-}
-
-func hostname() string {
-	name, _ := os.Hostname()
-	return name
 }

@@ -36,6 +36,7 @@ var floors = [][]string{
 	{"tracer/stacks", "tracer/kernel", "tracer/plan"},
 	{"tracer/sampler", "tracer/probetable"},
 	{"tracer/probes"},
+	{"tracer/job"},
 	{"tracer"},
 	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern"},
 	{"internal/dataset", "internal/scripted", "internal/fleet/localise", "internal/fleet/store", "internal/derived"},

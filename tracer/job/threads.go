@@ -1,16 +1,17 @@
-package tracer
+package job
 
 import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // thread writes the row of a thread that has its first event, or has ended; t is
 // its process, nil where that has ended before.
-func (s *Session) thread(t *tracedProcess, r *bpf.CallLifeRecord, ended *int64) {
-	row := threadRow(int32(r.Tgid), int32(r.Tid), unsignedString(r.Comm[:]), process.StartedNS(r.StartTicks))
+func (l *lives) thread(t *traced, r *bpf.CallLifeRecord, ended *int64) {
+	row := ThreadRow(int32(r.Tgid), int32(r.Tid), unsignedString(r.Comm[:]), process.StartedNS(r.StartTicks))
 	row.EndedNS = ended
 	if t != nil {
 		if ended == nil {
@@ -19,18 +20,16 @@ func (s *Session) thread(t *tracedProcess, r *bpf.CallLifeRecord, ended *int64) 
 			delete(t.threads, row.TID)
 		}
 	}
-	s.do(func(d *decoder) {
-		d.keep(d.sink.Thread(row))
-		if ended != nil {
-			d.threadEnded(row.PID, row.TID)
-		}
-	})
+	l.job.config.Decoder.Thread(row)
+	if ended != nil {
+		l.job.config.Decoder.ThreadEnded(row.PID, row.TID)
+	}
 }
 
-// threadRow is the row of a thread. Its start belongs to what it is known by: a
+// ThreadRow is the row of a thread. Its start belongs to what it is known by: a
 // tid is used again.
-func threadRow(pid, tid int32, name string, startedNS int64) Thread {
-	t := Thread{PID: pid, TID: tid, Name: name}
+func ThreadRow(pid, tid int32, name string, startedNS int64) event.Thread {
+	t := event.Thread{PID: pid, TID: tid, Name: name}
 	if startedNS > 0 {
 		t.StartedNS = &startedNS
 	}
@@ -42,10 +41,10 @@ func threadRow(pid, tid int32, name string, startedNS int64) Thread {
 
 // endThreads gives the threads of a process that has ended its end, where nothing
 // told theirs.
-func (s *Session) endThreads(t *tracedProcess) {
+func (l *lives) endThreads(t *traced) {
 	for tid, row := range t.threads {
 		row.EndedNS = t.row.EndedNS
-		s.do(func(d *decoder) { d.keep(d.sink.Thread(row)) })
+		l.job.config.Decoder.Thread(row)
 		delete(t.threads, tid)
 	}
 }

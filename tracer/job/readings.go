@@ -1,7 +1,6 @@
-package tracer
+package job
 
 import (
-	"fmt"
 	"runtime"
 	"time"
 
@@ -14,10 +13,6 @@ import (
 // recording goes on: process.MaxMaps and process.MaxLibraries are what is read of
 // it, these what is kept. docs/security.md lists all of them.
 const (
-	// maxTracedFiles bounds the files with probes, or that could have had some: each
-	// takes a descriptor and a mapping. A job of eight processes with all runtimes
-	// has a dozen, for they share them.
-	maxTracedFiles = 1024
 	// longRead is when reading a process's maps takes long: 2 ms are usual, for
 	// 65,530 mappings it is 80. Such a process is looked at for no more than a
 	// twentieth of the time, whatever its dynamic linker reports. That goes by the CPU
@@ -33,13 +28,23 @@ const (
 	savedReads = 250 * time.Millisecond
 )
 
+// readings are those of a process's maps.
+type readings struct {
+	next  time.Time
+	hurry bool // then there will be something new
+	rests rests
+	count int
+	// What the last one found: process.CodeDigest, 0 before, and the libraries.
+	code      uint64
+	libraries []*process.Library
+}
+
 // rests spaces the looks at a process that take long, or come often.
 type rests struct {
 	until time.Time
 	taken time.Duration // of a CPU, less the share that has passed since
 	at    time.Time     // of the last look
 	often bool          // there were too many, for all that each was short
-	said  bool
 }
 
 // read takes account of a look that has just ended.
@@ -85,46 +90,22 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// due is when the process's maps are read next.
-func (t *tracedProcess) due() time.Time {
-	if t.rescanAt.Before(t.rests.until) {
-		return t.rests.until
-	}
-	return t.rescanAt
-}
-
 // warnLeftOut says, once, what of a process is beyond the limits.
-func (s *Session) warnLeftOut(t *tracedProcess) {
+func (l *libraries) warnLeftOut(t *traced) {
 	cut, files := t.process.LeftOut()
-	warn := func(said *bool, source string, count int, detail string) {
-		if *said {
-			return
+	warn := func(said *bool, source string, count int, format string, arguments ...any) {
+		if !*said {
+			*said = true
+			l.job.warnOf("incomplete", source, count, "pid %d: "+format, append([]any{t.process.PID}, arguments...)...)
 		}
-		*said = true
-		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "incomplete", Source: source, Count: int64(count), Detail: fmt.Sprintf("pid %d: ", t.process.PID) + detail})
 	}
 	if cut {
-		warn(&t.saidMaps, "maps_cut", 1, fmt.Sprintf("its list of mappings is longer than %d MiB: what lies beyond has no probes and no names", process.MaxMaps>>20))
+		warn(&t.said.maps, "maps_cut", 1, "its list of mappings is longer than %d MiB: what lies beyond has no probes and no names", process.MaxMaps>>20)
 	}
-	if t.rests.often {
-		warn(&t.rests.said, "maps_busy", 1, fmt.Sprintf("it loads libraries so often that its mappings are read for no more than a %dth of a CPU: what it loads is found later", readShare))
+	if t.maps.rests.often {
+		warn(&t.said.busy, "maps_busy", 1, "it loads libraries so often that its mappings are read for no more than a %dth of a CPU: what it loads is found later", readShare)
 	}
 	if files > 0 {
-		warn(&t.saidFiles, "files_beyond_limit", files, fmt.Sprintf("it maps more than %d files as code: those at higher addresses have no probes and no names", process.MaxLibraries))
-	}
-}
-
-// nameLosses are the names that limits cost.
-func (s *Session) nameLosses() []Warning {
-	if s.walks == nil {
-		return nil
-	}
-	unnamed, mangled := s.walks.Unnamed()
-	refused := s.walks.Refused()
-	return []Warning{
-		{Kind: "incomplete", Source: "unwind_table_full", Count: int64(refused.Full), Detail: "files for whose unwind table there was no room beside those of other processes: stacks end at code of theirs that keeps no frame pointer"},
-		{Kind: "incomplete", Source: "unwind_quota", Count: int64(refused.Quota), Detail: "files of a process that had a quarter of the room for unwind tables, or whose user had half of it: stacks end at code of theirs that keeps no frame pointer"},
-		{Kind: "incomplete", Source: "file_closed", Count: int64(unnamed), Detail: "frames in files that were closed to make room for others and were gone when they were asked for: they have no function"},
-		{Kind: "incomplete", Source: "name_mangled", Count: int64(mangled), Detail: "functions whose file has names that take too long to demangle: they have their mangled ones"},
+		warn(&t.said.files, "files_beyond_limit", files, "it maps more than %d files as code: those at higher addresses have no probes and no names", process.MaxLibraries)
 	}
 }

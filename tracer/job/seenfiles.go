@@ -1,4 +1,4 @@
-package tracer
+package job
 
 import "github.com/ebpfprof/ebpfprof/tracer/process"
 
