@@ -39,9 +39,10 @@ func (c *classes) Mapped(pid int, libraries []*process.Library) {
 // Began implements job.Keeper: nothing is known of a process before its libraries.
 func (c *classes) Began(int) {}
 
-// Ended notes that a process is gone, Forget that its last records have been read.
+// Ended notes that a process is gone.
 func (c *classes) Ended(pid int) { c.files.Ended(uint32(pid)) }
 
+// Forget implements decode.Owner.
 func (c *classes) Forget(pid uint32) {
 	c.files.Lock()
 	defer c.files.Unlock()
@@ -50,7 +51,7 @@ func (c *classes) Forget(pid uint32) {
 	}
 }
 
-// Class implements classNamer.
+// Class implements decode.ClassNamer.
 func (c *classes) Class(pid uint32, vtable uint64) (string, bool) {
 	c.files.Lock()
 	defer c.files.Unlock()

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 )
 
 // openCounters looks for what can be counted, if counters are wanted.
@@ -36,9 +37,9 @@ func (s *Session) runCounters() (stop func()) {
 	go func() {
 		defer close(done)
 		s.counters.Run(ctx, s.options.Counters, func(readings []Counter) {
-			s.do(func(d *decoder) {
-				d.keep(d.sink.Counters(readings))
-				d.totals.Counters += uint64(len(readings))
+			s.do(func(d *decode.Decoder) {
+				d.Rows.Out.Keep(d.Rows.Out.Counters(readings))
+				d.Rows.Sums.Totals.Counters += uint64(len(readings))
 			})
 		})
 	}()

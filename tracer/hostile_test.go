@@ -221,7 +221,7 @@ func TestProbesAreNotPutIntoAFileThatChanged(t *testing.T) {
 			if n := session.probes.Sites(); n > 0 {
 				t.Errorf("%d probes are in", n)
 			}
-			session.serve()
+			session.decoder.Serve()
 			if !slices.ContainsFunc(sink.warnings, func(w Warning) bool { return w.Kind == "attach" && w.Source == impostor && w.Count == 1 }) {
 				t.Errorf("nothing is said: %+v", sink.warnings)
 			}

@@ -9,7 +9,7 @@ import (
 // writeIncomplete says how many samples and spans have a stack that does not
 // reach down to its thread's start, and why.
 func (s *Session) writeIncomplete(now int64) error {
-	totals := &s.decoder.totals.Stacks
+	totals := &s.decoder.Rows.Sums.Totals.Stacks
 	for status, n := range totals.Incomplete {
 		err := s.sink.Warning(Warning{TSNS: now, Kind: "incomplete", Source: status, Count: int64(n), Detail: stacks.StatusDetail(status)})
 		if err != nil {

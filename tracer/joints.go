@@ -6,6 +6,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
@@ -18,7 +19,7 @@ import (
 func newGovernor(s *Session, cost budget.HitCost, slices bool) *budget.Governor {
 	return budget.New(budget.Config{
 		Budget: s.options.Budget, NoSlices: !slices, Cost: cost, Probes: s.probes.Governed(), Job: governedJob{s}, Switches: switches{s.kernel}, Rows: heldRows{s},
-		Nodes: s.decoder.nodes, Steps: s.decoder.steps,
+		Nodes: s.decoder.Clocks.Nodes, Steps: s.decoder.Clocks.Steps,
 		Threads: func() (budget.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
 	})
 }
@@ -38,12 +39,10 @@ func (j sessionJob) Alive(pid int) bool  { return j.s.job.Alive(pid) }
 // told is what the decoder is told of the job and its probes, on its own goroutine.
 type told struct{ s *Session }
 
-func (t told) Write(row func(event.Sink) error) {
-	t.s.do(func(d *decoder) { d.keep(row(d.sink)) })
-}
+func (t told) Write(row func(event.Sink) error) { t.s.decoder.Write(row) }
 
 func (t told) OnceDrained(f func()) {
-	t.s.do(func(d *decoder) { d.onceDrained = append(d.onceDrained, f) })
+	t.s.do(func(d *decode.Decoder) { d.Departed.WhenRead(f) })
 }
 
 func (t told) Left(open []kernel.OpenCall) { t.s.leaveScopes(open) }
@@ -53,11 +52,11 @@ func (t told) Process(row event.Process) {
 	if row.JobID != nil {
 		job.ID = *row.JobID
 	}
-	t.s.do(func(d *decoder) {
+	t.s.do(func(d *decode.Decoder) {
 		if row.EndedNS == nil {
-			d.waits.Process(row.PID, job)
+			d.Collectives.Process(row.PID, job)
 		}
-		d.keep(d.sink.Process(row))
+		d.Rows.Out.Keep(d.Rows.Out.Process(row))
 	})
 }
 
@@ -65,26 +64,27 @@ func (t told) Thread(row event.Thread) {
 	t.Write(func(sink event.Sink) error { return sink.Thread(row) })
 }
 
-func (t told) ThreadEnded(pid, tid int32) { t.s.do(func(d *decoder) { d.threadEnded(pid, tid) }) }
+func (t told) ThreadEnded(pid, tid int32) {
+	t.s.do(func(d *decode.Decoder) { d.ThreadEnded(pid, tid) })
+}
 
 func (t told) Library(row event.Library, again bool) {
-	t.s.do(func(d *decoder) {
+	t.s.do(func(d *decode.Decoder) {
 		if !again {
-			d.keep(d.sink.Library(row))
+			d.Rows.Out.Keep(d.Rows.Out.Library(row))
 		}
 		if accel.IsDriver(path.Base(row.Path)) && row.BuildID != nil {
-			d.cuda.Mapped(uint32(row.PID), *row.BuildID)
+			d.Runtimes.Driver(uint32(row.PID), *row.BuildID)
 		}
 	})
 }
 
-func (t told) Remapped(pid int) { t.s.do(func(d *decoder) { d.accelerators.Remapped(uint32(pid)) }) }
-func (t told) Ended(pid int)    { t.s.do(func(d *decoder) { d.ended(int32(pid)) }) }
-func (t told) Unhooked()        { t.s.do(func(d *decoder) { d.unhooked++ }) }
+func (t told) Remapped(pid int) { t.s.do(func(d *decode.Decoder) { d.Runtimes.Remapped(uint32(pid)) }) }
+func (t told) Ended(pid int)    { t.s.do(func(d *decode.Decoder) { d.Departed.Process(int32(pid)) }) }
 
 // keepers keep something of each process.
 func (s *Session) keepers() []job.Keeper {
-	keepers := []job.Keeper{s.classes, s.stubs, acceleratorMaps{s.decoder.accelerators}}
+	keepers := []job.Keeper{s.classes, s.stubs, acceleratorMaps{s.decoder.Runtimes}}
 	if s.counters != nil {
 		keepers = append(keepers, countedJob{s.counters})
 	}
@@ -93,7 +93,7 @@ func (s *Session) keepers() []job.Keeper {
 
 // acceleratorMaps tell package accel what processes map; that they have ended, the
 // decoder does.
-type acceleratorMaps struct{ *accel.State }
+type acceleratorMaps struct{ *decode.Runtimes }
 
 func (acceleratorMaps) Began(int) {}
 func (acceleratorMaps) Ended(int) {}
@@ -133,18 +133,18 @@ func (s switches) Hasten()                           { s.k.PrepareRemoval() }
 // heldRows are the rows that wait in the decoder, on whose goroutine they are let go.
 type heldRows struct{ s *Session }
 
-func (h heldRows) Hold(on bool) { h.s.decoder.slicing.Store(on) }
+func (h heldRows) Hold(on bool) { h.s.decoder.Rows.Slices.Hold(on) }
 
 func (h heldRows) Release(epoch uint32, before int64, slices []event.Slice, weigh budget.Weigher, done func(map[uint32]float64)) {
-	h.s.do(func(d *decoder) {
+	h.s.do(func(d *decode.Decoder) {
 		if len(slices) > 0 {
-			d.keep(d.sink.Slices(slices))
+			d.Rows.Out.Keep(d.Rows.Out.Slices(slices))
 		}
 		if weigh == nil {
 			return
 		}
-		d.releaseLate(false)
-		means := d.release(epoch, before, weigh)
+		d.Rows.Slices.WeighLate()
+		means := d.Rows.Slices.Weigh(epoch, before, weigh)
 		if done != nil {
 			done(means)
 		}

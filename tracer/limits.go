@@ -17,15 +17,6 @@ const (
 	// MaxThreadsOfProcess and MaxWaitsOfProcess are one process's share of those.
 	MaxThreadsOfProcess = 4096
 	MaxWaitsOfProcess   = 4096
-	// maxNames are the names that calls were given at run time, kept so that their
-	// spans share them: those that came last.
-	maxNames = 1 << 16
-	// maxSummaryNames have a line of their own in the sums of the summary.
-	maxSummaryNames = 1 << 14
-	// maxLiveAllocations are followed in one process.
-	maxLiveAllocations = 1 << 20
-	// maxForwards are the operators of one process whose backward nodes are waited for.
-	maxForwards = 1 << 20
 	// maxClasses are the vtables of one process whose names are kept.
 	maxClasses = 1 << 14
 	// MaxOpenScopes are open at once, MaxScopesOfProcess those of one process.

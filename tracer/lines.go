@@ -3,7 +3,6 @@ package tracer
 import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
-	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -20,20 +19,6 @@ func wantsLine(level Level, f *catalog.Function) bool {
 		return level != LevelAnchor && f.Memory != nil
 	}
 	return false
-}
-
-// unresolvedLine is the source of a row's line for as long as its PythonStackID is the
-// kernel's name of a stack, with enum line_source in its lowest bits.
-const unresolvedLine event.LineSource = 1 << 7
-
-// lineSourceBits are those of such a name (LINE_SOURCE, bpf/line.h).
-const lineSourceBits = 3
-
-// LineTotals counts rows by whose line they have; those without one are at 0.
-type LineTotals struct {
-	BySource   [int(bpf.CallLineSourceLINE_SOURCES)]uint64
-	Unresolved uint64            // the frames of their line were lost on the way
-	Memo       kernel.MemoTotals // of the lines that were taken
 }
 
 // What taking the Python frames of an outermost call costs, nanoseconds, where they were
@@ -68,42 +53,9 @@ func lineCostOf(m *kernel.MemoTotals, rows uint64) float64 {
 	return float64(m.Found*rememberedLinePrice+(m.Walked+m.Verified)*walkedLinePrice) / float64(rows)
 }
 
-// resolveLines gives the rows of the batch the ids of the stacks behind them. The ring
-// of samples has been read: what is not there now was lost.
-func (d *decoder) resolveLines() {
-	var last, id int64
-	resolve := func(line *int64, source *event.LineSource) {
-		if *source != unresolvedLine {
-			return
-		}
-		raw := *line
-		if raw&^lineSourceBits != last&^lineSourceBits {
-			id = d.stacks.PythonOf(uint64(raw &^ lineSourceBits))
-		}
-		last = raw
-		switch {
-		case id != 0:
-			*source = event.LineSource(raw & lineSourceBits)
-		default:
-			*source = event.LineAbsent
-			if name := uint64(raw &^ lineSourceBits); name != 0 && !d.stacks.Knows(name) {
-				d.totals.Lines.Unresolved++
-			}
-		}
-		*line = id
-		d.totals.Lines.BySource[*source]++
-	}
-	for i := range d.spans {
-		resolve(&d.spans[i].PythonStackID, &d.spans[i].PythonStackSource)
-	}
-	for i := range d.memory {
-		resolve(&d.memory[i].PythonStackID, &d.memory[i].PythonStackSource)
-	}
-}
-
 // writeUnresolvedLines says how many rows have no line because its frames were lost.
 func (s *Session) writeUnresolvedLines(now int64) error {
-	n := s.decoder.totals.Lines.Unresolved
+	n := s.decoder.Rows.Sums.Totals.Lines.Unresolved
 	if n == 0 {
 		return nil
 	}

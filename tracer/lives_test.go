@@ -19,6 +19,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -183,7 +184,7 @@ func seen(t *testing.T, s *Session, what string, ask func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		answer := make(chan bool, 1)
-		s.do(func(*decoder) { answer <- ask() })
+		s.do(func(*decode.Decoder) { answer <- ask() })
 		if <-answer {
 			return
 		}

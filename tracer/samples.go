@@ -44,7 +44,7 @@ func (s *Session) openSampler(loaded *sampler.Sampler, refused error) {
 	s.walks = stacks.NewWalks(stacks.Tables{
 		Unwind: s.kernel.Unwind, UnwindBytes: s.options.limit("unwind-mib") << 20, Runtimes: s.kernel.Map("python_runtimes"),
 		Changed: s.kernel.Memo.Forget,
-	}, s.decoder.stacks, s.warn)
+	}, s.decoder.Rows.Stacks, s.warn)
 }
 
 func (s *Session) startSampler() {

@@ -3,6 +3,7 @@ package tracer
 import (
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -43,6 +44,8 @@ func (s *Session) endOrphans(now time.Time) {
 	s.scopes.orphans = orphans
 }
 
+type threadID struct{ pid, tid int32 }
+
 // threadEnded reports whether the thread that began a scope has ended. Its number may
 // be another's by now.
 func (s *Session) threadEnded(c *kernel.OpenCall, threads map[threadID]int64) bool {
@@ -59,6 +62,6 @@ func (s *Session) threadEnded(c *kernel.OpenCall, threads map[threadID]int64) bo
 // leaveScopes makes rows of scopes whose end nobody will see.
 func (s *Session) leaveScopes(open []kernel.OpenCall) {
 	for _, c := range open {
-		s.do(func(d *decoder) { d.leave(c) })
+		s.do(func(d *decode.Decoder) { d.Departed.Scope(c) })
 	}
 }

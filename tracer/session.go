@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/job"
@@ -34,7 +34,7 @@ type Session struct {
 	probes   *probes.Set
 	classes  *classes
 	stubs    *accel.HostStubs
-	decoder  *decoder
+	decoder  *decode.Decoder
 	governor *budget.Governor
 	sampler  *sampler.Sampler // nil: no samples
 	walks    *stacks.Walks    // nil: nothing takes stacks
@@ -49,7 +49,6 @@ type Session struct {
 	open      openLook
 
 	offsetNS int64
-	requests requests
 	stats    statistics
 }
 
@@ -122,11 +121,10 @@ func Open(options Options, sink Sink) (*Session, error) {
 		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), &can), Shared: options.Follow, Unused: options.unusedRest,
 		Prepare: s.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
 	})
-	s.decoder = newDecoder(sink, s.probes.Table(), s.classes, s.offsetNS)
-	s.decoder.stacks.SetLimit(options.limit("stacks"))
-	s.decoder.accelerators.AddNamer(s.decoder.cuda)
-	s.decoder.accelerators.AddNamer(s.stubs)
-	s.decoder.owners = append(s.decoder.owners, s.classes, s.stubs)
+	s.decoder = decode.New(decode.Config{
+		Sink: sink, Probes: s.probes.Table(), OffsetNS: s.offsetNS, Classes: s.classes, Kernels: []accel.Namer{s.stubs},
+		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"),
+	})
 	s.governor = newGovernor(s, kernel.Calibrate(k), probes.SlicesHere(&can))
 	s.openSampler(sampler, noSampler)
 	s.openCounters(counter.Options{})
@@ -201,10 +199,10 @@ func (s *Session) Report() Report {
 
 // do runs something on the decoder's goroutine, some time later; never, once
 // that has failed.
-func (s *Session) do(f func(*decoder)) { s.requests.add(f) }
+func (s *Session) do(f func(*decode.Decoder)) { s.decoder.Do(f) }
 
 func (s *Session) warn(w Warning) {
-	s.do(func(d *decoder) { d.keep(d.sink.Warning(w)) })
+	s.decoder.Write(func(sink Sink) error { return sink.Warning(w) })
 }
 
 // Run records until the context ends, every process has exited, or writing
@@ -222,16 +220,17 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	defer heard.Close()
 
+	rings := decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes}
 	if s.sampler != nil {
-		if s.decoder.sampleRing, err = s.sampler.Reader(); err != nil {
+		if rings.Samples, err = s.sampler.Reader(); err != nil {
 			return err
 		}
-		defer s.decoder.sampleRing.Close()
+		defer rings.Samples.Close()
 	}
 
 	stop := make(chan struct{})
 	decoded := make(chan error, 1)
-	go func() { decoded <- s.decode(calls, stop) }()
+	go func() { decoded <- s.decode(rings, stop) }()
 	stopCounters := s.runCounters()
 	s.probes.Run()
 	managed := s.manage(ctx, heard, decoded)
@@ -245,7 +244,7 @@ func (s *Session) Run(ctx context.Context) error {
 		s.sampler.Stop()
 	}
 	if n := heard.Damaged.Load(); n > 0 {
-		s.do(func(d *decoder) { d.damaged += n })
+		s.do(func(d *decode.Decoder) { d.Damage(n) })
 	}
 	close(stop)
 	return errors.Join(managed, <-decoded)
@@ -254,88 +253,29 @@ func (s *Session) Run(ctx context.Context) error {
 // decodeError is a failure of the decoder, which has ended.
 type decodeError struct{ error }
 
-// decode reads the ring until stop is closed and the ring is empty.
-func (s *Session) decode(ring *kernel.CallRing, stop <-chan struct{}) error {
-	var record ringbuf.Record
-	wait := pollWait
-	for {
-		stopping := false
-		select {
-		case <-stop:
-			stopping = true
-		default:
-		}
-		s.serve()
-		if !stopping {
-			ring.Wakeup.Wait(wait)
-		}
-		n, err := s.decoder.poll(ring.Reader, &record)
-		if err == nil {
-			err = s.decoder.failed
-		}
-		if err != nil {
-			return err
-		}
-		s.stats.update(&s.decoder.totals)
-		if stopping && n == 0 {
-			return s.finish()
-		}
-		wait = s.nextWait(wait, n > 0)
+// decode reads the rings until stop is closed and they are empty, and writes what is only
+// known then.
+func (s *Session) decode(rings decode.Rings, stop <-chan struct{}) error {
+	err := s.decoder.Run(rings, stop, func() { s.stats.update(&s.decoder.Rows.Sums.Totals) })
+	if err != nil {
+		return err
 	}
-}
-
-// pollWait is how long the reader sleeps when the ring is empty. The programs
-// do not wake it: wake-ups would cost the job more than the records.
-const (
-	pollWait = 10 * time.Millisecond
-	// idleWait is how long that becomes while the job makes no calls: for samples
-	// alone it is often enough. Each look wakes the Go scheduler, which takes longer
-	// over it than the look itself.
-	idleWait = 100 * time.Millisecond
-	// restWait is what it grows to where no sample comes either: a job that sleeps.
-	restWait = 250 * time.Millisecond
-	// A smaller ring than idleRing, bytes, could be full after so long.
-	idleRing     = 16 << 20
-	tinyIdleWait = 40 * time.Millisecond
-)
-
-// nextWait is how long to sleep after a look that followed a sleep of wait and
-// found calls, or none.
-func (s *Session) nextWait(wait time.Duration, calls bool) time.Duration {
-	switch {
-	case calls || s.decoder.behind:
-		return pollWait
-	case s.options.BufferBytes < idleRing:
-		return min(2*wait, tinyIdleWait)
-	case s.decoder.sampled || wait < idleWait:
-		return min(2*wait, idleWait)
-	}
-	return min(wait+wait/32, restWait)
-}
-
-// serve runs what others asked the decoder to do.
-func (s *Session) serve() {
-	for queue := s.requests.take(); len(queue) > 0; queue = s.requests.take() {
-		for _, f := range queue {
-			f(s.decoder)
-		}
-	}
+	return s.finish()
 }
 
 // finish writes what is only known at the end, on the decoder's goroutine.
 func (s *Session) finish() error {
 	s.governor.FinishWeights()
-	s.serve()
-	s.decoder.releaseLate(true)
+	s.decoder.Serve()
+	s.decoder.Rows.Slices.WeighRest()
 	if s.probes.Awaits() {
 		calls, epoch := s.openCollectives()
-		s.decoder.writeOpen(time.Now().UnixNano(), epoch, calls)
+		s.decoder.Collectives.Open(time.Now().UnixNano(), epoch, calls)
 	}
 	if err := s.unfinished(); err != nil {
 		return err
 	}
-	s.decoder.accelerators.ReleaseAll()
-	if err := s.decoder.flush(); err != nil {
+	if err := s.decoder.Finish(); err != nil {
 		return err
 	}
 	if err := s.writeLosses(); err != nil {
@@ -344,17 +284,17 @@ func (s *Session) finish() error {
 	if err := s.sink.Probes(s.probes.Accounts().Rows()); err != nil {
 		return err
 	}
-	s.stats.update(&s.decoder.totals)
-	s.stats.end(&s.decoder.totals, s.governor.Cost(len(s.probes.All())))
-	return s.decoder.failed
+	s.stats.update(&s.decoder.Rows.Sums.Totals)
+	s.stats.end(&s.decoder.Rows.Sums.Totals, s.governor.Cost(len(s.probes.All())))
+	return s.decoder.Rows.Out.Failed()
 }
 
 // unfinished writes the calls and scopes that are still open.
 func (s *Session) unfinished() error {
-	s.decoder.slicing.Store(false)
+	s.decoder.Rows.Slices.Hold(false)
 	calls, err := s.kernel.OpenCalls()
 	for _, c := range calls {
-		s.decoder.unfinished(c)
+		s.decoder.Unfinished(c)
 	}
 	return err
 }
@@ -374,7 +314,7 @@ func (s *Session) Close() {
 	}
 	s.governor.Close()
 	s.classes.close()
-	s.decoder.remote.close()
+	s.decoder.Close()
 	s.stubs.Close()
 	s.probes.Close()
 }

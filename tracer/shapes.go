@@ -11,8 +11,7 @@ import (
 )
 
 // The shapes of what operators are called with: where the arguments are is planned with
-// the sites, where a tensor has its sizes is known with the process, and what the
-// kernel read comes in a record of its own before the span's.
+// the sites, where a tensor has its sizes is known with the process.
 
 // takeShapes has the kernel read the shapes of a file's operators, if it is known where
 // the process's version of PyTorch has them.
@@ -49,42 +48,4 @@ func (s *Session) takeShapes(plan *plan.Plan, found *probes.Found) {
 			p.TakeShapes(&layout)
 		}
 	}
-}
-
-// tensors takes the shapes of a call that has begun.
-func (d *decoder) tensors(raw []byte) {
-	span, spec, ok := tensor.SpanID(raw)
-	probe := d.probes.Find(spec)
-	if !ok || probe == nil || probe.Planned.Shapes == nil {
-		d.damaged++
-		return
-	}
-	if shapes, ok := d.shapes.Read(raw, probe.Planned.Shapes, probe.Trust); ok {
-		d.shapesOf.Put(span, shapes)
-	} else {
-		d.shapeless++
-	}
-}
-
-// shape gives a span its shapes, FLOPs only where no call around it has them.
-func (d *decoder) shape(s *Span, r *callRecord) {
-	shapes, ok := d.shapesOf.Take(r.SpanId)
-	if !ok {
-		return
-	}
-	detail := shapes.Detail
-	if shapes.Counted() {
-		if around, ok := d.shapesOf.Get(r.ParentId); ok && around.Counted() {
-			detail = shapes.Within
-		}
-	}
-	if share := shapes.Share; share != nil {
-		d := s.MakeDetail()
-		d.ElementCount, d.Dtype, d.Bytes = &share.Elements, share.Dtype, &share.Bytes
-	}
-	if s.Detail == nil && r.stack == 0 {
-		s.Detail = detail // shared: nothing changes it from here on
-		return
-	}
-	s.MakeDetail().Shape = detail.Shape
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/probes"
-	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 )
 
 // stackPrice is what taking a call's stack costs the job, nanoseconds: forty
@@ -81,24 +80,6 @@ func (s *Session) takeStacks(plan *plan.Plan) {
 			p.TakeLine()
 		}
 	}
-}
-
-// rawStackOf takes the kernel's name of a call's stack off its values: it is
-// behind the captures, and of a scope there is nothing else. 0 where none was
-// taken.
-func rawStackOf(p *probetable.Probe, r *callRecord) (raw uint64) {
-	if !p.Stack || len(r.args) == 0 {
-		return 0
-	}
-	at := len(p.Planned.Function.Values)
-	if p.Planned.Function.Action == catalog.ScopeBegin {
-		at = 0
-	}
-	if at >= len(r.args) {
-		return 0
-	}
-	raw, r.args = r.args[at], r.args[:at]
-	return raw
 }
 
 // sampleShare estimates what sampling takes of a thread's time.

@@ -3,9 +3,7 @@ package tracer
 import (
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
-	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -42,42 +40,6 @@ func TestWhichCallsTakeTheirStack(t *testing.T) {
 			if got := wantsStack(level, f); got != want[i] {
 				t.Errorf("%s at %s: %v, want %v", label, level, got, want[i])
 			}
-		}
-	}
-}
-
-func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
-	d, sink, index := testDecoder(t)
-	resolved, _ := noStacks(t)
-	d.stacks = resolved
-	addStack(t, d.stacks, rawStackRecord(7, 2, 0))
-	spec := index("cuMemAlloc")
-	probe := d.probes.Find(spec).Planned
-	probe.TakeStack()
-	if !probe.TakesStack() {
-		t.Fatal("no room for the stack")
-	}
-	d.probes.Find(spec).Stack = true
-	call := func(status uint64) {
-		values := make([]uint64, len(probe.Function.Values), len(probe.Function.Values)+1)
-		values[0], values[1] = 0x7f0000, 4096
-		d.record(encode(bpf.CallCallRecord{
-			Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(EndReturn), Status: uint8(StatusOK), Spec: spec, SpanId: 1, Tgid: 1, Tid: 1,
-			StartNs: 1, EndNs: 2, Sequence: ^uint64(0),
-		}, status, append(values, 7)...))
-	}
-	call(0)
-	call(2)
-	call(1) // neither an allocation nor out of memory
-	if err := d.flush(); err != nil {
-		t.Fatal(err)
-	}
-	if len(sink.memory) != 2 || sink.memory[0].Action != "alloc" || sink.memory[1].Action != event.ActionOutOfMemory {
-		t.Fatalf("memory %+v", sink.memory)
-	}
-	for _, m := range sink.memory {
-		if m.StackID == nil || len(sink.stacks) != 1 || *m.StackID != sink.stacks[0].ID {
-			t.Errorf("%s has the stack %v of %+v", m.Action, m.StackID, sink.stacks)
 		}
 	}
 }

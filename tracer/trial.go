@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
-	"github.com/ebpfprof/ebpfprof/tracer/plan"
-	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
-	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
 // A Trial records running processes with probes that the caller puts in and
@@ -39,7 +36,7 @@ func OpenTrial(options Options, sink Sink) (*Trial, error) {
 		return nil, err
 	}
 	t := &Trial{session: s, calls: calls, stop: make(chan struct{}), decoded: make(chan error, 1)}
-	go func() { t.decoded <- s.decode(calls, t.stop) }()
+	go func() { t.decoded <- s.decode(decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes}, t.stop) }()
 	return t, nil
 }
 
@@ -147,40 +144,6 @@ func HitCost() (map[string]time.Duration, error) {
 	}
 	costs["emulated, cold"] = time.Duration(cost.Warm[site.CostEmulated] + cost.Cold)
 	return costs, nil
-}
-
-// A Replay decodes records that the caller made as the kernel makes them, one
-// probe for each of the calls: for measuring what that costs.
-type Replay struct{ decoder *decoder }
-
-// NewReplay makes one; probe n is calls[n], an operator without arguments.
-func NewReplay(sink Sink, calls []*Call) (*Replay, error) {
-	made := &plan.Plan{Path: "replay"}
-	group := &catalog.Group{Name: "op", Tier: catalog.Detail}
-	for _, call := range calls {
-		made.Probes = append(made.Probes, plan.Probe{Group: group, Function: &catalog.Function{Layer: call.Layer, Action: catalog.Span}, Call: call})
-	}
-	probes := &probetable.Table{}
-	probes.Put(0, made.Probes, &tensor.Trust{})
-	return &Replay{newDecoder(sink, probes, newClasses(), 0)}, nil
-}
-
-// Record decodes one record, 8-byte aligned, and now and then hands a batch to
-// the sink, as the reader of the ring does.
-func (r *Replay) Record(raw []byte) error {
-	d := r.decoder
-	d.record(raw)
-	if len(d.spans)+len(d.memory) >= batchRows {
-		return d.flush()
-	}
-	return d.failed
-}
-
-// Flush hands the rest to the sink and reports how many spans there were, and
-// how many records did not decode.
-func (r *Replay) Flush() (spans, damaged uint64, err error) {
-	err = r.decoder.flush()
-	return r.decoder.totals.Spans, r.decoder.damaged, err
 }
 
 // ProgramCost is what one run of a program has cost so far, its trap left out.

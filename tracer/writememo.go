@@ -15,8 +15,8 @@ func (s *Session) writeMemo(now int64) error {
 		source string
 		what   string
 	}{
-		{0, &s.decoder.totals.Memo, "stack", "stacks of calls"},
-		{bpf.CallMemoCountMEMO_LINES, &s.decoder.totals.Lines.Memo, "python_stack", "Python frames behind calls"},
+		{0, &s.decoder.Rows.Sums.Totals.Memo, "stack", "stacks of calls"},
+		{bpf.CallMemoCountMEMO_LINES, &s.decoder.Rows.Sums.Totals.Lines.Memo, "python_stack", "Python frames behind calls"},
 	} {
 		t, err := s.kernel.Memo.Totals(of.first)
 		if err != nil {

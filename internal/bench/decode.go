@@ -16,6 +16,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 )
 
 // decodeResult is what a second process says of decoding and writing.
@@ -71,10 +72,7 @@ func decodeChild(spans int) error {
 		return err
 	}
 	defer sink.remove()
-	replay, err := tracer.NewReplay(sink, calls)
-	if err != nil {
-		return err
-	}
+	replay := decode.NewReplay(sink, calls)
 	records := newImitation(1 << 16)
 	runtime.GC()
 	// What a ring's reader does with each record: copy it out.

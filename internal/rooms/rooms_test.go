@@ -35,6 +35,8 @@ var floors = [][]string{
 	{"tracer/python", "tracer/unwinding", "tracer/accel", "tracer/budget", "tracer/tensor", "tracer/waits"},
 	{"tracer/stacks", "tracer/kernel", "tracer/plan"},
 	{"tracer/sampler", "tracer/probetable"},
+	{"tracer/rows"},
+	{"tracer/decode"},
 	{"tracer/probes"},
 	{"tracer/job"},
 	{"tracer"},

@@ -63,8 +63,6 @@ type Decoder interface {
 	Library(row event.Library, again bool)
 	Remapped(pid int)
 	Ended(pid int)
-	// Unhooked notes a process whose dynamic linker has no hook.
-	Unhooked()
 	// Left makes rows of scopes whose end nobody will see.
 	Left(open []kernel.OpenCall)
 }

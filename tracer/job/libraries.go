@@ -20,7 +20,10 @@ import (
 // dynamic linker says that it has loaded one, and now and then.
 
 // libraries are what the processes map: found in their maps.
-type libraries struct{ job *Job }
+type libraries struct {
+	job      *Job
+	unhooked int // processes whose dynamic linker has no hook
+}
 
 // rescan reads a process's maps, writes what is new and probes it.
 func (l *libraries) rescan(pid int) error {
@@ -257,7 +260,10 @@ func (l *libraries) mayHookLinker(t *traced) bool {
 	}
 	if !t.said.unhooked {
 		t.said.unhooked = true
-		l.job.config.Decoder.Unhooked()
+		l.unhooked++
 	}
 	return false
 }
+
+// Unhooked counts the processes whose dynamic linker has no hook.
+func (l *libraries) Unhooked() int { return l.unhooked }

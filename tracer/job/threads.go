@@ -4,14 +4,14 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // thread writes the row of a thread that has its first event, or has ended; t is
 // its process, nil where that has ended before.
 func (l *lives) thread(t *traced, r *bpf.CallLifeRecord, ended *int64) {
-	row := ThreadRow(int32(r.Tgid), int32(r.Tid), unsignedString(r.Comm[:]), process.StartedNS(r.StartTicks))
+	row := decode.ThreadRow(int32(r.Tgid), int32(r.Tid), unsignedString(r.Comm[:]), process.StartedNS(r.StartTicks))
 	row.EndedNS = ended
 	if t != nil {
 		if ended == nil {
@@ -24,19 +24,6 @@ func (l *lives) thread(t *traced, r *bpf.CallLifeRecord, ended *int64) {
 	if ended != nil {
 		l.job.config.Decoder.ThreadEnded(row.PID, row.TID)
 	}
-}
-
-// ThreadRow is the row of a thread. Its start belongs to what it is known by: a
-// tid is used again.
-func ThreadRow(pid, tid int32, name string, startedNS int64) event.Thread {
-	t := event.Thread{PID: pid, TID: tid, Name: name}
-	if startedNS > 0 {
-		t.StartedNS = &startedNS
-	}
-	if role := process.Role(name, pid == tid); role != "" {
-		t.Role = &role
-	}
-	return t
 }
 
 // endThreads gives the threads of a process that has ended its end, where nothing

@@ -1,4 +1,4 @@
-package tracer
+package decode
 
 import (
 	"testing"
@@ -8,16 +8,16 @@ import (
 // TestTheReaderSleepsLongerTheLessThereIs, and wakes at once for calls, for much
 // in the ring of samples, and in time for a small ring of calls.
 func TestTheReaderSleepsLongerTheLessThereIs(t *testing.T) {
-	settled := func(s *Session) (wait time.Duration) {
+	settled := func(found look, callBytes int) (wait time.Duration) {
 		wait = pollWait
 		for range 200 {
-			wait = s.nextWait(wait, false)
+			wait = nextWait(wait, found, callBytes)
 		}
 		return wait
 	}
 	for name, c := range map[string]struct {
-		buffer          int
-		sampled, behind bool
+		callBytes       int
+		samples, behind bool
 		want            time.Duration
 	}{
 		"samples":          {64 << 20, true, false, idleWait},
@@ -26,17 +26,17 @@ func TestTheReaderSleepsLongerTheLessThereIs(t *testing.T) {
 		"many samples":     {64 << 20, true, true, pollWait},
 		"many, small ring": {1 << 20, true, true, pollWait},
 	} {
-		s := &Session{options: Options{BufferBytes: c.buffer}, decoder: &decoder{sampled: c.sampled, behind: c.behind}}
-		if got := settled(s); got != c.want {
+		found := look{samples: c.samples, behind: c.behind}
+		if got := settled(found, c.callBytes); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		if got := s.nextWait(restWait, true); got != pollWait {
+		found.calls = true
+		if got := nextWait(restWait, found, c.callBytes); got != pollWait {
 			t.Errorf("%s: %v after calls", name, got)
 		}
 	}
-	s := &Session{options: Options{BufferBytes: 64 << 20}, decoder: &decoder{}}
-	resting := settled(s)
-	if s.decoder.sampled = true; s.nextWait(resting, false) != idleWait {
-		t.Errorf("%v after the first sample", s.nextWait(resting, false))
+	resting := settled(look{}, 64<<20)
+	if got := nextWait(resting, look{samples: true}, 64<<20); got != idleWait {
+		t.Errorf("%v after the first sample", got)
 	}
 }

@@ -1,4 +1,9 @@
-package tracer
+package decode
+
+import "github.com/ebpfprof/ebpfprof/tracer/event"
+
+// maxLiveAllocations are followed in one process.
+const maxLiveAllocations = 1 << 20
 
 // hostMemory is what the host allocator has handed out and not taken back, as far
 // as it was seen: a free tells an address only. Between two slices addresses are
@@ -20,7 +25,7 @@ func newHostMemory() hostMemory { return hostMemory{processes: map[int32]*hostPr
 
 // follow keeps an allocation, and gives a free the size of what it frees. It
 // reports whether the event is one: freeing a null pointer is not.
-func (h *hostMemory) follow(m *Memory, epoch uint32) bool {
+func (h *hostMemory) follow(m *event.Memory, epoch uint32) bool {
 	if m.Address == 0 && (m.Action == "alloc" || m.Action == "free") {
 		return false
 	}
@@ -59,5 +64,5 @@ func (h *hostMemory) follow(m *Memory, epoch uint32) bool {
 	return true
 }
 
-// ended forgets a process.
-func (h *hostMemory) ended(pid int32) { delete(h.processes, pid) }
+// Forget implements Owner.
+func (h *hostMemory) Forget(pid uint32) { delete(h.processes, int32(pid)) }

@@ -1,6 +1,11 @@
-package tracer
+package decode
 
-import "github.com/ebpfprof/ebpfprof/tracer/cache"
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
+	"github.com/ebpfprof/ebpfprof/tracer/cache"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/rows"
+)
 
 // Which operator a backward node differentiates. Each thread numbers the nodes that
 // it makes, from 0 on; a node has its number, and PyTorch's own number of the thread.
@@ -22,44 +27,56 @@ func sequenceOf(recorded uint64) (number int64, thread uint32) {
 	return int64(recorded & (1<<sequenceBits - 1)), uint32(recorded >> sequenceBits & threadMask)
 }
 
+// maxForwards are the operators of one process whose backward nodes are waited for.
+const maxForwards = 1 << 20
+
 // forwards are the operators that took a sequence number, by process. Of each the
 // youngest are kept.
-type forwards map[uint32]*cache.Pending[sequenceKey, int64]
+type forwards struct {
+	rows      *rows.Rows
+	nodes     *budget.NodeClock
+	operators map[uint32]*cache.Pending[sequenceKey, int64]
+	edgeless  uint64 // backward nodes whose operator has no row
+}
 
 type sequenceKey struct {
 	thread uint32 // as PyTorch numbers them
 	number int64
 }
 
-func (f forwards) of(pid uint32) *cache.Pending[sequenceKey, int64] {
-	w := f[pid]
-	if w == nil {
-		w = &cache.Pending[sequenceKey, int64]{Half: maxForwards / 2}
-		f[pid] = w
-	}
-	return w
+func newForwards(to *rows.Rows, nodes *budget.NodeClock) *forwards {
+	return &forwards{rows: to, nodes: nodes, operators: map[uint32]*cache.Pending[sequenceKey, int64]{}}
 }
 
-func (f forwards) ended(pid uint32) { delete(f, pid) }
+func (f *forwards) of(pid uint32) *cache.Pending[sequenceKey, int64] {
+	operators := f.operators[pid]
+	if operators == nil {
+		operators = &cache.Pending[sequenceKey, int64]{Half: maxForwards / 2}
+		f.operators[pid] = operators
+	}
+	return operators
+}
+
+// Forget implements Owner.
+func (f *forwards) Forget(pid uint32) { delete(f.operators, pid) }
 
 // flow joins a backward node to the operator that took its sequence number.
-func (d *decoder) flow(s *Span, r *callRecord) {
+func (f *forwards) flow(s *event.Span, r *callRecord) {
 	key := sequenceKey{r.thread, s.SequenceNumber}
 	if s.Call.Layer == "op" {
-		d.forwards.of(r.Tgid).Put(key, s.ID)
-		if d.slicing.Load() {
-			d.nodes.Saw(s.TID, r.Epoch, s.StartNS, s.SequenceNumber)
+		f.of(r.Tgid).Put(key, s.ID)
+		if f.rows.Slices.On() {
+			f.nodes.Saw(s.TID, r.Epoch, s.StartNS, s.SequenceNumber)
 		}
 		return
 	}
-	forward, ok := d.forwards.of(r.Tgid).Get(key)
+	forward, ok := f.of(r.Tgid).Get(key)
 	if !ok {
-		d.edgeless++
+		f.edgeless++
 		return
 	}
-	d.flows = append(d.flows, Flow{
+	f.rows.Batch.Flow(event.Flow{
 		TSNS: s.StartNS, FromSpanID: forward, ToSpanID: s.ID,
 		Kind: "forward_backward", Method: "sequence_number",
 	})
-	d.totals.Flows++
 }

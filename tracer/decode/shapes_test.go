@@ -1,4 +1,4 @@
-package tracer
+package decode
 
 import (
 	"bytes"
@@ -32,23 +32,23 @@ func encodeTensors(spec uint32, span uint64, slots ...bpf.CallTensorSlot) []byte
 func TestSpansHaveTheirShapes(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	op := index("op")
-	planned := d.probes.Find(op).Planned
+	planned := d.calls.probes.Find(op).Planned
 	planned.Shapes, _ = tensor.Parse("aten::mm", "_ZN2at4_ops2mm4callERKNS_6TensorES4_", "Tensor", tensor.ABI{Machine: symbolize.MachineX86_64})
 	if planned.Shapes == nil {
 		t.Fatal("mm is not parsed")
 	}
 	inner := span(op, 43)
 	inner.ParentId = 42
-	d.record(encodeTensors(op, 42, matrix(2, 3), matrix(3, 4)))
-	d.record(encodeTensors(op, 43, matrix(2, 3), matrix(3, 4)))
-	d.record(encode(inner, 0))
-	d.record(encode(span(op, 42), 0))
-	d.record(encode(span(op, 44), 0))
-	if err := d.flush(); err != nil {
+	d.calls.record(encodeTensors(op, 42, matrix(2, 3), matrix(3, 4)))
+	d.calls.record(encodeTensors(op, 43, matrix(2, 3), matrix(3, 4)))
+	d.calls.record(encode(inner, 0))
+	d.calls.record(encode(span(op, 42), 0))
+	d.calls.record(encode(span(op, 44), 0))
+	if err := d.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if len(sink.spans) != 3 || d.damaged > 0 {
-		t.Fatalf("%d spans, %d damaged", len(sink.spans), d.damaged)
+	if len(sink.spans) != 3 || d.damaged() > 0 {
+		t.Fatalf("%d spans, %d damaged", len(sink.spans), d.damaged())
 	}
 	in, out, without := sink.spans[0].Detail, sink.spans[1].Detail, sink.spans[2].Detail
 	switch {
@@ -63,9 +63,9 @@ func TestSpansHaveTheirShapes(t *testing.T) {
 
 func TestShapesOfNobodyAreCounted(t *testing.T) {
 	d, _, index := testDecoder(t)
-	d.record(encodeTensors(index("op"), 42, matrix(2, 3))) // whose plan reads none
-	d.record(encodeTensors(index("op"), 42)[:20])
-	if d.damaged != 2 {
-		t.Errorf("%d of 2 counted", d.damaged)
+	d.calls.record(encodeTensors(index("op"), 42, matrix(2, 3))) // whose plan reads none
+	d.calls.record(encodeTensors(index("op"), 42)[:20])
+	if d.damaged() != 2 {
+		t.Errorf("%d of 2 counted", d.damaged())
 	}
 }

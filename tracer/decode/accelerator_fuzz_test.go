@@ -1,6 +1,10 @@
-package tracer
+package decode
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
 
 // FuzzAcceleratorCalls makes calls into the runtimes of the catalog, in any order
 // and with any arguments: small numbers, so that handles meet again.
@@ -9,7 +13,7 @@ func FuzzAcceleratorCalls(f *testing.F) {
 	f.Add([]byte{120, 1, 0, 5, 9, 130, 1, 0, 5, 9, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		d, _, _ := testDecoder(t)
-		probes := d.probes.All()
+		probes := d.calls.probes.All()
 		next := func() byte {
 			if len(raw) == 0 {
 				return 0
@@ -21,7 +25,7 @@ func FuzzAcceleratorCalls(f *testing.F) {
 		for id := uint64(1); len(raw) > 0 && id < 200; id++ {
 			p := probes[(int(next())|int(next())<<8)%len(probes)]
 			r := span(p.Index, id)
-			r.End, r.Status = uint8(EndReturn), next()%5
+			r.End, r.Status = uint8(event.EndReturn), next()%5
 			r.StartNs, r.EndNs = 100*id, 100*id+uint64(next())
 			r.Faults = uint32(next())
 			args := make([]uint64, len(p.Planned.Function.Values))
@@ -31,11 +35,10 @@ func FuzzAcceleratorCalls(f *testing.F) {
 					args[i] = ^uint64(next()) // something far away
 				}
 			}
-			d.record(encodeText(id, p.Index, "_Z1kv"))
-			d.record(encode(r, uint64(next()%3), args...))
+			d.calls.record(encodeText(id, p.Index, "_Z1kv"))
+			d.calls.record(encode(r, uint64(next()%3), args...))
 		}
-		d.accelerators.ReleaseAll()
-		if err := d.flush(); err != nil {
+		if err := d.Finish(); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -1,14 +1,14 @@
-package tracer
+package decode
 
 import "testing"
 
-func TestRequestsWaitForADecoderInTheirOrder(t *testing.T) {
-	s := &Session{}
+func TestRequestsWaitForTheDecoderInTheirOrder(t *testing.T) {
+	d, _, _ := testDecoder(t)
 	var got []int
 	for i := range 5000 { // nobody takes them yet
-		s.do(func(*decoder) { got = append(got, i) })
+		d.Do(func(*Decoder) { got = append(got, i) })
 	}
-	s.serve()
+	d.Serve()
 	if len(got) != 5000 {
 		t.Fatalf("%d of 5000 were run", len(got))
 	}

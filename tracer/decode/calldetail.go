@@ -1,8 +1,9 @@
-package tracer
+package decode
 
 import (
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // What a call says beside that it was made: its captured arguments and its
@@ -10,14 +11,14 @@ import (
 
 // detail fills what the catalog says about the captured arguments; it returns
 // the call if that was one into an accelerator runtime.
-func (d *decoder) detail(s *Span, f *catalog.Function, r *callRecord) *accel.Call {
+func (c *calls) detail(s *event.Span, f *catalog.Function, r *callRecord) *accel.Call {
 	name := ""
 	if f.Text != catalog.NoText {
-		name, _ = d.texts.Take(r.SpanId)
+		name, _ = c.texts.Take(r.SpanId)
 	}
 	var a accel.Arguments
-	d.called = r.call()
-	a.Read(f, &d.called)
+	c.called = r.call()
+	a.Read(f, &c.called)
 	if a.Has(catalog.FieldSequence) {
 		s.SequenceNumber = int64(a.Value(catalog.FieldSequence))
 		r.thread = unknownThread
@@ -29,44 +30,44 @@ func (d *decoder) detail(s *Span, f *catalog.Function, r *callRecord) *accel.Cal
 	if direction := a.Direction(f); direction != "" {
 		s.MakeDetail().Direction = direction
 	}
-	if f.Returns != catalog.FieldNone && r.hasRet && s.Status == StatusOK {
-		d.returned(s, f, r, &a)
+	if f.Returns != catalog.FieldNone && r.hasRet && s.Status == event.StatusOK {
+		returned(s, f, r, &a)
 	}
-	if f.StatusOK && s.Status == StatusOK && r.hasRet {
+	if f.StatusOK && s.Status == event.StatusOK && r.hasRet {
 		switch code := int64(int32(r.ret)); {
 		case code == 0:
 		case f.NotReady != 0 && code == int64(f.NotReady):
-			s.Status = StatusNotReady
+			s.Status = event.StatusNotReady
 		default:
-			s.Status = StatusError
+			s.Status = event.StatusError
 			s.MakeDetail().ErrorCode = &code
 		}
 	}
 	switch f.Name {
 	case catalog.FromText:
 		if name != "" {
-			s.Call = d.name(r.Spec, s.Call, name)
+			s.Call = c.rows.Names.Name(r.Spec, s.Call, name)
 		}
 	case catalog.FromVTable:
-		if class, ok := d.classes.Class(r.Tgid, a.Value(catalog.FieldNodeVTable)); ok {
-			s.Call = d.name(r.Spec, s.Call, class)
+		if class, ok := c.classes.Class(r.Tgid, a.Value(catalog.FieldNodeVTable)); ok {
+			s.Call = c.rows.Names.Name(r.Spec, s.Call, class)
 		}
 	case catalog.FromExecutable:
 		s.MakeDetail().NameSource = accel.NameUnknown
-		if name, ok := d.executables.Name(r.Tgid, a.Value(catalog.FieldKernel)); ok {
+		if name, ok := c.runtimes.executables.Name(r.Tgid, a.Value(catalog.FieldKernel)); ok {
 			s.Detail.NameSource = accel.NameGetFunction
-			s.Call = d.name(r.Spec, s.Call, name)
+			s.Call = c.rows.Names.Name(r.Spec, s.Call, name)
 		}
 	}
-	d.executables.Learn(r.Tgid, r.Tid, f.Effect, &a, name)
+	c.runtimes.executables.Learn(r.Tgid, r.Tid, f.Effect, &a, name)
 	if f.Runtime == "" {
 		return nil
 	}
-	return d.accelerators.Take(f, &d.called, &a, name, s)
+	return c.runtimes.calls.Take(f, &c.called, &a, name, s)
 }
 
 // returned takes a call's result, which is null where it failed.
-func (d *decoder) returned(s *Span, f *catalog.Function, r *callRecord, a *accel.Arguments) {
+func returned(s *event.Span, f *catalog.Function, r *callRecord, a *accel.Arguments) {
 	if r.ret != 0 {
 		a.Set(f.Returns, r.ret)
 		switch made := int64(r.ret); f.Returns {
@@ -79,7 +80,7 @@ func (d *decoder) returned(s *Span, f *catalog.Function, r *callRecord, a *accel
 		}
 		return
 	}
-	s.Status = StatusError
+	s.Status = event.StatusError
 	if a.Has(catalog.FieldError) {
 		code := int64(int32(a.Value(catalog.FieldError)))
 		s.MakeDetail().ErrorCode = &code

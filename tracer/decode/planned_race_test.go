@@ -1,9 +1,10 @@
-package tracer
+package decode
 
 import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestTheDecoderReadsNothingThatTheManagerWrites(t *testing.T) {
 	d, _, index := testDecoder(t)
 	spec := index("cuMemAlloc")
-	probe := d.probes.Find(spec)
+	probe := d.calls.probes.Find(spec)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -26,13 +27,13 @@ func TestTheDecoderReadsNothingThatTheManagerWrites(t *testing.T) {
 		}
 	}()
 	for i := range uint64(1000) {
-		d.record(encode(bpf.CallCallRecord{
-			Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(EndReturn), Status: uint8(StatusOK), Spec: spec, SpanId: i, Tgid: 1, Tid: 1,
+		d.calls.record(encode(bpf.CallCallRecord{
+			Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(event.EndReturn), Status: uint8(event.StatusOK), Spec: spec, SpanId: i, Tgid: 1, Tid: 1,
 			StartNs: i, EndNs: i + 1, Sequence: ^uint64(0),
 		}, 0, 0x7f0000, 4096))
 	}
 	<-ended
-	if d.totals.Spans != 1000 {
-		t.Errorf("%d spans of 1000", d.totals.Spans)
+	if d.Rows.Sums.Totals.Spans != 1000 {
+		t.Errorf("%d spans of 1000", d.Rows.Sums.Totals.Spans)
 	}
 }

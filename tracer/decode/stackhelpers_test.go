@@ -1,4 +1,4 @@
-package tracer
+package decode
 
 import (
 	"testing"
@@ -21,12 +21,16 @@ func rawStackRecord(id uint64, native, kernel int) []byte {
 	return bytes[:stacks.StackBytes+16*native+8*kernel]
 }
 
-// noStacks is a table of stacks without any process.
-func noStacks(t *testing.T) (*stacks.Table, *stacks.Totals) {
-	t.Helper()
-	totals := &stacks.Totals{}
-	s := stacks.NewTable(stacks.NewSpaces(), totals)
-	return s, totals
+// rawCallStack is a record of a call's stack with so many native and Python frames.
+func rawCallStack(id uint64, native, python int) []byte {
+	all := make([]uint64, 64)
+	r := (*bpf.SampleStackRecord)(unsafe.Pointer(&all[0]))
+	r.Kind = uint8(bpf.CallRecordKindRECORD_STACK)
+	r.Id, r.Tgid, r.OfCall = id, 1<<22+1, 1
+	r.Native, r.Python = uint16(native), uint16(python)
+	r.NativeOutcome, r.PythonOutcome = uint8(bpf.SampleNativeOutcomeNATIVE_END), uint8(bpf.SamplePythonOutcomePYTHON_OK)
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&all[0])), 8*len(all))
+	return bytes[:stacks.StackBytes+16*(native+python)]
 }
 
 func addStack(t *testing.T, s *stacks.Table, raw []byte) {
