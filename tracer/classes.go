@@ -1,7 +1,8 @@
 package tracer
 
 import (
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/torch"
 	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -81,7 +82,7 @@ func (c *classes) find(pid uint32, vtable uint64) string {
 		if !ok {
 			return ""
 		}
-		class, _ := symbolize.VTableClass(file.Made[vtable-bias])
+		class, _ := torch.VTableClass(file.Made[vtable-bias])
 		return class
 	}
 	return ""
@@ -90,10 +91,10 @@ func (c *classes) find(pid uint32, vtable uint64) string {
 func (c *classes) close() { c.files.Close() }
 
 // vtables maps the address points of a file's vtables to their symbols.
-func vtables(e *symbolize.ELF) map[uint64]string {
+func vtables(e *elf.File) map[uint64]string {
 	names := map[uint64]string{}
-	for _, s := range e.ObjectsWithPrefix(symbolize.VTablePrefix) {
-		names[s.Address+symbolize.VTableAddressPoint] = s.Name
+	for _, s := range e.ObjectsWithPrefix(torch.VTablePrefix) {
+		names[s.Address+torch.VTableAddressPoint] = s.Name
 	}
 	return names
 }

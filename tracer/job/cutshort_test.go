@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
 // A library that its owner cuts short between the moment at which it is opened and the
-// one at which it is planned: without symbolize.Guard, on the planner's own goroutines
+// one at which it is planned: without elf.Guard, on the planner's own goroutines
 // too, the fault ends the tracer.
 func TestAFileCutShortWhileItIsPlannedIsItsOwnLoss(t *testing.T) {
 	native := filepath.Join("..", "..", "testdata", "native")
@@ -33,7 +33,7 @@ func TestAFileCutShortWhileItIsPlannedIsItsOwnLoss(t *testing.T) {
 		if err := os.WriteFile(path, contents, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		e, err := symbolize.OpenELF(path)
+		e, err := elf.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestAFileCutShortWhileItIsPlannedIsItsOwnLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := New(Config{Groups: groups})
-		if l := j.look(&plan.Source{ELF: e}, path); !errors.Is(l.err, symbolize.ErrTruncated) {
+		if l := j.look(&plan.Source{ELF: e}, path); !errors.Is(l.err, elf.ErrTruncated) {
 			t.Errorf("cut to %d bytes: planned %+v, %v", left, l.plan, l.err)
 		}
 		e.Close()

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
@@ -218,7 +218,7 @@ func (l *libraries) hookLinker(t *traced) {
 			return
 		}
 		defer opened.Close()
-		_ = symbolize.Guard(func() {
+		_ = elf.Guard(func() {
 			if symbol, ok := opened.ELF.Lookup("_dl_debug_state"); ok {
 				t.linker = l.hookFunction(opened, t.process.PID, symbol.Address)
 			}

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -79,7 +79,7 @@ func (p *patience) spend(since time.Time, t *traced) {
 // look finds out what there is to probe in a file.
 func (p *planner) look(opened *plan.Source, path string) (l looked) {
 	began := time.Now()
-	l.err = symbolize.Guard(func() {
+	l.err = elf.Guard(func() {
 		if l.plugin = plan.IsPlugin(opened.ELF, p.job.config.Groups); !l.plugin && p.anyLives(filepath.Base(path), opened.ELF) {
 			l.plan = p.job.config.Plans.Plan(opened.ELF, path, p.job.config.Groups)
 		}
@@ -89,10 +89,10 @@ func (p *planner) look(opened *plan.Source, path string) (l looked) {
 }
 
 // anyLives reports whether a function that is probed is in a file of this name.
-func (p *planner) anyLives(base string, elf *symbolize.ELF) bool {
+func (p *planner) anyLives(base string, e *elf.File) bool {
 	for _, g := range p.job.config.Groups {
 		for i := range g.Functions {
-			if g.Functions[i].Lives(base, elf) {
+			if g.Functions[i].Lives(base, e) {
 				return true
 			}
 		}

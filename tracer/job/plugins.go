@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/pjrt"
@@ -44,7 +44,7 @@ func (p *plugins) newPlugin(t *traced, opened *plan.Source, library *process.Lib
 		return nil
 	}
 	w := &unbuiltPlugin{source: opened, library: library}
-	_ = symbolize.Guard(func() {
+	_ = elf.Guard(func() {
 		if entry, err := pjrt.Find(opened.ELF); err == nil {
 			// Without the hook the next reading of the maps will do, later.
 			w.hook = p.job.hookFunction(opened, t.process.PID, entry.Address)
@@ -55,13 +55,13 @@ func (p *plugins) newPlugin(t *traced, opened *plan.Source, library *process.Lib
 	return nil
 }
 
-func (p *plugins) readPlugin(t *traced, library *process.Library, elf *symbolize.ELF) (*pjrt.Table, error) {
+func (p *plugins) readPlugin(t *traced, library *process.Library, e *elf.File) (*pjrt.Table, error) {
 	libraries, err := t.process.Libraries()
 	if err != nil {
 		return nil, err
 	}
 	var table *pjrt.Table
-	if fault := symbolize.Guard(func() { table, err = plan.ReadPlugin(t.process.PID, libraries, library, elf) }); fault != nil {
+	if fault := elf.Guard(func() { table, err = plan.ReadPlugin(t.process.PID, libraries, library, e) }); fault != nil {
 		err = fault
 	}
 	return table, err
@@ -106,7 +106,7 @@ func (p *plugins) retryPlugins(t *traced) error {
 func (p *plugins) attachPlugin(t *traced, opened *plan.Source, library *process.Library, table *pjrt.Table) error {
 	p.warnPlugin(library.Path, table)
 	var made *plan.Plan
-	if err := symbolize.Guard(func() { made = plan.Plugin(opened.ELF, library.Path, p.job.config.Groups, table) }); err != nil {
+	if err := elf.Guard(func() { made = plan.Plugin(opened.ELF, library.Path, p.job.config.Groups, table) }); err != nil {
 		opened.Close()
 		p.job.warnOf("library", library.Path, 1, "no probes: %v", err)
 		return nil

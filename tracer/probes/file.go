@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
@@ -75,7 +75,7 @@ func (f *File) runner(pid int) int {
 var _ budget.Library = (*File)(nil)
 
 // File is the library's file.
-func (f *File) File() *symbolize.ELF { return f.plan.ELF }
+func (f *File) File() *elf.File { return f.plan.ELF }
 
 // Bias is what the loader added to the file's addresses in a process.
 func (f *File) Bias(pid int) (uint64, bool) {
