@@ -45,7 +45,12 @@ func (t told) OnceDrained(f func()) {
 	t.s.do(func(d *decode.Decoder) { d.Departed.WhenRead(f) })
 }
 
-func (t told) Left(open []kernel.OpenCall) { t.s.leaveScopes(open) }
+// Left makes rows of scopes whose end nobody will see.
+func (t told) Left(open []kernel.OpenCall) {
+	for _, c := range open {
+		t.s.do(func(d *decode.Decoder) { d.Departed.Scope(c) })
+	}
+}
 
 func (t told) Process(row event.Process) {
 	job := waits.Job{WorldSize: row.WorldSize}
@@ -83,7 +88,7 @@ func (t told) Remapped(pid int) { t.s.do(func(d *decode.Decoder) { d.Runtimes.Re
 func (t told) Ended(pid int)    { t.s.do(func(d *decode.Decoder) { d.Departed.Process(int32(pid)) }) }
 
 // keepers keep something of each process.
-func (s *Session) keepers() []job.Keeper {
+func keepers(s *Session) []job.Keeper {
 	keepers := []job.Keeper{s.classes, s.stubs, acceleratorMaps{s.decoder.Runtimes}}
 	if s.counters != nil {
 		keepers = append(keepers, countedJob{s.counters})
@@ -110,9 +115,9 @@ type governedJob struct{ s *Session }
 
 func (g governedJob) Processes() []int { return g.s.job.WithFramework() }
 func (g governedJob) TakingCost() budget.TakingCost {
-	return budget.TakingCost{Stack: g.s.stackCost(), Line: g.s.lineCost()}
+	return budget.TakingCost{Stack: g.s.taking.stackCost(), Line: g.s.taking.lineCost()}
 }
-func (g governedJob) SampleShare() float64 { return g.s.sampleShare() }
+func (g governedJob) SampleShare() float64 { return g.s.taking.sampleShare() }
 
 func (g governedJob) Libraries(yield func(budget.Library) bool) {
 	for _, f := range g.s.probes.Files() {
@@ -128,7 +133,7 @@ type switches struct{ k *kernel.Programs }
 func (s switches) SetDetail(on bool) error           { return s.k.SetDetail(on) }
 func (s switches) SetEpoch(epoch uint32) error       { return s.k.SetEpoch(epoch) }
 func (s switches) SetAnchorEpoch(epoch uint32) error { return s.k.SetAnchorEpoch(epoch) }
-func (s switches) Hasten()                           { s.k.PrepareRemoval() }
+func (s switches) PrepareRemoval()                           { s.k.PrepareRemoval() }
 
 // heldRows are the rows that wait in the decoder, on whose goroutine they are let go.
 type heldRows struct{ s *Session }

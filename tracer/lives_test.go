@@ -364,7 +364,7 @@ func TestAProcessThatCannotBeTracedIsDroppedAlone(t *testing.T) {
 // TestTheManagerEndsWithTheLifeRing: it does not receive for ever.
 func TestTheManagerEndsWithTheLifeRing(t *testing.T) {
 	broken := errors.New("the ring broke")
-	if over, err := (&Session{}).heard(&kernel.LifeReader{Err: broken}, &bpf.CallLifeRecord{}, false); !over || !errors.Is(err, broken) {
+	if over, err := (&manager{Session: &Session{}}).heard(&kernel.LifeReader{Err: broken}, &bpf.CallLifeRecord{}, false); !over || !errors.Is(err, broken) {
 		t.Errorf("the manager goes on: %v, %v", over, err)
 	}
 }

@@ -8,8 +8,18 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
+// manager does what is to be done while the rings are read: it follows the processes and
+// lets the governor act. It is one goroutine, that of Session.Run.
+type manager struct {
+	*Session
+	lossesAt time.Time
+	unheard  uint64 // records of processes that the kernel had no room for, at the last look
+	scopes   scopeSweep
+	open     openLook
+}
+
 // manage follows the processes until it is time to stop.
-func (s *Session) manage(ctx context.Context, life *kernel.LifeReader, decoded <-chan error) error {
+func (s *manager) manage(ctx context.Context, life *kernel.LifeReader, decoded <-chan error) error {
 	timer := newAlarm()
 	defer timer.Stop()
 	for {
@@ -65,7 +75,7 @@ func (a *alarm) sooner(in time.Duration) {
 
 // heard follows what the kernel told, and reports whether the recording is over:
 // every process has ended, or with an error, nothing more will be told.
-func (s *Session) heard(life *kernel.LifeReader, r *bpf.CallLifeRecord, ok bool) (over bool, err error) {
+func (s *manager) heard(life *kernel.LifeReader, r *bpf.CallLifeRecord, ok bool) (over bool, err error) {
 	if !ok {
 		return true, life.Err
 	}
@@ -75,7 +85,7 @@ func (s *Session) heard(life *kernel.LifeReader, r *bpf.CallLifeRecord, ok bool)
 
 // untilTick is how long the manager may sleep: the governor's wait, or less
 // where a process is known to have something new, or has just begun.
-func (s *Session) untilTick() time.Duration {
+func (s *manager) untilTick() time.Duration {
 	wait := s.governor.Wait()
 	if s.probes.Awaits() {
 		wait = min(wait, max(time.Millisecond, time.Until(s.open.at)))
@@ -85,11 +95,11 @@ func (s *Session) untilTick() time.Duration {
 }
 
 // tick reads the maps of the processes that are due and lets the governor act.
-func (s *Session) tick() error {
+func (s *manager) tick() error {
 	now := time.Now()
 	s.job.Tick(now)
-	s.endOrphans(now)
-	s.lookForOpen(now)
+	s.scopes.endOrphans(s.Session, now)
+	s.open.look(s.Session, now)
 	if err := s.probes.Tick(now); err != nil {
 		return err
 	}
@@ -100,7 +110,7 @@ func (s *Session) tick() error {
 			return err
 		}
 		s.stats.lose(losses)
-		if err := tellUse(s); err != nil {
+		if err := tellUse(s.Session); err != nil {
 			return err
 		}
 		if lost := losses[bpf.CallLossLOSS_LIFE_RING_FULL]; lost != s.unheard {

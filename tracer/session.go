@@ -17,37 +17,30 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/probes"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/sampler"
-	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
 // Session is one recording.
 type Session struct {
 	options  Options
-	chosen   probes.Selection
 	sink     Sink
 	kernel   *kernel.Programs
 	probes   *probes.Set
-	classes  *classes
+	classes  *mapped.Classes
 	stubs    *accel.HostStubs
 	decoder  *decode.Decoder
 	governor *budget.Governor
-	sampler  *sampler.Sampler // nil: no samples
-	walks    *stacks.Walks    // nil: nothing takes stacks
+	sampling sampling
+	taking   taking
 	counters *counter.Sampler // nil without counters
 
-	job       *job.Job
-	detaching *kernel.Detacher
-	filtered  *filter.Sink // in front of sink; nil where no row is left out
-	unheard   uint64       // records of processes that the kernel had no room for, likewise
-	lossesAt  time.Time
-	scopes    scopeSweep
-	open      openLook
-
+	job      *job.Job
+	filtered *filter.Sink // in front of sink; nil where no row is left out
 	offsetNS int64
 	stats    statistics
 }
@@ -111,29 +104,29 @@ func Open(options Options, sink Sink) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		options: options, chosen: probes.Select(groups, options.Budget, &can), sink: sink, kernel: k, classes: newClasses(), stubs: accel.NewHostStubs(),
-		detaching: kernel.NewDetacher(),
-		offsetNS:  clockOffset(), scopes: scopeSweep{every: orphanWait},
+		options: options, sink: sink, kernel: k, classes: mapped.NewClasses(), stubs: accel.NewHostStubs(),
+		filtered: filtered, offsetNS: clockOffset(),
 	}
-	s.filtered = filtered
+	s.taking = taking{options: &s.options, kernel: k, warn: s.warn, stacks: sampler != nil, lines: s.rowsByLine}
+	chosen, detaching := probes.Select(groups, options.Budget, &can), kernel.NewDetacher()
 	s.probes = probes.New(probes.Config{
-		Kernel: k, Detaching: s.detaching, Chosen: s.chosen, Most: places.Most{Places: options.limit("probes"), Files: options.limit("files")},
+		Kernel: k, Detaching: detaching, Chosen: chosen, Most: places.Most{Places: options.limit("probes"), Files: options.limit("files")},
 		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), &can), Shared: options.Follow, Unused: options.unusedRest,
-		Prepare: s.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
+		Prepare: s.taking.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
 	})
 	s.decoder = decode.New(decode.Config{
 		Sink: sink, Probes: s.probes.Table(), OffsetNS: s.offsetNS, Classes: s.classes, Kernels: []accel.Namer{s.stubs},
 		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"),
 	})
 	s.governor = newGovernor(s, kernel.Calibrate(k), probes.SlicesHere(&can))
-	s.openSampler(sampler, noSampler)
-	s.openCounters(counter.Options{})
+	s.sampling = newSampling(s, sampler, noSampler)
+	s.counters = openCounters(options.Counters, s.offsetNS)
 	s.job = job.New(job.Config{
-		Kernel: k, Detaching: s.detaching, Probes: s.probes, Walks: s.walks, Groups: s.chosen.Groups, Filter: &s.options.Filter, Plans: plans,
-		Named: slices.Concat(options.PIDs, options.Starting), Follow: options.Follow, OffsetNS: s.offsetNS, Keepers: s.keepers(),
+		Kernel: k, Detaching: detaching, Probes: s.probes, Walks: s.sampling.walks, Groups: chosen.Groups, Filter: &s.options.Filter, Plans: plans,
+		Named: slices.Concat(options.PIDs, options.Starting), Follow: options.Follow, OffsetNS: s.offsetNS, Keepers: keepers(s),
 		Decoder: told{s}, Warn: s.warn,
 	})
-	s.chosen.Warn(s.warn)
+	chosen.Warn(s.warn)
 	if err := s.start(targets); err != nil {
 		s.Close()
 		return nil, err
@@ -168,8 +161,7 @@ func (s *Session) start(targets []*process.Process) error {
 			return err
 		}
 	}
-	s.prepareTables()
-	s.startSampler()
+	s.sampling.start(s)
 	return s.governor.Begin()
 }
 
@@ -194,7 +186,8 @@ func (s *Session) ClockOffsetNS() int64 { return s.offsetNS }
 
 // Report says what was found when the session attached.
 func (s *Session) Report() Report {
-	return Report{Processes: s.job.Rows(), Libraries: s.probes.Accounts().Reports(), LeftOut: s.chosen.LeftOut()}
+	accounts := s.probes.Accounts()
+	return Report{Processes: s.job.Rows(), Libraries: accounts.Reports(), LeftOut: accounts.LeftOut()}
 }
 
 // do runs something on the decoder's goroutine, some time later; never, once
@@ -221,8 +214,8 @@ func (s *Session) Run(ctx context.Context) error {
 	defer heard.Close()
 
 	rings := decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes}
-	if s.sampler != nil {
-		if rings.Samples, err = s.sampler.Reader(); err != nil {
+	if sampler := s.sampling.sampler; sampler != nil {
+		if rings.Samples, err = sampler.Reader(); err != nil {
 			return err
 		}
 		defer rings.Samples.Close()
@@ -231,17 +224,17 @@ func (s *Session) Run(ctx context.Context) error {
 	stop := make(chan struct{})
 	decoded := make(chan error, 1)
 	go func() { decoded <- s.decode(rings, stop) }()
-	stopCounters := s.runCounters()
+	stopCounters := runCounters(s)
 	s.probes.Run()
-	managed := s.manage(ctx, heard, decoded)
+	managed := (&manager{Session: s}).manage(ctx, heard, decoded)
 	stopCounters()
 	if failed, ok := managed.(decodeError); ok {
 		return failed.error
 	}
 	managed = errors.Join(managed, s.kernel.StopRecording(), s.governor.Finish())
 	s.detachAll()
-	if s.sampler != nil {
-		s.sampler.Stop()
+	if s.sampling.sampler != nil {
+		s.sampling.sampler.Stop()
 	}
 	if n := heard.Damaged.Load(); n > 0 {
 		s.do(func(d *decode.Decoder) { d.Damage(n) })
@@ -269,7 +262,7 @@ func (s *Session) finish() error {
 	s.decoder.Serve()
 	s.decoder.Rows.Slices.WeighRest()
 	if s.probes.Awaits() {
-		calls, epoch := s.openCollectives()
+		calls, epoch := openCollectives(s)
 		s.decoder.Collectives.Open(time.Now().UnixNano(), epoch, calls)
 	}
 	if err := s.unfinished(); err != nil {
@@ -278,7 +271,7 @@ func (s *Session) finish() error {
 	if err := s.decoder.Finish(); err != nil {
 		return err
 	}
-	if err := s.writeLosses(); err != nil {
+	if err := (lossesOf{s}).write(); err != nil {
 		return err
 	}
 	if err := s.sink.Probes(s.probes.Accounts().Rows()); err != nil {
@@ -302,19 +295,46 @@ func (s *Session) unfinished() error {
 // Close takes everything out of the kernel.
 func (s *Session) Close() {
 	s.detachAll()
-	if s.sampler != nil {
-		s.sampler.Close()
-	}
-	if s.walks != nil {
-		s.walks.Close() // it looks into the kernel's maps until then
-	}
+	s.sampling.close()
 	s.kernel.Close()
 	if s.counters != nil {
 		s.counters.Close()
 	}
 	s.governor.Close()
-	s.classes.close()
+	s.classes.Close()
 	s.decoder.Close()
 	s.stubs.Close()
 	s.probes.Close()
+}
+
+// detachPace is how often Options.Detaching is called.
+const detachPace = 200 * time.Millisecond
+
+// sayLeft does something that takes links out, and says meanwhile how many are left.
+func sayLeft(left func() int, said func(left int), do func()) {
+	if said == nil {
+		do()
+		return
+	}
+	out := make(chan struct{})
+	go func() {
+		do()
+		close(out)
+	}()
+	pace := time.NewTicker(detachPace)
+	defer pace.Stop()
+	for {
+		select {
+		case <-out:
+			return
+		case <-pace.C:
+			said(left())
+		}
+	}
+}
+
+// detachAll takes everything out of the job.
+func (s *Session) detachAll() {
+	s.job.Unhook()
+	sayLeft(s.kernel.LinksLeft, s.options.Detaching, s.probes.Detach)
 }

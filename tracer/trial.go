@@ -71,9 +71,9 @@ func (t *Trial) Attach() error {
 	return s.kernel.SetDetail(true)
 }
 
-// Hasten returns when a Detach can act at once. A Session calls it at the end
+// PrepareRemoval returns when a Detach can act at once. A Session calls it at the end
 // of each slice, while that still records.
-func (t *Trial) Hasten() { t.session.kernel.PrepareRemoval() }
+func (t *Trial) PrepareRemoval() { t.session.kernel.PrepareRemoval() }
 
 // Detach takes the probes out.
 func (t *Trial) Detach() error {

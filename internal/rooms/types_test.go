@@ -38,7 +38,6 @@ var large = map[string]struct {
 	"tracer/accel.Arguments": {19, "the captured values of one call, by what they are asked for"},
 	"tracer/accel.Call":      {29, "one call into a runtime, with a method for each effect of the catalog"},
 	// Not cut yet.
-	"tracer.Session":            {127, "attaching to files, the lives of processes and planning are still in it"},
 	"tracer/budget.Governor":    {74, "accounts, slices and weights are in files of their own, and still one type"},
 	"tracer/unwinding.Unwinder": {41, "files, processes and their tables in the kernel are still one type"},
 }

@@ -122,8 +122,8 @@ type Switches interface {
 	// SetAnchorEpoch that of anything.
 	SetEpoch(epoch uint32) error
 	SetAnchorEpoch(epoch uint32) error
-	// Hasten returns when probes can be taken out at once.
-	Hasten()
+	// PrepareRemoval returns when probes can be taken out at once.
+	PrepareRemoval()
 }
 
 // Rows are what the sliced probes recorded. They wait for their weights, elsewhere.

@@ -22,6 +22,9 @@ type Accounts struct{ *Set }
 // Accounts are those of the Set.
 func (s *Set) Accounts() Accounts { return Accounts{s} }
 
+// LeftOut is a sentence on the groups that the budget leaves out; empty if there are none.
+func (s Accounts) LeftOut() string { return s.config.Chosen.LeftOut() }
+
 // Reports are those of all files, by their paths.
 func (s Accounts) Reports() []Report {
 	reports := make([]Report, 0, len(s.files))

@@ -113,6 +113,9 @@ type Found struct {
 	Library   *process.Library
 	Libraries []*process.Library // of the process, as far as they are known
 	Again     bool               // it had no room before, and that has been said
+	// Stackless reports whether the calls of a group take no stacks any more. The Set
+	// fills it in.
+	Stackless func(group string) bool
 }
 
 // Add takes a file, whose Source is the Set's from then on, and puts in its probes that
@@ -120,6 +123,7 @@ type Found struct {
 func (s *Set) Add(found *Found) (room bool, err error) {
 	id, made := found.Library.ID(), found.Plan
 	f := newFile(found)
+	found.Stackless = s.Stackless
 	s.config.Prepare(made, found)
 	if err := s.entries.add(f, ownerOf(found.Process), &s.config); err != nil {
 		s.retireUnused() // the next may have more luck

@@ -1,29 +1,29 @@
-package tracer
+package mapped
 
 import (
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/torch"
-	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
-// classes names autograd nodes by their vtable pointers. The nodes of PyTorch
+// Classes names autograd nodes by their vtable pointers. The nodes of PyTorch
 // itself have theirs in libtorch_cpu and libtorch_python; those of extensions
 // wherever they were compiled, so every library of the process is looked at,
 // each one's symbols once.
-type classes struct {
+type Classes struct {
 	// files have the mangled names of vtables: there are 22,000, and a job uses a
 	// few dozen.
-	files *mapped.Files[map[uint64]string]
+	files *Files[map[uint64]string]
 	known map[uint32]map[uint64]string // by pid and vtable; "" for an address that is in no vtable
 }
 
-func newClasses() *classes {
-	return &classes{files: mapped.New(vtables), known: map[uint32]map[uint64]string{}}
+// NewClasses knows of no process.
+func NewClasses() *Classes {
+	return &Classes{files: New(vtables), known: map[uint32]map[uint64]string{}}
 }
 
 // Mapped tells which libraries a process has now.
-func (c *classes) Mapped(pid int, libraries []*process.Library) {
+func (c *Classes) Mapped(pid int, libraries []*process.Library) {
 	c.files.Lock()
 	defer c.files.Unlock()
 	if c.files.HasEnded(uint32(pid)) {
@@ -38,13 +38,13 @@ func (c *classes) Mapped(pid int, libraries []*process.Library) {
 }
 
 // Began implements job.Keeper: nothing is known of a process before its libraries.
-func (c *classes) Began(int) {}
+func (c *Classes) Began(int) {}
 
 // Ended notes that a process is gone.
-func (c *classes) Ended(pid int) { c.files.Ended(uint32(pid)) }
+func (c *Classes) Ended(pid int) { c.files.Ended(uint32(pid)) }
 
 // Forget implements decode.Owner.
-func (c *classes) Forget(pid uint32) {
+func (c *Classes) Forget(pid uint32) {
 	c.files.Lock()
 	defer c.files.Unlock()
 	if c.files.Forget(pid) {
@@ -53,11 +53,11 @@ func (c *classes) Forget(pid uint32) {
 }
 
 // Class implements decode.ClassNamer.
-func (c *classes) Class(pid uint32, vtable uint64) (string, bool) {
+func (c *Classes) Class(pid uint32, vtable uint64) (string, bool) {
 	c.files.Lock()
 	defer c.files.Unlock()
 	known := c.known[pid]
-	if known == nil || len(known) >= maxClasses {
+	if known == nil || len(known) >= MaxClasses {
 		known = map[uint64]string{}
 		c.known[pid] = known
 	}
@@ -69,7 +69,7 @@ func (c *classes) Class(pid uint32, vtable uint64) (string, bool) {
 	return name, name != ""
 }
 
-func (c *classes) find(pid uint32, vtable uint64) string {
+func (c *Classes) find(pid uint32, vtable uint64) string {
 	for _, library := range c.files.Libraries(pid) {
 		if _, ok := library.FileOffset(vtable); !ok {
 			continue
@@ -88,7 +88,17 @@ func (c *classes) find(pid uint32, vtable uint64) string {
 	return ""
 }
 
-func (c *classes) close() { c.files.Close() }
+// Unopened counts the files that were not opened since too many are.
+func (c *Classes) Unopened() uint64 { return c.files.Refused() }
+
+// Processes counts those of which something is known.
+func (c *Classes) Processes() int { return c.files.Processes() }
+
+// Close closes the files.
+func (c *Classes) Close() { c.files.Close() }
+
+// MaxClasses are the vtables of one process whose names are kept.
+const MaxClasses = 1 << 14
 
 // vtables maps the address points of a file's vtables to their symbols.
 func vtables(e *elf.File) map[uint64]string {

@@ -29,7 +29,7 @@ func openCold(t *testing.T, preparing func(done, of int) bool) (*Session, *exec.
 
 func TestStacksWaitForTheTables(t *testing.T) {
 	session, _ := openCold(t, func(int, int) bool { return true })
-	if done, of := session.walks.Progress(); of == 0 || done != of {
+	if done, of := session.sampling.walks.Progress(); of == 0 || done != of {
 		t.Errorf("%d of %d tables are there when the first stack is taken", done, of)
 	}
 }
@@ -46,6 +46,6 @@ func TestTheTablesAreNotWaitedForLongerThanAsked(t *testing.T) {
 	if calls > 1 {
 		t.Errorf("asked %d times after the first no", calls-1)
 	}
-	session.walks.Wait()
+	session.sampling.walks.Wait()
 	t.Logf("open after %s, %d calls", time.Since(began), calls)
 }
