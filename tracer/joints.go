@@ -133,7 +133,7 @@ type switches struct{ k *kernel.Programs }
 func (s switches) SetDetail(on bool) error           { return s.k.SetDetail(on) }
 func (s switches) SetEpoch(epoch uint32) error       { return s.k.SetEpoch(epoch) }
 func (s switches) SetAnchorEpoch(epoch uint32) error { return s.k.SetAnchorEpoch(epoch) }
-func (s switches) PrepareRemoval()                           { s.k.PrepareRemoval() }
+func (s switches) PrepareRemoval()                   { s.k.PrepareRemoval() }
 
 // heldRows are the rows that wait in the decoder, on whose goroutine they are let go.
 type heldRows struct{ s *Session }
