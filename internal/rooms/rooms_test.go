@@ -39,7 +39,7 @@ var floors = [][]string{
 	{"tracer"},
 	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern"},
 	{"internal/dataset", "internal/scripted", "internal/fleet/localise", "internal/fleet/store", "internal/derived"},
-	{"output/schemadoc", "internal/fleet/request", "internal/cli", "internal/importer", "internal/profile", "internal/annotation", "internal/search"},
+	{"output/schemadoc", "internal/fleet/request", "internal/fleet/outbox", "internal/cli", "internal/importer", "internal/profile", "internal/annotation", "internal/search"},
 	{"internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},
 	{"internal/stacks", "internal/memplan/source", "internal/findings", "internal/export", "internal/views",
 		"internal/fleet/source", "internal/fleet/report", "internal/fleet/live", "internal/fleet/hang"},
