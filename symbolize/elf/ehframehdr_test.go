@@ -1,6 +1,7 @@
 package elf
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -47,7 +48,11 @@ func TestExtentsAreThoseOfReadelf(t *testing.T) {
 }
 
 func TestExtentsWithoutTheSearchTableAreTheSame(t *testing.T) {
-	paths := append(testelf.Globs("/usr/lib/*-linux-gnu/libc.so.6", "/usr/lib/*-linux-gnu/libstdc++.so.6"), "testdata/tiny.so")
+	tiny := filepath.Join(t.TempDir(), "tiny.so")
+	if err := os.WriteFile(tiny, testelf.Tiny(t, "tiny.so"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	paths := append(testelf.Globs("/usr/lib/*-linux-gnu/libc.so.6", "/usr/lib/*-linux-gnu/libstdc++.so.6"), tiny)
 	for _, path := range paths {
 		with, without := open(t, path), open(t, path)
 		without.ehFrameHeader, without.framesOnce, without.unwind = segmentRange{}, sync.Once{}, unwindIndex{}
