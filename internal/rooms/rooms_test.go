@@ -30,7 +30,6 @@ var floors = [][]string{
 	{"symbolize", "tracer/features", "internal/mapfill", "internal/peaks", "internal/memplan/instance", "internal/memplan/draw", "internal/memplan/pool",
 		"internal/memplan/dense",
 		"internal/memplan/holders"},
-	{"symbolize"},
 	{"symbolize/*", "tracer/event", "internal/testkernel", "internal/memplan/hot", "internal/memplan/snapshot"},
 	{"symbolize/*/*", "tracer/counter", "tracer/filter", "tracer/pjrt", "tracer/process", "internal/memplan/replay"},
 	{"tracer/mapped"},

@@ -50,7 +50,7 @@ func libraryPath(pattern string) string {
 }
 
 func newLibrary(e *elf.File) *library {
-	l := &library{ELF: e, text: map[string]elf.Symbol{}, starts: map[uint64]bool{}, cold: map[string]elf.Symbol{}}
+	l := &library{File: e, text: map[string]elf.Symbol{}, starts: map[uint64]bool{}, cold: map[string]elf.Symbol{}}
 	for _, s := range e.FunctionsWithPrefixes([]string{""}) {
 		if base, ok := strings.CutSuffix(s.Name, ".cold"); ok {
 			l.cold[base] = s
