@@ -38,14 +38,14 @@ func entries(m *ebpf.Map) (n int) {
 func kept(s *Session) map[string]int {
 	counts := map[string]int{
 		"targets": entries(s.kernel.Map("targets")), "threads": entries(s.kernel.Map("threads")),
-		"waits": entries(s.sampler.Map("waits")), "scopes": entries(s.kernel.Map("scopes")),
+		"waits": entries(s.sampling.sampler.Map("waits")), "scopes": entries(s.kernel.Map("scopes")),
 		"python_runtimes": entries(s.kernel.Map("python_runtimes")),
 	}
 	answered := make(chan struct{})
 	s.do(func(d *decode.Decoder) {
-		counts["spaces"], counts["interpreters"] = s.walks.Held()
+		counts["spaces"], counts["interpreters"] = s.sampling.walks.Held()
 		counts["sampled threads"] = d.SampledThreads()
-		counts["classes"] = s.classes.files.Processes()
+		counts["classes"] = s.classes.Processes()
 		close(answered)
 	})
 	<-answered

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
+	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -363,7 +364,7 @@ func TestAProcessThatCannotBeTracedIsDroppedAlone(t *testing.T) {
 // TestTheManagerEndsWithTheLifeRing: it does not receive for ever.
 func TestTheManagerEndsWithTheLifeRing(t *testing.T) {
 	broken := errors.New("the ring broke")
-	if over, err := (&Session{}).heard(&kernel.LifeReader{Err: broken}, &bpf.CallLifeRecord{}, false); !over || !errors.Is(err, broken) {
+	if over, err := (&manager{Session: &Session{}}).heard(&kernel.LifeReader{Err: broken}, &bpf.CallLifeRecord{}, false); !over || !errors.Is(err, broken) {
 		t.Errorf("the manager goes on: %v, %v", over, err)
 	}
 }
@@ -388,8 +389,8 @@ func TestTheEndDoesNotWaitForEachProcess(t *testing.T) {
 	for _, w := range sink.warned("linker_hooks") {
 		hooks = children - int(w.Count)
 	}
-	if followed < children || hooks == 0 || hooks > MaxLinkerHooks {
-		t.Errorf("%d of %d children followed, %d with a hook of their own; want at most %d", followed, children, hooks, MaxLinkerHooks)
+	if followed < children || hooks == 0 || hooks > job.MaxLinkerHooks {
+		t.Errorf("%d of %d children followed, %d with a hook of their own; want at most %d", followed, children, hooks, job.MaxLinkerHooks)
 	}
 	if ending > 10*time.Second {
 		t.Errorf("the recording of %d processes took %s to end", children, ending)

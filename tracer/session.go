@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,53 +15,32 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
+	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/sampler"
-	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
 // Session is one recording.
 type Session struct {
 	options  Options
-	chosen   selection
-	plans    plan.Cache
 	sink     Sink
 	kernel   *kernel.Programs
-	probes   *probeSet
-	classes  *classes
+	probes   *probes.Set
+	classes  *mapped.Classes
 	stubs    *accel.HostStubs
 	decoder  *decode.Decoder
 	governor *budget.Governor
-	sampler  *sampler.Sampler // nil: no samples
-	walks    *stacks.Walks    // nil: nothing takes stacks
+	sampling sampling
+	taking   taking
 	counters *counter.Sampler // nil without counters
 
-	processes map[int]*tracedProcess
-	files     map[process.FileID]*tracedFile
-	planning  map[process.FileID]*planning // what is looked into for long
-	planned   chan *planning
-	patience  patience
-	// returnHazards are the kernel's; withoutReturns is the one for which there
-	// are no return probes.
-	returnHazards  []features.Hazard
-	withoutReturns *features.Hazard
-	detaching      *kernel.Detacher
-	running        bool     // what is found from now on, the job has loaded meanwhile
-	steps          []*probe // one call of each is about one training step
-	pastSteps      uint64   // calls of those that were there before
-	leaving        leavingFiles
-	filtered       *filter.Sink    // in front of sink; nil where no row is left out
-	demoted        map[string]bool // anchor groups that are in slices
-	foreign        uint64          // foreign hits at the last look
-	unhooked       int64           // processes whose dynamic linker has no hook
-	unheard        uint64          // records of processes that the kernel had no room for, likewise
-	lossesAt       time.Time
-	scopes         scopeSweep
-	open           openLook
-
+	job      *job.Job
+	filtered *filter.Sink // in front of sink; nil where no row is left out
 	offsetNS int64
 	stats    statistics
 }
@@ -78,12 +55,7 @@ type Report struct {
 }
 
 // LibraryReport counts the probes of one file.
-type LibraryReport struct {
-	Path     string
-	Planned  int
-	Attached int
-	Skipped  int // no site, or none that is safe; the probe table says why
-}
+type LibraryReport = probes.Report
 
 // Open loads the programs, finds the processes and puts the anchor probes in.
 // The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup, ErrUnknownLevel
@@ -132,21 +104,29 @@ func Open(options Options, sink Sink) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		options: options, chosen: newSelection(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, probes: newProbeSet(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: accel.NewHostStubs(),
-		processes: map[int]*tracedProcess{}, files: map[process.FileID]*tracedFile{}, detaching: kernel.NewDetacher(), demoted: map[string]bool{},
-		planning: map[process.FileID]*planning{}, planned: make(chan *planning, process.MaxLibraries),
-		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait}, leaving: leavingFiles{rest: cmp.Or(options.unusedRest, fileRest)},
+		options: options, sink: sink, kernel: k, classes: mapped.NewClasses(), stubs: accel.NewHostStubs(),
+		filtered: filtered, offsetNS: clockOffset(),
 	}
-	s.filtered = filtered
-	s.findReturnHazards(&can)
+	s.taking = taking{options: &s.options, kernel: k, warn: s.warn, stacks: sampler != nil, lines: s.rowsByLine}
+	chosen, detaching := probes.Select(groups, options.Budget, &can), kernel.NewDetacher()
+	s.probes = probes.New(probes.Config{
+		Kernel: k, Detaching: detaching, Chosen: chosen, Most: places.Most{Places: options.limit("probes"), Files: options.limit("files")},
+		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), &can), Shared: options.Follow, Unused: options.unusedRest,
+		Prepare: s.taking.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
+	})
 	s.decoder = decode.New(decode.Config{
-		Sink: sink, Probes: s.probes.table, OffsetNS: s.offsetNS, Classes: s.classes, Kernels: []accel.Namer{s.stubs},
+		Sink: sink, Probes: s.probes.Table(), OffsetNS: s.offsetNS, Classes: s.classes, Kernels: []accel.Namer{s.stubs},
 		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"),
 	})
-	s.governor = newGovernor(s, kernel.Calibrate(k), slicesHere(&can))
-	s.openSampler(sampler, noSampler)
-	s.openCounters(counter.Options{})
-	s.chosen.warn(s.warn)
+	s.governor = newGovernor(s, kernel.Calibrate(k), probes.SlicesHere(&can))
+	s.sampling = newSampling(s, sampler, noSampler)
+	s.counters = openCounters(options.Counters, s.offsetNS)
+	s.job = job.New(job.Config{
+		Kernel: k, Detaching: detaching, Probes: s.probes, Walks: s.sampling.walks, Groups: chosen.Groups, Filter: &s.options.Filter, Plans: plans,
+		Named: slices.Concat(options.PIDs, options.Starting), Follow: options.Follow, OffsetNS: s.offsetNS, Keepers: keepers(s),
+		Decoder: told{s}, Warn: s.warn,
+	})
+	chosen.Warn(s.warn)
 	if err := s.start(targets); err != nil {
 		s.Close()
 		return nil, err
@@ -167,67 +147,22 @@ func openTargets(pids []int) ([]*process.Process, error) {
 	return targets, nil
 }
 
-// expect waits for a process to exec the job.
-func (s *Session) expect(pid int) error {
-	if err := s.checkReturns(pid); err != nil {
-		return err
-	}
-	s.follow(pid)
-	ticks, err := process.StartTicks(pid)
-	if err != nil {
-		return err
-	}
-	t := newTracedProcess(&process.Process{PID: pid, StartTicks: ticks}, Process{PID: int32(pid), StartedNS: time.Now().UnixNano()})
-	t.rescanAt = time.Now().Add(365 * 24 * time.Hour)
-	s.processes[pid] = t
-	return s.kernel.Trace(t.process, s.options.Follow)
-}
-
 func (s *Session) start(targets []*process.Process) error {
 	if err := s.kernel.WatchLife(); err != nil {
 		return err
 	}
 	for _, pid := range s.options.Starting {
-		if err := s.expect(pid); err != nil {
+		if err := s.job.Expect(pid); err != nil {
 			return err
 		}
 	}
 	for _, p := range targets {
-		if err := s.addTarget(p); err != nil {
+		if err := s.job.Add(p); err != nil {
 			return err
-		}
-		if !s.options.Follow {
-			continue
-		}
-		children, err := process.Children(p.PID)
-		if err != nil {
-			return err
-		}
-		for _, pid := range children {
-			child, err := process.Open(pid)
-			if err != nil {
-				continue
-			}
-			s.addChild(child)
 		}
 	}
-	s.prepareTables()
-	s.startSampler()
+	s.sampling.start(s)
 	return s.governor.Begin()
-}
-
-// addTarget begins to trace a process that the user named. Without the only one
-// there is nothing to record; without one of many the recording goes on.
-func (s *Session) addTarget(p *process.Process) error {
-	err := s.addProcess(p)
-	if err == nil {
-		return nil
-	}
-	if len(s.options.PIDs)+len(s.options.Starting) == 1 || errors.Is(err, features.ErrNotPermitted) {
-		return err
-	}
-	s.drop(s.processes[p.PID], err)
-	return nil
 }
 
 // clockOffset is the Unix epoch minus CLOCK_MONOTONIC, which the kernel stamps
@@ -251,16 +186,8 @@ func (s *Session) ClockOffsetNS() int64 { return s.offsetNS }
 
 // Report says what was found when the session attached.
 func (s *Session) Report() Report {
-	r := Report{LeftOut: s.chosen.says()}
-	for _, t := range s.processes {
-		r.Processes = append(r.Processes, t.row)
-	}
-	slices.SortFunc(r.Processes, func(a, b Process) int { return int(a.PID) - int(b.PID) })
-	for _, f := range s.files {
-		r.Libraries = append(r.Libraries, f.report(s.probes))
-	}
-	slices.SortFunc(r.Libraries, func(a, b LibraryReport) int { return strings.Compare(a.Path, b.Path) })
-	return r
+	accounts := s.probes.Accounts()
+	return Report{Processes: s.job.Rows(), Libraries: accounts.Reports(), LeftOut: accounts.LeftOut()}
 }
 
 // do runs something on the decoder's goroutine, some time later; never, once
@@ -287,8 +214,8 @@ func (s *Session) Run(ctx context.Context) error {
 	defer heard.Close()
 
 	rings := decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes}
-	if s.sampler != nil {
-		if rings.Samples, err = s.sampler.Reader(); err != nil {
+	if sampler := s.sampling.sampler; sampler != nil {
+		if rings.Samples, err = sampler.Reader(); err != nil {
 			return err
 		}
 		defer rings.Samples.Close()
@@ -297,17 +224,17 @@ func (s *Session) Run(ctx context.Context) error {
 	stop := make(chan struct{})
 	decoded := make(chan error, 1)
 	go func() { decoded <- s.decode(rings, stop) }()
-	stopCounters := s.runCounters()
-	s.running = true
-	managed := s.manage(ctx, heard, decoded)
+	stopCounters := runCounters(s)
+	s.probes.Run()
+	managed := (&manager{Session: s}).manage(ctx, heard, decoded)
 	stopCounters()
 	if failed, ok := managed.(decodeError); ok {
 		return failed.error
 	}
 	managed = errors.Join(managed, s.kernel.StopRecording(), s.governor.Finish())
 	s.detachAll()
-	if s.sampler != nil {
-		s.sampler.Stop()
+	if s.sampling.sampler != nil {
+		s.sampling.sampler.Stop()
 	}
 	if n := heard.Damaged.Load(); n > 0 {
 		s.do(func(d *decode.Decoder) { d.Damage(n) })
@@ -334,8 +261,8 @@ func (s *Session) finish() error {
 	s.governor.FinishWeights()
 	s.decoder.Serve()
 	s.decoder.Rows.Slices.WeighRest()
-	if s.open.wanted {
-		calls, epoch := s.openCollectives()
+	if s.probes.Awaits() {
+		calls, epoch := openCollectives(s)
 		s.decoder.Collectives.Open(time.Now().UnixNano(), epoch, calls)
 	}
 	if err := s.unfinished(); err != nil {
@@ -344,14 +271,14 @@ func (s *Session) finish() error {
 	if err := s.decoder.Finish(); err != nil {
 		return err
 	}
-	if err := s.writeLosses(); err != nil {
+	if err := (lossesOf{s}).write(); err != nil {
 		return err
 	}
-	if err := s.sink.Probes(s.probeRows()); err != nil {
+	if err := s.sink.Probes(s.probes.Accounts().Rows()); err != nil {
 		return err
 	}
 	s.stats.update(&s.decoder.Rows.Sums.Totals)
-	s.stats.end(&s.decoder.Rows.Sums.Totals, s.governor.Cost(len(s.probes.all())))
+	s.stats.end(&s.decoder.Rows.Sums.Totals, s.governor.Cost(len(s.probes.All())))
 	return s.decoder.Rows.Out.Failed()
 }
 
@@ -368,26 +295,46 @@ func (s *Session) unfinished() error {
 // Close takes everything out of the kernel.
 func (s *Session) Close() {
 	s.detachAll()
-	if s.sampler != nil {
-		s.sampler.Close()
-	}
-	if s.walks != nil {
-		s.walks.Close() // it looks into the kernel's maps until then
-	}
+	s.sampling.close()
 	s.kernel.Close()
 	if s.counters != nil {
 		s.counters.Close()
 	}
 	s.governor.Close()
-	s.classes.close()
+	s.classes.Close()
 	s.decoder.Close()
 	s.stubs.Close()
-	for _, f := range s.files {
-		f.source.Close()
+	s.probes.Close()
+}
+
+// detachPace is how often Options.Detaching is called.
+const detachPace = 200 * time.Millisecond
+
+// sayLeft does something that takes links out, and says meanwhile how many are left.
+func sayLeft(left func() int, said func(left int), do func()) {
+	if said == nil {
+		do()
+		return
+	}
+	out := make(chan struct{})
+	go func() {
+		do()
+		close(out)
+	}()
+	pace := time.NewTicker(detachPace)
+	defer pace.Stop()
+	for {
+		select {
+		case <-out:
+			return
+		case <-pace.C:
+			said(left())
+		}
 	}
 }
 
-func hostname() string {
-	name, _ := os.Hostname()
-	return name
+// detachAll takes everything out of the job.
+func (s *Session) detachAll() {
+	s.job.Unhook()
+	sayLeft(s.kernel.LinksLeft, s.options.Detaching, s.probes.Detach)
 }

@@ -45,8 +45,9 @@ func OpenTrial(options Options, sink Sink) (*Trial, error) {
 func (t *Trial) Choose(used bool) {
 	t.chosen = nil
 	if used {
-		t.session.learnUsed()
-		t.chosen = t.session.usedDetail()
+		governed := t.session.probes.Governed()
+		governed.Learn()
+		t.chosen = governed.Used()
 	}
 }
 
@@ -56,32 +57,23 @@ func (t *Trial) Attach() error {
 	if err := s.kernel.SetDetail(false); err != nil {
 		return err
 	}
-	for _, f := range s.files {
-		if err := s.attachAnchors(f); err != nil {
-			return err
-		}
-	}
-	chosen := t.chosen
-	if chosen == nil {
-		chosen = governedProbes{s}.Sliced()
-	}
-	if err := s.attachDetail(chosen); err != nil {
+	if err := s.probes.AttachAnchors(); err != nil {
 		return err
 	}
-	t.sites = 0
-	for _, f := range s.files {
-		for _, tier := range f.tiers() {
-			for _, set := range tier {
-				t.sites += set.Sites()
-			}
-		}
+	governed, chosen := s.probes.Governed(), t.chosen
+	if chosen == nil {
+		chosen = governed.Sliced()
 	}
+	if err := governed.Attach(chosen); err != nil {
+		return err
+	}
+	t.sites = s.probes.Sites()
 	return s.kernel.SetDetail(true)
 }
 
-// Hasten returns when a Detach can act at once. A Session calls it at the end
+// PrepareRemoval returns when a Detach can act at once. A Session calls it at the end
 // of each slice, while that still records.
-func (t *Trial) Hasten() { t.session.kernel.PrepareRemoval() }
+func (t *Trial) PrepareRemoval() { t.session.kernel.PrepareRemoval() }
 
 // Detach takes the probes out.
 func (t *Trial) Detach() error {
@@ -103,7 +95,7 @@ type TrialCounts struct {
 
 // Counts reads the counters of every probe.
 func (t *Trial) Counts() (c TrialCounts, err error) {
-	for _, p := range t.session.probes.all() {
+	for _, p := range t.session.probes.All() {
 		n, err := t.session.kernel.Count(p.Index)
 		if err != nil {
 			return c, err

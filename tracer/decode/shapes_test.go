@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
@@ -33,7 +33,7 @@ func TestSpansHaveTheirShapes(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	op := index("op")
 	planned := d.calls.probes.Find(op).Planned
-	planned.Shapes, _ = tensor.Parse("aten::mm", "_ZN2at4_ops2mm4callERKNS_6TensorES4_", "Tensor", tensor.ABI{Machine: symbolize.MachineX86_64})
+	planned.Shapes, _ = tensor.Parse("aten::mm", "_ZN2at4_ops2mm4callERKNS_6TensorES4_", "Tensor", tensor.ABI{Machine: elf.MachineX86_64})
 	if planned.Shapes == nil {
 		t.Fatal("mm is not parsed")
 	}
