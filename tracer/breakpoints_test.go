@@ -9,6 +9,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 )
 
 func TestPlanIsNotMisledByTheProbesOfAnotherTracer(t *testing.T) {
@@ -27,7 +28,7 @@ func TestPlanIsNotMisledByTheProbesOfAnotherTracer(t *testing.T) {
 	for i := range all {
 		all[i] = i
 	}
-	set, err := k.Attach(path, 0, 0, sitesOf(before, 0, all))
+	set, err := k.Attach(path, 0, 0, probes.SitesOf(before, 0, all))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,9 @@ func (h *HostStubs) Mapped(pid int, libraries []*process.Library) {
 	}
 }
 
+// Began notes a process: nothing is known of it before its libraries.
+func (h *HostStubs) Began(int) {}
+
 // Ended notes that a process is gone.
 func (h *HostStubs) Ended(pid int) { h.files.Ended(uint32(pid)) }
 
