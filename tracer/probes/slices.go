@@ -73,7 +73,7 @@ func (d sliced) Learn() (known int, fresh []uint32) {
 	return known, fresh
 }
 
-// Used lists those that a slice attaches.
+// InUse lists those that a slice attaches.
 func (d sliced) InUse() (used []uint32) {
 	for _, f := range d.s.files {
 		for _, i := range d.s.usable(f, catalog.Detail) {
