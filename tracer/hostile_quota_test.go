@@ -13,7 +13,7 @@ func TestFilesBeyondAShareOfTheUnwindTablesAreAProcesssOwnLoss(t *testing.T) {
 	needKernel(t)
 	dir := forAll(t)
 	const share, beyond = 4094 / 4, 400
-	contents, err := os.ReadFile(filepath.Join("..", "symbolize", "testdata", "tiny.so"))
+	contents, err := os.ReadFile(filepath.Join("..", "internal", "testelf", "testdata", "tiny.so"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -345,7 +345,7 @@ func TestBiasIsWhatTheLoaderAdded(t *testing.T) {
 
 // FuzzPythonVersion: a file that passes for an interpreter's.
 func FuzzPythonVersion(f *testing.F) {
-	contents, err := os.ReadFile(filepath.Join("..", "..", "symbolize", "testdata", "tiny.so"))
+	contents, err := os.ReadFile(filepath.Join("..", "..", "internal", "testelf", "testdata", "tiny.so"))
 	if err != nil {
 		f.Fatal(err)
 	}
