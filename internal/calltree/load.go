@@ -3,6 +3,7 @@ package calltree
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,8 +19,9 @@ type Options struct {
 // Load builds the tree of a dataset whose rows lint has looked at: it reads the
 // view good_span, in one pass in order of time.
 func Load(ctx context.Context, db *dataset.DB, o Options) (*Node, error) {
-	l := &loader{ctx: ctx, db: db, options: o, root: New(), stacks: map[stackKey][]Identity{}, threads: map[threadKey]*thread{}, paths: map[stackKey]*Node{}, places: map[placeKey]place{}, launches: map[rowKey]*Node{}}
-	for _, part := range []func() error{l.readStacks, l.readFlows, l.readSpans, l.readSamples, l.readMemory} {
+	l := &loader{ctx: ctx, db: db, options: o, root: New(), stacks: map[stackKey][]Identity{}, threads: map[threadKey]*thread{}, paths: map[stackKey]*Node{}, places: map[placeKey]place{}, launches: map[rowKey]*Node{},
+		forwards: forwards{from: map[rowKey]int64{}, wanted: map[rowKey]bool{}}}
+	for _, part := range []func() error{l.readStacks, l.readSpans, l.readSamples, l.readMemory} {
 		if err := part(); err != nil {
 			return nil, fmt.Errorf("building the tree: %w", err)
 		}
@@ -55,8 +57,7 @@ type loader struct {
 	root    *Node
 
 	stacks   map[stackKey][]Identity // root first
-	forward  map[rowKey]rowKey       // backward node to its forward operator
-	wanted   map[rowKey]*Node        // forward operators that have one
+	forwards forwards
 	threads  map[threadKey]*thread
 	last     *thread
 	lastKey  threadKey
@@ -113,30 +114,12 @@ func (l *loader) cut(status string) string {
 	return ""
 }
 
-func (l *loader) readFlows() error {
-	l.forward, l.wanted = map[rowKey]rowKey{}, map[rowKey]*Node{}
-	rows, err := l.db.Query(l.ctx, "SELECT session_id, from_span_id, to_span_id FROM flow WHERE kind = 'forward_backward'")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var session string
-		var from, to int64
-		if err := rows.Scan(&session, &from, &to); err != nil {
-			return err
-		}
-		l.forward[rowKey{session, to}] = rowKey{session, from}
-		l.wanted[rowKey{session, from}] = nil
-	}
-	return rows.Err()
-}
-
 type row struct {
 	key                   rowKey
 	pid, tid              int32
 	layer, category, name string
 	nameNumber            int64 // among the texts of the batch
+	sequence              int64
 	ts, duration          int64
 	weight                float64
 	stack, launch         sql.NullInt64
@@ -157,9 +140,10 @@ const (
 	spanPythonStack
 	spanStack
 	spanLaunch
+	spanSequence
 )
 
-var spanColumns = []string{"ts_ns", "duration_ns", "span_id", "session_id", "pid", "tid", "layer", "category", "name", "weight", "python_stack_id", "stack_id", "launch_id"}
+var spanColumns = []string{"ts_ns", "duration_ns", "span_id", "session_id", "pid", "tid", "layer", "category", "name", "weight", "python_stack_id", "stack_id", "launch_id", "sequence_number"}
 
 // readSpans sweeps over all threads at once: a row's own time is its duration
 // without that of the rows that stand directly in it.
@@ -178,6 +162,8 @@ func (l *loader) readSpans() error {
 		}
 		return b.Columns[spanID][i] < b.Columns[spanID][k]
 	}}
+	l.forwards.edges = l.openEdges()
+	defer l.forwards.edges.stop()
 	err = l.db.Scan(l.ctx, scan, func(b *dataset.Batch) error {
 		if l.options.Progress != nil && last.Int64 > first.Int64 {
 			l.options.Progress(float64(b.Columns[spanTime][0]-first.Int64) / float64(last.Int64-first.Int64))
@@ -190,7 +176,7 @@ func (l *loader) readSpans() error {
 		}
 		return nil
 	})
-	if err != nil {
+	if err := errors.Join(err, l.forwards.edges.err); err != nil {
 		return err
 	}
 	for _, t := range l.threads {
@@ -238,6 +224,7 @@ func (l *loader) row(b *dataset.Batch, i int) {
 	}
 	r.key = rowKey{b.Text(c[spanSession][i]), c[spanID][i]}
 	r.pid, r.tid, r.ts, r.weight = int32(c[spanPID][i]), int32(c[spanTID][i]), c[spanTime][i], b.Float(c[spanWeight][i])
+	r.sequence = c[spanSequence][i]
 	r.nameNumber, r.name = c[spanName][i], b.Text(c[spanName][i])
 	stack, launch := c[spanPythonStack][i], c[spanLaunch][i]
 	if stack == dataset.Absent {
@@ -308,6 +295,7 @@ func (l *loader) thread(r *row) *thread {
 }
 
 func (l *loader) host(r *row) {
+	l.forwards.until(r.ts)
 	t := l.thread(r)
 	t.close(r.ts)
 	var at *Node
@@ -318,7 +306,7 @@ func (l *loader) host(r *row) {
 	}
 	var here place
 	// The edge leads to the node, or in traces of torch.profiler to its operator.
-	if forward := l.forwardOf(r); forward != nil {
+	if forward := l.forwards.of(r); forward != nil {
 		here = l.place(forward, Backward, r)
 		here.node.Link = "forward"
 	} else {
@@ -327,11 +315,7 @@ func (l *loader) host(r *row) {
 		}
 		here = l.place(at, kindOf(r.layer), r)
 	}
-	if len(l.wanted) > 0 {
-		if _, ok := l.wanted[r.key]; ok {
-			l.wanted[r.key] = here.node
-		}
-	}
+	l.forwards.note(r, here.node)
 	if r.layer == "runtime" && l.devices {
 		switch r.category {
 		case "launch", "copy", "set", "graph":
@@ -339,18 +323,6 @@ func (l *loader) host(r *row) {
 		}
 	}
 	t.open = append(t.open, open{r.ts + r.duration, 0, r.duration, r.weight, here.node, here.host})
-}
-
-// forwardOf is where the forward operator of a backward node stands, if that is known.
-func (l *loader) forwardOf(r *row) *Node {
-	if len(l.forward) == 0 {
-		return nil
-	}
-	forward, ok := l.forward[r.key]
-	if !ok {
-		return nil
-	}
-	return l.wanted[forward]
 }
 
 func kindOf(layer string) Kind {

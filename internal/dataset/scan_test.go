@@ -133,6 +133,14 @@ func TestScanIsTheTableInOrderOfTime(t *testing.T) {
 		t.Fatalf("a part of %d rows", len(part))
 	}
 	sameLines(t, "a part", asScanned(t, db, Scan{From: from, Until: until}), part)
+	of := map[Process]bool{{"s", 2}: true, {"another", 1}: true}
+	sameLines(t, "a process", asScanned(t, db, Scan{Of: of}), asQueried(t, db, "pid = 2"))
+	without := map[Row]bool{{"another", 5}: true}
+	for i := int64(0); i < 200_000; i += 7 {
+		without[Row{"s", i}] = true
+	}
+	some := asQueried(t, db, "pid = 2 AND NOT (span_id < 200000 AND span_id % 7 = 0)")
+	sameLines(t, "less some rows", asScanned(t, db, Scan{Of: of, Without: without}), some)
 	sameLines(t, "none", asScanned(t, db, Scan{From: scanStart + 1e18}), nil)
 }
 

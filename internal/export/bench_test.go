@@ -7,24 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/importer"
+	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
-
-// processorTime is what the process has used of its CPUs: what a busy machine does
-// beside it is not in it.
-func processorTime(b *testing.B) time.Duration {
-	b.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
 
 // madeUp is a trace of about so many megabytes: steps of 40 operators with a
 // launch and a kernel each.
@@ -77,11 +65,17 @@ func BenchmarkImportOf100MB(b *testing.B) {
 	}
 }
 
+// BenchmarkExport is of an imported trace with devices, and of a recording.
 func BenchmarkExport(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "d")
 	if _, err := importer.Import(context.Background(), []string{madeUp(b, 100)}, dir, importer.Options{}); err != nil {
 		b.Fatal(err)
 	}
+	b.Run("imported", func(b *testing.B) { exports(b, dir) })
+	b.Run("recorded", func(b *testing.B) { exports(b, scripted.Benchmarked(b)) })
+}
+
+func exports(b *testing.B, dir string) {
 	db, err := dataset.Open(dir)
 	if err != nil {
 		b.Fatal(err)
@@ -90,7 +84,8 @@ func BenchmarkExport(b *testing.B) {
 	for _, format := range []string{"perfetto", "kineto"} {
 		b.Run(format, func(b *testing.B) {
 			var spans int64
-			began := processorTime(b)
+			scripted.ForgetPeak(b)
+			began := scripted.ProcessorTime(b)
 			for b.Loop() {
 				r, err := Write(b.Context(), db, io.Discard, format, Options{})
 				if err != nil {
@@ -99,7 +94,8 @@ func BenchmarkExport(b *testing.B) {
 				spans += r.Slices
 			}
 			b.ReportMetric(float64(spans)/b.Elapsed().Seconds(), "spans/s")
-			b.ReportMetric(float64(spans)/(processorTime(b)-began).Seconds(), "spans/CPU-s")
+			b.ReportMetric(float64(spans)/(scripted.ProcessorTime(b)-began).Seconds(), "spans/CPU-s")
+			b.ReportMetric(scripted.PeakMiB(b), "MiB-peak")
 		})
 	}
 }

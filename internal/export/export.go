@@ -141,44 +141,14 @@ func (s *stream) spans(columns []column, f func(*span) error) error {
 			for c := range columns {
 				columns[c].set(&r, b, b.Columns[c][i])
 			}
-			r.target, r.from, r.to = 0, false, false
-			if len(edges.to) > 0 {
-				r.target = edges.to[r.id]
-				r.from = r.target != 0
-				_, r.to = edges.from[r.id]
-			}
+			r.target, r.from = edges.target(r.id)
+			r.to = edges.isTarget(r.id)
 			if err := f(&r); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// edges are those from forward operators to backward nodes.
-type edges struct {
-	to   map[int64]int64
-	from map[int64]struct{}
-}
-
-func (s *stream) edges() (e edges, err error) {
-	e = edges{map[int64]int64{}, map[int64]struct{}{}}
-	rows, err := s.db.Query(s.ctx, "SELECT from_span_id, to_span_id FROM flow WHERE kind = 'forward_backward' AND from_span_id <> 0 AND to_span_id <> 0")
-	if err != nil {
-		return e, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var from, to int64
-		if err := rows.Scan(&from, &to); err != nil {
-			return e, err
-		}
-		if _, twice := e.from[to]; twice || e.to[from] != 0 {
-			continue
-		}
-		e.to[from], e.from[to] = to, struct{}{}
-	}
-	return e, rows.Err()
 }
 
 // until is where a row ends; what has no end lasts until the recording's.

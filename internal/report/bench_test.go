@@ -1,10 +1,7 @@
 package report
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -12,33 +9,16 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
-// processorTime is what the process has used of its CPUs: what a busy machine does
-// beside it is not in it.
-func processorTime(b *testing.B) time.Duration {
-	b.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
-// BenchmarkReport is of the dataset that EBPFPROF_BENCH_DATASET names, else of a
-// synthetic one of a million spans: CPU time, all of it and part by part.
+// BenchmarkReport is all of the report and its parts, in CPU time.
 func BenchmarkReport(b *testing.B) {
-	dir := os.Getenv("EBPFPROF_BENCH_DATASET")
-	if dir == "" {
-		dir = filepath.Join(b.TempDir(), "synthetic")
-		if err := scripted.Synthetic(dir, 1_000_000); err != nil {
-			b.Fatal(err)
-		}
-	}
+	dir := scripted.Benchmarked(b)
 	took := map[string]time.Duration{}
+	scripted.ForgetPeak(b)
 	for b.Loop() {
-		began := processorTime(b)
+		began := scripted.ProcessorTime(b)
 		last, part := began, "opening"
 		next := func(what string) {
-			now := processorTime(b)
+			now := scripted.ProcessorTime(b)
 			took[part] += now - last
 			last, part = now, what
 		}
@@ -58,4 +38,5 @@ func BenchmarkReport(b *testing.B) {
 	for part, t := range took {
 		b.ReportMetric(t.Seconds()/float64(b.N), "CPU-s/"+strings.ReplaceAll(part, " ", "_"))
 	}
+	b.ReportMetric(scripted.PeakMiB(b), "MiB-peak")
 }
