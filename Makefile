@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo s3 test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -70,6 +70,10 @@ jax:
 runtimes:
 	@testdata/setup/runtime-libraries.sh || echo "going on without them: the tests that look into these libraries are skipped"
 
+# A server with S3's protocol, likewise.
+s3:
+	@testdata/setup/versitygw.sh || echo "going on without it: the tests of buckets are skipped"
+
 native:
 	$(MAKE) -s -C testdata/native
 	$(MAKE) -s -C testdata/stubs
@@ -89,7 +93,7 @@ demo: build
 
 # To fetch and unpack takes one CPU, to compile and check another.
 test: deps
-	$(MAKE) -j 3 torch checks jax runtimes native python py-spy readers
+	$(MAKE) -j 3 torch checks jax runtimes native python py-spy readers s3
 	$(MAKE) -s test-unit
 	$(MAKE) -s test-kernel
 	$(MAKE) -s test-matrix

@@ -9,7 +9,7 @@ func FuzzAcceleratorCalls(f *testing.F) {
 	f.Add([]byte{120, 1, 0, 5, 9, 130, 1, 0, 5, 9, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		d, _, _ := testDecoder(t)
-		probes := d.probes.all()
+		probes := d.probes.All()
 		next := func() byte {
 			if len(raw) == 0 {
 				return 0
@@ -20,18 +20,18 @@ func FuzzAcceleratorCalls(f *testing.F) {
 		}
 		for id := uint64(1); len(raw) > 0 && id < 200; id++ {
 			p := probes[(int(next())|int(next())<<8)%len(probes)]
-			r := span(p.index, id)
+			r := span(p.Index, id)
 			r.End, r.Status = uint8(EndReturn), next()%5
 			r.StartNs, r.EndNs = 100*id, 100*id+uint64(next())
 			r.Faults = uint32(next())
-			args := make([]uint64, len(p.planned.Function.Values))
+			args := make([]uint64, len(p.Planned.Function.Values))
 			for i := range args {
 				args[i] = uint64(next()) % 8
 				if args[i] == 7 {
 					args[i] = ^uint64(next()) // something far away
 				}
 			}
-			d.record(encodeText(id, p.index, "_Z1kv"))
+			d.record(encodeText(id, p.Index, "_Z1kv"))
 			d.record(encode(r, uint64(next()%3), args...))
 		}
 		d.accelerators.ReleaseAll()

@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -12,22 +13,22 @@ import (
 type classes struct {
 	// files have the mangled names of vtables: there are 22,000, and a job uses a
 	// few dozen.
-	files mappedFiles[map[uint64]string]
+	files *mapped.Files[map[uint64]string]
 	known map[uint32]map[uint64]string // by pid and vtable; "" for an address that is in no vtable
 }
 
 func newClasses() *classes {
-	return &classes{files: newMappedFiles(vtables), known: map[uint32]map[uint64]string{}}
+	return &classes{files: mapped.New(vtables), known: map[uint32]map[uint64]string{}}
 }
 
 // mapped tells which libraries a process has now.
 func (c *classes) mapped(pid int, libraries []*process.Library) {
-	c.files.mu.Lock()
-	defer c.files.mu.Unlock()
-	if before := c.files.processes[uint32(pid)]; before != nil && before.ended {
+	c.files.Lock()
+	defer c.files.Unlock()
+	if c.files.HasEnded(uint32(pid)) {
 		delete(c.known, uint32(pid))
 	}
-	c.files.mapped(uint32(pid), libraries)
+	c.files.Mapped(uint32(pid), libraries)
 	for vtable, name := range c.known[uint32(pid)] {
 		if name == "" {
 			delete(c.known[uint32(pid)], vtable) // it may lie in a library that is new
@@ -35,21 +36,21 @@ func (c *classes) mapped(pid int, libraries []*process.Library) {
 	}
 }
 
-// ended notes that a process is gone, forget that its last records have been read.
-func (c *classes) ended(pid int) { c.files.ended(uint32(pid)) }
+// ended notes that a process is gone, Forget that its last records have been read.
+func (c *classes) ended(pid int) { c.files.Ended(uint32(pid)) }
 
-func (c *classes) forget(pid uint32) {
-	c.files.mu.Lock()
-	defer c.files.mu.Unlock()
-	if c.files.forgotten(pid) {
+func (c *classes) Forget(pid uint32) {
+	c.files.Lock()
+	defer c.files.Unlock()
+	if c.files.Forget(pid) {
 		delete(c.known, pid)
 	}
 }
 
 // Class implements classNamer.
 func (c *classes) Class(pid uint32, vtable uint64) (string, bool) {
-	c.files.mu.Lock()
-	defer c.files.mu.Unlock()
+	c.files.Lock()
+	defer c.files.Unlock()
 	known := c.known[pid]
 	if known == nil || len(known) >= maxClasses {
 		known = map[uint64]string{}
@@ -64,22 +65,31 @@ func (c *classes) Class(pid uint32, vtable uint64) (string, bool) {
 }
 
 func (c *classes) find(pid uint32, vtable uint64) string {
-	for _, library := range c.files.libraries(pid) {
+	for _, library := range c.files.Libraries(pid) {
 		if _, ok := library.FileOffset(vtable); !ok {
 			continue
 		}
-		file, ok := c.files.open(library)
+		file, ok := c.files.Open(library)
 		if !ok {
 			return ""
 		}
-		bias, ok := library.Bias(file.elf)
+		bias, ok := library.Bias(file.ELF)
 		if !ok {
 			return ""
 		}
-		class, _ := symbolize.VTableClass(file.opened[vtable-bias])
+		class, _ := symbolize.VTableClass(file.Made[vtable-bias])
 		return class
 	}
 	return ""
 }
 
-func (c *classes) close() { c.files.close() }
+func (c *classes) close() { c.files.Close() }
+
+// vtables maps the address points of a file's vtables to their symbols.
+func vtables(e *symbolize.ELF) map[uint64]string {
+	names := map[uint64]string{}
+	for _, s := range e.ObjectsWithPrefix(symbolize.VTablePrefix) {
+		names[s.Address+symbolize.VTableAddressPoint] = s.Name
+	}
+	return names
+}

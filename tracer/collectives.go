@@ -94,8 +94,8 @@ func (s *Session) lookForOpen(now time.Time) {
 // openCollectives reads which calls of collectives threads are in.
 func (s *Session) openCollectives() (open []kernel.OpenFrame, epoch uint32) {
 	return s.kernel.OpenFrames(func(spec uint32) bool {
-		p := s.probes.find(spec)
-		return p != nil && (p.planned.Function.Effect == catalog.AwaitsWork || isIssue(p.planned.Function))
+		p := s.probes.table.Find(spec)
+		return p != nil && (p.Planned.Function.Effect == catalog.AwaitsWork || isIssue(p.Planned.Function))
 	})
 }
 
@@ -104,21 +104,21 @@ func (d *decoder) writeOpen(nowNS int64, epoch uint32, calls []kernel.OpenFrame)
 	var frames []waits.Frame
 	for i := range calls {
 		c := &calls[i]
-		probe := d.probes.find(c.Spec)
+		probe := d.probes.Find(c.Spec)
 		if probe == nil {
 			continue
 		}
-		f := probe.planned.Function
+		f := probe.Planned.Function
 		n := min(len(f.Values), len(c.Args))
-		record := accel.Record{PID: c.Tgid, TID: c.TID, Args: c.Args[:n], Faults: probe.planned.Unknown}
+		record := accel.Record{PID: c.Tgid, TID: c.TID, Args: c.Args[:n], Faults: probe.Planned.Unknown}
 		var a accel.Arguments
 		a.Read(f, &record)
 		said := collectiveCall(&a, c.Epoch)
 		frame := waits.Frame{
 			PID: int32(c.Tgid), TID: int32(c.TID), SpanID: int64(c.SpanID), StartNS: int64(c.StartNS) + d.offsetNS,
-			Call: probe.planned.Call, Work: said.Work, Group: said.Group, Number: said.Number, Line: int64(c.Line),
+			Call: probe.Planned.Call, Work: said.Work, Group: said.Group, Number: said.Number, Line: int64(c.Line),
 		}
-		if probe.stack && n < len(c.Args) {
+		if probe.Stack && n < len(c.Args) {
 			frame.StackID = d.stacks.IDOf(c.Args[n])
 		}
 		frames = append(frames, frame)

@@ -18,12 +18,12 @@ func (s *Session) countOnly(p *probe) (*counting, error) {
 	if p.file.source == nil {
 		return nil, nil
 	}
-	if err := p.file.source.Verify([]plan.Probe{*p.planned}, []int{0}); err != nil {
+	if err := p.file.source.Verify([]plan.Probe{*p.Planned}, []int{0}); err != nil {
 		s.dropChanged(p.file, err)
 		return nil, nil
 	}
 	c := &counting{kernel: s.kernel, links: map[int]*kernel.Links{}}
-	offset, _ := p.file.plan.ELF.FileOffset(p.planned.Address + p.planned.Entry.Offset)
+	offset, _ := p.file.plan.ELF.FileOffset(p.Planned.Address + p.Planned.Entry.Offset)
 	where := &kernel.Sites{Entry: uprobe.Sites{Offsets: []uint64{offset}, Cookies: []uint64{kernel.Cookie(s.kernel.Reference(), 0, 0, true)}}}
 	for _, pid := range p.file.pids() {
 		set, err := s.kernel.AttachLearn(p.file.source.Path(), pid, where)

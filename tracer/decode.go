@@ -19,6 +19,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 	"github.com/ebpfprof/ebpfprof/tracer/waits"
@@ -32,7 +33,7 @@ const batchRows = 4096
 type decoder struct {
 	sink     Sink
 	offsetNS int64 // Unix epoch minus CLOCK_MONOTONIC
-	probes   *probeTable
+	probes   *probetable.Table
 	classes  classNamer
 
 	spans       []Span
@@ -79,8 +80,9 @@ type decoder struct {
 	over         map[uint32]budget.Weigher // of the last epochs whose rows were given theirs
 	slicing      atomic.Bool
 	totals       Totals
-	damaged      uint64 // records that did not decode
-	failed       error  // the sink's first error outside of a batch
+	probeTotals  []probeTotal // by index
+	damaged      uint64       // records that did not decode
+	failed       error        // the sink's first error outside of a batch
 }
 
 type callName struct {
@@ -96,9 +98,9 @@ type classNamer interface {
 
 // lifeOwner keeps something of each process for as long as that lives, and until its
 // last records have been read.
-type lifeOwner interface{ forget(pid uint32) }
+type lifeOwner interface{ Forget(pid uint32) }
 
-func newDecoder(sink Sink, probes *probeTable, classes classNamer, offsetNS int64) *decoder {
+func newDecoder(sink Sink, probes *probetable.Table, classes classNamer, offsetNS int64) *decoder {
 	remote := newProcessMemory()
 	d := &decoder{
 		remote: remote, executables: accel.NewExecutables(remote), cuda: accel.NewCUDAHandles(remote),
@@ -176,9 +178,9 @@ func (d *decoder) call(raw []byte) {
 		words := unsafe.Slice((*uint64)(unsafe.Pointer(&raw[callBytes])), 1+n)
 		r.ret, r.args, r.hasRet = words[0], words[1:], r.End == uint8(EndReturn)
 	}
-	probe := d.probes.find(r.Spec)
+	probe := d.probes.Find(r.Spec)
 	if probe != nil {
-		r.Faults |= probe.planned.Unknown
+		r.Faults |= probe.Planned.Unknown
 	}
 	switch {
 	case probe == nil:
@@ -204,12 +206,12 @@ func (d *decoder) text(raw []byte) {
 	d.texts.Put(id, string(raw[textHead:textHead+length]))
 }
 
-func (d *decoder) span(r *callRecord, probe *probe) {
+func (d *decoder) span(r *callRecord, probe *probetable.Probe) {
 	s, waits := d.place(probe, r.Epoch)
 	*s = Span{
 		ID: int64(r.SpanId), ParentID: int64(r.ParentId), StartNS: int64(r.StartNs) + d.offsetNS,
 		DurationNS: int64(r.EndNs - r.StartNs), PID: int32(r.Tgid), TID: int32(r.Tid),
-		Call: probe.planned.Call, End: EndMethod(r.End), Status: Status(r.Status),
+		Call: probe.Planned.Call, End: EndMethod(r.End), Status: Status(r.Status),
 		Weight: 1, PythonStackID: int64(r.Line), PythonStackSource: unresolvedLine,
 	}
 	s.SequenceNumber, r.thread = sequenceOf(r.Sequence)
@@ -217,11 +219,11 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 		s.DurationNS = -1
 	}
 	var c *accel.Call
-	r.stack = probe.rawStack(r)
-	if f := probe.planned.Function; len(r.args) > 0 || f.Text != catalog.NoText || f.StatusOK {
+	r.stack = rawStackOf(probe, r)
+	if f := probe.Planned.Function; len(r.args) > 0 || f.Text != catalog.NoText || f.StatusOK {
 		c = d.detail(s, f, r)
 	}
-	if probe.planned.Shapes != nil {
+	if probe.Planned.Shapes != nil {
 		d.shape(s, r)
 	}
 	if r.stack != 0 {
@@ -231,12 +233,12 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 		d.flow(s, r)
 	}
 	if s.Call.Layer == "collective" {
-		d.collective(s, probe.planned.Function, r)
+		d.collective(s, probe.Planned.Function, r)
 	}
 	d.total(s)
 	if !waits {
 		d.add(d.totalOf(s, probe), s)
-		d.pace(s, probe.planned.Function)
+		d.pace(s, probe.Planned.Function)
 		if c != nil && c.Await() {
 			d.spans = d.spans[:len(d.spans)-1]
 		}
@@ -245,7 +247,7 @@ func (d *decoder) span(r *callRecord, probe *probe) {
 
 // unfinished makes a row of a call whose end was not seen.
 func (d *decoder) unfinished(c kernel.OpenCall) {
-	probe := d.probes.find(c.Spec)
+	probe := d.probes.Find(c.Spec)
 	if probe == nil {
 		d.damaged++
 		return
@@ -253,13 +255,13 @@ func (d *decoder) unfinished(c kernel.OpenCall) {
 	s, waits := d.place(probe, c.Epoch)
 	*s = Span{
 		ID: int64(c.SpanID), ParentID: int64(c.ParentID), StartNS: int64(c.StartNS) + d.offsetNS, DurationNS: -1,
-		PID: int32(c.Tgid), TID: int32(c.TID), Call: probe.planned.Call, End: EndUnfinished, Weight: 1, SequenceNumber: -1,
+		PID: int32(c.Tgid), TID: int32(c.TID), Call: probe.Planned.Call, End: EndUnfinished, Weight: 1, SequenceNumber: -1,
 		PythonStackID: int64(c.Line), PythonStackSource: unresolvedLine,
 	}
-	if name, ok := d.texts.Take(c.SpanID); ok && probe.planned.Function.Name == catalog.FromText {
+	if name, ok := d.texts.Take(c.SpanID); ok && probe.Planned.Function.Name == catalog.FromText {
 		s.Call = d.name(c.Spec, s.Call, name)
 	}
-	if probe.planned.Function.Effect == catalog.RunsWork {
+	if probe.Planned.Function.Effect == catalog.RunsWork {
 		d.waits.Run(s, noCollective)
 	}
 	d.total(s)
@@ -268,9 +270,9 @@ func (d *decoder) unfinished(c kernel.OpenCall) {
 	}
 }
 
-func (d *decoder) event(r *callRecord, probe *probe) {
-	f := probe.planned.Function
-	stack := probe.rawStack(r)
+func (d *decoder) event(r *callRecord, probe *probetable.Probe) {
+	f := probe.Planned.Function
+	stack := rawStackOf(probe, r)
 	var a accel.Arguments
 	d.called = r.call()
 	a.Read(f, &d.called)
@@ -315,7 +317,7 @@ func (d *decoder) event(r *callRecord, probe *probe) {
 	}
 	d.totals.Memory, d.totals.PeakLiveBytes = d.totals.Memory+1, d.host.peak
 	if s := d.heldSlice(probe, r.Epoch); s != nil {
-		s.memory, s.memoryProbe = append(s.memory, m), append(s.memoryProbe, probe.index)
+		s.memory, s.memoryProbe = append(s.memory, m), append(s.memoryProbe, probe.Index)
 		return
 	}
 	d.memory = append(d.memory, m)
@@ -386,7 +388,7 @@ func (d *decoder) forget(pid int32) {
 	d.accelerators.Ended(uint32(pid))
 	d.waits.Ended(pid)
 	for _, owner := range d.owners {
-		owner.forget(uint32(pid))
+		owner.Forget(uint32(pid))
 	}
 	d.stacks.Forget(uint32(pid))
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
-	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
+	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
 // recordingSink keeps what it is given.
@@ -68,10 +69,8 @@ func testDecoder(t testing.TB) (*decoder, *recordingSink, func(label string) uin
 			})
 		}
 	}
-	table := newProbeTable(places.Most{Places: kernel.MaxSpecs, Files: 4})
-	if err := table.add(&tracedFile{plan: made}, places.Owner{}); err != nil {
-		t.Fatal(err)
-	}
+	table := &probetable.Table{}
+	table.Put(0, made.Probes, &tensor.Trust{})
 	sink := &recordingSink{}
 	return newDecoder(sink, table, oneClass{0x7000}, 1000), sink, func(label string) uint32 {
 		i, ok := index[label]
@@ -346,9 +345,9 @@ func TestAScopeThatASliceLeftOpenHasTheNameThatIsStillInTheRing(t *testing.T) {
 func TestAnAnchorProbeInSlicesWaitsFromItsEpochOn(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	d.slicing.Store(true)
-	anchor := d.probes.at(index("Engine::execute"))
-	anchor.makeDetail(2)
-	early, late := span(anchor.index, 1), span(anchor.index, 2)
+	anchor := d.probes.Find(index("Engine::execute"))
+	anchor.SliceFrom(2)
+	early, late := span(anchor.Index, 1), span(anchor.Index, 2)
 	late.Epoch = 2
 	d.record(encode(early, 0))
 	d.record(encode(late, 0))
@@ -362,9 +361,9 @@ func TestRowsThatStandForMoreThanThemselvesAreSaidToComeFromSlices(t *testing.T)
 	for weight, want := range map[float64]bool{1: false, 8.5: true} {
 		d, _, index := testDecoder(t)
 		d.slicing.Store(true)
-		anchor := d.probes.at(index("Engine::execute"))
-		anchor.makeDetail(1)
-		d.record(encode(span(anchor.index, 1), 0))
+		anchor := d.probes.Find(index("Engine::execute"))
+		anchor.SliceFrom(1)
+		d.record(encode(span(anchor.Index, 1), 0))
 		d.release(1, wholeEpoch, share(weight))
 		d.slicing.Store(false) // as at the end
 		var s statistics

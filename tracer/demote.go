@@ -30,7 +30,7 @@ func (s *Session) demote(groups []string, epoch uint32) error {
 			return err
 		}
 	}
-	s.steps = slices.DeleteFunc(s.steps, func(p *probe) bool { return s.demoted[p.planned.Group.Name] })
+	s.steps = slices.DeleteFunc(s.steps, func(p *probe) bool { return s.demoted[p.Planned.Group.Name] })
 	return nil
 }
 
@@ -78,9 +78,9 @@ func leaveStacks(s *Session, groups []string) error {
 
 // makeDetail puts an anchor probe into the slices from an epoch on.
 func (p *probe) makeDetail(since uint32) {
-	p.planned.Spec.Flags |= uint16(bpf.CallSpecFlagSPEC_DETAIL)
+	p.Planned.Spec.Flags |= uint16(bpf.CallSpecFlagSPEC_DETAIL)
 	p.used = true
-	p.slicedSince.Store(since)
+	p.SliceFrom(since)
 }
 
 // sweepScopes ends the scopes that began in a slice that is over: nobody sees

@@ -168,7 +168,7 @@ func (s *Session) detachDetail() {
 func (s *Session) learnUsed() (known int, fresh []uint32) {
 	use := func(p *probe) {
 		if !p.used {
-			p.used, fresh = true, append(fresh, p.index)
+			p.used, fresh = true, append(fresh, p.Index)
 		}
 	}
 	for _, f := range s.files {
@@ -187,7 +187,7 @@ func (s *Session) learnUsed() (known int, fresh []uint32) {
 		}
 		for _, i := range s.usable(f, catalog.Detail) {
 			p := s.probes.at(f.base + uint32(i))
-			if p.planned.UsedFlag == 0 {
+			if p.Planned.UsedFlag == 0 {
 				use(p)
 			}
 			if p.used {
@@ -203,7 +203,7 @@ func (s *Session) usedDetail() (used []uint32) {
 	for _, f := range s.files {
 		for _, i := range s.usable(f, catalog.Detail) {
 			if p := s.probes.at(f.base + uint32(i)); p.used {
-				used = append(used, p.index)
+				used = append(used, p.Index)
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func (s *Session) attachMore(attached []uint32, places int) (news []uint32, err 
 		var more, late []int
 		for _, i := range s.usable(f, catalog.Detail) {
 			switch p := s.probes.at(f.base + uint32(i)); {
-			case known[p.index]:
+			case known[p.Index]:
 			case p.used:
 				late = append(late, i)
 			case len(more) < places:
@@ -358,22 +358,22 @@ func (s *Session) probeRows() []Probe {
 
 // probeRow describes one.
 func (s *Session) probeRow(p *probe) (row Probe, ok bool) {
-	count, err := s.kernel.Count(p.index)
+	count, err := s.kernel.Count(p.Index)
 	if err != nil {
 		return row, false
 	}
 	hits := int64(max(count.Entries-p.before.Entries, count.Exits-p.before.Exits))
 	row = Probe{
-		Library: p.file.plan.Path, Symbol: p.planned.Symbol, Name: p.planned.Call.Name, Layer: p.planned.Call.Layer, Kind: p.planned.Kind(),
-		Attached: p.attached, Reason: p.planned.Reason(), Hits: hits,
-		Lost: int64(count.Lost - p.before.Lost), Thinned: int64(s.governor.Thinned(p.index) - p.thinnedBefore),
+		Library: p.file.plan.Path, Symbol: p.Planned.Symbol, Name: p.Planned.Call.Name, Layer: p.Planned.Call.Layer, Kind: p.Planned.Kind(),
+		Attached: p.attached, Reason: p.Planned.Reason(), Hits: hits,
+		Lost: int64(count.Lost - p.before.Lost), Thinned: int64(s.governor.Thinned(p.Index) - p.thinnedBefore),
 	}
 	row.PID = p.file.firstPID
-	if p.planned.EntryErr == nil {
-		offset := int64(p.planned.Entry.Offset)
-		row.Site, row.SiteCost = &offset, p.planned.Entry.Cost.String()
+	if p.Planned.EntryErr == nil {
+		offset := int64(p.Planned.Entry.Offset)
+		row.Site, row.SiteCost = &offset, p.Planned.Entry.Cost.String()
 	}
-	if !p.attached && p.planned.Usable() {
+	if !p.attached && p.Planned.Usable() {
 		row.Reason = fmt.Sprintf("not attached: the job was not seen to use it (%s)", row.Reason)
 	}
 	return row, true

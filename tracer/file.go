@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
@@ -14,16 +13,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
-// fileKey is what the kernel knows a probed file by.
-type fileKey struct {
-	device process.Device
-	inode  uint64
-}
-
 // tracedFile is one library file and the probes that are on it. Processes that
 // map the same inode share it.
 type tracedFile struct {
-	key    fileKey
+	key    process.FileID
 	source *plan.Source
 	plan   *plan.Plan
 	base   uint32 // index of the file's first probe
@@ -92,7 +85,7 @@ func (s *Session) anyUsable(tier catalog.Tier) bool {
 	return false
 }
 
-func (f *tracedFile) report(probes *probeTable) LibraryReport {
+func (f *tracedFile) report(probes *probeSet) LibraryReport {
 	r := LibraryReport{Path: f.plan.Path, Planned: len(f.plan.Probes)}
 	for i := range f.plan.Probes {
 		switch {
@@ -103,13 +96,4 @@ func (f *tracedFile) report(probes *probeTable) LibraryReport {
 		}
 	}
 	return r
-}
-
-// vtables maps the address points of a file's vtables to their symbols.
-func vtables(e *symbolize.ELF) map[uint64]string {
-	names := map[uint64]string{}
-	for _, s := range e.ObjectsWithPrefix(symbolize.VTablePrefix) {
-		names[s.Address+symbolize.VTableAddressPoint] = s.Name
-	}
-	return names
 }

@@ -46,7 +46,7 @@ func kept(s *Session) map[string]int {
 	s.do(func(d *decoder) {
 		counts["spaces"], counts["interpreters"] = s.walks.Held()
 		counts["introduced"] = len(d.introduced)
-		counts["classes"] = len(s.classes.files.processes)
+		counts["classes"] = s.classes.files.Processes()
 		close(answered)
 	})
 	<-answered

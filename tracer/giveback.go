@@ -55,7 +55,7 @@ func (s *Session) place(f *tracedFile, t *tracedProcess) error {
 	for i := f.base; i < min(f.base+uint32(len(f.plan.Probes)), uint32(before)); i++ {
 		p := s.probes.at(i)
 		p.before, _ = s.kernel.Count(i)
-		s.do(func(*decoder) { p.thinnedBefore = s.governor.Thinned(p.index) })
+		s.do(func(*decoder) { p.thinnedBefore = s.governor.Thinned(p.Index) })
 	}
 	return nil
 }
@@ -68,7 +68,8 @@ func ownerOf(t *tracedProcess) places.Owner {
 // counted is what a probe has counted.
 func (s *Session) counted(index uint32) (bpf.CallProbeCount, error) {
 	c, err := s.kernel.Count(index)
-	if p := s.probes.find(index); p != nil && err == nil {
+	if int(index) < len(s.probes.own) && err == nil {
+		p := s.probes.at(index)
 		c.Entries -= p.before.Entries
 		c.Exits -= p.before.Exits
 		c.Lost -= p.before.Lost
@@ -90,9 +91,9 @@ func (s *Session) unmapFile(f *tracedFile, pid int) {
 
 // unmapAbsent takes a process off the files that it does not map any more.
 func (s *Session) unmapAbsent(t *tracedProcess, libraries []*process.Library) {
-	present := make(map[fileKey]bool, len(libraries))
+	present := make(map[process.FileID]bool, len(libraries))
 	for _, l := range libraries {
-		present[keyOfLibrary(l)] = true
+		present[l.ID()] = true
 	}
 	t.seen.keep(present)
 	for key, w := range t.waiting {
@@ -177,7 +178,7 @@ func (s *Session) leaveProbes(l *leavingFile) {
 		p := s.probes.at(l.base + uint32(i))
 		probes = append(probes, p)
 		if at := slices.Index(s.steps, p); at >= 0 {
-			c, _ := s.counted(p.index)
+			c, _ := s.counted(p.Index)
 			s.pastSteps += c.Entries
 			s.steps = slices.Delete(s.steps, at, at+1)
 		}

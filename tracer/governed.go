@@ -24,9 +24,9 @@ type governedProbes struct{ s *Session }
 func (g governedProbes) At(index uint32) budget.Probe {
 	p := g.s.probes.at(index)
 	return budget.Probe{
-		Index: p.index, Name: p.planned.Call.Name, Group: p.planned.Group.Name, Function: p.planned.Function,
-		Entry: p.planned.Entry.Cost, Worst: p.planned.CostliestSite(), Stack: p.planned.TakesStack(), Line: p.planned.TakesLine(),
-		Reads: p.planned.ShapesPrice(), Launches: p.planned.Group.Launches,
+		Index: p.Index, Name: p.Planned.Call.Name, Group: p.Planned.Group.Name, Function: p.Planned.Function,
+		Entry: p.Planned.Entry.Cost, Worst: p.Planned.CostliestSite(), Stack: p.Planned.TakesStack(), Line: p.Planned.TakesLine(),
+		Reads: p.Planned.ShapesPrice(), Launches: p.Planned.Group.Launches,
 	}
 }
 
@@ -46,7 +46,7 @@ func (g governedProbes) AnySliced() bool   { return g.s.anyUsable(catalog.Detail
 func (g governedProbes) Steps() []uint32 {
 	indices := make([]uint32, len(g.s.steps))
 	for i, p := range g.s.steps {
-		indices[i] = p.index
+		indices[i] = p.Index
 	}
 	return indices
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 )
 
 // What waits until it is known how many calls it stands for.
@@ -20,20 +21,20 @@ type slice struct {
 // place is where the probe's next span goes, and whether it waits there for its
 // weight. It is written where it stays: a span is large, and a million come a
 // second.
-func (d *decoder) place(p *probe, epoch uint32) (s *Span, waits bool) {
+func (d *decoder) place(p *probetable.Probe, epoch uint32) (s *Span, waits bool) {
 	to := &d.spans
 	held := d.heldSlice(p, epoch)
 	if held != nil {
 		to = &held.spans
-		held.spanProbe = append(held.spanProbe, p.index)
+		held.spanProbe = append(held.spanProbe, p.Index)
 	}
 	*to = append(*to, Span{})
 	return &(*to)[len(*to)-1], held != nil
 }
 
 // heldSlice returns where a row has to wait, nil when its weight is known.
-func (d *decoder) heldSlice(p *probe, epoch uint32) *slice {
-	if !d.slicing.Load() || !p.sliced(epoch) {
+func (d *decoder) heldSlice(p *probetable.Probe, epoch uint32) *slice {
+	if !d.slicing.Load() || !p.Sliced(epoch) {
 		return nil
 	}
 	s, ok := d.held[epoch]

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/hostile"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -56,7 +57,7 @@ var (
 func (s *Session) attachedTo(t *testing.T, library string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if slices.ContainsFunc(s.probes.all(), func(p *probe) bool { return strings.HasPrefix(p.planned.Function.Library, library) }) {
+		if slices.ContainsFunc(s.probes.table.All(), func(p *probetable.Probe) bool { return strings.HasPrefix(p.Planned.Function.Library, library) }) {
 			time.Sleep(500 * time.Millisecond)
 			return
 		}

@@ -47,7 +47,7 @@ func costless(t *testing.T) func(*Session) {
 // hasSite reports whether a function has a place for a probe: on arm64 one that is a loop
 // from its first instruction on has none.
 func hasSite(s *Session, name string) bool {
-	return slices.ContainsFunc(s.probes.all(), func(p *probe) bool { return p.planned.Call.Name == name && p.planned.Usable() })
+	return slices.ContainsFunc(s.probes.all(), func(p *probe) bool { return p.Planned.Call.Name == name && p.Planned.Usable() })
 }
 
 // Where each probe is a perf event that the kernel takes tens of milliseconds to take

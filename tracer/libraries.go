@@ -66,7 +66,7 @@ func (s *Session) rescan(pid int) error {
 	if s.walks != nil {
 		s.walks.Mapped(t.process, libraries)
 	}
-	s.stubs.mapped(pid, libraries)
+	s.stubs.Mapped(pid, libraries)
 	s.decoder.accelerators.Mapped(pid, libraries)
 	s.do(func(d *decoder) { d.accelerators.Remapped(uint32(pid)) })
 	if err := s.retryPlugins(t); err != nil {
@@ -93,7 +93,7 @@ func (s *Session) newLibraries(t *tracedProcess, libraries []*process.Library) (
 	// allocator need not wait for it.
 	bySize := slices.SortedStableFunc(slices.Values(libraries), func(a, b *process.Library) int { return cmp.Compare(extent(a), extent(b)) })
 	for _, library := range bySize {
-		key := keyOfLibrary(library)
+		key := library.ID()
 		held := s.files[key] != nil || s.planning[key] != nil || t.waiting[key] != nil
 		if !t.seen.isNews(key, library.Path, held, s.leaving.given) {
 			continue
@@ -126,7 +126,7 @@ func (s *Session) identify(t *tracedProcess, libraries []*process.Library) {
 	s.writeProcess(t.row)
 }
 
-func (s *Session) newLibrary(t *tracedProcess, key fileKey, library *process.Library) error {
+func (s *Session) newLibrary(t *tracedProcess, key process.FileID, library *process.Library) error {
 	row := Library{PID: t.row.PID, Path: library.Path, Deleted: library.Deleted}
 	for i, segment := range library.Segments {
 		if i == 0 || int64(segment.Start) < row.StartAddress {
@@ -185,7 +185,7 @@ func (s *Session) anyLives(base string, elf *symbolize.ELF) bool {
 }
 
 // newFile makes room for a library's probes and attaches the anchor groups.
-func (s *Session) newFile(key fileKey, opened *plan.Source, plan *plan.Plan, pid int, library *process.Library) error {
+func (s *Session) newFile(key process.FileID, opened *plan.Source, plan *plan.Plan, pid int, library *process.Library) error {
 	file := &tracedFile{
 		key: key, source: opened, plan: plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: library},
 		anchor: map[string]map[int]*kernel.Links{}, detail: map[int]*kernel.Links{},
@@ -240,8 +240,8 @@ func (s *Session) newFile(key fileKey, opened *plan.Source, plan *plan.Plan, pid
 }
 
 // onlyOurs reports whether no process outside the job maps a file.
-func (s *Session) onlyOurs(key fileKey) bool {
-	pids, err := process.Mappers(key.device, key.inode)
+func (s *Session) onlyOurs(key process.FileID) bool {
+	pids, err := process.Mappers(key.Device, key.Inode)
 	if err != nil {
 		return false
 	}

@@ -24,8 +24,6 @@ const (
 	maxSummaryNames = 1 << 14
 	// maxLiveAllocations are followed in one process.
 	maxLiveAllocations = 1 << 20
-	// maxOpenLibraries are open at once to name what is in them.
-	maxOpenLibraries = 4096
 	// maxWaitingPlugins of one process are waited for: each has a descriptor and a hook.
 	maxWaitingPlugins = 16
 	// maxForwards are the operators of one process whose backward nodes are waited for.

@@ -194,7 +194,7 @@ func (s *Session) letGo(t *tracedProcess) {
 		s.walks.Ended(pid)
 	}
 	s.classes.ended(pid)
-	s.stubs.ended(pid)
+	s.stubs.Ended(pid)
 	s.unfollow(pid)
 	if s.processes[pid] == t {
 		delete(s.processes, pid)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 )
 
 // writeLosses puts every loss counter into the dataset.
@@ -55,6 +56,14 @@ func (s *Session) writeLosses() error {
 		}
 	}
 	return nil
+}
+
+// unopened says how many libraries were not opened to name what is in them.
+func (s *Session) unopened() []Warning {
+	return []Warning{{
+		Kind: "incomplete", Source: "library_quota", Count: int64(s.classes.files.Refused() + s.stubs.Unopened()),
+		Detail: fmt.Sprintf("libraries beyond the %d that are open at once: autograd nodes and kernels that are in them have no name", mapped.MaxOpen),
+	}}
 }
 
 // losses are those that the decoder counts, not the kernel.

@@ -18,20 +18,20 @@ type tracedProcess struct {
 	rescanAt                         time.Time     // when its maps are to be read next
 	rests                            rests         // and not before that, where it takes long
 	rescans                          int
-	hurry                            bool                       // at rescanAt there will be something new
-	waiting                          map[fileKey]*waitingPlugin // plugins that have not made their function table
-	threads                          map[int32]Thread           // that have had events and not ended
-	unhooked                         bool                       // no hook on its dynamic linker: there are too many
-	waited, planned                  time.Duration              // for its plans, and what they took
-	saidMaps, saidFiles, saidPlanned bool                       // that it is beyond a limit
-	goneAt                           time.Time                  // when it was first seen to be gone, before its exit was told
+	hurry                            bool                              // at rescanAt there will be something new
+	waiting                          map[process.FileID]*waitingPlugin // plugins that have not made their function table
+	threads                          map[int32]Thread                  // that have had events and not ended
+	unhooked                         bool                              // no hook on its dynamic linker: there are too many
+	waited, planned                  time.Duration                     // for its plans, and what they took
+	saidMaps, saidFiles, saidPlanned bool                              // that it is beyond a limit
+	goneAt                           time.Time                         // when it was first seen to be gone, before its exit was told
 
 	code      uint64             // process.CodeDigest when its maps were read, 0 before
 	libraries []*process.Library // of then
 }
 
 func newTracedProcess(p *process.Process, row Process) *tracedProcess {
-	return &tracedProcess{process: p, row: row, seen: seenFiles{paths: map[fileKey]string{}, refused: map[fileKey]refusal{}}, waiting: map[fileKey]*waitingPlugin{}, threads: map[int32]Thread{}}
+	return &tracedProcess{process: p, row: row, seen: seenFiles{paths: map[process.FileID]string{}, refused: map[process.FileID]refusal{}}, waiting: map[process.FileID]*waitingPlugin{}, threads: map[int32]Thread{}}
 }
 
 // manage follows the processes until it is time to stop.

@@ -146,20 +146,20 @@ func checkShapes(t *testing.T, truth nativeTruth, sink *recordingSink, session *
 	t.Helper()
 	counts, exact := countSpans(sink.spans), countSpans(sink.spans, StatusOK)
 	for _, p := range session.probes.all() {
-		name := p.planned.Call.Name
+		name := p.Planned.Call.Name
 		if !p.attached {
 			// A function whose first instruction is the head of a loop has no site.
 			if name != "callee_loop_at_entry" {
-				t.Errorf("%s is not attached: %s", name, p.planned.Reason())
+				t.Errorf("%s is not attached: %s", name, p.Planned.Reason())
 			}
 			continue
 		}
 		if counts[name] != truth.Calls[name] {
 			t.Errorf("%s: %d spans, %d calls", name, counts[name], truth.Calls[name])
 		}
-		ends := p.planned.Return || len(p.planned.Exits) > 0
+		ends := p.Planned.Return || len(p.Planned.Exits) > 0
 		if ends && exact[name] != truth.Calls[name] {
-			t.Errorf("%s: %d exact ends of %d calls (%v)", name, exact[name], truth.Calls[name], p.planned.Exits)
+			t.Errorf("%s: %d exact ends of %d calls (%v)", name, exact[name], truth.Calls[name], p.Planned.Exits)
 		}
 		if !ends && exact[name] != 0 {
 			t.Errorf("%s has no end site, but %d spans say ok", name, exact[name])
@@ -169,7 +169,7 @@ func checkShapes(t *testing.T, truth nativeTruth, sink *recordingSink, session *
 			t.Logf("calls with alloca: %d of %d ended where they did", exact[name], truth.Calls[name])
 		}
 		if name == "callee_alloca" && !ends && runtime.GOARCH == "arm64" {
-			t.Errorf("%s has no end site: %s", name, p.planned.Reason())
+			t.Errorf("%s has no end site: %s", name, p.Planned.Reason())
 		}
 	}
 }
@@ -187,9 +187,9 @@ func TestExceptionsAreMarkedAndNothingElse(t *testing.T) {
 				calls, threw := countSpans(sink.spans), countSpans(sink.spans, StatusThrew)
 				entries, ends := 0, 0
 				for _, p := range session.probes.all() {
-					name := p.planned.Call.Name
-					if len(p.planned.Exits) > 0 {
-						c, err := session.kernel.Count(p.index)
+					name := p.Planned.Call.Name
+					if len(p.Planned.Exits) > 0 {
+						c, err := session.kernel.Count(p.Index)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -198,10 +198,10 @@ func TestExceptionsAreMarkedAndNothingElse(t *testing.T) {
 					if calls[name] != truth.Calls[name] {
 						t.Errorf("%s: %d spans, %d calls", name, calls[name], truth.Calls[name])
 					}
-					if len(p.planned.Exits) > 0 && threw[name] != truth.Threw[name] {
+					if len(p.Planned.Exits) > 0 && threw[name] != truth.Threw[name] {
 						t.Errorf("%s: %d marked threw, %d thrown", name, threw[name], truth.Threw[name])
 					}
-					if len(p.planned.Exits) == 0 && threw[name] != 0 {
+					if len(p.Planned.Exits) == 0 && threw[name] != 0 {
 						t.Errorf("%s has no exit site, but %d spans say threw", name, threw[name])
 					}
 				}

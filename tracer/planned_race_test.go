@@ -13,15 +13,15 @@ import (
 func TestTheDecoderReadsNothingThatTheManagerWrites(t *testing.T) {
 	d, _, index := testDecoder(t)
 	spec := index("cuMemAlloc")
-	probe := d.probes.at(spec)
+	probe := d.probes.Find(spec)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		plan := &plan.Plan{Probes: []plan.Probe{}}
 		for range 1000 {
-			probe.makeDetail(2)
-			probe.planned.Spec.Turn ^= 1
-			probe.planned.Spec.Flags &^= uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)
+			probe.SliceFrom(2)
+			probe.Planned.Spec.Turn ^= 1
+			probe.Planned.Spec.Flags &^= uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)
 			plan.DropReturns()
 		}
 	}()

@@ -36,7 +36,7 @@ type looked struct {
 
 // planning is a file that is looked into for longer than the manager waits.
 type planning struct {
-	key    fileKey
+	key    process.FileID
 	opened *plan.Source
 	// mappers are who maps it, first the one in which it was found.
 	mappers []mapper
@@ -80,7 +80,7 @@ func (s *Session) look(opened *plan.Source, path string) (l looked) {
 
 // planFile looks into a file that a process has mapped, and puts its probes in, now
 // or, if that takes long, when attachLate is called.
-func (s *Session) planFile(t *tracedProcess, key fileKey, opened *plan.Source, library *process.Library) error {
+func (s *Session) planFile(t *tracedProcess, key process.FileID, opened *plan.Source, library *process.Library) error {
 	if t.planned > planBudget {
 		opened.Close()
 		if !t.saidPlanned {
@@ -115,7 +115,7 @@ func (s *Session) planFile(t *tracedProcess, key fileKey, opened *plan.Source, l
 }
 
 // attachLooked puts the probes of a file in that was looked into.
-func (s *Session) attachLooked(t *tracedProcess, key fileKey, opened *plan.Source, library *process.Library, l looked) error {
+func (s *Session) attachLooked(t *tracedProcess, key process.FileID, opened *plan.Source, library *process.Library, l looked) error {
 	switch {
 	case l.err != nil:
 		opened.Close()

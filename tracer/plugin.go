@@ -23,7 +23,7 @@ type waitingPlugin struct {
 }
 
 // newPlugin plans and attaches a plugin, or waits for its table.
-func (s *Session) newPlugin(t *tracedProcess, key fileKey, opened *plan.Source, library *process.Library) error {
+func (s *Session) newPlugin(t *tracedProcess, key process.FileID, opened *plan.Source, library *process.Library) error {
 	table, err := s.readPlugin(t, library, opened.ELF)
 	if err == nil {
 		return s.attachPlugin(t, key, opened, library, table)
@@ -113,7 +113,7 @@ func (s *Session) retryPlugins(t *tracedProcess) error {
 	return nil
 }
 
-func (s *Session) attachPlugin(t *tracedProcess, key fileKey, opened *plan.Source, library *process.Library, table *pjrt.Table) error {
+func (s *Session) attachPlugin(t *tracedProcess, key process.FileID, opened *plan.Source, library *process.Library, table *pjrt.Table) error {
 	s.warnPlugin(library.Path, table)
 	var made *plan.Plan
 	if err := symbolize.Guard(func() { made = plan.Plugin(opened.ELF, library.Path, s.chosen.groups, table) }); err != nil {

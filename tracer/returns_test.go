@@ -43,12 +43,12 @@ func checkReturns(t *testing.T, truth nativeTruth, sink *recordingSink, session 
 	t.Helper()
 	counts, exact := countSpans(sink.spans), countSpans(sink.spans, StatusOK)
 	for _, p := range session.probes.all() {
-		name := p.planned.Call.Name
+		name := p.Planned.Call.Name
 		if !p.attached {
 			continue
 		}
-		if p.planned.Return != returns {
-			t.Errorf("%s: return probe %t, want %t", name, p.planned.Return, returns)
+		if p.Planned.Return != returns {
+			t.Errorf("%s: return probe %t, want %t", name, p.Planned.Return, returns)
 		}
 		if counts[name] != truth.Calls[name] {
 			t.Errorf("%s: %d spans, %d calls", name, counts[name], truth.Calls[name])
@@ -56,8 +56,8 @@ func checkReturns(t *testing.T, truth nativeTruth, sink *recordingSink, session 
 		if ok := exact[name] > 0; ok != returns {
 			t.Errorf("%s: %d calls were seen to return", name, exact[name])
 		}
-		if !returns && !errors.Is(p.planned.ExitErr, plan.ErrNoReturns) {
-			t.Errorf("%s does not say why its end is not seen: %v", name, p.planned.ExitErr)
+		if !returns && !errors.Is(p.Planned.ExitErr, plan.ErrNoReturns) {
+			t.Errorf("%s does not say why its end is not seen: %v", name, p.Planned.ExitErr)
 		}
 	}
 	said := 0

@@ -1,9 +1,11 @@
 package tracer
 
+import "github.com/ebpfprof/ebpfprof/tracer/process"
+
 // seenFiles are the libraries of a process that have been written already.
 type seenFiles struct {
-	paths   map[fileKey]string
-	refused map[fileKey]refusal
+	paths   map[process.FileID]string
+	refused map[process.FileID]refusal
 }
 
 // refusal is of a file that a process maps and that has no probes, since there was no
@@ -17,7 +19,7 @@ type refusal struct {
 // isNews reports whether a file is mapped since the last time, or whether there may be
 // room now for one that was refused. The inode number of a file that is held open cannot
 // be another's. given is leavingFiles.given.
-func (f *seenFiles) isNews(key fileKey, path string, held bool, given int) bool {
+func (f *seenFiles) isNews(key process.FileID, path string, held bool, given int) bool {
 	before, seen := f.paths[key]
 	if !seen || held {
 		return !seen
@@ -27,13 +29,13 @@ func (f *seenFiles) isNews(key fileKey, path string, held bool, given int) bool 
 }
 
 // wasRefused reports whether a file has been refused before: that has been said.
-func (f *seenFiles) wasRefused(key fileKey, path string) bool {
+func (f *seenFiles) wasRefused(key process.FileID, path string) bool {
 	r, ok := f.refused[key]
 	return ok && r.path == path
 }
 
 // keep forgets the files that are not present any more.
-func (f *seenFiles) keep(present map[fileKey]bool) {
+func (f *seenFiles) keep(present map[process.FileID]bool) {
 	for key := range f.paths {
 		if !present[key] {
 			delete(f.paths, key)

@@ -1,10 +1,14 @@
 package tracer
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+)
 
 func TestAFileIsNewsOnceUntilItsInodeNumberMayBeAnothers(t *testing.T) {
-	f := seenFiles{paths: map[fileKey]string{}, refused: map[fileKey]refusal{}}
-	key := fileKey{inode: 7}
+	f := seenFiles{paths: map[process.FileID]string{}, refused: map[process.FileID]refusal{}}
+	key := process.FileID{Inode: 7}
 	ask := func(want bool, path string, held bool, given int) {
 		t.Helper()
 		if got := f.isNews(key, path, held, given); got != want {
@@ -22,7 +26,7 @@ func TestAFileIsNewsOnceUntilItsInodeNumberMayBeAnothers(t *testing.T) {
 	if !f.wasRefused(key, "a.so") || f.wasRefused(key, "b.so") {
 		t.Fatal("a.so was refused, b.so was not")
 	}
-	f.keep(map[fileKey]bool{})
+	f.keep(map[process.FileID]bool{})
 	ask(true, "a.so", false, 4)
 	if f.wasRefused(key, "a.so") {
 		t.Fatal("a file that is gone keeps its refusal")

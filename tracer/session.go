@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
+	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
@@ -31,9 +32,9 @@ type Session struct {
 	plans    plan.Cache
 	sink     Sink
 	kernel   *kernel.Programs
-	probes   *probeTable
+	probes   *probeSet
 	classes  *classes
-	stubs    *hostStubs
+	stubs    *accel.HostStubs
 	decoder  *decoder
 	governor *budget.Governor
 	sampler  *sampler.Sampler // nil: no samples
@@ -41,8 +42,8 @@ type Session struct {
 	counters *counter.Sampler // nil without counters
 
 	processes map[int]*tracedProcess
-	files     map[fileKey]*tracedFile
-	planning  map[fileKey]*planning // what is looked into for long
+	files     map[process.FileID]*tracedFile
+	planning  map[process.FileID]*planning // what is looked into for long
 	planned   chan *planning
 	patience  patience
 	// returnHazards are the kernel's; withoutReturns is the one for which there
@@ -131,14 +132,14 @@ func Open(options Options, sink Sink) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		options: options, chosen: newSelection(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, probes: newProbeTable(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: newHostStubs(),
-		processes: map[int]*tracedProcess{}, files: map[fileKey]*tracedFile{}, detaching: kernel.NewDetacher(), demoted: map[string]bool{},
-		planning: map[fileKey]*planning{}, planned: make(chan *planning, process.MaxLibraries),
+		options: options, chosen: newSelection(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, probes: newProbeSet(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: accel.NewHostStubs(),
+		processes: map[int]*tracedProcess{}, files: map[process.FileID]*tracedFile{}, detaching: kernel.NewDetacher(), demoted: map[string]bool{},
+		planning: map[process.FileID]*planning{}, planned: make(chan *planning, process.MaxLibraries),
 		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait}, leaving: leavingFiles{rest: cmp.Or(options.unusedRest, fileRest)},
 	}
 	s.filtered = filtered
 	s.findReturnHazards(&can)
-	s.decoder = newDecoder(sink, s.probes, s.classes, s.offsetNS)
+	s.decoder = newDecoder(sink, s.probes.table, s.classes, s.offsetNS)
 	s.decoder.stacks.SetLimit(options.limit("stacks"))
 	s.decoder.accelerators.AddNamer(s.decoder.cuda)
 	s.decoder.accelerators.AddNamer(s.stubs)
@@ -439,7 +440,7 @@ func (s *Session) Close() {
 	s.governor.Close()
 	s.classes.close()
 	s.decoder.remote.close()
-	s.stubs.close()
+	s.stubs.Close()
 	for _, f := range s.files {
 		f.source.Close()
 	}

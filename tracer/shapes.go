@@ -53,12 +53,12 @@ func (s *Session) takeShapes(plan *plan.Plan, t *tracedProcess, library *process
 // tensors takes the shapes of a call that has begun.
 func (d *decoder) tensors(raw []byte) {
 	span, spec, ok := tensor.SpanID(raw)
-	probe := d.probes.find(spec)
-	if !ok || probe == nil || probe.planned.Shapes == nil {
+	probe := d.probes.Find(spec)
+	if !ok || probe == nil || probe.Planned.Shapes == nil {
 		d.damaged++
 		return
 	}
-	if shapes, ok := d.shapes.Read(raw, probe.planned.Shapes, &probe.file.trust); ok {
+	if shapes, ok := d.shapes.Read(raw, probe.Planned.Shapes, probe.Trust); ok {
 		d.shapesOf.Put(span, shapes)
 	} else {
 		d.shapeless++

@@ -32,7 +32,7 @@ func encodeTensors(spec uint32, span uint64, slots ...bpf.CallTensorSlot) []byte
 func TestSpansHaveTheirShapes(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	op := index("op")
-	planned := d.probes.at(op).planned
+	planned := d.probes.Find(op).Planned
 	planned.Shapes, _ = tensor.Parse("aten::mm", "_ZN2at4_ops2mm4callERKNS_6TensorES4_", "Tensor", tensor.ABI{Machine: symbolize.MachineX86_64})
 	if planned.Shapes == nil {
 		t.Fatal("mm is not parsed")

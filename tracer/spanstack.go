@@ -5,6 +5,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 )
 
 // stackPrice is what taking a call's stack costs the job, nanoseconds: forty
@@ -76,15 +77,15 @@ func (s *Session) takeStacks(plan *plan.Plan) {
 	}
 }
 
-// rawStack takes the kernel's name of a call's stack off its values: it is
+// rawStackOf takes the kernel's name of a call's stack off its values: it is
 // behind the captures, and of a scope there is nothing else. 0 where none was
 // taken.
-func (p *probe) rawStack(r *callRecord) (raw uint64) {
-	if !p.stack || len(r.args) == 0 {
+func rawStackOf(p *probetable.Probe, r *callRecord) (raw uint64) {
+	if !p.Stack || len(r.args) == 0 {
 		return 0
 	}
-	at := len(p.planned.Function.Values)
-	if p.planned.Function.Action == catalog.ScopeBegin {
+	at := len(p.Planned.Function.Values)
+	if p.Planned.Function.Action == catalog.ScopeBegin {
 		at = 0
 	}
 	if at >= len(r.args) {

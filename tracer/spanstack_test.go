@@ -52,12 +52,12 @@ func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 	d.stacks = resolved
 	addStack(t, d.stacks, rawStackRecord(7, 2, 0))
 	spec := index("cuMemAlloc")
-	probe := d.probes.at(spec).planned
+	probe := d.probes.Find(spec).Planned
 	probe.TakeStack()
 	if !probe.TakesStack() {
 		t.Fatal("no room for the stack")
 	}
-	d.probes.at(spec).stack = true
+	d.probes.Find(spec).Stack = true
 	call := func(status uint64) {
 		values := make([]uint64, len(probe.Function.Values), len(probe.Function.Values)+1)
 		values[0], values[1] = 0x7f0000, 4096

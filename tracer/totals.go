@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
@@ -58,15 +59,25 @@ func (d *decoder) operator(c *Call) *OperatorTotal {
 	return t
 }
 
-// totalOf is operator, remembered by the probe while its spans keep its name.
-func (d *decoder) totalOf(s *Span, p *probe) *OperatorTotal {
-	if s.Call != p.planned.Call {
+// probeTotal is the total of the spans that keep a probe's name.
+type probeTotal struct {
+	of    *probetable.Probe // its place may be another's by now
+	total *OperatorTotal
+}
+
+// totalOf is operator, cached by probe while its spans keep its name.
+func (d *decoder) totalOf(s *Span, p *probetable.Probe) *OperatorTotal {
+	if s.Call != p.Planned.Call {
 		return d.operator(s.Call)
 	}
-	if p.total == nil {
-		p.total = d.operator(s.Call)
+	for int(p.Index) >= len(d.probeTotals) {
+		d.probeTotals = append(d.probeTotals, probeTotal{})
 	}
-	return p.total
+	cached := &d.probeTotals[p.Index]
+	if cached.of != p {
+		*cached = probeTotal{p, d.operator(s.Call)}
+	}
+	return cached.total
 }
 
 func (d *decoder) add(t *OperatorTotal, s *Span) {

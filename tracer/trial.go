@@ -7,9 +7,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
-	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
+	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
 // A Trial records running processes with probes that the caller puts in and
@@ -106,7 +107,7 @@ type TrialCounts struct {
 // Counts reads the counters of every probe.
 func (t *Trial) Counts() (c TrialCounts, err error) {
 	for _, p := range t.session.probes.all() {
-		n, err := t.session.kernel.Count(p.index)
+		n, err := t.session.kernel.Count(p.Index)
 		if err != nil {
 			return c, err
 		}
@@ -167,10 +168,8 @@ func NewReplay(sink Sink, calls []*Call) (*Replay, error) {
 	for _, call := range calls {
 		made.Probes = append(made.Probes, plan.Probe{Group: group, Function: &catalog.Function{Layer: call.Layer, Action: catalog.Span}, Call: call})
 	}
-	probes := newProbeTable(places.Most{Places: 2 * len(made.Probes), Files: 2})
-	if err := probes.add(&tracedFile{plan: made}, places.Owner{}); err != nil {
-		return nil, err
-	}
+	probes := &probetable.Table{}
+	probes.Put(0, made.Probes, &tensor.Trust{})
 	return &Replay{newDecoder(sink, probes, newClasses(), 0)}, nil
 }
 

@@ -39,7 +39,7 @@ func captureCommand() *urfave.Command {
 			case len(arguments) != 1 || c.String("job") == "":
 				return usageError(errors.New("which job, in which store? ebpfprof fleet capture STORE --job NAME"))
 			}
-			s, err := store.OpenDirectory(arguments[0])
+			s, err := store.Open(c.Context, arguments[0])
 			if err != nil {
 				return urfave.Exit(err, cli.ExitFailed)
 			}

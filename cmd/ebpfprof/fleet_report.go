@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -30,7 +31,7 @@ func uploadCommand() *urfave.Command {
 		ArgsUsage:   "DATASET…",
 		Description: uploadDescription,
 		Flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "store", Usage: "the store, a `DIRECTORY`"},
+			&urfave.StringFlag{Name: "store", Usage: "the store, a directory or s3://BUCKET/PREFIX: `STORE`"},
 			&urfave.StringFlag{Name: "job", Usage: "the job's `NAME`", DefaultText: "the scheduler's, as recorded"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 		},
@@ -57,9 +58,9 @@ func runUpload(c *urfave.Context) error {
 	case err != nil:
 		return usageError(err)
 	case len(datasets) == 0 || c.String("store") == "":
-		return usageError(errors.New("which recordings, and where to? ebpfprof fleet upload --store DIRECTORY DATASET…"))
+		return usageError(errors.New("which recordings, and where to? ebpfprof fleet upload --store STORE DATASET…"))
 	}
-	s, err := store.NewDirectory(c.String("store"))
+	s, err := store.Create(c.String("store"))
 	if err != nil {
 		return urfave.Exit(err, cli.ExitFailed)
 	}
@@ -111,6 +112,7 @@ what tells a worker from its peers; symptoms, such as waiting for somebody, come
 
    ebpfprof fleet report /shared/patterns
    ebpfprof fleet report /shared/patterns --job llama --since 2h --format html -o slow.html
+   ebpfprof fleet report s3://profiles/fleet?endpoint=https://storage.example.com
    ebpfprof fleet report /shared/patterns --json | jq '.findings[0]'`
 
 func fleetReportCommand() *urfave.Command {
@@ -131,6 +133,33 @@ func fleetReportCommand() *urfave.Command {
 	}
 }
 
+// localStore is a directory that has what a report of a store needs: the store itself,
+// or, of a bucket, a copy of what was asked for, which remove takes away.
+func localStore(c *urfave.Context, location string) (directory string, remove func(), err error) {
+	s, err := store.Open(c.Context, location)
+	if err != nil {
+		return "", nil, err
+	}
+	bucket, ok := s.(*store.Bucket)
+	if !ok {
+		return location, func() {}, nil
+	}
+	if directory, err = os.MkdirTemp("", "ebpfprof-store-"); err != nil {
+		return "", nil, fmt.Errorf("making room for a copy of the store: %w", err)
+	}
+	remove = func() { os.RemoveAll(directory) }
+	progress := newProgressLine(c)
+	defer progress.end()
+	err = store.Mirror(c.Context, bucket, c.String("job"), c.Duration("since"), directory, func(done, of int) {
+		progress.say("fetching %d of %d files", done, of)
+	})
+	if err != nil {
+		remove()
+		return "", nil, err
+	}
+	return directory, remove, nil
+}
+
 func runFleetReport(c *urfave.Context) error {
 	arguments, err := cli.Interspersed(c)
 	switch {
@@ -146,10 +175,12 @@ func runFleetReport(c *urfave.Context) error {
 	if !strings.Contains(" text json html ", " "+format+" ") {
 		return usageError(fmt.Errorf("--format %q: choose text, json or html", format))
 	}
-	if _, err := store.OpenDirectory(arguments[0]); err != nil {
+	directory, remove, err := localStore(c, arguments[0])
+	if err != nil {
 		return urfave.Exit(err, cli.ExitFailed)
 	}
-	db, err := openAnalysis(c, filepath.Join(arguments[0], store.Version))
+	defer remove()
+	db, err := openAnalysis(c, filepath.Join(directory, store.Version))
 	if err != nil {
 		return err
 	}

@@ -84,6 +84,9 @@ func Run(path string, check bool) error {
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	s := newSupervisor(config, log)
+	if err := s.sends(); err != nil {
+		return err
+	}
 	if config.Listen != "off" {
 		listener, err := net.Listen("tcp", config.Listen)
 		if err != nil {
@@ -110,8 +113,17 @@ func Run(path string, check bool) error {
 		}
 	}()
 	notify("READY=1")
+	// Until the workers have written their last.
+	unsent, sent := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		sending(unsent, s.sender, log)
+	}()
 	s.run(ctx)
 	notify("STOPPING=1")
+	sent()
+	<-over
 	return nil
 }
 

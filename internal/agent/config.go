@@ -25,13 +25,15 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
 
 // Config is what the agent is told. The zero value of a field is its default.
 type Config struct {
-	Store     string   `yaml:"store"`       // a directory that all nodes reach
+	Store     string   `yaml:"store"`       // s3://BUCKET/PREFIX, or a directory that all nodes reach
 	Spool     string   `yaml:"spool"`       // raw events of windows, the oldest out first
 	SpoolMB   int64    `yaml:"spool_mb"`    // how much of them stays
+	OutboxMB  int64    `yaml:"outbox_mb"`   // how much of what the store has not taken yet stays
 	Budget    string   `yaml:"budget"`      // share of the job's time, such as 1%
 	Listen    string   `yaml:"listen"`      // address of /metrics, /healthz and /jobs; off
 	Libraries []string `yaml:"libraries"`   // a process that maps one of these is part of a job
@@ -69,7 +71,7 @@ var defaultLibraries = []string{"libtorch_cpu.so", "libtorch.so", "libtorch_cuda
 // defaults are what a file does not say.
 func defaults() Config {
 	return Config{
-		SpoolMB: 2048, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries, Every: duration(5 * time.Second),
+		SpoolMB: 2048, OutboxMB: 256, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries, Every: duration(5 * time.Second),
 		Settle: duration(10 * time.Second), Window: duration(20 * time.Second), Cooldown: duration(10 * time.Minute),
 		Flush: duration(time.Minute), MaxJobs: 16, MaxRSSMB: 400, StepsMean: 50, Slower: 1.05,
 	}
@@ -158,7 +160,12 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...)
 	}
 	if c.Store == "" {
-		return bad("it names no store: store: DIRECTORY, one that all nodes reach")
+		return bad("it names no store: store: s3://BUCKET/PREFIX, or a directory that all nodes reach")
+	}
+	if store.IsBucket(c.Store) {
+		if _, err := store.Create(c.Store); err != nil { // asks nobody yet
+			return bad("store: %v", err)
+		}
 	}
 	if c.Spool == "" {
 		c.Spool = "/var/lib/ebpfprof/spool"
@@ -184,8 +191,8 @@ func (c *Config) check() error {
 	switch {
 	case len(c.Libraries) == 0:
 		return bad("libraries: without any, no job would be found")
-	case c.MaxJobs < 1 || c.SpoolMB < 0 || c.MaxRSSMB < 64:
-		return bad("max_jobs is at least 1, spool_mb at least 0, max_rss_mb at least 64")
+	case c.MaxJobs < 1 || c.SpoolMB < 0 || c.OutboxMB < 1 || c.MaxRSSMB < 64:
+		return bad("max_jobs and outbox_mb are at least 1, spool_mb at least 0, max_rss_mb at least 64")
 	case c.StepsMean < 2 || !(c.Slower > 1):
 		return bad("steps_mean is at least 2, slower_than more than 1")
 	case time.Duration(c.Window) < time.Second:

@@ -70,17 +70,22 @@ var (
 	descTrig   = prometheus.NewDesc("ebpfprof_triggers_total", "degradations noticed", []string{"job", "kind"}, nil)
 	descWin    = prometheus.NewDesc("ebpfprof_windows_total", "windows recorded", jobLabel, nil)
 	descSkip   = prometheus.NewDesc("ebpfprof_windows_skipped_total", "windows not taken because of the cool-down", jobLabel, nil)
-	descBytes  = prometheus.NewDesc("ebpfprof_pattern_bytes_total", "bytes of patterns sent to the store", jobLabel, nil)
-	descUnsent = prometheus.NewDesc("ebpfprof_patterns_dropped_total", "uploads that the store did not take", jobLabel, nil)
+	descBytes  = prometheus.NewDesc("ebpfprof_pattern_bytes_total", "bytes of patterns written for the store", jobLabel, nil)
+	descUnsent = prometheus.NewDesc("ebpfprof_patterns_dropped_total", "uploads that the disk did not take", jobLabel, nil)
 	descRef    = prometheus.NewDesc("ebpfprof_requests_refused_total", "requests for windows without a valid signature", jobLabel, nil)
 	descRaw    = prometheus.NewDesc("ebpfprof_raw_windows_failed_total", "windows whose raw events could not all be written", jobLabel, nil)
 	descDrop   = prometheus.NewDesc("ebpfprof_steps_dropped_total", "steps, waits and anchors beyond the limits", jobLabel, nil)
+	descWait   = prometheus.NewDesc("ebpfprof_outbox_bytes", "bytes that the store has not taken yet", nil, nil)
+	descOldest = prometheus.NewDesc("ebpfprof_outbox_oldest_timestamp_seconds", "begin of the oldest recording that the store has not taken yet; 0 if nothing waits", nil, nil)
+	descSent   = prometheus.NewDesc("ebpfprof_store_bytes_total", "bytes that the store has taken", nil, nil)
+	descLost   = prometheus.NewDesc("ebpfprof_outbox_dropped_total", "files that were dropped before the store took them, for want of room", nil, nil)
+	descStore  = prometheus.NewDesc("ebpfprof_store_up", "whether the store took what was sent last", nil, nil)
 	descAgain  = prometheus.NewDesc("ebpfprof_worker_restarts_total", "workers that were started again", jobLabel, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *supervisor) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain} {
+	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore} {
 		to <- d
 	}
 }
@@ -99,6 +104,20 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(descJobs, float64(len(jobs)))
 	gauge(descAway, float64(away))
+	if s.sender != nil {
+		box, oldest, up := s.sender.State(), 0.0, 1.0
+		if !box.Oldest.IsZero() {
+			oldest = float64(box.Oldest.UnixNano()) / 1e9
+		}
+		if box.Failure != "" {
+			up = 0
+		}
+		gauge(descWait, float64(box.Bytes))
+		gauge(descOldest, oldest)
+		gauge(descStore, up)
+		count(descSent, box.SentBytes)
+		count(descLost, box.Dropped)
+	}
 	for _, j := range jobs {
 		name, up := utf8(j.Name), 0.0
 		if j.Worker != 0 {

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
 )
 
 // WorkerCommand is how the agent runs itself as a job's worker.
@@ -30,6 +32,7 @@ const (
 type supervisor struct {
 	log      *slog.Logger
 	discover *discoverer
+	sender   *outbox.Sender // nil in tests that send nothing
 
 	mu      sync.Mutex // the supervisor's goroutine, the workers' readers and HTTP handlers
 	config  Config
@@ -260,6 +263,21 @@ func (s *supervisor) reload(c Config) {
 			j.stop()
 		}
 	}
+}
+
+// sends has what workers write for the store sent there.
+func (s *supervisor) sends() error {
+	box, err := s.config.outbox()
+	if err != nil {
+		return err
+	}
+	config := func() Config {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.config
+	}
+	s.sender = outbox.NewSender(box, &reached{location: func() string { return config().Store }}, func() int64 { return config().OutboxMB << 20 })
+	return nil
 }
 
 // health is nil while jobs are looked for as often as the configuration says.

@@ -38,9 +38,9 @@ type Status struct {
 	Slow      int64   `json:"slow"`
 	Blocked   int64   `json:"blocked"`
 	Windows   int64   `json:"windows"`
-	Patterns  int64   `json:"patterns"`   // sent
-	Bytes     int64   `json:"bytes"`      // sent
-	Unsent    int64   `json:"unsent"`     // windows that the store did not take, and that were dropped
+	Patterns  int64   `json:"patterns"`   // written for the store
+	Bytes     int64   `json:"bytes"`      // likewise
+	Unsent    int64   `json:"unsent"`     // uploads that the disk did not take, and that were dropped
 	RawFailed int64   `json:"raw_failed"` // windows whose raw events could not all be written
 	Dropped   int64   `json:"dropped"`    // steps, waits and threads with anchors beyond the limits
 	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
@@ -55,7 +55,8 @@ const frequency = 19
 type worker struct {
 	config Config
 	job    Job
-	store  store.Store
+	outbox *store.Directory // patterns: the supervisor sends them
+	peers  *reached         // the store, for requests, which wait for nobody
 	key    []byte
 	host   string
 	budget float64
@@ -75,11 +76,11 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := json.NewDecoder(in).Decode(&a); err != nil {
 		return fmt.Errorf("reading the assignment: %w", err)
 	}
-	s, err := store.NewDirectory(a.Config.Store)
+	box, err := a.Config.outbox()
 	if err != nil {
 		return err
 	}
-	w := &worker{config: a.Config, job: a.Job, store: s, out: json.NewEncoder(out), done: map[string]bool{}, status: Status{Job: a.Job.Name}}
+	w := &worker{config: a.Config, job: a.Job, outbox: box, peers: &reached{location: func() string { return a.Config.Store }}, out: json.NewEncoder(out), done: map[string]bool{}, status: Status{Job: a.Job.Name}}
 	if w.budget, err = a.Config.share(); err != nil {
 		return err
 	}
@@ -225,6 +226,10 @@ func (w *worker) degraded(d live.Degradation) (reason string) {
 	return string(d.Kind)
 }
 
+// requestPatience bounds what a slow store takes of the worker's time: while it asks for
+// requests, it looks at no step.
+const requestPatience = 2 * time.Second
+
 // ask puts a request into the store, if there is a key to sign it with, and returns
 // when the window begins.
 func (w *worker) ask(ctx context.Context, reason string) time.Time {
@@ -232,7 +237,13 @@ func (w *worker) ask(ctx context.Context, reason string) time.Time {
 	if w.key == nil {
 		return start
 	}
-	if err := request.Put(ctx, w.store, request.New(w.job.Name, w.host, reason, start, w.key)); err != nil {
+	limited, cancel := context.WithTimeout(ctx, requestPatience)
+	defer cancel()
+	s, err := w.peers.get()
+	if err == nil {
+		err = request.Put(limited, s, request.New(w.job.Name, w.host, reason, start, w.key))
+	}
+	if err != nil {
 		w.say("watching", err.Error())
 	}
 	return start
@@ -243,8 +254,14 @@ func (w *worker) asked(ctx context.Context, now time.Time) *request.Request {
 	if w.key == nil {
 		return nil
 	}
-	found, err := request.Since(ctx, w.store, w.job.Name, now, w.key, w.done)
+	limited, cancel := context.WithTimeout(ctx, requestPatience)
+	defer cancel()
+	s, err := w.peers.get()
 	if err != nil {
+		return nil // the supervisor says that the store is away
+	}
+	found, err := request.Since(limited, s, w.job.Name, now, w.key, w.done)
+	if err != nil && !errors.Is(err, store.ErrAway) {
 		w.status.Refused++
 		w.say("watching", err.Error())
 	}
@@ -303,8 +320,8 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	return ended(err)
 }
 
-// send puts patterns and steps into the store. What it does not take is dropped and
-// counted: a worker's memory does not depend on a store that is away.
+// send writes patterns and steps for the store, on the disk: a worker's memory does not
+// depend on a store that is away. What a full disk does not take is dropped and counted.
 func (w *worker) send(ctx context.Context, c *pattern.Collector, steps []pattern.Step, raw int64) {
 	patterns := pattern.Compact(c.Flush(), leastShare)
 	if learnt, _ := w.steps.Learnt(); len(patterns) == 0 || learnt == 0 {
@@ -316,13 +333,11 @@ func (w *worker) send(ctx context.Context, c *pattern.Collector, steps []pattern
 	for i := range steps {
 		steps[i].Job, steps[i].Host = w.job.Name, w.host
 	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	n, err := store.Send(limited, w.store, store.Batch{Session: fmt.Sprintf("%s-%d", w.host, patterns[0].BeginNS), Job: w.job.Name, Host: w.host,
+	n, err := store.Send(context.WithoutCancel(ctx), w.outbox, store.Batch{Session: fmt.Sprintf("%s-%d", w.host, patterns[0].BeginNS), Job: w.job.Name, Host: w.host,
 		Tool: cli.Version, Patterns: patterns, Steps: steps, Lost: c.Lost(), EventBytes: raw})
 	if err != nil {
 		w.status.Unsent++
-		w.say(w.status.State, fmt.Sprintf("the store did not take %d patterns: %v", len(patterns), err))
+		w.say(w.status.State, fmt.Sprintf("%d patterns could not be written for the store: %v", len(patterns), err))
 		return
 	}
 	w.status.Patterns += int64(len(patterns))

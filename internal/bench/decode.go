@@ -16,6 +16,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // decodeResult is what a second process says of decoding and writing.
@@ -23,6 +24,7 @@ type decodeResult struct {
 	Spans     uint64  `json:"spans"`
 	WallNS    float64 `json:"wall_ns_per_span"`
 	CPUNS     float64 `json:"cpu_ns_per_span"`
+	AloneNS   float64 `json:"decode_cpu_ns_per_span"` // without a dataset
 	Bytes     float64 `json:"bytes_per_span"`
 	PeakRSSMB float64 `json:"peak_rss_mb"`
 	perSecond spread
@@ -66,41 +68,56 @@ func decodeChild(spans int) error {
 	for i := range calls {
 		calls[i] = &tracer.Call{Layer: "op", Category: "forward", Name: fmt.Sprintf("aten::operator_%d", i)}
 	}
+	alone, _, err := decode(event.Discard{}, calls, spans)
+	if err != nil {
+		return err
+	}
 	sink, err := newScratch()
 	if err != nil {
 		return err
 	}
 	defer sink.remove()
-	replay, err := tracer.NewReplay(sink, calls)
+	cpu, start := cpuTime(), time.Now()
+	_, decoded, err := decode(sink, calls, spans)
 	if err != nil {
 		return err
-	}
-	records := newImitation(1 << 16)
-	runtime.GC()
-	// What a ring's reader does with each record: copy it out.
-	raw := unsafe.Slice((*byte)(unsafe.Pointer(new([16]uint64))), recordBytes)
-	cpu, start := cpuTime(), time.Now()
-	for done := 0; done < spans; done += len(records.records) {
-		for i := range records.records {
-			copy(raw, unsafe.Slice((*byte)(unsafe.Pointer(&records.records[i])), recordBytes))
-			if err := replay.Record(raw); err != nil {
-				return err
-			}
-		}
-		records.advance()
-	}
-	decoded, damaged, err := replay.Flush()
-	if err != nil || damaged > 0 {
-		return fmt.Errorf("%d records were damaged: %w", damaged, err)
 	}
 	if err := sink.Close(); err != nil {
 		return err
 	}
 	wall, cpu := float64(time.Since(start)), cpuTime()-cpu
 	return json.NewEncoder(os.Stdout).Encode(decodeResult{
-		Spans: decoded, WallNS: wall / float64(decoded), CPUNS: cpu * 1e9 / float64(decoded),
+		Spans: decoded, WallNS: wall / float64(decoded), CPUNS: cpu * 1e9 / float64(decoded), AloneNS: alone,
 		Bytes: float64(tableBytes(filepath.Join(sink.dir, "dataset", "span"))) / float64(decoded), PeakRSSMB: peakRSS(),
 	})
+}
+
+// decode replays synthetic records into a sink. It returns the CPU time of one, in
+// nanoseconds, and how many spans they were.
+func decode(sink event.Sink, calls []*tracer.Call, spans int) (nanoseconds float64, decoded uint64, err error) {
+	replay, err := tracer.NewReplay(sink, calls)
+	if err != nil {
+		return 0, 0, err
+	}
+	records := newImitation(1 << 16)
+	runtime.GC()
+	// What a ring's reader does with each record: copy it out.
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(new([16]uint64))), recordBytes)
+	cpu := cpuTime()
+	for done := 0; done < spans; done += len(records.records) {
+		for i := range records.records {
+			copy(raw, unsafe.Slice((*byte)(unsafe.Pointer(&records.records[i])), recordBytes))
+			if err := replay.Record(raw); err != nil {
+				return 0, 0, err
+			}
+		}
+		records.advance()
+	}
+	decoded, damaged, err := replay.Flush()
+	if err != nil || damaged > 0 {
+		return 0, 0, fmt.Errorf("%d records were damaged: %w", damaged, err)
+	}
+	return (cpuTime() - cpu) * 1e9 / float64(decoded), decoded, nil
 }
 
 const recordBytes = int(unsafe.Sizeof(bpf.CallCallRecord{}))

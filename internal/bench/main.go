@@ -35,7 +35,7 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("bench: ")
 	quick := flag.Bool("quick", false, "three minutes instead of twelve: fewer rounds, shorter windows")
-	write := flag.Bool("write", false, "put the figures into docs/overhead.md; with -only, those of its parts")
+	write := flag.Bool("write", false, "put the figures into docs/overhead.md, each section with the date; what this run did not measure stays")
 	only := flag.String("only", "", "parts to run, of hit,python,native,mixed,programs,plan,decode,attach,paired,budget,allocator,memory,models,samples (all if empty)")
 	torch := flag.String("torch", "", "only the interpreter whose name begins so: 1.13 or 2")
 	spans := flag.Int("decode", 0, "decode so many synthetic records and print the figures as JSON (used by bench itself)")
@@ -95,7 +95,7 @@ func main() {
 		return
 	}
 	path := filepath.Join("docs", "overhead.md")
-	if old, err := os.ReadFile(path); err == nil && *only != "" {
+	if old, err := os.ReadFile(path); err == nil {
 		text = r.merge(string(old), text)
 	}
 	fail(os.WriteFile(path, []byte(text), 0o644))

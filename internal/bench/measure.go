@@ -36,6 +36,7 @@ type results struct {
 	bytes        []float64      // a span of those, on disk
 	load         []float64      // of the machine, at every part
 	budget       []pairedResult
+	budgetReal   []pairedResult // of a network of a real shape
 	models       []pairedResult
 	samples      []pairedResult
 	samplesAlone []pairedResult // with a twin
@@ -249,16 +250,24 @@ func (r *results) runToTheEnd(to *[]pairedResult, j *job, python interpreter, na
 	return nil
 }
 
-// measureBudget has the worst case under the default budget. The windows are
-// longer than the governor's cycles, and the mean counts: the price is paid in
-// few steps.
+// measureBudget has the worst case, and a network of a real shape, under the default
+// budgets. The windows are longer than the governor's cycles, and the mean counts: the
+// price is paid in few steps.
 func (r *results) measureBudget(s settings, python interpreter) error {
-	j, err := startWithTwin(onJobCore, python, "mlp.py")
+	s.rounds = max(2, (s.rounds+1)/2)
+	if err := r.measureBudgetOf(&r.budget, s, python, "mlp.py"); err != nil {
+		return err
+	}
+	s.rounds = max(2, (s.rounds+1)/2)
+	return r.measureBudgetOf(&r.budgetReal, s, python, "transformer.py")
+}
+
+func (r *results) measureBudgetOf(to *[]pairedResult, s settings, python interpreter, name string) error {
+	j, err := startWithTwin(onJobCore, python, name)
 	if err != nil {
 		return err
 	}
 	defer j.kill()
-	s.rounds = max(2, (s.rounds+1)/2)
 	window := tracer.Options{PIDs: []int{j.pid}, Level: tracer.LevelWindow, Follow: true, Budget: 0.05}
 	anchor := tracer.Options{PIDs: []int{j.pid}, Level: tracer.LevelAnchor, Follow: true, Budget: 0.01}
 	treatments := []treatment{
@@ -267,7 +276,7 @@ func (r *results) measureBudget(s settings, python interpreter) error {
 		session(atAnchor, s.long, 2*time.Second, anchor),
 	}
 	s.window = s.long / 2
-	return r.runToTheEnd(&r.budget, j, python, "mlp.py", s, treatments)
+	return r.runToTheEnd(to, j, python, name, s, treatments)
 }
 
 // measureModel has a training step of a real shape.

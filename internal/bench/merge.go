@@ -1,40 +1,93 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-	"time"
+	"unicode/utf8"
 )
 
-// A run of some parts only (-only) replaces on the page what it measured and
-// leaves the rest.
+// A run replaces on the page what it measured and leaves the rest: sections of parts
+// that it left out (-only), and those that other programs' figures are in (the soak).
 
-// merge puts a partial page into a whole one.
-func (r *results) merge(old, partial string) string {
-	sections := split(old)
-	var again []string
-	for _, s := range split(partial)[1:] {
-		i := sectionOf(sections, s.title)
+// merge puts the page of this run into the one that was there.
+func (r *results) merge(old, written string) string {
+	was, now := split(old), split(written)
+	sections := now
+	for i, s := range was[1:] {
+		at := sectionOf(sections, s.title)
 		switch {
-		case s.title == "Targets" && i >= 0:
-			sections[i].text = mergeRows(sections[i].text, s.text)
-		case strings.HasPrefix(s.title, "How"):
-		case i >= 0:
-			sections[i].text = s.text
-			again = append(again, strings.ToLower(s.title))
-		case s.title != "Targets": // a part that the page had not yet
-			last := len(sections) - 1
-			sections = slices.Insert(sections, last, s)
-			again = append(again, strings.ToLower(s.title))
+		case at < 0:
+			// After the section that it stood behind.
+			after := max(0, sectionOf(sections, was[i].title))
+			sections = slices.Insert(sections, after+1, s)
+		case keyed(s.title):
+			sections[at].text = mergeRows(s.text, sections[at].text)
 		}
 	}
-	note := fmt.Sprintf("Measured again on %s, at load averages of %s, with `%s`: %s.\n\n",
-		time.Now().UTC().Format("2006-01-02 15:04"), loads(r.load), r.command, strings.Join(again, "; "))
-	sections[0].text += note
 	var b strings.Builder
 	for _, s := range sections {
 		b.WriteString(s.text)
+	}
+	return b.String()
+}
+
+// keyed sections have rows of several parts: each row is replaced by itself.
+func keyed(title string) bool { return title == "Targets" || title == paidTitle }
+
+// dated says below the title of each section when it was measured, but for those that
+// are put together of rows of several runs, and the words about how.
+func (r *results) dated(page string) string {
+	sections := split(page)
+	for i, s := range sections[1:] {
+		if keyed(s.title) || strings.HasPrefix(s.title, "How") {
+			continue
+		}
+		title, rest, _ := strings.Cut(s.text, "\n")
+		sections[i+1].text = title + "\n\n" + r.measured() + "\n" + rest
+	}
+	var b strings.Builder
+	for _, s := range sections {
+		b.WriteString(s.text)
+	}
+	return b.String()
+}
+
+// columns is how wide lines of a document are (internal/columns).
+const columns = 120
+
+// wrap breaks the lines of a document, but for titles, tables and program output.
+func wrap(page string) string {
+	var b strings.Builder
+	fenced := false
+	for line := range strings.Lines(page) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+		}
+		if fenced || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "#") {
+			b.WriteString(line + "\n")
+			continue
+		}
+		indent := ""
+		if strings.HasPrefix(line, "- ") {
+			indent = "  "
+		}
+		width := 0
+		for i, word := range strings.Split(line, " ") {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case i == 0:
+			case width+1+n > columns:
+				b.WriteString("\n" + indent)
+				width = len(indent)
+			default:
+				b.WriteByte(' ')
+				width++
+			}
+			b.WriteString(word)
+			width += n
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }
@@ -61,30 +114,35 @@ func sectionOf(sections []section, title string) int {
 	return -1
 }
 
-// mergeRows replaces the rows of a table whose first two cells are the same.
-func mergeRows(old, partial string) string {
-	key := func(line string) string {
-		cells := strings.SplitN(line, "|", 4)
-		if len(cells) < 4 {
-			return ""
-		}
-		return cells[1] + "|" + cells[2]
-	}
-	lines := slices.Collect(strings.Lines(old))
-	for line := range strings.Lines(partial) {
-		if key(line) == "" {
+// mergeRows puts the rows of an old table and those of a new one together, the new ones
+// in the places of those whose first two cells are the same. Words and header are the
+// new ones.
+func mergeRows(old, written string) string {
+	key := func(row string) string { return strings.Join(strings.SplitN(row, "|", 4)[:3], "|") }
+	head, rows := tableOf(written)
+	_, merged := tableOf(old)
+	for _, row := range rows {
+		same := slices.IndexFunc(merged, func(r string) bool { return key(r) == key(row) })
+		if same < 0 {
+			merged = append(merged, row)
 			continue
 		}
-		same := slices.IndexFunc(lines, func(l string) bool { return key(l) == key(line) })
-		if same >= 0 {
-			lines[same] = line
-			continue
-		}
-		last := len(lines) // a target that the page had not yet
-		for last > 0 && key(lines[last-1]) == "" {
-			last--
-		}
-		lines = slices.Insert(lines, last, line)
+		merged[same] = row
 	}
-	return strings.Join(lines, "")
+	return head + strings.Join(merged, "") + "\n"
+}
+
+// tableOf cuts a section with one table behind the table's rule: what is above, and the rows.
+func tableOf(section string) (head string, rows []string) {
+	ruled := false
+	for line := range strings.Lines(section) {
+		switch row := strings.HasPrefix(line, "| "); {
+		case !ruled:
+			head += line
+			ruled = strings.HasPrefix(line, "| ---")
+		case row:
+			rows = append(rows, line)
+		}
+	}
+	return head, rows
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
 // The page, docs/overhead.md. Its words are here and its figures in results,
@@ -31,6 +30,7 @@ func (p *page) row(cells ...string) { p.line("| %s |", strings.Join(cells, " | "
 func (r *results) markdown() string {
 	p := &page{}
 	r.introduction(p)
+	r.paid(p)
 	r.targets(p)
 	r.hits(p)
 	r.attaching(p)
@@ -46,25 +46,28 @@ func (r *results) markdown() string {
 	r.mixedStacks(p)
 	r.writing(p)
 	p.line("%s", method)
-	return p.String()
+	return wrap(r.dated(p.String()))
 }
 
 func (r *results) introduction(p *page) {
-	mode := "full"
-	if r.quick {
-		mode = "quick"
-	}
 	p.line("# What it costs\n")
-	p.line("Written by `make bench` (`%s`, the %s run, %s) on %s, on %s.", r.command, mode, r.took.Round(time.Second), r.started.UTC().Format("2006-01-02"), machine())
-	p.line("Absolute figures belong to that machine; the ratios travel better. A virtual machine pays far more for a single-stepped site, and more for every trap, than bare metal does.")
-	if len(r.load) > 0 {
-		p.line("The load average was %s during the run; the bench and its job make about 1.5 of that. What is above it is somebody else's work on the same two cores, and in the noise floor below.", loads(r.load))
+	p.line("Written by `make bench ARGS=-write`, on %s. A section says when it was measured last. Absolute figures belong to that machine; the ratios travel better. A virtual machine pays far more for a single-stepped site, and more for every trap, than bare metal does. What the load averages are above 1.5, which the bench and its job make, is somebody else's work on the same cores, and in the noise floors.\n", machine())
+}
+
+// measured says when and how a section was measured.
+func (r *results) measured() string {
+	mode := "in full"
+	if r.quick {
+		mode = "in short"
 	}
-	p.line("")
+	return fmt.Sprintf("*%s: `%s`, %s, %s.*", r.started.UTC().Format("2006-01-02 15:04"), r.command, mode, loads(r.load))
 }
 
 func loads(all []float64) string {
-	return fmt.Sprintf("%.1f to %.1f", slices.Min(all), slices.Max(all))
+	if len(all) == 0 {
+		return "load not read"
+	}
+	return fmt.Sprintf("load average %.1f to %.1f", slices.Min(all), slices.Max(all))
 }
 
 // verdict says whether a target holds.
@@ -117,6 +120,8 @@ func (r *results) targets(p *page) {
 	if d := r.decoding; d != nil {
 		rate := median(d.perSecond.values)
 		p.row("decode and write on one core: ≥ 1 M spans/s (synthetic records)", "", fmt.Sprintf("%.2f M/s", rate), verdict(rate >= 1))
+		alone := 1e3 / d.AloneNS
+		p.row("decode alone on one core: ≥ 3.5 M spans/s (synthetic records)", "", fmt.Sprintf("%.2f M/s", alone), verdict(alone >= 3.5))
 		p.row("on disk: ≤ 20 bytes a span", "", fmt.Sprintf("%.1f B synthetic%s", d.Bytes, r.realBytes()), verdict(max(d.Bytes, largest(r.bytes)) <= 20))
 		p.row("peak RSS meanwhile: < 200 MB", "", fmt.Sprintf("%.0f MB", d.PeakRSSMB), verdict(d.PeakRSSMB < 200))
 	}
@@ -250,6 +255,10 @@ func (r *results) budgets(p *page) {
 	p.line("## The budget\n")
 	p.line("The worst case under the defaults, and at the level that is always on: slices of operators and allocations, attached and detached every second or so, their price included. The windows span several slices, so the mean step is what the job loses; the median is the step outside of the slices. Opening, planning and the first trial slice lie before the window.\n")
 	r.budgetTable(p, r.budget)
+	if len(r.budgetReal) > 0 {
+		p.line("The same of a GPT of four layers, width 128:\n")
+		r.budgetTable(p, r.budgetReal)
+	}
 }
 
 // budgetTable is what whole recordings under a budget cost.
@@ -281,6 +290,7 @@ func (r *results) writing(p *page) {
 	p.table("what", "measured")
 	p.row("spans a second, M (wall)", d.perSecond.String())
 	p.row("CPU time a span, the quietest run", fmt.Sprintf("%.0f ns", d.CPUNS))
+	p.row("of it decoding, without a dataset", fmt.Sprintf("%.0f ns", d.AloneNS))
 	p.row("bytes a span on disk", fmt.Sprintf("%.1f%s", d.Bytes, r.realBytes()))
 	p.row("peak RSS", fmt.Sprintf("%.0f MB", d.PeakRSSMB))
 	p.line("\nReading the kernel's ring is not in that figure; it is in the nanoseconds a record of the lists above, which are the tracer's whole CPU time on the live job.\n")

@@ -18,8 +18,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -85,15 +87,12 @@ func run(names string, o options) error {
 	if o.do != "" {
 		s.checks, o.write = []check{{"command", o.do, readCommand, false}}, false
 	}
-	var all []*findings
-	for _, k := range chosen {
-		f, err := s.look(k)
-		if err != nil {
-			return fmt.Errorf("%s: %w", k.name, err)
-		}
-		all = append(all, f)
+	if o.short {
+		s.guests = 2 // each has one CPU; checks of the long form wait for jobs, which are slow enough alone
+	}
+	all, err := s.lookAll(chosen, func(k kernel, f *findings) error {
 		if o.short || !o.write {
-			continue
+			return nil
 		}
 		if err := s.inherit(f, k); err != nil {
 			return err
@@ -101,9 +100,10 @@ func run(names string, o options) error {
 		if err := f.keep(foundDirectory); err != nil {
 			return fmt.Errorf("keeping what %s showed: %w", k.name, err)
 		}
-		if err := writeFound(); err != nil { // so far
-			return err
-		}
+		return writeFound() // so far
+	})
+	if err != nil {
+		return err
 	}
 	return verdict(all)
 }
@@ -169,45 +169,87 @@ type suite struct {
 	machine   machine
 	checks    []check
 	long      bool
+	guests    int               // at once; 0 stands for one
 	only      []string          // how the names of the checks to do begin; all if none
 	bases     map[string]string // initramfs by architecture
 }
 
-// look boots a kernel and reads what it showed. A kernel that cannot be had is
-// skipped, one whose emulation dies twice has failed.
-func (s *suite) look(k kernel) (*findings, error) {
-	f := newFindings(k, s.long)
+// lookAll looks at kernels, in as many guests at once as the suite may have, and calls
+// done with what each showed, one at a time.
+func (s *suite) lookAll(chosen []kernel, done func(kernel, *findings) error) ([]*findings, error) {
+	all := make([]*findings, len(chosen))
+	var (
+		guests   errgroup.Group
+		finished sync.Mutex // between the guests' goroutines: read prints, and done writes files
+	)
+	guests.SetLimit(max(1, s.guests))
+	for i, k := range chosen {
+		// What a guest needs is fetched and built while the one before runs, one at a time.
+		ready, err := s.prepare(k)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", k.name, err), guests.Wait())
+		}
+		guests.Go(func() error {
+			f, died := s.look(k, ready)
+			if died != nil && !errors.Is(died, errDied) {
+				return fmt.Errorf("%s: %w", k.name, died)
+			}
+			finished.Lock()
+			defer finished.Unlock()
+			if all[i] = f; f.Skipped == "" {
+				read(f, s.of(k), died)
+			}
+			return done(k, f)
+		})
+	}
+	return all, guests.Wait()
+}
+
+// prepared is what a guest boots.
+type prepared struct {
+	image, base string
+	skipped     string // why it cannot be booted
+}
+
+// prepare fetches a kernel and makes what its guest boots. A kernel that cannot be had
+// is skipped.
+func (s *suite) prepare(k kernel) (prepared, error) {
 	deb, err := s.packages.file(k.Package, k.arch, k.version)
 	if errors.Is(err, errGone) {
-		f.Skipped = err.Error() + "; internal/matrix/kernels.go has its pin"
-		return f, nil
+		return prepared{skipped: err.Error() + "; internal/matrix/kernels.go has its pin"}, nil
 	}
 	if err != nil {
-		f.Skipped = err.Error()
-		return f, nil
+		return prepared{skipped: err.Error()}, nil
 	}
 	if s.bases[k.arch] == "" {
 		if s.bases[k.arch], err = base(s.directory, k.arch, s.long, &s.packages); err != nil {
-			return nil, err
+			return prepared{}, err
 		}
 	}
 	image := filepath.Join(s.directory, "image-"+k.name+"-"+k.version)
 	if _, err := os.Stat(image); err != nil {
 		if err := extractImage(deb, image); err != nil {
-			return nil, err
+			return prepared{}, err
 		}
 	}
-	checks := s.of(k)
+	return prepared{image: image, base: s.bases[k.arch]}, nil
+}
+
+// look boots a kernel and has it do its checks. It returns errDied, and what there is,
+// where the emulation dies twice.
+func (s *suite) look(k kernel, ready prepared) (*findings, error) {
+	f := newFindings(k, s.long)
+	if ready.skipped != "" {
+		f.Skipped = ready.skipped
+		return f, nil
+	}
 	var commands []string
-	for _, c := range checks {
+	for _, c := range s.of(k) {
 		commands = append(commands, c.command)
 	}
-	f.boot, err = s.machine.run(k, image, s.bases[k.arch], commands)
-	if err != nil && !errors.Is(err, errDied) {
-		return nil, err
-	}
-	read(f, checks, err)
-	return f, nil
+	var err error
+	f.boot, err = s.machine.run(k, ready.image, ready.base, commands)
+	return f, err
 }
 
 // of are the checks of a kernel.

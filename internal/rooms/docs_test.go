@@ -1,9 +1,13 @@
 package rooms
 
 import (
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -31,5 +35,56 @@ func TestPathsInTheDocsExist(t *testing.T) {
 	}
 	if found < 50 {
 		t.Errorf("only %d paths are named", found)
+	}
+}
+
+var (
+	testName   = regexp.MustCompile("\\b((?:Test|Fuzz|Benchmark|Example)[A-Z][A-Za-z0-9]+)(…|\\|)?")
+	testFunc   = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)[A-Z][A-Za-z0-9_]*)\(`)
+	roomOfTest = regexp.MustCompile("`((?:tracer|internal|symbolize|output|bpf|cmd)[a-z0-9/]*)`: `(Test[A-Za-z0-9]+)`")
+)
+
+// A claim that a test holds is held by a test that is there, in the package that is
+// named. A name may be the beginning of several, as for -run.
+func TestTestsInTheDocsExist(t *testing.T) {
+	where := map[string][]string{}
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, match := range testFunc.FindAllSubmatch(source, -1) {
+			where[string(match[1])] = append(where[string(match[1])], strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, doc := range append(docs, "../../README.md") {
+		contents, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range testName.FindAllSubmatch(contents, -1) {
+			found++
+			begins := func(name string) bool { return strings.HasPrefix(name, string(match[1])) }
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(where)), begins) {
+				t.Errorf("%s names %s, which is not there", filepath.Base(doc), match[1])
+			}
+		}
+		for _, match := range roomOfTest.FindAllSubmatch(contents, -1) {
+			if room, name := string(match[1]), string(match[2]); len(where[name]) > 0 && !slices.Contains(where[name], room) {
+				t.Errorf("%s says that %s is in %s; it is in %v", filepath.Base(doc), name, room, where[name])
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d tests are named", found)
 	}
 }

@@ -31,6 +31,16 @@ type Library struct {
 	process *Process
 }
 
+// FileID is what the kernel knows a file by. Once nobody holds the file, its inode number
+// may be another's.
+type FileID struct {
+	Device Device
+	Inode  uint64
+}
+
+// ID is that of the library's file.
+func (l *Library) ID() FileID { return FileID{l.Device, l.Inode} }
+
 // Libraries lists the files that the process maps executable now, in the order
 // of their addresses.
 func (p *Process) Libraries() ([]*Library, error) {

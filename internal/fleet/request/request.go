@@ -118,8 +118,11 @@ func Since(ctx context.Context, s store.Store, job string, after time.Time, key 
 		if done[k] {
 			continue
 		}
-		done[k] = true
 		r, err := readRequest(ctx, s, k)
+		if errors.Is(err, store.ErrAway) {
+			return found, err // and the next time again
+		}
+		done[k] = true
 		if err == nil {
 			err = r.Verify(key)
 		}

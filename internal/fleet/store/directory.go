@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -106,6 +107,15 @@ func (d *Directory) Get(_ context.Context, key string) (io.ReadCloser, error) {
 
 // List implements Store. Files that are being written have names with a dot in front.
 func (d *Directory) List(_ context.Context, prefix string) (keys []string, err error) {
+	entries, err := d.Entries(prefix)
+	for _, e := range entries {
+		keys = append(keys, e.Key)
+	}
+	return keys, err
+}
+
+// Entries are the files below a prefix, in order of their keys.
+func (d *Directory) Entries(prefix string) (all []Entry, err error) {
 	err = fs.WalkDir(d.root.FS(), strings.TrimSuffix(prefix, "/"), func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -115,9 +125,25 @@ func (d *Directory) List(_ context.Context, prefix string) (keys []string, err e
 		case !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), "."):
 			return nil
 		}
-		keys = append(keys, filepath.ToSlash(name))
-		return nil
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			all = append(all, Entry{Key: filepath.ToSlash(name), Bytes: info.Size()})
+		}
+		return err
 	})
-	slices.Sort(keys)
-	return keys, err
+	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return all, err
+}
+
+// Remove takes a file out, and the directories that are empty without it.
+func (d *Directory) Remove(key string) error {
+	if err := d.root.Remove(key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing from the store: %w", err)
+	}
+	for at := path.Dir(key); at != "." && d.root.Remove(at) == nil; at = path.Dir(at) {
+	}
+	return nil
 }

@@ -50,7 +50,7 @@ func (p Partition) Key(content []byte) string {
 	sum := sha256.Sum256(content)
 	at := p.At.UTC()
 	return path.Join(Version, p.Table, "job="+escape(p.Job), "date="+at.Format(time.DateOnly), "host="+escape(p.Host),
-		at.Format("20060102T150405.000000000Z")+"-"+hex.EncodeToString(sum[:8])+".parquet")
+		at.Format(keyTime)+"-"+hex.EncodeToString(sum[:8])+".parquet")
 }
 
 // longestName is what a file system takes as one name, with room for "job=".

@@ -1,0 +1,291 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+)
+
+// server is a real one, of testdata/setup/versitygw.sh, with a bucket "profiles".
+type server struct {
+	directory, address string
+	running            *exec.Cmd
+}
+
+const secret = "a secret of the tests"
+
+func program(t *testing.T) string {
+	t.Helper()
+	cache := os.Getenv("EBPFPROF_CACHE")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cache = filepath.Join(home, ".cache", "ebpfprof")
+	}
+	found, _ := filepath.Glob(filepath.Join(cache, "versitygw", "v*", "versitygw"))
+	if len(found) == 0 {
+		t.Skip("no versitygw here: make s3 builds it")
+	}
+	return found[len(found)-1]
+}
+
+func serve(t *testing.T, directory string) *server {
+	t.Helper()
+	s := &server{directory: directory}
+	if err := os.MkdirAll(filepath.Join(directory, "profiles"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = free.Addr().String()
+	free.Close()
+	t.Setenv("AWS_ACCESS_KEY_ID", "tests")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
+	s.start(t)
+	t.Cleanup(s.kill)
+	return s
+}
+
+func (s *server) start(t *testing.T) {
+	t.Helper()
+	s.running = exec.Command(program(t), "--port", s.address, "--access", "tests", "--secret", secret, "posix", "--nometa", s.directory)
+	var out bytes.Buffer
+	s.running.Stdout, s.running.Stderr = &out, &out
+	if err := s.running.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", s.address)
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(end) {
+			s.kill()
+			t.Fatalf("versitygw does not listen: %v\n%s", err, out.String())
+		}
+	}
+}
+
+func (s *server) kill() {
+	_ = s.running.Process.Kill()
+	_ = s.running.Wait()
+}
+
+func (s *server) location() string {
+	return "s3://profiles/fleet?region=us-east-1&endpoint=http://" + s.address
+}
+
+func (s *server) open(t *testing.T) store.Store {
+	t.Helper()
+	b, err := store.Create(s.location())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// read is all that a store has, by key.
+func read(t *testing.T, s store.Store) map[string]string {
+	t.Helper()
+	keys, err := s.List(t.Context(), store.Version+"/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, key := range keys {
+		r, err := s.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		all[key] = string(content)
+	}
+	return all
+}
+
+func equal(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for key, content := range want {
+		if got[key] != content {
+			t.Errorf("%s: %d bytes, want %d", key, len(got[key]), len(content))
+		}
+	}
+	if len(got) != len(want) || len(want) == 0 {
+		t.Errorf("%d files, want %d", len(got), len(want))
+	}
+}
+
+// What a directory has, a bucket has, and a report's copy of it.
+func TestABucketIsAStoreLikeADirectory(t *testing.T) {
+	files := open(t)
+	for second := range int64(3) {
+		recording(t, files, second)
+	}
+	want := read(t, files)
+	s := serve(t, t.TempDir())
+	if _, err := store.Open(t.Context(), s.location()); !errors.Is(err, store.ErrNoStore) {
+		t.Errorf("an empty bucket: %v", err)
+	}
+	bucket := s.open(t)
+	for range 2 { // what is put twice is there once
+		for key, content := range want {
+			if err := bucket.Put(t.Context(), key, []byte(content)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	equal(t, read(t, bucket), want)
+	if _, err := bucket.Get(t.Context(), store.Version+"/none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a key that is not there: %v", err)
+	}
+	opened, err := store.Open(t.Context(), s.location())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range []string{"", "j"} {
+		to, last := filepath.Join(t.TempDir(), "copy"), 0
+		if err := store.Mirror(t.Context(), opened.(*store.Bucket), job, time.Minute, to, func(done, of int) { last = of - done }); err != nil || last != 0 {
+			t.Fatalf("%v, %d left", err, last)
+		}
+		copied, err := store.OpenDirectory(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, read(t, copied), want)
+	}
+}
+
+// The server is killed while files are sent, over and over: what the outbox had is in
+// the bucket at the end, once and whole.
+func TestAServerThatIsKilledLosesNothing(t *testing.T) {
+	files := open(t)
+	for second := range int64(40) {
+		recording(t, files, second)
+	}
+	want := read(t, files)
+	s := serve(t, t.TempDir())
+	sender := NewSender(files, s.open(t), limit(1<<30))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil && sender.State().Sent < int64(len(want)) {
+			_ = sender.Pass(ctx)
+		}
+	}()
+	kills := 0
+	for sent := int64(0); kills < 5; {
+		if now := sender.State().Sent; now > sent+10 || now >= int64(len(want)) {
+			sent = now
+			s.kill()
+			kills++
+			s.start(t)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case <-done:
+	case <-time.After(2 * time.Minute):
+		t.Errorf("not all was sent: %+v", sender.State())
+	}
+	stop()
+	<-done
+	equal(t, read(t, s.open(t)), want)
+	if st := sender.State(); st.Dropped != 0 || st.Files != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A store that refuses, that has no such bucket, that is full or that does not answer
+// loses nothing, and the error says what to do.
+func TestWhatABucketDoesNotTakeWaits(t *testing.T) {
+	s := serve(t, t.TempDir())
+	for _, c := range []struct {
+		name, says string
+		location   func(t *testing.T) string
+	}{
+		{"wrong credentials", "refuses the credentials", func(t *testing.T) string {
+			t.Setenv("AWS_SECRET_ACCESS_KEY", "another secret")
+			return s.location()
+		}},
+		{"no bucket", "has no bucket \"none\": make it first", func(*testing.T) string { return strings.Replace(s.location(), "profiles", "none", 1) }},
+		{"nobody there", "does not answer", func(t *testing.T) string {
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer free.Close()
+			return strings.Replace(s.location(), s.address, free.Addr().String(), 1)
+		}},
+		{"full", "writing to the store", func(t *testing.T) string { return serve(t, small(t)).location() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := open(t)
+			recording(t, files, 1)
+			want := read(t, files)
+			to, err := store.Create(c.location(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.name == "full" {
+				fill(t, to)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			err = NewSender(files, to, limit(1<<20)).Pass(ctx)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want %s", err, c.says)
+			}
+			if err != nil && (strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "X-Amz")) {
+				t.Errorf("the error tells a secret: %v", err)
+			}
+			equal(t, read(t, files), want)
+		})
+	}
+}
+
+// small is a directory on a file system with room for next to nothing.
+func small(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a small file system takes root")
+	}
+	directory := t.TempDir()
+	if err := unix.Mount("none", directory, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("no small file system here: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(directory, unix.MNT_DETACH) })
+	return directory
+}
+
+func fill(t *testing.T, to store.Store) {
+	t.Helper()
+	for n := 0; n < 1000; n++ {
+		if to.Put(t.Context(), fmt.Sprintf("v1/fill/%d", n), make([]byte, 8<<10)) != nil {
+			return
+		}
+	}
+	t.Fatal("the bucket does not get full")
+}
