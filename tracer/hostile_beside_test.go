@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/hostile"
+	"github.com/ebpfprof/ebpfprof/internal/testelf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -178,10 +179,7 @@ func TestThousandsOfFilesDoNotStopTheRecording(t *testing.T) {
 	needKernel(t)
 	dir := ramDisk(t, forAll(t), "files")
 	const count = 65_400 // as many as a process may map, less a few
-	contents, err := os.ReadFile(filepath.Join("..", "internal", "testelf", "testdata", "tiny.so"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	contents := testelf.Tiny(t, "tiny.so")
 	for i := range count {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("lib%d.so", i)), contents, 0o755); err != nil {
 			t.Fatal(err)
