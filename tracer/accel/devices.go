@@ -115,7 +115,7 @@ func (d *devices) apply(c *Call) {
 			t.device = device
 		}
 	case catalog.NumbersDevices:
-		d.number(c.given())
+		d.number(c.handedOut())
 	case catalog.OrdersStream, catalog.BeginsCapture:
 		if !c.args.Has(catalog.FieldDeviceHandle) {
 			return
@@ -148,9 +148,9 @@ func (d *devices) number(handles []uint64) {
 	}
 }
 
-// given are the devices that a call handed out: at most as many as asked for,
+// handedOut are the devices that a call handed out: at most as many as asked for,
 // and as there are.
-func (c *Call) given() []uint64 {
+func (c *Call) handedOut() []uint64 {
 	handles := c.all(catalog.FieldDeviceHandle)
 	if c.args.Has(catalog.FieldSerial) {
 		handles = handles[:min(uint64(len(handles)), c.args.value[catalog.FieldSerial])]
