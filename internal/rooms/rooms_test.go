@@ -27,6 +27,7 @@ var floors = [][]string{
 		"internal/flops", "internal/kernelclass",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/memplan/pickle", "internal/fleet/trigger"},
 	{"symbolize/torch"},
+	{"internal/dataset/column"},
 	{"symbolize", "tracer/features", "internal/mapfill", "internal/peaks", "internal/memplan/instance", "internal/memplan/draw", "internal/memplan/pool",
 		"internal/memplan/dense",
 		"internal/memplan/holders"},
