@@ -132,12 +132,14 @@ CROSS JOIN (SELECT any_value(host) AS host FROM session) s
 WHERE c.communicator IS NOT NULL AND c.rank IS NOT NULL AND c.ranks BETWEEN 1 AND 65536
 ORDER BY c.communicator, c.rank, 11`
 
+// What is open is on disk within 2 s; the calls before it, which are spans, with the next
+// rotation.
 const callsQuery = `WITH issued AS (
 	SELECT pid, communicator, sequence_number AS number, name, ts_ns, element_count, dtype, python_stack_id FROM span
 	WHERE layer = 'collective' AND category = 'issue' AND communicator IS NOT NULL AND sequence_number IS NOT NULL
 	UNION ALL
 	SELECT pid, communicator, sequence_number, name, ts_ns, element_count, dtype, python_stack_id FROM open_call
-	WHERE layer = 'collective' AND category = 'issue' AND communicator IS NOT NULL AND sequence_number IS NOT NULL
+	WHERE layer = 'collective' AND category IN ('issue', 'work') AND communicator IS NOT NULL AND sequence_number IS NOT NULL
 ), ran AS (
 	SELECT pid, communicator, sequence_number AS number, min(ts_ns) AS started, max(ts_ns + duration_ns) AS ended FROM span
 	WHERE layer = 'collective' AND category = 'work' AND communicator IS NOT NULL AND sequence_number IS NOT NULL GROUP BY ALL
