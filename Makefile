@@ -164,9 +164,13 @@ bench-before: deps torch
 bench-writers:
 	GOMAXPROCS=1 taskset -c 1 $(GO) test ./output -run '^$$' -bench Writers -benchtime 2000000x -count 3
 
-# Import of 100 MB of JSON, exports in spans a second, a report of a million (synthetic) spans.
+# Import of 100 MB of JSON, exports, a report and a tree of a million (synthetic) spans. Of fifty millions, half an hour
+# on two CPUs: make bench-answers SPANS=50000000 TIMES=1x
+SPANS ?= 1000000
+TIMES ?= 3x
 bench-answers:
-	$(GO) test ./internal/export ./internal/report -run '^$$' -bench 'Export|Import|AMillion' -benchtime 3x
+	EBPFPROF_BENCH_SPANS=$(SPANS) $(GO) test ./internal/export ./internal/report ./internal/calltree -run '^$$' \
+		-bench 'Export|Import|Report|Tree' -benchtime $(TIMES) -timeout 2h
 
 # Every parser of bytes that others wrote, so long each: make fuzz FUZZTIME=1h
 # FUZZ=Maps runs those whose package and name have that in them.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // maxDebugFiles bounds how many files below a directory are looked into.
@@ -50,7 +52,7 @@ var (
 // Open finds and opens the file with an id as FileID gives it. Nil where there
 // is none; a file that has the name of an id and another id inside does not
 // count. The error is ErrNoELFFiles, or that of reading the directory.
-func (d *DebugDir) Open(id string) (*ELF, error) {
+func (d *DebugDir) Open(id string) (*elf.File, error) {
 	if hexBuildID.MatchString(id) {
 		for _, below := range []string{".build-id", "", "usr/lib/debug/.build-id", "lib/debug/.build-id"} {
 			for _, suffix := range []string{".debug", ""} {
@@ -72,8 +74,8 @@ func (d *DebugDir) Open(id string) (*ELF, error) {
 	return nil, nil
 }
 
-func openWithID(path, id string) *ELF {
-	e, err := OpenELF(path)
+func openWithID(path, id string) *elf.File {
+	e, err := elf.Open(path)
 	if err != nil {
 		return nil
 	}
@@ -106,14 +108,14 @@ func (d *DebugDir) walk() error {
 		if files++; files > maxDebugFiles {
 			return fs.SkipAll
 		}
-		e, err := OpenELF(path)
+		e, err := elf.Open(path)
 		if err != nil {
 			return nil
 		}
 		defer e.Close()
 		d.elves++
 		id := e.FileID()
-		if n := len(e.symtab.entries) + len(e.dynsym.entries); d.byID[id] == "" || n > symbols[id] {
+		if n := e.SymbolBytes(); d.byID[id] == "" || n > symbols[id] {
 			d.byID[id], symbols[id] = path, n
 		}
 		return nil

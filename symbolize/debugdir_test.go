@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/testelf"
 )
 
 const hiddenSource = `
@@ -30,7 +32,7 @@ func splitDebug(t *testing.T) (whole, stripped, debug string) {
 	if _, err := exec.LookPath("objcopy"); err != nil {
 		t.Skip("no objcopy here: install binutils")
 	}
-	whole = assemble(t, hiddenSource, "-Wl,--build-id=0x0123456789abcdef0123")
+	whole = testelf.Assemble(t, hiddenSource, "-Wl,--build-id=0x0123456789abcdef0123")
 	stripped, debug = filepath.Join(t.TempDir(), "lib.so"), filepath.Join(t.TempDir(), "lib.debug")
 	for to, flag := range map[string]string{stripped: "--strip-all", debug: "--only-keep-debug"} {
 		if out, err := exec.Command("objcopy", flag, whole, to).CombinedOutput(); err != nil {
@@ -95,7 +97,7 @@ func TestDebugFilesAreFoundByBuildIDInEveryLayout(t *testing.T) {
 			t.Errorf("%s: %v, %v", at, e, err)
 			continue
 		}
-		if len(e.symtab.entries) == 0 {
+		if !e.HasSymbolTable() {
 			t.Errorf("%s: the stripped file was chosen", at)
 		}
 		e.Close()
@@ -118,7 +120,7 @@ func TestDebugFilesAreFoundByBuildIDInEveryLayout(t *testing.T) {
 
 func TestDirectoriesWithoutELFFilesSaySo(t *testing.T) {
 	dir := t.TempDir()
-	place(t, "testdata/tiny.c", filepath.Join(dir, "notes.txt"))
+	place(t, "debugdir_test.go", filepath.Join(dir, "notes.txt"))
 	d, err := OpenDebugDir(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package symbolize turns addresses and handles into names. It knows files, not
 // processes: it needs neither root nor a kernel.
 //
-// ELF reads one file. Names keeps the files that processes run code from, and
+// symbolize/elf reads one file. Names keeps the files that processes run code from, and
 // a Space, the address space of one process, names its addresses:
 //
 //	names := symbolize.NewNames()

@@ -2,12 +2,14 @@ package symbolize
 
 import (
 	"container/list"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/torch"
 )
 
 // maxCached bounds the frames and names that a File remembers.
@@ -16,33 +18,33 @@ const maxCached = 1 << 17
 // File names the code of one executable file. Its methods are safe for
 // concurrent use.
 type File struct {
-	layout  *ELF // where its code lies, also while it is closed; nil: it could not be read
+	layout  *elf.File // where its code lies, also while it is closed; nil: it could not be read
 	module  string
 	buildID string
 
 	open   *openFiles // that may close it; nil where it stays open
-	reopen func() (*ELF, error)
+	reopen func() (*elf.File, error)
 	// Guarded by openFiles.
 	place      *list.Element
 	indexBytes int
 
 	mu        sync.Mutex
-	elf       *ELF  // nil while it is closed
-	err       error // why it can not be read
-	lost      bool  // closed, and its inode is another file's by now
+	elf       *elf.File // nil while it is closed
+	err       error     // why it can not be read
+	lost      bool      // closed, and its inode is another file's by now
 	slow      time.Duration
-	functions *FunctionIndex
+	functions *elf.FunctionIndex
 	names     map[uint64]string // by the function's start
 	frames    map[uint64]Frame
-	operators map[string]OperatorName // by class; nil until one is asked for
-	calls     map[uint64]string       // what Operator said, by address
+	operators map[string]torch.OperatorName // by class; nil until one is asked for
+	calls     map[uint64]string             // what Operator said, by address
 }
 
 // NewFile names the code of an ELF file, which must stay open. The path is
 // for its name alone.
-func NewFile(e *ELF, path string) *File {
+func NewFile(e *elf.File, path string) *File {
 	f := &File{layout: e, elf: e, module: filepath.Base(path), names: map[uint64]string{}, frames: map[uint64]Frame{}}
-	f.err = Guard(func() { f.buildID = e.FileID() })
+	f.err = elf.Guard(func() { f.buildID = e.FileID() })
 	return f
 }
 
@@ -52,7 +54,7 @@ func unreadable(path string, err error) *File {
 	return &File{err: err, module: filepath.Base(path), frames: map[uint64]Frame{}}
 }
 
-// BuildID is ELF.FileID, "" when the file could not be read.
+// BuildID is elf.File.FileID, "" when the file could not be read.
 func (f *File) BuildID() string { return f.buildID }
 
 // Err is why the file has no names: it could not be opened, is no ELF file, or
@@ -74,7 +76,7 @@ func (f *File) Frame(address uint64) Frame {
 	frame := Frame{Kind: Native, Module: f.module, BuildID: f.buildID, Offset: int64(address)}
 	switch f.load() {
 	case nil:
-		f.err = Guard(func() { frame.Function = f.function(address) })
+		f.err = elf.Guard(func() { frame.Function = f.function(address) })
 		f.touch()
 	case errEvicted:
 		f.open.unnamed.Add(1)
@@ -99,14 +101,14 @@ func (f *File) Operator(address uint64) (name string) {
 	if known, ok := f.calls[address]; ok {
 		return known
 	}
-	f.err = Guard(func() {
+	f.err = elf.Guard(func() {
 		s, _ := f.functions.Covering(address)
-		class, method, ok := OperatorClass(s.Name)
+		class, method, ok := torch.OperatorClass(s.Name)
 		if !ok || method != "call" {
 			return
 		}
 		if f.operators == nil {
-			f.operators = OperatorNames(f.elf)
+			f.operators = torch.OperatorNames(f.elf)
 		}
 		name = f.operators[class].Op
 	})
@@ -119,13 +121,12 @@ func (f *File) Operator(address uint64) (name string) {
 
 func (f *File) function(address uint64) string {
 	if f.functions == nil {
-		f.elf.populateSymbols()
 		f.functions = f.elf.IndexFunctions()
 	}
 	if s, ok := f.functions.Covering(address); ok {
 		return f.remember(s.Address, func() string { return f.demangle(s.Name) })
 	}
-	if name, ok := f.elf.pltTargetNear(address); ok {
+	if name, ok := f.elf.PLTTargetWithin(address); ok {
 		return f.demangle(name) + "@plt"
 	}
 	if start, _, ok := f.elf.Extent(address); ok {
@@ -138,17 +139,17 @@ func (f *File) function(address uint64) string {
 // wheel's libtorch take 3 µs each. Later names stay mangled.
 const maxSlow = 2 * time.Second
 
-// demangle is Demangle within the file's time.
+// demangle is demangle.Short within the file's time.
 func (f *File) demangle(name string) string {
 	if f.slow > maxSlow {
 		if f.open != nil {
 			f.open.mangled.Add(1)
 		}
-		return name[:min(len(name), 1<<maxDemangled)]
+		return demangle.Clip(name)
 	}
 	began := time.Now()
 	defer func() { f.slow += time.Since(began) }()
-	return Demangle(name)
+	return demangle.Short(name)
 }
 
 // remember keeps one string per function, however many addresses it has.
@@ -162,20 +163,4 @@ func (f *File) remember(start uint64, name func() string) string {
 		f.names[start] = known
 	}
 	return known
-}
-
-// FileID identifies the file's contents: the GNU build id in hexadecimal, or,
-// where the linker wrote none, "file-" and 16 bytes of the SHA-256 of the
-// first and last 4 KiB and the size (8 bytes, little-endian).
-func (e *ELF) FileID() string {
-	if e.buildID != "" {
-		return e.buildID
-	}
-	const part = 4096
-	size := uint64(len(e.data))
-	h := sha256.New()
-	h.Write(e.slice(0, part))
-	h.Write(e.slice(max(size, part)-part, part))
-	h.Write(le.AppendUint64(nil, size))
-	return "file-" + hex.EncodeToString(h.Sum(nil)[:16])
 }

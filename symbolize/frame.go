@@ -32,7 +32,7 @@ type Frame struct {
 	// the kernel module's name, "[anon]" for code that is in no file. "" of a
 	// Python frame.
 	Module string
-	// BuildID is ELF.FileID of the file; "" outside of files.
+	// BuildID is elf.File.FileID of the file; "" outside of files.
 	BuildID string
 	// Offset is the virtual address in the file, which is what addr2line
 	// takes, -1 where there is none. Of a kernel frame it counts from the

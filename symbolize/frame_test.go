@@ -1,9 +1,6 @@
 package symbolize
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 func TestLabelsSayWhatAndWhere(t *testing.T) {
 	for _, c := range []struct {
@@ -49,12 +46,5 @@ func TestShortPathsKeepThePackage(t *testing.T) {
 		if got := ShortPath(path); got != want {
 			t.Errorf("%q: %q, want %q", path, got, want)
 		}
-	}
-}
-
-func TestDemangledNamesFitALabel(t *testing.T) {
-	long := "_ZN2at6native12_GLOBAL__N_124structured_addmm_out_cpu4implERKNS_6TensorES5_S5_RKN3c106ScalarES8_S5_"
-	if got := Demangle(long); strings.Contains(got, "Tensor") || !strings.HasPrefix(got, "at::native::") {
-		t.Errorf("%q", got)
 	}
 }

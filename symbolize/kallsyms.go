@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // ErrKernelHidden: the kernel does not tell this process where its functions
@@ -101,7 +103,7 @@ func (k *KernelNames) read() {
 			notes = filepath.Join(k.sys, "module", filepath.Base(m.name), "notes/.note.gnu.build-id")
 		}
 		contents, _ := os.ReadFile(notes)
-		m.buildID = buildIDOfNotes(contents)
+		m.buildID = elf.BuildIDOfNotes(contents)
 	}
 }
 
@@ -151,7 +153,10 @@ func (t *kernelTable) frame(address uint64) (Frame, bool) {
 	return Frame{Kind: Kernel, Function: t.name(s), Module: m.name, BuildID: m.buildID, Offset: int64(address - m.start)}, true
 }
 
-func (t *kernelTable) name(s kernelSymbol) string { return cString(t.names[s.name:]) }
+func (t *kernelTable) name(s kernelSymbol) string {
+	name, _, _ := bytes.Cut(t.names[s.name:], []byte{0})
+	return string(name)
+}
 
 // parseKallsyms reads the functions of lines such as
 //

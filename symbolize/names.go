@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // FileKey is what the kernel knows a mapped file by.
@@ -22,7 +24,7 @@ type Mapping struct {
 	Key  FileKey
 	// Open opens the mapped file, whatever became of its name; nil for memory
 	// that is no file.
-	Open func() (*ELF, error)
+	Open func() (*elf.File, error)
 }
 
 // Names knows the files that processes run code from. Each is opened once,

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // shifted is a library whose code does not lie at the same place in the file
 // and in memory, as lld and patchelf make them.
-func shifted(t *testing.T) (path string, e *ELF, f Symbol) {
-	path = assemble(t, ".text\n.globl f\n.type f,@function\nf: nop; nop; nop; nop\n.size f, .-f\n",
+func shifted(t *testing.T) (path string, e *elf.File, f elf.Symbol) {
+	path = testelf.Assemble(t, ".text\n.globl f\n.type f,@function\nf: nop; nop; nop; nop\n.size f, .-f\n",
 		"-Wl,-Ttext-segment=0x40000", "-Wl,--build-id=0xabcdef")
 	e = open(t, path)
 	f, ok := e.Lookup("f")
@@ -23,7 +27,7 @@ func shifted(t *testing.T) (path string, e *ELF, f Symbol) {
 
 func fileMapping(path string, start, end, offset uint64) Mapping {
 	return Mapping{Start: start, End: end, FileOffset: offset, Path: path, Key: FileKey{Inode: start},
-		Open: func() (*ELF, error) { return OpenELF(path) }}
+		Open: func() (*elf.File, error) { return elf.Open(path) }}
 }
 
 func TestAddressesGoThroughTheProgramHeaders(t *testing.T) {
@@ -136,19 +140,31 @@ func TestTheVDSOHasNames(t *testing.T) {
 	}
 }
 
-func TestAFileWithoutABuildIDHasAnIDOfItsContents(t *testing.T) {
-	with := parse(t, tiny(t, "tiny.so"))
-	if with.FileID() != with.BuildID() {
-		t.Errorf("%s, build id %s", with.FileID(), with.BuildID())
+func TestNamelessCodeIsNamedAfterItsFrameDescription(t *testing.T) {
+	e := parse(t, testelf.Tiny(t, "tiny-stripped.so"))
+	f := NewFile(e, "/some/where/tiny.so")
+	functions := map[string]bool{}
+	nameless := 0
+	for _, start := range e.FunctionStarts() {
+		_, end, _ := e.Extent(start)
+		if s, ok := e.IndexFunctions().Covering(start); ok {
+			functions[s.Name] = true
+			continue
+		}
+		nameless++
+		first, last := f.Frame(start).Function, f.Frame(end-1).Function
+		if first != last && !strings.HasSuffix(last, "@plt") || !strings.HasPrefix(first, "tiny.so+0x") && !strings.HasSuffix(first, "@plt") {
+			t.Errorf("[%#x,%#x) is %q to %q", start, end, first, last)
+		}
+		if strings.HasPrefix(first, "tiny.so+") != IsPlace(first) {
+			t.Errorf("IsPlace(%q) = %v", first, IsPlace(first))
+		}
 	}
-	path := assemble(t, ".text\nnop\n", "-Wl,--build-id=none")
-	e := open(t, path)
-	id := e.FileID()
-	if e.BuildID() != "" || len(id) != len("file-")+32 || id != open(t, path).FileID() {
-		t.Errorf("build id %q, file id %q", e.BuildID(), id)
+	if nameless == 0 || len(functions) == 0 {
+		t.Fatalf("%d nameless functions, %d named", nameless, len(functions))
 	}
-	if other := open(t, assemble(t, ".text\nnop; nop\n", "-Wl,--build-id=none")).FileID(); other == id {
-		t.Errorf("two files are %s", id)
+	if got := f.Frame(1 << 40).Function; got != "" {
+		t.Errorf("an address outside of the file is %q", got)
 	}
 }
 
@@ -160,7 +176,7 @@ func TestAFileThatIsCutShortKeepsItsFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := file.Frame(f.Address)
-	if got.Function != "" || got.Offset != int64(f.Address) || got.BuildID != "abcdef" || !errors.Is(file.Err(), ErrTruncated) {
+	if got.Function != "" || got.Offset != int64(f.Address) || got.BuildID != "abcdef" || !errors.Is(file.Err(), elf.ErrTruncated) {
 		t.Errorf("%+v, %v", got, file.Err())
 	}
 }
@@ -176,7 +192,7 @@ func TestAFileThatWasClosedForOthersIsOpenedAgain(t *testing.T) {
 	opened := 0
 	mapping := func(path string, start uint64) Mapping {
 		m := fileMapping(path, start, start+0x1000, offset&^0xfff)
-		m.Open = func() (*ELF, error) { opened++; return OpenELF(path) }
+		m.Open = func() (*elf.File, error) { opened++; return elf.Open(path) }
 		return m
 	}
 	space := names.Space([]Mapping{mapping(path, 0x10000)})

@@ -128,7 +128,7 @@ func (f *File) touch() {
 	if f.open != nil && f.elf != nil {
 		bytes := 0
 		if f.functions != nil {
-			bytes = len(f.functions.places) * placeBytes
+			bytes = f.functions.Bytes()
 		}
 		f.open.use(f, bytes)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // vdsoPath is the name of the kernel's library in /proc/PID/maps.
@@ -23,7 +25,7 @@ func openVDSO() *File {
 	return NewFile(e, vdsoPath)
 }
 
-func readVDSO() (*ELF, error) {
+func readVDSO() (*elf.File, error) {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return nil, err
@@ -45,7 +47,7 @@ func readVDSO() (*ELF, error) {
 		if _, err := memory.ReadAt(image, int64(start)); err != nil {
 			return nil, err
 		}
-		return NewELF(bytes.NewReader(image))
+		return elf.New(bytes.NewReader(image))
 	}
 	return nil, errNoVDSO
 }

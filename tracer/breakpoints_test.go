@@ -6,28 +6,29 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 )
 
 func TestPlanIsNotMisledByTheProbesOfAnotherTracer(t *testing.T) {
 	k := testKernel(t)
 	path := filepath.Join(buildNative(t), "libcallee-both.so")
-	open := func() (*symbolize.ELF, *plan.Plan) {
-		elf, err := symbolize.OpenELF(path)
+	open := func() (*elf.File, *plan.Plan) {
+		e, err := elf.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { elf.Close() })
-		return elf, plan.Library(elf, path, nativeGroup("libcallee-both", catalog.ExitSites, callees))
+		t.Cleanup(func() { e.Close() })
+		return e, plan.Library(e, path, nativeGroup("libcallee-both", catalog.ExitSites, callees))
 	}
-	elf, before := open()
+	e, before := open()
 	all := make([]int, len(before.Probes))
 	for i := range all {
 		all[i] = i
 	}
-	set, err := k.Attach(path, 0, 0, sitesOf(before, 0, all))
+	set, err := k.Attach(path, 0, 0, probes.SitesOf(before, 0, all))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +40,8 @@ func TestPlanIsNotMisledByTheProbesOfAnotherTracer(t *testing.T) {
 	}
 	for i := range before.Probes {
 		p := &before.Probes[i]
-		offset, _ := elf.FileOffset(p.Address)
-		if code := elf.CodeAt(p.Address, 32); !bytes.Equal(code, onDisk[offset:offset+32]) {
+		offset, _ := e.FileOffset(p.Address)
+		if code := e.CodeAt(p.Address, 32); !bytes.Equal(code, onDisk[offset:offset+32]) {
 			t.Errorf("%s reads as % x, the file has % x", p.Symbol, code, onDisk[offset:offset+32])
 		}
 	}

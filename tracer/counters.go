@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 )
 
-// openCounters looks for what can be counted, if counters are wanted.
-func (s *Session) openCounters(o counter.Options) {
-	if s.options.Counters <= 0 {
-		return
+// openCounters looks for what can be counted; nil if no counters are wanted.
+func openCounters(every time.Duration, offsetNS int64) *counter.Sampler {
+	if every <= 0 {
+		return nil
 	}
-	o.Clock = func() int64 { return monotonic() + s.offsetNS }
-	s.counters = counter.Open(o)
+	return counter.Open(counter.Options{Clock: func() int64 { return monotonic() + offsetNS }})
 }
 
 // monotonic is the clock that the kernel stamps records with.
@@ -25,22 +25,9 @@ func monotonic() int64 {
 	return t.Nano()
 }
 
-// follow has the counters of a process's control groups and networks read.
-func (s *Session) follow(pid int) {
-	if s.counters != nil {
-		s.counters.Follow(pid)
-	}
-}
-
-func (s *Session) unfollow(pid int) {
-	if s.counters != nil {
-		s.counters.Forget(pid)
-	}
-}
-
 // runCounters reads the counters on a goroutine of its own. What it returns
 // ends that, after a last reading.
-func (s *Session) runCounters() (stop func()) {
+func runCounters(s *Session) (stop func()) {
 	if s.counters == nil {
 		return func() {}
 	}
@@ -49,9 +36,9 @@ func (s *Session) runCounters() (stop func()) {
 	go func() {
 		defer close(done)
 		s.counters.Run(ctx, s.options.Counters, func(readings []Counter) {
-			s.do(func(d *decoder) {
-				d.keep(d.sink.Counters(readings))
-				d.totals.Counters += uint64(len(readings))
+			s.do(func(d *decode.Decoder) {
+				d.Rows.Out.Keep(d.Rows.Out.Counters(readings))
+				d.Rows.Sums.Totals.Counters += uint64(len(readings))
 			})
 		})
 	}()

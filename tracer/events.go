@@ -1,6 +1,9 @@
 package tracer
 
-import "github.com/ebpfprof/ebpfprof/tracer/event"
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/rows"
+)
 
 // What a Session hands to its Sink. The types are those of package event, which
 // imports no loader; the names here are for who has a Session anyway.
@@ -26,6 +29,10 @@ type (
 	Recording = event.Recording
 	Sink      = event.Sink
 	Discard   = event.Discard
+
+	Totals        = rows.Totals
+	LineTotals    = rows.LineTotals
+	OperatorTotal = rows.OperatorTotal
 )
 
 // The values of Span.End, Span.Status, Sample.State, Sample.Cause and Stack.Status.

@@ -2,7 +2,6 @@ package tracer
 
 import (
 	"bufio"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +12,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 )
 
 // openDescriptors counts those of this process.
@@ -39,14 +38,14 @@ func entries(m *ebpf.Map) (n int) {
 func kept(s *Session) map[string]int {
 	counts := map[string]int{
 		"targets": entries(s.kernel.Map("targets")), "threads": entries(s.kernel.Map("threads")),
-		"waits": entries(s.sampler.Map("waits")), "scopes": entries(s.kernel.Map("scopes")),
+		"waits": entries(s.sampling.sampler.Map("waits")), "scopes": entries(s.kernel.Map("scopes")),
 		"python_runtimes": entries(s.kernel.Map("python_runtimes")),
 	}
 	answered := make(chan struct{})
-	s.do(func(d *decoder) {
-		counts["spaces"], counts["interpreters"] = s.walks.Held()
-		counts["introduced"] = len(d.introduced)
-		counts["classes"] = s.classes.files.Processes()
+	s.do(func(d *decode.Decoder) {
+		counts["spaces"], counts["interpreters"] = s.sampling.walks.Held()
+		counts["sampled threads"] = d.SampledThreads()
+		counts["classes"] = s.classes.Processes()
 		close(answered)
 	})
 	<-answered
@@ -126,64 +125,4 @@ func TestNothingIsLeftOfChildrenThatHaveEnded(t *testing.T) {
 		}
 	}
 	t.Logf("%d descriptors before, %d after; %v", before, after, left)
-}
-
-// Scopes called step 1, step 2, … have their names in the rows; the sums stay short.
-func TestNamesThatNeverEndAreSummedTogether(t *testing.T) {
-	d, sink, index := testDecoder(t)
-	const steps = 3 * maxSummaryNames
-	scope := span(index("record_function"), 0)
-	for i := range steps {
-		text := make([]byte, textHead+128)
-		name := fmt.Sprintf("step %d", i)
-		text[0] = uint8(bpf.CallRecordKindRECORD_TEXT)
-		binary.NativeEndian.PutUint16(text[2:], uint16(len(name)))
-		binary.NativeEndian.PutUint64(text[8:], uint64(i+1))
-		copy(text[textHead:], name)
-		d.record(text)
-		scope.SpanId = uint64(i + 1)
-		d.record(encode(scope, 0))
-	}
-	if err := d.flush(); err != nil {
-		t.Fatal(err)
-	}
-	for i, s := range sink.spans {
-		if want := fmt.Sprintf("step %d", i); s.Call.Name != want {
-			t.Fatalf("scope %d is %q, want %q", i, s.Call.Name, want)
-		}
-	}
-	if n := len(d.totals.Operators); n > maxSummaryNames+1 {
-		t.Errorf("the sums have %d names", n)
-	}
-	if n := d.named.Len(); n > maxNames {
-		t.Errorf("%d names are kept", n)
-	}
-	var sum float64
-	for _, o := range d.totals.Operators {
-		sum += o.Count
-	}
-	if sum != steps {
-		t.Errorf("the sums have %v of %d scopes", sum, steps)
-	}
-}
-
-// A job that allocates and never frees is followed up to a number.
-func TestLiveAllocationsOfAProcessAreFollowedUpToANumber(t *testing.T) {
-	h := newHostMemory()
-	bytes := int64(8)
-	for i := range int64(maxLiveAllocations + 100) {
-		h.follow(&Memory{PID: 1, Action: "alloc", Address: i + 1, Bytes: &bytes}, 1)
-	}
-	free := &Memory{PID: 2, Action: "free", Address: 1}
-	h.follow(&Memory{PID: 2, Action: "alloc", Address: 1, Bytes: &bytes}, 1)
-	h.follow(free, 1)
-	if h.crowded != 100 || len(h.processes[1].size) != maxLiveAllocations {
-		t.Errorf("%d allocations are followed, %d not", len(h.processes[1].size), h.crowded)
-	}
-	if free.Bytes == nil || *free.Bytes != 8 {
-		t.Errorf("another process's free has %v bytes", free.Bytes)
-	}
-	if h.ended(1); len(h.processes) != 1 {
-		t.Errorf("%d processes are left", len(h.processes))
-	}
 }

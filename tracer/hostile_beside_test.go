@@ -57,7 +57,7 @@ var (
 func (s *Session) attachedTo(t *testing.T, library string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if slices.ContainsFunc(s.probes.table.All(), func(p *probetable.Probe) bool { return strings.HasPrefix(p.Planned.Function.Library, library) }) {
+		if slices.ContainsFunc(s.probes.Table().All(), func(p *probetable.Probe) bool { return strings.HasPrefix(p.Planned.Function.Library, library) }) {
 			time.Sleep(500 * time.Millisecond)
 			return
 		}

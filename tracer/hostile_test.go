@@ -167,17 +167,13 @@ func TestProbesDoNotFollowAMappingToAnotherFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer session.Close()
-			if len(session.files) != 1 {
-				t.Fatalf("%d files, want the impostor", len(session.files))
+			if len(session.probes.Files()) != 1 {
+				t.Fatalf("%d files, want the impostor", len(session.probes.Files()))
 			}
 			attacker.tell(t, "swap")
-			for _, f := range session.files { // as from one slice to the next
-				for _, tier := range f.anchor {
-					session.detaching.CloseTier(tier)
-				}
-				if err := session.attachAnchors(f); err != nil {
-					t.Error(err)
-				}
+			session.probes.Detach() // as from one slice to the next
+			if err := session.probes.AttachAnchors(); err != nil {
+				t.Error(err)
 			}
 			if said := bystander.tell(t, ""); said != "45" {
 				t.Errorf("a process that is not traced got %s of a function that returns 45", said)
@@ -218,20 +214,14 @@ func TestProbesAreNotPutIntoAFileThatChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			file.Close()
-			for _, f := range session.files {
-				for _, tier := range f.anchor {
-					session.detaching.CloseTier(tier)
-				}
-				if err := session.attachAnchors(f); err != nil {
-					t.Errorf("the change ends the recording: %v", err)
-				}
-				for name, tier := range f.anchor {
-					if len(tier) > 0 {
-						t.Errorf("the probes of %s are in", name)
-					}
-				}
+			session.probes.Detach()
+			if err := session.probes.AttachAnchors(); err != nil {
+				t.Errorf("the change ends the recording: %v", err)
 			}
-			session.serve()
+			if n := session.probes.Sites(); n > 0 {
+				t.Errorf("%d probes are in", n)
+			}
+			session.decoder.Serve()
 			if !slices.ContainsFunc(sink.warnings, func(w Warning) bool { return w.Kind == "attach" && w.Source == impostor && w.Count == 1 }) {
 				t.Errorf("nothing is said: %+v", sink.warnings)
 			}

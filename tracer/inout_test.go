@@ -59,8 +59,8 @@ func TestProbesInAndOutThousandsOfTimesHarmNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range trial.session.files {
-			code = f.plan.Path
+		for _, f := range trial.session.probes.Files() {
+			code = f.Path()
 		}
 		trials[i] = trial
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
-	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 )
 
 // leftOutGroups are an anchor group, one that goes into slices and one of launches, of
@@ -47,7 +47,7 @@ func costless(t *testing.T) func(*Session) {
 // hasSite reports whether a function has a place for a probe: on arm64 one that is a loop
 // from its first instruction on has none.
 func hasSite(s *Session, name string) bool {
-	return slices.ContainsFunc(s.probes.all(), func(p *probe) bool { return p.Planned.Call.Name == name && p.Planned.Usable() })
+	return slices.ContainsFunc(s.probes.All(), func(p *probes.Probe) bool { return p.Planned.Call.Name == name && p.Planned.Usable() })
 }
 
 // Where each probe is a perf event that the kernel takes tens of milliseconds to take
@@ -109,7 +109,7 @@ func TestCallsGoOnWithoutTheirStacks(t *testing.T) {
 			if !leave {
 				return
 			}
-			if err := leaveStacks(s, []string{"launches"}); err != nil {
+			if err := s.probes.Governed().LeaveStacks([]string{"launches"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -124,30 +124,6 @@ func TestCallsGoOnWithoutTheirStacks(t *testing.T) {
 		for _, name := range launches {
 			if counts[name] != truth.Calls[name] || (stacks[name] > 0) == leave {
 				t.Errorf("without stacks %t: %d of %d calls of %s recorded, %d with a stack", leave, counts[name], truth.Calls[name], name, stacks[name])
-			}
-		}
-	}
-}
-
-func TestOnlyABudgetWithoutUprobeMultiLeavesOut(t *testing.T) {
-	all := catalog.Groups()
-	for _, c := range []struct {
-		budget float64
-		multi  bool
-		all    bool
-	}{{0.05, true, true}, {Unlimited, true, true}, {Unlimited, false, true}, {0.05, false, false}} {
-		s := newSelection(all, c.budget, &features.Set{UprobeMulti: c.multi})
-		if len(s.groups)+len(s.leftOut) != len(all) || (len(s.leftOut) == 0) != c.all || (s.says() == "") != c.all {
-			t.Errorf("%+v: %d of %d groups, %q left out", c, len(s.groups), len(all), s.leftOut)
-		}
-		for _, g := range s.groups {
-			if !c.all && g.Tier == catalog.Detail {
-				t.Errorf("%s is recorded in slices", g.Name)
-			}
-		}
-		for _, name := range []string{"cuda", "hip", "level-zero", "neuron", "opencl", "pjrt"} {
-			if slices.Contains(s.leftOut, name) {
-				t.Errorf("%+v: the launches of %s are left out", c, name)
 			}
 		}
 	}

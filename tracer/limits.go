@@ -1,5 +1,17 @@
 package tracer
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
+)
+
 // What a recording keeps at the most, in one place. A table that is full, or a
 // process that has used up its share of one, costs rows or names, never the
 // recording: each has a reason in the warning table (docs/limits.md). Those of
@@ -7,30 +19,93 @@ package tracer
 const (
 	// MaxProcesses are traced at once.
 	MaxProcesses = 4096
+	// maxTracedFiles bounds the files with probes, or that could have had some: each
+	// takes a descriptor and a mapping. A job of eight processes with all runtimes
+	// has a dozen, for they share them.
+	maxTracedFiles = 1024
 	// MaxThreads have calls at once, MaxWaitingThreads are off the CPU at once.
 	MaxThreads        = 16384
 	MaxWaitingThreads = 16384
 	// MaxThreadsOfProcess and MaxWaitsOfProcess are one process's share of those.
 	MaxThreadsOfProcess = 4096
 	MaxWaitsOfProcess   = 4096
-	// MaxLinkerHooks are on the dynamic linkers of children at once: the kernel looks
-	// at each of them, and at each process that maps the file, whenever one comes or
-	// goes. What the others load is found when their maps are read, within 2 s.
-	MaxLinkerHooks = 64
-	// maxNames are the names that calls were given at run time, kept so that their
-	// spans share them: those that came last.
-	maxNames = 1 << 16
-	// maxSummaryNames have a line of their own in the sums of the summary.
-	maxSummaryNames = 1 << 14
-	// maxLiveAllocations are followed in one process.
-	maxLiveAllocations = 1 << 20
-	// maxWaitingPlugins of one process are waited for: each has a descriptor and a hook.
-	maxWaitingPlugins = 16
-	// maxForwards are the operators of one process whose backward nodes are waited for.
-	maxForwards = 1 << 20
-	// maxClasses are the vtables of one process whose names are kept.
-	maxClasses = 1 << 14
 	// MaxOpenScopes are open at once, MaxScopesOfProcess those of one process.
 	MaxOpenScopes      = 4096
 	MaxScopesOfProcess = 1024
 )
+
+// Limit is one that a recording may be given another value for: Options.Limits.
+type Limit struct {
+	Name    string
+	What    string
+	Default int
+	Most    int // that the kernel's tables and their numbers allow
+}
+
+// Limits lists them. docs/limits.md has these and those that are fixed.
+var Limits = []Limit{
+	{"processes", "processes traced at once", MaxProcesses, MaxProcesses},
+	{"stacks", "different stacks in one recording", stacks.MaxStacks, 1 << 26},
+	{"files", "files with probes", maxTracedFiles, 1 << 14},
+	{"probes", "functions with probes, in all files", kernel.MaxSpecs, 1 << 16},
+	{"unwind-mib", "MiB of the kernel's memory for unwind tables", 256, 256},
+}
+
+// ErrUnknownLimit is wrapped by the error for a limit that is not in Limits.
+var ErrUnknownLimit = errors.New("unknown limit")
+
+// ParseLimits reads settings such as "stacks=65536". The error for a name that there
+// is not wraps ErrUnknownLimit.
+func ParseLimits(settings []string) (map[string]int, error) {
+	set := map[string]int{}
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		i := slices.IndexFunc(Limits, func(l Limit) bool { return l.Name == name })
+		if i < 0 {
+			var names []string
+			for _, l := range Limits {
+				names = append(names, l.Name)
+			}
+			return nil, fmt.Errorf("%w %q: choose of %s", ErrUnknownLimit, name, strings.Join(names, ", "))
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > Limits[i].Most {
+			return nil, fmt.Errorf("limit %s is %q: give a number from 1 to %d", name, value, Limits[i].Most)
+		}
+		set[name] = n
+	}
+	return set, nil
+}
+
+// limit is what a limit is in a recording.
+func (o *Options) limit(name string) int {
+	if n, ok := o.Limits[name]; ok {
+		return n
+	}
+	for _, l := range Limits {
+		if l.Name == name {
+			return l.Default
+		}
+	}
+	panic("no limit is called " + name)
+}
+
+// tellUse says how much of the limits is used, for doctor and whoever else asks while
+// the recording goes on (internal/mapfill).
+func tellUse(s *Session) error {
+	places := s.probes.Places()
+	used := map[string]int{
+		"processes": s.job.Processes(),
+		"stacks":    s.stats.stackRows(),
+		"files":     places.Files,
+		"probes":    places.Places,
+	}
+	if s.sampling.walks != nil {
+		used["unwind-mib"] = (s.sampling.walks.Used().Bytes + 1<<20 - 1) >> 20
+	}
+	uses := make([]bpf.LimitUse, len(Limits))
+	for i, l := range Limits {
+		uses[i] = bpf.NewLimitUse(l.Name, used[l.Name], s.options.limit(l.Name))
+	}
+	return s.kernel.LimitUse.Tell(uses)
+}

@@ -19,6 +19,8 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
+	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -182,7 +184,7 @@ func seen(t *testing.T, s *Session, what string, ask func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		answer := make(chan bool, 1)
-		s.do(func(*decoder) { answer <- ask() })
+		s.do(func(*decode.Decoder) { answer <- ask() })
 		if <-answer {
 			return
 		}
@@ -362,7 +364,7 @@ func TestAProcessThatCannotBeTracedIsDroppedAlone(t *testing.T) {
 // TestTheManagerEndsWithTheLifeRing: it does not receive for ever.
 func TestTheManagerEndsWithTheLifeRing(t *testing.T) {
 	broken := errors.New("the ring broke")
-	if over, err := (&Session{}).heard(&kernel.LifeReader{Err: broken}, &bpf.CallLifeRecord{}, false); !over || !errors.Is(err, broken) {
+	if over, err := (&manager{Session: &Session{}}).heard(&kernel.LifeReader{Err: broken}, &bpf.CallLifeRecord{}, false); !over || !errors.Is(err, broken) {
 		t.Errorf("the manager goes on: %v, %v", over, err)
 	}
 }
@@ -387,8 +389,8 @@ func TestTheEndDoesNotWaitForEachProcess(t *testing.T) {
 	for _, w := range sink.warned("linker_hooks") {
 		hooks = children - int(w.Count)
 	}
-	if followed < children || hooks == 0 || hooks > MaxLinkerHooks {
-		t.Errorf("%d of %d children followed, %d with a hook of their own; want at most %d", followed, children, hooks, MaxLinkerHooks)
+	if followed < children || hooks == 0 || hooks > job.MaxLinkerHooks {
+		t.Errorf("%d of %d children followed, %d with a hook of their own; want at most %d", followed, children, hooks, job.MaxLinkerHooks)
 	}
 	if ending > 10*time.Second {
 		t.Errorf("the recording of %d processes took %s to end", children, ending)

@@ -5,13 +5,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/accel"
+	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/mapped"
+	"github.com/ebpfprof/ebpfprof/tracer/python"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
-// writeLosses puts every loss counter into the dataset.
-func (s *Session) writeLosses() error {
+// lossesOf writes what a Session has lost, and what is incomplete. It runs on the
+// decoder's goroutine, when the manager has ended.
+type lossesOf struct{ *Session }
+
+// write puts every loss counter into the dataset.
+func (s lossesOf) write() error {
 	losses, err := s.kernel.AllLost()
 	if err != nil {
 		return err
@@ -43,7 +49,7 @@ func (s *Session) writeLosses() error {
 	if err := s.writeKnownCode(now); err != nil {
 		return err
 	}
-	for _, w := range slices.Concat(s.decoder.losses(), s.unopened(), s.nameLosses(), s.distrusted(), s.filtered.Losses()) {
+	for _, w := range slices.Concat(s.decoder.Losses(), s.unheardLibraries(), s.nameLosses(), s.probes.Accounts().Distrusted(), s.filtered.Losses()) {
 		w.TSNS = now
 		if w.Count == 0 {
 			continue
@@ -58,30 +64,131 @@ func (s *Session) writeLosses() error {
 	return nil
 }
 
-// unopened says how many libraries were not opened to name what is in them.
-func (s *Session) unopened() []Warning {
-	return []Warning{{
-		Kind: "incomplete", Source: "library_quota", Count: int64(s.classes.files.Refused() + s.stubs.Unopened()),
-		Detail: fmt.Sprintf("libraries beyond the %d that are open at once: autograd nodes and kernels that are in them have no name", mapped.MaxOpen),
-	}}
+// unheardLibraries are the limits of what is known of the libraries that processes map.
+func (s lossesOf) unheardLibraries() []Warning {
+	return []Warning{
+		{
+			Kind: "incomplete", Source: "linker_hooks", Count: int64(s.job.Unhooked()),
+			Detail: "processes beyond the first 64 children: what they loaded while they were recorded was found up to 2 s later",
+		},
+		{
+			Kind: "incomplete", Source: "library_quota", Count: int64(s.classes.Unopened() + s.stubs.Unopened()),
+			Detail: fmt.Sprintf("libraries beyond the %d that are open at once: autograd nodes and kernels that are in them have no name", mapped.MaxOpen),
+		},
+	}
 }
 
-// losses are those that the decoder counts, not the kernel.
-func (d *decoder) losses() []Warning {
-	return append(d.cuda.Losses(), []Warning{
-		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged), Detail: "records of the ring that did not decode: a defect, please report it"},
-		{Kind: "incomplete", Source: "linker_hooks", Count: int64(d.unhooked), Detail: "processes beyond the first 64 children: what they loaded while they were recorded was found up to 2 s later"},
-		{Kind: "incomplete", Source: "allocation_quota", Count: int64(d.host.crowded), Detail: fmt.Sprintf("allocations of a process that had %d live ones: their frees have no size, and live bytes are too few", maxLiveAllocations)},
-		{Kind: "incomplete", Source: "summary_names", Count: int64(d.unsummed), Detail: fmt.Sprintf("calls whose name is not among the first %d: the summary adds them up under one; their rows have their own", maxSummaryNames)},
-		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.texts.Dropped), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},
-		{Kind: "incomplete", Source: "communicator_unknown", Count: int64(d.accelerators.Strangers()), Detail: "collectives on communicators that were made before the recording, or by a call that it did not see: they have a handle and no identity, and rank and size only if the job asked NCCL for them meanwhile"},
-		{Kind: "incomplete", Source: "handle_quota", Count: int64(d.accelerators.Forgotten), Detail: fmt.Sprintf("times that all handles of an accelerator's runtime in a process were forgotten, for there were more than %d: names, devices and communicators that were made before are not known after", accel.MaxHandles)},
-		{Kind: "incomplete", Source: "split_quota", Count: int64(d.accelerators.SplitsGivenUp()), Detail: fmt.Sprintf("divisions of communicators that were forgotten before all of their ranks had been seen, for their process had %d of them, or the recording %d: rank and size of the parts are known only if the job asked for them", accel.MaxSplitsOfProcess, accel.MaxSplits)},
-		{Kind: "incomplete", Source: "graph_replay_cut", Count: int64(d.accelerators.ReplaysCut), Detail: "replays of graphs with more than 65536 nodes, child graphs included: the edges beyond, and what memory nodes beyond did, are missing"},
-		{Kind: "incomplete", Source: "graph_body_unread", Count: int64(d.accelerators.BodiesUnread), Detail: "bodies of conditional nodes of graphs beyond the second of a node, or that could not be read: what they may have run is not told"},
-		{Kind: "incomplete", Source: "shapes_unlikely", Count: int64(d.shapeless), Detail: "calls whose tensors' sizes could not be read, or do not multiply to their elements, or do not fit into their storage (those of a compiler's tracing have none), or came before any that did: no shapes"},
-		{Kind: "incomplete", Source: "shapes_given_up", Count: int64(d.shapesOf.Dropped), Detail: "shapes whose call had not ended half a million of them later: its span, if it comes, has none"},
-		{Kind: "incomplete", Source: "waits_dropped", Count: int64(d.waits.Dropped), Detail: "collectives of torch.distributed, or groups, beyond those that are followed at once (16384 and 4096): they have no number or group, and do not show as open"},
-		{Kind: "incomplete", Source: "edge_without_operator", Count: int64(d.edgeless), Detail: "backward nodes whose operator has no row (it ran before the recording, outside of a slice, or half a million operators earlier): no forward_backward edge"},
-	}...)
+// nameLosses are the names that limits cost.
+func (s lossesOf) nameLosses() []Warning {
+	if s.sampling.walks == nil {
+		return nil
+	}
+	unnamed, mangled := s.sampling.walks.Unnamed()
+	refused := s.sampling.walks.Refused()
+	return []Warning{
+		{Kind: "incomplete", Source: "unwind_table_full", Count: int64(refused.Full), Detail: "files for whose unwind table there was no room beside those of other processes: stacks end at code of theirs that keeps no frame pointer"},
+		{Kind: "incomplete", Source: "unwind_quota", Count: int64(refused.Quota), Detail: "files of a process that had a quarter of the room for unwind tables, or whose user had half of it: stacks end at code of theirs that keeps no frame pointer"},
+		{Kind: "incomplete", Source: "file_closed", Count: int64(unnamed), Detail: "frames in files that were closed to make room for others and were gone when they were asked for: they have no function"},
+		{Kind: "incomplete", Source: "name_mangled", Count: int64(mangled), Detail: "functions whose file has names that take too long to demangle: they have their mangled ones"},
+	}
+}
+
+// writeIncomplete says how many samples and spans have a stack that does not
+// reach down to its thread's start, and why.
+func (s lossesOf) writeIncomplete(now int64) error {
+	totals := &s.decoder.Rows.Sums.Totals.Stacks
+	for status, n := range totals.Incomplete {
+		err := s.sink.Warning(Warning{TSNS: now, Kind: "incomplete", Source: status, Count: int64(n), Detail: stacks.StatusDetail(status)})
+		if err != nil {
+			return err
+		}
+	}
+	if s.sampling.walks != nil {
+		for reason, n := range s.sampling.walks.Unresolved() {
+			err := s.sink.Warning(Warning{TSNS: now, Kind: "incomplete", Source: reason, Count: int64(n), Detail: "Python frames without a name"})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if totals.Refused > 0 {
+		err := s.sink.Warning(Warning{
+			TSNS: now, Kind: "incomplete", Source: "stack_quota", Count: int64(totals.Refused),
+			Detail: fmt.Sprintf("samples and spans without a stack: the recording, their process or its user has had all of the different stacks that it may have (%d, a quarter of what was left, half of what was not others')", s.options.limit("stacks")),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if totals.Unresolved == 0 {
+		return nil
+	}
+	return s.sink.Warning(Warning{
+		TSNS: now, Kind: "incomplete", Source: stacks.StackUnresolved, Count: int64(totals.Unresolved),
+		Detail: "samples and spans without a stack: its frames had not come, or were lost",
+	})
+}
+
+// writeUnresolvedLines says how many rows have no line because its frames were lost.
+func (s lossesOf) writeUnresolvedLines(now int64) error {
+	n := s.decoder.Rows.Sums.Totals.Lines.Unresolved
+	if n == 0 {
+		return nil
+	}
+	return s.sink.Warning(Warning{
+		TSNS: now, Kind: "incomplete", Source: "line_unresolved", Count: int64(n),
+		Detail: "spans and allocations without a Python stack: its frames had not come, or were lost",
+	})
+}
+
+// writeMemo says how many stacks were remembered and how often that was wrong.
+func (s lossesOf) writeMemo(now int64) error {
+	for _, of := range []struct {
+		first  bpf.CallMemoCount
+		totals *kernel.MemoTotals
+		source string
+		what   string
+	}{
+		{0, &s.decoder.Rows.Sums.Totals.Memo, "stack", "stacks of calls"},
+		{bpf.CallMemoCountMEMO_LINES, &s.decoder.Rows.Sums.Totals.Lines.Memo, "python_stack", "Python frames behind calls"},
+	} {
+		t, err := s.kernel.Memo.Totals(of.first)
+		if err != nil {
+			return err
+		}
+		*of.totals = t
+		if t.Found == 0 {
+			continue
+		}
+		err = s.sink.Warning(Warning{
+			TSNS: now, Kind: "memoised", Source: of.source, Count: int64(t.Found),
+			Detail: fmt.Sprintf("%s that were remembered instead of walked; %d were walked to compare, and %d of them were other stacks (%.3g %%)",
+				of.what, t.Verified, t.Mismatched, 100*t.MismatchRate()),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeKnownCode says how many code objects that samples knew from the samples before
+// (bpf/python_code.h) were compared, and how many of them were others.
+func (s lossesOf) writeKnownCode(now int64) error {
+	if s.sampling.sampler == nil {
+		return nil
+	}
+	checked, err := s.sampling.sampler.PythonCount(python.CodeChecked)
+	if err != nil {
+		return err
+	}
+	differed, err := s.sampling.sampler.PythonCount(python.CodeDiffered)
+	if err != nil || checked == 0 {
+		return err
+	}
+	return s.sink.Warning(Warning{
+		TSNS: now, Kind: "memoised", Source: "python_code", Count: int64(checked),
+		Detail: fmt.Sprintf("code objects of Python frames that were known from the samples before, one in eight, were read again; %d of them were other code objects (%.3g %%): samples that met these before may name the one before",
+			differed, 100*float64(differed)/float64(checked)),
+	})
 }

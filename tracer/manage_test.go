@@ -23,22 +23,4 @@ func TestLoadingWithoutEndPutsNothingOff(t *testing.T) {
 	}
 	a.sooner(0)
 	<-a.C
-
-	now := time.Now()
-	for _, overdue := range []time.Duration{0, time.Minute} { // it was not looked at in time
-		p := &tracedProcess{rescanAt: now.Add(-overdue)}
-		for at := now; at.Before(now.Add(time.Second)); at = at.Add(time.Millisecond) {
-			p.linked(at)
-		}
-		if !p.hurry || p.rescanAt.After(now) {
-			t.Errorf("overdue by %s: in a hurry %v, to be looked at %s later", overdue, p.hurry, p.rescanAt.Sub(now))
-		}
-	}
-	p := &tracedProcess{rescanAt: now.Add(time.Minute)}
-	for at := now; at.Before(now.Add(time.Second)); at = at.Add(time.Millisecond) {
-		p.linked(at)
-	}
-	if want := now.Add(linkSettle); !p.hurry || !p.rescanAt.Equal(want) {
-		t.Errorf("in a hurry %v, to be looked at %s later, want %s", p.hurry, p.rescanAt.Sub(now), linkSettle)
-	}
 }

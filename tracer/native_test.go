@@ -145,9 +145,9 @@ func TestEveryCallOfEveryShapeIsASpan(t *testing.T) {
 func checkShapes(t *testing.T, truth nativeTruth, sink *recordingSink, session *Session) {
 	t.Helper()
 	counts, exact := countSpans(sink.spans), countSpans(sink.spans, StatusOK)
-	for _, p := range session.probes.all() {
+	for _, p := range session.probes.All() {
 		name := p.Planned.Call.Name
-		if !p.attached {
+		if !p.Attached() {
 			// A function whose first instruction is the head of a loop has no site.
 			if name != "callee_loop_at_entry" {
 				t.Errorf("%s is not attached: %s", name, p.Planned.Reason())
@@ -186,7 +186,7 @@ func TestExceptionsAreMarkedAndNothingElse(t *testing.T) {
 				truth, sink, session := traceNative(t, "throws-"+variant, Options{PerfEvents: perf, catalog: groups})
 				calls, threw := countSpans(sink.spans), countSpans(sink.spans, StatusThrew)
 				entries, ends := 0, 0
-				for _, p := range session.probes.all() {
+				for _, p := range session.probes.All() {
 					name := p.Planned.Call.Name
 					if len(p.Planned.Exits) > 0 {
 						c, err := session.kernel.Count(p.Index)

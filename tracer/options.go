@@ -74,7 +74,7 @@ type Options struct {
 	release string          // instead of the kernel's own, likewise
 	// maxProcesses is how many places the kernel's table of them has, likewise.
 	maxProcesses int
-	// unusedRest is instead of fileRest, likewise.
+	// unusedRest is instead of probes.FileRest, likewise.
 	unusedRest time.Duration
 }
 

@@ -42,9 +42,9 @@ func TestUnderSeccompTheRecordingHasNoReturnProbes(t *testing.T) {
 func checkReturns(t *testing.T, truth nativeTruth, sink *recordingSink, session *Session, returns bool) {
 	t.Helper()
 	counts, exact := countSpans(sink.spans), countSpans(sink.spans, StatusOK)
-	for _, p := range session.probes.all() {
+	for _, p := range session.probes.All() {
 		name := p.Planned.Call.Name
-		if !p.attached {
+		if !p.Attached() {
 			continue
 		}
 		if p.Planned.Return != returns {
@@ -86,9 +86,8 @@ func TestAFilterThatComesLaterEndsReturnProbes(t *testing.T) {
 	hazard := features.Hazard{Name: "late", Harm: "a seccomp filter kills", Source: "this test", Returns: true}
 	groups := nativeGroup("libcallee-plain", catalog.Return, callees)
 	truth, sink, session := traceCommand(t, Options{catalog: groups}, func(s *Session) {
-		s.returnHazards = []features.Hazard{hazard}
-		for pid := range s.processes {
-			if err := s.checkReturns(pid); err != nil {
+		for _, p := range s.job.Rows() {
+			if err := s.probes.DropReturns(int(p.PID), &hazard); err != nil {
 				t.Error(err)
 			}
 		}

@@ -1,7 +1,7 @@
 package tracer
 
 import (
-	"debug/elf"
+	debugelf "debug/elf"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
@@ -98,7 +98,7 @@ func TestListsOfSymbolsAreThoseOfRealLibraries(t *testing.T) {
 // exportedFunctions are the names of the functions that a library exports, sorted.
 func exportedFunctions(t *testing.T, path string, matching *regexp.Regexp) (names []string) {
 	t.Helper()
-	file, err := elf.Open(path)
+	file, err := debugelf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func exportedFunctions(t *testing.T, path string, matching *regexp.Regexp) (name
 	}
 	for _, s := range symbols {
 		const ifunc = 10 // STT_GNU_IFUNC
-		if kind := elf.ST_TYPE(s.Info); s.Section != elf.SHN_UNDEF && (kind == elf.STT_FUNC || kind == ifunc) && matching.MatchString(s.Name) {
+		if kind := debugelf.ST_TYPE(s.Info); s.Section != debugelf.SHN_UNDEF && (kind == debugelf.STT_FUNC || kind == ifunc) && matching.MatchString(s.Name) {
 			names = append(names, s.Name)
 		}
 	}
@@ -143,7 +143,7 @@ func TestRealRuntimesAreProbedCheaply(t *testing.T) {
 			if len(found) == 0 {
 				t.Skipf("%s is not here: run `make deps torch runtimes`", c.path)
 			}
-			file, err := symbolize.OpenELF(found[0])
+			file, err := elf.Open(found[0])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -268,7 +268,7 @@ func TestEveryFunctionOfPyTorchIsInARealOne(t *testing.T) {
 	} {
 		found, _ := filepath.Glob(filepath.Join(folder, "lib*.so"))
 		for _, path := range found {
-			file, err := symbolize.OpenELF(path)
+			file, err := elf.Open(path)
 			if err != nil {
 				continue
 			}

@@ -4,67 +4,44 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
+	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/sampler"
-	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
 // Session is one recording.
 type Session struct {
 	options  Options
-	chosen   selection
-	plans    plan.Cache
 	sink     Sink
 	kernel   *kernel.Programs
-	probes   *probeSet
-	classes  *classes
+	probes   *probes.Set
+	classes  *mapped.Classes
 	stubs    *accel.HostStubs
-	decoder  *decoder
+	decoder  *decode.Decoder
 	governor *budget.Governor
-	sampler  *sampler.Sampler // nil: no samples
-	walks    *stacks.Walks    // nil: nothing takes stacks
+	sampling sampling
+	taking   taking
 	counters *counter.Sampler // nil without counters
 
-	processes map[int]*tracedProcess
-	files     map[process.FileID]*tracedFile
-	planning  map[process.FileID]*planning // what is looked into for long
-	planned   chan *planning
-	patience  patience
-	// returnHazards are the kernel's; withoutReturns is the one for which there
-	// are no return probes.
-	returnHazards  []features.Hazard
-	withoutReturns *features.Hazard
-	detaching      *kernel.Detacher
-	running        bool     // what is found from now on, the job has loaded meanwhile
-	steps          []*probe // one call of each is about one training step
-	pastSteps      uint64   // calls of those that were there before
-	leaving        leavingFiles
-	filtered       *filter.Sink    // in front of sink; nil where no row is left out
-	demoted        map[string]bool // anchor groups that are in slices
-	foreign        uint64          // foreign hits at the last look
-	unheard        uint64          // records of processes that the kernel had no room for, likewise
-	lossesAt       time.Time
-	scopes         scopeSweep
-	open           openLook
-
+	job      *job.Job
+	filtered *filter.Sink // in front of sink; nil where no row is left out
 	offsetNS int64
-	requests requests
 	stats    statistics
 }
 
@@ -78,12 +55,7 @@ type Report struct {
 }
 
 // LibraryReport counts the probes of one file.
-type LibraryReport struct {
-	Path     string
-	Planned  int
-	Attached int
-	Skipped  int // no site, or none that is safe; the probe table says why
-}
+type LibraryReport = probes.Report
 
 // Open loads the programs, finds the processes and puts the anchor probes in.
 // The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup, ErrUnknownLevel
@@ -132,22 +104,29 @@ func Open(options Options, sink Sink) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		options: options, chosen: newSelection(groups, options.Budget, &can), plans: plans, sink: sink, kernel: k, probes: newProbeSet(places.Most{Places: options.limit("probes"), Files: options.limit("files")}), classes: newClasses(), stubs: accel.NewHostStubs(),
-		processes: map[int]*tracedProcess{}, files: map[process.FileID]*tracedFile{}, detaching: kernel.NewDetacher(), demoted: map[string]bool{},
-		planning: map[process.FileID]*planning{}, planned: make(chan *planning, process.MaxLibraries),
-		offsetNS: clockOffset(), scopes: scopeSweep{every: orphanWait}, leaving: leavingFiles{rest: cmp.Or(options.unusedRest, fileRest)},
+		options: options, sink: sink, kernel: k, classes: mapped.NewClasses(), stubs: accel.NewHostStubs(),
+		filtered: filtered, offsetNS: clockOffset(),
 	}
-	s.filtered = filtered
-	s.findReturnHazards(&can)
-	s.decoder = newDecoder(sink, s.probes.table, s.classes, s.offsetNS)
-	s.decoder.stacks.SetLimit(options.limit("stacks"))
-	s.decoder.accelerators.AddNamer(s.decoder.cuda)
-	s.decoder.accelerators.AddNamer(s.stubs)
-	s.decoder.owners = append(s.decoder.owners, s.classes, s.stubs)
-	s.governor = newGovernor(s, kernel.Calibrate(k), slicesHere(&can))
-	s.openSampler(sampler, noSampler)
-	s.openCounters(counter.Options{})
-	s.chosen.warn(s.warn)
+	s.taking = taking{options: &s.options, kernel: k, warn: s.warn, stacks: sampler != nil, lines: s.rowsByLine}
+	chosen, detaching := probes.Select(groups, options.Budget, &can), kernel.NewDetacher()
+	s.probes = probes.New(probes.Config{
+		Kernel: k, Detaching: detaching, Chosen: chosen, Most: places.Most{Places: options.limit("probes"), Files: options.limit("files")},
+		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), &can), Shared: options.Follow, Unused: options.unusedRest,
+		Prepare: s.taking.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
+	})
+	s.decoder = decode.New(decode.Config{
+		Sink: sink, Probes: s.probes.Table(), OffsetNS: s.offsetNS, Classes: s.classes, Kernels: []accel.Namer{s.stubs},
+		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"),
+	})
+	s.governor = newGovernor(s, kernel.Calibrate(k), probes.SlicesHere(&can))
+	s.sampling = newSampling(s, sampler, noSampler)
+	s.counters = openCounters(options.Counters, s.offsetNS)
+	s.job = job.New(job.Config{
+		Kernel: k, Detaching: detaching, Probes: s.probes, Walks: s.sampling.walks, Groups: chosen.Groups, Filter: &s.options.Filter, Plans: plans,
+		Named: slices.Concat(options.PIDs, options.Starting), Follow: options.Follow, OffsetNS: s.offsetNS, Keepers: keepers(s),
+		Decoder: told{s}, Warn: s.warn,
+	})
+	chosen.Warn(s.warn)
 	if err := s.start(targets); err != nil {
 		s.Close()
 		return nil, err
@@ -168,67 +147,22 @@ func openTargets(pids []int) ([]*process.Process, error) {
 	return targets, nil
 }
 
-// expect waits for a process to exec the job.
-func (s *Session) expect(pid int) error {
-	if err := s.checkReturns(pid); err != nil {
-		return err
-	}
-	s.follow(pid)
-	ticks, err := process.StartTicks(pid)
-	if err != nil {
-		return err
-	}
-	t := newTracedProcess(&process.Process{PID: pid, StartTicks: ticks}, Process{PID: int32(pid), StartedNS: time.Now().UnixNano()})
-	t.rescanAt = time.Now().Add(365 * 24 * time.Hour)
-	s.processes[pid] = t
-	return s.kernel.Trace(t.process, s.options.Follow)
-}
-
 func (s *Session) start(targets []*process.Process) error {
 	if err := s.kernel.WatchLife(); err != nil {
 		return err
 	}
 	for _, pid := range s.options.Starting {
-		if err := s.expect(pid); err != nil {
+		if err := s.job.Expect(pid); err != nil {
 			return err
 		}
 	}
 	for _, p := range targets {
-		if err := s.addTarget(p); err != nil {
+		if err := s.job.Add(p); err != nil {
 			return err
-		}
-		if !s.options.Follow {
-			continue
-		}
-		children, err := process.Children(p.PID)
-		if err != nil {
-			return err
-		}
-		for _, pid := range children {
-			child, err := process.Open(pid)
-			if err != nil {
-				continue
-			}
-			s.addChild(child)
 		}
 	}
-	s.prepareTables()
-	s.startSampler()
+	s.sampling.start(s)
 	return s.governor.Begin()
-}
-
-// addTarget begins to trace a process that the user named. Without the only one
-// there is nothing to record; without one of many the recording goes on.
-func (s *Session) addTarget(p *process.Process) error {
-	err := s.addProcess(p)
-	if err == nil {
-		return nil
-	}
-	if len(s.options.PIDs)+len(s.options.Starting) == 1 || errors.Is(err, features.ErrNotPermitted) {
-		return err
-	}
-	s.drop(s.processes[p.PID], err)
-	return nil
 }
 
 // clockOffset is the Unix epoch minus CLOCK_MONOTONIC, which the kernel stamps
@@ -252,24 +186,16 @@ func (s *Session) ClockOffsetNS() int64 { return s.offsetNS }
 
 // Report says what was found when the session attached.
 func (s *Session) Report() Report {
-	r := Report{LeftOut: s.chosen.says()}
-	for _, t := range s.processes {
-		r.Processes = append(r.Processes, t.row)
-	}
-	slices.SortFunc(r.Processes, func(a, b Process) int { return int(a.PID) - int(b.PID) })
-	for _, f := range s.files {
-		r.Libraries = append(r.Libraries, f.report(s.probes))
-	}
-	slices.SortFunc(r.Libraries, func(a, b LibraryReport) int { return strings.Compare(a.Path, b.Path) })
-	return r
+	accounts := s.probes.Accounts()
+	return Report{Processes: s.job.Rows(), Libraries: accounts.Reports(), LeftOut: accounts.LeftOut()}
 }
 
 // do runs something on the decoder's goroutine, some time later; never, once
 // that has failed.
-func (s *Session) do(f func(*decoder)) { s.requests.add(f) }
+func (s *Session) do(f func(*decode.Decoder)) { s.decoder.Do(f) }
 
 func (s *Session) warn(w Warning) {
-	s.do(func(d *decoder) { d.keep(d.sink.Warning(w)) })
+	s.decoder.Write(func(sink Sink) error { return sink.Warning(w) })
 }
 
 // Run records until the context ends, every process has exited, or writing
@@ -287,30 +213,31 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	defer heard.Close()
 
-	if s.sampler != nil {
-		if s.decoder.sampleRing, err = s.sampler.Reader(); err != nil {
+	rings := decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes}
+	if sampler := s.sampling.sampler; sampler != nil {
+		if rings.Samples, err = sampler.Reader(); err != nil {
 			return err
 		}
-		defer s.decoder.sampleRing.Close()
+		defer rings.Samples.Close()
 	}
 
 	stop := make(chan struct{})
 	decoded := make(chan error, 1)
-	go func() { decoded <- s.decode(calls, stop) }()
-	stopCounters := s.runCounters()
-	s.running = true
-	managed := s.manage(ctx, heard, decoded)
+	go func() { decoded <- s.decode(rings, stop) }()
+	stopCounters := runCounters(s)
+	s.probes.Run()
+	managed := (&manager{Session: s}).manage(ctx, heard, decoded)
 	stopCounters()
 	if failed, ok := managed.(decodeError); ok {
 		return failed.error
 	}
 	managed = errors.Join(managed, s.kernel.StopRecording(), s.governor.Finish())
 	s.detachAll()
-	if s.sampler != nil {
-		s.sampler.Stop()
+	if s.sampling.sampler != nil {
+		s.sampling.sampler.Stop()
 	}
 	if n := heard.Damaged.Load(); n > 0 {
-		s.do(func(d *decoder) { d.damaged += n })
+		s.do(func(d *decode.Decoder) { d.Damage(n) })
 	}
 	close(stop)
 	return errors.Join(managed, <-decoded)
@@ -319,107 +246,48 @@ func (s *Session) Run(ctx context.Context) error {
 // decodeError is a failure of the decoder, which has ended.
 type decodeError struct{ error }
 
-// decode reads the ring until stop is closed and the ring is empty.
-func (s *Session) decode(ring *kernel.CallRing, stop <-chan struct{}) error {
-	var record ringbuf.Record
-	wait := pollWait
-	for {
-		stopping := false
-		select {
-		case <-stop:
-			stopping = true
-		default:
-		}
-		s.serve()
-		if !stopping {
-			ring.Wakeup.Wait(wait)
-		}
-		n, err := s.decoder.poll(ring.Reader, &record)
-		if err == nil {
-			err = s.decoder.failed
-		}
-		if err != nil {
-			return err
-		}
-		s.stats.update(&s.decoder.totals)
-		if stopping && n == 0 {
-			return s.finish()
-		}
-		wait = s.nextWait(wait, n > 0)
+// decode reads the rings until stop is closed and they are empty, and writes what is only
+// known then.
+func (s *Session) decode(rings decode.Rings, stop <-chan struct{}) error {
+	err := s.decoder.Run(rings, stop, func() { s.stats.update(&s.decoder.Rows.Sums.Totals) })
+	if err != nil {
+		return err
 	}
-}
-
-// pollWait is how long the reader sleeps when the ring is empty. The programs
-// do not wake it: wake-ups would cost the job more than the records.
-const (
-	pollWait = 10 * time.Millisecond
-	// idleWait is how long that becomes while the job makes no calls: for samples
-	// alone it is often enough. Each look wakes the Go scheduler, which takes longer
-	// over it than the look itself.
-	idleWait = 100 * time.Millisecond
-	// restWait is what it grows to where no sample comes either: a job that sleeps.
-	restWait = 250 * time.Millisecond
-	// A smaller ring than idleRing, bytes, could be full after so long.
-	idleRing     = 16 << 20
-	tinyIdleWait = 40 * time.Millisecond
-)
-
-// nextWait is how long to sleep after a look that followed a sleep of wait and
-// found calls, or none.
-func (s *Session) nextWait(wait time.Duration, calls bool) time.Duration {
-	switch {
-	case calls || s.decoder.behind:
-		return pollWait
-	case s.options.BufferBytes < idleRing:
-		return min(2*wait, tinyIdleWait)
-	case s.decoder.sampled || wait < idleWait:
-		return min(2*wait, idleWait)
-	}
-	return min(wait+wait/32, restWait)
-}
-
-// serve runs what others asked the decoder to do.
-func (s *Session) serve() {
-	for queue := s.requests.take(); len(queue) > 0; queue = s.requests.take() {
-		for _, f := range queue {
-			f(s.decoder)
-		}
-	}
+	return s.finish()
 }
 
 // finish writes what is only known at the end, on the decoder's goroutine.
 func (s *Session) finish() error {
 	s.governor.FinishWeights()
-	s.serve()
-	s.decoder.releaseLate(true)
-	if s.open.wanted {
-		calls, epoch := s.openCollectives()
-		s.decoder.writeOpen(time.Now().UnixNano(), epoch, calls)
+	s.decoder.Serve()
+	s.decoder.Rows.Slices.WeighRest()
+	if s.probes.Awaits() {
+		calls, epoch := openCollectives(s)
+		s.decoder.Collectives.Open(time.Now().UnixNano(), epoch, calls)
 	}
 	if err := s.unfinished(); err != nil {
 		return err
 	}
-	s.decoder.accelerators.ReleaseAll()
-	if err := s.decoder.flush(); err != nil {
+	if err := s.decoder.Finish(); err != nil {
 		return err
 	}
-	if err := s.writeLosses(); err != nil {
+	if err := (lossesOf{s}).write(); err != nil {
 		return err
 	}
-	if err := s.sink.Probes(s.probeRows()); err != nil {
+	if err := s.sink.Probes(s.probes.Accounts().Rows()); err != nil {
 		return err
 	}
-	s.stats.update(&s.decoder.totals)
-	s.stats.end(&s.decoder.totals, s.governor.Cost(len(s.probes.all())))
-	return s.decoder.failed
+	s.stats.update(&s.decoder.Rows.Sums.Totals)
+	s.stats.end(&s.decoder.Rows.Sums.Totals, s.governor.Cost(len(s.probes.All())))
+	return s.decoder.Rows.Out.Failed()
 }
 
 // unfinished writes the calls and scopes that are still open.
 func (s *Session) unfinished() error {
-	s.decoder.slicing.Store(false)
+	s.decoder.Rows.Slices.Hold(false)
 	calls, err := s.kernel.OpenCalls()
 	for _, c := range calls {
-		s.decoder.unfinished(c)
+		s.decoder.Unfinished(c)
 	}
 	return err
 }
@@ -427,26 +295,46 @@ func (s *Session) unfinished() error {
 // Close takes everything out of the kernel.
 func (s *Session) Close() {
 	s.detachAll()
-	if s.sampler != nil {
-		s.sampler.Close()
-	}
-	if s.walks != nil {
-		s.walks.Close() // it looks into the kernel's maps until then
-	}
+	s.sampling.close()
 	s.kernel.Close()
 	if s.counters != nil {
 		s.counters.Close()
 	}
 	s.governor.Close()
-	s.classes.close()
-	s.decoder.remote.close()
+	s.classes.Close()
+	s.decoder.Close()
 	s.stubs.Close()
-	for _, f := range s.files {
-		f.source.Close()
+	s.probes.Close()
+}
+
+// detachPace is how often Options.Detaching is called.
+const detachPace = 200 * time.Millisecond
+
+// sayLeft does something that takes links out, and says meanwhile how many are left.
+func sayLeft(left func() int, said func(left int), do func()) {
+	if said == nil {
+		do()
+		return
+	}
+	out := make(chan struct{})
+	go func() {
+		do()
+		close(out)
+	}()
+	pace := time.NewTicker(detachPace)
+	defer pace.Stop()
+	for {
+		select {
+		case <-out:
+			return
+		case <-pace.C:
+			said(left())
+		}
 	}
 }
 
-func hostname() string {
-	name, _ := os.Hostname()
-	return name
+// detachAll takes everything out of the job.
+func (s *Session) detachAll() {
+	s.job.Unhook()
+	sayLeft(s.kernel.LinksLeft, s.options.Detaching, s.probes.Detach)
 }

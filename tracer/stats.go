@@ -4,6 +4,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
@@ -71,4 +72,9 @@ func (s *Session) Stats() Stats {
 	stats := s.stats.stats
 	stats.Lost = maps.Clone(stats.Lost)
 	return stats
+}
+
+// rowsByLine counts rows by whose line they have.
+func (s *Session) rowsByLine() [int(bpf.CallLineSourceLINE_SOURCES)]uint64 {
+	return s.Stats().Lines.BySource
 }

@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
-	"github.com/ebpfprof/ebpfprof/tracer/plan"
-	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
-	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
 // A Trial records running processes with probes that the caller puts in and
@@ -39,7 +36,7 @@ func OpenTrial(options Options, sink Sink) (*Trial, error) {
 		return nil, err
 	}
 	t := &Trial{session: s, calls: calls, stop: make(chan struct{}), decoded: make(chan error, 1)}
-	go func() { t.decoded <- s.decode(calls, t.stop) }()
+	go func() { t.decoded <- s.decode(decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes}, t.stop) }()
 	return t, nil
 }
 
@@ -48,8 +45,9 @@ func OpenTrial(options Options, sink Sink) (*Trial, error) {
 func (t *Trial) Choose(used bool) {
 	t.chosen = nil
 	if used {
-		t.session.learnUsed()
-		t.chosen = t.session.usedDetail()
+		governed := t.session.probes.Governed()
+		governed.Learn()
+		t.chosen = governed.Used()
 	}
 }
 
@@ -59,32 +57,23 @@ func (t *Trial) Attach() error {
 	if err := s.kernel.SetDetail(false); err != nil {
 		return err
 	}
-	for _, f := range s.files {
-		if err := s.attachAnchors(f); err != nil {
-			return err
-		}
-	}
-	chosen := t.chosen
-	if chosen == nil {
-		chosen = governedProbes{s}.Sliced()
-	}
-	if err := s.attachDetail(chosen); err != nil {
+	if err := s.probes.AttachAnchors(); err != nil {
 		return err
 	}
-	t.sites = 0
-	for _, f := range s.files {
-		for _, tier := range f.tiers() {
-			for _, set := range tier {
-				t.sites += set.Sites()
-			}
-		}
+	governed, chosen := s.probes.Governed(), t.chosen
+	if chosen == nil {
+		chosen = governed.Sliced()
 	}
+	if err := governed.Attach(chosen); err != nil {
+		return err
+	}
+	t.sites = s.probes.Sites()
 	return s.kernel.SetDetail(true)
 }
 
-// Hasten returns when a Detach can act at once. A Session calls it at the end
+// PrepareRemoval returns when a Detach can act at once. A Session calls it at the end
 // of each slice, while that still records.
-func (t *Trial) Hasten() { t.session.kernel.PrepareRemoval() }
+func (t *Trial) PrepareRemoval() { t.session.kernel.PrepareRemoval() }
 
 // Detach takes the probes out.
 func (t *Trial) Detach() error {
@@ -106,7 +95,7 @@ type TrialCounts struct {
 
 // Counts reads the counters of every probe.
 func (t *Trial) Counts() (c TrialCounts, err error) {
-	for _, p := range t.session.probes.all() {
+	for _, p := range t.session.probes.All() {
 		n, err := t.session.kernel.Count(p.Index)
 		if err != nil {
 			return c, err
@@ -155,40 +144,6 @@ func HitCost() (map[string]time.Duration, error) {
 	}
 	costs["emulated, cold"] = time.Duration(cost.Warm[site.CostEmulated] + cost.Cold)
 	return costs, nil
-}
-
-// A Replay decodes records that the caller made as the kernel makes them, one
-// probe for each of the calls: for measuring what that costs.
-type Replay struct{ decoder *decoder }
-
-// NewReplay makes one; probe n is calls[n], an operator without arguments.
-func NewReplay(sink Sink, calls []*Call) (*Replay, error) {
-	made := &plan.Plan{Path: "replay"}
-	group := &catalog.Group{Name: "op", Tier: catalog.Detail}
-	for _, call := range calls {
-		made.Probes = append(made.Probes, plan.Probe{Group: group, Function: &catalog.Function{Layer: call.Layer, Action: catalog.Span}, Call: call})
-	}
-	probes := &probetable.Table{}
-	probes.Put(0, made.Probes, &tensor.Trust{})
-	return &Replay{newDecoder(sink, probes, newClasses(), 0)}, nil
-}
-
-// Record decodes one record, 8-byte aligned, and now and then hands a batch to
-// the sink, as the reader of the ring does.
-func (r *Replay) Record(raw []byte) error {
-	d := r.decoder
-	d.record(raw)
-	if len(d.spans)+len(d.memory) >= batchRows {
-		return d.flush()
-	}
-	return d.failed
-}
-
-// Flush hands the rest to the sink and reports how many spans there were, and
-// how many records did not decode.
-func (r *Replay) Flush() (spans, damaged uint64, err error) {
-	err = r.decoder.flush()
-	return r.decoder.totals.Spans, r.decoder.damaged, err
 }
 
 // ProgramCost is what one run of a program has cost so far, its trap left out.

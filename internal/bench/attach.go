@@ -75,7 +75,7 @@ func (a *attachSet) once(t *probed) error {
 		a.sites = t.Sites()
 	}
 	if !a.absent {
-		t.Hasten() // while the probes still record, as at the end of a slice
+		t.PrepareRemoval() // while the probes still record, as at the end of a slice
 	}
 	if err := do(&m.outFrom, &m.outTo, t.Detach, 120*time.Millisecond); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -68,7 +69,7 @@ func decodeChild(spans int) error {
 	for i := range calls {
 		calls[i] = &tracer.Call{Layer: "op", Category: "forward", Name: fmt.Sprintf("aten::operator_%d", i)}
 	}
-	alone, _, err := decode(event.Discard{}, calls, spans)
+	alone, _, err := decodeInto(event.Discard{}, calls, spans)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func decodeChild(spans int) error {
 	}
 	defer sink.remove()
 	cpu, start := cpuTime(), time.Now()
-	_, decoded, err := decode(sink, calls, spans)
+	_, written, err := decodeInto(sink, calls, spans)
 	if err != nil {
 		return err
 	}
@@ -87,18 +88,15 @@ func decodeChild(spans int) error {
 	}
 	wall, cpu := float64(time.Since(start)), cpuTime()-cpu
 	return json.NewEncoder(os.Stdout).Encode(decodeResult{
-		Spans: decoded, WallNS: wall / float64(decoded), CPUNS: cpu * 1e9 / float64(decoded), AloneNS: alone,
-		Bytes: float64(tableBytes(filepath.Join(sink.dir, "dataset", "span"))) / float64(decoded), PeakRSSMB: peakRSS(),
+		Spans: written, WallNS: wall / float64(written), CPUNS: cpu * 1e9 / float64(written), AloneNS: alone,
+		Bytes: float64(tableBytes(filepath.Join(sink.dir, "dataset", "span"))) / float64(written), PeakRSSMB: peakRSS(),
 	})
 }
 
-// decode replays synthetic records into a sink. It returns the CPU time of one, in
+// decodeInto replays synthetic records into a sink. It returns the CPU time of one, in
 // nanoseconds, and how many spans they were.
-func decode(sink event.Sink, calls []*tracer.Call, spans int) (nanoseconds float64, decoded uint64, err error) {
-	replay, err := tracer.NewReplay(sink, calls)
-	if err != nil {
-		return 0, 0, err
-	}
+func decodeInto(sink event.Sink, calls []*tracer.Call, spans int) (nanoseconds float64, decoded uint64, err error) {
+	decoder := decode.NewReplay(sink, calls)
 	records := newImitation(1 << 16)
 	runtime.GC()
 	// What a ring's reader does with each record: copy it out.
@@ -107,13 +105,13 @@ func decode(sink event.Sink, calls []*tracer.Call, spans int) (nanoseconds float
 	for done := 0; done < spans; done += len(records.records) {
 		for i := range records.records {
 			copy(raw, unsafe.Slice((*byte)(unsafe.Pointer(&records.records[i])), recordBytes))
-			if err := replay.Record(raw); err != nil {
+			if err := decoder.Record(raw); err != nil {
 				return 0, 0, err
 			}
 		}
 		records.advance()
 	}
-	decoded, damaged, err := replay.Flush()
+	decoded, damaged, err := decoder.Flush()
 	if err != nil || damaged > 0 {
 		return 0, 0, fmt.Errorf("%d records were damaged: %w", damaged, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
@@ -132,7 +132,7 @@ func (r *results) measurePlan(j *job, python interpreter) error {
 	result := planResult{name: python.name}
 	for range 5 {
 		start := time.Now()
-		e, err := symbolize.OpenELF(library)
+		e, err := elf.Open(library)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
@@ -53,7 +53,7 @@ func doNothing(j *launchJob, end bool) (remove func(), err error) {
 
 // launchSite is the offset in the file at which the tracer probes a launch.
 func launchSite(path string) (uint64, error) {
-	e, err := symbolize.OpenELF(path)
+	e, err := elf.Open(path)
 	if err != nil {
 		return 0, err
 	}

@@ -3,7 +3,7 @@ package calltree
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -19,8 +19,9 @@ type Options struct {
 // Load builds the tree of a dataset whose rows lint has looked at: it reads the
 // view good_span, in one pass in order of time.
 func Load(ctx context.Context, db *dataset.DB, o Options) (*Node, error) {
-	l := &loader{ctx: ctx, db: db, options: o, root: New(), stacks: map[stackKey][]Identity{}, threads: map[threadKey][]open{}, launches: map[rowKey]*Node{}}
-	for _, part := range []func() error{l.readStacks, l.readFlows, l.readSpans, l.readSamples, l.readMemory} {
+	l := &loader{ctx: ctx, db: db, options: o, root: New(), stacks: map[stackKey][]Identity{}, threads: map[threadKey]*thread{}, paths: map[stackKey]*Node{}, places: map[placeKey]place{}, launches: map[rowKey]*Node{},
+		forwards: forwards{from: map[rowKey]int64{}, wanted: map[rowKey]bool{}}}
+	for _, part := range []func() error{l.readStacks, l.readSpans, l.readSamples, l.readMemory} {
 		if err := part(); err != nil {
 			return nil, fmt.Errorf("building the tree: %w", err)
 		}
@@ -46,6 +47,7 @@ type open struct {
 	duration    int64
 	weight      float64
 	node        *Node
+	host        *Metric // the node's
 }
 
 type loader struct {
@@ -55,10 +57,15 @@ type loader struct {
 	root    *Node
 
 	stacks   map[stackKey][]Identity // root first
-	forward  map[rowKey]rowKey       // backward node to its forward operator
-	wanted   map[rowKey]*Node        // forward operators that have one
-	threads  map[threadKey][]open
-	launches map[rowKey]*Node // calls that may have launched work
+	forwards forwards
+	threads  map[threadKey]*thread
+	last     *thread
+	lastKey  threadKey
+	paths    map[stackKey]*Node
+	places   map[placeKey]place
+	epoch    int              // of the names' numbers in places
+	devices  bool             // there is work on devices
+	launches map[rowKey]*Node // calls that may have launched it
 }
 
 func (l *loader) readStacks() error {
@@ -107,128 +114,215 @@ func (l *loader) cut(status string) string {
 	return ""
 }
 
-func (l *loader) readFlows() error {
-	l.forward, l.wanted = map[rowKey]rowKey{}, map[rowKey]*Node{}
-	rows, err := l.db.Query(l.ctx, "SELECT session_id, from_span_id, to_span_id FROM flow WHERE kind = 'forward_backward'")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var session string
-		var from, to int64
-		if err := rows.Scan(&session, &from, &to); err != nil {
-			return err
-		}
-		l.forward[rowKey{session, to}] = rowKey{session, from}
-		l.wanted[rowKey{session, from}] = nil
-	}
-	return rows.Err()
-}
-
 type row struct {
 	key                   rowKey
 	pid, tid              int32
 	layer, category, name string
+	nameNumber            int64 // among the texts of the batch
+	sequence              int64
 	ts, duration          int64
 	weight                float64
 	stack, launch         sql.NullInt64
 }
 
+// The columns of the scan.
+const (
+	spanTime = iota
+	spanDuration
+	spanID
+	spanSession
+	spanPID
+	spanTID
+	spanLayer
+	spanCategory
+	spanName
+	spanWeight
+	spanPythonStack
+	spanStack
+	spanLaunch
+	spanSequence
+)
+
+var spanColumns = []string{"ts_ns", "duration_ns", "span_id", "session_id", "pid", "tid", "layer", "category", "name", "weight", "python_stack_id", "stack_id", "launch_id", "sequence_number"}
+
 // readSpans sweeps over all threads at once: a row's own time is its duration
 // without that of the rows that stand directly in it.
 func (l *loader) readSpans() error {
-	cuts, err := l.db.Pieces(l.ctx, "good_span")
+	var first, last sql.NullInt64
+	if err := l.db.Row(l.ctx, "SELECT min(ts_ns), max(ts_ns), count(*) FILTER (layer = 'device') > 0 FROM good_span", nil, &first, &last, &l.devices); err != nil {
+		return err
+	}
+	without, err := l.leftOut()
 	if err != nil {
 		return err
 	}
-	for i := range len(cuts) - 1 {
-		if l.options.Progress != nil {
-			l.options.Progress(float64(i) / float64(len(cuts)-1))
+	scan := dataset.Scan{Table: "span", Columns: spanColumns, Without: without, Before: func(b *dataset.Batch, i, k int) bool {
+		if x, y := b.Columns[spanDuration][i], b.Columns[spanDuration][k]; x != y {
+			return x > y
 		}
-		if err := l.readPiece(cuts[i], cuts[i+1]); err != nil {
-			return err
+		return b.Columns[spanID][i] < b.Columns[spanID][k]
+	}}
+	l.forwards.edges = l.openEdges()
+	defer l.forwards.edges.stop()
+	err = l.db.Scan(l.ctx, scan, func(b *dataset.Batch) error {
+		if l.options.Progress != nil && last.Int64 > first.Int64 {
+			l.options.Progress(float64(b.Columns[spanTime][0]-first.Int64) / float64(last.Int64-first.Int64))
 		}
+		if b.Epoch != l.epoch {
+			l.places, l.epoch = map[placeKey]place{}, b.Epoch
+		}
+		for i := range b.Rows {
+			l.row(b, i)
+		}
+		return nil
+	})
+	if err := errors.Join(err, l.forwards.edges.err); err != nil {
+		return err
 	}
-	for key := range l.threads {
-		l.close(key, 1<<63-1)
+	for _, t := range l.threads {
+		t.close(1<<63 - 1)
 	}
 	return nil
 }
 
-func (l *loader) readPiece(from, until int64) error {
-	query := fmt.Sprintf(`
-		SELECT session_id, span_id, pid, tid, layer, coalesce(category, ''), name, ts_ns, duration_ns, weight, coalesce(python_stack_id, stack_id), launch_id FROM good_span
-		WHERE ts_ns >= %d AND ts_ns < %d AND duration_ns IS NOT NULL
-			AND (layer IN ('op', 'autograd', 'collective', 'runtime') OR layer = 'device' AND category IN ('kernel', 'collective', 'copy', 'set'))
-		ORDER BY ts_ns, duration_ns DESC, span_id`, from, until)
-	var r row
-	return l.db.Each(l.ctx, query, func(v []driver.Value) error {
-		r.read(v)
-		if r.layer == "device" {
-			l.device(&r)
-		} else {
-			l.host(&r)
+// leftOut are the rows that lint left out.
+func (l *loader) leftOut() (map[dataset.Row]bool, error) {
+	rows, err := l.db.Query(l.ctx, "SELECT session_id, span_id FROM left_out")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	without := map[dataset.Row]bool{}
+	for rows.Next() {
+		var r dataset.Row
+		if err := rows.Scan(&r.Session, &r.ID); err != nil {
+			return nil, err
 		}
-		return nil
-	})
+		without[r] = true
+	}
+	return without, rows.Err()
 }
 
-func (r *row) read(v []driver.Value) {
-	r.key.session, _ = v[0].(string)
-	r.key.id, _ = v[1].(int64)
-	r.pid, _ = v[2].(int32)
-	r.tid, _ = v[3].(int32)
-	r.layer, _ = v[4].(string)
-	r.category, _ = v[5].(string)
-	r.name, _ = v[6].(string)
-	r.ts, _ = v[7].(int64)
-	r.duration, _ = v[8].(int64)
-	r.weight, _ = v[9].(float64)
-	r.stack.Int64, r.stack.Valid = v[10].(int64)
-	r.launch.Int64, r.launch.Valid = v[11].(int64)
+func (l *loader) row(b *dataset.Batch, i int) {
+	c := b.Columns
+	r := row{layer: b.Text(c[spanLayer][i]), category: b.Text(c[spanCategory][i]), duration: c[spanDuration][i]}
+	device := false
+	switch r.layer {
+	case "op", "autograd", "collective", "runtime":
+	case "device":
+		device = true
+		switch r.category {
+		case "kernel", "collective", "copy", "set":
+		default:
+			return
+		}
+	default:
+		return
+	}
+	if r.duration == dataset.Absent {
+		return
+	}
+	r.key = rowKey{b.Text(c[spanSession][i]), c[spanID][i]}
+	r.pid, r.tid, r.ts, r.weight = int32(c[spanPID][i]), int32(c[spanTID][i]), c[spanTime][i], b.Float(c[spanWeight][i])
+	r.sequence = c[spanSequence][i]
+	r.nameNumber, r.name = c[spanName][i], b.Text(c[spanName][i])
+	stack, launch := c[spanPythonStack][i], c[spanLaunch][i]
+	if stack == dataset.Absent {
+		stack = c[spanStack][i]
+	}
+	r.stack = sql.NullInt64{Int64: stack, Valid: stack != dataset.Absent}
+	r.launch = sql.NullInt64{Int64: launch, Valid: launch != dataset.Absent}
+	if device {
+		l.device(&r)
+	} else {
+		l.host(&r)
+	}
 }
 
 // path goes down a call stack from the root.
 func (l *loader) path(session string, stack sql.NullInt64) *Node {
-	at := l.root
-	if stack.Valid {
-		for _, id := range l.stacks[stackKey{session, stack.Int64}] {
-			at = at.Child(id)
-		}
+	if !stack.Valid {
+		return l.root
 	}
+	key := stackKey{session, stack.Int64}
+	if at := l.paths[key]; at != nil {
+		return at
+	}
+	at := l.root
+	for _, id := range l.stacks[key] {
+		at = at.Child(id)
+	}
+	l.paths[key] = at
 	return at
 }
 
-func (l *loader) host(r *row) {
-	key := threadKey{r.key.session, r.pid, r.tid}
-	l.close(key, r.ts)
-	stack := l.threads[key]
-	var at *Node
-	if n := len(stack); n > 0 {
-		stack[n-1].inside += min(r.duration, max(stack[n-1].end-r.ts, 0))
-		at = stack[n-1].node
+// place is where rows of a name under a node belong: looking it up by the name's number
+// takes a fraction of what it takes by what is the node's identity.
+type place struct {
+	node *Node
+	host *Metric
+}
+
+type placeKey struct {
+	under *Node
+	kind  Kind
+	name  int64
+}
+
+func (l *loader) place(under *Node, kind Kind, r *row) place {
+	key := placeKey{under, kind, r.nameNumber}
+	p, known := l.places[key]
+	if !known {
+		p.node = under.Child(Identity{Kind: kind, Name: r.name})
+		p.host = p.node.own("host_ns")
+		l.places[key] = p
 	}
+	return p
+}
+
+// thread is what has begun and not ended on one.
+type thread struct{ open []open }
+
+func (l *loader) thread(r *row) *thread {
+	key := threadKey{r.key.session, r.pid, r.tid}
+	if l.last == nil || key != l.lastKey {
+		if l.last, l.lastKey = l.threads[key], key; l.last == nil {
+			l.last = &thread{}
+			l.threads[key] = l.last
+		}
+	}
+	return l.last
+}
+
+func (l *loader) host(r *row) {
+	l.forwards.until(r.ts)
+	t := l.thread(r)
+	t.close(r.ts)
+	var at *Node
+	if n := len(t.open); n > 0 {
+		around := &t.open[n-1]
+		around.inside += min(r.duration, max(around.end-r.ts, 0))
+		at = around.node
+	}
+	var here place
 	// The edge leads to the node, or in traces of torch.profiler to its operator.
-	if forward, ok := l.forward[r.key]; ok && l.wanted[forward] != nil {
-		at = l.wanted[forward].Child(Identity{Kind: Backward, Name: r.name})
-		at.Link = "forward"
+	if forward := l.forwards.of(r); forward != nil {
+		here = l.place(forward, Backward, r)
+		here.node.Link = "forward"
 	} else {
 		if at == nil {
 			at = l.path(r.key.session, r.stack)
 		}
-		at = at.Child(Identity{Kind: kindOf(r.layer), Name: r.name})
+		here = l.place(at, kindOf(r.layer), r)
 	}
-	if _, ok := l.wanted[r.key]; ok {
-		l.wanted[r.key] = at
-	}
-	if r.layer == "runtime" {
+	l.forwards.note(r, here.node)
+	if r.layer == "runtime" && l.devices {
 		switch r.category {
 		case "launch", "copy", "set", "graph":
-			l.launches[r.key] = at
+			l.launches[r.key] = here.node
 		}
 	}
-	l.threads[key] = append(stack, open{r.ts + r.duration, 0, r.duration, r.weight, at})
+	t.open = append(t.open, open{r.ts + r.duration, 0, r.duration, r.weight, here.node, here.host})
 }
 
 func kindOf(layer string) Kind {
@@ -242,14 +336,13 @@ func kindOf(layer string) Kind {
 }
 
 // close counts the rows of a thread that are over at t.
-func (l *loader) close(key threadKey, t int64) {
-	stack := l.threads[key]
-	for n := len(stack); n > 0 && stack[n-1].end <= t; n = len(stack) {
-		o := stack[n-1]
-		o.node.Add("host_ns", float64(max(o.duration-o.inside, 0)), o.weight)
-		stack = stack[:n-1]
+func (t *thread) close(at int64) {
+	n := len(t.open)
+	for ; n > 0 && t.open[n-1].end <= at; n-- {
+		o := &t.open[n-1]
+		o.host.Add(float64(max(o.duration-o.inside, 0)), o.weight)
 	}
-	l.threads[key] = stack
+	t.open = t.open[:n]
 }
 
 func (l *loader) device(r *row) {

@@ -135,6 +135,11 @@ func TestSumsOverLeavesAreTotalsAlsoFromTheLeaves(t *testing.T) {
 // TestATreeOfARecording: a forward operator with one inside it, its backward node
 // on another thread, a launch with work, a sample.
 func TestATreeOfARecording(t *testing.T) {
+	t.Run("recorded", func(t *testing.T) { treeOfARecording(t, 7, 1400) }) // an edge has the time of its node
+	t.Run("imported", func(t *testing.T) { treeOfARecording(t, -1, 900) }) // all edges stand at the beginning
+}
+
+func treeOfARecording(t *testing.T, sequence, edge int64) {
 	d, err := output.Create(filepath.Join(t.TempDir(), "d"), output.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +150,10 @@ func TestATreeOfARecording(t *testing.T) {
 		return event.Span{ID: id, StartNS: 1000 + ts, DurationNS: duration, PID: 1, TID: int32(tid), Weight: 1, SequenceNumber: -1, Detail: detail,
 			Call: &event.Call{Layer: layer, Category: category, Name: name}}
 	}
+	numbered := func(s event.Span) event.Span {
+		s.SequenceNumber = sequence
+		return s
+	}
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
 		d.Stacks([]event.Stack{{ID: 11, Status: event.StackComplete, Frames: []event.Frame{
@@ -153,13 +162,13 @@ func TestATreeOfARecording(t *testing.T) {
 			{ID: 13, Status: "native_max_frames", Frames: []event.Frame{{Kind: "python", Function: "main", File: "train.py", Line: 1, Offset: -1}}}}),
 		d.Spans([]event.Span{
 			row(1, 1, 0, 100, "op", "", "aten::linear", &event.Detail{StackID: &stack}),
-			row(2, 1, 10, 60, "op", "", "aten::addmm", nil),
+			numbered(row(2, 1, 10, 60, "op", "", "aten::addmm", nil)),
 			row(3, 1, 20, 5, "runtime", "launch", "cuLaunchKernel", &event.Detail{CorrelationID: &correlation}),
 			row(4, 0, 50, 300, "device", "kernel", "gemm", &event.Detail{LaunchID: &launch}),
-			row(5, 2, 400, 80, "autograd", "node", "AddmmBackward0", nil),
+			numbered(row(5, 2, 400, 80, "autograd", "node", "AddmmBackward0", nil)),
 			row(6, 2, 410, 50, "op", "", "aten::mm", nil),
 		}),
-		d.Flows([]event.Flow{{TSNS: 1400, FromSpanID: 2, ToSpanID: 5, Kind: "forward_backward"}}),
+		d.Flows([]event.Flow{{TSNS: edge, FromSpanID: 2, ToSpanID: 5, Kind: "forward_backward"}}),
 		d.Samples([]event.Sample{{TSNS: 1010, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 40, StackID: &stack},
 			{TSNS: 1020, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 30, StackID: &deep},
 			{TSNS: 1030, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 20, StackID: &wide}}),

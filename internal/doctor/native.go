@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
@@ -35,7 +35,7 @@ func nativeChecks(p *process.Process, libraries []*process.Library) []check {
 
 func (n *nativeFiles) add(library *process.Library) {
 	e, err := library.OpenELF()
-	if errors.Is(err, symbolize.ErrNotELF) {
+	if errors.Is(err, elf.ErrNotELF) {
 		return // mapped executable by mistake: nothing runs there
 	}
 	n.files++
@@ -45,7 +45,7 @@ func (n *nativeFiles) add(library *process.Library) {
 	}
 	defer e.Close()
 	var table *unwind.Table
-	cut := symbolize.Guard(func() { table, err = stacks.UnwindCache().Table(e) })
+	cut := elf.Guard(func() { table, err = stacks.UnwindCache().Table(e) })
 	switch err = errors.Join(cut, err); {
 	case errors.Is(err, unwind.ErrNoFrames) && !hasFunctions(e):
 		n.files-- // a library of data, or one that only names others
@@ -70,10 +70,10 @@ func (n *nativeFiles) add(library *process.Library) {
 
 // hasFunctions reports a file without .eh_frame in which a stack can have a
 // frame all the same: a program, or a library with functions of a size.
-func hasFunctions(e *symbolize.ELF) (has bool) {
-	err := symbolize.Guard(func() {
+func hasFunctions(e *elf.File) (has bool) {
+	err := elf.Guard(func() {
 		functions := e.FunctionsWithPrefixes([]string{""})
-		has = e.Interpreter() != "" || slices.ContainsFunc(functions, func(s symbolize.Symbol) bool { return s.Size > 0 })
+		has = e.Interpreter() != "" || slices.ContainsFunc(functions, func(s elf.Symbol) bool { return s.Size > 0 })
 	})
 	return has || err != nil
 }

@@ -13,7 +13,8 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/printable"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
@@ -80,22 +81,22 @@ func ProbesCommand() *urfave.Command {
 }
 
 func planFile(path string, groups []catalog.Group) ([]*plan.Plan, error) {
-	elf, err := symbolize.OpenELF(path)
+	e, err := elf.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no file %s", path)
-	case errors.Is(err, symbolize.ErrNotELF):
+	case errors.Is(err, elf.ErrNotELF):
 		return nil, fmt.Errorf("%s is not a library: no ELF file", path)
 	case err != nil:
 		return nil, fmt.Errorf("%s cannot be read as a library: %w", path, err)
 	}
-	planned := plan.Library(elf, path, groups)
+	planned := plan.Library(e, path, groups)
 	if len(planned.Probes) == 0 {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
-			planned = plan.Library(elf, real, groups)
+			planned = plan.Library(e, real, groups)
 		}
 	}
-	if len(planned.Probes) == 0 && plan.IsPlugin(elf, groups) {
+	if len(planned.Probes) == 0 && plan.IsPlugin(e, groups) {
 		return nil, fmt.Errorf("%s is a PJRT plugin: its functions are found in the memory of a process that has loaded it; give --pid", path)
 	}
 	if len(planned.Probes) == 0 {
@@ -115,11 +116,11 @@ func planProcess(pid int, groups []catalog.Group) ([]*plan.Plan, error) {
 	}
 	var plans []*plan.Plan
 	for _, library := range libraries {
-		elf, err := library.OpenELF()
+		e, err := library.OpenELF()
 		if err != nil {
 			continue
 		}
-		if planned := plan.Mapped(p, libraries, library, elf, groups); len(planned.Probes) > 0 {
+		if planned := plan.Mapped(p, libraries, library, e, groups); len(planned.Probes) > 0 {
 			plans = append(plans, planned)
 		}
 	}
@@ -146,7 +147,7 @@ func plannedRows(plans []*plan.Plan) []plannedRow {
 		for i := range planned.Probes {
 			for _, s := range planned.Probes[i].Sites() {
 				rows = append(rows, plannedRow{
-					Library: filepath.Base(planned.Path), Group: planned.Probes[i].Group.Name, Symbol: symbolize.Demangle(planned.Probes[i].Symbol),
+					Library: filepath.Base(planned.Path), Group: planned.Probes[i].Group.Name, Symbol: demangle.Short(planned.Probes[i].Symbol),
 					Kind: s.Kind, Offset: s.Offset, Cost: s.Cost, Reason: s.Reason,
 				})
 			}

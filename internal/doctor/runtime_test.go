@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
@@ -20,12 +20,12 @@ func TestDoctorNamesWhatARuntimeLacks(t *testing.T) {
 		t.Skip("no OpenCL here")
 	}
 	path := found[0]
-	elf, err := symbolize.OpenELF(path)
+	e, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer elf.Close()
-	planned := plan.Library(elf, path, catalog.Groups())
+	defer e.Close()
+	planned := plan.Library(e, path, catalog.Groups())
 	checks := runtimeChecks([]*plan.Plan{planned}, nil)
 	if len(checks) != 1 || checks[0].State != stateOK || !strings.Contains(checks[0].Why, "libOpenCL.so.1 has ") || strings.Contains(checks[0].Why, "not in this version") {
 		t.Fatalf("%+v", checks)

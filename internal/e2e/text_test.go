@@ -156,22 +156,22 @@ func entryTexts(t *testing.T, pid int, library string) (texts []text) {
 		if !strings.Contains(l.Path, library) {
 			continue
 		}
-		elf, err := l.OpenELF()
+		e, err := l.OpenELF()
 		if err != nil {
 			t.Fatal(err)
 		}
-		bias, ok := l.Bias(elf)
-		plan := plan.Mapped(p, libraries, l, elf, groups)
+		bias, ok := l.Bias(e)
+		plan := plan.Mapped(p, libraries, l, e, groups)
 		for i := range plan.Probes {
 			planned := &plan.Probes[i]
 			at := planned.Address + planned.Entry.Offset
-			code := elf.CodeAt(at, uint64(breakpoint))
+			code := e.CodeAt(at, uint64(breakpoint))
 			if !ok || !planned.Usable() || len(code) < breakpoint {
 				continue
 			}
 			texts = append(texts, text{planned.Symbol, memory, int64(bias + at), bytes.Clone(code[:breakpoint])})
 		}
-		elf.Close()
+		e.Close()
 	}
 	if len(texts) == 0 {
 		t.Fatalf("pid %d: no probes are planned for %s", pid, library)

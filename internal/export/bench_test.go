@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/importer"
+	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
 // madeUp is a trace of about so many megabytes: steps of 40 operators with a
@@ -64,11 +65,17 @@ func BenchmarkImportOf100MB(b *testing.B) {
 	}
 }
 
+// BenchmarkExport is of an imported trace with devices, and of a recording.
 func BenchmarkExport(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "d")
 	if _, err := importer.Import(context.Background(), []string{madeUp(b, 100)}, dir, importer.Options{}); err != nil {
 		b.Fatal(err)
 	}
+	b.Run("imported", func(b *testing.B) { exports(b, dir) })
+	b.Run("recorded", func(b *testing.B) { exports(b, scripted.Benchmarked(b)) })
+}
+
+func exports(b *testing.B, dir string) {
 	db, err := dataset.Open(dir)
 	if err != nil {
 		b.Fatal(err)
@@ -77,6 +84,8 @@ func BenchmarkExport(b *testing.B) {
 	for _, format := range []string{"perfetto", "kineto"} {
 		b.Run(format, func(b *testing.B) {
 			var spans int64
+			scripted.ForgetPeak(b)
+			began := scripted.ProcessorTime(b)
 			for b.Loop() {
 				r, err := Write(b.Context(), db, io.Discard, format, Options{})
 				if err != nil {
@@ -85,6 +94,8 @@ func BenchmarkExport(b *testing.B) {
 				spans += r.Slices
 			}
 			b.ReportMetric(float64(spans)/b.Elapsed().Seconds(), "spans/s")
+			b.ReportMetric(float64(spans)/(scripted.ProcessorTime(b)-began).Seconds(), "spans/CPU-s")
+			b.ReportMetric(scripted.PeakMiB(b), "MiB-peak")
 		})
 	}
 }

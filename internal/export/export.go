@@ -10,7 +10,6 @@ package export
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -74,11 +73,15 @@ type stream struct {
 	result  *Result
 
 	firstNS, lastNS int64
+	chosen          map[dataset.Process]bool // nil: all
 }
+
+// everything is the condition that all rows meet.
+const everything = "true"
 
 // choose makes the view export_span: the rows of the ranks that were asked for.
 func (s *stream) choose() error {
-	where := "true"
+	where := everything
 	if s.options.Rank != nil {
 		where = fmt.Sprintf("(session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *s.options.Rank)
 	}
@@ -98,77 +101,54 @@ func (s *stream) chooseWhere(where string) error {
 		return fmt.Errorf("there is no row of rank %d", *s.options.Rank)
 	}
 	s.firstNS, s.lastNS = first.Int64, last.Int64
-	return nil
+	if where == everything {
+		return nil
+	}
+	return s.processes()
+}
+
+// processes are those that have rows in export_span.
+func (s *stream) processes() error {
+	rows, err := s.db.Query(s.ctx, "SELECT DISTINCT session_id, pid FROM export_span")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	s.chosen = map[dataset.Process]bool{}
+	for rows.Next() {
+		var p dataset.Process
+		if err := rows.Scan(&p.Session, &p.PID); err != nil {
+			return err
+		}
+		s.chosen[p] = true
+	}
+	return rows.Err()
 }
 
 // spans calls f for each row in order of time, a row before those inside of it.
 func (s *stream) spans(columns []column, f func(*span) error) error {
-	cuts, err := s.db.Pieces(s.ctx, "export_span")
-	if err != nil {
-		return err
-	}
 	edges, err := s.edges()
 	if err != nil {
 		return err
 	}
-	for i := range len(cuts) - 1 {
-		if s.options.Progress != nil {
-			s.options.Progress(float64(i) / float64(len(cuts)-1))
-		}
-		if err := s.piece(columns, stretch{cuts[i], cuts[i+1]}, edges, f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// stretch is a part of the recording's time.
-type stretch struct{ from, until int64 }
-
-func (s *stream) piece(columns []column, part stretch, edges edges, f func(*span) error) error {
-	// Ids are given out in order of beginnings, so they settle what begins and
-	// ends at once.
-	query := fmt.Sprintf(`SELECT %s FROM export_span WHERE ts_ns >= %d AND ts_ns < %d
-		ORDER BY ts_ns, duration_ns DESC NULLS FIRST, layer <> 'python', span_id`, namesOf(columns), part.from, part.until)
 	var r span
-	return s.db.Each(s.ctx, query, func(values []driver.Value) error {
-		for i, v := range values {
-			columns[i].set(&r, v)
+	scan := dataset.Scan{Table: "span", Columns: namesOf(columns), Of: s.chosen, Before: before}
+	return s.db.Scan(s.ctx, scan, func(b *dataset.Batch) error {
+		if s.options.Progress != nil && s.lastNS > s.firstNS {
+			s.options.Progress(float64(b.Columns[timeColumn][0]-s.firstNS) / float64(s.lastNS-s.firstNS))
 		}
-		r.target, r.from, r.to = 0, false, false
-		if len(edges.to) > 0 {
-			r.target = edges.to[r.id]
-			r.from = r.target != 0
-			_, r.to = edges.from[r.id]
+		for i := range b.Rows {
+			for c := range columns {
+				columns[c].set(&r, b, b.Columns[c][i])
+			}
+			r.target, r.from = edges.target(r.id)
+			r.to = edges.isTarget(r.id)
+			if err := f(&r); err != nil {
+				return err
+			}
 		}
-		return f(&r)
+		return nil
 	})
-}
-
-// edges are those from forward operators to backward nodes.
-type edges struct {
-	to   map[int64]int64
-	from map[int64]struct{}
-}
-
-func (s *stream) edges() (e edges, err error) {
-	e = edges{map[int64]int64{}, map[int64]struct{}{}}
-	rows, err := s.db.Query(s.ctx, "SELECT from_span_id, to_span_id FROM flow WHERE kind = 'forward_backward' AND from_span_id <> 0 AND to_span_id <> 0")
-	if err != nil {
-		return e, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var from, to int64
-		if err := rows.Scan(&from, &to); err != nil {
-			return e, err
-		}
-		if _, twice := e.from[to]; twice || e.to[from] != 0 {
-			continue
-		}
-		e.to[from], e.from[to] = to, struct{}{}
-	}
-	return e, rows.Err()
 }
 
 // until is where a row ends; what has no end lasts until the recording's.

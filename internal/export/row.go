@@ -2,8 +2,8 @@ package export
 
 import (
 	"database/sql"
-	"database/sql/driver"
-	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
 
 // span is a row of table span, as far as the forms have a place for it.
@@ -32,50 +32,64 @@ type span struct {
 	waitCorrelation     sql.NullInt64
 }
 
-// column of the query, and where its value goes.
+// column of the table, and where its value goes.
 type column struct {
 	name string
-	set  func(*span, driver.Value)
+	set  func(r *span, b *dataset.Batch, v int64)
 }
 
-func ints(at func(*span) *sql.NullInt64) func(*span, driver.Value) {
-	return func(r *span, v driver.Value) {
-		n := at(r)
-		n.Int64, n.Valid = 0, false
-		switch v := v.(type) {
-		case int64:
-			n.Int64, n.Valid = v, true
-		case int32:
-			n.Int64, n.Valid = int64(v), true
-		}
+func ints(at func(*span) *sql.NullInt64) func(*span, *dataset.Batch, int64) {
+	return func(r *span, _ *dataset.Batch, v int64) { *at(r) = sql.NullInt64{Int64: v, Valid: v != dataset.Absent} }
+}
+
+func texts(at func(*span) *sql.NullString) func(*span, *dataset.Batch, int64) {
+	return func(r *span, b *dataset.Batch, v int64) {
+		*at(r) = sql.NullString{String: b.Text(v), Valid: v != dataset.Absent}
 	}
 }
 
-func texts(at func(*span) *sql.NullString) func(*span, driver.Value) {
-	return func(r *span, v driver.Value) {
-		s := at(r)
-		s.String, s.Valid = v.(string)
-	}
-}
+// The first columns are those that before goes by.
+const (
+	idColumn = iota
+	timeColumn
+	durationColumn
+	layerColumn
+)
 
 var common = []column{
-	{"span_id", func(r *span, v driver.Value) { r.id, _ = v.(int64) }},
-	{"ts_ns", func(r *span, v driver.Value) { r.ts, _ = v.(int64) }},
-	{"duration_ns", ints(func(r *span) *sql.NullInt64 { return &r.duration })},
-	{"pid", func(r *span, v driver.Value) { r.pid, _ = v.(int32) }},
-	{"tid", func(r *span, v driver.Value) { r.tid, _ = v.(int32) }},
-	{"layer", func(r *span, v driver.Value) { r.layer, _ = v.(string) }},
-	{"name", func(r *span, v driver.Value) { r.name, _ = v.(string) }},
+	idColumn:       {"span_id", func(r *span, _ *dataset.Batch, v int64) { r.id = v }},
+	timeColumn:     {"ts_ns", func(r *span, _ *dataset.Batch, v int64) { r.ts = v }},
+	durationColumn: {"duration_ns", ints(func(r *span) *sql.NullInt64 { return &r.duration })},
+	layerColumn:    {"layer", func(r *span, b *dataset.Batch, v int64) { r.layer = b.Text(v) }},
+	{"pid", func(r *span, _ *dataset.Batch, v int64) { r.pid = int32(v) }},
+	{"tid", func(r *span, _ *dataset.Batch, v int64) { r.tid = int32(v) }},
+	{"name", func(r *span, b *dataset.Batch, v int64) { r.name = b.Text(v) }},
 	{"category", texts(func(r *span) *sql.NullString { return &r.category })},
-	{"end_method", func(r *span, v driver.Value) { r.end, _ = v.(string) }},
-	{"weight", func(r *span, v driver.Value) { r.weight, _ = v.(float64) }},
-	{"device_id", func(r *span, v driver.Value) { r.device.Int32, r.device.Valid = v.(int32) }},
+	{"end_method", func(r *span, b *dataset.Batch, v int64) { r.end = b.Text(v) }},
+	{"weight", func(r *span, b *dataset.Batch, v int64) { r.weight = b.Float(v) }},
+	{"device_id", func(r *span, _ *dataset.Batch, v int64) {
+		r.device = sql.NullInt32{Int32: int32(v), Valid: v != dataset.Absent}
+	}},
 	{"stream", ints(func(r *span) *sql.NullInt64 { return &r.stream })},
 	{"correlation_id", ints(func(r *span) *sql.NullInt64 { return &r.correlation })},
 	{"launch_id", ints(func(r *span) *sql.NullInt64 { return &r.launch })},
 	{"bytes", ints(func(r *span) *sql.NullInt64 { return &r.bytes })},
 	{"sequence_number", ints(func(r *span) *sql.NullInt64 { return &r.sequence })},
 	{"input_dims", texts(func(r *span) *sql.NullString { return &r.dims })},
+}
+
+// before puts rows of one time in order: a row before those inside of it. Ids are given
+// out in order of beginnings, so they settle what begins and ends at once.
+func before(b *dataset.Batch, i, k int) bool {
+	columns := b.Columns
+	if x, y := columns[durationColumn][i], columns[durationColumn][k]; x != y {
+		return x == dataset.Absent || y != dataset.Absent && x > y
+	}
+	python := func(i int) bool { return b.Text(columns[layerColumn][i]) == "python" }
+	if x, y := python(i), python(k); x != y {
+		return x
+	}
+	return columns[idColumn][i] < columns[idColumn][k]
 }
 
 var perfettoColumns = append(common[:len(common):len(common)],
@@ -95,10 +109,9 @@ var kinetoColumns = append(common[:len(common):len(common)],
 	column{"wait_stream", ints(func(r *span) *sql.NullInt64 { return &r.waitStream })},
 	column{"wait_correlation_id", ints(func(r *span) *sql.NullInt64 { return &r.waitCorrelation })})
 
-func namesOf(columns []column) string {
-	var names []string
+func namesOf(columns []column) (names []string) {
 	for _, c := range columns {
 		names = append(names, c.name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }

@@ -41,6 +41,10 @@ type Result struct {
 	Reasons  []Check `json:"-"`
 	Checks   []Check `json:"checks"`
 	Imported bool    `json:"imported"`
+
+	// Without are the rows that were left out, for scans past good_span.
+	Without map[dataset.Row]bool `json:"-"`
+	devices bool                 // some rows are of devices
 }
 
 // Sentence says on how much of the dataset answers are computed.
@@ -94,7 +98,11 @@ var prepare = []string{`
 	SELECT session_id, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns, bool_or(end_method = 'imported') AS imported,
 		bool_or(duration_ns % 1000 <> 0) AS fine, count(*) AS spans, count(*) FILTER (layer = 'device') AS device_rows
 	FROM span GROUP BY ALL`, `
-	CREATE OR REPLACE TEMP TABLE left_out (session_id VARCHAR, span_id BIGINT, reason VARCHAR)`, `
+	CREATE OR REPLACE TEMP TABLE left_out (session_id VARCHAR, span_id BIGINT, reason VARCHAR)`,
+}
+
+// prepareForeign is for rows of other tools and of devices.
+var prepareForeign = []string{`
 	CREATE OR REPLACE TEMP TABLE lint_device AS
 	WITH work AS (
 		SELECT session_id, span_id, pid, device_id, stream, ts_ns, duration_ns, name, launch_id, category = 'collective' AS communicates
@@ -124,9 +132,17 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 		}
 	}
 	r := &Result{}
-	err := db.Row(ctx, "SELECT coalesce(sum(spans), 0)::BIGINT, coalesce(bool_or(imported), false) FROM lint_window", nil, &r.Rows, &r.Imported)
+	err := db.Row(ctx, "SELECT coalesce(sum(spans), 0)::BIGINT, coalesce(bool_or(imported), false), coalesce(sum(device_rows), 0) > 0 FROM lint_window",
+		nil, &r.Rows, &r.Imported, &r.devices)
 	if err != nil {
 		return nil, err
+	}
+	if r.foreign() {
+		for _, sql := range prepareForeign {
+			if err := db.Exec(ctx, sql); err != nil {
+				return nil, fmt.Errorf("checking the dataset: %w", err)
+			}
+		}
 	}
 	for _, reason := range reasons {
 		if err := r.leaveOut(ctx, db, reason.name, reason.detail, reason.sql); err != nil {
@@ -136,6 +152,9 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 	good := "SELECT * FROM span"
 	if r.LeftOut > 0 {
 		good += " ANTI JOIN left_out USING (session_id, span_id)"
+		if err := r.readLeftOut(ctx, db); err != nil {
+			return nil, err
+		}
 	}
 	if err := db.Exec(ctx, "CREATE OR REPLACE TEMP VIEW good_span AS "+good); err != nil {
 		return nil, err
@@ -152,7 +171,32 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 	return r, nil
 }
 
+// foreign says whether there is anything that a reason can be about: rows that the
+// recorder wrote itself have none.
+func (r *Result) foreign() bool { return r.Imported || r.devices }
+
+func (r *Result) readLeftOut(ctx context.Context, db *dataset.DB) error {
+	rows, err := db.Query(ctx, "SELECT session_id, span_id FROM left_out")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	r.Without = map[dataset.Row]bool{}
+	for rows.Next() {
+		var row dataset.Row
+		if err := rows.Scan(&row.Session, &row.ID); err != nil {
+			return err
+		}
+		r.Without[row] = true
+	}
+	return rows.Err()
+}
+
 func (r *Result) leaveOut(ctx context.Context, db *dataset.DB, name, detail, sql string) error {
+	if !r.foreign() {
+		r.Checks = append(r.Checks, Check{Name: name, Severity: OK, Of: r.Rows, Detail: detail})
+		return nil
+	}
 	err := db.Exec(ctx, fmt.Sprintf(`INSERT INTO left_out SELECT session_id, span_id, '%s' FROM (%s) ANTI JOIN left_out USING (session_id, span_id)`, name, sql))
 	if err != nil {
 		return err

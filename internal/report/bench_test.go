@@ -1,34 +1,42 @@
 package report
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
-// BenchmarkReport is of the dataset that EBPFPROF_BENCH_DATASET names, part by part.
+// BenchmarkReport is all of the report and its parts, in CPU time.
 func BenchmarkReport(b *testing.B) {
-	dir := os.Getenv("EBPFPROF_BENCH_DATASET")
-	if dir == "" {
-		b.Skip("EBPFPROF_BENCH_DATASET names no dataset")
-	}
+	dir := scripted.Benchmarked(b)
+	took := map[string]time.Duration{}
+	scripted.ForgetPeak(b)
 	for b.Loop() {
+		began := scripted.ProcessorTime(b)
+		last, part := began, "opening"
+		next := func(what string) {
+			now := scripted.ProcessorTime(b)
+			took[part] += now - last
+			last, part = now, what
+		}
 		db, err := dataset.Open(dir)
 		if err != nil {
 			b.Fatal(err)
 		}
-		last, name := time.Now(), "opening"
-		_, err = Build(b.Context(), db, Options{Progress: func(what string) {
-			b.ReportMetric(float64(time.Since(last).Milliseconds()), "ms/"+strings.ReplaceAll(name, " ", "_"))
-			last, name = time.Now(), what
-		}})
-		b.ReportMetric(float64(time.Since(last).Milliseconds()), "ms/"+strings.ReplaceAll(name, " ", "_"))
-		if err != nil {
+		if _, err := Build(b.Context(), db, Options{Progress: next}); err != nil {
 			b.Fatal(err)
 		}
-		db.Close()
+		if err := db.Close(); err != nil {
+			b.Fatal(err)
+		}
+		next("")
+		took["all"] += last - began
 	}
+	for part, t := range took {
+		b.ReportMetric(t.Seconds()/float64(b.N), "CPU-s/"+strings.ReplaceAll(part, " ", "_"))
+	}
+	b.ReportMetric(scripted.PeakMiB(b), "MiB-peak")
 }

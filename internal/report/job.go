@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/lint"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
@@ -77,18 +78,29 @@ func (b *builder) choose() error {
 	if b.options.Rank != nil {
 		where += fmt.Sprintf(" AND (session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *b.options.Rank)
 	}
-	const begin = "(SELECT min(first_ns) FROM lint_window)"
+	b.part = dataset.Scan{Without: b.report.checks.Without}
+	var begin sql.NullInt64
+	if err := b.db.Row(b.ctx, "SELECT min(first_ns) FROM lint_window", nil, &begin); err != nil {
+		return err
+	}
 	if b.options.FromMS != nil {
-		where += fmt.Sprintf(" AND ts_ns >= %s + %d", begin, int64(math.Round(*b.options.FromMS*1e6)))
+		b.part.From = begin.Int64 + int64(math.Round(*b.options.FromMS*1e6))
+		where += fmt.Sprintf(" AND ts_ns >= %d", b.part.From)
 	}
 	if b.options.ToMS != nil {
-		where += fmt.Sprintf(" AND ts_ns < %s + %d", begin, int64(math.Round(*b.options.ToMS*1e6)))
+		b.part.Until = begin.Int64 + int64(math.Round(*b.options.ToMS*1e6))
+		where += fmt.Sprintf(" AND ts_ns < %d", b.part.Until)
 	}
+	ranked, err := b.ranked()
+	if err != nil {
+		return err
+	}
+	b.part.Of = ranked
 	if err := b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM good_span WHERE "+where); err != nil {
 		return err
 	}
 	var first, last sql.NullInt64
-	err := b.db.Row(b.ctx, `SELECT min(ts_ns), max(ts_ns + coalesce(duration_ns, 0)), count(*), count(*) FILTER (layer = 'device'),
+	err = b.db.Row(b.ctx, `SELECT min(ts_ns), max(ts_ns + coalesce(duration_ns, 0)), count(*), count(*) FILTER (layer = 'device'),
 		(SELECT count(*) FROM sample) FROM rows`, nil, &first, &last, &b.spans, &b.deviceRows, &b.samples)
 	if err != nil {
 		return err

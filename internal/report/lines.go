@@ -35,10 +35,7 @@ func (b *builder) lines() error {
 		WITH sampled AS (
 			SELECT p.file, p.line, p.function, sum(weight_ns) FILTER (state = 'on_cpu') AS cpu, sum(weight_ns) FILTER (state = 'off_cpu') AS off
 			FROM sample s JOIN stack_place p USING (session_id, stack_id) GROUP BY ALL),
-		outer_op AS (
-			SELECT c.session_id, coalesce(c.python_stack_id, c.stack_id) AS stack_id, c.duration_ns * c.weight AS ns FROM rows c LEFT JOIN rows p ON p.session_id = c.session_id AND p.span_id = c.parent_id
-			WHERE c.layer = 'op' AND (p.layer IS NULL OR p.layer NOT IN ('op', 'autograd'))),
-		hosted AS (SELECT p.file, p.line, p.function, sum(ns) AS host FROM outer_op JOIN stack_place p USING (session_id, stack_id) GROUP BY ALL),
+		hosted AS (SELECT p.file, p.line, p.function, sum(ns) AS host FROM hosted_stack JOIN stack_place p USING (session_id, stack_id) GROUP BY ALL),
 		computed AS (
 			SELECT p.file, p.line, p.function, sum(d.duration_ns) AS device FROM rows d JOIN launch_owner o USING (session_id, launch_id)
 			JOIN stack_place p ON p.session_id = o.session_id AND p.stack_id = o.stack_id

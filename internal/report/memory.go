@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/source"
@@ -20,7 +21,9 @@ func (b *builder) memory() error {
 	if err != nil {
 		return err
 	}
-	memory, err := analysis.Of(b.ctx, b.db, func(a blocks.Arena) bool { return ranks == nil || ranks[process{a.Session, a.PID}] })
+	memory, err := analysis.Of(b.ctx, b.db, func(a blocks.Arena) bool {
+		return ranks == nil || ranks[dataset.Process{Session: a.Session, PID: a.PID}]
+	})
 	switch {
 	case errors.Is(err, source.ErrNoEvents), errors.Is(err, analysis.ErrNoSuchArena):
 		b.untold("memory: no allocation was recorded; record at --level window, or profile with profile_memory=True")
@@ -42,14 +45,8 @@ func (b *builder) memory() error {
 	return nil
 }
 
-// process is one of a recording.
-type process struct {
-	session string
-	pid     int32
-}
-
 // ranked are the processes of the rank that the options choose; nil are all.
-func (b *builder) ranked() (map[process]bool, error) {
+func (b *builder) ranked() (map[dataset.Process]bool, error) {
 	if b.options.Rank == nil {
 		return nil, nil
 	}
@@ -58,10 +55,10 @@ func (b *builder) ranked() (map[process]bool, error) {
 		return nil, err
 	}
 	defer rows.Close()
-	chosen := map[process]bool{}
+	chosen := map[dataset.Process]bool{}
 	for rows.Next() {
-		var p process
-		if err := rows.Scan(&p.session, &p.pid); err != nil {
+		var p dataset.Process
+		if err := rows.Scan(&p.Session, &p.PID); err != nil {
 			return nil, err
 		}
 		chosen[p] = true

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"database/sql"
 	"slices"
+	"strings"
 )
 
 // launchOwner finds, for each call that launched work, the innermost operator
@@ -27,22 +29,6 @@ var launchOwner = `
 // what it is called in the trace.
 const operatorName = `CASE WHEN layer = 'autograd' AND end_method = 'imported' THEN 'autograd::engine::evaluate_function: ' || name ELSE name END`
 
-var operatorTable = `
-	WITH host AS (
-		SELECT session_id, span_id, parent_id, layer, category, ` + operatorName + ` AS name, duration_ns, weight, flops, bytes_moved
-		FROM rows WHERE layer IN ('op', 'autograd', 'collective')),
-	inside AS (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM rows
-		WHERE parent_id IS NOT NULL AND layer <> 'device' AND (layer <> 'python' OR parent_id IN (SELECT span_id FROM host)) GROUP BY ALL),
-	on_device AS (
-		SELECT o.operator AS name, sum(d.duration_ns)::DOUBLE AS ns FROM rows d JOIN launch_owner o USING (session_id, launch_id)
-		WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') AND o.operator IS NOT NULL GROUP BY ALL)
-	SELECT h.name, any_value(h.layer), sum(h.weight), coalesce(sum(h.duration_ns * h.weight), 0) / 1e6,
-		coalesce(sum(greatest(h.duration_ns - coalesce(i.ns, 0), 0) * h.weight), 0) / 1e6,
-		any_value(d.ns), sum(h.flops * h.weight)::DOUBLE, sum(h.bytes_moved * h.weight)::DOUBLE, bool_or(h.weight > 1)
-	FROM host h LEFT JOIN inside i USING (session_id, span_id) LEFT JOIN on_device d ON d.name = h.name
-	WHERE h.layer IN ('op', 'collective') OR h.layer = 'autograd' AND h.category IS DISTINCT FROM 'backward'
-	GROUP BY h.name`
-
 func (b *builder) operators() error {
 	if b.deviceRows > 0 {
 		if err := b.db.Exec(b.ctx, launchOwner); err != nil {
@@ -51,27 +37,68 @@ func (b *builder) operators() error {
 	} else if err := b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP TABLE launch_owner (session_id VARCHAR, launch_id BIGINT, operator_id BIGINT, operator VARCHAR, stack_id BIGINT)"); err != nil {
 		return err
 	}
-	order := " ORDER BY 5 DESC, 1"
-	if b.deviceRows > 0 {
-		order = " ORDER BY 6 DESC NULLS LAST, 5 DESC, 1"
-	}
-	err := b.each(operatorTable+order, func(scan scan) error {
-		var o Operator
-		var device sql.NullFloat64
-		if err := scan(&o.Name, &o.Layer, &o.Calls, &o.TotalMS, &o.SelfMS, &device, &o.FLOPs, &o.Bytes, &o.Estimated); err != nil {
-			return err
-		}
-		o.DeviceMS = msOf(device)
-		b.report.Operators = append(b.report.Operators, o)
-		return nil
-	})
-	if err == nil && len(b.report.Operators) == 0 {
-		b.untold("operators: the dataset has none; record at --level window, or at least with --probe op")
-	}
+	swept, err := b.sweep()
 	if err != nil {
 		return err
 	}
+	if err := swept.keep(b); err != nil {
+		return err
+	}
+	onDevice, err := b.onDevice()
+	if err != nil {
+		return err
+	}
+	for _, h := range swept.operators {
+		o := h.Operator
+		o.TotalMS, o.SelfMS = h.totalNS/1e6, h.selfNS/1e6
+		if h.computes {
+			o.FLOPs = &h.flops
+		}
+		if h.moves {
+			o.Bytes = &h.bytes
+		}
+		if ns, is := onDevice[o.Name]; is {
+			device := ns / 1e6
+			o.DeviceMS = &device
+		}
+		b.report.Operators = append(b.report.Operators, o)
+	}
+	slices.SortFunc(b.report.Operators, func(x, y Operator) int {
+		return cmp.Or(cmp.Compare(orNone(y.DeviceMS), orNone(x.DeviceMS)), cmp.Compare(y.SelfMS, x.SelfMS), strings.Compare(x.Name, y.Name))
+	})
+	if len(b.report.Operators) == 0 {
+		b.untold("operators: the dataset has none; record at --level window, or at least with --probe op")
+	}
 	return b.intervals()
+}
+
+// orNone puts what has no value behind all that have one.
+func orNone(v *float64) float64 {
+	if v == nil {
+		return -1
+	}
+	return *v
+}
+
+// onDevice is how long what each operator launched itself took devices, in ns.
+func (b *builder) onDevice() (map[string]float64, error) {
+	found := map[string]float64{}
+	if b.deviceRows == 0 {
+		return found, nil
+	}
+	return found, b.each(`
+		SELECT o.operator, sum(d.duration_ns)::DOUBLE FROM rows d JOIN launch_owner o USING (session_id, launch_id)
+		WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') AND o.operator IS NOT NULL GROUP BY ALL`, func(scan scan) error {
+		var name string
+		var ns sql.NullFloat64
+		if err := scan(&name, &ns); err != nil {
+			return err
+		}
+		if ns.Valid {
+			found[name] = ns.Float64
+		}
+		return nil
+	})
 }
 
 // intervals says of operators that were recorded in slices how far off their estimates

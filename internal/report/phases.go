@@ -25,7 +25,7 @@ func (b *builder) phases() error {
 			windows = append(windows, timeline.Stretch{Begin: s.beginNS, Until: s.untilNS})
 		}
 	}
-	took, err := timeline.Phases(b.ctx, b.db, "rows", lane.pid, lane.tid, windows)
+	took, err := timeline.Phases(b.ctx, b.db, b.part, lane.pid, lane.tid, windows)
 	if err != nil {
 		return err
 	}

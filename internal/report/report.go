@@ -225,6 +225,7 @@ type builder struct {
 	options Options
 	report  *Report
 
+	part            dataset.Scan // of the view rows, for scans past DuckDB
 	firstNS, lastNS int64
 	imported        bool
 	weighted        bool // some rows stand for more than one call

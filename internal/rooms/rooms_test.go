@@ -21,11 +21,13 @@ const module = "github.com/ebpfprof/ebpfprof/"
 // package imports only what stands on a floor below its own; the first pattern
 // that matches counts.
 var floors = [][]string{
-	{"bpf", "symbolize/callstack", "symbolize/cufunction", "tracer/catalog", "tracer/site", "tracer/procfile", "tracer/cache", "tracer/uprobe",
+	{"bpf", "symbolize/callstack", "symbolize/cufunction", "symbolize/elf", "symbolize/demangle", "symbolize/mlir", "tracer/catalog", "tracer/site", "tracer/procfile", "tracer/cache", "tracer/uprobe",
 		"tracer/syscallnames", "tracer/places", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
-		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps",
+		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/testelf", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps",
 		"internal/flops", "internal/kernelclass",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/pickle", "internal/fleet/trigger"},
+	{"symbolize/torch"},
+	{"internal/dataset/column"},
 	{"symbolize", "tracer/features", "internal/mapfill", "internal/peaks", "internal/memplan/instance", "internal/memplan/draw", "internal/memplan/pool",
 		"internal/memplan/dense",
 		"internal/memplan/holders"},
@@ -35,6 +37,10 @@ var floors = [][]string{
 	{"tracer/python", "tracer/unwinding", "tracer/accel", "tracer/budget", "tracer/tensor", "tracer/waits"},
 	{"tracer/stacks", "tracer/kernel", "tracer/plan"},
 	{"tracer/sampler", "tracer/probetable"},
+	{"tracer/rows"},
+	{"tracer/decode"},
+	{"tracer/probes"},
+	{"tracer/job"},
 	{"tracer"},
 	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern"},
 	{"internal/dataset", "internal/scripted", "internal/fleet/localise", "internal/fleet/store", "internal/derived"},

@@ -37,11 +37,7 @@ var large = map[string]struct {
 	"tracer/site.program":    {21, "the control-flow graph of one function, and what is asked of it"},
 	"tracer/accel.Arguments": {19, "the captured values of one call, by what they are asked for"},
 	"tracer/accel.Call":      {29, "one call into a runtime, with a method for each effect of the catalog"},
-	"tracer.governedProbes":  {20, "implements budget.Probes, whose methods are what the budget needs of a session"},
 	// Not cut yet.
-	"tracer.Session":            {127, "attaching to files, the lives of processes and planning are still in it"},
-	"tracer.tracedProcess":      {19, "goes with those lives"},
-	"tracer.decoder":            {47, "calls, samples, slices and batches are still one type"},
 	"tracer/budget.Governor":    {74, "accounts, slices and weights are in files of their own, and still one type"},
 	"tracer/unwinding.Unwinder": {41, "files, processes and their tables in the kernel are still one type"},
 }

@@ -13,7 +13,8 @@ const spansAStep = 1000
 
 // Synthetic writes a made-up dataset of about so many spans into dir, for measuring how
 // long analyses take: one process whose steps have a load, operators with two inside
-// each, a backward pass of as many nodes, and an optimizer, with a sample a millisecond.
+// each, a backward pass of as many nodes (with an edge each), and an optimizer, with a
+// sample a millisecond.
 // It is what a recording looks like and no recording; its session says so.
 func Synthetic(dir string, spans int) (err error) {
 	d, err := output.Create(dir, output.Options{})
@@ -45,6 +46,7 @@ type synthetic struct {
 	calls   map[event.Call]*event.Call
 	spans   []event.Span
 	samples []event.Sample
+	flows   []event.Flow
 }
 
 func (s *synthetic) add(call event.Call, parent, begin, duration, sequence int64) int64 {
@@ -64,9 +66,11 @@ func (s *synthetic) step() error {
 	s.add(event.Call{Layer: "scope", Name: "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"}, 0, s.now, 200_000, -1)
 	s.now += 200_000
 	first := s.number
-	for i := range 180 {
+	var forward [180]int64
+	for i := range forward {
 		outer := s.add(event.Call{Layer: "op", Name: fmt.Sprintf("aten::op%d", i%60)}, 0, s.now, 30_000, s.number)
 		s.number++
+		forward[i] = outer
 		for k := range int64(2) {
 			s.add(event.Call{Layer: "op", Name: fmt.Sprintf("aten::inner%d", i%30)}, outer, s.now+5_000+k*10_000, 8_000, -1)
 		}
@@ -76,6 +80,7 @@ func (s *synthetic) step() error {
 	s.now += 5_000
 	for i := range int64(180) {
 		node := s.add(event.Call{Layer: "autograd", Category: "node", Name: fmt.Sprintf("Op%dBackward0", (179-i)%60)}, pass, s.now, 38_000, first+179-i)
+		s.flows = append(s.flows, event.Flow{TSNS: s.now, FromSpanID: forward[179-i], ToSpanID: node, Kind: "forward_backward", Method: "sequence_number"})
 		s.add(event.Call{Layer: "op", Name: fmt.Sprintf("aten::inner%d", i%30)}, node, s.now+5_000, 25_000, -1)
 		s.now += 40_000
 	}
@@ -89,7 +94,7 @@ func (s *synthetic) step() error {
 		stack := at/1000%200 + 1
 		s.samples = append(s.samples, event.Sample{TSNS: at, PID: 100, TID: 100, State: "on_cpu", WeightNS: 1_000_000, StackID: &stack})
 	}
-	err := errors.Join(s.d.Spans(s.spans), s.d.Samples(s.samples))
-	s.spans, s.samples = s.spans[:0], s.samples[:0]
+	err := errors.Join(s.d.Spans(s.spans), s.d.Samples(s.samples), s.d.Flows(s.flows))
+	s.spans, s.samples, s.flows = s.spans[:0], s.samples[:0], s.flows[:0]
 	return err
 }

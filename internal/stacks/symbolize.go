@@ -12,6 +12,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/query"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -81,7 +82,7 @@ type namer struct {
 	Named
 	dir    *symbolize.DebugDir
 	files  map[string]*symbolize.File // by build id, nil: none
-	open   []*symbolize.ELF
+	open   []*elf.File
 	wanted map[string]*MissingFile // by build id
 }
 

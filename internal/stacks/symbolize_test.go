@@ -14,6 +14,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/query"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -33,7 +34,7 @@ func library(t *testing.T) (dir, buildID string, hidden int64) {
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	e, err := symbolize.OpenELF(path)
+	e, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

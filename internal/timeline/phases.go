@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"strings"
 
@@ -58,9 +57,8 @@ type Stretch struct{ Begin, Until int64 }
 
 // Phases gives each instant of a thread inside the stretches, which are in order, to
 // the phase of the innermost span there that has one; in a backward pass operators
-// belong to it. One map of nanoseconds for each stretch. Spans come from the named
-// view: span, or a part of it.
-func Phases(ctx context.Context, db *dataset.DB, view string, pid, tid int, stretches []Stretch) ([]map[string]int64, error) {
+// belong to it. One map of nanoseconds for each stretch. Part says which spans count.
+func Phases(ctx context.Context, db *dataset.DB, part dataset.Scan, pid, tid int, stretches []Stretch) ([]map[string]int64, error) {
 	if len(stretches) == 0 {
 		return nil, nil
 	}
@@ -69,18 +67,24 @@ func Phases(ctx context.Context, db *dataset.DB, view string, pid, tid int, stre
 	for i := range sweep.took {
 		sweep.took[i] = map[string]int64{}
 	}
-	err := db.Each(ctx, fmt.Sprintf(`
-		SELECT layer, coalesce(category, ''), name, ts_ns, duration_ns FROM %s
-		WHERE pid = %d AND tid = %d AND duration_ns IS NOT NULL
-			AND (layer IN ('autograd', 'collective', 'op', 'io') OR layer = 'scope' AND (name LIKE '%%DataLoader%%' OR name LIKE 'Optimizer.%%') OR layer = 'runtime' AND category = 'sync')
-			AND ts_ns < %d AND ts_ns + duration_ns > %d
-		ORDER BY ts_ns, duration_ns DESC`, view, pid, tid, end, begin), func(v []driver.Value) error {
-		layer, _ := v[0].(string)
-		category, _ := v[1].(string)
-		name, _ := v[2].(string)
-		ts, _ := v[3].(int64)
-		duration, _ := v[4].(int64)
-		sweep.open(ts, ts+duration, phaseOf(layer, category, name))
+	const time, duration, layer, category, name, process, thread = 0, 1, 2, 3, 4, 5, 6
+	part.Table, part.Columns = "span", []string{"ts_ns", "duration_ns", "layer", "category", "name", "pid", "tid"}
+	if part.Until == 0 || part.Until > end {
+		part.Until = end
+	}
+	part.Before = func(b *dataset.Batch, i, k int) bool { return b.Columns[duration][i] > b.Columns[duration][k] }
+	err := db.Scan(ctx, part, func(b *dataset.Batch) error {
+		c := b.Columns
+		for i := range b.Rows {
+			took := c[duration][i]
+			if c[thread][i] != int64(tid) || c[process][i] != int64(pid) || took == dataset.Absent || c[time][i]+took <= begin {
+				continue
+			}
+			in, kind, called := b.Text(c[layer][i]), b.Text(c[category][i]), b.Text(c[name][i])
+			if divides(in, kind, called) {
+				sweep.open(c[time][i], c[time][i]+took, phaseOf(in, kind, called))
+			}
+		}
 		return nil
 	})
 	if err != nil {
@@ -88,6 +92,19 @@ func Phases(ctx context.Context, db *dataset.DB, view string, pid, tid int, stre
 	}
 	sweep.advance(end)
 	return sweep.took, nil
+}
+
+// divides says of which spans a phase may come.
+func divides(layer, category, name string) bool {
+	switch layer {
+	case "op", "autograd", "collective", "io":
+		return true
+	case "scope":
+		return strings.Contains(name, "DataLoader") || strings.HasPrefix(name, "Optimizer.")
+	case "runtime":
+		return category == "sync"
+	}
+	return false
 }
 
 type phaseSweep struct {

@@ -38,13 +38,6 @@ const spanColumns = `span_id, coalesce(parent_id, 0), tid, ts_ns, ts_ns + durati
 	coalesce(device_id, 0)::BIGINT, coalesce(stream, -1), coalesce(launch_id, 0), coalesce(wait_stream, -1),
 	coalesce(correlation_id, 0), coalesce(wait_correlation_id, 0), coalesce(bytes, 0), coalesce(sequence_number, -1), coalesce(python_stack_id, stack_id, 0)`
 
-// stepSpansSQL has what runs in a period of a process; Python functions and
-// system calls of imported traces lie around or inside what counts.
-const stepSpansSQL = "SELECT " + spanColumns + ` FROM span
-WHERE pid = %d AND ts_ns >= %d AND ts_ns < %d AND duration_ns IS NOT NULL AND duration_ns >= 0
-  AND layer NOT IN ('python', 'os') AND coalesce(category, '') <> 'annotation'
-ORDER BY ts_ns, ts_ns + duration_ns DESC, span_id`
-
 // launchedSQL has also the work that was launched in the period and ran later.
 const launchedSQL = "SELECT " + spanColumns + ` FROM span
 WHERE pid = %d AND duration_ns IS NOT NULL AND duration_ns >= 0
@@ -76,21 +69,42 @@ func Spans(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, error
 	return all[0], nil
 }
 
+// scanned are the columns that a Span is made of.
+var scanned = []string{"span_id", "parent_id", "tid", "ts_ns", "duration_ns", "layer", "category", "name", "device_id", "stream", "launch_id",
+	"wait_stream", "correlation_id", "wait_correlation_id", "bytes", "sequence_number", "python_stack_id", "stack_id", "pid"}
+
 // SpansOf are the spans of steps that do not overlap and are in order of time, a list
-// for each step, in one pass.
+// for each step, in one pass. Python functions and system calls of imported traces lie
+// around or inside what counts.
 func SpansOf(ctx context.Context, db *dataset.DB, t Thread, steps []Step) ([][]Span, error) {
 	all := make([][]Span, len(steps))
 	if len(steps) == 0 {
 		return all, nil
 	}
+	const duration, pid = 4, 18
 	at := 0
-	err := db.Each(ctx, fmt.Sprintf(stepSpansSQL, t.PID, steps[0].Begin, steps[len(steps)-1].Until()), func(v []driver.Value) error {
-		s := spanOf(v)
-		for at < len(steps) && s.Begin >= steps[at].Until() {
-			at++
-		}
-		if at < len(steps) && s.Begin >= steps[at].Begin {
-			all[at] = append(all[at], s)
+	scan := dataset.Scan{Table: "span", Columns: scanned, From: steps[0].Begin, Until: steps[len(steps)-1].Until(),
+		Before: func(b *dataset.Batch, i, k int) bool {
+			if x, y := b.Columns[duration][i], b.Columns[duration][k]; x != y {
+				return x > y
+			}
+			return b.Columns[0][i] < b.Columns[0][k]
+		}}
+	err := db.Scan(ctx, scan, func(b *dataset.Batch) error {
+		for i := range b.Rows {
+			if b.Columns[pid][i] != int64(t.PID) || b.Columns[duration][i] < 0 {
+				continue // what has no duration is far below zero
+			}
+			s := spanAt(b, i)
+			if s.Layer == "python" || s.Layer == "os" || s.Category == "annotation" {
+				continue
+			}
+			for at < len(steps) && s.Begin >= steps[at].Until() {
+				at++
+			}
+			if at < len(steps) && s.Begin >= steps[at].Begin {
+				all[at] = append(all[at], s)
+			}
 		}
 		return nil
 	})
@@ -98,6 +112,21 @@ func SpansOf(ctx context.Context, db *dataset.DB, t Thread, steps []Step) ([][]S
 		return nil, fmt.Errorf("reading steps %d to %d: %w", steps[0].Number, steps[len(steps)-1].Number, err)
 	}
 	return all, nil
+}
+
+// spanAt is a row of the scanned columns.
+func spanAt(b *dataset.Batch, i int) Span {
+	or := func(column int, without int64) int64 {
+		if v := b.Columns[column][i]; v != dataset.Absent {
+			return v
+		}
+		return without
+	}
+	text := func(column int) string { return b.Text(b.Columns[column][i]) }
+	begin := b.Columns[3][i]
+	return Span{ID: b.Columns[0][i], Parent: or(1, 0), TID: int(b.Columns[2][i]), Begin: begin, End: begin + b.Columns[4][i],
+		Layer: text(5), Category: text(6), Name: text(7), Device: int(or(8, 0)), Stream: or(9, -1), Launch: or(10, 0), WaitStream: or(11, -1),
+		Correlation: or(12, 0), WaitCorrelation: or(13, 0), Bytes: or(14, 0), Sequence: or(15, -1), Stack: or(16, or(17, 0))}
 }
 
 // spanOf is a row of spanColumns.

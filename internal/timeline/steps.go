@@ -121,9 +121,14 @@ func Steps(ctx context.Context, db *dataset.DB) ([]Thread, error) {
 	if err := keep(ctx, db, all); err != nil {
 		return nil, fmt.Errorf("finding steps: %w", err)
 	}
-	if err := batches(ctx, db, all); err != nil {
+	counts, err := countOperators(ctx, db, all)
+	if err != nil {
 		return nil, fmt.Errorf("finding steps: %w", err)
 	}
+	if err := whole(ctx, db, all, counts); err != nil {
+		return nil, fmt.Errorf("finding steps: %w", err)
+	}
+	batches(all, counts)
 	return all, settleKinds(ctx, db, all)
 }
 
@@ -257,7 +262,7 @@ func ranks(ctx context.Context, db *dataset.DB, threads []Thread) error {
 	return rows.Err()
 }
 
-// keep makes the table timeline_step and settles which steps are whole.
+// keep makes the table timeline_step.
 func keep(ctx context.Context, db *dataset.DB, threads []Thread) error {
 	err := db.Exec(ctx, `CREATE OR REPLACE TEMP TABLE timeline_step (step_id BIGINT, pid INTEGER, tid INTEGER,
 		kind VARCHAR, anchors VARCHAR, number BIGINT, begin_ns BIGINT, end_ns BIGINT, until_ns BIGINT, whole BOOLEAN)`)
@@ -284,50 +289,45 @@ func keep(ctx context.Context, db *dataset.DB, threads []Thread) error {
 			}
 		}
 	}
-	if err := flush(); err != nil {
-		return err
-	}
-	return whole(ctx, db, threads)
+	return flush()
 }
 
-// wholeSQL finds the steps that have fewer operators on their thread than most
+// fewerOperators is of what most steps have: with fewer a step is not whole.
+const fewerOperators = 0.95
+
+// whole finds the steps that have fewer operators on their thread than most
 // steps of the same kind that have any: they lie between slices, or a slice
 // begins or ends in them.
-const wholeSQL = `
-UPDATE timeline_step SET whole = false WHERE step_id IN (
-  WITH counted AS (
-    SELECT st.step_id, any_value(replace(st.kind, 'warmup', 'train')) AS kind, any_value(st.pid) AS pid, count(sp.ts_ns) AS n
-    FROM timeline_step st LEFT JOIN (
-      SELECT s.ts_ns, t.step_id AS id, t.until_ns FROM (SELECT pid, tid, ts_ns FROM span WHERE layer = 'op') s
-      ASOF JOIN timeline_step t ON s.pid = t.pid AND s.tid = t.tid AND s.ts_ns >= t.begin_ns
-    ) sp ON sp.id = st.step_id AND sp.ts_ns < sp.until_ns
-    GROUP BY st.step_id),
-  usual AS (SELECT pid, kind, median(n) FILTER (n > 0) AS n FROM counted GROUP BY ALL)
-  SELECT step_id FROM counted JOIN usual USING (pid, kind)
-  WHERE counted.n < 0.95 * coalesce(usual.n, 0))`
-
-func whole(ctx context.Context, db *dataset.DB, threads []Thread) error {
-	if err := db.Exec(ctx, wholeSQL); err != nil {
-		return err
-	}
-	rows, err := db.Query(ctx, "SELECT step_id FROM timeline_step WHERE NOT whole")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	parts := map[int64]bool{}
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return err
+func whole(ctx context.Context, db *dataset.DB, threads []Thread, counts []stepOperators) error {
+	kindOf := func(s Step) steps.Kind {
+		if s.Kind == steps.Warmup {
+			return steps.Train
 		}
-		parts[id] = true
+		return s.Kind
 	}
+	var parts []string
 	for i := range threads {
+		found := map[steps.Kind][]int64{}
+		for _, s := range threads[i].Steps {
+			if n := counts[s.ID].inPeriod; n > 0 {
+				found[kindOf(s)] = append(found[kindOf(s)], int64(n))
+			}
+		}
+		usual := map[steps.Kind]float64{}
+		for kind, all := range found {
+			usual[kind] = steps.Median(all)
+		}
 		for k := range threads[i].Steps {
 			s := &threads[i].Steps[k]
-			s.Whole = !parts[s.ID]
+			if s.Whole = float64(counts[s.ID].inPeriod) >= fewerOperators*usual[kindOf(*s)]; !s.Whole {
+				parts = append(parts, strconv.FormatInt(s.ID, 10))
+			}
 		}
 	}
-	return rows.Err()
+	for chunk := range slices.Chunk(parts, 5000) {
+		if err := db.Exec(ctx, "UPDATE timeline_step SET whole = false WHERE step_id IN ("+strings.Join(chunk, ",")+")"); err != nil {
+			return err
+		}
+	}
+	return nil
 }

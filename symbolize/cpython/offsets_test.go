@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/pythons"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // equalOffsets holds offsets against those that the C compiler computes.
@@ -81,7 +81,7 @@ func debugOffsetsOf(t *testing.T, python pythons.Python) *DebugOffsets {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := symbolize.OpenELF(string(out[:len(out)-1]))
+	file, err := elf.Open(string(out[:len(out)-1]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package cpython
 import (
 	"encoding/binary"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 const (
@@ -23,15 +23,15 @@ type Pthread struct {
 // pthreads are the layouts that every glibc of the last decade has, for files
 // that do not say: strobelight-libs, pthread_helpers.bpf.c at 733cef29; that of
 // x86-64 also measured on glibc 2.36, 2026-11-21. arm64's was never run.
-var pthreads = map[symbolize.Machine]Pthread{
-	symbolize.MachineX86_64: {0, 784, 1296},
-	symbolize.MachineARM64:  {-1856, -1856 + 272, -1856 + 784},
+var pthreads = map[elf.Machine]Pthread{
+	elf.MachineX86_64: {0, 784, 1296},
+	elf.MachineARM64:  {-1856, -1856 + 272, -1856 + 784},
 }
 
 // FindPthread reads the layout from the file that has struct pthread: libc.so.6
 // since glibc 2.34, libpthread.so.0 before. It says it for debuggers, in the
 // descriptors that libthread_db reads: {bits, count, offset}.
-func FindPthread(libc *symbolize.ELF) Pthread {
+func FindPthread(libc *elf.File) Pthread {
 	layout := pthreads[libc.Machine()]
 	descriptor, ok := libc.Lookup("_thread_db_pthread_specific")
 	size, sized := libc.Lookup("_thread_db_sizeof_pthread")
@@ -44,7 +44,7 @@ func FindPthread(libc *symbolize.ELF) Pthread {
 		return layout
 	}
 	self := 0
-	if libc.Machine() == symbolize.MachineARM64 { // TLS variant 1: it lies below the pointer
+	if libc.Machine() == elf.MachineARM64 { // TLS variant 1: it lies below the pointer
 		self = -bytes
 	}
 	// The first block lies just before the table, whose first entry points to it.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // Errors of Discover besides *UnsupportedError.
@@ -25,10 +25,10 @@ const (
 
 // Image is an interpreter's file as one process has it mapped.
 type Image struct {
-	File    *symbolize.ELF
+	File    *elf.File
 	Bias    uint64 // what the loader added to the file's addresses
 	Version Version
-	Libc    *symbolize.ELF // the file that has struct pthread; nil: glibc's usual layout
+	Libc    *elf.File // the file that has struct pthread; nil: glibc's usual layout
 }
 
 // Runtime is a live interpreter: addresses in one process.
@@ -90,7 +90,7 @@ func Discover(r io.ReaderAt, image Image) (*Runtime, error) {
 
 // locate finds _PyRuntime by its symbol, else by the section that it has to
 // itself since 3.10, and what the file fills it with.
-func locate(file *symbolize.ELF) (address uint64, contents []byte, err error) {
+func locate(file *elf.File) (address uint64, contents []byte, err error) {
 	if s, ok := file.Lookup("_PyRuntime"); ok {
 		return s.Address, file.CodeAt(s.Address, 4096), nil
 	}

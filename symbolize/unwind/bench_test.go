@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 func redigest(data []byte) {
@@ -31,7 +31,7 @@ func BenchmarkCompile(b *testing.B) {
 }
 
 func BenchmarkCached(b *testing.B) {
-	e, err := symbolize.OpenELF(libtorch(b))
+	e, err := elf.Open(libtorch(b))
 	if err != nil {
 		b.Fatal(err)
 	}

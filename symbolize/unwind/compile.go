@@ -3,21 +3,21 @@ package unwind
 import (
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // Compile makes the table of a file. What no description covers is asked of
 // infer, unless that is nil or the file is for arm64. It fails with ErrNoFrames, and with
 // ErrTooManyRules or ErrTooLarge for what no real file has. Use it inside
-// symbolize.Guard if someone may truncate the file meanwhile.
-func Compile(e *symbolize.ELF, infer Infer) (*Table, error) {
+// elf.Guard if someone may truncate the file meanwhile.
+func Compile(e *elf.File, infer Infer) (*Table, error) {
 	contents, address, ok := e.UnwindFrames()
 	if !ok {
 		return nil, ErrNoFrames
 	}
 	c := newCompiler(contents, address, e.Machine())
 	c.until = time.Now().Add(maxCompiling)
-	if infer != nil && e.Machine() == symbolize.MachineX86_64 {
+	if infer != nil && e.Machine() == elf.MachineX86_64 {
 		c.infer = func(start, end uint64, add func(row)) { c.fill(e, infer, start, end, add) }
 	}
 	rows, err := c.rows()
@@ -42,7 +42,7 @@ type compiler struct {
 	infer   func(start, end uint64, add func(row)) // adds the rows of a gap; may be nil
 }
 
-func newCompiler(contents []byte, address uint64, of symbolize.Machine) *compiler {
+func newCompiler(contents []byte, address uint64, of elf.Machine) *compiler {
 	return &compiler{
 		frames:  frames{data: contents, address: address, machine: machines[of], commons: map[int]*common{}},
 		rules:   []Rule{{}},
@@ -110,7 +110,7 @@ func (c *compiler) rows() ([]row, error) {
 }
 
 // fill infers the rows of a gap, as far as it is code.
-func (c *compiler) fill(e *symbolize.ELF, infer Infer, start, end uint64, add func(row)) {
+func (c *compiler) fill(e *elf.File, infer Infer, start, end uint64, add func(row)) {
 	for _, s := range e.CodeSegments() {
 		from, to := max(start, s.Address), min(end, s.Address+s.Size)
 		if from >= to || to-from < paddingBytes || to-from > maxInferred {
@@ -133,7 +133,7 @@ func (c *compiler) fill(e *symbolize.ELF, infer Infer, start, end uint64, add fu
 // CompileInferred makes a table of rules that were read from code itself, in the
 // order of their addresses: of code that no file describes. It fails with
 // ErrNoFrames where there are none, ErrTooManyRules and ErrTooLarge.
-func CompileInferred(machine symbolize.Machine, inferred []InferredRule) (*Table, error) {
+func CompileInferred(machine elf.Machine, inferred []InferredRule) (*Table, error) {
 	c := newCompiler(nil, 0, machine)
 	var rows []row
 	for _, i := range inferred {

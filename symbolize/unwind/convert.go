@@ -3,18 +3,18 @@ package unwind
 import (
 	"math"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // machine is what the DWARF numbers of the registers are.
 type machine struct {
-	symbolize.Machine
+	elf.Machine
 	sp, fp, ra uint64
 }
 
-var machines = map[symbolize.Machine]machine{
-	symbolize.MachineX86_64: {symbolize.MachineX86_64, 7, 6, 16},
-	symbolize.MachineARM64:  {symbolize.MachineARM64, 31, 29, 30},
+var machines = map[elf.Machine]machine{
+	elf.MachineX86_64: {elf.MachineX86_64, 7, 6, 16},
+	elf.MachineARM64:  {elf.MachineARM64, 31, 29, 30},
 }
 
 func (m *machine) base(register uint64) (Base, bool) {
@@ -23,9 +23,9 @@ func (m *machine) base(register uint64) (Base, bool) {
 		return SP, true
 	case register == m.fp:
 		return FP, true
-	case m.Machine == symbolize.MachineX86_64 && register == 10:
+	case m.Machine == elf.MachineX86_64 && register == 10:
 		return R10, true
-	case m.Machine == symbolize.MachineX86_64 && register == 13:
+	case m.Machine == elf.MachineX86_64 && register == 13:
 		return R13, true
 	}
 	return 0, false
@@ -245,7 +245,7 @@ func (m *interpreter) restore(register uint64) {
 // rule is what a walk has to do in a state.
 func (m *machine) rule(s *state, signal bool) Rule {
 	if signal {
-		if m.Machine == symbolize.MachineARM64 || s.expression == signalExpression {
+		if m.Machine == elf.MachineARM64 || s.expression == signalExpression {
 			return Rule{Kind: Signal}
 		}
 		return Rule{Kind: Expression}
@@ -279,7 +279,7 @@ func (m *machine) frameAddress(s *state) Rule {
 }
 
 func (m *machine) returnAddress(r *Rule, p *place) bool {
-	arm := m.Machine == symbolize.MachineARM64
+	arm := m.Machine == elf.MachineARM64
 	switch {
 	case p.how == undefined:
 		r.ReturnAddress = End

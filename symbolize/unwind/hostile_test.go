@@ -9,7 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/attacker"
 	"github.com/ebpfprof/ebpfprof/internal/directory"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 func TestACacheThatOthersCanWriteIsNeitherReadNorWritten(t *testing.T) {
@@ -57,7 +57,7 @@ func TestATableThatTakesTooLongIsGivenUp(t *testing.T) {
 	if len(found) == 0 {
 		t.Skip("no libc where Debian has it")
 	}
-	e, err := symbolize.OpenELF(found[0])
+	e, err := elf.Open(found[0])
 	if err != nil {
 		t.Fatal(err)
 	}

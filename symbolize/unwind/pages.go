@@ -6,7 +6,7 @@ import (
 	"sort"
 	"unsafe"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // Sizes of the image, equal to those of bpf/unwind_maps.h.
@@ -28,7 +28,7 @@ const (
 // of 4 bytes each (address from the row's on u16, rule u16). Addresses are the
 // file's, before the loader's bias.
 type Table struct {
-	Machine   symbolize.Machine
+	Machine   elf.Machine
 	Base      uint64 // the address at which page 0 begins
 	PageBits  uint8
 	Pages     int

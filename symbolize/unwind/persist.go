@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/internal/directory"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // ErrDamaged: a cached table that is not what was written, or of another version.
@@ -23,8 +23,8 @@ type Key string
 
 // KeyOf returns the key of a file's table: of its headers, its frame descriptions
 // and, since what they leave out is inferred, its code. Not ok where no table may
-// be kept (symbolize.Hold.Key).
-func KeyOf(h *symbolize.Hold, e *symbolize.ELF) (key Key, ok bool) {
+// be kept (elf.Hold.Key).
+func KeyOf(h *elf.Hold, e *elf.File) (key Key, ok bool) {
 	contents, address, _ := e.UnwindFrames()
 	parts := [][]byte{contents}
 	for _, s := range e.CodeSegments() {
@@ -51,7 +51,7 @@ const inferredKey = "-inferred3"
 // Table returns the file's table, from the cache or, compiled now, into it. A
 // file that somebody may be writing is compiled each time. That the cache can not
 // be written is no error. The errors are Compile's.
-func (c Cache) Table(e *symbolize.ELF) (*Table, error) {
+func (c Cache) Table(e *elf.File) (*Table, error) {
 	if _, _, ok := e.UnwindFrames(); !ok {
 		return nil, ErrNoFrames
 	}
@@ -64,7 +64,7 @@ func (c Cache) Table(e *symbolize.ELF) (*Table, error) {
 	}
 	var key Key
 	var t *Table
-	err := symbolize.Guard(func() { key, held = KeyOf(hold, e) })
+	err := elf.Guard(func() { key, held = KeyOf(hold, e) })
 	if c.Infer != nil {
 		key += inferredKey
 	}
@@ -74,7 +74,7 @@ func (c Cache) Table(e *symbolize.ELF) (*Table, error) {
 			return t, nil
 		}
 	}
-	if fault := symbolize.Guard(func() { t, err = Compile(e, c.Infer) }); fault != nil {
+	if fault := elf.Guard(func() { t, err = Compile(e, c.Infer) }); fault != nil {
 		err = fault
 	}
 	if unchanged := hold.Release(); err == nil && held && unchanged {
@@ -169,7 +169,7 @@ func (c Cache) Load(key Key) (*Table, error) {
 		return nil, fmt.Errorf("mapping a cached unwind table: %w", err)
 	}
 	var t *Table
-	if fault := symbolize.Guard(func() { t, err = decode(data) }); fault != nil {
+	if fault := elf.Guard(func() { t, err = decode(data) }); fault != nil {
 		err = ErrDamaged
 	}
 	if err != nil {
@@ -196,7 +196,7 @@ func decode(data []byte) (*Table, error) {
 	}
 	body := data[LeafBytes:]
 	t := &Table{
-		Machine: symbolize.Machine(h.machine), Base: h.base, PageBits: uint8(h.pageBits), Pages: int(h.pages),
+		Machine: elf.Machine(h.machine), Base: h.base, PageBits: uint8(h.pageBits), Pages: int(h.pages),
 		Rows: int(h.rows), Sequences: int(h.sequences), Rules: make([]Rule, h.rules), Leaves: body[:h.leaves*LeafBytes], Skipped: int(h.skipped),
 	}
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(&t.Rules[0])), len(t.Rules)*ruleBytes)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 func TestCacheKeepsWhatWasUsedLast(t *testing.T) {
@@ -52,12 +52,12 @@ func TestTableThatIsUsedCountsAsNew(t *testing.T) {
 	s := &section{}
 	s.armCommon("zR")
 	s.function(0x10000, 0x20)
-	compiler := newCompiler(s.Bytes(), 0, symbolize.MachineARM64)
+	compiler := newCompiler(s.Bytes(), 0, elf.MachineARM64)
 	rows, err := compiler.rows()
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := &Table{Machine: symbolize.MachineARM64, Rules: compiler.rules}
+	table := &Table{Machine: elf.MachineARM64, Rules: compiler.rules}
 	if err := table.layOut(rows); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // The oracle is binutils: the rows that readelf prints, made into rules by the
@@ -49,7 +49,7 @@ func oracleFiles(t testing.TB) []string {
 func TestRowsAreThoseOfReadelf(t *testing.T) {
 	for _, path := range oracleFiles(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			e, err := symbolize.OpenELF(path)
+			e, err := elf.Open(path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // Errors of Compile.
@@ -118,8 +118,8 @@ type row struct {
 }
 
 // pcShift is how many low bits of a code address are always zero.
-func pcShift(machine symbolize.Machine) uint {
-	if machine == symbolize.MachineARM64 {
+func pcShift(machine elf.Machine) uint {
+	if machine == elf.MachineARM64 {
 		return 2
 	}
 	return 0

@@ -8,12 +8,12 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 func compileFile(t testing.TB, path string) *Table {
 	t.Helper()
-	e, err := symbolize.OpenELF(path)
+	e, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestLookupFindsTheRowThatCoversAnAddress(t *testing.T) {
 func TestCachedTableIsTheCompiledOne(t *testing.T) {
 	cache := Cache{Directory: t.TempDir()}
 	for _, path := range oracleFiles(t)[:2] {
-		e, err := symbolize.OpenELF(path)
+		e, err := elf.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestCachedTableIsTheCompiledOne(t *testing.T) {
 	}
 }
 
-func keyOf(t *testing.T, e *symbolize.ELF) Key {
+func keyOf(t *testing.T, e *elf.File) Key {
 	t.Helper()
 	hold, held := e.Hold()
 	if !held {
@@ -93,7 +93,7 @@ func keyOf(t *testing.T, e *symbolize.ELF) Key {
 
 func TestDamagedCacheIsRefused(t *testing.T) {
 	cache := Cache{Directory: t.TempDir()}
-	e, err := symbolize.OpenELF(oracleFiles(t)[0])
+	e, err := elf.Open(oracleFiles(t)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestAForgedFileDoesNotGiveItsTableToTheGenuineOne(t *testing.T) {
 		if err := os.WriteFile(path, contents, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		e, err := symbolize.OpenELF(path)
+		e, err := elf.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestAForgedFileDoesNotGiveItsTableToTheGenuineOne(t *testing.T) {
 		}
 		return made, keyOf(t, e)
 	}
-	e, err := symbolize.NewELF(bytes.NewReader(contents))
+	e, err := elf.New(bytes.NewReader(contents))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestAForgedFileDoesNotGiveItsTableToTheGenuineOne(t *testing.T) {
 }
 
 func TestFileWithoutFramesIsRefused(t *testing.T) {
-	e, err := symbolize.NewELF(bytes.NewReader(append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x3e\x00"), make([]byte, 64)...)))
+	e, err := elf.New(bytes.NewReader(append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x3e\x00"), make([]byte, 64)...)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,12 +220,12 @@ func (s *section) function(start, size uint32, instructions ...byte) {
 
 func armRows(t *testing.T, s *section) []oracleRow {
 	t.Helper()
-	c := newCompiler(s.Bytes(), 0, symbolize.MachineARM64)
+	c := newCompiler(s.Bytes(), 0, elf.MachineARM64)
 	rows, err := c.rows()
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := &Table{Machine: symbolize.MachineARM64, Rules: c.rules}
+	table := &Table{Machine: elf.MachineARM64, Rules: c.rules}
 	if err := table.layOut(rows); err != nil {
 		t.Fatal(err)
 	}
@@ -312,9 +312,9 @@ func FuzzFrames(f *testing.F) {
 		"\x14\x00\x00\x00\x1c\x00\x00\x00\x00\x10\x00\x00\x26\x00\x00\x00\x00\x44\x07\x10\x00\x00\x00\x00"+
 		"\x24\x00\x00\x00\x34\x00\x00\x00\x00\x20\x00\x00\x60\x00\x00\x00\x00\x0e\x10\x46\x0e\x18\x4a\x0f\x0b\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22\x00\x00\x00\x00"), uint64(0x1000), false)
 	f.Fuzz(func(t *testing.T, data []byte, address uint64, arm bool) {
-		of := symbolize.MachineX86_64
+		of := elf.MachineX86_64
 		if arm {
-			of = symbolize.MachineARM64
+			of = elf.MachineARM64
 		}
 		c := newCompiler(data, address, of)
 		rows, err := c.rows()
@@ -339,12 +339,12 @@ func FuzzCachedTable(f *testing.F) {
 	s := &section{}
 	s.armCommon("zR")
 	s.function(0x10000, 0x20)
-	c := newCompiler(s.Bytes(), 0, symbolize.MachineARM64)
+	c := newCompiler(s.Bytes(), 0, elf.MachineARM64)
 	rows, err := c.rows()
 	if err != nil {
 		f.Fatal(err)
 	}
-	table := &Table{Machine: symbolize.MachineARM64, Rules: c.rules}
+	table := &Table{Machine: elf.MachineARM64, Rules: c.rules}
 	if err := table.layOut(rows); err != nil {
 		f.Fatal(err)
 	}
@@ -371,7 +371,7 @@ func FuzzCompile(f *testing.F) {
 		f.Add(contents)
 	}
 	f.Fuzz(func(t *testing.T, contents []byte) {
-		e, err := symbolize.NewELF(bytes.NewReader(contents))
+		e, err := elf.New(bytes.NewReader(contents))
 		if err != nil {
 			return
 		}

@@ -3,7 +3,7 @@ package accel
 import (
 	"unicode/utf8"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/mlir"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -34,7 +34,7 @@ func (x *Executables) Compile(pid, tid uint32, a *Arguments) {
 	if x.memory.Read(pid, a.value[catalog.FieldAddress], program) != nil {
 		return
 	}
-	if name := symbolize.ModuleName(program); name != "" {
+	if name := mlir.ModuleName(program); name != "" {
 		x.learns(pid)
 		x.compiling[key] = name
 	}
@@ -61,7 +61,7 @@ func (x *Executables) Learn(pid, tid uint32, effect catalog.Effect, a *Arguments
 	switch effect {
 	case catalog.EndsCompile:
 		thread := handleKey{pid, uint64(tid)}
-		if name := symbolize.ModuleName([]byte(text)); name != "" {
+		if name := mlir.ModuleName([]byte(text)); name != "" {
 			x.names[key] = name
 		} else if name, ok := x.compiling[thread]; ok {
 			x.names[key] = name

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -17,14 +17,14 @@ type HostStubs struct {
 }
 
 // stubFunctions are a file's functions; index is nil until it is asked for a name.
-type stubFunctions struct{ index *symbolize.FunctionIndex }
+type stubFunctions struct{ index *elf.FunctionIndex }
 
 // stubRuntimes are the libraries that are given host functions to name launches by.
 var stubRuntimes = []string{"libamdhip64.so", "libcudart.so", "libOpenCL.so"}
 
 // NewHostStubs makes one that knows of no process.
 func NewHostStubs() *HostStubs {
-	return &HostStubs{mapped.New(func(*symbolize.ELF) *stubFunctions { return &stubFunctions{} })}
+	return &HostStubs{mapped.New(func(*elf.File) *stubFunctions { return &stubFunctions{} })}
 }
 
 // Mapped tells which libraries a process has now. Where it may launch by host
@@ -40,6 +40,9 @@ func (h *HostStubs) Mapped(pid int, libraries []*process.Library) {
 		h.files.Open(library)
 	}
 }
+
+// Began notes a process: nothing is known of it before its libraries.
+func (h *HostStubs) Began(int) {}
 
 // Ended notes that a process is gone.
 func (h *HostStubs) Ended(pid int) { h.files.Ended(uint32(pid)) }
@@ -75,7 +78,7 @@ func (h *HostStubs) KernelName(pid uint32, kernel KernelHandle) (symbol, source 
 			return "", "", false
 		}
 		// The file may be cut short under its reader.
-		err := symbolize.Guard(func() {
+		err := elf.Guard(func() {
 			if f.Made.index == nil {
 				f.Made.index = f.ELF.IndexFunctions()
 			}

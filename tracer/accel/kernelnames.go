@@ -3,7 +3,7 @@ package accel
 import (
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -206,5 +206,5 @@ const deviceStub = "__device_stub__"
 // demangleKernel is the name of a kernel as people know it. The host function
 // that HIP's compiler makes for it has a prefix of its own.
 func demangleKernel(symbol string) string {
-	return strings.Replace(symbolize.DemangleFull(symbol), deviceStub, "", 1)
+	return strings.Replace(demangle.Full(symbol), deviceStub, "", 1)
 }

@@ -20,4 +20,4 @@ type noSwitches struct{}
 func (noSwitches) SetDetail(bool) error        { return nil }
 func (noSwitches) SetEpoch(uint32) error       { return nil }
 func (noSwitches) SetAnchorEpoch(uint32) error { return nil }
-func (noSwitches) Hasten()                     {}
+func (noSwitches) PrepareRemoval()             {}

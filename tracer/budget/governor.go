@@ -377,7 +377,7 @@ func (g *Governor) rate(m sliceMark) float64 {
 // their probes is gone: a call that is open then has no visible end, and must
 // not pass for one that was left by an exception.
 func (g *Governor) stopDetail() error {
-	g.switches.Hasten()
+	g.switches.PrepareRemoval()
 	g.epoch++
 	if err := g.switches.SetDetail(false); err != nil {
 		return fmt.Errorf("ending a slice: %w", err)

@@ -7,7 +7,7 @@
 package budget
 
 import (
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
@@ -102,7 +102,7 @@ type TakingCost struct{ Stack, Line float64 }
 
 // Library is a file that the job maps. It is comparable.
 type Library interface {
-	File() *symbolize.ELF
+	File() *elf.File
 	// Bias is what the loader added to the file's addresses in a process, if that maps it.
 	Bias(pid int) (uint64, bool)
 }
@@ -122,8 +122,8 @@ type Switches interface {
 	// SetAnchorEpoch that of anything.
 	SetEpoch(epoch uint32) error
 	SetAnchorEpoch(epoch uint32) error
-	// Hasten returns when probes can be taken out at once.
-	Hasten()
+	// PrepareRemoval returns when probes can be taken out at once.
+	PrepareRemoval()
 }
 
 // Rows are what the sliced probes recorded. They wait for their weights, elsewhere.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
@@ -133,13 +133,13 @@ func (c *nodeCounter) word(f Library) *tlsWord {
 		return w
 	}
 	c.words[f] = nil
-	_ = symbolize.Guard(func() { c.words[f] = wordOf(f.File()) })
+	_ = elf.Guard(func() { c.words[f] = wordOf(f.File()) })
 	return c.words[f]
 }
 
 // wordOf finds the word in a file's code, nil where there is none.
-func wordOf(file *symbolize.ELF) (found *tlsWord) {
-	if file.Machine() != symbolize.MachineX86_64 {
+func wordOf(file *elf.File) (found *tlsWord) {
+	if file.Machine() != elf.MachineX86_64 {
 		return nil
 	}
 	for _, s := range file.ExportedFunctions([]string{sequenceNumberPeek}) {

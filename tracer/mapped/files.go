@@ -6,7 +6,7 @@ package mapped
 import (
 	"sync"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -18,7 +18,7 @@ const MaxOpen = 4096
 // all methods but Ended and Close want locked.
 type Files[T any] struct {
 	sync.Mutex
-	index     func(*symbolize.ELF) T // what is made of a file
+	index     func(*elf.File) T // what is made of a file
 	processes map[uint32]*mapper
 	files     map[process.FileID]*File[T]
 	refused   uint64 // files that were not opened: too many are
@@ -32,14 +32,14 @@ type mapper struct {
 
 // File is one that at least one process maps.
 type File[T any] struct {
-	ELF   *symbolize.ELF // nil: not opened, or it could not be
+	ELF   *elf.File // nil: not opened, or it could not be
 	Made  T
 	users int
 	tried bool
 }
 
 // New takes what is made of a file that was opened.
-func New[T any](index func(*symbolize.ELF) T) *Files[T] {
+func New[T any](index func(*elf.File) T) *Files[T] {
 	return &Files[T]{index: index, processes: map[uint32]*mapper{}, files: map[process.FileID]*File[T]{}}
 }
 
@@ -127,16 +127,16 @@ func (m *Files[T]) Open(library *process.Library) (f *File[T], ok bool) {
 			m.refused++
 			return nil, false
 		}
-		elf, err := library.OpenELF()
+		e, err := library.OpenELF()
 		if err != nil {
 			return nil, false
 		}
 		var made T
-		if symbolize.Guard(func() { made = m.index(elf) }) != nil { // it was cut short
-			elf.Close()
+		if elf.Guard(func() { made = m.index(e) }) != nil { // it was cut short
+			e.Close()
 			return nil, false
 		}
-		f.ELF, f.Made = elf, made
+		f.ELF, f.Made = e, made
 	}
 	return f, f.ELF != nil
 }

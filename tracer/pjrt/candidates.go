@@ -3,7 +3,7 @@ package pjrt
 import (
 	"slices"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // Entry is the one function that every plugin exports.
@@ -35,9 +35,9 @@ type reference struct {
 
 // candidates lists what the code of GetPjrtApi names, the nearest first. It is
 // liberal: what is no table does not survive being read as one.
-func candidates(e *symbolize.ELF, entry uint64) []candidate {
+func candidates(e *elf.File, entry uint64) []candidate {
 	decode := decodeX86
-	if e.Machine() == symbolize.MachineARM64 {
+	if e.Machine() == elf.MachineARM64 {
 		decode = decodeARM64
 	}
 	var found []candidate
@@ -62,7 +62,7 @@ func candidates(e *symbolize.ELF, entry uint64) []candidate {
 }
 
 // body is the code of a function, as its frame description bounds it.
-func body(e *symbolize.ELF, address uint64) []byte {
+func body(e *elf.File, address uint64) []byte {
 	size := uint64(maxCode)
 	if start, end, ok := e.Extent(address); ok && start == address {
 		size = min(size, end-start)

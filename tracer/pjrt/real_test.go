@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -51,7 +52,7 @@ sys.stdin.readline()
 }
 
 // readOf reads the table of a plugin in a process.
-func readOf(t *testing.T, e *symbolize.ELF, plugin string, pid int) (*Table, error) {
+func readOf(t *testing.T, e *elf.File, plugin string, pid int) (*Table, error) {
 	t.Helper()
 	p, err := process.Open(pid)
 	if err != nil {
@@ -109,7 +110,7 @@ func cudaPlugin(t *testing.T) string {
 
 func TestTheRealCUDAPluginNamesItsFunctionsAsTheListDoes(t *testing.T) {
 	path := cudaPlugin(t)
-	e, err := symbolize.OpenELF(path)
+	e, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestTheRealCUDAPluginNamesItsFunctionsAsTheListDoes(t *testing.T) {
 			checked++
 			continue
 		}
-		t.Errorf("%s is at %#x, which is %s", f.Name, f.Address, symbolize.Demangle(symbol))
+		t.Errorf("%s is at %#x, which is %s", f.Name, f.Address, demangle.Short(symbol))
 	}
 	t.Logf("version %d.%d: %d functions, %d newer; %d of them take the argument that the list says, by the plugin's symbols", table.Major, table.Minor, len(table.Functions), table.Newer, checked)
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // Errors of Read, for errors.Is.
@@ -59,17 +59,17 @@ const (
 )
 
 // Find returns the function that names the table, ErrNoPlugin if there is none.
-func Find(e *symbolize.ELF) (symbolize.Symbol, error) {
+func Find(e *elf.File) (elf.Symbol, error) {
 	s, ok := e.Export(Entry)
 	if !ok || s.Indirect || !e.IsCode(s.Address) {
-		return symbolize.Symbol{}, ErrNoPlugin
+		return elf.Symbol{}, ErrNoPlugin
 	}
 	return s, nil
 }
 
 // Read finds a plugin's table in the memory of a process. It returns ErrNoPlugin,
 // ErrNotBuilt or ErrVersion.
-func Read(e *symbolize.ELF, p Process) (*Table, error) {
+func Read(e *elf.File, p Process) (*Table, error) {
 	entry, err := Find(e)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func Read(e *symbolize.ELF, p Process) (*Table, error) {
 }
 
 // read reads a table, twice, since it may be about to be made.
-func (p Process) read(e *symbolize.ELF, address uint64) (*Table, error) {
+func (p Process) read(e *elf.File, address uint64) (*Table, error) {
 	first, err := p.bytes(address)
 	if err != nil {
 		return nil, err

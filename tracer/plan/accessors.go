@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
@@ -10,7 +10,7 @@ import (
 type accessors map[string]*accessor
 
 type accessor struct {
-	symbol symbolize.Symbol
+	symbol elf.Symbol
 	there  bool
 	offset int16
 	known  bool
@@ -22,7 +22,7 @@ func (a accessors) want(symbol string) {
 	}
 }
 
-func (a accessors) found(s symbolize.Symbol) {
+func (a accessors) found(s elf.Symbol) {
 	if one := a[s.Name]; one != nil && !s.Indirect {
 		one.symbol, one.there = s, true
 	}

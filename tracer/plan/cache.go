@@ -16,7 +16,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/internal/directory"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
@@ -47,7 +47,7 @@ const worthKeeping = 50 * time.Millisecond
 const worthHashing = 8 << 20
 
 // Plan is PlanLibrary of groups of the catalog.
-func (c Cache) Plan(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
+func (c Cache) Plan(e *elf.File, path string, groups []catalog.Group) *Plan {
 	if c.directory == "" {
 		return Library(e, path, groups)
 	}
@@ -83,7 +83,7 @@ func (p *Plan) whole() bool {
 
 // planKey names a plan: the file, which nobody can make another of (a build id can
 // be copied, and so can a size), what is looked for in it, and the tracer that does.
-func planKey(hold *symbolize.Hold, e *symbolize.ELF, path string, groups []catalog.Group) (key string, ok bool) {
+func planKey(hold *elf.Hold, e *elf.File, path string, groups []catalog.Group) (key string, ok bool) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", false

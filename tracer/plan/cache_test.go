@@ -2,7 +2,7 @@ package plan
 
 import (
 	"bytes"
-	"debug/elf"
+	debugelf "debug/elf"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -23,7 +23,7 @@ func plannedLibrary(t testing.TB) (*Plan, []catalog.Group) {
 	if len(paths) == 0 {
 		t.Skip("no PyTorch here: run make deps")
 	}
-	e, err := symbolize.OpenELF(paths[0])
+	e, err := elf.Open(paths[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +161,8 @@ func TestAForgedLibraryDoesNotGiveItsPlanToTheGenuineOne(t *testing.T) {
 				}
 			}
 			c := Cache{filepath.Join(t.TempDir(), "plans")}
-			places := func(path string, plan func(e *symbolize.ELF) *Plan) map[string]uint64 {
-				e, err := symbolize.OpenELF(path)
+			places := func(path string, plan func(e *elf.File) *Plan) map[string]uint64 {
+				e, err := elf.Open(path)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -173,8 +173,8 @@ func TestAForgedLibraryDoesNotGiveItsPlanToTheGenuineOne(t *testing.T) {
 				}
 				return places
 			}
-			cached := func(e *symbolize.ELF) *Plan { return c.Plan(e, path, groups) }
-			want := places(found[0], func(e *symbolize.ELF) *Plan { return Library(e, path, groups) })
+			cached := func(e *elf.File) *Plan { return c.Plan(e, path, groups) }
+			want := places(found[0], func(e *elf.File) *Plan { return Library(e, path, groups) })
 			if reflect.DeepEqual(places(path, cached), want) {
 				t.Fatal("the forged library is planned like the genuine one")
 			}
@@ -196,7 +196,7 @@ func TestAForgedLibraryDoesNotGiveItsPlanToTheGenuineOne(t *testing.T) {
 // withSymbolMoved is a library in which one operator's symbol is three bytes on.
 func withSymbolMoved(t *testing.T, path string, contents []byte) []byte {
 	t.Helper()
-	file, err := elf.Open(path)
+	file, err := debugelf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func withSymbolMoved(t *testing.T, path string, contents []byte) []byte {
 	for i, s := range symbols {
 		if strings.HasPrefix(s.Name, "_ZN2at4_ops5addmm4callE") {
 			forged := bytes.Clone(contents)
-			at := file.SectionByType(elf.SHT_DYNSYM).Offset + uint64(i+1)*elf.Sym64Size + 8 // st_value; the first symbol is not listed
+			at := file.SectionByType(debugelf.SHT_DYNSYM).Offset + uint64(i+1)*debugelf.Sym64Size + 8 // st_value; the first symbol is not listed
 			if got := binary.LittleEndian.Uint64(forged[at:]); got != s.Value {
 				t.Fatalf("the symbol is at %#x, found %#x", s.Value, got)
 			}

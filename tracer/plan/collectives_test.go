@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
@@ -30,7 +30,7 @@ func TestCollectivesHaveSitesAndNumbers(t *testing.T) {
 			if _, err := os.Stat(c.path); err != nil {
 				t.Skip("not here: run `make deps torch`")
 			}
-			file, err := symbolize.OpenELF(c.path)
+			file, err := elf.Open(c.path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
@@ -44,12 +44,12 @@ func TestEveryOperatorOfARealLibraryHasASiteAnEndAndAFlag(t *testing.T) {
 	}
 	for build, path := range libraries {
 		t.Run(build, func(t *testing.T) {
-			elf, err := symbolize.OpenELF(path)
+			e, err := elf.Open(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer elf.Close()
-			plan := Library(elf, path, catalog.Groups())
+			defer e.Close()
+			plan := Library(e, path, catalog.Groups())
 			operators := 0
 			for i := range plan.Probes {
 				p := &plan.Probes[i]

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/torch"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
@@ -56,7 +57,7 @@ type Plan struct {
 	Path    string
 	BuildID string
 	Probes  []Probe
-	ELF     *symbolize.ELF
+	ELF     *elf.File
 	Begun   time.Time
 }
 
@@ -68,7 +69,7 @@ func (p *Probe) Usable() bool {
 // Library finds the functions of the groups in a library, by the base name
 // under which it is mapped, and plans their sites. A library that no group
 // names gives a Plan without probes.
-func Library(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
+func Library(e *elf.File, path string, groups []catalog.Group) *Plan {
 	plan := &Plan{Path: path, BuildID: e.BuildID(), ELF: e, Begun: time.Now()}
 	base := filepath.Base(path)
 	var prefixes []string
@@ -87,7 +88,7 @@ func Library(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
 	}
 	p, found := newPlanner(e, prefixes, owners)
 	seen := map[uint64]bool{}
-	var matched []symbolize.Symbol
+	var matched []elf.Symbol
 	for _, s := range found {
 		if base, ok := strings.CutSuffix(s.Name, ".cold"); ok {
 			p.addCold(base, s)
@@ -107,7 +108,7 @@ func Library(e *symbolize.ELF, path string, groups []catalog.Group) *Plan {
 }
 
 // eachParallel calls f for every index, on all cores. A library that is cut
-// short under its reader panics in f; symbolize.Guard of the caller has to see
+// short under its reader panics in f; elf.Guard of the caller has to see
 // that, as if there were no goroutines.
 func eachParallel(n int, f func(i int)) {
 	chunk := max(1, n/64)
@@ -116,7 +117,7 @@ func eachParallel(n int, f func(i int)) {
 	faults := make([]error, runtime.GOMAXPROCS(0))
 	for w := range faults {
 		workers.Go(func() {
-			faults[w] = symbolize.Guard(func() {
+			faults[w] = elf.Guard(func() {
 				for {
 					from := int(next.Add(int64(chunk))) - chunk
 					if from >= n {
@@ -131,7 +132,7 @@ func eachParallel(n int, f func(i int)) {
 	}
 	workers.Wait()
 	if errors.Join(faults...) != nil {
-		panic(symbolize.ErrTruncated)
+		panic(elf.ErrTruncated)
 	}
 }
 
@@ -148,7 +149,7 @@ func matches(f *catalog.Function, symbol string) bool {
 		return symbol == f.Symbol
 	}
 	if f.Name == catalog.FromOperator {
-		_, method, ok := symbolize.OperatorClass(symbol)
+		_, method, ok := torch.OperatorClass(symbol)
 		return ok && strings.HasPrefix(f.Suffix, fmt.Sprintf("%d%sE", len(method), method))
 	}
 	return true
@@ -162,12 +163,12 @@ func (p *planner) belongs(f *catalog.Function) bool {
 
 // planner is read only while the sites are planned: on all cores.
 type planner struct {
-	file      *symbolize.ELF
+	file      *elf.File
 	cold      map[string][]site.Fragment
-	operators map[string]symbolize.OperatorName
+	operators map[string]torch.OperatorName
 	defined   map[string]bool // which symbol prefixes the library has
 	accessors accessors
-	functions *symbolize.FunctionIndex
+	functions *elf.FunctionIndex
 	clock     clock
 }
 
@@ -200,7 +201,7 @@ func processTime() time.Duration {
 
 // newPlanner reads what the planning of every site needs, and the functions of
 // the catalog.
-func newPlanner(e *symbolize.ELF, prefixes []string, owners []owner) (p *planner, found []symbolize.Symbol) {
+func newPlanner(e *elf.File, prefixes []string, owners []owner) (p *planner, found []elf.Symbol) {
 	p = &planner{
 		clock: startClock(), file: e, cold: map[string][]site.Fragment{}, defined: map[string]bool{oldOptional: false}, accessors: accessors{},
 	}
@@ -225,7 +226,7 @@ func newPlanner(e *symbolize.ELF, prefixes []string, owners []owner) (p *planner
 		func() { e.NoReturn(0) }, // its first call reads the symbols
 		func() {
 			if operators {
-				p.operators = symbolize.OperatorNames(e)
+				p.operators = torch.OperatorNames(e)
 			}
 		},
 	}
@@ -237,7 +238,7 @@ func newPlanner(e *symbolize.ELF, prefixes []string, owners []owner) (p *planner
 // read finds the functions of the catalog, and notes which of the symbols are
 // there that tell one layout of an object from another: in one pass, because a
 // wheel's libtorch has 90 MB of symbols.
-func (p *planner) read(prefixes []string, owners []owner) []symbolize.Symbol {
+func (p *planner) read(prefixes []string, owners []owner) []elf.Symbol {
 	wanted := slices.Clone(prefixes)
 	for symbol := range p.defined {
 		wanted = append(wanted, symbol)
@@ -272,11 +273,11 @@ func longestPrefix(name string, prefixes []string) int {
 	return longest
 }
 
-func (p *planner) addCold(name string, s symbolize.Symbol) {
+func (p *planner) addCold(name string, s elf.Symbol) {
 	p.cold[name] = append(p.cold[name], site.Fragment{Address: s.Address, Code: p.file.CodeAt(s.Address, min(s.Size, maxFunctionBytes))})
 }
 
-func (p *planner) plan(o owner, s symbolize.Symbol) Probe {
+func (p *planner) plan(o owner, s elf.Symbol) Probe {
 	function := o.function
 	probe := Probe{Group: o.group, Function: function, Symbol: s.Name, Address: s.Address}
 	probe.Call = &event.Call{
@@ -356,14 +357,14 @@ func (p *planner) keepApart(probe *Probe, code site.Function) {
 	}
 }
 
-func (p *planner) code(s symbolize.Symbol) site.Function {
+func (p *planner) code(s elf.Symbol) site.Function {
 	size := s.Size
 	if start, end, ok := p.file.Extent(s.Address); ok && start == s.Address && (size == 0 || end-start < size) {
 		size = end - start
 	}
 	size = min(size, maxFunctionBytes)
 	arch := site.AMD64
-	if p.file.Machine() == symbolize.MachineARM64 {
+	if p.file.Machine() == elf.MachineARM64 {
 		arch = site.ARM64
 	}
 	return site.Function{
@@ -414,7 +415,7 @@ func (p *planner) name(f *catalog.Function, symbol string) string {
 	if f.Name != catalog.FromOperator {
 		return f.Label
 	}
-	class, _, _ := symbolize.OperatorClass(symbol)
+	class, _, _ := torch.OperatorClass(symbol)
 	if name, ok := p.operators[class]; ok {
 		return name.Op
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -42,7 +42,7 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			probes := 0
 			for b.Loop() {
-				e, err := symbolize.OpenELF(path)
+				e, err := elf.Open(path)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -74,7 +74,7 @@ func BenchmarkKeptPlan(b *testing.B) {
 		for owner, path := range map[string]string{"root": path, "user": copied} {
 			b.Run(name+"/"+owner, func(b *testing.B) {
 				for b.Loop() {
-					e, err := symbolize.OpenELF(path)
+					e, err := elf.Open(path)
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/pjrt"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -16,19 +16,19 @@ import (
 
 // Plugin plans the functions of the groups that a plugin's table has, beside
 // those that PlanLibrary finds by their symbols.
-func Plugin(e *symbolize.ELF, path string, groups []catalog.Group, table *pjrt.Table) *Plan {
+func Plugin(e *elf.File, path string, groups []catalog.Group, table *pjrt.Table) *Plan {
 	plan := Library(e, path, groups)
 	addresses := make(map[string]uint64, len(table.Functions))
 	for _, f := range table.Functions {
 		addresses[f.Name] = f.Address
 	}
-	var found []symbolize.Symbol
+	var found []elf.Symbol
 	var owners []owner
 	for g := range groups {
 		for f := range groups[g].Functions {
 			function := &groups[g].Functions[f]
 			if address, ok := addresses[function.Symbol]; ok && function.Table == catalog.PJRTTable {
-				found = append(found, symbolize.Symbol{Name: function.Symbol, Address: address})
+				found = append(found, elf.Symbol{Name: function.Symbol, Address: address})
 				owners = append(owners, owner{&groups[g], function})
 			}
 		}
@@ -46,7 +46,7 @@ func Plugin(e *symbolize.ELF, path string, groups []catalog.Group, table *pjrt.T
 // ReadPlugin reads the function table of a library that a process has mapped.
 // Its errors are pjrt.Read's, and pjrt.ErrNotBuilt where the library is not
 // mapped in whole yet.
-func ReadPlugin(pid int, libraries []*process.Library, library *process.Library, e *symbolize.ELF) (*pjrt.Table, error) {
+func ReadPlugin(pid int, libraries []*process.Library, library *process.Library, e *elf.File) (*pjrt.Table, error) {
 	bias, ok := library.Bias(e)
 	if !ok {
 		return nil, pjrt.ErrNotBuilt
@@ -71,7 +71,7 @@ func ReadPlugin(pid int, libraries []*process.Library, library *process.Library,
 
 // Mapped is PlanLibrary for a library that a process has mapped: with the
 // functions of its table, if it is a plugin and has made it.
-func Mapped(p *process.Process, libraries []*process.Library, library *process.Library, e *symbolize.ELF, groups []catalog.Group) *Plan {
+func Mapped(p *process.Process, libraries []*process.Library, library *process.Library, e *elf.File, groups []catalog.Group) *Plan {
 	if IsPlugin(e, groups) {
 		if table, err := ReadPlugin(p.PID, libraries, library, e); err == nil {
 			return Plugin(e, library.Path, groups, table)
@@ -82,7 +82,7 @@ func Mapped(p *process.Process, libraries []*process.Library, library *process.L
 
 // IsPlugin reports whether functions of the groups are to be found by a table
 // that the library makes.
-func IsPlugin(e *symbolize.ELF, groups []catalog.Group) bool {
+func IsPlugin(e *elf.File, groups []catalog.Group) bool {
 	_, err := pjrt.Find(e)
 	return err == nil && usesTables(groups)
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
@@ -71,7 +71,7 @@ func (p *Plan) Keep(f *filter.Filter) {
 	p.Probes = slices.DeleteFunc(p.Probes, func(probe Probe) bool {
 		names := []string{probe.Call.Name, probe.Symbol}
 		if f.BySymbol() {
-			names = append(names, symbolize.Demangle(probe.Symbol))
+			names = append(names, demangle.Short(probe.Symbol))
 		}
 		return !f.Call(probe.Function, names...)
 	})

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/torch"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
@@ -34,7 +34,7 @@ func (p *planner) planShapes(probe *Probe, code site.Function, n site.Need) {
 	if f.Name != catalog.FromOperator || probe.EntryErr != nil || !tensor.Shaped(probe.Call.Name) {
 		return
 	}
-	class, _, _ := symbolize.OperatorClass(probe.Symbol)
+	class, _, _ := torch.OperatorClass(probe.Symbol)
 	o, ok := tensor.Parse(probe.Call.Name, probe.Symbol, p.operators[class].Returns, p.abi())
 	if ok {
 		probe.takeArguments(o, code, n)

@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -18,22 +18,22 @@ import (
 // ELF is gone. Not while a descriptor is open.
 type Source struct {
 	file *os.File
-	ELF  *symbolize.ELF
+	ELF  *elf.File
 }
 
 // OpenSource opens the file of a library. Errors as process.Library.Open's and
-// symbolize.NewELF's.
+// elf.New's.
 func OpenSource(l *process.Library) (*Source, error) {
 	file, _, err := l.Open()
 	if err != nil {
 		return nil, err
 	}
-	elf, err := symbolize.NewELF(file)
+	e, err := elf.New(file)
 	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("%s: %w", l.Path, err)
 	}
-	return &Source{file, elf}, nil
+	return &Source{file, e}, nil
 }
 
 // Path leads to the file for as long as the source is open.

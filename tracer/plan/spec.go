@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -20,16 +20,16 @@ var actions = map[catalog.Action]bpf.CallAction{
 const registerArgs = 8
 
 // callerWord is where among those words the return address is (CALLER_WORD).
-var callerWord = map[symbolize.Machine]uint8{symbolize.MachineX86_64: 7, symbolize.MachineARM64: 15}
+var callerWord = map[elf.Machine]uint8{elf.MachineX86_64: 7, elf.MachineARM64: 15}
 
 // argsInRegisters is how many of the arguments are passed in registers
 // (args_in_order, bpf/regs.h).
-var argsInRegisters = map[symbolize.Machine]int{symbolize.MachineX86_64: 6, symbolize.MachineARM64: 8}
+var argsInRegisters = map[elf.Machine]int{elf.MachineX86_64: 6, elf.MachineARM64: 8}
 
 // inOrder reports whether what is captured is the first arguments in their
 // order, none left out and none followed, and perhaps the return address behind
 // them: the kernel then need not look where each comes from.
-func inOrder(spec *bpf.CallProbeSpec, machine symbolize.Machine) bool {
+func inOrder(spec *bpf.CallProbeSpec, machine elf.Machine) bool {
 	if spec.Flags&uint16(bpf.CallSpecFlagSPEC_FOLLOWS) != 0 || spec.Captures == 0 {
 		return false
 	}

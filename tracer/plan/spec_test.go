@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 func TestCapturesAreInOrderWhenNoneNeedsALook(t *testing.T) {
-	const x86, arm = symbolize.MachineX86_64, symbolize.MachineARM64
+	const x86, arm = elf.MachineX86_64, elf.MachineARM64
 	for _, one := range []struct {
 		name    string
-		machine symbolize.Machine
+		machine elf.Machine
 		indexes []uint8
 		flags   bpf.CallSpecFlag
 		want    bool

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -41,7 +41,7 @@ func unknownVariants(exports []string, functions []*catalog.Function) (unknown [
 }
 
 // runtimeFunctions are the groups' functions that a file may have variants of.
-func runtimeFunctions(path string, e *symbolize.ELF, groups []catalog.Group) (functions []*catalog.Function) {
+func runtimeFunctions(path string, e *elf.File, groups []catalog.Group) (functions []*catalog.Function) {
 	base := filepath.Base(path)
 	for g := range groups {
 		for i := range groups[g].Functions {
@@ -56,7 +56,7 @@ func runtimeFunctions(path string, e *symbolize.ELF, groups []catalog.Group) (fu
 // UnknownTo lists the functions of a runtime's file that are newer than the catalog; none
 // where it has no function of the runtime at all, in spite of its name.
 func (p *Plan) UnknownTo(groups []catalog.Group) (unknown []string, none bool, err error) {
-	err = symbolize.Guard(func() {
+	err = elf.Guard(func() {
 		functions := runtimeFunctions(p.Path, p.ELF, groups)
 		prefixes := make([]string, len(functions))
 		for i, f := range functions {

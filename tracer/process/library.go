@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // Segment is one mapping of a library.
@@ -129,7 +129,7 @@ func (l *Library) Address(fileOffset uint64) (uint64, bool) {
 
 // Bias is what the loader added to the virtual addresses of the library's ELF
 // file. A library that is loaded twice (dlmopen) has the bias of its first copy.
-func (l *Library) Bias(e *symbolize.ELF) (uint64, bool) {
+func (l *Library) Bias(e *elf.File) (uint64, bool) {
 	address, offset, ok := e.FirstCode()
 	if !ok {
 		return 0, false
@@ -192,14 +192,14 @@ func (l *Library) Open() (file *os.File, via Via, err error) {
 	return nil, "", &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrNotFound}
 }
 
-// OpenELF parses the library's file. Errors as Open's and symbolize.NewELF's.
-func (l *Library) OpenELF() (*symbolize.ELF, error) {
+// OpenELF parses the library's file. Errors as Open's and elf.New's.
+func (l *Library) OpenELF() (*elf.File, error) {
 	file, _, err := l.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	e, err := symbolize.NewELF(file)
+	e, err := elf.New(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.Path, err)
 	}

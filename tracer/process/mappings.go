@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // Mappings lists what the process can execute now, files and other memory, for
@@ -37,7 +38,7 @@ func (p *Process) Mappings() ([]symbolize.Mapping, error) {
 		case l != nil:
 			to.Open = l.OpenELF
 		default:
-			to.Open = func() (*symbolize.ELF, error) { return nil, errBeyond }
+			to.Open = func() (*elf.File, error) { return nil, errBeyond }
 		}
 		mappings = append(mappings, to)
 	}

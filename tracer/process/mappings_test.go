@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // TestMappingsNameADeletedProgramAndItsLibraries names the code of a process
@@ -75,7 +76,7 @@ func libcMapped(t *testing.T, pid int) []symbolize.Mapping {
 }
 
 func fileID(t *testing.T, path string) string {
-	e, err := symbolize.OpenELF(path)
+	e, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 	"golang.org/x/sys/unix"
 )
@@ -116,11 +116,11 @@ func (p *Process) readProgram() error {
 	}
 	p.Command = string(bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '}))
 
-	program, err := symbolize.OpenELF(p.path("exe"))
+	program, err := elf.Open(p.path("exe"))
 	switch {
-	case errors.Is(err, symbolize.Err32Bit):
+	case errors.Is(err, elf.Err32Bit):
 		return &Error{p.PID, Err32Bit, err}
-	case errors.Is(err, symbolize.ErrNotELF), errors.Is(err, symbolize.ErrUnsupportedMachine):
+	case errors.Is(err, elf.ErrNotELF), errors.Is(err, elf.ErrUnsupportedMachine):
 		return &Error{p.PID, ErrUnsupported, err}
 	case err != nil:
 		return vanished(p.PID, "opening the program", err)

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // Interpreter is the CPython that a process runs or embeds.
@@ -32,7 +32,7 @@ func (p *Process) Python(libraries []*Library) (*Interpreter, error) {
 			continue
 		}
 		var version, from string
-		err = symbolize.Guard(func() { version, from = pythonVersion(file, minorVersion(l.Name())) })
+		err = elf.Guard(func() { version, from = pythonVersion(file, minorVersion(l.Name())) })
 		file.Close()
 		if err != nil {
 			continue
@@ -86,7 +86,7 @@ const (
 )
 
 // pythonVersion reads the version from a file that has CPython in it.
-func pythonVersion(file *symbolize.ELF, minor string) (version, from string) {
+func pythonVersion(file *elf.File, minor string) (version, from string) {
 	if s, ok := file.Lookup("Py_Version"); ok { // const unsigned long
 		if b := file.CodeAt(s.Address, 8); len(b) == 8 {
 			return formatVersion(uint32(binary.LittleEndian.Uint64(b))), "Py_Version"

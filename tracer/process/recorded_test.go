@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // recording is a proc filesystem made for a test.
@@ -328,7 +328,7 @@ func TestBiasIsWhatTheLoaderAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := symbolize.OpenELF(exe)
+	e, err := elf.Open(exe)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +351,7 @@ func FuzzPythonVersion(f *testing.F) {
 	}
 	f.Add(contents, "3.11")
 	f.Fuzz(func(t *testing.T, contents []byte, minor string) {
-		file, err := symbolize.NewELF(bytes.NewReader(contents))
+		file, err := elf.New(bytes.NewReader(contents))
 		if err != nil {
 			return
 		}

@@ -11,8 +11,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/symbolize/cpython"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -73,7 +73,7 @@ func open(p *process.Process, library *process.Library, version cpython.Version,
 		return nil, fmt.Errorf("reading the memory of pid %d: %w", p.PID, err)
 	}
 	var rt *cpython.Runtime
-	if guarded := symbolize.Guard(func() {
+	if guarded := elf.Guard(func() {
 		rt, err = cpython.Discover(memory, cpython.Image{File: file, Bias: bias, Version: version, Libc: libc})
 	}); guarded != nil {
 		err = guarded
@@ -112,7 +112,7 @@ func refuseByName(libraries []*process.Library) error {
 // openLibc opens the file that says how struct pthread is laid out: libpthread
 // where there is one that is not a mere name, else libc. nil where neither is
 // mapped or can be opened: the usual layout is tried, and verified.
-func openLibc(libraries []*process.Library, version cpython.Version) (*symbolize.ELF, error) {
+func openLibc(libraries []*process.Library, version cpython.Version) (*elf.File, error) {
 	var libc *process.Library
 	for _, l := range libraries {
 		switch {
@@ -128,7 +128,7 @@ func openLibc(libraries []*process.Library, version cpython.Version) (*symbolize
 		}
 		if e, err := l.OpenELF(); err == nil {
 			ok := false
-			_ = symbolize.Guard(func() { _, ok = e.Lookup("_thread_db_pthread_specific") })
+			_ = elf.Guard(func() { _, ok = e.Lookup("_thread_db_pthread_specific") })
 			if ok {
 				return e, nil
 			}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 )
 
@@ -25,7 +25,7 @@ func TestHeightsAreThoseThatTheCompilerDescribed(t *testing.T) {
 }
 
 func compareHeights(t *testing.T, path string) {
-	e, err := symbolize.OpenELF(path)
+	e, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // library is a real shared object and what the planners ask about it.
 type library struct {
-	*symbolize.ELF
-	text   map[string]symbolize.Symbol // functions by name
+	*elf.File
+	text   map[string]elf.Symbol // functions by name
 	starts map[uint64]bool
-	cold   map[string]symbolize.Symbol
+	cold   map[string]elf.Symbol
 }
 
 const (
@@ -30,7 +30,7 @@ func openLibrary(tb testing.TB, pattern string) *library {
 	tb.Helper()
 	l := opened[pattern]
 	if l == nil {
-		e, err := symbolize.OpenELF(libraryPath(pattern))
+		e, err := elf.Open(libraryPath(pattern))
 		if err != nil {
 			tb.Skipf("%s is not installed on this machine", pattern)
 		}
@@ -49,8 +49,8 @@ func libraryPath(pattern string) string {
 	return names[0]
 }
 
-func newLibrary(e *symbolize.ELF) *library {
-	l := &library{ELF: e, text: map[string]symbolize.Symbol{}, starts: map[uint64]bool{}, cold: map[string]symbolize.Symbol{}}
+func newLibrary(e *elf.File) *library {
+	l := &library{File: e, text: map[string]elf.Symbol{}, starts: map[uint64]bool{}, cold: map[string]elf.Symbol{}}
 	for _, s := range e.FunctionsWithPrefixes([]string{""}) {
 		if base, ok := strings.CutSuffix(s.Name, ".cold"); ok {
 			l.cold[base] = s

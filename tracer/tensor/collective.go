@@ -2,18 +2,19 @@ package tensor
 
 import (
 	"github.com/ebpfprof/ebpfprof/internal/flops"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // ParseMethod is Parse for a method of a group of ranks that returns a Work ("_ZN4c10d16…
 // 9allreduceE…"), of whose parameters share is one rank's share, counted from 1.
 func ParseMethod(name, symbol string, share int, abi ABI) (*Operator, bool) {
-	types, ok := parameters(symbolize.DemangleFull(symbol))
+	types, ok := parameters(demangle.Full(symbol))
 	if !ok || share < 1 || share > len(types) {
 		return nil, false
 	}
 	p := placing{machine: abi.Machine, old: abi.OldOptional, integers: 1} // this
-	if abi.Machine == symbolize.MachineX86_64 {
+	if abi.Machine == elf.MachineX86_64 {
 		p.integers++ // where the Work goes
 	}
 	o := &Operator{Name: name, FlagFirst: abi.OldOptional, Share: share - 1}

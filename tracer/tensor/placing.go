@@ -3,13 +3,13 @@ package tensor
 import (
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // placing goes through the arguments of a call from the first on, as the ABI does:
 // System V's of x86-64, AAPCS64.
 type placing struct {
-	machine  symbolize.Machine
+	machine  elf.Machine
 	old      bool // c10::optional, before it was std::optional
 	integers int  // registers that are taken
 	floats   int
@@ -83,7 +83,7 @@ func (p *placing) optionalOf(inner string) class {
 // place says in which word an argument begins, and goes on to the next: registers
 // count from 0, the stack from firstStackWord.
 func (p *placing) place(t string) (at int, ok bool) {
-	arm := p.machine == symbolize.MachineARM64
+	arm := p.machine == elf.MachineARM64
 	switch c := p.classOf(t); {
 	case c == word, c == memory && arm:
 		return p.words(1), true
@@ -108,7 +108,7 @@ func (p *placing) place(t string) (at int, ok bool) {
 }
 
 func (p *placing) registers() int {
-	if p.machine == symbolize.MachineARM64 {
+	if p.machine == elf.MachineARM64 {
 		return 8
 	}
 	return 6
@@ -122,7 +122,7 @@ func (p *placing) words(n int) int {
 		p.integers += n
 		return at
 	}
-	if p.machine == symbolize.MachineARM64 {
+	if p.machine == elf.MachineARM64 {
 		p.integers = p.registers()
 	}
 	return p.onStack(n)

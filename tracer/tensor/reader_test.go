@@ -6,14 +6,14 @@ import (
 	"unsafe"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 const addmm = "_ZN2at4_ops5addmm4callERKNS_6TensorES4_S4_RKN3c106ScalarES8_"
 
 func operator(t testing.TB) *Operator {
 	t.Helper()
-	o, ok := Parse("aten::addmm", addmm, "Tensor", ABI{Machine: symbolize.MachineX86_64})
+	o, ok := Parse("aten::addmm", addmm, "Tensor", ABI{Machine: elf.MachineX86_64})
 	if !ok {
 		t.Fatal("addmm is not parsed")
 	}

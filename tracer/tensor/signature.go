@@ -4,7 +4,8 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // Argument is one argument of an operator.
@@ -49,7 +50,7 @@ type Operator struct {
 
 // ABI is how a library's functions are called.
 type ABI struct {
-	Machine symbolize.Machine
+	Machine elf.Machine
 	// OldOptional: it is of the time before std::optional (#101995, PyTorch 2.4), and
 	// its symbols say c10::optional.
 	OldOptional bool
@@ -69,7 +70,7 @@ const (
 // returns is what its schema says it gives back. False where one lies where that
 // does not tell, or where there is no tensor among them.
 func Parse(operator, symbol, returns string, abi ABI) (*Operator, bool) {
-	types, ok := parameters(symbolize.DemangleFull(symbol))
+	types, ok := parameters(demangle.Full(symbol))
 	if !ok {
 		return nil, false
 	}
@@ -78,7 +79,7 @@ func Parse(operator, symbol, returns string, abi ABI) (*Operator, bool) {
 		return nil, false
 	}
 	p := placing{machine: abi.Machine, old: abi.OldOptional}
-	if hidden && abi.Machine == symbolize.MachineX86_64 {
+	if hidden && abi.Machine == elf.MachineX86_64 {
 		p.integers = 1
 	}
 	o := &Operator{Name: operator, FlagFirst: abi.OldOptional, Share: -1}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 )
 
@@ -19,7 +19,7 @@ func BenchmarkCompileInferring(b *testing.B) {
 	if len(found) == 0 {
 		b.Skip("no PyTorch of PyPI's here: make torch")
 	}
-	e, err := symbolize.OpenELF(found[0])
+	e, err := elf.Open(found[0])
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 )
 
@@ -80,7 +80,7 @@ func (u *Unwinder) worker() {
 			began := time.Now()
 			var t *unwind.Table
 			var err error
-			if fault := symbolize.Guard(func() { t, err = u.options.Cache.Table(f.elf) }); fault != nil {
+			if fault := elf.Guard(func() { t, err = u.options.Cache.Table(f.elf) }); fault != nil {
 				err = fault
 			}
 			u.finish(f, t, err, began)

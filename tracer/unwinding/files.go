@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -38,7 +38,7 @@ type file struct {
 	state   State
 	reason  error
 	size    int // of .eh_frame
-	code    []symbolize.CodeSegment
+	code    []elf.CodeSegment
 	compat  bool // 32-bit code
 	mappers map[int]bool
 	unused  time.Time // since when no process maps it
@@ -49,7 +49,7 @@ type file struct {
 
 	of *share // of the process that mapped it first
 
-	elf *symbolize.ELF // until the table is made
+	elf *elf.File // until the table is made
 }
 
 // addressAt is the file's own address of the byte at which a mapping begins.
@@ -72,7 +72,7 @@ func (u *Unwinder) find(l *process.Library, by *share) *file {
 	}
 	e, err := l.OpenELF()
 	if err != nil {
-		f := &file{path: l.Path, state: Absent, reason: err, compat: errors.Is(err, symbolize.Err32Bit), mappers: map[int]bool{}}
+		f := &file{path: l.Path, state: Absent, reason: err, compat: errors.Is(err, elf.Err32Bit), mappers: map[int]bool{}}
 		u.byInode[id] = f
 		return f
 	}
@@ -82,7 +82,7 @@ func (u *Unwinder) find(l *process.Library, by *share) *file {
 }
 
 // findELF returns the file of an ELF's origin, and queues a new one.
-func (u *Unwinder) findELF(path string, e *symbolize.ELF, by *share) *file {
+func (u *Unwinder) findELF(path string, e *elf.File, by *share) *file {
 	key := e.Origin()
 	if key == "" {
 		key = path // the vDSO
@@ -93,7 +93,7 @@ func (u *Unwinder) findELF(path string, e *symbolize.ELF, by *share) *file {
 	}
 	f := &file{path: path, code: e.CodeSegments(), mappers: map[int]bool{}, of: by}
 	var contents []byte
-	err := symbolize.Guard(func() { contents, _, _ = e.UnwindFrames() })
+	err := elf.Guard(func() { contents, _, _ = e.UnwindFrames() })
 	if err == nil && len(contents) == 0 {
 		err = unwind.ErrNoFrames
 	}

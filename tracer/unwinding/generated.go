@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 )
 
@@ -201,7 +201,7 @@ func (u *Unwinder) lookNext() bool {
 		var table *unwind.Table
 		if err == nil && changed {
 			// What can not be made a table of is left by frame pointer, as before.
-			table, _ = unwind.CompileInferred(symbolize.MachineX86_64, inferred)
+			table, _ = unwind.CompileInferred(elf.MachineX86_64, inferred)
 		}
 		u.mu.Lock()
 		u.looking = false

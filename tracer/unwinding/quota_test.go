@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 )
 
@@ -29,7 +29,7 @@ func (u *Unwinder) add(name string, by *share, leaves, firstRule, rules int) (*f
 		return nil, err
 	}
 	f := &file{path: name, number: number, mappers: map[int]bool{1: true}, of: by}
-	table := &unwind.Table{Machine: symbolize.MachineX86_64, PageBits: 8, Pages: 1, Leaves: make([]byte, leaves*unwind.LeafBytes), Rules: []unwind.Rule{{}}}
+	table := &unwind.Table{Machine: elf.MachineX86_64, PageBits: 8, Pages: 1, Leaves: make([]byte, leaves*unwind.LeafBytes), Rules: []unwind.Rule{{}}}
 	for i := range rules {
 		table.Rules = append(table.Rules, unwind.Rule{Kind: unwind.Offset, CFA: int32(firstRule + i)})
 	}
@@ -132,7 +132,7 @@ func TestAFileThatNobodyMapsAnyMoreIsNotCompiled(t *testing.T) {
 	if len(found) == 0 {
 		t.Skip("no libc where Debian has it")
 	}
-	e, err := symbolize.OpenELF(found[0])
+	e, err := elf.Open(found[0])
 	if err != nil {
 		t.Fatal(err)
 	}

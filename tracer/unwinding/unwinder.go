@@ -33,7 +33,7 @@ type Unwinder struct {
 	leaves     leaves
 	rules      rules
 	byInode    map[inode]*file
-	byOrigin   map[string]*file // symbolize.ELF.Origin
+	byOrigin   map[string]*file // elf.File.Origin
 	images     map[unwind.Digest]*image
 	numbers    []uint32 // file numbers given back
 	retired    []retired

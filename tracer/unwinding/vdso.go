@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
 // vdso is the file that the kernel maps into every process and that lies on no
@@ -18,7 +18,7 @@ func (u *Unwinder) vdso(size uint64) *file {
 		if err != nil {
 			return nil
 		}
-		e, err := symbolize.NewELF(bytes.NewReader(contents))
+		e, err := elf.New(bytes.NewReader(contents))
 		if err != nil {
 			return nil
 		}

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 )
 
@@ -161,10 +161,10 @@ func newTape(t *testing.T, machine string, rules ...unwind.Rule) *tape {
 // publish gives the file other rules.
 func (s *tape) publish(machine string, rules ...unwind.Rule) {
 	s.t.Helper()
-	of := symbolize.MachineX86_64
+	of := elf.MachineX86_64
 	shift := uint(0)
 	if machine == "arm64" {
-		of, shift = symbolize.MachineARM64, 2
+		of, shift = elf.MachineARM64, 2
 	}
 	leaf := make([]byte, 2*unwind.LeafBytes)
 	binary.LittleEndian.PutUint32(leaf, 1)
@@ -432,7 +432,7 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	w := newWalker(t, "x86")
 	u := newUnwinder(w, Options{MemoryBytes: 1}) // one shard
 	t.Cleanup(u.Close)
-	table := &unwind.Table{Machine: symbolize.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 200*unwind.LeafBytes)}
+	table := &unwind.Table{Machine: elf.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 200*unwind.LeafBytes)}
 	add := func(name string, mapped bool) (*file, error) {
 		number, err := u.newNumber(nil)
 		if err != nil {

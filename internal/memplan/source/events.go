@@ -2,20 +2,17 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset/column"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/output"
-	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
 
 // Events reads table memory. It goes past DuckDB, straight to the columns, a row
@@ -99,16 +96,9 @@ func join(groups []*rows, all []blocks.Event) (arenas []blocks.Arena, events []b
 	return arenas, events
 }
 
-// The library makes room for whatever number of rows a damaged file claims: more than
-// these no recording has, however well its events compress.
-const (
-	rowsOfByte = 64
-	leastRows  = 1 << 16
-)
-
 // file is one of the table's.
 type file struct {
-	*os.File
+	*column.File
 	groups []*rows
 	rows   int64
 }
@@ -119,7 +109,7 @@ type rows struct {
 	session string // of the file: each is of one recording
 	schema  *parquet.Schema
 	group   parquet.RowGroup
-	words   words
+	words   *column.Words
 	arenas  []blocks.Arena
 	known   map[place]int32
 	events  []blocks.Event // as many fit as there are rows
@@ -128,37 +118,17 @@ type rows struct {
 // place is an arena by the numbers of its words.
 type place struct{ pid, space, level, device int64 }
 
-func openRows(path string) (_ *file, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO is not waited for
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if err := columnfile.CheckPages(f, max(leastRows, rowsOfByte*info.Size())); err != nil {
-		return nil, err
-	}
-	opened, err := parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+func openRows(path string) (*file, error) {
+	opened, err := column.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
 	session, _ := opened.Lookup(output.MetadataSession)
-	all := &file{File: f}
+	all := &file{File: opened}
 	for _, group := range opened.RowGroups() {
-		n := group.NumRows()
-		if n < 0 || n > opened.NumRows()-all.rows {
-			return nil, errors.New("its row groups have other numbers of rows than it says")
-		}
-		all.rows += n
+		all.rows += group.NumRows()
 		all.groups = append(all.groups, &rows{path: path, session: session, schema: opened.Schema(), group: group,
-			words: words{numbers: map[string]int64{}}, known: map[place]int32{}})
+			words: column.NewWords(), known: map[place]int32{}})
 	}
 	return all, nil
 }
@@ -169,20 +139,20 @@ const batch = 4096
 
 func (r *rows) read() (err error) {
 	var (
-		cursors [len(columns)]*cursor
+		cursors [len(columns)]*column.Cursor
 		values  [len(columns)][]int64
 	)
 	for c := range columns {
-		if cursors[c], err = openColumn(r.schema, r.group, c, &r.words); err != nil {
+		if cursors[c], err = column.Open(r.schema, r.group, columns[c].name, columns[c].kind, r.words); err != nil {
 			return err
 		}
-		defer cursors[c].close()
+		defer cursors[c].Close()
 		values[c] = make([]int64, batch)
 	}
 	for left := int(r.group.NumRows()); left > 0; left -= batch {
 		n := min(left, batch)
 		for c := range columns {
-			if err := cursors[c].fill(values[c][:n]); err != nil {
+			if err := cursors[c].Fill(values[c][:n]); err != nil {
 				return fmt.Errorf("column %s: %w", columns[c].name, err)
 			}
 		}
@@ -206,7 +176,7 @@ func (r *rows) append(c *[len(columns)][]int64, n int) {
 	for i := range n {
 		if w := c[action][i]; w != lastWord || i == 0 {
 			lastWord = w
-			lastAction, counts = actions[r.words.text(w)]
+			lastAction, counts = actions[r.words.Text(w)]
 		}
 		if !counts {
 			continue
@@ -237,8 +207,8 @@ func (r *rows) arena(at place) int32 {
 	if !is {
 		index = int32(len(r.arenas))
 		r.known[at] = index
-		r.arenas = append(r.arenas, blocks.Arena{Session: r.session, PID: int32(at.pid), Space: r.words.text(at.space),
-			Level: r.words.text(at.level), Device: int32(orUnknown(at.device))})
+		r.arenas = append(r.arenas, blocks.Arena{Session: r.session, PID: int32(at.pid), Space: r.words.Text(at.space),
+			Level: r.words.Text(at.level), Device: int32(orUnknown(at.device))})
 	}
 	return index
 }

@@ -1,0 +1,249 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+)
+
+// sweep goes over all host rows once, in order of time: what is added up of operators
+// and of the stacks that call them. A join of rows with their parents takes ten times
+// as long, and the memory of all of them.
+type sweep struct {
+	operators []*hosted
+	byName    map[string]*hosted
+	// known are the operators by the numbers of their names, without and with the
+	// prefix of imported backward nodes.
+	known   [2][]*hosted
+	epoch   int
+	threads map[sweptThread]*[]opened
+	stacks  map[sweptStack]float64 // ns of outermost operators
+}
+
+type hosted struct {
+	Operator
+	totalNS, selfNS, flops, bytes float64
+	computes, moves               bool // some row says so
+}
+
+type (
+	sweptThread struct {
+		session  string
+		pid, tid int64
+	}
+	sweptStack struct {
+		session string
+		id      int64
+	}
+)
+
+// opened is a row that may have others inside it.
+type opened struct {
+	id, end  int64
+	operates bool // an operator or a backward node
+	of       *hosted
+	duration int64
+	inside   int64 // of the rows directly in it
+	weight   float64
+}
+
+// The columns of the scan.
+const (
+	sweptTime = iota
+	sweptDuration
+	sweptLayer
+	sweptCategory
+	sweptName
+	sweptEnd
+	sweptWeight
+	sweptFLOPs
+	sweptBytes
+	sweptID
+	sweptParent
+	sweptPID
+	sweptTID
+	sweptSession
+	sweptPython
+	sweptNative
+)
+
+var sweptColumns = []string{"ts_ns", "duration_ns", "layer", "category", "name", "end_method", "weight", "flops", "bytes_moved", "span_id", "parent_id",
+	"pid", "tid", "session_id", "python_stack_id", "stack_id"}
+
+func (b *builder) sweep() (*sweep, error) {
+	s := &sweep{byName: map[string]*hosted{}, threads: map[sweptThread]*[]opened{}, stacks: map[sweptStack]float64{}}
+	scan := b.part
+	scan.Table, scan.Columns = "span", sweptColumns
+	scan.Before = func(b *dataset.Batch, i, k int) bool {
+		if x, y := b.Columns[sweptDuration][i], b.Columns[sweptDuration][k]; x != y {
+			return x == dataset.Absent || y != dataset.Absent && x > y
+		}
+		return b.Columns[sweptID][i] < b.Columns[sweptID][k]
+	}
+	if err := b.db.Scan(b.ctx, scan, s.batch); err != nil {
+		return nil, err
+	}
+	for _, open := range s.threads {
+		for _, o := range *open {
+			o.close()
+		}
+	}
+	return s, nil
+}
+
+func (s *sweep) batch(b *dataset.Batch) error {
+	if b.Epoch != s.epoch {
+		s.known, s.epoch = [2][]*hosted{}, b.Epoch
+	}
+	c := b.Columns
+	var open *[]opened
+	last := [3]int64{dataset.Absent}
+	for i := range b.Rows {
+		layer := b.Text(c[sweptLayer][i])
+		if layer == "device" {
+			continue
+		}
+		if now := [3]int64{c[sweptSession][i], c[sweptPID][i], c[sweptTID][i]}; now != last {
+			key := sweptThread{b.Text(now[0]), now[1], now[2]}
+			if open = s.threads[key]; open == nil {
+				open = new([]opened)
+				s.threads[key] = open
+			}
+			last = now
+		}
+		s.row(b, i, layer, open)
+	}
+	return nil
+}
+
+func (s *sweep) row(b *dataset.Batch, i int, layer string, open *[]opened) {
+	c := b.Columns
+	begin, duration := c[sweptTime][i], c[sweptDuration][i]
+	closeUntil(open, begin)
+	o := opened{id: c[sweptID][i], end: 1<<63 - 1, operates: layer == "op" || layer == "autograd", duration: duration, weight: b.Float(c[sweptWeight][i])}
+	if duration != dataset.Absent {
+		o.end = begin + duration
+	}
+	inOperator := false
+	if parent := c[sweptParent][i]; parent != dataset.Absent {
+		for k := len(*open) - 1; k >= 0; k-- {
+			if p := &(*open)[k]; p.id == parent {
+				p.inside += max(duration, 0)
+				inOperator = p.operates
+				break
+			}
+		}
+	}
+	if layer == "op" && !inOperator && duration > 0 {
+		stack := c[sweptPython][i]
+		if stack == dataset.Absent {
+			stack = c[sweptNative][i]
+		}
+		if stack != dataset.Absent {
+			s.stacks[sweptStack{b.Text(c[sweptSession][i]), stack}] += float64(duration) * o.weight
+		}
+	}
+	if layer == "op" || layer == "collective" || layer == "autograd" && b.Text(c[sweptCategory][i]) != "backward" {
+		o.of = s.operator(b, i, layer)
+		o.of.add(b, i, &o)
+	}
+	*open = append(*open, o)
+}
+
+// operator is what is added up under the row's name. In traces of torch.profiler a
+// backward node has its own operator of the same name in it, so that it is called here
+// what it is called in the trace.
+func (s *sweep) operator(b *dataset.Batch, i int, layer string) *hosted {
+	known, prefix := &s.known[0], ""
+	if layer == "autograd" && b.Text(b.Columns[sweptEnd][i]) == "imported" {
+		known, prefix = &s.known[1], "autograd::engine::evaluate_function: "
+	}
+	number := b.Columns[sweptName][i]
+	if int64(len(*known)) <= number {
+		*known = append(*known, make([]*hosted, b.Texts()-len(*known))...)
+	}
+	if h := (*known)[number]; h != nil {
+		return h
+	}
+	name := prefix + b.Text(number)
+	h := s.byName[name]
+	if h == nil {
+		h = &hosted{Operator: Operator{Name: name, Layer: layer}}
+		s.byName[name] = h
+		s.operators = append(s.operators, h)
+	}
+	(*known)[number] = h
+	return h
+}
+
+func (h *hosted) add(b *dataset.Batch, i int, o *opened) {
+	h.Calls += o.weight
+	h.Estimated = h.Estimated || o.weight > 1
+	if o.duration != dataset.Absent {
+		h.totalNS += float64(o.duration) * o.weight
+	}
+	if v := b.Columns[sweptFLOPs][i]; v != dataset.Absent {
+		h.flops, h.computes = h.flops+float64(v)*o.weight, true
+	}
+	if v := b.Columns[sweptBytes][i]; v != dataset.Absent {
+		h.bytes, h.moves = h.bytes+float64(v)*o.weight, true
+	}
+}
+
+func (o *opened) close() {
+	if o.of != nil && o.duration > o.inside {
+		o.of.selfNS += float64(o.duration-o.inside) * o.weight
+	}
+}
+
+// mostOpened is how deep rows stand in each other, about; more are such as follow one
+// another without a gap.
+const mostOpened = 256
+
+// closeUntil closes the rows that have ended before a time. What ends at that very time
+// may still have a row in it that begins then.
+func closeUntil(open *[]opened, t int64) {
+	n := len(*open)
+	for n > 0 && (*open)[n-1].end < t {
+		(*open)[n-1].close()
+		n--
+	}
+	*open = (*open)[:n]
+	if n < mostOpened {
+		return
+	}
+	*open = slices.DeleteFunc(*open, func(o opened) bool {
+		if o.end < t {
+			o.close()
+			return true
+		}
+		return false
+	})
+}
+
+// keep brings what stacks have into the table hosted_stack.
+func (s *sweep) keep(b *builder) error {
+	if err := b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP TABLE hosted_stack (session_id VARCHAR, stack_id BIGINT, ns DOUBLE)"); err != nil {
+		return err
+	}
+	var values []string
+	flush := func() error {
+		if len(values) == 0 {
+			return nil
+		}
+		err := b.db.Exec(b.ctx, "INSERT INTO hosted_stack VALUES "+strings.Join(values, ","))
+		values = values[:0]
+		return err
+	}
+	for key, ns := range s.stacks {
+		values = append(values, fmt.Sprintf("('%s',%d,%v)", strings.ReplaceAll(key.session, "'", "''"), key.id, ns))
+		if len(values) == 2000 {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}

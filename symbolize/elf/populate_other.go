@@ -1,0 +1,6 @@
+//go:build !linux
+
+package elf
+
+// populate: only Linux maps pages ahead on request.
+func populate(start, length uintptr) {}

@@ -1,0 +1,20 @@
+package torch
+
+import (
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/testelf"
+)
+
+func BenchmarkOperatorNames(b *testing.B) {
+	for _, path := range testelf.Libtorchs(b) {
+		b.Run(testelf.ShortName(path), func(b *testing.B) {
+			e := open(b, path)
+			for b.Loop() {
+				if n := len(OperatorNames(e)); n < 2000 {
+					b.Fatalf("%d operators", n)
+				}
+			}
+		})
+	}
+}

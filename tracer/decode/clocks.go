@@ -1,0 +1,32 @@
+package decode
+
+import (
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// Clocks tell the governor how far the job has come: the decoder winds them, the manager
+// reads them, and each has a lock for that.
+type Clocks struct {
+	Nodes *budget.NodeClock
+	Steps *budget.StepClock
+}
+
+func newClocks() Clocks { return Clocks{budget.NewNodeClock(), budget.NewStepClock()} }
+
+// saw notes what tells where in its training step a process was, of calls that are
+// recorded in every step.
+func (c *Clocks) saw(s *event.Span, f *catalog.Function) {
+	switch {
+	case s.DurationNS < 0:
+	case f.Step:
+		c.Steps.Saw(s.PID, s.StartNS, s.StartNS+s.DurationNS)
+	case f.Text != catalog.NoText && strings.HasPrefix(s.Call.Name, "Optimizer."):
+		c.Steps.Mark(s.PID, s.StartNS, s.StartNS+s.DurationNS)
+	case f.Text != catalog.NoText && strings.HasPrefix(s.Call.Name, "enumerate(DataLoader)#"):
+		c.Steps.Load(s.PID, s.StartNS)
+	}
+}

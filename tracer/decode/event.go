@@ -1,0 +1,69 @@
+package decode
+
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/accel"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
+	"github.com/ebpfprof/ebpfprof/tracer/rows"
+)
+
+// event takes a record of something without a duration: an allocation, or what a call
+// tells of another.
+func (c *calls) event(r *callRecord, probe *probetable.Probe) {
+	f := probe.Planned.Function
+	stack := r.takeStack(probe)
+	var a accel.Arguments
+	c.called = r.call()
+	a.Read(f, &c.called)
+	switch f.Effect {
+	case catalog.NoEffect:
+	case catalog.QueuesWork, catalog.FinishesWork:
+		c.collectives.event(f, r, &a)
+	case catalog.BeginsCompile:
+		c.runtimes.executables.Compile(r.Tgid, r.Tid, &a)
+	default:
+		c.runtimes.calls.Hint(f, &c.called, &a)
+	}
+	if f.Memory == nil {
+		return
+	}
+	m := event.Memory{
+		TSNS: int64(r.StartNs) + c.offsetNS, PID: int32(r.Tgid), TID: int32(r.Tid),
+		Space: f.Memory.Space, Level: f.Memory.Level, Action: f.Memory.Action,
+		Address: int64(a.Value(catalog.FieldAddress)), SpanID: int64(r.ParentId), Weight: 1,
+		PythonStackID: int64(r.Line), PythonStackSource: rows.UnresolvedLine,
+	}
+	if !deviceMemory(&m, &a) || m.Space == "host" && !c.host.follow(&m, r.Epoch) {
+		return
+	}
+	c.rows.Sums.Totals.PeakLiveBytes = c.host.peak
+	c.rows.Slices.Memory(probe, r.Epoch, m, stack)
+}
+
+// torchCPU is c10::DeviceType::CPU.
+const torchCPU = 0
+
+// deviceMemory gives a row what PyTorch's own report of it says; false is one that
+// ProfiledCPUMemoryReporter::New saw already.
+func deviceMemory(m *event.Memory, a *accel.Arguments) bool {
+	m.Bytes = a.Int64(catalog.FieldBytes)
+	m.TotalAllocatedBytes, m.TotalReservedBytes = a.Int64(catalog.FieldTotalAllocated), a.Int64(catalog.FieldTotalReserved)
+	if a.Has(catalog.FieldTorchDevice) {
+		kind, index := int8(a.Value(catalog.FieldTorchDevice)), int8(a.Value(catalog.FieldTorchDevice)>>8)
+		if kind == torchCPU {
+			return false
+		}
+		id := int32(index)
+		m.DeviceID = &id
+	}
+	if delta := a.Int64(catalog.FieldSignedBytes); delta != nil {
+		m.Action = "alloc"
+		if *delta < 0 {
+			m.Action = "free"
+			*delta = -*delta
+		}
+		m.Bytes = delta
+	}
+	return true
+}

@@ -1,0 +1,118 @@
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+)
+
+// Rings are what a Decoder reads.
+type Rings struct {
+	Calls     *kernel.CallRing
+	CallBytes int             // the size of that
+	Samples   *ringbuf.Reader // nil: nothing takes stacks
+}
+
+// Run reads the rings until stop is closed and they are empty. After each look it calls
+// looked.
+func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func()) error {
+	d.samples.ring = rings.Samples
+	var record ringbuf.Record
+	wait := pollWait
+	for {
+		stopping := false
+		select {
+		case <-stop:
+			stopping = true
+		default:
+		}
+		d.Serve()
+		if !stopping {
+			rings.Calls.Wakeup.Wait(wait)
+		}
+		n, err := d.poll(rings.Calls.Reader, &record)
+		if err == nil {
+			err = d.Rows.Out.Failed()
+		}
+		if err != nil {
+			return err
+		}
+		looked()
+		if stopping && n == 0 {
+			return nil
+		}
+		wait = nextWait(wait, look{calls: n > 0, samples: d.samples.any, behind: d.samples.behind}, rings.CallBytes)
+	}
+}
+
+const (
+	// pollWait is how long the reader sleeps when the ring is empty. The programs do not
+	// wake it: wake-ups would cost the job more than the records.
+	pollWait = 10 * time.Millisecond
+	// idleWait is how long that becomes while the job makes no calls: for samples
+	// alone it is often enough. Each look wakes the Go scheduler, which takes longer
+	// over it than the look itself.
+	idleWait = 100 * time.Millisecond
+	// restWait is what it grows to where no sample comes either: a job that sleeps.
+	restWait = 250 * time.Millisecond
+	// A smaller ring than idleRing, bytes, could be full after so long.
+	idleRing     = 16 << 20
+	tinyIdleWait = 40 * time.Millisecond
+)
+
+// look is what was found at a look into the rings.
+type look struct {
+	calls, samples bool
+	behind         bool // so many samples that the next look comes soon
+}
+
+// nextWait is how long to sleep after a look that followed a sleep of wait.
+func nextWait(wait time.Duration, found look, callBytes int) time.Duration {
+	switch {
+	case found.calls || found.behind:
+		return pollWait
+	case callBytes < idleRing:
+		return min(2*wait, tinyIdleWait)
+	case found.samples || wait < idleWait:
+		return min(2*wait, idleWait)
+	}
+	return min(wait+wait/32, restWait)
+}
+
+// pollLook is how many records are read between two looks at the clock.
+const pollLook = 64
+
+// poll reads what is in the ring of calls, which does not wait, and hands it to the sink.
+// It reports how many records it read.
+func (d *Decoder) poll(ring *ringbuf.Reader, record *ringbuf.Record) (int, error) {
+	deadline := time.Now().Add(pollWait)
+	n := 0
+	for {
+		// A job that never pauses never lets the ring run empty.
+		if n%pollLook == pollLook-1 && time.Now().After(deadline) {
+			return n, d.Flush()
+		}
+		err := ring.ReadInto(record)
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrFlushed) {
+			d.drained()
+			err := d.Flush()
+			d.Departed.bothRead()
+			return n, err
+		}
+		if err != nil {
+			return n, fmt.Errorf("reading the ring buffer: %w", err)
+		}
+		n++
+		d.calls.record(record.RawSample)
+		if d.Rows.Batch.Full() {
+			if err := d.Flush(); err != nil {
+				return n, err
+			}
+		}
+	}
+}

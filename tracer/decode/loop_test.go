@@ -1,0 +1,42 @@
+package decode
+
+import (
+	"testing"
+	"time"
+)
+
+// TestTheReaderSleepsLongerTheLessThereIs, and wakes at once for calls, for much
+// in the ring of samples, and in time for a small ring of calls.
+func TestTheReaderSleepsLongerTheLessThereIs(t *testing.T) {
+	settled := func(found look, callBytes int) (wait time.Duration) {
+		wait = pollWait
+		for range 200 {
+			wait = nextWait(wait, found, callBytes)
+		}
+		return wait
+	}
+	for name, c := range map[string]struct {
+		callBytes       int
+		samples, behind bool
+		want            time.Duration
+	}{
+		"samples":          {64 << 20, true, false, idleWait},
+		"nothing":          {64 << 20, false, false, restWait},
+		"a small ring":     {1 << 20, false, false, tinyIdleWait},
+		"many samples":     {64 << 20, true, true, pollWait},
+		"many, small ring": {1 << 20, true, true, pollWait},
+	} {
+		found := look{samples: c.samples, behind: c.behind}
+		if got := settled(found, c.callBytes); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		found.calls = true
+		if got := nextWait(restWait, found, c.callBytes); got != pollWait {
+			t.Errorf("%s: %v after calls", name, got)
+		}
+	}
+	resting := settled(look{}, 64<<20)
+	if got := nextWait(resting, look{samples: true}, 64<<20); got != idleWait {
+		t.Errorf("%v after the first sample", got)
+	}
+}

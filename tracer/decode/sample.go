@@ -1,0 +1,129 @@
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/rows"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
+)
+
+const sampleBytes = int(unsafe.Sizeof(bpf.SampleSampleRecord{}))
+
+// samples makes rows of what is in the ring of samples: samples, and the stacks of those
+// and of calls.
+type samples struct {
+	rows     *rows.Rows
+	threads  *sampledThreads
+	offsetNS int64           // Unix epoch minus CLOCK_MONOTONIC
+	ring     *ringbuf.Reader // nil: nothing takes stacks
+	buffer   ringbuf.Record
+	damaged  uint64 // records that did not decode
+	any      bool   // something was in the ring at the last look
+	behind   bool   // so much that the next look comes soon
+}
+
+func newSamples(to *rows.Rows, offsetNS int64) *samples {
+	return &samples{rows: to, threads: newSampledThreads(to.Out), offsetNS: offsetNS}
+}
+
+// read reads what is in the ring, without waiting: it comes before the rows that refer to
+// its stacks are handed on.
+func (s *samples) read() error {
+	if s.ring == nil {
+		return nil
+	}
+	bytes := s.ring.AvailableBytes()
+	s.any, s.behind = bytes > 0, bytes > kernel.SampleRingBytes/16
+	s.ring.SetDeadline(time.Unix(1, 0))
+	for {
+		err := s.ring.ReadInto(&s.buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrFlushed) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the ring buffer of samples: %w", err)
+		}
+		s.record(s.buffer.RawSample)
+	}
+}
+
+// record decodes one recors.
+func (s *samples) record(raw []byte) {
+	if len(raw) == 0 {
+		s.damaged++
+		return
+	}
+	switch bpf.CallRecordKind(raw[0]) {
+	case bpf.CallRecordKindRECORD_STACK:
+		r, ok := stacks.Parse(raw)
+		if !ok {
+			s.damaged++
+			return
+		}
+		s.rows.Stacks.Add(&r)
+	case bpf.CallRecordKindRECORD_SAMPLE:
+		if len(raw) < sampleBytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 {
+			s.damaged++
+			return
+		}
+		s.sample((*bpf.SampleSampleRecord)(unsafe.Pointer(&raw[0])))
+	default:
+		s.damaged++
+	}
+}
+
+// sampleCauses are the words for enum sample_state.
+var sampleCauses = map[bpf.SampleSampleState]string{
+	bpf.SampleSampleStateSAMPLE_IN_SYSCALL: event.CauseSyscall,
+	bpf.SampleSampleStateSAMPLE_IN_FAULT:   event.CauseFault,
+	bpf.SampleSampleStateSAMPLE_PREEMPTED:  event.CausePreempted,
+	bpf.SampleSampleStateSAMPLE_STOPPED:    event.CauseStopped,
+}
+
+func (s *samples) sample(r *bpf.SampleSampleRecord) {
+	row := event.Sample{
+		TSNS: int64(r.TsNs) + s.offsetNS, PID: int32(r.Tgid), TID: int32(r.Tid), CPU: int32(r.Cpu), State: event.OffCPU,
+		Cause: sampleCauses[bpf.SampleSampleState(r.State)], WeightNS: int64(r.WeightNs), SpanID: int64(r.SpanId),
+		HoldsGIL: known(r.HoldsGil), InGC: known(r.InGc),
+	}
+	if row.Cause == "" {
+		row.State = event.OnCPU
+	}
+	if r.StackId != 0 {
+		row.StackID = s.rows.Stacks.Resolve(r.StackId)
+	}
+	if r.Syscall >= 0 {
+		row.Syscall = syscallName(r.Syscall)
+	}
+	if r.Waker != 0 {
+		waker := int32(r.Waker)
+		row.WakerTID = &waker
+	}
+	s.rows.Batch.Sample(row)
+	s.threads.saw(row.PID, row.TID, row.TSNS)
+}
+
+// known is a flag of a walk: 0 no, 1 yes, else not known.
+func known(flag uint8) *bool {
+	if flag > 1 {
+		return nil
+	}
+	yes := flag == 1
+	return &yes
+}
+
+func syscallName(number int32) string {
+	if name, ok := syscallNames[number]; ok {
+		return name
+	}
+	return fmt.Sprintf("syscall_%d", number)
+}

@@ -1,0 +1,75 @@
+package decode
+
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/accel"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
+	"github.com/ebpfprof/ebpfprof/tracer/rows"
+)
+
+// span makes the row of a call that has ended.
+func (c *calls) span(r *callRecord, probe *probetable.Probe) {
+	s, held := c.rows.Slices.NewSpan(probe, r.Epoch)
+	*s = event.Span{
+		ID: int64(r.SpanId), ParentID: int64(r.ParentId), StartNS: int64(r.StartNs) + c.offsetNS,
+		DurationNS: int64(r.EndNs - r.StartNs), PID: int32(r.Tgid), TID: int32(r.Tid),
+		Call: probe.Planned.Call, End: event.EndMethod(r.End), Status: event.Status(r.Status),
+		Weight: 1, PythonStackID: int64(r.Line), PythonStackSource: rows.UnresolvedLine,
+	}
+	s.SequenceNumber, r.thread = sequenceOf(r.Sequence)
+	if s.End == event.EndUnfinished {
+		s.DurationNS = -1
+	}
+	var call *accel.Call
+	r.stack = r.takeStack(probe)
+	f := probe.Planned.Function
+	if len(r.args) > 0 || f.Text != catalog.NoText || f.StatusOK {
+		call = c.detail(s, f, r)
+	}
+	if probe.Planned.Shapes != nil {
+		c.shapes.give(s, r)
+	}
+	if r.stack != 0 {
+		c.rows.Batch.SetStack(s, r.stack)
+	}
+	if s.SequenceNumber >= 0 {
+		c.forwards.flow(s, r)
+	}
+	if s.Call.Layer == "collective" {
+		c.collectives.call(s, f, r)
+	}
+	if held {
+		return // what follows needs its weight, or is of calls that are never held
+	}
+	c.rows.Sums.AddOf(probe, s)
+	c.clocks.saw(s, f)
+	if call != nil && call.Await() {
+		c.rows.Batch.DropLastSpan() // it comes back with its time on the device
+	}
+}
+
+// unfinished makes a row of a call whose end was not seen.
+func (c *calls) unfinished(open kernel.OpenCall) {
+	probe := c.probes.Find(open.Spec)
+	if probe == nil {
+		c.damaged++
+		return
+	}
+	s, held := c.rows.Slices.NewSpan(probe, open.Epoch)
+	*s = event.Span{
+		ID: int64(open.SpanID), ParentID: int64(open.ParentID), StartNS: int64(open.StartNS) + c.offsetNS, DurationNS: -1,
+		PID: int32(open.Tgid), TID: int32(open.TID), Call: probe.Planned.Call, End: event.EndUnfinished, Weight: 1, SequenceNumber: -1,
+		PythonStackID: int64(open.Line), PythonStackSource: rows.UnresolvedLine,
+	}
+	if name, ok := c.texts.Take(open.SpanID); ok && probe.Planned.Function.Name == catalog.FromText {
+		s.Call = c.rows.Names.Name(open.Spec, s.Call, name)
+	}
+	if probe.Planned.Function.Effect == catalog.RunsWork {
+		c.collectives.unfinished(s)
+	}
+	if !held {
+		c.rows.Sums.Add(s)
+	}
+}

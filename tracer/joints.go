@@ -1,0 +1,157 @@
+package tracer
+
+import (
+	"path"
+
+	"github.com/ebpfprof/ebpfprof/tracer/accel"
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
+	"github.com/ebpfprof/ebpfprof/tracer/counter"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/job"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/waits"
+)
+
+// What the budget decides over, and by what it is carried out.
+
+func newGovernor(s *Session, cost budget.HitCost, slices bool) *budget.Governor {
+	return budget.New(budget.Config{
+		Budget: s.options.Budget, NoSlices: !slices, Cost: cost, Probes: s.probes.Governed(), Job: governedJob{s}, Switches: switches{s.kernel}, Rows: heldRows{s},
+		Nodes: s.decoder.Clocks.Nodes, Steps: s.decoder.Clocks.Steps,
+		Threads: func() (budget.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
+	})
+}
+
+// sessionBudget is what the probes ask of the governor.
+type sessionBudget struct{ s *Session }
+
+func (b sessionBudget) RecordsAll() bool             { return b.s.governor.RecordsAll() }
+func (b sessionBudget) Thinned(index uint32) float64 { return b.s.governor.Thinned(index) }
+
+// sessionJob is whose processes they are for: the Job, which stands on them.
+type sessionJob struct{ s *Session }
+
+func (j sessionJob) Traced(pid int) bool { return j.s.job.Traced(pid) }
+func (j sessionJob) Alive(pid int) bool  { return j.s.job.Alive(pid) }
+
+// told is what the decoder is told of the job and its probes, on its own goroutine.
+type told struct{ s *Session }
+
+func (t told) Write(row func(event.Sink) error) { t.s.decoder.Write(row) }
+
+func (t told) OnceDrained(f func()) {
+	t.s.do(func(d *decode.Decoder) { d.Departed.WhenRead(f) })
+}
+
+// Left makes rows of scopes whose end nobody will see.
+func (t told) Left(open []kernel.OpenCall) {
+	for _, c := range open {
+		t.s.do(func(d *decode.Decoder) { d.Departed.Scope(c) })
+	}
+}
+
+func (t told) Process(row event.Process) {
+	job := waits.Job{WorldSize: row.WorldSize}
+	if row.JobID != nil {
+		job.ID = *row.JobID
+	}
+	t.s.do(func(d *decode.Decoder) {
+		if row.EndedNS == nil {
+			d.Collectives.Process(row.PID, job)
+		}
+		d.Rows.Out.Keep(d.Rows.Out.Process(row))
+	})
+}
+
+func (t told) Thread(row event.Thread) {
+	t.Write(func(sink event.Sink) error { return sink.Thread(row) })
+}
+
+func (t told) ThreadEnded(pid, tid int32) {
+	t.s.do(func(d *decode.Decoder) { d.ThreadEnded(pid, tid) })
+}
+
+func (t told) Library(row event.Library, again bool) {
+	t.s.do(func(d *decode.Decoder) {
+		if !again {
+			d.Rows.Out.Keep(d.Rows.Out.Library(row))
+		}
+		if accel.IsDriver(path.Base(row.Path)) && row.BuildID != nil {
+			d.Runtimes.Driver(uint32(row.PID), *row.BuildID)
+		}
+	})
+}
+
+func (t told) Remapped(pid int) { t.s.do(func(d *decode.Decoder) { d.Runtimes.Remapped(uint32(pid)) }) }
+func (t told) Ended(pid int)    { t.s.do(func(d *decode.Decoder) { d.Departed.Process(int32(pid)) }) }
+
+// keepers keep something of each process.
+func keepers(s *Session) []job.Keeper {
+	keepers := []job.Keeper{s.classes, s.stubs, acceleratorMaps{s.decoder.Runtimes}}
+	if s.counters != nil {
+		keepers = append(keepers, countedJob{s.counters})
+	}
+	return keepers
+}
+
+// acceleratorMaps tell package accel what processes map; that they have ended, the
+// decoder does.
+type acceleratorMaps struct{ *decode.Runtimes }
+
+func (acceleratorMaps) Began(int) {}
+func (acceleratorMaps) Ended(int) {}
+
+// countedJob has the counters of a process's control groups and networks read.
+type countedJob struct{ *counter.Sampler }
+
+func (c countedJob) Began(pid int)                { c.Follow(pid) }
+func (countedJob) Mapped(int, []*process.Library) {}
+func (c countedJob) Ended(pid int)                { c.Forget(pid) }
+
+// governedJob is what the probes are on.
+type governedJob struct{ s *Session }
+
+func (g governedJob) Processes() []int { return g.s.job.WithFramework() }
+func (g governedJob) TakingCost() budget.TakingCost {
+	return budget.TakingCost{Stack: g.s.taking.stackCost(), Line: g.s.taking.lineCost()}
+}
+func (g governedJob) SampleShare() float64 { return g.s.taking.sampleShare() }
+
+func (g governedJob) Libraries(yield func(budget.Library) bool) {
+	for _, f := range g.s.probes.Files() {
+		if !yield(f) {
+			return
+		}
+	}
+}
+
+// switches are what the programs look at.
+type switches struct{ k *kernel.Programs }
+
+func (s switches) SetDetail(on bool) error           { return s.k.SetDetail(on) }
+func (s switches) SetEpoch(epoch uint32) error       { return s.k.SetEpoch(epoch) }
+func (s switches) SetAnchorEpoch(epoch uint32) error { return s.k.SetAnchorEpoch(epoch) }
+func (s switches) PrepareRemoval()                   { s.k.PrepareRemoval() }
+
+// heldRows are the rows that wait in the decoder, on whose goroutine they are let go.
+type heldRows struct{ s *Session }
+
+func (h heldRows) Hold(on bool) { h.s.decoder.Rows.Slices.Hold(on) }
+
+func (h heldRows) Release(epoch uint32, before int64, slices []event.Slice, weigh budget.Weigher, done func(map[uint32]float64)) {
+	h.s.do(func(d *decode.Decoder) {
+		if len(slices) > 0 {
+			d.Rows.Out.Keep(d.Rows.Out.Slices(slices))
+		}
+		if weigh == nil {
+			return
+		}
+		d.Rows.Slices.WeighLate()
+		means := d.Rows.Slices.Weigh(epoch, before, weigh)
+		if done != nil {
+			done(means)
+		}
+	})
+}

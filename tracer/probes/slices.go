@@ -1,0 +1,139 @@
+package probes
+
+import (
+	"strings"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
+)
+
+// What is put in for a slice: the detail probes of functions that the job is known to use.
+
+// sliced are the probes that slices are made of.
+type sliced struct{ s *Set }
+
+// Attach puts detail probes in.
+func (d sliced) Attach(indices []uint32) error {
+	for f, probes := range d.s.byFile(indices) {
+		if err := d.s.attach(f, f.detail, probes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AttachAll puts all of them in.
+func (d sliced) AttachAll() error { return d.Attach(counted{d.s}.Sliced()) }
+
+// Detach takes them out.
+func (d sliced) Detach() {
+	tiers := make([]map[int]*kernel.Links, 0, len(d.s.files))
+	for _, f := range d.s.files {
+		tiers = append(tiers, f.detail)
+	}
+	d.s.config.Detaching.CloseTier(tiers...)
+}
+
+// Learn looks which of them the job is known to use: how many, and which are new.
+// Those whose function tells it by a guard byte are read from the processes'
+// memory; the others, a handful, count as used.
+func (d sliced) Learn() (known int, fresh []uint32) {
+	use := func(p *Probe) {
+		if !p.used {
+			p.used, fresh = true, append(fresh, p.Index)
+		}
+	}
+	for _, f := range d.s.files {
+		for pid, library := range f.mapped {
+			bias, ok := library.Bias(f.plan.ELF)
+			if !ok {
+				continue
+			}
+			used, err := plan.UsedProbes(pid, bias, f.plan.Probes)
+			if err != nil {
+				continue // it exited, or its next reading will tell
+			}
+			for _, i := range used {
+				use(d.s.at(f.base + uint32(i)))
+			}
+		}
+		for _, i := range d.s.usable(f, catalog.Detail) {
+			p := d.s.at(f.base + uint32(i))
+			if p.Planned.UsedFlag == 0 {
+				use(p)
+			}
+			if p.used {
+				known++
+			}
+		}
+	}
+	return known, fresh
+}
+
+// Used lists those that a slice attaches.
+func (d sliced) Used() (used []uint32) {
+	for _, f := range d.s.files {
+		for _, i := range d.s.usable(f, catalog.Detail) {
+			if p := d.s.at(f.base + uint32(i)); p.used {
+				used = append(used, p.Index)
+			}
+		}
+	}
+	return used
+}
+
+// Extend puts in what the job has begun to use since the last look, whose
+// first calls went unseen, and as many of the rest as the budget has room for,
+// so that there is nothing left to begin.
+func (d sliced) Extend(attached []uint32, room int) (news []uint32, err error) {
+	known := map[uint32]bool{}
+	for _, index := range attached {
+		known[index] = true
+	}
+	for _, f := range d.s.files {
+		var more, late []int
+		for _, i := range d.s.usable(f, catalog.Detail) {
+			switch p := d.s.at(f.base + uint32(i)); {
+			case known[p.Index]:
+			case p.used:
+				late = append(late, i)
+			case len(more) < room:
+				more = append(more, i)
+			}
+		}
+		room -= len(more)
+		d.warnLate(f, late)
+		if more = append(more, late...); len(more) == 0 {
+			continue
+		}
+		extra := map[int]*kernel.Links{}
+		if err := d.s.attach(f, extra, more); err != nil {
+			return news, err
+		}
+		for pid, set := range extra {
+			f.detail[pid] = f.detail[pid].Join(set)
+		}
+		for _, i := range more {
+			news = append(news, f.base+uint32(i))
+		}
+	}
+	return news, nil
+}
+
+// warnLate says which functions had calls before their probes were in.
+func (d sliced) warnLate(f *File, late []int) {
+	if len(late) == 0 {
+		return
+	}
+	names := make([]string, 0, len(late))
+	for _, i := range late {
+		names = append(names, f.plan.Probes[i].Call.Name)
+	}
+	d.s.config.Warn(event.Warning{
+		TSNS: time.Now().UnixNano(), Kind: "late", Source: f.plan.Path, Count: int64(len(late)),
+		Detail: "the job has just begun to use these, and their first calls are not recorded: " + strings.Join(names, ", "),
+	})
+}

@@ -1,0 +1,133 @@
+package rows
+
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
+)
+
+// fullBatch is how many rows are handed to the sink at once.
+const fullBatch = 4096
+
+// Batch are the rows that the sink takes next. The stack of a row has only the name that
+// the kernel gave it, until its frames have come through the ring of samples.
+type Batch struct {
+	out     *Out
+	stacks  *stacks.Table
+	totals  *Totals
+	spans   []event.Span
+	memory  []memoryRow
+	written []event.Memory // of memory, as the sink takes it
+	flows   []event.Flow
+	samples []event.Sample
+	// stacked are the spans whose stack still has the kernel's name only, whether they are
+	// in the batch or in a slice that waits for its weight.
+	stacked []spanStack
+}
+
+// spanStack is a span's detail and the kernel's name of its stack.
+type spanStack struct {
+	detail *event.Detail
+	raw    uint64
+}
+
+// memoryRow is a row of memory and the kernel's name of its stack, 0: none.
+type memoryRow struct {
+	event.Memory
+	rawStack uint64
+}
+
+// newSpan makes room for a span, to be written where it stays: a span is large, and a
+// million come a second.
+func (b *Batch) newSpan() *event.Span {
+	b.spans = append(b.spans, event.Span{})
+	return &b.spans[len(b.spans)-1]
+}
+
+// DropLastSpan takes back the room of the last span, of which somebody has made a copy.
+func (b *Batch) DropLastSpan() { b.spans = b.spans[:len(b.spans)-1] }
+
+// Span adds a span.
+func (b *Batch) Span(s event.Span) { b.spans = append(b.spans, s) }
+
+// SetStack gives a span the stack that the kernel has a name for. The span may be copied
+// from here on, its detail is the same.
+func (b *Batch) SetStack(s *event.Span, raw uint64) {
+	b.stacked = append(b.stacked, spanStack{s.MakeDetail(), raw})
+}
+
+// Memory adds an allocation or a free; stack is the kernel's name of its stack, 0: none.
+func (b *Batch) Memory(m event.Memory, stack uint64) {
+	b.totals.Memory++
+	b.memory = append(b.memory, memoryRow{m, stack})
+}
+
+// Flow adds an edge.
+func (b *Batch) Flow(f event.Flow) {
+	b.totals.Flows++
+	b.flows = append(b.flows, f)
+}
+
+// Sample adds a sample.
+func (b *Batch) Sample(s event.Sample) {
+	b.totals.Samples++
+	b.samples = append(b.samples, s)
+}
+
+// Full reports whether it is time to flush.
+func (b *Batch) Full() bool { return len(b.spans)+len(b.memory) >= fullBatch }
+
+// Flush hands all rows to the sink, stacks before what refers to them. The ring of
+// samples has been read before: a stack whose frames have not come by now was lost.
+func (b *Batch) Flush() error {
+	b.resolveStacks()
+	b.resolveLines()
+	if rows := b.stacks.TakeRows(); len(rows) > 0 {
+		if err := b.out.Stacks(rows); err != nil {
+			return err
+		}
+	}
+	if len(b.samples) > 0 {
+		if err := b.out.Samples(b.samples); err != nil {
+			return err
+		}
+		b.samples = b.samples[:0]
+	}
+	if len(b.spans) > 0 {
+		if err := b.out.Spans(b.spans); err != nil {
+			return err
+		}
+		b.spans = b.spans[:0]
+	}
+	if len(b.memory) > 0 {
+		if err := b.flushMemory(); err != nil {
+			return err
+		}
+	}
+	if len(b.flows) > 0 {
+		if err := b.out.Flows(b.flows); err != nil {
+			return err
+		}
+		b.flows = b.flows[:0]
+	}
+	return nil
+}
+
+// resolveStacks gives the rows the ids of their stacks.
+func (b *Batch) resolveStacks() {
+	for _, s := range b.stacked {
+		s.detail.StackID = b.stacks.Resolve(s.raw)
+	}
+	b.stacked = b.stacked[:0]
+	for i := range b.memory {
+		b.memory[i].StackID = b.stacks.IDOf(b.memory[i].rawStack)
+	}
+}
+
+func (b *Batch) flushMemory() error {
+	b.written = b.written[:0]
+	for i := range b.memory {
+		b.written = append(b.written, b.memory[i].Memory)
+	}
+	b.memory = b.memory[:0]
+	return b.out.Memory(b.written)
+}

@@ -1,0 +1,46 @@
+// Package rows has what was decoded and is not written yet: the batch that the sink takes
+// next, the rows of slices that wait until their weight is known, and the sums of all of
+// them. Package decode puts rows in; what comes out is event's, with the ids of stacks in
+// place of the kernel's names for them. It belongs to the decoder's goroutine, but for
+// Slices.Hold.
+package rows
+
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
+)
+
+// Rows are the rows of one recording between decoder and sink.
+type Rows struct {
+	Out    *Out
+	Batch  *Batch
+	Slices *Slices
+	Sums   *Sums
+	Names  *CallNames
+	Stacks *stacks.Table
+}
+
+// New makes room for the rows of one recording.
+func New(sink event.Sink) *Rows {
+	out, sums := &Out{Sink: sink}, newSums()
+	table := stacks.NewTable(stacks.NewSpaces(), &sums.Totals.Stacks)
+	batch := &Batch{out: out, stacks: table, totals: &sums.Totals}
+	return &Rows{Out: out, Batch: batch, Slices: newSlices(batch, sums), Sums: sums, Names: newCallNames(), Stacks: table}
+}
+
+// Out is the sink. Who gives it a row outside of a batch has nobody to return an error
+// to: Keep takes it, and the recording ends with it.
+type Out struct {
+	event.Sink
+	failed error
+}
+
+// Keep remembers an error, if it is the first.
+func (o *Out) Keep(err error) {
+	if o.failed == nil {
+		o.failed = err
+	}
+}
+
+// Failed is the first error of what was given to the sink outside of a batch.
+func (o *Out) Failed() error { return o.failed }

@@ -1,0 +1,119 @@
+package tracer
+
+import (
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/sampler"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
+)
+
+// takesStacks reports whether anything is to have a call stack: samples, or at
+// LevelDeep, every operator, whether or not there are samples too.
+func (o *Options) takesStacks() bool {
+	return o.Frequency > 0 || o.OffCPU > 0 || o.Level == LevelDeep
+}
+
+// sampled is what is to be sampled.
+func (o *Options) sampled() sampler.Options {
+	return sampler.Options{Frequency: o.Frequency, OffCPU: o.OffCPU}
+}
+
+// load loads the programs that the options ask for; those of samples may be refused.
+func (o *Options) load(can *features.Set) (k *kernel.Programs, s *sampler.Sampler, refused, err error) {
+	if o.takesStacks() {
+		return sampler.LoadBoth(o.kernelSizes(), o.sampled(), can)
+	}
+	k, err = kernel.Load(o.kernelSizes(), can)
+	return k, nil, nil, err
+}
+
+// sampling is what takes stacks: of samples, and of calls.
+type sampling struct {
+	sampler *sampler.Sampler // nil: no samples
+	walks   *stacks.Walks    // nil: nothing takes stacks
+}
+
+// newSampling takes over what was loaded. A kernel that refuses it costs the samples,
+// not the recording.
+func newSampling(s *Session, loaded *sampler.Sampler, refused error) (made sampling) {
+	if refused != nil {
+		noSamples(s, refused)
+	}
+	if loaded == nil {
+		return made
+	}
+	return sampling{loaded, stacks.NewWalks(stacks.Tables{
+		Unwind: s.kernel.Unwind, UnwindBytes: s.options.limit("unwind-mib") << 20, Runtimes: s.kernel.Map("python_runtimes"),
+		Changed: s.kernel.Memo.Forget,
+	}, s.decoder.Rows.Stacks, s.warn)}
+}
+
+// start takes samples from now on, when the tables are there.
+func (p sampling) start(s *Session) {
+	if p.sampler == nil {
+		return
+	}
+	p.prepareTables(s.options.Preparing)
+	if err := p.sampler.Start(s.options.sampled()); err != nil {
+		noSamples(s, err)
+	}
+}
+
+func noSamples(s *Session, err error) {
+	s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: "samples", Count: 1, Detail: err.Error()})
+}
+
+func (p sampling) close() {
+	if p.sampler != nil {
+		p.sampler.Close()
+	}
+	if p.walks != nil {
+		p.walks.Close() // it looks into the kernel's maps until then
+	}
+}
+
+// preparePace is how often Options.Preparing is called.
+const preparePace = 100 * time.Millisecond
+
+// prepareTables waits for the unwind tables of the code that is known so far, as
+// long as the options say.
+func (p sampling) prepareTables(said func(done, of int) (goOn bool)) {
+	if said == nil {
+		return
+	}
+	ready := make(chan struct{})
+	go func() {
+		p.walks.Wait() // returns when the session is closed, too
+		close(ready)
+	}()
+	pace := time.NewTicker(preparePace)
+	defer pace.Stop()
+	for {
+		select {
+		case <-ready:
+			return
+		case <-pace.C:
+			if !said(p.walks.Progress()) {
+				return
+			}
+		}
+	}
+}
+
+// CheckLoads loads what Open would for these options, and takes it out again: the
+// one test that the verifier and the memory limits cannot be argued with. Without
+// the programs of calls nothing can be recorded; samples is why there would be no
+// samples, without which the rest goes on.
+func CheckLoads(f *features.Set, options Options) (calls, samples error) {
+	k, s, samples, err := options.load(f)
+	if err != nil {
+		return err, nil
+	}
+	defer k.Close()
+	if s != nil {
+		s.Close()
+	}
+	return k.WaitLater(), samples
+}
