@@ -8,7 +8,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/holders"
-	"github.com/ebpfprof/ebpfprof/internal/memplan/pickle"
+	"github.com/ebpfprof/ebpfprof/internal/pickle"
 )
 
 // Device is the memory of one device for Write: an arena's blocks.

@@ -130,3 +130,13 @@ func (p *Writer) Text(s string) {
 	p.out.WriteString(s)
 	p.texts[s] = p.Remember()
 }
+
+// Bool is Python's True or False.
+func (p *Writer) Bool(b bool) {
+	p.value()
+	if b {
+		p.out.WriteByte(opNewTrue)
+		return
+	}
+	p.out.WriteByte(opNewFalse)
+}
