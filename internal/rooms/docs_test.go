@@ -39,7 +39,7 @@ func TestPathsInTheDocsExist(t *testing.T) {
 }
 
 var (
-	testName   = regexp.MustCompile("\\b((?:Test|Fuzz|Benchmark|Example)[A-Z][A-Za-z0-9]+)(…|\\|)?")
+	testName   = regexp.MustCompile(`\b((?:Test|Fuzz|Benchmark|Example)[A-Z][A-Za-z0-9]+)`)
 	testFunc   = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)[A-Z][A-Za-z0-9_]*)\(`)
 	roomOfTest = regexp.MustCompile("`((?:tracer|internal|symbolize|output|bpf|cmd)[a-z0-9/]*)`: `(Test[A-Za-z0-9]+)`")
 )

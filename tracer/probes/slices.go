@@ -26,7 +26,7 @@ func (d sliced) Attach(indices []uint32) error {
 }
 
 // AttachAll puts all of them in.
-func (d sliced) AttachAll() error { return d.Attach(counted{d.s}.Sliced()) }
+func (d sliced) AttachAll() error { return d.Attach(counted(d).Sliced()) }
 
 // Detach takes them out.
 func (d sliced) Detach() {
