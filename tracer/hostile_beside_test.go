@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/hostile"
+	"github.com/ebpfprof/ebpfprof/internal/testelf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -178,10 +179,7 @@ func TestThousandsOfFilesDoNotStopTheRecording(t *testing.T) {
 	needKernel(t)
 	dir := ramDisk(t, forAll(t), "files")
 	const count = 65_400 // as many as a process may map, less a few
-	contents, err := os.ReadFile(filepath.Join("..", "symbolize", "testdata", "tiny.so"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	contents := testelf.Tiny(t, "tiny.so")
 	for i := range count {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("lib%d.so", i)), contents, 0o755); err != nil {
 			t.Fatal(err)
@@ -203,7 +201,7 @@ func TestLongMapsDoNotStopTheRecording(t *testing.T) {
 	if err := os.MkdirAll(long, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	file := install(t, filepath.Join("..", "symbolize", "testdata", "tiny.so"), filepath.Join(long, "lib.so"), nobody)
+	file := install(t, filepath.Join("..", "internal", "testelf", "testdata", "tiny.so"), filepath.Join(long, "lib.so"), nobody)
 	attacker, mapped := crowd(t, dir, 20_000, file)
 	p, err := process.Open(attacker.Process.Pid)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/testelf"
 )
 
 // A user maps more different files than its share of the unwind tables: those beyond
@@ -13,10 +15,7 @@ func TestFilesBeyondAShareOfTheUnwindTablesAreAProcesssOwnLoss(t *testing.T) {
 	needKernel(t)
 	dir := forAll(t)
 	const share, beyond = 4094 / 4, 400
-	contents, err := os.ReadFile(filepath.Join("..", "symbolize", "testdata", "tiny.so"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	contents := testelf.Tiny(t, "tiny.so")
 	for i := range share + beyond {
 		different := append(contents[:len(contents):len(contents)], fmt.Sprint(i)...)
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("lib%d.so", i)), different, 0o755); err != nil {

@@ -19,7 +19,7 @@ type Stats struct {
 }
 
 type statistics struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // between the decoder, which counts, and whoever asks for Stats, the manager too
 	stats Stats
 }
 

@@ -12,7 +12,7 @@ import (
 // library launched it is known still (cuBLAS, NCCL, the program itself where
 // the runtime is linked into it).
 type callers struct {
-	mu   sync.Mutex
+	mu   sync.Mutex             // between the manager, which tells what is mapped, and the decoder, which asks
 	code map[uint32][]codeRange // sorted by address
 }
 

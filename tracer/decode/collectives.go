@@ -22,7 +22,7 @@ type Collectives struct {
 }
 
 func newCollectives(to *rows.Rows, probes *probetable.Table, memory waits.MemoryReader, offsetNS int64) *Collectives {
-	return &Collectives{rows: to, probes: probes, waits: waits.New(memory, to.Batch), offsetNS: offsetNS}
+	return &Collectives{rows: to, probes: probes, waits: waits.New(memory, &to.Batch), offsetNS: offsetNS}
 }
 
 // Process tells of which job a process is.

@@ -37,7 +37,7 @@ func (d *Decoder) Do(f func(*Decoder)) { d.inbox.add(f) }
 
 // Write hands a row to the sink there, beside the batches.
 func (d *Decoder) Write(row func(event.Sink) error) {
-	d.Do(func(d *Decoder) { d.Rows.Out.Keep(row(d.Rows.Out)) })
+	d.Do(func(d *Decoder) { d.Rows.Out.Keep(row(&d.Rows.Out)) })
 }
 
 // Serve runs what others asked for. It belongs to the decoder's goroutine, as Run does.

@@ -26,7 +26,7 @@ func newRuntimes(to *rows.Rows, namers []accel.Namer) *Runtimes {
 	memory := newProcessMemory()
 	r := &Runtimes{
 		memory: memory, executables: accel.NewExecutables(memory), cuda: accel.NewCUDAHandles(memory),
-		calls: accel.New(memory, runtimeRows{to.Batch, to.Names}),
+		calls: accel.New(memory, runtimeRows{&to.Batch, &to.Names}),
 	}
 	r.calls.AddNamer(r.cuda)
 	for _, n := range namers {

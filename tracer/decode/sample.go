@@ -32,7 +32,7 @@ type samples struct {
 }
 
 func newSamples(to *rows.Rows, offsetNS int64) *samples {
-	return &samples{rows: to, threads: newSampledThreads(to.Out), offsetNS: offsetNS}
+	return &samples{rows: to, threads: newSampledThreads(&to.Out), offsetNS: offsetNS}
 }
 
 // read reads what is in the ring, without waiting: it comes before the rows that refer to

@@ -41,7 +41,7 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 		c.collectives.call(s, f, r)
 	}
 	if held {
-		return // what follows needs its weight, or is of calls that are never held
+		return // its weight comes first
 	}
 	c.rows.Sums.AddOf(probe, s)
 	c.clocks.saw(s, f)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/testelf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
@@ -345,10 +346,7 @@ func TestBiasIsWhatTheLoaderAdded(t *testing.T) {
 
 // FuzzPythonVersion: a file that passes for an interpreter's.
 func FuzzPythonVersion(f *testing.F) {
-	contents, err := os.ReadFile(filepath.Join("..", "..", "symbolize", "testdata", "tiny.so"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	contents := testelf.Tiny(f, "tiny.so")
 	f.Add(contents, "3.11")
 	f.Fuzz(func(t *testing.T, contents []byte, minor string) {
 		file, err := elf.New(bytes.NewReader(contents))

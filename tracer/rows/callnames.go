@@ -21,8 +21,8 @@ type callName struct {
 	name     string
 }
 
-func newCallNames() *CallNames {
-	return &CallNames{cache.NewRecent[callName, *event.Call](MaxNames)}
+func newCallNames() CallNames {
+	return CallNames{cache.NewRecent[callName, *event.Call](MaxNames)}
 }
 
 // Name returns a call like base with another name, the same one each time.

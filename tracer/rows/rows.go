@@ -6,26 +6,30 @@
 package rows
 
 import (
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
 // Rows are the rows of one recording between decoder and sink.
 type Rows struct {
-	Out    *Out
-	Batch  *Batch
-	Slices *Slices
-	Sums   *Sums
-	Names  *CallNames
+	Out    Out
+	Batch  Batch
+	Slices Slices
+	Sums   Sums
+	Names  CallNames
 	Stacks *stacks.Table
 }
 
 // New makes room for the rows of one recording.
 func New(sink event.Sink) *Rows {
-	out, sums := &Out{Sink: sink}, newSums()
-	table := stacks.NewTable(stacks.NewSpaces(), &sums.Totals.Stacks)
-	batch := &Batch{out: out, stacks: table, totals: &sums.Totals}
-	return &Rows{Out: out, Batch: batch, Slices: newSlices(batch, sums), Sums: sums, Names: newCallNames(), Stacks: table}
+	r := &Rows{Out: Out{Sink: sink}, Names: newCallNames()}
+	r.Sums.Totals.Operators = map[string]*OperatorTotal{}
+	r.Stacks = stacks.NewTable(stacks.NewSpaces(), &r.Sums.Totals.Stacks)
+	r.Batch.out, r.Batch.stacks, r.Batch.totals = &r.Out, r.Stacks, &r.Sums.Totals
+	r.Slices.batch, r.Slices.sums = &r.Batch, &r.Sums
+	r.Slices.held, r.Slices.known = map[uint32]*slice{}, map[uint32]budget.Weigher{}
+	return r
 }
 
 // Out is the sink. Who gives it a row outside of a batch has nobody to return an error

@@ -36,10 +36,6 @@ const (
 	lateEpochs = 4
 )
 
-func newSlices(batch *Batch, sums *Sums) *Slices {
-	return &Slices{batch: batch, sums: sums, held: map[uint32]*slice{}, known: map[uint32]budget.Weigher{}}
-}
-
 // Hold says whether rows of sliced probes are held from now on. It may be called from
 // anywhere.
 func (s *Slices) Hold(on bool) { s.on.Store(on) }

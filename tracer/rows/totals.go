@@ -52,8 +52,6 @@ type probeTotal struct {
 	total *OperatorTotal
 }
 
-func newSums() *Sums { return &Sums{Totals: Totals{Operators: map[string]*OperatorTotal{}}} }
-
 // Add adds a span of known weight to its name's total.
 func (t *Sums) Add(s *event.Span) { t.operator(s.Call).add(s) }
 
@@ -63,14 +61,18 @@ func (t *Sums) AddOf(p *probetable.Probe, s *event.Span) {
 		t.Add(s)
 		return
 	}
+	if int(p.Index) >= len(t.byProbe) || t.byProbe[p.Index].of != p {
+		t.cache(p)
+	}
+	t.byProbe[p.Index].total.add(s)
+}
+
+// cache looks for the total of a probe's name once.
+func (t *Sums) cache(p *probetable.Probe) {
 	for int(p.Index) >= len(t.byProbe) {
 		t.byProbe = append(t.byProbe, probeTotal{})
 	}
-	cached := &t.byProbe[p.Index]
-	if cached.of != p {
-		*cached = probeTotal{p, t.operator(s.Call)}
-	}
-	cached.total.add(s)
+	t.byProbe[p.Index] = probeTotal{p, t.operator(p.Planned.Call)}
 }
 
 func (t *Sums) operator(c *event.Call) *OperatorTotal {

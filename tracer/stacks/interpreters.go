@@ -22,7 +22,7 @@ type interpreters struct {
 	changed func()    // called after each change of it
 	warn    func(event.Warning)
 
-	mu    sync.Mutex
+	mu    sync.Mutex // between the manager and the decoder
 	byPID map[uint32]*interpreter
 	gone  []*interpreter    // that nothing more will be asked of, once the rings are read
 	lost  map[string]uint64 // frames without a name, by reason, of those that are closed

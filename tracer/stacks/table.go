@@ -36,7 +36,7 @@ type space struct {
 // decoder.
 type spaces struct {
 	names *symbolize.Names
-	mu    sync.Mutex
+	mu    sync.Mutex // between the manager and the decoder
 	byPID map[uint32]*space
 }
 
