@@ -52,7 +52,7 @@ func TestADebugFileNamesWhatWasStripped(t *testing.T) {
 	if got := name(whole); got != "hidden" {
 		t.Errorf("with symbols: %q", got)
 	}
-	if got := name(stripped); !IsPlace(got) {
+	if got := name(stripped); !IsNameless(got) {
 		t.Errorf("stripped: %q", got)
 	}
 	if got := name(debug); got != "hidden" {

@@ -18,5 +18,5 @@
 //
 // A name is never a guess. Only code inside a symbol's size has its name;
 // other code is named after the place where its frame description begins
-// (IsPlace), and code without one has no name.
+// (IsNameless), and code without one has no name.
 package symbolize

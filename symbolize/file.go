@@ -12,7 +12,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize/torch"
 )
 
-// maxCached bounds the frames and names that a File remembers.
+// maxCached bounds the frames and names in the cache of a File.
 const maxCached = 1 << 17
 
 // File names the code of one executable file. Its methods are safe for
@@ -124,13 +124,13 @@ func (f *File) function(address uint64) string {
 		f.functions = f.elf.IndexFunctions()
 	}
 	if s, ok := f.functions.Covering(address); ok {
-		return f.remember(s.Address, func() string { return f.demangle(s.Name) })
+		return f.cached(s.Address, func() string { return f.demangle(s.Name) })
 	}
 	if name, ok := f.elf.PLTTargetWithin(address); ok {
 		return f.demangle(name) + "@plt"
 	}
 	if start, _, ok := f.elf.Extent(address); ok {
-		return f.remember(start, func() string { return fmt.Sprintf("%s+%#x%s", f.module, start, placeSuffix) })
+		return f.cached(start, func() string { return fmt.Sprintf("%s+%#x%s", f.module, start, namelessSuffix) })
 	}
 	return ""
 }
@@ -152,8 +152,8 @@ func (f *File) demangle(name string) string {
 	return demangle.Short(name)
 }
 
-// remember keeps one string per function, however many addresses it has.
-func (f *File) remember(start uint64, name func() string) string {
+// cached keeps one string per function, however many addresses it has.
+func (f *File) cached(start uint64, name func() string) string {
 	known, ok := f.names[start]
 	if !ok {
 		if len(f.names) >= maxCached {

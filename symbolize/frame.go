@@ -57,7 +57,7 @@ func (f *Frame) appendLabel(b []byte) []byte {
 		b = fmt.Appendf(b, "%s+%#x", f.Module, f.Offset)
 	case f.Kind == Python && f.File != "":
 		b = append(append(append(append(b, name...), " ("...), ShortPath(f.File)...), ')')
-	case f.Kind == Native && f.Module != "" && !IsPlace(name):
+	case f.Kind == Native && f.Module != "" && !IsNameless(name):
 		b = append(append(append(append(b, name...), " ("...), f.Module...), ')')
 	default:
 		b = append(b, name...)
@@ -145,8 +145,8 @@ func ShortPath(path string) string {
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// placeSuffix ends the names of functions that have none.
-const placeSuffix = " (fn)"
+// namelessSuffix ends the names of functions that have none.
+const namelessSuffix = " (fn)"
 
-// IsPlace reports a Function that says where a nameless function begins.
-func IsPlace(function string) bool { return strings.HasSuffix(function, placeSuffix) }
+// IsNameless reports a Function that says where a nameless function begins.
+func IsNameless(function string) bool { return strings.HasSuffix(function, namelessSuffix) }

@@ -129,7 +129,7 @@ type Space struct {
 	version uint                        // of the regions
 }
 
-// codeAddress is what a Space remembers the frame of: an address, which in user
+// codeAddress is the key of a Space's cache of frames: an address, which in user
 // space leaves a bit for whether it is one that a call returns to.
 type codeAddress uint64
 

@@ -39,7 +39,7 @@ func TestAddressesGoThroughTheProgramHeaders(t *testing.T) {
 	space := names.Space([]Mapping{fileMapping(path, 0x7f0000001000, 0x7f0000002000, page)})
 	at := 0x7f0000001000 + offset - page
 	want := Frame{Kind: Native, Function: "f", Module: "lib.so", BuildID: "abcdef", Offset: int64(f.Address)}
-	for range 2 { // made, and remembered
+	for range 2 { // made, and cached
 		if got := space.Named(at, false); got.Frame != want || got.Folded != want.FoldedLabel() || got.Folded != Fold([]Frame{want}) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
@@ -134,7 +134,7 @@ func TestTheVDSOHasNames(t *testing.T) {
 	}
 	for _, f := range functions {
 		offset, _ := e.FileOffset(f.Address)
-		if got := space.Frame(0x7fff0000+offset, false); got.Function == "" || IsPlace(got.Function) || got.Module != vdsoPath || got.BuildID == "" {
+		if got := space.Frame(0x7fff0000+offset, false); got.Function == "" || IsNameless(got.Function) || got.Module != vdsoPath || got.BuildID == "" {
 			t.Errorf("%s: %+v", f.Name, got)
 		}
 	}
@@ -156,8 +156,8 @@ func TestNamelessCodeIsNamedAfterItsFrameDescription(t *testing.T) {
 		if first != last && !strings.HasSuffix(last, "@plt") || !strings.HasPrefix(first, "tiny.so+0x") && !strings.HasSuffix(first, "@plt") {
 			t.Errorf("[%#x,%#x) is %q to %q", start, end, first, last)
 		}
-		if strings.HasPrefix(first, "tiny.so+") != IsPlace(first) {
-			t.Errorf("IsPlace(%q) = %v", first, IsPlace(first))
+		if strings.HasPrefix(first, "tiny.so+") != IsNameless(first) {
+			t.Errorf("IsNameless(%q) = %v", first, IsNameless(first))
 		}
 	}
 	if nameless == 0 || len(functions) == 0 {

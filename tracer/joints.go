@@ -11,6 +11,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/waits"
 )
 
@@ -20,7 +21,7 @@ func newGovernor(s *Session, cost budget.HitCost, slices bool) *budget.Governor 
 	return budget.New(budget.Config{
 		Budget: s.options.Budget, NoSlices: !slices, Cost: cost, Probes: s.probes.Governed(), Job: governedJob{s}, Switches: switches{s.kernel}, Rows: heldRows{s},
 		Nodes: s.decoder.Clocks.Nodes, Steps: s.decoder.Clocks.Steps,
-		Threads: func() (budget.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
+		Threads: func() (progress.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
 	})
 }
 
@@ -119,7 +120,7 @@ func (g governedJob) TakingCost() budget.TakingCost {
 }
 func (g governedJob) SampleShare() float64 { return g.s.taking.sampleShare() }
 
-func (g governedJob) Libraries(yield func(budget.Library) bool) {
+func (g governedJob) Libraries(yield func(progress.Library) bool) {
 	for _, f := range g.s.probes.Files() {
 		if !yield(f) {
 			return
@@ -140,7 +141,7 @@ type heldRows struct{ s *Session }
 
 func (h heldRows) Hold(on bool) { h.s.decoder.Rows.Slices.Hold(on) }
 
-func (h heldRows) Release(epoch uint32, before int64, slices []event.Slice, weigh budget.Weigher, done func(map[uint32]float64)) {
+func (h heldRows) Weigh(epoch uint32, before int64, slices []event.Slice, weigh budget.Weigher, done func(map[uint32]float64)) {
 	h.s.do(func(d *decode.Decoder) {
 		if len(slices) > 0 {
 			d.Rows.Out.Keep(d.Rows.Out.Slices(slices))

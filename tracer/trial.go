@@ -47,7 +47,7 @@ func (t *Trial) Choose(used bool) {
 	if used {
 		governed := t.session.probes.Governed()
 		governed.Learn()
-		t.chosen = governed.Used()
+		t.chosen = governed.InUse()
 	}
 }
 

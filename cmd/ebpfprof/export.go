@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
-	"strconv"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -119,27 +117,4 @@ func runExport(c *urfave.Context) error {
 		}
 	}
 	return nil
-}
-
-// byteSize reads 500MB, 2GiB or a number of bytes; nothing is 0.
-func byteSize(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	factor := 1.0
-	number := strings.TrimSpace(text)
-	for _, unit := range []struct {
-		name  string
-		bytes float64
-	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"B", 1}} {
-		if cut, ok := strings.CutSuffix(strings.ToUpper(number), strings.ToUpper(unit.name)); ok {
-			number, factor = strings.TrimSpace(cut), unit.bytes
-			break
-		}
-	}
-	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || n <= 0 || math.IsInf(n*factor, 0) || n*factor > 1<<60 {
-		return 0, fmt.Errorf("--max-size %q: give a size such as 500MB", text)
-	}
-	return int64(n * factor), nil
 }

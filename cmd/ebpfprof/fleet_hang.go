@@ -7,6 +7,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/flightrecorder"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
 )
 
@@ -15,15 +16,19 @@ rank has not come to it: of a recording that has ended, or of one that goes on (
 
    sudo ebpfprof attach --pid 4001 --pid 4002 -o rec &
    ebpfprof fleet hang rec
-   ebpfprof fleet hang rec --json | jq '.groups[].missing'`
+   ebpfprof fleet hang rec --json | jq '.groups[].missing'
+   ebpfprof fleet hang rec --dump dumps && python3 -m torch.distributed.flight_recorder.fr_trace dumps`
 
 func hangCommand() *urfave.Command {
 	return &urfave.Command{
-		Name:         "hang",
-		Usage:        "say which rank is missing in the collective that the others wait in",
-		ArgsUsage:    "DATASET",
-		Description:  hangDescription,
-		Flags:        []urfave.Flag{&urfave.BoolFlag{Name: "json", Usage: "write JSON"}},
+		Name:        "hang",
+		Usage:       "say which rank is missing in the collective that the others wait in",
+		ArgsUsage:   "DATASET",
+		Description: hangDescription,
+		Flags: []urfave.Flag{
+			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
+			&urfave.StringFlag{Name: "dump", Usage: "also write what each rank did as a dump of PyTorch's flight recorder into `DIRECTORY`"},
+		},
 		OnUsageError: func(_ *urfave.Context, err error, _ bool) error { return usageError(err) },
 		Action:       runHang,
 	}
@@ -46,10 +51,19 @@ func runHang(c *urfave.Context) error {
 	if err != nil {
 		return urfave.Exit(err, cli.ExitFailed)
 	}
+	var dumps *flightrecorder.Written
+	if directory := c.String("dump"); directory != "" {
+		if dumps, err = flightrecorder.Write(c.Context, db, directory); err != nil {
+			return urfave.Exit(err, cli.ExitFailed)
+		}
+	}
 	if c.Bool("json") {
-		err = writeJSON(c, report)
-	} else {
-		err = report.WriteText(c.App.Writer)
+		err = writeJSON(c, struct {
+			*hang.Report
+			Dumps *flightrecorder.Written `json:"dumps,omitempty"`
+		}{report, dumps})
+	} else if err = report.WriteText(c.App.Writer); err == nil && dumps != nil {
+		err = dumps.WriteText(c.App.Writer)
 	}
 	if err != nil {
 		return urfave.Exit(fmt.Errorf("writing the answer: %w", err), cli.ExitFailed)

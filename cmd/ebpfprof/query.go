@@ -113,17 +113,6 @@ func listSaved(c *urfave.Context, path string) error {
 	return nil
 }
 
-func usageError(err error) error { return urfave.Exit(err, cli.ExitUsage) }
-
-func known(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
-
 // queryText finds the SQL in the one place where it was given.
 func queryText(c *urfave.Context, arguments []string) (string, error) {
 	given := len(arguments)

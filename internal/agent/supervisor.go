@@ -65,7 +65,7 @@ type gap struct {
 	Why  string    `json:"why"`
 }
 
-// mostGaps is how many gaps of a job are remembered.
+// mostGaps is how many gaps of a job are kept.
 const mostGaps = 100
 
 func newSupervisor(c Config, log *slog.Logger) *supervisor {

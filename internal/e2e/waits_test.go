@@ -58,6 +58,17 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 			!strings.Contains(string(said), fmt.Sprintf("rank %d has not come", victim)) || !strings.Contains(string(said), fmt.Sprintf("missing.py:%d", line)) {
 			t.Errorf("fleet hang, %v:\n%s", err, said)
 		}
+		if v == pypiTorch { // PyTorch's own analyser says the same of the dumps; 1.13 has none
+			dumps := filepath.Join(t.TempDir(), "dumps")
+			if out, err := exec.Command(ebpfprof, "fleet", "hang", tracing.dataset, "--dump", dumps).CombinedOutput(); err != nil {
+				t.Errorf("fleet hang --dump: %v\n%s", err, out)
+			}
+			told, err := exec.Command(v.python, "-m", "torch.distributed.flight_recorder.fr_trace", dumps).CombinedOutput()
+			if err != nil || !strings.Contains(string(told), fmt.Sprintf("missing ranks: {%d}", victim)) ||
+				!strings.Contains(string(told), fmt.Sprintf("sequence number: %d", before)) || !strings.Contains(string(told), fmt.Sprintf("missing.py:%d", line)) {
+				t.Errorf("fr_trace, %v:\n%s", err, told)
+			}
+		}
 		if err := os.WriteFile(until, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

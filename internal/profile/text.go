@@ -112,7 +112,7 @@ func summary(run []*Node) string {
 
 // moduleOf is the module in the label of a native frame.
 func moduleOf(label string) string {
-	if symbolize.IsPlace(label) {
+	if symbolize.IsNameless(label) {
 		module, _, _ := strings.Cut(label, "+0x")
 		return module
 	}

@@ -37,9 +37,6 @@ var large = map[string]struct {
 	"tracer/site.program":    {21, "the control-flow graph of one function, and what is asked of it"},
 	"tracer/accel.Arguments": {19, "the captured values of one call, by what they are asked for"},
 	"tracer/accel.Call":      {29, "one call into a runtime, with a method for each effect of the catalog"},
-	// Not cut yet.
-	"tracer/budget.Governor":    {74, "accounts, slices and weights are in files of their own, and still one type"},
-	"tracer/unwinding.Unwinder": {41, "files, processes and their tables in the kernel are still one type"},
 }
 
 // membersOf counts the methods and the fields of the types below a folder.

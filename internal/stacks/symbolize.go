@@ -106,7 +106,7 @@ func (n *namer) nameAll(rows []event.Stack) (changed bool, err error) {
 
 // name names a frame, if it needs it, and says whether it did.
 func (n *namer) name(f *symbolize.Frame) (bool, error) {
-	if f.Kind != symbolize.Native || f.BuildID == "" || f.Offset < 0 || f.Function != "" && !symbolize.IsPlace(f.Function) {
+	if f.Kind != symbolize.Native || f.BuildID == "" || f.Offset < 0 || f.Function != "" && !symbolize.IsNameless(f.Function) {
 		return false, nil
 	}
 	n.Nameless++
@@ -116,7 +116,7 @@ func (n *namer) name(f *symbolize.Frame) (bool, error) {
 	}
 	if file != nil {
 		if found := file.Frame(uint64(f.Offset)); found.Function != "" && found.Function != f.Function {
-			if !symbolize.IsPlace(found.Function) {
+			if !symbolize.IsNameless(found.Function) {
 				n.Named.Named++
 			}
 			f.Function = found.Function

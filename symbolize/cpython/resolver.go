@@ -42,11 +42,11 @@ func ReasonOf(err error) (Unresolved, bool) {
 	return 0, false
 }
 
-// cachedCodes bounds the code objects that a Resolver remembers; large jobs run
+// cachedCodes bounds the code objects in the cache of a Resolver; large jobs run
 // some thousands.
 const cachedCodes = 16384
 
-// Resolver names the code objects of one process. It remembers what it read:
+// Resolver names the code objects of one process. It caches what it read:
 // a code object seen once has its name even after it, or the process, is gone.
 // It is not safe for concurrent use.
 type Resolver struct {

@@ -98,12 +98,12 @@ func TestTheResolverForgetsTheLeastRecentlyUsed(t *testing.T) {
 	resolve(1)
 	resolve(3)
 	if len(r.byKey) != 2 || r.recent.Len() != 2 {
-		t.Fatalf("%d and %d are remembered", len(r.byKey), r.recent.Len())
+		t.Fatalf("%d and %d are cached", len(r.byKey), r.recent.Len())
 	}
 	for n, want := range map[int]bool{1: true, 2: false, 3: true} {
 		address := uint64(fakeCode + n*0x10000)
 		if _, known := r.byKey[codeKey{address, checksumOf(o, m, address)}]; known != want {
-			t.Errorf("code object %d is remembered: %v", n, known)
+			t.Errorf("code object %d is cached: %v", n, known)
 		}
 	}
 }

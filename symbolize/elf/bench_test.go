@@ -81,7 +81,7 @@ func BenchmarkIndexFunctions(b *testing.B) {
 			e := open(b, path)
 			for b.Loop() {
 				x := e.IndexFunctions()
-				b.ReportMetric(float64(len(x.places)*16)/1e6, "MB")
+				b.ReportMetric(float64(len(x.entries)*16)/1e6, "MB")
 			}
 		})
 	}

@@ -13,12 +13,12 @@ import (
 // about, because a wheel's libtorch has 390,000 of them in 60 MB. It is good
 // until the file is closed.
 type FunctionIndex struct {
-	file   *File
-	places []functionPlace
+	file    *File
+	entries []indexEntry
 }
 
-// functionPlace is one symbol: everything else about it is read from the file.
-type functionPlace struct {
+// indexEntry is one symbol: everything else about it is read from the file.
+type indexEntry struct {
 	address uint64
 	size    uint32 // clipped
 	symbol  uint32 // index in .dynsym, or in .symtab and then inSymtab is set
@@ -26,7 +26,7 @@ type functionPlace struct {
 
 const (
 	inSymtab   = 1 << 31
-	placeBytes = 16
+	entryBytes = 16
 )
 
 // IndexFunctions reads both symbol tables once.
@@ -35,15 +35,15 @@ func (e *File) IndexFunctions() *FunctionIndex {
 	x := &FunctionIndex{file: e}
 	x.add(e.dynsym, 0, false)
 	x.add(e.symtab, inSymtab, e.exportsAreInDynsym())
-	slices.SortFunc(x.places, func(a, b functionPlace) int {
+	slices.SortFunc(x.entries, func(a, b indexEntry) int {
 		return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.symbol, b.symbol))
 	})
-	x.places = slices.Clip(x.places)
+	x.entries = slices.Clip(x.entries)
 	return x
 }
 
 // Bytes is how much memory the index takes.
-func (x *FunctionIndex) Bytes() int { return len(x.places) * placeBytes }
+func (x *FunctionIndex) Bytes() int { return len(x.entries) * entryBytes }
 
 func (x *FunctionIndex) add(t symbolTable, flag uint32, localOnly bool) {
 	wanted := func(entry []byte) bool {
@@ -57,12 +57,12 @@ func (x *FunctionIndex) add(t symbolTable, flag uint32, localOnly bool) {
 			count++
 		}
 	}
-	count = min(count, maxIndexed-len(x.places))
-	x.places = slices.Grow(x.places, count)
-	for i := uint32(0); i < inSymtab && len(x.places) < maxIndexed && len(t.entries) >= symbolSize; i, t.entries = i+1, t.entries[symbolSize:] {
+	count = min(count, maxIndexed-len(x.entries))
+	x.entries = slices.Grow(x.entries, count)
+	for i := uint32(0); i < inSymtab && len(x.entries) < maxIndexed && len(t.entries) >= symbolSize; i, t.entries = i+1, t.entries[symbolSize:] {
 		if entry := t.entries[:symbolSize:symbolSize]; wanted(entry) {
 			size := min(le.Uint64(entry[16:]), math.MaxUint32)
-			x.places = append(x.places, functionPlace{le.Uint64(entry[8:]), uint32(size), i | flag})
+			x.entries = append(x.entries, indexEntry{le.Uint64(entry[8:]), uint32(size), i | flag})
 		}
 	}
 }
@@ -98,12 +98,12 @@ func (x *FunctionIndex) Covering(address uint64) (Symbol, bool) {
 	if !x.file.mapsCode(address) {
 		return Symbol{}, false
 	}
-	i, _ := slices.BinarySearchFunc(x.places, address, func(p functionPlace, address uint64) int {
+	i, _ := slices.BinarySearchFunc(x.entries, address, func(p indexEntry, address uint64) int {
 		return cmp.Or(cmp.Compare(p.address, address), -1)
 	})
 	for looked := 0; i > 0 && looked < maxOverlaps; looked++ {
 		i--
-		p := x.places[i]
+		p := x.entries[i]
 		if d := address - p.address; d < uint64(p.size) || p.size == 0 && x.describes(p.address, address) {
 			if name, best := x.best(p.address, d); len(name) > 0 {
 				return x.symbol(best, name), true
@@ -120,7 +120,7 @@ func (x *FunctionIndex) describes(start, address uint64) bool {
 	return ok && from == start && address < to
 }
 
-func (x *FunctionIndex) symbol(p functionPlace, name []byte) Symbol {
+func (x *FunctionIndex) symbol(p indexEntry, name []byte) Symbol {
 	size := uint64(p.size)
 	if _, end, ok := x.file.Extent(p.address); ok && size == 0 {
 		size = end - p.address
@@ -132,7 +132,7 @@ func (x *FunctionIndex) symbol(p functionPlace, name []byte) Symbol {
 // best chooses among the names of one address of which the symbol, when it has
 // a size, is larger than past: what other files call it rather than what its
 // author did, the fewest leading underscores, the shortest.
-func (x *FunctionIndex) best(address, past uint64) (name []byte, place functionPlace) {
+func (x *FunctionIndex) best(address, past uint64) (name []byte, place indexEntry) {
 	var lowest [4]int
 	for p, n := range x.symbols(address) {
 		if p.size != 0 && uint64(p.size) <= past || p.size == 0 && past != 0 && !x.describes(address, address+past) {
@@ -146,7 +146,7 @@ func (x *FunctionIndex) best(address, past uint64) (name []byte, place functionP
 	return name, place
 }
 
-func (x *FunctionIndex) rank(p functionPlace, name []byte) [4]int {
+func (x *FunctionIndex) rank(p indexEntry, name []byte) [4]int {
 	const (
 		local  = 0
 		global = 1
@@ -169,34 +169,34 @@ func (x *FunctionIndex) rank(p functionPlace, name []byte) [4]int {
 }
 
 // symbols yields the symbols at an address in code, with their names.
-func (x *FunctionIndex) symbols(address uint64) iter.Seq2[functionPlace, []byte] {
-	return func(yield func(functionPlace, []byte) bool) {
-		i, found := slices.BinarySearchFunc(x.places, address, func(p functionPlace, address uint64) int {
+func (x *FunctionIndex) symbols(address uint64) iter.Seq2[indexEntry, []byte] {
+	return func(yield func(indexEntry, []byte) bool) {
+		i, found := slices.BinarySearchFunc(x.entries, address, func(p indexEntry, address uint64) int {
 			return cmp.Compare(p.address, address)
 		})
 		if !found || !x.file.mapsCode(address) {
 			return
 		}
-		for last := i + maxAliases; i < min(last, len(x.places)) && x.places[i].address == address; i++ {
-			if name := x.name(x.places[i]); len(name) > 0 && !yield(x.places[i], name) {
+		for last := i + maxAliases; i < min(last, len(x.entries)) && x.entries[i].address == address; i++ {
+			if name := x.name(x.entries[i]); len(name) > 0 && !yield(x.entries[i], name) {
 				return
 			}
 		}
 	}
 }
 
-func (x *FunctionIndex) table(p functionPlace) symbolTable {
+func (x *FunctionIndex) table(p indexEntry) symbolTable {
 	if p.symbol&inSymtab != 0 {
 		return x.file.symtab
 	}
 	return x.file.dynsym
 }
 
-func (x *FunctionIndex) entry(p functionPlace) []byte {
+func (x *FunctionIndex) entry(p indexEntry) []byte {
 	return x.table(p).entry(uint64(p.symbol &^ inSymtab))
 }
 
-func (x *FunctionIndex) name(p functionPlace) []byte {
+func (x *FunctionIndex) name(p indexEntry) []byte {
 	entry := x.entry(p)
 	if len(entry) < 4 {
 		return nil

@@ -40,12 +40,12 @@ func TestNamesAreThoseOfReadelf(t *testing.T) {
 				t.Fatalf("%s: %#x, behind %s [%#x,+%d), is %+v", path, s.address+n, s.name, s.address, n, got)
 			}
 		}
-		t.Logf("%s: %d functions, index of %d KiB", filepath.Base(path), checked, len(x.places)*int(unsafe.Sizeof(x.places[0]))>>10)
+		t.Logf("%s: %d functions, index of %d KiB", filepath.Base(path), checked, len(x.entries)*int(unsafe.Sizeof(x.entries[0]))>>10)
 	}
 }
 
 func TestAnIndexEntryIsSixteenBytes(t *testing.T) {
-	if n := unsafe.Sizeof(functionPlace{}); n != 16 {
+	if n := unsafe.Sizeof(indexEntry{}); n != 16 {
 		t.Errorf("%d bytes", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/testelf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
@@ -364,11 +365,7 @@ func FuzzCachedTable(f *testing.F) {
 // FuzzCompile: whatever file it is, its table is sound and answers for any address.
 func FuzzCompile(f *testing.F) {
 	for _, name := range []string{"tiny.so", "tiny-stripped.so"} {
-		contents, err := os.ReadFile(filepath.Join("..", "testdata", name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(contents)
+		f.Add(testelf.Tiny(f, name))
 	}
 	f.Fuzz(func(t *testing.T, contents []byte) {
 		e, err := elf.New(bytes.NewReader(contents))

@@ -13,7 +13,7 @@ import (
 type streamOrder struct {
 	inOrder bool // its commands run one after the other
 	timed   bool // its commands can be asked when they ran
-	// blocking: a call for it returns when its command is through.
+	// blocking: a call for it returns when its command is complete.
 	blocking bool
 }
 
@@ -50,26 +50,26 @@ func (c *Call) streamOrder() streamOrder {
 }
 
 // one is what is known of a single command.
-func (l *timeline) one(n uint64, through bool, began, ended int64) {
+func (l *timeline) one(n uint64, completed bool, began, ended int64) {
 	if n < l.first || n >= l.next() {
 		return // its row has gone
 	}
 	w := &l.work[n-l.first]
 	switch {
-	case w.given > began:
-	case !through:
+	case w.submitted > began:
+	case !completed:
 		w.notBefore = max(w.notBefore, began)
-	case w.through == 0:
-		w.through = ended
+	case w.completed == 0:
+		w.completed = ended
 	}
 }
 
-// blocked: the call returned when its command was through, and with it what was
+// blocked: the call returned when its command was complete, and with it what was
 // before it, in a stream that keeps the order.
 func (t *deviceTimes) blocked(w *work, line *timeline, c *Call) {
-	w.through = end(c.span)
+	w.completed = end(c.span)
 	if t.orders[c.args.value[catalog.FieldStream]].inOrder {
-		line.through(line.next(), c.span.StartNS, w.through)
+		line.complete(line.next(), c.span.StartNS, w.completed)
 	}
 }
 

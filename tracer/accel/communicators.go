@@ -11,10 +11,10 @@ type communicators struct {
 	known  map[uint64]*communicator
 	groups map[uint32]int32
 	// strange counts collectives on communicators whose identity is not known.
-	strange  uint64
-	splits   *splits
-	promised promised
-	shrunk   int // sets of ranks that were left out, kept of all of them
+	strange uint64
+	splits  *splits
+	pending pendingHandles
+	shrunk  int // sets of ranks that were left out, kept of all of them
 }
 
 type communicator struct {
@@ -27,7 +27,7 @@ type communicator struct {
 
 // newCommunicators is told how a word of the process is read.
 func newCommunicators(all *splits, read func(address uint64) (uint64, bool)) communicators {
-	return communicators{known: map[uint64]*communicator{}, groups: map[uint32]int32{}, splits: all, promised: promised{read: read}}
+	return communicators{known: map[uint64]*communicator{}, groups: map[uint32]int32{}, splits: all, pending: pendingHandles{read: read}}
 }
 
 // communicate fills the columns of a collective.
@@ -51,7 +51,7 @@ func (c *Call) communicate() {
 	}
 	handle := int64(c.args.value[catalog.FieldCommunicator])
 	d.CommunicatorHandle = &handle
-	known := c.communicators.used(uint64(handle))
+	known := c.communicators.byHandle(uint64(handle))
 	if known != nil {
 		d.Communicator, d.Rank, d.Ranks = known.id, known.rank, known.ranks
 	}
@@ -133,7 +133,7 @@ func (m *communicators) join(c *Call, handle uint64) {
 		d.CommunicatorHandle = &as
 		m.known[handle] = made
 	} else {
-		m.promise(c, made)
+		m.expect(c, made)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// graphs follows captures: what a stream is given between the begin and the end
+// graphs follows captures: what is submitted to a stream between the begin and the end
 // of one has not run. It becomes a graph, the graph an executable one, and each
 // launch of that runs all of it.
 type graphs struct {
@@ -227,7 +227,7 @@ func (g *graphs) drop(stream uint64) {
 }
 
 // fail ends a capture that came to nothing: the driver says so where it is to
-// end, and the stream runs again what it is given.
+// end, and the stream runs again what is submitted to it.
 func (g *graphs) fail(c *Call) {
 	if c.f.Effect != catalog.EndsCapture || c.span.Detail == nil || c.span.Detail.ErrorCode == nil {
 		return

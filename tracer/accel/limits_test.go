@@ -91,11 +91,11 @@ func TestWhatIsKeptOfOneHandleHasAnEnd(t *testing.T) {
 	}
 
 	m := newCommunicators(newSplits(), func(uint64) (uint64, bool) { return 0, false })
-	m.promised.waiting = []*promise{{place: 0x10, made: &communicator{}}}
+	m.pending.waiting = []*pendingHandle{{address: 0x10, made: &communicator{}}}
 	for handle := range uint64(3 * mostTried) {
-		m.used(handle + 1)
+		m.byHandle(handle + 1)
 	}
-	if n := len(m.promised.tried); n > mostTried {
+	if n := len(m.pending.tried); n > mostTried {
 		t.Errorf("%d handles are kept that are nobody's", n)
 	}
 

@@ -154,15 +154,15 @@ func (s *split) finish() {
 		}
 		for i, m := range s.members[from:to] {
 			if m.part != nil {
-				m.part.place(int32(i), int32(to-from))
+				m.part.setRank(int32(i), int32(to-from))
 			}
 		}
 		from = to
 	}
 }
 
-// place says which rank of how many the caller is, where nothing said so before.
-func (c *communicator) place(rank, ranks int32) {
+// setRank says which rank of how many the caller is, where nothing said so before.
+func (c *communicator) setRank(rank, ranks int32) {
 	if c.rank == nil {
 		c.rank = &rank
 	}
@@ -191,7 +191,7 @@ func (m *communicators) split(c *Call, parent uint64) {
 		if part != 0 {
 			m.known[part] = made
 		} else {
-			m.promise(c, made)
+			m.expect(c, made)
 		}
 	}
 	if whole.rank != nil && whole.ranks != nil && c.args.Has(catalog.FieldColor) && c.args.Has(catalog.FieldKey) {
@@ -214,7 +214,7 @@ func (m *communicators) shrink(c *Call, parent uint64) {
 	if handle != 0 {
 		m.known[handle] = made
 	} else {
-		m.promise(c, made)
+		m.expect(c, made)
 	}
 	leftOut := c.args.value[catalog.FieldLeftOut]
 	if whole.ranks != nil && leftOut < uint64(*whole.ranks) {

@@ -122,53 +122,53 @@ func TestSplitsOfAProcessThatEndedAreForgotten(t *testing.T) {
 func TestHandlesThatComeLaterAreThoseOfTheirPlace(t *testing.T) {
 	memory := map[uint64]uint64{}
 	m := newCommunicators(newSplits(), func(address uint64) (uint64, bool) { value, ok := memory[address]; return value, ok })
-	promise := func(place uint64) *communicator {
+	expect := func(place uint64) *communicator {
 		made := &communicator{}
 		c := &Call{args: &Arguments{}}
-		c.args.value[catalog.FieldHandlePlace], c.args.known[catalog.FieldHandlePlace] = place, true
-		m.promise(c, made)
+		c.args.value[catalog.FieldHandleAddress], c.args.known[catalog.FieldHandleAddress] = place, true
+		m.expect(c, made)
 		return made
 	}
 	known := &communicator{}
 	m.known[1] = known
 
-	a, b, c := promise(0x10), promise(0x20), promise(0x30)
-	if got := m.used(7); got != nil { // its places cannot be read
+	a, b, c := expect(0x10), expect(0x20), expect(0x30)
+	if got := m.byHandle(7); got != nil { // its places cannot be read
 		t.Errorf("handle 7 is a communicator before it is anywhere")
 	}
 	memory[0x10], memory[0x20], memory[0x30] = 0, 1, 7
-	m.promised.look()
+	m.pending.look()
 	memory[0x30] = 8 // the place was used again
 	for handle, want := range map[uint64]*communicator{8: nil, 7: c, 1: known, 9: nil, 0: nil} {
-		if got := m.used(handle); got != want {
+		if got := m.byHandle(handle); got != want {
 			t.Errorf("handle %d: the wrong communicator", handle)
 		}
 	}
 	memory[0x10] = 11
-	if first, again := m.used(11), m.used(11); first != a || again != a {
+	if first, again := m.byHandle(11), m.byHandle(11); first != a || again != a {
 		t.Error("a handle that came by the time of its use is not that of its place")
 	}
 	memory[0x20] = 12 // where another one's was seen before
-	if m.used(12) != nil || len(m.promised.waiting) != 1 || m.promised.waiting[0].made != b {
+	if m.byHandle(12) != nil || len(m.pending.waiting) != 1 || m.pending.waiting[0].made != b {
 		t.Error("a place is believed twice")
 	}
-	m.promised.waiting = nil
+	m.pending.waiting = nil
 
 	// One place for two, one after the other.
-	first := promise(0x40)
+	first := expect(0x40)
 	memory[0x40] = 13
-	second := promise(0x40)
+	second := expect(0x40)
 	memory[0x40] = 14
-	if m.used(14) != second || m.used(13) != first {
+	if m.byHandle(14) != second || m.byHandle(13) != first {
 		t.Error("two communicators of one place are mixed up")
 	}
-	if promise(0); len(m.promised.waiting) != 0 {
-		t.Errorf("%d still wait", len(m.promised.waiting))
+	if expect(0); len(m.pending.waiting) != 0 {
+		t.Errorf("%d still wait", len(m.pending.waiting))
 	}
-	for i := range uint64(mostPromised + 10) {
-		promise(0x1000 + i)
+	for i := range uint64(mostPending + 10) {
+		expect(0x1000 + i)
 	}
-	if len(m.promised.waiting) != mostPromised {
-		t.Errorf("%d wait, %d is the most", len(m.promised.waiting), mostPromised)
+	if len(m.pending.waiting) != mostPending {
+		t.Errorf("%d wait, %d is the most", len(m.pending.waiting), mostPending)
 	}
 }

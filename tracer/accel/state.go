@@ -132,7 +132,7 @@ func (s *State) ReleaseAll() {
 // called whenever the ring has run empty.
 func (s *State) Look() {
 	for _, one := range s.of {
-		one.communicators.promised.look()
+		one.communicators.pending.look()
 	}
 }
 

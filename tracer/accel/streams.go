@@ -9,7 +9,7 @@ import (
 
 // deviceTimes bounds the time that work took on the device by what the host saw:
 // it cannot have begun before its call did, nor before an event in front of it
-// was seen not to have passed, and it was through when a wait or a query behind
+// was seen not to have passed, and it was complete when a wait or a query behind
 // it said so. The elapsed time between two events, which the device measured, is
 // a bound for the work between them. No bound is guessed; below, it is 0: the
 // host does not see work begin.
@@ -20,7 +20,7 @@ type deviceTimes struct {
 	events  map[uint64]eventMark
 	orders  map[uint64]streamOrder // by handle, of streams that may run out of order
 	tick    deviceTick
-	beyond  bool  // calls may return before their work is through
+	beyond  bool  // calls may return before their work is complete
 	now     int64 // the latest time seen
 }
 
@@ -52,9 +52,9 @@ func (t *timeline) next() uint64 { return t.first + uint64(len(t.work)) }
 type work struct {
 	span      event.Span
 	home      home
-	given     int64 // when its call had returned
+	submitted int64 // when its call had returned
 	notBefore int64
-	through   int64  // when it was first seen to be through, 0 before
+	completed int64  // when it was first seen to be complete, 0 before
 	between   int64  // at most, by two events around it; 0 if not known
 	event     uint64 // its own, 0 if it has none
 	device    deviceInterval
@@ -62,21 +62,21 @@ type work struct {
 }
 
 // eventMark stands behind the work of a stream up to a number. Of work that another
-// thread gave to the stream while the event was being recorded, nobody knows on
+// thread submitted to the stream while the event was being recorded, nobody knows on
 // which side it is.
 type eventMark struct {
-	stream streamKey
-	behind uint64
-	began  int64 // when its call did
-	given  int64 // when that had returned
-	own    bool  // of the last command behind it alone
+	stream    streamKey
+	behind    uint64
+	began     int64 // when its call did
+	submitted int64 // when that had returned
+	own       bool  // of the last command behind it alone
 }
 
 // follows reports whether work is certainly behind the
-func (m *eventMark) follows(w *work) bool { return w.span.StartNS >= m.given }
+func (m *eventMark) follows(w *work) bool { return w.span.StartNS >= m.submitted }
 
 // precedes reports whether work is certainly in front of it.
-func (m *eventMark) precedes(w *work) bool { return w.given <= m.began }
+func (m *eventMark) precedes(w *work) bool { return w.submitted <= m.began }
 
 const (
 	bounded  = "bounded"
@@ -130,7 +130,7 @@ func (t *deviceTimes) line(key streamKey) *timeline {
 	return line
 }
 
-// waits reports whether the call gave the device work whose end is still to be
+// waits reports whether the call submitted work to the device whose end is still to be
 // seen.
 func (c *Call) waits() bool {
 	if c.span.Status != event.StatusOK || c.isCaptured() || !c.args.Has(catalog.FieldStream) {
@@ -143,14 +143,14 @@ func (c *Call) waits() bool {
 	return c.f.Effect == catalog.LaunchesGraph || c.f.Effect == catalog.ExecutesLists
 }
 
-// enqueue keeps a call's row until its work is through.
+// enqueue keeps a call's row until its work is complete.
 func (t *deviceTimes) enqueue(c *Call) {
 	line := t.line(c.stream())
-	w := work{span: *c.span, home: c.home(), given: end(c.span), notBefore: c.span.StartNS}
+	w := work{span: *c.span, home: c.home(), submitted: end(c.span), notBefore: c.span.StartNS}
 	w.timed = t.orders[c.args.value[catalog.FieldStream]].timed
 	if event := c.args.value[catalog.FieldEvent]; event != 0 {
 		w.event = event
-		t.events[event] = eventMark{stream: c.stream(), behind: line.next() + 1, began: c.span.StartNS, given: w.given, own: true}
+		t.events[event] = eventMark{stream: c.stream(), behind: line.next() + 1, began: c.span.StartNS, submitted: w.submitted, own: true}
 	}
 	if c.args.value[catalog.FieldBlocking] != 0 || t.orders[c.args.value[catalog.FieldStream]].blocking {
 		t.blocked(&w, line, c)
@@ -160,10 +160,10 @@ func (t *deviceTimes) enqueue(c *Call) {
 
 func end(s *event.Span) int64 { return s.StartNS + max(s.DurationNS, 0) }
 
-// apply takes what a call says of work that is through, or is not.
+// apply takes what a call says of work that is complete, or is not.
 func (t *deviceTimes) apply(c *Call) {
 	began, ended := c.span.StartNS, end(c.span)
-	through := c.span.Status == event.StatusOK
+	completed := c.span.Status == event.StatusOK
 	switch c.f.Effect {
 	case catalog.RecordsEvent:
 		if c.args.value[catalog.FieldCount] > 0 { // behind some events only
@@ -175,20 +175,20 @@ func (t *deviceTimes) apply(c *Call) {
 	case catalog.DestroysEvent:
 		delete(t.events, c.args.value[catalog.FieldEvent])
 	case catalog.WaitsStream, catalog.QueriesStream:
-		if line := t.streams[c.stream()]; through && line != nil {
-			line.through(line.next(), began, ended)
+		if line := t.streams[c.stream()]; completed && line != nil {
+			line.complete(line.next(), began, ended)
 		}
 	case catalog.WaitsEvent, catalog.QueriesEvent:
 		if c.args.Has(catalog.FieldAnswer) {
-			through = int32(c.args.value[catalog.FieldAnswer]) <= 0 // of OpenCL: complete, or ended by an error
+			completed = int32(c.args.value[catalog.FieldAnswer]) <= 0 // of OpenCL: complete, or ended by an error
 		}
 		for _, event := range c.all(catalog.FieldEvent) {
-			t.event(t.events[event], through, began, ended)
+			t.event(t.events[event], completed, began, ended)
 		}
 	case catalog.OrdersStream:
 		t.orders[c.args.value[catalog.FieldStream]] = c.streamOrder()
 	case catalog.RunsUntilReturn:
-		if through && !t.beyond {
+		if completed && !t.beyond {
 			setBound(c.span, ended-began)
 		}
 	case catalog.RunsBeyondReturn:
@@ -210,7 +210,7 @@ func (t *deviceTimes) blocking(c *Call) {
 	}
 	began, ended := c.span.StartNS, end(c.span)
 	if line := t.streams[c.stream()]; line != nil {
-		line.through(line.next(), began, ended)
+		line.complete(line.next(), began, ended)
 	}
 	setBound(c.span, ended-began)
 }
@@ -228,21 +228,21 @@ func (c *Call) waitedFor() home {
 	return h
 }
 
-func (t *deviceTimes) event(mark eventMark, through bool, began, ended int64) {
+func (t *deviceTimes) event(mark eventMark, completed bool, began, ended int64) {
 	line := t.streams[mark.stream]
-	if line == nil || mark.given > began {
+	if line == nil || mark.submitted > began {
 		return // not recorded here, or again meanwhile
 	}
 	if mark.own && !t.orders[mark.stream.handle].inOrder {
-		line.one(mark.behind-1, through, began, ended)
+		line.one(mark.behind-1, completed, began, ended)
 		return
 	}
 	if mark.own {
 		mark.behind-- // its own command is certain
-		line.one(mark.behind, through, began, ended)
+		line.one(mark.behind, completed, began, ended)
 	}
-	if through {
-		line.through(mark.behind, mark.began, ended)
+	if completed {
+		line.complete(mark.behind, mark.began, ended)
 		return
 	}
 	for i := range line.work {
@@ -252,27 +252,27 @@ func (t *deviceTimes) event(mark eventMark, through bool, began, ended int64) {
 	}
 }
 
-// everything of one context was through when a call returned that waited for it.
+// everything of one context was complete when a call returned that waited for it.
 func (t *deviceTimes) everything(where home, began, ended int64) {
 	for _, line := range t.streams {
 		for i := range line.work {
-			if w := &line.work[i]; w.home == where && w.through == 0 && w.given <= began {
-				w.through = ended
+			if w := &line.work[i]; w.home == where && w.completed == 0 && w.submitted <= began {
+				w.completed = ended
 			}
 		}
 	}
 }
 
-// through marks the work before a number, given before the wait, or the record of
+// complete marks the work before a number, submitted before the wait, or the record of
 // the event that it waits for, began.
-func (l *timeline) through(behind uint64, began, ended int64) {
+func (l *timeline) complete(behind uint64, began, ended int64) {
 	for i := range l.work {
 		w := &l.work[i]
 		if l.first+uint64(i) >= behind {
 			return
 		}
-		if w.through == 0 && w.given <= began {
-			w.through = ended
+		if w.completed == 0 && w.submitted <= began {
+			w.completed = ended
 		}
 	}
 }
@@ -323,9 +323,9 @@ func (t *deviceTimes) releaseAll(rows Rows) {
 
 func (w *work) ready(t *deviceTimes, waiting int) bool {
 	switch {
-	case waiting > maxTimeline, t.now-w.given > waitForBound:
+	case waiting > maxTimeline, t.now-w.submitted > waitForBound:
 		return true
-	case w.through == 0:
+	case w.completed == 0:
 		return false
 	}
 	if w.device.known() {
@@ -334,15 +334,15 @@ func (w *work) ready(t *deviceTimes, waiting int) bool {
 	if w.timed {
 		return false
 	}
-	return len(t.events) == 0 || w.between != 0 || t.now-w.through > waitForEvents
+	return len(t.events) == 0 || w.between != 0 || t.now-w.completed > waitForEvents
 }
 
 // letGo hands the first rows to the sink's batch.
 func (l *timeline) letGo(rows Rows, t *deviceTimes, n int) {
 	for i := range l.work[:n] {
 		w := &l.work[i]
-		if w.through != 0 {
-			hi := w.through - w.notBefore
+		if w.completed != 0 {
+			hi := w.completed - w.notBefore
 			if w.between != 0 {
 				hi = min(hi, w.between)
 			}

@@ -25,43 +25,65 @@ const (
 	anchorWindow = 100 * time.Millisecond
 )
 
-// anchorAccount is what the anchor groups cost.
-type anchorAccount struct {
-	at     time.Time // of the last look
-	before map[uint32]Hits
-	shares map[string]float64 // of the job's time, by group, between the last two looks
+// anchors is the account of the anchor groups that are not in slices.
+type anchors struct {
+	*joints
+	account *account
+	gauge   *gauge
+	at      time.Time // of the last look
+	before  map[uint32]Hits
+	shares  map[string]float64 // of the job's time, by group, between the last two looks
+}
+
+// begin has the account begin at a time.
+func (a *anchors) begin(at time.Time) {
+	a.at, a.before, a.shares = at, a.probes.Hits(a.probes.Anchors()), nil
 }
 
 // share is that of all groups together.
-func (a *anchorAccount) share() (sum float64) {
+func (a *anchors) share() (sum float64) {
 	for _, share := range a.shares {
 		sum += share
 	}
 	return sum
 }
 
-// settleAnchors adds what the anchor groups have cost since the last look to
-// what is spent, if that is long enough ago to judge by.
-func (g *Governor) settleAnchors() {
+// settle adds what the anchor groups have cost since the last look to what is spent, if
+// that is long enough ago to judge by.
+func (a *anchors) settle() {
 	now := time.Now()
-	if now.Sub(g.anchors.at) < anchorWindow {
+	if now.Sub(a.at) < anchorWindow {
 		return
 	}
-	processes := time.Duration(g.busyProcesses())
-	over := now.Sub(g.anchors.at) * processes
-	counts := g.probes.Hits(g.probes.Anchors())
-	seen := since(g.anchors.before, counts)
-	pace, taking := g.pace(seen, over), g.job.TakingCost()
+	processes := time.Duration(a.account.busyProcesses())
+	over := now.Sub(a.at) * processes
+	counts := a.probes.Hits(a.probes.Anchors())
+	seen := since(a.before, counts)
+	cold, taking := pace(seen, over), a.job.TakingCost()
 	shares := map[string]float64{}
 	for index, h := range seen {
-		p := g.probes.At(index)
-		shares[p.Group] += g.priceOf(p, h, pace, taking) / float64(over)
+		p := a.probes.At(index)
+		shares[p.Group] += a.account.priceOf(p, h, cold, taking) / float64(over)
 	}
-	if g.reference != nil {
-		shares[referenceName] = g.reference.price(g) / float64(over)
+	if r := a.gauge.reference; r != nil {
+		shares[referenceName] = r.price(a.account) / float64(over)
 	}
-	g.anchors = anchorAccount{now, counts, shares}
-	g.spent += time.Duration(g.anchors.share() * float64(over/processes))
+	a.at, a.before, a.shares = now, counts, shares
+	a.account.spent += time.Duration(a.share() * float64(over/processes))
+}
+
+// tooExpensive lists the groups that cost too much to be in all the time, with a word on
+// each. It is called while no detail probe is in.
+func (a *anchors) tooExpensive() []string {
+	a.settle()
+	names := overBudget(a.shares, a.account.allowance())
+	for _, name := range names {
+		a.warn(event.Warning{
+			TSNS: time.Now().UnixNano(), Kind: "slice", Source: name, Count: 1,
+			Detail: fmt.Sprintf("recording every call of this group would take %.1f %% of the job's time: from here on it is recorded in slices, like the detail groups", 100*a.shares[name]),
+		})
+	}
+	return names
 }
 
 // overBudget lists the anchor groups to demote, the most expensive first.
@@ -86,57 +108,4 @@ func overBudget(shares map[string]float64, budget float64) []string {
 		}
 	}
 	return names
-}
-
-// judgeAnchors demotes what is too expensive to be in all the time, and reports
-// whether it did. It is called while no detail probe is in.
-func (g *Governor) judgeAnchors() (demoted bool, err error) {
-	g.settleAnchors()
-	shares := g.anchors.shares
-	names := overBudget(shares, g.allowance())
-	if len(names) == 0 {
-		return false, nil
-	}
-	for _, name := range names {
-		g.warn(event.Warning{
-			TSNS: time.Now().UnixNano(), Kind: "slice", Source: name, Count: 1,
-			Detail: fmt.Sprintf("recording every call of this group would take %.1f %% of the job's time: from here on it is recorded in slices, like the detail groups", 100*shares[name]),
-		})
-	}
-	return true, g.demote(names)
-}
-
-// demote takes the probes of some groups out, makes detail of them, and begins a new
-// stretch: what was recorded so far stands for itself.
-func (g *Governor) demote(names []string) error {
-	if err := g.switches.SetDetail(false); err != nil {
-		return fmt.Errorf("slicing an anchor group: %w", err)
-	}
-	steps := g.probes.Steps()
-	if err := g.probes.Demote(names, g.epoch+1); err != nil {
-		return err
-	}
-	g.epoch++
-	if err := g.switches.SetAnchorEpoch(g.epoch); err != nil {
-		return fmt.Errorf("slicing an anchor group: %w", err)
-	}
-	g.probes.SweepScopes()
-	if g.whole == nil { // else no slice has to be weighed
-		if err := g.keepCounting(steps, names); err != nil {
-			return err
-		}
-	}
-	if len(steps) > 0 && len(g.probes.Steps()) == 0 {
-		// They are not seen any more: what was before is shared out by them.
-		at := time.Now()
-		g.settle(at, at.UnixNano())
-		g.ledger.restart(at.UnixNano())
-		g.steps.forget(at.UnixNano())
-	}
-	now := g.mark().at.UnixNano()
-	for _, name := range names {
-		g.ledger.since[name] = now
-	}
-	g.anchors = anchorAccount{at: time.Now(), before: g.probes.Hits(g.probes.Anchors())}
-	return nil
 }

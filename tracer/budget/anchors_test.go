@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheDearestAnchorGroupsAreDemotedUntilTheRestFits(t *testing.T) {
+func TestTheMostExpensiveAnchorGroupsAreDemotedUntilTheRestFits(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		shares map[string]float64
@@ -27,12 +27,11 @@ func TestTheDearestAnchorGroupsAreDemotedUntilTheRestFits(t *testing.T) {
 }
 
 func TestRareHitsArePricedCold(t *testing.T) {
-	g := &Governor{}
 	seen := map[uint32]Hits{0: {Traps: 1000}}
-	if pace := g.pace(seen, time.Second); pace != 1 {
-		t.Errorf("a hit a millisecond: pace %v, want 1", pace)
+	if cold := pace(seen, time.Second); cold != 1 {
+		t.Errorf("a hit a millisecond: pace %v, want 1", cold)
 	}
-	if pace := g.pace(seen, time.Millisecond); pace != 0 {
-		t.Errorf("a hit a microsecond: pace %v, want 0", pace)
+	if cold := pace(seen, time.Millisecond); cold != 0 {
+		t.Errorf("a hit a microsecond: pace %v, want 0", cold)
 	}
 }

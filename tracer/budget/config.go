@@ -1,6 +1,9 @@
 package budget
 
-import "github.com/ebpfprof/ebpfprof/tracer/event"
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
+)
 
 // Config is what a Governor works on.
 type Config struct {
@@ -15,19 +18,21 @@ type Config struct {
 	Job      Job
 	Switches Switches
 	Rows     Rows
-	Nodes    *NodeClock // whoever reads the records tells it of autograd nodes
-	Steps    *StepClock // and this one of steps
-	Threads  func() (Threads, error)
+	Nodes    *progress.NodeClock // whoever reads the records tells it of autograd nodes
+	Steps    *progress.StepClock // and this one of steps
+	Threads  func() (progress.Threads, error)
 	Warn     func(event.Warning)
 }
 
 // New makes a Governor, which does nothing before Begin. The caller must Close it.
 func New(c Config) *Governor {
-	g := &Governor{
-		probes: c.Probes, job: c.Job, switches: c.Switches, rows: c.Rows, warn: c.Warn, threads: c.Threads,
-		nodes: c.Nodes, steps: c.Steps, budget: budgetShare * c.Budget, clock: newJobClock(), cost: c.Cost,
-		epoch: 1, correction: 1, ledger: newLedger(), thinned: map[uint32]float64{},
-	}
+	with := &joints{probes: c.Probes, job: c.Job, switches: c.Switches, rows: c.Rows, warn: c.Warn}
+	account := &account{joints: with, budget: budgetShare * c.Budget, cost: c.Cost, clock: progress.NewJobClock(), correction: 1}
+	gauge := &gauge{joints: with, nodes: c.Nodes, steps: c.Steps}
+	g := &Governor{threads: c.Threads, slicer: &slicer{
+		joints: with, account: account, gauge: gauge, ledger: newLedger(with, gauge),
+		anchors: &anchors{joints: with, account: account, gauge: gauge}, epoch: 1,
+	}}
 	if c.NoSlices {
 		g.whole = &whole{}
 	}
@@ -35,7 +40,7 @@ func New(c Config) *Governor {
 }
 
 // RecordsAll reports whether every probe is in for good.
-func (g *Governor) RecordsAll() bool { return g.phase == phaseFull && g.budget <= 0 }
+func (g *Governor) RecordsAll() bool { return g.phase == phaseFull && g.account.budget <= 0 }
 
 // NextEpoch tells the kernel that what is open now has no visible end.
 func (g *Governor) NextEpoch() error {
@@ -45,7 +50,7 @@ func (g *Governor) NextEpoch() error {
 
 // Thinned is how many calls of a probe its rows stand for beyond themselves. It is
 // called where Rows runs what it is given.
-func (g *Governor) Thinned(index uint32) float64 { return g.thinned[index] }
+func (g *Governor) Thinned(index uint32) float64 { return g.ledger.thinned[index] }
 
 // Close ends the reading of the job's memory.
-func (g *Governor) Close() { g.counter.close() }
+func (g *Governor) Close() { g.gauge.counter.Close() }

@@ -17,14 +17,16 @@ func (g *Governor) Cost(probes int) Cost {
 	for i := range indices {
 		indices[i] = uint32(i)
 	}
-	g.tickJob(time.Now())
-	own := g.clock.own
-	if g.budget <= 0 || own <= 0 {
-		own = time.Since(g.begun)
+	a := g.account
+	a.tick(time.Now())
+	own := a.clock.Own
+	exceeded := a.budget > 0 && g.strata.granted && float64(a.spent) > a.budget*float64(own)
+	if a.budget <= 0 || own <= 0 {
+		own = time.Since(g.ledger.begun)
 	}
-	own *= time.Duration(max(1, g.processes))
+	own *= time.Duration(max(1, a.processes))
 	seen := g.probes.Hits(indices)
-	c := Cost{Estimated: g.price(seen, own) + g.stalls, Exceeded: g.exceeded()}
+	c := Cost{Estimated: a.price(seen, own) + a.stalls, Exceeded: exceeded}
 	for _, h := range seen {
 		c.Hits += h.Traps
 	}
@@ -32,10 +34,4 @@ func (g *Governor) Cost(probes int) Cost {
 		c.Share = float64(c.Estimated) / float64(own)
 	}
 	return c
-}
-
-// exceeded reports whether the recording took more than the budget, since a first slice
-// of two steps does on a run that is so short.
-func (g *Governor) exceeded() bool {
-	return g.budget > 0 && g.strata.granted && float64(g.spent) > g.budget*float64(g.clock.own)
 }

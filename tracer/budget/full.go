@@ -7,7 +7,7 @@ import "time"
 // checkFull goes back to slices when a job that was cheap to record is not any
 // more, and puts in what the job has begun to use.
 func (g *Governor) checkFull(now time.Time) error {
-	if g.budget <= 0 {
+	if g.account.budget <= 0 {
 		return nil
 	}
 	if err := g.extend(0); err != nil {
@@ -23,13 +23,13 @@ func (g *Governor) checkFull(now time.Time) error {
 	g.on = g.checked
 	m := g.mark()
 	rate := g.rate(m)
-	if rate > g.allowance() && !g.solvent(m, rate) && !g.awaitsStratum() {
-		return g.endSlice()
+	if rate > g.account.allowance() && !g.account.solvent(rate, m.at.Sub(g.checked.at), m.at) && !g.awaitsStratum() {
+		return g.end()
 	}
-	g.charge(m, rate)
+	g.account.charge(rate-g.anchors.share()-g.job.SampleShare(), m.at.Sub(g.checked.at), m.at)
 	g.checked = m
-	if rate <= g.allowance() && every == CheckEvery && now.Sub(g.begun) > youngFor {
-		room := time.Duration((g.allowance() - rate) * float64(CheckEvery) * float64(g.busyProcesses()))
+	if rate <= g.account.allowance() && every == CheckEvery && now.Sub(g.ledger.begun) > youngFor {
+		room := time.Duration((g.account.allowance() - rate) * float64(CheckEvery) * float64(g.account.busyProcesses()))
 		if err := g.extend(int(room / (2 * stallPerSite))); err != nil {
 			return err
 		}
@@ -39,75 +39,4 @@ func (g *Governor) checkFull(now time.Time) error {
 		g.cut(g.before)
 	}
 	return nil
-}
-
-// charge puts what a job that is recorded whole has cost since the last look into the
-// account, and keeps it from saving up for long.
-func (g *Governor) charge(m sliceMark, rate float64) {
-	g.spent += time.Duration((rate - g.anchors.share() - g.job.SampleShare()) * float64(m.at.Sub(g.checked.at)))
-	g.tickJob(m.at)
-	most := time.Duration(g.budget * float64(creditOf))
-	if owed := time.Duration(g.budget * float64(g.clock.own)); owed-g.spent > most {
-		g.spent = owed - most
-	}
-}
-
-// solvent reports whether what was saved up pays for what a job costs that is recorded
-// whole for the moment, though it costs more than the budget.
-func (g *Governor) solvent(m sliceMark, rate float64) bool {
-	g.tickJob(m.at)
-	due := time.Duration(rate * float64(m.at.Sub(g.checked.at)))
-	return g.spent+due+2*stallPerSlice < time.Duration(g.budget*float64(g.clock.own))
-}
-
-// extend puts in what the job has begun to use since the last look, and as many more
-// probes as there is room for. From there on it is another slice: in the one before,
-// those calls went unseen.
-func (g *Governor) extend(room int) error {
-	now := time.Now()
-	if room == 0 && now.Sub(g.strata.learnt) < g.learnEvery(now) {
-		return nil
-	}
-	g.strata.learnt = now
-	if _, fresh := g.probes.Learn(); len(fresh) > 0 {
-		g.strata.fresh = now
-	} else if room == 0 {
-		return nil
-	}
-	before := g.probes.Hits(g.attached)
-	more, err := g.probes.Extend(g.attached, room)
-	if err != nil || len(more) == 0 {
-		return err
-	}
-	g.attached = append(g.attached, more...)
-	for index, h := range g.probes.Hits(more) {
-		g.before[index] = h
-	}
-	if g.strata.fresh.Equal(now) {
-		g.cut(before)
-	}
-	return nil
-}
-
-// cut ends an interval and begins the next one, with the probes in.
-func (g *Governor) cut(counts map[uint32]Hits) {
-	m := g.mark()
-	g.closeInterval(m, counts, false)
-	g.openInterval(m)
-}
-
-// closeInterval ends the present interval.
-func (g *Governor) closeInterval(off sliceMark, counts map[uint32]Hits, last bool) {
-	i := g.ledger.present()
-	if i == nil || i.over {
-		return
-	}
-	i.off, i.over, i.last = off, true, last
-	i.seen = since(i.before, counts)
-	processes := time.Duration(g.busyProcesses())
-	i.cost = g.price(i.seen, off.at.Sub(i.on.at)*processes) / processes
-	if last {
-		i.stall = g.stall()
-	}
-	i.processes = unite(i.processes, g.job.Processes())
 }

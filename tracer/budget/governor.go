@@ -5,8 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
-	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
 
 // The budget. A probe hit costs its trap, and thinning inside BPF does not give
@@ -63,126 +62,24 @@ const (
 // Governor keeps what the probes cost the job within the budget. It belongs to
 // the manager's goroutine.
 type Governor struct {
-	probes   Probes
-	job      Job
-	switches Switches
-	rows     Rows
-	warn     func(event.Warning)
-	threads  func() (Threads, error)
-	budget   float64 // share of the job's own time; 0 records everything
-	whole    *whole  // judges what is recorded where there are no slices; nil: there are
-	clock    *jobClock
-	cost     HitCost
-
-	phase     phase
-	until     time.Time
-	epoch     uint32
-	begun     time.Time     // when the job was first looked at
-	spent     time.Duration // estimated cost to the job since its clock was reset
-	slices    int
-	stalls    time.Duration // estimated, of all slices
-	processes int           // the most that there were at once
-
-	attached  []uint32        // in the present or last slice
-	before    map[uint32]Hits // counters when it began
-	seen      map[uint32]Hits // what it saw
-	on, off   sliceMark       // its bounds
-	free      sliceMark       // the end of the slice before
-	judged    judgedSlice     // the present or last slice
-	onTime    time.Duration   // its length, for planning the next
-	counter   *nodeCounter
-	reference *reference // what is counted where there are neither steps nor nodes
-	nodes     *NodeClock // what tells their number where no probe counts them
-	steps     *StepClock // where in its step each process was
-	ledger    *ledger
-	strata    strata
-	checked   sliceMark
-
-	anchors    anchorAccount // of the anchor groups that are not in slices
-	correction float64       // of the estimated cost of a hit, by how much longer the steps in slices were than those outside
-	calm       int           // slices in a row that cost far less than the budget
-
-	// thinned is for how many calls beyond themselves the rows of each probe stand. It
-	// belongs to the goroutine that Rows runs on.
-	thinned map[uint32]float64
-}
-
-// sliceMark is one moment, in time, in training steps and in autograd nodes.
-type sliceMark struct {
-	at      time.Time
-	steps   uint64
-	nodes   uint64
-	counted bool // nodes is known
-}
-
-// busyProcesses is over how many processes the hits are spread.
-func (g *Governor) busyProcesses() int {
-	n := max(1, len(g.job.Processes()))
-	g.processes = max(g.processes, n)
-	return n
-}
-
-func (g *Governor) mark() sliceMark {
-	m := sliceMark{at: time.Now(), steps: g.probes.PastSteps()}
-	for _, index := range g.probes.Steps() {
-		if calls, ok := g.probes.Calls(index); ok {
-			m.steps += calls
-		}
-	}
-	if g.reference != nil {
-		if calls, ok := g.reference.counting.Calls(); ok {
-			m.steps = g.reference.base + calls
-		}
-	}
-	g.nodes.tick(m.at)
-	g.tickJob(m.at)
-	m.nodes, m.counted = g.countNodes(m.at)
-	g.ledger.look(m)
-	g.strata.look(m.at, m.steps)
-	return m
-}
-
-// countNodes reads how many autograd nodes the job has made.
-func (g *Governor) countNodes(now time.Time) (nodes uint64, known bool) {
-	return g.counter.read(now, g.job.Libraries, g.job.Processes())
-}
-
-// tickJob looks how much of the time was the job's.
-func (g *Governor) tickJob(now time.Time) { g.clock.tick(now, g.job.Processes()) }
-
-// allowance is the budget as a share of the time, as much of it as the job has of
-// late.
-func (g *Governor) allowance() float64 { return g.budget * g.clock.share }
-
-// leastPause is the shortest.
-const leastPause = 5 * time.Millisecond
-
-// paid reports whether the pause is over: the job has had the time that what was spent is
-// the budget of. How long that takes goes by how much of the time is the job's, which
-// may be another before it is over.
-func (g *Governor) paid(now time.Time) bool {
-	if over := now.After(g.until); !over && now.Sub(g.clock.at) < repayEvery {
-		return false
-	} else if g.tickJob(now); over || now.Add(g.clock.until(g.spent, g.budget)).Before(g.until) {
-		g.until = now.Add(g.clock.until(g.spent, g.budget) - leastPause)
-	}
-	return now.After(g.until)
+	*slicer
+	whole   *whole // judges what is recorded where there are no slices; nil: there are
+	threads func() (progress.Threads, error)
 }
 
 // Begin is called once there are processes; Step is called from then on.
 func (g *Governor) Begin() error {
-	if g.budget > 0 {
-		g.counter = newNodeCounter(g.threads)
+	if g.account.budget > 0 {
+		g.gauge.counter = progress.NewNodeCounter(g.threads)
 	}
-	if g.budget <= 0 || g.whole != nil {
-		g.steps.forget(math.MaxInt64) // no slice is ever weighed by them
+	if g.account.budget <= 0 || g.whole != nil {
+		g.gauge.steps.Forget(math.MaxInt64) // no slice is ever weighed by them
 	}
-	g.begun = g.mark().at
-	g.ledger.first = g.begun.UnixNano()
-	g.ledger.began = g.ledger.first
-	g.clock.reset()
-	g.anchors = anchorAccount{at: g.begun, before: g.probes.Hits(g.probes.Anchors())}
-	if g.budget <= 0 {
+	begun := g.mark().at
+	g.ledger.begin(begun)
+	g.account.clock.Reset()
+	g.anchors.begin(begun)
+	if g.account.budget <= 0 {
 		g.phase = phaseFull
 		return g.probes.AttachAll()
 	}
@@ -196,11 +93,11 @@ func (g *Governor) Begin() error {
 // Step does what is due.
 func (g *Governor) Step() error {
 	now := time.Now()
-	if g.phase == phaseOff && g.counter.due(now) {
+	if g.phase == phaseOff && g.gauge.counter.Due(now) {
 		g.mark()
 	}
-	if g.budget > 0 {
-		g.settle(now, 0)
+	if g.account.budget > 0 {
+		g.ledger.settle(now, 0, g.attached)
 	}
 	switch {
 	case g.phase == phaseFull:
@@ -211,8 +108,8 @@ func (g *Governor) Step() error {
 		if err := g.extend(0); err != nil || !now.After(g.until) || g.awaitsStratum() {
 			return err
 		}
-		return g.endSlice()
-	case g.phase == phaseIdle, g.phase == phaseOff && g.paid(now):
+		return g.end()
+	case g.phase == phaseIdle, g.phase == phaseOff && g.account.paid(now, &g.until):
 		return g.next()
 	case g.phase == phaseOff:
 		return g.watchPause(now)
@@ -224,25 +121,25 @@ func (g *Governor) Step() error {
 func (g *Governor) watchPause(now time.Time) error {
 	if g.strata.young(now) && now.Sub(g.strata.looked) >= watchEvery {
 		g.mark()
-		if g.strata.unseen(now, g.steps.usual()) {
+		if g.strata.unseen(now, g.gauge.steps.Usual()) {
 			// On trial: what is not training may be cheap enough to be recorded whole.
 			if known, _ := g.probes.Learn(); known > 0 {
-				return g.beginSlice(phaseTrial)
+				return g.begin(phaseTrial)
 			}
 		}
 	}
 	if now.Sub(g.off.at) > anchorWindow && now.Sub(g.anchors.at) > g.look()/2 {
-		g.nodes.tick(now)
-		g.tickJob(now)
-		demoted, err := g.judgeAnchors() // not only at the end of a long pause
+		g.gauge.nodes.Tick(now)
+		g.account.tick(now)
+		demoted, err := g.demote(g.anchors.tooExpensive()) // not only at the end of a long pause
 		if err != nil || !demoted {
 			return err
 		}
 		// What was in all the time until now gets a slice at once, whatever is left of the
 		// pause: on a short run nothing would stand for it else.
-		g.onTime = firstDemoted
+		g.length = firstDemoted
 		if known, _ := g.probes.Learn(); known > 0 {
-			return g.beginSlice(phaseOn)
+			return g.begin(phaseOn)
 		}
 	}
 	return nil
@@ -253,7 +150,7 @@ func (g *Governor) next() error {
 	if g.whole != nil {
 		return g.whole.judge(g)
 	}
-	demoted, err := g.judgeAnchors()
+	demoted, err := g.demote(g.anchors.tooExpensive())
 	if err != nil {
 		return err
 	}
@@ -264,14 +161,14 @@ func (g *Governor) next() error {
 	}
 	switch {
 	case g.phase == phaseIdle && !demoted:
-		return g.beginSlice(phaseTrial)
+		return g.begin(phaseTrial)
 	case demoted:
-		g.onTime = firstDemoted
+		g.length = firstDemoted
 	case g.calm >= calmSlices:
 		g.calm = 0
-		return g.beginSlice(phaseTrial)
+		return g.begin(phaseTrial)
 	}
-	return g.beginSlice(phaseOn)
+	return g.begin(phaseOn)
 }
 
 // Wait is how long Step has time.
@@ -279,19 +176,19 @@ func (g *Governor) Wait() time.Duration {
 	now := time.Now()
 	switch g.phase {
 	case phaseTrial:
-		return min(learnSoon, g.learnEvery(now))
+		return min(learnSoon, g.strata.learnEvery(now))
 	case phaseOn, phaseOff:
 		look := g.look()
-		if g.counter.counting() {
-			look = min(look, nodeEvery)
+		if g.gauge.counter.Counting() {
+			look = min(look, progress.NodeEvery)
 		}
 		if g.strata.young(now) {
 			look = watchEvery
 		}
 		return max(time.Millisecond, min(time.Until(g.until), look))
 	case phaseFull:
-		if g.budget > 0 {
-			return g.learnEvery(now)
+		if g.account.budget > 0 {
+			return g.strata.learnEvery(now)
 		}
 		return 250 * time.Millisecond
 	}
@@ -304,39 +201,6 @@ func (g *Governor) Wait() time.Duration {
 // idleTick is how often the manager looks after processes that give the Governor
 // nothing to do.
 const idleTick = time.Second
-
-// look is how often the anchor groups are judged in a pause: often while little
-// is known of the job, then seldom, since looking takes CPU time as well.
-func (g *Governor) look() time.Duration {
-	if g.slices <= calmSlices {
-		return anchorWindow
-	}
-	return cpuEvery
-}
-
-// beginSlice puts the probes in and, once all are, lets them record.
-func (g *Governor) beginSlice(p phase) error {
-	g.attached = g.probes.Used()
-	if err := g.switches.SetDetail(false); err != nil {
-		return fmt.Errorf("beginning a slice: %w", err)
-	}
-	if err := g.probes.Attach(g.attached); err != nil {
-		return err
-	}
-	g.before = g.probes.Hits(g.attached)
-	if err := g.switches.SetDetail(true); err != nil {
-		return fmt.Errorf("beginning a slice: %w", err)
-	}
-	g.on = g.mark()
-	g.openInterval(g.on)
-	g.phase, g.until = p, g.on.at.Add(maxTrial)
-	if p == phaseOn {
-		g.until = g.on.at.Add(g.onTime)
-	}
-	g.checked = g.on
-	g.slices++
-	return nil
-}
 
 // judgeTrial ends the trial when it has seen enough, and decides whether the
 // detail groups can stay.
@@ -352,132 +216,75 @@ func (g *Governor) judgeTrial(now time.Time) error {
 	if g.awaitsStep(m, rate) || g.awaitsStratum() {
 		return nil
 	}
-	if rate > g.allowance()*0.8 && !g.solvent(m, rate) {
-		return g.endSlice()
+	if rate > g.account.allowance()*0.8 && !g.account.solvent(rate, m.at.Sub(g.checked.at), m.at) {
+		return g.end()
 	}
-	g.charge(m, rate)
+	g.account.charge(rate-g.anchors.share()-g.job.SampleShare(), m.at.Sub(g.checked.at), m.at)
 	g.phase, g.checked = phaseFull, m
 	g.before = g.probes.Hits(g.attached)
 	return nil
 }
 
-// rate is the share of the job's time that the hits since the slice began have
-// cost, and those of what is in all the time, samples included.
-func (g *Governor) rate(m sliceMark) float64 {
-	elapsed := m.at.Sub(g.on.at) * time.Duration(g.busyProcesses())
-	if elapsed <= 0 {
-		return 0
-	}
-	seen := since(g.before, g.probes.Hits(g.attached))
-	g.settleAnchors()
-	return float64(g.price(seen, elapsed))/float64(elapsed) + g.anchors.share() + g.job.SampleShare()
-}
-
-// stopDetail ends what the detail groups record at one moment, before any of
-// their probes is gone: a call that is open then has no visible end, and must
-// not pass for one that was left by an exception.
-func (g *Governor) stopDetail() error {
-	g.switches.PrepareRemoval()
-	g.epoch++
-	if err := g.switches.SetDetail(false); err != nil {
-		return fmt.Errorf("ending a slice: %w", err)
-	}
-	if err := g.switches.SetEpoch(g.epoch); err != nil {
-		return fmt.Errorf("ending a slice: %w", err)
-	}
-	return nil
-}
-
-// endSlice takes the probes out and plans the pause that pays for them.
-func (g *Governor) endSlice() error {
-	if err := g.cutSlice(); err != nil {
-		return err
-	}
-	if g.reference == nil && g.off.steps == g.on.steps && !g.numbered() {
-		if err := g.chooseReference(g.off.at.Sub(g.on.at)); err != nil {
-			return err
-		}
-	}
-	g.tickJob(time.Now())
-	g.until = time.Now().Add(max(g.clock.until(g.spent, g.budget), leastPause))
-	return nil
-}
-
-// cutSlice takes the probes out, and adds up what they saw.
-func (g *Governor) cutSlice() error {
-	if err := g.stopDetail(); err != nil {
-		return err
-	}
-	g.free = g.off
-	g.off = g.mark()
-	inSlice := since(g.before, g.probes.Hits(g.attached))
-	g.probes.Detach()
-	g.probes.SweepScopes()
-	counts := g.probes.Hits(g.attached)
-	g.seen = since(g.before, counts)
-	g.closeInterval(g.off, counts, true)
-	g.account(inSlice)
-	g.strata.close(g.ledger.present(), g.off, g.steps.usual())
-	g.phase = phaseOff
-	return nil
-}
-
-// numbered reports whether the slice saw autograd nodes enough to be weighed by, or
-// whether the job's steps are known.
-func (g *Governor) numbered() bool {
-	if nodesCounted(g.on, g.off) || g.steps.longest() > 0 {
-		return true
-	}
-	nodes := uint64(0)
-	for index, h := range g.seen {
-		if g.probes.At(index).Function.Action == catalog.Sequence {
-			nodes += h.Recorded
-		}
-	}
-	return nodes >= weightNodes
-}
-
-// account adds up what the slice has cost, and plans the next by it.
-func (g *Governor) account(inSlice map[uint32]Hits) {
-	processes := time.Duration(g.busyProcesses())
-	over := g.off.at.Sub(g.on.at) * processes
-	g.correct()
-	inside := g.price(inSlice, over) / processes
-	g.judged = judgedSlice{g.free, g.on, g.off, g.epoch - 1, inside, g.manySteps(&interval{on: g.on, off: g.off, seen: g.seen})}
-	all, stall := g.price(g.seen, over)/processes, g.stall()
-	g.settleAnchors()
-	g.spent += all + stall
-	g.stalls += stall * processes
-	g.planNext(inside, stall+all-inside)
-	if float64(inside)*float64(processes)/float64(max(over, 1))+g.anchors.share() < g.allowance()/2 {
-		g.calm++
-	} else {
-		g.calm = 0
-	}
-}
-
 // Finish ends the present slice.
 func (g *Governor) Finish() error {
-	if g.reference != nil {
-		defer g.reference.counting.Close()
+	if g.gauge.reference != nil {
+		defer g.gauge.reference.counting.Close()
 	}
 	switch g.phase {
 	case phaseTrial, phaseOn:
-		return g.cutSlice()
+		return g.takeOut()
 	case phaseFull:
-		if g.budget > 0 {
-			return g.cutSlice()
+		if g.account.budget > 0 {
+			return g.takeOut()
 		}
 	case phaseOff:
 		return nil // it is over already
 	}
-	return g.stopDetail()
+	return g.stop()
 }
 
 // FinishWeights is called once every record has been read.
 func (g *Governor) FinishWeights() {
-	if g.budget > 0 {
+	if g.account.budget > 0 {
 		m := g.mark()
-		g.settle(m.at, m.at.UnixNano())
+		g.ledger.settle(m.at, m.at.UnixNano(), g.attached)
 	}
+}
+
+// demote takes the probes of some groups out, makes detail of them, and begins a new
+// stretch: what was recorded so far stands for itself. It reports whether there were any.
+func (g *Governor) demote(names []string) (demoted bool, err error) {
+	if len(names) == 0 {
+		return false, nil
+	}
+	if err := g.switches.SetDetail(false); err != nil {
+		return false, fmt.Errorf("slicing an anchor group: %w", err)
+	}
+	steps := g.probes.Steps()
+	if err := g.probes.Demote(names, g.epoch+1); err != nil {
+		return false, err
+	}
+	g.epoch++
+	if err := g.switches.SetAnchorEpoch(g.epoch); err != nil {
+		return false, fmt.Errorf("slicing an anchor group: %w", err)
+	}
+	g.probes.SweepScopes()
+	if g.whole == nil { // else no slice has to be weighed
+		if err := g.gauge.keepCounting(g.account, steps, names, time.Since(g.ledger.begun)); err != nil {
+			return false, err
+		}
+	}
+	if len(steps) > 0 && len(g.probes.Steps()) == 0 {
+		// They are not seen any more: what was before is shared out by them.
+		at := time.Now()
+		g.ledger.settle(at, at.UnixNano(), g.attached)
+		g.ledger.restart(at.UnixNano())
+		g.gauge.steps.Forget(at.UnixNano())
+	}
+	now := g.mark().at.UnixNano()
+	for _, name := range names {
+		g.ledger.since[name] = now
+	}
+	g.anchors.begin(time.Now())
+	return true, nil
 }

@@ -1,15 +1,20 @@
 // Package budget keeps what a recording costs its job within a share of the job's
 // own time: it decides when which probes are in, and for how many calls each
-// recorded one stands. It owns the account of costs, the slices, and the clocks
-// that tell how far the job has come: by its steps, by the autograd nodes that it
-// makes, by the time that it has a core. What it decides is carried out by others,
-// through the interfaces of this file.
+// recorded one stands. Each part owns one thing: the account what the probes cost
+// (price.go), anchors what those cost that are in all the time, the slicer the
+// present slice (slice.go), strata what is new in a young job, the gauge how far the
+// job has come between two moments (weight.go, by the clocks of tracer/progress), the
+// ledger which slice stands for what. The Governor decides by them what is next. What
+// it decides is carried out by others, through the interfaces of this file.
 package budget
 
 import (
-	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"maps"
+	"slices"
+
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
@@ -55,8 +60,8 @@ type Probes interface {
 	// Learn looks which sliced probes the job is known to use: how many, and which of
 	// them are new.
 	Learn() (known int, fresh []uint32)
-	// Used are those that it is known to use.
-	Used() []uint32
+	// InUse are those that it is known to use.
+	InUse() []uint32
 	// Sites is at how many places of the job's code probes are.
 	Sites(probes []uint32) int
 
@@ -89,7 +94,7 @@ type Job interface {
 	// Processes are those that have a framework.
 	Processes() []int
 	// Libraries yields the files with probes.
-	Libraries(yield func(Library) bool)
+	Libraries(yield func(progress.Library) bool)
 	// TakingCost is what taking stacks has cost so far; SampleShare what sampling
 	// takes of a thread's time.
 	TakingCost() TakingCost
@@ -99,20 +104,6 @@ type Job interface {
 // TakingCost is what a call's stack costs, and the Python frames behind a call, of which
 // most inherit theirs: nanoseconds a call, on average.
 type TakingCost struct{ Stack, Line float64 }
-
-// Library is a file that the job maps. It is comparable.
-type Library interface {
-	File() *elf.File
-	// Bias is what the loader added to the file's addresses in a process, if that maps it.
-	Bias(pid int) (uint64, bool)
-}
-
-// Threads asks the kernel for the threads of a process.
-type Threads interface {
-	// Pointers are their thread pointers, by tid.
-	Pointers(pid int) (map[int32]uint64, error)
-	Close()
-}
 
 // Switches are what the programs in the kernel look at.
 type Switches interface {
@@ -130,12 +121,30 @@ type Switches interface {
 type Rows interface {
 	// Hold makes the rows of slices wait, or not.
 	Hold(bool)
-	// Release writes slices and then weighs the rows of an epoch that began before a
+	// Weigh writes slices and then weighs the rows of an epoch that began before a
 	// time, nanoseconds since the Unix epoch, and lets them go, some time later. Then it
 	// calls done with the mean weight of each probe's rows. weigh and done may be nil.
-	Release(epoch uint32, before int64, slices []event.Slice, weigh Weigher, done func(means map[uint32]float64))
+	Weigh(epoch uint32, before int64, slices []event.Slice, weigh Weigher, done func(means map[uint32]float64))
 }
 
 // A Weigher says what a row stands for: one of a probe, in a process, that began at a
 // time, nanoseconds since the Unix epoch.
 type Weigher = func(probe uint32, pid int32, at int64) Share
+
+// joints are whom the parts of a Governor ask, and who carry out what it decides.
+type joints struct {
+	probes   Probes
+	job      Job
+	switches Switches
+	rows     Rows
+	warn     func(event.Warning)
+}
+
+// groupsOf are the groups of some probes, sorted.
+func (j *joints) groupsOf(probes []uint32) []string {
+	groups := map[string]bool{}
+	for _, index := range probes {
+		groups[j.probes.At(index).Group] = true
+	}
+	return slices.Sorted(maps.Keys(groups))
+}

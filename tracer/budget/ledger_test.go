@@ -20,7 +20,7 @@ type simulation struct {
 	begin  int64
 }
 
-// oneGroup is a table of probes that are all of one group, groupOfOne.
+// oneGroup is a table of probes that are all of one group.
 type oneGroup struct{ noProbes }
 
 func (oneGroup) At(index uint32) Probe                { return Probe{Index: index, Group: "op"} }
@@ -30,7 +30,7 @@ type simulatedRows struct{ s *simulation }
 
 func (simulatedRows) Hold(bool) {}
 
-func (r simulatedRows) Release(_ uint32, _ int64, slices []event.Slice, weigh Weigher, _ func(map[uint32]float64)) {
+func (r simulatedRows) Weigh(_ uint32, _ int64, slices []event.Slice, weigh Weigher, _ func(map[uint32]float64)) {
 	r.s.slices = append(r.s.slices, slices...)
 	if weigh != nil {
 		r.s.weigh = append(r.s.weigh, weigh)
@@ -43,8 +43,7 @@ func simulate() *simulation {
 	s := &simulation{Governor: testGovernor(), begin: time.Unix(1000, 0).UnixNano()}
 	s.probes, s.rows, s.warn = oneGroup{}, simulatedRows{s}, func(event.Warning) {}
 	s.attached = []uint32{1}
-	s.begun = time.Unix(0, s.begin)
-	s.ledger.first, s.ledger.began = s.begin, s.begin
+	s.ledger.begin(time.Unix(0, s.begin))
 	return s
 }
 
@@ -52,8 +51,8 @@ func simulate() *simulation {
 // the optimizer follows.
 func (s *simulation) step(at, backward, optimizer int64) {
 	begin := s.begin + at*ms1
-	s.steps.Saw(simulatedPID, begin, begin+backward*ms1)
-	s.steps.Mark(simulatedPID, begin+(backward+1)*ms1, begin+(backward+optimizer)*ms1)
+	s.gauge.steps.Saw(simulatedPID, begin, begin+backward*ms1)
+	s.gauge.steps.Mark(simulatedPID, begin+(backward+1)*ms1, begin+(backward+optimizer)*ms1)
 }
 
 // slice is one from a time to another, ms.
@@ -65,7 +64,7 @@ func (s *simulation) slice(on, off int64) {
 // finish ends the recording and says what a call in each slice stands for.
 func (s *simulation) finish(end int64) func(slice int, at int64) Share {
 	to := s.begin + end*ms1
-	s.settle(time.Unix(0, to), to)
+	s.ledger.settle(time.Unix(0, to), to, s.attached)
 	return func(slice int, at int64) Share {
 		return s.weigh[slice](1, simulatedPID, s.begin+at*ms1)
 	}

@@ -2,6 +2,8 @@ package budget
 
 import (
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
 
 // What the probes cost the job, as far as it can be told from counting hits.
@@ -43,9 +45,59 @@ const (
 	lateAfter = 30 * time.Microsecond
 )
 
+// account is what the probes have cost the job, and how much of that its budget has
+// room for.
+type account struct {
+	*joints
+	budget     float64 // share of the job's own time; 0 records everything
+	cost       HitCost
+	clock      *progress.JobClock
+	correction float64       // of the estimated cost of a hit, by how much longer the steps in slices were than those outside
+	spent      time.Duration // estimated cost to the job since its clock was reset
+	stalls     time.Duration // estimated, of all slices
+	processes  int           // the most that there were at once
+}
+
+// busyProcesses is over how many processes the hits are spread.
+func (a *account) busyProcesses() int {
+	n := max(1, len(a.job.Processes()))
+	a.processes = max(a.processes, n)
+	return n
+}
+
+// tick looks how much of the time was the job's.
+func (a *account) tick(now time.Time) { a.clock.Tick(now, a.job.Processes()) }
+
+// allowance is the budget as a share of the time, as much of it as the job has had
+// lately.
+func (a *account) allowance() float64 { return a.budget * a.clock.Share }
+
+// untilPaid is how long it takes until the job has had the time that what was spent is
+// the budget of.
+func (a *account) untilPaid() time.Duration { return a.clock.Until(a.spent, a.budget) }
+
+const (
+	// leastPause is the shortest.
+	leastPause = 5 * time.Millisecond
+	// repayEvery is how often a pause looks at what of it was the job's.
+	repayEvery = 250 * time.Millisecond
+)
+
+// paid reports whether a pause is over that was planned up to a time: the job has had
+// the time that what was spent is the budget of. How long that takes goes by how much of
+// the time is the job's, which may be another before it is over; then the plan changes.
+func (a *account) paid(now time.Time, until *time.Time) bool {
+	if over := now.After(*until); !over && now.Sub(a.clock.At) < repayEvery {
+		return false
+	} else if a.tick(now); over || now.Add(a.untilPaid()).Before(*until) {
+		*until = now.Add(a.untilPaid() - leastPause)
+	}
+	return now.After(*until)
+}
+
 // pace is how cold the caches are at a hit, from 0 to 1, when so many come in a
 // time.
-func (g *Governor) pace(seen map[uint32]Hits, over time.Duration) float64 {
+func pace(seen map[uint32]Hits, over time.Duration) float64 {
 	traps := uint64(0)
 	for _, h := range seen {
 		traps += h.Traps
@@ -58,8 +110,8 @@ func (g *Governor) pace(seen map[uint32]Hits, over time.Duration) float64 {
 }
 
 // priceOf estimates what the hits of one probe have cost the job, nanoseconds.
-func (g *Governor) priceOf(p Probe, h Hits, pace float64, taking TakingCost) float64 {
-	price := float64(h.Traps) * (g.cost.Warm[p.Worst]*inPlace + g.cost.Cold*pace*inPlaceCold)
+func (a *account) priceOf(p Probe, h Hits, cold float64, taking TakingCost) float64 {
+	price := float64(h.Traps) * (a.cost.Warm[p.Worst]*inPlace + a.cost.Cold*cold*inPlaceCold)
 	price += float64(h.Recorded) * p.Reads
 	switch {
 	case p.Stack:
@@ -71,73 +123,49 @@ func (g *Governor) priceOf(p Probe, h Hits, pace float64, taking TakingCost) flo
 }
 
 // price estimates what hits in a time of the job have cost it.
-func (g *Governor) price(seen map[uint32]Hits, over time.Duration) time.Duration {
-	total, pace, taking := 0.0, g.pace(seen, over), g.job.TakingCost()
+func (a *account) price(seen map[uint32]Hits, over time.Duration) time.Duration {
+	total, cold, taking := 0.0, pace(seen, over), a.job.TakingCost()
 	for index, h := range seen {
-		total += g.priceOf(g.probes.At(index), h, pace, taking)
+		total += a.priceOf(a.probes.At(index), h, cold, taking)
 	}
-	return time.Duration(total * g.correction)
+	return time.Duration(total * a.correction)
 }
 
-// judgedSlice is what a slice's hits were thought to cost, and the marks that
-// tell what they did.
-type judgedSlice struct {
-	free     sliceMark // the end of the slice before
-	on, off  sliceMark
-	epoch    uint32
-	estimate time.Duration
-	many     bool // steps, so that those which it cut do not matter
+// stall estimates what putting probes in and taking them out costs.
+func (a *account) stall(attached []uint32) time.Duration {
+	return stallPerSlice + time.Duration(a.probes.Sites(attached))*stallPerSite
 }
 
-// done is how far the job came between two marks: in steps, or else in autograd
-// nodes, as far as the decoder has read.
-func (g *Governor) done(from, to sliceMark) (count float64, in unit) {
-	if to.steps > from.steps {
-		return float64(to.steps - from.steps), unitCalls
-	}
-	if nodesCounted(from, to) {
-		return float64(to.nodes - from.nodes), unitCounted
-	}
-	return g.nodes.between(from.at, to.at), unitNodes
+// countingHit is what a hit costs where it is only counted: the program that
+// does it is the one that the calibration measured.
+func (a *account) countingHit(p Probe) float64 {
+	return a.cost.Warm[p.Entry] + a.cost.Cold
 }
 
-// correct learns how far the estimate of a slice's hits is off, from how far the
-// job came in it and between it and the slice before: what the job really lost.
-// It is called at the end of the slice after it, when all its records are read.
-func (g *Governor) correct() {
-	j := &g.judged
-	if j.estimate <= 0 || j.free.at.IsZero() || !j.on.at.After(j.free.at) || !j.many {
-		return
+// charge puts in what a job that is recorded whole has cost, at a rate for some time, and
+// keeps it from saving up for long.
+func (a *account) charge(rate float64, over time.Duration, now time.Time) {
+	a.spent += time.Duration(rate * float64(over))
+	a.tick(now)
+	most := time.Duration(a.budget * float64(creditOf))
+	if owed := time.Duration(a.budget * float64(a.clock.Own)); owed-a.spent > most {
+		a.spent = owed - most
 	}
-	in, unit := g.done(j.on, j.off)
-	out, outUnit := g.done(j.free, j.on)
-	if unit != outUnit {
-		return
-	}
-	switch unit {
-	case unitCalls:
-		if in < weightSteps || out < weightSteps {
-			return
-		}
-	case unitCounted:
-		if in < weightNodes || out < max(weightNodes, in/2) {
-			return
-		}
-	case unitNodes: // told at both ends of what lies between the slices
-		if out < weightNodes || g.nodes.seen(j.epoch) < weightNodes || g.nodes.seen(j.epoch-1) < weightNodes {
-			return
-		}
-	}
-	inside, outside := j.off.at.Sub(j.on.at), j.on.at.Sub(j.free.at)
-	usual := float64(outside) / out * in
-	ratio := min(2, max(0.5, (float64(inside)-usual)/float64(j.estimate)))
-	// One slice is a noisy witness: a share of its word, and not for ever.
-	g.correction = min(mostCorrection, max(1/mostCorrection, g.correction*(1+correctBy*(ratio-1))))
 }
 
-// stall estimates what putting the slice's probes in and taking them out costs.
-func (g *Governor) stall() time.Duration {
-	return stallPerSlice + time.Duration(g.probes.Sites(g.attached))*stallPerSite
+// solvent reports whether what was saved up pays for what a job costs that is recorded
+// whole for the moment, at a rate for some time, though it costs more than the budget.
+func (a *account) solvent(rate float64, over time.Duration, now time.Time) bool {
+	a.tick(now)
+	due := time.Duration(rate * float64(over))
+	return a.spent+due+2*stallPerSlice < time.Duration(a.budget*float64(a.clock.Own))
+}
+
+// correct learns how far the estimate of a slice's hits is off, from what the job really
+// lost. One slice is a noisy witness: a share of its word, and not for ever.
+func (a *account) correct(lost, estimate time.Duration) {
+	ratio := min(2, max(0.5, float64(lost)/float64(estimate)))
+	a.correction = min(mostCorrection, max(1/mostCorrection, a.correction*(1+correctBy*(ratio-1))))
 }
 
 // since is what counters have grown by.

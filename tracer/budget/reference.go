@@ -30,27 +30,22 @@ type reference struct {
 const referenceName = "reference"
 
 // price is what its hits since the last call have cost the job, nanoseconds.
-func (r *reference) price(g *Governor) float64 {
+func (r *reference) price(a *account) float64 {
 	total, ok := r.counting.Calls()
 	if !ok {
 		return 0
 	}
 	calls := total - r.paid
 	r.paid = total
-	return float64(calls) * g.countingHit(r.probe)
+	return float64(calls) * a.countingHit(r.probe)
 }
 
-// countingHit is what a hit costs where it is only counted: the program that
-// does it is the one that the calibration measured.
-func (g *Governor) countingHit(p Probe) float64 {
-	return g.cost.Warm[p.Entry] + g.cost.Cold
-}
-
-// chooseReference attaches the reference of a job whose slice saw no steps.
-func (g *Governor) chooseReference(length time.Duration) error {
+// chooseReference attaches the reference of a job whose slice, which lasted so long, saw
+// no steps. It returns how many of its calls the slice saw, 0 where there is none.
+func (g *gauge) chooseReference(a *account, seen map[uint32]Hits, length time.Duration) (calls uint64, err error) {
 	var best *Probe
 	fewest := uint64(0)
-	for index, h := range g.seen {
+	for index, h := range seen {
 		p := g.probes.At(index)
 		if p.Function.Action != catalog.Span || h.Recorded < weightSteps {
 			continue
@@ -63,25 +58,24 @@ func (g *Governor) chooseReference(length time.Duration) error {
 			break
 		}
 	}
-	if best == nil || !g.affords(*best, fewest, length) {
-		return nil
+	if best == nil || !affords(a, *best, fewest, length) {
+		return 0, nil
 	}
 	if err := g.refer(*best, fewest); err != nil || g.reference == nil {
-		return err
+		return 0, err
 	}
-	g.off.steps = fewest
-	return nil
+	return fewest, nil
 }
 
 // affords reports whether the calls of a probe, of which there were so many in
 // a time, can all be counted.
-func (g *Governor) affords(p Probe, calls uint64, over time.Duration) bool {
-	return float64(calls)*g.countingHit(p) <= referenceShare*g.allowance()*float64(over)*float64(g.busyProcesses())
+func affords(a *account, p Probe, calls uint64, over time.Duration) bool {
+	return float64(calls)*a.countingHit(p) <= referenceShare*a.allowance()*float64(over)*float64(a.busyProcesses())
 }
 
 // refer counts the calls of a probe from now on, unless nobody maps its file
 // any more.
-func (g *Governor) refer(p Probe, base uint64) error {
+func (g *gauge) refer(p Probe, base uint64) error {
 	counting, err := g.probes.CountOnly(p.Index)
 	if err != nil || counting == nil {
 		return err
@@ -90,10 +84,10 @@ func (g *Governor) refer(p Probe, base uint64) error {
 	return nil
 }
 
-// keepCounting makes a step's function that goes into slices the reference,
-// unless the numbers of autograd nodes tell how far the job is, which is for nothing.
-func (g *Governor) keepCounting(steps []uint32, demoted []string) error {
-	if g.readsNodes() || g.counter.counting() {
+// keepCounting makes a step's function that goes into slices the reference, when its
+// calls so far came in some time, unless the numbers of autograd nodes tell how far the job is, which is for nothing.
+func (g *gauge) keepCounting(a *account, steps []uint32, demoted []string, over time.Duration) error {
+	if g.readsNodes() || g.counter.Counting() {
 		return nil
 	}
 	for _, index := range steps {
@@ -102,7 +96,7 @@ func (g *Governor) keepCounting(steps []uint32, demoted []string) error {
 		if !ok || !slices.Contains(demoted, p.Group) || g.reference != nil {
 			continue
 		}
-		if g.affords(p, calls, time.Since(g.begun)) {
+		if affords(a, p, calls, over) {
 			return g.refer(p, 0)
 		}
 	}
@@ -111,7 +105,7 @@ func (g *Governor) keepCounting(steps []uint32, demoted []string) error {
 
 // readsNodes reports whether the slices record what numbers autograd nodes, and
 // the operators that they belong to.
-func (g *Governor) readsNodes() bool {
+func (g *gauge) readsNodes() bool {
 	numbers, operators := false, false
 	for _, index := range g.probes.Sliced() {
 		function := g.probes.At(index).Function

@@ -1,6 +1,9 @@
 package budget
 
-import "github.com/ebpfprof/ebpfprof/tracer/event"
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
+)
 
 // shares says what each row of an interval stands for. The reader of the records has
 // them, and nobody changes them any more.
@@ -13,7 +16,7 @@ type shares struct {
 
 // processShare is that of one process.
 type processShare struct {
-	line    *timeline // nil where its steps are not known
+	line    *progress.Timeline // nil where its steps are not known
 	phases  []namedShare
 	unknown *phaseShare
 }
@@ -42,12 +45,12 @@ func (s *shares) weigh(probe uint32, pid int32, at int64) Share {
 	at = min(max(at, s.on), s.off-1)
 	group := s.groups[probe]
 	if p.unknown != nil {
-		return Share{p.unknown.ratio, p.unknown.ids[group], windowOf(p.unknown.windows, at)}
+		return Share{p.unknown.ratio, p.unknown.ids[group], progress.WindowOf(p.unknown.windows, at)}
 	}
-	phase, lap := event.PhaseTraining, p.line.lapAt(at)
+	phase, lap := event.PhaseTraining, p.line.LapAt(at)
 	if lap < 0 {
-		if i := p.line.gapAt(at); i >= 0 {
-			phase = p.line.gaps[i].phase
+		if i := p.line.GapAt(at); i >= 0 {
+			phase = p.line.Gaps[i].Phase
 		}
 	}
 	for _, named := range p.phases {
@@ -60,21 +63,21 @@ func (s *shares) weigh(probe uint32, pid int32, at int64) Share {
 		if lap >= 0 {
 			weight = share.passes(p.line, lap, at, share.from[group], s)
 		}
-		return Share{weight, id, windowOf(share.windows, at)}
+		return Share{weight, id, progress.WindowOf(share.windows, at)}
 	}
 	return alone
 }
 
 // passes is how often the process came past a place in its step in the stretch, over how
 // often it did in the slice.
-func (p *phaseShare) passes(t *timeline, lap int, at, from int64, s *shares) float64 {
-	seen := t.passes(lap, at, min(at, s.on), max(at+1, s.off))
+func (p *phaseShare) passes(t *progress.Timeline, lap int, at, from int64, s *shares) float64 {
+	seen := t.Passes(lap, at, min(at, s.on), max(at+1, s.off))
 	if seen == 0 {
 		return p.ratio
 	}
-	all := t.passes(lap, at, min(at, from), max(at+1, p.to))
+	all := t.Passes(lap, at, min(at, from), max(at+1, p.to))
 	for _, cut := range p.cut {
-		all -= t.passes(lap, at, cut[0], cut[1])
+		all -= t.Passes(lap, at, cut[0], cut[1])
 	}
 	return max(1, float64(all)/float64(seen))
 }

@@ -3,6 +3,8 @@ package budget
 import (
 	"slices"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
 
 // A slice tells nothing of a phase that it did not see. So while little of a job is
@@ -70,7 +72,7 @@ func (s *strata) unseen(now time.Time, usual time.Duration) bool {
 		s.granted = true
 		return true
 	}
-	if usual <= 0 || s.gaps >= grantedGaps || now.Sub(s.stepAt) < max(time.Duration(otherAfter*float64(usual)), time.Duration(leastStall)) || s.other.After(s.stepAt) {
+	if usual <= 0 || s.gaps >= grantedGaps || now.Sub(s.stepAt) < max(time.Duration(otherAfter*float64(usual)), time.Duration(progress.LeastStall)) || s.other.After(s.stepAt) {
 		return false
 	}
 	s.gaps++
@@ -90,36 +92,36 @@ func (s *strata) close(i *interval, off sliceMark, usual time.Duration) {
 
 // awaitsStratum reports whether the present slice should go on: it has begun to see
 // steps and has not seen two whole ones, or no slice has.
-func (g *Governor) awaitsStratum() bool {
-	i, s := g.ledger.present(), &g.strata
-	if i == nil || s.steps == 0 || len(g.probes.Steps()) == 0 {
+func (s *slicer) awaitsStratum() bool {
+	i, job := s.ledger.present(), &s.strata
+	if i == nil || job.steps == 0 || len(s.probes.Steps()) == 0 {
 		return false
 	}
-	began, length := s.steps-min(s.steps, i.on.steps), s.looked.Sub(i.on.at)
+	began, length := job.steps-min(job.steps, i.on.steps), job.looked.Sub(i.on.at)
 	switch {
 	case began > firstSteps:
-		s.trained = max(s.trained, firstSteps)
+		job.trained = max(job.trained, firstSteps)
 		return false
-	case began == 0 && s.trained >= firstSteps:
+	case began == 0 && job.trained >= firstSteps:
 		return false
 	case length >= maxWhole:
-		s.trained = firstSteps // or it never will be
+		job.trained = firstSteps // or it never will be
 		return false
 	}
-	if seen := since(i.before, g.probes.Hits(g.attached)); g.price(seen, length) >= wholeCost {
-		s.trained = firstSteps
+	if seen := since(i.before, s.probes.Hits(s.attached)); s.account.price(seen, length) >= wholeCost {
+		job.trained = firstSteps
 		return false
 	}
-	s.granted = true
+	job.granted = true
 	return true
 }
 
 // learnEvery is how often to look for functions that the job has begun to use.
-func (g *Governor) learnEvery(now time.Time) time.Duration {
+func (s *strata) learnEvery(now time.Time) time.Duration {
 	switch {
-	case now.Sub(g.strata.fresh) < freshFor, !g.strata.first.IsZero() && now.Sub(g.strata.first) < freshFor:
+	case now.Sub(s.fresh) < freshFor, !s.first.IsZero() && now.Sub(s.first) < freshFor:
 		return learnSoon
-	case g.strata.young(now):
+	case s.young(now):
 		return learnYoung
 	}
 	return CheckEvery / 4

@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
 
 // tellUnseen writes a slice that saw nothing for each stretch that no slice saw.
-func (g *Governor) tellUnseen(lines map[int32]*timeline, end int64) {
-	l := g.ledger
+func (l *ledger) tellUnseen(lines map[int32]*progress.Timeline, end int64, groups []string) {
 	if lines == nil {
-		lines = g.timelines(time.Unix(0, end), end)
+		lines = l.timelines(time.Unix(0, end), end)
 	}
 	var rows []event.Slice
 	for pid, t := range lines {
@@ -18,14 +18,14 @@ func (g *Governor) tellUnseen(lines map[int32]*timeline, end int64) {
 			from := l.from(stratum{pid, phase})
 			row := event.Slice{PID: pid, BeginNS: from, EndNS: from, FromNS: from, ToNS: end, Phase: phase, Unit: event.UnitTime, Represented: float64(l.spent(stratum{pid, phase}, t, from, end))}
 			if phase == event.PhaseTraining {
-				row.Unit, row.Represented = event.UnitSteps, float64(t.steps(from, end))
-				if row.Represented <= unseenShare*float64(len(t.begins)) {
+				row.Unit, row.Represented = event.UnitSteps, float64(t.Steps(from, end))
+				if row.Represented <= unseenShare*float64(t.Count()) {
 					continue
 				}
 			} else if row.Represented <= unseenShare*float64(end-l.first) {
 				continue
 			}
-			for _, group := range g.groupsOf(g.attached) {
+			for _, group := range groups {
 				l.ids++
 				row.ID, row.Group = l.ids, group
 				rows = append(rows, row)
@@ -42,13 +42,13 @@ func (g *Governor) tellUnseen(lines map[int32]*timeline, end int64) {
 			continue
 		}
 		row := event.Slice{PID: int32(pid), BeginNS: from, EndNS: from, FromNS: from, ToNS: end, Phase: event.PhaseOther, Unit: event.UnitTime, Represented: float64(end - from)}
-		for _, group := range g.groupsOf(g.attached) {
+		for _, group := range groups {
 			l.ids++
 			row.ID, row.Group = l.ids, group
 			rows = append(rows, row)
 		}
 	}
 	if len(rows) > 0 {
-		g.rows.Release(0, 0, rows, nil, nil)
+		l.rows.Weigh(0, 0, rows, nil, nil)
 	}
 }

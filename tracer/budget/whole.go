@@ -16,7 +16,7 @@ import (
 // stacks of its calls before the calls.
 
 // wholeWindow is over how long the groups are judged. Sooner they must have spent all
-// that the budget has for so long: a job that begins takes stacks that nobody remembers
+// that the budget has for so long: a job that begins takes stacks that are not cached
 // yet, and to take probes out takes seconds by itself.
 const wholeWindow = 2 * time.Second
 
@@ -45,17 +45,17 @@ func (w *whole) judge(g *Governor) error {
 	if elapsed < anchorWindow {
 		return nil
 	}
-	g.tickJob(now)
+	g.account.tick(now)
 	counts := g.probes.Hits(g.probes.Anchors())
 	prices := w.prices(g, since(w.before, counts), elapsed)
 	if elapsed >= wholeWindow {
 		w.at, w.before = now, counts
 	}
-	withoutStacks, out := giveWay(prices, g.allowance())
+	withoutStacks, out := giveWay(prices, g.account.allowance())
 	if len(withoutStacks)+len(out) == 0 {
 		return nil
 	}
-	room := fmt.Sprintf("of which the budget has %.1f %% for hits of probes", 100*g.allowance())
+	room := fmt.Sprintf("of which the budget has %.1f %% for hits of probes", 100*g.account.allowance())
 	for _, name := range withoutStacks {
 		g.warnWhole(name, fmt.Sprintf("the stacks of this group's calls would take %.1f %% of the job's time, %s: from here on its calls are recorded without them",
 			100*prices[name].stacks, room))
@@ -68,30 +68,28 @@ func (w *whole) judge(g *Governor) error {
 	if err := g.probes.LeaveStacks(slices.Concat(withoutStacks, out)); err != nil {
 		return err
 	}
-	if len(out) > 0 {
-		if err := g.demote(out); err != nil {
-			return err
-		}
+	if _, err := g.demote(out); err != nil {
+		return err
 	}
 	w.begin(g)
 	return nil
 }
 
-func (g *Governor) warnWhole(group, detail string) {
-	g.warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "slice", Source: group, Count: 1, Detail: detail})
+func (j *joints) warnWhole(group, detail string) {
+	j.warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "slice", Source: group, Count: 1, Detail: detail})
 }
 
 // prices are those of what was seen, by group, as shares of a window at the least.
 func (w *whole) prices(g *Governor, seen map[uint32]Hits, elapsed time.Duration) map[string]wholePrice {
-	processes := time.Duration(g.busyProcesses())
+	processes := time.Duration(g.account.busyProcesses())
 	over := float64(max(elapsed, wholeWindow) * processes)
-	pace, taking := g.pace(seen, elapsed*processes), g.job.TakingCost()
+	cold, taking := pace(seen, elapsed*processes), g.job.TakingCost()
 	prices := map[string]wholePrice{}
 	for index, h := range seen {
 		p := g.probes.At(index)
 		of := prices[p.Group]
 		of.launches = p.Launches
-		of.share += g.priceOf(p, h, pace, taking) / over
+		of.share += g.account.priceOf(p, h, cold, taking) / over
 		if p.Stack {
 			of.stacks += float64(h.Recorded) * taking.Stack / over
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
 
 func TestLaunchesGiveWayFirstAndStacksBeforeCalls(t *testing.T) {
@@ -77,7 +78,7 @@ func newWhole(probes Probes, job Job) (g *Governor, said *[]event.Warning) {
 	said = new([]event.Warning)
 	return New(Config{
 		Budget: 0.05, NoSlices: true, Cost: HitCost{Warm: [3]float64{1000, 1000, 1000}}, Probes: probes, Job: job, Switches: noSwitches{},
-		Nodes: NewNodeClock(), Steps: NewStepClock(), Warn: func(w event.Warning) { *said = append(*said, w) },
+		Nodes: progress.NewNodeClock(), Steps: progress.NewStepClock(), Warn: func(w event.Warning) { *said = append(*said, w) },
 	}), said
 }
 
@@ -104,8 +105,8 @@ func TestWithoutSlicesWhatCostsTooMuchIsLeftOut(t *testing.T) {
 	if len(*said) != 1 || (*said)[0].Source != "scope" || !strings.Contains((*said)[0].Detail, "left out") || !strings.Contains((*said)[0].Detail, "--budget off") {
 		t.Errorf("warnings: %+v", *said)
 	}
-	if g.slices != 0 || g.phase != phaseIdle {
-		t.Errorf("%d slices, phase %d", g.slices, g.phase)
+	if g.count != 0 || g.phase != phaseIdle {
+		t.Errorf("%d slices, phase %d", g.count, g.phase)
 	}
 }
 

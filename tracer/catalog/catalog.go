@@ -2,6 +2,12 @@
 // how their symbols are found, what to capture of a call and what a captured
 // value means. A new runtime is a new table here; neither the kernel programs
 // nor the decoder change.
+//
+// A runtime's tables are in the files that begin with its name (cuda*.go, hip*.go,
+// levelzero*.go, neuron.go, opencl*.go; pjrt.go; nccl*.go and c10d.go for collectives;
+// torch.go), and what they are made of in catalog.go, value.go, effect.go and
+// runtime.go. They stay one package: a table is written in the shorthand that those
+// define, and nothing outside asks for one vendor's.
 package catalog
 
 import (

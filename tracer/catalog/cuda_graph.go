@@ -73,18 +73,18 @@ func addsNode(more ...Value) func(*Function) {
 // {type, id} @8, accessDescs, count, bytesize @104, dptr @112, which the call
 // fills in}. Nothing is allocated before the graph runs.
 func cudaAllocNode(name string) []Function {
-	return cuda(name, "graph", "", addsNode(allocNodeValues...), remembersAtReplay("alloc"))
+	return cuda(name, "graph", "", addsNode(allocNodeValues...), changesMemoryAtReplay("alloc"))
 }
 
 // (…, address)
 func cudaFreeNode(name string) []Function {
-	return cuda(name, "graph", "", addsNode(Reg(FieldAddress, 4)), remembersAtReplay("free"))
+	return cuda(name, "graph", "", addsNode(Reg(FieldAddress, 4)), changesMemoryAtReplay("free"))
 }
 
 var allocNodeValues = []Value{Mem(FieldLocation, 4, 8), Mem(FieldBytes, 4, 104), OutAt(FieldAddress, 4, 112)}
 
-// remembersAtReplay is a node that changes memory each time its graph runs.
-func remembersAtReplay(action string) func(*Function) {
+// changesMemoryAtReplay is a node that changes memory each time its graph runs.
+func changesMemoryAtReplay(action string) func(*Function) {
 	return func(f *Function) { f.Memory = &Memory{Space: "device", Level: "driver", Action: action} }
 }
 

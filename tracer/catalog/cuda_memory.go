@@ -18,10 +18,10 @@ var cudaMemoryGroup = Group{
 		cuda("cuMemAllocAsync", "alloc", "|_ptsz", cudaAllocates("device", Out(FieldAddress, 0), Reg(FieldBytes, 1), Reg(FieldStream, 2))),
 		cuda("cuMemAllocFromPoolAsync", "alloc", "|_ptsz", cudaAllocates("device",
 			Out(FieldAddress, 0), Reg(FieldBytes, 1), Reg(FieldPool, 2), Reg(FieldStream, 3))),
-		cuda("cuMemFree", "free", "", remembers("free", "device", Reg32(FieldAddress, 0))),
-		cuda("cuMemFree", "free", "_v2", remembers("free", "device", Reg(FieldAddress, 0))),
-		cuda("cuMemFreeHost", "free", "", remembers("free", "pinned", Reg(FieldAddress, 0))),
-		cuda("cuMemFreeAsync", "free", "|_ptsz", remembers("free", "device", Reg(FieldAddress, 0), Reg(FieldStream, 1))),
+		cuda("cuMemFree", "free", "", changesMemory("free", "device", Reg32(FieldAddress, 0))),
+		cuda("cuMemFree", "free", "_v2", changesMemory("free", "device", Reg(FieldAddress, 0))),
+		cuda("cuMemFreeHost", "free", "", changesMemory("free", "pinned", Reg(FieldAddress, 0))),
+		cuda("cuMemFreeAsync", "free", "|_ptsz", changesMemory("free", "device", Reg(FieldAddress, 0), Reg(FieldStream, 1))),
 		cudaVirtual,
 		// Memory that the job has already is pinned: nothing is allocated.
 		cuda("cuMemHostRegister", "alloc", "|_v2", values(Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
@@ -41,12 +41,12 @@ var cudaVirtual = concat(
 	// property's location is {type, id} @8.
 	cuda("cuMemCreate", "alloc", "", cudaAllocates("device",
 		Out(FieldAllocation, 0), Reg(FieldBytes, 1), Mem(FieldLocation, 2, 8))),
-	cuda("cuMemRelease", "free", "", remembers("free", "device", Reg(FieldAllocation, 0))),
+	cuda("cuMemRelease", "free", "", changesMemory("free", "device", Reg(FieldAllocation, 0))),
 	// cuMemMap(ptr, size, offset, handle, flags)
-	cuda("cuMemMap", "alloc", "", remembers("map", "device",
+	cuda("cuMemMap", "alloc", "", changesMemory("map", "device",
 		Reg(FieldAddress, 0), Reg(FieldBytes, 1), Reg(FieldAllocation, 3))),
-	cuda("cuMemUnmap", "free", "", remembers("unmap", "device", Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
+	cuda("cuMemUnmap", "free", "", changesMemory("unmap", "device", Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
 	cuda("cuMemSetAccess", "alloc", "", values(Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
-	cuda("cuMemAddressReserve", "alloc", "", remembers("reserve", "device", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
-	cuda("cuMemAddressFree", "free", "", remembers("unreserve", "device", Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
+	cuda("cuMemAddressReserve", "alloc", "", changesMemory("reserve", "device", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
+	cuda("cuMemAddressFree", "free", "", changesMemory("unreserve", "device", Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
 )

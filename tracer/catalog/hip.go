@@ -141,10 +141,10 @@ var hipMemoryGroup = Group{
 		hip("hipHostAlloc", "alloc", "", hipAllocates("pinned", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
 		hip("hipMallocHost", "alloc", "", hipAllocates("pinned", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
 		hip("hipMemAllocHost", "alloc", "", hipAllocates("pinned", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
-		hip("hipFree", "free", "", remembers("free", "device", Reg(FieldAddress, 0))),
-		hip("hipFreeAsync", "free", "", remembers("free", "device", Reg(FieldAddress, 0), Reg(FieldStream, 1))),
-		hip("hipHostFree", "free", "", remembers("free", "pinned", Reg(FieldAddress, 0))),
-		hip("hipFreeHost", "free", "", remembers("free", "pinned", Reg(FieldAddress, 0))),
+		hip("hipFree", "free", "", changesMemory("free", "device", Reg(FieldAddress, 0))),
+		hip("hipFreeAsync", "free", "", changesMemory("free", "device", Reg(FieldAddress, 0), Reg(FieldStream, 1))),
+		hip("hipHostFree", "free", "", changesMemory("free", "pinned", Reg(FieldAddress, 0))),
+		hip("hipFreeHost", "free", "", changesMemory("free", "pinned", Reg(FieldAddress, 0))),
 		hipVirtual,
 		hip("hipHostRegister", "alloc", "", values(Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
 		hip("hipHostUnregister", "free", "", values(Reg(FieldAddress, 0))),
@@ -159,13 +159,13 @@ func hipAllocates(space string, v ...Value) func(*Function) {
 var hipVirtual = concat(
 	hip("hipMemCreate", "alloc", "", hipAllocates("device",
 		Out(FieldAllocation, 0), Reg(FieldBytes, 1), Mem(FieldLocation, 2, 8))),
-	hip("hipMemRelease", "free", "", remembers("free", "device", Reg(FieldAllocation, 0))),
-	hip("hipMemMap", "alloc", "", remembers("map", "device",
+	hip("hipMemRelease", "free", "", changesMemory("free", "device", Reg(FieldAllocation, 0))),
+	hip("hipMemMap", "alloc", "", changesMemory("map", "device",
 		Reg(FieldAddress, 0), Reg(FieldBytes, 1), Reg(FieldAllocation, 3))),
-	hip("hipMemUnmap", "free", "", remembers("unmap", "device", Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
+	hip("hipMemUnmap", "free", "", changesMemory("unmap", "device", Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
 	hip("hipMemSetAccess", "alloc", "", values(Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
-	hip("hipMemAddressReserve", "alloc", "", remembers("reserve", "device", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
-	hip("hipMemAddressFree", "free", "", remembers("unreserve", "device", Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
+	hip("hipMemAddressReserve", "alloc", "", changesMemory("reserve", "device", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
+	hip("hipMemAddressFree", "free", "", changesMemory("unreserve", "device", Reg(FieldAddress, 0), Reg(FieldBytes, 1))),
 )
 
 var hipSyncGroup = Group{

@@ -66,8 +66,8 @@ var hipGraphs = concat(
 	hipNode("hipGraphAddChildGraphNode", Reg(FieldChild, 4)),
 	hipNode("hipGraphAddEventRecordNode", Reg(FieldEvent, 4)),
 	hipNode("hipGraphAddEventWaitNode", Reg(FieldEvent, 4)),
-	hip("hipGraphAddMemAllocNode", "graph", "", addsNode(allocNodeValues...), remembersAtReplay("alloc")),
-	hip("hipGraphAddMemFreeNode", "graph", "", addsNode(Reg(FieldAddress, 4)), remembersAtReplay("free")),
+	hip("hipGraphAddMemAllocNode", "graph", "", addsNode(allocNodeValues...), changesMemoryAtReplay("alloc")),
+	hip("hipGraphAddMemFreeNode", "graph", "", addsNode(Reg(FieldAddress, 4)), changesMemoryAtReplay("free")),
 	// (…, hipGraphNodeParams *): {type, reserved, and at 16 what the calls above
 	// have, such as hipKernelNodeParams or a child graph}
 	hip("hipGraphAddNode", "graph", "", func(f *Function) {

@@ -83,18 +83,18 @@ var levelZeroMemoryGroup = Group{
 		// zeMemAllocShared(context, device's *, host's *, bytes, alignment, device, pointer *)
 		ze("zeMemAllocShared", "alloc", allocates("managed", zeOutOfDeviceMemory,
 			Reg(FieldContext, 0), Reg(FieldBytes, 3), Reg(FieldDeviceHandle, 5), OutArg(FieldAddress, 6))),
-		ze("zeMemFree", "free", remembers("free", "device", Reg(FieldAddress, 1))),
-		ze("zeMemFreeExt", "free", remembers("free", "device", Reg(FieldAddress, 2))),
+		ze("zeMemFree", "free", changesMemory("free", "device", Reg(FieldAddress, 1))),
+		ze("zeMemFreeExt", "free", changesMemory("free", "device", Reg(FieldAddress, 2))),
 		// zePhysicalMemCreate(context, device, {bytes @24} *, handle *)
 		ze("zePhysicalMemCreate", "alloc", allocates("device", zeOutOfDeviceMemory,
 			Reg(FieldDeviceHandle, 1), Mem(FieldBytes, 2, 24), Out(FieldAllocation, 3))),
-		ze("zePhysicalMemDestroy", "free", remembers("free", "device", Reg(FieldAllocation, 1))),
+		ze("zePhysicalMemDestroy", "free", changesMemory("free", "device", Reg(FieldAllocation, 1))),
 		// zeVirtualMemReserve(context, start, bytes, pointer *)
-		ze("zeVirtualMemReserve", "alloc", remembers("reserve", "device", Reg(FieldBytes, 2), Out(FieldAddress, 3))),
-		ze("zeVirtualMemFree", "free", remembers("unreserve", "device", Reg(FieldAddress, 1), Reg(FieldBytes, 2))),
+		ze("zeVirtualMemReserve", "alloc", changesMemory("reserve", "device", Reg(FieldBytes, 2), Out(FieldAddress, 3))),
+		ze("zeVirtualMemFree", "free", changesMemory("unreserve", "device", Reg(FieldAddress, 1), Reg(FieldBytes, 2))),
 		// zeVirtualMemMap(context, pointer, bytes, handle, offset, access)
-		ze("zeVirtualMemMap", "alloc", remembers("map", "device", Reg(FieldAddress, 1), Reg(FieldBytes, 2), Reg(FieldAllocation, 3))),
-		ze("zeVirtualMemUnmap", "free", remembers("unmap", "device", Reg(FieldAddress, 1), Reg(FieldBytes, 2))),
+		ze("zeVirtualMemMap", "alloc", changesMemory("map", "device", Reg(FieldAddress, 1), Reg(FieldBytes, 2), Reg(FieldAllocation, 3))),
+		ze("zeVirtualMemUnmap", "free", changesMemory("unmap", "device", Reg(FieldAddress, 1), Reg(FieldBytes, 2))),
 		ze("zeImageCreate", "alloc", values(Reg(FieldContext, 0), Reg(FieldDeviceHandle, 1))),
 		ze("zeImageDestroy", "free"),
 	},

@@ -82,7 +82,7 @@ var ncclCommunicators = concat(
 	nccl("ncclCommInitRankConfig", control, ncclInitRank),
 	// ncclCommInitRankScalable(comm *, nranks, rank, n, ids *, config *)
 	nccl("ncclCommInitRankScalable", control, effect(JoinsCommunicator,
-		append([]Value{Out(FieldCommunicator, 0), Reg(FieldHandlePlace, 0), Int32(FieldRanks, 1), Int32(FieldRank, 2)}, idBehind(4)...)...)),
+		append([]Value{Out(FieldCommunicator, 0), Reg(FieldHandleAddress, 0), Int32(FieldRanks, 1), Int32(FieldRank, 2)}, idBehind(4)...)...)),
 	// ncclCommInitAll(comms *, ndev, devlist *): one for each device, all of them
 	// of this process
 	nccl("ncclCommInitAll", control, effect(JoinsAll, append([]Value{Int32(FieldRanks, 1)}, OutList(FieldCommunicator, 0, mostInitAll)...)...)),
@@ -92,14 +92,14 @@ var ncclCommunicators = concat(
 	nccl("ncclCommCuDevice", control, values(Reg(FieldCommunicator, 0), Out32(FieldDeviceID, 1))),
 	// ncclCommSplit(comm, color, key, newcomm *, config *)
 	nccl("ncclCommSplit", control, effect(SplitsCommunicator,
-		Reg(FieldCommunicator, 0), Int32(FieldColor, 1), Int32(FieldKey, 2), Out(FieldHandle, 3), Reg(FieldHandlePlace, 3))),
+		Reg(FieldCommunicator, 0), Int32(FieldColor, 1), Int32(FieldKey, 2), Out(FieldHandle, 3), Reg(FieldHandleAddress, 3))),
 	// ncclCommShrink(comm, int *excluded, n, newcomm *, config *, flags), 2.27
 	nccl("ncclCommShrink", control, effect(ShrinksCommunicator, append([]Value{
-		Reg(FieldCommunicator, 0), Reg32(FieldLeftOut, 2), Out(FieldHandle, 3), Reg(FieldHandlePlace, 3)}, excluded(1)...)...)),
+		Reg(FieldCommunicator, 0), Reg32(FieldLeftOut, 2), Out(FieldHandle, 3), Reg(FieldHandleAddress, 3)}, excluded(1)...)...)),
 	// ncclCommGrow(comm, nranks, ncclUniqueId *, rank, newcomm *, config *), 2.29: a
 	// rank that was there gives -1, and most of those no id
 	nccl("ncclCommGrow", control, effect(JoinsCommunicator,
-		append([]Value{Out(FieldCommunicator, 4), Reg(FieldHandlePlace, 4), Int32(FieldRanks, 1), Int32(FieldRank, 3)}, idBehind(2)...)...)),
+		append([]Value{Out(FieldCommunicator, 4), Reg(FieldHandleAddress, 4), Int32(FieldRanks, 1), Int32(FieldRank, 3)}, idBehind(2)...)...)),
 	nccl("ncclCommDestroy", control, effect(LeavesCommunicator, Reg(FieldCommunicator, 0))),
 	nccl("ncclCommAbort", control, effect(LeavesCommunicator, Reg(FieldCommunicator, 0))),
 	nccl("ncclCommFinalize", control, values(Reg(FieldCommunicator, 0))),
@@ -108,7 +108,7 @@ var ncclCommunicators = concat(
 
 func ncclInitRank(f *Function) {
 	f.Effect = JoinsCommunicator
-	f.Values = append([]Value{Out(FieldCommunicator, 0), Reg(FieldHandlePlace, 0), Int32(FieldRanks, 1), Int32(FieldRank, rankArgument)}, uniqueID...)
+	f.Values = append([]Value{Out(FieldCommunicator, 0), Reg(FieldHandleAddress, 0), Int32(FieldRanks, 1), Int32(FieldRank, rankArgument)}, uniqueID...)
 }
 
 // mostExcluded is of how many ranks that a communicator loses at once the rest is

@@ -106,7 +106,7 @@ var neuronMemoryGroup = Group{
 			f.Memory = &Memory{Space: "device", Level: "driver", Action: "alloc", Spaces: []FlagSpace{{neuronOnHost, "host"}}}
 		}),
 		// void nrt_tensor_free(tensor **)
-		nrt("nrt_tensor_free", "free", remembers("free", "device", Mem(FieldAddress, 0, 0)), func(f *Function) { f.StatusOK = false }),
+		nrt("nrt_tensor_free", "free", changesMemory("free", "device", Mem(FieldAddress, 0, 0)), func(f *Function) { f.StatusOK = false }),
 		// Parts of another tensor, or names for memory of the job's: nothing is allocated.
 		// nrt_tensor_allocate_slice(source, offset, bytes, name, tensor *)
 		nrt("nrt_tensor_allocate_slice", "alloc", values(Reg(FieldBytes, 2))),

@@ -29,8 +29,8 @@ var openCLMemoryGroup = Group{
 		// cl_mem clCreatePipe(context, flags, packet_bytes, packets, properties, error *)
 		openCLReturns("clCreatePipe", "alloc", FieldAddress, 5,
 			openCLAllocates(Reg(FieldContext, 0), Reg(FieldFlags, 1), Reg32(FieldWidth, 2), Reg32(FieldHeight, 3))),
-		openCL("clRetainMemObject", "alloc", remembers("retain", "device", Reg(FieldAddress, 0))),
-		openCL("clReleaseMemObject", "free", remembers("release", "device", Reg(FieldAddress, 0))),
+		openCL("clRetainMemObject", "alloc", changesMemory("retain", "device", Reg(FieldAddress, 0))),
+		openCL("clReleaseMemObject", "free", changesMemory("release", "device", Reg(FieldAddress, 0))),
 		// void *clSVMAlloc(context, flags, bytes, alignment)
 		openCL("clSVMAlloc", "alloc", func(f *Function) {
 			f.StatusOK, f.Returns = false, FieldAddress
@@ -38,7 +38,7 @@ var openCLMemoryGroup = Group{
 			f.Values = []Value{Reg(FieldContext, 0), Reg(FieldBytes, 2)}
 		}),
 		// void clSVMFree(context, pointer)
-		openCL("clSVMFree", "free", remembers("free", "managed", Reg(FieldAddress, 1)), func(f *Function) { f.StatusOK = false }),
+		openCL("clSVMFree", "free", changesMemory("free", "managed", Reg(FieldAddress, 1)), func(f *Function) { f.StatusOK = false }),
 		// clEnqueueSVMFree(queue, n, pointers, callback, data, n, events, event *)
 		openCL("clEnqueueSVMFree", "free", values(Reg(FieldStream, 0), Reg32(FieldCount, 1))),
 	},

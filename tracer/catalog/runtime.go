@@ -58,8 +58,8 @@ func allocates(space string, outOfMemory int32, v ...Value) func(*Function) {
 	}
 }
 
-// remembers is a call that changes memory: free, map, unmap, reserve, unreserve.
-func remembers(action, space string, v ...Value) func(*Function) {
+// changesMemory is a call that changes memory: free, map, unmap, reserve, unreserve.
+func changesMemory(action, space string, v ...Value) func(*Function) {
 	return func(f *Function) {
 		f.Values = v
 		f.Memory = &Memory{Space: space, Level: "driver", Action: action}

@@ -110,9 +110,9 @@ const (
 	FieldExcluded // a rank that a smaller communicator leaves out
 	FieldLeftOut  // how many of them there are
 	FieldCaller   // the address that the call returns to
-	// FieldHandlePlace is where the call puts the handle that it creates, maybe only
+	// FieldHandleAddress is where the call puts the handle that it creates, maybe only
 	// after it has returned.
-	FieldHandlePlace
+	FieldHandleAddress
 	// FieldWork is a c10d::Work: a collective of torch.distributed that was issued.
 	FieldWork
 	// FieldNumber is how many collectives a group of ranks has numbered so far.

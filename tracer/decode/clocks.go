@@ -3,19 +3,19 @@ package decode
 import (
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
 
 // Clocks tell the governor how far the job has come: the decoder winds them, the manager
 // reads them, and each has a lock for that.
 type Clocks struct {
-	Nodes *budget.NodeClock
-	Steps *budget.StepClock
+	Nodes *progress.NodeClock
+	Steps *progress.StepClock
 }
 
-func newClocks() Clocks { return Clocks{budget.NewNodeClock(), budget.NewStepClock()} }
+func newClocks() Clocks { return Clocks{progress.NewNodeClock(), progress.NewStepClock()} }
 
 // saw notes what tells where in its training step a process was, of calls that are
 // recorded in every step.

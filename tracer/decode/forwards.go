@@ -1,9 +1,9 @@
 package decode
 
 import (
-	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/cache"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
 )
 
@@ -34,7 +34,7 @@ const maxForwards = 1 << 20
 // youngest are kept.
 type forwards struct {
 	rows      *rows.Rows
-	nodes     *budget.NodeClock
+	nodes     *progress.NodeClock
 	operators map[uint32]*cache.Pending[sequenceKey, int64]
 	edgeless  uint64 // backward nodes whose operator has no row
 }
@@ -44,7 +44,7 @@ type sequenceKey struct {
 	number int64
 }
 
-func newForwards(to *rows.Rows, nodes *budget.NodeClock) *forwards {
+func newForwards(to *rows.Rows, nodes *progress.NodeClock) *forwards {
 	return &forwards{rows: to, nodes: nodes, operators: map[uint32]*cache.Pending[sequenceKey, int64]{}}
 }
 

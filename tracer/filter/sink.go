@@ -90,7 +90,8 @@ func (s *Sink) OpenCalls(o event.OpenCalls) error {
 	return s.Sink.OpenCalls(o)
 }
 
-// mostDropped is how many spans are remembered, about: an edge comes soon after them.
+// mostDropped is how many ids of spans that were left out are kept, about: an edge comes
+// soon after its span.
 const mostDropped = 1 << 16
 
 // spanIDs are the last spans that were left out.

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
-	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
@@ -72,7 +72,7 @@ func (f *File) runner(pid int) int {
 	return slices.Min(slices.Collect(maps.Keys(f.mapped)))
 }
 
-var _ budget.Library = (*File)(nil)
+var _ progress.Library = (*File)(nil)
 
 // File is the library's file.
 func (f *File) File() *elf.File { return f.plan.ELF }

@@ -73,8 +73,8 @@ func (d sliced) Learn() (known int, fresh []uint32) {
 	return known, fresh
 }
 
-// Used lists those that a slice attaches.
-func (d sliced) Used() (used []uint32) {
+// InUse lists those that a slice attaches.
+func (d sliced) InUse() (used []uint32) {
 	for _, f := range d.s.files {
 		for _, i := range d.s.usable(f, catalog.Detail) {
 			if p := d.s.at(f.base + uint32(i)); p.used {

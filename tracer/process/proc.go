@@ -122,7 +122,7 @@ const (
 	nsPerTick      = 1e9 / ticksPerSecond
 )
 
-// bootTimes remembers btime per proc root: the kernel derives it from the wall
+// bootTimes caches btime per proc root: the kernel derives it from the wall
 // clock, so reading it again after the clock was set would move every start.
 var bootTimes sync.Map
 

@@ -32,10 +32,10 @@ type Shapes struct {
 // Counted reports whether the FLOPs of the call are counted.
 func (s *Shapes) Counted() bool { return s.Detail.Shape.FLOPs != nil }
 
-// maxShapes is how many different shapes are remembered, at the most.
+// maxShapes is how many different shapes are cached, at the most.
 const maxShapes = 1 << 16
 
-// NewReader returns a Reader that remembers nothing yet.
+// NewReader returns a Reader with an empty cache.
 func NewReader() *Reader { return &Reader{young: map[string]*Shapes{}} }
 
 // Source is how the shapes of a recording are known (span.shape_source).

@@ -3,68 +3,86 @@ package unwinding
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 )
 
-// enqueue lets the worker make a file's table.
-func (u *Unwinder) enqueue(f *file) {
-	u.queue = append(u.queue, f)
-	u.wake()
+// queue is what the worker has to do. The Unwinder's lock is held for all but wake.
+type queue struct {
+	files   []*file
+	spent   map[int]time.Duration // on the tables of a process's files
+	busy    *file
+	looks   map[int]bool // processes whose generated code is to be looked at
+	looking bool
+	work    chan struct{}
+	idle    *sync.Cond
 }
 
-func (u *Unwinder) wake() {
+func newQueue(lock sync.Locker) *queue {
+	return &queue{looks: map[int]bool{}, spent: map[int]time.Duration{}, work: make(chan struct{}, 1), idle: sync.NewCond(lock)}
+}
+
+// add lets the worker make a file's table.
+func (q *queue) add(f *file) {
+	q.files = append(q.files, f)
+	q.wake()
+}
+
+func (q *queue) wake() {
 	select {
-	case u.work <- struct{}{}:
+	case q.work <- struct{}{}:
 	default:
 	}
 }
 
-// dequeue takes a file of the process on whose files least time was spent, so that
+// left is how many tables are not made yet.
+func (q *queue) left() int {
+	n := len(q.files) + len(q.looks)
+	if q.busy != nil {
+		n++
+	}
+	if q.looking {
+		n++
+	}
+	return n
+}
+
+// next takes a file of the process on whose files least time was spent, so that
 // one with many large files does not keep the others waiting; of those the largest:
 // the one that most frames are of.
-func (u *Unwinder) dequeue() *file {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if len(u.queue) == 0 || u.closed {
+func (q *queue) next() *file {
+	if len(q.files) == 0 {
 		return nil
 	}
-	next := slices.MaxFunc(u.queue, func(a, b *file) int {
-		return cmp.Or(cmp.Compare(u.spentOn(b), u.spentOn(a)), cmp.Compare(a.size, b.size))
+	next := slices.MaxFunc(q.files, func(a, b *file) int {
+		return cmp.Or(cmp.Compare(q.spentOn(b), q.spentOn(a)), cmp.Compare(a.size, b.size))
 	})
-	u.queue = slices.DeleteFunc(u.queue, func(f *file) bool { return f == next })
-	u.busy = next
+	q.remove(next)
+	q.busy = next
 	return next
 }
 
-// abandon gives up a file that nobody maps and whose table is not begun.
-func (u *Unwinder) abandon(f *file) {
-	at := slices.Index(u.queue, f)
-	if len(f.mappers) > 0 || at < 0 || u.closed {
-		return
+// remove takes a file off the queue, and reports whether it was there.
+func (q *queue) remove(f *file) bool {
+	at := slices.Index(q.files, f)
+	if at >= 0 {
+		q.files = slices.Delete(q.files, at, at+1)
 	}
-	u.queue = slices.Delete(u.queue, at, at+1)
-	f.elf.Close()
-	f.elf, f.state = nil, Absent
-	for key, known := range u.byOrigin {
-		if known == f {
-			delete(u.byOrigin, key)
-		}
-	}
-	u.retire(f) // a child that was forked a moment ago has its number
+	return at >= 0
 }
 
 // turn is what counts as spending the same time on two processes.
 const turn = 500 * time.Millisecond
 
 // spentOn is the least that was spent on a process that maps a file, in turns.
-func (u *Unwinder) spentOn(f *file) time.Duration {
+func (q *queue) spentOn(f *file) time.Duration {
 	least := time.Duration(0)
 	first := true
 	for pid := range f.mappers {
-		if spent := u.spent[pid] / turn; first || spent < least {
+		if spent := q.spent[pid] / turn; first || spent < least {
 			least, first = spent, false
 		}
 	}
@@ -72,49 +90,60 @@ func (u *Unwinder) spentOn(f *file) time.Duration {
 }
 
 // worker makes one table after the other, on one core, without the lock.
-func (u *Unwinder) worker() {
-	defer close(u.ended)
-	defer u.options.Cache.Prune()
-	for range u.work {
-		for f := u.dequeue(); f != nil; f = u.dequeue() {
+type worker struct{ *Unwinder }
+
+func (w worker) run() {
+	defer close(w.ended)
+	defer w.options.Cache.Prune()
+	for range w.queue.work {
+		for f := w.next(); f != nil; f = w.next() {
 			began := time.Now()
 			var t *unwind.Table
 			var err error
-			if fault := elf.Guard(func() { t, err = u.options.Cache.Table(f.elf) }); fault != nil {
+			if fault := elf.Guard(func() { t, err = w.options.Cache.Table(f.elf) }); fault != nil {
 				err = fault
 			}
-			u.finish(f, t, err, began)
+			w.finish(f, t, err, began)
 		}
-		for u.lookNext() {
+		for w.lookNext() {
 		}
 	}
 }
 
+func (w worker) next() *file {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	return w.queue.next()
+}
+
 // finish publishes a table, or says why there is none.
-func (u *Unwinder) finish(f *file, t *unwind.Table, err error, began time.Time) {
+func (w worker) finish(f *file, t *unwind.Table, err error, began time.Time) {
 	var digest unwind.Digest
 	if err == nil {
 		digest = t.Digest()
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	f.elf.Close()
 	f.elf = nil
-	if err == nil && !u.closed {
-		err = u.publish(f, t, digest)
-		u.options.Changed()
+	if err == nil && !w.closed {
+		err = w.room.publish(f, t, digest)
+		w.options.Changed()
 	}
 	if t != nil {
 		t.Close()
 	}
 	f.took = time.Since(began)
 	for pid := range f.mappers {
-		u.spent[pid] += f.took
+		w.queue.spent[pid] += f.took
 	}
 	if err != nil {
-		u.refused.count(err)
+		w.room.refused.count(err)
 		f.state, f.reason = Absent, err
 	}
-	u.busy = nil
-	u.idle.Broadcast()
+	w.queue.busy = nil
+	w.queue.idle.Broadcast()
 }

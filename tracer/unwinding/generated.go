@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 )
@@ -177,25 +176,25 @@ func (t *processTable) generatedRegions() []region {
 // look asks the worker to look at a process's generated code. The lock is held.
 func (u *Unwinder) look(pid int) {
 	if t := u.processes[pid]; t != nil && runtime.GOARCH == "amd64" && (len(t.generatedRegions()) > 0 || t.generated != nil) {
-		u.looks[pid] = true
-		u.wake()
+		u.queue.looks[pid] = true
+		u.queue.wake()
 	}
 }
 
 // lookNext makes the table of the generated code of some process that is
 // waiting for it; false: none is.
-func (u *Unwinder) lookNext() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for pid := range u.looks {
-		delete(u.looks, pid)
-		t := u.processes[pid]
-		if t == nil || u.closed {
+func (w worker) lookNext() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for pid := range w.queue.looks {
+		delete(w.queue.looks, pid)
+		t := w.processes[pid]
+		if t == nil || w.closed {
 			continue
 		}
 		before, regions := t.generated, t.generatedRegions()
-		u.looking = true
-		u.mu.Unlock()
+		w.queue.looking = true
+		w.mu.Unlock()
 		began := time.Now()
 		now, inferred, changed, err := before.understand(pid, regions)
 		var table *unwind.Table
@@ -203,15 +202,15 @@ func (u *Unwinder) lookNext() bool {
 			// What can not be made a table of is left by frame pointer, as before.
 			table, _ = unwind.CompileInferred(elf.MachineX86_64, inferred)
 		}
-		u.mu.Lock()
-		u.looking = false
-		if t := u.processes[pid]; t != nil && !u.closed {
+		w.mu.Lock()
+		w.queue.looking = false
+		if t := w.processes[pid]; t != nil && !w.closed {
 			t.looked = time.Since(began)
 			if changed && t.generated == before {
-				u.replaceGenerated(t, now, table)
+				w.replaceGenerated(t, now, table)
 			}
 		}
-		u.idle.Broadcast()
+		w.queue.idle.Broadcast()
 		return true
 	}
 	return false
@@ -219,41 +218,21 @@ func (u *Unwinder) lookNext() bool {
 
 // replaceGenerated puts a new table of generated code, nil for none, in the
 // place of the old one. Walks see one or the other.
-func (u *Unwinder) replaceGenerated(t *processTable, now *generated, table *unwind.Table) {
+func (w worker) replaceGenerated(t *processTable, now *generated, table *unwind.Table) {
 	old := t.generated
 	if table != nil {
-		f, err := u.generatedFile(table, u.shareOf(t.process.PID))
-		u.refused.count(err)
+		f, err := w.room.generatedFile(table, w.quotas.of(t.process.PID))
+		w.room.refused.count(err)
 		if err == nil {
 			now.file = f
 		}
 	}
 	t.generated = now
-	if u.tables.putProcess(t.process.PID, t.entry()) != nil {
+	if w.tables.putProcess(t.process.PID, t.entry()) != nil {
 		t.generated = old
-		u.drop(now)
+		w.room.drop(now)
 		return
 	}
-	u.options.Changed()
-	u.drop(old)
-}
-
-func (u *Unwinder) generatedFile(table *unwind.Table, by *share) (*file, error) {
-	number, err := u.newNumber(by)
-	if err != nil {
-		return nil, err
-	}
-	f := &file{number: number, of: by, ready: bpf.NativeWalkUnwindStateFILE_GENERATED}
-	if err := u.publish(f, table, unwind.Digest{}); err != nil {
-		u.forget(f)
-		return nil, err
-	}
-	return f, nil
-}
-
-// drop takes the table of generated code out of the kernel.
-func (u *Unwinder) drop(g *generated) {
-	if g != nil && g.file != nil {
-		u.retire(g.file)
-	}
+	w.options.Changed()
+	w.room.drop(old)
 }

@@ -406,7 +406,7 @@ func TestOutcomesCountEveryWalk(t *testing.T) {
 
 func TestWithoutTablesFramePointersAreTriedAndSaidSo(t *testing.T) {
 	h := newHarness(t, Options{MemoryBytes: 1}) // one shard: not room for all
-	h.unwind.leaves.limit = 0
+	h.unwind.room.leaves.limit = 0
 	program := filepath.Join(buildNative(t), "frames")
 	j := start(t, program, "1", "wait")
 	h.add(j.Process.Pid)

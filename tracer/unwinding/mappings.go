@@ -43,7 +43,7 @@ func (u *Unwinder) read(p *process.Process) (*processTable, error) {
 		return nil, err
 	}
 	t := &processTable{process: p, files: map[*file]bool{}, inodes: map[inode]bool{}}
-	u.reading = t.files
+	u.files.reading = t.files
 	for _, c := range code {
 		if c.Start >= math.MaxInt64 {
 			continue // the vsyscall page
@@ -59,10 +59,10 @@ func (t *processTable) add(u *Unwinder, c process.Code) {
 	var f *file
 	switch {
 	case c.Library != nil:
-		f = u.find(c.Library, u.shareOf(t.process.PID))
+		f = u.files.find(c.Library, u.quotas.of(t.process.PID))
 		t.inodes[inode{c.Library.Device, c.Library.Inode}] = true
 	case c.Name == "[vdso]":
-		f = u.vdso(c.End - c.Start)
+		f = u.files.vdso(c.End - c.Start)
 	case c.Name != "" && c.Name[0] == '[' && !isNamedAnonymous(c.Name):
 		return // the kernel's own, as [uprobes]: what is there is no frame
 	}
@@ -157,7 +157,9 @@ func (u *Unwinder) leave(old, now *processTable) {
 		if now == nil || !now.files[f] {
 			delete(f.mappers, old.process.PID)
 			f.unused = time.Now()
-			u.abandon(f)
+			if !u.closed {
+				u.files.abandon(f)
+			}
 		}
 	}
 	for id := range old.inodes {
@@ -166,7 +168,7 @@ func (u *Unwinder) leave(old, now *processTable) {
 			mapped = mapped || t.inodes[id]
 		}
 		if !mapped {
-			delete(u.byInode, id)
+			delete(u.files.byInode, id)
 		}
 	}
 }
@@ -177,13 +179,13 @@ func (u *Unwinder) unload(pid int) error {
 		return nil
 	}
 	delete(u.processes, pid)
-	delete(u.spent, pid)
-	delete(u.shares, pid)
+	delete(u.queue.spent, pid)
+	delete(u.quotas.shares, pid)
 	u.leave(t, nil)
 	if err := u.tables.deleteProcess(pid); err != nil {
 		return fmt.Errorf("removing the mappings of pid %d: %w", pid, err)
 	}
-	u.drop(t.generated)
+	u.room.drop(t.generated)
 	u.options.Changed()
 	return nil
 }

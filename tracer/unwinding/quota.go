@@ -58,34 +58,24 @@ func (s *share) allows(a, whole amount) bool {
 	return s == nil || !s.taken.plus(a).beyond(whole, partOfProcess) && (s.user == nil || !s.user.taken.plus(a).beyond(whole, partOfUser))
 }
 
-// whole is what there is of each table.
-func (u *Unwinder) whole() amount {
-	return amount{files: maxFiles - firstFile, leaves: u.leaves.limit * shardLeaves, rules: maxRules}
+// quotas are the shares of processes and of their users.
+type quotas struct {
+	shares map[int]*share // by pid
+	users  map[uint32]*share
 }
 
-// shareOf is the share of a process, which is made when it is first asked for.
-func (u *Unwinder) shareOf(pid int) *share {
-	if s := u.shares[pid]; s != nil {
+// of is the share of a process, which is made when it is first asked for.
+func (q *quotas) of(pid int) *share {
+	if s := q.shares[pid]; s != nil {
 		return s
 	}
 	uid := process.User(pid)
-	if u.users[uid] == nil {
-		u.users[uid] = &share{}
+	if q.users[uid] == nil {
+		q.users[uid] = &share{}
 	}
-	s := &share{user: u.users[uid]}
-	u.shares[pid] = s
+	s := &share{user: q.users[uid]}
+	q.shares[pid] = s
 	return s
-}
-
-// admit reports whether a share may grow by so much, for which it takes tables out
-// that nobody maps any more.
-func (u *Unwinder) admit(s *share, a amount) error {
-	for !s.allows(a, u.whole()) {
-		if !u.evict(s) {
-			return ErrQuota
-		}
-	}
-	return nil
 }
 
 // Refused counts the files that have no table because there was no room for one, or
@@ -105,7 +95,7 @@ func (r *Refused) count(err error) {
 func (u *Unwinder) Refused() Refused {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.refused
+	return u.room.refused
 }
 
 // Used is how much of the kernel's tables is in use, and how much there is: numbers of
@@ -118,10 +108,10 @@ func (u *Unwinder) Used() Used {
 	_, bytes := u.Memory()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	whole := u.whole()
+	whole := u.room.whole()
 	return Used{
-		Files: int(u.nextNumber) - firstFile - len(u.numbers), MaxFiles: whole.files,
-		Bytes: bytes, MaxBytes: u.leaves.limit * shardLeaves * unwind.LeafBytes,
-		Rules: len(u.rules.numbers), MaxRules: maxRules,
+		Files: int(u.room.nextNumber) - firstFile - len(u.room.numbers), MaxFiles: whole.files,
+		Bytes: bytes, MaxBytes: u.room.leaves.limit * shardLeaves * unwind.LeafBytes,
+		Rules: len(u.room.rules.numbers), MaxRules: maxRules,
 	}
 }

@@ -24,7 +24,7 @@ func crowded(t *testing.T) *Unwinder {
 
 // add gives a share a file with a table of so many leaves and of rules from a number on.
 func (u *Unwinder) add(name string, by *share, leaves, firstRule, rules int) (*file, error) {
-	number, err := u.newNumber(by)
+	number, err := u.room.newNumber(by)
 	if err != nil {
 		return nil, err
 	}
@@ -33,11 +33,11 @@ func (u *Unwinder) add(name string, by *share, leaves, firstRule, rules int) (*f
 	for i := range rules {
 		table.Rules = append(table.Rules, unwind.Rule{Kind: unwind.Offset, CFA: int32(firstRule + i)})
 	}
-	u.byOrigin[name] = f
-	err = u.publish(f, table, unwind.Digest{})
+	u.files.byOrigin[name] = f
+	err = u.room.publish(f, table, unwind.Digest{})
 	if err != nil {
-		delete(u.byOrigin, name)
-		u.forget(f)
+		delete(u.files.byOrigin, name)
+		u.room.forget(f)
 	}
 	return f, err
 }
@@ -74,8 +74,8 @@ func TestNobodyTakesAllOfTheUnwindTables(t *testing.T) {
 					t.Errorf("process %d has %d files, then: %v", i, n, err)
 				}
 			}
-			if attacker.taken.beyond(u.whole(), partOfUser) {
-				t.Errorf("the user has %+v of %+v", attacker.taken, u.whole())
+			if attacker.taken.beyond(u.room.whole(), partOfUser) {
+				t.Errorf("the user has %+v of %+v", attacker.taken, u.room.whole())
 			}
 			if n, err := take(&share{user: other}, 3); n != 3 || err != nil {
 				t.Errorf("another user has %d of 3 files: %v", n, err)
@@ -99,15 +99,15 @@ func TestTablesOfFilesThatWereUnmappedMakeRoomForEver(t *testing.T) {
 		}
 		f.unmap()
 	}
-	for u.evict(nil) {
+	for u.room.evict(nil) {
 	}
 	if by.taken != (amount{}) || by.user.taken != (amount{}) {
 		t.Errorf("%+v, and of the user %+v, are not given back", by.taken, by.user.taken)
 	}
-	if n := len(u.rules.numbers); n != 1 {
+	if n := len(u.room.rules.numbers); n != 1 {
 		t.Errorf("%d rules are left", n)
 	}
-	if n := len(u.images) + len(u.byOrigin); n != 0 {
+	if n := len(u.room.images) + len(u.files.byOrigin); n != 0 {
 		t.Errorf("%d tables are left", n)
 	}
 }
@@ -117,8 +117,8 @@ func TestProcessesOfOneUserShareAShare(t *testing.T) {
 	u := crowded(t)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	own, parents := u.shareOf(os.Getpid()), u.shareOf(os.Getppid())
-	if own == parents || own.user == nil || own.user != parents.user || u.shareOf(os.Getpid()) != own {
+	own, parents := u.quotas.of(os.Getpid()), u.quotas.of(os.Getppid())
+	if own == parents || own.user == nil || own.user != parents.user || u.quotas.of(os.Getpid()) != own {
 		t.Errorf("%p of user %p, %p of user %p", own, own.user, parents, parents.user)
 	}
 }
@@ -137,18 +137,18 @@ func TestAFileThatNobodyMapsAnyMoreIsNotCompiled(t *testing.T) {
 		t.Fatal(err)
 	}
 	by := &share{}
-	u.busy = &file{mappers: map[int]bool{}} // the worker waits for the lock anyway
-	f := u.findELF("x", e, by)
-	if f.state != Waiting || len(u.queue) != 1 {
-		t.Fatalf("%s, %d waiting", f.state, len(u.queue))
+	u.queue.busy = &file{mappers: map[int]bool{}} // the worker waits for the lock anyway
+	f := u.files.findELF("x", e, by)
+	if f.state != Waiting || len(u.queue.files) != 1 {
+		t.Fatalf("%s, %d waiting", f.state, len(u.queue.files))
 	}
-	u.abandon(f)
-	if len(u.queue) != 0 || len(u.byOrigin) != 0 || f.state != Absent {
-		t.Errorf("%s, %d waiting, %d known", f.state, len(u.queue), len(u.byOrigin))
+	u.files.abandon(f)
+	if len(u.queue.files) != 0 || len(u.files.byOrigin) != 0 || f.state != Absent {
+		t.Errorf("%s, %d waiting, %d known", f.state, len(u.queue.files), len(u.files.byOrigin))
 	}
-	u.reclaim(time.Now().Add(time.Second))
+	u.room.reclaim(time.Now().Add(time.Second))
 	if by.taken != (amount{}) {
 		t.Errorf("%+v is not given back", by.taken)
 	}
-	u.busy = nil
+	u.queue.busy = nil
 }

@@ -18,7 +18,7 @@ type Options struct {
 	// the most. PyTorch with CUDA needs some 15 MiB.
 	MemoryBytes int
 	// Changed is called after each change of what a walk finds, nil if nobody
-	// remembers what walks found.
+	// caches what walks found.
 	Changed func()
 }
 
@@ -28,31 +28,14 @@ type Unwinder struct {
 	tables  tables
 	options Options
 
-	mu         sync.Mutex
-	idle       *sync.Cond
-	leaves     leaves
-	rules      rules
-	byInode    map[inode]*file
-	byOrigin   map[string]*file // elf.File.Origin
-	images     map[unwind.Digest]*image
-	numbers    []uint32 // file numbers given back
-	retired    []retired
-	nextNumber uint32
-	generation uint16 // of the last table; those beyond the greatest have none
-	processes  map[int]*processTable
-	vdsoFile   *file
-	shares     map[int]*share // by pid
-	users      map[uint32]*share
-	refused    Refused
-	reading    map[*file]bool // of the process whose maps were read last: soon to be mapped by it
-	queue      []*file
-	spent      map[int]time.Duration // on the tables of a process's files
-	busy       *file
-	looks      map[int]bool // processes whose generated code is to be looked at
-	looking    bool
-	closed     bool
+	mu        sync.Mutex // of what follows, between the callers, the worker and the watch
+	room      *room
+	files     files
+	quotas    quotas
+	queue     *queue
+	processes map[int]*processTable
+	closed    bool
 
-	work  chan struct{}
 	ended chan struct{}
 	watch *watch
 }
@@ -71,17 +54,15 @@ func newUnwinder(to tables, options Options) *Unwinder {
 		limit = min(limit, max(1, options.MemoryBytes/(shardLeaves*unwind.LeafBytes)))
 	}
 	u := &Unwinder{
-		tables: to, options: options,
-		leaves: leaves{tables: to, limit: limit},
-		rules:  newRules(to),
-		shares: map[int]*share{}, users: map[uint32]*share{},
-		byInode: map[inode]*file{}, byOrigin: map[string]*file{}, images: map[unwind.Digest]*image{}, nextNumber: firstFile,
-		processes: map[int]*processTable{}, looks: map[int]bool{}, spent: map[int]time.Duration{},
-		work: make(chan struct{}, 1), ended: make(chan struct{}),
+		tables: to, options: options, room: newRoom(to, limit),
+		quotas:    quotas{shares: map[int]*share{}, users: map[uint32]*share{}},
+		processes: map[int]*processTable{}, ended: make(chan struct{}),
 	}
-	u.idle = sync.NewCond(&u.mu)
+	u.queue = newQueue(&u.mu)
+	u.files = newFiles(u.room, u.queue)
+	u.room.unused, u.room.evicted = u.files.unused, u.files.drop
 	u.watch = startWatch(u)
-	go u.worker()
+	go worker{u}.run()
 	return u
 }
 
@@ -133,8 +114,8 @@ func (u *Unwinder) RemoveProcess(pid int) error {
 func (u *Unwinder) Wait() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for (len(u.queue)+len(u.looks) > 0 || u.busy != nil || u.looking) && !u.closed {
-		u.idle.Wait()
+	for u.queue.left() > 0 && !u.closed {
+		u.queue.idle.Wait()
 	}
 }
 
@@ -142,15 +123,9 @@ func (u *Unwinder) Wait() {
 func (u *Unwinder) Progress() (done, of int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	waiting := len(u.queue) + len(u.looks)
-	if u.busy != nil {
-		waiting++
-	}
-	if u.looking {
-		waiting++
-	}
-	of = max(len(u.byInode), waiting)
-	return of - waiting, of
+	left := u.queue.left()
+	of = max(len(u.files.byInode), left)
+	return of - left, of
 }
 
 // Close stops the worker and releases the tables; a walk after it finds none.
@@ -165,14 +140,14 @@ func (u *Unwinder) Close() {
 	for pid := range u.processes {
 		_ = u.unload(pid)
 	}
-	u.idle.Broadcast()
-	close(u.work)
+	u.queue.idle.Broadcast()
+	close(u.queue.work)
 	u.mu.Unlock()
 	<-u.ended
-	for _, f := range u.queue {
+	for _, f := range u.queue.files {
 		f.elf.Close()
 	}
-	u.leaves.close()
+	u.room.leaves.close()
 }
 
 // FileStatus is what became of one file's table.
@@ -229,9 +204,9 @@ func (u *Unwinder) Status(pid int) (status ProcessStatus, ok bool) {
 func (u *Unwinder) Memory() (allocated, used int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	allocated = u.leaves.bytes()
+	allocated = u.room.leaves.bytes()
 	used = allocated
-	for _, r := range u.leaves.free {
+	for _, r := range u.room.leaves.free {
 		used -= r.count * unwind.LeafBytes
 	}
 	return allocated, used

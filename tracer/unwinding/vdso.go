@@ -12,8 +12,8 @@ import (
 // vdso is the file that the kernel maps into every process and that lies on no
 // disk. It is the same in all 64-bit processes, so ours is read; nil where that
 // fails.
-func (u *Unwinder) vdso(size uint64) *file {
-	if u.vdsoFile == nil {
+func (x *files) vdso(size uint64) *file {
+	if x.vdsoFile == nil {
 		contents, err := ownVDSO(size)
 		if err != nil {
 			return nil
@@ -22,9 +22,9 @@ func (u *Unwinder) vdso(size uint64) *file {
 		if err != nil {
 			return nil
 		}
-		u.vdsoFile = u.findELF("[vdso]", e, nil)
+		x.vdsoFile = x.findELF("[vdso]", e, nil)
 	}
-	return u.vdsoFile
+	return x.vdsoFile
 }
 
 // ownVDSO copies the vDSO from where the auxiliary vector says it is.

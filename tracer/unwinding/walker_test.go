@@ -174,7 +174,7 @@ func (s *tape) publish(machine string, rules ...unwind.Rule) {
 		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4+2:], uint16((i+1)%(len(rules)+1))|1<<15)
 	}
 	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 15, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}}, rules...), Leaves: leaf}
-	if err := s.unwinder.publish(&file{number: firstFile, mappers: map[int]bool{}}, table, unwind.Digest{}); err != nil {
+	if err := s.unwinder.room.publish(&file{number: firstFile, mappers: map[int]bool{}}, table, unwind.Digest{}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.send()
@@ -434,7 +434,7 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	t.Cleanup(u.Close)
 	table := &unwind.Table{Machine: elf.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 200*unwind.LeafBytes)}
 	add := func(name string, mapped bool) (*file, error) {
-		number, err := u.newNumber(nil)
+		number, err := u.room.newNumber(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -442,8 +442,8 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 		if mapped {
 			f.mappers[1] = true
 		}
-		u.byOrigin[name] = f
-		return f, u.publish(f, table, unwind.Digest{})
+		u.files.byOrigin[name] = f
+		return f, u.room.publish(f, table, unwind.Digest{})
 	}
 	mapped, err := add("mapped", true)
 	if err != nil {
@@ -457,8 +457,8 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	if _, err := add("third", true); err != nil {
 		t.Errorf("no room beside a table that nobody maps: %v", err)
 	}
-	if u.byOrigin["unused"] != nil || u.byOrigin["mapped"] != mapped || u.byOrigin["third"].image.first != first {
-		t.Errorf("the wrong table went: %v", u.byOrigin)
+	if u.files.byOrigin["unused"] != nil || u.files.byOrigin["mapped"] != mapped || u.files.byOrigin["third"].image.first != first {
+		t.Errorf("the wrong table went: %v", u.files.byOrigin)
 	}
 	if _, err := add("fourth", true); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("%v, want ErrNoRoom", err)

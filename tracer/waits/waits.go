@@ -215,7 +215,7 @@ func (s *State) Wait(span *event.Span, c Call) {
 	}
 }
 
-// mostAwaited is how many waits for one work are remembered.
+// mostAwaited is how many waits for one work are kept.
 const mostAwaited = 8
 
 // describe gives a call what is known of its work.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/holders"
-	"github.com/ebpfprof/ebpfprof/internal/memplan/pickle"
+	"github.com/ebpfprof/ebpfprof/internal/pickle"
 )
 
 // ErrFormat is returned for a file that is no memory snapshot.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/holders"
-	"github.com/ebpfprof/ebpfprof/internal/memplan/pickle"
+	"github.com/ebpfprof/ebpfprof/internal/pickle"
 )
 
 const text = `{"segments":[{"device":0,"address":4096,"total_size":2097152,"stream":0,"segment_type":"small","frames":[],

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/holders"
-	"github.com/ebpfprof/ebpfprof/internal/memplan/pickle"
+	"github.com/ebpfprof/ebpfprof/internal/pickle"
 )
 
 // Device is the memory of one device for Write: an arena's blocks.
@@ -180,5 +180,5 @@ func (p *writer) frames(device int, d Device, path int64) {
 		p.EndDict()
 	}
 	p.EndList()
-	p.known[key] = p.Remember()
+	p.known[key] = p.Memoize()
 }

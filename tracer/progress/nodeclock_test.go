@@ -1,4 +1,4 @@
-package budget
+package progress
 
 import (
 	"math"
@@ -29,7 +29,7 @@ func TestNodesBetweenSlices(t *testing.T) {
 		{-9000, 1000, 1000}, // no thread makes fewer than none
 		{5000, 5500, 500},   // after the last, at the pace of the last gap
 	} {
-		got := c.between(millisecond(span.from), millisecond(span.to))
+		got := c.Between(millisecond(span.from), millisecond(span.to))
 		if math.Abs(got-float64(span.want)) > 2 {
 			t.Errorf("%d to %d ms: %.1f nodes, want %d", span.from, span.to, got, span.want)
 		}
@@ -41,7 +41,7 @@ func TestNodesOfAllThreadsAreAddedUp(t *testing.T) {
 	for _, at := range []int64{1500, 2500} { // of another thread, two a millisecond
 		c.Saw(2, uint32(at), at*int64(time.Millisecond), 2*at)
 	}
-	if got := c.between(millisecond(1600), millisecond(2400)); math.Abs(got-2400) > 3 {
+	if got := c.Between(millisecond(1600), millisecond(2400)); math.Abs(got-2400) > 3 {
 		t.Errorf("%.1f nodes, want 800 and 1600", got)
 	}
 }
@@ -49,10 +49,10 @@ func TestNodesOfAllThreadsAreAddedUp(t *testing.T) {
 func TestANodeThatIsHandedOnIsNotNew(t *testing.T) {
 	c := training([2]int64{1000, 1030}, [2]int64{3000, 3030})
 	c.Saw(1, 7, 4000*int64(time.Millisecond), 12)
-	if got := c.between(millisecond(1000), millisecond(3000)); math.Abs(got-2000) > 2 {
+	if got := c.Between(millisecond(1000), millisecond(3000)); math.Abs(got-2000) > 2 {
 		t.Errorf("%.1f nodes, want 2000", got)
 	}
-	if c.read(millisecond(3500)) {
+	if c.Read(millisecond(3500)) {
 		t.Error("a number that is no news counts as a reading")
 	}
 }
@@ -75,13 +75,13 @@ func TestNodesAfterTheLastSliceAreThoseOfItsCPUTime(t *testing.T) {
 					ran := float64(min(ms, 3030)) + c.runs*float64(max(0, ms-3030))
 					return time.Duration(ran * float64(time.Millisecond)), true
 				}
-				clock.tick(millisecond(ms))
+				clock.Tick(millisecond(ms))
 			}
-			got := clock.between(millisecond(3030), millisecond(5030))
+			got := clock.Between(millisecond(3030), millisecond(5030))
 			if math.Abs(got-c.want) > 60 { // the reading before the last slice is up to 100 ms old
 				t.Errorf("%.0f nodes, want %.0f", got, c.want)
 			}
-			if clock.read(millisecond(5030)) || !clock.read(millisecond(3030)) {
+			if clock.Read(millisecond(5030)) || !clock.Read(millisecond(3030)) {
 				t.Error("what is estimated is not told from what was read")
 			}
 		})
@@ -95,7 +95,7 @@ func TestTheClockForgetsWhatItNeedsNoMore(t *testing.T) {
 		at := epoch * int64(time.Second)
 		c.Saw(1, uint32(epoch), at, epoch)
 		for tick := range int64(10) {
-			c.tick(time.Unix(0, at+tick*int64(cpuEvery)))
+			c.Tick(time.Unix(0, at+tick*int64(CPUEvery)))
 		}
 	}
 	thread := c.threads[1]
@@ -110,32 +110,11 @@ func TestTheClockForgetsWhatItNeedsNoMore(t *testing.T) {
 	}
 }
 
-func TestWeightIsTheNodesOfTheStretchOverThoseOfTheSlice(t *testing.T) {
-	g := &Governor{probes: noProbes{}, job: noJob{}, nodes: training([2]int64{1000, 1050}, [2]int64{3000, 3050}), steps: NewStepClock()}
-	s := &interval{epoch: 0, on: sliceMark{at: millisecond(1000)}, off: sliceMark{at: millisecond(1050)}}
-	if w := ratio(g, s, unitNodes, s.on, sliceMark{at: millisecond(3000)}); math.Abs(w-2000.0/51) > 0.1 {
-		t.Errorf("weight %v, want 2000 nodes over 51", w)
-	}
-}
-
 func TestTheThreadsOwnCPUTime(t *testing.T) {
 	if _, ok := threadCPUTime(1); !ok {
 		t.Skip("this kernel keeps no schedstat")
 	}
 	if _, ok := threadCPUTime(-1); ok {
 		t.Error("a thread that is none has a CPU time")
-	}
-}
-
-// A slice in which the job made no nodes lies between two that did: what the line
-// through those says of it is no count.
-func TestASliceWithoutNodesIsNotWeighedByThem(t *testing.T) {
-	g := &Governor{probes: noProbes{}, job: noJob{}, nodes: training([2]int64{1000, 1050}, [2]int64{9000, 9050}), steps: NewStepClock()}
-	quiet := &interval{epoch: 7, on: sliceMark{at: millisecond(5000)}, off: sliceMark{at: millisecond(5050)}}
-	if basis := g.basis(quiet); basis != unitTime {
-		t.Errorf("weighed by unit %d, want by time", basis)
-	}
-	if basis := g.basis(&interval{epoch: 1, on: sliceMark{at: millisecond(9000)}, off: sliceMark{at: millisecond(9050)}}); basis != unitNodes {
-		t.Errorf("a slice with nodes is weighed by unit %d", basis)
 	}
 }

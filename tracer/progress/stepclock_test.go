@@ -1,4 +1,4 @@
-package budget
+package progress
 
 import "testing"
 
@@ -9,10 +9,10 @@ func TestStepsInsideStepsAreNone(t *testing.T) {
 	c.Saw(7, 210, 220)
 	c.Saw(7, 230, 240)
 	c.Saw(7, 200, 250)
-	if got := c.steps()[7].steps; len(got) != 2 || got[0].begin != 100 || got[1].begin != 200 {
+	if got := c.Steps()[7].steps; len(got) != 2 || got[0].begin != 100 || got[1].begin != 200 {
 		t.Errorf("the steps are %v, want ones that begin at 100 and 200", got)
 	}
-	if got := c.longest(); got != 100 {
+	if got := c.Longest(); got != 100 {
 		t.Errorf("the longest step takes %d ns, want 100", got)
 	}
 }
@@ -28,19 +28,19 @@ func TestTheStepClockKeepsWhatIsNeeded(t *testing.T) {
 	if p := c.processes[1]; len(p.steps) != mostSteps/2 || len(p.loads) != mostSteps/2 || p.known != 0 {
 		t.Errorf("%d steps and %d loads are kept, from %d on, want all", len(p.steps), len(p.loads), p.known)
 	}
-	if c.crowded() {
+	if c.Crowded() {
 		t.Error("half of the room is taken, and it is crowded")
 	}
-	c.need(1, 1000)
+	c.Need(1, 1000)
 	c.Saw(1, 1e9, 1e9+5)
 	c.Load(1, 1e9)
-	if !c.crowded() {
+	if !c.Crowded() {
 		t.Error("more than half of the room is taken, and it is not crowded")
 	}
 	if p := c.processes[1]; p.known != 0 {
 		t.Errorf("a hundred steps are let go, up to %d: too few to be worth it", p.known)
 	}
-	c.need(1, 1e6)
+	c.Need(1, 1e6)
 	c.Saw(1, 2e9, 2e9+5)
 	c.Load(1, 2e9)
 	if p := c.processes[1]; p.known != 1e6 || p.steps[0].begin != 1e6 || p.loads[0] < 1e6 || p.loads[0] > 1e6+10 {
@@ -88,15 +88,15 @@ func TestTheStepClockHasItsLimits(t *testing.T) {
 func TestAStepOfBeforeThatComesLateIsNoStep(t *testing.T) {
 	c := NewStepClock()
 	c.Saw(7, 100, 150)
-	c.forget(200)
+	c.Forget(200)
 	c.Saw(7, 180, 190)
 	c.Mark(7, 191, 192)
 	c.Load(7, 195)
-	if got := c.steps()[7]; len(got.steps) > 0 || len(got.loads) > 0 {
+	if got := c.Steps()[7]; len(got.steps) > 0 || len(got.loads) > 0 {
 		t.Errorf("steps %v and loads %v of before are known", got.steps, got.loads)
 	}
 	c.Saw(7, 210, 220)
-	if got := c.steps()[7].steps; len(got) != 1 {
+	if got := c.Steps()[7].steps; len(got) != 1 {
 		t.Errorf("the steps are %v, want the one that begins at 210", got)
 	}
 }

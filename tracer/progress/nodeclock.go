@@ -1,4 +1,4 @@
-package budget
+package progress
 
 import (
 	"slices"
@@ -55,11 +55,9 @@ const (
 	keptCPU      = 512
 	// clockThreads bounds how many threads it follows.
 	clockThreads = 4096
-	// weightNodes is the least number of nodes in a slice by which it is weighed.
-	weightNodes = 32
-	// cpuEvery is how often the CPU time is read, at the least, and for how long a
+	// CPUEvery is how often the CPU time is read, at the least, and for how long a
 	// thread is taken to have gone on as before after the last reading.
-	cpuEvery = 500 * time.Millisecond
+	CPUEvery = 500 * time.Millisecond
 )
 
 // NewNodeClock makes a NodeClock that knows no thread.
@@ -100,12 +98,12 @@ func (c *NodeClock) Saw(tid int32, epoch uint32, at, number int64) {
 	t.slices[len(t.slices)-1].last = nodePoint{at, number + 1}
 }
 
-// tick reads the CPU times, if that is due.
-func (c *NodeClock) tick(now time.Time) {
+// Tick reads the CPU times, if that is due.
+func (c *NodeClock) Tick(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for tid, t := range c.threads {
-		if n := len(t.cpu); n > 0 && now.UnixNano()-t.cpu[n-1].at < int64(cpuEvery)/2 {
+		if n := len(t.cpu); n > 0 && now.UnixNano()-t.cpu[n-1].at < int64(CPUEvery)/2 {
 			continue
 		}
 		used, ok := c.cpuTime(tid)
@@ -125,8 +123,8 @@ func (c *NodeClock) tick(now time.Time) {
 	}
 }
 
-// between is how many nodes all threads made between two times.
-func (c *NodeClock) between(from, to time.Time) (nodes float64) {
+// Between is how many nodes all threads made between two times.
+func (c *NodeClock) Between(from, to time.Time) (nodes float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.threads {
@@ -135,9 +133,9 @@ func (c *NodeClock) between(from, to time.Time) (nodes float64) {
 	return nodes
 }
 
-// seen is how many nodes the records of one slice told of. What between says of a
+// Seen is how many nodes the records of one slice told of. What Between says of a
 // slice that told of none is a guess by those around it.
-func (c *NodeClock) seen(epoch uint32) (nodes int64) {
+func (c *NodeClock) Seen(epoch uint32) (nodes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.threads {
@@ -150,8 +148,8 @@ func (c *NodeClock) seen(epoch uint32) (nodes int64) {
 	return nodes
 }
 
-// read reports whether a slice read the numbers at that time or later.
-func (c *NodeClock) read(at time.Time) bool {
+// Read reports whether a slice read the numbers at that time or later.
+func (c *NodeClock) Read(at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.threads {
@@ -226,7 +224,7 @@ func pace(from, to nodePoint) float64 {
 // used is the CPU time that the thread used between two times, nanoseconds, if
 // it was read around them.
 func (t *threadNodes) used(from, to int64) (nanoseconds float64, known bool) {
-	if len(t.cpu) < 2 || from < t.cpu[0].at-int64(cpuEvery) {
+	if len(t.cpu) < 2 || from < t.cpu[0].at-int64(CPUEvery) {
 		return 0, false
 	}
 	return t.usedAt(to) - t.usedAt(from), true
@@ -244,7 +242,7 @@ func (t *threadNodes) usedAt(at int64) float64 {
 	})
 	i = min(max(i, 1), len(t.cpu)-1)
 	a, b := t.cpu[i-1], t.cpu[i]
-	at = min(at, b.at+int64(cpuEvery))
+	at = min(at, b.at+int64(CPUEvery))
 	if b.at == a.at {
 		return float64(a.used)
 	}

@@ -1,4 +1,4 @@
-package budget
+package progress
 
 import (
 	"cmp"
@@ -14,22 +14,33 @@ import (
 // alone, its rows would claim a fifth more calls of the one than of the other. So
 // where what marks the steps is recorded all the time, each row of such a slice
 // stands for as many calls as there were steps in the stretch, by how often the
-// slice came past its place in the step.
+// slice came past its position in the step.
 //
 // The decoder writes it, the Governor reads it.
 type StepClock struct {
 	mu        sync.Mutex
-	processes map[int32]*stepping
+	processes map[int32]*Stepping
 	since     int64 // what began before is not noted any more
 }
 
-// stepping is what is known of one process.
-type stepping struct {
+// Stepping is what is known of one process.
+type Stepping struct {
 	steps stepTimes
 	loads []int64 // when it asked its loader for more, in order
 	// known is from when on that is all there was: what was before was let go. 0 where
 	// nothing was. What was before needed may be let go.
 	known, needed int64
+}
+
+// Count is how many of its steps are known.
+func (p Stepping) Count() int { return len(p.steps) }
+
+// Since reports whether all its steps since a time are known, two of them at the least.
+func (p Stepping) Since(from int64) bool { return len(p.steps) >= 2 && p.known <= from }
+
+// Timeline is what the process did between two times, as far as it is known.
+func (p Stepping) Timeline(from, to int64) *Timeline {
+	return newTimeline(p.steps, p.loads, max(from, p.known), to)
 }
 
 // step is one step of a process, up to the beginning of the next one. It begins here
@@ -61,7 +72,7 @@ const (
 )
 
 // NewStepClock makes a StepClock that knows no step.
-func NewStepClock() *StepClock { return &StepClock{processes: map[int32]*stepping{}} }
+func NewStepClock() *StepClock { return &StepClock{processes: map[int32]*Stepping{}} }
 
 // after is the index of the first step that begins at a time or later.
 func (b stepTimes) after(at int64) int {
@@ -84,13 +95,13 @@ func (c *StepClock) Saw(pid int32, start, end int64) {
 }
 
 // of is what is known of a process, which may be new.
-func (c *StepClock) of(pid int32) *stepping {
+func (c *StepClock) of(pid int32) *Stepping {
 	p := c.processes[pid]
 	if p == nil {
 		if len(c.processes) >= keptStepping {
 			delete(c.processes, c.longestGone())
 		}
-		p = &stepping{}
+		p = &Stepping{}
 		c.processes[pid] = p
 	}
 	return p
@@ -101,7 +112,7 @@ func (c *StepClock) room() int { return mostSteps / max(1, len(c.processes)) }
 
 // trim lets go of what nobody needs, and beyond that of what there is no room for. It
 // does so seldom, of much at once.
-func (c *StepClock) trim(p *stepping) {
+func (c *StepClock) trim(p *Stepping) {
 	room := c.room()
 	least := max(min(keptSteps, room/2), timelineSteps)
 	if n := len(p.steps); n > 2*least {
@@ -125,8 +136,8 @@ func (c *StepClock) trim(p *stepping) {
 	}
 }
 
-// need says from when on the steps of a process are still needed.
-func (c *StepClock) need(pid int32, from int64) {
+// Need says from when on the steps of a process are still needed.
+func (c *StepClock) Need(pid int32, from int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p := c.processes[pid]; p != nil {
@@ -134,8 +145,8 @@ func (c *StepClock) need(pid int32, from int64) {
 	}
 }
 
-// crowded reports whether the steps of some process take more than half of their room.
-func (c *StepClock) crowded() bool {
+// Crowded reports whether the steps of some process take more than half of their room.
+func (c *StepClock) Crowded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	room := c.room()
@@ -178,9 +189,9 @@ func (c *StepClock) Load(pid int32, at int64) {
 	c.trim(p)
 }
 
-// usual is the median length of the recent steps of the process with the most; 0 where
+// Usual is the median length of the recent steps of the process with the most; 0 where
 // none is known.
-func (c *StepClock) usual() time.Duration {
+func (c *StepClock) Usual() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var most stepTimes
@@ -214,20 +225,20 @@ func (c *StepClock) longestGone() (oldest int32) {
 	return oldest
 }
 
-// forget begins anew: from a time on, not every step is seen. The records of earlier ones
+// Forget begins anew: from a time on, not every step is seen. The records of earlier ones
 // may still be on their way: a handful of them would pass for all the steps there were.
-func (c *StepClock) forget(at int64) {
+func (c *StepClock) Forget(at int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.since = max(c.since, at)
 	clear(c.processes)
 }
 
-// steps are the times of each process with steps. They are the caller's.
-func (c *StepClock) steps() map[int32]stepping {
+// Steps are the times of each process with steps. They are the caller's.
+func (c *StepClock) Steps() map[int32]Stepping {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make(map[int32]stepping, len(c.processes))
+	all := make(map[int32]Stepping, len(c.processes))
 	for pid, p := range c.processes {
 		if len(p.steps) == 0 {
 			continue
@@ -242,14 +253,14 @@ func (c *StepClock) steps() map[int32]stepping {
 			store = append(store, copied[i].marks...)
 			copied[i].marks = store[from:len(store):len(store)]
 		}
-		all[pid] = stepping{copied, slices.Clone(p.loads), p.known, p.needed}
+		all[pid] = Stepping{copied, slices.Clone(p.loads), p.known, p.needed}
 	}
 	return all
 }
 
-// longest is how long the longest of the recent steps of any process was; 0 where
+// Longest is how long the longest of the recent steps of any process was; 0 where
 // none is known.
-func (c *StepClock) longest() (length time.Duration) {
+func (c *StepClock) Longest() (length time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.processes {
@@ -270,9 +281,9 @@ func (s step) moved(by int64) step {
 	return m
 }
 
-// place is where in its step a process was: behind which mark, and how much of the
+// position is where in its step a process was: behind which mark, and how much of the
 // way to the next one, from 0 to 1; and how much of the whole step.
-type place struct {
+type position struct {
 	marks, behind int
 	share, whole  float64
 }

@@ -1,4 +1,4 @@
-package budget
+package progress
 
 import "testing"
 
@@ -45,19 +45,19 @@ func TestAThreadIsReadWhereItsNumberIs(t *testing.T) {
 }
 
 func TestWhatEndedThreadsMadeCounts(t *testing.T) {
-	c := &nodeCounter{processes: map[int]*countedProcess{}}
-	if nodes, known := (*nodeCounter)(nil).read(millisecond(0), nil, nil); known || nodes != 0 {
+	c := &NodeCounter{processes: map[int]*countedProcess{}}
+	if nodes, known := (*NodeCounter)(nil).Read(millisecond(0), nil, nil); known || nodes != 0 {
 		t.Errorf("without a counter: %d nodes, known: %t", nodes, known)
 	}
-	if _, known := c.read(millisecond(0), func(func(Library) bool) {}, nil); known {
+	if _, known := c.Read(millisecond(0), func(func(Library) bool) {}, nil); known {
 		t.Error("a job without a process that counts is known")
 	}
 	c.processes[7] = &countedProcess{threads: map[int32]*countedThread{7: {base: 100, number: 150}, 8: {number: 5}}}
-	if !c.counting() {
+	if !c.Counting() {
 		t.Error("it does not count")
 	}
 	for range 2 {
-		if nodes, known := c.read(millisecond(1), func(func(Library) bool) {}, nil); nodes != 55 || !known {
+		if nodes, known := c.Read(millisecond(1), func(func(Library) bool) {}, nil); nodes != 55 || !known {
 			t.Errorf("%d nodes, known: %t; want the 50 since the process was seen and 5 of a new thread", nodes, known)
 		}
 	}

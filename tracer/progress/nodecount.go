@@ -1,4 +1,4 @@
-package budget
+package progress
 
 import (
 	"fmt"
@@ -14,14 +14,14 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
-// nodeCounter tells how far a training job has come for nothing: PyTorch numbers
+// NodeCounter tells how far a training job has come for nothing: PyTorch numbers
 // the autograd nodes that a thread makes, and the number is a word of the thread's
 // own storage (at::sequence_number), which can be read in the process's memory at
 // any time. A step makes the same number of nodes each time, so slices can be
 // weighed by nodes as by steps, and no probe has to count anything between them.
 //
 // It belongs to the manager's goroutine.
-type nodeCounter struct {
+type NodeCounter struct {
 	tasks     Threads
 	words     map[Library]*tlsWord // nil: the file has none
 	processes map[int]*countedProcess
@@ -47,9 +47,9 @@ type countedThread struct {
 }
 
 const (
-	// nodeEvery is how often the numbers are read at the least: what a process does
+	// NodeEvery is how often the numbers are read at the least: what a process does
 	// after the last look, before it ends, is not counted.
-	nodeEvery = 100 * time.Millisecond
+	NodeEvery = 100 * time.Millisecond
 	// sweepEvery is how often all threads are looked at, and the kernel is asked for
 	// new ones; in between only those that make nodes are. A thread counts as one
 	// that does not after stillSweeps without any.
@@ -61,19 +61,19 @@ const (
 	mostNodes = 1 << 48
 )
 
-// newNodeCounter asks for what it needs of the kernel; without it, it counts
+// NewNodeCounter asks for what it needs of the kernel; without it, it counts
 // nothing, and the slices are weighed by other means.
-func newNodeCounter(open func() (Threads, error)) *nodeCounter {
+func NewNodeCounter(open func() (Threads, error)) *NodeCounter {
 	tasks, err := open()
 	if err != nil {
 		return nil
 	}
-	return &nodeCounter{tasks: tasks, words: map[Library]*tlsWord{}, processes: map[int]*countedProcess{}}
+	return &NodeCounter{tasks: tasks, words: map[Library]*tlsWord{}, processes: map[int]*countedProcess{}}
 }
 
-// read returns how many nodes the job's threads have made since they were first
+// Read returns how many nodes the job's threads have made since they were first
 // seen, and whether that is known.
-func (c *nodeCounter) read(now time.Time, libraries iter.Seq[Library], pids []int) (nodes uint64, known bool) {
+func (c *NodeCounter) Read(now time.Time, libraries iter.Seq[Library], pids []int) (nodes uint64, known bool) {
 	if c == nil {
 		return 0, false
 	}
@@ -107,13 +107,13 @@ func (c *nodeCounter) read(now time.Time, libraries iter.Seq[Library], pids []in
 	return nodes, len(c.processes) > 0 || nodes > 0
 }
 
-// due reports whether it is time to look again.
-func (c *nodeCounter) due(now time.Time) bool {
-	return c.counting() && now.Sub(c.looked) >= nodeEvery
+// Due reports whether it is time to look again.
+func (c *NodeCounter) Due(now time.Time) bool {
+	return c.Counting() && now.Sub(c.looked) >= NodeEvery
 }
 
-// counting reports whether any thread has made a node.
-func (c *nodeCounter) counting() bool {
+// Counting reports whether any thread has made a node.
+func (c *NodeCounter) Counting() bool {
 	if c == nil {
 		return false
 	}
@@ -128,7 +128,7 @@ func (c *nodeCounter) counting() bool {
 }
 
 // word finds where a library keeps the number.
-func (c *nodeCounter) word(f Library) *tlsWord {
+func (c *NodeCounter) word(f Library) *tlsWord {
 	if w, ok := c.words[f]; ok {
 		return w
 	}
@@ -152,7 +152,7 @@ func wordOf(file *elf.File) (found *tlsWord) {
 }
 
 // process reads the numbers of one process's threads.
-func (c *nodeCounter) process(now time.Time, pid int, word tlsWord, bias uint64) error {
+func (c *NodeCounter) process(now time.Time, pid int, word tlsWord, bias uint64) error {
 	p := c.processes[pid]
 	first := p == nil
 	if first {
@@ -213,7 +213,7 @@ func (t *countedThread) look(memory io.ReaderAt, word tlsWord, bias uint64, swee
 }
 
 // discover learns which threads a process has.
-func (c *nodeCounter) discover(pid int, p *countedProcess) error {
+func (c *NodeCounter) discover(pid int, p *countedProcess) error {
 	tids, err := threadsOf(pid)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (c *nodeCounter) discover(pid int, p *countedProcess) error {
 }
 
 // forget ends with a process; what its threads made counts on.
-func (c *nodeCounter) forget(pid int) {
+func (c *NodeCounter) forget(pid int) {
 	p := c.processes[pid]
 	if p == nil {
 		return
@@ -266,7 +266,8 @@ func threadsOf(pid int) (tids []int32, err error) {
 	return tids, nil
 }
 
-func (c *nodeCounter) close() {
+// Close ends the reading of the processes.
+func (c *NodeCounter) Close() {
 	if c == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package budget
+package progress
 
 import (
 	"encoding/binary"

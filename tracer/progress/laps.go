@@ -1,4 +1,4 @@
-package budget
+package progress
 
 import (
 	"slices"
@@ -16,10 +16,10 @@ const (
 	// gapSteps is how much longer than a usual step the time between two backward passes
 	// must be for something else to lie between them, in usual steps.
 	gapSteps = 1.5
-	// leastStall is how much longer it must be at the least, whatever a step takes: where
+	// LeastStall is how much longer it must be at the least, whatever a step takes: where
 	// others have the processor, or the host of a virtual machine has, a thread stands
 	// still for some tens of milliseconds in the middle of a step, and that is no phase.
-	leastStall = int64(50 * time.Millisecond)
+	LeastStall = int64(50 * time.Millisecond)
 	// longGap is from how many usual steps on a gap counts though no slice saw any of it.
 	longGap = 5
 	// timelineSteps is over how many steps around a time what is usual is taken.
@@ -37,25 +37,25 @@ type lap struct {
 // whole reports whether there was all of it.
 func (l *lap) whole() bool { return l.from <= l.begin && l.to >= l.end }
 
-// gap is a time without training.
-type gap struct {
-	from, to int64
-	phase    string
+// Gap is a time without training.
+type Gap struct {
+	From, To int64
+	Phase    string
 }
 
-// timeline is what a process did between two times.
-type timeline struct {
+// Timeline is what a process did between two times.
+type Timeline struct {
 	laps   []lap
-	gaps   []gap
+	Gaps   []Gap
 	begins []int64 // of the backward passes
-	usual  int64   // length of a step; 0 where none is known
+	Usual  int64   // length of a step; 0 where none is known
 	broken []int   // the laps of which there is a part only
 }
 
 // newTimeline cuts the time of a process between two moments by its steps and the
 // times at which it asked its loader for more.
-func newTimeline(all stepTimes, loads []int64, from, to int64) *timeline {
-	t := &timeline{}
+func newTimeline(all stepTimes, loads []int64, from, to int64) *Timeline {
+	t := &Timeline{}
 	first, last := max(0, all.after(from)-2), min(len(all), all.after(to)+2)
 	steps := all[first:last]
 	for _, s := range steps {
@@ -67,9 +67,9 @@ func newTimeline(all stepTimes, loads []int64, from, to int64) *timeline {
 	}
 	var head, tail int64
 	around := all[max(0, first-timelineSteps):min(len(all), last+timelineSteps)]
-	t.usual, head, tail = usualStep(around)
-	like := around.typical(t.usual)
-	limit := t.usual + max(int64(gapSteps*float64(t.usual)), leastStall)
+	t.Usual, head, tail = usualStep(around)
+	like := around.typical(t.Usual)
+	limit := t.Usual + max(int64(gapSteps*float64(t.Usual)), LeastStall)
 	t.beforeFirst(steps[0], like, first == 0, from, head, loads)
 	for i := range steps {
 		s := steps[i]
@@ -88,7 +88,7 @@ func newTimeline(all stepTimes, loads []int64, from, to int64) *timeline {
 		}
 		t.laps = append(t.laps, lap{s, ended + head, s.begin, ended})
 		t.gap(ended, next-head, loads)
-		t.laps = append(t.laps, headOf(like, next, t.usual, head))
+		t.laps = append(t.laps, headOf(like, next, t.Usual, head))
 	}
 	for i := range t.laps {
 		if !t.laps[i].whole() {
@@ -152,19 +152,19 @@ func headOf(like step, next, usual, head int64) lap {
 
 // beforeFirst is what lies before the first backward pass: the rest of a step that was
 // under way, or a forward pass and what came before that.
-func (t *timeline) beforeFirst(s, like step, isFirst bool, from, head int64, loads []int64) {
+func (t *Timeline) beforeFirst(s, like step, isFirst bool, from, head int64, loads []int64) {
 	switch {
 	case !isFirst || from >= s.begin:
-	case s.begin-from <= t.usual+t.usual/4:
-		t.laps = append(t.laps, lap{like.moved(s.begin - t.usual - like.begin), s.begin, from, s.begin})
+	case s.begin-from <= t.Usual+t.Usual/4:
+		t.laps = append(t.laps, lap{like.moved(s.begin - t.Usual - like.begin), s.begin, from, s.begin})
 	default:
 		t.gap(from, s.begin-head, loads)
-		t.laps = append(t.laps, headOf(like, s.begin, t.usual, head))
+		t.laps = append(t.laps, headOf(like, s.begin, t.Usual, head))
 	}
 }
 
 // afterLast is what lies behind the last backward pass.
-func (t *timeline) afterLast(s, like step, isLast bool, to, limit, head, tail int64, loads []int64) {
+func (t *Timeline) afterLast(s, like step, isLast bool, to, limit, head, tail int64, loads []int64) {
 	if !isLast || to <= s.begin {
 		return
 	}
@@ -172,7 +172,7 @@ func (t *timeline) afterLast(s, like step, isLast bool, to, limit, head, tail in
 		s = like.moved(s.begin - like.begin)
 	}
 	if to-s.begin <= limit {
-		t.laps = append(t.laps, lap{s, max(s.begin+t.usual, to), s.begin, to})
+		t.laps = append(t.laps, lap{s, max(s.begin+t.Usual, to), s.begin, to})
 		return
 	}
 	ended := s.begin + tail
@@ -183,7 +183,7 @@ func (t *timeline) afterLast(s, like step, isLast bool, to, limit, head, tail in
 	t.gap(ended, to, loads)
 }
 
-func (t *timeline) gap(from, to int64, loads []int64) {
+func (t *Timeline) gap(from, to int64, loads []int64) {
 	if to <= from {
 		return
 	}
@@ -191,18 +191,18 @@ func (t *timeline) gap(from, to int64, loads []int64) {
 	if i, _ := slices.BinarySearch(loads, from); i < len(loads) && loads[i] < to {
 		phase = event.PhaseEvaluation
 	}
-	t.gaps = append(t.gaps, gap{from, to, phase})
+	t.Gaps = append(t.Gaps, Gap{from, to, phase})
 }
 
-// fold makes laps of the short gaps for which keep says no: nobody saw what was in them.
-func (t *timeline) fold(keep func(gap) bool) {
-	t.gaps = slices.DeleteFunc(t.gaps, func(g gap) bool {
-		return t.usual > 0 && g.to-g.from < longGap*t.usual && !keep(g)
+// Fold makes laps of the short gaps for which keep says no: nobody saw what was in them.
+func (t *Timeline) Fold(keep func(Gap) bool) {
+	t.Gaps = slices.DeleteFunc(t.Gaps, func(g Gap) bool {
+		return t.Usual > 0 && g.To-g.From < longGap*t.Usual && !keep(g)
 	})
 }
 
-// lapAt is the lap that a time lies in, -1 outside of training.
-func (t *timeline) lapAt(at int64) int {
+// LapAt is the lap that a time lies in, -1 outside of training.
+func (t *Timeline) LapAt(at int64) int {
 	i := sort.Search(len(t.laps), func(i int) bool { return t.laps[i].to > at })
 	if i < len(t.laps) && t.laps[i].from <= at {
 		return i
@@ -210,21 +210,24 @@ func (t *timeline) lapAt(at int64) int {
 	return -1
 }
 
-// gapAt is the gap that a time lies in, -1 in training.
-func (t *timeline) gapAt(at int64) int {
-	return slices.IndexFunc(t.gaps, func(g gap) bool { return g.from <= at && at < g.to })
+// GapAt is the gap that a time lies in, -1 in training.
+func (t *Timeline) GapAt(at int64) int {
+	return slices.IndexFunc(t.Gaps, func(g Gap) bool { return g.From <= at && at < g.To })
 }
 
-// steps is how many backward passes began between two times.
-func (t *timeline) steps(from, to int64) int {
+// Count is how many steps it was made of.
+func (t *Timeline) Count() int { return len(t.begins) }
+
+// Steps is how many backward passes began between two times.
+func (t *Timeline) Steps(from, to int64) int {
 	i, _ := slices.BinarySearch(t.begins, from)
 	j, _ := slices.BinarySearch(t.begins, max(from, to))
 	return j - i
 }
 
-// nearest is the beginning of the step that is nearest to a time, of those between two
+// Nearest is the beginning of the step that is nearest to a time, of those between two
 // others; the time itself where there is none.
-func (t *timeline) nearest(at, from, to int64) int64 {
+func (t *Timeline) Nearest(at, from, to int64) int64 {
 	best := at
 	for i, _ := slices.BinarySearch(t.begins, from); i < len(t.begins) && t.begins[i] < to; i++ {
 		if best == at || abs(t.begins[i]-at) < abs(best-at) {
@@ -236,8 +239,8 @@ func (t *timeline) nearest(at, from, to int64) int64 {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// trained is how many steps lie between two times, parts included.
-func (t *timeline) trained(from, to int64) (steps float64) {
+// Trained is how many steps lie between two times, parts included.
+func (t *Timeline) Trained(from, to int64) (steps float64) {
 	for i := t.firstLap(from); i < len(t.laps) && t.laps[i].from < to; i++ {
 		l := &t.laps[i]
 		steps += float64(max(0, min(to, l.to)-max(from, l.from))) / float64(max(1, l.end-l.begin))
@@ -246,23 +249,23 @@ func (t *timeline) trained(from, to int64) (steps float64) {
 }
 
 // firstLap is the first one that ends behind a time.
-func (t *timeline) firstLap(at int64) int {
+func (t *Timeline) firstLap(at int64) int {
 	return sort.Search(len(t.laps), func(i int) bool { return t.laps[i].to > at })
 }
 
-// spent is how much time of a phase lies between two times, nanoseconds.
-func (t *timeline) spent(phase string, from, to int64) (ns int64) {
-	for _, g := range t.gaps {
-		if g.phase == phase {
-			ns += max(0, min(to, g.to)-max(from, g.from))
+// Spent is how much time of a phase lies between two times, nanoseconds.
+func (t *Timeline) Spent(phase string, from, to int64) (ns int64) {
+	for _, g := range t.Gaps {
+		if g.Phase == phase {
+			ns += max(0, min(to, g.To)-max(from, g.From))
 		}
 	}
 	return ns
 }
 
-// place is where in its step a lap was at a time.
-func (l *lap) place(at int64) place {
-	p := place{marks: len(l.marks), whole: share(at, l.begin, l.end)}
+// position is where in its step a lap was at a time.
+func (l *lap) position(at int64) position {
+	p := position{marks: len(l.marks), whole: share(at, l.begin, l.end)}
 	for p.behind < p.marks && l.marks[p.behind] <= at {
 		p.behind++
 	}
@@ -282,8 +285,8 @@ func (l *lap) bounds(behind int) (from, to int64) {
 	return from, max(from, to)
 }
 
-// time is when a lap was at a place, and whether there was that part of it.
-func (l *lap) time(p place) (at int64, was bool) {
+// time is when a lap was at a position, and whether there was that part of it.
+func (l *lap) time(p position) (at int64, was bool) {
 	from, to, share := l.begin, l.end, p.whole
 	if len(l.marks) == p.marks {
 		from, to = l.bounds(p.behind)
@@ -293,11 +296,11 @@ func (l *lap) time(p place) (at int64, was bool) {
 	return at, l.from <= at && at < l.to
 }
 
-// passes is how often the process came, between two times, past the place in its step
+// Passes is how often the process came, between two times, past the position in its step
 // where it was at a third, in lap own. Only the laps at the ends and those of which
 // there is a part have to be looked at: in each of the others it came past once.
-func (t *timeline) passes(own int, at, from, to int64) (times int) {
-	p := t.laps[own].place(at)
+func (t *Timeline) Passes(own int, at, from, to int64) (times int) {
+	p := t.laps[own].position(at)
 	came := func(i int) int {
 		if i == own {
 			if at >= from && at < to {
@@ -330,11 +333,11 @@ func (t *timeline) passes(own int, at, from, to int64) (times int) {
 	return times
 }
 
-// windows are the whole steps within two times, one after the other: each from one place
+// Windows are the whole steps within two times, one after the other: each from one place
 // of a step to the same of the next.
-func (t *timeline) windows(on, off int64) (windows [][2]int64) {
+func (t *Timeline) Windows(on, off int64) (windows [][2]int64) {
 	begin := int64(-1)
-	var at place
+	var at position
 	for i := t.firstLap(on); i < len(t.laps) && t.laps[i].from < off; i++ {
 		l := &t.laps[i]
 		if begin >= 0 {
@@ -346,9 +349,9 @@ func (t *timeline) windows(on, off int64) (windows [][2]int64) {
 		}
 		switch {
 		case begin < 0 && l.from <= on && l.whole():
-			begin, at = on, l.place(on)
+			begin, at = on, l.position(on)
 		case l.whole():
-			begin, at = l.begin, l.place(l.begin)
+			begin, at = l.begin, l.position(l.begin)
 		default:
 			begin = -1
 		}
@@ -356,8 +359,8 @@ func (t *timeline) windows(on, off int64) (windows [][2]int64) {
 	return windows
 }
 
-// windowOf is in which of the windows a time lies, from 1; 0 in none.
-func windowOf(windows [][2]int64, at int64) int32 {
+// WindowOf is in which of the windows a time lies, from 1; 0 in none.
+func WindowOf(windows [][2]int64, at int64) int32 {
 	i := sort.Search(len(windows), func(i int) bool { return windows[i][1] > at })
 	if i < len(windows) && windows[i][0] <= at {
 		return int32(i + 1)

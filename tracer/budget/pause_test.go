@@ -1,0 +1,57 @@
+package budget
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
+)
+
+func TestThePauseIsOfTheJobsTime(t *testing.T) {
+	a := testGovernor().account
+	a.budget, a.spent = 0.01, 10*time.Millisecond
+	a.clock.Own, a.clock.Share = 400*time.Millisecond, 1
+	if pause := a.untilPaid(); pause != 600*time.Millisecond {
+		t.Errorf("with a core of its own: %s, want 600ms: 10 ms are 1 %% of a second", pause)
+	}
+	a.clock.Share = 0.5
+	if pause := a.untilPaid(); pause != 1200*time.Millisecond {
+		t.Errorf("with half a core: %s, want 1.2s", pause)
+	}
+}
+
+// A pause that began while others had the CPUs is over when the job has had the time that
+// pays for it, and not before that where they take them later.
+func TestThePauseFollowsTheJobsShareOfTheTime(t *testing.T) {
+	const s = time.Second
+	began := time.Now()
+	waited := time.Duration(0)
+	a := &account{joints: &joints{job: oneProcess{}}, budget: 0.01, spent: 30 * time.Millisecond, clock: progress.NewJobClock()}
+	a.clock.Waits = func(int32) (time.Duration, bool) { return waited, true }
+	a.tick(began.Add(-s))
+	waited = 9 * s / 10 // of the first second
+	a.tick(began)
+	until := began.Add(a.untilPaid()) // 2.9 s of the job, which has a tenth of the time
+	if left := until.Sub(began); left < 28*s || left > 30*s {
+		t.Fatalf("the pause begins with %s", left)
+	}
+	over := time.Duration(0)
+	for at := s; over == 0 && at < 30*s; at += s / 2 { // it has a core of its own now
+		if a.paid(began.Add(at), &until) {
+			over = at
+		}
+	}
+	if over < 5*s/2 || over > 4*s {
+		t.Errorf("the pause was over after %s, 2.9 s pay for it", over)
+	}
+	a.spent, until = 100*time.Millisecond, began.Add(over+s)
+	waited += s
+	if a.paid(began.Add(over+s+s/2), &until) {
+		t.Error("the pause is over, and nothing has paid for it")
+	}
+}
+
+// oneProcess is a job of one.
+type oneProcess struct{ noJob }
+
+func (oneProcess) Processes() []int { return []int{1} }

@@ -1,0 +1,211 @@
+package budget
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
+)
+
+// sliceMark is one moment, in time, in training steps and in autograd nodes.
+type sliceMark struct {
+	at      time.Time
+	steps   uint64
+	nodes   uint64
+	counted bool // nodes is known
+}
+
+// judgedSlice is what a slice's hits were thought to cost, and the marks that
+// tell what they did.
+type judgedSlice struct {
+	free     sliceMark // the end of the slice before
+	on, off  sliceMark
+	epoch    uint32
+	estimate time.Duration
+	many     bool // steps, so that those which it cut do not matter
+}
+
+// slice is the present slice, or the last one.
+type slice struct {
+	phase    phase
+	until    time.Time       // when it ends, or the pause behind it
+	attached []uint32        // the probes in it
+	before   map[uint32]Hits // counters when it began
+	seen     map[uint32]Hits // what it saw
+	on, off  sliceMark       // its bounds
+}
+
+// slicer puts the probes of slices in, takes them out, and knows what that has cost.
+type slicer struct {
+	*joints
+	slice
+	account *account
+	gauge   *gauge
+	ledger  *ledger
+	anchors *anchors
+	strata  strata
+	epoch   uint32
+	free    sliceMark     // the end of the slice before
+	judged  judgedSlice   // the present or last slice
+	length  time.Duration // of the next
+	checked sliceMark     // the last look at a job that is recorded whole
+	count   int           // slices so far
+	calm    int           // slices in a row that cost far less than the budget
+}
+
+// mark is now.
+func (s *slicer) mark() sliceMark {
+	m := s.gauge.mark()
+	s.account.tick(m.at)
+	s.ledger.look(m)
+	s.strata.look(m.at, m.steps)
+	return m
+}
+
+// look is how often the anchor groups are judged in a pause: often while little
+// is known of the job, then seldom, since looking takes CPU time as well.
+func (s *slicer) look() time.Duration {
+	if s.count <= calmSlices {
+		return anchorWindow
+	}
+	return progress.CPUEvery
+}
+
+// begin puts the probes in and, once all are, lets them record.
+func (s *slicer) begin(p phase) error {
+	s.attached = s.probes.InUse()
+	if err := s.switches.SetDetail(false); err != nil {
+		return fmt.Errorf("beginning a slice: %w", err)
+	}
+	if err := s.probes.Attach(s.attached); err != nil {
+		return err
+	}
+	s.before = s.probes.Hits(s.attached)
+	if err := s.switches.SetDetail(true); err != nil {
+		return fmt.Errorf("beginning a slice: %w", err)
+	}
+	s.on = s.mark()
+	s.ledger.open(s.on, s.epoch, s.attached)
+	s.phase, s.until = p, s.on.at.Add(maxTrial)
+	if p == phaseOn {
+		s.until = s.on.at.Add(s.length)
+	}
+	s.checked = s.on
+	s.count++
+	return nil
+}
+
+// rate is the share of the job's time that the hits since the slice began have
+// cost, and those of what is in all the time, samples included.
+func (s *slicer) rate(m sliceMark) float64 {
+	elapsed := m.at.Sub(s.on.at) * time.Duration(s.account.busyProcesses())
+	if elapsed <= 0 {
+		return 0
+	}
+	seen := since(s.before, s.probes.Hits(s.attached))
+	s.anchors.settle()
+	return float64(s.account.price(seen, elapsed))/float64(elapsed) + s.anchors.share() + s.job.SampleShare()
+}
+
+// stop ends what the detail groups record at one moment, before any of
+// their probes is gone: a call that is open then has no visible end, and must
+// not pass for one that was left by an exception.
+func (s *slicer) stop() error {
+	s.switches.PrepareRemoval()
+	s.epoch++
+	if err := s.switches.SetDetail(false); err != nil {
+		return fmt.Errorf("ending a slice: %w", err)
+	}
+	if err := s.switches.SetEpoch(s.epoch); err != nil {
+		return fmt.Errorf("ending a slice: %w", err)
+	}
+	return nil
+}
+
+// end takes the probes out and plans the pause that pays for them.
+func (s *slicer) end() error {
+	if err := s.takeOut(); err != nil {
+		return err
+	}
+	if s.gauge.reference == nil && s.off.steps == s.on.steps && !s.gauge.numbered(s.on, s.off, s.seen) {
+		calls, err := s.gauge.chooseReference(s.account, s.seen, s.off.at.Sub(s.on.at))
+		if err != nil {
+			return err
+		}
+		if calls > 0 {
+			s.off.steps = calls
+		}
+	}
+	s.account.tick(time.Now())
+	s.until = time.Now().Add(max(s.account.untilPaid(), leastPause))
+	return nil
+}
+
+// takeOut takes the probes out, and adds up what they saw.
+func (s *slicer) takeOut() error {
+	if err := s.stop(); err != nil {
+		return err
+	}
+	s.free = s.off
+	s.off = s.mark()
+	inSlice := since(s.before, s.probes.Hits(s.attached))
+	s.probes.Detach()
+	s.probes.SweepScopes()
+	counts := s.probes.Hits(s.attached)
+	s.seen = since(s.before, counts)
+	s.closeInterval(s.off, counts, true)
+	s.tally(inSlice)
+	s.strata.close(s.ledger.present(), s.off, s.gauge.steps.Usual())
+	s.phase = phaseOff
+	return nil
+}
+
+// tally adds up what the slice has cost, and plans the next by it.
+func (s *slicer) tally(inSlice map[uint32]Hits) {
+	processes := time.Duration(s.account.busyProcesses())
+	over := s.off.at.Sub(s.on.at) * processes
+	s.judged.correct(s.account, s.gauge)
+	inside := s.account.price(inSlice, over) / processes
+	s.judged = judgedSlice{s.free, s.on, s.off, s.epoch - 1, inside, s.gauge.manySteps(&interval{on: s.on, off: s.off, seen: s.seen})}
+	all, stall := s.account.price(s.seen, over)/processes, s.account.stall(s.attached)
+	s.anchors.settle()
+	s.account.spent += all + stall
+	s.account.stalls += stall * processes
+	s.planNext(inside, stall+all-inside)
+	if float64(inside)*float64(processes)/float64(max(over, 1))+s.anchors.share() < s.account.allowance()/2 {
+		s.calm++
+	} else {
+		s.calm = 0
+	}
+}
+
+// correct learns how far the estimate of a slice's hits is off, from how far the
+// job came in it and between it and the slice before: what the job really lost.
+// It is called at the end of the slice after it, when all its records are read.
+func (j *judgedSlice) correct(a *account, g *gauge) {
+	if j.estimate <= 0 || j.free.at.IsZero() || !j.on.at.After(j.free.at) || !j.many {
+		return
+	}
+	in, unit := g.done(j.on, j.off)
+	out, outUnit := g.done(j.free, j.on)
+	if unit != outUnit {
+		return
+	}
+	switch unit {
+	case unitCalls:
+		if in < weightSteps || out < weightSteps {
+			return
+		}
+	case unitCounted:
+		if in < weightNodes || out < max(weightNodes, in/2) {
+			return
+		}
+	case unitNodes: // told at both ends of what lies between the slices
+		if out < weightNodes || g.nodes.Seen(j.epoch) < weightNodes || g.nodes.Seen(j.epoch-1) < weightNodes {
+			return
+		}
+	}
+	inside, outside := j.off.at.Sub(j.on.at), j.on.at.Sub(j.free.at)
+	usual := float64(outside) / out * in
+	a.correct(time.Duration(float64(inside)-usual), j.estimate)
+}
