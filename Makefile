@@ -164,8 +164,8 @@ bench-before: deps torch
 bench-writers:
 	GOMAXPROCS=1 taskset -c 1 $(GO) test ./output -run '^$$' -bench Writers -benchtime 2000000x -count 3
 
-# Import of 100 MB of JSON, exports, a report and a tree of a million (synthetic) spans. Of fifty millions, half an hour
-# on two CPUs: make bench-answers SPANS=50000000 TIMES=1x
+# Import of 100 MB of JSON, exports, a report and a tree of a million (synthetic) spans. Of fifty millions:
+# make bench-answers SPANS=50000000 TIMES=1x
 SPANS ?= 1000000
 TIMES ?= 3x
 bench-answers:

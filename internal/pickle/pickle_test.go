@@ -100,7 +100,7 @@ func TestPythonReadsWhatIsWritten(t *testing.T) {
 	w.Text(strings.Repeat("y", 300))
 	w.None()
 	w.EndList()
-	first := w.Remember()
+	first := w.Memoize()
 	w.Text("again")
 	w.Again(first)
 	for i := range 300 {

@@ -134,7 +134,7 @@ func (p *reader) step(op byte) error {
 	case opShortBinUnicode, opBinUnicode, opBinUnicode8, opUnicode, opShortBinBytes, opBinBytes:
 		return p.text(op)
 	case opMemoize, opBinPut, opLongBinPut, opPut, opBinGet, opLongBinGet, opGet:
-		return p.remember(op)
+		return p.memoize(op)
 	}
 	return p.collect(op)
 }
@@ -295,7 +295,7 @@ func (p *reader) once(text string) string {
 	return text
 }
 
-func (p *reader) remember(op byte) error {
+func (p *reader) memoize(op byte) error {
 	var slot int64
 	var err error
 	switch op {
@@ -327,7 +327,7 @@ func (p *reader) remember(op byte) error {
 		return p.push(v)
 	}
 	if len(p.stack) == 0 {
-		return p.damaged("nothing to remember")
+		return p.damaged("nothing to memoize")
 	}
 	switch last := p.stack[len(p.stack)-1]; {
 	case slot == int64(len(p.memo)):

@@ -77,14 +77,14 @@ func (p *Writer) end(op byte) {
 	p.open = p.open[:len(p.open)-1]
 }
 
-// Remember gives the value that was just written a number for Again.
-func (p *Writer) Remember() uint32 {
+// Memoize gives the value that was just written a number for Again.
+func (p *Writer) Memoize() uint32 {
 	p.out.WriteByte(opMemoize)
 	p.memo++
 	return p.memo - 1
 }
 
-// Again is a value that was remembered.
+// Again is a value that was memoized.
 func (p *Writer) Again(n uint32) {
 	p.value()
 	if n < 256 {
@@ -128,7 +128,7 @@ func (p *Writer) Text(s string) {
 		p.out.Write(binary.LittleEndian.AppendUint32([]byte{opBinUnicode}, uint32(len(s))))
 	}
 	p.out.WriteString(s)
-	p.texts[s] = p.Remember()
+	p.texts[s] = p.Memoize()
 }
 
 // Bool is Python's True or False.

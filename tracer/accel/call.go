@@ -34,7 +34,7 @@ func (c *Call) take() {
 	if c.isKernel() {
 		c.name()
 	}
-	c.place()
+	c.setDevice()
 	if c.interposes() {
 		return
 	}

@@ -8,7 +8,7 @@ import "github.com/ebpfprof/ebpfprof/tracer/catalog"
 type devices struct {
 	contexts map[uint64]*int32
 	threads  map[uint32]*currentDevice
-	streams  map[uint64]streamPlace
+	streams  map[uint64]streamDevice
 	numbers  map[uint64]*int32 // of devices that have handles
 }
 
@@ -19,13 +19,13 @@ type currentDevice struct {
 	device   *int32
 }
 
-type streamPlace struct {
+type streamDevice struct {
 	context uint64
 	device  *int32
 }
 
 func newDevices() devices {
-	return devices{contexts: map[uint64]*int32{}, threads: map[uint32]*currentDevice{}, streams: map[uint64]streamPlace{}, numbers: map[uint64]*int32{}}
+	return devices{contexts: map[uint64]*int32{}, threads: map[uint32]*currentDevice{}, streams: map[uint64]streamDevice{}, numbers: map[uint64]*int32{}}
 }
 
 func (d *devices) thread(tid uint32) *currentDevice {
@@ -38,33 +38,33 @@ func (d *devices) thread(tid uint32) *currentDevice {
 }
 
 // current is the thread's context, 0 where that is not known, and its device.
-func (d *devices) current(tid uint32) streamPlace {
+func (d *devices) current(tid uint32) streamDevice {
 	t, ok := d.threads[tid]
 	if !ok {
-		return streamPlace{}
+		return streamDevice{}
 	}
 	if n := len(t.contexts); n > 0 {
 		top := t.contexts[n-1]
 		if device, known := d.contexts[top]; known {
-			return streamPlace{top, device}
+			return streamDevice{top, device}
 		}
-		return streamPlace{top, t.device}
+		return streamDevice{top, t.device}
 	}
-	return streamPlace{0, t.device}
+	return streamDevice{0, t.device}
 }
 
-// place gives a span its context and device: those of its stream, else those
+// setDevice gives a span its context and device: those of its stream, else those
 // that are current on its thread.
-func (c *Call) place() {
-	where, known := streamPlace{}, false
+func (c *Call) setDevice() {
+	where, known := streamDevice{}, false
 	if c.args.Has(catalog.FieldStream) {
 		where, known = c.devices.streams[c.args.value[catalog.FieldStream]]
 	}
 	if number := c.devices.numbers[c.args.value[catalog.FieldDeviceHandle]]; !known && number != nil && c.f.Effect != catalog.NumbersDevices {
-		where, known = streamPlace{device: number}, true
+		where, known = streamDevice{device: number}, true
 	}
 	if device := c.devices.contexts[c.args.value[catalog.FieldContext]]; !known && device != nil {
-		where, known = streamPlace{device: device}, true
+		where, known = streamDevice{device: device}, true
 	}
 	if !known {
 		where = c.devices.current(c.tid)
@@ -120,7 +120,7 @@ func (d *devices) apply(c *Call) {
 		if !c.args.Has(catalog.FieldDeviceHandle) {
 			return
 		}
-		d.streams[c.args.value[catalog.FieldStream]] = streamPlace{context, d.numbers[c.args.value[catalog.FieldDeviceHandle]]}
+		d.streams[c.args.value[catalog.FieldStream]] = streamDevice{context, d.numbers[c.args.value[catalog.FieldDeviceHandle]]}
 	case catalog.CreatesStream:
 		d.streams[c.args.value[catalog.FieldStream]] = d.current(c.tid)
 	case catalog.DestroysStream:

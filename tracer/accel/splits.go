@@ -154,15 +154,15 @@ func (s *split) finish() {
 		}
 		for i, m := range s.members[from:to] {
 			if m.part != nil {
-				m.part.place(int32(i), int32(to-from))
+				m.part.setRank(int32(i), int32(to-from))
 			}
 		}
 		from = to
 	}
 }
 
-// place says which rank of how many the caller is, where nothing said so before.
-func (c *communicator) place(rank, ranks int32) {
+// setRank says which rank of how many the caller is, where nothing said so before.
+func (c *communicator) setRank(rank, ranks int32) {
 	if c.rank == nil {
 		c.rank = &rank
 	}

@@ -263,9 +263,9 @@ func (t *Timeline) Spent(phase string, from, to int64) (ns int64) {
 	return ns
 }
 
-// place is where in its step a lap was at a time.
-func (l *lap) place(at int64) place {
-	p := place{marks: len(l.marks), whole: share(at, l.begin, l.end)}
+// position is where in its step a lap was at a time.
+func (l *lap) position(at int64) position {
+	p := position{marks: len(l.marks), whole: share(at, l.begin, l.end)}
 	for p.behind < p.marks && l.marks[p.behind] <= at {
 		p.behind++
 	}
@@ -285,8 +285,8 @@ func (l *lap) bounds(behind int) (from, to int64) {
 	return from, max(from, to)
 }
 
-// time is when a lap was at a place, and whether there was that part of it.
-func (l *lap) time(p place) (at int64, was bool) {
+// time is when a lap was at a position, and whether there was that part of it.
+func (l *lap) time(p position) (at int64, was bool) {
 	from, to, share := l.begin, l.end, p.whole
 	if len(l.marks) == p.marks {
 		from, to = l.bounds(p.behind)
@@ -296,11 +296,11 @@ func (l *lap) time(p place) (at int64, was bool) {
 	return at, l.from <= at && at < l.to
 }
 
-// Passes is how often the process came, between two times, past the place in its step
+// Passes is how often the process came, between two times, past the position in its step
 // where it was at a third, in lap own. Only the laps at the ends and those of which
 // there is a part have to be looked at: in each of the others it came past once.
 func (t *Timeline) Passes(own int, at, from, to int64) (times int) {
-	p := t.laps[own].place(at)
+	p := t.laps[own].position(at)
 	came := func(i int) int {
 		if i == own {
 			if at >= from && at < to {
@@ -337,7 +337,7 @@ func (t *Timeline) Passes(own int, at, from, to int64) (times int) {
 // of a step to the same of the next.
 func (t *Timeline) Windows(on, off int64) (windows [][2]int64) {
 	begin := int64(-1)
-	var at place
+	var at position
 	for i := t.firstLap(on); i < len(t.laps) && t.laps[i].from < off; i++ {
 		l := &t.laps[i]
 		if begin >= 0 {
@@ -349,9 +349,9 @@ func (t *Timeline) Windows(on, off int64) (windows [][2]int64) {
 		}
 		switch {
 		case begin < 0 && l.from <= on && l.whole():
-			begin, at = on, l.place(on)
+			begin, at = on, l.position(on)
 		case l.whole():
-			begin, at = l.begin, l.place(l.begin)
+			begin, at = l.begin, l.position(l.begin)
 		default:
 			begin = -1
 		}

@@ -14,7 +14,7 @@ import (
 // alone, its rows would claim a fifth more calls of the one than of the other. So
 // where what marks the steps is recorded all the time, each row of such a slice
 // stands for as many calls as there were steps in the stretch, by how often the
-// slice came past its place in the step.
+// slice came past its position in the step.
 //
 // The decoder writes it, the Governor reads it.
 type StepClock struct {
@@ -281,9 +281,9 @@ func (s step) moved(by int64) step {
 	return m
 }
 
-// place is where in its step a process was: behind which mark, and how much of the
+// position is where in its step a process was: behind which mark, and how much of the
 // way to the next one, from 0 to 1; and how much of the whole step.
-type place struct {
+type position struct {
 	marks, behind int
 	share, whole  float64
 }

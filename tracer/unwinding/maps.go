@@ -78,7 +78,7 @@ func NewMaps(dynamicHash bool) (*Maps, error) {
 	}
 	Fit(spec, dynamicHash)
 	m := &Maps{}
-	for name, place := range m.places() {
+	for name, place := range m.byName() {
 		if *place, err = ebpf.NewMap(spec.Maps[name]); err != nil {
 			m.Close()
 			return nil, fmt.Errorf("creating the map %s: %w", name, err)
@@ -95,7 +95,8 @@ func Fit(spec *ebpf.CollectionSpec, dynamicHash bool) {
 	}
 }
 
-func (m *Maps) places() map[string]**ebpf.Map {
+// byName are the fields of the maps, by the names in C.
+func (m *Maps) byName() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		rulesName: &m.rules, filesName: &m.files, shardsName: &m.shards, processesName: &m.processes, foundName: &m.found, wantedName: &m.wanted, outcomesName: &m.outcomes,
 	}
@@ -104,7 +105,7 @@ func (m *Maps) places() map[string]**ebpf.Map {
 // Replacements are the maps by their names in C, those that the spec has.
 func (m *Maps) Replacements(spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
 	shared := map[string]*ebpf.Map{}
-	for name, place := range m.places() {
+	for name, place := range m.byName() {
 		if _, ok := spec.Maps[name]; ok {
 			shared[name] = *place
 		}
@@ -114,7 +115,7 @@ func (m *Maps) Replacements(spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
 
 // Close closes the maps; programs that use them keep them.
 func (m *Maps) Close() {
-	for _, place := range m.places() {
+	for _, place := range m.byName() {
 		if *place != nil {
 			(*place).Close()
 		}
@@ -177,7 +178,7 @@ func (m *Maps) Outcomes() ([]uint64, error) {
 // (Unwinder.Memory). 0 before 5.10, which does not say.
 func (m *Maps) Memory() int {
 	sum := uint64(0)
-	for _, place := range m.places() {
+	for _, place := range m.byName() {
 		if info, err := (*place).Info(); err == nil {
 			bytes, _ := info.Memlock()
 			sum += bytes

@@ -180,5 +180,5 @@ func (p *writer) frames(device int, d Device, path int64) {
 		p.EndDict()
 	}
 	p.EndList()
-	p.known[key] = p.Remember()
+	p.known[key] = p.Memoize()
 }
