@@ -141,7 +141,7 @@ func (s lossesOf) writeUnresolvedLines(now int64) error {
 	})
 }
 
-// writeMemo says how many stacks were remembered and how often that was wrong.
+// writeMemo says how many stacks were memoised and how often that was wrong.
 func (s lossesOf) writeMemo(now int64) error {
 	for _, of := range []struct {
 		first  bpf.CallMemoCount
@@ -162,7 +162,7 @@ func (s lossesOf) writeMemo(now int64) error {
 		}
 		err = s.sink.Warning(Warning{
 			TSNS: now, Kind: "memoised", Source: of.source, Count: int64(t.Found),
-			Detail: fmt.Sprintf("%s that were remembered instead of walked; %d were walked to compare, and %d of them were other stacks (%.3g %%)",
+			Detail: fmt.Sprintf("%s that were memoised and not walked; %d were walked to compare, and %d of them were other stacks (%.3g %%)",
 				of.what, t.Verified, t.Mismatched, 100*t.MismatchRate()),
 		})
 		if err != nil {

@@ -37,11 +37,11 @@ func (t *taking) prepare(plan *plan.Plan, found *probes.Found) {
 // frames of both kinds on the design's machine.
 const stackPrice = 15_000
 
-// rememberedPrice is that where the kernel remembered it, and typicalStacks how
+// memoisedPrice is that where the kernel has it memoised, and typicalStacks how
 // many calls tell what share of them it remembers.
 const (
-	rememberedPrice = 1_000
-	typicalStacks   = 256
+	memoisedPrice = 1_000
+	typicalStacks = 256
 )
 
 // stackCost is what a call's stack has cost on average so far, nanoseconds.
@@ -58,7 +58,7 @@ func stackCostOf(m *kernel.MemoTotals) float64 {
 	if calls < typicalStacks {
 		return stackPrice
 	}
-	return float64(m.Found*rememberedPrice+(m.Walked+m.Verified)*stackPrice) / float64(calls)
+	return float64(m.Found*memoisedPrice+(m.Walked+m.Verified)*stackPrice) / float64(calls)
 }
 
 // wantsStack reports whether a level takes the stack of a function's calls:
@@ -122,11 +122,11 @@ func wantsLine(level Level, f *catalog.Function) bool {
 }
 
 // What taking the Python frames of an outermost call costs, nanoseconds, where they were
-// remembered and where they were walked; and a call on average before much is known.
+// memoised and where they were walked; and a call on average before much is known.
 const (
-	rememberedLinePrice = 800
-	walkedLinePrice     = 5_000
-	usualLinePrice      = 400
+	memoisedLinePrice = 800
+	walkedLinePrice   = 5_000
+	usualLinePrice    = 400
 )
 
 // lineCost is what the line behind a call has cost on average so far, nanoseconds: most
@@ -147,7 +147,7 @@ func lineCostOf(m *kernel.MemoTotals, rows uint64) float64 {
 	if rows < typicalStacks {
 		return usualLinePrice
 	}
-	return float64(m.Found*rememberedLinePrice+(m.Walked+m.Verified)*walkedLinePrice) / float64(rows)
+	return float64(m.Found*memoisedLinePrice+(m.Walked+m.Verified)*walkedLinePrice) / float64(rows)
 }
 
 // The shapes of what operators are called with: where the arguments are is planned with

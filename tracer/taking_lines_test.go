@@ -42,9 +42,9 @@ func TestLinesArePricedByWhatIsTaken(t *testing.T) {
 		want   float64
 	}{
 		{"nothing is known", kernel.MemoTotals{Found: 10}, 20, usualLinePrice},
-		{"a quarter is outermost, all remembered", kernel.MemoTotals{Found: 1000}, 4000, rememberedLinePrice / 4},
+		{"a quarter is outermost, all memoised", kernel.MemoTotals{Found: 1000}, 4000, memoisedLinePrice / 4},
 		{"all walked", kernel.MemoTotals{Walked: 1000}, 1000, walkedLinePrice},
-		{"compared as well", kernel.MemoTotals{Found: 1000, Verified: 100}, 1000, rememberedLinePrice + 0.1*walkedLinePrice},
+		{"compared as well", kernel.MemoTotals{Found: 1000, Verified: 100}, 1000, memoisedLinePrice + 0.1*walkedLinePrice},
 	} {
 		if got := lineCostOf(&test.totals, test.rows); got != test.want {
 			t.Errorf("%s: %v ns, want %v", test.name, got, test.want)

@@ -52,8 +52,8 @@ func TestRememberedStacksArePricedAsSuch(t *testing.T) {
 	}{
 		{"nothing is known", kernel.MemoTotals{Found: 10}, stackPrice},
 		{"all walked", kernel.MemoTotals{Walked: 1000}, stackPrice},
-		{"half remembered", kernel.MemoTotals{Found: 500, Walked: 500}, (rememberedPrice + stackPrice) / 2},
-		{"compared as well", kernel.MemoTotals{Found: 1000, Verified: 100}, rememberedPrice + 0.1*stackPrice},
+		{"half memoised", kernel.MemoTotals{Found: 500, Walked: 500}, (memoisedPrice + stackPrice) / 2},
+		{"compared as well", kernel.MemoTotals{Found: 1000, Verified: 100}, memoisedPrice + 0.1*stackPrice},
 	} {
 		if got := stackCostOf(&test.totals); got != test.want {
 			t.Errorf("%s: %v ns, want %v", test.name, got, test.want)

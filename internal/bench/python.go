@@ -221,7 +221,7 @@ func (r *results) walkingPython(p *page) {
 		return
 	}
 	p.line("## A Python stack\n")
-	p.line("The walk in the kernel, from the thread pointer to the outermost frame, memory warm; medians. At the most 250 ns a frame are promised.\n")
+	p.line("The walk in the kernel, from the thread pointer to the outermost frame, memory warm; medians. The target is at most 250 ns a frame.\n")
 	p.table("CPython", "to the first frame", "a frame", "a frame, with a C function between every two", fmt.Sprintf("%d frames", fortyFrames))
 	for _, w := range r.pythonWalks {
 		p.row(w.version, fmt.Sprintf("%.0f ns", w.start), fmt.Sprintf("%.0f ns", w.frame), fmt.Sprintf("%.0f ns", w.runs), fmt.Sprintf("%.1f µs", w.forty/1e3))

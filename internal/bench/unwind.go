@@ -215,13 +215,13 @@ func (r *results) walkingNative(p *page) {
 		return
 	}
 	p.line("## A native stack\n")
-	p.line("A transformer's training steps, walked by unwind tables two thousand times a second at a software clock's ticks: at arbitrary places, so that the tables' leaves are not always in the caches. Rules that were found once are remembered. A stack's whole walk over its frames; medians. At the most 300 ns a frame are promised.\n")
+	p.line("A transformer's training steps, walked by unwind tables two thousand times a second at a software clock's ticks: at arbitrary places, so that the tables' leaves are not always in the caches. Rules that were found once are cached. A stack's whole walk over its frames; medians. The target is at most 300 ns a frame.\n")
 	p.table("PyTorch", "a frame", "40 frames", "stacks", "down to the thread's start")
 	for _, w := range r.nativeWalks {
 		ended, all := w.complete()
 		p.row(w.python.name, fmt.Sprintf("%.0f ns", median(w.frame)), fmt.Sprintf("%.1f µs", median(w.forty)/1e3), fmt.Sprint(all), fmt.Sprintf("%.2f %%", 100*float64(ended)/float64(all)))
 	}
-	p.line("\nIts tables, made on one core, and from the cache on disk; promised are 1.5 s and 50 ms for libtorch_cpu, 5 bytes a row, and 20 MB for all of a process.\n")
+	p.line("\nIts tables, made on one core, and from the cache on disk; the targets are 1.5 s and 50 ms for libtorch_cpu, 5 bytes a row, and 20 MB for all of a process.\n")
 	p.table("PyTorch", "libtorch_cpu: rows", "compiled", "from the cache", "bytes a row", "the process: files", "rows", "tables", "kernel memory", "compiled", "from the cache")
 	for _, w := range r.nativeWalks {
 		p.row(w.python.name, fmt.Sprint(w.torch.Rows), milliseconds(w.torch.Took), milliseconds(w.again), fmt.Sprintf("%.2f", float64(w.torch.Bytes)/float64(w.torch.Rows)),

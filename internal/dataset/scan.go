@@ -23,7 +23,7 @@ type Batch struct {
 	Columns [][]int64 // as they were asked for
 
 	texts []string
-	// Epoch changes when texts are numbered anew: what is remembered by number is then
+	// Epoch changes when texts are numbered anew: what is cached by number is then
 	// to be forgotten.
 	Epoch int
 }

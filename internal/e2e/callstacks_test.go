@@ -20,7 +20,7 @@ import (
 // pythonFrames are the Python frames of a row's stack, leaf first.
 const pythonFrames = `list_transform(list_filter(frames, lambda f: f.kind = 'python'), lambda f: f.function || ':' || f.line)`
 
-// deviceCalls records the job under one Python, in which nothing was remembered
+// deviceCalls records the job under one Python, in which nothing was memoised
 // before.
 func deviceCalls(t *testing.T, python string, flags, arguments []string) *recording {
 	t.Helper()

@@ -231,7 +231,7 @@ func show(cells []cell, runs int) {
 	w.Flush()
 }
 
-// judge says what falls short of what is promised.
+// judge says what falls short of its target.
 func judge(cells []cell, runs int) error {
 	var short []error
 	right, estimates := 0, 0

@@ -60,7 +60,7 @@ var all = []Feature{
 	{Key: "ring_buffer", Name: "BPF ring buffer", Since: "5.8", Required: true, Without: "no record leaves the kernel"},
 	{Key: "attach_cookie", Name: "attach cookies", Since: "5.15", Required: true, Without: "one program cannot serve many probes"},
 	{Key: "raw_tracepoint", Name: "raw tracepoints", Since: "4.17", Required: true, Without: "fork, exec and exit go unseen"},
-	{Key: "bpf_loop", Name: "bpf_loop", Since: "5.17", Without: "every launch's stack is walked: none is remembered"},
+	{Key: "bpf_loop", Name: "bpf_loop", Since: "5.17", Without: "every launch's stack is walked: none is memoised"},
 	{Key: "uprobe_multi", Name: "uprobe.multi links", Since: "6.6",
 		Without: "each site is a perf event of its own: it needs CAP_SYS_ADMIN, and is slow to remove: within a budget operators, " +
 			"autograd nodes and allocations are left out, and launches too where they would exceed it (--budget off records them)"},

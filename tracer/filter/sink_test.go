@@ -69,6 +69,6 @@ func TestDroppedSpansAreForgottenInTheEnd(t *testing.T) {
 		d.add(id)
 	}
 	if d.has(0) || !d.has(3*mostDropped-1) || len(d.young)+len(d.old) > 2*mostDropped {
-		t.Errorf("%d and %d are remembered", len(d.young), len(d.old))
+		t.Errorf("%d and %d are kept", len(d.young), len(d.old))
 	}
 }

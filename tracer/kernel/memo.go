@@ -10,11 +10,11 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 )
 
-// verifyStacks is of how many remembered stacks one is walked to compare, if
+// verifyStacks is of how many memoised stacks one is walked to compare, if
 // the options do not say.
 const verifyStacks = 256
 
-// Memo is the loader's side of the remembered stacks.
+// Memo is the loader's side of the memoised stacks.
 type memo struct {
 	counts     *ebpf.Map
 	generation *ebpf.Variable
@@ -61,7 +61,7 @@ func (m *memo) Totals(first bpf.CallMemoCount) (t MemoTotals, err error) {
 	} {
 		var per []uint64
 		if err := m.counts.Lookup(uint32(first+what), &per); err != nil {
-			return t, fmt.Errorf("reading the counts of remembered stacks: %w", err)
+			return t, fmt.Errorf("reading the counts of memoised stacks: %w", err)
 		}
 		for _, n := range per {
 			*to += n
@@ -70,12 +70,12 @@ func (m *memo) Totals(first bpf.CallMemoCount) (t MemoTotals, err error) {
 	return t, nil
 }
 
-// MemoTotals counts the stacks of calls that the kernel remembered instead of
+// MemoTotals counts the stacks of calls that the kernel had memoised instead of
 // walking them (bpf/memo.h). Of those found, some were walked as well, to compare.
 type MemoTotals struct {
 	Found      uint64
 	Walked     uint64 // not found
-	Unfit      uint64 // of those walked: they cannot be remembered
+	Unfit      uint64 // of those walked: they cannot be memoised
 	Verified   uint64 // of those found: walked to compare
 	Mismatched uint64 // of those verified: another stack
 }

@@ -53,7 +53,7 @@ type Sizes struct {
 	Frames  int    // of each kind in a stack; what the programs say if 0
 	Targets int    // processes; what the programs say if 0
 	Probes  int    // places of the probe table; MaxSpecs if 0
-	Verify  uint32 // of so many remembered stacks one is walked again, a power of two; 0: none is remembered
+	Verify  uint32 // of so many memoised stacks one is walked again, a power of two; 0: none is memoised
 }
 
 // Load loads the programs of calls and processes.
