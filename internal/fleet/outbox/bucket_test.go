@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
 
@@ -174,6 +175,49 @@ func TestABucketIsAStoreLikeADirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, read(t, copied), want)
+	}
+}
+
+// Of many jobs and days a report's copy has the job that was asked for, or the one that
+// was seen last, from a day before on.
+func TestACopyHasTheJobAndTheDaysThatAreAskedFor(t *testing.T) {
+	const day = 24 * 3600
+	all := map[string]map[int64]bool{"old": {0: true}, "asked": {0: true, 5 * day: true, 6 * day: true}, "last/é": {7 * day: true}}
+	s := serve(t, t.TempDir())
+	bucket := s.open(t)
+	for job, seconds := range all {
+		for second := range seconds {
+			b := store.Batch{Session: fmt.Sprint(job, second), Job: job, Host: "h", Steps: []pattern.Step{{PeriodNS: 1}},
+				Patterns: []pattern.Pattern{{BeginNS: time.Unix(1_700_000_000+second, 0).UnixNano(), Name: "f"}}}
+			if _, err := store.Send(t.Context(), bucket, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		job   string
+		since time.Duration
+		files int
+	}{{"asked", time.Minute, 6}, {"asked", 6 * 24 * time.Hour, 9}, {"old", time.Minute, 3}, {"", time.Minute, 3}} {
+		to := filepath.Join(t.TempDir(), "copy")
+		if err := store.Mirror(t.Context(), bucket.(*store.Bucket), c.job, c.since, to, nil); err != nil {
+			t.Fatal(err)
+		}
+		copied, err := store.OpenDirectory(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, err := copied.List(t.Context(), store.Version)
+		wanted := "job=" + c.job + "/"
+		if c.job == "" {
+			wanted = "job=last%2F%C3%A9/"
+		}
+		if err != nil || len(keys) != c.files || !strings.Contains(keys[0], wanted) {
+			t.Errorf("job %q since %s: %q, %v", c.job, c.since, keys, err)
+		}
+	}
+	if err := store.Mirror(t.Context(), bucket.(*store.Bucket), "none", time.Minute, t.TempDir(), nil); !errors.Is(err, store.ErrNoStore) {
+		t.Errorf("a job that is not there: %v", err)
 	}
 }
 

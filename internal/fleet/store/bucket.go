@@ -199,6 +199,22 @@ func (b *Bucket) entries(ctx context.Context, prefix string) (all []Entry, err e
 	return all, nil
 }
 
+// partitions are the names one level below a prefix, which ends with a slash.
+func (b *Bucket) partitions(ctx context.Context, prefix string) (names []string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	within := b.name(prefix) + "/"
+	for object := range b.client.ListObjectsIter(ctx, b.bucket, minio.ListObjectsOptions{Prefix: within}) {
+		if object.Err != nil {
+			return nil, b.told("listing the store", object.Err)
+		}
+		if name, is := strings.CutSuffix(strings.TrimPrefix(object.Key, within), "/"); is && fs.ValidPath(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
 // first reports whether there is an object of this version of the store.
 func (b *Bucket) first(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)

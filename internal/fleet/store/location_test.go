@@ -48,19 +48,3 @@ func TestAddressesOfBuckets(t *testing.T) {
 		}
 	}
 }
-
-func TestTheJobSeenLastIsThatOfTheNewestPatterns(t *testing.T) {
-	key := func(table, job, at string) Entry {
-		return Entry{Key: "v1/" + table + "/job=" + job + "/date=2026-01-01/host=h/" + at + "-00.parquet"}
-	}
-	entries := []Entry{
-		key("pattern", "a", "20260101T000001.000000000Z"), key("pattern", "b", "20260101T000002.000000000Z"),
-		key("pattern", "c", "nonsense"), key("request", "d", "20260101T000009.000000000Z"), {Key: "v1/pattern/x"},
-	}
-	if job := lastJob(entries); job != "job=b" {
-		t.Error(job)
-	}
-	if job := lastJob(nil); job != "" {
-		t.Error(job)
-	}
-}

@@ -49,35 +49,26 @@ const slack = 24 * time.Hour
 // Mirror copies into a directory what a bucket has of a job (of the job that was seen
 // last, if the name is empty) from some time before its newest file on. It tells
 // progress, if that is not nil, how many files of how many are there. The directory is
-// a store of the same files afterwards.
+// a store of the same files afterwards. Only the partitions that it needs are listed: a
+// fleet puts millions of files a day into its store.
 func Mirror(ctx context.Context, b *Bucket, job string, since time.Duration, to string, progress func(done, of int)) error {
-	prefix := Version + "/"
-	entries, err := b.entries(ctx, prefix)
+	var newest time.Time
+	var err error
+	if partition := "job=" + escape(job); job != "" {
+		newest, err = b.newest(ctx, patterns+partition+"/")
+		job = partition
+	} else {
+		job, newest, err = b.lastJob(ctx)
+	}
+	switch {
+	case err != nil:
+		return err
+	case newest.IsZero():
+		return fmt.Errorf("%s is %w: it has no patterns of this job", b, ErrNoStore)
+	}
+	wanted, err := b.since(ctx, job, newest.Add(-since-slack))
 	if err != nil {
 		return err
-	}
-	if job == "" {
-		if job = lastJob(entries); job == "" {
-			return fmt.Errorf("%s is %w: it has no patterns", b, ErrNoStore)
-		}
-	} else {
-		job = "job=" + escape(job)
-	}
-	wanted := slices.DeleteFunc(entries, func(e Entry) bool { return !slices.Contains(strings.Split(e.Key, "/"), job) })
-	var newest time.Time
-	for _, e := range wanted {
-		if e.At().After(newest) {
-			newest = e.At()
-		}
-	}
-	from := newest.Add(-since - slack)
-	wanted = slices.DeleteFunc(wanted, func(e Entry) bool { return e.At().Before(from) || path.Ext(e.Key) != ".parquet" })
-	var bytes int64
-	for _, e := range wanted {
-		bytes += e.Bytes
-	}
-	if bytes > mostMirrored || len(wanted) > mostMirroredFiles {
-		return fmt.Errorf("%w: %d files of %d MiB: ask for less with --job and --since", ErrTooLarge, len(wanted), bytes>>20)
 	}
 	directory, err := NewDirectory(to)
 	if err != nil {
@@ -100,6 +91,79 @@ func Mirror(ctx context.Context, b *Bucket, job string, since time.Duration, to 
 	return nil
 }
 
+// patterns is where the table is that says which jobs there are, and until when.
+const patterns = Version + "/pattern/"
+
+// dated is the name of a day's partition.
+const dated = "date=" + time.DateOnly
+
+// since are the files of a job from some time on.
+func (b *Bucket) since(ctx context.Context, job string, from time.Time) (wanted []Entry, err error) {
+	tables, err := b.partitions(ctx, Version+"/")
+	if err != nil {
+		return nil, err
+	}
+	var bytes int64
+	for _, table := range tables {
+		days, err := b.partitions(ctx, Version+"/"+table+"/"+job+"/")
+		if err != nil {
+			return nil, err
+		}
+		for _, day := range days {
+			if day < from.UTC().Format(dated) {
+				continue
+			}
+			entries, err := b.entries(ctx, Version+"/"+table+"/"+job+"/"+day+"/")
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range entries {
+				if e.At().Before(from) || path.Ext(e.Key) != ".parquet" {
+					continue
+				}
+				wanted = append(wanted, e)
+				if bytes += e.Bytes; bytes > mostMirrored || len(wanted) > mostMirroredFiles {
+					return nil, fmt.Errorf("%w: more than %d files, or %d MiB: ask for less with --job and --since", ErrTooLarge, mostMirroredFiles, mostMirrored>>20)
+				}
+			}
+		}
+	}
+	return wanted, nil
+}
+
+// newest is the time of the newest file below a partition of days; zero without any.
+func (b *Bucket) newest(ctx context.Context, prefix string) (newest time.Time, err error) {
+	days, err := b.partitions(ctx, prefix)
+	if err != nil || len(days) == 0 {
+		return newest, err
+	}
+	entries, err := b.entries(ctx, prefix+slices.Max(days)+"/")
+	for _, e := range entries {
+		if at := e.At(); at.After(newest) {
+			newest = at
+		}
+	}
+	return newest, err
+}
+
+// lastJob is the partition of the job whose patterns begin last, and when they do.
+func (b *Bucket) lastJob(ctx context.Context) (job string, newest time.Time, err error) {
+	jobs, err := b.partitions(ctx, patterns)
+	if err != nil {
+		return "", newest, err
+	}
+	for _, j := range jobs {
+		at, err := b.newest(ctx, patterns+j+"/")
+		if err != nil {
+			return "", newest, err
+		}
+		if at.After(newest) {
+			job, newest = j, at
+		}
+	}
+	return job, newest, nil
+}
+
 func (b *Bucket) fetch(ctx context.Context, e Entry, to *Directory) error {
 	r, err := b.Get(ctx, e.Key)
 	if err != nil {
@@ -113,16 +177,4 @@ func (b *Bucket) fetch(ctx context.Context, e Entry, to *Directory) error {
 		return fmt.Errorf("reading the store: %s changed while it was read", e.Key)
 	}
 	return to.Put(ctx, e.Key, content)
-}
-
-// lastJob is the partition of the job whose patterns begin last.
-func lastJob(entries []Entry) (job string) {
-	var last time.Time
-	for _, e := range entries {
-		parts := strings.Split(e.Key, "/")
-		if len(parts) == 6 && parts[1] == "pattern" && (job == "" || e.At().After(last)) {
-			job, last = parts[2], e.At()
-		}
-	}
-	return job
 }
