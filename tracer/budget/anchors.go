@@ -86,15 +86,19 @@ func (a *anchors) tooExpensive() []string {
 	return names
 }
 
-// overBudget lists the anchor groups to demote, the most expensive first.
+// overBudget lists the anchor groups to demote, the most expensive first. The cheapest one
+// stays where it fits by itself, though not as far below as anchorsLow asks for: without
+// any, nobody would see the job's steps one by one (a fleet's agent tells by them that a
+// job is slow).
 func overBudget(shares map[string]float64, budget float64) []string {
 	total := 0.0
 	shares = maps.Clone(shares)
 	delete(shares, referenceName) // it is what tells the weights
 	names := make([]string, 0, len(shares))
 	for name, share := range shares {
-		total += share
-		names = append(names, name)
+		if total += share; share > 0 {
+			names = append(names, name)
+		}
 	}
 	if total <= anchorsHigh*budget {
 		return nil
@@ -103,7 +107,8 @@ func overBudget(shares map[string]float64, budget float64) []string {
 		return cmp.Or(cmp.Compare(shares[b], shares[a]), cmp.Compare(a, b))
 	})
 	for i, name := range names {
-		if total -= shares[name]; total <= anchorsLow*budget {
+		last := i == len(names)-2
+		if total -= shares[name]; total <= anchorsLow*budget || last && total <= anchorsHigh*budget {
 			return names[:i+1]
 		}
 	}

@@ -14,7 +14,8 @@ func TestTheMostExpensiveAnchorGroupsAreDemotedUntilTheRestFits(t *testing.T) {
 	}{
 		{"within half the budget", map[string]float64{"scope": 0.003, "backward": 0.002}, nil},
 		{"one is enough", map[string]float64{"scope": 0.05, "backward": 0.002}, []string{"scope"}},
-		{"the most expensive first", map[string]float64{"scope": 0.02, "backward": 0.004, "collective": 0.03}, []string{"collective", "scope", "backward"}},
+		{"the most expensive first", map[string]float64{"scope": 0.02, "backward": 0.006, "collective": 0.03}, []string{"collective", "scope", "backward"}},
+		{"the cheapest stays where it fits by itself", map[string]float64{"scope": 0.02, "backward": 0.004, "collective": 0.03, "launch": 0}, []string{"collective", "scope"}},
 		{"equal ones by name", map[string]float64{"b": 0.02, "a": 0.02, "c": 0}, []string{"a", "b"}},
 		{"nothing seen", nil, nil},
 	} {
