@@ -14,22 +14,30 @@ import (
 // sourcePath is a file or directory of the code, as the docs name it.
 var sourcePath = regexp.MustCompile("`((?:tracer|internal|symbolize|output|bpf|cmd|testdata|deploy)/[A-Za-z0-9_./-]+)`")
 
-// A reader who follows the docs into the code finds what they name.
-func TestPathsInTheDocsExist(t *testing.T) {
-	docs, err := filepath.Glob("../../docs/*.md")
+// readDocs reads the documents, by their names.
+func readDocs(t *testing.T) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
-	for _, doc := range append(docs, "../../README.md") {
-		contents, err := os.ReadFile(doc)
-		if err != nil {
+	docs := map[string][]byte{}
+	for _, path := range append(paths, "../../README.md") {
+		if docs[filepath.Base(path)], err = os.ReadFile(path); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return docs
+}
+
+// A reader who follows the docs into the code finds what they name.
+func TestPathsInTheDocsExist(t *testing.T) {
+	found := 0
+	for doc, contents := range readDocs(t) {
 		for _, match := range sourcePath.FindAllSubmatch(contents, -1) {
 			found++
 			if _, err := os.Stat(filepath.Join("../..", string(match[1]))); err != nil {
-				t.Errorf("%s names %s, which is not there", filepath.Base(doc), match[1])
+				t.Errorf("%s names %s, which is not there", doc, match[1])
 			}
 		}
 	}
@@ -61,26 +69,18 @@ func TestTestsInTheDocsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := 0
-	for _, doc := range append(docs, "../../README.md") {
-		contents, err := os.ReadFile(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for doc, contents := range readDocs(t) {
 		for _, match := range testName.FindAllSubmatch(contents, -1) {
 			found++
 			begins := func(name string) bool { return strings.HasPrefix(name, string(match[1])) }
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(where)), begins) {
-				t.Errorf("%s names %s, which is not there", filepath.Base(doc), match[1])
+				t.Errorf("%s names %s, which is not there", doc, match[1])
 			}
 		}
 		for _, match := range roomOfTest.FindAllSubmatch(contents, -1) {
 			if room, name := string(match[1]), string(match[2]); len(where[name]) > 0 && !slices.Contains(where[name], room) {
-				t.Errorf("%s says that %s is in %s; it is in %v", filepath.Base(doc), name, room, where[name])
+				t.Errorf("%s says that %s is in %s; it is in %v", doc, name, room, where[name])
 			}
 		}
 	}

@@ -76,9 +76,15 @@ func (c Cache) Plan(e *elf.File, path string, groups []catalog.Group) *Plan {
 	return plan
 }
 
-// whole reports whether each function had its turn: the next recording has more time.
-func (p *Plan) whole() bool {
-	return !slices.ContainsFunc(p.Probes, func(probe Probe) bool { return errors.Is(probe.EntryErr, errTooLong) })
+// Unplanned counts the functions that had no turn, since planning took too long: the next
+// recording may have more time.
+func (p *Plan) Unplanned() (n int) {
+	for i := range p.Probes {
+		if errors.Is(p.Probes[i].EntryErr, errTooLong) {
+			n++
+		}
+	}
+	return n
 }
 
 // planKey names a plan: the file, which nobody can make another of (a build id can
@@ -177,7 +183,7 @@ func decodePlan(contents []byte, groups []catalog.Group) ([]Probe, error) {
 
 // store writes a plan under a hidden name, then gives it its own.
 func (c Cache) store(key string, plan *Plan, groups []catalog.Group) error {
-	if !plan.whole() {
+	if plan.Unplanned() > 0 {
 		return errTooLong
 	}
 	contents, err := encodePlan(plan, groups)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
-// plannedTorch is the plan of a real PyTorch, a small library's if there is none.
+// plannedLibrary is the plan of a real library of PyTorch's.
 func plannedLibrary(t testing.TB) (*Plan, []catalog.Group) {
 	t.Helper()
 	groups := catalog.Groups()
@@ -58,6 +59,31 @@ func TestAKeptPlanIsTheOneThatWasMade(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
+	}
+}
+
+// What a plan that is cut short loses is detail: the anchors have their turn first.
+func TestTheAnchorsArePlannedFirst(t *testing.T) {
+	groups := slices.Clone(catalog.Groups())
+	paths, _ := filepath.Glob("/usr/lib/*-linux-gnu/libtorch_cpu.so.*")
+	if len(paths) == 0 {
+		t.Skip("no PyTorch here: make deps")
+	}
+	e, err := elf.Open(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	slices.Reverse(groups)
+	plan, tiers := Library(e, paths[0], groups), map[catalog.Tier]int{}
+	for i := range plan.Probes {
+		tier := plan.Probes[i].Group.Tier
+		if tiers[tier]++; tier == catalog.Anchor && tiers[catalog.Detail] > 0 {
+			t.Fatalf("%s comes after %d details", plan.Probes[i].Symbol, tiers[catalog.Detail])
+		}
+	}
+	if tiers[catalog.Anchor] == 0 || tiers[catalog.Detail] == 0 {
+		t.Errorf("%v", tiers)
 	}
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -99,6 +100,10 @@ func Library(e *elf.File, path string, groups []catalog.Group) *Plan {
 			matched = append(matched, s)
 		}
 	}
+	// Where time or room runs out, it is not the anchors, by which steps are told, that have none.
+	slices.SortStableFunc(matched, func(a, b elf.Symbol) int {
+		return cmp.Compare(owners[a.Prefix].group.Tier, owners[b.Prefix].group.Tier)
+	})
 	matched = matched[:min(len(matched), maxProbes)] // there is no room for more in the kernel
 	plan.Probes = make([]Probe, len(matched))
 	eachParallel(len(matched), func(i int) {

@@ -150,6 +150,12 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 		}
 	}
 	s.warnUnknown(made)
+	if n := made.Unplanned(); n > 0 {
+		s.config.Warn(event.Warning{
+			TSNS: time.Now().UnixNano(), Kind: "incomplete", Source: "planning_cut", Count: int64(n),
+			Detail: fmt.Sprintf("functions of %s without probes: the time for planning it ran out, as on a busy machine; record again, or narrow --probe", found.Library.Path),
+		})
+	}
 	f.exclusive = s.config.Shared && s.onlyOurs(id)
 	s.files[id] = f
 	if err := s.attachAnchors(f); err != nil {
