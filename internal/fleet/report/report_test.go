@@ -18,6 +18,12 @@ import (
 // and the others 40 ms; the rest is waiting for it.
 func job(t *testing.T, name string) *dataset.DB {
 	t.Helper()
+	return jobBeginning(t, name, 0)
+}
+
+// jobBeginning is job; the steps of rank 2 are said to begin later by after (ns).
+func jobBeginning(t *testing.T, name string, after int64) *dataset.DB {
+	t.Helper()
 	root := t.TempDir()
 	s, err := store.NewDirectory(root)
 	if err != nil {
@@ -30,7 +36,7 @@ func job(t *testing.T, name string) *dataset.DB {
 			if (rank < 2) != (host == "a") {
 				continue
 			}
-			own := int64(40e6)
+			own, first := int64(40e6), begin
 			p := pattern.Pattern{Host: host, PID: 100 + rank, Rank: rank, BeginNS: begin, EndNS: begin + 20e9, ObservedNS: 20e9, Coverage: 0.97,
 				Basis: pattern.Sampled, Resource: "cpu"}
 			slow, wait := p, p
@@ -39,11 +45,12 @@ func job(t *testing.T, name string) *dataset.DB {
 			wait.Function, wait.Class, wait.Name, wait.Beta = 2, pattern.Collective, "c10d::Work::wait", 0.6
 			if rank == 2 {
 				own, slow.Beta, wait.Beta = 80e6, 0.42, 0.2
+				first += after
 			}
 			slow.BetaLo, slow.BetaHi, wait.BetaLo, wait.BetaHi = slow.Beta-.01, slow.Beta+.01, wait.Beta, wait.Beta
 			b.Patterns = append(b.Patterns, slow, wait)
 			for n := range int64(30) {
-				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n, BeginNS: begin + n*100e6,
+				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n, BeginNS: first + n*100e6,
 					PeriodNS: 100e6, WaitNS: 100e6 - own})
 			}
 		}
@@ -81,6 +88,24 @@ func TestTheSlowWorkerIsTheVerdict(t *testing.T) {
 	}
 	if r.Transfer == nil || r.Transfer.EventBytes != 2<<20 || r.Transfer.Factor < 10 {
 		t.Errorf("%+v", r.Transfer)
+	}
+}
+
+// A worker that loads before its anchor begins its steps half a period behind the
+// others, some nearer to their next one: what it costs is the same.
+func TestWhereAStepBeginsHasNoSayInItsCost(t *testing.T) {
+	for _, after := range []int64{30e6, 50e6, 60e6} {
+		r, err := Build(t.Context(), jobBeginning(t, "llama", after), Question{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := r.WhatIf
+		if a == nil {
+			t.Fatalf("%d ms: not told: %v", after/1e6, r.Notes)
+		}
+		if math.Abs(a.S-100.0/70) > 1e-6 || math.Abs(a.ReplayedS-0.1) > 1e-6 {
+			t.Errorf("%d ms: S %.3f, a step of %.1f ms", after/1e6, a.S, 1e3*a.ReplayedS)
+		}
 	}
 }
 
