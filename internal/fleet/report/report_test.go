@@ -50,7 +50,11 @@ func jobBeginning(t *testing.T, name string, after int64) *dataset.DB {
 			slow.BetaLo, slow.BetaHi, wait.BetaLo, wait.BetaHi = slow.Beta-.01, slow.Beta+.01, wait.Beta, wait.Beta
 			b.Patterns = append(b.Patterns, slow, wait)
 			for n := range int64(30) {
-				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n, BeginNS: first + n*100e6,
+				load := int64(5e6)
+				if rank == 3 {
+					load = -1 // no probe
+				}
+				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n, LoadNS: load, BeginNS: first + n*100e6,
 					PeriodNS: 100e6, WaitNS: 100e6 - own})
 			}
 		}
@@ -74,6 +78,9 @@ func TestTheSlowWorkerIsTheVerdict(t *testing.T) {
 	}
 	if r.Job != name || len(r.Workers) != 4 || r.Workers[2].Host != "b" || r.Workers[2].WaitMS != 20 {
 		t.Errorf("%q, %+v", r.Job, r.Workers)
+	}
+	if r.Workers[0].LoadMS == nil || math.Abs(*r.Workers[0].LoadMS-5) > 1e-9 || r.Workers[3].LoadMS != nil {
+		t.Errorf("loading: %v, and of a loader that is not seen %v", r.Workers[0].LoadMS, r.Workers[3].LoadMS)
 	}
 	if len(r.Findings) == 0 || r.Findings[0].Workers[0].Rank != 2 || r.Findings[0].Line != 12 {
 		t.Fatalf("%+v", r.Findings)
