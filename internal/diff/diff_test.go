@@ -223,6 +223,39 @@ func holding(t *testing.T, bytes int64) *Side {
 	return side
 }
 
+// TestAFrameWithoutALineIsComparedByItsFunction: where a frame's code cannot be read far
+// enough, its line is NULL, and once that failed the comparison.
+func TestAFrameWithoutALineIsComparedByItsFunction(t *testing.T) {
+	side := func() *Side {
+		d, err := output.Create(filepath.Join(t.TempDir(), "d"), output.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := int64(1)
+		stack := event.Stack{ID: id, Status: event.StackComplete, Frames: []event.Frame{{Kind: symbolize.Python, Function: "forward", File: "/net.py"}}}
+		span := event.Span{ID: 1, StartNS: 1e15, DurationNS: 2_000_000, PID: 1, TID: 1, Call: &event.Call{Layer: "op", Name: "aten::mm"}, Weight: 1, SequenceNumber: -1}
+		sample := event.Sample{TSNS: 1e15 + 5, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 1e6, StackID: &id}
+		if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Process(event.Process{ID: 1, PID: 1, Command: "train"}),
+			d.Stacks([]event.Stack{stack}), d.Samples([]event.Sample{sample}), d.Spans([]event.Span{span}), d.Close()); err != nil {
+			t.Fatal(err)
+		}
+		db, err := dataset.Open(d.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		s, err := Load(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	r := Compare(side(), side(), 3)
+	if !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Kind == "line" && row.Key == "/net.py forward" && row.Before == 1 }) {
+		t.Errorf("%+v", r.Rows)
+	}
+}
+
 // TestBytesAreComparedByWhatHoldsThePeak, of single recordings and of repeats.
 func TestBytesAreComparedByWhatHoldsThePeak(t *testing.T) {
 	before, after := holding(t, 4<<20), holding(t, 6<<20)

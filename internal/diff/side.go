@@ -6,6 +6,7 @@ package diff
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -171,7 +172,7 @@ func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
 		WITH inside AS (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM good_span WHERE layer <> 'device' AND parent_id IS NOT NULL GROUP BY ALL)
 		SELECT 'operator', o.name, sum(greatest(o.duration_ns - coalesce(i.ns, 0), 0) * o.weight)::DOUBLE / 1e6
 		FROM good_span o LEFT JOIN inside i USING (session_id, span_id) WHERE o.layer IN ('op', 'collective') AND o.` + in + ` GROUP BY ALL`, `
-		SELECT 'line', f.file || ':' || f.line || ' ' || coalesce(f."function", ''), sum(weight_ns)::DOUBLE / 1e6
+		SELECT 'line', coalesce(f.file, '') || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", ''), sum(weight_ns)::DOUBLE / 1e6
 		FROM sample x JOIN (SELECT DISTINCT ON (session_id, stack_id) session_id, stack_id, list_filter(frames, f -> f.kind = 'python')[1] AS f FROM stack) USING (session_id, stack_id)
 		WHERE f IS NOT NULL AND x.state = 'on_cpu' AND ` + in + ` GROUP BY ALL`}
 	if s.Device {
@@ -203,7 +204,7 @@ func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
 				s.PerStep[Key{"class", kernelclass.Of(k.Name)}] += v.Float64 / w.steps
 			}
 		}
-		if err := rows.Close(); err != nil {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			return err
 		}
 	}
