@@ -30,6 +30,9 @@ type Side struct {
 	PerStep map[Key]float64
 	// Device says whether operators' times are of devices.
 	Device bool
+	// Waited is the share of the steps' time, in percent, in which the training thread was
+	// ready to run and had no CPU: what a busy machine makes of the times.
+	Waited float64
 	// Repeats are other recordings of the same side: Periods has the mean of each
 	// then, this one's first, and PerStep the means.
 	Repeats []*Side
@@ -121,6 +124,11 @@ func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
 		return window{}, nil
 	}
 	s.What = "a step"
+	contention, err := timeline.ContentionOf(ctx, db, w.pid, w.tid, best[0].Begin, best[len(best)-1].Until())
+	if err != nil {
+		return window{}, err
+	}
+	s.Waited = contention.Percent()
 	for _, step := range best {
 		s.Periods = append(s.Periods, float64(step.Period)/1e6)
 		if step.Whole {
