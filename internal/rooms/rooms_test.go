@@ -50,7 +50,7 @@ var floors = [][]string{
 		"internal/fleet/source", "internal/fleet/report", "internal/fleet/live", "internal/fleet/hang", "internal/fleet/flightrecorder"},
 	{"internal/memplan/analysis"},
 	{"internal/diff", "internal/memplan/text"},
-	{"internal/report"},
+	{"internal/report", "internal/e2e/harness"},
 	{"internal/recorder", "internal/matrix", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
 	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/agent"},
 	{"internal/capture"},
