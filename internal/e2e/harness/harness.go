@@ -23,7 +23,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/internal/testkernel"
 )
 
 var (
@@ -64,15 +64,7 @@ func Build(to, pkg string, flags ...string) error {
 // NeedKernel skips where nothing can be probed, and has the binary built.
 func NeedKernel(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("kernel: not in -short")
-	}
-	if os.Geteuid() != 0 {
-		t.Skip("kernel: needs root")
-	}
-	if err := features.Probe().Check(); err != nil {
-		t.Skipf("kernel: %v", err)
-	}
+	testkernel.Need(t)
 	if err := build(); err != nil {
 		t.Fatal(err)
 	}
