@@ -26,7 +26,7 @@ var floors = [][]string{
 		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/testelf", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps",
 		"internal/flops", "internal/kernelclass",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/pickle", "internal/fleet/trigger"},
-	{"symbolize/torch"},
+	{"symbolize/torch", "tracer/generated"},
 	{"internal/dataset/column"},
 	{"symbolize", "tracer/features", "internal/mapfill", "internal/peaks", "internal/memplan/instance", "internal/memplan/draw", "internal/memplan/pool",
 		"internal/memplan/dense",
