@@ -47,7 +47,7 @@ var floors = [][]string{
 	{"output/schemadoc", "internal/fleet/request", "internal/fleet/outbox", "internal/cli", "internal/importer", "internal/profile", "internal/annotation", "internal/search"},
 	{"internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},
 	{"internal/stacks", "internal/memplan/source", "internal/findings", "internal/export", "internal/views",
-		"internal/fleet/source", "internal/fleet/report", "internal/fleet/live", "internal/fleet/hang", "internal/fleet/flightrecorder"},
+		"internal/fleet/source", "internal/fleet/report", "internal/fleet/history", "internal/fleet/live", "internal/fleet/hang", "internal/fleet/flightrecorder"},
 	{"internal/memplan/analysis"},
 	{"internal/diff", "internal/memplan/text"},
 	{"internal/report", "internal/e2e/harness"},
