@@ -22,7 +22,7 @@ const module = "github.com/ebpfprof/ebpfprof/"
 // that matches counts.
 var floors = [][]string{
 	{"bpf", "symbolize/callstack", "symbolize/cufunction", "symbolize/elf", "symbolize/demangle", "symbolize/mlir", "tracer/catalog", "tracer/site", "tracer/procfile", "tracer/cache", "tracer/uprobe",
-		"tracer/syscallnames", "tracer/places", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
+		"tracer/syscallnames", "tracer/slots", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
 		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/testelf", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps",
 		"internal/flops", "internal/kernelclass",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/pickle", "internal/fleet/trigger"},
