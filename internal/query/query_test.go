@@ -117,6 +117,24 @@ func recordWaits(t testing.TB, dir string) string {
 	return dir
 }
 
+// recordCompiled is of a job that torch.compile has compiled something for.
+func recordCompiled(t testing.TB, dir string) string {
+	t.Helper()
+	d := begin(t, dir)
+	fused := &event.Call{Layer: "op", Category: "fused", Name: "cpp_fused_add_gelu_0"}
+	stage := &event.Call{Layer: "scope", Category: "compile", Name: "entire_forward_compile"}
+	err := errors.Join(d.Spans([]event.Span{
+		{ID: 1, StartNS: start, DurationNS: 10, PID: 100, TID: 100, Call: stage, SequenceNumber: -1, Weight: 1},
+		{ID: 2, StartNS: start + 20, DurationNS: 500, PID: 100, TID: 100, Call: fused, SequenceNumber: -1, Weight: 2,
+			Detail: &event.Detail{FusedOperators: `["aten::add","aten::gelu"]`}},
+		{ID: 3, StartNS: start + 20, DurationNS: 500, PID: 100, TID: 100, Call: fused, SequenceNumber: -1, Weight: 2},
+	}), d.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func open(t testing.TB, dir string) *DB {
 	t.Helper()
 	db, err := Open(dir)
@@ -332,8 +350,9 @@ func TestExamplesRunOnARecordingAndOnAnEmptyDataset(t *testing.T) {
 	full := open(t, record(t, filepath.Join(t.TempDir(), "d")))
 	empty := open(t, begin(t, filepath.Join(t.TempDir(), "d")).Dir())
 	waiting := open(t, recordWaits(t, filepath.Join(t.TempDir(), "d")))
+	compiled := open(t, recordCompiled(t, filepath.Join(t.TempDir(), "d")))
 	for _, e := range Examples() {
-		if len(run(t, full, e.SQL)) == 0 && len(run(t, waiting, e.SQL)) == 0 {
+		if len(run(t, full, e.SQL)) == 0 && len(run(t, waiting, e.SQL)) == 0 && len(run(t, compiled, e.SQL)) == 0 {
 			t.Errorf("%s finds nothing", e.Name)
 		}
 		run(t, empty, e.SQL)
