@@ -118,6 +118,7 @@ func (c *catch) OpenCalls(r event.OpenCalls) error {
 	return errors.Join(c.keep(r.Calls), c.keep(r.Communicators))
 }
 func (c *catch) Flows(r []event.Flow) error       { return c.keep(r) }
+func (c *catch) IO(r []event.IO) error            { return c.keep(r) }
 func (c *catch) Counters(r []event.Counter) error { return c.keep(r) }
 func (c *catch) Process(r event.Process) error    { return c.keep(r) }
 func (c *catch) Thread(r event.Thread) error      { return c.keep(r) }

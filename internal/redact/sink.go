@@ -104,6 +104,15 @@ func (s *Sink) Counters(rows []event.Counter) error {
 	return s.Sink.Counters(rows)
 }
 
+// IO implements event.Sink.
+func (s *Sink) IO(rows []event.IO) error {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].Mount = Path(rows[i].Mount)
+	}
+	return s.Sink.IO(rows)
+}
+
 // Process implements event.Sink.
 func (s *Sink) Process(row event.Process) error { return s.Sink.Process(Process(row)) }
 
