@@ -11,9 +11,6 @@
 #include "lives.h"
 #include "sample_ring.h"
 
-/* One process's share of the 16,384 places (tracer/limits.go). */
-#define PROCESS_IO 4096
-
 #define IO_SLOTS 16	/* a power of two; the last one is for all kinds beyond the others */
 
 struct io_slot {

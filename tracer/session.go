@@ -236,7 +236,7 @@ func (s *Session) Run(ctx context.Context) error {
 	s.detachAll()
 	if s.sampling.sampler != nil {
 		s.sampling.sampler.Stop()
-		s.do(func(d *decode.Decoder) { d.Rows.Out.Keep(d.HeldIO(s.sampling.sampler.HeldIO(), math.MaxUint64)) })
+		s.do(func(d *decode.Decoder) { d.Rows.Out.Keep(decode.HeldIO(d, s.sampling.sampler.HeldIO(), math.MaxUint64)) })
 	}
 	if n := heard.Damaged.Load(); n > 0 {
 		s.do(func(d *decode.Decoder) { d.Damage(n) })

@@ -81,6 +81,8 @@ const (
 	FromKernel
 	// FromExecutable: the name of the captured executable, by whichever of its handles.
 	FromExecutable
+	// FromCaller: what the line of generated Python calls it that the call comes from.
+	FromCaller
 )
 
 // Memory says which columns of a memory row a function fixes.
@@ -103,6 +105,9 @@ type Function struct {
 	// Anywhere: it is looked for in every library that exports this symbol too,
 	// whatever that is called: code that is linked into others.
 	Anywhere string
+	// Holds is a text among the constants of those libraries in which the function is
+	// looked for: it tells one compiler's from what others give the same names.
+	Holds string
 	// Table: Symbol is a function of this table of function pointers, in whichever
 	// library has one; Library is empty. See tracer/pjrt.
 	Table  string

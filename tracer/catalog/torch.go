@@ -65,14 +65,25 @@ var backwardGroup = Group{
 
 var operatorGroup = Group{
 	Name: "op",
-	Help: "every operator: at::_ops::*::call",
+	Help: "every operator: at::_ops::*::call, and what torch.compile makes of them for a CPU",
 	Tier: Detail,
-	Functions: []Function{{
-		Library: "libtorch_cpu.so",
-		Symbol:  "_ZN2at4_ops", Suffix: "4callE",
-		Layer: "op", Name: FromOperator,
-		Action: Span, End: ExitSites,
-	}},
+	Functions: []Function{
+		{
+			Library: "libtorch_cpu.so",
+			Symbol:  "_ZN2at4_ops", Suffix: "4callE",
+			Layer: "op", Name: FromOperator,
+			Action: Span, End: ExitSites,
+		},
+		{
+			// Inductor compiles each kernel into an extension module of its own
+			// (torch/_inductor/codecache.py, CppPythonBindingsCodeCache, since 2.2), where
+			// all are called kernel. It throws where an index is out of bounds.
+			Anywhere: "PyInit_kernel", Holds: "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
+			Symbol: "kernel", Exact: true,
+			Layer: "op", Category: "fused", Name: FromCaller, Label: "cpp_fused",
+			Action: Span, End: ExitSites, ExpensiveEnd: true,
+		},
+	},
 }
 
 // Where torch::autograd::Node keeps its 64-bit sequence_nr_ (all ones for

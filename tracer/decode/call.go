@@ -27,6 +27,7 @@ type calls struct {
 	shapes   shapes
 	host     hostMemory
 	forwards *forwards
+	fused    fused
 	called   accel.Record // the call that is being decoded
 	damaged  uint64       // records that did not decode
 }

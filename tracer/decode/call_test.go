@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
@@ -14,6 +13,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 // recordingSink keeps what it is given.
@@ -330,8 +330,8 @@ func TestRowsAreLetGoUpToATime(t *testing.T) {
 }
 
 // share is a Weigher of rows that are all alike, in slice 9.
-func share(weight float64) budget.Weigher {
-	return func(uint32, int32, int64) budget.Share { return budget.Share{Weight: weight, Slice: 9} }
+func share(weight float64) weights.Weigher {
+	return func(uint32, int32, int64) weights.Share { return weights.Share{Weight: weight, Slice: 9} }
 }
 
 func TestAScopeThatASliceLeftOpenHasTheNameThatIsStillInTheRing(t *testing.T) {

@@ -56,7 +56,8 @@ func New(c Config) *Decoder {
 		samples:     newSamples(made, c.OffsetNS, c.Waits),
 	}
 	d.calls = &calls{
-		rows: made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS,
+		fused: newFused(made, c.Probes, d.samples),
+		rows:  made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS,
 		host: newHostMemory(), shapes: newShapes(), forwards: newForwards(made, clocks.Nodes),
 	}
 	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.samples.io, d.calls.forwards, runtimes, d.Collectives, made.Stacks}, c.Owners...)}

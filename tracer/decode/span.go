@@ -31,6 +31,9 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 	if probe.Planned.Shapes != nil {
 		c.shapes.give(s, r)
 	}
+	if f.Name == catalog.FromCaller {
+		c.fused.name(s, r.Spec)
+	}
 	if r.stack != 0 {
 		c.rows.Batch.SetStack(s, r.stack)
 	}
@@ -65,6 +68,9 @@ func (c *calls) unfinished(open kernel.OpenCall) {
 	}
 	if name, ok := c.texts.Take(open.SpanID); ok && probe.Planned.Function.Name == catalog.FromText {
 		s.Call = c.rows.Names.Name(open.Spec, s.Call, name)
+	}
+	if probe.Planned.Function.Name == catalog.FromCaller {
+		c.fused.name(s, open.Spec)
 	}
 	if probe.Planned.Function.Effect == catalog.RunsWork {
 		c.collectives.unfinished(s)

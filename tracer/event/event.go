@@ -200,6 +200,8 @@ type Detail struct {
 	Mount      string // "" is absent
 	WaitedNS   *int64
 	Shape      *Shape
+	// FusedOperators are those that a generated kernel replaces, as JSON; "" is absent.
+	FusedOperators string
 }
 
 // Shape is what a call of an operator was given, and what follows from it.

@@ -78,7 +78,7 @@ func Library(e *elf.File, path string, groups []catalog.Group) *Plan {
 	for g := range groups {
 		for f := range groups[g].Functions {
 			function := &groups[g].Functions[f]
-			if function.Lives(base, e) {
+			if function.Lives(base, e) && holds(e, function.Holds) {
 				prefixes = append(prefixes, function.Symbol)
 				owners = append(owners, owner{&groups[g], function})
 			}

@@ -1,4 +1,4 @@
-package budget
+package weights
 
 import "github.com/ebpfprof/ebpfprof/tracer/progress"
 
@@ -11,7 +11,7 @@ type stretches struct {
 	past  map[stratum]pastGap // what no slice stands for yet, of steps that are not kept
 }
 
-// restart begins anew: what was before is shared out.
+// restart begins anew.
 func (x *stretches) restart(at int64) {
 	x.began, x.first = at, at
 	clear(x.upTo)

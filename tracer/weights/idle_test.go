@@ -1,4 +1,4 @@
-package budget
+package weights
 
 import (
 	"math"
@@ -13,14 +13,14 @@ import (
 // the one behind it, in which there was none, for the three seconds.
 func TestASliceThatSawNoTrainingStandsForNone(t *testing.T) {
 	s := simulate()
-	at := func(ms int64) sliceMark {
-		return sliceMark{time.Unix(0, s.begin+ms*ms1), 0, uint64(min(ms, 10_000)), true}
+	at := func(ms int64) Mark {
+		return Mark{time.Unix(0, s.begin+ms*ms1), 0, uint64(min(ms, 10_000)), true}
 	}
 	for ms := int64(0); ms <= 13_000; ms += 100 {
-		s.ledger.look(at(ms))
+		s.ledger.Look(at(ms))
 	}
 	for _, on := range []int64{1000, 12_000} {
-		s.ledger.pending = append(s.ledger.pending, &interval{on: at(on), off: at(on + 100), over: true, attached: []uint32{1}, processes: []int{simulatedPID}})
+		s.ledger.pending = append(s.ledger.pending, &interval{on: at(on), off: at(on + 100), over: true, attached: attached, processes: []int{simulatedPID}})
 	}
 	share := s.finish(13_000)
 	if len(s.slices) != 2 {

@@ -1,4 +1,5 @@
-package symbolize
+// Package elftest opens files for tests that have nothing to say about opening them.
+package elftest
 
 import (
 	"bytes"
@@ -7,7 +8,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
-func open(t testing.TB, path string) *elf.File {
+// Open opens a file until the test ends.
+func Open(t testing.TB, path string) *elf.File {
 	t.Helper()
 	e, err := elf.Open(path)
 	if err != nil {
@@ -17,7 +19,8 @@ func open(t testing.TB, path string) *elf.File {
 	return e
 }
 
-func parse(t testing.TB, data []byte) *elf.File {
+// New reads a file out of memory.
+func New(t testing.TB, data []byte) *elf.File {
 	t.Helper()
 	e, err := elf.New(bytes.NewReader(data))
 	if err != nil {

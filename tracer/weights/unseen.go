@@ -1,4 +1,4 @@
-package budget
+package weights
 
 import (
 	"time"
@@ -8,7 +8,7 @@ import (
 )
 
 // tellUnseen writes a slice that saw nothing for each stretch that no slice saw.
-func (l *ledger) tellUnseen(lines map[int32]*progress.Timeline, end int64, groups []string) {
+func (l *Ledger) tellUnseen(lines map[int32]*progress.Timeline, end int64, groups []string) {
 	if lines == nil {
 		lines = l.timelines(time.Unix(0, end), end)
 	}

@@ -1,4 +1,4 @@
-package e2e
+package harness
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 
 // explain tells of a test that failed what the tracer said, and what its dataset says of
 // the probes: a failure on another machine can't be looked at again.
-func (c *command) explain(t *testing.T, r *recording) {
+func (c *Command) explain(t *testing.T, r *Recording) {
 	if !t.Failed() {
 		return
 	}
-	t.Logf("%s", c.transcript())
-	db, err := query.Open(r.dataset)
+	t.Logf("%s", c.Transcript())
+	db, err := query.Open(r.Dataset)
 	if err != nil {
 		t.Log(err)
 		return

@@ -1,4 +1,4 @@
-package budget
+package weights
 
 import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"

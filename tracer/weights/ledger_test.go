@@ -1,4 +1,4 @@
-package budget
+package weights
 
 import (
 	"math"
@@ -11,10 +11,11 @@ import (
 // ms1 is a millisecond.
 const ms1 = int64(time.Millisecond)
 
-// simulation is a process whose steps are known, and a Governor that shares out slices
+// simulation is a process whose steps are known, and a Ledger that shares out slices
 // of it which a test made.
 type simulation struct {
-	*Governor
+	gauge  *Gauge
+	ledger *Ledger
 	slices []event.Slice
 	weigh  []Weigher
 	begin  int64
@@ -23,12 +24,9 @@ type simulation struct {
 // oneGroup is a table of probes that are all of one group.
 type oneGroup struct{ noProbes }
 
-func (oneGroup) At(index uint32) Probe                { return Probe{Index: index, Group: "op"} }
-func (oneGroup) Hits(probes []uint32) map[uint32]Hits { return map[uint32]Hits{} }
+func (oneGroup) Probe(index uint32) Probe { return Probe{Index: index, Group: "op"} }
 
 type simulatedRows struct{ s *simulation }
-
-func (simulatedRows) Hold(bool) {}
 
 func (r simulatedRows) Weigh(_ uint32, _ int64, slices []event.Slice, weigh Weigher, _ func(map[uint32]float64)) {
 	r.s.slices = append(r.s.slices, slices...)
@@ -39,11 +37,12 @@ func (r simulatedRows) Weigh(_ uint32, _ int64, slices []event.Slice, weigh Weig
 
 const simulatedPID = 7
 
+var attached = []uint32{1}
+
 func simulate() *simulation {
-	s := &simulation{Governor: testGovernor(), begin: time.Unix(1000, 0).UnixNano()}
-	s.probes, s.rows, s.warn = oneGroup{}, simulatedRows{s}, func(event.Warning) {}
-	s.attached = []uint32{1}
-	s.ledger.begin(time.Unix(0, s.begin))
+	s := &simulation{gauge: testGauge(oneGroup{}), begin: time.Unix(1000, 0).UnixNano()}
+	s.ledger = NewLedger(s.gauge, simulatedRows{s}, func(event.Warning) {})
+	s.ledger.Begin(time.Unix(0, s.begin))
 	return s
 }
 
@@ -51,20 +50,20 @@ func simulate() *simulation {
 // the optimizer follows.
 func (s *simulation) step(at, backward, optimizer int64) {
 	begin := s.begin + at*ms1
-	s.gauge.steps.Saw(simulatedPID, begin, begin+backward*ms1)
-	s.gauge.steps.Mark(simulatedPID, begin+(backward+1)*ms1, begin+(backward+optimizer)*ms1)
+	s.gauge.Steps.Saw(simulatedPID, begin, begin+backward*ms1)
+	s.gauge.Steps.Mark(simulatedPID, begin+(backward+1)*ms1, begin+(backward+optimizer)*ms1)
 }
 
 // slice is one from a time to another, ms.
 func (s *simulation) slice(on, off int64) {
-	at := func(ms int64) sliceMark { return sliceMark{at: time.Unix(0, s.begin+ms*ms1)} }
-	s.ledger.pending = append(s.ledger.pending, &interval{on: at(on), off: at(off), over: true, attached: []uint32{1}, processes: []int{simulatedPID}})
+	at := func(ms int64) Mark { return Mark{At: time.Unix(0, s.begin+ms*ms1)} }
+	s.ledger.pending = append(s.ledger.pending, &interval{on: at(on), off: at(off), over: true, attached: attached, processes: []int{simulatedPID}})
 }
 
 // finish ends the recording and says what a call in each slice stands for.
 func (s *simulation) finish(end int64) func(slice int, at int64) Share {
 	to := s.begin + end*ms1
-	s.ledger.settle(time.Unix(0, to), to, s.attached)
+	s.ledger.Settle(time.Unix(0, to), to, attached)
 	return func(slice int, at int64) Share {
 		return s.weigh[slice](1, simulatedPID, s.begin+at*ms1)
 	}

@@ -1,4 +1,4 @@
-package e2e
+package harness
 
 import (
 	"encoding/json"
@@ -11,14 +11,14 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/query"
 )
 
-// recording is a dataset and the truth of the job that it is of.
-type recording struct {
-	dataset string
-	tracer  *command // what made it, if that is kept
-	truth   truth
-	// leafMayBeGone: the job drops code objects that it has just run.
-	leafMayBeGone bool
-	summary       struct {
+// Recording is a dataset and the truth of the job that it is of. Where it is of a job
+// that was attached to, the caller has its truth.
+type Recording struct {
+	Dataset string
+	Truth   Truth
+	tracer  *Command // what made it, if that is kept
+	// Summary is what `ebpfprof run --json` printed.
+	Summary struct {
 		Lost        map[string]int64 `json:"lost"`
 		PeakLive    int64            `json:"peak_live_bytes"`
 		JobExitCode int              `json:"job_exit_code"`
@@ -30,20 +30,20 @@ type recording struct {
 }
 
 // summarize reads what `ebpfprof run --json` printed behind the job's output.
-func (r *recording) summarize(c *command) error {
+func (r *Recording) summarize(c *Command) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := slices.Index(c.out, "{")
 	if at < 0 {
 		return fmt.Errorf("%s printed no summary", c)
 	}
-	return json.Unmarshal([]byte(strings.Join(c.out[at:], "\n")), &r.summary)
+	return json.Unmarshal([]byte(strings.Join(c.out[at:], "\n")), &r.Summary)
 }
 
-// rows runs one SELECT on the dataset.
-func (r *recording) rows(t *testing.T, sql string, args ...any) [][]any {
+// Rows runs one SELECT on the dataset; it is a format of args.
+func (r *Recording) Rows(t *testing.T, sql string, args ...any) [][]any {
 	t.Helper()
-	db, err := query.Open(r.dataset)
+	db, err := query.Open(r.Dataset)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,28 +59,28 @@ func (r *recording) rows(t *testing.T, sql string, args ...any) [][]any {
 	return result.Rows
 }
 
-// counts runs a SELECT of a name and a number.
-func (r *recording) counts(t *testing.T, sql string, args ...any) map[string]int64 {
+// Counts runs a SELECT of a name and a number.
+func (r *Recording) Counts(t *testing.T, sql string, args ...any) map[string]int64 {
 	t.Helper()
 	counts := map[string]int64{}
-	for _, row := range r.rows(t, sql, args...) {
-		counts[fmt.Sprint(row[0])] = integer(t, row[1])
+	for _, row := range r.Rows(t, sql, args...) {
+		counts[fmt.Sprint(row[0])] = Integer(t, row[1])
 	}
 	return counts
 }
 
-// number runs a SELECT of one number.
-func (r *recording) number(t *testing.T, sql string, args ...any) int64 {
+// Number runs a SELECT of one number.
+func (r *Recording) Number(t *testing.T, sql string, args ...any) int64 {
 	t.Helper()
-	rows := r.rows(t, sql, args...)
+	rows := r.Rows(t, sql, args...)
 	if len(rows) != 1 || len(rows[0]) != 1 {
 		t.Fatalf("%s: %d rows, want one number", sql, len(rows))
 	}
-	return integer(t, rows[0][0])
+	return Integer(t, rows[0][0])
 }
 
-// integer is a value of a SELECT; NULL is 0. Sums are HUGEINT in DuckDB.
-func integer(t *testing.T, value any) int64 {
+// Integer is a value of a SELECT; NULL is 0. Sums are HUGEINT in DuckDB.
+func Integer(t *testing.T, value any) int64 {
 	t.Helper()
 	switch v := value.(type) {
 	case nil:
@@ -99,27 +99,27 @@ func integer(t *testing.T, value any) int64 {
 	return 0
 }
 
-// within is the condition for a job's measured region. Its clock is the one
+// Within is the condition for a job's measured region. Its clock is the one
 // that the kernel stamps records with, so the bounds are exact.
-func (r *recording) within(t *testing.T, told truth) string {
+func (r *Recording) Within(t *testing.T, told Truth) string {
 	t.Helper()
-	offset := r.number(t, "SELECT clock_offset_ns FROM session")
+	offset := r.Number(t, "SELECT clock_offset_ns FROM session")
 	return fmt.Sprintf("(ts_ns BETWEEN %d AND %d AND pid = %d)", told.Begin.Monotonic+offset, told.End.Monotonic+offset, told.PID)
 }
 
-// region is within for the recording's own job.
-func (r *recording) region(t *testing.T) string { return r.within(t, r.truth) }
+// Region is Within for the recording's own job.
+func (r *Recording) Region(t *testing.T) string { return r.Within(t, r.Truth) }
 
-// lossless fails the test when anything was lost: its counts would mean nothing.
-func (r *recording) lossless(t *testing.T) {
+// Lossless fails the test when anything was lost: its counts would mean nothing.
+func (r *Recording) Lossless(t *testing.T) {
 	t.Helper()
-	if lost := r.counts(t, "SELECT source, sum(count) FROM warning WHERE kind = 'lost' GROUP BY ALL"); len(lost) > 0 {
+	if lost := r.Counts(t, "SELECT source, sum(count) FROM warning WHERE kind = 'lost' GROUP BY ALL"); len(lost) > 0 {
 		t.Fatalf("lost: %v", lost)
 	}
 }
 
-// sameCounts compares counts by name, both ways.
-func sameCounts(t *testing.T, what string, got, want map[string]int64) {
+// SameCounts compares counts by name, both ways.
+func SameCounts(t *testing.T, what string, got, want map[string]int64) {
 	t.Helper()
 	names := slices.Collect(maps.Keys(got))
 	for name := range want {

@@ -1,4 +1,4 @@
-package budget
+package weights
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // sharing finds what one interval stands for.
 type sharing struct {
-	*ledger
+	*Ledger
 	j      *interval
 	end    int64 // of what slices can stand for; 0 where it is not known
 	groups []string
@@ -20,12 +20,12 @@ type sharing struct {
 }
 
 // share says what an interval stands for and lets its rows go.
-func (l *ledger) share(j *interval, lines map[int32]*progress.Timeline, end int64) {
-	out := &shares{on: j.on.at.UnixNano(), off: j.off.at.UnixNano(), processes: map[int32]*processShare{}, groups: map[uint32]string{}}
+func (l *Ledger) share(j *interval, lines map[int32]*progress.Timeline, end int64) {
+	out := &shares{on: j.on.At.UnixNano(), off: j.off.At.UnixNano(), processes: map[int32]*processShare{}, groups: map[uint32]string{}}
 	for _, index := range j.attached {
-		out.groups[index] = l.probes.At(index).Group
+		out.groups[index] = l.gauge.probes.Probe(index).Group
 	}
-	x := &sharing{ledger: l, j: j, end: end, groups: l.groupsOf(j.attached), out: out}
+	x := &sharing{Ledger: l, j: j, end: end, groups: groupsOf(l.gauge.probes, j.attached), out: out}
 	said := ""
 	for _, pid := range j.processes {
 		p := &processShare{line: lines[int32(pid)]}
@@ -46,9 +46,9 @@ func (l *ledger) share(j *interval, lines map[int32]*progress.Timeline, end int6
 	}
 	slicesOf := slices.Clone(out.slices)
 	l.rows.Weigh(j.epoch, before, slicesOf, out.weigh, func(means map[uint32]float64) {
-		for index, h := range j.seen {
+		for index, calls := range j.seen {
 			if mean, ok := means[index]; ok {
-				l.thinned[index] += float64(h.Recorded) * (mean - 1)
+				l.thinned[index] += float64(calls) * (mean - 1)
 			}
 		}
 	})
@@ -77,9 +77,9 @@ func (x *sharing) border(t *progress.Timeline, phase string) int64 {
 	case next < 0 && x.end != 0:
 		return x.end
 	case next < 0: // nobody did: up to where it is known that nobody did
-		return pending[len(pending)-1].on.at.UnixNano()
+		return pending[len(pending)-1].on.At.UnixNano()
 	}
-	to, off := pending[next].on.at.UnixNano(), x.j.off.at.UnixNano()
+	to, off := pending[next].on.At.UnixNano(), x.j.off.At.UnixNano()
 	middle := off + (to-off)/2
 	if t != nil && phase == event.PhaseTraining {
 		return t.Nearest(middle, off, to)
@@ -89,7 +89,7 @@ func (x *sharing) border(t *progress.Timeline, phase string) int64 {
 
 // phase shares out a phase of a process whose steps are known.
 func (x *sharing) phase(s stratum, p *processShare) string {
-	l, t, j, out := x.ledger, p.line, x.j, x.out
+	l, t, j, out := x.Ledger, p.line, x.j, x.out
 	n, enough := j.saw(t, s.phase)
 	if n <= 0 || !enough && !(x.end != 0 && x.onlyOne(s, t)) {
 		return "" // its rows stand for themselves
@@ -151,7 +151,7 @@ func (x *sharing) onlyOne(s stratum, t *progress.Timeline) bool {
 // cuts are the slices in a stretch whose rows stand for themselves alone.
 func (x *sharing) cuts(t *progress.Timeline, phase string, from, to int64) (cuts [][2]int64) {
 	for _, i := range x.pending {
-		on, off := i.on.at.UnixNano(), i.off.at.UnixNano()
+		on, off := i.on.At.UnixNano(), i.off.At.UnixNano()
 		if i == x.j || !i.over || off <= from || on >= to {
 			continue
 		}
@@ -185,7 +185,7 @@ func cutEvenly(on, off int64, count int) (windows [][2]int64) {
 
 // unknown shares out what a process did whose steps are not known.
 func (x *sharing) unknown(pid int32, p *processShare) string {
-	l, s, j, out := x.ledger, stratum{pid, anyPhase}, x.j, x.out
+	l, s, j, out := x.Ledger, stratum{pid, anyPhase}, x.j, x.out
 	from, to := l.from(s), int64(0)
 	if x.idles(j) {
 		s.phase = idlePhase
@@ -220,7 +220,7 @@ func (x *sharing) unknown(pid int32, p *processShare) string {
 }
 
 // warnSlice says that a slice stands for more than itself.
-func (l *ledger) warnSlice(i *interval, s *shares, said string) {
+func (l *Ledger) warnSlice(i *interval, s *shares, said string) {
 	more, from, to := false, s.on, s.off
 	for _, row := range s.slices {
 		more = more || row.Represented > row.Recorded*1.0001

@@ -1,4 +1,4 @@
-package e2e
+package harness
 
 import (
 	"encoding/json"
@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// truth is what a job says it did: the last line of its output. Each job tells
+// Truth is what a job says it did: the last line of its output. Each job tells
 // a part of it (testdata/jobs/README.md).
-type truth struct {
+type Truth struct {
 	PID    int    `json:"pid"`
 	Torch  string `json:"torch"`
 	SHA256 string `json:"sha256"`
-	Begin  clocks `json:"begin"`
-	End    clocks `json:"end"`
+	Begin  Clocks `json:"begin"`
+	End    Clocks `json:"end"`
 
-	Trained clocks `json:"trained"` // gloo.py: between begin and end
+	Trained Clocks `json:"trained"` // gloo.py: between begin and end
 
 	Steps          int64            `json:"steps"`
 	BackwardPasses int64            `json:"backward_passes"`
@@ -43,14 +43,14 @@ type truth struct {
 	ThrewOther map[string]int64              `json:"threw_other"`
 	Succeeded  map[string]int64              `json:"succeeded"`
 
-	Memory   *balance          `json:"memory"`
-	Kernels  map[string]kernel `json:"kernels"`
-	Writes   calls             `json:"writes"`
-	Reads    calls             `json:"reads"`
+	Memory   *Balance          `json:"memory"`
+	Kernels  map[string]Kernel `json:"kernels"`
+	Writes   Calls             `json:"writes"`
+	Reads    Calls             `json:"reads"`
 	Finishes int64             `json:"finishes"`
 	Refused  map[string]int64  `json:"refused"`
 	DeviceNS map[string]int64  `json:"device_ns"`
-	Calls    []runtimeCall     `json:"calls"` // opencl_calls, levelzero.py
+	Calls    []RuntimeCall     `json:"calls"` // opencl_calls, levelzero.py
 
 	UserNS int64 `json:"user_ns"` // busy.py
 	Bytes  int64 `json:"bytes"`
@@ -63,22 +63,23 @@ type truth struct {
 	QueuedNS  int64    `json:"queued_ns"`
 	StoppedNS int64    `json:"stopped_ns"`
 
-	PJRT pjrtTruth `json:"pjrt"`
-	JAX  jaxTruth  `json:"jax"`
+	PJRT PJRTTruth `json:"pjrt"`
+	JAX  JAXTruth  `json:"jax"`
 
 	Rank      int              `json:"rank"`
 	WorldSize int              `json:"world_size"`
-	Setup     map[string]calls `json:"setup"`
-	DDP       map[string]calls `json:"ddp"`
-	ByHand    map[string]calls `json:"by_hand"`
+	Setup     map[string]Calls `json:"setup"`
+	DDP       map[string]Calls `json:"ddp"`
+	ByHand    map[string]Calls `json:"by_hand"`
 }
 
-type clocks struct {
+// Clocks is one moment as the job read it.
+type Clocks struct {
 	Monotonic int64 `json:"monotonic_ns"`
 }
 
-// balance is what allocations.py and torch.profiler say of a region's memory.
-type balance struct {
+// Balance is what allocations.py and torch.profiler say of a region's memory.
+type Balance struct {
 	Allocations    int64 `json:"allocations"`
 	Frees          int64 `json:"frees"`
 	BytesAllocated int64 `json:"bytes_allocated"`
@@ -87,19 +88,57 @@ type balance struct {
 	LiveAtEnd      int64 `json:"live_bytes_at_end"`
 }
 
-type kernel struct {
+// Kernel is what was launched by one name, and in which sizes.
+type Kernel struct {
 	Launches int64   `json:"launches"`
 	Global   []int64 `json:"global"`
 	Local    []int64 `json:"local"`
 }
 
-type calls struct {
+// Calls are how many, of how many bytes together.
+type Calls struct {
 	Calls int64 `json:"calls"`
 	Bytes int64 `json:"bytes"`
 }
 
-// profiled is what torch.profiler counted in a job's region.
-type profiled struct {
+// RuntimeCall is one call as the program tells it: status is the runtime's own,
+// bytes -1 where the call says none.
+type RuntimeCall struct {
+	Name      string `json:"name"`
+	Status    int64  `json:"status"`
+	Bytes     int64  `json:"bytes"`
+	Direction string `json:"direction"`
+}
+
+func (c RuntimeCall) String() string {
+	return fmt.Sprintf("%s: status %d, %d bytes %s", c.Name, c.Status, c.Bytes, c.Direction)
+}
+
+// PJRTTruth is what the driver of the stub plugin says it did.
+type PJRTTruth struct {
+	Executions map[string]struct {
+		Calls     int64 `json:"calls"`
+		Devices   int64 `json:"devices"`
+		Arguments int64 `json:"arguments"`
+		LaunchIDs int64 `json:"launch_ids"`
+	} `json:"executions"`
+	Refused   int64            `json:"refused"`
+	Sent      map[string]Calls `json:"sent"`
+	Received  Calls            `json:"received"`
+	Destroyed int64            `json:"destroyed"`
+	Compiled  int64            `json:"compiled"`
+	Awaited   int64            `json:"awaited"`
+}
+
+// JAXTruth is what jax_plugin.py says it did.
+type JAXTruth struct {
+	Executions map[string]int64 `json:"executions"`
+	Arguments  map[string]int64 `json:"arguments"`
+	Sent       map[string]Calls `json:"sent"`
+}
+
+// Profiled is what torch.profiler counted in a job's region.
+type Profiled struct {
 	Operators map[string]int64    `json:"operators"`
 	MedianNS  map[string]int64    `json:"median_ns"`
 	Scopes    map[string]int64    `json:"scopes"`
@@ -108,14 +147,15 @@ type profiled struct {
 
 var errNoTruth = errors.New("the job told no truth")
 
-func (c *command) truth() (told truth, err error) {
+// Truth is what the job said, so far; errNoTruth when it said nothing.
+func (c *Command) Truth() (told Truth, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, line := range c.out {
 		if !strings.HasPrefix(line, `{"truth"`) {
 			continue
 		}
-		outer := struct{ Truth *truth }{&told}
+		outer := struct{ Truth *Truth }{&told}
 		if err := json.Unmarshal([]byte(line), &outer); err != nil {
 			return told, fmt.Errorf("%w: %s", err, line)
 		}

@@ -1,4 +1,4 @@
-package budget
+package weights
 
 import (
 	"math"
@@ -16,13 +16,13 @@ func (s *simulation) until(from, to int64, breaks ...[2]int64) (steps int) {
 		for _, b := range breaks {
 			resting = resting || at >= b[0] && at < b[1]
 			if at == b[0] {
-				s.gauge.steps.Load(simulatedPID, s.begin+(at+1)*ms1)
+				s.gauge.Steps.Load(simulatedPID, s.begin+(at+1)*ms1)
 			}
 		}
 		if !resting {
 			begin := s.begin + at*ms1
-			s.gauge.steps.Saw(simulatedPID, begin, begin+ms1/2)
-			s.gauge.steps.Mark(simulatedPID, begin+ms1*6/10, begin+ms1*9/10)
+			s.gauge.Steps.Saw(simulatedPID, begin, begin+ms1/2)
+			s.gauge.Steps.Mark(simulatedPID, begin+ms1*6/10, begin+ms1*9/10)
 			steps++
 		}
 	}
@@ -66,8 +66,8 @@ func TestWhatIsLetGoIsStoodFor(t *testing.T) {
 			s.slice(100_500, 100_600)
 			slice = now + 2500
 		}
-		s.ledger.settle(time.Unix(0, s.begin+(now+200)*ms1), 0, s.attached)
-		if n := s.gauge.steps.Steps()[simulatedPID].Count(); now > 50_000 && n > 20_000 {
+		s.ledger.Settle(time.Unix(0, s.begin+(now+200)*ms1), 0, attached)
+		if n := s.gauge.Steps.Steps()[simulatedPID].Count(); now > 50_000 && n > 20_000 {
 			t.Fatalf("%d steps are kept after %d ms", n, now)
 		}
 	}
@@ -95,8 +95,8 @@ func TestAStallIsNoPhase(t *testing.T) {
 		if steps%7 == 3 {
 			length += 30 * ms1
 		}
-		s.gauge.steps.Saw(simulatedPID, s.begin+at, s.begin+at+ms1/2)
-		s.gauge.steps.Mark(simulatedPID, s.begin+at+ms1*6/10, s.begin+at+ms1*9/10)
+		s.gauge.Steps.Saw(simulatedPID, s.begin+at, s.begin+at+ms1/2)
+		s.gauge.Steps.Mark(simulatedPID, s.begin+at+ms1*6/10, s.begin+at+ms1*9/10)
 		places = append(places, at+ms1/4)
 		at += length
 	}
@@ -124,10 +124,10 @@ func TestAStallIsNoPhase(t *testing.T) {
 // Where no slice is weighed, no step is kept for one.
 func TestWithoutSlicesNoStepIsKept(t *testing.T) {
 	s := simulate()
-	s.gauge.steps.Forget(math.MaxInt64)
-	s.gauge.steps.Forget(s.begin) // a group is given up
+	s.gauge.Steps.Forget(math.MaxInt64)
+	s.gauge.Steps.Forget(s.begin) // a group is given up
 	s.until(0, 1000)
-	if n := len(s.gauge.steps.Steps()); n != 0 {
+	if n := len(s.gauge.Steps.Steps()); n != 0 {
 		t.Errorf("the steps of %d processes are kept", n)
 	}
 }

@@ -1,6 +1,7 @@
-package budget
+package weights
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -26,10 +27,10 @@ const (
 	keepBack  = 3 * time.Second
 	keepYoung = 30 * time.Second
 	keepRows  = 200_000
-	// A slice stands for others if it saw a whole step, or leastGap of a phase without
+	// A slice stands for others if it saw a whole step, or LeastGap of a phase without
 	// steps; else its rows stand for themselves alone.
 	leastSteps = 1.0
-	leastGap   = 10 * time.Millisecond
+	LeastGap   = 10 * time.Millisecond
 	// Where no steps are known, a slice is cut into equal parts: of about pieceTime, or of a
 	// quarter of what the first slice saw; no more than mostPieces.
 	pieceTime   = 25 * time.Millisecond
@@ -43,14 +44,13 @@ const (
 // interval is a time in which the sliced probes recorded.
 type interval struct {
 	epoch       uint32
-	on, off     sliceMark
+	on, off     Mark
 	over        bool // off is known
 	last        bool // of its epoch
 	attached    []uint32
-	before      map[uint32]Hits // counters when it began
 	processes   []int
-	seen        map[uint32]Hits
-	cost, stall time.Duration // of its hits, and of putting probes in and out
+	seen        map[uint32]uint64 // recorded calls, by probe
+	cost, stall time.Duration     // of its hits, and of putting probes in and out
 }
 
 // stratum is a phase of a process. Phases without known steps are one, anyPhase.
@@ -64,21 +64,12 @@ const anyPhase = ""
 // phases are those of a process whose steps are known.
 var phases = [...]string{event.PhaseTraining, event.PhaseEvaluation, event.PhaseOther}
 
-// Share is what a row stands for, and in which slice and whole step it was recorded.
-type Share struct {
-	Weight float64
-	Slice  int64
-	Step   int32
-}
-
-// alone is the Share of a row that stands for itself.
-var alone = Share{Weight: 1}
-
-// ledger knows the slices that wait for their weights.
-type ledger struct {
-	*joints
+// Ledger knows the slices that wait for their weights.
+type Ledger struct {
 	stretches
-	gauge   *gauge
+	gauge   *Gauge
+	rows    Rows
+	warn    func(event.Warning)
 	begun   time.Time // when the job was first looked at
 	pending []*interval
 	piece   map[stratum]float64 // how much of the unit is one
@@ -91,46 +82,93 @@ type ledger struct {
 	thinned map[uint32]float64
 }
 
-func newLedger(with *joints, by *gauge) *ledger {
-	return &ledger{
-		joints: with, gauge: by, piece: map[stratum]float64{}, thinned: map[uint32]float64{},
+// Thinned is how many calls of a probe its rows stand for beyond themselves. It is
+// called where Rows runs what it is given.
+func (l *Ledger) Thinned(index uint32) float64 { return l.thinned[index] }
+
+// NewLedger makes one without slices.
+func NewLedger(by *Gauge, rows Rows, warn func(event.Warning)) *Ledger {
+	return &Ledger{
+		gauge: by, rows: rows, warn: warn, piece: map[stratum]float64{}, thinned: map[uint32]float64{},
 		stretches: stretches{since: map[string]int64{}, upTo: map[stratum]int64{}, past: map[stratum]pastGap{}},
 	}
 }
 
-// begin has the first slice stand for what the job does from a time on.
-func (l *ledger) begin(at time.Time) {
+// Begin has the first slice stand for what the job does from a time on.
+func (l *Ledger) Begin(at time.Time) {
 	l.begun = at
 	l.restart(at.UnixNano())
 }
 
-// look notes a moment that the amounts between two others are told by.
-func (l *ledger) look(m sliceMark) {
-	oldest := m.at
+// Unused says that until a time there was nothing that a slice could have recorded.
+func (l *Ledger) Unused(until time.Time) { l.began = until.UnixNano() }
+
+// Sliced says that groups are in slices from a time on only.
+func (l *Ledger) Sliced(groups []string, from time.Time) {
+	for _, name := range groups {
+		l.since[name] = from.UnixNano()
+	}
+}
+
+// Look notes a moment that the amounts between two others are told by.
+func (l *Ledger) Look(m Mark) {
+	oldest := m.At
 	if len(l.pending) > 0 {
-		oldest = l.pending[0].on.at
+		oldest = l.pending[0].on.At
 	}
 	l.history.add(m, oldest.Add(-time.Minute))
 }
 
-// open begins an interval.
-func (l *ledger) open(on sliceMark, epoch uint32, attached []uint32) {
-	l.traced = l.job.Processes()
-	l.pending = append(l.pending, &interval{epoch: epoch, on: on, attached: slices.Clone(attached), before: l.probes.Hits(attached), processes: l.job.Processes()})
+// Open begins an interval, in which some probes record.
+func (l *Ledger) Open(on Mark, epoch uint32, attached []uint32) {
+	l.traced = l.gauge.job.Processes()
+	l.pending = append(l.pending, &interval{epoch: epoch, on: on, attached: slices.Clone(attached), processes: l.traced})
 }
 
-// present is the interval that is recorded now, or was last; nil before the first.
-func (l *ledger) present() *interval {
-	if len(l.pending) == 0 {
-		return nil
+// Seen is what was recorded in an interval, and what that has cost each process.
+type Seen struct {
+	Calls map[uint32]uint64 // by probe
+	Hits  time.Duration
+	Stall time.Duration // of putting probes in and out
+	Last  bool          // no other interval of its epoch follows
+}
+
+// Close ends the interval that is open.
+func (l *Ledger) Close(off Mark, seen Seen) {
+	i := l.pending[len(l.pending)-1]
+	i.off, i.over, i.last = off, true, seen.Last
+	i.seen, i.cost, i.stall = seen.Calls, seen.Hits, seen.Stall
+	i.processes = unite(i.processes, l.gauge.job.Processes())
+}
+
+// Restart shares out what was up to a time, and begins anew there. Of attached it is told
+// what no slice saw.
+func (l *Ledger) Restart(at time.Time, attached []uint32) {
+	l.Settle(at, at.UnixNano(), attached)
+	l.restart(at.UnixNano())
+	l.gauge.Steps.Forget(at.UnixNano())
+}
+
+// groupsOf are the groups of some probes, sorted.
+func groupsOf(in Probes, probes []uint32) []string {
+	groups := map[string]bool{}
+	for _, index := range probes {
+		groups[in.Probe(index).Group] = true
 	}
-	return l.pending[len(l.pending)-1]
+	return slices.Sorted(maps.Keys(groups))
 }
 
-// settle lets go of the rows of slices of which it is known what they stand for, up to
+// unite is the union of two lists.
+func unite(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Settle lets go of the rows of slices of which it is known what they stand for, up to
 // end if that is the end of what they can stand for, 0 if not. Of attached it is told
 // what no slice saw.
-func (l *ledger) settle(now time.Time, end int64, attached []uint32) {
+func (l *Ledger) Settle(now time.Time, end int64, attached []uint32) {
 	if end == 0 && now.Sub(l.settled) < settleAfter/5 {
 		return
 	}
@@ -146,8 +184,8 @@ func (l *ledger) settle(now time.Time, end int64, attached []uint32) {
 				break
 			}
 			next := l.pending[1]
-			border := j.off.at.Add(next.on.at.Sub(j.off.at) / 2)
-			if now.Sub(border) < settleAfter || now.Sub(j.off.at) < keepBack || l.keepsAll(now) {
+			border := j.off.At.Add(next.on.At.Sub(j.off.At) / 2)
+			if now.Sub(border) < settleAfter || now.Sub(j.off.At) < keepBack || l.keepsAll(now) {
 				break
 			}
 		}
@@ -158,38 +196,38 @@ func (l *ledger) settle(now time.Time, end int64, attached []uint32) {
 		l.pending = slices.Delete(l.pending, 0, 1)
 	}
 	if end != 0 {
-		l.tellUnseen(lines, end, l.groupsOf(attached))
+		l.tellUnseen(lines, end, groupsOf(l.gauge.probes, attached))
 		return
 	}
 	for pid, t := range lines {
 		from := l.from(stratum{pid, event.PhaseTraining})
 		l.leave(pid, t, from)
-		l.gauge.steps.Need(pid, from-keptBefore*t.Usual)
+		l.gauge.Steps.Need(pid, from-keptBefore*t.Usual)
 	}
 }
 
 // keepsAll reports whether the recording is so young that its slices wait for its end.
-func (l *ledger) keepsAll(now time.Time) bool {
-	if now.Sub(l.begun) > keepYoung || l.gauge.steps.Crowded() {
+func (l *Ledger) keepsAll(now time.Time) bool {
+	if now.Sub(l.begun) > keepYoung || l.gauge.Steps.Crowded() {
 		return false
 	}
 	rows := uint64(0)
 	for _, i := range l.pending {
-		for _, h := range i.seen {
-			rows += h.Recorded
+		for _, calls := range i.seen {
+			rows += calls
 		}
 	}
 	return rows <= keepRows
 }
 
 // timelines are what the processes with known steps did since the oldest border.
-func (l *ledger) timelines(now time.Time, end int64) map[int32]*progress.Timeline {
+func (l *Ledger) timelines(now time.Time, end int64) map[int32]*progress.Timeline {
 	to := now.UnixNano()
 	if end != 0 {
 		to = end
 	}
 	lines := map[int32]*progress.Timeline{}
-	for pid, p := range l.gauge.steps.Steps() {
+	for pid, p := range l.gauge.Steps.Steps() {
 		if !p.Since(l.from(stratum{pid, event.PhaseTraining})) {
 			continue // there was no room for all of them: nobody can tell what they were
 		}
@@ -200,7 +238,7 @@ func (l *ledger) timelines(now time.Time, end int64) map[int32]*progress.Timelin
 		lines[pid] = p.Timeline(from, to)
 		lines[pid].Fold(func(gap progress.Gap) bool {
 			return slices.ContainsFunc(l.pending, func(i *interval) bool {
-				return i.over && min(gap.To, i.off.at.UnixNano())-max(gap.From, i.on.at.UnixNano()) >= int64(leastGap)
+				return i.over && min(gap.To, i.off.At.UnixNano())-max(gap.From, i.on.At.UnixNano()) >= int64(LeastGap)
 			})
 		})
 	}
@@ -209,17 +247,17 @@ func (l *ledger) timelines(now time.Time, end int64) map[int32]*progress.Timelin
 
 // saw is how much of a phase an interval saw, and whether that is enough to stand for more.
 func (i *interval) saw(t *progress.Timeline, phase string) (n float64, enough bool) {
-	on, off := i.on.at.UnixNano(), i.off.at.UnixNano()
+	on, off := i.on.At.UnixNano(), i.off.At.UnixNano()
 	if phase == event.PhaseTraining {
 		n = t.Trained(on, off)
 		return n, n >= leastSteps
 	}
 	n = float64(t.Spent(phase, on, off))
-	return n, n >= float64(leastGap)
+	return n, n >= float64(LeastGap)
 }
 
 // piecesOf is into how many parts what a slice saw is cut.
-func (l *ledger) piecesOf(s stratum, u unit, n float64) int {
+func (l *Ledger) piecesOf(s stratum, u unit, n float64) int {
 	size := float64(pieceTime)
 	if u != unitTime {
 		if l.piece[s] == 0 {
