@@ -71,8 +71,12 @@ const volatile __u64 long_io_ns = 1000000;
  * 0: as much as it likes. */
 const volatile __u64 io_price_ns = 0;
 const volatile __u64 io_share = 0;
+/* What passing one by costs. */
+const volatile __u64 io_passed_ns = 0;
 /* A thread may save up what the budget has room for in so long. */
 #define IO_CREDIT_NS 4000000000ULL
+/* And one that has none left is looked at again every so many calls. */
+#define IO_PASSED_LOOK 64
 /* The sums are sent once in a second, and for a step of the job that begins meanwhile,
  * but not sooner than this after the last time. */
 #define IO_SECOND_NS 1000000000ULL
@@ -326,6 +330,11 @@ static __always_inline void charge_io(struct io_thread *t, __u32 tid, __u64 now,
 	paid = (now - t->paid_ns) * io_share >> 10;
 	t->paid_ns = now;
 	t->debt_ns = (t->debt_ns > paid ? t->debt_ns - paid : 0) + price;
+	if (t->left_out && t->debt_ns > 2 * most) {	/* even that is too much */
+		t->debt_ns = most;
+		send_io(t, 0, tid, IO_GIVEN_UP);
+		return;
+	}
 	if (t->left_out ? t->debt_ns > most / 4 : t->debt_ns <= most)
 		return;
 	t->left_out = !t->left_out;
@@ -373,8 +382,9 @@ static __always_inline void end_io(struct io_ending *e)
 		return;
 	if (!t->start_ns) {
 		if (t->left_out) {
-			t->passed++;
-			charge_io(t, e->tid, bpf_ktime_get_ns(), 0);
+			/* The clock is not read for each: they are to cost little. */
+			if (++t->passed % IO_PASSED_LOOK == 0)
+				charge_io(t, e->tid, bpf_ktime_get_ns(), IO_PASSED_LOOK * io_passed_ns);
 		}
 		return;
 	}

@@ -46,6 +46,7 @@ const (
 	SampleIoEventIO_ENDED    SampleIoEvent = 1
 	SampleIoEventIO_LEFT_OUT SampleIoEvent = 2
 	SampleIoEventIO_TAKEN_IN SampleIoEvent = 3
+	SampleIoEventIO_GIVEN_UP SampleIoEvent = 4
 )
 
 type SampleIoRecord struct {
@@ -614,6 +615,7 @@ const (
 	SampleVarEpoch               = "epoch"
 	SampleVarInterruptTextEnd    = "interrupt_text_end"
 	SampleVarInterruptTextStart  = "interrupt_text_start"
+	SampleVarIoPassedNs          = "io_passed_ns"
 	SampleVarIoPriceNs           = "io_price_ns"
 	SampleVarIoShare             = "io_share"
 	SampleVarLongIoNs            = "long_io_ns"
@@ -736,6 +738,7 @@ type SampleVariableSpecs struct {
 	Epoch               *ebpf.VariableSpec `ebpf:"epoch"`
 	InterruptTextEnd    *ebpf.VariableSpec `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.VariableSpec `ebpf:"interrupt_text_start"`
+	IoPassedNs          *ebpf.VariableSpec `ebpf:"io_passed_ns"`
 	IoPriceNs           *ebpf.VariableSpec `ebpf:"io_price_ns"`
 	IoShare             *ebpf.VariableSpec `ebpf:"io_share"`
 	LongIoNs            *ebpf.VariableSpec `ebpf:"long_io_ns"`
@@ -858,6 +861,7 @@ type SampleVariables struct {
 	Epoch               *ebpf.Variable `ebpf:"epoch"`
 	InterruptTextEnd    *ebpf.Variable `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.Variable `ebpf:"interrupt_text_start"`
+	IoPassedNs          *ebpf.Variable `ebpf:"io_passed_ns"`
 	IoPriceNs           *ebpf.Variable `ebpf:"io_price_ns"`
 	IoShare             *ebpf.Variable `ebpf:"io_share"`
 	LongIoNs            *ebpf.Variable `ebpf:"long_io_ns"`

@@ -318,6 +318,7 @@ enum io_event {
 	IO_ENDED,		/* the thread has; no sums */
 	IO_LEFT_OUT,		/* the budget has no room for measuring this thread's calls for now; no sums */
 	IO_TAKEN_IN,		/* it has again */
+	IO_GIVEN_UP,		/* it has none even for passing them by; no sums */
 };
 
 /* All that a thread has read or written of a class so far. */

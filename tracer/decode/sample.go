@@ -38,9 +38,9 @@ type samples struct {
 	behind   bool   // so much that the next look comes soon
 }
 
-func newSamples(to *rows.Rows, offsetNS int64, waits bool) *samples {
+func newSamples(to *rows.Rows, offsetNS int64, waits bool, giveUp func()) *samples {
 	s := &samples{rows: to, threads: newSampledThreads(&to.Out), offsetNS: offsetNS}
-	s.io = transfers.New(offsetNS, waits, func(w event.Warning) { to.Out.Keep(to.Out.Warning(w)) })
+	s.io = transfers.New(offsetNS, waits, func(w event.Warning) { to.Out.Keep(to.Out.Warning(w)) }, giveUp)
 	return s
 }
 

@@ -13,7 +13,9 @@ import (
 
 const (
 	// ioPrice is what measuring one takes of the job's time, nanoseconds (docs/overhead.md).
-	ioPrice = 250
+	ioPrice = 200
+	// ioPassedPrice is that of one that is only counted.
+	ioPassedPrice = 60
 	// ioShare is the part of the budget that this may take: the probes have the rest.
 	ioShare = 0.5
 )
@@ -22,6 +24,7 @@ const (
 func setIO(spec *ebpf.CollectionSpec, options Options) error {
 	for name, value := range map[string]any{
 		"take_io": flag(options.IO), "take_waits": flag(options.OffCPU > 0), "io_price_ns": uint64(ioPrice), "io_share": share(options.IOBudget),
+		"io_passed_ns": uint64(ioPassedPrice),
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("setting %s: %w", name, err)
@@ -58,3 +61,6 @@ func (s *Sampler) HeldIO() iter.Seq2[uint32, *bpf.SampleIoThread] {
 		}
 	}
 }
+
+// GiveUpIO ends the measuring of reads and writes.
+func (s *Sampler) GiveUpIO() { s.endIO() }

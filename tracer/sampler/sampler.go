@@ -24,6 +24,7 @@ type Sampler struct {
 	collection *ebpf.Collection
 	events     []int // perf events, one a CPU
 	links      []link.Link
+	endIO      func() // takes the program out at which reads and writes begin
 }
 
 // loadSampler loads the programs for a kernel that has those of calls; nothing runs
@@ -44,7 +45,7 @@ func newSampler(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, options 
 		if err != nil {
 			return nil, kernel.LoadError("the programs of reads and writes", err)
 		}
-		return &Sampler{collection: c}, nil
+		return &Sampler{collection: c, endIO: func() {}}, nil
 	}
 	clock := kernel.OnlyPrograms(spec, func(name string) bool { return name == clockProgram })
 	waits := kernel.OnlyPrograms(spec, func(name string) bool { return name != clockProgram && (name != syscallBegin || options.IO) })
@@ -69,7 +70,7 @@ func newSampler(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, options 
 		return nil, kernel.LoadError("the sampling programs", err)
 	}
 	c.Programs[clockProgram] = ticks.DetachProgram(clockProgram)
-	return &Sampler{collection: c}, nil
+	return &Sampler{collection: c, endIO: func() {}}, nil
 }
 
 const (
@@ -118,6 +119,10 @@ func (s *Sampler) Start(options Options) error {
 		l, err := link.AttachTracing(link.TracingOptions{Program: s.collection.Programs[program]})
 		if err != nil {
 			return fmt.Errorf("attaching %s: %w", program, features.NotPermitted(err))
+		}
+		if program == syscallBegin {
+			s.endIO = sync.OnceFunc(func() { l.Close() })
+			continue
 		}
 		s.links = append(s.links, l)
 	}
@@ -175,6 +180,7 @@ func (s *Sampler) startClock(frequency int) error {
 
 // Stop ends all looking; what is in the ring stays.
 func (s *Sampler) Stop() {
+	s.endIO()
 	for _, l := range s.links {
 		l.Close()
 	}

@@ -18,6 +18,7 @@ type Table struct {
 	offsetNS int64 // Unix epoch minus CLOCK_MONOTONIC
 	waits    bool  // how long threads wait is seen
 	warn     func(event.Warning)
+	giveUp   func() // ends the measuring
 	mounts   *mounts
 	threads  map[uint32]*thread
 	calls    map[callKey]*event.Call
@@ -39,10 +40,11 @@ type sums struct {
 	bpf.SampleIoSums
 }
 
-// New makes a Table. waits says whether the kernel sees how long threads wait.
-func New(offsetNS int64, waits bool, warn func(event.Warning)) *Table {
+// New makes a Table. waits says whether the kernel sees how long threads wait; giveUp ends
+// the measuring.
+func New(offsetNS int64, waits bool, warn func(event.Warning), giveUp func()) *Table {
 	return &Table{
-		offsetNS: offsetNS, waits: waits, warn: warn, mounts: newMounts(), threads: map[uint32]*thread{},
+		offsetNS: offsetNS, waits: waits, warn: warn, giveUp: giveUp, mounts: newMounts(), threads: map[uint32]*thread{},
 		calls: map[callKey]*event.Call{}, budget: budget{told: map[uint32]bool{}},
 	}
 }
@@ -53,8 +55,7 @@ func (t *Table) Sums(r *bpf.SampleIoRecord) (event.IO, bool) {
 	if of == nil {
 		return event.IO{}, false
 	}
-	t.budget.passed += r.Passed - min(of.passed, r.Passed)
-	of.passed = max(of.passed, r.Passed)
+	of.pass(&t.budget, r.Passed)
 	switch bpf.SampleIoEvent(r.Event) {
 	case bpf.SampleIoEventIO_ENDED:
 		delete(t.threads, r.Tid)
@@ -63,6 +64,9 @@ func (t *Table) Sums(r *bpf.SampleIoRecord) (event.IO, bool) {
 		t.budget.tell(t, r)
 		return event.IO{}, false
 	case bpf.SampleIoEventIO_TAKEN_IN:
+		return event.IO{}, false
+	case bpf.SampleIoEventIO_GIVEN_UP:
+		t.budget.giveUp(t, r)
 		return event.IO{}, false
 	}
 	grown, ok := of.slots[int(r.Slot)%slots].grow(r)
@@ -83,6 +87,14 @@ func (t *Table) thread(r *bpf.SampleIoRecord) *thread {
 		return nil
 	}
 	return of
+}
+
+// pass counts what was passed by of it; of may be nil.
+func (of *thread) pass(b *budget, passed uint64) {
+	if of != nil && passed > of.passed {
+		b.passed += passed - of.passed
+		of.passed = passed
+	}
 }
 
 // grow is by how much the sums are more than those before. A record may be older than
@@ -170,6 +182,9 @@ func kindOf(c *bpf.SampleIoClass) string {
 // What came after a time it leaves alone: the thread will send it.
 func (t *Table) Held(tid uint32, of *bpf.SampleIoThread, slot int, before uint64) (event.IO, bool) {
 	s := &of.Slots[slot]
+	if slot == 0 && of.Passed > 0 { // in it there may be nothing new
+		t.thread(&bpf.SampleIoRecord{Tgid: of.Tgid, Tid: tid, BornNs: of.BornNs}).pass(&t.budget, of.Passed)
+	}
 	if s.Dirty == 0 || s.LastNs > before {
 		return event.IO{}, false
 	}
@@ -192,6 +207,7 @@ func (t *Table) Forget(pid uint32) {
 // budget is what became of calls that it had no room for.
 type budget struct {
 	told   map[uint32]bool // processes
+	over   bool            // nothing is measured any more
 	passed uint64
 }
 
@@ -207,6 +223,20 @@ func (b *budget) tell(t *Table, r *bpf.SampleIoRecord) {
 		TSNS: time.Now().UnixNano(), Kind: "slice", Source: "io", Count: 1,
 		Detail: fmt.Sprintf("measuring every read and write of thread %d of process %d takes more of its time than the budget has room for: "+
 			"from here on some of its time has no rows of io; a larger --budget may have room, --budget off measures all", r.Tid, r.Tgid),
+	})
+}
+
+// giveUp ends the measuring: no kernel probe costs nothing.
+func (b *budget) giveUp(t *Table, r *bpf.SampleIoRecord) {
+	if b.over {
+		return
+	}
+	b.over = true
+	t.giveUp()
+	t.warn(event.Warning{
+		TSNS: time.Now().UnixNano(), Kind: "slice", Source: "io", Count: 1,
+		Detail: fmt.Sprintf("thread %d of process %d makes so many reads and writes that even passing them by takes more of its time than the budget has room for: "+
+			"from here on none are measured, of any process; a larger --budget may have room, --budget off measures all", r.Tid, r.Tgid),
 	})
 }
 

@@ -23,7 +23,7 @@ func sumsOf(calls, bytes, ns uint64) bpf.SampleIoSums {
 
 func testTable(mountinfo string) (*Table, *[]event.Warning) {
 	warned := &[]event.Warning{}
-	t := New(10_000, true, func(w event.Warning) { *warned = append(*warned, w) })
+	t := New(10_000, true, func(w event.Warning) { *warned = append(*warned, w) }, func() {})
 	t.mounts.read = func(path string, limit int) ([]byte, error) {
 		if mountinfo == "" {
 			return nil, errors.New("it has ended")
@@ -121,8 +121,24 @@ func TestWhatTheBudgetPassedByIsCounted(t *testing.T) {
 		table.Sums(record(func(r *bpf.SampleIoRecord) { r.Event, r.Passed = uint8(bpf.SampleIoEventIO_TAKEN_IN), 1000*i+500 }))
 	}
 	table.Sums(record(func(r *bpf.SampleIoRecord) { r.Passed, r.Event = 2500, uint8(bpf.SampleIoEventIO_ENDED) }))
-	if passed := table.Losses()[0].Count; passed != 2500 || len(*warned) != 1 {
+	alive := bpf.SampleIoThread{Tgid: 7, BornNs: 300, Passed: 500}
+	for range 2 {
+		table.Held(8, &alive, 0, 1<<62)
+	}
+	if passed := table.Losses()[0].Count; passed != 3000 || len(*warned) != 1 {
 		t.Errorf("%d passed by, %d warnings", passed, len(*warned))
+	}
+}
+
+func TestMeasuringIsGivenUpOnce(t *testing.T) {
+	table, warned := testTable("")
+	ended := 0
+	table.giveUp = func() { ended++ }
+	for range 3 {
+		table.Sums(record(func(r *bpf.SampleIoRecord) { r.Event = uint8(bpf.SampleIoEventIO_GIVEN_UP) }))
+	}
+	if ended != 1 || len(*warned) != 1 {
+		t.Errorf("ended %d times, %d warnings", ended, len(*warned))
 	}
 }
 
