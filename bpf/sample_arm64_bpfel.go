@@ -105,43 +105,6 @@ type SampleIoThread struct {
 	}
 }
 
-type SampleKnownStack struct {
-	_      structs.HostLayout
-	Python struct {
-		_    structs.HostLayout
-		Code [256][2]struct {
-			_        structs.HostLayout
-			Frame    uint64
-			Words    uint64
-			Checksum uint32
-			Uses     uint32
-			Unused   uint64
-		}
-	}
-	Native struct {
-		_       structs.HostLayout
-		Walked  uint64
-		Half    uint32
-		At      uint32
-		Count   uint32
-		Mapping uint32
-		Unused  uint64
-		Frame   [256]struct {
-			_    structs.HostLayout
-			Sp   uint64
-			Key  uint64
-			Rule SampleUnwindRule
-		}
-		Rule [2048]struct {
-			_      structs.HostLayout
-			Key    uint64
-			Walked uint64
-			Rule   SampleUnwindRule
-		}
-	}
-	_ [32]byte
-}
-
 type SampleNativeFlag uint32
 
 const (
@@ -333,6 +296,43 @@ type SampleScopeValue struct {
 	Pad      uint16
 	StackId  uint64
 	Line     uint64
+}
+
+type SampleStackCache struct {
+	_      structs.HostLayout
+	Python struct {
+		_    structs.HostLayout
+		Code [256][2]struct {
+			_        structs.HostLayout
+			Frame    uint64
+			Words    uint64
+			Checksum uint32
+			Uses     uint32
+			Unused   uint64
+		}
+	}
+	Native struct {
+		_       structs.HostLayout
+		Walked  uint64
+		Half    uint32
+		At      uint32
+		Count   uint32
+		Mapping uint32
+		Unused  uint64
+		Frame   [256]struct {
+			_    structs.HostLayout
+			Sp   uint64
+			Key  uint64
+			Rule SampleUnwindRule
+		}
+		Rule [2048]struct {
+			_      structs.HostLayout
+			Key    uint64
+			Walked uint64
+			Rule   SampleUnwindRule
+		}
+	}
+	_ [32]byte
 }
 
 type SampleStackRecord struct {
@@ -579,7 +579,6 @@ const (
 	SampleMapBlankThread         = "blank_thread"
 	SampleMapCalls               = "calls"
 	SampleMapIoThreads           = "io_threads"
-	SampleMapKnownStacks         = "known_stacks"
 	SampleMapLife                = "life"
 	SampleMapLosses              = "losses"
 	SampleMapNativeOutcomes      = "native_outcomes"
@@ -603,6 +602,7 @@ const (
 	SampleMapUnwindWanted        = "unwind_wanted"
 	SampleMapWaits               = "waits"
 	SampleMapWakerStacks         = "waker_stacks"
+	SampleMapWalkCaches          = "walk_caches"
 	SampleProgIoBegin            = "io_begin"
 	SampleProgSampleSwitch       = "sample_switch"
 	SampleProgSampleSyscallEnd   = "sample_syscall_end"
@@ -701,7 +701,6 @@ type SampleMapSpecs struct {
 	BlankThread     *ebpf.MapSpec `ebpf:"blank_thread"`
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
 	IoThreads       *ebpf.MapSpec `ebpf:"io_threads"`
-	KnownStacks     *ebpf.MapSpec `ebpf:"known_stacks"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
@@ -725,6 +724,7 @@ type SampleMapSpecs struct {
 	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
 	Waits           *ebpf.MapSpec `ebpf:"waits"`
 	WakerStacks     *ebpf.MapSpec `ebpf:"waker_stacks"`
+	WalkCaches      *ebpf.MapSpec `ebpf:"walk_caches"`
 }
 
 // SampleVariableSpecs contains global variables before they are loaded into the kernel.
@@ -791,7 +791,6 @@ type SampleMaps struct {
 	BlankThread     *ebpf.Map `ebpf:"blank_thread"`
 	Calls           *ebpf.Map `ebpf:"calls"`
 	IoThreads       *ebpf.Map `ebpf:"io_threads"`
-	KnownStacks     *ebpf.Map `ebpf:"known_stacks"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
@@ -815,6 +814,7 @@ type SampleMaps struct {
 	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
 	Waits           *ebpf.Map `ebpf:"waits"`
 	WakerStacks     *ebpf.Map `ebpf:"waker_stacks"`
+	WalkCaches      *ebpf.Map `ebpf:"walk_caches"`
 }
 
 func (m *SampleMaps) Close() error {
@@ -823,7 +823,6 @@ func (m *SampleMaps) Close() error {
 		m.BlankThread,
 		m.Calls,
 		m.IoThreads,
-		m.KnownStacks,
 		m.Life,
 		m.Losses,
 		m.NativeOutcomes,
@@ -847,6 +846,7 @@ func (m *SampleMaps) Close() error {
 		m.UnwindWanted,
 		m.Waits,
 		m.WakerStacks,
+		m.WalkCaches,
 	)
 }
 
