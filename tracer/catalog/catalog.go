@@ -36,6 +36,7 @@ const (
 	ScopeEnd
 	Sequence   // its first value is the autograd sequence number of the operator around it
 	RunsPython // the call around it runs Python code from now on: what that calls has lines of its own
+	Mark       // begins what its caller's next call of a function with SinceMark ends
 )
 
 // End says which probes see the end of a call.
@@ -47,7 +48,8 @@ const (
 	// ExitSites: C++ code that may throw. No return probe, ever: an exception
 	// that meets the kernel's trampoline aborts the process.
 	ExitSites
-	// Return: a C function that neither throws nor runs caller code.
+	// Return: a C function that neither throws nor runs caller code, or nothing but a
+	// jump to one (Function.JumpsTo).
 	Return
 )
 
@@ -142,6 +144,14 @@ type Function struct {
 	// AtTailJump: the probe sits where the function jumps into the one that it
 	// ends with, whose arguments are then in place.
 	AtTailJump bool
+	// SinceMark: the instant ends what a Mark began.
+	SinceMark bool
+	// JumpsTo: it is probed only where it is nothing but a jump to this C function, which
+	// neither throws nor runs caller code: only such a function of C++ has a return probe.
+	JumpsTo string
+	// Replaces is the symbol of a function that tells less of the same calls: it is not
+	// probed where this one is.
+	Replaces string
 	// Requires and Unless are symbol prefixes: the function is probed only in
 	// libraries that define the one and do not define the other.
 	Requires, Unless string

@@ -146,23 +146,41 @@ var memoryGroup = Group{
 	Tier: Detail,
 	Functions: []Function{
 		{
+			// void *c10::alloc_cpu(size_t nbytes): throws where there is no room. Its caller
+			// goes on to New, which has the address: until then it takes.
+			Library: "libc10.so",
+			Symbol:  "_ZN3c109alloc_cpuEm", Exact: true,
+			Layer: "runtime", Category: "alloc", Label: "alloc_cpu",
+			Action: Mark,
+		},
+		{
 			// void ProfiledCPUMemoryReporter::New(this, void* ptr, size_t nbytes)
 			Library: "libc10.so",
 			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", Exact: true,
 			Layer: "runtime", Category: "alloc", Label: "ProfiledCPUMemoryReporter::New",
-			Action: Event,
+			Action: Event, SinceMark: true,
 			Values: []Value{Reg(FieldAddress, 1), Reg(FieldBytes, 2)},
 			Memory: &Memory{Space: "host", Level: "allocator", Action: "alloc"},
 		},
 		{
+			// void c10::free_cpu(void* data): what New was told of is freed by it, after Delete.
 			Library: "libc10.so",
-			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", Exact: true,
+			Symbol:  "_ZN3c108free_cpuEPv", Exact: true,
+			Layer: "runtime", Category: "free", Label: "free_cpu",
+			Action: Span, End: Return, JumpsTo: "free", Replaces: memoryDelete,
+			Values: []Value{Reg(FieldAddress, 0)},
+			Memory: &Memory{Space: "host", Level: "allocator", Action: "free"},
+		},
+		{
+			Library: "libc10.so",
+			Symbol:  memoryDelete, Exact: true,
 			Layer: "runtime", Category: "free", Label: "ProfiledCPUMemoryReporter::Delete",
 			Action: Event,
 			Values: []Value{Reg(FieldAddress, 1)},
 			Memory: &Memory{Space: "host", Level: "allocator", Action: "free"},
 		},
 		{
+			// Called where the exception of alloc_cpu is caught, below whoever asked.
 			Library: "libc10.so",
 			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", Exact: true,
 			Layer: "runtime", Category: "alloc", Label: "ProfiledCPUMemoryReporter::OutOfMemory",
@@ -172,6 +190,8 @@ var memoryGroup = Group{
 		},
 	},
 }
+
+const memoryDelete = "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"
 
 var deviceMemoryGroup = Group{
 	Name: "device-memory",

@@ -8,7 +8,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
 )
 
-// event takes a record of something without a duration: an allocation, or what a call
+// event takes a record of what is no row of span: an allocation or a free, or what a call
 // tells of another.
 func (c *calls) event(r *callRecord, probe *probetable.Probe) {
 	f := probe.Planned.Function
@@ -33,6 +33,13 @@ func (c *calls) event(r *callRecord, probe *probetable.Probe) {
 		Space: f.Memory.Space, Level: f.Memory.Level, Action: f.Memory.Action,
 		Address: int64(a.Value(catalog.FieldAddress)), SpanID: int64(r.ParentId), Weight: 1,
 		PythonStackID: int64(r.Line), PythonStackSource: rows.UnresolvedLine,
+	}
+	took := int64(r.EndNs - r.StartNs)
+	switch {
+	case f.SinceMark && took > 0:
+		m.TSNS, m.DurationNS = m.TSNS+took, &took
+	case f.Action == catalog.Span && r.endSeen():
+		m.DurationNS = &took
 	}
 	if !deviceMemory(&m, &a) || m.Space == "host" && !c.host.follow(&m, r.Epoch) {
 		return

@@ -11,6 +11,10 @@ import (
 
 // span makes the row of a call that has ended.
 func (c *calls) span(r *callRecord, probe *probetable.Probe) {
+	if m := probe.Planned.Function.Memory; m != nil && m.Level == "allocator" {
+		c.event(r, probe)
+		return
+	}
 	s, held := c.rows.Slices.NewSpan(probe, r.Epoch)
 	*s = event.Span{
 		ID: int64(r.SpanId), ParentID: int64(r.ParentId), StartNS: int64(r.StartNs) + c.offsetNS,
@@ -56,6 +60,9 @@ func (c *calls) unfinished(open kernel.OpenCall) {
 	if probe == nil {
 		c.damaged++
 		return
+	}
+	if m := probe.Planned.Function.Memory; m != nil && m.Level == "allocator" {
+		return // not a row of span
 	}
 	s, held := c.rows.Slices.NewSpan(probe, open.Epoch)
 	*s = event.Span{

@@ -109,6 +109,7 @@ func Library(e *elf.File, path string, groups []catalog.Group) *Plan {
 	eachParallel(len(matched), func(i int) {
 		plan.Probes[i] = p.plan(owners[matched[i].Prefix], matched[i])
 	})
+	plan.replace()
 	return plan
 }
 
@@ -321,10 +322,14 @@ func tailJump(code site.Function) (site.Entry, error) {
 }
 
 // planEnd decides which probes see the call end. This is the one place that
-// puts a return probe anywhere: only on C functions that the catalog vouches for.
+// puts a return probe anywhere: only on C functions that the catalog vouches for, and
+// on what is nothing but a jump to one.
 func (p *planner) planEnd(probe *Probe, code site.Function) {
 	switch probe.Function.End {
 	case catalog.Return:
+		if to := probe.Function.JumpsTo; to != "" && !p.onlyJumps(code, to) {
+			probe.EntryErr = errNotOnlyAJump
+		}
 		probe.Return = probe.EntryErr == nil
 	case catalog.ExitSites:
 		// A stepped site is bearable where there are few calls a step.
