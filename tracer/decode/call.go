@@ -9,6 +9,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/cache"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
 )
@@ -22,6 +23,7 @@ type calls struct {
 	probes      *probetable.Table
 	classes     ClassNamer
 	offsetNS    int64 // Unix epoch minus CLOCK_MONOTONIC
+	between     kernel.Between
 
 	texts    cache.Pending[uint64, string] // of calls that are still open, by span
 	shapes   shapes

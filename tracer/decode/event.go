@@ -6,6 +6,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
+	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
 // event takes a record of what is no row of span: an allocation or a free, or what a call
@@ -34,18 +35,25 @@ func (c *calls) event(r *callRecord, probe *probetable.Probe) {
 		Address: int64(a.Value(catalog.FieldAddress)), SpanID: int64(r.ParentId), Weight: 1,
 		PythonStackID: int64(r.Line), PythonStackSource: rows.UnresolvedLine,
 	}
-	took := int64(r.EndNs - r.StartNs)
-	switch {
+	switch took := int64(r.EndNs - r.StartNs); {
 	case f.SinceMark && took > 0:
-		m.TSNS, m.DurationNS = m.TSNS+took, &took
+		m.TSNS, m.DurationNS = m.TSNS+took, less(took, c.between.Mark, probe)
 	case f.Action == catalog.Span && r.endSeen():
-		m.DurationNS = &took
+		m.DurationNS = less(took, c.between.Return, probe)
 	}
 	if !deviceMemory(&m, &a) || m.Space == "host" && !c.host.follow(&m, r.Epoch) {
 		return
 	}
 	c.rows.Sums.Totals.PeakLiveBytes = c.host.peak
 	c.rows.Slices.Memory(probe, r.Epoch, m, stack)
+}
+
+// less is a duration without what the probes have added, which is known of cheap sites.
+func less(took, added int64, p *probetable.Probe) *int64 {
+	if p.Planned.Entry.Cost == site.CostEmulated {
+		took = max(took-added, 0)
+	}
+	return &took
 }
 
 // torchCPU is c10::DeviceType::CPU.
