@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo s3 test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo s3 test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs bench bench-before bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -114,11 +114,12 @@ test-unit:
 	{ $(GO) test -race -short $$racy; raced=$$?; \
 	$(GO) test -short $$($(GO) list ./... | grep -vxF "$$racy") && exit $$raced; }
 
-# Real jobs under real probes. Tests that compare times have the machine alone;
-# which run beside each other: internal/e2e/turns_test.go.
+# Real jobs under real probes. Tests of internal/e2e that compare times have the machine
+# alone; of the others four are under way at a time, of which those wait that trace a
+# library which another one traces (internal/e2e/harness/beside.go).
 test-kernel: build native
 	$(GO) run ./internal/testrun -- -p 2 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/...
-	$(GO) run ./internal/testrun -- -p 1 -count 1 -timeout 40m ./internal/e2e/...
+	$(GO) run ./internal/testrun -- -p 1 -count 1 -parallel 4 -timeout 40m ./internal/e2e/...
 	$(GO) test -count 1 -run ForeignReaders ./output
 	$(GO) run ./internal/soak -for 1m
 
@@ -134,6 +135,12 @@ soak: build native
 RUNS ?= 20
 short-runs: build deps torch
 	$(GO) run ./internal/shortruns -runs $(RUNS) $(if $(STEPS),-steps $(STEPS)) -python "$(CACHE)/torch-venv/bin/python"
+
+# How far the verdicts of diff can be trusted: twenty pairs of the same job, and ten of
+# which one side has a slower operator; a quarter of an hour on a machine that does nothing else.
+PAIRS ?= 20
+diff-pairs: build deps torch
+	$(GO) run ./internal/pairs -pairs $(PAIRS) -python "$(CACHE)/torch-venv/bin/python"
 
 generate:
 	$(GO) generate ./...

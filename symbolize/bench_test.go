@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf/elftest"
 )
 
 func BenchmarkFrame(b *testing.B) {
 	for _, path := range testelf.Libtorchs(b) {
 		b.Run(testelf.ShortName(path), func(b *testing.B) {
-			e := open(b, path)
+			e := elftest.Open(b, path)
 			starts := e.FunctionStarts()
 			f := NewFile(e, path)
 			f.Frame(starts[0])

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf/elftest"
 )
 
 const hiddenSource = `
@@ -44,11 +45,13 @@ func splitDebug(t *testing.T) (whole, stripped, debug string) {
 
 func TestADebugFileNamesWhatWasStripped(t *testing.T) {
 	whole, stripped, debug := splitDebug(t)
-	hidden, ok := open(t, whole).Lookup("hidden")
+	hidden, ok := elftest.Open(t, whole).Lookup("hidden")
 	if !ok {
 		t.Fatal("no hidden")
 	}
-	name := func(path string) string { return NewFile(open(t, path), "lib.so").Frame(hidden.Address + 2).Function }
+	name := func(path string) string {
+		return NewFile(elftest.Open(t, path), "lib.so").Frame(hidden.Address + 2).Function
+	}
 	if got := name(whole); got != "hidden" {
 		t.Errorf("with symbols: %q", got)
 	}
@@ -58,7 +61,7 @@ func TestADebugFileNamesWhatWasStripped(t *testing.T) {
 	if got := name(debug); got != "hidden" {
 		t.Errorf("debug information alone: %q", got)
 	}
-	e := open(t, debug)
+	e := elftest.Open(t, debug)
 	if start, end, ok := e.Extent(hidden.Address); ok {
 		t.Errorf("a file without code has the extent [%#x,%#x)", start, end)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/testelf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf/elftest"
 )
 
 // shifted is a library whose code does not lie at the same place in the file
@@ -17,7 +18,7 @@ import (
 func shifted(t *testing.T) (path string, e *elf.File, f elf.Symbol) {
 	path = testelf.Assemble(t, ".text\n.globl f\n.type f,@function\nf: nop; nop; nop; nop\n.size f, .-f\n",
 		"-Wl,-Ttext-segment=0x40000", "-Wl,--build-id=0xabcdef")
-	e = open(t, path)
+	e = elftest.Open(t, path)
 	f, ok := e.Lookup("f")
 	if offset, mapped := e.FileOffset(f.Address); !ok || !mapped || offset == f.Address {
 		t.Fatalf("f at %#x, file offset %#x: the linker did not move it", f.Address, offset)
@@ -91,7 +92,7 @@ func TestABuildIDLendsNoNames(t *testing.T) {
 	if err := os.WriteFile(forged, contents, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if other := open(t, forged); other.BuildID() != e.BuildID() || other.Size() != e.Size() {
+	if other := elftest.Open(t, forged); other.BuildID() != e.BuildID() || other.Size() != e.Size() {
 		t.Fatal("the forged file does not pass for the genuine one")
 	}
 	offset, _ := e.FileOffset(f.Address)
@@ -141,7 +142,7 @@ func TestTheVDSOHasNames(t *testing.T) {
 }
 
 func TestNamelessCodeIsNamedAfterItsFrameDescription(t *testing.T) {
-	e := parse(t, testelf.Tiny(t, "tiny-stripped.so"))
+	e := elftest.New(t, testelf.Tiny(t, "tiny-stripped.so"))
 	f := NewFile(e, "/some/where/tiny.so")
 	functions := map[string]bool{}
 	nameless := 0
@@ -170,7 +171,7 @@ func TestNamelessCodeIsNamedAfterItsFrameDescription(t *testing.T) {
 
 func TestAFileThatIsCutShortKeepsItsFrames(t *testing.T) {
 	path, _, f := shifted(t)
-	e := open(t, path)
+	e := elftest.Open(t, path)
 	file := NewFile(e, path)
 	if err := os.Truncate(path, 0); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/waits"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 // What the budget decides over, and by what it is carried out.
@@ -141,7 +142,7 @@ type heldRows struct{ s *Session }
 
 func (h heldRows) Hold(on bool) { h.s.decoder.Rows.Slices.Hold(on) }
 
-func (h heldRows) Weigh(epoch uint32, before int64, slices []event.Slice, weigh budget.Weigher, done func(map[uint32]float64)) {
+func (h heldRows) Weigh(epoch uint32, before int64, slices []event.Slice, weigh weights.Weigher, done func(map[uint32]float64)) {
 	h.s.do(func(d *decode.Decoder) {
 		if len(slices) > 0 {
 			d.Rows.Out.Keep(d.Rows.Out.Slices(slices))

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 // deviceReport is one line of the books that allocator.py keeps of its device.
@@ -30,28 +32,28 @@ func readReports(t *testing.T, file string) []deviceReport {
 // reserved is in each of its events, and so is exact in every slice, though most
 // events have no row: each row is held against the allocator's own books.
 func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	harness.EachTorch(t, func(t *testing.T, v harness.Torch) {
 		file := filepath.Join(t.TempDir(), "reports")
-		job := startJob(t, v.job("allocator.py", "--seconds", "24", "--log", file)...)
-		tracing := attach(t, []string{"--level", "anchor", "--budget", "2%"}, job.Process.Pid)
-		job.goOn(t)
-		job.finishJob(t)
-		r := tracing.finish(t)
-		r.lossless(t)
+		job := harness.StartJob(t, v.Job("allocator.py", "--seconds", "24", "--log", file)...)
+		tracing := harness.Attach(t, []string{"--level", "anchor", "--budget", "2%"}, job.Process.Pid)
+		job.GoOn(t)
+		job.FinishJob(t)
+		r := tracing.Finish(t)
+		r.Lossless(t)
 
 		books, at := readReports(t, file), map[[2]int64]int{}
 		for i, report := range books {
 			at[[2]int64{report.address, report.bytes}] = i
 		}
-		rows := r.rows(t, `SELECT address, CASE action WHEN 'alloc' THEN bytes ELSE -bytes END, total_allocated_bytes, total_reserved_bytes, weight
+		rows := r.Rows(t, `SELECT address, CASE action WHEN 'alloc' THEN bytes ELSE -bytes END, total_allocated_bytes, total_reserved_bytes, weight
 			FROM memory WHERE space = 'device' ORDER BY ts_ns`)
 		slices, previous, weighted := 0, -2, 0.0
 		for _, row := range rows {
-			i, known := at[[2]int64{integer(t, row[0]), integer(t, row[1])}]
+			i, known := at[[2]int64{harness.Integer(t, row[0]), harness.Integer(t, row[1])}]
 			if !known {
 				t.Fatalf("%v is in no line of the allocator's books", row)
 			}
-			if live, reserved := integer(t, row[2]), integer(t, row[3]); live != books[i].live || reserved != books[i].reserved {
+			if live, reserved := harness.Integer(t, row[2]), harness.Integer(t, row[3]); live != books[i].live || reserved != books[i].reserved {
 				t.Fatalf("report %d: %d bytes in use and %d reserved, the allocator says %d and %d", i, live, reserved, books[i].live, books[i].reserved)
 			}
 			if i <= previous {
@@ -63,7 +65,7 @@ func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
 			previous, weighted = i, weighted+row[4].(float64)
 		}
 		// Within a slice nothing is missing: there are no more gaps than slices.
-		begun := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'slice'")
+		begun := r.Number(t, "SELECT count(*) FROM warning WHERE kind = 'slice'")
 		if slices < 3 || int64(slices) > begun+1 {
 			t.Errorf("the rows have %d gaps, in %d slices", slices, begun)
 		}
@@ -73,7 +75,7 @@ func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
 		// Those before the attach are in the books too: a second of warm-up.
 		during := 0
 		if len(rows) > 0 {
-			during = len(books) - at[[2]int64{integer(t, rows[0][0]), integer(t, rows[0][1])}]
+			during = len(books) - at[[2]int64{harness.Integer(t, rows[0][0]), harness.Integer(t, rows[0][1])}]
 		}
 		if math.Abs(weighted/float64(during)-1) > 0.1 {
 			t.Errorf("the weights add up to %.0f, the allocator reported %d times", weighted, during)

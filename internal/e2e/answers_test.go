@@ -1,42 +1,26 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"math"
-	"os/exec"
 	"path/filepath"
 	"testing"
-)
 
-// answer runs a command on the dataset and reads its JSON.
-func (r *recording) answer(t *testing.T, command string, into any) {
-	t.Helper()
-	c := exec.Command(ebpfprof, command, r.dataset, "--json")
-	var complaints bytes.Buffer
-	c.Stderr = &complaints
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("%s: %v: %s", command, err, complaints.String())
-	}
-	if err := json.Unmarshal(out, into); err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, out)
-	}
-}
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
+)
 
 // The count is the job's own, and so is the mean time between training steps, to
 // 2 %, whatever the machine did meanwhile: both saw it.
 func TestStepsOfLoopsAreTheJobsOwn(t *testing.T) {
 	for _, loop := range []string{"plain", "accumulate", "evaluate", "inference"} {
 		t.Run(loop, func(t *testing.T) {
-			pypiTorch.beside(t, counting)
+			harness.PyPI.Need(t) // within a budget: what else the machine does makes its slices
 			var flags []string
 			if loop == "evaluate" || loop == "inference" {
 				// Within a budget the loader's scopes may go into slices, too, and a batch
 				// that nothing is learnt from is passed by with them.
 				flags = []string{"--budget", "off"}
 			}
-			r := mustRecord(t, flags, pypiTorch.job("loops.py", "--loop", loop)...)
+			r := harness.Record(t, flags, harness.PyPI.Job("loops.py", "--loop", loop)...)
 			var answer struct {
 				Processes []struct {
 					List []struct {
@@ -45,7 +29,7 @@ func TestStepsOfLoopsAreTheJobsOwn(t *testing.T) {
 					} `json:"list"`
 				} `json:"processes"`
 			}
-			r.answer(t, "steps", &answer)
+			harness.Ask(t, &answer, "steps", r.Dataset, "--json")
 			if len(answer.Processes) != 1 {
 				t.Fatalf("%d processes make steps", len(answer.Processes))
 			}
@@ -59,14 +43,14 @@ func TestStepsOfLoopsAreTheJobsOwn(t *testing.T) {
 					evaluate++
 				}
 			}
-			if len(train) != r.truth.Train || evaluate != r.truth.Evaluate {
-				t.Errorf("%d training and %d evaluation steps, the job made %d and %d", len(train), evaluate, r.truth.Train, r.truth.Evaluate)
+			if len(train) != r.Truth.Train || evaluate != r.Truth.Evaluate {
+				t.Errorf("%d training and %d evaluation steps, the job made %d and %d", len(train), evaluate, r.Truth.Train, r.Truth.Evaluate)
 			}
-			if r.truth.Train < 2 || len(train) != r.truth.Train {
+			if r.Truth.Train < 2 || len(train) != r.Truth.Train {
 				return
 			}
 			var own int64
-			for _, p := range r.truth.PeriodsNS {
+			for _, p := range r.Truth.PeriodsNS {
 				own += p
 			}
 			ours := train[len(train)-1] - train[0]
@@ -81,21 +65,21 @@ func TestStepsOfLoopsAreTheJobsOwn(t *testing.T) {
 func TestPlantedProblemsAreFoundAtTheirLine(t *testing.T) {
 	for problem, rule := range map[string]string{"hook": "blocked", "loader": "loader_starved"} {
 		t.Run(problem, func(t *testing.T) {
-			pypiTorch.beside(t, sliced)
-			r := mustRecord(t, nil, pypiTorch.job("planted.py", "--problem", problem)...)
+			harness.PyPI.Need(t) // as above
+			r := harness.Record(t, nil, harness.PyPI.Job("planted.py", "--problem", problem)...)
 			var found []struct {
 				Rule     string   `json:"rule"`
 				File     *string  `json:"file"`
 				Line     *int     `json:"line"`
 				Headroom *float64 `json:"headroom_ms"`
 			}
-			r.answer(t, "findings", &found)
+			harness.Ask(t, &found, "findings", r.Dataset, "--json")
 			if len(found) == 0 || found[0].Rule != rule {
 				t.Fatalf("want %s first, got %+v", rule, found)
 			}
 			f := found[0]
-			if f.File == nil || filepath.Base(*f.File) != "planted.py" || f.Line == nil || *f.Line != r.truth.Line {
-				t.Errorf("not at line %d: %+v", r.truth.Line, f)
+			if f.File == nil || filepath.Base(*f.File) != "planted.py" || f.Line == nil || *f.Line != r.Truth.Line {
+				t.Errorf("not at line %d: %+v", r.Truth.Line, f)
 			}
 			if f.Headroom == nil {
 				t.Error("no headroom")

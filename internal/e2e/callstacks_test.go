@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/internal/pythons"
 )
 
@@ -22,25 +23,25 @@ const pythonFrames = `list_transform(list_filter(frames, lambda f: f.kind = 'pyt
 
 // deviceCalls records the job under one Python, in which nothing was memoised
 // before.
-func deviceCalls(t *testing.T, python string, flags, arguments []string) *recording {
+func deviceCalls(t *testing.T, python string, flags, arguments []string) *harness.Recording {
 	t.Helper()
-	job := []string{"env", "STUB_INSTANT=1", python, "../../testdata/jobs/devicecalls.py", "--library", stub(t, "libcuda.so.1")}
-	return sampled(t, append([]string{"--frequency", "1", "--off-cpu-threshold", "10s", "--counters", "off", "--budget", "off"}, flags...), append(job, arguments...)...)
+	job := []string{"env", "STUB_INSTANT=1", python, harness.Script("devicecalls.py"), "--library", stub(t, "libcuda.so.1")}
+	return harness.RecordReady(t, append([]string{"--frequency", "1", "--off-cpu-threshold", "10s", "--counters", "off", "--budget", "off"}, flags...), append(job, arguments...)...)
 }
 
 // checkNumbers compares the stack of each launch with the one that its number
-// stands for.
-func (r *recording) checkNumbers(t *testing.T, atLeast int64) {
+// stands for. Of a job that drops code objects which it has just run, the leaf may be gone.
+func checkNumbers(t *testing.T, r *harness.Recording, atLeast int64, leafMayBeGone bool) {
 	t.Helper()
-	r.lossless(t)
+	r.Lossless(t)
 	checked := int64(0)
-	for _, row := range r.rows(t, `SELECT shared_bytes, %s AS said, stack.status, count(*) FROM span LEFT JOIN stack USING (stack_id)
+	for _, row := range r.Rows(t, `SELECT shared_bytes, %s AS said, stack.status, count(*) FROM span LEFT JOIN stack USING (stack_id)
 			WHERE category = 'launch' GROUP BY ALL ORDER BY ALL`, pythonFrames) {
-		number, n := fmt.Sprint(row[0]), integer(t, row[3])
+		number, n := fmt.Sprint(row[0]), harness.Integer(t, row[3])
 		checked += n
-		want := r.truth.Numbers[number]
+		want := r.Truth.Numbers[number]
 		got := texts(row[1])
-		if r.leafMayBeGone && len(got) > 0 && got[0] == "<nil>" {
+		if leafMayBeGone && len(got) > 0 && got[0] == "<nil>" {
 			got[0] = want[0]
 		}
 		if want == nil || !slices.Equal(got, want) || fmt.Sprint(row[2]) != "complete" {
@@ -57,14 +58,14 @@ type memoised struct{ found, verified, mismatched int64 }
 
 var memoisedDetail = regexp.MustCompile(`; (\d+) were walked to compare, and (\d+) of them`)
 
-func (r *recording) memoised(t *testing.T) (m memoised) {
+func memoisedOf(t *testing.T, r *harness.Recording) (m memoised) {
 	t.Helper()
-	for _, row := range r.rows(t, "SELECT count, detail FROM warning WHERE kind = 'memoised' AND source = 'stack'") {
+	for _, row := range r.Rows(t, "SELECT count, detail FROM warning WHERE kind = 'memoised' AND source = 'stack'") {
 		said := memoisedDetail.FindStringSubmatch(fmt.Sprint(row[1]))
 		if said == nil {
 			t.Fatalf("unreadable: %s", row[1])
 		}
-		m.found = integer(t, row[0])
+		m.found = harness.Integer(t, row[0])
 		m.verified, _ = strconv.ParseInt(said[1], 10, 64)
 		m.mismatched, _ = strconv.ParseInt(said[2], 10, 64)
 	}
@@ -72,13 +73,13 @@ func (r *recording) memoised(t *testing.T) (m memoised) {
 }
 
 func TestMemoisedStacksAreThoseOfTheCalls(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	for _, p := range pythons.Installed() {
 		t.Run(p.Name(), func(t *testing.T) {
 			r := deviceCalls(t, p.Path, []string{"--verify-stacks", "50"}, []string{"--repeats", "150"})
-			r.checkNumbers(t, 10_000)
-			launches := r.number(t, "SELECT count(*) FROM span WHERE category = 'launch'")
-			m := r.memoised(t)
+			checkNumbers(t, r, 10_000, false)
+			launches := r.Number(t, "SELECT count(*) FROM span WHERE category = 'launch'")
+			m := memoisedOf(t, r)
 			t.Logf("%d launches, %+v", launches, m)
 			// Until 3.10 each frame is an object of its own, now here, now there.
 			share := int64(80)
@@ -96,10 +97,10 @@ func TestMemoisedStacksAreThoseOfTheCalls(t *testing.T) {
 }
 
 func TestEveryMemoisedStackEqualsTheWalkedOne(t *testing.T) {
-	beside(t, counting, "libcuda")
-	r := deviceCalls(t, debianTorch.python, []string{"--verify-stacks", "1"}, []string{"--repeats", "100"})
-	r.checkNumbers(t, 5000)
-	if m := r.memoised(t); m.found < 4000 || m.verified != m.found || m.mismatched != 0 {
+	harness.Beside(t, "libcuda")
+	r := deviceCalls(t, harness.Debian.Python, []string{"--verify-stacks", "1"}, []string{"--repeats", "100"})
+	checkNumbers(t, r, 5000, false)
+	if m := memoisedOf(t, r); m.found < 4000 || m.verified != m.found || m.mismatched != 0 {
 		t.Errorf("%+v", m)
 	}
 }
@@ -107,11 +108,10 @@ func TestEveryMemoisedStackEqualsTheWalkedOne(t *testing.T) {
 // A code object in the place of another is the one thing that the words which a
 // walk goes by do not tell.
 func TestAMismatchIsCountedAndCorrected(t *testing.T) {
-	beside(t, counting, "libcuda")
-	r := deviceCalls(t, debianTorch.python, []string{"--verify-stacks", "1"}, []string{"--repeats", "3000", "--replace"})
-	r.leafMayBeGone = true // before anybody could ask for its name
-	r.checkNumbers(t, 3000)
-	if m := r.memoised(t); m.mismatched == 0 || m.mismatched > m.verified {
+	harness.Beside(t, "libcuda")
+	r := deviceCalls(t, harness.Debian.Python, []string{"--verify-stacks", "1"}, []string{"--repeats", "3000", "--replace"})
+	checkNumbers(t, r, 3000, true) // before anybody could ask for its name
+	if m := memoisedOf(t, r); m.mismatched == 0 || m.mismatched > m.verified {
 		t.Errorf("%+v: the job replaces its code objects", m)
 	}
 }
@@ -119,20 +119,20 @@ func TestAMismatchIsCountedAndCorrected(t *testing.T) {
 // Allocations and those that found no room, with the stack of the call: the
 // number is in the size.
 func TestDriverAllocationsHaveTheirStack(t *testing.T) {
-	beside(t, counting, "libcuda", "hip")
+	harness.Beside(t, "libcuda", "hip")
 	const tooMuch = 1 << 40
 	for runtime, library := range map[string]string{"cuda": "libcuda.so.1", "hip": "libamdhip64.so.6"} {
 		for _, level := range []string{"anchor", "window"} {
 			t.Run(runtime+"/"+level, func(t *testing.T) {
-				r := sampled(t, []string{"--level", level, "--budget", "off", "--counters", "off"},
-					debianTorch.python, "../../testdata/jobs/devicecalls.py", "--runtime", runtime, "--library", stub(t, library), "--repeats", "1")
-				r.lossless(t)
+				r := harness.RecordReady(t, []string{"--level", level, "--budget", "off", "--counters", "off"},
+					harness.Debian.Python, harness.Script("devicecalls.py"), "--runtime", runtime, "--library", stub(t, library), "--repeats", "1")
+				r.Lossless(t)
 				counts := map[string]int64{}
-				for _, row := range r.rows(t, `SELECT action, bytes, %s, stack.status, count(*) FROM memory LEFT JOIN stack USING (stack_id)
+				for _, row := range r.Rows(t, `SELECT action, bytes, %s, stack.status, count(*) FROM memory LEFT JOIN stack USING (stack_id)
 						WHERE level = 'driver' AND action <> 'free' GROUP BY ALL`, pythonFrames) {
-					action, bytes := fmt.Sprint(row[0]), integer(t, row[1])
-					counts[action] += integer(t, row[4])
-					want := r.truth.Numbers[fmt.Sprint(bytes%tooMuch/4096)]
+					action, bytes := fmt.Sprint(row[0]), harness.Integer(t, row[1])
+					counts[action] += harness.Integer(t, row[4])
+					want := r.Truth.Numbers[fmt.Sprint(bytes%tooMuch/4096)]
 					if got := texts(row[2]); want == nil || !slices.Equal(got, want) || fmt.Sprint(row[3]) != "complete" {
 						t.Errorf("%s of %d bytes: %v stack %s, made from %s", action, bytes, row[3], got, want)
 					}
@@ -175,21 +175,21 @@ func lineOf(t *testing.T, script, text string) int {
 // A collective's stack: the library's own function, then torch's Python, then
 // the job's line, then the interpreter's C down to the process's start.
 func TestCollectivesHaveTheirStack(t *testing.T) {
-	v := pypiTorch
-	v.beside(t, counting)
-	r := sampled(t, []string{"--budget", "off", "--counters", "off"}, v.job("gloo.py", "--steps", "3")...)
+	v := harness.PyPI
+	v.Beside(t)
+	r := harness.RecordReady(t, []string{"--budget", "off", "--counters", "off"}, v.Job("gloo.py", "--steps", "3")...)
 	checked := int64(0)
 	for _, call := range []struct{ name, line string }{
 		{"gloo::allreduce", "dist.all_reduce("}, {"gloo::broadcast", "dist.broadcast("}, {"gloo::reduce", "dist.reduce("},
 	} {
 		job := fmt.Sprintf("rank:%d", lineOf(t, "gloo.py", call.line))
-		for _, row := range r.rows(t, `SELECT [f.kind FOR f IN frames], %s AS python, stack.status, frames[1].kind, frames[1].function, count(*)
+		for _, row := range r.Rows(t, `SELECT [f.kind FOR f IN frames], %s AS python, stack.status, frames[1].kind, frames[1].function, count(*)
 					FROM span LEFT JOIN stack USING (stack_id) WHERE layer = 'collective' AND category = 'issue' AND name = '%s' GROUP BY ALL`, pythonFrames, call.name) {
 			python, kinds := texts(row[1]), strings.Join(texts(row[0]), " ")
 			if !slices.Contains(python, job) { // DDP's own
 				continue
 			}
-			checked += integer(t, row[5])
+			checked += harness.Integer(t, row[5])
 			method := strings.TrimPrefix(call.name, "gloo::")
 			if fmt.Sprint(row[2]) != "complete" || row[3] != "native" || !strings.Contains(fmt.Sprint(row[4]), "ProcessGroupGloo::"+method) {
 				t.Errorf("%s: %v stack from %v %v", call.name, row[2], row[3], row[4])

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 // tickNS is what /proc/stat counts in.
@@ -74,22 +76,22 @@ func diskOf(t *testing.T, dir string) string {
 // TestCountersAgreeWithWhatTheJobUsed: the recorded growth is at least what the
 // job knows it used, and at most what the kernel's own files grew by around it.
 func TestCountersAgreeWithWhatTheJobUsed(t *testing.T) {
-	debianTorch.need(t)
+	harness.Debian.Need(t)
 	cpu := runtime.NumCPU() - 1
-	disk := diskOf(t, scratch)
+	disk := diskOf(t, harness.Scratch)
 	if disk == "" {
 		t.Skip("no disk is under the temporary directory")
 	}
-	job := startJob(t, debianTorch.job("busy.py", "--cpu", fmt.Sprint(cpu), "--directory", scratch)...)
+	job := harness.StartJob(t, harness.Debian.Job("busy.py", "--cpu", fmt.Sprint(cpu), "--directory", harness.Scratch)...)
 	before := readMachine(t, cpu, disk)
-	tracing := attach(t, []string{"--counters", "250ms"}, job.Process.Pid)
-	job.goOn(t)
-	told := job.finishJob(t)
-	r := tracing.finish(t)
+	tracing := harness.Attach(t, []string{"--counters", "250ms"}, job.Process.Pid)
+	job.GoOn(t)
+	told := job.FinishJob(t)
+	r := tracing.Finish(t)
 	after := readMachine(t, cpu, disk)
 
 	total := func(name, device string) int64 {
-		return r.number(t, "SELECT CAST(sum(value) AS BIGINT) FROM counter WHERE kind = 'delta' AND name = '%s' AND device = '%s'", name, device)
+		return r.Number(t, "SELECT CAST(sum(value) AS BIGINT) FROM counter WHERE kind = 'delta' AND name = '%s' AND device = '%s'", name, device)
 	}
 	for _, x := range []struct {
 		what              string
@@ -110,50 +112,50 @@ func TestCountersAgreeWithWhatTheJobUsed(t *testing.T) {
 
 // checkPeriods: the periods of a counter follow upon each other without a gap,
 // and a processor's states add up to them.
-func checkPeriods(t *testing.T, r *recording, most time.Duration) {
+func checkPeriods(t *testing.T, r *harness.Recording, most time.Duration) {
 	t.Helper()
-	for _, row := range r.rows(t, `SELECT source, name, device, count(*) FROM (
+	for _, row := range r.Rows(t, `SELECT source, name, device, count(*) FROM (
 		SELECT *, ts_ns - period_ns - lag(ts_ns) OVER (PARTITION BY source, device, scope, pid, name ORDER BY ts_ns) AS gap
 		FROM counter WHERE kind = 'delta' AND name NOT IN ('cpu_iowait', 'cpu_idle')) WHERE gap != 0 GROUP BY ALL`) {
 		t.Errorf("periods with gaps or overlaps: %v", row)
 	}
 	// What a host takes of a virtual CPU that is idle, Linux counts as idle and as stolen.
-	for _, row := range r.rows(t, `SELECT device, CAST(sum(value) FILTER (name != 'cpu_steal') AS BIGINT), CAST(sum(period_ns) FILTER (name = 'cpu_user') AS BIGINT),
+	for _, row := range r.Rows(t, `SELECT device, CAST(sum(value) FILTER (name != 'cpu_steal') AS BIGINT), CAST(sum(period_ns) FILTER (name = 'cpu_user') AS BIGINT),
 		CAST(sum(value) FILTER (name = 'cpu_steal') AS BIGINT)
 		FROM counter WHERE source = 'cpu' GROUP BY ALL`) {
-		states, elapsed, stolen := integer(t, row[1]), integer(t, row[2]), integer(t, row[3])
+		states, elapsed, stolen := harness.Integer(t, row[1]), harness.Integer(t, row[2]), harness.Integer(t, row[3])
 		if elapsed <= 0 || elapsed > most.Nanoseconds() || states+stolen < elapsed*9/10-4*tickNS || states > elapsed*11/10+4*tickNS {
 			t.Errorf("%v: the states add up to %d ns, and %d ns were stolen, in %d ns, in a recording of at most %s", row[0], states, stolen, elapsed, most)
 		}
 	}
-	if own := r.number(t, "SELECT CAST(sum(value) AS BIGINT) FROM counter WHERE source = 'self' AND name = 'sampler_cpu'"); own <= 0 {
+	if own := r.Number(t, "SELECT CAST(sum(value) AS BIGINT) FROM counter WHERE source = 'self' AND name = 'sampler_cpu'"); own <= 0 {
 		t.Errorf("the sampler's own time is %d ns", own)
 	}
-	if n := r.number(t, "SELECT count(*) FROM warning WHERE kind = 'counter' AND detail NOT LIKE 'totals that fell%%'"); n > 0 {
+	if n := r.Number(t, "SELECT count(*) FROM warning WHERE kind = 'counter' AND detail NOT LIKE 'totals that fell%%'"); n > 0 {
 		t.Errorf("%d sources failed", n)
 	}
 }
 
 func TestCountersOffRecordsNone(t *testing.T) {
-	debianTorch.beside(t, counting)
-	r := mustRecord(t, []string{"--counters", "off"}, debianTorch.job("mlp.py", "--steps", "3")...)
-	if n := r.number(t, "SELECT count(*) FROM counter"); n != 0 {
+	harness.Debian.Beside(t)
+	r := harness.Record(t, []string{"--counters", "off"}, harness.Debian.Job("mlp.py", "--steps", "3")...)
+	if n := r.Number(t, "SELECT count(*) FROM counter"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
 }
 
 func TestCountersOfTheJobsOwnNetwork(t *testing.T) {
-	debianTorch.beside(t, counting)
+	harness.Debian.Beside(t)
 	if out, err := exec.Command("unshare", "--net", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Skipf("no network namespaces here: %v %s", err, bytes.TrimSpace(out))
 	}
-	argv := debianTorch.job("busy.py", "--seconds", "1", "--megabytes", "8", "--directory", scratch)
-	r := mustRecord(t, []string{"--counters", "100ms"}, append([]string{"unshare", "--net", "sh", "-c", `ip link set lo up && exec "$0" "$@"`}, argv...)...)
+	argv := harness.Debian.Job("busy.py", "--seconds", "1", "--megabytes", "8", "--directory", harness.Scratch)
+	r := harness.Record(t, []string{"--counters", "100ms"}, append([]string{"unshare", "--net", "sh", "-c", `ip link set lo up && exec "$0" "$@"`}, argv...)...)
 	own, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
 		t.Fatal(err)
 	}
-	scopes := r.counts(t, "SELECT scope, CAST(sum(value) AS BIGINT) FROM counter WHERE name = 'network_sent' AND device = 'lo' GROUP BY ALL")
+	scopes := r.Counts(t, "SELECT scope, CAST(sum(value) AS BIGINT) FROM counter WHERE name = 'network_sent' AND device = 'lo' GROUP BY ALL")
 	delete(scopes, own)
 	sent := int64(0)
 	for _, n := range scopes {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 // stubWork is a line of a stub device's log: what really ran, and when.
@@ -42,16 +44,16 @@ type boundedSpan struct {
 	pieces            int
 }
 
-func boundedSpans(t *testing.T, r *recording) (spans []*boundedSpan) {
+func boundedSpans(t *testing.T, r *harness.Recording) (spans []*boundedSpan) {
 	t.Helper()
-	offset := r.number(t, "SELECT clock_offset_ns FROM session")
-	for _, row := range r.rows(t, `SELECT name, category, tid, ts_ns, duration_ns, device_time_lo_ns, device_time_hi_ns,
+	offset := r.Number(t, "SELECT clock_offset_ns FROM session")
+	for _, row := range r.Rows(t, `SELECT name, category, tid, ts_ns, duration_ns, device_time_lo_ns, device_time_hi_ns,
 		device_time_method FROM span WHERE runtime IN ('cuda', 'hip') ORDER BY ts_ns`) {
-		s := &boundedSpan{name: fmt.Sprint(row[0]), category: fmt.Sprint(row[1]), tid: integer(t, row[2])}
-		s.began = integer(t, row[3]) - offset
-		s.ended = s.began + integer(t, row[4])
+		s := &boundedSpan{name: fmt.Sprint(row[0]), category: fmt.Sprint(row[1]), tid: harness.Integer(t, row[2])}
+		s.began = harness.Integer(t, row[3]) - offset
+		s.ended = s.began + harness.Integer(t, row[4])
 		if s.known = row[5] != nil; s.known {
-			s.low, s.high, s.method = integer(t, row[5]), integer(t, row[6]), fmt.Sprint(row[7])
+			s.low, s.high, s.method = harness.Integer(t, row[5]), harness.Integer(t, row[6]), fmt.Sprint(row[7])
 		}
 		spans = append(spans, s)
 	}
@@ -79,12 +81,12 @@ func join(t *testing.T, spans []*boundedSpan, log []stubWork) {
 }
 
 // traceTimes records a program whose stub device keeps a log.
-func traceTimes(t *testing.T, mode ...string) (*recording, []*boundedSpan) {
+func traceTimes(t *testing.T, mode ...string) (*harness.Recording, []*boundedSpan) {
 	t.Helper()
 	return traceProgramTimes(t, cudaGroups, "cudacalls", mode...)
 }
 
-func traceProgramTimes(t *testing.T, groups, program string, mode ...string) (*recording, []*boundedSpan) {
+func traceProgramTimes(t *testing.T, groups, program string, mode ...string) (*harness.Recording, []*boundedSpan) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
 	r, _ := traceStub(t, groups, append([]string{"env", "STUB_LOG=" + path, stub(t, program)}, mode...)...)
@@ -143,7 +145,7 @@ func TestEveryBoundOfDeviceTimeHoldsTheTruth(t *testing.T) {
 // TestBoundsHoldWhateverTheOrder: two threads that give work to the same streams,
 // wait, ask and time at random.
 func TestBoundsHoldWhateverTheOrder(t *testing.T) {
-	beside(t, counting, "libcuda", "hip")
+	harness.Beside(t, "libcuda", "hip")
 	for _, c := range []struct{ groups, program, seed string }{
 		{cudaGroups, "cudacalls", "1"}, {cudaGroups, "cudacalls", "2"}, {cudaGroups, "cudacalls", "3"},
 		{hipGroups, "hipcalls", "4"}, {hipGroups, "hipcalls", "5"},
@@ -178,9 +180,9 @@ func TestEventsBoundTheWorkBetweenThem(t *testing.T) {
 // TestReplaysRunEveryNode: nodes of all kinds, added or captured, a child graph
 // that was a clone, and one that was captured as the launch of another.
 func TestReplaysRunEveryNode(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	r, _ := sharedStub(t, cudaGroups, stub(t, "cudacalls"), "all")
-	replays := r.rows(t, `SELECT span_id FROM span WHERE name = 'cuGraphLaunch' AND category = 'graph'
+	replays := r.Rows(t, `SELECT span_id FROM span WHERE name = 'cuGraphLaunch' AND category = 'graph'
 		AND span_id NOT IN (SELECT to_span_id FROM flow) ORDER BY ts_ns DESC LIMIT 2`)
 	added := map[string]int64{
 		"cuGraphAddMemcpyNode": 1, "cuGraphAddHostNode": 1, "cuGraphAddChildGraphNode": 1, "cuGraphAddEventRecordNode": 1,
@@ -196,17 +198,17 @@ func TestReplaysRunEveryNode(t *testing.T) {
 		captured[name] += n
 	}
 	for i, want := range []map[string]int64{captured, added} {
-		got := r.counts(t, fmt.Sprintf(`SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id WHERE f.from_span_id = %v GROUP BY ALL`, replays[i][0]))
-		sameCounts(t, "what a replay runs", got, want)
+		got := r.Counts(t, fmt.Sprintf(`SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id WHERE f.from_span_id = %v GROUP BY ALL`, replays[i][0]))
+		harness.SameCounts(t, "what a replay runs", got, want)
 	}
 }
 
 func TestReplaysOfHIPRunEveryNode(t *testing.T) {
-	beside(t, counting, "hip")
+	harness.Beside(t, "hip")
 	r, _ := sharedStub(t, hipGroups, stub(t, "hipcalls"), "all")
-	got := r.counts(t, `SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id
+	got := r.Counts(t, `SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id
 		WHERE f.from_span_id = (SELECT min(span_id) FROM span WHERE name = 'hipGraphLaunch') GROUP BY ALL`)
-	sameCounts(t, "what a replay runs", got, map[string]int64{
+	harness.SameCounts(t, "what a replay runs", got, map[string]int64{
 		"scale(float*, int)": 4, "hipGraphAddMemcpyNode": 3, // two of each of the clone, a child twice
 		"hipGraphAddMemcpyNode1D": 1, "hipGraphAddMemsetNode": 1, "hipGraphAddHostNode": 1, "hipGraphAddChildGraphNode": 1,
 		"hipGraphAddEventRecordNode": 1, "hipGraphAddEventWaitNode": 1, "hipGraphAddMemAllocNode": 1, "hipGraphAddMemFreeNode": 1,
@@ -215,17 +217,17 @@ func TestReplaysOfHIPRunEveryNode(t *testing.T) {
 }
 
 func TestCapturedLaunchesHaveNotRunAndReplaysNameThem(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	r, spans := traceTimes(t, "graphs")
-	launches := r.number(t, "SELECT count(*) FROM span WHERE runtime = 'cuda' AND category = 'launch'")
+	launches := r.Number(t, "SELECT count(*) FROM span WHERE runtime = 'cuda' AND category = 'launch'")
 	if launches != 1 {
 		t.Errorf("%d launches ran, want the one outside of the capture", launches)
 	}
-	captured := r.number(t, `SELECT count(*) FROM span WHERE category = 'graph' AND correlation_id IS NOT NULL AND name != 'cuGraphLaunch'`)
+	captured := r.Number(t, `SELECT count(*) FROM span WHERE category = 'graph' AND correlation_id IS NOT NULL AND name != 'cuGraphLaunch'`)
 	if captured != 3 {
 		t.Errorf("%d calls were captured, want 3: on both streams", captured)
 	}
-	edges := r.rows(t, `SELECT n.name, n.grid_x, count(*) FROM flow f JOIN span l ON l.span_id = f.from_span_id JOIN span n ON n.span_id = f.to_span_id
+	edges := r.Rows(t, `SELECT n.name, n.grid_x, count(*) FROM flow f JOIN span l ON l.span_id = f.from_span_id JOIN span n ON n.span_id = f.to_span_id
 		WHERE f.kind = 'capture_replay' AND l.name = 'cuGraphLaunch' GROUP BY ALL ORDER BY 1, 2`)
 	want := "[[cuMemsetD8Async <nil> 4] [scale(float*, int) 100 4] [scale(float*, int) 200 4]]"
 	if fmt.Sprint(edges) != want {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 // fleetAnswer is what the test reads of `fleet report --json`.
@@ -34,7 +36,7 @@ type fleetAnswer struct {
 
 func fleetReport(t *testing.T, store string) (answer fleetAnswer) {
 	t.Helper()
-	out, err := exec.Command(ebpfprof, "fleet", "report", store, "--json").Output()
+	out, err := exec.Command(harness.Binary, "fleet", "report", store, "--json").Output()
 	if err != nil {
 		t.Fatalf("fleet report: %v", err)
 	}
@@ -61,18 +63,18 @@ var faults = []struct{ fault, function string }{
 // Recordings of real ranks, made patterns and compared: the planted rank and function
 // come first, and the replay finds the same worker.
 func TestTheSlowRankIsNamedFromRecordings(t *testing.T) {
-	pypiTorch.need(t)
+	harness.PyPI.Need(t)
 	for _, c := range faults {
 		t.Run(c.fault, func(t *testing.T) {
-			job := start(t, pypiTorch.job("straggler.py", "--fault", c.fault, "--after", "0", "--seconds", "60")...)
+			job := harness.Start(t, harness.PyPI.Job("straggler.py", "--fault", c.fault, "--after", "0", "--seconds", "60")...)
 			pids := stragglerPIDs(t, job)
-			job.line(t, "running")
-			tracing := attach(t, []string{"--duration", "8s"}, pids...)
-			if code, err := tracing.wait(); err != nil || code != 0 {
-				t.Fatalf("attach: %d, %v\n%s", code, err, tracing.transcript())
+			job.Line(t, "running")
+			tracing := harness.Attach(t, []string{"--duration", "8s"}, pids...)
+			if code, err := tracing.Wait(); err != nil || code != 0 {
+				t.Fatalf("attach: %d, %v\n%s", code, err, tracing.Transcript())
 			}
 			store := filepath.Join(t.TempDir(), "store")
-			if out, err := exec.Command(ebpfprof, "fleet", "upload", "--store", store, tracing.dataset).CombinedOutput(); err != nil {
+			if out, err := exec.Command(harness.Binary, "fleet", "upload", "--store", store, tracing.Dataset).CombinedOutput(); err != nil {
 				t.Fatalf("fleet upload: %v\n%s", err, out)
 			}
 			a := fleetReport(t, store)
@@ -86,12 +88,10 @@ func TestTheSlowRankIsNamedFromRecordings(t *testing.T) {
 	}
 }
 
-func stragglerPIDs(t *testing.T, job *command) (pids []int) {
+func stragglerPIDs(t *testing.T, job *harness.Command) (pids []int) {
 	t.Helper()
-	job.line(t, "started ")
-	job.mu.Lock()
-	defer job.mu.Unlock()
-	for _, field := range strings.Fields(job.out[0])[1:] {
+	job.Line(t, "started ")
+	for _, field := range strings.Fields(job.Lines()[0])[1:] {
 		var pid int
 		if _, err := fmt.Sscan(field, &pid); err != nil {
 			t.Fatal(err)
@@ -104,7 +104,7 @@ func stragglerPIDs(t *testing.T, job *command) (pids []int) {
 // The agent finds the job, notices by itself that it became slow, records a window and
 // sends patterns that name the rank; nobody told it anything.
 func TestTheAgentNoticesASlowRankByItself(t *testing.T) {
-	pypiTorch.need(t)
+	harness.PyPI.Need(t)
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "ebpfprof-agent")
 	build := exec.Command("go", "build", "-o", binary, "../../cmd/ebpfprof-agent")
@@ -119,10 +119,10 @@ func TestTheAgentNoticesASlowRankByItself(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	agent := start(t, binary, "--config", config)
-	job := start(t, pypiTorch.job("straggler.py", "--fault", "loader", "--after", "400", "--seconds", "150", "--job", name)...)
-	job.line(t, "started ")
-	agent.until(t, "a window", func(_ []string, errs string) bool { return strings.Contains(errs, "state=window reason=slow") })
+	agent := harness.Start(t, binary, "--config", config)
+	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--fault", "loader", "--after", "400", "--seconds", "150", "--job", name)...)
+	job.Line(t, "started ")
+	agent.Until(t, "a window", func(_ []string, errs string) bool { return strings.Contains(errs, "state=window reason=slow") })
 	found := false
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && !found; time.Sleep(2 * time.Second) {
 		if _, err := os.Stat(filepath.Join(store, "v1", "pattern")); err == nil {
@@ -130,9 +130,9 @@ func TestTheAgentNoticesASlowRankByItself(t *testing.T) {
 		}
 	}
 	if !found {
-		t.Errorf("the rank is not named\n%+v\n%s", fleetReport(t, store), agent.transcript())
+		t.Errorf("the rank is not named\n%+v\n%s", fleetReport(t, store), agent.Transcript())
 	}
-	agent.until(t, "the window's end", func(_ []string, errs string) bool { return strings.Contains(errs, "windows=1") })
+	agent.Until(t, "the window's end", func(_ []string, errs string) bool { return strings.Contains(errs, "windows=1") })
 	if raw, _ := filepath.Glob(filepath.Join(dir, "spool", "*", "span", "*.parquet")); len(raw) == 0 {
 		t.Error("the window's raw events are not in the spool")
 	}
@@ -140,13 +140,13 @@ func TestTheAgentNoticesASlowRankByItself(t *testing.T) {
 	if err := agent.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code, err := agent.wait(); err != nil || code != 0 {
-		t.Errorf("the agent ended with %d, %v\n%s", code, err, agent.transcript())
+	if code, err := agent.Wait(); err != nil || code != 0 {
+		t.Errorf("the agent ended with %d, %v\n%s", code, err, agent.Transcript())
 	}
 	if err := job.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Errorf("the job did not go on: %v", err)
 	}
-	if code, err := job.wait(); err != nil || code != 0 {
+	if code, err := job.Wait(); err != nil || code != 0 {
 		t.Errorf("the job ended with %d, %v", code, err)
 	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,12 +9,14 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 // gpucheck builds the program that checks ebpfprof against a GPU.
 func gpucheck(t *testing.T) (program, stubs string) {
 	t.Helper()
-	needKernel(t)
+	harness.NeedKernel(t)
 	stubs, err := filepath.Abs(filepath.Join("..", "..", "testdata", "stubs", "build"))
 	if err != nil {
 		t.Fatal(err)
@@ -26,21 +27,17 @@ func gpucheck(t *testing.T) (program, stubs string) {
 	if err := buildGPUCheck(); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(scratch, "gpucheck"), stubs
+	return filepath.Join(harness.Scratch, "gpucheck"), stubs
 }
 
 var buildGPUCheck = sync.OnceValue(func() error {
-	out, err := exec.Command("go", "build", "-o", filepath.Join(scratch, "gpucheck"), "../gpucheck").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("building gpucheck: %w\n%s", err, out)
-	}
-	return nil
+	return harness.Build(filepath.Join(harness.Scratch, "gpucheck"), "../gpucheck")
 })
 
 // TestGPUCheckAgreesWithTheStub: the program that is meant for a GPU, on the stub
 // libcuda. It shows that gpucheck counts and compares, and nothing about a GPU.
 func TestGPUCheckAgreesWithTheStub(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	program, stubs := gpucheck(t)
 	file := filepath.Join(t.TempDir(), "stub.json")
 	if out, err := exec.Command(program, "--stub", stubs, "--steps", "20", "--output", file).CombinedOutput(); err != nil {
@@ -74,7 +71,7 @@ func TestGPUCheckAgreesWithTheStub(t *testing.T) {
 }
 
 func TestGPUCheckSaysWhatIsMissing(t *testing.T) {
-	beside(t, counting)
+	harness.Beside(t)
 	program, _ := gpucheck(t)
 	if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) == 0 {
 		c := exec.Command(program)
@@ -84,10 +81,10 @@ func TestGPUCheckSaysWhatIsMissing(t *testing.T) {
 		}
 	}
 	// Where a person may not trace: anyone but root.
-	if err := os.Chmod(scratch, 0o755); err != nil {
+	if err := os.Chmod(harness.Scratch, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	readable := filepath.Join(scratch, "stubs-for-all")
+	readable := filepath.Join(harness.Scratch, "stubs-for-all")
 	if err := os.MkdirAll(readable, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,14 @@ package e2e
 import (
 	"fmt"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 // TestMemoryNodesAllocateAtEachReplay: whatever frees it, the graph, the job or
 // the next launch, what a stub's graphs allocate is balanced.
 func TestMemoryNodesAllocateAtEachReplay(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "memory")
 	checkMemory(t, r, want.memory)
 	for sql, n := range map[string]int64{
@@ -22,17 +24,17 @@ func TestMemoryNodesAllocateAtEachReplay(t *testing.T) {
 		"SELECT count(*) FROM memory WHERE bytes = 640 AND action = 'alloc' AND pool = 36864":                1,
 		"SELECT count(*) FROM memory WHERE pool IS NOT NULL":                                                 1,
 	} {
-		if got := r.number(t, sql); got != n {
+		if got := r.Number(t, sql); got != n {
 			t.Errorf("%s: %d, want %d", sql, got, n)
 		}
 	}
 }
 
 func TestMemoryNodesOfHIPAllocateAtEachReplay(t *testing.T) {
-	beside(t, counting, "hip")
+	harness.Beside(t, "hip")
 	r, want := sharedStub(t, hipGroups, stub(t, "hipcalls"), "all")
 	checkMemory(t, r, want.memory)
-	if n := r.number(t, "SELECT count(*) FROM memory WHERE graph_exec IS NOT NULL AND action = 'alloc'"); n != 4 {
+	if n := r.Number(t, "SELECT count(*) FROM memory WHERE graph_exec IS NOT NULL AND action = 'alloc'"); n != 4 {
 		t.Errorf("%d allocations of two replays with two memory nodes each", n)
 	}
 }
@@ -40,9 +42,9 @@ func TestMemoryNodesOfHIPAllocateAtEachReplay(t *testing.T) {
 // TestConditionalBodiesAreNotCountedAsRun: the stub runs the body of "while" three
 // times and that of "if" not at all, and only it knows.
 func TestConditionalBodiesAreNotCountedAsRun(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	r, spans := traceTimes(t, "conditional")
-	edges := r.rows(t, `SELECT f.kind, n.name, n.grid_x, count(*) FROM flow f JOIN span l ON l.span_id = f.from_span_id
+	edges := r.Rows(t, `SELECT f.kind, n.name, n.grid_x, count(*) FROM flow f JOIN span l ON l.span_id = f.from_span_id
 		JOIN span n ON n.span_id = f.to_span_id WHERE l.name = 'cuGraphLaunch' GROUP BY ALL ORDER BY ALL`)
 	want := "[[capture_conditional cuGraphAddMemcpyNode <nil> 2] [capture_conditional cuGraphAddNode <nil> 2]" +
 		" [capture_conditional scale(float*, int) 200 2] [capture_conditional scale(float*, int) 300 2]" +
@@ -51,7 +53,7 @@ func TestConditionalBodiesAreNotCountedAsRun(t *testing.T) {
 	if fmt.Sprint(edges) != want {
 		t.Errorf("replays run\n%v, want\n%s", edges, want)
 	}
-	if n := r.number(t, "SELECT count(*) FROM span WHERE category = 'launch'"); n != 0 {
+	if n := r.Number(t, "SELECT count(*) FROM span WHERE category = 'launch'"); n != 0 {
 		t.Errorf("%d launches, all of which were captured", n)
 	}
 	replays := 0
@@ -65,7 +67,7 @@ func TestConditionalBodiesAreNotCountedAsRun(t *testing.T) {
 	if replays != 2 {
 		t.Errorf("%d replays, want 2", replays)
 	}
-	if n := r.number(t, "SELECT coalesce(sum(count), 0) FROM warning WHERE source = 'graph_body_unread'"); n != 1 {
+	if n := r.Number(t, "SELECT coalesce(sum(count), 0) FROM warning WHERE source = 'graph_body_unread'"); n != 1 {
 		t.Errorf("%d bodies were not read, want the third of the switch", n)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -25,27 +26,27 @@ var buildNative = sync.OnceValue(func() error {
 
 // refused runs a program that calls a real runtime without a device, and returns
 // what was recorded and what the program got.
-func refused(t *testing.T, groups, program, library string, functions ...string) (*recording, expectations) {
+func refused(t *testing.T, groups, program, library string, functions ...string) (*harness.Recording, expectations) {
 	t.Helper()
-	needKernel(t)
+	harness.NeedKernel(t)
 	if err := buildNative(); err != nil {
 		t.Fatal(err)
 	}
-	job := start(t, append([]string{filepath.Join(nativeDirectory, "build", program), library, "wait"}, functions...)...)
-	job.until(t, "word that it is ready", func(out []string, errs string) bool {
-		return hasLine(out, "ready ") || strings.Contains(errs, library)
+	job := harness.Start(t, append([]string{filepath.Join(nativeDirectory, "build", program), library, "wait"}, functions...)...)
+	job.Until(t, "word that it is ready", func(out []string, errs string) bool {
+		return strings.HasPrefix(strings.Join(out, ""), "ready ") || strings.Contains(errs, library)
 	})
-	if errs := job.transcript(); strings.Contains(errs, "cannot open shared object") {
+	if errs := job.Transcript(); strings.Contains(errs, "cannot open shared object") {
 		t.Skipf("%s is not here: run `make deps runtimes`", library)
 	}
-	tracing := attach(t, append([]string{"--probe", groups}, unbudgeted...), job.Process.Pid)
-	job.goOn(t)
-	if code, err := job.wait(); err != nil || code != 0 {
-		t.Fatalf("exit code %d, %v\n%s", code, err, job.transcript())
+	tracing := harness.Attach(t, append([]string{"--probe", groups}, harness.Unbudgeted...), job.Process.Pid)
+	job.GoOn(t)
+	if code, err := job.Wait(); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v\n%s", code, err, job.Transcript())
 	}
-	r := tracing.finish(t)
-	r.lossless(t)
-	return r, job.expectations(t)
+	r := tracing.Finish(t)
+	r.Lossless(t)
+	return r, expectationsOf(t, job)
 }
 
 // refusal is the status and the code of a call that the program got a code from.
@@ -59,11 +60,11 @@ func refusal(code string) (status, errorCode string) {
 // Debian's HIP runtime, without a device: every call is refused, and the
 // recording says with which status.
 func TestRefusedCallsOfARealHIPHaveTheirStatus(t *testing.T) {
-	beside(t, counting, "hip")
+	harness.Beside(t, "hip")
 	r, said := refused(t, hipGroups, "hiprefused", "libamdhip64.so.5")
 	want := said.calls
 	// The runtime may call its own exported functions; those are inside a call.
-	rows := r.rows(t, "SELECT name, category, status, error_code FROM span WHERE runtime = 'hip' AND parent_id IS NULL ORDER BY ts_ns")
+	rows := r.Rows(t, "SELECT name, category, status, error_code FROM span WHERE runtime = 'hip' AND parent_id IS NULL ORDER BY ts_ns")
 	if len(rows) != len(want) || len(want) == 0 {
 		t.Fatalf("%d calls recorded, %d made", len(rows), len(want))
 	}
@@ -78,7 +79,7 @@ func TestRefusedCallsOfARealHIPHaveTheirStatus(t *testing.T) {
 			t.Errorf("call %d: recorded %s, the program got %s", i, got, told)
 		}
 	}
-	if n := r.number(t, "SELECT count(*) FROM memory"); n != 0 {
+	if n := r.Number(t, "SELECT count(*) FROM memory"); n != 0 {
 		t.Errorf("%d changes of memory recorded, though every allocation was refused", n)
 	}
 }
@@ -87,7 +88,7 @@ func TestRefusedCallsOfARealHIPHaveTheirStatus(t *testing.T) {
 // device. Its entry code is that of the real one, on which the stub's is modelled:
 // every catalogued function that it exports is called through it once.
 func TestEveryCallOfARealLibcudaHasItsStatus(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	list, err := os.ReadFile(filepath.Join("..", "..", "testdata", "symbols", "libcuda-550.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -106,8 +107,8 @@ func TestEveryCallOfARealLibcudaHasItsStatus(t *testing.T) {
 			}
 		}
 	}
-	r, said := refused(t, cudaGroups, "cudarefused", filepath.Join(cache(), "runtimes", "libcuda-550", "libcuda.so.550.163.01"), functions...)
-	rows := r.rows(t, `SELECT name, category, status, error_code, end_method, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, bytes, direction
+	r, said := refused(t, cudaGroups, "cudarefused", filepath.Join(harness.Cache(), "runtimes", "libcuda-550", "libcuda.so.550.163.01"), functions...)
+	rows := r.Rows(t, `SELECT name, category, status, error_code, end_method, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, bytes, direction
 		FROM span WHERE runtime = 'cuda' AND parent_id IS NULL ORDER BY ts_ns`)
 	columns := []string{"grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared_bytes", "stream", "bytes", "direction"}
 	if len(rows) != len(said.calls) || len(rows) != len(functions)+9 || len(functions) < 230 {
@@ -136,7 +137,7 @@ func TestEveryCallOfARealLibcudaHasItsStatus(t *testing.T) {
 		}
 	}
 	t.Logf("%d functions, %d calls, codes %v", len(functions), len(rows), codes)
-	if n := r.number(t, "SELECT count(*) FROM memory WHERE action IN ('alloc', 'map', 'reserve')"); n != 0 {
+	if n := r.Number(t, "SELECT count(*) FROM memory WHERE action IN ('alloc', 'map', 'reserve')"); n != 0 {
 		t.Errorf("%d allocations recorded, though each was refused", n)
 	}
 }

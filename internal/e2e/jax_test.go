@@ -5,46 +5,40 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 // TestJAXOnTheCPUIsSeenFromItsSamples: there is no plugin in between, and no
 // library that the catalog knows. What is left are samples with their stacks, in
 // which XLA's own functions and the Python that called them have their names.
 func TestJAXOnTheCPUIsSeenFromItsSamples(t *testing.T) {
-	beside(t, counting, "jax")
-	needKernel(t)
-	job := startJob(t, jax(t, "jax_cpu.py")...)
-	tracing := attach(t, unbudgeted, job.Process.Pid)
-	job.goOn(t)
-	if told := job.finishJob(t); told.Steps == 0 {
+	harness.Beside(t, "jax")
+	job := harness.StartJob(t, jax(t, "jax_cpu.py")...)
+	tracing := harness.Attach(t, harness.Unbudgeted, job.Process.Pid)
+	job.GoOn(t)
+	if told := job.FinishJob(t); told.Steps == 0 {
 		t.Fatal("the job made no steps")
 	}
-	r := tracing.finish(t)
-	r.lossless(t)
-	if n := r.number(t, `SELECT count(*) FROM span WHERE runtime IS NOT NULL`); n != 0 {
+	r := tracing.Finish(t)
+	r.Lossless(t)
+	if n := r.Number(t, `SELECT count(*) FROM span WHERE runtime IS NOT NULL`); n != 0 {
 		t.Errorf("%d spans of an accelerator runtime, want none", n)
 	}
-	if n := r.number(t, `SELECT count(*) FROM process WHERE framework = 'jax'`); n == 0 {
+	if n := r.Number(t, `SELECT count(*) FROM process WHERE framework = 'jax'`); n == 0 {
 		t.Error("the framework is not known")
 	}
-	onCPU := r.number(t, `SELECT count(*) FROM sample WHERE state = 'on_cpu'`)
-	inside := r.number(t, `SELECT count(*) FROM sample JOIN stack USING (stack_id) WHERE state = 'on_cpu' AND folded LIKE '%%xla::%%'`)
+	onCPU := r.Number(t, `SELECT count(*) FROM sample WHERE state = 'on_cpu'`)
+	inside := r.Number(t, `SELECT count(*) FROM sample JOIN stack USING (stack_id) WHERE state = 'on_cpu' AND folded LIKE '%%xla::%%'`)
 	if onCPU == 0 || inside == 0 {
 		t.Errorf("%d samples on the CPU, %d of them inside XLA; want some", onCPU, inside)
 	}
 }
 
-// jaxTruth is what jax_plugin.py says it did.
-type jaxTruth struct {
-	Executions map[string]int64 `json:"executions"`
-	Arguments  map[string]int64 `json:"arguments"`
-	Sent       map[string]calls `json:"sent"`
-}
-
 // jax is a command line that runs a job under JAX.
 func jax(t *testing.T, script string, args ...string) []string {
 	t.Helper()
-	python := filepath.Join(cache(), "jax-venv", "bin", "python")
+	python := filepath.Join(harness.Cache(), "jax-venv", "bin", "python")
 	if _, err := os.Stat(python); err != nil {
 		t.Skip("JAX is not installed: run `make jax`")
 	}
@@ -52,22 +46,22 @@ func jax(t *testing.T, script string, args ...string) []string {
 }
 
 // onPlugin records JAX on XLA's CPU client behind the plugin interface.
-func onPlugin(t *testing.T, args ...string) (*recording, jaxTruth) {
+func onPlugin(t *testing.T, args ...string) (*harness.Recording, harness.JAXTruth) {
 	t.Helper()
-	needKernel(t)
-	plugin := filepath.Join(cache(), "pjrt", "xla_cpu_plugin.so")
+	harness.NeedKernel(t)
+	plugin := filepath.Join(harness.Cache(), "pjrt", "xla_cpu_plugin.so")
 	if _, err := os.Stat(plugin); err != nil {
 		t.Skip("XLA's CPU plugin is not there: run `make jax`")
 	}
-	job := startJob(t, jax(t, "jax_plugin.py", append([]string{plugin}, args...)...)...)
-	tracing := attach(t, append(unbudgeted, "--probe", "pjrt"), job.Process.Pid)
-	job.goOn(t)
-	told := job.finishJob(t).JAX
-	r := tracing.finish(t)
-	r.lossless(t)
-	sent := map[string]calls{}
-	for _, row := range r.rows(t, `SELECT dtype, count(*), sum(bytes) FROM span WHERE name = 'PJRT_Client_BufferFromHostBuffer' GROUP BY ALL`) {
-		sent[fmt.Sprint(row[0])] = calls{integer(t, row[1]), integer(t, row[2])}
+	job := harness.StartJob(t, jax(t, "jax_plugin.py", append([]string{plugin}, args...)...)...)
+	tracing := harness.Attach(t, append(harness.Unbudgeted, "--probe", "pjrt"), job.Process.Pid)
+	job.GoOn(t)
+	told := job.FinishJob(t).JAX
+	r := tracing.Finish(t)
+	r.Lossless(t)
+	sent := map[string]harness.Calls{}
+	for _, row := range r.Rows(t, `SELECT dtype, count(*), sum(bytes) FROM span WHERE name = 'PJRT_Client_BufferFromHostBuffer' GROUP BY ALL`) {
+		sent[fmt.Sprint(row[0])] = harness.Calls{Calls: harness.Integer(t, row[1]), Bytes: harness.Integer(t, row[2])}
 	}
 	if fmt.Sprint(sent) != fmt.Sprint(told.Sent) {
 		t.Errorf("arrays sent, by type: recorded %v, want %v", sent, told.Sent)
@@ -78,32 +72,32 @@ func onPlugin(t *testing.T, args ...string) (*recording, jaxTruth) {
 // TestRealJAXOnARealPlugin: executions that JAX compiles while it is recorded,
 // one for one, by name: the program that names them is read while it is compiled.
 func TestRealJAXOnARealPlugin(t *testing.T) {
-	beside(t, counting, "jax")
+	harness.Beside(t, "jax")
 	r, told := onPlugin(t)
 	byArguments(t, r, told, "true")
-	names := r.counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch' AND name_source = 'getfunction' GROUP BY ALL`)
-	sameCounts(t, "executions, by name", names, told.Executions)
-	if n := r.number(t, `SELECT count(*) FROM span WHERE category = 'launch' AND end_method != 'exit_site'`); n != 0 {
+	names := r.Counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch' AND name_source = 'getfunction' GROUP BY ALL`)
+	harness.SameCounts(t, "executions, by name", names, told.Executions)
+	if n := r.Number(t, `SELECT count(*) FROM span WHERE category = 'launch' AND end_method != 'exit_site'`); n != 0 {
 		t.Errorf("%d executions without an end of their own", n)
 	}
 }
 
 // byArguments compares executions of executables that are told apart by how many
 // arguments they have.
-func byArguments(t *testing.T, r *recording, told jaxTruth, where string) {
+func byArguments(t *testing.T, r *harness.Recording, told harness.JAXTruth, where string) {
 	t.Helper()
 	want := map[string]int64{}
 	for name, n := range told.Executions {
 		want[fmt.Sprint(told.Arguments[name])] = n
 	}
-	sameCounts(t, "executions, by arguments",
-		r.counts(t, `SELECT argument_count, count(*) FROM span WHERE category = 'launch' AND device_count = 1 AND %s GROUP BY ALL`, where), want)
+	harness.SameCounts(t, "executions, by arguments",
+		r.Counts(t, `SELECT argument_count, count(*) FROM span WHERE category = 'launch' AND device_count = 1 AND %s GROUP BY ALL`, where), want)
 }
 
 // TestRealJAXWhoseExecutablesAreOlderThanTheAttach: the same counts, told apart by
 // their arguments, without names.
 func TestRealJAXWhoseExecutablesAreOlderThanTheAttach(t *testing.T) {
-	beside(t, counting, "jax")
+	harness.Beside(t, "jax")
 	r, told := onPlugin(t, "--compiled")
 	byArguments(t, r, told, "name_source = 'unknown'")
 }

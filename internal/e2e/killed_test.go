@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
 
@@ -36,14 +37,8 @@ type stretch struct {
 
 // victim is a tracer that is to be killed, at an instant of a stretch.
 type victim struct {
-	*attached
+	*harness.Attached
 	started time.Time
-}
-
-// attaches waits until the probes are in.
-func (v *victim) attaches(t *testing.T) {
-	t.Helper()
-	v.until(t, "word that it is attached", func(_ []string, errs string) bool { return strings.Contains(errs, "attached in ") })
 }
 
 // ofALife are the parts of a tracer's life. How long it takes to start is measured with
@@ -54,19 +49,19 @@ func ofALife() (starting, planning *stretch, all []*stretch) {
 	planning = &stretch{"planning", nil, start, 3 * time.Second}
 	return starting, planning, []*stretch{
 		starting,
-		{"recording", nil, func(t *testing.T, v *victim) { v.attaches(t) }, 300 * time.Millisecond},
+		{"recording", nil, func(t *testing.T, v *victim) { v.Ready(t) }, 300 * time.Millisecond},
 		planning,
 		{"rotating", nil, func(t *testing.T, v *victim) {
-			v.attaches(t)
-			for end := time.Now().Add(patience); !hasFiles(t, v.dataset+"/span"); time.Sleep(5 * time.Millisecond) {
+			v.Ready(t)
+			for end := time.Now().Add(harness.Patience); !hasFiles(t, v.Dataset+"/span"); time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(end) {
-					t.Fatalf("no file of spans was closed in %s", patience)
+					t.Fatalf("no file of spans was closed in %s", harness.Patience)
 				}
 			}
 		}, 200 * time.Millisecond},
-		{"in slices", []string{"--budget", "5%"}, func(t *testing.T, v *victim) { v.attaches(t) }, 500 * time.Millisecond},
+		{"in slices", []string{"--budget", "5%"}, func(t *testing.T, v *victim) { v.Ready(t) }, 500 * time.Millisecond},
 		{"ending", nil, func(t *testing.T, v *victim) {
-			v.attaches(t)
+			v.Ready(t)
 			v.Process.Signal(os.Interrupt)
 		}, 200 * time.Millisecond},
 	}
@@ -77,47 +72,47 @@ func ofALife() (starting, planning *stretch, all []*stretch) {
 // forks, and checks itself. Nobody is harmed, no probe is left, and what each recording
 // had closed can be read.
 func TestATracerKilledAtAnyInstantHarmsNobody(t *testing.T) {
-	debianTorch.beside(t, counting)
-	job := startJob(t, debianTorch.job("throwfork.py")...)
+	harness.Debian.Beside(t)
+	job := harness.StartJob(t, harness.Debian.Job("throwfork.py")...)
 	texts := functionTexts(t, job.Process.Pid, torchLibrary, probedFunctions...)
-	job.goOn(t)
-	cache := filepath.Join(scratch, "killed-cache")
+	job.GoOn(t)
+	cache := filepath.Join(harness.Scratch, "killed-cache")
 	starting, planning, stretches := ofALife()
 	killed, closed := map[string]int{}, 0
 	for kills := 0; kills < timesKilled(); {
 		in := stretches[kills%len(stretches)]
 		v := &victim{started: time.Now()}
-		v.attached = launchVictim(t, in, cache, job.Process.Pid)
+		v.Attached = launchVictim(t, in, cache, job.Process.Pid)
 		in.begin(t, v)
 		if attachedAt := time.Since(v.started); in != starting && in != planning {
 			starting.length, planning.length = attachedAt, 2*attachedAt
 		}
 		time.Sleep(rand.N(in.length))
 		v.Process.Signal(syscall.SIGKILL)
-		switch code, err := v.wait(); {
+		switch code, err := v.Wait(); {
 		case code == -int(syscall.SIGKILL):
 			killed[in.name]++
 			kills++
 		case in.name == "ending" && (code == 0 || code == 5): // it was faster; 5: no call yet
 			in.length = max(in.length*9/10, 10*time.Millisecond)
 		default:
-			t.Fatalf("tracer %d ended by itself: %d, %v\n%s", kills, code, err, v.transcript())
+			t.Fatalf("tracer %d ended by itself: %d, %v\n%s", kills, code, err, v.Transcript())
 		}
 		select {
-		case <-job.done:
-			t.Fatalf("the job ended after %d tracers, %v: %s", kills, killed, job.transcript())
+		case <-job.Done():
+			t.Fatalf("the job ended after %d tracers, %v: %s", kills, killed, job.Transcript())
 		default:
 		}
 		for _, x := range texts {
 			x.becomes(t, false)
 		}
-		if canBeRead(t, v.dataset) {
+		if canBeRead(t, v.Dataset) {
 			closed++
 		}
-		os.RemoveAll(v.dataset)
+		os.RemoveAll(v.Dataset)
 	}
 	job.Process.Signal(syscall.SIGTERM)
-	told := job.finishJob(t) // and it checked itself
+	told := job.FinishJob(t) // and it checked itself
 	if told.Steps == 0 {
 		t.Error("the job made no step")
 	}
@@ -129,9 +124,9 @@ func TestATracerKilledAtAnyInstantHarmsNobody(t *testing.T) {
 
 // launchVictim starts a tracer. Those that are killed while they plan have a cache of
 // their own, in half of the cases with what the killed ones before left in it.
-func launchVictim(t *testing.T, in *stretch, cache string, pid int) *attached {
+func launchVictim(t *testing.T, in *stretch, cache string, pid int) *harness.Attached {
 	t.Helper()
-	var environment []string
+	line := []string{harness.Binary, "attach", "--rotate", "100ms", "--pid", fmt.Sprint(pid)}
 	if in.name == "planning" {
 		if rand.N(2) == 0 {
 			os.RemoveAll(cache)
@@ -139,22 +134,17 @@ func launchVictim(t *testing.T, in *stretch, cache string, pid int) *attached {
 		if err := os.MkdirAll(cache, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		environment = []string{"XDG_CACHE_HOME=" + cache}
+		line = append([]string{"env", "XDG_CACHE_HOME=" + cache}, line...)
 	}
-	dataset, err := os.MkdirTemp(scratch, "killed-")
+	dataset, err := os.MkdirTemp(harness.Scratch, "killed-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := []string{ebpfprof, "attach", "--rotate", "100ms", "--output", dataset, "--pid", fmt.Sprint(pid)}
 	if in.flags == nil {
 		line = append(line, "--budget", "off")
 	}
-	c, err := launch(environment, append(line, in.flags...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.kill)
-	return &attached{c, dataset}
+	line = append(append(line, in.flags...), "--output", dataset)
+	return &harness.Attached{Command: harness.Start(t, line...), Dataset: dataset}
 }
 
 // canBeRead checks every file that a killed tracer left under its name, and reports
@@ -178,8 +168,8 @@ func canBeRead(t *testing.T, dataset string) bool {
 	if spans == 0 {
 		return false
 	}
-	r := &recording{dataset: dataset}
-	if n := r.number(t, "SELECT count(*) FROM span"); n != spans {
+	r := &harness.Recording{Dataset: dataset}
+	if n := r.Number(t, "SELECT count(*) FROM span"); n != spans {
 		t.Errorf("%d spans can be read of a killed recording, its files have %d", n, spans)
 	}
 	return true

@@ -1,14 +1,12 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/replay"
 )
 
@@ -19,7 +17,7 @@ const memoryModels = "../../testdata/replay/models.py"
 // allocator in another run: allocations, frees, and the peak to the byte; nothing
 // is freed that nobody allocated; and the plan of what recurs is the lower bound.
 func TestMemoryAnswersAreThoseOfAnIndependentCount(t *testing.T) {
-	pypiTorch.beside(t, counting)
+	harness.PyPI.Beside(t)
 	library := filepath.Join(t.TempDir(), "libreplay.so")
 	if out, err := exec.Command("cc", "-std=gnu11", "-O2", "-fPIC", "-shared", "-o", library, "../../testdata/replay/replay.c",
 		"-ldl").CombinedOutput(); err != nil {
@@ -27,7 +25,7 @@ func TestMemoryAnswersAreThoseOfAnIndependentCount(t *testing.T) {
 	}
 	for _, model := range []string{"alexnet", "gpt"} {
 		counted := countedRun(t, library, model)
-		r := mustRecord(t, []string{"--budget", "off", "--quiet"}, pypiTorch.python, memoryModels, model, "train", "6")
+		r := harness.Record(t, []string{"--budget", "off", "--quiet"}, harness.PyPI.Python, memoryModels, model, "train", "6")
 		var answer struct {
 			Arenas []struct {
 				Peak         int64 `json:"peak_bytes"`
@@ -37,7 +35,7 @@ func TestMemoryAnswersAreThoseOfAnIndependentCount(t *testing.T) {
 				Partial      bool
 			}
 		}
-		ask(t, &answer, "memory", r.dataset, "--json")
+		harness.Ask(t, &answer, "memory", r.Dataset, "--json")
 		a, l := answer.Arenas[0], counted.Lives
 		if a.Peak != l.Peak || a.Allocations != l.Allocations || a.Frees != l.Frees || a.FreedUnknown != 0 || a.Partial {
 			t.Errorf("%s: %+v; counted: peak %d, %d allocations, %d frees", model, a, l.Peak, l.Allocations, l.Frees)
@@ -48,7 +46,7 @@ func TestMemoryAnswersAreThoseOfAnIndependentCount(t *testing.T) {
 			Bound  int64   `json:"lower_bound_bytes"`
 			Recurs float64 `json:"recurring_share"`
 		}
-		ask(t, &plan, "memory", "plan", r.dataset, "--json")
+		harness.Ask(t, &plan, "memory", "plan", r.Dataset, "--json")
 		if plan.Scope != "step" || plan.Plan > plan.Bound+plan.Bound/100 || plan.Recurs < 0.9 {
 			t.Errorf("%s: plan %+v", model, plan)
 		}
@@ -59,7 +57,7 @@ func TestMemoryAnswersAreThoseOfAnIndependentCount(t *testing.T) {
 func countedRun(t *testing.T, library, model string) *replay.Log {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), model)
-	command := exec.Command(pypiTorch.python, memoryModels, model, "train", "6")
+	command := exec.Command(harness.PyPI.Python, memoryModels, model, "train", "6")
 	command.Env = append(os.Environ(), "LD_PRELOAD="+library, "REPLAY_LOG="+path)
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -74,19 +72,4 @@ func countedRun(t *testing.T, library, model string) *replay.Log {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// ask runs ebpfprof and decodes the JSON that it writes.
-func ask(t *testing.T, into any, arguments ...string) {
-	t.Helper()
-	command := exec.CommandContext(context.Background(), ebpfprof, arguments...)
-	var complaints bytes.Buffer
-	command.Stderr = &complaints
-	out, err := command.Output()
-	if err == nil {
-		err = json.Unmarshal(out, into)
-	}
-	if err != nil {
-		t.Fatalf("%v: %v: %s", arguments, err, complaints.String())
-	}
 }

@@ -3,9 +3,10 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 // TestABudgetHasAllLaunchesWithoutSlices: where a kernel cannot have probes in slices, a
@@ -13,22 +14,19 @@ import (
 // can pay for. (The budget is large, for machines on which a hit takes a tenth of a
 // millisecond; the probes are few, since each takes as long to be taken out as twenty.)
 func TestABudgetHasAllLaunchesWithoutSlices(t *testing.T) {
-	needKernel(t)
-	beside(t, counting, "libcuda")
-	job := start(t, stub(t, "trainstep"), "20")
-	job.line(t, "ready ")
-	dataset := filepath.Join(t.TempDir(), "d")
-	a := &attached{start(t, "env", "EBPFPROF_WITHOUT=uprobe_multi", ebpfprof, "attach", "--output", dataset, "--budget", "100%",
-		"--probe", "symbol=cuLaunchKernel,cuMemcpyHtoDAsync_v2,cuMemcpyDtoHAsync_v2", "--exclude", "cuda-code", "--pid", fmt.Sprint(job.Process.Pid)), dataset}
-	a.until(t, "word that it is attached", func(_ []string, errs string) bool { return strings.Contains(errs, "attached in ") })
-	job.goOn(t)
-	if code, err := job.wait(); code != 0 || err != nil {
-		t.Fatalf("%s: %d, %v\n%s", job, code, err, job.transcript())
+	harness.Beside(t, "libcuda")
+	job := harness.Start(t, stub(t, "trainstep"), "20")
+	job.Line(t, "ready ")
+	a := harness.AttachWith(t, "env", "EBPFPROF_WITHOUT=uprobe_multi", harness.Binary, "attach", "--budget", "100%",
+		"--probe", "symbol=cuLaunchKernel,cuMemcpyHtoDAsync_v2,cuMemcpyDtoHAsync_v2", "--exclude", "cuda-code", "--pid", fmt.Sprint(job.Process.Pid))
+	job.GoOn(t)
+	if code, err := job.Wait(); code != 0 || err != nil {
+		t.Fatalf("%s: %d, %v\n%s", job, code, err, job.Transcript())
 	}
-	r := a.finish(t)
-	r.lossless(t)
+	r := a.Finish(t)
+	r.Lossless(t)
 	var told toldByStub
-	for _, l := range job.out {
+	for _, l := range job.Lines() {
 		if strings.HasPrefix(l, `{"told"`) {
 			if err := json.Unmarshal([]byte(l), &told); err != nil {
 				t.Fatal(err)
@@ -39,15 +37,15 @@ func TestABudgetHasAllLaunchesWithoutSlices(t *testing.T) {
 	for _, n := range told.Told.Launches {
 		launches += n
 	}
-	recorded := r.number(t, `SELECT count(*) FROM span WHERE category = 'launch'`)
+	recorded := r.Number(t, `SELECT count(*) FROM span WHERE category = 'launch'`)
 	t.Logf("launches within a budget: %d of %d calls recorded", recorded, launches)
-	if copies := r.number(t, `SELECT count(*) FROM span WHERE category = 'copy'`); recorded != launches || copies != told.Told.Copies || launches == 0 {
+	if copies := r.Number(t, `SELECT count(*) FROM span WHERE category = 'copy'`); recorded != launches || copies != told.Told.Copies || launches == 0 {
 		t.Errorf("%d of %d launches and %d of %d copies recorded", recorded, launches, copies, told.Told.Copies)
 	}
-	if n := r.number(t, `SELECT count(*) FROM slice`); n != 0 {
+	if n := r.Number(t, `SELECT count(*) FROM slice`); n != 0 {
 		t.Errorf("%d slices", n)
 	}
-	if n := r.number(t, `SELECT count(*) FROM warning WHERE kind = 'slice' AND source = 'uprobe_multi'`); n != 1 {
+	if n := r.Number(t, `SELECT count(*) FROM warning WHERE kind = 'slice' AND source = 'uprobe_multi'`); n != 1 {
 		t.Errorf("%d warnings of what is left out, want one", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -16,10 +17,10 @@ import (
 // libraries of this machine, real and stub, has a line for the entry of every
 // catalogued function that the library exports.
 func TestProbesOfEveryRuntimesLibraryAreShown(t *testing.T) {
-	beside(t, counting)
+	harness.Beside(t)
 	stubs := filepath.Dir(stub(t, "libcuda.so.1"))
-	later := filepath.Join(cache(), "runtimes")
-	wheels := filepath.Join(cache(), "torch-venv", "lib", "python3*", "site-packages", "nvidia")
+	later := filepath.Join(harness.Cache(), "runtimes")
+	wheels := filepath.Join(harness.Cache(), "torch-venv", "lib", "python3*", "site-packages", "nvidia")
 	for _, c := range []struct{ library, runtime string }{
 		{filepath.Join(later, "libcuda-550", "libcuda.so.*"), "cuda"},
 		{filepath.Join(later, "libamdhip64-6.4", "libamdhip64.so.*"), "hip"},
@@ -40,7 +41,7 @@ func TestProbesOfEveryRuntimesLibraryAreShown(t *testing.T) {
 			continue
 		}
 		t.Run(c.runtime+" "+filepath.Base(found[0]), func(t *testing.T) {
-			out, err := exec.Command(ebpfprof, "probes", "--json", "--library", found[0]).Output()
+			out, err := exec.Command(harness.Binary, "probes", "--json", "--library", found[0]).Output()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,10 +74,10 @@ func TestProbesOfEveryRuntimesLibraryAreShown(t *testing.T) {
 		})
 	}
 	// A plugin's functions have no symbols, and it says what to ask for instead.
-	plugin := filepath.Join(cache(), "pjrt", "xla_cuda_plugin.so")
+	plugin := filepath.Join(harness.Cache(), "pjrt", "xla_cuda_plugin.so")
 	if _, err := os.Stat(plugin); err != nil {
 		t.Log("no plugin is here: `make jax`")
-	} else if out, err := exec.Command(ebpfprof, "probes", "--library", plugin).CombinedOutput(); err == nil || !strings.Contains(string(out), "give --pid") {
+	} else if out, err := exec.Command(harness.Binary, "probes", "--library", plugin).CombinedOutput(); err == nil || !strings.Contains(string(out), "give --pid") {
 		t.Errorf("a plugin: %v, %s", err, out)
 	}
 }

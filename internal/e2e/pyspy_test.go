@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 // shares are the samples in which a function was the innermost Python function
@@ -75,7 +77,7 @@ func compare(t *testing.T, what string, ours, theirs *shares, a, b map[string]in
 
 func pySpy(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(cache(), "py-spy-venv", "bin", "py-spy")
+	path := filepath.Join(harness.Cache(), "py-spy-venv", "bin", "py-spy")
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("py-spy is not installed: run `make py-spy`")
 	}
@@ -113,16 +115,16 @@ func readPySpy(t *testing.T, file, loop string) *shares {
 }
 
 // ourShares are those of the samples on the CPU.
-func (r *recording) ourShares(t *testing.T, loop string) *shares {
+func ourShares(t *testing.T, r *harness.Recording, loop string) *shares {
 	t.Helper()
 	s := newShares()
-	for _, row := range r.rows(t, `SELECT to_json(any_value([f.function || ' (' || f.file || ')' FOR f IN frames IF f.kind = 'python']))::VARCHAR, count(*)
+	for _, row := range r.Rows(t, `SELECT to_json(any_value([f.function || ' (' || f.file || ')' FOR f IN frames IF f.kind = 'python']))::VARCHAR, count(*)
 		FROM sample JOIN stack USING (stack_id) WHERE state = 'on_cpu' GROUP BY stack_id`) {
 		var functions []string
 		if err := json.Unmarshal([]byte(row[0].(string)), &functions); err != nil {
 			t.Fatal(err)
 		}
-		s.add(functions, integer(t, row[1]), loop)
+		s.add(functions, harness.Integer(t, row[1]), loop)
 	}
 	return s
 }
@@ -140,32 +142,32 @@ const (
 // py-spy counts threads that could run as running, and a thread gives way to
 // others where it enters the kernel. Where others took that CPU for long the two
 // are not about the same, and it is tried again; contended after the last time.
-func besidePySpy(t *testing.T, loop string, argv ...string) (r *recording, ours, theirs *shares, contended bool) {
+func besidePySpy(t *testing.T, loop string, argv ...string) (r *harness.Recording, ours, theirs *shares, contended bool) {
 	t.Helper()
 	program := pySpy(t)
 	for try := range 2 {
 		raw := filepath.Join(t.TempDir(), "raw")
-		var spy *command
-		r = sampledBeside(t, []string{"--frequency", fmt.Sprint(ourRate)}, func(pid int) {
-			spy = start(t, "taskset", "-c", "1", program, "record", "--native", "--nolineno", "--full-filenames", "--format", "raw",
+		var spy *harness.Command
+		r = harness.RecordReadyBeside(t, []string{"--frequency", fmt.Sprint(ourRate)}, func(pid int) {
+			spy = harness.Start(t, "taskset", "-c", "1", program, "record", "--native", "--nolineno", "--full-filenames", "--format", "raw",
 				"--rate", fmt.Sprint(pySpyRate), "--duration", "120", "--output", raw, "--pid", fmt.Sprint(pid))
-			spy.until(t, "word that it samples", func(out []string, errs string) bool {
+			spy.Until(t, "word that it samples", func(out []string, errs string) bool {
 				return strings.Contains(strings.Join(out, "\n")+errs, "Sampling process")
 			})
 		}, append([]string{"taskset", "-c", "0"}, argv...)...)
-		if code, err := spy.wait(); code != 0 || err != nil {
-			t.Fatalf("py-spy: exit code %d, %v\n%s", code, err, spy.transcript())
+		if code, err := spy.Wait(); code != 0 || err != nil {
+			t.Fatalf("py-spy: exit code %d, %v\n%s", code, err, spy.Transcript())
 		}
-		r.lossless(t)
-		ours, theirs = r.ourShares(t, loop), readPySpy(t, raw, loop)
-		waited := r.number(t, "SELECT coalesce(sum(weight_ns), 0)::BIGINT // 1000000 FROM sample WHERE cause = 'preempted' AND tid = pid AND "+r.region(t))
-		ran := r.number(t, "SELECT sum(weight_ns)::BIGINT // 1000000 FROM sample WHERE state = 'on_cpu' AND tid = pid AND "+r.region(t))
+		r.Lossless(t)
+		ours, theirs = ourShares(t, r, loop), readPySpy(t, raw, loop)
+		waited := r.Number(t, "SELECT coalesce(sum(weight_ns), 0)::BIGINT // 1000000 FROM sample WHERE cause = 'preempted' AND tid = pid AND "+r.Region(t))
+		ran := r.Number(t, "SELECT sum(weight_ns)::BIGINT // 1000000 FROM sample WHERE state = 'on_cpu' AND tid = pid AND "+r.Region(t))
 		t.Logf("%d samples in %s, py-spy %d; it ran for %d ms and waited %d ms for its CPU", ours.all, loop, theirs.all, ran, waited)
 		if contended = waited > ran/20; contended {
 			continue
 		}
 		if ours.all < 1000 || theirs.all < 300 {
-			t.Fatalf("%d samples, py-spy %d: too few to compare\n%s", ours.all, theirs.all, spy.transcript())
+			t.Fatalf("%d samples, py-spy %d: too few to compare\n%s", ours.all, theirs.all, spy.Transcript())
 		}
 		t.Logf("compared at the %d. try", try+1)
 		if pySpyCounts() {
@@ -197,9 +199,9 @@ func TestPySpyAgreesOnTheShareOfEachFunctionOfATrainingLoop(t *testing.T) {
 	if !pySpyCounts() {
 		t.Skip("py-spy moves its own shares on a shared machine: run it alone, with EBPFPROF_PYSPY=1")
 	}
-	eachTorch(t, func(t *testing.T, v torch) {
+	harness.EachTorch(t, func(t *testing.T, v harness.Torch) {
 		script := jobScript(t, "functions.py")
-		if _, _, _, contended := besidePySpy(t, "train ("+script+")", v.python, script, "--seconds", "20"); contended {
+		if _, _, _, contended := besidePySpy(t, "train ("+script+")", v.Python, script, "--seconds", "20"); contended {
 			t.Skip("others used the job's CPU, twice: run it alone")
 		}
 	})
@@ -207,15 +209,15 @@ func TestPySpyAgreesOnTheShareOfEachFunctionOfATrainingLoop(t *testing.T) {
 
 // TestPySpyAgreesOnKnownShares: of three functions the job says itself what they take.
 func TestPySpyAgreesOnKnownShares(t *testing.T) {
-	needKernel(t)
+	harness.NeedKernel(t)
 	script := jobScript(t, "shares.py")
 	r, ours, theirs, contended := besidePySpy(t, "main ("+script+")", "/usr/bin/python3", script, "--rounds", "450")
 	spent := int64(0)
-	for _, ns := range r.truth.CPUNS {
+	for _, ns := range r.Truth.CPUNS {
 		spent += ns
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.truth.CPUNS)) {
-		p := float64(r.truth.CPUNS[name]) / float64(spent)
+	for _, name := range slices.Sorted(maps.Keys(r.Truth.CPUNS)) {
+		p := float64(r.Truth.CPUNS[name]) / float64(spent)
 		sigmas := func(s *shares) float64 {
 			return (float64(s.self[name+" ("+script+")"])/float64(s.all) - p) / math.Sqrt(p*(1-p)/float64(s.all))
 		}

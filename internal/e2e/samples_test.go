@@ -5,54 +5,37 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
-
-// sampled attaches to a job that waits, lets it run, and returns the recording.
-func sampled(t *testing.T, flags []string, argv ...string) *recording {
-	t.Helper()
-	return sampledBeside(t, flags, func(int) {}, argv...)
-}
-
-// sampledBeside starts something else just before the job goes on.
-func sampledBeside(t *testing.T, flags []string, beside func(pid int), argv ...string) *recording {
-	t.Helper()
-	job := startJob(t, argv...)
-	a := attach(t, flags, job.readyPID(t))
-	beside(job.readyPID(t))
-	job.goOn(t)
-	told := job.finishJob(t)
-	r := a.finish(t)
-	r.truth = told
-	return r
-}
 
 // Complete are nearly all: also those that begin in code that no file describes,
 // MKL's kernels and those that oneDNN generates (most of a convolution's time).
 func TestStacksOfTrainingReachTheThreadsStart(t *testing.T) {
-	besideEachTorch(t, counting, func(t *testing.T, v torch) {
-		transformer := v.job("transformer.py", "--depth", "2", "--width", "64", "--seconds", "4")
+	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
+		transformer := v.Job("transformer.py", "--depth", "2", "--width", "64", "--seconds", "4")
 		for _, c := range []struct {
 			name, table string
 			flags, job  []string
 		}{
 			{"samples", "sample", []string{"--frequency", "499"}, transformer},
-			{"samples of convolutions", "sample", []string{"--frequency", "499"}, v.job("resnet.py", "--seconds", "4")},
+			{"samples of convolutions", "sample", []string{"--frequency", "499"}, v.Job("resnet.py", "--seconds", "4")},
 			{"spans", "span", []string{"--level", "deep"}, transformer},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				r := sampled(t, c.flags, c.job...)
-				r.lossless(t)
-				rows := r.rows(t, `SELECT count(*), count(*) FILTER (stack.status = 'complete')
-					FROM %s JOIN stack USING (stack_id) WHERE %s`, c.table, r.region(t))
-				all, complete := integer(t, rows[0][0]), integer(t, rows[0][1])
+				r := harness.RecordReady(t, c.flags, c.job...)
+				r.Lossless(t)
+				rows := r.Rows(t, `SELECT count(*), count(*) FILTER (stack.status = 'complete')
+					FROM %s JOIN stack USING (stack_id) WHERE %s`, c.table, r.Region(t))
+				all, complete := harness.Integer(t, rows[0][0]), harness.Integer(t, rows[0][1])
 				t.Logf("%d of %d stacks are complete", complete, all)
 				if all < 300 || float64(complete) < 0.99*float64(all) {
 					t.Errorf("%d of %d stacks are complete: %v", complete, all,
-						r.counts(t, "SELECT stack.status, count(*) FROM %s JOIN stack USING (stack_id) WHERE %s GROUP BY ALL", c.table, r.region(t)))
+						r.Counts(t, "SELECT stack.status, count(*) FROM %s JOIN stack USING (stack_id) WHERE %s GROUP BY ALL", c.table, r.Region(t)))
 				}
-				r.incompleteIsCounted(t)
-				if c.table == "sample" && v != debianTorch {
-					r.generatedCodeIsCalledByTheLibrary(t)
+				incompleteIsCounted(t, r)
+				if c.table == "sample" && v != harness.Debian {
+					generatedCodeIsCalledByTheLibrary(t, r)
 				}
 			})
 		}
@@ -62,13 +45,13 @@ func TestStacksOfTrainingReachTheThreadsStart(t *testing.T) {
 // generatedCodeIsCalledByTheLibrary: oneDNN's kernels are called by the code of
 // oneDNN, which is a part of libtorch_cpu, and by each other. What was inferred of
 // their frames must say so.
-func (r *recording) generatedCodeIsCalledByTheLibrary(t *testing.T) {
+func generatedCodeIsCalledByTheLibrary(t *testing.T, r *harness.Recording) {
 	t.Helper()
-	callers := r.counts(t, `SELECT caller, count(*) FROM (
+	callers := r.Counts(t, `SELECT caller, count(*) FROM (
 		SELECT native[list_position([f.module = '[anon]' FOR f IN native], false)].module AS caller
 		FROM (SELECT [f FOR f IN frames IF f.kind = 'native'] AS native, status FROM sample JOIN stack USING (stack_id) WHERE %s)
-		WHERE native[1].module = '[anon]' AND status = 'complete') GROUP BY ALL`, r.region(t))
-	if n := r.number(t, `SELECT count(*) FROM stack WHERE inferred_frames = 0 AND status = 'complete' AND
+		WHERE native[1].module = '[anon]' AND status = 'complete') GROUP BY ALL`, r.Region(t))
+	if n := r.Number(t, `SELECT count(*) FROM stack WHERE inferred_frames = 0 AND status = 'complete' AND
 		([f.module FOR f IN frames IF f.kind = 'native'])[1] = '[anon]'`); n != 0 {
 		t.Errorf("%d stacks from generated code are not marked as inferred", n)
 	}
@@ -79,10 +62,10 @@ func (r *recording) generatedCodeIsCalledByTheLibrary(t *testing.T) {
 
 // incompleteIsCounted: each reason in the warning table has as many samples and
 // spans as have it in the stacks' status.
-func (r *recording) incompleteIsCounted(t *testing.T) {
+func incompleteIsCounted(t *testing.T, r *harness.Recording) {
 	t.Helper()
-	counted := r.counts(t, "SELECT source, sum(count) FROM warning WHERE kind = 'incomplete' AND source SIMILAR TO '(native|python)_.*' AND source NOT LIKE 'python_code%%' GROUP BY ALL")
-	found := r.counts(t, `SELECT status, count(*) FROM (SELECT stack_id FROM sample UNION ALL SELECT stack_id FROM span)
+	counted := r.Counts(t, "SELECT source, sum(count) FROM warning WHERE kind = 'incomplete' AND source SIMILAR TO '(native|python)_.*' AND source NOT LIKE 'python_code%%' GROUP BY ALL")
+	found := r.Counts(t, `SELECT status, count(*) FROM (SELECT stack_id FROM sample UNION ALL SELECT stack_id FROM span)
 		JOIN stack USING (stack_id) WHERE status <> 'complete' GROUP BY ALL`)
 	for status, n := range found {
 		if counted[status] != n {
@@ -98,9 +81,8 @@ func (r *recording) incompleteIsCounted(t *testing.T) {
 
 // A recursion of 80 levels is some 160 Python frames and twice as many native ones.
 func TestMaxFramesKeepsDeeperStacks(t *testing.T) {
-	beside(t, counting)
-	needKernel(t)
-	job := []string{"/usr/bin/python3", "../../testdata/jobs/recursion.py", "--depth", "80"}
+	harness.Beside(t)
+	job := []string{"/usr/bin/python3", harness.Script("recursion.py"), "--depth", "80"}
 	for _, c := range []struct {
 		flags []string
 		most  int64
@@ -109,11 +91,11 @@ func TestMaxFramesKeepsDeeperStacks(t *testing.T) {
 		{[]string{"--max-frames", "128"}, 128, false},
 		{nil, 256, true},
 	} {
-		r := sampled(t, c.flags, job...)
-		rows := r.rows(t, `SELECT count(*), count(*) FILTER (stack.status NOT LIKE '%%python_max_frames%%'),
+		r := harness.RecordReady(t, c.flags, job...)
+		rows := r.Rows(t, `SELECT count(*), count(*) FILTER (stack.status NOT LIKE '%%python_max_frames%%'),
 			max(len([f FOR f IN frames IF f.kind = 'python'])), count(*) FILTER (stack.status LIKE '%%max_frames%%')
-			FROM sample JOIN stack USING (stack_id) WHERE %s = 'leaf' AND %s`, pythonTop, r.region(t))
-		all, whole, longest, cut := integer(t, rows[0][0]), integer(t, rows[0][1]), integer(t, rows[0][2]), integer(t, rows[0][3])
+			FROM sample JOIN stack USING (stack_id) WHERE %s = 'leaf' AND %s`, pythonTop, r.Region(t))
+		all, whole, longest, cut := harness.Integer(t, rows[0][0]), harness.Integer(t, rows[0][1]), harness.Integer(t, rows[0][2]), harness.Integer(t, rows[0][3])
 		t.Logf("%v: %d stacks, %d with all their Python frames, %d at the most, %d cut", c.flags, all, whole, longest, cut)
 		if all < 50 || c.whole != (whole == all) || c.whole == (whole == 0) {
 			t.Errorf("%v: %d of %d stacks have all their Python frames", c.flags, whole, all)
@@ -122,7 +104,7 @@ func TestMaxFramesKeepsDeeperStacks(t *testing.T) {
 		if want := min(c.most, 2*80+4); longest != want {
 			t.Errorf("%v: the longest stack has %d Python frames, want %d", c.flags, longest, want)
 		}
-		r.incompleteIsCounted(t)
+		incompleteIsCounted(t, r)
 	}
 }
 
@@ -130,13 +112,13 @@ func TestMaxFramesKeepsDeeperStacks(t *testing.T) {
 const pythonTop = `[f.function FOR f IN frames IF f.kind = 'python'][1]`
 
 func TestSharesOfTimeAreTheJobsOwn(t *testing.T) {
-	needKernel(t)
-	r := sampled(t, nil, "/usr/bin/python3", "../../testdata/jobs/shares.py")
-	r.lossless(t)
-	for function, spent := range r.truth.CPUNS {
-		rows := r.rows(t, `SELECT sum(weight_ns), count(*), count(*) FILTER (holds_gil) FROM sample JOIN stack USING (stack_id)
-			WHERE state = 'on_cpu' AND %s = '%s' AND %s`, pythonTop, function, r.region(t))
-		got, n, held := integer(t, rows[0][0]), integer(t, rows[0][1]), integer(t, rows[0][2])
+	harness.NeedKernel(t)
+	r := harness.RecordReady(t, nil, "/usr/bin/python3", harness.Script("shares.py"))
+	r.Lossless(t)
+	for function, spent := range r.Truth.CPUNS {
+		rows := r.Rows(t, `SELECT sum(weight_ns), count(*), count(*) FILTER (holds_gil) FROM sample JOIN stack USING (stack_id)
+			WHERE state = 'on_cpu' AND %s = '%s' AND %s`, pythonTop, function, r.Region(t))
+		got, n, held := harness.Integer(t, rows[0][0]), harness.Integer(t, rows[0][1]), harness.Integer(t, rows[0][2])
 		t.Logf("%s: %.0f ms of %.0f by %d samples, %d hold the GIL", function, float64(got)/1e6, float64(spent)/1e6, n, held)
 		// Five standard deviations of a Poisson count, and one sample at each edge of a round.
 		period := 1e9 / 99.0
@@ -154,18 +136,18 @@ func TestSharesOfTimeAreTheJobsOwn(t *testing.T) {
 }
 
 func TestSleepsAreRecordedWithTheirDurationAndSystemCall(t *testing.T) {
-	needKernel(t)
-	r := sampled(t, nil, "/usr/bin/python3", "../../testdata/jobs/shares.py", "--rounds", "25")
-	r.lossless(t)
-	offset := r.number(t, "SELECT clock_offset_ns FROM session")
-	rows := r.rows(t, `SELECT ts_ns, weight_ns, syscall, waker_tid IS NULL, holds_gil, status FROM sample JOIN stack USING (stack_id)
-		WHERE state = 'off_cpu' AND cause = 'syscall' AND %s = 'doze' AND %s ORDER BY ts_ns`, pythonTop, r.region(t))
-	if len(rows) != len(r.truth.Sleeps) {
-		t.Fatalf("%d waits in doze, the job slept %d times", len(rows), len(r.truth.Sleeps))
+	harness.NeedKernel(t)
+	r := harness.RecordReady(t, nil, "/usr/bin/python3", harness.Script("shares.py"), "--rounds", "25")
+	r.Lossless(t)
+	offset := r.Number(t, "SELECT clock_offset_ns FROM session")
+	rows := r.Rows(t, `SELECT ts_ns, weight_ns, syscall, waker_tid IS NULL, holds_gil, status FROM sample JOIN stack USING (stack_id)
+		WHERE state = 'off_cpu' AND cause = 'syscall' AND %s = 'doze' AND %s ORDER BY ts_ns`, pythonTop, r.Region(t))
+	if len(rows) != len(r.Truth.Sleeps) {
+		t.Fatalf("%d waits in doze, the job slept %d times", len(rows), len(r.Truth.Sleeps))
 	}
-	for i, sleep := range r.truth.Sleeps {
-		begin, took := integer(t, rows[i][0])-offset, integer(t, rows[i][1])
-		if begin < sleep[0] || begin+took > sleep[1] || took < r.truth.SleepNS*99/100 {
+	for i, sleep := range r.Truth.Sleeps {
+		begin, took := harness.Integer(t, rows[i][0])-offset, harness.Integer(t, rows[i][1])
+		if begin < sleep[0] || begin+took > sleep[1] || took < r.Truth.SleepNS*99/100 {
 			t.Errorf("sleep %d: recorded [%d, +%d], the job says [%d, +%d]", i, begin, took, sleep[0], sleep[1]-sleep[0])
 		}
 		if name := fmt.Sprint(rows[i][2]); !strings.HasSuffix(name, "nanosleep") {
@@ -178,12 +160,12 @@ func TestSleepsAreRecordedWithTheirDurationAndSystemCall(t *testing.T) {
 }
 
 func TestNoSamplesWhenNoneAreAskedFor(t *testing.T) {
-	debianTorch.beside(t, counting)
-	r := mustRecord(t, []string{"--frequency", "0", "--off-cpu-threshold", "0"}, debianTorch.training("mlp")...)
-	if n := r.number(t, "SELECT count(*) FROM sample"); n != 0 {
+	harness.Debian.Beside(t)
+	r := harness.Record(t, []string{"--frequency", "0", "--off-cpu-threshold", "0"}, training(harness.Debian, "mlp")...)
+	if n := r.Number(t, "SELECT count(*) FROM sample"); n != 0 {
 		t.Errorf("%d samples", n)
 	}
-	if n := r.number(t, "SELECT count(*) FROM stack"); n != 0 {
+	if n := r.Number(t, "SELECT count(*) FROM stack"); n != 0 {
 		t.Errorf("%d stacks", n)
 	}
 }

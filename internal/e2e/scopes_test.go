@@ -3,14 +3,16 @@ package e2e
 import (
 	"fmt"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 func TestScopesOfPyTorch2AreCounted(t *testing.T) {
-	pypiTorch.beside(t, counting)
-	for name := range training {
-		r := shared(t, unbudgeted, pypiTorch.training(name)...)
-		scopes := r.counts(t, "SELECT name, count(*) FROM span WHERE layer = 'scope' AND end_method = 'scope_end' AND %s GROUP BY ALL", r.region(t))
-		sameCounts(t, name, scopes, r.truth.Scopes)
+	harness.PyPI.Beside(t)
+	for name := range trainingJobs {
+		r := harness.Shared(t, harness.Unbudgeted, training(harness.PyPI, name)...)
+		scopes := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'scope' AND end_method = 'scope_end' AND %s GROUP BY ALL", r.Region(t))
+		harness.SameCounts(t, name, scopes, r.Truth.Scopes)
 	}
 }
 
@@ -23,12 +25,12 @@ const outermost = `
 	SELECT name, count(DISTINCT span_id) FROM up WHERE %[2]s GROUP BY ALL`
 
 func TestOperatorsOfAScopeAreInside(t *testing.T) {
-	pypiTorch.beside(t, counting)
-	r := shared(t, unbudgeted, pypiTorch.training("mlp")...)
-	steps := r.truth.Steps
-	forward := r.counts(t, outermost, r.region(t), "layer = 'scope' AND ancestor = 'forward'")
-	optimizer := r.counts(t, outermost, r.region(t), "layer = 'scope' AND ancestor LIKE 'Optimizer.step#%'")
-	backward := r.counts(t, outermost, r.region(t), "ancestor LIKE 'Engine::execute%'")
+	harness.PyPI.Beside(t)
+	r := harness.Shared(t, harness.Unbudgeted, training(harness.PyPI, "mlp")...)
+	steps := r.Truth.Steps
+	forward := r.Counts(t, outermost, r.Region(t), "layer = 'scope' AND ancestor = 'forward'")
+	optimizer := r.Counts(t, outermost, r.Region(t), "layer = 'scope' AND ancestor LIKE 'Optimizer.step#%'")
+	backward := r.Counts(t, outermost, r.Region(t), "ancestor LIKE 'Engine::execute%'")
 	// Three linear layers with two activations, a loss; Adam over six
 	// parameters; and what the backward pass does.
 	for what, c := range map[string]struct{ got, want int64 }{
@@ -54,12 +56,12 @@ func TestOperatorsOfAScopeAreInside(t *testing.T) {
 }
 
 func TestBackwardPassesAndNodesAreCounted(t *testing.T) {
-	besideEachTorch(t, counting, func(t *testing.T, v torch) {
-		r := shared(t, unbudgeted, v.training("mlp")...)
-		passes := r.counts(t, "SELECT category, count(*) FROM span WHERE category = 'backward' AND status = 'ok' AND %s GROUP BY ALL", r.region(t))
-		sameCounts(t, "passes", passes, map[string]int64{"backward": r.truth.BackwardPasses})
-		nodes := r.counts(t, "SELECT name, count(*) FROM span WHERE category = 'node' AND status = 'ok' AND %s GROUP BY ALL", r.region(t))
-		sameCounts(t, "nodes", nodes, r.truth.Nodes)
+	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
+		r := harness.Shared(t, harness.Unbudgeted, training(v, "mlp")...)
+		passes := r.Counts(t, "SELECT category, count(*) FROM span WHERE category = 'backward' AND status = 'ok' AND %s GROUP BY ALL", r.Region(t))
+		harness.SameCounts(t, "passes", passes, map[string]int64{"backward": r.Truth.BackwardPasses})
+		nodes := r.Counts(t, "SELECT name, count(*) FROM span WHERE category = 'node' AND status = 'ok' AND %s GROUP BY ALL", r.Region(t))
+		harness.SameCounts(t, "nodes", nodes, r.Truth.Nodes)
 	})
 }
 
@@ -73,20 +75,20 @@ var forwardOf = map[string]string{
 }
 
 func TestBackwardNodesFlowFromTheirOperators(t *testing.T) {
-	besideEachTorch(t, counting, func(t *testing.T, v torch) {
+	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
 		checked := map[string]bool{}
-		for name := range training {
-			r := shared(t, unbudgeted, v.training(name)...)
+		for name := range trainingJobs {
+			r := harness.Shared(t, harness.Unbudgeted, training(v, name)...)
 			// Every node that has a sequence number comes from one operator, with
 			// the same number; AccumulateGrad has none.
-			nodes := r.number(t, "SELECT count(*) FROM span WHERE category = 'node' AND sequence_number IS NOT NULL AND %s", r.region(t))
-			flows := r.number(t, `SELECT count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id JOIN span b ON f.to_span_id = b.span_id
+			nodes := r.Number(t, "SELECT count(*) FROM span WHERE category = 'node' AND sequence_number IS NOT NULL AND %s", r.Region(t))
+			flows := r.Number(t, `SELECT count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id JOIN span b ON f.to_span_id = b.span_id
 				WHERE f.kind = 'forward_backward' AND b.category = 'node' AND a.layer = 'op' AND a.sequence_number = b.sequence_number
-				AND a.pid = b.pid AND a.ts_ns < b.ts_ns AND f.ts_ns BETWEEN (SELECT min(ts_ns) FROM span WHERE %[1]s) AND (SELECT max(ts_ns) FROM span WHERE %[1]s)`, r.region(t))
+				AND a.pid = b.pid AND a.ts_ns < b.ts_ns AND f.ts_ns BETWEEN (SELECT min(ts_ns) FROM span WHERE %[1]s) AND (SELECT max(ts_ns) FROM span WHERE %[1]s)`, r.Region(t))
 			if nodes == 0 || nodes != flows {
 				t.Errorf("%s: %d nodes with a sequence number, %d edges to operators with the same", name, nodes, flows)
 			}
-			for _, row := range r.rows(t, `SELECT b.name, a.name, count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id JOIN span b ON f.to_span_id = b.span_id GROUP BY ALL`) {
+			for _, row := range r.Rows(t, `SELECT b.name, a.name, count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id JOIN span b ON f.to_span_id = b.span_id GROUP BY ALL`) {
 				node, operator := fmt.Sprint(row[0]), fmt.Sprint(row[1])
 				want, ok := forwardOf[node]
 				if !ok {

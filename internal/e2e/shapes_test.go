@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
@@ -59,24 +60,24 @@ func TestShapesEqualTorchProfiler(t *testing.T) {
 		"transformer": {"transformer.py", "--steps", "3", "--depth", "2"},
 		"resnet":      {"resnet.py", "--steps", "2", "--warmup", "1"},
 	}
-	besideEachTorch(t, counting, func(t *testing.T, v torch) {
+	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
 		for name, job := range jobs {
 			t.Run(name, func(t *testing.T) {
-				argv := v.job(job[0], job[1:]...)
-				r := shared(t, unbudgeted, argv...)
-				r.lossless(t)
-				want := profile[profiledCalls](t, append(argv, "--profile-detail", "calls")...)
+				argv := v.Job(job[0], job[1:]...)
+				r := harness.Shared(t, harness.Unbudgeted, argv...)
+				r.Lossless(t)
+				want := harness.Profile[profiledCalls](t, append(argv, "--profile-detail", "calls")...)
 				sameShapes(t, r, want.Calls)
 			})
 		}
 	})
 }
 
-func sameShapes(t *testing.T, r *recording, profiled []call) {
+func sameShapes(t *testing.T, r *harness.Recording, profiled []call) {
 	t.Helper()
 	profiled = slices.DeleteFunc(profiled, func(c call) bool { return !tensor.Shaped(c.name) })
-	rows := r.rows(t, fmt.Sprintf(`SELECT name, coalesce(input_dims, ''), coalesce(input_strides, ''), coalesce(input_types, '')
-		FROM span WHERE layer = 'op' AND %s ORDER BY ts_ns, span_id`, r.region(t)))
+	rows := r.Rows(t, fmt.Sprintf(`SELECT name, coalesce(input_dims, ''), coalesce(input_strides, ''), coalesce(input_types, '')
+		FROM span WHERE layer = 'op' AND %s ORDER BY ts_ns, span_id`, r.Region(t)))
 	rows = slices.DeleteFunc(rows, func(row []any) bool { return !tensor.Shaped(row[0].(string)) })
 	if len(rows) != len(profiled) || len(rows) < 100 {
 		t.Fatalf("%d calls recorded, %d profiled", len(rows), len(profiled))

@@ -7,17 +7,19 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 func TestEveryOperatorEndsAtAnExitOrThrew(t *testing.T) {
-	besideEachTorch(t, counting, func(t *testing.T, v torch) {
-		for name := range training {
-			r := shared(t, unbudgeted, v.training(name)...)
-			r.lossless(t)
-			ends := r.rows(t, `SELECT name, count(*), count(*) FILTER (status = 'ok' AND end_method = 'exit_site'),
+	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
+		for name := range trainingJobs {
+			r := harness.Shared(t, harness.Unbudgeted, training(v, name)...)
+			r.Lossless(t)
+			ends := r.Rows(t, `SELECT name, count(*), count(*) FILTER (status = 'ok' AND end_method = 'exit_site'),
 				count(*) FILTER (status = 'threw') FROM span WHERE layer = 'op' GROUP BY ALL`)
 			for _, row := range ends {
-				entries, exits, threw := integer(t, row[1]), integer(t, row[2]), integer(t, row[3])
+				entries, exits, threw := harness.Integer(t, row[1]), harness.Integer(t, row[2]), harness.Integer(t, row[3])
 				if entries != exits+threw {
 					t.Errorf("%s: %s: %d entries, %d exits, %d threw", name, row[0], entries, exits, threw)
 				}
@@ -25,8 +27,8 @@ func TestEveryOperatorEndsAtAnExitOrThrew(t *testing.T) {
 			if len(ends) < 30 {
 				t.Errorf("%s: only %d operators", name, len(ends))
 			}
-			hits := r.number(t, "SELECT sum(hits) FROM probe WHERE layer = 'op'")
-			spans := r.number(t, "SELECT count(*) FROM span WHERE layer = 'op'")
+			hits := r.Number(t, "SELECT sum(hits) FROM probe WHERE layer = 'op'")
+			spans := r.Number(t, "SELECT count(*) FROM span WHERE layer = 'op'")
 			if hits != spans {
 				t.Errorf("%s: the probes of operators were hit %d times and made %d spans", name, hits, spans)
 			}
@@ -53,21 +55,21 @@ const enough = 40
 // the figures of both. The median is the upper one on both sides: the two in the
 // middle of an even number of calls of several shapes may be microseconds apart.
 func TestDurationsAgreeWithTorchProfiler(t *testing.T) {
-	eachTorch(t, func(t *testing.T, v torch) {
+	harness.EachTorch(t, func(t *testing.T, v harness.Torch) {
 		file := filepath.Join(t.TempDir(), "profile.json")
-		r := mustRecord(t, unbudgeted, append(v.training("mlp"), "--profile", file)...)
+		r := harness.Record(t, harness.Unbudgeted, append(training(v, "mlp"), "--profile", file)...)
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told profiled
+		var told harness.Profiled
 		if err := json.Unmarshal(content, &told); err != nil {
 			t.Fatal(err)
 		}
 		compared := 0
-		for _, row := range r.rows(t, `SELECT name, count(*), list_sort(list(duration_ns))[count(*) // 2 + 1] FROM span
-			WHERE layer = 'op' AND %s GROUP BY ALL`, r.region(t)) {
-			n, got := integer(t, row[1]), integer(t, row[2])
+		for _, row := range r.Rows(t, `SELECT name, count(*), list_sort(list(duration_ns))[count(*) // 2 + 1] FROM span
+			WHERE layer = 'op' AND %s GROUP BY ALL`, r.Region(t)) {
+			n, got := harness.Integer(t, row[1]), harness.Integer(t, row[2])
 			want, ok := told.MedianNS[fmt.Sprint(row[0])]
 			if !ok || n < enough {
 				continue
@@ -90,19 +92,19 @@ func TestDurationsAgreeWithTorchProfiler(t *testing.T) {
 }
 
 func TestSpansNestByTimeOnTheirThread(t *testing.T) {
-	besideEachTorch(t, counting, func(t *testing.T, v torch) {
-		r := shared(t, unbudgeted, v.training("transformer")...)
-		torn := r.rows(t, `SELECT c.name, p.name, c.ts_ns - p.ts_ns, c.ts_ns + c.duration_ns - p.ts_ns - p.duration_ns, c.tid = p.tid
+	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
+		r := harness.Shared(t, harness.Unbudgeted, training(v, "transformer")...)
+		torn := r.Rows(t, `SELECT c.name, p.name, c.ts_ns - p.ts_ns, c.ts_ns + c.duration_ns - p.ts_ns - p.duration_ns, c.tid = p.tid
 			FROM span c JOIN span p ON c.parent_id = p.span_id
 			WHERE c.layer IN ('op', 'autograd') AND (c.ts_ns < p.ts_ns OR c.ts_ns + c.duration_ns > p.ts_ns + p.duration_ns OR c.tid <> p.tid)`)
 		for _, row := range torn[:min(len(torn), 5)] {
 			t.Errorf("%s is not inside its parent %s: begins %d ns after it, ends %d ns after it, same thread %v", row...)
 		}
-		orphans := r.number(t, "SELECT count(*) FROM span c ANTI JOIN span p ON c.parent_id = p.span_id WHERE c.parent_id IS NOT NULL")
+		orphans := r.Number(t, "SELECT count(*) FROM span c ANTI JOIN span p ON c.parent_id = p.span_id WHERE c.parent_id IS NOT NULL")
 		if orphans > 0 {
 			t.Errorf("%d spans have a parent that is not in the dataset", orphans)
 		}
-		ids := r.rows(t, "SELECT span_id FROM span GROUP BY ALL HAVING count(*) > 1 LIMIT 3")
+		ids := r.Rows(t, "SELECT span_id FROM span GROUP BY ALL HAVING count(*) > 1 LIMIT 3")
 		if len(ids) > 0 {
 			t.Errorf("span ids that occur twice: %v", slices.Concat(ids...))
 		}

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 )
 
 // stacksOutput is what `ebpfprof stacks --json` writes.
@@ -23,9 +25,9 @@ type stacksOutput struct {
 	}
 }
 
-func (r *recording) stacks(t *testing.T, flags ...string) (o stacksOutput) {
+func stacksOf(t *testing.T, r *harness.Recording, flags ...string) (o stacksOutput) {
 	t.Helper()
-	out, err := exec.Command(ebpfprof, append([]string{"stacks", r.dataset, "--json", "--top", "100000"}, flags...)...).Output()
+	out, err := exec.Command(harness.Binary, append([]string{"stacks", r.Dataset, "--json", "--top", "100000"}, flags...)...).Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -48,23 +50,23 @@ func (o stacksOutput) total(label string) int64 {
 // TestStacksShowWhereTheProcessorTimeWent compares the time in one function
 // with what the job measured of itself, and looks at it with top meanwhile.
 func TestStacksShowWhereTheProcessorTimeWent(t *testing.T) {
-	debianTorch.need(t)
+	harness.Debian.Need(t)
 	const seconds = 4
-	job := startJob(t, debianTorch.job("busy.py", "--seconds", fmt.Sprint(seconds), "--megabytes", "1")...)
-	pid := job.readyPID(t)
-	a := attach(t, nil, pid)
-	top := start(t, ebpfprof, "top", "--pid", fmt.Sprint(pid))
-	top.until(t, "its first page", func(out []string, _ string) bool { return strings.Contains(strings.Join(out, "\n"), "%own") })
-	job.goOn(t)
-	job.finishJob(t)
-	r := a.finish(t)
+	job := harness.StartJob(t, harness.Debian.Job("busy.py", "--seconds", fmt.Sprint(seconds), "--megabytes", "1")...)
+	pid := job.ReadyPID(t)
+	a := harness.Attach(t, nil, pid)
+	top := harness.Start(t, harness.Binary, "top", "--pid", fmt.Sprint(pid))
+	top.Until(t, "its first page", func(out []string, _ string) bool { return strings.Contains(strings.Join(out, "\n"), "%own") })
+	job.GoOn(t)
+	job.FinishJob(t)
+	r := a.Finish(t)
 
 	const spin = "spin (busy.py)"
-	all := r.stacks(t)
+	all := stacksOf(t, r)
 	if got := float64(all.total(spin)) / 1e9; math.Abs(got-seconds) > 0.1*seconds {
 		t.Errorf("%.2f s in spin, it used %d", got, seconds)
 	}
-	if held := r.stacks(t, "--gil").total(spin); held < all.total(spin)*8/10 {
+	if held := stacksOf(t, r, "--gil").total(spin); held < all.total(spin)*8/10 {
 		t.Errorf("%d ns of %d in spin with the GIL, which it never gives up by itself", held, all.total(spin))
 	}
 	cut := int64(0)
@@ -76,7 +78,7 @@ func TestStacksShowWhereTheProcessorTimeWent(t *testing.T) {
 	if cut*100 > all.WeightNS {
 		t.Errorf("%d of %d ns in stacks that are cut", cut, all.WeightNS)
 	}
-	if code, err := top.wait(); code != 0 || err != nil || !strings.Contains(top.transcript(), spin) {
-		t.Errorf("top: exit code %d, %v\n%s", code, err, top.transcript())
+	if code, err := top.Wait(); code != 0 || err != nil || !strings.Contains(top.Transcript(), spin) {
+		t.Errorf("top: exit code %d, %v\n%s", code, err, top.Transcript())
 	}
 }

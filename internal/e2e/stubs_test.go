@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -28,7 +29,7 @@ var stubDirectory = filepath.Join("..", "..", "testdata", "stubs")
 
 func stub(t *testing.T, name string) string {
 	t.Helper()
-	needKernel(t)
+	harness.NeedKernel(t)
 	if err := buildStubs(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,22 +51,22 @@ type expectations struct {
 }
 
 // traceStub records a program of stub calls from its "ready" on.
-func traceStub(t *testing.T, groups string, argv ...string) (*recording, expectations) {
+func traceStub(t *testing.T, groups string, argv ...string) (*harness.Recording, expectations) {
 	t.Helper()
-	job := start(t, append(argv, "wait")...)
-	job.line(t, "ready ")
-	tracing := attach(t, append([]string{"--probe", groups}, unbudgeted...), job.Process.Pid)
-	job.goOn(t)
-	if code, err := job.wait(); err != nil || code != 0 {
-		t.Fatalf("%s: exit code %d, %v\n%s", job, code, err, job.transcript())
+	job := harness.Start(t, append(argv, "wait")...)
+	job.Line(t, "ready ")
+	tracing := harness.Attach(t, append([]string{"--probe", groups}, harness.Unbudgeted...), job.Process.Pid)
+	job.GoOn(t)
+	if code, err := job.Wait(); err != nil || code != 0 {
+		t.Fatalf("%s: exit code %d, %v\n%s", job, code, err, job.Transcript())
 	}
-	r := tracing.finish(t)
-	r.lossless(t)
-	return r, job.expectations(t)
+	r := tracing.Finish(t)
+	r.Lossless(t)
+	return r, expectationsOf(t, job)
 }
 
 type stubRecording struct {
-	*recording
+	*harness.Recording
 	want expectations
 }
 
@@ -73,25 +74,23 @@ var stubRecordings sync.Map
 
 // sharedStub makes a recording that several tests look at, once. They trace one
 // library, and so only one of them runs at a time.
-func sharedStub(t *testing.T, groups string, argv ...string) (*recording, expectations) {
+func sharedStub(t *testing.T, groups string, argv ...string) (*harness.Recording, expectations) {
 	t.Helper()
 	key := strings.Join(argv, "\x00")
 	if made, ok := stubRecordings.Load(key); ok {
-		return made.(stubRecording).recording, made.(stubRecording).want
+		return made.(stubRecording).Recording, made.(stubRecording).want
 	}
 	r, want := traceStub(t, groups, argv...)
 	stubRecordings.Store(key, stubRecording{r, want})
 	return r, want
 }
 
-func (c *command) expectations(t *testing.T) (e expectations) {
+func expectationsOf(t *testing.T, c *harness.Command) (e expectations) {
 	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !slices.Contains(c.out, "end") {
+	if !slices.Contains(c.Lines(), "end") {
 		t.Fatalf("%s did not come to its end", c)
 	}
-	for _, line := range c.out {
+	for _, line := range c.Lines() {
 		words := strings.Fields(line)
 		switch {
 		case len(words) >= 3 && words[0] == "call":
@@ -130,7 +129,7 @@ var usuallyNull = []string{"bytes", "direction", "grid_x", "shared_bytes", "stre
 
 // checkCalls compares the recorded calls of one runtime with those that were
 // made, one by one, in order.
-func checkCalls(t *testing.T, r *recording, runtime string, want []expectedCall) {
+func checkCalls(t *testing.T, r *harness.Recording, runtime string, want []expectedCall) {
 	t.Helper()
 	columns := []string{"name", "category", "status"}
 	for _, call := range want {
@@ -145,7 +144,7 @@ func checkCalls(t *testing.T, r *recording, runtime string, want []expectedCall)
 			columns = append(columns, key)
 		}
 	}
-	rows := r.rows(t, "SELECT %s FROM span WHERE runtime = '%s' ORDER BY ts_ns, span_id", strings.Join(columns, ", "), runtime)
+	rows := r.Rows(t, "SELECT %s FROM span WHERE runtime = '%s' ORDER BY ts_ns, span_id", strings.Join(columns, ", "), runtime)
 	if len(rows) != len(want) {
 		t.Errorf("%d calls recorded, %d made", len(rows), len(want))
 	}
@@ -190,9 +189,9 @@ func (c *expectedCall) matches(t *testing.T, n int, columns []string, row []any)
 	return good
 }
 
-func checkMemory(t *testing.T, r *recording, want []expectedMemory) {
+func checkMemory(t *testing.T, r *harness.Recording, want []expectedMemory) {
 	t.Helper()
-	rows := r.rows(t, "SELECT action, space, bytes, address, device_id FROM memory WHERE level = 'driver' ORDER BY ts_ns")
+	rows := r.Rows(t, "SELECT action, space, bytes, address, device_id FROM memory WHERE level = 'driver' ORDER BY ts_ns")
 	var got []expectedMemory
 	for _, row := range rows {
 		text := func(i int) string {
@@ -285,7 +284,7 @@ func everyArgument(t *testing.T, want []expectedCall, groups ...string) {
 const cudaGroups = "cuda,cuda-memory,cuda-sync,cuda-code"
 
 func TestEveryCallOfCUDAIsRecordedWithItsArguments(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	r, want := sharedStub(t, cudaGroups, stub(t, "cudacalls"), "all")
 	checkCalls(t, r, "cuda", want.calls)
 	checkMemory(t, r, want.memory)
@@ -294,23 +293,23 @@ func TestEveryCallOfCUDAIsRecordedWithItsArguments(t *testing.T) {
 }
 
 func TestFailedCallsOfCUDAHaveTheirStatusAndAllocateNothing(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "errors")
 	checkCalls(t, r, "cuda", want.calls)
 	checkMemory(t, r, want.memory)
 }
 
 func TestHandlesOlderThanTheRecordingAreNotGuessed(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "launches", "1000")
 	checkCalls(t, r, "cuda", want.calls)
-	if n := r.number(t, "SELECT count(*) FROM span WHERE context IS NOT NULL"); n != 0 {
+	if n := r.Number(t, "SELECT count(*) FROM span WHERE context IS NOT NULL"); n != 0 {
 		t.Errorf("%d launches have a context that was made current before the recording", n)
 	}
 }
 
 func TestCallsThroughGetProcAddressAreSeen(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	r, want := traceStub(t, cudaGroups, stub(t, "cudacalls"), "proc")
 	checkCalls(t, r, "cuda", want.calls)
 	checkMemory(t, r, want.memory)
@@ -319,7 +318,7 @@ func TestCallsThroughGetProcAddressAreSeen(t *testing.T) {
 const hipGroups = "hip,hip-memory,hip-sync,hip-code"
 
 func TestEveryCallOfHIPIsRecordedWithItsArguments(t *testing.T) {
-	beside(t, counting, "hip")
+	harness.Beside(t, "hip")
 	r, want := sharedStub(t, hipGroups, stub(t, "hipcalls"), "all")
 	checkCalls(t, r, "hip", want.calls)
 	checkMemory(t, r, want.memory)
@@ -328,7 +327,7 @@ func TestEveryCallOfHIPIsRecordedWithItsArguments(t *testing.T) {
 }
 
 func TestEveryCallOfNCCLIsRecordedWithItsArguments(t *testing.T) {
-	beside(t, counting, "nccl")
+	harness.Beside(t, "nccl")
 	r, want := traceStub(t, "nccl", stub(t, "ncclcalls"), "all")
 	checkCalls(t, r, "nccl", want.calls)
 	everyFunction(t, want.calls, "nccl")
@@ -336,12 +335,12 @@ func TestEveryCallOfNCCLIsRecordedWithItsArguments(t *testing.T) {
 }
 
 func TestCommunicatorsAreTheSameOnEveryRank(t *testing.T) {
-	beside(t, counting, "nccl")
+	harness.Beside(t, "nccl")
 	program := stub(t, "ncclcalls")
 	var whole, parts [3]string
 	for rank := range 3 {
 		r, _ := traceStub(t, "nccl", program, "ranks", fmt.Sprint(rank))
-		rows := r.rows(t, "SELECT element_count, communicator, rank FROM span WHERE name = 'ncclAllReduce' ORDER BY ts_ns")
+		rows := r.Rows(t, "SELECT element_count, communicator, rank FROM span WHERE name = 'ncclAllReduce' ORDER BY ts_ns")
 		if len(rows) != 2 || rows[0][1] == nil || rows[1][1] == nil || fmt.Sprint(rows[0][2]) != fmt.Sprint(rank) {
 			t.Fatalf("rank %d: %v", rank, rows)
 		}
@@ -359,45 +358,45 @@ func TestCommunicatorsAreTheSameOnEveryRank(t *testing.T) {
 // first so many are recorded, and returns of each AllReduce elements, process,
 // rank and number of ranks, and for each number of elements how many
 // communicators there were and how many calls had one.
-func recordRanks(t *testing.T, mode string, all, recorded, rounds int) (calls, parts string, r *recording) {
+func recordRanks(t *testing.T, mode string, all, recorded, rounds int) (calls, parts string, r *harness.Recording) {
 	t.Helper()
 	program := stub(t, "ncclcalls")
-	var ranks []*command
+	var ranks []*harness.Command
 	var pids []int
 	for rank := range all {
-		c := start(t, program, mode, fmt.Sprint(rank), "wait")
-		c.line(t, "ready ")
+		c := harness.Start(t, program, mode, fmt.Sprint(rank), "wait")
+		c.Line(t, "ready ")
 		ranks, pids = append(ranks, c), append(pids, c.Process.Pid)
 	}
-	tracing := attach(t, append([]string{"--probe", "nccl"}, unbudgeted...), pids[:recorded]...)
+	tracing := harness.Attach(t, append([]string{"--probe", "nccl"}, harness.Unbudgeted...), pids[:recorded]...)
 	for round := 1; round <= rounds; round++ {
 		for _, c := range ranks { // all have come as far
-			c.until(t, "its next word", func(out []string, _ string) bool { return len(out) >= round })
+			c.Until(t, "its next word", func(out []string, _ string) bool { return len(out) >= round })
 		}
 		for _, c := range ranks {
-			c.goOn(t)
+			c.GoOn(t)
 		}
 	}
 	for _, c := range ranks {
-		if code, err := c.wait(); err != nil || code != 0 {
+		if code, err := c.Wait(); err != nil || code != 0 {
 			t.Fatalf("%s: exit code %d, %v", c, code, err)
 		}
 	}
-	r = tracing.finish(t)
-	r.lossless(t)
+	r = tracing.Finish(t)
+	r.Lossless(t)
 	order := "CASE pid"
 	for rank, pid := range pids {
 		order += fmt.Sprintf(" WHEN %d THEN %d", pid, rank)
 	}
-	return fmt.Sprint(r.rows(t, "SELECT element_count, %s END AS who, rank, ranks FROM span WHERE name = 'ncclAllReduce' ORDER BY 1, 2", order)),
-		fmt.Sprint(r.rows(t, "SELECT element_count, count(DISTINCT communicator), count(communicator) FROM span WHERE name = 'ncclAllReduce' GROUP BY ALL ORDER BY 1")), r
+	return fmt.Sprint(r.Rows(t, "SELECT element_count, %s END AS who, rank, ranks FROM span WHERE name = 'ncclAllReduce' ORDER BY 1, 2", order)),
+		fmt.Sprint(r.Rows(t, "SELECT element_count, count(DISTINCT communicator), count(communicator) FROM span WHERE name = 'ncclAllReduce' GROUP BY ALL ORDER BY 1")), r
 }
 
 // TestPartsHaveTheirRanksWhereAllRanksAreRecorded: four processes of a stub split
 // their communicator into {2, 0}, {1} and none for rank 3, then into one of all.
 // With one of them unseen nobody's rank is guessed.
 func TestPartsHaveTheirRanksWhereAllRanksAreRecorded(t *testing.T) {
-	beside(t, counting, "nccl")
+	harness.Beside(t, "nccl")
 	const all = 4
 	for recorded, want := range map[int]string{
 		all: "[[30 0 1 2] [30 1 0 1] [30 2 0 2] [30 3 3 4] [40 0 0 4] [40 1 1 4] [40 2 2 4] [40 3 3 4]]",
@@ -420,7 +419,7 @@ func TestPartsHaveTheirRanksWhereAllRanksAreRecorded(t *testing.T) {
 // before anybody looks (90): it is unknown, and the handle that is now at its place
 // stays what it was (100).
 func TestPartsWhoseHandlesComeLaterAreKnown(t *testing.T) {
-	beside(t, counting, "nccl")
+	harness.Beside(t, "nccl")
 	calls, parts, r := recordRanks(t, "grouped", 3, 3, 4)
 	const want = "[[50 0 1 2] [50 1 1 3] [50 2 0 2] [60 0 0 3] [60 1 1 3] [60 2 2 3] [70 0 0 2] [70 1 1 3] [70 2 1 2] " +
 		"[80 0 2 3] [80 1 1 3] [80 2 0 3] [90 0 <nil> <nil>] [90 1 <nil> <nil>] [90 2 <nil> <nil>] [100 0 2 3] [100 1 1 3] [100 2 0 3]]"
@@ -430,11 +429,11 @@ func TestPartsWhoseHandlesComeLaterAreKnown(t *testing.T) {
 	if want := "[[50 2 3] [60 1 3] [70 2 3] [80 1 3] [90 0 0] [100 1 3]]"; parts != want {
 		t.Errorf("identities: %v, want %s", parts, want)
 	}
-	same := fmt.Sprint(r.rows(t, "SELECT count(DISTINCT communicator) FROM span WHERE name = 'ncclAllReduce' AND element_count IN (80, 100)"))
+	same := fmt.Sprint(r.Rows(t, "SELECT count(DISTINCT communicator) FROM span WHERE name = 'ncclAllReduce' AND element_count IN (80, 100)"))
 	if same != "[[1]]" {
 		t.Errorf("%s communicators in the calls of 80 and 100 elements, which are on one", same)
 	}
-	if unknown := fmt.Sprint(r.rows(t, "SELECT sum(count) FROM warning WHERE source = 'communicator_unknown'")); unknown != "[[3]]" {
+	if unknown := fmt.Sprint(r.Rows(t, "SELECT sum(count) FROM warning WHERE source = 'communicator_unknown'")); unknown != "[[3]]" {
 		t.Errorf("%s collectives on unknown communicators, want 3", unknown)
 	}
 }
@@ -443,17 +442,17 @@ func TestPartsWhoseHandlesComeLaterAreKnown(t *testing.T) {
 // PyTorch, and inside a program, beside a libnccl.so.2 of its own. Each call is
 // one row, by the probe of the copy that it went through.
 func TestNCCLIsFoundWhereverItIsLinked(t *testing.T) {
-	beside(t, counting, "nccl")
+	harness.Beside(t, "nccl")
 	library, err := filepath.Abs(stub(t, "libnccl.so.2"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for program, home := range map[string]string{"ncclcalls-torch": "libtorch_cuda.so", "ncclcalls-static": "ncclcalls-static"} {
 		r, _ := traceStub(t, "nccl", stub(t, program), "copies", library)
-		if n := r.number(t, "SELECT count(*) FROM span WHERE name = 'ncclAllReduce' AND runtime = 'nccl'"); n != 8 {
+		if n := r.Number(t, "SELECT count(*) FROM span WHERE name = 'ncclAllReduce' AND runtime = 'nccl'"); n != 8 {
 			t.Errorf("%s: %d collectives, want 8", program, n)
 		}
-		sameCounts(t, "hits by library", r.counts(t, `SELECT parse_filename(library), hits FROM probe WHERE symbol = 'ncclAllReduce'`),
+		harness.SameCounts(t, "hits by library", r.Counts(t, `SELECT parse_filename(library), hits FROM probe WHERE symbol = 'ncclAllReduce'`),
 			map[string]int64{home: 5, "libnccl.so.2": 3})
 	}
 }
@@ -461,16 +460,16 @@ func TestNCCLIsFoundWhereverItIsLinked(t *testing.T) {
 // TestOlderCommunicatorsHaveTheRankThatTheJobAsksFor: their identity is not
 // guessed, and how many collectives lack it is said.
 func TestOlderCommunicatorsHaveTheRankThatTheJobAsksFor(t *testing.T) {
-	beside(t, counting, "nccl")
+	harness.Beside(t, "nccl")
 	r, want := traceStub(t, "nccl", stub(t, "ncclcalls"), "late", "0")
 	checkCalls(t, r, "nccl", want.calls)
-	if n := r.number(t, "SELECT sum(count) FROM warning WHERE source = 'communicator_unknown'"); n != 2 {
+	if n := r.Number(t, "SELECT sum(count) FROM warning WHERE source = 'communicator_unknown'"); n != 2 {
 		t.Errorf("%d collectives are said to have no identity, want 2", n)
 	}
 }
 
 func TestCallsThroughAnInterposerCountOnce(t *testing.T) {
-	beside(t, counting, "libcuda")
+	harness.Beside(t, "libcuda")
 	preload, err := filepath.Abs(stub(t, "libcuda-quota.so"))
 	if err != nil {
 		t.Fatal(err)
@@ -481,7 +480,7 @@ func TestCallsThroughAnInterposerCountOnce(t *testing.T) {
 		"SELECT count(*) FROM span WHERE name = 'cuMemAlloc' AND category = 'interposer'": 1,
 		"SELECT count(*) FROM memory WHERE level = 'driver'":                              1,
 	} {
-		if got := r.number(t, sql); got != n {
+		if got := r.Number(t, sql); got != n {
 			t.Errorf("%s: %d, want %d", sql, got, n)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
@@ -23,7 +24,7 @@ func levelZeroStub(t *testing.T) string {
 }
 
 func TestEveryCallOfLevelZeroIsRecordedWithItsArguments(t *testing.T) {
-	beside(t, counting, "level_zero")
+	harness.Beside(t, "level_zero")
 	r, want := traceStub(t, levelZeroGroups, levelZeroStub(t), "all")
 	checkCalls(t, r, "level_zero", want.calls)
 	checkMemory(t, r, want.memory)
@@ -34,15 +35,15 @@ func TestEveryCallOfLevelZeroIsRecordedWithItsArguments(t *testing.T) {
 // TestListsOfLevelZeroRunWhenAQueueRunsThem: six launches are recorded in a
 // list, and run twice; one is captured from an immediate list, and runs three times.
 func TestListsOfLevelZeroRunWhenAQueueRunsThem(t *testing.T) {
-	beside(t, counting, "level_zero")
+	harness.Beside(t, "level_zero")
 	r, _ := sharedStub(t, levelZeroGroups, levelZeroStub(t), "times")
-	edges := r.counts(t, `SELECT a.name, count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id JOIN span b ON f.to_span_id = b.span_id
+	edges := r.Counts(t, `SELECT a.name, count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id JOIN span b ON f.to_span_id = b.span_id
 		WHERE f.kind = 'capture_replay' AND b.category = 'graph' AND b.name = 'scale(float*, int)' GROUP BY ALL`)
-	sameCounts(t, "edges from a run to what runs", edges, map[string]int64{
+	harness.SameCounts(t, "edges from a run to what runs", edges, map[string]int64{
 		"zeCommandQueueExecuteCommandLists": 6, "zeCommandListImmediateAppendCommandListsExp": 6, "zeCommandListAppendGraphExt": 3,
 	})
 	// Recorded launches have not run: they have no time on the device.
-	if n := r.number(t, "SELECT count(*) FROM span WHERE category = 'graph' AND name = 'scale(float*, int)' AND device_time_method IS NOT NULL"); n != 0 {
+	if n := r.Number(t, "SELECT count(*) FROM span WHERE category = 'graph' AND name = 'scale(float*, int)' AND device_time_method IS NOT NULL"); n != 0 {
 		t.Errorf("%d launches that were only recorded have a time on the device", n)
 	}
 }
@@ -50,13 +51,13 @@ func TestListsOfLevelZeroRunWhenAQueueRunsThem(t *testing.T) {
 // TestTimesOfLevelZeroHoldTheTruth: the stub's kernels take 2 ms, a list of six runs 12,
 // and the one that is asked for while it runs, which has a timestamp, 300.
 func TestTimesOfLevelZeroHoldTheTruth(t *testing.T) {
-	beside(t, counting, "level_zero")
+	harness.Beside(t, "level_zero")
 	r, _ := sharedStub(t, levelZeroGroups, levelZeroStub(t), "times")
-	rows := r.rows(t, `SELECT name, device_time_lo_ns, device_time_hi_ns, device_time_method FROM span
+	rows := r.Rows(t, `SELECT name, device_time_lo_ns, device_time_hi_ns, device_time_method FROM span
 		WHERE (category = 'launch' OR name = 'zeCommandQueueExecuteCommandLists') AND status = 'ok' AND device_time_method IS NOT NULL`)
 	measured := 0
 	for _, row := range rows {
-		lo, hi, truth := integer(t, row[1]), integer(t, row[2]), int64(2_000_000)
+		lo, hi, truth := harness.Integer(t, row[1]), harness.Integer(t, row[2]), int64(2_000_000)
 		if row[0] == "zeCommandQueueExecuteCommandLists" {
 			truth = 12_000_000
 		}
@@ -84,11 +85,11 @@ func TestTimesOfLevelZeroHoldTheTruth(t *testing.T) {
 // TestHandlesOfOtherVendorsOlderThanTheRecordingAreNotGuessed: attached in the
 // middle, the tracer knows no name, no device and no block, and says none.
 func TestHandlesOfOtherVendorsOlderThanTheRecordingAreNotGuessed(t *testing.T) {
-	beside(t, counting, "level_zero", "hip", "neuron")
+	harness.Beside(t, "level_zero", "hip", "neuron")
 	t.Run("level_zero", func(t *testing.T) {
 		r, want := traceStub(t, levelZeroGroups, levelZeroStub(t), "late")
 		checkCalls(t, r, "level_zero", want.calls)
-		if n := r.number(t, "SELECT count(*) FROM span WHERE category = 'launch' AND device_time_hi_ns >= 2000000 AND device_time_lo_ns <= 2000000"); n != 11 {
+		if n := r.Number(t, "SELECT count(*) FROM span WHERE category = 'launch' AND device_time_hi_ns >= 2000000 AND device_time_lo_ns <= 2000000"); n != 11 {
 			t.Errorf("%d launches have a bound that holds their 2 ms, want those 11 that were waited for", n)
 		}
 	})
@@ -109,7 +110,7 @@ func TestHandlesOfOtherVendorsOlderThanTheRecordingAreNotGuessed(t *testing.T) {
 const neuronGroups = "neuron,neuron-memory,neuron-code"
 
 func TestEveryCallOfNeuronIsRecordedWithItsArguments(t *testing.T) {
-	beside(t, counting, "neuron")
+	harness.Beside(t, "neuron")
 	r, want := traceStub(t, neuronGroups, stub(t, "nrtcalls"), "all")
 	for i := range want.calls { // collectives have a runtime too, and another layer
 		want.calls[i].columns["name"] = want.calls[i].symbol
@@ -123,16 +124,16 @@ func TestEveryCallOfNeuronIsRecordedWithItsArguments(t *testing.T) {
 // TestExecutionsOfNeuronBoundTheirDeviceTime: the stub runs 3 ms within the
 // call; once the job has a callback for asynchronous ones, no bound is claimed.
 func TestExecutionsOfNeuronBoundTheirDeviceTime(t *testing.T) {
-	beside(t, counting, "neuron")
+	harness.Beside(t, "neuron")
 	r, _ := traceStub(t, neuronGroups, stub(t, "nrtcalls"), "times")
-	rows := r.rows(t, `SELECT name, device_time_lo_ns, device_time_hi_ns, duration_ns, device_time_method FROM span
+	rows := r.Rows(t, `SELECT name, device_time_lo_ns, device_time_hi_ns, duration_ns, device_time_method FROM span
 		WHERE name IN ('nrt_execute', 'nrt_execute_repeat') AND status = 'ok' ORDER BY ts_ns`)
 	if len(rows) != 3 {
 		t.Fatalf("%d executions: %v", len(rows), rows)
 	}
 	for i, truth := range []int64{3_000_000, 6_000_000} {
-		lo, hi := integer(t, rows[i][1]), integer(t, rows[i][2])
-		if rows[i][4] != "bounded" || lo > truth || hi < truth || hi > integer(t, rows[i][3]) {
+		lo, hi := harness.Integer(t, rows[i][1]), harness.Integer(t, rows[i][2])
+		if rows[i][4] != "bounded" || lo > truth || hi < truth || hi > harness.Integer(t, rows[i][3]) {
 			t.Errorf("%v: %d to %d ns (%v), want a bound that holds %d", rows[i][0], lo, hi, rows[i][4], truth)
 		}
 		t.Logf("%v: a bound %.2f times the truth wide (stub device)", rows[i][0], float64(hi-lo)/float64(truth))
@@ -145,10 +146,9 @@ func TestExecutionsOfNeuronBoundTheirDeviceTime(t *testing.T) {
 // TestTheRealLevelZeroLoaderWithoutADevice: Debian's loader has no driver to call
 // here, and says so to each of its functions. Each is called once, and seen.
 func TestTheRealLevelZeroLoaderWithoutADevice(t *testing.T) {
-	beside(t, counting, "level_zero")
-	needKernel(t)
-	python := torch{python: "/usr/bin/python3"}
-	if err := exec.Command(python.python, "-c", "import ctypes; ctypes.CDLL('libze_loader.so.1')").Run(); err != nil {
+	harness.Beside(t, "level_zero")
+	python := harness.Torch{Python: "/usr/bin/python3"}
+	if err := exec.Command(python.Python, "-c", "import ctypes; ctypes.CDLL('libze_loader.so.1')").Run(); err != nil {
 		t.Skip("Debian's Level Zero loader is not installed: run `make deps`")
 	}
 	var functions []string
@@ -159,22 +159,22 @@ func TestTheRealLevelZeroLoaderWithoutADevice(t *testing.T) {
 			}
 		}
 	}
-	job := startJob(t, python.job("levelzero.py", functions...)...)
-	tracing := attach(t, append([]string{"--probe", levelZeroGroups}, unbudgeted...), job.Process.Pid)
-	job.goOn(t)
-	told := job.finishJob(t)
-	r := tracing.finish(t)
-	r.lossless(t)
-	rows := r.rows(t, "SELECT name, status, error_code FROM span WHERE runtime = 'level_zero' ORDER BY ts_ns")
+	job := harness.StartJob(t, python.Job("levelzero.py", functions...)...)
+	tracing := harness.Attach(t, append([]string{"--probe", levelZeroGroups}, harness.Unbudgeted...), job.Process.Pid)
+	job.GoOn(t)
+	told := job.FinishJob(t)
+	r := tracing.Finish(t)
+	r.Lossless(t)
+	rows := r.Rows(t, "SELECT name, status, error_code FROM span WHERE runtime = 'level_zero' ORDER BY ts_ns")
 	if len(rows) != len(told.Calls) || len(rows) < 60 {
 		t.Fatalf("%d calls recorded, %d made", len(rows), len(told.Calls))
 	}
 	for i, call := range told.Calls {
-		if rows[i][0] != call.Name || rows[i][1] != "error" || integer(t, rows[i][2]) != call.Status || call.Status == 0 {
+		if rows[i][0] != call.Name || rows[i][1] != "error" || harness.Integer(t, rows[i][2]) != call.Status || call.Status == 0 {
 			t.Errorf("call %d: recorded %v, want %s and error %d", i, rows[i], call.Name, call.Status)
 		}
 	}
-	if n := r.number(t, "SELECT count(*) FROM memory"); n != 0 {
+	if n := r.Number(t, "SELECT count(*) FROM memory"); n != 0 {
 		t.Errorf("%d rows of memory of calls that failed", n)
 	}
 }

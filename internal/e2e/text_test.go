@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -109,7 +110,7 @@ func (x text) probed(t *testing.T) bool {
 // becomes waits until the function is probed, or is not.
 func (x text) becomes(t *testing.T, probed bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(harness.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if x.probed(t) == probed {
 			return
 		}

@@ -1,28 +1,32 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
+)
 
 func TestThrownOperatorsAreMarked(t *testing.T) {
-	besideEachTorch(t, counting, func(t *testing.T, v torch) {
-		job := v.job("throws.py", "--count", "25")
-		r := mustRecord(t, unbudgeted, job...)
-		r.lossless(t)
-		threw := r.counts(t, "SELECT name, count(*) FROM span WHERE layer = 'op' AND status = 'threw' AND %s GROUP BY ALL", r.region(t))
-		sameCounts(t, "threw", threw, r.truth.Threw)
+	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
+		job := v.Job("throws.py", "--count", "25")
+		r := harness.Record(t, harness.Unbudgeted, job...)
+		r.Lossless(t)
+		threw := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'op' AND status = 'threw' AND %s GROUP BY ALL", r.Region(t))
+		harness.SameCounts(t, "threw", threw, r.Truth.Threw)
 
 		names := map[string]string{"Engine::evaluate_function": "node", "Engine::execute": "backward", "ProcessGroupGloo::broadcast": "gloo::broadcast", "ProcessGroupGloo::reduce": "gloo::reduce"}
-		others := r.counts(t, `SELECT CASE WHEN layer = 'collective' THEN name ELSE category END, count(*) FROM span
-			WHERE layer IN ('autograd', 'collective') AND status = 'threw' AND %s GROUP BY ALL`, r.region(t))
+		others := r.Counts(t, `SELECT CASE WHEN layer = 'collective' THEN name ELSE category END, count(*) FROM span
+			WHERE layer IN ('autograd', 'collective') AND status = 'threw' AND %s GROUP BY ALL`, r.Region(t))
 		want := map[string]int64{}
-		for function, n := range r.truth.ThrewOther {
+		for function, n := range r.Truth.ThrewOther {
 			want[names[function]] += n
 		}
-		sameCounts(t, "threw", others, want)
+		harness.SameCounts(t, "threw", others, want)
 
-		tanh := r.counts(t, "SELECT name, count(*) FROM span WHERE name = 'aten::tanh' AND status = 'ok' AND %s GROUP BY ALL", r.region(t))
-		sameCounts(t, "succeeded", tanh, r.truth.Succeeded)
-		if bare := runJob(t, job...); bare.SHA256 != r.truth.SHA256 {
-			t.Errorf("the job's results are %s with the tracer and %s without", r.truth.SHA256, bare.SHA256)
+		tanh := r.Counts(t, "SELECT name, count(*) FROM span WHERE name = 'aten::tanh' AND status = 'ok' AND %s GROUP BY ALL", r.Region(t))
+		harness.SameCounts(t, "succeeded", tanh, r.Truth.Succeeded)
+		if bare := harness.RunJob(t, job...); bare.SHA256 != r.Truth.SHA256 {
+			t.Errorf("the job's results are %s with the tracer and %s without", r.Truth.SHA256, bare.SHA256)
 		}
 	})
 }

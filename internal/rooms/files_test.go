@@ -13,7 +13,6 @@ const mostLines = 500
 
 // long are the files that are longer, with how long they may be. It gets shorter.
 var long = map[string]int{
-	"internal/e2e/harness_test.go":    540, // one harness for all of e2e
 	"tracer/process/live_test.go":     540, // live processes of every kind, one after the other
 	"tracer/unwinding/live_test.go":   540,
 	"tracer/unwinding/walker_test.go": 540,

@@ -45,8 +45,8 @@ type report struct {
 	parents map[name]bool
 	other   []string         // packages that failed without a failing test
 	seconds map[name]float64 // of top-level tests
-	waited  map[name]float64 // of tests that took turns: seconds until theirs
-	turns   map[name]float64 // of top-level tests: seconds in turns, their own or their children's
+	waited  map[name]float64 // of tests that waited for others that trace the same library: seconds
+	turns   map[name]float64 // of top-level tests: seconds after that, their own or their children's
 }
 
 func newReport(to io.Writer) *report {
@@ -104,11 +104,11 @@ func (r *report) take(e event) {
 	}
 }
 
-// waitedFor is what a test says that took turns with others (internal/e2e).
+// waitedFor is what a test says that waited for others (internal/e2e/harness).
 var waitedFor = regexp.MustCompile(`: waited ([0-9.]+) s for its turn\n$`)
 
-// timed adds up how long top-level tests ran. Of those that took turns, or whose
-// children did, that is how long their turns were.
+// timed adds up how long top-level tests ran. Of those that waited for others, or whose
+// children did, that is without the wait.
 func (r *report) timed(e event, n name) {
 	top, _, child := strings.Cut(n.test, "/")
 	if waited, took := r.waited[n]; took {

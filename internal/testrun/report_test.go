@@ -61,7 +61,7 @@ func TestTheTimeThatTestsWaitedForTheirTurnIsNotTheirs(t *testing.T) {
 	r := newReport(&out)
 	ended := func(test string, elapsed, waited float64) {
 		if waited >= 0 {
-			r.take(event{Action: "output", Package: "p", Test: test, Output: fmt.Sprintf("    turns_test.go:1: waited %.1f s for its turn\n", waited)})
+			r.take(event{Action: "output", Package: "p", Test: test, Output: fmt.Sprintf("    beside.go:1: waited %.1f s for its turn\n", waited)})
 		}
 		r.take(event{Action: "pass", Package: "p", Test: test, Elapsed: elapsed})
 	}

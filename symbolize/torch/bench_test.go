@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf/elftest"
 )
 
 func BenchmarkOperatorNames(b *testing.B) {
 	for _, path := range testelf.Libtorchs(b) {
 		b.Run(testelf.ShortName(path), func(b *testing.B) {
-			e := open(b, path)
+			e := elftest.Open(b, path)
 			for b.Loop() {
 				if n := len(OperatorNames(e)); n < 2000 {
 					b.Fatalf("%d operators", n)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/testelf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf/elftest"
 )
 
 func TestOperatorClassSplitsTheSymbol(t *testing.T) {
@@ -34,7 +35,7 @@ func TestOperatorClassSplitsTheSymbol(t *testing.T) {
 
 func TestEveryOperatorOfLibtorchHasItsSchema(t *testing.T) {
 	for _, path := range testelf.Libtorchs(t) {
-		names := OperatorNames(open(t, path))
+		names := OperatorNames(elftest.Open(t, path))
 		for class, name := range names {
 			if !name.Exact {
 				t.Errorf("%s: %s is guessed to be %+v", path, class, name)
@@ -80,7 +81,7 @@ for s in torch._C._jit_get_all_schemas():
 				byClass[class] = append(byClass[class], line)
 			}
 		}
-		names, unknown, ambiguous := OperatorNames(open(t, path)), 0, 0
+		names, unknown, ambiguous := OperatorNames(elftest.Open(t, path)), 0, 0
 		for class, name := range names {
 			if returns := name.Returns; !strings.HasPrefix(returns, "Tensor") && !strings.HasPrefix(returns, "(") && strings.ContainsAny(returns, " (") {
 				t.Errorf("%s: %s returns %q", path, class, returns)
@@ -101,7 +102,7 @@ for s in torch._C._jit_get_all_schemas():
 
 func TestOperatorsWithoutSchemasAreSplitByStrings(t *testing.T) {
 	for _, path := range testelf.Libtorchs(t) {
-		e := open(t, path)
+		e := elftest.Open(t, path)
 		exact := OperatorNames(e)
 		guessed := map[string]OperatorName{}
 		for class := range exact {

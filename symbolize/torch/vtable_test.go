@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf/elftest"
 )
 
 func TestVTableClassIsTheNodeNameOfTheProfiler(t *testing.T) {
@@ -31,7 +32,7 @@ func TestVTableClassIsTheNodeNameOfTheProfiler(t *testing.T) {
 
 func TestEveryAutogradVTableHasAClass(t *testing.T) {
 	for _, path := range testelf.Libtorchs(t) {
-		e := open(t, path)
+		e := elftest.Open(t, path)
 		generated := 0
 		for _, s := range e.ObjectsWithPrefix("_ZTVN5torch8autograd") {
 			class, ok := VTableClass(s.Name)

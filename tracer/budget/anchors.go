@@ -28,11 +28,11 @@ const (
 // anchors is the account of the anchor groups that are not in slices.
 type anchors struct {
 	*joints
-	account *account
-	gauge   *gauge
-	at      time.Time // of the last look
-	before  map[uint32]Hits
-	shares  map[string]float64 // of the job's time, by group, between the last two looks
+	account   *account
+	reference *reference
+	at        time.Time // of the last look
+	before    map[uint32]Hits
+	shares    map[string]float64 // of the job's time, by group, between the last two looks
 }
 
 // begin has the account begin at a time.
@@ -65,8 +65,8 @@ func (a *anchors) settle() {
 		p := a.probes.At(index)
 		shares[p.Group] += a.account.priceOf(p, h, cold, taking) / float64(over)
 	}
-	if r := a.gauge.reference; r != nil {
-		shares[referenceName] = r.price(a.account) / float64(over)
+	if a.reference.counts() {
+		shares[referenceName] = a.reference.price() / float64(over)
 	}
 	a.at, a.before, a.shares = now, counts, shares
 	a.account.spent += time.Duration(a.share() * float64(over/processes))

@@ -3,6 +3,7 @@ package budget
 import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 // Config is what a Governor works on.
@@ -28,10 +29,11 @@ type Config struct {
 func New(c Config) *Governor {
 	with := &joints{probes: c.Probes, job: c.Job, switches: c.Switches, rows: c.Rows, warn: c.Warn}
 	account := &account{joints: with, budget: budgetShare * c.Budget, cost: c.Cost, clock: progress.NewJobClock(), correction: 1}
-	gauge := &gauge{joints: with, nodes: c.Nodes, steps: c.Steps}
+	gauge := weights.NewGauge(weighed{c.Probes}, c.Job, c.Nodes, c.Steps)
+	reference := &reference{joints: with, account: account, gauge: gauge}
 	g := &Governor{threads: c.Threads, slicer: &slicer{
-		joints: with, account: account, gauge: gauge, ledger: newLedger(with, gauge),
-		anchors: &anchors{joints: with, account: account, gauge: gauge}, epoch: 1,
+		joints: with, account: account, gauge: gauge, ledger: weights.NewLedger(gauge, c.Rows, c.Warn), reference: reference,
+		anchors: &anchors{joints: with, account: account, reference: reference}, epoch: 1,
 	}}
 	if c.NoSlices {
 		g.whole = &whole{}
@@ -50,7 +52,7 @@ func (g *Governor) NextEpoch() error {
 
 // Thinned is how many calls of a probe its rows stand for beyond themselves. It is
 // called where Rows runs what it is given.
-func (g *Governor) Thinned(index uint32) float64 { return g.ledger.thinned[index] }
+func (g *Governor) Thinned(index uint32) float64 { return g.ledger.Thinned(index) }
 
 // Close ends the reading of the job's memory.
-func (g *Governor) Close() { g.gauge.counter.Close() }
+func (g *Governor) Close() { g.gauge.Counter.Close() }

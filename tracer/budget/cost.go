@@ -22,7 +22,7 @@ func (g *Governor) Cost(probes int) Cost {
 	own := a.clock.Own
 	exceeded := a.budget > 0 && g.strata.granted && float64(a.spent) > a.budget*float64(own)
 	if a.budget <= 0 || own <= 0 {
-		own = time.Since(g.ledger.begun)
+		own = time.Since(g.begun)
 	}
 	own *= time.Duration(max(1, a.processes))
 	seen := g.probes.Hits(indices)

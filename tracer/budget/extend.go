@@ -1,6 +1,10 @@
 package budget
 
-import "time"
+import (
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
+)
 
 // extend puts in what the job has begun to use since the last look, and as many more
 // probes as there is room for. From there on it is another slice: in the one before,
@@ -35,21 +39,43 @@ func (s *slicer) extend(room int) error {
 func (s *slicer) cut(counts map[uint32]Hits) {
 	m := s.mark()
 	s.closeInterval(m, counts, false)
-	s.ledger.open(m, s.epoch, s.attached)
+	s.openInterval(m)
+}
+
+// interval is a part of a slice within which the same probes are in.
+type interval struct {
+	on     weights.Mark
+	before map[uint32]Hits // counters when it began
+	open   bool
+}
+
+// openInterval begins one.
+func (s *slicer) openInterval(on weights.Mark) {
+	s.interval = interval{on, s.probes.Hits(s.attached), true}
+	s.ledger.Open(on, s.epoch, s.attached)
 }
 
 // closeInterval ends the present interval.
-func (s *slicer) closeInterval(off sliceMark, counts map[uint32]Hits, last bool) {
-	i := s.ledger.present()
-	if i == nil || i.over {
+func (s *slicer) closeInterval(off weights.Mark, counts map[uint32]Hits, last bool) {
+	i := &s.interval
+	if !i.open {
 		return
 	}
-	i.off, i.over, i.last = off, true, last
-	i.seen = since(i.before, counts)
+	i.open = false
+	seen := since(i.before, counts)
 	processes := time.Duration(s.account.busyProcesses())
-	i.cost = s.account.price(i.seen, off.at.Sub(i.on.at)*processes) / processes
+	saw := weights.Seen{Calls: recorded(seen), Hits: s.account.price(seen, off.At.Sub(i.on.At)*processes) / processes, Last: last}
 	if last {
-		i.stall = s.account.stall(s.attached)
+		saw.Stall = s.account.stall(s.attached)
 	}
-	i.processes = unite(i.processes, s.job.Processes())
+	s.ledger.Close(off, saw)
+}
+
+// recorded is how many calls of each probe were.
+func recorded(seen map[uint32]Hits) map[uint32]uint64 {
+	calls := make(map[uint32]uint64, len(seen))
+	for index, h := range seen {
+		calls[index] = h.Recorded
+	}
+	return calls
 }

@@ -17,25 +17,25 @@ func (g *Governor) checkFull(now time.Time) error {
 	if g.strata.young(now) {
 		every = youngCheck
 	}
-	if now.Sub(g.checked.at) < every {
+	if now.Sub(g.checked.At) < every {
 		return nil
 	}
 	g.on = g.checked
 	m := g.mark()
 	rate := g.rate(m)
-	if rate > g.account.allowance() && !g.account.solvent(rate, m.at.Sub(g.checked.at), m.at) && !g.awaitsStratum() {
+	if rate > g.account.allowance() && !g.account.solvent(rate, m.At.Sub(g.checked.At), m.At) && !g.awaitsStratum() {
 		return g.end()
 	}
-	g.account.charge(rate-g.anchors.share()-g.job.SampleShare(), m.at.Sub(g.checked.at), m.at)
+	g.account.charge(rate-g.anchors.share()-g.job.SampleShare(), m.At.Sub(g.checked.At), m.At)
 	g.checked = m
-	if rate <= g.account.allowance() && every == CheckEvery && now.Sub(g.ledger.begun) > youngFor {
+	if rate <= g.account.allowance() && every == CheckEvery && now.Sub(g.begun) > youngFor {
 		room := time.Duration((g.account.allowance() - rate) * float64(CheckEvery) * float64(g.account.busyProcesses()))
 		if err := g.extend(int(room / (2 * stallPerSite))); err != nil {
 			return err
 		}
 	}
 	g.before = g.probes.Hits(g.attached)
-	if i := g.ledger.present(); m.at.Sub(i.on.at) >= fullCut {
+	if m.At.Sub(g.interval.on.At) >= fullCut {
 		g.cut(g.before)
 	}
 	return nil

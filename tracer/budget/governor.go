@@ -39,9 +39,6 @@ const (
 	// calmSlices in a row that cost less than half the budget let the job be
 	// recorded whole again, on trial.
 	calmSlices = 3
-	// weightSteps is the least number of steps in a slice by which all its rows are
-	// weighed alike. Of fewer, each place in a step is weighed by itself.
-	weightSteps = 8
 	// A slice lasts for a whole step and stepRoom of one if that is no longer than
 	// maxWhole and costs the job no more than wholeCost.
 	maxWhole  = 3 * time.Second
@@ -65,20 +62,21 @@ type Governor struct {
 	*slicer
 	whole   *whole // judges what is recorded where there are no slices; nil: there are
 	threads func() (progress.Threads, error)
+	begun   time.Time // when the job was first looked at
 }
 
 // Begin is called once there are processes; Step is called from then on.
 func (g *Governor) Begin() error {
 	if g.account.budget > 0 {
-		g.gauge.counter = progress.NewNodeCounter(g.threads)
+		g.gauge.Counter = progress.NewNodeCounter(g.threads)
 	}
 	if g.account.budget <= 0 || g.whole != nil {
-		g.gauge.steps.Forget(math.MaxInt64) // no slice is ever weighed by them
+		g.gauge.Steps.Forget(math.MaxInt64) // no slice is ever weighed by them
 	}
-	begun := g.mark().at
-	g.ledger.begin(begun)
+	g.begun = g.mark().At
+	g.ledger.Begin(g.begun)
 	g.account.clock.Reset()
-	g.anchors.begin(begun)
+	g.anchors.begin(g.begun)
 	if g.account.budget <= 0 {
 		g.phase = phaseFull
 		return g.probes.AttachAll()
@@ -93,11 +91,11 @@ func (g *Governor) Begin() error {
 // Step does what is due.
 func (g *Governor) Step() error {
 	now := time.Now()
-	if g.phase == phaseOff && g.gauge.counter.Due(now) {
+	if g.phase == phaseOff && g.gauge.Counter.Due(now) {
 		g.mark()
 	}
 	if g.account.budget > 0 {
-		g.ledger.settle(now, 0, g.attached)
+		g.ledger.Settle(now, 0, g.attached)
 	}
 	switch {
 	case g.phase == phaseFull:
@@ -121,15 +119,15 @@ func (g *Governor) Step() error {
 func (g *Governor) watchPause(now time.Time) error {
 	if g.strata.young(now) && now.Sub(g.strata.looked) >= watchEvery {
 		g.mark()
-		if g.strata.unseen(now, g.gauge.steps.Usual()) {
+		if g.strata.unseen(now, g.gauge.Steps.Usual()) {
 			// On trial: what is not training may be cheap enough to be recorded whole.
 			if known, _ := g.probes.Learn(); known > 0 {
 				return g.begin(phaseTrial)
 			}
 		}
 	}
-	if now.Sub(g.off.at) > anchorWindow && now.Sub(g.anchors.at) > g.look()/2 {
-		g.gauge.nodes.Tick(now)
+	if now.Sub(g.off.At) > anchorWindow && now.Sub(g.anchors.at) > g.look()/2 {
+		g.gauge.Nodes.Tick(now)
 		g.account.tick(now)
 		demoted, err := g.demote(g.anchors.tooExpensive()) // not only at the end of a long pause
 		if err != nil || !demoted {
@@ -156,7 +154,7 @@ func (g *Governor) next() error {
 	}
 	looked := time.Now()
 	if known, _ := g.probes.Learn(); known == 0 {
-		g.ledger.began = looked.UnixNano() // until here nothing can have been called
+		g.ledger.Unused(looked)
 		return nil
 	}
 	switch {
@@ -179,7 +177,7 @@ func (g *Governor) Wait() time.Duration {
 		return min(learnSoon, g.strata.learnEvery(now))
 	case phaseOn, phaseOff:
 		look := g.look()
-		if g.gauge.counter.Counting() {
+		if g.gauge.Counter.Counting() {
 			look = min(look, progress.NodeEvery)
 		}
 		if g.strata.young(now) {
@@ -209,17 +207,17 @@ func (g *Governor) judgeTrial(now time.Time) error {
 		return err
 	}
 	m := g.mark()
-	if now.Before(g.until) && (m.steps < g.on.steps+2*minSliceSteps || m.at.Sub(g.on.at) < minSlice) {
+	if now.Before(g.until) && (m.Steps < g.on.Steps+2*minSliceSteps || m.At.Sub(g.on.At) < minSlice) {
 		return nil
 	}
 	rate := g.rate(m)
 	if g.awaitsStep(m, rate) || g.awaitsStratum() {
 		return nil
 	}
-	if rate > g.account.allowance()*0.8 && !g.account.solvent(rate, m.at.Sub(g.checked.at), m.at) {
+	if rate > g.account.allowance()*0.8 && !g.account.solvent(rate, m.At.Sub(g.checked.At), m.At) {
 		return g.end()
 	}
-	g.account.charge(rate-g.anchors.share()-g.job.SampleShare(), m.at.Sub(g.checked.at), m.at)
+	g.account.charge(rate-g.anchors.share()-g.job.SampleShare(), m.At.Sub(g.checked.At), m.At)
 	g.phase, g.checked = phaseFull, m
 	g.before = g.probes.Hits(g.attached)
 	return nil
@@ -227,9 +225,7 @@ func (g *Governor) judgeTrial(now time.Time) error {
 
 // Finish ends the present slice.
 func (g *Governor) Finish() error {
-	if g.gauge.reference != nil {
-		defer g.gauge.reference.counting.Close()
-	}
+	defer g.reference.close()
 	switch g.phase {
 	case phaseTrial, phaseOn:
 		return g.takeOut()
@@ -247,7 +243,7 @@ func (g *Governor) Finish() error {
 func (g *Governor) FinishWeights() {
 	if g.account.budget > 0 {
 		m := g.mark()
-		g.ledger.settle(m.at, m.at.UnixNano(), g.attached)
+		g.ledger.Settle(m.At, m.At.UnixNano(), g.attached)
 	}
 }
 
@@ -270,21 +266,15 @@ func (g *Governor) demote(names []string) (demoted bool, err error) {
 	}
 	g.probes.SweepScopes()
 	if g.whole == nil { // else no slice has to be weighed
-		if err := g.gauge.keepCounting(g.account, steps, names, time.Since(g.ledger.begun)); err != nil {
+		if err := g.reference.keepCounting(steps, names, time.Since(g.begun)); err != nil {
 			return false, err
 		}
 	}
 	if len(steps) > 0 && len(g.probes.Steps()) == 0 {
 		// They are not seen any more: what was before is shared out by them.
-		at := time.Now()
-		g.ledger.settle(at, at.UnixNano(), g.attached)
-		g.ledger.restart(at.UnixNano())
-		g.gauge.steps.Forget(at.UnixNano())
+		g.ledger.Restart(time.Now(), g.attached)
 	}
-	now := g.mark().at.UnixNano()
-	for _, name := range names {
-		g.ledger.since[name] = now
-	}
+	g.ledger.Sliced(names, g.mark().At)
 	g.anchors.begin(time.Now())
 	return true, nil
 }

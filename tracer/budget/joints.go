@@ -1,29 +1,21 @@
 // Package budget keeps what a recording costs its job within a share of the job's
-// own time: it decides when which probes are in, and for how many calls each
-// recorded one stands. Each part owns one thing: the account what the probes cost
+// own time: it decides when which probes are in. For how many calls each recorded one
+// stands, tracer/weights says. Each part owns one thing: the account what the probes cost
 // (price.go), anchors what those cost that are in all the time, the slicer the
-// present slice (slice.go), strata what is new in a young job, the gauge how far the
-// job has come between two moments (weight.go, by the clocks of tracer/progress), the
-// ledger which slice stands for what. The Governor decides by them what is next. What
+// present slice (slice.go), strata what is new in a young job, the reference what is
+// counted in a job without steps. The Governor decides by them what is next. What
 // it decides is carried out by others, through the interfaces of this file.
 package budget
 
 import (
-	"maps"
-	"slices"
-
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
-	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 // Probe is what the account needs to know of a probe.
 type Probe struct {
-	Index    uint32 // in the kernel's table
-	Name     string // of its calls
-	Group    string
-	Function *catalog.Function
+	weights.Probe
 	Entry    site.Cost // of the site at its entry
 	Worst    site.Cost // of the most expensive of its sites
 	Stack    bool      // its calls have their stacks taken
@@ -91,10 +83,7 @@ type Counting interface {
 
 // Job is what the probes are on.
 type Job interface {
-	// Processes are those that have a framework.
-	Processes() []int
-	// Libraries yields the files with probes.
-	Libraries(yield func(progress.Library) bool)
+	weights.Job
 	// TakingCost is what taking stacks has cost so far; SampleShare what sampling
 	// takes of a thread's time.
 	TakingCost() TakingCost
@@ -119,17 +108,15 @@ type Switches interface {
 
 // Rows are what the sliced probes recorded. They wait for their weights, elsewhere.
 type Rows interface {
+	weights.Rows
 	// Hold makes the rows of slices wait, or not.
 	Hold(bool)
-	// Weigh writes slices and then weighs the rows of an epoch that began before a
-	// time, nanoseconds since the Unix epoch, and lets them go, some time later. Then it
-	// calls done with the mean weight of each probe's rows. weigh and done may be nil.
-	Weigh(epoch uint32, before int64, slices []event.Slice, weigh Weigher, done func(means map[uint32]float64))
 }
 
-// A Weigher says what a row stands for: one of a probe, in a process, that began at a
-// time, nanoseconds since the Unix epoch.
-type Weigher = func(probe uint32, pid int32, at int64) Share
+// weighed are the probes as the weights know them.
+type weighed struct{ Probes }
+
+func (w weighed) Probe(index uint32) weights.Probe { return w.At(index).Probe }
 
 // joints are whom the parts of a Governor ask, and who carry out what it decides.
 type joints struct {
@@ -138,13 +125,4 @@ type joints struct {
 	switches Switches
 	rows     Rows
 	warn     func(event.Warning)
-}
-
-// groupsOf are the groups of some probes, sorted.
-func (j *joints) groupsOf(probes []uint32) []string {
-	groups := map[string]bool{}
-	for _, index := range probes {
-		groups[j.probes.At(index).Group] = true
-	}
-	return slices.Sorted(maps.Keys(groups))
 }

@@ -5,21 +5,14 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
-
-// sliceMark is one moment, in time, in training steps and in autograd nodes.
-type sliceMark struct {
-	at      time.Time
-	steps   uint64
-	nodes   uint64
-	counted bool // nodes is known
-}
 
 // judgedSlice is what a slice's hits were thought to cost, and the marks that
 // tell what they did.
 type judgedSlice struct {
-	free     sliceMark // the end of the slice before
-	on, off  sliceMark
+	free     weights.Mark // the end of the slice before
+	on, off  weights.Mark
 	epoch    uint32
 	estimate time.Duration
 	many     bool // steps, so that those which it cut do not matter
@@ -32,33 +25,35 @@ type slice struct {
 	attached []uint32        // the probes in it
 	before   map[uint32]Hits // counters when it began
 	seen     map[uint32]Hits // what it saw
-	on, off  sliceMark       // its bounds
+	on, off  weights.Mark    // its bounds
+	interval interval        // the present part of it
 }
 
 // slicer puts the probes of slices in, takes them out, and knows what that has cost.
 type slicer struct {
 	*joints
 	slice
-	account *account
-	gauge   *gauge
-	ledger  *ledger
-	anchors *anchors
-	strata  strata
-	epoch   uint32
-	free    sliceMark     // the end of the slice before
-	judged  judgedSlice   // the present or last slice
-	length  time.Duration // of the next
-	checked sliceMark     // the last look at a job that is recorded whole
-	count   int           // slices so far
-	calm    int           // slices in a row that cost far less than the budget
+	account   *account
+	gauge     *weights.Gauge
+	ledger    *weights.Ledger
+	reference *reference
+	anchors   *anchors
+	strata    strata
+	epoch     uint32
+	free      weights.Mark  // the end of the slice before
+	judged    judgedSlice   // the present or last slice
+	length    time.Duration // of the next
+	checked   weights.Mark  // the last look at a job that is recorded whole
+	count     int           // slices so far
+	calm      int           // slices in a row that cost far less than the budget
 }
 
 // mark is now.
-func (s *slicer) mark() sliceMark {
-	m := s.gauge.mark()
-	s.account.tick(m.at)
-	s.ledger.look(m)
-	s.strata.look(m.at, m.steps)
+func (s *slicer) mark() weights.Mark {
+	m := s.gauge.Mark()
+	s.account.tick(m.At)
+	s.ledger.Look(m)
+	s.strata.look(m.At, m.Steps)
 	return m
 }
 
@@ -85,10 +80,10 @@ func (s *slicer) begin(p phase) error {
 		return fmt.Errorf("beginning a slice: %w", err)
 	}
 	s.on = s.mark()
-	s.ledger.open(s.on, s.epoch, s.attached)
-	s.phase, s.until = p, s.on.at.Add(maxTrial)
+	s.openInterval(s.on)
+	s.phase, s.until = p, s.on.At.Add(maxTrial)
 	if p == phaseOn {
-		s.until = s.on.at.Add(s.length)
+		s.until = s.on.At.Add(s.length)
 	}
 	s.checked = s.on
 	s.count++
@@ -97,8 +92,8 @@ func (s *slicer) begin(p phase) error {
 
 // rate is the share of the job's time that the hits since the slice began have
 // cost, and those of what is in all the time, samples included.
-func (s *slicer) rate(m sliceMark) float64 {
-	elapsed := m.at.Sub(s.on.at) * time.Duration(s.account.busyProcesses())
+func (s *slicer) rate(m weights.Mark) float64 {
+	elapsed := m.At.Sub(s.on.At) * time.Duration(s.account.busyProcesses())
 	if elapsed <= 0 {
 		return 0
 	}
@@ -127,13 +122,13 @@ func (s *slicer) end() error {
 	if err := s.takeOut(); err != nil {
 		return err
 	}
-	if s.gauge.reference == nil && s.off.steps == s.on.steps && !s.gauge.numbered(s.on, s.off, s.seen) {
-		calls, err := s.gauge.chooseReference(s.account, s.seen, s.off.at.Sub(s.on.at))
+	if !s.reference.counts() && s.off.Steps == s.on.Steps && !s.gauge.Numbered(s.on, s.off, recorded(s.seen)) {
+		calls, err := s.reference.choose(s.seen, s.off.At.Sub(s.on.At))
 		if err != nil {
 			return err
 		}
 		if calls > 0 {
-			s.off.steps = calls
+			s.off.Steps = calls
 		}
 	}
 	s.account.tick(time.Now())
@@ -155,7 +150,7 @@ func (s *slicer) takeOut() error {
 	s.seen = since(s.before, counts)
 	s.closeInterval(s.off, counts, true)
 	s.tally(inSlice)
-	s.strata.close(s.ledger.present(), s.off, s.gauge.steps.Usual())
+	s.strata.close(s.interval.on, s.off, s.gauge.Steps.Usual())
 	s.phase = phaseOff
 	return nil
 }
@@ -163,10 +158,10 @@ func (s *slicer) takeOut() error {
 // tally adds up what the slice has cost, and plans the next by it.
 func (s *slicer) tally(inSlice map[uint32]Hits) {
 	processes := time.Duration(s.account.busyProcesses())
-	over := s.off.at.Sub(s.on.at) * processes
+	over := s.off.At.Sub(s.on.At) * processes
 	s.judged.correct(s.account, s.gauge)
 	inside := s.account.price(inSlice, over) / processes
-	s.judged = judgedSlice{s.free, s.on, s.off, s.epoch - 1, inside, s.gauge.manySteps(&interval{on: s.on, off: s.off, seen: s.seen})}
+	s.judged = judgedSlice{s.free, s.on, s.off, s.epoch - 1, inside, s.gauge.ManySteps(s.on, s.off, recorded(s.seen))}
 	all, stall := s.account.price(s.seen, over)/processes, s.account.stall(s.attached)
 	s.anchors.settle()
 	s.account.spent += all + stall
@@ -182,30 +177,11 @@ func (s *slicer) tally(inSlice map[uint32]Hits) {
 // correct learns how far the estimate of a slice's hits is off, from how far the
 // job came in it and between it and the slice before: what the job really lost.
 // It is called at the end of the slice after it, when all its records are read.
-func (j *judgedSlice) correct(a *account, g *gauge) {
-	if j.estimate <= 0 || j.free.at.IsZero() || !j.on.at.After(j.free.at) || !j.many {
+func (j *judgedSlice) correct(a *account, g *weights.Gauge) {
+	if j.estimate <= 0 || j.free.At.IsZero() || !j.on.At.After(j.free.At) || !j.many {
 		return
 	}
-	in, unit := g.done(j.on, j.off)
-	out, outUnit := g.done(j.free, j.on)
-	if unit != outUnit {
-		return
+	if lost, ok := g.Lost(j.free, j.on, j.off, j.epoch); ok {
+		a.correct(lost, j.estimate)
 	}
-	switch unit {
-	case unitCalls:
-		if in < weightSteps || out < weightSteps {
-			return
-		}
-	case unitCounted:
-		if in < weightNodes || out < max(weightNodes, in/2) {
-			return
-		}
-	case unitNodes: // told at both ends of what lies between the slices
-		if out < weightNodes || g.nodes.Seen(j.epoch) < weightNodes || g.nodes.Seen(j.epoch-1) < weightNodes {
-			return
-		}
-	}
-	inside, outside := j.off.at.Sub(j.on.at), j.on.at.Sub(j.free.at)
-	usual := float64(outside) / out * in
-	a.correct(time.Duration(float64(inside)-usual), j.estimate)
 }

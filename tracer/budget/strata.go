@@ -1,10 +1,10 @@
 package budget
 
 import (
-	"slices"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 // A slice tells nothing of a phase that it did not see. So while little of a job is
@@ -81,23 +81,23 @@ func (s *strata) unseen(now time.Time, usual time.Duration) bool {
 }
 
 // close notes what a slice has seen.
-func (s *strata) close(i *interval, off sliceMark, usual time.Duration) {
-	if off.steps > i.on.steps {
-		s.trained = max(s.trained, off.steps-i.on.steps-1)
+func (s *strata) close(on, off weights.Mark, usual time.Duration) {
+	if off.Steps > on.Steps {
+		s.trained = max(s.trained, off.Steps-on.Steps-1)
 	}
-	if off.at.Sub(s.stepAt) > time.Duration(otherAfter*float64(usual))+leastGap {
-		s.other = off.at
+	if off.At.Sub(s.stepAt) > time.Duration(otherAfter*float64(usual))+weights.LeastGap {
+		s.other = off.At
 	}
 }
 
 // awaitsStratum reports whether the present slice should go on: it has begun to see
 // steps and has not seen two whole ones, or no slice has.
 func (s *slicer) awaitsStratum() bool {
-	i, job := s.ledger.present(), &s.strata
-	if i == nil || job.steps == 0 || len(s.probes.Steps()) == 0 {
+	i, job := &s.interval, &s.strata
+	if i.on.At.IsZero() || job.steps == 0 || len(s.probes.Steps()) == 0 {
 		return false
 	}
-	began, length := job.steps-min(job.steps, i.on.steps), job.looked.Sub(i.on.at)
+	began, length := job.steps-min(job.steps, i.on.Steps), job.looked.Sub(i.on.At)
 	switch {
 	case began > firstSteps:
 		job.trained = max(job.trained, firstSteps)
@@ -125,11 +125,4 @@ func (s *strata) learnEvery(now time.Time) time.Duration {
 		return learnYoung
 	}
 	return CheckEvery / 4
-}
-
-// unite is the union of two lists.
-func unite(a, b []int) []int {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 func TestLaunchesGiveWayFirstAndStacksBeforeCalls(t *testing.T) {
@@ -52,7 +53,7 @@ func (p *manyCalls) PastSteps() uint64 { return 0 }
 func (p *manyCalls) SweepScopes()      {}
 func (p *manyCalls) AnySliced() bool   { return true }
 func (p *manyCalls) At(uint32) Probe {
-	return Probe{Group: p.group, Launches: p.group == p.launches, Stack: p.stack}
+	return Probe{Probe: weights.Probe{Group: p.group}, Launches: p.group == p.launches, Stack: p.stack}
 }
 func (p *manyCalls) Hits([]uint32) map[uint32]Hits {
 	if len(p.demoted) > 0 {

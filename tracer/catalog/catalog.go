@@ -48,8 +48,7 @@ const (
 	// ExitSites: C++ code that may throw. No return probe, ever: an exception
 	// that meets the kernel's trampoline aborts the process.
 	ExitSites
-	// Return: a C function that neither throws nor runs caller code, or nothing but a
-	// jump to one (Function.JumpsTo).
+	// Return: a C function that neither throws nor runs caller code.
 	Return
 )
 
@@ -83,6 +82,8 @@ const (
 	FromKernel
 	// FromExecutable: the name of the captured executable, by whichever of its handles.
 	FromExecutable
+	// FromCaller: what the line of generated Python calls it that the call comes from.
+	FromCaller
 )
 
 // Memory says which columns of a memory row a function fixes.
@@ -105,6 +106,9 @@ type Function struct {
 	// Anywhere: it is looked for in every library that exports this symbol too,
 	// whatever that is called: code that is linked into others.
 	Anywhere string
+	// Holds is a text among the constants of those libraries in which the function is
+	// looked for: it tells one compiler's from what others give the same names.
+	Holds string
 	// Table: Symbol is a function of this table of function pointers, in whichever
 	// library has one; Library is empty. See tracer/pjrt.
 	Table  string
@@ -146,12 +150,6 @@ type Function struct {
 	AtTailJump bool
 	// SinceMark: the instant ends what a Mark began.
 	SinceMark bool
-	// JumpsTo: it is probed only where it is nothing but a jump to this C function, which
-	// neither throws nor runs caller code: only such a function of C++ has a return probe.
-	JumpsTo string
-	// Replaces is the symbol of a function that tells less of the same calls: it is not
-	// probed where this one is.
-	Replaces string
 	// Requires and Unless are symbol prefixes: the function is probed only in
 	// libraries that define the one and do not define the other.
 	Requires, Unless string

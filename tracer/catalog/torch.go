@@ -65,14 +65,25 @@ var backwardGroup = Group{
 
 var operatorGroup = Group{
 	Name: "op",
-	Help: "every operator: at::_ops::*::call",
+	Help: "every operator: at::_ops::*::call, and what torch.compile makes of them for a CPU",
 	Tier: Detail,
-	Functions: []Function{{
-		Library: "libtorch_cpu.so",
-		Symbol:  "_ZN2at4_ops", Suffix: "4callE",
-		Layer: "op", Name: FromOperator,
-		Action: Span, End: ExitSites,
-	}},
+	Functions: []Function{
+		{
+			Library: "libtorch_cpu.so",
+			Symbol:  "_ZN2at4_ops", Suffix: "4callE",
+			Layer: "op", Name: FromOperator,
+			Action: Span, End: ExitSites,
+		},
+		{
+			// Inductor compiles each kernel into an extension module of its own
+			// (torch/_inductor/codecache.py, CppPythonBindingsCodeCache, since 2.2), where
+			// all are called kernel. It throws where an index is out of bounds.
+			Anywhere: "PyInit_kernel", Holds: "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
+			Symbol: "kernel", Exact: true,
+			Layer: "op", Category: "fused", Name: FromCaller, Label: "cpp_fused",
+			Action: Span, End: ExitSites, ExpensiveEnd: true,
+		},
+	},
 }
 
 // Where torch::autograd::Node keeps its 64-bit sequence_nr_ (all ones for
@@ -163,17 +174,10 @@ var memoryGroup = Group{
 			Memory: &Memory{Space: "host", Level: "allocator", Action: "alloc"},
 		},
 		{
-			// void c10::free_cpu(void* data): what New was told of is freed by it, after Delete.
+			// Its caller goes on with a jump to free_cpu, and that with one to free: no
+			// instruction is passed when it is over, and C++ gets no return probe.
 			Library: "libc10.so",
-			Symbol:  "_ZN3c108free_cpuEPv", Exact: true,
-			Layer: "runtime", Category: "free", Label: "free_cpu",
-			Action: Span, End: Return, JumpsTo: "free", Replaces: memoryDelete,
-			Values: []Value{Reg(FieldAddress, 0)},
-			Memory: &Memory{Space: "host", Level: "allocator", Action: "free"},
-		},
-		{
-			Library: "libc10.so",
-			Symbol:  memoryDelete, Exact: true,
+			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", Exact: true,
 			Layer: "runtime", Category: "free", Label: "ProfiledCPUMemoryReporter::Delete",
 			Action: Event,
 			Values: []Value{Reg(FieldAddress, 1)},
@@ -190,8 +194,6 @@ var memoryGroup = Group{
 		},
 	},
 }
-
-const memoryDelete = "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"
 
 var deviceMemoryGroup = Group{
 	Name: "device-memory",

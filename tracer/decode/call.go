@@ -9,7 +9,6 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/cache"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
-	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
 )
@@ -23,12 +22,13 @@ type calls struct {
 	probes      *probetable.Table
 	classes     ClassNamer
 	offsetNS    int64 // Unix epoch minus CLOCK_MONOTONIC
-	between     kernel.Between
+	sinceMarkNS int64 // what probes add to the time since a mark
 
 	texts    cache.Pending[uint64, string] // of calls that are still open, by span
 	shapes   shapes
 	host     hostMemory
 	forwards *forwards
+	fused    fused
 	called   accel.Record // the call that is being decoded
 	damaged  uint64       // records that did not decode
 }

@@ -26,9 +26,10 @@ type Decoder struct {
 type Config struct {
 	Sink     event.Sink
 	Probes   *probetable.Table
-	OffsetNS int64          // Unix epoch minus CLOCK_MONOTONIC
-	Between  kernel.Between // what durations of allocations have too much
-	Classes  ClassNamer     // nil where no probe is on autograd nodes
+	OffsetNS int64 // Unix epoch minus CLOCK_MONOTONIC
+	// SinceMarkNS is what probes add to what they tell of an allocation's time.
+	SinceMarkNS int64
+	Classes     ClassNamer // nil where no probe is on autograd nodes
 	// Kernels name kernels whose handles are older than the recording, beside what CUDA's
 	// own memory tells; the first that knows one does.
 	Kernels []accel.Namer
@@ -56,7 +57,8 @@ func New(c Config) *Decoder {
 		samples:     newSamples(made, c.OffsetNS),
 	}
 	d.calls = &calls{
-		rows: made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS, between: c.Between,
+		fused: newFused(made, c.Probes, d.samples),
+		rows:  made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS, sinceMarkNS: c.SinceMarkNS,
 		host: newHostMemory(), shapes: newShapes(), forwards: newForwards(made, clocks.Nodes),
 	}
 	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.calls.forwards, runtimes, d.Collectives, made.Stacks}, c.Owners...)}

@@ -9,8 +9,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
-// event takes a record of what is no row of span: an allocation or a free, or what a call
-// tells of another.
+// event takes a record of an instant: an allocation or a free, or what a call tells of
+// another.
 func (c *calls) event(r *callRecord, probe *probetable.Probe) {
 	f := probe.Planned.Function
 	stack := r.takeStack(probe)
@@ -35,11 +35,8 @@ func (c *calls) event(r *callRecord, probe *probetable.Probe) {
 		Address: int64(a.Value(catalog.FieldAddress)), SpanID: int64(r.ParentId), Weight: 1,
 		PythonStackID: int64(r.Line), PythonStackSource: rows.UnresolvedLine,
 	}
-	switch took := int64(r.EndNs - r.StartNs); {
-	case f.SinceMark && took > 0:
-		m.TSNS, m.DurationNS = m.TSNS+took, less(took, c.between.Mark, probe)
-	case f.Action == catalog.Span && r.endSeen():
-		m.DurationNS = less(took, c.between.Return, probe)
+	if took := int64(r.EndNs - r.StartNs); f.SinceMark && took > 0 {
+		m.TSNS, m.DurationNS = m.TSNS+took, c.withoutProbes(took, probe)
 	}
 	if !deviceMemory(&m, &a) || m.Space == "host" && !c.host.follow(&m, r.Epoch) {
 		return
@@ -48,10 +45,11 @@ func (c *calls) event(r *callRecord, probe *probetable.Probe) {
 	c.rows.Slices.Memory(probe, r.Epoch, m, stack)
 }
 
-// less is a duration without what the probes have added, which is known of cheap sites.
-func less(took, added int64, p *probetable.Probe) *int64 {
+// withoutProbes is how long an allocation took without what the probes have added, which
+// is known of cheap sites.
+func (c *calls) withoutProbes(took int64, p *probetable.Probe) *int64 {
 	if p.Planned.Entry.Cost == site.CostEmulated {
-		took = max(took-added, 0)
+		took = max(took-c.sinceMarkNS, 0)
 	}
 	return &took
 }

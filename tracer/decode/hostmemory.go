@@ -17,15 +17,8 @@ type hostMemory struct {
 
 // hostProcess is one process's live allocations.
 type hostProcess struct {
-	size map[int64]hostBlock // by address
-	live int64               // the sum of their bytes
-}
-
-// hostBlock is a live allocation. A free is told when it is over: another thread may
-// have been given the address by then, and have told that.
-type hostBlock struct {
-	bytes, since int64
-	before       *int64 // bytes of the one at this address whose free has not been told
+	size map[int64]int64 // bytes, by address
+	live int64           // their sum
 }
 
 func newHostMemory() hostMemory { return hostMemory{processes: map[int32]*hostProcess{}} }
@@ -45,7 +38,7 @@ func (h *hostMemory) follow(m *event.Memory, epoch uint32) bool {
 	}
 	p := h.processes[m.PID]
 	if p == nil {
-		p = &hostProcess{size: map[int64]hostBlock{}}
+		p = &hostProcess{size: map[int64]int64{}}
 		h.processes[m.PID] = p
 	}
 	switch m.Action {
@@ -58,23 +51,13 @@ func (h *hostMemory) follow(m *event.Memory, epoch uint32) bool {
 			h.crowded++
 			return true
 		}
-		p.live += *m.Bytes - before.bytes
-		block := hostBlock{bytes: *m.Bytes, since: m.TSNS}
-		if again {
-			block.before = &before.bytes
-		}
-		p.size[m.Address] = block
+		p.live += *m.Bytes - before
+		p.size[m.Address] = *m.Bytes
 		h.peak = max(h.peak, p.live)
 	case "free":
-		block, ok := p.size[m.Address]
-		switch {
-		case !ok:
-		case m.TSNS < block.since:
-			m.Bytes, block.before = block.before, nil
-			p.size[m.Address] = block
-		default:
-			m.Bytes = &block.bytes
-			p.live -= block.bytes
+		if bytes, ok := p.size[m.Address]; ok {
+			m.Bytes = &bytes
+			p.live -= bytes
 			delete(p.size, m.Address)
 		}
 	}

@@ -11,10 +11,6 @@ import (
 
 // span makes the row of a call that has ended.
 func (c *calls) span(r *callRecord, probe *probetable.Probe) {
-	if m := probe.Planned.Function.Memory; m != nil && m.Level == "allocator" {
-		c.event(r, probe)
-		return
-	}
 	s, held := c.rows.Slices.NewSpan(probe, r.Epoch)
 	*s = event.Span{
 		ID: int64(r.SpanId), ParentID: int64(r.ParentId), StartNS: int64(r.StartNs) + c.offsetNS,
@@ -34,6 +30,9 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 	}
 	if probe.Planned.Shapes != nil {
 		c.shapes.give(s, r)
+	}
+	if f.Name == catalog.FromCaller {
+		c.fused.name(s, r.Spec)
 	}
 	if r.stack != 0 {
 		c.rows.Batch.SetStack(s, r.stack)
@@ -61,9 +60,6 @@ func (c *calls) unfinished(open kernel.OpenCall) {
 		c.damaged++
 		return
 	}
-	if m := probe.Planned.Function.Memory; m != nil && m.Level == "allocator" {
-		return // not a row of span
-	}
 	s, held := c.rows.Slices.NewSpan(probe, open.Epoch)
 	*s = event.Span{
 		ID: int64(open.SpanID), ParentID: int64(open.ParentID), StartNS: int64(open.StartNS) + c.offsetNS, DurationNS: -1,
@@ -72,6 +68,9 @@ func (c *calls) unfinished(open kernel.OpenCall) {
 	}
 	if name, ok := c.texts.Take(open.SpanID); ok && probe.Planned.Function.Name == catalog.FromText {
 		s.Call = c.rows.Names.Name(open.Spec, s.Call, name)
+	}
+	if probe.Planned.Function.Name == catalog.FromCaller {
+		c.fused.name(s, open.Spec)
 	}
 	if probe.Planned.Function.Effect == catalog.RunsWork {
 		c.collectives.unfinished(s)

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/internal/testrecord"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 	d, sink, index := testDecoder(t)
-	addStack(t, d.Rows.Stacks, rawStackRecord(7, 2, 0))
+	addStack(t, d.Rows.Stacks, testrecord.Stack(7, 2, 0))
 	spec := index("cuMemAlloc")
 	probe := d.calls.probes.Find(spec).Planned
 	probe.TakeStack()
@@ -45,9 +46,9 @@ func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 // bits; the stack may be one of Python frames alone or one that has native ones too.
 func TestRowsHaveThePythonFramesBehindThem(t *testing.T) {
 	d, sink, index := testDecoder(t)
-	addStack(t, d.Rows.Stacks, rawCallStack(1<<4, 0, 3))
-	addStack(t, d.Rows.Stacks, rawCallStack(1<<5, 2, 3)) // the same Python frames below native ones
-	addStack(t, d.Rows.Stacks, rawCallStack(1<<6, 2, 0))
+	addStack(t, d.Rows.Stacks, testrecord.CallStack(1<<4, 0, 3))
+	addStack(t, d.Rows.Stacks, testrecord.CallStack(1<<5, 2, 3)) // the same Python frames below native ones
+	addStack(t, d.Rows.Stacks, testrecord.CallStack(1<<6, 2, 0))
 	op := index("op")
 	for i, line := range []uint64{1<<4 | 1, 1<<4 | 2, 1<<5 | 3, 1<<6 | 1, 0, 1 << 7 /* its frames never came */, 1} {
 		d.calls.record(encode(bpf.CallCallRecord{
@@ -83,7 +84,7 @@ func TestRowsHaveThePythonFramesBehindThem(t *testing.T) {
 // A batch may have rows of memory and no span.
 func TestAllocationsAloneHaveThePythonFramesBehindThem(t *testing.T) {
 	d, sink, index := testDecoder(t)
-	addStack(t, d.Rows.Stacks, rawCallStack(1<<4, 0, 3))
+	addStack(t, d.Rows.Stacks, testrecord.CallStack(1<<4, 0, 3))
 	alloc := span(index("ProfiledCPUMemoryReporter::New"), 0)
 	alloc.Kind, alloc.Line = uint8(bpf.CallRecordKindRECORD_EVENT), 1<<4|1
 	d.calls.record(encode(alloc, 0, 0x1000, 64))

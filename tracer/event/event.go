@@ -196,6 +196,8 @@ type Detail struct {
 	WaitStream        *int64
 	WaitCorrelationID *int64
 	Shape             *Shape
+	// FusedOperators are those that a generated kernel replaces, as JSON; "" is absent.
+	FusedOperators string
 }
 
 // Shape is what a call of an operator was given, and what follows from it.

@@ -51,9 +51,10 @@ const (
 
 var calibrated struct {
 	sync.Mutex
-	cost    budget.HitCost
-	known   bool
-	between *Between
+	cost      budget.HitCost
+	known     bool
+	mark      int64
+	markKnown bool
 }
 
 // Calibrate measures what a hit costs on this machine, by the cost class of

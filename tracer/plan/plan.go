@@ -78,7 +78,7 @@ func Library(e *elf.File, path string, groups []catalog.Group) *Plan {
 	for g := range groups {
 		for f := range groups[g].Functions {
 			function := &groups[g].Functions[f]
-			if function.Lives(base, e) {
+			if function.Lives(base, e) && holds(e, function.Holds) {
 				prefixes = append(prefixes, function.Symbol)
 				owners = append(owners, owner{&groups[g], function})
 			}
@@ -109,7 +109,6 @@ func Library(e *elf.File, path string, groups []catalog.Group) *Plan {
 	eachParallel(len(matched), func(i int) {
 		plan.Probes[i] = p.plan(owners[matched[i].Prefix], matched[i])
 	})
-	plan.replace()
 	return plan
 }
 
@@ -322,14 +321,10 @@ func tailJump(code site.Function) (site.Entry, error) {
 }
 
 // planEnd decides which probes see the call end. This is the one place that
-// puts a return probe anywhere: only on C functions that the catalog vouches for, and
-// on what is nothing but a jump to one.
+// puts a return probe anywhere: only on C functions that the catalog vouches for.
 func (p *planner) planEnd(probe *Probe, code site.Function) {
 	switch probe.Function.End {
 	case catalog.Return:
-		if to := probe.Function.JumpsTo; to != "" && !p.onlyJumps(code, to) {
-			probe.EntryErr = errNotOnlyAJump
-		}
 		probe.Return = probe.EntryErr == nil
 	case catalog.ExitSites:
 		// A stepped site is bearable where there are few calls a step.

@@ -3,6 +3,7 @@ package probes
 import (
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 // Governed are the probes as the budget decides over them: what there is and what it has
@@ -20,7 +21,7 @@ type counted struct{ s *Set }
 func (c counted) At(index uint32) budget.Probe {
 	p := c.s.at(index).Planned
 	return budget.Probe{
-		Index: index, Name: p.Call.Name, Group: p.Group.Name, Function: p.Function,
+		Probe: weights.Probe{Index: index, Name: p.Call.Name, Group: p.Group.Name, Function: p.Function},
 		Entry: p.Entry.Cost, Worst: p.CostliestSite(), Stack: p.TakesStack(), Line: p.TakesLine(),
 		Reads: p.ShapesPrice(), Launches: p.Group.Launches,
 	}

@@ -6,9 +6,9 @@
 package rows
 
 import (
-	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 // Rows are the rows of one recording between decoder and sink.
@@ -28,7 +28,7 @@ func New(sink event.Sink) *Rows {
 	r.Stacks = stacks.NewTable(stacks.NewSpaces(), &r.Sums.Totals.Stacks)
 	r.Batch.out, r.Batch.stacks, r.Batch.totals = &r.Out, r.Stacks, &r.Sums.Totals
 	r.Slices.batch, r.Slices.sums = &r.Batch, &r.Sums
-	r.Slices.held, r.Slices.known = map[uint32]*slice{}, map[uint32]budget.Weigher{}
+	r.Slices.held, r.Slices.known = map[uint32]*slice{}, map[uint32]weights.Weigher{}
 	return r
 }
 

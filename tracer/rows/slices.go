@@ -4,9 +4,9 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 // Slices hold the rows of slices until it is known how many calls each of them stands for.
@@ -16,8 +16,8 @@ type Slices struct {
 	// on is set by the manager, whose governor begins and ends the slices, and read by the
 	// decoder for every record.
 	on    atomic.Bool
-	held  map[uint32]*slice         // by epoch
-	known map[uint32]budget.Weigher // of the last epochs that are over
+	held  map[uint32]*slice          // by epoch
+	known map[uint32]weights.Weigher // of the last epochs that are over
 }
 
 // slice holds the rows of one epoch, and which probe each is of.
@@ -93,13 +93,13 @@ func (s *Slices) WeighLate() {
 func (s *Slices) WeighRest() {
 	s.WeighLate()
 	for epoch := range s.held {
-		s.Weigh(epoch, WholeEpoch, func(uint32, int32, int64) budget.Share { return budget.Share{Weight: 1} })
+		s.Weigh(epoch, WholeEpoch, func(uint32, int32, int64) weights.Share { return weights.Share{Weight: 1} })
 	}
 }
 
 // Weigh gives the rows of an epoch that began before a time their weights and puts them
 // into the batch. It returns the mean weight of each probe's rows.
-func (s *Slices) Weigh(epoch uint32, before int64, weigh budget.Weigher) map[uint32]float64 {
+func (s *Slices) Weigh(epoch uint32, before int64, weigh weights.Weigher) map[uint32]float64 {
 	if before == WholeEpoch {
 		s.known[epoch] = weigh
 		delete(s.known, epoch-lateEpochs)
@@ -109,7 +109,7 @@ func (s *Slices) Weigh(epoch uint32, before int64, weigh budget.Weigher) map[uin
 		return nil
 	}
 	sums, rows := map[uint32]float64{}, map[uint32]float64{}
-	share := func(probe uint32, pid int32, at int64) budget.Share {
+	share := func(probe uint32, pid int32, at int64) weights.Share {
 		w := weigh(probe, pid, at)
 		s.sums.Totals.InSlices = s.sums.Totals.InSlices || w.Weight != 1
 		sums[probe], rows[probe] = sums[probe]+w.Weight, rows[probe]+1

@@ -18,6 +18,30 @@ func (t *Table) PythonOf(raw uint64) int64 {
 	return known.python
 }
 
+// Caller is the Python code that a call comes from.
+type Caller struct {
+	File string // "" where there is none
+	Line int32
+}
+
+// CallerOf is the innermost Python frame of a stack of a call, by the kernel's name of it.
+func (t *Table) CallerOf(raw uint64) (caller Caller, known bool) {
+	stack, known := t.raw.Get(raw)
+	return stack.caller, known
+}
+
+func callerOf(r *stackRecord, frames []symbolize.Frame) Caller {
+	if r.OfCall == 0 {
+		return Caller{}
+	}
+	for i := range frames {
+		if frames[i].Kind == symbolize.Python {
+			return Caller{frames[i].File, frames[i].Line}
+		}
+	}
+	return Caller{}
+}
+
 func (t *Table) Knows(raw uint64) bool {
 	_, ok := t.raw.Get(raw)
 	return ok

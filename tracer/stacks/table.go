@@ -126,6 +126,7 @@ type Table struct {
 type knownStack struct {
 	id         int64
 	python     int64  // of its Python frames alone, of a call's; 0: none
+	caller     Caller // of a call
 	generation uint32 // of the process's space when they were named
 	status     string
 	refused    bool // beyond its process's quota: no row
@@ -215,7 +216,7 @@ func (t *Table) Add(r *stackRecord) {
 	if first {
 		t.rows = append(t.rows, event.Stack{ID: id, Frames: frames, Folded: symbolize.FoldLabels(t.naming.labels), Status: status, Inferred: inferredFrames(r)})
 	}
-	t.raw.Put(r.Id, knownStack{id, t.pythonFrames(r, owner, frames, id, ok), generation, status, !ok})
+	t.raw.Put(r.Id, knownStack{id, t.pythonFrames(r, owner, frames, id, ok), callerOf(r, frames), generation, status, !ok})
 }
 
 // ownerOf is who pays for a stack's row.

@@ -6,27 +6,15 @@ import (
 	"unsafe"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/internal/testrecord"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/python"
 	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
 )
 
-// rawStack makes the bytes of a stack record with so many frames of each kind.
-func rawStack(id uint64, native, kernel int) []byte {
-	all := make([]uint64, 64)
-	r := (*bpf.SampleStackRecord)(unsafe.Pointer(&all[0]))
-	r.Kind = uint8(bpf.CallRecordKindRECORD_STACK)
-	r.Id, r.Tgid = id, 1<<22+1
-	r.Native, r.Kernel = uint16(native), uint8(kernel)
-	r.NativeOutcome = uint8(bpf.SampleNativeOutcomeNATIVE_END)
-	r.PythonOutcome = uint8(bpf.SamplePythonOutcomePYTHON_NO_INTERPRETER)
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&all[0])), 8*len(all))
-	return bytes[:StackBytes+16*native+8*kernel]
-}
-
 func TestStackRecordIsRefusedWhenItsFramesDoNotFollow(t *testing.T) {
-	whole := rawStack(7, 2, 1)
+	whole := testrecord.Stack(7, 2, 1)
 	if r, ok := Parse(whole); !ok || len(r.native) != 2 || len(r.kernel) != 1 || r.Id != 7 {
 		t.Fatalf("a whole record: %v, %+v", ok, r)
 	}
@@ -38,7 +26,7 @@ func TestStackRecordIsRefusedWhenItsFramesDoNotFollow(t *testing.T) {
 }
 
 func FuzzSampleRecord(f *testing.F) {
-	f.Add(rawStack(7, 2, 1))
+	f.Add(testrecord.Stack(7, 2, 1))
 	f.Add([]byte{byte(bpf.CallRecordKindRECORD_SAMPLE)})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		aligned := make([]uint64, len(raw)/8+1)
@@ -72,9 +60,9 @@ func TestAStackHasOneRowHoweverOftenItComes(t *testing.T) {
 	if s.Resolve(7) != nil || totals.Unresolved != 1 {
 		t.Errorf("a stack whose frames have not come: %+v", totals)
 	}
-	add(t, s, rawStack(7, 2, 0))
-	add(t, s, rawStack(7, 2, 0)) // the next epoch
-	add(t, s, rawStack(8, 2, 0)) // the same frames in another process
+	add(t, s, testrecord.Stack(7, 2, 0))
+	add(t, s, testrecord.Stack(7, 2, 0)) // the next epoch
+	add(t, s, testrecord.Stack(8, 2, 0)) // the same frames in another process
 	a, b := s.Resolve(7), s.Resolve(8)
 	if a == nil || b == nil || *a != *b || *a < 0 || len(s.rows) != 1 || s.rows[0].ID != *a {
 		t.Errorf("ids %v and %v, rows %+v", a, b, s.rows)
@@ -130,7 +118,7 @@ func TestStatusNamesBothWalks(t *testing.T) {
 
 func TestAStackSaysHowManyFramesNoTableLedTo(t *testing.T) {
 	s, _ := resolving(t)
-	r, ok := Parse(rawStack(7, 4, 0))
+	r, ok := Parse(testrecord.Stack(7, 4, 0))
 	if !ok {
 		t.Fatal("a record that is none")
 	}

@@ -68,6 +68,7 @@ type loop struct {
 	fresh    bool  // the next anchor begins a step: one has just been completed
 	anchors  int   // of the step that runs
 	loading  int64 // ns, of the step that runs
+	loads    bool  // a call of the loader was seen
 	number   int64
 }
 
@@ -130,6 +131,9 @@ func (s *Steps) anchor(span *event.Span, class steps.Class) {
 		l = &loop{watch: trigger.New(s.constants)}
 		s.threads[id] = l
 	}
+	if class == steps.Load {
+		l.loads = true
+	}
 	end := span.StartNS + span.DurationNS
 	if l.fresh {
 		if l.begin > 0 {
@@ -149,8 +153,12 @@ func (s *Steps) anchor(span *event.Span, class steps.Class) {
 // end tells of the step before the one that begins now.
 func (l *loop) end(s *Steps, id thread, now int64) {
 	period := now - l.begin
+	loading := int64(-1)
+	if l.loads {
+		loading = l.loading
+	}
 	s.ended = append(s.ended, ended{pattern.Step{PID: id.pid, Rank: s.rank(id.pid), Number: l.number, BeginNS: l.begin, PeriodNS: period,
-		LoadNS: l.loading}, id.tid})
+		LoadNS: loading}, id.tid})
 	s.newest = max(s.newest, now)
 	l.number++
 	// With more anchors than a step has there was something else in it: evaluation.

@@ -89,5 +89,5 @@ type Step struct {
 	BeginNS  int64
 	PeriodNS int64
 	WaitNS   int64 // waits in functions of class collective
-	LoadNS   int64 // in the loader's next
+	LoadNS   int64 // in the loader's next; -1 where the loader has no probe (torch before 2.0 marks it only for its profiler)
 }

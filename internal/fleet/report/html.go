@@ -12,7 +12,7 @@ import (
 
 // page fetches nothing: one file that can be sent to somebody.
 var page = template.Must(template.New("fleet").Funcs(template.FuncMap{
-	"plain": printable.Text, "share": share, "ms": func(v float64) string { return fmt.Sprintf("%.1f", v) }, "clock": clock,
+	"plain": printable.Text, "share": share, "ms": func(v float64) string { return fmt.Sprintf("%.1f", v) }, "clock": clock, "orNone": orNone,
 }).Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{plain .Job}}: who is slow</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -30,7 +30,7 @@ code { font-size: 12px; color: #555 }
 {{with .Steps}}<h2>Own time of each step (without waits for peers)</h2>{{.}}{{end}}
 <h2>Workers</h2>
 <table><tr><th>worker<th>host<th class="n">pid<th class="n">steps<th class="n">ms a step<th class="n">waiting<th class="n">loading</tr>
-{{range .Workers}}<tr><td>{{plain .Worker.String}}<td>{{plain .Host}}<td class="n">{{.PID}}<td class="n">{{.Steps}}<td class="n">{{ms .MeanMS}}<td class="n">{{ms .WaitMS}}<td class="n">{{ms .LoadMS}}</tr>
+{{range .Workers}}<tr><td>{{plain .Worker.String}}<td>{{plain .Host}}<td class="n">{{.PID}}<td class="n">{{.Steps}}<td class="n">{{ms .MeanMS}}<td class="n">{{ms .WaitMS}}<td class="n">{{orNone .LoadMS}}</tr>
 {{end}}</table>
 {{with .WhatIf}}<p>S = {{printf "%.3f" .S}}: a replayed step takes {{printf "%.1f" .ReplayedMS}} ms, with all workers alike {{printf "%.1f" .IdealMS}} ms.</p>{{end}}
 <h2>Findings</h2>

@@ -47,12 +47,12 @@ type Report struct {
 // WorkerSummary is a worker's steps.
 type WorkerSummary struct {
 	localise.Worker
-	Steps    int     `json:"steps"`
-	MeanMS   float64 `json:"mean_ms"`  // of a step's period
-	WaitMS   float64 `json:"wait_ms"`  // in collectives, a step
-	LoadMS   float64 `json:"load_ms"`  // in the data loader, a step
-	Coverage float64 `json:"coverage"` // share of the time that functions account for
-	Observed float64 `json:"observed_s"`
+	Steps    int      `json:"steps"`
+	MeanMS   float64  `json:"mean_ms"`  // of a step's period
+	WaitMS   float64  `json:"wait_ms"`  // in collectives, a step
+	LoadMS   *float64 `json:"load_ms"`  // in the data loader, a step; null where the loader is not seen
+	Coverage float64  `json:"coverage"` // share of the time that functions account for
+	Observed float64  `json:"observed_s"`
 }
 
 // Finding is a row of the answer.
@@ -190,7 +190,7 @@ func (r *Report) readSteps(ctx context.Context, db *dataset.DB) error {
 		r.Notes = append(r.Notes, "the store has no steps of this job: how long they take is not told")
 		return nil
 	}
-	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), number, begin_ns, period_ns, wait_ns, load_ns FROM worker_step
+	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), number, begin_ns, period_ns, wait_ns, coalesce(load_ns, -1) FROM worker_step
 		WHERE job = ? AND begin_ns >= ? AND begin_ns <= ? ORDER BY 3, 1, 2, begin_ns`, r.Job, r.BeginNS, r.EndNS)
 	if err != nil {
 		return fmt.Errorf("reading steps: %w", err)
@@ -271,10 +271,16 @@ func (r *Report) summarize(workers []localise.Worker) {
 		for _, steps := range r.steps {
 			if first := steps[0]; first.Host == w.Host && first.PID == w.PID {
 				s.Steps = len(steps)
+				loaded, seen := 0.0, false
 				for _, st := range steps {
 					s.MeanMS += float64(st.PeriodNS) / 1e6 / float64(len(steps))
 					s.WaitMS += float64(st.WaitNS) / 1e6 / float64(len(steps))
-					s.LoadMS += float64(st.LoadNS) / 1e6 / float64(len(steps))
+					if st.LoadNS >= 0 {
+						loaded, seen = loaded+float64(st.LoadNS)/1e6/float64(len(steps)), true
+					}
+				}
+				if seen {
+					s.LoadMS = &loaded
 				}
 			}
 		}

@@ -18,6 +18,12 @@ import (
 // and the others 40 ms; the rest is waiting for it.
 func job(t *testing.T, name string) *dataset.DB {
 	t.Helper()
+	return jobBeginning(t, name, 0)
+}
+
+// jobBeginning is job; the steps of rank 2 are said to begin later by after (ns).
+func jobBeginning(t *testing.T, name string, after int64) *dataset.DB {
+	t.Helper()
 	root := t.TempDir()
 	s, err := store.NewDirectory(root)
 	if err != nil {
@@ -30,7 +36,7 @@ func job(t *testing.T, name string) *dataset.DB {
 			if (rank < 2) != (host == "a") {
 				continue
 			}
-			own := int64(40e6)
+			own, first := int64(40e6), begin
 			p := pattern.Pattern{Host: host, PID: 100 + rank, Rank: rank, BeginNS: begin, EndNS: begin + 20e9, ObservedNS: 20e9, Coverage: 0.97,
 				Basis: pattern.Sampled, Resource: "cpu"}
 			slow, wait := p, p
@@ -39,11 +45,16 @@ func job(t *testing.T, name string) *dataset.DB {
 			wait.Function, wait.Class, wait.Name, wait.Beta = 2, pattern.Collective, "c10d::Work::wait", 0.6
 			if rank == 2 {
 				own, slow.Beta, wait.Beta = 80e6, 0.42, 0.2
+				first += after
 			}
 			slow.BetaLo, slow.BetaHi, wait.BetaLo, wait.BetaHi = slow.Beta-.01, slow.Beta+.01, wait.Beta, wait.Beta
 			b.Patterns = append(b.Patterns, slow, wait)
 			for n := range int64(30) {
-				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n, BeginNS: begin + n*100e6,
+				load := int64(5e6)
+				if rank == 3 {
+					load = -1 // no probe
+				}
+				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n, LoadNS: load, BeginNS: first + n*100e6,
 					PeriodNS: 100e6, WaitNS: 100e6 - own})
 			}
 		}
@@ -68,6 +79,9 @@ func TestTheSlowWorkerIsTheVerdict(t *testing.T) {
 	if r.Job != name || len(r.Workers) != 4 || r.Workers[2].Host != "b" || r.Workers[2].WaitMS != 20 {
 		t.Errorf("%q, %+v", r.Job, r.Workers)
 	}
+	if r.Workers[0].LoadMS == nil || math.Abs(*r.Workers[0].LoadMS-5) > 1e-9 || r.Workers[3].LoadMS != nil {
+		t.Errorf("loading: %v, and of a loader that is not seen %v", r.Workers[0].LoadMS, r.Workers[3].LoadMS)
+	}
 	if len(r.Findings) == 0 || r.Findings[0].Workers[0].Rank != 2 || r.Findings[0].Line != 12 {
 		t.Fatalf("%+v", r.Findings)
 	}
@@ -81,6 +95,24 @@ func TestTheSlowWorkerIsTheVerdict(t *testing.T) {
 	}
 	if r.Transfer == nil || r.Transfer.EventBytes != 2<<20 || r.Transfer.Factor < 10 {
 		t.Errorf("%+v", r.Transfer)
+	}
+}
+
+// A worker that loads before its anchor begins its steps half a period behind the
+// others, some nearer to their next one: what it costs is the same.
+func TestWhereAStepBeginsHasNoSayInItsCost(t *testing.T) {
+	for _, after := range []int64{30e6, 50e6, 60e6} {
+		r, err := Build(t.Context(), jobBeginning(t, "llama", after), Question{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := r.WhatIf
+		if a == nil {
+			t.Fatalf("%d ms: not told: %v", after/1e6, r.Notes)
+		}
+		if math.Abs(a.S-100.0/70) > 1e-6 || math.Abs(a.ReplayedS-0.1) > 1e-6 {
+			t.Errorf("%d ms: S %.3f, a step of %.1f ms", after/1e6, a.S, 1e3*a.ReplayedS)
+		}
 	}
 }
 

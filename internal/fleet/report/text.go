@@ -60,7 +60,7 @@ func (r *Report) writeWorkers(out io.Writer) {
 			break
 		}
 		row := table.Row{w.Worker.String(), w.Host, w.PID, w.Steps, fmt.Sprintf("%.1f", w.MeanMS), fmt.Sprintf("%.1f", w.WaitMS),
-			fmt.Sprintf("%.1f", w.LoadMS), fmt.Sprintf("%.0f s", w.Observed)}
+			orNone(w.LoadMS), fmt.Sprintf("%.0f s", w.Observed)}
 		if r.WhatIf != nil {
 			row = append(row, fmt.Sprintf("%.3f", slow[int(w.Rank)]))
 		}
@@ -78,6 +78,14 @@ func (r *Report) writeWorkers(out io.Writer) {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintln(out)
+}
+
+// orNone is a time in ms, and a dash for one that is not seen.
+func orNone(ms *float64) string {
+	if ms == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f", *ms)
 }
 
 func (r *Report) writeFindings(out io.Writer) {

@@ -262,14 +262,27 @@ func (r reader) steps(threads []timeline.Thread) (all []pattern.Step, err error)
 	if err != nil {
 		return nil, err
 	}
+	// A process whose loader is never seen has no scopes for it: that is not 0 ns.
+	marked := map[int]bool{}
+	for _, t := range threads {
+		for _, s := range t.Training() {
+			if _, seen := loads[s.ID]; seen {
+				marked[int(t.PID)] = true
+			}
+		}
+	}
 	for _, t := range threads {
 		rank := int32(-1)
 		if t.Rank != nil {
 			rank = int32(*t.Rank)
 		}
 		for _, s := range t.Training() {
+			load, seen := loads[s.ID]
+			if !seen && !marked[int(t.PID)] {
+				load = -1
+			}
 			all = append(all, pattern.Step{PID: int32(t.PID), Rank: rank, Number: int64(s.Number), BeginNS: s.Begin,
-				PeriodNS: s.Period, WaitNS: waits[s.ID], LoadNS: loads[s.ID]})
+				PeriodNS: s.Period, WaitNS: waits[s.ID], LoadNS: load})
 		}
 	}
 	return all, nil

@@ -53,7 +53,7 @@ type StepRow struct {
 	Begin   int64  `parquet:"begin_ns,delta"`
 	Period  int64  `parquet:"period_ns"`
 	Wait    int64  `parquet:"wait_ns"`
-	Load    int64  `parquet:"load_ns"`
+	Load    *int64 `parquet:"load_ns,optional"`
 }
 
 // UploadRow is a row of table upload: what was sent of a recording, and what stayed.
@@ -98,7 +98,7 @@ func Send(ctx context.Context, s Store, b Batch) (bytes int64, err error) {
 	}
 	steps := make([]StepRow, len(b.Steps))
 	for i, st := range b.Steps {
-		steps[i] = StepRow{b.Session, b.Job, b.Host, st.PID, unlessNegative(st.Rank), st.Number, st.BeginNS, st.PeriodNS, st.WaitNS, st.LoadNS}
+		steps[i] = StepRow{b.Session, b.Job, b.Host, st.PID, unlessNegative(st.Rank), st.Number, st.BeginNS, st.PeriodNS, st.WaitNS, unlessNegative(st.LoadNS)}
 	}
 	n, err := put(ctx, s, partition("worker_step"), steps)
 	if err != nil {
@@ -125,11 +125,11 @@ func (b Batch) patternRow(p *pattern.Pattern) PatternRow {
 	}
 }
 
-func unlessNegative(rank int32) *int32 {
-	if rank < 0 {
+func unlessNegative[T int32 | int64](v T) *T {
+	if v < 0 {
 		return nil
 	}
-	return &rank
+	return &v
 }
 
 func unlessZero[T comparable](v T) *T {
