@@ -22,7 +22,7 @@ const module = "github.com/ebpfprof/ebpfprof/"
 // that matches counts.
 var floors = [][]string{
 	{"bpf", "symbolize/callstack", "symbolize/cufunction", "symbolize/elf", "symbolize/demangle", "symbolize/mlir", "tracer/catalog", "tracer/site", "tracer/procfile", "tracer/cache", "tracer/uprobe",
-		"tracer/syscallnames", "tracer/places", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
+		"tracer/syscallnames", "tracer/slots", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
 		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/testelf", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps",
 		"internal/flops", "internal/kernelclass",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/pickle", "internal/fleet/trigger"},
@@ -47,7 +47,7 @@ var floors = [][]string{
 	{"output/schemadoc", "internal/fleet/request", "internal/fleet/outbox", "internal/cli", "internal/importer", "internal/profile", "internal/annotation", "internal/search"},
 	{"internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},
 	{"internal/stacks", "internal/memplan/source", "internal/findings", "internal/export", "internal/views",
-		"internal/fleet/source", "internal/fleet/report", "internal/fleet/live", "internal/fleet/hang", "internal/fleet/flightrecorder"},
+		"internal/fleet/source", "internal/fleet/report", "internal/fleet/history", "internal/fleet/live", "internal/fleet/hang", "internal/fleet/flightrecorder"},
 	{"internal/memplan/analysis"},
 	{"internal/diff", "internal/memplan/text"},
 	{"internal/report", "internal/e2e/harness"},
