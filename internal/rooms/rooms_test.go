@@ -52,7 +52,7 @@ var floors = [][]string{
 	{"internal/diff", "internal/memplan/text"},
 	{"internal/report", "internal/e2e/harness"},
 	{"internal/recorder", "internal/matrix", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
-	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/pairs", "internal/agent"},
+	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/pairs", "internal/planted", "internal/agent"},
 	{"internal/capture"},
 	{"cmd/*"},
 }
