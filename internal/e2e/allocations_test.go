@@ -32,6 +32,9 @@ func TestAllocationsUnderALimit(t *testing.T) {
 			t.Errorf("allocations took %d ns, the job waited %d ns for them", took, r.Truth.Memory.TimedNS)
 		}
 		checkRefusals(t, r)
+		if v == harness.Debian { // at anchor, where allocations are in slices
+			checkRefusals(t, harness.RecordReady(t, []string{"--level", "anchor"}, v.Job("allocations.py", "--what", "limited", "--rounds", "20")...))
+		}
 	})
 }
 
@@ -41,7 +44,7 @@ func checkRefusals(t *testing.T, r *harness.Recording) {
 	line := fmt.Sprintf("limited:%d", lineOf(t, "allocations.py", "torch.empty(REFUSED"))
 	refused := int64(0)
 	for _, row := range r.Rows(t, `SELECT bytes, %s, stack.status FROM memory JOIN stack USING (stack_id)
-			WHERE action = 'out_of_memory' AND level = 'allocator' AND %s`, pythonFrames, r.Region(t)) {
+			WHERE action = 'out_of_memory' AND level = 'allocator' AND weight = 1 AND %s`, pythonFrames, r.Region(t)) {
 		refused++
 		if frames := texts(row[1]); harness.Integer(t, row[0]) != r.Truth.Memory.RefusedBytes || !slices.Contains(frames, line) {
 			t.Errorf("%v bytes were refused at %v (%v), want %d at %s", row[0], frames, row[2], r.Truth.Memory.RefusedBytes, line)

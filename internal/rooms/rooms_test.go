@@ -32,7 +32,7 @@ var floors = [][]string{
 		"internal/memplan/dense",
 		"internal/memplan/holders"},
 	{"symbolize/*", "tracer/event", "internal/testkernel", "internal/memplan/hot", "internal/memplan/snapshot"},
-	{"symbolize/*/*", "tracer/counter", "tracer/filter", "tracer/pjrt", "tracer/process", "tracer/progress", "internal/memplan/replay"},
+	{"symbolize/*/*", "tracer/counter", "tracer/filter", "tracer/pjrt", "tracer/process", "tracer/progress", "tracer/transfers", "internal/memplan/replay"},
 	{"tracer/mapped", "tracer/weights"},
 	{"tracer/python", "tracer/unwinding", "tracer/accel", "tracer/budget", "tracer/tensor", "tracer/waits"},
 	{"tracer/stacks", "tracer/kernel", "tracer/plan"},

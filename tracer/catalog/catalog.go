@@ -224,7 +224,7 @@ type Dtype struct {
 
 // Groups lists every group, in the order in which they are shown.
 func Groups() []Group {
-	return []Group{scopeGroup, compileGroup, backwardGroup, operatorGroup, autogradGroup, memoryGroup, deviceMemoryGroup, collectiveGroup,
+	return []Group{scopeGroup, compileGroup, backwardGroup, operatorGroup, autogradGroup, memoryGroup, deviceMemoryGroup, outOfMemoryGroup, collectiveGroup,
 		openCLGroup, openCLMemoryGroup, openCLSyncGroup, openCLCodeGroup,
 		levelZeroGroup, levelZeroMemoryGroup, levelZeroSyncGroup, levelZeroCodeGroup, neuronGroup, neuronMemoryGroup, neuronCodeGroup,
 		cudaGroup, cudaMemoryGroup, cudaSyncGroup, cudaCodeGroup, cudaStubsGroup, hipGroup, hipMemoryGroup, hipSyncGroup, hipCodeGroup, ncclGroup, pjrtGroup}

@@ -155,6 +155,7 @@ var memoryGroup = Group{
 	Name: "memory",
 	Help: "every allocation and free of a CPU tensor's storage",
 	Tier: Detail,
+	With: []string{"out-of-memory"},
 	Functions: []Function{
 		{
 			// void *c10::alloc_cpu(size_t nbytes): throws where there is no room. Its caller
@@ -183,15 +184,6 @@ var memoryGroup = Group{
 			Values: []Value{Reg(FieldAddress, 1)},
 			Memory: &Memory{Space: "host", Level: "allocator", Action: "free"},
 		},
-		{
-			// Called where the exception of alloc_cpu is caught, below whoever asked.
-			Library: "libc10.so",
-			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", Exact: true,
-			Layer: "runtime", Category: "alloc", Label: "ProfiledCPUMemoryReporter::OutOfMemory",
-			Action: Event,
-			Values: []Value{Reg(FieldBytes, 1)},
-			Memory: &Memory{Space: "host", Level: "allocator", Action: "out_of_memory"},
-		},
 	},
 }
 
@@ -199,6 +191,7 @@ var deviceMemoryGroup = Group{
 	Name: "device-memory",
 	Help: "every allocation and free of the caching allocator of a device",
 	Tier: Detail,
+	With: []string{"out-of-memory"},
 	Functions: []Function{{
 		// void c10::reportMemoryUsageToProfiler(void* ptr, int64 alloc_size,
 		//     size_t total_allocated, size_t total_reserved, Device device)
@@ -214,4 +207,35 @@ var deviceMemoryGroup = Group{
 		},
 		Memory: &Memory{Space: "device", Level: "allocator"},
 	}},
+}
+
+// Apart from the allocations, which may be in slices: it happens once, and a recording is
+// looked at for it.
+var outOfMemoryGroup = Group{
+	Name: "out-of-memory",
+	Help: "allocations that PyTorch's allocators have no room for",
+	Tier: Anchor,
+	Functions: []Function{
+		{
+			// Called where the exception of alloc_cpu is caught, below whoever asked.
+			Library: "libc10.so",
+			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", Exact: true,
+			Layer: "runtime", Category: "alloc", Label: "ProfiledCPUMemoryReporter::OutOfMemory",
+			Action: Event,
+			Values: []Value{Reg(FieldBytes, 1)},
+			Memory: &Memory{Space: "host", Level: "allocator", Action: "out_of_memory"},
+		},
+		{
+			// void c10::reportOutOfMemoryToProfiler(int64_t alloc_size, size_t total_allocated,
+			//     size_t total_reserved, Device device)
+			// The CPU allocator calls it too while the job itself profiles memory;
+			// those calls are dropped by their device type, since OutOfMemory saw them.
+			Library: "libc10.so",
+			Symbol:  "_ZN3c1027reportOutOfMemoryToProfilerE",
+			Layer:   "runtime", Category: "alloc", Label: "reportOutOfMemoryToProfiler",
+			Action: Event,
+			Values: []Value{Reg(FieldBytes, 0), Reg(FieldTotalAllocated, 1), Reg(FieldTotalReserved, 2), Reg(FieldTorchDevice, 3)},
+			Memory: &Memory{Space: "device", Level: "allocator", Action: "out_of_memory"},
+		},
+	},
 }

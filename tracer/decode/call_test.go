@@ -288,6 +288,23 @@ func TestAllocationsHaveTheirDuration(t *testing.T) {
 	}
 }
 
+func TestADeviceWithoutRoomSaysWhatItHad(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	r := span(index("reportOutOfMemoryToProfiler"), 0)
+	r.Kind, r.EndNs = uint8(bpf.CallRecordKindRECORD_EVENT), r.StartNs
+	d.calls.record(encode(r, 0, 1<<40, 4096, 8192, 0x0101)) // cuda:1
+	d.calls.record(encode(r, 0, 1<<40, 4096, 8192, 0xff00)) // cpu: OutOfMemory saw it
+	d.Flush()
+	if len(sink.memory) != 1 {
+		t.Fatalf("%d rows, want 1", len(sink.memory))
+	}
+	m := sink.memory[0]
+	if m.Action != event.ActionOutOfMemory || m.Space != "device" || *m.Bytes != 1<<40 || *m.TotalAllocatedBytes != 4096 ||
+		*m.TotalReservedBytes != 8192 || *m.DeviceID != 1 || m.DurationNS != nil {
+		t.Errorf("%+v", m)
+	}
+}
+
 func TestDeviceAllocatorEventsCarryTotalsAndDevice(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	r := span(index("reportMemoryUsageToProfiler"), 0)
