@@ -32,7 +32,7 @@ var floors = [][]string{
 		"internal/memplan/dense",
 		"internal/memplan/holders"},
 	{"symbolize/*", "tracer/event", "internal/testkernel", "internal/memplan/hot", "internal/memplan/snapshot"},
-	{"symbolize/*/*", "tracer/counter", "tracer/filter", "tracer/pjrt", "tracer/process", "tracer/progress", "internal/memplan/replay"},
+	{"symbolize/*/*", "tracer/counter", "tracer/filter", "tracer/pjrt", "tracer/process", "tracer/progress", "tracer/transfers", "internal/memplan/replay"},
 	{"tracer/mapped", "tracer/weights"},
 	{"tracer/python", "tracer/unwinding", "tracer/accel", "tracer/budget", "tracer/tensor", "tracer/waits"},
 	{"tracer/stacks", "tracer/kernel", "tracer/plan"},
@@ -52,7 +52,7 @@ var floors = [][]string{
 	{"internal/diff", "internal/memplan/text"},
 	{"internal/report", "internal/e2e/harness"},
 	{"internal/recorder", "internal/matrix", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
-	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/pairs", "internal/agent"},
+	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/pairs", "internal/planted", "internal/agent"},
 	{"internal/capture"},
 	{"cmd/*"},
 }
