@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/lint"
@@ -40,16 +41,29 @@ func (b *builder) lint() error {
 	return b.choose()
 }
 
-// recorded copies what the recording itself warned of. Stacks that end early
-// come in many kinds: one sentence for all.
+// eachKind is how many warnings of one kind are told one by one: a job that compiles
+// brings dozens of libraries.
+const eachKind = 5
+
+// recorded copies what the recording itself warned of, losses first. Stacks that end
+// early come in many kinds: one sentence for all.
 func (b *builder) recorded() error {
+	told, more, times := map[string]int{}, map[string]int{}, map[string]int64{}
+	var kinds []string
 	err := b.each(`SELECT kind, source, sum(count)::BIGINT, any_value(detail) FROM warning
-		WHERE kind NOT IN ('memoised', 'incomplete') GROUP BY 1, 2 ORDER BY kind = 'lost' DESC, 3 DESC LIMIT 20`, func(scan scan) error {
+		WHERE kind NOT IN ('memoised', 'incomplete') GROUP BY 1, 2 ORDER BY kind = 'lost' DESC, 3 DESC, 2`, func(scan scan) error {
 		var kind, source string
 		var count int64
 		var detail sql.NullString
 		if err := scan(&kind, &source, &count, &detail); err != nil {
 			return err
+		}
+		if told[kind]++; told[kind] > eachKind {
+			if more[kind]++; more[kind] == 1 {
+				kinds = append(kinds, kind)
+			}
+			times[kind] += count
+			return nil
 		}
 		text := fmt.Sprintf("%s: %s, %d times", kind, source, count)
 		if detail.String != "" {
@@ -60,6 +74,9 @@ func (b *builder) recorded() error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, kind := range kinds {
+		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("%d %s: of %d more sources (query: SELECT * FROM warning WHERE kind = '%s')", times[kind], kind, more[kind], strings.ReplaceAll(kind, "'", "''")))
 	}
 	return b.each(`SELECT sum(count)::BIGINT, string_agg(DISTINCT source, ', ') FROM warning WHERE kind = 'incomplete' HAVING sum(count) > 0`, func(scan scan) error {
 		var count int64

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -108,6 +109,34 @@ func TestARecordingOfTheCPUIsUseful(t *testing.T) {
 	}
 	if r.Device != nil || !strings.Contains(strings.Join(r.Untold, ";"), "what the device did") {
 		t.Errorf("%+v %q", r.Device, r.Untold)
+	}
+}
+
+// TestOfManyWarningsOfAKindTheRestIsCounted: none is left out in silence, and a loss
+// stands before them.
+func TestOfManyWarningsOfAKindTheRestIsCounted(t *testing.T) {
+	r := built(t, made(t, func(d *output.Dataset) error {
+		err := d.Warning(event.Warning{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 1, Detail: "the ring buffer was full"})
+		for n := range 30 {
+			err = errors.Join(err, d.Warning(event.Warning{TSNS: 1e15, Kind: "late", Source: fmt.Sprintf("/l/%d.so", n), Count: int64(100 - n), Detail: "late"}))
+		}
+		return err
+	}))
+	var late int64
+	for i, w := range r.Warnings {
+		if strings.Contains(w, "ring buffer") && i > 0 {
+			t.Errorf("the loss is told as number %d", i)
+		}
+		var n int64
+		if strings.Contains(w, "late: ") {
+			if _, err := fmt.Sscan(w, &n); err != nil {
+				t.Errorf("%q: %v", w, err)
+			}
+			late += n
+		}
+	}
+	if late != 30*100-29*30/2 || len(r.Warnings) > 10 || !strings.Contains(strings.Join(r.Warnings, "\n"), "25 more sources") {
+		t.Errorf("%d told of: %q", late, r.Warnings)
 	}
 }
 
