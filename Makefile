@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo s3 test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo s3 test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs bench bench-before bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -135,6 +135,12 @@ soak: build native
 RUNS ?= 20
 short-runs: build deps torch
 	$(GO) run ./internal/shortruns -runs $(RUNS) $(if $(STEPS),-steps $(STEPS)) -python "$(CACHE)/torch-venv/bin/python"
+
+# How far the verdicts of diff can be trusted: twenty pairs of the same job, and ten of
+# which one side has a slower operator; a quarter of an hour on a machine that does nothing else.
+PAIRS ?= 20
+diff-pairs: build deps torch
+	$(GO) run ./internal/pairs -pairs $(PAIRS) -python "$(CACHE)/torch-venv/bin/python"
 
 generate:
 	$(GO) generate ./...

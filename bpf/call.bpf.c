@@ -208,7 +208,7 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 		sequence = sequence_of(f->arg[0], f->arg[1]);
 		if (depth > 0 && depth <= MAX_DEPTH)
 			t->frame[(depth - 1) & (MAX_DEPTH - 1)].sequence = sequence;
-		remember_forward(e->tgid, sequence, f->line);
+		keep_forward_line(e->tgid, sequence, f->line);
 		break;
 	case ACTION_PYTHON:
 		if (depth > 0 && depth <= MAX_DEPTH)

@@ -60,7 +60,7 @@ static __always_inline __u64 forward_check(__u32 tgid, __u64 sequence, __u64 id)
 	return mix(sequence, tgid) ^ id;
 }
 
-static __always_inline void remember_forward(__u32 tgid, __u64 sequence, __u64 line)
+static __always_inline void keep_forward_line(__u32 tgid, __u64 sequence, __u64 line)
 {
 	struct forward_line *f = forward_line(tgid, sequence);
 	__u64 id = line & ~LINE_SOURCE;

@@ -43,7 +43,7 @@ struct thread_state {
 	__u32 depth;
 	__u32 scopes;
 	__u32 tgid;
-	__u32 stack_before;	/* which remembered stack was taken last (memo.h) */
+	__u32 stack_before;	/* which memoised stack was taken last (memo.h) */
 	__u32 line_before;	/* likewise, of Python frames alone */
 	__u32 pad;
 	struct open_scope scope[MAX_SCOPES];

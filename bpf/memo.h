@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Stacks of hot calls, remembered instead of walked again.
+ * Stacks of hot calls, memoised instead of walked again.
  *
  * A walk keeps the addresses of the words that told it where to go (trail.h):
  * return addresses, and of the interpreter the list of frames with the
@@ -131,7 +131,7 @@ struct {
 	__uint(max_entries, 2 * MEMO_COUNTS);
 } memo_counts SEC(".maps");
 
-/* Of so many hits one is walked to compare, a power of two; 0: nothing is remembered. */
+/* Of so many hits one is walked to compare, a power of two; 0: nothing is memoised. */
 const volatile __u32 memo_every = 256;
 
 static __always_inline void memo_count(const struct memo_workspace *m, __u32 what)
@@ -324,7 +324,7 @@ static __always_inline bool memo_found(struct memo_workspace *m)
 	return (e->hits & (memo_every - 1)) && m->epoch == stack_epoch(m->id, m->now_ns);
 }
 
-/* Remembers which stack came last on the thread, for the next guess. */
+/* Notes which stack came last on the thread, for the next guess. */
 static __always_inline void memo_follows(struct memo_workspace *m)
 {
 	struct memo_entry *last = memo_entry(m->last);

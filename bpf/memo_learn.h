@@ -217,7 +217,7 @@ static __always_inline __u32 memo_choose(const struct stack_workspace *w, __u32 
 	__u64 oldest = ~0ULL;
 
 	/* Until 3.10 a frame is an object of its own, now here, now there: the
-	 * same stack is another one to remember. Three words are of each. */
+	 * same stack is another one to keep. Three words are of each. */
 	for (__u32 i = 2; i < 2 + 3 * MEMO_FRAMES; i += 3)
 		if (i < python->length)
 			sum = mix(sum, python->address[i]);

@@ -203,7 +203,7 @@ static __noinline int python_not_entered(const struct python_runtime *rt, struct
 
 /* Takes one frame of the list; 0 to go on, else PYTHON_END or why it stopped. */
 static __always_inline int python_step(const struct python_runtime *rt, struct python_scratch *s,
-				       struct python_memory *m, struct python_known *known,
+				       struct python_memory *m, struct python_cache *cache,
 				       struct python_stack *stack)
 {
 	__u64 frame = s->frame;
@@ -235,7 +235,7 @@ static __always_inline int python_step(const struct python_runtime *rt, struct p
 	/* Since 3.11 the instruction lies in the code object, and names it. */
 	if (!rt->code_start)
 		trail_add(&s->trail, frame + rt->frame_code);
-	described = python_describe(rt, m, known, frame, at, &stack->frame[n & (MAX_PYTHON_FRAMES - 1)]);
+	described = python_describe(rt, m, cache, frame, at, &stack->frame[n & (MAX_PYTHON_FRAMES - 1)]);
 	if (described && s->entering)
 		return python_not_entered(rt, s, m, stack);
 	if (described == PYTHON_DESCRIBED_NOT)
@@ -251,18 +251,18 @@ static __always_inline int python_step(const struct python_runtime *rt, struct p
 }
 
 VERIFIED_ONCE int python_next(const struct python_runtime *rt, struct python_scratch *s,
-			      struct python_memory *m, struct python_known *known, struct python_stack *stack)
+			      struct python_memory *m, struct python_cache *cache, struct python_stack *stack)
 {
 	if (!rt || !s || !m || !stack)
 		return PYTHON_MAX_FRAMES;
-	return python_step(rt, s, m, known, stack);
+	return python_step(rt, s, m, cache, stack);
 }
 
 struct python_steps {
 	const struct python_runtime *rt;
 	struct python_scratch *scratch;
 	struct python_memory *memory;
-	struct python_known *known;
+	struct python_cache *cache;
 	struct python_stack *stack;
 	int end;
 };
@@ -271,7 +271,7 @@ static long python_loop_step(__u32 index, void *context)
 {
 	struct python_steps *steps = context;
 
-	steps->end = python_next(steps->rt, steps->scratch, steps->memory, steps->known, steps->stack);
+	steps->end = python_next(steps->rt, steps->scratch, steps->memory, steps->cache, steps->stack);
 	return steps->end != 0;
 }
 
@@ -279,11 +279,11 @@ static long python_loop_step(__u32 index, void *context)
 #define PYTHON_MAX_STEPS (2 * MAX_PYTHON_FRAMES + 2)
 
 static __always_inline int python_walk_frames(const struct python_runtime *rt, struct python_scratch *s,
-					      struct python_memory *m, struct python_known *known,
+					      struct python_memory *m, struct python_cache *cache,
 					      struct python_stack *stack)
 {
 	struct python_steps steps = {
-		.rt = rt, .scratch = s, .memory = m, .known = known, .stack = stack, .end = PYTHON_MAX_FRAMES,
+		.rt = rt, .scratch = s, .memory = m, .cache = cache, .stack = stack, .end = PYTHON_MAX_FRAMES,
 	};
 	int end;
 
@@ -293,7 +293,7 @@ static __always_inline int python_walk_frames(const struct python_runtime *rt, s
 		bpf_loop(PYTHON_MAX_STEPS, python_loop_step, &steps, 0);
 	} else {
 		for (int i = 0; i < PYTHON_MAX_STEPS; i++) {
-			int outcome = python_next(rt, s, m, known, stack);
+			int outcome = python_next(rt, s, m, cache, stack);
 
 			if (outcome) {
 				steps.end = outcome;
@@ -315,7 +315,7 @@ static __always_inline int python_walk_frames(const struct python_runtime *rt, s
 /* The walk in the process that rt describes. */
 static __always_inline int python_walk(const struct python_runtime *rt, const struct walk_start *start,
 				       struct python_scratch *s, struct python_memory *m,
-				       struct python_known *known, struct python_stack *stack)
+				       struct python_cache *cache, struct python_stack *stack)
 {
 	int failed;
 
@@ -334,7 +334,7 @@ static __always_inline int python_walk(const struct python_runtime *rt, const st
 	failed = python_first_frame(rt, s, m);
 	if (failed)
 		return failed;
-	return python_walk_frames(rt, s, m, known, stack);
+	return python_walk_frames(rt, s, m, cache, stack);
 }
 
 #endif

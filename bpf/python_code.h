@@ -15,11 +15,11 @@
  * object, unless what a program compiles and throws away comes to lie where the one
  * before lay. Therefore the code object is read all the same one time in PYTHON_CHECK.
  */
-#define PYTHON_KNOWN 256	/* places, a power of two */
+#define PYTHON_CACHED 256	/* places, a power of two */
 #define PYTHON_CHECK 8		/* likewise */
 #define PYTHON_OWN_WORDS 6	/* of a frame: what it runs, where it finds names */
 
-struct python_known_code {
+struct python_cached_code {
 	__u64 frame;
 	__u64 words;	/* their hash; with the process and the instruction */
 	__u32 checksum;
@@ -28,8 +28,8 @@ struct python_known_code {
 };
 
 /* Two frames may want one place. A place is one line of the cache. */
-struct python_known {
-	struct python_known_code code[PYTHON_KNOWN][2];
+struct python_cache {
+	struct python_cached_code code[PYTHON_CACHED][2];
 };
 
 static __always_inline __u32 python_mix(__u32 sum, __u32 value)
@@ -108,7 +108,7 @@ static __noinline int python_read_code(const struct python_runtime *rt, struct p
 
 /* Reads it, and keeps what it is for the samples to come. */
 static __noinline int python_learn_code(const struct python_runtime *rt, struct python_memory *m,
-					struct python_known_code *k, struct python_frame *f)
+					struct python_cached_code *k, struct python_frame *f)
 {
 	int described = python_read_code(rt, m, f);
 
@@ -116,13 +116,13 @@ static __noinline int python_learn_code(const struct python_runtime *rt, struct 
 	return described;
 }
 
-/* Likewise, if it is not known from the samples before. */
-static __always_inline int python_know_code(const struct python_runtime *rt, struct python_memory *m,
-					    struct python_known *known, __u64 frame, __u64 at,
+/* Likewise, if it is not cached. */
+static __always_inline int python_use_cached(const struct python_runtime *rt, struct python_memory *m,
+					    struct python_cache *cache, __u64 frame, __u64 at,
 					    struct python_frame *f)
 {
 	__u64 words = python_own_words(m, at, f->instruction);
-	struct python_known_code *k = known->code[(frame * 0x9e3779b97f4a7c15ULL) >> 50 & (PYTHON_KNOWN - 1)];
+	struct python_cached_code *k = cache->code[(frame * 0x9e3779b97f4a7c15ULL) >> 50 & (PYTHON_CACHED - 1)];
 	__u32 before;
 	int described;
 
@@ -150,9 +150,9 @@ static __always_inline int python_know_code(const struct python_runtime *rt, str
 	return described;
 }
 
-/* Describes the frame at a place in the windows. known: may be null. */
+/* Describes the frame at a place in the windows. cache: may be null. */
 static __always_inline int python_describe(const struct python_runtime *rt, struct python_memory *m,
-					   struct python_known *known, __u64 frame, __u64 at,
+					   struct python_cache *cache, __u64 frame, __u64 at,
 					   struct python_frame *f)
 {
 	/* 3.14 tags references in their lowest bits. */
@@ -171,7 +171,7 @@ static __always_inline int python_describe(const struct python_runtime *rt, stru
 		f->instruction = (__s32)PYTHON_PIECE_INT(m, at, rt->frame_instruction) >>
 				 (rt->lasti_shift & 1);
 	}
-	return known ? python_know_code(rt, m, known, frame, at, f) : python_read_code(rt, m, f);
+	return cache ? python_use_cached(rt, m, cache, frame, at, f) : python_read_code(rt, m, f);
 }
 
 #endif

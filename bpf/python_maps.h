@@ -29,10 +29,10 @@ static __always_inline void python_count(__u32 what, __u64 times)
  * python_outcome's words how far that went. start needs thread_pointer, tgid and
  * ns_tid, and sp to read less often. The memory behind scratch, memory and stack must
  * be this program's alone until it ends: a sample may interrupt a probe, so each needs
- * its own; known, which may be null, is what stays for the walks after it.
+ * its own; cache, which may be null, is what stays for the walks after it.
  */
 static __noinline int walk_python(const struct walk_start *start, struct python_scratch *scratch,
-				  struct python_memory *memory, struct python_known *known,
+				  struct python_memory *memory, struct python_cache *cache,
 				  struct python_stack *stack)
 {
 	__u32 tgid = start->tgid;
@@ -49,7 +49,7 @@ static __noinline int walk_python(const struct walk_start *start, struct python_
 	memory->differed = 0;
 	trail_begin(&scratch->trail);
 	if (rt)
-		outcome = python_walk(rt, start, scratch, memory, known, stack);
+		outcome = python_walk(rt, start, scratch, memory, cache, stack);
 	stack->outcome = outcome;
 	python_count(outcome, 1);
 	if (stack->cold)

@@ -67,16 +67,16 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);	/* begins at a page */
 	__type(key, __u32);
-	__type(value, struct known_stack);
+	__type(value, struct stack_cache);
 	__uint(max_entries, WORKSPACES);	/* for each CPU: sized by the loader */
-} known_stacks SEC(".maps");
+} walk_caches SEC(".maps");
 
 /* Never null: the map has one for each context of each CPU. */
-static __always_inline struct known_stack *known_stack(__u32 context)
+static __always_inline struct stack_cache *stack_cache(__u32 context)
 {
 	__u32 index = bpf_get_smp_processor_id() * WORKSPACES + context;
 
-	return bpf_map_lookup_elem(&known_stacks, &index);
+	return bpf_map_lookup_elem(&walk_caches, &index);
 }
 
 static __always_inline void emit_sample(const struct sample_record *from)
@@ -154,12 +154,12 @@ static __noinline int tick(struct bpf_perf_event_data *ctx)
 	__u32 tgid = ids >> 32, tid = ids;
 	struct sample_record r = { .state = SAMPLE_ON_CPU, .tgid = tgid, .tid = tid };
 	struct stack_workspace *w;
-	struct known_stack *known;
+	struct stack_cache *cache;
 
 	if (!recording || !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
-	known = known_stack(WORKSPACE_INTERRUPT);
-	w = known ? begin_stack(WORKSPACE_INTERRUPT) : 0;
+	cache = stack_cache(WORKSPACE_INTERRUPT);
+	w = cache ? begin_stack(WORKSPACE_INTERRUPT) : 0;
 	if (!w)
 		return 0;
 	r.ts_ns = bpf_ktime_get_ns();
@@ -170,7 +170,7 @@ static __noinline int tick(struct bpf_perf_event_data *ctx)
 		kernel_frames(w, ctx);
 		step_back(w);
 	}
-	r.stack_id = take_stack(w, known);
+	r.stack_id = take_stack(w, cache);
 	r.span_id = span_at(tid, tgid, w->start.sp);
 	r.holds_gil = w->python.holds_gil;
 	r.in_gc = w->python.in_gc;
@@ -195,14 +195,14 @@ struct {
 /* The stack of a thread that is about to leave the CPU outside of a system call. */
 static __noinline int stack_of_wait(void *ctx, struct wait *wait, __u32 tgid, __u32 tid)
 {
-	struct known_stack *known = known_stack(WORKSPACE_TASK);
-	struct stack_workspace *w = known ? begin_stack(WORKSPACE_TASK) : 0;
+	struct stack_cache *cache = stack_cache(WORKSPACE_TASK);
+	struct stack_workspace *w = cache ? begin_stack(WORKSPACE_TASK) : 0;
 
 	if (!w)
 		return 0;
 	start_at_kernel_entry(&w->start);
 	kernel_frames(w, ctx);
-	wait->stack_id = take_stack(w, known);
+	wait->stack_id = take_stack(w, cache);
 	wait->span_id = span_at(tid, tgid, w->start.sp);
 	wait->holds_gil = w->python.holds_gil;
 	wait->in_gc = w->python.in_gc;
@@ -410,18 +410,18 @@ static __noinline int end_of_wait(struct wait *wait)
 	__u32 tgid = ids >> 32, tid = ids;
 	struct sample_record r = { .state = SAMPLE_IN_SYSCALL, .tgid = tgid, .tid = tid };
 	struct stack_workspace *w;
-	struct known_stack *known;
+	struct stack_cache *cache;
 
 	r.ts_ns = wait->first_ns;
 	r.weight_ns = wait->waited_ns;
 	r.syscall = wait->syscall;
 	r.waker = wait->waker;
-	known = known_stack(WORKSPACE_TASK);
-	w = known ? begin_stack(WORKSPACE_TASK) : 0;
+	cache = stack_cache(WORKSPACE_TASK);
+	w = cache ? begin_stack(WORKSPACE_TASK) : 0;
 	if (!w)
 		return 0;
 	start_at_kernel_entry(&w->start);
-	r.stack_id = take_stack(w, known);
+	r.stack_id = take_stack(w, cache);
 	r.span_id = span_at(tid, tgid, w->start.sp);
 	r.holds_gil = w->python.holds_gil;
 	r.in_gc = w->python.in_gc;

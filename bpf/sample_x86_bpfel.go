@@ -13,43 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type SampleKnownStack struct {
-	_      structs.HostLayout
-	Python struct {
-		_    structs.HostLayout
-		Code [256][2]struct {
-			_        structs.HostLayout
-			Frame    uint64
-			Words    uint64
-			Checksum uint32
-			Uses     uint32
-			Unused   uint64
-		}
-	}
-	Native struct {
-		_       structs.HostLayout
-		Walked  uint64
-		Half    uint32
-		At      uint32
-		Count   uint32
-		Mapping uint32
-		Unused  uint64
-		Frame   [256]struct {
-			_    structs.HostLayout
-			Sp   uint64
-			Key  uint64
-			Rule SampleUnwindRule
-		}
-		Rule [2048]struct {
-			_      structs.HostLayout
-			Key    uint64
-			Walked uint64
-			Rule   SampleUnwindRule
-		}
-	}
-	_ [32]byte
-}
-
 type SampleNativeFlag uint32
 
 const (
@@ -241,6 +204,43 @@ type SampleScopeValue struct {
 	Pad      uint16
 	StackId  uint64
 	Line     uint64
+}
+
+type SampleStackCache struct {
+	_      structs.HostLayout
+	Python struct {
+		_    structs.HostLayout
+		Code [256][2]struct {
+			_        structs.HostLayout
+			Frame    uint64
+			Words    uint64
+			Checksum uint32
+			Uses     uint32
+			Unused   uint64
+		}
+	}
+	Native struct {
+		_       structs.HostLayout
+		Walked  uint64
+		Half    uint32
+		At      uint32
+		Count   uint32
+		Mapping uint32
+		Unused  uint64
+		Frame   [256]struct {
+			_    structs.HostLayout
+			Sp   uint64
+			Key  uint64
+			Rule SampleUnwindRule
+		}
+		Rule [2048]struct {
+			_      structs.HostLayout
+			Key    uint64
+			Walked uint64
+			Rule   SampleUnwindRule
+		}
+	}
+	_ [32]byte
 }
 
 type SampleStackRecord struct {
@@ -485,7 +485,6 @@ type SampleWakerStack struct {
 const (
 	SampleMapBlankThread         = "blank_thread"
 	SampleMapCalls               = "calls"
-	SampleMapKnownStacks         = "known_stacks"
 	SampleMapLife                = "life"
 	SampleMapLosses              = "losses"
 	SampleMapNativeOutcomes      = "native_outcomes"
@@ -509,6 +508,7 @@ const (
 	SampleMapUnwindWanted        = "unwind_wanted"
 	SampleMapWaits               = "waits"
 	SampleMapWakerStacks         = "waker_stacks"
+	SampleMapWalkCaches          = "walk_caches"
 	SampleProgSampleSwitch       = "sample_switch"
 	SampleProgSampleSyscallEnd   = "sample_syscall_end"
 	SampleProgSampleTick         = "sample_tick"
@@ -593,7 +593,6 @@ type SampleProgramSpecs struct {
 type SampleMapSpecs struct {
 	BlankThread     *ebpf.MapSpec `ebpf:"blank_thread"`
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
-	KnownStacks     *ebpf.MapSpec `ebpf:"known_stacks"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
@@ -617,6 +616,7 @@ type SampleMapSpecs struct {
 	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
 	Waits           *ebpf.MapSpec `ebpf:"waits"`
 	WakerStacks     *ebpf.MapSpec `ebpf:"waker_stacks"`
+	WalkCaches      *ebpf.MapSpec `ebpf:"walk_caches"`
 }
 
 // SampleVariableSpecs contains global variables before they are loaded into the kernel.
@@ -671,7 +671,6 @@ func (o *SampleObjects) Close() error {
 type SampleMaps struct {
 	BlankThread     *ebpf.Map `ebpf:"blank_thread"`
 	Calls           *ebpf.Map `ebpf:"calls"`
-	KnownStacks     *ebpf.Map `ebpf:"known_stacks"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
@@ -695,13 +694,13 @@ type SampleMaps struct {
 	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
 	Waits           *ebpf.Map `ebpf:"waits"`
 	WakerStacks     *ebpf.Map `ebpf:"waker_stacks"`
+	WalkCaches      *ebpf.Map `ebpf:"walk_caches"`
 }
 
 func (m *SampleMaps) Close() error {
 	return _SampleClose(
 		m.BlankThread,
 		m.Calls,
-		m.KnownStacks,
 		m.Life,
 		m.Losses,
 		m.NativeOutcomes,
@@ -725,6 +724,7 @@ func (m *SampleMaps) Close() error {
 		m.UnwindWanted,
 		m.Waits,
 		m.WakerStacks,
+		m.WalkCaches,
 	)
 }
 

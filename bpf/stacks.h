@@ -36,9 +36,9 @@ struct stack_workspace {
 };
 
 /* What stays of the stacks before, for those that come next. */
-struct known_stack {
-	struct python_known python;
-	struct known_walk native;
+struct stack_cache {
+	struct python_cache python;
+	struct walk_cache native;
 } __attribute__((aligned(64)));	/* the places of python are lines of the cache */
 
 /* A sample may interrupt a probe in the middle of a walk. */
@@ -242,12 +242,12 @@ VERIFIED_ONCE __u64 span_at(__u32 tid, __u32 tgid, __u64 sp)
 	return id;
 }
 
-/* Walks from the registers in w->start; known may be null. The walks nest deep: this is inlined. */
-static __always_inline __u64 take_stack(struct stack_workspace *w, struct known_stack *known)
+/* Walks from the registers in w->start; cache may be null. The walks nest deep: this is inlined. */
+static __always_inline __u64 take_stack(struct stack_workspace *w, struct stack_cache *cache)
 {
 	start_in_thread(&w->start);
-	walk_native(&w->start, known ? &known->native : 0, &w->native_scratch, &w->native);
-	walk_python(&w->start, &w->python_scratch, &w->python_memory, known ? &known->python : 0, &w->python);
+	walk_native(&w->start, cache ? &cache->native : 0, &w->native_scratch, &w->native);
+	walk_python(&w->start, &w->python_scratch, &w->python_memory, cache ? &cache->python : 0, &w->python);
 	return name_stack(w);
 }
 

@@ -9,7 +9,7 @@
 
 #define TRAIL_WORDS 256
 
-/* 0: nothing remembers the object's walks by their words. */
+/* 0: nothing memoises the object's walks by their words. */
 #ifndef KEEP_TRAIL
 #define KEEP_TRAIL 1
 #endif

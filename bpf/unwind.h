@@ -3,8 +3,8 @@
  * The native walk: from a thread's registers to its outermost frame, by the
  * tables that the loader compiled from .eh_frame, without frame pointers.
  *
- * Use: walk_native(&start, known, scratch, &stack) with all four in map memory;
- * known may be null, where nothing is to be kept for the next walk.
+ * Use: walk_native(&start, cache, scratch, &stack) with all four in map memory;
+ * cache may be null, where nothing is to be kept for the next walk.
  * It reads user memory of the current thread only.
  *
  * The same text compiles for user space, where the functions that end in _at
@@ -16,7 +16,7 @@
 
 #include "unwind_state.h"
 #include "unwind_lookup.h"
-#include "unwind_known.h"
+#include "unwind_cache.h"
 
 /* Each frame takes a step, each return probe in the way another. */
 #define NATIVE_STEPS (MAX_NATIVE_FRAMES + 32)
@@ -360,15 +360,15 @@ static __always_inline struct native_frame *record_frame(struct native_scratch *
 	return f;
 }
 
-/* The rule is known from the walk before: goes to the caller by it. */
-static __always_inline int step_known(struct native_scratch *s, struct native_stack *out,
-				      struct known_walk *known, __u64 key)
+/* The rule is cached: goes to the caller by it. */
+static __always_inline int step_cached(struct native_scratch *s, struct native_stack *out,
+				      struct walk_cache *cache, __u64 key)
 {
-	const struct unwind_rule *rule = &known_now(known)->rule;
+	const struct unwind_rule *rule = &cached_now(cache)->rule;
 
 	if (out->count >= max_frames)
 		return NATIVE_MAX_FRAMES;
-	known_keep(known, s->reg[UNWIND_SP], key);
+	cache_keep(cache, s->reg[UNWIND_SP], key);
 	return by_rule(s, out, record_frame(s, out), rule);
 }
 
@@ -383,13 +383,13 @@ static __noinline long next_window(struct native_scratch *s, __u64 address)
 #define PLAIN_FRAMES 8
 
 /*
- * Walks as long as frames are what nearly all are: their rule is known, their
+ * Walks as long as frames are what nearly all are: their rule is cached, their
  * address is a register and an offset, what they keep lies at its upper end. It does
- * what step_known does, without its calls, and leaves any other frame to it.
+ * what step_cached does, without its calls, and leaves any other frame to it.
  * Returns how many it took.
  */
 static __always_inline __u32 walk_plain(struct native_scratch *s, struct native_stack *out,
-					struct known_walk *known)
+					struct walk_cache *cache)
 {
 	__u32 taken;
 
@@ -399,9 +399,9 @@ static __always_inline __u32 walk_plain(struct native_scratch *s, struct native_
 		__u64 cfa, ra, slot, saved, low, apart, at;
 		__u32 fp_kind;
 
-		if (!known_again(known, sp, key))
+		if (!cache_hit(cache, sp, key))
 			break;
-		rule = &known_now(known)->rule;
+		rule = &cached_now(cache)->rule;
 		fp_kind = rule->fp_kind;
 		if (rule->kind != RULE_OFFSET || rule->reg > UNWIND_FP || rule->ra != RA_SAVED ||
 		    fp_kind == FP_AT_FP || !(s->known >> (rule->reg & 31) & 1) || out->count >= max_frames)
@@ -432,7 +432,7 @@ static __always_inline __u32 walk_plain(struct native_scratch *s, struct native_
 			if (fp_kind == FP_AT_CFA)
 				s->fp_word = cfa + rule->fp;
 		}
-		known_keep(known, sp, key);
+		cache_keep(cache, sp, key);
 		found_cfa(out, record_frame(s, out), cfa);
 		s->pc = CODE_ADDRESS(ra);
 		s->reg[UNWIND_FP] = fp;
@@ -446,7 +446,7 @@ static __always_inline __u32 walk_plain(struct native_scratch *s, struct native_
 
 /* Records the frame at pc and goes to its caller. */
 static __always_inline int native_step(struct native_scratch *s, struct native_stack *out,
-				  const struct unwind_process *p, struct known_walk *known)
+				  const struct unwind_process *p, struct walk_cache *cache)
 {
 	const struct unwind_mapping *m;
 	const struct unwind_file *file;
@@ -457,14 +457,14 @@ static __always_inline int native_step(struct native_scratch *s, struct native_s
 
 	if (key >> 63)
 		return NATIVE_NO_MAPPING;
-	if (known && !s->at_entry && known_again(known, s->reg[UNWIND_SP], key))
-		return step_known(s, out, known, key);
+	if (cache && !s->at_entry && cache_hit(cache, s->reg[UNWIND_SP], key))
+		return step_cached(s, out, cache, key);
 	/* Mostly that of the frame before. */
 	at = s->mapping & (UNWIND_MAPPINGS - 1);
 	if ((key - p->start[at]) >> 12 >= p->mapping[at].pages)
 		at = s->mapping = find_mapping(p, key);
-	if (known && n == 0)
-		known->mapping = at;
+	if (cache && n == 0)
+		cache->mapping = at;
 	m = &p->mapping[at & (UNWIND_MAPPINGS - 1)];
 	offset = key - p->start[at & (UNWIND_MAPPINGS - 1)];
 	if (m->file == UNWIND_NO_FILE || offset >> 12 >= m->pages)
@@ -484,9 +484,9 @@ static __always_inline int native_step(struct native_scratch *s, struct native_s
 		return by_generated_code(s, out, f);
 	if (!rule)
 		return NATIVE_NO_ROW;
-	if (known) {
-		rule = known_found(known, key, rule);
-		known_keep(known, s->reg[UNWIND_SP], key);
+	if (cache) {
+		rule = cache_found(cache, key, rule);
+		cache_keep(cache, s->reg[UNWIND_SP], key);
 	}
 	return by_rule(s, out, f, rule);
 }
@@ -495,17 +495,17 @@ struct native_steps {
 	struct native_scratch *scratch;
 	struct native_stack *stack;
 	const struct unwind_process *process;
-	struct known_walk *known;
+	struct walk_cache *cache;
 };
 
 /* Some plain frames, or one of any kind. How it ended goes into map memory. */
 VERIFIED_ONCE int native_round(struct native_scratch *s, struct native_stack *out,
-			       const struct unwind_process *p, struct known_walk *known)
+			       const struct unwind_process *p, struct walk_cache *cache)
 {
 	if (!s || !out || !p)
 		return 0;
-	if (!known || s->at_entry || walk_plain(s, out, known) != PLAIN_FRAMES)
-		out->outcome = native_step(s, out, p, known);
+	if (!cache || s->at_entry || walk_plain(s, out, cache) != PLAIN_FRAMES)
+		out->outcome = native_step(s, out, p, cache);
 	return 0;
 }
 
@@ -513,15 +513,15 @@ static long native_loop_step(__u32 i, void *context)
 {
 	struct native_steps *steps = context;
 
-	native_round(steps->scratch, steps->stack, steps->process, steps->known);
+	native_round(steps->scratch, steps->stack, steps->process, steps->cache);
 	return steps->stack->outcome != NATIVE_GOES_ON;
 }
 
-static __noinline int walk_native(const struct walk_start *start, struct known_walk *known,
+static __noinline int walk_native(const struct walk_start *start, struct walk_cache *cache,
 				  struct native_scratch *s, struct native_stack *out)
 {
 	const struct unwind_process *p = unwind_process(start->tgid);
-	struct native_steps steps = { .scratch = s, .stack = out, .process = p, .known = known };
+	struct native_steps steps = { .scratch = s, .stack = out, .process = p, .cache = cache };
 	__u32 outcome;
 
 	out->sp = start->sp;
@@ -546,9 +546,9 @@ static __noinline int walk_native(const struct walk_start *start, struct known_w
 	s->fp_word = FP_AT_START;
 	trail_begin(&s->trail);
 	/* Before the walk, which may still see what was there before the next. */
-	if (known) {
-		known_begin(known, start->tgid, walk_generation());
-		s->mapping = known->mapping;
+	if (cache) {
+		cache_begin(cache, start->tgid, walk_generation());
+		s->mapping = cache->mapping;
 	}
 	out->outcome = NATIVE_GOES_ON;
 	if (!p) {
@@ -559,13 +559,13 @@ static __noinline int walk_native(const struct walk_start *start, struct known_w
 		bpf_loop(NATIVE_STEPS, native_loop_step, &steps, 0);
 	} else {
 		for (int i = 0; i < NATIVE_STEPS && out->outcome == NATIVE_GOES_ON; i++)
-			native_round(s, out, p, known);
+			native_round(s, out, p, cache);
 	}
 	if (*(volatile __u32 *)&out->outcome == NATIVE_GOES_ON)
 		out->outcome = NATIVE_MAX_FRAMES;
 	outcome = *(volatile __u32 *)&out->outcome;
-	if (known)
-		known_end(known);
+	if (cache)
+		cache_end(cache);
 	if (s->wanted || outcome == NATIVE_NO_MAPPING)
 		want_process(start->tgid);
 	count_native_outcome(outcome);

@@ -87,8 +87,8 @@ static __noinline int find_rule_number(const struct unwind_file *f, __u64 addres
 	return cells[find_cell(cells, at, offset - row.pc)].rule;
 }
 
-/* The key of what is not remembered: shifted into a word nothing is left of it. */
-#define NOT_REMEMBERED (1ULL << 48)
+/* The key of what is not cached: shifted into a word nothing is left of it. */
+#define NOT_CACHED (1ULL << 48)
 
 /* The rule for an address of a file; null: none covers it. */
 static __noinline const struct unwind_rule *find_rule(const struct unwind_file *f, __u64 address)
@@ -99,7 +99,7 @@ static __noinline const struct unwind_rule *find_rule(const struct unwind_file *
 
 	OPAQUE(high);
 	if (high >> 32 || !f->generation)
-		key = NOT_REMEMBERED;
+		key = NOT_CACHED;
 	OPAQUE(key);
 	found = unwind_found_at((key * 0x9e3779b97f4a7c15ULL) >> 50 & (UNWIND_FOUND - 1));
 	if (!found)

@@ -121,7 +121,7 @@ struct unwind_file {
 	__u32 pages;
 	__u8 page_bits;
 	__u8 state;
-	__u16 generation;	/* of the table, no two have the same; 0: it is not remembered */
+	__u16 generation;	/* of the table, no two have the same; 0: its rules are not cached */
 	__u32 sequences;	/* their first leaf, from the image's first */
 };
 

@@ -93,12 +93,12 @@ func (o *Options) limit(name string) int {
 // tellUse says how much of the limits is used, for doctor and whoever else asks while
 // the recording goes on (internal/mapfill).
 func tellUse(s *Session) error {
-	places := s.probes.Places()
+	slots := s.probes.Slots()
 	used := map[string]int{
 		"processes": s.job.Processes(),
 		"stacks":    s.stats.stackRows(),
-		"files":     places.Files,
-		"probes":    places.Places,
+		"files":     slots.Files,
+		"probes":    slots.Slots,
 	}
 	if s.sampling.walks != nil {
 		used["unwind-mib"] = (s.sampling.walks.Used().Bytes + 1<<20 - 1) >> 20

@@ -46,7 +46,7 @@ func (s lossesOf) write() error {
 	if err := s.writeMemo(now); err != nil {
 		return err
 	}
-	if err := s.writeKnownCode(now); err != nil {
+	if err := s.writeCachedCode(now); err != nil {
 		return err
 	}
 	for _, w := range slices.Concat(s.decoder.Losses(), s.unheardLibraries(), s.nameLosses(), s.probes.Accounts().Distrusted(), s.filtered.Losses()) {
@@ -172,9 +172,9 @@ func (s lossesOf) writeMemo(now int64) error {
 	return nil
 }
 
-// writeKnownCode says how many code objects that samples knew from the samples before
+// writeCachedCode says how many code objects that samples had cached
 // (bpf/python_code.h) were compared, and how many of them were others.
-func (s lossesOf) writeKnownCode(now int64) error {
+func (s lossesOf) writeCachedCode(now int64) error {
 	if s.sampling.sampler == nil {
 		return nil
 	}

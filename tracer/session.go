@@ -18,11 +18,11 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/mapped"
-	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/probes"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/sampler"
+	"github.com/ebpfprof/ebpfprof/tracer/slots"
 )
 
 // Session is one recording.
@@ -110,7 +110,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.taking = taking{options: &s.options, kernel: k, warn: s.warn, stacks: sampler != nil, lines: s.rowsByLine}
 	chosen, detaching := probes.Select(groups, options.Budget, &can), kernel.NewDetacher()
 	s.probes = probes.New(probes.Config{
-		Kernel: k, Detaching: detaching, Chosen: chosen, Most: places.Most{Places: options.limit("probes"), Files: options.limit("files")},
+		Kernel: k, Detaching: detaching, Chosen: chosen, Most: slots.Amount{Slots: options.limit("probes"), Files: options.limit("files")},
 		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), &can), Shared: options.Follow, Unused: options.unusedRest,
 		Prepare: s.taking.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
 	})

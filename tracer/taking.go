@@ -38,7 +38,7 @@ func (t *taking) prepare(plan *plan.Plan, found *probes.Found) {
 const stackPrice = 15_000
 
 // memoisedPrice is that where the kernel has it memoised, and typicalStacks how
-// many calls tell what share of them it remembers.
+// many calls tell what share of them is memoised.
 const (
 	memoisedPrice = 1_000
 	typicalStacks = 256

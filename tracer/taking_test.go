@@ -44,7 +44,7 @@ func TestWhichCallsTakeTheirStack(t *testing.T) {
 	}
 }
 
-func TestRememberedStacksArePricedAsSuch(t *testing.T) {
+func TestMemoisedStacksArePricedAsSuch(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		totals kernel.MemoTotals

@@ -33,6 +33,7 @@ func reportCommand() *urfave.Command {
 		Description: reportDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "format", Value: "text", Usage: strings.Join(report.Formats(), ", ")},
+			&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` (default: standard output)"},
 			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` largest of each table; 0 is all (JSON: always all)"},
 			&urfave.IntFlag{Name: "rank", Usage: "only the process of `RANK`"},
@@ -49,10 +50,11 @@ func runReport(c *urfave.Context) error {
 	if err != nil {
 		return err
 	}
-	format := c.String("format")
+	format, err := formatOf(c, report.Formats())
+	if err != nil {
+		return err
+	}
 	switch {
-	case !known(report.Formats(), format):
-		return usageError(fmt.Errorf("unknown format %q: one of %s", format, strings.Join(report.Formats(), ", ")))
 	case c.Int("top") < 0:
 		return usageError(fmt.Errorf("--top %d: give a positive number, or 0 for all", c.Int("top")))
 	case c.IsSet("step") && (c.IsSet("from") || c.IsSet("to")):

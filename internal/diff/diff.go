@@ -79,6 +79,12 @@ func Compare(before, after *Side, failOn float64) *Result {
 			r.Comparability = append(r.Comparability, Fact{what, a, b, a == b})
 		}
 	}
+	if w := max(before.Waited, after.Waited); w >= pairNoise {
+		text := func(s *Side) string {
+			return fmt.Sprintf("training thread without a CPU %.0f %% of the time", s.Waited)
+		}
+		r.Comparability = append(r.Comparability, Fact{"machine", text(before), text(after), math.Abs(after.Waited-before.Waited) < pairNoise})
+	}
 	if before.What != after.What {
 		r.Comparability = append(r.Comparability, Fact{"compared", before.What, after.What, false})
 	}
@@ -95,18 +101,32 @@ func Compare(before, after *Side, failOn float64) *Result {
 
 // noise is the larger of what two recordings always differ by and what the means
 // of equal windows within each spread by; where each side was recorded three times or
-// more, what the means of those differ by at random, and nothing else.
+// more, what the means of those differ by at random. It is never less than what a busy
+// machine may have done to them.
 func (r *Result) noise(before, after *Side) {
-	if repeated(before, after) {
-		r.NoisePercent, r.NoiseFrom = 100*apart(before.Periods, after.Periods)/r.Step.Before, fmt.Sprintf("the spread of %d and %d repeats", len(before.Repeats), len(after.Repeats))
-		return
-	}
-	r.NoisePercent, r.NoiseFrom = pairNoise, "what two recordings differ by without a reason"
-	for _, s := range []*Side{before, after} {
-		floor, ok := steps.Noise(s.Periods)
-		if percent := 100 * floor / steps.Mean(s.Periods); ok && percent > r.NoisePercent {
-			r.NoisePercent, r.NoiseFrom = percent, "the spread of windows within a recording"
+	atLeast := func(percent float64, from string) {
+		if percent > r.NoisePercent {
+			r.NoisePercent, r.NoiseFrom = percent, from
 		}
+	}
+	ofRepeats := func() {
+		atLeast(100*apart(before.Periods, after.Periods)/r.Step.Before, fmt.Sprintf("the spread of %d and %d repeats", len(before.Repeats), len(after.Repeats)))
+	}
+	if repeated(before, after) {
+		ofRepeats()
+	} else {
+		atLeast(pairNoise, "what two recordings differ by without a reason")
+		if min(len(before.Repeats), len(after.Repeats)) >= fewRepeats {
+			ofRepeats()
+		}
+		for _, s := range []*Side{before, after} {
+			if floor, ok := steps.Noise(s.Periods); ok {
+				atLeast(100*floor/steps.Mean(s.Periods), "the spread of windows within a recording")
+			}
+		}
+	}
+	if before.What == "a step" && after.What == before.What {
+		atLeast(busy(before, after))
 	}
 }
 

@@ -94,6 +94,43 @@ func TestNoiseAboveTheChangeIsInconclusive(t *testing.T) {
 	}
 }
 
+// TestABusyMachineIsNoRegression: what is longer by less than the training threads waited
+// for a CPU cannot be told; of repeats, by what one side waited more.
+func TestABusyMachineIsNoRegression(t *testing.T) {
+	side := func(ms, waited float64) *Side {
+		s := &Side{What: "a step", PerStep: map[Key]float64{}, Checks: &lint.Result{Percent: 100}, Waited: waited}
+		for i := range 60 {
+			s.Periods = append(s.Periods, ms+0.001*float64(i%2))
+		}
+		return s
+	}
+	three := func(ms, waited float64) *Side {
+		return Join(side(ms, waited), side(ms+0.01, waited), side(ms-0.01, waited))
+	}
+	for _, c := range []struct {
+		name          string
+		before, after *Side
+		verdict       Verdict
+	}{
+		{"quiet", side(10, 0.4), side(13, 0.4), Regression},
+		{"one was busy", side(10, 1), side(13, 35), Inconclusive},
+		{"both were", side(10, 20), side(13, 20), Inconclusive},
+		{"much longer than that", side(10, 1), side(16, 35), Regression},
+		{"repeats, equally busy", three(10, 20), three(13, 20), Regression},
+		{"repeats, one side busier", three(10, 1), three(13, 35), Inconclusive},
+		{"two of each, far apart", Join(side(10, 0), side(14, 0)), Join(side(13, 0), side(14, 0)), Inconclusive},
+		{"two of each", Join(side(10, 0), side(10.05, 0)), Join(side(13, 0), side(13.05, 0)), Regression},
+	} {
+		r := Compare(c.before, c.after, 3)
+		if r.Verdict != c.verdict {
+			t.Errorf("%s: %s", c.name, r.Sentence)
+		}
+		if busy := c.name == "one was busy" || c.name == "both were"; busy && !strings.Contains(r.Sentence, "waited for a CPU") {
+			t.Errorf("%s: does not say why: %s", c.name, r.Sentence)
+		}
+	}
+}
+
 func TestASmallChangeIsNeutralUnderALargerFailOn(t *testing.T) {
 	if r := Compare(loop(t, 100, 1, 0, 1), loop(t, 100, 1.5, 0, 2), 10); r.Verdict != Neutral {
 		t.Errorf("%s", r.Sentence)
@@ -221,6 +258,39 @@ func holding(t *testing.T, bytes int64) *Side {
 		t.Fatal(err)
 	}
 	return side
+}
+
+// TestAFrameWithoutALineIsComparedByItsFunction: where a frame's code cannot be read far
+// enough, its line is NULL, and once that failed the comparison.
+func TestAFrameWithoutALineIsComparedByItsFunction(t *testing.T) {
+	side := func() *Side {
+		d, err := output.Create(filepath.Join(t.TempDir(), "d"), output.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := int64(1)
+		stack := event.Stack{ID: id, Status: event.StackComplete, Frames: []event.Frame{{Kind: symbolize.Python, Function: "forward", File: "/net.py"}}}
+		span := event.Span{ID: 1, StartNS: 1e15, DurationNS: 2_000_000, PID: 1, TID: 1, Call: &event.Call{Layer: "op", Name: "aten::mm"}, Weight: 1, SequenceNumber: -1}
+		sample := event.Sample{TSNS: 1e15 + 5, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 1e6, StackID: &id}
+		if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Process(event.Process{ID: 1, PID: 1, Command: "train"}),
+			d.Stacks([]event.Stack{stack}), d.Samples([]event.Sample{sample}), d.Spans([]event.Span{span}), d.Close()); err != nil {
+			t.Fatal(err)
+		}
+		db, err := dataset.Open(d.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		s, err := Load(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	r := Compare(side(), side(), 3)
+	if !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Kind == "line" && row.Key == "/net.py forward" && row.Before == 1 }) {
+		t.Errorf("%+v", r.Rows)
+	}
 }
 
 // TestBytesAreComparedByWhatHoldsThePeak, of single recordings and of repeats.

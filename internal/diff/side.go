@@ -6,6 +6,7 @@ package diff
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -29,6 +30,9 @@ type Side struct {
 	PerStep map[Key]float64
 	// Device says whether operators' times are of devices.
 	Device bool
+	// Waited is the share of the steps' time, in percent, in which the training thread was
+	// ready to run and had no CPU: what a busy machine makes of the times.
+	Waited float64
 	// Repeats are other recordings of the same side: Periods has the mean of each
 	// then, this one's first, and PerStep the means.
 	Repeats []*Side
@@ -120,6 +124,11 @@ func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
 		return window{}, nil
 	}
 	s.What = "a step"
+	contention, err := timeline.ContentionOf(ctx, db, w.pid, w.tid, best[0].Begin, best[len(best)-1].Until())
+	if err != nil {
+		return window{}, err
+	}
+	s.Waited = contention.Percent()
 	for _, step := range best {
 		s.Periods = append(s.Periods, float64(step.Period)/1e6)
 		if step.Whole {
@@ -171,7 +180,7 @@ func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
 		WITH inside AS (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM good_span WHERE layer <> 'device' AND parent_id IS NOT NULL GROUP BY ALL)
 		SELECT 'operator', o.name, sum(greatest(o.duration_ns - coalesce(i.ns, 0), 0) * o.weight)::DOUBLE / 1e6
 		FROM good_span o LEFT JOIN inside i USING (session_id, span_id) WHERE o.layer IN ('op', 'collective') AND o.` + in + ` GROUP BY ALL`, `
-		SELECT 'line', f.file || ':' || f.line || ' ' || coalesce(f."function", ''), sum(weight_ns)::DOUBLE / 1e6
+		SELECT 'line', coalesce(f.file, '') || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", ''), sum(weight_ns)::DOUBLE / 1e6
 		FROM sample x JOIN (SELECT DISTINCT ON (session_id, stack_id) session_id, stack_id, list_filter(frames, f -> f.kind = 'python')[1] AS f FROM stack) USING (session_id, stack_id)
 		WHERE f IS NOT NULL AND x.state = 'on_cpu' AND ` + in + ` GROUP BY ALL`}
 	if s.Device {
@@ -203,7 +212,7 @@ func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
 				s.PerStep[Key{"class", kernelclass.Of(k.Name)}] += v.Float64 / w.steps
 			}
 		}
-		if err := rows.Close(); err != nil {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			return err
 		}
 	}

@@ -65,6 +65,9 @@ type Result struct {
 	MeanNS    float64  // of their periods, without what the probes cost
 	Scale     float64  // what the replayed times were multiplied with for that; 1 is nothing
 	FloorNS   float64  // the noise floor; 0 where it is not known
+	// Contended says who had the CPUs while the training thread was ready to run; nil
+	// where it hardly ever was.
+	Contended *timeline.Contention
 }
 
 // candidate is what a rule accuses.
@@ -81,7 +84,7 @@ type candidate struct {
 
 // rules in the order of their files' names.
 var rules = []func(*recording) []candidate{
-	allocation, backward, blocked, collectiveOutlier, rankImbalance, firstStep, recompilation, smallCopies, fetched, fusion, gil,
+	allocation, backward, blocked, collectiveOutlier, rankImbalance, firstStep, recompilation, contention, smallCopies, fetched, fusion, gil,
 	hostBound, hotspot, layout, loader, throttling,
 }
 
@@ -132,6 +135,7 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 			result.Findings = append(result.Findings, f)
 		}
 	}
+	result.Contended = r.contended
 	slices.SortStableFunc(result.Findings, func(a, b Finding) int { return cmp.Compare(b.headroom(), a.headroom()) })
 	return result, nil
 }

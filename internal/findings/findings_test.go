@@ -276,6 +276,45 @@ func TestThreadThatHoldsTheLock(t *testing.T) {
 	}
 }
 
+// TestAThreadWithoutACPUIsTheMachinesFault, or its own threads', and nothing to mend in
+// the code: who kept the CPUs busy is in the advice.
+func TestAThreadWithoutACPUIsTheMachinesFault(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		ready, busy int64 // of a step: without a CPU; the machine's CPU time
+		fires       bool
+		advice      string
+	}{
+		{"others", 5 * ms, 20 * ms, true, "Other processes"},
+		{"its own threads", 5 * ms, 10 * ms, true, "more busy threads than CPUs"},
+		{"not counted", 5 * ms, 0, true, "more busy threads than CPUs"},
+		{"hardly ever", 200 * us, 20 * ms, false, ""},
+	} {
+		r := run(t, DefaultThresholds(), made(func(j *scripted.Job, _ int) {
+			j.Sample("off_cpu", c.ready, users).Cause = "preempted"
+			j.Wait(c.ready)
+			j.Sample("on_cpu", 9*ms, users)
+			if c.busy > 0 {
+				j.Read("cpu_user", float64(c.busy))
+			}
+		}))
+		f := r.find("cpu_contention")
+		if (f != nil) != c.fires || (r.Contended != nil) != c.fires {
+			t.Fatalf("%s: %+v, %+v", c.name, f, r.Contended)
+		}
+		if !c.fires {
+			continue
+		}
+		if f.HeadroomMS != nil || f.Severity != Info || !strings.Contains(f.Advice, c.advice) {
+			t.Errorf("%s: %+v", c.name, *f)
+		}
+		// Steps of 9.2 ms and what they wait.
+		if want := 100 * 5 / 14.2; r.Contended.Percent() < want-1 || r.Contended.Percent() > want+1 || r.Contended.Others() != (c.name == "others") {
+			t.Errorf("%s: %.1f %%, not %.1f: %+v", c.name, r.Contended.Percent(), want, *r.Contended)
+		}
+	}
+}
+
 func TestSlowFirstStepIsNoHeadroom(t *testing.T) {
 	for wait, fires := range map[int64]bool{100 * ms: true, 20 * ms: false} {
 		f := run(t, DefaultThresholds(), made(func(j *scripted.Job, step int) {

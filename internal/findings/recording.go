@@ -53,7 +53,8 @@ type recording struct {
 	samples    []sample  // of the process, in order of time
 	stacks     map[int64]*stack
 	library    *regexp.Regexp
-	failed     error // of a query that a rule made
+	contended  *timeline.Contention // beyond the threshold
+	failed     error                // of a query that a rule made
 }
 
 // sample is a row of table sample. Off the CPU it is the wait from From to To;

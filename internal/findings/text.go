@@ -26,7 +26,7 @@ func (r *Result) Verdict() string {
 
 var titles = map[string]string{
 	"allocation_in_step": "device memory is allocated in the step", "backward_anomaly": "a slow backward pass",
-	"blocked": "the training thread waits", "first_step": "a slow first step", "fusion": "small operations that could be one",
+	"blocked": "the training thread waits", "cpu_contention": "the training thread has no CPU", "first_step": "a slow first step", "fusion": "small operations that could be one",
 	"gil_contention": "another thread holds Python's lock", "hotspot": "most of the time", "layout": "copies between layouts",
 	"loader_starved": "the step waits for its data", "recompilation": "compilation in the step",
 	"collective_outlier": "collectives that now and then take too long", "host_bound": "the host takes longer than the device",
@@ -36,7 +36,7 @@ var titles = map[string]string{
 }
 
 // placeless are rules that accuse no line.
-var placeless = map[string]bool{"first_step": true, "rank_imbalance": true, "throttling": true}
+var placeless = map[string]bool{"cpu_contention": true, "first_step": true, "rank_imbalance": true, "throttling": true}
 
 func (f Finding) title() string { return titles[f.Rule] }
 

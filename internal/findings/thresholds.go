@@ -20,6 +20,7 @@ type Thresholds struct {
 	SyncPercent           float64 `yaml:"sync_percent"`
 	LayoutPercent         float64 `yaml:"layout_percent"`
 	GILPercent            float64 `yaml:"gil_percent"`
+	ContentionPercent     float64 `yaml:"contention_percent"`
 	BlockedPercent        float64 `yaml:"blocked_percent"`
 	BackwardRatio         float64 `yaml:"backward_ratio"`
 	BackwardPercent       float64 `yaml:"backward_percent"`

@@ -22,6 +22,9 @@ func (b *builder) findings() error {
 		return err
 	}
 	b.report.Findings = append(b.report.Findings, result.Findings...)
+	if c := result.Contended; c != nil {
+		b.report.Contention = &Contention{c.Percent(), float64(c.WindowNS) / 1e6, c.JobCPUs, c.OtherCPUs, c.Who()}
+	}
 	for _, text := range result.Untold {
 		b.untold("findings: %s", text)
 	}

@@ -50,8 +50,10 @@ type Report struct {
 	Threads   []Thread           `json:"threads"`
 	Memory    []Memory           `json:"memory"`
 	Findings  []findings.Finding `json:"findings"`
-	Bound     *Bound             `json:"bound"`
-	checks    *lint.Result
+	// Contention is nil where the training thread hardly ever waited for a CPU.
+	Contention *Contention `json:"contention"`
+	Bound      *Bound      `json:"bound"`
+	checks     *lint.Result
 
 	flame      *flame
 	flameTitle string
@@ -96,6 +98,16 @@ type Steps struct {
 	Method      string    `json:"method"`
 	Sequence    string    `json:"sequence"`
 	PeriodMS    []float64 `json:"period_ms"`
+}
+
+// Contention is how much of the steps' time the training thread was ready to run and had
+// no CPU, and how many CPUs the job and everybody else kept busy meanwhile.
+type Contention struct {
+	Percent   float64  `json:"percent"`
+	WindowMS  float64  `json:"window_ms"`
+	JobCPUs   float64  `json:"job_cpus"`
+	OtherCPUs *float64 `json:"other_cpus"` // nil where the machine's counters were not recorded
+	who       string
 }
 
 // Slowest is the step with the longest period.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/findings"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 	"github.com/ebpfprof/ebpfprof/output"
@@ -120,6 +121,20 @@ func TestLossesStandBeforeWhatTheyCouldSpoil(t *testing.T) {
 	verdict, lost, steps := strings.Index(text.String(), r.Verdict), strings.Index(text.String(), "ring buffer was full"), strings.Index(text.String(), "30 steps")
 	if verdict != 0 || lost < 0 || steps < lost {
 		t.Errorf("%d %d %d\n%s", verdict, lost, steps, text.String())
+	}
+}
+
+// TestAReportBeginsWithTheCPUsThatAThreadDidNotHave where that is more than anything
+// that could be mended.
+func TestAReportBeginsWithTheCPUsThatAThreadDidNotHave(t *testing.T) {
+	headroom := 20.0
+	mend := []findings.Finding{{Rule: "layout", Severity: findings.High, HeadroomPercent: &headroom, Name: "aten::clone", Advice: "Copy less."}}
+	for percent, first := range map[float64]bool{5: false, 15: false, 40: true} {
+		b := builder{samples: 1, report: &Report{Findings: mend, Contention: &Contention{Percent: percent, who: "other processes kept 2.0 CPUs busy"}}}
+		v := b.verdict()
+		if strings.HasPrefix(v, "For 40 % of the steps' time") != first || !strings.Contains(v, "ending layout at aten::clone would shorten a step by about 20 %") {
+			t.Errorf("%g %%: %s", percent, v)
+		}
 	}
 }
 

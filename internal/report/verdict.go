@@ -7,12 +7,34 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/findings"
 )
 
+// contendedPercent is from when on the report begins with the CPUs that the training
+// thread did not have: every other time in it is longer for that.
+const contendedPercent = 10
+
 // verdict is one sentence: what limits the job, and by how much.
 func (b *builder) verdict() string {
 	r := b.report
 	if r.Rows.Total == 0 && b.samples == 0 {
 		return "Nothing was recorded: there is no span and no sample."
 	}
+	text := b.limits()
+	if c := r.Contention; c != nil && c.Percent >= max(contendedPercent, r.mostHeadroom()) {
+		text = fmt.Sprintf("For %.0f %% of the steps' time the training thread was ready to run and had no CPU (%s); after that: %s%s", c.Percent, c.who, strings.ToLower(text[:1]), text[1:])
+	}
+	return text
+}
+
+// mostHeadroom is the first finding's, in percent.
+func (r *Report) mostHeadroom() float64 {
+	if len(r.Findings) == 0 || r.Findings[0].HeadroomPercent == nil {
+		return 0
+	}
+	return *r.Findings[0].HeadroomPercent
+}
+
+// limits is what in the job limits it.
+func (b *builder) limits() string {
+	r := b.report
 	if len(r.Findings) > 0 && r.Findings[0].HeadroomPercent != nil && r.Findings[0].Severity != findings.Info {
 		f := r.Findings[0]
 		at := f.Name

@@ -22,7 +22,7 @@ const module = "github.com/ebpfprof/ebpfprof/"
 // that matches counts.
 var floors = [][]string{
 	{"bpf", "symbolize/callstack", "symbolize/cufunction", "symbolize/elf", "symbolize/demangle", "symbolize/mlir", "tracer/catalog", "tracer/site", "tracer/procfile", "tracer/cache", "tracer/uprobe",
-		"tracer/syscallnames", "tracer/places", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
+		"tracer/syscallnames", "tracer/slots", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
 		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/testelf", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps",
 		"internal/flops", "internal/kernelclass",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/pickle", "internal/fleet/trigger"},
@@ -52,7 +52,7 @@ var floors = [][]string{
 	{"internal/diff", "internal/memplan/text"},
 	{"internal/report", "internal/e2e/harness"},
 	{"internal/recorder", "internal/matrix", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
-	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/agent"},
+	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/pairs", "internal/agent"},
 	{"internal/capture"},
 	{"cmd/*"},
 }

@@ -102,7 +102,7 @@ static void index_regions(const char *at, const char *end)
 	}
 }
 
-static void walk(const struct python_runtime *rt, const struct walk_start *start, struct python_known *known)
+static void walk(const struct python_runtime *rt, const struct walk_start *start, struct python_cache *known)
 {
 	/* Of their own, so that the sanitizer sees their ends. */
 	struct python_scratch *scratch = malloc(sizeof(*scratch));
@@ -156,7 +156,7 @@ static const char *load(const char *path, char *tape, size_t room, struct python
 int main(int argc, char **argv)
 {
 	static char tape[1 << 22], second[1 << 22];
-	static struct python_known known;
+	static struct python_cache known;
 	struct python_runtime rt;
 	struct walk_start start;
 

@@ -35,7 +35,7 @@ static char *leaves[MAX_LEAVES];
 static struct segment segments[MAX_SEGMENTS];
 static __u64 faults[MAX_FAULTS];
 static unsigned int n_segments, n_faults;
-static struct known_walk known;
+static struct walk_cache cache;
 static __u32 generation = 1;	/* of all that walks look up */
 static int memory = -1;	/* of a stopped process */
 static __u64 probe_page, stepped;
@@ -179,8 +179,8 @@ static void walk(const char *body)
 	memset(&stack, 0, sizeof(stack));
 	memset(&again, 0, sizeof(again));
 	/* Remembers the walks before, then this one, then nothing: all the same. */
-	walk_native(&start, &known, &scratch, &stack);
-	walk_native(&start, &known, &scratch, &again);
+	walk_native(&start, &cache, &scratch, &stack);
+	walk_native(&start, &cache, &scratch, &again);
 	if (memcmp(&stack, &again, sizeof(stack)))
 		exit(5);
 	memset(&again, 0, sizeof(again));

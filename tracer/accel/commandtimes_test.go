@@ -88,7 +88,7 @@ func (m *commands) tell(event, which, time uint64) {
 
 // bounded counts the commands with a time on the device, once all rows have gone.
 func (m *commands) bounded() (n int) {
-	m.state.ReleaseAll()
+	m.state.FlushAll()
 	for _, s := range m.spans {
 		if s.Call.Category == "copy" && s.Detail != nil && s.Detail.DeviceTimeMethod != "" {
 			n++
@@ -144,7 +144,7 @@ func (m *commands) record(event uint64, took int64) {
 
 // high is the bound of the only command, -1 if it has none.
 func (m *commands) high() int64 {
-	m.state.ReleaseAll()
+	m.state.FlushAll()
 	for _, s := range m.spans {
 		if s.Call.Category == "copy" && s.Detail != nil && s.Detail.DeviceTimeHiNS != nil {
 			return *s.Detail.DeviceTimeHiNS
@@ -204,7 +204,7 @@ func TestTimesThatTheDeviceTellsAreItsCommands(t *testing.T) {
 	m.tell(11, catalog.OpenCLEnded, 5777)
 	m.tell(10, catalog.OpenCLEnded, 9999) // its begin is not asked for
 	m.tell(99, catalog.OpenCLEnded, 1)    // no command of ours
-	m.state.ReleaseAll()
+	m.state.FlushAll()
 	measuredTimes := 0
 	for _, s := range m.spans {
 		if s.Detail == nil || s.Detail.DeviceTimeMethod != measured {

@@ -65,7 +65,7 @@ func (s *State) bound() {
 		if one.kept() <= MaxHandles && one.graphs.count() <= MaxNodes {
 			continue
 		}
-		one.times.releaseAll(s.rows)
+		one.times.flushAll(s.rows)
 		s.strange += one.communicators.strange
 		s.Forgotten++
 		delete(s.of, key)

@@ -27,7 +27,7 @@ func TestHandlesWithoutEndAreNotAllKept(t *testing.T) {
 				if i%4096 != 0 {
 					continue
 				}
-				m.state.Release()
+				m.state.FlushExpired()
 				for _, one := range m.state.of {
 					if kept := one.kept(); kept > MaxHandles+8192 {
 						t.Fatalf("%d are kept", kept)
@@ -47,7 +47,7 @@ func TestNodesWithoutEndAreNotAllKept(t *testing.T) {
 		m.addNode(aGraph, nil)
 		m.spans = m.spans[:0]
 		if i%4096 == 0 {
-			m.state.Release()
+			m.state.FlushExpired()
 		}
 	}
 	for _, one := range m.state.of {

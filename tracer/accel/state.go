@@ -113,18 +113,18 @@ func (s *State) get(pid uint32, name string) *runtime {
 	return one
 }
 
-// Release hands on the rows that have waited long enough.
-func (s *State) Release() {
+// FlushExpired hands on the rows that have waited long enough.
+func (s *State) FlushExpired() {
 	s.bound()
 	for _, one := range s.of {
-		one.times.release(s.rows)
+		one.times.flushExpired(s.rows)
 	}
 }
 
-// ReleaseAll hands on every row that still waits.
-func (s *State) ReleaseAll() {
+// FlushAll hands on every row that still waits.
+func (s *State) FlushAll() {
 	for _, one := range s.of {
-		one.times.releaseAll(s.rows)
+		one.times.flushAll(s.rows)
 	}
 }
 
@@ -155,7 +155,7 @@ func (s *State) Ended(pid uint32) {
 	s.splits.ended(pid)
 	for key, one := range s.of {
 		if key.pid == pid {
-			one.times.releaseAll(s.rows)
+			one.times.flushAll(s.rows)
 			s.strange += one.communicators.strange
 			delete(s.of, key)
 		}

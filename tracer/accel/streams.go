@@ -304,8 +304,8 @@ func (t *deviceTimes) elapsed(c *Call) {
 	}
 }
 
-// release lets rows go whose bound is known or will not come.
-func (t *deviceTimes) release(rows Rows) {
+// flushExpired lets rows go whose bound is known or will not come.
+func (t *deviceTimes) flushExpired(rows Rows) {
 	for _, line := range t.streams {
 		n := 0
 		for n < len(line.work) && line.work[n].ready(t, len(line.work)-n) {
@@ -315,7 +315,7 @@ func (t *deviceTimes) release(rows Rows) {
 	}
 }
 
-func (t *deviceTimes) releaseAll(rows Rows) {
+func (t *deviceTimes) flushAll(rows Rows) {
 	for _, line := range t.streams {
 		line.letGo(rows, t, len(line.work))
 	}

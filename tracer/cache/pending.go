@@ -1,22 +1,22 @@
 package cache
 
 // Pending is a table of things that wait for their other half, which may never
-// come. It keeps the youngest: between half of maxWaiting and all of it. What it
+// come. It keeps the youngest: between half of maxEntries and all of it. What it
 // gives up on is counted.
 type Pending[K comparable, V any] struct {
 	young, old map[K]V
 	Dropped    uint64 // entries that were given up on
-	Half       int    // entries of a generation, maxWaiting/2 if 0
+	Half       int    // entries of a generation, maxEntries/2 if 0
 }
 
-// maxWaiting bounds the tables of things that wait for their other half.
-const maxWaiting = 1 << 20
+// maxEntries bounds a table, where it has no bound of its own.
+const maxEntries = 1 << 20
 
 // Put adds or replaces an entry.
 func (w *Pending[K, V]) Put(key K, value V) {
 	half := w.Half
 	if half == 0 {
-		half = maxWaiting / 2
+		half = maxEntries / 2
 	}
 	if w.young == nil || len(w.young) >= half {
 		w.Dropped += uint64(len(w.old))

@@ -79,7 +79,7 @@ func (d *Decoder) damaged() uint64 { return d.calls.damaged + d.samples.damaged 
 
 // Flush hands what is ready to the sink.
 func (d *Decoder) Flush() error {
-	d.Runtimes.calls.Release()
+	d.Runtimes.calls.FlushExpired()
 	// The stacks that the rows of the batch refer to are in the ring of samples.
 	if err := d.samples.read(); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (d *Decoder) Flush() error {
 
 // Finish hands over what waits for a word from a device, too, which will not come.
 func (d *Decoder) Finish() error {
-	d.Runtimes.calls.ReleaseAll()
+	d.Runtimes.calls.FlushAll()
 	return d.Flush()
 }
 

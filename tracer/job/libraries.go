@@ -100,7 +100,7 @@ func (l *libraries) findNew(t *traced) (news bool, err error) {
 	for _, library := range bySize {
 		id := library.ID()
 		held := l.job.config.Probes.Files()[id] != nil || l.job.underway[id] != nil || t.plugins[id] != nil
-		if !t.seen.isNews(id, library.Path, held, l.job.config.Probes.GivenBack()) {
+		if !t.seen.isNews(id, library.Path, held, l.job.config.Probes.SlotsFreed()) {
 			continue
 		}
 		t.seen.paths[id], news = library.Path, true
@@ -155,7 +155,7 @@ func (l *libraries) addLibrary(t *traced, library *process.Library) error {
 			if !again {
 				l.job.warnOf("library", library.Path, 1, "%v", err)
 			}
-			t.seen.refused[id] = refusal{library.Path, c.Probes.GivenBack()} // it may be gone, and its inode number the next one's
+			t.seen.refused[id] = refusal{library.Path, c.Probes.SlotsFreed()} // it may be gone, and its inode number the next one's
 		} else {
 			row.BuildID = present(opened.ELF.BuildID())
 		}
@@ -182,7 +182,7 @@ func (l *libraries) probe(t *traced, opened *plan.Source, made *plan.Plan, libra
 	if room {
 		delete(t.seen.refused, id)
 	} else {
-		t.seen.refused[id] = refusal{library.Path, c.Probes.GivenBack()}
+		t.seen.refused[id] = refusal{library.Path, c.Probes.SlotsFreed()}
 	}
 	return err
 }

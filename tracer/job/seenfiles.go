@@ -13,19 +13,19 @@ type seenFiles struct {
 // unlinked it, its inode number may be the next file's, at the same addresses.
 type refusal struct {
 	path  string
-	given int // Set.GivenBack then: there may be room once it is another
+	freed int // Set.SlotsFreed then: there may be room once it is another
 }
 
 // isNews reports whether a file is mapped since the last time, or whether there may be
 // room now for one that was refused. The inode number of a file that is held open cannot
-// be another's. given is Set.GivenBack.
-func (f *seenFiles) isNews(key process.FileID, path string, held bool, given int) bool {
+// be another's. freed is Set.SlotsFreed.
+func (f *seenFiles) isNews(key process.FileID, path string, held bool, freed int) bool {
 	before, seen := f.paths[key]
 	if !seen || held {
 		return !seen
 	}
 	r, refused := f.refused[key]
-	return before != path || refused && r.given != given
+	return before != path || refused && r.freed != freed
 }
 
 // wasRefused reports whether a file has been refused before: that has been said.

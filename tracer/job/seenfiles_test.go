@@ -9,10 +9,10 @@ import (
 func TestAFileIsNewsOnceUntilItsInodeNumberMayBeAnothers(t *testing.T) {
 	f := seenFiles{paths: map[process.FileID]string{}, refused: map[process.FileID]refusal{}}
 	key := process.FileID{Inode: 7}
-	ask := func(want bool, path string, held bool, given int) {
+	ask := func(want bool, path string, held bool, freed int) {
 		t.Helper()
-		if got := f.isNews(key, path, held, given); got != want {
-			t.Fatalf("isNews(%s, held %v, given %d) = %v", path, held, given, got)
+		if got := f.isNews(key, path, held, freed); got != want {
+			t.Fatalf("isNews(%s, held %v, freed %d) = %v", path, held, freed, got)
 		}
 	}
 	ask(true, "a.so", false, 0)
@@ -22,7 +22,7 @@ func TestAFileIsNewsOnceUntilItsInodeNumberMayBeAnothers(t *testing.T) {
 	ask(true, "b.so", false, 3)  // another file
 	f.refused[key] = refusal{"a.so", 3}
 	ask(false, "a.so", false, 3)
-	ask(true, "a.so", false, 4) // places were given back
+	ask(true, "a.so", false, 4) // slots were freed
 	if !f.wasRefused(key, "a.so") || f.wasRefused(key, "b.so") {
 		t.Fatal("a.so was refused, b.so was not")
 	}

@@ -29,7 +29,7 @@ func MemoEvery(verify int) uint32 {
 	return 1 << bits.Len32(uint32(min(verify, 1<<30)-1))
 }
 
-// adaptMemo sets how often the kernel compares; never to remember takes no room.
+// adaptMemo sets how often the kernel compares; without memoisation it takes no room.
 func adaptMemo(spec *ebpf.CollectionSpec, every uint32) error {
 	if every == 0 {
 		spec.Maps["memo_entries"].MaxEntries = 1

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestBellRingsAndGivesUp on a pipe, which is polled as a ring buffer is: the
+// TestWakeupFiresAndTimesOut on a pipe, which is polled as a ring buffer is: the
 // time is what the goroutine was away, not what the machine is fast at.
-func TestBellRingsAndGivesUp(t *testing.T) {
+func TestWakeupFiresAndTimesOut(t *testing.T) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
-	end := os.NewFile(uintptr(fds[1]), "wakeup rope")
+	end := os.NewFile(uintptr(fds[1]), "wakeup pipe")
 	defer end.Close()
 	b, err := newWakeupOn(fds[0])
 	if err != nil {
@@ -37,6 +37,6 @@ func TestBellRingsAndGivesUp(t *testing.T) {
 	select {
 	case <-woken:
 	case <-time.After(time.Minute):
-		t.Error("it did not ring")
+		t.Error("it did not wake up")
 	}
 }

@@ -7,10 +7,10 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
-	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
+	"github.com/ebpfprof/ebpfprof/tracer/slots"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
@@ -21,7 +21,7 @@ type File struct {
 	source *plan.Source // nil: nobody maps it any more
 	plan   *plan.Plan
 	base   uint32 // index of the file's first probe
-	room   places.Room
+	room   slots.Range
 	// unusedSince is when it was first seen that no traced process maps the file.
 	unusedSince time.Time
 	// firstPID is the process in which the file was found first.

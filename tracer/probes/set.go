@@ -1,5 +1,5 @@
 // Package probes owns the probes that a recording has planned, and puts them in and out:
-// the files that they are on, who maps those, their places in the kernel's table, and
+// the files that they are on, who maps those, their slots in the kernel's table, and
 // which groups are in all the time and which in slices. What a file's probes are is
 // planned elsewhere (package plan); when those in slices are in, the budget decides.
 //
@@ -17,9 +17,9 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
-	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/slots"
 )
 
 // Config is what a Set stands on.
@@ -27,15 +27,15 @@ type Config struct {
 	Kernel    *kernel.Programs
 	Detaching *kernel.Detacher
 	Chosen    Selection
-	Most      places.Most
+	Most      slots.Amount
 	Hazards   []features.Hazard // for which there are no return probes (ReturnHazards)
 	// Shared: children are traced too, so that one link may serve all who map a file.
 	Shared bool
-	// Unused is how long a file that nobody maps keeps its probes, and its places beyond
+	// Unused is how long a file that nobody maps keeps its probes, and its slots beyond
 	// that; FileRest if 0.
 	Unused time.Duration
 	// Prepare says what the probes of a plan take beside the call, before they have their
-	// places: from then on the flags of their specs are the manager's, and the decoder
+	// slots: from then on the flags of their specs are the manager's, and the decoder
 	// reads none of them.
 	Prepare func(*plan.Plan, *Found)
 	Budget  Budget

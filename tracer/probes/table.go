@@ -6,9 +6,9 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
-	"github.com/ebpfprof/ebpfprof/tracer/places"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/slots"
 )
 
 // Probe is what the Set knows of an entry of the probe table.
@@ -17,25 +17,25 @@ type Probe struct {
 	file     *File
 	used     bool // the job is known to call it
 	attached bool
-	// before is what its place had counted for the probe that was there before.
+	// before is what its slot had counted for the probe that was there before.
 	before        bpf.CallProbeCount
 	thinnedBefore float64
-	gone          bool // its place was given back: its row is written
+	gone          bool // its slot was freed: its row is written
 }
 
 // Attached reports whether the probe has been put in.
 func (p *Probe) Attached() bool { return p.attached }
 
-// entries are the planned probes by their places in the kernel's table.
+// entries are the planned probes by their slots in the kernel's table.
 type entries struct {
 	kernel *kernel.Programs
 	table  *probetable.Table
-	places *places.Table
+	slots  *slots.Table
 	own    []*Probe // by index, as in the table
 }
 
-func newEntries(k *kernel.Programs, most places.Most) entries {
-	return entries{kernel: k, table: &probetable.Table{}, places: places.New(most)}
+func newEntries(k *kernel.Programs, most slots.Amount) entries {
+	return entries{kernel: k, table: &probetable.Table{}, slots: slots.New(most)}
 }
 
 // Table is what the decoder reads.
@@ -46,12 +46,12 @@ func (e *entries) All() []*Probe { return e.own }
 
 func (e *entries) at(index uint32) *Probe { return e.own[index] }
 
-// Places is what of the table has an owner.
-func (e *entries) Places() places.Most { return e.places.Used() }
+// Slots are what of the table has an owner.
+func (e *entries) Slots() slots.Amount { return e.slots.Used() }
 
-// add finds places for a file's probes, at the cost of who maps it.
-func (e *entries) add(f *File, owner places.Owner, c *Config) error {
-	room, err := e.places.Take(owner, len(f.plan.Probes))
+// add finds slots for a file's probes, at the cost of who maps it.
+func (e *entries) add(f *File, owner slots.Owner, c *Config) error {
+	room, err := e.slots.Reserve(owner, len(f.plan.Probes))
 	if err != nil {
 		return fmt.Errorf("no room for its %d probes: %w; narrow --probe, or raise --limit probes or files", len(f.plan.Probes), err)
 	}
@@ -73,8 +73,8 @@ func (e *entries) add(f *File, owner places.Owner, c *Config) error {
 }
 
 // ownerOf is who pays for what a process maps.
-func ownerOf(p *process.Process) places.Owner {
-	return places.Owner{PID: p.PID, Start: p.StartTicks, User: process.User(p.PID)}
+func ownerOf(p *process.Process) slots.Owner {
+	return slots.Owner{PID: p.PID, Start: p.StartTicks, User: process.User(p.PID)}
 }
 
 // counted is what a probe has counted.

@@ -26,7 +26,7 @@ func testSampler(t *testing.T) (*kernel.Programs, *Sampler) {
 	return k, s
 }
 
-// What samples remember of walks ends with the generation that the loader raises:
+// What samples cache of walks ends with the generation that the loader raises:
 // the sampler must see that very number.
 func TestSamplesForgetWithTheCalls(t *testing.T) {
 	k, s := testSampler(t)
@@ -44,10 +44,10 @@ func TestSamplesForgetWithTheCalls(t *testing.T) {
 }
 
 // A CPU without a place of its own for what its walks know would take no samples.
-func TestEveryCPUHasItsOwnKnownRules(t *testing.T) {
+func TestEveryCPUHasItsOwnWalkCache(t *testing.T) {
 	_, s := testSampler(t)
 	const contexts = 2 // enum workspace of bpf/stacks.h
-	if got, want := int(s.collection.Maps["known_stacks"].MaxEntries()), contexts*ebpf.MustPossibleCPU(); got != want {
+	if got, want := int(s.collection.Maps["walk_caches"].MaxEntries()), contexts*ebpf.MustPossibleCPU(); got != want {
 		t.Errorf("%d places for what walks know, want %d", got, want)
 	}
 }

@@ -88,7 +88,7 @@ func Spec(k *kernel.Programs, options Options) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec.Maps["known_stacks"].MaxEntries *= uint32(cpus)
+	spec.Maps["walk_caches"].MaxEntries *= uint32(cpus)
 	return spec, setKernelText(spec)
 }
 

@@ -113,7 +113,7 @@ type Table struct {
 	spaces       *spaces
 	interpreters *interpreters
 	kernel       func() *symbolize.KernelNames // read when the first kernel frame comes
-	raw          cache.Recent[uint64, knownStack]
+	raw          cache.Recent[uint64, cachedStack]
 	quota        stackQuota
 	rows         []event.Stack
 	content      []byte // what the last stack was identified by, kept for its room
@@ -122,8 +122,8 @@ type Table struct {
 	totals       *Totals
 }
 
-// knownStack is a stack that the kernel has sent the frames of.
-type knownStack struct {
+// cachedStack is a stack that the kernel has sent the frames of.
+type cachedStack struct {
 	id         int64
 	python     int64  // of its Python frames alone, of a call's; 0: none
 	caller     Caller // of a call
@@ -145,7 +145,7 @@ type Totals struct {
 func NewTable(spaces *spaces, totals *Totals) *Table {
 	totals.Incomplete = map[string]uint64{}
 	return &Table{
-		spaces: spaces, kernel: sync.OnceValue(symbolize.NewKernelNames), raw: cache.NewRecent[uint64, knownStack](maxResolved), quota: NewStackQuota(MaxStacks),
+		spaces: spaces, kernel: sync.OnceValue(symbolize.NewKernelNames), raw: cache.NewRecent[uint64, cachedStack](maxResolved), quota: NewStackQuota(MaxStacks),
 		interpreters: newInterpreters(nil, func() {}, func(event.Warning) {}), totals: totals, codeLabels: map[*cpython.Code]string{},
 	}
 }
@@ -216,7 +216,7 @@ func (t *Table) Add(r *stackRecord) {
 	if first {
 		t.rows = append(t.rows, event.Stack{ID: id, Frames: frames, Folded: symbolize.FoldLabels(t.naming.labels), Status: status, Inferred: inferredFrames(r)})
 	}
-	t.raw.Put(r.Id, knownStack{id, t.pythonFrames(r, owner, frames, id, ok), callerOf(r, frames), generation, status, !ok})
+	t.raw.Put(r.Id, cachedStack{id, t.pythonFrames(r, owner, frames, id, ok), callerOf(r, frames), generation, status, !ok})
 }
 
 // ownerOf is who pays for a stack's row.

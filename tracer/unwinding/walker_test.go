@@ -514,7 +514,7 @@ func TestInferredFrameIsBelievedBehindACallOnly(t *testing.T) {
 	}
 }
 
-// The walk remembers which rule an address has, but not for another table.
+// The walk caches which rule an address has, but not for another table.
 func TestAnotherTableForgetsWhatWasFoundInTheOneBefore(t *testing.T) {
 	s := newTape(t, "x86", pushed, ending)
 	s.put(0, 0, code(1), 0, code(1))

@@ -188,7 +188,7 @@ func each(ctx context.Context, db *dataset.DB, query string, scan func(*sql.Rows
 // place is the innermost frame of the job's own code in the stack that a query finds.
 func place(ctx context.Context, db *dataset.DB, query string, argument int64) string {
 	var text sql.NullString
-	err := db.Row(ctx, `SELECT f.file || ':' || f.line || ' ' || f."function" FROM (SELECT unnest(frames) AS f, generate_subscripts(frames, 1) AS depth FROM (`+query+`))
+	err := db.Row(ctx, `SELECT f.file || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", '') FROM (SELECT unnest(frames) AS f, generate_subscripts(frames, 1) AS depth FROM (`+query+`))
 WHERE f.kind = 'python' ORDER BY f.file LIKE '%-packages/%' OR f.file LIKE '%/lib/python3%' OR f.file LIKE '<%', depth LIMIT 1`, []any{argument}, &text)
 	if err != nil {
 		return "" // no such stack yet

@@ -15,19 +15,19 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
-// placesSink keeps what tells of places.
-type placesSink struct {
+// slotsSink keeps what tells of slots.
+type slotsSink struct {
 	recordingSink
 	gone      int
 	libraries []Library
 }
 
-func (s *placesSink) Library(row Library) error {
+func (s *slotsSink) Library(row Library) error {
 	s.libraries = append(s.libraries, row)
 	return nil
 }
 
-func (s *placesSink) Probes(rows []Probe) error {
+func (s *slotsSink) Probes(rows []Probe) error {
 	for _, row := range rows {
 		if row.Gone {
 			s.gone++
@@ -39,7 +39,7 @@ func (s *placesSink) Probes(rows []Probe) error {
 // A process loads more functions than the table has places, and unloads them: they are
 // given back, no record is taken for another function's, and no call of the job beside
 // it is lost.
-func TestPlacesOfFilesThatNobodyMapsAreGivenBack(t *testing.T) {
+func TestSlotsOfFilesThatNobodyMapsAreFreed(t *testing.T) {
 	needKernel(t)
 	const places = 80 // half of it for each process: four files of ten functions
 	groups := nativeGroup("libcallee-plain", catalog.ExitSites, callees)
@@ -47,7 +47,7 @@ func TestPlacesOfFilesThatNobodyMapsAreGivenBack(t *testing.T) {
 	library, own := libraryToCopy(t)
 	attacker := startLives(t, asNobody, "load", strconv.Itoa(1<<30), library, own)
 	neighbour, calls := startCalls(t)
-	sink := &placesSink{}
+	sink := &slotsSink{}
 	recordInto(t, sink, Options{
 		PIDs: []int{attacker.Process.Pid, neighbour.Process.Pid}, Level: LevelWindow, Budget: Unlimited, catalog: append(groups, fresh),
 		Limits: map[string]int{"probes": places}, unusedRest: 50 * time.Millisecond,
@@ -118,7 +118,7 @@ func TestAFileThatWasRefusedIsRecordedOnceThereIsRoom(t *testing.T) {
 	needKernel(t)
 	library, own := libraryToCopy(t)
 	job := startLives(t, asNobody, "second", library, own)
-	sink := &placesSink{}
+	sink := &slotsSink{}
 	count := func(what string) (n int) {
 		for i := range sink.spans {
 			if sink.spans[i].Call.Name == what {

@@ -41,7 +41,7 @@ func TestNeighbouringFramesAreReadAtOnce(t *testing.T) {
 
 // Of a frame whose own words are as they were the code object is known: one time in
 // eight it is read all the same. Whatever else the frame has is seen at once.
-func TestAKnownCodeObjectIsReadOneTimeInEight(t *testing.T) {
+func TestACachedCodeObjectIsReadOneTimeInEight(t *testing.T) {
 	program := replayer(t)
 	const check = 8 // PYTHON_CHECK of bpf/python_code.h
 	build := func() (*world, uint64, uint64) {

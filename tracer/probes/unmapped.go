@@ -9,27 +9,27 @@ import (
 )
 
 // Files that nobody maps any more give back what they have: their descriptor, and the
-// places of their probes. A place says in the kernel's records which probe they are
+// slots of their probes. A slot says in the kernel's records which probe they are
 // of, so it is another's only when no record of the last one can come any more: its
 // links are out, the ring has run empty since, and no thread and no scope of the
 // kernel's tables is in one of its calls.
 
 const (
 	// FileRest is how long a file keeps its probes after the last process that mapped
-	// it, since the next one is often the same program again; and how long its places wait
+	// it, since the next one is often the same program again; and how long its slots wait
 	// beyond that, since rows of a slice may wait for their weights.
 	FileRest = time.Minute
 	// leavingPace is how often that is looked at.
 	leavingPace = time.Second
 )
 
-// leaving are the files whose places are not another's yet.
+// leaving are the files whose slots are not another's yet.
 type leaving struct {
 	set    *Set
 	looked time.Time
 	rest   time.Duration
 	left   []*leavingFile
-	given  int // how often places have become another's
+	freed  int // how often slots have become another's
 }
 
 type leavingFile struct {
@@ -41,9 +41,9 @@ type leavingFile struct {
 	asked   bool        // for that
 }
 
-// GivenBack counts how often places have become another's: there may be room for a file
+// SlotsFreed counts how often slots have become another's: there may be room for a file
 // for which there was none.
-func (v *leaving) GivenBack() int { return v.given }
+func (v *leaving) SlotsFreed() int { return v.freed }
 
 // Wait is how long the next Tick may wait.
 func (v *leaving) Wait() time.Duration {
@@ -54,7 +54,7 @@ func (v *leaving) Wait() time.Duration {
 }
 
 // giveBack lets go of the files that nobody has mapped for a while, and of the
-// places of those before them.
+// slots of those before them.
 func (v *leaving) giveBack(now time.Time) error {
 	if now.Sub(v.looked) < min(leavingPace, v.rest) {
 		return nil
@@ -70,7 +70,7 @@ func (v *leaving) giveBack(now time.Time) error {
 			v.retire(f, now)
 		}
 	}
-	return v.givePlaces(now)
+	return v.freeSlots(now)
 }
 
 // retireUnused retires the files that nobody maps, without waiting for somebody who may.
@@ -94,15 +94,15 @@ func (v *leaving) retire(f *File, now time.Time) {
 	}, f.tiers()...)
 }
 
-// givePlaces gives those back that can be another's now.
-func (v *leaving) givePlaces(now time.Time) error {
+// freeSlots gives those back that can be another's now.
+func (v *leaving) freeSlots(now time.Time) error {
 	var open map[uint32]bool // what calls and scopes are open in the kernel's tables
 	var err error
 	v.left = slices.DeleteFunc(v.left, func(l *leavingFile) bool {
 		switch {
 		case l.written.Load():
-			v.set.places.Give(l.room)
-			v.given++
+			v.set.slots.Free(l.room)
+			v.freed++
 			return true
 		case l.asked || !l.drained.Load() || now.Sub(l.since) < v.rest || err != nil:
 			return false

@@ -1,0 +1,57 @@
+package timeline
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+)
+
+// Contention is how long a thread was ready to run and had no CPU, and who had them.
+type Contention struct {
+	ReadyNS  int64 // of WindowNS; waits shorter than the recording's threshold are not in it
+	WindowNS int64
+	// JobCPUs and OtherCPUs are how many CPUs the recorded processes kept busy on average,
+	// by samples, and everybody else: nil where the machine's counters were not recorded.
+	JobCPUs   float64
+	OtherCPUs *float64
+}
+
+// Percent of the window that the thread was ready and did not run.
+func (c Contention) Percent() float64 { return 100 * float64(c.ReadyNS) / float64(max(c.WindowNS, 1)) }
+
+// Others says whether other processes kept more of the CPUs busy than the job did.
+func (c Contention) Others() bool { return c.OtherCPUs != nil && *c.OtherCPUs > c.JobCPUs }
+
+// Who had the CPUs, in words.
+func (c Contention) Who() string {
+	if c.OtherCPUs == nil {
+		return fmt.Sprintf("the job's own threads kept %.1f CPUs busy, what others did was not recorded", c.JobCPUs)
+	}
+	return fmt.Sprintf("other processes kept %.1f CPUs busy, the job %.1f", *c.OtherCPUs, c.JobCPUs)
+}
+
+// ContentionOf looks at a thread from one point in time until another (ns).
+func ContentionOf(ctx context.Context, db *dataset.DB, pid, tid int, from, until int64) (c Contention, err error) {
+	c.WindowNS = until - from
+	var job, busy sql.NullFloat64
+	err = db.Row(ctx, fmt.Sprintf(`
+		WITH inside AS (SELECT pid, tid, state, cause, weight_ns, least(ts_ns + weight_ns, %[2]d) - greatest(ts_ns, %[1]d) AS ns
+			FROM sample WHERE ts_ns < %[2]d AND ts_ns + weight_ns > %[1]d)
+		SELECT (SELECT coalesce(sum(ns), 0)::BIGINT FROM inside WHERE pid = ? AND tid = ? AND state = 'off_cpu' AND cause = 'preempted'),
+			(SELECT sum(weight_ns)::DOUBLE FROM inside WHERE state = 'on_cpu'),
+			(SELECT sum(value) FROM counter WHERE name IN ('cpu_user', 'cpu_nice', 'cpu_system', 'cpu_irq', 'cpu_softirq', 'cpu_steal')
+				AND ts_ns > %[1]d AND ts_ns <= %[2]d)`, from, until), []any{pid, tid}, &c.ReadyNS, &job, &busy)
+	if err != nil {
+		return c, fmt.Errorf("looking for what had the CPUs: %w", err)
+	}
+	window := float64(max(c.WindowNS, 1))
+	c.JobCPUs = job.Float64 / window
+	if busy.Valid {
+		// Samples and counters are not exact to each other: others are never less than none.
+		others := max(0, busy.Float64/window-c.JobCPUs)
+		c.OtherCPUs = &others
+	}
+	return c, nil
+}
