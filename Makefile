@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo s3 test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs bench bench-before bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo s3 test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs planted bench bench-before bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -141,6 +141,10 @@ short-runs: build deps torch
 PAIRS ?= 20
 diff-pairs: build deps torch
 	$(GO) run ./internal/pairs -pairs $(PAIRS) -python "$(CACHE)/torch-venv/bin/python"
+
+# How true findings are: eight planted problems and a healthy loop, and what mending each brings.
+planted: build deps torch
+	$(GO) run ./internal/planted -python "$(CACHE)/torch-venv/bin/python"
 
 generate:
 	$(GO) generate ./...

@@ -157,7 +157,10 @@ const (
 	CallLossLOSS_WAIT_QUOTA         CallLoss = 18
 	CallLossLOSS_SCOPE_QUOTA        CallLoss = 19
 	CallLossLOSS_SHAPES_LOST        CallLoss = 20
-	CallLossLOSS_MAX                CallLoss = 21
+	CallLossLOSS_IO_LOST            CallLoss = 21
+	CallLossLOSS_IO_TABLE_FULL      CallLoss = 22
+	CallLossLOSS_IO_QUOTA           CallLoss = 23
+	CallLossLOSS_MAX                CallLoss = 24
 )
 
 type CallMemoCount uint32
@@ -306,6 +309,8 @@ const (
 	CallRecordKindRECORD_SAMPLE      CallRecordKind = 10
 	CallRecordKindRECORD_STACK       CallRecordKind = 11
 	CallRecordKindRECORD_TENSORS     CallRecordKind = 12
+	CallRecordKindRECORD_IO          CallRecordKind = 13
+	CallRecordKindRECORD_IO_CALL     CallRecordKind = 14
 )
 
 type CallScopeKey struct {
@@ -490,7 +495,7 @@ type CallTarget struct {
 	Follow     uint32
 	Threads    uint32
 	Waits      uint32
-	Pad        uint32
+	Io         uint32
 }
 
 type CallTensorArgument uint32
@@ -679,6 +684,7 @@ const (
 	CallVarMemoEvery          = "memo_every"
 	CallVarMemoGeneration     = "memo_generation"
 	CallVarRecording          = "recording"
+	CallVarStepNs             = "step_ns"
 	CallVarThreadsSeen        = "threads_seen"
 	CallVarWireAction         = "wire_action"
 	CallVarWireCallRecord     = "wire_call_record"
@@ -799,6 +805,7 @@ type CallVariableSpecs struct {
 	MemoEvery          *ebpf.VariableSpec `ebpf:"memo_every"`
 	MemoGeneration     *ebpf.VariableSpec `ebpf:"memo_generation"`
 	Recording          *ebpf.VariableSpec `ebpf:"recording"`
+	StepNs             *ebpf.VariableSpec `ebpf:"step_ns"`
 	ThreadsSeen        *ebpf.VariableSpec `ebpf:"threads_seen"`
 	WireAction         *ebpf.VariableSpec `ebpf:"wire_action"`
 	WireCallRecord     *ebpf.VariableSpec `ebpf:"wire_call_record"`
@@ -916,6 +923,7 @@ type CallVariables struct {
 	MemoEvery          *ebpf.Variable `ebpf:"memo_every"`
 	MemoGeneration     *ebpf.Variable `ebpf:"memo_generation"`
 	Recording          *ebpf.Variable `ebpf:"recording"`
+	StepNs             *ebpf.Variable `ebpf:"step_ns"`
 	ThreadsSeen        *ebpf.Variable `ebpf:"threads_seen"`
 	WireAction         *ebpf.Variable `ebpf:"wire_action"`
 	WireCallRecord     *ebpf.Variable `ebpf:"wire_call_record"`

@@ -10,6 +10,7 @@
 #include <bpf/bpf_core_read.h>
 #include "regs.h"
 #include "lives.h"
+#include "io_state.h"
 #include "python_runtime.h"
 #include "unwind_maps.h"
 
@@ -57,6 +58,7 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 
 	/* It has not run yet: what is there is of one that had its number before. */
 	forget_thread(tid);
+	forget_io(tid);
 	if (parent_tgid == tgid) /* a thread */
 		return 0;
 	forget_process(tgid);
@@ -117,6 +119,7 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = (void *)ctx->args[0];
 	struct thread_state *t;
 
+	forget_io(tid);
 	/* Threads that end together may find the last one to have been here before. */
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (t && t->tgid == tgid) {

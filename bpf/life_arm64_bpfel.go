@@ -13,6 +13,52 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type LifeIoThread struct {
+	_        structs.HostLayout
+	BornNs   uint64
+	StartNs  uint64
+	BeganNs  uint64
+	UntilNs  uint64
+	Passed   uint64
+	DebtNs   uint64
+	PaidNs   uint64
+	NextSpan uint64
+	Tgid     uint32
+	Slot     uint32
+	Second   uint32
+	LeftOut  uint32
+	Last     [4]uint32
+	Own      uint32
+	Unused   uint32
+	Sent     uint32
+	Pad      uint32
+	Slots    [16]struct {
+		_     structs.HostLayout
+		Key   uint64
+		Class struct {
+			_         structs.HostLayout
+			Mount     uint32
+			Device    uint32
+			Type      uint8
+			Operation uint8
+			Pad       [2]uint8
+			System    [20]int8
+		}
+		Sums struct {
+			_        structs.HostLayout
+			Calls    uint64
+			Failed   uint64
+			Bytes    uint64
+			Ns       uint64
+			WaitedNs uint64
+		}
+		FirstNs    uint64
+		LastNs     uint64
+		Generation uint32
+		Dirty      uint32
+	}
+}
+
 type LifeProbeCount struct {
 	_       structs.HostLayout
 	Entries uint64
@@ -111,7 +157,7 @@ type LifeTarget struct {
 	Follow     uint32
 	Threads    uint32
 	Waits      uint32
-	Pad        uint32
+	Io         uint32
 }
 
 type LifeThreadState struct {
@@ -212,12 +258,14 @@ type LifeUnwindRule struct {
 const (
 	LifeMapBlankThread     = "blank_thread"
 	LifeMapCalls           = "calls"
+	LifeMapIoThreads       = "io_threads"
 	LifeMapLife            = "life"
 	LifeMapLosses          = "losses"
 	LifeMapNativeOutcomes  = "native_outcomes"
 	LifeMapProbeCounts     = "probe_counts"
 	LifeMapProbeSpecs      = "probe_specs"
 	LifeMapPythonRuntimes  = "python_runtimes"
+	LifeMapSamples         = "samples"
 	LifeMapScopeCounts     = "scope_counts"
 	LifeMapScopes          = "scopes"
 	LifeMapTargets         = "targets"
@@ -236,6 +284,7 @@ const (
 	LifeVarEpoch           = "epoch"
 	LifeVarMemoGeneration  = "memo_generation"
 	LifeVarRecording       = "recording"
+	LifeVarStepNs          = "step_ns"
 	LifeVarThreadsSeen     = "threads_seen"
 	LifeVarWithoutBpfLoop  = "without_bpf_loop"
 )
@@ -293,12 +342,14 @@ type LifeProgramSpecs struct {
 type LifeMapSpecs struct {
 	BlankThread     *ebpf.MapSpec `ebpf:"blank_thread"`
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
+	IoThreads       *ebpf.MapSpec `ebpf:"io_threads"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
 	ProbeCounts     *ebpf.MapSpec `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.MapSpec `ebpf:"probe_specs"`
 	PythonRuntimes  *ebpf.MapSpec `ebpf:"python_runtimes"`
+	Samples         *ebpf.MapSpec `ebpf:"samples"`
 	ScopeCounts     *ebpf.MapSpec `ebpf:"scope_counts"`
 	Scopes          *ebpf.MapSpec `ebpf:"scopes"`
 	Targets         *ebpf.MapSpec `ebpf:"targets"`
@@ -320,6 +371,7 @@ type LifeVariableSpecs struct {
 	Epoch          *ebpf.VariableSpec `ebpf:"epoch"`
 	MemoGeneration *ebpf.VariableSpec `ebpf:"memo_generation"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
+	StepNs         *ebpf.VariableSpec `ebpf:"step_ns"`
 	ThreadsSeen    *ebpf.VariableSpec `ebpf:"threads_seen"`
 	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 }
@@ -346,12 +398,14 @@ func (o *LifeObjects) Close() error {
 type LifeMaps struct {
 	BlankThread     *ebpf.Map `ebpf:"blank_thread"`
 	Calls           *ebpf.Map `ebpf:"calls"`
+	IoThreads       *ebpf.Map `ebpf:"io_threads"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
 	ProbeCounts     *ebpf.Map `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.Map `ebpf:"probe_specs"`
 	PythonRuntimes  *ebpf.Map `ebpf:"python_runtimes"`
+	Samples         *ebpf.Map `ebpf:"samples"`
 	ScopeCounts     *ebpf.Map `ebpf:"scope_counts"`
 	Scopes          *ebpf.Map `ebpf:"scopes"`
 	Targets         *ebpf.Map `ebpf:"targets"`
@@ -368,12 +422,14 @@ func (m *LifeMaps) Close() error {
 	return _LifeClose(
 		m.BlankThread,
 		m.Calls,
+		m.IoThreads,
 		m.Life,
 		m.Losses,
 		m.NativeOutcomes,
 		m.ProbeCounts,
 		m.ProbeSpecs,
 		m.PythonRuntimes,
+		m.Samples,
 		m.ScopeCounts,
 		m.Scopes,
 		m.Targets,
@@ -396,6 +452,7 @@ type LifeVariables struct {
 	Epoch          *ebpf.Variable `ebpf:"epoch"`
 	MemoGeneration *ebpf.Variable `ebpf:"memo_generation"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
+	StepNs         *ebpf.Variable `ebpf:"step_ns"`
 	ThreadsSeen    *ebpf.Variable `ebpf:"threads_seen"`
 	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`
 }

@@ -9,10 +9,11 @@
 
 #include "maps.h"
 
-/* Shares of one process in the tables of threads and of waits, which have 16,384
+/* Shares of one process in the tables of threads, of waits and of those that read and write, which have 16,384
  * places for all (tracer/limits.go). */
 #define PROCESS_THREADS 4096
 #define PROCESS_WAITS 4096
+#define PROCESS_IO 4096
 /* Likewise, of the 4,096 scopes that are open at once. */
 #define PROCESS_SCOPES 1024
 

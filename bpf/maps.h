@@ -163,6 +163,8 @@ volatile __u32 detail_on SEC(".data.shared") = 1;
 /* Whether anything begins: ended at one moment too, before the first probe goes. */
 volatile __u32 recording SEC(".data.shared") = 1;
 __u64 threads_seen SEC(".data.shared") = 0;
+/* When a call began that a training step may begin with. */
+volatile __u64 step_ns SEC(".data.shared") = 0;
 
 static __always_inline void lose(__u32 reason)
 {

@@ -19,6 +19,7 @@
 #define KEEP_TRAIL 0
 #include "stacks.h"
 #include "lives.h"
+#include "io.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -101,10 +102,8 @@ static __always_inline void kernel_frames(struct stack_workspace *w, void *ctx)
 		w->kernel_count = bytes / 8;
 }
 
-/* The system call that a thread is in: what its first entry into the kernel was. */
-static __always_inline __s32 syscall_of(struct task_struct *task)
+static __always_inline __s32 syscall_number(struct pt_regs *regs)
 {
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 #if defined(__TARGET_ARCH_x86)
 	return regs->orig_ax;
 #elif defined(__TARGET_ARCH_arm64)
@@ -112,6 +111,12 @@ static __always_inline __s32 syscall_of(struct task_struct *task)
 
 	return BPF_CORE_READ(kernel, syscallno);
 #endif
+}
+
+/* The system call that a thread is in: what its first entry into the kernel was. */
+static __always_inline __s32 syscall_of(struct task_struct *task)
+{
+	return syscall_number((void *)bpf_task_pt_regs(task));
 }
 
 /* Whether the clock's interrupt came while the thread ran code of its own. */
@@ -430,13 +435,34 @@ static __noinline int end_of_wait(struct wait *wait)
 	return 0;
 }
 
+/* TP_PROTO(struct pt_regs *regs, long id) */
+SEC("tp_btf/sys_enter")
+int io_begin(__u64 *ctx)
+{
+	begin_io((void *)ctx[0], ctx[1]);
+	return 0;
+}
+
+/* Whether waits are seen at all; without them the verifier takes their code out. */
+const volatile __u32 take_waits = 1;
+
 /* TP_PROTO(struct pt_regs *regs, long ret). Preemptible since 6.13. */
 SEC("tp_btf/sys_exit")
 int sample_syscall_end(__u64 *ctx)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
-	struct wait *w = bpf_map_lookup_elem(&waits, &tid);
+	struct wait *w = take_waits ? bpf_map_lookup_elem(&waits, &tid) : 0;
 
+	if (take_io) {
+		struct io_ending e = {
+			.number = syscall_number((void *)ctx[0]),
+			.result = ctx[1],
+			.waited = w ? w->waited_ns : 0,
+			.tid = tid,
+		};
+
+		end_io(&e);
+	}
 	if (!w || !w->waited_ns)
 		return 0;
 	if (w->waited_ns >= wait_threshold_ns && recording)
@@ -452,6 +478,9 @@ WIRE_TYPE(enum native_outcome, native_outcome);
 WIRE_TYPE(enum native_flag, native_flag);
 WIRE_TYPE(enum python_outcome, python_outcome);
 WIRE_TYPE(struct sample_record, sample_record);
+WIRE_TYPE(enum io_event, io_event);
+WIRE_TYPE(struct io_record, io_record);
+WIRE_TYPE(struct io_call_record, io_call_record);
 WIRE_TYPE(struct stack_record, stack_record);
 WIRE_TYPE(struct native_frame, native_frame);
 WIRE_TYPE(struct python_frame, python_frame);

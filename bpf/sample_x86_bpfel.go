@@ -13,6 +13,98 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type SampleIoCallRecord struct {
+	_        structs.HostLayout
+	Kind     uint8
+	Pad      [3]uint8
+	Syscall  int32
+	Tgid     uint32
+	Tid      uint32
+	SpanId   uint64
+	ParentId uint64
+	StartNs  uint64
+	EndNs    uint64
+	WaitedNs uint64
+	Result   int64
+	Class    SampleIoClass
+}
+
+type SampleIoClass struct {
+	_         structs.HostLayout
+	Mount     uint32
+	Device    uint32
+	Type      uint8
+	Operation uint8
+	Pad       [2]uint8
+	System    [20]int8
+}
+
+type SampleIoEvent uint32
+
+const (
+	SampleIoEventIO_SUMS     SampleIoEvent = 0
+	SampleIoEventIO_ENDED    SampleIoEvent = 1
+	SampleIoEventIO_LEFT_OUT SampleIoEvent = 2
+	SampleIoEventIO_TAKEN_IN SampleIoEvent = 3
+	SampleIoEventIO_GIVEN_UP SampleIoEvent = 4
+)
+
+type SampleIoRecord struct {
+	_          structs.HostLayout
+	Kind       uint8
+	Event      uint8
+	Slot       uint16
+	Generation uint32
+	Tgid       uint32
+	Tid        uint32
+	BornNs     uint64
+	Passed     uint64
+	FirstNs    uint64
+	LastNs     uint64
+	Class      SampleIoClass
+	Sums       SampleIoSums
+}
+
+type SampleIoSums struct {
+	_        structs.HostLayout
+	Calls    uint64
+	Failed   uint64
+	Bytes    uint64
+	Ns       uint64
+	WaitedNs uint64
+}
+
+type SampleIoThread struct {
+	_        structs.HostLayout
+	BornNs   uint64
+	StartNs  uint64
+	BeganNs  uint64
+	UntilNs  uint64
+	Passed   uint64
+	DebtNs   uint64
+	PaidNs   uint64
+	NextSpan uint64
+	Tgid     uint32
+	Slot     uint32
+	Second   uint32
+	LeftOut  uint32
+	Last     [4]uint32
+	Own      uint32
+	Unused   uint32
+	Sent     uint32
+	Pad      uint32
+	Slots    [16]struct {
+		_          structs.HostLayout
+		Key        uint64
+		Class      SampleIoClass
+		Sums       SampleIoSums
+		FirstNs    uint64
+		LastNs     uint64
+		Generation uint32
+		Dirty      uint32
+	}
+}
+
 type SampleNativeFlag uint32
 
 const (
@@ -363,7 +455,7 @@ type SampleTarget struct {
 	Follow     uint32
 	Threads    uint32
 	Waits      uint32
-	Pad        uint32
+	Io         uint32
 }
 
 type SampleThreadState struct {
@@ -483,8 +575,10 @@ type SampleWakerStack struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	SampleMapBlankIo             = "blank_io"
 	SampleMapBlankThread         = "blank_thread"
 	SampleMapCalls               = "calls"
+	SampleMapIoThreads           = "io_threads"
 	SampleMapLife                = "life"
 	SampleMapLosses              = "losses"
 	SampleMapNativeOutcomes      = "native_outcomes"
@@ -509,6 +603,7 @@ const (
 	SampleMapWaits               = "waits"
 	SampleMapWakerStacks         = "waker_stacks"
 	SampleMapWalkCaches          = "walk_caches"
+	SampleProgIoBegin            = "io_begin"
 	SampleProgSampleSwitch       = "sample_switch"
 	SampleProgSampleSyscallEnd   = "sample_syscall_end"
 	SampleProgSampleTick         = "sample_tick"
@@ -520,13 +615,23 @@ const (
 	SampleVarEpoch               = "epoch"
 	SampleVarInterruptTextEnd    = "interrupt_text_end"
 	SampleVarInterruptTextStart  = "interrupt_text_start"
+	SampleVarIoPassedNs          = "io_passed_ns"
+	SampleVarIoPriceNs           = "io_price_ns"
+	SampleVarIoShare             = "io_share"
+	SampleVarLongIoNs            = "long_io_ns"
 	SampleVarMaxFrames           = "max_frames"
 	SampleVarMemoGeneration      = "memo_generation"
 	SampleVarPreemptedGapNs      = "preempted_gap_ns"
 	SampleVarRecording           = "recording"
 	SampleVarSamplePeriodNs      = "sample_period_ns"
+	SampleVarStepNs              = "step_ns"
+	SampleVarTakeIo              = "take_io"
+	SampleVarTakeWaits           = "take_waits"
 	SampleVarThreadsSeen         = "threads_seen"
 	SampleVarWaitThresholdNs     = "wait_threshold_ns"
+	SampleVarWireIoCallRecord    = "wire_io_call_record"
+	SampleVarWireIoEvent         = "wire_io_event"
+	SampleVarWireIoRecord        = "wire_io_record"
 	SampleVarWireNativeFlag      = "wire_native_flag"
 	SampleVarWireNativeFrame     = "wire_native_frame"
 	SampleVarWireNativeOutcome   = "wire_native_outcome"
@@ -581,6 +686,7 @@ type SampleSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type SampleProgramSpecs struct {
+	IoBegin          *ebpf.ProgramSpec `ebpf:"io_begin"`
 	SampleSwitch     *ebpf.ProgramSpec `ebpf:"sample_switch"`
 	SampleSyscallEnd *ebpf.ProgramSpec `ebpf:"sample_syscall_end"`
 	SampleTick       *ebpf.ProgramSpec `ebpf:"sample_tick"`
@@ -591,8 +697,10 @@ type SampleProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type SampleMapSpecs struct {
+	BlankIo         *ebpf.MapSpec `ebpf:"blank_io"`
 	BlankThread     *ebpf.MapSpec `ebpf:"blank_thread"`
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
+	IoThreads       *ebpf.MapSpec `ebpf:"io_threads"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
@@ -630,13 +738,23 @@ type SampleVariableSpecs struct {
 	Epoch               *ebpf.VariableSpec `ebpf:"epoch"`
 	InterruptTextEnd    *ebpf.VariableSpec `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.VariableSpec `ebpf:"interrupt_text_start"`
+	IoPassedNs          *ebpf.VariableSpec `ebpf:"io_passed_ns"`
+	IoPriceNs           *ebpf.VariableSpec `ebpf:"io_price_ns"`
+	IoShare             *ebpf.VariableSpec `ebpf:"io_share"`
+	LongIoNs            *ebpf.VariableSpec `ebpf:"long_io_ns"`
 	MaxFrames           *ebpf.VariableSpec `ebpf:"max_frames"`
 	MemoGeneration      *ebpf.VariableSpec `ebpf:"memo_generation"`
 	PreemptedGapNs      *ebpf.VariableSpec `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.VariableSpec `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.VariableSpec `ebpf:"sample_period_ns"`
+	StepNs              *ebpf.VariableSpec `ebpf:"step_ns"`
+	TakeIo              *ebpf.VariableSpec `ebpf:"take_io"`
+	TakeWaits           *ebpf.VariableSpec `ebpf:"take_waits"`
 	ThreadsSeen         *ebpf.VariableSpec `ebpf:"threads_seen"`
 	WaitThresholdNs     *ebpf.VariableSpec `ebpf:"wait_threshold_ns"`
+	WireIoCallRecord    *ebpf.VariableSpec `ebpf:"wire_io_call_record"`
+	WireIoEvent         *ebpf.VariableSpec `ebpf:"wire_io_event"`
+	WireIoRecord        *ebpf.VariableSpec `ebpf:"wire_io_record"`
 	WireNativeFlag      *ebpf.VariableSpec `ebpf:"wire_native_flag"`
 	WireNativeFrame     *ebpf.VariableSpec `ebpf:"wire_native_frame"`
 	WireNativeOutcome   *ebpf.VariableSpec `ebpf:"wire_native_outcome"`
@@ -669,8 +787,10 @@ func (o *SampleObjects) Close() error {
 //
 // It can be passed to LoadSampleObjects or ebpf.CollectionSpec.LoadAndAssign.
 type SampleMaps struct {
+	BlankIo         *ebpf.Map `ebpf:"blank_io"`
 	BlankThread     *ebpf.Map `ebpf:"blank_thread"`
 	Calls           *ebpf.Map `ebpf:"calls"`
+	IoThreads       *ebpf.Map `ebpf:"io_threads"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
@@ -699,8 +819,10 @@ type SampleMaps struct {
 
 func (m *SampleMaps) Close() error {
 	return _SampleClose(
+		m.BlankIo,
 		m.BlankThread,
 		m.Calls,
+		m.IoThreads,
 		m.Life,
 		m.Losses,
 		m.NativeOutcomes,
@@ -739,13 +861,23 @@ type SampleVariables struct {
 	Epoch               *ebpf.Variable `ebpf:"epoch"`
 	InterruptTextEnd    *ebpf.Variable `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.Variable `ebpf:"interrupt_text_start"`
+	IoPassedNs          *ebpf.Variable `ebpf:"io_passed_ns"`
+	IoPriceNs           *ebpf.Variable `ebpf:"io_price_ns"`
+	IoShare             *ebpf.Variable `ebpf:"io_share"`
+	LongIoNs            *ebpf.Variable `ebpf:"long_io_ns"`
 	MaxFrames           *ebpf.Variable `ebpf:"max_frames"`
 	MemoGeneration      *ebpf.Variable `ebpf:"memo_generation"`
 	PreemptedGapNs      *ebpf.Variable `ebpf:"preempted_gap_ns"`
 	Recording           *ebpf.Variable `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.Variable `ebpf:"sample_period_ns"`
+	StepNs              *ebpf.Variable `ebpf:"step_ns"`
+	TakeIo              *ebpf.Variable `ebpf:"take_io"`
+	TakeWaits           *ebpf.Variable `ebpf:"take_waits"`
 	ThreadsSeen         *ebpf.Variable `ebpf:"threads_seen"`
 	WaitThresholdNs     *ebpf.Variable `ebpf:"wait_threshold_ns"`
+	WireIoCallRecord    *ebpf.Variable `ebpf:"wire_io_call_record"`
+	WireIoEvent         *ebpf.Variable `ebpf:"wire_io_event"`
+	WireIoRecord        *ebpf.Variable `ebpf:"wire_io_record"`
 	WireNativeFlag      *ebpf.Variable `ebpf:"wire_native_flag"`
 	WireNativeFrame     *ebpf.Variable `ebpf:"wire_native_frame"`
 	WireNativeOutcome   *ebpf.Variable `ebpf:"wire_native_outcome"`
@@ -762,6 +894,7 @@ type SampleVariables struct {
 //
 // It can be passed to LoadSampleObjects or ebpf.CollectionSpec.LoadAndAssign.
 type SamplePrograms struct {
+	IoBegin          *ebpf.Program `ebpf:"io_begin"`
 	SampleSwitch     *ebpf.Program `ebpf:"sample_switch"`
 	SampleSyscallEnd *ebpf.Program `ebpf:"sample_syscall_end"`
 	SampleTick       *ebpf.Program `ebpf:"sample_tick"`
@@ -770,6 +903,7 @@ type SamplePrograms struct {
 
 func (p *SamplePrograms) Close() error {
 	return _SampleClose(
+		p.IoBegin,
 		p.SampleSwitch,
 		p.SampleSyscallEnd,
 		p.SampleTick,

@@ -12,6 +12,7 @@
 #include "thread.h"
 #include "walk_start.h"
 #include "stack_epoch.h"
+#include "sample_ring.h"
 
 /* Everything that the frames of one stack take at the most. */
 #define STACK_DATA_BYTES (MAX_NATIVE_FRAMES * 16 + MAX_PYTHON_FRAMES * 16 + \
@@ -66,13 +67,6 @@ struct {
 	__type(value, __u64);
 	__uint(max_entries, 1 << STACKS_SEEN_BITS);
 } stacks_seen SEC(".maps");
-
-/* Samples, and the frames of all stacks. Apart from the calls: a flood of one
- * does not drown the other, and the clock's interrupt waits for no probe's lock. */
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);	/* sized by the loader */
-} samples SEC(".maps");
 
 static __always_inline __u64 mix(__u64 sum, __u64 value)
 {

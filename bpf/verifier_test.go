@@ -19,7 +19,7 @@ var verifierBudget = map[string]int{
 	"call_learn": 1_000, "link_map": 1_000, "guarded_call": 100,
 	"process_fork": 1_000, "process_exec": 1_000, "process_exit": 4_000,
 	"python_at_probe": 8_000, "python_at_tick": 8_000, "python_at_syscall": 8_000,
-	"sample_tick": 70_000, "sample_switch": 70_000, "sample_syscall_end": 70_000, "sample_waking": 4_000,
+	"sample_tick": 70_000, "sample_switch": 70_000, "sample_syscall_end": 70_000, "sample_waking": 4_000, "io_begin": 2_000,
 	"native_at_probe": 40_000, "native_at_tick": 40_000, "native_at_return": 1_000,
 }
 
@@ -36,6 +36,11 @@ func TestProgramsStayWithinTheVerifierBudget(t *testing.T) {
 		spec, err := load()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if io, ok := spec.Variables["take_io"]; ok {
+			if err := io.Set(uint32(1)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
 		var refused *ebpf.VerifierError

@@ -100,7 +100,55 @@ struct thread_struct {
 #endif
 };
 
+struct thread_info {
+	unsigned long flags;
+	unsigned int status;
+};
+
+/* What a descriptor is of: include/linux/fdtable.h, fs.h, mount.h, fs/mount.h */
+struct file_system_type {
+	const char *name;
+};
+
+struct super_block {
+	unsigned int s_dev;
+	struct file_system_type *s_type;
+};
+
+struct vfsmount {
+	struct super_block *mnt_sb;
+};
+
+struct mount {
+	struct vfsmount mnt;
+	int mnt_id;
+};
+
+struct path {
+	struct vfsmount *mnt;
+};
+
+struct inode {
+	unsigned short i_mode;
+};
+
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
+	struct files_struct *files;
 	unsigned int __state;
 	int pid;
 	int tgid;

@@ -124,7 +124,7 @@ struct target {
 	__u32 follow;		/* its children are traced too */
 	__u32 threads;		/* entries of its own in the table of threads */
 	__u32 waits;		/* likewise, of waits */
-	__u32 pad;
+	__u32 io;		/* likewise, of those that read and write */
 };
 
 enum record_kind {
@@ -140,6 +140,8 @@ enum record_kind {
 	RECORD_SAMPLE,
 	RECORD_STACK,
 	RECORD_TENSORS,		/* before the span that they are of */
+	RECORD_IO,
+	RECORD_IO_CALL,
 };
 
 /* The same values as tracer.EndMethod and tracer.Status. */
@@ -288,6 +290,69 @@ struct sample_record {
 	__u32 waker;		/* thread, 0: not seen */
 };
 
+#define FILE_SYSTEM_BYTES 20	/* of the name of a file system's type */
+#define IO_SEVERAL 255	/* instead of what a descriptor is of: more kinds than a thread has places */
+
+/* What is read or written: one operation on one kind of descriptors of one mount. */
+struct io_class {
+	__u32 mount;		/* the kernel's number of it, as in /proc/PID/mountinfo */
+	__u32 device;		/* the file system's, as the kernel numbers them */
+	__u8 type;		/* as in stat(2), st_mode >> 12; 0: none, the descriptor is not open */
+	__u8 operation;		/* 1 read, 2 write, 3 sync; 0: several */
+	__u8 pad[2];
+	char system[FILE_SYSTEM_BYTES];	/* its type's name */
+};
+
+/* Sums over the calls of a class. */
+struct io_sums {
+	__u64 calls;
+	__u64 failed;
+	__u64 bytes;
+	__u64 ns;
+	__u64 waited_ns;	/* off the CPU */
+};
+
+/* Why a record of sums was sent. */
+enum io_event {
+	IO_SUMS,
+	IO_ENDED,		/* the thread has; no sums */
+	IO_LEFT_OUT,		/* the budget has no room for measuring this thread's calls for now; no sums */
+	IO_TAKEN_IN,		/* it has again */
+	IO_GIVEN_UP,		/* it has none even for passing them by; no sums */
+};
+
+/* All that a thread has read or written of a class so far. */
+struct io_record {
+	__u8 kind;
+	__u8 event;		/* enum io_event */
+	__u16 slot;
+	__u32 generation;	/* of what the slot holds: another is another class */
+	__u32 tgid;
+	__u32 tid;
+	__u64 born_ns;		/* of the thread's entry */
+	__u64 passed;		/* its calls that were not measured */
+	__u64 first_ns;		/* when the first call since the last record began */
+	__u64 last_ns;		/* when the last one ended */
+	struct io_class class;
+	struct io_sums sums;
+};
+
+/* A long one. */
+struct io_call_record {
+	__u8 kind;
+	__u8 pad[3];
+	__s32 syscall;
+	__u32 tgid;
+	__u32 tid;
+	__u64 span_id;
+	__u64 parent_id;
+	__u64 start_ns;
+	__u64 end_ns;
+	__u64 waited_ns;
+	__s64 result;
+	struct io_class class;
+};
+
 /*
  * The frames of a call stack, sent once in an epoch. After it come, in this
  * order, so many native_frame, python_frame, python_segment and kernel addresses.
@@ -332,6 +397,9 @@ enum loss {
 	LOSS_WAIT_QUOTA,	/* likewise, of the table of waits */
 	LOSS_SCOPE_QUOTA,	/* likewise, of the table of scopes */
 	LOSS_SHAPES_LOST,	/* no room in the ring for the shapes of a call */
+	LOSS_IO_LOST,		/* the last sums of a thread's reads and writes, for which the ring had no room */
+	LOSS_IO_TABLE_FULL,	/* calls of threads that read or write, and more do than the table holds */
+	LOSS_IO_QUOTA,		/* likewise, of one process than its share */
 	LOSS_MAX,
 };
 

@@ -78,6 +78,7 @@ type Dataset struct {
 	counter *growing[event.Counter]
 	slices  *growing[event.Slice]
 	flows   *growing[event.Flow]
+	io      *growing[event.IO]
 	warning *growing[event.Warning]
 	samples *growing[event.Sample]
 	stacks  *growing[event.Stack]
@@ -126,6 +127,7 @@ func Create(dir string, options Options) (*Dataset, error) {
 		counter:   newGrowing(w, counterTable),
 		slices:    newGrowing(w, sliceTable),
 		flows:     newGrowing(w, flowTable),
+		io:        newGrowing(w, ioTable),
 		warning:   newGrowing(w, warningTable),
 		sessions:  newSmall(w, sessionTable, func(r event.Recording) string { return r.ID }, nil),
 		fields:    newSmall[int](w, schemaFieldTable, nil, nil),
@@ -221,6 +223,9 @@ func (d *Dataset) Slices(rows []event.Slice) error { return add(d, d.slices, row
 // Flows adds edges.
 func (d *Dataset) Flows(rows []event.Flow) error { return add(d, d.flows, rows) }
 
+// IO adds what was read and written.
+func (d *Dataset) IO(rows []event.IO) error { return add(d, d.io, rows) }
+
 // Warning adds one warning.
 func (d *Dataset) Warning(row event.Warning) error {
 	return add(d, d.warning, []event.Warning{row})
@@ -310,6 +315,7 @@ func (d *Dataset) flush() error {
 	d.counter.flush()
 	d.slices.flush()
 	d.flows.flush()
+	d.io.flush()
 	d.warning.flush()
 	return nil
 }

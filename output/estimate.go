@@ -14,6 +14,9 @@ type DerivedView struct {
 //go:embed operator_estimate.sql
 var operatorEstimateSQL string
 
+//go:embed compilation.sql
+var compilationSQL string
+
 // DerivedViews lists the views that a dataset's reader and views.sql make on the tables.
 func DerivedViews() []DerivedView {
 	return []DerivedView{{
@@ -36,6 +39,28 @@ func DerivedViews() []DerivedView {
 			},
 		},
 		SQL: strings.TrimSpace(operatorEstimateSQL),
+	}, {
+		Table: Table{
+			Name: "compilation",
+			Row:  "one thing that torch.compile compiled: the frame of a function, what is behind a graph break, a backward pass",
+			Description: "Made of the spans of category compile: duration_ns is that of the span. Parts of it, such " +
+				"as compile_inductor, are spans below that one. A compilation that failed has a row too.",
+			Columns: []Column{
+				{Name: "session_id", Type: Varchar, FieldID: 1, Description: "the recording this row belongs to"},
+				{Name: "span_id", Type: BigInt, FieldID: 2, Description: "its span"},
+				{Name: "pid", Type: Integer, FieldID: 3, Description: "as in span"},
+				{Name: "tid", Type: Integer, FieldID: 4, Description: "as in span"},
+				{Name: "ts_ns", Type: BigInt, Unit: "ns", FieldID: 5, Description: "when it began"},
+				{Name: "duration_ns", Type: BigInt, Unit: "ns", Nullable: true, FieldID: 6, Description: "how long it took; NULL where it was under way when the recording ended"},
+				{Name: "kind", Type: Varchar, FieldID: 7, Description: "first, recompilation (of code that was compiled before), graph_break (of what is called at, or follows, a line where a graph broke), backward"},
+				{Name: "function", Type: Varchar, Nullable: true, FieldID: 8, Description: "the function whose line caused it: the innermost that is not of PyTorch; where a graph broke that in which it did"},
+				{Name: "file", Type: Varchar, Nullable: true, FieldID: 9, Description: "its file"},
+				{Name: "line", Type: Integer, Nullable: true, FieldID: 10, Description: "the line"},
+				{Name: "code", Type: BigInt, Nullable: true, FieldID: 11, Description: "which code it is, within its process: the same for each recompilation; NULL where nothing was kept, and where the symbol create_cache_entry is not there: then nothing is told to be a recompilation"},
+				{Name: "python_stack_id", Type: BigInt, Nullable: true, FieldID: 12, Description: "as in span"},
+			},
+		},
+		SQL: strings.TrimSpace(compilationSQL),
 	}}
 }
 

@@ -147,6 +147,7 @@ func everyValue(t *testing.T) (dir string, g given) {
 	}), d.Spans)
 	give(t, g, memoryTable, filled(func(m *event.Memory, n int) { m.TSNS = at(n) }), d.Memory)
 	give(t, g, flowTable, filled(func(f *event.Flow, n int) { f.TSNS = at(n) }), d.Flows)
+	give(t, g, ioTable, filled(func(r *event.IO, n int) { r.TSNS = at(n) }), d.IO)
 	give(t, g, sampleTable, filled(func(s *event.Sample, n int) { s.TSNS = at(n) }), d.Samples)
 	give(t, g, counterTable, filled(func(c *event.Counter, n int) { c.TSNS = at(n) }), d.Counters)
 	give(t, g, sliceTable, filled(func(s *event.Slice, n int) { s.ID = int64(n + 1) }), d.Slices)

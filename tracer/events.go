@@ -25,6 +25,7 @@ type (
 	Slice     = event.Slice
 	OpenCalls = event.OpenCalls
 	Flow      = event.Flow
+	IO        = event.IO
 	Warning   = event.Warning
 	Recording = event.Recording
 	Sink      = event.Sink

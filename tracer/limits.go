@@ -29,6 +29,9 @@ const (
 	// MaxThreadsOfProcess and MaxWaitsOfProcess are one process's share of those.
 	MaxThreadsOfProcess = 4096
 	MaxWaitsOfProcess   = 4096
+	// MaxIOThreads read and write, one process's share of them is MaxIOThreadsOfProcess.
+	MaxIOThreads          = 16384
+	MaxIOThreadsOfProcess = 4096
 	// MaxOpenScopes are open at once, MaxScopesOfProcess those of one process.
 	MaxOpenScopes      = 4096
 	MaxScopesOfProcess = 1024

@@ -14,7 +14,7 @@ func TestTheLimitsAreThoseOfTheKernelsTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"PROCESS_THREADS": MaxThreadsOfProcess, "PROCESS_WAITS": MaxWaitsOfProcess, "PROCESS_SCOPES": MaxScopesOfProcess} {
+	for name, want := range map[string]int{"PROCESS_THREADS": MaxThreadsOfProcess, "PROCESS_WAITS": MaxWaitsOfProcess, "PROCESS_SCOPES": MaxScopesOfProcess, "PROCESS_IO": MaxIOThreadsOfProcess} {
 		m := regexp.MustCompile(`#define ` + name + ` (\d+)`).FindSubmatch(header)
 		if m == nil {
 			t.Errorf("%s is not in bpf/lives.h", name)
@@ -37,6 +37,7 @@ func TestTheLimitsAreThoseOfTheKernelsTables(t *testing.T) {
 		"threads":          {call.Maps["threads"].MaxEntries, MaxThreads},
 		"scopes":           {call.Maps["scopes"].MaxEntries, MaxOpenScopes},
 		"counts of scopes": {call.Maps["scope_counts"].MaxEntries, MaxProcesses},
+		"io_threads":       {sample.Maps["io_threads"].MaxEntries, MaxIOThreads},
 		"waits":            {sample.Maps["waits"].MaxEntries, MaxWaitingThreads},
 	} {
 		if c.entries != c.want {

@@ -84,7 +84,7 @@ func TestEachProgramLoadsWithinTheCeiling(t *testing.T) {
 		defer k.Close()
 		for _, read := range []func() (*ebpf.CollectionSpec, error){
 			k.CallSpec, k.LifeSpec, func() (*ebpf.CollectionSpec, error) {
-				return sampler.Spec(k, sampler.Options{Frequency: 99, OffCPU: time.Millisecond})
+				return sampler.Spec(k, sampler.Options{Frequency: 99, OffCPU: time.Millisecond, IO: true})
 			},
 		} {
 			spec, err := read()

@@ -16,6 +16,7 @@ type manager struct {
 	unheard  uint64 // records of processes that the kernel had no room for, at the last look
 	scopes   scopeSweep
 	open     openLook
+	io       ioLook
 }
 
 // manage follows the processes until it is time to stop.
@@ -100,6 +101,7 @@ func (s *manager) tick() error {
 	s.job.Tick(now)
 	s.scopes.endOrphans(s.Session, now)
 	s.open.look(s.Session, now)
+	s.io.look(s.Session, now)
 	if err := s.probes.Tick(now); err != nil {
 		return err
 	}

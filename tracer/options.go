@@ -64,6 +64,8 @@ type Options struct {
 	Preparing func(done, of int) (goOn bool)
 	// NoShapes leaves the shapes of operators' arguments alone.
 	NoShapes bool
+	// NoIO leaves what the job reads and writes alone.
+	NoIO bool
 	// Counters is how often the machine's counters are read; 0 leaves them alone.
 	Counters time.Duration
 

@@ -17,12 +17,12 @@ func (o *Options) takesStacks() bool {
 
 // sampled is what is to be sampled.
 func (o *Options) sampled() sampler.Options {
-	return sampler.Options{Frequency: o.Frequency, OffCPU: o.OffCPU}
+	return sampler.Options{Frequency: o.Frequency, OffCPU: o.OffCPU, Stacks: o.takesStacks(), IO: !o.NoIO, IOBudget: o.Budget}
 }
 
 // load loads the programs that the options ask for; those of samples may be refused.
 func (o *Options) load(can *features.Set) (k *kernel.Programs, s *sampler.Sampler, refused, err error) {
-	if o.takesStacks() {
+	if o.takesStacks() || !o.NoIO {
 		return sampler.LoadBoth(o.kernelSizes(), o.sampled(), can)
 	}
 	k, err = kernel.Load(o.kernelSizes(), can)
@@ -31,7 +31,7 @@ func (o *Options) load(can *features.Set) (k *kernel.Programs, s *sampler.Sample
 
 // sampling is what takes stacks: of samples, and of calls.
 type sampling struct {
-	sampler *sampler.Sampler // nil: no samples
+	sampler *sampler.Sampler // nil: no samples, and no reads and writes
 	walks   *stacks.Walks    // nil: nothing takes stacks
 }
 
@@ -44,6 +44,9 @@ func newSampling(s *Session, loaded *sampler.Sampler, refused error) (made sampl
 	if loaded == nil {
 		return made
 	}
+	if !s.options.takesStacks() {
+		return sampling{sampler: loaded}
+	}
 	return sampling{loaded, stacks.NewWalks(stacks.Tables{
 		Unwind: s.kernel.Unwind, UnwindBytes: s.options.limit("unwind-mib") << 20, Runtimes: s.kernel.Map("python_runtimes"),
 		Changed: s.kernel.Memo.Forget,
@@ -55,7 +58,9 @@ func (p sampling) start(s *Session) {
 	if p.sampler == nil {
 		return
 	}
-	p.prepareTables(s.options.Preparing)
+	if p.walks != nil {
+		p.prepareTables(s.options.Preparing)
+	}
 	if err := p.sampler.Start(s.options.sampled()); err != nil {
 		noSamples(s, err)
 	}

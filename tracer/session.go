@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -107,7 +108,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 		options: options, sink: sink, kernel: k, classes: mapped.NewClasses(), stubs: accel.NewHostStubs(),
 		filtered: filtered, offsetNS: clockOffset(),
 	}
-	s.taking = taking{options: &s.options, kernel: k, warn: s.warn, stacks: sampler != nil, lines: s.rowsByLine}
+	s.taking = taking{options: &s.options, kernel: k, warn: s.warn, stacks: sampler != nil && options.takesStacks(), lines: s.rowsByLine}
 	chosen, detaching := probes.Select(groups, options.Budget, &can), kernel.NewDetacher()
 	s.probes = probes.New(probes.Config{
 		Kernel: k, Detaching: detaching, Chosen: chosen, Most: slots.Amount{Slots: options.limit("probes"), Files: options.limit("files")},
@@ -116,7 +117,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	})
 	s.decoder = decode.New(decode.Config{
 		Sink: sink, Probes: s.probes.Table(), OffsetNS: s.offsetNS, Classes: s.classes, Kernels: []accel.Namer{s.stubs},
-		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"),
+		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"), Waits: options.OffCPU > 0, GiveUpIO: func() { s.sampling.sampler.GiveUpIO() },
 	})
 	s.governor = newGovernor(s, kernel.Calibrate(k), probes.SlicesHere(&can))
 	s.sampling = newSampling(s, sampler, noSampler)
@@ -235,6 +236,9 @@ func (s *Session) Run(ctx context.Context) error {
 	s.detachAll()
 	if s.sampling.sampler != nil {
 		s.sampling.sampler.Stop()
+		s.do(func(d *decode.Decoder) {
+			d.Rows.Out.Keep(decode.HeldIO(d, s.sampling.sampler.HeldIO(), math.MaxUint64))
+		})
 	}
 	if n := heard.Damaged.Load(); n > 0 {
 		s.do(func(d *decode.Decoder) { d.Damage(n) })

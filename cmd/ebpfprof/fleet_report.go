@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -134,8 +135,9 @@ func fleetReportCommand() *urfave.Command {
 }
 
 // localStore is a directory that has what a report of a store needs: the store itself,
-// or, of a bucket, a copy of what was asked for, which remove takes away.
-func localStore(c *urfave.Context, location string) (directory string, remove func(), err error) {
+// or, of a bucket, a copy of the --job's files since so long before its newest, which
+// remove takes away.
+func localStore(c *urfave.Context, location string, since time.Duration) (directory string, remove func(), err error) {
 	s, err := store.Open(c.Context, location)
 	if err != nil {
 		return "", nil, err
@@ -150,7 +152,7 @@ func localStore(c *urfave.Context, location string) (directory string, remove fu
 	remove = func() { os.RemoveAll(directory) }
 	progress := newProgressLine(c)
 	defer progress.end()
-	err = store.Mirror(c.Context, bucket, c.String("job"), c.Duration("since"), directory, func(done, of int) {
+	err = store.Mirror(c.Context, bucket, c.String("job"), since, directory, func(done, of int) {
 		progress.say("fetching %d of %d files", done, of)
 	})
 	if err != nil {
@@ -175,7 +177,7 @@ func runFleetReport(c *urfave.Context) error {
 	if !strings.Contains(" text json html ", " "+format+" ") {
 		return usageError(fmt.Errorf("--format %q: choose text, json or html", format))
 	}
-	directory, remove, err := localStore(c, arguments[0])
+	directory, remove, err := localStore(c, arguments[0], c.Duration("since"))
 	if err != nil {
 		return urfave.Exit(err, cli.ExitFailed)
 	}

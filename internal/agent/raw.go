@@ -61,6 +61,7 @@ func (l *lenient) Stacks(r []event.Stack) error     { return l.keep(l.Sink.Stack
 func (l *lenient) Memory(r []event.Memory) error    { return l.keep(l.Sink.Memory(r)) }
 func (l *lenient) Slices(r []event.Slice) error     { return l.keep(l.Sink.Slices(r)) }
 func (l *lenient) Flows(r []event.Flow) error       { return l.keep(l.Sink.Flows(r)) }
+func (l *lenient) IO(r []event.IO) error            { return l.keep(l.Sink.IO(r)) }
 func (l *lenient) Counters(r []event.Counter) error { return l.keep(l.Sink.Counters(r)) }
 func (l *lenient) Process(r event.Process) error    { return l.keep(l.Sink.Process(r)) }
 func (l *lenient) Thread(r event.Thread) error      { return l.keep(l.Sink.Thread(r)) }

@@ -24,6 +24,7 @@ func (t tee) Memory(r []event.Memory) error     { return each(t, r, event.Sink.M
 func (t tee) Slices(r []event.Slice) error      { return each(t, r, event.Sink.Slices) }
 func (t tee) OpenCalls(r event.OpenCalls) error { return each(t, r, event.Sink.OpenCalls) }
 func (t tee) Flows(r []event.Flow) error        { return each(t, r, event.Sink.Flows) }
+func (t tee) IO(r []event.IO) error             { return each(t, r, event.Sink.IO) }
 func (t tee) Counters(r []event.Counter) error  { return each(t, r, event.Sink.Counters) }
 func (t tee) Process(r event.Process) error     { return each(t, r, event.Sink.Process) }
 func (t tee) Thread(r event.Thread) error       { return each(t, r, event.Sink.Thread) }

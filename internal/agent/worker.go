@@ -381,6 +381,7 @@ func (l *locked) OpenCalls(r event.OpenCalls) error {
 	return l.do(func() error { return l.to.OpenCalls(r) })
 }
 func (l *locked) Flows(r []event.Flow) error { return l.do(func() error { return l.to.Flows(r) }) }
+func (l *locked) IO(r []event.IO) error      { return l.do(func() error { return l.to.IO(r) }) }
 func (l *locked) Counters(r []event.Counter) error {
 	return l.do(func() error { return l.to.Counters(r) })
 }

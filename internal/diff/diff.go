@@ -110,7 +110,7 @@ func (r *Result) noise(before, after *Side) {
 		}
 	}
 	ofRepeats := func() {
-		atLeast(100*apart(before.Periods, after.Periods)/r.Step.Before, fmt.Sprintf("the spread of %d and %d repeats", len(before.Repeats), len(after.Repeats)))
+		atLeast(100*steps.Apart(before.Periods, after.Periods)/r.Step.Before, fmt.Sprintf("the spread of %d and %d repeats", len(before.Repeats), len(after.Repeats)))
 	}
 	if repeated(before, after) {
 		ofRepeats()
@@ -157,7 +157,7 @@ func (r *Result) rows(before, after *Side) {
 		}
 		row.Significant = d > 0.01*max(r.Step.Before, r.Step.After) && own > r.NoisePercent
 		if repeated(before, after) {
-			row.Significant = d > 0.01*max(r.Step.Before, r.Step.After) && d > apart(before.values(k), after.values(k))
+			row.Significant = d > 0.01*max(r.Step.Before, r.Step.After) && d > steps.Apart(before.values(k), after.values(k))
 		}
 		r.Rows = append(r.Rows, row)
 	}

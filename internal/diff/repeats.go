@@ -60,14 +60,3 @@ func busy(before, after *Side) (percent float64, from string) {
 	}
 	return before.Waited + after.Waited, fmt.Sprintf("the machine was busy: the training thread waited for a CPU for %.0f %% and %.0f %% of the steps", before.Waited, after.Waited)
 }
-
-// apart is how far the means of two samples differ by chance, in 95 of 100 cases
-// (Welch).
-func apart(a, b []float64) float64 {
-	va, vb := steps.Variance(a)/float64(len(a)), steps.Variance(b)/float64(len(b))
-	if va+vb == 0 {
-		return 0
-	}
-	freedom := (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
-	return steps.Quantile(int(math.Floor(freedom))) * math.Sqrt(va+vb)
-}

@@ -92,31 +92,6 @@ func record(t testing.TB, dir string) string {
 	return dir
 }
 
-// recordWaits writes a dataset of a rank that waits.
-func recordWaits(t testing.TB, dir string) string {
-	t.Helper()
-	d := begin(t, dir)
-	id, number, rank, ranks := int64(9), int64(4), int32(0), int32(2)
-	detail := &event.Detail{Communicator: &id, CommunicatorHandle: &id, Rank: &rank, Ranks: &ranks}
-	call := func(category, name string) *event.Call {
-		return &event.Call{Layer: "collective", Category: category, Runtime: "gloo", Name: name}
-	}
-	err := errors.Join(
-		d.Spans([]event.Span{
-			{ID: 1, StartNS: start, DurationNS: 10, PID: 100, TID: 100, Call: call("issue", "gloo::allreduce"), SequenceNumber: 3, Weight: 1, Detail: detail},
-			{ID: 2, StartNS: start + 20, DurationNS: 500, PID: 100, TID: 100, Call: call("wait", "Work::wait"), SequenceNumber: 3, Weight: 1, Detail: detail},
-		}),
-		d.OpenCalls(event.OpenCalls{SeenNS: start + 2e9,
-			Calls:         []event.OpenCall{{StartNS: start + 1e9, PID: 100, TID: 100, Call: call("wait", "Work::wait"), SpanID: 4, Number: &number}},
-			Communicators: []event.Communicator{{PID: 100, ID: &id, Handle: 9, Runtime: "gloo", Rank: &rank, Ranks: &ranks, IssuedNumber: &number}}}),
-		d.Close(),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 func open(t testing.TB, dir string) *DB {
 	t.Helper()
 	db, err := Open(dir)
@@ -324,21 +299,6 @@ func TestSelectsOfAllSortsRun(t *testing.T) {
 	} {
 		if len(run(t, db, query)) == 0 {
 			t.Errorf("%s: no rows", query)
-		}
-	}
-}
-
-func TestExamplesRunOnARecordingAndOnAnEmptyDataset(t *testing.T) {
-	full := open(t, record(t, filepath.Join(t.TempDir(), "d")))
-	empty := open(t, begin(t, filepath.Join(t.TempDir(), "d")).Dir())
-	waiting := open(t, recordWaits(t, filepath.Join(t.TempDir(), "d")))
-	for _, e := range Examples() {
-		if len(run(t, full, e.SQL)) == 0 && len(run(t, waiting, e.SQL)) == 0 {
-			t.Errorf("%s finds nothing", e.Name)
-		}
-		run(t, empty, e.SQL)
-		if strings.HasPrefix(e.Title, "--") || strings.Contains(e.Title, "SELECT") || e.Title == "" {
-			t.Errorf("%s has the title %q", e.Name, e.Title)
 		}
 	}
 }

@@ -57,11 +57,13 @@ func (s *Sink) call(c *event.Call) *event.Call {
 }
 
 func detail(d *event.Detail) *event.Detail {
-	if d == nil || !strings.Contains(d.Symbol, "/") && !strings.Contains(d.Dtype, "/") {
+	if d == nil || d.Mount == "" && !strings.Contains(d.Symbol+d.Dtype+d.FusedOperators, "/") {
 		return d
 	}
 	other := *d
 	other.Symbol, other.Dtype = Text(d.Symbol), Text(d.Dtype)
+	other.FusedOperators = Text(d.FusedOperators)
+	other.Mount, other.FileSystem = Path(d.Mount), Text(d.FileSystem)
 	return &other
 }
 
@@ -102,6 +104,15 @@ func (s *Sink) Counters(rows []event.Counter) error {
 		rows[i].Device = Path(rows[i].Device)
 	}
 	return s.Sink.Counters(rows)
+}
+
+// IO implements event.Sink.
+func (s *Sink) IO(rows []event.IO) error {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].Mount, rows[i].FileSystem, rows[i].Device = Path(rows[i].Mount), Text(rows[i].FileSystem), Path(rows[i].Device)
+	}
+	return s.Sink.IO(rows)
 }
 
 // Process implements event.Sink.

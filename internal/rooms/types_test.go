@@ -21,17 +21,17 @@ var large = map[string]struct {
 }{
 	// Rows and tables: a field a column, or a line of a data sheet.
 	"tracer/event.Span":       {16, "a row of span: a field a column"},
-	"tracer/event.Detail":     {33, "the rarer columns of span"},
+	"tracer/event.Detail":     {36, "the rarer columns of span"},
 	"tracer/event.Memory":     {20, "a row of memory"},
 	"tracer/event.Process":    {17, "a row of process"},
 	"tracer/event.Recording":  {19, "a row of session"},
-	"tracer/catalog.Function": {37, "a row of the catalog: what is known of one function"},
+	"tracer/catalog.Function": {38, "a row of the catalog: what is known of one function"},
 	"tracer/plan.Probe":       {16, "what was planned for one function: a field an answer"},
 	"tracer/plan.keptProbe":   {16, "the same on disk"},
 	"tracer/waits.work":       {16, "one collective: what it was asked for, and when"},
 	"tracer/site.insn":        {21, "what a decoder says of one instruction"},
 	"tracer/site.encoding":    {24, "what tells one instruction from another on one architecture"},
-	"tracer.Options":          {21, "what a user may ask for: a field a flag"},
+	"tracer.Options":          {22, "what a user may ask for: a field a flag"},
 	// One thing each, asked in many ways.
 	"tracer/process.Process": {22, "what /proc says of one process, a question a method; it changes nothing"},
 	"tracer/site.program":    {21, "the control-flow graph of one function, and what is asked of it"},

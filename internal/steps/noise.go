@@ -74,3 +74,14 @@ func Mean(x []float64) float64 {
 	}
 	return sum / float64(max(len(x), 1))
 }
+
+// Apart is how far the means of two samples of at least two differ by chance, in 95 of
+// 100 cases (Welch's test).
+func Apart(a, b []float64) float64 {
+	va, vb := Variance(a)/float64(len(a)), Variance(b)/float64(len(b))
+	if va+vb == 0 {
+		return 0
+	}
+	freedom := (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
+	return Quantile(int(math.Floor(freedom))) * math.Sqrt(va+vb)
+}

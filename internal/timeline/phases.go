@@ -121,10 +121,10 @@ func (s *phaseSweep) open(ts, end int64, phase string) {
 	if n := len(s.stack); n > 0 {
 		top := s.stack[n-1]
 		end = min(end, top.end)
-		// What a backward pass or an optimizer calls is theirs; only waiting and
-		// communication stand out of whatever they are in.
+		// What a backward pass or an optimizer calls is theirs; only waiting, communication
+		// and IO stand out of whatever they are in, IO not of a loader: it is what that does.
 		inherits := top.phase == Backward || top.phase == Optimizer || top.phase == Loading || top.phase == Communication
-		if phase == "" || inherits && phase == Forward || top.phase == Communication {
+		if phase == "" || inherits && phase == Forward || top.phase == Loading && phase == IO || top.phase == Communication {
 			phase = top.phase
 		}
 	}

@@ -123,7 +123,9 @@ type Function struct {
 	Values  []Value
 	Text    Text
 	TextArg uint8
-	Memory  *Memory
+	// TextPrefix begins the texts of the calls that have a row; it is no part of their name.
+	TextPrefix string
+	Memory     *Memory
 	// KeyOffset is added to the argument that ends a scope to give its key.
 	KeyOffset int16
 	// Direction is that of a copy which the function fixes: host_to_device, …
@@ -219,7 +221,7 @@ type Dtype struct {
 
 // Groups lists every group, in the order in which they are shown.
 func Groups() []Group {
-	return []Group{scopeGroup, backwardGroup, operatorGroup, autogradGroup, memoryGroup, deviceMemoryGroup, collectiveGroup,
+	return []Group{scopeGroup, compileGroup, backwardGroup, operatorGroup, autogradGroup, memoryGroup, deviceMemoryGroup, collectiveGroup,
 		openCLGroup, openCLMemoryGroup, openCLSyncGroup, openCLCodeGroup,
 		levelZeroGroup, levelZeroMemoryGroup, levelZeroSyncGroup, levelZeroCodeGroup, neuronGroup, neuronMemoryGroup, neuronCodeGroup,
 		cudaGroup, cudaMemoryGroup, cudaSyncGroup, cudaCodeGroup, cudaStubsGroup, hipGroup, hipMemoryGroup, hipSyncGroup, hipCodeGroup, ncclGroup, pjrtGroup}

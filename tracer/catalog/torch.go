@@ -76,8 +76,8 @@ var operatorGroup = Group{
 		},
 		{
 			// Inductor compiles each kernel into an extension module of its own
-			// (torch/_inductor/codecache.py, CppPythonBindingsCodeCache, since 2.2), where
-			// all are called kernel. It throws where an index is out of bounds.
+			// (torch/_inductor/codecache.py, CppPythonBindingsCodeCache), where all are
+			// called kernel. It throws where an index is out of bounds.
 			Anywhere: "PyInit_kernel", Holds: "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
 			Symbol: "kernel", Exact: true,
 			Layer: "op", Category: "fused", Name: FromCaller, Label: "cpp_fused",

@@ -33,7 +33,10 @@ type Config struct {
 	Kernels []accel.Namer
 	// Owners keep something of a process beside the decoder.
 	Owners []Owner
-	Stacks int // different ones that have a row; the default of package stacks if 0
+	// GiveUpIO ends the measuring of reads and writes, which costs too much.
+	GiveUpIO func()
+	Waits    bool // how long threads wait in a read or write is seen
+	Stacks   int  // different ones that have a row; the default of package stacks if 0
 }
 
 // ClassNamer names the class of an object by its vtable pointer.
@@ -52,14 +55,14 @@ func New(c Config) *Decoder {
 	d := &Decoder{
 		Rows: made, Runtimes: runtimes, Clocks: clocks,
 		Collectives: newCollectives(made, c.Probes, runtimes.memory, c.OffsetNS),
-		samples:     newSamples(made, c.OffsetNS),
+		samples:     newSamples(made, c.OffsetNS, c.Waits, c.GiveUpIO),
 	}
 	d.calls = &calls{
 		fused: newFused(made, c.Probes, d.samples),
 		rows:  made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS,
 		host: newHostMemory(), shapes: newShapes(), forwards: newForwards(made, clocks.Nodes),
 	}
-	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.calls.forwards, runtimes, d.Collectives, made.Stacks}, c.Owners...)}
+	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.samples.io, d.calls.forwards, runtimes, d.Collectives, made.Stacks}, c.Owners...)}
 	return d
 }
 

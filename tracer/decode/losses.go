@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -11,7 +12,7 @@ import (
 // Losses are those that the decoder counts, not the kernel.
 func (d *Decoder) Losses() []event.Warning {
 	runtimes := d.Runtimes.calls
-	return append(d.Runtimes.cuda.Losses(), []event.Warning{
+	return slices.Concat(d.Runtimes.cuda.Losses(), d.samples.io.Losses(), []event.Warning{
 		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged()), Detail: "records of the ring that did not decode: a defect, please report it"},
 		{Kind: "incomplete", Source: "allocation_quota", Count: int64(d.calls.host.crowded), Detail: fmt.Sprintf("allocations of a process that had %d live ones: their frees have no size, and live bytes are too few", maxLiveAllocations)},
 		{Kind: "incomplete", Source: "summary_names", Count: int64(d.Rows.Sums.Unnamed), Detail: fmt.Sprintf("calls whose name is not among the first %d: the summary adds them up under one; their rows have their own", rows.MaxSummaryNames)},
@@ -25,5 +26,5 @@ func (d *Decoder) Losses() []event.Warning {
 		{Kind: "incomplete", Source: "shapes_given_up", Count: int64(d.calls.shapes.open.Dropped), Detail: "shapes whose call had not ended half a million of them later: its span, if it comes, has none"},
 		{Kind: "incomplete", Source: "waits_dropped", Count: int64(d.Collectives.waits.Dropped), Detail: "collectives of torch.distributed, or groups, beyond those that are followed at once (16384 and 4096): they have no number or group, and do not show as open"},
 		{Kind: "incomplete", Source: "edge_without_operator", Count: int64(d.calls.forwards.edgeless), Detail: "backward nodes whose operator has no row (it ran before the recording, outside of a slice, or half a million operators earlier): no forward_backward edge"},
-	}...)
+	})
 }

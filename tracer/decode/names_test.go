@@ -3,9 +3,12 @@ package decode
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
 )
 
@@ -42,5 +45,36 @@ func TestNamesThatNeverEndAreSummedTogether(t *testing.T) {
 	}
 	if sum != steps {
 		t.Errorf("the sums have %v of %d scopes", sum, steps)
+	}
+}
+
+// A wait counter is a stage of compilation if its name begins as theirs do; those of C++,
+// which are made once for many waits, are none.
+func TestOnlyStagesOfCompilationHaveRows(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	spec := index("WaitCounterHandle")
+	for i, text := range []string{
+		"pytorch.wait_counter.dynamo_compile", "pytorch.wait_counter.TCPStore__get", "pytorch.ProcessGroupNCCL__abort", "dynamo_compile", "",
+		"pytorch.wait_counter.compile_inductor",
+	} {
+		if text != "" {
+			d.calls.record(encodeText(uint64(i+1), spec, text))
+		}
+		scope := span(spec, uint64(i+1))
+		scope.End = uint8(event.EndScope)
+		d.calls.record(encode(scope, 0))
+	}
+	d.calls.record(encodeText(7, spec, "pytorch.wait_counter.compile_triton"))
+	d.Unfinished(kernel.OpenCall{SpanID: 7, Spec: spec, Tgid: 10, TID: 11})
+	d.Unfinished(kernel.OpenCall{SpanID: 8, Spec: spec, Tgid: 10, TID: 11})
+	if err := d.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range sink.spans {
+		got = append(got, s.Call.Layer+" "+s.Call.Category+" "+s.Call.Name)
+	}
+	if want := []string{"scope compile dynamo_compile", "scope compile compile_inductor", "scope compile compile_triton"}; !slices.Equal(got, want) {
+		t.Errorf("rows %q, want %q", got, want)
 	}
 }

@@ -3,6 +3,7 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"time"
 	"unsafe"
@@ -14,15 +15,21 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
+	"github.com/ebpfprof/ebpfprof/tracer/transfers"
 )
 
-const sampleBytes = int(unsafe.Sizeof(bpf.SampleSampleRecord{}))
+const (
+	sampleBytes = int(unsafe.Sizeof(bpf.SampleSampleRecord{}))
+	ioBytes     = int(unsafe.Sizeof(bpf.SampleIoRecord{}))
+	ioCallBytes = int(unsafe.Sizeof(bpf.SampleIoCallRecord{}))
+)
 
 // samples makes rows of what is in the ring of samples: samples, and the stacks of those
 // and of calls.
 type samples struct {
 	rows     *rows.Rows
 	threads  *sampledThreads
+	io       *transfers.Table
 	offsetNS int64           // Unix epoch minus CLOCK_MONOTONIC
 	ring     *ringbuf.Reader // nil: nothing takes stacks
 	buffer   ringbuf.Record
@@ -31,8 +38,28 @@ type samples struct {
 	behind   bool   // so much that the next look comes soon
 }
 
-func newSamples(to *rows.Rows, offsetNS int64) *samples {
-	return &samples{rows: to, threads: newSampledThreads(&to.Out), offsetNS: offsetNS}
+func newSamples(to *rows.Rows, offsetNS int64, waits bool, giveUp func()) *samples {
+	s := &samples{rows: to, threads: newSampledThreads(&to.Out), offsetNS: offsetNS}
+	s.io = transfers.New(offsetNS, waits, func(w event.Warning) { to.Out.Keep(to.Out.Warning(w)) }, giveUp)
+	return s
+}
+
+// HeldIO makes rows of what the kernel has not sent yet of the threads' reads and writes,
+// up to a time, CLOCK_MONOTONIC: of threads that have read or written nothing since.
+// What is in the ring was sent before, and is read before.
+func HeldIO(d *Decoder, threads iter.Seq2[uint32, *bpf.SampleIoThread], before uint64) error {
+	s := d.samples
+	if err := s.read(); err != nil {
+		return err
+	}
+	for tid, of := range threads {
+		for slot := range of.Slots {
+			if row, ok := s.io.Held(tid, of, slot, before); ok {
+				s.rows.Batch.IO(row)
+			}
+		}
+	}
+	return nil
 }
 
 // read reads what is in the ring, without waiting: it comes before the rows that refer to
@@ -71,14 +98,32 @@ func (s *samples) record(raw []byte) {
 		}
 		s.rows.Stacks.Add(&r)
 	case bpf.CallRecordKindRECORD_SAMPLE:
-		if len(raw) < sampleBytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 {
-			s.damaged++
-			return
+		if r := of[bpf.SampleSampleRecord](s, raw, sampleBytes); r != nil {
+			s.sample(r)
 		}
-		s.sample((*bpf.SampleSampleRecord)(unsafe.Pointer(&raw[0])))
+	case bpf.CallRecordKindRECORD_IO:
+		if r := of[bpf.SampleIoRecord](s, raw, ioBytes); r != nil {
+			if row, ok := s.io.Sums(r); ok {
+				s.rows.Batch.IO(row)
+			}
+		}
+	case bpf.CallRecordKindRECORD_IO_CALL:
+		if r := of[bpf.SampleIoCallRecord](s, raw, ioCallBytes); r != nil {
+			s.rows.Sums.Totals.Spans++
+			s.rows.Batch.Span(s.io.Call(r, syscallName(r.Syscall)))
+		}
 	default:
 		s.damaged++
 	}
+}
+
+// of is a record as the kernel wrote it; nil where it is none.
+func of[T any](s *samples, raw []byte, bytes int) *T {
+	if len(raw) < bytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 {
+		s.damaged++
+		return nil
+	}
+	return (*T)(unsafe.Pointer(&raw[0]))
 }
 
 // sampleCauses are the words for enum sample_state.

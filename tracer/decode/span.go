@@ -1,6 +1,8 @@
 package decode
 
 import (
+	"strings"
+
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -11,6 +13,9 @@ import (
 
 // span makes the row of a call that has ended.
 func (c *calls) span(r *callRecord, probe *probetable.Probe) {
+	if probe.Planned.Function.TextPrefix != "" && !c.trimText(r.SpanId, probe.Planned.Function.TextPrefix) {
+		return
+	}
 	s, held := c.rows.Slices.NewSpan(probe, r.Epoch)
 	*s = event.Span{
 		ID: int64(r.SpanId), ParentID: int64(r.ParentId), StartNS: int64(r.StartNs) + c.offsetNS,
@@ -53,11 +58,27 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 	}
 }
 
+// trimText takes the prefix off the text of a call, and reports whether the call has a row:
+// not where its text begins otherwise, nor where it is a counter of C++ (CompileStages).
+func (c *calls) trimText(id uint64, prefix string) bool {
+	text, _ := c.texts.Take(id)
+	name, ok := strings.CutPrefix(text, prefix)
+	if !ok || strings.Contains(name, "__") {
+		return false
+	}
+	c.texts.Put(id, name)
+	return true
+}
+
 // unfinished makes a row of a call whose end was not seen.
 func (c *calls) unfinished(open kernel.OpenCall) {
 	probe := c.probes.Find(open.Spec)
 	if probe == nil {
 		c.damaged++
+		return
+	}
+	f := probe.Planned.Function
+	if f.TextPrefix != "" && !c.trimText(open.SpanID, f.TextPrefix) {
 		return
 	}
 	s, held := c.rows.Slices.NewSpan(probe, open.Epoch)
@@ -66,13 +87,13 @@ func (c *calls) unfinished(open kernel.OpenCall) {
 		PID: int32(open.Tgid), TID: int32(open.TID), Call: probe.Planned.Call, End: event.EndUnfinished, Weight: 1, SequenceNumber: -1,
 		PythonStackID: int64(open.Line), PythonStackSource: rows.UnresolvedLine,
 	}
-	if name, ok := c.texts.Take(open.SpanID); ok && probe.Planned.Function.Name == catalog.FromText {
+	if name, ok := c.texts.Take(open.SpanID); ok && f.Name == catalog.FromText {
 		s.Call = c.rows.Names.Name(open.Spec, s.Call, name)
 	}
-	if probe.Planned.Function.Name == catalog.FromCaller {
+	if f.Name == catalog.FromCaller {
 		c.fused.name(s, open.Spec)
 	}
-	if probe.Planned.Function.Effect == catalog.RunsWork {
+	if f.Effect == catalog.RunsWork {
 		c.collectives.unfinished(s)
 	}
 	if !held {

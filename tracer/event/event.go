@@ -195,7 +195,11 @@ type Detail struct {
 	// waited for: a stream, the record of an event.
 	WaitStream        *int64
 	WaitCorrelationID *int64
-	Shape             *Shape
+	// Of a long read or write (layer io): as IO has them.
+	FileSystem string // "" is absent
+	Mount      string // "" is absent
+	WaitedNS   *int64
+	Shape      *Shape
 	// FusedOperators are those that a generated kernel replaces, as JSON; "" is absent.
 	FusedOperators string
 }
@@ -419,6 +423,7 @@ type Sink interface {
 	// OpenCalls is all that is open, again whenever that has changed.
 	OpenCalls(OpenCalls) error
 	Flows([]Flow) error
+	IO([]IO) error
 	Counters([]Counter) error
 	Process(Process) error // again with EndedNS set when it ends
 	Thread(Thread) error
@@ -453,6 +458,9 @@ func (Discard) OpenCalls(OpenCalls) error { return nil }
 
 // Flows implements Sink.
 func (Discard) Flows([]Flow) error { return nil }
+
+// IO implements Sink.
+func (Discard) IO([]IO) error { return nil }
 
 // Counters implements Sink.
 func (Discard) Counters([]Counter) error { return nil }

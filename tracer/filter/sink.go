@@ -71,6 +71,11 @@ func (s *Sink) Samples(rows []event.Sample) error {
 	return s.Sink.Samples(keep(s, rows, func(r *event.Sample) int32 { return r.PID }, func(*event.Sample) *int32 { return nil }, func(*event.Sample) {}))
 }
 
+// IO implements event.Sink.
+func (s *Sink) IO(rows []event.IO) error {
+	return s.Sink.IO(keep(s, rows, func(r *event.IO) int32 { return r.PID }, func(*event.IO) *int32 { return nil }, func(*event.IO) {}))
+}
+
 // Flows implements event.Sink. An edge goes with its spans.
 func (s *Sink) Flows(rows []event.Flow) error {
 	kept := rows[:0]

@@ -37,6 +37,9 @@ var Losses = []struct {
 	{Loss(bpf.CallLossLOSS_WAIT_QUOTA), "wait_quota", true, "waits of threads beyond one process's share of the kernel's table"},
 	{Loss(bpf.CallLossLOSS_SCOPE_QUOTA), "scope_quota", true, "scopes that a process opened beyond its share of the kernel's table of open ones"},
 	{Loss(bpf.CallLossLOSS_SHAPES_LOST), "shapes_lost", false, "the ring buffer was full for the shapes of a call: its span, if that was not lost too, has none"},
+	{Loss(bpf.CallLossLOSS_IO_LOST), "io_lost", true, "threads whose last reads and writes, less than a second of them, found no room in the ring buffer of samples when they ended"},
+	{Loss(bpf.CallLossLOSS_IO_TABLE_FULL), "io_table_full", true, "reads and writes of threads beyond those that the kernel's table holds"},
+	{Loss(bpf.CallLossLOSS_IO_QUOTA), "io_quota", true, "reads and writes of threads beyond one process's share of the kernel's table"},
 }
 
 // Name is the reason's name, as it is in the dataset.

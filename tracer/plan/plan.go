@@ -328,11 +328,14 @@ func (p *planner) planEnd(probe *Probe, code site.Function) {
 		probe.Return = probe.EntryErr == nil
 	case catalog.ExitSites:
 		// A stepped site is bearable where there are few calls a step.
-		if probe.Function.HasResults() && probe.Function.Action == catalog.Span {
+		if f := probe.Function; f.HasResults() && (f.Action == catalog.Span || f.ExpensiveEnd) {
 			probe.Exits, probe.ExitErr = site.PlanResults(code)
 			p.keepApart(probe, code)
 		} else {
-			probe.Exits, probe.ExitErr = site.PlanExits(code, probe.Group.Tier == catalog.Anchor && !probe.Group.Launches || probe.Function.ExpensiveEnd)
+			probe.Exits, probe.ExitErr = site.PlanExits(code, probe.Group.Tier == catalog.Anchor && !probe.Group.Launches || f.ExpensiveEnd)
+			if f.ExpensiveEnd && slices.ContainsFunc(probe.Exits, func(e site.Exit) bool { return e.CallsAfter }) {
+				probe.Exits, probe.ExitErr = site.PlanResults(code) // its last instruction, after all calls
+			}
 		}
 		for _, e := range probe.Exits {
 			switch {

@@ -19,6 +19,7 @@ type Batch struct {
 	written []event.Memory // of memory, as the sink takes it
 	flows   []event.Flow
 	samples []event.Sample
+	io      []event.IO
 	// stacked are the spans whose stack still has the kernel's name only, whether they are
 	// in the batch or in a slice that waits for its weight.
 	stacked []spanStack
@@ -73,6 +74,12 @@ func (b *Batch) Sample(s event.Sample) {
 	b.samples = append(b.samples, s)
 }
 
+// IO adds what was read or written.
+func (b *Batch) IO(row event.IO) {
+	b.totals.IO++
+	b.io = append(b.io, row)
+}
+
 // Full reports whether it is time to flush.
 func (b *Batch) Full() bool { return len(b.spans)+len(b.memory) >= fullBatch }
 
@@ -91,6 +98,12 @@ func (b *Batch) Flush() error {
 			return err
 		}
 		b.samples = b.samples[:0]
+	}
+	if len(b.io) > 0 {
+		if err := b.out.IO(b.io); err != nil {
+			return err
+		}
+		b.io = b.io[:0]
 	}
 	if len(b.spans) > 0 {
 		if err := b.out.Spans(b.spans); err != nil {

@@ -10,7 +10,7 @@ import (
 // Totals is what was decoded so far.
 type Totals struct {
 	Spans, Memory, Flows uint64
-	Samples              uint64
+	Samples, IO          uint64
 	Stacks               stacks.Totals
 	Memo                 kernel.MemoTotals // of the spans' stacks
 	Counters             uint64

@@ -18,7 +18,7 @@ func testSampler(t *testing.T) (*kernel.Programs, *Sampler) {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.Close)
-	s, err := loadSampler(k, Options{99, time.Millisecond})
+	s, err := loadSampler(k, Options{Frequency: 99, OffCPU: time.Millisecond, IO: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,15 @@ import (
 type Options struct {
 	Frequency int           // looks at each CPU a second; 0: none
 	OffCPU    time.Duration // how long a wait is at least that is recorded; 0: none is
+	Stacks    bool          // calls have their stacks taken, if nothing has a sample
+	IO        bool          // reads and writes are measured
+	// IOBudget is the share of a thread's time that measuring its reads and writes may take;
+	// 0 or less: all that it takes.
+	IOBudget float64
 }
+
+// onlyIO reports whether there are no walks to load.
+func (o *Options) onlyIO() bool { return o.Frequency <= 0 && o.OffCPU <= 0 && !o.Stacks }
 
 // LoadBoth loads the programs of calls, and those of samples beside them. Why there are
 // no samples is refused: the recording does without.
@@ -53,7 +61,7 @@ func LoadBoth(sizes kernel.Sizes, options Options, can *features.Set) (k *kernel
 	defer kernel.CloseMaps(common)
 	shared := k.Among(sampleSpec, common)
 	var beside sync.WaitGroup
-	beside.Go(func() { s, refused = newSampler(sampleSpec, shared) })
+	beside.Go(func() { s, refused = newSampler(sampleSpec, shared, options) })
 	err = k.LoadSpecs(callSpec, lifeSpec, common)
 	beside.Wait()
 	if err != nil {

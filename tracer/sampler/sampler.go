@@ -24,6 +24,7 @@ type Sampler struct {
 	collection *ebpf.Collection
 	events     []int // perf events, one a CPU
 	links      []link.Link
+	endIO      func() // takes the program out at which reads and writes begin
 }
 
 // loadSampler loads the programs for a kernel that has those of calls; nothing runs
@@ -33,14 +34,21 @@ func loadSampler(k *kernel.Programs, options Options) (*Sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSampler(spec, k.Replacements(spec))
+	return newSampler(spec, k.Replacements(spec), options)
 }
 
 // newSampler loads the clock's program beside those of waits: half of the verifier's work
 // each.
-func newSampler(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*Sampler, error) {
+func newSampler(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, options Options) (*Sampler, error) {
+	if options.onlyIO() {
+		c, err := bpf.Load(kernel.OnlyPrograms(spec, func(name string) bool { return name == syscallEnd || name == syscallBegin }), shared)
+		if err != nil {
+			return nil, kernel.LoadError("the programs of reads and writes", err)
+		}
+		return &Sampler{collection: c, endIO: func() {}}, nil
+	}
 	clock := kernel.OnlyPrograms(spec, func(name string) bool { return name == clockProgram })
-	waits := kernel.OnlyPrograms(spec, func(name string) bool { return name != clockProgram })
+	waits := kernel.OnlyPrograms(spec, func(name string) bool { return name != clockProgram && (name != syscallBegin || options.IO) })
 	tables, err := bpf.Load(kernel.OnlyPrograms(spec, func(string) bool { return false }), shared)
 	if err != nil {
 		return nil, kernel.LoadError("the tables of samples", err)
@@ -62,10 +70,14 @@ func newSampler(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*Sample
 		return nil, kernel.LoadError("the sampling programs", err)
 	}
 	c.Programs[clockProgram] = ticks.DetachProgram(clockProgram)
-	return &Sampler{collection: c}, nil
+	return &Sampler{collection: c, endIO: func() {}}, nil
 }
 
-const clockProgram = "sample_tick"
+const (
+	clockProgram = "sample_tick"
+	syscallBegin = "io_begin"
+	syscallEnd   = "sample_syscall_end"
+)
 
 // Spec reads the programs, for this kernel.
 func Spec(k *kernel.Programs, options Options) (*ebpf.CollectionSpec, error) {
@@ -84,6 +96,9 @@ func Spec(k *kernel.Programs, options Options) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["wait_threshold_ns"].Set(uint64(options.OffCPU)); err != nil {
 		return nil, err
 	}
+	if err := setIO(spec, options); err != nil {
+		return nil, err
+	}
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return nil, err
@@ -99,18 +114,34 @@ func (s *Sampler) Start(options Options) error {
 			return err
 		}
 	}
-	if options.OffCPU <= 0 {
-		return nil
-	}
-	// The end of a wait before its beginning, so that none is seen half.
-	for _, program := range []string{"sample_syscall_end", "sample_waking", "sample_switch"} {
+	// The end of a wait and of a call before its beginning, so that none is seen half.
+	for _, program := range watching(options) {
 		l, err := link.AttachTracing(link.TracingOptions{Program: s.collection.Programs[program]})
 		if err != nil {
 			return fmt.Errorf("attaching %s: %w", program, features.NotPermitted(err))
 		}
+		if program == syscallBegin {
+			s.endIO = sync.OnceFunc(func() { l.Close() })
+			continue
+		}
 		s.links = append(s.links, l)
 	}
 	return nil
+}
+
+// watching are the programs that watch threads wait, read and write, in their order.
+func watching(options Options) []string {
+	var programs []string
+	if options.OffCPU > 0 || options.IO {
+		programs = append(programs, syscallEnd)
+	}
+	if options.OffCPU > 0 {
+		programs = append(programs, "sample_waking", "sample_switch")
+	}
+	if options.IO {
+		programs = append(programs, syscallBegin)
+	}
+	return programs
 }
 
 // startClock opens a software clock on each CPU. It is no hardware counter: it
@@ -149,6 +180,7 @@ func (s *Sampler) startClock(frequency int) error {
 
 // Stop ends all looking; what is in the ring stays.
 func (s *Sampler) Stop() {
+	s.endIO()
 	for _, l := range s.links {
 		l.Close()
 	}

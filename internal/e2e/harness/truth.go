@@ -31,6 +31,10 @@ type Truth struct {
 	Stacks [][]string       `json:"stacks"` // lines.py: file:line, innermost first
 	Marked map[string][]int `json:"marked"` // likewise: which of them each call has, by operator
 
+	Fused        map[string]int64 `json:"fused"`      // compiled.py: calls between begin and end
+	CompileNS    int64            `json:"compile_ns"` // likewise: what torch._dynamo counts
+	Compilations int64            `json:"compilations"`
+
 	Operators  map[string]int64              `json:"operators"`
 	Numbers    map[string][]string           `json:"numbers"` // devicecalls.py: function:line, leaf first
 	Threads    map[string]map[string]int64   `json:"threads"`

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the job reads and writes: each system call that does, from its entry to its
+ * exit. A call is counted with the others of its second and of its step by where it
+ * began; one that was long has a record of its own as well.
+ */
+#ifndef EBPFPROF_IO_H
+#define EBPFPROF_IO_H
+
+#include "io_state.h"
+#include "thread.h"
+
+/* What a system call does. The first three are operations of a class. */
+#define IO_READ 1
+#define IO_WRITE 2
+#define IO_SYNC 3
+#define IO_SENDFILE 4	/* from its second descriptor to the first */
+#define IO_COPY 5	/* from its first descriptor to the third argument */
+
+#define IO_CALLS 512	/* a power of two */
+
+static const volatile __u8 io_calls[IO_CALLS] = {
+#if defined(__TARGET_ARCH_x86)
+	[0] = IO_READ,		/* read */
+	[1] = IO_WRITE,		/* write */
+	[17] = IO_READ,		/* pread64 */
+	[18] = IO_WRITE,	/* pwrite64 */
+	[19] = IO_READ,		/* readv */
+	[20] = IO_WRITE,	/* writev */
+	[40] = IO_SENDFILE,	/* sendfile */
+	[44] = IO_WRITE,	/* sendto */
+	[45] = IO_READ,		/* recvfrom */
+	[46] = IO_WRITE,	/* sendmsg */
+	[47] = IO_READ,		/* recvmsg */
+	[74] = IO_SYNC,		/* fsync */
+	[75] = IO_SYNC,		/* fdatasync */
+	[275] = IO_COPY,	/* splice */
+	[295] = IO_READ,	/* preadv */
+	[296] = IO_WRITE,	/* pwritev */
+	[326] = IO_COPY,	/* copy_file_range */
+	[327] = IO_READ,	/* preadv2 */
+	[328] = IO_WRITE,	/* pwritev2 */
+#elif defined(__TARGET_ARCH_arm64)
+	[63] = IO_READ,		/* read */
+	[64] = IO_WRITE,	/* write */
+	[65] = IO_READ,		/* readv */
+	[66] = IO_WRITE,	/* writev */
+	[67] = IO_READ,		/* pread64 */
+	[68] = IO_WRITE,	/* pwrite64 */
+	[69] = IO_READ,		/* preadv */
+	[70] = IO_WRITE,	/* pwritev */
+	[71] = IO_SENDFILE,	/* sendfile */
+	[76] = IO_COPY,		/* splice */
+	[82] = IO_SYNC,		/* fsync */
+	[83] = IO_SYNC,		/* fdatasync */
+	[206] = IO_WRITE,	/* sendto */
+	[207] = IO_READ,	/* recvfrom */
+	[211] = IO_WRITE,	/* sendmsg */
+	[212] = IO_READ,	/* recvmsg */
+	[285] = IO_COPY,	/* copy_file_range */
+	[286] = IO_READ,	/* preadv2 */
+	[287] = IO_WRITE,	/* pwritev2 */
+#endif
+};
+
+/* Whether this part is wanted; without it the verifier takes its code out. */
+const volatile __u32 take_io = 0;
+/* How long a call must have lasted to have a record of its own. */
+const volatile __u64 long_io_ns = 1000000;
+/* What measuring a call costs, and how much of a thread's time that may be, in 1,024ths;
+ * 0: as much as it likes. */
+const volatile __u64 io_price_ns = 0;
+const volatile __u64 io_share = 0;
+/* What passing one by costs. */
+const volatile __u64 io_passed_ns = 0;
+/* A thread may save up what the budget has room for in so long. */
+#define IO_CREDIT_NS 4000000000ULL
+/* And one that has none left is looked at again every so many calls. */
+#define IO_PASSED_LOOK 64
+/* The sums are sent once in a second, and for a step of the job that begins meanwhile,
+ * but not sooner than this after the last time. */
+#define IO_SECOND_NS 1000000000ULL
+#define IO_LEAST_NS 2000000ULL
+
+/* include/uapi/asm-generic/errno.h, include/linux/errno.h */
+#define MAX_ERRNO 4095
+#define ERESTARTSYS 512
+#define ERESTART_RESTARTBLOCK 516
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct io_thread);
+	__uint(max_entries, 1);
+} blank_io SEC(".maps");
+
+static __always_inline __u8 io_call(__u64 number)
+{
+	return number < IO_CALLS ? io_calls[number & (IO_CALLS - 1)] : 0;
+}
+
+/* Those of a program of 32 bits have other numbers. */
+static __always_inline bool compat_call(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return task->thread_info.status & 0x2;	/* TS_COMPAT */
+#elif defined(__TARGET_ARCH_arm64)
+	return task->thread_info.flags & (1 << 22);	/* TIF_32BIT */
+#endif
+}
+
+static __noinline struct io_thread *new_io_thread(__u32 tgid, __u32 tid)
+{
+	struct target *target = bpf_map_lookup_elem(&targets, &tgid);
+	struct io_thread *blank, *t;
+	__u32 zero = 0;
+
+	if (!target)
+		return 0;
+	if (target->io >= PROCESS_IO) {
+		lose(LOSS_IO_QUOTA);
+		return 0;
+	}
+	forget_io(tid);	/* its number was another's */
+	blank = bpf_map_lookup_elem(&blank_io, &zero);
+	if (!blank)
+		return 0;
+	if (!bpf_map_update_elem(&io_threads, &tid, blank, BPF_NOEXIST))
+		__sync_fetch_and_add(&target->io, 1);
+	t = bpf_map_lookup_elem(&io_threads, &tid);
+	if (!t) {
+		lose(LOSS_IO_TABLE_FULL);
+		return 0;
+	}
+	t->tgid = tgid;
+	t->born_ns = bpf_ktime_get_ns();
+	t->paid_ns = t->born_ns;
+	/* As a thread of calls has its own (call.bpf.c). */
+	t->next_span = (__sync_fetch_and_add(&threads_seen, 1) + 1) << 40;
+	return t;
+}
+
+/* What a kind of calls has in common. The pointer's highest byte is all ones. */
+static __always_inline __u64 io_key(__u64 vfsmount, __u32 type, __u32 operation)
+{
+	return vfsmount << 8 | type << 4 | operation;
+}
+
+VERIFIED_ONCE int name_mount(struct io_slot *s, __u64 vfsmount)
+{
+	struct vfsmount *mount = (void *)vfsmount;
+	struct super_block *super;
+	const char *name;
+
+	if (!s || !mount)
+		return 0;
+	super = BPF_CORE_READ(mount, mnt_sb);
+	s->class.mount = BPF_CORE_READ((struct mount *)((char *)mount - bpf_core_field_offset(struct mount, mnt)), mnt_id);
+	s->class.device = BPF_CORE_READ(super, s_dev);
+	name = BPF_CORE_READ(super, s_type, name);
+	bpf_probe_read_kernel_str(s->class.system, sizeof(s->class.system), name);
+	return 0;
+}
+
+/* Whether a place is that of a kind of calls, or could be. What is found is kept with the
+ * thread: in map memory the verifier does not tell the ways to it apart. */
+VERIFIED_ONCE int look_at_slot(struct io_thread *t, __u32 index, __u64 key)
+{
+	struct io_slot *s;
+
+	if (!t)
+		return 0;
+	s = &t->slots[index & (IO_SLOTS - 1)];
+	if (s->key == key)
+		t->own = index;
+	else if (!s->key)
+		t->unused = index;
+	else if (!s->dirty && index != t->second)
+		t->sent = index;	/* all of it: it can be another's */
+	return 0;
+}
+
+/* The place of a kind of calls among a thread's. */
+VERIFIED_ONCE __u32 find_slot(struct io_thread *t, __u64 vfsmount, __u32 type, __u32 operation)
+{
+	__u64 key = io_key(vfsmount, type, operation);
+	struct io_slot *s;
+	__u32 place;
+
+	if (!t)
+		return 0;
+	t->own = t->unused = IO_SLOTS;
+	t->sent = IO_SLOTS - 1;
+	for (__u32 i = 0; i < IO_SLOTS - 1; i++)
+		look_at_slot(t, i, key);
+	if (t->own < IO_SLOTS)
+		return t->own;
+	place = t->unused < IO_SLOTS ? t->unused : t->sent;
+	s = &t->slots[place & (IO_SLOTS - 1)];
+	if (place >= IO_SLOTS - 1) {
+		s->class.type = IO_SEVERAL;
+		return IO_SLOTS - 1;
+	}
+	__builtin_memset(&s->class, 0, sizeof(s->class));
+	__builtin_memset(&s->sums, 0, sizeof(s->sums));
+	s->key = key;
+	s->generation++;
+	s->class.type = type;
+	s->class.operation = operation;
+	name_mount(s, vfsmount);
+	return place;
+}
+
+/* What a descriptor is of, as the call finds it. */
+VERIFIED_ONCE __u32 slot_of(struct io_thread *t, __u32 fd, __u32 operation)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct files_struct *files;
+	struct fdtable *table;
+	struct file *file = 0;
+	struct inode *inode;
+	__u64 vfsmount = 0;
+	__u32 last, type = 0;
+
+	if (!t)
+		return 0;
+	files = task->files;
+	table = files ? files->fdt : 0;
+	if (table && fd < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
+	if (file) {
+		vfsmount = (__u64)BPF_CORE_READ(file, f_path.mnt);
+		inode = BPF_CORE_READ(file, f_inode);
+		type = BPF_CORE_READ(inode, i_mode) >> 12;
+	}
+	last = t->last[operation & 3] & (IO_SLOTS - 1);
+	if (t->slots[last].key == io_key(vfsmount, type, operation))
+		return last;
+	last = find_slot(t, vfsmount, type, operation);
+	t->last[operation & 3] = last;
+	return last;
+}
+
+#if defined(__TARGET_ARCH_x86)
+#define IO_ARGUMENT(regs, n) ((n) == 0 ? (regs)->di : (n) == 1 ? (regs)->si : (regs)->dx)
+#elif defined(__TARGET_ARCH_arm64)
+#define IO_ARGUMENT(regs, n) ((regs)->regs[n])
+#endif
+
+static __always_inline void begin_io(struct pt_regs *regs, __u64 number)
+{
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tgid = ids >> 32, tid = ids, fd = IO_ARGUMENT(regs, 0);
+	__u8 call = io_call(number);
+	struct io_thread *t;
+
+	if (!call)
+		return;
+	t = bpf_map_lookup_elem(&io_threads, &tid);
+	if (!t || t->tgid != tgid) {
+		t = new_io_thread(tgid, tid);
+		if (!t)
+			return;
+	}
+	if (t->left_out || !recording || compat_call(bpf_get_current_task_btf()))
+		return;
+	t->second = IO_SLOTS;
+	switch (call) {
+	case IO_SENDFILE:
+		t->second = slot_of(t, fd, IO_WRITE);
+		fd = IO_ARGUMENT(regs, 1);
+		call = IO_READ;
+		break;
+	case IO_COPY:
+		t->second = slot_of(t, IO_ARGUMENT(regs, 2), IO_WRITE);
+		call = IO_READ;
+		break;
+	}
+	t->slot = slot_of(t, fd, call);
+	t->start_ns = bpf_ktime_get_ns();
+}
+
+/* Sends the sums before a call that is in another second, or step, than they. */
+static __always_inline void cut_io(struct io_thread *t, __u32 tid)
+{
+	__u64 start = t->start_ns, step = step_ns;
+
+	if (start < t->until_ns &&
+	    !(step > t->began_ns && step <= start && start - t->began_ns >= IO_LEAST_NS))
+		return;
+	flush_io(t, tid);
+	t->began_ns = start;
+	t->until_ns = start - start % IO_SECOND_NS + IO_SECOND_NS;
+}
+
+/* How a call ended. */
+struct io_ending {
+	__u64 now;
+	__u64 waited;	/* how long the thread was off the CPU for it */
+	__s64 result;
+	__s32 number;
+	__u32 tid;
+};
+
+static __always_inline void add_io(struct io_slot *s, struct io_thread *t, const struct io_ending *e)
+{
+	__s64 result = e->result;
+
+	if (!s->dirty)
+		s->first_ns = t->start_ns;
+	s->dirty = 1;
+	s->last_ns = e->now;
+	/* A signal came: the call begins again, or the job is told. */
+	if (result <= -ERESTARTSYS && result >= -ERESTART_RESTARTBLOCK)
+		return;
+	s->sums.calls++;
+	if (result < 0 && result >= -MAX_ERRNO)
+		s->sums.failed++;
+	else
+		s->sums.bytes += result;
+}
+
+/* What measuring has cost a thread, and whether the budget goes on having room for it. */
+static __always_inline void charge_io(struct io_thread *t, __u32 tid, __u64 now, __u64 price)
+{
+	__u64 paid, most = IO_CREDIT_NS * io_share >> 10;
+
+	if (!io_share)
+		return;
+	paid = (now - t->paid_ns) * io_share >> 10;
+	t->paid_ns = now;
+	t->debt_ns = (t->debt_ns > paid ? t->debt_ns - paid : 0) + price;
+	if (t->left_out && t->debt_ns > 2 * most) {	/* even that is too much */
+		t->debt_ns = most;
+		send_io(t, 0, tid, IO_GIVEN_UP);
+		return;
+	}
+	if (t->left_out ? t->debt_ns > most / 4 : t->debt_ns <= most)
+		return;
+	t->left_out = !t->left_out;
+	send_io(t, 0, tid, t->left_out ? IO_LEFT_OUT : IO_TAKEN_IN);
+}
+
+VERIFIED_ONCE int send_long_io(struct io_thread *t, const struct io_ending *e)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct io_call_record *r;
+
+	if (!t || !e)
+		return 0;
+	r = bpf_ringbuf_reserve(&samples, sizeof(*r), 0);
+	if (!r) {
+		lose(LOSS_SAMPLE_RING_FULL);
+		return 0;
+	}
+	__builtin_memset(r, 0, sizeof(*r));
+	r->kind = RECORD_IO_CALL;
+	r->syscall = e->number;
+	r->tgid = t->tgid;
+	r->tid = e->tid;
+	r->span_id = ++t->next_span;
+	r->start_ns = t->start_ns;
+	r->end_ns = e->now;
+	r->waited_ns = e->waited;
+	r->result = e->result;
+	r->class = t->slots[t->slot & (IO_SLOTS - 1)].class;
+	r->parent_id = span_at(e->tid, t->tgid, REG_SP(regs));
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __always_inline void end_io(struct io_ending *e)
+{
+	struct io_thread *t;
+	struct io_slot *s;
+	__u64 took;
+
+	if (!io_call(e->number))
+		return;
+	t = bpf_map_lookup_elem(&io_threads, &e->tid);
+	if (!t)
+		return;
+	if (!t->start_ns) {
+		if (t->left_out) {
+			/* The clock is not read for each: they are to cost little. */
+			if (++t->passed % IO_PASSED_LOOK == 0)
+				charge_io(t, e->tid, bpf_ktime_get_ns(), IO_PASSED_LOOK * io_passed_ns);
+		}
+		return;
+	}
+	e->now = bpf_ktime_get_ns();
+	took = e->now - t->start_ns;
+	cut_io(t, e->tid);
+	s = &t->slots[t->slot & (IO_SLOTS - 1)];
+	add_io(s, t, e);
+	s->sums.ns += took;
+	s->sums.waited_ns += e->waited;
+	if (t->second < IO_SLOTS)
+		add_io(&t->slots[t->second & (IO_SLOTS - 1)], t, e);
+	if (took >= long_io_ns)
+		send_long_io(t, e);
+	t->start_ns = 0;
+	charge_io(t, e->tid, e->now, io_price_ns);
+}
+
+#endif

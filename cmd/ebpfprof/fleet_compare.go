@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/diff"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/history"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+)
+
+const fleetCompareDescription = `Says whether a job's steps take longer now than in its own best time, or than so long ago, by which function and on which
+worker. Exit codes: 0 neutral or improvement, 10 regression, 12 inconclusive.
+
+   ebpfprof fleet compare /shared/patterns --job llama
+   ebpfprof fleet compare /shared/patterns --job llama --since 1h --ago 168h    # with last week
+   ebpfprof fleet compare s3://profiles/fleet?endpoint=https://storage.example.com --fail-on 3%`
+
+func fleetCompareCommand() *urfave.Command {
+	return &urfave.Command{
+		Name:        "compare",
+		Usage:       "compare a job with its own best time, or with last week",
+		ArgsUsage:   "STORE",
+		Description: fleetCompareDescription,
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "job", Usage: "the job's `NAME`", DefaultText: "the one seen last"},
+			&urfave.DurationFlag{Name: "since", Value: 10 * time.Minute, Usage: "now is the last `TIME` before the newest step"},
+			&urfave.DurationFlag{Name: "ago", Usage: "compare with as long, so much `TIME` before", DefaultText: "its best time in --look"},
+			&urfave.DurationFlag{Name: "look", Value: 24 * time.Hour, Usage: "how much `TIME` before now the best is looked for in"},
+			&urfave.StringFlag{Name: "fail-on", Value: "5%", Usage: "steps that are `SHARE` longer are a regression"},
+			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` rows that changed most"},
+			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
+		},
+		OnUsageError: func(_ *urfave.Context, err error, _ bool) error { return usageError(err) },
+		Action:       runFleetCompare,
+	}
+}
+
+func runFleetCompare(c *urfave.Context) error {
+	arguments, err := cli.Interspersed(c)
+	switch {
+	case err != nil:
+		return usageError(err)
+	case len(arguments) != 1:
+		return usageError(errors.New("which store? ebpfprof fleet compare STORE"))
+	case c.Duration("since") <= 0 || c.Duration("look") <= 0 || c.Duration("ago") < 0:
+		return usageError(errors.New("--since, --look and --ago: give positive times, such as 10m or 168h"))
+	case c.IsSet("ago") && c.IsSet("look"):
+		return usageError(errors.New("--look is for the best time: leave it out with --ago"))
+	case c.IsSet("ago") && c.Duration("ago") < c.Duration("since"):
+		return usageError(errors.New("--ago is less than --since: the two times would overlap"))
+	}
+	failOn, err := diff.Percent(c.String("fail-on"))
+	if err != nil {
+		return usageError(fmt.Errorf("--fail-on: %w", err))
+	}
+	q := history.Question{Job: c.String("job"), Since: c.Duration("since"), Ago: c.Duration("ago"), Look: c.Duration("look"), FailOnPercent: failOn}
+	directory, remove, err := localStore(c, arguments[0], q.Since+max(q.Ago, q.Look))
+	if err != nil {
+		return urfave.Exit(err, cli.ExitFailed)
+	}
+	defer remove()
+	db, err := openAnalysis(c, filepath.Join(directory, store.Version))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	r, err := history.Compare(c.Context, db, q)
+	if err != nil {
+		return urfave.Exit(fmt.Errorf("%s: %w", arguments[0], err), cli.ExitFailed)
+	}
+	if c.Bool("json") {
+		err = writeJSON(c, r)
+	} else {
+		err = r.WriteText(c.App.Writer, c.Int("top"))
+	}
+	if err != nil {
+		return urfave.Exit(err, cli.ExitFailed)
+	}
+	if code := r.ExitCode(); code != 0 {
+		return urfave.Exit(fmt.Errorf("%s", r.Verdict), code)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package history
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+)
+
+const (
+	begin = int64(1_700_000_000e9) / minute * minute
+	hour  = 60 * minute
+)
+
+// job has two ranks. In each minute there are 100 steps of the length that length gives
+// for it (ms; 0 is none), of which rank 1 works all but 10 ms and rank 0 works 20 ms; all
+// of rank 1's work above 20 ms is tokenize's.
+func job(t *testing.T, minutes int64, length func(n int64) float64) *dataset.DB {
+	t.Helper()
+	root := t.TempDir()
+	s, err := store.NewDirectory(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank := range int32(2) {
+		var b store.Batch
+		b.Session, b.Job, b.Host = "s", "llama", "a"
+		for n := range minutes {
+			period := length(n)
+			if period == 0 {
+				continue
+			}
+			own, at := 20.0, begin+n*minute
+			if rank == 1 {
+				own = period - 10
+			}
+			p := pattern.Pattern{Host: "a", PID: 100 + rank, Rank: rank, BeginNS: at, EndNS: at + minute, ObservedNS: minute, Coverage: 1, Basis: pattern.Sampled, Resource: "cpu"}
+			work, slow := p, p
+			work.Function, work.Class, work.Name, work.Beta = 1, pattern.Compute, "aten::mm", 20/period
+			slow.Function, slow.Class, slow.Name, slow.File, slow.Line, slow.Beta = 2, pattern.Python, "tokenize (tok.py)", "/a/tok.py", 7, (own-20)/period
+			b.Patterns = append(b.Patterns, work)
+			if slow.Beta > 0 {
+				b.Patterns = append(b.Patterns, slow)
+			}
+			for k := range int64(100) {
+				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n*100 + k, BeginNS: at + k*minute/100, PeriodNS: int64(period * 1e6), WaitNS: int64((period - own) * 1e6), LoadNS: -1})
+			}
+		}
+		if _, err := store.Send(t.Context(), s, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := dataset.Open(filepath.Join(root, store.Version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// slower takes 60 ms a step and from the given minute on so much more; minutes differ by
+// one percent.
+func slower(from int64, by float64) func(int64) float64 {
+	return func(n int64) float64 {
+		length := 60 + 0.3*math.Cos(float64(n)*2)
+		if n >= from {
+			length += by
+		}
+		return length
+	}
+}
+
+var tenMinutes = Question{Since: 10 * time.Minute, Look: 24 * time.Hour, FailOnPercent: 5}
+
+func TestAJobThatBecameSlowerIsComparedWithItsBest(t *testing.T) {
+	r, err := Compare(t.Context(), job(t, 60, slower(50, 12)), tenMinutes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Verdict != Regression || r.ExitCode() != ExitRegression || math.Abs(r.ChangePercent-20) > 1 || r.Job != "llama" || r.Now.Workers != 2 || r.Now.Steps < 1900 {
+		t.Errorf("%+v", r)
+	}
+	for _, want := range []string{"tokenize (tok.py:7)", "on rank 1", "best 10m0s"} {
+		if !strings.Contains(r.Sentence, want) {
+			t.Errorf("%q has no %q", r.Sentence, want)
+		}
+	}
+	if w := r.Workers[0]; *w.Rank != 1 || !w.Significant || math.Abs(*w.NowMS-*w.ThenMS-12) > 0.5 || r.Workers[1].Significant {
+		t.Errorf("%+v", r.Workers)
+	}
+	// It is one of two workers, on average over which functions are told.
+	if f := r.Functions[0]; f.Name != "tokenize (tok.py)" || !f.Significant || math.Abs(f.NowMS-f.ThenMS-6) > 1 {
+		t.Errorf("%+v", r.Functions)
+	}
+	var text bytes.Buffer
+	if err := r.WriteText(&text, 10); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{r.Sentence, "tttttttttt", "nnnnnnnnnn", "* ", "aten::mm"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	flat := slower(1<<40, 0)
+	for _, c := range []struct {
+		name   string
+		length func(int64) float64
+		q      Question
+		want   Verdict
+	}{
+		{"as always", flat, tenMinutes, Neutral},
+		{"a little slower than --fail-on", slower(50, 2), tenMinutes, Neutral},
+		{"faster than an hour ago", slower(100, -12), Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, Improvement},
+		{"as an hour ago", flat, Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, Neutral},
+		{"every minute another", func(n int64) float64 { return 60 + 30*float64(n%3) - 25*float64((n/55)%2)*float64(n%2) }, Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, Inconclusive},
+		{"one minute", slower(119, 12), Question{Since: 30 * time.Second, Ago: time.Hour, FailOnPercent: 5}, Inconclusive},
+	} {
+		r, err := Compare(t.Context(), job(t, 120, c.length), c.q)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if r.Verdict != c.want || (r.ExitCode() == 0) != (c.want == Neutral || c.want == Improvement) {
+			t.Errorf("%s: %s", c.name, r.Sentence)
+		}
+	}
+}
+
+func TestWithoutHistoryThereIsASentence(t *testing.T) {
+	db := job(t, 20, func(n int64) float64 {
+		if n < 10 {
+			return 0
+		}
+		return 60
+	})
+	for _, c := range []struct {
+		name string
+		q    Question
+		want error
+	}{
+		{"another job", Question{Job: "other", Since: time.Minute, Look: time.Hour}, ErrNoJob},
+		{"nothing before", Question{Since: 30 * time.Minute, Look: time.Hour}, ErrNoHistory},
+		{"nothing then", Question{Since: time.Minute, Ago: 24 * time.Hour}, ErrNoHistory},
+	} {
+		if _, err := Compare(t.Context(), db, c.q); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
