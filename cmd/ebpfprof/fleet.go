@@ -19,7 +19,7 @@ func fleetCommand() *urfave.Command {
 		Name:            "fleet",
 		Usage:           "questions about jobs of many workers",
 		HideHelpCommand: true,
-		Subcommands:     []*urfave.Command{uploadCommand(), fleetReportCommand(), fleetCompareCommand(), captureCommand(), hangCommand(), whatIfCommand()},
+		Subcommands:     []*urfave.Command{uploadCommand(), fleetReportCommand(), fleetCompareCommand(), verdictCommand(), captureCommand(), hangCommand(), whatIfCommand()},
 		OnUsageError:    func(_ *urfave.Context, err error, _ bool) error { return usageError(err) },
 		Action: func(c *urfave.Context) error {
 			if c.Args().Present() {

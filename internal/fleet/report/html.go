@@ -35,7 +35,7 @@ code { font-size: 12px; color: #555 }
 {{with .WhatIf}}<p>S = {{printf "%.3f" .S}}: a replayed step takes {{printf "%.1f" .ReplayedMS}} ms, with all workers alike {{printf "%.1f" .IdealMS}} ms.</p>{{end}}
 <h2>Findings</h2>
 {{if not .Findings}}<p>No function stands out.</p>{{end}}
-<table>{{range .Findings}}<tr{{if .Cause.Symptom}} class="symptom"{{end}}><td class="n">{{share .Beta}}<td>{{plain .Sentence}}<br><code>{{plain .EvidenceSQL}}</code></tr>
+<table>{{range .Findings}}<tr{{if .Cause.Symptom}} class="symptom"{{end}}><td class="n">{{share .Beta}}<td>{{plain .Sentence}}{{with .Said}}<br><em>{{plain .}}</em>{{end}}<br><code>{{plain .EvidenceSQL}}</code></tr>
 {{end}}</table>
 {{with .Functions}}<h2>Share of each worker's time by function</h2>{{.}}{{end}}
 </body></html>

@@ -77,6 +77,7 @@ type Finding struct {
 	Cause       localise.Cause    `json:"cause"`
 	Sentence    string            `json:"sentence"`
 	EvidenceSQL string            `json:"evidence_sql"`
+	Feedback    []Feedback        `json:"feedback"` // what was said of such findings, the newest first
 }
 
 // Transfer is what travelled instead of the events.
@@ -105,6 +106,9 @@ func Build(ctx context.Context, db *dataset.DB, q Question) (*Report, error) {
 	r.Method, r.Notes = found.Method, append(r.Notes, found.Notes...)
 	for i := range found.Findings {
 		r.Findings = append(r.Findings, r.finding(&found.Findings[i]))
+	}
+	if err := r.readFeedback(ctx, db); err != nil {
+		return nil, err
 	}
 	r.summarize(found.Workers)
 	r.replay()
@@ -237,7 +241,7 @@ func (r *Report) finding(f *localise.Finding) Finding {
 	return Finding{
 		Kind: string(f.Kind), Workers: f.Workers, Class: string(p.Class), Function: p.Name, File: p.File, Line: p.Line, Stack: p.Stack,
 		Beta: p.Beta, BetaLo: p.BetaLo, BetaHi: p.BetaHi, PeersBeta: f.PeersBeta, Mu: p.Mu, Sigma: p.Sigma, Wait: p.Wait,
-		D: f.D, Delta: f.Delta, Score: f.Score, Cause: f.Cause, Sentence: f.Sentence,
+		Feedback: []Feedback{}, D: f.D, Delta: f.Delta, Score: f.Score, Cause: f.Cause, Sentence: f.Sentence,
 		EvidenceSQL: fmt.Sprintf("SELECT rank, host, pid, begin_ns, beta, beta_lo, beta_hi, mu, sigma, count, wait FROM pattern "+
 			"WHERE function_id = %d AND basis = '%s' AND end_ns >= %d AND begin_ns <= %d ORDER BY beta DESC", int64(p.Function), p.Basis, r.BeginNS, r.EndNS),
 	}

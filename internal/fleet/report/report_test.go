@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
@@ -112,6 +113,52 @@ func TestWhereAStepBeginsHasNoSayInItsCost(t *testing.T) {
 		}
 		if math.Abs(a.S-100.0/70) > 1e-6 || math.Abs(a.ReplayedS-0.1) > 1e-6 {
 			t.Errorf("%d ms: S %.3f, a step of %.1f ms", after/1e6, a.S, 1e3*a.ReplayedS)
+		}
+	}
+}
+
+// TestWhatIsSaidOfAFindingStandsBesideIt, of this function and job alone, in each format.
+func TestWhatIsSaidOfAFindingStandsBesideIt(t *testing.T) {
+	db := job(t, "llama")
+	r, err := Build(t.Context(), db, Question{})
+	if err != nil || len(r.Findings) < 2 {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	s, err := store.NewDirectory(filepath.Dir(db.Root()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_700_000_000, 0)
+	for n, row := range []store.FeedbackRow{
+		r.Feedback(&r.Findings[0], "ann", true, "it sleeps\x1b[31m on purpose", now),
+		r.Feedback(&r.Findings[0], "bob", false, "", now.Add(-time.Hour)),
+		{Job: "another", At: 1, Author: "eve", Wrong: true, Kind: r.Findings[1].Kind, Class: r.Findings[1].Class, Function: r.Findings[1].Function},
+	} {
+		if err := store.PutFeedback(t.Context(), s, "h", row); err != nil {
+			t.Fatalf("%d: %v", n, err)
+		}
+	}
+	if err := store.PutFeedback(t.Context(), s, "h", r.Feedback(&r.Findings[0], "ann", true, strings.Repeat("x", 1001), now)); !errors.Is(err, store.ErrFeedback) {
+		t.Errorf("a long text: %v", err)
+	}
+	again, err := dataset.Open(db.Root())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if r, err = Build(t.Context(), again, Question{}); err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Findings[0].Feedback; len(f) != 2 || !f[0].Wrong || f[0].Author != "ann" || f[1].Wrong || len(r.Findings[1].Feedback) != 0 {
+		t.Errorf("%+v", r.Findings)
+	}
+	var text, page bytes.Buffer
+	if err := errors.Join(r.WriteText(&text), r.WriteHTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{text.String(), page.String()} {
+		if !strings.Contains(out, "said to be wrong 1 of 2 times") || strings.Contains(out, "\x1b[31m") {
+			t.Errorf("%s", out)
 		}
 	}
 }

@@ -106,6 +106,11 @@ func (r *Report) writeFindings(out io.Writer) {
 		t.AppendRow(table.Row{fmt.Sprintf("%.3f", f.Score), kind, share(f.Beta), share(f.PeersBeta), share(f.Mu), f.Wait, f.Sentence})
 	}
 	cli.Render(out, t)
+	for i, f := range r.Findings {
+		if said := f.Said(); said != "" && i < listed {
+			fmt.Fprintf(out, "finding %d was %s\n", i+1, printable.Text(said))
+		}
+	}
 	if left := len(r.Findings) - listed; left > 0 {
 		fmt.Fprintf(out, "%s more; --json has all\n", plural(left, "finding"))
 	}

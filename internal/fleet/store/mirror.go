@@ -97,7 +97,7 @@ const patterns = Version + "/pattern/"
 // dated is the name of a day's partition.
 const dated = "date=" + time.DateOnly
 
-// since are the files of a job from some time on.
+// since are the files of a job from some time on, and all that people said of it.
 func (b *Bucket) since(ctx context.Context, job string, from time.Time) (wanted []Entry, err error) {
 	tables, err := b.partitions(ctx, Version+"/")
 	if err != nil {
@@ -110,7 +110,7 @@ func (b *Bucket) since(ctx context.Context, job string, from time.Time) (wanted 
 			return nil, err
 		}
 		for _, day := range days {
-			if day < from.UTC().Format(dated) {
+			if day < from.UTC().Format(dated) && table != FeedbackTable {
 				continue
 			}
 			entries, err := b.entries(ctx, Version+"/"+table+"/"+job+"/"+day+"/")
@@ -118,7 +118,7 @@ func (b *Bucket) since(ctx context.Context, job string, from time.Time) (wanted 
 				return nil, err
 			}
 			for _, e := range entries {
-				if e.At().Before(from) || path.Ext(e.Key) != ".parquet" {
+				if table != FeedbackTable && e.At().Before(from) || path.Ext(e.Key) != ".parquet" {
 					continue
 				}
 				wanted = append(wanted, e)
