@@ -31,6 +31,10 @@ type Truth struct {
 	Stacks [][]string       `json:"stacks"` // lines.py: file:line, innermost first
 	Marked map[string][]int `json:"marked"` // likewise: which of them each call has, by operator
 
+	Fused        map[string]int64 `json:"fused"`      // compiled.py: calls between begin and end
+	CompileNS    int64            `json:"compile_ns"` // likewise: what torch._dynamo counts
+	Compilations int64            `json:"compilations"`
+
 	Operators  map[string]int64              `json:"operators"`
 	Numbers    map[string][]string           `json:"numbers"` // devicecalls.py: function:line, leaf first
 	Threads    map[string]map[string]int64   `json:"threads"`
@@ -86,6 +90,9 @@ type Balance struct {
 	BytesFreed     int64 `json:"bytes_freed"`
 	PeakBytes      int64 `json:"peak_bytes"`
 	LiveAtEnd      int64 `json:"live_bytes_at_end"`
+	TimedNS        int64 `json:"timed_ns"` // of the allocations, by the job's own clock
+	Refused        int64 `json:"refused"`
+	RefusedBytes   int64 `json:"refused_bytes"`
 }
 
 // Kernel is what was launched by one name, and in which sizes.
