@@ -181,6 +181,19 @@ static __always_inline bool calls_ended(const struct thread_state *t, __u64 limi
 	return depth > 0 && depth <= MAX_DEPTH && ended(&t->frame[(depth - 1) & (MAX_DEPTH - 1)], limit);
 }
 
+/*
+ * An instant that ends what a mark began: the same function called both, from one
+ * frame. Exceptions leave marks behind, which the next one overwrites.
+ */
+static __always_inline void since_mark(struct thread_state *t, struct frame *f, struct ending *e, __u64 now)
+{
+	bool its_own = t->mark_ns && t->mark_sp == f->sp && t->mark_epoch == f->epoch;
+
+	f->start_ns = its_own ? t->mark_ns : now;
+	e->end_ns = now;
+	t->mark_ns = 0;
+}
+
 /* What a hit is, its values captured. */
 static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *spec,
 				struct thread_state *t, struct frame *f, struct ending *e)
@@ -192,6 +205,8 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 	case ACTION_SPAN:
 	case ACTION_SCOPE_BEGIN:
 		f->span_id = ++t->next_span;
+		if (!(spec->flags & SPEC_DETAIL))
+			step_ns = f->start_ns;
 		if (spec->text && !(spec->flags & SPEC_TEXT_AT_RETURN))
 			open_text(ctx, spec, f);
 		t->depth = depth + 1;
@@ -213,6 +228,11 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 	case ACTION_PYTHON:
 		if (depth > 0 && depth <= MAX_DEPTH)
 			t->frame[(depth - 1) & (MAX_DEPTH - 1)].flags |= SPEC_PYTHON;
+		break;
+	case ACTION_MARK:
+		t->mark_ns = f->start_ns;
+		t->mark_sp = f->sp;
+		t->mark_epoch = f->epoch;
 		break;
 	case ACTION_SCOPE_END:
 		/* What is not followed as a pointer lies at an offset from the key. */
@@ -312,7 +332,7 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u64 ids = bpf_get_current_pid_tgid();
 	__u32 index = COOKIE_SPEC(cookie), tgid = ids >> 32, tid = ids;
-	__u64 sp = REG_SP(ctx) + COOKIE_DISPLACEMENT(cookie);
+	__u64 sp = REG_SP(ctx) + COOKIE_DISPLACEMENT(cookie), now = 0;
 	struct ending e = { .tgid = tgid, .tid = tid };
 	struct taking taking = {};
 	struct probe_count *count;
@@ -331,6 +351,9 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 		return 0;
 	}
 	count->entries++;
+	/* What it ends is over by now. */
+	if (spec->flags & SPEC_SINCE_MARK)
+		now = bpf_ktime_get_ns();
 	if (!t)
 		t = new_thread(tgid, tid);
 	if (!t) {
@@ -364,6 +387,8 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 	if (takes != TAKES_STACK || !add_stack(&taking, spec, t, f))
 		f->start_ns = bpf_ktime_get_ns();
 	e.end_ns = f->start_ns;
+	if (spec->flags & SPEC_SINCE_MARK)
+		since_mark(t, f, &e, now);
 	act(ctx, spec, t, f, &e);
 	return 0;
 }

@@ -23,6 +23,7 @@ const (
 	CallActionACTION_URGENT      CallAction = 5
 	CallActionACTION_SEQUENCE    CallAction = 6
 	CallActionACTION_PYTHON      CallAction = 7
+	CallActionACTION_MARK        CallAction = 8
 )
 
 type CallCallRecord struct {
@@ -360,6 +361,7 @@ const (
 	CallSpecFlagSPEC_LINE           CallSpecFlag = 4096
 	CallSpecFlagSPEC_BACKWARD       CallSpecFlag = 8192
 	CallSpecFlagSPEC_PYTHON         CallSpecFlag = 16384
+	CallSpecFlagSPEC_SINCE_MARK     CallSpecFlag = 32768
 )
 
 type CallStackWorkspace struct {
@@ -570,7 +572,9 @@ type CallThreadState struct {
 	Tgid        uint32
 	StackBefore uint32
 	LineBefore  uint32
-	Pad         uint32
+	MarkEpoch   uint32
+	MarkNs      uint64
+	MarkSp      uint64
 	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64

@@ -168,7 +168,9 @@ type LifeThreadState struct {
 	Tgid        uint32
 	StackBefore uint32
 	LineBefore  uint32
-	Pad         uint32
+	MarkEpoch   uint32
+	MarkNs      uint64
+	MarkSp      uint64
 	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64

@@ -45,7 +45,9 @@ struct thread_state {
 	__u32 tgid;
 	__u32 stack_before;	/* which memoised stack was taken last (memo.h) */
 	__u32 line_before;	/* likewise, of Python frames alone */
-	__u32 pad;
+	__u32 mark_epoch;
+	__u64 mark_ns;	/* when the last ACTION_MARK began, 0: what it began has ended */
+	__u64 mark_sp;
 	struct open_scope scope[MAX_SCOPES];
 	/* One more than can be open, for what is no call: captured values are not on
 	 * the BPF stack, where each would be a state for the verifier. */

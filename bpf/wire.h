@@ -30,6 +30,7 @@ enum action {
 	ACTION_URGENT,		/* an instant that the reader is woken for: it reads memory that will not stay */
 	ACTION_SEQUENCE,	/* argument 0 is the autograd sequence number of the call around it, 1 the thread that it is of */
 	ACTION_PYTHON,		/* what the call around it does from now on may be what Python code does */
+	ACTION_MARK,		/* the beginning of what an instant with SPEC_SINCE_MARK ends: no record */
 };
 
 /* Where a captured value starts from. */
@@ -89,6 +90,7 @@ enum spec_flag {
 	SPEC_LINE = 4096,	/* with call_entry_line: an outermost call's Python frames are walked */
 	SPEC_BACKWARD = 8192,	/* captures 1 and 2 are the sequence number, and its thread, of the operator that it differentiates */
 	SPEC_PYTHON = 16384,	/* of an open call: calls in it do not inherit its line (ACTION_PYTHON) */
+	SPEC_SINCE_MARK = 32768,	/* the instant ends what the caller began with a call that is an ACTION_MARK */
 };
 
 struct probe_spec {
@@ -177,7 +179,7 @@ struct call_record {
 	__u64 span_id;
 	__u64 parent_id;
 	__u64 start_ns;		/* CLOCK_MONOTONIC */
-	__u64 end_ns;
+	__u64 end_ns;		/* of an instant the same, but with SPEC_SINCE_MARK */
 	__u32 tgid;
 	__u32 tid;
 	__u64 sequence;		/* all ones when there was none; from bit SEQUENCE_BITS on PyTorch's number of the thread */

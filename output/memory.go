@@ -27,6 +27,8 @@ var memoryTable = newTable(table[event.Memory]{
 			ints: func(m *event.Memory) (int64, bool) { return m.Address, true }},
 		{Column: Column{"bytes", BigInt, "bytes", true, 10, "the block's size, positive for alloc and free alike; NULL on a free whose allocation was not seen, or not in the same slice"},
 			ints: func(m *event.Memory) (int64, bool) { return ofInt64(m.Bytes) }},
+		{Column: Column{"duration_ns", BigInt, "ns", true, 22, "how long the call took: before ts_ns of an alloc, whose memory is there from ts_ns on, and from ts_ns on of a free; at level allocator without what the probes add. NULL where its beginning and its end were not both seen: frees of the CPU allocator, all of a device's allocator, out_of_memory there"},
+			ints: func(m *event.Memory) (int64, bool) { return ofInt64(m.DurationNS) }},
 		{Column: Column{"total_allocated_bytes", BigInt, "bytes", true, 11, "what the allocator itself said was in use afterwards"},
 			ints: func(m *event.Memory) (int64, bool) { return ofInt64(m.TotalAllocatedBytes) }},
 		{Column: Column{"total_reserved_bytes", BigInt, "bytes", true, 12, "what the allocator itself said it held from the driver afterwards"},

@@ -192,6 +192,6 @@ func withCompanions(chosen, all []catalog.Group) []catalog.Group {
 }
 
 // anchorGroups are on at LevelAnchor.
-var anchorGroups = map[string]bool{"scope": true, "backward": true, "collective": true, "memory": true, "device-memory": true,
+var anchorGroups = map[string]bool{"scope": true, "backward": true, "collective": true, "memory": true, "device-memory": true, "out-of-memory": true,
 	"cuda-memory": true, "cuda-sync": true, "cuda-code": true, "hip-memory": true, "hip-sync": true, "hip-code": true, "opencl-memory": true, "opencl-sync": true, "opencl-code": true,
 	"level-zero-memory": true, "level-zero-sync": true, "level-zero-code": true, "neuron-memory": true, "neuron-code": true, "nccl": true}

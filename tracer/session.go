@@ -116,7 +116,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 		Prepare: s.taking.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
 	})
 	s.decoder = decode.New(decode.Config{
-		Sink: sink, Probes: s.probes.Table(), OffsetNS: s.offsetNS, Classes: s.classes, Kernels: []accel.Namer{s.stubs},
+		Sink: sink, Probes: s.probes.Table(), OffsetNS: s.offsetNS, SinceMarkNS: kernel.CalibrateMark(k), Classes: s.classes, Kernels: []accel.Namer{s.stubs},
 		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"), Waits: options.OffCPU > 0, GiveUpIO: func() { s.sampling.sampler.GiveUpIO() },
 	})
 	s.governor = newGovernor(s, kernel.Calibrate(k), probes.SlicesHere(&can))

@@ -26,6 +26,7 @@ func TestWhichCallsTakeTheirStack(t *testing.T) {
 		"cuMemAlloc":                             {true, true, true},
 		"hipMalloc":                              {true, true, true},
 		"ProfiledCPUMemoryReporter::OutOfMemory": {true, true, true},
+		"reportOutOfMemoryToProfiler":            {true, true, true},
 		"ProfiledCPUMemoryReporter::New":         {false, false, false},
 		"cuLaunchKernel":                         {false, true, true},
 		"hipModuleLaunchKernel":                  {false, true, true},

@@ -144,6 +144,10 @@ func settled(t timeline.Thread) []float64 {
 	return whole
 }
 
+// likeNoOther is from how many times the usual step on a step of the warm-up is no example
+// of a step: in it something was done that is done once.
+const likeNoOther = 5
+
 // chosen are those that are replayed: a row of whole ones as far as there are.
 func chosen(t timeline.Thread) []timeline.Step {
 	partial := func(s timeline.Step) bool {
@@ -151,8 +155,15 @@ func chosen(t timeline.Thread) []timeline.Step {
 	}
 	all := slices.DeleteFunc(loop(t), partial)
 	if len(all) < fewSteps {
-		// The steps of the first slice look like warm-up: the probes slow them down.
-		if early := slices.DeleteFunc(t.Of(steps.Train, steps.Warmup), partial); len(early) > len(all) {
+		// The steps of the first slice look like warm-up: the probes slow them down, but
+		// not as a compiler does.
+		var periods []int64
+		for _, s := range loop(t) {
+			periods = append(periods, s.Period)
+		}
+		usual := steps.Median(periods)
+		first := func(s timeline.Step) bool { return partial(s) || usual > 0 && float64(s.Period) > likeNoOther*usual }
+		if early := slices.DeleteFunc(t.Of(steps.Train, steps.Warmup), first); len(early) > len(all) {
 			all = early
 		}
 	}
@@ -191,10 +202,6 @@ func (r *recording) readStacks() error {
 	return rows.Err()
 }
 
-// compilers are files of which a frame says that a program is being compiled.
-var compilers = regexp.MustCompile(`torch/_(dynamo|inductor|functorch)/|torch/jit/_trace|triton/compiler|` +
-	`jax/_src/(compiler|interpreters)`)
-
 func (r *recording) addFrame(s *stack, kind, function, file string, line int) {
 	switch {
 	case kind != "python":
@@ -203,23 +210,10 @@ func (r *recording) addFrame(s *stack, kind, function, file string, line int) {
 	case s.function == "":
 		s.function = function
 	}
-	if compilers.MatchString(file) && !runsCompiled(function, file) {
-		s.compiling = true
-	}
+	s.compiling = s.compiling || compiles(function, file)
 	if s.place.file == "" && line > 0 && !r.library.MatchString(file) {
 		s.place = place{file, line, function}
 	}
-}
-
-// runsCompiled are frames of the compilers' packages that are on the stack of
-// every compiled call, too.
-func runsCompiled(function, file string) bool {
-	for _, f := range []string{"eval_frame.py", "external_utils.py", "utils.py", "runtime_wrappers.py", "aot_autograd.py"} {
-		if strings.HasSuffix(file, f) {
-			return !strings.Contains(function, "compile")
-		}
-	}
-	return false
 }
 
 func (r *recording) readSamples() error {

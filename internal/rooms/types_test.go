@@ -22,10 +22,10 @@ var large = map[string]struct {
 	// Rows and tables: a field a column, or a line of a data sheet.
 	"tracer/event.Span":       {16, "a row of span: a field a column"},
 	"tracer/event.Detail":     {36, "the rarer columns of span"},
-	"tracer/event.Memory":     {20, "a row of memory"},
+	"tracer/event.Memory":     {21, "a row of memory"},
 	"tracer/event.Process":    {17, "a row of process"},
 	"tracer/event.Recording":  {19, "a row of session"},
-	"tracer/catalog.Function": {38, "a row of the catalog: what is known of one function"},
+	"tracer/catalog.Function": {39, "a row of the catalog: what is known of one function"},
 	"tracer/plan.Probe":       {16, "what was planned for one function: a field an answer"},
 	"tracer/plan.keptProbe":   {16, "the same on disk"},
 	"tracer/waits.work":       {16, "one collective: what it was asked for, and when"},

@@ -3,11 +3,15 @@
 
 --what known: by construction. --what train: a model is built, trained and
 dropped; --profile FILE has the count, from torch.profiler's memory events of a
-second, identical run. Everything allocated in the region is freed in it.
+second, identical run. --what limited: each allocation is timed by the job itself,
+and some find no room under RLIMIT_AS, which the job survives. Everything allocated
+in the region is freed in it.
 """
 
 import gc
 import json
+import resource
+import time
 
 import torch
 from torch import nn
@@ -33,6 +37,34 @@ def known(rounds):
             yield 0, 1000 * (i + 1) + turn
         del big
         yield 0, 1_000_000 + turn
+
+
+TIMED, REFUSED = dict(timed_ns=0), dict(refused=0, refused_bytes=1 << 33)
+
+
+def limited(rounds):
+    """Allocates what it times; then three times what its address space has no room for."""
+    for _ in range(rounds):
+        for size in (100, 70_000, 1_000_000, 40_000_000):
+            begin = time.perf_counter_ns()
+            block = torch.empty(size, dtype=torch.uint8)
+            TIMED["timed_ns"] += time.perf_counter_ns() - begin
+            yield size, 0
+            del block
+            yield 0, size
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        used = int(statm.read().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 28), before[1]))
+    for _ in range(3):
+        try:
+            torch.empty(REFUSED["refused_bytes"], dtype=torch.uint8)  # refused here
+        except RuntimeError:
+            REFUSED["refused"] += 1
+    resource.setrlimit(resource.RLIMIT_AS, before)
+    torch.empty(4096, dtype=torch.uint8)
+    yield 4096, 0
+    yield 0, 4096
 
 
 def train(rounds):
@@ -64,15 +96,17 @@ def balance(changes):
 def main():
     parser = joblib.waiting(joblib.argparse.ArgumentParser(
         description=__doc__.splitlines()[0]))
-    parser.add_argument("--what", choices=("known", "train"), default="known")
+    parser.add_argument("--what", choices=("known", "train", "limited"), default="known")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--profile", metavar="FILE",
                         help="run under torch.profiler, write the count of its memory events")
     args = parser.parse_args()
     args.profile_detail = "memory"
     torch.set_num_threads(1)
-    run = {"known": lambda rounds: list(known(rounds)), "train": train}[args.what]
+    run = {"known": lambda rounds: list(known(rounds)), "train": train,
+           "limited": lambda rounds: list(limited(rounds))}[args.what]
     run(1)
+    TIMED["timed_ns"] = REFUSED["refused"] = 0
     gc.collect()
     gc.disable()
 
@@ -94,7 +128,7 @@ def main():
                       indent=1, sort_keys=True)
             out.write("\n")
     joblib.tell(job="allocations.py", what=args.what, rounds=args.rounds, begin=begin, end=end,
-                memory=balance(changes) if changes else None)
+                memory={**balance(changes), **TIMED, **REFUSED} if changes else None)
 
 
 if __name__ == "__main__":

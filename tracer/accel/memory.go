@@ -44,6 +44,9 @@ func (c *Call) allocate() {
 		if !c.memory.follow(&m, c.args) {
 			return
 		}
+		if took := c.span.DurationNS; took >= 0 && c.r.EndSeen {
+			m.DurationNS = &took
+		}
 		if m.Action == "alloc" && c.span.DurationNS > 0 {
 			m.TSNS += c.span.DurationNS // it is there once the call has returned
 		}

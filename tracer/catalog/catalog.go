@@ -36,6 +36,7 @@ const (
 	ScopeEnd
 	Sequence   // its first value is the autograd sequence number of the operator around it
 	RunsPython // the call around it runs Python code from now on: what that calls has lines of its own
+	Mark       // begins what its caller's next call of a function with SinceMark ends
 )
 
 // End says which probes see the end of a call.
@@ -149,6 +150,8 @@ type Function struct {
 	// AtTailJump: the probe sits where the function jumps into the one that it
 	// ends with, whose arguments are then in place.
 	AtTailJump bool
+	// SinceMark: the instant ends what a Mark began.
+	SinceMark bool
 	// Requires and Unless are symbol prefixes: the function is probed only in
 	// libraries that define the one and do not define the other.
 	Requires, Unless string
@@ -221,7 +224,7 @@ type Dtype struct {
 
 // Groups lists every group, in the order in which they are shown.
 func Groups() []Group {
-	return []Group{scopeGroup, compileGroup, backwardGroup, operatorGroup, autogradGroup, memoryGroup, deviceMemoryGroup, collectiveGroup,
+	return []Group{scopeGroup, compileGroup, backwardGroup, operatorGroup, autogradGroup, memoryGroup, deviceMemoryGroup, outOfMemoryGroup, collectiveGroup,
 		openCLGroup, openCLMemoryGroup, openCLSyncGroup, openCLCodeGroup,
 		levelZeroGroup, levelZeroMemoryGroup, levelZeroSyncGroup, levelZeroCodeGroup, neuronGroup, neuronMemoryGroup, neuronCodeGroup,
 		cudaGroup, cudaMemoryGroup, cudaSyncGroup, cudaCodeGroup, cudaStubsGroup, hipGroup, hipMemoryGroup, hipSyncGroup, hipCodeGroup, ncclGroup, pjrtGroup}

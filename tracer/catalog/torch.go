@@ -155,31 +155,34 @@ var memoryGroup = Group{
 	Name: "memory",
 	Help: "every allocation and free of a CPU tensor's storage",
 	Tier: Detail,
+	With: []string{"out-of-memory"},
 	Functions: []Function{
+		{
+			// void *c10::alloc_cpu(size_t nbytes): throws where there is no room. Its caller
+			// goes on to New, which has the address: until then it takes.
+			Library: "libc10.so",
+			Symbol:  "_ZN3c109alloc_cpuEm", Exact: true,
+			Layer: "runtime", Category: "alloc", Label: "alloc_cpu",
+			Action: Mark,
+		},
 		{
 			// void ProfiledCPUMemoryReporter::New(this, void* ptr, size_t nbytes)
 			Library: "libc10.so",
 			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", Exact: true,
 			Layer: "runtime", Category: "alloc", Label: "ProfiledCPUMemoryReporter::New",
-			Action: Event,
+			Action: Event, SinceMark: true,
 			Values: []Value{Reg(FieldAddress, 1), Reg(FieldBytes, 2)},
 			Memory: &Memory{Space: "host", Level: "allocator", Action: "alloc"},
 		},
 		{
+			// Its caller goes on with a jump to free_cpu, and that with one to free: no
+			// instruction is passed when it is over, and C++ gets no return probe.
 			Library: "libc10.so",
 			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv", Exact: true,
 			Layer: "runtime", Category: "free", Label: "ProfiledCPUMemoryReporter::Delete",
 			Action: Event,
 			Values: []Value{Reg(FieldAddress, 1)},
 			Memory: &Memory{Space: "host", Level: "allocator", Action: "free"},
-		},
-		{
-			Library: "libc10.so",
-			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", Exact: true,
-			Layer: "runtime", Category: "alloc", Label: "ProfiledCPUMemoryReporter::OutOfMemory",
-			Action: Event,
-			Values: []Value{Reg(FieldBytes, 1)},
-			Memory: &Memory{Space: "host", Level: "allocator", Action: "out_of_memory"},
 		},
 	},
 }
@@ -188,6 +191,7 @@ var deviceMemoryGroup = Group{
 	Name: "device-memory",
 	Help: "every allocation and free of the caching allocator of a device",
 	Tier: Detail,
+	With: []string{"out-of-memory"},
 	Functions: []Function{{
 		// void c10::reportMemoryUsageToProfiler(void* ptr, int64 alloc_size,
 		//     size_t total_allocated, size_t total_reserved, Device device)
@@ -203,4 +207,35 @@ var deviceMemoryGroup = Group{
 		},
 		Memory: &Memory{Space: "device", Level: "allocator"},
 	}},
+}
+
+// Apart from the allocations, which may be in slices: it happens once, and a recording is
+// looked at for it.
+var outOfMemoryGroup = Group{
+	Name: "out-of-memory",
+	Help: "allocations that PyTorch's allocators have no room for",
+	Tier: Anchor,
+	Functions: []Function{
+		{
+			// Called where the exception of alloc_cpu is caught, below whoever asked.
+			Library: "libc10.so",
+			Symbol:  "_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm", Exact: true,
+			Layer: "runtime", Category: "alloc", Label: "ProfiledCPUMemoryReporter::OutOfMemory",
+			Action: Event,
+			Values: []Value{Reg(FieldBytes, 1)},
+			Memory: &Memory{Space: "host", Level: "allocator", Action: "out_of_memory"},
+		},
+		{
+			// void c10::reportOutOfMemoryToProfiler(int64_t alloc_size, size_t total_allocated,
+			//     size_t total_reserved, Device device)
+			// The CPU allocator calls it too while the job itself profiles memory;
+			// those calls are dropped by their device type, since OutOfMemory saw them.
+			Library: "libc10.so",
+			Symbol:  "_ZN3c1027reportOutOfMemoryToProfilerE",
+			Layer:   "runtime", Category: "alloc", Label: "reportOutOfMemoryToProfiler",
+			Action: Event,
+			Values: []Value{Reg(FieldBytes, 0), Reg(FieldTotalAllocated, 1), Reg(FieldTotalReserved, 2), Reg(FieldTorchDevice, 3)},
+			Memory: &Memory{Space: "device", Level: "allocator", Action: "out_of_memory"},
+		},
+	},
 }

@@ -22,6 +22,7 @@ type calls struct {
 	probes      *probetable.Table
 	classes     ClassNamer
 	offsetNS    int64 // Unix epoch minus CLOCK_MONOTONIC
+	sinceMarkNS int64 // what probes add to the time since a mark
 
 	texts    cache.Pending[uint64, string] // of calls that are still open, by span
 	shapes   shapes

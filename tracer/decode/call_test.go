@@ -12,6 +12,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
+	"github.com/ebpfprof/ebpfprof/tracer/site"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
@@ -69,7 +70,7 @@ func testDecoder(t testing.TB) (*Decoder, *recordingSink, func(label string) uin
 			}
 			index[label] = uint32(len(made.Probes))
 			made.Probes = append(made.Probes, plan.Probe{
-				Group: &groups[g], Function: function,
+				Group: &groups[g], Function: function, Entry: site.Entry{Cost: site.CostEmulated},
 				Call: &event.Call{Layer: function.Layer, Category: function.Category, Runtime: function.Runtime, Name: label},
 			})
 		}
@@ -77,7 +78,7 @@ func testDecoder(t testing.TB) (*Decoder, *recordingSink, func(label string) uin
 	table := &probetable.Table{}
 	table.Put(0, made.Probes, &tensor.Trust{})
 	sink := &recordingSink{}
-	return New(Config{Sink: sink, Probes: table, Classes: oneClass{0x7000}, OffsetNS: 1000}), sink, func(label string) uint32 {
+	return New(Config{Sink: sink, Probes: table, Classes: oneClass{0x7000}, OffsetNS: 1000, SinceMarkNS: 30}), sink, func(label string) uint32 {
 		i, ok := index[label]
 		if !ok {
 			t.Fatalf("no probe %q in the catalog", label)
@@ -261,6 +262,46 @@ func TestFreeKnowsTheSizeOfWhatItFrees(t *testing.T) {
 	}
 	if d.Rows.Sums.Totals.PeakLiveBytes != 64 {
 		t.Errorf("peak %d, want 64", d.Rows.Sums.Totals.PeakLiveBytes)
+	}
+}
+
+// An allocation is there when its call is over, and took what the probes did not; one
+// whose beginning was not seen took nobody knows how long.
+func TestAllocationsHaveTheirDuration(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	alloc := span(index("ProfiledCPUMemoryReporter::New"), 0)
+	alloc.Kind = uint8(bpf.CallRecordKindRECORD_EVENT)
+	for _, end := range []uint64{150, 110, 100} {
+		alloc.EndNs = end
+		d.calls.record(encode(alloc, 0, 0x1000, 64))
+	}
+	d.Flush()
+	known, atOnce := int64(20), int64(0)
+	for i, want := range []struct {
+		ts   int64
+		took *int64
+	}{{1150, &known}, {1110, &atOnce}, {1100, nil}} {
+		m := sink.memory[i]
+		if m.TSNS != want.ts || (m.DurationNS == nil) != (want.took == nil) || want.took != nil && *m.DurationNS != *want.took {
+			t.Errorf("row %d at %d took %v, want %+v", i, m.TSNS, m.DurationNS, want)
+		}
+	}
+}
+
+func TestADeviceWithoutRoomSaysWhatItHad(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	r := span(index("reportOutOfMemoryToProfiler"), 0)
+	r.Kind, r.EndNs = uint8(bpf.CallRecordKindRECORD_EVENT), r.StartNs
+	d.calls.record(encode(r, 0, 1<<40, 4096, 8192, 0x0101)) // cuda:1
+	d.calls.record(encode(r, 0, 1<<40, 4096, 8192, 0xff00)) // cpu: OutOfMemory saw it
+	d.Flush()
+	if len(sink.memory) != 1 {
+		t.Fatalf("%d rows, want 1", len(sink.memory))
+	}
+	m := sink.memory[0]
+	if m.Action != event.ActionOutOfMemory || m.Space != "device" || *m.Bytes != 1<<40 || *m.TotalAllocatedBytes != 4096 ||
+		*m.TotalReservedBytes != 8192 || *m.DeviceID != 1 || m.DurationNS != nil {
+		t.Errorf("%+v", m)
 	}
 }
 

@@ -26,8 +26,10 @@ type Decoder struct {
 type Config struct {
 	Sink     event.Sink
 	Probes   *probetable.Table
-	OffsetNS int64      // Unix epoch minus CLOCK_MONOTONIC
-	Classes  ClassNamer // nil where no probe is on autograd nodes
+	OffsetNS int64 // Unix epoch minus CLOCK_MONOTONIC
+	// SinceMarkNS is what probes add to what they tell of an allocation's time.
+	SinceMarkNS int64
+	Classes     ClassNamer // nil where no probe is on autograd nodes
 	// Kernels name kernels whose handles are older than the recording, beside what CUDA's
 	// own memory tells; the first that knows one does.
 	Kernels []accel.Namer
@@ -59,7 +61,7 @@ func New(c Config) *Decoder {
 	}
 	d.calls = &calls{
 		fused: newFused(made, c.Probes, d.samples),
-		rows:  made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS,
+		rows:  made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS, sinceMarkNS: c.SinceMarkNS,
 		host: newHostMemory(), shapes: newShapes(), forwards: newForwards(made, clocks.Nodes),
 	}
 	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.samples.io, d.calls.forwards, runtimes, d.Collectives, made.Stacks}, c.Owners...)}

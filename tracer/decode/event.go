@@ -6,10 +6,11 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
+	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
-// event takes a record of something without a duration: an allocation, or what a call
-// tells of another.
+// event takes a record of an instant: an allocation or a free, or what a call tells of
+// another.
 func (c *calls) event(r *callRecord, probe *probetable.Probe) {
 	f := probe.Planned.Function
 	stack := r.takeStack(probe)
@@ -34,11 +35,23 @@ func (c *calls) event(r *callRecord, probe *probetable.Probe) {
 		Address: int64(a.Value(catalog.FieldAddress)), SpanID: int64(r.ParentId), Weight: 1,
 		PythonStackID: int64(r.Line), PythonStackSource: rows.UnresolvedLine,
 	}
+	if took := int64(r.EndNs - r.StartNs); f.SinceMark && took > 0 {
+		m.TSNS, m.DurationNS = m.TSNS+took, c.withoutProbes(took, probe)
+	}
 	if !deviceMemory(&m, &a) || m.Space == "host" && !c.host.follow(&m, r.Epoch) {
 		return
 	}
 	c.rows.Sums.Totals.PeakLiveBytes = c.host.peak
 	c.rows.Slices.Memory(probe, r.Epoch, m, stack)
+}
+
+// withoutProbes is how long an allocation took without what the probes have added, which
+// is known of cheap sites.
+func (c *calls) withoutProbes(took int64, p *probetable.Probe) *int64 {
+	if p.Planned.Entry.Cost == site.CostEmulated {
+		took = max(took-c.sinceMarkNS, 0)
+	}
+	return &took
 }
 
 // torchCPU is c10::DeviceType::CPU.

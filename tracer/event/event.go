@@ -274,7 +274,10 @@ type Memory struct {
 	Action  string // alloc, free, out_of_memory
 	Address int64
 	// Bytes is nil on a free whose allocation was not seen.
-	Bytes               *int64
+	Bytes *int64
+	// DurationNS is how long the call took, nil where its beginning and its end were not both
+	// seen: before TSNS of an allocation, which is there from then on; after it of a free.
+	DurationNS          *int64
 	DeviceID            *int32
 	TotalAllocatedBytes *int64
 	TotalReservedBytes  *int64

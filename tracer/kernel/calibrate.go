@@ -51,8 +51,10 @@ const (
 
 var calibrated struct {
 	sync.Mutex
-	cost  budget.HitCost
-	known bool
+	cost      budget.HitCost
+	known     bool
+	mark      int64
+	markKnown bool
 }
 
 // Calibrate measures what a hit costs on this machine, by the cost class of
@@ -76,7 +78,7 @@ func MeasureHits(k *Programs) (cost budget.HitCost, err error) {
 	if !ok {
 		return cost, fmt.Errorf("no calibration code for %s", runtime.GOARCH)
 	}
-	code, path, remove, err := mapCalibration(functions)
+	code, path, remove, err := mapCalibration(spaced(functions))
 	if err != nil {
 		return cost, err
 	}
@@ -151,16 +153,25 @@ func timeCalls(code uintptr) float64 {
 	return float64(best) / calibrationCalls
 }
 
+// spaced are functions at the places of their cost classes.
+func spaced(functions [3][]byte) map[uint64][]byte {
+	at := map[uint64][]byte{}
+	for class, function := range functions {
+		at[uint64((class+1)*functionSpacing)] = function
+	}
+	return at
+}
+
 // mapCalibration puts the functions into a file in memory, because only a file
-// can be probed, and maps it executable. remove undoes both.
-func mapCalibration(functions [3][]byte) (code uintptr, path string, remove func(), err error) {
+// can be probed, each at its offset, and maps it executable. remove undoes both.
+func mapCalibration(functions map[uint64][]byte) (code uintptr, path string, remove func(), err error) {
 	fd, err := unix.MemfdCreate("ebpfprof-calibration", unix.MFD_CLOEXEC)
 	if err != nil {
 		return 0, "", nil, fmt.Errorf("making the calibration code: %w", err)
 	}
 	page := make([]byte, codeBytes)
-	for i, function := range functions {
-		copy(page[(i+1)*functionSpacing:], function)
+	for at, function := range functions {
+		copy(page[at:], function)
 	}
 	if _, err := unix.Pwrite(fd, page, 0); err != nil {
 		unix.Close(fd)

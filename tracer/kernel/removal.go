@@ -30,7 +30,7 @@ func (k *attacher) PrepareRemoval() {
 	h := &k.removal
 	h.once.Do(func() {
 		if functions, ok := calibrationCode[runtime.GOARCH]; ok {
-			_, h.path, h.remove, _ = mapCalibration(functions)
+			_, h.path, h.remove, _ = mapCalibration(spaced(functions))
 		}
 	})
 	if h.path == "" {

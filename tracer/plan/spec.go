@@ -13,6 +13,7 @@ var actions = map[catalog.Action]bpf.CallAction{
 	catalog.Urgent:     bpf.CallActionACTION_URGENT,
 	catalog.ScopeBegin: bpf.CallActionACTION_SCOPE_BEGIN, catalog.ScopeEnd: bpf.CallActionACTION_SCOPE_END,
 	catalog.Sequence: bpf.CallActionACTION_SEQUENCE, catalog.RunsPython: bpf.CallActionACTION_PYTHON,
+	catalog.Mark: bpf.CallActionACTION_MARK,
 }
 
 // registerArgs is how many words of registers lie before those of the stack
@@ -58,6 +59,9 @@ func (l *planner) buildSpec(p *Probe) bpf.CallProbeSpec {
 	}
 	if f.StatusOK || f.Returns != catalog.FieldNone {
 		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_KEEP_RESULT)
+	}
+	if f.SinceMark {
+		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_SINCE_MARK)
 	}
 	if p.Group.Tier == catalog.Detail {
 		spec.Flags |= uint16(bpf.CallSpecFlagSPEC_DETAIL)

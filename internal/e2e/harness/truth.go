@@ -90,6 +90,9 @@ type Balance struct {
 	BytesFreed     int64 `json:"bytes_freed"`
 	PeakBytes      int64 `json:"peak_bytes"`
 	LiveAtEnd      int64 `json:"live_bytes_at_end"`
+	TimedNS        int64 `json:"timed_ns"` // of the allocations, by the job's own clock
+	Refused        int64 `json:"refused"`
+	RefusedBytes   int64 `json:"refused_bytes"`
 }
 
 // Kernel is what was launched by one name, and in which sizes.

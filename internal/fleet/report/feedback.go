@@ -60,6 +60,9 @@ func (f Finding) Said() string {
 		}
 	}
 	text := fmt.Sprintf("said to be wrong %d of %d times", wrong, len(f.Feedback))
+	if wrong == 0 {
+		text = fmt.Sprintf("said to be right %d times", len(f.Feedback))
+	}
 	if i := slices.IndexFunc(f.Feedback, func(s Feedback) bool { return s.Text != "" }); i >= 0 {
 		s := f.Feedback[i]
 		text += fmt.Sprintf(": %q (%s, %s)", s.Text, s.Author, time.Unix(0, s.AtNS).UTC().Format(time.DateOnly))

@@ -1,0 +1,134 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/uprobe"
+)
+
+// marked is a function in which the stack pointer is the same twice, beside those of
+// calibrationCode, and where the second of the two places is.
+var marked = map[string]struct {
+	code   []byte
+	second uint64
+}{
+	"amd64": {[]byte{0x55, 0x5d, 0x55, 0x5d, 0xc3}, 2},                                           // push %rbp; pop %rbp; push %rbp; pop %rbp; ret
+	"arm64": {[]byte{0x01, 0x00, 0x00, 0x14, 0x01, 0x00, 0x00, 0x14, 0xc0, 0x03, 0x5f, 0xd6}, 4}, // b .+4; b .+4; ret
+}
+
+const (
+	markedAt = 4 * functionSpacing
+	// markedCalls are timed at once: the least ring has room for their records.
+	markedCalls = 100
+)
+
+// CalibrateMark measures, once in the life of the process, what probes take between a mark
+// and the instant that ends what it began, nanoseconds: the way out of the first trap and
+// into the second. A small allocation takes a tenth of it. 0 where it cannot be measured.
+func CalibrateMark(k *Programs) int64 {
+	calibrated.Lock()
+	defer calibrated.Unlock()
+	if !calibrated.markKnown {
+		calibrated.mark, _ = MeasureMark(k)
+		calibrated.markKnown = true
+	}
+	return calibrated.mark
+}
+
+// MeasureMark calls a function of its own that takes next to no time. Nothing else may be
+// recorded meanwhile.
+func MeasureMark(k *Programs) (ns int64, err error) {
+	function, ok := marked[runtime.GOARCH]
+	if !ok {
+		return 0, fmt.Errorf("no calibration code for %s", runtime.GOARCH)
+	}
+	code, path, remove, err := mapCalibration(map[uint64][]byte{markedAt: function.code})
+	if err != nil {
+		return 0, err
+	}
+	defer remove()
+	self := &process.Process{PID: os.Getpid()}
+	if self.StartTicks, err = process.StartTicks(self.PID); err != nil {
+		return 0, err
+	}
+	if err := k.Trace(self, false); err != nil {
+		return 0, err
+	}
+	defer k.Untrace(self)
+	defer k.clearCount(0)
+	defer k.clearCount(1)
+	defer drain(k.call.Maps["life"], func([]byte) {}) // it says that the thread has been seen
+	for i, spec := range []bpf.CallProbeSpec{
+		{Action: uint8(bpf.CallActionACTION_MARK)},
+		{Action: uint8(bpf.CallActionACTION_EVENT), Flags: uint16(bpf.CallSpecFlagSPEC_SINCE_MARK)},
+	} {
+		if err := k.SetSpec(uint32(i), &spec); err != nil {
+			return 0, err
+		}
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	set, err := k.Attach(path, os.Getpid(), 0, &Sites{Entry: uprobe.Sites{
+		Offsets: []uint64{markedAt, markedAt + function.second}, Cookies: []uint64{Cookie(0, 0, 0, true), Cookie(1, 0, 0, true)},
+	}})
+	if err != nil {
+		return 0, err
+	}
+	defer k.removal.closeLater(set)
+	return k.usualDuration(code + markedAt)
+}
+
+// usualDuration is the median of what the records say of calls of a function, the least
+// of a few rounds: others use this machine too.
+func (k *Programs) usualDuration(code uintptr) (int64, error) {
+	least := int64(time.Hour)
+	for range calibrationRounds {
+		callTimes(code, markedCalls)
+		var took []int64
+		if err := drain(k.call.Maps["calls"], func(record []byte) {
+			if len(record) >= int(unsafe.Sizeof(bpf.CallCallRecord{})) {
+				r := (*bpf.CallCallRecord)(unsafe.Pointer(&record[0]))
+				took = append(took, int64(r.EndNs-r.StartNs))
+			}
+		}); err != nil {
+			return 0, err
+		}
+		if len(took) < markedCalls/2 {
+			return 0, fmt.Errorf("%d records of %d calls", len(took), markedCalls)
+		}
+		slices.Sort(took)
+		least = min(least, took[len(took)/2])
+	}
+	return least, nil
+}
+
+// drain reads all that is in a ring buffer.
+func drain(m *ebpf.Map, each func(record []byte)) error {
+	reader, err := ringbuf.NewReader(m)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	reader.SetDeadline(time.Unix(1, 0))
+	for {
+		record, err := reader.Read()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		each(record.RawSample)
+	}
+}
