@@ -115,11 +115,11 @@ test-unit:
 	$(GO) test -short $$($(GO) list ./... | grep -vxF "$$racy") && exit $$raced; }
 
 # Real jobs under real probes. Tests of internal/e2e that compare times have the machine
-# alone; of the others four are under way at a time, of which those wait that trace a
-# library which another one traces (internal/e2e/harness/beside.go).
+# alone. Of the others eight have begun at a time, most of which wait: no two trace the
+# same library (internal/e2e/harness/beside.go), and most trace one of two PyTorches.
 test-kernel: build native
 	$(GO) run ./internal/testrun -- -p 2 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/...
-	$(GO) run ./internal/testrun -- -p 1 -count 1 -parallel 4 -timeout 40m ./internal/e2e/...
+	$(GO) run ./internal/testrun -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/e2e/...
 	$(GO) test -count 1 -run ForeignReaders ./output
 	$(GO) run ./internal/soak -for 1m
 

@@ -205,6 +205,8 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 	case ACTION_SPAN:
 	case ACTION_SCOPE_BEGIN:
 		f->span_id = ++t->next_span;
+		if (!(spec->flags & SPEC_DETAIL))
+			step_ns = f->start_ns;
 		if (spec->text && !(spec->flags & SPEC_TEXT_AT_RETURN))
 			open_text(ctx, spec, f);
 		t->depth = depth + 1;

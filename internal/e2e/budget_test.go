@@ -46,10 +46,7 @@ func budgetHolds(t *testing.T) {
 		weighted[row[0].(string)] = row[1].(float64)
 		recorded += harness.Integer(t, row[2])
 	}
-	// At its ends a slice may be wrong by a step: where few stand for much, that is more
-	// than 5 %.
-	ends := math.Sqrt(r.Rows(t, "SELECT sum(power(represented / recorded, 2)) FROM slice WHERE probe_group = 'op' AND phase = 'training' AND recorded > 0")[0][0].(float64))
-	room := max(0.05, 2*ends/float64(steps))
+	room := roomOfSlices(t, r, steps)
 	total := 0.0
 	for name, n := range perRegion {
 		want := float64(n) / 50 * float64(steps)
@@ -78,6 +75,18 @@ func budgetHolds(t *testing.T) {
 		t.Errorf("%d hits and %d thinned, of %.0f calls", hits, thinned, total)
 	}
 	t.Logf("%d slices: %d of %.0f calls have a row, ±%.1f %%", slices, recorded, total, 100*room)
+}
+
+// roomOfSlices is how far off the weights of a recording may be, as a share. At its ends
+// a slice may be wrong by a step: where few slices stand for much, as on a machine that
+// gives the job little time, that is more than 5 %.
+func roomOfSlices(t *testing.T, r *harness.Recording, steps int64) float64 {
+	t.Helper()
+	ends := 0.0
+	for _, row := range r.Rows(t, "SELECT sqrt(sum(power(represented / recorded, 2))) FROM slice WHERE phase = 'training' AND recorded > 0 GROUP BY probe_group") {
+		ends = max(ends, row[0].(float64))
+	}
+	return max(0.05, 2*ends/float64(steps))
 }
 
 // A slice of a few long steps begins and ends somewhere in them: its forward passes
@@ -131,11 +140,12 @@ func anchorGroupsThatExceedTheBudgetAreSliced(t *testing.T) {
 	if n := r.Number(t, "SELECT count(*) FROM warning WHERE kind = 'slice' AND detail LIKE '%% autograd nodes: a row stands for%%'"); n < 1 {
 		t.Error("no slice was weighed by the autograd nodes that the job's memory tells")
 	}
+	room := roomOfSlices(t, r, told.Steps)
 	for _, row := range r.Rows(t, `SELECT name, sum(weight), count(*) FROM span
 		WHERE (layer = 'scope' OR category = 'backward') AND %s GROUP BY ALL`, r.Within(t, told)) {
 		weighted, recorded := row[1].(float64), harness.Integer(t, row[2])
-		if off := weighted/float64(told.Steps) - 1; math.Abs(off) > 0.05 {
-			t.Errorf("%s: the weights add up to %.0f, %.1f %% off the job's %d steps", row[0], weighted, 100*off, told.Steps)
+		if off := weighted/float64(told.Steps) - 1; math.Abs(off) > room {
+			t.Errorf("%s: the weights add up to %.0f, %.1f %% off the job's %d steps, where %.1f may be", row[0], weighted, 100*off, told.Steps, 100*room)
 		}
 		if recorded > told.Steps/2 {
 			t.Errorf("%s: %d of %d calls are rows of their own: that was not in slices", row[0], recorded, told.Steps)
@@ -176,7 +186,7 @@ func passesAreWholeOrWeighed(t *testing.T, r *harness.Recording, told harness.Tr
 		}
 	case 1:
 		t.Logf("the backward passes are in slices too: %d rows stand for %.0f of %d", rows, weighted, told.Steps)
-		if off := weighted/float64(told.Steps) - 1; math.Abs(off) > 0.05 {
+		if off := weighted/float64(told.Steps) - 1; math.Abs(off) > roomOfSlices(t, r, told.Steps) {
 			t.Errorf("the weights of the backward passes add up to %.0f, %.1f %% off the job's %d steps", weighted, 100*off, told.Steps)
 		}
 	default:

@@ -72,11 +72,11 @@ func TestAKilledTracerLeavesNoProbe(t *testing.T) {
 	})
 }
 
-// Files are closed every minute: this test waits for one.
+// Files are closed every minute, here every five seconds: this test waits for one.
 func TestAKilledTracerLeavesItsClosedFiles(t *testing.T) {
 	harness.PyPI.Beside(t)
 	job := harness.StartJob(t, harness.PyPI.Job("mlp.py", "--seconds", "600", "--pause", "0.02")...)
-	tracing := harness.Attach(t, []string{"--budget", "off", "--probe", "backward"}, job.Process.Pid)
+	tracing := harness.Attach(t, []string{"--budget", "off", "--probe", "backward", "--rotate", "5s"}, job.Process.Pid)
 	job.GoOn(t)
 	for end := time.Now().Add(harness.Patience); !hasFiles(t, tracing.Dataset+"/span"); time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(end) {

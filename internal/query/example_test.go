@@ -14,8 +14,13 @@ func TestExamplesRunOnARecordingAndOnAnEmptyDataset(t *testing.T) {
 	empty := open(t, begin(t, filepath.Join(t.TempDir(), "d")).Dir())
 	waiting := open(t, recordWaits(t, filepath.Join(t.TempDir(), "d")))
 	compiled := open(t, recordCompiled(t, filepath.Join(t.TempDir(), "d")))
+	reading := open(t, recordIO(t, filepath.Join(t.TempDir(), "d")))
 	for _, e := range Examples() {
-		if len(run(t, full, e.SQL)) == 0 && len(run(t, waiting, e.SQL)) == 0 && len(run(t, compiled, e.SQL)) == 0 {
+		if strings.HasPrefix(e.Name, "io") {
+			if len(run(t, reading, e.SQL)) == 0 {
+				t.Errorf("%s finds nothing", e.Name)
+			}
+		} else if len(run(t, full, e.SQL)) == 0 && len(run(t, waiting, e.SQL)) == 0 && len(run(t, compiled, e.SQL)) == 0 {
 			t.Errorf("%s finds nothing", e.Name)
 		}
 		run(t, empty, e.SQL)
@@ -48,6 +53,46 @@ func recordWaits(t testing.TB, dir string) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// recordIO is of a training job that reads a file in each of two steps.
+func recordIO(t testing.TB, dir string) string {
+	t.Helper()
+	d := begin(t, dir)
+	pass := &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}
+	err := errors.Join(
+		d.Spans([]event.Span{
+			{ID: 1, StartNS: start, DurationNS: 10, PID: 100, TID: 100, Call: pass, SequenceNumber: -1, Weight: 1},
+			{ID: 2, StartNS: start + 1e9, DurationNS: 10, PID: 100, TID: 100, Call: pass, SequenceNumber: -1, Weight: 1},
+		}),
+		d.IO([]event.IO{
+			{TSNS: start + 1e8, EndNS: start + 2e8, PID: 101, TID: 101, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Calls: 2, Bytes: 4096, DurationNS: 1e7},
+			{TSNS: start + 11e8, EndNS: start + 12e8, PID: 101, TID: 101, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Calls: 1, Bytes: 100, DurationNS: 1e6},
+		}),
+		d.Close(),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestStepsHaveTheReadsThatBeganInThem(t *testing.T) {
+	rows := run(t, open(t, recordIO(t, filepath.Join(t.TempDir(), "d"))), exampleSQL(t, "io-steps"))
+	if len(rows) != 2 || rows[0][0] != rows[1][0].(int64)-1 {
+		t.Errorf("%v", rows)
+	}
+}
+
+func exampleSQL(t *testing.T, name string) string {
+	t.Helper()
+	for _, e := range Examples() {
+		if e.Name == name {
+			return e.SQL
+		}
+	}
+	t.Fatalf("no example is called %s", name)
+	return ""
 }
 
 // recordCompiled is of a job that torch.compile has compiled something for.

@@ -82,6 +82,7 @@ func (r *Report) document(style Style) (all []section) {
 	add(r.launchSection())
 	add(r.lineSection())
 	add(r.threadSection())
+	add(r.ioSection())
 	add(r.memorySection())
 	add(section{title: "What cannot be told", notes: r.Untold})
 	return all

@@ -48,6 +48,7 @@ type Report struct {
 	Launches  []Launch           `json:"launches"`
 	Lines     []Line             `json:"lines"`
 	Threads   []Thread           `json:"threads"`
+	IO        []IO               `json:"io"`
 	Memory    []Memory           `json:"memory"`
 	Findings  []findings.Finding `json:"findings"`
 	// Contention is nil where the training thread hardly ever waited for a CPU.
@@ -218,7 +219,7 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 		f    func() error
 	}{
 		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.lines}, {"threads", b.threads}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.flames},
+		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.lines}, {"threads", b.threads}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.flames},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)

@@ -73,6 +73,11 @@ func loop(d *output.Dataset) error {
 			{TSNS: 1e15 + 9e6, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: "free", Address: 64, Bytes: &bytes, Weight: 1},
 			{TSNS: 1e15 + 9e6, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: "free", Address: 4096, Bytes: &bytes, Weight: 1},
 		}),
+		d.IO([]event.IO{
+			{TSNS: 1e15, EndNS: 1e15 + 2e6, PID: 7, TID: 8, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Calls: 2, Bytes: 4096, DurationNS: 2e6},
+			{TSNS: 1e15 + 1e9, EndNS: 1e15 + 2e9, PID: 9, TID: 9, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Calls: 1, Bytes: 4, DurationNS: 1e6},
+			{TSNS: 1e15, EndNS: 1e15 + 2e6, PID: 7, TID: 8, Operation: event.IOWrite, Kind: event.IOSocket, FileSystem: "sockfs", Calls: 2, Bytes: 96, DurationNS: 1e3},
+		}),
 		d.Warning(event.Warning{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 3, Detail: "the ring buffer was full"}))
 }
 
@@ -103,6 +108,9 @@ func TestARecordingOfTheCPUIsUseful(t *testing.T) {
 	if m := r.Memory[0]; m.PeakBytes != 2<<20 || len(m.Owners) != 2 || m.Owners[1].Bytes != 1<<20 ||
 		m.Owners[0].Name != "(before the recording)" || m.Owners[1].Name != "/home/me/train.py:42 (forward)" {
 		t.Errorf("%+v", m)
+	}
+	if x := r.IO[0]; len(r.IO) != 2 || x.Operation != "read" || *x.Mount != "/data" || x.Calls != 3 || x.Bytes != 4100 || x.MS != 3 || x.WaitedMS != nil || x.Threads != 2 {
+		t.Errorf("%+v", r.IO)
 	}
 	if len(r.Warnings) == 0 || !strings.Contains(r.Warnings[0], "ring buffer was full") {
 		t.Errorf("%q", r.Warnings)

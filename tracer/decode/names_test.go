@@ -55,6 +55,7 @@ func TestOnlyStagesOfCompilationHaveRows(t *testing.T) {
 	spec := index("WaitCounterHandle")
 	for i, text := range []string{
 		"pytorch.wait_counter.dynamo_compile", "pytorch.wait_counter.TCPStore__get", "pytorch.ProcessGroupNCCL__abort", "dynamo_compile", "",
+		"pytorch.wait_counter.c10d.all_reduce", "pytorch.filelock.region",
 		"pytorch.wait_counter.compile_inductor",
 	} {
 		if text != "" {
@@ -64,9 +65,9 @@ func TestOnlyStagesOfCompilationHaveRows(t *testing.T) {
 		scope.End = uint8(event.EndScope)
 		d.calls.record(encode(scope, 0))
 	}
-	d.calls.record(encodeText(7, spec, "pytorch.wait_counter.compile_triton"))
-	d.Unfinished(kernel.OpenCall{SpanID: 7, Spec: spec, Tgid: 10, TID: 11})
-	d.Unfinished(kernel.OpenCall{SpanID: 8, Spec: spec, Tgid: 10, TID: 11})
+	d.calls.record(encodeText(9, spec, "pytorch.wait_counter.compile_triton"))
+	d.Unfinished(kernel.OpenCall{SpanID: 9, Spec: spec, Tgid: 10, TID: 11})
+	d.Unfinished(kernel.OpenCall{SpanID: 10, Spec: spec, Tgid: 10, TID: 11})
 	if err := d.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -59,11 +59,12 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 }
 
 // trimText takes the prefix off the text of a call, and reports whether the call has a row:
-// not where its text begins otherwise, nor where it is a counter of C++ (CompileStages).
+// not where its text begins otherwise, nor where it is a counter of C++ (CompileStages), nor
+// one of the collectives that torch.distributed times.
 func (c *calls) trimText(id uint64, prefix string) bool {
 	text, _ := c.texts.Take(id)
 	name, ok := strings.CutPrefix(text, prefix)
-	if !ok || strings.Contains(name, "__") {
+	if !ok || strings.Contains(name, "__") || strings.HasPrefix(name, "c10d.") {
 		return false
 	}
 	c.texts.Put(id, name)

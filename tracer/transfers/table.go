@@ -243,7 +243,7 @@ func (b *budget) giveUp(t *Table, r *bpf.SampleIoRecord) {
 // Losses says what was not measured.
 func (t *Table) Losses() []event.Warning {
 	return []event.Warning{
-		{Kind: "incomplete", Source: "io_budget", Count: int64(t.budget.passed), Detail: "reads and writes that were passed by, for measuring them took more than the budget has room for: they are not in io"},
+		{Kind: "slice", Source: "io_budget", Count: int64(t.budget.passed), Detail: "reads and writes that were passed by, for measuring them took more than the budget has room for: they are not in io"},
 		{Kind: "incomplete", Source: "io_mount", Count: int64(t.mounts.unknown), Detail: "mounts whose directory is not known: those of a process had ended, or there were too many"},
 	}
 }

@@ -13,8 +13,8 @@ var traced sync.Map
 // Beside lets a test run beside others, none of which traces the same library: where
 // other processes map a file as well, its probes are put in process by process, and
 // tests mean the usual way, unless they say so. How many run at a time is -parallel. A
-// test that waits for a library counts among them; so there are some more than the
-// machine has CPUs (Makefile).
+// test that waits for a library counts among them; so the Makefile lets more begin than
+// the machine has CPUs.
 //
 // What counts comes out right at any speed. A test that compares times does not call
 // this, and has the machine alone.
