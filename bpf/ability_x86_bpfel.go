@@ -18,6 +18,7 @@ import (
 const (
 	AbilityProgGuardedCall   = "guarded_call"
 	AbilityVarWithoutBpfLoop = "without_bpf_loop"
+	AbilityVarWithoutFindVma = "without_find_vma"
 )
 
 // LoadAbility returns the embedded CollectionSpec for Ability.
@@ -76,6 +77,7 @@ type AbilityMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type AbilityVariableSpecs struct {
 	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
+	WithoutFindVma *ebpf.VariableSpec `ebpf:"without_find_vma"`
 }
 
 // AbilityObjects contains all objects after they have been loaded into the kernel.
@@ -109,6 +111,7 @@ func (m *AbilityMaps) Close() error {
 // It can be passed to LoadAbilityObjects or ebpf.CollectionSpec.LoadAndAssign.
 type AbilityVariables struct {
 	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`
+	WithoutFindVma *ebpf.Variable `ebpf:"without_find_vma"`
 }
 
 // AbilityPrograms contains all programs after they have been loaded into the kernel.

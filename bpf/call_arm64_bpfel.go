@@ -400,11 +400,33 @@ type CallStackWorkspace struct {
 		AtEntry   uint32
 		FpWord    uint64
 		Used      uint32
-		Pad       uint32
-		Context   [17]uint64
-		WindowAt  uint64
-		Window    [256]uint64
-		Trail     struct {
+		Untold    uint32
+		Untabled  uint32
+		File      uint32
+		Address   uint64
+		Vma       struct {
+			_       structs.HostLayout
+			Tgid    uint32
+			Failed  uint32
+			Key     uint64
+			Offset  uint64
+			Pointer uint64
+			Mode    uint32
+			Pad     uint32
+			Inode   CallUnwindInode
+			Is      CallUnwindInodeFile
+			Found   struct {
+				_       structs.HostLayout
+				Start   uint64
+				Bytes   uint64
+				Address uint64
+				File    uint64
+			}
+		}
+		Context  [17]uint64
+		WindowAt uint64
+		Window   [256]uint64
+		Trail    struct {
 			_       structs.HostLayout
 			Length  uint32
 			Broken  uint32
@@ -618,6 +640,23 @@ type CallUnwindFile struct {
 	Sequences  uint32
 }
 
+type CallUnwindInode struct {
+	_      structs.HostLayout
+	Inode  uint64
+	Device uint64
+}
+
+type CallUnwindInodeFile struct {
+	_         structs.HostLayout
+	Size      uint64
+	Changed   int64
+	ChangedNs uint64
+	Offset    uint64
+	End       uint64
+	Bias      uint64
+	File      uint64
+}
+
 type CallUnwindProcess struct {
 	_       structs.HostLayout
 	Count   uint32
@@ -643,12 +682,25 @@ type CallUnwindRule struct {
 	Aux    int32
 }
 
+type CallVmaCache struct {
+	_     structs.HostLayout
+	Count uint64
+	Vma   [16]struct {
+		_       structs.HostLayout
+		Start   uint64
+		Bytes   uint64
+		Address uint64
+		File    uint64
+	}
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	CallMapBlankThread        = "blank_thread"
 	CallMapCalls              = "calls"
+	CallMapEmptyVmaCache      = "empty_vma_cache"
 	CallMapForwardLines       = "forward_lines"
 	CallMapLife               = "life"
 	CallMapLosses             = "losses"
@@ -670,10 +722,12 @@ const (
 	CallMapThreads            = "threads"
 	CallMapUnwindFiles        = "unwind_files"
 	CallMapUnwindFound        = "unwind_found"
+	CallMapUnwindInodes       = "unwind_inodes"
 	CallMapUnwindProcesses    = "unwind_processes"
 	CallMapUnwindRules        = "unwind_rules"
 	CallMapUnwindShards       = "unwind_shards"
 	CallMapUnwindWanted       = "unwind_wanted"
+	CallMapVmaCaches          = "vma_caches"
 	CallProgCallEntry         = "call_entry"
 	CallProgCallEntryLine     = "call_entry_line"
 	CallProgCallEntryStack    = "call_entry_stack"
@@ -712,6 +766,7 @@ const (
 	CallVarWireTextKind       = "wire_text_kind"
 	CallVarWireTextRecord     = "wire_text_record"
 	CallVarWithoutBpfLoop     = "without_bpf_loop"
+	CallVarWithoutFindVma     = "without_find_vma"
 )
 
 // LoadCall returns the embedded CollectionSpec for Call.
@@ -771,6 +826,7 @@ type CallProgramSpecs struct {
 type CallMapSpecs struct {
 	BlankThread     *ebpf.MapSpec `ebpf:"blank_thread"`
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
+	EmptyVmaCache   *ebpf.MapSpec `ebpf:"empty_vma_cache"`
 	ForwardLines    *ebpf.MapSpec `ebpf:"forward_lines"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
@@ -792,10 +848,12 @@ type CallMapSpecs struct {
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
 	UnwindFiles     *ebpf.MapSpec `ebpf:"unwind_files"`
 	UnwindFound     *ebpf.MapSpec `ebpf:"unwind_found"`
+	UnwindInodes    *ebpf.MapSpec `ebpf:"unwind_inodes"`
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
+	VmaCaches       *ebpf.MapSpec `ebpf:"vma_caches"`
 }
 
 // CallVariableSpecs contains global variables before they are loaded into the kernel.
@@ -833,6 +891,7 @@ type CallVariableSpecs struct {
 	WireTextKind       *ebpf.VariableSpec `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.VariableSpec `ebpf:"wire_text_record"`
 	WithoutBpfLoop     *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
+	WithoutFindVma     *ebpf.VariableSpec `ebpf:"without_find_vma"`
 }
 
 // CallObjects contains all objects after they have been loaded into the kernel.
@@ -857,6 +916,7 @@ func (o *CallObjects) Close() error {
 type CallMaps struct {
 	BlankThread     *ebpf.Map `ebpf:"blank_thread"`
 	Calls           *ebpf.Map `ebpf:"calls"`
+	EmptyVmaCache   *ebpf.Map `ebpf:"empty_vma_cache"`
 	ForwardLines    *ebpf.Map `ebpf:"forward_lines"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
@@ -878,16 +938,19 @@ type CallMaps struct {
 	Threads         *ebpf.Map `ebpf:"threads"`
 	UnwindFiles     *ebpf.Map `ebpf:"unwind_files"`
 	UnwindFound     *ebpf.Map `ebpf:"unwind_found"`
+	UnwindInodes    *ebpf.Map `ebpf:"unwind_inodes"`
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
+	VmaCaches       *ebpf.Map `ebpf:"vma_caches"`
 }
 
 func (m *CallMaps) Close() error {
 	return _CallClose(
 		m.BlankThread,
 		m.Calls,
+		m.EmptyVmaCache,
 		m.ForwardLines,
 		m.Life,
 		m.Losses,
@@ -909,10 +972,12 @@ func (m *CallMaps) Close() error {
 		m.Threads,
 		m.UnwindFiles,
 		m.UnwindFound,
+		m.UnwindInodes,
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
 		m.UnwindWanted,
+		m.VmaCaches,
 	)
 }
 
@@ -951,6 +1016,7 @@ type CallVariables struct {
 	WireTextKind       *ebpf.Variable `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.Variable `ebpf:"wire_text_record"`
 	WithoutBpfLoop     *ebpf.Variable `ebpf:"without_bpf_loop"`
+	WithoutFindVma     *ebpf.Variable `ebpf:"without_find_vma"`
 }
 
 // CallPrograms contains all programs after they have been loaded into the kernel.

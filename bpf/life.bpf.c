@@ -13,6 +13,7 @@
 #include "io_state.h"
 #include "python_runtime.h"
 #include "unwind_maps.h"
+#include "unwind_vma.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -33,9 +34,47 @@ static __always_inline void inherit_python(__u32 parent, __u32 child)
 static __always_inline void inherit_mappings(__u32 parent, __u32 child)
 {
 	const struct unwind_process *p = unwind_process(parent);
+	const struct vma_cache *c;
 
 	if (p && bpf_map_update_elem(&unwind_processes, &child, p, BPF_ANY))
 		lose(LOSS_WALK_TABLE_FULL);
+	if (HAVE_FIND_VMA && (c = bpf_map_lookup_elem(&vma_caches, &parent)))
+		bpf_map_update_elem(&vma_caches, &child, c, BPF_ANY);
+}
+
+/* One for each CPU: nothing interrupts a tracepoint to run another. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct vma_lookup);
+	__uint(max_entries, 1);
+} exec_lookups SEC(".maps");
+
+#if defined(__TARGET_ARCH_x86)
+#define USER_PC(regs) (&(regs)->ip)
+#else
+#define USER_PC(regs) (&(regs)->pc)
+#endif
+
+/*
+ * A program begins with two files, itself and the dynamic linker, which are mapped by
+ * now: the samples until the loader has told of them find the one in their way.
+ */
+static __always_inline void find_program(struct task_struct *task, __u32 tgid)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	__u32 zero = 0;
+	struct vma_lookup *l = bpf_map_lookup_elem(&exec_lookups, &zero);
+
+	if (!l || !unwind_process(UNTOLD_PROCESS))
+		return;
+	l->tgid = tgid;
+	l->failed = 0;
+	l->key = BPF_CORE_READ(task, mm, start_code);
+	find_vma_at(l);
+	l->failed = 0;
+	bpf_probe_read_kernel(&l->key, sizeof(l->key), USER_PC(regs));
+	find_vma_at(l);
 }
 
 /* A process is one no longer, or its number another's. */
@@ -45,6 +84,7 @@ static __always_inline void forget_process(__u32 tgid)
 	bpf_map_delete_elem(&scope_counts, &tgid);
 	bpf_map_delete_elem(&python_runtimes, &tgid);
 	bpf_map_delete_elem(&unwind_processes, &tgid);
+	forget_vmas(tgid);
 }
 
 /* TP_PROTO(struct task_struct *parent, struct task_struct *child) */
@@ -89,6 +129,8 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	bpf_map_delete_elem(&python_runtimes, &tgid);
 	bpf_map_delete_elem(&unwind_processes, &tgid);
+	forget_vmas(tgid);
+	find_program((struct task_struct *)ctx->args[0], tgid);
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (t) {
 		/* The calls that were open are gone with the old program. */

@@ -229,6 +229,23 @@ type LifeUnwindFile struct {
 	Sequences  uint32
 }
 
+type LifeUnwindInode struct {
+	_      structs.HostLayout
+	Inode  uint64
+	Device uint64
+}
+
+type LifeUnwindInodeFile struct {
+	_         structs.HostLayout
+	Size      uint64
+	Changed   int64
+	ChangedNs uint64
+	Offset    uint64
+	End       uint64
+	Bias      uint64
+	File      uint64
+}
+
 type LifeUnwindProcess struct {
 	_       structs.HostLayout
 	Count   uint32
@@ -254,12 +271,46 @@ type LifeUnwindRule struct {
 	Aux    int32
 }
 
+type LifeVmaCache struct {
+	_     structs.HostLayout
+	Count uint64
+	Vma   [16]struct {
+		_       structs.HostLayout
+		Start   uint64
+		Bytes   uint64
+		Address uint64
+		File    uint64
+	}
+}
+
+type LifeVmaLookup struct {
+	_       structs.HostLayout
+	Tgid    uint32
+	Failed  uint32
+	Key     uint64
+	Offset  uint64
+	Pointer uint64
+	Mode    uint32
+	Pad     uint32
+	Inode   LifeUnwindInode
+	Is      LifeUnwindInodeFile
+	Found   struct {
+		_       structs.HostLayout
+		Start   uint64
+		Bytes   uint64
+		Address uint64
+		File    uint64
+	}
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	LifeMapBlankThread     = "blank_thread"
 	LifeMapCalls           = "calls"
+	LifeMapEmptyVmaCache   = "empty_vma_cache"
+	LifeMapExecLookups     = "exec_lookups"
 	LifeMapIoThreads       = "io_threads"
 	LifeMapLife            = "life"
 	LifeMapLosses          = "losses"
@@ -274,21 +325,25 @@ const (
 	LifeMapThreads         = "threads"
 	LifeMapUnwindFiles     = "unwind_files"
 	LifeMapUnwindFound     = "unwind_found"
+	LifeMapUnwindInodes    = "unwind_inodes"
 	LifeMapUnwindProcesses = "unwind_processes"
 	LifeMapUnwindRules     = "unwind_rules"
 	LifeMapUnwindShards    = "unwind_shards"
 	LifeMapUnwindWanted    = "unwind_wanted"
+	LifeMapVmaCaches       = "vma_caches"
 	LifeProgProcessExec    = "process_exec"
 	LifeProgProcessExit    = "process_exit"
 	LifeProgProcessFork    = "process_fork"
 	LifeVarAnchorEpoch     = "anchor_epoch"
 	LifeVarDetailOn        = "detail_on"
 	LifeVarEpoch           = "epoch"
+	LifeVarMaxFrames       = "max_frames"
 	LifeVarMemoGeneration  = "memo_generation"
 	LifeVarRecording       = "recording"
 	LifeVarStepNs          = "step_ns"
 	LifeVarThreadsSeen     = "threads_seen"
 	LifeVarWithoutBpfLoop  = "without_bpf_loop"
+	LifeVarWithoutFindVma  = "without_find_vma"
 )
 
 // LoadLife returns the embedded CollectionSpec for Life.
@@ -344,6 +399,8 @@ type LifeProgramSpecs struct {
 type LifeMapSpecs struct {
 	BlankThread     *ebpf.MapSpec `ebpf:"blank_thread"`
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
+	EmptyVmaCache   *ebpf.MapSpec `ebpf:"empty_vma_cache"`
+	ExecLookups     *ebpf.MapSpec `ebpf:"exec_lookups"`
 	IoThreads       *ebpf.MapSpec `ebpf:"io_threads"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
@@ -358,10 +415,12 @@ type LifeMapSpecs struct {
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
 	UnwindFiles     *ebpf.MapSpec `ebpf:"unwind_files"`
 	UnwindFound     *ebpf.MapSpec `ebpf:"unwind_found"`
+	UnwindInodes    *ebpf.MapSpec `ebpf:"unwind_inodes"`
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
+	VmaCaches       *ebpf.MapSpec `ebpf:"vma_caches"`
 }
 
 // LifeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -371,11 +430,13 @@ type LifeVariableSpecs struct {
 	AnchorEpoch    *ebpf.VariableSpec `ebpf:"anchor_epoch"`
 	DetailOn       *ebpf.VariableSpec `ebpf:"detail_on"`
 	Epoch          *ebpf.VariableSpec `ebpf:"epoch"`
+	MaxFrames      *ebpf.VariableSpec `ebpf:"max_frames"`
 	MemoGeneration *ebpf.VariableSpec `ebpf:"memo_generation"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	StepNs         *ebpf.VariableSpec `ebpf:"step_ns"`
 	ThreadsSeen    *ebpf.VariableSpec `ebpf:"threads_seen"`
 	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
+	WithoutFindVma *ebpf.VariableSpec `ebpf:"without_find_vma"`
 }
 
 // LifeObjects contains all objects after they have been loaded into the kernel.
@@ -400,6 +461,8 @@ func (o *LifeObjects) Close() error {
 type LifeMaps struct {
 	BlankThread     *ebpf.Map `ebpf:"blank_thread"`
 	Calls           *ebpf.Map `ebpf:"calls"`
+	EmptyVmaCache   *ebpf.Map `ebpf:"empty_vma_cache"`
+	ExecLookups     *ebpf.Map `ebpf:"exec_lookups"`
 	IoThreads       *ebpf.Map `ebpf:"io_threads"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
@@ -414,16 +477,20 @@ type LifeMaps struct {
 	Threads         *ebpf.Map `ebpf:"threads"`
 	UnwindFiles     *ebpf.Map `ebpf:"unwind_files"`
 	UnwindFound     *ebpf.Map `ebpf:"unwind_found"`
+	UnwindInodes    *ebpf.Map `ebpf:"unwind_inodes"`
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
+	VmaCaches       *ebpf.Map `ebpf:"vma_caches"`
 }
 
 func (m *LifeMaps) Close() error {
 	return _LifeClose(
 		m.BlankThread,
 		m.Calls,
+		m.EmptyVmaCache,
+		m.ExecLookups,
 		m.IoThreads,
 		m.Life,
 		m.Losses,
@@ -438,10 +505,12 @@ func (m *LifeMaps) Close() error {
 		m.Threads,
 		m.UnwindFiles,
 		m.UnwindFound,
+		m.UnwindInodes,
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
 		m.UnwindWanted,
+		m.VmaCaches,
 	)
 }
 
@@ -452,11 +521,13 @@ type LifeVariables struct {
 	AnchorEpoch    *ebpf.Variable `ebpf:"anchor_epoch"`
 	DetailOn       *ebpf.Variable `ebpf:"detail_on"`
 	Epoch          *ebpf.Variable `ebpf:"epoch"`
+	MaxFrames      *ebpf.Variable `ebpf:"max_frames"`
 	MemoGeneration *ebpf.Variable `ebpf:"memo_generation"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	StepNs         *ebpf.Variable `ebpf:"step_ns"`
 	ThreadsSeen    *ebpf.Variable `ebpf:"threads_seen"`
 	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`
+	WithoutFindVma *ebpf.Variable `ebpf:"without_find_vma"`
 }
 
 // LifePrograms contains all programs after they have been loaded into the kernel.

@@ -56,7 +56,7 @@ static __always_inline int take(struct native_workspace *w)
 
 static __always_inline struct native_workspace *workspace(__u32 index)
 {
-	if (!unwind_process(bpf_get_current_pid_tgid() >> 32))
+	if (!unwind_process(bpf_get_current_pid_tgid() >> 32) && !unwind_process(UNTOLD_PROCESS))
 		return 0;
 	return bpf_map_lookup_elem(&native_workspaces, &index);
 }

@@ -92,11 +92,33 @@ type NativeWalkNativeWorkspace struct {
 		AtEntry   uint32
 		FpWord    uint64
 		Used      uint32
-		Pad       uint32
-		Context   [17]uint64
-		WindowAt  uint64
-		Window    [256]uint64
-		Trail     struct {
+		Untold    uint32
+		Untabled  uint32
+		File      uint32
+		Address   uint64
+		Vma       struct {
+			_       structs.HostLayout
+			Tgid    uint32
+			Failed  uint32
+			Key     uint64
+			Offset  uint64
+			Pointer uint64
+			Mode    uint32
+			Pad     uint32
+			Inode   NativeWalkUnwindInode
+			Is      NativeWalkUnwindInodeFile
+			Found   struct {
+				_       structs.HostLayout
+				Start   uint64
+				Bytes   uint64
+				Address uint64
+				File    uint64
+			}
+		}
+		Context  [17]uint64
+		WindowAt uint64
+		Window   [256]uint64
+		Trail    struct {
 			_       structs.HostLayout
 			Length  uint32
 			Broken  uint32
@@ -125,6 +147,23 @@ const (
 	NativeWalkUnwindFpFP_AT_FP  NativeWalkUnwindFp = 2
 	NativeWalkUnwindFpFP_LOST   NativeWalkUnwindFp = 3
 )
+
+type NativeWalkUnwindInode struct {
+	_      structs.HostLayout
+	Inode  uint64
+	Device uint64
+}
+
+type NativeWalkUnwindInodeFile struct {
+	_         structs.HostLayout
+	Size      uint64
+	Changed   int64
+	ChangedNs uint64
+	Offset    uint64
+	End       uint64
+	Bias      uint64
+	File      uint64
+}
 
 type NativeWalkUnwindKind uint32
 
@@ -196,19 +235,34 @@ const (
 	NativeWalkUnwindStateFILE_GENERATED NativeWalkUnwindState = 2
 )
 
+type NativeWalkVmaCache struct {
+	_     structs.HostLayout
+	Count uint64
+	Vma   [16]struct {
+		_       structs.HostLayout
+		Start   uint64
+		Bytes   uint64
+		Address uint64
+		File    uint64
+	}
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	NativeWalkMapEmptyVmaCache         = "empty_vma_cache"
 	NativeWalkMapNativeOutcomes        = "native_outcomes"
 	NativeWalkMapNativeTakenRing       = "native_taken_ring"
 	NativeWalkMapNativeWorkspaces      = "native_workspaces"
 	NativeWalkMapUnwindFiles           = "unwind_files"
 	NativeWalkMapUnwindFound           = "unwind_found"
+	NativeWalkMapUnwindInodes          = "unwind_inodes"
 	NativeWalkMapUnwindProcesses       = "unwind_processes"
 	NativeWalkMapUnwindRules           = "unwind_rules"
 	NativeWalkMapUnwindShards          = "unwind_shards"
 	NativeWalkMapUnwindWanted          = "unwind_wanted"
+	NativeWalkMapVmaCaches             = "vma_caches"
 	NativeWalkProgNativeAtProbe        = "native_at_probe"
 	NativeWalkProgNativeAtReturn       = "native_at_return"
 	NativeWalkProgNativeAtTick         = "native_at_tick"
@@ -225,6 +279,7 @@ const (
 	NativeWalkVarWireUnwindRegister    = "wire_unwind_register"
 	NativeWalkVarWireUnwindState       = "wire_unwind_state"
 	NativeWalkVarWithoutBpfLoop        = "without_bpf_loop"
+	NativeWalkVarWithoutFindVma        = "without_find_vma"
 )
 
 // LoadNativeWalk returns the embedded CollectionSpec for NativeWalk.
@@ -278,15 +333,18 @@ type NativeWalkProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type NativeWalkMapSpecs struct {
+	EmptyVmaCache    *ebpf.MapSpec `ebpf:"empty_vma_cache"`
 	NativeOutcomes   *ebpf.MapSpec `ebpf:"native_outcomes"`
 	NativeTakenRing  *ebpf.MapSpec `ebpf:"native_taken_ring"`
 	NativeWorkspaces *ebpf.MapSpec `ebpf:"native_workspaces"`
 	UnwindFiles      *ebpf.MapSpec `ebpf:"unwind_files"`
 	UnwindFound      *ebpf.MapSpec `ebpf:"unwind_found"`
+	UnwindInodes     *ebpf.MapSpec `ebpf:"unwind_inodes"`
 	UnwindProcesses  *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules      *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards     *ebpf.MapSpec `ebpf:"unwind_shards"`
 	UnwindWanted     *ebpf.MapSpec `ebpf:"unwind_wanted"`
+	VmaCaches        *ebpf.MapSpec `ebpf:"vma_caches"`
 }
 
 // NativeWalkVariableSpecs contains global variables before they are loaded into the kernel.
@@ -306,6 +364,7 @@ type NativeWalkVariableSpecs struct {
 	WireUnwindRegister    *ebpf.VariableSpec `ebpf:"wire_unwind_register"`
 	WireUnwindState       *ebpf.VariableSpec `ebpf:"wire_unwind_state"`
 	WithoutBpfLoop        *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
+	WithoutFindVma        *ebpf.VariableSpec `ebpf:"without_find_vma"`
 }
 
 // NativeWalkObjects contains all objects after they have been loaded into the kernel.
@@ -328,28 +387,34 @@ func (o *NativeWalkObjects) Close() error {
 //
 // It can be passed to LoadNativeWalkObjects or ebpf.CollectionSpec.LoadAndAssign.
 type NativeWalkMaps struct {
+	EmptyVmaCache    *ebpf.Map `ebpf:"empty_vma_cache"`
 	NativeOutcomes   *ebpf.Map `ebpf:"native_outcomes"`
 	NativeTakenRing  *ebpf.Map `ebpf:"native_taken_ring"`
 	NativeWorkspaces *ebpf.Map `ebpf:"native_workspaces"`
 	UnwindFiles      *ebpf.Map `ebpf:"unwind_files"`
 	UnwindFound      *ebpf.Map `ebpf:"unwind_found"`
+	UnwindInodes     *ebpf.Map `ebpf:"unwind_inodes"`
 	UnwindProcesses  *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules      *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards     *ebpf.Map `ebpf:"unwind_shards"`
 	UnwindWanted     *ebpf.Map `ebpf:"unwind_wanted"`
+	VmaCaches        *ebpf.Map `ebpf:"vma_caches"`
 }
 
 func (m *NativeWalkMaps) Close() error {
 	return _NativeWalkClose(
+		m.EmptyVmaCache,
 		m.NativeOutcomes,
 		m.NativeTakenRing,
 		m.NativeWorkspaces,
 		m.UnwindFiles,
 		m.UnwindFound,
+		m.UnwindInodes,
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
 		m.UnwindWanted,
+		m.VmaCaches,
 	)
 }
 
@@ -370,6 +435,7 @@ type NativeWalkVariables struct {
 	WireUnwindRegister    *ebpf.Variable `ebpf:"wire_unwind_register"`
 	WireUnwindState       *ebpf.Variable `ebpf:"wire_unwind_state"`
 	WithoutBpfLoop        *ebpf.Variable `ebpf:"without_bpf_loop"`
+	WithoutFindVma        *ebpf.Variable `ebpf:"without_find_vma"`
 }
 
 // NativeWalkPrograms contains all programs after they have been loaded into the kernel.

@@ -186,6 +186,7 @@ const (
 	PythonWalkVarWireStart        = "wire_start"
 	PythonWalkVarWireTaken        = "wire_taken"
 	PythonWalkVarWithoutBpfLoop   = "without_bpf_loop"
+	PythonWalkVarWithoutFindVma   = "without_find_vma"
 )
 
 // LoadPythonWalk returns the embedded CollectionSpec for PythonWalk.
@@ -258,6 +259,7 @@ type PythonWalkVariableSpecs struct {
 	WireStart      *ebpf.VariableSpec `ebpf:"wire_start"`
 	WireTaken      *ebpf.VariableSpec `ebpf:"wire_taken"`
 	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
+	WithoutFindVma *ebpf.VariableSpec `ebpf:"without_find_vma"`
 }
 
 // PythonWalkObjects contains all objects after they have been loaded into the kernel.
@@ -308,6 +310,7 @@ type PythonWalkVariables struct {
 	WireStart      *ebpf.Variable `ebpf:"wire_start"`
 	WireTaken      *ebpf.Variable `ebpf:"wire_taken"`
 	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`
+	WithoutFindVma *ebpf.Variable `ebpf:"without_find_vma"`
 }
 
 // PythonWalkPrograms contains all programs after they have been loaded into the kernel.

@@ -386,11 +386,33 @@ type SampleStackWorkspace struct {
 		AtEntry   uint32
 		FpWord    uint64
 		Used      uint32
-		Pad       uint32
-		Context   [17]uint64
-		WindowAt  uint64
-		Window    [256]uint64
-		Trail     struct {
+		Untold    uint32
+		Untabled  uint32
+		File      uint32
+		Address   uint64
+		Vma       struct {
+			_       structs.HostLayout
+			Tgid    uint32
+			Failed  uint32
+			Key     uint64
+			Offset  uint64
+			Pointer uint64
+			Mode    uint32
+			Pad     uint32
+			Inode   SampleUnwindInode
+			Is      SampleUnwindInodeFile
+			Found   struct {
+				_       structs.HostLayout
+				Start   uint64
+				Bytes   uint64
+				Address uint64
+				File    uint64
+			}
+		}
+		Context  [17]uint64
+		WindowAt uint64
+		Window   [256]uint64
+		Trail    struct {
 			_       structs.HostLayout
 			Length  uint32
 			Broken  uint32
@@ -527,6 +549,23 @@ type SampleUnwindFile struct {
 	Sequences  uint32
 }
 
+type SampleUnwindInode struct {
+	_      structs.HostLayout
+	Inode  uint64
+	Device uint64
+}
+
+type SampleUnwindInodeFile struct {
+	_         structs.HostLayout
+	Size      uint64
+	Changed   int64
+	ChangedNs uint64
+	Offset    uint64
+	End       uint64
+	Bias      uint64
+	File      uint64
+}
+
 type SampleUnwindProcess struct {
 	_       structs.HostLayout
 	Count   uint32
@@ -550,6 +589,18 @@ type SampleUnwindRule struct {
 	Cfa    int32
 	Fp     int32
 	Aux    int32
+}
+
+type SampleVmaCache struct {
+	_     structs.HostLayout
+	Count uint64
+	Vma   [16]struct {
+		_       structs.HostLayout
+		Start   uint64
+		Bytes   uint64
+		Address uint64
+		File    uint64
+	}
 }
 
 type SampleWait struct {
@@ -580,6 +631,7 @@ const (
 	SampleMapBlankIo             = "blank_io"
 	SampleMapBlankThread         = "blank_thread"
 	SampleMapCalls               = "calls"
+	SampleMapEmptyVmaCache       = "empty_vma_cache"
 	SampleMapIoThreads           = "io_threads"
 	SampleMapLife                = "life"
 	SampleMapLosses              = "losses"
@@ -598,10 +650,12 @@ const (
 	SampleMapThreads             = "threads"
 	SampleMapUnwindFiles         = "unwind_files"
 	SampleMapUnwindFound         = "unwind_found"
+	SampleMapUnwindInodes        = "unwind_inodes"
 	SampleMapUnwindProcesses     = "unwind_processes"
 	SampleMapUnwindRules         = "unwind_rules"
 	SampleMapUnwindShards        = "unwind_shards"
 	SampleMapUnwindWanted        = "unwind_wanted"
+	SampleMapVmaCaches           = "vma_caches"
 	SampleMapWaits               = "waits"
 	SampleMapWakerStacks         = "waker_stacks"
 	SampleMapWalkCaches          = "walk_caches"
@@ -644,6 +698,7 @@ const (
 	SampleVarWireSampleState     = "wire_sample_state"
 	SampleVarWireStackRecord     = "wire_stack_record"
 	SampleVarWithoutBpfLoop      = "without_bpf_loop"
+	SampleVarWithoutFindVma      = "without_find_vma"
 )
 
 // LoadSample returns the embedded CollectionSpec for Sample.
@@ -702,6 +757,7 @@ type SampleMapSpecs struct {
 	BlankIo         *ebpf.MapSpec `ebpf:"blank_io"`
 	BlankThread     *ebpf.MapSpec `ebpf:"blank_thread"`
 	Calls           *ebpf.MapSpec `ebpf:"calls"`
+	EmptyVmaCache   *ebpf.MapSpec `ebpf:"empty_vma_cache"`
 	IoThreads       *ebpf.MapSpec `ebpf:"io_threads"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
@@ -720,10 +776,12 @@ type SampleMapSpecs struct {
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
 	UnwindFiles     *ebpf.MapSpec `ebpf:"unwind_files"`
 	UnwindFound     *ebpf.MapSpec `ebpf:"unwind_found"`
+	UnwindInodes    *ebpf.MapSpec `ebpf:"unwind_inodes"`
 	UnwindProcesses *ebpf.MapSpec `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
+	VmaCaches       *ebpf.MapSpec `ebpf:"vma_caches"`
 	Waits           *ebpf.MapSpec `ebpf:"waits"`
 	WakerStacks     *ebpf.MapSpec `ebpf:"waker_stacks"`
 	WalkCaches      *ebpf.MapSpec `ebpf:"walk_caches"`
@@ -767,6 +825,7 @@ type SampleVariableSpecs struct {
 	WireSampleState     *ebpf.VariableSpec `ebpf:"wire_sample_state"`
 	WireStackRecord     *ebpf.VariableSpec `ebpf:"wire_stack_record"`
 	WithoutBpfLoop      *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
+	WithoutFindVma      *ebpf.VariableSpec `ebpf:"without_find_vma"`
 }
 
 // SampleObjects contains all objects after they have been loaded into the kernel.
@@ -792,6 +851,7 @@ type SampleMaps struct {
 	BlankIo         *ebpf.Map `ebpf:"blank_io"`
 	BlankThread     *ebpf.Map `ebpf:"blank_thread"`
 	Calls           *ebpf.Map `ebpf:"calls"`
+	EmptyVmaCache   *ebpf.Map `ebpf:"empty_vma_cache"`
 	IoThreads       *ebpf.Map `ebpf:"io_threads"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
@@ -810,10 +870,12 @@ type SampleMaps struct {
 	Threads         *ebpf.Map `ebpf:"threads"`
 	UnwindFiles     *ebpf.Map `ebpf:"unwind_files"`
 	UnwindFound     *ebpf.Map `ebpf:"unwind_found"`
+	UnwindInodes    *ebpf.Map `ebpf:"unwind_inodes"`
 	UnwindProcesses *ebpf.Map `ebpf:"unwind_processes"`
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
+	VmaCaches       *ebpf.Map `ebpf:"vma_caches"`
 	Waits           *ebpf.Map `ebpf:"waits"`
 	WakerStacks     *ebpf.Map `ebpf:"waker_stacks"`
 	WalkCaches      *ebpf.Map `ebpf:"walk_caches"`
@@ -824,6 +886,7 @@ func (m *SampleMaps) Close() error {
 		m.BlankIo,
 		m.BlankThread,
 		m.Calls,
+		m.EmptyVmaCache,
 		m.IoThreads,
 		m.Life,
 		m.Losses,
@@ -842,10 +905,12 @@ func (m *SampleMaps) Close() error {
 		m.Threads,
 		m.UnwindFiles,
 		m.UnwindFound,
+		m.UnwindInodes,
 		m.UnwindProcesses,
 		m.UnwindRules,
 		m.UnwindShards,
 		m.UnwindWanted,
+		m.VmaCaches,
 		m.Waits,
 		m.WakerStacks,
 		m.WalkCaches,
@@ -890,6 +955,7 @@ type SampleVariables struct {
 	WireSampleState     *ebpf.Variable `ebpf:"wire_sample_state"`
 	WireStackRecord     *ebpf.Variable `ebpf:"wire_stack_record"`
 	WithoutBpfLoop      *ebpf.Variable `ebpf:"without_bpf_loop"`
+	WithoutFindVma      *ebpf.Variable `ebpf:"without_find_vma"`
 }
 
 // SamplePrograms contains all programs after they have been loaded into the kernel.

@@ -28,6 +28,7 @@ const (
 	TasksVarMaxFrames      = "max_frames"
 	TasksVarWireTaskEntry  = "wire_task_entry"
 	TasksVarWithoutBpfLoop = "without_bpf_loop"
+	TasksVarWithoutFindVma = "without_find_vma"
 )
 
 // LoadTasks returns the embedded CollectionSpec for Tasks.
@@ -88,6 +89,7 @@ type TasksVariableSpecs struct {
 	MaxFrames      *ebpf.VariableSpec `ebpf:"max_frames"`
 	WireTaskEntry  *ebpf.VariableSpec `ebpf:"wire_task_entry"`
 	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
+	WithoutFindVma *ebpf.VariableSpec `ebpf:"without_find_vma"`
 }
 
 // TasksObjects contains all objects after they have been loaded into the kernel.
@@ -123,6 +125,7 @@ type TasksVariables struct {
 	MaxFrames      *ebpf.Variable `ebpf:"max_frames"`
 	WireTaskEntry  *ebpf.Variable `ebpf:"wire_task_entry"`
 	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`
+	WithoutFindVma *ebpf.Variable `ebpf:"without_find_vma"`
 }
 
 // TasksPrograms contains all programs after they have been loaded into the kernel.

@@ -467,24 +467,36 @@ static __always_inline int native_step(struct native_scratch *s, struct native_s
 		cache->mapping = at;
 	m = &p->mapping[at & (UNWIND_MAPPINGS - 1)];
 	offset = key - p->start[at & (UNWIND_MAPPINGS - 1)];
-	if (m->file == UNWIND_NO_FILE || offset >> 12 >= m->pages)
-		return repair(s, n);
+	/* From here on in map memory: of stack there is none left. */
+	s->file = m->file;
+	s->address = offset + ((__u64)m->page << 12);
+	s->untabled = 0;
+	if (m->file == UNWIND_NO_FILE || offset >> 12 >= m->pages) {
+		s->vma.key = key;
+		if (!find_vma_at(&s->vma))
+			return repair(s, n);
+		s->trail.broken = 1;
+		s->wanted |= !s->untold;
+		s->file = s->vma.found.file;
+		s->address = s->vma.found.address + (key - s->vma.found.start);
+		s->untabled = 1;
+	}
 	if (n >= max_frames)
 		return NATIVE_MAX_FRAMES;
 	f = record_frame(s, out);
 	if (n == 0 && s->at_entry)
 		return by_entry(s, out, f);
-	if (m->file == UNWIND_ANONYMOUS)
+	if (s->file == UNWIND_ANONYMOUS)
 		return by_generated_code(s, out, f);
-	file = unwind_file(m->file);
+	file = unwind_file(s->file);
 	if (!file || file->state == FILE_NO_TABLE)
 		return by_frame_pointer(s, out, f, NATIVE_NO_TABLE);
-	rule = find_rule(file, offset + ((__u64)m->page << 12));
+	rule = find_rule(file, s->address);
 	if (file->state == FILE_GENERATED && (!rule || rule->kind == RULE_NONE))
 		return by_generated_code(s, out, f);
 	if (!rule)
 		return NATIVE_NO_ROW;
-	if (cache) {
+	if (cache && !s->untabled) {
 		rule = cache_found(cache, key, rule);
 		cache_keep(cache, s->reg[UNWIND_SP], key);
 	}
@@ -504,6 +516,8 @@ VERIFIED_ONCE int native_round(struct native_scratch *s, struct native_stack *ou
 {
 	if (!s || !out || !p)
 		return 0;
+	if (s->untold)	/* whatever is cached of it is the program's before */
+		cache = 0;
 	if (!cache || s->at_entry || walk_plain(s, out, cache) != PLAIN_FRAMES)
 		out->outcome = native_step(s, out, p, cache);
 	return 0;
@@ -521,7 +535,7 @@ static __noinline int walk_native(const struct walk_start *start, struct walk_ca
 				  struct native_scratch *s, struct native_stack *out)
 {
 	const struct unwind_process *p = unwind_process(start->tgid);
-	struct native_steps steps = { .scratch = s, .stack = out, .process = p, .cache = cache };
+	struct native_steps steps = { .scratch = s, .stack = out, .cache = cache };
 	__u32 outcome;
 
 	out->sp = start->sp;
@@ -540,6 +554,12 @@ static __noinline int walk_native(const struct walk_start *start, struct walk_ca
 	s->instances = 0;
 	s->wanted = 0;
 	s->mapping = 0;
+	s->vma.tgid = start->tgid;
+	s->vma.failed = 0;
+	s->untold = !p;
+	if (!p)
+		p = unwind_process(UNTOLD_PROCESS);
+	steps.process = p;
 	s->at_entry = start->at_entry;
 	s->used = 0;
 	s->window_at = NO_WINDOW;
@@ -566,6 +586,8 @@ static __noinline int walk_native(const struct walk_start *start, struct walk_ca
 	outcome = *(volatile __u32 *)&out->outcome;
 	if (cache)
 		cache_end(cache);
+	if (s->untold && outcome == NATIVE_NO_MAPPING)
+		outcome = out->outcome = NATIVE_NO_PROCESS;
 	if (s->wanted || outcome == NATIVE_NO_MAPPING)
 		want_process(start->tgid);
 	count_native_outcome(outcome);

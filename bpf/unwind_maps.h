@@ -12,6 +12,8 @@
  *	unwind_shards     the images: leaves of 4 KiB, numbered through all shards
  *	unwind_found      addresses whose rule was looked for, and that rule
  *	unwind_rules      how to find the caller, shared by all files
+ *	unwind_inodes     which number a file has (unwind_vma.h)
+ *	vma_caches        mappings that the loader has not told of yet (likewise)
  *	unwind_wanted     back to the loader: whose generated code is not known
  *
  * An image is a run of leaves. The first hold its pages, one every
@@ -25,6 +27,7 @@
 #define UNWIND_FILES 4096
 #define UNWIND_PROCESSES 4096
 #define UNWIND_MAPPINGS 1024	/* of one process */
+#define UNTOLD_PROCESS 0	/* the one without mappings, which stands for those that are not told of yet */
 #define UNWIND_SHARDS 128
 #define UNWIND_SHARD_BITS 9	/* 2 MiB: the kernel waits for all its programs at each new one */
 #define UNWIND_SHARD_LEAVES (1 << UNWIND_SHARD_BITS)

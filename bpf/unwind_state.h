@@ -10,6 +10,7 @@
 #include "stack.h"
 #include "trail.h"
 #include "unwind_maps.h"
+#include "unwind_vma.h"
 
 /* A read of a thread's memory takes as long as two hundred instructions, however
  * little it reads: so much of the stack is read at once. */
@@ -33,7 +34,11 @@ struct native_scratch {
 	__u32 at_entry;	/* 1: the first frame was just entered */
 	__u64 fp_word;	/* where the frame pointer was read; FP_AT_START, FP_ON_TRAIL */
 	__u32 used;	/* registers of the start that mattered: 1 << unwind_register, USED_LINK */
-	__u32 pad;
+	__u32 untold;	/* 1: the loader has not told of the process's mappings yet */
+	__u32 untabled;	/* 1: its table does not have the frame's mapping */
+	__u32 file;	/* of the frame */
+	__u64 address;	/* in it */
+	struct vma_lookup vma;
 	__u64 context[17];	/* of an interrupted frame */
 	__u64 window_at;	/* the address of the window's first byte; NO_WINDOW: it has none */
 	__u64 window[STACK_WINDOW / 8];	/* a piece of the thread's stack */

@@ -67,6 +67,7 @@ struct uprobes_state {
 
 struct mm_struct {
 	struct uprobes_state uprobes_state;
+	unsigned long start_code;
 };
 
 /* include/linux/uprobes.h: a return that is probed, and has not come yet */
@@ -124,17 +125,44 @@ struct mount {
 	int mnt_id;
 };
 
-struct path {
-	struct vfsmount *mnt;
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
 };
 
 struct inode {
 	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	__s64 i_size;
+};
+
+struct dentry {
+	struct inode *d_inode;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
 };
 
 struct file {
+	unsigned int f_mode;
 	struct path f_path;
 	struct inode *f_inode;
+};
+
+/* fs/file_table.c: a struct file, and whose place it takes */
+struct backing_file {
+	struct path user_path;
+};
+
+/* include/linux/mm_types.h: what is mapped */
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
 };
 
 struct fdtable {
@@ -176,6 +204,7 @@ struct bpf_iter__task {
 
 /* include/uapi/linux/bpf.h: which helpers this kernel has */
 enum bpf_func_id {
+	BPF_FUNC_find_vma = 180,
 	BPF_FUNC_loop = 181,
 };
 
@@ -193,6 +222,12 @@ volatile const __u32 without_bpf_loop = 0;
 
 #define HAVE_BPF_LOOP \
 	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop) && !without_bpf_loop)
+
+/* Likewise. */
+volatile const __u32 without_find_vma = 0;
+
+#define HAVE_FIND_VMA \
+	(bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma) && !without_find_vma)
 
 /* The user's registers at a probe: ABI, so fixed offsets and no relocation. */
 #if defined(__TARGET_ARCH_x86)

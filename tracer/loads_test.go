@@ -43,6 +43,7 @@ func ways(all *features.Set) map[string]*features.Set {
 	prunes := major == 6 && minor < 19
 	found := map[string]*features.Set{"all": all}
 	for key, there := range map[string]func(*features.Set) *bool{
+		"find_vma":      func(f *features.Set) *bool { return &f.FindVMA },
 		"bpf_loop":      func(f *features.Set) *bool { return &f.BPFLoop },
 		"uprobe_multi":  func(f *features.Set) *bool { return &f.UprobeMulti },
 		"preempt_guard": func(f *features.Set) *bool { return &f.PreemptGuard },
@@ -55,6 +56,9 @@ func ways(all *features.Set) map[string]*features.Set {
 			continue
 		}
 		*there(&without) = false
+		if key == "bpf_loop" { // both came with 5.17
+			without.FindVMA = false
+		}
 		found[key] = &without
 	}
 	return found
@@ -136,9 +140,9 @@ func hideNewHelpers(p *ebpf.ProgramSpec, can *features.Set) (called []asm.Builti
 			continue
 		}
 		switch helper := asm.BuiltinFunc(instruction.Constant); {
-		case helper != asm.FnLoop:
+		case helper != asm.FnLoop && helper != asm.FnFindVma:
 			called = append(called, helper)
-		case !can.BPFLoop:
+		case helper == asm.FnLoop && !can.BPFLoop, helper == asm.FnFindVma && !can.FindVMA:
 			instruction.Constant = noHelper
 		}
 	}
@@ -149,11 +153,13 @@ func hideNewHelpers(p *ebpf.ProgramSpec, can *features.Set) (called []asm.Builti
 // they will be attached it does not.
 func programText(spec *ebpf.CollectionSpec, name string) [sha256.Size]byte {
 	p := spec.Programs[name]
-	without := "with bpf_loop"
-	if v, ok := spec.Variables["without_bpf_loop"]; ok {
-		var set uint32
-		if v.Get(&set) == nil && set != 0 {
-			without = "without bpf_loop"
+	without := ""
+	for _, variable := range []string{"without_bpf_loop", "without_find_vma"} {
+		if v, ok := spec.Variables[variable]; ok {
+			var set uint32
+			if v.Get(&set) == nil && set != 0 {
+				without += variable
+			}
 		}
 	}
 	linkage := ""

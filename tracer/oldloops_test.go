@@ -13,7 +13,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
-// Kernels before 5.17 have neither bpf_loop nor a way to switch preemption off.
+// Kernels before 5.17 have neither bpf_loop, nor bpf_find_vma, nor a way to switch preemption off.
 // What they would load, this kernel's verifier must take as well.
 func TestWalksLoadWithoutBPFLoop(t *testing.T) {
 	if testing.Short() || os.Geteuid() != 0 {
@@ -29,8 +29,10 @@ func TestWalksLoadWithoutBPFLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		bpf.StripGuard(spec)
-		if err := spec.Variables["without_bpf_loop"].Set(uint32(1)); err != nil {
-			t.Fatal(err)
+		for _, without := range []string{"without_bpf_loop", "without_find_vma"} {
+			if err := spec.Variables[without].Set(uint32(1)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for name, p := range spec.Programs {
 			if newer := hideNewHelpers(p, &features.Set{}); len(newer) > 0 {

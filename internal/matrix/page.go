@@ -131,8 +131,10 @@ func writeFeatures(b *strings.Builder, found []*findings) {
 		fmt.Fprintf(b, "| %s (`%s`) | %s | %s |", feature.Name, feature.Key, feature.Since, feature.Without)
 		for _, f := range found {
 			has := "no"
-			if f.Features[feature.Key] {
+			if there, tried := f.Features[feature.Key]; there {
 				has = "yes"
+			} else if !tried { // the feature is younger than what was found
+				has = "not tried"
 			}
 			fmt.Fprintf(b, " %s |", has)
 		}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -135,6 +136,16 @@ func treeDigest(b []byte) [sha256.Size]byte {
 		}
 	}
 	return sha256.Sum256(digests)
+}
+
+// LastChange is how large the kernel says that the file is, and when it was changed last,
+// contents or inode. Not ok where it says nothing.
+func (e *File) LastChange() (size uint64, at time.Time, ok bool) {
+	if e.origin == nil {
+		return 0, time.Time{}, false
+	}
+	size, at = e.origin.lastChange()
+	return size, at, true
 }
 
 // Origin is what the kernel says of the file: its inode and when it was changed.

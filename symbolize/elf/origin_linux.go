@@ -46,6 +46,10 @@ func (o *origin) identity() string {
 	return fmt.Sprintf("file-%x-%x-%d-%d-%d-%d-%d-%v-%s", s.Dev, s.Ino, s.Size, s.Mtim.Sec, s.Mtim.Nsec, s.Ctim.Sec, s.Ctim.Nsec, o.filesystem.Fsid, boot)
 }
 
+func (o *origin) lastChange() (size uint64, at time.Time) {
+	return uint64(o.stat.Size), time.Unix(o.stat.Ctim.Unix())
+}
+
 var bootID = sync.OnceValue(func() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return string(id)

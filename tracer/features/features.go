@@ -37,6 +37,7 @@ type Set struct {
 	GuardedCalls bool // global functions may be called between the two
 	DynamicHash  bool // hash maps that allocate safely in tracing programs
 	BPFLoop      bool // the helper bpf_loop
+	FindVMA      bool // the helper bpf_find_vma
 	List         []Feature
 }
 
@@ -61,6 +62,7 @@ var all = []Feature{
 	{Key: "attach_cookie", Name: "attach cookies", Since: "5.15", Required: true, Without: "one program cannot serve many probes"},
 	{Key: "raw_tracepoint", Name: "raw tracepoints", Since: "4.17", Required: true, Without: "fork, exec and exit go unseen"},
 	{Key: "bpf_loop", Name: "bpf_loop", Since: "5.17", Without: "every launch's stack is walked: none is memoised"},
+	{Key: "find_vma", Name: "bpf_find_vma", Since: "5.17", Without: "the first samples of a program have no native frames, until its mappings were read"},
 	{Key: "uprobe_multi", Name: "uprobe.multi links", Since: "6.6",
 		Without: "each site is a perf event of its own: it needs CAP_SYS_ADMIN, and is slow to remove: within a budget operators, " +
 			"autograd nodes and allocations are left out, and launches too where they would exceed it (--budget off records them)"},
@@ -89,6 +91,7 @@ func probeFeatures() *Set {
 	add("attach_cookie", haveHelper(asm.FnGetAttachCookie))
 	add("raw_tracepoint", func() error { return features.HaveProgramType(ebpf.RawTracepoint) })
 	f.BPFLoop = add("bpf_loop", haveHelper(asm.FnLoop))
+	f.FindVMA = add("find_vma", haveFindVMA)
 	f.UprobeMulti = add("uprobe_multi", uprobe.HaveMulti)
 	f.PerfUprobe = add("perf_uprobe", havePerfUprobe)
 	f.PreemptGuard = add("preempt_guard", bpf.HasGuard)
@@ -101,6 +104,14 @@ func probeFeatures() *Set {
 
 func haveHelper(helper asm.BuiltinFunc) func() error {
 	return func() error { return features.HaveProgramHelper(ebpf.Kprobe, helper) }
+}
+
+// haveFindVMA: with other pages the programs would take a mapping's offset for another.
+func haveFindVMA() error {
+	if size := os.Getpagesize(); size != 4096 {
+		return fmt.Errorf("pages of %d bytes: %w", size, ebpf.ErrNotSupported)
+	}
+	return haveHelper(asm.FnFindVma)()
 }
 
 func haveBTF() error {

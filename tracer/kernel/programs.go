@@ -123,6 +123,12 @@ func New(sizes Sizes, can *features.Set) (*Programs, error) {
 		k.LimitUse.close()
 		return nil, LoadError("the unwind tables", err)
 	}
+	if can.FindVMA {
+		if err := k.Unwind.FindVMAs(); err != nil {
+			k.Close()
+			return nil, LoadError("the unwind tables", err)
+		}
+	}
 	return k, nil
 }
 
@@ -176,6 +182,11 @@ func (k *Programs) Adapt(spec *ebpf.CollectionSpec) error {
 	if without, ok := spec.Variables["without_bpf_loop"]; ok && !can.BPFLoop {
 		if err := without.Set(uint32(1)); err != nil {
 			return fmt.Errorf("going without bpf_loop: %w", err)
+		}
+	}
+	if without, ok := spec.Variables["without_find_vma"]; ok && !can.FindVMA {
+		if err := without.Set(uint32(1)); err != nil {
+			return fmt.Errorf("going without bpf_find_vma: %w", err)
 		}
 	}
 	if threads, ok := spec.Maps["threads"]; ok && !can.DynamicHash {

@@ -89,8 +89,12 @@ func (x *files) find(l *process.Library, by *share) *file {
 		x.byInode[id] = f
 		return f
 	}
+	size, changed, known := e.LastChange()
 	f := x.findELF(l.Path, e, by)
 	x.byInode[id] = f
+	if known {
+		x.room.tellInode(f, id, size, changed)
+	}
 	return f
 }
 

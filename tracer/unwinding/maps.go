@@ -19,6 +19,7 @@ import (
 // load it with MapReplacements of Replacements.
 type Maps struct {
 	rules, files, shards, processes, found, wanted, outcomes *ebpf.Map
+	vmaMaps
 }
 
 // tables is where an Unwinder writes: the kernel's maps, or in tests the walk in
@@ -28,6 +29,12 @@ type tables interface {
 	putFile(number uint32, file *bpf.NativeWalkUnwindFile) error
 	putProcess(pid int, process *bpf.NativeWalkUnwindProcess) error
 	deleteProcess(pid int) error
+	// putInode says which number a file has, for mappings that putProcess was not told
+	// of yet.
+	putInode(inode bpf.NativeWalkUnwindInode, file *bpf.NativeWalkUnwindInodeFile) error
+	deleteInode(inode bpf.NativeWalkUnwindInode) error
+	// forgetVMAs has walks look again for the mappings that they found by themselves.
+	forgetVMAs() error
 	newShard(number int) (shard, error)
 	// takeWanted names the processes in which walks met generated code, or
 	// mappings, that they were not told of, and forgets them.
@@ -51,6 +58,8 @@ const (
 	foundName     = "unwind_found"
 	wantedName    = "unwind_wanted"
 	outcomesName  = "native_outcomes"
+	inodesName    = "unwind_inodes"
+	vmasName      = "vma_caches"
 )
 
 // fewProcesses is for kernels before 6.1, where a program on the clock may only
@@ -67,6 +76,7 @@ const (
 	firstFile   = 2
 	anonymous   = 1
 	noFile      = 0
+	untold      = 0 // UNTOLD_PROCESS
 )
 
 // NewMaps creates the maps, empty. dynamicHash says that programs on the clock
@@ -99,6 +109,7 @@ func Fit(spec *ebpf.CollectionSpec, dynamicHash bool) {
 func (m *Maps) byName() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		rulesName: &m.rules, filesName: &m.files, shardsName: &m.shards, processesName: &m.processes, foundName: &m.found, wantedName: &m.wanted, outcomesName: &m.outcomes,
+		inodesName: &m.inodes, vmasName: &m.vmas,
 	}
 }
 
@@ -196,11 +207,19 @@ func (m *Maps) putFile(number uint32, file *bpf.NativeWalkUnwindFile) error {
 }
 
 func (m *Maps) putProcess(pid int, process *bpf.NativeWalkUnwindProcess) error {
-	return m.processes.Put(uint32(pid), process)
+	if err := m.processes.Put(uint32(pid), process); err != nil {
+		return err
+	}
+	return deleteFrom(m.vmas, uint32(pid))
 }
 
 func (m *Maps) deleteProcess(pid int) error {
-	if err := m.processes.Delete(uint32(pid)); !errors.Is(err, ebpf.ErrKeyNotExist) {
+	return errors.Join(deleteFrom(m.processes, uint32(pid)), deleteFrom(m.vmas, uint32(pid)))
+}
+
+// deleteFrom deletes what may be gone already.
+func deleteFrom(from *ebpf.Map, key any) error {
+	if err := from.Delete(key); !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
 	}
 	return nil

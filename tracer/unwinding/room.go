@@ -22,6 +22,7 @@ type room struct {
 	nextNumber uint32
 	generation uint16 // of the last table; those beyond the greatest have none
 	retired    []retired
+	inodes     map[*file][]bpf.NativeWalkUnwindInode // of which the kernel is told which file they are
 	refused    Refused
 	// unused are the files whose tables can go, of a share's user if that is not nil;
 	// evicted is told which went.
@@ -32,7 +33,7 @@ type room struct {
 func newRoom(to tables, limit int) *room {
 	return &room{
 		tables: to, leaves: leaves{tables: to, limit: limit}, rules: newRules(to),
-		images: map[unwind.Digest]*image{}, nextNumber: firstFile,
+		images: map[unwind.Digest]*image{}, nextNumber: firstFile, inodes: map[*file][]bpf.NativeWalkUnwindInode{},
 	}
 }
 
@@ -184,11 +185,11 @@ func (r *room) evict(of *share) bool {
 	unused := r.unused(of)
 	unused = unused[:min(len(unused), evicted)]
 	for _, f := range unused {
-		if r.tables.putFile(f.number, &bpf.NativeWalkUnwindFile{}) != nil {
+		if !r.untellInodes(f) || r.tables.putFile(f.number, &bpf.NativeWalkUnwindFile{}) != nil {
 			return false
 		}
 	}
-	if len(unused) == 0 || r.tables.settle() != nil {
+	if len(unused) == 0 || r.tables.settle() != nil || r.tables.forgetVMAs() != nil {
 		return false
 	}
 	for _, f := range unused {
@@ -212,13 +213,16 @@ const retirement = 10 * time.Second
 // retire takes a table that no mapping leads to any more out of the kernel. Its
 // room is free after retirement, or when nothing else is.
 func (r *room) retire(f *file) {
-	if r.tables.putFile(f.number, &bpf.NativeWalkUnwindFile{}) == nil {
+	if r.untellInodes(f) && r.tables.putFile(f.number, &bpf.NativeWalkUnwindFile{}) == nil {
 		r.retired = append(r.retired, retired{f, time.Now()})
 	}
 }
 
 // reclaim gives away what retired tables left, of those that retired before a time.
 func (r *room) reclaim(before time.Time) (some bool) {
+	if !slices.ContainsFunc(r.retired, func(old retired) bool { return old.at.Before(before) }) || r.tables.forgetVMAs() != nil {
+		return false
+	}
 	r.retired = slices.DeleteFunc(r.retired, func(old retired) bool {
 		if !old.at.Before(before) {
 			return false

@@ -80,9 +80,14 @@ func (w *walker) putProcess(_ int, process *bpf.NativeWalkUnwindProcess) error {
 	return nil
 }
 
-func (w *walker) deleteProcess(int) error    { return nil }
-func (w *walker) settle() error              { return nil }
-func (w *walker) takeWanted() ([]int, error) { return nil, nil }
+func (w *walker) deleteProcess(int) error { return nil }
+func (w *walker) settle() error           { return nil }
+func (w *walker) putInode(bpf.NativeWalkUnwindInode, *bpf.NativeWalkUnwindInodeFile) error {
+	return nil
+}
+func (w *walker) deleteInode(bpf.NativeWalkUnwindInode) error { return nil }
+func (w *walker) forgetVMAs() error                           { return nil }
+func (w *walker) takeWanted() ([]int, error)                  { return nil, nil }
 
 func (w *walker) newShard(number int) (shard, error) {
 	s := shard{make([]byte, shardLeaves*unwind.LeafBytes), func() {}}
