@@ -144,7 +144,7 @@ func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
 	}
 	var chosen []catalog.Group
 	for _, name := range names {
-		matched := false
+		matched, _ := path.Match(name, filter.IOGroup)
 		for _, g := range all {
 			if ok, _ := path.Match(name, g.Name); !ok || g.OnDemand && name != g.Name {
 				continue
@@ -159,7 +159,7 @@ func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
 			for j := range all {
 				names[j] = all[j].Name
 			}
-			return nil, fmt.Errorf("%w %q: choose from %s", ErrUnknownGroup, name, strings.Join(names, ", "))
+			return nil, fmt.Errorf("%w %q: choose from %s", ErrUnknownGroup, name, strings.Join(append(names, filter.IOGroup), ", "))
 		}
 	}
 	return withCompanions(chosen, all), nil

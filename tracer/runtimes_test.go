@@ -291,7 +291,8 @@ func TestEveryFunctionOfPyTorchIsInARealOne(t *testing.T) {
 	checked := 0
 	for _, g := range catalog.Groups() {
 		for _, f := range g.Functions {
-			if f.Runtime != "" && g.Name != "collective" {
+			// What is looked for in any library is in none that is installed: jobs make it.
+			if f.Runtime != "" && g.Name != "collective" || f.Anywhere != "" {
 				continue
 			}
 			key := f.Symbol + f.Suffix

@@ -15,14 +15,17 @@ func (o *Options) takesStacks() bool {
 	return o.Frequency > 0 || o.OffCPU > 0 || o.Level == LevelDeep
 }
 
+// measuresIO reports whether reads and writes are measured.
+func (o *Options) measuresIO() bool { return !o.NoIO && o.Filter.IO() }
+
 // sampled is what is to be sampled.
 func (o *Options) sampled() sampler.Options {
-	return sampler.Options{Frequency: o.Frequency, OffCPU: o.OffCPU, Stacks: o.takesStacks(), IO: !o.NoIO, IOBudget: o.Budget}
+	return sampler.Options{Frequency: o.Frequency, OffCPU: o.OffCPU, Stacks: o.takesStacks(), IO: o.measuresIO(), IOBudget: o.Budget}
 }
 
 // load loads the programs that the options ask for; those of samples may be refused.
 func (o *Options) load(can *features.Set) (k *kernel.Programs, s *sampler.Sampler, refused, err error) {
-	if o.takesStacks() || !o.NoIO {
+	if o.takesStacks() || o.measuresIO() {
 		return sampler.LoadBoth(o.kernelSizes(), o.sampled(), can)
 	}
 	k, err = kernel.Load(o.kernelSizes(), can)

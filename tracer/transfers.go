@@ -24,7 +24,7 @@ const (
 )
 
 func (l *ioLook) look(s *Session, now time.Time) {
-	if s.sampling.sampler == nil || s.options.NoIO || now.Before(l.at) {
+	if s.sampling.sampler == nil || !s.options.measuresIO() || now.Before(l.at) {
 		return
 	}
 	l.at = now.Add(max(ioEvery, ioShare*time.Duration(l.took.Load())))

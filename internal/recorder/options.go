@@ -26,7 +26,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "exclude", Usage: "leave out what matches `FILTER`, such as symbol=aten::view or category=sync"},
 		&urfave.BoolFlag{Name: "no-follow", DisableDefaultText: true, Usage: "leave the children of the process alone"},
 		&urfave.BoolFlag{Name: "no-shapes", DisableDefaultText: true, Usage: "do not read the sizes, strides and types of what operators are called with"},
-		&urfave.BoolFlag{Name: "no-io", DisableDefaultText: true, Usage: "do not measure what the job reads and writes"},
+		&urfave.BoolFlag{Name: "no-io", DisableDefaultText: true, Usage: "do not measure what the job reads and writes (the same as --exclude io)"},
 		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the probes may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
 		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples", DefaultText: "99 at window and deep, 9 at anchor"},
 		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: defaultOffCPU, Usage: "record waits of at least this `TIME`; 0 for none"},

@@ -58,7 +58,7 @@ func New(probe, exclude string) (f Filter, err error) {
 		return f, fmt.Errorf("--exclude: %w", err)
 	}
 	for _, glob := range f.Exclude[Group] {
-		if !slices.ContainsFunc(catalog.Groups(), func(g catalog.Group) bool { return matchesAny([]string{glob}, g.Name) }) {
+		if !matchesAny([]string{glob}, IOGroup) && !slices.ContainsFunc(catalog.Groups(), func(g catalog.Group) bool { return matchesAny([]string{glob}, g.Name) }) {
 			return f, fmt.Errorf("--exclude: group %s %w: ebpfprof probes --groups lists them", glob, ErrNoMatch)
 		}
 	}
@@ -109,6 +109,9 @@ func (t Terms) check() error {
 				f := &g.Functions[i]
 				there = append(there, map[Key]string{Layer: f.Layer, Category: f.Category}[key])
 			}
+		}
+		if key == Layer {
+			there = append(there, IOGroup)
 		}
 		slices.Sort(there)
 		there = slices.DeleteFunc(slices.Compact(there), func(s string) bool { return s == "" })
@@ -197,6 +200,16 @@ func (f *Filter) Call(fn *catalog.Function, names ...string) bool {
 	}
 	scope := fn.Action == catalog.ScopeBegin || fn.Action == catalog.ScopeEnd
 	return f.function(fn) && (scope && len(f.Probe[Symbol]) == 0 || f.passes(Symbol, names...))
+}
+
+// IOGroup is what filters call the reads and writes of a job, which are measured at system
+// calls and are in no group of the catalog; their rows are of the layer of that name.
+const IOGroup = "io"
+
+// IO reports whether reads and writes are measured. They have no category and no symbol:
+// who asks for one does not ask for them.
+func (f *Filter) IO() bool {
+	return f.passes(Group, IOGroup) && f.passes(Layer, IOGroup) && len(f.Probe[Category])+len(f.Probe[Symbol]) == 0
 }
 
 // BySymbol reports whether Call depends on names.

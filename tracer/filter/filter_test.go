@@ -67,6 +67,27 @@ func names(groups []catalog.Group) map[string]bool {
 	return found
 }
 
+// TestReadsAndWritesAreLeftOutByTheirGroupAndLayer, and by whoever asks for something else.
+func TestReadsAndWritesAreLeftOutByTheirGroupAndLayer(t *testing.T) {
+	for _, c := range []struct {
+		probe, exclude string
+		measured       bool
+	}{
+		{"", "", true}, {"io", "", true}, {"op,io", "", true}, {"layer=io,op", "", true}, {"", "memory,symbol=read", true},
+		{"op", "", false}, {"layer=op", "", false}, {"symbol=aten::*", "", false}, {"category=launch", "", false},
+		{"", "io", false}, {"", "layer=io", false}, {"io", "io", false},
+	} {
+		f, err := New(c.probe, c.exclude)
+		if err != nil {
+			t.Errorf("--probe %q --exclude %q: %v", c.probe, c.exclude, err)
+			continue
+		}
+		if f.IO() != c.measured {
+			t.Errorf("--probe %q --exclude %q: measured is %v", c.probe, c.exclude, !c.measured)
+		}
+	}
+}
+
 func TestGroupsThatAreLeft(t *testing.T) {
 	all := catalog.Groups()
 	if got := (&Filter{}).Groups(all); len(got) != len(all) {
