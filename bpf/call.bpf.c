@@ -185,12 +185,12 @@ static __always_inline bool calls_ended(const struct thread_state *t, __u64 limi
  * An instant that ends what a mark began: the same function called both, from one
  * frame. Exceptions leave marks behind, which the next one overwrites.
  */
-static __always_inline void since_mark(struct thread_state *t, struct frame *f, struct ending *e, __u64 now)
+static __always_inline void since_mark(struct thread_state *t, struct frame *f, struct ending *e)
 {
 	bool its_own = t->mark_ns && t->mark_sp == f->sp && t->mark_epoch == f->epoch;
 
-	f->start_ns = its_own ? t->mark_ns : now;
-	e->end_ns = now;
+	e->end_ns = t->mark_end_ns;
+	f->start_ns = its_own ? t->mark_ns : e->end_ns;
 	t->mark_ns = 0;
 }
 
@@ -332,7 +332,7 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u64 ids = bpf_get_current_pid_tgid();
 	__u32 index = COOKIE_SPEC(cookie), tgid = ids >> 32, tid = ids;
-	__u64 sp = REG_SP(ctx) + COOKIE_DISPLACEMENT(cookie), now = 0;
+	__u64 sp = REG_SP(ctx) + COOKIE_DISPLACEMENT(cookie);
 	struct ending e = { .tgid = tgid, .tid = tid };
 	struct taking taking = {};
 	struct probe_count *count;
@@ -351,15 +351,15 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 		return 0;
 	}
 	count->entries++;
-	/* What it ends is over by now. */
-	if (spec->flags & SPEC_SINCE_MARK)
-		now = bpf_ktime_get_ns();
 	if (!t)
 		t = new_thread(tgid, tid);
 	if (!t) {
 		count->lost++;
 		return 0;
 	}
+	/* What it ends is over by now. Not on the stack, of which old kernels have too little. */
+	if (spec->flags & SPEC_SINCE_MARK)
+		t->mark_end_ns = bpf_ktime_get_ns();
 	if (calls_ended(t, sp)) {
 		e.end_ns = bpf_ktime_get_ns();
 		end_calls(t, sp, &e);
@@ -388,7 +388,7 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 		f->start_ns = bpf_ktime_get_ns();
 	e.end_ns = f->start_ns;
 	if (spec->flags & SPEC_SINCE_MARK)
-		since_mark(t, f, &e, now);
+		since_mark(t, f, &e);
 	act(ctx, spec, t, f, &e);
 	return 0;
 }

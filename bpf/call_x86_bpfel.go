@@ -597,6 +597,7 @@ type CallThreadState struct {
 	MarkEpoch   uint32
 	MarkNs      uint64
 	MarkSp      uint64
+	MarkEndNs   uint64
 	Scope       [16]struct {
 		_       structs.HostLayout
 		SpanId  uint64

@@ -48,6 +48,7 @@ struct thread_state {
 	__u32 mark_epoch;
 	__u64 mark_ns;	/* when the last ACTION_MARK began, 0: what it began has ended */
 	__u64 mark_sp;
+	__u64 mark_end_ns;	/* and when what may be its end was seen */
 	struct open_scope scope[MAX_SCOPES];
 	/* One more than can be open, for what is no call: captured values are not on
 	 * the BPF stack, where each would be a state for the verifier. */
