@@ -305,4 +305,4 @@ const method = `## How this is measured
 - ` + "`of CPU time`" + ` is the same difference in the process's CPU time a step, which other processes on the core do not lengthen.
 - torch.profiler runs inside the same process, in windows of half the length (it takes long to stop), between the same neighbours; its start and stop lie outside of them.
 - Probes stay loaded and planned between windows, and are attached and detached in each; ` + "`anchor`" + ` and the budget are whole recordings, as ` + "`ebpfprof attach`" + ` makes them, a new one for each window.
-- ` + "`make bench`" + ` runs everything in twelve to fifteen minutes; ` + "`go run ./internal/bench -quick`" + ` in three to eight; ` + "`-write`" + ` replaces this page.`
+- ` + "`make bench`" + ` runs everything in some forty minutes; ` + "`go run ./internal/bench -quick`" + ` in three to eight; ` + "`-write`" + ` replaces this page.`
