@@ -34,7 +34,7 @@ type interpreter struct{ name, path string }
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("bench: ")
-	quick := flag.Bool("quick", false, "ten minutes instead of forty: fewer rounds, shorter windows")
+	quick := flag.Bool("quick", false, "fewer rounds, shorter windows")
 	write := flag.Bool("write", false, "put the figures into docs/overhead.md, each section with the date; what this run did not measure stays")
 	only := flag.String("only", "", "parts to run, of hit,python,native,mixed,programs,plan,decode,attach,paired,budget,allocator,memory,models,samples (all if empty)")
 	torch := flag.String("torch", "", "only the interpreter whose name begins so: 1.13 or 2")
