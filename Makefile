@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo s3 test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs planted bench bench-before bench-writers bench-answers fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo s3 test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs planted fleet-faults bench bench-before bench-writers bench-answers bench-fleet fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -114,13 +114,19 @@ test-unit:
 	{ $(GO) test -race -short $$racy; raced=$$?; \
 	$(GO) test -short $$($(GO) list ./... | grep -vxF "$$racy") && exit $$raced; }
 
-# Real jobs under real probes. Tests of internal/e2e that compare times have the machine
-# alone. Of the others eight have begun at a time, most of which wait: no two trace the
+# Real jobs under real probes. The packages that come first wait for a third of their time.
+# Tests of internal/e2e that compare times have the machine alone. Of the others eight have begun at a time, most of which wait: no two trace the
 # same library (internal/e2e/harness/beside.go), and most trace one of two PyTorches.
 test-kernel: build native
-	$(GO) run ./internal/testrun -- -p 2 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/...
-	$(GO) run ./internal/testrun -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/e2e/...
-	$(GO) test -count 1 -run ForeignReaders ./output
+	$(GO) run ./internal/testrun -again 2 -- -p 3 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
+	$(GO) run ./internal/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/e2e/...
+	$(MAKE) -s -j 2 test-readers test-soak
+
+# The first wants the CPUs for most of its time, the second for little.
+.PHONY: test-readers test-soak
+test-readers:
+	$(GO) test -count 1 -run ForeignReaders ./output ./internal/fleet/report ./internal/fleet/registrar
+test-soak:
 	$(GO) run ./internal/soak -for 1m
 
 # What the tracer takes while jobs never stop to bring something new: for an hour at
@@ -145,6 +151,10 @@ diff-pairs: build deps torch
 # How true findings are: eight planted problems and a healthy loop, and what mending each brings.
 planted: build deps torch
 	$(GO) run ./internal/planted -python "$(CACHE)/torch-venv/bin/python"
+
+# How well the fleet names what is wrong: eleven faults in one of three ranks, three times each, and healthy windows.
+fleet-faults: build deps torch
+	$(GO) run ./internal/fleetfaults -runs $(or $(RUNS_OF_FAULTS),3) -healthy $(or $(HEALTHY),20) $(if $(FAULTS),-faults '$(FAULTS)') -python "$(CACHE)/torch-venv/bin/python"
 
 generate:
 	$(GO) generate ./...
@@ -182,6 +192,11 @@ TIMES ?= 3x
 bench-answers:
 	EBPFPROF_BENCH_SPANS=$(SPANS) $(GO) test ./internal/export ./internal/report ./internal/calltree -run '^$$' \
 		-bench 'Export|Import|Report|Tree' -benchtime $(TIMES) -timeout 2h
+
+# Who is slow among 10,000 synthetic workers, and a report of the files of 1,000 synthetic
+# agents, on two cores: some minutes.
+bench-fleet:
+	GOMAXPROCS=2 $(GO) test ./internal/fleet/localise ./internal/fleet/report -run '^$$' -bench 'TenThousand|ThousandAgents' -benchtime 1x -timeout 1h
 
 # Every parser of bytes that others wrote, so long each: make fuzz FUZZTIME=1h
 # FUZZ=Maps runs those whose package and name have that in them.

@@ -143,7 +143,7 @@ lost:
  */
 static __always_inline struct frame *frame_of(struct thread_state *t, __u8 action)
 {
-	__u64 call = same(action, ACTION_SPAN) | same(action, ACTION_SCOPE_BEGIN), slot;
+	__u64 call = same(action, ACTION_SPAN) | same(action, ACTION_SCOPE_BEGIN) | same(action, ACTION_TIMED), slot;
 
 	OPAQUE(call);
 	slot = MAX_DEPTH - call * (MAX_DEPTH - (__u64)t->depth);
@@ -209,6 +209,10 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 			step_ns = f->start_ns;
 		if (spec->text && !(spec->flags & SPEC_TEXT_AT_RETURN))
 			open_text(ctx, spec, f);
+		t->depth = depth + 1;
+		break;
+	case ACTION_TIMED:
+		f->span_id = f->parent_id;
 		t->depth = depth + 1;
 		break;
 	case ACTION_URGENT:

@@ -24,6 +24,7 @@ const (
 	CallActionACTION_SEQUENCE    CallAction = 6
 	CallActionACTION_PYTHON      CallAction = 7
 	CallActionACTION_MARK        CallAction = 8
+	CallActionACTION_TIMED       CallAction = 9
 )
 
 type CallCallRecord struct {
@@ -80,6 +81,7 @@ type CallCaptureFlag uint32
 
 const (
 	CallCaptureFlagCAPTURE_AT_RETURN CallCaptureFlag = 1
+	CallCaptureFlagCAPTURE_DELAY     CallCaptureFlag = 2
 	CallCaptureFlagCAPTURE_NARROW    CallCaptureFlag = 4
 )
 
@@ -161,7 +163,8 @@ const (
 	CallLossLOSS_IO_LOST            CallLoss = 21
 	CallLossLOSS_IO_TABLE_FULL      CallLoss = 22
 	CallLossLOSS_IO_QUOTA           CallLoss = 23
-	CallLossLOSS_MAX                CallLoss = 24
+	CallLossLOSS_PREEMPTED_STACK    CallLoss = 24
+	CallLossLOSS_MAX                CallLoss = 25
 )
 
 type CallMemoCount uint32
@@ -298,20 +301,22 @@ type CallPythonRuntime struct {
 type CallRecordKind uint32
 
 const (
-	CallRecordKindRECORD_SPAN        CallRecordKind = 1
-	CallRecordKindRECORD_EVENT       CallRecordKind = 2
-	CallRecordKindRECORD_TEXT        CallRecordKind = 3
-	CallRecordKindRECORD_FORK        CallRecordKind = 4
-	CallRecordKindRECORD_EXEC        CallRecordKind = 5
-	CallRecordKindRECORD_EXIT        CallRecordKind = 6
-	CallRecordKindRECORD_THREAD      CallRecordKind = 7
-	CallRecordKindRECORD_THREAD_EXIT CallRecordKind = 8
-	CallRecordKindRECORD_LINK_MAP    CallRecordKind = 9
-	CallRecordKindRECORD_SAMPLE      CallRecordKind = 10
-	CallRecordKindRECORD_STACK       CallRecordKind = 11
-	CallRecordKindRECORD_TENSORS     CallRecordKind = 12
-	CallRecordKindRECORD_IO          CallRecordKind = 13
-	CallRecordKindRECORD_IO_CALL     CallRecordKind = 14
+	CallRecordKindRECORD_SPAN          CallRecordKind = 1
+	CallRecordKindRECORD_EVENT         CallRecordKind = 2
+	CallRecordKindRECORD_TEXT          CallRecordKind = 3
+	CallRecordKindRECORD_FORK          CallRecordKind = 4
+	CallRecordKindRECORD_EXEC          CallRecordKind = 5
+	CallRecordKindRECORD_EXIT          CallRecordKind = 6
+	CallRecordKindRECORD_THREAD        CallRecordKind = 7
+	CallRecordKindRECORD_THREAD_EXIT   CallRecordKind = 8
+	CallRecordKindRECORD_LINK_MAP      CallRecordKind = 9
+	CallRecordKindRECORD_SAMPLE        CallRecordKind = 10
+	CallRecordKindRECORD_STACK         CallRecordKind = 11
+	CallRecordKindRECORD_TENSORS       CallRecordKind = 12
+	CallRecordKindRECORD_IO            CallRecordKind = 13
+	CallRecordKindRECORD_IO_CALL       CallRecordKind = 14
+	CallRecordKindRECORD_OUT_OF_MEMORY CallRecordKind = 15
+	CallRecordKindRECORD_IO_PATH       CallRecordKind = 16
 )
 
 type CallScopeKey struct {
@@ -453,7 +458,7 @@ type CallStackWorkspace struct {
 		Sp      uint64
 		Count   uint32
 		Outcome uint32
-		Frame   [256]struct {
+		Frame   [512]struct {
 			_     structs.HostLayout
 			Pc    uint64
 			Cfa   uint32
@@ -510,7 +515,7 @@ type CallStackWorkspace struct {
 		WindowBytes [2]uint64
 		Window      [2][256]uint64
 	}
-	_ [8136]byte
+	_ [12232]byte
 }
 
 type CallTarget struct {
@@ -569,11 +574,12 @@ type CallTensorsRecord struct {
 type CallTextKind uint32
 
 const (
-	CallTextKindTEXT_NONE       CallTextKind = 0
-	CallTextKindTEXT_C          CallTextKind = 1
-	CallTextKindTEXT_STRING     CallTextKind = 2
-	CallTextKindTEXT_STRING_COW CallTextKind = 3
-	CallTextKindTEXT_BLOB       CallTextKind = 4
+	CallTextKindTEXT_NONE        CallTextKind = 0
+	CallTextKindTEXT_C           CallTextKind = 1
+	CallTextKindTEXT_STRING      CallTextKind = 2
+	CallTextKindTEXT_STRING_COW  CallTextKind = 3
+	CallTextKindTEXT_BLOB        CallTextKind = 4
+	CallTextKindTEXT_PYTHON_TYPE CallTextKind = 5
 )
 
 type CallTextRecord struct {

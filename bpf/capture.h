@@ -7,6 +7,17 @@
 #include "regs.h"
 #include "verified.h"
 
+/* For how long the thread has waited for a processor so far, ns; false where the kernel does not count it. */
+static __always_inline bool run_delay(__u64 *ns)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	if (!bpf_core_field_exists(task->sched_info.run_delay))
+		return false;
+	*ns = BPF_CORE_READ(task, sched_info.run_delay);
+	return true;
+}
+
 /* Reads eight bytes, or four: CAPTURE_NARROW is their difference. */
 static __always_inline bool read_part(__u64 *value, __u64 address, __u8 flags)
 {
@@ -88,6 +99,11 @@ VERIFIED_ONCE int capture_follow(const struct probe_spec *spec, struct frame *f,
 	if (!spec || !f || i >= MAX_ARGS)
 		return 0;
 	c = &spec->capture[i];
+	if (c->flags & CAPTURE_DELAY) {
+		if (!run_delay(&f->arg[i]))
+			f->faults |= 1U << i;
+		return 0;
+	}
 	v = f->arg[i];
 	if (c->derefs && ok && !v) {
 		/* A null pointer is an argument that was not given, not a failure:
@@ -164,6 +180,13 @@ VERIFIED_ONCE int capture_out_args(const struct probe_spec *spec, struct frame *
 
 		if (i >= spec->captures)
 			break;
+		if (c->flags & CAPTURE_DELAY) {
+			__u64 now = 0;
+
+			run_delay(&now);
+			*arg = now - *arg;
+			continue;
+		}
 		if (!(c->flags & CAPTURE_AT_RETURN) || !*arg)
 			continue;
 		if (!read_part(arg, *arg + c->offset[0], c->flags)) {

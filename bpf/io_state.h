@@ -14,13 +14,23 @@
 #define IO_SLOTS 16	/* a power of two; the last one is for all kinds beyond the others */
 
 struct io_slot {
-	__u64 key;		/* 0: it is nobody's */
+	__u64 key;		/* 0: unused */
 	struct io_class class;
 	struct io_sums sums;
 	__u64 first_ns;		/* when the first call since the last record began */
 	__u64 last_ns;		/* when the last one ended */
 	__u32 generation;	/* raised when the place is another kind's */
 	__u32 dirty;		/* something came since the last record */
+};
+
+/* What a place is looked for, of. */
+struct io_sought {
+	__u64 vfsmount;
+	__u64 dentry;
+	__u64 inode;
+	__u32 type;
+	__u32 mode;		/* of the kernel's file */
+	__u64 key;
 };
 
 struct io_thread {
@@ -40,7 +50,8 @@ struct io_thread {
 	__u32 own;		/* what find_slot finds */
 	__u32 unused;
 	__u32 sent;
-	__u32 pad;
+	__u32 victim;		/* the next that makes room for another file (--paths) */
+	struct io_sought sought;
 	struct io_slot slots[IO_SLOTS];
 };
 

@@ -141,6 +141,46 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* No pid is as large (PID_MAX_LIMIT), and no pointer of the kernel's as small. */
+#define MAX_PID (4 << 20)
+
+/*
+ * TP_PROTO(int pid), since 6.10 TP_PROTO(struct task_struct *task, uid_t uid): a thread of
+ * the victim that has memory still, nearly always the first one. It runs in the process
+ * that asked for memory, under the kernel's lock on killing: it does next to nothing.
+ */
+SEC("raw_tracepoint/mark_victim")
+int process_out_of_memory(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	__u64 victim = ctx->args[0];
+	const struct target *target;
+	struct life_record *r;
+	__u32 tgid = victim;
+
+	if (victim > MAX_PID)
+		tgid = BPF_CORE_READ(task, tgid);
+	target = bpf_map_lookup_elem(&targets, &tgid);
+	if (!target)
+		return 0;
+	r = bpf_ringbuf_reserve(&life, sizeof(*r), 0);
+	if (!r) {
+		lose(LOSS_LIFE_RING_FULL);
+		return 0;
+	}
+	__builtin_memset(r, 0, sizeof(*r));
+	r->kind = RECORD_OUT_OF_MEMORY;
+	r->tgid = tgid;
+	r->tid = tgid;
+	r->parent_tgid = bpf_get_current_pid_tgid() >> 32;
+	r->ts_ns = bpf_ktime_get_ns();
+	r->process_ticks = target->start_ticks;
+	r->start_ticks = r->process_ticks;
+	bpf_get_current_comm(r->comm, sizeof(r->comm));
+	bpf_ringbuf_submit(r, 0);
+	return 0;
+}
+
 /* Where the current thread's stack was when it entered the kernel. */
 static __always_inline __u64 user_sp(void)
 {

@@ -31,8 +31,17 @@ type LifeIoThread struct {
 	Own      uint32
 	Unused   uint32
 	Sent     uint32
-	Pad      uint32
-	Slots    [16]struct {
+	Victim   uint32
+	Sought   struct {
+		_        structs.HostLayout
+		Vfsmount uint64
+		Dentry   uint64
+		Inode    uint64
+		Type     uint32
+		Mode     uint32
+		Key      uint64
+	}
+	Slots [16]struct {
 		_     structs.HostLayout
 		Key   uint64
 		Class struct {
@@ -308,43 +317,44 @@ type LifeVmaLookup struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	LifeMapBlankThread     = "blank_thread"
-	LifeMapCalls           = "calls"
-	LifeMapEmptyVmaCache   = "empty_vma_cache"
-	LifeMapExecLookups     = "exec_lookups"
-	LifeMapIoThreads       = "io_threads"
-	LifeMapLife            = "life"
-	LifeMapLosses          = "losses"
-	LifeMapNativeOutcomes  = "native_outcomes"
-	LifeMapProbeCounts     = "probe_counts"
-	LifeMapProbeSpecs      = "probe_specs"
-	LifeMapPythonRuntimes  = "python_runtimes"
-	LifeMapSamples         = "samples"
-	LifeMapScopeCounts     = "scope_counts"
-	LifeMapScopes          = "scopes"
-	LifeMapTargets         = "targets"
-	LifeMapThreads         = "threads"
-	LifeMapUnwindFiles     = "unwind_files"
-	LifeMapUnwindFound     = "unwind_found"
-	LifeMapUnwindInodes    = "unwind_inodes"
-	LifeMapUnwindProcesses = "unwind_processes"
-	LifeMapUnwindRules     = "unwind_rules"
-	LifeMapUnwindShards    = "unwind_shards"
-	LifeMapUnwindWanted    = "unwind_wanted"
-	LifeMapVmaCaches       = "vma_caches"
-	LifeProgProcessExec    = "process_exec"
-	LifeProgProcessExit    = "process_exit"
-	LifeProgProcessFork    = "process_fork"
-	LifeVarAnchorEpoch     = "anchor_epoch"
-	LifeVarDetailOn        = "detail_on"
-	LifeVarEpoch           = "epoch"
-	LifeVarMaxFrames       = "max_frames"
-	LifeVarMemoGeneration  = "memo_generation"
-	LifeVarRecording       = "recording"
-	LifeVarStepNs          = "step_ns"
-	LifeVarThreadsSeen     = "threads_seen"
-	LifeVarWithoutBpfLoop  = "without_bpf_loop"
-	LifeVarWithoutFindVma  = "without_find_vma"
+	LifeMapBlankThread         = "blank_thread"
+	LifeMapCalls               = "calls"
+	LifeMapEmptyVmaCache       = "empty_vma_cache"
+	LifeMapExecLookups         = "exec_lookups"
+	LifeMapIoThreads           = "io_threads"
+	LifeMapLife                = "life"
+	LifeMapLosses              = "losses"
+	LifeMapNativeOutcomes      = "native_outcomes"
+	LifeMapProbeCounts         = "probe_counts"
+	LifeMapProbeSpecs          = "probe_specs"
+	LifeMapPythonRuntimes      = "python_runtimes"
+	LifeMapSamples             = "samples"
+	LifeMapScopeCounts         = "scope_counts"
+	LifeMapScopes              = "scopes"
+	LifeMapTargets             = "targets"
+	LifeMapThreads             = "threads"
+	LifeMapUnwindFiles         = "unwind_files"
+	LifeMapUnwindFound         = "unwind_found"
+	LifeMapUnwindInodes        = "unwind_inodes"
+	LifeMapUnwindProcesses     = "unwind_processes"
+	LifeMapUnwindRules         = "unwind_rules"
+	LifeMapUnwindShards        = "unwind_shards"
+	LifeMapUnwindWanted        = "unwind_wanted"
+	LifeMapVmaCaches           = "vma_caches"
+	LifeProgProcessExec        = "process_exec"
+	LifeProgProcessExit        = "process_exit"
+	LifeProgProcessFork        = "process_fork"
+	LifeProgProcessOutOfMemory = "process_out_of_memory"
+	LifeVarAnchorEpoch         = "anchor_epoch"
+	LifeVarDetailOn            = "detail_on"
+	LifeVarEpoch               = "epoch"
+	LifeVarMaxFrames           = "max_frames"
+	LifeVarMemoGeneration      = "memo_generation"
+	LifeVarRecording           = "recording"
+	LifeVarStepNs              = "step_ns"
+	LifeVarThreadsSeen         = "threads_seen"
+	LifeVarWithoutBpfLoop      = "without_bpf_loop"
+	LifeVarWithoutFindVma      = "without_find_vma"
 )
 
 // LoadLife returns the embedded CollectionSpec for Life.
@@ -389,9 +399,10 @@ type LifeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type LifeProgramSpecs struct {
-	ProcessExec *ebpf.ProgramSpec `ebpf:"process_exec"`
-	ProcessExit *ebpf.ProgramSpec `ebpf:"process_exit"`
-	ProcessFork *ebpf.ProgramSpec `ebpf:"process_fork"`
+	ProcessExec        *ebpf.ProgramSpec `ebpf:"process_exec"`
+	ProcessExit        *ebpf.ProgramSpec `ebpf:"process_exit"`
+	ProcessFork        *ebpf.ProgramSpec `ebpf:"process_fork"`
+	ProcessOutOfMemory *ebpf.ProgramSpec `ebpf:"process_out_of_memory"`
 }
 
 // LifeMapSpecs contains maps before they are loaded into the kernel.
@@ -535,9 +546,10 @@ type LifeVariables struct {
 //
 // It can be passed to LoadLifeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type LifePrograms struct {
-	ProcessExec *ebpf.Program `ebpf:"process_exec"`
-	ProcessExit *ebpf.Program `ebpf:"process_exit"`
-	ProcessFork *ebpf.Program `ebpf:"process_fork"`
+	ProcessExec        *ebpf.Program `ebpf:"process_exec"`
+	ProcessExit        *ebpf.Program `ebpf:"process_exit"`
+	ProcessFork        *ebpf.Program `ebpf:"process_fork"`
+	ProcessOutOfMemory *ebpf.Program `ebpf:"process_out_of_memory"`
 }
 
 func (p *LifePrograms) Close() error {
@@ -545,6 +557,7 @@ func (p *LifePrograms) Close() error {
 		p.ProcessExec,
 		p.ProcessExit,
 		p.ProcessFork,
+		p.ProcessOutOfMemory,
 	)
 }
 

@@ -65,7 +65,7 @@ type NativeWalkNativeTaken struct {
 		Sp      uint64
 		Count   uint32
 		Outcome uint32
-		Frame   [256]struct {
+		Frame   [512]struct {
 			_     structs.HostLayout
 			Pc    uint64
 			Cfa   uint32

@@ -226,9 +226,9 @@ static __always_inline int python_step(const struct python_runtime *rt, struct p
 	if (rt->anchor == PYTHON_ANCHOR_SHIM &&
 	    PYTHON_PIECE_BYTE(m, at, rt->frame_owner) >= PYTHON_OWNER_SHIM) {
 		python_end_segment(stack, frame);
-		return n < max_frames ? 0 : PYTHON_MAX_FRAMES;
+		return n < max_python_frames() ? 0 : PYTHON_MAX_FRAMES;
 	}
-	if (n >= max_frames)
+	if (n >= max_python_frames())
 		/* Which C frame runs the last ones is known only at its own frame. */
 		return rt->anchor == PYTHON_ANCHOR_SHIM ? 0 : PYTHON_MAX_FRAMES;
 	trail_add(&s->trail, frame + rt->frame_instruction);

@@ -9,6 +9,7 @@
 
 #if defined(__TARGET_ARCH_x86)
 #define REG_SP(ctx) ((ctx)->sp)
+#define REG_PC(ctx) ((ctx)->ip)
 #define REG_RET(ctx) ((ctx)->ax)
 /* A return pops the return address: at a return probe the stack pointer is one
  * word above where it was at the entry. */
@@ -55,6 +56,7 @@ static __always_inline void reg_args(struct pt_regs *ctx, __u64 *regs)
 }
 #elif defined(__TARGET_ARCH_arm64)
 #define REG_SP(ctx) ((ctx)->sp)
+#define REG_PC(ctx) ((ctx)->pc)
 #define REG_RET(ctx) ((ctx)->regs[0])
 #define RETURN_POP 0
 #define STACK_ARGS 0

@@ -20,6 +20,8 @@
 #include "stacks.h"
 #include "lives.h"
 #include "io.h"
+#include "mapping.h"
+#include "syscall.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -33,6 +35,8 @@ struct wait {
 	__u64 out_ns;		/* when it left the CPU, 0: it is on it */
 	__u64 first_ns;		/* likewise, the first time in the system call */
 	__u64 waited_ns;	/* in the system call so far */
+	__u64 woken_ns;		/* when it could run again, 0: it was not woken yet */
+	__u64 ready_ns;		/* without a CPU though it could run, in the system call so far */
 	__u64 stack_id;		/* of a wait outside of system calls */
 	__u64 span_id;
 	__u32 waker;
@@ -42,6 +46,8 @@ struct wait {
 	__u8 in_gc;
 	__u8 take;		/* its stack */
 	__u8 pad[4];
+	__u64 fault_ip;		/* of the instruction whose fault it has waited in */
+	__u64 fault_ns;		/* for so long */
 };
 
 struct {
@@ -53,9 +59,11 @@ struct {
 
 volatile __u64 sample_period_ns SEC(".data.samples") = 10101010;
 volatile __u64 wait_threshold_ns SEC(".data.samples") = 1000000;
-/* How far apart the stacks of preempted threads are taken on a CPU, at least:
- * whether it will be away for long nobody knows when it goes. */
-volatile __u64 preempted_gap_ns SEC(".data.samples") = 3000000;
+/* How far apart the stacks of preempted threads are taken on a CPU, on average:
+ * whether it will be away for long is unknown when it goes. As many as come in
+ * preempted_saved_ns may be taken at once. */
+volatile __u64 preempted_gap_ns SEC(".data.samples") = 1500000;
+volatile __u64 preempted_saved_ns SEC(".data.samples") = 300000000;
 /* The kernel's entries of interrupts, from kallsyms; 0: not known. */
 volatile __u64 interrupt_text_start SEC(".data.samples") = 0;
 volatile __u64 interrupt_text_end SEC(".data.samples") = 0;
@@ -102,15 +110,33 @@ static __always_inline void kernel_frames(struct stack_workspace *w, void *ctx)
 		w->kernel_count = bytes / 8;
 }
 
-static __always_inline __s32 syscall_number(struct pt_regs *regs)
+/*
+ * Whether there is a program that the thread has called from. Before exec has mapped the
+ * new one there is none any more, and none yet; nor has a thread one that is ending.
+ */
+static __always_inline bool in_a_program(void)
 {
-#if defined(__TARGET_ARCH_x86)
-	return regs->orig_ax;
-#elif defined(__TARGET_ARCH_arm64)
-	struct pt_regs___kernel *kernel = (void *)regs;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct mm_struct *mm = task->mm;
 
-	return BPF_CORE_READ(kernel, syscallno);
-#endif
+	return mm && BPF_CORE_READ(mm, start_code);
+}
+
+/* Takes the stack of a thread that is in the kernel, or was when the clock struck. */
+static __always_inline __u64 sample_stack(struct stack_workspace *w, struct stack_cache *cache)
+{
+	if (in_a_program())
+		return take_stack(w, cache);
+	start_in_thread(&w->start);
+	w->native.sp = w->start.sp;
+	w->native.count = 0;
+	w->native.outcome = NATIVE_END;
+	w->python.count = 0;
+	w->python.segments = 0;
+	w->python.outcome = PYTHON_NO_INTERPRETER;
+	w->python.holds_gil = PYTHON_NOT_KNOWN;
+	w->python.in_gc = PYTHON_NOT_KNOWN;
+	return name_stack(w);
 }
 
 /* The system call that a thread is in: what its first entry into the kernel was. */
@@ -175,7 +201,7 @@ static __noinline int tick(struct bpf_perf_event_data *ctx)
 		kernel_frames(w, ctx);
 		step_back(w);
 	}
-	r.stack_id = take_stack(w, cache);
+	r.stack_id = sample_stack(w, cache);
 	r.span_id = span_at(tid, tgid, w->start.sp);
 	r.holds_gil = w->python.holds_gil;
 	r.in_gc = w->python.in_gc;
@@ -190,12 +216,13 @@ int sample_tick(struct bpf_perf_event_data *ctx)
 	return tick(ctx);
 }
 
+/* Since when a CPU could have taken a stack each gap: those it took moved this on. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
 	__type(value, __u64);
 	__uint(max_entries, 1);
-} preempted_last SEC(".maps");
+} preempted_since SEC(".maps");
 
 /* The stack of a thread that is about to leave the CPU outside of a system call. */
 static __noinline int stack_of_wait(void *ctx, struct wait *wait, __u32 tgid, __u32 tid)
@@ -207,7 +234,7 @@ static __noinline int stack_of_wait(void *ctx, struct wait *wait, __u32 tgid, __
 		return 0;
 	start_at_kernel_entry(&w->start);
 	kernel_frames(w, ctx);
-	wait->stack_id = take_stack(w, cache);
+	wait->stack_id = sample_stack(w, cache);
 	wait->span_id = span_at(tid, tgid, w->start.sp);
 	wait->holds_gil = w->python.holds_gil;
 	wait->in_gc = w->python.in_gc;
@@ -222,16 +249,18 @@ static __noinline int stack_of_wait(void *ctx, struct wait *wait, __u32 tgid, __
 static __always_inline void leave_outside_of_syscall(void *ctx, struct wait *wait, __u32 tgid, __u32 tid)
 {
 	__u32 zero = 0;
-	__u64 *last = bpf_map_lookup_elem(&preempted_last, &zero);
+	__u64 *since = bpf_map_lookup_elem(&preempted_since, &zero);
 
-	if (!last)
+	if (!since)
 		return;
 	wait->take = wait->state != SAMPLE_IN_SYSCALL;
 	if (wait->state == SAMPLE_PREEMPTED) {
-		if (wait->out_ns - *last < preempted_gap_ns)
+		if (wait->out_ns - *since > preempted_saved_ns)
+			*since = wait->out_ns - preempted_saved_ns;
+		if (wait->out_ns - *since < preempted_gap_ns)
 			wait->take = 0;
 		else
-			*last = wait->out_ns;
+			*since += preempted_gap_ns;
 	}
 	if (*(volatile __u8 *)&wait->take)
 		stack_of_wait(ctx, wait, tgid, tid);
@@ -281,6 +310,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, bool 
 			return;
 	}
 	w->waker = 0;
+	w->woken_ns = 0;
 	w->stack_id = 0;
 	w->span_id = 0;
 	w->syscall = syscall_of(task);
@@ -298,24 +328,45 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *task, bool 
 	leave_outside_of_syscall(ctx, w, tgid, tid);
 }
 
+/* Which fault a wait is of, minor ones wait too, the instruction tells. */
+static __always_inline void wait_in_fault(struct task_struct *task, struct wait *w, __u64 waited)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	__u64 ip = REG_PC(regs);
+
+	if (ip != w->fault_ip)
+		w->fault_ns = 0;
+	w->fault_ip = ip;
+	w->fault_ns += waited;
+}
+
 static __always_inline void enter_cpu(struct task_struct *task)
 {
 	__u32 tid = task->pid;
 	struct wait *w = bpf_map_lookup_elem(&waits, &tid);
-	__u64 waited;
+	__u64 now, waited, ready = 0;
 
 	if (!w || !w->out_ns)
 		return;
-	waited = bpf_ktime_get_ns() - w->out_ns;
+	now = bpf_ktime_get_ns();
+	waited = now - w->out_ns;
+	if (w->state == SAMPLE_PREEMPTED)
+		ready = waited;
+	else if (w->woken_ns)
+		ready = now - w->woken_ns;
+	if (take_io && w->state == SAMPLE_IN_FAULT)
+		wait_in_fault(task, w, waited);
 	if (w->state == SAMPLE_IN_SYSCALL) {
 		if (!w->waited_ns)
 			w->first_ns = w->out_ns;
 		w->waited_ns += waited;
+		w->ready_ns += ready;
 	} else if (waited >= wait_threshold_ns && recording) {
 		struct sample_record r = {
 			.state = w->state,
 			.ts_ns = w->out_ns,
 			.weight_ns = waited,
+			.ready_ns = ready,
 			.stack_id = w->stack_id,
 			.span_id = w->span_id,
 			.tgid = task->tgid,
@@ -329,6 +380,8 @@ static __always_inline void enter_cpu(struct task_struct *task)
 		if (w->stack_id) {
 			r.holds_gil = w->holds_gil;
 			r.in_gc = w->in_gc;
+		} else if (w->state == SAMPLE_PREEMPTED) {
+			lose(LOSS_PREEMPTED_STACK);
 		}
 		emit_sample(&r);
 	}
@@ -394,14 +447,17 @@ int sample_waking(__u64 *ctx)
 	struct task_struct *task = (void *)ctx[0];
 	__u32 tid = task->pid;
 	struct wait *w;
+	__u64 now;
 
 	if (!is_target(task->tgid))
 		return 0;
 	w = bpf_map_lookup_elem(&waits, &tid);
 	if (!w || !w->out_ns)
 		return 0;
+	now = bpf_ktime_get_ns();
 	w->waker = 0;
-	if (bpf_ktime_get_ns() - w->out_ns + w->waited_ns < wait_threshold_ns)
+	w->woken_ns = now;
+	if (now - w->out_ns + w->waited_ns < wait_threshold_ns)
 		return 0;
 	tid = bpf_get_current_pid_tgid();
 	if (tid && !in_interrupt(ctx))
@@ -419,6 +475,7 @@ static __noinline int end_of_wait(struct wait *wait)
 
 	r.ts_ns = wait->first_ns;
 	r.weight_ns = wait->waited_ns;
+	r.ready_ns = wait->ready_ns;
 	r.syscall = wait->syscall;
 	r.waker = wait->waker;
 	cache = stack_cache(WORKSPACE_TASK);
@@ -426,7 +483,7 @@ static __noinline int end_of_wait(struct wait *wait)
 	if (!w)
 		return 0;
 	start_at_kernel_entry(&w->start);
-	r.stack_id = take_stack(w, cache);
+	r.stack_id = sample_stack(w, cache);
 	r.span_id = span_at(tid, tgid, w->start.sp);
 	r.holds_gil = w->python.holds_gil;
 	r.in_gc = w->python.in_gc;
@@ -463,11 +520,34 @@ int sample_syscall_end(__u64 *ctx)
 
 		end_io(&e);
 	}
+	if (HAVE_FIND_VMA && syscall_number((void *)ctx[0]) == NR_MMAP && (__s64)ctx[1] > 0)
+		GUARDED(see_mapping((void *)ctx[0], ctx[1]));
 	if (!w || !w->waited_ns)
 		return 0;
 	if (w->waited_ns >= wait_threshold_ns && recording)
 		GUARDED(end_of_wait(w));
 	w->waited_ns = 0;
+	w->ready_ns = 0;
+	return 0;
+}
+
+/* Of each CPU an event of the kernel's software, at each major fault: the thread's own. */
+SEC("perf_event")
+int io_fault(struct bpf_perf_event_data *ctx)
+{
+	__u64 ids = bpf_get_current_pid_tgid(), waited = 0;
+	__u32 tgid = ids >> 32, tid = ids;
+	struct wait *w;
+
+	if (!recording || !bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	w = take_waits ? bpf_map_lookup_elem(&waits, &tid) : 0;
+	if (w) {
+		if (w->fault_ip == REG_PC(&ctx->regs))
+			waited = w->fault_ns;
+		w->fault_ns = 0;
+	}
+	count_fault(ctx->addr, waited);
 	return 0;
 }
 
@@ -481,6 +561,7 @@ WIRE_TYPE(struct sample_record, sample_record);
 WIRE_TYPE(enum io_event, io_event);
 WIRE_TYPE(struct io_record, io_record);
 WIRE_TYPE(struct io_call_record, io_call_record);
+WIRE_TYPE(struct io_path_record, io_path_record);
 WIRE_TYPE(struct stack_record, stack_record);
 WIRE_TYPE(struct native_frame, native_frame);
 WIRE_TYPE(struct python_frame, python_frame);

@@ -14,19 +14,22 @@ import (
 )
 
 type SampleIoCallRecord struct {
-	_        structs.HostLayout
-	Kind     uint8
-	Pad      [3]uint8
-	Syscall  int32
-	Tgid     uint32
-	Tid      uint32
-	SpanId   uint64
-	ParentId uint64
-	StartNs  uint64
-	EndNs    uint64
-	WaitedNs uint64
-	Result   int64
-	Class    SampleIoClass
+	_          structs.HostLayout
+	Kind       uint8
+	Pad        [3]uint8
+	Syscall    int32
+	Tgid       uint32
+	Tid        uint32
+	SpanId     uint64
+	ParentId   uint64
+	StartNs    uint64
+	EndNs      uint64
+	WaitedNs   uint64
+	Result     int64
+	Class      SampleIoClass
+	Slot       uint32
+	Generation uint32
+	BornNs     uint64
 }
 
 type SampleIoClass struct {
@@ -48,6 +51,20 @@ const (
 	SampleIoEventIO_TAKEN_IN SampleIoEvent = 3
 	SampleIoEventIO_GIVEN_UP SampleIoEvent = 4
 )
+
+type SampleIoPathRecord struct {
+	_          structs.HostLayout
+	Kind       uint8
+	Whole      uint8
+	Slot       uint16
+	Generation uint32
+	Tgid       uint32
+	Tid        uint32
+	BornNs     uint64
+	Bytes      uint32
+	Pad        uint32
+	Names      [768]int8
+}
 
 type SampleIoRecord struct {
 	_          structs.HostLayout
@@ -92,8 +109,17 @@ type SampleIoThread struct {
 	Own      uint32
 	Unused   uint32
 	Sent     uint32
-	Pad      uint32
-	Slots    [16]struct {
+	Victim   uint32
+	Sought   struct {
+		_        structs.HostLayout
+		Vfsmount uint64
+		Dentry   uint64
+		Inode    uint64
+		Type     uint32
+		Mode     uint32
+		Key      uint64
+	}
+	Slots [16]struct {
 		_          structs.HostLayout
 		Key        uint64
 		Class      SampleIoClass
@@ -259,6 +285,7 @@ type SampleSampleRecord struct {
 	Cpu      uint32
 	TsNs     uint64
 	WeightNs uint64
+	ReadyNs  uint64
 	StackId  uint64
 	SpanId   uint64
 	Tgid     uint32
@@ -390,29 +417,11 @@ type SampleStackWorkspace struct {
 		Untabled  uint32
 		File      uint32
 		Address   uint64
-		Vma       struct {
-			_       structs.HostLayout
-			Tgid    uint32
-			Failed  uint32
-			Key     uint64
-			Offset  uint64
-			Pointer uint64
-			Mode    uint32
-			Pad     uint32
-			Inode   SampleUnwindInode
-			Is      SampleUnwindInodeFile
-			Found   struct {
-				_       structs.HostLayout
-				Start   uint64
-				Bytes   uint64
-				Address uint64
-				File    uint64
-			}
-		}
-		Context  [17]uint64
-		WindowAt uint64
-		Window   [256]uint64
-		Trail    struct {
+		Vma       SampleVmaLookup
+		Context   [17]uint64
+		WindowAt  uint64
+		Window    [256]uint64
+		Trail     struct {
 			_       structs.HostLayout
 			Length  uint32
 			Broken  uint32
@@ -439,7 +448,7 @@ type SampleStackWorkspace struct {
 		Sp      uint64
 		Count   uint32
 		Outcome uint32
-		Frame   [256]SampleNativeFrame
+		Frame   [512]SampleNativeFrame
 	}
 	Python struct {
 		_        structs.HostLayout
@@ -468,7 +477,7 @@ type SampleStackWorkspace struct {
 		WindowBytes [2]uint64
 		Window      [2][256]uint64
 	}
-	_ [8136]byte
+	_ [12232]byte
 }
 
 type SampleTarget struct {
@@ -604,11 +613,33 @@ type SampleVmaCache struct {
 	}
 }
 
+type SampleVmaLookup struct {
+	_       structs.HostLayout
+	Tgid    uint32
+	Failed  uint32
+	Key     uint64
+	Offset  uint64
+	Pointer uint64
+	Mode    uint32
+	Pad     uint32
+	Inode   SampleUnwindInode
+	Is      SampleUnwindInodeFile
+	Found   struct {
+		_       structs.HostLayout
+		Start   uint64
+		Bytes   uint64
+		Address uint64
+		File    uint64
+	}
+}
+
 type SampleWait struct {
 	_        structs.HostLayout
 	OutNs    uint64
 	FirstNs  uint64
 	WaitedNs uint64
+	WokenNs  uint64
+	ReadyNs  uint64
 	StackId  uint64
 	SpanId   uint64
 	Waker    uint32
@@ -618,6 +649,8 @@ type SampleWait struct {
 	InGc     uint8
 	Take     uint8
 	Pad      [4]uint8
+	FaultIp  uint64
+	FaultNs  uint64
 }
 
 type SampleWakerStack struct {
@@ -636,8 +669,9 @@ const (
 	SampleMapIoThreads           = "io_threads"
 	SampleMapLife                = "life"
 	SampleMapLosses              = "losses"
+	SampleMapMappingLookups      = "mapping_lookups"
 	SampleMapNativeOutcomes      = "native_outcomes"
-	SampleMapPreemptedLast       = "preempted_last"
+	SampleMapPreemptedSince      = "preempted_since"
 	SampleMapProbeCounts         = "probe_counts"
 	SampleMapProbeSpecs          = "probe_specs"
 	SampleMapPythonCounts        = "python_counts"
@@ -661,6 +695,7 @@ const (
 	SampleMapWakerStacks         = "waker_stacks"
 	SampleMapWalkCaches          = "walk_caches"
 	SampleProgIoBegin            = "io_begin"
+	SampleProgIoFault            = "io_fault"
 	SampleProgSampleSwitch       = "sample_switch"
 	SampleProgSampleSyscallEnd   = "sample_syscall_end"
 	SampleProgSampleTick         = "sample_tick"
@@ -673,21 +708,25 @@ const (
 	SampleVarInterruptTextEnd    = "interrupt_text_end"
 	SampleVarInterruptTextStart  = "interrupt_text_start"
 	SampleVarIoPassedNs          = "io_passed_ns"
+	SampleVarIoPathNs            = "io_path_ns"
 	SampleVarIoPriceNs           = "io_price_ns"
 	SampleVarIoShare             = "io_share"
 	SampleVarLongIoNs            = "long_io_ns"
 	SampleVarMaxFrames           = "max_frames"
 	SampleVarMemoGeneration      = "memo_generation"
 	SampleVarPreemptedGapNs      = "preempted_gap_ns"
+	SampleVarPreemptedSavedNs    = "preempted_saved_ns"
 	SampleVarRecording           = "recording"
 	SampleVarSamplePeriodNs      = "sample_period_ns"
 	SampleVarStepNs              = "step_ns"
 	SampleVarTakeIo              = "take_io"
+	SampleVarTakePaths           = "take_paths"
 	SampleVarTakeWaits           = "take_waits"
 	SampleVarThreadsSeen         = "threads_seen"
 	SampleVarWaitThresholdNs     = "wait_threshold_ns"
 	SampleVarWireIoCallRecord    = "wire_io_call_record"
 	SampleVarWireIoEvent         = "wire_io_event"
+	SampleVarWireIoPathRecord    = "wire_io_path_record"
 	SampleVarWireIoRecord        = "wire_io_record"
 	SampleVarWireNativeFlag      = "wire_native_flag"
 	SampleVarWireNativeFrame     = "wire_native_frame"
@@ -745,6 +784,7 @@ type SampleSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type SampleProgramSpecs struct {
 	IoBegin          *ebpf.ProgramSpec `ebpf:"io_begin"`
+	IoFault          *ebpf.ProgramSpec `ebpf:"io_fault"`
 	SampleSwitch     *ebpf.ProgramSpec `ebpf:"sample_switch"`
 	SampleSyscallEnd *ebpf.ProgramSpec `ebpf:"sample_syscall_end"`
 	SampleTick       *ebpf.ProgramSpec `ebpf:"sample_tick"`
@@ -762,8 +802,9 @@ type SampleMapSpecs struct {
 	IoThreads       *ebpf.MapSpec `ebpf:"io_threads"`
 	Life            *ebpf.MapSpec `ebpf:"life"`
 	Losses          *ebpf.MapSpec `ebpf:"losses"`
+	MappingLookups  *ebpf.MapSpec `ebpf:"mapping_lookups"`
 	NativeOutcomes  *ebpf.MapSpec `ebpf:"native_outcomes"`
-	PreemptedLast   *ebpf.MapSpec `ebpf:"preempted_last"`
+	PreemptedSince  *ebpf.MapSpec `ebpf:"preempted_since"`
 	ProbeCounts     *ebpf.MapSpec `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.MapSpec `ebpf:"probe_specs"`
 	PythonCounts    *ebpf.MapSpec `ebpf:"python_counts"`
@@ -800,21 +841,25 @@ type SampleVariableSpecs struct {
 	InterruptTextEnd    *ebpf.VariableSpec `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.VariableSpec `ebpf:"interrupt_text_start"`
 	IoPassedNs          *ebpf.VariableSpec `ebpf:"io_passed_ns"`
+	IoPathNs            *ebpf.VariableSpec `ebpf:"io_path_ns"`
 	IoPriceNs           *ebpf.VariableSpec `ebpf:"io_price_ns"`
 	IoShare             *ebpf.VariableSpec `ebpf:"io_share"`
 	LongIoNs            *ebpf.VariableSpec `ebpf:"long_io_ns"`
 	MaxFrames           *ebpf.VariableSpec `ebpf:"max_frames"`
 	MemoGeneration      *ebpf.VariableSpec `ebpf:"memo_generation"`
 	PreemptedGapNs      *ebpf.VariableSpec `ebpf:"preempted_gap_ns"`
+	PreemptedSavedNs    *ebpf.VariableSpec `ebpf:"preempted_saved_ns"`
 	Recording           *ebpf.VariableSpec `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.VariableSpec `ebpf:"sample_period_ns"`
 	StepNs              *ebpf.VariableSpec `ebpf:"step_ns"`
 	TakeIo              *ebpf.VariableSpec `ebpf:"take_io"`
+	TakePaths           *ebpf.VariableSpec `ebpf:"take_paths"`
 	TakeWaits           *ebpf.VariableSpec `ebpf:"take_waits"`
 	ThreadsSeen         *ebpf.VariableSpec `ebpf:"threads_seen"`
 	WaitThresholdNs     *ebpf.VariableSpec `ebpf:"wait_threshold_ns"`
 	WireIoCallRecord    *ebpf.VariableSpec `ebpf:"wire_io_call_record"`
 	WireIoEvent         *ebpf.VariableSpec `ebpf:"wire_io_event"`
+	WireIoPathRecord    *ebpf.VariableSpec `ebpf:"wire_io_path_record"`
 	WireIoRecord        *ebpf.VariableSpec `ebpf:"wire_io_record"`
 	WireNativeFlag      *ebpf.VariableSpec `ebpf:"wire_native_flag"`
 	WireNativeFrame     *ebpf.VariableSpec `ebpf:"wire_native_frame"`
@@ -856,8 +901,9 @@ type SampleMaps struct {
 	IoThreads       *ebpf.Map `ebpf:"io_threads"`
 	Life            *ebpf.Map `ebpf:"life"`
 	Losses          *ebpf.Map `ebpf:"losses"`
+	MappingLookups  *ebpf.Map `ebpf:"mapping_lookups"`
 	NativeOutcomes  *ebpf.Map `ebpf:"native_outcomes"`
-	PreemptedLast   *ebpf.Map `ebpf:"preempted_last"`
+	PreemptedSince  *ebpf.Map `ebpf:"preempted_since"`
 	ProbeCounts     *ebpf.Map `ebpf:"probe_counts"`
 	ProbeSpecs      *ebpf.Map `ebpf:"probe_specs"`
 	PythonCounts    *ebpf.Map `ebpf:"python_counts"`
@@ -891,8 +937,9 @@ func (m *SampleMaps) Close() error {
 		m.IoThreads,
 		m.Life,
 		m.Losses,
+		m.MappingLookups,
 		m.NativeOutcomes,
-		m.PreemptedLast,
+		m.PreemptedSince,
 		m.ProbeCounts,
 		m.ProbeSpecs,
 		m.PythonCounts,
@@ -930,21 +977,25 @@ type SampleVariables struct {
 	InterruptTextEnd    *ebpf.Variable `ebpf:"interrupt_text_end"`
 	InterruptTextStart  *ebpf.Variable `ebpf:"interrupt_text_start"`
 	IoPassedNs          *ebpf.Variable `ebpf:"io_passed_ns"`
+	IoPathNs            *ebpf.Variable `ebpf:"io_path_ns"`
 	IoPriceNs           *ebpf.Variable `ebpf:"io_price_ns"`
 	IoShare             *ebpf.Variable `ebpf:"io_share"`
 	LongIoNs            *ebpf.Variable `ebpf:"long_io_ns"`
 	MaxFrames           *ebpf.Variable `ebpf:"max_frames"`
 	MemoGeneration      *ebpf.Variable `ebpf:"memo_generation"`
 	PreemptedGapNs      *ebpf.Variable `ebpf:"preempted_gap_ns"`
+	PreemptedSavedNs    *ebpf.Variable `ebpf:"preempted_saved_ns"`
 	Recording           *ebpf.Variable `ebpf:"recording"`
 	SamplePeriodNs      *ebpf.Variable `ebpf:"sample_period_ns"`
 	StepNs              *ebpf.Variable `ebpf:"step_ns"`
 	TakeIo              *ebpf.Variable `ebpf:"take_io"`
+	TakePaths           *ebpf.Variable `ebpf:"take_paths"`
 	TakeWaits           *ebpf.Variable `ebpf:"take_waits"`
 	ThreadsSeen         *ebpf.Variable `ebpf:"threads_seen"`
 	WaitThresholdNs     *ebpf.Variable `ebpf:"wait_threshold_ns"`
 	WireIoCallRecord    *ebpf.Variable `ebpf:"wire_io_call_record"`
 	WireIoEvent         *ebpf.Variable `ebpf:"wire_io_event"`
+	WireIoPathRecord    *ebpf.Variable `ebpf:"wire_io_path_record"`
 	WireIoRecord        *ebpf.Variable `ebpf:"wire_io_record"`
 	WireNativeFlag      *ebpf.Variable `ebpf:"wire_native_flag"`
 	WireNativeFrame     *ebpf.Variable `ebpf:"wire_native_frame"`
@@ -964,6 +1015,7 @@ type SampleVariables struct {
 // It can be passed to LoadSampleObjects or ebpf.CollectionSpec.LoadAndAssign.
 type SamplePrograms struct {
 	IoBegin          *ebpf.Program `ebpf:"io_begin"`
+	IoFault          *ebpf.Program `ebpf:"io_fault"`
 	SampleSwitch     *ebpf.Program `ebpf:"sample_switch"`
 	SampleSyscallEnd *ebpf.Program `ebpf:"sample_syscall_end"`
 	SampleTick       *ebpf.Program `ebpf:"sample_tick"`
@@ -973,6 +1025,7 @@ type SamplePrograms struct {
 func (p *SamplePrograms) Close() error {
 	return _SampleClose(
 		p.IoBegin,
+		p.IoFault,
 		p.SampleSwitch,
 		p.SampleSyscallEnd,
 		p.SampleTick,

@@ -37,7 +37,7 @@ static __always_inline __u64 same(__u64 a, __u64 b)
 #define SMALLEST_PAGE 4096
 
 /* For so many there is room; walks are cut after max_frames. */
-#define MAX_NATIVE_FRAMES 256
+#define MAX_NATIVE_FRAMES 512	/* of a compiler written in Python, two in three are the interpreter's */
 #define MAX_PYTHON_FRAMES 256
 #define MAX_PYTHON_SEGMENTS 256	/* 3.10 has one for each frame */
 #define MAX_KERNEL_FRAMES 64
@@ -45,6 +45,16 @@ static __always_inline __u64 same(__u64 a, __u64 b)
 /* Of each kind in one stack, set by the loader (--max-frames). What lies beyond is
  * left out, and the outcome says so. */
 volatile const __u32 max_frames = 128;
+
+static __always_inline __u32 max_python_frames(void)
+{
+	__u64 most = max_frames < MAX_PYTHON_FRAMES ? max_frames : MAX_PYTHON_FRAMES;
+
+	/* A compiler that sees the bound leaves the mask out where a frame's place is
+	 * found by the number below it, and Linux 6.1 can't follow that. */
+	OPAQUE(most);
+	return most;
+}
 
 /* Where a walk begins: the registers of the thread at the probe or sample. */
 struct walk_start {

@@ -49,11 +49,12 @@ enum workspace {
 	WORKSPACES,
 };
 
+/* A per-CPU map's values are 32 KiB at the most (PCPU_MIN_UNIT_SIZE). */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
 	__type(value, struct stack_workspace);
-	__uint(max_entries, WORKSPACES);
+	__uint(max_entries, WORKSPACES);	/* for each CPU: sized by the loader */
 } stack_workspaces SEC(".maps");
 
 /*
@@ -141,15 +142,15 @@ static __noinline int send_frames(struct stack_workspace *w, __u64 id)
 	r->id = id;
 	r->sp = w->native.sp;
 	at = PACK(w, at, 0, w->native.frame, w->native.count * 16);
-	at = PACK(w, at, 4096, w->python.frame, w->python.count * 16);
-	at = PACK(w, at, 8192, w->python.segment, w->python.segments * 16);
-	at = PACK(w, at, 12288, w->kernel, w->kernel_count * 8);
+	at = PACK(w, at, 8192, w->python.frame, w->python.count * 16);
+	at = PACK(w, at, 12288, w->python.segment, w->python.segments * 16);
+	at = PACK(w, at, 16384, w->kernel, w->kernel_count * 8);
 	if (at > STACK_DATA_BYTES)
 		return 1;
 	return bpf_ringbuf_output(&samples, r, sizeof(*r) + at, BPF_RB_NO_WAKEUP);
 }
 
-_Static_assert(MAX_NATIVE_FRAMES * 16 == 4096 && MAX_PYTHON_FRAMES * 16 == 4096 &&
+_Static_assert(MAX_NATIVE_FRAMES * 16 == 8192 && MAX_PYTHON_FRAMES * 16 == 4096 &&
 	       MAX_PYTHON_SEGMENTS * 16 == 4096, "send_frames knows where the kinds can begin");
 _Static_assert(__builtin_offsetof(struct stack_workspace, data) ==
 	       __builtin_offsetof(struct stack_workspace, record) + sizeof(struct stack_record),
@@ -183,7 +184,8 @@ VERIFIED_ONCE __u64 name_stack(struct stack_workspace *w)
 /* The workspace of a context, null while a stack is being taken in it. */
 static __always_inline struct stack_workspace *begin_stack(__u32 context)
 {
-	struct stack_workspace *w = bpf_map_lookup_elem(&stack_workspaces, &context);
+	__u32 index = bpf_get_smp_processor_id() * WORKSPACES + context;
+	struct stack_workspace *w = bpf_map_lookup_elem(&stack_workspaces, &index);
 
 	if (!w)
 		return 0;

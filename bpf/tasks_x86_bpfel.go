@@ -20,15 +20,44 @@ type TasksTaskEntry struct {
 	ThreadPointer uint64
 }
 
+type TasksTaskRegisters struct {
+	_     structs.HostLayout
+	Start struct {
+		_             structs.HostLayout
+		Pc            uint64
+		Sp            uint64
+		Fp            uint64
+		Lr            uint64
+		R10           uint64
+		R13           uint64
+		ThreadPointer uint64
+		Tgid          uint32
+		Tid           uint32
+		NsTid         uint32
+		AtEntry       uint32
+	}
+	Switches  uint64
+	ProbePage uint64
+	Pending   [4]struct {
+		_       structs.HostLayout
+		Stack   uint64
+		Address uint64
+	}
+	Syscall int32
+	State   uint32
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	TasksProgListTasks     = "list_tasks"
-	TasksVarMaxFrames      = "max_frames"
-	TasksVarWireTaskEntry  = "wire_task_entry"
-	TasksVarWithoutBpfLoop = "without_bpf_loop"
-	TasksVarWithoutFindVma = "without_find_vma"
+	TasksProgListRegisters    = "list_registers"
+	TasksProgListTasks        = "list_tasks"
+	TasksVarMaxFrames         = "max_frames"
+	TasksVarWireTaskEntry     = "wire_task_entry"
+	TasksVarWireTaskRegisters = "wire_task_registers"
+	TasksVarWithoutBpfLoop    = "without_bpf_loop"
+	TasksVarWithoutFindVma    = "without_find_vma"
 )
 
 // LoadTasks returns the embedded CollectionSpec for Tasks.
@@ -73,7 +102,8 @@ type TasksSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type TasksProgramSpecs struct {
-	ListTasks *ebpf.ProgramSpec `ebpf:"list_tasks"`
+	ListRegisters *ebpf.ProgramSpec `ebpf:"list_registers"`
+	ListTasks     *ebpf.ProgramSpec `ebpf:"list_tasks"`
 }
 
 // TasksMapSpecs contains maps before they are loaded into the kernel.
@@ -86,10 +116,11 @@ type TasksMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type TasksVariableSpecs struct {
-	MaxFrames      *ebpf.VariableSpec `ebpf:"max_frames"`
-	WireTaskEntry  *ebpf.VariableSpec `ebpf:"wire_task_entry"`
-	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
-	WithoutFindVma *ebpf.VariableSpec `ebpf:"without_find_vma"`
+	MaxFrames         *ebpf.VariableSpec `ebpf:"max_frames"`
+	WireTaskEntry     *ebpf.VariableSpec `ebpf:"wire_task_entry"`
+	WireTaskRegisters *ebpf.VariableSpec `ebpf:"wire_task_registers"`
+	WithoutBpfLoop    *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
+	WithoutFindVma    *ebpf.VariableSpec `ebpf:"without_find_vma"`
 }
 
 // TasksObjects contains all objects after they have been loaded into the kernel.
@@ -122,21 +153,24 @@ func (m *TasksMaps) Close() error {
 //
 // It can be passed to LoadTasksObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TasksVariables struct {
-	MaxFrames      *ebpf.Variable `ebpf:"max_frames"`
-	WireTaskEntry  *ebpf.Variable `ebpf:"wire_task_entry"`
-	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`
-	WithoutFindVma *ebpf.Variable `ebpf:"without_find_vma"`
+	MaxFrames         *ebpf.Variable `ebpf:"max_frames"`
+	WireTaskEntry     *ebpf.Variable `ebpf:"wire_task_entry"`
+	WireTaskRegisters *ebpf.Variable `ebpf:"wire_task_registers"`
+	WithoutBpfLoop    *ebpf.Variable `ebpf:"without_bpf_loop"`
+	WithoutFindVma    *ebpf.Variable `ebpf:"without_find_vma"`
 }
 
 // TasksPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to LoadTasksObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TasksPrograms struct {
-	ListTasks *ebpf.Program `ebpf:"list_tasks"`
+	ListRegisters *ebpf.Program `ebpf:"list_registers"`
+	ListTasks     *ebpf.Program `ebpf:"list_tasks"`
 }
 
 func (p *TasksPrograms) Close() error {
 	return _TasksClose(
+		p.ListRegisters,
 		p.ListTasks,
 	)
 }

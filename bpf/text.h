@@ -62,7 +62,8 @@ static __noinline int emit_text(const struct probe_spec *spec, __u64 address, __
 	}
 	/* The terminating NUL counts in n. A full buffer was cut, unless its length says otherwise. */
 	r->length = n - 1;
-	r->cut = n == sizeof(r->text) && (spec->text == TEXT_C || length >= sizeof(r->text));
+	r->cut = n == sizeof(r->text) &&
+		 (spec->text == TEXT_C || spec->text == TEXT_PYTHON_TYPE || length >= sizeof(r->text));
 	if (r->cut)
 		lose(LOSS_TEXT_CUT);
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
@@ -98,6 +99,9 @@ static __noinline int emit_bytes(__u64 address, __u64 length, __u64 span_id, __u
 	return 0;
 }
 
+/* PyTypeObject.tp_name, the first member behind PyVarObject: a char *. */
+#define PYTHON_TYPE_NAME 24
+
 static __noinline int open_text(struct pt_regs *ctx, const struct probe_spec *spec, struct frame *f)
 {
 	__u64 regs[REGISTER_ARGS];
@@ -106,6 +110,13 @@ static __noinline int open_text(struct pt_regs *ctx, const struct probe_spec *sp
 		__u32 n = spec->text_register & (REGISTER_ARGS - 1);
 
 		if (emit_bytes(f->arg[n], f->arg[n + 1], f->span_id, f->spec))
+			f->faults |= 1U << 31;
+		return 0;
+	}
+	if (spec->text == TEXT_PYTHON_TYPE) {
+		__u64 type = f->arg[spec->text_register & (REGISTER_ARGS - 1)];
+
+		if (emit_text(spec, type + PYTHON_TYPE_NAME, f->span_id, f->spec))
 			f->faults |= 1U << 31;
 		return 0;
 	}

@@ -32,7 +32,29 @@ func ForgetKernelTypes() {
 	kernelTypes.cache = nil
 }
 
+// ReadKernelTypesBeside begins to read them, for what is loaded soon.
+func ReadKernelTypesBeside() {
+	types := KernelTypes()
+	go func() { _, _ = types.Kernel() }() // who needs them gets the error
+}
+
+// HasKernelTypes reports whether they are read, or being read.
+func HasKernelTypes() bool {
+	kernelTypes.Lock()
+	defer kernelTypes.Unlock()
+	return kernelTypes.cache != nil
+}
+
 // Load loads a specification, with maps that were made before.
 func Load(spec *ebpf.CollectionSpec, made map[string]*ebpf.Map) (*ebpf.Collection, error) {
 	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: made, Cache: KernelTypes()})
+}
+
+// LoadAlone loads a specification at any time: with the kernel's types if they are still
+// there, and without keeping them if they are not.
+func LoadAlone(spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
+	kernelTypes.Lock()
+	types := kernelTypes.cache
+	kernelTypes.Unlock()
+	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: types})
 }

@@ -26,7 +26,7 @@ static __always_inline __u32 find_row(const struct unwind_row *row, __u64 first,
 	__u64 at = first, last = first + rows - 1, step;
 
 	/* Where the page has no row that far, the one at hand is compared again: lines
-	 * of memory that nobody needs are not fetched. */
+	 * of memory that are not needed are not fetched. */
 #pragma unroll
 	for (__u64 half = UNWIND_LEAF_ROWS / 2; half > 0; half >>= 1) {
 		OPAQUE(at);

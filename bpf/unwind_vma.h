@@ -106,7 +106,6 @@ struct inode___since_6_11 {
 } __attribute__((preserve_access_index));
 
 #define CTIME_QUERIED (1U << 31)	/* include/linux/fs.h, I_CTIME_QUERIED, since 6.13 */
-#define FILE_BACKING (1U << 25)		/* likewise, FMODE_BACKING */
 
 /* Of stack there is hardly any left: what is read goes into map memory. */
 #define READ_TO(place, from) bpf_core_read(&(place), sizeof(from), &(from))

@@ -116,7 +116,10 @@ struct super_block {
 	struct file_system_type *s_type;
 };
 
+struct dentry;
+
 struct vfsmount {
+	struct dentry *mnt_root;
 	struct super_block *mnt_sb;
 };
 
@@ -132,12 +135,19 @@ struct timespec64 {
 
 struct inode {
 	unsigned short i_mode;
+	unsigned int i_generation;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	__s64 i_size;
 };
 
+struct qstr {
+	const unsigned char *name;
+};
+
 struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
 	struct inode *d_inode;
 };
 
@@ -157,6 +167,8 @@ struct backing_file {
 	struct path user_path;
 };
 
+#define FILE_BACKING (1U << 25)		/* include/linux/fs.h, FMODE_BACKING */
+
 /* include/linux/mm_types.h: what is mapped */
 struct vm_area_struct {
 	unsigned long vm_start;
@@ -174,6 +186,11 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+/* include/linux/sched.h, with CONFIG_SCHED_INFO */
+struct sched_info {
+	unsigned long long run_delay;	/* could run and did not, ns */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct files_struct *files;
@@ -187,6 +204,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct uprobe_task *utask;
 	struct pid *thread_pid;
+	struct sched_info sched_info;
 	struct thread_struct thread;
 };
 

@@ -31,6 +31,7 @@ enum action {
 	ACTION_SEQUENCE,	/* argument 0 is the autograd sequence number of the call around it, 1 the thread that it is of */
 	ACTION_PYTHON,		/* what the call around it does from now on may be what Python code does */
 	ACTION_MARK,		/* the beginning of what an instant with SPEC_SINCE_MARK ends: no record */
+	ACTION_TIMED,		/* an instant that takes time: as a span, but of the span around it */
 };
 
 /* Where a captured value starts from. */
@@ -46,10 +47,12 @@ enum text_kind {
 	TEXT_STRING,		/* libstdc++ std::string: pointer, length */
 	TEXT_STRING_COW,	/* the old one: a pointer, the length 24 bytes before it */
 	TEXT_BLOB,		/* behind capture number text_register, as many as the next one says; of those the first LONG_TEXT_BYTES - 1 */
+	TEXT_PYTHON_TYPE,	/* the name of the Python type that capture number text_register points to */
 };
 
 enum capture_flag {
 	CAPTURE_AT_RETURN = 1,	/* follow it when the call returns: an out parameter; a second step reads eight bytes */
+	CAPTURE_DELAY = 2,	/* no argument: for how long the thread waited for a processor during the call, ns */
 	CAPTURE_NARROW = 4,	/* the last step reads so many bytes fewer than eight */
 };
 
@@ -89,7 +92,7 @@ enum spec_flag {
 	SPEC_IN_ORDER = 2048,	/* the captures are the arguments from the first on, and behind them perhaps the return address */
 	SPEC_LINE = 4096,	/* with call_entry_line: an outermost call's Python frames are walked */
 	SPEC_BACKWARD = 8192,	/* captures 1 and 2 are the sequence number, and its thread, of the operator that it differentiates */
-	SPEC_PYTHON = 16384,	/* of an open call: calls in it do not inherit its line (ACTION_PYTHON) */
+	SPEC_PYTHON = 16384,	/* calls in it do not inherit its line: it runs Python code, or does by now (ACTION_PYTHON) */
 	SPEC_SINCE_MARK = 32768,	/* the instant ends what the caller began with a call that is an ACTION_MARK */
 };
 
@@ -144,6 +147,8 @@ enum record_kind {
 	RECORD_TENSORS,		/* before the span that they are of */
 	RECORD_IO,
 	RECORD_IO_CALL,
+	RECORD_OUT_OF_MEMORY,	/* the kernel kills a process, since there is no memory left */
+	RECORD_IO_PATH,		/* before the records of what it is the path of */
 };
 
 /* The same values as tracer.EndMethod and tracer.Status. */
@@ -256,7 +261,7 @@ struct life_record {
 	__u8 pad[3];
 	__u32 tgid;
 	__u32 tid;
-	__u32 parent_tgid;	/* RECORD_FORK */
+	__u32 parent_tgid;	/* RECORD_FORK; of RECORD_OUT_OF_MEMORY the process that asked for memory, whose name comm is */
 	__s32 exit_code;	/* RECORD_EXIT: as in wait(2) */
 	__u32 pad2;
 	__u64 ts_ns;
@@ -284,6 +289,7 @@ struct sample_record {
 	__u32 cpu;
 	__u64 ts_ns;		/* CLOCK_MONOTONIC; off the CPU: when it left it */
 	__u64 weight_ns;
+	__u64 ready_ns;		/* of weight_ns, off the CPU: it could run and had none */
 	__u64 stack_id;		/* of a stack_record, 0: none was taken */
 	__u64 span_id;
 	__u32 tgid;
@@ -294,13 +300,14 @@ struct sample_record {
 
 #define FILE_SYSTEM_BYTES 20	/* of the name of a file system's type */
 #define IO_SEVERAL 255	/* instead of what a descriptor is of: more kinds than a thread has places */
+#define IO_MEMORY 15	/* likewise: what came in from swap, of no file */
 
 /* What is read or written: one operation on one kind of descriptors of one mount. */
 struct io_class {
 	__u32 mount;		/* the kernel's number of it, as in /proc/PID/mountinfo */
 	__u32 device;		/* the file system's, as the kernel numbers them */
 	__u8 type;		/* as in stat(2), st_mode >> 12; 0: none, the descriptor is not open */
-	__u8 operation;		/* 1 read, 2 write, 3 sync; 0: several */
+	__u8 operation;		/* 1 read, 2 write, 3 sync, 4 major fault; 0: several */
 	__u8 pad[2];
 	char system[FILE_SYSTEM_BYTES];	/* its type's name */
 };
@@ -353,6 +360,27 @@ struct io_call_record {
 	__u64 waited_ns;
 	__s64 result;
 	struct io_class class;
+	__u32 slot;		/* as of io_record */
+	__u32 generation;
+	__u64 born_ns;
+};
+
+#define IO_PATH_DEPTH 32	/* directories */
+#define IO_NAME_BYTES 256	/* of a name, NAME_MAX and a zero */
+#define IO_PATH_BYTES 512	/* where no further name begins */
+
+/* Which file a place of a thread is of (--paths). */
+struct io_path_record {
+	__u8 kind;
+	__u8 whole;		/* 1: up to the root of the mount */
+	__u16 slot;
+	__u32 generation;
+	__u32 tgid;
+	__u32 tid;
+	__u64 born_ns;
+	__u32 bytes;		/* of the names */
+	__u32 pad;
+	char names[IO_PATH_BYTES + IO_NAME_BYTES];	/* the file's, its directory's and so on, each with a zero */
 };
 
 /*
@@ -402,6 +430,7 @@ enum loss {
 	LOSS_IO_LOST,		/* the last sums of a thread's reads and writes, for which the ring had no room */
 	LOSS_IO_TABLE_FULL,	/* calls of threads that read or write, and more do than the table holds */
 	LOSS_IO_QUOTA,		/* likewise, of one process than its share */
+	LOSS_PREEMPTED_STACK,	/* a preempted thread's, which was not taken: others' were a moment before */
 	LOSS_MAX,
 };
 

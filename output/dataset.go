@@ -92,6 +92,8 @@ type Dataset struct {
 
 	open          *small[int, openCall]
 	communicators *small[int, event.Communicator]
+	still         *small[int, event.StillThread]
+	stillSeen     int64
 	openStacks    time.Time // when stacks were published for the sake of open calls
 }
 
@@ -138,6 +140,7 @@ func Create(dir string, options Options) (*Dataset, error) {
 
 		open:          newSmall[int](w, openCallTable, nil, nil),
 		communicators: newSmall[int](w, communicatorTable, nil, nil),
+		still:         newSmall[int](w, stillThreadTable, nil, nil),
 	}
 	go w.run()
 	go d.rotateOnTime()

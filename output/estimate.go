@@ -71,10 +71,13 @@ many. A slice stands for the stretch from the middle of the pause before it to t
 begins with the recording, the last ends with it, so that the stretches of a process, a group of probes and a phase (training,
 evaluation, other) add up to all there was: each such triple is a stratum, estimated by itself. With *n* steps recorded
 of the *L* in the stretch of slice *j*, *y(j,k)* the calls (or nanoseconds) of its whole step *k* (summed over the step first,
-since the operators of a step go together), *ȳ(j)* their mean, and *m* slices:
+since the operators of a step go together), *ȳ(j)* their mean, and *m* slices, without those that began before any
+probe of the operator was in (` + "`probe.first_in_ns`" + `: the job had not called it yet, as far as was known):
 
 - estimate: Ŷ = Σ L(j)·ȳ(j). The weight of a row is L(j)/n(j), or, in a slice that cuts steps, how often the process came
   past that place in a step in the stretch over how often in the slice: the sum of the weights is the estimate.
+  What another slice recorded of the stretch, too little to stand for more, is left out of it, and so is what lies
+  before the time up to which it is known that the job had never called the function.
 - variance of a step, the larger of the two that are defined: between neighbouring slices,
   s_b² = 1/(m−1) · Σ (ȳ(j) − ȳ(j−1))² / (1/n(j) + 1/n(j−1)), and between neighbouring steps of a slice,
   s_w² = Σ Σ (y(j,k) − y(j,k−1))² / (2·Σ(n(j) − 1)).
@@ -82,6 +85,8 @@ since the operators of a step go together), *ȳ(j)* their mean, and *m* slices:
 - interval: Ŷ ± t(0.975, ν)·√V with ν = 2(m−1)²/(3m−4) from two slices on, plus 2(M−1)²/(3M−4) with M = 1 + Σ(n(j) − 1) from
   two on. The upper end is NULL where nothing tells S² (one step in one slice) and where a stretch was seen by no slice; the lower end is
   never below the rows themselves.
+- what the weights say of the cut steps and what the whole ones say, |Ŷ − Σ L(j)·ȳ(j)|, is added to both sides: where in
+  its step a slice began is known only about.
 - strata add: estimates and variances; their degrees of freedom by Welch and Satterthwaite, (ΣV)²/Σ(V²/ν).
 
 Where steps are not known (unit calls, nodes or time) equal pieces of the slice stand for them. An interval covers what

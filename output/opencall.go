@@ -104,10 +104,35 @@ var communicatorTable = newTable(table[event.Communicator]{
 			texts: func(c *event.Communicator) (string, bool) { return unlessEmpty(c.IssuedName) }},
 		{Column: Column{"issued_ns", BigInt, "ns", true, 12, "when, since the Unix epoch"},
 			delta: true, ints: func(c *event.Communicator) (int64, bool) { return ofInt64(c.IssuedNS) }},
-		{Column: Column{"completed_number", BigInt, "", true, 13, "the last collective that has ended in the process (of gloo; NCCL's ends are not seen)"},
+		{Column: Column{"completed_number", BigInt, "", true, 13, "the last collective that has ended in the process; NCCL's are seen when its watchdog looks, ten times a second, where it tells (PyTorch 2.15)"},
 			ints: func(c *event.Communicator) (int64, bool) { return ofInt64(c.CompletedNumber) }},
 		{Column: Column{"completed_ns", BigInt, "ns", true, 14, "when, since the Unix epoch"},
 			delta: true, ints: func(c *event.Communicator) (int64, bool) { return ofInt64(c.CompletedNS) }},
+	},
+})
+
+var stillThreadTable = newTable(table[event.StillThread]{
+	Table: Table{
+		Name: "still_thread",
+		Row:  "a thread that did not run when it was looked at, and the stack on which it stood",
+		Description: "Of all processes of the job with a framework, when the main thread of one of them has not run for two seconds: looked at anew after 4 s, 8 s, … while that lasts, and written anew each time. " +
+			"Taken from outside, no thread is stopped. `ebpfprof fleet hang` reads it.",
+	},
+	columns: []column[event.StillThread]{
+		{Column: Column{"seen_ns", BigInt, "ns", false, 2, "when it was looked at, since the Unix epoch"},
+			delta: true, ints: func(t *event.StillThread) (int64, bool) { return t.SeenNS, true }},
+		{Column: Column{"since_ns", BigInt, "ns", true, 3, "it has not run since, as far as was looked; NULL: it has, within half a second of seen_ns"},
+			delta: true, ints: func(t *event.StillThread) (int64, bool) { return ofInt64(t.SinceNS) }},
+		{Column: Column{"pid", Integer, "", false, 4, "process, in the tracer's pid namespace"},
+			ints: func(t *event.StillThread) (int64, bool) { return integer(t.PID) }},
+		{Column: Column{"tid", Integer, "", false, 5, "thread"},
+			ints: func(t *event.StillThread) (int64, bool) { return integer(t.TID) }},
+		{Column: Column{"syscall", Varchar, "", true, 6, "the system call that it was in"},
+			texts: func(t *event.StillThread) (string, bool) { return unlessEmpty(t.Syscall) }},
+		{Column: Column{"stack_id", BigInt, "", true, 7, "its native and Python frames"},
+			ints: func(t *event.StillThread) (int64, bool) { return ofInt64(t.StackID) }},
+		{Column: Column{"state", Varchar, "", true, 8, "why it did not run: sleeping (it waited, and a signal would have woken it), uninterruptible (it waited in the kernel, for a disk, a device or a page, and none would), stopped (by a signal) or traced (by a debugger)"},
+			texts: func(t *event.StillThread) (string, bool) { return unlessEmpty(t.State) }},
 	},
 })
 
@@ -128,7 +153,13 @@ func (d *Dataset) OpenCalls(open event.OpenCalls) error {
 	}
 	d.open.replace(rows)
 	d.communicators.replace(communicators)
-	stacks := len(rows) > 0 && time.Since(d.openStacks) > openStacksEvery
+	seen := int64(0) // when threads were looked at last
+	if n := len(open.Threads); n > 0 {
+		seen = open.Threads[n-1].SeenNS
+	}
+	stacks := len(rows) > 0 && time.Since(d.openStacks) > openStacksEvery || seen > d.stillSeen
+	d.stillSeen = seen
+	d.still.replace(append([]event.StillThread(nil), open.Threads...))
 	if stacks {
 		d.openStacks = time.Now()
 		d.stacks.flush()
@@ -139,7 +170,11 @@ func (d *Dataset) OpenCalls(open event.OpenCalls) error {
 				return err
 			}
 		}
-		return d.writer.publishNamed("open_call", "communicator")
+		names := []string{"open_call", "communicator", "still_thread"}
+		if seen > 0 { // who they are is asked at once
+			names = append(names, "process", "thread")
+		}
+		return d.writer.publishNamed(names...)
 	})
 }
 

@@ -5,11 +5,6 @@ WITH slices AS (
     CASE WHEN unit = 'steps' THEN represented ELSE represented * greatest(steps, 1) / recorded END AS l
   FROM slice
   WHERE recorded > 0
-), strata AS (
-  SELECT session_id, pid, probe_group, phase, count(*) AS m, sum(greatest(k - 1, 0)) AS pairs,
-    sum(l * greatest(l - n, 0) / n) AS spread
-  FROM slices
-  GROUP BY ALL
 ), unseen AS (
   SELECT session_id, pid, probe_group, phase, true AS unseen
   FROM slice
@@ -32,7 +27,7 @@ WITH slices AS (
   WHERE slice_step IS NOT NULL
   WINDOW w AS (PARTITION BY c.session_id, c.slice_id, c.layer, c.name ORDER BY slice_step)
 ), within_slice AS (
-  SELECT session_id, slice_id, layer, name,
+  SELECT session_id, slice_id, layer, name, sum(y) AS whole, sum(y_ns) AS whole_ns,
     sum(edges * y * y - 2 * y * y_before) AS squares, sum(edges * y_ns * y_ns - 2 * y_ns * y_ns_before) AS squares_ns
   FROM steps
   GROUP BY ALL
@@ -41,19 +36,30 @@ WITH slices AS (
   FROM calls
   WHERE slice_id IS NOT NULL
   GROUP BY ALL
+), late AS (
+  -- Names none of whose probes was in before a time: slices that began earlier tell nothing of them.
+  SELECT session_id, layer, name, min(coalesce(first_in_ns, 0)) AS first_in_ns
+  FROM probe
+  WHERE attached AND hits > 0 AND name IS NOT NULL
+  GROUP BY ALL
 ), names AS (
   SELECT DISTINCT session_id, pid, probe_group, phase, layer, name
   FROM per_slice
   JOIN slices USING (session_id, slice_id)
 ), means AS (
-  -- A slice in which a name has no row had none of its calls.
-  SELECT session_id, pid, probe_group, phase, layer, name, begin_ns, slice_id, n,
+  -- A slice in which a name has no row had none of its calls. A slice of parts of steps has the
+  -- mean that its weights say.
+  SELECT session_id, pid, probe_group, phase, layer, name, begin_ns, slice_id, n, l, k,
     coalesce(seen, 0) AS seen, coalesce(calls, 0) AS calls, coalesce(seen_ns, 0) AS seen_ns, coalesce(ns, 0) AS ns,
-    coalesce(calls, 0) / l AS y, coalesce(ns, 0) / l AS y_ns, coalesce(squares, 0) AS squares, coalesce(squares_ns, 0) AS squares_ns
+    CASE WHEN k > 0 THEN coalesce(whole, 0) / k ELSE coalesce(calls, 0) / l END AS y,
+    CASE WHEN k > 0 THEN coalesce(whole_ns, 0) / k ELSE coalesce(ns, 0) / l END AS y_ns,
+    coalesce(squares, 0) AS squares, coalesce(squares_ns, 0) AS squares_ns
   FROM names
   JOIN slices USING (session_id, pid, probe_group, phase)
   LEFT JOIN per_slice USING (session_id, slice_id, layer, name)
   LEFT JOIN within_slice USING (session_id, slice_id, layer, name)
+  LEFT JOIN late USING (session_id, layer, name)
+  WHERE seen IS NOT NULL OR begin_ns >= coalesce(first_in_ns, 0)
 ), neighbours AS (
   SELECT *,
     power(y - lag(y) OVER w, 2) / (1 / n + 1 / lag(n) OVER w) AS between_squares,
@@ -63,11 +69,13 @@ WITH slices AS (
 ), sums AS (
   SELECT session_id, pid, probe_group, phase, layer, name,
     sum(seen) AS seen, sum(calls) AS calls, sum(seen_ns) AS seen_ns, sum(ns) AS ns,
+    sum(l * y) AS whole, sum(l * y_ns) AS whole_ns,
+    count(*) AS m, sum(greatest(k - 1, 0)) AS pairs, sum(l * greatest(l - n, 0) / n) AS spread,
     sum(between_squares) AS b, sum(between_squares_ns) AS b_ns, greatest(sum(squares), 0) AS w, greatest(sum(squares_ns), 0) AS w_ns
   FROM neighbours
   GROUP BY ALL
 ), variances AS (
-  SELECT session_id, layer, name, seen, calls, seen_ns, ns,
+  SELECT session_id, layer, name, seen, calls, seen_ns, ns, whole, whole_ns,
     CASE WHEN m > 1 THEN 2.0 * power(m - 1, 2) / (3 * m - 4) ELSE 0 END
       + CASE WHEN pairs > 0 THEN 2.0 * power(pairs, 2) / (3 * pairs - 1) ELSE 0 END AS freedom,
     CASE WHEN unseen THEN NULL WHEN spread = 0 THEN 0
@@ -75,11 +83,10 @@ WITH slices AS (
     CASE WHEN unseen THEN NULL WHEN spread = 0 THEN 0
       ELSE spread * greatest(b_ns / nullif(m - 1, 0), w_ns / nullif(2.0 * pairs, 0)) END AS v_ns
   FROM sums
-  JOIN strata USING (session_id, pid, probe_group, phase)
   LEFT JOIN unseen USING (session_id, pid, probe_group, phase)
   UNION ALL
   -- Rows of no slice: every call was recorded, or a version that had no slices weighed them.
-  SELECT session_id, layer, name, sum(seen), sum(calls), sum(seen_ns), sum(ns), 1,
+  SELECT session_id, layer, name, sum(seen), sum(calls), sum(seen_ns), sum(ns), NULL, NULL, 1,
     CASE WHEN sum(calls) = sum(seen) THEN 0 END, CASE WHEN sum(calls) = sum(seen) THEN 0 END
   FROM calls
   WHERE slice_id IS NULL
@@ -87,14 +94,17 @@ WITH slices AS (
 ), totals AS (
   SELECT session_id, layer, name, sum(seen) AS seen, sum(calls) AS calls, sum(seen_ns) AS seen_ns, sum(ns) AS ns,
     CASE WHEN bool_and(v IS NOT NULL) THEN sum(v) END AS v, CASE WHEN bool_and(v_ns IS NOT NULL) THEN sum(v_ns) END AS v_ns,
+    -- How far the weights are from what the whole steps say; rows of no slice may be part of that, or not.
+    coalesce(least(abs(sum(calls) - sum(whole)), abs(sum(calls) FILTER (whole IS NOT NULL) - sum(whole))), 0) AS apart,
+    coalesce(least(abs(sum(ns) - sum(whole_ns)), abs(sum(ns) FILTER (whole IS NOT NULL) - sum(whole_ns))), 0) AS apart_ns,
     sum(v * v / nullif(freedom, 0)) AS shares, sum(v_ns * v_ns / nullif(freedom, 0)) AS shares_ns
   FROM variances
   GROUP BY ALL
 ), halves AS (
   -- x is one over the degrees of freedom; exp(…) is the 0.975 quantile of Student's t, to 2e-5 of itself.
   SELECT *,
-    sqrt(v) * exp(0.672931 + x * (1.21015 + x * (0.707652 + x * (0.168213 + x * (-0.318298 + x * 0.101461))))) AS half,
-    sqrt(v_ns) * exp(0.672931 + x_ns * (1.21015 + x_ns * (0.707652 + x_ns * (0.168213 + x_ns * (-0.318298 + x_ns * 0.101461))))) AS half_ns
+    apart + sqrt(v) * exp(0.672931 + x * (1.21015 + x * (0.707652 + x * (0.168213 + x * (-0.318298 + x * 0.101461))))) AS half,
+    apart_ns + sqrt(v_ns) * exp(0.672931 + x_ns * (1.21015 + x_ns * (0.707652 + x_ns * (0.168213 + x_ns * (-0.318298 + x_ns * 0.101461))))) AS half_ns
   FROM (SELECT *, least(coalesce(shares / nullif(v * v, 0), 0), 1) AS x, least(coalesce(shares_ns / nullif(v_ns * v_ns, 0), 0), 1) AS x_ns FROM totals) AS t
 )
 SELECT session_id, layer, name, seen AS recorded,

@@ -104,7 +104,7 @@ var probeTable = newTable(table[event.Probe]{
 			texts: func(p *event.Probe) (string, bool) { return p.Symbol, true }},
 		{Column: Column{"layer", Varchar, "", false, 5, "layer of the spans that come of it"},
 			texts: func(p *event.Probe) (string, bool) { return p.Layer, true }},
-		{Column: Column{"kind", Varchar, "", false, 6, "which ends of a call its sites see, attached or not: entry (the end is that of the next call on the thread: an upper bound, or not known), entry+exit (an instruction that every normal return passes) or entry+return (a return probe, on C functions alone)"},
+		{Column: Column{"kind", Varchar, "", false, 6, "which ends of a call its sites see, attached or not: entry (the end is that of the next call on the thread: an upper bound, or not known), entry+exit (an instruction that every normal return passes) or entry+return (a return probe, on C functions, and on what is a jump to one)"},
 			texts: func(p *event.Probe) (string, bool) { return p.Kind, true }},
 		{Column: Column{"site_offset", BigInt, "bytes", true, 7, "where it sits, from the function's start; NULL when no site was found"},
 			ints: func(p *event.Probe) (int64, bool) { return ofInt64(p.Site) }},
@@ -122,5 +122,7 @@ var probeTable = newTable(table[event.Probe]{
 			ints: func(p *event.Probe) (int64, bool) { return p.Lost, true }},
 		{Column: Column{"name", Varchar, "", true, 14, "the function in the framework's or runtime's own words, as in span.name: aten::addmm"},
 			texts: func(p *event.Probe) (string, bool) { return unlessEmpty(p.Name) }},
+		{Column: Column{"first_in_ns", BigInt, "ns", true, 15, "when it was first put in for a slice: a slice that began before tells nothing of its calls; NULL: it never was, or it was in before there were slices"},
+			ints: func(p *event.Probe) (int64, bool) { return p.FirstIn, p.FirstIn != 0 }},
 	},
 })

@@ -166,11 +166,13 @@ func everyValue(t *testing.T) (dir string, g given) {
 			}
 		}),
 	}
+	open.Threads = filled(func(s *event.StillThread, n int) { s.SeenNS = at(n) })
 	rows := make([]openCall, len(open.Calls))
 	for i, c := range open.Calls {
 		rows[i] = openCall{OpenCall: c, seenNS: open.SeenNS, in: &open.Communicators[i]}
 	}
 	give(t, g, communicatorTable, open.Communicators, func([]event.Communicator) error { return nil })
+	give(t, g, stillThreadTable, open.Threads, func([]event.StillThread) error { return nil })
 	give(t, g, openCallTable, rows, func([]openCall) error { return d.OpenCalls(open) })
 	if err := d.Close(); err != nil {
 		t.Fatal(err)

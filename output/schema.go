@@ -65,7 +65,7 @@ func Schema() []Table {
 		sessionTable.Table, schemaFieldTable.Table,
 		processTable.Table, threadTable.Table, libraryTable.Table, probeTable.Table,
 		spanTable.Table, sampleTable.Table, stackTable.Table, memoryTable.Table, sliceTable.Table,
-		openCallTable.Table, communicatorTable.Table, ioTable.Table,
+		openCallTable.Table, communicatorTable.Table, stillThreadTable.Table, ioTable.Table,
 		counterTable.Table, flowTable.Table, warningTable.Table,
 	}
 }

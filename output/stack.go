@@ -85,6 +85,8 @@ var sampleTable = newTable(table[event.Sample]{
 			ints: func(s *event.Sample) (int64, bool) { return ofBool(s.HoldsGIL) }},
 		{Column: Column{"in_gc", Boolean, "", true, 14, "whether its interpreter was collecting garbage; NULL without one"},
 			ints: func(s *event.Sample) (int64, bool) { return ofBool(s.InGC) }},
+		{Column: Column{"ready_ns", BigInt, "ns", true, 15, "off the CPU: of weight_ns, how long the thread could run and had no CPU: from when it was woken on, or all of it where it was preempted (a CPU quota looks like this, too); NULL on the CPU"},
+			ints: func(s *event.Sample) (int64, bool) { return s.ReadyNS, s.State == event.OffCPU }},
 	},
 })
 

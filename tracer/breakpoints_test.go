@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/probes"
 )
@@ -21,7 +21,7 @@ func TestPlanIsNotMisledByTheProbesOfAnotherTracer(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { e.Close() })
-		return e, plan.Library(e, path, nativeGroup("libcallee-both", catalog.ExitSites, callees))
+		return e, plan.Library(e, path, nativeGroup("libcallee-both", spec.ExitSites, callees))
 	}
 	e, before := open()
 	all := make([]int, len(before.Probes))

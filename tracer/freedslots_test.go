@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // slotsSink keeps what tells of slots.
@@ -42,7 +42,7 @@ func (s *slotsSink) Probes(rows []Probe) error {
 func TestSlotsOfFilesThatNobodyMapsAreFreed(t *testing.T) {
 	needKernel(t)
 	const places = 80 // half of it for each process: four files of ten functions
-	groups := nativeGroup("libcallee-plain", catalog.ExitSites, callees)
+	groups := nativeGroup("libcallee-plain", spec.ExitSites, callees)
 	fresh := calleesOf("fresh")
 	library, own := libraryToCopy(t)
 	attacker := startLives(t, asNobody, "load", strconv.Itoa(1<<30), library, own)
@@ -81,11 +81,11 @@ func TestSlotsOfFilesThatNobodyMapsAreFreed(t *testing.T) {
 }
 
 // calleesOf is the group of the functions in copies of the library whose names begin so.
-func calleesOf(name string) catalog.Group {
-	group := catalog.Group{Name: name, Tier: catalog.Anchor}
+func calleesOf(name string) spec.Group {
+	group := spec.Group{Name: name, Tier: spec.Anchor}
 	for symbol := range callees {
-		group.Functions = append(group.Functions, catalog.Function{
-			Library: name + "-", Symbol: symbol, Exact: true, Layer: "native", Label: name + " " + symbol, Action: catalog.Span, End: catalog.ExitSites,
+		group.Functions = append(group.Functions, spec.Function{
+			Library: name + "-", Symbol: symbol, Exact: true, Layer: "native", Label: name + " " + symbol, Action: spec.Span, End: spec.ExitSites,
 		})
 	}
 	return group
@@ -137,7 +137,7 @@ func TestAFileThatWasRefusedIsRecordedOnceThereIsRoom(t *testing.T) {
 		return n
 	}
 	recordInto(t, sink, Options{
-		PIDs: []int{job.Process.Pid}, Level: LevelWindow, Budget: Unlimited, catalog: []catalog.Group{calleesOf("first"), calleesOf("second")},
+		PIDs: []int{job.Process.Pid}, Level: LevelWindow, Budget: Unlimited, catalog: []spec.Group{calleesOf("first"), calleesOf("second")},
 		Limits:     map[string]int{"probes": 2 * len(callees)}, // half of it is a process's: one file
 		unusedRest: 50 * time.Millisecond,
 	}, func(s *Session, stop func()) {

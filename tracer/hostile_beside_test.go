@@ -19,18 +19,18 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/hostile"
 	"github.com/ebpfprof/ebpfprof/internal/testelf"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // attackGroups are the functions of the innocent job's library, and some that the
 // hostile files claim to have.
-func attackGroups() []catalog.Group {
-	groups := nativeGroup("libcallee-plain", catalog.ExitSites, callees)
-	return append(groups, catalog.Group{Name: "hostile", Tier: catalog.Anchor, Functions: []catalog.Function{
-		{Library: "libhostile", Symbol: "cuLaunchKernel", Exact: true, Layer: "native", Label: "launch", Action: catalog.Span, End: catalog.ExitSites},
-		{Library: "libhostile", Symbol: "_ZN2at4_ops", Name: catalog.FromOperator, Suffix: "4callE", Layer: "op", Action: catalog.Span, End: catalog.ExitSites},
+func attackGroups() []spec.Group {
+	groups := nativeGroup("libcallee-plain", spec.ExitSites, callees)
+	return append(groups, spec.Group{Name: "hostile", Tier: spec.Anchor, Functions: []spec.Function{
+		{Library: "libhostile", Symbol: "cuLaunchKernel", Exact: true, Layer: "native", Label: "launch", Action: spec.Span, End: spec.ExitSites},
+		{Library: "libhostile", Symbol: "_ZN2at4_ops", Name: spec.FromOperator, Suffix: "4callE", Layer: "op", Action: spec.Span, End: spec.ExitSites},
 	}})
 }
 

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // What an unprivileged user's process may do to the tracer, and through it to
@@ -132,9 +132,9 @@ func inodeOf(t *testing.T, path string) uint64 {
 	return info.Sys().(*syscall.Stat_t).Ino
 }
 
-func impostorGroup() []catalog.Group {
-	return []catalog.Group{{Name: "native", Tier: catalog.Anchor, Functions: []catalog.Function{{
-		Library: "libimpostor.so", Symbol: "impostor", Exact: true, Layer: "native", Label: "impostor", Action: catalog.Span, End: catalog.NoEnd,
+func impostorGroup() []spec.Group {
+	return []spec.Group{{Name: "native", Tier: spec.Anchor, Functions: []spec.Function{{
+		Library: "libimpostor.so", Symbol: "impostor", Exact: true, Layer: "native", Label: "impostor", Action: spec.Span, End: spec.NoEnd,
 	}}}}
 }
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // timesInAndOut is how often the probes go in and out: 2,000 before a merge, as many
@@ -47,7 +47,7 @@ func TestProbesInAndOutThousandsOfTimesHarmNobody(t *testing.T) {
 	defer job.Process.Kill()
 	lines := bufio.NewScanner(stdout)
 	lines.Scan() // ready
-	groups := nativeGroup("libthrower-both", catalog.ExitSites, map[string]string{
+	groups := nativeGroup("libthrower-both", spec.ExitSites, map[string]string{
 		"maybe": "_ZN7thrower5maybeEl", "nested": "_ZN7thrower6nestedEll",
 		"shielded": "_ZN7thrower8shieldedEl", "Worker::work": "_ZN7thrower6Worker4workEl",
 	})

@@ -5,7 +5,6 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
-	"github.com/ebpfprof/ebpfprof/tracer/counter"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/job"
@@ -47,7 +46,7 @@ func (t told) OnceDrained(f func()) {
 	t.s.do(func(d *decode.Decoder) { d.Departed.WhenRead(f) })
 }
 
-// Left makes rows of scopes whose end nobody will see.
+// Left makes rows of scopes whose end will not be seen.
 func (t told) Left(open []kernel.OpenCall) {
 	for _, c := range open {
 		t.s.do(func(d *decode.Decoder) { d.Departed.Scope(c) })
@@ -62,6 +61,8 @@ func (t told) Process(row event.Process) {
 	t.s.do(func(d *decode.Decoder) {
 		if row.EndedNS == nil {
 			d.Collectives.Process(row.PID, job)
+		} else {
+			d.Clocks.Steps.Ended(row.PID, *row.EndedNS)
 		}
 		d.Rows.Out.Keep(d.Rows.Out.Process(row))
 	})
@@ -89,11 +90,21 @@ func (t told) Library(row event.Library, again bool) {
 func (t told) Remapped(pid int) { t.s.do(func(d *decode.Decoder) { d.Runtimes.Remapped(uint32(pid)) }) }
 func (t told) Ended(pid int)    { t.s.do(func(d *decode.Decoder) { d.Departed.Process(int32(pid)) }) }
 
+// Killed notes it with what the processes have held lately: of this one it is the last
+// moment to look.
+func (t told) Killed(pid int, ns int64) {
+	held := t.s.counters.history.Take()
+	t.s.do(func(d *decode.Decoder) {
+		keepReadings(d, held)
+		decode.Killed(d, int32(pid), ns)
+	})
+}
+
 // keepers keep something of each process.
 func keepers(s *Session) []job.Keeper {
-	keepers := []job.Keeper{s.classes, s.stubs, acceleratorMaps{s.decoder.Runtimes}}
-	if s.counters != nil {
-		keepers = append(keepers, countedJob{s.counters})
+	keepers := []job.Keeper{s.classes, s.stubs, acceleratorMaps{s.decoder.Runtimes}, countedJob{s.counters.history}}
+	if s.counters.sampler != nil {
+		keepers = append(keepers, countedJob{s.counters.sampler})
 	}
 	return keepers
 }
@@ -105,12 +116,18 @@ type acceleratorMaps struct{ *decode.Runtimes }
 func (acceleratorMaps) Began(int) {}
 func (acceleratorMaps) Ended(int) {}
 
-// countedJob has the counters of a process's control groups and networks read.
-type countedJob struct{ *counter.Sampler }
+// countedJob has the memory of a process read, or the counters of its control groups and
+// networks.
+type countedJob struct {
+	reader interface {
+		Follow(pid int)
+		Forget(pid int)
+	}
+}
 
-func (c countedJob) Began(pid int)                { c.Follow(pid) }
+func (c countedJob) Began(pid int)                { c.reader.Follow(pid) }
 func (countedJob) Mapped(int, []*process.Library) {}
-func (c countedJob) Ended(pid int)                { c.Forget(pid) }
+func (c countedJob) Ended(pid int)                { c.reader.Forget(pid) }
 
 // governedJob is what the probes are on.
 type governedJob struct{ s *Session }

@@ -7,17 +7,17 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/probes"
 )
 
 // leftOutGroups are an anchor group, one that goes into slices and one of launches, of
 // the functions of callee.h.
-func leftOutGroups(detail, launches []string) []catalog.Group {
-	groups := nativeGroup("libcallee-plain", catalog.ExitSites, callees)
-	sliced := catalog.Group{Name: "sliced", Tier: catalog.Detail}
-	launch := catalog.Group{Name: "launches", Tier: catalog.Detail, Launches: true}
-	groups[0].Functions = slices.DeleteFunc(groups[0].Functions, func(f catalog.Function) bool {
+func leftOutGroups(detail, launches []string) []spec.Group {
+	groups := nativeGroup("libcallee-plain", spec.ExitSites, callees)
+	sliced := spec.Group{Name: "sliced", Tier: spec.Detail}
+	launch := spec.Group{Name: "launches", Tier: spec.Detail, Launches: true}
+	groups[0].Functions = slices.DeleteFunc(groups[0].Functions, func(f spec.Function) bool {
 		switch {
 		case slices.Contains(detail, f.Label):
 			sliced.Functions = append(sliced.Functions, f)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/mapfill"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // What a recording uses of its limits can be read while it goes on, by another program.
@@ -15,7 +15,7 @@ func TestWhatIsUsedOfTheLimitsIsTold(t *testing.T) {
 	probed, _ := startCalls(t)
 	options := Options{
 		PIDs: []int{working.Process.Pid, probed.Process.Pid}, Level: LevelWindow, Budget: Unlimited, Frequency: 99,
-		catalog: nativeGroup("libcallee-plain", catalog.ExitSites, callees), Limits: map[string]int{"stacks": 65536, "probes": 100},
+		catalog: nativeGroup("libcallee-plain", spec.ExitSites, callees), Limits: map[string]int{"stacks": 65536, "probes": 100},
 	}
 	recordInto(t, &recordingSink{}, options, func(s *Session, stop func()) {
 		defer stop()

@@ -214,7 +214,7 @@ func BenchmarkLoad(b *testing.B) {
 	features := features.Probe()
 	for b.Loop() {
 		options := Options{BufferBytes: 64 << 20, MaxFrames: 128, Frequency: 99, OffCPU: time.Millisecond}
-		k, s, refused, err := options.load(features)
+		k, s, refused, err := options.load(features, func(*kernel.Programs) {})
 		if err := errors.Join(err, refused); err != nil {
 			b.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func (s lossesOf) write() error {
 	if err := s.writeCachedCode(now); err != nil {
 		return err
 	}
-	for _, w := range slices.Concat(s.decoder.Losses(), s.unheardLibraries(), s.nameLosses(), s.probes.Accounts().Distrusted(), s.filtered.Losses()) {
+	for _, w := range slices.Concat(s.decoder.Losses(), s.unheardLibraries(), s.nameLosses(), s.probes.Accounts().Distrusted(), s.probes.Late.Losses(), s.filtered.Losses()) {
 		w.TSNS = now
 		if w.Count == 0 {
 			continue

@@ -17,12 +17,14 @@ type manager struct {
 	scopes   scopeSweep
 	open     openLook
 	io       ioLook
+	standing standingLook
 }
 
 // manage follows the processes until it is time to stop.
 func (s *manager) manage(ctx context.Context, life *kernel.LifeReader, decoded <-chan error) error {
 	timer := newAlarm()
 	defer timer.Stop()
+	defer s.standing.end()
 	for {
 		select {
 		case <-ctx.Done():
@@ -92,6 +94,9 @@ func (s *manager) untilTick() time.Duration {
 		wait = min(wait, max(time.Millisecond, time.Until(s.open.at)))
 	}
 	wait = min(wait, s.probes.Wait())
+	if s.sampling.walks != nil {
+		wait = min(wait, max(time.Millisecond, time.Until(s.standing.at)))
+	}
 	return min(wait, s.job.Wait())
 }
 
@@ -102,6 +107,7 @@ func (s *manager) tick() error {
 	s.scopes.endOrphans(s.Session, now)
 	s.open.look(s.Session, now)
 	s.io.look(s.Session, now)
+	s.standing.look(s.Session, now)
 	if err := s.probes.Tick(now); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // The programs of testdata/native have the shapes that probes meet, and say
@@ -95,14 +95,14 @@ func traceCommand(t *testing.T, options Options, between func(*Session), argv ..
 }
 
 // nativeGroup has one function for each symbol of a library of testdata/native.
-func nativeGroup(library string, end catalog.End, symbols map[string]string) []catalog.Group {
-	group := catalog.Group{Name: "native", Tier: catalog.Anchor}
+func nativeGroup(library string, end spec.End, symbols map[string]string) []spec.Group {
+	group := spec.Group{Name: "native", Tier: spec.Anchor}
 	for label, symbol := range symbols {
-		group.Functions = append(group.Functions, catalog.Function{
-			Library: library, Symbol: symbol, Exact: true, Layer: "native", Label: label, Action: catalog.Span, End: end,
+		group.Functions = append(group.Functions, spec.Function{
+			Library: library, Symbol: symbol, Exact: true, Layer: "native", Label: label, Action: spec.Span, End: end,
 		})
 	}
-	return []catalog.Group{group}
+	return []spec.Group{group}
 }
 
 func cSymbols(truth ...string) map[string]string {
@@ -131,7 +131,7 @@ var attachWays = map[string]bool{"multi": false, "perf": true}
 func TestEveryCallOfEveryShapeIsASpan(t *testing.T) {
 	for way, perf := range attachWays {
 		for _, variant := range []string{"plain", "protected", "cet", "both"} {
-			for endName, end := range map[string]catalog.End{"exit": catalog.ExitSites, "return": catalog.Return} {
+			for endName, end := range map[string]spec.End{"exit": spec.ExitSites, "return": spec.Return} {
 				t.Run(fmt.Sprintf("%s/%s/%s", way, variant, endName), func(t *testing.T) {
 					groups := nativeGroup("libcallee-"+variant, end, callees)
 					truth, sink, session := traceNative(t, "calls-"+variant, Options{PerfEvents: perf, catalog: groups})
@@ -182,7 +182,7 @@ func TestExceptionsAreMarkedAndNothingElse(t *testing.T) {
 	for way, perf := range attachWays {
 		for _, variant := range []string{"plain", "protected", "cet", "both"} {
 			t.Run(way+"/"+variant, func(t *testing.T) {
-				groups := nativeGroup("libthrower-"+variant, catalog.ExitSites, thrower)
+				groups := nativeGroup("libthrower-"+variant, spec.ExitSites, thrower)
 				truth, sink, session := traceNative(t, "throws-"+variant, Options{PerfEvents: perf, catalog: groups})
 				calls, threw := countSpans(sink.spans), countSpans(sink.spans, StatusThrew)
 				entries, ends := 0, 0
@@ -216,23 +216,23 @@ func TestExceptionsAreMarkedAndNothingElse(t *testing.T) {
 }
 
 func TestArgumentsComeFromRegistersStackAndMemory(t *testing.T) {
-	groups := nativeGroup("libcallee-both", catalog.Return, cSymbols("callee_many", "callee_message"))
+	groups := nativeGroup("libcallee-both", spec.Return, cSymbols("callee_many", "callee_message"))
 	for i := range groups[0].Functions {
 		f := &groups[0].Functions[i]
 		if f.Label == "callee_many" {
-			f.Values = []catalog.Value{
-				catalog.Reg(catalog.FieldStream, 5),
-				{Field: catalog.FieldBytes, Stack: true, Index: 0},
-				{Field: catalog.FieldContext, Stack: true, Index: 1},
+			f.Values = []spec.Value{
+				spec.Reg(spec.FieldStream, 5),
+				{Field: spec.FieldBytes, Stack: true, Index: 0},
+				{Field: spec.FieldContext, Stack: true, Index: 1},
 			}
 			if runtime.GOARCH == "arm64" { // which passes eight in registers
-				f.Values[1], f.Values[2] = catalog.Reg(catalog.FieldBytes, 6), catalog.Reg(catalog.FieldContext, 7)
+				f.Values[1], f.Values[2] = spec.Reg(spec.FieldBytes, 6), spec.Reg(spec.FieldContext, 7)
 			}
 			continue
 		}
-		f.Values = []catalog.Value{catalog.Mem(catalog.FieldBytes, 0, 32), catalog.Reg(catalog.FieldStream, 1)}
-		f.Text, f.TextArg = catalog.CString, 0
-		f.Name = catalog.Fixed
+		f.Values = []spec.Value{spec.Mem(spec.FieldBytes, 0, 32), spec.Reg(spec.FieldStream, 1)}
+		f.Text, f.TextArg = spec.CString, 0
+		f.Name = spec.Fixed
 	}
 	_, sink, _ := traceNative(t, "calls-both", Options{catalog: groups})
 	calls := int64(0)

@@ -6,6 +6,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/waits"
 )
 
 // A scope ends on whichever thread lets go of its object. One whose thread has
@@ -77,15 +78,16 @@ func (o *openLook) look(s *Session, now time.Time) {
 		return
 	}
 	begun := time.Now()
-	calls, epoch := openCollectives(s)
+	calls, since := openCollectives(s)
 	o.at = begun.Add(max(openEvery, openShare*time.Since(begun)))
-	s.do(func(d *decode.Decoder) { d.Collectives.Open(now.UnixNano(), epoch, calls) })
+	s.do(func(d *decode.Decoder) { d.Collectives.Open(now.UnixNano(), since, calls) })
 }
 
 // openCollectives reads which calls of collectives threads are in.
-func openCollectives(s *Session) (open []kernel.OpenFrame, epoch uint32) {
-	return s.kernel.OpenFrames(func(spec uint32) bool {
+func openCollectives(s *Session) (open []kernel.OpenFrame, since waits.Epochs) {
+	open, all, sliced := s.kernel.OpenFrames(func(spec uint32) bool {
 		p := s.probes.Table().Find(spec)
 		return p != nil && decode.ShowsOpen(p.Planned.Function)
 	})
+	return open, waits.Epochs{All: all, Sliced: sliced}
 }

@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // livesScopes are the scopes of testdata/native/lives.c.
-func livesScopes() []catalog.Group {
-	key := []catalog.Value{catalog.Reg(catalog.FieldScopeKey, 0)}
-	return []catalog.Group{{Name: "native", Tier: catalog.Anchor, Functions: []catalog.Function{
-		{Library: "lives", Symbol: "scope_begin", Exact: true, Layer: "scope", Label: "scope", Action: catalog.ScopeBegin, End: catalog.ExitSites, Values: key},
-		{Library: "lives", Symbol: "scope_end", Exact: true, Layer: "scope", Label: "scope_end", Action: catalog.ScopeEnd, Values: key},
+func livesScopes() []spec.Group {
+	key := []spec.Value{spec.Reg(spec.FieldScopeKey, 0)}
+	return []spec.Group{{Name: "native", Tier: spec.Anchor, Functions: []spec.Function{
+		{Library: "lives", Symbol: "scope_begin", Exact: true, Layer: "scope", Label: "scope", Action: spec.ScopeBegin, End: spec.ExitSites, Values: key},
+		{Library: "lives", Symbol: "scope_end", Exact: true, Layer: "scope", Label: "scope_end", Action: spec.ScopeEnd, Values: key},
 	}}}
 }
 

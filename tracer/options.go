@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
@@ -44,8 +45,9 @@ type Options struct {
 	// OffCPU is how long a thread must have been off the CPU to be recorded; 0
 	// records no waits.
 	OffCPU time.Duration
-	// MaxFrames is how many frames of each kind, native and Python, a stack has at
-	// the most; MostFrames if 0, which it cannot be more than.
+	// MaxFrames is how many frames of each kind, native and Python, a stack has at the
+	// most; MostFrames if 0, which it cannot be more than. Of Python frames there are
+	// MostPythonFrames at the most.
 	MaxFrames int
 	// VerifyStacks is of how many stacks that a call had before one is walked to
 	// compare, and not only looked up; 1 walks all, 0 is 256.
@@ -66,14 +68,17 @@ type Options struct {
 	NoShapes bool
 	// NoIO leaves what the job reads and writes alone.
 	NoIO bool
+	// Paths tells what it reads and writes apart by file: rows of io, and of span, have
+	// their paths.
+	Paths bool
 	// Counters is how often the machine's counters are read; 0 leaves them alone.
 	Counters time.Duration
 
 	// Limits are other values for some of the Limits, by name.
 	Limits map[string]int
 
-	catalog []catalog.Group // instead of the catalog's own, for tests
-	release string          // instead of the kernel's own, likewise
+	catalog []spec.Group // instead of the catalog's own, for tests
+	release string       // instead of the kernel's own, likewise
 	// maxProcesses is how many places the kernel's table of them has, likewise.
 	maxProcesses int
 	// unusedRest is instead of probes.FileRest, likewise.
@@ -132,17 +137,17 @@ func (o *Options) kernelSizes() kernel.Sizes {
 // SelectGroups returns the catalog's groups for a level, or those whose names match the
 // globs; groups on demand only by their whole name. A glob that matches none gives
 // ErrUnknownGroup.
-func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
+func SelectGroups(level Level, names []string) ([]spec.Group, error) {
 	all := catalog.Groups()
 	if len(names) == 0 && level == LevelSamples {
 		return nil, nil
 	}
 	if len(names) == 0 {
-		return slices.DeleteFunc(all, func(g catalog.Group) bool {
+		return slices.DeleteFunc(all, func(g spec.Group) bool {
 			return g.OnDemand || level == LevelAnchor && !anchorGroups[g.Name]
 		}), nil
 	}
-	var chosen []catalog.Group
+	var chosen []spec.Group
 	for _, name := range names {
 		matched, _ := path.Match(name, filter.IOGroup)
 		for _, g := range all {
@@ -150,7 +155,7 @@ func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
 				continue
 			}
 			matched = true
-			if !slices.ContainsFunc(chosen, func(c catalog.Group) bool { return c.Name == g.Name }) {
+			if !slices.ContainsFunc(chosen, func(c spec.Group) bool { return c.Name == g.Name }) {
 				chosen = append(chosen, g)
 			}
 		}
@@ -167,7 +172,7 @@ func SelectGroups(level Level, names []string) ([]catalog.Group, error) {
 
 // SelectGroups are the groups that are probed: those of the level, or those named, as far
 // as the filter lets them. None gives ErrNothingToProbe.
-func (o *Options) SelectGroups() ([]catalog.Group, error) {
+func (o *Options) SelectGroups() ([]spec.Group, error) {
 	groups, err := SelectGroups(o.Level, o.Filter.Probe[filter.Group])
 	if err != nil || len(groups) == 0 {
 		return nil, err
@@ -179,10 +184,10 @@ func (o *Options) SelectGroups() ([]catalog.Group, error) {
 }
 
 // withCompanions adds the groups that others need.
-func withCompanions(chosen, all []catalog.Group) []catalog.Group {
+func withCompanions(chosen, all []spec.Group) []spec.Group {
 	for i := 0; i < len(chosen); i++ {
 		for _, name := range chosen[i].With {
-			named := func(g catalog.Group) bool { return g.Name == name }
+			named := func(g spec.Group) bool { return g.Name == name }
 			if !slices.ContainsFunc(chosen, named) {
 				chosen = append(chosen, all[slices.IndexFunc(all, named)])
 			}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 func TestOptionsMeanWhatTheySay(t *testing.T) {
@@ -50,7 +50,7 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 // A stack for every operator is what the level is for, whether or not samples are
 // asked for as well.
 func TestDeepWithoutSamplesHasTheStackOfEveryOperator(t *testing.T) {
-	groups := nativeGroup("libcallee-plain", catalog.ExitSites, callees)
+	groups := nativeGroup("libcallee-plain", spec.ExitSites, callees)
 	for i := range groups[0].Functions {
 		groups[0].Functions[i].Layer = "op"
 	}
@@ -65,6 +65,6 @@ func TestDeepWithoutSamplesHasTheStackOfEveryOperator(t *testing.T) {
 		t.Errorf("%d of %d operators have no stack", without, len(sink.spans))
 	}
 	if len(sink.samples) > 0 {
-		t.Errorf("%d samples that nobody asked for", len(sink.samples))
+		t.Errorf("%d samples that were not asked for", len(sink.samples))
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
@@ -30,7 +30,7 @@ func TestUnderSeccompTheRecordingHasNoReturnProbes(t *testing.T) {
 			if c.filtered {
 				argv = append([]string{filepath.Join(build, "filtered")}, argv...)
 			}
-			options := Options{release: c.release, catalog: nativeGroup("libcallee-plain", catalog.Return, callees)}
+			options := Options{release: c.release, catalog: nativeGroup("libcallee-plain", spec.Return, callees)}
 			truth, sink, session := traceCommand(t, options, nil, argv...)
 			checkReturns(t, truth, sink, session, c.returns)
 		})
@@ -74,7 +74,7 @@ func checkReturns(t *testing.T, truth nativeTruth, sink *recordingSink, session 
 // TestUnderSeccompExitSitesGoOn: they are no return probes, and lose nothing.
 func TestUnderSeccompExitSitesGoOn(t *testing.T) {
 	build := buildNative(t)
-	groups := nativeGroup("libcallee-protected", catalog.ExitSites, callees)
+	groups := nativeGroup("libcallee-protected", spec.ExitSites, callees)
 	truth, sink, session := traceCommand(t, Options{release: hazardousRelease, catalog: groups}, nil,
 		filepath.Join(build, "filtered"), filepath.Join(build, "calls-protected"), "200", "wait")
 	checkShapes(t, truth, sink, session)
@@ -84,7 +84,7 @@ func TestUnderSeccompExitSitesGoOn(t *testing.T) {
 // filter when the probes are in.
 func TestAFilterThatComesLaterEndsReturnProbes(t *testing.T) {
 	hazard := features.Hazard{Name: "late", Harm: "a seccomp filter kills", Source: "this test", Returns: true}
-	groups := nativeGroup("libcallee-plain", catalog.Return, callees)
+	groups := nativeGroup("libcallee-plain", spec.Return, callees)
 	truth, sink, session := traceCommand(t, Options{catalog: groups}, func(s *Session) {
 		for _, p := range s.job.Rows() {
 			if err := s.probes.DropReturns(int(p.PID), &hazard); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
@@ -195,8 +196,8 @@ func TestVersionsOfNewerFunctionsAreThoseOfTheHeaders(t *testing.T) {
 		}
 		return major, minor
 	}
-	for runtime, check := range map[string]func(t *testing.T, f *catalog.Function){
-		"cuda": func(t *testing.T, f *catalog.Function) {
+	for runtime, check := range map[string]func(t *testing.T, f *spec.Function){
+		"cuda": func(t *testing.T, f *spec.Function) {
 			major, minor := version(t, f.Since)
 			if !word(read(t, "nvidia", "cu13", "include", "cuda.h"), f.Symbol) {
 				t.Errorf("%s is not in cuda.h", f.Symbol)
@@ -205,7 +206,7 @@ func TestVersionsOfNewerFunctionsAreThoseOfTheHeaders(t *testing.T) {
 				t.Errorf("%s is said to be of %s: %s is not in cudaTypedefs.h", f.Symbol, f.Since, kind)
 			}
 		},
-		"hip": func(t *testing.T, f *catalog.Function) {
+		"hip": func(t *testing.T, f *spec.Function) {
 			const include = "triton/backends/amd/include/hip"
 			major, minor := version(t, f.Since)
 			var ofMajor, ofMinor int
@@ -248,7 +249,7 @@ func TestVersionsOfNewerFunctionsAreThoseOfTheHeaders(t *testing.T) {
 
 // withoutAlternatives are the groups with the functions that are probed only where
 // a better one is missing.
-func withoutAlternatives(groups []catalog.Group) []catalog.Group {
+func withoutAlternatives(groups []spec.Group) []spec.Group {
 	for g := range groups {
 		groups[g].Functions = slices.Clone(groups[g].Functions)
 		for f := range groups[g].Functions {

@@ -20,15 +20,18 @@ func (o *Options) measuresIO() bool { return !o.NoIO && o.Filter.IO() }
 
 // sampled is what is to be sampled.
 func (o *Options) sampled() sampler.Options {
-	return sampler.Options{Frequency: o.Frequency, OffCPU: o.OffCPU, Stacks: o.takesStacks(), IO: o.measuresIO(), IOBudget: o.Budget}
+	return sampler.Options{Frequency: o.Frequency, OffCPU: o.OffCPU, Stacks: o.takesStacks(), IO: o.measuresIO(), Paths: o.Paths, IOBudget: o.Budget}
 }
 
 // load loads the programs that the options ask for; those of samples may be refused.
-func (o *Options) load(can *features.Set) (k *kernel.Programs, s *sampler.Sampler, refused, err error) {
+// meanwhile is called with those of calls, while those of samples may still be under way.
+func (o *Options) load(can *features.Set, meanwhile func(*kernel.Programs)) (k *kernel.Programs, s *sampler.Sampler, refused, err error) {
 	if o.takesStacks() || o.measuresIO() {
-		return sampler.LoadBoth(o.kernelSizes(), o.sampled(), can)
+		return sampler.LoadBoth(o.kernelSizes(), o.sampled(), can, meanwhile)
 	}
-	k, err = kernel.Load(o.kernelSizes(), can)
+	if k, err = kernel.Load(o.kernelSizes(), can); err == nil {
+		meanwhile(k)
+	}
 	return k, nil, nil, err
 }
 
@@ -115,7 +118,7 @@ func (p sampling) prepareTables(said func(done, of int) (goOn bool)) {
 // the programs of calls nothing can be recorded; samples is why there would be no
 // samples, without which the rest goes on.
 func CheckLoads(f *features.Set, options Options) (calls, samples error) {
-	k, s, samples, err := options.load(f)
+	k, s, samples, err := options.load(f, func(*kernel.Programs) {})
 	if err != nil {
 		return err, nil
 	}

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
-	"github.com/ebpfprof/ebpfprof/tracer/counter"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
@@ -38,7 +38,7 @@ type Session struct {
 	governor *budget.Governor
 	sampling sampling
 	taking   taking
-	counters *counter.Sampler // nil without counters
+	counters counting
 
 	job      *job.Job
 	filtered *filter.Sink // in front of sink; nil where no row is left out
@@ -87,8 +87,10 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Beside the probing, for what is loaded then.
+	bpf.ReadKernelTypesBeside()
 	if options.takesStacks() {
-		sampler.FindKernelTextBeside() // beside the probing, for the programs of samples
+		sampler.FindKernelTextBeside()
 	}
 	can := *features.Probe()
 	if err := can.Check(); err != nil {
@@ -100,7 +102,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if options.PerfEvents {
 		can.UprobeMulti = false
 	}
-	k, sampler, noSampler, err := options.load(&can)
+	k, sampler, noSampler, err := options.load(&can, calibrate)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +110,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 		options: options, sink: sink, kernel: k, classes: mapped.NewClasses(), stubs: accel.NewHostStubs(),
 		filtered: filtered, offsetNS: clockOffset(),
 	}
+	s.counters = openCounters(options.Counters, s.offsetNS)
 	s.taking = taking{options: &s.options, kernel: k, warn: s.warn, stacks: sampler != nil && options.takesStacks(), lines: s.rowsByLine}
 	chosen, detaching := probes.Select(groups, options.Budget, &can), kernel.NewDetacher()
 	s.probes = probes.New(probes.Config{
@@ -116,12 +119,11 @@ func Open(options Options, sink Sink) (*Session, error) {
 		Prepare: s.taking.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
 	})
 	s.decoder = decode.New(decode.Config{
-		Sink: sink, Probes: s.probes.Table(), OffsetNS: s.offsetNS, SinceMarkNS: kernel.CalibrateMark(k), Classes: s.classes, Kernels: []accel.Namer{s.stubs},
-		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"), Waits: options.OffCPU > 0, GiveUpIO: func() { s.sampling.sampler.GiveUpIO() },
+		Sink: sink, Probes: s.probes.Table(), OffsetNS: s.offsetNS, ProbesTook: probesTook(k), Classes: s.classes, Kernels: []accel.Namer{s.stubs},
+		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"), Waits: options.OffCPU > 0, RanOut: s.counters.tellHeld, GiveUpIO: func() { s.sampling.sampler.GiveUpIO() },
 	})
 	s.governor = newGovernor(s, kernel.Calibrate(k), probes.SlicesHere(&can))
 	s.sampling = newSampling(s, sampler, noSampler)
-	s.counters = openCounters(options.Counters, s.offsetNS)
 	s.job = job.New(job.Config{
 		Kernel: k, Detaching: detaching, Probes: s.probes, Walks: s.sampling.walks, Groups: chosen.Groups, Filter: &s.options.Filter, Plans: plans,
 		Named: slices.Concat(options.PIDs, options.Starting), Follow: options.Follow, OffsetNS: s.offsetNS, Keepers: keepers(s),
@@ -132,8 +134,14 @@ func Open(options Options, sink Sink) (*Session, error) {
 		s.Close()
 		return nil, err
 	}
-	k.LoadLater()
 	return s, nil
+}
+
+// calibrate measures what a Session asks for when it is made, while the verifier looks at the
+// programs of samples. Nothing is traced yet, so that these are the only hits.
+func calibrate(k *kernel.Programs) {
+	kernel.Calibrate(k)
+	probesTook(k)
 }
 
 func openTargets(pids []int) ([]*process.Process, error) {
@@ -203,6 +211,7 @@ func (s *Session) warn(w Warning) {
 // fails. It returns nil in the first two cases, after everything that the
 // kernel recorded has reached the sink.
 func (s *Session) Run(ctx context.Context) error {
+	s.kernel.LoadLater()
 	calls, err := s.kernel.OpenCallRing()
 	if err != nil {
 		return err
@@ -266,8 +275,8 @@ func (s *Session) finish() error {
 	s.decoder.Serve()
 	s.decoder.Rows.Slices.WeighRest()
 	if s.probes.Awaits() {
-		calls, epoch := openCollectives(s)
-		s.decoder.Collectives.Open(time.Now().UnixNano(), epoch, calls)
+		calls, since := openCollectives(s)
+		s.decoder.Collectives.Open(time.Now().UnixNano(), since, calls)
 	}
 	if err := s.unfinished(); err != nil {
 		return err
@@ -282,7 +291,7 @@ func (s *Session) finish() error {
 		return err
 	}
 	s.stats.update(&s.decoder.Rows.Sums.Totals)
-	s.stats.end(&s.decoder.Rows.Sums.Totals, s.governor.Cost(len(s.probes.All())))
+	s.stats.end(&s.decoder.Rows.Sums.Totals, s.sampling.walks.Unresolved(), s.governor.Cost(len(s.probes.All())))
 	return s.decoder.Rows.Out.Failed()
 }
 
@@ -301,9 +310,7 @@ func (s *Session) Close() {
 	s.detachAll()
 	s.sampling.close()
 	s.kernel.Close()
-	if s.counters != nil {
-		s.counters.Close()
-	}
+	s.counters.close()
 	s.governor.Close()
 	s.classes.Close()
 	s.decoder.Close()

@@ -13,6 +13,8 @@ import (
 type Stats struct {
 	Totals
 	Lost map[string]uint64 // by reason, rows only
+	// Unnamed counts the Python frames without a name, by reason; nil before the end.
+	Unnamed map[string]uint64
 	// Cost is what the probes have cost the job, as far as it can be told from their
 	// hits; nil before the end.
 	Cost *budget.Cost
@@ -40,10 +42,10 @@ func (s *statistics) stackRows() int {
 }
 
 // end keeps the totals by name, once nothing changes them any more.
-func (s *statistics) end(t *Totals, cost budget.Cost) {
+func (s *statistics) end(t *Totals, unnamed map[string]uint64, cost budget.Cost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Cost = &cost
+	s.stats.Cost, s.stats.Unnamed = &cost, unnamed
 	s.stats.Operators = t.Operators
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
@@ -64,9 +64,9 @@ func stackCostOf(m *kernel.MemoTotals) float64 {
 // wantsStack reports whether a level takes the stack of a function's calls:
 // what takes memory from a driver, or finds none, is rare, and explains itself at
 // any; the few calls that explain a step at window, every operator at deep.
-func wantsStack(level Level, f *catalog.Function) bool {
+func wantsStack(level Level, f *spec.Function) bool {
 	switch f.Action {
-	case catalog.Span, catalog.ScopeBegin:
+	case spec.Span, spec.ScopeBegin:
 	default:
 		return f.Memory != nil && f.Memory.Action == event.ActionOutOfMemory
 	}
@@ -111,11 +111,11 @@ func (t *taking) sampleShare() float64 {
 
 // wantsLine reports whether a level asks for the Python code behind a function's
 // calls: whatever becomes a row, or tells another row's.
-func wantsLine(level Level, f *catalog.Function) bool {
+func wantsLine(level Level, f *spec.Function) bool {
 	switch f.Action {
-	case catalog.Span, catalog.Sequence:
+	case spec.Span, spec.Sequence:
 		return level != LevelAnchor
-	case catalog.Event:
+	case spec.Event, spec.Urgent, spec.Timed:
 		return level != LevelAnchor && f.Memory != nil
 	}
 	return false

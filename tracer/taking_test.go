@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // labelled finds a function of the catalog.
-func labelled(t *testing.T, label string) *catalog.Function {
+func labelled(t *testing.T, label string) *spec.Function {
 	t.Helper()
 	for _, g := range catalog.Groups() {
 		for i := range g.Functions {

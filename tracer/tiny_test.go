@@ -9,39 +9,39 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // tinyRuntime is all that a new runtime takes.
-var tinyRuntime = catalog.Group{
-	Name: "tiny", Tier: catalog.Anchor,
-	Functions: []catalog.Function{
-		tiny("tiny_kernel", "module", func(f *catalog.Function) {
-			f.Effect, f.Text, f.TextArg = catalog.NamesKernel, catalog.CStringLong, 1
-			f.Values = []catalog.Value{catalog.Out(catalog.FieldHandle, 0)}
+var tinyRuntime = spec.Group{
+	Name: "tiny", Tier: spec.Anchor,
+	Functions: []spec.Function{
+		tiny("tiny_kernel", "module", func(f *spec.Function) {
+			f.Effect, f.Text, f.TextArg = spec.NamesKernel, spec.CStringLong, 1
+			f.Values = []spec.Value{spec.Out(spec.FieldHandle, 0)}
 		}),
-		tiny("tiny_launch", "launch", func(f *catalog.Function) {
-			f.Name = catalog.FromKernel
-			f.Values = []catalog.Value{
-				catalog.Reg(catalog.FieldStream, 0), catalog.Reg(catalog.FieldKernel, 1),
-				catalog.Reg32(catalog.FieldWorkX, 2), catalog.Reg32(catalog.FieldBlockX, 3),
+		tiny("tiny_launch", "launch", func(f *spec.Function) {
+			f.Name = spec.FromKernel
+			f.Values = []spec.Value{
+				spec.Reg(spec.FieldStream, 0), spec.Reg(spec.FieldKernel, 1),
+				spec.Reg32(spec.FieldWorkX, 2), spec.Reg32(spec.FieldBlockX, 3),
 			}
 		}),
-		tiny("tiny_memory", "alloc", func(f *catalog.Function) {
-			f.Values = []catalog.Value{catalog.Out(catalog.FieldAddress, 0), catalog.Reg(catalog.FieldBytes, 1)}
-			f.Memory = &catalog.Memory{Space: "device", Level: "driver", Action: "alloc"}
+		tiny("tiny_memory", "alloc", func(f *spec.Function) {
+			f.Values = []spec.Value{spec.Out(spec.FieldAddress, 0), spec.Reg(spec.FieldBytes, 1)}
+			f.Memory = &spec.Memory{Space: "device", Level: "driver", Action: "alloc"}
 		}),
-		tiny("tiny_return", "free", func(f *catalog.Function) {
-			f.Values = []catalog.Value{catalog.Reg(catalog.FieldAddress, 0)}
-			f.Memory = &catalog.Memory{Space: "device", Level: "driver", Action: "free"}
+		tiny("tiny_return", "free", func(f *spec.Function) {
+			f.Values = []spec.Value{spec.Reg(spec.FieldAddress, 0)}
+			f.Memory = &spec.Memory{Space: "device", Level: "driver", Action: "free"}
 		}),
 	},
 }
 
-func tiny(symbol, category string, with func(*catalog.Function)) catalog.Function {
-	f := catalog.Function{
+func tiny(symbol, category string, with func(*spec.Function)) spec.Function {
+	f := spec.Function{
 		Library: "libtiny.so", Symbol: symbol, Exact: true, Layer: "runtime", Category: category, Runtime: "tiny",
-		Label: symbol, Action: catalog.Span, End: catalog.Return, StatusOK: true,
+		Label: symbol, Action: spec.Span, End: spec.Return, StatusOK: true,
 	}
 	with(&f)
 	return f
@@ -62,7 +62,7 @@ func TestANewRuntimeIsOnlyATable(t *testing.T) {
 	defer job.Process.Kill()
 	bufio.NewScanner(stdout).Scan() // ready
 	sink := &recordingSink{}
-	session, err := Open(Options{PIDs: []int{job.Process.Pid}, BufferBytes: 4 << 20, Budget: Unlimited, catalog: []catalog.Group{tinyRuntime}}, sink)
+	session, err := Open(Options{PIDs: []int{job.Process.Pid}, BufferBytes: 4 << 20, Budget: Unlimited, catalog: []spec.Group{tinyRuntime}}, sink)
 	if err != nil {
 		t.Fatal(err)
 	}

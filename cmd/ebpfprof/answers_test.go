@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	urfave "github.com/urfave/cli/v2"
-
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/scripted"
+	"github.com/ebpfprof/ebpfprof/internal/testcommand"
 )
 
 // A user looks at a dataset in each way, writes a note and a query beside it, and
 // finds them again; what was recorded stays as it was.
 func TestWhatAUserKeepsBesideADataset(t *testing.T) {
-	dir := layoutJob(t)
+	dir := scripted.Copying(t)
 	for _, c := range []struct {
 		line []string
 		want string // in the output
@@ -51,7 +51,7 @@ func TestWhatAUserKeepsBesideADataset(t *testing.T) {
 }
 
 func TestMistakesAboutAnswersAreOneSentenceAndACode(t *testing.T) {
-	dir := layoutJob(t)
+	dir := scripted.Copying(t)
 	for _, c := range []struct {
 		line []string
 		code int
@@ -78,7 +78,7 @@ func TestMistakesAboutAnswersAreOneSentenceAndACode(t *testing.T) {
 
 // Views of JSON are objects whose members docs/json.md names.
 func TestViewsAreJSON(t *testing.T) {
-	out, complaint, _ := said(t, "views", layoutJob(t), "--view", "steps", "--json")
+	out, complaint, _ := said(t, "views", scripted.Copying(t), "--view", "steps", "--json")
 	var views []struct {
 		View string           `json:"view"`
 		Rows []map[string]any `json:"rows"`
@@ -100,10 +100,9 @@ func TestViewsAreJSON(t *testing.T) {
 // said runs a command of the tool.
 func said(t *testing.T, line ...string) (out, complaint string, code int) {
 	t.Helper()
-	for _, c := range []*urfave.Command{viewsCommand(), searchCommand(), annotateCommand(), queryCommand(), stepsCommand(), findingsCommand(),
-		treeCommand(), reportCommand(), criticalPathCommand(), diffCommand(), peaksCommand()} {
+	for _, c := range answers() {
 		if c.Name == line[0] {
-			out, _, code, err := runApp(c, line[1:]...)
+			out, _, code, err := testcommand.Run(c, line[1:]...)
 			if err != nil {
 				complaint = err.Error()
 			}

@@ -2,27 +2,39 @@
 // what it recorded.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() {
-	os.Exit(commandLine("ebpfprof", os.Args,
-		reportCommand(),
-		findingsCommand(),
-		diffCommand(),
-		treeCommand(),
-		stepsCommand(),
-		criticalPathCommand(),
-		viewsCommand(),
-		searchCommand(),
-		annotateCommand(),
-		peaksCommand(),
-		queryCommand(),
-		stacksCommand(),
-		memoryCommand(),
-		importCommand(),
-		lintCommand(),
-		exportCommand(),
-		symbolizeCommand(),
-		fleetCommand(),
-	))
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/commands/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/commands/data"
+	"github.com/ebpfprof/ebpfprof/internal/commands/fleet"
+	"github.com/ebpfprof/ebpfprof/internal/commands/memory"
+)
+
+func main() { os.Exit(commandLine("ebpfprof", os.Args, answers()...)) }
+
+// answers are the commands that read datasets, in the order of the help.
+func answers() []*urfave.Command {
+	return []*urfave.Command{
+		analysis.ReportCommand(),
+		analysis.FindingsCommand(),
+		analysis.DiffCommand(),
+		analysis.TreeCommand(),
+		analysis.StepsCommand(),
+		analysis.CriticalPathCommand(),
+		analysis.ViewsCommand(),
+		data.SearchCommand(),
+		data.AnnotateCommand(),
+		analysis.PeaksCommand(),
+		data.QueryCommand(),
+		analysis.StacksCommand(),
+		memory.Command(),
+		data.ImportCommand(),
+		data.LintCommand(),
+		data.ExportCommand(),
+		data.SymbolizeCommand(),
+		fleet.Command(),
+	}
 }

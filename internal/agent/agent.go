@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,8 +21,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
-// utf8 makes a label of any name: the exposition format has UTF-8 only.
-func utf8(name string) string { return strings.ToValidUTF8(printable.Text(name), "?") }
+// label makes a label of any name: the exposition format has UTF-8 only.
+func label(name string) string { return strings.ToValidUTF8(printable.Text(name), "?") }
 
 // Wants says whether the arguments are the agent's own: --config, --check, or those of
 // a worker.
@@ -115,15 +116,13 @@ func Run(path string, check bool) error {
 	notify("READY=1")
 	// Until the workers have written their last.
 	unsent, sent := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		sending(unsent, s.sender, log)
-	}()
+	var over sync.WaitGroup
+	over.Go(func() { sending(unsent, s.sender, log, "the store", "patterns", func() {}) })
+	over.Go(func() { s.profiles.sending(unsent, log) })
 	s.run(ctx)
 	notify("STOPPING=1")
 	sent()
-	<-over
+	over.Wait()
 	return nil
 }
 

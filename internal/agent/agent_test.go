@@ -4,11 +4,14 @@ import (
 	"errors"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -84,13 +87,49 @@ func TestAJobIsFoundByWhatItRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDiscoverer([]string{filepath.Base(self)})
+	d := newDiscoverer([]string{filepath.Base(self)}, nil)
 	d.own = -1
 	jobs, err := d.look("named")
 	if err != nil || len(jobs) != 1 || jobs[0].Name != "named" || len(jobs[0].PIDs) != 1 || jobs[0].PIDs[0] != os.Getpid() {
 		t.Errorf("%+v, %v", jobs, err)
 	}
-	if jobs, err := newDiscoverer([]string{"libnothing.so"}).look(""); err != nil || len(jobs) != 0 {
+	if jobs, err := newDiscoverer([]string{"libnothing.so"}, nil).look(""); err != nil || len(jobs) != 0 {
 		t.Errorf("%+v, %v", jobs, err)
+	}
+}
+
+// Two agents on one node share a job by its ranks, as tests do that need two hosts.
+func TestOnlyTheRanksThatAreNamedAreRecorded(t *testing.T) {
+	c := exec.Command("sleep", "1000")
+	c.Env = []string{"RANK=1", "TORCHELASTIC_RUN_ID=named"}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Process.Kill()
+	for rank, want := range map[int32]string{0: "", 1: "named"} {
+		d := newDiscoverer(nil, []int32{rank})
+		if job, _ := d.jobOf(c.Process.Pid, ""); job != want {
+			t.Errorf("with ranks: [%d] rank 1 is of job %q", rank, job)
+		}
+		if job, _ := d.jobOf(os.Getpid(), "mine"); job != "" {
+			t.Errorf("a process without a rank is of job %q", job)
+		}
+	}
+}
+
+func TestAWorkerThatSeesNoStepsSaysSoOnce(t *testing.T) {
+	w := worker{config: Config{Budget: "1%"}, steps: live.New(trigger.Published)}
+	if text := w.blind(blindAfter - time.Second); text != "" {
+		t.Errorf("of a job that is still young: %q", text)
+	}
+	if err := w.steps.Warning(event.Warning{Kind: "slice", Source: "backward"}); err != nil {
+		t.Fatal(err)
+	}
+	if text := w.blind(blindAfter); !strings.Contains(text, "backward") || !strings.Contains(text, "budget: 1%") {
+		t.Errorf("it does not say why: %q", text)
+	}
+	if text := w.blind(2 * blindAfter); text != "" {
+		t.Errorf("it says it again: %q", text)
 	}
 }

@@ -21,11 +21,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+	"github.com/ebpfprof/ebpfprof/internal/otlp"
 )
 
 // Config is what the agent is told. The zero value of a field is its default.
@@ -34,11 +36,15 @@ type Config struct {
 	Spool     string   `yaml:"spool"`       // raw events of windows, the oldest out first
 	SpoolMB   int64    `yaml:"spool_mb"`    // how much of them stays
 	OutboxMB  int64    `yaml:"outbox_mb"`   // how much of what the store has not taken yet stays
+	OTLP      string   `yaml:"otlp"`        // a collector of OpenTelemetry's, for the samples of windows; "" is none
+	OTLPMB    int64    `yaml:"otlp_mb"`     // how much of what it has not taken yet stays
 	Budget    string   `yaml:"budget"`      // share of the job's time, such as 1%
 	Listen    string   `yaml:"listen"`      // address of /metrics, /healthz and /jobs; off
 	Libraries []string `yaml:"libraries"`   // a process that maps one of these is part of a job
 	Job       string   `yaml:"job"`         // name of jobs that no scheduler names
 	Only      []string `yaml:"only"`        // jobs whose names match one of these patterns; all without any
+	Ranks     []int32  `yaml:"ranks"`       // of jobs, only these ranks; all without any
+	Host      string   `yaml:"host"`        // what this node is called in the store; its host name without
 	Every     duration `yaml:"every"`       // how often jobs are looked for
 	Settle    duration `yaml:"settle"`      // how long a new job's processes are left alone
 	Window    duration `yaml:"window"`      // how long a window is
@@ -71,7 +77,7 @@ var defaultLibraries = []string{"libtorch_cpu.so", "libtorch.so", "libtorch_cuda
 // defaults are what a file does not say.
 func defaults() Config {
 	return Config{
-		SpoolMB: 2048, OutboxMB: 256, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries, Every: duration(5 * time.Second),
+		SpoolMB: 2048, OutboxMB: 256, OTLPMB: 64, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries, Every: duration(5 * time.Second),
 		Settle: duration(10 * time.Second), Window: duration(20 * time.Second), Cooldown: duration(10 * time.Minute),
 		Flush: duration(time.Minute), MaxJobs: 16, MaxRSSMB: 400, StepsMean: 50, Slower: 1.05,
 	}
@@ -85,7 +91,7 @@ const mostConfig = 1 << 20
 
 // ReadConfig reads a YAML file, then FILE's neighbours conf.d/*.yaml in order of their
 // names, then the environment: EBPFPROF_AGENT_STORE and so on override the keys of the
-// same name. A key that nobody knows is an error with its line.
+// same name. An unknown key is an error with its line.
 func ReadConfig(file string, environment []string) (Config, error) {
 	c := defaults()
 	more, err := filepath.Glob(filepath.Join(filepath.Dir(file), "conf.d", "*.yaml"))
@@ -163,8 +169,13 @@ func (c *Config) check() error {
 		return bad("it names no store: store: s3://BUCKET/PREFIX, or a directory that all nodes reach")
 	}
 	if store.IsBucket(c.Store) {
-		if _, err := store.Create(c.Store); err != nil { // asks nobody yet
+		if _, err := store.Create(c.Store); err != nil { // sends nothing yet
 			return bad("store: %v", err)
+		}
+	}
+	if c.OTLP != "" {
+		if _, err := otlp.Endpoint(c.OTLP); err != nil {
+			return bad("otlp: %v", err)
 		}
 	}
 	if c.Spool == "" {
@@ -188,17 +199,33 @@ func (c *Config) check() error {
 			return bad("key_file: %v", err)
 		}
 	}
+	if strings.ContainsFunc(c.Host, func(r rune) bool { return r <= ' ' || r == 0x7f || r == utf8.RuneError }) || len(c.Host) > mostHost {
+		return bad("host: %q is no name", c.Host)
+	}
 	switch {
 	case len(c.Libraries) == 0:
 		return bad("libraries: without any, no job would be found")
-	case c.MaxJobs < 1 || c.SpoolMB < 0 || c.OutboxMB < 1 || c.MaxRSSMB < 64:
-		return bad("max_jobs and outbox_mb are at least 1, spool_mb at least 0, max_rss_mb at least 64")
+	case c.MaxJobs < 1 || c.SpoolMB < 0 || c.OutboxMB < 1 || c.OTLPMB < 1 || c.MaxRSSMB < 64:
+		return bad("max_jobs, outbox_mb and otlp_mb are at least 1, spool_mb at least 0, max_rss_mb at least 64")
 	case c.StepsMean < 2 || !(c.Slower > 1):
 		return bad("steps_mean is at least 2, slower_than more than 1")
 	case time.Duration(c.Window) < time.Second:
 		return bad("window: at least 1s")
 	}
 	return nil
+}
+
+// mostHost is the longest name that Linux gives a host or DNS a domain.
+const mostHost = 253
+
+// host is what this node is called in the store: in a container the host name may be
+// the container's, which says nothing to who reads a report, and may not be unique.
+func (c *Config) host() (string, error) {
+	if c.Host != "" {
+		return c.called(c.Host), nil
+	}
+	name, err := os.Hostname()
+	return c.called(name), err
 }
 
 // wants says whether a job is to be recorded.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,12 +73,20 @@ func TestLaterFilesAndTheEnvironmentOverride(t *testing.T) {
 	main := write(t, filepath.Join(dir, "agent.yaml"), "store: /one\nwindow: 30s\nmax_jobs: 3\n")
 	write(t, filepath.Join(dir, "conf.d", "20-b.yaml"), "window: 50s\n")
 	write(t, filepath.Join(dir, "conf.d", "10-a.yaml"), "window: 40s\ncooldown: 1h\n")
-	c, err := ReadConfig(main, []string{"EBPFPROF_AGENT_STORE=/two", "EBPFPROF_AGENT_MAX_JOBS=7", "EBPFPROF_AGENT_REDACT=true", "OTHER=1"})
+	c, err := ReadConfig(main, []string{"EBPFPROF_AGENT_STORE=/two", "EBPFPROF_AGENT_MAX_JOBS=7", "EBPFPROF_AGENT_REDACT=true",
+		"EBPFPROF_AGENT_HOST=node-7", "EBPFPROF_AGENT_RANKS=[0, 3]", "OTHER=1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Store != "/two" || time.Duration(c.Window) != 50*time.Second || time.Duration(c.Cooldown) != time.Hour || c.MaxJobs != 7 || !c.Redact {
+	if c.Store != "/two" || time.Duration(c.Window) != 50*time.Second || time.Duration(c.Cooldown) != time.Hour || c.MaxJobs != 7 || !c.Redact || !slices.Equal(c.Ranks, []int32{0, 3}) {
 		t.Errorf("%+v", c)
+	}
+	if host, err := c.host(); err != nil || host == "node-7" || host != c.called("node-7") {
+		t.Errorf("with redact: true the node is called %q, %v", host, err)
+	}
+	c.Redact = false
+	if host, err := c.host(); err != nil || host != "node-7" {
+		t.Errorf("the node is called %q, %v", host, err)
 	}
 }
 
@@ -98,6 +107,8 @@ func TestABrokenConfigurationIsNamedWithItsLine(t *testing.T) {
 		"store: /s\nkey_file: " + open:    "chmod 600",
 		"store: /s\nslower_than: 1\n":     "slower_than",
 		"store: /s\nonly: ['[']\n":        "is no pattern",
+		"store: /s\nhost: 'a b'\n":        "host: \"a b\" is no name",
+		"store: /s\nranks: [one]\n":       "line 2",
 		"store: [":                        "yaml",
 		"store: /s\nlibraries: []\n":      "no job would be found",
 	} {

@@ -115,7 +115,7 @@ func TestRulesAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 	}
 	for _, name := range names {
 		if !used[name] && name != "ebpfprof_pattern_bytes_total" && name != "ebpfprof_outbox_oldest_timestamp_seconds" {
-			t.Errorf("nobody looks at %s", name)
+			t.Errorf("nothing looks at %s", name)
 		}
 	}
 }

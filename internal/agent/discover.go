@@ -25,6 +25,7 @@ type Job struct {
 // no library yet.
 type discoverer struct {
 	libraries []string
+	ranks     []int32 // only these; all without any
 	seen      map[int]seen
 	own       int
 }
@@ -40,8 +41,8 @@ type seen struct {
 // its framework within its first minutes.
 const mostLooks = 60
 
-func newDiscoverer(libraries []string) *discoverer {
-	return &discoverer{libraries: libraries, seen: map[int]seen{}, own: os.Getpid()}
+func newDiscoverer(libraries []string, ranks []int32) *discoverer {
+	return &discoverer{libraries: libraries, ranks: ranks, seen: map[int]seen{}, own: os.Getpid()}
 }
 
 // look returns the jobs that run now, in order of their names.
@@ -68,7 +69,7 @@ func (d *discoverer) look(unnamed string) ([]Job, error) {
 		if s.job == "" && s.looks < mostLooks {
 			s.looks++
 			if d.maps(pid) {
-				s.job, s.parent = jobOf(pid, unnamed)
+				s.job, s.parent = d.jobOf(pid, unnamed)
 			}
 		}
 		d.seen[pid] = s
@@ -118,9 +119,9 @@ func (d *discoverer) maps(pid int) bool {
 
 // jobOf names the job of a process: children that it forks have its environment and
 // its group, and so its job.
-func jobOf(pid int, unnamed string) (job string, parent int) {
+func (d *discoverer) jobOf(pid int, unnamed string) (job string, parent int) {
 	p, err := process.Open(pid)
-	if err != nil {
+	if err != nil || len(d.ranks) > 0 && (p.Job.Rank == nil || !slices.Contains(d.ranks, *p.Job.Rank)) {
 		return "", 0
 	}
 	switch {

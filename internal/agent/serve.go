@@ -80,12 +80,17 @@ var (
 	descSent   = prometheus.NewDesc("ebpfprof_store_bytes_total", "bytes that the store has taken", nil, nil)
 	descLost   = prometheus.NewDesc("ebpfprof_outbox_dropped_total", "files that were dropped before the store took them, for want of room", nil, nil)
 	descStore  = prometheus.NewDesc("ebpfprof_store_up", "whether the store took what was sent last", nil, nil)
+	descProf   = prometheus.NewDesc("ebpfprof_profiles_up", "whether the collector of profiles took what was sent last", nil, nil)
+	descProfIn = prometheus.NewDesc("ebpfprof_profiles_bytes_total", "bytes of profiles that the collector has taken", nil, nil)
+	descProfNo = prometheus.NewDesc("ebpfprof_profiles_dropped_total", "windows' profiles that were dropped for want of room, or that the collector refused", []string{"reason"}, nil)
+	descProfUn = prometheus.NewDesc("ebpfprof_profiles_unwritten_total", "windows' profiles that the disk did not take", jobLabel, nil)
+	descCut    = prometheus.NewDesc("ebpfprof_profile_samples_dropped_total", "samples of windows that were too many for a profile", jobLabel, nil)
 	descAgain  = prometheus.NewDesc("ebpfprof_worker_restarts_total", "workers that were started again", jobLabel, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *supervisor) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore} {
+	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore, descProf, descProfIn, descProfNo, descProfUn, descCut} {
 		to <- d
 	}
 }
@@ -94,7 +99,7 @@ func (s *supervisor) Describe(to chan<- *prometheus.Desc) {
 func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 	jobs := s.view()
 	s.mu.Lock()
-	away := s.crowded
+	away, collector := s.crowded, s.config.OTLP != ""
 	s.mu.Unlock()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
@@ -118,8 +123,19 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 		count(descSent, box.SentBytes)
 		count(descLost, box.Dropped)
 	}
+	if p := s.profiles; p != nil && collector {
+		now, up := p.State(), 1.0
+		refused, _ := p.client.Refused()
+		if now.Failure != "" {
+			up = 0
+		}
+		gauge(descProf, up)
+		count(descProfIn, now.SentBytes)
+		count(descProfNo, now.Dropped, "room")
+		count(descProfNo, refused, "refused")
+	}
 	for _, j := range jobs {
-		name, up := utf8(j.Name), 0.0
+		name, up := label(j.Name), 0.0
 		if j.Worker != 0 {
 			up = 1
 		}
@@ -135,6 +151,8 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 		count(descRef, j.Status.Refused, name)
 		count(descRaw, j.Status.RawFailed, name)
 		count(descDrop, j.Status.Dropped, name)
+		count(descProfUn, j.Status.Unwritten, name)
+		count(descCut, j.Status.Cut, name)
 		count(descAgain, j.Restarts, name)
 	}
 }

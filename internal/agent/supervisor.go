@@ -33,6 +33,7 @@ type supervisor struct {
 	log      *slog.Logger
 	discover *discoverer
 	sender   *outbox.Sender // nil in tests that send nothing
+	profiles *profiles      // likewise
 
 	mu      sync.Mutex // the supervisor's goroutine, the workers' readers and HTTP handlers
 	config  Config
@@ -69,7 +70,7 @@ type gap struct {
 const mostGaps = 100
 
 func newSupervisor(c Config, log *slog.Logger) *supervisor {
-	return &supervisor{log: log, discover: newDiscoverer(c.Libraries), config: c, jobs: map[string]*supervised{}}
+	return &supervisor{log: log, discover: newDiscoverer(c.Libraries, c.Ranks), config: c, jobs: map[string]*supervised{}}
 }
 
 // run looks for jobs until the context is done, and then stops the workers.
@@ -257,7 +258,7 @@ func (s *supervisor) reload(c Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.config = c
-	s.discover = newDiscoverer(c.Libraries)
+	s.discover = newDiscoverer(c.Libraries, c.Ranks)
 	for _, j := range s.jobs {
 		if j.worker != nil && !j.stopping {
 			j.stop()
@@ -277,7 +278,8 @@ func (s *supervisor) sends() error {
 		return s.config
 	}
 	s.sender = outbox.NewSender(box, &reached{location: func() string { return config().Store }}, func() int64 { return config().OutboxMB << 20 })
-	return nil
+	s.profiles, err = newProfiles(config)
+	return err
 }
 
 // health is nil while jobs are looked for as often as the configuration says.

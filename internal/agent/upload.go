@@ -51,9 +51,9 @@ func (r *reached) Put(ctx context.Context, key string, content []byte) error {
 	return s.Put(ctx, key, content)
 }
 
-// sending empties the outbox until the context is done, and logs when the store goes
+// sending empties the outbox until the context is done, and logs when where it goes goes
 // away and comes back.
-func sending(ctx context.Context, s *outbox.Sender, log *slog.Logger) {
+func sending(ctx context.Context, s *outbox.Sender, log *slog.Logger, where, what string, also func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -65,18 +65,20 @@ func sending(ctx context.Context, s *outbox.Sender, log *slog.Logger) {
 	for {
 		select {
 		case <-done:
+			also()
 			if left := s.State(); left.Files > 0 {
-				log.Warn("patterns wait on this node for the store", "files", left.Files, "bytes", left.Bytes, "error", left.Failure)
+				log.Warn(what+" wait on this node for "+where, "files", left.Files, "bytes", left.Bytes, "error", left.Failure)
 			}
 			return
 		case <-look.C:
 		}
+		also()
 		switch now := s.State(); {
 		case now.Failure != "" && failure == "":
-			log.Error("the store takes nothing; patterns wait on this node", "files", now.Files, "bytes", now.Bytes, "error", now.Failure)
+			log.Error(where+" takes nothing; "+what+" wait on this node", "files", now.Files, "bytes", now.Bytes, "error", now.Failure)
 			failure = now.Failure
 		case now.Failure == "" && failure != "":
-			log.Info("the store takes patterns again", "files", now.Files)
+			log.Info(where+" takes "+what+" again", "files", now.Files)
 			failure = ""
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,8 +41,10 @@ type Status struct {
 	Patterns  int64   `json:"patterns"`   // written for the store
 	Bytes     int64   `json:"bytes"`      // likewise
 	Unsent    int64   `json:"unsent"`     // uploads that the disk did not take, and that were dropped
+	Unwritten int64   `json:"unwritten"`  // windows whose samples for the collector the disk did not take
 	RawFailed int64   `json:"raw_failed"` // windows whose raw events could not all be written
 	Dropped   int64   `json:"dropped"`    // steps, waits and threads with anchors beyond the limits
+	Cut       int64   `json:"cut"`        // samples of windows that were too many for the collector's profiles
 	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
 	Refused   int64   `json:"refused"`    // requests that were not signed
 	Message   string  `json:"message,omitempty"`
@@ -56,7 +58,7 @@ type worker struct {
 	config Config
 	job    Job
 	outbox *store.Directory // patterns: the supervisor sends them
-	peers  *reached         // the store, for requests, which wait for nobody
+	peers  *reached         // the store, for requests, which must not wait
 	key    []byte
 	host   string
 	budget float64
@@ -67,6 +69,7 @@ type worker struct {
 	last    time.Time       // window
 	done    map[string]bool // requests that were read
 	dropped int64           // steps between two uploads
+	said    bool            // that no steps are seen
 }
 
 // Work records the job of the assignment until its processes have ended, or the
@@ -89,11 +92,9 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	host, err := os.Hostname()
-	if err != nil {
+	if w.host, err = a.Config.host(); err != nil {
 		return err
 	}
-	w.host = a.Config.called(host)
 	constants := trigger.Published
 	constants.Steps, constants.Slower = a.Config.StepsMean, a.Config.Slower
 	w.steps = live.New(constants)
@@ -115,12 +116,12 @@ const leastShare = 0.001
 
 // options are those of both levels.
 func (w *worker) options(level tracer.Level) tracer.Options {
-	return tracer.Options{PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, MaxFrames: 128, BufferBytes: 16 << 20}
+	return tracer.Options{PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, BufferBytes: 16 << 20}
 }
 
 // watch records at level anchor until there is a reason for a window, which it returns
 // with the window's start, or the job has ended.
-func (w *worker) watch(ctx context.Context) (start time.Time, reason string, err error) {
+func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	options := w.options(tracer.LevelAnchor)
@@ -130,10 +131,11 @@ func (w *worker) watch(ctx context.Context) (start time.Time, reason string, err
 	guarded := &locked{to: tee{w.steps, w.config.sink(collector)}}
 	session, err := tracer.Open(options, guarded)
 	if err != nil {
-		return start, "", ended(err)
+		return time.Time{}, "", ended(err)
 	}
 	defer session.Close()
 	w.say("watching", "")
+	began := time.Now()
 	over := make(chan error, 1)
 	go func() { over <- session.Run(ctx) }()
 	poll, flush, look := time.NewTicker(request.Poll), time.NewTicker(time.Duration(w.config.Flush)), time.NewTicker(250*time.Millisecond)
@@ -142,13 +144,14 @@ func (w *worker) watch(ctx context.Context) (start time.Time, reason string, err
 	defer look.Stop()
 	var steps []pattern.Step
 	for {
-		var from string
+		var reason string
+		var peer *request.Request
 		select {
 		case err := <-over:
 			guarded.Lock()
 			defer guarded.Unlock()
 			w.send(ctx, collector, steps, 0)
-			return start, "", ended(err)
+			return time.Time{}, "", ended(err)
 		case now := <-look.C:
 			guarded.Lock()
 			w.steps.Check(now.UnixNano())
@@ -158,32 +161,25 @@ func (w *worker) watch(ctx context.Context) (start time.Time, reason string, err
 			guarded.Unlock()
 			steps = w.keep(steps, done)
 			for _, d := range degraded {
-				from = w.degraded(d)
+				reason = w.degraded(d)
 			}
 		case now := <-poll.C:
-			if r := w.asked(ctx, now); r != nil {
-				start, from = time.Unix(0, r.Start), "peer:"+r.Reason
-			}
+			peer = w.asked(ctx, now)
 		case <-flush.C:
 			guarded.Lock()
 			w.send(ctx, collector, steps, 0)
+			blind := w.blind(time.Since(began))
 			guarded.Unlock()
 			steps = nil
-			w.say("watching", "")
+			w.say("watching", blind)
 		}
-		if from == "" {
+		next, ok := w.decide(ctx, time.Now(), reason, peer)
+		if !ok {
 			continue
-		}
-		if !w.last.IsZero() && time.Since(w.last) < time.Duration(w.config.Cooldown) {
-			w.status.Skipped++
-			continue
-		}
-		if start.IsZero() {
-			start = w.ask(ctx, from)
 		}
 		// Until the window begins the job is watched on: what led to it is sent, too.
-		w.say("waiting", from)
-		timer := time.NewTimer(time.Until(start))
+		w.say("waiting", next.reason)
+		timer := time.NewTimer(time.Until(next.start))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -191,13 +187,60 @@ func (w *worker) watch(ctx context.Context) (start time.Time, reason string, err
 		}
 		stop()
 		if err := <-over; err != nil {
-			return start, "", ended(err)
+			return next.start, "", ended(err)
 		}
 		guarded.Lock()
 		defer guarded.Unlock()
 		w.send(ctx, collector, steps, 0)
-		return start, from, nil
+		return next.start, next.reason, nil
 	}
+}
+
+// planned is a window that is to be taken.
+type planned struct {
+	start  time.Time
+	reason string
+}
+
+// decide says when a window is taken for a reason of the worker's own ("" is none) or for
+// a peer's request; false where there is neither, or the last window was a moment ago.
+func (w *worker) decide(ctx context.Context, now time.Time, reason string, peer *request.Request) (planned, bool) {
+	if reason == "" && peer == nil {
+		return planned{}, false
+	}
+	if peer == nil { // one may just have had the same reason
+		peer = w.asked(ctx, now)
+	}
+	next := planned{request.AlignedStart(now), reason}
+	if peer != nil {
+		next = planned{time.Unix(0, peer.Start), "peer:" + peer.Reason}
+	}
+	if !w.last.IsZero() && next.start.Sub(w.last) < time.Duration(w.config.Cooldown) {
+		w.status.Skipped++
+		return planned{}, false
+	}
+	if peer == nil {
+		w.ask(ctx, reason, next.start)
+	}
+	return next, true
+}
+
+// blindAfter is how long a job is watched before it is said that no steps are seen.
+const blindAfter = time.Minute
+
+// blind says, once, that a job that has been watched for a while shows no steps, so that
+// nothing will be noticed of it; "" where that is not so.
+func (w *worker) blind(watched time.Duration) string {
+	learnt, _ := w.steps.Learnt()
+	if learnt > 0 || watched < blindAfter || w.said {
+		return ""
+	}
+	w.said = true
+	text := "no steps are seen, so that it would not be noticed if they became slow"
+	if groups := w.steps.Sliced(); len(groups) > 0 {
+		text += fmt.Sprintf(": calls of %s are recorded in slices to keep within the budget (budget: %s)", strings.Join(groups, ", "), w.config.Budget)
+	}
+	return text
 }
 
 // mostSteps bounds what is kept of steps between two uploads.
@@ -230,12 +273,10 @@ func (w *worker) degraded(d live.Degradation) (reason string) {
 // requests, it looks at no step.
 const requestPatience = 2 * time.Second
 
-// ask puts a request into the store, if there is a key to sign it with, and returns
-// when the window begins.
-func (w *worker) ask(ctx context.Context, reason string) time.Time {
-	start := request.AlignedStart(time.Now())
+// ask puts a request for a window into the store, if there is a key to sign it with.
+func (w *worker) ask(ctx context.Context, reason string, start time.Time) {
 	if w.key == nil {
-		return start
+		return
 	}
 	limited, cancel := context.WithTimeout(ctx, requestPatience)
 	defer cancel()
@@ -246,7 +287,6 @@ func (w *worker) ask(ctx context.Context, reason string) time.Time {
 	if err != nil {
 		w.say("watching", err.Error())
 	}
-	return start
 }
 
 // asked returns a peer's request.
@@ -278,12 +318,16 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	w.say("window", reason)
 	w.last = time.Now()
 	options := w.options(tracer.LevelWindow)
-	options.Frequency = 99
+	options.Frequency, options.Counters = 99, time.Second // which tell quotas
 	collector := pattern.New(int64(options.Frequency))
 	steps := live.New(trigger.Published)
 	collector.Waited = steps.Waited
 	sink := w.config.sink(collector)
 	guarded := &locked{to: tee{sink, steps}}
+	samples := w.config.samples(options.Frequency)
+	if samples != nil {
+		guarded.to = append(guarded.to, w.config.sink(samples))
+	}
 	raw, err := openRaw(w.config, w.job.Name, start)
 	if err != nil {
 		if w.config.SpoolMB > 0 {
@@ -291,7 +335,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 		}
 		w.say("window", fmt.Sprintf("raw events are not kept: %v", err))
 	} else {
-		guarded.to = tee{sink, steps, raw.sink}
+		guarded.to = append(guarded.to, raw.sink)
 	}
 	session, err := tracer.Open(options, guarded)
 	if err != nil {
@@ -301,7 +345,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	defer session.Close()
 	if raw != nil {
 		recording := recorder.Describe(options, time.Duration(w.config.Window), w.config.Redact, time.Now())
-		recording.ClockOffsetNS = session.ClockOffsetNS()
+		recording.Host, recording.ClockOffsetNS = w.host, session.ClockOffsetNS()
 		raw.begin(recording)
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Duration(w.config.Window))
@@ -315,6 +359,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	w.status.Windows++
 	done, _ := steps.Take(true)
 	w.send(ctx, collector, done, rawBytes)
+	w.export(ctx, samples)
 	w.steps.Restart()
 	w.last = time.Now()
 	return ended(err)

@@ -25,7 +25,7 @@ func TestRunOfWhatIsNoCommand(t *testing.T) {
 
 func TestRunOfACommandThatUsesNothingCapturesNothing(t *testing.T) {
 	needKernel(t)
-	r := run(t, ebpfprof, "run", "--frequency", "0", "--off-cpu-threshold", "0", "--", "false")
+	r := run(t, ebpfprof, "run", "--frequency", "0", "--off-cpu-threshold", "0", "--no-io", "--", "false")
 	r.check(t, nothing, "nothing was captured", "no library that the catalog knows")
 	if !strings.Contains(r.stderr, "exit status 1") {
 		t.Errorf("the command's own end is not told: %s", r.stderr)
@@ -35,7 +35,7 @@ func TestRunOfACommandThatUsesNothingCapturesNothing(t *testing.T) {
 func TestRunTellsTheCommandsExitCodeAndSignal(t *testing.T) {
 	needKernel(t)
 	for script, code := range map[string]string{"exit 7": "7", "kill -KILL $$": "137"} {
-		r := run(t, ebpfprof, "run", "--frequency", "0", "--off-cpu-threshold", "0", "--json", "--", "sh", "-c", script)
+		r := run(t, ebpfprof, "run", "--frequency", "0", "--off-cpu-threshold", "0", "--no-io", "--json", "--", "sh", "-c", script)
 		if r.code != nothing || !strings.Contains(r.stdout, `"job_exit_code": `+code) {
 			t.Errorf("%s: exit code %d\n%s%s", script, r.code, r.stdout, r.stderr)
 		}

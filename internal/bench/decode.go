@@ -15,6 +15,9 @@ import (
 	"unsafe"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/internal/bench/figure"
+	"github.com/ebpfprof/ebpfprof/internal/bench/recording"
+	"github.com/ebpfprof/ebpfprof/internal/bench/setup"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -28,19 +31,19 @@ type decodeResult struct {
 	AloneNS   float64 `json:"decode_cpu_ns_per_span"` // without a dataset
 	Bytes     float64 `json:"bytes_per_span"`
 	PeakRSSMB float64 `json:"peak_rss_mb"`
-	perSecond spread
+	perSecond figure.Spread
 }
 
 // measureDecoding runs the child, a process of its own so that its memory and
 // its one core are those of the decoding alone.
-func (r *results) measureDecoding(s settings) error {
+func (r *results) measureDecoding(s setup.Settings) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	r.decoding = &decodeResult{}
 	for range 3 {
-		c := exec.Command("taskset", "-c", strconv.Itoa(tracerCore), self, "-decode", strconv.Itoa(s.spans))
+		c := exec.Command("taskset", "-c", strconv.Itoa(setup.TracerCore), self, "-decode", strconv.Itoa(s.Spans))
 		c.Env = append(os.Environ(), "GOMAXPROCS=1")
 		c.Stderr = os.Stderr
 		out, err := c.Output()
@@ -51,14 +54,14 @@ func (r *results) measureDecoding(s settings) error {
 		if err := json.Unmarshal(out, &one); err != nil {
 			return err
 		}
-		r.decoding.perSecond.add(1e9 / one.WallNS / 1e6)
+		r.decoding.perSecond.Add(1e9 / one.WallNS / 1e6)
 		if r.decoding.CPUNS == 0 || one.CPUNS < r.decoding.CPUNS {
 			one.perSecond = r.decoding.perSecond
 			*r.decoding = one
 		} else {
 			r.decoding.PeakRSSMB = max(r.decoding.PeakRSSMB, one.PeakRSSMB)
 		}
-		say("  %.2f M spans/s (wall), %.0f ns CPU a span, %.1f B a span, peak %.0f MB", 1e3/one.WallNS, one.CPUNS, one.Bytes, one.PeakRSSMB)
+		setup.Say("  %.2f M spans/s (wall), %.0f ns CPU a span, %.1f B a span, peak %.0f MB", 1e3/one.WallNS, one.CPUNS, one.Bytes, one.PeakRSSMB)
 	}
 	return nil
 }
@@ -73,12 +76,12 @@ func decodeChild(spans int) error {
 	if err != nil {
 		return err
 	}
-	sink, err := newScratch()
+	sink, err := recording.NewScratch()
 	if err != nil {
 		return err
 	}
-	defer sink.remove()
-	cpu, start := cpuTime(), time.Now()
+	defer sink.Remove()
+	cpu, start := setup.CPUTime(), time.Now()
 	_, written, err := decodeInto(sink, calls, spans)
 	if err != nil {
 		return err
@@ -86,10 +89,10 @@ func decodeChild(spans int) error {
 	if err := sink.Close(); err != nil {
 		return err
 	}
-	wall, cpu := float64(time.Since(start)), cpuTime()-cpu
+	wall, cpu := float64(time.Since(start)), setup.CPUTime()-cpu
 	return json.NewEncoder(os.Stdout).Encode(decodeResult{
 		Spans: written, WallNS: wall / float64(written), CPUNS: cpu * 1e9 / float64(written), AloneNS: alone,
-		Bytes: float64(tableBytes(filepath.Join(sink.dir, "dataset", "span"))) / float64(written), PeakRSSMB: peakRSS(),
+		Bytes: float64(recording.TableBytes(filepath.Join(sink.Dir, "dataset", "span"))) / float64(written), PeakRSSMB: peakRSS(),
 	})
 }
 
@@ -101,7 +104,7 @@ func decodeInto(sink event.Sink, calls []*tracer.Call, spans int) (nanoseconds f
 	runtime.GC()
 	// What a ring's reader does with each record: copy it out.
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(new([16]uint64))), recordBytes)
-	cpu := cpuTime()
+	cpu := setup.CPUTime()
 	for done := 0; done < spans; done += len(records.records) {
 		for i := range records.records {
 			copy(raw, unsafe.Slice((*byte)(unsafe.Pointer(&records.records[i])), recordBytes))
@@ -115,7 +118,7 @@ func decodeInto(sink event.Sink, calls []*tracer.Call, spans int) (nanoseconds f
 	if err != nil || damaged > 0 {
 		return 0, 0, fmt.Errorf("%d records were damaged: %w", damaged, err)
 	}
-	return (cpuTime() - cpu) * 1e9 / float64(decoded), decoded, nil
+	return (setup.CPUTime() - cpu) * 1e9 / float64(decoded), decoded, nil
 }
 
 const recordBytes = int(unsafe.Sizeof(bpf.CallCallRecord{}))
@@ -173,16 +176,6 @@ func (im *imitation) advance() {
 			r.Sequence += im.span / 7
 		}
 	}
-}
-
-func tableBytes(dir string) (bytes int64) {
-	paths, _ := filepath.Glob(filepath.Join(dir, "*.parquet"))
-	for _, p := range paths {
-		if info, err := os.Stat(p); err == nil {
-			bytes += info.Size()
-		}
-	}
-	return bytes
 }
 
 // peakRSS is the most memory this process has had, MB.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/bench/figure"
+	"github.com/ebpfprof/ebpfprof/internal/bench/setup"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/hot"
 	"github.com/ebpfprof/ebpfprof/internal/memplan/pool"
@@ -53,9 +55,9 @@ func (s spent) String() string {
 
 // spend times a part.
 func spend(do func() error) (spent, error) {
-	begun, before := time.Now(), cpuTime()
+	begun, before := time.Now(), setup.CPUTime()
 	err := do()
-	return spent{time.Since(begun), time.Duration((cpuTime() - before) * 1e9)}, err
+	return spent{time.Since(begun), time.Duration((setup.CPUTime() - before) * 1e9)}, err
 }
 
 // plannedSteps are n blocks of the shape that memoryText tells.
@@ -86,8 +88,8 @@ func plannedSteps(n int) []solve.Block {
 	return all
 }
 
-func (r *results) measureMemory(s settings) error {
-	m := &memoryResult{events: s.spans}
+func (r *results) measureMemory(s setup.Settings) error {
+	m := &memoryResult{events: s.Spans}
 	for _, c := range []struct {
 		blocks int
 		limit  time.Duration
@@ -205,7 +207,7 @@ func (m *memoryResult) measureReplay() error {
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "bench")
 	if out, err := exec.Command("cc", "-std=gnu11", "-O2", "-o", program, "testdata/replay/bench.c").CombinedOutput(); err != nil {
-		say("no allocator of plans: %v: %s", err, out)
+		setup.Say("no allocator of plans: %v: %s", err, out)
 		return nil
 	}
 	var log strings.Builder
@@ -275,27 +277,27 @@ func (m *memoryResult) measurePool(l *replay.Log) {
 	m.pool = float64(took.cpu.Nanoseconds()) / float64(200*len(l.Lives.Blocks))
 }
 
-func (r *results) memoryTargets(p *page) {
+func (r *results) memoryTargets(p *figure.Page) {
 	m := r.memory
 	if m == nil {
 		return
 	}
-	p.row(fmt.Sprintf("`memory` of %d events: ≤ 5 s for 10 million", m.events), "–", m.load.String(),
-		verdict(m.load.wall.Seconds() <= 5*float64(m.events)/1e7))
-	p.row(fmt.Sprintf("its page, of %d events: ≤ 2 s for a million", m.events), "–", fmt.Sprintf("%s, %d KB, no script", m.page, m.bytes/1000),
-		verdict(m.page.wall.Seconds() <= 2))
+	p.Row(fmt.Sprintf("`memory` of %d events: ≤ 5 s for 10 million", m.events), "–", m.load.String(),
+		figure.Verdict(m.load.wall.Seconds() <= 5*float64(m.events)/1e7))
+	p.Row(fmt.Sprintf("its page, of %d events: ≤ 2 s for a million", m.events), "–", fmt.Sprintf("%s, %d KB, no script", m.page, m.bytes/1000),
+		figure.Verdict(m.page.wall.Seconds() <= 2))
 	for _, s := range m.solved {
-		p.row(fmt.Sprintf("a plan of %d blocks in %s within 1 %% of the lower bound", s.blocks, s.limit), "–",
+		p.Row(fmt.Sprintf("a plan of %d blocks in %s within 1 %% of the lower bound", s.blocks, s.limit), "–",
 			fmt.Sprintf("%.3f %% in %s; best fit alone %.3f %% in %s", 100*s.gap, s.took, 100*s.bestGap, s.bestFit),
-			verdict(s.gap <= 0.01 && s.took.wall <= s.limit))
+			figure.Verdict(s.gap <= 0.01 && s.took.wall <= s.limit))
 	}
 	if m.replay != "" {
-		p.row("an allocation from a plan: ≤ 30 ns", "–", fmt.Sprintf("%.1f ns; glibc %.1f ns, the pool's model %.1f ns", m.ns[0], m.ns[1], m.pool), verdict(m.ns[0] <= 30))
+		p.Row("an allocation from a plan: ≤ 30 ns", "–", fmt.Sprintf("%.1f ns; glibc %.1f ns, the pool's model %.1f ns", m.ns[0], m.ns[1], m.pool), figure.Verdict(m.ns[0] <= 30))
 	}
 }
 
-func (r *results) memoryPlanner(p *page) {
+func (r *results) memoryPlanner(p *figure.Page) {
 	if r.memory != nil {
-		p.line("## The memory planner\n\n%s\n", memoryText)
+		p.Line("## The memory planner\n\n%s\n", memoryText)
 	}
 }

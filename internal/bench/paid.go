@@ -3,6 +3,10 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/bench/figure"
+	"github.com/ebpfprof/ebpfprof/internal/bench/paired"
+	"github.com/ebpfprof/ebpfprof/internal/bench/samples"
 )
 
 // The first section of the page: what a user pays, by job and level, beside others.
@@ -31,47 +35,47 @@ func bar(share float64) string {
 }
 
 // paid is the table of what users pay. Its first two cells are a row's key (mergeRows).
-func (r *results) paid(p *page) {
-	rows := &page{}
-	for _, m := range r.budget {
-		r.paidRows(rows, m, "worst case", func(c *comparison) estimate { return c.meanShare }, atAnchor, atWindow)
+func (r *results) paid(p *figure.Page) {
+	rows := &figure.Page{}
+	for _, m := range r.training.Budget {
+		r.paidRows(rows, m, "worst case", func(c *paired.Comparison) figure.Estimate { return c.MeanShare }, paired.AtAnchor, paired.AtWindow)
 	}
-	for _, m := range r.budgetReal {
-		r.paidRows(rows, m, "GPT", func(c *comparison) estimate { return c.meanShare }, atAnchor, atWindow)
+	for _, m := range r.training.BudgetReal {
+		r.paidRows(rows, m, "GPT", func(c *paired.Comparison) figure.Estimate { return c.MeanShare }, paired.AtAnchor, paired.AtWindow)
 	}
-	for _, m := range r.paired {
-		r.paidRows(rows, m, "worst case", func(c *comparison) estimate { return c.share }, allGroups, profilerPlain, profilerShapes, profilerStacks)
+	for _, m := range r.training.Paired {
+		r.paidRows(rows, m, "worst case", func(c *paired.Comparison) figure.Estimate { return c.Share }, paired.AllGroups, paired.ProfilerPlain, paired.ProfilerShapes, paired.ProfilerStacks)
 	}
-	for _, m := range r.models {
+	for _, m := range r.training.Models {
 		name := "GPT"
-		if m.job == "resnet.py" {
+		if m.Job == "resnet.py" {
 			name = "ResNet-50"
 		}
-		r.paidRows(rows, m, name, func(c *comparison) estimate { return c.share }, allGroups, profilerPlain, profilerStacks)
+		r.paidRows(rows, m, name, func(c *paired.Comparison) figure.Estimate { return c.Share }, paired.AllGroups, paired.ProfilerPlain, paired.ProfilerStacks)
 	}
-	for _, m := range r.samples {
-		r.paidRows(rows, m, "GPT, two threads", func(c *comparison) estimate { return c.share }, at99Hertz, pySpyPlain, pySpyDeep, perfRecord)
+	for _, m := range r.samples.Samples {
+		r.paidRows(rows, m, "GPT, two threads", func(c *paired.Comparison) figure.Estimate { return c.Share }, samples.At99Hertz, samples.PySpyPlain, samples.PySpyDeep, samples.PerfRecord)
 	}
 	if rows.Len() == 0 {
 		return
 	}
-	p.line("## %s\n\n%s\n", paidTitle, paidText)
-	p.table("job", "with", "step longer by", "5 % a block")
-	p.line("%s", rows.String())
+	p.Line("## %s\n\n%s\n", paidTitle, paidText)
+	p.Table("job", "with", "step longer by", "5 % a block")
+	p.Line("%s", rows.String())
 }
 
 // paidRows are the rows of one running job: of each treatment the step that of tells.
-func (r *results) paidRows(p *page, m pairedResult, job string, of func(*comparison) estimate, treatments ...string) {
-	floor := of(find(m, aa)).reach()
+func (r *results) paidRows(p *figure.Page, m paired.Result, job string, of func(*paired.Comparison) figure.Estimate, treatments ...string) {
+	floor := of(paired.Find(m, paired.AA)).Reach()
 	for _, name := range treatments {
-		c := find(m, name)
-		if len(c.pairs) == 0 {
+		c := paired.Find(m, name)
+		if len(c.Pairs) == 0 {
 			continue
 		}
 		e, what := of(c), ""
-		if what = e.percent(); e.low <= floor && e.median <= floor {
-			what = fmt.Sprintf("no difference (%+.1f %%, floor ±%.1f %%)", 100*e.median, 100*floor)
+		if what = e.Percent(); e.Low <= floor && e.Median <= floor {
+			what = fmt.Sprintf("no difference (%+.1f %%, floor ±%.1f %%)", 100*e.Median, 100*floor)
 		}
-		p.row(job+", "+m.python.name, name, what, bar(e.median))
+		p.Row(job+", "+m.Python.Name, name, what, bar(e.Median))
 	}
 }

@@ -110,7 +110,7 @@ func amount(metric string, v float64) string {
 		case v >= 1e6:
 			return fmt.Sprintf("%.2f ms", v/1e6)
 		}
-		return fmt.Sprintf("%.1f us", v/1e3)
+		return fmt.Sprintf("%.1f µs", v/1e3)
 	}
 	for _, unit := range []struct {
 		size float64

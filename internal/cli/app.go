@@ -1,6 +1,6 @@
 // Package cli is the command line that all binaries share: flags, usage, exit
 // codes and printing. It knows neither the loader nor a dataset; commands come
-// from cmd/ and, those that trace, from internal/capture.
+// from internal/commands and, those that trace, from internal/capture.
 package cli
 
 import (
@@ -96,8 +96,6 @@ func ExitCode(err error) int {
 	}
 	var coder urfave.ExitCoder
 	switch {
-	case errors.As(err, new(usage)):
-		return ExitUsage
 	case errors.As(err, &coder):
 		return coder.ExitCode()
 	}

@@ -12,11 +12,16 @@ type usage struct{ error }
 
 func (u usage) Unwrap() error { return u.error }
 
+func (u usage) ExitCode() int { return ExitUsage }
+
 // Mistaken makes an error one of the command line.
 func Mistaken(err error) error { return usage{err} }
 
 // Usagef is a mistake in the command line, in a sentence that says what to do.
 func Usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
+
+// Failed is an error of anything but the command line, with nothing to be said before it.
+func Failed(err error) error { return urfave.Exit(err, ExitFailed) }
 
 // usageError says what package flag found wrong, in this tool's words: flags
 // are written with two dashes, and no Go function is named.

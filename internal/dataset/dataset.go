@@ -42,15 +42,8 @@ type DB struct {
 // Open makes a view of each table of the dataset. The files are those that are
 // there now; what is added later shows in the next Open.
 func Open(dataset string) (*DB, error) {
-	root, err := resolve(dataset)
+	root, found, err := find(dataset)
 	if err != nil {
-		return nil, err
-	}
-	found, err := scan(root)
-	if err != nil {
-		return nil, fmt.Errorf("opening dataset %s: %w", dataset, err)
-	}
-	if err := found.usable(dataset); err != nil {
 		return nil, err
 	}
 	db, err := openDuckDB()

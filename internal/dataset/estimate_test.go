@@ -23,6 +23,7 @@ type simulatedSlice struct {
 // simulatedJob is a process with one operator, whose name is its own.
 type simulatedJob struct {
 	name   string
+	late   int // its probe was put in for the slice of this number, from 0 on
 	steps  int
 	truth  float64
 	slices []simulatedSlice
@@ -78,6 +79,9 @@ func writeSimulated(t *testing.T, jobs []simulatedJob) *DB {
 	for pid, job := range jobs {
 		call := &event.Call{Layer: "op", Name: job.name}
 		begin := int64(start)
+		if job.late > 0 {
+			err = errors.Join(err, d.Probes([]event.Probe{{PID: 1, Symbol: "f", Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: 1, FirstIn: begin + 1000*int64(job.late) - 10}}))
+		}
 		for _, s := range job.slices {
 			id++
 			err = errors.Join(err, d.Slices([]event.Slice{{ID: id, PID: int32(pid + 1), Group: "op", BeginNS: begin, EndNS: begin + 10, FromNS: begin, ToNS: begin + 1000,
@@ -278,7 +282,13 @@ func slicedJob(name string, n, l float64, calls ...float64) simulatedJob {
 func TestEstimatesSayWhatTheyCannotTell(t *testing.T) {
 	unseen := slicedJob("a stretch that no slice saw", 2, 10, 4, 4)
 	unseen.slices = append(unseen.slices, simulatedSlice{n: 0, l: 20})
+	late := slicedJob("called from the second slice on", 1, 2, 0)
+	late.late = 1
+	late.slices = append(late.slices, slicedJob("", 2, 10, 7, 7).slices...)
+	early := late
+	early.name, early.late = "in both slices, called in the second", 0
 	all := estimates(t, writeSimulated(t, []simulatedJob{
+		late, early,
 		slicedJob("one step in one slice", 1, 10, 7),
 		slicedJob("all of it", 2, 2, 7, 9),
 		slicedJob("alike", 2, 10, 7, 7),
@@ -286,10 +296,11 @@ func TestEstimatesSayWhatTheyCannotTell(t *testing.T) {
 		slicedJob("two processes", 2, 10, 5, 7), slicedJob("two processes", 2, 20, 8, 7),
 	}))
 	for name, want := range map[string]estimate{
-		"one step in one slice":       {recorded: 7, calls: 70, lo: 7},
-		"all of it":                   {recorded: 16, calls: 16, lo: 16, hi: sql.NullFloat64{Float64: 16, Valid: true}},
-		"alike":                       {recorded: 14, calls: 70, lo: 70, hi: sql.NullFloat64{Float64: 70, Valid: true}},
-		"a stretch that no slice saw": {recorded: 8, calls: 40, lo: 8},
+		"one step in one slice":           {recorded: 7, calls: 70, lo: 7},
+		"all of it":                       {recorded: 16, calls: 16, lo: 16, hi: sql.NullFloat64{Float64: 16, Valid: true}},
+		"alike":                           {recorded: 14, calls: 70, lo: 70, hi: sql.NullFloat64{Float64: 70, Valid: true}},
+		"a stretch that no slice saw":     {recorded: 8, calls: 40, lo: 8},
+		"called from the second slice on": {recorded: 14, calls: 70, lo: 70, hi: sql.NullFloat64{Float64: 70, Valid: true}},
 	} {
 		got := all[name]
 		got.total, got.totalLo, got.totalHi = 0, 0, sql.NullFloat64{}
@@ -297,11 +308,26 @@ func TestEstimatesSayWhatTheyCannotTell(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
+	if e := all["in both slices, called in the second"]; !e.hi.Valid || e.hi.Float64 < 80 {
+		t.Errorf("a slice that saw none of a name that it could see: %+v, want a wide interval", e)
+	}
 	// V = 100 (1 - 2/10) 2/2 + 400 (1 - 2/20) 0.5/2 = 80 + 90, with one degree of
 	// freedom each: by Welch and Satterthwaite 170^2 / (80^2 + 90^2) of both together.
 	h := math.Sqrt(170) * quantile(170*170/(80.0*80+90*90))
 	if e := all["two processes"]; e.calls != 60+150 || !near(e.hi.Float64, 210+h, 1e-4) || !near(e.lo, max(27, 210-h), 1e-4) {
 		t.Errorf("two processes: %+v, want 210 ± %g", e, h)
+	}
+}
+
+// The rows of a slice that cut steps may stand for less than its whole steps do: the steps are
+// as they are, and the interval reaches as far as they.
+func TestAStepIsAsLongAsItWas(t *testing.T) {
+	short, long := simulatedSlice{n: 1, l: 1, calls: []float64{8}, ns: []float64{callNS}}, slicedJob("", 4, 20, 8, 8, 8, 8).slices[0]
+	short.n, short.l = 1.25, 2
+	all := estimates(t, writeSimulated(t, []simulatedJob{{name: "alike", slices: []simulatedSlice{short, long}}}))
+	// The weights say 12.8 calls of the two steps, where whole ones have 16.
+	if e := all["alike"]; !near(e.calls, 172.8, 1e-9) || !near(e.hi.Float64, 176, 1e-9) || !near(e.lo, 169.6, 1e-9) {
+		t.Errorf("%+v, want 172.8 ± 3.2: the steps are all alike", e)
 	}
 }
 

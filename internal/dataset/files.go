@@ -1,13 +1,16 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/fleet/manifest"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
@@ -17,6 +20,7 @@ type files struct {
 	tables []tableFiles
 	good   int // with rows in them, or made to have some
 	bad    []badFile
+	counts *manifest.Reader
 }
 
 // tableFiles are the readable files of one table.
@@ -31,6 +35,36 @@ type badFile struct {
 	err  error
 }
 
+// Listing are the readable files of a dataset, for who reads them without Open.
+type Listing struct {
+	Files    map[string][]string // by table, with their full paths
+	Warnings []string
+}
+
+// find looks for the files of a dataset that can be read, and where it really lies.
+func find(dataset string) (root string, found *files, err error) {
+	if root, err = resolve(dataset); err != nil {
+		return "", nil, err
+	}
+	if found, err = scan(root); err != nil {
+		return "", nil, fmt.Errorf("opening dataset %s: %w", dataset, err)
+	}
+	return root, found, found.usable(dataset)
+}
+
+// List lists what Open would read.
+func List(dataset string) (*Listing, error) {
+	_, found, err := find(dataset)
+	if err != nil {
+		return nil, err
+	}
+	l := &Listing{Files: map[string][]string{}, Warnings: found.warnings()}
+	for _, t := range found.tables {
+		l.Files[t.schema.Name] = t.paths
+	}
+	return l, nil
+}
+
 var tableName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // schemaOnly is the file without rows that output puts into each table.
@@ -38,9 +72,32 @@ const schemaOnly = "schema.parquet"
 
 // scan finds the tables of a dataset: all that the schema knows, with files or
 // without, and any other directory with Parquet files in it. Hidden files are
-// unfinished ones, and none of a reader's business.
+// unfinished ones, and none of a reader's business. In a fleet's store files are merged
+// meanwhile: what a listing missed or has twice is not taken for what is there.
 func scan(root string) (*files, error) {
-	f := &files{}
+	counts, err := manifest.NewReader(os.DirFS(root))
+	if err != nil {
+		return nil, err
+	}
+	for range mostListings {
+		f, err := list(root, counts)
+		if err != nil {
+			return nil, err
+		}
+		after, err := manifest.NewReader(os.DirFS(root))
+		if err != nil || after.Same(counts) {
+			return f, err
+		}
+		counts = after
+	}
+	return nil, errors.New("files are merged faster than they are listed: try again")
+}
+
+// mostListings of a directory in which files are merged.
+const mostListings = 5
+
+func list(root string, counts *manifest.Reader) (*files, error) {
+	f := &files{counts: counts}
 	known := map[string]bool{}
 	for _, schema := range output.Schema() {
 		known[schema.Name] = true
@@ -89,9 +146,16 @@ func (f *files) addTable(root string, schema output.Table) error {
 		case entry.IsDir() || !strings.HasSuffix(entry.Name(), ".parquet"):
 			return nil
 		}
+		relative, _ := filepath.Rel(root, path)
+		counts, err := f.counts.Counts(filepath.ToSlash(relative))
+		if err != nil {
+			f.addBad(badFile{manifest.Table + " of " + filepath.Dir(relative), err})
+		}
+		if !counts {
+			return nil
+		}
 		if _, err := columnfile.Check(path); err != nil {
-			relative, _ := filepath.Rel(root, path)
-			f.bad = append(f.bad, badFile{relative, err})
+			f.addBad(badFile{relative, err})
 		} else if entry.Name() == schemaOnly {
 			empty = append(empty, path)
 		} else {
@@ -111,6 +175,12 @@ func (f *files) addTable(root string, schema output.Table) error {
 		f.tables = append(f.tables, t)
 	}
 	return nil
+}
+
+func (f *files) addBad(b badFile) {
+	if !slices.ContainsFunc(f.bad, func(o badFile) bool { return o.path == b.path }) {
+		f.bad = append(f.bad, b)
+	}
 }
 
 // sameKeys says whether all paths have the same hive keys, and any at all:

@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/output"
@@ -47,12 +48,38 @@ func (db *DB) source(ctx context.Context, t tableFiles) (string, columnSet, erro
 	for _, p := range t.paths {
 		paths = append(paths, quote(escapeDuckDBGlob(p)))
 	}
-	from := fmt.Sprintf(" FROM read_parquet([%s], union_by_name = true, hive_partitioning = %t)", strings.Join(paths, ", "), t.hive)
+	types, err := db.hiveTypes(ctx, t)
+	if err != nil {
+		return "", nil, fmt.Errorf("table %s: %w", t.schema.Name, err)
+	}
+	from := fmt.Sprintf(" FROM read_parquet([%s], union_by_name = true, hive_partitioning = %t%s)", strings.Join(paths, ", "), t.hive, types)
 	existing, err := db.describe(ctx, "SELECT *"+from)
 	if err != nil {
 		return "", nil, fmt.Errorf("table %s: %w", t.schema.Name, err)
 	}
 	return from, existing, nil
+}
+
+// hiveTypes gives the hive keys that stand in the files as well the type that they have
+// there: by their looks alone a job that is called 007 would be 7.
+func (db *DB) hiveTypes(ctx context.Context, t tableFiles) (option string, err error) {
+	if !t.hive {
+		return "", nil
+	}
+	inFile, err := db.describe(ctx, "SELECT * FROM read_parquet("+quote(escapeDuckDBGlob(t.paths[0]))+", hive_partitioning = false)")
+	if err != nil {
+		return "", err
+	}
+	var types []string
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(hiveKeys(db.root, t.paths[0])))) {
+		if column, there := inFile[key]; there {
+			types = append(types, quote(key)+": "+column.sqlType)
+		}
+	}
+	if len(types) == 0 {
+		return "", nil
+	}
+	return ", hive_types = {" + strings.Join(types, ", ") + "}", nil
 }
 
 // escapeDuckDBGlob: read_parquet takes each path for a pattern.

@@ -8,34 +8,24 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/steps"
-)
-
-// Verdict of a comparison.
-type Verdict string
-
-// The verdicts.
-const (
-	Regression   Verdict = "regression"
-	Improvement  Verdict = "improvement"
-	Neutral      Verdict = "neutral"
-	Inconclusive Verdict = "inconclusive"
+	"github.com/ebpfprof/ebpfprof/internal/verdict"
 )
 
 // Result is what `diff --json` writes; docs/json.md describes it.
 type Result struct {
-	Verdict       Verdict `json:"verdict"`
-	Sentence      string  `json:"sentence"`
-	Comparability []Fact  `json:"comparability"`
-	Step          Change  `json:"step_ms"`
-	What          string  `json:"compared"`
-	NoisePercent  float64 `json:"noise_percent"`
-	NoiseFrom     string  `json:"noise_from"`
-	FailOnPercent float64 `json:"fail_on_percent"`
-	Rows          []Row   `json:"rows"`
-	Memory        Memory  `json:"memory"`
-	Before        Rows    `json:"computed_on_before"`
-	After         Rows    `json:"computed_on_after"`
-	uneven        string  // why the two have no times in common
+	Verdict       verdict.Verdict `json:"verdict"`
+	Sentence      string          `json:"sentence"`
+	Comparability []Fact          `json:"comparability"`
+	Step          Change          `json:"step_ms"`
+	What          string          `json:"compared"`
+	NoisePercent  float64         `json:"noise_percent"`
+	NoiseFrom     string          `json:"noise_from"`
+	FailOnPercent float64         `json:"fail_on_percent"`
+	Rows          []Row           `json:"rows"`
+	Memory        Memory          `json:"memory"`
+	Before        Rows            `json:"computed_on_before"`
+	After         Rows            `json:"computed_on_after"`
+	uneven        string          // why the two have no times in common
 }
 
 // Rows says how much of a side it is computed on.
@@ -63,11 +53,12 @@ type Row struct {
 	Before      float64  `json:"before_ms"`
 	After       float64  `json:"after_ms"`
 	Percent     *float64 `json:"change_percent"` // nil where it was not there before
+	Noise       *float64 `json:"noise_ms"`       // by how much it may differ by chance; nil where that is not known of the row itself
 	Significant bool     `json:"significant"`
 }
 
 // pairNoise is what two recordings differ by without a reason, where nothing
-// better is known: nobody has two machines at the same temperature.
+// better is known: no two machines have the same temperature.
 const pairNoise = 2.0
 
 // Compare compares; failOn is in percent.
@@ -85,6 +76,11 @@ func Compare(before, after *Side, failOn float64) *Result {
 		}
 		r.Comparability = append(r.Comparability, Fact{"machine", text(before), text(after), math.Abs(after.Waited-before.Waited) < pairNoise})
 	}
+	var steady Fact
+	before, after, steady = onEqualTerms(before, after)
+	if steady.What != "" {
+		r.Comparability = append(r.Comparability, steady)
+	}
 	if before.What != after.What {
 		r.Comparability = append(r.Comparability, Fact{"compared", before.What, after.What, false})
 	}
@@ -99,10 +95,11 @@ func Compare(before, after *Side, failOn float64) *Result {
 	return r
 }
 
-// noise is the larger of what two recordings always differ by and what the means
-// of equal windows within each spread by; where each side was recorded three times or
-// more, what the means of those differ by at random. It is never less than what a busy
-// machine may have done to them.
+// noise is what two recordings always differ by and what the means of equal windows
+// within them differ by at random (Welch), which have nothing to do with each other and so
+// add up by their squares; where each side was recorded three times or more, what the
+// means of those differ by at random: of pairs that were recorded by turns, by the
+// differences of each. It is never less than what a busy machine may have done to them.
 func (r *Result) noise(before, after *Side) {
 	atLeast := func(percent float64, from string) {
 		if percent > r.NoisePercent {
@@ -110,7 +107,11 @@ func (r *Result) noise(before, after *Side) {
 		}
 	}
 	ofRepeats := func() {
-		atLeast(100*steps.Apart(before.Periods, after.Periods)/r.Step.Before, fmt.Sprintf("the spread of %d and %d repeats", len(before.Repeats), len(after.Repeats)))
+		from := fmt.Sprintf("the spread of %d and %d repeats", len(before.Repeats), len(after.Repeats))
+		if interleaved(before, after) {
+			from = fmt.Sprintf("the spread of the differences of %d pairs that were recorded by turns", len(before.Repeats))
+		}
+		atLeast(100*apart(before, after)(before.Periods, after.Periods)/r.Step.Before, from)
 	}
 	if repeated(before, after) {
 		ofRepeats()
@@ -119,10 +120,13 @@ func (r *Result) noise(before, after *Side) {
 		if min(len(before.Repeats), len(after.Repeats)) >= fewRepeats {
 			ofRepeats()
 		}
-		for _, s := range []*Side{before, after} {
-			if floor, ok := steps.Noise(s.Periods); ok {
-				atLeast(100*floor/steps.Mean(s.Periods), "the spread of windows within a recording")
+		if b, a := steps.Windows(before.Periods), steps.Windows(after.Periods); min(len(b), len(a)) > 1 && r.Step.Before > 0 {
+			within := 100 * steps.Apart(b, a) / r.Step.Before
+			from := "what two recordings differ by without a reason"
+			if within > pairNoise/2 {
+				from += ", and the spread of windows within them"
 			}
+			atLeast(math.Hypot(pairNoise, within), from)
 		}
 	}
 	if before.What == "a step" && after.What == before.What {
@@ -131,7 +135,8 @@ func (r *Result) noise(before, after *Side) {
 }
 
 // rows are sorted by what they add to a step or take from it. One counts when it
-// moves the step by a percent, and itself by more than the noise.
+// moves the step by a percent, and itself by more than its own noise; where there are too
+// few steps to know that, by more than the step's.
 func (r *Result) rows(before, after *Side) {
 	keys := map[Key]bool{}
 	for k := range before.PerStep {
@@ -155,9 +160,14 @@ func (r *Result) rows(before, after *Side) {
 			p := 100 * (row.After - row.Before) / row.Before
 			row.Percent, own = &p, math.Abs(p)
 		}
-		row.Significant = d > 0.01*max(r.Step.Before, r.Step.After) && own > r.NoisePercent
+		moves := d > 0.01*max(r.Step.Before, r.Step.After)
+		row.Significant = moves && own > r.NoisePercent
+		noise, known := noiseOf(before, after, k)
 		if repeated(before, after) {
-			row.Significant = d > 0.01*max(r.Step.Before, r.Step.After) && d > steps.Apart(before.values(k), after.values(k))
+			noise, known = apart(before, after)(before.values(k), after.values(k)), true
+		}
+		if known {
+			row.Noise, row.Significant = &noise, moves && d > noise
 		}
 		r.Rows = append(r.Rows, row)
 	}
@@ -170,16 +180,16 @@ func (r *Result) judge(before, after *Side) {
 	change, size := r.Step.Percent, math.Abs(r.Step.Percent)
 	switch {
 	case before.What != after.What || r.Step.Before <= 0 || r.Step.After <= 0:
-		r.Verdict = Inconclusive
+		r.Verdict = verdict.Inconclusive
 		r.uneven = fmt.Sprintf("times of %s and of %s cannot be compared", before.What, after.What)
 	case size > r.NoisePercent && change >= r.FailOnPercent:
-		r.Verdict = Regression
+		r.Verdict = verdict.Regression
 	case size > r.NoisePercent && change < 0:
-		r.Verdict = Improvement
+		r.Verdict = verdict.Improvement
 	case size >= r.FailOnPercent || change != 0 && r.NoisePercent > r.FailOnPercent:
-		r.Verdict = Inconclusive
+		r.Verdict = verdict.Inconclusive
 	default:
-		r.Verdict = Neutral
+		r.Verdict = verdict.Neutral
 	}
 	r.Sentence = r.sentence()
 }
@@ -196,21 +206,51 @@ func (r *Result) sentence() string {
 	}
 	text := fmt.Sprintf("%s: %s takes %.3f ms instead of %.3f ms, %.1f %% %s", strings.ToUpper(string(r.Verdict[:1]))+string(r.Verdict[1:]), strings.ToLower(what[:1])+what[1:],
 		r.Step.After, r.Step.Before, math.Abs(r.Step.Percent), direction)
+	if r.Step.Percent == 0 && r.Verdict == verdict.Neutral {
+		return fmt.Sprintf("Neutral: %s takes %.3f ms, as before.", r.What, r.Step.After)
+	}
 	switch r.Verdict {
-	case Inconclusive:
+	case verdict.Inconclusive:
 		if r.uneven != "" {
 			return fmt.Sprintf("Inconclusive: %s.", r.uneven)
 		}
 		text += fmt.Sprintf("; the noise is %.1f %% (%s), so that cannot be told: record longer, or more often", r.NoisePercent, r.NoiseFrom)
-	case Neutral:
+	case verdict.Neutral:
 		text += fmt.Sprintf(", which is less than --fail-on %.1f %% or the noise, %.1f %%", r.FailOnPercent, r.NoisePercent)
 	default:
-		for _, row := range r.Rows {
-			if named(row) && (row.After > row.Before) == (r.Step.Percent > 0) {
-				text += fmt.Sprintf("; most of it in %s %s (%+.3f ms a step)", row.Kind, row.Key, row.After-row.Before)
-				break
-			}
-		}
+		text += r.where()
 	}
 	return text + "."
+}
+
+// where says where most of the difference is: in the row that can be named if that has
+// half of it, else in the phase that has, and then what there is to be named beside.
+func (r *Result) where() string {
+	unit := "ms"
+	if r.What == "a step" {
+		unit = "ms a step"
+	}
+	row := func(wanted func(Row) bool) (text string, share float64) {
+		for _, row := range r.Rows {
+			if wanted(row) && (row.After > row.Before) == (r.Step.Percent > 0) {
+				change := row.After - row.Before
+				return fmt.Sprintf("%s %s (%+.3f %s)", row.Kind, row.Key, change, unit), change / (r.Step.After - r.Step.Before)
+			}
+		}
+		return "", 0
+	}
+	place, share := row(named)
+	if share >= 0.5 {
+		return "; most of it in " + place
+	}
+	phase, share := row(func(row Row) bool { return row.Significant && row.Kind == "phase" })
+	switch {
+	case share >= 0.5 && place != "":
+		return "; most of it in " + phase + ", the most at one place in " + place
+	case share >= 0.5:
+		return "; most of it in " + phase
+	case place != "":
+		return "; the largest part at one place is in " + place
+	}
+	return ""
 }

@@ -3,7 +3,6 @@ package diff
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"math/rand/v2"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/lint"
+	"github.com/ebpfprof/ebpfprof/internal/verdict"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -54,12 +54,18 @@ func loop(t *testing.T, n int, slow, jitter float64, seed uint64) *Side {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := dataset.Open(d.Dir())
+	return sideOf(t, d.Dir())
+}
+
+// sideOf opens a dataset for the length of a test.
+func sideOf(t *testing.T, dir string) *Side {
+	t.Helper()
+	db, err := dataset.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	side, err := Load(context.Background(), db)
+	side, err := Load(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +75,7 @@ func loop(t *testing.T, n int, slow, jitter float64, seed uint64) *Side {
 func TestARunAndItselfAreNeutralHoweverNoisy(t *testing.T) {
 	for _, jitter := range []float64{0, 0.01, 0.5} {
 		side := loop(t, 100, 1, jitter, 1)
-		if r := Compare(side, side, 3); r.Verdict != Neutral || r.ExitCode() != 0 {
+		if r := Compare(side, side, 3); r.Verdict != verdict.Neutral || r.ExitCode() != 0 {
 			t.Errorf("jitter %g: %s", jitter, r.Sentence)
 		}
 	}
@@ -78,18 +84,18 @@ func TestARunAndItselfAreNeutralHoweverNoisy(t *testing.T) {
 func TestASlowerOperatorIsNamedAndItsMendingToo(t *testing.T) {
 	fast, slow := loop(t, 100, 1, 0.005, 1), loop(t, 100, 1.5, 0.005, 2)
 	r := Compare(fast, slow, 3)
-	if r.Verdict != Regression || r.ExitCode() != ExitRegression || r.Rows[0].Key != "aten::relu" || !r.Rows[0].Significant || r.Step.Percent < 4.5 || r.Step.Percent > 5.5 {
+	if r.Verdict != verdict.Regression || r.ExitCode() != verdict.ExitRegression || r.Rows[0].Key != "aten::relu" || !r.Rows[0].Significant || r.Step.Percent < 4.5 || r.Step.Percent > 5.5 {
 		t.Errorf("%s %+v", r.Sentence, r.Rows[0])
 	}
 	r = Compare(slow, fast, 3)
-	if r.Verdict != Improvement || r.ExitCode() != 0 || r.Rows[0].Key != "aten::relu" || !strings.Contains(r.Sentence, "aten::relu") {
+	if r.Verdict != verdict.Improvement || r.ExitCode() != 0 || r.Rows[0].Key != "aten::relu" || !strings.Contains(r.Sentence, "aten::relu") {
 		t.Errorf("%s", r.Sentence)
 	}
 }
 
 func TestNoiseAboveTheChangeIsInconclusive(t *testing.T) {
 	r := Compare(loop(t, 20, 1, 0.3, 1), loop(t, 20, 1.5, 0.3, 2), 3)
-	if r.Verdict != Inconclusive || r.ExitCode() != ExitInconclusive || r.NoisePercent < 5 {
+	if r.Verdict != verdict.Inconclusive || r.ExitCode() != verdict.ExitInconclusive || r.NoisePercent < 5 {
 		t.Errorf("%s", r.Sentence)
 	}
 }
@@ -110,16 +116,16 @@ func TestABusyMachineIsNoRegression(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		before, after *Side
-		verdict       Verdict
+		verdict       verdict.Verdict
 	}{
-		{"quiet", side(10, 0.4), side(13, 0.4), Regression},
-		{"one was busy", side(10, 1), side(13, 35), Inconclusive},
-		{"both were", side(10, 20), side(13, 20), Inconclusive},
-		{"much longer than that", side(10, 1), side(16, 35), Regression},
-		{"repeats, equally busy", three(10, 20), three(13, 20), Regression},
-		{"repeats, one side busier", three(10, 1), three(13, 35), Inconclusive},
-		{"two of each, far apart", Join(side(10, 0), side(14, 0)), Join(side(13, 0), side(14, 0)), Inconclusive},
-		{"two of each", Join(side(10, 0), side(10.05, 0)), Join(side(13, 0), side(13.05, 0)), Regression},
+		{"quiet", side(10, 0.4), side(13, 0.4), verdict.Regression},
+		{"one was busy", side(10, 1), side(13, 35), verdict.Inconclusive},
+		{"both were", side(10, 20), side(13, 20), verdict.Inconclusive},
+		{"much longer than that", side(10, 1), side(16, 35), verdict.Regression},
+		{"repeats, equally busy", three(10, 20), three(13, 20), verdict.Regression},
+		{"repeats, one side busier", three(10, 1), three(13, 35), verdict.Inconclusive},
+		{"two of each, far apart", Join(side(10, 0), side(14, 0)), Join(side(13, 0), side(14, 0)), verdict.Inconclusive},
+		{"two of each", Join(side(10, 0), side(10.05, 0)), Join(side(13, 0), side(13.05, 0)), verdict.Regression},
 	} {
 		r := Compare(c.before, c.after, 3)
 		if r.Verdict != c.verdict {
@@ -132,7 +138,7 @@ func TestABusyMachineIsNoRegression(t *testing.T) {
 }
 
 func TestASmallChangeIsNeutralUnderALargerFailOn(t *testing.T) {
-	if r := Compare(loop(t, 100, 1, 0, 1), loop(t, 100, 1.5, 0, 2), 10); r.Verdict != Neutral {
+	if r := Compare(loop(t, 100, 1, 0, 1), loop(t, 100, 1.5, 0, 2), 10); r.Verdict != verdict.Neutral {
 		t.Errorf("%s", r.Sentence)
 	}
 }
@@ -149,7 +155,7 @@ func TestFalseAlarmsAreRare(t *testing.T) {
 			}
 			return s
 		}
-		if r := Compare(side(2*i), side(2*i+1), 3); r.Verdict == Regression || r.Verdict == Improvement {
+		if r := Compare(side(2*i), side(2*i+1), 3); r.Verdict == verdict.Regression || r.Verdict == verdict.Improvement {
 			alarms++
 		}
 	}
@@ -167,6 +173,67 @@ func TestWhatDiffersIsSaid(t *testing.T) {
 	}
 	if !strings.Contains(text.String(), "DIFFERS framework") || !strings.Contains(text.String(), "same    job          python train.py") {
 		t.Error(text.String())
+	}
+}
+
+// TestAFrameworkWithoutAVersionIsTheOneBesideIt: a child of the job ended before its version
+// was read.
+func TestAFrameworkWithoutAVersionIsTheOneBesideIt(t *testing.T) {
+	d, err := output.Create(t.TempDir()+"/d", output.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	framework, version := "pytorch", "2.15.0"
+	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Process(event.Process{ID: 1, PID: 1, Framework: &framework, FrameworkVersion: &version}),
+		d.Process(event.Process{ID: 2, PID: 2, Framework: &framework}), d.Spans([]event.Span{{ID: 1, StartNS: 1e15, DurationNS: 1000, PID: 1, TID: 1,
+			Call: &event.Call{Layer: "op", Name: "aten::mm"}, End: event.EndExitSite, Weight: 1, SequenceNumber: -1}}), d.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sideOf(t, d.Dir()).Facts[1]; got != "pytorch 2.15.0" {
+		t.Errorf("the framework is %q", got)
+	}
+}
+
+// TestTheSentenceSaysMostOnlyOfMost: a place has half of the difference, or the phase has, or none.
+func TestTheSentenceSaysMostOnlyOfMost(t *testing.T) {
+	side := func(loading, mul, step float64) *Side {
+		s := &Side{What: "a step", PerStep: map[Key]float64{{"phase", "loading"}: loading, {"operator", "aten::mul"}: mul}, Checks: &lint.Result{Percent: 100}}
+		for range 60 {
+			s.Periods = append(s.Periods, step)
+		}
+		return s
+	}
+	for _, c := range []struct {
+		before, after *Side
+		want          string
+	}{
+		{side(1, 6, 10), side(1, 1, 5), "; most of it in operator aten::mul (-5.000 ms a step)."},
+		{side(20, 3, 30), side(1, 1, 9), "; most of it in phase loading (-19.000 ms a step), the most at one place in operator aten::mul (-2.000 ms a step)."},
+		{side(20, 1, 30), side(1, 1, 10), "; most of it in phase loading (-19.000 ms a step)."},
+		{side(3, 3, 30), side(1, 1, 10), "; the largest part at one place is in operator aten::mul (-2.000 ms a step)."},
+		{side(1, 1, 30), side(1, 1, 10), "shorter."},
+	} {
+		if got := Compare(c.before, c.after, 3).Sentence; !strings.HasSuffix(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestWordsFitWhatIsCompared: no step where there is none, no percent of a thousand.
+func TestWordsFitWhatIsCompared(t *testing.T) {
+	side := func(kernel, all float64) *Side {
+		return &Side{What: "the device's work, first to last", Periods: []float64{all}, PerStep: map[Key]float64{{"kernel", "gemm"}: kernel}, Checks: &lint.Result{Percent: 100}}
+	}
+	var text bytes.Buffer
+	if err := Compare(side(0.5, 10), side(500, 600), 3).WriteText(&text, 5); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); !strings.Contains(got, "in kernel gemm (+499.500 ms).") || !strings.Contains(got, "× 1000 ") {
+		t.Error(got)
+	}
+	if r := Compare(side(1, 10), side(1, 10), 3); r.Sentence != "Neutral: the device's work, first to last takes 10.000 ms, as before." {
+		t.Error(r.Sentence)
 	}
 }
 
@@ -196,10 +263,10 @@ func TestRepeatsAreTheNoise(t *testing.T) {
 	}
 	before, slower, same := sides(1, 100), sides(1.3, 200), sides(1, 300)
 	r := Compare(before, slower, 2)
-	if r.Verdict != Regression || !strings.Contains(r.Sentence, "aten::relu") || r.NoisePercent >= 1 {
+	if r.Verdict != verdict.Regression || !strings.Contains(r.Sentence, "aten::relu") || r.NoisePercent >= 1 {
 		t.Errorf("%s (noise %v from %s)", r.Sentence, r.NoisePercent, r.NoiseFrom)
 	}
-	if r := Compare(before, same, 3); r.Verdict != Neutral {
+	if r := Compare(before, same, 3); r.Verdict != verdict.Neutral {
 		t.Errorf("%s", r.Sentence)
 	}
 }

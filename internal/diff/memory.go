@@ -58,6 +58,7 @@ func (s *Side) memory(ctx context.Context, db *dataset.DB) error {
 	if err != nil {
 		return fmt.Errorf("comparing memory: %w", err)
 	}
+	s.held.none = len(m.Arenas) == 0 // memory ran out, and that is all that was seen
 	for _, a := range m.Arenas {
 		s.held.sliced = s.held.sliced || a.SlicedEvents > 0
 		where := a.Space

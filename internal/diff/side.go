@@ -6,13 +6,10 @@ package diff
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
-	"github.com/ebpfprof/ebpfprof/internal/kernelclass"
 	"github.com/ebpfprof/ebpfprof/internal/lint"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
@@ -26,8 +23,17 @@ type Side struct {
 	// the time that its devices span, or the recording itself.
 	Periods []float64
 	What    string // that Periods are of
+	// Between are those of Periods that no slice touched: the job ran without the probes of
+	// detail in them. Sliced says whether there were slices at all.
+	Between []float64
+	Sliced  bool
+	// BeginNS is when the first of the steps began.
+	BeginNS int64
 	// PerStep are milliseconds a step, by kind and key.
 	PerStep map[Key]float64
+	// Windows are the same of each of some equal windows of the recording's steps: what a row
+	// differs by within it. Nil where there are too few steps.
+	Windows map[Key][]float64
 	// Device says whether operators' times are of devices.
 	Device bool
 	// Waited is the share of the steps' time, in percent, in which the training thread was
@@ -38,6 +44,9 @@ type Side struct {
 	Repeats []*Side
 
 	held held
+	// factor is what times of rows in slices are multiplied with: of a step between slices
+	// they have the share that they have of one in a slice. 0 where that is not known.
+	factor float64
 }
 
 // Key names what is compared, the same in both recordings.
@@ -86,11 +95,13 @@ func (s *Side) facts(ctx context.Context, db *dataset.DB) error {
 	for i := range facts {
 		targets[i] = &facts[i]
 	}
-	// A command's program and script, without the paths of one machine.
+	// A command's program and script, without the paths of one machine; a framework without
+	// a version only where no process has it with one (a child may end before it is read).
 	err := db.Row(ctx, `
 		WITH p AS (SELECT * FROM process WHERE framework IS NOT NULL UNION ALL SELECT * FROM process WHERE (SELECT count(framework) FROM process) = 0)
 		SELECT (SELECT string_agg(DISTINCT regexp_replace(command, '\S*/', '', 'g'), '; ') FROM p),
-			(SELECT string_agg(DISTINCT trim(framework || ' ' || coalesce(framework_version, '')), ', ') FROM p), (SELECT string_agg(DISTINCT python_version, ', ') FROM p),
+			(SELECT string_agg(DISTINCT trim(framework || ' ' || coalesce(framework_version, '')), ', ') FROM p
+				WHERE framework_version IS NOT NULL OR framework NOT IN (SELECT framework FROM p WHERE framework_version IS NOT NULL)), (SELECT string_agg(DISTINCT python_version, ', ') FROM p),
 			(SELECT string_agg(DISTINCT device_name, ', ') FROM session), (SELECT string_agg(DISTINCT cpu_model, ', ') FROM session),
 			(SELECT nullif(greatest(count(DISTINCT rank), max(world_size)), 0)::VARCHAR FROM process), (SELECT string_agg(DISTINCT source, ', ') FROM session),
 			(SELECT string_agg(DISTINCT level, ', ') FROM session)`, nil, targets...)
@@ -105,7 +116,8 @@ type window struct {
 	from, until int64
 	steps       float64 // 0: there are none
 	pid, tid    int
-	each        []timeline.Stretch
+	each        []timeline.Stretch // steps with all their rows
+	all         []timeline.Stretch // settled steps
 }
 
 func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
@@ -114,10 +126,11 @@ func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
 		return window{}, err
 	}
 	var best []timeline.Step
+	var thread timeline.Thread
 	var w window
 	for _, t := range threads {
 		if all := t.Training(); len(all) > len(best) {
-			best, w.pid, w.tid = all, t.PID, t.TID
+			best, thread, w.pid, w.tid = all, t, t.PID, t.TID
 		}
 	}
 	if len(best) == 0 {
@@ -129,11 +142,23 @@ func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
 		return window{}, err
 	}
 	s.Waited = contention.Percent()
+	s.Sliced, s.BeginNS = thread.InSlices, best[0].Begin
 	for _, step := range best {
 		s.Periods = append(s.Periods, float64(step.Period)/1e6)
-		if step.Whole {
-			w.each = append(w.each, timeline.Stretch{Begin: step.Begin, Until: step.Until()})
+		if s.Sliced && !step.Sliced {
+			s.Between = append(s.Between, float64(step.Period)/1e6)
 		}
+		stretch := timeline.Stretch{Begin: step.Begin, Until: step.Until()}
+		if w.all = append(w.all, stretch); step.Whole {
+			w.each = append(w.each, stretch)
+		}
+	}
+	if stretched, ok := timeline.StretchedOf(best); ok {
+		whole := 0.0
+		for _, e := range w.each {
+			whole += float64(e.Until-e.Begin) / 1e6 / float64(len(w.each))
+		}
+		s.factor = stretched.BetweenMS / whole
 	}
 	w.from, w.until, w.steps = best[0].Begin, best[len(best)-1].Until(), float64(len(best))
 	return w, nil
@@ -142,9 +167,13 @@ func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
 // phases of the steps that have all their rows.
 func (s *Side) phases(ctx context.Context, db *dataset.DB, w window) error {
 	took, err := timeline.Phases(ctx, db, dataset.Scan{Without: s.Checks.Without}, w.pid, w.tid, w.each)
-	for _, m := range took {
+	for i, m := range took {
 		for phase, ns := range m {
-			s.PerStep[Key{"phase", phase}] += float64(ns) / 1e6 / float64(len(took))
+			k, ms := Key{"phase", phase}, float64(ns)/1e6
+			s.PerStep[k] += ms / float64(len(took))
+			if windows(len(took)) > 0 {
+				s.inWindow(k, windowOf(i, len(took)), len(took), ms)
+			}
 		}
 	}
 	return err
@@ -169,52 +198,4 @@ func (s *Side) whole(ctx context.Context, db *dataset.DB) (window, error) {
 	}
 	s.Periods = []float64{float64(last.Int64-first.Int64) / 1e6}
 	return window{from: math.MinInt64, until: math.MaxInt64, steps: 1}, nil
-}
-
-func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
-	if err := db.Row(ctx, "SELECT count(*) > 0 FROM good_span WHERE layer = 'device' AND category IN ('kernel', 'collective', 'copy', 'set')", nil, &s.Device); err != nil {
-		return err
-	}
-	in := fmt.Sprintf("ts_ns BETWEEN %d AND %d", w.from, w.until-1)
-	queries := []string{`
-		WITH inside AS (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM good_span WHERE layer <> 'device' AND parent_id IS NOT NULL GROUP BY ALL)
-		SELECT 'operator', o.name, sum(greatest(o.duration_ns - coalesce(i.ns, 0), 0) * o.weight)::DOUBLE / 1e6
-		FROM good_span o LEFT JOIN inside i USING (session_id, span_id) WHERE o.layer IN ('op', 'collective') AND o.` + in + ` GROUP BY ALL`, `
-		SELECT 'line', coalesce(f.file, '') || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", ''), sum(weight_ns)::DOUBLE / 1e6
-		FROM sample x JOIN (SELECT DISTINCT ON (session_id, stack_id) session_id, stack_id, list_filter(frames, f -> f.kind = 'python')[1] AS f FROM stack) USING (session_id, stack_id)
-		WHERE f IS NOT NULL AND x.state = 'on_cpu' AND ` + in + ` GROUP BY ALL`}
-	if s.Device {
-		queries[0] = `
-		SELECT 'operator', coalesce(CASE WHEN p.layer IN ('op', 'autograd') THEN p.name WHEN g.layer IN ('op', 'autograd') THEN g.name END, 'no operator'), sum(d.duration_ns)::DOUBLE / 1e6
-		FROM good_span d LEFT JOIN good_span l ON l.session_id = d.session_id AND l.span_id = d.launch_id
-		LEFT JOIN good_span p ON p.session_id = d.session_id AND p.span_id = CASE WHEN l.layer IN ('op', 'autograd') THEN l.span_id ELSE l.parent_id END
-		LEFT JOIN good_span g ON g.session_id = d.session_id AND g.span_id = p.parent_id
-		WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') AND d.` + in + ` GROUP BY ALL`
-		queries = append(queries, `
-		SELECT 'kernel', name, sum(duration_ns)::DOUBLE / 1e6 FROM good_span
-		WHERE layer = 'device' AND category IN ('kernel', 'collective', 'copy', 'set') AND `+in+` GROUP BY ALL`)
-	}
-	for _, query := range queries {
-		rows, err := db.Query(ctx, query)
-		if err != nil {
-			return err
-		}
-		for rows.Next() {
-			var k Key
-			var v sql.NullFloat64
-			if err := rows.Scan(&k.Kind, &k.Name, &v); err != nil {
-				rows.Close()
-				return err
-			}
-			k.Name = strings.TrimSpace(k.Name)
-			s.PerStep[k] += v.Float64 / w.steps
-			if k.Kind == "kernel" {
-				s.PerStep[Key{"class", kernelclass.Of(k.Name)}] += v.Float64 / w.steps
-			}
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
 }

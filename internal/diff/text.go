@@ -9,6 +9,9 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
+// manyTimes is from how many percent on a factor reads better.
+const manyTimes = 1000
+
 // WriteText writes the verdict, what differs between the sides, and the rows that
 // moved most.
 func (r *Result) WriteText(w io.Writer, top int) error {
@@ -28,21 +31,28 @@ func (r *Result) WriteText(w io.Writer, top int) error {
 			break
 		}
 		if shown == 0 {
-			fmt.Fprintf(out, "\n    %10s %10s %9s  %-9s what, in ms of %s\n", "before", "after", "change", "kind", r.What)
+			fmt.Fprintf(out, "\n    %10s %10s %9s %9s  %-9s what, in ms of %s\n", "before", "after", "change", "noise", "kind", r.What)
 		}
 		shown++
 		change := "new"
 		if row.Percent != nil {
 			change = fmt.Sprintf("%+.1f %%", *row.Percent)
+			if *row.Percent >= manyTimes {
+				change = fmt.Sprintf("× %.4g", row.After/row.Before)
+			}
 		}
 		mark := " "
 		if row.Significant {
 			mark = "*"
 		}
-		fmt.Fprintf(out, "  %s %10.4f %10.4f %9s  %-9s %s\n", mark, row.Before, row.After, change, row.Kind, cut(printable.Text(row.Key), 90))
+		noise := "–"
+		if row.Noise != nil {
+			noise = fmt.Sprintf("±%.4f", *row.Noise)
+		}
+		fmt.Fprintf(out, "  %s %10.4f %10.4f %9s %9s  %-9s %s\n", mark, row.Before, row.After, change, noise, row.Kind, cut(printable.Text(row.Key), 90))
 	}
 	if shown > 0 {
-		fmt.Fprintf(out, "\n  * more than a percent of %s, and itself more than the noise of %.1f %%\n", r.What, r.NoisePercent)
+		fmt.Fprintf(out, "\n  * more than a percent of %s, and more than what the row itself differs by at random (noise; where it has none, %.1f %%)\n", r.What, r.NoisePercent)
 	}
 	r.Memory.write(out, top)
 	return out.Flush()
@@ -63,22 +73,8 @@ func cut(s string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// Exit codes of `ebpfprof diff` beside the others'.
-const (
-	ExitRegression   = 10
-	ExitInconclusive = 12
-)
-
 // ExitCode says the verdict to scripts.
-func (r *Result) ExitCode() int {
-	switch r.Verdict {
-	case Regression:
-		return ExitRegression
-	case Inconclusive:
-		return ExitInconclusive
-	}
-	return 0
-}
+func (r *Result) ExitCode() int { return r.Verdict.ExitCode() }
 
 // Percent reads 3% or 3.
 func Percent(text string) (float64, error) {

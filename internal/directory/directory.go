@@ -2,7 +2,7 @@
 // each is held open, and what is in it is opened, made, renamed and removed by its
 // name in there, never by a path, and never through a symbolic link. So a user who
 // owns the directory above can take ours away, but not lead a process of root's to
-// a file of somebody else.
+// a file of another user.
 package directory
 
 import (

@@ -17,6 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -80,7 +81,7 @@ func ProbesCommand() *urfave.Command {
 	}
 }
 
-func planFile(path string, groups []catalog.Group) ([]*plan.Plan, error) {
+func planFile(path string, groups []spec.Group) ([]*plan.Plan, error) {
 	e, err := elf.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -105,7 +106,7 @@ func planFile(path string, groups []catalog.Group) ([]*plan.Plan, error) {
 	return []*plan.Plan{planned}, nil
 }
 
-func planProcess(pid int, groups []catalog.Group) ([]*plan.Plan, error) {
+func planProcess(pid int, groups []spec.Group) ([]*plan.Plan, error) {
 	p, err := process.Open(pid)
 	if err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func printGroups() {
 		switch {
 		case g.Launches:
 			tier = "slices; always on before 6.6"
-		case g.Tier == catalog.Detail:
+		case g.Tier == spec.Detail:
 			tier = "slices"
 		}
 		t.AppendRow(table.Row{g.Name, tier, len(g.Functions), g.Help})

@@ -110,7 +110,7 @@ func TestEveryMemoisedStackEqualsTheWalkedOne(t *testing.T) {
 func TestAMismatchIsCountedAndCorrected(t *testing.T) {
 	harness.Beside(t, "libcuda")
 	r := deviceCalls(t, harness.Debian.Python, []string{"--verify-stacks", "1"}, []string{"--repeats", "3000", "--replace"})
-	checkNumbers(t, r, 3000, true) // before anybody could ask for its name
+	checkNumbers(t, r, 3000, true) // before its name could be asked for
 	if m := memoisedOf(t, r); m.mismatched == 0 || m.mismatched > m.verified {
 		t.Errorf("%+v: the job replaces its code objects", m)
 	}

@@ -27,6 +27,10 @@ func TestWhatTorchCompiles(t *testing.T) {
 		r.Region(t))
 	if !reflect.DeepEqual(fused, r.Truth.Fused) {
 		t.Errorf("kernels %v, the job called %v", fused, r.Truth.Fused)
+		for _, row := range r.Rows(t, `SELECT count(*), python_stack_source, whole, folded FROM span LEFT JOIN (SELECT stack_id, status AS whole, folded FROM stack) k ON k.stack_id = span.python_stack_id
+			WHERE category = 'fused' AND layer = 'op' AND name = 'cpp_fused' GROUP BY ALL`) {
+			t.Logf("without a kernel's name: %v", row)
+		}
 	}
 	for name := range fused {
 		row := r.Rows(t, "SELECT count(DISTINCT fused_operators), any_value(fused_operators), count(DISTINCT python_stack_id) FROM span WHERE name = '%s' AND %s", name, r.Region(t))[0]
@@ -34,6 +38,12 @@ func TestWhatTorchCompiles(t *testing.T) {
 		if harness.Integer(t, row[0]) != 1 || !strings.HasPrefix(name, "cpp_fused_"+operators+"_") {
 			t.Errorf("%s replaces %v", name, row[1])
 		}
+	}
+	compiledFunctionsAreScopes(t, r)
+	compilingIsSampledWhole(t, r)
+	if late := r.Rows(t, "SELECT source, sum(count)::BIGINT, count(*) FROM warning WHERE kind = 'late' AND (source = 'generated' OR source LIKE '%%inductor-%%') GROUP BY ALL"); len(late) != 1 ||
+		late[0][0] != "generated" || harness.Integer(t, late[0][1]) != r.Truth.Libraries || harness.Integer(t, late[0][2]) != 1 {
+		t.Errorf("%d libraries were generated, warned of: %v", r.Truth.Libraries, late)
 	}
 	// f is compiled, breaks, and is compiled again, and so is what is behind the break; the
 	// training step is compiled forward and backward.
@@ -58,4 +68,50 @@ func TestWhatTorchCompiles(t *testing.T) {
 		t.Errorf("%d ns in compilations, torch._dynamo counts %d", spent, r.Truth.CompileNS)
 	}
 	t.Logf("compilations %.3f s, by torch._dynamo %.3f s", float64(spent)/1e9, float64(r.Truth.CompileNS)/1e9)
+}
+
+// compiledFunctionsAreScopes: what AOTAutograd made of the step is called as PyTorch's
+// profiler calls it, as often, and around the kernels.
+func compiledFunctionsAreScopes(t *testing.T, r *harness.Recording) {
+	t.Helper()
+	if len(r.Truth.Functions) != 2 {
+		t.Errorf("torch.profiler saw %v", r.Truth.Functions)
+	}
+	harness.SameCounts(t, "compiled functions", r.Counts(t, `SELECT name, count(*) FROM span
+		WHERE layer = 'scope' AND category = 'function' AND end_method = 'exit_site' AND status = 'ok' AND %s GROUP BY ALL`, r.Region(t)), r.Truth.Functions)
+	inside := r.Counts(t, `SELECT coalesce(f.name, 'none'), count(DISTINCT k.name) FROM (FROM span WHERE category = 'fused' AND layer = 'op' AND %s) k
+		LEFT JOIN span f ON f.span_id = k.parent_id AND f.category = 'function' GROUP BY ALL`, r.Region(t))
+	if inside["CompiledFunction"] == 0 || inside["CompiledFunctionBackward"] == 0 || inside["none"] != 0 {
+		t.Errorf("kernels by the function that they are in: %v", inside)
+	}
+}
+
+// compilingIsSampledWhole: nearly all samples of the job, of Inductor's compilers as well,
+// have a stack that goes down to the thread's start. Without any are only threads that
+// waited for a CPU, on a busy machine, and they are counted.
+func compilingIsSampledWhole(t *testing.T, r *harness.Recording) {
+	t.Helper()
+	all, complete, compilers, without := int64(0), int64(0), int64(0), int64(0)
+	reasons := map[string]int64{}
+	for _, row := range r.Rows(t, `SELECT coalesce(status, 'none: ' || state || coalesce(' ' || cause, '')), count(*), count(*) FILTER (pid IN (SELECT pid FROM process WHERE parent_pid IN (SELECT pid FROM process)))
+		FROM sample LEFT JOIN stack USING (stack_id) GROUP BY ALL`) {
+		status, n := fmt.Sprint(row[0]), harness.Integer(t, row[1])
+		all, compilers = all+n, compilers+harness.Integer(t, row[2])
+		switch status {
+		case "complete":
+			complete += n
+		case "none: off_cpu preempted":
+			without += n
+		default:
+			reasons[status] += n
+		}
+	}
+	with := all - without
+	t.Logf("%d samples, %d of children; %d without a stack, of the others %.1f %% complete, not: %v", all, compilers, without, 100*float64(complete)/float64(with), reasons)
+	if compilers < 100 || float64(complete) < 0.97*float64(with) {
+		t.Errorf("%d of %d samples are complete, %d are of children", complete, with, compilers)
+	}
+	if counted := r.Number(t, "SELECT coalesce(sum(count), 0)::BIGINT FROM warning WHERE source = 'preempted_stack'"); counted != without {
+		t.Errorf("%d samples have no stack, %d are counted", without, counted)
+	}
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
 
-// timesKilled is how often the tracer is killed: 100 times before a merge, as often as
+// timesKilled is how often the tracer is killed: thirty times before a merge, as often as
 // EBPFPROF_KILLS says in the soak.
 func timesKilled() int {
 	if n, err := strconv.Atoi(os.Getenv("EBPFPROF_KILLS")); err == nil {
 		return n
 	}
-	return 100
+	return 30
 }
 
 // stretch is a part of a tracer's life, in which it is killed at a random instant.
@@ -67,7 +67,7 @@ func ofALife() (starting, planning *stretch, all []*stretch) {
 	}
 }
 
-// The tracer is killed at random instants, a hundred times: while it starts, plans,
+// The tracer is killed at random instants, thirty times (make soak: a thousand): while it starts, plans,
 // attaches, records, attaches slices, rotates, ends. The job throws through its probes,
 // forks, and checks itself. Nobody is harmed, no probe is left, and what each recording
 // had closed can be read.

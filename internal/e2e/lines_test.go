@@ -93,7 +93,7 @@ func TestOperatorsAndAllocationsHaveALine(t *testing.T) {
 		for name, c := range map[string]struct{ flags, job []string }{
 			"transformer, default": {nil, []string{"transformer.py", "--steps", "60"}},
 			"transformer, whole":   {harness.Unbudgeted, []string{"transformer.py", "--steps", "20"}}, // every call has a row
-			"trainer, whole":       {harness.Unbudgeted, []string{"trainer.py", "--steps", "20"}},
+			"trainer, whole":       {harness.Unbudgeted, []string{"trainer.py", "--steps", "60", "--evaluate", "20"}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				r := harness.RecordReady(t, c.flags, v.Job(c.job[0], c.job[1:]...)...)
@@ -111,7 +111,40 @@ func TestOperatorsAndAllocationsHaveALine(t *testing.T) {
 				if n := r.Number(t, `SELECT count(*) FROM span WHERE python_stack_id IS NOT NULL AND python_stack_id NOT IN (SELECT stack_id FROM stack)`); n != 0 {
 					t.Errorf("%d rows have a line that is no row of stack", n)
 				}
+				if name == "trainer, whole" {
+					trainersStepsAndStacks(t, r, v)
+				}
 			})
 		}
 	})
+}
+
+// trainersStepsAndStacks: a job like a trainer library's, whose steps have two backward
+// passes each, is told from its evaluations (not on 1.13, which has backward passes alone),
+// and its stacks are whole, as deep as they are.
+func trainersStepsAndStacks(t *testing.T, r *harness.Recording, v harness.Torch) {
+	t.Helper()
+	row := r.Rows(t, `SELECT count(*), count(*) FILTER (status = 'complete'), max(len(frames))
+		FROM sample JOIN stack USING (stack_id) WHERE ts_ns >= (SELECT min(ts_ns) FROM span WHERE layer = 'autograd')`)[0]
+	all, complete, deepest := harness.Integer(t, row[0]), harness.Integer(t, row[1]), harness.Integer(t, row[2])
+	t.Logf("%d samples with a stack, %d complete, the deepest of %d frames", all, complete, deepest)
+	if all < 20 || float64(complete) < 0.97*float64(all) || deepest < 60 {
+		t.Errorf("of %d samples with a stack %d are complete, the deepest of %d frames", all, complete, deepest)
+	}
+	if v != harness.PyPI {
+		return
+	}
+	var answer struct {
+		Processes []struct {
+			Sequence string `json:"sequence"`
+			Steps    struct {
+				Count int `json:"count"`
+			} `json:"steps"`
+			Evaluate int `json:"evaluate_count"`
+		} `json:"processes"`
+	}
+	harness.Ask(t, &answer, "steps", r.Dataset, "--json")
+	if got, want := fmt.Sprint(answer.Processes), fmt.Sprintf("[{LBLBO {%d} %d}]", r.Truth.Train, r.Truth.Evaluate); got != want || r.Truth.Evaluate == 0 {
+		t.Errorf("sequence, steps and evaluation steps are %s, want %s", got, want)
+	}
 }

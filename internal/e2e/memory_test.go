@@ -15,7 +15,7 @@ const memoryModels = "../../testdata/replay/models.py"
 // TestMemoryAnswersAreThoseOfAnIndependentCount: what `memory` says of a recorded
 // training loop is what a library counted that stood in front of the C library's
 // allocator in another run: allocations, frees, and the peak to the byte; nothing
-// is freed that nobody allocated; and the plan of what recurs is the lower bound.
+// is freed that was never allocated; and the plan of what recurs is the lower bound.
 func TestMemoryAnswersAreThoseOfAnIndependentCount(t *testing.T) {
 	harness.PyPI.Beside(t)
 	library := filepath.Join(t.TempDir(), "libreplay.so")

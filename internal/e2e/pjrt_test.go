@@ -176,7 +176,7 @@ func TestAPluginAroundAnotherOne(t *testing.T) {
 func TestAPluginThatCannotBeReadIsSaidToBeSo(t *testing.T) {
 	harness.Beside(t, "pjrt")
 	for _, c := range []struct{ name, shape, when, detail string }{
-		{"a major version that nobody knows", "major", "running", "unknown major version"},
+		{"an unknown major version", "major", "running", "unknown major version"},
 		{"a table that was never made", "plugin", "loaded", "has not made its function table yet"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (c *call) differs(other *call) string {
 func TestShapesEqualTorchProfiler(t *testing.T) {
 	jobs := map[string][]string{
 		"mlp":         {"mlp.py", "--steps", "10"},
-		"transformer": {"transformer.py", "--steps", "3", "--depth", "2"},
+		"transformer": {"transformer.py", "--steps", "3", "--depth", "2", "--lists"},
 		"resnet":      {"resnet.py", "--steps", "2", "--warmup", "1"},
 	}
 	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
@@ -68,6 +68,9 @@ func TestShapesEqualTorchProfiler(t *testing.T) {
 				r.Lossless(t)
 				want := harness.Profile[profiledCalls](t, append(argv, "--profile-detail", "calls")...)
 				sameShapes(t, r, want.Calls)
+				if name == "transformer" {
+					bytesOfLists(t, r)
+				}
 			})
 		}
 	})
@@ -105,4 +108,23 @@ func sameShapes(t *testing.T, r *harness.Recording, profiled []call) {
 		t.Errorf("of %d calls %d are wrong; without shapes are %v", len(rows), wrong, without)
 	}
 	t.Logf("%d calls of %d operators", len(rows), len(operators))
+	// Bytes and devices follow from sizes and types; the profiler has neither.
+	products := r.Rows(t, `SELECT count(*) > 0, count(*) FILTER (input_devices <> '["cpu", "cpu"]' OR
+		(input_bytes->>0) <> (4 * (input_dims->'$[0][0]')::BIGINT * (input_dims->'$[0][1]')::BIGINT)::VARCHAR)
+		FROM span WHERE layer = 'op' AND name = 'aten::mm' AND input_dims IS NOT NULL`)[0]
+	if fmt.Sprint(products) != "[true 0]" {
+		t.Errorf("matrix products with wrong bytes or devices: %v", products)
+	}
+}
+
+// bytesOfLists: of a list are told the bytes of all its tensors, and where the first lies.
+// Each of three steps adds to 3×7 doubles, joins the norms of 29 parameters and, of both
+// blocks, the gradients of query, key and value: 3×4×64×128 floats.
+func bytesOfLists(t *testing.T, r *harness.Recording) {
+	t.Helper()
+	got := fmt.Sprint(r.Rows(t, `SELECT name, count(*), input_bytes->>0, input_devices->>0 FROM span
+		WHERE layer = 'op' AND name IN ('aten::cat', 'aten::_foreach_add_') AND input_bytes IS NOT NULL AND %s GROUP BY ALL ORDER BY ALL`, r.Region(t)))
+	if want := "[[aten::_foreach_add_ 3 168 cpu] [aten::cat 3 116 cpu] [aten::cat 6 393216 cpu]]"; got != want {
+		t.Errorf("lists of tensors: %s, want %s", got, want)
+	}
 }

@@ -155,8 +155,8 @@ func TestALaunchIsInsideTheOperatorThatMadeIt(t *testing.T) {
 			scope = "nothing" // its scopes begin and end with calls that are over by then
 		}
 		want := map[string]int64{
-			"mul in op aten::mul": 10, "add in op aten::add": 20, "forward in nothing": 10,
-			"backward in autograd torch::autograd::PyNode": 10, "scoped in " + scope: 10, "alone in nothing": 10,
+			"mul in op aten::mul": 10, "add in op aten::add": 20, "forward in scope Square": 10,
+			"backward in scope SquareBackward": 10, "scoped in " + scope: 10, "alone in nothing": 10,
 		}
 		harness.SameCounts(t, "launches, and what they are in", got, want)
 	}, "libcuda")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // The stub runtimes of testdata/stubs have the entry points of the real ones and
@@ -236,15 +237,15 @@ func everyFunction(t *testing.T, want []expectedCall, groups ...string) {
 
 // columnOf is where a captured argument shows in span; the rest show in other
 // rows, or in what is made of later calls.
-var columnOf = map[catalog.Field][]string{
-	catalog.FieldBytes: {"bytes"}, catalog.FieldContext: {"context"}, catalog.FieldStream: {"stream"},
-	catalog.FieldGridX: {"grid_x"}, catalog.FieldGridY: {"grid_y"}, catalog.FieldGridZ: {"grid_z"},
-	catalog.FieldBlockX: {"block_x"}, catalog.FieldBlockY: {"block_y"}, catalog.FieldBlockZ: {"block_z"},
-	catalog.FieldSharedBytes: {"shared_bytes"}, catalog.FieldDeviceID: {"device_id"},
-	catalog.FieldDtype: {"dtype"}, catalog.FieldPeer: {"peer_rank"}, catalog.FieldRoot: {"peer_rank"},
-	catalog.FieldRank: {"rank"}, catalog.FieldRanks: {"ranks"}, catalog.FieldCommunicator: {"communicator_handle"},
-	catalog.FieldWidth: {"bytes"}, catalog.FieldCopyKind: {"direction"}, catalog.FieldSourceKind: {"direction"},
-	catalog.FieldTargetKind: {"direction"}, catalog.FieldKernel: {"name", "handle"},
+var columnOf = map[spec.Field][]string{
+	spec.FieldBytes: {"bytes"}, spec.FieldContext: {"context"}, spec.FieldStream: {"stream"},
+	spec.FieldGridX: {"grid_x"}, spec.FieldGridY: {"grid_y"}, spec.FieldGridZ: {"grid_z"},
+	spec.FieldBlockX: {"block_x"}, spec.FieldBlockY: {"block_y"}, spec.FieldBlockZ: {"block_z"},
+	spec.FieldSharedBytes: {"shared_bytes"}, spec.FieldDeviceID: {"device_id"},
+	spec.FieldDtype: {"dtype"}, spec.FieldPeer: {"peer_rank"}, spec.FieldRoot: {"peer_rank"},
+	spec.FieldRank: {"rank"}, spec.FieldRanks: {"ranks"}, spec.FieldCommunicator: {"communicator_handle"},
+	spec.FieldWidth: {"bytes"}, spec.FieldCopyKind: {"direction"}, spec.FieldSourceKind: {"direction"},
+	spec.FieldTargetKind: {"direction"}, spec.FieldKernel: {"name", "handle"},
 }
 
 // everyArgument fails for each captured argument of the groups' functions of
@@ -267,8 +268,8 @@ func everyArgument(t *testing.T, want []expectedCall, groups ...string) {
 				columns := columnOf[v.Field]
 				switch {
 				case len(columns) == 0,
-					v.Field == catalog.FieldBytes && f.Memory != nil,              // checkMemory
-					f.Effect == catalog.JoinsAll, f.Effect == catalog.SizesKernel: // by the calls that come after
+					v.Field == spec.FieldBytes && f.Memory != nil,           // checkMemory
+					f.Effect == spec.JoinsAll, f.Effect == spec.SizesKernel: // by the calls that come after
 					continue
 				}
 				arguments++
@@ -394,7 +395,7 @@ func recordRanks(t *testing.T, mode string, all, recorded, rounds int) (calls, p
 
 // TestPartsHaveTheirRanksWhereAllRanksAreRecorded: four processes of a stub split
 // their communicator into {2, 0}, {1} and none for rank 3, then into one of all.
-// With one of them unseen nobody's rank is guessed.
+// With one of them unseen no rank is guessed.
 func TestPartsHaveTheirRanksWhereAllRanksAreRecorded(t *testing.T) {
 	harness.Beside(t, "nccl")
 	const all = 4
@@ -416,7 +417,7 @@ func TestPartsHaveTheirRanksWhereAllRanksAreRecorded(t *testing.T) {
 // {2, 0} and none for rank 1 (50 elements), into all (60), and shrunk to {0, 2}
 // (70); rank 1 goes on with the whole for the first and the last. Then a split that
 // does not block turns them round (80). The handle of the next one is moved away
-// before anybody looks (90): it is unknown, and the handle that is now at its place
+// before it is looked at (90): it is unknown, and the handle that is now at its place
 // stays what it was (100).
 func TestPartsWhoseHandlesComeLaterAreKnown(t *testing.T) {
 	harness.Beside(t, "nccl")

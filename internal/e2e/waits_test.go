@@ -60,6 +60,10 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 			!strings.Contains(string(said), fmt.Sprintf("rank %d has not come", victim)) || !strings.Contains(string(said), fmt.Sprintf("missing.py:%d", line)) {
 			t.Errorf("fleet hang, %v:\n%s", err, said)
 		}
+		stacksOfAHang(t, tracing.Dataset, victim)
+		if v == harness.PyPI {
+			unseenHang(t, tracing.Dataset, victim)
+		}
 		if v == harness.PyPI { // PyTorch's own analyser says the same of the dumps; 1.13 has none
 			dumps := filepath.Join(t.TempDir(), "dumps")
 			if out, err := exec.Command(harness.Binary, "fleet", "hang", tracing.Dataset, "--dump", dumps).CombinedOutput(); err != nil {
@@ -123,4 +127,59 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 			t.Errorf("the last to come was %v, want %d", late, victim)
 		}
 	})
+}
+
+// hangUntil asks fleet hang until its answer has all of some words.
+func hangUntil(t *testing.T, dataset string, words ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(harness.Patience); ; time.Sleep(200 * time.Millisecond) {
+		said, err := exec.Command(harness.Binary, "fleet", "hang", dataset).CombinedOutput()
+		missing := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.Contains(string(said), w) })
+		if len(missing) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("fleet hang, %v: without %q\n%s", err, missing, said)
+			return
+		}
+	}
+}
+
+// stacksOfAHang: where those stand who wait, and the one who is missing, is said down to
+// the C library, though none of them has run since, or only for moments.
+func stacksOfAHang(t *testing.T, dataset string, victim int) {
+	t.Helper()
+	hangUntil(t, dataset, "stack of what waits: rank 0, rank 1, rank 3, main thread in futex, still for ", "stack of what missing: rank "+fmt.Sprint(victim)+", main thread in ",
+		"c  c10d::", "py all_reduce", "py dawdle", "[libc.so.6]", fmt.Sprintf("missing.py:%d dawdle", lineOf(t, "missing.py", "# the line at which the victim is")))
+	live := &harness.Recording{Dataset: dataset}
+	if n := live.Number(t, "SELECT count(DISTINCT pid) FROM still_thread JOIN stack USING (stack_id) WHERE tid = pid AND status = 'complete' AND state = 'sleeping'"); n != 4 {
+		t.Errorf("the main threads of %d ranks have a whole stack: %v", n, live.Rows(t, "SELECT pid, tid, syscall, status FROM still_thread LEFT JOIN stack USING (stack_id)"))
+	}
+}
+
+// unseenHang: a recording that began when the job hung already has seen no collective, and
+// says by the stacks that ranks wait in one.
+func unseenHang(t *testing.T, before string, victim int) {
+	t.Helper()
+	var pids []int
+	for _, row := range (&harness.Recording{Dataset: before}).Rows(t, "SELECT DISTINCT pid FROM still_thread ORDER BY pid") {
+		var pid int
+		if _, err := fmt.Sscan(fmt.Sprint(row[0]), &pid); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	late := harness.Attach(t, []string{"--level", "anchor"}, pids...)
+	hangUntil(t, late.Dataset, "3 wait in a collective whose begin was not recorded (all_reduce): its number is not known", fmt.Sprintf("rank %d is in none", victim), "py dawdle")
+	if err := late.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := late.Wait(); err != nil || code != 0 && code != 5 { // 5: it has recorded no call
+		t.Errorf("the second recording ended with %d, %v\n%s", code, err, late.Transcript())
+	}
+	var report struct{ Verdict string }
+	harness.Ask(t, &report, "report", late.Dataset, "--format", "json")
+	if !strings.HasPrefix(report.Verdict, "The job hung when the recording ended: 3 wait in a collective whose begin was not recorded (all_reduce)") {
+		t.Errorf("the report's verdict: %s", report.Verdict)
+	}
 }

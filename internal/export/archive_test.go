@@ -98,6 +98,6 @@ func TestRecordingsOfOneBootStandOnItsClock(t *testing.T) {
 		t.Error("one boot's clocks are held against each other")
 	}
 	if _, measured := members[2].apart(members[0]); measured {
-		t.Error("nobody held the clock of another host against the first")
+		t.Error("the clock of another host was not compared with the first")
 	}
 }

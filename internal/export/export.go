@@ -1,6 +1,6 @@
 // Package export writes a dataset in the forms that other tools read: Perfetto's
-// protobuf, the JSON of torch.profiler, and, added up, pprof, speedscope and
-// folded stacks.
+// protobuf, the JSON of torch.profiler, and, added up, pprof, speedscope, folded
+// stacks and OpenTelemetry's profiles.
 //
 // What has a place in the form is written once: slices out are spans in, and
 // what was left out is counted and said. Rows are read in pieces in order of
@@ -43,7 +43,9 @@ func (r *Result) leave(n int64, format string, args ...any) {
 }
 
 // Formats are the names that Write knows.
-func Formats() []string { return []string{"perfetto", "kineto", "pprof", "speedscope", "folded"} }
+func Formats() []string {
+	return []string{"perfetto", "kineto", "pprof", "speedscope", "folded", "otlp"}
+}
 
 // Write writes the dataset to w in one of the Formats.
 func Write(ctx context.Context, db *dataset.DB, w io.Writer, format string, o Options) (*Result, error) {
@@ -57,7 +59,7 @@ func Write(ctx context.Context, db *dataset.DB, w io.Writer, format string, o Op
 		err = s.perfetto(w)
 	case "kineto":
 		err = s.kineto(w)
-	case "pprof", "speedscope", "folded":
+	case "pprof", "speedscope", "folded", "otlp":
 		err = s.profile(w, format)
 	default:
 		return nil, fmt.Errorf("unknown format %q: one of %s", format, strings.Join(Formats(), ", "))

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/importer"
@@ -253,8 +254,33 @@ func TestStacksAddUpToTheTimeInEachForm(t *testing.T) {
 	for _, s := range p.Sample {
 		samples += s.Value[1]
 	}
-	if folded != want || samples != want {
-		t.Errorf("folded %d, pprof %d, want %d ns", folded, samples, want)
+	path, _ = written(t, db, "otlp", Options{})
+	content, _ := os.ReadFile(path)
+	profiles, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := profiles.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+	var sent int64
+	for _, s := range one.Samples().All() {
+		sent += s.Values().At(0)
+	}
+	if folded != want || samples != want || sent != want || len(p.Sample) != one.Samples().Len() {
+		t.Errorf("folded %d, pprof %d, OTLP %d, want %d ns", folded, samples, sent, want)
+	}
+	// Leaf first, as pprof has it.
+	d := profiles.Dictionary()
+	for i, s := range p.Sample {
+		stack := d.StackTable().At(int(one.Samples().At(i).StackIndex())).LocationIndices()
+		if stack.Len() != len(s.Location) {
+			t.Fatalf("%d frames, not %d", stack.Len(), len(s.Location))
+		}
+		for j, l := range s.Location {
+			f := d.FunctionTable().At(int(d.LocationTable().At(int(stack.At(j))).Lines().At(0).FunctionIndex()))
+			if name := d.StringTable().At(int(f.NameStrindex())); name != l.Line[0].Function.Name {
+				t.Errorf("frame %d of sample %d is %q, not %q", j, i, name, l.Line[0].Function.Name)
+			}
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/importer"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
@@ -62,7 +63,11 @@ func (k *kinetoWriter) begin() error {
 			rank, k.mainPID = r, pid
 		}
 	}
-	world := max(k.who.worldSize, 1)
+	distinct := map[int32]bool{}
+	for _, r := range k.who.ranks {
+		distinct[r] = true
+	}
+	world := max(k.who.worldSize, int32(len(distinct)), 1)
 	if k.mainPID == 0 {
 		err := k.db.Row(k.ctx, "SELECT coalesce(mode(pid), 0) FROM export_span", nil, &k.mainPID)
 		if err != nil {
@@ -77,8 +82,29 @@ func (k *kinetoWriter) begin() error {
 	if device.Valid {
 		fmt.Fprintf(k.out, "\"deviceProperties\": [{\"id\": 0, \"name\": %s}],\n", quoted(device.String))
 	}
-	_, err := fmt.Fprintf(k.out, "\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": %d},\n\"traceEvents\": [\n", rank, world)
+	own, err := k.facts()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(k.out, "\"ebpfprof\": %s,\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": %d},\n\"traceEvents\": [\n", own, rank, world)
 	return err
+}
+
+// facts are what the form has no place for: without them an export that is imported again
+// would not be comparable to its recording. Readers of the form want a rank where none
+// is known; RankTold says whether it is true.
+func (k *kinetoWriter) facts() ([]byte, error) {
+	var f importer.Facts
+	var framework, version, python, processor, level sql.NullString
+	err := k.db.Row(k.ctx, `SELECT any_value(framework), any_value(framework_version), any_value(python_version),
+		(SELECT any_value(cpu_model) FROM session), (SELECT any_value(level) FROM session) FROM process WHERE framework IS NOT NULL AND (? = 0 OR pid = ?)`,
+		[]any{k.mainPID, k.mainPID}, &framework, &version, &python, &processor, &level)
+	if err != nil {
+		return nil, err
+	}
+	f.RankTold = len(k.who.ranks) > 0
+	f.Framework, f.FrameworkVersion, f.Python, f.Processor, f.Level = framework.String, version.String, python.String, processor.String, level.String
+	return json.Marshal(f)
 }
 
 func quoted(s string) string {
@@ -153,6 +179,9 @@ func (k *kinetoWriter) end() error {
 
 func (k *kinetoWriter) metadata() error {
 	for pid, name := range k.who.processes {
+		if rank, is := k.who.ranks[pid]; is { // the file is of one, and says which
+			name = strings.TrimPrefix(name, fmt.Sprintf("rank %d ", rank))
+		}
 		k.event("M", "__metadata", "process_name", int64(pid), 0, k.firstNS)
 		fmt.Fprintf(&k.line, `, "args": {"name": %s}`, quoted(name))
 		if err := k.end(); err != nil {
@@ -229,6 +258,10 @@ func categoryOf(r *span) (cat, name string) {
 			return "gpu_user_annotation", r.name
 		}
 		return "kernel", r.name
+	case "scope":
+		if r.category.String == "function" { // so PyTorch's profiler has them
+			return "cpu_op", r.name
+		}
 	case "collective":
 		if r.name == "record_param_comms" || strings.HasPrefix(r.name, "c10d::") {
 			return "cpu_op", r.name

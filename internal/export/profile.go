@@ -10,11 +10,14 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
 )
 
 // stack is a path, root first, with the time that was spent at its end.
 type stack struct {
 	frames []frame
+	full   []symbolize.Frame // leaf first, with all that is known
 	ns     int64
 	count  int64
 }
@@ -77,6 +80,8 @@ func (s *stream) profile(w io.Writer, format string) error {
 	switch format {
 	case "pprof":
 		return writePprof(w, all, by)
+	case "otlp":
+		return s.otlp(w, all, by)
 	case "speedscope":
 		return s.speedscope(w, all, group.title)
 	}
@@ -96,7 +101,8 @@ func (s *stream) stacks(sql string) (all []stack, err error) {
 	rows, err := s.db.Query(s.ctx, `WITH x(stack_id, operator, name, ns, n) AS (`+sql+`),
 		named AS (SELECT stack_id, any_value(frames) AS frames FROM stack GROUP BY stack_id)
 		SELECT operator, name, ns, n, coalesce(list_transform(frames, f -> f."function"), []), coalesce(list_transform(frames, f -> f.file), []),
-			coalesce(list_transform(frames, f -> f.line), []) FROM x LEFT JOIN named USING (stack_id) WHERE ns > 0 ORDER BY ns DESC, name, operator`)
+			coalesce(list_transform(frames, f -> f.line), []), coalesce(list_transform(frames, f -> f.kind), []), coalesce(list_transform(frames, f -> f.module), []),
+			coalesce(list_transform(frames, f -> f.build_id), []), coalesce(list_transform(frames, f -> f."offset"), []) FROM x LEFT JOIN named USING (stack_id) WHERE ns > 0 ORDER BY ns DESC, name, operator`)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +110,8 @@ func (s *stream) stacks(sql string) (all []stack, err error) {
 	for rows.Next() {
 		var x stack
 		var operator, name string
-		var functions, files, lines any
-		if err := rows.Scan(&operator, &name, &x.ns, &x.count, &functions, &files, &lines); err != nil {
+		var functions, files, lines, kinds, modules, builds, offsets any
+		if err := rows.Scan(&operator, &name, &x.ns, &x.count, &functions, &files, &lines, &kinds, &modules, &builds, &offsets); err != nil {
 			return nil, err
 		}
 		f, _ := functions.([]any)
@@ -114,9 +120,11 @@ func (s *stream) stacks(sql string) (all []stack, err error) {
 		for i := len(f) - 1; i >= 0; i-- {
 			x.frames = append(x.frames, frameOf(f[i], g[i], l[i]))
 		}
+		x.full = fullFrames(x.frames, kinds, modules, builds, offsets)
 		for _, below := range []string{operator, name} {
 			if below != "" {
 				x.frames = append(x.frames, frame{Name: below})
+				x.full = slices.Insert(x.full, 0, symbolize.Frame{Kind: symbolize.Op, Function: below, Offset: -1})
 			}
 		}
 		if len(x.frames) == 0 {

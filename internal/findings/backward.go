@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/graph"
+	"github.com/ebpfprof/ebpfprof/internal/steps"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
@@ -18,7 +19,7 @@ type pair struct{ forward, node int }
 func backward(r *recording) []candidate {
 	type group struct {
 		pairs         map[*timeline.StepGraph][]pair
-		forward, back int64
+		forward, back float64
 	}
 	groups := map[string]*group{}
 	for _, g := range r.graphs {
@@ -29,20 +30,20 @@ func backward(r *recording) []candidate {
 			}
 			x := groups[name]
 			x.pairs[g] = append(x.pairs[g], p)
-			x.forward += g.Spans[p.forward].End - g.Spans[p.forward].Begin
-			x.back += g.Spans[p.node].End - g.Spans[p.node].Begin
+			x.forward += r.lasted(g, p.forward)
+			x.back += r.lasted(g, p.node)
 		}
 	}
-	all := r.meanNS() * float64(len(r.graphs))
+	all := steps.Mean(r.undone) * float64(len(r.graphs))
 	var found []candidate
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		x := groups[name]
-		ratio := float64(x.back) / float64(max(x.forward, 1))
-		if ratio < r.thresholds.BackwardLowRatio && x.back > 0 && 100*float64(x.forward) >= r.thresholds.BackwardLowPercent*all {
+		ratio := x.back / max(x.forward, 1)
+		if ratio < r.thresholds.BackwardLowRatio && x.back > 0 && 100*x.forward >= r.thresholds.BackwardLowPercent*all {
 			found = append(found, r.slowForward(name, x.pairs, ratio))
 			continue
 		}
-		if ratio <= r.thresholds.BackwardRatio || 100*float64(x.forward+x.back) < r.thresholds.BackwardPercent*all {
+		if ratio <= r.thresholds.BackwardRatio || 100*(x.forward+x.back) < r.thresholds.BackwardPercent*all {
 			continue
 		}
 		forward := accused{}
@@ -74,7 +75,7 @@ func backward(r *recording) []candidate {
 }
 
 // slowForward is about a backward pass that takes far less than its forward pass: what
-// the forward pass should take nobody knows, so there is no headroom.
+// the forward pass should take is unknown, so there is no headroom.
 func (r *recording) slowForward(name string, pairs map[*timeline.StepGraph][]pair, ratio float64) candidate {
 	forward := accused{}
 	for g, all := range pairs {

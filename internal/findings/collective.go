@@ -17,34 +17,62 @@ func communicates(s timeline.Span) bool {
 	return s.Layer == "device" && s.Category == "collective" || s.Layer == "collective" && s.Category != "issue" && s.Category != "communicator" && s.Category != "wait"
 }
 
-// collectiveOutlier: now and then a collective takes far longer than those of its
-// name and size usually do.
-func collectiveOutlier(r *recording) []candidate {
-	type kind struct {
-		name  string
-		bytes int64
-	}
-	durations := map[kind][]int64{}
-	all := r.outermost(communicates)
-	of := func(g *timeline.StepGraph, i int) kind { return kind{g.Spans[i].Name, g.Spans[i].Bytes} }
-	for g, spans := range all {
-		for _, i := range spans {
-			durations[of(g, i)] = append(durations[of(g, i)], duration(g, i))
-		}
-	}
-	usual, limit := map[kind]float64{}, map[kind]float64{}
+// kind are collectives that take alike.
+type kind struct {
+	name  string
+	bytes int64
+}
+
+func kindOf(g *timeline.StepGraph, span int) kind {
+	return kind{g.Spans[span].Name, g.Spans[span].Bytes}
+}
+
+// usualOf is the median of each kind, and from where on one is an outlier; of kinds with few
+// there is none.
+func usualOf(durations map[kind][]int64, t Thresholds) (usual, limit map[kind]float64) {
+	usual, limit = map[kind]float64{}, map[kind]float64{}
 	for k, d := range durations {
 		usual[k] = steps.Median(d)
 		var apart []int64
 		for _, v := range d {
 			apart = append(apart, int64(math.Abs(float64(v)-usual[k])))
 		}
-		limit[k] = max(r.thresholds.CollectiveRatio*usual[k], usual[k]+5*steps.Median(apart))
+		limit[k] = max(t.CollectiveRatio*usual[k], usual[k]+5*steps.Median(apart))
+		if len(d) < t.CollectiveCalls {
+			limit[k] = math.Inf(1)
+		}
 	}
-	slow := all.keep(func(g *timeline.StepGraph, i int) bool {
-		k := of(g, i)
-		return len(durations[k]) >= r.thresholds.CollectiveCalls && float64(duration(g, i)) > limit[k]
-	})
+	return usual, limit
+}
+
+// collectiveOutlier: now and then a collective takes far longer than those of its
+// name and size usually do. Where the ranks could be joined that is without what it waits
+// for the last of them, which is rank_imbalance.
+func collectiveOutlier(r *recording) []candidate {
+	if r.joinRanks(); r.failed != nil {
+		return nil
+	}
+	if len(r.joined) > 1 {
+		return r.outlierTogether()
+	}
+	durations := map[kind][]int64{}
+	all := r.outermost(communicates)
+	for g, spans := range all {
+		for _, i := range spans {
+			durations[kindOf(g, i)] = append(durations[kindOf(g, i)], duration(g, i))
+		}
+	}
+	usual, limit := usualOf(durations, r.thresholds)
+	slow := all.keep(func(g *timeline.StepGraph, i int) bool { return float64(duration(g, i)) > limit[kindOf(g, i)] })
+	return r.outliers(slow, candidate{replace: func(g *timeline.StepGraph, t graph.Times) {
+		for _, i := range slow[g] {
+			scaleTo(g, t, i, usual[kindOf(g, i)])
+		}
+	}})
+}
+
+// outliers makes a finding of the slow ones, replaced as c says.
+func (r *recording) outliers(slow accused, c candidate) []candidate {
 	if len(slow) == 0 {
 		return nil
 	}
@@ -52,20 +80,14 @@ func collectiveOutlier(r *recording) []candidate {
 	for _, spans := range slow {
 		count += len(spans)
 	}
-	return []candidate{{
-		rule: "collective_outlier", name: name, place: r.placeOf(slow.launches()),
-		replace: func(g *timeline.StepGraph, t graph.Times) {
-			for _, i := range slow[g] {
-				scaleTo(g, t, i, usual[of(g, i)])
-			}
-		},
-		evidence: fmt.Sprintf("SELECT ts_ns, name, bytes, duration_ns / 1e6 AS ms,\n"+
-			"  median(duration_ns) OVER (PARTITION BY name, bytes) / 1e6 AS usual_ms\n"+
-			"FROM span WHERE (layer = 'device' AND category = 'collective' OR layer = 'collective' AND category NOT IN ('issue', 'communicator', 'wait'))\n"+
-			"  AND %s ORDER BY duration_ns DESC LIMIT 20", r.where()),
-		advice: fmt.Sprintf("%d collectives take more than %.1f times what those like them do. Look for the rank that comes late to "+
-			"them (ebpfprof views --view collectives), and for the network's errors and other jobs at these times.", count, r.thresholds.CollectiveRatio),
-	}}
+	c.rule, c.name, c.place = "collective_outlier", name, r.placeOf(slow.launches())
+	c.evidence = fmt.Sprintf("SELECT ts_ns, name, bytes, duration_ns / 1e6 AS ms,\n"+
+		"  median(duration_ns) OVER (PARTITION BY name, bytes) / 1e6 AS usual_ms\n"+
+		"FROM span WHERE (layer = 'device' AND category = 'collective' OR layer = 'collective' AND category NOT IN ('issue', 'communicator', 'wait'))\n"+
+		"  AND %s ORDER BY duration_ns DESC LIMIT 20", r.where())
+	c.advice = fmt.Sprintf("%d collectives take more than %.1f times what those like them do. Look for the rank that comes late to "+
+		"them (ebpfprof views --view collectives), and for the network's errors and other jobs at these times.", count, r.thresholds.CollectiveRatio)
+	return []candidate{c}
 }
 
 // rankImbalance: one rank works longer than the others between the collectives that
@@ -73,6 +95,12 @@ func collectiveOutlier(r *recording) []candidate {
 func rankImbalance(r *recording) []candidate {
 	if len(r.threads) < 2 {
 		return nil
+	}
+	if r.joinRanks(); r.failed != nil {
+		return nil
+	}
+	if len(r.joined) > 1 {
+		return r.imbalanceTogether()
 	}
 	works, own, err := r.worksOfRanks()
 	r.failed = err
@@ -96,15 +124,22 @@ func rankImbalance(r *recording) []candidate {
 	looked := works[own].ns
 	return []candidate{{
 		rule: "rank_imbalance", name: fmt.Sprintf("rank %d", who.rank),
-		replace: func(g *timeline.StepGraph, t graph.Times) { r.balance(g, t, own == slowest, looked, usual, excess) },
-		evidence: "SELECT p.rank, count(*) AS collectives, sum(s.duration_ns) / 1e6 AS collectives_ms\n" +
-			"FROM span s JOIN process p USING (session_id, pid) WHERE p.rank IS NOT NULL AND (s.layer = 'device' AND s.category = 'collective'\n" +
-			"  OR s.layer = 'collective' AND s.category NOT IN ('issue', 'communicator', 'wait'))\n" +
-			fmt.Sprintf("  AND s.ts_ns BETWEEN %d AND %d GROUP BY 1 ORDER BY 3", r.graphs[0].Step.Begin, r.graphs[len(r.graphs)-1].Step.Until()),
-		advice: fmt.Sprintf("Rank %d works %s a step outside of collectives, the ranks' median is %s: the others wait for it. Look at "+
-			"its data (lengths of sequences), its stage of the model and its machine (ebpfprof report --rank %d).", who.rank,
-			text(who.ns), text(usual), who.rank),
+		replace:  func(g *timeline.StepGraph, t graph.Times) { r.balance(g, t, own == slowest, looked, usual, excess) },
+		evidence: r.imbalanceSQL(), advice: imbalanceAdvice(who, usual),
 	}}
+}
+
+func (r *recording) imbalanceSQL() string {
+	return "SELECT p.rank, count(*) AS collectives, sum(s.duration_ns) / 1e6 AS collectives_ms\n" +
+		"FROM span s JOIN process p USING (session_id, pid) WHERE p.rank IS NOT NULL AND (s.layer = 'device' AND s.category = 'collective'\n" +
+		"  OR s.layer = 'collective' AND s.category NOT IN ('issue', 'communicator', 'wait'))\n" +
+		fmt.Sprintf("  AND s.ts_ns BETWEEN %d AND %d GROUP BY 1 ORDER BY 3", r.graphs[0].Step.Begin, r.graphs[len(r.graphs)-1].Step.Until())
+}
+
+func imbalanceAdvice(who rankWork, usual float64) string {
+	return fmt.Sprintf("Rank %d works %s a step outside of collectives, the ranks' median is %s: the others wait for it. Look at "+
+		"its data (lengths of sequences), its stage of the model and its machine (ebpfprof report --rank %d).", who.rank,
+		text(who.ns), text(usual), who.rank)
 }
 
 // balance makes the looked-at rank's step what it would be if the slowest worked as

@@ -45,6 +45,7 @@ var compilers = []struct{ file, functions, butNot *regexp.Regexp }{
 		regexp.MustCompile(`(^|\.)(run|__call__|new_model|_run_from_cache|current_callable|load_by_key_path|__getattr__)$`)},
 	{regexp.MustCompile(`torch/_functorch/`), regexp.MustCompile(`(^|\.)(aot_dispatch_\w+|create_aot_dispatcher_function|aot_stage\d_\w+)$`), nil},
 	{regexp.MustCompile(`torch/jit/_trace\.py$`), regexp.MustCompile(`(^|\.)_?trace\w*$`), nil},
+	{regexp.MustCompile(`torch/jit/(_script|_recursive|frontend)\.py$`), regexp.MustCompile(`(^|\.)(_?script(_impl)?|create_script_\w+|try_compile_fn|get_jit_def|get_jit_class_def)$`), nil},
 	{regexp.MustCompile(`triton/(compiler/|runtime/jit\.py$)`), regexp.MustCompile(`compile|make_ir`), regexp.MustCompile(`CompiledKernel`)},
 	{regexp.MustCompile(`jax/_src/compiler\.py$`), regexp.MustCompile(`compile`), nil},
 	{regexp.MustCompile(`jax/_src/(interpreters/|pjit\.py$|dispatch\.py$)`), regexp.MustCompile(`(^|[._])(lower|compile|trace_to_jaxpr|from_hlo)`), nil},
@@ -83,7 +84,7 @@ func recompilation(r *recording) []candidate {
 	return []candidate{{
 		rule: "recompilation", name: "compilation in the step", place: heaviest(weights), replace: r.intervalsGone(at),
 		evidence: r.samplesSQL(fmt.Sprintf("s.tid = %d AND list_bool_or(list_transform(st.frames, x -> "+
-			"regexp_matches(coalesce(x.file, ''), 'torch/_dynamo/convert_frame|torch/_inductor/(compile_fx|graph|scheduler|codecache)|torch/jit/_trace|triton/compiler|jax/_src/(compiler|interpreters)')))", r.thread.TID)),
+			"regexp_matches(coalesce(x.file, ''), 'torch/_dynamo/convert_frame|torch/_inductor/(compile_fx|graph|scheduler|codecache)|torch/jit/(_trace|_script|_recursive|frontend)|triton/compiler|jax/_src/(compiler|interpreters)')))", r.thread.TID)),
 		advice: "The program is compiled again while it runs. Find what changes from step to step (TORCH_LOGS=recompiles, " +
 			"jax_explain_cache_misses): shapes, Python numbers, flags; mark them dynamic or keep them the same.",
 	}}

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/graph"
@@ -13,6 +14,7 @@ var fetchNames = []string{"aten::item", "aten::is_nonzero", "aten::_local_scalar
 var viewNames = []string{
 	"aten::select", "aten::slice", "aten::as_strided", "aten::unbind", "aten::view", "aten::reshape", "aten::detach",
 	"aten::squeeze", "aten::unsqueeze", "aten::narrow", "aten::alias", "aten::resolve_conj", "aten::resolve_neg",
+	"aten::expand", "aten::t", "aten::transpose", "aten::permute", "aten::flatten", "aten::_unsafe_view", "aten::view_as", "aten::expand_as",
 }
 
 func fetches(s timeline.Span) bool {
@@ -21,7 +23,8 @@ func fetches(s timeline.Span) bool {
 
 // fetched: values are fetched from tensors, or the host waits for the device, in
 // the loop. Of a row of fetches what lies between them goes with them: the loop
-// that fetches one element after the other.
+// that fetches one element after the other. Without a device a fetch waits for nothing:
+// a few in a step are fine there, and only rows of them are accused, for what they cost.
 func fetched(r *recording) []candidate {
 	spans := r.outermost(fetches).keep(ofTheLoop)
 	rows := map[*timeline.StepGraph][]int{} // segments
@@ -29,28 +32,72 @@ func fetched(r *recording) []candidate {
 	for i, g := range r.graphs {
 		rows[g] = rowsOf(g, spans[g], r.thread.TID)
 		for _, n := range rows[g] {
-			sum += float64(g.Segments[n].To - g.Segments[n].From)
+			sum += float64(g.Segments[n].To-g.Segments[n].From) - offOf(g, n, r.probes.HitNS)
 		}
-		all += r.periods[i]
+		all += r.undone[i]
 	}
 	if 100*sum <= r.thresholds.SyncPercent*all {
 		return nil
 	}
+	count := 0
+	for _, all := range spans {
+		count += len(all)
+	}
+	each := float64(count) / float64(len(r.graphs))
+	waits, err := r.drivesDevice()
+	if r.failed = err; err != nil || !waits && each < float64(r.thresholds.SyncFetches) {
+		return nil
+	}
+	advice := "Values are fetched from tensors in the step, and each fetch waits for the device. Keep them as tensors, " +
+		"add up there, and fetch once every few steps."
+	title := ""
+	if !waits {
+		title = "values fetched one by one"
+		advice = fmt.Sprintf("%.0f values a step are fetched from tensors one by one. No device is there to wait for: each costs its calls of "+
+			"operators and the interpreter's way to them. Compute on the whole tensor, or fetch it once (tolist, numpy).", each)
+	}
 	return []candidate{{
-		rule: "sync_in_step", name: spans.longest(), place: r.placeOf(spans),
+		rule: "sync_in_step", title: title, name: spans.longest(), place: r.placeOf(spans),
 		replace: func(g *timeline.StepGraph, t graph.Times) {
 			for _, n := range rows[g] {
 				t.Own[n], t.Free[n] = min(t.Own[n], 0), true
 			}
 		},
 		evidence: r.spansSQL("(name IN (" + quoted(fetchNames) + ") OR layer = 'runtime' AND category = 'sync')"),
-		advice: "Values are fetched from tensors in the step, and each fetch waits for the device. Keep them as tensors, " +
-			"add up there, and fetch once every few steps.",
+		advice:   advice,
 	}}
 }
 
+// drivesDevice says whether the process gives work to a device, or has memory there: then a
+// fetch may wait for it.
+func (r *recording) drivesDevice() (does bool, err error) {
+	err = r.db.Row(r.ctx, `SELECT EXISTS (FROM span WHERE pid = ? AND (layer = 'device' OR layer = 'runtime' AND category IN ('launch', 'copy', 'set', 'graph', 'sync')))
+		OR EXISTS (FROM memory WHERE pid = ? AND space <> 'host')`, []any{r.thread.PID, r.thread.PID}, &does)
+	return does, err
+}
+
+// longElement is from where on (with probes) an elementwise operator between two fetches is no
+// longer taken for one on a single element.
+const longElement = 50_000
+
+// ofAnElement says whether the operator that the span belongs to only chooses an element, or
+// makes one of it (a comparison, a product). What is no operator is the interpreter's.
+func ofAnElement(g *timeline.StepGraph, span int) bool {
+	outermost := -1
+	for p := span; p >= 0; p = g.Parent(p) {
+		if g.Spans[p].Layer == "op" {
+			outermost = p
+		}
+	}
+	if outermost < 0 {
+		return true
+	}
+	name := g.Spans[outermost].Name
+	return slices.Contains(viewNames, name) || slices.Contains(pointwise, name) && duration(g, outermost) <= longElement
+}
+
 // rowsOf are the segments of the fetches, and of what lies between two of them
-// where that is only the choice of the next element.
+// where that is only the choice of the next element, and what is made of it.
 func rowsOf(g *timeline.StepGraph, spans []int, tid int) (segments []int) {
 	for _, i := range spans {
 		segments = append(segments, g.Under(i)...)
@@ -66,7 +113,7 @@ func rowsOf(g *timeline.StepGraph, spans []int, tid int) (segments []int) {
 			if s.Device || s.TID != tid || s.From < from || s.To > to {
 				continue
 			}
-			if s.Span >= 0 && g.Spans[s.Span].Layer == "op" && !slices.Contains(viewNames, g.Spans[s.Span].Name) {
+			if s.Span >= 0 && !ofAnElement(g, s.Span) {
 				only = false
 				break
 			}

@@ -39,7 +39,8 @@ type Finding struct {
 	LowMS           *float64 `json:"lo_ms"`
 	HighMS          *float64 `json:"hi_ms"`
 	LowConfidence   bool     `json:"low_confidence"`
-	File            *string  `json:"file"` // nil where no stack shows it
+	ProbesMS        *float64 `json:"probes_ms"` // what was taken off a step for the tracer's own probes
+	File            *string  `json:"file"`      // nil where no stack shows it
 	Line            *int     `json:"line"`
 	Function        *string  `json:"function"`
 	Name            string   `json:"name"` // of what is accused: an operator, a kernel, a call
@@ -47,6 +48,7 @@ type Finding struct {
 	Advice          string   `json:"advice"`
 	PID             int      `json:"pid"`
 	Rank            *int     `json:"rank"`
+	wording         string   // of the title, where the rule's usual one would be wrong
 }
 
 // Abstained is what a rule saw and cannot claim.
@@ -54,6 +56,7 @@ type Abstained struct {
 	Rule   string
 	Name   string
 	Reason string
+	title  string
 }
 
 // Result is what the rules say of a recording.
@@ -63,7 +66,7 @@ type Result struct {
 	Untold    []string // what could not be asked, and why
 	Steps     int      // replayed
 	MeanNS    float64  // of their periods, without what the probes cost
-	Scale     float64  // what the replayed times were multiplied with for that; 1 is nothing
+	Probes    Probes   // what was taken off for that
 	FloorNS   float64  // the noise floor; 0 where it is not known
 	// Contended says who had the CPUs while the training thread was ready to run; nil
 	// where it hardly ever was.
@@ -73,6 +76,7 @@ type Result struct {
 // candidate is what a rule accuses.
 type candidate struct {
 	rule     string
+	title    string // in the place of the rule's; "" is that
 	name     string
 	place    place
 	evidence string
@@ -80,6 +84,9 @@ type candidate struct {
 	// replace changes the times of a step as if it were mended; nil where nothing
 	// can be said about that.
 	replace func(*timeline.StepGraph, graph.Times)
+	// together is the same for the steps of all ranks; used in its place where these could
+	// be joined.
+	together func(*timeline.RanksGraph, graph.Times)
 }
 
 // rules in the order of their files' names.
@@ -101,7 +108,7 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 		return nil, fmt.Errorf("looking for findings: %w", err)
 	}
 	r.threads = threads
-	result := &Result{Steps: len(r.graphs), MeanNS: r.meanNS() * r.scale, Scale: r.scale}
+	result := &Result{Steps: len(r.graphs), MeanNS: r.meanUndone(), Probes: r.probes}
 	if len(threads) > 1 {
 		result.Untold = append(result.Untold, fmt.Sprintf(
 			"process %d was looked at, the one with the most time in steps; %d others were not",
@@ -115,8 +122,8 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 	result.FloorNS = floor
 	if !known {
 		result.Untold = append(result.Untold, fmt.Sprintf(
-			"%d settled steps are too few to know the noise: ten are needed",
-			len(settled(thread))))
+			"%s too few to know the noise: ten are needed",
+			counted(len(settled(thread)), "settled step is", "settled steps are")))
 	}
 	for _, rule := range rules {
 		accused := rule(r)
@@ -129,13 +136,13 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 			}
 			f, reason := r.judge(c, floor, known)
 			if reason != "" {
-				result.Abstained = append(result.Abstained, Abstained{c.rule, c.name, reason})
+				result.Abstained = append(result.Abstained, Abstained{Rule: c.rule, Name: c.name, Reason: reason, title: f.title()})
 				continue
 			}
 			result.Findings = append(result.Findings, f)
 		}
 	}
-	result.Contended = r.contended
+	result.Contended, result.Untold = r.contended, append(result.Untold, r.untold...)
 	slices.SortStableFunc(result.Findings, func(a, b Finding) int { return cmp.Compare(b.headroom(), a.headroom()) })
 	return result, nil
 }
@@ -156,37 +163,32 @@ func (f Finding) headroom() float64 {
 
 // judge makes a finding of what a rule accuses, or says why not.
 func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Finding, abstains string) {
-	f = Finding{Rule: c.rule, Severity: Info, Name: c.name, EvidenceSQL: c.evidence, Advice: c.advice,
+	f = Finding{Rule: c.rule, Severity: Info, Name: c.name, EvidenceSQL: c.evidence, Advice: c.advice, wording: c.title,
 		PID: r.thread.PID, Rank: r.thread.Rank}
 	if c.place.file != "" {
 		f.File, f.Line, f.Function = &c.place.file, &c.place.line, &c.place.function
 	}
-	if c.replace == nil {
+	if c.replace == nil && c.together == nil {
 		return f, ""
 	}
-	differences := make([]float64, len(r.graphs))
-	for i, g := range r.graphs {
-		times := g.Times.Clone()
-		times.Free = map[int]bool{}
-		c.replace(g, times)
-		differences[i] = r.scale * (r.periods[i] - g.Graph.Replay(times).Last())
-	}
-	h, ok := headroomOf(differences)
+	h, ok := headroomOf(r.differences(c, r.probes.HitNS))
 	switch {
 	case !ok:
 		return f, "one step is too few for a headroom"
 	case !floorKnown:
 		return f, "the noise is not known"
+	}
+	switch h = r.bounded(h, c); {
 	case h.LowNS <= 0:
 		return f, fmt.Sprintf("it may bring nothing (%s to %s a step)", text(h.LowNS), text(h.HighNS))
 	case h.LowNS < floor:
 		return f, fmt.Sprintf("at least %s a step is below the noise of %s", text(h.LowNS), text(floor))
 	}
-	percent := func(ns float64) float64 { return 100 * ns / (r.scale * r.meanNS()) }
+	percent := func(ns float64) float64 { return 100 * ns / r.meanUndone() }
 	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
 	share := percent(h.NS)
 	f.HeadroomMS, f.LowMS, f.HighMS = ms(h.NS), ms(h.LowNS), ms(h.HighNS)
-	f.HeadroomPercent, f.LowConfidence = &share, h.LowConfidence
+	f.HeadroomPercent, f.LowConfidence, f.ProbesMS = &share, h.LowConfidence, ms(r.meanNS()-r.meanUndone())
 	switch low := percent(h.LowNS); {
 	case low >= r.thresholds.HighSeverityPercent:
 		f.Severity = High

@@ -11,6 +11,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 const (
@@ -272,6 +273,49 @@ func TestThreadThatHoldsTheLock(t *testing.T) {
 		}
 		if fires && (*f.File != "/home/me/background.py" || *f.Line != 5 || *f.HeadroomMS < 4.99 || r.find("blocked") != nil) {
 			t.Errorf("%+v", *f)
+		}
+	}
+}
+
+// native is a frame of a file without symbols of its own functions, as recorded of
+// Debian's /usr/bin/python3.11, which is stripped.
+func native(module, function string) event.Frame {
+	return event.Frame{Kind: "native", Function: function, Module: module}
+}
+
+// TestTheLockOfAStrippedPython is told by who waits how: a function of CPython's own in
+// the C library's timed wait for a condition. A lock, a queue's semaphore and another
+// library's condition are none; without native frames it cannot be told, and that is said.
+func TestTheLockOfAStrippedPython(t *testing.T) {
+	within := native("libc.so.6", "libc.so.6+0x85e50 (fn)")
+	timed := native("libc.so.6", "pthread_cond_timedwait")
+	for _, c := range []struct {
+		name          string
+		frames        []event.Frame
+		fires, untold bool
+	}{
+		{"restored", []event.Frame{within, timed, native("python3.11", "python3.11+0x4cea20 (fn)"), native("python3.11", "PyEval_RestoreThread")}, true, false},
+		{"inlined", []event.Frame{within, timed, native("libpython3.12.so.1.0", "PyEval_AcquireThread")}, true, false},
+		{"old C library", []event.Frame{native("libpthread.so.0", "pthread_cond_timedwait@@GLIBC_2.3.2"), native("python3.8", "python3.8+0x51000 (fn)")}, true, false},
+		{"a lock", []event.Frame{within, native("libc.so.6", "sem_clockwait"), native("python3.11", "PyThread_acquire_lock_timed")}, false, false},
+		{"a lock without semaphores", []event.Frame{within, timed, native("python3.11", "PyThread_acquire_lock_timed")}, false, false},
+		{"hands it over", []event.Frame{within, native("libc.so.6", "pthread_cond_wait"), native("python3.11", "python3.11+0x4cec00 (fn)")}, false, false},
+		{"another library's", []event.Frame{within, timed, native("libtorch_cpu.so", "libtorch_cpu.so+0x100 (fn)"), native("python3.11", "python3.11+0x1 (fn)")}, false, false},
+		{"no native frames", nil, false, true},
+	} {
+		r := run(t, DefaultThresholds(), made(func(j *scripted.Job, _ int) {
+			s := j.Sample("off_cpu", 5*ms, append(c.frames, library, users)...)
+			s.Cause, s.Syscall = "syscall", "futex"
+			other := j.Sample("on_cpu", 5*ms, scripted.Python("spin", "/home/me/background.py", 5))
+			holds := true
+			other.TID, other.HoldsGIL = 101, &holds
+			j.Wait(5 * ms)
+		}))
+		if f := r.find("gil_contention"); (f != nil) != c.fires || c.fires && (*f.Line != 5 || r.find("blocked") != nil) {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+		if said := strings.Contains(strings.Join(r.Untold, ";"), "Python's lock"); said != c.untold {
+			t.Errorf("%s: untold %q", c.name, r.Untold)
 		}
 	}
 }

@@ -15,11 +15,19 @@ var pointwise = []string{
 	"aten::cos", "aten::tanh", "aten::sigmoid", "aten::relu", "aten::relu_", "aten::gelu", "aten::silu", "aten::clamp",
 	"aten::clamp_min", "aten::clamp_max", "aten::where", "aten::maximum", "aten::minimum", "aten::reciprocal", "aten::square",
 	"aten::erf", "aten::softplus", "aten::leaky_relu", "aten::lerp", "aten::addcmul", "aten::addcdiv",
+	"aten::exp2", "aten::expm1", "aten::log1p", "aten::log2", "aten::log10", "aten::tan", "aten::atan", "aten::sinh", "aten::cosh",
+	"aten::tanh_", "aten::sigmoid_", "aten::sqrt_", "aten::rsqrt_", "aten::neg_", "aten::pow_", "aten::clamp_", "aten::clamp_min_",
+	"aten::clamp_max_", "aten::abs_", "aten::sign", "aten::floor", "aten::ceil", "aten::round", "aten::trunc", "aten::remainder",
+	"aten::fmod", "aten::elu", "aten::hardtanh", "aten::hardtanh_", "aten::hardswish", "aten::hardsigmoid", "aten::mish",
+	"aten::log_sigmoid", "aten::threshold", "aten::masked_fill", "aten::masked_fill_", "aten::eq", "aten::ne", "aten::gt", "aten::ge",
+	"aten::lt", "aten::le", "aten::logical_and", "aten::logical_or", "aten::logical_not", "aten::addcmul_", "aten::addcdiv_",
+	"aten::lerp_", "aten::silu_", "aten::gelu_", "aten::leaky_relu_", "aten::nan_to_num", "aten::atan2", "aten::logaddexp",
 }
 
 // pointwiseNodes are their nodes in the backward pass, which a fused operator fuses, too.
 var pointwiseNodes = regexp.MustCompile(`^(Add|Sub|Rsub|Mul|Div|Pow|Exp|Log|Sqrt|Rsqrt|Neg|Abs|Sin|Cos|Tanh|Sigmoid|` +
-	`Relu|Gelu|Silu|Clamp\w*|Where|Reciprocal|Square|Erf|Softplus|LeakyRelu|Lerp)Backward\d+$`)
+	`Relu|Gelu|Silu|Clamp\w*|Where|Reciprocal|Square|Erf|Softplus|LeakyRelu|Lerp|Exp2|Expm1|Log1P|Log2|Log10|Tan|Atan2?|Sinh|Cosh|` +
+	`Sign|Remainder|Fmod|Elu|Hardtanh|Hardswish|Hardsigmoid|Mish|LogSigmoid|Threshold|MaskedFill|Addcmul|Addcdiv|NanToNum|Logaddexp)Backward\d+$`)
 
 // fusion: on a CPU elementwise operators in a row, on a device short kernels under
 // one operator. Each group could take as long as its longest member.
@@ -77,6 +85,9 @@ func runsOf(g *timeline.StepGraph, tid, least int) (runs [][]int) {
 		host := s.Layer == "op" || s.Layer == "autograd" || s.Layer == "scope"
 		if s.TID != tid || !host || s.Layer == "op" && (!g.Outermost(i) || within(g, i, inNode)) {
 			continue
+		}
+		if len(run) > 0 && s.Layer == "op" && slices.Contains(viewNames, s.Name) {
+			continue // only says which elements the next one takes
 		}
 		member := s.Layer == "op" && slices.Contains(pointwise, s.Name) || inNode(s) && pointwiseNodes.MatchString(s.Name)
 		if member && (len(run) == 0 || g.Parent(i) == g.Parent(run[0])) && !within(g, i, elsewhere) {

@@ -5,11 +5,21 @@ import "fmt"
 // gil: the training thread waits for Python's global lock, which another thread
 // of the process holds.
 func gil(r *recording) []candidate {
-	var waits []interval
+	var waits, unknown []interval
+	held := false
 	for _, s := range r.samples {
-		if s.TID == r.thread.TID && !s.OnCPU && s.Stack.waitsGIL {
+		switch {
+		case s.TID != r.thread.TID:
+			held = held || s.GIL && r.at(s.From) != nil
+		case !s.OnCPU && s.Stack.waitsGIL:
 			waits = append(waits, interval{s.From, s.To})
+		case !s.OnCPU && s.Syscall == "futex" && !s.Stack.native:
+			unknown = append(unknown, interval{s.From, s.To})
 		}
+	}
+	if share := r.inSteps(unknown); held && share >= r.thresholds.GILPercent {
+		r.untold = append(r.untold, fmt.Sprintf("for %.0f %% of the steps' time the training thread waited in futex, and nothing tells whether for Python's lock, "+
+			"which other threads held now and then: these waits have no native frames (the rows of kind unwind and incomplete in table warning say why)", share))
 	}
 	if r.inSteps(waits) < r.thresholds.GILPercent {
 		return nil

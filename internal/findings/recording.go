@@ -10,31 +10,11 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/graph"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
+	"github.com/ebpfprof/ebpfprof/internal/usercode"
 )
-
-// fewOthers is how many steps outside of slices say how long a step is without
-// the probes of operators.
-const fewOthers = 5
-
-// unslowed is how many times shorter steps between slices are than the replayed
-// ones: probes of every operator make a step longer. 1 where nothing says so.
-func unslowed(t timeline.Thread, replayed []float64) float64 {
-	var whole, other []int64
-	for _, s := range loop(t) {
-		if !s.Whole {
-			other = append(other, s.Period)
-		}
-	}
-	for _, p := range replayed {
-		whole = append(whole, int64(p))
-	}
-	if len(other) < fewOthers || len(whole) == 0 {
-		return 1
-	}
-	return min(1, steps.Median(other)/steps.Median(whole))
-}
 
 // mostSteps bounds the memory of an analysis: so many steps are replayed.
 const mostSteps = 200
@@ -46,14 +26,19 @@ type recording struct {
 	db         *dataset.DB
 	thresholds Thresholds
 	thread     timeline.Thread
-	threads    []timeline.Thread // of all ranks
+	threads    []timeline.Thread      // of all ranks
+	joined     []*timeline.RanksGraph // steps of all ranks; none where collectives join no ranks
+	tried      bool                   // to join them
 	graphs     []*timeline.StepGraph
 	periods    []float64 // ns, one each graph
-	scale      float64   // what the probes made of a step's time, undone
-	samples    []sample  // of the process, in order of time
+	probes     Probes
+	bases      []graph.Times // without what the probes cost, one each graph
+	undone     []float64     // ns, how long the steps are with these
+	samples    []sample      // of the process, in order of time
 	stacks     map[int64]*stack
-	library    *regexp.Regexp
+	libraries  []*regexp.Regexp     // that the thresholds add
 	contended  *timeline.Contention // beyond the threshold
+	untold     []string             // what a rule could not ask, and why
 	failed     error                // of a query that a rule made
 }
 
@@ -76,6 +61,8 @@ type stack struct {
 	place     place
 	function  string // innermost Python function
 	waitsGIL  bool   // in CPython's take_gil
+	timed     bool   // the frame last seen is the C library's timed wait for a condition
+	native    bool   // there are native frames
 	compiling bool   // a compiler of the framework's is at work
 }
 
@@ -91,8 +78,12 @@ type place struct {
 func load(ctx context.Context, db *dataset.DB, t timeline.Thread, thresholds Thresholds) (*recording, error) {
 	r := &recording{ctx: ctx, db: db, thresholds: thresholds, thread: t, stacks: map[int64]*stack{}}
 	var err error
-	if r.library, err = regexp.Compile(strings.Join(thresholds.LibraryPaths, "|")); err != nil {
-		return nil, fmt.Errorf("%w: library_paths: %w", ErrThresholds, err)
+	for _, path := range thresholds.LibraryPaths {
+		library, err := regexp.Compile(path)
+		if err != nil {
+			return nil, fmt.Errorf("%w: library_paths: %w", ErrThresholds, err)
+		}
+		r.libraries = append(r.libraries, library)
 	}
 	looked := chosen(t)
 	spans, err := timeline.SpansOf(ctx, db, t, looked)
@@ -107,9 +98,8 @@ func load(ctx context.Context, db *dataset.DB, t timeline.Thread, thresholds Thr
 		r.graphs = append(r.graphs, g)
 		r.periods = append(r.periods, g.Graph.Replay(g.Times).Last())
 	}
-	r.scale = unslowed(t, r.periods)
-	if len(r.graphs) == 0 {
-		return r, nil
+	if err := r.undisturbed(); err != nil || len(r.graphs) == 0 {
+		return r, err
 	}
 	if err := r.readStacks(); err != nil {
 		return nil, err
@@ -132,9 +122,10 @@ func loop(t timeline.Thread) []timeline.Step {
 func settled(t timeline.Thread) []float64 {
 	var whole, other []float64
 	for _, s := range loop(t) {
-		if s.Whole {
+		switch {
+		case s.Whole:
 			whole = append(whole, float64(s.Period))
-		} else {
+		case !s.Sliced:
 			other = append(other, float64(s.Period))
 		}
 	}
@@ -176,7 +167,7 @@ func chosen(t timeline.Thread) []timeline.Step {
 
 func (r *recording) readStacks() error {
 	rows, err := r.db.Query(r.ctx, `SELECT stack_id, f.kind, coalesce(f."function", ''), coalesce(f.file, ''),
-		coalesce(f.line, 0)
+		coalesce(f.line, 0), coalesce(f.module, '')
 		FROM (SELECT stack_id, unnest(frames) AS f, generate_subscripts(frames, 1) AS i FROM stack
 			WHERE stack_id IN (SELECT stack_id FROM sample WHERE pid = ?)
 				OR stack_id IN (SELECT coalesce(python_stack_id, stack_id) FROM span WHERE pid = ?))
@@ -187,9 +178,8 @@ func (r *recording) readStacks() error {
 	defer rows.Close()
 	for rows.Next() {
 		var id int64
-		var kind, function, file string
-		var line int
-		if err := rows.Scan(&id, &kind, &function, &file, &line); err != nil {
+		var f frame
+		if err := rows.Scan(&id, &f.kind, &f.function, &f.file, &f.line, &f.module); err != nil {
 			return err
 		}
 		s := r.stacks[id]
@@ -197,23 +187,50 @@ func (r *recording) readStacks() error {
 			s = new(stack)
 			r.stacks[id] = s
 		}
-		r.addFrame(s, kind, function, file, line)
+		r.addFrame(s, f)
 	}
 	return rows.Err()
 }
 
-func (r *recording) addFrame(s *stack, kind, function, file string, line int) {
-	switch {
-	case kind != "python":
-		s.waitsGIL = s.waitsGIL || function == "take_gil"
+// frame is one of a stack's, which come leaf first.
+type frame struct {
+	kind, function, file string
+	line                 int
+	module               string
+}
+
+func (r *recording) addFrame(s *stack, f frame) {
+	if f.kind != "python" {
+		s.waitsGIL = s.waitsGIL || f.function == "take_gil" || s.timed && waitsForTheLock(f)
+		s.timed = strings.Contains(f.function, "pthread_cond_timedwait")
+		s.native = s.native || f.kind == "native"
 		return
-	case s.function == "":
-		s.function = function
 	}
-	s.compiling = s.compiling || compiles(function, file)
-	if s.place.file == "" && line > 0 && !r.library.MatchString(file) {
-		s.place = place{file, line, function}
+	if s.timed = false; s.function == "" {
+		s.function = f.function
 	}
+	s.compiling = s.compiling || compiles(f.function, f.file)
+	if s.place.file == "" && f.line > 0 && r.isUsers(f.file) {
+		s.place = place{f.file, f.line, f.function}
+	}
+}
+
+// interpreter are the files that CPython itself is in: a program, or a library.
+var interpreter = regexp.MustCompile(`^(lib)?python[0-9.]*[a-z]*(\.so[0-9.]*)?$`)
+
+// waitsForTheLock says whether a frame that called the C library's timed wait for a
+// condition is CPython's take_gil, or what it was inlined into. take_gil is a local
+// function, of which a stripped interpreter keeps no name; but nothing else in CPython
+// waits so, where semaphores are there: a lock takes sem_clockwait or sem_timedwait
+// (Python/thread_pthread.h, Python/parking_lot.c), and what hands the GIL over waits
+// without a time (drop_gil in Python/ceval_gil.h, ceval_gil.c since 3.12).
+func waitsForTheLock(f frame) bool {
+	return interpreter.MatchString(f.module) && !strings.HasPrefix(f.function, "PyThread_")
+}
+
+// isUsers says whether a file is the user's own.
+func (r *recording) isUsers(file string) bool {
+	return usercode.Is(file) && !slices.ContainsFunc(r.libraries, func(l *regexp.Regexp) bool { return l.MatchString(file) })
 }
 
 func (r *recording) readSamples() error {

@@ -38,7 +38,20 @@ var titles = map[string]string{
 // placeless are rules that accuse no line.
 var placeless = map[string]bool{"cpu_contention": true, "first_step": true, "rank_imbalance": true, "throttling": true}
 
-func (f Finding) title() string { return titles[f.Rule] }
+func (f Finding) title() string {
+	if f.wording != "" {
+		return f.wording
+	}
+	return titles[f.Rule]
+}
+
+// Accusation is what would be mended, in words.
+func (f Finding) Accusation() string {
+	if f.wording != "" {
+		return f.wording
+	}
+	return strings.ReplaceAll(f.Rule, "_", " ")
+}
 
 func (f Finding) at() string {
 	if f.File == nil {
@@ -57,9 +70,7 @@ func (r *Result) WriteText(w io.Writer) error {
 			floor = text(r.FloorNS)
 		}
 		fmt.Fprintf(out, "replayed: %s; noise of the mean: %s\n", counted(r.Steps, "step with all its rows", "steps with all their rows"), floor)
-		if r.Scale < 0.95 {
-			fmt.Fprintf(out, "times are those of steps between slices: probes made the replayed ones %.1f times longer\n", 1/r.Scale)
-		}
+		r.Probes.writeText(out)
 	}
 	for i, f := range r.Findings {
 		fmt.Fprintf(out, "\n%d. %s (%s, %s)\n", i+1, f.title(), f.Rule, f.Severity)
@@ -81,7 +92,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	if len(r.Abstained) > 0 {
 		fmt.Fprintln(out, "\nNot claimed:")
 		for _, a := range r.Abstained {
-			fmt.Fprintf(out, "   %s (%s): %s\n", titles[a.Rule], a.Name, a.Reason)
+			fmt.Fprintf(out, "   %s\n", a.says())
 		}
 	}
 	for _, u := range r.Untold {
@@ -89,6 +100,13 @@ func (r *Result) WriteText(w io.Writer) error {
 	}
 	return out.Flush()
 }
+
+func (a Abstained) says() string {
+	return fmt.Sprintf("%s (%s, %s): %s", a.title, a.Rule, a.Name, a.Reason)
+}
+
+// Sentence says what is not claimed, for those who read it among other things.
+func (a Abstained) Sentence() string { return "not claimed: " + a.says() }
 
 func counted(n int, one, many string) string {
 	if n == 1 {

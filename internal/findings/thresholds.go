@@ -18,6 +18,7 @@ type Thresholds struct {
 	HotspotPercent        float64 `yaml:"hotspot_percent"`
 	LoaderPercent         float64 `yaml:"loader_percent"`
 	SyncPercent           float64 `yaml:"sync_percent"`
+	SyncFetches           int     `yaml:"sync_fetches"`
 	LayoutPercent         float64 `yaml:"layout_percent"`
 	GILPercent            float64 `yaml:"gil_percent"`
 	ContentionPercent     float64 `yaml:"contention_percent"`
@@ -44,7 +45,8 @@ type Thresholds struct {
 	BackwardLowPercent    float64 `yaml:"backward_low_percent"`
 	HighSeverityPercent   float64 `yaml:"high_severity_percent"`
 	MediumSeverityPercent float64 `yaml:"medium_severity_percent"`
-	// LibraryPaths are regular expressions of files that are no code of the user's.
+	// LibraryPaths are regular expressions of files that are no code of the user's, beside those
+	// that usercode knows.
 	LibraryPaths []string `yaml:"library_paths"`
 }
 

@@ -57,7 +57,11 @@ var formulas = map[string]formula{
 	"aten::_scaled_dot_product_efficient_attention_backward":     attentionBackward,
 	"aten::_scaled_dot_product_cudnn_attention_backward":         attentionBackward,
 
-	// Of packages of their own, with batch, length, heads, width.
+	// Asked for directly, with batch, length, heads, width; so do packages of their own.
+	"aten::_flash_attention_forward":     attentionByLength,
+	"aten::_efficient_attention_forward": attentionByLength,
+	"aten::_flash_attention_backward":    attentionBackwardByLength,
+
 	"flash_attn::_flash_attn_forward": attentionByLength,
 	"aiter::_flash_attn_forward":      attentionByLength,
 	"aiter::mha_fwd":                  attentionByLength,

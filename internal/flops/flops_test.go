@@ -17,6 +17,14 @@ func TestOperatorsAreCountedByHand(t *testing.T) {
 			Dims: [][]int64{{2, 8, 10, 16}, {2, 8, 20, 16}, {2, 8, 20, 16}}, Types: bf16}, Work{4 * 2 * 8 * 10 * 20 * 16, 2 * (2*8*10*16*2 + 2*8*20*16*2)}},
 		"attention by length, fewer heads of keys": {"flash_attn::_flash_attn_forward", Arguments{
 			Dims: [][]int64{{2, 10, 8, 16}, {2, 20, 4, 16}, {2, 20, 4, 16}}, Types: bf16}, Work{4 * 2 * 8 * 10 * 20 * 16, 2 * (2*8*10*16*2 + 2*4*20*16*2)}},
+		"a batched product that is added to": {"aten::baddbmm", Arguments{Dims: [][]int64{{7, 3, 5}, {7, 3, 4}, {7, 4, 5}, nil, nil}, Types: bf16},
+			Work{7 * (2*60 + 15), 2 * 7 * (15 + 12 + 20 + 15)}},
+		"attention without its wrapper": {"aten::_efficient_attention_forward", Arguments{
+			Dims: [][]int64{{2, 10, 8, 16}, {2, 20, 8, 16}, {2, 20, 8, 16}}, Types: bf16}, Work{4 * 2 * 8 * 10 * 20 * 16, 2 * (2*8*10*16*2 + 2*8*20*16*2)}},
+		"backward of a convolution, of both tensors": {"aten::convolution_backward", Arguments{
+			Dims: [][]int64{{1, 6, 4, 4}, {1, 4, 8, 8}, {6, 2, 3, 3}, nil, nil, nil, nil, nil, nil, nil, nil}, Types: []string{"float"},
+			Concrete: []string{"", "", "", "[6]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "2", "[True, True, False]"}},
+			Work{2 * 2 * 6 * 4 * 4 * 2 * 9, 4 * 2 * (96 + 256 + 108)}},
 		"a product of eight bits": {"aten::_scaled_mm", Arguments{Dims: [][]int64{{3, 4}, {4, 5}}, Types: []string{"Float8_e4m3fn"}}, Work{120, -1}},
 		"convolution of two groups, padded, with a stride and a bias": {"aten::convolution", Arguments{
 			Dims: [][]int64{{1, 4, 8, 8}, {6, 2, 3, 3}, {6}, nil, nil, nil, nil, nil, nil}, Types: []string{"float"},

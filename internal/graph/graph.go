@@ -72,6 +72,40 @@ func (b *Builder) Group(members ...int) {
 	b.groups = append(b.groups, g)
 }
 
+// Append takes in the nodes and edges of a finished graph, shifted in time and with
+// its lanes renamed, and returns the number of its first node.
+func (b *Builder) Append(g *Graph, shift float64, lane func(int) int) (first int) {
+	first = len(b.nodes)
+	for _, n := range g.nodes {
+		b.Add(Node{n.Start + shift, n.End + shift, lane(n.Lane)})
+	}
+	for n := range int32(len(g.nodes)) {
+		for _, d := range g.after.of(n) {
+			b.After(first+int(n), first+int(d))
+		}
+		for _, d := range g.waits.of(n) {
+			b.Waits(first+int(n), first+int(d))
+		}
+	}
+	for _, members := range g.groups {
+		all := make([]int, len(members))
+		for i, m := range members {
+			all[i] = first + int(m)
+		}
+		b.Group(all...)
+	}
+	return first
+}
+
+// Overlap says whether, as measured, all nodes ran at one time: what the members of a group do.
+func (b *Builder) Overlap(members ...int) bool {
+	start, end := b.nodes[members[0]].Start, b.nodes[members[0]].End
+	for _, m := range members {
+		start, end = max(start, b.nodes[m].Start), min(end, b.nodes[m].End)
+	}
+	return start <= end
+}
+
 // Graph is a finished graph. It is immutable: replays may run side by side.
 type Graph struct {
 	nodes   []Node

@@ -33,7 +33,7 @@ type Options struct {
 	CommandLine string
 	Redact      bool // what internal/redact leaves out
 	// Progress is told now and then how much of a file has been read, in both
-	// passes together; nil is nobody.
+	// passes together; nil for none.
 	Progress func(file string, part float64)
 }
 
@@ -64,10 +64,12 @@ type description struct {
 	rank, worldSize *int32
 	deviceName      string
 	framework       string
-	processNames    map[int32]string
-	threadNames     map[[2]int32]string
-	host            string
-	warnings        []event.Warning
+	// Of an export of ours; "" is not told.
+	frameworkVersion, python, processor, level string
+	processNames                               map[int32]string
+	threadNames                                map[[2]int32]string
+	host                                       string
+	warnings                                   []event.Warning
 }
 
 // Import writes the files, the ranks of one job, into a new dataset. When it

@@ -42,6 +42,16 @@ func one(t *testing.T, db *dataset.DB, sql string) string {
 	return *text
 }
 
+// answers checks what queries of one value say.
+func answers(t *testing.T, db *dataset.DB, wanted map[string]string) {
+	t.Helper()
+	for sql, want := range wanted {
+		if got := one(t, db, sql); got != want {
+			t.Errorf("%s: %s, want %s", sql, got, want)
+		}
+	}
+}
+
 func file(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -74,7 +84,7 @@ func TestATraceKeepsItsMeaning(t *testing.T) {
 	if summary.Spans != 6 || summary.DeviceRows != 1 || summary.MemoryRows != 2 || summary.Flows != 1 {
 		t.Errorf("%+v", summary)
 	}
-	for sql, want := range map[string]string{
+	answers(t, db, map[string]string{
 		"SELECT ts_ns || '+' || duration_ns FROM span WHERE name = 'aten::linear'":                                                              "1000000000000100001+50500",
 		"SELECT p.name FROM span s JOIN span p ON p.span_id = s.parent_id WHERE s.name = 'aten::addmm'":                                         "aten::linear",
 		"SELECT p.name FROM span s JOIN span p ON p.span_id = s.parent_id WHERE s.name = 'aten::linear'":                                        "train.py(12): step",
@@ -87,11 +97,56 @@ func TestATraceKeepsItsMeaning(t *testing.T) {
 		"SELECT string_agg(action || m.bytes || space || s.name, ' ' ORDER BY m.ts_ns) FROM memory m JOIN span s USING (span_id)":               "alloc512devicecudaLaunchKernel free512devicecudaLaunchKernel",
 		"SELECT rank || '/' || world_size FROM process":                                                                                         "3/8",
 		"SELECT source || ', ' || device_name FROM session":                                                                                     "imported from torch.profiler, NVIDIA H100",
-	} {
-		if got := one(t, db, sql); got != want {
-			t.Errorf("%s: %s, want %s", sql, got, want)
-		}
-	}
+	})
+}
+
+// TestTracesOfOldVersionsAndOfROCmMeanTheSame: synthetic rows as PyTorch 1.8 to 1.11 and builds
+// for ROCm write them.
+func TestTracesOfOldVersionsAndOfROCmMeanTheSame(t *testing.T) {
+	db, _ := importFiles(t, file(t, "t.json", trace(`
+{"ph": "X", "cat": "Operator", "name": "ProfilerStep#3", "pid": 7, "tid": "8", "ts": 100, "dur": 900, "args": {"External id": 1}},
+{"ph": "X", "cat": "Operator", "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "pid": 7, "tid": "8", "ts": 110, "dur": 20, "args": {}},
+{"ph": "X", "cat": "Operator", "name": "aten::mm", "pid": 7, "tid": "8", "ts": 150, "dur": 50, "args": {"Input dims": [[3, 4], [4, 5]], "Input type": ["float", "float"]}},
+{"ph": "X", "cat": "Runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": "8", "ts": 160, "dur": 5, "args": {"cbid": 211, "correlation": 9}},
+{"ph": "X", "cat": "Kernel", "name": "ampere_sgemm_32x32_sliced1x4_tn", "pid": 0, "tid": "stream 7", "ts": 180, "dur": 30, "args": {"device": 0, "stream": 7, "correlation": 9}},
+{"ph": "X", "cat": "Memcpy", "name": "Memcpy HtoD (Pageable -> Device)", "pid": 0, "tid": "stream 7", "ts": 220, "dur": 3, "args": {"bytes": 64, "correlation": 10}},
+{"ph": "X", "cat": "cuda_runtime", "name": "hipMemcpyWithStream", "pid": 7, "tid": 8, "ts": 300, "dur": 40, "args": {"correlation": 11}},
+{"ph": "X", "cat": "gpu_memcpy", "name": "CopyDeviceToHost", "pid": 2, "tid": 0, "ts": 310, "dur": 4, "args": {"device": 2, "stream": 0, "correlation": 11}},
+{"ph": "X", "cat": "cuda_runtime", "name": "hipExtModuleLaunchKernel", "pid": 7, "tid": 8, "ts": 400, "dur": 4, "args": {"correlation": 12}},
+{"ph": "X", "cat": "kernel", "name": "Cijk_Alik_Bljk_HHS_BH_MT64x32x64", "pid": 2, "tid": 0, "ts": 410, "dur": 6.5, "args": {"device": 2, "stream": 0, "correlation": 12}},
+{"ph": "X", "cat": "cuda_event", "name": "cudaEventRecord", "pid": 0, "tid": 7, "ts": 500, "dur": 0, "args": {"device": 0, "stream": 7}}`)))
+	answers(t, db, map[string]string{
+		"SELECT string_agg(layer || ' ' || left(name, 12), ', ' ORDER BY ts_ns) FROM span WHERE layer IN ('scope', 'op')":                 "scope ProfilerStep, scope enumerate(Da, op aten::mm",
+		"SELECT flops FROM span WHERE name = 'aten::mm'":                                                                                  "120",
+		"SELECT string_agg(category || ' ' || stream, ', ' ORDER BY ts_ns) FROM span WHERE layer = 'device' AND category <> 'annotation'": "kernel 7, copy 7, copy 0, kernel 0",
+		"SELECT string_agg(direction, ', ' ORDER BY ts_ns) FROM span WHERE layer = 'device' AND direction IS NOT NULL":                    "host_to_device, device_to_host",
+		"SELECT string_agg(l.runtime || ' ' || l.category, ', ' ORDER BY l.ts_ns) FROM span d JOIN span l ON l.span_id = d.launch_id":     "cuda launch, hip copy, hip launch",
+		"SELECT count(DISTINCT tid) FROM span WHERE layer <> 'device'":                                                                    "1",
+		"SELECT count(*) FROM span WHERE name = 'cudaEventRecord' AND layer <> 'device'":                                                  "0",
+	})
+}
+
+// TestATraceOfAnAMDDeviceIsThatOfAnother: synthetic rows as PyTorch 2 for ROCm writes them, of
+// the second of two devices, whose numbers begin behind those of the host's nodes.
+func TestATraceOfAnAMDDeviceIsThatOfAnother(t *testing.T) {
+	db, _ := importFiles(t, file(t, "t.json", trace(`
+{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 8, "ts": 100, "dur": 50, "args": {"External id": 4}},
+{"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "pid": 7, "tid": 8, "ts": 110, "dur": 5, "args": {"External id": 4, "kernel": "k", "stream": "0x55", "grid": [2, 1, 1], "block": [256, 1, 1], "correlation": 20}},
+{"ph": "X", "cat": "kernel", "name": "Cijk_Ailk_Bljk_BBS_BH_MT128x128x16_SE_K1", "pid": 3, "tid": 0, "ts": 120, "dur": 30, "args": {"External id": 4, "device": 3, "stream": 0, "correlation": 20, "grid": [2, 1, 1], "block": [256, 1, 1]}},
+{"ph": "X", "cat": "hip_runtime", "name": "hipMemcpyAsync", "pid": 7, "tid": 8, "ts": 200, "dur": 9, "args": {"src": "0x1", "dst": "0x2", "size": "64", "correlation": 21}},
+{"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pageable -> Device)", "pid": 3, "tid": 0, "ts": 205, "dur": 3, "args": {"device": 3, "stream": 0, "correlation": 21, "bytes": 64}},
+{"ph": "X", "cat": "cuda_runtime", "name": "hipMemsetAsync", "pid": 7, "tid": 8, "ts": 220, "dur": 4, "args": {"correlation": 22}},
+{"ph": "X", "cat": "kernel", "name": "__amd_rocclr_fillBufferAligned.kd", "pid": 3, "tid": 0, "ts": 225, "dur": 2, "args": {"device": 3, "stream": 0, "correlation": 22}},
+{"ph": "X", "cat": "cuda_runtime", "name": "hipExtLaunchKernel", "pid": 7, "tid": 8, "ts": 230, "dur": 4, "args": {"correlation": 23}},
+{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", "pid": 3, "tid": 3, "ts": 240, "dur": 20, "args": {"device": 3, "stream": 3, "correlation": 23}},
+{"ph": "X", "cat": "cuda_runtime", "name": "hipDeviceSynchronize", "pid": 7, "tid": 8, "ts": 250, "dur": 15, "args": {"correlation": 24}}`)))
+	answers(t, db, map[string]string{
+		"SELECT string_agg(category || ' ' || device_id || ' ' || stream, ', ' ORDER BY ts_ns) FROM span WHERE layer = 'device'":            "kernel 3 0, copy 3 0, set 3 0, collective 3 3",
+		"SELECT string_agg(runtime || ' ' || category, ', ' ORDER BY ts_ns) FROM span WHERE layer = 'runtime'":                              "hip launch, hip copy, hip set, hip launch, hip sync",
+		"SELECT string_agg(l.name, ', ' ORDER BY d.ts_ns) FROM span d JOIN span l ON l.span_id = d.launch_id":                               "hipLaunchKernel, hipMemcpyAsync, hipMemsetAsync, hipExtLaunchKernel",
+		"SELECT p.name FROM span d JOIN span l ON l.span_id = d.launch_id JOIN span p ON p.span_id = l.parent_id WHERE d.name LIKE 'Cijk%'": "aten::mm",
+		"SELECT string_agg(direction || ' ' || bytes, ', ') FROM span WHERE direction IS NOT NULL":                                          "host_to_device 64",
+	})
 }
 
 func TestGzipAndAnArrayReadAsTheSame(t *testing.T) {
@@ -111,17 +166,13 @@ func TestGzipAndAnArrayReadAsTheSame(t *testing.T) {
 func TestRanksOfContainersWithTheSamePIDStayApart(t *testing.T) {
 	second := strings.Replace(trace(small), `"rank": 3`, `"rank": 4`, 1)
 	db, _ := importFiles(t, file(t, "a.json", trace(small)), file(t, "b.json", second))
-	for sql, want := range map[string]string{
+	answers(t, db, map[string]string{
 		"SELECT string_agg(rank || ':' || ns_pid, ' ' ORDER BY rank) FROM process": "3:7 4:7",
 		"SELECT count(DISTINCT pid) FROM span":                                     "2",
 		"SELECT count(DISTINCT span_id) FROM span":                                 "12",
 		"SELECT count(*) FROM span d JOIN span l ON l.span_id = d.launch_id AND l.pid = d.pid JOIN span p ON p.span_id = l.parent_id AND p.pid = l.pid":      "2",
 		"SELECT count(*) FROM flow JOIN span f ON f.span_id = from_span_id JOIN span t ON t.span_id = to_span_id AND f.pid = t.pid WHERE f.layer <> t.layer": "2",
-	} {
-		if got := one(t, db, sql); got != want {
-			t.Errorf("%s: %s, want %s", sql, got, want)
-		}
-	}
+	})
 }
 
 func TestWhatIsNoTraceIsASentenceAndLeavesNothing(t *testing.T) {
@@ -167,7 +218,7 @@ func TestHostileNamesAndValuesAreKeptApartFromTheRest(t *testing.T) {
 		`{"ph": "X", "cat": "kernel", "name": "huge", "pid": 0, "tid": 7, "ts": 404, "dur": 99999999999999999999999}`,
 		`{"ph": "X", "cat": "kernel", "name": "no time", "pid": 0, "tid": 7, "ts": "soon", "dur": 1}`,
 		`{"ph": "X", "cat": "cpu_op", "name": "words", "pid": "Spans", "tid": "thread 12", "ts": 405, "dur": 1}`)))
-	for sql, want := range map[string]string{
+	answers(t, db, map[string]string{
 		"SELECT count(*) FROM span": "11",
 		"SELECT count(*) FROM span WHERE duration_ns IS NULL AND end_method = 'imported'": "1",
 		"SELECT max(len(name)) FROM span":                                                 fmt.Sprint(len(long)),
@@ -176,11 +227,7 @@ func TestHostileNamesAndValuesAreKeptApartFromTheRest(t *testing.T) {
 		"SELECT count(*) FROM span WHERE name LIKE '%DROP TABLE span%'":                   "1",
 		"SELECT count(*) FROM span WHERE name = 'no time'":                                "0",
 		"SELECT duration_ns > 1e17 FROM span WHERE name = 'huge'":                         "true",
-	} {
-		if got := one(t, db, sql); got != want {
-			t.Errorf("%s: %s, want %s", sql, got, want)
-		}
-	}
+	})
 }
 
 func TestACancelledImportLeavesNothing(t *testing.T) {
@@ -237,7 +284,7 @@ func shared(t *testing.T, name string) string {
 
 func TestAnExportOfNsightHasItsCounts(t *testing.T) {
 	db, _ := importFiles(t, shared(t, "nsys/h100_2gpu_1s.sqlite"))
-	for sql, want := range map[string]string{
+	answers(t, db, map[string]string{
 		"SELECT count(*) FROM span WHERE layer = 'device' AND category IN ('kernel', 'collective')": "3442",
 		"SELECT count(*) FROM span WHERE layer = 'runtime'":                                         "5796",
 		"SELECT count(*) FROM span WHERE layer IN ('op', 'scope', 'autograd', 'collective')":        "16782",
@@ -245,9 +292,5 @@ func TestAnExportOfNsightHasItsCounts(t *testing.T) {
 		// Counted in the file with SQLite: kernels whose launch lies in the second.
 		"SELECT count(launch_id) FROM span WHERE layer = 'device' AND category = 'kernel'": "1632",
 		"SELECT count(DISTINCT device_id) FROM span WHERE layer = 'device'":                "2",
-	} {
-		if got := one(t, db, sql); got != want {
-			t.Errorf("%s: %s, want %s", sql, got, want)
-		}
-	}
+	})
 }

@@ -29,6 +29,7 @@ type kineto struct {
 	devices     []struct {
 		Name string `json:"name"`
 	}
+	own     *Facts // of an export of ours
 	names   map[int32]string
 	threads map[[2]int32]string
 	words   map[string]int32 // numbers for threads that have names in their place
@@ -48,6 +49,9 @@ func (k *kineto) describe() description {
 	}
 	if len(k.devices) > 0 {
 		d.deviceName = k.devices[0].Name
+	}
+	if k.own != nil {
+		k.own.correct(&d)
 	}
 	for kind, n := range k.left {
 		d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: kind, Count: n,
@@ -177,7 +181,7 @@ func (p *kinetoPass) member(s *scanner, key string) error {
 			p.found = true
 			return s.list(p.each)
 		}
-	case "baseTimeNanoseconds", "distributedInfo", "deviceProperties":
+	case "baseTimeNanoseconds", "distributedInfo", "deviceProperties", "ebpfprof":
 		v, err := s.value()
 		if err != nil {
 			return err
@@ -202,6 +206,8 @@ func (p *kinetoPass) member(s *scanner, key string) error {
 					p.distributed.worldSize = &size
 				}
 			})
+		case "ebpfprof":
+			p.facts(v)
 		default:
 			_ = json.Unmarshal(v, &p.devices)
 		}

@@ -24,6 +24,9 @@ func (p *kinetoPass) callOf(cat, name string) (call event.Call, device, ok bool)
 		if name == "record_param_comms" || strings.HasPrefix(name, "c10d::") {
 			return event.Call{Layer: "collective", Category: "issue", Name: name}, false, true
 		}
+		if oldScope(name) {
+			return event.Call{Layer: "scope", Name: name}, false, true
+		}
 		return event.Call{Layer: "op", Name: name}, false, true
 	case "user_annotation":
 		if strings.HasPrefix(name, "nccl:") || strings.HasPrefix(name, "gloo:") {
@@ -45,12 +48,23 @@ func (p *kinetoPass) callOf(cat, name string) (call event.Call, device, ok bool)
 		return event.Call{Layer: "device", Category: deviceSet, Name: name}, true, true
 	case "cuda_sync":
 		return event.Call{Layer: "device", Category: deviceSync, Name: name}, true, true
-	case "gpu_user_annotation":
+	case "gpu_user_annotation", "cuda_event": // an event's recording on a stream is no work
 		return event.Call{Layer: "device", Category: deviceAnnotation, Name: name}, true, true
 	case "Trace":
 		return event.Call{}, false, false
 	}
 	return event.Call{Layer: "scope", Category: cat, Name: name}, false, true
+}
+
+// oldScope says whether a row of an operator's category is a scope: up to PyTorch 1.11 they
+// had no category of their own.
+func oldScope(name string) bool {
+	for _, begin := range []string{"ProfilerStep#", "enumerate(DataLoader)", "Optimizer.step#", "Optimizer.zero_grad#"} {
+		if strings.HasPrefix(name, begin) {
+			return true
+		}
+	}
+	return false
 }
 
 // plainCall is for traces without categories, as JAX and XLA write them: there the
@@ -93,7 +107,7 @@ func (p *kinetoPass) span(f *fields) error {
 		return nil
 	}
 	r := &p.row
-	*r = row{call: p.calls.of(call), start: p.offset() + ts, device: device, sequence: -1, duration: missing}
+	*r = row{call: p.calls.of(call), start: p.offset() + ts, device: device, sequence: -1, duration: missing, calls: 1}
 	if dur, ok := micros(f.dur); ok {
 		r.duration = dur
 	} else if f.dur != nil {
@@ -111,6 +125,9 @@ func (p *kinetoPass) span(f *fields) error {
 	}
 	r.candidate = call.Layer == "op" && flops.Counted(name)
 	p.arguments(r, f.args)
+	if r.mark {
+		return nil
+	}
 	return p.h.row(r)
 }
 
@@ -132,6 +149,12 @@ func (p *kinetoPass) arguments(r *row, args []byte) {
 		case "dur_ns":
 			if n := integer(value); n != nil {
 				r.duration = *n
+			}
+		case "found by":
+			r.mark = true
+		case "stands for calls":
+			if v, err := strconv.ParseFloat(string(value), 64); err == nil && v > 0 && v < 1e12 {
+				r.calls = v
 			}
 		}
 		if p.brief {

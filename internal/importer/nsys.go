@@ -215,7 +215,7 @@ func (n *nsys) read(ctx context.Context, brief bool, h handler, progress func(fl
 
 // begin fills the row with what all tables have.
 func (n *nsys) begin(call event.Call, start int64, end sql.NullInt64) *row {
-	n.row = row{call: n.calls.of(call), start: n.base + start, duration: missing, sequence: -1}
+	n.row = row{call: n.calls.of(call), start: n.base + start, duration: missing, sequence: -1, calls: 1}
 	if end.Valid {
 		n.row.duration = end.Int64 - start
 	}

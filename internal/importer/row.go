@@ -25,6 +25,9 @@ type row struct {
 	detail    event.Detail
 	arguments arguments
 	status    event.Status
+	// calls are how many the row stands for; ours marks its own steps, which are no calls.
+	calls float64
+	mark  bool
 }
 
 // missing is the duration of a row without one.

@@ -110,7 +110,7 @@ func (w *writing) begin(s source) error {
 	}
 	w.session = event.Recording{
 		ID: sessionID(w.files), ToolVersion: w.options.ToolVersion, CommandLine: w.options.CommandLine,
-		StartedNS: w.nest.first, Source: "imported from " + s.name(), DeviceName: d.deviceName, Host: d.host,
+		StartedNS: w.nest.first, Source: "imported from " + s.name(), DeviceName: d.deviceName, Host: d.host, CPUModel: d.processor, Level: d.level,
 	}
 	dataset, err := output.Create(w.dir, output.Options{})
 	if err != nil {
@@ -164,6 +164,12 @@ func (w *writing) describe(file int, s source) error {
 		if framework != "" {
 			p.Framework = &framework
 		}
+		if d.frameworkVersion != "" {
+			p.FrameworkVersion = &d.frameworkVersion
+		}
+		if d.python != "" {
+			p.PythonVersion = &d.python
+		}
 		if err := w.sink.Process(p); err != nil {
 			return err
 		}
@@ -207,14 +213,18 @@ func (w *writing) warnDamaged(file string) error {
 		n      int64
 		detail string
 	}{
-		{"negative_duration", w.damaged.negative, "%d rows of the file have a negative duration: they have none here, and answers leave them out"},
-		{"no_duration", w.damaged.missing, "%d rows of the file have no duration: answers leave them out"},
-		{"crossing", int64(w.nest.crossing), "%d rows end later than the row that they began in: they stand under it"},
+		{"negative_duration", w.damaged.negative, "%s of the file with a negative duration: no duration here, and left out of answers"},
+		{"no_duration", w.damaged.missing, "%s of the file without a duration: left out of answers"},
+		{"crossing", int64(w.nest.crossing), "%s with an end after that of the row around: shown inside of it"},
 	} {
 		if d.n == 0 {
 			continue
 		}
-		if err := w.warn(event.Warning{Kind: d.kind, Source: file, Count: d.n, Detail: fmt.Sprintf(d.detail, d.n)}); err != nil {
+		rows := fmt.Sprintf("%d rows", d.n)
+		if d.n == 1 {
+			rows = "1 row"
+		}
+		if err := w.warn(event.Warning{Kind: d.kind, Source: file, Count: d.n, Detail: fmt.Sprintf(d.detail, rows)}); err != nil {
 			return err
 		}
 	}
@@ -230,7 +240,7 @@ func (w *writing) row(r *row) error {
 	w.next++
 	s := event.Span{
 		ID: w.base + int64(i) + 1, StartNS: r.start, DurationNS: r.duration, PID: w.rename[r.pid], TID: r.tid,
-		Call: r.call, End: event.EndImported, Status: r.status, Weight: 1, SequenceNumber: r.sequence,
+		Call: r.call, End: event.EndImported, Status: r.status, Weight: r.calls, SequenceNumber: r.sequence,
 	}
 	switch {
 	case r.duration == missing:

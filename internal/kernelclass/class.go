@@ -24,7 +24,7 @@ const (
 // rules: the first that fits. The names are those of cuBLAS, CUTLASS and cuDNN
 // (nvjet, xmma, implicit_gemm), of rocBLAS and Tensile (Cijk), hipBLASLt, MIOpen,
 // Composable Kernel and AITER, of flash-attention on both, of PyTorch's own kernels,
-// and of what Triton makes (triton_poi, _red, _per).
+// and of what Triton makes (triton_poi, _red, _per). A lambda is no LAMB optimizer.
 var rules = []struct {
 	names *regexp.Regexp
 	class string
@@ -35,7 +35,7 @@ var rules = []struct {
 	{regexp.MustCompile(`(?i)gemm|Cijk_|cutlass.*Kernel|cublas|nvjet|xmma|matmul|gemv|splitK|wmma|hipblaslt|dot_kernel`), GEMM},
 	{regexp.MustCompile(`(?i)(?:layer|batch|group|rms|instance)_?norm|LayerNorm|RMSNorm|batchnorm|GammaBeta|RowwiseMoments`), Normalization},
 	{regexp.MustCompile(`(?i)softmax|cross_?entropy|nll_loss`), Softmax},
-	{regexp.MustCompile(`(?i)adam|sgd|lamb|multi_tensor_apply|fused_?optimizer|foreach`), Optimizer},
+	{regexp.MustCompile(`(?i)adam|sgd|lamb(?:[^d]|$)|multi_tensor_apply|fused_?optimizer|foreach`), Optimizer},
 	{regexp.MustCompile(`(?i)embedding|index|gather|scatter|sort|topk|cub::|rocprim|unique`), Embedding},
 	{regexp.MustCompile(`(?i)memcpy|memset|copy|transpose|permute|CatArray|contiguous|fillBuffer|tensor_?transform|cast`), Layout},
 	{regexp.MustCompile(`(?i)reduce|_red_|_per_|cumsum|scan`), Reduction},

@@ -10,12 +10,13 @@ func TestKernelsOfTwoMakersMeetInOneClass(t *testing.T) {
 		Convolution:   {"sm80_xmma_fprop_implicit_gemm_f16f16", "miopenSp3AsmConv_v30_3_1_gfx94x_fp32_f2x3_stride1.kd", "void cudnn::winograd_nonfused::winogradForwardData4x4"},
 		Collective:    {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "void rcclGenericKernel<1>()", "ncclKernel_Generic"},
 		Normalization: {"void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float>", "MIOpenBatchNormFwdTrainSpatial.kd"},
-		Elementwise:   {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>", "triton_poi_fused_add_0"},
-		Reduction:     {"void at::native::reduce_kernel<512, 1>", "triton_red_fused_sum_1"},
-		Softmax:       {"void (anonymous namespace)::softmax_warp_forward<float>"},
-		Layout:        {"Memcpy HtoD (Pageable -> Device)", "__amd_rocclr_copyBuffer.kd", "batched_transpose_32x32_dword"},
-		Optimizer:     {"void at::native::multi_tensor_apply_kernel<TensorListMetadata<4>>"},
-		Other:         {"my_kernel"},
+		Elementwise: {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>", "triton_poi_fused_add_0",
+			"void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)::{lambda()#2}::operator()() const>"},
+		Reduction: {"void at::native::reduce_kernel<512, 1>", "triton_red_fused_sum_1"},
+		Softmax:   {"void (anonymous namespace)::softmax_warp_forward<float>"},
+		Layout:    {"Memcpy HtoD (Pageable -> Device)", "__amd_rocclr_copyBuffer.kd", "batched_transpose_32x32_dword"},
+		Optimizer: {"void at::native::multi_tensor_apply_kernel<TensorListMetadata<4>>", "void lamb_stage_1<float>", "fused_lamb"},
+		Other:     {"my_kernel"},
 	} {
 		for _, name := range names {
 			if got := Of(name); got != class {

@@ -32,6 +32,8 @@ var longChecks = []check{
 	{"native jobs", "cd /w/tracer && tracer.test -test.v -test.run 'TestEveryCallOfEveryShape|TestExceptionsAreMarked|TestArgumentsComeFrom|TestPerfEventsAreNeverSliced|TestCallsGoOnWithoutTheirStacks'", readTests, false},
 	{"stub runtimes", "cd /w/internal/e2e && e2e.test -test.v -test.run 'TestEveryCallOf(CUDA|HIP|NCCL|Neuron|LevelZero)|TestABudgetHasAllLaunches'", readTests, false},
 	{"native stacks", "cd /w/tracer/unwinding && unwinding.test -test.v -test.run 'TestEveryShapeOfFrame|TestOutcomesCount|TestForkedChild'", readTests, false},
+	// Guests have control groups of version 2 alone, and their kernel says who was killed.
+	{"out of memory", "cd /w/internal/e2e && e2e.test -test.v -test.run TestAJobThatTheKernelKills", readTests, false},
 	{"OpenCL on PoCL", "cd /w/internal/e2e && e2e.test -test.v -test.run 'TestEveryOpenCLCall|TestOpenCLKernelsOfAProgram'", readTests, true},
 	{"Python job", "python3 /jobs/spin.py 90 & sleep 5; agent attach --quiet --budget off --duration 5s --output /out/first --pid $!; " +
 		"agent attach --quiet --budget off --duration 15s --output /out/py --pid $! && kill $!; " +

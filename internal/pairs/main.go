@@ -19,13 +19,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/ebpfprof/ebpfprof/internal/diff"
+	"github.com/ebpfprof/ebpfprof/internal/study"
+	"github.com/ebpfprof/ebpfprof/internal/verdict"
 )
 
 // The operator whose size the job is told, as diff names it, and its share of the step
@@ -36,7 +37,7 @@ const (
 )
 
 func main() {
-	s := study{}
+	s := recordings{}
 	pairs := flag.Int("pairs", 20, "how many pairs of the same job")
 	slowed := flag.Int("slowed", 10, "how many pairs with a slower operator on one side")
 	longer := flag.Float64("longer", 3, "by how many percent the slower operator makes the step longer")
@@ -47,26 +48,17 @@ func main() {
 	flag.StringVar(&s.cpu, "cpu", "1", "the CPU that jobs are pinned to")
 	flag.IntVar(&s.steps, "steps", 300, "training steps of a job")
 	flag.Parse()
-	if os.Geteuid() != 0 {
-		fmt.Println("pairs: skipped: it needs root")
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := s.all(ctx, *pairs, *slowed, *longer); err != nil {
-		fmt.Fprintln(os.Stderr, "pairs:", err)
-		os.Exit(1)
-	}
+	study.Main("pairs", func(ctx context.Context) error { return s.all(ctx, *pairs, *slowed, *longer) })
 }
 
-// study is what is recorded and with what.
-type study struct {
+// recordings are what is recorded and with what.
+type recordings struct {
 	tracer, python, job, cpu, failOn string
 	steps                            int
 	dir                              string
 }
 
-func (s *study) all(ctx context.Context, pairs, slowed int, longer float64) (err error) {
+func (s *recordings) all(ctx context.Context, pairs, slowed int, longer float64) (err error) {
 	if s.dir, err = os.MkdirTemp("", "ebpfprof-pairs-"); err != nil {
 		return err
 	}
@@ -80,7 +72,7 @@ func (s *study) all(ctx context.Context, pairs, slowed int, longer float64) (err
 	if err != nil {
 		return err
 	}
-	counts := map[diff.Verdict]int{}
+	counts := map[verdict.Verdict]int{}
 	for i, p := range alike {
 		v, err := s.compare(ctx, "", p[:1], p[1:])
 		if err != nil {
@@ -98,7 +90,7 @@ func (s *study) all(ctx context.Context, pairs, slowed int, longer float64) (err
 
 // measure is how many elements of the operator take a percent of a step: the least of
 // three, since everything that disturbs makes the step longer.
-func (s *study) measure(ctx context.Context) (float64, error) {
+func (s *recordings) measure(ctx context.Context) (float64, error) {
 	least := 0.0
 	for range 3 {
 		out, err := exec.CommandContext(ctx, "taskset", "-c", s.cpu, s.python, s.job, "--measure").Output()
@@ -117,7 +109,7 @@ func (s *study) measure(ctx context.Context) (float64, error) {
 }
 
 // record makes the pairs and gives their datasets. Which side comes first changes.
-func (s *study) record(ctx context.Context, name string, pairs, before, after int) (datasets [][2]string, err error) {
+func (s *recordings) record(ctx context.Context, name string, pairs, before, after int) (datasets [][2]string, err error) {
 	for i := range pairs {
 		var p [2]string
 		for turn := range 2 {
@@ -139,7 +131,7 @@ func (s *study) record(ctx context.Context, name string, pairs, before, after in
 
 // compare is what `ebpfprof diff` says of one side and the other, of one recording each
 // or of more.
-func (s *study) compare(ctx context.Context, failOn string, before, after []string) (*diff.Result, error) {
+func (s *recordings) compare(ctx context.Context, failOn string, before, after []string) (*diff.Result, error) {
 	args := []string{"diff", "--json"}
 	if failOn != "" {
 		args = append(args, "--fail-on", failOn)
@@ -152,7 +144,7 @@ func (s *study) compare(ctx context.Context, failOn string, before, after []stri
 	}
 	out, err := exec.CommandContext(ctx, s.tracer, append(args, before[0], after[0])...).Output()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && (exit.ExitCode() == diff.ExitRegression || exit.ExitCode() == diff.ExitInconclusive) {
+	if errors.As(err, &exit) && (exit.ExitCode() == verdict.ExitRegression || exit.ExitCode() == verdict.ExitInconclusive) {
 		err = nil
 	}
 	if err != nil {
@@ -181,14 +173,14 @@ func sides(pairs [][2]string) (before, after []string) {
 	return before, after
 }
 
-func (s *study) showAlike(ctx context.Context, pairs [][2]string, counts map[diff.Verdict]int) error {
+func (s *recordings) showAlike(ctx context.Context, pairs [][2]string, counts map[verdict.Verdict]int) error {
 	if len(pairs) == 0 {
 		return nil
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nthe same job\tneutral\tinconclusive\timprovement\tregression\tfalse alarms")
-	fmt.Fprintf(w, "%d pairs\t%d\t%d\t%d\t%d\t%d\n", len(pairs), counts[diff.Neutral], counts[diff.Inconclusive], counts[diff.Improvement],
-		counts[diff.Regression], falseAlarms(counts))
+	fmt.Fprintf(w, "%d pairs\t%d\t%d\t%d\t%d\t%d\n", len(pairs), counts[verdict.Neutral], counts[verdict.Inconclusive], counts[verdict.Improvement],
+		counts[verdict.Regression], falseAlarms(counts))
 	w.Flush()
 	before, after := sides(pairs)
 	v, err := s.compare(ctx, "", before, after)
@@ -200,11 +192,11 @@ func (s *study) showAlike(ctx context.Context, pairs [][2]string, counts map[dif
 }
 
 // falseAlarms are the verdicts that say that two recordings of the same job differ.
-func falseAlarms(counts map[diff.Verdict]int) int {
-	return counts[diff.Improvement] + counts[diff.Regression]
+func falseAlarms(counts map[verdict.Verdict]int) int {
+	return counts[verdict.Improvement] + counts[verdict.Regression]
 }
 
-func (s *study) showSlowed(ctx context.Context, pairs [][2]string, longer float64) error {
+func (s *recordings) showSlowed(ctx context.Context, pairs [][2]string, longer float64) error {
 	if len(pairs) == 0 {
 		return nil
 	}
@@ -226,7 +218,7 @@ func (s *study) showSlowed(ctx context.Context, pairs [][2]string, longer float6
 }
 
 // showFirst compares the first n recordings of each side.
-func (s *study) showFirst(ctx context.Context, n int, before, after []string) (*diff.Result, error) {
+func (s *recordings) showFirst(ctx context.Context, n int, before, after []string) (*diff.Result, error) {
 	v, err := s.compare(ctx, s.failOn, before[:n], after[:n])
 	if err != nil {
 		return nil, err
@@ -237,7 +229,7 @@ func (s *study) showFirst(ctx context.Context, n int, before, after []string) (*
 
 // judge says what is wrong with the verdict on a job whose operator was made slower.
 func judge(v *diff.Result) error {
-	if v.Verdict != diff.Regression {
+	if v.Verdict != verdict.Regression {
 		return fmt.Errorf("a step with a slower operator is %s: %s", v.Verdict, v.Sentence)
 	}
 	for _, row := range v.Rows {

@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/diff"
+	"github.com/ebpfprof/ebpfprof/internal/verdict"
 )
 
 func TestAFalseAlarmIsAVerdictThatTheSameJobDiffers(t *testing.T) {
-	counts := map[diff.Verdict]int{diff.Neutral: 15, diff.Inconclusive: 2, diff.Improvement: 2, diff.Regression: 1}
+	counts := map[verdict.Verdict]int{verdict.Neutral: 15, verdict.Inconclusive: 2, verdict.Improvement: 2, verdict.Regression: 1}
 	if n := falseAlarms(counts); n != 3 {
 		t.Errorf("%d false alarms, want 3", n)
 	}
@@ -20,15 +21,15 @@ func TestOnlyARegressionThatNamesTheOperatorPasses(t *testing.T) {
 	shrank := diff.Row{Kind: "operator", Key: "aten::mm", Before: 3, After: 1, Significant: true}
 	for _, c := range []struct {
 		name    string
-		verdict diff.Verdict
+		verdict verdict.Verdict
 		rows    []diff.Row
 		passes  bool
 	}{
-		{"named", diff.Regression, []diff.Row{grew("operator", operator)}, true},
-		{"named behind a phase and a shorter one", diff.Regression, []diff.Row{grew("phase", "forward"), shrank, grew("operator", operator)}, true},
-		{"inconclusive", diff.Inconclusive, []diff.Row{grew("operator", operator)}, false},
-		{"another is named", diff.Regression, []diff.Row{grew("operator", "aten::add"), grew("operator", operator)}, false},
-		{"none is named", diff.Regression, []diff.Row{shrank}, false},
+		{"named", verdict.Regression, []diff.Row{grew("operator", operator)}, true},
+		{"named behind a phase and a shorter one", verdict.Regression, []diff.Row{grew("phase", "forward"), shrank, grew("operator", operator)}, true},
+		{"inconclusive", verdict.Inconclusive, []diff.Row{grew("operator", operator)}, false},
+		{"another is named", verdict.Regression, []diff.Row{grew("operator", "aten::add"), grew("operator", operator)}, false},
+		{"none is named", verdict.Regression, []diff.Row{shrank}, false},
 	} {
 		if err := judge(&diff.Result{Verdict: c.verdict, Rows: c.rows}); (err == nil) != c.passes {
 			t.Errorf("%s: %v", c.name, err)

@@ -10,7 +10,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,25 +17,30 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/internal/study"
 )
 
 // rules are what each problem of the job is to be found by.
 var rules = map[string]string{
 	"loader": "loader_starved", "fetch": "sync_in_step", "layout": "layout", "index": "backward_anomaly", "fusion": "fusion",
 	"hook": "blocked", "gil": "gil_contention", "recompile": "recompilation", "none": "",
+	// The same kinds, written otherwise.
+	"workers": "loader_starved", "branch": "sync_in_step", "permute": "layout", "embedding": "backward_anomaly", "gelu": "fusion",
+	"gradient": "blocked", "text": "gil_contention", "shape": "recompilation",
 }
 
 // leastKept is the share of a finding's headroom that mending is to bring.
 const leastKept = 0.8
 
 func main() {
-	s := study{}
+	s := recordings{}
 	problems := flag.String("problems", "none,loader,fetch,layout,index,fusion,hook,gil,recompile", "which of the job's problems")
 	flag.IntVar(&s.runs, "runs", 3, "how often each loop is timed without a tracer")
 	flag.IntVar(&s.steps, "steps", 200, "steps of a loop")
@@ -44,19 +48,10 @@ func main() {
 	flag.StringVar(&s.python, "python", "python3", "the interpreter that has PyTorch 2")
 	flag.StringVar(&s.job, "job", "testdata/jobs/planted.py", "the job; it takes --problem, --mended and --steps")
 	flag.Parse()
-	if os.Geteuid() != 0 {
-		fmt.Println("planted: skipped: it needs root")
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := s.all(ctx, strings.Split(*problems, ",")); err != nil {
-		fmt.Fprintln(os.Stderr, "planted:", err)
-		os.Exit(1)
-	}
+	study.Main("planted", func(ctx context.Context) error { return s.all(ctx, strings.Split(*problems, ",")) })
 }
 
-type study struct {
+type recordings struct {
 	tracer, python, job string
 	runs, steps         int
 }
@@ -93,7 +88,7 @@ func (o *outcome) kept() (share float64, ok bool) {
 	return (o.with - o.without) / *o.found[0].HeadroomMS, true
 }
 
-func (s *study) all(ctx context.Context, problems []string) error {
+func (s *recordings) all(ctx context.Context, problems []string) error {
 	dir, err := os.MkdirTemp("", "ebpfprof-planted-")
 	if err != nil {
 		return err
@@ -119,7 +114,7 @@ func (s *study) all(ctx context.Context, problems []string) error {
 	return errors.Join(wrong...)
 }
 
-func (s *study) try(ctx context.Context, problem, dataset string) (o outcome, err error) {
+func (s *recordings) try(ctx context.Context, problem, dataset string) (o outcome, err error) {
 	o.problem = problem
 	fmt.Fprintf(os.Stderr, "%s: recording\n", problem)
 	t, err := s.run(ctx, problem, s.tracer, "run", "--quiet", "--output", dataset, "--")
@@ -147,12 +142,12 @@ func (s *study) try(ctx context.Context, problem, dataset string) (o outcome, er
 		}
 		with, without = append(with, a.MedianNS/1e6), append(without, b.MedianNS/1e6)
 	}
-	o.with, o.without = median(with), median(without)
+	o.with, o.without = steps.Median(with), steps.Median(without)
 	return o, nil
 }
 
 // run runs the job, under what is given before it, and reads its truth.
-func (s *study) run(ctx context.Context, problem string, under ...string) (t truth, err error) {
+func (s *recordings) run(ctx context.Context, problem string, under ...string) (t truth, err error) {
 	args := append(under, s.python, s.job, "--steps", strconv.Itoa(s.steps), "--problem")
 	args = append(args, strings.Fields(problem)...)
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -239,9 +234,4 @@ func text(ms *float64) string {
 		return "–"
 	}
 	return fmt.Sprintf("%.2f", *ms)
-}
-
-func median(all []float64) float64 {
-	sorted := slices.SortedFunc(slices.Values(all), cmp.Compare[float64])
-	return sorted[len(sorted)/2]
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // cacheFormat is raised when what is kept of libraries for the next recording must not
-// be believed any more: 2 are the keys that nobody can make another file of; before,
+// be believed any more: 2 has keys that no other file can have; before,
 // plans were believed by build id and size.
 const cacheFormat = "2"
 

@@ -27,10 +27,11 @@ func recordFlags() []urfave.Flag {
 		&urfave.BoolFlag{Name: "no-follow", DisableDefaultText: true, Usage: "leave the children of the process alone"},
 		&urfave.BoolFlag{Name: "no-shapes", DisableDefaultText: true, Usage: "do not read the sizes, strides and types of what operators are called with"},
 		&urfave.BoolFlag{Name: "no-io", DisableDefaultText: true, Usage: "do not measure what the job reads and writes (the same as --exclude io)"},
+		&urfave.BoolFlag{Name: "paths", DisableDefaultText: true, Usage: "tell what the job reads and writes apart by file, and record the paths"},
 		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the probes may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
 		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples", DefaultText: "99 at window and deep, 9 at anchor"},
 		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: defaultOffCPU, Usage: "record waits of at least this `TIME`; 0 for none"},
-		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python frames, %d at the most", kernel.MostFrames)},
+		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python frames, %d at the most, of Python %d", kernel.MostFrames, kernel.MostPythonFrames)},
 		&urfave.IntFlag{Name: "verify-stacks", Value: 256, Usage: "of `N` stacks that a call had before, walk one to compare; 1 walks all"},
 		&urfave.StringFlag{Name: "buffer-size", Value: "64MiB", Usage: "`SIZE` of the kernel's ring buffer"},
 		&urfave.StringSliceFlag{Name: "limit", Usage: "another value for a limit, `NAME=NUMBER`: " + limitNames()},
@@ -53,7 +54,10 @@ func limitNames() string {
 
 // recordOptions reads the flags into the tracer's options.
 func recordOptions(c *urfave.Context) (tracer.Options, error) {
-	o := tracer.Options{Follow: !c.Bool("no-follow"), PerfEvents: c.String("attach-with") == "perf", NoShapes: c.Bool("no-shapes"), NoIO: c.Bool("no-io")}
+	o := tracer.Options{Follow: !c.Bool("no-follow"), PerfEvents: c.String("attach-with") == "perf", NoShapes: c.Bool("no-shapes"), NoIO: c.Bool("no-io"), Paths: c.Bool("paths")}
+	if o.Paths && o.NoIO {
+		return o, cli.Usagef("--paths says what is read and written, which --no-io leaves out: give one of them")
+	}
 	if name := c.String("attach-with"); name != "" && name != "perf" {
 		return o, cli.Usagef("--attach-with %q: the only choice is perf", name)
 	}
@@ -114,7 +118,7 @@ func parseBudget(s string, level tracer.Level) (float64, error) {
 }
 
 // defaultFrames is what there is room for: 128 cut a twelfth of the samples of a
-// Hugging Face Trainer, and a sixth of those of torch.compile.
+// Hugging Face Trainer, and 256 a thirteenth of those of torch.compile.
 const defaultFrames = kernel.MostFrames
 
 // defaultFrequency is no divisor of what else comes so many times a second.

@@ -75,6 +75,8 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	r.options.Preparing = preparing.goOn
 	detaching := newDetaching(r.quiet || r.json)
 	r.options.Detaching = detaching.left
+	collectAsUsual := collectLess()
+	defer collectAsUsual()
 	session, err := tracer.Open(r.options, r.sink(dataset))
 	preparing.over()
 	if err != nil {
@@ -95,6 +97,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 			return err
 		}
 	}
+	collectAsUsual()
 	attached := time.Now()
 	runErr := r.run(ctx, session, progress)
 	detaching.over()

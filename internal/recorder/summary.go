@@ -50,6 +50,7 @@ type stackSummary struct {
 	Complete   uint64            `json:"complete"`
 	Incomplete map[string]uint64 `json:"incomplete"` // by the stack's status
 	Unresolved uint64            `json:"unresolved"`
+	Unnamed    map[string]uint64 `json:"unnamed"` // Python frames without a name, by reason
 	Memoised   memoSummary       `json:"memoised"`
 }
 
@@ -74,7 +75,7 @@ type operatorSummary struct {
 func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) *summary {
 	s := &summary{
 		Dataset: dataset.Dir(), DurationNS: took.Nanoseconds(), Spans: stats.Spans, Allocations: stats.Memory, Flows: stats.Flows,
-		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, memoSummary(stats.Memo)},
+		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, stats.Unnamed, memoSummary(stats.Memo)},
 		Lost: stats.Lost, Sampled: stats.InSlices,
 	}
 	s.Estimates = []string{}
@@ -205,6 +206,9 @@ func (s *summary) printStacks(w io.Writer) {
 	}
 	if s.Stacks.Unresolved > 0 {
 		fmt.Fprintf(w, "  lost: %s whose frames did not come\n", cli.Count(s.Stacks.Unresolved))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(s.Stacks.Unnamed)) {
+		fmt.Fprintf(w, "  Python frames without a name: %s %s\n", cli.Count(s.Stacks.Unnamed[reason]), reason)
 	}
 	if m := s.Stacks.Memoised; m.Found > 0 {
 		fmt.Fprintf(w, "  memoised: %s; %s of them walked to compare, %s differed\n", cli.Count(m.Found), cli.Count(m.Verified), cli.Count(m.Mismatched))

@@ -15,7 +15,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// systems are directories that are the same on everybody's machine.
+// systems are directories that are the same on every machine.
 var systems = []string{"/usr/", "/lib/", "/lib32/", "/lib64/", "/bin/", "/sbin/", "/proc/", "/sys/", "/dev/"}
 
 // Path drops the directories of a path: all of them, or those above where Python or

@@ -57,13 +57,13 @@ func (s *Sink) call(c *event.Call) *event.Call {
 }
 
 func detail(d *event.Detail) *event.Detail {
-	if d == nil || d.Mount == "" && !strings.Contains(d.Symbol+d.Dtype+d.FusedOperators, "/") {
+	if d == nil || d.Mount == "" && d.Path == "" && !strings.Contains(d.Symbol+d.Dtype+d.FusedOperators, "/") {
 		return d
 	}
 	other := *d
 	other.Symbol, other.Dtype = Text(d.Symbol), Text(d.Dtype)
 	other.FusedOperators = Text(d.FusedOperators)
-	other.Mount, other.FileSystem = Path(d.Mount), Text(d.FileSystem)
+	other.Mount, other.FileSystem, other.Path = Path(d.Mount), Text(d.FileSystem), Path(d.Path)
 	return &other
 }
 
@@ -111,6 +111,7 @@ func (s *Sink) IO(rows []event.IO) error {
 	rows = slices.Clone(rows)
 	for i := range rows {
 		rows[i].Mount, rows[i].FileSystem, rows[i].Device = Path(rows[i].Mount), Text(rows[i].FileSystem), Path(rows[i].Device)
+		rows[i].Path = Path(rows[i].Path)
 	}
 	return s.Sink.IO(rows)
 }

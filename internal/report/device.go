@@ -1,6 +1,10 @@
 package report
 
-import "github.com/ebpfprof/ebpfprof/internal/views"
+import (
+	"fmt"
+
+	"github.com/ebpfprof/ebpfprof/internal/views"
+)
 
 // Device is what devices did between the first row's begin and the last one's
 // end. What is exposed is what nothing more useful hid: communication that no
@@ -21,42 +25,83 @@ type Device struct {
 	Method                 string  `json:"method"`
 }
 
-var deviceTimes = `SELECT s.pid, p.rank, s.device_id, total / 1e6, busy / 1e6, computation / 1e6, exposed_communication / 1e6, exposed_copies / 1e6,
+const deviceTimes = `SELECT s.pid, p.rank, s.device_id, total / 1e6, busy / 1e6, computation / 1e6, exposed_communication / 1e6, exposed_copies / 1e6,
 		idle / 1e6, communication / 1e6, copies / 1e6
-	FROM (` + views.Sweep("rows") + `) s LEFT JOIN process p USING (session_id, pid) ORDER BY 2, 1, 3`
+	FROM (%s) s LEFT JOIN process p USING (session_id, pid) ORDER BY 2, 1, 3`
+
+// boundedWork is what the host handed to devices, with one end of the time that it can have
+// taken there, as rows of devices: from when it was handed over.
+const boundedWork = `(SELECT session_id, pid, device_id, ts_ns, device_time_%s_ns AS duration_ns, 'device' AS layer,
+		CASE WHEN layer = 'collective' THEN 'collective' WHEN category IN ('copy', 'set') THEN category ELSE 'kernel' END AS category
+	FROM rows WHERE device_time_lo_ns IS NOT NULL AND device_time_hi_ns IS NOT NULL AND weight <= 1
+		AND (layer = 'runtime' AND category IN ('launch', 'graph', 'copy', 'set') OR layer = 'collective'))`
+
+// DeviceBounds is what devices did where only bounds of their times are known: the same sweep
+// with the least and with the most time that each piece of work can have taken.
+type DeviceBounds struct {
+	Lo Device `json:"lo"`
+	Hi Device `json:"hi"`
+}
 
 func (b *builder) devices() error {
 	if b.deviceRows == 0 {
-		b.untold("what the device did, and when: a recording of the host has bounds of it at most; import a trace of torch.profiler or Nsight Systems of the same job")
-		return nil
+		return b.boundedDevices()
 	}
-	err := b.each(deviceTimes, func(scan scan) error {
-		d := Device{Count: 1, Method: "imported"}
+	all, err := b.sweepDevices("rows", "imported")
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	b.report.Devices = all
+	mean := meanOf(all)
+	b.report.Device = &mean
+	return nil
+}
+
+func (b *builder) boundedDevices() error {
+	var ends [2]Device
+	for i, end := range []string{"lo", "hi"} {
+		all, err := b.sweepDevices(fmt.Sprintf(boundedWork, end), "bounded")
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			b.untold("what the device did, and when: a recording of the host has bounds of it at most; import a trace of torch.profiler or Nsight Systems of the same job")
+			return nil
+		}
+		ends[i] = meanOf(all)
+	}
+	b.report.DeviceBounds = &DeviceBounds{ends[0], ends[1]}
+	b.untold("when the device worked: of work handed to it there are bounds, which the sweep is done for; import a trace of torch.profiler or Nsight Systems of the same job")
+	return nil
+}
+
+func (b *builder) sweepDevices(rows, method string) (all []Device, err error) {
+	err = b.each(fmt.Sprintf(deviceTimes, views.Sweep(rows)), func(scan scan) error {
+		d := Device{Count: 1, Method: method}
 		err := scan(&d.PID, &d.Rank, &d.DeviceID, &d.TotalMS, &d.BusyMS, &d.ComputationMS, &d.ExposedCommunicationMS, &d.ExposedMemcpyMS, &d.IdleMS, &d.CommunicationMS, &d.MemcpyMS)
 		if err == nil {
-			b.report.Devices = append(b.report.Devices, d)
+			all = append(all, d)
 		}
 		return err
 	})
-	if err != nil || len(b.report.Devices) == 0 {
-		return err
+	return all, err
+}
+
+func meanOf(all []Device) Device {
+	if len(all) == 1 {
+		return all[0]
 	}
-	mean := Device{Count: len(b.report.Devices), Method: "imported"}
-	if mean.Count == 1 {
-		mean = b.report.Devices[0]
-	} else {
-		n := float64(mean.Count)
-		for _, d := range b.report.Devices {
-			mean.TotalMS += d.TotalMS / n
-			mean.BusyMS += d.BusyMS / n
-			mean.ComputationMS += d.ComputationMS / n
-			mean.ExposedCommunicationMS += d.ExposedCommunicationMS / n
-			mean.ExposedMemcpyMS += d.ExposedMemcpyMS / n
-			mean.IdleMS += d.IdleMS / n
-			mean.CommunicationMS += d.CommunicationMS / n
-			mean.MemcpyMS += d.MemcpyMS / n
-		}
+	mean := Device{Count: len(all), Method: all[0].Method}
+	n := float64(mean.Count)
+	for _, d := range all {
+		mean.TotalMS += d.TotalMS / n
+		mean.BusyMS += d.BusyMS / n
+		mean.ComputationMS += d.ComputationMS / n
+		mean.ExposedCommunicationMS += d.ExposedCommunicationMS / n
+		mean.ExposedMemcpyMS += d.ExposedMemcpyMS / n
+		mean.IdleMS += d.IdleMS / n
+		mean.CommunicationMS += d.CommunicationMS / n
+		mean.MemcpyMS += d.MemcpyMS / n
 	}
-	b.report.Device = &mean
-	return nil
+	return mean
 }

@@ -50,7 +50,15 @@ type table struct {
 	left   []bool // columns that are aligned to the left
 	rows   [][]string
 	share  []float64 // of each row, for the bar beside it; nil is no bars
+	of     string    // what the bars are shares of
+	ranges []spread  // of each row, how far off its share may be; nil where none of them is known
+	colors []string  // of each row's bar; nil is the usual one
+	below  []string  // a sentence under each row; nil where there is none
+	about  string    // what those sentences are
 }
+
+// spread is between which shares the true one lies.
+type spread struct{ low, high float64 }
 
 func (s *section) note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
@@ -65,6 +73,15 @@ func (r *Report) document(style Style) (all []section) {
 			if s.table.share != nil {
 				s.table.share = s.table.share[:style.Top]
 			}
+			if s.table.ranges != nil {
+				s.table.ranges = s.table.ranges[:style.Top]
+			}
+			if s.table.colors != nil {
+				s.table.colors = s.table.colors[:style.Top]
+			}
+			if s.table.below != nil {
+				s.table.below = s.table.below[:style.Top]
+			}
 		}
 		if len(s.notes) > 0 || s.table != nil && len(s.table.rows) > 0 {
 			all = append(all, s)
@@ -72,6 +89,7 @@ func (r *Report) document(style Style) (all []section) {
 	}
 	add(section{title: "Before you trust it", notes: r.Warnings})
 	add(r.jobSection())
+	add(r.hangSection())
 	add(r.stepSection())
 	add(r.phaseSection())
 	add(r.deviceSection())
@@ -133,9 +151,13 @@ func (r *Report) phaseSection() section {
 	if r.Steps == nil {
 		per = "ms"
 	}
-	t := &table{header: []string{"phase", per, "%"}, left: []bool{true, false, false}}
+	t := &table{header: []string{"phase", per, "%"}, left: []bool{true, false, false}, of: "of a step"}
+	if r.Steps == nil {
+		t.of = "of the time"
+	}
 	for _, p := range r.Phases {
 		t.rows = append(t.rows, []string{p.Phase, number(p.MSPerStep), percentText(p.Percent)})
+		t.colors = append(t.colors, phaseColors[p.Phase])
 		t.share = append(t.share, p.Percent/100)
 	}
 	s := section{title: "Where the training thread's time goes", table: t}
@@ -148,9 +170,9 @@ func (r *Report) phaseSection() section {
 func (r *Report) deviceSection() section {
 	s := section{title: "Device"}
 	if r.Device == nil {
-		return s
+		return r.deviceBoundSection(s)
 	}
-	t := &table{header: []string{"what", "ms", "%"}, left: []bool{true, false, false}}
+	t := &table{header: []string{"what", "ms", "%"}, left: []bool{true, false, false}, of: "of the window"}
 	d := r.Device
 	for _, row := range []struct {
 		name string
@@ -174,6 +196,26 @@ func (r *Report) deviceSection() section {
 	return s
 }
 
+func (r *Report) deviceBoundSection(s section) section {
+	b := r.DeviceBounds
+	if b == nil {
+		return s
+	}
+	s.table = &table{header: []string{"what", "ms, at least", "at most"}, left: []bool{true, false, false}}
+	for _, row := range []struct {
+		name string
+		of   func(Device) float64
+	}{
+		{"computation", func(d Device) float64 { return d.ComputationMS }}, {"exposed communication", func(d Device) float64 { return d.ExposedCommunicationMS }},
+		{"exposed copies", func(d Device) float64 { return d.ExposedMemcpyMS }}, {"busy", func(d Device) float64 { return d.BusyMS }},
+	} {
+		lo, hi := row.of(b.Lo), row.of(b.Hi)
+		s.table.rows = append(s.table.rows, []string{row.name, number(min(lo, hi)), number(max(lo, hi))})
+	}
+	s.note("recorded on the host: the same sweep with the least and the most time that each piece of work can have taken, from when it was handed over")
+	return s
+}
+
 func (r *Report) boundSection() section {
 	s := section{title: "How far from the peak (estimated from shapes)"}
 	if b := r.Bound; b != nil {
@@ -189,25 +231,50 @@ func (r *Report) boundSection() section {
 }
 
 func (r *Report) findingSection() section {
-	t := &table{header: []string{"severity", "rule", "headroom", "place", "advice"}, left: []bool{true, true, false, true, true}}
+	t := &table{header: []string{"severity", "rule", "headroom, ms a step", "%", "place"}, left: []bool{true, true, false, false, true}, about: "advice"}
+	withHeadroom := false
 	for _, f := range r.Findings {
-		headroom := "–"
+		headroom, percent, share, spread := "–", "–", 0.0, spread{}
 		if f.HeadroomMS != nil && f.HeadroomPercent != nil {
-			headroom = fmt.Sprintf("%s ms (%s %%)", number(*f.HeadroomMS), percentText(*f.HeadroomPercent))
+			withHeadroom = true
+			headroom, percent, share = number(*f.HeadroomMS), percentText(*f.HeadroomPercent), *f.HeadroomPercent/100
+			if f.LowMS != nil && f.HighMS != nil {
+				few := ""
+				if f.LowConfidence {
+					few = ", few steps"
+				}
+				headroom += fmt.Sprintf(" (%s to %s%s)", number(*f.LowMS), number(*f.HighMS), few)
+				each := share / max(*f.HeadroomMS, 1e-9)
+				spread.low, spread.high = *f.LowMS*each, *f.HighMS*each
+			}
 		}
 		place := placeOf(f)
 		if place == "" {
 			place = f.Name
 		}
-		t.rows = append(t.rows, []string{string(f.Severity), f.Rule, headroom, place, f.Advice})
+		t.rows = append(t.rows, []string{string(f.Severity), f.Rule, headroom, percent, place})
+		t.below = append(t.below, f.Advice)
+		t.share, t.ranges = append(t.share, share), append(t.ranges, spread)
 	}
-	return section{title: "Findings", table: t}
+	if t.of = "of a step"; !withHeadroom {
+		t.share, t.ranges = nil, nil
+		t.header, t.left = append(t.header[:2], t.header[4:]...), append(t.left[:2], t.left[4:]...)
+		for i, row := range t.rows {
+			t.rows[i] = append(row[:2], row[4:]...)
+		}
+	}
+	s := section{title: "Findings", table: t}
+	if withHeadroom {
+		s.note("the headroom is how much shorter a step would be, in parentheses its 95 %% interval; ebpfprof findings has the evidence")
+	}
+	return s
 }
 
 func (r *Report) operatorSection() section {
 	t := &table{header: []string{"operator", "calls", "host ms", "own ms"}, left: []bool{true, false, false, false}}
 	withDevice, withFLOPs, withInterval := false, false, false
 	total := 0.0
+	t.of = "of own ms"
 	for _, o := range r.Operators {
 		withInterval = withInterval || o.TotalLoMS != nil
 		withDevice = withDevice || o.DeviceMS != nil
@@ -226,7 +293,7 @@ func (r *Report) operatorSection() section {
 		t.left = append(t.left, false)
 	}
 	if withDevice {
-		t.header, t.left = append(t.header, "device ms"), append(t.left, false)
+		t.header, t.left, t.of = append(t.header, "device ms"), append(t.left, false), "of device ms"
 	}
 	if withFLOPs {
 		t.header, t.left = append(t.header, "FLOP"), append(t.left, false)
@@ -256,6 +323,9 @@ func (r *Report) operatorSection() section {
 	}
 	s := section{title: "Operators", table: t}
 	if withInterval {
+		if r.stretched != "" {
+			s.note("%s", r.stretched)
+		}
 		s.note("from slices: ± is how far off host ms may be, in 19 of 20 cases (? where nothing tells it); query --example estimates has the ends")
 	}
 	return s
@@ -275,12 +345,16 @@ func (o *Operator) error() string {
 }
 
 func (r *Report) kernelSection() section {
-	t := &table{header: []string{"kernel", "calls", "device ms", "%", "operator"}, left: []bool{true, false, false, false, true}}
+	t := &table{header: []string{"kernel", "calls", "device ms", "%", "operator"}, left: []bool{true, false, false, false, true}, of: "of device ms"}
 	for _, k := range r.Kernels {
-		t.rows = append(t.rows, []string{k.Name, fmt.Sprint(k.Calls), number(k.DeviceMS), percentText(k.Percent), k.Operator})
+		operator := k.Operator
+		if operator != "" && k.OperatorPercent < 99.5 { // others launch it, too, or who did is not known
+			operator += fmt.Sprintf(" (%.0f %%)", k.OperatorPercent)
+		}
+		t.rows = append(t.rows, []string{k.Name, fmt.Sprint(k.Calls), number(k.DeviceMS), percentText(k.Percent), operator})
 		t.share = append(t.share, k.Percent/100)
 	}
-	return section{title: "Kernels", table: t}
+	return section{title: "Kernels and copies", table: t}
 }
 
 func (r *Report) launchSection() section {
@@ -309,19 +383,37 @@ func (r *Report) lineSection() section {
 			}
 		}
 	}
+	// The first column that there is decides: the lines are in its order.
+	all := 0.0
+	for _, l := range r.Lines {
+		if len(used) > 0 {
+			all += orZero(used[0](l))
+		}
+	}
+	if all > 0 {
+		t.of = "of " + t.header[2]
+	}
 	for _, l := range r.Lines {
 		row := []string{fmt.Sprintf("%s:%d", l.File, l.Line), l.Function}
 		for _, of := range used {
 			row = append(row, optional(of(l)))
 		}
 		t.rows = append(t.rows, row)
+		if all > 0 {
+			t.share = append(t.share, orZero(used[0](l))/all)
+		}
 	}
 	return section{title: "Lines (innermost frame of your code)", table: t}
 }
 
 func (r *Report) threadSection() section {
-	t := &table{header: []string{"pid", "tid", "thread", "CPU ms", "wait ms"}, left: []bool{false, false, true, false, false}}
+	t := &table{header: []string{"pid", "tid", "thread", "CPU ms", "wait ms"}, left: []bool{false, false, true, false, false}, of: "of CPU ms"}
+	all := 0.0
 	for _, x := range r.Threads {
+		all += x.CPUMS
+	}
+	for _, x := range r.Threads {
+		t.share = append(t.share, x.CPUMS/max(all, 1e-9))
 		t.rows = append(t.rows, []string{fmt.Sprint(x.PID), fmt.Sprint(x.TID), x.Name, number(x.CPUMS), number(x.OffMS)})
 	}
 	return section{title: "Threads (from samples)", table: t}
@@ -329,13 +421,16 @@ func (r *Report) threadSection() section {
 
 func (r *Report) memorySection() section {
 	s := section{title: "Memory"}
-	t := &table{header: []string{"who had it at the peak", "bytes", "blocks"}, left: []bool{true, false, false}}
+	t := &table{header: []string{"who had it at the peak", "bytes", "blocks"}, left: []bool{true, false, false}, of: "of the peak"}
+	for _, o := range r.OutOfMemory {
+		s.note("out of memory: %s: %s", o.Sentence(), strings.Join(o.Details(), "; "))
+	}
 	for i, m := range r.Memory {
 		where := m.Space
 		if m.DeviceID != nil {
 			where = fmt.Sprintf("%s %d", m.Space, *m.DeviceID)
 		}
-		text := fmt.Sprintf("pid %d, %s: peak %s at %s", m.PID, where, bytesText(float64(m.PeakBytes)), msText(m.AtMS))
+		text := fmt.Sprintf("pid %d, %s: peak %s, %s after the first row", m.PID, where, bytesText(float64(m.PeakBytes)), msText(m.AtMS))
 		if m.Said != nil {
 			text += fmt.Sprintf("; the allocator said %s", bytesText(float64(*m.Said)))
 		}
@@ -344,6 +439,12 @@ func (r *Report) memorySection() section {
 		}
 		if m.Estimated {
 			text += " (recorded in slices: an estimate from below)"
+		}
+		if m.AllocationUS != nil {
+			text += fmt.Sprintf("; %s a step in allocations", msText(*m.AllocationUS/1e3))
+		}
+		if m.FreeUS != nil {
+			text += fmt.Sprintf(", %s in frees", msText(*m.FreeUS/1e3))
 		}
 		s.note("%s", text)
 		if i == 0 {
@@ -355,63 +456,4 @@ func (r *Report) memorySection() section {
 	}
 	s.table = t
 	return s
-}
-
-// Numbers for people.
-
-func number(v float64) string {
-	switch {
-	case v == 0:
-		return "0"
-	case v >= 1000:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	case v >= 0.1:
-		return fmt.Sprintf("%.3f", v)
-	}
-	return fmt.Sprintf("%.4f", v)
-}
-
-func optional(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return number(*v)
-}
-
-func percentText(v float64) string { return fmt.Sprintf("%.1f", v) }
-
-func count(v float64) string {
-	if v == float64(int64(v)) {
-		return fmt.Sprintf("%d", int64(v))
-	}
-	return fmt.Sprintf("%.0f", v)
-}
-
-func msText(v float64) string {
-	if v >= 10_000 {
-		return fmt.Sprintf("%.1f s", v/1e3)
-	}
-	return number(v) + " ms"
-}
-
-func scaled(v float64, base float64, units []string) string {
-	i := 0
-	for v >= base && i < len(units)-1 {
-		v /= base
-		i++
-	}
-	if i == 0 {
-		return fmt.Sprintf("%.0f %s", v, units[i])
-	}
-	return fmt.Sprintf("%.2f %s", v, units[i])
-}
-
-func bytesText(v float64) string {
-	return scaled(v, 1024, []string{"B", "KiB", "MiB", "GiB", "TiB"})
-}
-
-func flopText(v float64) string {
-	return scaled(v, 1000, []string{"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"})
 }

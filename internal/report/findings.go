@@ -25,6 +25,9 @@ func (b *builder) findings() error {
 	if c := result.Contended; c != nil {
 		b.report.Contention = &Contention{c.Percent(), float64(c.WindowNS) / 1e6, c.JobCPUs, c.OtherCPUs, c.Who()}
 	}
+	for _, a := range result.Abstained {
+		b.untold("findings: %s", a.Sentence())
+	}
 	for _, text := range result.Untold {
 		b.untold("findings: %s", text)
 	}

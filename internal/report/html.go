@@ -6,10 +6,10 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"regexp"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/printable"
-	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
 //go:embed page.html
@@ -19,49 +19,143 @@ var page = template.Must(template.New("page").Parse(pageText))
 
 // pageSection is a section with the pictures that stand in it.
 type pageSection struct {
+	ID     string
 	Title  string
-	Notes  []string
+	Notes  []template.HTML
 	Header []pageCell
 	Rows   []pageRow
 	Left   int
 	Bars   bool
+	Of     string // what the bars are shares of
 	Chart  template.HTML
 }
 
 type pageCell struct {
-	Text string
-	Left bool
+	HTML  template.HTML
+	Whole string // the text, where HTML shows less of it
+	Class string
 }
 
 type pageRow struct {
-	Cells []pageCell
-	Share float64 // in percent
+	Cells     []pageCell
+	Share     float64 // in percent
+	Color     template.CSS
+	Low, Wide float64 // of the interval, in percent; Wide is 0 where there is none
+	Below     template.HTML
+	Even      bool
+}
+
+// Columns of a table: numbers and short words stay on one line, what is longer may be
+// broken where its parts meet.
+const (
+	numberColumn = "n"
+	wordColumn   = "w"
+	longColumn   = "l"
+
+	longestWord = 24 // runes of a word that need not be broken
+	longestText = 150
+)
+
+func (t *table) classes() (all []string) {
+	for i, left := range t.left {
+		class := wordColumn
+		for _, row := range t.rows {
+			if len([]rune(row[i])) > longestWord {
+				class = longColumn
+			}
+		}
+		if !left {
+			class = numberColumn
+		}
+		all = append(all, class)
+	}
+	return all
+}
+
+// unit is between a number and its unit: they stay on one line.
+var unit = regexp.MustCompile(`(\d) (%|[mµn]?s\b|[KMGT]?i?B\b|[kMGTP]?FLOP)`)
+
+func whole(text string) string { return unit.ReplaceAllString(text, "$1\u00a0$2") }
+
+var (
+	option = regexp.MustCompile(`--[a-z-]+`)
+	quoted = regexp.MustCompile("`([^`]+)`")
+)
+
+// noteOf keeps options whole, and shows as code what stands in backquotes.
+func noteOf(text string) template.HTML {
+	text = template.HTMLEscapeString(whole(printable.Text(text)))
+	text = option.ReplaceAllString(text, `<span class="w">$0</span>`)
+	return template.HTML(quoted.ReplaceAllString(text, "<code>$1</code>"))
+}
+
+// breaks are where a path or the name of a function may be broken.
+var breaks = strings.NewReplacer("/", "/<wbr>", "::", "::<wbr>", ",", ",<wbr>", "_", "_<wbr>", "&lt;", "<wbr>&lt;", ".", "<wbr>.")
+
+// words are of a name that has them without anything between.
+var words = regexp.MustCompile(`([a-z])([A-Z])`)
+
+func cellOf(text, class string) pageCell {
+	text = printable.Text(text)
+	c := pageCell{Class: class}
+	if number, interval, is := strings.Cut(text, " ("); is && class == numberColumn {
+		// Where the page is narrow the interval stands under its number.
+		c.Class += " r"
+		c.HTML = template.HTML(template.HTMLEscapeString(number + " (" + strings.ReplaceAll(interval, " ", "\u00a0")))
+		return c
+	}
+	if class != longColumn {
+		c.HTML = template.HTML(template.HTMLEscapeString(whole(text)))
+		return c
+	}
+	shown := shorten(text, longestText)
+	if shown != text {
+		c.Whole = text
+	}
+	c.HTML = template.HTML(words.ReplaceAllString(breaks.Replace(template.HTMLEscapeString(whole(shown))), "$1<wbr>$2"))
+	return c
+}
+
+func (t *table) page(p *pageSection) {
+	p.Bars, p.Of = t.share != nil, t.of
+	classes := t.classes()
+	for i, h := range t.header {
+		p.Header = append(p.Header, cellOf(h, classes[i]))
+	}
+	percent := func(share float64) float64 { return math.Round(1000*min(max(share, 0), 1)) / 10 }
+	for n, row := range t.rows {
+		pr := pageRow{Even: n%2 == 1}
+		for i, cell := range row {
+			pr.Cells = append(pr.Cells, cellOf(cell, classes[i]))
+		}
+		if p.Bars {
+			pr.Share = percent(t.share[n])
+		}
+		if t.colors != nil {
+			pr.Color = template.CSS(t.colors[n])
+		}
+		if t.ranges != nil {
+			pr.Low = percent(t.ranges[n].low)
+			pr.Wide = percent(t.ranges[n].high) - pr.Low
+		}
+		if t.below != nil {
+			pr.Below = template.HTML(template.HTMLEscapeString(whole(printable.Text(t.below[n]))))
+		}
+		p.Rows = append(p.Rows, pr)
+	}
 }
 
 // writeHTML writes one file: styles and pictures are in it, and nothing is
 // fetched from anywhere.
 func (r *Report) writeHTML(w io.Writer, style Style) error {
 	var sections []pageSection
-	for _, s := range r.document(style) {
-		p := pageSection{Title: s.title, Left: s.left}
+	for i, s := range r.document(style) {
+		p := pageSection{ID: fmt.Sprintf("s%d", i), Title: s.title, Left: s.left}
 		for _, n := range s.notes {
-			p.Notes = append(p.Notes, printable.Text(n))
+			p.Notes = append(p.Notes, noteOf(n))
 		}
 		if t := s.table; t != nil && len(t.rows) > 0 {
-			p.Bars = t.share != nil
-			for i, h := range t.header {
-				p.Header = append(p.Header, pageCell{h, t.left[i]})
-			}
-			for n, row := range t.rows {
-				pr := pageRow{}
-				for i, cell := range row {
-					pr.Cells = append(pr.Cells, pageCell{printable.Text(cell), t.left[i]})
-				}
-				if p.Bars {
-					pr.Share = math.Round(1000*min(max(t.share[n], 0), 1)) / 10
-				}
-				p.Rows = append(p.Rows, pr)
-			}
+			t.page(&p)
 		}
 		switch {
 		case s.title == "Steps":
@@ -73,90 +167,5 @@ func (r *Report) writeHTML(w io.Writer, style Style) error {
 		}
 		sections = append(sections, p)
 	}
-	return page.Execute(w, map[string]any{"Verdict": printable.Text(r.Verdict), "Sections": sections, "Flame": r.flameChart(), "Dataset": r.Dataset})
-}
-
-// The pictures are SVG. All text in them is escaped: names come from the job.
-
-const chartWidth, chartHeight = 900.0, 160.0
-
-func esc(s string) string { return template.HTMLEscapeString(printable.Text(s)) }
-
-func (r *Report) stepChart() template.HTML {
-	if r.Steps == nil || len(r.Steps.PeriodMS) < 2 {
-		return ""
-	}
-	periods := thin(r.Steps.PeriodMS, int(chartWidth)/2)
-	most := 0.0
-	for _, v := range periods {
-		most = max(most, v)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="time of each step">`, chartWidth, chartHeight+20)
-	width := chartWidth / float64(len(periods))
-	for i, v := range periods {
-		h := chartHeight * v / max(most, 1e-9)
-		fmt.Fprintf(&b, `<rect class="bar" x="%.2f" y="%.2f" width="%.2f" height="%.2f"><title>%s</title></rect>`,
-			float64(i)*width, chartHeight-h, max(width-1, 0.5), h, esc(msText(v)))
-	}
-	mean := chartHeight - chartHeight*r.Steps.MeanMS/max(most, 1e-9)
-	fmt.Fprintf(&b, `<line class="mean" x1="0" x2="%g" y1="%.2f" y2="%.2f"/>`, chartWidth, mean, mean)
-	fmt.Fprintf(&b, `<text x="0" y="%g">first</text><text x="%g" y="%g" text-anchor="end">last; the tallest is %s</text></svg>`,
-		chartHeight+15, chartWidth, chartHeight+15, esc(msText(most)))
-	return template.HTML(b.String())
-}
-
-// thin keeps the largest of each stretch, so that the slowest step stays.
-func thin(values []float64, most int) []float64 {
-	if len(values) <= most {
-		return values
-	}
-	out := make([]float64, most)
-	for i, v := range values {
-		at := i * most / len(values)
-		out[at] = max(out[at], v)
-	}
-	return out
-}
-
-var phaseColors = map[string]string{
-	timeline.Loading: "#d97706", timeline.Forward: "#2563eb", timeline.Backward: "#7c3aed", timeline.Optimizer: "#059669",
-	timeline.Communication: "#dc2626", timeline.IO: "#b45309", timeline.Waiting: "#64748b", timeline.OtherPhase: "#cbd5e1",
-}
-
-func (r *Report) phaseChart() template.HTML {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g 46" role="img" aria-label="phases of a step">`, chartWidth)
-	x := 0.0
-	for _, p := range r.Phases {
-		width := chartWidth * p.Percent / 100
-		fmt.Fprintf(&b, `<rect x="%.2f" y="0" width="%.2f" height="28" fill="%s"><title>%s: %s %%</title></rect>`,
-			x, width, phaseColors[p.Phase], esc(p.Phase), percentText(p.Percent))
-		if width > 60 {
-			fmt.Fprintf(&b, `<text x="%.2f" y="42">%s</text>`, x+2, esc(p.Phase))
-		}
-		x += width
-	}
-	b.WriteString(`</svg>`)
-	return template.HTML(b.String())
-}
-
-func (r *Report) memoryChart() template.HTML {
-	var b strings.Builder
-	for i, m := range r.Memory {
-		if i == 4 || len(m.series) < 2 {
-			break
-		}
-		most := 0.0
-		for _, p := range m.series {
-			most = max(most, p.y)
-		}
-		fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="memory over time"><path class="area" d="M0 %g`, chartWidth, chartHeight+20, chartHeight)
-		for _, p := range m.series {
-			fmt.Fprintf(&b, " L%.1f %.1f", chartWidth*p.x/400, chartHeight-chartHeight*max(p.y, 0)/max(most, 1))
-		}
-		fmt.Fprintf(&b, ` L%.1f %g Z"/><text x="0" y="%g">pid %d, %s: at most %s</text></svg>`, chartWidth*m.series[len(m.series)-1].x/400, chartHeight, chartHeight+15,
-			m.PID, esc(m.Space), esc(bytesText(most)))
-	}
-	return template.HTML(b.String())
+	return page.Execute(w, map[string]any{"Verdict": whole(printable.Text(r.Verdict)), "Sections": sections, "Flame": r.flameChart(), "Dataset": r.Dataset})
 }

@@ -31,7 +31,7 @@ func (b *builder) transfers() error {
 		where += fmt.Sprintf(" AND (session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *b.options.Rank)
 	}
 	b.report.IO = []IO{}
-	return b.each(`SELECT coalesce(operation, ''), coalesce(kind, ''), file_system, mount, sum(calls)::BIGINT, sum(bytes)::BIGINT, sum(duration_ns) / 1e6,
+	return b.each(`SELECT coalesce(operation, ''), coalesce(kind, ''), file_system, mount, sum(calls)::BIGINT, coalesce(sum(bytes), 0)::BIGINT, coalesce(sum(duration_ns), sum(waited_ns), 0) / 1e6,
 		sum(waited_ns) / 1e6, count(DISTINCT (session_id, pid, tid)) FROM io WHERE `+where+` GROUP BY ALL ORDER BY 7 DESC, 1, 2, 3, 4`, func(scan scan) error {
 		var row IO
 		var system, mount sql.NullString
@@ -57,6 +57,7 @@ func (r *Report) ioSection() section {
 	t := &table{
 		header: []string{"IO", "file system", "mount", "calls", "bytes", "ms", "ms waiting", "threads"},
 		left:   []bool{true, true, true, false, false, false, false, false},
+		of:     "of ms",
 	}
 	all := 0.0
 	for _, x := range r.IO {

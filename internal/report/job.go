@@ -45,13 +45,15 @@ func (b *builder) lint() error {
 // brings dozens of libraries.
 const eachKind = 5
 
-// recorded copies what the recording itself warned of, losses first. Stacks that end
-// early come in many kinds: one sentence for all.
+// recorded copies what the recording itself warned of, losses first. Slices, what came
+// late and what is not whole have many rows: one sentence for all of a sort.
 func (b *builder) recorded() error {
 	told, more, times := map[string]int{}, map[string]int{}, map[string]int64{}
 	var kinds []string
-	err := b.each(`SELECT kind, source, sum(count)::BIGINT, any_value(detail) FROM warning
-		WHERE kind NOT IN ('memoised', 'incomplete') GROUP BY 1, 2 ORDER BY kind = 'lost' DESC, 3 DESC, 2`, func(scan scan) error {
+	err := b.each(`SELECT kind, source, sum(count)::BIGINT, detail FROM (
+			SELECT kind, source, count, CASE WHEN kind = 'late' THEN regexp_replace(detail, '^the job has just begun to use these.*', 'the job began to use some functions before they had probes: their first calls are not recorded')
+				ELSE detail END AS detail FROM warning WHERE kind NOT IN ('memoised', 'incomplete') AND NOT (kind = 'slice' AND source = 'detail'))
+		GROUP BY kind, source, detail ORDER BY kind = 'lost' DESC, 3 DESC, 2, 4`, func(scan scan) error {
 		var kind, source string
 		var count int64
 		var detail sql.NullString
@@ -65,11 +67,7 @@ func (b *builder) recorded() error {
 			times[kind] += count
 			return nil
 		}
-		text := fmt.Sprintf("%s: %s, %d times", kind, source, count)
-		if detail.String != "" {
-			text = fmt.Sprintf("%d %s: %s (%s)", count, kind, detail.String, filepath.Base(source))
-		}
-		b.report.Warnings = append(b.report.Warnings, text)
+		b.report.Warnings = append(b.report.Warnings, warned(kind, source, detail.String, count))
 		return nil
 	})
 	if err != nil {
@@ -78,15 +76,78 @@ func (b *builder) recorded() error {
 	for _, kind := range kinds {
 		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("%d %s: of %d more sources (query: SELECT * FROM warning WHERE kind = '%s')", times[kind], kind, more[kind], strings.ReplaceAll(kind, "'", "''")))
 	}
-	return b.each(`SELECT sum(count)::BIGINT, string_agg(DISTINCT source, ', ') FROM warning WHERE kind = 'incomplete' HAVING sum(count) > 0`, func(scan scan) error {
+	if err := b.sliced(); err != nil {
+		return err
+	}
+	return b.each(`SELECT sum(n)::BIGINT, string_agg(n || ' ' || source, ', ' ORDER BY n DESC, source) FROM (
+			SELECT source, sum(count) AS n FROM warning WHERE kind = 'incomplete' GROUP BY source) HAVING sum(n) > 0`, func(scan scan) error {
 		var count int64
 		var sources string
 		if err := scan(&count, &sources); err != nil {
 			return err
 		}
-		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("%d times a call stack ended early or a frame has no name: %s", count, shorten(sources, 120)))
+		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("%d stacks, frames and rows are not whole: %s (query: SELECT * FROM warning WHERE kind = 'incomplete')", count, cut(sources, 120)))
 		return nil
 	})
+}
+
+// warned is a warning as a sentence: where it is from, what it is, and how often, where
+// the detail does not say that.
+func warned(kind, source, detail string, count int64) string {
+	if detail == "" {
+		return fmt.Sprintf("%s: %s, %d times", kind, source, count)
+	}
+	text, base := detail, filepath.Base(source)
+	if !strings.Contains(detail, base) {
+		text = base + ": " + detail
+	}
+	switch {
+	case kind == "lost":
+		return fmt.Sprintf("%d lost: %s", count, text)
+	case kind == "late":
+		return fmt.Sprintf("%s (%d probes)", text, count)
+	case count > 1 && !strings.Contains(detail, fmt.Sprint(count)):
+		return fmt.Sprintf("%s, %d times", text, count)
+	}
+	return text
+}
+
+// sliced says of a recording in slices how much of it they are. Groups of probes have
+// slices of their own; those of the group with the most stand for all. A slice has a row
+// for each phase that it stands for.
+func (b *builder) sliced() error {
+	return b.each(`
+		WITH every AS (SELECT session_id, pid, probe_group, begin_ns, end_ns, max(recorded) > 0 AS saw, min(from_ns) AS since, max(to_ns) AS until FROM slice GROUP BY ALL),
+		most AS (SELECT session_id, pid, probe_group, count(*) FILTER (saw) AS n, coalesce(sum(end_ns - begin_ns) FILTER (saw), 0) AS seen, max(until) - min(since) AS whole FROM every GROUP BY 1, 2, 3
+			QUALIFY row_number() OVER (PARTITION BY session_id, pid ORDER BY n DESC, probe_group) = 1)
+		SELECT sum(n)::BIGINT, sum(seen) / 1e6, sum(whole) / 1e6 FROM most HAVING sum(n) > 0`, func(scan scan) error {
+		var slices int64
+		var seen, whole float64
+		if err := scan(&slices, &seen, &whole); err != nil {
+			return err
+		}
+		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("operators and their like were recorded in %s, %s of %s (query: SELECT * FROM slice); --budget off records all",
+			counted(slices, "slice", "slices"), msText(seen), msText(whole)))
+		return nil
+	})
+}
+
+func counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// cut ends a list between its items.
+func cut(list string, width int) string {
+	if len(list) <= width {
+		return list
+	}
+	if i := strings.LastIndex(list[:width], ", "); i > 0 {
+		return list[:i] + ", …"
+	}
+	return shorten(list, width)
 }
 
 // choose makes the view rows.
@@ -123,8 +184,10 @@ func (b *builder) choose() error {
 		return err
 	}
 	b.firstNS, b.lastNS = first.Int64, last.Int64
-	if b.spans == 0 { // a recording of samples alone
-		if err := b.db.Row(b.ctx, "SELECT min(ts_ns), max(ts_ns) FROM sample", nil, &first, &last); err != nil {
+	if b.spans == 0 { // a recording of samples and allocations alone
+		err := b.db.Row(b.ctx, `SELECT min(ts_ns), max(ts_ns) FROM
+			(SELECT ts_ns FROM sample UNION ALL SELECT ts_ns FROM memory)`, nil, &first, &last)
+		if err != nil {
 			return err
 		}
 		b.firstNS, b.lastNS = first.Int64, last.Int64

@@ -31,9 +31,13 @@ func (b *builder) memory() error {
 	case err != nil:
 		return err
 	}
+	b.report.OutOfMemory = memory.OutOfMemory
+	if len(memory.Arenas) == 0 {
+		b.untold("memory: no allocation was recorded but the one that found no room; record at --level window")
+	}
 	for _, a := range memory.Arenas[:min(len(memory.Arenas), memoryArenas)] {
 		m := Memory{PID: a.PID, Space: a.Space, DeviceID: a.Device, PeakBytes: a.PeakBytes, AtMS: ms(a.PeakNS - b.firstNS),
-			Said: a.SaidBytes, Reserved: a.Fragmentation.RecordedReserved, Owners: []Owner{}, Estimated: a.SlicedEvents > 0}
+			Said: a.SaidBytes, Reserved: a.Fragmentation.RecordedReserved, AllocationUS: a.AllocationUS, FreeUS: a.FreeUS, Owners: []Owner{}, Estimated: a.SlicedEvents > 0}
 		for _, s := range a.Holders.ByLine[:min(len(a.Holders.ByLine), memoryOwners)] {
 			m.Owners = append(m.Owners, Owner{Name: s.Key, Bytes: s.Bytes, Blocks: int64(s.Blocks)})
 		}

@@ -133,12 +133,15 @@ func (b *builder) intervals() error {
 func (b *builder) kernels() error {
 	if b.deviceRows > 0 {
 		return b.each(`
-			SELECT d.name, any_value(d.category), count(*), sum(d.duration_ns)::DOUBLE / 1e6, 100.0 * sum(d.duration_ns) / sum(sum(d.duration_ns)) OVER (),
-				coalesce(mode(o.operator), '')
-			FROM rows d LEFT JOIN launch_owner o USING (session_id, launch_id)
-			WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY d.name ORDER BY 4 DESC, 1`, func(scan scan) error {
+			WITH launched AS (
+				SELECT d.name, any_value(d.category) AS category, o.operator, count(*) AS calls, sum(d.duration_ns)::DOUBLE AS ns
+				FROM rows d LEFT JOIN launch_owner o USING (session_id, launch_id)
+				WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY d.name, o.operator)
+			SELECT name, any_value(category), sum(calls)::BIGINT, sum(ns) / 1e6, 100.0 * sum(ns) / sum(sum(ns)) OVER (),
+				coalesce(arg_max(operator, ns) FILTER (operator IS NOT NULL), ''), coalesce(100.0 * max(ns) FILTER (operator IS NOT NULL) / nullif(sum(ns), 0), 0)
+			FROM launched GROUP BY name ORDER BY 4 DESC, 1`, func(scan scan) error {
 			var k Kernel
-			err := scan(&k.Name, &k.Category, &k.Calls, &k.DeviceMS, &k.Percent, &k.Operator)
+			err := scan(&k.Name, &k.Category, &k.Calls, &k.DeviceMS, &k.Percent, &k.Operator, &k.OperatorPercent)
 			b.report.Kernels = append(b.report.Kernels, k)
 			return err
 		})

@@ -2,6 +2,8 @@ package report
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -35,12 +37,18 @@ func (b *builder) phases() error {
 	}
 	// Of all steps some were recorded whole: what holds for them is an estimate of the rest.
 	estimated := len(chosen) > 1 && len(chosen) < len(b.stepRows)
+	factor, off := b.lengthened(chosen)
+	if factor != 1 {
+		b.report.PhasesOf += fmt.Sprintf(", which took %s with the probes of detail in them; ms are estimated: their shares of the %s that the %d steps between slices take",
+			msText(total/float64(len(windows))/1e6), msText(b.stretched.BetweenMS), b.stretched.Between)
+	}
 	for phase, each := range byPhase(took) {
-		sum := steps.Mean(each) * float64(len(each))
-		p := Phase{Phase: phase, MSPerStep: steps.Mean(each) / 1e6, Percent: 100 * sum / max(total, 1)}
-		if estimated {
-			lo, hi := steps.Interval(each)
-			lo, hi = max(lo, 0)/1e6, hi/1e6
+		mean := steps.Mean(each)
+		p := Phase{Phase: phase, MSPerStep: factor * mean / 1e6, Percent: 100 * mean * float64(len(each)) / max(total, 1), Estimated: estimated || factor != 1}
+		if p.Estimated {
+			_, hi := steps.Interval(each)
+			half := factor * math.Hypot(hi-mean, off*mean)
+			lo, hi := max(factor*mean-half, 0)/1e6, (factor*mean+half)/1e6
 			p.LoMS, p.HiMS = &lo, &hi
 		}
 		b.report.Phases = append(b.report.Phases, p)
@@ -49,6 +57,20 @@ func (b *builder) phases() error {
 		return cmp.Or(cmp.Compare(c.MSPerStep, a.MSPerStep), strings.Compare(a.Phase, c.Phase))
 	})
 	return nil
+}
+
+// lengthened is what times of the steps are multiplied with to be of steps without the
+// probes of detail, and how far off that may be, as a share: 1 where the steps are not
+// those of slices, or nothing tells it.
+func (b *builder) lengthened(chosen []stepRow) (factor, off float64) {
+	if b.stretched == nil || len(chosen) == 0 || !slices.ContainsFunc(chosen, func(s stepRow) bool { return s.sliced }) {
+		return 1, 0
+	}
+	sum := 0.0
+	for _, s := range chosen {
+		sum += float64(s.untilNS - s.beginNS)
+	}
+	return b.stretched.BetweenMS / (sum / float64(len(chosen)) / 1e6), (b.stretched.HighMS - b.stretched.BetweenMS) / b.stretched.BetweenMS
 }
 
 // byPhase turns maps by stretch into lists by phase, with zero where a stretch has none.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/findings"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
 	"github.com/ebpfprof/ebpfprof/internal/lint"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/peaks"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
@@ -24,33 +26,38 @@ type Options struct {
 	Step   *int // only the period of this step
 	// Machine is what the machine of the recording can do, if that was measured.
 	Machine *peaks.Measured
-	// Progress is told what is being computed; nil is nobody.
+	// Progress is told what is being computed; nil for none.
 	Progress func(what string)
 }
 
 // Report is what `report --format json` writes; docs/json.md describes it.
 type Report struct {
-	Verdict   string             `json:"verdict"`
-	Dataset   string             `json:"dataset"`
-	Source    string             `json:"source"`
-	Rows      RowCount           `json:"rows"`
-	Warnings  []string           `json:"warnings"`
-	Untold    []string           `json:"cannot_be_told"`
-	Job       []Process          `json:"job"`
-	WindowMS  float64            `json:"window_ms"`
-	Steps     *Steps             `json:"steps"`
-	Phases    []Phase            `json:"phases"`
-	PhasesOf  string             `json:"phases_of"`
-	Device    *Device            `json:"device"`
-	Devices   []Device           `json:"devices"`
-	Operators []Operator         `json:"operators"`
-	Kernels   []Kernel           `json:"kernels"`
-	Launches  []Launch           `json:"launches"`
-	Lines     []Line             `json:"lines"`
-	Threads   []Thread           `json:"threads"`
-	IO        []IO               `json:"io"`
-	Memory    []Memory           `json:"memory"`
-	Findings  []findings.Finding `json:"findings"`
+	Verdict     string              `json:"verdict"`
+	Dataset     string              `json:"dataset"`
+	Source      string              `json:"source"`
+	Rows        RowCount            `json:"rows"`
+	Warnings    []string            `json:"warnings"`
+	Untold      []string            `json:"cannot_be_told"`
+	Job         []Process           `json:"job"`
+	WindowMS    float64             `json:"window_ms"`
+	Steps       *Steps              `json:"steps"`
+	Phases      []Phase             `json:"phases"`
+	PhasesOf    string              `json:"phases_of"`
+	stretched   string              // how much longer probes made steps; "" is hardly
+	OutOfMemory []analysis.Shortage `json:"out_of_memory"`
+	Hang        *hang.Report        `json:"hang"` // null where nothing waited for long when the recording ended
+	Device      *Device             `json:"device"`
+	Devices     []Device            `json:"devices"`
+	// DeviceBounds is in Device's place where only bounds of its times are known.
+	DeviceBounds *DeviceBounds      `json:"device_bounds"`
+	Operators    []Operator         `json:"operators"`
+	Kernels      []Kernel           `json:"kernels"`
+	Launches     []Launch           `json:"launches"`
+	Lines        []Line             `json:"lines"`
+	Threads      []Thread           `json:"threads"`
+	IO           []IO               `json:"io"`
+	Memory       []Memory           `json:"memory"`
+	Findings     []findings.Finding `json:"findings"`
 	// Contention is nil where the training thread hardly ever waited for a CPU.
 	Contention *Contention `json:"contention"`
 	Bound      *Bound      `json:"bound"`
@@ -88,21 +95,25 @@ type Steps struct {
 	Count int    `json:"count"`
 	// Represented is for how many steps these stand: more where only slices of what tells
 	// steps were recorded, an estimate then.
-	Represented float64   `json:"represented_count"`
-	Timed       int       `json:"timed_count"`
-	Warmup      int       `json:"warmup_count"`
-	Whole       int       `json:"whole_count"`
-	Evaluate    int       `json:"evaluate_count"`
-	MeanMS      float64   `json:"mean_ms"`
-	StddevMS    float64   `json:"stddev_ms"`
-	Slowest     Slowest   `json:"slowest"`
-	Method      string    `json:"method"`
-	Sequence    string    `json:"sequence"`
-	PeriodMS    []float64 `json:"period_ms"`
+	Represented float64 `json:"represented_count"`
+	Timed       int     `json:"timed_count"`
+	Warmup      int     `json:"warmup_count"`
+	Whole       int     `json:"whole_count"`
+	Evaluate    int     `json:"evaluate_count"`
+	MeanMS      float64 `json:"mean_ms"`
+	StddevMS    float64 `json:"stddev_ms"`
+	Slowest     Slowest `json:"slowest"`
+	Method      string  `json:"method"`
+	Sequence    string  `json:"sequence"`
+	// Of the settled steps that no slice of the recording touched, where others were in
+	// slices: how long a step is without the probes of detail.
+	Unsliced   int       `json:"unsliced_count"`
+	UnslicedMS *float64  `json:"unsliced_mean_ms"`
+	PeriodMS   []float64 `json:"period_ms"`
 }
 
 // Contention is how much of the steps' time the training thread was ready to run and had
-// no CPU, and how many CPUs the job and everybody else kept busy meanwhile.
+// no CPU, and how many CPUs the job and all other processes kept busy meanwhile.
 type Contention struct {
 	Percent   float64  `json:"percent"`
 	WindowMS  float64  `json:"window_ms"`
@@ -117,13 +128,16 @@ type Slowest struct {
 	MS    float64 `json:"ms"`
 }
 
-// Phase is what a step's time goes to on the training thread.
+// Phase is what a step's time goes to on the training thread. Where steps in slices were
+// looked into, the share is theirs and MSPerStep an estimate: the share of a step between
+// slices, which no probes of detail made longer.
 type Phase struct {
 	Phase     string   `json:"phase"`
 	MSPerStep float64  `json:"ms_per_step"`
 	Percent   float64  `json:"percent"`
 	LoMS      *float64 `json:"lo_ms"`
 	HiMS      *float64 `json:"hi_ms"`
+	Estimated bool     `json:"estimated"`
 }
 
 // Operator is what all calls of one name took. TotalMS is on the host, with what
@@ -153,7 +167,9 @@ type Kernel struct {
 	Calls    int64   `json:"calls"`
 	DeviceMS float64 `json:"device_ms"`
 	Percent  float64 `json:"percent"`
-	Operator string  `json:"operator,omitempty"`
+	Operator string  `json:"operator,omitempty"` // that launched the most of it, as far as that is known
+	// OperatorPercent is how much of the kernel's time that operator launched.
+	OperatorPercent float64 `json:"operator_percent,omitempty"`
 }
 
 // Launch is work that the host handed to a device in a recording of our own.
@@ -191,12 +207,15 @@ type Memory struct {
 	Space     string  `json:"space"`
 	DeviceID  *int32  `json:"device_id"`
 	PeakBytes int64   `json:"peak_bytes"`
-	AtMS      float64 `json:"at_ms"`
+	AtMS      float64 `json:"at_ms"` // after the first row
 	Said      *int64  `json:"allocator_said_bytes"`
 	Reserved  *int64  `json:"reserved_bytes"`
 	Owners    []Owner `json:"owners"`
 	Estimated bool    `json:"estimated"`
-	series    []point
+	// Time in the allocator, nil where there are no steps or its calls were not timed.
+	AllocationUS *float64 `json:"allocation_us_per_step"`
+	FreeUS       *float64 `json:"free_us_per_step"`
+	series       []point
 }
 
 // Owner is who had allocated what was live at the peak.
@@ -212,13 +231,13 @@ type point struct{ x, y float64 }
 func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 	b := &builder{ctx: ctx, db: db, options: o, report: &Report{
 		Dataset: db.Root(), Warnings: []string{}, Untold: []string{}, Job: []Process{}, Phases: []Phase{}, Devices: []Device{},
-		Operators: []Operator{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, Findings: []findings.Finding{},
+		Operators: []Operator{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, OutOfMemory: []analysis.Shortage{}, Findings: []findings.Finding{},
 	}}
 	for _, part := range []struct {
 		name string
 		f    func() error
 	}{
-		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
+		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"what waits", b.hangs}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
 		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.lines}, {"threads", b.threads}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.flames},
 	} {
 		if o.Progress != nil {
@@ -247,6 +266,7 @@ type builder struct {
 	stepRows        []stepRow // settled
 	warmup          []stepRow
 	loops           []timeline.Thread
+	stretched       *timeline.Stretched // nil where no slices made steps longer
 }
 
 func (b *builder) untold(format string, args ...any) {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -135,9 +137,9 @@ func TestOfManyWarningsOfAKindTheRestIsCounted(t *testing.T) {
 		if strings.Contains(w, "ring buffer") && i > 0 {
 			t.Errorf("the loss is told as number %d", i)
 		}
-		var n int64
-		if strings.Contains(w, "late: ") {
-			if _, err := fmt.Sscan(w, &n); err != nil {
+		if found := regexp.MustCompile(`(\d+) (probes\)|late:)`).FindStringSubmatch(w); found != nil {
+			n, err := strconv.ParseInt(found[1], 10, 64)
+			if err != nil {
 				t.Errorf("%q: %v", w, err)
 			}
 			late += n
@@ -175,7 +177,81 @@ func TestAReportBeginsWithTheCPUsThatAThreadDidNotHave(t *testing.T) {
 	}
 }
 
+// TestAReportBeginsWithMemoryThatRanOut, also where nothing else was recorded; not with a
+// driver's, which its caller knew how to help.
+func TestAReportBeginsWithMemoryThatRanOut(t *testing.T) {
+	for level, want := range map[string]string{
+		"allocator": " asked for 8.00 GiB of host memory and there was no room",
+		"kernel":    "The kernel killed pid 7",
+		"driver":    "",
+	} {
+		shortage := func(d *output.Dataset) error {
+			asked := int64(8 << 30)
+			return d.Memory([]event.Memory{{TSNS: 15e14, PID: 7, TID: 8, Space: "host", Level: level, Action: event.ActionOutOfMemory, Bytes: &asked, Weight: 1}})
+		}
+		alone := built(t, made(t, shortage))
+		beside := built(t, made(t, func(d *output.Dataset) error { return errors.Join(loop(d), shortage(d)) }))
+		for _, r := range []*Report{alone, beside} {
+			if len(r.OutOfMemory) != 1 || !strings.Contains(r.Verdict, want) || strings.Contains(r.Verdict, "memory") != (want != "") {
+				t.Errorf("%s: %+v, %s", level, r.OutOfMemory, r.Verdict)
+			}
+			var text bytes.Buffer
+			if err := r.Write(&text, "text", Style{}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(text.String(), "out of memory: ") {
+				t.Errorf("%s: the memory section does not tell of it:\n%s", level, text.String())
+			}
+		}
+		if want != "" && !strings.Contains(beside.Verdict, "Before that: ") {
+			t.Errorf("%s: %s", level, beside.Verdict)
+		}
+	}
+}
+
 // TestMachinesFindTheMembersThatAreStable also where there is nothing.
+// Of a job that hung before the recording began no call was seen: the stacks tell.
+func TestAReportBeginsWithAHang(t *testing.T) {
+	const c10d = "/v/torch/distributed/distributed_c10d.py"
+	framework := "torch"
+	standing := func(since int64) func(*output.Dataset) error {
+		return func(d *output.Dataset) error {
+			all := event.OpenCalls{}
+			for rank := range int32(3) {
+				pid := 100 + rank
+				frames := []event.Frame{{Kind: "python", Function: "all_reduce", File: c10d, Line: 1}, {Kind: "python", Function: "step", File: "/home/u/train.py", Line: 7}}
+				if rank == 1 {
+					frames = frames[1:]
+				}
+				err := errors.Join(d.Process(event.Process{ID: int64(pid), PID: pid, Rank: &rank, Framework: &framework}),
+					d.Stacks([]event.Stack{{ID: int64(pid), Frames: frames, Status: "complete"}}))
+				if err != nil {
+					return err
+				}
+				stack := int64(pid)
+				all.Threads = append(all.Threads, event.StillThread{SeenNS: 1e15 + 9e9, SinceNS: &since, PID: pid, TID: pid, StackID: &stack})
+			}
+			return d.OpenCalls(all)
+		}
+	}
+	const want = "The job hung when the recording ended: 2 wait in a collective whose begin was not recorded (all_reduce): its number is not known; rank 1 is in none."
+	alone := built(t, made(t, standing(1e15)))
+	if alone.Verdict != want {
+		t.Errorf("%s", alone.Verdict)
+	}
+	beside := built(t, made(t, func(d *output.Dataset) error { return errors.Join(loop(d), standing(1e15)(d)) }))
+	if !strings.HasPrefix(beside.Verdict, want+" Before that: ") {
+		t.Errorf("%s", beside.Verdict)
+	}
+	var text bytes.Buffer
+	if err := alone.Write(&text, "text", Style{}); err != nil || !strings.Contains(text.String(), "ebpfprof fleet hang") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	if short := built(t, made(t, standing(1e15+8e9))); short.Hang != nil || strings.Contains(short.Verdict, "hung") {
+		t.Errorf("of what has stood for a second: %s", short.Verdict)
+	}
+}
+
 func TestMachinesFindTheMembersThatAreStable(t *testing.T) {
 	for name, fill := range map[string]func(*output.Dataset) error{"nothing": func(*output.Dataset) error { return nil }, "a loop": loop} {
 		var text bytes.Buffer
@@ -191,7 +267,7 @@ func TestMachinesFindTheMembersThatAreStable(t *testing.T) {
 				t.Errorf("%s: no %s", name, member)
 			}
 		}
-		for _, list := range []string{"phases", "operators", "kernels", "findings", "warnings", "lines", "memory", "cannot_be_told"} {
+		for _, list := range []string{"phases", "operators", "kernels", "findings", "warnings", "lines", "memory", "out_of_memory", "cannot_be_told"} {
 			if members[list][0] != '[' {
 				t.Errorf("%s: %s is %s, and no list", name, list, members[list])
 			}
@@ -237,5 +313,36 @@ func TestTheReportHasThePeakOfMemory(t *testing.T) {
 	a, got := m.Arenas[0], built(t, db).Memory[0]
 	if got.PeakBytes != a.PeakBytes || a.PeakBytes == 0 || !got.Estimated || got.Owners[0].Bytes != a.Holders.ByLine[0].Bytes {
 		t.Errorf("report %+v; memory %d, %+v", got, a.PeakBytes, a.Holders.ByLine)
+	}
+}
+
+// TestManyRowsOfASortAreOneSentence: slices, first calls without a probe and what is not
+// whole; a count that the detail has is not said twice.
+func TestManyRowsOfASortAreOneSentence(t *testing.T) {
+	r := built(t, made(t, func(d *output.Dataset) (err error) {
+		for n := range 3 {
+			begin := int64(1e15 + n*1e9)
+			err = errors.Join(err,
+				d.Warning(event.Warning{TSNS: 1e15, Kind: "slice", Source: "detail", Count: 79, Detail: "79 probes recorded 200.0 of 1000.0 ms"}),
+				d.Slices([]event.Slice{{ID: int64(n + 1), PID: 100, Group: "autograd", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 1e9, Phase: "other", Recorded: 1, Represented: 5}}),
+				d.Slices([]event.Slice{{ID: int64(n + 21), PID: 100, Group: "autograd", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 9e8, Phase: "training", Recorded: 1, Represented: 5}}),
+				d.Slices([]event.Slice{{ID: int64(n + 11), PID: 100, Group: "memory", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 1e9, Recorded: 1, Represented: 5}}),
+				d.Warning(event.Warning{TSNS: 1e15, Kind: "late", Source: "/l/a.so", Count: 2, Detail: fmt.Sprintf("the job has just begun to use these, and their first calls are not recorded: aten::f%d", n)}),
+				d.Warning(event.Warning{TSNS: 1e15, Kind: "incomplete", Source: fmt.Sprint("reason", n), Count: int64(n + 1)}))
+		}
+		return errors.Join(err, d.Warning(event.Warning{TSNS: 1e15, Kind: "import", Source: "t.json", Count: 198, Detail: "198 rows of t.json are not imported"}))
+	}))
+	got := strings.Join(r.Warnings, "\n")
+	for _, want := range []string{
+		"operators and their like were recorded in 3 slices, 600.0 ms of 3000 ms",
+		"a.so: the job began to use some functions before they had probes: their first calls are not recorded (6 probes)",
+		"6 stacks, frames and rows are not whole: 3 reason2, 2 reason1, 1 reason0", "198 rows of t.json are not imported",
+	} {
+		if !strings.Contains("\n"+got, "\n"+want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "79 probes") || strings.Count(got, "198") != 1 {
+		t.Error(got)
 	}
 }

@@ -13,6 +13,7 @@ type stepRow struct {
 	pid, tid         int
 	beginNS, untilNS int64
 	whole            bool // every row of it was recorded
+	sliced           bool // probes of detail were in it
 }
 
 // steps takes the loop of the process with the most steps.
@@ -41,7 +42,7 @@ func (b *builder) steps() error {
 		PID: p.PID, TID: p.TID, Kind: string(p.Steps.Kind), Count: p.Steps.Count, Represented: p.Steps.Represented, Whole: p.Whole, Warmup: p.Warmup, Timed: p.Steps.Timed,
 		Evaluate: p.Evaluate, Method: p.Method, Sequence: p.Sequence, PeriodMS: []float64{},
 	}
-	for _, row := range p.List {
+	for i, row := range p.List {
 		if row.Kind != p.Steps.Kind && row.Kind != steps.Warmup {
 			continue
 		}
@@ -49,7 +50,7 @@ func (b *builder) steps() error {
 		if row.PeriodNS != nil {
 			end = row.BeginNS + *row.PeriodNS
 		}
-		step := stepRow{p.PID, p.TID, row.BeginNS, end, row.Whole}
+		step := stepRow{p.PID, p.TID, row.BeginNS, end, row.Whole, threads[best].Steps[i].Sliced}
 		if row.Kind == steps.Warmup {
 			b.warmup = append(b.warmup, step)
 			continue
@@ -60,7 +61,10 @@ func (b *builder) steps() error {
 		b.stepRows = append(b.stepRows, step)
 	}
 	b.settled(s, p.Steps)
-	b.report.Steps = s
+	if stretched, ok := timeline.StretchedOf(threads[best].Of(p.Steps.Kind)); ok {
+		b.stretched, s.Unsliced, s.UnslicedMS = &stretched, stretched.Between, &stretched.BetweenMS
+	}
+	b.report.Steps, b.report.stretched = s, timeline.Note(threads[best:best+1])
 	return nil
 }
 
@@ -92,6 +96,9 @@ func (s *Steps) sentence() string {
 	}
 	if s.Represented >= 1.01*float64(s.Count) {
 		text += fmt.Sprintf("; of about %.0f, since steps themselves were recorded in slices", s.Represented)
+	}
+	if s.UnslicedMS != nil {
+		text += fmt.Sprintf("; the %d between slices %s, without the probes of detail", s.Unsliced, msText(*s.UnslicedMS))
 	}
 	if s.Warmup > 0 {
 		text += fmt.Sprintf("; %d of them warm-up, which the times leave out", s.Warmup)

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -67,7 +69,7 @@ func (t *table) write(out *bufio.Writer, width int) {
 			if i > 0 {
 				fmt.Fprint(out, "  ")
 			}
-			cell = shorten(printable.Text(cell), widths[i])
+			cell = shortened(printable.Text(cell), widths[i])
 			pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
 			switch {
 			case !t.left[i]:
@@ -82,9 +84,41 @@ func (t *table) write(out *bufio.Writer, width int) {
 			if b := bar(t.share[n-1]); b != "" {
 				fmt.Fprint(out, "  ", b)
 			}
+		} else if bars {
+			fmt.Fprint(out, "  ", t.of)
 		}
 		fmt.Fprintln(out)
+		if n > 0 && t.below != nil {
+			for _, line := range wrap(printable.Text(t.below[n-1]), width-6) {
+				fmt.Fprintf(out, "      %s\n", line)
+			}
+		}
 	}
+}
+
+// line is a place in a file.
+var line = regexp.MustCompile(`/.*:\d+$`)
+
+// shortened keeps the end of a place, which says the file and the line, and both ends of
+// anything else.
+func shortened(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) > width && width > 1 && line.MatchString(text) {
+		return "…" + string(runes[len(runes)-width+1:])
+	}
+	return shorten(text, width)
+}
+
+// wrap cuts a sentence into lines, between words.
+func wrap(text string, width int) (lines []string) {
+	at := ""
+	for _, word := range strings.Fields(text) {
+		if at != "" && utf8.RuneCountInString(at)+1+utf8.RuneCountInString(word) > width {
+			lines, at = append(lines, at), ""
+		}
+		at = strings.TrimPrefix(at+" "+word, " ")
+	}
+	return append(lines, at)
 }
 
 // bar is a share as a bar, to an eighth of a character.
@@ -109,12 +143,19 @@ func (r *Report) writeMarkdown(w io.Writer, style Style) error {
 			if len(s.notes) > 0 {
 				fmt.Fprintln(out)
 			}
-			fmt.Fprintf(out, "| %s |\n|", strings.Join(t.header, " | "))
-			for _, left := range t.left {
+			header, left := t.header, t.left
+			if t.below != nil {
+				header, left = append(slices.Clone(header), t.about), append(slices.Clone(left), true)
+			}
+			fmt.Fprintf(out, "| %s |\n|", strings.Join(header, " | "))
+			for _, left := range left {
 				fmt.Fprint(out, map[bool]string{true: " --- |", false: " ---: |"}[left])
 			}
 			fmt.Fprintln(out)
-			for _, row := range t.rows {
+			for n, row := range t.rows {
+				if t.below != nil {
+					row = append(slices.Clone(row), t.below[n])
+				}
 				cells := make([]string, len(row))
 				for i, cell := range row {
 					cells[i] = markdown(cell)

@@ -5,14 +5,36 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/findings"
+	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
 )
 
 // contendedPercent is from when on the report begins with the CPUs that the training
 // thread did not have: every other time in it is longer for that.
 const contendedPercent = 10
 
-// verdict is one sentence: what limits the job, and by how much.
+// verdict is one sentence: what limits the job, and by how much; before that, what ended it or holds it up.
 func (b *builder) verdict() string {
+	if text := b.report.hanging(); text != "" {
+		if b.report.Rows.Total > 0 || b.samples > 0 {
+			text += " Before that: " + b.ran()
+		}
+		return text
+	}
+	return b.ran()
+}
+
+// ran is what is said of a job that went on.
+func (b *builder) ran() string {
+	text := b.slowest()
+	if o := b.report.ranOut(); o != nil {
+		sentence := o.Sentence()
+		text = fmt.Sprintf("%s%s. Before that: %s%s", strings.ToUpper(sentence[:1]), sentence[1:], strings.ToLower(text[:1]), text[1:])
+	}
+	return text
+}
+
+// slowest is what of the machine and the job costs it most.
+func (b *builder) slowest() string {
 	r := b.report
 	if r.Rows.Total == 0 && b.samples == 0 {
 		return "Nothing was recorded: there is no span and no sample."
@@ -22,6 +44,17 @@ func (b *builder) verdict() string {
 		text = fmt.Sprintf("For %.0f %% of the steps' time the training thread was ready to run and had no CPU (%s); after that: %s%s", c.Percent, c.who, strings.ToLower(text[:1]), text[1:])
 	}
 	return text
+}
+
+// ranOut is the last time that an allocator, or the kernel, had no memory left, nil if
+// there was none. That a driver had none its caller may have known how to help.
+func (r *Report) ranOut() *analysis.Shortage {
+	for i := range r.OutOfMemory {
+		if r.OutOfMemory[i].Level != "driver" {
+			return &r.OutOfMemory[i]
+		}
+	}
+	return nil
 }
 
 // mostHeadroom is the first finding's, in percent.
@@ -41,7 +74,7 @@ func (b *builder) limits() string {
 		if place := placeOf(f); place != "" {
 			at = place
 		}
-		return fmt.Sprintf("Mending %s at %s would shorten a step by about %.0f %%: %s.", strings.ReplaceAll(f.Rule, "_", " "), at, *f.HeadroomPercent, strings.TrimSuffix(f.Advice, "."))
+		return fmt.Sprintf("Mending %s at %s would shorten a step by about %.0f %%: %s.", f.Accusation(), at, *f.HeadroomPercent, strings.TrimSuffix(f.Advice, "."))
 	}
 	if d := r.Device; d != nil && d.TotalMS > 0 {
 		return b.deviceVerdict(d)

@@ -31,7 +31,7 @@ func drawn(packages []goPackage) string {
 			}
 		}
 		slices.Sort(imported)
-		row := fmt.Sprintf("%-12s", strings.TrimPrefix(p.ImportPath, "tracer/"))
+		row := fmt.Sprintf("%-17s", strings.TrimPrefix(p.ImportPath, "tracer/"))
 		if len(imported) > 0 {
 			row += " ──▶ " + strings.Join(imported, ", ")
 		}

@@ -18,6 +18,10 @@ type Job struct {
 	Now      int64
 	// Weight is that of the spans that follow; 1 unless it is set.
 	Weight float64
+	// Parent is the process that made this one; 0 is none of the job's.
+	Parent int32
+	// PriceNS is what a pass of a probe cost by the recording; 0 is not known.
+	PriceNS int64
 
 	spans   []*event.Span
 	samples []*event.Sample
@@ -163,7 +167,13 @@ func Write(t testing.TB, jobs ...*Job) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = d.Session(event.Recording{ID: "s", StartedNS: 1_000_000_000})
+	recording := event.Recording{ID: "s", StartedNS: 1_000_000_000}
+	if len(jobs) > 0 && jobs[0].PriceNS > 0 {
+		hits := int64(1000)
+		overhead := hits * jobs[0].PriceNS
+		recording.Hits, recording.OverheadNS = &hits, &overhead
+	}
+	err = d.Session(recording)
 	var first int64
 	for i, j := range jobs {
 		var spans []event.Span
@@ -191,7 +201,10 @@ func Write(t testing.TB, jobs ...*Job) string {
 		first += int64(len(j.spans))
 		rank := int32(i)
 		process := event.Process{ID: int64(j.PID), PID: j.PID, StartedNS: 1}
-		if len(jobs) > 1 {
+		switch {
+		case j.Parent != 0:
+			process.ParentPID = &j.Parent
+		case len(jobs) > 1:
 			process.Rank = &rank
 		}
 		var stacks []event.Stack

@@ -12,7 +12,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -21,7 +20,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,6 +27,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/ebpfprof/ebpfprof/internal/query"
+	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/internal/study"
 )
 
 const (
@@ -46,24 +46,16 @@ func main() {
 	tracer := flag.String("tracer", "bin/ebpfprof", "the program that records")
 	python := flag.String("python", "python3", "the interpreter that has PyTorch")
 	job := flag.String("job", "testdata/jobs/short.py", "the job; it takes --steps")
-	keep := flag.String("keep", "", "a directory to keep the datasets of runs in that have a wrong estimate")
+	keep := flag.String("keep", "", "a directory to keep the datasets of runs in that have a wrong estimate, or one too wide")
 	flag.Parse()
-	if os.Geteuid() != 0 {
-		fmt.Println("shortruns: skipped: it needs root")
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	s := study{*tracer, *python, *job, *keep, *runs}
-	err := s.all(ctx, strings.Split(*steps, ","), strings.Split(*budgets, ","))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "shortruns:", err)
-		os.Exit(1)
-	}
+	s := recordings{*tracer, *python, *job, *keep, *runs}
+	study.Main("shortruns", func(ctx context.Context) error {
+		return s.all(ctx, strings.Split(*steps, ","), strings.Split(*budgets, ","))
+	})
 }
 
-// study is what is run, and how often.
-type study struct {
+// recordings are what is run, and how often.
+type recordings struct {
 	tracer, python, job string
 	keep                string // "": nowhere
 	runs                int
@@ -90,7 +82,7 @@ type cell struct {
 	worstCalls []float64 // how far off each run's worst operator was, by the truth
 }
 
-func (s *study) all(ctx context.Context, lengths, budgets []string) error {
+func (s *recordings) all(ctx context.Context, lengths, budgets []string) error {
 	dir, err := os.MkdirTemp("", "ebpfprof-shortruns-")
 	if err != nil {
 		return err
@@ -106,12 +98,11 @@ func (s *study) all(ctx context.Context, lengths, budgets []string) error {
 		if err != nil {
 			return err
 		}
-		// The operators of every training step; what an import calls once is not asked.
-		for name, e := range truth {
-			if e.calls < float64(steps) {
-				delete(truth, name)
-			}
+		every, err := ofEveryStep(ctx, filepath.Join(dir, "dataset"))
+		if err != nil {
+			return err
 		}
+		maps.DeleteFunc(truth, func(name string, _ estimate) bool { return !every[name] })
 		if len(truth) == 0 {
 			return fmt.Errorf("the recording of every call of %d steps has no operator of each step", steps)
 		}
@@ -124,7 +115,7 @@ func (s *study) all(ctx context.Context, lengths, budgets []string) error {
 					return err
 				}
 				if wrong := c.add(truth, got); len(wrong) > 0 {
-					fmt.Fprintln(os.Stderr, "  wrong:", strings.Join(wrong, "; "))
+					fmt.Fprintln(os.Stderr, "  "+strings.Join(wrong, "; "))
 					if err := s.keepDataset(dir, steps, c.budget, run); err != nil {
 						return err
 					}
@@ -140,7 +131,7 @@ func (s *study) all(ctx context.Context, lengths, budgets []string) error {
 }
 
 // record runs the job under the tracer and reads the estimates.
-func (s *study) record(ctx context.Context, dir string, steps int, budget string) (map[string]estimate, error) {
+func (s *recordings) record(ctx context.Context, dir string, steps int, budget string) (map[string]estimate, error) {
 	dataset := filepath.Join(dir, "dataset")
 	if err := os.RemoveAll(dataset); err != nil {
 		return nil, err
@@ -174,8 +165,40 @@ func (s *study) record(ctx context.Context, dir string, steps int, budget string
 	return estimates, nil
 }
 
+// everyStep are the operators of a dataset with every call that each training step calls, from
+// one backward pass to the next; what an import or an initialisation calls often is not
+// asked. The first step may do less: it has no momentum yet.
+const everyStep = `
+	WITH pass AS (
+		SELECT row_number() OVER (ORDER BY ts_ns) AS n, ts_ns, lead(ts_ns) OVER (ORDER BY ts_ns) AS until FROM span WHERE category = 'backward'
+	)
+	SELECT name FROM span AS s JOIN pass ON s.ts_ns >= pass.ts_ns AND s.ts_ns < until
+	WHERE layer IN ('op', 'autograd') AND coalesce(category, '') <> 'backward'
+	GROUP BY name HAVING count(DISTINCT n) FILTER (n > 1) = (SELECT count(*) - 2 FROM pass)`
+
+func ofEveryStep(ctx context.Context, dataset string) (map[string]bool, error) {
+	db, err := query.Open(dataset)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	result, err := db.Run(ctx, everyStep)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, row := range result.Rows {
+		name, isText := row[0].(string)
+		if !isText {
+			return nil, fmt.Errorf("a span has the name %v", row[0])
+		}
+		names[name] = true
+	}
+	return names, nil
+}
+
 // keepDataset moves a dataset to where it can be looked at.
-func (s *study) keepDataset(dir string, steps int, budget string, run int) error {
+func (s *recordings) keepDataset(dir string, steps int, budget string, run int) error {
 	if s.keep == "" {
 		return nil
 	}
@@ -183,7 +206,15 @@ func (s *study) keepDataset(dir string, steps int, budget string, run int) error
 	return errors.Join(os.MkdirAll(s.keep, 0o700), os.RemoveAll(to), os.Rename(filepath.Join(dir, "dataset"), to))
 }
 
-// add takes one run, and says what of it is wrong. An operator that it did not see is
+// narrow is how wide half an interval of the cell may be.
+func (c *cell) narrow() float64 {
+	if c.steps == widestSteps && c.budget == widestBudget {
+		return widest
+	}
+	return math.Inf(1)
+}
+
+// add takes one run, and says what of it is wrong, or too wide. An operator that it did not see is
 // estimated at no calls.
 func (c *cell) add(truth, got map[string]estimate) (wrong []string) {
 	worst := 0.0
@@ -194,12 +225,16 @@ func (c *cell) add(truth, got map[string]estimate) (wrong []string) {
 			c.right[name]++
 		} else {
 			c.right[name] += 0
-			wrong = append(wrong, fmt.Sprintf("%s %.0f (%.0f to %.0f), not %.0f", name, e.calls, e.low, e.high, t.calls))
+			wrong = append(wrong, fmt.Sprintf("wrong: %s %.0f (%.0f to %.0f), not %.0f", name, e.calls, e.low, e.high, t.calls))
 		}
 		if e.contains(t.calls) {
 			c.contained++
 		}
-		c.width = append(c.width, (e.high-e.low)/2/t.calls)
+		width := (e.high - e.low) / 2 / t.calls
+		c.width = append(c.width, width)
+		if width > c.narrow() {
+			wrong = append(wrong, fmt.Sprintf("wide: %s %.0f (%.0f to %.0f) of %.0f", name, e.calls, e.low, e.high, t.calls))
+		}
 		worst = max(worst, math.Abs(e.calls/t.calls-1))
 	}
 	c.worstCalls = append(c.worstCalls, worst)
@@ -226,7 +261,7 @@ func show(cells []cell, runs int) {
 		right, least := c.rights()
 		fmt.Fprintf(w, "%d\t%s\t%d\t%.1f %%\t%.1f %%\t%d of %d (%s)\t%.1f %%\t±%.1f %%\t±%.1f %%\n", c.steps, c.budget, len(c.right),
 			percent(right, c.estimates), percent(c.contained, c.estimates), c.right[least], runs, least,
-			100*median(c.worstCalls), 100*median(c.width), 100*slices.Max(c.width))
+			100*steps.Median(c.worstCalls), 100*steps.Median(c.width), 100*slices.Max(c.width))
 	}
 	w.Flush()
 }
@@ -242,8 +277,8 @@ func judge(cells []cell, runs int) error {
 		if float64(c.right[least]) < leastInACell*float64(runs) {
 			short = append(short, fmt.Errorf("%d steps within %s: %s is right in %d of %d runs", c.steps, c.budget, least, c.right[least], runs))
 		}
-		if wide := slices.Max(c.width); c.steps == widestSteps && c.budget == widestBudget && wide > widest {
-			short = append(short, fmt.Errorf("%d steps within %s: an interval of ±%.0f %%, ±%.0f %% at the most", c.steps, c.budget, 100*wide, 100*widest))
+		if wide := slices.Max(c.width); wide > c.narrow() {
+			short = append(short, fmt.Errorf("%d steps within %s: an interval of ±%.0f %%, ±%.0f %% at the most", c.steps, c.budget, 100*wide, 100*c.narrow()))
 		}
 	}
 	if percent(right, estimates) < 100*leastPooled {
@@ -253,8 +288,3 @@ func judge(cells []cell, runs int) error {
 }
 
 func percent(part, of int) float64 { return 100 * float64(part) / float64(max(1, of)) }
-
-func median(all []float64) float64 {
-	sorted := slices.SortedFunc(slices.Values(all), cmp.Compare[float64])
-	return sorted[len(sorted)/2]
-}

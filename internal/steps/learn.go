@@ -19,7 +19,7 @@ const (
 
 // Detector learns the sequence while anchors arrive. The zero value is ready.
 type Detector struct {
-	seen     []token        // since it began to learn, no more than it needs
+	seen     sequence       // since it began to learn, no more than it needs
 	runs     [longest]int   // runs[p-1]: how many of the last tokens are those p before
 	learnt   sequence       // nil while it learns
 	matched  int            // tokens of learnt that the last ones are
@@ -100,10 +100,22 @@ func (d *Detector) learn(t token) bool {
 		d.learnt, d.missed, d.matched, d.seen = s, 0, 0, nil
 		return true
 	}
+	if d.outdated() {
+		d.again()
+		d.closing = 0
+		return false
+	}
 	if len(d.seen) > 2*longest*repeats {
 		d.seen = slices.Clone(d.seen[len(d.seen)-longest*repeats:])
 	}
 	return false
+}
+
+// outdated reports whether the class that must be in a step has not come for so long that
+// it no longer does: its calls may have gone into slices with one still under way.
+func (d *Detector) outdated() bool {
+	n := len(d.seen)
+	return !d.fixed && n >= longest && !d.seen[n-longest:].has(d.closing)
 }
 
 // segmented is for steps that never come ten times in a row, because epochs are

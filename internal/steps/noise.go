@@ -14,15 +14,23 @@ const EnoughForNoise = 2 * stepsAWindow
 // t·sd/√K of the means of K = min(10, N/5) equal windows. Not ok where there are
 // not two windows.
 func Noise(periods []float64) (floor float64, ok bool) {
-	k := min(mostWindows, len(periods)/stepsAWindow)
+	means := Windows(periods)
+	k := len(means)
 	if k < 2 {
 		return 0, false
 	}
-	means := make([]float64, k)
-	for i := range means {
-		means[i] = Mean(periods[i*len(periods)/k : (i+1)*len(periods)/k])
-	}
 	return student[k-1] * math.Sqrt(Variance(means)) / math.Sqrt(float64(k)), true
+}
+
+// Windows are the means of K = min(10, N/5) equal windows. What lasts for some steps, such
+// as another process's work, is in few of them, so that they are as good as independent
+// where the steps are not.
+func Windows(periods []float64) []float64 {
+	means := make([]float64, min(mostWindows, len(periods)/stepsAWindow))
+	for i := range means {
+		means[i] = Mean(periods[i*len(periods)/len(means) : (i+1)*len(periods)/len(means)])
+	}
+	return means
 }
 
 // student is the two-sided 95 % quantile of Student's t by degrees of freedom (R:
@@ -73,6 +81,17 @@ func Mean(x []float64) float64 {
 		sum += v
 	}
 	return sum / float64(max(len(x), 1))
+}
+
+// Paired is how far the means of two samples of which each value belongs to one of the
+// other differ by chance, in 95 of 100 cases: what both of a pair have in common, such as
+// a machine that gets slower, is in none of the differences.
+func Paired(a, b []float64) float64 {
+	differences := make([]float64, len(a))
+	for i := range a {
+		differences[i] = b[i] - a[i]
+	}
+	return Quantile(len(a)-1) * math.Sqrt(Variance(differences)/float64(len(a)))
 }
 
 // Apart is how far the means of two samples of at least two differ by chance, in 95 of

@@ -242,7 +242,7 @@ func Settle(all []Step) {
 }
 
 // Median of an even number is the mean of the two in the middle; 0 of none.
-func Median(x []int64) float64 {
+func Median[T int64 | float64](x []T) float64 {
 	if len(x) == 0 {
 		return 0
 	}

@@ -240,3 +240,21 @@ func TestQuantilesAreThoseOfStudentsT(t *testing.T) {
 		}
 	}
 }
+
+// An optimizer's step that is seen once and never again, since it is not recorded any
+// more, does not keep what is left from being a step.
+func TestWhatClosedAStepOnceDoesNotHaveTo(t *testing.T) {
+	var d Detector
+	completed := 0
+	for i := range int64(3 * patience) {
+		if i == 5 {
+			d.Push(Anchor{Class: Optimize, Begin: 100*i - 50, End: 100*i - 40})
+		}
+		if d.Push(Anchor{Class: Backward, Begin: 100 * i, End: 100*i + 10}) {
+			completed++
+		}
+	}
+	if d.Sequence() != "B" || completed < patience {
+		t.Errorf("sequence %q, %d steps", d.Sequence(), completed)
+	}
+}

@@ -1,32 +1,59 @@
 // Testrun runs `go test -json` and prints what a person wants of it: failures
 // with their output, then every skipped test with its reason, then the totals.
 //
-//	go run ./internal/testrun -- [ARGUMENT OF go test …]
+//	go run ./internal/testrun [-again N] -- [ARGUMENT OF go test …]
 //
 // It exits with 1 when a test failed or none ran, and when a test was skipped
-// for a feature that this kernel must have.
+// for a feature that this kernel must have. With -again N up to N tests that
+// failed beside others are run once more, each by itself: those that then pass
+// do not fail the run, and its last lines name them, for each is a defect of
+// the test or of what it tests. Tests that say in their name that nobody is
+// harmed have no second try, and nobody has where a process died by a signal.
 package main
 
 import (
 	"bytes"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 func main() {
-	args := os.Args[1:]
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
+	again := flag.Int("again", 0, "how many tests that failed are run once more, each by itself")
+	flag.Parse()
+	began := time.Now()
+	r := newReport(os.Stdout)
+	r.strict = os.Geteuid() == 0 && kernelAtLeast(release(), 6, 6)
+	used, err := goTest(r, flag.Args())
+	if err == nil {
+		for _, n := range r.repeatable(*again) {
+			second := newReport(os.Stdout)
+			more, failed := goTest(second, onlyTest(flag.Args(), n))
+			used, err = used+more, errors.Join(err, failed)
+			r.repeated(n, second)
+		}
 	}
-	os.Exit(run(args))
+	ok := r.finish()
+	took := time.Since(began)
+	fmt.Printf("%.0f s, %.1f CPUs busy\n", took.Seconds(), used.Seconds()/took.Seconds())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testrun:", err)
+	}
+	if !ok || err != nil {
+		os.Exit(1)
+	}
 }
 
-func run(args []string) int {
+// goTest runs go test into a report, and returns the CPU time that it took. That tests
+// failed is no error; a go test that failed without one is a failure of the report.
+func goTest(r *report, args []string) (used time.Duration, err error) {
 	command := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
@@ -34,21 +61,20 @@ func run(args []string) int {
 		err = command.Start()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "testrun:", err)
-		return 1
+		return 0, err
 	}
-	r := newReport(os.Stdout)
-	r.strict = os.Geteuid() == 0 && kernelAtLeast(release(), 6, 6)
-	readErr := r.read(out)
-	waitErr := command.Wait()
-	ok := r.finish()
-	if readErr != nil {
-		fmt.Fprintln(os.Stderr, "testrun: reading the output of go test:", readErr)
+	if err := r.read(out); err != nil {
+		return 0, fmt.Errorf("reading the output of go test: %w", err)
 	}
-	if !ok || readErr != nil || waitErr != nil {
-		return 1
+	var exit *exec.ExitError
+	if err := command.Wait(); errors.As(err, &exit) {
+		if len(r.failed)+len(r.other) == 0 {
+			r.other = append(r.other, "go test: "+err.Error())
+		}
+	} else if err != nil {
+		return 0, err
 	}
-	return 0
+	return command.ProcessState.SystemTime() + command.ProcessState.UserTime(), nil
 }
 
 func release() string {

@@ -47,6 +47,9 @@ type report struct {
 	seconds map[name]float64 // of top-level tests
 	waited  map[name]float64 // of tests that waited for others that trace the same library: seconds
 	turns   map[name]float64 // of top-level tests: seconds after that, their own or their children's
+	broke   bool             // a test binary ended before its tests had
+	crashed bool             // a failed test says that a process died by a signal
+	second  []name           // top-level tests that failed, and passed by themselves
 }
 
 func newReport(to io.Writer) *report {
@@ -136,6 +139,7 @@ func (r *report) ended(e event, n name) {
 		r.skipped[n] = reason(r.output[n])
 	case e.Action == "fail":
 		r.failed[n] = true
+		r.crashed = r.crashed || strings.Contains(strings.Join(r.output[n], ""), diedBySignal)
 		fmt.Fprintf(r.to, "FAIL  %s (%.1f s)\n", n, e.Elapsed)
 		r.print(r.output[n])
 	}
@@ -145,6 +149,7 @@ func (r *report) ended(e event, n name) {
 // build, it panicked, it ran out of time.
 func (r *report) packageFailed(e event, n name) {
 	fmt.Fprintf(r.to, "FAIL  %-60s %6.1f s\n", n.pkg, e.Elapsed)
+	r.broke = r.broke || !slices.Contains(r.output[n], ranToTheEnd)
 	for test := range r.failed {
 		if test.pkg == n.pkg {
 			return
@@ -222,7 +227,14 @@ func (r *report) finish() bool {
 		fmt.Fprintln(r.to, "no test ran")
 		ok = false
 	}
-	fmt.Fprintf(r.to, "%d passed, %d failed, %d skipped\n", len(r.passed), len(r.failed)+len(r.other), len(r.skipped))
+	for _, n := range r.second {
+		fmt.Fprintf(r.to, "again %s: failed beside others, see above, and passed by itself: a defect all the same\n", n)
+	}
+	fmt.Fprintf(r.to, "%d passed, %d failed, %d skipped", len(r.passed), len(r.failed)+len(r.other), len(r.skipped))
+	if len(r.second) > 0 {
+		fmt.Fprintf(r.to, ", %d passed at the second try", len(r.second))
+	}
+	fmt.Fprintln(r.to)
 	return ok
 }
 

@@ -13,7 +13,7 @@ type Contention struct {
 	ReadyNS  int64 // of WindowNS; waits shorter than the recording's threshold are not in it
 	WindowNS int64
 	// JobCPUs and OtherCPUs are how many CPUs the recorded processes kept busy on average,
-	// by samples, and everybody else: nil where the machine's counters were not recorded.
+	// by samples, and all other processes: nil where the machine's counters were not recorded.
 	JobCPUs   float64
 	OtherCPUs *float64
 }

@@ -23,10 +23,14 @@ type StepGraph struct {
 	Segments []Segment // one each node
 	Graph    *graph.Graph
 	Times    graph.Times // as measured
+	// Hits are how many passes of the tracer's own probes lie in each segment: of the two of a
+	// call one at its begin and one at its end, half of each on either side of its edge.
+	Hits []float64
 
 	owned map[int][]int // segments by the span that owns them
 	below map[int][]int // spans by the span that is their parent
 	above map[int]int   // the parent of a span
+	main  int           // the training thread
 }
 
 // NewStepGraph makes the graph of a step of which these are the spans.
@@ -43,9 +47,11 @@ func NewStepGraph(t Thread, s Step, spans []Span) (*StepGraph, error) {
 	b.index()
 	b.main = t.TID
 	b.moveBackward()
+	b.findWorks()
 	b.thread(t.TID)
 	b.backwardThreads(t.TID)
 	b.otherThreads()
+	b.works()
 	b.devices()
 	b.synchronisations()
 	var err error
@@ -99,8 +105,9 @@ type builder struct {
 	// byCorrelation are calls of the runtime, for events.
 	byCorrelation map[int64]int
 	threads       map[int]bool // that are cut, beside the training thread
-	main, moved   int          // the training thread, and the thread that is taken for it; 0 is none
+	moved         int          // the thread that is taken for the training thread; 0 is none
 	onLane        []int        // by span: the thread's lane that it is cut into
+	runs          []int        // collectives that a library's threads run, in order of time
 }
 
 // index finds parents once; device work stands under its launch.
@@ -128,6 +135,7 @@ func (b *builder) index() {
 func (b *builder) add(span, tid int, device bool, from, to int64) int {
 	n := b.nodes.Add(graph.Node{Start: float64(from), End: float64(to), Lane: b.lane(span, tid, device)})
 	b.Segments = append(b.Segments, Segment{span, tid, device, from, to})
+	b.Hits = append(b.Hits, 0)
 	if span >= 0 {
 		b.owned[span] = append(b.owned[span], n)
 	}
@@ -162,6 +170,13 @@ func (b *builder) cut(tid int, from, to int64, after int) (last int) {
 	var stack []open
 	now := from
 	last = after
+	edges := 0.0 // hits whose other half lies in the next segment
+	hit := func(n float64) {
+		if last >= 0 && last != after {
+			b.Hits[last] += n / 2
+		}
+		edges += n / 2
+	}
 	owner := func() int {
 		if len(stack) == 0 {
 			return -1
@@ -175,6 +190,7 @@ func (b *builder) cut(tid int, from, to int64, after int) (last int) {
 				b.nodes.After(n, last)
 			}
 			now, last = t, n
+			b.Hits[n], edges = b.Hits[n]+edges, 0
 		}
 	}
 	for i, s := range b.Spans {
@@ -183,10 +199,12 @@ func (b *builder) cut(tid int, from, to int64, after int) (last int) {
 		}
 		for len(stack) > 0 && stack[len(stack)-1].end <= s.Begin-b.begin {
 			advance(stack[len(stack)-1].end)
+			hit(b.Spans[stack[len(stack)-1].span].hits(1))
 			stack = stack[:len(stack)-1]
 		}
 		advance(s.Begin - b.begin)
 		b.before[i] = last
+		hit(s.hits(b.beginHits(i)))
 		end := s.End - b.begin
 		if len(stack) > 0 {
 			end = min(end, stack[len(stack)-1].end) // ends with what it lies in
@@ -195,6 +213,7 @@ func (b *builder) cut(tid int, from, to int64, after int) (last int) {
 	}
 	for len(stack) > 0 {
 		advance(stack[len(stack)-1].end)
+		hit(b.Spans[stack[len(stack)-1].span].hits(1))
 		stack = stack[:len(stack)-1]
 	}
 	advance(to)

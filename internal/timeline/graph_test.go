@@ -227,8 +227,19 @@ func TestBackwardThreadOfATraceIsOnThePath(t *testing.T) {
 		Span{Begin: 75, End: 170, Layer: "device", Category: "kernel", Name: "k", Stream: 7, Launch: 4},
 		Span{Begin: 150, End: 175, Layer: "runtime", Category: "sync", Name: "cudaDeviceSynchronize"})
 	p := g.path(Thread{})
-	if g.last() != 200 || math.Abs(p.DeviceMS*1e6-100) > 1e-9 || math.Abs(p.BoundBy.KernelLaunch*1e6-5) > 1e-9 || p.BetweenMS != 0 {
+	if g.last() != 200 || math.Abs(p.DeviceMS*1e6-100) > 1e-9 || math.Abs(p.BoundBy.KernelLaunch*1e6-5) > 1e-9 || math.Abs(p.BetweenMS*1e6-35) > 1e-9 {
 		t.Errorf("replayed %v: device %v ns, launch %v ns, between %v ns", g.last(), p.DeviceMS*1e6, p.BoundBy.KernelLaunch*1e6, p.BetweenMS*1e6)
+	}
+	// The profiler's mark does nothing itself, and what passes before a kernel begins is none of it.
+	parts := map[string]float64{}
+	for _, part := range p.Parts {
+		parts[part.Where+" "+part.Layer+" "+part.Name] = part.ExposedMS * 1e6
+	}
+	for name, want := range map[string]float64{"between  host time in no operator (the interpreter), in ProfilerStep#1": 35,
+		"device kernel k": 95, "device  waiting for its work to begin (launches, gaps)": 5} {
+		if math.Abs(parts[name]-want) > 1e-9 {
+			t.Errorf("%s: %v of %v", name, want, parts)
+		}
 	}
 	if sum := p.BoundBy.CPU + p.BoundBy.Compute + p.BoundBy.KernelLaunch + p.BoundBy.KernelKernel; math.Abs(sum-p.PathMS) > 1e-9 {
 		t.Errorf("the parts add up to %v of %v", sum, p.PathMS)

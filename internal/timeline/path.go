@@ -14,6 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/graph"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
 )
 
@@ -40,8 +41,11 @@ type CriticalPath struct {
 	Parts          []PathPart    `json:"parts"`    // the most exposed time first
 	Segments       []PathSegment `json:"segments"` // in order of time
 	// DroppedEdges contradicted the measured times.
-	DroppedEdges int    `json:"dropped_edges"`
-	Method       string `json:"method"` // what the graph was made of
+	DroppedEdges int `json:"dropped_edges"`
+	// Ranks are those that the path goes through, where it is of several: the one that it is in
+	// longest first.
+	Ranks  []PathRank `json:"ranks"`
+	Method string     `json:"method"` // what the graph was made of
 }
 
 // BoundBy divides the path, in milliseconds, into what HTA's users know: on the
@@ -93,6 +97,7 @@ type PathSegment struct {
 	Where  string  `json:"where"`
 	Layer  string  `json:"layer"`
 	Name   string  `json:"name"`
+	Rank   *int    `json:"rank"` // whose it is
 	SpanID *int64  `json:"span_id"`
 	FromMS float64 `json:"from_ms"` // since the step's begin
 	MS     float64 `json:"ms"`
@@ -134,57 +139,79 @@ func Choose(threads []Thread, number int) (Thread, Step, error) {
 
 // Path is the critical path of a step.
 func Path(ctx context.Context, db *dataset.DB, t Thread, s Step) (*CriticalPath, error) {
+	g, err := graphOf(ctx, db, t, s)
+	if err != nil {
+		return nil, err
+	}
+	return g.path(t).of(s), nil
+}
+
+// graphOf is the graph of one step.
+func graphOf(ctx context.Context, db *dataset.DB, t Thread, s Step) (*StepGraph, error) {
 	spans, err := Launched(ctx, db, t, s)
 	if err != nil {
 		return nil, err
 	}
-	g, err := NewStepGraph(t, s, spans)
-	if err != nil {
-		return nil, err
-	}
-	p := g.path(t)
+	return NewStepGraph(t, s, spans)
+}
+
+// of names the path by its step.
+func (p *CriticalPath) of(s Step) *CriticalPath {
 	p.Of = cmp.Or(s.Name, fmt.Sprintf("step %d", s.Number))
-	return p, nil
+	return p
 }
 
 func (g *StepGraph) path(t Thread) *CriticalPath {
 	run := g.Graph.Replay(g.Times)
 	p := &CriticalPath{PID: t.PID, Rank: t.Rank, Kind: g.Step.Kind, Number: g.Step.Number, BeginNS: g.Step.Begin,
-		PeriodMS: ms(float64(g.Step.Period)), PathMS: ms(run.Last()), Whole: g.Step.Whole, DroppedEdges: g.Graph.Dropped(),
-		Parts: []PathPart{}, Segments: []PathSegment{}, Method: g.method()}
-	exposed := make([]float64, len(g.Segments))
-	path := g.Graph.CriticalPath(run)
+		PeriodMS: ms(float64(g.Step.Period)), Whole: g.Step.Whole, Method: g.method()}
+	p.fill(g.Graph, run, func(node int) (*StepGraph, int, *int) { return g, node, t.Rank })
+	return p
+}
+
+// fill goes back along the path of a run; at says whose a node is.
+func (p *CriticalPath) fill(all *graph.Graph, run graph.Run, at func(node int) (*StepGraph, int, *int)) {
+	p.PathMS, p.DroppedEdges, p.Parts, p.Segments = ms(run.Last()), all.Dropped(), []PathPart{}, []PathSegment{}
+	exposed, gaps := make([]float64, all.Len()), make([]float64, all.Len())
+	path := all.CriticalPath(run)
 	if len(path) > 0 {
 		path[0].From = 0 // what came before the first node began is its latency
 	}
-	for i, s := range path {
+	afterDevice := false
+	for _, s := range path {
+		g, n, rank := at(s.Node)
 		exposed[s.Node] += s.To - s.From
-		where, layer, name := g.describe(s.Node)
+		where, layer, name := g.describe(n)
 		gap := max(min(run.Start[s.Node], s.To)-s.From, 0)
-		p.BoundBy.add(where, layer, ms(s.To-s.From), ms(gap), i > 0 && g.Segments[path[i-1].Node].Device)
-		segment := PathSegment{Where: where, Layer: layer, Name: name, FromMS: ms(s.From), MS: ms(s.To - s.From)}
-		if span := g.Segments[s.Node].Span; span >= 0 {
+		if where == "device" {
+			gaps[s.Node] += gap
+		}
+		p.BoundBy.add(where, layer, ms(s.To-s.From), ms(gap), afterDevice)
+		segment := PathSegment{Where: where, Layer: layer, Name: name, Rank: rank, FromMS: ms(s.From), MS: ms(s.To - s.From)}
+		if span := g.Segments[n].Span; span >= 0 {
 			segment.SpanID = &g.Spans[span].ID
 		}
 		p.Segments = append(p.Segments, segment)
+		afterDevice = g.Segments[n].Device
 	}
 	parts := map[[3]string]*PathPart{}
-	for n, s := range g.Segments {
+	for node := range all.Len() {
+		g, n, _ := at(node)
+		s := g.Segments[n]
 		where, layer, name := g.describe(n)
-		part := parts[[3]string{where, layer, name}]
-		if part == nil {
-			part = &PathPart{Where: where, Layer: layer, Name: name}
-			parts[[3]string{where, layer, name}] = part
+		hidden := max(float64(s.To-s.From)-exposed[node], 0)
+		of := partOf(parts, where, layer, name)
+		of.ExposedMS, of.HiddenMS = of.ExposedMS+ms(exposed[node]-gaps[node]), of.HiddenMS+ms(hidden)
+		if gaps[node] > 0 { // it is no time of the kernel that began after it
+			partOf(parts, where, "", "waiting for its work to begin (launches, gaps)").ExposedMS += ms(gaps[node])
 		}
-		hidden := max(float64(s.To-s.From)-exposed[n], 0)
-		part.ExposedMS, part.HiddenMS = part.ExposedMS+ms(exposed[n]), part.HiddenMS+ms(hidden)
 		switch where {
 		case "host":
-			p.HostMS += ms(exposed[n])
+			p.HostMS += ms(exposed[node])
 		case "device":
-			p.DeviceMS, p.HiddenDeviceMS = p.DeviceMS+ms(exposed[n]), p.HiddenDeviceMS+ms(hidden)
+			p.DeviceMS, p.HiddenDeviceMS = p.DeviceMS+ms(exposed[node]), p.HiddenDeviceMS+ms(hidden)
 		default:
-			p.BetweenMS += ms(exposed[n])
+			p.BetweenMS += ms(exposed[node])
 		}
 	}
 	for _, part := range parts {
@@ -196,7 +223,15 @@ func (g *StepGraph) path(t Thread) *CriticalPath {
 	slices.SortFunc(p.Parts, func(a, b PathPart) int {
 		return cmp.Or(cmp.Compare(b.ExposedMS, a.ExposedMS), cmp.Compare(b.HiddenMS, a.HiddenMS), cmp.Compare(a.Name, b.Name))
 	})
-	return p
+}
+
+// partOf is the part of that name, made where there is none.
+func partOf(parts map[[3]string]*PathPart, where, layer, name string) *PathPart {
+	key := [3]string{where, layer, name}
+	if parts[key] == nil {
+		parts[key] = &PathPart{Where: where, Layer: layer, Name: name}
+	}
+	return parts[key]
 }
 
 func ms(ns float64) float64 { return ns / 1e6 }
@@ -217,6 +252,9 @@ func (g *StepGraph) describe(node int) (where, layer, name string) {
 		return "between", "", "between calls (the interpreter)"
 	case s.Device:
 		return "device", g.Spans[s.Span].Category, g.Spans[s.Span].Name
+	case g.Spans[s.Span].Layer == "scope" && strings.HasPrefix(g.Spans[s.Span].Name, "ProfilerStep#"):
+		// The profiler's mark lies around the whole step, and does nothing itself.
+		return "between", "", "host time in no operator (the interpreter), in " + g.Spans[s.Span].Name
 	}
 	return "host", g.Spans[s.Span].Layer, g.Spans[s.Span].Name
 }
@@ -238,7 +276,7 @@ func (p *CriticalPath) verdict(what string) string {
 	if len(p.Parts) > 0 && p.Parts[0].Where != "between" {
 		most = fmt.Sprintf("; the longest part is %s (%.0f %%)", p.Parts[0].Name, p.Parts[0].Percent)
 	}
-	subject := p.Of
+	subject := strings.ToUpper(p.Of[:min(len(p.Of), 1)]) + p.Of[min(len(p.Of), 1):]
 	if p.Kind != "" {
 		subject = fmt.Sprintf("%s step %d", strings.ToUpper(string(p.Kind[:1]))+string(p.Kind[1:]), p.Number)
 	}
@@ -266,6 +304,10 @@ func (p *CriticalPath) WriteText(w io.Writer) error {
 	}
 	if p.DroppedEdges > 0 {
 		fmt.Fprintf(out, "  %s contradict the measured times and are left out\n", counted(p.DroppedEdges, "edge"))
+	}
+	for _, r := range p.Ranks {
+		fmt.Fprintf(out, "  rank %d: %s of the path; it comes to %s last, and waits there for others %s\n", r.Rank, milliseconds(r.ExposedMS),
+			counted(r.Last, "collective"), milliseconds(r.WaitsMS))
 	}
 	p.writePicture(out)
 	t := table.NewWriter()

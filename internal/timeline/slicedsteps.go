@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/steps"
@@ -41,7 +42,7 @@ func (t *threadAnchors) cut(found []steps.Step) []steps.Step {
 // time of which all was recorded. Where backward passes are recorded all the time, they
 // are what tells steps.
 func (t *threadAnchors) breaks() (at []int64) {
-	strong := slices.ContainsFunc(t.anchors, func(a steps.Anchor) bool { return a.Class == steps.Backward })
+	strong := t.strong()
 	last := map[steps.Class]anchorSlice{}
 	for i, a := range t.anchors {
 		if strong && a.Class != steps.Backward {
@@ -59,4 +60,29 @@ func (t *threadAnchors) breaks() (at []int64) {
 	}
 	slices.Sort(at)
 	return slices.Compact(at)
+}
+
+// strong reports whether backward passes tell the steps, whatever else there is.
+func (t *threadAnchors) strong() bool {
+	return slices.ContainsFunc(t.anchors, func(a steps.Anchor) bool { return a.Class == steps.Backward })
+}
+
+// weight is for how many steps a step stands: as many as the one of its anchors that
+// stands for the fewest, of those that tell steps. A loader's call that was recorded in a
+// slice stands for no step beside backward passes that are all there.
+func (t *threadAnchors) weight(s steps.Step) float64 {
+	strong, least := t.strong(), 0.0
+	from, _ := slices.BinarySearchFunc(t.anchors, s.Begin, func(a steps.Anchor, begin int64) int { return cmp.Compare(a.Begin, begin) })
+	for i, a := range t.anchors[from:] {
+		if a.Begin > s.Begin && a.Begin >= s.End {
+			break
+		}
+		if strong && a.Class != steps.Backward {
+			continue
+		}
+		if w := t.weights[from+i]; least == 0 || w < least {
+			least = w
+		}
+	}
+	return max(1, least)
 }

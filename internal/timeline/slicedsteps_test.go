@@ -46,3 +46,39 @@ func TestNoPeriodReachesFromSliceToSlice(t *testing.T) {
 		t.Errorf("the text does not say of how many steps:\n%s", text.String())
 	}
 }
+
+// TestStepsOfWhichOnlyTheScopesAreInSlicesAreCounted: backward passes are all recorded, and
+// tell every step; a loader's call in a slice stands for many calls, and for one step.
+func TestStepsOfWhichOnlyTheScopesAreInSlicesAreCounted(t *testing.T) {
+	j := scripted.New()
+	step := func(scopes bool) {
+		if scopes {
+			j.Load(1000)
+		}
+		j.Op("aten::mm", 2000)
+		backward := j.Call("autograd", "backward", "Engine::execute", 3000)
+		backward.Weight, backward.SliceID = 1, 0
+		if scopes {
+			j.Optimize(1000)
+		}
+		j.Wait(1000)
+	}
+	for range 60 { // before the scopes are found to be too many
+		step(true)
+	}
+	for range 5 {
+		for range 40 {
+			step(false)
+		}
+		j.Slice(3, 43, func() {
+			for range 3 {
+				step(true)
+			}
+		})
+	}
+	p := Summarize(find(t, open(t, scripted.Write(t, j))))
+	l := p.Processes[0].Steps
+	if l.Count < 273 || l.Count > 275 || l.Represented != float64(l.Count) {
+		t.Errorf("%d steps, of %v, want 275 that stand for themselves", l.Count, l.Represented)
+	}
+}

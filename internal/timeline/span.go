@@ -25,7 +25,8 @@ type Span struct {
 	// 0 without.
 	Correlation, WaitCorrelation int64
 	Bytes                        int64 // of a copy; 0 where it is not known
-	Sequence                     int64 // autograd's number; -1 without
+	Sequence                     int64 // autograd's number, or which collective of its group; -1 without
+	Communicator                 int64 // the group of a collective; 0 where it is not known
 	Stack                        int64 // the stack with the Python code behind it; 0 without
 }
 
@@ -36,7 +37,8 @@ func (s Span) OnDevice() bool {
 
 const spanColumns = `span_id, coalesce(parent_id, 0), tid, ts_ns, ts_ns + duration_ns, layer, coalesce(category, ''), name,
 	coalesce(device_id, 0)::BIGINT, coalesce(stream, -1), coalesce(launch_id, 0), coalesce(wait_stream, -1),
-	coalesce(correlation_id, 0), coalesce(wait_correlation_id, 0), coalesce(bytes, 0), coalesce(sequence_number, -1), coalesce(python_stack_id, stack_id, 0)`
+	coalesce(correlation_id, 0), coalesce(wait_correlation_id, 0), coalesce(bytes, 0), coalesce(sequence_number, -1), coalesce(python_stack_id, stack_id, 0),
+	coalesce(communicator, 0)`
 
 // launchedSQL has also the work that was launched in the period and ran later.
 const launchedSQL = "SELECT " + spanColumns + ` FROM span
@@ -71,7 +73,7 @@ func Spans(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, error
 
 // scanned are the columns that a Span is made of.
 var scanned = []string{"span_id", "parent_id", "tid", "ts_ns", "duration_ns", "layer", "category", "name", "device_id", "stream", "launch_id",
-	"wait_stream", "correlation_id", "wait_correlation_id", "bytes", "sequence_number", "python_stack_id", "stack_id", "pid"}
+	"wait_stream", "correlation_id", "wait_correlation_id", "bytes", "sequence_number", "python_stack_id", "stack_id", "pid", "communicator"}
 
 // SpansOf are the spans of steps that do not overlap and are in order of time, a list
 // for each step, in one pass. Python functions and system calls of imported traces lie
@@ -126,7 +128,7 @@ func spanAt(b *dataset.Batch, i int) Span {
 	begin := b.Columns[3][i]
 	return Span{ID: b.Columns[0][i], Parent: or(1, 0), TID: int(b.Columns[2][i]), Begin: begin, End: begin + b.Columns[4][i],
 		Layer: text(5), Category: text(6), Name: text(7), Device: int(or(8, 0)), Stream: or(9, -1), Launch: or(10, 0), WaitStream: or(11, -1),
-		Correlation: or(12, 0), WaitCorrelation: or(13, 0), Bytes: or(14, 0), Sequence: or(15, -1), Stack: or(16, or(17, 0))}
+		Correlation: or(12, 0), WaitCorrelation: or(13, 0), Bytes: or(14, 0), Sequence: or(15, -1), Stack: or(16, or(17, 0)), Communicator: or(19, 0)}
 }
 
 // spanOf is a row of spanColumns.
@@ -146,5 +148,6 @@ func spanOf(v []driver.Value) (s Span) {
 	s.Name, _ = v[7].(string)
 	s.Device, s.Stream, s.Launch, s.WaitStream = int(integer(8)), integer(9), integer(10), integer(11)
 	s.Correlation, s.WaitCorrelation, s.Bytes, s.Sequence, s.Stack = integer(12), integer(13), integer(14), integer(15), integer(16)
+	s.Communicator = integer(17)
 	return s
 }

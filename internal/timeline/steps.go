@@ -21,6 +21,8 @@ type Thread struct {
 	PID, TID int
 	Rank     *int // nil where the recording has none
 	Steps    []Step
+	// InSlices: detail was recorded in slices, so that a step that none touches has no probes of it.
+	InSlices bool
 }
 
 // Step is a step of a thread.
@@ -31,6 +33,8 @@ type Step struct {
 	// Whole: every row of the step was recorded. In recordings by slices the
 	// steps between slices have their anchors and little else.
 	Whole bool
+	// Sliced: a slice touches it, so that probes of detail made it longer.
+	Sliced bool
 	// Weight is for how many steps it stands: more than one where what tells steps is
 	// itself recorded in slices.
 	Weight float64
@@ -82,7 +86,7 @@ SELECT span.pid, span.tid, ts_ns, ts_ns + coalesce(duration_ns, 0) AS end_ns, na
     WHEN runtime IN ('pjrt', 'neuron') AND category = 'launch' THEN 'X'
     WHEN layer = 'collective' AND category IN ('collective', 'issue') THEN 'C'
     WHEN layer = 'scope' AND name LIKE 'ProfilerStep#%' THEN 'P'
-    WHEN layer = 'scope' AND name NOT LIKE 'Optimizer.zero_grad#%' THEN 'S'
+    WHEN layer = 'scope' AND coalesce(category, '') <> 'function' AND name NOT LIKE 'Optimizer.zero_grad#%' THEN 'S'
   END AS class
 FROM span LEFT JOIN slice USING (session_id, slice_id)
 WHERE layer IN ('scope', 'collective') OR layer = 'autograd' AND category = 'backward'
@@ -110,7 +114,7 @@ func Steps(ctx context.Context, db *dataset.DB) ([]Thread, error) {
 		}
 		t := Thread{PID: pid, TID: thread.tid}
 		for _, s := range found {
-			t.Steps = append(t.Steps, Step{Step: s, ID: id, Whole: true, Weight: thread.weights[s.Begin]})
+			t.Steps = append(t.Steps, Step{Step: s, ID: id, Whole: true, Weight: thread.weight(s)})
 			id++
 		}
 		all = append(all, t)
@@ -126,6 +130,9 @@ func Steps(ctx context.Context, db *dataset.DB) ([]Thread, error) {
 		return nil, fmt.Errorf("finding steps: %w", err)
 	}
 	if err := whole(ctx, db, all, counts); err != nil {
+		return nil, fmt.Errorf("finding steps: %w", err)
+	}
+	if err := insideSlices(ctx, db, all); err != nil {
 		return nil, fmt.Errorf("finding steps: %w", err)
 	}
 	batches(all, counts)
@@ -155,8 +162,8 @@ func settleKinds(ctx context.Context, db *dataset.DB, threads []Thread) error {
 type threadAnchors struct {
 	tid     int
 	anchors []steps.Anchor
-	weights map[int64]float64 // by begin
-	slices  []anchorSlice     // of the anchors
+	weights []float64     // of the anchors
+	slices  []anchorSlice // of the anchors
 }
 
 // anchorSlice bounds the slice that an anchor was recorded in; zero where all were.
@@ -187,11 +194,10 @@ func anchors(ctx context.Context, db *dataset.DB) (byProcess map[int][]threadAnc
 			order = append(order, pid)
 		}
 		if len(threads) == 0 || threads[len(threads)-1].tid != tid {
-			threads = append(threads, threadAnchors{tid: tid, weights: map[int64]float64{}})
+			threads = append(threads, threadAnchors{tid: tid})
 		}
 		last := &threads[len(threads)-1]
-		last.anchors, last.slices = append(last.anchors, a), append(last.slices, slice)
-		last.weights[a.Begin] = weight
+		last.anchors, last.slices, last.weights = append(last.anchors, a), append(last.slices, slice), append(last.weights, weight)
 		byProcess[pid] = threads
 	}
 	return byProcess, order, rows.Err()

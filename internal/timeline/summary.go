@@ -34,6 +34,7 @@ type ProcessSummary struct {
 	Other    int         `json:"other_count"`    // anchors that are in no step
 	Whole    int         `json:"whole_count"`    // of Steps: every row was recorded
 	List     []StepRow   `json:"list"`
+	note     string      // how much longer probes made some
 }
 
 // LoopSummary is about all steps of a loop, warm-up included in Count and not in
@@ -85,7 +86,7 @@ func Summarize(threads []Thread) *Summary {
 
 func summarize(t Thread) ProcessSummary {
 	p := ProcessSummary{PID: t.PID, TID: t.TID, Rank: t.Rank, Warmup: len(t.Of(steps.Warmup)),
-		Evaluate: len(t.Of(steps.Evaluate)), Other: len(t.Of(steps.Other)), List: []StepRow{}}
+		Evaluate: len(t.Of(steps.Evaluate)), Other: len(t.Of(steps.Other)), List: []StepRow{}, note: Note([]Thread{t})}
 	loop := t.Of(steps.Train, steps.Warmup)
 	kind := steps.Train
 	if len(loop) == 0 {
@@ -200,6 +201,9 @@ func (p ProcessSummary) write(out io.Writer) {
 	if p.Whole < p.Steps.Count {
 		notes = append(notes, fmt.Sprintf("%d of %d have all their rows: the others lie between slices", p.Whole,
 			p.Steps.Count))
+	}
+	if p.note != "" {
+		notes = append(notes, p.note)
 	}
 	if p.Steps.DurationMS != nil && *p.Steps.MeanMS > 0 {
 		if left := *p.Steps.MeanMS - *p.Steps.DurationMS; left > 0.05**p.Steps.MeanMS {

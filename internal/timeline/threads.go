@@ -46,7 +46,7 @@ func (b *builder) otherThreads() {
 			continue
 		}
 		tid := b.onLane[i]
-		if s.Layer == "device" || tid == b.main || b.threads[tid] {
+		if s.Layer == "device" || tid == b.main || b.threads[tid] || s.runsCollective() {
 			continue
 		}
 		if _, ok := from[tid]; !ok {
@@ -70,7 +70,7 @@ func (b *builder) backwardThreads(main int) {
 		}
 		from, to := map[int]int64{}, map[int]int64{}
 		for _, other := range b.Spans {
-			if other.TID == main || other.TID == b.moved || other.Layer == "device" || other.Begin < s.Begin || other.End > s.End {
+			if other.TID == main || other.TID == b.moved || other.Layer == "device" || other.runsCollective() || other.Begin < s.Begin || other.End > s.End {
 				continue
 			}
 			if _, ok := from[other.TID]; !ok {

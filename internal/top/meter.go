@@ -59,7 +59,7 @@ type Options struct {
 	// code is that of the Python function that called it, as py-spy shows it.
 	Native bool
 	// ThreadName asks for the name of a thread that was not introduced; nil
-	// where nobody knows.
+	// where it is unknown.
 	ThreadName func(pid, tid int32) string
 }
 

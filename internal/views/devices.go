@@ -63,8 +63,8 @@ const work = `
 		FROM picked d LEFT JOIN picked l ON l.session_id = d.session_id AND l.span_id = d.launch_id
 		WHERE d.layer = 'device' AND d.category IN ('kernel', 'set', 'collective', 'copy') AND d.duration_ns IS NOT NULL)`
 
-// kernelGap is how long the time between two kernels is at most that is nobody's
-// fault, in nanoseconds: HTA's consecutive_kernel_delay.
+// kernelGap is the longest time between two kernels that counts as the device's own, in
+// nanoseconds: HTA's consecutive_kernel_delay.
 const kernelGap = 30
 
 var idle = view{

@@ -46,6 +46,9 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 
 const barWidth = 20
 
+// units are those of columns, which JSON has in letters.
+var units = strings.NewReplacer("_percent", " %", "_us", " µs")
+
 // WriteText writes the sentence and the table, of its first top rows (0 is all), with
 // the last share as a bar.
 func (t *Table) WriteText(w io.Writer, top int) error {
@@ -61,7 +64,7 @@ func (t *Table) WriteText(w io.Writer, top int) error {
 	header, share := table.Row{}, -1
 	var aligned []table.ColumnConfig
 	for i, c := range t.Columns {
-		header = append(header, strings.ReplaceAll(strings.ReplaceAll(c.Name, "_percent", " %"), "_", " "))
+		header = append(header, strings.ReplaceAll(units.Replace(c.Name), "_", " "))
 		if c.Share {
 			share = i
 		}

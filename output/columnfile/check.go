@@ -27,7 +27,7 @@ type Summary struct {
 // data. Any damage is an error, never a panic; so is what is no regular file, which
 // is neither waited for nor read.
 func Check(path string) (Summary, error) {
-	// Opening a FIFO would wait for somebody who writes into it.
+	// Opening a FIFO would wait for a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return Summary{}, err

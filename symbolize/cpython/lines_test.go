@@ -9,6 +9,9 @@ import (
 )
 
 func TestLineTableMatchesTheInterpreterOverTheStandardLibrary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector, which has nothing to find in it: make test-kernel runs it without")
+	}
 	installed := pythons.Installed()
 	if len(installed) == 0 {
 		t.Fatal("no CPython is installed")

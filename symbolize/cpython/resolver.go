@@ -75,6 +75,24 @@ func NewResolver(rt *Runtime, m io.ReaderAt) *Resolver {
 	return &Resolver{runtime: rt, memory: memory{m}, byKey: map[codeKey]*list.Element{}, recent: list.New(), limit: cachedCodes}
 }
 
+// Read is Resolve ahead of time, for code that may be gone when it is asked for: what
+// fails is not counted, and is nil.
+func (r *Resolver) Read(address uint64, checksum uint32) *Code {
+	if checksum == 0 {
+		return nil
+	}
+	key := codeKey{address, checksum}
+	if e := r.byKey[key]; e != nil {
+		return e.Value.(*cached).code
+	}
+	code, err := r.runtime.readCode(r.memory, address, checksum)
+	if err != nil {
+		return nil
+	}
+	r.remember(key, code)
+	return code
+}
+
 // Resolve names the code object at an address whose checksum the kernel side
 // took; 0 where it could not, which accepts what is there now. Call it as soon
 // as a frame is seen: the object may be freed at any moment.
@@ -94,10 +112,14 @@ func (r *Resolver) Resolve(address uint64, checksum uint32) (*Code, error) {
 	if checksum == 0 { // nothing says that the next object here is the same
 		return code, nil
 	}
+	r.remember(key, code)
+	return code, nil
+}
+
+func (r *Resolver) remember(key codeKey, code *Code) {
 	r.byKey[key] = r.recent.PushFront(&cached{key, code})
 	if r.recent.Len() > r.limit {
 		oldest := r.recent.Back()
 		delete(r.byKey, r.recent.Remove(oldest).(*cached).key)
 	}
-	return code, nil
 }

@@ -72,6 +72,20 @@ func TestANameOutlivesItsCodeObject(t *testing.T) {
 	}
 }
 
+func TestANameReadAheadIsThereWhenTheCodeIsGone(t *testing.T) {
+	r, m, o := fakeResolver(Version{3, 13, 0, false})
+	checksum := checksumOf(o, m, fakeCode)
+	r.Read(fakeCode, checksum)
+	maps.DeleteFunc(m, func(uint64, []byte) bool { return true })
+	if code, err := r.Resolve(fakeCode, checksum); err != nil || code.Function != "f" {
+		t.Errorf("%v, %v", code, err)
+	}
+	r.Read(fakeCode, checksum+1)
+	if r.Unresolved != [UnresolvedReasons]uint64{} {
+		t.Errorf("what was only read ahead is counted: %v", r.Unresolved)
+	}
+}
+
 func TestAColdCodeObjectIsNamedButNotRemembered(t *testing.T) {
 	r, m, o := fakeResolver(Version{3, 13, 0, false})
 	if code, err := r.Resolve(fakeCode, 0); err != nil || code.Function != "f" {

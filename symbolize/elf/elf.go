@@ -199,7 +199,7 @@ func (e *File) Close() error {
 
 // Guard runs use and turns what a mapped file can do to its reader into
 // ErrTruncated: the fault where the file was cut short meanwhile, which would end
-// the program, and an index out of range where somebody wrote another number into
+// the program, and an index out of range where another number was written into
 // it after the first look.
 func Guard(use func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -232,6 +232,9 @@ func (e *File) BuildID() string { return e.buildID }
 
 // Size is that of the file, in bytes.
 func (e *File) Size() int64 { return int64(len(e.data)) }
+
+// Entry is the address at which the kernel or the dynamic linker begins to run the file.
+func (e *File) Entry() uint64 { return binary.LittleEndian.Uint64(e.data[24:]) }
 
 // Interpreter is the path of the dynamic loader that PT_INTERP names, "" for a
 // static program and for nearly all libraries.

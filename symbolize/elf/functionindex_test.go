@@ -11,6 +11,9 @@ import (
 // TestNamesAreThoseOfReadelf asks about the first and the last byte of every
 // function that readelf lists, and about the byte behind it.
 func TestNamesAreThoseOfReadelf(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector, which has nothing to find in it: make test-kernel runs it without")
+	}
 	for _, path := range testelf.SystemLibraries(t) {
 		e := open(t, path)
 		x := e.IndexFunctions()

@@ -22,7 +22,7 @@ import (
 // A file that root alone can write is known by what the kernel says of it: no
 // user can make another one of this device, inode, size and times. Of any other
 // file the contents are hashed, and a lease is taken: it is granted only if
-// nobody has the file open for writing or mapped writable, and who opens it for
+// no process has the file open for writing or mapped writable, and who opens it for
 // writing meanwhile waits until the Hold is released, and is noticed.
 type Hold struct {
 	elf   *File

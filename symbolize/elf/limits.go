@@ -73,7 +73,7 @@ func (e *File) tables() []table {
 	return list
 }
 
-// smallTable is what may lie in a hole: half a megabyte of zeros harms nobody.
+// smallTable is what may lie in a hole: half a megabyte of zeros does no harm.
 const smallTable = 512 << 10
 
 // checkTables refuses tables beyond the limits, and large ones that are not there.

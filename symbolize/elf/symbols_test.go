@@ -105,6 +105,9 @@ func TestObjectsAreThoseOfReadelf(t *testing.T) {
 }
 
 func TestLookupFindsEveryExportedSymbol(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector, which has nothing to find in it: make test-kernel runs it without")
+	}
 	for _, path := range testelf.SystemLibraries(t) {
 		e := open(t, path)
 		addresses := map[string]map[uint64]bool{}

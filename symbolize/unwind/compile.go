@@ -7,7 +7,8 @@ import (
 )
 
 // Compile makes the table of a file. What no description covers is asked of
-// infer, unless that is nil or the file is for arm64. It fails with ErrNoFrames, and with
+// infer, unless that is nil or the file is for arm64, and that the dynamic linker's entry has
+// no caller is known then. It fails with ErrNoFrames, and with
 // ErrTooManyRules or ErrTooLarge for what no real file has. Use it inside
 // elf.Guard if someone may truncate the file meanwhile.
 func Compile(e *elf.File, infer Infer) (*Table, error) {
@@ -17,8 +18,8 @@ func Compile(e *elf.File, infer Infer) (*Table, error) {
 	}
 	c := newCompiler(contents, address, e.Machine())
 	c.until = time.Now().Add(maxCompiling)
-	if infer != nil && e.Machine() == elf.MachineX86_64 {
-		c.infer = func(start, end uint64, add func(row)) { c.fill(e, infer, start, end, add) }
+	if infer != nil {
+		c.infer = func(start, end uint64, add func(row)) { c.gap(e, infer, start, end, add) }
 	}
 	rows, err := c.rows()
 	if err != nil {
@@ -109,8 +110,26 @@ func (c *compiler) rows() ([]row, error) {
 	return rows, nil
 }
 
+// isLinker reports whether a file is the dynamic linker. A process begins at its entry,
+// which glibc leaves without a description (RTLD_START): who stands there has no caller.
+func isLinker(e *elf.File) bool { return e.Interpreter() == "" && e.Exports("_dl_debug_state") }
+
+// gap adds the rows of what no description covers.
+func (c *compiler) gap(e *elf.File, infer Infer, start, end uint64, add func(row)) {
+	if entry := e.Entry(); entry >= start && entry < end && isLinker(e) {
+		c.fill(e, infer, start, entry, add)
+		add(row{entry, c.ruleNumber(Rule{Kind: Offset, ReturnAddress: End})})
+		add(row{address: end})
+		return
+	}
+	c.fill(e, infer, start, end, add)
+}
+
 // fill infers the rows of a gap, as far as it is code.
 func (c *compiler) fill(e *elf.File, infer Infer, start, end uint64, add func(row)) {
+	if e.Machine() != elf.MachineX86_64 {
+		return
+	}
 	for _, s := range e.CodeSegments() {
 		from, to := max(start, s.Address), min(end, s.Address+s.Size)
 		if from >= to || to-from < paddingBytes || to-from > maxInferred {

@@ -85,26 +85,51 @@ func (t *Table) Renumber(leaf int, to []byte, numbers []uint16) {
 // Lookup returns the rule for an address; its kind is None where the file says
 // nothing. It searches the image as the kernel does.
 func (t *Table) Lookup(address uint64) Rule {
-	number := (address - t.Base) >> t.PageBits
-	if address < t.Base || number >= uint64(t.Pages) {
+	i := t.Image()
+	number, ok := i.RuleNumber(address, func(leaf int) []byte { return t.Leaves[leaf*LeafBytes : (leaf+1)*LeafBytes] })
+	if !ok {
 		return Rule{}
 	}
-	page := t.Leaves[number*8:]
-	leaf, first, count := le.Uint32(page), int(le.Uint16(page[4:])), int(le.Uint16(page[6:]))
+	return t.Rules[number]
+}
+
+// Image is what is to be known of a table's image to search it, wherever its leaves are.
+type Image struct {
+	Machine      elf.Machine
+	Base         uint64
+	PageBits     uint8
+	Pages        int
+	SequenceLeaf int
+}
+
+// Image describes the table's.
+func (t *Table) Image() Image {
+	return Image{Machine: t.Machine, Base: t.Base, PageBits: t.PageBits, Pages: t.Pages, SequenceLeaf: t.SequenceLeaf()}
+}
+
+// RuleNumber is the number of the rule for an address, as the image has it, false where
+// the file says nothing. leaf gives one leaf, of LeafBytes.
+func (i *Image) RuleNumber(address uint64, leaf func(number int) []byte) (rule uint16, ok bool) {
+	number := (address - i.Base) >> i.PageBits
+	if address < i.Base || number >= uint64(i.Pages) {
+		return 0, false
+	}
+	page := leaf(int(number / leafPages))[number%leafPages*8:]
+	at, first, count := le.Uint32(page), int(le.Uint16(page[4:])), int(le.Uint16(page[6:]))
 	if count == 0 {
-		return Rule{}
+		return 0, false
 	}
-	rows := t.Leaves[int(leaf)*LeafBytes+first*4:]
-	offset := uint16((address&(1<<t.PageBits-1) + rowReach) >> pcShift(t.Machine))
-	i := sort.Search(count, func(i int) bool { return le.Uint16(rows[i*4:]) > offset }) - 1
-	code := le.Uint16(rows[i*4+2:])
+	rows := leaf(int(at))[first*4:]
+	offset := uint16((address&(1<<i.PageBits-1) + rowReach) >> pcShift(i.Machine))
+	row := sort.Search(count, func(k int) bool { return le.Uint16(rows[k*4:]) > offset }) - 1
+	code := le.Uint16(rows[row*4+2:])
 	if code&oneRule != 0 {
-		return t.Rules[code&^oneRule]
+		return code &^ oneRule, true
 	}
-	cells := t.sequence(code)
-	offset -= le.Uint16(rows[i*4:])
-	i = sort.Search(sequenceCells, func(i int) bool { return le.Uint16(cells[i*4:]) > offset }) - 1
-	return t.Rules[le.Uint16(cells[i*4+2:])]
+	cells := leaf(i.SequenceLeaf + int(code)/leafSequences)[int(code)%leafSequences*sequenceBytes:][:sequenceBytes]
+	offset -= le.Uint16(rows[row*4:])
+	cell := sort.Search(sequenceCells, func(k int) bool { return le.Uint16(cells[k*4:]) > offset }) - 1
+	return le.Uint16(cells[cell*4+2:]), true
 }
 
 // Digest tells tables apart: equal tables have equal ones, and no others.
@@ -166,6 +191,9 @@ func (t *Table) layOut(rows []row) error {
 	return nil
 }
 
+// layoutSlack is which part of the smallest image a better one may be larger.
+const layoutSlack = 32
+
 // bestLayout chooses the size of pages: the smallest with which the image is not
 // much larger than it could be. In small pages a search touches less memory.
 func bestLayout(runs []run, shift uint) layout {
@@ -184,7 +212,7 @@ func bestLayout(runs []run, shift uint) layout {
 		}
 	}
 	for _, l := range possible {
-		if l.total() <= least+least/16+1 {
+		if l.total() <= least+least/layoutSlack+1 {
 			return l
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // ErrDamaged: a cached table that is not what was written, or of another version.
 var ErrDamaged = errors.New("a damaged unwind table in the cache")
 
-// Key names a table by what it is made of: nobody can make another file of it.
+// Key names a table by what it is made of: no other file can have the same.
 type Key string
 
 // KeyOf returns the key of a file's table: of its headers, its frame descriptions
@@ -48,6 +48,9 @@ type Cache struct {
 // inferredKey is raised when what is inferred changes.
 const inferredKey = "-inferred3"
 
+// entryKey sets the dynamic linker's tables that know its entry apart from those before.
+const entryKey = "-entry"
+
 // Table returns the file's table, from the cache or, compiled now, into it. A
 // file that somebody may be writing is compiled each time. That the cache can not
 // be written is no error. The errors are Compile's.
@@ -64,10 +67,14 @@ func (c Cache) Table(e *elf.File) (*Table, error) {
 	}
 	var key Key
 	var t *Table
-	err := elf.Guard(func() { key, held = KeyOf(hold, e) })
-	if c.Infer != nil {
-		key += inferredKey
-	}
+	err := elf.Guard(func() {
+		if key, held = KeyOf(hold, e); c.Infer != nil {
+			key += inferredKey
+			if isLinker(e) {
+				key += entryKey
+			}
+		}
+	})
 	if err == nil && held {
 		if t, err = c.Load(key); err == nil {
 			hold.Release()

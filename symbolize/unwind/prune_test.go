@@ -47,6 +47,26 @@ func TestCacheKeepsWhatWasUsedLast(t *testing.T) {
 	}
 }
 
+func TestACacheToWhichNothingCameIsNotLookedThrough(t *testing.T) {
+	c := Cache{Directory: t.TempDir()}
+	abandoned := filepath.Join(c.Directory, temporaryPrefix+"died")
+	if err := os.WriteFile(abandoned, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-2 * keptFor)
+	if err := os.Chtimes(abandoned, old, old); err != nil {
+		t.Fatal(err)
+	}
+	c.Prune(time.Now().Add(time.Minute))
+	if _, err := os.Stat(abandoned); err != nil {
+		t.Errorf("it was looked through: %v", err)
+	}
+	c.Prune(time.Now().Add(-time.Minute))
+	if _, err := os.Stat(abandoned); err == nil {
+		t.Error("what a writer left that died is still there, though files have come")
+	}
+}
+
 func TestTableThatIsUsedCountsAsNew(t *testing.T) {
 	c := Cache{Directory: t.TempDir()}
 	s := &section{}

@@ -277,6 +277,30 @@ func TestOutermostFrameIsMarked(t *testing.T) {
 	}
 }
 
+// What the kernel calls first has no caller, though glibc describes no frame of it: the
+// dynamic linker's entry. Of a library that is where its code begins.
+func TestTheDynamicLinkersEntryIsOutermost(t *testing.T) {
+	nothing := func([]byte, uint64) []InferredRule { return nil }
+	for pattern, want := range map[string]ReturnAddress{"/lib*/ld-linux-*.so.*": End, "/lib/*/libz.so.1": Saved} {
+		paths, _ := filepath.Glob(pattern)
+		if len(paths) == 0 {
+			t.Skipf("no %s here", pattern)
+		}
+		e, err := elf.Open(paths[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		table, err := Compile(e, nothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := table.Lookup(e.Entry()); got.ReturnAddress != want {
+			t.Errorf("%s: at its entry, %#x, is %+v", paths[0], e.Entry(), got)
+		}
+	}
+}
+
 func TestGapBetweenFunctionsSaysNothing(t *testing.T) {
 	s := &section{}
 	s.armCommon("zR")
@@ -388,4 +412,26 @@ func FuzzCompile(f *testing.F) {
 			hold.Release()
 		}
 	})
+}
+
+// Whatever the distances of the rows: an image is no larger than it has to be by more
+// than a thirty-second, which the kernel's memory is counted by.
+func TestAnImageIsHardlyLargerThanTheSmallest(t *testing.T) {
+	for distance := uint64(13); distance < 400; distance += 12 {
+		var runs []run
+		for i := range uint64(60_000) {
+			at := i * distance
+			runs = append(runs, run{address: at, last: at, code: oneRule | 1, rule: 1})
+		}
+		chosen, least := bestLayout(runs, 0), maxLeaves
+		for bits := uint(minPageBits); bits <= maxPageBits; bits++ {
+			l := layout{bits: bits, pages: int(runs[len(runs)-1].address>>bits) + 1}
+			if eachPage(runs, l, func(_ int, p pageRuns) { l.leaves = max(l.leaves, p.leaf+1) }) {
+				least = min(least, l.total())
+			}
+		}
+		if !chosen.ok || chosen.total() > least+least/32+1 {
+			t.Errorf("a row every %d bytes: %d leaves with pages of %d bytes, %d would do", distance, chosen.total(), 1<<chosen.bits, least)
+		}
+	}
 }

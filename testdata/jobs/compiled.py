@@ -76,13 +76,16 @@ def main():
         loss = step(batch)
         loss.backward()
     end = joblib.clocks()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        step(batch).backward()
+    functions = {event.key: event.count * args.steps for event in profile.key_averages() if event.key.startswith("CompiledFunction")}
     kernels = collections.Counter()
     for module in PyCodeCache.modules:
         for name, calls in calls_of(module.__file__).items():
             kernels[name] += calls * args.steps
     seconds = torch._dynamo.utils.compilation_time_metrics
     spent = sum(seconds["_compile.compile_inner"]) + sum(seconds["backward._backward_impl"])
-    joblib.tell(begin=begin, end=end, steps=args.steps, line=line, fused=kernels, compile_ns=int(spent * 1e9),
+    joblib.tell(begin=begin, end=end, steps=args.steps, line=line, fused=kernels, functions=functions, libraries=len(libraries()), compile_ns=int(spent * 1e9),
                 compilations=len(seconds["_compile.compile_inner"]), sha256=f"{loss.item():.4f}")
 
 

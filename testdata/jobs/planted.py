@@ -15,7 +15,9 @@ from torch.utils.data import DataLoader, Dataset
 
 import joblib
 
-PROBLEMS = ("none", "loader", "fetch", "layout", "index", "fusion", "hook", "gil", "recompile")
+# Of each kind of problem a second one that is written otherwise.
+PROBLEMS = ("none", "loader", "fetch", "layout", "index", "fusion", "hook", "gil", "recompile",
+            "workers", "branch", "permute", "embedding", "gelu", "gradient", "text", "shape")
 
 
 def line_of(problem):
@@ -30,15 +32,17 @@ def line_of(problem):
 class Samples(Dataset):
     """Whole batches."""
 
-    def __init__(self, count, batch, width, slow):
-        self.x, self.count, self.slow = torch.randn(batch, width), count, slow
+    def __init__(self, count, batch, width, problem):
+        self.x, self.count, self.problem = torch.randn(batch, width), count, problem
 
     def __len__(self):
         return self.count
 
     def __getitem__(self, index):
-        if self.slow:
+        if self.problem == "loader":
             time.sleep(0.02)  # planted: loader
+        if self.problem == "workers":
+            time.sleep(0.04)  # planted: workers
         return self.x
 
 
@@ -61,6 +65,14 @@ class Block(nn.Module):
                 y = ((y * 1.01 + 0.1) - 0.1) / 1.01 * 1.0 + 0.0  # planted: fusion
         if self.problem == "index":
             y = y + self.table[self.index].sum()  # planted: index
+        if self.problem == "permute":
+            for _ in range(6):
+                y = y.view(-1, 8, 8, 8).permute(0, 2, 3, 1).contiguous().view(y.shape)  # planted: permute
+        if self.problem == "embedding":
+            y = y + nn.functional.embedding(self.index, self.table).mean()  # planted: embedding
+        if self.problem == "gelu":
+            for _ in range(12):
+                y = 0.5 * y * (1 + torch.tanh(0.797 * (y + 0.0447 * y * y * y)))  # planted: gelu
         return self.second(y)
 
 
@@ -78,32 +90,51 @@ def main():
 
     model = Block(args, problem)
     optimizer = torch.optim.SGD([p for p in model.parameters() if p is not model.table], lr=1e-3)
-    loader = DataLoader(Samples(args.steps, args.batch, args.width, problem == "loader"), batch_size=None)
+    loader = DataLoader(Samples(args.steps, args.batch, args.width, problem), batch_size=None,
+                        num_workers=2 if args.problem == "workers" else 0)
     if problem == "hook":
         def hook(*_):
             time.sleep(0.01)  # planted: hook
 
         model.first.register_forward_hook(hook)
+    if problem == "gradient":
+        def backward_hook(*_):
+            time.sleep(0.01)  # planted: gradient
+
+        model.second.register_full_backward_hook(backward_hook)
     stop = threading.Event()
 
     def spin():
         total = 0
         while not stop.is_set():
-            total += sum(range(1000))  # planted: gil
+            if problem == "text":
+                total += len("".join(str(i) for i in range(1000)))  # planted: text
+            else:
+                total += sum(range(1000))  # planted: gil
 
     spinner = threading.Thread(target=spin, daemon=True)
     joblib.ready(args)
     begin = joblib.clocks()
-    if problem == "gil":
+    if problem in ("gil", "text"):
         spinner.start()
     stamps = []
     total = 0.0
-    for x in loader:
+    if problem == "shape":
+        torch._dynamo.config.recompile_limit = 10_000
+        compiled = torch.compile(lambda y: (y.sin() + y.cos()).mean(), backend="eager", dynamic=False)
+    for step, x in enumerate(loader):
         stamps.append(time.monotonic_ns())
         loss = model(x).square().mean()
         if problem == "recompile":
             # A function whose code is made anew is compiled anew; a lambda written here has the same code each time.
             loss = loss + torch.compile(eval("lambda y: (y.sin() + y.cos()).mean()"), backend="eager")(x)  # planted: recompile
+        if problem == "shape":
+            loss = loss + compiled(x[:1 + step % 61, :1 + step % 59])  # planted: shape
+        if problem == "branch":
+            flat = x.flatten()
+            for i in range(300):
+                if flat[i] > 0:  # planted: branch
+                    total += 1
         if problem == "fetch":
             flat = x.flatten()
             for i in range(400):

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Ranks under gloo that all-reduce their gradients, one of which becomes slow.
 
-From step --after on, rank --victim suffers from --fault: it sleeps while it loads
-(loader), computes in Python (python), or collects garbage by force (gc). The parent
-starts the ranks with torchrun's environment and ends them after --seconds, or after the
-step in which it gets a SIGTERM.
+From step --after on, or from its first SIGUSR1, rank --victim suffers from --fault: it sleeps while it loads
+(loader), loads from a FIFO that is filled slowly (fifo), computes in Python (python),
+collects garbage by force (gc), or allocates what it does not need (allocations). Or the
+job hangs: the victim asks for another collective than its peers (mismatch), or begins to
+tear down, and is blocked in that (teardown). The parent starts the ranks with torchrun's
+environment and ends them after --seconds, or after the step in which it gets a SIGTERM.
 """
 
 import gc
@@ -13,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import joblib
@@ -23,7 +26,8 @@ def main():
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--victim", type=int, default=1)
     parser.add_argument("--after", type=int, default=100, help="steps without the fault")
-    parser.add_argument("--fault", choices=("none", "loader", "python", "gc"), default="none")
+    parser.add_argument("--fault", choices=("none", "loader", "fifo", "python", "gc", "allocations", "mismatch", "teardown"),
+                        default="none")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--job", default="straggler")
     args = parser.parse_args()
@@ -55,6 +59,7 @@ def rank(args):
 
     stop = []
     signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    signal.signal(signal.SIGUSR1, lambda *_: setattr(args, "after", 0))
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     suffers = dist.get_rank() == args.victim
@@ -67,6 +72,8 @@ def rank(args):
         def __getitem__(self, index):
             if suffers and args.fault == "loader" and step >= args.after:
                 time.sleep(0.005)  # the planted line
+            if suffers and args.fault == "fifo" and step >= args.after:
+                os.read(slow, 1 << 12)
             return torch.randn(64), index
 
     def tokenize(batch):
@@ -76,17 +83,29 @@ def rank(args):
                 pass
         return batch
 
+    def hoard(batch):
+        if suffers and args.fault == "allocations" and step >= args.after:
+            for _ in range(8):
+                torch.zeros(1 << 21)  # 8 MiB, given back at once: each page is new
+        return batch
+
+    def teardown():
+        time.sleep(1e6)
+
     def tidy():
         if suffers and args.fault == "gc" and step >= args.after:
             gc.collect()
 
+    slow = slow_fifo() if suffers and args.fault == "fifo" else None
     kept = [[number] for number in range(300_000)] if args.fault == "gc" else []
     model = nn.Sequential(*(layer for _ in range(4) for layer in (nn.Linear(64, 64), nn.ReLU())))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     dist.barrier()
     end = time.time() + args.seconds
     for batch, _ in torch.utils.data.DataLoader(Samples(), batch_size=8):
-        model(tokenize(batch)).square().mean().backward()
+        if suffers and args.fault == "teardown" and step >= args.after:
+            teardown()
+        model(hoard(tokenize(batch))).square().mean().backward()
         for parameter in model.parameters():
             dist.all_reduce(parameter.grad)
         optimizer.step()
@@ -95,12 +114,26 @@ def rank(args):
         step += 1
         if step == 30 and dist.get_rank() == 0:
             joblib.say("running")  # the imports are over
+        if suffers and args.fault == "mismatch" and step >= args.after:
+            dist.broadcast(torch.ones(1), src=args.victim)
         over = torch.tensor([float(bool(stop) or time.time() > end)])
         dist.all_reduce(over)
         if over.item() > 0:
             break
     joblib.tell(rank=dist.get_rank(), steps=step, kept=len(kept))
     dist.destroy_process_group()
+
+
+def slow_fifo():
+    """A FIFO into which 4 KiB come every 5 ms, from a process that is none of the job's."""
+    path = os.path.join(tempfile.mkdtemp(), "slow")
+    os.mkfifo(path)
+    fill = ("import sys, time\n"
+            "with open(sys.argv[1], 'wb', buffering=0) as f:\n"
+            "    while True:\n"
+            "        f.write(bytes(4096)); time.sleep(0.005)\n")
+    subprocess.Popen([sys.executable, "-c", fill, path])
+    return os.open(path, os.O_RDONLY)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shaped like a job of a trainer library: deep Python stacks, callbacks, a collator, schedules, checkpoints.
+"""Shaped like a job of a trainer library: deep stacks, callbacks, accumulated gradients, checkpoints, evaluation.
 
 Between the script and an operator stand some forty frames: the loop, the accelerator's wrappers, decorators of
 the model's forward, layers in layers.
@@ -140,6 +140,8 @@ class Callback:
         self.losses.append(loss.item())
         if trainer.steps % 10 == 0:
             trainer.save()
+        if trainer.evaluates and trainer.steps % trainer.evaluates == 0:
+            trainer.evaluate()
 
 
 class Accelerator:
@@ -161,9 +163,11 @@ class Accelerator:
 
 
 class Trainer:
-    def __init__(self, model, data, callbacks, batch):
+    def __init__(self, model, data, callbacks, batch, evaluates):
         self.model, self.callbacks, self.steps = model, callbacks, 0
+        self.evaluates, self.evaluated, self.updates = evaluates, 0, 0
         self.accelerator = Accelerator(2)
+        self.held_out = DataLoader(Sentences(32, data.vocabulary), batch_size=batch, collate_fn=Collator())
         self.loader = DataLoader(data, batch_size=batch, collate_fn=Collator(), shuffle=True)
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / 10))
@@ -180,6 +184,14 @@ class Trainer:
         self.accelerator.backward(loss)
         return loss.detach()
 
+    @torch.no_grad()
+    def evaluate(self):
+        """Four batches, forward alone."""
+        self.model.eval()
+        for inputs in self.held_out:
+            self.compute_loss(inputs)
+            self.evaluated += 1
+
     def inner_loop(self, passes):
         while self.steps < passes:
             for inputs in self.loader:
@@ -188,6 +200,7 @@ class Trainer:
                 if last:
                     self.accelerator.clip(self.model.parameters(), 1.0)
                     self.optimizer.step()
+                    self.updates += 1
                     self.schedule.step()
                     self.model.zero_grad()
                 self.steps += 1
@@ -202,15 +215,18 @@ class Trainer:
 
 def main():
     parser = joblib.options(__doc__.splitlines()[0], steps=40, warmup=4)
+    parser.add_argument("--evaluate", type=int, default=0, help="evaluate after so many passes; 0 is never")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(23)
     callback = Callback()
-    trainer = Trainer(Classifier(500, 64, 4, 3), Sentences(256, 500), [callback], 8)
+    trainer = Trainer(Classifier(500, 64, 4, 3), Sentences(256, 500), [callback], 8, args.evaluate)
     trainer.train(args.warmup)
     joblib.ready(args)
+    evaluated, updates = trainer.evaluated, trainer.updates
     trainer.train(args.warmup + args.steps)
-    joblib.tell(steps=trainer.steps - args.warmup, losses=len(callback.losses))
+    joblib.tell(steps=trainer.steps - args.warmup, losses=len(callback.losses), train=trainer.updates - updates,
+                evaluate=trainer.evaluated - evaluated)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,8 @@ def main():
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--lists", action="store_true",
+                        help="each step also adds to a list of three tensors")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(21)
@@ -71,6 +73,8 @@ def main():
     model = GPT(vocabulary, args.width, 4, args.depth, args.length)
     text = torch.randint(0, vocabulary, (args.batch, args.length + 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=False)
+
+    numbers = [torch.ones(7, dtype=torch.float64) for _ in range(3)]
 
     def step():
         optimizer.zero_grad(set_to_none=True)
@@ -81,6 +85,8 @@ def main():
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        if args.lists:
+            torch._foreach_add_(numbers, 1.0)
         return loss.detach()
 
     joblib.train(args, model, step, scopes={

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs the programs that exports and datasets are read back with, none of which
 # is ours: Perfetto's messages and traceinsight (HTA's successor) from PyPI, speedscope's
-# schema from npm; pyarrow, polars, DuckDB's shell and Apache Spark from PyPI.
+# schema from npm; pyarrow, polars, DuckDB's shell, pyiceberg and Apache
+# Spark from PyPI.
 #
 #   readers.sh           install them if they are missing (1.2 GB on disk)
 #   readers.sh --check   exit status 0 if they are there, 1 if not
@@ -22,11 +23,14 @@ polars=2.1.0
 duckdb=1.5.6
 spark=4.3.0
 datasets=${EBPFPROF_CACHE:-$HOME/.cache/ebpfprof}/dataset-readers
+iceberg=0.12.0
 datasets_done=$datasets/installed-$pyarrow-$polars-$duckdb-$spark
+
+iceberg_done=$datasets/installed-iceberg-$iceberg
 
 case ${1-} in
 --check)
-	[ -e "$done" ] && [ -e "$datasets_done" ]
+	[ -e "$done" ] && [ -e "$datasets_done" ] && [ -e "$iceberg_done" ]
 	exit
 	;;
 '') ;;
@@ -36,7 +40,7 @@ case ${1-} in
 	;;
 esac
 
-[ -e "$done" ] && [ -e "$datasets_done" ] && exit 0
+[ -e "$done" ] && [ -e "$datasets_done" ] && [ -e "$iceberg_done" ] && exit 0
 mkdir -p "$(dirname "$home")"
 exec 9>"$home.lock"
 flock 9
@@ -60,6 +64,14 @@ install_dataset_readers() {
 }
 
 [ -e "$datasets_done" ] || install_dataset_readers
+if [ ! -e "$iceberg_done" ]; then
+	if "$datasets/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+		"pyiceberg==$iceberg" >>"$datasets/install.log" 2>&1; then
+		touch "$iceberg_done"
+	else
+		echo "readers.sh: pip could not fetch pyiceberg: nothing reads tables of Iceberg in the tests" >&2
+	fi
+fi
 [ -e "$done" ] && exit 0
 rm -rf "$home"
 /usr/bin/python3 -m venv "$home"

@@ -39,9 +39,20 @@ static void times(void)
 		while (cuEventQuery(to) == CUDA_ERROR_NOT_READY)
 			usleep(300);
 	}
+	for (int i = 0; i < 5; i++) { /* waits for one alone, of that stream or of one that waits for it */
+		cuLaunchKernel(f, 2000, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
+		if (i == 4) {
+			cuEventRecord(to, s);
+			cuStreamWaitEvent(other, to, 0);
+			cuStreamSynchronize(other);
+		} else if (i % 2)
+			cuCtxSynchronize();
+		else
+			cuStreamSynchronize(s);
+	}
 	cuLaunchKernel(f, 1000, 1, 1, 1, 1, 1, 0, 0, NULL, NULL); /* the default stream, and a copy that waits for it */
 	cuMemcpyDtoH_v2(1, 2, 50000);
-	cuLaunchKernel(f, 1000, 1, 1, 1, 1, 1, 0, s, NULL, NULL); /* nobody waits: no bound */
+	cuLaunchKernel(f, 1000, 1, 1, 1, 1, 1, 0, s, NULL, NULL); /* not waited for: no bound */
 	usleep(20000);
 }
 

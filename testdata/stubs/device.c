@@ -24,7 +24,7 @@ struct stream {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	struct item *first, **last;
-	uint64_t given, done;
+	uint64_t submitted, done;
 	struct graph *capture;
 	struct stream *next;
 	bool gone, broken;
@@ -117,9 +117,26 @@ static void event_reach(struct event *e, uint64_t record)
 	pthread_mutex_unlock(&e->lock);
 }
 
+/* A host thread plays the device, and may have to wait for a processor. A device would
+ * have begun at once, and have been through, for whoever waits for it, when they were let
+ * go on: that long it took at the most. */
+struct longest {
+	const char *name;
+	uint64_t called, from;
+	int tid;
+};
+
+static void tell_longest(const struct longest *l)
+{
+	if (l->name)
+		tell("longest", l->name, l->tid, l->called, l->from, now_ns());
+}
+
 static void *worker(void *argument)
 {
 	struct stream *s = argument;
+	struct longest last = {};
+	uint64_t idle_since = 0;
 
 	pthread_mutex_lock(&s->lock);
 	for (;;) {
@@ -132,6 +149,9 @@ static void *worker(void *argument)
 			continue;
 		}
 		pthread_mutex_unlock(&s->lock);
+		if (!i->event && !i->after)
+			last = (struct longest){ i->graph ? "graph" : i->work.name, i->called,
+						 i->called > idle_since ? i->called : idle_since, i->tid };
 		if (i->event)
 			pass(i->event, i->record);
 		else if (i->after)
@@ -140,6 +160,7 @@ static void *worker(void *argument)
 			run_graph(i->graph, i);
 		else
 			run(&i->work, i);
+		idle_since = now_ns();
 		pthread_mutex_lock(&s->lock);
 		s->first = i->next;
 		if (!s->first)
@@ -147,6 +168,9 @@ static void *worker(void *argument)
 		s->done++;
 		free(i);
 		pthread_cond_broadcast(&s->change);
+		pthread_mutex_unlock(&s->lock);
+		tell_longest(&last);
+		pthread_mutex_lock(&s->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
@@ -199,7 +223,7 @@ static void give(struct stream *s, struct item item)
 	pthread_mutex_lock(&s->lock);
 	*s->last = i;
 	s->last = &i->next;
-	s->given++;
+	s->submitted++;
 	pthread_cond_broadcast(&s->change);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -215,7 +239,7 @@ void stream_give(struct stream *s, struct work work)
 void stream_wait(struct stream *s)
 {
 	pthread_mutex_lock(&s->lock);
-	for (uint64_t until = s->given; s->done < until;)
+	for (uint64_t until = s->submitted; s->done < until;)
 		pthread_cond_wait(&s->change, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -223,7 +247,7 @@ void stream_wait(struct stream *s)
 bool stream_idle(struct stream *s)
 {
 	pthread_mutex_lock(&s->lock);
-	bool idle = s->done == s->given;
+	bool idle = s->done == s->submitted;
 	pthread_mutex_unlock(&s->lock);
 	return idle;
 }

@@ -22,7 +22,7 @@ struct ihipModuleSymbol_t { const char *name; };
 /* Keeps a call from being a jump, and the compiler from seeing through it. */
 #define DO(call) ({ hipError_t status_ = (call); __asm__ volatile("" ::: "memory"); status_; })
 
-static __attribute__((noinline)) hipError_t given(const char *name, uint64_t us, hipStream_t s)
+static __attribute__((noinline)) hipError_t submitted(const char *name, uint64_t us, hipStream_t s)
 {
 	char checked[64]; /* the epilogue of a protected function */
 
@@ -50,17 +50,17 @@ static __attribute__((noinline)) hipError_t allocate(void **p, size_t n)
 
 #define BOTH(name, arguments, body) hipError_t name arguments body hipError_t name##_spt arguments body
 
-BOTH(hipLaunchKernel, HOST_LAUNCH, { return f ? DO(given("host", grid.x, s)) : 98; })
-hipError_t hipLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, void **args, unsigned shared, hipStream_t s) { return DO(given("host", grid.x, s)); }
-hipError_t hipLaunchCooperativeKernel_spt(const void *f, dim3 grid, dim3 block, void **args, unsigned shared, hipStream_t s) { return DO(given("host", grid.x, s)); }
-hipError_t hipExtLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, hipStream_t s, hipEvent_t a, hipEvent_t b, int flags) { return DO(given("host", grid.x, s)); }
-hipError_t hipLaunchKernelExC(const hipLaunchConfig_t *c, const void *f, void **args) { return DO(given("host", c->gridDim.x, c->stream)); }
-hipError_t hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *c, hipFunction_t f, void **params, void **extra) { return DO(given(f->name, c->gridDimX, c->hStream)); }
-hipError_t hipModuleLaunchKernel(MODULE_LAUNCH_10, void **extra) { return f ? DO(given(f->name, gx, s)) : 400; }
-hipError_t hipModuleLaunchCooperativeKernel(MODULE_LAUNCH_10) { return DO(given(f->name, gx, s)); }
-hipError_t hipExtModuleLaunchKernel(MODULE_LAUNCH_10, void **extra, hipEvent_t a, hipEvent_t b, uint32_t flags) { return DO(given(f->name, gx, s)); }
-hipError_t hipHccModuleLaunchKernel(MODULE_LAUNCH_10, void **extra, hipEvent_t a, hipEvent_t b) { return DO(given(f->name, gx, s)); }
-hipError_t hipLaunchByPtr(const void *f) { return DO(given("host", 1, 0)); }
+BOTH(hipLaunchKernel, HOST_LAUNCH, { return f ? DO(submitted("host", grid.x, s)) : 98; })
+hipError_t hipLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, void **args, unsigned shared, hipStream_t s) { return DO(submitted("host", grid.x, s)); }
+hipError_t hipLaunchCooperativeKernel_spt(const void *f, dim3 grid, dim3 block, void **args, unsigned shared, hipStream_t s) { return DO(submitted("host", grid.x, s)); }
+hipError_t hipExtLaunchKernel(const void *f, dim3 grid, dim3 block, void **args, size_t shared, hipStream_t s, hipEvent_t a, hipEvent_t b, int flags) { return DO(submitted("host", grid.x, s)); }
+hipError_t hipLaunchKernelExC(const hipLaunchConfig_t *c, const void *f, void **args) { return DO(submitted("host", c->gridDim.x, c->stream)); }
+hipError_t hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *c, hipFunction_t f, void **params, void **extra) { return DO(submitted(f->name, c->gridDimX, c->hStream)); }
+hipError_t hipModuleLaunchKernel(MODULE_LAUNCH_10, void **extra) { return f ? DO(submitted(f->name, gx, s)) : 400; }
+hipError_t hipModuleLaunchCooperativeKernel(MODULE_LAUNCH_10) { return DO(submitted(f->name, gx, s)); }
+hipError_t hipExtModuleLaunchKernel(MODULE_LAUNCH_10, void **extra, hipEvent_t a, hipEvent_t b, uint32_t flags) { return DO(submitted(f->name, gx, s)); }
+hipError_t hipHccModuleLaunchKernel(MODULE_LAUNCH_10, void **extra, hipEvent_t a, hipEvent_t b) { return DO(submitted(f->name, gx, s)); }
+hipError_t hipLaunchByPtr(const void *f) { return DO(submitted("host", 1, 0)); }
 
 /* All that answers "done" and does nothing. */
 #define NOTHING(name, arguments) hipError_t name arguments { return DO(fine()); }

@@ -3,7 +3,7 @@
  * "endbr64; push", as those of 2.29 do. A count of zero on AllReduce is refused;
  * with a config, a communicator is still in the making when the call returns. As
  * in NCCL, a part in the making has no handle yet: it comes with the end of the
- * thread's group, or, with a config, when somebody asks how the whole is doing. So
+ * thread's group, or, with a config, when the state of the whole group is asked for. So
  * does, before NCCL 2.14 and here, the handle of ncclCommInitRank in a group. */
 #include "nccl.h"
 

@@ -88,7 +88,7 @@ static CUfunction handle_of(const char *name)
 static void torn(void)
 {
 	enum { LONG = 5000 };
-	char empty[1] = ""; /* a literal may lie in a page that nobody has read */
+	char empty[1] = ""; /* a literal may lie in a page that was never read */
 	char *page = at_the_edge("", 0), *long_name = malloc(LONG + 1);
 	CUfunction handles[] = {
 		handle_of(at_the_edge("edge_of_a_page", 15)),	/* whole */

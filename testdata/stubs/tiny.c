@@ -1,4 +1,4 @@
-/* A runtime that nobody ever had, libtiny.so, and a program that calls it: a new
+/* A runtime never seen before, libtiny.so, and a program that calls it: a new
  * runtime is to be no more than a table (tracer/tiny_test.go has it). */
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,11 +4,11 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-const fields = int(catalog.LastField) + 1
+const fields = int(spec.LastField) + 1
 
 // Arguments are the captured values of one call, by their meaning.
 type Arguments struct {
@@ -18,27 +18,27 @@ type Arguments struct {
 
 // Read sorts a record's values by the catalog's fields; those that could not
 // be read stay unknown.
-func (a *Arguments) Read(f *catalog.Function, r *Record) {
+func (a *Arguments) Read(f *spec.Function, r *Record) {
 	torn := false // an id of which a word is missing is another one
 	for i := range f.Values {
 		v := &f.Values[i]
 		if i >= len(r.Args) || r.Faults&(1<<i) != 0 || v.AtReturn && !r.EndSeen {
-			torn = torn || v.Field == catalog.FieldUniqueID
+			torn = torn || v.Field == spec.FieldUniqueID
 			continue
 		}
 		number := v.Number(r.Args[i])
-		if v.Field == catalog.FieldUniqueID {
+		if v.Field == spec.FieldUniqueID {
 			number = mix(a.value[v.Field], number)
 		}
 		a.value[v.Field], a.known[v.Field] = number, true
 	}
 	if torn {
-		a.forget(catalog.FieldUniqueID)
+		a.forget(spec.FieldUniqueID)
 	}
 	if f.Node != nil {
 		a.node(f.Node)
 	}
-	if a.Has(catalog.FieldLocation) {
+	if a.Has(spec.FieldLocation) {
 		a.locate()
 	}
 }
@@ -52,16 +52,16 @@ func mix(hash, word uint64) uint64 {
 }
 
 // Value is a captured value, 0 where there is none.
-func (a *Arguments) Value(f catalog.Field) uint64 { return a.value[f] }
+func (a *Arguments) Value(f spec.Field) uint64 { return a.value[f] }
 
 // Set gives a field a value that the record did not have.
-func (a *Arguments) Set(f catalog.Field, v uint64) { a.value[f], a.known[f] = v, true }
+func (a *Arguments) Set(f spec.Field, v uint64) { a.value[f], a.known[f] = v, true }
 
 // Has reports whether a value was captured and could be read.
-func (a *Arguments) Has(f catalog.Field) bool { return a.known[f] }
+func (a *Arguments) Has(f spec.Field) bool { return a.known[f] }
 
 // Int64 is a value as a nullable column takes it.
-func (a *Arguments) Int64(f catalog.Field) *int64 {
+func (a *Arguments) Int64(f spec.Field) *int64 {
 	if !a.known[f] {
 		return nil
 	}
@@ -70,22 +70,22 @@ func (a *Arguments) Int64(f catalog.Field) *int64 {
 }
 
 // Detail makes the rare columns of a span, nil when there are none.
-func (a *Arguments) Detail(f *catalog.Function) *event.Detail {
+func (a *Arguments) Detail(f *spec.Function) *event.Detail {
 	var d *event.Detail
 	for _, column := range []struct {
-		field catalog.Field
+		field spec.Field
 		set   func(*event.Detail, *int64)
 	}{
-		{catalog.FieldBytes, func(d *event.Detail, v *int64) { d.Bytes = v }},
-		{catalog.FieldContext, func(d *event.Detail, v *int64) { d.Context = v }},
-		{catalog.FieldStream, func(d *event.Detail, v *int64) { d.Stream = v }},
-		{catalog.FieldHandle, func(d *event.Detail, v *int64) { d.Handle = v }},
-		{catalog.FieldKernel, func(d *event.Detail, v *int64) { d.Handle = v }},
-		{catalog.FieldSerial, func(d *event.Detail, v *int64) { d.CorrelationID = v }},
-		{catalog.FieldDevices, func(d *event.Detail, v *int64) { d.DeviceCount = v }},
-		{catalog.FieldArguments, func(d *event.Detail, v *int64) { d.ArgumentCount = v }},
-		{catalog.FieldErrorCode, func(d *event.Detail, v *int64) { d.ErrorCode = v }},
-		{catalog.FieldSharedBytes, func(d *event.Detail, v *int64) { d.SharedBytes = v }},
+		{spec.FieldBytes, func(d *event.Detail, v *int64) { d.Bytes = v }},
+		{spec.FieldContext, func(d *event.Detail, v *int64) { d.Context = v }},
+		{spec.FieldStream, func(d *event.Detail, v *int64) { d.Stream = v }},
+		{spec.FieldHandle, func(d *event.Detail, v *int64) { d.Handle = v }},
+		{spec.FieldKernel, func(d *event.Detail, v *int64) { d.Handle = v }},
+		{spec.FieldSerial, func(d *event.Detail, v *int64) { d.CorrelationID = v }},
+		{spec.FieldDevices, func(d *event.Detail, v *int64) { d.DeviceCount = v }},
+		{spec.FieldArguments, func(d *event.Detail, v *int64) { d.ArgumentCount = v }},
+		{spec.FieldErrorCode, func(d *event.Detail, v *int64) { d.ErrorCode = v }},
+		{spec.FieldSharedBytes, func(d *event.Detail, v *int64) { d.SharedBytes = v }},
 	} {
 		if v := a.Int64(column.field); v != nil {
 			d = orNew(d)
@@ -93,25 +93,25 @@ func (a *Arguments) Detail(f *catalog.Function) *event.Detail {
 		}
 	}
 	switch {
-	case a.Has(catalog.FieldDimensions):
+	case a.Has(spec.FieldDimensions):
 		d = orNew(d)
-		a.workSizes(d, int(a.value[catalog.FieldDimensions]))
-	case a.Has(catalog.FieldWorkX):
+		a.workSizes(d, int(a.value[spec.FieldDimensions]))
+	case a.Has(spec.FieldWorkX):
 		d = orNew(d)
-		a.workSizes(d, a.dimensions(catalog.FieldWorkX))
-	case a.Has(catalog.FieldGridX):
+		a.workSizes(d, a.dimensions(spec.FieldWorkX))
+	case a.Has(spec.FieldGridX):
 		d = orNew(d)
 		a.gridSizes(d)
 	}
-	if v := a.Int64(catalog.FieldDeviceID); v != nil {
+	if v := a.Int64(spec.FieldDeviceID); v != nil {
 		d = orNew(d)
 		d.DeviceID = deviceID(int32(*v))
 	}
-	if a.Has(catalog.FieldWidth) {
+	if a.Has(spec.FieldWidth) {
 		d = orNew(d)
-		d.Bytes = a.product(catalog.FieldWidth, catalog.FieldHeight, catalog.FieldDepth)
+		d.Bytes = a.product(spec.FieldWidth, spec.FieldHeight, spec.FieldDepth)
 	}
-	if a.Has(catalog.FieldShapes) || a.Has(catalog.FieldTarget) {
+	if a.Has(spec.FieldShapes) || a.Has(spec.FieldTarget) {
 		d = orNew(d)
 		a.arrayDetail(f, d)
 	}
@@ -119,10 +119,10 @@ func (a *Arguments) Detail(f *catalog.Function) *event.Detail {
 }
 
 // product multiplies the sizes that the call has; nil when that makes no sense.
-func (a *Arguments) product(sizes ...catalog.Field) *int64 {
+func (a *Arguments) product(sizes ...spec.Field) *int64 {
 	bytes := int64(1)
 	for _, f := range sizes {
-		if !a.known[f] || f == catalog.FieldDepth && a.value[f] == 0 { // Level Zero: a flat region
+		if !a.known[f] || f == spec.FieldDepth && a.value[f] == 0 { // Level Zero: a flat region
 			continue
 		}
 		high, low := bits.Mul64(uint64(bytes), a.value[f])
@@ -135,9 +135,9 @@ func (a *Arguments) product(sizes ...catalog.Field) *int64 {
 }
 
 // dimensions is how many sizes from a field on the call has.
-func (a *Arguments) dimensions(first catalog.Field) int {
+func (a *Arguments) dimensions(first spec.Field) int {
 	n := 1
-	for n < 3 && a.known[first+catalog.Field(n)] {
+	for n < 3 && a.known[first+spec.Field(n)] {
 		n++
 	}
 	return n
@@ -145,9 +145,9 @@ func (a *Arguments) dimensions(first catalog.Field) int {
 
 // gridSizes fills grid, block and work of a launch that says how many blocks.
 func (a *Arguments) gridSizes(d *event.Detail) {
-	d.Grid = a.sizes(catalog.FieldGridX, a.dimensions(catalog.FieldGridX))
-	if a.known[catalog.FieldBlockX] {
-		d.Block = a.sizes(catalog.FieldBlockX, a.dimensions(catalog.FieldBlockX))
+	d.Grid = a.sizes(spec.FieldGridX, a.dimensions(spec.FieldGridX))
+	if a.known[spec.FieldBlockX] {
+		d.Block = a.sizes(spec.FieldBlockX, a.dimensions(spec.FieldBlockX))
 	}
 	if d.Grid == nil || d.Block == nil {
 		return
@@ -161,8 +161,8 @@ func (a *Arguments) workSizes(d *event.Detail, dimensions int) {
 	if dimensions < 1 || dimensions > 3 {
 		return
 	}
-	d.Work = a.sizes(catalog.FieldWorkX, dimensions)
-	d.Block = a.sizes(catalog.FieldBlockX, dimensions)
+	d.Work = a.sizes(spec.FieldWorkX, dimensions)
+	d.Block = a.sizes(spec.FieldBlockX, dimensions)
 	if d.Work == nil || d.Block == nil {
 		return
 	}
@@ -175,10 +175,10 @@ func (a *Arguments) workSizes(d *event.Detail, dimensions int) {
 
 // sizes reads three sizes, 1 in the dimensions that the call does not have; nil
 // when the caller gave none or they make no sense.
-func (a *Arguments) sizes(first catalog.Field, dimensions int) *[3]int64 {
+func (a *Arguments) sizes(first spec.Field, dimensions int) *[3]int64 {
 	sizes := [3]int64{1, 1, 1}
 	for i := range dimensions {
-		field := first + catalog.Field(i)
+		field := first + spec.Field(i)
 		if !a.known[field] || a.value[field] == 0 || a.value[field] > 1<<40 {
 			return nil
 		}
@@ -188,16 +188,16 @@ func (a *Arguments) sizes(first catalog.Field, dimensions int) *[3]int64 {
 }
 
 // Direction is that of a copy: what the function fixes, or what its arguments say.
-func (a *Arguments) Direction(f *catalog.Function) string {
+func (a *Arguments) Direction(f *spec.Function) string {
 	switch {
 	case f.Direction != "":
 		return f.Direction
-	case a.Has(catalog.FieldCopyKind):
-		if kind := a.value[catalog.FieldCopyKind]; kind < uint64(len(copyKinds)) {
+	case a.Has(spec.FieldCopyKind):
+		if kind := a.value[spec.FieldCopyKind]; kind < uint64(len(copyKinds)) {
 			return copyKinds[kind]
 		}
-	case a.Has(catalog.FieldSourceKind) && a.Has(catalog.FieldTargetKind):
-		from, to := memoryKinds[a.value[catalog.FieldSourceKind]], memoryKinds[a.value[catalog.FieldTargetKind]]
+	case a.Has(spec.FieldSourceKind) && a.Has(spec.FieldTargetKind):
+		from, to := memoryKinds[a.value[spec.FieldSourceKind]], memoryKinds[a.value[spec.FieldTargetKind]]
 		if from != "" && to != "" {
 			return from + "_to_" + to
 		}

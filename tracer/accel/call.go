@@ -1,7 +1,7 @@
 package accel
 
 import (
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -9,7 +9,7 @@ import (
 type Call struct {
 	*runtime
 	pid, tid uint32
-	f        *catalog.Function
+	f        *spec.Function
 	r        *Record
 	args     *Arguments
 	text     string
@@ -24,7 +24,7 @@ func (c *Call) detail() *event.Detail {
 
 // Take fills a span from what is known of its process, and learns from it. text is
 // the string that the call captured, "" for none.
-func (s *State) Take(f *catalog.Function, r *Record, args *Arguments, text string, span *event.Span) *Call {
+func (s *State) Take(f *spec.Function, r *Record, args *Arguments, text string, span *event.Span) *Call {
 	c := &Call{runtime: s.get(r.PID, f.Runtime), pid: r.PID, tid: r.TID, f: f, r: r, args: args, text: text, span: span}
 	c.take()
 	return c
@@ -41,7 +41,7 @@ func (c *Call) take() {
 	c.lists.size(c)
 	c.communicate()
 	c.capture()
-	if c.f.Memory != nil && !c.captured && c.f.Effect != catalog.AddsNode { // a graph's allocation is there when it runs
+	if c.f.Memory != nil && !c.captured && c.f.Effect != spec.AddsNode { // a graph's allocation is there when it runs
 		c.allocate()
 	}
 	c.times.now = max(c.times.now, end(c.span))
@@ -80,12 +80,12 @@ func (c *Call) Await() (kept bool) {
 		return true
 	}
 	if c.isCaptured() {
-		delete(c.times.events, c.args.value[catalog.FieldEvent]) // it stands for what the list will run
+		delete(c.times.events, c.args.value[spec.FieldEvent]) // it stands for what the list will run
 	}
 	return false
 }
 
 // Hint keeps what an instant says of the calls to come.
-func (s *State) Hint(f *catalog.Function, r *Record, args *Arguments) {
+func (s *State) Hint(f *spec.Function, r *Record, args *Arguments) {
 	s.names.apply(&Call{pid: r.PID, tid: r.TID, f: f, r: r, args: args})
 }

@@ -1,7 +1,7 @@
 package accel
 
 import (
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -31,36 +31,37 @@ const (
 // streamOrder reads the flags of a new stream: they are an argument, or a list
 // of keys and values, of which the first pair is looked at.
 func (c *Call) streamOrder() streamOrder {
-	flags, known := c.args.value[catalog.FieldFlags], c.args.Has(catalog.FieldFlags)
-	if c.args.Has(catalog.FieldList) {
+	flags, known := c.args.value[spec.FieldFlags], c.args.Has(spec.FieldFlags)
+	if c.args.Has(spec.FieldList) {
 		switch {
-		case c.args.value[catalog.FieldList] == 0, c.args.Has(catalog.FieldParameter) && c.args.value[catalog.FieldParameter] == 0:
+		case c.args.value[spec.FieldList] == 0, c.args.Has(spec.FieldParameter) && c.args.value[spec.FieldParameter] == 0:
 			known = true
-		case c.args.value[catalog.FieldParameter] == openCLQueueProperties && c.args.Has(catalog.FieldAnswer):
-			flags, known = c.args.value[catalog.FieldAnswer], true
+		case c.args.value[spec.FieldParameter] == openCLQueueProperties && c.args.Has(spec.FieldAnswer):
+			flags, known = c.args.value[spec.FieldAnswer], true
 		}
 	}
 	order := streamOrder{inOrder: known && flags&c.f.Parameter == 0}
 	if c.f.OrderedBy {
 		order.inOrder = known && flags&c.f.Parameter != 0
 	}
-	order.blocking = c.args.value[catalog.FieldBlocking] == zeSynchronous && c.f.Runtime == "level_zero"
+	order.blocking = c.args.value[spec.FieldBlocking] == zeSynchronous && c.f.Runtime == "level_zero"
 	order.timed = known && c.f.Runtime == "opencl" && flags&openCLProfiling != 0
 	return order
 }
 
 // one is what is known of a single command.
-func (l *timeline) one(n uint64, completed bool, began, ended int64) {
+func (l *timeline) one(n uint64, completed bool, p *proof) {
 	if n < l.first || n >= l.next() {
 		return // its row has gone
 	}
 	w := &l.work[n-l.first]
 	switch {
-	case w.submitted > began:
+	case w.submitted > p.began:
 	case !completed:
-		w.notBefore = max(w.notBefore, began)
-	case w.completed == 0:
-		w.completed = ended
+		w.notBefore = max(w.notBefore, p.began)
+	default:
+		p.of(l, w, p.began)
+		p.endStream()
 	}
 }
 
@@ -68,8 +69,10 @@ func (l *timeline) one(n uint64, completed bool, began, ended int64) {
 // before it, in a stream that keeps the order.
 func (t *deviceTimes) blocked(w *work, line *timeline, c *Call) {
 	w.completed = end(c.span)
-	if t.orders[c.args.value[catalog.FieldStream]].inOrder {
-		line.complete(line.next(), c.span.StartNS, w.completed)
+	if t.orders[c.args.value[spec.FieldStream]].inOrder {
+		p := newProof(c)
+		t.complete(line, line.next(), c.span.StartNS, p)
+		p.prove(c)
 	}
 }
 
@@ -89,40 +92,40 @@ type deviceTick struct {
 
 // told takes what the device measured.
 func (t *deviceTimes) told(c *Call) {
-	if c.f.Effect == catalog.TellsTick {
-		ns := float64(c.args.value[catalog.FieldTickNS])
-		if c.args.value[catalog.FieldParameter] == zeProperties12 {
+	if c.f.Effect == spec.TellsTick {
+		ns := float64(c.args.value[spec.FieldTickNS])
+		if c.args.value[spec.FieldParameter] == zeProperties12 {
 			ns = 1e9 / max(ns, 1)
 		}
-		t.tick = deviceTick{ns, c.args.value[catalog.FieldTickBits]}
+		t.tick = deviceTick{ns, c.args.value[spec.FieldTickBits]}
 		return
 	}
-	mark, ok := t.events[c.args.value[catalog.FieldEvent]]
+	mark, ok := t.events[c.args.value[spec.FieldEvent]]
 	line := t.streams[mark.stream]
 	if !ok || !mark.own || line == nil || mark.behind <= line.first || mark.behind > line.next() {
 		return
 	}
 	w := &line.work[mark.behind-1-line.first]
 	switch {
-	case c.f.Effect == catalog.TellsTicks:
+	case c.f.Effect == spec.TellsTicks:
 		if from, to, ok := t.tick.interval(c.args); ok {
 			w.device = deviceInterval{from, to, true, true}
 		}
-	case !c.args.Has(catalog.FieldTime):
-	case c.args.value[catalog.FieldParameter] == catalog.OpenCLStarted:
-		w.device.from, w.device.fromKnown = int64(c.args.value[catalog.FieldTime]), true
-	case c.args.value[catalog.FieldParameter] == catalog.OpenCLEnded:
-		w.device.to, w.device.toKnown = int64(c.args.value[catalog.FieldTime]), true
+	case !c.args.Has(spec.FieldTime):
+	case c.args.value[spec.FieldParameter] == spec.OpenCLStarted:
+		w.device.from, w.device.fromKnown = int64(c.args.value[spec.FieldTime]), true
+	case c.args.value[spec.FieldParameter] == spec.OpenCLEnded:
+		w.device.to, w.device.toKnown = int64(c.args.value[spec.FieldTime]), true
 	}
 }
 
 // interval is from 0 to how long a command ran; false where the unit is not
 // known.
 func (tick deviceTick) interval(a *Arguments) (from, to int64, ok bool) {
-	if tick.ns <= 0 || tick.bits == 0 || !a.Has(catalog.FieldTicksFrom) || !a.Has(catalog.FieldTicksTo) {
+	if tick.ns <= 0 || tick.bits == 0 || !a.Has(spec.FieldTicksFrom) || !a.Has(spec.FieldTicksTo) {
 		return 0, 0, false
 	}
-	ticks := a.value[catalog.FieldTicksTo] - a.value[catalog.FieldTicksFrom]
+	ticks := a.value[spec.FieldTicksTo] - a.value[spec.FieldTicksFrom]
 	if tick.bits < 64 {
 		ticks &= 1<<tick.bits - 1
 	}

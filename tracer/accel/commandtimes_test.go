@@ -3,7 +3,7 @@ package accel
 import (
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -14,7 +14,8 @@ type commands struct {
 	now   int64
 	id    int64
 	// took is how long the next call takes, if not 10 ns.
-	took int64
+	took  int64
+	epoch uint32
 }
 
 func newCommands() *commands {
@@ -23,15 +24,15 @@ func newCommands() *commands {
 }
 
 // call takes 10 ns, unless told else, and ends now; its row is the last one if it does not wait.
-func (m *commands) call(f catalog.Function, values map[catalog.Field]uint64) {
+func (m *commands) call(f spec.Function, values map[spec.Field]uint64) {
 	m.now += 100
 	m.id++
 	f.Runtime = "opencl"
-	r := &Record{PID: 1, TID: 1, EndSeen: true}
+	r := &Record{PID: 1, TID: 1, EndSeen: true, Epoch: m.epoch}
 	var a Arguments
 	for field, v := range values {
 		a.value[field], a.known[field] = v, true
-		f.Values = append(f.Values, catalog.Reg(field, 0))
+		f.Values = append(f.Values, spec.Reg(field, 0))
 		r.Args = append(r.Args, v)
 	}
 	took := int64(10)
@@ -69,21 +70,21 @@ func (b *batch) Recategorize(_ uint32, base *event.Call, category string) *event
 const aQueue, anotherQueue = 0x1000, 0x2000
 
 func (m *commands) queue(handle, flags uint64) {
-	m.call(catalog.Function{Category: "stream", Effect: catalog.OrdersStream, Parameter: 1},
-		map[catalog.Field]uint64{catalog.FieldStream: handle, catalog.FieldFlags: flags})
+	m.call(spec.Function{Category: "stream", Effect: spec.OrdersStream, Parameter: 1},
+		map[spec.Field]uint64{spec.FieldStream: handle, spec.FieldFlags: flags})
 }
 
 func (m *commands) launch(queue, event uint64) {
-	m.call(catalog.Function{Category: "copy"}, map[catalog.Field]uint64{catalog.FieldStream: queue, catalog.FieldEvent: event})
+	m.call(spec.Function{Category: "copy"}, map[spec.Field]uint64{spec.FieldStream: queue, spec.FieldEvent: event})
 }
 
 func (m *commands) wait(event uint64) {
-	m.call(catalog.Function{Category: "sync", Effect: catalog.WaitsEvent}, map[catalog.Field]uint64{catalog.FieldEvent: event})
+	m.call(spec.Function{Category: "sync", Effect: spec.WaitsEvent}, map[spec.Field]uint64{spec.FieldEvent: event})
 }
 
 func (m *commands) tell(event, which, time uint64) {
-	m.call(catalog.Function{Category: "event", Effect: catalog.TellsTime},
-		map[catalog.Field]uint64{catalog.FieldEvent: event, catalog.FieldParameter: which, catalog.FieldTime: time})
+	m.call(spec.Function{Category: "event", Effect: spec.TellsTime},
+		map[spec.Field]uint64{spec.FieldEvent: event, spec.FieldParameter: which, spec.FieldTime: time})
 }
 
 // bounded counts the commands with a time on the device, once all rows have gone.
@@ -138,8 +139,8 @@ func TestAnEventThatComesAgainIsAnotherCommands(t *testing.T) {
 // record records an event on a queue, in so many ns.
 func (m *commands) record(event uint64, took int64) {
 	m.took = took
-	m.call(catalog.Function{Category: "event", Effect: catalog.RecordsEvent},
-		map[catalog.Field]uint64{catalog.FieldStream: aQueue, catalog.FieldEvent: event})
+	m.call(spec.Function{Category: "event", Effect: spec.RecordsEvent},
+		map[spec.Field]uint64{spec.FieldStream: aQueue, spec.FieldEvent: event})
 }
 
 // high is the bound of the only command, -1 if it has none.
@@ -153,9 +154,9 @@ func (m *commands) high() int64 {
 	return -1
 }
 
-// TestWorkGivenDuringARecordIsOnNoSideOfTheEvent: another thread's call, whose place
-// in the stream nobody saw.
-func TestWorkGivenDuringARecordIsOnNoSideOfTheEvent(t *testing.T) {
+// TestWorkSubmittedDuringARecordIsOnNoSideOfTheEvent: another thread's call, whose place
+// in the stream was not seen.
+func TestWorkSubmittedDuringARecordIsOnNoSideOfTheEvent(t *testing.T) {
 	const short, long = 10, 150 // long enough to have begun before the call in front ended
 	for _, c := range []struct {
 		name              string
@@ -174,16 +175,16 @@ func TestWorkGivenDuringARecordIsOnNoSideOfTheEvent(t *testing.T) {
 			m.record(8, short)
 			m.now += 100_000
 			m.wait(8)
-			m.call(catalog.Function{Category: "event", Effect: catalog.TellsElapsed},
-				map[catalog.Field]uint64{catalog.FieldStartEvent: 7, catalog.FieldEvent: 8, catalog.FieldElapsed: 0})
+			m.call(spec.Function{Category: "event", Effect: spec.TellsElapsed},
+				map[spec.Field]uint64{spec.FieldStartEvent: 7, spec.FieldEvent: 8, spec.FieldElapsed: 0})
 		}},
 		{"behind an event that had not passed", 110, 350, func(m *commands, took int64) {
 			m.record(7, short)
 			m.took = took
 			m.launch(aQueue, 0)
-			m.call(catalog.Function{Category: "event", Effect: catalog.QueriesEvent},
-				map[catalog.Field]uint64{catalog.FieldEvent: 7, catalog.FieldAnswer: 1})
-			m.call(catalog.Function{Category: "sync", Effect: catalog.WaitsStream}, map[catalog.Field]uint64{catalog.FieldStream: aQueue})
+			m.call(spec.Function{Category: "event", Effect: spec.QueriesEvent},
+				map[spec.Field]uint64{spec.FieldEvent: 7, spec.FieldAnswer: 1})
+			m.call(spec.Function{Category: "sync", Effect: spec.WaitsStream}, map[spec.Field]uint64{spec.FieldStream: aQueue})
 		}},
 	} {
 		for took, want := range map[int64]int64{short: c.after, long: c.overlapped} {
@@ -200,10 +201,10 @@ func TestTimesThatTheDeviceTellsAreItsCommands(t *testing.T) {
 	m := newCommands()
 	m.launch(aQueue, 10)
 	m.launch(aQueue, 11)
-	m.tell(11, catalog.OpenCLStarted, 5000)
-	m.tell(11, catalog.OpenCLEnded, 5777)
-	m.tell(10, catalog.OpenCLEnded, 9999) // its begin is not asked for
-	m.tell(99, catalog.OpenCLEnded, 1)    // no command of ours
+	m.tell(11, spec.OpenCLStarted, 5000)
+	m.tell(11, spec.OpenCLEnded, 5777)
+	m.tell(10, spec.OpenCLEnded, 9999) // its begin is not asked for
+	m.tell(99, spec.OpenCLEnded, 1)    // no command of ours
 	m.state.FlushAll()
 	measuredTimes := 0
 	for _, s := range m.spans {
@@ -221,23 +222,23 @@ func TestTimesThatTheDeviceTellsAreItsCommands(t *testing.T) {
 
 func TestTicksThatWrapAreCountedOn(t *testing.T) {
 	var a Arguments
-	a.value[catalog.FieldTicksFrom], a.known[catalog.FieldTicksFrom] = 0xfffffff0, true
-	a.value[catalog.FieldTicksTo], a.known[catalog.FieldTicksTo] = 0x10, true
+	a.value[spec.FieldTicksFrom], a.known[spec.FieldTicksFrom] = 0xfffffff0, true
+	a.value[spec.FieldTicksTo], a.known[spec.FieldTicksTo] = 0x10, true
 	if _, ns, ok := (deviceTick{ns: 10, bits: 32}).interval(&a); !ok || ns != 320 {
 		t.Errorf("%d ns, %t, want 320", ns, ok)
 	}
 	if _, _, ok := (deviceTick{}).interval(&a); ok {
-		t.Error("an interval in a unit that nobody told")
+		t.Error("an interval in an unknown unit")
 	}
 }
 
 func TestAMemoryObjectIsFreeWithItsLastHolder(t *testing.T) {
 	m := newCommands()
 	object := func(action string) {
-		m.call(catalog.Function{Category: "alloc", Memory: &catalog.Memory{Space: "device", Level: "driver", Action: action}},
-			map[catalog.Field]uint64{catalog.FieldAddress: 0x500})
+		m.call(spec.Function{Category: "alloc", Memory: &spec.Memory{Space: "device", Level: "driver", Action: action}},
+			map[spec.Field]uint64{spec.FieldAddress: 0x500})
 	}
-	object("release") // of before the recording: nobody knows whether it was the last
+	object("release") // of before the recording: whether it was the last is unknown
 	object("alloc")
 	object("retain")
 	object("release")

@@ -1,7 +1,7 @@
 package accel
 
 import (
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -40,16 +40,16 @@ func (c *Call) communicate() {
 		d.GroupDepth = &depth
 	}
 	c.elements(d)
-	if c.args.Has(catalog.FieldRank) && c.args.Has(catalog.FieldRanks) { // said in the call itself
-		rank, ranks := int32(c.args.value[catalog.FieldRank]), int32(c.args.value[catalog.FieldRanks])
+	if c.args.Has(spec.FieldRank) && c.args.Has(spec.FieldRanks) { // said in the call itself
+		rank, ranks := int32(c.args.value[spec.FieldRank]), int32(c.args.value[spec.FieldRanks])
 		if d.Ranks = &ranks; rank >= 0 {
 			d.Rank = &rank
 		}
 	}
-	if !c.args.Has(catalog.FieldCommunicator) || c.f.Effect == catalog.JoinsCommunicator || c.f.Effect == catalog.JoinsAll {
+	if !c.args.Has(spec.FieldCommunicator) || c.f.Effect == spec.JoinsCommunicator || c.f.Effect == spec.JoinsAll {
 		return
 	}
-	handle := int64(c.args.value[catalog.FieldCommunicator])
+	handle := int64(c.args.value[spec.FieldCommunicator])
 	d.CommunicatorHandle = &handle
 	known := c.communicators.byHandle(uint64(handle))
 	if known != nil {
@@ -62,17 +62,17 @@ func (c *Call) communicate() {
 
 // elements gives count, type and size of what one rank moves.
 func (c *Call) elements(d *event.Detail) {
-	for _, f := range []catalog.Field{catalog.FieldPeer, catalog.FieldRoot} {
+	for _, f := range []spec.Field{spec.FieldPeer, spec.FieldRoot} {
 		if c.args.Has(f) {
 			peer := int32(c.args.value[f])
 			d.PeerRank = &peer
 		}
 	}
-	d.ElementCount = c.args.Int64(catalog.FieldCount)
-	if !c.args.Has(catalog.FieldDtype) {
+	d.ElementCount = c.args.Int64(spec.FieldCount)
+	if !c.args.Has(spec.FieldDtype) {
 		return
 	}
-	n := c.args.value[catalog.FieldDtype]
+	n := c.args.value[spec.FieldDtype]
 	if n >= uint64(len(c.f.Dtypes)) {
 		return // a type that this version of the table does not know
 	}
@@ -85,26 +85,26 @@ func (c *Call) elements(d *event.Detail) {
 
 // apply keeps what a call says of communicators and groups.
 func (m *communicators) apply(c *Call) {
-	handle := c.args.value[catalog.FieldCommunicator]
+	handle := c.args.value[spec.FieldCommunicator]
 	switch c.f.Effect {
-	case catalog.JoinsCommunicator:
+	case spec.JoinsCommunicator:
 		m.join(c, handle)
-	case catalog.JoinsAll:
+	case spec.JoinsAll:
 		m.joinAll(c)
-	case catalog.TellsCommunicator:
+	case spec.TellsCommunicator:
 		m.tell(c, handle)
-	case catalog.SplitsCommunicator:
+	case spec.SplitsCommunicator:
 		m.split(c, handle)
-	case catalog.ShrinksCommunicator:
+	case spec.ShrinksCommunicator:
 		m.shrink(c, handle)
-	case catalog.LeavesCommunicator:
+	case spec.LeavesCommunicator:
 		if left := m.known[handle]; left != nil {
 			m.shrunk -= len(left.shrinks)
 			delete(m.known, handle)
 		}
-	case catalog.BeginsGroup:
+	case spec.BeginsGroup:
 		m.groups[c.tid]++
-	case catalog.EndsGroup:
+	case spec.EndsGroup:
 		if m.groups[c.tid]--; m.groups[c.tid] <= 0 {
 			delete(m.groups, c.tid)
 		}
@@ -115,15 +115,15 @@ func (m *communicators) apply(c *Call) {
 // before the group ends.
 func (m *communicators) join(c *Call, handle uint64) {
 	made := &communicator{}
-	if c.args.Has(catalog.FieldUniqueID) {
-		id := int64(c.args.value[catalog.FieldUniqueID] &^ (1 << 63))
+	if c.args.Has(spec.FieldUniqueID) {
+		id := int64(c.args.value[spec.FieldUniqueID] &^ (1 << 63))
 		made.id = &id
 	}
-	if rank := int32(c.args.value[catalog.FieldRank]); c.args.Has(catalog.FieldRank) && rank >= 0 {
+	if rank := int32(c.args.value[spec.FieldRank]); c.args.Has(spec.FieldRank) && rank >= 0 {
 		made.rank = &rank
 	}
-	if c.args.Has(catalog.FieldRanks) {
-		ranks := int32(c.args.value[catalog.FieldRanks])
+	if c.args.Has(spec.FieldRanks) {
+		ranks := int32(c.args.value[spec.FieldRanks])
 		made.ranks = &ranks
 	}
 	d := c.detail()
@@ -140,13 +140,13 @@ func (m *communicators) join(c *Call, handle uint64) {
 // joinAll makes the communicators of one process with several devices. Nobody
 // else has a part in them, so their identity need not be the same elsewhere.
 func (m *communicators) joinAll(c *Call) {
-	if !c.args.Has(catalog.FieldRanks) {
+	if !c.args.Has(spec.FieldRanks) {
 		return
 	}
-	ranks := int32(c.args.value[catalog.FieldRanks])
+	ranks := int32(c.args.value[spec.FieldRanks])
 	d := c.detail()
 	d.Ranks = &ranks
-	for i, handle := range c.all(catalog.FieldCommunicator) {
+	for i, handle := range c.all(spec.FieldCommunicator) {
 		if i >= int(ranks) || handle == 0 {
 			break
 		}
@@ -167,12 +167,12 @@ func (m *communicators) tell(c *Call, handle uint64) {
 		known = &communicator{}
 		m.known[handle] = known
 	}
-	if c.args.Has(catalog.FieldRank) && known.rank == nil {
-		rank := int32(c.args.value[catalog.FieldRank])
+	if c.args.Has(spec.FieldRank) && known.rank == nil {
+		rank := int32(c.args.value[spec.FieldRank])
 		known.rank = &rank
 	}
-	if c.args.Has(catalog.FieldRanks) && known.ranks == nil {
-		ranks := int32(c.args.value[catalog.FieldRanks])
+	if c.args.Has(spec.FieldRanks) && known.ranks == nil {
+		ranks := int32(c.args.value[spec.FieldRanks])
 		known.ranks = &ranks
 	}
 	d := c.detail()
@@ -181,7 +181,7 @@ func (m *communicators) tell(c *Call, handle uint64) {
 
 // fail keeps what holds of a call that failed too: the group is over.
 func (m *communicators) fail(c *Call) {
-	if c.f.Effect == catalog.EndsGroup {
+	if c.f.Effect == spec.EndsGroup {
 		m.apply(c)
 	}
 }

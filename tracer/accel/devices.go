@@ -1,6 +1,6 @@
 package accel
 
-import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+import "github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 
 // devices knows on which device the handles of one runtime in one process are.
 // A device that was not seen to be chosen is not known: nothing here is 0 by
@@ -57,74 +57,74 @@ func (d *devices) current(tid uint32) streamDevice {
 // that are current on its thread.
 func (c *Call) setDevice() {
 	where, known := streamDevice{}, false
-	if c.args.Has(catalog.FieldStream) {
-		where, known = c.devices.streams[c.args.value[catalog.FieldStream]]
+	if c.args.Has(spec.FieldStream) {
+		where, known = c.devices.streams[c.args.value[spec.FieldStream]]
 	}
-	if number := c.devices.numbers[c.args.value[catalog.FieldDeviceHandle]]; !known && number != nil && c.f.Effect != catalog.NumbersDevices {
+	if number := c.devices.numbers[c.args.value[spec.FieldDeviceHandle]]; !known && number != nil && c.f.Effect != spec.NumbersDevices {
 		where, known = streamDevice{device: number}, true
 	}
-	if device := c.devices.contexts[c.args.value[catalog.FieldContext]]; !known && device != nil {
+	if device := c.devices.contexts[c.args.value[spec.FieldContext]]; !known && device != nil {
 		where, known = streamDevice{device: device}, true
 	}
 	if !known {
 		where = c.devices.current(c.tid)
 	}
-	if where.context != 0 && !c.args.Has(catalog.FieldContext) {
+	if where.context != 0 && !c.args.Has(spec.FieldContext) {
 		context := int64(where.context)
 		c.detail().Context = &context
 	}
-	if where.device != nil && !c.args.Has(catalog.FieldDeviceID) {
+	if where.device != nil && !c.args.Has(spec.FieldDeviceID) {
 		c.detail().DeviceID = where.device
 	}
 }
 
 // apply keeps what a call says of contexts, devices and streams.
 func (d *devices) apply(c *Call) {
-	context := c.args.value[catalog.FieldContext]
+	context := c.args.value[spec.FieldContext]
 	var device *int32
-	if c.args.Has(catalog.FieldDeviceID) {
-		device = deviceID(int32(c.args.value[catalog.FieldDeviceID]))
+	if c.args.Has(spec.FieldDeviceID) {
+		device = deviceID(int32(c.args.value[spec.FieldDeviceID]))
 	}
 	switch c.f.Effect {
-	case catalog.CreatesContext:
+	case spec.CreatesContext:
 		d.contexts[context] = device
 		d.thread(c.tid).push(context)
-	case catalog.NamesContext:
-		if device == nil && c.args.value[catalog.FieldCount] == 1 { // a context for one device, by its handle
-			device = d.numbers[c.args.value[catalog.FieldDeviceHandle]]
+	case spec.NamesContext:
+		if device == nil && c.args.value[spec.FieldCount] == 1 { // a context for one device, by its handle
+			device = d.numbers[c.args.value[spec.FieldDeviceHandle]]
 		}
 		d.contexts[context] = device
-	case catalog.DestroysContext:
+	case spec.DestroysContext:
 		delete(d.contexts, context)
-	case catalog.SetsContext:
+	case spec.SetsContext:
 		d.thread(c.tid).set(context)
-	case catalog.PushesContext:
+	case spec.PushesContext:
 		d.thread(c.tid).push(context)
-	case catalog.PopsContext:
+	case spec.PopsContext:
 		if t := d.thread(c.tid); len(t.contexts) > 0 {
 			t.contexts = t.contexts[:len(t.contexts)-1]
 		}
-	case catalog.SetsDevice:
+	case spec.SetsDevice:
 		t := d.thread(c.tid)
 		t.contexts, t.device = nil, device
-	case catalog.NamesDevice:
+	case spec.NamesDevice:
 		t := d.thread(c.tid)
 		if n := len(t.contexts); n > 0 {
 			d.contexts[t.contexts[n-1]] = device
 		} else {
 			t.device = device
 		}
-	case catalog.NumbersDevices:
+	case spec.NumbersDevices:
 		d.number(c.handedOut())
-	case catalog.OrdersStream, catalog.BeginsCapture:
-		if !c.args.Has(catalog.FieldDeviceHandle) {
+	case spec.OrdersStream, spec.BeginsCapture:
+		if !c.args.Has(spec.FieldDeviceHandle) {
 			return
 		}
-		d.streams[c.args.value[catalog.FieldStream]] = streamDevice{context, d.numbers[c.args.value[catalog.FieldDeviceHandle]]}
-	case catalog.CreatesStream:
-		d.streams[c.args.value[catalog.FieldStream]] = d.current(c.tid)
-	case catalog.DestroysStream:
-		delete(d.streams, c.args.value[catalog.FieldStream])
+		d.streams[c.args.value[spec.FieldStream]] = streamDevice{context, d.numbers[c.args.value[spec.FieldDeviceHandle]]}
+	case spec.CreatesStream:
+		d.streams[c.args.value[spec.FieldStream]] = d.current(c.tid)
+	case spec.DestroysStream:
+		delete(d.streams, c.args.value[spec.FieldStream])
 	}
 }
 
@@ -151,9 +151,9 @@ func (d *devices) number(handles []uint64) {
 // handedOut are the devices that a call handed out: at most as many as asked for,
 // and as there are.
 func (c *Call) handedOut() []uint64 {
-	handles := c.all(catalog.FieldDeviceHandle)
-	if c.args.Has(catalog.FieldSerial) {
-		handles = handles[:min(uint64(len(handles)), c.args.value[catalog.FieldSerial])]
+	handles := c.all(spec.FieldDeviceHandle)
+	if c.args.Has(spec.FieldSerial) {
+		handles = handles[:min(uint64(len(handles)), c.args.value[spec.FieldSerial])]
 	}
 	return handles
 }

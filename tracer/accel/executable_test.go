@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // programs are what a process holds at some addresses.
@@ -20,7 +20,7 @@ func (p programs) Read(_ uint32, address uint64, b []byte) error {
 }
 
 // values are captured arguments, by field.
-func values(of map[catalog.Field]uint64) *Arguments {
+func values(of map[spec.Field]uint64) *Arguments {
 	a := &Arguments{}
 	for f, v := range of {
 		a.value[f], a.known[f] = v, true
@@ -39,28 +39,28 @@ func TestAnExecutableIsCalledAsItsProgramIs(t *testing.T) {
 		}
 	}
 	begin := func(tid uint32, address, bytes uint64) {
-		x.Compile(pid, tid, values(map[catalog.Field]uint64{catalog.FieldAddress: address, catalog.FieldBytes: bytes}))
+		x.Compile(pid, tid, values(map[spec.Field]uint64{spec.FieldAddress: address, spec.FieldBytes: bytes}))
 	}
-	handle := func(effect catalog.Effect, tid uint32, h uint64, text string) {
-		x.Learn(pid, tid, effect, values(map[catalog.Field]uint64{catalog.FieldHandle: h}), text)
+	handle := func(effect spec.Effect, tid uint32, h uint64, text string) {
+		x.Learn(pid, tid, effect, values(map[spec.Field]uint64{spec.FieldHandle: h}), text)
 	}
 	begin(tid, 0x1000, uint64(len(text)))
 	begin(other, 0x2000, 8) // no program
-	handle(catalog.EndsCompile, other, 1, "")
-	handle(catalog.EndsCompile, tid, 2, "")
+	handle(spec.EndsCompile, other, 1, "")
+	handle(spec.EndsCompile, tid, 2, "")
 	is(1, "")
 	is(2, "jit_step")
 	begin(tid, 0x3000, 8) // gone already
-	handle(catalog.EndsCompile, tid, 3, "")
+	handle(spec.EndsCompile, tid, 3, "")
 	is(3, "")
 
 	// The caller asks: the name of the executable of the loaded one, cut at its length.
-	x.Learn(pid, tid, catalog.LinksExecutable, values(map[catalog.Field]uint64{catalog.FieldHandle: 3, catalog.FieldKernel: 4}), "")
-	x.Learn(pid, tid, catalog.NamesExecutable, values(map[catalog.Field]uint64{catalog.FieldHandle: 4, catalog.FieldNameBytes: 8}), "jit_lossXXX")
+	x.Learn(pid, tid, spec.LinksExecutable, values(map[spec.Field]uint64{spec.FieldHandle: 3, spec.FieldKernel: 4}), "")
+	x.Learn(pid, tid, spec.NamesExecutable, values(map[spec.Field]uint64{spec.FieldHandle: 4, spec.FieldNameBytes: 8}), "jit_lossXXX")
 	is(3, "jit_loss")
-	handle(catalog.NamesExecutable, tid, 5, "\xff\xfe")
+	handle(spec.NamesExecutable, tid, 5, "\xff\xfe")
 	is(5, "")
-	handle(catalog.ForgetsExecutable, tid, 2, "")
+	handle(spec.ForgetsExecutable, tid, 2, "")
 	is(2, "")
 	x.Ended(pid)
 	is(3, "")

@@ -4,7 +4,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/mlir"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -27,11 +27,11 @@ const maxProgram = 16 << 20
 func (x *Executables) Compile(pid, tid uint32, a *Arguments) {
 	key := handleKey{pid, uint64(tid)}
 	delete(x.compiling, key)
-	if !a.Has(catalog.FieldAddress) || !a.Has(catalog.FieldBytes) {
+	if !a.Has(spec.FieldAddress) || !a.Has(spec.FieldBytes) {
 		return
 	}
-	program := make([]byte, min(a.value[catalog.FieldBytes], maxProgram))
-	if x.memory.Read(pid, a.value[catalog.FieldAddress], program) != nil {
+	program := make([]byte, min(a.value[spec.FieldBytes], maxProgram))
+	if x.memory.Read(pid, a.value[spec.FieldAddress], program) != nil {
 		return
 	}
 	if name := mlir.ModuleName(program); name != "" {
@@ -52,14 +52,14 @@ func NewExecutables(memory MemoryReader) *Executables {
 
 // learn takes what a call says about executables; text is the name, perhaps with
 // more behind it: its length is another of the call's results.
-func (x *Executables) Learn(pid, tid uint32, effect catalog.Effect, a *Arguments, text string) {
-	if !a.Has(catalog.FieldHandle) {
+func (x *Executables) Learn(pid, tid uint32, effect spec.Effect, a *Arguments, text string) {
+	if !a.Has(spec.FieldHandle) {
 		return
 	}
 	x.learns(pid)
-	key := handleKey{pid, a.value[catalog.FieldHandle]}
+	key := handleKey{pid, a.value[spec.FieldHandle]}
 	switch effect {
-	case catalog.EndsCompile:
+	case spec.EndsCompile:
 		thread := handleKey{pid, uint64(tid)}
 		if name := mlir.ModuleName([]byte(text)); name != "" {
 			x.names[key] = name
@@ -67,18 +67,18 @@ func (x *Executables) Learn(pid, tid uint32, effect catalog.Effect, a *Arguments
 			x.names[key] = name
 		}
 		delete(x.compiling, thread)
-	case catalog.NamesExecutable:
-		if length := a.value[catalog.FieldNameBytes]; a.Has(catalog.FieldNameBytes) && length < uint64(len(text)) {
+	case spec.NamesExecutable:
+		if length := a.value[spec.FieldNameBytes]; a.Has(spec.FieldNameBytes) && length < uint64(len(text)) {
 			text = text[:length]
 		}
 		if text != "" && utf8.ValidString(text) {
 			x.names[key] = text
 		}
-	case catalog.LinksExecutable:
-		if a.Has(catalog.FieldKernel) {
-			x.loaded[key] = a.value[catalog.FieldKernel]
+	case spec.LinksExecutable:
+		if a.Has(spec.FieldKernel) {
+			x.loaded[key] = a.value[spec.FieldKernel]
 		}
-	case catalog.ForgetsExecutable:
+	case spec.ForgetsExecutable:
 		delete(x.names, key)
 		delete(x.loaded, key)
 	}
@@ -119,33 +119,33 @@ func (x *Executables) Ended(pid uint32) {
 
 // arrayDetail fills what the catalog's fields say about an array: its elements
 // and, where its type has a size, its bytes.
-func (a *Arguments) arrayDetail(f *catalog.Function, d *event.Detail) {
-	if a.Has(catalog.FieldTarget) && a.value[catalog.FieldTarget] == 0 {
+func (a *Arguments) arrayDetail(f *spec.Function, d *event.Detail) {
+	if a.Has(spec.FieldTarget) && a.value[spec.FieldTarget] == 0 {
 		d.Bytes = nil // nothing is copied: the call only asks how much it would be
 	}
-	if !a.Has(catalog.FieldShapes) {
+	if !a.Has(spec.FieldShapes) {
 		return
 	}
-	rank := a.value[catalog.FieldShapes]
-	if rank > uint64(catalog.FieldShape5-catalog.FieldShape0)+1 {
+	rank := a.value[spec.FieldShapes]
+	if rank > uint64(spec.FieldShape5-spec.FieldShape0)+1 {
 		return
 	}
 	count := int64(1)
-	for i := range catalog.Field(rank) {
-		if !a.Has(catalog.FieldShape0 + i) {
+	for i := range spec.Field(rank) {
+		if !a.Has(spec.FieldShape0 + i) {
 			return
 		}
-		size := int64(a.value[catalog.FieldShape0+i])
+		size := int64(a.value[spec.FieldShape0+i])
 		if size < 0 || size > 1<<40 || count > 1<<50/max(1, size) {
 			return
 		}
 		count *= size
 	}
 	d.ElementCount = &count
-	if !a.Has(catalog.FieldDtype) || a.value[catalog.FieldDtype] >= uint64(len(f.Dtypes)) {
+	if !a.Has(spec.FieldDtype) || a.value[spec.FieldDtype] >= uint64(len(f.Dtypes)) {
 		return
 	}
-	dtype := f.Dtypes[a.value[catalog.FieldDtype]]
+	dtype := f.Dtypes[a.value[spec.FieldDtype]]
 	d.Dtype = dtype.Name
 	if dtype.Bytes > 0 {
 		bytes := count * dtype.Bytes

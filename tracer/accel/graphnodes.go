@@ -1,7 +1,7 @@
 package accel
 
 import (
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -17,41 +17,41 @@ type graphNode struct {
 
 // node gives the words of a node's parameters their meaning, which depends on
 // the node's kind; what its kind has not is forgotten.
-func (a *Arguments) node(layout *catalog.NodeLayout) {
-	kind := a.value[catalog.FieldNodeKind]
-	if kind != catalog.NodeAlloc {
-		a.forget(catalog.FieldBytes)
-		a.forget(catalog.FieldAddress)
+func (a *Arguments) node(layout *spec.NodeLayout) {
+	kind := a.value[spec.FieldNodeKind]
+	if kind != spec.NodeAlloc {
+		a.forget(spec.FieldBytes)
+		a.forget(spec.FieldAddress)
 	}
 	switch kind {
-	case catalog.NodeKernel:
+	case spec.NodeKernel:
 		a.copy(layout.As, layout.Kernel)
 		for i := range layout.Grid {
-			a.half(catalog.FieldGridX+catalog.Field(i), layout.Grid[i])
-			a.half(catalog.FieldBlockX+catalog.Field(i), layout.Block[i])
+			a.half(spec.FieldGridX+spec.Field(i), layout.Grid[i])
+			a.half(spec.FieldBlockX+spec.Field(i), layout.Block[i])
 		}
-	case catalog.NodeSet:
-		a.half(catalog.FieldDepth, layout.Element)
-		a.copy(catalog.FieldWidth, layout.Width)
-		a.copy(catalog.FieldHeight, layout.Height)
-	case catalog.NodeGraph:
-		a.copy(catalog.FieldChild, catalog.FieldNode16)
-	case catalog.NodeAlloc:
-		a.copy(catalog.FieldLocation, catalog.FieldNode24)
-	case catalog.NodeFree:
-		a.copy(catalog.FieldAddress, catalog.FieldNode16)
-	case catalog.NodeConditional:
-		a.half(catalog.FieldCount, catalog.Half{Field: catalog.FieldNode24, High: true})
+	case spec.NodeSet:
+		a.half(spec.FieldDepth, layout.Element)
+		a.copy(spec.FieldWidth, layout.Width)
+		a.copy(spec.FieldHeight, layout.Height)
+	case spec.NodeGraph:
+		a.copy(spec.FieldChild, spec.FieldNode16)
+	case spec.NodeAlloc:
+		a.copy(spec.FieldLocation, spec.FieldNode24)
+	case spec.NodeFree:
+		a.copy(spec.FieldAddress, spec.FieldNode16)
+	case spec.NodeConditional:
+		a.half(spec.FieldCount, spec.Half{Field: spec.FieldNode24, High: true})
 	}
 }
 
-func (a *Arguments) forget(f catalog.Field) { a.value[f], a.known[f] = 0, false }
+func (a *Arguments) forget(f spec.Field) { a.value[f], a.known[f] = 0, false }
 
-func (a *Arguments) copy(to, from catalog.Field) {
+func (a *Arguments) copy(to, from spec.Field) {
 	a.value[to], a.known[to] = a.value[from], a.known[from]
 }
 
-func (a *Arguments) half(to catalog.Field, from catalog.Half) {
+func (a *Arguments) half(to spec.Field, from spec.Half) {
 	word := a.value[from.Field]
 	if from.High {
 		word >>= 32
@@ -61,15 +61,15 @@ func (a *Arguments) half(to catalog.Field, from catalog.Half) {
 
 // locate takes the device out of where memory is asked for, if that is a device.
 func (a *Arguments) locate() {
-	if a.value[catalog.FieldLocation]&(1<<32-1) == catalog.LocationDevice {
-		a.half(catalog.FieldDeviceID, catalog.Half{Field: catalog.FieldLocation, High: true})
+	if a.value[spec.FieldLocation]&(1<<32-1) == spec.LocationDevice {
+		a.half(spec.FieldDeviceID, spec.Half{Field: spec.FieldLocation, High: true})
 	}
 }
 
 // onHost reports whether memory is asked for on the host.
 func (a *Arguments) onHost() bool {
-	switch a.value[catalog.FieldLocation] & (1<<32 - 1) {
-	case catalog.LocationHost, catalog.LocationHostNUMA, catalog.LocationHostNUMACurrent:
+	switch a.value[spec.FieldLocation] & (1<<32 - 1) {
+	case spec.LocationHost, spec.LocationHostNUMA, spec.LocationHostNUMACurrent:
 		return true
 	}
 	return false
@@ -79,23 +79,23 @@ func (a *Arguments) onHost() bool {
 // the nodes that allocate or free nothing.
 func (c *Call) nodeMemory() *event.Memory {
 	m := &event.Memory{Space: "device", Level: "driver"}
-	switch kind := c.args.value[catalog.FieldNodeKind]; {
+	switch kind := c.args.value[spec.FieldNodeKind]; {
 	case c.f.Memory != nil && (c.f.Memory.Action == "alloc" || c.f.Memory.Action == "free"):
 		m.Action, m.Space = c.f.Memory.Action, c.f.Memory.Space
-	case !c.args.Has(catalog.FieldNodeKind):
+	case !c.args.Has(spec.FieldNodeKind):
 		return nil
-	case kind == catalog.NodeAlloc:
+	case kind == spec.NodeAlloc:
 		m.Action = "alloc"
-	case kind == catalog.NodeFree:
+	case kind == spec.NodeFree:
 		m.Action = "free"
 	default:
 		return nil
 	}
-	m.Address = int64(c.args.value[catalog.FieldAddress])
+	m.Address = int64(c.args.value[spec.FieldAddress])
 	if m.Address == 0 {
 		return nil
 	}
-	m.Pool, m.Bytes = c.args.Int64(catalog.FieldPool), bytesOf(c.span.Detail)
+	m.Pool, m.Bytes = c.args.Int64(spec.FieldPool), bytesOf(c.span.Detail)
 	c.locate(m)
 	return m
 }
@@ -103,17 +103,17 @@ func (c *Call) nodeMemory() *event.Memory {
 // bodies are the graphs of a conditional node, which are empty yet. The call's
 // record has room for two.
 func (c *Call) bodies() (bodies []*captured) {
-	if c.args.value[catalog.FieldNodeKind] != catalog.NodeConditional {
+	if c.args.value[spec.FieldNodeKind] != spec.NodeConditional {
 		return nil
 	}
-	for _, handle := range c.all(catalog.FieldBody) {
+	for _, handle := range c.all(spec.FieldBody) {
 		if handle != 0 {
 			body := &captured{id: c.span.ID}
 			c.graphs.graph[handle] = body
 			bodies = append(bodies, body)
 		}
 	}
-	if count := c.args.value[catalog.FieldCount]; count > uint64(len(bodies)) {
+	if count := c.args.value[spec.FieldCount]; count > uint64(len(bodies)) {
 		c.state.BodiesUnread += count - uint64(len(bodies))
 	}
 	return bodies

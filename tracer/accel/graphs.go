@@ -3,7 +3,7 @@ package accel
 import (
 	"slices"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -69,10 +69,10 @@ func (c *Call) capturable() bool {
 	case "launch", "copy", "set", "callback", "alloc", "free":
 		return true
 	case "graph":
-		return c.f.Effect == catalog.LaunchesGraph
+		return c.f.Effect == spec.LaunchesGraph
 	case "event":
-		return (c.f.Effect == catalog.RecordsEvent || c.f.Effect == catalog.StreamWaits) &&
-			c.args.value[catalog.FieldFlags]&externalEvent != 0
+		return (c.f.Effect == spec.RecordsEvent || c.f.Effect == spec.StreamWaits) &&
+			c.args.value[spec.FieldFlags]&externalEvent != 0
 	}
 	return false
 }
@@ -83,21 +83,21 @@ const externalEvent = 1
 // capture marks work that goes into a graph instead of to the device: its
 // category is graph, its correlation id that of the capture.
 func (c *Call) capture() {
-	if len(c.graphs.streams) == 0 || !c.args.Has(catalog.FieldStream) || !c.capturable() {
+	if len(c.graphs.streams) == 0 || !c.args.Has(spec.FieldStream) || !c.capturable() {
 		return
 	}
-	into := c.graphs.streams[c.args.value[catalog.FieldStream]]
+	into := c.graphs.streams[c.args.value[spec.FieldStream]]
 	if into == nil || c.span.Status == event.StatusError {
 		return
 	}
-	into.add(c, graphNode{child: c.graphs.exec[c.args.value[catalog.FieldGraphExec]]})
+	into.add(c, graphNode{child: c.graphs.exec[c.args.value[spec.FieldGraphExec]]})
 	c.captured = true
 	c.span.Call = c.state.rows.Recategorize(c.r.Spec, c.span.Call, "graph")
 }
 
 // add appends the call's node; what the caller knows of it already is in node.
 func (g *captured) add(c *Call, node graphNode) {
-	node.span, node.handle, node.memory = c.span.ID, c.args.value[catalog.FieldHandle], c.nodeMemory()
+	node.span, node.handle, node.memory = c.span.ID, c.args.value[spec.FieldHandle], c.nodeMemory()
 	g.nodes = append(g.nodes, node)
 	c.graphs.grown++
 	c.detail().CorrelationID = &g.id
@@ -108,59 +108,59 @@ func (c *Call) isCaptured() bool { return c.captured }
 
 // isKernel reports whether the call has a kernel to name.
 func (c *Call) isKernel() bool {
-	return c.f.Name == catalog.FromKernel &&
-		(!c.args.Has(catalog.FieldNodeKind) || c.args.value[catalog.FieldNodeKind] == catalog.NodeKernel)
+	return c.f.Name == spec.FromKernel &&
+		(!c.args.Has(spec.FieldNodeKind) || c.args.value[spec.FieldNodeKind] == spec.NodeKernel)
 }
 
 // apply keeps what a call says of captures and graphs.
 func (g *graphs) apply(c *Call) {
-	stream, event := c.args.value[catalog.FieldStream], c.args.value[catalog.FieldEvent]
-	graph, exec := c.args.value[catalog.FieldGraph], c.args.value[catalog.FieldGraphExec]
+	stream, event := c.args.value[spec.FieldStream], c.args.value[spec.FieldEvent]
+	graph, exec := c.args.value[spec.FieldGraph], c.args.value[spec.FieldGraphExec]
 	switch c.f.Effect {
-	case catalog.BeginsCapture:
+	case spec.BeginsCapture:
 		g.streams[stream] = &captured{id: c.span.ID}
 		if graph != 0 { // into one that is there
 			g.streams[stream] = g.made(graph, c)
 		}
-	case catalog.RecordsEvent:
+	case spec.RecordsEvent:
 		delete(g.events, event)
 		if into := g.streams[stream]; into != nil {
 			g.events[event] = into
 		}
-	case catalog.StreamWaits:
+	case spec.StreamWaits:
 		// A stream that waits for an event of a capture joins it.
 		if into := g.events[event]; into != nil && g.capturing(into) {
 			g.streams[stream] = into
 		}
-	case catalog.EndsCapture:
+	case spec.EndsCapture:
 		g.end(stream, graph)
-	case catalog.AddsNode:
+	case spec.AddsNode:
 		g.addNode(c, graph)
-	case catalog.RemovesNode:
-		g.remove(c.args.value[catalog.FieldHandle])
-	case catalog.ClonesGraph:
+	case spec.RemovesNode:
+		g.remove(c.args.value[spec.FieldHandle])
+	case spec.ClonesGraph:
 		delete(g.graph, graph)
-		if original := g.graph[c.args.value[catalog.FieldChild]]; original != nil {
+		if original := g.graph[c.args.value[spec.FieldChild]]; original != nil {
 			g.graph[graph] = original.snapshot()
 		}
-	case catalog.InstantiatesGraph, catalog.UpdatesGraph:
+	case spec.InstantiatesGraph, spec.UpdatesGraph:
 		delete(g.exec, exec)
 		if made := g.graph[graph]; made != nil {
 			g.exec[exec] = made.snapshot()
 			g.grown += len(made.nodes)
 		}
-	case catalog.LaunchesGraph:
+	case spec.LaunchesGraph:
 		if !c.captured {
 			g.launch(c, g.exec[exec])
 		}
-	case catalog.DestroysGraph:
+	case spec.DestroysGraph:
 		delete(g.graph, graph)
-	case catalog.DestroysGraphExec:
+	case spec.DestroysGraphExec:
 		delete(g.exec, exec)
 	}
 }
 
-// made is the graph of a handle, which may have come from where nobody looked.
+// made is the graph of a handle, which may come from a call that is not probed.
 func (g *graphs) made(graph uint64, c *Call) *captured {
 	if g.graph[graph] == nil {
 		g.graph[graph] = &captured{id: c.span.ID}
@@ -171,7 +171,7 @@ func (g *graphs) made(graph uint64, c *Call) *captured {
 // addNode keeps a node that a call of its own adds, and what its child has now.
 func (g *graphs) addNode(c *Call, graph uint64) {
 	var node graphNode
-	if inside := g.graph[c.args.value[catalog.FieldChild]]; inside != nil {
+	if inside := g.graph[c.args.value[spec.FieldChild]]; inside != nil {
 		node.child = inside.snapshot()
 	}
 	node.bodies = c.bodies()
@@ -229,12 +229,12 @@ func (g *graphs) drop(stream uint64) {
 // fail ends a capture that came to nothing: the driver says so where it is to
 // end, and the stream runs again what is submitted to it.
 func (g *graphs) fail(c *Call) {
-	if c.f.Effect != catalog.EndsCapture || c.span.Detail == nil || c.span.Detail.ErrorCode == nil {
+	if c.f.Effect != spec.EndsCapture || c.span.Detail == nil || c.span.Detail.ErrorCode == nil {
 		return
 	}
 	switch *c.span.Detail.ErrorCode {
 	case captureInvalidated, captureUnjoined:
-		g.drop(c.args.value[catalog.FieldStream])
+		g.drop(c.args.value[spec.FieldStream])
 	}
 }
 

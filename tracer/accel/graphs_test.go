@@ -3,7 +3,7 @@ package accel
 import (
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 const (
@@ -11,19 +11,19 @@ const (
 	anExec        = 0x4000
 )
 
-func (m *commands) addNode(graph uint64, more map[catalog.Field]uint64) {
-	values := map[catalog.Field]uint64{catalog.FieldGraph: graph}
+func (m *commands) addNode(graph uint64, more map[spec.Field]uint64) {
+	values := map[spec.Field]uint64{spec.FieldGraph: graph}
 	for field, v := range more {
 		values[field] = v
 	}
-	m.call(catalog.Function{Category: "graph", Effect: catalog.AddsNode}, values)
+	m.call(spec.Function{Category: "graph", Effect: spec.AddsNode}, values)
 }
 
 func (m *commands) replay() {
-	m.call(catalog.Function{Category: "graph", Effect: catalog.InstantiatesGraph},
-		map[catalog.Field]uint64{catalog.FieldGraph: aGraph, catalog.FieldGraphExec: anExec})
-	m.call(catalog.Function{Category: "graph", Effect: catalog.LaunchesGraph},
-		map[catalog.Field]uint64{catalog.FieldGraphExec: anExec, catalog.FieldStream: aQueue})
+	m.call(spec.Function{Category: "graph", Effect: spec.InstantiatesGraph},
+		map[spec.Field]uint64{spec.FieldGraph: aGraph, spec.FieldGraphExec: anExec})
+	m.call(spec.Function{Category: "graph", Effect: spec.LaunchesGraph},
+		map[spec.Field]uint64{spec.FieldGraphExec: anExec, spec.FieldStream: aQueue})
 }
 
 func (m *commands) flowsOf(kind string) (n int) {
@@ -35,8 +35,8 @@ func (m *commands) flowsOf(kind string) (n int) {
 	return n
 }
 
-var conditionalNode = map[catalog.Field]uint64{
-	catalog.FieldNodeKind: catalog.NodeConditional, catalog.FieldCount: 1, catalog.FieldBody: aBody,
+var conditionalNode = map[spec.Field]uint64{
+	spec.FieldNodeKind: spec.NodeConditional, spec.FieldCount: 1, spec.FieldBody: aBody,
 }
 
 func TestNodesOfABodyMayHaveRun(t *testing.T) {
@@ -50,7 +50,7 @@ func TestNodesOfABodyMayHaveRun(t *testing.T) {
 		t.Errorf("%d nodes ran and %d may have run, want 2 and 2", ran, may)
 	}
 	m.addNode(aBody, nil) // not part of what was instantiated
-	m.call(catalog.Function{Category: "graph", Effect: catalog.LaunchesGraph}, map[catalog.Field]uint64{catalog.FieldGraphExec: anExec})
+	m.call(spec.Function{Category: "graph", Effect: spec.LaunchesGraph}, map[spec.Field]uint64{spec.FieldGraphExec: anExec})
 	if may := m.flowsOf(flowConditional); may != 4 {
 		t.Errorf("%d edges to nodes of the body after two replays, want 4", may)
 	}
@@ -60,11 +60,11 @@ func TestNodesOfABodyMayHaveRun(t *testing.T) {
 // of its handles may be anything.
 func TestGraphsThatHoldThemselvesEnd(t *testing.T) {
 	m := newCommands()
-	itself := map[catalog.Field]uint64{catalog.FieldNodeKind: catalog.NodeConditional, catalog.FieldCount: 1, catalog.FieldBody: aGraph}
+	itself := map[spec.Field]uint64{spec.FieldNodeKind: spec.NodeConditional, spec.FieldCount: 1, spec.FieldBody: aGraph}
 	m.addNode(aGraph, nil)
 	m.addNode(aGraph, itself)
 	m.addNode(aGraph, conditionalNode)
-	m.addNode(aBody, map[catalog.Field]uint64{catalog.FieldNodeKind: catalog.NodeConditional, catalog.FieldCount: 1 << 31, catalog.FieldBody: aBody})
+	m.addNode(aBody, map[spec.Field]uint64{spec.FieldNodeKind: spec.NodeConditional, spec.FieldCount: 1 << 31, spec.FieldBody: aBody})
 	around := m.state.get(1, "opencl").graphs.graph[aGraph]
 	around.nodes = append(around.nodes, graphNode{bodies: []*captured{around}})
 	m.replay()
@@ -81,12 +81,12 @@ func TestGraphsThatHoldThemselvesEnd(t *testing.T) {
 func TestWhatWasAddedToACapturingGraphStays(t *testing.T) {
 	for name, into := range map[string]uint64{"a new graph": 0, "a graph that is there": aGraph} {
 		m := newCommands()
-		m.call(catalog.Function{Category: "graph", Effect: catalog.BeginsCapture},
-			map[catalog.Field]uint64{catalog.FieldStream: aQueue, catalog.FieldGraph: into})
+		m.call(spec.Function{Category: "graph", Effect: spec.BeginsCapture},
+			map[spec.Field]uint64{spec.FieldStream: aQueue, spec.FieldGraph: into})
 		m.launch(aQueue, 0)
 		m.addNode(aGraph, nil)
-		m.call(catalog.Function{Category: "graph", Effect: catalog.EndsCapture},
-			map[catalog.Field]uint64{catalog.FieldStream: aQueue, catalog.FieldGraph: aGraph})
+		m.call(spec.Function{Category: "graph", Effect: spec.EndsCapture},
+			map[spec.Field]uint64{spec.FieldStream: aQueue, spec.FieldGraph: aGraph})
 		m.replay()
 		if ran := m.flowsOf(flowReplay); ran != 2 {
 			t.Errorf("a capture into %s: a replay runs %d nodes, want 2", name, ran)
@@ -96,7 +96,7 @@ func TestWhatWasAddedToACapturingGraphStays(t *testing.T) {
 
 func TestALaunchFreesWhatTheOneBeforeLeft(t *testing.T) {
 	m := newCommands()
-	m.addNode(aGraph, map[catalog.Field]uint64{catalog.FieldNodeKind: catalog.NodeAlloc, catalog.FieldAddress: 0x9000, catalog.FieldBytes: 64})
+	m.addNode(aGraph, map[spec.Field]uint64{spec.FieldNodeKind: spec.NodeAlloc, spec.FieldAddress: 0x9000, spec.FieldBytes: 64})
 	m.replay()
 	m.replay()
 	var live int64

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // How the name of a launched kernel is known: span.name_source.
@@ -120,12 +120,12 @@ func (n *kernelNames) tell(key kernelKey, symbol string) {
 // apply keeps what a call says of names.
 func (n *kernelNames) apply(c *Call) {
 	switch c.f.Effect {
-	case catalog.NamesKernel:
+	case spec.NamesKernel:
 		if c.text == "" {
 			return
 		}
-		module := c.args.value[catalog.FieldModule]
-		for field, stub := range map[catalog.Field]bool{catalog.FieldHandle: false, catalog.FieldHostStub: true} {
+		module := c.args.value[spec.FieldModule]
+		for field, stub := range map[spec.Field]bool{spec.FieldHandle: false, spec.FieldHostStub: true} {
 			if handle := c.args.value[field]; handle != 0 {
 				source := NameGetFunction
 				if stub {
@@ -135,14 +135,14 @@ func (n *kernelNames) apply(c *Call) {
 				n.tell(c.kernelKey(handle, stub), c.text)
 			}
 		}
-	case catalog.LinksKernel:
-		if k := n.find(c.kernelKey(c.args.value[catalog.FieldKernel], false), 0); k != noKernelName {
-			n.put(c.kernelKey(c.args.value[catalog.FieldHandle], false), k)
+	case spec.LinksKernel:
+		if k := n.find(c.kernelKey(c.args.value[spec.FieldKernel], false), 0); k != noKernelName {
+			n.put(c.kernelKey(c.args.value[spec.FieldHandle], false), k)
 		}
-	case catalog.LoadsModule, catalog.UnloadsModule:
-		n.unload(c.pid, c.f.Runtime, c.args.value[catalog.FieldModule])
-	case catalog.StubHint:
-		n.hint(c.pid, c.tid, c.args.value[catalog.FieldHostStub])
+	case spec.LoadsModule, spec.UnloadsModule:
+		n.unload(c.pid, c.f.Runtime, c.args.value[spec.FieldModule])
+	case spec.StubHint:
+		n.hint(c.pid, c.tid, c.args.value[spec.FieldHostStub])
 	}
 }
 
@@ -183,15 +183,15 @@ func (c *Call) name() {
 	n := c.state.names
 	var k *kernelName
 	switch {
-	case c.args.Has(catalog.FieldKernel):
-		k = n.find(c.kernelKey(c.args.value[catalog.FieldKernel], false), n.hinted(c.pid, c.tid))
-	case c.args.Has(catalog.FieldHostStub):
-		k = n.find(c.kernelKey(c.args.value[catalog.FieldHostStub], true), 0)
+	case c.args.Has(spec.FieldKernel):
+		k = n.find(c.kernelKey(c.args.value[spec.FieldKernel], false), n.hinted(c.pid, c.tid))
+	case c.args.Has(spec.FieldHostStub):
+		k = n.find(c.kernelKey(c.args.value[spec.FieldHostStub], true), 0)
 	default:
 		k = noKernelName
 	}
-	if k == noKernelName && c.args.Has(catalog.FieldCaller) {
-		if library, ok := n.callers.library(c.pid, c.args.value[catalog.FieldCaller]); ok {
+	if k == noKernelName && c.args.Has(spec.FieldCaller) {
+		if library, ok := n.callers.library(c.pid, c.args.value[spec.FieldCaller]); ok {
 			k = &kernelName{name: "kernel of " + library, source: NameLibrary}
 		}
 	}

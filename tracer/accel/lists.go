@@ -1,6 +1,6 @@
 package accel
 
-import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+import "github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 
 // commandLists is what Level Zero says in calls of their own: of what size the
 // blocks of a kernel are, and which recorded lists a queue runs. A list that is
@@ -13,10 +13,10 @@ func newCommandLists() commandLists { return commandLists{blocks: map[uint64][3]
 
 // size gives a launch the blocks that its kernel was set to.
 func (l *commandLists) size(c *Call) {
-	if len(l.blocks) == 0 || c.f.Name != catalog.FromKernel || c.args.Has(catalog.FieldBlockX) {
+	if len(l.blocks) == 0 || c.f.Name != spec.FromKernel || c.args.Has(spec.FieldBlockX) {
 		return
 	}
-	block, ok := l.blocks[c.args.value[catalog.FieldKernel]]
+	block, ok := l.blocks[c.args.value[spec.FieldKernel]]
 	if !ok {
 		return
 	}
@@ -29,14 +29,14 @@ func (l *commandLists) size(c *Call) {
 
 func (l *commandLists) apply(c *Call) {
 	switch c.f.Effect {
-	case catalog.SizesKernel:
-		if block := c.args.sizes(catalog.FieldBlockX, 3); block != nil {
-			l.blocks[c.args.value[catalog.FieldKernel]] = *block
+	case spec.SizesKernel:
+		if block := c.args.sizes(spec.FieldBlockX, 3); block != nil {
+			l.blocks[c.args.value[spec.FieldKernel]] = *block
 		}
-	case catalog.DropsCapture:
-		delete(c.graphs.streams, c.args.value[catalog.FieldStream])
-	case catalog.ExecutesLists:
-		for _, list := range c.all(catalog.FieldList) {
+	case spec.DropsCapture:
+		delete(c.graphs.streams, c.args.value[spec.FieldStream])
+	case spec.ExecutesLists:
+		for _, list := range c.all(spec.FieldList) {
 			c.graphs.launch(c, c.graphs.streams[list])
 		}
 	}
@@ -45,14 +45,14 @@ func (l *commandLists) apply(c *Call) {
 // asksForEffect reports whether the call has its effect: some functions answer
 // many questions, and only one of them is of use.
 func (c *Call) asksForEffect() bool {
-	return c.f.Parameter == 0 || c.f.Effect == catalog.OrdersStream || c.args.value[catalog.FieldParameter] == c.f.Parameter
+	return c.f.Parameter == 0 || c.f.Effect == spec.OrdersStream || c.args.value[spec.FieldParameter] == c.f.Parameter
 }
 
 // all are the values of a list: as many as the call has, if so many were captured.
-func (c *Call) all(field catalog.Field) (list []uint64) {
+func (c *Call) all(field spec.Field) (list []uint64) {
 	most := uint64(len(c.r.Args))
-	if c.args.Has(catalog.FieldCount) {
-		most = c.args.value[catalog.FieldCount]
+	if c.args.Has(spec.FieldCount) {
+		most = c.args.value[spec.FieldCount]
 	}
 	for i := range c.f.Values {
 		v := &c.f.Values[i]

@@ -1,7 +1,7 @@
 package accel
 
 import (
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -33,11 +33,11 @@ func (c *Call) allocate() {
 		Space: c.f.Memory.Space, Level: c.f.Memory.Level, Action: c.f.Memory.Action, Bytes: bytesOf(c.span.Detail),
 	}
 	for _, s := range c.f.Memory.Spaces {
-		if c.args.value[catalog.FieldFlags]&s.Flag != 0 {
+		if c.args.value[spec.FieldFlags]&s.Flag != 0 {
 			m.Space = s.Space
 		}
 	}
-	m.Pool = c.args.Int64(catalog.FieldPool)
+	m.Pool = c.args.Int64(spec.FieldPool)
 	c.locate(&m)
 	switch {
 	case c.span.Status == event.StatusOK:
@@ -71,10 +71,10 @@ func (c *Call) locate(m *event.Memory) {
 
 // replayMemory tells what the memory nodes of a graph do in a replay: one row a
 // node, in their order and a nanosecond apart, the last when the call returns.
-// What the replay before allocated and nobody freed is freed by the launch, or
+// What the replay before allocated and no call freed is freed by the launch, or
 // the driver would have refused it (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH).
 func (c *Call) replayMemory(nodes []*event.Memory) {
-	exec := c.args.Int64(catalog.FieldGraphExec)
+	exec := c.args.Int64(spec.FieldGraphExec)
 	var rows []event.Memory
 	for _, node := range nodes {
 		row := *node
@@ -107,10 +107,10 @@ func (c *Call) outOfMemory() bool {
 // follow gives the row its address, and a free what its allocation had. It
 // reports whether the call did anything: freeing a null pointer does not.
 func (memory *driverMemory) follow(m *event.Memory, args *Arguments) bool {
-	address, known := args.value[catalog.FieldAddress], args.Has(catalog.FieldAddress)
+	address, known := args.value[spec.FieldAddress], args.Has(spec.FieldAddress)
 	key := memoryKey{address: address}
-	if m.Action != "map" && args.Has(catalog.FieldAllocation) {
-		address, known = args.value[catalog.FieldAllocation], true
+	if m.Action != "map" && args.Has(spec.FieldAllocation) {
+		address, known = args.value[spec.FieldAllocation], true
 		key = memoryKey{address, true}
 	}
 	if !known || address == 0 {
@@ -129,7 +129,7 @@ func (memory *driverMemory) follow(m *event.Memory, args *Arguments) bool {
 	case "release":
 		return memory.release(m, key)
 	case "map":
-		if block, ok := memory.blocks[memoryKey{args.value[catalog.FieldAllocation], true}]; ok && m.DeviceID == nil {
+		if block, ok := memory.blocks[memoryKey{args.value[spec.FieldAllocation], true}]; ok && m.DeviceID == nil {
 			m.DeviceID = block.device
 		}
 	}
@@ -152,7 +152,7 @@ func (memory *driverMemory) change(m *event.Memory, key memoryKey) {
 }
 
 // release lets go of one holder's share. With the last the memory is free; of
-// memory from before the recording, nobody knows whether it was the last.
+// memory from before the recording, whether it was the last is unknown.
 func (memory *driverMemory) release(m *event.Memory, key memoryKey) bool {
 	block, ok := memory.blocks[key]
 	if !ok {

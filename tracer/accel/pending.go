@@ -4,19 +4,19 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // pendingHandles are communicators of a process whose handle was not there when the
 // call that makes them returned. NCCL keeps null where the handle will go until
 // the communicator is whole (ncclCommInitChildComm): that is at the end of the
 // group of calls, or, of one that does not block, some time later. The addresses are
-// looked at meanwhile. The first value that is seen there is believed only when a
-// handle is used that nobody knows, and it is that very value: the memory may be
+// looked at meanwhile. The first value that is seen there is believed only when an
+// unknown handle is used, and it is that very value: the memory may be
 // used for anything later.
 type pendingHandles struct {
 	waiting []*pendingHandle
-	tried   map[uint64]bool // handles that were nobody's; nil after any change
+	tried   map[uint64]bool // handles that matched none; nil after any change
 	read    func(address uint64) (uint64, bool)
 }
 
@@ -37,7 +37,7 @@ const (
 
 // expect keeps a communicator that the call will make, if it said where.
 func (m *communicators) expect(c *Call, made *communicator) {
-	address, p := c.args.value[catalog.FieldHandleAddress], &m.pending
+	address, p := c.args.value[spec.FieldHandleAddress], &m.pending
 	if address == 0 {
 		return
 	}

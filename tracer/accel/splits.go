@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // splits are divisions of communicators that not every rank has been seen in
@@ -109,7 +109,7 @@ func (s *splits) release(key splitKey, pid uint32) {
 }
 
 // ended forgets a process: its ranks still count for the numbers of the others, who
-// pay for what it began. What nobody else is in goes.
+// pay for what it began. A split that no other process is in goes.
 func (s *splits) ended(pid uint32) {
 	if s.members[pid] == 0 {
 		return
@@ -183,10 +183,10 @@ func (m *communicators) split(c *Call, parent uint64) {
 	if whole.id == nil {
 		return // of an unknown whole
 	}
-	color := int32(c.args.value[catalog.FieldColor])
+	color := int32(c.args.value[spec.FieldColor])
 	var made *communicator
-	if part := c.args.value[catalog.FieldHandle]; part != 0 || color >= 0 {
-		id := int64(mix(mix(uint64(*whole.id), whole.splits), c.args.value[catalog.FieldColor]) &^ (1 << 63))
+	if part := c.args.value[spec.FieldHandle]; part != 0 || color >= 0 {
+		id := int64(mix(mix(uint64(*whole.id), whole.splits), c.args.value[spec.FieldColor]) &^ (1 << 63))
 		made = &communicator{id: &id}
 		if part != 0 {
 			m.known[part] = made
@@ -194,9 +194,9 @@ func (m *communicators) split(c *Call, parent uint64) {
 			m.expect(c, made)
 		}
 	}
-	if whole.rank != nil && whole.ranks != nil && c.args.Has(catalog.FieldColor) && c.args.Has(catalog.FieldKey) {
+	if whole.rank != nil && whole.ranks != nil && c.args.Has(spec.FieldColor) && c.args.Has(spec.FieldKey) {
 		m.splits.join(splitKey{*whole.id, whole.splits}, *whole.ranks, splitMember{
-			pid: c.pid, rank: *whole.rank, color: color, key: int32(c.args.value[catalog.FieldKey]), part: made,
+			pid: c.pid, rank: *whole.rank, color: color, key: int32(c.args.value[spec.FieldKey]), part: made,
 		})
 	}
 }
@@ -206,7 +206,7 @@ func (m *communicators) split(c *Call, parent uint64) {
 // from who is left out, and how often: those take no part in the call, and may
 // have another count of calls.
 func (m *communicators) shrink(c *Call, parent uint64) {
-	whole, handle := m.known[parent], c.args.value[catalog.FieldHandle]
+	whole, handle := m.known[parent], c.args.value[spec.FieldHandle]
 	if whole == nil {
 		return
 	}
@@ -216,7 +216,7 @@ func (m *communicators) shrink(c *Call, parent uint64) {
 	} else {
 		m.expect(c, made)
 	}
-	leftOut := c.args.value[catalog.FieldLeftOut]
+	leftOut := c.args.value[spec.FieldLeftOut]
 	if whole.ranks != nil && leftOut < uint64(*whole.ranks) {
 		ranks := *whole.ranks - int32(leftOut)
 		made.ranks = &ranks
@@ -255,7 +255,7 @@ func (c *Call) excluded(n uint64) []int32 {
 	var ranks []int32
 	for i := range c.f.Values {
 		v := &c.f.Values[i]
-		if v.Field != catalog.FieldExcluded || uint64(len(ranks)) == n {
+		if v.Field != spec.FieldExcluded || uint64(len(ranks)) == n {
 			continue
 		}
 		if i >= len(c.r.Args) || c.r.Faults&(1<<i) != 0 {

@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // TestAnIdOfWhichAWordIsMissingIsNone: it would be the identity of another communicator.
 func TestAnIdOfWhichAWordIsMissingIsNone(t *testing.T) {
-	f := &catalog.Function{Values: []catalog.Value{
-		catalog.Mem(catalog.FieldUniqueID, 0, 0), catalog.Mem(catalog.FieldUniqueID, 0, 8), catalog.Reg(catalog.FieldRank, 1),
+	f := &spec.Function{Values: []spec.Value{
+		spec.Mem(spec.FieldUniqueID, 0, 0), spec.Mem(spec.FieldUniqueID, 0, 8), spec.Reg(spec.FieldRank, 1),
 	}}
 	for faults, known := range map[uint32]bool{0: true, 1: false, 2: false, 3: false} {
 		var a Arguments
 		a.Read(f, &Record{Faults: faults, Args: []uint64{11, 22, 3}})
-		if a.Has(catalog.FieldUniqueID) != known || a.value[catalog.FieldRank] != 3 {
+		if a.Has(spec.FieldUniqueID) != known || a.value[spec.FieldRank] != 3 {
 			t.Errorf("unread words %b: an identity is known: %t, want %t", faults, !known, known)
 		}
 	}
@@ -117,15 +117,15 @@ func TestSplitsOfAProcessThatEndedAreForgotten(t *testing.T) {
 	}
 }
 
-// TestHandlesThatComeLaterAreThoseOfTheirPlace: a place is believed only for a
-// handle that is used, that nobody knows, and that was seen there.
+// TestHandlesThatComeLaterAreThoseOfTheirPlace: a place is believed only for an
+// unknown handle that is used, and that was seen there.
 func TestHandlesThatComeLaterAreThoseOfTheirPlace(t *testing.T) {
 	memory := map[uint64]uint64{}
 	m := newCommunicators(newSplits(), func(address uint64) (uint64, bool) { value, ok := memory[address]; return value, ok })
 	expect := func(place uint64) *communicator {
 		made := &communicator{}
 		c := &Call{args: &Arguments{}}
-		c.args.value[catalog.FieldHandleAddress], c.args.known[catalog.FieldHandleAddress] = place, true
+		c.args.value[spec.FieldHandleAddress], c.args.known[spec.FieldHandleAddress] = place, true
 		m.expect(c, made)
 		return made
 	}

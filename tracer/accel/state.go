@@ -39,6 +39,7 @@ type Record struct {
 	Faults   uint32   // a bit for each that could not be read
 	EndSeen  bool     // a probe saw the call end: only then were its results read
 	Stack    uint64   // the kernel's name for its stack, 0: none
+	Epoch    uint32   // between two, probes have been out
 }
 
 // State is what is known of the runtimes of all traced processes.

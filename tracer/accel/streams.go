@@ -3,7 +3,7 @@ package accel
 import (
 	"math"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -11,14 +11,15 @@ import (
 // it cannot have begun before its call did, nor before an event in front of it
 // was seen not to have passed, and it was complete when a wait or a query behind
 // it said so. The elapsed time between two events, which the device measured, is
-// a bound for the work between them. No bound is guessed; below, it is 0: the
-// host does not see work begin.
+// a bound for the work between them. No bound is guessed. The host does not see
+// work begin: below, it is 0 but for work that a wait was for alone (proof.go).
 //
 // A row waits here for its bound, a while.
 type deviceTimes struct {
 	streams map[streamKey]*timeline
 	events  map[uint64]eventMark
 	orders  map[uint64]streamOrder // by handle, of streams that may run out of order
+	lone    map[home]lone
 	tick    deviceTick
 	beyond  bool  // calls may return before their work is complete
 	now     int64 // the latest time seen
@@ -45,6 +46,7 @@ type home struct {
 type timeline struct {
 	work  []work
 	first uint64
+	lower
 }
 
 func (t *timeline) next() uint64 { return t.first + uint64(len(t.work)) }
@@ -59,11 +61,14 @@ type work struct {
 	event     uint64 // its own, 0 if it has none
 	device    deviceInterval
 	timed     bool // its stream tells times: they may be asked for
+	epoch     uint32
+	alone     bool  // nothing else was on the device when it was submitted
+	atLeast   int64 // what it took
 }
 
 // eventMark stands behind the work of a stream up to a number. Of work that another
-// thread submitted to the stream while the event was being recorded, nobody knows on
-// which side it is.
+// thread submitted to the stream while the event was being recorded, it is unknown
+// on which side it is.
 type eventMark struct {
 	stream    streamKey
 	behind    uint64
@@ -92,7 +97,7 @@ const (
 )
 
 func newDeviceTimes() deviceTimes {
-	return deviceTimes{streams: map[streamKey]*timeline{}, events: map[uint64]eventMark{}, orders: map[uint64]streamOrder{}}
+	return deviceTimes{streams: map[streamKey]*timeline{}, events: map[uint64]eventMark{}, orders: map[uint64]streamOrder{}, lone: map[home]lone{}}
 }
 
 func (c *Call) home() home {
@@ -110,7 +115,7 @@ func (c *Call) home() home {
 const lastDefaultStream = 2
 
 func (c *Call) stream() streamKey {
-	handle := c.args.value[catalog.FieldStream]
+	handle := c.args.value[spec.FieldStream]
 	if handle > lastDefaultStream {
 		return streamKey{handle: handle}
 	}
@@ -133,28 +138,29 @@ func (t *deviceTimes) line(key streamKey) *timeline {
 // waits reports whether the call submitted work to the device whose end is still to be
 // seen.
 func (c *Call) waits() bool {
-	if c.span.Status != event.StatusOK || c.isCaptured() || !c.args.Has(catalog.FieldStream) {
+	if c.span.Status != event.StatusOK || c.isCaptured() || !c.args.Has(spec.FieldStream) {
 		return false
 	}
 	switch c.f.Category {
 	case "launch", "copy", "set":
 		return true
 	}
-	return c.f.Effect == catalog.LaunchesGraph || c.f.Effect == catalog.ExecutesLists
+	return c.f.Effect == spec.LaunchesGraph || c.f.Effect == spec.ExecutesLists
 }
 
 // enqueue keeps a call's row until its work is complete.
 func (t *deviceTimes) enqueue(c *Call) {
 	line := t.line(c.stream())
 	w := work{span: *c.span, home: c.home(), submitted: end(c.span), notBefore: c.span.StartNS}
-	w.timed = t.orders[c.args.value[catalog.FieldStream]].timed
-	if event := c.args.value[catalog.FieldEvent]; event != 0 {
+	w.timed = t.orders[c.args.value[spec.FieldStream]].timed
+	if event := c.args.value[spec.FieldEvent]; event != 0 {
 		w.event = event
 		t.events[event] = eventMark{stream: c.stream(), behind: line.next() + 1, began: c.span.StartNS, submitted: w.submitted, own: true}
 	}
-	if c.args.value[catalog.FieldBlocking] != 0 || t.orders[c.args.value[catalog.FieldStream]].blocking {
+	if c.args.value[spec.FieldBlocking] != 0 || t.orders[c.args.value[spec.FieldStream]].blocking {
 		t.blocked(&w, line, c)
 	}
+	t.alone(line, &w, c.r.Epoch)
 	line.work = append(line.work, w)
 }
 
@@ -165,39 +171,52 @@ func (t *deviceTimes) apply(c *Call) {
 	began, ended := c.span.StartNS, end(c.span)
 	completed := c.span.Status == event.StatusOK
 	switch c.f.Effect {
-	case catalog.RecordsEvent:
-		if c.args.value[catalog.FieldCount] > 0 { // behind some events only
-			delete(t.events, c.args.value[catalog.FieldEvent])
+	case spec.RecordsEvent:
+		if c.args.value[spec.FieldCount] > 0 { // behind some events only
+			delete(t.events, c.args.value[spec.FieldEvent])
 			return
 		}
 		key := c.stream()
-		t.events[c.args.value[catalog.FieldEvent]] = eventMark{key, t.line(key).next(), began, ended, false}
-	case catalog.DestroysEvent:
-		delete(t.events, c.args.value[catalog.FieldEvent])
-	case catalog.WaitsStream, catalog.QueriesStream:
+		t.events[c.args.value[spec.FieldEvent]] = eventMark{key, t.line(key).next(), began, ended, false}
+	case spec.DestroysEvent:
+		delete(t.events, c.args.value[spec.FieldEvent])
+	case spec.WaitsStream, spec.QueriesStream:
 		if line := t.streams[c.stream()]; completed && line != nil {
-			line.complete(line.next(), began, ended)
+			p := newProof(c)
+			t.complete(line, line.next(), began, p)
+			p.prove(c)
 		}
-	case catalog.WaitsEvent, catalog.QueriesEvent:
-		if c.args.Has(catalog.FieldAnswer) {
-			completed = int32(c.args.value[catalog.FieldAnswer]) <= 0 // of OpenCL: complete, or ended by an error
+	case spec.WaitsEvent, spec.QueriesEvent:
+		if c.args.Has(spec.FieldAnswer) {
+			completed = int32(c.args.value[spec.FieldAnswer]) <= 0 // of OpenCL: complete, or ended by an error
 		}
-		for _, event := range c.all(catalog.FieldEvent) {
-			t.event(t.events[event], completed, began, ended)
+		p := newProof(c)
+		for _, event := range c.all(spec.FieldEvent) {
+			t.event(t.events[event], completed, p)
 		}
-	case catalog.OrdersStream:
-		t.orders[c.args.value[catalog.FieldStream]] = c.streamOrder()
-	case catalog.RunsUntilReturn:
+		p.prove(c)
+	case spec.StreamWaits:
+		mark, known := t.events[c.args.value[spec.FieldEvent]]
+		t.line(c.stream()).join(c, mark, known)
+	case spec.OrdersStream:
+		t.orders[c.args.value[spec.FieldStream]] = c.streamOrder()
+	case spec.RunsUntilReturn:
 		if completed && !t.beyond {
-			setBound(c.span, ended-began)
+			setBound(c.span, 0, ended-began)
 		}
-	case catalog.RunsBeyondReturn:
+	case spec.RunsBeyondReturn:
 		t.beyond = true
-	case catalog.TellsTime, catalog.TellsTicks, catalog.TellsTick:
+	case spec.TellsTime, spec.TellsTicks, spec.TellsTick:
 		t.told(c)
-	case catalog.WaitsContext, catalog.WaitsDevice:
-		t.everything(c.waitedFor(), began, ended)
-	case catalog.TellsElapsed:
+	case spec.NoEffect:
+		if c.f.Category == "callback" && c.args.Has(spec.FieldStream) {
+			t.line(c.stream()).strange = true
+		}
+	case spec.WaitsContext, spec.WaitsDevice:
+		p := newProof(c)
+		t.everything(c.waitedFor(), p)
+		p.prove(c)
+	case spec.TellsElapsed:
 		t.elapsed(c)
 	}
 }
@@ -205,19 +224,21 @@ func (t *deviceTimes) apply(c *Call) {
 // blocking notes what a copy to the host proves that returns when it is done:
 // its own time, and that of what was on the default stream before it.
 func (t *deviceTimes) blocking(c *Call) {
-	if c.f.Category != "copy" || c.span.Status != event.StatusOK || c.f.Direction != "device_to_host" || c.args.Has(catalog.FieldStream) {
+	if c.f.Category != "copy" || c.span.Status != event.StatusOK || c.f.Direction != "device_to_host" || c.args.Has(spec.FieldStream) {
 		return
 	}
 	began, ended := c.span.StartNS, end(c.span)
 	if line := t.streams[c.stream()]; line != nil {
-		line.complete(line.next(), began, ended)
+		p := newProof(c)
+		t.complete(line, line.next(), began, p)
+		p.prove(c)
 	}
-	setBound(c.span, ended-began)
+	setBound(c.span, 0, ended-began)
 }
 
 // waitedFor is the context that a wait names, else the current one.
 func (c *Call) waitedFor() home {
-	context := c.args.value[catalog.FieldContext]
+	context := c.args.value[spec.FieldContext]
 	if context == 0 {
 		return c.home()
 	}
@@ -228,62 +249,73 @@ func (c *Call) waitedFor() home {
 	return h
 }
 
-func (t *deviceTimes) event(mark eventMark, completed bool, began, ended int64) {
+func (t *deviceTimes) event(mark eventMark, completed bool, p *proof) {
 	line := t.streams[mark.stream]
-	if line == nil || mark.submitted > began {
+	if line == nil || mark.submitted > p.began {
+		p.more = true
 		return // not recorded here, or again meanwhile
 	}
 	if mark.own && !t.orders[mark.stream.handle].inOrder {
-		line.one(mark.behind-1, completed, began, ended)
+		line.one(mark.behind-1, completed, p)
 		return
 	}
 	if mark.own {
 		mark.behind-- // its own command is certain
-		line.one(mark.behind, completed, began, ended)
+		line.one(mark.behind, completed, p)
 	}
 	if completed {
-		line.complete(mark.behind, mark.began, ended)
+		t.complete(line, mark.behind, mark.began, p)
 		return
 	}
 	for i := range line.work {
 		if w := &line.work[i]; line.first+uint64(i) >= mark.behind && mark.follows(w) {
-			w.notBefore = max(w.notBefore, began)
+			w.notBefore = max(w.notBefore, p.began)
 		}
 	}
 }
 
 // everything of one context was complete when a call returned that waited for it.
-func (t *deviceTimes) everything(where home, began, ended int64) {
+func (t *deviceTimes) everything(where home, p *proof) {
 	for _, line := range t.streams {
 		for i := range line.work {
-			if w := &line.work[i]; w.home == where && w.completed == 0 && w.submitted <= began {
-				w.completed = ended
+			if w := &line.work[i]; w.home == where {
+				p.of(line, w, p.began)
 			}
+		}
+		p.more = p.more || line.strange
+		p.endStream()
+	}
+	for _, line := range t.streams {
+		if line.home == where {
+			line.strange, line.joins = false, nil
+			line.settle(p)
 		}
 	}
 }
 
 // complete marks the work before a number, submitted before the wait, or the record of
-// the event that it waits for, began.
-func (l *timeline) complete(behind uint64, began, ended int64) {
-	for i := range l.work {
-		w := &l.work[i]
-		if l.first+uint64(i) >= behind {
-			return
+// the event that it waits for, began, and what the stream had been told to wait for.
+func (t *deviceTimes) complete(line *timeline, behind uint64, began int64, p *proof) {
+	for i := range line.work {
+		if line.first+uint64(i) >= behind {
+			break
 		}
-		if w.completed == 0 && w.submitted <= began {
-			w.completed = ended
-		}
+		p.of(line, &line.work[i], began)
 	}
+	p.endStream()
+	p.more = p.more || line.strange
+	line.strange = line.strange && behind < line.next()
+	line.settle(p)
+	t.joined(line, behind, began, p)
 }
 
 // elapsed is what the device measured between two events: it bounds what lies
 // between them on one stream, and is the measured time of the call that tells it.
 func (t *deviceTimes) elapsed(c *Call) {
-	if !c.args.Has(catalog.FieldElapsed) {
+	if !c.args.Has(spec.FieldElapsed) {
 		return
 	}
-	ns := float64(math.Float32frombits(uint32(c.args.value[catalog.FieldElapsed]))) * 1e6
+	ns := float64(math.Float32frombits(uint32(c.args.value[spec.FieldElapsed]))) * 1e6
 	if !(ns >= 0 && ns < math.MaxInt64/2) {
 		return
 	}
@@ -292,7 +324,7 @@ func (t *deviceTimes) elapsed(c *Call) {
 	lo, hi := int64(max(ns-off, 0)), int64(ns+off)+1
 	detail := c.detail()
 	detail.DeviceTimeLoNS, detail.DeviceTimeHiNS, detail.DeviceTimeMethod = &lo, &hi, measured
-	from, to := t.events[c.args.value[catalog.FieldStartEvent]], t.events[c.args.value[catalog.FieldEvent]]
+	from, to := t.events[c.args.value[spec.FieldStartEvent]], t.events[c.args.value[spec.FieldEvent]]
 	line := t.streams[from.stream]
 	if line == nil || from.stream != to.stream {
 		return
@@ -341,12 +373,14 @@ func (w *work) ready(t *deviceTimes, waiting int) bool {
 func (l *timeline) letGo(rows Rows, t *deviceTimes, n int) {
 	for i := range l.work[:n] {
 		w := &l.work[i]
-		if w.completed != 0 {
+		if w.completed == 0 {
+			l.open, l.settled = l.open-1, 0
+		} else {
 			hi := w.completed - w.notBefore
 			if w.between != 0 {
 				hi = min(hi, w.between)
 			}
-			setBound(&w.span, hi)
+			setBound(&w.span, min(w.atLeast, hi), hi)
 		}
 		if w.device.known() {
 			setMeasured(&w.span, w.device.to-w.device.from)
@@ -360,9 +394,8 @@ func (l *timeline) letGo(rows Rows, t *deviceTimes, n int) {
 	l.first += uint64(n)
 }
 
-// setBound gives a row its time on the device: at most hi, at least nothing.
-func setBound(s *event.Span, hi int64) {
-	lo := int64(0)
+// setBound gives a row its time on the device.
+func setBound(s *event.Span, lo, hi int64) {
 	hi = max(hi, 0)
 	d := s.MakeDetail()
 	d.DeviceTimeLoNS, d.DeviceTimeHiNS, d.DeviceTimeMethod = &lo, &hi, bounded

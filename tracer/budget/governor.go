@@ -129,7 +129,7 @@ func (g *Governor) watchPause(now time.Time) error {
 	if now.Sub(g.off.At) > anchorWindow && now.Sub(g.anchors.at) > g.look()/2 {
 		g.gauge.Nodes.Tick(now)
 		g.account.tick(now)
-		demoted, err := g.demote(g.anchors.tooExpensive()) // not only at the end of a long pause
+		demoted, err := demoteExpensive(g) // not only at the end of a long pause
 		if err != nil || !demoted {
 			return err
 		}
@@ -148,7 +148,7 @@ func (g *Governor) next() error {
 	if g.whole != nil {
 		return g.whole.judge(g)
 	}
-	demoted, err := g.demote(g.anchors.tooExpensive())
+	demoted, err := demoteExpensive(g)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ type Probes interface {
 	AttachAll() error
 	Extend(attached []uint32, room int) (more []uint32, err error)
 	// Detach takes the sliced probes out, SweepScopes ends the scopes whose end
-	// nobody sees then.
+	// will not be seen.
 	Detach()
 	SweepScopes()
 	// Demote takes groups of anchors out and puts them into slices, from an epoch on.

@@ -55,3 +55,29 @@ func TestThePauseFollowsTheJobsShareOfTheTime(t *testing.T) {
 type oneProcess struct{ noJob }
 
 func (oneProcess) Processes() []int { return []int{1} }
+
+// TestWhatGoesOnBetweenStepsIsLookedAtAgain: behind its last evaluation a job ends, which
+// the slice of the evaluation says nothing of.
+func TestWhatGoesOnBetweenStepsIsLookedAtAgain(t *testing.T) {
+	const usual = 30 * time.Millisecond
+	at := time.Now()
+	s := strata{steps: 60, trained: firstSteps, stepAt: at}
+	after := func(d time.Duration) bool { return s.unseen(at.Add(d), usual) }
+	if after(40*time.Millisecond) || !after(120*time.Millisecond) {
+		t.Fatal("the time between steps has no slice, or had one before it was longer than a step")
+	}
+	s.other = at.Add(400 * time.Millisecond) // it has seen it up to there
+	if after(500 * time.Millisecond) {
+		t.Error("another slice, 100 ms behind one that saw 400")
+	}
+	slices := 0
+	for d := 600 * time.Millisecond; d < time.Minute; d += 10 * time.Millisecond {
+		if after(d) {
+			s.other = at.Add(d + 250*time.Millisecond)
+			slices++
+		}
+	}
+	if slices != grantedAgain {
+		t.Errorf("%d more slices in a minute, want %d", slices, grantedAgain)
+	}
+}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
@@ -57,7 +57,7 @@ func (r *reference) choose(seen map[uint32]Hits, length time.Duration) (calls ui
 	fewest := uint64(0)
 	for index, h := range seen {
 		p := r.probes.At(index)
-		if p.Function.Action != catalog.Span || h.Recorded < weights.MinSteps {
+		if p.Function.Action != spec.Span || h.Recorded < weights.MinSteps {
 			continue
 		}
 		switch {
@@ -84,7 +84,7 @@ func (r *reference) affords(p Probe, calls uint64, over time.Duration) bool {
 	return float64(calls)*a.countingHit(p) <= referenceShare*a.allowance()*float64(over)*float64(a.busyProcesses())
 }
 
-// count counts the calls of a probe from now on, unless nobody maps its file
+// count counts the calls of a probe from now on, unless no process maps its file
 // any more.
 func (r *reference) count(p Probe, base uint64) error {
 	counting, err := r.probes.CountOnly(p.Index)
@@ -121,7 +121,7 @@ func (r *reference) readsNodes() bool {
 	numbers, operators := false, false
 	for _, index := range r.probes.Sliced() {
 		function := r.probes.At(index).Function
-		numbers = numbers || function.Action == catalog.Sequence
+		numbers = numbers || function.Action == spec.Sequence
 		operators = operators || function.Layer == "op"
 	}
 	return numbers && operators

@@ -40,11 +40,20 @@ type strata struct {
 	trained uint64    // most steps that a slice has seen
 	other   time.Time // until when a slice saw something that is no training, behind stepAt
 	gaps    int       // slices that began for what lies between steps
+	again   int       // likewise, for what went on behind such a slice
 	granted bool      // a slice began, or went on, though the budget had no room for it
 }
 
 // grantedGaps is for how many times between steps a slice begins out of turn.
 const grantedGaps = 2
+
+// What lies between steps may be several things: a job evaluates, and then it ends. So it is
+// looked at again, up to grantedAgain times, when it has gone on for againAfter, or for half
+// as long as until the slice before ended.
+const (
+	grantedAgain = 4
+	againAfter   = 100 * time.Millisecond
+)
 
 // look notes how many steps there were.
 func (s *strata) look(now time.Time, steps uint64) {
@@ -72,10 +81,19 @@ func (s *strata) unseen(now time.Time, usual time.Duration) bool {
 		s.granted = true
 		return true
 	}
-	if usual <= 0 || s.gaps >= grantedGaps || now.Sub(s.stepAt) < max(time.Duration(otherAfter*float64(usual)), time.Duration(progress.LeastStall)) || s.other.After(s.stepAt) {
+	switch {
+	case usual <= 0 || now.Sub(s.stepAt) < max(time.Duration(otherAfter*float64(usual)), time.Duration(progress.LeastStall)):
 		return false
+	case s.other.After(s.stepAt):
+		if s.again >= grantedAgain || now.Sub(s.other) < max(againAfter, s.other.Sub(s.stepAt)/2) {
+			return false
+		}
+		s.again++
+	case s.gaps >= grantedGaps:
+		return false
+	default:
+		s.gaps++
 	}
-	s.gaps++
 	s.granted = true
 	return true
 }

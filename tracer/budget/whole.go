@@ -56,6 +56,12 @@ func (w *whole) judge(g *Governor) error {
 		return nil
 	}
 	room := fmt.Sprintf("of which the budget has %.1f %% for hits of probes", 100*g.account.allowance())
+	if err := g.probes.LeaveStacks(slices.Concat(withoutStacks, out)); err != nil {
+		return err
+	}
+	if _, err := g.demote(out); err != nil {
+		return err
+	}
 	for _, name := range withoutStacks {
 		g.warnWhole(name, fmt.Sprintf("the stacks of this group's calls would take %.1f %% of the job's time, %s: from here on its calls are recorded without them",
 			100*prices[name].stacks, room))
@@ -64,12 +70,6 @@ func (w *whole) judge(g *Governor) error {
 		g.warnWhole(name, fmt.Sprintf("recording every call of this group, without stacks, would take %.1f %% of the job's time, %s: from here on it is left out, "+
 			"since without uprobe.multi (Linux 6.6) probes come out one by one, too slowly for slices; a larger --budget may have room, --budget off records every call",
 			100*(prices[name].share-prices[name].stacks), room))
-	}
-	if err := g.probes.LeaveStacks(slices.Concat(withoutStacks, out)); err != nil {
-		return err
-	}
-	if _, err := g.demote(out); err != nil {
-		return err
 	}
 	w.begin(g)
 	return nil

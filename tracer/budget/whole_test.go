@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/weights"
@@ -45,15 +46,17 @@ type manyCalls struct {
 	calls           uint64
 	stack           bool // its calls take their stacks
 	demoted, left   []string
+	demotedAt       time.Time
 }
 
 func (p *manyCalls) Anchors() []uint32 { return []uint32{0} }
+func (p *manyCalls) Sliced() []uint32  { return nil }
 func (p *manyCalls) Steps() []uint32   { return nil }
 func (p *manyCalls) PastSteps() uint64 { return 0 }
 func (p *manyCalls) SweepScopes()      {}
 func (p *manyCalls) AnySliced() bool   { return true }
 func (p *manyCalls) At(uint32) Probe {
-	return Probe{Probe: weights.Probe{Group: p.group}, Launches: p.group == p.launches, Stack: p.stack}
+	return Probe{Probe: weights.Probe{Group: p.group, Function: &spec.Function{}}, Launches: p.group == p.launches, Stack: p.stack}
 }
 func (p *manyCalls) Hits([]uint32) map[uint32]Hits {
 	if len(p.demoted) > 0 {
@@ -62,7 +65,8 @@ func (p *manyCalls) Hits([]uint32) map[uint32]Hits {
 	return map[uint32]Hits{0: {Recorded: p.calls, Traps: p.calls}}
 }
 func (p *manyCalls) Demote(groups []string, _ uint32) error {
-	p.demoted = append(p.demoted, groups...)
+	time.Sleep(time.Millisecond) // the kernel waits for calls that are under way
+	p.demoted, p.demotedAt = append(p.demoted, groups...), time.Now()
 	return nil
 }
 func (p *manyCalls) LeaveStacks(groups []string) error {
@@ -105,6 +109,9 @@ func TestWithoutSlicesWhatCostsTooMuchIsLeftOut(t *testing.T) {
 	}
 	if len(*said) != 1 || (*said)[0].Source != "scope" || !strings.Contains((*said)[0].Detail, "left out") || !strings.Contains((*said)[0].Detail, "--budget off") {
 		t.Errorf("warnings: %+v", *said)
+	}
+	if (*said)[0].TSNS < probes.demotedAt.UnixNano() {
+		t.Error("it is said before the probes are out: calls after it may still be recorded")
 	}
 	if g.count != 0 || g.phase != phaseIdle {
 		t.Errorf("%d slices, phase %d", g.count, g.phase)

@@ -1,231 +1,31 @@
-// Package catalog says what to probe, as data: for each runtime the functions,
-// how their symbols are found, what to capture of a call and what a captured
-// value means. A new runtime is a new table here; neither the kernel programs
-// nor the decoder change.
+// Package catalog says what to probe, as data: for each runtime the functions, how their
+// symbols are found, what to capture of a call and what a captured value means. A new runtime
+// is a new table; neither the kernel programs nor the decoder change.
 //
-// A runtime's tables are in the files that begin with its name (cuda*.go, hip*.go,
-// levelzero*.go, neuron.go, opencl*.go; pjrt.go; nccl*.go and c10d.go for collectives;
-// torch.go), and what they are made of in catalog.go, value.go, effect.go and
-// runtime.go. They stay one package: a table is written in the shorthand that those
-// define, and nothing outside asks for one vendor's.
+// Each runtime's table is a package of its own (cuda, hip, levelzero, neuron, opencl, pjrt;
+// nccl and c10d for collectives; torch), and none knows of the others, but for HIP, which is
+// made after CUDA. They are written in the terms of package spec, which is all that is needed
+// by who plans a function, captures it or decodes what it told. This package puts the tables
+// together, for who asks what there is.
 package catalog
 
 import (
 	"slices"
-	"strings"
+
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/c10d"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/cuda"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/hip"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/levelzero"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/nccl"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/neuron"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/opencl"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/pjrt"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/torch"
 )
-
-// Tier says how a group is kept within the budget.
-type Tier uint8
-
-const (
-	// Anchor groups are attached for the whole recording: few calls a step.
-	Anchor Tier = iota
-	// Detail groups are attached in slices when the budget asks for it.
-	Detail
-)
-
-// Action is what a call of a function becomes.
-type Action uint8
-
-const (
-	Span       Action = iota // a row of span
-	Event                    // an instant: a row of memory
-	Urgent                   // an instant that is decoded at once
-	ScopeBegin               // opens a framework scope; its end is another function
-	ScopeEnd
-	Sequence   // its first value is the autograd sequence number of the operator around it
-	RunsPython // the call around it runs Python code from now on: what that calls has lines of its own
-	Mark       // begins what its caller's next call of a function with SinceMark ends
-)
-
-// End says which probes see the end of a call.
-type End uint8
-
-const (
-	// NoEnd: an instant.
-	NoEnd End = iota
-	// ExitSites: C++ code that may throw. No return probe, ever: an exception
-	// that meets the kernel's trampoline aborts the process.
-	ExitSites
-	// Return: a C function that neither throws nor runs caller code.
-	Return
-)
-
-// Text says how a captured string is stored.
-type Text uint8
-
-const (
-	NoText      Text = iota
-	CString          // char *
-	CStringLong      // char *, of which up to 4095 bytes are kept: mangled kernel names
-	CStringOut       // likewise, behind the call's Value number TextArg when it returns
-	Bytes            // the first 4095 bytes behind the call's Value number TextArg, whose number is the next one
-	CxxString        // const std::string &; which layout the symbol's mangling says
-)
-
-// Name says how a call is named.
-type Name uint8
-
-const (
-	// Fixed: Function.Label.
-	Fixed Name = iota
-	// FromOperator: the operator's schema name, from the class at::_ops::X.
-	FromOperator
-	// FromMethod: Function.Label and the method's own name from the symbol.
-	FromMethod
-	// FromText: the captured string.
-	FromText
-	// FromVTable: the class of the object whose vtable was captured.
-	FromVTable
-	// FromKernel: the name of the captured kernel handle, learnt at its creation.
-	FromKernel
-	// FromExecutable: the name of the captured executable, by whichever of its handles.
-	FromExecutable
-	// FromCaller: what the line of generated Python calls it that the call comes from.
-	FromCaller
-)
-
-// Memory says which columns of a memory row a function fixes.
-type Memory struct {
-	Space, Level, Action string
-	// Spaces are those of calls with one of these bits in FieldFlags.
-	Spaces []FlagSpace
-}
-
-// FlagSpace is the space of memory that was asked for with a flag.
-type FlagSpace struct {
-	Flag  uint64
-	Space string
-}
-
-// Function is one row of a table.
-type Function struct {
-	Library string // prefixes of the file's base name, with spaces between: "libtorch_cpu.so"
-	Symbol  string // prefix of the mangled name, up to the parameter list
-	// Anywhere: it is looked for in every library that exports this symbol too,
-	// whatever that is called: code that is linked into others.
-	Anywhere string
-	// Holds is a text among the constants of those libraries in which the function is
-	// looked for: it tells one compiler's from what others give the same names.
-	Holds string
-	// Table: Symbol is a function of this table of function pointers, in whichever
-	// library has one; Library is empty. See tracer/pjrt.
-	Table  string
-	Suffix string // what follows the varying part: "4callE" for operators
-	Exact  bool   // the symbol is the whole name
-
-	Layer, Category, Runtime string
-	Name                     Name
-	Label                    string
-
-	Action  Action
-	End     End
-	Values  []Value
-	Text    Text
-	TextArg uint8
-	// TextPrefix begins the texts of the calls that have a row; it is no part of their name.
-	TextPrefix string
-	Memory     *Memory
-	// KeyOffset is added to the argument that ends a scope to give its key.
-	KeyOffset int16
-	// Direction is that of a copy which the function fixes: host_to_device, …
-	Direction string
-	// Effect is what the call changes in what is known about its process.
-	Effect Effect
-	// OutOfMemory is the status of an allocation that found no room, 0 if there is none.
-	OutOfMemory int32
-	// NotReady is the status that says "not yet" and is no error, 0 if there is none.
-	NotReady int32
-	// Since names the first, or else the last, version of the library that has
-	// the function, where none of those listed in testdata/symbols does.
-	Since string
-	// PerThread: a stream of 0 is the calling thread's own.
-	PerThread bool
-	// Dtypes names the library's element types by their number.
-	Dtypes []Dtype
-	// ExpensiveEnd: calls are few, or long: an exit site that the kernel has to
-	// single-step is bearable.
-	ExpensiveEnd bool
-	// AtTailJump: the probe sits where the function jumps into the one that it
-	// ends with, whose arguments are then in place.
-	AtTailJump bool
-	// SinceMark: the instant ends what a Mark began.
-	SinceMark bool
-	// Requires and Unless are symbol prefixes: the function is probed only in
-	// libraries that define the one and do not define the other.
-	Requires, Unless string
-	// StatusOK: a returned 0 is success, anything else the runtime's error code.
-	StatusOK bool
-	// Returns is what the returned value is. A call that then returns 0 has
-	// failed, with FieldError if that was asked for.
-	Returns Field
-	// Parameter is what FieldParameter must be for the call to have its effect;
-	// 0 is anything.
-	Parameter uint64
-	// OrderedBy: of OrdersStream, the bit says that work runs in order, not that
-	// it may not.
-	OrderedBy bool
-	// Node is the layout of FieldNodeKind's parameters.
-	Node *NodeLayout
-	// Step: one call is about one training step; slices are measured in it.
-	Step bool
-	// Share is which of the parameters that are tensors, or a vector of them, is one
-	// rank's share of a collective, counted from 1; 0 is none.
-	Share uint8
-}
-
-// Group is what --probe switches: functions that one would want together.
-type Group struct {
-	Name string
-	Help string
-	Tier Tier
-	// With names the groups without which this one's rows lack their names or
-	// devices: they come along.
-	With []string
-	// OnDemand groups are probed only where --probe names them.
-	OnDemand bool
-	// Launches: its calls are what gives a device its work. Where nothing can be in
-	// slices, they are recorded one and all, while the budget has room for them.
-	Launches  bool
-	Functions []Function
-}
-
-// In reports whether the function is looked for in a library of this base name.
-func (f *Function) In(base string) bool {
-	for prefix := range strings.FieldsSeq(f.Library) {
-		if strings.HasPrefix(base, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-// Exporter is a file's table of what it exports.
-type Exporter interface{ Exports(symbol string) bool }
-
-// Lives reports whether the function is looked for in a file of this base name
-// and with these exports.
-func (f *Function) Lives(base string, file Exporter) bool {
-	return f.In(base) || f.Anywhere != "" && file.Exports(f.Anywhere)
-}
-
-// HasResults reports whether the call hands something out through memory that is
-// captured at its end.
-func (f *Function) HasResults() bool {
-	return slices.ContainsFunc(f.Values, func(v Value) bool { return v.AtReturn })
-}
-
-// Dtype is an element type of a library.
-type Dtype struct {
-	Name  string
-	Bytes int64
-}
 
 // Groups lists every group, in the order in which they are shown.
-func Groups() []Group {
-	return []Group{scopeGroup, compileGroup, backwardGroup, operatorGroup, autogradGroup, memoryGroup, deviceMemoryGroup, outOfMemoryGroup, collectiveGroup,
-		openCLGroup, openCLMemoryGroup, openCLSyncGroup, openCLCodeGroup,
-		levelZeroGroup, levelZeroMemoryGroup, levelZeroSyncGroup, levelZeroCodeGroup, neuronGroup, neuronMemoryGroup, neuronCodeGroup,
-		cudaGroup, cudaMemoryGroup, cudaSyncGroup, cudaCodeGroup, cudaStubsGroup, hipGroup, hipMemoryGroup, hipSyncGroup, hipCodeGroup, ncclGroup, pjrtGroup}
+func Groups() []spec.Group {
+	return slices.Concat(torch.Groups(), c10d.Groups(), opencl.Groups(), levelzero.Groups(), neuron.Groups(),
+		cuda.Groups(), hip.Groups(), nccl.Groups(), pjrt.Groups())
 }

@@ -17,11 +17,12 @@ type cgroupSource struct {
 	files   Files
 	unified string // where version 2 is mounted
 	job     *job
-	known   []controlGroup // that the job was in, and that are still there
+	known   []controlGroup         // that the job was in, and that are still there
+	members map[controlGroup]int32 // the one process of the job that was in each; several: -1
 }
 
 func openCgroup(f Files, j *job) (source, error) {
-	s := &cgroupSource{files: f, unified: f.path("sys/fs/cgroup"), job: j}
+	s := &cgroupSource{files: f, unified: f.path("sys/fs/cgroup"), job: j, members: map[controlGroup]int32{}}
 	if _, err := os.Stat(filepath.Join(s.unified, "cgroup.controllers")); err != nil {
 		s.unified = f.path("sys/fs/cgroup/unified") // systemd's hybrid of both
 	}
@@ -62,6 +63,9 @@ func parseCgroup(text string) (groups []controlGroup) {
 func (s *cgroupSource) groups() []controlGroup {
 	s.known = slices.DeleteFunc(s.known, func(g controlGroup) bool {
 		_, err := os.Stat(s.dir(g))
+		if err != nil {
+			delete(s.members, g)
+		}
 		return err != nil
 	})
 	for _, pid := range s.job.processes() {
@@ -70,8 +74,14 @@ func (s *cgroupSource) groups() []controlGroup {
 			continue // it has ended
 		}
 		for _, g := range parseCgroup(string(text)) {
-			if !slices.Contains(s.known, g) && !s.root(g) {
+			if s.root(g) {
+				continue
+			}
+			if !slices.Contains(s.known, g) {
 				s.known = append(s.known, g)
+				s.members[g] = int32(pid)
+			} else if s.members[g] != int32(pid) {
+				s.members[g] = -1
 			}
 		}
 	}
@@ -98,10 +108,11 @@ func (s *cgroupSource) dir(g controlGroup) string {
 
 func (s *cgroupSource) read(r *round) (failed error) {
 	for _, g := range s.groups() {
+		at := machine.of(s.members[g])
 		if g.controller == "" {
-			firstOf(&failed, readUnified(r, machine.within(g.path), s.dir(g)))
+			firstOf(&failed, readUnified(r, at.within(g.path), s.dir(g)))
 		} else {
-			at := machine.within(g.controller + ":" + g.path)
+			at = at.within(g.controller + ":" + g.path)
 			firstOf(&failed, r.addGroup(at, s.dir(g), v1Files[g.controller], v1Keys[g.controller]))
 		}
 	}

@@ -128,7 +128,7 @@ func (r *round) rest(at place, name string, value float64) {
 	r.history[series{at, name}] = point{r.now, value}
 }
 
-// mean adds an average; period 0 is one that nobody knows.
+// mean adds an average; period 0 is unknown.
 func (r *round) mean(at place, name, unit string, value float64, period int64) {
 	reading := r.reading(at, name, unit, Mean, value)
 	if period > 0 {

@@ -188,7 +188,7 @@ func nvmlViolation(name string, policy nvml.PerfPolicyType) func(*nvmlDevice, *r
 
 // samples averages what the driver sampled since the last reading, over the
 // time between the driver's own stamps. Where it keeps no samples, its rate is
-// taken, whose period nobody knows.
+// taken, whose period is unknown.
 func (d *nvmlDevice) samples(r *round, kind nvml.SamplingType, name string, rate func(nvml.Utilization) uint32) nvml.Return {
 	since := d.seen[kind]
 	valueType, samples, result := nvml.VALUE_TYPE_DOUBLE, []nvml.Sample(nil), nvml.ERROR_NOT_SUPPORTED

@@ -117,7 +117,7 @@ func TestNVMLOfTheStubTellsWhatTheStubKnows(t *testing.T) {
 
 	older := values(readings, 1)
 	if r := older["gpu_busy"]; r.PeriodNS != nil {
-		t.Errorf("a rate whose window nobody knows has the period %d", *r.PeriodNS)
+		t.Errorf("a rate whose window is unknown has the period %d", *r.PeriodNS)
 	}
 	expected = map[string]want{
 		"gpu_busy": {Mean, Percent, 41}, "gpu_memory_busy": {Mean, Percent, 21},

@@ -320,3 +320,35 @@ func TestASourceThatVanishesIsCounted(t *testing.T) {
 		t.Errorf("failures: %v, want two of cpu", failures)
 	}
 }
+
+// A control group's readings are a process's where the job has had no other in it.
+func TestAProcessAloneInItsControlGroupIsNamed(t *testing.T) {
+	f := Files(t.TempDir())
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(f.path(path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f.path(path), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, group := range []string{"one", "two"} {
+		write("sys/fs/cgroup/cpu/"+group+"/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 5")
+	}
+	write("proc/7/cgroup", "1:cpu:/one")
+	write("proc/8/cgroup", "1:cpu:/two")
+	write("proc/9/cgroup", "1:cpu:/two")
+	j := &job{pids: []int{7, 8, 9}}
+	s, err := openCgroup(f, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := s.(*cgroupSource)
+	groups.groups()
+	j.pids = []int{8} // the others have ended: their groups are what they were
+	groups.groups()
+	if one, two := groups.members[controlGroup{"cpu", "/one"}], groups.members[controlGroup{"cpu", "/two"}]; one != 7 || two != -1 {
+		t.Errorf("the process of the first is %d, of the second %d", one, two)
+	}
+}

@@ -7,7 +7,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/cache"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
@@ -22,7 +22,7 @@ type calls struct {
 	probes      *probetable.Table
 	classes     ClassNamer
 	offsetNS    int64 // Unix epoch minus CLOCK_MONOTONIC
-	sinceMarkNS int64 // what probes add to the time since a mark
+	probesTook  ProbesTook
 
 	texts    cache.Pending[uint64, string] // of calls that are still open, by span
 	shapes   shapes
@@ -77,7 +77,7 @@ func (r *callRecord) endSeen() bool {
 // call is the record as package accel takes it.
 func (r *callRecord) call() accel.Record {
 	return accel.Record{
-		Spec: r.Spec, PID: r.Tgid, TID: r.Tid, Args: r.args, Faults: r.Faults, EndSeen: r.endSeen(), Stack: r.stack,
+		Spec: r.Spec, PID: r.Tgid, TID: r.Tid, Args: r.args, Faults: r.Faults, EndSeen: r.endSeen(), Stack: r.stack, Epoch: r.Epoch,
 	}
 }
 
@@ -88,7 +88,7 @@ func (r *callRecord) takeStack(p *probetable.Probe) (raw uint64) {
 		return 0
 	}
 	at := len(p.Planned.Function.Values)
-	if p.Planned.Function.Action == catalog.ScopeBegin {
+	if p.Planned.Function.Action == spec.ScopeBegin {
 		at = 0
 	}
 	if at >= len(r.args) {
@@ -120,7 +120,7 @@ func (c *calls) call(raw []byte) {
 	switch {
 	case probe == nil:
 		c.damaged++
-	case bpf.CallRecordKind(r.Kind) == bpf.CallRecordKindRECORD_SPAN:
+	case bpf.CallRecordKind(r.Kind) == bpf.CallRecordKindRECORD_SPAN && probe.Planned.Function.Action != spec.Timed:
 		c.span(&r, probe)
 	default:
 		c.event(&r, probe)

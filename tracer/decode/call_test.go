@@ -78,7 +78,7 @@ func testDecoder(t testing.TB) (*Decoder, *recordingSink, func(label string) uin
 	table := &probetable.Table{}
 	table.Put(0, made.Probes, &tensor.Trust{})
 	sink := &recordingSink{}
-	return New(Config{Sink: sink, Probes: table, Classes: oneClass{0x7000}, OffsetNS: 1000, SinceMarkNS: 30}), sink, func(label string) uint32 {
+	return New(Config{Sink: sink, Probes: table, Classes: oneClass{0x7000}, OffsetNS: 1000, ProbesTook: ProbesTook{SinceMark: 30, UntilReturn: 40}}), sink, func(label string) uint32 {
 		i, ok := index[label]
 		if !ok {
 			t.Fatalf("no probe %q in the catalog", label)
@@ -246,6 +246,7 @@ func TestFreeKnowsTheSizeOfWhatItFrees(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	alloc, free := span(index("ProfiledCPUMemoryReporter::New"), 0), span(index("ProfiledCPUMemoryReporter::Delete"), 0)
 	alloc.Kind, free.Kind = uint8(bpf.CallRecordKindRECORD_EVENT), uint8(bpf.CallRecordKindRECORD_EVENT)
+	free.StartNs, free.EndNs = alloc.EndNs, alloc.EndNs
 	d.calls.record(encode(alloc, 0, 0x1000, 64))
 	d.calls.record(encode(free, 0, 0x1000))
 	d.calls.record(encode(free, 0, 0x2000)) // allocated before the recording
@@ -266,7 +267,7 @@ func TestFreeKnowsTheSizeOfWhatItFrees(t *testing.T) {
 }
 
 // An allocation is there when its call is over, and took what the probes did not; one
-// whose beginning was not seen took nobody knows how long.
+// whose beginning was not seen took an unknown time.
 func TestAllocationsHaveTheirDuration(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	alloc := span(index("ProfiledCPUMemoryReporter::New"), 0)

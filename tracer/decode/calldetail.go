@@ -2,7 +2,7 @@ package decode
 
 import (
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -11,26 +11,26 @@ import (
 
 // detail fills what the catalog says about the captured arguments; it returns
 // the call if that was one into an accelerator runtime.
-func (c *calls) detail(s *event.Span, f *catalog.Function, r *callRecord) *accel.Call {
+func (c *calls) detail(s *event.Span, f *spec.Function, r *callRecord) *accel.Call {
 	name := ""
-	if f.Text != catalog.NoText {
+	if f.Text != spec.NoText {
 		name, _ = c.texts.Take(r.SpanId)
 	}
 	var a accel.Arguments
 	c.called = r.call()
 	a.Read(f, &c.called)
-	if a.Has(catalog.FieldSequence) {
-		s.SequenceNumber = int64(a.Value(catalog.FieldSequence))
+	if a.Has(spec.FieldSequence) {
+		s.SequenceNumber = int64(a.Value(spec.FieldSequence))
 		r.thread = unknownThread
-		if a.Has(catalog.FieldForwardThread) {
-			r.thread = uint32(a.Value(catalog.FieldForwardThread) & threadMask)
+		if a.Has(spec.FieldForwardThread) {
+			r.thread = uint32(a.Value(spec.FieldForwardThread) & threadMask)
 		}
 	}
 	s.Detail = a.Detail(f)
 	if direction := a.Direction(f); direction != "" {
 		s.MakeDetail().Direction = direction
 	}
-	if f.Returns != catalog.FieldNone && r.hasRet && s.Status == event.StatusOK {
+	if f.Returns != spec.FieldNone && r.hasRet && s.Status == event.StatusOK {
 		returned(s, f, r, &a)
 	}
 	if f.StatusOK && s.Status == event.StatusOK && r.hasRet {
@@ -44,17 +44,17 @@ func (c *calls) detail(s *event.Span, f *catalog.Function, r *callRecord) *accel
 		}
 	}
 	switch f.Name {
-	case catalog.FromText:
+	case spec.FromText:
 		if name != "" {
 			s.Call = c.rows.Names.Name(r.Spec, s.Call, name)
 		}
-	case catalog.FromVTable:
-		if class, ok := c.classes.Class(r.Tgid, a.Value(catalog.FieldNodeVTable)); ok {
+	case spec.FromVTable:
+		if class, ok := c.classes.Class(r.Tgid, a.Value(spec.FieldNodeVTable)); ok {
 			s.Call = c.rows.Names.Name(r.Spec, s.Call, class)
 		}
-	case catalog.FromExecutable:
+	case spec.FromExecutable:
 		s.MakeDetail().NameSource = accel.NameUnknown
-		if name, ok := c.runtimes.executables.Name(r.Tgid, a.Value(catalog.FieldKernel)); ok {
+		if name, ok := c.runtimes.executables.Name(r.Tgid, a.Value(spec.FieldKernel)); ok {
 			s.Detail.NameSource = accel.NameGetFunction
 			s.Call = c.rows.Names.Name(r.Spec, s.Call, name)
 		}
@@ -67,22 +67,22 @@ func (c *calls) detail(s *event.Span, f *catalog.Function, r *callRecord) *accel
 }
 
 // returned takes a call's result, which is null where it failed.
-func returned(s *event.Span, f *catalog.Function, r *callRecord, a *accel.Arguments) {
+func returned(s *event.Span, f *spec.Function, r *callRecord, a *accel.Arguments) {
 	if r.ret != 0 {
 		a.Set(f.Returns, r.ret)
 		switch made := int64(r.ret); f.Returns {
-		case catalog.FieldStream:
+		case spec.FieldStream:
 			s.MakeDetail().Stream = &made
-		case catalog.FieldContext:
+		case spec.FieldContext:
 			s.MakeDetail().Context = &made
-		case catalog.FieldHandle:
+		case spec.FieldHandle:
 			s.MakeDetail().Handle = &made
 		}
 		return
 	}
 	s.Status = event.StatusError
-	if a.Has(catalog.FieldError) {
-		code := int64(int32(a.Value(catalog.FieldError)))
+	if a.Has(spec.FieldError) {
+		code := int64(int32(a.Value(spec.FieldError)))
 		s.MakeDetail().ErrorCode = &code
 	}
 }

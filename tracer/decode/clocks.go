@@ -3,7 +3,7 @@ package decode
 import (
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
@@ -19,14 +19,14 @@ func newClocks() Clocks { return Clocks{progress.NewNodeClock(), progress.NewSte
 
 // saw notes what tells where in its training step a process was, of calls that are
 // recorded in every step.
-func (c *Clocks) saw(s *event.Span, f *catalog.Function) {
+func (c *Clocks) saw(s *event.Span, f *spec.Function) {
 	switch {
 	case s.DurationNS < 0:
 	case f.Step:
 		c.Steps.Saw(s.PID, s.StartNS, s.StartNS+s.DurationNS)
-	case f.Text != catalog.NoText && strings.HasPrefix(s.Call.Name, "Optimizer."):
+	case f.Text != spec.NoText && strings.HasPrefix(s.Call.Name, "Optimizer."):
 		c.Steps.Mark(s.PID, s.StartNS, s.StartNS+s.DurationNS)
-	case f.Text != catalog.NoText && strings.HasPrefix(s.Call.Name, "enumerate(DataLoader)#"):
+	case f.Text != spec.NoText && strings.HasPrefix(s.Call.Name, "enumerate(DataLoader)#"):
 		c.Steps.Load(s.PID, s.StartNS)
 	}
 }

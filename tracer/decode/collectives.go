@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
@@ -19,6 +19,7 @@ type Collectives struct {
 	waits    *waits.State
 	offsetNS int64           // Unix epoch minus CLOCK_MONOTONIC
 	written  event.OpenCalls // what was open when it was written last
+	threads  []event.StillThread
 }
 
 func newCollectives(to *rows.Rows, probes *probetable.Table, memory waits.MemoryReader, offsetNS int64) *Collectives {
@@ -33,24 +34,24 @@ func (c *Collectives) Forget(pid uint32) { c.waits.Ended(int32(pid)) }
 
 // ShowsOpen reports whether a call of a function that does not end is to be seen while it
 // is open: Open takes those.
-func ShowsOpen(f *catalog.Function) bool { return f.Effect == catalog.AwaitsWork || isIssue(f) }
+func ShowsOpen(f *spec.Function) bool { return f.Effect == spec.AwaitsWork || isIssue(f) }
 
 // isIssue reports whether a call asks a group of ranks for a collective.
-func isIssue(f *catalog.Function) bool { return f.Layer == "collective" && f.Category == "issue" }
+func isIssue(f *spec.Function) bool { return f.Layer == "collective" && f.Category == "issue" }
 
 // collectiveCall is what a record says of a collective.
 func collectiveCall(a *accel.Arguments, epoch uint32) waits.Call {
-	c := waits.Call{Number: -1, Epoch: epoch, Group: a.Value(catalog.FieldCommunicator), Work: a.Value(catalog.FieldWork)}
-	if a.Has(catalog.FieldNumber) {
-		c.Number = int64(a.Value(catalog.FieldNumber))
+	c := waits.Call{Number: -1, Epoch: epoch, Group: a.Value(spec.FieldCommunicator), Work: a.Value(spec.FieldWork)}
+	if a.Has(spec.FieldNumber) {
+		c.Number = int64(a.Value(spec.FieldNumber))
 	}
 	return c
 }
 
 // call follows a call that has ended.
-func (c *Collectives) call(s *event.Span, f *catalog.Function, r *callRecord) {
+func (c *Collectives) call(s *event.Span, f *spec.Function, r *callRecord) {
 	switch {
-	case f.Effect == catalog.RunsWork, f.Effect == catalog.AwaitsWork, isIssue(f):
+	case f.Effect == spec.RunsWork, f.Effect == spec.AwaitsWork, f.Effect == spec.FailsWork, isIssue(f):
 	default:
 		return
 	}
@@ -58,10 +59,12 @@ func (c *Collectives) call(s *event.Span, f *catalog.Function, r *callRecord) {
 	record := r.call()
 	a.Read(f, &record)
 	switch call := collectiveCall(&a, r.Epoch); f.Effect {
-	case catalog.RunsWork:
+	case spec.RunsWork:
 		c.waits.Run(s, call)
-	case catalog.AwaitsWork:
+	case spec.AwaitsWork:
 		c.waits.Wait(s, call)
+	case spec.FailsWork:
+		c.waits.Fail(s, call)
 	default:
 		if call.Group != 0 {
 			c.waits.Issue(s, call)
@@ -73,28 +76,47 @@ func (c *Collectives) call(s *event.Span, f *catalog.Function, r *callRecord) {
 func (c *Collectives) unfinished(s *event.Span) { c.waits.Run(s, waits.Call{Number: -1}) }
 
 // event follows what happens within one.
-func (c *Collectives) event(f *catalog.Function, r *callRecord, a *accel.Arguments) {
+func (c *Collectives) event(f *spec.Function, r *callRecord, a *accel.Arguments) {
 	call, now := collectiveCall(a, r.Epoch), int64(r.StartNs)+c.offsetNS
+	probe := c.probes.Find(r.Spec)
+	call.Sliced = probe != nil && probe.Sliced(r.Epoch)
 	switch f.Effect {
-	case catalog.QueuesWork:
+	case spec.QueuesWork:
 		c.waits.Queue(int32(r.Tgid), int32(r.Tid), int64(r.ParentId), now, f.Runtime, call)
-	case catalog.FinishesWork:
+	case spec.CopiesWork:
+		c.waits.Copy(int32(r.Tgid), a.Value(spec.FieldCopy), call)
+	case spec.FinishesWork:
 		c.waits.Finish(int32(r.Tgid), int64(r.ParentId), now, call)
 	}
 }
 
 // Open writes what threads are in, if that has changed.
-func (c *Collectives) Open(nowNS int64, epoch uint32, open []kernel.OpenFrame) {
+func (c *Collectives) Open(nowNS int64, since waits.Epochs, open []kernel.OpenFrame) {
 	var frames []waits.Frame
 	for i := range open {
 		if frame, ok := c.frame(&open[i]); ok {
 			frames = append(frames, frame)
 		}
 	}
-	now := c.waits.Open(nowNS, epoch, frames)
+	now := c.waits.Open(nowNS, since, frames)
+	now.Threads = c.threads
 	if !waits.Changed(&c.written, &now) {
 		return
 	}
+	c.write(now)
+}
+
+// still takes where threads are that do not run, in place of what was known before.
+func (c *Collectives) still(threads []event.StillThread) {
+	c.threads = threads
+	now := c.written
+	now.Threads = threads
+	if !slices.Equal(c.written.Threads, threads) {
+		c.write(now)
+	}
+}
+
+func (c *Collectives) write(now event.OpenCalls) {
 	c.written = now
 	written := now
 	written.Calls = slices.Clone(now.Calls)

@@ -6,6 +6,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
 // Decoder turns records into rows. Its methods and parts belong to the goroutine of Run;
@@ -24,12 +25,11 @@ type Decoder struct {
 
 // Config is what a Decoder is made of.
 type Config struct {
-	Sink     event.Sink
-	Probes   *probetable.Table
-	OffsetNS int64 // Unix epoch minus CLOCK_MONOTONIC
-	// SinceMarkNS is what probes add to what they tell of an allocation's time.
-	SinceMarkNS int64
-	Classes     ClassNamer // nil where no probe is on autograd nodes
+	Sink       event.Sink
+	Probes     *probetable.Table
+	OffsetNS   int64 // Unix epoch minus CLOCK_MONOTONIC
+	ProbesTook ProbesTook
+	Classes    ClassNamer // nil where no probe is on autograd nodes
 	// Kernels name kernels whose handles are older than the recording, beside what CUDA's
 	// own memory tells; the first that knows one does.
 	Kernels []accel.Namer
@@ -37,8 +37,10 @@ type Config struct {
 	Owners []Owner
 	// GiveUpIO ends the measuring of reads and writes, which costs too much.
 	GiveUpIO func()
-	Waits    bool // how long threads wait in a read or write is seen
-	Stacks   int  // different ones that have a row; the default of package stacks if 0
+	// RanOut is called on the decoder's goroutine when an allocation found no room; nil is nobody.
+	RanOut func(*Decoder)
+	Waits  bool // how long threads wait in a read or write is seen
+	Stacks int  // different ones that have a row; the default of package stacks if 0
 }
 
 // ClassNamer names the class of an object by its vtable pointer.
@@ -59,13 +61,54 @@ func New(c Config) *Decoder {
 		Collectives: newCollectives(made, c.Probes, runtimes.memory, c.OffsetNS),
 		samples:     newSamples(made, c.OffsetNS, c.Waits, c.GiveUpIO),
 	}
+	if c.RanOut != nil {
+		made.Batch.RanOut = func() { c.RanOut(d) }
+	}
 	d.calls = &calls{
 		fused: newFused(made, c.Probes, d.samples),
-		rows:  made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS, sinceMarkNS: c.SinceMarkNS,
+		rows:  made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS, probesTook: c.ProbesTook,
 		host: newHostMemory(), shapes: newShapes(), forwards: newForwards(made, clocks.Nodes),
 	}
-	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.samples.io, d.calls.forwards, runtimes, d.Collectives, made.Stacks}, c.Owners...)}
+	d.samples.called = d.calls.fused.prepare
+	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.samples.last, d.samples.io, d.calls.forwards, runtimes, d.Collectives, made.Stacks}, c.Owners...)}
 	return d
+}
+
+// Standing writes where threads are that do not run, in place of what was written before;
+// nowNS is CLOCK_MONOTONIC.
+func Standing(d *Decoder, nowNS int64, threads []stacks.Standing) {
+	offset := d.Collectives.offsetNS
+	var rows []event.StillThread
+	for i := range threads {
+		t := &threads[i]
+		row := event.StillThread{SeenNS: nowNS + offset, PID: int32(t.Start.Tgid), TID: int32(t.Start.Tid), StackID: d.Rows.Stacks.AddStanding(t), State: threadState(t.State)}
+		if t.SinceNS != 0 {
+			since := t.SinceNS + offset
+			row.SinceNS = &since
+		}
+		if t.Syscall >= 0 {
+			row.Syscall = syscallName(t.Syscall)
+		}
+		rows = append(rows, row)
+	}
+	d.Rows.Out.Keep(d.Flush()) // the stacks before what names them
+	d.Collectives.still(rows)
+}
+
+// threadState is a word for what linux/sched.h has of a thread that does not run: the
+// lowest bits are as they have been since 2.6, those above qualify them.
+func threadState(state uint32) string {
+	switch {
+	case state&4 != 0:
+		return event.ThreadStopped
+	case state&8 != 0:
+		return event.ThreadTraced
+	case state&2 != 0:
+		return event.ThreadUninterruptible
+	case state&1 != 0:
+		return event.ThreadSleeping
+	}
+	return ""
 }
 
 // Unfinished makes a row of a call whose end was not seen.

@@ -18,7 +18,7 @@ type Owner interface{ Forget(pid uint32) }
 // Process notes that a process has ended.
 func (d *Departed) Process(pid int32) { d.processes = append(d.processes, pid) }
 
-// Scope notes a scope whose end nobody will see: it has a row when the ring of calls
+// Scope notes a scope whose end will not be seen: it has a row when the ring of calls
 // has run empty, in which its name may still be.
 func (d *Departed) Scope(c kernel.OpenCall) { d.scopes = append(d.scopes, c) }
 

@@ -63,9 +63,9 @@ func (f *forwards) Forget(pid uint32) { delete(f.operators, pid) }
 // flow joins a backward node to the operator that took its sequence number.
 func (f *forwards) flow(s *event.Span, r *callRecord) {
 	key := sequenceKey{r.thread, s.SequenceNumber}
-	if s.Call.Layer == "op" {
+	if s.Call.Layer == "op" || s.Call.Layer == "scope" { // that of a torch.autograd.Function
 		f.of(r.Tgid).Put(key, s.ID)
-		if f.rows.Slices.On() {
+		if s.Call.Layer == "op" && f.rows.Slices.On() {
 			f.nodes.Saw(s.TID, r.Epoch, s.StartNS, s.SequenceNumber)
 		}
 		return

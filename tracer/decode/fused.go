@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/symbolize/cpython"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/generated"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
@@ -26,7 +27,9 @@ type fused struct {
 	// operators are PyTorch's, as far as they are planned: those of so many entries of the
 	// table of probes.
 	operators map[string]bool
+	planned   bool // whether a kernel is
 	looked    int
+	unnamed   uint64 // calls
 }
 
 func newFused(r *rows.Rows, probes *probetable.Table, s *samples) fused {
@@ -35,45 +38,80 @@ func newFused(r *rows.Rows, probes *probetable.Table, s *samples) fused {
 	}
 }
 
+// moduleFunction is what Inductor calls the function whose lines call kernels: a function
+// of the module, or a method since PyTorch 2.9.
+const moduleFunction = "call"
+
+// prepare reads the module that a call's stack comes from as soon as the stack is taken out
+// of the ring: a job may remove its generated code where it ends, and to name the stack's
+// native frames may take seconds.
+func (f *fused) prepare(pid uint32, caller *cpython.Code) {
+	function := caller.Function[strings.LastIndexByte(caller.Function, '.')+1:]
+	if function != moduleFunction {
+		return
+	}
+	if f.look(); f.planned {
+		f.modules.Prepare(pid, caller.File)
+	}
+}
+
 // name names a call by the line that it comes from. The kernel's name of that line's stack
 // is in the span still; the stack itself was sent before the call was.
-func (f *fused) name(s *event.Span, spec uint32) {
-	raw := uint64(s.PythonStackID) &^ rows.LineSourceBits
-	if raw == 0 {
-		return
-	}
-	caller, known := f.callers.CallerOf(raw)
-	if !known {
-		if f.read() != nil {
-			return // it is told at the next flush
-		}
-		caller, _ = f.callers.CallerOf(raw)
-	}
-	if caller.File == "" {
-		return
-	}
-	kernel, ok := f.modules.Kernel(uint32(s.PID), caller.File, int(caller.Line), f.isOperator)
+func (f *fused) name(s *event.Span, probe uint32) {
+	kernel, ok := f.kernel(s)
 	if !ok {
+		f.unnamed++
 		return
 	}
-	s.Call = f.names.Name(spec, s.Call, kernel.Name)
+	s.Call = f.names.Name(probe, s.Call, kernel.Name)
 	if len(kernel.Operators) > 0 {
 		list, _ := json.Marshal(kernel.Operators)
 		s.MakeDetail().FusedOperators = string(list)
 	}
 }
 
+func (f *fused) kernel(s *event.Span) (generated.Kernel, bool) {
+	raw := uint64(s.PythonStackID) &^ rows.LineSourceBits
+	if raw == 0 {
+		return generated.Kernel{}, false
+	}
+	caller, known := f.callers.CallerOf(raw)
+	if !known {
+		if f.read() != nil {
+			return generated.Kernel{}, false // it is told at the next flush
+		}
+		caller, _ = f.callers.CallerOf(raw)
+	}
+	if caller.File == "" {
+		return generated.Kernel{}, false
+	}
+	return f.modules.Kernel(uint32(s.PID), caller.File, int(caller.Line), f.isOperator)
+}
+
 // isOperator reports whether PyTorch has an operator aten::NAME.
 func (f *fused) isOperator(name string) bool {
-	if planned := f.probes.All(); len(planned) != f.looked {
-		f.looked = len(planned)
-		for _, p := range planned {
-			if p != nil && p.Planned.Function.Name == catalog.FromOperator {
-				if name, ok := strings.CutPrefix(p.Planned.Call.Name, "aten::"); ok {
-					f.operators[name] = true
-				}
+	f.look()
+	return f.operators[name]
+}
+
+// look looks at what was planned since it last did.
+func (f *fused) look() {
+	planned := f.probes.All()
+	if len(planned) == f.looked {
+		return
+	}
+	f.looked = len(planned)
+	for _, p := range planned {
+		if p == nil {
+			continue
+		}
+		switch p.Planned.Function.Name {
+		case spec.FromCaller:
+			f.planned = true
+		case spec.FromOperator:
+			if name, ok := strings.CutPrefix(p.Planned.Call.Name, "aten::"); ok {
+				f.operators[name] = true
 			}
 		}
 	}
-	return f.operators[name]
 }

@@ -2,8 +2,10 @@ package decode
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/symbolize/cpython"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/generated"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
@@ -68,5 +70,50 @@ func TestAFusedKernelHasTheNameOfTheLineThatCallsIt(t *testing.T) {
 	}
 	if total := d.Rows.Sums.Totals.Operators["cpp_fused_add_gelu_0"]; total == nil || total.Count != 1 {
 		t.Errorf("the sums have %+v", total)
+	}
+}
+
+// A job that ends may remove what it generated before the first call of it is decoded.
+func TestAGeneratedModuleIsReadWhenTheStackComes(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	spec := index("cpp_fused")
+	reads, there := map[string]int{}, true
+	fused := &d.calls.fused
+	fused.modules = generated.NewModules(func(_ int, path string, _ int64) ([]byte, error) {
+		if reads[path]++; !there {
+			return nil, errors.New("removed")
+		}
+		return []byte(generatedModule), nil
+	})
+	fused.callers = &lateCallers{read: true, known: map[uint64]stacks.Caller{
+		1 << 4: {File: "module.py", Line: 3}, 1 << 5: {File: "other.py", Line: 3},
+	}}
+	for range 2 {
+		d.samples.called(10, &cpython.Code{Function: "Runner.call", File: "module.py"})
+	}
+	d.samples.called(10, &cpython.Code{Function: "forward", File: "model.py"})
+	there = false
+	for i, line := range []uint64{1<<4 | 1, 1<<5 | 1} {
+		s := span(spec, uint64(i+1))
+		s.Line = line
+		d.calls.record(encode(s, 0))
+	}
+	if err := d.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if sink.spans[0].Call.Name != "cpp_fused_add_gelu_0" || sink.spans[1].Call.Name != "cpp_fused" {
+		t.Errorf("calls %+v and %+v", *sink.spans[0].Call, *sink.spans[1].Call)
+	}
+	if want := map[string]int{"module.py": 1, "other.py": 1}; !maps.Equal(reads, want) {
+		t.Errorf("files were read %v times, want %v", reads, want)
+	}
+	unnamed := int64(0)
+	for _, w := range d.Losses() {
+		if w.Source == "kernel_unnamed" {
+			unnamed = w.Count
+		}
+	}
+	if unnamed != 1 {
+		t.Errorf("%d calls without a name are told of, want 1", unnamed)
 	}
 }

@@ -17,8 +17,16 @@ type hostMemory struct {
 
 // hostProcess is one process's live allocations.
 type hostProcess struct {
-	size map[int64]int64 // bytes, by address
-	live int64           // their sum
+	blocks map[int64]hostBlock // by address
+	live   int64               // the sum of their bytes
+}
+
+// hostBlock is a live allocation. The record of a free comes when that is over: by then
+// another thread may have been given the address, and told so.
+type hostBlock struct {
+	bytes       int64
+	bornNS      int64
+	beforeBytes int64 // what had the address before, if its free is still to be told; else -1
 }
 
 func newHostMemory() hostMemory { return hostMemory{processes: map[int32]*hostProcess{}} }
@@ -38,7 +46,7 @@ func (h *hostMemory) follow(m *event.Memory, epoch uint32) bool {
 	}
 	p := h.processes[m.PID]
 	if p == nil {
-		p = &hostProcess{size: map[int64]int64{}}
+		p = &hostProcess{blocks: map[int64]hostBlock{}}
 		h.processes[m.PID] = p
 	}
 	switch m.Action {
@@ -46,19 +54,31 @@ func (h *hostMemory) follow(m *event.Memory, epoch uint32) bool {
 		if m.Bytes == nil {
 			return true
 		}
-		before, again := p.size[m.Address] // an address comes twice where its free was lost
-		if !again && len(p.size) >= maxLiveAllocations {
+		before, again := p.blocks[m.Address] // its free was lost, or is still to be told
+		if !again && len(p.blocks) >= maxLiveAllocations {
 			h.crowded++
 			return true
 		}
-		p.live += *m.Bytes - before
-		p.size[m.Address] = *m.Bytes
+		p.live += *m.Bytes - before.bytes
+		block := hostBlock{bytes: *m.Bytes, bornNS: m.TSNS, beforeBytes: -1}
+		if again {
+			block.beforeBytes = before.bytes
+		}
+		p.blocks[m.Address] = block
 		h.peak = max(h.peak, p.live)
 	case "free":
-		if bytes, ok := p.size[m.Address]; ok {
-			m.Bytes = &bytes
-			p.live -= bytes
-			delete(p.size, m.Address)
+		block, ok := p.blocks[m.Address]
+		switch {
+		case !ok:
+		case m.TSNS < block.bornNS && block.beforeBytes >= 0:
+			bytes := block.beforeBytes
+			m.Bytes, block.beforeBytes = &bytes, -1
+			p.blocks[m.Address] = block
+		case m.TSNS < block.bornNS: // of one that was there before
+		default:
+			m.Bytes = &block.bytes
+			p.live -= block.bytes
+			delete(p.blocks, m.Address)
 		}
 	}
 	return true

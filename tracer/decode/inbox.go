@@ -6,8 +6,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// inbox is what others ask the decoder's goroutine to do. Nobody waits to put
-// something in: while a session attaches nobody takes it out yet, and a job with many
+// inbox is what others ask the decoder's goroutine to do. Putting something
+// in never waits: while a session attaches nothing takes it out yet, and a job with many
 // workers asks for thousands of rows.
 type inbox struct {
 	// mu is between who asks (the manager, and the goroutines that read counters and take

@@ -5,7 +5,7 @@ import "testing"
 func TestRequestsWaitForTheDecoderInTheirOrder(t *testing.T) {
 	d, _, _ := testDecoder(t)
 	var got []int
-	for i := range 5000 { // nobody takes them yet
+	for i := range 5000 { // they are not taken yet
 		d.Do(func(*Decoder) { got = append(got, i) })
 	}
 	d.Serve()

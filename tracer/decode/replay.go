@@ -1,7 +1,7 @@
 package decode
 
 import (
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
@@ -15,9 +15,9 @@ type Replay struct{ decoder *Decoder }
 // NewReplay makes one; probe n is calls[n], an operator without arguments.
 func NewReplay(sink event.Sink, calls []*event.Call) *Replay {
 	var planned []plan.Probe
-	group := &catalog.Group{Name: "op", Tier: catalog.Detail}
+	group := &spec.Group{Name: "op", Tier: spec.Detail}
 	for _, call := range calls {
-		planned = append(planned, plan.Probe{Group: group, Function: &catalog.Function{Layer: call.Layer, Action: catalog.Span}, Call: call})
+		planned = append(planned, plan.Probe{Group: group, Function: &spec.Function{Layer: call.Layer, Action: spec.Span}, Call: call})
 	}
 	probes := &probetable.Table{}
 	probes.Put(0, planned, &tensor.Trust{})

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/symbolize/cpython"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
@@ -22,6 +23,7 @@ const (
 	sampleBytes = int(unsafe.Sizeof(bpf.SampleSampleRecord{}))
 	ioBytes     = int(unsafe.Sizeof(bpf.SampleIoRecord{}))
 	ioCallBytes = int(unsafe.Sizeof(bpf.SampleIoCallRecord{}))
+	ioPathBytes = int(unsafe.Sizeof(bpf.SampleIoPathRecord{}))
 )
 
 // samples makes rows of what is in the ring of samples: samples, and the stacks of those
@@ -29,17 +31,20 @@ const (
 type samples struct {
 	rows     *rows.Rows
 	threads  *sampledThreads
+	last     lastSamples
 	io       *transfers.Table
 	offsetNS int64           // Unix epoch minus CLOCK_MONOTONIC
 	ring     *ringbuf.Reader // nil: nothing takes stacks
 	buffer   ringbuf.Record
-	damaged  uint64 // records that did not decode
-	any      bool   // something was in the ring at the last look
-	behind   bool   // so much that the next look comes soon
+	taken    takenRecords
+	called   func(pid uint32, from *cpython.Code) // a call's stack is there; may be nil
+	damaged  uint64                               // records that did not decode
+	any      bool                                 // something was in the ring at the last look
+	behind   bool                                 // so much that the next look comes soon
 }
 
 func newSamples(to *rows.Rows, offsetNS int64, waits bool, giveUp func()) *samples {
-	s := &samples{rows: to, threads: newSampledThreads(&to.Out), offsetNS: offsetNS}
+	s := &samples{rows: to, threads: newSampledThreads(&to.Out), last: lastSamples{}, offsetNS: offsetNS}
 	s.io = transfers.New(offsetNS, waits, func(w event.Warning) { to.Out.Keep(to.Out.Warning(w)) }, giveUp)
 	return s
 }
@@ -72,18 +77,46 @@ func (s *samples) read() error {
 	s.any, s.behind = bytes > 0, bytes > kernel.SampleRingBytes/16
 	s.ring.SetDeadline(time.Unix(1, 0))
 	for {
-		err := s.ring.ReadInto(&s.buffer)
-		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrFlushed) {
+		more, err := s.take()
+		if err != nil {
+			return err
+		}
+		for raw := range s.taken.all() {
+			s.record(raw)
+		}
+		if !more {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("reading the ring buffer of samples: %w", err)
-		}
-		s.record(s.buffer.RawSample)
 	}
 }
 
-// record decodes one recors.
+// take takes records out of the ring, and reads what their Python code is called: the job
+// may end at any moment, and to name a native frame a symbol table may have to be read
+// first, which takes up to seconds. more reports whether it stopped for want of room.
+func (s *samples) take() (more bool, err error) {
+	s.taken.clear()
+	for !s.taken.full() {
+		err := s.ring.ReadInto(&s.buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrFlushed) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading the ring buffer of samples: %w", err)
+		}
+		raw := s.buffer.RawSample
+		if len(raw) > 0 && bpf.CallRecordKind(raw[0]) == bpf.CallRecordKindRECORD_STACK {
+			if r, ok := stacks.Parse(raw); ok {
+				if from := stacks.ReadPython(s.rows.Stacks, &r); from != nil && s.called != nil {
+					s.called(r.Tgid, from)
+				}
+			}
+		}
+		s.taken.add(raw)
+	}
+	return true, nil
+}
+
+// record decodes one record.
 func (s *samples) record(raw []byte) {
 	if len(raw) == 0 {
 		s.damaged++
@@ -112,6 +145,10 @@ func (s *samples) record(raw []byte) {
 			s.rows.Sums.Totals.Spans++
 			s.rows.Batch.Span(s.io.Call(r, syscallName(r.Syscall)))
 		}
+	case bpf.CallRecordKindRECORD_IO_PATH:
+		if r := of[bpf.SampleIoPathRecord](s, raw, ioPathBytes); r != nil {
+			s.io.Path(r)
+		}
 	default:
 		s.damaged++
 	}
@@ -137,7 +174,7 @@ var sampleCauses = map[bpf.SampleSampleState]string{
 func (s *samples) sample(r *bpf.SampleSampleRecord) {
 	row := event.Sample{
 		TSNS: int64(r.TsNs) + s.offsetNS, PID: int32(r.Tgid), TID: int32(r.Tid), CPU: int32(r.Cpu), State: event.OffCPU,
-		Cause: sampleCauses[bpf.SampleSampleState(r.State)], WeightNS: int64(r.WeightNs), SpanID: int64(r.SpanId),
+		Cause: sampleCauses[bpf.SampleSampleState(r.State)], WeightNS: int64(r.WeightNs), ReadyNS: int64(r.ReadyNs), SpanID: int64(r.SpanId),
 		HoldsGIL: known(r.HoldsGil), InGC: known(r.InGc),
 	}
 	if row.Cause == "" {
@@ -154,6 +191,7 @@ func (s *samples) sample(r *bpf.SampleSampleRecord) {
 		row.WakerTID = &waker
 	}
 	s.rows.Batch.Sample(row)
+	s.last.saw(&row)
 	s.threads.saw(row.PID, row.TID, row.TSNS)
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
@@ -30,13 +30,13 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 	var call *accel.Call
 	r.stack = r.takeStack(probe)
 	f := probe.Planned.Function
-	if len(r.args) > 0 || f.Text != catalog.NoText || f.StatusOK {
+	if len(r.args) > 0 || f.Text != spec.NoText || f.StatusOK {
 		call = c.detail(s, f, r)
 	}
 	if probe.Planned.Shapes != nil {
 		c.shapes.give(s, r)
 	}
-	if f.Name == catalog.FromCaller {
+	if f.Name == spec.FromCaller {
 		c.fused.name(s, r.Spec)
 	}
 	if r.stack != 0 {
@@ -59,7 +59,7 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 }
 
 // trimText takes the prefix off the text of a call, and reports whether the call has a row:
-// not where its text begins otherwise, nor where it is a counter of C++ (CompileStages), nor
+// not where its text begins otherwise, nor where it is a counter of C++ (compileStages), nor
 // one of the collectives that torch.distributed times.
 func (c *calls) trimText(id uint64, prefix string) bool {
 	text, _ := c.texts.Take(id)
@@ -79,6 +79,9 @@ func (c *calls) unfinished(open kernel.OpenCall) {
 		return
 	}
 	f := probe.Planned.Function
+	if f.Action == spec.Timed {
+		return // it has no row of its own, and what it freed is not told here
+	}
 	if f.TextPrefix != "" && !c.trimText(open.SpanID, f.TextPrefix) {
 		return
 	}
@@ -88,13 +91,13 @@ func (c *calls) unfinished(open kernel.OpenCall) {
 		PID: int32(open.Tgid), TID: int32(open.TID), Call: probe.Planned.Call, End: event.EndUnfinished, Weight: 1, SequenceNumber: -1,
 		PythonStackID: int64(open.Line), PythonStackSource: rows.UnresolvedLine,
 	}
-	if name, ok := c.texts.Take(open.SpanID); ok && f.Name == catalog.FromText {
+	if name, ok := c.texts.Take(open.SpanID); ok && f.Name == spec.FromText {
 		s.Call = c.rows.Names.Name(open.Spec, s.Call, name)
 	}
-	if f.Name == catalog.FromCaller {
+	if f.Name == spec.FromCaller {
 		c.fused.name(s, open.Spec)
 	}
-	if f.Effect == catalog.RunsWork {
+	if f.Effect == spec.RunsWork {
 		c.collectives.unfinished(s)
 	}
 	if !held {

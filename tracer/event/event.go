@@ -198,6 +198,7 @@ type Detail struct {
 	// Of a long read or write (layer io): as IO has them.
 	FileSystem string // "" is absent
 	Mount      string // "" is absent
+	Path       string // "" is absent
 	WaitedNS   *int64
 	Shape      *Shape
 	// FusedOperators are those that a generated kernel replaces, as JSON; "" is absent.
@@ -209,6 +210,8 @@ type Shape struct {
 	Dims    string // sizes of the arguments as JSON: [[141, 512], [512, 512], []]
 	Types   string // their element types, as JSON; "" is absent
 	Strides string // likewise
+	Bytes   string // of the elements of each, likewise: [288768, null]
+	Devices string // where each lies, likewise: ["cuda:0", ""]
 	// FLOPs and BytesMoved by the formulas of internal/flops.
 	FLOPs      *int64
 	BytesMoved *int64
@@ -253,6 +256,7 @@ type Sample struct {
 	State    string
 	Cause    string // why it was off the CPU; "" on it
 	WeightNS int64
+	ReadyNS  int64 // of it, off the CPU: the thread could run and had no CPU
 	StackID  *int64
 	SpanID   int64  // the span around it, 0 is absent
 	Syscall  string // "" is absent
@@ -264,13 +268,19 @@ type Sample struct {
 // ActionOutOfMemory is a Memory.Action: an allocation that found no room.
 const ActionOutOfMemory = "out_of_memory"
 
+// LevelKernel is a Memory.Level: the kernel had none, and kills the process.
+const LevelKernel = "kernel"
+
+// StackOfLastSample is a Memory.StackSource: the process's last sample before it.
+const StackOfLastSample = "last_sample"
+
 // Memory is one allocation or free.
 type Memory struct {
 	TSNS    int64
 	PID     int32
 	TID     int32
 	Space   string // host, device, pinned, managed
-	Level   string // driver, allocator
+	Level   string // driver, allocator, kernel
 	Action  string // alloc, free, out_of_memory
 	Address int64
 	// Bytes is nil on a free whose allocation was not seen.
@@ -282,7 +292,8 @@ type Memory struct {
 	TotalAllocatedBytes *int64
 	TotalReservedBytes  *int64
 	StackID             *int64
-	PythonStackID       int64 // as in Span
+	StackSource         string // whose it is, if it is not its own; "" is absent
+	PythonStackID       int64  // as in Span
 	PythonStackSource   LineSource
 	SpanID              int64 // the span around it, 0 is absent
 	Weight              float64
@@ -349,7 +360,8 @@ type Probe struct {
 	Hits     int64
 	Thinned  int64 // calls that slices passed by, estimated from the weights
 	Lost     int64 // hits whose record was lost, any reason
-	Gone     bool  // nobody maps the library any more: nothing more is told of it
+	FirstIn  int64 // when it was first put in for a slice; 0: never
+	Gone     bool  // no process maps the library any more: nothing more is told of it
 }
 
 // Flow is an edge between two spans.

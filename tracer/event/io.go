@@ -5,6 +5,9 @@ const (
 	IORead  = "read"
 	IOWrite = "write"
 	IOSync  = "sync" // fsync, fdatasync: the data of before are on the device when it returns
+	// IOFault is a major fault: a page of a mapping came from its file, or from swap. Its
+	// bytes and when it began are not known.
+	IOFault = "fault"
 )
 
 // The values of IO.Kind: what is read or written.
@@ -14,8 +17,9 @@ const (
 	IOPipe      = "pipe"
 	IODevice    = "device" // /dev/null, a terminal, a disk
 	IODirectory = "directory"
-	IOOther     = "other" // eventfd, timerfd and the like
-	IONone      = "none"  // the descriptor was not open
+	IOOther     = "other"  // eventfd, timerfd and the like
+	IONone      = "none"   // the descriptor was not open
+	IOMemory    = "memory" // of no file: what had been swapped out
 )
 
 // IO is what one thread has read or written of one kind, for a second or for a part of one.
@@ -30,9 +34,10 @@ type IO struct {
 	FileSystem string // its type: ext4, nfs4, tmpfs; "" is absent
 	Mount      string // where the process has it mounted; "" is absent
 	Device     string // major:minor of the file system; "" is absent
+	Path       string // of the file, where paths are recorded; "" is absent
 	Calls      int64
 	Failed     int64 // of them
-	Bytes      int64
+	Bytes      int64 // those of IOFault are not known, nor is its DurationNS
 	DurationNS int64
 	// WaitedNS is how much of it the thread was off the CPU; nil where waits are not seen.
 	WaitedNS *int64

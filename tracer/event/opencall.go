@@ -44,4 +44,24 @@ type OpenCalls struct {
 	SeenNS        int64
 	Calls         []OpenCall
 	Communicators []Communicator
+	// Threads are where threads were that did not run, if a process of the job stood still.
+	Threads []StillThread
 }
+
+// StillThread is a thread that did not run when it was looked at.
+type StillThread struct {
+	SeenNS   int64
+	SinceNS  *int64 // it has surely not run since; nil: it has, a moment before or after
+	PID, TID int32
+	Syscall  string // that it was in; "" is absent
+	StackID  *int64
+	State    string // why it did not run; "" is absent
+}
+
+// Why a thread did not run.
+const (
+	ThreadSleeping        = "sleeping"        // a signal would have woken it
+	ThreadUninterruptible = "uninterruptible" // none would
+	ThreadStopped         = "stopped"         // by a signal
+	ThreadTraced          = "traced"          // by a debugger
+)

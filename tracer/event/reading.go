@@ -19,12 +19,12 @@ func CounterKindNames() []string { return []string{string(Gauge), string(Delta),
 // Counter is one reading of a counter of the machine or of a device.
 type Counter struct {
 	TSNS     int64
-	PeriodNS *int64 // nil on a gauge's first reading, and where nobody knows
+	PeriodNS *int64 // nil on a gauge's first reading, and where it is unknown
 	Source   string // the source's name, as tracer/counter has them
 	DeviceID *int32 // the accelerator, as its driver numbers them; nil for others
 	Device   string // cpu0, nvme0n1, eth0, mlx5_0:1, a GPU's UUID; "" for the whole machine
 	Scope    string // the cgroup or network namespace; "" for the whole machine
-	PID      *int32 // the process, where the driver tells them apart
+	PID      *int32 // the process, where the driver tells them apart; the job's only one in a cgroup
 	Name     string
 	Kind     CounterKind
 	Unit     string

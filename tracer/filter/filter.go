@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // Key is what a term of a filter is about.
@@ -58,7 +59,7 @@ func New(probe, exclude string) (f Filter, err error) {
 		return f, fmt.Errorf("--exclude: %w", err)
 	}
 	for _, glob := range f.Exclude[Group] {
-		if !matchesAny([]string{glob}, IOGroup) && !slices.ContainsFunc(catalog.Groups(), func(g catalog.Group) bool { return matchesAny([]string{glob}, g.Name) }) {
+		if !matchesAny([]string{glob}, IOGroup) && !slices.ContainsFunc(catalog.Groups(), func(g spec.Group) bool { return matchesAny([]string{glob}, g.Name) }) {
 			return f, fmt.Errorf("--exclude: group %s %w: ebpfprof probes --groups lists them", glob, ErrNoMatch)
 		}
 	}
@@ -144,7 +145,7 @@ func (f *Filter) passes(key Key, names ...string) bool {
 
 // Groups is which of these groups are probed: not those that are excluded, and of the
 // others those with a function that is to be recorded, or that such a one needs.
-func (f *Filter) Groups(groups []catalog.Group) []catalog.Group {
+func (f *Filter) Groups(groups []spec.Group) []spec.Group {
 	needed := map[string]bool{}
 	for changed := true; changed; {
 		changed = false
@@ -158,47 +159,50 @@ func (f *Filter) Groups(groups []catalog.Group) []catalog.Group {
 			}
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(groups), func(g catalog.Group) bool {
+	return slices.DeleteFunc(slices.Clone(groups), func(g spec.Group) bool {
 		return !needed[g.Name] || matchesAny(f.Exclude[Group], g.Name)
 	})
 }
 
-func (f *Filter) hasOwn(g *catalog.Group) bool {
+func (f *Filter) hasOwn(g *spec.Group) bool {
 	if len(f.Probe[Layer])+len(f.Probe[Category])+len(f.Exclude[Layer])+len(f.Exclude[Category]) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(g.Functions, func(fn catalog.Function) bool { return !serves(&fn) && f.function(&fn) })
+	return slices.ContainsFunc(g.Functions, func(fn spec.Function) bool { return !serves(&fn) && f.function(&fn) })
 }
 
 // serves reports whether other rows lack names, devices or their operator without a
 // function's calls: then it is probed wherever its group is.
-func serves(fn *catalog.Function) bool {
+func serves(fn *spec.Function) bool {
 	switch fn.Action {
-	case catalog.Sequence, catalog.RunsPython:
+	case spec.Sequence, spec.RunsPython:
+		return true
+	}
+	if fn.Python {
 		return true
 	}
 	switch fn.Effect {
-	case catalog.NoEffect, catalog.WaitsStream, catalog.WaitsEvent, catalog.WaitsContext, catalog.WaitsDevice,
-		catalog.QueriesStream, catalog.QueriesEvent, catalog.TellsElapsed, catalog.StreamWaits, catalog.LaunchesGraph,
-		catalog.RunsUntilReturn, catalog.RunsBeyondReturn, catalog.ExecutesLists,
-		catalog.QueuesWork, catalog.RunsWork, catalog.FinishesWork, catalog.AwaitsWork:
+	case spec.NoEffect, spec.WaitsStream, spec.WaitsEvent, spec.WaitsContext, spec.WaitsDevice,
+		spec.QueriesStream, spec.QueriesEvent, spec.TellsElapsed, spec.StreamWaits, spec.LaunchesGraph,
+		spec.RunsUntilReturn, spec.RunsBeyondReturn, spec.ExecutesLists,
+		spec.QueuesWork, spec.RunsWork, spec.FinishesWork, spec.AwaitsWork, spec.CopiesWork, spec.FailsWork:
 		return false
 	}
 	return true
 }
 
-func (f *Filter) function(fn *catalog.Function) bool {
+func (f *Filter) function(fn *spec.Function) bool {
 	return f.passes(Layer, fn.Layer) && f.passes(Category, fn.Category)
 }
 
 // Call reports whether a function's calls are recorded, by what it is called: the name
 // that its rows have, its symbol, and that as people read it. A scope's begin and end
 // stay together: neither is excluded by its symbol.
-func (f *Filter) Call(fn *catalog.Function, names ...string) bool {
+func (f *Filter) Call(fn *spec.Function, names ...string) bool {
 	if serves(fn) {
 		return true
 	}
-	scope := fn.Action == catalog.ScopeBegin || fn.Action == catalog.ScopeEnd
+	scope := fn.Action == spec.ScopeBegin || fn.Action == spec.ScopeEnd
 	return f.function(fn) && (scope && len(f.Probe[Symbol]) == 0 || f.passes(Symbol, names...))
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 func TestParse(t *testing.T) {
@@ -59,7 +60,7 @@ func parsed(t *testing.T, probe, exclude string) *Filter {
 	return &Filter{Probe: p, Exclude: e}
 }
 
-func names(groups []catalog.Group) map[string]bool {
+func names(groups []spec.Group) map[string]bool {
 	found := map[string]bool{}
 	for _, g := range groups {
 		found[g.Name] = true
@@ -111,13 +112,13 @@ func TestGroupsThatAreLeft(t *testing.T) {
 }
 
 func TestCalls(t *testing.T) {
-	operator := &catalog.Function{Layer: "op", Action: catalog.Span}
-	scope := &catalog.Function{Layer: "scope", Action: catalog.ScopeBegin}
-	sync := &catalog.Function{Layer: "runtime", Category: "sync", Action: catalog.Span, Effect: catalog.WaitsStream}
-	name := &catalog.Function{Layer: "runtime", Category: "module", Action: catalog.Span, Effect: catalog.NamesKernel}
+	operator := &spec.Function{Layer: "op", Action: spec.Span}
+	scope := &spec.Function{Layer: "scope", Action: spec.ScopeBegin}
+	sync := &spec.Function{Layer: "runtime", Category: "sync", Action: spec.Span, Effect: spec.WaitsStream}
+	name := &spec.Function{Layer: "runtime", Category: "module", Action: spec.Span, Effect: spec.NamesKernel}
 	for _, c := range []struct {
 		probe, exclude string
-		function       *catalog.Function
+		function       *spec.Function
 		symbol         string
 		want           bool
 	}{

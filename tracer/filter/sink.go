@@ -92,6 +92,7 @@ func (s *Sink) Flows(rows []event.Flow) error {
 // OpenCalls implements event.Sink.
 func (s *Sink) OpenCalls(o event.OpenCalls) error {
 	o.Calls = keep(s, append([]event.OpenCall(nil), o.Calls...), func(r *event.OpenCall) int32 { return r.PID }, func(*event.OpenCall) *int32 { return nil }, func(*event.OpenCall) {})
+	o.Threads = keep(s, append([]event.StillThread(nil), o.Threads...), func(r *event.StillThread) int32 { return r.PID }, func(*event.StillThread) *int32 { return nil }, func(*event.StillThread) {})
 	return s.Sink.OpenCalls(o)
 }
 

@@ -6,7 +6,8 @@ import "github.com/ebpfprof/ebpfprof/tracer/cache"
 const maxModules = 1 << 10
 
 // Modules are the generated modules of the traced processes: each is read once, when the
-// first of its lines is asked for, while the job still runs. It belongs to the decoder.
+// first of its lines is asked for or before, while the job still runs. It belongs to the
+// decoder.
 type Modules struct {
 	known cache.Recent[module, map[int]Kernel]
 	read  ReadFile
@@ -23,21 +24,30 @@ type module struct {
 
 // NewModules knows of none.
 func NewModules(read ReadFile) *Modules {
-	return &Modules{cache.NewRecent[module, map[int]Kernel](maxModules), read}
+	return &Modules{known: cache.NewRecent[module, map[int]Kernel](maxModules), read: read}
+}
+
+// Prepare reads a file before one of its lines is asked for: a job that ends may take its
+// generated modules with it.
+func (m *Modules) Prepare(pid uint32, path string) { m.calls(module{pid, path}) }
+
+func (m *Modules) calls(key module) map[int]Kernel {
+	calls, ok := m.known.Get(key)
+	if ok {
+		return calls
+	}
+	if source, err := m.read(int(key.pid), key.path, maxModule); err == nil {
+		calls = Kernels(source)
+	}
+	m.known.Put(key, calls)
+	return calls
 }
 
 // Kernel is what a line of a file calls that a process has imported; not ok where the
 // file can not be read, or calls none there. Where no comment says which operators the
 // kernel replaces its name does: known says of which names there is an operator.
 func (m *Modules) Kernel(pid uint32, path string, line int, known func(name string) bool) (Kernel, bool) {
-	key := module{pid, path}
-	calls, ok := m.known.Get(key)
-	if !ok {
-		if source, err := m.read(int(pid), path, maxModule); err == nil {
-			calls = Kernels(source)
-		}
-		m.known.Put(key, calls)
-	}
+	calls := m.calls(module{pid, path})
 	kernel, ok := calls[line]
 	if ok && kernel.Operators == nil && !kernel.asked {
 		kernel.Operators, kernel.asked = Operators(kernel.Name, known), true

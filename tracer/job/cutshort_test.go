@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
@@ -24,9 +24,9 @@ func TestAFileCutShortWhileItIsPlannedIsItsOwnLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups := []catalog.Group{{Name: "native", Functions: []catalog.Function{
-		{Library: "libcallee", Symbol: "callee_plain", Exact: true, Action: catalog.Span, End: catalog.ExitSites},
-		{Library: "libcallee", Symbol: "callee_branchy", Exact: true, Action: catalog.Span, End: catalog.ExitSites},
+	groups := []spec.Group{{Name: "native", Functions: []spec.Function{
+		{Library: "libcallee", Symbol: "callee_plain", Exact: true, Action: spec.Span, End: spec.ExitSites},
+		{Library: "libcallee", Symbol: "callee_branchy", Exact: true, Action: spec.Span, End: spec.ExitSites},
 	}}}
 	for _, left := range []int64{0, 512, 4096} {
 		path := filepath.Join(t.TempDir(), "libcallee.so")

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
@@ -31,7 +31,7 @@ type Config struct {
 	Detaching *kernel.Detacher
 	Probes    *probes.Set
 	Walks     *stacks.Walks // nil: nothing takes stacks
-	Groups    []catalog.Group
+	Groups    []spec.Group
 	Filter    *filter.Filter
 	Plans     plan.Cache
 	// Named are the processes that the user named; Follow says that children are traced too.
@@ -63,7 +63,9 @@ type Decoder interface {
 	Library(row event.Library, again bool)
 	Remapped(pid int)
 	Ended(pid int)
-	// Left makes rows of scopes whose end nobody will see.
+	// Killed notes that the kernel kills a process for want of memory.
+	Killed(pid int, ns int64)
+	// Left makes rows of scopes whose end will not be seen.
 	Left(open []kernel.OpenCall)
 }
 

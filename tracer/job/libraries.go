@@ -152,7 +152,7 @@ func (l *libraries) addLibrary(t *traced, library *process.Library) error {
 	case !known:
 		var err error
 		if opened, err = plan.OpenSource(library); err != nil {
-			if !again {
+			if !again && t.said.isNewReason(err) {
 				l.job.warnOf("library", library.Path, 1, "%v", err)
 			}
 			t.seen.refused[id] = refusal{library.Path, c.Probes.SlotsFreed()} // it may be gone, and its inode number the next one's

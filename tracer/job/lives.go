@@ -28,6 +28,8 @@ func (l *lives) Event(r *bpf.CallLifeRecord) {
 		if t != nil {
 			t.linked(time.Now())
 		}
+	case bpf.CallRecordKindRECORD_OUT_OF_MEMORY:
+		l.killed(t, r)
 	case bpf.CallRecordKindRECORD_EXIT:
 		l.ended(t, int64(r.TsNs)+l.job.config.OffsetNS)
 	case bpf.CallRecordKindRECORD_THREAD:
@@ -68,7 +70,7 @@ func (l *lives) add(p *process.Process) error {
 	return l.job.rescan(p.PID)
 }
 
-// addChild is add for a process that nobody named: without it the
+// addChild is add for a process that was not chosen: without it the
 // recording goes on.
 func (l *lives) addChild(p *process.Process) {
 	if err := l.add(p); err != nil {
@@ -123,6 +125,22 @@ func (l *lives) execed(t *traced) {
 	if err := l.job.rescan(pid); err != nil {
 		l.drop(t, err)
 	}
+}
+
+// killed: the kernel kills it, since there is no memory left. Its end is told when it comes.
+func (l *lives) killed(t *traced, r *bpf.CallLifeRecord) {
+	if t == nil {
+		return
+	}
+	l.job.config.Decoder.Killed(t.process.PID, int64(r.TsNs)+l.job.config.OffsetNS)
+	name := make([]byte, 0, len(r.Comm))
+	for _, c := range r.Comm {
+		if c == 0 {
+			break
+		}
+		name = append(name, byte(c))
+	}
+	l.job.warnOf("process", fmt.Sprint(t.process.PID), 1, "the kernel killed it, since there was no memory left when %q (pid %d) asked for some", name, r.ParentTgid)
 }
 
 // unmap takes a process off every file.

@@ -139,7 +139,9 @@ func (p *planner) attachLooked(t *traced, opened *plan.Source, library *process.
 	switch {
 	case l.err != nil:
 		opened.Close()
-		p.job.warnOf("library", library.Path, 1, "no probes: %v", l.err)
+		if t.said.isNewReason(l.err) {
+			p.job.warnOf("library", library.Path, 1, "no probes: %v", l.err)
+		}
 		return nil
 	case l.plugin:
 		return p.job.newPlugin(t, opened, library)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/pjrt"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
@@ -35,7 +35,9 @@ func (p *plugins) newPlugin(t *traced, opened *plan.Source, library *process.Lib
 	}
 	if !errors.Is(err, pjrt.ErrNotBuilt) {
 		opened.Close()
-		p.job.warnOf("library", library.Path, 1, "%v", err)
+		if t.said.isNewReason(err) {
+			p.job.warnOf("library", library.Path, 1, "%v", err)
+		}
 		return nil
 	}
 	if len(t.plugins) >= maxUnbuilt {
@@ -119,7 +121,7 @@ func (p *plugins) warnPlugin(path string, table *pjrt.Table) {
 	wanted := map[string]bool{}
 	for _, g := range p.job.config.Groups {
 		for i := range g.Functions {
-			if g.Functions[i].Table == catalog.PJRTTable {
+			if g.Functions[i].Table == spec.PJRTTable {
 				wanted[g.Functions[i].Symbol] = true
 			}
 		}

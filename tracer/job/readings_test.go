@@ -46,7 +46,7 @@ func TestShortReadingsWithoutEndTakeTheirShare(t *testing.T) {
 		t.Errorf("%s of a minute were taken, want at most %s", cpu, most)
 	}
 	if !r.often {
-		t.Error("nobody is told")
+		t.Error("no one is told")
 	}
 
 	r, now = rests{}, begin

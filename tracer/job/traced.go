@@ -1,6 +1,8 @@
 package job
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -26,6 +28,21 @@ type traced struct {
 type said struct {
 	maps, busy, files, plans bool
 	unhooked                 bool // no hook on its dynamic linker: there are too many
+	unreadable               []error
+}
+
+// isNewReason reports whether an error of one of a process's files says what was not said
+// yet. That the process has exited, or may not be read, is true of all its files.
+func (s *said) isNewReason(err error) bool {
+	var of *process.Error
+	if !errors.As(err, &of) {
+		return true
+	}
+	if slices.Contains(s.unreadable, of.Reason) {
+		return false
+	}
+	s.unreadable = append(s.unreadable, of.Reason)
+	return true
 }
 
 // planTime is what the plans of a process's files took, and how long they were waited for.

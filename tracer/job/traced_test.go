@@ -1,8 +1,11 @@
 package job
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // A job that loads libraries without end, or calls the dynamic linker's hook, puts
@@ -24,5 +27,22 @@ func TestLoadingWithoutEndDoesNotPutTheReadingOff(t *testing.T) {
 	}
 	if want := now.Add(linkSettle); !p.maps.hurry || !p.maps.next.Equal(want) {
 		t.Errorf("in a hurry %v, to be looked at %s later, want %s", p.maps.hurry, p.maps.next.Sub(now), linkSettle)
+	}
+}
+
+func TestAProcessThatHasExitedIsSaidOnceAndNotOfEachOfItsFiles(t *testing.T) {
+	var s said
+	exited := fmt.Errorf("a.so: %w", &process.Error{PID: 7, Reason: process.ErrExited})
+	gone := &process.LibraryError{PID: 7, Path: "a.so", Reason: process.ErrNotFound}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{exited, true}, {exited, false}, {gone, true}, {gone, true},
+		{&process.Error{PID: 7, Reason: process.ErrPermission}, true}, {exited, false},
+	} {
+		if got := s.isNewReason(c.err); got != c.want {
+			t.Errorf("isNewReason(%v) = %v", c.err, got)
+		}
 	}
 }

@@ -158,33 +158,48 @@ const (
 	detachLook  = 300 * time.Microsecond
 )
 
-// Close takes the probes out, the entries first. A link's Close removes its
-// sites at once and then waits out the kernel's grace periods, some 40 ms; the
-// exits, which cost the job a trap each as long as they are there, do not wait
-// for that.
+// Close takes the probes out, the entries first. The exits, which cost the job a trap
+// each as long as they are there, do not wait for the kernel to let go of the entries.
 func (s *Links) Close() {
 	busiestFirst(s.counts, s.entry, s.exit)
-	entries := make(chan struct{})
-	go func() {
-		onCPUOf(s.beside, func() { closeAll(s.entry) })
-		close(entries)
-	}()
+	var out removed
+	onCPUOf(s.beside, func() { out.remove(s.entry) })
 	if len(s.entry) > 0 && len(s.exit) > 0 {
-		for until := time.Now().Add(detachGrace); time.Now().Before(until); {
+		for until := time.Now().Add(detachGrace); s.open.callsOpen() && time.Now().Before(until); {
 			time.Sleep(detachLook)
-			if !s.open.callsOpen() {
-				break
-			}
 		}
 	}
-	onCPUOf(s.beside, func() { closeAll(s.exit) })
-	<-entries
+	onCPUOf(s.beside, func() { out.remove(s.exit) })
+	out.wait(0)
 	s.entry, s.exit = nil, nil
 }
 
+// closeAll takes links out and returns when the kernel has let go of them.
 func closeAll(links []link.Link) {
+	var out removed
+	out.remove(links)
+	out.wait(0)
+}
+
+// removed are links whose sites are out and that the kernel has not let go of.
+type removed []func() error
+
+// remove takes out the sites of links, one link after the other, while the kernel's grace
+// periods of those before them, some 40 ms, go by.
+func (r *removed) remove(links []link.Link) {
 	for _, l := range links {
-		l.Close()
+		*r = append(*r, l.(countedLink).remove())
+		r.wait(mostRemoved)
+	}
+}
+
+// mostRemoved bounds the links that the kernel has not let go of: each is a process.
+const mostRemoved = 32
+
+// wait waits for the oldest links until only so many are left.
+func (r *removed) wait(left int) {
+	for ; len(*r) > left; *r = (*r)[1:] {
+		(*r)[0]()
 	}
 }
 

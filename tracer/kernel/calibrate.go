@@ -45,16 +45,17 @@ var fallbackCost = budget.HitCost{Warm: [3]float64{250, 560, 19000}, Cold: 2000}
 const (
 	calibrationRounds = 5
 	calibrationCalls  = 400
-	functionSpacing   = 64
-	codeBytes         = 4096
+	// steppedCalls of a site that is single-stepped take as long: a hit takes up to 19 µs.
+	steppedCalls    = 40
+	functionSpacing = 64
+	codeBytes       = 4096
 )
 
 var calibrated struct {
 	sync.Mutex
-	cost      budget.HitCost
-	known     bool
-	mark      int64
-	markKnown bool
+	cost           budget.HitCost
+	known          bool
+	mark, toReturn *int64 // nil: not measured yet
 }
 
 // Calibrate measures what a hit costs on this machine, by the cost class of
@@ -93,25 +94,30 @@ func MeasureHits(k *Programs) (cost budget.HitCost, err error) {
 	defer k.Untrace(self)
 	defer k.clearCount(0)
 
-	// Nobody waits until they are out, some 40 ms each.
+	// Nothing waits for their removal, some 40 ms each.
 	var sets []*Links
 	defer func() { k.removal.closeLater(sets...) }()
+	others := make([]byte, coldBytes)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for class := range functions {
 		at := uintptr((class + 1) * functionSpacing)
-		bare, bareCold := timeCalls(code+at), 0.0
+		calls := calibrationCalls
+		if class == int(site.CostStepped) {
+			calls = steppedCalls
+		}
+		bare, bareCold := timeCalls(code+at, calls), 0.0
 		if class == int(site.CostEmulated) {
-			bareCold = timeColdCalls(code + at)
+			bareCold = timeColdCalls(code+at, others)
 		}
 		set, err := k.AttachLearn(path, os.Getpid(), &Sites{Entry: uprobe.Sites{Offsets: []uint64{uint64(at)}, Cookies: []uint64{0}}})
 		if err != nil {
 			return cost, err
 		}
 		sets = append(sets, set)
-		cost.Warm[class] = max(timeCalls(code+at)-bare, 10)
+		cost.Warm[class] = max(timeCalls(code+at, calls)-bare, 10)
 		if class == int(site.CostEmulated) {
-			cost.Cold = max(timeColdCalls(code+at)-bareCold-cost.Warm[class], 0)
+			cost.Cold = max(timeColdCalls(code+at, others)-bareCold-cost.Warm[class], 0)
 		}
 	}
 	return cost, nil
@@ -127,8 +133,7 @@ const (
 
 // timeColdCalls is the time of a call before which the caches were filled with
 // something else: the lower quartile, since others use this machine too.
-func timeColdCalls(code uintptr) float64 {
-	others := make([]byte, coldBytes)
+func timeColdCalls(code uintptr, others []byte) float64 {
 	times := make([]time.Duration, coldCalls)
 	for i := range times {
 		for at := 0; at < len(others); at += cacheLine {
@@ -142,15 +147,15 @@ func timeColdCalls(code uintptr) float64 {
 	return float64(times[coldCalls/4])
 }
 
-// timeCalls is the time of one call, nanoseconds, the least of a few rounds.
-func timeCalls(code uintptr) float64 {
+// timeCalls is the time of one of some calls, nanoseconds, the least of a few rounds.
+func timeCalls(code uintptr, calls int) float64 {
 	best := time.Hour
 	for range calibrationRounds {
 		start := time.Now()
-		callTimes(code, calibrationCalls)
+		callTimes(code, calls)
 		best = min(best, time.Since(start))
 	}
-	return float64(best) / calibrationCalls
+	return float64(best) / float64(calls)
 }
 
 // spaced are functions at the places of their cost classes.

@@ -89,9 +89,18 @@ func busiestFirst(of *counts, sets ...[]link.Link) {
 }
 
 // Close takes the link out.
-func (l countedLink) Close() error {
-	defer l.left.Add(-1)
-	return l.Link.Close()
+func (l countedLink) Close() error { return l.remove()() }
+
+// remove takes the link's sites out; what it returns waits for the kernel's grace periods.
+func (l countedLink) remove() (wait func() error) {
+	end := l.Link.Close
+	if early, ok := l.Link.(interface{ Remove() func() error }); ok {
+		end = early.Remove()
+	}
+	return func() error {
+		defer l.left.Add(-1)
+		return end()
+	}
 }
 
 // LinksLeft is how many links of probes are not out yet.

@@ -133,11 +133,13 @@ func (k *callPrograms) program(name string) (*ebpf.Program, error) {
 	return l.get()
 }
 
-// OnlyPrograms is a copy of a specification with some of its programs, and all else.
+// OnlyPrograms is a specification with some programs of another, and all else: what they
+// have in common is not to be changed any more. The loader copies what it changes.
 func OnlyPrograms(spec *ebpf.CollectionSpec, these func(name string) bool) *ebpf.CollectionSpec {
-	some := spec.Copy()
+	some := *spec
+	some.Programs = maps.Clone(spec.Programs)
 	maps.DeleteFunc(some.Programs, func(name string, _ *ebpf.ProgramSpec) bool { return !these(name) })
-	return some
+	return &some
 }
 
 // close waits for what is being loaded.

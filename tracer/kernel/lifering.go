@@ -75,7 +75,7 @@ func (l *LifeReader) read() {
 	}
 }
 
-// Close ends the reading, whether or not somebody still receives.
+// Close ends the reading, whether or not a receiver is left.
 func (l *LifeReader) Close() {
 	close(l.stop)
 	l.ring.Close()

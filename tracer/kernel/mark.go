@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/site"
 	"github.com/ebpfprof/ebpfprof/tracer/uprobe"
 )
 
@@ -29,6 +30,7 @@ var marked = map[string]struct {
 
 const (
 	markedAt = 4 * functionSpacing
+	timedAt  = (int(site.CostEmulated) + 1) * functionSpacing // among those of calibrationCode
 	// markedCalls are timed at once: the least ring has room for their records.
 	markedCalls = 100
 )
@@ -37,23 +39,50 @@ const (
 // and the instant that ends what it began, nanoseconds: the way out of the first trap and
 // into the second. A small allocation takes a tenth of it. 0 where it cannot be measured.
 func CalibrateMark(k *Programs) int64 {
+	return once(k, &calibrated.mark, MeasureMark)
+}
+
+// CalibrateReturn measures, likewise, what they take between a function's entry and its
+// return.
+func CalibrateReturn(k *Programs) int64 {
+	return once(k, &calibrated.toReturn, MeasureReturn)
+}
+
+// once measures what has not been measured, and keeps it; 0 if that fails.
+func once(k *Programs, known **int64, measure func(*Programs) (int64, error)) int64 {
 	calibrated.Lock()
 	defer calibrated.Unlock()
-	if !calibrated.markKnown {
-		calibrated.mark, _ = MeasureMark(k)
-		calibrated.markKnown = true
+	if *known == nil {
+		ns, _ := measure(k)
+		*known = &ns
 	}
-	return calibrated.mark
+	return **known
 }
 
 // MeasureMark calls a function of its own that takes next to no time. Nothing else may be
 // recorded meanwhile.
 func MeasureMark(k *Programs) (ns int64, err error) {
-	function, ok := marked[runtime.GOARCH]
-	if !ok {
+	function := marked[runtime.GOARCH]
+	return measureTimed(k, markedAt, function.code, &Sites{Entry: uprobe.Sites{
+		Offsets: []uint64{markedAt, markedAt + function.second}, Cookies: []uint64{Cookie(0, 0, 0, true), Cookie(1, 0, 0, true)},
+	}}, bpf.CallProbeSpec{Action: uint8(bpf.CallActionACTION_MARK)},
+		bpf.CallProbeSpec{Action: uint8(bpf.CallActionACTION_EVENT), Flags: uint16(bpf.CallSpecFlagSPEC_SINCE_MARK)})
+}
+
+// MeasureReturn does so with a probe on its entry and on its return.
+func MeasureReturn(k *Programs) (ns int64, err error) {
+	at := uprobe.Sites{Offsets: []uint64{uint64(timedAt)}, Cookies: []uint64{Cookie(0, 0, 0, true)}}
+	return measureTimed(k, timedAt, calibrationCode[runtime.GOARCH][site.CostEmulated], &Sites{Entry: at, Ret: at},
+		bpf.CallProbeSpec{Action: uint8(bpf.CallActionACTION_TIMED), Flags: uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)})
+}
+
+// measureTimed is how long a function takes, as its records say. It lies at a place of the
+// calibration's file.
+func measureTimed(k *Programs, at int, function []byte, sites *Sites, specs ...bpf.CallProbeSpec) (ns int64, err error) {
+	if function == nil {
 		return 0, fmt.Errorf("no calibration code for %s", runtime.GOARCH)
 	}
-	code, path, remove, err := mapCalibration(map[uint64][]byte{markedAt: function.code})
+	code, path, remove, err := mapCalibration(map[uint64][]byte{uint64(at): function})
 	if err != nil {
 		return 0, err
 	}
@@ -66,37 +95,35 @@ func MeasureMark(k *Programs) (ns int64, err error) {
 		return 0, err
 	}
 	defer k.Untrace(self)
-	defer k.clearCount(0)
-	defer k.clearCount(1)
 	defer drain(k.call.Maps["life"], func([]byte) {}) // it says that the thread has been seen
-	for i, spec := range []bpf.CallProbeSpec{
-		{Action: uint8(bpf.CallActionACTION_MARK)},
-		{Action: uint8(bpf.CallActionACTION_EVENT), Flags: uint16(bpf.CallSpecFlagSPEC_SINCE_MARK)},
-	} {
-		if err := k.SetSpec(uint32(i), &spec); err != nil {
+	for i := range specs {
+		defer k.clearCount(uint32(i))
+		if err := k.SetSpec(uint32(i), &specs[i]); err != nil {
 			return 0, err
 		}
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	set, err := k.Attach(path, os.Getpid(), 0, &Sites{Entry: uprobe.Sites{
-		Offsets: []uint64{markedAt, markedAt + function.second}, Cookies: []uint64{Cookie(0, 0, 0, true), Cookie(1, 0, 0, true)},
-	}})
+	set, err := k.Attach(path, os.Getpid(), 0, sites)
 	if err != nil {
 		return 0, err
 	}
 	defer k.removal.closeLater(set)
-	return k.usualDuration(code + markedAt)
+	return k.usualDuration(code + uintptr(at))
 }
 
 // usualDuration is the median of what the records say of calls of a function, the least
 // of a few rounds: others use this machine too.
 func (k *Programs) usualDuration(code uintptr) (int64, error) {
+	reader, err := k.callRing.reader(k.call)
+	if err != nil {
+		return 0, err
+	}
 	least := int64(time.Hour)
 	for range calibrationRounds {
 		callTimes(code, markedCalls)
 		var took []int64
-		if err := drain(k.call.Maps["calls"], func(record []byte) {
+		if err := readAll(reader, func(record []byte) {
 			if len(record) >= int(unsafe.Sizeof(bpf.CallCallRecord{})) {
 				r := (*bpf.CallCallRecord)(unsafe.Pointer(&record[0]))
 				took = append(took, int64(r.EndNs-r.StartNs))
@@ -120,6 +147,11 @@ func drain(m *ebpf.Map, each func(record []byte)) error {
 		return err
 	}
 	defer reader.Close()
+	return readAll(reader, each)
+}
+
+// readAll reads what is there, and does not wait.
+func readAll(reader *ringbuf.Reader, each func(record []byte)) error {
 	reader.SetDeadline(time.Unix(1, 0))
 	for {
 		record, err := reader.Read()

@@ -14,12 +14,12 @@ import (
 // and taking them out stalls it less. For each site the kernel changes a page
 // of the process and has every CPU that runs the process forget the old one: an
 // interrupt of another CPU, which in a virtual machine costs some 30 µs, on both
-// sides, thousands of times. On the process's own CPU there is nobody to
+// sides, thousands of times. On the process's own CPU there is nothing to
 // interrupt: 5,900 sites stall a job of one thread 25 ms instead of 230, and
 // are in after 50 ms instead of 270 (docs/overhead.md). Threads on other CPUs
 // cost what they always did.
 //
-// It is a kindness: where it cannot be done, f runs all the same.
+// Where that cannot be done, f runs all the same.
 func onCPUOf(pid int, f func()) {
 	cpu, err := lastCPU(pid)
 	if err != nil {

@@ -62,22 +62,32 @@ type OpenFrame struct {
 }
 
 // OpenFrames reads the calls of some probes that threads are in, of those whose end will
-// be seen: what began before the epoch, which it returns, has none. A thread that ends
-// meanwhile may end the walk through the table; the next look sees the rest.
-func (k *openCalls) OpenFrames(wanted func(spec uint32) bool) (open []OpenFrame, epoch uint32) {
-	if k.call.Variables["anchor_epoch"].Get(&epoch) != nil {
-		return nil, 0
+// be seen: what began before the epochs, which it returns, has none. The first is that of
+// all calls, the other of those in slices. A thread that ends meanwhile may end the walk
+// through the table; the next look sees the rest.
+func (k *openCalls) OpenFrames(wanted func(spec uint32) bool) (open []OpenFrame, all, sliced uint32) {
+	if k.call.Variables["anchor_epoch"].Get(&all) != nil || k.call.Variables["epoch"].Get(&sliced) != nil {
+		return nil, 0, 0
 	}
 	var tid uint32
 	var state bpf.CallThreadState
 	for threads := k.call.Maps["threads"].Iterate(); threads.Next(&tid, &state); {
 		for i := range state.Frame[:min(int(state.Depth), len(state.Frame))] {
-			if f := &state.Frame[i]; f.Epoch >= epoch && wanted(f.Spec) {
+			if f := &state.Frame[i]; endSeen(f.Flags, f.Epoch, all, sliced) && wanted(f.Spec) {
 				open = append(open, OpenFrame{OpenCall{f.Spec, state.Tgid, tid, f.SpanId, f.ParentId, f.StartNs, f.Epoch, f.Line}, f.Arg})
 			}
 		}
 	}
-	return open, epoch
+	return open, all, sliced
+}
+
+// endSeen reports whether a call that goes on will be seen to end: what the probes of a
+// slice saw begin is, until that slice is over (stale, bpf/maps.h).
+func endSeen(flags uint16, epoch, all, sliced uint32) bool {
+	if flags&uint16(bpf.CallSpecFlagSPEC_DETAIL) != 0 {
+		return epoch >= sliced
+	}
+	return epoch >= all
 }
 
 func EveryScope(*OpenCall) bool { return true }

@@ -15,7 +15,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/uprobe"
 )
 
-// MaxSpecs bounds the probe table, if nobody says otherwise: a process's half of it
+// MaxSpecs bounds the probe table, unless told otherwise: a process's half of it
 // has two copies of PyTorch and some runtimes.
 const MaxSpecs = 16384
 
@@ -35,6 +35,7 @@ type Programs struct {
 	attacher
 	callPrograms
 
+	callRing   callRing
 	call, life *ebpf.Collection
 	Unwind     *unwinding.Maps
 	tracepoint []link.Link
@@ -44,8 +45,12 @@ type Programs struct {
 	LimitUse   limitUse
 }
 
-// MostFrames is for how many frames of each kind a stack has room in the kernel.
-const MostFrames = 256
+// MostFrames is for how many native frames a stack has room in the kernel; of Python
+// there is room for MostPythonFrames.
+const (
+	MostFrames       = 512
+	MostPythonFrames = 256
+)
 
 // Sizes are what the programs are loaded for.
 type Sizes struct {
@@ -170,6 +175,13 @@ func (k *Programs) Adapt(spec *ebpf.CollectionSpec) error {
 			m.MaxEntries = uint32(entries)
 		}
 	}
+	if workspaces, ok := spec.Maps["stack_workspaces"]; ok {
+		cpus, err := ebpf.PossibleCPU()
+		if err != nil {
+			return err
+		}
+		workspaces.MaxEntries *= uint32(cpus)
+	}
 	if targets, ok := spec.Maps["targets"]; ok && k.sizes.Targets > 0 {
 		targets.MaxEntries = uint32(k.sizes.Targets)
 	}
@@ -234,7 +246,8 @@ func LoadError(what string, err error) error {
 	return fmt.Errorf("loading %s: %w", what, err)
 }
 
-// WatchLife attaches the tracepoints of fork, exec and exit.
+// WatchLife attaches the tracepoints of fork, exec and exit, and that of the kernel's killing
+// for want of memory, without which a recording is as good as with it until then.
 func (k *Programs) WatchLife() error {
 	for program, tracepoint := range map[string]string{
 		"process_fork": "sched_process_fork",
@@ -245,6 +258,10 @@ func (k *Programs) WatchLife() error {
 		if err != nil {
 			return fmt.Errorf("attaching to tracepoint %s: %w", tracepoint, err)
 		}
+		k.tracepoint = append(k.tracepoint, l)
+	}
+	l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: "mark_victim", Program: k.life.Programs["process_out_of_memory"]})
+	if err == nil {
 		k.tracepoint = append(k.tracepoint, l)
 	}
 	return nil
@@ -260,6 +277,7 @@ func (k *Programs) Close() {
 		k.life.Close()
 	}
 	k.callPrograms.close()
+	k.callRing.close()
 	if k.call != nil {
 		k.call.Close()
 	}

@@ -14,10 +14,10 @@ import (
 // takes a grace period of RCU, 5 to 10 ms in which the job still pays for every
 // probe. But the next one within a few milliseconds finds the way free
 // (percpu_down_write(&dup_mmap_sem) in kernel/events/uprobes.c; rcu_sync_enter
-// waits only from GP_IDLE). So a probe on a function of our own, which nobody
-// ever calls, goes in just before.
+// waits only from GP_IDLE). So a probe on a function of our own, which is
+// never called, goes in just before.
 //
-// It is a kindness: where it cannot be done, the probes go all the same.
+// Where that cannot be done, the probes go all the same, later.
 type removal struct {
 	once   sync.Once
 	path   string

@@ -12,7 +12,7 @@ import (
 func (k *Programs) Reference() uint32 { return uint32(cmp.Or(k.sizes.Probes, MaxSpecs)) }
 
 // OpenSpecs are the probes whose calls and scopes are open, with some that have ended
-// without anybody seeing it.
+// unseen.
 func (k *openCalls) OpenSpecs() (map[uint32]bool, error) {
 	open := map[uint32]bool{}
 	var tid uint32

@@ -52,7 +52,7 @@ func (k *targets) Trace(p *process.Process, follow bool) error {
 		return errTooManyProcesses
 	case err != nil:
 		return fmt.Errorf("putting it into the kernel's table of processes: %w", err)
-	case !p.Alive(): // nobody tells of an exit that came before: the pid may be another's
+	case !p.Alive(): // an exit that came before is not reported: the pid may be another's
 		k.Untrace(p)
 		return &process.Error{PID: p.PID, Reason: process.ErrExited}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
@@ -47,7 +47,7 @@ const worthKeeping = 50 * time.Millisecond
 const worthHashing = 8 << 20
 
 // Plan is PlanLibrary of groups of the catalog.
-func (c Cache) Plan(e *elf.File, path string, groups []catalog.Group) *Plan {
+func (c Cache) Plan(e *elf.File, path string, groups []spec.Group) *Plan {
 	if c.directory == "" {
 		return Library(e, path, groups)
 	}
@@ -87,9 +87,9 @@ func (p *Plan) Unplanned() (n int) {
 	return n
 }
 
-// planKey names a plan: the file, which nobody can make another of (a build id can
+// planKey names a plan: the file, which no other file can pose as (a build id can
 // be copied, and so can a size), what is looked for in it, and the tracer that does.
-func planKey(hold *elf.Hold, e *elf.File, path string, groups []catalog.Group) (key string, ok bool) {
+func planKey(hold *elf.Hold, e *elf.File, path string, groups []spec.Group) (key string, ok bool) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", false
@@ -135,7 +135,7 @@ type keptProbe struct {
 var errNotOurs = directory.ErrNotOurs
 
 // load reads a plan that store wrote.
-func (c Cache) load(key string, groups []catalog.Group) ([]Probe, error) {
+func (c Cache) load(key string, groups []spec.Group) ([]Probe, error) {
 	dir, err := directory.OpenCache(c.directory)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (c Cache) load(key string, groups []catalog.Group) ([]Probe, error) {
 }
 
 // decodePlan checks the digest and makes the probes.
-func decodePlan(contents []byte, groups []catalog.Group) ([]Probe, error) {
+func decodePlan(contents []byte, groups []spec.Group) ([]Probe, error) {
 	damaged := fmt.Errorf("a damaged plan")
 	if len(contents) < sha256.Size || sha256.Sum256(contents[sha256.Size:]) != [sha256.Size]byte(contents) {
 		return nil, damaged
@@ -182,7 +182,7 @@ func decodePlan(contents []byte, groups []catalog.Group) ([]Probe, error) {
 }
 
 // store writes a plan under a hidden name, then gives it its own.
-func (c Cache) store(key string, plan *Plan, groups []catalog.Group) error {
+func (c Cache) store(key string, plan *Plan, groups []spec.Group) error {
 	if plan.Unplanned() > 0 {
 		return errTooLong
 	}
@@ -224,8 +224,8 @@ func prunePlans(dir *directory.Directory) {
 	}
 }
 
-func encodePlan(plan *Plan, groups []catalog.Group) ([]byte, error) {
-	places := map[*catalog.Function][2]int{}
+func encodePlan(plan *Plan, groups []spec.Group) ([]byte, error) {
+	places := map[*spec.Function][2]int{}
 	for g := range groups {
 		for f := range groups[g].Functions {
 			places[&groups[g].Functions[f]] = [2]int{g, f}

@@ -14,10 +14,11 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // plannedLibrary is the plan of a real library of PyTorch's.
-func plannedLibrary(t testing.TB) (*Plan, []catalog.Group) {
+func plannedLibrary(t testing.TB) (*Plan, []spec.Group) {
 	t.Helper()
 	groups := catalog.Groups()
 	paths, _ := filepath.Glob("/usr/lib/*-linux-gnu/libc10.so.*")
@@ -75,14 +76,14 @@ func TestTheAnchorsArePlannedFirst(t *testing.T) {
 	}
 	defer e.Close()
 	slices.Reverse(groups)
-	plan, tiers := Library(e, paths[0], groups), map[catalog.Tier]int{}
+	plan, tiers := Library(e, paths[0], groups), map[spec.Tier]int{}
 	for i := range plan.Probes {
 		tier := plan.Probes[i].Group.Tier
-		if tiers[tier]++; tier == catalog.Anchor && tiers[catalog.Detail] > 0 {
-			t.Fatalf("%s comes after %d details", plan.Probes[i].Symbol, tiers[catalog.Detail])
+		if tiers[tier]++; tier == spec.Anchor && tiers[spec.Detail] > 0 {
+			t.Fatalf("%s comes after %d details", plan.Probes[i].Symbol, tiers[spec.Detail])
 		}
 	}
-	if tiers[catalog.Anchor] == 0 || tiers[catalog.Detail] == 0 {
+	if tiers[spec.Anchor] == 0 || tiers[spec.Detail] == 0 {
 		t.Errorf("%v", tiers)
 	}
 }
@@ -164,6 +165,9 @@ func FuzzKeptPlan(f *testing.F) {
 // first, and its plan would put breakpoints into the middle of instructions of
 // everyone else's.
 func TestAForgedLibraryDoesNotGiveItsPlanToTheGenuineOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector, which has nothing to find in it: make test-kernel runs it without")
+	}
 	found, _ := filepath.Glob("/usr/lib/*-linux-gnu/libtorch_cpu.so.1.13.0")
 	if len(found) == 0 {
 		t.Skip("no libtorch here: run make deps")

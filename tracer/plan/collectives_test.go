@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
@@ -17,7 +18,7 @@ import (
 // keeps its number; NCCL's, which no test here can run, in the wheel's libtorch_cuda.
 func TestCollectivesHaveSitesAndNumbers(t *testing.T) {
 	libraries := torchLibraries()
-	groups := slices.DeleteFunc(catalog.Groups(), func(g catalog.Group) bool { return g.Name != "collective" })
+	groups := slices.DeleteFunc(catalog.Groups(), func(g spec.Group) bool { return g.Name != "collective" })
 	for _, c := range []struct {
 		name, path string
 		least      int
@@ -43,8 +44,8 @@ func TestCollectivesHaveSitesAndNumbers(t *testing.T) {
 				p := &plan.Probes[i]
 				t.Logf("%-42s %-10s exits %d %v unknown %b tensors %v", p.Call.Name, p.Entry.Cost, len(p.Exits), p.ExitErr, p.Unknown, p.Shapes != nil)
 				// Two that 1.13 has only to say that it has not, and one whose end finishWorkGloo tells.
-				endless := errors.Is(p.ExitErr, site.ErrNeverReturns) || p.Function.Effect == catalog.RunsWork
-				if !p.Usable() || p.Function.Action == catalog.Span && p.ExitErr != nil && !endless || p.Unknown != 0 {
+				endless := errors.Is(p.ExitErr, site.ErrNeverReturns) || p.Function.Effect == spec.RunsWork
+				if !p.Usable() || p.Function.Action == spec.Span && p.ExitErr != nil && !endless || p.Unknown != 0 {
 					t.Errorf("%s: entry %v, exit %v, unknown values %b", p.Symbol, p.EntryErr, p.ExitErr, p.Unknown)
 				}
 				if p.Function.Share > 0 && p.Shapes == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/testelf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // What Inductor generates is told by what it exports and what its code asks the
@@ -65,7 +66,7 @@ func TestAKernelIsInductorsByWhatItsLibraryHolds(t *testing.T) {
 			}
 			for i := range plan.Probes {
 				p := &plan.Probes[i]
-				if p.Function.Name != catalog.FromCaller || p.Call.Category != "fused" || p.EntryErr != nil || p.ExitErr != nil || p.Return {
+				if p.Function.Name != spec.FromCaller || p.Call.Category != "fused" || p.EntryErr != nil || p.ExitErr != nil || p.Return {
 					t.Errorf("%s is planned as %+v: %v, %v", p.Symbol, p.Call, p.EntryErr, p.ExitErr)
 				}
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/torch"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
@@ -25,8 +25,8 @@ import (
 
 // Probe is one function of one library and where its probes would sit.
 type Probe struct {
-	Group    *catalog.Group
-	Function *catalog.Function
+	Group    *spec.Group
+	Function *spec.Function
 	Symbol   string
 	Address  uint64      // virtual address of the function in the file
 	Call     *event.Call // what its spans share
@@ -64,13 +64,13 @@ type Plan struct {
 
 // Usable reports whether anything of the probe can be attached.
 func (p *Probe) Usable() bool {
-	return p.EntryErr == nil && (p.Function.Action != catalog.ScopeBegin || p.ExitErr == nil)
+	return p.EntryErr == nil && (p.Function.Action != spec.ScopeBegin || p.ExitErr == nil)
 }
 
 // Library finds the functions of the groups in a library, by the base name
 // under which it is mapped, and plans their sites. A library that no group
 // names gives a Plan without probes.
-func Library(e *elf.File, path string, groups []catalog.Group) *Plan {
+func Library(e *elf.File, path string, groups []spec.Group) *Plan {
 	plan := &Plan{Path: path, BuildID: e.BuildID(), ELF: e, Begun: time.Now()}
 	base := filepath.Base(path)
 	var prefixes []string
@@ -143,17 +143,17 @@ func eachParallel(n int, f func(i int)) {
 
 // owner is the row of the catalog that a symbol belongs to.
 type owner struct {
-	group    *catalog.Group
-	function *catalog.Function
+	group    *spec.Group
+	function *spec.Function
 }
 
 // matches completes the prefix search: the whole name where the catalog gives
 // it, the method "call" of an operator's class.
-func matches(f *catalog.Function, symbol string) bool {
+func matches(f *spec.Function, symbol string) bool {
 	if f.Exact {
 		return symbol == f.Symbol
 	}
-	if f.Name == catalog.FromOperator {
+	if f.Name == spec.FromOperator {
 		_, method, ok := torch.OperatorClass(symbol)
 		return ok && strings.HasPrefix(f.Suffix, fmt.Sprintf("%d%sE", len(method), method))
 	}
@@ -162,7 +162,7 @@ func matches(f *catalog.Function, symbol string) bool {
 
 // belongs reports whether a function of the catalog is to be looked for in a
 // library that defines what this one does.
-func (p *planner) belongs(f *catalog.Function) bool {
+func (p *planner) belongs(f *spec.Function) bool {
 	return (f.Requires == "" || p.defined[f.Requires]) && (f.Unless == "" || !p.defined[f.Unless])
 }
 
@@ -212,7 +212,7 @@ func newPlanner(e *elf.File, prefixes []string, owners []owner) (p *planner, fou
 	}
 	operators := false
 	for _, o := range owners {
-		operators = operators || o.function.Name == catalog.FromOperator
+		operators = operators || o.function.Name == spec.FromOperator
 		for _, symbol := range []string{o.function.Requires, o.function.Unless} {
 			if symbol != "" {
 				p.defined[symbol] = false
@@ -321,18 +321,22 @@ func tailJump(code site.Function) (site.Entry, error) {
 }
 
 // planEnd decides which probes see the call end. This is the one place that
-// puts a return probe anywhere: only on C functions that the catalog vouches for.
+// puts a return probe anywhere: only on C functions that the catalog vouches for, and on
+// what is a jump to one.
 func (p *planner) planEnd(probe *Probe, code site.Function) {
 	switch probe.Function.End {
-	case catalog.Return:
+	case spec.Return:
 		probe.Return = probe.EntryErr == nil
-	case catalog.ExitSites:
+		if to := probe.Function.JumpsTo; probe.Return && to != "" && !jumpsTo(p.file, code, to) {
+			probe.Return, probe.ExitErr = false, errNoJump
+		}
+	case spec.ExitSites:
 		// A stepped site is bearable where there are few calls a step.
-		if f := probe.Function; f.HasResults() && (f.Action == catalog.Span || f.ExpensiveEnd) {
+		if f := probe.Function; f.HasResults() && (f.Action == spec.Span || f.ExpensiveEnd) {
 			probe.Exits, probe.ExitErr = site.PlanResults(code)
 			p.keepApart(probe, code)
 		} else {
-			probe.Exits, probe.ExitErr = site.PlanExits(code, probe.Group.Tier == catalog.Anchor && !probe.Group.Launches || f.ExpensiveEnd)
+			probe.Exits, probe.ExitErr = site.PlanExits(code, probe.Group.Tier == spec.Anchor && !probe.Group.Launches || f.ExpensiveEnd)
 			if f.ExpensiveEnd && slices.ContainsFunc(probe.Exits, func(e site.Exit) bool { return e.CallsAfter }) {
 				probe.Exits, probe.ExitErr = site.PlanResults(code) // its last instruction, after all calls
 			}
@@ -341,7 +345,7 @@ func (p *planner) planEnd(probe *Probe, code site.Function) {
 			switch {
 			case e.Offset == probe.Entry.Offset && probe.EntryErr == nil:
 				probe.Exits, probe.ExitErr = nil, errSameSite
-			case e.CallsAfter && probe.Function.Action == catalog.Span:
+			case e.CallsAfter && probe.Function.Action == spec.Span:
 				// What is thrown after the site would pass for a normal return.
 				probe.Exits, probe.ExitErr = nil, errThrowsAfter
 			}
@@ -419,8 +423,8 @@ func (p *planner) part(address uint64) (site.Fragment, bool) {
 	return site.Fragment{Address: start, Code: p.file.CodeAt(start, min(end-start, maxFunctionBytes))}, true
 }
 
-func (p *planner) name(f *catalog.Function, symbol string) string {
-	if f.Name != catalog.FromOperator {
+func (p *planner) name(f *spec.Function, symbol string) string {
+	if f.Name != spec.FromOperator {
 		return f.Label
 	}
 	class, _, _ := torch.OperatorClass(symbol)
@@ -431,19 +435,19 @@ func (p *planner) name(f *catalog.Function, symbol string) string {
 }
 
 // need lists what must still be in place at the entry site.
-func need(f *catalog.Function) site.Need {
-	n := site.Need{Return: f.End == catalog.Return}
+func need(f *spec.Function) site.Need {
+	n := site.Need{Return: f.End == spec.Return}
 	for _, v := range f.Values {
 		if v.Stack || v.Caller {
 			n.Stack = true
-		} else {
+		} else if !v.Delay {
 			n.Args |= 1 << v.Index
 		}
 		n.Memory = n.Memory || v.Derefs > 0 && !v.AtReturn
 	}
-	if f.Text != catalog.NoText && f.Text != catalog.CStringOut {
+	if f.Text != spec.NoText && f.Text != spec.CStringOut {
 		n.Memory = true
-		if f.Text != catalog.Bytes {
+		if f.Text != spec.Bytes && f.Text != spec.PythonType {
 			n.Args |= 1 << f.TextArg
 		}
 	}
@@ -464,7 +468,7 @@ func (p *Probe) Reason() string {
 	switch {
 	case p.EntryErr != nil:
 		return p.EntryErr.Error()
-	case p.Function.Action == catalog.ScopeBegin && p.ExitErr != nil:
+	case p.Function.Action == spec.ScopeBegin && p.ExitErr != nil:
 		return errNoKey.Error() + ": " + p.ExitErr.Error()
 	}
 	return p.Entry.Reason
@@ -487,7 +491,7 @@ func (p *Probe) Sites() []Site {
 		sites = append(sites, Site{"exit", at(e.Offset), e.Cost.String(), e.Reason})
 	}
 	switch {
-	case p.ExitErr != nil && p.Function.End == catalog.ExitSites:
+	case p.ExitErr != nil && p.Function.End == spec.ExitSites:
 		sites = append(sites, Site{"exit", "", "none", p.ExitErr.Error() + ": ended by the next entry"})
 	case p.ExitErr != nil:
 		sites = append(sites, Site{"return", "", "none", p.ExitErr.Error()})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // torchLibraries are the builds of libtorch_cpu on this machine, by what made them.
@@ -30,8 +31,8 @@ func torchLibraries() map[string]string {
 }
 
 // windowGroups are the groups of a recording that names none.
-func windowGroups() []catalog.Group {
-	return slices.DeleteFunc(catalog.Groups(), func(g catalog.Group) bool { return g.OnDemand })
+func windowGroups() []spec.Group {
+	return slices.DeleteFunc(catalog.Groups(), func(g spec.Group) bool { return g.OnDemand })
 }
 
 // BenchmarkPlan opens a libtorch_cpu and plans every probe of the catalog in it:

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/pjrt"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -16,7 +16,7 @@ import (
 
 // Plugin plans the functions of the groups that a plugin's table has, beside
 // those that PlanLibrary finds by their symbols.
-func Plugin(e *elf.File, path string, groups []catalog.Group, table *pjrt.Table) *Plan {
+func Plugin(e *elf.File, path string, groups []spec.Group, table *pjrt.Table) *Plan {
 	plan := Library(e, path, groups)
 	addresses := make(map[string]uint64, len(table.Functions))
 	for _, f := range table.Functions {
@@ -27,7 +27,7 @@ func Plugin(e *elf.File, path string, groups []catalog.Group, table *pjrt.Table)
 	for g := range groups {
 		for f := range groups[g].Functions {
 			function := &groups[g].Functions[f]
-			if address, ok := addresses[function.Symbol]; ok && function.Table == catalog.PJRTTable {
+			if address, ok := addresses[function.Symbol]; ok && function.Table == spec.PJRTTable {
 				found = append(found, elf.Symbol{Name: function.Symbol, Address: address})
 				owners = append(owners, owner{&groups[g], function})
 			}
@@ -71,7 +71,7 @@ func ReadPlugin(pid int, libraries []*process.Library, library *process.Library,
 
 // Mapped is PlanLibrary for a library that a process has mapped: with the
 // functions of its table, if it is a plugin and has made it.
-func Mapped(p *process.Process, libraries []*process.Library, library *process.Library, e *elf.File, groups []catalog.Group) *Plan {
+func Mapped(p *process.Process, libraries []*process.Library, library *process.Library, e *elf.File, groups []spec.Group) *Plan {
 	if IsPlugin(e, groups) {
 		if table, err := ReadPlugin(p.PID, libraries, library, e); err == nil {
 			return Plugin(e, library.Path, groups, table)
@@ -82,13 +82,13 @@ func Mapped(p *process.Process, libraries []*process.Library, library *process.L
 
 // IsPlugin reports whether functions of the groups are to be found by a table
 // that the library makes.
-func IsPlugin(e *elf.File, groups []catalog.Group) bool {
+func IsPlugin(e *elf.File, groups []spec.Group) bool {
 	_, err := pjrt.Find(e)
 	return err == nil && usesTables(groups)
 }
 
 // usesTables reports whether any of the groups is found by a table.
-func usesTables(groups []catalog.Group) bool {
+func usesTables(groups []spec.Group) bool {
 	for _, g := range groups {
 		for i := range g.Functions {
 			if g.Functions[i].Table != "" {

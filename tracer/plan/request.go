@@ -5,7 +5,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
@@ -19,7 +19,7 @@ func (p *Probe) TakeStack() {
 		p.Spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK)
 	}
 	// From one place in the framework many kernels are launched, by many callers.
-	if values := p.Function.Values; p.Function.Category == "launch" && len(values) > 0 && values[0].Field == catalog.FieldKernel {
+	if values := p.Function.Values; p.Function.Category == "launch" && len(values) > 0 && values[0].Field == spec.FieldKernel {
 		p.Spec.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK_BY_VALUE)
 	}
 }
@@ -36,8 +36,8 @@ func (p *Probe) TakesStack() bool {
 func (p *Probe) TakeLine() {
 	p.Spec.Flags |= uint16(bpf.CallSpecFlagSPEC_LINE)
 	values := p.Function.Values
-	if p.Function.Action == catalog.Span && len(values) > 2 && values[1].Field == catalog.FieldSequence &&
-		values[2].Field == catalog.FieldForwardThread {
+	if p.Function.Action == spec.Span && len(values) > 2 && values[1].Field == spec.FieldSequence &&
+		values[2].Field == spec.FieldForwardThread {
 		p.Spec.Flags |= uint16(bpf.CallSpecFlagSPEC_BACKWARD)
 	}
 }
@@ -84,6 +84,9 @@ func (p *Plan) DropReturns() (any bool) {
 		if probe := &p.Probes[i]; probe.Return {
 			probe.Return, probe.ExitErr, any = false, ErrNoReturns, true
 			probe.Spec.Flags &^= uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)
+			if probe.Function.Action == spec.Timed {
+				probe.Spec.Action = uint8(bpf.CallActionACTION_EVENT)
+			}
 		}
 	}
 	return any

@@ -3,7 +3,7 @@ package plan
 import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize/torch"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
@@ -31,7 +31,7 @@ func (p *planner) planShapes(probe *Probe, code site.Function, n site.Need) {
 		p.planShare(probe, code, n)
 		return
 	}
-	if f.Name != catalog.FromOperator || probe.EntryErr != nil || !tensor.Shaped(probe.Call.Name) {
+	if f.Name != spec.FromOperator || probe.EntryErr != nil || !tensor.Shaped(probe.Call.Name) {
 		return
 	}
 	class, _, _ := torch.OperatorClass(probe.Symbol)

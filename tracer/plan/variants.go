@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 // A runtime that is newer than the catalog may have a function in a layout that
@@ -20,7 +20,7 @@ var variantSuffix = regexp.MustCompile(`^(_v[0-9]+)?(_ptsz|_ptds|_spt)?$`)
 
 // unknownVariants lists those of a file's exports that are a variant of a
 // catalogued function, and are not in the catalog.
-func unknownVariants(exports []string, functions []*catalog.Function) (unknown []string) {
+func unknownVariants(exports []string, functions []*spec.Function) (unknown []string) {
 	known, labels := map[string]bool{}, map[string]bool{}
 	for _, f := range functions {
 		known[f.Symbol], labels[f.Label] = true, true
@@ -41,7 +41,7 @@ func unknownVariants(exports []string, functions []*catalog.Function) (unknown [
 }
 
 // runtimeFunctions are the groups' functions that a file may have variants of.
-func runtimeFunctions(path string, e *elf.File, groups []catalog.Group) (functions []*catalog.Function) {
+func runtimeFunctions(path string, e *elf.File, groups []spec.Group) (functions []*spec.Function) {
 	base := filepath.Base(path)
 	for g := range groups {
 		for i := range groups[g].Functions {
@@ -55,7 +55,7 @@ func runtimeFunctions(path string, e *elf.File, groups []catalog.Group) (functio
 
 // UnknownTo lists the functions of a runtime's file that are newer than the catalog; none
 // where it has no function of the runtime at all, in spite of its name.
-func (p *Plan) UnknownTo(groups []catalog.Group) (unknown []string, none bool, err error) {
+func (p *Plan) UnknownTo(groups []spec.Group) (unknown []string, none bool, err error) {
 	err = elf.Guard(func() {
 		functions := runtimeFunctions(p.Path, p.ELF, groups)
 		prefixes := make([]string, len(functions))
@@ -70,7 +70,7 @@ func (p *Plan) UnknownTo(groups []catalog.Group) (unknown []string, none bool, e
 			exports = append(exports, symbol.Name)
 		}
 		unknown = unknownVariants(exports, functions)
-		none = !slices.ContainsFunc(functions, func(f *catalog.Function) bool { return slices.Contains(exports, f.Symbol) })
+		none = !slices.ContainsFunc(functions, func(f *spec.Function) bool { return slices.Contains(exports, f.Symbol) })
 	})
 	return unknown, none, err
 }

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 
 func TestVariantsThatTheCatalogDoesNotKnowAreFound(t *testing.T) {
-	functions := []*catalog.Function{
+	functions := []*spec.Function{
 		{Symbol: "cuLaunchKernelEx", Label: "cuLaunchKernelEx"}, {Symbol: "cuLaunchKernelEx_ptsz", Label: "cuLaunchKernelEx"},
 		{Symbol: "cuMemAlloc_v2", Label: "cuMemAlloc"}, {Symbol: "hipFree", Label: "hipFree"},
 	}
@@ -39,7 +40,7 @@ func TestRealRuntimesHaveNoVariantThatTheCatalogLacks(t *testing.T) {
 			t.Fatal(err)
 		}
 		base := strings.Split(filepath.Base(list), "-")[0] + ".so"
-		var functions []*catalog.Function
+		var functions []*spec.Function
 		groups := catalog.Groups()
 		for g := range groups {
 			for i := range groups[g].Functions {

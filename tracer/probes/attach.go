@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
@@ -60,7 +60,7 @@ func (l *links) attach(f *File, tier map[int]*kernel.Links, probes []int) error 
 // time: each can be taken out by itself.
 func (l *links) attachAnchors(f *File) error {
 	groups := map[string][]int{}
-	for _, i := range l.set.usable(f, catalog.Anchor) {
+	for _, i := range l.set.usable(f, spec.Anchor) {
 		name := f.plan.Probes[i].Group.Name
 		groups[name] = append(groups[name], i)
 	}
@@ -87,7 +87,7 @@ func (l *links) unmap(f *File, pid int) {
 }
 
 // dropChanged takes the probes of a file out that is not any more what was
-// planned: somebody writes to it, and where a probe belongs is not known.
+// planned: the file is being written, and where a probe belongs is not known.
 func (l *links) dropChanged(f *File, changed error) {
 	l.set.config.Detaching.CloseTier(f.tiers()...)
 	for i := range f.plan.Probes {
@@ -140,7 +140,7 @@ func vanished(err error) bool {
 // attachedDetail lists a file's detail probes that are in while any are.
 func (l *links) attachedDetail(f *File) []int {
 	var probes []int
-	for _, i := range l.set.usable(f, catalog.Detail) {
+	for _, i := range l.set.usable(f, spec.Detail) {
 		if p := l.set.at(f.base + uint32(i)); p.used || l.set.config.Budget.RecordsAll() {
 			probes = append(probes, i)
 		}
@@ -154,7 +154,7 @@ func (l *links) byFile(indices []uint32) map[*File][]int {
 	for _, index := range indices {
 		f := l.set.at(index).file
 		if f.source == nil {
-			continue // nobody maps it any more
+			continue // no process maps it any more
 		}
 		named[f] = append(named[f], int(index-f.base))
 	}

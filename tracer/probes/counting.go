@@ -14,7 +14,7 @@ type counting struct {
 }
 
 // CountOnly counts the calls of a probe from now on, in the kernel's Reference. It returns nil
-// when nobody maps its file any more.
+// when no process maps its file any more.
 func (d sliced) CountOnly(index uint32) (budget.Counting, error) {
 	p, k := d.s.at(index), d.s.config.Kernel
 	if p.file.source == nil {

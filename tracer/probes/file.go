@@ -18,7 +18,7 @@ import (
 // map the same inode share it.
 type File struct {
 	id     process.FileID
-	source *plan.Source // nil: nobody maps it any more
+	source *plan.Source // nil: no process maps it any more
 	plan   *plan.Plan
 	base   uint32 // index of the file's first probe
 	room   slots.Range
@@ -28,6 +28,7 @@ type File struct {
 	firstPID int32
 	// mapped is the library as each traced process maps it.
 	mapped map[int]*process.Library
+	looked looks // which of its functions they use
 	// exclusive: only traced processes map the file, so that one link without a
 	// pid serves them and every child from its first instruction on.
 	exclusive bool

@@ -2,7 +2,7 @@ package probes
 
 import (
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
@@ -19,16 +19,17 @@ func (s *Set) Governed() budget.Probes {
 type counted struct{ s *Set }
 
 func (c counted) At(index uint32) budget.Probe {
-	p := c.s.at(index).Planned
+	own := c.s.at(index)
+	p := own.Planned
 	return budget.Probe{
-		Probe: weights.Probe{Index: index, Name: p.Call.Name, Group: p.Group.Name, Function: p.Function},
+		Probe: weights.Probe{Index: index, Name: p.Call.Name, Group: p.Group.Name, Function: p.Function, UnusedUntil: own.unusedUntil, FirstIn: own.firstIn},
 		Entry: p.Entry.Cost, Worst: p.CostliestSite(), Stack: p.TakesStack(), Line: p.TakesLine(),
 		Reads: p.ShapesPrice(), Launches: p.Group.Launches,
 	}
 }
 
 // of lists the usable probes of a tier.
-func (c counted) of(tier catalog.Tier) (indices []uint32) {
+func (c counted) of(tier spec.Tier) (indices []uint32) {
 	for _, f := range c.s.files {
 		for _, i := range c.s.usable(f, tier) {
 			indices = append(indices, f.base+uint32(i))
@@ -37,13 +38,13 @@ func (c counted) of(tier catalog.Tier) (indices []uint32) {
 	return indices
 }
 
-func (c counted) Anchors() []uint32 { return c.of(catalog.Anchor) }
-func (c counted) Sliced() []uint32  { return c.of(catalog.Detail) }
+func (c counted) Anchors() []uint32 { return c.of(spec.Anchor) }
+func (c counted) Sliced() []uint32  { return c.of(spec.Detail) }
 
 func (c counted) AnySliced() bool {
 	for _, f := range c.s.files {
 		for i := range f.plan.Probes {
-			if p := &f.plan.Probes[i]; p.Usable() && c.s.tier(p.Group) == catalog.Detail {
+			if p := &f.plan.Probes[i]; p.Usable() && c.s.tier(p.Group) == spec.Detail {
 				return true
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
@@ -19,7 +19,7 @@ import (
 
 // Selection are the groups of a recording.
 type Selection struct {
-	Groups  []catalog.Group
+	Groups  []spec.Group
 	leftOut []string // the names of those that this kernel cannot have in slices
 }
 
@@ -28,16 +28,16 @@ func SlicesHere(can *features.Set) bool { return can.UprobeMulti }
 
 // Select leaves out of the groups what the budget would have in slices, where
 // the kernel is too slow for that.
-func Select(groups []catalog.Group, budget float64, can *features.Set) Selection {
+func Select(groups []spec.Group, budget float64, can *features.Set) Selection {
 	if budget <= 0 || SlicesHere(can) {
 		return Selection{Groups: groups}
 	}
 	var s Selection
 	for _, g := range groups {
 		if g.Launches {
-			g.Tier = catalog.Anchor // until they turn out to be too expensive
+			g.Tier = spec.Anchor // until they turn out to be too expensive
 		}
-		if g.Tier == catalog.Detail {
+		if g.Tier == spec.Detail {
 			s.leftOut = append(s.leftOut, g.Name)
 		} else {
 			s.Groups = append(s.Groups, g)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
@@ -20,7 +21,7 @@ func TestOnlyABudgetWithoutUprobeMultiLeavesOut(t *testing.T) {
 			t.Errorf("%+v: %d of %d groups, %q left out", c, len(s.Groups), len(all), s.leftOut)
 		}
 		for _, g := range s.Groups {
-			if !c.all && g.Tier == catalog.Detail {
+			if !c.all && g.Tier == spec.Detail {
 				t.Errorf("%s is recorded in slices", g.Name)
 			}
 		}

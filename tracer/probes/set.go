@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
@@ -31,7 +31,7 @@ type Config struct {
 	Hazards   []features.Hazard // for which there are no return probes (ReturnHazards)
 	// Shared: children are traced too, so that one link may serve all who map a file.
 	Shared bool
-	// Unused is how long a file that nobody maps keeps its probes, and its slots beyond
+	// Unused is how long a file that no process maps keeps its probes, and its slots beyond
 	// that; FileRest if 0.
 	Unused time.Duration
 	// Prepare says what the probes of a plan take beside the call, before they have their
@@ -62,7 +62,7 @@ type Decoder interface {
 	Write(row func(event.Sink) error)
 	// OnceDrained runs there once the rings have run empty.
 	OnceDrained(f func())
-	// Left makes rows of scopes whose end nobody will see.
+	// Left makes rows of scopes whose end will not be seen.
 	Left(open []kernel.OpenCall)
 }
 
@@ -79,6 +79,7 @@ type Set struct {
 	steps   steps
 	running bool // what is found from now on, the job has loaded meanwhile
 	awaits  bool // a file has probes on collectives
+	Late    Late
 }
 
 // steps are the probes of which one call is about one training step.
@@ -138,14 +139,14 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 	}
 	for i := range made.Probes {
 		planned, p := &made.Probes[i], s.at(f.base+uint32(i))
-		s.awaits = s.awaits || planned.Function.Effect == catalog.AwaitsWork
+		s.awaits = s.awaits || planned.Function.Effect == spec.AwaitsWork
 		if s.demoted[planned.Group.Name] {
 			p.makeDetail(1)
 		}
 		if err := s.config.Kernel.SetSpec(p.Index, &planned.Spec); err != nil {
 			return true, fmt.Errorf("writing the probe table: %w", err)
 		}
-		if planned.Function.Step && s.tier(planned.Group) == catalog.Anchor {
+		if planned.Function.Step && s.tier(planned.Group) == spec.Anchor {
 			s.steps.probes = append(s.steps.probes, p)
 		}
 	}
@@ -162,14 +163,18 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 		return true, err
 	}
 	if s.config.Budget.RecordsAll() {
-		if err := s.attach(f, f.detail, s.usable(f, catalog.Detail)); err != nil {
+		if err := s.attach(f, f.detail, s.usable(f, spec.Detail)); err != nil {
 			return true, err
 		}
 	}
-	if s.running && len(made.Probes) > 0 {
+	switch took := time.Since(made.Begun); {
+	case !s.running || len(made.Probes) == 0:
+	case generatedCode(made):
+		s.Late.add(made, took)
+	default:
 		s.config.Warn(event.Warning{
 			TSNS: made.Begun.UnixNano(), Kind: "late", Source: found.Library.Path, Count: int64(len(made.Probes)),
-			Detail: fmt.Sprintf("the job loaded it while it was recorded: calls in the first %d ms after it was seen, until its probes were in place, are not recorded", time.Since(made.Begun).Milliseconds()),
+			Detail: fmt.Sprintf("the job loaded it while it was recorded: calls in the first %d ms after it was seen, until its probes were in place, are not recorded", took.Milliseconds()),
 		})
 	}
 	return true, nil
@@ -199,7 +204,7 @@ func (s *Set) Unmap(pid int, still map[process.FileID]bool) {
 	}
 }
 
-// Tick lets go of the files that nobody has mapped for a while, and stops tracing those
+// Tick lets go of the files that no process has mapped for a while, and stops tracing those
 // for everyone that others have begun to map.
 func (s *Set) Tick(now time.Time) error {
 	if err := s.giveBack(now); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
-// sharing are the files with one link for everybody who maps them, for as long as those
+// sharing are the files with one link for all processes that map them, for as long as those
 // are the job's processes.
 type sharing struct {
 	set     *Set
@@ -74,7 +74,7 @@ func (h *sharing) yield() error {
 	return nil
 }
 
-// anyShared reports whether a file has links that serve everybody who maps it.
+// anyShared reports whether a file has links that serve every process that maps it.
 func (h *sharing) anyShared() bool {
 	for _, f := range h.set.files {
 		if f.exclusive {
@@ -85,7 +85,7 @@ func (h *sharing) anyShared() bool {
 }
 
 // unshare gives each traced process links of its own, in place of the one that
-// serves everybody. The new ones go in beside the old ones and record nothing
+// serves all processes. The new ones go in beside the old ones and record nothing
 // until it is their turn, so that no call is missed and none is seen twice.
 func (h *sharing) unshare(f *File) error {
 	s := h.set

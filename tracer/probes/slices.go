@@ -1,13 +1,16 @@
 package probes
 
 import (
+	"maps"
+	"math"
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // What is put in for a slice: the detail probes of functions that the job is known to use.
@@ -18,6 +21,13 @@ type sliced struct{ s *Set }
 // Attach puts detail probes in.
 func (d sliced) Attach(indices []uint32) error {
 	for f, probes := range d.s.byFile(indices) {
+		d.enter(f, probes)
+	}
+	return d.attach(indices)
+}
+
+func (d sliced) attach(indices []uint32) error {
+	for f, probes := range d.s.byFile(indices) {
 		if err := d.s.attach(f, f.detail, probes); err != nil {
 			return err
 		}
@@ -25,8 +35,18 @@ func (d sliced) Attach(indices []uint32) error {
 	return nil
 }
 
-// AttachAll puts all of them in.
-func (d sliced) AttachAll() error { return d.Attach(counted(d).Sliced()) }
+// enter notes that some probes of a file are in slices from now on.
+func (d sliced) enter(f *File, probes []int) {
+	now := time.Now().UnixNano()
+	for _, i := range probes {
+		if p := d.s.at(f.base + uint32(i)); p.firstIn == 0 {
+			p.firstIn = now
+		}
+	}
+}
+
+// AttachAll puts all of them in, for good.
+func (d sliced) AttachAll() error { return d.attach(counted(d).Sliced()) }
 
 // Detach takes them out.
 func (d sliced) Detach() {
@@ -41,12 +61,13 @@ func (d sliced) Detach() {
 // Those whose function tells it by a guard byte are read from the processes'
 // memory; the others, a handful, count as used.
 func (d sliced) Learn() (known int, fresh []uint32) {
-	use := func(p *Probe) {
+	use := func(p *Probe, unusedUntil int64) {
 		if !p.used {
-			p.used, fresh = true, append(fresh, p.Index)
+			p.used, p.unusedUntil, fresh = true, unusedUntil, append(fresh, p.Index)
 		}
 	}
 	for _, f := range d.s.files {
+		before, now := f.looked.all(f.mapped), time.Now().UnixNano()
 		for pid, library := range f.mapped {
 			bias, ok := library.Bias(f.plan.ELF)
 			if !ok {
@@ -56,14 +77,15 @@ func (d sliced) Learn() (known int, fresh []uint32) {
 			if err != nil {
 				continue // it exited, or its next reading will tell
 			}
+			f.looked.note(pid, now)
 			for _, i := range used {
-				use(d.s.at(f.base + uint32(i)))
+				use(d.s.at(f.base+uint32(i)), before)
 			}
 		}
-		for _, i := range d.s.usable(f, catalog.Detail) {
+		for _, i := range d.s.usable(f, spec.Detail) {
 			p := d.s.at(f.base + uint32(i))
 			if p.Planned.UsedFlag == 0 {
-				use(p)
+				use(p, 0)
 			}
 			if p.used {
 				known++
@@ -73,10 +95,35 @@ func (d sliced) Learn() (known int, fresh []uint32) {
 	return known, fresh
 }
 
+// looks are when it was looked which functions each process uses, nanoseconds since the
+// Unix epoch.
+type looks struct{ at map[int]int64 }
+
+func (l *looks) note(pid int, at int64) {
+	if l.at == nil {
+		l.at = map[int]int64{}
+	}
+	l.at[pid] = at
+}
+
+// all is since when it has been known of all processes that map a file, 0 where one was never
+// looked at. Of the others it forgets what it knew.
+func (l *looks) all(mapped map[int]*process.Library) (at int64) {
+	at = math.MaxInt64
+	for pid := range mapped {
+		at = min(at, l.at[pid])
+	}
+	if len(mapped) == 0 {
+		at = 0
+	}
+	maps.DeleteFunc(l.at, func(pid int, _ int64) bool { return mapped[pid] == nil })
+	return at
+}
+
 // InUse lists those that a slice attaches.
 func (d sliced) InUse() (used []uint32) {
 	for _, f := range d.s.files {
-		for _, i := range d.s.usable(f, catalog.Detail) {
+		for _, i := range d.s.usable(f, spec.Detail) {
 			if p := d.s.at(f.base + uint32(i)); p.used {
 				used = append(used, p.Index)
 			}
@@ -95,7 +142,7 @@ func (d sliced) Extend(attached []uint32, room int) (news []uint32, err error) {
 	}
 	for _, f := range d.s.files {
 		var more, late []int
-		for _, i := range d.s.usable(f, catalog.Detail) {
+		for _, i := range d.s.usable(f, spec.Detail) {
 			switch p := d.s.at(f.base + uint32(i)); {
 			case known[p.Index]:
 			case p.used:
@@ -109,6 +156,7 @@ func (d sliced) Extend(attached []uint32, room int) (news []uint32, err error) {
 		if more = append(more, late...); len(more) == 0 {
 			continue
 		}
+		d.enter(f, more)
 		extra := map[int]*kernel.Links{}
 		if err := d.s.attach(f, extra, more); err != nil {
 			return news, err

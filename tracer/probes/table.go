@@ -14,9 +14,13 @@ import (
 // Probe is what the Set knows of an entry of the probe table.
 type Probe struct {
 	*probetable.Probe
-	file     *File
-	used     bool // the job is known to call it
-	attached bool
+	file *File
+	used bool // the job is known to call it
+	// unusedUntil is when it was last known that the job had never called it, nanoseconds
+	// since the Unix epoch; 0 where that was never known.
+	unusedUntil int64
+	firstIn     int64 // when it was first put in for a slice, likewise; 0: never
+	attached    bool
 	// before is what its slot had counted for the probe that was there before.
 	before        bpf.CallProbeCount
 	thinnedBefore float64

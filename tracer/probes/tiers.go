@@ -1,6 +1,6 @@
 package probes
 
-import "github.com/ebpfprof/ebpfprof/tracer/catalog"
+import "github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 
 // tiers say which groups are in slices, and whose calls take stacks.
 type tiers struct {
@@ -13,15 +13,15 @@ func newTiers() tiers {
 }
 
 // tier is when a group's probes are in.
-func (t *tiers) tier(group *catalog.Group) catalog.Tier {
+func (t *tiers) tier(group *spec.Group) spec.Tier {
 	if t.demoted[group.Name] {
-		return catalog.Detail
+		return spec.Detail
 	}
 	return group.Tier
 }
 
 // usable lists a file's probes of one tier that can be attached.
-func (t *tiers) usable(f *File, tier catalog.Tier) []int {
+func (t *tiers) usable(f *File, tier spec.Tier) []int {
 	var probes []int
 	for i := range f.plan.Probes {
 		if p := &f.plan.Probes[i]; p.Usable() && t.tier(p.Group) == tier {

@@ -53,7 +53,7 @@ func (v *leaving) Wait() time.Duration {
 	return time.Hour
 }
 
-// giveBack lets go of the files that nobody has mapped for a while, and of the
+// giveBack lets go of the files that no process has mapped for a while, and of the
 // slots of those before them.
 func (v *leaving) giveBack(now time.Time) error {
 	if now.Sub(v.looked) < min(leavingPace, v.rest) {
@@ -73,7 +73,7 @@ func (v *leaving) giveBack(now time.Time) error {
 	return v.freeSlots(now)
 }
 
-// retireUnused retires the files that nobody maps, without waiting for somebody who may.
+// retireUnused retires the files that no process maps, without waiting for one that may again.
 func (v *leaving) retireUnused() {
 	for _, f := range v.set.files {
 		if !f.unusedSince.IsZero() {
@@ -82,7 +82,7 @@ func (v *leaving) retireUnused() {
 	}
 }
 
-// retire takes a file's probes out. Nobody maps it: nothing of it is seen any more.
+// retire takes a file's probes out. No process maps it: nothing of it is seen any more.
 func (v *leaving) retire(f *File, now time.Time) {
 	delete(v.set.files, f.id)
 	l, source := &leavingFile{File: f, since: now}, f.source

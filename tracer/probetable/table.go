@@ -1,7 +1,7 @@
 // Package probetable is the table by which the kernel's records name the probe that they
 // are of: an entry for each planned probe, at the index that is in its cookies. Two
 // goroutines meet in it. The manager (package probes) puts entries in; the decoder finds
-// them, a million times a second, so it takes no lock but reads a slice that nobody
+// them, a million times a second, so it takes no lock but reads a slice that is never
 // changes any more.
 package probetable
 
@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
@@ -29,7 +29,7 @@ type Probe struct {
 
 // Sliced reports whether a row of the epoch stands for more calls than itself.
 func (p *Probe) Sliced(epoch uint32) bool {
-	if p.Planned.Group.Tier == catalog.Detail {
+	if p.Planned.Group.Tier == spec.Detail {
 		return true
 	}
 	since := p.slicedSince.Load()

@@ -31,7 +31,7 @@ type Library struct {
 	process *Process
 }
 
-// FileID is what the kernel knows a file by. Once nobody holds the file, its inode number
+// FileID is what the kernel knows a file by. Once no process holds the file, its inode number
 // may be another's.
 type FileID struct {
 	Device Device

@@ -5,7 +5,7 @@ import (
 )
 
 // The budget is a share of the job's own time. While a thread is ready to run and
-// somebody else has the core, nothing of the job gets done and none of its hits
+// another process has the core, nothing of the job gets done and none of its hits
 // comes; were that time counted, a job that has half a core would pay twice what
 // its budget says. So the waits of its processes' main threads for a core are left
 // out. What they wait for themselves, a device, a disk, another rank, is theirs.

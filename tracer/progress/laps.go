@@ -78,17 +78,14 @@ func newTimeline(all stepTimes, loads []int64, from, to int64) *Timeline {
 			break
 		}
 		next := steps[i+1].begin
-		if next-s.begin <= limit {
+		before, behind, long := s.parted(like, next, t.Usual, head, tail)
+		if next-s.begin <= limit || !long {
 			t.laps = append(t.laps, lap{s, next, s.begin, next})
 			continue
 		}
-		ended := s.begin + min(tail, next-s.begin-head)
-		if end := s.lastMark(); len(s.marks) > 1 && end < next-head {
-			ended = end
-		}
-		t.laps = append(t.laps, lap{s, ended + head, s.begin, ended})
-		t.gap(ended, next-head, loads)
-		t.laps = append(t.laps, headOf(like, next, t.Usual, head))
+		t.laps = append(t.laps, before)
+		t.gap(before.to, behind.from, loads)
+		t.laps = append(t.laps, behind)
 	}
 	for i := range t.laps {
 		if !t.laps[i].whole() {
@@ -194,7 +191,7 @@ func (t *Timeline) gap(from, to int64, loads []int64) {
 	t.Gaps = append(t.Gaps, Gap{from, to, phase})
 }
 
-// Fold makes laps of the short gaps for which keep says no: nobody saw what was in them.
+// Fold makes laps of the short gaps for which keep says no: what was in them was not seen.
 func (t *Timeline) Fold(keep func(Gap) bool) {
 	t.Gaps = slices.DeleteFunc(t.Gaps, func(g Gap) bool {
 		return t.Usual > 0 && g.To-g.From < longGap*t.Usual && !keep(g)

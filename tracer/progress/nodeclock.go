@@ -13,7 +13,7 @@ import (
 // while nothing was probed. A step makes the same number of nodes each time, so
 // slices can be weighed by nodes as by steps.
 //
-// After the last slice nobody reads the numbers; there the thread's CPU time
+// After the last slice the numbers are not read; there the thread's CPU time
 // says how far it came, at the nodes a CPU second of the last gap between slices.
 //
 // The decoder writes it, the Governor reads it.

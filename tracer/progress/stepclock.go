@@ -30,6 +30,7 @@ type Stepping struct {
 	// known is from when on that is all there was: what was before was let go. 0 where
 	// nothing was. What was before needed may be let go.
 	known, needed int64
+	ended         int64 // when the process has, 0: it has not
 }
 
 // Count is how many of its steps are known.
@@ -40,6 +41,9 @@ func (p Stepping) Since(from int64) bool { return len(p.steps) >= 2 && p.known <
 
 // Timeline is what the process did between two times, as far as it is known.
 func (p Stepping) Timeline(from, to int64) *Timeline {
+	if p.ended > 0 {
+		to = max(from, min(to, p.ended))
+	}
 	return newTimeline(p.steps, p.loads, max(from, p.known), to)
 }
 
@@ -58,7 +62,7 @@ type step struct {
 type stepTimes []step
 
 const (
-	// keptSteps is how many steps of a process are kept that nobody needs any more,
+	// keptSteps is how many steps of a process are kept that are not needed any more,
 	// mostSteps how many of all processes, needed or not, and keptStepping of how many
 	// processes, at the most. A slice may wait for its weights for half a minute and
 	// more, and steps may last for less than half a millisecond.
@@ -89,6 +93,9 @@ func (c *StepClock) Saw(pid int32, start, end int64) {
 		return
 	}
 	p := c.of(pid)
+	if p.ended > 0 && start > p.ended { // another process has its number
+		*p = Stepping{}
+	}
 	first := p.steps.after(start)
 	p.steps = slices.Replace(p.steps, first, p.steps.after(end), step{begin: start, marks: []int64{end}})
 	c.trim(p)
@@ -110,7 +117,7 @@ func (c *StepClock) of(pid int32) *Stepping {
 // room is how many steps of each process there is room for.
 func (c *StepClock) room() int { return mostSteps / max(1, len(c.processes)) }
 
-// trim lets go of what nobody needs, and beyond that of what there is no room for. It
+// trim lets go of what is not needed, and beyond that of what there is no room for. It
 // does so seldom, of much at once.
 func (c *StepClock) trim(p *Stepping) {
 	room := c.room()
@@ -173,6 +180,15 @@ func (c *StepClock) Mark(pid int32, start, end int64) {
 		}
 		where, _ := slices.BinarySearch(p.steps[i].marks, at)
 		p.steps[i].marks = slices.Insert(p.steps[i].marks, where, at)
+	}
+}
+
+// Ended notes that a process has ended: it did nothing after that.
+func (c *StepClock) Ended(pid int32, at int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.processes[pid]; p != nil {
+		p.ended = at
 	}
 }
 
@@ -253,7 +269,7 @@ func (c *StepClock) Steps() map[int32]Stepping {
 			store = append(store, copied[i].marks...)
 			copied[i].marks = store[from:len(store):len(store)]
 		}
-		all[pid] = Stepping{copied, slices.Clone(p.loads), p.known, p.needed}
+		all[pid] = Stepping{copied, slices.Clone(p.loads), p.known, p.needed, p.ended}
 	}
 	return all
 }

@@ -100,3 +100,22 @@ func TestAStepOfBeforeThatComesLateIsNoStep(t *testing.T) {
 		t.Errorf("the steps are %v, want the one that begins at 210", got)
 	}
 }
+
+// TestAProcessThatHasEndedDoesNothing: the recording ends later than it.
+func TestAProcessThatHasEndedDoesNothing(t *testing.T) {
+	c := NewStepClock()
+	for i := range int64(10) {
+		c.Saw(7, i*1e8, i*1e8+1e7)
+	}
+	c.Ended(7, 2e9)
+	p := c.Steps()[7]
+	if line := p.Timeline(0, 5e9); len(line.Gaps) != 1 || line.Gaps[0].To != 2e9 {
+		t.Errorf("it did something else at %v, want up to 2 s", line.Gaps)
+	}
+	c.Saw(7, 3e9, 3e9+1e7) // another one has its number
+	c.Saw(7, 3e9+1e8, 3e9+1.1e8)
+	p = c.Steps()[7]
+	if line := p.Timeline(3e9, 5e9); p.Count() != 2 || len(line.Gaps) != 1 || line.Gaps[0].To != 5e9 {
+		t.Errorf("%d steps, gaps %v", p.Count(), line.Gaps)
+	}
+}

@@ -55,6 +55,7 @@ func replay(t *testing.T, program string, arguments ...string) []replayed {
 	for line := range strings.Lines(string(out)) {
 		all = append(all, parseReplayed(t, line))
 	}
+	compareStanding(t, arguments, &all[0])
 	return all
 }
 

@@ -23,6 +23,8 @@ type Batch struct {
 	// stacked are the spans whose stack still has the kernel's name only, whether they are
 	// in the batch or in a slice that waits for its weight.
 	stacked []spanStack
+	// RanOut is called when there is a row of an allocation that found no room.
+	RanOut func()
 }
 
 // spanStack is a span's detail and the kernel's name of its stack.
@@ -44,7 +46,7 @@ func (b *Batch) newSpan() *event.Span {
 	return &b.spans[len(b.spans)-1]
 }
 
-// DropLastSpan takes back the room of the last span, of which somebody has made a copy.
+// DropLastSpan takes back the room of the last span, which has been copied.
 func (b *Batch) DropLastSpan() { b.spans = b.spans[:len(b.spans)-1] }
 
 // Span adds a span.
@@ -58,8 +60,16 @@ func (b *Batch) SetStack(s *event.Span, raw uint64) {
 
 // Memory adds an allocation or a free; stack is the kernel's name of its stack, 0: none.
 func (b *Batch) Memory(m event.Memory, stack uint64) {
-	b.totals.Memory++
+	b.noteMemory(&m)
 	b.memory = append(b.memory, memoryRow{m, stack})
+}
+
+// noteMemory counts a row of memory, wherever it waits.
+func (b *Batch) noteMemory(m *event.Memory) {
+	b.totals.Memory++
+	if m.Action == event.ActionOutOfMemory && b.RanOut != nil {
+		b.RanOut()
+	}
 }
 
 // Flow adds an edge.
@@ -132,7 +142,9 @@ func (b *Batch) resolveStacks() {
 	}
 	b.stacked = b.stacked[:0]
 	for i := range b.memory {
-		b.memory[i].StackID = b.stacks.IDOf(b.memory[i].rawStack)
+		if raw := b.memory[i].rawStack; raw != 0 {
+			b.memory[i].StackID = b.stacks.IDOf(raw)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *Slices) Memory(p *probetable.Probe, epoch uint32, m event.Memory, stack
 		s.batch.Memory(m, stack)
 		return
 	}
-	s.sums.Totals.Memory++
+	s.batch.noteMemory(&m)
 	of := s.of(epoch)
 	of.memory, of.memoryProbe = append(of.memory, memoryRow{m, stack}), append(of.memoryProbe, p.Index)
 }

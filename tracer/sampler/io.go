@@ -16,6 +16,9 @@ const (
 	ioPrice = 200
 	// ioPassedPrice is that of one that is only counted.
 	ioPassedPrice = 60
+	// ioPathPrice is that of a file whose path is sent, once for each time that it gets a
+	// place.
+	ioPathPrice = 3000
 	// ioShare is the part of the budget that this may take: the probes have the rest.
 	ioShare = 0.5
 )
@@ -24,7 +27,7 @@ const (
 func setIO(spec *ebpf.CollectionSpec, options Options) error {
 	for name, value := range map[string]any{
 		"take_io": flag(options.IO), "take_waits": flag(options.OffCPU > 0), "io_price_ns": uint64(ioPrice), "io_share": share(options.IOBudget),
-		"io_passed_ns": uint64(ioPassedPrice),
+		"io_passed_ns": uint64(ioPassedPrice), "io_path_ns": uint64(ioPathPrice), "take_paths": flag(options.Paths),
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("setting %s: %w", name, err)

@@ -1,8 +1,10 @@
 package sampler
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"strconv"
 	"sync"
@@ -26,38 +28,56 @@ func FindKernelTextBeside() { go findKernelText() }
 
 type kernelText struct{ interrupts, interruptsEnd, breakpoint, breakpointEnd uint64 }
 
-// findKernelText reads the kernel's symbols, which it takes a tenth of a second to
-// print, once in the life of the process: they do not change.
+// findKernelText reads the kernel's symbols, as far as it has to: there are a hundred
+// thousand, which the kernel takes a tenth of a second to print. Once in the life of the
+// process: they do not change.
 var findKernelText = sync.OnceValue(func() (text kernelText) {
-	kallsyms, err := os.ReadFile("/proc/kallsyms")
+	kallsyms, err := os.Open("/proc/kallsyms")
 	if err != nil {
 		return text
 	}
-	text.interrupts, _ = kernelSymbol(kallsyms, "__irqentry_text_start")
-	text.interruptsEnd, _ = kernelSymbol(kallsyms, "__irqentry_text_end")
-	text.breakpoint, text.breakpointEnd = kernelSymbol(kallsyms, "asm_exc_int3")
+	defer kallsyms.Close()
+	found := kernelSymbols(kallsyms, "__irqentry_text_start", "__irqentry_text_end", "asm_exc_int3")
+	text.interrupts, text.interruptsEnd = found[0].address, found[1].address
+	text.breakpoint, text.breakpointEnd = found[2].address, found[2].next
 	return text
 })
 
-// kernelSymbol finds a symbol and the next higher address that has one; zeros
-// where there is none.
-func kernelSymbol(kallsyms []byte, name string) (address, next uint64) {
-	at := bytes.Index(kallsyms, []byte(" "+name+"\n"))
-	if at < 0 {
-		return 0, 0
-	}
-	line := func(start int) (uint64, int) {
-		end := bytes.IndexByte(kallsyms[start:], '\n')
-		if end < 0 {
-			return 0, len(kallsyms)
+// symbolPlace is where a symbol is, and the next higher address that has one.
+type symbolPlace struct{ address, next uint64 }
+
+// kernelSymbols finds the first of each name in /proc/kallsyms; zeros where there is none.
+// It reads no further than the last of them.
+func kernelSymbols(kallsyms io.Reader, names ...string) []symbolPlace {
+	found := make([]symbolPlace, len(names))
+	seen := make([]bool, len(names))
+	for lines := bufio.NewScanner(kallsyms); lines.Scan() && !whole(found, seen); {
+		digits, rest, _ := bytes.Cut(lines.Bytes(), []byte{' '})
+		_, name, _ := bytes.Cut(rest, []byte{' '})
+		address := uint64(0)
+		for i, wanted := range names {
+			follows := seen[i] && found[i].next <= found[i].address
+			if follows || !seen[i] && string(name) == wanted {
+				if address == 0 {
+					address, _ = strconv.ParseUint(string(digits), 16, 64)
+				}
+				if follows {
+					found[i].next = address
+				} else {
+					found[i], seen[i] = symbolPlace{address, address}, true
+				}
+			}
 		}
-		digits, _, _ := bytes.Cut(kallsyms[start:start+end], []byte{' '})
-		value, _ := strconv.ParseUint(string(digits), 16, 64)
-		return value, start + end + 1
 	}
-	address, following := line(bytes.LastIndexByte(kallsyms[:at], '\n') + 1)
-	for next = address; next == address && following < len(kallsyms); {
-		next, following = line(following)
+	return found
+}
+
+// whole reports whether all are found and followed by another.
+func whole(found []symbolPlace, seen []bool) bool {
+	for i, f := range found {
+		if !seen[i] || f.next <= f.address {
+			return false
+		}
 	}
-	return address, next
+	return true
 }

@@ -51,3 +51,30 @@ func TestEveryCPUHasItsOwnWalkCache(t *testing.T) {
 		t.Errorf("%d places for what walks know, want %d", got, want)
 	}
 }
+
+// The programs of calls are used while those of samples are loaded: the calibration does.
+func TestTheProgramsOfCallsAreThereBeforeThoseOfSamples(t *testing.T) {
+	testkernel.Need(t)
+	for what, options := range map[string]Options{"samples": {Frequency: 99, OffCPU: time.Millisecond, IO: true}, "reads and writes": {IO: true}} {
+		called := 0
+		k, s, refused, err := LoadBoth(kernel.Sizes{Ring: 1 << 20}, options, features.Probe(), func(k *kernel.Programs) {
+			called++
+			if _, err := kernel.MeasureReturn(k); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+		if err != nil || refused != nil {
+			t.Fatal(what, err, refused)
+		}
+		if called != 1 {
+			t.Errorf("%s: called %d times", what, called)
+		}
+		for _, program := range watching(options) {
+			if s.collection.Programs[program] == nil {
+				t.Errorf("%s: %s is not loaded", what, program)
+			}
+		}
+		s.Close()
+		k.Close()
+	}
+}

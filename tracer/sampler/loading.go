@@ -18,6 +18,7 @@ type Options struct {
 	OffCPU    time.Duration // how long a wait is at least that is recorded; 0: none is
 	Stacks    bool          // calls have their stacks taken, if nothing has a sample
 	IO        bool          // reads and writes are measured
+	Paths     bool          // and told apart by file
 	// IOBudget is the share of a thread's time that measuring its reads and writes may take;
 	// 0 or less: all that it takes.
 	IOBudget float64
@@ -26,9 +27,10 @@ type Options struct {
 // onlyIO reports whether there are no walks to load.
 func (o *Options) onlyIO() bool { return o.Frequency <= 0 && o.OffCPU <= 0 && !o.Stacks }
 
-// LoadBoth loads the programs of calls, and those of samples beside them. Why there are
-// no samples is refused: the recording does without.
-func LoadBoth(sizes kernel.Sizes, options Options, can *features.Set) (k *kernel.Programs, s *Sampler, refused, err error) {
+// LoadBoth loads the programs of calls, and those of samples beside them; meanwhile is
+// called once the first are there, which are a fifth of the work. Why there are no samples
+// is refused: the recording does without.
+func LoadBoth(sizes kernel.Sizes, options Options, can *features.Set, meanwhile func(*kernel.Programs)) (k *kernel.Programs, s *Sampler, refused, err error) {
 	symbols := make(chan struct{})
 	go func() {
 		findKernelText() // for samplerSpec, which comes after all that is done until then
@@ -51,6 +53,7 @@ func LoadBoth(sizes kernel.Sizes, options Options, can *features.Set) (k *kernel
 		if err := k.LoadSpecs(callSpec, lifeSpec, nil); err != nil {
 			return nil, nil, nil, err
 		}
+		meanwhile(k)
 		return k, nil, refused, nil
 	}
 	common, err := k.MakeCommon(sampleSpec, callSpec, lifeSpec)
@@ -62,7 +65,9 @@ func LoadBoth(sizes kernel.Sizes, options Options, can *features.Set) (k *kernel
 	shared := k.Among(sampleSpec, common)
 	var beside sync.WaitGroup
 	beside.Go(func() { s, refused = newSampler(sampleSpec, shared, options) })
-	err = k.LoadSpecs(callSpec, lifeSpec, common)
+	if err = k.LoadSpecs(callSpec, lifeSpec, common); err == nil {
+		meanwhile(k)
+	}
 	beside.Wait()
 	if err != nil {
 		if s != nil {

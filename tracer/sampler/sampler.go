@@ -3,6 +3,7 @@ package sampler
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,47 +38,67 @@ func loadSampler(k *kernel.Programs, options Options) (*Sampler, error) {
 	return newSampler(spec, k.Replacements(spec), options)
 }
 
-// newSampler loads the clock's program beside those of waits: half of the verifier's work
-// each.
+// walkers are the programs that walk stacks: each is a third of the verifier's work, which
+// looks at one program on one CPU.
+var walkers = []string{clockProgram, switchProgram, syscallEnd}
+
+// newSampler loads the programs that walk stacks beside each other.
 func newSampler(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, options Options) (*Sampler, error) {
 	if options.onlyIO() {
-		c, err := bpf.Load(kernel.OnlyPrograms(spec, func(name string) bool { return name == syscallEnd || name == syscallBegin }), shared)
+		c, err := bpf.Load(kernel.OnlyPrograms(spec, func(name string) bool { return name == syscallEnd || ofIO[name] }), shared)
 		if err != nil {
 			return nil, kernel.LoadError("the programs of reads and writes", err)
 		}
 		return &Sampler{collection: c, endIO: func() {}}, nil
 	}
-	clock := kernel.OnlyPrograms(spec, func(name string) bool { return name == clockProgram })
-	waits := kernel.OnlyPrograms(spec, func(name string) bool { return name != clockProgram && (name != syscallBegin || options.IO) })
-	tables, err := bpf.Load(kernel.OnlyPrograms(spec, func(string) bool { return false }), shared)
+	c, err := bpf.Load(kernel.OnlyPrograms(spec, func(string) bool { return false }), shared)
 	if err != nil {
 		return nil, kernel.LoadError("the tables of samples", err)
 	}
-	defer tables.Close()
-	var ticks *ebpf.Collection
-	var tickErr error
-	var beside sync.WaitGroup
-	beside.Go(func() { ticks, tickErr = bpf.Load(clock, tables.Maps) })
-	c, err := bpf.Load(waits, tables.Maps)
-	beside.Wait()
-	if ticks != nil {
-		defer ticks.Close()
+	parts := []*ebpf.CollectionSpec{kernel.OnlyPrograms(spec, func(name string) bool {
+		return !slices.Contains(walkers, name) && (options.IO || !ofIO[name])
+	})}
+	for _, walker := range walkers {
+		parts = append(parts, kernel.OnlyPrograms(spec, func(name string) bool { return name == walker }))
 	}
-	if err := errors.Join(err, tickErr); err != nil {
-		if c != nil {
-			c.Close()
-		}
+	if err := loadBeside(parts, c); err != nil {
+		c.Close()
 		return nil, kernel.LoadError("the sampling programs", err)
 	}
-	c.Programs[clockProgram] = ticks.DetachProgram(clockProgram)
 	return &Sampler{collection: c, endIO: func() {}}, nil
 }
 
+// loadBeside adds the programs of some specifications, which are loaded beside each other,
+// to a collection that has their maps.
+func loadBeside(parts []*ebpf.CollectionSpec, c *ebpf.Collection) error {
+	loaded, failed := make([]*ebpf.Collection, len(parts)), make([]error, len(parts))
+	var all sync.WaitGroup
+	for i, part := range parts {
+		all.Go(func() { loaded[i], failed[i] = bpf.Load(part, c.Maps) })
+	}
+	all.Wait()
+	for _, one := range loaded {
+		if one == nil {
+			continue
+		}
+		for name := range one.Programs {
+			c.Programs[name] = one.DetachProgram(name)
+		}
+		one.Close()
+	}
+	return errors.Join(failed...)
+}
+
 const (
-	clockProgram = "sample_tick"
-	syscallBegin = "io_begin"
-	syscallEnd   = "sample_syscall_end"
+	clockProgram  = "sample_tick"
+	switchProgram = "sample_switch"
+	syscallBegin  = "io_begin"
+	syscallEnd    = "sample_syscall_end"
+	majorFault    = "io_fault"
 )
+
+// ofIO are the programs of reads and writes alone.
+var ofIO = map[string]bool{syscallBegin: true, majorFault: true}
 
 // Spec reads the programs, for this kernel.
 func Spec(k *kernel.Programs, options Options) (*ebpf.CollectionSpec, error) {
@@ -110,7 +131,12 @@ func Spec(k *kernel.Programs, options Options) (*ebpf.CollectionSpec, error) {
 // Start begins to look: so many times a second at each CPU, and at waits.
 func (s *Sampler) Start(options Options) error {
 	if options.Frequency > 0 {
-		if err := s.startClock(options.Frequency); err != nil {
+		if err := s.onEachCPU("the sampling clock", clockProgram, unix.PERF_COUNT_SW_CPU_CLOCK, uint64(time.Second)/uint64(options.Frequency)); err != nil {
+			return err
+		}
+	}
+	if options.IO {
+		if err := s.onEachCPU("the counter of major faults", majorFault, unix.PERF_COUNT_SW_PAGE_FAULTS_MAJ, 1); err != nil {
 			return err
 		}
 	}
@@ -136,7 +162,7 @@ func watching(options Options) []string {
 		programs = append(programs, syscallEnd)
 	}
 	if options.OffCPU > 0 {
-		programs = append(programs, "sample_waking", "sample_switch")
+		programs = append(programs, "sample_waking", switchProgram)
 	}
 	if options.IO {
 		programs = append(programs, syscallBegin)
@@ -144,35 +170,35 @@ func watching(options Options) []string {
 	return programs
 }
 
-// startClock opens a software clock on each CPU. It is no hardware counter: it
-// runs in virtual machines, and its interrupt can be masked, so that the
-// program may use spin locks. The period is fixed: every sample stands for the
-// same time.
-func (s *Sampler) startClock(frequency int) error {
+// onEachCPU runs a program every so often (period) that an event of the kernel's software
+// comes on a CPU. The clock is no hardware counter: it runs in virtual machines, and its
+// interrupt can be masked, so that the program may use spin locks. The period is fixed:
+// every sample stands for the same time.
+func (s *Sampler) onEachCPU(what, program string, config, period uint64) error {
 	cpus, err := onlineCPUs()
 	if err != nil {
 		return err
 	}
 	for _, cpu := range cpus {
 		attr := unix.PerfEventAttr{
-			Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK,
-			Size: unix.PERF_ATTR_SIZE_VER1, Sample: uint64(time.Second) / uint64(frequency), Bits: unix.PerfBitDisabled,
+			Type: unix.PERF_TYPE_SOFTWARE, Config: config,
+			Size: unix.PERF_ATTR_SIZE_VER1, Sample: period, Bits: unix.PerfBitDisabled,
 		}
 		fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
 		if errors.Is(err, unix.ENODEV) {
 			continue // it went offline
 		}
 		if err != nil {
-			return fmt.Errorf("opening the sampling clock of CPU %d: %w", cpu, features.NotPermitted(err))
+			return fmt.Errorf("opening %s of CPU %d: %w", what, cpu, features.NotPermitted(err))
 		}
 		s.events = append(s.events, fd)
-		l, err := link.AttachRawLink(link.RawLinkOptions{Target: fd, Program: s.collection.Programs[clockProgram], Attach: ebpf.AttachPerfEvent})
+		l, err := link.AttachRawLink(link.RawLinkOptions{Target: fd, Program: s.collection.Programs[program], Attach: ebpf.AttachPerfEvent})
 		if err != nil {
-			return fmt.Errorf("attaching to the sampling clock of CPU %d: %w", cpu, features.NotPermitted(err))
+			return fmt.Errorf("attaching to %s of CPU %d: %w", what, cpu, features.NotPermitted(err))
 		}
 		s.links = append(s.links, l)
 		if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
-			return fmt.Errorf("starting the sampling clock of CPU %d: %w", cpu, err)
+			return fmt.Errorf("starting %s of CPU %d: %w", what, cpu, err)
 		}
 	}
 	return nil

@@ -93,7 +93,7 @@ func (c *checker) add(i int32, set uint8) {
 }
 
 // findRoots enters every instruction that nothing known leads to, but for
-// padding; then whatever is left, such as a loop nobody enters.
+// padding; then whatever is left, such as a loop that is never entered.
 func (c *checker) findRoots() {
 	into := make([]bool, len(c.ins))
 	for i := range c.ins {

@@ -158,7 +158,7 @@ func TestEntrySites(t *testing.T) {
 			c0035fd6
 			c0035fd6`,
 			need: Need{Args: 0xff, Return: true, Stack: true}, offset: 4, cost: CostEmulated, reason: "conditional branch after bti"},
-		{claim: "arm64: alloca moves the stack pointer by what nobody knows", arch: ARM64, code: `
+		{claim: "arm64: alloca moves the stack pointer by an unknown amount", arch: ARM64, code: `
 			ff6320cb  # sub sp,sp,x0
 			40000034  # cbz w0
 			c0035fd6

@@ -67,7 +67,7 @@ func (i *interpreters) mapped(p *process.Process, libraries []*process.Library) 
 }
 
 // refuse remembers that a process's interpreter is of no use. One whose process
-// Ended meanwhile is nobody's concern.
+// ended meanwhile needs nothing.
 func (i *interpreters) refuse(p *process.Process, err error) {
 	i.set(p.PID, &interpreter{})
 	if !p.Alive() {

@@ -32,6 +32,14 @@ type space struct {
 	ended      bool   // its process has ended; guarded by spaces.mu
 }
 
+// changes is the space's generation now; of nil, too.
+func (s *space) changes() uint32 {
+	if s == nil {
+		return 0
+	}
+	return s.generation.Load()
+}
+
 // spaces are those of all traced processes, told by the manager, asked by the
 // decoder.
 type spaces struct {
@@ -150,7 +158,7 @@ func NewTable(spaces *spaces, totals *Totals) *Table {
 	}
 }
 
-// SetLimit says how many different stacks have a row at the most; MaxStacks if nobody says.
+// SetLimit says how many different stacks have a row at the most; MaxStacks by default.
 func (t *Table) SetLimit(most int) { t.quota.limit = most }
 
 // TakeRows returns the rows of the stacks that are new, for the sink; they are good
@@ -197,11 +205,8 @@ func (t *Table) IDOf(raw uint64) *int64 {
 // Add takes the frames of a stack. They come again in each epoch, which is
 // news only if the process has mapped something else meanwhile.
 func (t *Table) Add(r *stackRecord) {
-	generation := uint32(0)
 	space := t.spaces.of(r.Tgid)
-	if space != nil {
-		generation = space.generation.Load()
-	}
+	generation := space.changes()
 	if known, ok := t.raw.Get(r.Id); ok && known.generation == generation {
 		return
 	}
@@ -217,6 +222,27 @@ func (t *Table) Add(r *stackRecord) {
 		t.rows = append(t.rows, event.Stack{ID: id, Frames: frames, Folded: symbolize.FoldLabels(t.naming.labels), Status: status, Inferred: inferredFrames(r)})
 	}
 	t.raw.Put(r.Id, cachedStack{id, t.pythonFrames(r, owner, frames, id, ok), callerOf(r, frames), generation, status, !ok})
+}
+
+// ReadPython reads the names of a stack's Python code, so that Add need not, by when the
+// code may be gone. It returns the code that a call comes from; nil where that is not
+// told, where it was before, and for stacks of samples.
+func ReadPython(t *Table, r *stackRecord) (caller *cpython.Code) {
+	if len(r.python) == 0 {
+		return nil
+	}
+	if known, ok := t.raw.Get(r.Id); ok && known.generation == t.spaces.of(r.Tgid).changes() {
+		return nil
+	}
+	if python := t.interpreters.of(r.Tgid); python != nil && python.python != nil {
+		for i, f := range r.python {
+			code := python.python.Resolver.Read(f.Code, f.Checksum)
+			if i == 0 && r.OfCall != 0 {
+				caller = code
+			}
+		}
+	}
+	return caller
 }
 
 // ownerOf is who pays for a stack's row.

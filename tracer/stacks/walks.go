@@ -95,8 +95,13 @@ func (w *Walks) Remapped(p *process.Process, libraries []*process.Library) {
 func (w *Walks) Wait()                    { w.unwinder.Wait() }
 func (w *Walks) Progress() (done, of int) { return w.unwinder.Progress() }
 
-// Unresolved counts the Python frames without a name, by reason.
-func (w *Walks) Unresolved() map[string]uint64 { return w.interpreters.unresolved() }
+// Unresolved counts the Python frames without a name, by reason. It may be asked of nil.
+func (w *Walks) Unresolved() map[string]uint64 {
+	if w == nil {
+		return nil
+	}
+	return w.interpreters.unresolved()
+}
 
 // Unnamed counts what limits have cost: frames in files that were closed to make room
 // for others, functions whose names take too long to demangle.

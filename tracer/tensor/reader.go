@@ -199,7 +199,7 @@ func (o *Operator) readType(s *slot, w uint64) {
 
 // shapes puts what was read into the columns of a span.
 func (o *Operator) shapes(slots []slot) *Shapes {
-	var dims, types, strides strings.Builder
+	var dims, types, strides, bytes, devices strings.Builder
 	arguments := flops.Arguments{}
 	write := func(b *strings.Builder, i int, text string) {
 		if i > 0 {
@@ -207,14 +207,17 @@ func (o *Operator) shapes(slots []slot) *Shapes {
 		}
 		b.WriteString(text)
 	}
-	for _, b := range []*strings.Builder{&dims, &types, &strides} {
+	columns := []*strings.Builder{&dims, &types, &strides, &bytes, &devices}
+	for _, b := range columns {
 		b.WriteByte('[')
 	}
 	for i, a := range o.Arguments {
 		sizes, steps, many, kind, concrete := []int64(nil), []int64(nil), []int64(nil), a.Type, ""
+		size, place := "null", ""
 		if a.Slot >= 0 {
 			s := &slots[a.Slot]
 			concrete = s.concrete(a.Kind)
+			size, place = s.bytes(), s.place()
 			switch a.Kind {
 			case One, Perhaps:
 				kind = ""
@@ -233,13 +236,15 @@ func (o *Operator) shapes(slots []slot) *Shapes {
 		write(&dims, i, list(append(many, sizes...)))
 		write(&strides, i, list(steps))
 		write(&types, i, strconv.Quote(kind))
+		write(&bytes, i, size)
+		write(&devices, i, strconv.Quote(place))
 		arguments.Dims, arguments.Types = append(arguments.Dims, sizes), append(arguments.Types, kind)
 		arguments.Concrete = append(arguments.Concrete, concrete)
 	}
-	for _, b := range []*strings.Builder{&dims, &types, &strides} {
+	for _, b := range columns {
 		b.WriteByte(']')
 	}
-	shape := &event.Shape{Dims: dims.String(), Types: types.String(), Strides: strides.String(), Source: Source}
+	shape := &event.Shape{Dims: dims.String(), Types: types.String(), Strides: strides.String(), Bytes: bytes.String(), Devices: devices.String(), Source: Source}
 	within := *shape
 	if work, ok := flops.Of(o.Name, arguments); ok {
 		shape.FLOPs = &work.FLOPs

@@ -57,6 +57,7 @@ func TestShapesAreThoseOfTheTensors(t *testing.T) {
 	s := shapes.Detail.Shape
 	if s.Dims != "[[16], [5, 8], [8, 16], [], []]" || s.Strides != "[[1], [8, 1], [16, 1], [], []]" ||
 		s.Types != `["float", "float", "float", "Scalar", "Scalar"]` || s.Source != "measured" ||
+		s.Bytes != "[64, 160, 512, null, null]" || s.Devices != `["cpu", "cpu", "cpu", "", ""]` ||
 		*s.FLOPs != 2*5*8*16+5*16 || *s.BytesMoved != 4*(16+5*8+8*16+5*16) {
 		t.Errorf("%+v, %d FLOPs, %d bytes", s, *s.FLOPs, *s.BytesMoved)
 	}
@@ -169,5 +170,36 @@ func TestLayoutsAreByVersion(t *testing.T) {
 		if l, ok := LayoutOf(version); ok {
 			t.Errorf("%q: %+v", version, l)
 		}
+	}
+}
+
+// A list has the bytes of all its tensors, and the device of the first, where that is
+// known: of all that were looked at, and all of one type.
+func TestListsHaveTheirBytesAndDevice(t *testing.T) {
+	o, ok := Parse("aten::cat", "_ZN2at4_ops3cat4callERKN3c108IListRefINS_6TensorEEEl", "Tensor", ABI{Machine: elf.MachineX86_64})
+	if !ok {
+		t.Fatal("cat is not parsed")
+	}
+	const cuda = 1
+	tensors := func(count, looked, same uint64) bpf.CallTensorSlot {
+		return bpf.CallTensorSlot{Word: [14]uint64{count, 300, looked, 6 | cuda<<16 | 2<<24 | 1<<32, same}}
+	}
+	dim := bpf.CallTensorSlot{Word: [14]uint64{1}}
+	for want, of := range map[string]bpf.CallTensorSlot{
+		"[1200, null]":  tensors(3, 3, 3),
+		"[null, null]":  tensors(100, 64, 64),
+		"[null, null] ": tensors(3, 3, 2),
+	} {
+		s, ok := NewReader().Read(record(bpf.CallTensorOutcomeTENSOR_READ, of, dim), o, &Trust{Agreed: 1})
+		if !ok {
+			t.Fatal("not read")
+		}
+		if shape := s.Detail.Shape; shape.Bytes != strings.TrimSpace(want) || shape.Devices != `["cuda:2", ""]` || shape.Types != `["TensorList", "Scalar"]` {
+			t.Errorf("%+v, want %s", shape, want)
+		}
+	}
+	empty, _ := NewReader().Read(record(bpf.CallTensorOutcomeTENSOR_READ, bpf.CallTensorSlot{}, dim), o, &Trust{Agreed: 1})
+	if shape := empty.Detail.Shape; shape.Bytes != "[null, null]" || shape.Devices != `["", ""]` || shape.Dims != "[[0], []]" {
+		t.Errorf("an empty list: %+v", shape)
 	}
 }

@@ -1,5 +1,11 @@
 package tensor
 
+import (
+	"strconv"
+
+	"github.com/ebpfprof/ebpfprof/internal/flops"
+)
+
 // scalarTypes are the names of c10::ScalarType by their numbers, as torch.profiler
 // writes them: the names of their C++ types. From torch/headeronly/core/ScalarType.h
 // of 2.15.0; none has ever changed its number.
@@ -22,4 +28,33 @@ func typeName(number uint16) string {
 		return scalarTypes[number]
 	}
 	return ""
+}
+
+// deviceTypes are the names of c10::DeviceType by their numbers, as PyTorch writes them
+// (torch/headeronly/core/DeviceType.h of 2.15.0; number 8 was called ort before).
+var deviceTypes = [...]string{
+	"cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla", "vulkan", "metal", "xpu", "mps",
+	"meta", "hpu", "ve", "lazy", "ipu", "mtia", "privateuseone",
+}
+
+// place is the device of a tensor, or of the first of a list, as PyTorch writes it; "" is none.
+func (s *slot) place() string {
+	switch {
+	case !s.there || s.device < 0 || int(s.device) >= len(deviceTypes):
+		return ""
+	case s.index < 0:
+		return deviceTypes[s.device]
+	}
+	return deviceTypes[s.device] + ":" + strconv.Itoa(int(s.index))
+}
+
+// bytes are those of the elements of a tensor, or of all in a list, as JSON: null where
+// that is not known, as of a list with tensors of several types, or of more than are
+// looked at.
+func (s *slot) bytes() string {
+	size := flops.ElementSize(typeName(s.kind))
+	if !s.there || s.unmatched || size <= 0 {
+		return "null"
+	}
+	return strconv.FormatUint(s.elements*uint64(size), 10)
 }

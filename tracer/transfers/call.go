@@ -21,6 +21,9 @@ func (t *Table) Call(r *bpf.SampleIoCallRecord, name string) event.Span {
 	}
 	detail := &event.Detail{}
 	detail.FileSystem, detail.Mount, _ = t.place(r.Tgid, &r.Class)
+	if of := t.threads[r.Tid]; of != nil && of.bornNS == r.BornNs {
+		detail.Path = of.path(r.Slot, r.Generation, detail.Mount)
+	}
 	if t.waits {
 		waited := int64(r.WaitedNs)
 		detail.WaitedNS = &waited
@@ -43,5 +46,5 @@ func (t *Table) Call(r *bpf.SampleIoCallRecord, name string) event.Span {
 // maxErrno is the largest number of an error: include/linux/err.h.
 const maxErrno = 4095
 
-// operationSync is IO_SYNC of bpf/io.h.
-const operationSync = 3
+// operationSync is IO_SYNC of bpf/io.h, operationFault IO_FAULT.
+const operationSync, operationFault = 3, 4

@@ -30,6 +30,7 @@ type thread struct {
 	bornNS uint64
 	pid    uint32
 	slots  [slots]sums
+	paths  [slots]filePath
 	passed uint64
 }
 
@@ -73,7 +74,9 @@ func (t *Table) Sums(r *bpf.SampleIoRecord) (event.IO, bool) {
 	if !ok {
 		return event.IO{}, false
 	}
-	return t.row(r, &grown), true
+	row := t.row(r, &grown)
+	row.Path = of.path(uint32(r.Slot), r.Generation, row.Mount)
+	return row, true
 }
 
 // thread is the one that a record is of; nil where it is of one that had the number before.
@@ -155,7 +158,7 @@ func text(c []int8) string {
 	return string(b)
 }
 
-var operations = map[uint8]string{1: event.IORead, 2: event.IOWrite, 3: event.IOSync}
+var operations = map[uint8]string{1: event.IORead, 2: event.IOWrite, operationSync: event.IOSync, operationFault: event.IOFault}
 
 // kinds are the words for st_mode >> 12.
 var kinds = map[uint8]string{
@@ -163,8 +166,8 @@ var kinds = map[uint8]string{
 	unix.S_IFDIR >> 12: event.IODirectory, unix.S_IFREG >> 12: event.IOFile, unix.S_IFSOCK >> 12: event.IOSocket,
 }
 
-// several is IO_SEVERAL of bpf/wire.h.
-const several = 255
+// several is IO_SEVERAL of bpf/wire.h, memory IO_MEMORY.
+const several, memory = 255, 15
 
 func kindOf(c *bpf.SampleIoClass) string {
 	switch kind := kinds[c.Type]; {
@@ -172,6 +175,10 @@ func kindOf(c *bpf.SampleIoClass) string {
 		return kind
 	case c.Type == several:
 		return ""
+	case c.Type == memory:
+		return event.IOMemory
+	case c.Operation == operationFault && c.System[0] == 0:
+		return "" // the kernel did not say what is mapped there
 	case c.System[0] == 0:
 		return event.IONone
 	}

@@ -154,3 +154,62 @@ func TestALongCallIsASpan(t *testing.T) {
 		t.Errorf("%+v %+v", s, s.Detail)
 	}
 }
+
+func pathRecord(generation uint32, whole uint8, names ...string) *bpf.SampleIoPathRecord {
+	r := &bpf.SampleIoPathRecord{Tgid: 7, Tid: 8, BornNs: 100, Slot: 2, Generation: generation, Whole: whole}
+	for _, name := range names {
+		for _, c := range []byte(name + "\x00") {
+			r.Names[r.Bytes] = int8(c)
+			r.Bytes++
+		}
+	}
+	return r
+}
+
+// TestPathsAreThoseOfThePlace: of its present file, cleaned, below the mount's directory.
+func TestPathsAreThoseOfThePlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		mountinfo string
+		path      *bpf.SampleIoPathRecord
+		want      string
+	}{
+		"whole":                 {"3 1 8:1 / /data rw - ext4 s rw\n", pathRecord(5, 1, "1.npy", "train"), "/data/train/1.npy"},
+		"on the root":           {"3 1 8:1 / / rw - ext4 s rw\n", pathRecord(5, 1, "1.npy", "train"), "/train/1.npy"},
+		"cut":                   {"3 1 8:1 / /data rw - ext4 s rw\n", pathRecord(5, 0, "1.npy", "train"), "/data/…/train/1.npy"},
+		"cut on the root":       {"3 1 8:1 / / rw - ext4 s rw\n", pathRecord(5, 0, "1.npy"), "…/1.npy"},
+		"a file is mounted":     {"3 1 8:1 / /data/one rw - ext4 s rw\n", pathRecord(5, 1), "/data/one"},
+		"no such mount":         {"", pathRecord(5, 1, "1.npy", "train"), "train/1.npy"},
+		"no UTF-8":              {"3 1 8:1 / /data rw - ext4 s rw\n", pathRecord(5, 1, "\xff\x1b"), "/data/\uFFFD\x1b"},
+		"another's":             {"3 1 8:1 / /data rw - ext4 s rw\n", pathRecord(4, 1, "1.npy"), ""},
+		"nothing could be read": {"3 1 8:1 / /data rw - ext4 s rw\n", pathRecord(5, 0), ""},
+	} {
+		table, _ := testTable(c.mountinfo)
+		table.Path(c.path)
+		row, _ := table.Sums(record(func(r *bpf.SampleIoRecord) { r.Slot, r.Generation, r.Sums = 2, 5, sumsOf(1, 1, 1) }))
+		call := table.Call(&bpf.SampleIoCallRecord{Tgid: 7, Tid: 8, BornNs: 100, Slot: 2, Generation: 5, Class: record(func(*bpf.SampleIoRecord) {}).Class}, "read")
+		if row.Path != c.want || call.Detail.Path != c.want {
+			t.Errorf("%s: %q, of a long call %q, want %q", name, row.Path, call.Detail.Path, c.want)
+		}
+	}
+	hostile := pathRecord(5, 1)
+	hostile.Bytes = 1 << 30
+	table, _ := testTable("")
+	table.Path(hostile) // more than there is
+}
+
+// TestFaultsHaveNoBytes: and are of memory where no file is mapped.
+func TestFaultsHaveNoBytes(t *testing.T) {
+	for kind, change := range map[string]func(*bpf.SampleIoClass){
+		"file": func(*bpf.SampleIoClass) {}, "memory": func(c *bpf.SampleIoClass) { *c = bpf.SampleIoClass{Type: memory} },
+		"": func(c *bpf.SampleIoClass) { *c = bpf.SampleIoClass{} }, // Linux before 5.17
+	} {
+		table, _ := testTable("")
+		row, ok := table.Sums(record(func(r *bpf.SampleIoRecord) {
+			change(&r.Class)
+			r.Class.Operation, r.Sums = operationFault, bpf.SampleIoSums{Calls: 3, WaitedNs: 70}
+		}))
+		if !ok || row.Operation != "fault" || row.Kind != kind || row.Calls != 3 || *row.WaitedNS != 70 {
+			t.Errorf("%q: %+v", kind, row)
+		}
+	}
+}

@@ -94,7 +94,7 @@ type worker struct{ *Unwinder }
 
 func (w worker) run() {
 	defer close(w.ended)
-	defer w.options.Cache.Prune()
+	defer func(began time.Time) { w.options.Cache.Prune(began) }(time.Now())
 	for range w.queue.work {
 		for f := w.next(); f != nil; f = w.next() {
 			began := time.Now()

@@ -149,7 +149,7 @@ func (x *files) drop(gone []*file) {
 	maps.DeleteFunc(x.byOrigin, func(_ string, f *file) bool { return slices.Contains(gone, f) })
 }
 
-// abandon gives up a file that nobody maps and whose table is not begun.
+// abandon gives up a file that no process maps and whose table is not begun.
 func (x *files) abandon(f *file) {
 	if len(f.mappers) > 0 || !x.queue.remove(f) {
 		return

@@ -58,7 +58,7 @@ func (l *leaves) grow() error {
 	return nil
 }
 
-// release gives leaves back; nobody may read them any more.
+// release gives leaves back; no reader may use them any more.
 func (l *leaves) release(r run) {
 	i, _ := slices.BinarySearchFunc(l.free, r.first, func(f run, first int) int { return f.first - first })
 	l.free = slices.Insert(l.free, i, r)

@@ -150,7 +150,7 @@ func (u *Unwinder) load(t *processTable) error {
 	return nil
 }
 
-// leave takes a process off the files that it maps no more. An inode that nobody
+// leave takes a process off the files that it maps no more. An inode that no process
 // maps may be another file's tomorrow.
 func (u *Unwinder) leave(old, now *processTable) {
 	for f := range old.files {

@@ -102,7 +102,7 @@ func (u *Unwinder) Refused() Refused {
 // files, bytes, rules.
 type Used struct{ Files, MaxFiles, Bytes, MaxBytes, Rules, MaxRules int }
 
-// Used says how full the kernel's tables are. What nobody maps any more counts until
+// Used says how full the kernel's tables are. What no process maps any more counts until
 // its room is needed.
 func (u *Unwinder) Used() Used {
 	_, bytes := u.Memory()

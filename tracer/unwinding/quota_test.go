@@ -84,7 +84,7 @@ func TestNobodyTakesAllOfTheUnwindTables(t *testing.T) {
 	}
 }
 
-// Numbers, leaves and rules of files that nobody maps any more are given to others: a
+// Numbers, leaves and rules of files that no process maps any more are given to others: a
 // process that loads ever new files never runs out.
 func TestTablesOfFilesThatWereUnmappedMakeRoomForEver(t *testing.T) {
 	u := crowded(t)

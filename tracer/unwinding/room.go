@@ -82,6 +82,7 @@ func (r *room) forget(f *file) {
 // the copies of a library in several containers do.
 type image struct {
 	run
+	unwind.Image
 	rules  []unwind.Rule
 	of     *share // of the process for which it was written
 	users  int
@@ -142,7 +143,7 @@ func (r *room) write(t *unwind.Table, by *share) (*image, error) {
 	}
 	by.take(amount{leaves: count})
 	// The table's own rules are in a file that is unmapped soon.
-	return &image{run: run{first, count}, rules: slices.Clone(t.Rules), of: by}, nil
+	return &image{run: run{first, count}, Image: t.Image(), rules: slices.Clone(t.Rules), of: by}, nil
 }
 
 // release gives a file's table back; its room with the last user.

@@ -98,7 +98,38 @@ func TestAProcessIsWalkedBeforeItsMappingsAreTold(t *testing.T) {
 	}
 }
 
-// A program and its dynamic linker are found as it begins.
+// endOfSystemCalls runs the program at the end of all system calls, with maps of others.
+func endOfSystemCalls(t *testing.T, maps map[string]*ebpf.Map) {
+	t.Helper()
+	spec, err := bpf.LoadSample()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const program = "sample_syscall_end"
+	for name := range spec.Programs {
+		if name != program {
+			delete(spec.Programs, name)
+		}
+	}
+	shared := map[string]*ebpf.Map{}
+	for name, m := range maps {
+		if spec.Maps[name] != nil && !strings.HasPrefix(name, ".") {
+			shared[name] = m
+		}
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	t.Cleanup(c.Close)
+	l, err := link.AttachTracing(link.TracingOptions{Program: c.Programs[program]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+}
+
+// A program and its dynamic linker are found as it begins, its libraries as they are mapped.
 func TestAProgramIsFoundAsItBegins(t *testing.T) {
 	h := newHarness(t, Options{})
 	if err := features.HaveProgramHelper(ebpf.Kprobe, asm.FnFindVma); err != nil {
@@ -123,6 +154,9 @@ func TestAProgramIsFoundAsItBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	maps := h.maps.Replacements(spec)
+	maps["targets"] = life.Maps["targets"]
+	endOfSystemCalls(t, maps)
 
 	shell := exec.Command("/bin/sh", "-c", `read go; exec "$0" 1 wait`, program)
 	in, err := shell.StdinPipe()
@@ -148,14 +182,14 @@ func TestAProgramIsFoundAsItBegins(t *testing.T) {
 		Count uint64
 		VMAs  [16]struct{ Start, Bytes, Address, File uint64 }
 	}
-	if err := h.maps.vmas.Lookup(uint32(shell.Process.Pid), &found); err != nil || found.Count != 2 {
-		t.Fatalf("%d mappings are found, want the program's and the linker's (%v)", found.Count, err)
+	if err := h.maps.vmas.Lookup(uint32(shell.Process.Pid), &found); err != nil || found.Count != 4 {
+		t.Fatalf("%d mappings are found, want those of the program, the linker and two libraries (%v)", found.Count, err)
 	}
 	libraries, err := (&process.Process{PID: shell.Process.Pid}).Libraries()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, of := range []string{filepath.Base(program), "ld-linux"} {
+	for i, of := range []string{filepath.Base(program), "ld-linux", "libframes.so", "libc.so"} {
 		in := slices.ContainsFunc(libraries, func(l *process.Library) bool {
 			return strings.HasPrefix(filepath.Base(l.Path), of) &&
 				slices.ContainsFunc(l.Segments, func(s process.Segment) bool { return s.Start == found.VMAs[i].Start })

@@ -15,6 +15,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // walker is the walk of bpf/unwind.h in user space (testdata/native/walk.c):
@@ -25,6 +26,10 @@ type walker struct {
 	in     *bufio.Writer
 	out    io.Reader
 	shards []shard
+
+	memory  memory // as say was told
+	machine elf.Machine
+	outside *Unwinder // whose walk from outside is to find the same; may be nil
 }
 
 func newWalker(t testing.TB, machine string) *walker {
@@ -60,6 +65,7 @@ func (w *walker) say(letter byte, values ...any) {
 			w.t.Fatal(err)
 		}
 	}
+	w.memory.say(letter, body.Bytes())
 	w.in.WriteByte(letter)
 	binary.Write(w.in, binary.LittleEndian, uint32(body.Len()))
 	w.in.Write(body.Bytes())
@@ -111,25 +117,8 @@ func (w *walker) walk(start bpf.NativeWalkNativeTaken) nativeStack {
 	if err := binary.Read(w.out, binary.LittleEndian, &stack); err != nil {
 		w.t.Fatalf("no answer from the walk in user space: %v", err)
 	}
+	w.compare(bpf.PythonWalkWalkStart(start.Start), &stack)
 	return stack
-}
-
-// nativeStack is struct native_stack of bpf/stack.h.
-type nativeStack struct {
-	SP             uint64
-	Count, Outcome uint32
-	Frame          [256]struct {
-		PC         uint64
-		CFA, Flags uint32
-	}
-}
-
-func (s *nativeStack) pcs() []uint64 {
-	var pcs []uint64
-	for _, f := range s.Frame[:s.Count] {
-		pcs = append(pcs, f.PC)
-	}
-	return pcs
 }
 
 // tape is a made-up process: one file whose functions have the rules of a test,
@@ -139,6 +128,7 @@ type tape struct {
 	unwinder *Unwinder
 	stack    []byte
 	text     map[uint64][]byte // instructions, by where they end
+	file     *file
 }
 
 const (
@@ -151,6 +141,11 @@ func newTape(t *testing.T, machine string, rules ...unwind.Rule) *tape {
 	u := newUnwinder(w, Options{})
 	t.Cleanup(u.Close)
 	s := &tape{walker: w, unwinder: u}
+	w.outside, w.machine = u, elf.MachineX86_64
+	if machine == "arm64" {
+		w.machine = elf.MachineARM64
+	}
+	s.file = &file{number: firstFile, mappers: map[int]bool{}}
 	s.publish(machine, rules...)
 	p := &processTable{mappings: []mapping{
 		{start: codeStart, end: codeStart + 0x10000, file: firstFile, address: 0x10000},
@@ -160,6 +155,8 @@ func newTape(t *testing.T, machine string, rules ...unwind.Rule) *tape {
 	if err := w.putProcess(1, p.entry()); err != nil {
 		t.Fatal(err)
 	}
+	p.process, p.files = &process.Process{PID: 1}, map[*file]bool{s.file: true}
+	u.processes[1] = p
 	return s
 }
 
@@ -179,7 +176,7 @@ func (s *tape) publish(machine string, rules ...unwind.Rule) {
 		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4+2:], uint16((i+1)%(len(rules)+1))|1<<15)
 	}
 	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 15, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}}, rules...), Leaves: leaf}
-	if err := s.unwinder.room.publish(&file{number: firstFile, mappers: map[int]bool{}}, table, unwind.Digest{}); err != nil {
+	if err := s.unwinder.room.publish(s.file, table, unwind.Digest{}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.send()
@@ -460,7 +457,7 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	}
 	first := unused.image.first
 	if _, err := add("third", true); err != nil {
-		t.Errorf("no room beside a table that nobody maps: %v", err)
+		t.Errorf("no room beside a table that no process maps: %v", err)
 	}
 	if u.files.byOrigin["unused"] != nil || u.files.byOrigin["mapped"] != mapped || u.files.byOrigin["third"].image.first != first {
 		t.Errorf("the wrong table went: %v", u.files.byOrigin)

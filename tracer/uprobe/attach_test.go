@@ -180,6 +180,10 @@ func BenchmarkSites(b *testing.B) {
 	}
 }
 
+// mostSites is how many there are before the first that the kernel refuses (a first
+// instruction that it can't single-step), which would undo the whole link.
+const mostSites = 1500
+
 // someSites are the entries of functions of a library, as many as asked for.
 func someSites(t testing.TB, path string, n int) (sites Sites) {
 	t.Helper()

@@ -46,7 +46,9 @@ func attachAll(path string, program *ebpf.Program, sites Sites, how How) (link.L
 		return uint64(uintptr(p))
 	}
 	what.path, what.offsets, what.cookies = address(unsafe.Pointer(&name[0])), address(unsafe.Pointer(&sites.Offsets[0])), address(unsafe.Pointer(&sites.Cookies[0]))
+	changing.Lock()
 	fd, err := sheltered(unix.SYS_BPF, unix.BPF_LINK_CREATE, uintptr(address(unsafe.Pointer(what))), unsafe.Sizeof(*what))
+	changing.Unlock()
 	runtime.KeepAlive(program)
 	switch {
 	case errors.Is(err, unix.ESRCH):
@@ -60,9 +62,26 @@ func attachAll(path string, program *ebpf.Program, sites Sites, how How) (link.L
 // shelteredLink is one whose probes are taken out in a process of their own.
 type shelteredLink struct{ link.Link }
 
-// Close closes the link. The kernel takes out what it holds when its last descriptor is
-// closed, which is a copy that the other process closes.
-func (l shelteredLink) Close() error {
+// Close takes the probes out and returns when the kernel has let go of them.
+func (l shelteredLink) Close() error { return l.Remove()() }
+
+// Remove takes the probes out. It returns when no call of the job meets them any more, or
+// nearly so; what it returns waits until the kernel has let go of them as well, which takes
+// some grace periods of RCU, 40 ms and more. The kernel takes out what a link holds when its
+// last descriptor is closed, which is a copy that the other process closes.
+func (l shelteredLink) Remove() (wait func() error) {
+	closing, err := l.remove()
+	return func() error {
+		for _, c := range closing {
+			_, closed := c.wait()
+			err = errors.Join(err, closed)
+		}
+		return err
+	}
+}
+
+// remove begins the calls that take the probes out.
+func (l shelteredLink) remove() (closing []*call, err error) {
 	var last []int
 	keep := func(fd int) {
 		if copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
@@ -78,10 +97,9 @@ func (l shelteredLink) Close() error {
 			event.Close()
 		}
 	}
-	err := l.Link.Close()
+	err = l.Link.Close()
 	for _, fd := range last {
-		_, closeErr := sheltered(unix.SYS_CLOSE, uintptr(fd), 0, 0)
-		err = errors.Join(err, closeErr)
+		closing = append(closing, inTurn(unix.SYS_CLOSE, uintptr(fd)))
 	}
-	return err
+	return closing, err
 }

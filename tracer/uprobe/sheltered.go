@@ -22,24 +22,64 @@ import (
 // pinned by the caller. Where the system allows no further process, the call is made as
 // any other.
 func sheltered(number, a, b, c uintptr) (uintptr, error) {
-	// What it stays if somebody kills that process.
-	result := new(uintptr)
-	*result = negative(syscall.EINTR)
-	pid, err := cloneMasked(number, a, b, c, result)
-	if err != nil {
-		value, _, errno := syscall.Syscall(number, a, b, c)
-		if errno != 0 {
-			return 0, errno
-		}
-		return value, nil
+	return shelter(number, a, b, c).wait()
+}
+
+// call is a system call that a process of its own makes.
+type call struct {
+	pid    int // 0: the tracer made it, and has the result
+	result *uintptr
+	err    error
+	ended  bool
+	usage  unix.Rusage // of the process, once it has ended
+}
+
+// shelter begins a call.
+func shelter(number, a, b, c uintptr) *call {
+	// What the result stays if that process is killed.
+	made := &call{result: new(uintptr)}
+	*made.result = negative(syscall.EINTR)
+	pid, err := cloneMasked(number, a, b, c, made.result)
+	if err == nil {
+		made.pid = pid
+		return made
 	}
-	for {
-		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != unix.EINTR {
-			break
-		}
+	made.ended = true
+	value, _, errno := syscall.Syscall(number, a, b, c)
+	*made.result = value
+	if errno != 0 {
+		made.err = errno
 	}
-	value := *result
-	runtime.KeepAlive(result)
+	return made
+}
+
+// look reports whether the call is over, or waits for it.
+func (c *call) look(wait bool) bool {
+	options := unix.WALL
+	if !wait {
+		options |= unix.WNOHANG
+	}
+	for !c.ended {
+		pid, err := unix.Wait4(c.pid, nil, options, &c.usage)
+		if err == unix.EINTR {
+			continue
+		}
+		if pid == 0 && err == nil {
+			return false
+		}
+		c.ended = true
+	}
+	return true
+}
+
+// wait returns what the call did.
+func (c *call) wait() (uintptr, error) {
+	c.look(true)
+	value := *c.result
+	runtime.KeepAlive(c.result)
+	if c.err != nil {
+		return 0, c.err
+	}
 	if value >= negative(4095) {
 		return 0, syscall.Errno(-value)
 	}

@@ -54,7 +54,7 @@ func TestAttacher(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, sites := program(t, how), someSites(t, libc, 2500)
+	p, sites := program(t, how), someSites(t, libc, mostSites)
 	if !how.Multi { // each waits for the kernel when it is closed
 		sites = someSites(t, libc, 20)
 	}

@@ -24,8 +24,8 @@ type Frame struct {
 }
 
 // Open lists what is open: collectives that have not ended, and the calls that threads
-// are in. What began before the epoch has no visible end.
-func (s *State) Open(nowNS int64, epoch uint32, frames []Frame) event.OpenCalls {
+// are in. What began before the epochs has no visible end.
+func (s *State) Open(nowNS int64, since Epochs, frames []Frame) event.OpenCalls {
 	open := event.OpenCalls{SeenNS: nowNS}
 	places := map[*group]int{}
 	for _, g := range s.groups {
@@ -42,12 +42,8 @@ func (s *State) Open(nowNS int64, epoch uint32, frames []Frame) event.OpenCalls 
 		}
 		return -1
 	}
-	for key, w := range s.works {
-		if w.epoch < epoch {
-			s.works.forget(s.of, key)
-			continue
-		}
-		if w.finished || !w.issued || nowNS-w.startNS < OpenAfter || w.group == nil || w.group.Runtime == "nccl" {
+	for w := range begun(s, since) {
+		if w.finished || !w.issued || nowNS-w.startNS < OpenAfter {
 			continue
 		}
 		c := event.OpenCall{
@@ -99,7 +95,7 @@ func compareCommunicators(a, b event.Communicator) int {
 // Changed reports whether what is open is not what was: other calls, or a group that has
 // gone on while something is open.
 func Changed(was, is *event.OpenCalls) bool {
-	if len(was.Calls) != len(is.Calls) || len(was.Communicators) != len(is.Communicators) {
+	if len(was.Calls) != len(is.Calls) || len(was.Communicators) != len(is.Communicators) || !slices.Equal(was.Threads, is.Threads) {
 		return true
 	}
 	for i := range is.Calls {

@@ -10,7 +10,10 @@ const (
 )
 
 // held is how much one process has of the room.
-type held struct{ works, groups int }
+type held struct {
+	works, groups int
+	watched       bool // a copy of a work of its has ended: its watchdog tells of them
+}
 
 // shares are what the processes that live have of it.
 type shares map[int32]*held

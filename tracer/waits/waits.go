@@ -11,6 +11,8 @@
 package waits
 
 import (
+	"maps"
+
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -25,7 +27,7 @@ type MemoryReader interface {
 // Kinds and methods of the edges.
 const (
 	FlowCollective = "collective"  // from the rank that came last to the work of the others
-	FlowWait       = "launch_sync" // from a collective's work to the wait that it ended
+	FlowWait       = "launch_sync" // from a collective's work, or the call that asked for it, to the wait that it ended
 	methodNumber   = "sequence_number"
 	methodWork     = "work"
 )
@@ -36,7 +38,14 @@ type Call struct {
 	Work   uint64 // the work's, 0: likewise
 	Number int64  // how many collectives the group had numbered, -1: not known
 	Epoch  uint32
+	Sliced bool // calls of this kind are in slices
 }
+
+// Epochs say since when ends are seen: of what began before, none is. Calls in slices have
+// an epoch of their own, that of the slice.
+type Epochs struct{ All, Sliced uint32 }
+
+func (e Epochs) passed(w *work) bool { return w.epoch < e.All || w.sliced && w.epoch < e.Sliced }
 
 // work is one collective that a process has asked for.
 type work struct {
@@ -50,12 +59,19 @@ type work struct {
 	detail   *event.Detail
 	line     int64
 	epoch    uint32
+	sliced   bool
 	endpoint bool // a send or a receive: it ends with its wait
-	issued   bool // that call has ended
+	progress
+	runID   int64   // span of the thread that ran it, 0: not yet
+	awaited []int64 // spans of waits that have ended before runID was known
+}
+
+// progress is how far a work has come.
+type progress struct {
+	issued   bool // the call that asked for it has ended
+	failed   bool
 	finished bool
 	endNS    int64
-	runID    int64   // span of the thread that ran it, 0: not yet
-	awaited  []int64 // spans of waits that have ended before runID was known
 }
 
 type workKey struct {
@@ -69,6 +85,7 @@ type State struct {
 	memory MemoryReader
 	groups groups
 	works  works
+	copies works           // those of NCCL, by the copy that the watchdog looks at
 	queued map[int64]*work // by the span of the call that asks, until that has ended
 	ran    map[int64]*work // that have ended, by the span of what ran them, until that has
 	meets  meetings
@@ -88,7 +105,7 @@ type Job struct {
 // New makes a State that reads what a group is called through memory.
 func New(memory MemoryReader, rows Rows) *State {
 	return &State{
-		rows: rows, memory: memory, groups: groups{}, works: works{}, queued: map[int64]*work{}, ran: map[int64]*work{},
+		rows: rows, memory: memory, groups: groups{}, works: works{}, copies: works{}, queued: map[int64]*work{}, ran: map[int64]*work{},
 		meets: newMeetings(), jobs: map[int32]Job{}, of: shares{},
 	}
 }
@@ -106,7 +123,7 @@ func (s *State) Queue(pid, tid int32, issue, nowNS int64, runtime string, c Call
 		s.Dropped++
 		return
 	}
-	w := &work{key: key, issueID: issue, startNS: nowNS, tid: tid, number: -1, epoch: c.Epoch, endpoint: c.Group == 0}
+	w := &work{key: key, issueID: issue, startNS: nowNS, tid: tid, number: -1, epoch: c.Epoch, sliced: c.Sliced, endpoint: c.Group == 0}
 	if c.Group != 0 {
 		w.group = s.group(pid, c.Group, runtime)
 		w.number = queuedNumber(runtime, c.Number)
@@ -151,7 +168,14 @@ func (s *State) Issue(span *event.Span, c Call) {
 // Finish: a work has just ended, within the call of span run. That call's record may come
 // much later, when another work has its address.
 func (s *State) Finish(pid int32, run, nowNS int64, c Call) {
-	w := s.works[workKey{pid, c.Work}]
+	key := workKey{pid, c.Work}
+	if w := s.copies[key]; w != nil {
+		delete(s.copies, key)
+		s.of.process(pid).watched = true
+		s.finish(w, nowNS)
+		return
+	}
+	w := s.works[key]
 	if w == nil || w.finished {
 		return
 	}
@@ -164,7 +188,7 @@ func (s *State) Finish(pid int32, run, nowNS int64, c Call) {
 
 func (s *State) finish(w *work, nowNS int64) {
 	w.finished, w.endNS = true, nowNS
-	if w.group != nil && w.number >= 0 {
+	if w.group != nil && w.number >= 0 && !w.failed {
 		w.group.ended(w.number, nowNS)
 	}
 }
@@ -210,6 +234,9 @@ func (s *State) Wait(span *event.Span, c Call) {
 	case span.DurationNS < 0:
 	case w.runID != 0:
 		s.rows.Flow(event.Flow{TSNS: span.StartNS, FromSpanID: w.runID, ToSpanID: span.ID, Kind: FlowWait, Method: methodWork})
+	case w.group != nil && w.group.Runtime == "nccl":
+		// No thread runs it. The wait is as a rule the current stream's, and returns at once.
+		s.rows.Flow(event.Flow{TSNS: span.StartNS, FromSpanID: w.issueID, ToSpanID: span.ID, Kind: FlowWait, Method: methodWork})
 	case !w.endpoint && len(w.awaited) < mostAwaited:
 		w.awaited = append(w.awaited, span.ID)
 	}
@@ -238,6 +265,7 @@ func (s *State) Ended(pid int32) {
 			delete(s.queued, w.issueID)
 		}
 	}
+	maps.DeleteFunc(s.copies, func(key workKey, _ *work) bool { return key.pid == pid })
 	for key, g := range s.groups {
 		if key.pid == pid {
 			delete(s.groups, key)

@@ -117,7 +117,7 @@ func TestCollectivesOfRanksMeet(t *testing.T) {
 	drawn := &flows{}
 	s := New(m, drawn)
 	_, run, wait := collective(s, 1, 100, 0x10, 5, 1_000, 2_000)
-	open := s.Open(1_000+OpenAfter, 0, nil)
+	open := s.Open(1_000+OpenAfter, Epochs{}, nil)
 	if len(open.Calls) != 1 || *open.Calls[0].Number != 5 || open.Calls[0].SpanID != 101 || open.Calls[0].Call.Category != "work" {
 		t.Fatalf("open: %+v", open.Calls)
 	}
@@ -143,7 +143,7 @@ func TestCollectivesOfRanksMeet(t *testing.T) {
 	if !slices.Equal(*drawn, want) {
 		t.Errorf("flows %+v\nwant %+v", *drawn, want)
 	}
-	open = s.Open(1_000+2*OpenAfter, 0, nil)
+	open = s.Open(1_000+2*OpenAfter, Epochs{}, nil)
 	if len(open.Calls) != 0 || *open.Communicators[1].CompletedNumber != 5 {
 		t.Errorf("open at the end: %+v", open)
 	}
@@ -168,21 +168,33 @@ func TestSendsHaveNoNumberAndEndWithTheirWait(t *testing.T) {
 	issue, wait := span(1, 1, "gloo::send", 1_000, 10), span(2, 1, "SendWork::wait", 1_010, 90)
 	s.Queue(1, 1, 1, 1_005, "gloo", Call{Work: 0x20, Number: -1})
 	s.Issue(issue, Call{Group: at, Number: -1})
-	if open := s.Open(2*OpenAfter, 0, nil); len(open.Calls) != 1 || open.Calls[0].Number != nil {
+	if open := s.Open(2*OpenAfter, Epochs{}, nil); len(open.Calls) != 1 || open.Calls[0].Number != nil {
 		t.Errorf("open %+v", open.Calls)
 	}
 	s.Wait(wait, Call{Work: 0x20})
-	if open := s.Open(2*OpenAfter, 0, nil); len(open.Calls) != 0 || issue.SequenceNumber >= 0 || wait.SequenceNumber >= 0 {
+	if open := s.Open(2*OpenAfter, Epochs{}, nil); len(open.Calls) != 0 || issue.SequenceNumber >= 0 || wait.SequenceNumber >= 0 {
 		t.Errorf("open %+v, numbers %d, %d", open.Calls, issue.SequenceNumber, wait.SequenceNumber)
 	}
 }
 
-// What a slice left open has no end that anybody will see.
+// What a slice left open has no end that will be seen.
 func TestWhatBeganBeforeTheEpochIsNotOpen(t *testing.T) {
 	s := New(memories{1: {at: backend(at, 1, 0, 2, "0")}}, &flows{})
 	collective(s, 1, 100, 0x10, 7, 1_000, 1_100)
-	if open := s.Open(2*OpenAfter, 1, nil); len(open.Calls) != 0 {
+	if open := s.Open(2*OpenAfter, Epochs{All: 1}, nil); len(open.Calls) != 0 {
 		t.Errorf("%+v", open.Calls)
+	}
+	// Of slices alone: what was recorded all the time goes on.
+	for i, sliced := range []bool{false, true} {
+		issue := span(int64(10+i), 1, "gloo::allreduce", 1_000, 10)
+		s.Queue(1, 1, issue.ID, 1_003, "gloo", Call{Group: at, Work: uint64(0x20 + i), Number: int64(9 + i), Epoch: 2, Sliced: sliced})
+		s.Issue(issue, Call{Group: at, Number: int64(8 + i)})
+	}
+	if open := s.Open(2*OpenAfter, Epochs{All: 1, Sliced: 2}, nil); len(open.Calls) != 2 {
+		t.Errorf("in their slice: %+v", open.Calls)
+	}
+	if open := s.Open(2*OpenAfter, Epochs{All: 1, Sliced: 3}, nil); len(open.Calls) != 1 || open.Calls[0].SpanID != 10 {
+		t.Errorf("once the slice is over: %+v", open.Calls)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
@@ -21,7 +21,7 @@ const (
 
 // Gauge tells how far the job has come between two moments.
 type Gauge struct {
-	Nodes     *progress.NodeClock   // what tells their number where nobody reads it
+	Nodes     *progress.NodeClock   // what tells their number where it is not read
 	Steps     *progress.StepClock   // where in its step each process was
 	Counter   *progress.NodeCounter // reads the number of nodes; nil where it can't
 	Reference *Reference            // nil: none
@@ -156,7 +156,7 @@ func (g *Gauge) Numbered(on, off Mark, seen map[uint32]uint64) bool {
 	}
 	nodes := uint64(0)
 	for index, calls := range seen {
-		if g.probes.Probe(index).Function.Action == catalog.Sequence {
+		if g.probes.Probe(index).Function.Action == spec.Sequence {
 			nodes += calls
 		}
 	}

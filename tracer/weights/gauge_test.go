@@ -45,7 +45,7 @@ func TestWeightIsTheNodesOfTheStretchOverThoseCountedInTheSlice(t *testing.T) {
 	unknown := mark(50, 1100)
 	unknown.Counted = false
 	if basis := g.basis(&interval{on: mark(0, 1000), off: unknown}); basis != unitTime {
-		t.Errorf("a slice whose end nobody counted is weighed by unit %d, want by time", basis)
+		t.Errorf("a slice whose end was not counted is weighed by unit %d, want by time", basis)
 	}
 }
 

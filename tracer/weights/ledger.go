@@ -90,7 +90,7 @@ func (l *Ledger) Thinned(index uint32) float64 { return l.thinned[index] }
 func NewLedger(by *Gauge, rows Rows, warn func(event.Warning)) *Ledger {
 	return &Ledger{
 		gauge: by, rows: rows, warn: warn, piece: map[stratum]float64{}, thinned: map[uint32]float64{},
-		stretches: stretches{since: map[string]int64{}, upTo: map[stratum]int64{}, past: map[stratum]pastGap{}},
+		stretches: stretches{since: map[string]int64{}, upTo: map[stratum]int64{}, last: map[stratum]int64{}, past: map[stratum]pastGap{}},
 	}
 }
 
@@ -229,7 +229,7 @@ func (l *Ledger) timelines(now time.Time, end int64) map[int32]*progress.Timelin
 	lines := map[int32]*progress.Timeline{}
 	for pid, p := range l.gauge.Steps.Steps() {
 		if !p.Since(l.from(stratum{pid, event.PhaseTraining})) {
-			continue // there was no room for all of them: nobody can tell what they were
+			continue // there was no room for all of them: what they were is lost
 		}
 		from := int64(math.MaxInt64)
 		for _, phase := range phases {

@@ -22,9 +22,14 @@ type simulation struct {
 }
 
 // oneGroup is a table of probes that are all of one group.
-type oneGroup struct{ noProbes }
+type oneGroup struct {
+	noProbes
+	unusedUntil, firstIn map[uint32]int64
+}
 
-func (oneGroup) Probe(index uint32) Probe { return Probe{Index: index, Group: "op"} }
+func (g oneGroup) Probe(index uint32) Probe {
+	return Probe{Index: index, Group: "op", UnusedUntil: g.unusedUntil[index], FirstIn: g.firstIn[index]}
+}
 
 type simulatedRows struct{ s *simulation }
 
@@ -181,6 +186,143 @@ func TestASliceOfPartOfAStepStandsForItself(t *testing.T) {
 	only.slice(100, 120)
 	if w := only.finish(610)(0, 110); w.Weight < 20 || w.Slice == 0 {
 		t.Errorf("a call of the only slice is %+v", w)
+	}
+}
+
+// A slice that saw less than a step, before the first that saw more: what it recorded of
+// the step is counted once. A probe that was not in it has the step counted by the other.
+func TestWhatAShortSliceRecordedIsCountedOnce(t *testing.T) {
+	const late = 2
+	s := simulate()
+	for i := range int64(20) {
+		s.step(10+30*i, 10, 5)
+	}
+	s.slice(8, 30)
+	s.slice(38, 188)
+	s.ledger.pending[1].attached = []uint32{attached[0], late}
+	weigh := s.finish(610)
+	early, others := weigh(0, 15).Weight, 0.0
+	lates := 0.0
+	for i := range int64(5) {
+		others += weigh(1, 45+30*i).Weight
+		lates += s.weigh[1](late, simulatedPID, s.begin+(45+30*i)*ms1).Weight
+	}
+	if sum := early + others; early != 1 || math.Abs(sum-20) > 0.01 {
+		t.Errorf("the backward pass in the short slice stands for %v, with the others for %v, want 1 and 20", early, sum)
+	}
+	if math.Abs(lates-20) > 0.01 {
+		t.Errorf("those of a probe that was in the other alone stand for %v, want 20", lates)
+	}
+}
+
+// What the job calls for the first time in the tenth step was in none before, and what it
+// first calls after 300 ms of something else in none of that.
+func TestWhatWasNotUsedBeforeIsNotCountedBefore(t *testing.T) {
+	const late, lateOther = 2, 3
+	s := simulate()
+	s.gauge.probes = oneGroup{unusedUntil: map[uint32]int64{late: s.begin + 900*ms1 + 10*30*ms1, lateOther: s.begin + 300*ms1}}
+	for i := range int64(20) {
+		s.step(910+30*i, 10, 5)
+	}
+	s.slice(500, 600)
+	s.slice(1200, 1290)
+	for _, i := range s.ledger.pending {
+		i.attached = []uint32{attached[0], late, lateOther}
+	}
+	s.finish(910 + 600)
+	at := s.begin + 1215*ms1 // in the backward pass of step 11
+	if w, other := s.weigh[1](late, simulatedPID, at).Weight, s.weigh[1](attached[0], simulatedPID, at).Weight; math.Abs(w-10./3) > 0.1 || math.Abs(other-20./3) > 0.1 {
+		t.Errorf("a call of the late one stands for %v, one of another for %v, want 10 and 20 thirds", w, other)
+	}
+	at = s.begin + 550*ms1
+	if w, other := s.weigh[0](lateOther, simulatedPID, at).Weight, s.weigh[0](attached[0], simulatedPID, at).Weight; math.Abs(w-6) > 0.2 || math.Abs(other-9) > 0.2 {
+		t.Errorf("besides, a call of the late one stands for %v, one of another for %v, want 6 and 9", w, other)
+	}
+	unknown := simulate()
+	unknown.gauge.probes = oneGroup{unusedUntil: map[uint32]int64{late: unknown.begin + 300*ms1}}
+	unknown.slice(500, 600)
+	unknown.ledger.pending[0].attached = []uint32{attached[0], late}
+	unknown.finish(1000)
+	at = unknown.begin + 550*ms1
+	if w, other := unknown.weigh[0](late, simulatedPID, at).Weight, unknown.weigh[0](attached[0], simulatedPID, at).Weight; w != 7 || other != 10 {
+		t.Errorf("without steps a call of the late one stands for %v, one of another for %v, want 7 and 10", w, other)
+	}
+}
+
+// What the job begins to call is seen a moment later, and recorded by the next slice. The one
+// that was under way meanwhile does not stand for its calls.
+func TestCallsBeforeTheFirstSliceOfAProbeAreStoodFor(t *testing.T) {
+	const late = 2
+	s := simulate()
+	s.gauge.probes = oneGroup{unusedUntil: map[uint32]int64{late: s.begin + 5*ms1}, firstIn: map[uint32]int64{late: s.begin + 100*ms1}}
+	for i := range int64(20) {
+		s.step(10+30*i, 10, 5)
+	}
+	s.slice(0, 100)
+	s.slice(100, 250)
+	s.slice(400, 500)
+	for _, i := range s.ledger.pending[1:] {
+		i.attached = []uint32{attached[0], late}
+	}
+	s.finish(610)
+	lates, others := 0.0, 0.0
+	for i := range int64(20) {
+		at := 15 + 30*i
+		for slice, bounds := range [][2]int64{{0, 100}, {100, 250}, {400, 500}} {
+			if at < bounds[0] || at >= bounds[1] {
+				continue
+			}
+			others += s.weigh[slice](attached[0], simulatedPID, s.begin+at*ms1).Weight
+			if slice > 0 {
+				lates += s.weigh[slice](late, simulatedPID, s.begin+at*ms1).Weight
+			}
+		}
+	}
+	if math.Abs(lates-20) > 0.01 || math.Abs(others-20) > 0.01 {
+		t.Errorf("calls of the late probe add up to %v, of the other to %v, want 20 each", lates, others)
+	}
+}
+
+// A script makes the gradients zero before each forward pass, and evaluates between two
+// steps: that lies between two calls of the optimizer, and is no part of a step.
+func TestAnEvaluationBeforeTheGradientsAreMadeZeroIsNoStep(t *testing.T) {
+	s := simulate()
+	// A step: 5 ms nothing, 2 zeroing, 8 forward, 10 backward, 5 optimizer.
+	step := func(at int64) {
+		s.gauge.Steps.Mark(simulatedPID, s.begin+(at-10)*ms1, s.begin+(at-8)*ms1)
+		s.step(at, 10, 5)
+	}
+	for i := range int64(10) {
+		step(910 + 30*i)
+	}
+	for i := range int64(10) {
+		step(1510 + 30*i)
+	}
+	s.slice(880, 960)
+	s.slice(1150, 1600) // all of the evaluation, 1,195 to 1,500 ms, too
+	weigh := s.finish(1900)
+	if n := s.represented(event.PhaseTraining); n != 20 {
+		t.Errorf("the slices stand for %v training steps, want 20", n)
+	}
+	if ns := s.represented(event.PhaseOther) / float64(ms1); math.Abs(ns-(900+300)) > 25 {
+		t.Errorf("the slices stand for %v ms besides, want 1200", ns)
+	}
+	if w := weigh(1, 1300).Weight; w > 3.5 {
+		t.Errorf("a call of the evaluation, which was seen whole, stands for %v, as those of the steps do", w)
+	}
+	sum := 0.0
+	for i := range int64(10) {
+		for _, first := range []int64{910, 1510} {
+			switch at := first + 30*i - 5; { // the forward pass
+			case at >= 880 && at < 960:
+				sum += weigh(0, at).Weight
+			case at >= 1150 && at < 1600:
+				sum += weigh(1, at).Weight
+			}
+		}
+	}
+	if math.Abs(sum-20) > 0.01 {
+		t.Errorf("what the slices saw of forward passes stands for %v, want 20", sum)
 	}
 }
 

@@ -121,6 +121,36 @@ func TestAStallIsNoPhase(t *testing.T) {
 	}
 }
 
+// A step that stands still for longer than two others take, between its backward pass and
+// its optimizer's, is one step: what its optimizer did is in it.
+func TestAStepThatStandsStillBeforeItsOptimizerIsOneStep(t *testing.T) {
+	s := simulate()
+	steps, at, slow := 0, int64(0), int64(0)
+	for ; at < 10_000*ms1; steps++ {
+		late := int64(0)
+		if steps == 7 { // in the first slice
+			late, slow = 400*ms1, at
+		}
+		s.gauge.Steps.Saw(simulatedPID, s.begin+at, s.begin+at+50*ms1)
+		s.gauge.Steps.Mark(simulatedPID, s.begin+at+60*ms1+late, s.begin+at+90*ms1+late)
+		at += 100*ms1 + late
+	}
+	for from := int64(500); from < 10_000; from += 2000 {
+		s.slice(from, from+1100)
+	}
+	s.finish(at / ms1)
+	if n := s.represented(event.PhaseTraining); n != float64(steps) {
+		t.Errorf("the slices stand for %v training steps, want %d", n, steps)
+	}
+	if ns := s.represented(event.PhaseOther); ns != 0 {
+		t.Errorf("they stand for %v ms of something else", ns/float64(ms1))
+	}
+	backward, optimizer := s.weigh[0](1, simulatedPID, s.begin+slow+25*ms1).Weight, s.weigh[0](1, simulatedPID, s.begin+slow+475*ms1).Weight
+	if math.Abs(optimizer/backward-1) > 0.1 {
+		t.Errorf("its optimizer's calls stand for %v each, those of its backward pass for %v", optimizer, backward)
+	}
+}
+
 // Where no slice is weighed, no step is kept for one.
 func TestWithoutSlicesNoStepIsKept(t *testing.T) {
 	s := simulate()

@@ -6,11 +6,11 @@ import (
 )
 
 // shares says what each row of an interval stands for. The reader of the records has
-// them, and nobody changes them any more.
+// them, and they do not change any more.
 type shares struct {
 	on, off   int64
 	slices    []event.Slice
-	groups    map[uint32]string // of the probes
+	probes    map[uint32]Probe
 	processes map[int32]*processShare
 }
 
@@ -32,8 +32,9 @@ type phaseShare struct {
 	ids     map[string]int64 // likewise
 	to      int64
 	ratio   float64
+	own     map[uint32]ownStretch // of probes whose stretch begins elsewhere
 	windows [][2]int64
-	cut     [][2]int64 // what rows of other slices stand for
+	cuts    []cut
 }
 
 // weigh is the Weigher of an interval.
@@ -43,9 +44,9 @@ func (s *shares) weigh(probe uint32, pid int32, at int64) Share {
 		return alone
 	}
 	at = min(max(at, s.on), s.off-1)
-	group := s.groups[probe]
+	group := s.probes[probe].Group
 	if p.unknown != nil {
-		return Share{p.unknown.ratio, p.unknown.ids[group], progress.WindowOf(p.unknown.windows, at)}
+		return Share{p.unknown.of(probe, group).ratio, p.unknown.ids[group], progress.WindowOf(p.unknown.windows, at)}
 	}
 	phase, lap := event.PhaseTraining, p.line.LapAt(at)
 	if lap < 0 {
@@ -59,25 +60,60 @@ func (s *shares) weigh(probe uint32, pid int32, at int64) Share {
 		if named.phase != phase || !in {
 			continue
 		}
-		weight := share.ratio
+		own := share.of(probe, group)
+		weight := own.ratio
 		if lap >= 0 {
-			weight = share.passes(p.line, lap, at, share.from[group], s)
+			weight = share.passes(p.line, lap, at, own.from, probe, s)
 		}
 		return Share{weight, id, progress.WindowOf(share.windows, at)}
 	}
 	return alone
 }
 
+// ownStretch is that of a probe whose function was called for the first time in the
+// recording.
+type ownStretch struct {
+	from  int64
+	ratio float64
+}
+
+// of is where the stretch of a probe's rows begins, and what one stands for where places
+// in a step are not told.
+func (p *phaseShare) of(probe uint32, group string) ownStretch {
+	if own, ok := p.own[probe]; ok {
+		return own
+	}
+	return ownStretch{p.from[group], p.ratio}
+}
+
+// ownStretches finds those that begin elsewhere than the others of their group; ratio is
+// what a row stands for from a time on.
+func (x *sharing) ownStretches(s stratum, share *phaseShare, ratio func(from int64) float64) {
+	for index, p := range x.out.probes {
+		begin := share.from[p.Group]
+		from := min(x.fromOf(s, &p, begin), max(begin, x.out.on))
+		if from == begin {
+			continue
+		}
+		if share.own == nil {
+			share.own = map[uint32]ownStretch{}
+		}
+		share.own[index] = ownStretch{from, max(1, ratio(from))}
+	}
+}
+
 // passes is how often the process came past a place in its step in the stretch, over how
 // often it did in the slice.
-func (p *phaseShare) passes(t *progress.Timeline, lap int, at, from int64, s *shares) float64 {
+func (p *phaseShare) passes(t *progress.Timeline, lap int, at, from int64, probe uint32, s *shares) float64 {
 	seen := t.Passes(lap, at, min(at, s.on), max(at+1, s.off))
 	if seen == 0 {
 		return p.ratio
 	}
 	all := t.Passes(lap, at, min(at, from), max(at+1, p.to))
-	for _, cut := range p.cut {
-		all -= t.Passes(lap, at, cut[0], cut[1])
+	for i := range p.cuts {
+		if c := &p.cuts[i]; c.probes[probe] {
+			all -= t.Passes(lap, at, c.on, c.off)
+		}
 	}
 	return max(1, float64(all)/float64(seen))
 }

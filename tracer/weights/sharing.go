@@ -21,9 +21,9 @@ type sharing struct {
 
 // share says what an interval stands for and lets its rows go.
 func (l *Ledger) share(j *interval, lines map[int32]*progress.Timeline, end int64) {
-	out := &shares{on: j.on.At.UnixNano(), off: j.off.At.UnixNano(), processes: map[int32]*processShare{}, groups: map[uint32]string{}}
+	out := &shares{on: j.on.At.UnixNano(), off: j.off.At.UnixNano(), processes: map[int32]*processShare{}, probes: map[uint32]Probe{}}
 	for _, index := range j.attached {
-		out.groups[index] = l.gauge.probes.Probe(index).Group
+		out.probes[index] = l.gauge.probes.Probe(index)
 	}
 	x := &sharing{Ledger: l, j: j, end: end, groups: groupsOf(l.gauge.probes, j.attached), out: out}
 	said := ""
@@ -76,7 +76,7 @@ func (x *sharing) border(t *progress.Timeline, phase string) int64 {
 	switch {
 	case next < 0 && x.end != 0:
 		return x.end
-	case next < 0: // nobody did: up to where it is known that nobody did
+	case next < 0: // none did: up to where it is known that none did
 		return pending[len(pending)-1].on.At.UnixNano()
 	}
 	to, off := pending[next].on.At.UnixNano(), x.j.off.At.UnixNano()
@@ -91,12 +91,16 @@ func (x *sharing) border(t *progress.Timeline, phase string) int64 {
 func (x *sharing) phase(s stratum, p *processShare) string {
 	l, t, j, out := x.Ledger, p.line, x.j, x.out
 	n, enough := j.saw(t, s.phase)
-	if n <= 0 || !enough && !(x.end != 0 && x.onlyOne(s, t)) {
-		return "" // its rows stand for themselves
+	if n <= 0 {
+		return ""
+	}
+	if !enough && !(x.end != 0 && x.onlyOne(s, t)) {
+		l.letGo(aloneIn{s, j.cut()})
+		return ""
 	}
 	from, to := l.from(s), x.border(t, s.phase)
 	row := event.Slice{PID: s.pid, BeginNS: out.on, EndNS: out.off, FromNS: from, ToNS: to, Phase: s.phase, Unit: event.UnitSteps, Recorded: n}
-	share := &phaseShare{from: map[string]int64{}, ids: map[string]int64{}, to: to, cut: x.cuts(t, s.phase, from, to)}
+	share := &phaseShare{from: map[string]int64{}, ids: map[string]int64{}, to: to, cuts: x.cuts(s, t, from, to)}
 	if s.phase == event.PhaseTraining {
 		share.windows = t.Windows(out.on, out.off)
 		if len(share.windows) == 0 && n >= leastSteps {
@@ -126,8 +130,9 @@ func (x *sharing) phase(s stratum, p *processShare) string {
 		share.ids[group] = row.ID
 		out.slices = append(out.slices, row)
 	}
+	x.ownStretches(s, share, func(from int64) float64 { return float64(l.spent(s, t, from, to)) / n })
 	p.phases = append(p.phases, namedShare{s.phase, share})
-	l.upTo[s] = to
+	l.upTo[s], l.last[s] = to, out.on
 	delete(l.past, s)
 	return progressOfSteps(row, share.ratio)
 }
@@ -146,20 +151,6 @@ func (x *sharing) onlyOne(s stratum, t *progress.Timeline) bool {
 		}
 	}
 	return of == x.j
-}
-
-// cuts are the slices in a stretch whose rows stand for themselves alone.
-func (x *sharing) cuts(t *progress.Timeline, phase string, from, to int64) (cuts [][2]int64) {
-	for _, i := range x.pending {
-		on, off := i.on.At.UnixNano(), i.off.At.UnixNano()
-		if i == x.j || !i.over || off <= from || on >= to {
-			continue
-		}
-		if n, enough := i.saw(t, phase); n > 0 && !enough {
-			cuts = append(cuts, [2]int64{on, off})
-		}
-	}
-	return cuts
 }
 
 // gapWindows are equal parts of what a slice saw of a phase, about so many.
@@ -214,8 +205,12 @@ func (x *sharing) unknown(pid int32, p *processShare) string {
 		share.ids[group] = row.ID
 		out.slices = append(out.slices, row)
 	}
+	x.ownStretches(s, share, func(from int64) float64 {
+		recorded, represented := l.gauge.amounts(j, basis, l.history.markAt(from), l.history.markAt(to))
+		return represented / recorded
+	})
 	p.unknown = share
-	l.upTo[s] = to
+	l.upTo[s], l.last[s] = to, out.on
 	return l.gauge.said(basis, row, share.ratio)
 }
 

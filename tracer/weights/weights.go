@@ -10,7 +10,7 @@ package weights
 import (
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/catalog"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
@@ -20,7 +20,13 @@ type Probe struct {
 	Index    uint32 // in the kernel's table
 	Name     string // of its calls
 	Group    string
-	Function *catalog.Function
+	Function *spec.Function
+	// UnusedUntil is up to when it is known that nothing called it, nanoseconds since the
+	// Unix epoch: no row of it stands for what was before. 0 where that is not known.
+	UnusedUntil int64
+	// FirstIn is when it was first put in for a slice: none that began before has rows of
+	// it. 0: it was there before the slices were.
+	FirstIn int64
 }
 
 // Probes are those of the job, by their indices in the kernel's table.

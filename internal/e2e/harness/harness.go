@@ -94,7 +94,7 @@ func Ask(t *testing.T, into any, arguments ...string) {
 	}
 }
 
-// FreePort is a TCP port of this machine that nobody listened on just now.
+// FreePort is a TCP port of this machine that was free just now.
 func FreePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -32,6 +32,8 @@ type Truth struct {
 	Marked map[string][]int `json:"marked"` // likewise: which of them each call has, by operator
 
 	Fused        map[string]int64 `json:"fused"`      // compiled.py: calls between begin and end
+	Functions    map[string]int64 `json:"functions"`  // likewise, as torch.profiler names and counts them in one step
+	Libraries    int64            `json:"libraries"`  // likewise: generated
 	CompileNS    int64            `json:"compile_ns"` // likewise: what torch._dynamo counts
 	Compilations int64            `json:"compilations"`
 
@@ -63,6 +65,9 @@ type Truth struct {
 	Sleeps  [][2]int64       `json:"sleeps"` // CLOCK_MONOTONIC before and after
 	SleepNS int64            `json:"sleep_ns"`
 
+	Loaded map[string]Loaded `json:"loaded"` // loader.py: by directory
+	Faults int64             `json:"faults"`
+
 	Rivalry   [2]int64 `json:"rivalry"` // waits.py: CLOCK_MONOTONIC
 	QueuedNS  int64    `json:"queued_ns"`
 	StoppedNS int64    `json:"stopped_ns"`
@@ -91,6 +96,7 @@ type Balance struct {
 	PeakBytes      int64 `json:"peak_bytes"`
 	LiveAtEnd      int64 `json:"live_bytes_at_end"`
 	TimedNS        int64 `json:"timed_ns"` // of the allocations, by the job's own clock
+	FreedNS        int64 `json:"freed_ns"` // likewise of the frees
 	Refused        int64 `json:"refused"`
 	RefusedBytes   int64 `json:"refused_bytes"`
 }
@@ -106,6 +112,12 @@ type Kernel struct {
 type Calls struct {
 	Calls int64 `json:"calls"`
 	Bytes int64 `json:"bytes"`
+}
+
+// Loaded is what loader.py has read, and how long that took by its own clock.
+type Loaded struct {
+	Calls
+	NS int64 `json:"ns"`
 }
 
 // RuntimeCall is one call as the program tells it: status is the runtime's own,

@@ -33,12 +33,12 @@ func TestWhoHasNotComeIsMissing(t *testing.T) {
 		{"they do not agree", []known{at(10, 0, 7, reduce), at(11, 1, 7, cast), at(12, 2, 7, reduce)}, map[int64]int64{10: 7, 11: 7, 12: 7}, "0 1 2", "", "different collectives"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g, ok := judge(c.ranks, func(pid int64) (open, bool) {
-				n, ok := c.open[pid]
-				return open{number: n, seconds: 2, name: callOf(c.ranks, pid)}, ok
+			g, ok := judge(c.ranks, func(k *known) (open, bool) {
+				n, ok := c.open[k.pid]
+				return open{number: n, seconds: 2, name: callOf(c.ranks, k.pid)}, ok
 			})
 			if !ok {
-				t.Fatal("nobody waits")
+				t.Fatal("no rank waits")
 			}
 			if got := ranksOf(g.Waiting); got != c.waiting {
 				t.Errorf("waiting %s, want %s", got, c.waiting)
@@ -52,8 +52,8 @@ func TestWhoHasNotComeIsMissing(t *testing.T) {
 			}
 		})
 	}
-	if _, ok := judge([]known{at(10, 0, 7, reduce)}, func(int64) (open, bool) { return open{}, false }); ok {
-		t.Error("somebody waits where nothing is open")
+	if _, ok := judge([]known{at(10, 0, 7, reduce)}, func(*known) (open, bool) { return open{}, false }); ok {
+		t.Error("one waits where nothing is open")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	if len(r.Groups) == 0 {
+	if len(r.Groups) == 0 && r.Unseen == nil {
 		b.WriteString("nothing waits: no collective of torch.distributed was open when the dataset was written last\n")
 	}
 	for i := range r.Groups {
@@ -27,9 +27,26 @@ func (r *Report) WriteText(w io.Writer) error {
 		for _, m := range g.Waiting {
 			fmt.Fprintf(&b, "  waits    rank %-4d pid %-8d %s  %s\n", m.Rank, *m.PID, m.Collective, m.Place)
 		}
+		writeStacks(&b, stood(g.Missing, "missing"), stood(g.Waiting, "waits"))
+	}
+	if r.Unseen != nil {
+		r.Unseen.write(&b)
 	}
 	_, err := io.WriteString(w, printable.Lines(b.String()))
 	return err
+}
+
+// Sentences are the verdicts on what has waited for at least so many seconds.
+func (r *Report) Sentences(least float64) (all []string) {
+	for i := range r.Groups {
+		if g := &r.Groups[i]; g.Seconds >= least {
+			all = append(all, fmt.Sprintf("of %d ranks %s", g.Ranks, g.sentence()))
+		}
+	}
+	if r.Unseen != nil {
+		all = append(all, r.Unseen.sentence())
+	}
+	return all
 }
 
 // sentence is the verdict.
@@ -40,6 +57,8 @@ func (g *Group) sentence() string {
 		return what + "; the ranks have asked for different collectives under this number"
 	case len(g.Missing) == 0:
 		return what + "; every rank has come: they wait for the network, or for a rank that has stopped in it"
+	case len(g.Missing) == 1 && g.Missing[0].Stopped != "":
+		return fmt.Sprintf("%s; rank %d is %s", what, g.Missing[0].Rank, g.Missing[0].Stopped)
 	case len(g.Missing) == 1:
 		return fmt.Sprintf("%s; rank %d has not come", what, g.Missing[0].Rank)
 	}
@@ -56,6 +75,9 @@ func (r *Rank) missing() string {
 	text := fmt.Sprintf("pid %-8d has asked for none yet", *r.PID)
 	if r.LastNumber != nil {
 		text = fmt.Sprintf("pid %-8d last asked for %d (%s)", *r.PID, *r.LastNumber, r.Collective)
+	}
+	if r.Stopped != "" {
+		text += "; " + r.Stopped
 	}
 	if r.Place != "" {
 		text += "; last seen at " + r.Place

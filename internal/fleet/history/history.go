@@ -16,6 +16,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/internal/verdict"
 )
 
 // Errors of a comparison that cannot be made.
@@ -36,32 +37,21 @@ type Question struct {
 	FailOnPercent float64
 }
 
-// Verdict of a comparison; the words are those of `ebpfprof diff`.
-type Verdict string
-
-// The verdicts.
-const (
-	Regression   Verdict = "regression"
-	Improvement  Verdict = "improvement"
-	Neutral      Verdict = "neutral"
-	Inconclusive Verdict = "inconclusive"
-)
-
 // Result is the answer. Times are of steps, in milliseconds.
 type Result struct {
-	Verdict       Verdict    `json:"verdict"`
-	Sentence      string     `json:"sentence"`
-	Job           string     `json:"job"`
-	Now           Stretch    `json:"now"`
-	Then          Stretch    `json:"then"`
-	Method        string     `json:"method"` // best, or ago
-	ChangePercent float64    `json:"change_percent"`
-	NoisePercent  *float64   `json:"noise_percent"` // null where a side is a single minute
-	FailOnPercent float64    `json:"fail_on_percent"`
-	Workers       []Worker   `json:"workers"`
-	Functions     []Function `json:"functions"`
-	Minutes       []Minute   `json:"minutes"`
-	Notes         []string   `json:"notes"`
+	Verdict       verdict.Verdict `json:"verdict"`
+	Sentence      string          `json:"sentence"`
+	Job           string          `json:"job"`
+	Now           Stretch         `json:"now"`
+	Then          Stretch         `json:"then"`
+	Method        string          `json:"method"` // best, or ago
+	ChangePercent float64         `json:"change_percent"`
+	NoisePercent  *float64        `json:"noise_percent"` // null where a side is a single minute
+	FailOnPercent float64         `json:"fail_on_percent"`
+	Workers       []Worker        `json:"workers"`
+	Functions     []Function      `json:"functions"`
+	Minutes       []Minute        `json:"minutes"`
+	Notes         []string        `json:"notes"`
 }
 
 // Stretch is a time that is compared.
@@ -326,9 +316,9 @@ func (r *Result) judge(then, now *side) {
 	size := math.Abs(r.ChangePercent)
 	if len(then.periods) < 2 || len(now.periods) < 2 {
 		r.Notes = append(r.Notes, "a side is a single minute: the noise is not known")
-		r.Verdict = Neutral
+		r.Verdict = verdict.Neutral
 		if size >= r.FailOnPercent {
-			r.Verdict = Inconclusive
+			r.Verdict = verdict.Inconclusive
 		}
 		return
 	}
@@ -336,13 +326,13 @@ func (r *Result) judge(then, now *side) {
 	r.NoisePercent = &noise
 	switch {
 	case size > noise && r.ChangePercent >= r.FailOnPercent:
-		r.Verdict = Regression
+		r.Verdict = verdict.Regression
 	case size > noise && r.ChangePercent <= -r.FailOnPercent:
-		r.Verdict = Improvement
+		r.Verdict = verdict.Improvement
 	case size >= r.FailOnPercent:
-		r.Verdict = Inconclusive
+		r.Verdict = verdict.Inconclusive
 	default:
-		r.Verdict = Neutral
+		r.Verdict = verdict.Neutral
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+	"github.com/ebpfprof/ebpfprof/internal/verdict"
 )
 
 const (
@@ -84,7 +85,7 @@ func TestAJobThatBecameSlowerIsComparedWithItsBest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdict != Regression || r.ExitCode() != ExitRegression || math.Abs(r.ChangePercent-20) > 1 || r.Job != "llama" || r.Now.Workers != 2 || r.Now.Steps < 1900 {
+	if r.Verdict != verdict.Regression || r.ExitCode() != verdict.ExitRegression || math.Abs(r.ChangePercent-20) > 1 || r.Job != "llama" || r.Now.Workers != 2 || r.Now.Steps < 1900 {
 		t.Errorf("%+v", r)
 	}
 	for _, want := range []string{"tokenize (tok.py:7)", "on rank 1", "best 10m0s"} {
@@ -116,21 +117,21 @@ func TestVerdicts(t *testing.T) {
 		name   string
 		length func(int64) float64
 		q      Question
-		want   Verdict
+		want   verdict.Verdict
 	}{
-		{"as always", flat, tenMinutes, Neutral},
-		{"a little slower than --fail-on", slower(50, 2), tenMinutes, Neutral},
-		{"faster than an hour ago", slower(100, -12), Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, Improvement},
-		{"as an hour ago", flat, Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, Neutral},
-		{"every minute another", func(n int64) float64 { return 60 + 30*float64(n%3) - 25*float64((n/55)%2)*float64(n%2) }, Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, Inconclusive},
-		{"one minute", slower(119, 12), Question{Since: 30 * time.Second, Ago: time.Hour, FailOnPercent: 5}, Inconclusive},
+		{"as always", flat, tenMinutes, verdict.Neutral},
+		{"a little slower than --fail-on", slower(50, 2), tenMinutes, verdict.Neutral},
+		{"faster than an hour ago", slower(100, -12), Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, verdict.Improvement},
+		{"as an hour ago", flat, Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, verdict.Neutral},
+		{"every minute another", func(n int64) float64 { return 60 + 30*float64(n%3) - 25*float64((n/55)%2)*float64(n%2) }, Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, verdict.Inconclusive},
+		{"one minute", slower(119, 12), Question{Since: 30 * time.Second, Ago: time.Hour, FailOnPercent: 5}, verdict.Inconclusive},
 	} {
 		r, err := Compare(t.Context(), job(t, 120, c.length), c.q)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if r.Verdict != c.want || (r.ExitCode() == 0) != (c.want == Neutral || c.want == Improvement) {
+		if r.Verdict != c.want || (r.ExitCode() == 0) != (c.want == verdict.Neutral || c.want == verdict.Improvement) {
 			t.Errorf("%s: %s", c.name, r.Sentence)
 		}
 	}

@@ -13,24 +13,11 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/printable"
-)
-
-// Exit codes, as `ebpfprof diff` has them.
-const (
-	ExitRegression   = 10
-	ExitInconclusive = 12
+	"github.com/ebpfprof/ebpfprof/internal/verdict"
 )
 
 // ExitCode says the verdict to scripts.
-func (r *Result) ExitCode() int {
-	switch r.Verdict {
-	case Regression:
-		return ExitRegression
-	case Inconclusive:
-		return ExitInconclusive
-	}
-	return 0
-}
+func (r *Result) ExitCode() int { return r.Verdict.ExitCode() }
 
 func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04Z") }
 
@@ -48,12 +35,12 @@ func (r *Result) sentence() string {
 	text := fmt.Sprintf("%s: a step takes %.1f ms instead of %.1f ms %s, %.1f %% %s", strings.ToUpper(string(r.Verdict[:1]))+string(r.Verdict[1:]),
 		r.Now.MeanMS, r.Then.MeanMS, than, math.Abs(r.ChangePercent), direction)
 	switch r.Verdict {
-	case Inconclusive:
+	case verdict.Inconclusive:
 		if r.NoisePercent == nil {
 			return text + "; one minute is too few to tell that from noise."
 		}
 		return fmt.Sprintf("%s; minutes differ by so much that up to %.1f %% are noise.", text, *r.NoisePercent)
-	case Neutral:
+	case verdict.Neutral:
 		return fmt.Sprintf("%s, which is less than --fail-on %.1f %%.", text, r.FailOnPercent)
 	}
 	for _, f := range r.Functions {

@@ -23,13 +23,15 @@ type Steps struct {
 	constants trigger.Constants
 	threads   map[thread]*loop
 	ranks     map[int32]int32
-	ended     []ended // those of late whose waits may still come, and older ones
+	exits     map[int32]pattern.Exit // the last collective that each process has left
+	ended     []ended                // those of late whose waits may still come, and older ones
 	waits     []wait
 	newest    int64
 	triggers  []Degradation
 	ignored   int64
 	// sliced is since when anchors of some group are recorded in slices.
 	sliced int64
+	groups []string // which those are
 }
 
 // Degradation is a trigger and whose it is.
@@ -74,7 +76,7 @@ type loop struct {
 
 // New makes one.
 func New(c trigger.Constants) *Steps {
-	return &Steps{constants: c, threads: map[thread]*loop{}, ranks: map[int32]int32{}}
+	return &Steps{constants: c, threads: map[thread]*loop{}, ranks: map[int32]int32{}, exits: map[int32]pattern.Exit{}}
 }
 
 // Process implements event.Sink.
@@ -84,6 +86,7 @@ func (s *Steps) Process(p event.Process) error {
 	}
 	if p.EndedNS != nil {
 		delete(s.ranks, p.PID)
+		delete(s.exits, p.PID)
 		for t := range s.threads {
 			if t.pid == p.PID {
 				delete(s.threads, t)
@@ -101,6 +104,7 @@ func (s *Steps) Spans(spans []event.Span) error {
 		if class := classOf(spans[i].Call); class != 0 && spans[i].DurationNS >= 0 && spans[i].SliceID == 0 && spans[i].StartNS >= s.sliced {
 			s.anchor(&spans[i], class)
 		}
+		s.exit(&spans[i])
 	}
 	return nil
 }
@@ -113,11 +117,26 @@ func (s *Steps) Warning(w event.Warning) error {
 		return nil
 	}
 	s.sliced = max(s.sliced, w.TSNS)
+	if !slices.Contains(s.groups, w.Source) {
+		s.groups = append(s.groups, w.Source)
+	}
 	for _, l := range s.threads {
 		l.detector, l.watch = steps.Detector{}, trigger.New(s.constants)
 		l.begin, l.fresh = 0, false
 	}
 	return nil
+}
+
+// exit remembers which collective a process has left last.
+func (s *Steps) exit(span *event.Span) {
+	c := span.Call
+	if c.Layer != "collective" || c.Category != "work" || span.Detail == nil || span.Detail.Communicator == nil || span.SequenceNumber < 0 || span.DurationNS < 0 {
+		return
+	}
+	end := span.StartNS + span.DurationNS
+	if _, known := s.exits[span.PID]; (known || len(s.exits) < mostThreads) && end > s.exits[span.PID].NS {
+		s.exits[span.PID] = pattern.Exit{Communicator: *span.Detail.Communicator, Number: span.SequenceNumber, NS: end}
+	}
 }
 
 func (s *Steps) anchor(span *event.Span, class steps.Class) {
@@ -157,8 +176,11 @@ func (l *loop) end(s *Steps, id thread, now int64) {
 	if l.loads {
 		loading = l.loading
 	}
-	s.ended = append(s.ended, ended{pattern.Step{PID: id.pid, Rank: s.rank(id.pid), Number: l.number, BeginNS: l.begin, PeriodNS: period,
-		LoadNS: loading}, id.tid})
+	step := pattern.Step{PID: id.pid, Rank: s.rank(id.pid), Number: l.number, BeginNS: l.begin, PeriodNS: period, LoadNS: loading}
+	if e, ok := s.exits[id.pid]; ok && e.NS >= l.begin && e.NS < now {
+		step.Exit = &e
+	}
+	s.ended = append(s.ended, ended{step, id.tid})
 	s.newest = max(s.newest, now)
 	l.number++
 	// With more anchors than a step has there was something else in it: evaluation.
@@ -257,6 +279,9 @@ func (s *Steps) Restart() {
 		l.begin, l.fresh = 0, false
 	}
 }
+
+// Sliced lists the groups of anchors that the budget records in slices.
+func (s *Steps) Sliced() []string { return slices.Clone(s.groups) }
 
 // Learnt is how many threads' steps are known, and what the best of them is made of.
 func (s *Steps) Learnt() (n int, sequence string) {

@@ -2,6 +2,7 @@ package localise
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
@@ -12,7 +13,7 @@ import (
 type Cause struct {
 	Name  string `json:"name"`
 	Class string `json:"class"` // hardware, software, configuration, storage, machine, or unknown
-	// Symptom: the worker waits for somebody; what it waits for is another finding's.
+	// Symptom: the worker waits for another; what it waits for is another finding's.
 	Symptom bool `json:"symptom"`
 }
 
@@ -24,6 +25,12 @@ const (
 	steady = 0.1
 )
 
+// What the machine did, in words.
+const (
+	quota  = "the CPU quota of its control group (cpu.max)"
+	others = "other processes on its CPUs"
+)
+
 // cause of a finding, by its class and what its time went to.
 func cause(f *Finding) Cause {
 	p := &f.Pattern
@@ -31,8 +38,12 @@ func cause(f *Finding) Cause {
 	switch {
 	case p.Class == pattern.Host && p.Name == "stopped":
 		return Cause{Name: "process stopped by a signal", Class: "machine"}
+	case p.Class == pattern.Host && p.Name == "throttled":
+		return Cause{Name: quota, Class: "configuration"}
 	case p.Class == pattern.Host:
-		return Cause{Name: "other processes on its CPUs, or a CPU quota", Class: "machine"}
+		return Cause{Name: others + ", or a CPU quota", Class: "machine"}
+	case pattern.Untold(p):
+		return Cause{Name: "not told: no stack was taken, or it is of many functions", Class: "unknown", Symptom: true}
 	case f.Kind == Special && p.Class == pattern.Collective && !more:
 		// It comes last, so that it waits least: the others wait for it.
 		return Cause{Name: "its peers wait for it", Class: "unknown", Symptom: true}
@@ -45,7 +56,7 @@ func cause(f *Finding) Cause {
 	case p.Stopped > partly:
 		return Cause{Name: "process stopped by a signal", Class: "machine"}
 	case p.Preempted > mostly:
-		return Cause{Name: "other processes on its CPUs, or a CPU quota", Class: "machine"}
+		return Cause{Name: others + ", or a CPU quota", Class: "machine"}
 	case strings.HasPrefix(p.Name, "garbage collection"):
 		return Cause{Name: "Python's garbage collection", Class: "software"}
 	case p.Class == pattern.Loader && p.Mu < partly && sleeps(p.Wait):
@@ -60,6 +71,8 @@ func cause(f *Finding) Cause {
 		return Cause{Name: "PCIe, NUMA placement or pageable memory", Class: "hardware"}
 	case p.Class == pattern.Copy:
 		return Cause{Name: "copies between host and device", Class: "configuration"}
+	case p.Class == pattern.Compute && f.Kind == Special && f.PeersBeta < partly*p.Beta:
+		return Cause{Name: "work that its peers do not have", Class: "software"}
 	case p.Class == pattern.Compute && f.Kind == Special:
 		return Cause{Name: "slower hardware, a lower clock, or more work than its peers have", Class: "hardware"}
 	case p.Class == pattern.Python && sleeps(p.Wait) && p.Mu < partly:
@@ -77,7 +90,46 @@ func sleeps(call string) bool { return call == "clock_nanosleep" || call == "nan
 // explain settles the cause and says the finding in one sentence.
 func (t *table) explain(f *Finding) {
 	f.Cause = cause(f)
+	if f.Pattern.Class == pattern.Host && f.Pattern.Name == "preempted" && len(f.Workers) == 1 {
+		t.contention(f)
+	}
 	f.Sentence = f.sentence(len(t.workers))
+}
+
+// contention says more of a worker that had no CPU, where the patterns do: whether a quota
+// held it back, or whether it only has more to run than its peers, and is preempted in
+// proportion.
+func (t *table) contention(f *Finding) {
+	w := slices.Index(t.workers, f.Workers[0])
+	var throttled *pattern.Pattern
+	running, peers := 0.0, []float64(nil)
+	for v := range t.workers {
+		sum := 0.0
+		for k, row := range t.rows {
+			switch p := row[v]; {
+			case p == nil || k.basis != pattern.Sampled:
+			case p.Class != pattern.Host:
+				sum += p.Beta * p.Mu
+			case p.Name == "throttled" && v == w:
+				throttled = p
+			}
+		}
+		if v == w {
+			running = sum
+		} else {
+			peers = append(peers, sum)
+		}
+	}
+	usual := middle(peers)
+	switch {
+	case f.Kind == Special && running > (1+partly)*usual && f.Pattern.Beta*usual <= (1+far)*f.PeersBeta*running:
+		f.Cause = Cause{Name: "it has more to run than its peers, and waits for a CPU in proportion", Class: "unknown", Symptom: true}
+	case throttled == nil: // its quota is not known
+	case throttled.Beta > partly*f.Pattern.Beta:
+		f.Cause = Cause{Name: quota, Class: "configuration"}
+	default:
+		f.Cause = Cause{Name: others + ": no quota held it back", Class: "machine"}
+	}
 }
 
 func (f *Finding) sentence(workers int) string {
@@ -87,17 +139,30 @@ func (f *Finding) sentence(workers int) string {
 		place = fmt.Sprintf(" (%s:%d)", symbolize.ShortPath(p.File), p.Line)
 		what, _, _ = strings.Cut(what, " (") // the file, which the place says
 	}
+	if caller := p.Caller(); caller != "" {
+		caller, _, _ = strings.Cut(caller, " (")
+		what += ", called by " + caller
+	}
 	if p.Class == pattern.Loader {
 		what = "the data loader, in " + what
 	}
 	if f.Kind == Common {
 		return fmt.Sprintf("%d of %d workers spend %s of their time in %s%s: %s", len(f.Workers), workers, percent(p.Beta), what, place, f.Cause.Name)
 	}
+	if f.Kind == Own {
+		who, whose := fmt.Sprintf("%s spends", f.Workers[0]), "its own normal time"
+		if n := len(f.Workers); n > 1 {
+			who, whose = fmt.Sprintf("%d of %d workers spend", n, workers), "their own normal time"
+		}
+		return fmt.Sprintf("%s %s of the time in %s%s, in %s %s: %s", who, percent(p.Beta), what, place, whose, percent(f.PeersBeta), f.Cause.Name)
+	}
 	switch {
 	case p.Class == pattern.Host && p.Name == "stopped":
 		return fmt.Sprintf("%s was stopped by signals for %s of the time, its peers for %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta))
+	case p.Class == pattern.Host && p.Name == "throttled":
+		return fmt.Sprintf("%s was held back for %s of the time, its peers for %s: %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta), f.Cause.Name)
 	case p.Class == pattern.Host:
-		return fmt.Sprintf("%s could run and did not for %s of the time, its peers for %s: %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta), f.Cause.Name)
+		return fmt.Sprintf("%s, or a thread that it waited for, could run and had no CPU for %s of the time, its peers for %s: %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta), f.Cause.Name)
 	}
 	return fmt.Sprintf("%s spends %s of its time in %s%s, its peers %s: %s", f.Workers[0], percent(p.Beta), what, place, percent(f.PeersBeta), f.Cause.Name)
 }

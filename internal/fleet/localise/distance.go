@@ -49,7 +49,7 @@ func (t *table) findings(k key, method string) (all []Finding) {
 	scale := most
 	if k.basis == pattern.Sampled {
 		// Shares of a CPU have a scale of their own: 1 % is not three times as busy as
-		// 0.3 % in a sense that anybody cares about.
+		// 0.3 % in a sense that matters.
 		scale.mu, scale.sigma = 1, 1
 	}
 	// A worker without the function has no share of it; of how it would use its
@@ -73,7 +73,10 @@ func (t *table) findings(k key, method string) (all []Finding) {
 			d = expectation(p, most.mu)
 		}
 		if outlier(w) && differs(row, w, center, err) {
-			all = append(all, t.special(row, w, d, deltas[w]))
+			// To be kept from running less than its peers is no fault.
+			if f := t.special(row, w, d, deltas[w]); f.Pattern.Class != pattern.Host || f.more() {
+				all = append(all, f)
+			}
 			continue
 		}
 		if d > 0 {
@@ -81,6 +84,9 @@ func (t *table) findings(k key, method string) (all []Finding) {
 		}
 	}
 	all = telling(all)
+	if len(all) > 0 && all[0].Pattern.Class == pattern.Host && 2*len(all) > len(row) {
+		all = nil // most of them share a machine that is busy
+	}
 	if len(common) > 0 && 2*len(common) > len(row) {
 		all = append(all, t.common(row, common, most.mu))
 	}

@@ -98,7 +98,13 @@ func Compare(patterns []pattern.Pattern) Result {
 	for i := range r.Findings {
 		t.explain(&r.Findings[i])
 	}
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+	rank(r.Findings)
+	return r
+}
+
+// rank puts findings in their order: the highest score first, symptoms last.
+func rank(all []Finding) {
+	slices.SortStableFunc(all, func(a, b Finding) int {
 		if a.Cause.Symptom != b.Cause.Symptom {
 			if b.Cause.Symptom {
 				return -1
@@ -107,7 +113,6 @@ func Compare(patterns []pattern.Pattern) Result {
 		}
 		return cmp.Compare(b.Score, a.Score)
 	})
-	return r
 }
 
 // keys are the functions in an order that is always the same.

@@ -140,6 +140,77 @@ func TestAStopAndANeighbourAreTheMachines(t *testing.T) {
 	}
 }
 
+// What kept a worker from running is told by what else its patterns have.
+func TestWhyAWorkerHadNoCPU(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		throttled, more float64 // of the worker: what its quota took, -1 where that is not known; CPU time that its peers do not have
+		preempted       float64
+		cause           string
+		symptom         bool
+	}{
+		{"others, as far as is known", -1, 0, 0.4, "other processes on its CPUs, or a CPU quota", false},
+		{"others, and no quota", 0, 0, 0.4, "other processes on its CPUs: no quota", false},
+		{"a quota", 0.3, 0, 0.4, "the CPU quota of its control group", false},
+		{"more to run", -1, 0.6, 0.2, "more to run than its peers", true},
+		{"more to run, and others", -1, 0.3, 0.6, "other processes on its CPUs", false},
+	} {
+		all := fleet{workers: 4, noise: 0}.patterns(nil)
+		add := func(rank int32, function uint64, class pattern.Class, name string, beta, mu float64) {
+			all = append(all, pattern.Pattern{Host: "node0", PID: rank, Rank: rank, Function: function, Class: class, Name: name, Basis: pattern.Sampled,
+				Resource: "cpu", Beta: beta, BetaLo: beta, BetaHi: beta, Mu: mu, ObservedNS: 20e9})
+		}
+		for rank := range int32(4) {
+			share := 0.1
+			if rank == 2 {
+				share = c.preempted
+				add(rank, 78, pattern.Compute, "aten::zeros", c.more, 1)
+				if c.throttled >= 0 {
+					add(rank, 79, pattern.Host, "throttled", c.throttled, 0)
+				}
+			}
+			add(rank, 77, pattern.Host, "preempted", share, 0)
+		}
+		r := Compare(all)
+		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Pattern.Name == "preempted" })
+		if i < 0 {
+			t.Errorf("%s: not found", c.name)
+		} else if f := r.Findings[i]; f.Workers[0].Rank != 2 || !strings.Contains(f.Sentence, c.cause) || f.Cause.Symptom != c.symptom {
+			t.Errorf("%s: %s (%+v)", c.name, f.Sentence, f.Cause)
+		}
+		if c.more > 0 && !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Pattern.Name == "aten::zeros" && f.Cause.Class == "software" }) {
+			t.Errorf("%s: the work that its peers do not have is not told", c.name)
+		}
+	}
+}
+
+func TestToBeKeptFromRunningLessIsNoFault(t *testing.T) {
+	all := fleet{workers: 3, noise: 0}.patterns(nil)
+	for rank, share := range []float64{0.3, 0.02, 0.3} {
+		all = append(all, pattern.Pattern{Host: "node0", PID: int32(rank), Rank: int32(rank), Function: 77, Class: pattern.Host, Name: "preempted",
+			Basis: pattern.Sampled, Resource: "cpu", Beta: share, BetaLo: share, BetaHi: share, ObservedNS: 20e9})
+	}
+	for _, f := range Compare(all).Findings {
+		t.Errorf("%s", f.Sentence)
+	}
+}
+
+// Time without a stack says of no function that it is slow.
+func TestWhatIsNotToldAccusesNobody(t *testing.T) {
+	all := fleet{workers: 4, noise: 0}.patterns(nil)
+	for rank := range int32(4) {
+		p := pattern.Pattern{Host: "node0", PID: rank, Rank: rank, Function: 77, Class: pattern.Other, Name: "without a stack", Basis: pattern.Sampled,
+			Resource: "cpu", Beta: 0.01, ObservedNS: 20e9}
+		if rank == 2 {
+			p.Beta = 0.4
+		}
+		all = append(all, p)
+	}
+	if r := Compare(all); len(r.Findings) != 1 || !r.Findings[0].Cause.Symptom {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
 func TestTwoWorkersAreNotCompared(t *testing.T) {
 	r := Compare(fleet{workers: 2, noise: 0.1}.patterns(slowLoader(1)))
 	if r.Method != "none" || len(r.Notes) != 1 {
@@ -191,17 +262,46 @@ func TestBoxesAreThoseOfTheDefinitions(t *testing.T) {
 	}
 }
 
+// BenchmarkTenThousandSyntheticWorkers has five planted workers, at several levels of noise
+// on every share. It reports how many of them are found, how many others are accused, and
+// whether what comes first is a planted one.
 func BenchmarkTenThousandSyntheticWorkers(b *testing.B) {
-	all := fleet{workers: 10_000, noise: 0.1}.patterns(slowLoader(4711))
-	for rank := range int32(10_000) { // functions that few share
-		for k := range uint64(20) {
-			all = append(all, pattern.Pattern{Host: fmt.Sprint("node", rank/8), PID: rank, Rank: rank, Function: 1000 + k + 20*uint64(rank%50),
-				Class: pattern.Python, Name: "f", Basis: pattern.Sampled, Resource: "cpu", Beta: 0.005, ObservedNS: 20e9})
-		}
-	}
-	for b.Loop() {
-		if r := Compare(all); r.Findings[0].Workers[0].Rank != 4711 {
-			b.Fatalf("%+v", r.Findings[0])
-		}
+	planted := map[int32]bool{7: true, 1234: true, 4711: true, 8000: true, 9999: true}
+	for _, noise := range []float64{0, 0.05, 0.1, 0.15, 0.2, 0.25} {
+		b.Run(fmt.Sprintf("noise=%.0f%%", 100*noise), func(b *testing.B) {
+			all := fleet{workers: 10_000, noise: noise}.patterns(func(rank int, p *pattern.Pattern) {
+				if planted[int32(rank)] {
+					slowLoader(rank)(rank, p)
+				}
+			})
+			for rank := range int32(10_000) { // functions that few share
+				for k := range uint64(20) {
+					all = append(all, pattern.Pattern{Host: fmt.Sprint("node", rank/8), PID: rank, Rank: rank, Function: 1000 + k + 20*uint64(rank%50),
+						Class: pattern.Python, Name: "f", Basis: pattern.Sampled, Resource: "cpu", Beta: 0.005, ObservedNS: 20e9})
+				}
+			}
+			var found Result
+			for b.Loop() {
+				found = Compare(all)
+			}
+			named, others, first := map[int32]bool{}, map[int32]bool{}, 0.0
+			for i, f := range found.Findings {
+				for _, w := range f.Workers {
+					switch {
+					case f.Kind != Special:
+					case planted[w.Rank]:
+						named[w.Rank] = true
+						if i == 0 {
+							first = 1
+						}
+					default:
+						others[w.Rank] = true
+					}
+				}
+			}
+			b.ReportMetric(float64(len(named)), "found")
+			b.ReportMetric(float64(len(others)), "accused")
+			b.ReportMetric(first, "first")
+		})
 	}
 }

@@ -29,7 +29,7 @@ func (s *sum) add(p *pattern.Pattern) {
 		s.first = *p
 	}
 	if time > s.longestShare {
-		s.longestShare, s.first.Line, s.first.File = time, p.Line, p.File
+		s.longestShare, s.first.Line, s.first.File, s.first.Stack = time, p.Line, p.File, p.Stack
 	}
 	s.first.BeginNS, s.first.EndNS = min(s.first.BeginNS, p.BeginNS), max(s.first.EndNS, p.EndNS)
 	s.time += time

@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,85 +17,13 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+	"github.com/ebpfprof/ebpfprof/internal/testbucket"
 )
 
-// server is a real one, of testdata/setup/versitygw.sh, with a bucket "profiles".
-type server struct {
-	directory, address string
-	running            *exec.Cmd
-}
-
-const secret = "a secret of the tests"
-
-func program(t *testing.T) string {
+// opened is the store in a server's bucket.
+func opened(t *testing.T, s *testbucket.Server) store.Store {
 	t.Helper()
-	cache := os.Getenv("EBPFPROF_CACHE")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(home, ".cache", "ebpfprof")
-	}
-	found, _ := filepath.Glob(filepath.Join(cache, "versitygw", "v*", "versitygw"))
-	if len(found) == 0 {
-		t.Skip("no versitygw here: make s3 builds it")
-	}
-	return found[len(found)-1]
-}
-
-func serve(t *testing.T, directory string) *server {
-	t.Helper()
-	s := &server{directory: directory}
-	if err := os.MkdirAll(filepath.Join(directory, "profiles"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.address = free.Addr().String()
-	free.Close()
-	t.Setenv("AWS_ACCESS_KEY_ID", "tests")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
-	s.start(t)
-	t.Cleanup(s.kill)
-	return s
-}
-
-func (s *server) start(t *testing.T) {
-	t.Helper()
-	s.running = exec.Command(program(t), "--port", s.address, "--access", "tests", "--secret", secret, "posix", "--nometa", s.directory)
-	var out bytes.Buffer
-	s.running.Stdout, s.running.Stderr = &out, &out
-	if err := s.running.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		c, err := net.Dial("tcp", s.address)
-		if err == nil {
-			c.Close()
-			return
-		}
-		if time.Now().After(end) {
-			s.kill()
-			t.Fatalf("versitygw does not listen: %v\n%s", err, out.String())
-		}
-	}
-}
-
-func (s *server) kill() {
-	_ = s.running.Process.Kill()
-	_ = s.running.Wait()
-}
-
-func (s *server) location() string {
-	return "s3://profiles/fleet?region=us-east-1&endpoint=http://" + s.address
-}
-
-func (s *server) open(t *testing.T) store.Store {
-	t.Helper()
-	b, err := store.Create(s.location())
+	b, err := store.Create(s.Location())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,11 +71,11 @@ func TestABucketIsAStoreLikeADirectory(t *testing.T) {
 		recording(t, files, second)
 	}
 	want := read(t, files)
-	s := serve(t, t.TempDir())
-	if _, err := store.Open(t.Context(), s.location()); !errors.Is(err, store.ErrNoStore) {
+	s := testbucket.Serve(t, t.TempDir())
+	if _, err := store.Open(t.Context(), s.Location()); !errors.Is(err, store.ErrNoStore) {
 		t.Errorf("an empty bucket: %v", err)
 	}
-	bucket := s.open(t)
+	bucket := opened(t, s)
 	for range 2 { // what is put twice is there once
 		for key, content := range want {
 			if err := bucket.Put(t.Context(), key, []byte(content)); err != nil {
@@ -161,13 +87,13 @@ func TestABucketIsAStoreLikeADirectory(t *testing.T) {
 	if _, err := bucket.Get(t.Context(), store.Version+"/none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a key that is not there: %v", err)
 	}
-	opened, err := store.Open(t.Context(), s.location())
+	again, err := store.Open(t.Context(), s.Location())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, job := range []string{"", "j"} {
 		to, last := filepath.Join(t.TempDir(), "copy"), 0
-		if err := store.Mirror(t.Context(), opened.(*store.Bucket), job, time.Minute, to, func(done, of int) { last = of - done }); err != nil || last != 0 {
+		if err := store.Mirror(t.Context(), again.(*store.Bucket), job, time.Minute, to, func(done, of int) { last = of - done }); err != nil || last != 0 {
 			t.Fatalf("%v, %d left", err, last)
 		}
 		copied, err := store.OpenDirectory(to)
@@ -183,8 +109,8 @@ func TestABucketIsAStoreLikeADirectory(t *testing.T) {
 func TestACopyHasTheJobAndTheDaysThatAreAskedFor(t *testing.T) {
 	const day = 24 * 3600
 	all := map[string]map[int64]bool{"old": {0: true}, "asked": {0: true, 5 * day: true, 6 * day: true}, "last/é": {7 * day: true}}
-	s := serve(t, t.TempDir())
-	bucket := s.open(t)
+	s := testbucket.Serve(t, t.TempDir())
+	bucket := opened(t, s)
 	for job, seconds := range all {
 		for second := range seconds {
 			b := store.Batch{Session: fmt.Sprint(job, second), Job: job, Host: "h", Steps: []pattern.Step{{PeriodNS: 1}},
@@ -229,8 +155,8 @@ func TestAServerThatIsKilledLosesNothing(t *testing.T) {
 		recording(t, files, second)
 	}
 	want := read(t, files)
-	s := serve(t, t.TempDir())
-	sender := NewSender(files, s.open(t), limit(1<<30))
+	s := testbucket.Serve(t, t.TempDir())
+	sender := NewSender(files, opened(t, s), limit(1<<30))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -243,9 +169,9 @@ func TestAServerThatIsKilledLosesNothing(t *testing.T) {
 	for sent := int64(0); kills < 5; {
 		if now := sender.State().Sent; now > sent+10 || now >= int64(len(want)) {
 			sent = now
-			s.kill()
+			s.Kill()
 			kills++
-			s.start(t)
+			s.Start(t)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -256,7 +182,7 @@ func TestAServerThatIsKilledLosesNothing(t *testing.T) {
 	}
 	stop()
 	<-done
-	equal(t, read(t, s.open(t)), want)
+	equal(t, read(t, opened(t, s)), want)
 	if st := sender.State(); st.Dropped != 0 || st.Files != 0 {
 		t.Errorf("%+v", st)
 	}
@@ -265,25 +191,25 @@ func TestAServerThatIsKilledLosesNothing(t *testing.T) {
 // A store that refuses, that has no such bucket, that is full or that does not answer
 // loses nothing, and the error says what to do.
 func TestWhatABucketDoesNotTakeWaits(t *testing.T) {
-	s := serve(t, t.TempDir())
+	s := testbucket.Serve(t, t.TempDir())
 	for _, c := range []struct {
 		name, says string
 		location   func(t *testing.T) string
 	}{
 		{"wrong credentials", "refuses the credentials", func(t *testing.T) string {
 			t.Setenv("AWS_SECRET_ACCESS_KEY", "another secret")
-			return s.location()
+			return s.Location()
 		}},
-		{"no bucket", "has no bucket \"none\": make it first", func(*testing.T) string { return strings.Replace(s.location(), "profiles", "none", 1) }},
+		{"no bucket", "has no bucket \"none\": make it first", func(*testing.T) string { return strings.Replace(s.Location(), "profiles", "none", 1) }},
 		{"nobody there", "does not answer", func(t *testing.T) string {
 			free, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer free.Close()
-			return strings.Replace(s.location(), s.address, free.Addr().String(), 1)
+			return strings.Replace(s.Location(), s.Address, free.Addr().String(), 1)
 		}},
-		{"full", "writing to the store", func(t *testing.T) string { return serve(t, small(t)).location() }},
+		{"full", "writing to the store", func(t *testing.T) string { return testbucket.Serve(t, small(t)).Location() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := open(t)
@@ -302,7 +228,7 @@ func TestWhatABucketDoesNotTakeWaits(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, want %s", err, c.says)
 			}
-			if err != nil && (strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "X-Amz")) {
+			if err != nil && (strings.Contains(err.Error(), testbucket.Secret) || strings.Contains(err.Error(), "X-Amz")) {
 				t.Errorf("the error tells a secret: %v", err)
 			}
 			equal(t, read(t, files), want)

@@ -102,7 +102,7 @@ func (s *Sender) Run(ctx context.Context) {
 
 // Pass makes room, then sends what there is until the store does not take a file.
 func (s *Sender) Pass(ctx context.Context) error {
-	waiting, err := s.makeRoom()
+	waiting, err := s.makeRoom(ctx)
 	if err == nil {
 		for len(waiting) > 0 && err == nil && ctx.Err() == nil {
 			if err = s.send(ctx, waiting[0]); err == nil {
@@ -117,7 +117,7 @@ func (s *Sender) Pass(ctx context.Context) error {
 
 // makeRoom removes the oldest files until the rest is below the limit, and returns the
 // rest in the order in which it is to be sent.
-func (s *Sender) makeRoom() (waiting []store.Entry, err error) {
+func (s *Sender) makeRoom(ctx context.Context) (waiting []store.Entry, err error) {
 	waiting, err = s.files.Entries(store.Version)
 	if err != nil {
 		return nil, fmt.Errorf("looking into the outbox: %w", err)
@@ -129,7 +129,7 @@ func (s *Sender) makeRoom() (waiting []store.Entry, err error) {
 			continue
 		}
 		for _, old := range waiting[i:] {
-			if err := s.files.Remove(old.Key); err != nil {
+			if err := s.files.Remove(ctx, old.Key); err != nil {
 				return waiting[:i], err
 			}
 			s.mu.Lock()
@@ -172,7 +172,7 @@ func (s *Sender) send(ctx context.Context, e store.Entry) error {
 	s.mu.Lock()
 	s.state.Sent, s.state.SentBytes = s.state.Sent+1, s.state.SentBytes+int64(len(content))
 	s.mu.Unlock()
-	return s.files.Remove(e.Key)
+	return s.files.Remove(ctx, e.Key)
 }
 
 // tell brings the state up to date.

@@ -18,6 +18,35 @@ type function struct {
 	line  int32
 }
 
+// place is from where a function is called: several call the same operator.
+type place struct {
+	stack, file string
+	line        int32
+}
+
+// mostPlaces of a function are told apart.
+const mostPlaces = 64
+
+func (u *usage) at(p place, ns int64) {
+	if u.places == nil {
+		u.places = map[place]int64{}
+	}
+	if _, ok := u.places[p]; ok || len(u.places) < mostPlaces {
+		u.places[p] += ns
+	}
+}
+
+// longest is the place that most of the function's time was seen at.
+func (u *usage) longest() (best place, ok bool) {
+	var ns int64
+	for p, n := range u.places {
+		if !ok || n > ns || n == ns && (p.line < best.line || p.line == best.line && p.stack < best.stack) {
+			best, ns, ok = p, n, true
+		}
+	}
+	return best, ok
+}
+
 // A Python function is the same where its whole stack of functions is, lines left out
 // (PerfTracker's rule); anything else where its name is.
 func (f *function) hash() {

@@ -60,6 +60,8 @@ func (c *Collector) Lost() Lost { return c.lost }
 // worker is a process that may train: what its threads did in the window.
 type worker struct {
 	rank     int32
+	cgroup   string // its path; "" is not known
+	machine  machine
 	anchors  map[int32]int64 // by thread: calls that steps are made of
 	threads  map[int32]*thread
 	calls    map[*event.Call]*calls
@@ -70,7 +72,7 @@ type worker struct {
 type thread struct {
 	functions map[uint64]*usage
 	total     int64
-	preempted usage
+	off       times // it was not on a CPU
 	stopped   usage
 }
 
@@ -82,7 +84,7 @@ type usage struct {
 	preempted, stopped int64
 	durations          histogram
 	waiting            map[string]int64 // by system call
-	lines              map[int32]int64
+	places             map[place]int64
 	slots              []share
 }
 
@@ -121,8 +123,12 @@ func (c *Collector) Stacks(stacks []event.Stack) error {
 
 // Process implements event.Sink: it tells a worker's rank.
 func (c *Collector) Process(p event.Process) error {
-	if w := c.worker(p.PID); w != nil && p.Rank != nil {
+	w := c.worker(p.PID)
+	if w != nil && p.Rank != nil {
 		w.rank = *p.Rank
+	}
+	if w != nil && p.Cgroup != nil && *p.Cgroup != "/" {
+		w.cgroup = *p.Cgroup
 	}
 	return nil
 }
@@ -153,6 +159,7 @@ func (c *Collector) sample(s *event.Sample) {
 	if w == nil {
 		return
 	}
+	w.machine.saw(s)
 	t := w.threads[s.TID]
 	if t == nil {
 		if s.TID != s.PID && w.anchors[s.TID] == 0 {
@@ -167,7 +174,7 @@ func (c *Collector) sample(s *event.Sample) {
 	if u == nil {
 		if len(t.functions) >= mostFunctions {
 			c.lost.Functions++
-			f = function{class: Other, name: "other functions"}
+			f = function{class: Other, name: otherFunctions}
 			f.hash()
 		}
 		if u = t.functions[f.key]; u == nil {
@@ -179,20 +186,16 @@ func (c *Collector) sample(s *event.Sample) {
 		c.Waited(s, f.class)
 	}
 	t.total += s.WeightNS
-	u.add(s, f.line, w.from)
-	switch {
-	case s.State == event.OnCPU:
-	case s.Cause == event.CausePreempted:
-		t.preempted.add(s, 0, w.from)
-	case s.Cause == event.CauseStopped:
-		t.stopped.add(s, 0, w.from)
+	u.add(s, &f, w.from)
+	if s.State == event.OffCPU {
+		t.offCPU(s, &w.machine, w.from)
 	}
 }
 
 func (c *Collector) function(s *event.Sample) function {
 	if s.StackID == nil {
 		c.lost.Stacks++
-		f := function{class: Other, name: "without a stack"}
+		f := function{class: Other, name: withoutStack}
 		f.hash()
 		return f
 	}
@@ -202,7 +205,7 @@ func (c *Collector) function(s *event.Sample) function {
 		stack := c.stacks[*s.StackID]
 		if stack == nil {
 			c.lost.Stacks++
-			f = function{class: Other, name: "without a stack"}
+			f = function{class: Other, name: withoutStack}
 			f.hash()
 			return f
 		}
@@ -216,20 +219,15 @@ func (c *Collector) function(s *event.Sample) function {
 	return f
 }
 
-func (u *usage) add(s *event.Sample, line int32, from int64) {
+func (u *usage) add(s *event.Sample, f *function, from int64) {
 	k := int((s.TSNS - from) / slot)
 	k = min(max(k, 0), mostSlots-1)
 	for len(u.slots) <= k {
 		u.slots = append(u.slots, share{})
 	}
 	u.slots[k].total += float64(s.WeightNS)
-	if line > 0 {
-		if u.lines == nil {
-			u.lines = map[int32]int64{}
-		}
-		if _, ok := u.lines[line]; ok || len(u.lines) < 64 {
-			u.lines[line] += s.WeightNS
-		}
+	if f.line > 0 {
+		u.at(place{f.stack, f.file, f.line}, s.WeightNS)
 	}
 	if s.State == event.OnCPU {
 		u.onCPU += s.WeightNS
@@ -303,7 +301,7 @@ func (c *Collector) Spans(spans []event.Span) error {
 func interesting(call *event.Call) (anchor, counted bool) {
 	switch call.Layer {
 	case "scope":
-		return true, true
+		return call.Category != "function", true
 	case "autograd":
 		return call.Category == "backward", call.Category == "backward"
 	case "collective":
@@ -326,7 +324,7 @@ func (c *Collector) Flush() (all []Pattern) {
 	for _, pid := range pids {
 		w := c.workers[pid]
 		all = append(all, c.patterns(pid, w)...)
-		c.workers[pid] = &worker{rank: w.rank, anchors: w.anchors, threads: map[int32]*thread{}, calls: map[*event.Call]*calls{}, from: math.MaxInt64}
+		c.workers[pid] = &worker{rank: w.rank, cgroup: w.cgroup, anchors: w.anchors, threads: map[int32]*thread{}, calls: map[*event.Call]*calls{}, from: math.MaxInt64}
 	}
 	return all
 }
@@ -347,7 +345,7 @@ func Compact(patterns []Pattern, least float64) (kept []Pattern) {
 		k := id{p.PID, p.BeginNS}
 		i, ok := rest[k]
 		if !ok {
-			f := function{class: Other, name: "other functions"}
+			f := function{class: Other, name: otherFunctions}
 			f.hash()
 			sum := p
 			sum.Function, sum.Class, sum.Name, sum.Stack, sum.File, sum.Line, sum.Wait = f.key, f.class, f.name, "", "", 0, ""
@@ -393,17 +391,12 @@ func (c *Collector) patterns(pid int32, w *worker) (all []Pattern) {
 	for _, u := range t.functions {
 		all = append(all, u.pattern(base, c.period))
 	}
-	for _, h := range []struct {
-		name string
-		of   *usage
-	}{{"preempted", &t.preempted}, {"stopped", &t.stopped}} {
-		if h.of.waits == 0 {
-			continue
-		}
-		h.of.function = function{class: Host, name: h.name}
-		h.of.hash()
-		all = append(all, h.of.pattern(base, c.period))
+	if t.stopped.waits > 0 {
+		t.stopped.function = function{class: Host, name: "stopped"}
+		t.stopped.hash()
+		all = append(all, t.stopped.pattern(base, c.period))
 	}
+	all = append(all, w.machine.patterns(base, t)...)
 	for call, k := range w.calls {
 		all = append(all, k.pattern(base, call))
 	}
@@ -415,8 +408,11 @@ func (c *Collector) patterns(pid int32, w *worker) (all []Pattern) {
 
 func (u *usage) pattern(base Pattern, period int64) Pattern {
 	p := base
-	p.Function, p.Class, p.Name, p.Stack, p.File, p.Basis = u.key, u.class, u.name, u.stack, u.file, Sampled
-	p.Line = most(u.lines)
+	p.Function, p.Class, p.Name, p.Basis = u.key, u.class, u.name, Sampled
+	p.Stack, p.File, p.Line = u.stack, u.file, 0
+	if longest, ok := u.longest(); ok {
+		p.Stack, p.File, p.Line = longest.stack, longest.file, longest.line
+	}
 	total := u.onCPU + u.wait
 	p.Beta = float64(total) / float64(p.ObservedNS)
 	// Looks at a running thread are a count: its 95 % interval, and at least one look.

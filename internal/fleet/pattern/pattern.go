@@ -9,6 +9,8 @@
 // thread, so that it needs no probe on a function.
 package pattern
 
+import "strings"
+
 // Class is what kind of work a function is: what to expect of it depends on it.
 type Class string
 
@@ -50,7 +52,7 @@ type Pattern struct {
 	Function uint64 // hash of what the function is: equal across workers and hosts
 	Class    Class
 	Name     string
-	Stack    string // Python functions, root first, joined by ';'; "" of others
+	Stack    string // Python functions, root first, joined by ';'; "" without them
 	File     string // of the innermost Python frame; "" without one
 	Line     int32  // the line that most of the time was seen at; 0 without one
 	Basis    Basis
@@ -79,6 +81,25 @@ type Pattern struct {
 	Coverage   float64
 }
 
+// Caller is the Python function that called an operator or a copy; "" where that is not known.
+func (p *Pattern) Caller() string {
+	if p.Class != Compute && p.Class != Copy {
+		return ""
+	}
+	caller := p.Stack[strings.LastIndexByte(p.Stack, ';')+1:]
+	return strings.TrimPrefix(caller, "…") // of a stack that was cut
+}
+
+// Untold reports whether a pattern is of what is not known, or of many functions.
+func Untold(p *Pattern) bool {
+	return p.Class == Other && (p.Name == withoutStack || p.Name == otherFunctions || p.Name == "unknown")
+}
+
+const (
+	withoutStack   = "without a stack"
+	otherFunctions = "other functions" // those that have no row of their own
+)
+
 // Step is one step of a worker, and how long its thread waited for peers in it.
 type Step struct {
 	Job      string
@@ -89,5 +110,14 @@ type Step struct {
 	BeginNS  int64
 	PeriodNS int64
 	WaitNS   int64 // waits in functions of class collective
+	Exit     *Exit // the last collective that ended in the step; nil where none was seen to
 	LoadNS   int64 // in the loader's next; -1 where the loader has no probe (torch before 2.0 marks it only for its profiler)
+}
+
+// Exit is when a process left a collective: nearly at the time at which all ranks of the
+// group do, so that it tells their clocks apart.
+type Exit struct {
+	Communicator int64 // the group, the same on every rank
+	Number       int64 // of the collective in it, likewise
+	NS           int64 // by the node's clock
 }

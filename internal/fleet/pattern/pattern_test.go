@@ -66,7 +66,11 @@ func TestPythonFunctionsAreToldApartByTheirStacksAndNotByLines(t *testing.T) {
 const second = int64(1e9)
 
 func sample(at int64, state, cause string, weight, stack int64) event.Sample {
-	return event.Sample{TSNS: at, PID: 1, TID: 1, State: state, Cause: cause, WeightNS: weight, StackID: &stack}
+	s := event.Sample{TSNS: at, PID: 1, TID: 1, State: state, Cause: cause, WeightNS: weight, StackID: &stack}
+	if cause == event.CausePreempted {
+		s.ReadyNS = weight
+	}
+	return s
 }
 
 // Ten seconds made by hand: 4 s of one function on the CPU in looks of 10 ms, 3 s of

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
 
 // mostFeedback bounds what is read: who may write into a store must not fill memory.
 const mostFeedback = 1000
 
-// Feedback is what somebody said of a finding of the same function, of this kind and job.
+// Feedback is what a user said of a finding of the same function, of this kind and job.
 type Feedback struct {
 	AtNS   int64  `json:"ts_ns"`
 	Author string `json:"author"`
@@ -23,7 +22,7 @@ type Feedback struct {
 
 // readFeedback gives each finding what was said of it, the newest first. Nothing is left
 // out for that: a finding that was wrong once may be right now.
-func (r *Report) readFeedback(ctx context.Context, db *dataset.DB) error {
+func (r *Report) readFeedback(ctx context.Context, db Source) error {
 	if len(db.Files(store.FeedbackTable)) == 0 {
 		return nil
 	}
@@ -70,7 +69,7 @@ func (f Finding) Said() string {
 	return text
 }
 
-// Feedback is what to keep of what somebody says of a finding of this report.
+// Feedback is what to keep of what a user says of a finding of this report.
 func (r *Report) Feedback(f *Finding, author string, wrong bool, text string, now time.Time) store.FeedbackRow {
 	row := store.FeedbackRow{Job: r.Job, At: now.UnixNano(), Author: author, Wrong: wrong, Begin: r.BeginNS, End: r.EndNS,
 		Kind: f.Kind, Class: f.Class, Function: f.Function, Sentence: f.Sentence}

@@ -10,7 +10,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
-// page fetches nothing: one file that can be sent to somebody.
+// page fetches nothing: one file that can be sent around.
 var page = template.Must(template.New("fleet").Funcs(template.FuncMap{
 	"plain": printable.Text, "share": share, "ms": func(v float64) string { return fmt.Sprintf("%.1f", v) }, "clock": clock, "orNone": orNone,
 }).Parse(`<!doctype html>
@@ -27,16 +27,16 @@ code { font-size: 12px; color: #555 }
 <h1>{{plain .Verdict}}</h1>
 <p>job {{plain .Job}}, {{len .Workers}} workers, {{clock .BeginNS}} to {{clock .EndNS}}</p>
 {{range .Notes}}<p>{{plain .}}</p>{{end}}
-{{with .Steps}}<h2>Own time of each step (without waits for peers)</h2>{{.}}{{end}}
+{{with .Steps}}<h2>Own time of each step (without waits for peers)</h2>{{$.LeftOut}}{{.}}{{end}}
+<h2>Findings</h2>
+{{if not .Findings}}<p>No function stands out.</p>{{end}}
+<table>{{range .Findings}}<tr{{if .Cause.Symptom}} class="symptom"{{end}}><td class="n">{{share .Beta}}<td>{{plain .Sentence}}{{with .Said}}<br><em>{{plain .}}</em>{{end}}<br><code>{{plain .EvidenceSQL}}</code></tr>
+{{end}}</table>
 <h2>Workers</h2>
 <table><tr><th>worker<th>host<th class="n">pid<th class="n">steps<th class="n">ms a step<th class="n">waiting<th class="n">loading</tr>
 {{range .Workers}}<tr><td>{{plain .Worker.String}}<td>{{plain .Host}}<td class="n">{{.PID}}<td class="n">{{.Steps}}<td class="n">{{ms .MeanMS}}<td class="n">{{ms .WaitMS}}<td class="n">{{orNone .LoadMS}}</tr>
 {{end}}</table>
 {{with .WhatIf}}<p>S = {{printf "%.3f" .S}}: a replayed step takes {{printf "%.1f" .ReplayedMS}} ms, with all workers alike {{printf "%.1f" .IdealMS}} ms.</p>{{end}}
-<h2>Findings</h2>
-{{if not .Findings}}<p>No function stands out.</p>{{end}}
-<table>{{range .Findings}}<tr{{if .Cause.Symptom}} class="symptom"{{end}}><td class="n">{{share .Beta}}<td>{{plain .Sentence}}{{with .Said}}<br><em>{{plain .}}</em>{{end}}<br><code>{{plain .EvidenceSQL}}</code></tr>
-{{end}}</table>
 {{with .Functions}}<h2>Share of each worker's time by function</h2>{{.}}{{end}}
 </body></html>
 `))
@@ -49,7 +49,11 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		*Report
 		WhatIf           *whatIfPage
 		Steps, Functions template.HTML
+		LeftOut          string
 	}{Report: r}
+	if n := len(r.Workers); n > drawnWorkers {
+		data.LeftOut = fmt.Sprintf("Drawn are %d of %d workers, those with findings among them; all are in the table below.", drawnWorkers, n)
+	}
 	if a := r.WhatIf; a != nil {
 		data.WhatIf = &whatIfPage{a.S, 1e3 * a.ReplayedS, 1e3 * a.IdealS}
 	}

@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/localise"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/whatif"
@@ -29,19 +29,25 @@ type Question struct {
 
 // Report is the answer. Shares are from 0 to 1.
 type Report struct {
-	Verdict  string            `json:"verdict"`
-	Job      string            `json:"job"`
-	BeginNS  int64             `json:"begin_ns"`
-	EndNS    int64             `json:"end_ns"`
-	Windows  int               `json:"windows"`
-	Workers  []WorkerSummary   `json:"workers"`
-	Method   string            `json:"method"`
-	Findings []Finding         `json:"findings"`
-	WhatIf   *whatif.Analysis  `json:"what_if"` // null where steps of all workers do not line up
-	Transfer *Transfer         `json:"transfer"`
-	Notes    []string          `json:"notes"`
-	steps    [][]pattern.Step  // by worker
-	table    []pattern.Pattern // for pictures
+	Verdict  string           `json:"verdict"`
+	Job      string           `json:"job"`
+	BeginNS  int64            `json:"begin_ns"`
+	EndNS    int64            `json:"end_ns"`
+	Windows  int              `json:"windows"`
+	Workers  []WorkerSummary  `json:"workers"`
+	Method   string           `json:"method"`
+	Findings []Finding        `json:"findings"`
+	WhatIf   *whatif.Analysis `json:"what_if"` // null where steps of all workers do not line up
+	Transfer *Transfer        `json:"transfer"`
+	// Own is the job's normal time, the second thing that workers are compared with; null
+	// where the store has none.
+	Own *OwnTime `json:"own"`
+	// Clocks are how far the hosts' are apart; empty of one host, or where no collective
+	// says it.
+	Clocks []Clock           `json:"clocks"`
+	Notes  []string          `json:"notes"`
+	steps  [][]pattern.Step  // by worker
+	table  []pattern.Pattern // for pictures
 }
 
 // WorkerSummary is a worker's steps.
@@ -64,6 +70,7 @@ type Finding struct {
 	File        string            `json:"file"`
 	Line        int32             `json:"line"`
 	Stack       string            `json:"stack"`
+	Caller      string            `json:"caller"` // of an operator or a copy; "" of others
 	Beta        float64           `json:"beta"`
 	BetaLo      float64           `json:"beta_lo"`
 	BetaHi      float64           `json:"beta_hi"`
@@ -77,6 +84,7 @@ type Finding struct {
 	Cause       localise.Cause    `json:"cause"`
 	Sentence    string            `json:"sentence"`
 	EvidenceSQL string            `json:"evidence_sql"`
+	OwnBeta     *float64          `json:"own_beta"` // in the worker's own normal time; null where that is not known, or it was no less
 	Feedback    []Feedback        `json:"feedback"` // what was said of such findings, the newest first
 }
 
@@ -87,8 +95,15 @@ type Transfer struct {
 	Factor       float64 `json:"factor"`
 }
 
+// Source is where a report asks: a dataset.DB, or Spark. Both are asked the same.
+type Source interface {
+	Query(ctx context.Context, sql string, args ...any) (*sql.Rows, error)
+	Row(ctx context.Context, sql string, args []any, targets ...any) error
+	Files(table string) []string // without any the table is not there
+}
+
 // Build answers from an opened store (its directory v1).
-func Build(ctx context.Context, db *dataset.DB, q Question) (*Report, error) {
+func Build(ctx context.Context, db Source, q Question) (*Report, error) {
 	r := &Report{Job: q.Job, Notes: []string{}}
 	if err := r.choose(ctx, db, q); err != nil {
 		return nil, err
@@ -107,21 +122,25 @@ func Build(ctx context.Context, db *dataset.DB, q Question) (*Report, error) {
 	for i := range found.Findings {
 		r.Findings = append(r.Findings, r.finding(&found.Findings[i]))
 	}
+	if err := r.compareOwn(ctx, db); err != nil {
+		return nil, err
+	}
 	if err := r.readFeedback(ctx, db); err != nil {
 		return nil, err
 	}
 	r.summarize(found.Workers)
+	r.setClocks()
 	r.replay()
 	r.Verdict = r.verdict()
 	return r, nil
 }
 
-// lastCapture is how much of the newest is compared where nobody says since when: an
+// lastCapture is how much of the newest is compared where the start is unknown: an
 // agent that is always on has no pause at which a capture would begin.
 const lastCapture = 60 * time.Second
 
 // choose settles the job and the time.
-func (r *Report) choose(ctx context.Context, db *dataset.DB, q Question) error {
+func (r *Report) choose(ctx context.Context, db Source, q Question) error {
 	var newest sql.NullInt64
 	if q.Job == "" {
 		var job sql.NullString
@@ -130,6 +149,9 @@ func (r *Report) choose(ctx context.Context, db *dataset.DB, q Question) error {
 			return fmt.Errorf("reading the store: %w", err)
 		}
 		r.Job = job.String
+		if err := r.noteOthers(ctx, db); err != nil {
+			return err
+		}
 	} else if err := db.Row(ctx, "SELECT max(end_ns) FROM pattern WHERE job = ?", []any{q.Job}, &newest); err != nil {
 		return fmt.Errorf("reading the store: %w", err)
 	}
@@ -145,9 +167,30 @@ func (r *Report) choose(ctx context.Context, db *dataset.DB, q Question) error {
 	return nil
 }
 
+// namedJobs is how many other jobs a note names.
+const namedJobs = 5
+
+// noteOthers says of a report that was asked for no job which it did not choose.
+func (r *Report) noteOthers(ctx context.Context, db Source) error {
+	jobs, err := Jobs(ctx, db)
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(jobs, func(job string) bool { return job == r.Job })
+	if len(others) == 0 {
+		return nil
+	}
+	named := strings.Join(others[:min(len(others), namedJobs)], ", ")
+	if more := len(others) - namedJobs; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	r.Notes = append(r.Notes, fmt.Sprintf("this is the job that was seen last; --job has the others: %s", named))
+	return nil
+}
+
 // Jobs are the jobs that an opened store has patterns of, the latest first.
-func Jobs(ctx context.Context, db *dataset.DB) (jobs []string, err error) {
-	rows, err := db.Query(ctx, "SELECT job FROM pattern GROUP BY job ORDER BY max(end_ns) DESC")
+func Jobs(ctx context.Context, db Source) (jobs []string, err error) {
+	rows, err := db.Query(ctx, "SELECT job FROM pattern GROUP BY job ORDER BY max(end_ns) DESC, job")
 	if err != nil {
 		return nil, fmt.Errorf("reading the store: %w", err)
 	}
@@ -162,13 +205,24 @@ func Jobs(ctx context.Context, db *dataset.DB) (jobs []string, err error) {
 	return jobs, rows.Err()
 }
 
-func (r *Report) readPatterns(ctx context.Context, db *dataset.DB) error {
+func (r *Report) readPatterns(ctx context.Context, db Source) (err error) {
+	if r.table, err = queryPatterns(ctx, db, r.Job, "end_ns >= ? AND begin_ns <= ?", r.BeginNS, r.EndNS); err != nil {
+		return err
+	}
+	if len(r.table) == 0 {
+		return fmt.Errorf("%w of job %q since then", ErrNoJob, r.Job)
+	}
+	return nil
+}
+
+// queryPatterns reads the patterns of a job for which a condition holds.
+func queryPatterns(ctx context.Context, db Source, job, condition string, values ...any) (table []pattern.Pattern, err error) {
 	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), begin_ns, end_ns, observed_ns, coverage, function_id, class, name,
 		coalesce(stack, ''), coalesce(file, ''), coalesce(line, 0), basis, beta, beta_lo, beta_hi, mu, sigma, resource, count,
 		coalesce(mean_ns, 0), coalesce(p99_ns, 0), coalesce(longest_ns, 0), preempted, stopped, coalesce(wait, '')
-		FROM pattern WHERE job = ? AND end_ns >= ? AND begin_ns <= ? ORDER BY ALL`, r.Job, r.BeginNS, r.EndNS)
+		FROM pattern WHERE job = ? AND `+condition+` ORDER BY ALL`, append([]any{job}, values...)...)
 	if err != nil {
-		return fmt.Errorf("reading patterns: %w", err)
+		return nil, fmt.Errorf("reading patterns: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -178,23 +232,24 @@ func (r *Report) readPatterns(ctx context.Context, db *dataset.DB) error {
 		if err := rows.Scan(&p.Host, &p.PID, &p.Rank, &p.BeginNS, &p.EndNS, &p.ObservedNS, &p.Coverage, &function, &class, &p.Name,
 			&p.Stack, &p.File, &p.Line, &basis, &p.Beta, &p.BetaLo, &p.BetaHi, &p.Mu, &p.Sigma, &p.Resource, &p.Count,
 			&p.MeanNS, &p.P99NS, &p.LongestNS, &p.Preempted, &p.Stopped, &p.Wait); err != nil {
-			return fmt.Errorf("reading patterns: %w", err)
+			return nil, fmt.Errorf("reading patterns: %w", err)
 		}
-		p.Job, p.Function, p.Class, p.Basis = r.Job, uint64(function), pattern.Class(class), pattern.Basis(basis)
-		r.table = append(r.table, p)
+		p.Job, p.Function, p.Class, p.Basis = job, uint64(function), pattern.Class(class), pattern.Basis(basis)
+		table = append(table, p)
 	}
-	if len(r.table) == 0 && rows.Err() == nil {
-		return fmt.Errorf("%w of job %q since then", ErrNoJob, r.Job)
-	}
-	return rows.Err()
+	return table, rows.Err()
 }
 
-func (r *Report) readSteps(ctx context.Context, db *dataset.DB) error {
+func (r *Report) readSteps(ctx context.Context, db Source) error {
 	if len(db.Files("worker_step")) == 0 {
 		r.Notes = append(r.Notes, "the store has no steps of this job: how long they take is not told")
 		return nil
 	}
-	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), number, begin_ns, period_ns, wait_ns, coalesce(load_ns, -1) FROM worker_step
+	exits, err := exitColumns(ctx, db)
+	if err != nil {
+		return err
+	}
+	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), number, begin_ns, period_ns, wait_ns, coalesce(load_ns, -1), `+exits+` FROM worker_step
 		WHERE job = ? AND begin_ns >= ? AND begin_ns <= ? ORDER BY 3, 1, 2, begin_ns`, r.Job, r.BeginNS, r.EndNS)
 	if err != nil {
 		return fmt.Errorf("reading steps: %w", err)
@@ -203,8 +258,12 @@ func (r *Report) readSteps(ctx context.Context, db *dataset.DB) error {
 	last := localise.Worker{PID: -1}
 	for rows.Next() {
 		var s pattern.Step
-		if err := rows.Scan(&s.Host, &s.PID, &s.Rank, &s.Number, &s.BeginNS, &s.PeriodNS, &s.WaitNS, &s.LoadNS); err != nil {
+		var group, number, exit sql.NullInt64
+		if err := rows.Scan(&s.Host, &s.PID, &s.Rank, &s.Number, &s.BeginNS, &s.PeriodNS, &s.WaitNS, &s.LoadNS, &group, &number, &exit); err != nil {
 			return fmt.Errorf("reading steps: %w", err)
+		}
+		if group.Valid && number.Valid && exit.Valid {
+			s.Exit = &pattern.Exit{Communicator: group.Int64, Number: number.Int64, NS: exit.Int64}
 		}
 		if w := (localise.Worker{Host: s.Host, PID: s.PID, Rank: s.Rank}); w != last {
 			r.steps, last = append(r.steps, nil), w
@@ -214,14 +273,14 @@ func (r *Report) readSteps(ctx context.Context, db *dataset.DB) error {
 	return rows.Err()
 }
 
-func (r *Report) transfer(ctx context.Context, db *dataset.DB) error {
+func (r *Report) transfer(ctx context.Context, db Source) error {
 	if len(db.Files("upload")) == 0 {
 		return nil
 	}
 	var t Transfer
 	var lost int64
-	err := db.Row(ctx, `SELECT coalesce(sum(event_bytes), 0)::BIGINT, coalesce(sum(pattern_bytes), 0)::BIGINT,
-		coalesce(sum(lost_workers + lost_functions), 0)::BIGINT FROM upload WHERE job = ? AND begin_ns >= ? AND begin_ns <= ?`,
+	err := db.Row(ctx, `SELECT CAST(coalesce(sum(event_bytes), 0) AS BIGINT), CAST(coalesce(sum(pattern_bytes), 0) AS BIGINT),
+		CAST(coalesce(sum(lost_workers + lost_functions), 0) AS BIGINT) FROM upload WHERE job = ? AND begin_ns >= ? AND begin_ns <= ?`,
 		[]any{r.Job, r.BeginNS, r.EndNS}, &t.EventBytes, &t.PatternBytes, &lost)
 	if err != nil {
 		return fmt.Errorf("reading uploads: %w", err)
@@ -239,7 +298,7 @@ func (r *Report) transfer(ctx context.Context, db *dataset.DB) error {
 func (r *Report) finding(f *localise.Finding) Finding {
 	p := &f.Pattern
 	return Finding{
-		Kind: string(f.Kind), Workers: f.Workers, Class: string(p.Class), Function: p.Name, File: p.File, Line: p.Line, Stack: p.Stack,
+		Kind: string(f.Kind), Workers: f.Workers, Class: string(p.Class), Function: p.Name, File: p.File, Line: p.Line, Stack: p.Stack, Caller: p.Caller(),
 		Beta: p.Beta, BetaLo: p.BetaLo, BetaHi: p.BetaHi, PeersBeta: f.PeersBeta, Mu: p.Mu, Sigma: p.Sigma, Wait: p.Wait,
 		Feedback: []Feedback{}, D: f.D, Delta: f.Delta, Score: f.Score, Cause: f.Cause, Sentence: f.Sentence,
 		EvidenceSQL: fmt.Sprintf("SELECT rank, host, pid, begin_ns, beta, beta_lo, beta_hi, mu, sigma, count, wait FROM pattern "+
@@ -298,9 +357,11 @@ func (r *Report) verdict() string {
 	if r.WhatIf != nil && r.WhatIf.S >= 1.03 {
 		gain = fmt.Sprintf(" Were all workers alike, a step would take %.0f %% less (S = %.2f).", 100*(1-1/r.WhatIf.S), r.WhatIf.S)
 	}
-	special := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Kind == string(localise.Special) && !f.Cause.Symptom })
-	if special >= 0 {
-		return upper(r.Findings[special].Sentence) + "." + gain
+	for _, kind := range []localise.Kind{localise.Special, localise.Own} {
+		first := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Kind == string(kind) && !f.Cause.Symptom })
+		if first >= 0 {
+			return upper(r.Findings[first].Sentence) + "." + gain
+		}
 	}
 	if r.WhatIf != nil && r.WhatIf.S >= 1.03 {
 		w := r.WhatIf.Workers[0]

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/localise"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
@@ -30,7 +33,20 @@ func jobBeginning(t *testing.T, name string, after int64) *dataset.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin = int64(1_700_000_000e9)
+	fill(t, s, name, firstBegin, after)
+	db, err := dataset.Open(filepath.Join(root, store.Version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+const firstBegin = int64(1_700_000_000e9)
+
+// fill puts that job into a store.
+func fill(t *testing.T, s store.Store, name string, begin, after int64) {
+	t.Helper()
 	for _, host := range []string{"a", "b"} {
 		b := store.Batch{Session: "s-" + host, Job: name, Host: host, EventBytes: 1 << 20}
 		for rank := range int32(4) {
@@ -63,12 +79,6 @@ func jobBeginning(t *testing.T, name string, after int64) *dataset.DB {
 			t.Fatal(err)
 		}
 	}
-	db, err := dataset.Open(filepath.Join(root, store.Version))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
 }
 
 func TestTheSlowWorkerIsTheVerdict(t *testing.T) {
@@ -96,6 +106,130 @@ func TestTheSlowWorkerIsTheVerdict(t *testing.T) {
 	}
 	if r.Transfer == nil || r.Transfer.EventBytes != 2<<20 || r.Transfer.Factor < 10 {
 		t.Errorf("%+v", r.Transfer)
+	}
+}
+
+// Agents of several versions send to one store: rows without the columns of a later one,
+// and with columns that this one does not know, are read beside its own.
+func TestAStoreHasFilesOfSeveralVersions(t *testing.T) {
+	root := t.TempDir()
+	s, err := store.NewDirectory(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "j"
+	fill(t, s, name, firstBegin, 0)
+	type older struct {
+		Session string `parquet:"session_id"`
+		Job     string `parquet:"job"`
+		Host    string `parquet:"host"`
+		PID     int32  `parquet:"pid"`
+		Rank    int32  `parquet:"rank"`
+		Number  int64  `parquet:"number"`
+		Begin   int64  `parquet:"begin_ns"`
+		Period  int64  `parquet:"period_ns"`
+		Wait    int64  `parquet:"wait_ns"`
+	}
+	type newer struct {
+		store.StepRow
+		Later string `parquet:"later"`
+	}
+	olds, news, patterns := []older{}, []newer{}, []store.PatternRow{}
+	five := int32(5)
+	for n := range int64(30) {
+		begin := firstBegin + n*100e6
+		olds = append(olds, older{"s-c", name, "c", 104, 4, n, begin, 100e6, 60e6})
+		news = append(news, newer{store.StepRow{Session: "s-d", Job: name, Host: "d", PID: 105, Rank: &five, Number: n, Begin: begin, Period: 100e6, Wait: 60e6}, "x"})
+	}
+	for rank := int32(4); rank < 6; rank++ {
+		for f, beta := range map[int64]float64{1: 0.02, 2: 0.6} {
+			patterns = append(patterns, store.PatternRow{Session: "s", Job: name, Host: string(rune('c' + rank - 4)), PID: 100 + rank, Rank: &rank, Begin: firstBegin,
+				End: firstBegin + 20e9, Observed: 20e9, Coverage: 0.97, Function: f, Class: "python", Name: "f", Basis: "samples", Beta: beta, BetaLo: beta, BetaHi: beta})
+		}
+	}
+	of := store.Partition{Table: "worker_step", Job: name, Host: "c", At: time.Unix(0, firstBegin)}
+	for _, put := range []func() ([]byte, error){func() ([]byte, error) { return store.Encode(olds) }, func() ([]byte, error) { return store.Encode(news) },
+		func() ([]byte, error) { of.Table = "pattern"; return store.Encode(patterns) }} {
+		content, err := put()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Put(t.Context(), of.Key(content), content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := built(t, root)
+	if len(r.Workers) != 6 || r.Findings[0].Workers[0].Rank != 2 || r.WhatIf == nil || len(r.WhatIf.Workers) != 6 {
+		t.Fatalf("%+v, %+v, %+v", r.Workers, r.Findings, r.WhatIf)
+	}
+	for _, w := range r.Workers[4:] {
+		if w.Steps != 30 || w.WaitMS != 60 || w.LoadMS != nil {
+			t.Errorf("%+v", w)
+		}
+	}
+}
+
+// built is the report on a store.
+func built(t *testing.T, root string) *Report {
+	t.Helper()
+	r, err := Build(t.Context(), opened(t, root), Question{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// opened is what a store's datasets say.
+func opened(t *testing.T, root string) *dataset.DB {
+	t.Helper()
+	db, err := dataset.Open(filepath.Join(root, store.Version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// Who asks for no job is told that there are others, and the table has the worker that
+// is accused, however many there are.
+func TestAReportSaysWhichJobsItLeavesOutAndNamesTheAccused(t *testing.T) {
+	root := t.TempDir()
+	s, err := store.NewDirectory(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, "one", firstBegin, 0)
+	for n := range 7 {
+		fill(t, s, fmt.Sprint("other", n), firstBegin-1e9, 0)
+	}
+	r := built(t, root)
+	if r.Job != "one" || !slices.ContainsFunc(r.Notes, func(n string) bool {
+		return strings.HasSuffix(n, "--job has the others: other0, other1, other2, other3, other4 and 2 more")
+	}) {
+		t.Errorf("%s: %q", r.Job, r.Notes)
+	}
+	if named, err := Build(t.Context(), opened(t, root), Question{Job: "other3"}); err != nil || len(named.Notes) != len(r.Notes)-1 {
+		t.Errorf("%q, %v", named.Notes, err)
+	}
+	accused := localise.Worker{Host: "z", PID: 1, Rank: 99}
+	for rank := range int32(60) {
+		r.Workers = append(r.Workers, WorkerSummary{Worker: localise.Worker{Host: "y", PID: 200 + rank, Rank: 10 + rank}})
+	}
+	r.Workers = append(r.Workers, WorkerSummary{Worker: accused})
+	r.Findings[0].Workers = []localise.Worker{accused}
+	var text bytes.Buffer
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := r.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	if s := page.String(); !strings.Contains(s, "Drawn are 32 of 65 workers") || strings.Index(s, ">Findings<") > strings.Index(s, ">Workers<") {
+		t.Errorf("%s", s)
+	}
+	if !strings.Contains(text.String(), "\nrank 99 ") || !strings.Contains(text.String(), "33 workers more are not shown") {
+		t.Errorf("%s", text.String())
 	}
 }
 

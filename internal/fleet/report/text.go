@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,17 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Transfer != nil {
 		fmt.Fprintf(out, "%s travelled instead of %s: %.0f times less\n",
 			cli.Bytes(r.Transfer.PatternBytes), cli.Bytes(r.Transfer.EventBytes), r.Transfer.Factor)
+	}
+	if o := r.Own; o != nil {
+		state := "no slower"
+		if o.Slower {
+			state = fmt.Sprintf("%.0f %% slower", 100*(o.NowMS/o.NormalMS-1))
+		}
+		fmt.Fprintf(out, "than in its own normal time (%s of the day before, %.1f ms a step) it is %s\n", plural(o.Minutes, "minute"), o.NormalMS, state)
+	}
+	for _, c := range r.Clocks {
+		fmt.Fprintf(out, "the clock of %s is %.3f ms ahead of that of %s, ± %.3f ms by %s\n", printable.Text(c.Host), c.OffsetMS,
+			printable.Text(r.steps[0][0].Host), c.ErrorMS, plural(c.Collectives, "collective"))
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintf(out, "note: %s\n", printable.Text(note))
@@ -55,9 +67,10 @@ func (r *Report) writeWorkers(out io.Writer) {
 	}
 	t := cli.PlainTable(header...)
 	cli.RightAlign(t, 3, len(header))
-	for i, w := range r.Workers {
-		if i == drawnWorkers {
-			break
+	drawn := r.drawn() // with those that are accused
+	for _, w := range r.Workers {
+		if !slices.Contains(drawn, w.Worker) {
+			continue
 		}
 		row := table.Row{w.Worker.String(), w.Host, w.PID, w.Steps, fmt.Sprintf("%.1f", w.MeanMS), fmt.Sprintf("%.1f", w.WaitMS),
 			orNone(w.LoadMS), fmt.Sprintf("%.0f s", w.Observed)}

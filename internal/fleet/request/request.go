@@ -42,7 +42,7 @@ const (
 	leastLead = 2*Poll + time.Second
 )
 
-// ErrSignature is returned for a request that nobody with the key has written.
+// ErrSignature is returned for a request that no holder of the key has written.
 var ErrSignature = errors.New("the request's signature is not that of this key")
 
 // AlignedStart is when a window begins that is asked for now.
@@ -152,7 +152,7 @@ func readRequest(ctx context.Context, s store.Store, key string) (r Request, err
 	return r, json.Unmarshal(text, &r)
 }
 
-// ReadKey reads the secret that requests are signed with: it must not be everybody's.
+// ReadKey reads the secret that requests are signed with: it must not be readable by all.
 func ReadKey(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

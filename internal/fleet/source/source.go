@@ -78,6 +78,9 @@ func Read(ctx context.Context, db *dataset.DB, job string) (*Upload, error) {
 		if err := r.samples(from, until); err != nil {
 			return nil, err
 		}
+		if err := r.quotas(from, until); err != nil {
+			return nil, err
+		}
 		u.Patterns = append(u.Patterns, pattern.Compact(c.Flush(), leastShare)...)
 		if until > end.Int64 {
 			break
@@ -129,11 +132,15 @@ func (r reader) each(what, query string, scan func(*sql.Rows) error, args ...any
 }
 
 func (r reader) processes() error {
-	return r.each("processes", "SELECT DISTINCT pid, rank FROM process", func(rows *sql.Rows) error {
+	return r.each("processes", "SELECT DISTINCT pid, rank, cgroup FROM process", func(rows *sql.Rows) error {
 		var p event.Process
 		var rank sql.NullInt32
-		if err := rows.Scan(&p.PID, &rank); err != nil {
+		var cgroup sql.NullString
+		if err := rows.Scan(&p.PID, &rank, &cgroup); err != nil {
 			return err
+		}
+		if cgroup.Valid {
+			p.Cgroup = &cgroup.String
 		}
 		if rank.Valid {
 			p.Rank = &rank.Int32
@@ -178,12 +185,13 @@ func (r reader) stacks() error {
 }
 
 func (r reader) samples(from, until int64) error {
-	return r.each("samples", `SELECT ts_ns, pid, tid, state, coalesce(cause, ''), weight_ns, stack_id, coalesce(syscall, ''), in_gc
+	return r.each("samples", `SELECT ts_ns, pid, tid, state, coalesce(cause, ''), weight_ns, stack_id, coalesce(syscall, ''), in_gc,
+			coalesce(ready_ns, CASE WHEN cause = 'preempted' THEN weight_ns ELSE 0 END)
 		FROM sample WHERE ts_ns >= ? AND ts_ns < ? ORDER BY ts_ns`, func(rows *sql.Rows) error {
 		var s event.Sample
 		var stack sql.NullInt64
 		var collecting sql.NullBool
-		if err := rows.Scan(&s.TSNS, &s.PID, &s.TID, &s.State, &s.Cause, &s.WeightNS, &stack, &s.Syscall, &collecting); err != nil {
+		if err := rows.Scan(&s.TSNS, &s.PID, &s.TID, &s.State, &s.Cause, &s.WeightNS, &stack, &s.Syscall, &collecting, &s.ReadyNS); err != nil {
 			return err
 		}
 		if stack.Valid {
@@ -193,6 +201,22 @@ func (r reader) samples(from, until int64) error {
 			s.InGC = &collecting.Bool
 		}
 		return r.c.Samples([]event.Sample{s})
+	}, from, until)
+}
+
+// quotas reads what the quotas of control groups took.
+func (r reader) quotas(from, until int64) error {
+	return r.each("counters", `SELECT ts_ns, pid, coalesce(scope, ''), name, value FROM counter
+		WHERE name = 'cgroup_cpu_throttled' AND kind = 'delta' AND ts_ns >= ? AND ts_ns < ? ORDER BY ts_ns`, func(rows *sql.Rows) error {
+		var n event.Counter
+		var pid sql.NullInt32
+		if err := rows.Scan(&n.TSNS, &pid, &n.Scope, &n.Name, &n.Value); err != nil {
+			return err
+		}
+		if pid.Valid {
+			n.PID = &pid.Int32
+		}
+		return r.c.Counters([]event.Counter{n})
 	}, from, until)
 }
 
@@ -241,6 +265,26 @@ FROM timeline_step t JOIN span s ON s.pid = t.pid AND s.tid = t.tid AND s.ts_ns 
 WHERE s.layer = 'scope' AND starts_with(s.name, 'enumerate(DataLoader)#')
 GROUP BY t.step_id`
 
+// exitSQL is the last collective that a process left in a step.
+const exitSQL = `
+SELECT t.step_id, arg_max(s.communicator, s.ts_ns + s.duration_ns), arg_max(s.sequence_number, s.ts_ns + s.duration_ns), max(s.ts_ns + s.duration_ns)
+FROM timeline_step t JOIN span s ON s.pid = t.pid AND s.ts_ns + s.duration_ns >= t.begin_ns AND s.ts_ns + s.duration_ns < t.until_ns
+WHERE s.layer = 'collective' AND s.category = 'work' AND s.communicator IS NOT NULL AND s.sequence_number IS NOT NULL AND s.duration_ns IS NOT NULL
+GROUP BY t.step_id`
+
+func (r reader) exits() (map[int64]*pattern.Exit, error) {
+	found := map[int64]*pattern.Exit{}
+	return found, r.each("ends of collectives", exitSQL, func(rows *sql.Rows) error {
+		var id int64
+		var e pattern.Exit
+		if err := rows.Scan(&id, &e.Communicator, &e.Number, &e.NS); err != nil {
+			return err
+		}
+		found[id] = &e
+		return nil
+	})
+}
+
 func (r reader) steps(threads []timeline.Thread) (all []pattern.Step, err error) {
 	sums := func(what, query string) (map[int64]int64, error) {
 		found := map[int64]int64{}
@@ -259,6 +303,10 @@ func (r reader) steps(threads []timeline.Thread) (all []pattern.Step, err error)
 		return nil, err
 	}
 	loads, err := sums("loads", loadSQL)
+	if err != nil {
+		return nil, err
+	}
+	exits, err := r.exits()
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +330,7 @@ func (r reader) steps(threads []timeline.Thread) (all []pattern.Step, err error)
 				load = -1
 			}
 			all = append(all, pattern.Step{PID: int32(t.PID), Rank: rank, Number: int64(s.Number), BeginNS: s.Begin,
-				PeriodNS: s.Period, WaitNS: waits[s.ID], LoadNS: load})
+				PeriodNS: s.Period, WaitNS: waits[s.ID], LoadNS: load, Exit: exits[s.ID]})
 		}
 	}
 	return all, nil

@@ -66,7 +66,7 @@ func parseBucket(location string, environment func(string) string) (address, err
 		case "region":
 			a.region = values[0]
 		default:
-			return bad("nobody knows " + name)
+			return bad("unknown parameter " + name)
 		}
 	}
 	first := func(to *string, names ...string) {
@@ -95,7 +95,7 @@ var ErrAway = errors.New("the store does not answer")
 // retries of one request, within the caller's deadline.
 const retries = 3
 
-// newBucket speaks to nobody yet. The credentials are the environment's, else those of
+// newBucket sends nothing yet. The credentials are the environment's, else those of
 // the user's file, else, on Amazon's machines, the machine's.
 func newBucket(location string) (*Bucket, error) {
 	a, err := parseBucket(location, os.Getenv)
@@ -150,9 +150,38 @@ func (b *Bucket) Put(ctx context.Context, key string, content []byte) error {
 	if minio.ToErrorResponse(err).Code != minio.NoSuchKey {
 		return b.told("writing to the store", err)
 	}
-	_, err = b.client.PutObject(ctx, b.bucket, b.name(key), bytes.NewReader(content), int64(len(content)),
+	return b.Replace(ctx, key, content)
+}
+
+// Replace is Put of a key that may be there: then it has the new content.
+func (b *Bucket) Replace(ctx context.Context, key string, content []byte) error {
+	_, err := b.client.PutObject(ctx, b.bucket, b.name(key), bytes.NewReader(content), int64(len(content)),
 		minio.PutObjectOptions{ContentType: "application/vnd.apache.parquet", DisableMultipart: true})
 	return b.told("writing to the store", err)
+}
+
+// Create is Put of a key that is free: ErrTaken if it is not. A server may say so of what
+// it has taken itself, where its first answer was lost.
+func (b *Bucket) Create(ctx context.Context, key string, content []byte) error {
+	options := minio.PutObjectOptions{DisableMultipart: true}
+	options.SetMatchETagExcept("*")
+	_, err := b.client.PutObject(ctx, b.bucket, b.name(key), bytes.NewReader(content), int64(len(content)), options)
+	if code := minio.ToErrorResponse(err).Code; code == minio.PreconditionFailed || code == conflict {
+		return fmt.Errorf("%s is %w", key, ErrTaken)
+	}
+	return b.told("writing to the store", err)
+}
+
+// conflict is said of two conditional writes of one key at once.
+const conflict = "ConditionalRequestConflict"
+
+// Remove takes an object out, if it is there.
+func (b *Bucket) Remove(ctx context.Context, key string) error {
+	err := b.client.RemoveObject(ctx, b.bucket, b.name(key), minio.RemoveObjectOptions{})
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return nil
+	}
+	return b.told("removing from the store", err)
 }
 
 // Get implements Store.
@@ -199,8 +228,8 @@ func (b *Bucket) entries(ctx context.Context, prefix string) (all []Entry, err e
 	return all, nil
 }
 
-// partitions are the names one level below a prefix, which ends with a slash.
-func (b *Bucket) partitions(ctx context.Context, prefix string) (names []string, err error) {
+// Partitions are the names one level below a prefix, which ends with a slash.
+func (b *Bucket) Partitions(ctx context.Context, prefix string) (names []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	within := b.name(prefix) + "/"

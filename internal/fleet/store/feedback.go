@@ -11,7 +11,7 @@ import (
 // FeedbackTable has what people say of findings; it stays when patterns go.
 const FeedbackTable = "feedback"
 
-// FeedbackRow is what somebody says of a finding: that it was right, or wrong.
+// FeedbackRow is what a user says of a finding: that it was right, or wrong.
 type FeedbackRow struct {
 	Job      string  `parquet:"job,dict,zstd"`
 	At       int64   `parquet:"ts_ns"`

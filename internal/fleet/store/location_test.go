@@ -35,7 +35,7 @@ func TestAddressesOfBuckets(t *testing.T) {
 		"s3://b/x?endpoint=ftp://s":        "endpoint",
 		"s3://b/x?endpoint=https://s/path": "endpoint",
 		"s3://b/x?endpoint=https://u:p@s":  "endpoint",
-		"s3://b/x?key=1":                   "nobody knows key",
+		"s3://b/x?key=1":                   "unknown parameter key",
 		"s3://AKIA:hunter2@b/x":            "credentials do not belong",
 		"s3://b/%zz":                       "names no bucket",
 	} {

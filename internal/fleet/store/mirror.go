@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/manifest"
 )
 
 // Entry is a file in a store.
@@ -19,13 +22,11 @@ type Entry struct {
 	Bytes int64
 }
 
-// keyTime is how keys write the time of their first row.
-const keyTime = "20060102T150405.000000000Z"
-
-// At is the time of the first row of a file, as its key says; the zero time if it does not.
+// At is the time of the first row of a file, as its key says, and of the newest one of a
+// merged file; the zero time if it does not.
 func (e Entry) At() time.Time {
 	text, _, _ := strings.Cut(path.Base(e.Key), "-")
-	at, err := time.Parse(keyTime, text)
+	at, err := time.Parse(manifest.KeyTime, text)
 	if err != nil {
 		return time.Time{}
 	}
@@ -66,10 +67,6 @@ func Mirror(ctx context.Context, b *Bucket, job string, since time.Duration, to 
 	case newest.IsZero():
 		return fmt.Errorf("%s is %w: it has no patterns of this job", b, ErrNoStore)
 	}
-	wanted, err := b.since(ctx, job, newest.Add(-since-slack))
-	if err != nil {
-		return err
-	}
 	directory, err := NewDirectory(to)
 	if err != nil {
 		return err
@@ -77,11 +74,28 @@ func Mirror(ctx context.Context, b *Bucket, job string, since time.Duration, to 
 	if err := os.MkdirAll(filepath.Join(to, Version), 0o700); err != nil {
 		return fmt.Errorf("fetching the store: %w", err)
 	}
+	// What was merged is removed after a while: who is slower than that begins again.
+	for range mostMirrorings {
+		var wanted []Entry
+		if wanted, err = b.since(ctx, job, newest.Add(-since-slack)); err != nil {
+			return err
+		}
+		if err = b.fetchAll(ctx, wanted, directory, progress); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
+
+// mostMirrorings of a bucket in which files are merged.
+const mostMirrorings = 3
+
+func (b *Bucket) fetchAll(ctx context.Context, wanted []Entry, to *Directory, progress func(done, of int)) error {
 	for i, e := range wanted {
 		if progress != nil {
 			progress(i, len(wanted))
 		}
-		if err := b.fetch(ctx, e, directory); err != nil {
+		if err := b.fetch(ctx, e, to); err != nil {
 			return err
 		}
 	}
@@ -99,13 +113,13 @@ const dated = "date=" + time.DateOnly
 
 // since are the files of a job from some time on, and all that people said of it.
 func (b *Bucket) since(ctx context.Context, job string, from time.Time) (wanted []Entry, err error) {
-	tables, err := b.partitions(ctx, Version+"/")
+	tables, err := b.Partitions(ctx, Version+"/")
 	if err != nil {
 		return nil, err
 	}
 	var bytes int64
 	for _, table := range tables {
-		days, err := b.partitions(ctx, Version+"/"+table+"/"+job+"/")
+		days, err := b.Partitions(ctx, Version+"/"+table+"/"+job+"/")
 		if err != nil {
 			return nil, err
 		}
@@ -113,12 +127,12 @@ func (b *Bucket) since(ctx context.Context, job string, from time.Time) (wanted 
 			if day < from.UTC().Format(dated) && table != FeedbackTable {
 				continue
 			}
-			entries, err := b.entries(ctx, Version+"/"+table+"/"+job+"/"+day+"/")
+			entries, err := b.counting(ctx, path.Join(table, job, day))
 			if err != nil {
 				return nil, err
 			}
 			for _, e := range entries {
-				if table != FeedbackTable && e.At().Before(from) || path.Ext(e.Key) != ".parquet" {
+				if table != FeedbackTable && e.At().Before(from) && !strings.HasPrefix(e.Key, Version+"/"+manifest.Table+"/") {
 					continue
 				}
 				wanted = append(wanted, e)
@@ -131,9 +145,61 @@ func (b *Bucket) since(ctx context.Context, job string, from time.Time) (wanted 
 	return wanted, nil
 }
 
+// counting are the files of a partition that count, and the manifest that says so.
+func (b *Bucket) counting(ctx context.Context, partition string) (all []Entry, err error) {
+	for range mostMirrorings {
+		entries, err := b.entries(ctx, Version+"/"+partition+"/")
+		if err != nil {
+			return nil, err
+		}
+		manifests, err := b.entries(ctx, Version+"/"+manifest.Table+"/"+partition+"/")
+		if err != nil {
+			return nil, err
+		}
+		var m *manifest.Manifest
+		if all = nil; len(manifests) > 0 {
+			latest := manifests[len(manifests)-1]
+			if m, err = b.manifest(ctx, latest.Key); errors.Is(err, fs.ErrNotExist) {
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+			all = append(all, latest)
+		}
+		merged := 0
+		for _, e := range entries {
+			name := path.Base(e.Key)
+			if path.Ext(name) != ".parquet" || !m.Counts(name) {
+				continue
+			}
+			if _, is := manifest.GenerationOf(name); is {
+				merged++
+			}
+			all = append(all, e)
+		}
+		if m == nil || merged == len(m.Files) {
+			return all, nil
+		}
+		// The manifest is newer than the listing: it has a file that the listing has not.
+	}
+	return all, nil
+}
+
+func (b *Bucket) manifest(ctx context.Context, key string) (m *manifest.Manifest, err error) {
+	r, err := b.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if m, err = manifest.Decode(r); err != nil {
+		return nil, fmt.Errorf("reading the store: %s: %w", key, err)
+	}
+	return m, nil
+}
+
 // newest is the time of the newest file below a partition of days; zero without any.
 func (b *Bucket) newest(ctx context.Context, prefix string) (newest time.Time, err error) {
-	days, err := b.partitions(ctx, prefix)
+	days, err := b.Partitions(ctx, prefix)
 	if err != nil || len(days) == 0 {
 		return newest, err
 	}
@@ -148,7 +214,7 @@ func (b *Bucket) newest(ctx context.Context, prefix string) (newest time.Time, e
 
 // lastJob is the partition of the job whose patterns begin last, and when they do.
 func (b *Bucket) lastJob(ctx context.Context) (job string, newest time.Time, err error) {
-	jobs, err := b.partitions(ctx, patterns)
+	jobs, err := b.Partitions(ctx, patterns)
 	if err != nil {
 		return "", newest, err
 	}

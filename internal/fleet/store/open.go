@@ -34,7 +34,7 @@ func Open(ctx context.Context, location string) (Store, error) {
 		return nil, err
 	}
 	if !keys {
-		return nil, fmt.Errorf("%s is %w: nothing in it begins with %s/", b, ErrNoStore, Version)
+		return nil, fmt.Errorf("%s is %w: no key in it begins with %s/", b, ErrNothingYet, Version)
 	}
 	return b, nil
 }

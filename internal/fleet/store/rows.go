@@ -54,6 +54,10 @@ type StepRow struct {
 	Period  int64  `parquet:"period_ns"`
 	Wait    int64  `parquet:"wait_ns"`
 	Load    *int64 `parquet:"load_ns,optional"`
+	// The last collective that ended in the step, by which hosts' clocks are compared.
+	Communicator *int64 `parquet:"communicator,optional"`
+	Sequence     *int64 `parquet:"sequence_number,optional"`
+	Exit         *int64 `parquet:"exit_ns,optional"`
 }
 
 // UploadRow is a row of table upload: what was sent of a recording, and what stayed.
@@ -71,7 +75,7 @@ type UploadRow struct {
 }
 
 // AnalysisVersion changes when the meaning of a pattern does.
-const AnalysisVersion = "1"
+const AnalysisVersion = "2"
 
 // ErrNothing is returned by Send for an upload without patterns.
 var ErrNothing = errors.New("no worker made steps, so there are no patterns")
@@ -98,7 +102,11 @@ func Send(ctx context.Context, s Store, b Batch) (bytes int64, err error) {
 	}
 	steps := make([]StepRow, len(b.Steps))
 	for i, st := range b.Steps {
-		steps[i] = StepRow{b.Session, b.Job, b.Host, st.PID, unlessNegative(st.Rank), st.Number, st.BeginNS, st.PeriodNS, st.WaitNS, unlessNegative(st.LoadNS)}
+		steps[i] = StepRow{Session: b.Session, Job: b.Job, Host: b.Host, PID: st.PID, Rank: unlessNegative(st.Rank), Number: st.Number, Begin: st.BeginNS,
+			Period: st.PeriodNS, Wait: st.WaitNS, Load: unlessNegative(st.LoadNS)}
+		if e := st.Exit; e != nil {
+			steps[i].Communicator, steps[i].Sequence, steps[i].Exit = &e.Communicator, &e.Number, &e.NS
+		}
 	}
 	n, err := put(ctx, s, partition("worker_step"), steps)
 	if err != nil {

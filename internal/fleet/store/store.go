@@ -3,7 +3,8 @@
 //
 // A key is v1/<table>/job=…/date=YYYY-MM-DD/host=…/<time>-<hash>.parquet. The hash is
 // the content's, so that a file that is put twice is there once. Job and host are
-// escaped in keys, since a job chooses its own name; the columns have them as they are.
+// escaped in keys, since a job chooses its own name; the columns have them as they are. What
+// was merged lies in v1/<table>/job=…/date=…: package manifest says what counts then.
 package store
 
 import (
@@ -20,6 +21,8 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/manifest"
 )
 
 // Version is the first part of every key.
@@ -27,6 +30,12 @@ const Version = "v1"
 
 // ErrNoStore is returned for a directory that holds no store.
 var ErrNoStore = errors.New("not a store of patterns")
+
+// ErrNothingYet is an ErrNoStore, of a place that is there and empty: a store to be.
+var ErrNothingYet = fmt.Errorf("%w: nothing has been uploaded yet", ErrNoStore)
+
+// ErrTaken is returned by Create for a key that is there already.
+var ErrTaken = errors.New("taken")
 
 // Store keeps files. Put of a key that is there already changes nothing.
 type Store interface {
@@ -50,7 +59,7 @@ func (p Partition) Key(content []byte) string {
 	sum := sha256.Sum256(content)
 	at := p.At.UTC()
 	return path.Join(Version, p.Table, "job="+escape(p.Job), "date="+at.Format(time.DateOnly), "host="+escape(p.Host),
-		at.Format(keyTime)+"-"+hex.EncodeToString(sum[:8])+".parquet")
+		at.Format(manifest.KeyTime)+"-"+hex.EncodeToString(sum[:8])+".parquet")
 }
 
 // longestName is what a file system takes as one name, with room for "job=".

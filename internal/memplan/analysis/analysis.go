@@ -22,11 +22,12 @@ import (
 // ErrNoSuchArena is returned when a filter leaves nothing.
 var ErrNoSuchArena = errors.New("no allocator events of such a process")
 
-// Memory is the answer of `ebpfprof memory`.
+// Memory is the answer of `ebpfprof memory`. Where memory ran out there may be no arenas.
 type Memory struct {
-	Dataset  string   `json:"dataset"`
-	Warnings []string `json:"warnings"`
-	Arenas   []*Arena `json:"arenas"`
+	Dataset     string     `json:"dataset"`
+	Warnings    []string   `json:"warnings"`
+	OutOfMemory []Shortage `json:"out_of_memory"` // when memory ran out, the last time first
+	Arenas      []*Arena   `json:"arenas"`
 
 	origin origin
 }
@@ -52,6 +53,7 @@ type Arena struct {
 	StepsFrom     string           `json:"steps_from"`
 	PerStep       float64          `json:"allocations_per_step"`
 	AllocationUS  *float64         `json:"allocation_us_per_step"` // null where allocations were not timed
+	FreeUS        *float64         `json:"free_us_per_step"`       // likewise of frees
 	BeginNS       int64            `json:"begin_ns"`
 	EndNS         int64            `json:"end_ns"`
 	Partial       bool             `json:"partial"`
@@ -67,7 +69,7 @@ type Arena struct {
 	lives   *blocks.Lives
 	steps   hot.Steps
 	context *holders.Context
-	pooled  chan pool.Result // of all blocks; nil if nobody asked
+	pooled  chan pool.Result // of all blocks; nil if not asked for
 }
 
 // Point is live bytes from an instant on.
@@ -127,7 +129,7 @@ func load(ctx context.Context, d origin, path string, c choice) (*Memory, error)
 	if len(events) == 0 {
 		return nil, source.ErrNoEvents
 	}
-	m := &Memory{Dataset: path, Warnings: append([]string{}, d.Warnings()...), origin: d}
+	m := &Memory{Dataset: path, Warnings: append([]string{}, d.Warnings()...), OutOfMemory: []Shortage{}, Arenas: []*Arena{}, origin: d}
 	lost, err := d.Lost(ctx)
 	if err != nil {
 		return nil, err
@@ -150,7 +152,10 @@ func load(ctx context.Context, d origin, path string, c choice) (*Memory, error)
 		}
 		m.Arenas = append(m.Arenas, a)
 	}
-	if len(m.Arenas) == 0 {
+	if err := m.shortages(ctx, c.keep); err != nil {
+		return nil, err
+	}
+	if len(m.Arenas) == 0 && len(m.OutOfMemory) == 0 {
 		return nil, ErrNoSuchArena
 	}
 	for _, a := range m.Arenas {
@@ -200,22 +205,38 @@ func (a *Arena) perStep() {
 		return
 	}
 	first, last := a.steps.Cuts[0], a.steps.Cuts[a.Steps]
-	var births, timed, took int64
+	var births, deaths timed
 	for i := range a.lives.Blocks {
 		b := &a.lives.Blocks[i]
 		if b.Born > first && b.Born <= last {
-			births++
-			if b.AllocationTookNS != blocks.Unknown {
-				timed++
-				took += b.AllocationTookNS
-			}
+			births.add(b.AllocationTookNS)
+		}
+		if b.Died > first && b.Died <= last {
+			deaths.add(b.FreeTookNS)
 		}
 	}
-	a.PerStep = float64(births) / float64(a.Steps)
-	if timed > 0 {
-		us := float64(took) / 1e3 / float64(timed) * a.PerStep
-		a.AllocationUS = &us
+	a.PerStep = float64(births.all) / float64(a.Steps)
+	a.AllocationUS, a.FreeUS = births.perStep(a.Steps), deaths.perStep(a.Steps)
+}
+
+// timed adds up how long calls took; some of them were not measured.
+type timed struct{ all, measured, ns int64 }
+
+func (t *timed) add(ns int64) {
+	t.all++
+	if ns != blocks.Unknown {
+		t.measured++
+		t.ns += ns
 	}
+}
+
+// perStep is the time in all of them in µs, nil where none was measured.
+func (t *timed) perStep(steps int) *float64 {
+	if t.measured == 0 {
+		return nil
+	}
+	us := float64(t.ns) / 1e3 / float64(t.measured) * float64(t.all) / float64(steps)
+	return &us
 }
 
 // look finds the stacks and spans of the blocks that the answers speak of: those

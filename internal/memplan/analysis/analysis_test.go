@@ -32,6 +32,9 @@ type recording struct {
 
 const pid = 4711
 
+// allocationNS and freeNS are how long each takes.
+var allocationNS, freeNS = int64(2000), int64(500)
+
 // category of spans, as the tracer writes it.
 var category = map[string]string{"Engine::execute": "backward"}
 
@@ -68,7 +71,7 @@ func (r *recording) alloc(stack, span, bytes int64) int64 {
 	r.ns += 1000
 	r.next++
 	m := event.Memory{TSNS: r.ns, PID: pid, TID: pid, Space: "host", Level: "allocator", Action: "alloc", Address: r.next << 12,
-		Bytes: &bytes, SpanID: span, Weight: r.weight}
+		Bytes: &bytes, DurationNS: &allocationNS, SpanID: span, Weight: r.weight}
 	if stack != 0 {
 		m.StackID = &stack
 	}
@@ -83,7 +86,7 @@ func (r *recording) free(address int64) {
 	r.ns += 1000
 	bytes := r.live[address]
 	r.must(r.dataset.Memory([]event.Memory{{TSNS: r.ns, PID: pid, TID: pid, Space: "host", Level: "allocator", Action: "free",
-		Address: address, Bytes: &bytes, Weight: r.weight}}))
+		Address: address, Bytes: &bytes, DurationNS: &freeNS, Weight: r.weight}}))
 	r.now -= bytes
 	delete(r.live, address)
 }
@@ -150,6 +153,9 @@ func TestPlantedCulpritsComeFirst(t *testing.T) {
 	}
 	if a.Partial || a.FreedUnknown != 0 || a.Steps < 9 {
 		t.Errorf("partial %v, frees of unknown blocks %d, steps %d", a.Partial, a.FreedUnknown, a.Steps)
+	}
+	if a.AllocationUS == nil || *a.AllocationUS != 2*a.PerStep || a.FreeUS == nil || *a.FreeUS <= 0.5 || *a.FreeUS > 0.5*a.PerStep {
+		t.Errorf("%v allocations a step take %v us, frees %v", a.PerStep, a.AllocationUS, a.FreeUS)
 	}
 	if top := a.Holders.ByLine[0]; !strings.Contains(top.Key, "train.py:33 ") || top.Bytes < 4_000_000 {
 		t.Errorf("holds the peak: %+v", a.Holders.ByLine)

@@ -11,7 +11,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// TestWhatIsMissingIsSaid: events that were lost, frees of what nobody saw allocated.
+// TestWhatIsMissingIsSaid: events that were lost, frees of what was not seen allocated.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	r := newRecording(t)
 	r.live[5<<40] = 4096

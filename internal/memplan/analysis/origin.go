@@ -17,6 +17,7 @@ type origin interface {
 	Spans(ctx context.Context, session string, ids []int64) (map[int64]holders.Span, error)
 	Anchors(ctx context.Context) (byPID map[int32][]int64, method string, err error)
 	Lost(ctx context.Context) ([]string, error)
+	Shortages(ctx context.Context) ([]source.Shortage, error)
 	Warnings() []string
 	Close() error
 }
@@ -50,6 +51,8 @@ func (o opened) Spans(context.Context, string, []int64) (map[int64]holders.Span,
 func (o opened) Anchors(context.Context) (map[int32][]int64, string, error) { return nil, "", nil }
 
 func (o opened) Lost(context.Context) ([]string, error) { return nil, nil }
+
+func (o opened) Shortages(context.Context) ([]source.Shortage, error) { return nil, nil }
 
 func (o opened) Warnings() []string {
 	if o.Before == 0 {

@@ -100,7 +100,7 @@ func (b *builder) alloc(e *Event) {
 	b.open[e.Address] = int32(len(l.Blocks))
 	l.Blocks = append(l.Blocks, Block{
 		Address: e.Address, Bytes: e.Bytes, Born: l.Ticks, Died: Alive, BornNS: e.TSNS, Path: e.Path, BornIn: e.Span,
-		TID: e.TID, AllocationTookNS: e.Duration,
+		TID: e.TID, AllocationTookNS: e.Duration, FreeTookNS: Unknown,
 	})
 	if b.live += e.Bytes; b.live > l.Peak {
 		l.Peak, l.PeakTick, l.PeakNS = b.live, l.Ticks, e.TSNS
@@ -123,7 +123,7 @@ func (b *builder) free(e *Event) {
 	// It was there all the time before.
 	l.Blocks = append(l.Blocks, Block{
 		Address: e.Address, Bytes: e.Bytes, Died: l.Ticks, BornNS: l.BeginNS, DiedNS: e.TSNS, DiedIn: e.Span, TID: e.TID,
-		AllocationTookNS: Unknown,
+		AllocationTookNS: Unknown, FreeTookNS: e.Duration,
 	})
 	if l.Before != Unknown {
 		l.Before = max(0, l.Before-e.Bytes)
@@ -133,6 +133,9 @@ func (b *builder) free(e *Event) {
 func (b *builder) end(at int32, e *Event, span int64) {
 	block := &b.lives.Blocks[at]
 	block.Died, block.DiedNS, block.DiedIn = b.lives.Ticks, e.TSNS, span
+	if e.Action == Free {
+		block.FreeTookNS = e.Duration
+	}
 	b.live -= block.Bytes
 }
 

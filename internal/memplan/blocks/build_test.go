@@ -19,7 +19,7 @@ func TestBlocksFollowEvents(t *testing.T) {
 		event(10, Alloc, 100, 64), other, // the same address on another device
 		event(20, Alloc, 200, 32),
 		event(30, Free, 999, 8),        // older than the recording
-		event(40, Free, 998, Unknown),  // older, and of a size that nobody told
+		event(40, Free, 998, Unknown),  // older, and of an unknown size
 		event(50, Alloc, 200, 16),      // its free was lost
 		event(60, Alloc, 300, Unknown), // no size
 		event(70, Free, 100, 64),

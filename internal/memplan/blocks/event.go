@@ -1,7 +1,7 @@
 // Package blocks turns allocations and frees into blocks with lifetimes. It owns
 // what an event, a block and a clock of ticks are, and what is done with events
-// that do not fit together: frees of what nobody allocated, addresses that are
-// given out twice, sizes that nobody told. It knows no dataset.
+// that do not fit together: frees of what was never allocated, addresses that are
+// given out twice, unknown sizes. It knows no dataset.
 package blocks
 
 import (
@@ -83,6 +83,7 @@ type Block struct {
 	BornIn, DiedIn   int64 // spans
 	TID              int32
 	AllocationTookNS int64 // Unknown if it was not measured
+	FreeTookNS       int64 // likewise
 }
 
 // Alive is when a block died that is there at the end.

@@ -15,17 +15,37 @@ func Memory(w io.Writer, m *analysis.Memory, top int) {
 	for _, warning := range m.Warnings {
 		fmt.Fprintln(w, "warning:", warning)
 	}
+	printShortages(w, m)
 	for n, a := range m.Arenas {
-		if n > 0 {
+		if n > 0 || len(m.OutOfMemory) > 0 {
 			fmt.Fprintln(w)
 		}
 		printArena(w, a, top)
 	}
 }
 
+// mostShortages are printed.
+const mostShortages = 5
+
+// printShortages begins with what whoever asks about memory wants to know first.
+func printShortages(w io.Writer, m *analysis.Memory) {
+	for _, s := range m.OutOfMemory[:min(len(m.OutOfMemory), mostShortages)] {
+		fmt.Fprintln(w, "out of memory:", s.Sentence())
+		for _, detail := range s.Details() {
+			fmt.Fprintln(w, "  "+detail)
+		}
+	}
+	if more := len(m.OutOfMemory) - mostShortages; more > 0 {
+		fmt.Fprintf(w, "… and before that in %d more places\n", more)
+	}
+	if len(m.Arenas) == 0 {
+		fmt.Fprintln(w, "\nno allocation was recorded: record with --probe memory, or at level window, to see what was live and who held it")
+	}
+}
+
 func printArena(w io.Writer, a *analysis.Arena, top int) {
 	fmt.Fprintf(w, "%s\n", a.Name())
-	fmt.Fprintf(w, "peak %s, %s after the recording began; %s at the end\n", exactBytes(a.PeakBytes), cli.Seconds(a.PeakNS-a.BeginNS),
+	fmt.Fprintf(w, "peak %s, %s after the first allocation that was seen; %s at the end\n", exactBytes(a.PeakBytes), cli.Seconds(a.PeakNS-a.BeginNS),
 		cli.Bytes(a.EndBytes))
 	if a.BeforeBytes != nil && *a.BeforeBytes > 0 {
 		fmt.Fprintf(w, "beside it %s were in use before the recording, as the allocator said\n", cli.Bytes(*a.BeforeBytes))
@@ -36,6 +56,9 @@ func printArena(w io.Writer, a *analysis.Arena, top int) {
 	}
 	if a.AllocationUS != nil {
 		fmt.Fprintf(w, ", %.1f µs in them", *a.AllocationUS)
+	}
+	if a.FreeUS != nil {
+		fmt.Fprintf(w, ", %.1f µs a step in frees", *a.FreeUS)
 	}
 	fmt.Fprintln(w)
 	for _, problem := range arenaProblems(a) {

@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+)
+
+// twoNodes are workers of one job that share a store and a key, and that had a window
+// before the time.
+func twoNodes(t *testing.T, now time.Time) (here, there *worker) {
+	t.Helper()
+	location := t.TempDir()
+	if _, err := store.NewDirectory(location); err != nil {
+		t.Fatal(err)
+	}
+	of := func(host string) *worker {
+		return &worker{host: host, job: Job{Name: "train"}, key: []byte("a key of the fleet, long"), done: map[string]bool{},
+			config: Config{Cooldown: duration(10 * time.Minute)}, peers: &reached{location: func() string { return location }}, last: now.Add(-time.Hour)}
+	}
+	return of("here"), of("there")
+}
+
+func TestAWindowOfItsOwnBeginsOnTheGridAndPeersAreAskedForIt(t *testing.T) {
+	now := time.Unix(1_800_000_001, 0)
+	here, there := twoNodes(t, now)
+	next, ok := here.decide(t.Context(), now, "slow", nil)
+	if want := request.AlignedStart(now); !ok || !next.start.Equal(want) || next.reason != "slow" {
+		t.Errorf("%v %v, want %v", ok, next, want)
+	}
+	if r := there.asked(t.Context(), now); r == nil || r.Start != next.start.UnixNano() || r.Reason != "slow" {
+		t.Errorf("its peer was asked for %+v", r)
+	}
+	if _, ok := here.decide(t.Context(), now, "", nil); ok {
+		t.Error("a window without a reason")
+	}
+}
+
+// Who finds a peer's request when it has a reason of its own joins that window.
+func TestAWorkerJoinsTheWindowThatAPeerWaitsFor(t *testing.T) {
+	now := time.Unix(1_800_000_001, 0)
+	here, there := twoNodes(t, now)
+	first, _ := there.decide(t.Context(), now, "blocked", nil)
+	later := first.start.Add(-100 * time.Millisecond) // by now its own would begin on the next place of the grid
+	next, ok := here.decide(t.Context(), later, "slow", nil)
+	if !ok || !next.start.Equal(first.start) || next.reason != "peer:blocked" {
+		t.Errorf("%v %+v, its peer's begins at %v", ok, next, first.start)
+	}
+	if r := there.asked(t.Context(), now); r != nil {
+		t.Errorf("who joins asks its peers: %+v", r)
+	}
+}
+
+func TestNoWindowIsTakenInTheCoolDown(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	cool := 10 * time.Minute
+	for _, c := range []struct {
+		name  string
+		since time.Duration // from the last window to the start of the next
+		taken bool
+	}{{"at once", 5 * time.Second, false}, {"a moment before it is over", cool - time.Nanosecond, false}, {"once it is over", cool, true}} {
+		here, there := twoNodes(t, now)
+		start := request.AlignedStart(now)
+		here.last = start.Add(-c.since)
+		if _, ok := here.decide(t.Context(), now, "slow", nil); ok != c.taken || here.status.Skipped != skipped(c.taken) {
+			t.Errorf("%s: %v, %d skipped", c.name, ok, here.status.Skipped)
+		}
+		if r := there.asked(t.Context(), now); (r != nil) != c.taken {
+			t.Errorf("%s: its peer was asked for %+v", c.name, r)
+		}
+		peer := request.New("train", "there", "slow", start, here.key)
+		here.last, here.status.Skipped = start.Add(-c.since), 0
+		if _, ok := here.decide(t.Context(), now, "", &peer); ok != c.taken || here.status.Skipped != skipped(c.taken) {
+			t.Errorf("%s, for a peer: %v, %d skipped", c.name, ok, here.status.Skipped)
+		}
+	}
+	here, _ := twoNodes(t, now)
+	here.last = time.Time{}
+	if _, ok := here.decide(context.Background(), now, "slow", nil); !ok {
+		t.Error("the first window of all waits for nothing")
+	}
+}
+
+func skipped(taken bool) int64 {
+	if taken {
+		return 0
+	}
+	return 1
+}
+
+// A request that came in the cool-down is over with it: the window that is taken later
+// begins when it is due, not at the time that was asked for then.
+func TestASkippedRequestLeavesNoTimeBehind(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	here, there := twoNodes(t, now)
+	here.last = now.Add(-time.Minute)
+	asked, _ := there.decide(t.Context(), now, "slow", nil)
+	if _, ok := here.decide(t.Context(), now, "", here.asked(t.Context(), now)); ok || here.status.Skipped != 1 {
+		t.Fatalf("it was taken, %d skipped", here.status.Skipped)
+	}
+	later := now.Add(20 * time.Minute)
+	next, ok := here.decide(t.Context(), later, "blocked", nil)
+	if want := request.AlignedStart(later); !ok || !next.start.Equal(want) || next.reason != "blocked" {
+		t.Errorf("%v %+v, want %v; the old one was for %v", ok, next, want, asked.start)
+	}
+}

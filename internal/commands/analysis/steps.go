@@ -1,0 +1,56 @@
+package analysis
+
+import (
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/commands/answer"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
+)
+
+const stepsDescription = `Finds the steps of the loop without help from the job: the order in which a thread calls the data
+loader, backward passes, the optimizer and compiled programs repeats, and each repetition is a step. A step's period
+goes to the next one's begin; its duration, from the first of these calls to the end of the last one, leaves out what
+lies between.
+
+   ebpfprof steps DATASET
+   ebpfprof steps DATASET --json | jq '.processes[0].steps'`
+
+// StepsCommand is `ebpfprof steps`.
+func StepsCommand() *urfave.Command {
+	return &urfave.Command{
+		Name:        "steps",
+		Usage:       "find the steps of a recording: how many, how long, which were slow",
+		ArgsUsage:   "DATASET",
+		Description: stepsDescription,
+		Flags: []urfave.Flag{
+			&urfave.BoolFlag{Name: "save", Usage: "keep them as table step of the dataset"},
+			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
+		},
+		Action: func(c *urfave.Context) error {
+			return withSteps(c, func(db *dataset.DB, threads []timeline.Thread) error {
+				if c.Bool("save") {
+					if err := timeline.Save(db.Root(), threads); err != nil {
+						return err
+					}
+				}
+				summary := timeline.Summarize(threads)
+				if c.Bool("json") {
+					return answer.JSON(c, summary)
+				}
+				return summary.WriteText(c.App.Writer)
+			})
+		},
+	}
+}
+
+// withSteps opens the command's dataset, finds its steps and hands both on.
+func withSteps(c *urfave.Context, then func(*dataset.DB, []timeline.Thread) error) error {
+	return answer.Ask(c, func(db *dataset.DB) error {
+		threads, err := timeline.Steps(c.Context, db)
+		if err != nil {
+			return err
+		}
+		return then(db, threads)
+	})
+}

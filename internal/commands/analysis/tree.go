@@ -1,0 +1,102 @@
+package analysis
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/calltree"
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/commands/answer"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/lint"
+	"github.com/ebpfprof/ebpfprof/internal/timeline"
+)
+
+const treeDescription = `Who called whom, from the Python line over operators and runtime calls to the kernel, and what was measured there:
+device_ns (time on the device), cpu_ns and wait_ns (from samples), host_ns (operators' and calls' own time), bytes (allocated).
+Backward nodes stand below the operator that they are of.
+
+   ebpfprof tree DATASET
+   ebpfprof tree DATASET --bottom-up --metric device_ns`
+
+// TreeCommand is `ebpfprof tree`.
+func TreeCommand() *urfave.Command {
+	cli.CompleteValues("metric", calltree.Names)
+	return &urfave.Command{
+		Name:        "tree",
+		Usage:       "show who called whom, and what it took",
+		ArgsUsage:   "DATASET",
+		Description: treeDescription,
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "metric", Usage: strings.Join(calltree.Names(), ", ") + " (default: the first of them that there is)"},
+			&urfave.BoolFlag{Name: "bottom-up", Usage: "what took it first, its callers below"},
+			&urfave.Float64Flag{Name: "min", Value: 1, Usage: "leave out what has less than `PERCENT` of the whole"},
+			&urfave.IntFlag{Name: "depth", Usage: "go `N` levels deep (default: all)"},
+			&urfave.BoolFlag{Name: "native", Usage: "show native frames too"},
+			&urfave.BoolFlag{Name: "save", Usage: "keep the tree, top down, as table context_node of the dataset"},
+			&urfave.BoolFlag{Name: "json", Usage: "write all nodes as JSON"},
+		},
+		Action: func(c *urfave.Context) error {
+			return answer.Ask(c, func(db *dataset.DB) error { return runTree(c, db) })
+		},
+	}
+}
+
+func runTree(c *urfave.Context, db *dataset.DB) error {
+	metric := c.String("metric")
+	if metric != "" && !slices.Contains(calltree.Names(), metric) {
+		return cli.Usagef("unknown metric %q: one of %s", metric, strings.Join(calltree.Names(), ", "))
+	}
+	checks, err := lint.Run(c.Context, db)
+	if err != nil {
+		return err
+	}
+	line := answer.NewProgress(c)
+	tree, err := calltree.Load(c.Context, db, calltree.Options{Native: c.Bool("native"), Progress: func(part float64) { line.Say("reading: %d %%", int(100*part)) }})
+	line.End()
+	if err != nil {
+		return err
+	}
+	if metric == "" {
+		there := tree.Metrics()
+		if len(there) == 0 {
+			return errors.New("no spans, samples or allocations to make a tree of")
+		}
+		metric = there[0]
+	}
+	if c.Bool("save") {
+		if err := tree.Save(db.Root()); err != nil {
+			return err
+		}
+	}
+	if c.Bool("bottom-up") {
+		tree = tree.Turned(metric)
+	}
+	if c.Bool("json") {
+		err = tree.WriteJSON(c.App.Writer, metric)
+	} else {
+		if checks.LeftOut > 0 {
+			fmt.Fprintln(c.App.Writer, checks.Sentence())
+		}
+		if metric == "host_ns" { // of calls that probes saw; the others have no probes in them
+			threads, err := timeline.Steps(c.Context, db)
+			if err != nil {
+				return err
+			}
+			if note := timeline.Note(threads); note != "" {
+				fmt.Fprintln(c.App.Writer, note)
+			}
+		}
+		style := calltree.Style{MinPercent: c.Float64("min"), Depth: c.Int("depth")}
+		if f, ok := c.App.Writer.(*os.File); ok {
+			style.Width, _ = cli.TextStyle(f)
+		}
+		err = tree.Write(c.App.Writer, metric, style)
+	}
+	return err
+}

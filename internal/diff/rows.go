@@ -1,0 +1,145 @@
+package diff
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/kernelclass"
+	"github.com/ebpfprof/ebpfprof/internal/steps"
+)
+
+const (
+	mostWindows, stepsAWindow = 10, 2
+
+	onDevice = "layer = 'device' AND category IN ('kernel', 'collective', 'copy', 'set')"
+
+	// Each part is a list of kind, name, ts, ms (of all that the row stands for) and seen (ms of
+	// the row itself) in the stretch that %s stands for.
+	onHostSQL = `
+		SELECT 'operator' AS kind, o.name, o.ts_ns AS ts, greatest(o.duration_ns - coalesce(i.ns, 0), 0) * o.weight / 1e6 AS ms, greatest(o.duration_ns - coalesce(i.ns, 0), 0) / 1e6 AS seen
+		FROM good_span o LEFT JOIN (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM good_span WHERE layer <> 'device' AND parent_id IS NOT NULL GROUP BY ALL) i USING (session_id, span_id)
+		WHERE o.layer IN ('op', 'collective') AND o.%s`
+	ofDeviceSQL = `
+		SELECT 'operator' AS kind, coalesce(CASE WHEN p.layer IN ('op', 'autograd') THEN p.name WHEN g.layer IN ('op', 'autograd') THEN g.name END, 'no operator') AS name,
+			d.ts_ns AS ts, d.duration_ns / 1e6 AS ms, ms AS seen
+		FROM (FROM good_span WHERE ` + onDevice + `) d LEFT JOIN good_span l ON l.session_id = d.session_id AND l.span_id = d.launch_id
+		LEFT JOIN good_span p ON p.session_id = d.session_id AND p.span_id = CASE WHEN l.layer IN ('op', 'autograd') THEN l.span_id ELSE l.parent_id END
+		LEFT JOIN good_span g ON g.session_id = d.session_id AND g.span_id = p.parent_id
+		WHERE d.%s`
+	kernelSQL = `
+		SELECT 'kernel' AS kind, name, ts_ns AS ts, duration_ns / 1e6 AS ms, ms AS seen FROM good_span WHERE ` + onDevice + ` AND %s`
+	lineSQL = `
+		SELECT 'line' AS kind, coalesce(f.file, '') || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", '') AS name, x.ts_ns AS ts, weight_ns / 1e6 AS ms, ms AS seen
+		FROM sample x JOIN (SELECT DISTINCT ON (session_id, stack_id) session_id, stack_id, list_filter(frames, f -> f.kind = 'python')[1] AS f FROM stack) USING (session_id, stack_id)
+		WHERE f IS NOT NULL AND x.state = 'on_cpu' AND %s`
+)
+
+// rows are what a step spends in operators, kernels, classes of kernels and lines.
+func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
+	if err := db.Row(ctx, "SELECT count(*) > 0 FROM good_span WHERE "+onDevice, nil, &s.Device); err != nil {
+		return err
+	}
+	in := fmt.Sprintf("ts_ns BETWEEN %d AND %d", w.from, w.until-1)
+	if s.Device {
+		return errors.Join(s.add(ctx, db, w, fmt.Sprintf(ofDeviceSQL, in), "whole"), s.add(ctx, db, w, fmt.Sprintf(kernelSQL, in), "whole"),
+			s.add(ctx, db, w, fmt.Sprintf(lineSQL, in), "true"))
+	}
+	return errors.Join(s.add(ctx, db, w, fmt.Sprintf(onHostSQL, in), "whole"), s.add(ctx, db, w, fmt.Sprintf(lineSQL, in), "true"))
+}
+
+// add adds up a part by name, and in windows of the steps that the condition chooses.
+func (s *Side) add(ctx context.Context, db *dataset.DB, w window, part, chosen string) error {
+	query, looked := fmt.Sprintf("SELECT kind, name, NULL, sum(ms), NULL FROM (%s) GROUP BY ALL", part), len(w.all)
+	if chosen == "whole" {
+		looked = len(w.each)
+	}
+	if k := windows(looked); k > 0 {
+		query = fmt.Sprintf(`
+			WITH loop AS (SELECT begin_ns, until_ns, row_number() OVER (ORDER BY begin_ns) - 1 AS i FROM timeline_step
+				WHERE kind = 'train' AND pid = %d AND tid = %d AND begin_ns BETWEEN %d AND %d AND %s)
+			SELECT r.kind, r.name, CASE WHEN r.ts < l.until_ns AND l.i < %d THEN l.i * %d // %d END AS n, sum(r.ms), sum(r.seen)
+			FROM (%s) r ASOF LEFT JOIN loop l ON r.ts >= l.begin_ns GROUP BY ALL`, w.pid, w.tid, w.from, w.until-1, chosen, looked, k, looked, part)
+	}
+	rows, err := db.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var k Key
+		var n sql.NullInt64
+		var ms, seen sql.NullFloat64
+		if err := rows.Scan(&k.Kind, &k.Name, &n, &ms, &seen); err != nil {
+			return err
+		}
+		k.Name = strings.TrimSpace(k.Name)
+		keys := []Key{k}
+		if k.Kind == "kernel" {
+			keys = append(keys, Key{"class", kernelclass.Of(k.Name)})
+		}
+		for _, k := range keys {
+			s.PerStep[k] += ms.Float64 / w.steps
+			if n.Valid {
+				s.inWindow(k, int(n.Int64), looked, seen.Float64)
+			}
+		}
+	}
+	return rows.Err()
+}
+
+// windows are how many n steps are divided into. A recording in slices has few steps with
+// all their rows, so that a window of a row may be shorter than those of steps.Windows.
+func windows(n int) int { return min(mostWindows, n/stepsAWindow) }
+
+// windowOf is the window of the i-th of n steps.
+func windowOf(i, n int) int { return i * windows(n) / n }
+
+// inWindow adds milliseconds to a window of n steps.
+func (s *Side) inWindow(k Key, window, n int, ms float64) {
+	of := windows(n)
+	if s.Windows == nil {
+		s.Windows = map[Key][]float64{}
+	}
+	if s.Windows[k] == nil {
+		s.Windows[k] = make([]float64, of)
+	}
+	from, to := (window*n+of-1)/of, ((window+1)*n+of-1)/of
+	s.Windows[k][window] += ms / float64(to-from)
+}
+
+// windowsOf are a key's, as many as any has; zeros where it is not there.
+func (s *Side) windowsOf(k Key) []float64 {
+	if found := s.Windows[k]; found != nil {
+		return found
+	}
+	most := 0
+	for other, all := range s.Windows {
+		if other.Kind == k.Kind {
+			most = max(most, len(all))
+		}
+	}
+	return make([]float64, most)
+}
+
+// noiseOf is by how much a row of two recordings differs by chance, in ms: its own windows
+// within them (Welch), and what two recordings always differ by, which has nothing to do
+// with that and so adds up by squares; never less than what a busy machine may have done.
+// Not ok where there are too few steps.
+func noiseOf(before, after *Side, k Key) (ms float64, ok bool) {
+	b, a := before.windowsOf(k), after.windowsOf(k)
+	if min(len(b), len(a)) < 2 {
+		return 0, false
+	}
+	size := max(before.PerStep[k], after.PerStep[k])
+	ms = math.Hypot(pairNoise/100*size, steps.Apart(b, a))
+	if before.What == "a step" {
+		percent, _ := busy(before, after)
+		ms = max(ms, percent/100*size)
+	}
+	return ms, true
+}

@@ -1,8 +1,0 @@
-package catalog
-
-// registerArguments is how many integer arguments come in registers: System V.
-const registerArguments = 6
-
-// hiddenResult is in which argument register the first argument of a function is that
-// returns an object. System V: the first argument says where a result goes that is no plain word.
-const hiddenResult = 1

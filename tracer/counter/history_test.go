@@ -1,0 +1,92 @@
+package counter
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestHistoryIsOfTheLastSeconds: what is older is forgotten, what was taken is not taken
+// again, and of what has ended nothing is known.
+func TestHistoryIsOfTheLastSeconds(t *testing.T) {
+	root, now := t.TempDir(), int64(time.Hour)
+	h := NewHistory(Files(root), func() int64 { return now })
+	statm := func(pid int, text string) {
+		t.Helper()
+		path := filepath.Join(root, "proc", fmt.Sprint(pid), "statm")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := float64(os.Getpagesize())
+	h.Follow(7)
+	h.Follow(8)
+	h.Follow(9)                 // has no file
+	statm(8, "0 0 0 0 0 0 0\n") // its memory is gone
+	looks := int(HistoryFor/historyEvery) + 50
+	for i := range looks {
+		statm(7, fmt.Sprintf("%d %d 10 2 0 300 0\n", 1000+i, 100+i))
+		now += int64(historyEvery)
+		h.Look()
+	}
+	now += int64(historyEvery)
+	readings := h.Take()
+	kept := int(HistoryFor / historyEvery)
+	if len(readings) != 3*kept {
+		t.Fatalf("%d readings, want 3 of each of %d looks", len(readings), kept)
+	}
+	last := readings[len(readings)-3:]
+	for i, want := range []struct {
+		name  string
+		value float64
+	}{{"process_memory_resident", page * float64(99+looks)}, {"process_memory_shared", page * 10}, {"process_memory_virtual", page * float64(999+looks)}} {
+		r := last[i]
+		if r.Name != want.name || r.Value != want.value || r.Source != "process" || r.PID == nil || *r.PID != 7 || r.TSNS != now || r.PeriodNS == nil || *r.PeriodNS != int64(historyEvery) {
+			t.Errorf("%+v, want %s %v of pid 7", r, want.name, want.value)
+		}
+	}
+	if readings[0].TSNS != now-int64(HistoryFor)+int64(historyEvery) {
+		t.Errorf("the first reading is %v old", time.Duration(now-readings[0].TSNS))
+	}
+	if again := h.Take(); len(again) != 0 {
+		t.Errorf("%d readings again, at the same moment", len(again))
+	}
+	now += int64(historyEvery)
+	if again := h.Take(); len(again) != 3 {
+		t.Errorf("%d readings the second time, want those of one look", len(again))
+	}
+	h.Forget(7)
+	if gone := h.Take(); len(gone) != 0 {
+		t.Errorf("%d readings of a process that has ended", len(gone))
+	}
+}
+
+// Of many processes each is looked at, in turn.
+func TestHistoryLooksAtManyProcessesInTurn(t *testing.T) {
+	root, now := t.TempDir(), int64(time.Hour)
+	h := NewHistory(Files(root), func() int64 { now += int64(historyEvery) / 5; return now })
+	for pid := range 2 * historyLooks {
+		path := filepath.Join(root, "proc", fmt.Sprint(pid+1), "statm")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("3 2 1 0 0 0 0\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		h.Follow(pid + 1)
+		h.Follow(pid + 1)
+	}
+	h.Look()
+	seen := map[int32]int{}
+	for _, r := range h.Take() {
+		seen[*r.PID]++
+	}
+	for pid := range int32(2 * historyLooks) {
+		if seen[pid+1] != 6 {
+			t.Fatalf("%d readings of pid %d after two looks at half of them, want those of one and the first", seen[pid+1], pid+1)
+		}
+	}
+}
