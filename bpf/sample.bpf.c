@@ -465,29 +465,38 @@ int sample_waking(__u64 *ctx)
 	return 0;
 }
 
-static __noinline int end_of_wait(struct wait *wait)
+/* A function of its own, for the stack: the record is not on it while the walkers are. */
+static __noinline int emit_wait(struct wait *wait, struct stack_workspace *w, __u64 stack_id)
 {
 	__u64 ids = bpf_get_current_pid_tgid();
-	__u32 tgid = ids >> 32, tid = ids;
-	struct sample_record r = { .state = SAMPLE_IN_SYSCALL, .tgid = tgid, .tid = tid };
-	struct stack_workspace *w;
-	struct stack_cache *cache;
+	struct sample_record r = {
+		.state = SAMPLE_IN_SYSCALL,
+		.tgid = ids >> 32,
+		.tid = ids,
+		.stack_id = stack_id,
+		.ts_ns = wait->first_ns,
+		.weight_ns = wait->waited_ns,
+		.ready_ns = wait->ready_ns,
+		.syscall = wait->syscall,
+		.waker = wait->waker,
+		.holds_gil = w->python.holds_gil,
+		.in_gc = w->python.in_gc,
+	};
 
-	r.ts_ns = wait->first_ns;
-	r.weight_ns = wait->waited_ns;
-	r.ready_ns = wait->ready_ns;
-	r.syscall = wait->syscall;
-	r.waker = wait->waker;
-	cache = stack_cache(WORKSPACE_TASK);
-	w = cache ? begin_stack(WORKSPACE_TASK) : 0;
+	r.span_id = span_at(r.tid, r.tgid, w->start.sp);
+	emit_sample(&r);
+	return 0;
+}
+
+static __noinline int end_of_wait(struct wait *wait)
+{
+	struct stack_cache *cache = stack_cache(WORKSPACE_TASK);
+	struct stack_workspace *w = cache ? begin_stack(WORKSPACE_TASK) : 0;
+
 	if (!w)
 		return 0;
 	start_at_kernel_entry(&w->start);
-	r.stack_id = sample_stack(w, cache);
-	r.span_id = span_at(tid, tgid, w->start.sp);
-	r.holds_gil = w->python.holds_gil;
-	r.in_gc = w->python.in_gc;
-	emit_sample(&r);
+	emit_wait(wait, w, sample_stack(w, cache));
 	end_stack(w);
 	return 0;
 }
