@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,23 +14,30 @@ import (
 
 // What is done to a rank from outside.
 
+// hierarchy is where control groups of the CPU may be made, and how one gets a fifth of a CPU.
+type hierarchy struct{ root, file, value string }
+
+var hierarchies = []hierarchy{
+	{"/sys/fs/cgroup", "cpu.max", "20000 100000"},
+	{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"},
+}
+
 // quota gives the process a fifth of a CPU.
-func quota(pid int) (undo func(), err error) {
-	for _, v := range []struct{ root, file, value, back string }{
-		{"/sys/fs/cgroup", "cpu.max", "20000 100000", "/sys/fs/cgroup"},
-		{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000", "/sys/fs/cgroup/cpu"},
-	} {
-		dir := filepath.Join(v.root, fmt.Sprintf("ebpfprof-faults-%d", os.Getpid()))
+func quota(pid int) (undo func(), err error) { return quotaIn(hierarchies, pid) }
+
+func quotaIn(all []hierarchy, pid int) (undo func(), err error) {
+	for _, h := range all {
+		dir := filepath.Join(h.root, fmt.Sprintf("ebpfprof-faults-%d", pid))
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
 		undo = func() {
-			_ = os.WriteFile(filepath.Join(v.back, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
+			_ = tell(filepath.Join(h.root, "cgroup.procs"), strconv.Itoa(pid))
 			_ = os.Remove(dir)
 		}
-		err = os.WriteFile(filepath.Join(dir, v.file), []byte(v.value), 0o644)
+		err = tell(filepath.Join(dir, h.file), h.value)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
+			err = tell(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
 		}
 		if err == nil {
 			return undo, nil
@@ -37,6 +45,17 @@ func quota(pid int) (undo func(), err error) {
 		undo()
 	}
 	return nil, fmt.Errorf("%w: no control group of the CPU can be made", errNotHere)
+}
+
+// tell writes into a file that the kernel has made. Where both versions of control groups
+// are mounted, /sys/fs/cgroup is a plain tmpfs, in which a new file would hold nobody back.
+func tell(file, value string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
 }
 
 // neighbour pins the process to a CPU of its own and three busy loops beside it; the
