@@ -102,7 +102,7 @@ func (s *stream) stacks(sql string) (all []stack, err error) {
 		named AS (SELECT stack_id, any_value(frames) AS frames FROM stack GROUP BY stack_id)
 		SELECT operator, name, ns, n, coalesce(list_transform(frames, f -> f."function"), []), coalesce(list_transform(frames, f -> f.file), []),
 			coalesce(list_transform(frames, f -> f.line), []), coalesce(list_transform(frames, f -> f.kind), []), coalesce(list_transform(frames, f -> f.module), []),
-			coalesce(list_transform(frames, f -> f.build_id), []), coalesce(list_transform(frames, f -> f."offset"), []) FROM x LEFT JOIN named USING (stack_id) WHERE ns > 0 ORDER BY ns DESC, name, operator`)
+			coalesce(list_transform(frames, f -> f.build_id), []), coalesce(list_transform(frames, f -> f."offset"), []) FROM x LEFT JOIN named USING (stack_id) WHERE ns > 0 ORDER BY ns DESC, name, operator, stack_id`)
 	if err != nil {
 		return nil, err
 	}
