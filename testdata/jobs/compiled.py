@@ -14,8 +14,11 @@ import sys
 import tempfile
 import time
 
-cache = tempfile.TemporaryDirectory(prefix="inductor-")  # nothing of an earlier run
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache.name
+# Nothing of an earlier run. A directory of its own goes when the job ends, which may be a fifth of a second after
+# its first step: whoever wants to be sure to read the generated modules names one that stays.
+if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
+    cache = tempfile.TemporaryDirectory(prefix="inductor-")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache.name
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")  # what the processor says, without compiling something for it
 
