@@ -3,8 +3,11 @@ package process
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
@@ -14,13 +17,25 @@ import (
 // much work each time they are read.
 const MaxMaps = 16 << 20
 
-// readMaps reads maps up to the limit, in whole lines.
+// readMaps reads maps up to the limit, in whole lines. Its error is ESRCH where there are
+// none: of a process that ends, its memory goes before it is a zombie.
 func readMaps(path string) (maps []byte, cut bool, err error) {
-	maps, err = procfile.Read(path, MaxMaps)
-	if len(maps) == MaxMaps {
-		return maps[:bytes.LastIndexByte(maps, '\n')+1], true, err
+	// What goes while it is read may have given way to another program's: a second look
+	// tells.
+	for range 2 {
+		var lasted bool
+		maps, lasted, err = procfile.ReadLasting(path, MaxMaps)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case !lasted:
+		case len(maps) == MaxMaps:
+			return maps[:bytes.LastIndexByte(maps, '\n')+1], true, nil
+		default:
+			return maps, false, nil
+		}
 	}
-	return maps, false, err
+	return nil, false, &fs.PathError{Op: "read", Path: path, Err: unix.ESRCH}
 }
 
 // leftOut is what of a process is beyond the limits, as it was last looked at.
@@ -40,9 +55,6 @@ func (p *Process) readMaps() ([]byte, error) {
 		return nil, vanished(p.PID, "reading the maps", err)
 	}
 	atomic.StoreInt64(&p.left.mapsCut, int64(map[bool]int{true: 1}[cut]))
-	if len(maps) == 0 && !p.Alive() {
-		return nil, &Error{PID: p.PID, Reason: ErrExited}
-	}
 	return maps, nil
 }
 
