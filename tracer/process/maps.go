@@ -3,11 +3,8 @@ package process
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"strconv"
 	"sync/atomic"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
@@ -17,25 +14,13 @@ import (
 // much work each time they are read.
 const MaxMaps = 16 << 20
 
-// readMaps reads maps up to the limit, in whole lines. Its error is ESRCH where there are
-// none: of a process that ends, its memory goes before it is a zombie.
+// readMaps reads maps up to the limit, in whole lines.
 func readMaps(path string) (maps []byte, cut bool, err error) {
-	// What goes while it is read may have given way to another program's: a second look
-	// tells.
-	for range 2 {
-		var lasted bool
-		maps, lasted, err = procfile.ReadLasting(path, MaxMaps)
-		switch {
-		case err != nil:
-			return nil, false, err
-		case !lasted:
-		case len(maps) == MaxMaps:
-			return maps[:bytes.LastIndexByte(maps, '\n')+1], true, nil
-		default:
-			return maps, false, nil
-		}
+	maps, err = procfile.Read(path, MaxMaps)
+	if len(maps) == MaxMaps {
+		return maps[:bytes.LastIndexByte(maps, '\n')+1], true, err
 	}
-	return nil, false, &fs.PathError{Op: "read", Path: path, Err: unix.ESRCH}
+	return maps, false, err
 }
 
 // leftOut is what of a process is beyond the limits, as it was last looked at.
@@ -55,6 +40,9 @@ func (p *Process) readMaps() ([]byte, error) {
 		return nil, vanished(p.PID, "reading the maps", err)
 	}
 	atomic.StoreInt64(&p.left.mapsCut, int64(map[bool]int{true: 1}[cut]))
+	if len(maps) == 0 && !p.Alive() {
+		return nil, &Error{PID: p.PID, Reason: ErrExited}
+	}
 	return maps, nil
 }
 
