@@ -14,8 +14,10 @@ const (
 	flowWait   = "launch_sync"
 	methodWait = "stream_order"
 	// waking is more than a wait takes that has nothing to wait for, and than a device
-	// takes to begin, and to have who waits for it woken, ns.
-	waking = 50_000
+	// takes to begin, and to have who waits for it woken, ns. On a virtual machine to wake
+	// an idle processor has been seen to take over 100 µs, which run_delay does not count:
+	// it begins when that processor has taken the thread into its queue.
+	waking = 250_000
 	// mostJoins of a stream are kept: those before a wait for it are none any more.
 	mostJoins = 1 << 8
 )
