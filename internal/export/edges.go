@@ -54,7 +54,12 @@ func (x *ids) find(id int64) (int, bool) {
 }
 
 func (s *stream) edges() (*edges, error) {
-	e := &edges{}
+	// Counted first: a slice that grows takes twice what it holds.
+	var most int64
+	if err := s.db.Row(s.ctx, "SELECT count(*) FROM flow WHERE kind = 'forward_backward'", nil, &most); err != nil {
+		return nil, err
+	}
+	e := &edges{all: make([]edge, 0, most)}
 	const from, to, kind = 1, 2, 3
 	err := s.db.Scan(s.ctx, dataset.Scan{Table: "flow", Columns: []string{"ts_ns", "from_span_id", "to_span_id", "kind"}}, func(b *dataset.Batch) error {
 		for i := range b.Rows {
