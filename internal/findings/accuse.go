@@ -136,8 +136,12 @@ func optimizes(s timeline.Span) bool {
 	return s.Layer == "scope" && strings.HasPrefix(s.Name, "Optimizer.")
 }
 
-// ofTheLoop: neither the loader's own nor the optimizer's.
-func ofTheLoop(g *timeline.StepGraph, span int) bool {
+// ofTheLoop: neither the loader's own nor the optimizer's, by the scope around it or, as
+// PyTorch 1.13 has none, by the code that it is called from.
+func (r *recording) ofTheLoop(g *timeline.StepGraph, span int) bool {
+	if by := r.stacks[g.Spans[span].Stack]; by != nil && (by.optimizer || by.loader) {
+		return false
+	}
 	return !within(g, span, func(s timeline.Span) bool { return loads(s) || optimizes(s) })
 }
 

@@ -26,7 +26,7 @@ func fetches(s timeline.Span) bool {
 // that fetches one element after the other. Without a device a fetch waits for nothing:
 // a few in a step are fine there, and only rows of them are accused, for what they cost.
 func fetched(r *recording) []candidate {
-	spans := r.outermost(fetches).keep(ofTheLoop)
+	spans := r.outermost(fetches).keep(r.ofTheLoop)
 	rows := map[*timeline.StepGraph][]int{} // segments
 	var sum, all float64
 	for i, g := range r.graphs {

@@ -46,6 +46,32 @@ func TestAFetchWaitsForADevice(t *testing.T) {
 	}
 }
 
+// TestWhatAnOptimizerDoesIsItsOwn where no scope says so, as on PyTorch 1.13, by the code
+// that it is called from: neither its fetches nor its rows of small operators are accused.
+func TestWhatAnOptimizerDoesIsItsOwn(t *testing.T) {
+	for file, theirs := range map[string]bool{
+		"/usr/lib/python3/dist-packages/torch/optim/adamw.py":         true,
+		"/usr/lib/python3/dist-packages/torch/utils/data/dataset.py":  true,
+		"/usr/lib/python3/dist-packages/torch/nn/modules/module.py":   false,
+		"/usr/lib/python3/dist-packages/torch/nn/utils/clip_grad_.py": false,
+	} {
+		r := run(t, DefaultThresholds(), made(func(j *scripted.Job, _ int) {
+			stack := j.Stack(scripted.Python("step", file, 301), users)
+			for range 200 {
+				j.Op("aten::item", 8*us).PythonStackID = stack
+			}
+			for range 200 {
+				j.Op("aten::mul_", 8*us).PythonStackID = stack
+			}
+		}))
+		for _, rule := range []string{"sync_in_step", "fusion"} {
+			if accused := r.find(rule) != nil; accused == theirs {
+				t.Errorf("calls from %s are accused by %s: %v", file, rule, accused)
+			}
+		}
+	}
+}
+
 // TestWhatIsNotClaimedIsCalledTheSame as it would be if it were: where steps vary by more.
 func TestWhatIsNotClaimedIsCalledTheSame(t *testing.T) {
 	r := run(t, DefaultThresholds(), made(func(j *scripted.Job, step int) {

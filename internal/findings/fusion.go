@@ -36,7 +36,7 @@ func fusion(r *recording) []candidate {
 	all := accused{}
 	calls := 0
 	for _, g := range r.graphs {
-		rows[g] = append(runsOf(g, r.thread.TID, r.thresholds.FusionRun), kernelsOf(g, r.thresholds)...)
+		rows[g] = append(r.runsOf(g, r.thresholds.FusionRun), kernelsOf(g, r.thresholds)...)
 		for _, row := range rows[g] {
 			calls += len(row)
 			all[g] = append(all[g], row...)
@@ -70,7 +70,7 @@ func duration(g *timeline.StepGraph, span int) int64 { return g.Spans[span].End 
 
 // runsOf are rows of elementwise operators, or of their backward nodes, that
 // nothing but the interpreter or the engine lies between, in the loop's own code.
-func runsOf(g *timeline.StepGraph, tid, least int) (runs [][]int) {
+func (r *recording) runsOf(g *timeline.StepGraph, least int) (runs [][]int) {
 	var run []int
 	end := func() {
 		if len(run) >= least {
@@ -79,18 +79,17 @@ func runsOf(g *timeline.StepGraph, tid, least int) (runs [][]int) {
 		run = nil
 	}
 	inNode := func(s timeline.Span) bool { return s.Layer == "autograd" && s.Category == "node" }
-	elsewhere := func(s timeline.Span) bool { return loads(s) || optimizes(s) }
 	for i, s := range g.Spans {
 		// Spans of devices and of the runtime lie inside operators here.
 		host := s.Layer == "op" || s.Layer == "autograd" || s.Layer == "scope"
-		if s.TID != tid || !host || s.Layer == "op" && (!g.Outermost(i) || within(g, i, inNode)) {
+		if s.TID != r.thread.TID || !host || s.Layer == "op" && (!g.Outermost(i) || within(g, i, inNode)) {
 			continue
 		}
 		if len(run) > 0 && s.Layer == "op" && slices.Contains(viewNames, s.Name) {
 			continue // only says which elements the next one takes
 		}
 		member := s.Layer == "op" && slices.Contains(pointwise, s.Name) || inNode(s) && pointwiseNodes.MatchString(s.Name)
-		if member && (len(run) == 0 || g.Parent(i) == g.Parent(run[0])) && !within(g, i, elsewhere) {
+		if member && (len(run) == 0 || g.Parent(i) == g.Parent(run[0])) && r.ofTheLoop(g, i) {
 			run = append(run, i)
 			continue
 		}

@@ -12,7 +12,7 @@ var layoutNames = []string{
 
 // layout: copies that only change layout, type or device, in the loop's own code.
 func layout(r *recording) []candidate {
-	spans := r.outermost(named(layoutNames...)).keep(ofTheLoop).keep(ofATensor)
+	spans := r.outermost(named(layoutNames...)).keep(r.ofTheLoop).keep(ofATensor)
 	if r.percent(spans) < r.thresholds.LayoutPercent {
 		return nil
 	}

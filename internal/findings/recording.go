@@ -64,6 +64,8 @@ type stack struct {
 	timed     bool   // the frame last seen is the C library's timed wait for a condition
 	native    bool   // there are native frames
 	compiling bool   // a compiler of the framework's is at work
+	optimizer bool   // it leads through PyTorch's optimizers
+	loader    bool   // or through its data loader
 }
 
 // place is a line of the user's code.
@@ -210,6 +212,7 @@ func (r *recording) addFrame(s *stack, f frame) {
 		s.function = f.function
 	}
 	s.compiling = s.compiling || compiles(f.function, f.file)
+	s.optimizer, s.loader = s.optimizer || usercode.IsOptimizer(f.file), s.loader || usercode.IsLoader(f.file)
 	if s.place.file == "" && f.line > 0 && r.isUsers(f.file) {
 		s.place = place{f.file, f.line, f.function}
 	}

@@ -57,7 +57,9 @@ type Stretch struct{ Begin, Until int64 }
 
 // Phases gives each instant of a thread inside the stretches, which are in order, to
 // the phase of the innermost span there that has one; in a backward pass operators
-// belong to it. One map of nanoseconds for each stretch. Part says which spans count.
+// belong to it. Without scopes the Python code that operators are called from says which
+// are the optimizer's and the loader's, and what lies between those is theirs, too. One map
+// of nanoseconds for each stretch. Part says which spans count.
 func Phases(ctx context.Context, db *dataset.DB, part dataset.Scan, pid, tid int, stretches []Stretch) ([]map[string]int64, error) {
 	if len(stretches) == 0 {
 		return nil, nil
@@ -67,13 +69,20 @@ func Phases(ctx context.Context, db *dataset.DB, part dataset.Scan, pid, tid int
 	for i := range sweep.took {
 		sweep.took[i] = map[string]int64{}
 	}
-	const time, duration, layer, category, name, process, thread = 0, 1, 2, 3, 4, 5, 6
+	code, err := phasesOfCode(ctx, db, pid)
+	if err != nil {
+		return nil, err
+	}
+	const time, duration, layer, category, name, process, thread, python, whole = 0, 1, 2, 3, 4, 5, 6, 7, 8
 	part.Table, part.Columns = "span", []string{"ts_ns", "duration_ns", "layer", "category", "name", "pid", "tid"}
+	if len(code) > 0 {
+		part.Columns = append(part.Columns, "python_stack_id", "stack_id")
+	}
 	if part.Until == 0 || part.Until > end {
 		part.Until = end
 	}
 	part.Before = func(b *dataset.Batch, i, k int) bool { return b.Columns[duration][i] > b.Columns[duration][k] }
-	err := db.Scan(ctx, part, func(b *dataset.Batch) error {
+	err = db.Scan(ctx, part, func(b *dataset.Batch) error {
 		c := b.Columns
 		for i := range b.Rows {
 			took := c[duration][i]
@@ -81,9 +90,21 @@ func Phases(ctx context.Context, db *dataset.DB, part dataset.Scan, pid, tid int
 				continue
 			}
 			in, kind, called := b.Text(c[layer][i]), b.Text(c[category][i]), b.Text(c[name][i])
-			if divides(in, kind, called) {
-				sweep.open(c[time][i], c[time][i]+took, phaseOf(in, kind, called))
+			if !divides(in, kind, called) {
+				continue
 			}
+			from, until, phase := c[time][i], c[time][i]+took, phaseOf(in, kind, called)
+			if phase == Forward && len(code) > 0 {
+				stack := c[python][i]
+				if stack == dataset.Absent {
+					stack = c[whole][i]
+				}
+				if of, ok := code[stack]; ok {
+					sweep.called(from, until, of)
+					continue
+				}
+			}
+			sweep.open(from, until, phase)
 		}
 		return nil
 	})
@@ -112,6 +133,7 @@ type phaseSweep struct {
 	windows []Stretch // those that are not over, in order; what lies between them does not count
 	over    int
 	stack   []openSpan
+	code    openSpan           // the last outermost call whose phase its code told, and nothing since
 	took    []map[string]int64 // by stretch
 }
 
@@ -127,6 +149,8 @@ func (s *phaseSweep) open(ts, end int64, phase string) {
 		if phase == "" || inherits && phase == Forward || top.phase == Loading && phase == IO || top.phase == Communication {
 			phase = top.phase
 		}
+	} else {
+		s.code = openSpan{}
 	}
 	if phase == "" {
 		phase = OtherPhase
@@ -134,13 +158,18 @@ func (s *phaseSweep) open(ts, end int64, phase string) {
 	s.stack = append(s.stack, openSpan{end, phase})
 }
 
-// advance gives the time up to t to what is open.
-func (s *phaseSweep) advance(t int64) {
+// close gives their time to the spans that end by t.
+func (s *phaseSweep) close(t int64) {
 	for len(s.stack) > 0 && s.stack[len(s.stack)-1].end <= t {
 		top := s.stack[len(s.stack)-1]
 		s.give(top.end, top.phase)
 		s.stack = s.stack[:len(s.stack)-1]
 	}
+}
+
+// advance gives the time up to t to what is open.
+func (s *phaseSweep) advance(t int64) {
+	s.close(t)
 	phase := OtherPhase
 	if n := len(s.stack); n > 0 {
 		phase = s.stack[n-1].phase

@@ -1,5 +1,6 @@
 // Package usercode owns what is the user's own code, and what belongs to Python, its
-// packages and frameworks: by the path of a frame's file, in Go and in DuckDB's SQL.
+// packages and frameworks, and to which part of PyTorch: by the path of a frame's file, in
+// Go and in DuckDB's SQL.
 package usercode
 
 import (
@@ -31,4 +32,29 @@ func Is(file string) bool { return file != "" && !pattern.MatchString(file) }
 func SQL(column string) string {
 	quoted := strings.ReplaceAll(foreign, "'", "''")
 	return "(coalesce(" + column + ", '') <> '' AND NOT regexp_matches(" + column + ", '" + quoted + "'))"
+}
+
+// Paths of PyTorch's own modules, as a library is mapped and as torch.profiler cuts them.
+const (
+	optimizer = `(^|/)torch/optim/[^/]+\.py$`
+	loader    = `(^|/)torch/utils/data/`
+)
+
+var optimizerPattern, loaderPattern = regexp.MustCompile(optimizer), regexp.MustCompile(loader)
+
+// IsOptimizer reports whether a file is one of PyTorch's optimizers: what is called from
+// there is a step of one, as its scope Optimizer.step is where there are scopes.
+func IsOptimizer(file string) bool { return optimizerPattern.MatchString(file) }
+
+// IsLoader reports whether a file is PyTorch's data loader, or what it collates with.
+func IsLoader(file string) bool { return loaderPattern.MatchString(file) }
+
+// OptimizerSQL is true, in DuckDB, for the files for which IsOptimizer is.
+func OptimizerSQL(column string) string { return matches(column, optimizer) }
+
+// LoaderSQL is true, in DuckDB, for the files for which IsLoader is.
+func LoaderSQL(column string) string { return matches(column, loader) }
+
+func matches(column, expression string) string {
+	return "coalesce(regexp_matches(" + column + ", '" + expression + "'), false)"
 }

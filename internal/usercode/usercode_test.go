@@ -49,3 +49,34 @@ func TestGoAndSQLAgreeOnWhatIsTheUsers(t *testing.T) {
 		t.Errorf("of no file SQL says %v: %v", said, err)
 	}
 }
+
+// TestGoAndSQLAgreeOnPartsOfPyTorch for its optimizers and its data loader.
+func TestGoAndSQLAgreeOnPartsOfPyTorch(t *testing.T) {
+	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for file, is := range map[any][2]bool{
+		"/usr/lib/python3/dist-packages/torch/optim/adamw.py":              {true, false},
+		"torch/optim/optimizer.py":                                         {true, false},
+		"/venv/site-packages/torch/utils/data/dataloader.py":               {false, true},
+		"torch/utils/data/_utils/collate.py":                               {false, true},
+		"/home/me/optim/adamw.py":                                          {false, false},
+		"/home/me/mytorch/optim/adamw.py":                                  {false, false},
+		"/usr/lib/python3/dist-packages/torch/nn/utils/clip_grad.py":       {false, false},
+		"/usr/lib/python3/dist-packages/torch/optim/optimizer.py/fake.txt": {false, false},
+		"":  {false, false},
+		nil: {false, false},
+	} {
+		name, _ := file.(string)
+		if IsOptimizer(name) != is[0] || IsLoader(name) != is[1] {
+			t.Errorf("%q: %v and %v, want %v", name, IsOptimizer(name), IsLoader(name), is)
+		}
+		var said [2]bool
+		err := db.QueryRow("SELECT "+OptimizerSQL("f")+", "+LoaderSQL("f")+" FROM (SELECT ?::VARCHAR AS f)", file).Scan(&said[0], &said[1])
+		if err != nil || said != is {
+			t.Errorf("SQL says %v of %v: %v", said, file, err)
+		}
+	}
+}
