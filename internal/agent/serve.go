@@ -72,7 +72,7 @@ var (
 	descSkip   = prometheus.NewDesc("ebpfprof_windows_skipped_total", "windows not taken because of the cool-down", jobLabel, nil)
 	descBytes  = prometheus.NewDesc("ebpfprof_pattern_bytes_total", "bytes of patterns written for the store", jobLabel, nil)
 	descUnsent = prometheus.NewDesc("ebpfprof_patterns_dropped_total", "uploads that the disk did not take", jobLabel, nil)
-	descRef    = prometheus.NewDesc("ebpfprof_requests_refused_total", "requests for windows without a valid signature", jobLabel, nil)
+	descRef    = prometheus.NewDesc("ebpfprof_requests_refused_total", "requests for windows that were refused: not signed with the key, or of a later version", jobLabel, nil)
 	descRaw    = prometheus.NewDesc("ebpfprof_raw_windows_failed_total", "windows whose raw events could not all be written", jobLabel, nil)
 	descDrop   = prometheus.NewDesc("ebpfprof_steps_dropped_total", "steps, waits and anchors beyond the limits", jobLabel, nil)
 	descWait   = prometheus.NewDesc("ebpfprof_outbox_bytes", "bytes that the store has not taken yet", nil, nil)
