@@ -124,7 +124,7 @@ func TestACopyHasTheJobAndTheDaysThatAreAskedFor(t *testing.T) {
 		job   string
 		since time.Duration
 		files int
-	}{{"asked", time.Minute, 6}, {"asked", 6 * 24 * time.Hour, 9}, {"old", time.Minute, 3}, {"", time.Minute, 3}} {
+	}{{"asked", time.Minute, 6}, {"asked", 6 * 24 * time.Hour, 9}, {"old", time.Minute, 3}, {"", time.Minute, 5}} { // of the others a file each
 		to := filepath.Join(t.TempDir(), "copy")
 		if err := store.Mirror(t.Context(), bucket.(*store.Bucket), c.job, c.since, to, nil); err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func TestACopyHasTheJobAndTheDaysThatAreAskedFor(t *testing.T) {
 		if c.job == "" {
 			wanted = "job=last%2F%C3%A9/"
 		}
-		if err != nil || len(keys) != c.files || !strings.Contains(keys[0], wanted) {
+		if err != nil || len(keys) != c.files || !strings.Contains(strings.Join(keys, " "), wanted) {
 			t.Errorf("job %q since %s: %q, %v", c.job, c.since, keys, err)
 		}
 	}

@@ -48,18 +48,20 @@ const (
 const slack = 24 * time.Hour
 
 // Mirror copies into a directory what a bucket has of a job (of the job that was seen
-// last, if the name is empty) from some time before its newest file on. It tells
+// last, if the name is empty: of the others a file each, which says that they are there)
+// from some time before its newest file on. It tells
 // progress, if that is not nil, how many files of how many are there. The directory is
 // a store of the same files afterwards. Only the partitions that it needs are listed: a
 // fleet puts millions of files a day into its store.
 func Mirror(ctx context.Context, b *Bucket, job string, since time.Duration, to string, progress func(done, of int)) error {
 	var newest time.Time
+	var others []Entry
 	var err error
 	if partition := "job=" + escape(job); job != "" {
 		newest, err = b.newest(ctx, patterns+partition+"/")
 		job = partition
 	} else {
-		job, newest, err = b.lastJob(ctx)
+		job, newest, others, err = b.lastJob(ctx)
 	}
 	switch {
 	case err != nil:
@@ -73,6 +75,11 @@ func Mirror(ctx context.Context, b *Bucket, job string, since time.Duration, to 
 	}
 	if err := os.MkdirAll(filepath.Join(to, Version), 0o700); err != nil {
 		return fmt.Errorf("fetching the store: %w", err)
+	}
+	for _, e := range others {
+		if err := b.fetch(ctx, e, directory); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	// What was merged is removed after a while: who is slower than that begins again.
 	for range mostMirrorings {
@@ -210,24 +217,6 @@ func (b *Bucket) newest(ctx context.Context, prefix string) (newest time.Time, e
 		}
 	}
 	return newest, err
-}
-
-// lastJob is the partition of the job whose patterns begin last, and when they do.
-func (b *Bucket) lastJob(ctx context.Context) (job string, newest time.Time, err error) {
-	jobs, err := b.Partitions(ctx, patterns)
-	if err != nil {
-		return "", newest, err
-	}
-	for _, j := range jobs {
-		at, err := b.newest(ctx, patterns+j+"/")
-		if err != nil {
-			return "", newest, err
-		}
-		if at.After(newest) {
-			job, newest = j, at
-		}
-	}
-	return job, newest, nil
 }
 
 func (b *Bucket) fetch(ctx context.Context, e Entry, to *Directory) error {
