@@ -47,6 +47,8 @@ type Status struct {
 	Cut       int64   `json:"cut"`        // samples of windows that were too many for the collector's profiles
 	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
 	Refused   int64   `json:"refused"`    // requests that were not signed
+	RawBytes  int64   `json:"raw_bytes"`  // of raw events in the spool, those that have been removed too
+	Recorded  counts  `json:"recorded"`
 	Message   string  `json:"message,omitempty"`
 }
 
@@ -69,6 +71,7 @@ type worker struct {
 	last    time.Time // window
 	dropped int64     // steps between two uploads
 	said    bool      // that no steps are seen
+	seen    recorded
 	refused time.Time // when it was said last that requests were refused
 }
 
@@ -139,6 +142,8 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 		return time.Time{}, "", ended(err)
 	}
 	defer session.Close()
+	w.seen.begin(session.Stats)
+	defer w.seen.end()
 	w.say("watching", "")
 	began := time.Now()
 	over := make(chan error, 1)
@@ -363,6 +368,8 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 		return ended(err)
 	}
 	defer session.Close()
+	w.seen.begin(session.Stats)
+	defer w.seen.end()
 	if raw != nil {
 		recording := recorder.Describe(options, time.Duration(w.config.Window), w.config.Redact, time.Now())
 		recording.Host, recording.ClockOffsetNS = w.host, session.ClockOffsetNS()
@@ -372,6 +379,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	defer cancel()
 	err = session.Run(limited)
 	rawBytes, rawErr := raw.end()
+	w.status.RawBytes += rawBytes
 	if rawErr != nil {
 		w.status.RawFailed++
 		w.say("window", fmt.Sprintf("raw events are in the spool in part: %v", rawErr))
@@ -418,7 +426,7 @@ func (w *worker) send(ctx context.Context, c *pattern.Collector, steps []pattern
 }
 
 func (w *worker) say(state, message string) {
-	w.status.State, w.status.Message = state, message
+	w.status.State, w.status.Message, w.status.Recorded = state, message, w.seen.sum()
 	_ = w.out.Encode(w.status) // a supervisor that is gone ends this process by its pipe
 	w.status.Message = ""
 }

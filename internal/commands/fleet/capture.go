@@ -57,7 +57,7 @@ func captureCommand() *urfave.Command {
 				return cli.Failed(err)
 			}
 			fmt.Fprintf(c.App.Writer, "asked: the window of %s begins at %s; report it when it has ended: ebpfprof fleet report %s --job %s\n",
-				printable.Text(c.String("job")), start.UTC().Format("15:04:05Z"), arguments[0], printable.Text(c.String("job")))
+				printable.Short(c.String("job")), start.UTC().Format("15:04:05Z"), arguments[0], printable.Short(c.String("job")))
 			return nil
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/localise"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 // What a pattern means changes between versions of the analysis: since version 2
@@ -37,6 +38,7 @@ func (r *Report) chooseMeaning(ctx context.Context, db Source) (meaning, error) 
 		if workers[version] == nil {
 			workers[version] = map[localise.Worker]bool{}
 		}
+		w.Host = clip(w.Host)
 		workers[version][w] = true
 	}
 	if err := rows.Err(); err != nil {
@@ -99,7 +101,11 @@ func orUnknown(version string) string {
 
 // some names the first of many.
 func some(names []string) string {
-	text := strings.Join(names[:min(len(names), namedJobs)], ", ")
+	var shown []string
+	for _, name := range names[:min(len(names), namedJobs)] {
+		shown = append(shown, printable.Short(name))
+	}
+	text := strings.Join(shown, ", ")
 	if more := len(names) - namedJobs; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

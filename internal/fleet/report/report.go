@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/localise"
@@ -228,10 +229,24 @@ func (m meaning) queryPatterns(ctx context.Context, db Source, condition string,
 			&p.MeanNS, &p.P99NS, &p.LongestNS, &p.Preempted, &p.Stopped, &p.Wait); err != nil {
 			return nil, fmt.Errorf("reading patterns: %w", err)
 		}
+		for _, text := range []*string{&p.Host, &p.Name, &p.Stack, &p.File, &p.Resource, &p.Wait} {
+			*text = clip(*text)
+		}
 		p.Job, p.Function, p.Class, p.Basis = m.job, uint64(function), pattern.Class(class), pattern.Basis(basis)
 		table = append(table, p)
 	}
 	return table, rows.Err()
+}
+
+// mostText bounds a text of a store, in bytes: real stacks are shorter, and anybody may
+// have written it.
+const mostText = 16 << 10
+
+func clip(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostText], "") + "…"
 }
 
 func (r *Report) readSteps(ctx context.Context, db Source) error {
@@ -256,6 +271,7 @@ func (r *Report) readSteps(ctx context.Context, db Source) error {
 		if err := rows.Scan(&s.Host, &s.PID, &s.Rank, &s.Number, &s.BeginNS, &s.PeriodNS, &s.WaitNS, &s.LoadNS, &group, &number, &exit); err != nil {
 			return fmt.Errorf("reading steps: %w", err)
 		}
+		s.Host = clip(s.Host)
 		if group.Valid && number.Valid && exit.Valid {
 			s.Exit = &pattern.Exit{Communicator: group.Int64, Number: number.Int64, NS: exit.Int64}
 		}
