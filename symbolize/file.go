@@ -24,6 +24,7 @@ type File struct {
 
 	open   *openFiles // that may close it; nil where it stays open
 	reopen func() (*elf.File, error)
+	beside func(slow func()) // Names.Beside; may be nil
 	// Guarded by openFiles.
 	place      *list.Element
 	indexBytes int
@@ -76,7 +77,7 @@ func (f *File) Frame(address uint64) Frame {
 	frame := Frame{Kind: Native, Module: f.module, BuildID: f.buildID, Offset: int64(address)}
 	switch f.load() {
 	case nil:
-		f.err = elf.Guard(func() { frame.Function = f.function(address) })
+		f.slowly(f.functions == nil, func() { frame.Function = f.function(address) })
 		f.touch()
 	case errEvicted:
 		f.open.unnamed.Add(1)
@@ -101,7 +102,7 @@ func (f *File) Operator(address uint64) (name string) {
 	if known, ok := f.calls[address]; ok {
 		return known
 	}
-	f.err = elf.Guard(func() {
+	f.slowly(f.operators == nil, func() {
 		s, _ := f.functions.Covering(address)
 		class, method, ok := torch.OperatorClass(s.Name)
 		if !ok || method != "call" {
@@ -117,6 +118,17 @@ func (f *File) Operator(address uint64) (name string) {
 	}
 	f.calls[address] = name
 	return name
+}
+
+// slowly runs something that reads the file, and beside what else there is to do where
+// it is long. The file's lock is held.
+func (f *File) slowly(long bool, read func()) {
+	guarded := func() { f.err = elf.Guard(read) }
+	if long && f.beside != nil {
+		f.beside(guarded)
+		return
+	}
+	guarded()
 }
 
 func (f *File) function(address uint64) string {

@@ -31,6 +31,11 @@ type Mapping struct {
 // while a process maps it, and stays open until too many others were used since:
 // names outlive the process and the file's own name on disk. The methods are safe for concurrent use.
 type Names struct {
+	// Beside runs what takes long when the first name of a file is asked for, so that who
+	// asks can do something else meanwhile, and returns when it is done. It is set before
+	// anything is asked for; nil just runs it.
+	Beside func(slow func())
+
 	mu    sync.Mutex
 	files map[FileKey]*File
 	open  openFiles
@@ -81,7 +86,7 @@ func (n *Names) file(m *Mapping) *File {
 	n.files[m.Key] = f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.open, f.reopen = &n.open, m.Open
+	f.open, f.reopen, f.beside = &n.open, m.Open, n.Beside
 	f.touch()
 	return f
 }

@@ -102,7 +102,7 @@ func (t told) Killed(pid int, ns int64) {
 
 // keepers keep something of each process.
 func keepers(s *Session) []job.Keeper {
-	keepers := []job.Keeper{s.classes, s.stubs, acceleratorMaps{s.decoder.Runtimes}, countedJob{s.counters.history}}
+	keepers := []job.Keeper{s.classes, s.stubs, acceleratorMaps{s.decoder.Runtimes}, s.decoder.Modules, countedJob{s.counters.history}}
 	if s.counters.sampler != nil {
 		keepers = append(keepers, countedJob{s.counters.sampler})
 	}

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,8 +23,16 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 
-// label makes a label of any name: the exposition format has UTF-8 only.
-func label(name string) string { return strings.ToValidUTF8(printable.Text(name), "?") }
+// label makes a label of any name: one bounded line of UTF-8. What is not the name itself
+// has its hash, since two jobs with one label would be no exposition.
+func label(name string) string {
+	shown := printable.Short(name)
+	if shown == name {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return shown + "-" + hex.EncodeToString(sum[:4])
+}
 
 // Wants says whether the arguments are the agent's own: --config, --check, or those of
 // a worker.

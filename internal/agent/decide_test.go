@@ -2,12 +2,18 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
+
+var fleetKey = []byte("a key of the fleet, long")
 
 // twoNodes are workers of one job that share a store and a key, and that had a window
 // before the time.
@@ -18,7 +24,7 @@ func twoNodes(t *testing.T, now time.Time) (here, there *worker) {
 		t.Fatal(err)
 	}
 	of := func(host string) *worker {
-		return &worker{host: host, job: Job{Name: "train"}, key: []byte("a key of the fleet, long"), done: map[string]bool{},
+		return &worker{host: host, job: Job{Name: "train"}, inbox: request.NewInbox("train", fleetKey),
 			config: Config{Cooldown: duration(10 * time.Minute)}, peers: &reached{location: func() string { return location }}, last: now.Add(-time.Hour)}
 	}
 	return of("here"), of("there")
@@ -71,7 +77,7 @@ func TestNoWindowIsTakenInTheCoolDown(t *testing.T) {
 		if r := there.asked(t.Context(), now); (r != nil) != c.taken {
 			t.Errorf("%s: its peer was asked for %+v", c.name, r)
 		}
-		peer := request.New("train", "there", "slow", start, here.key)
+		peer := request.New("train", "there", "slow", start, fleetKey)
 		here.last, here.status.Skipped = start.Add(-c.since), 0
 		if _, ok := here.decide(t.Context(), now, "", &peer); ok != c.taken || here.status.Skipped != skipped(c.taken) {
 			t.Errorf("%s, for a peer: %v, %d skipped", c.name, ok, here.status.Skipped)
@@ -105,5 +111,67 @@ func TestASkippedRequestLeavesNoTimeBehind(t *testing.T) {
 	next, ok := here.decide(t.Context(), later, "blocked", nil)
 	if want := request.AlignedStart(later); !ok || !next.start.Equal(want) || next.reason != "blocked" {
 		t.Errorf("%v %+v, want %v; the old one was for %v", ok, next, want, asked.start)
+	}
+}
+
+// A worker that is ended and begins again, by itself or with the agent, has the cool-down
+// of before; a clock that is put back makes it no longer than it is.
+func TestTheCoolDownOutlastsARestart(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	spool := t.TempDir()
+	for _, job := range []string{"train", "../../etc/passwd", strings.Repeat("x", 10<<20), "a\x00\n\xff"} {
+		if at, err := lastWindow(spool, job, now); !at.IsZero() || err != nil {
+			t.Fatalf("before the first: %v, %v", at, err)
+		}
+		if err := keepWindow(spool, job, now); err != nil {
+			t.Fatal(err)
+		}
+		if at, err := lastWindow(spool, job, now.Add(time.Minute)); !at.Equal(now) || err != nil {
+			t.Errorf("%v, %v", at, err)
+		}
+	}
+	earlier := now.Add(-time.Hour)
+	if at, err := lastWindow(spool, "train", earlier); !at.Equal(earlier) || err != nil {
+		t.Errorf("after the clock was put back: %v, %v", at, err)
+	}
+	again, there := twoNodes(t, now)
+	var err error
+	if again.last, err = lastWindow(spool, "train", now.Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	there.decide(t.Context(), now, "slow", nil)
+	request := again.asked(t.Context(), now)
+	if _, taken := again.decide(t.Context(), now, "", request); request == nil || taken || again.status.Skipped != 1 {
+		t.Errorf("asked %v, taken %v, %d skipped", request, taken, again.status.Skipped)
+	}
+	if err := keepWindow(spool, "other", now.Add(forgotten+time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(spool, windowsName)); len(left) != 1 {
+		t.Errorf("%d files are left of jobs that have been over for long", len(left))
+	}
+	if err := trim(spool, 0); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(spool, windowsName)); len(left) != 1 {
+		t.Error("who makes room for raw events ends the cool-down")
+	}
+}
+
+// Refused requests are counted each time, and said once a minute.
+func TestAFloodOfRequestsDoesNotFloodTheLog(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	here, there := twoNodes(t, now)
+	var log strings.Builder
+	here.out = json.NewEncoder(&log)
+	there.inbox = request.NewInbox("train", []byte("a key of somebody else's"))
+	for range 5 {
+		there.ask(t.Context(), "slow", request.AlignedStart(now))
+		if r := here.asked(t.Context(), now); r != nil {
+			t.Errorf("taken: %+v", r)
+		}
+	}
+	if lines := strings.Count(log.String(), "\n"); here.status.Refused != 5 || lines != 1 || !strings.Contains(log.String(), "signature") {
+		t.Errorf("%d refused, said in %d lines: %s", here.status.Refused, lines, log.String())
 	}
 }

@@ -106,7 +106,7 @@ func trim(spool string, most int64) error {
 	var all []kept
 	var total int64
 	for _, e := range entries {
-		if !e.IsDir() || e.Name() == outboxName || e.Name() == profilesName {
+		if !e.IsDir() || e.Name() == outboxName || e.Name() == profilesName || e.Name() == windowsName {
 			continue
 		}
 		k := kept{name: filepath.Join(spool, e.Name())}

@@ -72,7 +72,7 @@ var (
 	descSkip   = prometheus.NewDesc("ebpfprof_windows_skipped_total", "windows not taken because of the cool-down", jobLabel, nil)
 	descBytes  = prometheus.NewDesc("ebpfprof_pattern_bytes_total", "bytes of patterns written for the store", jobLabel, nil)
 	descUnsent = prometheus.NewDesc("ebpfprof_patterns_dropped_total", "uploads that the disk did not take", jobLabel, nil)
-	descRef    = prometheus.NewDesc("ebpfprof_requests_refused_total", "requests for windows without a valid signature", jobLabel, nil)
+	descRef    = prometheus.NewDesc("ebpfprof_requests_refused_total", "requests for windows that were refused: not signed with the key, or of a later version", jobLabel, nil)
 	descRaw    = prometheus.NewDesc("ebpfprof_raw_windows_failed_total", "windows whose raw events could not all be written", jobLabel, nil)
 	descDrop   = prometheus.NewDesc("ebpfprof_steps_dropped_total", "steps, waits and anchors beyond the limits", jobLabel, nil)
 	descWait   = prometheus.NewDesc("ebpfprof_outbox_bytes", "bytes that the store has not taken yet", nil, nil)
@@ -85,22 +85,33 @@ var (
 	descProfNo = prometheus.NewDesc("ebpfprof_profiles_dropped_total", "windows' profiles that were dropped for want of room, or that the collector refused", []string{"reason"}, nil)
 	descProfUn = prometheus.NewDesc("ebpfprof_profiles_unwritten_total", "windows' profiles that the disk did not take", jobLabel, nil)
 	descCut    = prometheus.NewDesc("ebpfprof_profile_samples_dropped_total", "samples of windows that were too many for a profile", jobLabel, nil)
+	descEvents = prometheus.NewDesc("ebpfprof_events_total", "events recorded, windows and what is always on, by the table that they would be rows of", []string{"job", "table"}, nil)
+	descGone   = prometheus.NewDesc("ebpfprof_events_dropped_total", "events that were lost on their way from the kernel", []string{"job", "reason"}, nil)
+	descWrote  = prometheus.NewDesc("ebpfprof_parquet_bytes_total", "bytes of Parquet written: patterns for the store, and raw events of windows", jobLabel, nil)
 	descAgain  = prometheus.NewDesc("ebpfprof_worker_restarts_total", "workers that were started again", jobLabel, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *supervisor) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore, descProf, descProfIn, descProfNo, descProfUn, descCut} {
+	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore, descProf, descProfIn, descProfNo, descProfUn, descCut, descEvents, descGone, descWrote} {
 		to <- d
 	}
+	s.node.describe(to)
 }
 
 // Collect implements prometheus.Collector.
 func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 	jobs := s.view()
 	s.mu.Lock()
-	away, collector := s.crowded, s.config.OTLP != ""
+	away, collector, spool := s.crowded, s.config.OTLP != "", s.config.Spool
 	s.mu.Unlock()
+	var workers []int
+	for _, j := range jobs {
+		if j.Worker != 0 {
+			workers = append(workers, j.Worker)
+		}
+	}
+	s.node.collect(to, workers, spool)
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
@@ -153,6 +164,13 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 		count(descDrop, j.Status.Dropped, name)
 		count(descProfUn, j.Status.Unwritten, name)
 		count(descCut, j.Status.Cut, name)
+		count(descWrote, j.Status.Bytes+j.Status.RawBytes, name)
+		for table, n := range j.Status.Recorded.Rows {
+			count(descEvents, n, name, table)
+		}
+		for reason, n := range j.Status.Recorded.Lost {
+			count(descGone, n, name, reason)
+		}
 		count(descAgain, j.Restarts, name)
 	}
 }

@@ -34,6 +34,7 @@ type supervisor struct {
 	discover *discoverer
 	sender   *outbox.Sender // nil in tests that send nothing
 	profiles *profiles      // likewise
+	node     *node
 
 	mu      sync.Mutex // the supervisor's goroutine, the workers' readers and HTTP handlers
 	config  Config
@@ -70,7 +71,7 @@ type gap struct {
 const mostGaps = 100
 
 func newSupervisor(c Config, log *slog.Logger) *supervisor {
-	return &supervisor{log: log, discover: newDiscoverer(c.Libraries, c.Ranks), config: c, jobs: map[string]*supervised{}}
+	return &supervisor{log: log, discover: newDiscoverer(c.Libraries, c.Ranks), node: newNode(), config: c, jobs: map[string]*supervised{}}
 }
 
 // run looks for jobs until the context is done, and then stops the workers.
@@ -277,7 +278,7 @@ func (s *supervisor) sends() error {
 		defer s.mu.Unlock()
 		return s.config
 	}
-	s.sender = outbox.NewSender(box, &reached{location: func() string { return config().Store }}, func() int64 { return config().OutboxMB << 20 })
+	s.sender = outbox.NewSender(box, timed{&reached{location: func() string { return config().Store }}, s.node.uploads}, func() int64 { return config().OutboxMB << 20 })
 	s.profiles, err = newProfiles(config)
 	return err
 }

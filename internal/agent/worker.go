@@ -47,6 +47,8 @@ type Status struct {
 	Cut       int64   `json:"cut"`        // samples of windows that were too many for the collector's profiles
 	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
 	Refused   int64   `json:"refused"`    // requests that were not signed
+	RawBytes  int64   `json:"raw_bytes"`  // of raw events in the spool, those that have been removed too
+	Recorded  counts  `json:"recorded"`
 	Message   string  `json:"message,omitempty"`
 }
 
@@ -59,17 +61,18 @@ type worker struct {
 	job    Job
 	outbox *store.Directory // patterns: the supervisor sends them
 	peers  *reached         // the store, for requests, which must not wait
-	key    []byte
+	inbox  *request.Inbox   // nil without a key
 	host   string
 	budget float64
 	out    *json.Encoder
 
 	steps   *live.Steps
 	status  Status
-	last    time.Time       // window
-	done    map[string]bool // requests that were read
-	dropped int64           // steps between two uploads
-	said    bool            // that no steps are seen
+	last    time.Time // window
+	dropped int64     // steps between two uploads
+	said    bool      // that no steps are seen
+	seen    recorded
+	refused time.Time // when it was said last that requests were refused
 }
 
 // Work records the job of the assignment until its processes have ended, or the
@@ -83,16 +86,21 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{config: a.Config, job: a.Job, outbox: box, peers: &reached{location: func() string { return a.Config.Store }}, out: json.NewEncoder(out), done: map[string]bool{}, status: Status{Job: a.Job.Name}}
+	w := &worker{config: a.Config, job: a.Job, outbox: box, peers: &reached{location: func() string { return a.Config.Store }}, out: json.NewEncoder(out), status: Status{Job: a.Job.Name}}
 	if w.budget, err = a.Config.share(); err != nil {
 		return err
 	}
 	if a.Config.KeyFile != "" {
-		if w.key, err = request.ReadKey(a.Config.KeyFile); err != nil {
+		key, err := request.ReadKey(a.Config.KeyFile)
+		if err != nil {
 			return err
 		}
+		w.inbox = request.NewInbox(a.Job.Name, key)
 	}
 	if w.host, err = a.Config.host(); err != nil {
+		return err
+	}
+	if w.last, err = lastWindow(a.Config.Spool, a.Job.Name, time.Now()); err != nil {
 		return err
 	}
 	constants := trigger.Published
@@ -134,6 +142,8 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 		return time.Time{}, "", ended(err)
 	}
 	defer session.Close()
+	w.seen.begin(session.Stats)
+	defer w.seen.end()
 	w.say("watching", "")
 	began := time.Now()
 	over := make(chan error, 1)
@@ -275,14 +285,14 @@ const requestPatience = 2 * time.Second
 
 // ask puts a request for a window into the store, if there is a key to sign it with.
 func (w *worker) ask(ctx context.Context, reason string, start time.Time) {
-	if w.key == nil {
+	if w.inbox == nil {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, requestPatience)
 	defer cancel()
 	s, err := w.peers.get()
 	if err == nil {
-		err = request.Put(limited, s, request.New(w.job.Name, w.host, reason, start, w.key))
+		err = w.inbox.Ask(limited, s, w.host, reason, start)
 	}
 	if err != nil {
 		w.say("watching", err.Error())
@@ -291,7 +301,7 @@ func (w *worker) ask(ctx context.Context, reason string, start time.Time) {
 
 // asked returns a peer's request.
 func (w *worker) asked(ctx context.Context, now time.Time) *request.Request {
-	if w.key == nil {
+	if w.inbox == nil {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, requestPatience)
@@ -300,10 +310,11 @@ func (w *worker) asked(ctx context.Context, now time.Time) *request.Request {
 	if err != nil {
 		return nil // the supervisor says that the store is away
 	}
-	found, err := request.Since(limited, s, w.job.Name, now, w.key, w.done)
-	if err != nil && !errors.Is(err, store.ErrAway) {
-		w.status.Refused++
-		w.say("watching", err.Error())
+	found, refused, err := w.inbox.Due(limited, s, now)
+	w.status.Refused += refused.Files
+	if text := refusal(refused, err); text != "" && now.Sub(w.refused) >= time.Minute {
+		w.refused = now // who floods the store must not flood the log
+		w.say("watching", text)
 	}
 	for _, r := range found {
 		if r.Host != w.host {
@@ -313,10 +324,24 @@ func (w *worker) asked(ctx context.Context, now time.Time) *request.Request {
 	return nil
 }
 
+// refusal says what was wrong with the requests; "" if nothing was, or the store is away,
+// which the supervisor says.
+func refusal(r request.Refused, err error) string {
+	switch {
+	case err != nil && !errors.Is(err, store.ErrAway):
+		return "requests for windows could not be read: " + err.Error()
+	case r.Left > 0:
+		return fmt.Sprintf("%d requests for windows are without this fleet's mark and too many to be read; one: %v", r.Left+r.Files, r.Why)
+	case r.Why != nil:
+		return r.Why.Error()
+	}
+	return ""
+}
+
 // window records at level window: raw events into the spool, patterns into the store.
 func (w *worker) window(ctx context.Context, start time.Time, reason string) error {
 	w.say("window", reason)
-	w.last = time.Now()
+	w.windowAt(time.Now())
 	options := w.options(tracer.LevelWindow)
 	options.Frequency, options.Counters = 99, time.Second // which tell quotas
 	collector := pattern.New(int64(options.Frequency))
@@ -343,6 +368,8 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 		return ended(err)
 	}
 	defer session.Close()
+	w.seen.begin(session.Stats)
+	defer w.seen.end()
 	if raw != nil {
 		recording := recorder.Describe(options, time.Duration(w.config.Window), w.config.Redact, time.Now())
 		recording.Host, recording.ClockOffsetNS = w.host, session.ClockOffsetNS()
@@ -352,6 +379,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	defer cancel()
 	err = session.Run(limited)
 	rawBytes, rawErr := raw.end()
+	w.status.RawBytes += rawBytes
 	if rawErr != nil {
 		w.status.RawFailed++
 		w.say("window", fmt.Sprintf("raw events are in the spool in part: %v", rawErr))
@@ -361,8 +389,16 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	w.send(ctx, collector, done, rawBytes)
 	w.export(ctx, samples)
 	w.steps.Restart()
-	w.last = time.Now()
+	w.windowAt(time.Now())
 	return ended(err)
+}
+
+// windowAt begins the cool-down anew.
+func (w *worker) windowAt(at time.Time) {
+	w.last = at
+	if err := keepWindow(w.config.Spool, w.job.Name, at); err != nil {
+		w.say(w.status.State, fmt.Sprintf("the cool-down would not outlast a restart: %v", err))
+	}
 }
 
 // send writes patterns and steps for the store, on the disk: a worker's memory does not
@@ -390,7 +426,7 @@ func (w *worker) send(ctx context.Context, c *pattern.Collector, steps []pattern
 }
 
 func (w *worker) say(state, message string) {
-	w.status.State, w.status.Message = state, message
+	w.status.State, w.status.Message, w.status.Recorded = state, message, w.seen.sum()
 	_ = w.out.Encode(w.status) // a supervisor that is gone ends this process by its pipe
 	w.status.Message = ""
 }

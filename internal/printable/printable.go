@@ -17,6 +17,22 @@ import (
 // written as escapes: \x1b, \u202e, \xff.
 func Text(s string) string { return escape(s, "") }
 
+// mostShort is how much of a name Short shows, bytes.
+const mostShort = 200
+
+// Short is Text of a name of which nothing bounds the length: of one of more than 200
+// bytes its beginning.
+func Short(s string) string {
+	if len(s) <= mostShort {
+		return Text(s)
+	}
+	end := mostShort
+	for end > mostShort-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return Text(s[:end]) + "…"
+}
+
 // Lines is Text of a text that may have several lines.
 func Lines(s string) string { return escape(s, "\n") }
 

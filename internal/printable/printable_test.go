@@ -52,3 +52,20 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func TestShortNamesAreBounded(t *testing.T) {
+	for name, want := range map[string]string{
+		"":                                   "",
+		"a\x1b[31m":                          `a\x1b[31m`,
+		strings.Repeat("x", mostShort):       strings.Repeat("x", mostShort),
+		strings.Repeat("x", mostShort+1):     strings.Repeat("x", mostShort) + "…",
+		strings.Repeat("é", mostShort):       strings.Repeat("é", mostShort/2) + "…",
+		"x" + strings.Repeat("é", mostShort): "x" + strings.Repeat("é", mostShort/2-1) + "…",
+		strings.Repeat("\x80", 10<<20):       "",
+	} {
+		got := Short(name)
+		if want != "" && got != want || len(got) > 4*mostShort+len("…") {
+			t.Errorf("%d bytes: %q", len(name), got)
+		}
+	}
+}

@@ -19,27 +19,40 @@ type launched struct {
 
 // devices: work follows the segment before its launch (it may begin before the
 // call returns), the work before it on its stream, and what its stream was told to
-// wait for.
+// wait for. What was launched before the period, or is not known to have been launched,
+// holds up its stream alike.
 func (b *builder) devices() {
 	last := map[lane]int{}
+	early := map[int]bool{}
 	for i, s := range b.Spans {
-		launch, ok := b.byID[s.Launch]
-		if !s.OnDevice() || s.Launch == 0 || !ok {
+		if !s.OnDevice() {
 			continue
 		}
-		n := b.add(i, 0, true, s.Begin-b.begin, s.End-b.begin)
-		if before, ok := b.before[launch]; ok && before >= 0 {
-			b.nodes.After(n, before)
+		n := b.add(i, 0, true, max(s.Begin, b.begin)-b.begin, s.End-b.begin)
+		at := s.Begin
+		if launch, ok := b.byID[s.Launch]; ok && s.Launch != 0 {
+			at = b.Spans[launch].Begin
+			if before, ok := b.before[launch]; ok && before >= 0 {
+				b.nodes.After(n, before)
+			}
+		} else {
+			early[n] = true
 		}
 		on := lane{s.Device, s.Stream}
 		if k, ok := last[on]; ok {
 			b.nodes.After(n, k)
 		}
 		last[on] = n
-		b.queues[on] = append(b.queues[on], launched{b.Spans[launch].Begin, n})
+		b.queues[on] = append(b.queues[on], launched{at, n})
 		b.onDevice = append(b.onDevice, n)
 	}
 	for _, q := range b.queues {
+		// A stream begins its work in the order of the launches.
+		for i := len(q) - 2; i >= 0; i-- {
+			if early[q[i].segment] {
+				q[i].at = min(q[i].at, q[i+1].at)
+			}
+		}
 		slices.SortStableFunc(q, func(x, y launched) int { return cmp.Compare(x.at, y.at) })
 	}
 	slices.SortStableFunc(b.onDevice, func(x, y int) int { return cmp.Compare(b.Segments[x].To, b.Segments[y].To) })

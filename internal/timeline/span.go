@@ -40,19 +40,20 @@ const spanColumns = `span_id, coalesce(parent_id, 0), tid, ts_ns, ts_ns + durati
 	coalesce(correlation_id, 0), coalesce(wait_correlation_id, 0), coalesce(bytes, 0), coalesce(sequence_number, -1), coalesce(python_stack_id, stack_id, 0),
 	coalesce(communicator, 0)`
 
-// launchedSQL has also the work that was launched in the period and ran later.
+// launchedSQL has also the work that was launched in the period and ran later, and what
+// devices were still at that was launched before, or by nobody knows what.
 const launchedSQL = "SELECT " + spanColumns + ` FROM span
-WHERE pid = %d AND duration_ns IS NOT NULL AND duration_ns >= 0
+WHERE pid = %[1]d AND duration_ns IS NOT NULL AND duration_ns >= 0
   AND layer NOT IN ('python', 'os') AND coalesce(category, '') <> 'annotation'
-  AND (layer <> 'device' AND ts_ns >= %d AND ts_ns < %d OR layer = 'device' AND (session_id, launch_id) IN (
-    SELECT (session_id, span_id) FROM span WHERE pid = %d AND layer <> 'device' AND ts_ns >= %d AND ts_ns < %d))
+  AND (layer <> 'device' AND ts_ns >= %[2]d AND ts_ns < %[3]d OR layer = 'device' AND (ts_ns < %[3]d AND ts_ns + duration_ns > %[2]d
+    OR (session_id, launch_id) IN (SELECT (session_id, span_id) FROM span WHERE pid = %[1]d AND layer <> 'device' AND ts_ns >= %[2]d AND ts_ns < %[3]d)))
 ORDER BY ts_ns, ts_ns + duration_ns DESC, span_id`
 
-// Launched are the spans of the step's period and the work that was launched in it,
-// which may have run later.
+// Launched are the spans of the step's period, the work that was launched in it, which may
+// have run later, and what devices did meanwhile that was launched before.
 func Launched(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, error) {
 	var all []Span
-	err := db.Each(ctx, fmt.Sprintf(launchedSQL, t.PID, s.Begin, s.Until(), t.PID, s.Begin, s.Until()), func(v []driver.Value) error {
+	err := db.Each(ctx, fmt.Sprintf(launchedSQL, t.PID, s.Begin, s.Until()), func(v []driver.Value) error {
 		all = append(all, spanOf(v))
 		return nil
 	})

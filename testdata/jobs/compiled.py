@@ -15,7 +15,7 @@ import tempfile
 import time
 
 # Nothing of an earlier run. A directory of its own goes when the job ends, which may be a fifth of a second after
-# its first step: whoever wants to be sure to read the generated modules names one that stays.
+# its first step.
 if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
     cache = tempfile.TemporaryDirectory(prefix="inductor-")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache.name

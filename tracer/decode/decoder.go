@@ -3,6 +3,7 @@ package decode
 import (
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/generated"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
@@ -17,6 +18,7 @@ type Decoder struct {
 	Collectives *Collectives
 	Departed    *Departed
 	Clocks      Clocks
+	Modules     *generated.Modules
 
 	inbox   inbox
 	calls   *calls
@@ -57,7 +59,7 @@ func New(c Config) *Decoder {
 	runtimes := newRuntimes(made, c.Kernels)
 	clocks := newClocks()
 	d := &Decoder{
-		Rows: made, Runtimes: runtimes, Clocks: clocks,
+		Rows: made, Runtimes: runtimes, Clocks: clocks, Modules: generated.NewModules(generated.ProcessFiles()),
 		Collectives: newCollectives(made, c.Probes, runtimes.memory, c.OffsetNS),
 		samples:     newSamples(made, c.OffsetNS, c.Waits, c.GiveUpIO),
 	}
@@ -65,12 +67,13 @@ func New(c Config) *Decoder {
 		made.Batch.RanOut = func() { c.RanOut(d) }
 	}
 	d.calls = &calls{
-		fused: newFused(made, c.Probes, d.samples),
+		fused: newFused(made, c.Probes, d.samples, d.Modules),
 		rows:  made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS, probesTook: c.ProbesTook,
 		host: newHostMemory(), shapes: newShapes(), forwards: newForwards(made, clocks.Nodes),
 	}
 	d.samples.called = d.calls.fused.prepare
-	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.samples.last, d.samples.io, d.calls.forwards, runtimes, d.Collectives, made.Stacks}, c.Owners...)}
+	stacks.Beside(made.Stacks, d.samples.beside)
+	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.samples.last, d.samples.io, d.calls.forwards, runtimes, d.Collectives, made.Stacks, d.Modules}, c.Owners...)}
 	return d
 }
 

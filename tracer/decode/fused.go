@@ -9,7 +9,6 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/generated"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
-	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
@@ -32,9 +31,9 @@ type fused struct {
 	unnamed   uint64 // calls
 }
 
-func newFused(r *rows.Rows, probes *probetable.Table, s *samples) fused {
+func newFused(r *rows.Rows, probes *probetable.Table, s *samples, modules *generated.Modules) fused {
 	return fused{
-		names: &r.Names, callers: r.Stacks, read: s.read, probes: probes, modules: generated.NewModules(process.ReadFile), operators: map[string]bool{},
+		names: &r.Names, callers: r.Stacks, read: s.read, probes: probes, modules: modules, operators: map[string]bool{},
 	}
 }
 

@@ -41,12 +41,12 @@ func TestAFusedKernelHasTheNameOfTheLineThatCallsIt(t *testing.T) {
 		1 << 4: {File: "module.py", Line: 3}, 1 << 5: {File: "module.py", Line: 2}, 1 << 6: {File: "gone.py", Line: 3}, 1 << 7: {},
 	}}
 	d.calls.fused.callers, d.calls.fused.read = callers, func() error { callers.read = true; return nil }
-	d.calls.fused.modules = generated.NewModules(func(pid int, path string, limit int64) ([]byte, error) {
+	d.calls.fused.modules = generated.NewModules(generated.Files{Read: func(pid int, path string, limit int64) ([]byte, error) {
 		if pid != 10 || path != "module.py" {
 			return nil, errors.New("none")
 		}
 		return []byte(generatedModule), nil
-	})
+	}})
 	for i, line := range []uint64{1<<4 | 1, 1<<5 | 1, 1<<6 | 1, 1<<7 | 1, 1<<8 | 1, 0} {
 		s := span(spec, uint64(i+1))
 		s.Line = line
@@ -79,12 +79,12 @@ func TestAGeneratedModuleIsReadWhenTheStackComes(t *testing.T) {
 	spec := index("cpp_fused")
 	reads, there := map[string]int{}, true
 	fused := &d.calls.fused
-	fused.modules = generated.NewModules(func(_ int, path string, _ int64) ([]byte, error) {
+	fused.modules = generated.NewModules(generated.Files{Read: func(_ int, path string, _ int64) ([]byte, error) {
 		if reads[path]++; !there {
 			return nil, errors.New("removed")
 		}
 		return []byte(generatedModule), nil
-	})
+	}})
 	fused.callers = &lateCallers{read: true, known: map[uint64]stacks.Caller{
 		1 << 4: {File: "module.py", Line: 3}, 1 << 5: {File: "other.py", Line: 3},
 	}}

@@ -21,7 +21,9 @@ type Rings struct {
 // Run reads the rings until stop is closed and they are empty. After each look it calls
 // looked.
 func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func()) error {
-	d.samples.ring = rings.Samples
+	if rings.Samples != nil { // no interface around a nil
+		d.samples.ring = rings.Samples
+	}
 	var record ringbuf.Record
 	wait := pollWait
 	for {

@@ -25,7 +25,7 @@ func (d *Decoder) Losses() []event.Warning {
 		{Kind: "incomplete", Source: "shapes_unlikely", Count: int64(d.calls.shapes.shapeless), Detail: "calls whose tensors' sizes could not be read, or do not multiply to their elements, or do not fit into their storage (those of a compiler's tracing have none), or came before any that did: no shapes"},
 		{Kind: "incomplete", Source: "shapes_given_up", Count: int64(d.calls.shapes.open.Dropped), Detail: "shapes whose call had not ended half a million of them later: its span, if it comes, has none"},
 		{Kind: "incomplete", Source: "waits_dropped", Count: int64(d.Collectives.waits.Dropped), Detail: "collectives of torch.distributed, or groups, beyond those that are followed at once (16384 and 4096): they have no number or group, and do not show as open"},
-		{Kind: "incomplete", Source: "kernel_unnamed", Count: int64(d.calls.fused.unnamed), Detail: "calls of kernels that a compiler generated, whose name is not known: what called them could not be read, or the generated module was gone when the first of its calls was seen"},
+		{Kind: "incomplete", Source: "kernel_unnamed", Count: int64(d.calls.fused.unnamed), Detail: "calls of kernels that a compiler generated, whose name is not known: what called them could not be read, or the generated module was not read with its library and gone when the first of its calls was seen"},
 		{Kind: "incomplete", Source: "edge_without_operator", Count: int64(d.calls.forwards.edgeless), Detail: "backward nodes whose operator has no row (it ran before the recording, outside of a slice, or half a million operators earlier): no forward_backward edge"},
 	})
 }

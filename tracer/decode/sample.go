@@ -33,14 +33,23 @@ type samples struct {
 	threads  *sampledThreads
 	last     lastSamples
 	io       *transfers.Table
-	offsetNS int64           // Unix epoch minus CLOCK_MONOTONIC
-	ring     *ringbuf.Reader // nil: nothing takes stacks
+	offsetNS int64      // Unix epoch minus CLOCK_MONOTONIC
+	ring     sampleRing // nil: nothing takes stacks
 	buffer   ringbuf.Record
 	taken    takenRecords
+	tookAt   time.Time                            // when the ring was last empty, or taken was full
+	failed   error                                // of a take while others were decoded
 	called   func(pid uint32, from *cpython.Code) // a call's stack is there; may be nil
 	damaged  uint64                               // records that did not decode
 	any      bool                                 // something was in the ring at the last look
 	behind   bool                                 // so much that the next look comes soon
+}
+
+// sampleRing is what samples come from.
+type sampleRing interface {
+	ReadInto(*ringbuf.Record) error
+	AvailableBytes() int
+	SetDeadline(time.Time)
 }
 
 func newSamples(to *rows.Rows, offsetNS int64, waits bool, giveUp func()) *samples {
@@ -77,12 +86,17 @@ func (s *samples) read() error {
 	s.any, s.behind = bytes > 0, bytes > kernel.SampleRingBytes/16
 	s.ring.SetDeadline(time.Unix(1, 0))
 	for {
-		more, err := s.take()
+		more, err := s.take(takenBytes)
 		if err != nil {
 			return err
 		}
 		for raw := range s.taken.all() {
 			s.record(raw)
+			s.takeOn()
+		}
+		s.taken.clear()
+		if s.failed != nil {
+			return s.failed
 		}
 		if !more {
 			return nil
@@ -90,12 +104,13 @@ func (s *samples) read() error {
 	}
 }
 
-// take takes records out of the ring, and reads what their Python code is called: the job
-// may end at any moment, and to name a native frame a symbol table may have to be read
-// first, which takes up to seconds. more reports whether it stopped for want of room.
-func (s *samples) take() (more bool, err error) {
-	s.taken.clear()
-	for !s.taken.full() {
+// take takes records out of the ring until about so many bytes are there, and reads what
+// their Python code is called: the job may end at any moment, and to name a native frame a
+// symbol table may have to be read first, which takes up to seconds. more reports whether
+// it stopped for want of room.
+func (s *samples) take(most int) (more bool, err error) {
+	defer func() { s.tookAt = time.Now() }()
+	for len(s.taken.bytes) < most {
 		err := s.ring.ReadInto(&s.buffer)
 		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, ringbuf.ErrFlushed) {
 			return false, nil
@@ -114,6 +129,34 @@ func (s *samples) take() (more bool, err error) {
 		s.taken.add(raw)
 	}
 	return true, nil
+}
+
+// takeOn takes what has come since while records are decoded, now and then: what the
+// Python code in it is called can be read while the job lives, and not later.
+func (s *samples) takeOn() {
+	if len(s.taken.ends) > 0 && s.failed == nil && time.Since(s.tookAt) >= pollWait {
+		_, s.failed = s.take(takenMost)
+	}
+}
+
+// beside runs something that takes long, as the reading of a symbol table does, and takes
+// on meanwhile.
+func (s *samples) beside(slow func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		slow()
+	}()
+	tick := time.NewTicker(pollWait)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			s.takeOn()
+		}
+	}
 }
 
 // record decodes one record.

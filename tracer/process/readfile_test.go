@@ -2,11 +2,16 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,5 +50,49 @@ func TestReadFileReadsRegularFilesOfBoundedSize(t *testing.T) {
 	}
 	if _, err := ReadFile(os.Getpid(), at("none"), 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestListDirectoryListsWhatAProcessNames(t *testing.T) {
+	dir := t.TempDir()
+	when := time.Unix(1e9, 0)
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), nil, 0o600), os.Mkdir(filepath.Join(dir, "directory"), 0o700),
+		os.Symlink(dir, filepath.Join(dir, "link")), os.Chtimes(filepath.Join(dir, "file"), when, when)); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := ListDirectory(os.Getpid(), dir)
+	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	if err != nil || len(entries) != 3 || entries[0].Name != "directory" || !entries[0].Directory || entries[1].Directory ||
+		!entries[1].Modified.Equal(when) || entries[2].Name != "link" || entries[2].Directory {
+		t.Errorf("%+v, %v", entries, err)
+	}
+	for _, path := range []string{filepath.Join(dir, "file"), filepath.Join(dir, "none"), ""} {
+		if entries, err := ListDirectory(os.Getpid(), path); err == nil {
+			t.Errorf("%q: %+v", path, entries)
+		}
+	}
+}
+
+func TestWhichProcessesShareOurFiles(t *testing.T) {
+	if !SharesFiles(os.Getpid()) {
+		t.Error("we do not name the files that we name")
+	}
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	for name, attributes := range map[string]*syscall.SysProcAttr{"gone": nil, "namespace": {Unshareflags: syscall.CLONE_NEWNS}} {
+		sleeping := exec.Command("sleep", "60")
+		sleeping.SysProcAttr = attributes
+		if err := sleeping.Start(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if shares := SharesFiles(sleeping.Process.Pid); shares != (name == "gone") {
+			t.Errorf("%s: it is said to name our files: %v", name, shares)
+		}
+		_ = sleeping.Process.Kill()
+		_ = sleeping.Wait()
+		if SharesFiles(sleeping.Process.Pid) {
+			t.Error("a process that has gone names our files")
+		}
 	}
 }

@@ -158,6 +158,20 @@ func NewTable(spaces *spaces, totals *Totals) *Table {
 	}
 }
 
+// Beside says how to run what takes long while a stack is named: the reading of symbol
+// tables. What is run does not touch the table.
+func Beside(t *Table, run func(slow func())) {
+	t.spaces.names.Beside = run
+	read := sync.OnceValue(symbolize.NewKernelNames)
+	var names *symbolize.KernelNames
+	t.kernel = func() *symbolize.KernelNames {
+		if names == nil {
+			run(func() { names = read() })
+		}
+		return names
+	}
+}
+
 // SetLimit says how many different stacks have a row at the most; MaxStacks by default.
 func (t *Table) SetLimit(most int) { t.quota.limit = most }
 

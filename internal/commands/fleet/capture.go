@@ -53,11 +53,11 @@ func captureCommand() *urfave.Command {
 			}
 			start := request.AlignedStart(time.Now())
 			// Not from a worker's host: its own requests are those that it has taken.
-			if err := request.Put(c.Context, s, request.New(c.String("job"), "operator@"+host, "operator", start, key)); err != nil {
+			if err := request.Put(c.Context, s, request.New(c.String("job"), "operator@"+host, "operator", start, key), key); err != nil {
 				return cli.Failed(err)
 			}
 			fmt.Fprintf(c.App.Writer, "asked: the window of %s begins at %s; report it when it has ended: ebpfprof fleet report %s --job %s\n",
-				printable.Text(c.String("job")), start.UTC().Format("15:04:05Z"), arguments[0], printable.Text(c.String("job")))
+				printable.Short(c.String("job")), start.UTC().Format("15:04:05Z"), arguments[0], printable.Short(c.String("job")))
 			return nil
 		},
 	}

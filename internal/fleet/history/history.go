@@ -52,6 +52,7 @@ type Result struct {
 	Functions     []Function      `json:"functions"`
 	Minutes       []Minute        `json:"minutes"`
 	Notes         []string        `json:"notes"`
+	meaning       string          // the analysis_version of the patterns of both sides
 }
 
 // Stretch is a time that is compared.
@@ -98,6 +99,9 @@ const minute = int64(time.Minute)
 func Compare(ctx context.Context, db *dataset.DB, q Question) (*Result, error) {
 	r := &Result{Job: q.Job, FailOnPercent: q.FailOnPercent, Workers: []Worker{}, Functions: []Function{}, Notes: []string{}}
 	if err := r.choose(ctx, db, q); err != nil {
+		return nil, err
+	}
+	if err := r.chooseMeaning(ctx, db); err != nil {
 		return nil, err
 	}
 	now, err := r.side(ctx, db, &r.Now)
@@ -240,7 +244,45 @@ func (r *Result) side(ctx context.Context, db *dataset.DB, of *Stretch) (*side, 
 		at := time.Unix(0, of.BeginNS).UTC().Format("2006-01-02 15:04Z")
 		return nil, fmt.Errorf("%w: job %q has no steps in the %v from %s on", ErrNoHistory, r.Job, time.Duration(of.EndNS-of.BeginNS), at)
 	}
-	return s, s.readFunctions(ctx, db, r.Job, of)
+	return s, s.readFunctions(ctx, db, r.Job, r.meaning, of)
+}
+
+// chooseMeaning settles which version of the analysis the patterns of both sides are of: a
+// pattern does not mean the same in two of them. It is the latest of what is now.
+func (r *Result) chooseMeaning(ctx context.Context, db *dataset.DB) error {
+	if len(db.Files("pattern")) == 0 {
+		return nil
+	}
+	const query = `SELECT coalesce(analysis_version, '') AS v FROM pattern WHERE job = ? AND begin_ns < ? AND end_ns > ? GROUP BY v ORDER BY len(v) DESC, v DESC`
+	versions := func(of Stretch) (all []string, err error) {
+		rows, err := db.Query(ctx, query, r.Job, of.EndNS, of.BeginNS)
+		if err != nil {
+			return nil, fmt.Errorf("reading the versions of patterns: %w", err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var version string
+			if err := rows.Scan(&version); err != nil {
+				return nil, fmt.Errorf("reading the versions of patterns: %w", err)
+			}
+			all = append(all, version)
+		}
+		return all, rows.Err()
+	}
+	now, err := versions(r.Now)
+	if err != nil || len(now) == 0 {
+		return err
+	}
+	then, err := versions(r.Then)
+	if err != nil {
+		return err
+	}
+	r.meaning = now[0]
+	if len(now) > 1 || len(then) > 1 || len(then) == 1 && then[0] != r.meaning {
+		r.Notes = append(r.Notes, fmt.Sprintf("there are patterns of several versions of the analysis, which do not mean the same: functions are compared by those of version %s",
+			cmp.Or(r.meaning, "unknown")))
+	}
+	return nil
 }
 
 func (s *side) readSteps(ctx context.Context, db *dataset.DB, job string, of *Stretch) error {
@@ -277,15 +319,16 @@ func (s *side) readSteps(ctx context.Context, db *dataset.DB, job string, of *St
 // readFunctions reads how much of a step each function had in each minute, on average over
 // the workers: its share, times the mean step of the side. Workers differ, and a minute is
 // of all of them: what minutes differ by is the noise.
-func (s *side) readFunctions(ctx context.Context, db *dataset.DB, job string, of *Stretch) error {
+func (s *side) readFunctions(ctx context.Context, db *dataset.DB, job, meaning string, of *Stretch) error {
 	if len(db.Files("pattern")) == 0 {
 		return nil
 	}
 	rows, err := db.Query(ctx, fmt.Sprintf(`
-		WITH p AS (SELECT *, begin_ns // %d AS minute FROM pattern WHERE job = ? AND basis = 'samples' AND begin_ns < ? AND end_ns > ?),
+		WITH p AS (SELECT *, begin_ns // %d AS minute FROM pattern WHERE job = ? AND basis = 'samples'
+			AND coalesce(analysis_version, '') = ? AND begin_ns < ? AND end_ns > ?),
 		windows AS (SELECT minute, count(DISTINCT (host, pid, begin_ns)) AS n FROM p GROUP BY minute)
 		SELECT (SELECT count(*) FROM windows), class, name, function_id, max(coalesce(file, '')), mode(coalesce(line, 0)), sum(beta) / max(n)
-		FROM p JOIN windows USING (minute) GROUP BY minute, class, name, function_id ORDER BY minute, function_id`, minute), job, of.EndNS, of.BeginNS)
+		FROM p JOIN windows USING (minute) GROUP BY minute, class, name, function_id ORDER BY minute, function_id`, minute), job, meaning, of.EndNS, of.BeginNS)
 	if err != nil {
 		return fmt.Errorf("reading patterns: %w", err)
 	}

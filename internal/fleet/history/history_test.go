@@ -158,3 +158,61 @@ func TestWithoutHistoryThereIsASentence(t *testing.T) {
 		}
 	}
 }
+
+// A side of another version of the analysis says nothing of functions, and steps are
+// compared as ever.
+func TestFunctionsAreComparedWithinOneVersion(t *testing.T) {
+	root := t.TempDir()
+	s, err := store.NewDirectory(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range int64(40) {
+		version, share := "2", 0.1
+		if n < 20 {
+			version, share = "1", 0.5
+		}
+		rank, at := int32(0), begin+n*minute
+		rows := []store.PatternRow{{Session: "s", Job: "llama", Host: "a", PID: 100, Rank: &rank, Begin: at, End: at + minute, Observed: minute, Coverage: 1,
+			Basis: "samples", Function: 1, Class: "host", Name: "preempted", Beta: share, AnalysisID: version}}
+		content, err := store.Encode(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		place := store.Partition{Table: "pattern", Job: "llama", Host: "a", At: time.Unix(0, at)}
+		if err := s.Put(t.Context(), place.Key(content), content); err != nil {
+			t.Fatal(err)
+		}
+		var steps []store.StepRow
+		for k := range int64(100) {
+			steps = append(steps, store.StepRow{Session: "s", Job: "llama", Host: "a", PID: 100, Rank: &rank, Number: n*100 + k, Begin: at + k*minute/100, Period: 100e6})
+		}
+		if content, err = store.Encode(steps); err != nil {
+			t.Fatal(err)
+		}
+		place.Table = "worker_step"
+		if err := s.Put(t.Context(), place.Key(content), content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := dataset.Open(filepath.Join(root, store.Version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, ago := range []time.Duration{30 * time.Minute, 5 * time.Minute} {
+		r, err := Compare(t.Context(), db, Question{Since: 5 * time.Minute, Look: 24 * time.Hour, Ago: ago, FailOnPercent: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := strings.Contains(strings.Join(r.Notes, "\n"), "those of version 2")
+		if told != (ago == 30*time.Minute) {
+			t.Errorf("%v ago: %q", ago, r.Notes)
+		}
+		for _, f := range r.Functions {
+			if f.Significant || ago == 30*time.Minute && f.ThenMS != 0 {
+				t.Errorf("%v ago: %+v", ago, f)
+			}
+		}
+	}
+}

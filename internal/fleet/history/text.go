@@ -85,7 +85,7 @@ func (f Function) label() string {
 // WriteText writes the sentence, the picture of the steps, and what changed.
 func (r *Result) WriteText(w io.Writer, top int) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s\n\njob %s: then %s, now %s, %v each\n", printable.Text(r.Sentence), printable.Text(r.Job), clock(r.Then.BeginNS), clock(r.Now.BeginNS), r.Now.length())
+	fmt.Fprintf(out, "%s\n\njob %s: then %s, now %s, %v each\n", printable.Text(r.Sentence), printable.Short(r.Job), clock(r.Then.BeginNS), clock(r.Now.BeginNS), r.Now.length())
 	for _, note := range r.Notes {
 		fmt.Fprintf(out, "note: %s\n", printable.Text(note))
 	}
@@ -97,7 +97,7 @@ func (r *Result) WriteText(w io.Writer, top int) error {
 			fmt.Fprintf(out, "of %d workers the %d that grew most:\n", len(r.Workers), top)
 			break
 		}
-		t.AppendRow(table.Row{mark(worker.Significant), worker.name(), printable.Text(worker.Host), ms(worker.ThenMS), ms(worker.NowMS), change(worker.ThenMS, worker.NowMS)})
+		t.AppendRow(table.Row{mark(worker.Significant), worker.name(), printable.Short(worker.Host), ms(worker.ThenMS), ms(worker.NowMS), change(worker.ThenMS, worker.NowMS)})
 	}
 	cli.Render(out, t)
 	fmt.Fprintln(out)

@@ -12,9 +12,9 @@ import (
 
 // page fetches nothing: one file that can be sent around.
 var page = template.Must(template.New("fleet").Funcs(template.FuncMap{
-	"plain": printable.Text, "share": share, "ms": func(v float64) string { return fmt.Sprintf("%.1f", v) }, "clock": clock, "orNone": orNone,
+	"plain": printable.Text, "short": printable.Short, "share": share, "ms": func(v float64) string { return fmt.Sprintf("%.1f", v) }, "clock": clock, "orNone": orNone,
 }).Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{plain .Job}}: who is slow</title>
+<html lang="en"><head><meta charset="utf-8"><title>{{short .Job}}: who is slow</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <style>
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 72em; padding: 0 1em; color: #222; background: #fff }
@@ -25,7 +25,7 @@ svg { display: block; max-width: 100% } svg text { font: 12px system-ui, sans-se
 code { font-size: 12px; color: #555 }
 </style></head><body>
 <h1>{{plain .Verdict}}</h1>
-<p>job {{plain .Job}}, {{len .Workers}} workers, {{clock .BeginNS}} to {{clock .EndNS}}</p>
+<p>job {{short .Job}}, {{len .Workers}} workers, {{clock .BeginNS}} to {{clock .EndNS}}</p>
 {{range .Notes}}<p>{{plain .}}</p>{{end}}
 {{with .Steps}}<h2>Own time of each step (without waits for peers)</h2>{{$.LeftOut}}{{.}}{{end}}
 <h2>Findings</h2>
@@ -34,7 +34,7 @@ code { font-size: 12px; color: #555 }
 {{end}}</table>
 <h2>Workers</h2>
 <table><tr><th>worker<th>host<th class="n">pid<th class="n">steps<th class="n">ms a step<th class="n">waiting<th class="n">loading</tr>
-{{range .Workers}}<tr><td>{{plain .Worker.String}}<td>{{plain .Host}}<td class="n">{{.PID}}<td class="n">{{.Steps}}<td class="n">{{ms .MeanMS}}<td class="n">{{ms .WaitMS}}<td class="n">{{orNone .LoadMS}}</tr>
+{{range .Workers}}<tr><td>{{plain .Worker.String}}<td>{{short .Host}}<td class="n">{{.PID}}<td class="n">{{.Steps}}<td class="n">{{ms .MeanMS}}<td class="n">{{ms .WaitMS}}<td class="n">{{orNone .LoadMS}}</tr>
 {{end}}</table>
 {{with .WhatIf}}<p>S = {{printf "%.3f" .S}}: a replayed step takes {{printf "%.1f" .ReplayedMS}} ms, with all workers alike {{printf "%.1f" .IdealMS}} ms.</p>{{end}}
 {{with .Functions}}<h2>Share of each worker's time by function</h2>{{.}}{{end}}

@@ -36,7 +36,7 @@ type OwnTime struct {
 }
 
 // compareOwn adds what has grown since the job's normal time.
-func (r *Report) compareOwn(ctx context.Context, db Source) error {
+func (r *Report) compareOwn(ctx context.Context, db Source, of meaning) error {
 	minutes, err := r.normal(ctx, db)
 	if err != nil || r.Own == nil || !r.Own.Slower {
 		return err
@@ -45,9 +45,12 @@ func (r *Report) compareOwn(ctx context.Context, db Source) error {
 	for _, m := range minutes {
 		places = append(places, fmt.Sprint(m))
 	}
-	before, err := queryPatterns(ctx, db, r.Job, fmt.Sprintf("CAST(floor((begin_ns + (end_ns - begin_ns) / 2) / %d) AS BIGINT) IN (%s) AND end_ns < ?", ownMinute.Nanoseconds(), strings.Join(places, ", ")), r.BeginNS)
+	before, err := of.queryPatterns(ctx, db, fmt.Sprintf("CAST(floor((begin_ns + (end_ns - begin_ns) / 2) / %d) AS BIGINT) IN (%s) AND end_ns < ?", ownMinute.Nanoseconds(), strings.Join(places, ", ")), r.BeginNS)
 	if err != nil {
 		return err
+	}
+	if len(before) == 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("of its own normal time there are no patterns of version %s of the analysis: what has grown since then is not told", orUnknown(of.version)))
 	}
 	for _, f := range localise.CompareOwn(r.table, before) {
 		r.addOwn(r.finding(&f))

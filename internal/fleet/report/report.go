@@ -108,7 +108,11 @@ func Build(ctx context.Context, db Source, q Question) (*Report, error) {
 	if err := r.choose(ctx, db, q); err != nil {
 		return nil, err
 	}
-	if err := r.readPatterns(ctx, db); err != nil {
+	of, err := r.chooseMeaning(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.readPatterns(ctx, db, of); err != nil {
 		return nil, err
 	}
 	if err := r.readSteps(ctx, db); err != nil {
@@ -122,7 +126,7 @@ func Build(ctx context.Context, db Source, q Question) (*Report, error) {
 	for i := range found.Findings {
 		r.Findings = append(r.Findings, r.finding(&found.Findings[i]))
 	}
-	if err := r.compareOwn(ctx, db); err != nil {
+	if err := r.compareOwn(ctx, db, of); err != nil {
 		return nil, err
 	}
 	if err := r.readFeedback(ctx, db); err != nil {
@@ -167,7 +171,7 @@ func (r *Report) choose(ctx context.Context, db Source, q Question) error {
 	return nil
 }
 
-// namedJobs is how many other jobs a note names.
+// namedJobs is how many jobs, or hosts, a note names.
 const namedJobs = 5
 
 // noteOthers says of a report that was asked for no job which it did not choose.
@@ -180,11 +184,7 @@ func (r *Report) noteOthers(ctx context.Context, db Source) error {
 	if len(others) == 0 {
 		return nil
 	}
-	named := strings.Join(others[:min(len(others), namedJobs)], ", ")
-	if more := len(others) - namedJobs; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
-	r.Notes = append(r.Notes, fmt.Sprintf("this is the job that was seen last; --job has the others: %s", named))
+	r.Notes = append(r.Notes, fmt.Sprintf("this is the job that was seen last; --job has the others: %s", some(others)))
 	return nil
 }
 
@@ -205,22 +205,17 @@ func Jobs(ctx context.Context, db Source) (jobs []string, err error) {
 	return jobs, rows.Err()
 }
 
-func (r *Report) readPatterns(ctx context.Context, db Source) (err error) {
-	if r.table, err = queryPatterns(ctx, db, r.Job, "end_ns >= ? AND begin_ns <= ?", r.BeginNS, r.EndNS); err != nil {
-		return err
-	}
-	if len(r.table) == 0 {
-		return fmt.Errorf("%w of job %q since then", ErrNoJob, r.Job)
-	}
-	return nil
+func (r *Report) readPatterns(ctx context.Context, db Source, of meaning) (err error) {
+	r.table, err = of.queryPatterns(ctx, db, "end_ns >= ? AND begin_ns <= ?", r.BeginNS, r.EndNS)
+	return err
 }
 
-// queryPatterns reads the patterns of a job for which a condition holds.
-func queryPatterns(ctx context.Context, db Source, job, condition string, values ...any) (table []pattern.Pattern, err error) {
+// queryPatterns reads the patterns of a meaning for which a condition holds.
+func (m meaning) queryPatterns(ctx context.Context, db Source, condition string, values ...any) (table []pattern.Pattern, err error) {
 	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), begin_ns, end_ns, observed_ns, coverage, function_id, class, name,
 		coalesce(stack, ''), coalesce(file, ''), coalesce(line, 0), basis, beta, beta_lo, beta_hi, mu, sigma, resource, count,
 		coalesce(mean_ns, 0), coalesce(p99_ns, 0), coalesce(longest_ns, 0), preempted, stopped, coalesce(wait, '')
-		FROM pattern WHERE job = ? AND `+condition+` ORDER BY ALL`, append([]any{job}, values...)...)
+		FROM pattern WHERE job = ? AND coalesce(analysis_version, '') = ? AND `+condition+` ORDER BY ALL`, append([]any{m.job, m.version}, values...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading patterns: %w", err)
 	}
@@ -234,10 +229,24 @@ func queryPatterns(ctx context.Context, db Source, job, condition string, values
 			&p.MeanNS, &p.P99NS, &p.LongestNS, &p.Preempted, &p.Stopped, &p.Wait); err != nil {
 			return nil, fmt.Errorf("reading patterns: %w", err)
 		}
-		p.Job, p.Function, p.Class, p.Basis = job, uint64(function), pattern.Class(class), pattern.Basis(basis)
+		for _, text := range []*string{&p.Host, &p.Name, &p.Stack, &p.File, &p.Resource, &p.Wait} {
+			*text = clip(*text)
+		}
+		p.Job, p.Function, p.Class, p.Basis = m.job, uint64(function), pattern.Class(class), pattern.Basis(basis)
 		table = append(table, p)
 	}
 	return table, rows.Err()
+}
+
+// mostText bounds a text of a store, in bytes: real stacks are shorter, and anybody may
+// have written it.
+const mostText = 16 << 10
+
+func clip(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostText], "") + "…"
 }
 
 func (r *Report) readSteps(ctx context.Context, db Source) error {
@@ -262,6 +271,7 @@ func (r *Report) readSteps(ctx context.Context, db Source) error {
 		if err := rows.Scan(&s.Host, &s.PID, &s.Rank, &s.Number, &s.BeginNS, &s.PeriodNS, &s.WaitNS, &s.LoadNS, &group, &number, &exit); err != nil {
 			return fmt.Errorf("reading steps: %w", err)
 		}
+		s.Host = clip(s.Host)
 		if group.Valid && number.Valid && exit.Valid {
 			s.Exit = &pattern.Exit{Communicator: group.Int64, Number: number.Int64, NS: exit.Int64}
 		}

@@ -144,7 +144,7 @@ func TestAStoreHasFilesOfSeveralVersions(t *testing.T) {
 	for rank := int32(4); rank < 6; rank++ {
 		for f, beta := range map[int64]float64{1: 0.02, 2: 0.6} {
 			patterns = append(patterns, store.PatternRow{Session: "s", Job: name, Host: string(rune('c' + rank - 4)), PID: 100 + rank, Rank: &rank, Begin: firstBegin,
-				End: firstBegin + 20e9, Observed: 20e9, Coverage: 0.97, Function: f, Class: "python", Name: "f", Basis: "samples", Beta: beta, BetaLo: beta, BetaHi: beta})
+				End: firstBegin + 20e9, Observed: 20e9, Coverage: 0.97, Function: f, Class: "python", Name: "f", Basis: "samples", Beta: beta, BetaLo: beta, BetaHi: beta, AnalysisID: store.AnalysisVersion})
 		}
 	}
 	of := store.Partition{Table: "worker_step", Job: name, Host: "c", At: time.Unix(0, firstBegin)}

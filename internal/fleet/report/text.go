@@ -24,7 +24,7 @@ var shades = []rune("·░▒▓█")
 func (r *Report) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s\n\n", printable.Text(r.Verdict))
-	fmt.Fprintf(out, "job %s, %s, %s to %s, compared by %s\n", printable.Text(r.Job), plural(len(r.Workers), "worker"),
+	fmt.Fprintf(out, "job %s, %s, %s to %s, compared by %s\n", printable.Short(r.Job), plural(len(r.Workers), "worker"),
 		clock(r.BeginNS), clock(r.EndNS), strings.ReplaceAll(r.Method, "_", " "))
 	if r.Transfer != nil {
 		fmt.Fprintf(out, "%s travelled instead of %s: %.0f times less\n",
@@ -38,8 +38,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(out, "than in its own normal time (%s of the day before, %.1f ms a step) it is %s\n", plural(o.Minutes, "minute"), o.NormalMS, state)
 	}
 	for _, c := range r.Clocks {
-		fmt.Fprintf(out, "the clock of %s is %.3f ms ahead of that of %s, ± %.3f ms by %s\n", printable.Text(c.Host), c.OffsetMS,
-			printable.Text(r.steps[0][0].Host), c.ErrorMS, plural(c.Collectives, "collective"))
+		fmt.Fprintf(out, "the clock of %s is %.3f ms ahead of that of %s, ± %.3f ms by %s\n", printable.Short(c.Host), c.OffsetMS,
+			printable.Short(r.steps[0][0].Host), c.ErrorMS, plural(c.Collectives, "collective"))
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintf(out, "note: %s\n", printable.Text(note))
@@ -72,7 +72,7 @@ func (r *Report) writeWorkers(out io.Writer) {
 		if !slices.Contains(drawn, w.Worker) {
 			continue
 		}
-		row := table.Row{w.Worker.String(), w.Host, w.PID, w.Steps, fmt.Sprintf("%.1f", w.MeanMS), fmt.Sprintf("%.1f", w.WaitMS),
+		row := table.Row{w.Worker.String(), printable.Short(w.Host), w.PID, w.Steps, fmt.Sprintf("%.1f", w.MeanMS), fmt.Sprintf("%.1f", w.WaitMS),
 			orNone(w.LoadMS), fmt.Sprintf("%.0f s", w.Observed)}
 		if r.WhatIf != nil {
 			row = append(row, fmt.Sprintf("%.3f", slow[int(w.Rank)]))

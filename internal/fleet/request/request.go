@@ -3,47 +3,50 @@ package request
 
 import (
 	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
-	"path"
-	"slices"
 	"time"
-
-	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
 
 // Request asks the workers of a job for a window that begins at the same time on all
 // of them. It travels as a small file in the store, signed with the fleet's key: who
 // can write into the store can not ask for captures with that alone.
 type Request struct {
-	Job    string `json:"job"`
-	Host   string `json:"host"`   // who asks
-	Reason string `json:"reason"` // slow, blocked, operator
-	Start  int64  `json:"start_ns"`
-	Nonce  string `json:"nonce"`
-	Sign   string `json:"hmac"`
+	Version int    `json:"version,omitempty"` // 0 in those of agents before there were versions
+	Job     string `json:"job"`
+	Host    string `json:"host"`   // who asks
+	Reason  string `json:"reason"` // slow, blocked, operator
+	Start   int64  `json:"start_ns"`
+	Nonce   string `json:"nonce"`
+	Sign    string `json:"hmac"`
 }
 
+// Version is that of the requests that are made here. What agents before it wrote is the
+// same but for the number, which the signature does not cover, so that either takes the
+// other's. A later version's must: a request would else be turned into one of this.
+const Version = 1
+
 // Windows begin at multiples of startGrid by the wall clock, and not before peers that
-// poll every Poll can have seen the request.
+// poll every Poll can have seen the request; longestLead is how far ahead a request may
+// ask for one.
 const (
-	startGrid = 5 * time.Second
-	Poll      = 2 * time.Second
-	leastLead = 2*Poll + time.Second
+	startGrid   = 5 * time.Second
+	Poll        = 2 * time.Second
+	leastLead   = 2*Poll + time.Second
+	longestLead = time.Minute
 )
 
 // ErrSignature is returned for a request that no holder of the key has written.
 var ErrSignature = errors.New("the request's signature is not that of this key")
+
+// ErrVersion is returned for a request of a version that is not known here.
+var ErrVersion = errors.New("the request's version is not known here: update this agent")
 
 // AlignedStart is when a window begins that is asked for now.
 func AlignedStart(now time.Time) time.Time {
@@ -54,7 +57,7 @@ func AlignedStart(now time.Time) time.Time {
 func New(job, host, reason string, start time.Time, key []byte) Request {
 	var nonce [12]byte
 	rand.Read(nonce[:])
-	r := Request{Job: job, Host: host, Reason: reason, Start: start.UnixNano(), Nonce: hex.EncodeToString(nonce[:])}
+	r := Request{Version: Version, Job: job, Host: host, Reason: reason, Start: start.UnixNano(), Nonce: hex.EncodeToString(nonce[:])}
 	r.Sign = hex.EncodeToString(r.mac(key))
 	return r
 }
@@ -68,8 +71,12 @@ func (r Request) mac(key []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Verify returns ErrSignature unless somebody with the key made the request.
+// Verify returns ErrVersion for a request of a later version, and ErrSignature unless
+// somebody with the key made it.
 func (r Request) Verify(key []byte) error {
+	if r.Version < 0 || r.Version > Version {
+		return fmt.Errorf("version %d: %w", r.Version, ErrVersion)
+	}
 	sign, err := hex.DecodeString(r.Sign)
 	if err != nil || !hmac.Equal(sign, r.mac(key)) {
 		return ErrSignature
@@ -77,80 +84,8 @@ func (r Request) Verify(key []byte) error {
 	return nil
 }
 
-// Prefix is where the requests of a job lie.
-func Prefix(job string) string {
-	return path.Dir(path.Dir(path.Dir(store.Partition{Table: "request", Job: job}.Key(nil)))) + "/"
-}
-
-// Put puts a request into the store.
-func Put(ctx context.Context, s store.Store, r Request) error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	key := store.Partition{Table: "request", Job: r.Job, Host: r.Host, At: time.Unix(0, r.Start)}.Key(text)
-	return s.Put(ctx, key[:len(key)-len(".parquet")]+".json", text)
-}
-
-// mostRequest bounds a request in bytes, mostRequests how many are looked at: anybody
-// may have written them.
-const (
-	mostRequest  = 4096
-	mostRequests = 1000
-)
-
-// Since reads those of a job that begin after a time, leaving out those in done.
-// What is no request, or not signed, is told as an error and not read again.
-func Since(ctx context.Context, s store.Store, job string, after time.Time, key []byte, done map[string]bool) (found []Request, bad error) {
-	keys, err := s.List(ctx, Prefix(job))
-	if err != nil {
-		return nil, err
-	}
-	if len(keys) > mostRequests {
-		bad = fmt.Errorf("%d requests in the store: only the last %d are read", len(keys), mostRequests)
-		keys = keys[len(keys)-mostRequests:]
-	}
-	maps.DeleteFunc(done, func(k string, _ bool) bool {
-		_, there := slices.BinarySearch(keys, k)
-		return !there
-	})
-	for _, k := range keys {
-		if done[k] {
-			continue
-		}
-		r, err := readRequest(ctx, s, k)
-		if errors.Is(err, store.ErrAway) {
-			return found, err // and the next time again
-		}
-		done[k] = true
-		if err == nil {
-			err = r.Verify(key)
-		}
-		switch {
-		case err != nil:
-			bad = fmt.Errorf("request %s: %w", path.Base(k), err)
-		case r.Job == job && r.Start > after.UnixNano() && r.Start < after.Add(time.Minute).UnixNano():
-			found = append(found, r)
-		}
-	}
-	return found, bad
-}
-
-func readRequest(ctx context.Context, s store.Store, key string) (r Request, err error) {
-	f, err := s.Get(ctx, key)
-	if err != nil {
-		return r, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostRequest+1))
-	switch {
-	case err != nil:
-		return r, err
-	case len(text) > mostRequest:
-		return r, errors.New("it is too large for a request")
-	}
-	return r, json.Unmarshal(text, &r)
-}
+// mostRequest bounds a request, and a key, in bytes.
+const mostRequest = 4096
 
 // ReadKey reads the secret that requests are signed with: it must not be readable by all.
 func ReadKey(path string) ([]byte, error) {

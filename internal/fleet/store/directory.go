@@ -173,8 +173,8 @@ func (d *Directory) Get(_ context.Context, key string) (io.ReadCloser, error) {
 }
 
 // List implements Store. Files that are being written have names with a dot in front.
-func (d *Directory) List(_ context.Context, prefix string) (keys []string, err error) {
-	entries, err := d.Entries(prefix)
+func (d *Directory) List(ctx context.Context, prefix string) (keys []string, err error) {
+	entries, err := d.entries(ctx, prefix)
 	for _, e := range entries {
 		keys = append(keys, e.Key)
 	}
@@ -182,9 +182,16 @@ func (d *Directory) List(_ context.Context, prefix string) (keys []string, err e
 }
 
 // Entries are the files below a prefix, in order of their keys.
-func (d *Directory) Entries(prefix string) (all []Entry, err error) {
+func (d *Directory) Entries(prefix string) ([]Entry, error) {
+	return d.entries(context.Background(), prefix)
+}
+
+// entries ends with the context: anybody may have put any number of files there.
+func (d *Directory) entries(ctx context.Context, prefix string) (all []Entry, err error) {
 	err = fs.WalkDir(d.root.FS(), strings.TrimSuffix(prefix, "/"), func(name string, entry fs.DirEntry, err error) error {
 		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:

@@ -94,6 +94,7 @@ func Send(ctx context.Context, s Store, b Batch) (bytes int64, err error) {
 	if len(b.Patterns) == 0 {
 		return 0, ErrNothing
 	}
+	b.Session, b.Job, b.Host, b.Tool = readable(b.Session), readable(b.Job), readable(b.Host), readable(b.Tool)
 	at := time.Unix(0, b.Patterns[0].BeginNS)
 	partition := func(table string) Partition { return Partition{Table: table, Job: b.Job, Host: b.Host, At: at} }
 	patterns := make([]PatternRow, len(b.Patterns))
@@ -125,11 +126,11 @@ func Send(ctx context.Context, s Store, b Batch) (bytes int64, err error) {
 func (b Batch) patternRow(p *pattern.Pattern) PatternRow {
 	return PatternRow{
 		Session: b.Session, Job: b.Job, Host: b.Host, PID: p.PID, Rank: unlessNegative(p.Rank), Begin: p.BeginNS, End: p.EndNS,
-		Observed: p.ObservedNS, Coverage: p.Coverage, Function: int64(p.Function), Class: string(p.Class), Name: p.Name,
-		Stack: unlessZero(p.Stack), File: unlessZero(p.File), Line: unlessZero(p.Line), Basis: string(p.Basis),
+		Observed: p.ObservedNS, Coverage: p.Coverage, Function: int64(p.Function), Class: string(p.Class), Name: readable(p.Name),
+		Stack: unlessZero(readable(p.Stack)), File: unlessZero(readable(p.File)), Line: unlessZero(p.Line), Basis: string(p.Basis),
 		Beta: p.Beta, BetaLo: p.BetaLo, BetaHi: p.BetaHi, Mu: p.Mu, Sigma: p.Sigma, Resource: p.Resource, Count: p.Count,
 		Mean: unlessZero(p.MeanNS), P99: unlessZero(p.P99NS), Longest: unlessZero(p.LongestNS),
-		Preempted: p.Preempted, Stopped: p.Stopped, Wait: unlessZero(p.Wait), AnalysisID: AnalysisVersion,
+		Preempted: p.Preempted, Stopped: p.Stopped, Wait: unlessZero(readable(p.Wait)), AnalysisID: AnalysisVersion,
 	}
 }
 

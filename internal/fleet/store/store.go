@@ -19,6 +19,7 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -68,6 +69,7 @@ const longestName = 200
 // escape makes one path element of any text: a name that is too long keeps its
 // beginning and a hash of the whole.
 func escape(name string) string {
+	name = readable(name)
 	if name == "" {
 		name = "unknown"
 	}
@@ -81,6 +83,37 @@ func escape(name string) string {
 		e = e[:i]
 	}
 	return e + "-" + hex.EncodeToString(sum[:8])
+}
+
+// mostText bounds a text in the store, in bytes. Readers take a file whose footer has a
+// text of megabytes for damaged.
+const mostText = 16 << 10
+
+// readable is a text, or its beginning, in which bytes that are no UTF-8 are written as
+// \xff. Jobs and functions may be called anything, and one such name would keep engines
+// from reading the store.
+func readable(text string) string {
+	if len(text) > mostText {
+		end := mostText
+		for end > mostText-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end] + "…"
+	}
+	if utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for rest := text; rest != ""; {
+		r, size := utf8.DecodeRuneInString(rest)
+		if r == utf8.RuneError && size == 1 {
+			fmt.Fprintf(&b, `\x%02x`, rest[0])
+		} else {
+			b.WriteString(rest[:size])
+		}
+		rest = rest[size:]
+	}
+	return b.String()
 }
 
 // Encode writes rows as one Parquet file.

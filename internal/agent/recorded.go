@@ -1,0 +1,42 @@
+package agent
+
+import "github.com/ebpfprof/ebpfprof/tracer"
+
+// recorded counts what a worker's sessions have seen, one after the other.
+type recorded struct {
+	before  counts
+	session func() tracer.Stats // of the one that runs; nil without one
+}
+
+// counts are rows by table, and what was lost by reason.
+type counts struct {
+	Rows map[string]int64 `json:"rows"`
+	Lost map[string]int64 `json:"lost"`
+}
+
+// begin follows a session; end keeps what it has seen.
+func (r *recorded) begin(stats func() tracer.Stats) { r.session = stats }
+
+func (r *recorded) end() { r.before, r.session = r.sum(), nil }
+
+// sum is of all sessions until now.
+func (r *recorded) sum() counts {
+	all := counts{map[string]int64{}, map[string]int64{}}
+	for table, n := range r.before.Rows {
+		all.Rows[table] = n
+	}
+	for reason, n := range r.before.Lost {
+		all.Lost[reason] = n
+	}
+	if r.session == nil {
+		return all
+	}
+	s := r.session()
+	for table, n := range map[string]uint64{"span": s.Spans, "memory": s.Memory, "flow": s.Flows, "sample": s.Samples, "io": s.IO, "stack": s.Stacks.Rows, "counter": s.Counters} {
+		all.Rows[table] += int64(n)
+	}
+	for reason, n := range s.Lost {
+		all.Lost[reason] += int64(n)
+	}
+	return all
+}
