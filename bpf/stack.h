@@ -61,7 +61,7 @@ struct walk_start {
 	__u64 pc;
 	__u64 sp;
 	__u64 fp;		/* rbp, x29 */
-	__u64 lr;		/* x30; unused on x86-64 */
+	__u64 lr;		/* x30; rdi, in which vfork keeps its return address */
 	__u64 r10;		/* of x86-64: what functions that realign the stack reach */
 	__u64 r13;		/* their frame by; unused on arm64 */
 	__u64 thread_pointer;	/* fsbase, tpidr_el0 */

@@ -105,6 +105,8 @@ static __noinline int interrupted(struct native_scratch *s, struct native_stack 
 		return NATIVE_BAD_READ;
 	s->reg[UNWIND_R10] = s->context[2];
 	s->reg[UNWIND_R13] = s->context[5];
+	s->lr = s->context[8];
+	s->link = 1;
 	s->reg[UNWIND_FP] = s->context[10];
 	s->reg[UNWIND_SP] = s->context[15];
 	s->pc = s->context[16];

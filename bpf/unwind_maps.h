@@ -72,7 +72,7 @@ enum unwind_kind {
 
 enum unwind_ra {
 	RA_SAVED,	/* at cfa - 8; arm64: at cfa + aux */
-	RA_LINK,	/* in the link register */
+	RA_LINK,	/* in the link register; on x86-64 in rdi, as vfork has it */
 	RA_END,		/* undefined: the outermost frame */
 };
 

@@ -13,7 +13,7 @@ static __always_inline void start_at_registers(struct walk_start *start, const s
 	start->pc = regs->ip;
 	start->sp = regs->sp;
 	start->fp = regs->bp;
-	start->lr = 0;
+	start->lr = regs->di;
 	start->r10 = regs->r10;
 	start->r13 = regs->r13;
 #elif defined(__TARGET_ARCH_arm64)

@@ -1,6 +1,7 @@
 WITH slices AS (
   -- n steps recorded of l; where a slice was counted in another unit, a step is one of its equal pieces.
   SELECT session_id, slice_id, pid, probe_group, phase, begin_ns, steps AS k,
+    max(begin_ns) OVER (PARTITION BY session_id, pid, probe_group, phase) AS last_ns,
     CASE WHEN unit = 'steps' THEN recorded ELSE greatest(steps, 1) END AS n,
     CASE WHEN unit = 'steps' THEN represented ELSE represented * greatest(steps, 1) / recorded END AS l
   FROM slice
@@ -36,30 +37,51 @@ WITH slices AS (
   FROM calls
   WHERE slice_id IS NOT NULL
   GROUP BY ALL
-), late AS (
-  -- Names none of whose probes was in before a time: slices that began earlier tell nothing of them.
-  SELECT session_id, layer, name, min(coalesce(first_in_ns, 0)) AS first_in_ns
-  FROM probe
-  WHERE attached AND hits > 0 AND name IS NOT NULL
-  GROUP BY ALL
 ), names AS (
   SELECT DISTINCT session_id, pid, probe_group, phase, layer, name
   FROM per_slice
   JOIN slices USING (session_id, slice_id)
+), rates AS (
+  -- Of the probes of a name that were first in at one time: calls a step, since then.
+  SELECT p.session_id, layer, name, first_in_ns, any_value(hits) / sum(n) AS rate
+  FROM (
+    SELECT session_id, layer, name, coalesce(first_in_ns, 0) AS first_in_ns, CAST(sum(hits) AS DOUBLE) AS hits
+    FROM probe
+    WHERE attached AND hits > 0 AND name IS NOT NULL
+    GROUP BY ALL
+  ) AS p
+  JOIN (SELECT DISTINCT session_id, probe_group, layer, name FROM names) AS g USING (session_id, layer, name)
+  JOIN slices AS s ON s.session_id = p.session_id AND s.probe_group = g.probe_group AND s.begin_ns >= p.first_in_ns
+  GROUP BY ALL
+), late AS (
+  -- From when on nearly all of a name was seen: a slice that began before a probe of more than a
+  -- twentieth of its calls was in tells nothing of it as a whole, unless its phase was over by then.
+  SELECT session_id, layer, name, min(first_in_ns) AS first_in_ns, min(first_in_ns) FILTER (so_far >= 0.95 * of_all) AS whole_from_ns
+  FROM (
+    SELECT *, sum(rate) OVER (PARTITION BY session_id, layer, name ORDER BY first_in_ns) AS so_far,
+      sum(rate) OVER (PARTITION BY session_id, layer, name) AS of_all
+    FROM rates
+  ) AS t
+  GROUP BY ALL
 ), means AS (
   -- A slice in which a name has no row had none of its calls. A slice of parts of steps has the
-  -- mean that its weights say.
+  -- mean that its weights say. Without a mean a slice saw a part of the name's calls.
   SELECT session_id, pid, probe_group, phase, layer, name, begin_ns, slice_id, n, l, k,
     coalesce(seen, 0) AS seen, coalesce(calls, 0) AS calls, coalesce(seen_ns, 0) AS seen_ns, coalesce(ns, 0) AS ns,
-    CASE WHEN k > 0 THEN coalesce(whole, 0) / k ELSE coalesce(calls, 0) / l END AS y,
-    CASE WHEN k > 0 THEN coalesce(whole_ns, 0) / k ELSE coalesce(ns, 0) / l END AS y_ns,
-    coalesce(squares, 0) AS squares, coalesce(squares_ns, 0) AS squares_ns
-  FROM names
-  JOIN slices USING (session_id, pid, probe_group, phase)
+    CASE WHEN partly THEN NULL WHEN k > 0 THEN coalesce(whole, 0) / k ELSE coalesce(calls, 0) / l END AS y,
+    CASE WHEN partly THEN NULL WHEN k > 0 THEN coalesce(whole_ns, 0) / k ELSE coalesce(ns, 0) / l END AS y_ns,
+    CASE WHEN partly THEN 0 ELSE coalesce(squares, 0) END AS squares,
+    CASE WHEN partly THEN 0 ELSE coalesce(squares_ns, 0) END AS squares_ns
+  FROM (
+    SELECT n.session_id, n.pid, n.probe_group, n.phase, n.layer, n.name, s.begin_ns, s.slice_id, s.n, s.l, s.k, first_in_ns,
+      coalesce(begin_ns < whole_from_ns AND last_ns >= whole_from_ns, false) AS partly
+    FROM names AS n
+    JOIN slices AS s USING (session_id, pid, probe_group, phase)
+    LEFT JOIN late USING (session_id, layer, name)
+  ) AS t
   LEFT JOIN per_slice USING (session_id, slice_id, layer, name)
   LEFT JOIN within_slice USING (session_id, slice_id, layer, name)
-  LEFT JOIN late USING (session_id, layer, name)
-  WHERE seen IS NOT NULL OR begin_ns >= coalesce(first_in_ns, 0)
+  WHERE seen IS NOT NULL OR NOT partly AND begin_ns >= coalesce(first_in_ns, 0)
 ), neighbours AS (
   SELECT *,
     power(y - lag(y) OVER w, 2) / (1 / n + 1 / lag(n) OVER w) AS between_squares,
@@ -69,8 +91,8 @@ WITH slices AS (
 ), sums AS (
   SELECT session_id, pid, probe_group, phase, layer, name,
     sum(seen) AS seen, sum(calls) AS calls, sum(seen_ns) AS seen_ns, sum(ns) AS ns,
-    sum(l * y) AS whole, sum(l * y_ns) AS whole_ns,
-    count(*) AS m, sum(greatest(k - 1, 0)) AS pairs, sum(l * greatest(l - n, 0) / n) AS spread,
+    sum(coalesce(l * y, calls)) AS whole, sum(coalesce(l * y_ns, ns)) AS whole_ns,
+    count(y) AS m, sum(CASE WHEN y IS NULL THEN 0 ELSE greatest(k - 1, 0) END) AS pairs, sum(l * greatest(l - n, 0) / n) AS spread,
     sum(between_squares) AS b, sum(between_squares_ns) AS b_ns, greatest(sum(squares), 0) AS w, greatest(sum(squares_ns), 0) AS w_ns
   FROM neighbours
   GROUP BY ALL

@@ -24,9 +24,16 @@ type simulatedSlice struct {
 type simulatedJob struct {
 	name   string
 	late   int // its probe was put in for the slice of this number, from 0 on
+	probes []simulatedProbe
 	steps  int
 	truth  float64
 	slices []simulatedSlice
+}
+
+// simulatedProbe is one of several of a name.
+type simulatedProbe struct {
+	late int // as of a job
+	hits int64
 }
 
 // callNS is how long a call of a simulated job takes, at the least.
@@ -81,6 +88,9 @@ func writeSimulated(t *testing.T, jobs []simulatedJob) *DB {
 		begin := int64(start)
 		if job.late > 0 {
 			err = errors.Join(err, d.Probes([]event.Probe{{PID: 1, Symbol: "f", Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: 1, FirstIn: begin + 1000*int64(job.late) - 10}}))
+		}
+		for i, p := range job.probes {
+			err = errors.Join(err, d.Probes([]event.Probe{{PID: int32(pid + 1), Symbol: fmt.Sprint("f", i), Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: p.hits, FirstIn: begin + 1000*int64(p.late) - 10}}))
 		}
 		for _, s := range job.slices {
 			id++
@@ -316,6 +326,33 @@ func TestEstimatesSayWhatTheyCannotTell(t *testing.T) {
 	h := math.Sqrt(170) * quantile(170*170/(80.0*80+90*90))
 	if e := all["two processes"]; e.calls != 60+150 || !near(e.hi.Float64, 210+h, 1e-4) || !near(e.lo, max(27, 210-h), 1e-4) {
 		t.Errorf("two processes: %+v, want 210 ± %g", e, h)
+	}
+}
+
+// TestASliceTellsOfANameWhereAllItsProbesAreIn: an operator has a probe for each of its
+// overloads, and what is in for some of them only is no step without the others. A probe that
+// is hardly ever hit takes no slice away.
+func TestASliceTellsOfANameWhereAllItsProbesAreIn(t *testing.T) {
+	job := func(name string, first float64, probes ...simulatedProbe) simulatedJob {
+		j := slicedJob(name, 2, 20, first, first)
+		j.slices = append(j.slices, slicedJob("", 2, 20, 33, 33).slices[0], slicedJob("", 2, 20, 33, 33).slices[0])
+		j.probes = probes
+		return j
+	}
+	all := estimates(t, writeSimulated(t, []simulatedJob{
+		job("most of it late", 1, simulatedProbe{0, 6}, simulatedProbe{1, 128}),
+		job("a little of it late", 32, simulatedProbe{0, 192}, simulatedProbe{2, 2}),
+		job("nothing late", 1, simulatedProbe{0, 134}),
+	}))
+	if e := all["most of it late"]; e.calls != 20*(1+33+33) || e.recorded != 2*(1+33+33) || !near(e.lo, e.calls, 1e-9) || !near(e.hi.Float64, e.calls, 1e-9) {
+		t.Errorf("most of it late: %+v, want an interval of no width: the slices that saw all are alike", e)
+	}
+	// The first slice is one of the three: from 32 to 33 is a difference that counts.
+	if e := all["a little of it late"]; e.calls != 20*(32+33+33) || e.hi.Float64 < e.calls+10 || e.hi.Float64 > e.calls+100 {
+		t.Errorf("a little of it late: %+v, want a narrow interval that has a width", e)
+	}
+	if e := all["nothing late"]; e.hi.Float64 < e.calls+500 {
+		t.Errorf("nothing late: %+v, want a wide interval: the job called it less at first", e)
 	}
 }
 

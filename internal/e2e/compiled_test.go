@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
+	"github.com/ebpfprof/ebpfprof/internal/query"
 )
 
 // A compiling job: Inductor's kernels are counted call by call under the names that the
@@ -41,6 +42,7 @@ func TestWhatTorchCompiles(t *testing.T) {
 		}
 	}
 	compiledFunctionsAreScopes(t, r)
+	missedCallsAreBounded(t, r)
 	compilingIsSampledWhole(t, r)
 	if late := r.Rows(t, "SELECT source, sum(count)::BIGINT, count(*) FROM warning WHERE kind = 'late' AND (source = 'generated' OR source LIKE '%%inductor-%%') GROUP BY ALL"); len(late) != 1 ||
 		late[0][0] != "generated" || harness.Integer(t, late[0][1]) != r.Truth.Libraries || harness.Integer(t, late[0][2]) != 1 {
@@ -85,6 +87,24 @@ func compiledFunctionsAreScopes(t *testing.T, r *harness.Recording) {
 	if inside["CompiledFunction"] == 0 || inside["CompiledFunctionBackward"] == 0 || inside["none"] != 0 {
 		t.Errorf("kernels by the function that they are in: %v", inside)
 	}
+}
+
+// missedCallsAreBounded: the step is taken once before the region, with calls of kernels that may
+// have no probe yet, and once behind it: what is recorded and what may be missing are all.
+func missedCallsAreBounded(t *testing.T, r *harness.Recording) {
+	t.Helper()
+	example, err := query.FindExample("fused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := r.Counts(t, "SELECT name, count(*) FROM span WHERE category = 'fused' GROUP BY ALL")
+	missed := r.Counts(t, "SELECT name, missed_at_most FROM (%s)", strings.TrimSuffix(strings.TrimSpace(example.SQL), ";"))
+	for name, calls := range r.Truth.Fused {
+		if all := calls / r.Truth.Steps * (r.Truth.Steps + 2); recorded[name]+missed[name] != all {
+			t.Errorf("%s: %d calls recorded, %d missed at most, the job made %d", name, recorded[name], missed[name], all)
+		}
+	}
+	t.Logf("calls that may be missing: %v", missed)
 }
 
 // compilingIsSampledWhole: nearly all samples of the job, of Inductor's compilers as well,

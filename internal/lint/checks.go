@@ -17,10 +17,13 @@ type check struct {
 	sql      string
 }
 
+// estimated is the check of rows that stand for more calls than one.
+const estimated = "estimated_from_slices"
+
 var checks = []check{
 	{"events_lost", Warning, "%d events were lost while recording: times and counts around them are too small (table warning says which)", false,
 		`SELECT coalesce(sum(count), 0)::BIGINT, (SELECT count(*) FROM span) FROM warning WHERE kind = 'lost'`},
-	{"estimated_from_slices", Note, "%d rows stand for more calls than one: counts and sums are estimates", false,
+	{estimated, Note, "%d rows stand for more calls than one: counts and sums are estimates", false,
 		`SELECT count(*) FILTER (weight > 1), count(*) FROM good_span`},
 	{"launches_without_work", Warning, "%d launches have no row of the device: its work was not recorded, or lies outside the window", true,
 		`SELECT count(*) FILTER (d.launch_id IS NULL), count(*) FROM good_span l

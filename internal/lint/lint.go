@@ -47,6 +47,16 @@ type Result struct {
 	devices bool                 // some rows are of devices
 }
 
+// Estimated says that counts and sums over rows are estimates, "" where each row is one call.
+func (r *Result) Estimated() string {
+	for _, c := range r.Checks {
+		if c.Name == estimated && c.Count > 0 {
+			return c.Detail
+		}
+	}
+	return ""
+}
+
 // Sentence says on how much of the dataset answers are computed.
 func (r *Result) Sentence() string {
 	if r.LeftOut == 0 {

@@ -146,7 +146,7 @@ func (s *recordings) record(ctx context.Context, dir string, steps int, budget s
 		return nil, err
 	}
 	defer db.Close()
-	result, err := db.Run(ctx, `SELECT name, sum(calls), sum(coalesce(calls_lo, -1e300)), sum(coalesce(calls_hi, 1e300))
+	result, err := db.Run(ctx, `SELECT name, sum(calls), sum(coalesce(calls_lo, '-inf'::DOUBLE)), sum(coalesce(calls_hi, 'inf'::DOUBLE))
 		FROM operator_estimate WHERE layer IN ('op', 'autograd') GROUP BY name`)
 	if err != nil {
 		return nil, err
@@ -253,15 +253,23 @@ func (c *cell) rights() (right int, least string) {
 	return right, least
 }
 
+// halfWidth is half an interval, by the truth.
+func halfWidth(w float64) string {
+	if math.IsInf(w, 1) {
+		return "no upper end"
+	}
+	return fmt.Sprintf("±%.1f %%", 100*w)
+}
+
 func show(cells []cell, runs int) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "steps\tbudget\toperators\tright\tinterval holds\tleast often right\tmedian of the runs' worst\thalf interval, median\twidest")
 	for i := range cells {
 		c := &cells[i]
 		right, least := c.rights()
-		fmt.Fprintf(w, "%d\t%s\t%d\t%.1f %%\t%.1f %%\t%d of %d (%s)\t%.1f %%\t±%.1f %%\t±%.1f %%\n", c.steps, c.budget, len(c.right),
+		fmt.Fprintf(w, "%d\t%s\t%d\t%.1f %%\t%.1f %%\t%d of %d (%s)\t%.1f %%\t%s\t%s\n", c.steps, c.budget, len(c.right),
 			percent(right, c.estimates), percent(c.contained, c.estimates), c.right[least], runs, least,
-			100*steps.Median(c.worstCalls), 100*steps.Median(c.width), 100*slices.Max(c.width))
+			100*steps.Median(c.worstCalls), halfWidth(steps.Median(c.width)), halfWidth(slices.Max(c.width)))
 	}
 	w.Flush()
 }

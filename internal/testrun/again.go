@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,18 +21,16 @@ const diedBySignal = "signal: "
 // repeatable are the top-level tests that failed, if they are so few as to be run again
 // each by itself. None is where something failed outside of a test, or kept others from
 // running, or where a process died: to harm a job once is too often.
-func (r *report) repeatable(limit int) []name {
-	tops := map[name]bool{}
-	for n := range r.failed {
-		top, _, _ := strings.Cut(n.test, "/")
-		tops[name{n.pkg, top}] = true
-	}
-	if len(r.other) > 0 || r.broke || r.crashed || len(tops) > limit {
+func (r *report) repeatable() []name {
+	if !r.mayPass() {
 		return nil
 	}
-	maps.DeleteFunc(tops, func(n name, _ bool) bool { return strings.Contains(n.test, once) })
-	return slices.SortedFunc(maps.Keys(tops), func(a, b name) int { return strings.Compare(a.String(), b.String()) })
+	tops := r.tops()
+	maps.DeleteFunc(tops, func(n name, _ bool) bool { return !hasSecondTry(n) })
+	return slices.SortedFunc(maps.Keys(tops), byName)
 }
+
+func hasSecondTry(n name) bool { return !strings.Contains(n.top().test, once) }
 
 // onlyTest are the arguments of a run for one of its tests: the flags, and one package.
 func onlyTest(args []string, n name) []string {
@@ -40,11 +39,25 @@ func onlyTest(args []string, n name) []string {
 }
 
 // repeated takes what a test did by itself: if it passed it has not failed, and nor have
-// its subtests, and its name is kept.
+// its subtests, and its name is kept. What it said at its first try is printed now, and
+// of one that failed again what it said then.
 func (r *report) repeated(n name, by *report) {
+	its := func(held name) bool { return held.top() == n }
 	if len(by.failed)+len(by.other) > 0 || len(by.passed) == 0 {
+		r.release(its, "FAIL ")
+		if len(by.failed)+len(by.other) > 0 {
+			fmt.Fprintf(r.to, "FAIL  %s: by itself, too\n", n)
+		} else {
+			fmt.Fprintf(r.to, "FAIL  %s: by itself it did not run\n", n)
+		}
+		for _, f := range by.held {
+			fmt.Fprintf(r.to, "FAIL  %s, second try (%.1f s)\n", f, by.texts[f].seconds)
+			r.print(by.texts[f].output)
+		}
+		by.held = nil
 		return
 	}
+	r.release(its, "again")
 	maps.DeleteFunc(r.failed, func(f name, _ bool) bool {
 		return f.pkg == n.pkg && (f.test == n.test || strings.HasPrefix(f.test, n.test+"/"))
 	})

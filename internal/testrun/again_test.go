@@ -33,7 +33,9 @@ func TestFewTestsThatFailedAreRunAgain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := []string(nil)
-			for _, n := range reportOf(t, &strings.Builder{}, c.events...).repeatable(2) {
+			r := reportOf(t, &strings.Builder{}, c.events...)
+			r.again = 2
+			for _, n := range r.repeatable() {
 				got = append(got, n.String())
 			}
 			if !slices.Equal(got, c.want) {

@@ -1,5 +1,7 @@
 // Testrun runs `go test -json` and prints what a person wants of it: failures
-// with their output, then every skipped test with its reason, then the totals.
+// with their output, then every skipped test with its reason, then the totals,
+// and last what failed, by name. A failure that is repeated is no FAIL until it
+// has failed again: what it said is held back until then.
 //
 //	go run ./internal/testrun [-again N] -- [ARGUMENT OF go test …]
 //
@@ -13,11 +15,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"time"
@@ -31,18 +35,21 @@ func main() {
 	began := time.Now()
 	r := newReport(os.Stdout)
 	r.strict = os.Geteuid() == 0 && kernelAtLeast(release(), 6, 6)
+	r.again = *again
 	used, err := goTest(r, flag.Args())
 	if err == nil {
-		for _, n := range r.repeatable(*again) {
+		for _, n := range r.repeatable() {
+			fmt.Printf("again? %s: its second try begins\n", n)
 			second := newReport(os.Stdout)
+			second.again = *again
 			more, failed := goTest(second, onlyTest(flag.Args(), n))
 			used, err = used+more, errors.Join(err, failed)
 			r.repeated(n, second)
 		}
 	}
-	ok := r.finish()
 	took := time.Since(began)
 	fmt.Printf("%.0f s, %.1f CPUs busy\n", took.Seconds(), used.Seconds()/took.Seconds())
+	ok := r.finish()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 	}
@@ -63,6 +70,10 @@ func goTest(r *report, args []string) (used time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
+	// What is held back is printed also where a run is broken off.
+	interrupted, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(interrupted, func() { out.Close() })()
 	if err := r.read(out); err != nil {
 		return 0, fmt.Errorf("reading the output of go test: %w", err)
 	}

@@ -50,17 +50,19 @@ type report struct {
 	broke   bool             // a test binary ended before its tests had
 	crashed bool             // a failed test says that a process died by a signal
 	second  []name           // top-level tests that failed, and passed by themselves
+
+	failures
 }
 
 func newReport(to io.Writer) *report {
 	return &report{
 		to: to, output: map[name][]string{}, passed: map[name]bool{}, failed: map[name]bool{},
 		skipped: map[name]string{}, parents: map[name]bool{}, seconds: map[name]float64{},
-		waited: map[name]float64{}, turns: map[name]float64{},
+		waited: map[name]float64{}, turns: map[name]float64{}, failures: failures{texts: map[name]failure{}},
 	}
 }
 
-// read takes events until the end, and prints failures as they come.
+// read takes events until the end, and prints failures as they come, or holds them back.
 func (r *report) read(from io.Reader) error {
 	lines := bufio.NewReader(from)
 	for {
@@ -140,22 +142,27 @@ func (r *report) ended(e event, n name) {
 	case e.Action == "fail":
 		r.failed[n] = true
 		r.crashed = r.crashed || strings.Contains(strings.Join(r.output[n], ""), diedBySignal)
-		fmt.Fprintf(r.to, "FAIL  %s (%.1f s)\n", n, e.Elapsed)
-		r.print(r.output[n])
+		r.failedNow(n, failure{e.Elapsed, r.output[n]})
 	}
 }
 
 // packageFailed prints why a package failed in which no test did: it did not
 // build, it panicked, it ran out of time.
 func (r *report) packageFailed(e event, n name) {
-	fmt.Fprintf(r.to, "FAIL  %-60s %6.1f s\n", n.pkg, e.Elapsed)
 	r.broke = r.broke || !slices.Contains(r.output[n], ranToTheEnd)
-	for test := range r.failed {
-		if test.pkg == n.pkg {
-			return
-		}
+	inside := slices.ContainsFunc(slices.Collect(maps.Keys(r.failed)), func(test name) bool { return test.pkg == n.pkg })
+	if !inside {
+		r.other = append(r.other, n.pkg)
 	}
-	r.other = append(r.other, n.pkg)
+	if r.mayPass() {
+		fmt.Fprintf(r.to, "ended %-60s %6.1f s, some of its tests failed\n", n.pkg, e.Elapsed)
+		return
+	}
+	r.release(func(name) bool { return true }, "FAIL ")
+	fmt.Fprintf(r.to, "FAIL  %-60s %6.1f s\n", n.pkg, e.Elapsed)
+	if inside {
+		return
+	}
 	for _, test := range slices.SortedFunc(maps.Keys(r.output), func(a, b name) int { return strings.Compare(a.test, b.test) }) {
 		if test.pkg == n.pkg { // and of the tests that were running
 			r.print(r.output[test])
@@ -167,11 +174,15 @@ func (r *report) packageFailed(e event, n name) {
 func (r *report) print(output []string) {
 	for _, line := range strings.SplitAfter(strings.Join(output, ""), "\n") {
 		trimmed := strings.TrimSpace(line)
-		if trimmed == "" || strings.HasPrefix(trimmed, "=== ") || strings.HasPrefix(trimmed, "--- ") {
+		if trimmed == "" || isFrame(trimmed) {
 			continue
 		}
 		fmt.Fprintf(r.to, "      %s", line)
 	}
+}
+
+func isFrame(line string) bool {
+	return strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- ")
 }
 
 // reason is what a test said before it was skipped, without file and line.
@@ -179,7 +190,7 @@ func reason(output []string) string {
 	said := ""
 	for _, line := range strings.Split(strings.Join(output, ""), "\n") {
 		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
+		if line != "" && !isFrame(line) {
 			said = line
 		}
 	}
@@ -207,6 +218,7 @@ func (r *report) inexcusable(reason string) bool {
 
 // finish prints the skipped tests and the totals. It reports whether all is well.
 func (r *report) finish() bool {
+	r.release(func(name) bool { return true }, "FAIL ")
 	for _, results := range []map[name]bool{r.passed, r.failed} {
 		maps.DeleteFunc(results, func(n name, _ bool) bool { return r.parents[n] && !r.failedByItself(n) })
 	}
@@ -220,9 +232,6 @@ func (r *report) finish() bool {
 		}
 	}
 	r.printSlowest()
-	if len(r.other) > 0 {
-		fmt.Fprintf(r.to, "these packages failed outside of their tests: %s\n", strings.Join(r.other, ", "))
-	}
 	if len(r.passed)+len(r.failed)+len(r.other) == 0 {
 		fmt.Fprintln(r.to, "no test ran")
 		ok = false
@@ -235,6 +244,7 @@ func (r *report) finish() bool {
 		fmt.Fprintf(r.to, ", %d passed at the second try", len(r.second))
 	}
 	fmt.Fprintln(r.to)
+	r.printFailed()
 	return ok
 }
 

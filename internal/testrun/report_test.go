@@ -34,7 +34,7 @@ func TestReportTellsWhetherAllIsWell(t *testing.T) {
 		{"skipped for a feature that must be there", []string{"run A", "pass A", "run B", "output B b_test.go:1: kernel: no uprobe.multi", "skip B"}, true, false, "1 passed, 0 failed, 1 skipped", "a failure"},
 		{"the same on an old kernel, or not as root", []string{"run A", "pass A", "run B", "output B b_test.go:1: kernel: no uprobe.multi", "skip B"}, false, true, "1 passed, 0 failed, 1 skipped", "kernel: no uprobe.multi"},
 		{"skipped for a feature that may be missing", []string{"run A", "pass A", "run B", "output B b_test.go:1: kernel: kprobes are refused", "skip B"}, true, true, "1 passed, 0 failed, 1 skipped", ""},
-		{"a package that did not build", []string{"fail "}, true, false, "0 passed, 1 failed, 0 skipped", "failed outside"},
+		{"a package that did not build", []string{"fail "}, true, false, "0 passed, 1 failed, 0 skipped", "these tests failed:\n  p, outside of its tests\n"},
 		{"a panic", []string{"run A", "output A panic: nil map", "fail "}, true, false, "0 passed, 1 failed, 0 skipped", "panic: nil map"},
 		{"nothing ran", []string{"pass "}, true, false, "0 passed, 0 failed, 0 skipped", "no test ran"},
 		{"all was skipped", []string{"run A", "output A a_test.go:1: kernel: not in -short", "skip A"}, false, false, "0 passed, 0 failed, 1 skipped", "no test ran"},

@@ -98,7 +98,7 @@ const annotated steps.Class = 'P'
 
 // Steps finds the steps of every process of the dataset. It leaves the table
 // timeline_step in memory for queries: step_id, pid, tid, kind, number, begin_ns,
-// end_ns, until_ns (where its period ends), whole.
+// end_ns, until_ns (where its period ends), whole, weight (for how many it stands).
 func Steps(ctx context.Context, db *dataset.DB) ([]Thread, error) {
 	byThread, order, err := anchors(ctx, db)
 	if err != nil {
@@ -271,7 +271,7 @@ func ranks(ctx context.Context, db *dataset.DB, threads []Thread) error {
 // keep makes the table timeline_step.
 func keep(ctx context.Context, db *dataset.DB, threads []Thread) error {
 	err := db.Exec(ctx, `CREATE OR REPLACE TEMP TABLE timeline_step (step_id BIGINT, pid INTEGER, tid INTEGER,
-		kind VARCHAR, anchors VARCHAR, number BIGINT, begin_ns BIGINT, end_ns BIGINT, until_ns BIGINT, whole BOOLEAN)`)
+		kind VARCHAR, anchors VARCHAR, number BIGINT, begin_ns BIGINT, end_ns BIGINT, until_ns BIGINT, whole BOOLEAN, weight DOUBLE)`)
 	if err != nil {
 		return err
 	}
@@ -286,8 +286,8 @@ func keep(ctx context.Context, db *dataset.DB, threads []Thread) error {
 	}
 	for _, t := range threads {
 		for _, s := range t.Steps {
-			values = append(values, fmt.Sprintf("(%d,%d,%d,'%s','%s',%d,%d,%d,%d,true)",
-				s.ID, t.PID, t.TID, s.Kind, s.Anchors, s.Number, s.Begin, s.End, s.Until()))
+			values = append(values, fmt.Sprintf("(%d,%d,%d,'%s','%s',%d,%d,%d,%d,true,%g)",
+				s.ID, t.PID, t.TID, s.Kind, s.Anchors, s.Number, s.Begin, s.End, s.Until(), s.Weight))
 			if len(values) == 2000 {
 				if err := flush(); err != nil {
 					return err

@@ -47,7 +47,7 @@ var breakdown = view{
 }
 
 var overlap = view{
-	name: "overlap", needs: deviceRows + ", with collectives",
+	name: "overlap", needs: "collectives on devices: import a trace of torch.profiler or Nsight Systems of a job that communicates there",
 	columns: []Column{{Name: "device"}, {Name: "communication_ms"}, {Name: "overlapped_ms"}, {Name: "overlapped_percent", Share: true}, {Name: "exposed_ms"}},
 	sql: `SELECT ` + who + `, communication / 1e6, overlap / 1e6, 100 * overlap / communication, exposed_communication / 1e6
 		FROM (` + Sweep("picked") + `) s LEFT JOIN process p USING (session_id, pid) WHERE communication > 0 ORDER BY p.rank NULLS LAST, s.pid, device_id`,
@@ -110,7 +110,7 @@ var queue = view{
 				longest = i
 			}
 		}
-		return fmt.Sprintf("The longest queue, of stream %s of %s, has %s launches that have not begun; at %d the host blocks.", t.text(longest, 1), t.text(longest, 0), t.text(longest, 4), blocked)
+		return fmt.Sprintf("Launches that have not begun, at most: %s, on stream %s of %s; at %d the host blocks.", t.text(longest, 4), t.text(longest, 1), t.text(longest, 0), blocked)
 	},
 }
 

@@ -17,7 +17,8 @@ import (
 // ErrUntold is wrapped where the dataset lacks what a view needs.
 var ErrUntold = errors.New("cannot be told")
 
-// Column of a view. Share columns are percentages that a picture is drawn of.
+// Column of a view. Share columns are percentages that a picture is drawn of: one bar of
+// all of them.
 type Column struct {
 	Name  string
 	Share bool
@@ -30,6 +31,8 @@ type Table struct {
 	Columns  []Column
 	Rows     [][]any // string, int64, float64 or nil, one for each column
 	LeftOut  string  // on how much it is computed
+	// Estimated: rows stand for more than was recorded, and counts and totals are scaled.
+	Estimated bool
 }
 
 // Options of a view.
@@ -45,6 +48,7 @@ type view struct {
 	columns     []Column
 	sql         string
 	sentence    func(t *Table) string
+	estimated   func(t *Table) bool // nil: rows are never more than they are
 }
 
 const deviceRows = "work on devices: import a trace of torch.profiler or Nsight Systems"
@@ -109,6 +113,7 @@ func (v view) build(ctx context.Context, db *dataset.DB, o Options) (*Table, err
 		return nil, fmt.Errorf("%s %w: the dataset lacks %s", v.name, ErrUntold, v.needs)
 	}
 	t.Sentence = v.sentence(t)
+	t.Estimated = v.estimated != nil && v.estimated(t)
 	return t, nil
 }
 

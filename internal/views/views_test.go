@@ -1,7 +1,9 @@
 package views
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/importer"
+	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
 // kernels makes a dataset of a trace in which each kernel has a launch that takes
@@ -87,4 +90,84 @@ func TestAnOutlierIsFarFromItsMedianAndAloneAtThat(t *testing.T) {
 		rows = append(rows, [5]any{i * 300, i*300 + 10, took, 7, "ncclDevKernel_AllReduce"})
 	}
 	want(t, kernels(t, rows...), "collectives", 0, nil, 20, nil, 100.0, 0.101, nil, 0.18, 1)
+}
+
+// TestRegionsOfSlicesStandForAll: a row of a slice counts for as many as it stands for.
+func TestRegionsOfSlicesStandForAll(t *testing.T) {
+	j := scripted.New()
+	for range 6 {
+		j.Call("scope", "", "Block", 1_000_000)
+	}
+	j.Weight = 5
+	for range 4 {
+		j.Call("scope", "", "Head", 500_000)
+	}
+	db, err := dataset.Open(scripted.Write(t, j))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	want(t, db, "modules", 0, "Head", 20, 10.0, 62.5, 0.5, nil, 0.5, 0, nil, 4)
+	want(t, db, "modules", 1, "Block", 6, 6.0, 37.5, nil, nil, nil, nil, nil, 6)
+	v, err := Build(t.Context(), db, "modules", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, data bytes.Buffer
+	if err := v.WriteText(&text, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewEncoder(&data).Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "estimated: ") || !strings.Contains(data.String(), `"estimated":true`) {
+		t.Errorf("nothing says that counts are estimates:\n%s\n%s", text.String(), data.String())
+	}
+	if strings.Contains(text.String(), "percent") {
+		t.Errorf("a header has a unit in letters:\n%s", text.String())
+	}
+}
+
+// TestABarHasAllShares, none longer than it may be, and a name of its own.
+func TestABarHasAllShares(t *testing.T) {
+	for _, c := range []struct {
+		shares []float64
+		want   string
+	}{
+		{[]float64{50}, strings.Repeat("█", 10)},
+		{[]float64{60, 30, 10}, strings.Repeat("█", 12) + strings.Repeat("▒", 6) + "░░"},
+		{[]float64{33.3, 33.3, 33.4}, strings.Repeat("█", 7) + strings.Repeat("▒", 6) + strings.Repeat("░", 7)},
+		{[]float64{90, 90}, strings.Repeat("█", 18) + "▒▒"},
+		{[]float64{-5}, ""},
+	} {
+		if got := bar(c.shares); got != c.want {
+			t.Errorf("%v: %q, want %q", c.shares, got, c.want)
+		}
+	}
+	db := kernels(t, [5]any{0, 10, 20, 7, "a"}, [5]any{60, 70, 30, 7, "b"})
+	for _, view := range []string{"breakdown", "launches"} {
+		v, err := Build(t.Context(), db, view, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := v.WriteText(&text, 0); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, cell := range strings.Split(strings.Split(text.String(), "\n")[2], "│") {
+			if cell = strings.TrimSpace(cell); cell != "" && seen[cell] {
+				t.Errorf("%s: two columns are called %q", view, cell)
+			}
+			seen[cell] = true
+		}
+	}
+}
+
+// TestOverlapSaysThatCollectivesAreMissing of a trace that has devices.
+func TestOverlapSaysThatCollectivesAreMissing(t *testing.T) {
+	_, err := Build(t.Context(), kernels(t, [5]any{0, 10, 20, 7, "a"}), "overlap", Options{})
+	if !errors.Is(err, ErrUntold) || !strings.Contains(err.Error(), "lacks collectives on devices") {
+		t.Error(err)
+	}
 }

@@ -17,7 +17,7 @@ import (
 // MarshalJSON writes the rows as objects, in the order of the columns.
 func (t *Table) MarshalJSON() ([]byte, error) {
 	var out strings.Builder
-	head, err := json.Marshal(map[string]any{"view": t.View, "sentence": t.Sentence, "computed_on": t.LeftOut})
+	head, err := json.Marshal(map[string]any{"view": t.View, "sentence": t.Sentence, "computed_on": t.LeftOut, "estimated": t.Estimated})
 	if err != nil {
 		return nil, err
 	}
@@ -47,34 +47,58 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 const barWidth = 20
 
 // units are those of columns, which JSON has in letters.
-var units = strings.NewReplacer("_percent", " %", "_us", " µs")
+var units = strings.NewReplacer("_percent", " %", "percent", "%", "_us", " µs")
+
+// shades are of the shares of a bar, the first first.
+var shades = []string{"█", "▒", "░"}
+
+// bar draws the shares of a row.
+func bar(shares []float64) string {
+	var drawn strings.Builder
+	sum, at := 0.0, 0
+	for i, v := range shares {
+		// By where each ends, so that all of them are never longer than the bar.
+		sum += max(v, 0)
+		to := min(barWidth, int(math.Round(sum/100*barWidth)))
+		drawn.WriteString(strings.Repeat(shades[i%len(shades)], to-at))
+		at = to
+	}
+	return drawn.String()
+}
 
 // WriteText writes the sentence and the table, of its first top rows (0 is all), with
-// the last share as a bar.
+// the shares as a bar.
 func (t *Table) WriteText(w io.Writer, top int) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s\n", printable.Text(t.Sentence))
 	if t.LeftOut != "" {
 		fmt.Fprintf(out, "%s\n", t.LeftOut)
 	}
+	if t.Estimated {
+		fmt.Fprintln(out, "estimated: recorded are the rows that slices saw; count, total and share are those scaled to the whole run")
+	}
 	rows := table.NewWriter()
 	rows.SetStyle(table.StyleLight)
 	rows.Style().Format.Header = text.FormatDefault
 	rows.SuppressTrailingSpaces()
-	header, share := table.Row{}, -1
+	header, shares, legend := table.Row{}, []int{}, []string{}
 	var aligned []table.ColumnConfig
 	for i, c := range t.Columns {
 		header = append(header, strings.ReplaceAll(units.Replace(c.Name), "_", " "))
 		if c.Share {
-			share = i
+			legend = append(legend, shades[len(shares)%len(shades)]+" "+strings.TrimSpace(strings.ReplaceAll(strings.TrimSuffix(c.Name, "percent"), "_", " ")))
+			shares = append(shares, i)
 		}
 		if i > 0 {
 			aligned = append(aligned, table.ColumnConfig{Number: i + 1, Align: text.AlignRight})
 		}
 	}
 	rows.SetColumnConfigs(aligned)
-	if share >= 0 {
-		header = append(header, strings.TrimSpace(header[share].(string)))
+	if len(shares) == 1 {
+		legend[0] = "of 100 %"
+	}
+	if len(shares) > 0 {
+		header = append(header, strings.Join(legend, " "))
 	}
 	rows.AppendHeader(header)
 	shown := len(t.Rows)
@@ -86,9 +110,12 @@ func (t *Table) WriteText(w io.Writer, top int) error {
 		for _, v := range row {
 			cells = append(cells, cell(v))
 		}
-		if share >= 0 {
-			v, _ := row[share].(float64)
-			cells = append(cells, strings.Repeat("█", max(0, min(barWidth, int(math.Round(v/100*barWidth))))))
+		if len(shares) > 0 {
+			parts := make([]float64, len(shares))
+			for i, k := range shares {
+				parts[i], _ = row[k].(float64)
+			}
+			cells = append(cells, bar(parts))
 		}
 		rows.AppendRow(cells)
 	}

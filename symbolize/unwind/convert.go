@@ -17,6 +17,10 @@ var machines = map[elf.Machine]machine{
 	elf.MachineARM64:  {elf.MachineARM64, 31, 29, 30},
 }
 
+// rdi is where glibc's vfork keeps its return address on x86-64: parent and child have one
+// stack. Both are there for as long as the child takes to call exec.
+const rdi = 5
+
 func (m *machine) base(register uint64) (Base, bool) {
 	switch {
 	case register == m.sp:
@@ -43,7 +47,8 @@ const (
 	sameValue
 	atOffset     // at CFA + offset
 	atExpression // at the address that the expression gives
-	elsewhere    // in another register, or computed
+	inRegister   // in the register of that number
+	elsewhere    // computed
 )
 
 type place struct {
@@ -198,7 +203,9 @@ func (m *interpreter) executeRegister(op byte, r *reader) bool {
 		m.set(register, place{how: undefined})
 	case cfaSameValue:
 		m.set(register, place{how: sameValue})
-	case cfaRegister, cfaValOffset:
+	case cfaRegister:
+		m.set(register, place{how: inRegister, offset: int64(r.uleb())})
+	case cfaValOffset:
 		r.uleb()
 		m.set(register, place{how: elsewhere})
 	case cfaValOffsetSF:
@@ -287,6 +294,8 @@ func (m *machine) returnAddress(r *Rule, p *place) bool {
 		r.ReturnAddress = Link
 	case arm && p.how == atOffset && fits(p.offset) && r.Kind == Offset:
 		r.Aux = int32(p.offset)
+	case !arm && p.how == inRegister && p.offset == rdi:
+		r.ReturnAddress = Link
 	case !arm && p.how == atOffset && p.offset == -8:
 	default:
 		return false

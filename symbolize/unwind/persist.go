@@ -51,6 +51,9 @@ const inferredKey = "-inferred3"
 // entryKey sets the dynamic linker's tables that know its entry apart from those before.
 const entryKey = "-entry"
 
+// vforkKey sets the tables of the library that has vfork apart from those before it had a rule.
+const vforkKey = "-vfork"
+
 // Table returns the file's table, from the cache or, compiled now, into it. A
 // file that somebody may be writing is compiled each time. That the cache can not
 // be written is no error. The errors are Compile's.
@@ -72,6 +75,9 @@ func (c Cache) Table(e *elf.File) (*Table, error) {
 			key += inferredKey
 			if isLinker(e) {
 				key += entryKey
+			}
+			if e.Exports("vfork") {
+				key += vforkKey
 			}
 		}
 	})

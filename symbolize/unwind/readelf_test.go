@@ -290,6 +290,8 @@ func oracleRule(t *testing.T, line oracleLine, signal bool, expressions []oracle
 	case "u":
 		r.ReturnAddress = End
 	case "c-8":
+	case "r5(rdi)":
+		r.ReturnAddress = Link
 	default:
 		return Rule{Kind: Expression}
 	}

@@ -57,7 +57,7 @@ type ReturnAddress uint8
 // The places of a return address.
 const (
 	Saved ReturnAddress = iota // at CFA - 8; on arm64 at CFA + Aux
-	Link                       // in the link register
+	Link                       // in the link register; on x86-64 in rdi, as vfork has it
 	End                        // undefined: the outermost frame
 )
 

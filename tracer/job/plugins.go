@@ -93,6 +93,10 @@ func (p *plugins) retryPlugins(t *traced) error {
 		}
 		delete(t.plugins, id)
 		w.hook.CloseIfAny()
+		if errors.Is(err, process.ErrExited) {
+			w.source.Close() // its exit is on the way
+			continue
+		}
 		if err != nil {
 			w.source.Close()
 			p.job.warnOf("library", w.library.Path, 1, "%v", err)

@@ -3,8 +3,11 @@ package process
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
@@ -14,13 +17,35 @@ import (
 // much work each time they are read.
 const MaxMaps = 16 << 20
 
-// readMaps reads maps up to the limit, in whole lines.
-func readMaps(path string) (maps []byte, cut bool, err error) {
-	maps, err = procfile.Read(path, MaxMaps)
-	if len(maps) == MaxMaps {
-		return maps[:bytes.LastIndexByte(maps, '\n')+1], true, err
+// maxLooks bounds how often maps are looked at that went meanwhile.
+const maxLooks = 100
+
+// readMaps reads maps up to the limit, in whole lines. Its error is ESRCH where there are
+// none: of a process that ends, its memory goes before it is a zombie.
+func (f FS) readMaps(pid int) (maps []byte, cut bool, err error) {
+	path := f.pidPath(pid, "maps")
+	for range maxLooks {
+		maps, lasted, err := procfile.ReadLasting(path, MaxMaps)
+		if err != nil {
+			return nil, false, err
+		}
+		if lasted && len(maps) == MaxMaps {
+			return maps[:bytes.LastIndexByte(maps, '\n')+1], true, nil
+		}
+		if lasted {
+			return maps, false, nil
+		}
+		// They may have given way to another program's, and on a busy machine those to a
+		// third's before this has the CPU again: how often they went says nothing.
+		s, err := f.stat(pid)
+		if err != nil {
+			return nil, false, err
+		}
+		if s.exiting() || s.exited() || s.kernelThread() {
+			break
+		}
 	}
-	return maps, false, err
+	return nil, false, &fs.PathError{Op: "read", Path: path, Err: unix.ESRCH}
 }
 
 // leftOut is what of a process is beyond the limits, as it was last looked at.
@@ -35,14 +60,11 @@ func (p *Process) LeftOut() (mapsCut bool, files int) {
 // readMaps reads the lines of the maps; ErrExited where the process has none any
 // more, and vanished's errors.
 func (p *Process) readMaps() ([]byte, error) {
-	maps, cut, err := readMaps(p.path("maps"))
+	maps, cut, err := p.fs.readMaps(p.PID)
 	if err != nil {
 		return nil, vanished(p.PID, "reading the maps", err)
 	}
 	atomic.StoreInt64(&p.left.mapsCut, int64(map[bool]int{true: 1}[cut]))
-	if len(maps) == 0 && !p.Alive() {
-		return nil, &Error{PID: p.PID, Reason: ErrExited}
-	}
 	return maps, nil
 }
 
@@ -150,7 +172,7 @@ func (f FS) Mappers(device Device, inode uint64) ([]int, error) {
 	wanted := []byte(" " + device.String() + " " + strconv.FormatUint(inode, 10) + " ")
 	var found []int
 	for _, pid := range pids {
-		maps, cut, err := readMaps(f.pidPath(pid, "maps"))
+		maps, cut, err := f.readMaps(pid)
 		if err == nil && (cut || mapsExecutable(maps, wanted)) { // it may, beyond
 			found = append(found, pid)
 		}

@@ -91,6 +91,9 @@ func parseStat(b []byte) (stat, error) {
 
 func (s stat) kernelThread() bool { return s.flags&0x00200000 != 0 } // PF_KTHREAD
 
+// exiting: its memory has gone, or will.
+func (s stat) exiting() bool { return s.flags&0x4 != 0 } // PF_EXITING
+
 func (s stat) exited() bool { return s.state == 'Z' || s.state == 'X' || s.state == 'x' }
 
 // inExec reports whether the process is between the end of its old program and

@@ -3,8 +3,10 @@ package procfile
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -45,5 +47,26 @@ func TestReadErrorsAreThoseOfTheFile(t *testing.T) {
 		if of := new(fs.PathError); !errors.Is(err, want) || !errors.As(err, &of) || of.Path != path {
 			t.Errorf("%s: %v, want %v", path, err, want)
 		}
+	}
+}
+
+func TestReadOfWhatHasGoneDidNotLast(t *testing.T) {
+	ended := exec.Command("true")
+	if err := ended.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer ended.Wait()
+	maps := fmt.Sprintf("/proc/%d/maps", ended.Process.Pid)
+	for {
+		content, lasted, err := ReadLasting(maps, 0)
+		if !lasted { // a zombie has the file, and nothing in it
+			break
+		}
+		if err != nil || !bytes.Contains(content, []byte("[vdso]")) && !bytes.Contains(content, []byte("[stack]")) {
+			t.Fatalf("it lasted, and is %q, %v", content, err)
+		}
+	}
+	if content, lasted, err := ReadLasting("/proc/self/maps", 0); err != nil || !lasted || !bytes.Contains(content, []byte("[vdso]")) {
+		t.Errorf("of this process: %d bytes, lasted: %v, %v", len(content), lasted, err)
 	}
 }

@@ -318,6 +318,7 @@ func (w *standing) interrupted() Outcome {
 		register := func(n int) uint64 { return binary.LittleEndian.Uint64(context[8*n:]) }
 		w.goTo(register(16), register(15), register(10), true)
 		w.registers[unwind.R10], w.registers[unwind.R13] = register(2), register(5)
+		w.lr, w.link = register(8), true
 	}
 	if w.registers[unwind.SP] > sp { // on a signal stack of its own the order begins anew
 		w.foundCFA(w.registers[unwind.SP])

@@ -47,6 +47,10 @@ func TreeCommand() *urfave.Command {
 	}
 }
 
+// weighted are the metrics of rows that slices record, which stand for others; samples are
+// taken all the time.
+var weighted = []string{"host_ns", "device_ns", "bytes"}
+
 func runTree(c *urfave.Context, db *dataset.DB) error {
 	metric := c.String("metric")
 	if metric != "" && !slices.Contains(calltree.Names(), metric) {
@@ -82,6 +86,9 @@ func runTree(c *urfave.Context, db *dataset.DB) error {
 	} else {
 		if checks.LeftOut > 0 {
 			fmt.Fprintln(c.App.Writer, checks.Sentence())
+		}
+		if said := checks.Estimated(); said != "" && slices.Contains(weighted, metric) {
+			fmt.Fprintf(c.App.Writer, "%s (query --example estimates: how far off they may be)\n", said)
 		}
 		if metric == "host_ns" { // of calls that probes saw; the others have no probes in them
 			threads, err := timeline.Steps(c.Context, db)
