@@ -17,6 +17,7 @@
 #include "unwind_state.h"
 #include "unwind_lookup.h"
 #include "unwind_cache.h"
+#include "unwind_probe.h"
 
 /* Each frame takes a step, each return probe in the way another. */
 #define NATIVE_STEPS (MAX_NATIVE_FRAMES + 32)
@@ -24,10 +25,8 @@
 #define CFA_UNKNOWN 0xffffffffU
 
 #if defined(__TARGET_ARCH_arm64)
-#define ENTRY_STACK(cfa) (cfa)
 #define RETURN_SLOT(cfa, rule) ((cfa) + (rule)->aux)
 #else
-#define ENTRY_STACK(cfa) ((cfa) - 8)
 #define RETURN_SLOT(cfa, rule) ((cfa) - 8)
 #endif
 
@@ -45,35 +44,6 @@ static __always_inline void goes_by_register(struct native_scratch *s, __u32 reg
 	else if (s->fp_word != FP_ON_TRAIL)
 		trail_add(&s->trail, s->fp_word);
 	s->fp_word = FP_ON_TRAIL;
-}
-
-/*
- * The pc is in no file. Puts the address there that a return probe replaced, or
- * that is being single-stepped elsewhere. The probes are met in the order in
- * which they are pending, innermost first; what lies below the stack pointer
- * was left by longjmp.
- */
-static __noinline int repair(struct native_scratch *s, __u32 frames)
-{
-	struct pending_return r = {};
-
-	s->trail.broken = 1;
-	if (!in_probe_page_at(s->pc))
-		return s->pc == 0 && frames ? NATIVE_END : NATIVE_NO_MAPPING;
-	if (frames == 0) {
-		s->pc = stepped_address_at();
-		if (in_probe_page_at(s->pc))
-			return NATIVE_RETURN_PROBE;
-	} else {
-		__u64 stack = ENTRY_STACK(s->reg[UNWIND_SP]);
-
-		if (!next_return_at(s, &r) || r.stack > stack)
-			return NATIVE_RETURN_PROBE;
-		if (r.stack == stack)
-			s->pc = r.address;
-	}
-	s->flags |= NATIVE_REPAIRED;
-	return NATIVE_GOES_ON;
 }
 
 static __always_inline void found_cfa(struct native_stack *out, struct native_frame *f, __u64 cfa)
@@ -476,7 +446,7 @@ static __always_inline int native_step(struct native_scratch *s, struct native_s
 	if (m->file == UNWIND_NO_FILE || offset >> 12 >= m->pages) {
 		s->vma.key = key;
 		if (!find_vma_at(&s->vma))
-			return repair(s, n);
+			return repair(s, out);
 		s->trail.broken = 1;
 		s->wanted |= !s->untold;
 		s->file = s->vma.found.file;

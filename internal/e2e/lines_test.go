@@ -121,14 +121,15 @@ func TestOperatorsAndAllocationsHaveALine(t *testing.T) {
 
 // trainersStepsAndStacks: a job like a trainer library's, whose steps have two backward
 // passes each, is told from its evaluations (not on 1.13, which has backward passes alone),
-// and its stacks are whole, as deep as they are.
+// and its stacks are whole. How deep the deepest is that a sample falls on is luck (56 to
+// 71 frames in ten runs); a walk that gave up early would not pass for complete.
 func trainersStepsAndStacks(t *testing.T, r *harness.Recording, v harness.Torch) {
 	t.Helper()
 	row := r.Rows(t, `SELECT count(*), count(*) FILTER (status = 'complete'), max(len(frames))
 		FROM sample JOIN stack USING (stack_id) WHERE ts_ns >= (SELECT min(ts_ns) FROM span WHERE layer = 'autograd')`)[0]
 	all, complete, deepest := harness.Integer(t, row[0]), harness.Integer(t, row[1]), harness.Integer(t, row[2])
 	t.Logf("%d samples with a stack, %d complete, the deepest of %d frames", all, complete, deepest)
-	if all < 20 || float64(complete) < 0.97*float64(all) || deepest < 60 {
+	if all < 20 || float64(complete) < 0.97*float64(all) || deepest < 48 {
 		t.Errorf("of %d samples with a stack %d are complete, the deepest of %d frames", all, complete, deepest)
 	}
 	if v != harness.PyPI {

@@ -228,35 +228,6 @@ func (w *standing) step() Outcome {
 // unknownCFA is CFA_UNKNOWN.
 const unknownCFA = ^uint32(0)
 
-// repair puts the address in place that a return probe replaced.
-func (w *standing) repair() Outcome {
-	const page = ^uint64(4095)
-	frames := len(w.out.Frames)
-	if w.start.ProbePage == 0 || w.code(w.pc)&page != w.code(w.start.ProbePage)&page {
-		if w.pc == 0 && frames > 0 {
-			return ended
-		}
-		return Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_MAPPING)
-	}
-	if frames == 0 || w.pending >= len(w.start.Pending) {
-		return byReturnProbe
-	}
-	stack := w.registers[unwind.SP]
-	if w.machine != elf.MachineARM64 {
-		stack -= 8
-	}
-	next := w.start.Pending[w.pending]
-	w.pending++
-	if next.Stack > stack {
-		return byReturnProbe
-	}
-	if next.Stack == stack {
-		w.pc = next.Address
-	}
-	w.flags |= uint32(bpf.SampleNativeFlagNATIVE_REPAIRED)
-	return goesOn
-}
-
 func (w *standing) foundCFA(cfa uint64) {
 	if d := cfa - w.out.SP; d < uint64(unknownCFA) {
 		w.out.Frames[len(w.out.Frames)-1].Cfa = uint32(d)
