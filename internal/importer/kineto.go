@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -89,6 +90,10 @@ func (k *kineto) read(ctx context.Context, brief bool, h handler, progress func(
 		in = z
 	}
 	p := &kinetoPass{kineto: k, brief: brief, h: h, calls: calls{}, kernels: kernels{}, texts: map[string]string{}}
+	in, err = withoutMark(in)
+	if err != nil {
+		return fmt.Errorf("%s %w: %w", k.path, ErrFormat, err)
+	}
 	s := newScanner(ctx, in)
 	k.events = 0
 	p.each = func(v []byte) error {
@@ -109,10 +114,27 @@ func (k *kineto) read(ctx context.Context, brief bool, h handler, progress func(
 		}
 		return fmt.Errorf("%s %w (after %d events): %w", k.path, ErrFormat, k.events, err)
 	}
+	p.leave(beginAlone, p.pairs.count)
 	if !p.found {
 		return fmt.Errorf("%s %w: it has no traceEvents, so it is no trace", k.path, ErrFormat)
 	}
 	return nil
+}
+
+// byteOrderMark is what some editors and exporters begin a file in UTF-8 with.
+const byteOrderMark = "\ufeff"
+
+// withoutMark skips a byte order mark.
+func withoutMark(in io.Reader) (io.Reader, error) {
+	head := make([]byte, len(byteOrderMark))
+	n, err := io.ReadFull(in, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	if string(head[:n]) == byteOrderMark {
+		return in, nil
+	}
+	return io.MultiReader(bytes.NewReader(head[:n]), in), nil
 }
 
 // errStopped is wrapped by errors that are not the file's.
@@ -127,6 +149,7 @@ type kinetoPass struct {
 	calls   calls
 	kernels kernels
 	texts   map[string]string // of names and shapes, each kept once
+	pairs   pairs
 	row     row
 }
 
@@ -267,10 +290,10 @@ func (p *kinetoPass) event(object []byte) error {
 			p.metadata(&f)
 		}
 	case 'C', 'c', 'v', 'P', 'R':
+	case 'B', 'E':
+		return p.paired(&f)
 	default:
-		if p.brief {
-			p.left["ph "+string(f.ph)]++
-		}
+		p.leave("ph "+string(f.ph), 1)
 	}
 	return nil
 }
