@@ -43,6 +43,8 @@ def doze(seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--cpu-seconds", type=float,
+                        help="as many rounds as take this much processor time, however fast the machine is")
     parser.add_argument("--sleep", type=float, default=0.02)
     joblib.waiting(parser)
     args = parser.parse_args()
@@ -53,7 +55,9 @@ def main():
     spent = collections.Counter()
     sleeps = []
     begin = joblib.clocks()
-    for _ in range(args.rounds):
+    rounds = 0
+    while sum(spent.values()) < args.cpu_seconds * 1e9 if args.cpu_seconds else rounds < args.rounds:
+        rounds += 1
         for function, units in work:
             start = time.thread_time_ns()
             function(units)
