@@ -166,9 +166,9 @@ func TestALaunchIsInsideTheOperatorThatMadeIt(t *testing.T) {
 // older than the recording.
 func TestStubsRecordedFromBeforeTheirStart(t *testing.T) {
 	harness.Beside(t, "libcuda", "hip", "nccl", "level_zero", "neuron")
-	for _, c := range []struct{ runtime, groups, program string }{
-		{"cuda", cudaGroups, "cudacalls"}, {"hip", hipGroups, "hipcalls"}, {"nccl", "nccl", "ncclcalls"},
-		{"level_zero", levelZeroGroups, "levelzerocalls"}, {"neuron", neuronGroups, "nrtcalls"},
+	for _, c := range []struct{ runtime, groups, program, library string }{
+		{"cuda", cudaGroups, "cudacalls", "/libcuda.so"}, {"hip", hipGroups, "hipcalls", "/libamdhip64.so"}, {"nccl", "nccl", "ncclcalls", "/libnccl.so"},
+		{"level_zero", levelZeroGroups, "levelzerocalls", "/libze_loader.so"}, {"neuron", neuronGroups, "nrtcalls", "/libnrt.so"},
 	} {
 		t.Run(c.runtime, func(t *testing.T) {
 			program := stub(t, c.program)
@@ -179,7 +179,7 @@ func TestStubsRecordedFromBeforeTheirStart(t *testing.T) {
 			line := append([]string{harness.Binary, "run", "--output", dataset, "--probe", c.groups}, harness.Unbudgeted...)
 			job := harness.Start(t, append(line, "--", program, "all", "wait")...)
 			job.Line(t, "ready ")
-			time.Sleep(2 * time.Second) // the libraries are there, and get their probes
+			becomesProbed(t, job.ReadyPID(t), c.library, strings.Split(c.groups, ",")...) // which 'run' does not wait for
 			job.GoOn(t)
 			if code, err := job.Wait(); err != nil || code != 0 {
 				t.Fatalf("%s: exit code %d, %v\n%s", job, code, err, job.Transcript())

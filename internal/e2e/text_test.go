@@ -120,17 +120,18 @@ func (x text) becomes(t *testing.T, probed bool) {
 
 // becomesProbed waits until every entry is probed that the tracer plans for a library of
 // a process. The ends go in before the entries, and the entries of one program before
-// those of another: that one function is probed says nothing of the others.
-func becomesProbed(t *testing.T, pid int, library string) {
+// those of another: that one function is probed says nothing of the others. The groups are
+// those that --probe names; without any all are meant.
+func becomesProbed(t *testing.T, pid int, library string, groups ...string) {
 	t.Helper()
-	for _, x := range entryTexts(t, pid, library) {
+	for _, x := range entryTexts(t, pid, library, groups) {
 		x.becomes(t, true)
 	}
 }
 
 // entryTexts are the first bytes of the sites at which the calls of a library are seen
 // to begin: as many as a breakpoint changes.
-func entryTexts(t *testing.T, pid int, library string) (texts []text) {
+func entryTexts(t *testing.T, pid int, library string, names []string) (texts []text) {
 	t.Helper()
 	p, err := process.Open(pid)
 	if err != nil {
@@ -140,7 +141,7 @@ func entryTexts(t *testing.T, pid int, library string) (texts []text) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, err := tracer.SelectGroups(tracer.LevelWindow, nil)
+	groups, err := tracer.SelectGroups(tracer.LevelWindow, names)
 	if err != nil {
 		t.Fatal(err)
 	}
