@@ -152,11 +152,11 @@ func (l *loader) readSpans() error {
 	if err := l.db.Row(l.ctx, "SELECT min(ts_ns), max(ts_ns), count(*) FILTER (layer = 'device') > 0 FROM good_span", nil, &first, &last, &l.devices); err != nil {
 		return err
 	}
-	without, err := l.leftOut()
+	instead, err := l.db.Instead(l.ctx, "SELECT session_id, span_id, stands_ns FROM left_out")
 	if err != nil {
 		return err
 	}
-	scan := dataset.Scan{Table: "span", Columns: spanColumns, Without: without, Before: func(b *dataset.Batch, i, k int) bool {
+	scan := dataset.Scan{Table: "span", Columns: spanColumns, Instead: instead, Before: func(b *dataset.Batch, i, k int) bool {
 		if x, y := b.Columns[spanDuration][i], b.Columns[spanDuration][k]; x != y {
 			return x > y
 		}
@@ -183,24 +183,6 @@ func (l *loader) readSpans() error {
 		t.close(1<<63 - 1)
 	}
 	return nil
-}
-
-// leftOut are the rows that lint left out.
-func (l *loader) leftOut() (map[dataset.Row]bool, error) {
-	rows, err := l.db.Query(l.ctx, "SELECT session_id, span_id FROM left_out")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	without := map[dataset.Row]bool{}
-	for rows.Next() {
-		var r dataset.Row
-		if err := rows.Scan(&r.Session, &r.ID); err != nil {
-			return nil, err
-		}
-		without[r] = true
-	}
-	return without, rows.Err()
 }
 
 func (l *loader) row(b *dataset.Batch, i int) {

@@ -54,7 +54,8 @@ type Scan struct {
 	From    int64            // rows from here on, in ns; 0 is all
 	Until   int64            // and before this; 0 is all
 	Of      map[Process]bool // rows of these alone; nil is all
-	Without map[Row]bool     // but these
+	// Instead are rows that have another duration_ns than theirs; with Absent they are left out.
+	Instead map[Row]int64
 	// Before says which of two rows of one time comes first; nil keeps them as they lie
 	// in the files.
 	Before func(b *Batch, i, k int) bool
@@ -85,7 +86,7 @@ func (db *DB) Scan(ctx context.Context, s Scan, f func(*Batch) error) (err error
 	if s.Of != nil {
 		s.Columns = append(slices.Clip(s.Columns), "session_id", "pid")
 	}
-	if len(s.Without) > 0 {
+	if len(s.Instead) > 0 {
 		s.Columns = append(slices.Clip(s.Columns), "session_id", "span_id")
 	}
 	if m.wanted, m.time, err = wanted(s); err != nil {
@@ -365,19 +366,26 @@ func (m *merge) settle(rows int) {
 	}
 }
 
-// choose leaves out, of the first rows, those that are not wanted. The columns that it
+// choose leaves out, of the first rows, those that are not wanted, and gives others the
+// durations that they have instead. The columns that it
 // goes by are the last ones.
 func (m *merge) choose(rows int) (kept int) {
-	if m.scan.Of == nil && len(m.scan.Without) == 0 {
+	if m.scan.Of == nil && len(m.scan.Instead) == 0 {
 		return rows
 	}
 	last, good := [2]int64{Absent, Absent}, false
+	duration := slices.IndexFunc(m.wanted, func(c wantedColumn) bool { return c.name == "duration_ns" })
 	for i := range rows {
 		at := len(m.wanted)
-		if len(m.scan.Without) > 0 {
+		if len(m.scan.Instead) > 0 {
 			at -= 2
-			if m.scan.Without[Row{m.out.Text(m.out.Columns[at][i]), m.out.Columns[at+1][i]}] {
-				continue
+			if ns, is := m.scan.Instead[Row{m.out.Text(m.out.Columns[at][i]), m.out.Columns[at+1][i]}]; is {
+				if ns == Absent {
+					continue
+				}
+				if duration >= 0 {
+					m.out.Columns[duration][i] = ns
+				}
 			}
 		}
 		if m.scan.Of != nil {

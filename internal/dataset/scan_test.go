@@ -135,12 +135,12 @@ func TestScanIsTheTableInOrderOfTime(t *testing.T) {
 	sameLines(t, "a part", asScanned(t, db, Scan{From: from, Until: until}), part)
 	of := map[Process]bool{{"s", 2}: true, {"another", 1}: true}
 	sameLines(t, "a process", asScanned(t, db, Scan{Of: of}), asQueried(t, db, "pid = 2"))
-	without := map[Row]bool{{"another", 5}: true}
+	without := map[Row]int64{{"another", 5}: Absent}
 	for i := int64(0); i < 200_000; i += 7 {
-		without[Row{"s", i}] = true
+		without[Row{"s", i}] = Absent
 	}
 	some := asQueried(t, db, "pid = 2 AND NOT (span_id < 200000 AND span_id % 7 = 0)")
-	sameLines(t, "less some rows", asScanned(t, db, Scan{Of: of, Without: without}), some)
+	sameLines(t, "less some rows", asScanned(t, db, Scan{Of: of, Instead: without}), some)
 	sameLines(t, "none", asScanned(t, db, Scan{From: scanStart + 1e18}), nil)
 }
 

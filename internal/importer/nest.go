@@ -2,9 +2,16 @@ package importer
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// Kinds of rows that are no Python function.
+const (
+	withFLOPs   = -1 // an operator
+	runtimeCall = -2
 )
 
 // nesting finds, over all rows of a file, who stands in whom on a thread, who
@@ -29,10 +36,12 @@ type nesting struct {
 	edges    map[[2]int32][]edge // forward to backward, by thread
 	from, to map[int64]int32     // their ends, by the file's id
 
-	crossing int // rows that end after the row that they began in
-	first    int64
-	last     int64
-	pids     map[int32]int
+	durations durations
+	crossing  int // rows that end after the row that they began in
+	first     int64
+	lastBegin int64
+	last      int64
+	pids      map[int32]int
 }
 
 // lane are the rows of a thread, in pieces: a slice that grows by doubling would
@@ -42,7 +51,7 @@ type lane struct{ pieces [][]place }
 type place struct {
 	start, end int64
 	row        int32 // of an allocation or free: its number from the end, -1, -2, …
-	frame      int32 // of a Python function, from 1; 0 is none, -1 an operator with FLOPs
+	frame      int32 // of a Python function, from 1; 0 is none, or a kind of row
 }
 
 const pieceRows = 1 << 14
@@ -51,7 +60,7 @@ func newNesting() *nesting {
 	return &nesting{
 		threads: map[[2]int32]*lane{}, launches: map[int64]int32{}, external: map[int64]int32{},
 		frames: map[string]int32{}, chainIDs: map[[2]int32]int32{}, first: 1<<63 - 1, pids: map[int32]int{},
-		edges: map[[2]int32][]edge{}, from: map[int64]int32{}, to: map[int64]int32{},
+		edges: map[[2]int32][]edge{}, from: map[int64]int32{}, to: map[int64]int32{}, durations: newDurations(),
 	}
 }
 
@@ -60,7 +69,7 @@ func (n *nesting) add(r *row) {
 	i := int32(n.rows)
 	n.rows++
 	end := r.start + max(r.duration, 0)
-	n.first = min(n.first, r.start)
+	n.first, n.lastBegin = min(n.first, r.start), max(n.lastBegin, r.start)
 	if r.duration >= 0 && r.duration < longest {
 		n.last = max(n.last, end)
 	}
@@ -68,6 +77,7 @@ func (n *nesting) add(r *row) {
 		return
 	}
 	n.pids[r.pid]++
+	n.durations.add(i, r)
 	switch r.call.Layer {
 	case "runtime":
 		if _, known := n.launches[r.correlation]; !known && r.correlation != 0 {
@@ -82,7 +92,9 @@ func (n *nesting) add(r *row) {
 	if r.call.Layer == "python" {
 		p.frame = n.frame(r.call.Name)
 	} else if r.candidate {
-		p.frame = -1
+		p.frame = withFLOPs
+	} else if r.call.Layer == "runtime" {
+		p.frame = runtimeCall
 	}
 	n.put([2]int32{r.pid, r.tid}, p)
 }
@@ -107,9 +119,6 @@ func (n *nesting) put(key [2]int32, p place) {
 	l.pieces[k] = append(l.pieces[k], p)
 }
 
-// longest is a duration that no row has: a week.
-const longest = 7 * 24 * 3600 * 1e9
-
 func (n *nesting) frame(name string) int32 {
 	if id := n.frames[name]; id != 0 {
 		return id
@@ -131,7 +140,8 @@ func (n *nesting) finish() {
 		all := slices.Concat(l.pieces...)
 		l.pieces = nil
 		delete(n.threads, key)
-		n.nest(all)
+		n.durations.mend(all, n.lastBegin-n.first)
+		n.nestMended(all)
 		for _, e := range n.edges[key] {
 			n.end(e, all)
 		}
@@ -161,10 +171,32 @@ func (n *nesting) end(e edge, sorted []place) {
 }
 
 type openRow struct {
-	end   int64
-	row   int32
-	chain int32
-	flops bool // it or a row around it has FLOPs
+	start, end int64
+	row        int32
+	chain      int32
+	flops      bool // it or a row around it has FLOPs
+	// mended rows end no earlier than what began in them, and have room until then for
+	// calls of the runtime.
+	mended bool
+	room   int64
+}
+
+// nestMended nests the rows of a thread, twice where the ends of some are not the file's:
+// which of them call the runtime is seen from their like.
+func (n *nesting) nestMended(all []place) {
+	crossing := n.crossing
+	n.nest(all)
+	if len(n.durations.mended) == 0 {
+		return
+	}
+	n.durations.learn(all, n.parents)
+	for _, p := range all {
+		if p.row >= 0 {
+			n.parents[p.row], n.counted[p.row] = -1, false
+		}
+	}
+	n.crossing = crossing
+	n.nest(all)
 }
 
 func (n *nesting) nest(all []place) {
@@ -174,6 +206,9 @@ func (n *nesting) nest(all []place) {
 	var stack []openRow
 	for _, p := range all {
 		for len(stack) > 0 && stack[len(stack)-1].end <= p.start {
+			if top := stack[len(stack)-1]; p.frame == runtimeCall && p.end <= top.room {
+				break
+			}
 			stack = stack[:len(stack)-1]
 		}
 		if p.row < 0 {
@@ -182,15 +217,28 @@ func (n *nesting) nest(all []place) {
 			}
 			continue
 		}
-		o := openRow{end: p.end, row: p.row}
+		o := openRow{start: p.start, end: p.end, row: p.row, mended: n.durations.mended[p.row]}
 		if len(stack) > 0 {
-			top := stack[len(stack)-1]
+			top, around := &stack[len(stack)-1], int64(math.MaxInt64)
+			if k := len(stack) - 2; k >= 0 {
+				around = stack[k].end
+			}
+			if end, is := n.durations.leaves(&p, top); is {
+				n.crossing++
+				p.end, o.end, o.mended = end, end, true
+			}
+			if top.mended && !o.mended && p.end > top.end {
+				top.end = min(p.end, around)
+			}
+			if o.mended {
+				o.room = min(p.start+n.durations.room(p.row), top.end)
+			}
 			n.parents[p.row] = top.row
 			o.chain, o.flops = top.chain, top.flops
 			// Files with whole microseconds let a row end up to one later than
 			// the one around it.
 			if p.end > top.end {
-				if p.end > top.end+1000 {
+				if p.end > top.end+1000 && !o.mended {
 					n.crossing++
 				}
 				o.end = top.end
@@ -198,7 +246,7 @@ func (n *nesting) nest(all []place) {
 		}
 		if p.frame > 0 {
 			o.chain = n.chainOf(o.chain, p.frame)
-		} else if p.frame < 0 && !o.flops {
+		} else if p.frame == withFLOPs && !o.flops {
 			o.flops, n.counted[p.row] = true, true
 		}
 		n.chains[p.row] = o.chain

@@ -1,9 +1,10 @@
 // Package lint says what must be true of a dataset before an answer is: which
 // rows cannot be, and why, and what is missing around those that can.
 //
-// Rows that cannot be are left out: after Run the connection has a view
-// good_span, which is span without them, and a table left_out with one row and
-// reason for each. Answers read good_span.
+// Rows that cannot be are left out: after Run the connection has a table left_out with
+// one row and reason for each. Their calls were made all the same: left_out.stands_ns is
+// what their like last, and the view good_span is span with that in place of their
+// durations, and without those that have no like. Answers read good_span.
 package lint
 
 import (
@@ -37,14 +38,16 @@ type Check struct {
 type Result struct {
 	Rows     int64   `json:"rows"`     // of table span
 	LeftOut  int64   `json:"left_out"` // of them
+	Replaced int64   `json:"replaced"` // of these, those that count as long as their like
 	Percent  float64 `json:"computed_on_percent"`
 	Reasons  []Check `json:"-"`
 	Checks   []Check `json:"checks"`
 	Imported bool    `json:"imported"`
 
-	// Without are the rows that were left out, for scans past good_span.
-	Without map[dataset.Row]bool `json:"-"`
-	devices bool                 // some rows are of devices
+	// Instead are the durations that stand for those that were left out, for scans past
+	// good_span; Absent where the row has none.
+	Instead map[dataset.Row]int64 `json:"-"`
+	devices bool                  // some rows are of devices
 }
 
 // Estimated says that counts and sums over rows are estimates, "" where each row is one call.
@@ -66,7 +69,16 @@ func (r *Result) Sentence() string {
 	for _, c := range r.Reasons {
 		why = append(why, fmt.Sprintf("%d %s", c.Count, c.Detail))
 	}
-	return fmt.Sprintf("computed on %s %% of rows; %d left out, because %s", percent(r.Percent), r.LeftOut, strings.Join(why, ", "))
+	s := fmt.Sprintf("computed on %s %% of rows; %d left out, because %s", percent(r.Percent), r.LeftOut, strings.Join(why, ", "))
+	switch {
+	case r.Replaced == 1 && r.LeftOut == 1:
+		s += "; its call counts with the median time of its like"
+	case r.Replaced == r.LeftOut:
+		s += "; their calls count with the median times of their like"
+	case r.Replaced > 0:
+		s += fmt.Sprintf("; the calls of %d of them count with the median times of their like", r.Replaced)
+	}
+	return s
 }
 
 // percent does not round up to 100.
@@ -90,15 +102,21 @@ var reasons = []struct{ name, detail, sql string }{
 	{"longer_than_recording", "are longer than the recording", `
 		SELECT session_id, span_id FROM span JOIN lint_window USING (session_id)
 		WHERE imported AND duration_ns > last_ns - first_ns + 1e9`},
+	{"longer_than_all_others", "last far longer than all other rows take from first to last", `
+		SELECT s.session_id, s.span_id FROM span s JOIN lint_window USING (session_id) JOIN (
+			SELECT session_id, max(ts_ns + duration_ns, 2)[-1] AS second_ns, count(*) AS n
+			FROM span ANTI JOIN left_out USING (session_id, span_id) GROUP BY ALL) o USING (session_id)
+		WHERE imported AND n >= 100 AND s.duration_ns > 20 * (second_ns - first_ns)`},
 	{"covers_others", "of a device last over later work of their stream and far longer than their like", `
 		SELECT session_id, span_id FROM lint_device
 		WHERE session_id || '/' || span_id NOT IN (SELECT session_id || '/' || span_id FROM left_out)
 			AND (alike >= 4 AND duration_ns > 20 * usual_ns AND ts_ns + duration_ns > second_ns AND launch_id IS DISTINCT FROM second_launch
 				OR alike < 4 AND ts_ns + duration_ns > eighth_ns AND launch_id IS DISTINCT FROM eighth_launch
 					AND duration_ns > 20 * usual_any_ns)`},
-	{"leaves_its_caller", "end long after the call that they were made in, and last far longer than their like", `
+	{"leaves_its_caller", "end long after the call that they were made in, and last far longer than their like or it", `
 		SELECT c.session_id, c.span_id FROM lint_host c JOIN span p ON p.session_id = c.session_id AND p.span_id = c.parent_id
-		WHERE c.duration_ns > 20 * c.usual_ns AND c.ts_ns + c.duration_ns > p.ts_ns + p.duration_ns + 1000000`},
+		WHERE c.duration_ns > 20 * coalesce(c.usual_ns, p.duration_ns) AND c.ts_ns + c.duration_ns > p.ts_ns + p.duration_ns + 1000000
+			AND (c.session_id, c.parent_id) NOT IN (SELECT (session_id, span_id) FROM left_out)`},
 }
 
 // prepare makes what the reasons look at. The window of a recording goes by
@@ -108,7 +126,7 @@ var prepare = []string{`
 	SELECT session_id, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns, bool_or(end_method = 'imported') AS imported,
 		bool_or(duration_ns % 1000 <> 0) AS fine, count(*) AS spans, count(*) FILTER (layer = 'device') AS device_rows
 	FROM span GROUP BY ALL`, `
-	CREATE OR REPLACE TEMP TABLE left_out (session_id VARCHAR, span_id BIGINT, reason VARCHAR)`,
+	CREATE OR REPLACE TEMP TABLE left_out (session_id VARCHAR, span_id BIGINT, reason VARCHAR, stands_ns BIGINT)`,
 }
 
 // prepareForeign is for rows of other tools and of devices.
@@ -130,8 +148,10 @@ var prepareForeign = []string{`
 	WITH usual AS (
 		SELECT session_id, layer, name, approx_quantile(duration_ns, 0.5) AS usual_ns FROM span JOIN lint_window USING (session_id)
 		WHERE imported AND layer IN ('op', 'autograd', 'runtime', 'collective') GROUP BY ALL HAVING count(*) >= 4)
-	SELECT s.session_id, s.span_id, s.parent_id, s.ts_ns, s.duration_ns, usual_ns FROM span s JOIN usual USING (session_id, layer, name)
-	WHERE s.duration_ns > 20 * usual_ns AND s.duration_ns > 1000000 AND s.parent_id IS NOT NULL`,
+	SELECT s.session_id, s.span_id, s.parent_id, s.ts_ns, s.duration_ns, usual_ns
+	FROM span s JOIN lint_window USING (session_id) LEFT JOIN usual USING (session_id, layer, name)
+	WHERE imported AND s.layer IN ('op', 'autograd', 'runtime', 'collective') AND s.duration_ns > 1000000 AND s.parent_id IS NOT NULL
+		AND (usual_ns IS NULL OR s.duration_ns > 20 * usual_ns)`,
 }
 
 // Run checks the dataset and makes good_span and left_out.
@@ -161,7 +181,13 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 	}
 	good := "SELECT * FROM span"
 	if r.LeftOut > 0 {
-		good += " ANTI JOIN left_out USING (session_id, span_id)"
+		for _, sql := range standIns {
+			if err := db.Exec(ctx, sql); err != nil {
+				return nil, fmt.Errorf("looking for what stands for rows that are left out: %w", err)
+			}
+		}
+		good = `SELECT s.* REPLACE (CASE WHEN l.span_id IS NULL THEN s.duration_ns ELSE l.stands_ns END AS duration_ns)
+			FROM span s LEFT JOIN left_out l ON l.session_id = s.session_id AND l.span_id = s.span_id WHERE l.span_id IS NULL OR l.stands_ns IS NOT NULL`
 		if err := r.readLeftOut(ctx, db); err != nil {
 			return nil, err
 		}
@@ -186,20 +212,16 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 func (r *Result) foreign() bool { return r.Imported || r.devices }
 
 func (r *Result) readLeftOut(ctx context.Context, db *dataset.DB) error {
-	rows, err := db.Query(ctx, "SELECT session_id, span_id FROM left_out")
-	if err != nil {
+	var err error
+	if r.Instead, err = db.Instead(ctx, "SELECT session_id, span_id, stands_ns FROM left_out"); err != nil {
 		return err
 	}
-	defer rows.Close()
-	r.Without = map[dataset.Row]bool{}
-	for rows.Next() {
-		var row dataset.Row
-		if err := rows.Scan(&row.Session, &row.ID); err != nil {
-			return err
+	for _, ns := range r.Instead {
+		if ns != dataset.Absent {
+			r.Replaced++
 		}
-		r.Without[row] = true
 	}
-	return rows.Err()
+	return nil
 }
 
 func (r *Result) leaveOut(ctx context.Context, db *dataset.DB, name, detail, sql string) error {
@@ -207,7 +229,7 @@ func (r *Result) leaveOut(ctx context.Context, db *dataset.DB, name, detail, sql
 		r.Checks = append(r.Checks, Check{Name: name, Severity: OK, Of: r.Rows, Detail: detail})
 		return nil
 	}
-	err := db.Exec(ctx, fmt.Sprintf(`INSERT INTO left_out SELECT session_id, span_id, '%s' FROM (%s) ANTI JOIN left_out USING (session_id, span_id)`, name, sql))
+	err := db.Exec(ctx, fmt.Sprintf(`INSERT INTO left_out SELECT session_id, span_id, '%s', NULL FROM (%s) ANTI JOIN left_out USING (session_id, span_id)`, name, sql))
 	if err != nil {
 		return err
 	}

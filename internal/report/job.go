@@ -21,7 +21,7 @@ func (b *builder) lint() error {
 	}
 	r := b.report
 	r.checks, b.imported = checks, checks.Imported
-	r.Rows = RowCount{Total: checks.Rows, LeftOut: checks.LeftOut, ComputedPercent: checks.Percent, Sentence: checks.Sentence(), Reasons: []lint.Check{}}
+	r.Rows = RowCount{Total: checks.Rows, LeftOut: checks.LeftOut, Replaced: checks.Replaced, ComputedPercent: checks.Percent, Sentence: checks.Sentence(), Reasons: []lint.Check{}}
 	r.Rows.Reasons = append(r.Rows.Reasons, checks.Reasons...)
 	if checks.LeftOut > 0 {
 		r.Warnings = append(r.Warnings, checks.Sentence())
@@ -156,7 +156,7 @@ func (b *builder) choose() error {
 	if b.options.Rank != nil {
 		where += fmt.Sprintf(" AND (session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *b.options.Rank)
 	}
-	b.part = dataset.Scan{Without: b.report.checks.Without}
+	b.part = dataset.Scan{Instead: b.report.checks.Instead}
 	var begin sql.NullInt64
 	if err := b.db.Row(b.ctx, "SELECT min(first_ns) FROM lint_window", nil, &begin); err != nil {
 		return err

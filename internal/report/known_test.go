@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -274,4 +276,89 @@ func TestSevenCorruptDurationsAreLeftOutAndSharesStay(t *testing.T) {
 			t.Errorf("%s: %f %%, was %f %%", name, after, before)
 		}
 	}
+}
+
+// TestSharesStayWhereAnyDurationsAreCorrupt damages the trace itself, of a single step:
+// seven of its rows, of any kind. Each is left out, and shares of operators, kernels and
+// the device stay, since a call with others of its name counts as they do. Of a call that
+// has none nothing can be said: those are not damaged here.
+func TestSharesStayWhereAnyDurationsAreCorrupt(t *testing.T) {
+	document, all := events(t)
+	alike := map[string][]map[string]any{}
+	for _, e := range all {
+		row := e.(map[string]any)
+		switch row["cat"] {
+		case "kernel", "cpu_op", "cuda_runtime":
+			key := fmt.Sprint(row["cat"], row["name"])
+			if args, ok := row["args"].(map[string]any); ok && row["cat"] == "kernel" {
+				key += fmt.Sprint(args["grid"], args["block"])
+			}
+			alike[key] = append(alike[key], row)
+		}
+	}
+	var usual []map[string]any
+	for _, key := range slices.Sorted(maps.Keys(alike)) {
+		if len(alike[key]) >= 4 {
+			usual = append(usual, alike[key]...)
+		}
+	}
+	if len(usual) < 500 {
+		t.Fatalf("%d rows have others of their name", len(usual))
+	}
+	file := func() string {
+		data, err := json.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "t.json")
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	clean := sharesOf(built(t, imported(t, file())))
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		undo := map[int]any{}
+		bad := []any{9e15, 3e8, -7.5, -1.0, 250_000.0, 1e12, -1e9}
+		for len(undo) < len(bad) {
+			i := random.IntN(len(usual))
+			if _, twice := undo[i]; !twice {
+				undo[i], usual[i]["dur"] = usual[i]["dur"], bad[len(undo)]
+			}
+		}
+		damaged := built(t, imported(t, file()))
+		if damaged.Rows.LeftOut != 7 || damaged.Rows.Replaced != 7 || !strings.HasSuffix(damaged.Rows.Sentence, "count with the median times of their like") {
+			t.Errorf("seed %d: %s", seed, damaged.Rows.Sentence)
+		}
+		shares := sharesOf(damaged)
+		for name, before := range clean {
+			if after := shares[name]; !near(before, after, 0.5) {
+				t.Errorf("seed %d: %s: %.2f %%, was %.2f %%", seed, name, after, before)
+			}
+		}
+		for i, dur := range undo {
+			usual[i]["dur"] = dur
+		}
+	}
+}
+
+// sharesOf are percent of the time of all operators and kernels, and of the device's.
+func sharesOf(r *Report) map[string]float64 {
+	var self, total, kernels, launched float64
+	for _, o := range r.Operators {
+		self, total, launched = self+o.SelfMS, total+o.TotalMS, launched+max(0, orNone(o.DeviceMS))
+	}
+	for _, k := range r.Kernels {
+		kernels += k.DeviceMS
+	}
+	shares := map[string]float64{"busy": 100 * r.Device.BusyMS / r.Device.TotalMS, "idle": 100 * r.Device.IdleMS / r.Device.TotalMS}
+	for _, o := range r.Operators {
+		shares["self "+o.Name], shares["total "+o.Name] = 100*o.SelfMS/self, 100*o.TotalMS/total
+		shares["device "+o.Name] = 100 * max(0, orNone(o.DeviceMS)) / launched
+	}
+	for _, k := range r.Kernels {
+		shares["kernel "+k.Name] = 100 * k.DeviceMS / kernels
+	}
+	return shares
 }

@@ -8,12 +8,12 @@ import (
 )
 
 // launchOwner finds, for each call that launched work, the innermost operator
-// that it stands in.
+// that it stands in, whatever lint says of the times of either.
 var launchOwner = `
 	CREATE OR REPLACE TEMP TABLE launch_owner AS
 	WITH RECURSIVE launched AS (
 		SELECT DISTINCT session_id, launch_id FROM rows WHERE layer = 'device' AND launch_id IS NOT NULL),
-	host AS (SELECT session_id, span_id, parent_id, layer IN ('op', 'autograd') AS owns, ` + operatorName + ` AS name, coalesce(python_stack_id, stack_id) AS stack_id FROM rows WHERE layer <> 'device'),
+	host AS (SELECT session_id, span_id, parent_id, layer IN ('op', 'autograd') AS owns, ` + operatorName + ` AS name, coalesce(python_stack_id, stack_id) AS stack_id FROM span WHERE layer <> 'device'),
 	up AS (
 		SELECT l.session_id, l.launch_id, h.span_id, h.parent_id, h.owns, h.name, h.stack_id, 0 AS depth
 		FROM launched l JOIN host h ON h.session_id = l.session_id AND h.span_id = l.launch_id

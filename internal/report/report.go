@@ -71,6 +71,7 @@ type Report struct {
 type RowCount struct {
 	Total           int64        `json:"total"`
 	LeftOut         int64        `json:"left_out"`
+	Replaced        int64        `json:"replaced"` // of them, those that count as long as their like
 	ComputedPercent float64      `json:"computed_on_percent"`
 	Sentence        string       `json:"sentence"`
 	Reasons         []lint.Check `json:"reasons"`
