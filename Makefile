@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo s3 test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs planted fleet-faults bench bench-before bench-writers bench-answers bench-fleet fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs planted fleet-faults bench bench-before bench-writers bench-answers bench-fleet fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -73,6 +73,10 @@ runtimes:
 # A server with S3's protocol, likewise.
 s3:
 	@testdata/setup/versitygw.sh || echo "going on without it: the tests of buckets are skipped"
+
+# What evaluates the rules of deploy/alerts.yaml, likewise.
+promtool:
+	@testdata/setup/promtool.sh || echo "going on without it: the test of alerts is skipped"
 
 native:
 	$(MAKE) -s -C testdata/native

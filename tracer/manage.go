@@ -13,6 +13,7 @@ import (
 type manager struct {
 	*Session
 	lossesAt time.Time
+	probesAt time.Time
 	unheard  uint64 // records of processes that the kernel had no room for, at the last look
 	scopes   scopeSweep
 	open     openLook
@@ -126,9 +127,33 @@ func (s *manager) tick() error {
 			s.job.Adopt()
 		}
 	}
+	if now.Sub(s.probesAt) > probesEvery {
+		s.probesAt = now
+		if err := countProbes(s.Session); err != nil {
+			return err
+		}
+	}
 	return s.governor.Step()
+}
+
+// countProbes adds up what all slots of the probe table have counted. A slot whose file has
+// gone keeps its count, also when another file's probe gets it, so that the sum never falls.
+func countProbes(s *Session) error {
+	use := ProbeUse{Attached: s.probes.Accounts().Attached()}
+	for _, p := range s.probes.All() {
+		n, err := s.kernel.Count(p.Index)
+		if err != nil {
+			return err
+		}
+		use.Hits += n.Entries + n.Exits + n.Passed
+	}
+	s.stats.use(use)
+	return nil
 }
 
 // lossesEvery is how often the counters of losses are read, for whoever watches:
 // each is a system call.
 const lossesEvery = time.Second
+
+// probesEvery is how often those of all probes are, one after the other: some thousand at most.
+const probesEvery = 10 * time.Second

@@ -262,7 +262,10 @@ type decodeError struct{ error }
 // decode reads the rings until stop is closed and they are empty, and writes what is only
 // known then.
 func (s *Session) decode(rings decode.Rings, stop <-chan struct{}) error {
-	err := s.decoder.Run(rings, stop, func() { s.stats.update(&s.decoder.Rows.Sums.Totals) })
+	err := s.decoder.Run(rings, stop, func(waiting decode.Pending) {
+		s.stats.update(&s.decoder.Rows.Sums.Totals)
+		s.stats.wait(waiting, time.Now())
+	})
 	if err != nil {
 		return err
 	}
@@ -288,6 +291,9 @@ func (s *Session) finish() error {
 		return err
 	}
 	if err := s.sink.Probes(s.probes.Accounts().Rows()); err != nil {
+		return err
+	}
+	if err := countProbes(s); err != nil {
 		return err
 	}
 	s.stats.update(&s.decoder.Rows.Sums.Totals)

@@ -3,9 +3,11 @@ package tracer
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -13,6 +15,10 @@ import (
 type Stats struct {
 	Totals
 	Lost map[string]uint64 // by reason, rows only
+	// Pending is the most that waited in the rings at a look of the last pendingFor, up to
+	// twice as long: it is nothing most of the time, and what counts is how near it comes to full.
+	Pending decode.Pending
+	Probes  ProbeUse
 	// Unnamed counts the Python frames without a name, by reason; nil before the end.
 	Unnamed map[string]uint64
 	// Cost is what the probes have cost the job, as far as it can be told from their
@@ -20,9 +26,37 @@ type Stats struct {
 	Cost *budget.Cost
 }
 
+// ProbeUse is how many probes have been put into files that are still there, and how often
+// the job has passed any: entries, returns, and those that recorded nothing, since it paid
+// for each. It is seconds old.
+type ProbeUse struct {
+	Attached int
+	Hits     uint64
+}
+
 type statistics struct {
 	mu    sync.Mutex // between the decoder, which counts, and whoever asks for Stats, the manager too
 	stats Stats
+	// before is the most that waited in the pendingFor before the one that began at since.
+	before decode.Pending
+	since  time.Time
+}
+
+// pendingFor is how long the most that waited counts: as long as most servers of metrics
+// leave between two looks.
+const pendingFor = time.Minute
+
+// wait takes what waited in the rings at a look.
+func (s *statistics) wait(now decode.Pending, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at.Sub(s.since) >= pendingFor {
+		if s.before = s.stats.Pending; at.Sub(s.since) >= 2*pendingFor {
+			s.before = decode.Pending{}
+		}
+		s.since, s.stats.Pending = at, decode.Pending{}
+	}
+	s.stats.Pending = s.stats.Pending.Most(now)
 }
 
 func (s *statistics) update(t *Totals) {
@@ -60,6 +94,13 @@ func (s *statistics) lose(losses []uint64) {
 	}
 }
 
+// use keeps what the probes do.
+func (s *statistics) use(now ProbeUse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Probes = now
+}
+
 // loseMore adds a loss that the kernel does not count.
 func (s *statistics) loseMore(name string, n uint64) {
 	s.mu.Lock()
@@ -72,6 +113,7 @@ func (s *Session) Stats() Stats {
 	s.stats.mu.Lock()
 	defer s.stats.mu.Unlock()
 	stats := s.stats.stats
+	stats.Pending = stats.Pending.Most(s.stats.before)
 	stats.Lost = maps.Clone(stats.Lost)
 	return stats
 }

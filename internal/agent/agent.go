@@ -49,6 +49,7 @@ func Main(args []string) int {
 	cli.EndWith(cli.ExitNotPermitted, features.ErrNotPermitted)
 	cli.EndWith(cli.ExitUnsupported, features.ErrUnsupported)
 	if args[1] == WorkerCommand {
+		_ = os.WriteFile("/proc/self/comm", []byte("ebpfprof-agent"), 0) // for ps: it was begun as "exe"
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
 		return say(Work(ctx, os.Stdin, os.Stdout))

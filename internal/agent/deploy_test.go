@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,12 +12,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ebpfprof/ebpfprof/internal/testcache"
 )
 
 var (
 	metricName = regexp.MustCompile(`\bebpfprof_[a-z_]+\b`)
 	descName   = regexp.MustCompile(`fqName: "([a-z_]+)"`)
-	labelUsed  = regexp.MustCompile(`\$labels\.([a-z]+)|\{\{([a-z]+)\}\}`)
+	labelUsed  = regexp.MustCompile(`\$labels\.([a-z_]+)|\{\{([a-z_]+)\}\}`)
 )
 
 // exposed are the metrics' names, and those that have no label of a job.
@@ -27,7 +30,7 @@ func exposed() (names, ofNode []string) {
 	for d := range descs {
 		name := descName.FindStringSubmatch(d.String())[1]
 		names = append(names, name)
-		if !strings.Contains(d.String(), "job") || strings.Contains(d.String(), "variableLabels: {}") {
+		if !strings.Contains(d.String(), training) || strings.Contains(d.String(), "variableLabels: {}") {
 			ofNode = append(ofNode, name)
 		}
 	}
@@ -55,7 +58,10 @@ func TestRulesAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 			}
 		}
 		for _, match := range labelUsed.FindAllStringSubmatch(text, -1) {
-			if match[1]+match[2] == "job" && slices.ContainsFunc(found, func(n string) bool { return slices.Contains(ofNode, n) }) {
+			if match[1]+match[2] == "job" {
+				t.Errorf("%s: job is what Prometheus scrapes, not what trains", where)
+			}
+			if match[1]+match[2] == training && slices.ContainsFunc(found, func(n string) bool { return slices.Contains(ofNode, n) }) {
 				t.Errorf("%s names a job, and %q has none", where, expression)
 			}
 		}
@@ -119,6 +125,24 @@ func TestRulesAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 	for _, name := range names {
 		if !used[name] && name != "ebpfprof_pattern_bytes_total" && name != "ebpfprof_outbox_oldest_timestamp_seconds" {
 			t.Errorf("nothing looks at %s", name)
+		}
+	}
+}
+
+// Prometheus's own engine evaluates the rules: of hours in which something lasts, or comes
+// and goes, one alert is told.
+func TestPrometheusTellsEachAlertOnce(t *testing.T) {
+	const missing = "no promtool here: make promtool builds it"
+	found, _ := filepath.Glob(filepath.Join(testcache.Path(t, "promtool", missing), "v*", "promtool"))
+	if len(found) == 0 {
+		t.Skip(missing)
+	}
+	for _, arguments := range [][]string{
+		{"check", "rules", "--lint=all", "--lint-fatal", filepath.Join("..", "..", "deploy", "alerts.yaml")},
+		{"test", "rules", filepath.Join("testdata", "alerts.yaml")},
+	} {
+		if out, err := exec.CommandContext(t.Context(), found[len(found)-1], arguments...).CombinedOutput(); err != nil {
+			t.Errorf("%q: %v\n%s", arguments, err, out)
 		}
 	}
 }

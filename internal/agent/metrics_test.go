@@ -19,6 +19,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
 )
 
 // scraped is what a server of Prometheus reads of the agent.
@@ -77,21 +78,27 @@ func TestPrometheusReadsWhatTheAgentExposes(t *testing.T) {
 	write(t, filepath.Join(c.Spool, outboxName, "v1", "1.parquet"), strings.Repeat("x", 234))
 	s := newSupervisor(c, nil)
 	var seen recorded
-	for range 2 { // sessions
+	var last counts // while the second one runs
+	for range 2 {   // sessions
 		seen.begin(func() tracer.Stats {
 			stats := tracer.Stats{Lost: map[string]uint64{"ring_full": 3}}
 			stats.Spans, stats.Samples = 100, 20
+			stats.Probes, stats.Pending = tracer.ProbeUse{Attached: 40, Hits: 1000}, decode.Pending{Calls: 4096, Samples: 512}
 			return stats
 		})
-		if sum := seen.sum(); sum.Rows["span"]%100 != 0 {
+		if sum := seen.sum(); sum.Rows["span"]%100 != 0 || sum.Hits%1000 != 0 || sum.Probes != 40 || sum.Pending["calls"] != 4096 {
 			t.Error(sum)
 		}
+		last = seen.sum()
 		seen.end()
+	}
+	if sum := seen.sum(); sum.Hits != 2000 || sum.Probes != 0 || sum.Pending["samples"] != 0 {
+		t.Errorf("between two sessions: %+v", sum)
 	}
 	hostile := "a\"b\\\n\x1b[31m\xff</script>{job=\"x\"} 1\n# HELP x"
 	for name, steps := range map[string]int64{"train": 7, hostile: 5, strings.Repeat("long", 10<<20/4): 9, strings.Repeat("long", 10<<20/4) + "er": 1,
 		"a\x1b": 1, "a\\x1b": 1} { // two pairs that look the same
-		s.jobs[name] = &supervised{job: Job{Name: name}, status: Status{Steps: steps, Slow: 2, MeanMS: 250, Bytes: 10, RawBytes: 90, Recorded: seen.sum()}}
+		s.jobs[name] = &supervised{job: Job{Name: name}, status: Status{Steps: steps, Slow: 2, MeanMS: 250, Bytes: 10, RawBytes: 90, Recorded: last, Now: lasting{Slow: 3}}}
 	}
 	failed := errors.New("full")
 	for _, err := range []error{nil, nil, failed} {
@@ -109,11 +116,17 @@ func TestPrometheusReadsWhatTheAgentExposes(t *testing.T) {
 		{"ebpfprof_spool_bytes", 1234, nil},
 		{"ebpfprof_upload_duration_seconds", 2, []string{"result=ok"}},
 		{"ebpfprof_upload_duration_seconds", 1, []string{"result=failed"}},
-		{"ebpfprof_events_total", 200, []string{"job=train", "table=span"}},
-		{"ebpfprof_events_total", 40, []string{"job=train", "table=sample"}},
-		{"ebpfprof_events_dropped_total", 6, []string{"job=train", "reason=ring_full"}},
-		{"ebpfprof_parquet_bytes_total", 100, []string{"job=train"}},
-		{"ebpfprof_steps_total", 7, []string{"job=train"}},
+		{"ebpfprof_events_total", 200, []string{"training_job=train", "table=span"}},
+		{"ebpfprof_events_total", 40, []string{"training_job=train", "table=sample"}},
+		{"ebpfprof_events_dropped_total", 6, []string{"training_job=train", "reason=ring_full"}},
+		{"ebpfprof_parquet_bytes_total", 100, []string{"training_job=train"}},
+		{"ebpfprof_steps_total", 7, []string{"training_job=train"}},
+		{"ebpfprof_probe_hits_total", 2000, []string{"training_job=train"}},
+		{"ebpfprof_probes_attached", 40, []string{"training_job=train"}},
+		{"ebpfprof_ringbuf_pending_bytes", 4096, []string{"training_job=train", "ring=calls"}},
+		{"ebpfprof_ringbuf_pending_bytes", 512, []string{"training_job=train", "ring=samples"}},
+		{"ebpfprof_degraded", 3, []string{"training_job=train", "kind=slow"}},
+		{"ebpfprof_degraded", 0, []string{"training_job=train", "kind=blocked"}},
 		{"ebpfprof_jobs", 6, nil},
 	} {
 		if got := value(t, all, w.name, w.labels...); got != w.want {

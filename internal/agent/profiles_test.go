@@ -109,7 +109,7 @@ func TestProfilesForACollectorAreBoundedAndCounted(t *testing.T) {
 	w := sampled(t, Config{OTLP: c.OTLP, Spool: c.Spool})
 	s.jobs["llama"] = &supervised{job: w.job, status: w.status}
 	text := metrics(s)
-	for _, want := range []string{`dropped_total{reason="refused"} 1`, `dropped_total{reason="room"} 1`, "ebpfprof_profiles_unwritten_total{job=\"llama\"} 1"} {
+	for _, want := range []string{`dropped_total{reason="refused"} 1`, `dropped_total{reason="room"} 1`, "ebpfprof_profiles_unwritten_total{training_job=\"llama\"} 1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}

@@ -8,10 +8,14 @@ type recorded struct {
 	session func() tracer.Stats // of the one that runs; nil without one
 }
 
-// counts are rows by table, and what was lost by reason.
+// counts are rows by table, what was lost by reason, and how often the job passed probes;
+// and, of the session that runs alone, its probes and what waits in its rings.
 type counts struct {
-	Rows map[string]int64 `json:"rows"`
-	Lost map[string]int64 `json:"lost"`
+	Rows    map[string]int64 `json:"rows"`
+	Lost    map[string]int64 `json:"lost"`
+	Hits    int64            `json:"hits"`
+	Probes  int64            `json:"probes"`
+	Pending map[string]int64 `json:"pending"`
 }
 
 // begin follows a session; end keeps what it has seen.
@@ -21,7 +25,7 @@ func (r *recorded) end() { r.before, r.session = r.sum(), nil }
 
 // sum is of all sessions until now.
 func (r *recorded) sum() counts {
-	all := counts{map[string]int64{}, map[string]int64{}}
+	all := counts{Rows: map[string]int64{}, Lost: map[string]int64{}, Hits: r.before.Hits, Pending: map[string]int64{"calls": 0, "samples": 0}}
 	for table, n := range r.before.Rows {
 		all.Rows[table] = n
 	}
@@ -35,6 +39,9 @@ func (r *recorded) sum() counts {
 	for table, n := range map[string]uint64{"span": s.Spans, "memory": s.Memory, "flow": s.Flows, "sample": s.Samples, "io": s.IO, "stack": s.Stacks.Rows, "counter": s.Counters} {
 		all.Rows[table] += int64(n)
 	}
+	all.Hits += int64(s.Probes.Hits)
+	all.Probes = int64(s.Probes.Attached)
+	all.Pending["calls"], all.Pending["samples"] = int64(s.Pending.Calls), int64(s.Pending.Samples)
 	for reason, n := range s.Lost {
 		all.Lost[reason] += int64(n)
 	}

@@ -59,15 +59,20 @@ func (s *supervisor) handler() http.Handler {
 	return mux
 }
 
+// training is the label of a job's name. "job" would be Prometheus's own, which it gives to
+// all that it scrapes, and renames ours for.
+const training = "training_job"
+
 // The metrics. Names follow Prometheus's rules: base units, _total on counters.
 var (
-	jobLabel   = []string{"job"}
+	jobLabel   = []string{training}
 	descJobs   = prometheus.NewDesc("ebpfprof_jobs", "jobs that are recorded", nil, nil)
 	descAway   = prometheus.NewDesc("ebpfprof_jobs_turned_away", "jobs above max_jobs at the last look", nil, nil)
 	descUp     = prometheus.NewDesc("ebpfprof_worker_up", "whether the job's worker runs", jobLabel, nil)
 	descStep   = prometheus.NewDesc("ebpfprof_step_seconds", "moving mean of the job's steps on this node", jobLabel, nil)
 	descSteps  = prometheus.NewDesc("ebpfprof_steps_total", "steps seen", jobLabel, nil)
-	descTrig   = prometheus.NewDesc("ebpfprof_triggers_total", "degradations noticed", []string{"job", "kind"}, nil)
+	descTrig   = prometheus.NewDesc("ebpfprof_triggers_total", "degradations noticed", []string{training, "kind"}, nil)
+	descNow    = prometheus.NewDesc("ebpfprof_degraded", "threads that train, one a rank, whose steps are too long now, or that are blocked", []string{training, "kind"}, nil)
 	descWin    = prometheus.NewDesc("ebpfprof_windows_total", "windows recorded", jobLabel, nil)
 	descSkip   = prometheus.NewDesc("ebpfprof_windows_skipped_total", "windows not taken because of the cool-down", jobLabel, nil)
 	descBytes  = prometheus.NewDesc("ebpfprof_pattern_bytes_total", "bytes of patterns written for the store", jobLabel, nil)
@@ -85,15 +90,18 @@ var (
 	descProfNo = prometheus.NewDesc("ebpfprof_profiles_dropped_total", "windows' profiles that were dropped for want of room, or that the collector refused", []string{"reason"}, nil)
 	descProfUn = prometheus.NewDesc("ebpfprof_profiles_unwritten_total", "windows' profiles that the disk did not take", jobLabel, nil)
 	descCut    = prometheus.NewDesc("ebpfprof_profile_samples_dropped_total", "samples of windows that were too many for a profile", jobLabel, nil)
-	descEvents = prometheus.NewDesc("ebpfprof_events_total", "events recorded, windows and what is always on, by the table that they would be rows of", []string{"job", "table"}, nil)
-	descGone   = prometheus.NewDesc("ebpfprof_events_dropped_total", "events that were lost on their way from the kernel", []string{"job", "reason"}, nil)
+	descEvents = prometheus.NewDesc("ebpfprof_events_total", "events recorded, windows and what is always on, by the table that they would be rows of", []string{training, "table"}, nil)
+	descGone   = prometheus.NewDesc("ebpfprof_events_dropped_total", "events that were lost on their way from the kernel", []string{training, "reason"}, nil)
+	descHits   = prometheus.NewDesc("ebpfprof_probe_hits_total", "how often the job has passed probes, entries and returns, those that recorded nothing too", jobLabel, nil)
+	descProbes = prometheus.NewDesc("ebpfprof_probes_attached", "probes that were put into the job's files; where the budget has them in slices they are out in between", jobLabel, nil)
+	descRing   = prometheus.NewDesc("ebpfprof_ringbuf_pending_bytes", "the most that waited in a ring buffer of the kernel at a look of the last minute or two", []string{training, "ring"}, nil)
 	descWrote  = prometheus.NewDesc("ebpfprof_parquet_bytes_total", "bytes of Parquet written: patterns for the store, and raw events of windows", jobLabel, nil)
 	descAgain  = prometheus.NewDesc("ebpfprof_worker_restarts_total", "workers that were started again", jobLabel, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *supervisor) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore, descProf, descProfIn, descProfNo, descProfUn, descCut, descEvents, descGone, descWrote} {
+	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore, descProf, descProfIn, descProfNo, descProfUn, descCut, descEvents, descGone, descWrote, descNow, descHits, descProbes, descRing} {
 		to <- d
 	}
 	s.node.describe(to)
@@ -155,6 +163,13 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 		count(descSteps, j.Status.Steps, name)
 		count(descTrig, j.Status.Slow, name, "slow")
 		count(descTrig, j.Status.Blocked, name, "blocked")
+		gauge(descNow, float64(j.Status.Now.Slow), name, "slow")
+		gauge(descNow, float64(j.Status.Now.Blocked), name, "blocked")
+		count(descHits, j.Status.Recorded.Hits, name)
+		gauge(descProbes, float64(j.Status.Recorded.Probes), name)
+		for ring, n := range j.Status.Recorded.Pending {
+			gauge(descRing, float64(n), name, ring)
+		}
 		count(descWin, j.Status.Windows, name)
 		count(descSkip, j.Status.Skipped, name)
 		count(descBytes, j.Status.Bytes, name)

@@ -28,6 +28,10 @@ const (
 	stopWithin   = 20 * time.Second // of a worker, before it is killed
 )
 
+// ownProgram is the program of this process, also once another version lies where it was
+// begun from: a worker of that would be told its job in words that it may not know.
+const ownProgram = "/proc/self/exe"
+
 // supervisor owns the jobs and the workers.
 type supervisor struct {
 	log      *slog.Logger
@@ -150,12 +154,8 @@ func (s *supervisor) update(ctx context.Context, job Job) {
 // process of its own so that what a hostile job does to its recording it does to that
 // alone; GOMEMLIMIT is a soft limit, the descriptors' a hard one.
 func (s *supervisor) start(ctx context.Context, j *supervised) {
-	self, err := os.Executable()
-	if err != nil {
-		s.failed(j, err)
-		return
-	}
-	c := exec.Command(self, WorkerCommand)
+	c := exec.Command(ownProgram, WorkerCommand)
+	c.Args[0] = os.Args[0]
 	c.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%dMiB", s.config.MaxRSSMB))
 	c.Stderr = os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}

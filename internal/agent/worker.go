@@ -37,6 +37,7 @@ type Status struct {
 	Sequence  string  `json:"sequence"`
 	Slow      int64   `json:"slow"`
 	Blocked   int64   `json:"blocked"`
+	Now       lasting `json:"now"`
 	Windows   int64   `json:"windows"`
 	Patterns  int64   `json:"patterns"`   // written for the store
 	Bytes     int64   `json:"bytes"`      // likewise
@@ -50,6 +51,12 @@ type Status struct {
 	RawBytes  int64   `json:"raw_bytes"`  // of raw events in the spool, those that have been removed too
 	Recorded  counts  `json:"recorded"`
 	Message   string  `json:"message,omitempty"`
+}
+
+// lasting is how many threads that train, one a rank, are degraded now.
+type lasting struct {
+	Slow    int64 `json:"slow"`
+	Blocked int64 `json:"blocked"`
 }
 
 // frequency at level anchor: no divisor of what else comes so many times a second.
@@ -168,7 +175,13 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 			done, degraded := w.steps.Take(false)
 			_, w.status.Sequence = w.steps.Learnt()
 			w.status.Dropped = w.dropped + w.steps.Ignored()
+			var last lasting
+			last.Slow, last.Blocked = w.steps.Now()
 			guarded.Unlock()
+			if last != w.status.Now { // who watches need not wait for the next flush
+				w.status.Now = last
+				w.say("watching", "")
+			}
 			steps = w.keep(steps, done)
 			for _, d := range degraded {
 				reason = w.degraded(d)

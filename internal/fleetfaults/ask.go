@@ -158,8 +158,9 @@ type hung struct {
 		Waiting  []hungRank `json:"waiting"`
 	} `json:"groups"`
 	Unseen struct {
-		Waiting []hungRank `json:"waiting"`
-		Others  []hungRank `json:"others"`
+		Waiting   []hungRank `json:"waiting"`
+		Others    []hungRank `json:"others"`
+		Different bool       `json:"different"`
 	} `json:"unseen"`
 }
 
@@ -187,13 +188,15 @@ func (s *recordings) hangs(ctx context.Context, f *fault, j *running, o *outcome
 	if err := sleep(ctx, s.window/2); err != nil {
 		return err
 	}
-	if f.outside != nil {
-		undo, err := f.outside(j.pids[victim])
-		if err != nil {
-			return err
-		}
-		defer undo()
+	begin := f.outside
+	if begin == nil {
+		begin = asked
 	}
+	undo, err := begin(j.pids[victim])
+	if err != nil {
+		return err
+	}
+	defer undo()
 	for begun := time.Now(); time.Since(begun) < hangWait; {
 		if err := sleep(ctx, 2*time.Second); err != nil {
 			return err
@@ -224,6 +227,13 @@ func (o *outcome) readHang(f *fault, h *hung) bool {
 			o.first = "mismatch"
 		}
 		if f.hang == "mismatch" && g.Mismatch && stand(g.Waiting) || o.alone(f, g.Missing, g.Waiting) {
+			o.place = 1
+			return true
+		}
+	}
+	if h.Unseen.Different {
+		o.first = "mismatch, by stacks"
+		if f.hang == "mismatch" && stand(h.Unseen.Waiting) {
 			o.place = 1
 			return true
 		}

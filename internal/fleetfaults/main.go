@@ -158,7 +158,7 @@ func (s *recordings) inject(ctx context.Context, f *fault) (o outcome) {
 		inJob = "none"
 	}
 	if f.hang != "" {
-		after = 300
+		after = 1 << 40 // until it is asked for, which is once the recorder sees all: see asked
 	}
 	j, err := s.start(ctx, inJob, after)
 	if err != nil {

@@ -75,6 +75,24 @@ func TestAHangIsNamedWithEverybodysStacks(t *testing.T) {
 			t.Errorf("%s: right: %v", c.name, o.right())
 		}
 	}
+	for _, c := range []struct {
+		of    *fault
+		text  string
+		right bool
+	}{
+		{mismatch, `{"different": true, "waiting": [{"rank": 0, "threads": [{}]}]}`, true},
+		{mismatch, `{"different": true, "waiting": [{"rank": 0}]}`, false},
+		{mismatch, `{"different": false, "waiting": [{"rank": 0, "threads": [{}]}]}`, false},
+		{missing, `{"different": true, "waiting": [{"rank": 0, "threads": [{}]}]}`, false},
+	} {
+		var h hung
+		if err := json.Unmarshal([]byte(`{"groups": [], "unseen": `+c.text+`}`), &h); err != nil {
+			t.Fatal(err)
+		}
+		if o := (outcome{fault: c.of}); o.readHang(c.of, &h) != c.right {
+			t.Errorf("%s: not %v", c.text, c.right)
+		}
+	}
 	for rank := range 3 { // by their stacks alone
 		var h hung
 		text := fmt.Sprintf(`{"groups": [], "unseen": {"waiting": [{"rank": 0, "threads": [{}]}], "others": [{"rank": %d, "threads": [{}]}]}}`, rank)

@@ -132,3 +132,8 @@ func stopped(pid int) (undo func(), err error) {
 	}
 	return func() { _ = unix.Kill(pid, unix.SIGCONT) }, nil
 }
+
+// asked has the job's own fault begin.
+func asked(pid int) (undo func(), err error) {
+	return func() {}, unix.Kill(pid, unix.SIGUSR1)
+}

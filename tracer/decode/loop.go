@@ -18,9 +18,26 @@ type Rings struct {
 	Samples   *ringbuf.Reader // nil: nothing takes stacks
 }
 
+// Pending is how many bytes wait in each ring.
+type Pending struct{ Calls, Samples int }
+
+// Most is the larger of both, of each ring.
+func (p Pending) Most(q Pending) Pending {
+	return Pending{max(p.Calls, q.Calls), max(p.Samples, q.Samples)}
+}
+
+// pending is asked while nobody closes the rings: it reads memory that they map.
+func (r *Rings) pending() (p Pending) {
+	p.Calls = r.Calls.AvailableBytes()
+	if r.Samples != nil {
+		p.Samples = r.Samples.AvailableBytes()
+	}
+	return p
+}
+
 // Run reads the rings until stop is closed and they are empty. After each look it calls
-// looked.
-func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func()) error {
+// looked with what it found waiting.
+func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func(Pending)) error {
 	if rings.Samples != nil { // no interface around a nil
 		d.samples.ring = rings.Samples
 	}
@@ -37,6 +54,7 @@ func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func()) error {
 		if !stopping {
 			rings.Calls.Wakeup.Wait(wait)
 		}
+		waiting := rings.pending()
 		n, err := d.poll(rings.Calls.Reader, &record)
 		if err == nil {
 			err = d.Rows.Out.Failed()
@@ -44,7 +62,7 @@ func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func()) error {
 		if err != nil {
 			return err
 		}
-		looked()
+		looked(waiting)
 		if stopping && n == 0 {
 			return nil
 		}

@@ -87,14 +87,14 @@ func (p *Plan) Unplanned() (n int) {
 	return n
 }
 
+// ownFile is the file that runs: where it was begun from another version may lie by now,
+// which would read the plans of this one for its own.
+func ownFile() (os.FileInfo, error) { return os.Stat("/proc/self/exe") }
+
 // planKey names a plan: the file, which no other file can pose as (a build id can
 // be copied, and so can a size), what is looked for in it, and the tracer that does.
 func planKey(hold *elf.Hold, e *elf.File, path string, groups []spec.Group) (key string, ok bool) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", false
-	}
-	tracer, err := os.Stat(self)
+	tracer, err := ownFile()
 	if err != nil {
 		return "", false
 	}

@@ -44,6 +44,17 @@ func (s Accounts) Reports() []Report {
 	return reports
 }
 
+// Attached is how many probes have been put into files that are still there. Where the
+// budget has a group in slices, its probes are out in between.
+func (s Accounts) Attached() (n int) {
+	for _, p := range s.own {
+		if p.attached && !p.gone {
+			n++
+		}
+	}
+	return n
+}
+
 // Rows describes every planned probe, with what it saw. It runs on the decoder's
 // goroutine, when the manager has ended.
 func (s Accounts) Rows() []event.Probe {

@@ -17,6 +17,8 @@ type Unseen struct {
 	Waiting []Process `json:"waiting"`
 	// Others are the processes of the job that are in no collective, as far as is known.
 	Others []Process `json:"others"`
+	// Different: they wait in different collectives, which never meet if they are of one group.
+	Different bool `json:"different"`
 }
 
 // Process is a process that may be a rank.
@@ -78,6 +80,7 @@ func (u *Unseen) add(p Process) {
 		}
 		if name := t.collective(); name != "" && t.stillFor(leastStill) {
 			p.Collective, p.Seconds, p.Place = name, *t.Still, t.place()
+			u.Different = u.Different || slices.ContainsFunc(u.Waiting, func(q Process) bool { return differ(p.Collective, q.Collective) })
 			u.Waiting = append(u.Waiting, p)
 			return
 		}
@@ -91,6 +94,20 @@ func (u *Unseen) add(p Process) {
 	u.Others = append(u.Others, p)
 }
 
+// together are the functions of torch.distributed that all ranks of a group call together.
+// What else a stack may show is no evidence: a library's function may be any of them, two
+// functions of FSDP may be in the same one, and who sends waits for one who receives.
+var together = []string{
+	"all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "broadcast",
+	"broadcast_object_list", "gather", "gather_object", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
+	"scatter_object_list",
+}
+
+// differ reports whether two names are of collectives that are not the same one.
+func differ(a, b string) bool {
+	return a != b && slices.Contains(together, a) && slices.Contains(together, b)
+}
+
 func (u *Unseen) sentence() string {
 	names := []string{}
 	for _, p := range u.Waiting {
@@ -99,6 +116,9 @@ func (u *Unseen) sentence() string {
 		}
 	}
 	text := fmt.Sprintf("%d wait in a collective whose begin was not recorded (%s): its number is not known", len(u.Waiting), strings.Join(names, ", "))
+	if u.Different {
+		text += "; if they are of one group, they have asked for different collectives, and none can end"
+	}
 	others := 0
 	for _, p := range u.Others {
 		if p.Stopped != "" {

@@ -133,3 +133,34 @@ func TestAStoppedRankIsNotWaiting(t *testing.T) {
 		t.Errorf("waiting %s, missing %s: %s", ranksOf(g.Waiting), ranksOf(g.Missing), text)
 	}
 }
+
+// Ranks that had asked for different collectives before the recording began are told of,
+// where their stacks say which.
+func TestDifferentCollectivesThatWereNotSeenAreTold(t *testing.T) {
+	c10d := "/v/torch/distributed/distributed_c10d.py"
+	in := func(function string) Thread {
+		return still(5, native("c10d::Work::wait(long)"), python(function, c10d), python("step", "train.py"))
+	}
+	native := still(5, native("c10d::Work::wait(long)"), python("step", "train.py"))
+	for _, c := range []struct {
+		name      string
+		threads   []Thread
+		different bool
+	}{
+		{"all in one", []Thread{in("all_reduce"), in("all_reduce"), in("all_reduce")}, false},
+		{"one in another", []Thread{in("all_reduce"), in("broadcast"), in("all_reduce")}, true},
+		{"the last in another", []Thread{in("all_reduce"), in("all_reduce"), in("barrier")}, true},
+		{"one in a library's, which may be any", []Thread{in("all_reduce"), native}, false},
+		{"one sends to the other", []Thread{in("send"), in("recv"), in("irecv")}, false},
+		{"one in a wrapper", []Thread{in("all_reduce"), in("_pre_forward"), in("_post_backward_hook")}, false},
+		{"alone", []Thread{in("all_reduce")}, false},
+	} {
+		u := &Unseen{}
+		for i, thread := range c.threads {
+			u.add(Process{PID: int64(i), Threads: []Thread{thread}})
+		}
+		if said := strings.Contains(u.sentence(), "asked for different collectives"); len(u.Waiting) != len(c.threads) || u.Different != c.different || said != c.different {
+			t.Errorf("%s: %+v, %s", c.name, u, u.sentence())
+		}
+	}
+}

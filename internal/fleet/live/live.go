@@ -219,6 +219,20 @@ func (s *Steps) Waited(sample *event.Sample, class pattern.Class) {
 	}
 }
 
+// Now is how many threads that train are slow, and how many hang.
+func (s *Steps) Now() (slow, hanging int64) {
+	for _, l := range s.threads {
+		isSlow, hangs := l.watch.Now()
+		if isSlow {
+			slow++
+		}
+		if hangs {
+			hanging++
+		}
+	}
+	return slow, hanging
+}
+
 // Ignored is how many anchors and waits a limit has turned away.
 func (s *Steps) Ignored() int64 { return s.ignored }
 

@@ -64,6 +64,10 @@ func TestALoopThatSlowsDownAndOneThatStopsAreTold(t *testing.T) {
 		t.Fatalf("%+v", triggers)
 	}
 	s.Restart()
+	drive(s, 8, &at, 60, 24e6)
+	if slow, hanging := s.Now(); slow != 1 || hanging != 0 {
+		t.Errorf("%d slow, %d hang", slow, hanging)
+	}
 	drive(s, 7, &at, 60, 24e6)
 	s.Spans([]event.Span{{PID: 7, TID: 7, Call: load, StartNS: at, DurationNS: 1e6}}) // and no more
 	s.Take(true)
@@ -74,6 +78,14 @@ func TestALoopThatSlowsDownAndOneThatStopsAreTold(t *testing.T) {
 	s.Check(at + 1200e6)
 	if _, triggers = s.Take(true); len(triggers) != 1 || triggers[0].Kind != trigger.Hanging {
 		t.Errorf("%+v", triggers)
+	}
+	if _, hanging := s.Now(); hanging != 1 {
+		t.Errorf("%d hang", hanging)
+	}
+	end := at + 2e9
+	s.Process(event.Process{PID: 7, EndedNS: &end})
+	if slow, hanging := s.Now(); slow != 0 || hanging != 0 {
+		t.Errorf("once it has ended: %d slow, %d hang", slow, hanging)
 	}
 }
 

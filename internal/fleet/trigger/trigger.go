@@ -51,6 +51,8 @@ type Watch struct {
 	last    int64             // the last anchor
 	open    bool              // a step has begun and not ended
 	blocked bool              // said already
+	slow    bool              // by the last full mean
+	hangs   bool              // since it was said; the next anchor ends it
 	quiet   int               // steps until a degradation that lasts is said again
 }
 
@@ -62,12 +64,13 @@ func New(c Constants) *Watch {
 // Anchor tells that the loop made one of its calls; complete, that the call closed a
 // step.
 func (w *Watch) Anchor(atNS int64, complete bool) {
-	w.last, w.open, w.blocked = max(w.last, atNS), !complete, false
+	w.last, w.open, w.blocked, w.hangs = max(w.last, atNS), !complete, false, false
 }
 
 // Step takes the period of a step that ended at a time, and says whether the worker
-// has become slow; of a degradation that lasts, once in as many steps as the mean is of. Steps that ended before are compared first, so that the first
-// steps after a pause do not make a best mean of themselves.
+// has become slow; of a degradation that lasts, once in as many steps as the mean is of.
+// Steps that ended before are compared first, so that the first steps after a pause do not
+// make a best mean of themselves.
 func (w *Watch) Step(atNS, periodNS int64) *Trigger {
 	w.sum += periodNS - w.periods[w.next]
 	w.periods[w.next] = periodNS
@@ -88,7 +91,8 @@ func (w *Watch) Step(atNS, periodNS int64) *Trigger {
 	longest := slices.Max(w.periods)
 	others := float64(w.sum-longest) / float64(len(w.periods)-1)
 	w.quiet = max(0, w.quiet-1)
-	if known && mean > w.c.Slower*best && others > w.c.Slower*best && w.quiet == 0 {
+	w.slow = known && mean > w.c.Slower*best && others > w.c.Slower*best
+	if w.slow && w.quiet == 0 {
 		w.quiet = len(w.periods)
 		return &Trigger{Kind: Slow, AtNS: atNS, MeanNS: mean, BestNS: best}
 	}
@@ -121,9 +125,14 @@ func (w *Watch) Check(nowNS int64) *Trigger {
 	if float64(idle) < max(w.c.Blocked*mean, float64(w.c.Least)) {
 		return nil
 	}
-	w.blocked = true
+	w.blocked, w.hangs = true, true
 	return &Trigger{Kind: Hanging, AtNS: nowNS, MeanNS: mean, IdleNS: idle}
 }
+
+// Now is what lasts: whether it is slow by its last full mean, and whether it has hung since
+// that was said. A trigger is a moment, which who looks once a minute, or during a Restart,
+// would miss.
+func (w *Watch) Now() (slow, hanging bool) { return w.slow, w.hangs }
 
 // Restart forgets the steps whose mean was taken, and keeps the best one: after a
 // window the next trigger needs as many new steps.

@@ -117,3 +117,36 @@ func TestADegradationThatLastsIsSaidOnceInFiftySteps(t *testing.T) {
 		t.Errorf("said %d times in 300 steps", n)
 	}
 }
+
+// What lasts is known at any time, also after a window, and is over when it is over.
+func TestWhatLastsIsKnownAfterItWasSaid(t *testing.T) {
+	w, at := New(Published), int64(0)
+	now := func(where string, slow, hanging bool) {
+		t.Helper()
+		if s, h := w.Now(); s != slow || h != hanging {
+			t.Errorf("%s: slow %v, hanging %v", where, s, h)
+		}
+	}
+	run(w, &at, 200, step)
+	now("steady", false, false)
+	for range 7 { // run ends with each trigger
+		run(w, &at, 30, step*3/2)
+	}
+	now("slow", true, false)
+	w.Restart()
+	now("after a window", true, false)
+	run(w, &at, 49, step)
+	now("before the mean is whole again", true, false)
+	run(w, &at, 1, step)
+	now("as fast as before", false, false)
+	w.Anchor(at, false)
+	if w.Check(at+20*step) == nil {
+		t.Fatal("no hang")
+	}
+	now("hangs", false, true)
+	w.Restart()
+	w.Check(at + 1000*step)
+	now("hangs after a window", false, true)
+	w.Anchor(at+1000*step, false)
+	now("goes on", false, false)
+}
