@@ -27,8 +27,9 @@ type File struct {
 	// firstPID is the process in which the file was found first.
 	firstPID int32
 	// mapped is the library as each traced process maps it.
-	mapped map[int]*process.Library
-	looked looks // which of its functions they use
+	mapped   map[int]*process.Library
+	looked   looks // which of its functions they use
+	expected expectation
 	// exclusive: only traced processes map the file, so that one link without a
 	// pid serves them and every child from its first instruction on.
 	exclusive bool

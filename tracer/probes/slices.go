@@ -78,6 +78,7 @@ func (d sliced) Learn() (known int, fresh []uint32) {
 				continue // it exited, or its next reading will tell
 			}
 			f.looked.note(pid, now)
+			f.expected.decide(len(used) > 0)
 			for _, i := range used {
 				use(d.s.at(f.base+uint32(i)), before)
 			}
@@ -86,6 +87,9 @@ func (d sliced) Learn() (known int, fresh []uint32) {
 			p := d.s.at(f.base + uint32(i))
 			if p.Planned.UsedFlag == 0 {
 				use(p, 0)
+			}
+			if !p.used && !p.expected && f.expected.is(p.Planned.Call.Name) {
+				p.expected, fresh = true, append(fresh, p.Index)
 			}
 			if p.used {
 				known++
@@ -120,11 +124,11 @@ func (l *looks) all(mapped map[int]*process.Library) (at int64) {
 	return at
 }
 
-// InUse lists those that a slice attaches.
+// InUse lists those that a slice attaches, with those that are expected.
 func (d sliced) InUse() (used []uint32) {
 	for _, f := range d.s.files {
 		for _, i := range d.s.usable(f, spec.Detail) {
-			if p := d.s.at(f.base + uint32(i)); p.used {
+			if p := d.s.at(f.base + uint32(i)); p.used || f.expected.is(p.Planned.Call.Name) {
 				used = append(used, p.Index)
 			}
 		}
@@ -133,27 +137,29 @@ func (d sliced) InUse() (used []uint32) {
 }
 
 // Extend puts in what the job has begun to use since the last look, whose
-// first calls went unseen, and as many of the rest as the budget has room for,
-// so that there is nothing left to begin.
+// first calls went unseen, what is expected (expected.go), and as many of the rest as
+// the budget has room for, so that there is nothing left to begin.
 func (d sliced) Extend(attached []uint32, room int) (news []uint32, err error) {
 	known := map[uint32]bool{}
 	for _, index := range attached {
 		known[index] = true
 	}
 	for _, f := range d.s.files {
-		var more, late []int
+		var more, late, soon []int
 		for _, i := range d.s.usable(f, spec.Detail) {
 			switch p := d.s.at(f.base + uint32(i)); {
 			case known[p.Index]:
 			case p.used:
 				late = append(late, i)
+			case f.expected.is(p.Planned.Call.Name):
+				soon = append(soon, i)
 			case len(more) < room:
 				more = append(more, i)
 			}
 		}
 		room -= len(more)
 		d.warnLate(f, late)
-		if more = append(more, late...); len(more) == 0 {
+		if more = append(append(more, late...), soon...); len(more) == 0 {
 			continue
 		}
 		d.enter(f, more)

@@ -14,8 +14,9 @@ import (
 // Probe is what the Set knows of an entry of the probe table.
 type Probe struct {
 	*probetable.Probe
-	file *File
-	used bool // the job is known to call it
+	file     *File
+	used     bool // the job is known to call it
+	expected bool // it was told to be expected
 	// unusedUntil is when it was last known that the job had never called it, nanoseconds
 	// since the Unix epoch; 0 where that was never known.
 	unusedUntil int64
