@@ -122,7 +122,9 @@ func Analyse(t *Trace, m Meta) (*Analysis, error) {
 		a.warn("%d dependencies of the first step are absent elsewhere: what needs them begins earlier in the replay",
 			j.absent)
 	}
-	a.decompose(j, ideal)
+	if err := a.decompose(j, ideal); err != nil {
+		return nil, err
+	}
 	a.explain(j, m, original.mean(), ideal.mean())
 	a.Correlation = j.correlation()
 	a.Cause = a.cause()
@@ -139,8 +141,8 @@ func (j *job) eachStep(original, ideal stepTimes) (steps []Step) {
 
 // decompose asks of each dp_rank, stage and type what the job would lose by it
 // alone.
-func (a *Analysis) decompose(j *job, ideal stepTimes) {
-	only := func(as func(Op) bool) (float64, []float64) {
+func (a *Analysis) decompose(j *job, ideal stepTimes) error {
+	only := func(j *job, as func(Op) bool) (float64, []float64) {
 		times := j.replay(func(o Op) bool { return !as(o) })
 		perStep := make([]float64, len(times))
 		for n := range times {
@@ -156,24 +158,30 @@ func (a *Analysis) decompose(j *job, ideal stepTimes) {
 		ranks[[2]int{o.DPRank, o.Stage}] = o.Rank
 		types[o.Type.reported()] = true
 	}
+	same := newAlike(j)
 	for dp := range byDP {
-		s, perStep := only(func(o Op) bool { return o.DPRank == dp })
+		part, err := j.around(dp, same)
+		if err != nil {
+			return err
+		}
+		s, perStep := only(part, func(o Op) bool { return o.DPRank == dp })
 		byDP[dp] = s
 		a.DPRanks = append(a.DPRanks, DPSlowdown{dp, s, perStep})
 	}
 	for stage := range byStage {
-		s, perStep := only(func(o Op) bool { return o.Stage == stage })
+		s, perStep := only(j, func(o Op) bool { return o.Stage == stage })
 		byStage[stage] = s
 		a.Stages = append(a.Stages, StageSlowdown{stage, s, perStep})
 	}
 	for name := range types {
-		s, perStep := only(func(o Op) bool { return o.Type.reported() == name })
+		s, perStep := only(j, func(o Op) bool { return o.Type.reported() == name })
 		a.OpTypes = append(a.OpTypes, TypeSlowdown{name, s, perStep})
 	}
 	for w, rank := range ranks {
 		a.Workers = append(a.Workers, WorkerSlowdown{rank, w[0], w[1], min(byDP[w[0]], byStage[w[1]])})
 	}
 	a.sort()
+	return nil
 }
 
 // sort has the slowest first; among equals the lower dp_rank, then the lower stage.

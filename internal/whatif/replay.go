@@ -20,6 +20,7 @@ type job struct {
 	steps  []int64     // numbers, ascending
 	step   []int32     // of an operation: its place in steps
 	absent int         // dependencies whose operation another step or dp_rank lacks
+	model  *model
 }
 
 // opID finds an operation.
@@ -32,8 +33,19 @@ type opID struct {
 func newJob(t *Trace) (*job, error) {
 	j := &job{ops: t.Ops}
 	j.numberSteps()
-	m := newModel(j.pattern(), slices.ContainsFunc(j.ops, func(o Op) bool { return o.Type == SeparateGradsAllReduce }))
-	// The model, not the clocks, says what depends on what.
+	j.model = newModel(j.pattern(), slices.ContainsFunc(j.ops, func(o Op) bool { return o.Type == SeparateGradsAllReduce }))
+	groups, err := j.link()
+	if err != nil {
+		return nil, err
+	}
+	j.times = graph.Times{Delay: make([]float64, len(j.ops)), Own: j.ownTimes(groups)}
+	j.ideal = j.idealTimes()
+	return j, nil
+}
+
+// link makes the graph, and says which operations get on together. The model, not the
+// clocks, says what depends on what.
+func (j *job) link() (groups [][]int, err error) {
 	b := graph.Builder{KeepBackward: true}
 	at := make(map[opID]int, len(j.ops))
 	for i, o := range j.ops {
@@ -41,7 +53,7 @@ func newJob(t *Trace) (*job, error) {
 		at[opID{o.Step, o.DPRank, placeOf(o)}] = i
 	}
 	for i, o := range j.ops {
-		for _, dependency := range m.after[placeOf(o)] {
+		for _, dependency := range j.model.after[placeOf(o)] {
 			if d, ok := at[opID{o.Step, o.DPRank, dependency}]; ok {
 				b.After(i, d)
 			} else {
@@ -49,17 +61,14 @@ func newJob(t *Trace) (*job, error) {
 			}
 		}
 	}
-	groups := j.groups(m, at)
+	groups = j.groups(j.model, at)
 	for _, g := range groups {
 		b.Group(g...)
 	}
-	var err error
 	if j.graph, err = b.Graph(); err != nil {
 		return nil, fmt.Errorf("%w: the operations of a step wait for one another: %w", ErrBadTrace, err)
 	}
-	j.times = graph.Times{Delay: make([]float64, len(j.ops)), Own: j.ownTimes(groups)}
-	j.ideal = j.idealTimes()
-	return j, nil
+	return groups, nil
 }
 
 func (j *job) numberSteps() {
