@@ -127,10 +127,15 @@ func compilingIsSampledWhole(t *testing.T, r *harness.Recording) {
 			reasons[status] += n
 		}
 	}
-	with := all - without
-	t.Logf("%d samples, %d of children; %d without a stack, of the others %.1f %% complete, not: %v", all, compilers, without, 100*float64(complete)/float64(with), reasons)
-	if compilers < 100 || float64(complete) < 0.97*float64(with) {
-		t.Errorf("%d of %d samples are complete, %d are of children", complete, with, compilers)
+	// Of a program that has just begun its mappings are not read yet, for some milliseconds: half a
+	// sample of each, and not a share of all, which on a faster machine are fewer.
+	early := reasons["native_no_process"]
+	programs := r.Number(t, "SELECT count(*) FROM process")
+	with := all - without - early
+	t.Logf("%d samples, %d of children; %d without a stack, %d at the beginnings of %d programs, of the others %.1f %% complete, not: %v",
+		all, compilers, without, early, programs, 100*float64(complete)/float64(with), reasons)
+	if compilers < 100 || float64(complete) < 0.97*float64(with) || early > 2*programs {
+		t.Errorf("%d of %d samples are complete, %d are of children; %d of the beginnings of %d programs", complete, with, compilers, early, programs)
 	}
 	if counted := r.Number(t, "SELECT coalesce(sum(count), 0)::BIGINT FROM warning WHERE source = 'preempted_stack'"); counted != without {
 		t.Errorf("%d samples have no stack, %d are counted", without, counted)

@@ -32,7 +32,7 @@ func TestResultsAreTheSameWithAndWithoutTheTracer(t *testing.T) {
 
 func TestAKilledTracerLeavesNoProbe(t *testing.T) {
 	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
-		args := v.Job("mlp.py", "--steps", "2000")
+		args := v.Job("mlp.py", "--steps", "1000", "--pause", "0.001") // three seconds and more on any machine
 		job := harness.StartJob(t, args...)
 		texts := functionTexts(t, job.Process.Pid, torchLibrary, probedFunctions...)
 		for _, x := range texts {

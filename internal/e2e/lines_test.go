@@ -93,7 +93,8 @@ func TestOperatorsAndAllocationsHaveALine(t *testing.T) {
 		for name, c := range map[string]struct{ flags, job []string }{
 			"transformer, default": {nil, []string{"transformer.py", "--steps", "60"}},
 			"transformer, whole":   {harness.Unbudgeted, []string{"transformer.py", "--steps", "20"}}, // every call has a row
-			"trainer, whole":       {harness.Unbudgeted, []string{"trainer.py", "--steps", "60", "--evaluate", "20"}},
+			// So often that what a few samples do is no matter, however fast the machine is.
+			"trainer, whole": {append([]string{"--frequency", "499"}, harness.Unbudgeted...), []string{"trainer.py", "--steps", "60", "--evaluate", "20"}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				r := harness.RecordReady(t, c.flags, v.Job(c.job[0], c.job[1:]...)...)
@@ -129,7 +130,7 @@ func trainersStepsAndStacks(t *testing.T, r *harness.Recording, v harness.Torch)
 		FROM sample JOIN stack USING (stack_id) WHERE ts_ns >= (SELECT min(ts_ns) FROM span WHERE layer = 'autograd')`)[0]
 	all, complete, deepest := harness.Integer(t, row[0]), harness.Integer(t, row[1]), harness.Integer(t, row[2])
 	t.Logf("%d samples with a stack, %d complete, the deepest of %d frames", all, complete, deepest)
-	if all < 20 || float64(complete) < 0.97*float64(all) || deepest < 48 {
+	if all < 200 || float64(complete) < 0.97*float64(all) || deepest < 48 {
 		t.Errorf("of %d samples with a stack %d are complete, the deepest of %d frames", all, complete, deepest)
 	}
 	if v != harness.PyPI {

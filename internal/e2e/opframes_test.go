@@ -10,7 +10,7 @@ import (
 // sample was taken, and what its stack says, come by two ways.
 func TestOperatorFramesAreThoseOfTheSpansAround(t *testing.T) {
 	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
-		r := harness.RecordReady(t, []string{"--frequency", "499", "--budget", "off"}, v.Job("transformer.py", "--depth", "2", "--width", "64", "--seconds", "4")...)
+		r := harness.RecordReady(t, []string{"--frequency", "499", "--budget", "off"}, v.Job("transformer.py", "--depth", "2", "--width", "64", "--cpu-seconds", "4")...)
 		r.Lossless(t)
 		// In an operator's entry itself the probe has not been passed, or its end has.
 		rows := r.Rows(t, `WITH s AS (SELECT span.name, [f.function FOR f IN frames IF f.kind = 'op'] AS ops, stack.status,

@@ -24,6 +24,8 @@ def options(description, steps=100, warmup=5):
                         help="steps of the measured region (default %(default)s)")
     length.add_argument("--seconds", type=float,
                         help="run for so long instead of --steps; SIGTERM ends it early")
+    length.add_argument("--cpu-seconds", type=float,
+                        help="run until the process has had so much processor time, however busy the machine is")
     parser.add_argument("--warmup", type=int, default=warmup,
                         help="steps before the measured region (default %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="torch.set_num_threads")
@@ -119,8 +121,15 @@ def train(args, model, step, scopes, nodes=None):
     begin = clocks()
     start = begin["monotonic_ns"]
     until = start + int(args.seconds * 1e9) if args.seconds is not None else None
+    worked = time.process_time() + args.cpu_seconds if args.cpu_seconds is not None else None
     done = 0
-    while not stop and (start < until if until is not None else done < args.steps):
+
+    def more():
+        if until is not None:
+            return start < until
+        return time.process_time() < worked if worked is not None else done < args.steps
+
+    while not stop and more():
         losses.append(step())
         end = now()
         stamps.append(start)

@@ -8,8 +8,8 @@ import joblib
 
 
 def leaf(seconds):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    until = time.process_time() + seconds
+    while time.process_time() < until:
         sum(range(1000))
 
 
@@ -24,7 +24,7 @@ def deeper(depth, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--depth", type=int, default=30)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seconds", type=float, default=2, help="of processor time")
     joblib.waiting(parser)
     args = parser.parse_args()
     joblib.ready(args)

@@ -32,6 +32,7 @@ type History struct {
 	of       []*held
 	next     int // in of: who is looked at next
 	lookedNS int64
+	ended    []*held // those that ended within HistoryFor, oldest first
 }
 
 // held is one process's.
@@ -39,6 +40,7 @@ type held struct {
 	pid   int
 	looks []look // the last ones, oldest first
 	told  int64  // the time of the last that was taken
+	ended int64  // when it was forgotten
 }
 
 // look is one line of /proc/PID/statm, in bytes.
@@ -63,11 +65,31 @@ func (h *History) Follow(pid int) {
 	}
 }
 
-// Forget removes a process that has ended.
+// Forget says that a process has ended. A job that memory was refused may be gone before
+// its refusal is read: what it held is still known as long as it would be otherwise, of as
+// many as are looked at at once.
 func (h *History) Forget(pid int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.of = slices.DeleteFunc(h.of, func(of *held) bool { return of.pid == pid })
+	h.of = slices.DeleteFunc(h.of, func(of *held) bool {
+		if of.pid != pid {
+			return false
+		}
+		of.ended = h.clock()
+		h.ended = append(h.ended, of)
+		return true
+	})
+	h.forgetOld()
+}
+
+// forgetOld lets go of what ended too long ago, and of the oldest of too many.
+func (h *History) forgetOld() {
+	since := h.clock() - int64(HistoryFor)
+	first := max(0, len(h.ended)-historyLooks)
+	for first < len(h.ended) && h.ended[first].ended <= since {
+		first++
+	}
+	h.ended = slices.Delete(h.ended, 0, first)
 }
 
 // Run looks until the context ends.
@@ -93,6 +115,7 @@ func (h *History) Look() {
 
 func (h *History) look() {
 	h.lookedNS = h.clock()
+	h.forgetOld()
 	for range min(len(h.of), historyLooks) {
 		h.next = (h.next + 1) % len(h.of)
 		h.lookAt(h.of[h.next])
@@ -139,7 +162,8 @@ func (h *History) Take() (readings []Reading) {
 	if h.clock()-h.lookedNS > int64(historyEvery)/10 {
 		h.look()
 	}
-	for _, of := range h.of {
+	h.forgetOld()
+	for _, of := range slices.Concat(h.ended, h.of) {
 		at, before := machine.of(int32(of.pid)), of.told
 		first := len(of.looks)
 		for first > 0 && of.looks[first-1].ns > of.told {

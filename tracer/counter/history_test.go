@@ -67,6 +67,46 @@ func TestHistoryIsOfTheLastSeconds(t *testing.T) {
 	}
 }
 
+// TestHistoryOutlivesItsProcessForAWhile: a refusal is read when the job that it was told
+// may be gone. What it held is known then, once, and is not another's with its number.
+func TestHistoryOutlivesItsProcessForAWhile(t *testing.T) {
+	root, now := t.TempDir(), int64(time.Hour)
+	h := NewHistory(Files(root), func() int64 { return now })
+	statm := func(pid int) {
+		t.Helper()
+		path := filepath.Join(root, "proc", fmt.Sprint(pid), "statm")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("3 2 1 0 0 0 0\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	statm(7)
+	h.Follow(7)
+	h.Forget(7)
+	now += int64(historyEvery)
+	h.Follow(7) // the number again
+	if readings := h.Take(); len(readings) != 9 || readings[0].TSNS >= readings[3].TSNS || readings[3].PeriodNS != nil {
+		t.Errorf("%+v, want those of two processes with one number, of one look and of two", readings)
+	}
+	h.Forget(7)
+	if again := h.Take(); len(again) != 0 {
+		t.Errorf("%d readings twice", len(again))
+	}
+	h.Follow(7)
+	h.Forget(7)
+	now += int64(HistoryFor)
+	if old := h.Take(); len(old) != 0 {
+		t.Errorf("%d readings of what ended %s ago", len(old), HistoryFor)
+	}
+	for pid := range 2 * historyLooks {
+		statm(pid + 1)
+		h.Follow(pid + 1)
+		h.Forget(pid + 1)
+	}
+	if kept := len(h.Take()); kept != 3*historyLooks {
+		t.Errorf("%d readings of %d processes that have ended, want those of the last %d", kept, 2*historyLooks, historyLooks)
+	}
+}
+
 // Of many processes each is looked at, in turn.
 func TestHistoryLooksAtManyProcessesInTurn(t *testing.T) {
 	root, now := t.TempDir(), int64(time.Hour)
