@@ -11,10 +11,12 @@ import (
 // the last bit.
 func TestOneOfEachKindStandsForAll(t *testing.T) {
 	for name, drop := range map[string]func(o Op) bool{
-		"all alike":             func(Op) bool { return false },
-		"two lack a batch":      func(o Op) bool { return o.DPRank%9 == 4 && o.Step == 1 && o.Seq == 2 && o.Type.compute() },
-		"one lacks a step":      func(o Op) bool { return o.DPRank == 7 && o.Step == 2 },
-		"too many kinds for it": func(o Op) bool { return o.Type == BackwardCompute && o.DPRank < 17 && o.Seq == o.DPRank%4 && o.Step == int64(o.DPRank/4) },
+		"all alike":        func(Op) bool { return false },
+		"two lack a batch": func(o Op) bool { return o.DPRank%9 == 4 && o.Step == 1 && o.Seq == 2 && o.Type.compute() },
+		"one lacks a step": func(o Op) bool { return o.DPRank == 7 && o.Step == 2 },
+		"too many kinds for it": func(o Op) bool {
+			return o.Type == BackwardCompute && o.DPRank < 17 && o.Seq == o.DPRank%4 && o.Step == int64(o.DPRank/4)
+		},
 	} {
 		random := rand.New(rand.NewPCG(5, 6))
 		trace := cluster(20, 5, 4, func(int, int, int) float64 { return 0.1 + random.Float64() })
