@@ -73,8 +73,8 @@ evaluation, other) add up to all there was: each such triple is a stratum, estim
 of the *L* in the stretch of slice *j*, *y(j,k)* the calls (or nanoseconds) of its whole step *k* (summed over the step first,
 since the operators of a step go together), *ȳ(j)* their mean, and *m* slices, without those that began before the
 probes of nearly all of the operator's calls (19 of 20, by hits a step) were in (` + "`probe.first_in_ns`" + `: the job had not
-called it yet, as far as was known), unless all of the stratum began before. What such a slice recorded is in the
-estimate, and says nothing of its variance:
+called it yet, as far as was known), unless those of the stratum that began later are one at the most, of one step: too
+few to tell a variance. What a slice left out recorded is in the estimate, and says nothing of its variance:
 
 - estimate: Ŷ = Σ L(j)·ȳ(j). The weight of a row is L(j)/n(j), or, in a slice that cuts steps, how often the process came
   past that place in a step in the stretch over how often in the slice: the sum of the weights is the estimate.

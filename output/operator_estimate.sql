@@ -1,7 +1,6 @@
 WITH slices AS (
   -- n steps recorded of l; where a slice was counted in another unit, a step is one of its equal pieces.
   SELECT session_id, slice_id, pid, probe_group, phase, begin_ns, steps AS k,
-    max(begin_ns) OVER (PARTITION BY session_id, pid, probe_group, phase) AS last_ns,
     CASE WHEN unit = 'steps' THEN recorded ELSE greatest(steps, 1) END AS n,
     CASE WHEN unit = 'steps' THEN represented ELSE represented * greatest(steps, 1) / recorded END AS l
   FROM slice
@@ -55,7 +54,8 @@ WITH slices AS (
   GROUP BY ALL
 ), late AS (
   -- From when on nearly all of a name was seen: a slice that began before a probe of more than a
-  -- twentieth of its calls was in tells nothing of it as a whole, unless its phase was over by then.
+  -- twentieth of its calls was in tells nothing of it as a whole, unless those that began later are
+  -- too few in its phase to tell a variance: another phase may call another overload of the name.
   SELECT session_id, layer, name, min(first_in_ns) AS first_in_ns, min(first_in_ns) FILTER (so_far >= 0.95 * of_all) AS whole_from_ns
   FROM (
     SELECT *, sum(rate) OVER (PARTITION BY session_id, layer, name ORDER BY first_in_ns) AS so_far,
@@ -74,10 +74,12 @@ WITH slices AS (
     CASE WHEN partly THEN 0 ELSE coalesce(squares_ns, 0) END AS squares_ns
   FROM (
     SELECT n.session_id, n.pid, n.probe_group, n.phase, n.layer, n.name, s.begin_ns, s.slice_id, s.n, s.l, s.k, first_in_ns,
-      coalesce(begin_ns < whole_from_ns AND last_ns >= whole_from_ns, false) AS partly
+      coalesce(begin_ns < whole_from_ns
+        AND (count(*) FILTER (begin_ns >= whole_from_ns) OVER stratum > 1 OR max(k) FILTER (begin_ns >= whole_from_ns) OVER stratum > 1), false) AS partly
     FROM names AS n
     JOIN slices AS s USING (session_id, pid, probe_group, phase)
     LEFT JOIN late USING (session_id, layer, name)
+    WINDOW stratum AS (PARTITION BY n.session_id, n.pid, n.probe_group, n.phase, n.layer, n.name)
   ) AS t
   LEFT JOIN per_slice USING (session_id, slice_id, layer, name)
   LEFT JOIN within_slice USING (session_id, slice_id, layer, name)

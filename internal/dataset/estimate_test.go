@@ -339,10 +339,14 @@ func TestASliceTellsOfANameWhereAllItsProbesAreIn(t *testing.T) {
 		j.probes = probes
 		return j
 	}
+	endsInOneStep := job("one step after the last probe", 33, simulatedProbe{0, 1}, simulatedProbe{2, 199})
+	endsInOneStep.slices[2] = slicedJob("", 1, 20, 33).slices[0]
 	all := estimates(t, writeSimulated(t, []simulatedJob{
 		job("most of it late", 1, simulatedProbe{0, 6}, simulatedProbe{1, 128}),
 		job("a little of it late", 32, simulatedProbe{0, 192}, simulatedProbe{2, 2}),
 		job("nothing late", 1, simulatedProbe{0, 134}),
+		// The job came by an overload of the name at the end, which another phase calls.
+		endsInOneStep,
 	}))
 	if e := all["most of it late"]; e.calls != 20*(1+33+33) || e.recorded != 2*(1+33+33) || !near(e.lo, e.calls, 1e-9) || !near(e.hi.Float64, e.calls, 1e-9) {
 		t.Errorf("most of it late: %+v, want an interval of no width: the slices that saw all are alike", e)
@@ -350,6 +354,9 @@ func TestASliceTellsOfANameWhereAllItsProbesAreIn(t *testing.T) {
 	// The first slice is one of the three: from 32 to 33 is a difference that counts.
 	if e := all["a little of it late"]; e.calls != 20*(32+33+33) || e.hi.Float64 < e.calls+10 || e.hi.Float64 > e.calls+100 {
 		t.Errorf("a little of it late: %+v, want a narrow interval that has a width", e)
+	}
+	if e := all["one step after the last probe"]; !e.hi.Valid || !near(e.hi.Float64, e.calls, 1e-9) {
+		t.Errorf("one step after the last probe: %+v, want an interval: one step tells no variance, the slices before it do", e)
 	}
 	if e := all["nothing late"]; e.hi.Float64 < e.calls+500 {
 		t.Errorf("nothing late: %+v, want a wide interval: the job called it less at first", e)
