@@ -15,6 +15,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/graph"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
 )
 
@@ -290,7 +291,7 @@ const listedParts = 15
 // WriteText writes the verdict, where the path is over the step, and its parts.
 func (p *CriticalPath) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s\n\n", p.Verdict())
+	fmt.Fprintf(out, "%s\n\n", printable.Text(p.Verdict()))
 	fmt.Fprintf(out, "  host %s, device %s, between calls %s; hidden on the device %s (graph: %s)\n", milliseconds(p.HostMS),
 		milliseconds(p.DeviceMS), milliseconds(p.BetweenMS), milliseconds(p.HiddenDeviceMS), p.Method)
 	bound := p.BoundBy
@@ -319,7 +320,7 @@ func (p *CriticalPath) WriteText(w io.Writer) error {
 		{Number: 3, Align: text.AlignRight}})
 	for _, part := range p.Parts[:min(len(p.Parts), listedParts)] {
 		t.AppendRow(table.Row{milliseconds(part.ExposedMS), milliseconds(part.HiddenMS), fmt.Sprintf("%.1f", part.Percent),
-			strings.TrimSpace(part.Where + " " + part.Layer), shorten(part.Name, 70)})
+			strings.TrimSpace(part.Where + " " + part.Layer), shorten(printable.Text(part.Name), 70)})
 	}
 	fmt.Fprintln(out, t.Render())
 	if left := len(p.Parts) - listedParts; left > 0 {
