@@ -97,12 +97,14 @@ var rules = []func(*recording) []candidate{
 
 // Run asks all rules about the thread whose steps take the most time.
 func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresholds Thresholds) (*Result, error) {
+	return ask(ctx, db, threads, thresholds, rules)
+}
+
+func ask(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresholds Thresholds, rules []func(*recording) []candidate) (*Result, error) {
 	if len(threads) == 0 {
 		return &Result{Untold: []string{"no steps were found: ebpfprof steps says what is missing"}}, nil
 	}
-	thread := slices.MaxFunc(threads, func(a, b timeline.Thread) int {
-		return cmp.Or(cmp.Compare(inSteps(a), inSteps(b)), cmp.Compare(b.PID, a.PID))
-	})
+	thread := Looked(threads)
 	r, err := load(ctx, db, thread, thresholds)
 	if err != nil {
 		return nil, fmt.Errorf("looking for findings: %w", err)
