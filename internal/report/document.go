@@ -221,6 +221,9 @@ func (r *Report) boundSection() section {
 	if b := r.Bound; b != nil {
 		s.note("%s bound: %.1f FLOP/byte, and the device turns at %.1f", b.Verdict, b.Intensity, b.Ridge)
 		s.note("MFU %s of the window, %s of busy time; MBU %s (%s of %s, %s)", percentText(b.MFU)+" %", percentText(b.MFUBusy)+" %", percentText(b.MBU)+" %", flopText(b.FLOPs), b.Kind, b.Peak)
+		if b.Recomputed > 0 {
+			s.note("HFU %s of the window, %s of busy time: with %s that checkpoints compute again", percentText(b.HFU)+" %", percentText(b.HFUBusy)+" %", flopText(b.Recomputed))
+		}
 		of := "busy time"
 		if r.Device == nil {
 			of = "wall time"
