@@ -108,6 +108,8 @@ func spanDetailColumns() []column[event.Span] {
 			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.DeviceTimeHiNS) }},
 		{Column: Column{"device_time_method", Varchar, "", true, 40, "how the device time is known: measured, bounded, estimated or imported"},
 			texts: func(s *span) (string, bool) { return unlessEmpty(s.Detail.DeviceTimeMethod) }},
+		{Column: Column{"device_busy_lo_ns", BigInt, "ns", true, 86, "on a wait for work on a device: for how long the device was at work meanwhile, at least, whichever piece of the work it was; the rows of a device have no time in common, so that their sum is a lower bound, too"},
+			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.DeviceBusyLoNS) }},
 		{Column: Column{"name_source", Varchar, "", true, 41, "how a launch's name is known: getfunction (the call that made the handle), cufunc_struct (read behind the handle), host_stub (symbol of the host function), library (only whose code launched it: the name is \"kernel of LIBRARY\"), unknown (name is that of the runtime's function)"},
 			texts: func(s *span) (string, bool) { return unlessEmpty(s.Detail.NameSource) }},
 		{Column: Column{"symbol", Varchar, "", true, 42, "the launched kernel's name as its module has it: mangled"},

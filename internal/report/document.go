@@ -212,7 +212,7 @@ func (r *Report) deviceBoundSection(s section) section {
 		lo, hi := row.of(b.Lo), row.of(b.Hi)
 		s.table.rows = append(s.table.rows, []string{row.name, number(min(lo, hi)), number(max(lo, hi))})
 	}
-	s.note("recorded on the host: the same sweep with the least and the most time that each piece of work can have taken, from when it was handed over")
+	s.note("recorded on the host: the same sweep with the least and the most time that each piece of work can have taken, from when it was handed over; busy at least as long as threads were blocked that waited for it")
 	return s
 }
 
