@@ -286,7 +286,10 @@ func (p *CriticalPath) Verdict() string {
 	path := milliseconds(p.PathMS)
 	if p.most != nil {
 		low, high := min(p.share(), p.most.share()), max(p.share(), p.most.share())
-		most, share, path = "", fmt.Sprintf("%.0f to %.0f", low, high), ranging(p.PathMS, p.most.PathMS)
+		most, path = "", ranging(p.PathMS, p.most.PathMS)
+		if share = fmt.Sprintf("%.0f", low); share != fmt.Sprintf("%.0f", high) {
+			share += fmt.Sprintf(" to %.0f", high)
+		}
 	}
 	return fmt.Sprintf("%s of %s is kept by what happens %s (%s %% of its critical path)%s.", p.subject(), path, p.keeps(), share, most)
 }

@@ -33,7 +33,7 @@ func (p *CriticalPath) WriteText(w io.Writer) error {
 	}
 	p.writePicture(out)
 	if p.most != nil {
-		fmt.Fprint(out, "  with the most, which work that was seen to be done together shares evenly:")
+		fmt.Fprint(out, "  with the most (work that one wait saw the end of shares its time evenly):")
 		p.most.writePicture(out)
 	}
 	t := table.NewWriter()

@@ -28,6 +28,10 @@ func TestBreakdownOfALiveRecordingIsARange(t *testing.T) {
 	if err != nil || !strings.Contains(v.Sentence, "33.3 to 57.1 %") {
 		t.Errorf("%v, %v", v, err)
 	}
+	var text strings.Builder
+	if err := v.WriteText(&text, 0); err != nil || !strings.Contains(text.String(), " 0.060 to 0.080 ") || strings.Contains(text.String(), " hi ") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
 	if written, err := json.Marshal(v); err != nil || !strings.Contains(string(written), `"idle_hi_ms":0.08`) {
 		t.Errorf("%s, %v", written, err)
 	}
