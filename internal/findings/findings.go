@@ -48,7 +48,10 @@ type Finding struct {
 	Advice          string   `json:"advice"`
 	PID             int      `json:"pid"`
 	Rank            *int     `json:"rank"`
-	wording         string   // of the title, where the rule's usual one would be wrong
+	// The headroom at both ends where only bounds of device times are known; HeadroomMS is the lesser.
+	HeadroomLoMS *float64 `json:"headroom_lo_ms,omitempty"`
+	HeadroomHiMS *float64 `json:"headroom_hi_ms,omitempty"`
+	wording      string   // of the title, where the rule's usual one would be wrong
 }
 
 // Abstained is what a rule saw and cannot claim.
@@ -110,6 +113,9 @@ func ask(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 		return nil, fmt.Errorf("looking for findings: %w", err)
 	}
 	r.threads = threads
+	if r.most != nil {
+		r.most.threads = threads
+	}
 	result := &Result{Steps: len(r.graphs), MeanNS: r.meanUndone(), Probes: r.probes}
 	if len(threads) > 1 {
 		result.Untold = append(result.Untold, fmt.Sprintf(
@@ -128,15 +134,15 @@ func ask(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 			counted(len(settled(thread)), "settled step is", "settled steps are")))
 	}
 	for _, rule := range rules {
-		accused := rule(r)
-		if r.failed != nil {
-			return nil, fmt.Errorf("looking for findings: %w", r.failed)
+		accused, err := r.accusedBy(rule)
+		if err != nil {
+			return nil, fmt.Errorf("looking for findings: %w", err)
 		}
 		for _, c := range accused {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			f, reason := r.judge(c, floor, known)
+			f, reason := r.judge(c.candidate, c.most, floor, known)
 			if reason != "" {
 				result.Abstained = append(result.Abstained, Abstained{Rule: c.rule, Name: c.name, Reason: reason, title: f.title()})
 				continue
@@ -163,12 +169,16 @@ func (f Finding) headroom() float64 {
 	return *f.HeadroomMS
 }
 
-// judge makes a finding of what a rule accuses, or says why not.
-func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Finding, abstains string) {
+// judge makes a finding of what a rule accuses, or says why not. most is the same with the most
+// time on devices, where only bounds are known.
+func (r *recording) judge(c candidate, most *candidate, floor float64, floorKnown bool) (f Finding, abstains string) {
 	f = Finding{Rule: c.rule, Severity: Info, Name: c.name, EvidenceSQL: c.evidence, Advice: c.advice, wording: c.title,
 		PID: r.thread.PID, Rank: r.thread.Rank}
 	if c.place.file != "" {
 		f.File, f.Line, f.Function = &c.place.file, &c.place.line, &c.place.function
+	}
+	if r.most != nil && most == nil {
+		return f, "it is so only with one end of the bounds of device times"
 	}
 	if c.replace == nil && c.together == nil {
 		return f, ""
@@ -180,14 +190,18 @@ func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Findin
 	case !floorKnown:
 		return f, "the noise is not known"
 	}
-	switch h = r.bounded(h, c); {
+	h = r.bounded(h, c)
+	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
+	if r.most != nil {
+		h = r.widened(h, *most, func(low, high float64) { f.HeadroomLoMS, f.HeadroomHiMS = ms(low), ms(high) })
+	}
+	switch {
 	case h.LowNS <= 0:
 		return f, fmt.Sprintf("it may bring nothing (%s to %s a step)", text(h.LowNS), text(h.HighNS))
 	case h.LowNS < floor:
 		return f, fmt.Sprintf("at least %s a step is below the noise of %s", text(h.LowNS), text(floor))
 	}
 	percent := func(ns float64) float64 { return 100 * ns / r.meanUndone() }
-	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
 	share := percent(h.NS)
 	f.HeadroomMS, f.LowMS, f.HighMS = ms(h.NS), ms(h.LowNS), ms(h.HighNS)
 	f.HeadroomPercent, f.LowConfidence, f.ProbesMS = &share, h.LowConfidence, ms(r.meanNS()-r.meanUndone())

@@ -81,6 +81,9 @@ func (r *Result) WriteText(w io.Writer) error {
 			if f.LowConfidence {
 				note = ", low confidence: few steps"
 			}
+			if f.HeadroomLoMS != nil && *f.HeadroomLoMS < *f.HeadroomHiMS {
+				note += fmt.Sprintf("; by the bounds of device times %s to %s", text(*f.HeadroomLoMS*1e6), text(*f.HeadroomHiMS*1e6))
+			}
 			fmt.Fprintf(out, "   %s %s a step, %.1f %% (%s to %s%s)\n", bar(*f.HeadroomPercent), text(*f.HeadroomMS*1e6),
 				*f.HeadroomPercent, text(*f.LowMS*1e6), text(*f.HighMS*1e6), note)
 		}

@@ -35,7 +35,7 @@ func throttling(r *recording) []candidate {
 		advice: fmt.Sprintf("The device's clock is held down in %.0f %% of the readings (%s). Look at its cooling and power limit "+
 			"(nvidia-smi -q -d PERFORMANCE).", 100*share, reason),
 	}
-	if clock > 0 && highest > clock && r.onDevice() {
+	if clock > 0 && highest > clock && r.onDevice() && !r.graphs[0].Bounded() {
 		c.advice = fmt.Sprintf("%s It runs at %.0f instead of %.0f MHz then.", c.advice, clock/1e6, highest/1e6)
 		factor := 1 - share*(1-clock/highest)
 		c.replace = func(g *timeline.StepGraph, t graph.Times) {
@@ -49,7 +49,7 @@ func throttling(r *recording) []candidate {
 	return []candidate{c}
 }
 
-// onDevice says whether there are points in time of work on devices.
+// onDevice says whether there is work on devices, as points in time or within bounds.
 func (r *recording) onDevice() bool {
 	for _, g := range r.graphs {
 		for _, s := range g.Segments {

@@ -30,13 +30,6 @@ const deviceTimes = `SELECT s.pid, p.rank, s.device_id, total / 1e6, busy / 1e6,
 		idle / 1e6, communication / 1e6, copies / 1e6
 	FROM (%s) s LEFT JOIN process p USING (session_id, pid) ORDER BY 2, 1, 3`
 
-// boundedWork is what the host handed to devices, with one end of the time that it can have
-// taken there, as rows of devices: from when it was handed over.
-const boundedWork = `(SELECT session_id, pid, device_id, ts_ns, device_time_%s_ns AS duration_ns, 'device' AS layer,
-		CASE WHEN layer = 'collective' THEN 'collective' WHEN category IN ('copy', 'set') THEN category ELSE 'kernel' END AS category
-	FROM rows WHERE device_time_lo_ns IS NOT NULL AND device_time_hi_ns IS NOT NULL AND weight <= 1
-		AND (layer = 'runtime' AND category IN ('launch', 'graph', 'copy', 'set') OR layer = 'collective'))`
-
 // waitedWork is for how long devices were at work, at least, while threads waited for them,
 // whichever piece of their work it was. Of a device no two waits tell of the same time.
 const waitedWork = `SELECT pid, device_id, sum(device_busy_lo_ns) / 1e6 FROM rows
@@ -67,7 +60,7 @@ func (b *builder) devices() error {
 func (b *builder) boundedDevices() error {
 	var ends [2]Device
 	for i, end := range []string{"lo", "hi"} {
-		all, err := b.sweepDevices(fmt.Sprintf(boundedWork, end), "bounded")
+		all, err := b.sweepDevices(views.Bounded("rows", end), "bounded")
 		if err != nil {
 			return err
 		}

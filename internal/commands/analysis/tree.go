@@ -88,7 +88,11 @@ func runTree(c *urfave.Context, db *dataset.DB) error {
 			fmt.Fprintln(c.App.Writer, checks.Sentence())
 		}
 		if said := checks.Estimated(); said != "" && slices.Contains(weighted, metric) {
-			fmt.Fprintf(c.App.Writer, "%s (query --example estimates: how far off they may be)\n", said)
+			far := "query --example estimates: how far off they may be"
+			if tree.Sliced() {
+				far = "± % says how far off a row may be, at 95 %; ? is not known"
+			}
+			fmt.Fprintf(c.App.Writer, "%s (%s)\n", said, far)
 		}
 		if metric == "host_ns" { // of calls that probes saw; the others have no probes in them
 			threads, err := timeline.Steps(c.Context, db)
