@@ -140,6 +140,8 @@ func spanDetailColumns() []column[event.Span] {
 			texts: func(s *span) (string, bool) { return unlessEmpty(shapeOf(s).Devices) }},
 		{Column: Column{"flops", BigInt, "FLOP", true, 75, "floating-point operations that follow from its shapes (docs/json.md has the formulas): matrix products, attention, convolutions; once where operators of one call stand in each other"},
 			ints: func(s *span) (int64, bool) { return ofInt64(shapeOf(s).FLOPs) }},
+		{Column: Column{"flops_causal", BigInt, "FLOP", true, 98, "of attention with a causal mask and as many queries as keys: the half of flops that the mask leaves; NULL on all else"},
+			ints: func(s *span) (int64, bool) { return ofInt64(shapeOf(s).FLOPsCausal) }},
 		{Column: Column{"bytes_moved", BigInt, "bytes", true, 76, "bytes of its inputs, weights, bias and output, each once; where flops is"},
 			ints: func(s *span) (int64, bool) { return ofInt64(shapeOf(s).BytesMoved) }},
 		{Column: Column{"shape_source", Varchar, "", true, 77, "how the shapes are known: measured (read from the arguments when the call began), imported"},
