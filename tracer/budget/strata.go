@@ -42,6 +42,7 @@ type strata struct {
 	gaps    int       // slices that began for what lies between steps
 	again   int       // likewise, for what went on behind such a slice
 	granted bool      // a slice began, or went on, though the budget had no room for it
+	between uint64    // the step behind which the present slice began for what lies between steps; 0: it did not
 }
 
 // grantedGaps is for how many times between steps a slice begins out of turn.
@@ -53,6 +54,11 @@ const grantedGaps = 2
 const (
 	grantedAgain = 4
 	againAfter   = 100 * time.Millisecond
+	// Such a slice goes on until the next step begins, or the job ends, for gapMost or while
+	// its hits have cost the job no more than gapCost: an evaluation that is over calls
+	// nothing more, and what comes behind it is no place to tell that from.
+	gapMost = time.Second
+	gapCost = 15 * time.Millisecond
 )
 
 // look notes how many steps there were.
@@ -94,12 +100,20 @@ func (s *strata) unseen(now time.Time, usual time.Duration) bool {
 	default:
 		s.gaps++
 	}
-	s.granted = true
+	s.granted, s.between = true, s.steps
 	return true
+}
+
+// awaitsGap reports whether the present slice began for what lies between two steps and
+// should see the end of that.
+func (s *slicer) awaitsGap(m weights.Mark, rate float64) bool {
+	length := m.At.Sub(s.on.At)
+	return s.strata.between > 0 && s.strata.between == s.strata.steps && length < gapMost && rate*float64(length) < float64(gapCost)
 }
 
 // close notes what a slice has seen.
 func (s *strata) close(on, off weights.Mark, usual time.Duration) {
+	s.between = 0
 	if off.Steps > on.Steps {
 		s.trained = max(s.trained, off.Steps-on.Steps-1)
 	}
