@@ -90,3 +90,31 @@ func TestASliceBetweenStepsSeesTheEndOfThat(t *testing.T) {
 		t.Error("the next slice waits as well")
 	}
 }
+
+// On a busy machine a step may stall for longer than steps take. A slice that began for that
+// takes none away from an evaluation; one that stalls again and again begins no more.
+func TestAStallTakesNoSliceFromAnEvaluation(t *testing.T) {
+	const usual = 30 * time.Millisecond
+	at := time.Now()
+	s := strata{steps: 60, trained: firstSteps, stepAt: at}
+	next := func(after time.Duration) (granted bool) {
+		granted = s.unseen(at.Add(100*time.Millisecond), usual)
+		at = at.Add(after)
+		s.look(at, s.steps+1)
+		s.close(weights.Mark{At: at.Add(-10 * time.Millisecond), Steps: s.steps - 1}, weights.Mark{At: at, Steps: s.steps}, usual)
+		return granted
+	}
+	for range forgivenStalls {
+		if !next(110 * time.Millisecond) {
+			t.Fatal("a stall has no slice")
+		}
+	}
+	for range grantedGaps {
+		if !next(400 * time.Millisecond) {
+			t.Error("an evaluation behind two stalls has no slice")
+		}
+	}
+	if next(110 * time.Millisecond) {
+		t.Error("slices are granted without end")
+	}
+}
