@@ -4,7 +4,7 @@ WITH slices AS (
   -- step, it stands for by itself.
   SELECT *, l - saw < 1 AS itself
   FROM (
-    SELECT session_id, slice_id, pid, probe_group, phase, begin_ns, steps AS k, unit = 'steps' AS of_steps,
+    SELECT session_id, slice_id, pid, probe_group, phase, begin_ns, steps AS k, unit = 'steps' AS of_steps, unit = 'time' AS of_time,
       CASE WHEN unit <> 'steps' THEN greatest(steps, 1) WHEN steps > 0 THEN least(steps, recorded) ELSE recorded END AS n,
       CASE WHEN unit = 'steps' THEN recorded ELSE greatest(steps, 1) END AS saw,
       CASE WHEN unit = 'steps' THEN represented ELSE represented * greatest(steps, 1) / recorded END AS l
@@ -73,7 +73,7 @@ WITH slices AS (
   -- The slices that a name could have rows in. Where some of its probes were not in yet it tells
   -- nothing of the name as a whole; where they were for the first time its rows stand for more than
   -- the slice does: the calls since it was known that there were none.
-  SELECT n.session_id, n.pid, n.probe_group, n.phase, n.layer, n.name, s.begin_ns, s.slice_id, s.n, s.saw, s.l, s.k, s.of_steps, s.itself, first_in_ns,
+  SELECT n.session_id, n.pid, n.probe_group, n.phase, n.layer, n.name, s.begin_ns, s.slice_id, s.n, s.saw, s.l, s.k, s.of_steps, s.of_time, s.itself, first_in_ns,
     coalesce(begin_ns < whole_from_ns
       AND (count(*) FILTER (begin_ns >= whole_from_ns) OVER stratum > 1 OR max(k) FILTER (begin_ns >= whole_from_ns) OVER stratum > 1), false) AS partly,
     coalesce(min(begin_ns) OVER stratum < whole_from_ns AND begin_ns IN (min(begin_ns) FILTER (begin_ns >= first_in_ns) OVER stratum,
@@ -85,7 +85,7 @@ WITH slices AS (
 ), means AS (
   -- A slice in which a name has no row had none of its calls. A slice of parts of steps has the
   -- mean that its weights say. Without a mean a slice saw a part of the name's calls.
-  SELECT session_id, pid, probe_group, phase, layer, name, begin_ns, slice_id, n, saw, l, k, itself, first,
+  SELECT session_id, pid, probe_group, phase, layer, name, begin_ns, slice_id, n, saw, l, k, of_time, itself, first,
     coalesce(seen, 0) AS seen, coalesce(calls, 0) AS calls, coalesce(seen_ns, 0) AS seen_ns, coalesce(ns, 0) AS ns,
     CASE WHEN partly THEN NULL WHEN k > 0 THEN coalesce(whole, 0) / k ELSE coalesce(calls, 0) / l END AS y,
     CASE WHEN partly THEN NULL WHEN k > 0 THEN coalesce(whole_ns, 0) / k ELSE coalesce(ns, 0) / l END AS y_ns,
@@ -117,7 +117,13 @@ WITH slices AS (
     sum(seen) AS seen, sum(calls) AS calls, sum(seen_ns) AS seen_ns, sum(ns) AS ns,
     sum(CASE WHEN y IS NULL OR first THEN calls ELSE of_l * y END) AS whole,
     sum(CASE WHEN y_ns IS NULL OR first THEN ns ELSE of_l * y_ns END) AS whole_ns,
-    count(y) FILTER (tells) AS m, coalesce(sum(greatest(k - 1, 0)) FILTER (tells), 0) AS pairs, sum(of_l * greatest(of_l - saw, 0) / n) AS spread,
+    count(y) FILTER (tells) AS m, coalesce(sum(greatest(k - 1, 0)) FILTER (tells), 0) AS pairs,
+    sum(of_l * greatest(of_l - saw, 0) / n) AS spread,
+    -- In a time without steps a pause is all of one kind, and may be of another than what the slices
+    -- saw: by the rule of succession, where m of them saw one, in one case of m + 2. All of the
+    -- pauses or a part: two thirds of that variance hold the truth of simulated jobs.
+    CASE WHEN bool_or(of_time) THEN (count(y) FILTER (tells) + 1) / (1.5 * power(count(y) FILTER (tells) + 2, 2)) ELSE 0 END AS unlike,
+    coalesce(sum(greatest(of_l - saw, 0) * y), 0) AS passed, coalesce(sum(greatest(of_l - saw, 0) * y_ns), 0) AS passed_ns,
     sum(between_squares) FILTER (tells) AS b, sum(between_squares_ns) FILTER (tells) AS b_ns,
     greatest(coalesce(sum(squares) FILTER (tells), 0), 0) AS w, greatest(coalesce(sum(squares_ns) FILTER (tells), 0), 0) AS w_ns
   FROM neighbours
@@ -127,9 +133,9 @@ WITH slices AS (
     CASE WHEN m > 1 THEN 2.0 * power(m - 1, 2) / (3 * m - 4) ELSE 0 END
       + CASE WHEN pairs > 0 THEN 2.0 * power(pairs, 2) / (3 * pairs - 1) ELSE 0 END AS freedom,
     CASE WHEN unseen THEN NULL WHEN spread = 0 THEN 0
-      ELSE spread * greatest(b / nullif(m - 1, 0), w / nullif(2.0 * pairs, 0)) END AS v,
+      ELSE spread * greatest(b / nullif(m - 1, 0), w / nullif(2.0 * pairs, 0)) + unlike * passed * passed END AS v,
     CASE WHEN unseen THEN NULL WHEN spread = 0 THEN 0
-      ELSE spread * greatest(b_ns / nullif(m - 1, 0), w_ns / nullif(2.0 * pairs, 0)) END AS v_ns
+      ELSE spread * greatest(b_ns / nullif(m - 1, 0), w_ns / nullif(2.0 * pairs, 0)) + unlike * passed_ns * passed_ns END AS v_ns
   FROM sums
   LEFT JOIN unseen USING (session_id, pid, probe_group, phase)
   UNION ALL
