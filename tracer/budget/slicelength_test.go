@@ -62,6 +62,7 @@ func TestASliceGoesOnToTheNextPass(t *testing.T) {
 func TestASliceBetweenStepsSeesTheEndOfThat(t *testing.T) {
 	const usual = 30 * time.Millisecond
 	g := testGovernor()
+	g.account.budget, g.account.clock.Own = 0.025, 10*time.Second
 	at := time.Now()
 	g.strata = strata{steps: 60, trained: firstSteps, stepAt: at}
 	g.on = weights.Mark{At: at.Add(100 * time.Millisecond), Steps: 60}
@@ -80,6 +81,11 @@ func TestASliceBetweenStepsSeesTheEndOfThat(t *testing.T) {
 	if waits(300*time.Millisecond, 0.2) || waits(2*time.Second, 0.001) {
 		t.Error("goes on at 60 ms of the job's time, or for two seconds")
 	}
+	g.account.spent = 495 * time.Millisecond
+	if waits(300*time.Millisecond, 0.02) {
+		t.Error("goes on where the budget of 5 % is spent")
+	}
+	g.account.spent = 0
 	g.strata.look(at.Add(500*time.Millisecond), 61)
 	if waits(300*time.Millisecond, 0.02) {
 		t.Error("goes on though the next step has begun")

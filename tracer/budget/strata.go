@@ -63,8 +63,8 @@ const (
 	grantedAgain = 4
 	againAfter   = 100 * time.Millisecond
 	// Such a slice goes on until the next step begins, or the job ends, for gapMost or while
-	// its hits have cost the job no more than gapCost: an evaluation that is over calls
-	// nothing more, and what comes behind it is no place to tell that from.
+	// its hits have cost the job no more than gapCost, if the budget has room for that: an
+	// evaluation that is over calls nothing more, and no other slice may see that.
 	gapMost = time.Second
 	gapCost = 25 * time.Millisecond
 )
@@ -119,7 +119,8 @@ func (s *strata) unseen(now time.Time, usual time.Duration) bool {
 // should see the end of that.
 func (s *slicer) awaitsGap(m weights.Mark, rate float64) bool {
 	length := m.At.Sub(s.on.At)
-	return s.strata.between > 0 && s.strata.between == s.strata.steps && length < gapMost && rate*float64(length) < float64(gapCost)
+	cost := time.Duration(rate * float64(length))
+	return s.strata.between > 0 && s.strata.between == s.strata.steps && length < gapMost && cost < gapCost && s.account.hasRoom(cost)
 }
 
 // close notes what a slice has seen.
