@@ -34,7 +34,8 @@ func (l *loader) readSlices() error {
 			all.unseen[s.Of] = true
 		}
 	}
-	if len(all.byID) > 0 {
+	// Of a part of the time nothing says how many steps it had.
+	if len(all.byID) > 0 && !l.db.Part().Windowed() {
 		l.root.slices = all
 	}
 	return rows.Err()

@@ -100,14 +100,20 @@ var rules = []func(*recording) []candidate{
 
 // Run asks all rules about the thread whose steps take the most time.
 func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresholds Thresholds) (*Result, error) {
-	return ask(ctx, db, threads, thresholds, rules)
+	return RunOf(ctx, db, threads, threads, thresholds)
 }
 
-func ask(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresholds Thresholds, rules []func(*recording) []candidate) (*Result, error) {
-	if len(threads) == 0 {
+// RunOf asks all rules about the one of some threads whose steps take the most time; the others
+// are what it is held against.
+func RunOf(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, thresholds Thresholds) (*Result, error) {
+	return ask(ctx, db, threads, of, thresholds, rules)
+}
+
+func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, thresholds Thresholds, rules []func(*recording) []candidate) (*Result, error) {
+	if len(of) == 0 {
 		return &Result{Untold: []string{"no steps were found: ebpfprof steps says what is missing"}}, nil
 	}
-	thread := Looked(threads)
+	thread := Looked(of)
 	r, err := load(ctx, db, thread, thresholds)
 	if err != nil {
 		return nil, fmt.Errorf("looking for findings: %w", err)
@@ -117,10 +123,10 @@ func ask(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 		r.most.threads = threads
 	}
 	result := &Result{Steps: len(r.graphs), MeanNS: r.meanUndone(), Probes: r.probes}
-	if len(threads) > 1 {
+	if len(of) > 1 {
 		result.Untold = append(result.Untold, fmt.Sprintf(
 			"process %d was looked at, the one with the most time in steps; %d others were not",
-			thread.PID, len(threads)-1))
+			thread.PID, len(of)-1))
 	}
 	if len(r.graphs) == 0 {
 		result.Untold = append(result.Untold, "no step has all its rows: record longer, or with --budget off")

@@ -55,7 +55,7 @@ func RunOutside(ctx context.Context, db *dataset.DB, threads []timeline.Thread, 
 			return all
 		})
 	}
-	return ask(ctx, db, threads, thresholds, asked)
+	return ask(ctx, db, threads, threads, thresholds, asked)
 }
 
 // candidate is an accusation with what it leaves out taken from the spans.
