@@ -1,13 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
@@ -18,7 +18,6 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
 	"github.com/ebpfprof/ebpfprof/internal/recorder"
 	"github.com/ebpfprof/ebpfprof/tracer"
-	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -49,6 +48,8 @@ type Status struct {
 	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
 	Refused   int64   `json:"refused"`    // requests that were not signed
 	RawBytes  int64   `json:"raw_bytes"`  // of raw events in the spool, those that have been removed too
+	Hangs     kinds   `json:"hangs"`      // verdicts on ranks that were blocked
+	Hang      *Hang   `json:"hang"`       // the last one; null before the first
 	Recorded  counts  `json:"recorded"`
 	Message   string  `json:"message,omitempty"`
 }
@@ -74,6 +75,7 @@ type worker struct {
 	out    *json.Encoder
 
 	steps   *live.Steps
+	blocked *blocked // of which there is no verdict yet; nil: none
 	status  Status
 	last    time.Time // window
 	dropped int64     // steps between two uploads
@@ -143,12 +145,14 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	options.Budget, options.Frequency = w.budget, frequency
 	collector := pattern.New(frequency)
 	collector.Waited = w.steps.Waited
-	guarded := &locked{to: tee{w.steps, w.config.sink(collector)}}
+	evidence := live.NewEvidence(w.host)
+	guarded := &locked{to: tee{w.steps, w.config.sink(collector), w.config.sink(evidence)}}
 	session, err := tracer.Open(options, guarded)
 	if err != nil {
 		return time.Time{}, "", ended(err)
 	}
 	defer session.Close()
+	w.blocked = nil
 	w.seen.begin(session.Stats)
 	defer w.seen.end()
 	w.say("watching", "")
@@ -160,6 +164,13 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	defer flush.Stop()
 	defer look.Stop()
 	var steps []pattern.Step
+	looked := func(now time.Time) (reason string) {
+		guarded.Lock()
+		defer guarded.Unlock()
+		evidence.Lose(now.UnixNano(), session.Stats().Lost)
+		steps, reason = w.look(ctx, now, steps, evidence)
+		return reason
+	}
 	for {
 		var reason string
 		var peer *request.Request
@@ -170,22 +181,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 			w.send(ctx, collector, steps, 0)
 			return time.Time{}, "", ended(err)
 		case now := <-look.C:
-			guarded.Lock()
-			w.steps.Check(now.UnixNano())
-			done, degraded := w.steps.Take(false)
-			_, w.status.Sequence = w.steps.Learnt()
-			w.status.Dropped = w.dropped + w.steps.Ignored()
-			var last lasting
-			last.Slow, last.Blocked = w.steps.Now()
-			guarded.Unlock()
-			if last != w.status.Now { // who watches need not wait for the next flush
-				w.status.Now = last
-				w.say("watching", "")
-			}
-			steps = w.keep(steps, done)
-			for _, d := range degraded {
-				reason = w.degraded(d)
-			}
+			reason = looked(now)
 		case now := <-poll.C:
 			peer = w.asked(ctx, now)
 		case <-flush.C:
@@ -202,11 +198,18 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 		}
 		// Until the window begins the job is watched on: what led to it is sent, too.
 		w.say("waiting", next.reason)
-		timer := time.NewTimer(time.Until(next.start))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		guarded.Lock()
+		w.blockWith(next.reason, time.Now())
+		guarded.Unlock()
+		for begins := time.After(time.Until(next.start)); begins != nil; {
+			select {
+			case now := <-look.C:
+				looked(now)
+			case <-begins:
+				begins = nil
+			case <-ctx.Done():
+				begins = nil
+			}
 		}
 		stop()
 		if err := <-over; err != nil {
@@ -215,8 +218,29 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 		guarded.Lock()
 		defer guarded.Unlock()
 		w.send(ctx, collector, steps, 0)
+		if w.blocked != nil { // the next session knows nothing of what is open
+			w.conclude(ctx, time.Now(), evidence)
+		}
 		return next.start, next.reason, nil
 	}
+}
+
+// look takes the steps that have ended, and returns a reason for a window.
+func (w *worker) look(ctx context.Context, now time.Time, steps []pattern.Step, e *live.Evidence) (_ []pattern.Step, reason string) {
+	w.steps.Check(now.UnixNano())
+	done, degraded := w.steps.Take(false)
+	_, w.status.Sequence = w.steps.Learnt()
+	w.status.Dropped = w.dropped + w.steps.Ignored()
+	var last lasting
+	last.Slow, last.Blocked = w.steps.Now()
+	if last != w.status.Now { // who watches need not wait for the next flush
+		w.status.Now = last
+		w.say(w.status.State, "")
+	}
+	for _, d := range degraded {
+		reason = cmp.Or(w.degraded(d), reason)
+	}
+	return w.keep(steps, done), cmp.Or(w.judge(ctx, now, last.Blocked > 0, e), reason)
 }
 
 // planned is a window that is to be taken.
@@ -286,10 +310,11 @@ func (w *worker) keep(steps, done []pattern.Step) []pattern.Step {
 func (w *worker) degraded(d live.Degradation) (reason string) {
 	if d.Kind == trigger.Slow {
 		w.status.Slow++
-	} else {
-		w.status.Blocked++
+		return string(d.Kind)
 	}
-	return string(d.Kind)
+	w.status.Blocked++
+	w.block(d) // the window waits for the verdict: another session knows nothing of what is open
+	return ""
 }
 
 // requestPatience bounds what a slow store takes of the worker's time: while it asks for
@@ -451,36 +476,3 @@ func ended(err error) error {
 	}
 	return err
 }
-
-// locked has the session's goroutine and the worker's take turns with the sinks.
-type locked struct {
-	sync.Mutex
-	to tee
-}
-
-func (l *locked) do(f func() error) error {
-	l.Lock()
-	defer l.Unlock()
-	return f()
-}
-
-func (l *locked) Spans(r []event.Span) error { return l.do(func() error { return l.to.Spans(r) }) }
-func (l *locked) Samples(r []event.Sample) error {
-	return l.do(func() error { return l.to.Samples(r) })
-}
-func (l *locked) Stacks(r []event.Stack) error  { return l.do(func() error { return l.to.Stacks(r) }) }
-func (l *locked) Memory(r []event.Memory) error { return l.do(func() error { return l.to.Memory(r) }) }
-func (l *locked) Slices(r []event.Slice) error  { return l.do(func() error { return l.to.Slices(r) }) }
-func (l *locked) OpenCalls(r event.OpenCalls) error {
-	return l.do(func() error { return l.to.OpenCalls(r) })
-}
-func (l *locked) Flows(r []event.Flow) error { return l.do(func() error { return l.to.Flows(r) }) }
-func (l *locked) IO(r []event.IO) error      { return l.do(func() error { return l.to.IO(r) }) }
-func (l *locked) Counters(r []event.Counter) error {
-	return l.do(func() error { return l.to.Counters(r) })
-}
-func (l *locked) Process(r event.Process) error { return l.do(func() error { return l.to.Process(r) }) }
-func (l *locked) Thread(r event.Thread) error   { return l.do(func() error { return l.to.Thread(r) }) }
-func (l *locked) Library(r event.Library) error { return l.do(func() error { return l.to.Library(r) }) }
-func (l *locked) Probes(r []event.Probe) error  { return l.do(func() error { return l.to.Probes(r) }) }
-func (l *locked) Warning(r event.Warning) error { return l.do(func() error { return l.to.Warning(r) }) }
