@@ -107,7 +107,7 @@ func (s *supervisor) look(ctx context.Context) {
 		return
 	}
 	running := map[string]bool{}
-	for _, job := range found {
+	for _, job := range rename(s.config.Names, found) {
 		if !s.config.wants(job.Name) {
 			continue
 		}
