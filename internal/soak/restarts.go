@@ -34,6 +34,27 @@ type watched struct {
 	*exec.Cmd
 	address   string
 	directory string // of its store and spool
+	said      lastWords
+}
+
+// lastWords are the end of what a program has said.
+type lastWords struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (l *lastWords) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p...)
+	l.text = l.text[max(0, len(l.text)-8000):]
+	return len(p), nil
+}
+
+func (l *lastWords) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
 }
 
 func startAgent(program, directory string) (*watched, error) {
@@ -53,7 +74,7 @@ func startAgent(program, directory string) (*watched, error) {
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w: make build", program, err)
 	}
-	lines := bufio.NewScanner(said)
+	lines := bufio.NewScanner(io.TeeReader(said, &w.said))
 	for w.address == "" && lines.Scan() {
 		if _, address, ok := strings.Cut(lines.Text(), "address="); ok {
 			w.address = strings.Fields(address)[0]
@@ -61,9 +82,6 @@ func startAgent(program, directory string) (*watched, error) {
 	}
 	go func() {
 		for lines.Scan() {
-			if strings.Contains(lines.Text(), "level=ERROR") {
-				fmt.Fprintln(os.Stderr, lines.Text())
-			}
 		}
 	}()
 	if w.address == "" {
@@ -113,7 +131,7 @@ func (w *watched) until(what string, met func(map[string]int64) bool) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("no %s in %s; /jobs has %v", what, jobWithin, jobs)
+			return fmt.Errorf("no %s in %s; /jobs has %v; the agent says\n%s", what, jobWithin, jobs, &w.said)
 		}
 	}
 }

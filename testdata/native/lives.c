@@ -260,7 +260,7 @@ static int scopes(int n, const char *library, const char *all)
 			scope_leave((char *)scope + 16);
 		}
 		free(object);
-		usleep(2000);
+		usleep(all ? 20000 : 2000); // steps within the budget are seen one by one
 		count(i, 100);
 	}
 	return 0;
