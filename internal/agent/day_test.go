@@ -39,9 +39,9 @@ func simulated(t *testing.T) time.Duration {
 
 // taking is a store that is away for a part of the time.
 type taking struct {
-	away        bool
-	files       int64
-	bytes, whom map[string]int64 // by table
+	away  bool
+	files int64
+	bytes map[string]int64 // by table
 }
 
 func (s *taking) Put(_ context.Context, key string, content []byte) error {

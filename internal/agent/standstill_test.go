@@ -101,6 +101,13 @@ func (h *hanging) stop(stacks bool) {
 	h.evidence.OpenCalls(open)
 }
 
+// look is what the worker does four times a second.
+func (h *hanging) look(t *testing.T) (reason string) {
+	t.Helper()
+	k := &watching{worker: h.worker, evidence: h.evidence, guarded: &locked{}}
+	return k.look(t.Context(), h.now, nil)
+}
+
 // until looks four times a second for as long, or until there is a reason for a window, and
 // says after how long that was.
 func (h *hanging) until(t *testing.T, most time.Duration) (reason string, after time.Duration) {
@@ -155,12 +162,12 @@ func TestTheVerdictComesWithinTenSecondsOfTheDeadline(t *testing.T) {
 			// Once: until the job goes on, which is told, too.
 			for range 40 {
 				h.now = h.now.Add(250 * time.Millisecond)
-				if _, reason := h.look(t.Context(), h.now, nil, h.evidence); reason != "" {
+				if reason := h.look(t); reason != "" {
 					t.Fatalf("again: %s", reason)
 				}
 			}
 			h.step(121)
-			h.look(t.Context(), h.now, nil, h.evidence)
+			h.look(t)
 			if last := h.status.Hang; last == nil || last.Over == nil || last.Sentence != got.Sentence || !strings.Contains(h.said.String(), "no rank is blocked any more") {
 				t.Errorf("%+v\n%s", last, h.said)
 			}

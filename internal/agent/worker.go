@@ -115,6 +115,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	constants := trigger.Published
 	constants.Steps, constants.Slower = a.Config.StepsMean, a.Config.Slower
 	w.steps = live.New(constants)
+	defer frugal()()
 	for ctx.Err() == nil {
 		start, reason, err := w.watch(ctx)
 		if err != nil || reason == "" {
@@ -142,7 +143,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	options := w.options(tracer.LevelAnchor)
-	options.Budget, options.Frequency = w.budget, frequency
+	options.Budget, options.Frequency, options.BufferBytes = w.budget, frequency, anchorBuffer
 	k := w.watching()
 	session, err := tracer.Open(options, k.guarded)
 	if err != nil {
@@ -150,6 +151,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	}
 	defer session.Close()
 	w.blocked = nil
+	defer settled().Stop()
 	w.seen.begin(session.Stats)
 	defer w.seen.end()
 	w.say("watching", "")

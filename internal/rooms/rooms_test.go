@@ -45,7 +45,7 @@ var floors = [][]string{
 	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern", "internal/otlp", "internal/fleet/hang", "internal/fleet/flightrecorder"},
 	{"internal/bench/recording", "internal/dataset", "internal/scripted", "internal/fleet/localise", "internal/fleet/store", "internal/derived"},
 	{"output/schemadoc", "internal/fleet/request", "internal/fleet/outbox", "internal/fleet/registrar", "internal/fleet/evidence", "internal/bench/loop", "internal/bench/paired", "internal/cli", "internal/importer", "internal/profile", "internal/annotation", "internal/search"},
-	{"internal/bench/calls", "internal/bench/samples", "internal/bench/training", "internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},
+	{"internal/bench/alwayson", "internal/bench/calls", "internal/bench/samples", "internal/bench/training", "internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},
 	{"internal/commands/answer", "internal/stacks", "internal/memplan/source", "internal/findings", "internal/export", "internal/views",
 		"internal/fleet/source", "internal/fleet/report", "internal/fleet/history", "internal/fleet/live"},
 	{"internal/memplan/analysis"},

@@ -101,35 +101,40 @@ func (t *table) explain(f *Finding) {
 // proportion.
 func (t *table) contention(f *Finding) {
 	w := slices.Index(t.workers, f.Workers[0])
-	var throttled *pattern.Pattern
-	running, peers := 0.0, []float64(nil)
-	for v := range t.workers {
-		sum := 0.0
-		for k, row := range t.rows {
-			switch p := row[v]; {
-			case p == nil || k.basis != pattern.Sampled:
-			case p.Class != pattern.Host:
-				sum += p.Beta * p.Mu
-			case p.Name == "throttled" && v == w:
-				throttled = p
-			}
-		}
-		if v == w {
-			running = sum
-		} else {
-			peers = append(peers, sum)
-		}
-	}
-	usual := middle(peers)
+	running, throttled := t.load()
+	usual := middle(slices.Concat(running[:w], running[w+1:]))
 	switch {
-	case f.Kind == Special && running > (1+partly)*usual && f.Pattern.Beta*usual <= (1+far)*f.PeersBeta*running:
+	case f.Kind == Special && running[w] > (1+partly)*usual && f.Pattern.Beta*usual <= (1+far)*f.PeersBeta*running[w]:
 		f.Cause = Cause{Name: "it has more to run than its peers, and waits for a CPU in proportion", Class: "unknown", Symptom: true}
-	case throttled == nil: // its quota is not known
-	case throttled.Beta > partly*f.Pattern.Beta:
+	case throttled[w] == nil: // its quota is not known
+	case throttled[w].Beta > partly*f.Pattern.Beta:
 		f.Cause = Cause{Name: quota, Class: "configuration"}
 	default:
 		f.Cause = Cause{Name: others + ": no quota held it back", Class: "machine"}
 	}
+}
+
+// load is how much of the time each worker ran, and what its quota took; nil is not known.
+func (t *table) load() (running []float64, throttled []*pattern.Pattern) {
+	if t.running != nil {
+		return t.running, t.throttled
+	}
+	t.running, t.throttled = make([]float64, len(t.workers)), make([]*pattern.Pattern, len(t.workers))
+	for _, k := range t.keys() { // in one order always: sums of floats depend on it
+		if k.basis != pattern.Sampled {
+			continue
+		}
+		for w, p := range t.rows[k] {
+			switch {
+			case p == nil:
+			case p.Class != pattern.Host:
+				t.running[w] += p.Beta * p.Mu
+			case p.Name == "throttled":
+				t.throttled[w] = p
+			}
+		}
+	}
+	return t.running, t.throttled
 }
 
 func (f *Finding) sentence(workers int) string {
