@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
 	"github.com/ebpfprof/ebpfprof/internal/otlp"
-	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // What becomes of the events of a session. It knows no session and reads no clock, so that
