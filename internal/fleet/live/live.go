@@ -239,6 +239,16 @@ func (s *Steps) Now() (slow, hanging int64) {
 	return slow, hanging
 }
 
+// Paced is whether the mean of some thread's steps is known, by which it would be blocked.
+func (s *Steps) Paced() bool {
+	for _, l := range s.threads {
+		if _, ok := l.watch.MeanNS(); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // LastNS is the last anchor of any thread, 0 before the first.
 func (s *Steps) LastNS() (last int64) {
 	for _, l := range s.threads {
