@@ -227,10 +227,9 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 
 // look takes the steps that have ended, and returns a reason for a window.
 func (w *worker) look(ctx context.Context, now time.Time, steps []pattern.Step, e *live.Evidence) (_ []pattern.Step, reason string) {
-	waits := e.Waiting()
-	w.steps.Wait(waits)
+	w.steps.Wait(e.Standing())
 	w.steps.Check(now.UnixNano())
-	w.blockUnpaced(now, waits)
+	w.blockUnpaced(now, e.Waiting())
 	done, degraded := w.steps.Take(false)
 	_, w.status.Sequence = w.steps.Learnt()
 	w.status.Dropped = w.dropped + w.steps.Ignored()

@@ -185,6 +185,19 @@ func (e *Evidence) Waiting() map[int32]int64 {
 	return since
 }
 
+// Standing is since when processes have waited so, or their main threads have not run.
+func (e *Evidence) Standing() map[int32]int64 {
+	since := e.Waiting()
+	for i := range e.open.Threads {
+		if t := &e.open.Threads[i]; t.SinceNS != nil && t.TID == t.PID {
+			if first, known := since[t.PID]; !known || *t.SinceNS < first {
+				since[t.PID] = *t.SinceNS
+			}
+		}
+	}
+	return since
+}
+
 // Recording is what the node knows at a time of the events' clock. Where threads stood
 // counts from the time on at which the job was seen to go on last.
 func (e *Evidence) Recording(nowNS, sinceNS int64) *hang.Recording {

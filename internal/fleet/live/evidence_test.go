@@ -163,6 +163,12 @@ func TestAWaitForPeersIsSeenWithoutOpenCalls(t *testing.T) {
 	if _, triggers := s.Take(true); len(triggers) != 2 {
 		t.Errorf("%+v", triggers)
 	}
+	// And the one that they wait for, whose main thread stands still elsewhere.
+	s.Wait(e.Standing())
+	s.Check(at(1507))
+	if _, triggers := s.Take(true); len(triggers) != 1 || triggers[0].PID != 101 {
+		t.Errorf("%+v", triggers)
+	}
 }
 
 // The dumps have what each rank did before, as many as the flight recorder keeps, the host

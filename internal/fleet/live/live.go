@@ -32,7 +32,7 @@ type Steps struct {
 	// sliced is since when anchors of some group are recorded in slices.
 	sliced int64
 	groups []string // which those are
-	// waiting is since when each process has waited for its peers, of those that do.
+	// waiting is since when each process has waited for its peers or stood still, of those that do.
 	waiting map[int32]int64
 }
 
@@ -129,8 +129,8 @@ func (s *Steps) Warning(w event.Warning) error {
 	return nil
 }
 
-// Wait tells since when processes have waited for their peers in a collective, of those
-// that do; it is an Evidence's Waiting.
+// Wait tells since when processes have waited for their peers or stood still, of those that
+// do; it is an Evidence's Standing.
 func (s *Steps) Wait(since map[int32]int64) { s.waiting = since }
 
 // exit remembers which collective a process has left last.
