@@ -45,6 +45,28 @@ type blocked struct {
 	noticed time.Time
 	sinceNS int64 // the last anchor of the ranks that are
 	asked   bool  // by a peer: here nothing was noticed
+	unpaced bool  // no mean of steps is known by which this would be too long
+}
+
+// unpacedAfter is how long a rank has to wait for its peers to be blocked where it is not
+// known how long a step takes: in the first steps, before them, or where none are seen.
+const unpacedAfter = time.Minute
+
+// blockUnpaced notes that ranks have waited for their peers for long where nothing is known
+// of their steps. One may load a data set meanwhile: a verdict says so, and no window is
+// taken of it, which would show nothing.
+func (w *worker) blockUnpaced(now time.Time, waits map[int32]int64) {
+	first := now.UnixNano()
+	for _, since := range waits {
+		first = min(first, since)
+	}
+	if w.blocked != nil || w.steps.Paced() || now.UnixNano()-first < unpacedAfter.Nanoseconds() {
+		return
+	}
+	if last := w.status.Hang; last != nil && (last.Over == nil || !last.At.Before(time.Unix(0, first))) {
+		return // it is told
+	}
+	w.blocked = &blocked{noticed: now, sinceNS: first, asked: true, unpaced: true}
 }
 
 // blockWith notes that a peer's ranks are blocked, where this node's make no step either:
@@ -52,7 +74,7 @@ type blocked struct {
 func (w *worker) blockWith(peer string, now time.Time) {
 	last := w.steps.LastNS()
 	if peer == "peer:"+blockedReason && w.blocked == nil && last > 0 && now.UnixNano()-last >= trigger.Published.Least.Nanoseconds() {
-		w.blocked = &blocked{now, last, true}
+		w.blocked = &blocked{noticed: now, sinceNS: last, asked: true}
 	}
 }
 
@@ -60,14 +82,14 @@ func (w *worker) blockWith(peer string, now time.Time) {
 func (w *worker) block(d live.Degradation) {
 	since := d.AtNS - d.IdleNS
 	if w.blocked == nil {
-		w.blocked = &blocked{time.Unix(0, d.AtNS), since, false}
+		w.blocked = &blocked{noticed: time.Unix(0, d.AtNS), sinceNS: since}
 	}
 	w.blocked.sinceNS = min(w.blocked.sinceNS, since)
 }
 
 // judge gives the verdict, when it is time, and returns the reason for a window that it is.
 func (w *worker) judge(ctx context.Context, now time.Time, still bool, e *live.Evidence) (reason string) {
-	if last := w.status.Hang; last != nil && last.Over == nil && !still && w.blocked == nil && w.wentOn(last.At) {
+	if last := w.status.Hang; last != nil && last.Over == nil && !still && w.blocked == nil && w.wentOn(last.At, e) {
 		over := *last // the one before is being read
 		over.Over = &now
 		w.status.Hang = &over
@@ -85,15 +107,21 @@ func (w *worker) judge(ctx context.Context, now time.Time, still bool, e *live.E
 		return ""
 	}
 	w.conclude(ctx, now, e)
+	if b.unpaced {
+		return ""
+	}
 	return blockedReason
 }
 
 const blockedReason = "blocked"
 
-// wentOn is whether a rank has done anything since, or there is none any more.
-func (w *worker) wentOn(since time.Time) bool {
-	last := w.steps.LastNS()
-	return last == 0 || last > since.UnixNano()
+// wentOn is whether a rank has done anything since. Where no steps are seen it is whether
+// none of them waits.
+func (w *worker) wentOn(since time.Time, e *live.Evidence) bool {
+	if last := w.steps.LastNS(); last > 0 {
+		return last > since.UnixNano()
+	}
+	return len(e.Waiting()) == 0
 }
 
 // conclude judges, and keeps the verdict and what it is of.

@@ -30,6 +30,12 @@ type hanging struct {
 
 func startHanging(t *testing.T) *hanging {
 	t.Helper()
+	return startAfter(t, 120)
+}
+
+// startAfter has made so many steps.
+func startAfter(t *testing.T, steps int64) *hanging {
+	t.Helper()
 	c := defaults()
 	c.Spool = t.TempDir()
 	box, err := c.outbox()
@@ -49,7 +55,7 @@ func startHanging(t *testing.T) *hanging {
 		open.Communicators = append(open.Communicators, event.Communicator{PID: 100 + rank, ID: &id, Name: "0", Description: "default_pg", Rank: &rank, Ranks: &size})
 	}
 	h.evidence.OpenCalls(open)
-	for step := range int64(120) {
+	for step := range steps {
 		h.step(step)
 	}
 	return h
@@ -201,6 +207,35 @@ func TestANodeSaysWhereItsRanksAreWhenAPeersAreBlocked(t *testing.T) {
 	h.step(121)
 	if h.until(t, 0); h.status.Hang.Over == nil {
 		t.Error("it goes on, and is not over")
+	}
+}
+
+// Ranks that wait before the length of a step is known are told of after a minute, once, and
+// no window is taken.
+func TestAJobThatHangsBeforeItsStepsAreKnownIsToldOf(t *testing.T) {
+	for _, steps := range []int64{0, 20} {
+		h := startAfter(t, steps)
+		h.stop(true)
+		if reason, _ := h.until(t, 59*time.Second); reason != "" || h.status.Hang != nil {
+			t.Fatalf("%d steps: within a minute: %q %+v", steps, reason, h.status.Hang)
+		}
+		h.now = h.now.Add(time.Minute)
+		if reason, _ := h.until(t, 30*time.Second); reason != "" {
+			t.Errorf("%d steps: a window for %q", steps, reason)
+		}
+		got := h.status.Hang
+		if got == nil || got.Kind != hang.KindMissing || !strings.HasSuffix(got.Sentence, "rank 1 has not come (at cleanup.py:88 work)") || got.Over != nil || h.status.Hangs[hang.KindMissing] != 1 {
+			t.Fatalf("%d steps: %+v %v", steps, got, h.status.Hangs)
+		}
+		h.now = h.now.Add(time.Hour)
+		if h.until(t, time.Minute); h.status.Hangs[hang.KindMissing] != 1 {
+			t.Errorf("%d steps: it is told again: %v", steps, h.status.Hangs)
+		}
+		h.evidence.OpenCalls(event.OpenCalls{})
+		h.step(121)
+		if h.until(t, 0); h.status.Hang.Over == nil {
+			t.Errorf("%d steps: it goes on, and is not over", steps)
+		}
 	}
 }
 

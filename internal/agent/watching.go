@@ -38,7 +38,9 @@ func (k *watching) look(ctx context.Context, now time.Time, lost map[string]uint
 	defer k.guarded.Unlock()
 	w := k.worker
 	k.evidence.Lose(now.UnixNano(), lost)
+	w.steps.Wait(k.evidence.Standing())
 	w.steps.Check(now.UnixNano())
+	w.blockUnpaced(now, k.evidence.Waiting())
 	done, degraded := w.steps.Take(false)
 	_, w.status.Sequence = w.steps.Learnt()
 	w.status.Dropped = w.dropped + w.steps.Ignored()

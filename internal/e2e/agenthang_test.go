@@ -21,8 +21,13 @@ func TestTheAgentsNameTheRankThatBlocks(t *testing.T) {
 	const victim = 1
 	dir := t.TempDir()
 	binary := buildAgent(t, dir)
-	store, name := filepath.Join(dir, "store"), fmt.Sprintf("blocked-%d", os.Getpid())
-	config := fmt.Sprintf("store: %s\nonly: [%s]\nslower_than: 1000\n", store, name)
+	store, key, name := filepath.Join(dir, "store"), filepath.Join(dir, "key"), fmt.Sprintf("blocked-%d", os.Getpid())
+	if err := os.WriteFile(key, []byte("0123456789abcdef0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A step of this job is a few milliseconds with a dozen collectives, which one percent
+	// would have in slices.
+	config := fmt.Sprintf("store: %s\nkey_file: %s\nonly: [%s]\nslower_than: 1000\nbudget: 50%%\n", store, key, name)
 	one := startAgent(t, binary, dir, "node-a", config+"ranks: [0, 2]\n")
 	two := startAgent(t, binary, dir, "node-b", config+"ranks: [1]\n")
 	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--fault", "teardown", "--after", "1000000000", "--seconds", "1000", "--job", name)...)

@@ -69,7 +69,7 @@ func (r *Recording) waitsAt(of Of) string {
 		return w.Place
 	}
 	for _, t := range r.Threads[of.PID] { // a call that began in a recording at level anchor has no stack
-		if (t.Main || t.RunsPython()) && t.collective() != "" {
+		if (t.Main || t.RunsPython()) && t.Collective() != "" {
 			return t.place()
 		}
 	}

@@ -88,9 +88,9 @@ func haltOf(threads []Thread) string {
 	return threads[0].halt()
 }
 
-// collective is what a thread waits in, as its stack says: the outermost function of
+// Collective is what a thread waits in, as its stack says: the outermost function of
 // torch.distributed, else the outermost native one of its libraries; "" where it is in none.
-func (t *Thread) collective() string {
+func (t *Thread) Collective() string {
 	native := ""
 	for _, f := range slices.Backward(t.Frames) {
 		switch {

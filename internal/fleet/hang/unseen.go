@@ -65,7 +65,7 @@ func (u *Unseen) add(p Process) {
 		if p.Stopped != "" || !t.Main && !t.RunsPython() {
 			continue
 		}
-		if name := t.collective(); name != "" && t.stillFor(leastStill) {
+		if name := t.Collective(); name != "" && t.stillFor(leastStill) {
 			p.Collective, p.Seconds, p.Place = name, *t.Still, t.place()
 			u.Different = u.Different || slices.ContainsFunc(u.Waiting, func(q Process) bool { return differ(p.Collective, q.Collective) })
 			u.Waiting = append(u.Waiting, p)
@@ -189,5 +189,5 @@ func (g *Group) byStacks() {
 
 // inCollective reports whether the main thread, or one that runs Python, is in one.
 func (r Rank) inCollective() bool {
-	return slices.ContainsFunc(r.Threads, func(t Thread) bool { return (t.Main || t.RunsPython()) && t.collective() != "" })
+	return slices.ContainsFunc(r.Threads, func(t Thread) bool { return (t.Main || t.RunsPython()) && t.Collective() != "" })
 }

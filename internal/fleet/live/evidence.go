@@ -159,6 +159,45 @@ func (e *Evidence) Stood(afterNS int64) bool {
 	return some
 }
 
+// Waiting is since when each process has waited for its peers in a collective, of those
+// that do: one is open, or, where the budget has those in slices, a thread stands in one.
+func (e *Evidence) Waiting() map[int32]int64 {
+	since := map[int32]int64{}
+	wait := func(pid int32, ns int64) {
+		if first, known := since[pid]; !known || ns < first {
+			since[pid] = ns
+		}
+	}
+	for i := range e.open.Calls {
+		if c := &e.open.Calls[i]; c.Call.Layer == "collective" {
+			wait(c.PID, c.StartNS)
+		}
+	}
+	for i := range e.open.Threads {
+		t := &e.open.Threads[i]
+		if t.SinceNS == nil || t.TID != t.PID || t.State == event.ThreadStopped || t.State == event.ThreadTraced {
+			continue
+		}
+		if thread := e.thread(t); thread.Collective() != "" {
+			wait(t.PID, *t.SinceNS)
+		}
+	}
+	return since
+}
+
+// Standing is since when processes have waited so, or their main threads have not run.
+func (e *Evidence) Standing() map[int32]int64 {
+	since := e.Waiting()
+	for i := range e.open.Threads {
+		if t := &e.open.Threads[i]; t.SinceNS != nil && t.TID == t.PID {
+			if first, known := since[t.PID]; !known || *t.SinceNS < first {
+				since[t.PID] = *t.SinceNS
+			}
+		}
+	}
+	return since
+}
+
 // Recording is what the node knows at a time of the events' clock. Where threads stood
 // counts from the time on at which the job was seen to go on last.
 func (e *Evidence) Recording(nowNS, sinceNS int64) *hang.Recording {

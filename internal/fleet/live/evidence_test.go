@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/flightrecorder"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -132,6 +133,41 @@ func TestNodesKnowTogetherWhoIsMissing(t *testing.T) {
 	var text strings.Builder
 	if err := both.Report.WriteText(&text); err != nil || !strings.Contains(text.String(), "rank 1    node-b  pid 101") {
 		t.Errorf("%v: %s", err, text.String())
+	}
+}
+
+// Who waits is told by what is open, and where the budget has collectives in slices, so
+// that nothing is, by where main threads stand.
+func TestAWaitForPeersIsSeenWithoutOpenCalls(t *testing.T) {
+	e := ranked("node-a", 6, 0, 1, 2)
+	if n := len(e.Waiting()); n != 0 {
+		t.Errorf("%d wait in a job that goes on", n)
+	}
+	hangs(e, 7, at(4007), map[int32]string{0: "/v/torch/distributed/distributed_c10d.py", 1: "cleanup.py"}, 2)
+	if got := e.Waiting(); len(got) != 2 || got[100] != at(7) || got[102] != at(7) {
+		t.Errorf("%v", got)
+	}
+	// A worker whose loop is one anchor long is between two steps all the time.
+	s := New(trigger.Published)
+	for k := range int64(200) {
+		for pid := int32(100); pid < 103; pid++ {
+			s.Spans([]event.Span{{PID: pid, TID: pid, Call: backward, StartNS: at(7) - (200-k)*10e6, DurationNS: 1e6}})
+		}
+	}
+	s.Check(at(1507))
+	if _, triggers := s.Take(true); len(triggers) != 0 {
+		t.Errorf("nobody is known to wait: %+v", triggers)
+	}
+	s.Wait(e.Waiting())
+	s.Check(at(1507))
+	if _, triggers := s.Take(true); len(triggers) != 2 {
+		t.Errorf("%+v", triggers)
+	}
+	// And the one that they wait for, whose main thread stands still elsewhere.
+	s.Wait(e.Standing())
+	s.Check(at(1507))
+	if _, triggers := s.Take(true); len(triggers) != 1 || triggers[0].PID != 101 {
+		t.Errorf("%+v", triggers)
 	}
 }
 

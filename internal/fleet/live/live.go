@@ -36,7 +36,7 @@ type Steps struct {
 	// sliced is since when anchors of some group are recorded in slices.
 	sliced int64
 	groups []string // which those are
-	// waiting is since when each process has had a collective open, of those that have.
+	// waiting is since when each process has waited for its peers or stood still, of those that do.
 	waiting map[int32]int64
 }
 
@@ -135,17 +135,9 @@ func (s *Steps) Warning(w event.Warning) error {
 	return nil
 }
 
-// OpenCalls implements event.Sink.
-func (s *Steps) OpenCalls(open event.OpenCalls) error {
-	s.waiting = map[int32]int64{}
-	for i := range open.Calls {
-		c := &open.Calls[i]
-		if since, known := s.waiting[c.PID]; c.Call.Layer == "collective" && (!known || c.StartNS < since) {
-			s.waiting[c.PID] = c.StartNS
-		}
-	}
-	return nil
-}
+// Wait tells since when processes have waited for their peers or stood still, of those that
+// do; it is an Evidence's Standing.
+func (s *Steps) Wait(since map[int32]int64) { s.waiting = since }
 
 // exit remembers which collective a process has left last.
 func (s *Steps) exit(span *event.Span) {
@@ -264,6 +256,16 @@ func (s *Steps) Now() (slow, hanging int64) {
 		}
 	}
 	return slow, hanging
+}
+
+// Paced is whether the mean of some thread's steps is known, by which it would be blocked.
+func (s *Steps) Paced() bool {
+	for _, l := range s.threads {
+		if _, ok := l.watch.MeanNS(); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // LastNS is the last anchor of any thread, 0 before the first.

@@ -93,12 +93,14 @@ func newStackTable() stackTable {
 
 func (t *stackTable) keep(s *event.Stack) {
 	kept := &keptStack{whole: s.Status == event.StackComplete, frames: make([]*symbolize.Frame, len(s.Frames))}
-	for i := range s.Frames {
-		f, known := t.frames[s.Frames[i]]
+	for i, frame := range s.Frames {
+		if frame.Function != "" && frame.Kind != symbolize.Python {
+			frame.Offset = -1 // the name says it, and is shared by all that are in the function
+		}
+		f, known := t.frames[frame]
 		if !known {
-			f = new(symbolize.Frame)
-			*f = s.Frames[i]
-			t.frames[*f] = f
+			f = &frame
+			t.frames[frame] = f
 		}
 		kept.frames[i] = f
 	}

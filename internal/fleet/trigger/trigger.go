@@ -119,8 +119,8 @@ func (w *Watch) best(atNS int64) (best float64, ok bool) {
 }
 
 // Check says whether a step has begun and nothing has followed for too long; or, between
-// two steps, whether the worker has waited for its peers for too long, in a collective that
-// has been open since a time (0: it waits in none). Where a step begins in a loop is not
+// two steps, whether the worker has waited for its peers, or its main thread has stood still,
+// for too long: since a time (0: neither is so). Where a step begins in a loop is not
 // known, so that a worker may hang between two of them, but much else is done there, too,
 // which the others wait for: an evaluation or a checkpoint of one rank. So that is no hang
 // where a pause before it was nearly as long. It says so once, until the loop goes on.
