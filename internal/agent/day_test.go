@@ -131,7 +131,7 @@ func (s *simulation) live(until time.Time) {
 	for s.job.now < until.UnixNano() {
 		s.must(s.job.step(false))
 		now := time.Unix(0, s.job.now)
-		reason := s.k.look(now)
+		reason := s.k.look(s.t.Context(), now, nil)
 		if next, ok := s.w.decide(s.t.Context(), now, reason, nil); ok {
 			s.window(next)
 		}

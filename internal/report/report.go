@@ -7,6 +7,7 @@ package report
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
@@ -144,15 +145,17 @@ type Phase struct {
 // Operator is what all calls of one name took. TotalMS is on the host, with what
 // they called; DeviceMS of the kernels that they launched themselves.
 type Operator struct {
-	Name      string   `json:"name"`
-	Layer     string   `json:"layer"`
-	Calls     float64  `json:"calls"`
-	TotalMS   float64  `json:"total_ms"`
-	SelfMS    float64  `json:"self_ms"`
-	DeviceMS  *float64 `json:"device_ms"`
-	FLOPs     *float64 `json:"flops"`
-	Bytes     *float64 `json:"bytes_moved"`
-	Estimated bool     `json:"estimated"`
+	Name     string   `json:"name"`
+	Layer    string   `json:"layer"`
+	Calls    float64  `json:"calls"`
+	TotalMS  float64  `json:"total_ms"`
+	SelfMS   float64  `json:"self_ms"`
+	DeviceMS *float64 `json:"device_ms"`
+	FLOPs    *float64 `json:"flops"`
+	// FLOPsCausal are FLOPs without what causal masks hide; nil where no call has such a mask.
+	FLOPsCausal *float64 `json:"flops_causal"`
+	Bytes       *float64 `json:"bytes_moved"`
+	Estimated   bool     `json:"estimated"`
 	// Where the recording was made in slices, and the report is of all of it: 95 % intervals
 	// of Calls and TotalMS. The upper ends are nil where nothing tells them.
 	CallsLo   *float64 `json:"calls_lo"`
@@ -239,12 +242,15 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 		f    func() error
 	}{
 		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"what waits", b.hangs}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.lines}, {"threads", b.threads}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.flames},
+		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)
 		}
 		if err := part.f(); err != nil {
+			if errors.Is(err, dataset.ErrNoRank) {
+				return nil, err
+			}
 			return nil, fmt.Errorf("computing %s: %w", part.name, err)
 		}
 	}
@@ -268,6 +274,21 @@ type builder struct {
 	warmup          []stepRow
 	loops           []timeline.Thread
 	stretched       *timeline.Stretched // nil where no slices made steps longer
+}
+
+// parted asks of samples what is asked of calls: of the part that is looked at. Memory is
+// always of the whole recording, since what is live was allocated before.
+func (b *builder) parted(f func() error) func() error {
+	return func() error {
+		part := dataset.Part{Rank: b.options.Rank, From: b.part.From, Until: b.part.Until}
+		if part == (dataset.Part{}) {
+			return f()
+		}
+		if err := b.db.Restrict(b.ctx, part); err != nil {
+			return err
+		}
+		return errors.Join(f(), b.db.Restrict(b.ctx, dataset.Part{}))
+	}
 }
 
 func (b *builder) untold(format string, args ...any) {

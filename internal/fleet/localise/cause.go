@@ -71,9 +71,9 @@ func cause(f *Finding) Cause {
 		return Cause{Name: "PCIe, NUMA placement or pageable memory", Class: "hardware"}
 	case p.Class == pattern.Copy:
 		return Cause{Name: "copies between host and device", Class: "configuration"}
-	case p.Class == pattern.Compute && f.Kind == Special && f.PeersBeta < partly*p.Beta:
+	case (p.Class == pattern.Compute || p.Class == pattern.Kernel) && f.Kind == Special && f.PeersBeta < partly*p.Beta:
 		return Cause{Name: "work that its peers do not have", Class: "software"}
-	case p.Class == pattern.Compute && f.Kind == Special:
+	case (p.Class == pattern.Compute || p.Class == pattern.Kernel) && f.Kind == Special:
 		return Cause{Name: "slower hardware, a lower clock, or more work than its peers have", Class: "hardware"}
 	case p.Class == pattern.Python && sleeps(p.Wait) && p.Mu < partly:
 		return Cause{Name: "Python code that sleeps", Class: "software"}
@@ -169,7 +169,18 @@ func (f *Finding) sentence(workers int) string {
 	case p.Class == pattern.Host:
 		return fmt.Sprintf("%s, or a thread that it waited for, could run and had no CPU for %s of the time, its peers for %s: %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta), f.Cause.Name)
 	}
+	if p.Basis == pattern.Device {
+		return fmt.Sprintf("the device of %s needs %s of the time for %s, those of its peers %s at the most: %s", f.Workers[0], bounds(p), what, percent(f.PeersBeta), f.Cause.Name)
+	}
 	return fmt.Sprintf("%s spends %s of its time in %s%s, its peers %s: %s", f.Workers[0], percent(p.Beta), what, place, percent(f.PeersBeta), f.Cause.Name)
+}
+
+// bounds of a share, or the share where it was measured.
+func bounds(p *pattern.Pattern) string {
+	if p.BetaHi-p.BetaLo < 0.0005 {
+		return percent(p.BetaLo)
+	}
+	return fmt.Sprintf("%s to %s", percent(p.BetaLo), percent(p.BetaHi))
 }
 
 // String names a worker for people.

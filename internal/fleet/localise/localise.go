@@ -94,8 +94,11 @@ func Compare(patterns []pattern.Pattern) Result {
 		r.Method = "leave_one_out"
 	}
 	for _, k := range t.keys() {
-		if k.basis == pattern.Sampled {
+		switch k.basis {
+		case pattern.Sampled:
 			r.Findings = append(r.Findings, t.findings(k, r.Method)...)
+		case pattern.Device:
+			r.Findings = append(r.Findings, t.deviceFindings(k, r.Method)...)
 		}
 	}
 	for i := range r.Findings {

@@ -13,6 +13,7 @@ type sum struct {
 	longestShare       float64
 	time               float64 // ns of the function
 	error              float64 // Σ of the squared half intervals: windows err independently
+	least, most        float64 // ns, likewise, where shares are bounds
 	mu, square         float64
 	preempted, stopped float64
 	count              int64
@@ -39,6 +40,7 @@ func (s *sum) add(p *pattern.Pattern) {
 	}
 	s.first.BeginNS, s.first.EndNS = min(s.first.BeginNS, p.BeginNS), max(s.first.EndNS, p.EndNS)
 	s.time += time
+	s.least, s.most = s.least+p.BetaLo*observed, s.most+p.BetaHi*observed
 	half := (p.BetaHi - p.BetaLo) / 2 * observed
 	s.error += half * half
 	s.mu += p.Mu * time
@@ -68,6 +70,9 @@ func (s *sum) mean(observed float64) *pattern.Pattern {
 	p.Beta = s.time / max(observed, 1)
 	half := math.Sqrt(s.error) / max(observed, 1)
 	p.BetaLo, p.BetaHi = max(0, p.Beta-half), min(1, p.Beta+half)
+	if p.Basis == pattern.Device { // bounds, and no interval of samples
+		p.BetaLo, p.BetaHi = s.least/max(observed, 1), min(1, s.most/max(observed, 1))
+	}
 	if s.time > 0 {
 		p.Mu = s.mu / s.time
 		p.Sigma = math.Sqrt(max(0, s.square/s.time-p.Mu*p.Mu))

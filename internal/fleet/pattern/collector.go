@@ -59,6 +59,7 @@ type worker struct {
 	anchors  map[int32]int64 // by thread: calls that steps are made of
 	threads  map[int32]*thread
 	calls    map[*event.Call]*calls
+	kernels  map[kernel]*deviceTime
 	from, to int64
 }
 
@@ -249,13 +250,14 @@ func (c *Collector) Spans(spans []event.Span) error {
 	for i := range spans {
 		s := &spans[i]
 		anchor, counted := interesting(s.Call)
-		if !anchor && !counted {
+		if !anchor && !counted && s.Detail == nil {
 			continue
 		}
 		w := c.worker(s.PID)
 		if w == nil {
 			continue
 		}
+		w.ran(s, &c.lost)
 		if anchor {
 			w.anchor(s.TID)
 		}
@@ -367,6 +369,7 @@ func (c *Collector) patterns(pid int32, w *worker) (all []Pattern) {
 		all = append(all, t.stopped.pattern(base, c.period))
 	}
 	all = append(all, w.machine.patterns(base, t)...)
+	all = append(all, w.devicePatterns(base)...)
 	for call, k := range w.calls {
 		all = append(all, k.pattern(base, call))
 	}
