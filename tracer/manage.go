@@ -162,7 +162,7 @@ func countProbes(s *Session) error {
 const lossesEvery = time.Second
 
 // restsEvery is how often the pages of the files that were read are given back.
-const restsEvery = 20 * time.Second
+const restsEvery = 2 * time.Second
 
 // probesEvery is how often those of all probes are, one after the other: some thousand at most.
 const probesEvery = 10 * time.Second

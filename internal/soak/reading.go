@@ -17,7 +17,7 @@ type reading map[string]float64
 
 // slack is how much each may grow from the second quarter of the time to the last
 // and still count as flat: what comes and goes at any moment.
-var slack = map[string]float64{"rss_mib": 32, "descriptors": 64, "rotation_ms": 500, "agent_descriptors": 8, "workers": 2, "spool_mb": 2, "metrics": 200}
+var slack = map[string]float64{"rss_mib": 32, "descriptors": 64, "rotation_ms": 500, "agent_descriptors": 8, "worker_rss_mib": 64, "workers": 2, "spool_mb": 2, "metrics": 200}
 
 // otherSlack is that of the kernel's tables.
 const otherSlack = 64
