@@ -107,5 +107,5 @@ func (b busyTill) note(c *Call, p *proof) {
 		return
 	}
 	b[at] = p.ended
-	c.detail().DeviceBusyLoNS = &least
+	c.detail().MakeWait().DeviceBusyLoNS = &least
 }
