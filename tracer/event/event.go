@@ -191,7 +191,7 @@ type Detail struct {
 
 	// LaunchID is, on a row of layer device, the span of the call that launched it.
 	LaunchID *int64
-	Wait *Wait // of a wait for a device
+	Wait     *Wait // of a wait for a device
 	// Of a long read or write (layer io): as IO has them.
 	FileSystem string // "" is absent
 	Mount      string // "" is absent
@@ -200,24 +200,6 @@ type Detail struct {
 	Shape      *Shape
 	// FusedOperators are those that a generated kernel replaces, as JSON; "" is absent.
 	FusedOperators string
-}
-
-// Wait is what is known of a wait for a device.
-type Wait struct {
-	// Stream and CorrelationID say what a wait on a device (category sync) waited for: a
-	// stream, the record of an event.
-	Stream        *int64
-	CorrelationID *int64
-	// DeviceBusyLoNS is for how long the device was at work meanwhile, at least.
-	DeviceBusyLoNS *int64
-}
-
-// MakeWait returns its Wait, after making one if there is none.
-func (d *Detail) MakeWait() *Wait {
-	if d.Wait == nil {
-		d.Wait = new(Wait)
-	}
-	return d.Wait
 }
 
 // Shape is what a call of an operator was given, and what follows from it.
