@@ -91,8 +91,12 @@ func checkDetail(t *testing.T, absent event.Span) {
 		if f.Type.Kind() != reflect.Pointer {
 			continue
 		}
-		if f.Name == "Shape" {
-			checkShape(t, absent)
+		switch f.Name {
+		case "Shape":
+			checkPart(t, absent, func(d *event.Detail, shape *event.Shape) { d.Shape = shape })
+			continue
+		case "Wait":
+			checkPart(t, absent, func(d *event.Detail, wait *event.Wait) { d.Wait = wait })
 			continue
 		}
 		detail := *absent.Detail
@@ -107,18 +111,19 @@ func checkDetail(t *testing.T, absent event.Span) {
 	}
 }
 
-func checkShape(t *testing.T, absent event.Span) {
+func checkPart[P any](t *testing.T, absent event.Span, put func(*event.Detail, *P)) {
 	t.Helper()
-	typ := reflect.TypeFor[event.Shape]()
+	typ := reflect.TypeFor[P]()
 	for i := range typ.NumField() {
 		f := typ.Field(i)
 		if f.Type.Kind() != reflect.Pointer {
 			continue
 		}
-		var shape event.Shape
-		reflect.ValueOf(&shape).Elem().Field(i).Set(reflect.New(f.Type.Elem()))
+		var part P
+		reflect.ValueOf(&part).Elem().Field(i).Set(reflect.New(f.Type.Elem()))
 		row := absent
-		row.Detail = &event.Detail{Shape: &shape}
+		row.Detail = &event.Detail{}
+		put(row.Detail, &part)
 		checkZero(t, spanTable, absent, row, f.Name, 1)
 	}
 }

@@ -109,7 +109,7 @@ func spanDetailColumns() []column[event.Span] {
 		{Column: Column{"device_time_method", Varchar, "", true, 40, "how the device time is known: measured, bounded, estimated or imported"},
 			texts: func(s *span) (string, bool) { return unlessEmpty(s.Detail.DeviceTimeMethod) }},
 		{Column: Column{"device_busy_lo_ns", BigInt, "ns", true, 86, "on a wait for work on a device: for how long the device was at work meanwhile, at least, whichever piece of the work it was; the rows of a device have no time in common, so that their sum is a lower bound, too"},
-			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.DeviceBusyLoNS) }},
+			ints: func(s *span) (int64, bool) { return ofInt64(waitOf(s).DeviceBusyLoNS) }},
 		{Column: Column{"name_source", Varchar, "", true, 41, "how a launch's name is known: getfunction (the call that made the handle), cufunc_struct (read behind the handle), host_stub (symbol of the host function), library (only whose code launched it: the name is \"kernel of LIBRARY\"), unknown (name is that of the runtime's function)"},
 			texts: func(s *span) (string, bool) { return unlessEmpty(s.Detail.NameSource) }},
 		{Column: Column{"symbol", Varchar, "", true, 42, "the launched kernel's name as its module has it: mangled"},
@@ -159,14 +159,23 @@ func spanDetailColumns() []column[event.Span] {
 		{Column: Column{"launch_id", BigInt, "", true, 90, "on a row of layer device: span_id of the call that launched it; NULL where that was not recorded"},
 			delta: true, ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.LaunchID) }},
 		{Column: Column{"wait_stream", BigInt, "", true, 91, "on a wait of a device (layer device, category sync): the stream that it waited for"},
-			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.WaitStream) }},
+			ints: func(s *span) (int64, bool) { return ofInt64(waitOf(s).Stream) }},
 		{Column: Column{"wait_correlation_id", BigInt, "", true, 92, "likewise: correlation_id of the call that recorded the event it waited for"},
-			delta: true, ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.WaitCorrelationID) }},
+			delta: true, ints: func(s *span) (int64, bool) { return ofInt64(waitOf(s).CorrelationID) }},
 	}
 	for i := range columns {
 		columns[i].rare = true
 	}
 	return columns
+}
+
+var noWait event.Wait
+
+func waitOf(s *event.Span) *event.Wait {
+	if s.Detail.Wait == nil {
+		return &noWait
+	}
+	return s.Detail.Wait
 }
 
 var noShape event.Shape

@@ -191,9 +191,9 @@ func (p *kinetoPass) arguments(r *row, args []byte) {
 		case "shared memory":
 			r.detail.SharedBytes = integer(value)
 		case "wait_on_stream":
-			r.detail.WaitStream = integer(value)
+			r.detail.MakeWait().Stream = integer(value)
 		case "wait_on_cuda_event_record_corr_id":
-			r.detail.WaitCorrelationID = integer(value)
+			r.detail.MakeWait().CorrelationID = integer(value)
 		case "dtype":
 			r.detail.Dtype = p.kept(value)
 		case "In msg nelems", "In msg size":

@@ -190,8 +190,8 @@ func (s *summary) printTable(w io.Writer) {
 // mostOpen are the names shown of calls without an end.
 const mostOpen = 3
 
-// printOpen says which calls count and have no time: a job that is let go of is in the middle
-// of some, as a rule of a backward pass.
+// printOpen says which calls count and have no time: where a slice ends, or the recording,
+// a job is in the middle of some.
 func (s *summary) printOpen(w io.Writer) {
 	var calls float64
 	var names []string
@@ -206,7 +206,7 @@ func (s *summary) printOpen(w io.Writer) {
 	if more := len(names) - mostOpen; more > 0 {
 		names = append(names[:mostOpen], fmt.Sprintf("%d more names", more))
 	}
-	fmt.Fprintf(w, "calls that had not ended when the recording did: %s (%s); they are counted, and in no total or mean\n",
+	fmt.Fprintf(w, "calls whose end was not seen: %s (%s); they are counted, and in no total or mean\n",
 		cli.Count(uint64(calls+0.5)), strings.Join(names, ", "))
 }
 

@@ -23,13 +23,13 @@ func TestADeviceWasBusyAsLongAsThreadsWaitedForIt(t *testing.T) {
 	}
 	wait := func(id, at, took, busy int64, device int32) event.Span {
 		busy *= 1e6
-		return row(id, at, took, "sync", device, event.Detail{DeviceBusyLoNS: &busy})
+		return row(id, at, took, "sync", device, event.Detail{Wait: &event.Wait{DeviceBusyLoNS: &busy}})
 	}
 	r := built(t, made(t, func(d *output.Dataset) error {
 		return errors.Join(d.Process(event.Process{ID: 1, PID: 7}), d.Spans([]event.Span{
 			launch(1, 0, 0, 10, 0), launch(2, 1, 0, 9, 0), wait(3, 2, 8, 7, 0), launch(4, 20, 4, 5, 0), wait(5, 20, 5, 4, 0),
 			launch(6, 0, 3, 3, 1), // of which no wait says anything
-			row(7, 30, 1, "sync", 2, event.Detail{DeviceBusyLoNS: &zero}),
+			row(7, 30, 1, "sync", 2, event.Detail{Wait: &event.Wait{DeviceBusyLoNS: &zero}}),
 		}))
 	}))
 	if r.DeviceBounds == nil {

@@ -26,9 +26,12 @@ func (l *timeline) place() home {
 	return l.home
 }
 
-// blocked is for how long the call was blocked because of what it waited for, 0 where that
+// timelines are the streams of a runtime.
+type timelines map[streamKey]*timeline
+
+// blocked is for how long a call was blocked because of what it waited for, 0 where that
 // is not known.
-func (c *Call) blocked() int64 {
+func blocked(c *Call) int64 {
 	if c.f.Category == "event" || !c.args.Has(spec.FieldDelay) {
 		return 0
 	}
@@ -41,8 +44,8 @@ func (c *Call) blocked() int64 {
 
 // dark are the homes of streams that may have something to do that is no work that was
 // seen: of any stream a default stream may wait for, and so whoever waits for that.
-func (t *deviceTimes) dark(epoch uint32) (homes []home) {
-	for _, line := range t.streams {
+func (t timelines) dark(epoch uint32) (homes []home) {
+	for _, line := range t {
 		if line.next() == 0 && line.strange == 0 && len(line.joins) == 0 {
 			continue
 		}
@@ -54,9 +57,9 @@ func (t *deviceTimes) dark(epoch uint32) (homes []home) {
 }
 
 // abroad reports whether a stream waits for one that may be on another device.
-func (t *deviceTimes) abroad(line *timeline) bool {
+func (t timelines) abroad(line *timeline) bool {
 	for _, j := range line.joins {
-		if other := t.streams[j.mark.stream]; other == nil || other.place() != line.place() {
+		if other := t[j.mark.stream]; other == nil || other.place() != line.place() {
 			return true
 		}
 	}
@@ -74,9 +77,12 @@ func (p *proof) where() (at home, one bool) {
 	return at, len(p.shown) > 0
 }
 
-// busy notes for how long the device was at work during a wait. Of a device no time counts
-// twice, whoever waited: the rows' sum is a bound, too.
-func (t *deviceTimes) busy(c *Call, p *proof) {
+// busyTill is until when waits have told how long devices were at work.
+type busyTill map[home]int64
+
+// note puts down for how long the device was at work during a wait. Of a device no time
+// counts twice, whoever waited: the rows' sum is a bound, too.
+func (b busyTill) note(c *Call, p *proof) {
 	at, one := p.where()
 	if !one || p.more || p.unsettled || at.device != c.home().device {
 		return
@@ -87,19 +93,19 @@ func (t *deviceTimes) busy(c *Call, p *proof) {
 		}
 	}
 	began := p.began
-	for other, until := range t.busyTill {
+	for other, until := range b {
 		if !other.elsewhere(at) {
 			began = max(began, until)
 		}
 	}
-	others, _ := t.beside(at) // between which and the work that was shown there may be gaps, too
+	others, _ := c.times.streams.beside(at) // between which and the work that was shown there may be gaps, too
 	least := p.blocked - (began - p.began) - int64(len(p.shown)-1+others)*between
 	if least <= 0 {
 		return
 	}
-	if _, known := t.busyTill[at]; !known && len(t.busyTill) >= mostBusy {
+	if _, known := b[at]; !known && len(b) >= mostBusy {
 		return
 	}
-	t.busyTill[at] = p.ended
-	c.detail().DeviceBusyLoNS = &least
+	b[at] = p.ended
+	c.detail().MakeWait().DeviceBusyLoNS = &least
 }

@@ -16,8 +16,8 @@ func (m *commands) busy() (least []int64) {
 		if s.Call.Category != "sync" {
 			continue
 		}
-		if s.Detail != nil && s.Detail.DeviceBusyLoNS != nil {
-			least = append(least, *s.Detail.DeviceBusyLoNS)
+		if s.Detail != nil && s.Detail.Wait != nil {
+			least = append(least, *s.Detail.Wait.DeviceBusyLoNS)
 		} else {
 			least = append(least, 0)
 		}
@@ -259,11 +259,11 @@ func (s *simulated) check(t *testing.T, what string) (pieces, waits int, share f
 				pieces++
 			}
 		}
-		if d.DeviceBusyLoNS != nil {
-			if truth := s.busyIn(one.StartNS, end(&one)); truth < *d.DeviceBusyLoNS {
-				t.Errorf("%s: the device was busy for %d ns of a wait of %d, less than %d", what, truth, one.DurationNS, *d.DeviceBusyLoNS)
+		if d.Wait != nil {
+			if truth := s.busyIn(one.StartNS, end(&one)); truth < *d.Wait.DeviceBusyLoNS {
+				t.Errorf("%s: the device was busy for %d ns of a wait of %d, less than %d", what, truth, one.DurationNS, *d.Wait.DeviceBusyLoNS)
 			}
-			waits, sum = waits+1, sum+*d.DeviceBusyLoNS
+			waits, sum = waits+1, sum+*d.Wait.DeviceBusyLoNS
 		}
 	}
 	truth := s.busyIn(0, 1<<62)

@@ -36,9 +36,9 @@ type proof struct {
 }
 
 func newProof(c *Call) *proof {
-	p := &proof{began: c.span.StartNS, ended: end(c.span), epoch: c.r.Epoch, blocked: c.blocked()}
+	p := &proof{began: c.span.StartNS, ended: end(c.span), epoch: c.r.Epoch, blocked: blocked(c)}
 	if p.blocked > 0 {
-		p.dark = c.times.dark(p.epoch)
+		p.dark = c.times.streams.dark(p.epoch)
 	}
 	return p
 }
@@ -172,8 +172,8 @@ func (t *deviceTimes) idle(where home, epoch uint32) bool {
 // beside is how much other streams of a device have to do, and whether a wait may have been
 // for that, too: where there is a default stream, which waits for what others were given, and
 // they for it.
-func (t *deviceTimes) beside(where home) (n int, ordered bool) {
-	for _, line := range t.streams {
+func (t timelines) beside(where home) (n int, ordered bool) {
+	for _, line := range t {
 		if line.place().elsewhere(where) {
 			continue
 		}
@@ -198,9 +198,9 @@ func (p *proof) prove(c *Call) {
 		return
 	}
 	if len(p.shown) == 1 && !p.more && p.since() && p.shown[0].alone {
-		if others, ordered := c.times.beside(p.shown[0].home); others == 0 || !ordered {
+		if others, ordered := c.times.streams.beside(p.shown[0].home); others == 0 || !ordered {
 			p.shown[0].atLeast = p.blocked
 		}
 	}
-	c.times.busy(c, p)
+	c.times.busy.note(c, p)
 }

@@ -17,15 +17,14 @@ import (
 //
 // A row waits here for its bound, a while.
 type deviceTimes struct {
-	streams map[streamKey]*timeline
+	streams timelines
 	events  map[uint64]eventMark
 	orders  map[uint64]streamOrder // by handle, of streams that may run out of order
 	lone    map[home]lone
-	// busyTill is until when waits have told how long a device was at work.
-	busyTill map[home]int64
-	tick     deviceTick
-	beyond   bool  // calls may return before their work is complete
-	now      int64 // the latest time seen
+	busy    busyTill
+	tick    deviceTick
+	beyond  bool  // calls may return before their work is complete
+	now     int64 // the latest time seen
 }
 
 // streamKey tells streams apart. The default streams have a handle that is the
@@ -100,7 +99,7 @@ const (
 )
 
 func newDeviceTimes() deviceTimes {
-	return deviceTimes{streams: map[streamKey]*timeline{}, events: map[uint64]eventMark{}, orders: map[uint64]streamOrder{}, lone: map[home]lone{}, busyTill: map[home]int64{}}
+	return deviceTimes{streams: timelines{}, events: map[uint64]eventMark{}, orders: map[uint64]streamOrder{}, lone: map[home]lone{}, busy: busyTill{}}
 }
 
 func (c *Call) home() home {

@@ -188,15 +188,10 @@ type Detail struct {
 	DeviceTimeLoNS   *int64
 	DeviceTimeHiNS   *int64
 	DeviceTimeMethod string // "" is absent
-	// DeviceBusyLoNS is, of a wait, for how long the device was at work meanwhile, at least.
-	DeviceBusyLoNS *int64
 
 	// LaunchID is, on a row of layer device, the span of the call that launched it.
 	LaunchID *int64
-	// WaitStream and WaitCorrelationID say what a wait on a device (category sync)
-	// waited for: a stream, the record of an event.
-	WaitStream        *int64
-	WaitCorrelationID *int64
+	Wait     *Wait // of a wait for a device
 	// Of a long read or write (layer io): as IO has them.
 	FileSystem string // "" is absent
 	Mount      string // "" is absent
