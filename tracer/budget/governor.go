@@ -207,7 +207,7 @@ func (g *Governor) judgeTrial(now time.Time) error {
 		return err
 	}
 	m := g.mark()
-	if now.Before(g.until) && (m.Steps < g.on.Steps+2*minSliceSteps || m.At.Sub(g.on.At) < minSlice) {
+	if now.Before(g.until) && !g.strata.wentOn() && (m.Steps < g.on.Steps+2*minSliceSteps || m.At.Sub(g.on.At) < minSlice) {
 		return nil
 	}
 	rate := g.rate(m)

@@ -90,10 +90,16 @@ func TestASliceBetweenStepsSeesTheEndOfThat(t *testing.T) {
 	if waits(300*time.Millisecond, 0.02) {
 		t.Error("goes on though the next step has begun")
 	}
+	if !g.strata.wentOn() {
+		t.Error("does not know that the steps went on")
+	}
 	g.strata.close(g.on, weights.Mark{At: at.Add(600 * time.Millisecond), Steps: 61}, usual)
 	g.strata.steps = 60
 	if waits(0, 0.02) {
 		t.Error("the next slice waits as well")
+	}
+	if g.strata.wentOn() {
+		t.Error("the next slice ends at once")
 	}
 }
 
