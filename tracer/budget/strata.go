@@ -121,7 +121,7 @@ func (s *strata) wentOn() bool { return s.resumed > 0 && s.trained >= firstSteps
 
 // awaitsGap reports whether the present slice began for what lies between two steps and
 // should see the end of that.
-func (s *slicer) awaitsGap(m weights.Mark, rate float64) bool {
+func awaitsGap(s *slicer, m weights.Mark, rate float64) bool {
 	length := m.At.Sub(s.on.At)
 	cost := time.Duration(rate * float64(length))
 	return s.strata.between > 0 && s.strata.between == s.strata.steps && length < gapMost && cost < gapCost && s.account.hasRoom(cost)
