@@ -103,7 +103,7 @@ func (g *Governor) Step() error {
 	case g.phase == phaseTrial:
 		return g.judgeTrial(now)
 	case g.phase == phaseOn:
-		if err := g.extend(0); err != nil || !now.After(g.until) || g.awaitsStratum() || g.awaitsPass() {
+		if err := g.extend(0); err != nil || !now.After(g.until) || g.awaitsStratum() || awaitsPass(g.slicer) {
 			return err
 		}
 		return g.end()
@@ -207,11 +207,11 @@ func (g *Governor) judgeTrial(now time.Time) error {
 		return err
 	}
 	m := g.mark()
-	if now.Before(g.until) && (m.Steps < g.on.Steps+2*minSliceSteps || m.At.Sub(g.on.At) < minSlice) {
+	if now.Before(g.until) && !g.strata.wentOn() && (m.Steps < g.on.Steps+2*minSliceSteps || m.At.Sub(g.on.At) < minSlice) {
 		return nil
 	}
 	rate := g.rate(m)
-	if g.awaitsStep(m, rate) || g.awaitsStratum() || g.awaitsGap(m, rate) {
+	if g.awaitsStep(m, rate) || g.awaitsStratum() || awaitsGap(g.slicer, m, rate) {
 		return nil
 	}
 	if rate > g.account.allowance()*0.8 && !g.account.solvent(rate, m.At.Sub(g.checked.At), m.At) {

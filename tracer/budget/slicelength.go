@@ -44,7 +44,7 @@ func (s *slicer) awaitsStep(m weights.Mark, rate float64) bool {
 // awaitsPass reports whether the present slice has seen one backward pass begin and
 // should go on until the next one does: what lies between the two is a whole step, whatever
 // the slice's own beginning and end do to the steps that they are in.
-func (s *slicer) awaitsPass() bool {
+func awaitsPass(s *slicer) bool {
 	whole := s.gauge.Steps.Longest()
 	if whole <= 0 || whole > maxWhole || len(s.probes.Steps()) == 0 {
 		return false

@@ -32,7 +32,7 @@ func TestASliceGoesOnToTheNextPass(t *testing.T) {
 		Warn: func(event.Warning) {}, Cost: HitCost{Warm: [3]float64{1000, 1000, 1000}},
 	})
 	g.on = weights.Mark{At: time.Now(), Steps: 7}
-	if g.awaitsPass() {
+	if awaitsPass(g.slicer) {
 		t.Error("waits for a step of a job of which none is known")
 	}
 	for i := range int64(4) {
@@ -51,7 +51,7 @@ func TestASliceGoesOnToTheNextPass(t *testing.T) {
 		passes, traps = test.passes, test.traps
 		g.on.At = time.Now().Add(-test.ago)
 		g.before = map[uint32]Hits{1: {}}
-		if got := g.awaitsPass(); got != test.want {
+		if got := awaitsPass(g.slicer); got != test.want {
 			t.Errorf("%d passes and %d hits after %s: waits: %v, want %v", passes-7, traps, test.ago, got, test.want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestASliceBetweenStepsSeesTheEndOfThat(t *testing.T) {
 	g.strata = strata{steps: 60, trained: firstSteps, stepAt: at}
 	g.on = weights.Mark{At: at.Add(100 * time.Millisecond), Steps: 60}
 	waits := func(after time.Duration, rate float64) bool {
-		return g.awaitsGap(weights.Mark{At: g.on.At.Add(after), Steps: g.strata.steps}, rate)
+		return awaitsGap(g.slicer, weights.Mark{At: g.on.At.Add(after), Steps: g.strata.steps}, rate)
 	}
 	if waits(100*time.Millisecond, 0.02) {
 		t.Error("a slice of steps waits for the end of an evaluation")
@@ -90,10 +90,16 @@ func TestASliceBetweenStepsSeesTheEndOfThat(t *testing.T) {
 	if waits(300*time.Millisecond, 0.02) {
 		t.Error("goes on though the next step has begun")
 	}
+	if !g.strata.wentOn() {
+		t.Error("does not know that the steps went on")
+	}
 	g.strata.close(g.on, weights.Mark{At: at.Add(600 * time.Millisecond), Steps: 61}, usual)
 	g.strata.steps = 60
 	if waits(0, 0.02) {
 		t.Error("the next slice waits as well")
+	}
+	if g.strata.wentOn() {
+		t.Error("the next slice ends at once")
 	}
 }
 

@@ -115,9 +115,13 @@ func (s *strata) unseen(now time.Time, usual time.Duration) bool {
 	return true
 }
 
+// wentOn reports whether the steps went on in a slice that began for what lies between two
+// of them: it has seen what it is for.
+func (s *strata) wentOn() bool { return s.resumed > 0 && s.trained >= firstSteps }
+
 // awaitsGap reports whether the present slice began for what lies between two steps and
 // should see the end of that.
-func (s *slicer) awaitsGap(m weights.Mark, rate float64) bool {
+func awaitsGap(s *slicer, m weights.Mark, rate float64) bool {
 	length := m.At.Sub(s.on.At)
 	cost := time.Duration(rate * float64(length))
 	return s.strata.between > 0 && s.strata.between == s.strata.steps && length < gapMost && cost < gapCost && s.account.hasRoom(cost)
@@ -150,7 +154,7 @@ func (s *slicer) awaitsStratum() bool {
 	case began > firstSteps:
 		job.trained = max(job.trained, firstSteps)
 		return false
-	case began == 0 && job.trained >= firstSteps:
+	case began == 0 && job.trained >= firstSteps, job.wentOn():
 		return false
 	case length >= maxWhole:
 		job.trained = firstSteps // or it never will be

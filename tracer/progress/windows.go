@@ -18,7 +18,7 @@ import (
 // others, by which to tell how steps differ.
 func (t *Timeline) Windows(on, off int64) [][2]int64 {
 	const enough = 2
-	marked, placed := t.Marked(on, off), t.placed(on, off)
+	marked, placed := Marked(t, on, off), placed(t, on, off)
 	if len(marked) >= min(len(placed), enough) {
 		return marked
 	}
@@ -27,13 +27,13 @@ func (t *Timeline) Windows(on, off int64) [][2]int64 {
 
 // Marked are the whole steps within two times that begin and end at a mark, the same for
 // all: the one of which there are most.
-func (t *Timeline) Marked(on, off int64) (best [][2]int64) {
+func Marked(t *Timeline, on, off int64) (best [][2]int64) {
 	first, marks := t.firstLap(on), 0
 	for i := first; i < len(t.laps) && t.laps[i].from < off; i++ {
 		marks = max(marks, len(t.laps[i].marks))
 	}
 	for place := range marks + 1 {
-		if windows := t.fromMark(place, first, on, off); len(windows) > len(best) {
+		if windows := fromMark(t, place, first, on, off); len(windows) > len(best) {
 			best = windows
 		}
 	}
@@ -42,10 +42,10 @@ func (t *Timeline) Marked(on, off int64) (best [][2]int64) {
 
 // fromMark are those from a mark to the next of the same: 0 is the beginning, where the
 // backward pass begins.
-func (t *Timeline) fromMark(place, first int, on, off int64) (windows [][2]int64) {
+func fromMark(t *Timeline, place, first int, on, off int64) (windows [][2]int64) {
 	for i := first; i+1 < len(t.laps) && t.laps[i].from < off; i++ {
 		l, next := &t.laps[i], &t.laps[i+1]
-		if !l.whole() || !t.began(l.begin) || next.from != l.end || place > 0 && (len(l.marks) != len(next.marks) || !next.whole()) {
+		if !l.whole() || !began(t, l.begin) || next.from != l.end || place > 0 && (len(l.marks) != len(next.marks) || !next.whole()) {
 			continue
 		}
 		begin, _ := l.mark(place)
@@ -59,7 +59,7 @@ func (t *Timeline) fromMark(place, first int, on, off int64) (windows [][2]int64
 }
 
 // began reports whether a backward pass was seen to begin at a time.
-func (t *Timeline) began(at int64) bool {
+func began(t *Timeline, at int64) bool {
 	_, did := slices.BinarySearch(t.begins, at)
 	return did
 }
@@ -76,7 +76,7 @@ func (l *lap) mark(place int) (at int64, is bool) {
 }
 
 // placed are the whole steps from one place of a step to the same of the next.
-func (t *Timeline) placed(on, off int64) (windows [][2]int64) {
+func placed(t *Timeline, on, off int64) (windows [][2]int64) {
 	begin := int64(-1)
 	var at position
 	for i := t.firstLap(on); i < len(t.laps) && t.laps[i].from < off; i++ {
@@ -120,8 +120,8 @@ func (t *Timeline) Began() int64 {
 
 // Covers reports whether the process came by each place of a step between two times: what
 // saw as much as a whole step may have seen one part of it twice and another never.
-func (t *Timeline) Covers(on, off int64) bool {
-	if len(t.Marked(on, off)) > 0 {
+func Covers(t *Timeline, on, off int64) bool {
+	if len(Marked(t, on, off)) > 0 {
 		return true
 	}
 	marks := 0

@@ -67,14 +67,14 @@ func TestASliceCoversAStepOrNot(t *testing.T) {
 		on, off int64
 		covers  bool
 	}{{1500, 1601, true}, {1550, 1651, true}, {1550, 1640, false}, {1511, 1610, false}, {1550, 1950, true}} {
-		if got := line.Covers(s.on, s.off); got != s.covers {
+		if got := Covers(line, s.on, s.off); got != s.covers {
 			t.Errorf("a slice from %d to %d covers a step: %v", s.on, s.off, got)
 		}
 	}
-	if whole := line.Marked(1550, 1720); len(whole) != 1 || whole[0] != [2]int64{1600, 1700} {
+	if whole := Marked(line, 1550, 1720); len(whole) != 1 || whole[0] != [2]int64{1600, 1700} {
 		t.Errorf("the whole steps from 1550 to 1720 are %v", whole)
 	}
-	if whole := line.Marked(1450, 1550); len(whole) != 0 {
+	if whole := Marked(line, 1450, 1550); len(whole) != 0 {
 		t.Errorf("between 1450 and 1550 no mark comes twice, and the whole steps are %v", whole)
 	}
 }

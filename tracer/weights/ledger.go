@@ -250,7 +250,7 @@ func (i *interval) saw(t *progress.Timeline, phase string) (n float64, enough bo
 	on, off := i.on.At.UnixNano(), i.off.At.UnixNano()
 	if phase == event.PhaseTraining {
 		n = t.Trained(on, off)
-		return n, n >= leastSteps && t.Covers(on, off)
+		return n, n >= leastSteps && progress.Covers(t, on, off)
 	}
 	n = float64(t.Spent(phase, on, off))
 	return n, n >= float64(LeastGap)
