@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs planted fleet-faults bench bench-before bench-writers bench-answers bench-fleet fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs planted fleet-faults bench bench-before bench-writers bench-answers bench-fleet bench-always-on fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -179,6 +179,12 @@ lint:
 # ARGS are the bench's own: make bench ARGS='-quick -only hit,launch'.
 bench: build native deps torch py-spy
 	$(GO) run ./internal/bench $(ARGS)
+
+# What the agent costs a job in half an hour, and the node: the worst case and a GPT, a ratio to
+# their twins each. Of a quiet machine, 45 minutes a job; ALWAYS=2m to see that it works.
+ALWAYS ?= 30m
+bench-always-on: build deps torch
+	$(GO) run ./internal/bench -only always-on -for $(ALWAYS) -torch 2 $(ARGS)
 
 # This tree's figures and those of another commit, in turn: make bench-before BEFORE=v1.0
 PARTS ?= hit,launch,attach,samples

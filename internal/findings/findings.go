@@ -106,12 +106,14 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 // RunOf asks all rules about the one of some threads whose steps take the most time; the others
 // are what it is held against.
 func RunOf(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, thresholds Thresholds) (*Result, error) {
+	return ask(ctx, db, threads, of, thresholds, rules)
+}
+
+func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, thresholds Thresholds, rules []func(*recording) []candidate) (*Result, error) {
 	if len(of) == 0 {
 		return &Result{Untold: []string{"no steps were found: ebpfprof steps says what is missing"}}, nil
 	}
-	thread := slices.MaxFunc(of, func(a, b timeline.Thread) int {
-		return cmp.Or(cmp.Compare(inSteps(a), inSteps(b)), cmp.Compare(b.PID, a.PID))
-	})
+	thread := Looked(of)
 	r, err := load(ctx, db, thread, thresholds)
 	if err != nil {
 		return nil, fmt.Errorf("looking for findings: %w", err)

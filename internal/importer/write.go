@@ -376,12 +376,15 @@ func (w *writing) shape(r *row, counted bool) *event.Shape {
 				if work.Bytes >= 0 {
 					known.BytesMoved = &work.Bytes
 				}
+				if work.Causal >= 0 {
+					known.FLOPsCausal = &work.Causal
+				}
 			}
 			if len(w.dims) < 1<<16 {
 				w.dims[key] = known
 			}
 		}
-		s.FLOPs, s.BytesMoved = known.FLOPs, known.BytesMoved
+		s.FLOPs, s.FLOPsCausal, s.BytesMoved = known.FLOPs, known.FLOPsCausal, known.BytesMoved
 	}
 	return &s
 }

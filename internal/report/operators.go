@@ -54,6 +54,9 @@ func (b *builder) operators() error {
 		if h.computes {
 			o.FLOPs = &h.flops
 		}
+		if h.masks {
+			o.FLOPsCausal = &h.causal
+		}
 		if h.moves {
 			o.Bytes = &h.bytes
 		}

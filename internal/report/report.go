@@ -145,15 +145,17 @@ type Phase struct {
 // Operator is what all calls of one name took. TotalMS is on the host, with what
 // they called; DeviceMS of the kernels that they launched themselves.
 type Operator struct {
-	Name      string   `json:"name"`
-	Layer     string   `json:"layer"`
-	Calls     float64  `json:"calls"`
-	TotalMS   float64  `json:"total_ms"`
-	SelfMS    float64  `json:"self_ms"`
-	DeviceMS  *float64 `json:"device_ms"`
-	FLOPs     *float64 `json:"flops"`
-	Bytes     *float64 `json:"bytes_moved"`
-	Estimated bool     `json:"estimated"`
+	Name     string   `json:"name"`
+	Layer    string   `json:"layer"`
+	Calls    float64  `json:"calls"`
+	TotalMS  float64  `json:"total_ms"`
+	SelfMS   float64  `json:"self_ms"`
+	DeviceMS *float64 `json:"device_ms"`
+	FLOPs    *float64 `json:"flops"`
+	// FLOPsCausal are FLOPs without what causal masks hide; nil where no call has such a mask.
+	FLOPsCausal *float64 `json:"flops_causal"`
+	Bytes       *float64 `json:"bytes_moved"`
+	Estimated   bool     `json:"estimated"`
 	// Where the recording was made in slices, and the report is of all of it: 95 % intervals
 	// of Calls and TotalMS. The upper ends are nil where nothing tells them.
 	CallsLo   *float64 `json:"calls_lo"`

@@ -24,8 +24,8 @@ type sweep struct {
 
 type hosted struct {
 	Operator
-	totalNS, selfNS, flops, bytes float64
-	computes, moves               bool // some row says so
+	totalNS, selfNS, flops, causal, bytes float64
+	computes, masks, moves                bool // some row says so
 }
 
 type (
@@ -59,6 +59,7 @@ const (
 	sweptEnd
 	sweptWeight
 	sweptFLOPs
+	sweptCausal
 	sweptBytes
 	sweptID
 	sweptParent
@@ -69,7 +70,7 @@ const (
 	sweptNative
 )
 
-var sweptColumns = []string{"ts_ns", "duration_ns", "layer", "category", "name", "end_method", "weight", "flops", "bytes_moved", "span_id", "parent_id",
+var sweptColumns = []string{"ts_ns", "duration_ns", "layer", "category", "name", "end_method", "weight", "flops", "flops_causal", "bytes_moved", "span_id", "parent_id",
 	"pid", "tid", "session_id", "python_stack_id", "stack_id"}
 
 func (b *builder) sweep() (*sweep, error) {
@@ -186,6 +187,10 @@ func (h *hosted) add(b *dataset.Batch, i int, o *opened) {
 	}
 	if v := b.Columns[sweptFLOPs][i]; v != dataset.Absent {
 		h.flops, h.computes = h.flops+float64(v)*o.weight, true
+		if half := b.Columns[sweptCausal][i]; half != dataset.Absent {
+			v, h.masks = half, true
+		}
+		h.causal += float64(v) * o.weight
 	}
 	if v := b.Columns[sweptBytes][i]; v != dataset.Absent {
 		h.bytes, h.moves = h.bytes+float64(v)*o.weight, true

@@ -49,7 +49,7 @@ var floors = [][]string{
 	{"internal/commands/answer", "internal/stacks", "internal/memplan/source", "internal/findings", "internal/export", "internal/views",
 		"internal/fleet/source", "internal/fleet/report", "internal/fleet/history", "internal/fleet/live", "internal/fleet/hang", "internal/fleet/flightrecorder"},
 	{"internal/memplan/analysis"},
-	{"internal/diff", "internal/memplan/text"},
+	{"analysis", "internal/diff", "internal/memplan/text"},
 	{"internal/report", "internal/e2e/harness"},
 	{"internal/commands/analysis", "internal/commands/fleet", "internal/commands/memory", "internal/recorder", "internal/matrix", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
 	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/pairs", "internal/planted", "internal/fleetfaults", "internal/agent", "internal/commands/data"},
@@ -158,6 +158,11 @@ func TestReadingADatasetNeedsNoLoader(t *testing.T) {
 	for _, dep := range reader.Deps {
 		if loader(dep) {
 			t.Errorf("the build for reading imports %s", dep)
+		}
+	}
+	for _, dep := range list(t, "./analysis")[0].Deps {
+		if loader(dep) {
+			t.Errorf("package analysis imports %s", dep)
 		}
 	}
 	tracer := list(t, "./cmd/ebpfprof")[0]

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 const listedParts = 15
@@ -16,7 +18,7 @@ const listedParts = 15
 // WriteText writes the verdict, where the path is over the step, and its parts.
 func (p *CriticalPath) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s\n\n", p.Verdict())
+	fmt.Fprintf(out, "%s\n\n", printable.Text(p.Verdict()))
 	p.writeSums(out)
 	if !p.Whole {
 		fmt.Fprintln(out, "  the step lies between slices of the recording: most of its calls are missing")
@@ -77,7 +79,7 @@ func (p PathPart) row(path *CriticalPath) table.Row {
 			percent = low + " to " + high
 		}
 	}
-	return table.Row{exposed, hidden, percent, strings.TrimSpace(p.Where + " " + p.Layer), shorten(p.Name, 70)}
+	return table.Row{exposed, hidden, percent, strings.TrimSpace(p.Where + " " + p.Layer), shorten(printable.Text(p.Name), 70)}
 }
 
 // ranging is two ends of a time, one where they read alike.

@@ -188,6 +188,8 @@ type Detail struct {
 	DeviceTimeLoNS   *int64
 	DeviceTimeHiNS   *int64
 	DeviceTimeMethod string // "" is absent
+	// DeviceBusyLoNS is, of a wait, for how long the device was at work meanwhile, at least.
+	DeviceBusyLoNS *int64
 
 	// LaunchID is, on a row of layer device, the span of the call that launched it.
 	LaunchID *int64
@@ -212,10 +214,11 @@ type Shape struct {
 	Strides string // likewise
 	Bytes   string // of the elements of each, likewise: [288768, null]
 	Devices string // where each lies, likewise: ["cuda:0", ""]
-	// FLOPs and BytesMoved by the formulas of internal/flops.
-	FLOPs      *int64
-	BytesMoved *int64
-	Source     string // how the shape is known: imported, …
+	// FLOPs, what a causal mask leaves of them, and BytesMoved by the formulas of internal/flops.
+	FLOPs       *int64
+	FLOPsCausal *int64
+	BytesMoved  *int64
+	Source      string // how the shape is known: imported, …
 }
 
 // Frame is one function on a call stack.

@@ -251,6 +251,9 @@ func (o *Operator) shapes(slots []slot) *Shapes {
 		if work.Bytes >= 0 {
 			shape.BytesMoved = &work.Bytes
 		}
+		if work.Causal >= 0 {
+			shape.FLOPsCausal = &work.Causal
+		}
 	}
 	return &Shapes{Detail: &event.Detail{Shape: shape}, Within: &event.Detail{Shape: &within}, Share: o.share(slots)}
 }

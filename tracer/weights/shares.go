@@ -34,6 +34,7 @@ type phaseShare struct {
 	ratio   float64
 	own     map[uint32]ownStretch // of probes whose stretch begins elsewhere
 	windows [][2]int64
+	whole   [][2]int64 // steps from one mark to the next of the same
 	cuts    []cut
 }
 
@@ -103,7 +104,9 @@ func (x *sharing) ownStretches(s stratum, share *phaseShare, ratio func(from int
 }
 
 // passes is how often the process came past a place in its step in the stretch, over how
-// often it did in the slice.
+// often it did in the slice. Where that saw whole steps their rows stand for the stretch,
+// and what it saw of others stands for itself: which places those have between two marks
+// is known only about, and counted once too often or too seldom they would be half a step.
 func (p *phaseShare) passes(t *progress.Timeline, lap int, at, from int64, probe uint32, s *shares) float64 {
 	seen := t.Passes(lap, at, min(at, s.on), max(at+1, s.off))
 	if seen == 0 {
@@ -114,6 +117,12 @@ func (p *phaseShare) passes(t *progress.Timeline, lap int, at, from int64, probe
 		if c := &p.cuts[i]; c.probes[probe] {
 			all -= t.Passes(lap, at, c.on, c.off)
 		}
+	}
+	if whole := len(p.whole); whole > 0 {
+		if progress.WindowOf(p.whole, at) == 0 {
+			return 1
+		}
+		return max(1, float64(all-max(0, seen-whole))/float64(whole))
 	}
 	return max(1, float64(all)/float64(seen))
 }

@@ -102,7 +102,7 @@ func (x *sharing) phase(s stratum, p *processShare) string {
 	row := event.Slice{PID: s.pid, BeginNS: out.on, EndNS: out.off, FromNS: from, ToNS: to, Phase: s.phase, Unit: event.UnitSteps, Recorded: n}
 	share := &phaseShare{from: map[string]int64{}, ids: map[string]int64{}, to: to, cuts: x.cuts(s, t, from, to)}
 	if s.phase == event.PhaseTraining {
-		share.windows = t.Windows(out.on, out.off)
+		share.windows, share.whole = t.Windows(out.on, out.off), t.Marked(out.on, out.off)
 		if len(share.windows) == 0 && n >= leastSteps {
 			share.windows = [][2]int64{{out.on, out.off}}
 		}

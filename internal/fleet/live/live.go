@@ -14,8 +14,12 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// mostThreads is how many threads with anchors are followed.
-const mostThreads = 256
+// mostThreads is how many threads with anchors are followed; idle is after how long without
+// one a thread makes room for another: it may have ended long ago.
+const (
+	mostThreads = 256
+	idle        = int64(10 * 60 * 1e9)
+)
 
 // Steps implements event.Sink. Calls come from one goroutine.
 type Steps struct {
@@ -60,6 +64,7 @@ type wait struct {
 const (
 	late      = int64(2e9)
 	mostWaits = 100_000
+	stepless  = int64(10e9) // how long the waits of a thread without steps are kept
 )
 
 // loop is one thread's.
@@ -72,6 +77,7 @@ type loop struct {
 	loading  int64 // ns, of the step that runs
 	loads    bool  // a call of the loader was seen
 	number   int64
+	last     int64 // the end of its last anchor
 }
 
 // New makes one.
@@ -144,6 +150,9 @@ func (s *Steps) anchor(span *event.Span, class steps.Class) {
 	l := s.threads[id]
 	if l == nil {
 		if len(s.threads) >= mostThreads {
+			s.makeRoom(span.StartNS)
+		}
+		if len(s.threads) >= mostThreads {
 			s.ignored++
 			return
 		}
@@ -154,6 +163,7 @@ func (s *Steps) anchor(span *event.Span, class steps.Class) {
 		l.loads = true
 	}
 	end := span.StartNS + span.DurationNS
+	l.last = max(l.last, end)
 	if l.fresh {
 		if l.begin > 0 {
 			l.end(s, id, span.StartNS)
@@ -167,6 +177,15 @@ func (s *Steps) anchor(span *event.Span, class steps.Class) {
 	complete := l.detector.Push(steps.Anchor{Class: class, Name: span.Call.Name, Begin: span.StartNS, End: end})
 	l.fresh = complete
 	l.watch.Anchor(end, complete)
+}
+
+// makeRoom forgets the threads that have made no anchor for a while.
+func (s *Steps) makeRoom(now int64) {
+	for id, l := range s.threads {
+		if l.last < now-idle {
+			delete(s.threads, id)
+		}
+	}
 }
 
 // end tells of the step before the one that begins now.
@@ -254,17 +273,35 @@ func (s *Steps) Take(all bool) (steps []pattern.Step, triggers []Degradation) {
 		steps = append(steps, e.Step)
 	}
 	s.ended = slices.Clone(s.ended[first:])
-	oldest := s.newest
-	for _, l := range s.threads {
+	s.forget()
+	return steps, triggers
+}
+
+// forget drops the waits that no step of their thread can have any more.
+func (s *Steps) forget() {
+	oldest := map[thread]int64{}
+	for id, l := range s.threads {
 		if l.begin > 0 {
-			oldest = min(oldest, l.begin)
+			oldest[id] = l.begin
 		}
 	}
 	for _, e := range s.ended {
-		oldest = min(oldest, e.BeginNS)
+		id := thread{e.PID, e.tid}
+		if begin, ok := oldest[id]; !ok || e.BeginNS < begin {
+			oldest[id] = e.BeginNS
+		}
 	}
-	s.waits = slices.DeleteFunc(s.waits, func(w wait) bool { return w.lastNS < oldest })
-	return steps, triggers
+	latest := s.newest
+	for _, w := range s.waits {
+		latest = max(latest, w.lastNS)
+	}
+	s.waits = slices.DeleteFunc(s.waits, func(w wait) bool {
+		begin, ok := oldest[thread{w.pid, w.tid}]
+		if !ok {
+			begin = latest - stepless
+		}
+		return w.lastNS < begin
+	})
 }
 
 // settle adds the waits to the steps that they were in.
