@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
@@ -223,6 +224,10 @@ func TestPathOfALiveRecordingIsARange(t *testing.T) {
 	}
 	if p.DeviceLoMS != 0 || p.DeviceHiMS != .1 || p.HostHiMS != .08 || p.HostLoMS != 0 {
 		t.Errorf("%+v", *p.PathBounds)
+	}
+	var text strings.Builder
+	if err := p.WriteText(&text); err != nil || !strings.Contains(text.String(), "device 0.0 µs to 100.0 µs") || !strings.Contains(text.String(), "ranges are between both ends") {
+		t.Errorf("%v\n%s", err, text.String())
 	}
 	for _, part := range p.Parts {
 		if part.PartBounds == nil || part.Where == "device" && part.Name == "gemm" && (part.ExposedLoMS != 0 || math.Abs(part.ExposedHiMS-.1) > 1e-9) {
