@@ -154,7 +154,7 @@ func spanDetailColumns() []column[event.Span] {
 			texts: func(s *span) (string, bool) { return unlessEmpty(s.Detail.Path) }},
 		{Column: Column{"waited_ns", BigInt, "ns", true, 84, "likewise: how much of it the thread was off the CPU"},
 			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.WaitedNS) }},
-		{Column: Column{"fused_operators", Varchar, "", true, 95, "on a generated kernel (category fused): the operators that it replaces, as JSON: [\"aten::add\", \"aten::gelu\"]; NULL where neither its name nor the generated module tells"},
+		{Column: Column{"fused_operators", Varchar, "", true, 95, "on a generated kernel (category fused; of Triton's, on its launch): the operators that it replaces, as JSON: [\"aten::add\", \"aten::gelu\"]; NULL where neither its name nor the generated module tells"},
 			texts: func(s *span) (string, bool) { return unlessEmpty(s.Detail.FusedOperators) }},
 		{Column: Column{"launch_id", BigInt, "", true, 90, "on a row of layer device: span_id of the call that launched it; NULL where that was not recorded"},
 			delta: true, ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.LaunchID) }},

@@ -39,9 +39,9 @@ func simulated(t *testing.T) time.Duration {
 
 // taking is a store that is away for a part of the time.
 type taking struct {
-	away        bool
-	files       int64
-	bytes, whom map[string]int64 // by table
+	away  bool
+	files int64
+	bytes map[string]int64 // by table
 }
 
 func (s *taking) Put(_ context.Context, key string, content []byte) error {
@@ -131,7 +131,7 @@ func (s *simulation) live(until time.Time) {
 	for s.job.now < until.UnixNano() {
 		s.must(s.job.step(false))
 		now := time.Unix(0, s.job.now)
-		reason := s.k.look(now)
+		reason := s.k.look(s.t.Context(), now, nil)
 		if next, ok := s.w.decide(s.t.Context(), now, reason, nil); ok {
 			s.window(next)
 		}

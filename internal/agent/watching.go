@@ -1,16 +1,15 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
 	"github.com/ebpfprof/ebpfprof/internal/otlp"
-	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // What becomes of the events of a session. It knows no session and reads no clock, so that
@@ -20,37 +19,49 @@ import (
 type watching struct {
 	*worker
 	collector *pattern.Collector
-	guarded   *locked // the session's sink
+	evidence  *live.Evidence // of a hang
+	guarded   *locked        // the session's sink
 	steps     []pattern.Step
 }
 
 func (w *worker) watching() *watching {
-	k := &watching{worker: w, collector: pattern.New(frequency)}
+	k := &watching{worker: w, collector: pattern.New(frequency), evidence: live.NewEvidence(w.host)}
 	k.collector.Waited = w.steps.Waited
-	k.guarded = &locked{to: tee{w.steps, w.config.sink(k.collector)}}
+	k.guarded = &locked{to: tee{w.steps, w.config.sink(k.collector), w.config.sink(k.evidence)}}
 	return k
 }
 
 // look takes the steps that have ended, and says for what reason a window is due; "" is none.
-func (k *watching) look(now time.Time) (reason string) {
-	w := k.worker
+// lost are the rows that the session has lost so far, by reason.
+func (k *watching) look(ctx context.Context, now time.Time, lost map[string]uint64) (reason string) {
 	k.guarded.Lock()
+	defer k.guarded.Unlock()
+	w := k.worker
+	k.evidence.Lose(now.UnixNano(), lost)
 	w.steps.Check(now.UnixNano())
 	done, degraded := w.steps.Take(false)
 	_, w.status.Sequence = w.steps.Learnt()
 	w.status.Dropped = w.dropped + w.steps.Ignored()
 	var last lasting
 	last.Slow, last.Blocked = w.steps.Now()
-	k.guarded.Unlock()
 	if last != w.status.Now { // who watches need not wait for the next flush
 		w.status.Now = last
-		w.say("watching", "")
+		w.say(w.status.State, "")
+	}
+	for _, d := range degraded {
+		reason = cmp.Or(w.degraded(d), reason)
 	}
 	k.steps = w.keep(k.steps, done)
-	for _, d := range degraded {
-		reason = w.degraded(d)
+	return cmp.Or(w.judge(ctx, now, last.Blocked > 0, k.evidence), reason)
+}
+
+// conclude gives the verdict of a hang that has none yet.
+func (k *watching) conclude(ctx context.Context, now time.Time) {
+	k.guarded.Lock()
+	defer k.guarded.Unlock()
+	if k.blocked != nil {
+		k.worker.conclude(ctx, now, k.evidence)
 	}
-	return reason
 }
 
 // send writes what was seen since the last time for the store.
@@ -111,36 +122,3 @@ func (k *windowed) end(ctx context.Context) {
 	w.send(ctx, k.collector, done, rawBytes)
 	w.export(ctx, k.samples)
 }
-
-// locked has the session's goroutine and the worker's take turns with the sinks.
-type locked struct {
-	sync.Mutex
-	to tee
-}
-
-func (l *locked) do(f func() error) error {
-	l.Lock()
-	defer l.Unlock()
-	return f()
-}
-
-func (l *locked) Spans(r []event.Span) error { return l.do(func() error { return l.to.Spans(r) }) }
-func (l *locked) Samples(r []event.Sample) error {
-	return l.do(func() error { return l.to.Samples(r) })
-}
-func (l *locked) Stacks(r []event.Stack) error  { return l.do(func() error { return l.to.Stacks(r) }) }
-func (l *locked) Memory(r []event.Memory) error { return l.do(func() error { return l.to.Memory(r) }) }
-func (l *locked) Slices(r []event.Slice) error  { return l.do(func() error { return l.to.Slices(r) }) }
-func (l *locked) OpenCalls(r event.OpenCalls) error {
-	return l.do(func() error { return l.to.OpenCalls(r) })
-}
-func (l *locked) Flows(r []event.Flow) error { return l.do(func() error { return l.to.Flows(r) }) }
-func (l *locked) IO(r []event.IO) error      { return l.do(func() error { return l.to.IO(r) }) }
-func (l *locked) Counters(r []event.Counter) error {
-	return l.do(func() error { return l.to.Counters(r) })
-}
-func (l *locked) Process(r event.Process) error { return l.do(func() error { return l.to.Process(r) }) }
-func (l *locked) Thread(r event.Thread) error   { return l.do(func() error { return l.to.Thread(r) }) }
-func (l *locked) Library(r event.Library) error { return l.do(func() error { return l.to.Library(r) }) }
-func (l *locked) Probes(r []event.Probe) error  { return l.do(func() error { return l.to.Probes(r) }) }
-func (l *locked) Warning(r event.Warning) error { return l.do(func() error { return l.to.Warning(r) }) }

@@ -47,6 +47,8 @@ type Status struct {
 	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
 	Refused   int64   `json:"refused"`    // requests that were not signed
 	RawBytes  int64   `json:"raw_bytes"`  // of raw events in the spool, those that have been removed too
+	Hangs     kinds   `json:"hangs"`      // verdicts on ranks that were blocked
+	Hang      *Hang   `json:"hang"`       // the last one; null before the first
 	Recorded  counts  `json:"recorded"`
 	Message   string  `json:"message,omitempty"`
 }
@@ -72,6 +74,7 @@ type worker struct {
 	out    *json.Encoder
 
 	steps   *live.Steps
+	blocked *blocked // of which there is no verdict yet; nil: none
 	status  Status
 	last    time.Time // window
 	dropped int64     // steps between two uploads
@@ -111,6 +114,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	constants := trigger.Published
 	constants.Steps, constants.Slower = a.Config.StepsMean, a.Config.Slower
 	w.steps = live.New(constants)
+	defer frugal()()
 	for ctx.Err() == nil {
 		start, reason, err := w.watch(ctx)
 		if err != nil || reason == "" {
@@ -138,13 +142,15 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	options := w.options(tracer.LevelAnchor)
-	options.Budget, options.Frequency = w.budget, frequency
+	options.Budget, options.Frequency, options.BufferBytes = w.budget, frequency, anchorBuffer
 	k := w.watching()
 	session, err := tracer.Open(options, k.guarded)
 	if err != nil {
 		return time.Time{}, "", ended(err)
 	}
 	defer session.Close()
+	w.blocked = nil
+	defer settled().Stop()
 	w.seen.begin(session.Stats)
 	defer w.seen.end()
 	w.say("watching", "")
@@ -155,6 +161,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	defer poll.Stop()
 	defer flush.Stop()
 	defer look.Stop()
+	looked := func(now time.Time) string { return k.look(ctx, now, session.Stats().Lost) }
 	for {
 		var reason string
 		var peer *request.Request
@@ -163,7 +170,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 			k.send(ctx)
 			return time.Time{}, "", ended(err)
 		case now := <-look.C:
-			reason = k.look(now)
+			reason = looked(now)
 		case now := <-poll.C:
 			peer = w.asked(ctx, now)
 		case <-flush.C:
@@ -176,17 +183,25 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 		}
 		// Until the window begins the job is watched on: what led to it is sent, too.
 		w.say("waiting", next.reason)
-		timer := time.NewTimer(time.Until(next.start))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		k.guarded.Lock()
+		w.blockWith(next.reason, time.Now())
+		k.guarded.Unlock()
+		for begins := time.After(time.Until(next.start)); begins != nil; {
+			select {
+			case now := <-look.C:
+				looked(now)
+			case <-begins:
+				begins = nil
+			case <-ctx.Done():
+				begins = nil
+			}
 		}
 		stop()
 		if err := <-over; err != nil {
 			return next.start, "", ended(err)
 		}
 		k.send(ctx)
+		k.conclude(ctx, time.Now()) // the next session knows nothing of what is open
 		return next.start, next.reason, nil
 	}
 }
@@ -258,10 +273,11 @@ func (w *worker) keep(steps, done []pattern.Step) []pattern.Step {
 func (w *worker) degraded(d live.Degradation) (reason string) {
 	if d.Kind == trigger.Slow {
 		w.status.Slow++
-	} else {
-		w.status.Blocked++
+		return string(d.Kind)
 	}
-	return string(d.Kind)
+	w.status.Blocked++
+	w.block(d) // the window waits for the verdict: another session knows nothing of what is open
+	return ""
 }
 
 // requestPatience bounds what a slow store takes of the worker's time: while it asks for

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/kernelclass"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
 	"github.com/ebpfprof/ebpfprof/internal/verdict"
 )
@@ -20,6 +21,8 @@ type Result struct {
 	What          string          `json:"compared"`
 	NoisePercent  float64         `json:"noise_percent"`
 	NoiseFrom     string          `json:"noise_from"`
+	Confidence    Confidence      `json:"confidence"`
+	DeviceWork    *Change         `json:"device_work_ms"` // nil where a side has none
 	FailOnPercent float64         `json:"fail_on_percent"`
 	Rows          []Row           `json:"rows"`
 	Memory        Memory          `json:"memory"`
@@ -57,6 +60,16 @@ type Row struct {
 	Significant bool     `json:"significant"`
 }
 
+// Confidence says what the noise is known from.
+type Confidence string
+
+// The levels of confidence.
+const (
+	FromRepeats Confidence = "repeats" // several recordings of each side
+	FromWindows Confidence = "windows" // windows within a recording of each
+	Low         Confidence = "low"     // neither: too few steps, or none
+)
+
 // pairNoise is what two recordings differ by without a reason, where nothing
 // better is known: no two machines have the same temperature.
 const pairNoise = 2.0
@@ -83,12 +96,15 @@ func Compare(before, after *Side, failOn float64) *Result {
 	}
 	if before.What != after.What {
 		r.Comparability = append(r.Comparability, Fact{"compared", before.What, after.What, false})
+	} else if before, after, steady = byTheDevice(before, after); steady.What != "" {
+		r.Comparability = append(r.Comparability, steady)
 	}
 	r.Step = Change{Before: steps.Mean(before.Periods), After: steps.Mean(after.Periods)}
 	if r.Step.Before > 0 {
 		r.Step.Percent = 100 * (r.Step.After - r.Step.Before) / r.Step.Before
 	}
 	r.noise(before, after)
+	r.deviceWork(before, after)
 	r.rows(before, after)
 	r.Memory = compareMemory(before, after)
 	r.judge(before, after)
@@ -113,7 +129,9 @@ func (r *Result) noise(before, after *Side) {
 		}
 		atLeast(100*apart(before, after)(before.Periods, after.Periods)/r.Step.Before, from)
 	}
+	r.Confidence = Low
 	if repeated(before, after) {
+		r.Confidence = FromRepeats
 		ofRepeats()
 	} else {
 		atLeast(pairNoise, "what two recordings differ by without a reason")
@@ -121,6 +139,7 @@ func (r *Result) noise(before, after *Side) {
 			ofRepeats()
 		}
 		if b, a := steps.Windows(before.Periods), steps.Windows(after.Periods); min(len(b), len(a)) > 1 && r.Step.Before > 0 {
+			r.Confidence = FromWindows
 			within := 100 * steps.Apart(b, a) / r.Step.Before
 			from := "what two recordings differ by without a reason"
 			if within > pairNoise/2 {
@@ -171,9 +190,65 @@ func (r *Result) rows(before, after *Side) {
 		}
 		r.Rows = append(r.Rows, row)
 	}
+	moved := movedBy(r.Rows)
 	slices.SortFunc(r.Rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(moved(b), moved(a)), cmp.Compare(a.order(), b.order()), strings.Compare(a.Key, b.Key))
 	})
+}
+
+// kinds are in the order of rows that moved as much: an operator's only kernel does, and the
+// class that it alone is of.
+var kinds = []string{"operator", "line", "kernel", "class", "phase"}
+
+func (r Row) order() int {
+	if r.Key == noOperator {
+		return len(kinds)
+	}
+	return slices.Index(kinds, r.Kind)
+}
+
+// movedBy says by how many nanoseconds a row moved. A kernel that only one side has may be the
+// other's by another name (of another maker, of another choice of the library): it moved by no
+// more than its class did.
+func movedBy(rows []Row) func(Row) float64 {
+	by := func(row Row) float64 { return math.Round(math.Abs(row.After-row.Before) * 1e6) }
+	classes := map[string]float64{}
+	for _, row := range rows {
+		if row.Kind == "class" {
+			classes[row.Key] = by(row)
+		}
+	}
+	return func(row Row) float64 {
+		if row.Kind == "kernel" && (row.Before == 0 || row.After == 0) {
+			if class, known := classes[kernelclass.Of(row.Key)]; known {
+				return min(by(row), class)
+			}
+		}
+		return by(row)
+	}
+}
+
+// deviceWork is all that devices did, whether or not the steps are longer for it.
+func (r *Result) deviceWork(before, after *Side) {
+	if !before.Device || !after.Device {
+		return
+	}
+	total := func(s *Side) (ms float64) {
+		for k, v := range s.PerStep {
+			if k.Kind == "kernel" {
+				ms += v
+			}
+		}
+		return ms
+	}
+	c := Change{Before: total(before), After: total(after)}
+	if math.Abs(c.After-c.Before) < 1e-9*max(c.Before, c.After) { // sums in another order
+		c.After = c.Before
+	}
+	if c.Before > 0 {
+		c.Percent = 100 * (c.After - c.Before) / c.Before
+	}
+	r.DeviceWork = &c
 }
 
 func (r *Result) judge(before, after *Side) {
@@ -196,7 +271,9 @@ func (r *Result) judge(before, after *Side) {
 
 // named are rows that the sentence can name: phases and classes only say in which
 // part to look.
-func named(row Row) bool { return row.Significant && row.Kind != "phase" && row.Kind != "class" }
+func named(row Row) bool {
+	return row.Significant && row.Kind != "phase" && row.Kind != "class" && row.Key != noOperator
+}
 
 func (r *Result) sentence() string {
 	what := strings.ToUpper(r.What[:1]) + r.What[1:]
@@ -207,7 +284,7 @@ func (r *Result) sentence() string {
 	text := fmt.Sprintf("%s: %s takes %.3f ms instead of %.3f ms, %.1f %% %s", strings.ToUpper(string(r.Verdict[:1]))+string(r.Verdict[1:]), strings.ToLower(what[:1])+what[1:],
 		r.Step.After, r.Step.Before, math.Abs(r.Step.Percent), direction)
 	if r.Step.Percent == 0 && r.Verdict == verdict.Neutral {
-		return fmt.Sprintf("Neutral: %s takes %.3f ms, as before.", r.What, r.Step.After)
+		return fmt.Sprintf("Neutral: %s takes %.3f ms, as before%s.", r.What, r.Step.After, r.work())
 	}
 	switch r.Verdict {
 	case verdict.Inconclusive:
@@ -216,11 +293,23 @@ func (r *Result) sentence() string {
 		}
 		text += fmt.Sprintf("; the noise is %.1f %% (%s), so that cannot be told: record longer, or more often", r.NoisePercent, r.NoiseFrom)
 	case verdict.Neutral:
-		text += fmt.Sprintf(", which is less than --fail-on %.1f %% or the noise, %.1f %%", r.FailOnPercent, r.NoisePercent)
+		text += fmt.Sprintf(", which is less than --fail-on %.1f %% or the noise, %.1f %%", r.FailOnPercent, r.NoisePercent) + r.work()
 	default:
 		text += r.where()
+		if r.Confidence == Low {
+			text += "; how much such times differ by themselves is not known from so few"
+		}
 	}
 	return text + "."
+}
+
+// work says what devices do more or less of where that does not show in the steps.
+func (r *Result) work() string {
+	c := r.DeviceWork
+	if c == nil || math.Abs(c.Percent) <= r.NoisePercent {
+		return ""
+	}
+	return fmt.Sprintf("; that devices work %.3f ms instead of %.3f ms does not show in it", c.After, c.Before)
 }
 
 // where says where most of the difference is: in the row that can be named if that has
@@ -234,7 +323,7 @@ func (r *Result) where() string {
 		for _, row := range r.Rows {
 			if wanted(row) && (row.After > row.Before) == (r.Step.Percent > 0) {
 				change := row.After - row.Before
-				return fmt.Sprintf("%s %s (%+.3f %s)", row.Kind, row.Key, change, unit), change / (r.Step.After - r.Step.Before)
+				return fmt.Sprintf("%s %s (%+.3f %s)", row.Kind, cut(row.Key, 90), change, unit), change / (r.Step.After - r.Step.Before)
 			}
 		}
 		return "", 0

@@ -229,7 +229,7 @@ func TestWordsFitWhatIsCompared(t *testing.T) {
 	if err := Compare(side(0.5, 10), side(500, 600), 3).WriteText(&text, 5); err != nil {
 		t.Fatal(err)
 	}
-	if got := text.String(); !strings.Contains(got, "in kernel gemm (+499.500 ms).") || !strings.Contains(got, "× 1000 ") {
+	if got := text.String(); !strings.Contains(got, "in kernel gemm (+499.500 ms);") || !strings.Contains(got, "× 1000 ") {
 		t.Error(got)
 	}
 	if r := Compare(side(1, 10), side(1, 10), 3); r.Sentence != "Neutral: the device's work, first to last takes 10.000 ms, as before." {

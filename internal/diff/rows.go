@@ -16,27 +16,32 @@ import (
 const (
 	mostWindows, stepsAWindow = 10, 2
 
+	noOperator = "no operator" // of work that none is known to have launched
+
 	onDevice = "layer = 'device' AND category IN ('kernel', 'collective', 'copy', 'set')"
 
 	// Each part is a list of kind, name, ts, ms (of all that the row stands for) and seen (ms of
-	// the row itself) in the stretch that %s stands for.
+	// the row itself) in the stretch that %s stands for. Work on a device is of when it was
+	// launched, where that is known: the host may have gone on to the next step since.
 	onHostSQL = `
 		SELECT 'operator' AS kind, o.name, o.ts_ns AS ts, greatest(o.duration_ns - coalesce(i.ns, 0), 0) * o.weight / 1e6 AS ms, greatest(o.duration_ns - coalesce(i.ns, 0), 0) / 1e6 AS seen
 		FROM good_span o LEFT JOIN (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM good_span WHERE layer <> 'device' AND parent_id IS NOT NULL GROUP BY ALL) i USING (session_id, span_id)
-		WHERE o.layer IN ('op', 'collective') AND o.%s`
+		WHERE o.layer IN ('op', 'collective') AND o.ts_ns %s`
 	ofDeviceSQL = `
-		SELECT 'operator' AS kind, coalesce(CASE WHEN p.layer IN ('op', 'autograd') THEN p.name WHEN g.layer IN ('op', 'autograd') THEN g.name END, 'no operator') AS name,
-			d.ts_ns AS ts, d.duration_ns / 1e6 AS ms, ms AS seen
+		SELECT 'operator' AS kind, coalesce(CASE WHEN p.layer IN ('op', 'autograd') THEN p.name WHEN g.layer IN ('op', 'autograd') THEN g.name END, '` + noOperator + `') AS name,
+			coalesce(l.ts_ns, d.ts_ns) AS ts, d.duration_ns / 1e6 AS ms, ms AS seen
 		FROM (FROM good_span WHERE ` + onDevice + `) d LEFT JOIN good_span l ON l.session_id = d.session_id AND l.span_id = d.launch_id
 		LEFT JOIN good_span p ON p.session_id = d.session_id AND p.span_id = CASE WHEN l.layer IN ('op', 'autograd') THEN l.span_id ELSE l.parent_id END
 		LEFT JOIN good_span g ON g.session_id = d.session_id AND g.span_id = p.parent_id
-		WHERE d.%s`
+		WHERE coalesce(l.ts_ns, d.ts_ns) %s`
 	kernelSQL = `
-		SELECT 'kernel' AS kind, name, ts_ns AS ts, duration_ns / 1e6 AS ms, ms AS seen FROM good_span WHERE ` + onDevice + ` AND %s`
+		SELECT 'kernel' AS kind, d.name, coalesce(l.ts_ns, d.ts_ns) AS ts, d.duration_ns / 1e6 AS ms, ms AS seen
+		FROM (FROM good_span WHERE ` + onDevice + `) d LEFT JOIN good_span l ON l.session_id = d.session_id AND l.span_id = d.launch_id
+		WHERE coalesce(l.ts_ns, d.ts_ns) %s`
 	lineSQL = `
 		SELECT 'line' AS kind, coalesce(f.file, '') || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", '') AS name, x.ts_ns AS ts, weight_ns / 1e6 AS ms, ms AS seen
 		FROM sample x JOIN (SELECT DISTINCT ON (session_id, stack_id) session_id, stack_id, list_filter(frames, f -> f.kind = 'python')[1] AS f FROM stack) USING (session_id, stack_id)
-		WHERE f IS NOT NULL AND x.state = 'on_cpu' AND %s`
+		WHERE f IS NOT NULL AND x.state = 'on_cpu' AND ts_ns %s`
 )
 
 // rows are what a step spends in operators, kernels, classes of kernels and lines.
@@ -44,7 +49,7 @@ func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
 	if err := db.Row(ctx, "SELECT count(*) > 0 FROM good_span WHERE "+onDevice, nil, &s.Device); err != nil {
 		return err
 	}
-	in := fmt.Sprintf("ts_ns BETWEEN %d AND %d", w.from, w.until-1)
+	in := fmt.Sprintf("BETWEEN %d AND %d", w.from, w.until-1)
 	if s.Device {
 		return errors.Join(s.add(ctx, db, w, fmt.Sprintf(ofDeviceSQL, in), "whole"), s.add(ctx, db, w, fmt.Sprintf(kernelSQL, in), "whole"),
 			s.add(ctx, db, w, fmt.Sprintf(lineSQL, in), "true"))

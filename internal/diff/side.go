@@ -27,6 +27,10 @@ type Side struct {
 	// detail in them. Sliced says whether there were slices at all.
 	Between []float64
 	Sliced  bool
+	// Done are how long the steps took by when their work on the device was done, and Behind
+	// says whether that was later than the host's end. Nil without such work.
+	Done   []float64
+	Behind bool
 	// BeginNS is when the first of the steps began.
 	BeginNS int64
 	// PerStep are milliseconds a step, by kind and key.
@@ -161,7 +165,7 @@ func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
 		s.factor = stretched.BetweenMS / whole
 	}
 	w.from, w.until, w.steps = best[0].Begin, best[len(best)-1].Until(), float64(len(best))
-	return w, nil
+	return w, s.completions(ctx, db, w, best)
 }
 
 // phases of the steps that have all their rows.

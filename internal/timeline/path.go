@@ -49,26 +49,50 @@ type CriticalPath struct {
 
 // BoundBy divides the path, in milliseconds, into what HTA's users know: on the
 // CPU (in calls and between them), in kernels, in collectives, in copies and sets,
-// between two pieces of work of a device, and between a launch and its work.
+// between two pieces of work of a stream, between work of another stream that was waited for
+// and what it held up (which HTA counts nowhere), and between a launch and its work.
 type BoundBy struct {
-	CPU           float64 `json:"cpu_ms"`
+	CPU float64 `json:"cpu_ms"`
+	// InCalls of it are in operators and calls that do not synchronise (HTA's cpu_bound), InWaits
+	// in calls that do, after what they waited for; the rest lies between calls and in scopes.
+	InCalls       float64 `json:"cpu_in_calls_ms"`
+	InWaits       float64 `json:"cpu_in_waits_ms"`
 	Compute       float64 `json:"gpu_compute_ms"`
 	Communication float64 `json:"gpu_communication_ms"`
 	Copies        float64 `json:"gpu_copy_ms"`
 	KernelKernel  float64 `json:"gpu_kernel_kernel_overhead_ms"`
+	StreamWait    float64 `json:"gpu_stream_wait_overhead_ms"`
 	KernelLaunch  float64 `json:"gpu_kernel_launch_overhead_ms"`
 }
 
-// add counts a stretch of the path; gap of it lay before its node began, and after
-// says whether that followed work of a device.
-func (b *BoundBy) add(where, category string, ms, gap float64, after bool) {
+// followed is what a stretch of the path stands after.
+type followed int
+
+const (
+	theHost followed = iota
+	sameStream
+	otherStream
+)
+
+// add counts a stretch of the path, with the category of a device's work or of a call of the
+// runtime, else the layer; gap of it lay before its node began, after what stands in after.
+func (b *BoundBy) add(where, category string, ms, gap float64, after followed) {
 	if where != "device" {
 		b.CPU += ms
+		switch {
+		case where == "host" && category == "sync":
+			b.InWaits += ms
+		case where == "host" && category != "scope":
+			b.InCalls += ms
+		}
 		return
 	}
-	if after {
+	switch after {
+	case sameStream:
 		b.KernelKernel += gap
-	} else {
+	case otherStream:
+		b.StreamWait += gap
+	default:
 		b.KernelLaunch += gap
 	}
 	switch category {
@@ -186,8 +210,7 @@ func (p *CriticalPath) fill(all *graph.Graph, run graph.Run, at func(node int) (
 	if len(path) > 0 {
 		path[0].From = 0 // what came before the first node began is its latency
 	}
-	afterDevice := false
-	for _, s := range path {
+	for i, s := range path {
 		g, n, rank := at(s.Node)
 		exposed[s.Node] += s.To - s.From
 		where, layer, name := g.describe(n)
@@ -195,7 +218,11 @@ func (p *CriticalPath) fill(all *graph.Graph, run graph.Run, at func(node int) (
 		if where == "device" {
 			gaps[s.Node] += gap
 		}
-		p.BoundBy.add(where, layer, ms(s.To-s.From), ms(gap), afterDevice)
+		category := layer
+		if span := g.Segments[n].Span; layer == "runtime" && span >= 0 {
+			category = g.Spans[span].Category
+		}
+		p.BoundBy.add(where, category, ms(s.To-s.From), ms(gap), follows(all, path, i, at))
 		segment := PathSegment{Where: where, Layer: layer, Name: name, Rank: rank, FromMS: ms(s.From), MS: ms(s.To - s.From)}
 		if span := g.Segments[n].Span; span >= 0 {
 			id := g.Spans[span].ID
@@ -203,7 +230,6 @@ func (p *CriticalPath) fill(all *graph.Graph, run graph.Run, at func(node int) (
 			segment.SpanID = &id
 		}
 		p.Segments = append(p.Segments, segment)
-		afterDevice = g.Segments[n].Device
 	}
 	parts := map[[3]string]*PathPart{}
 	for node := range all.Len() {
@@ -234,6 +260,21 @@ func (p *CriticalPath) fill(all *graph.Graph, run graph.Run, at func(node int) (
 	slices.SortFunc(p.Parts, func(a, b PathPart) int {
 		return cmp.Or(cmp.Compare(b.ExposedMS, a.ExposedMS), cmp.Compare(b.HiddenMS, a.HiddenMS), cmp.Compare(a.Name, b.Name))
 	})
+}
+
+// follows says what the i-th stretch of a path stands after.
+func follows(all *graph.Graph, path []graph.Segment, i int, at func(node int) (*StepGraph, int, *int)) followed {
+	if i == 0 {
+		return theHost
+	}
+	before := path[i-1].Node
+	switch g, n, _ := at(before); {
+	case !g.Segments[n].Device:
+		return theHost
+	case all.Node(before).Lane == all.Node(path[i].Node).Lane:
+		return sameStream
+	}
+	return otherStream
 }
 
 // partOf is the part of that name, made where there is none.

@@ -42,9 +42,11 @@ func (p *CriticalPath) between(most *CriticalPath) {
 	b.HiddenDeviceLoMS, b.HiddenDeviceHiMS = ends(p.HiddenDeviceMS, most.HiddenDeviceMS)
 	x, y := p.BoundBy, most.BoundBy
 	for _, f := range []func(*BoundBy) *float64{
-		func(b *BoundBy) *float64 { return &b.CPU }, func(b *BoundBy) *float64 { return &b.Compute },
+		func(b *BoundBy) *float64 { return &b.CPU }, func(b *BoundBy) *float64 { return &b.InCalls },
+		func(b *BoundBy) *float64 { return &b.InWaits }, func(b *BoundBy) *float64 { return &b.Compute },
 		func(b *BoundBy) *float64 { return &b.Communication }, func(b *BoundBy) *float64 { return &b.Copies },
-		func(b *BoundBy) *float64 { return &b.KernelKernel }, func(b *BoundBy) *float64 { return &b.KernelLaunch },
+		func(b *BoundBy) *float64 { return &b.KernelKernel }, func(b *BoundBy) *float64 { return &b.StreamWait },
+		func(b *BoundBy) *float64 { return &b.KernelLaunch },
 	} {
 		*f(&b.BoundByLo), *f(&b.BoundByHi) = ends(*f(&x), *f(&y))
 	}

@@ -70,7 +70,7 @@ func (p *CriticalPath) writeSums(out io.Writer) {
 		b, c := p.BoundBy, most.BoundBy
 		fmt.Fprintf(out, "  bound by: CPU %s, kernels %s, communication %s, copies %s, gaps between work %s, launch latency %s\n",
 			ranging(b.CPU, c.CPU), ranging(b.Compute, c.Compute), ranging(b.Communication, c.Communication), ranging(b.Copies, c.Copies),
-			ranging(b.KernelKernel, c.KernelKernel), ranging(b.KernelLaunch, c.KernelLaunch))
+			ranging(b.KernelKernel+b.StreamWait, c.KernelKernel+c.StreamWait), ranging(b.KernelLaunch, c.KernelLaunch))
 	}
 }
 

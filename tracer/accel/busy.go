@@ -92,8 +92,8 @@ func (t *deviceTimes) busy(c *Call, p *proof) {
 			began = max(began, until)
 		}
 	}
-	gaps := len(p.shown) - 1 + t.beside(at)
-	least := p.blocked - (began - p.began) - int64(gaps)*between
+	others, _ := t.beside(at) // between which and the work that was shown there may be gaps, too
+	least := p.blocked - (began - p.began) - int64(len(p.shown)-1+others)*between
 	if least <= 0 {
 		return
 	}

@@ -48,7 +48,7 @@ func TestAWaitSaysHowLongTheDeviceWasBusy(t *testing.T) {
 			m.launch(aQueue, 0)
 			m.launch(aQueue, 0)
 			m.sync(aQueue, blocked, delay)
-		}, []int64{0, 0, least - between}},
+		}, []int64{0, 0, least - 2*between}},
 		"beside a stream of unknown end": {func(m *commands) {
 			m.launch(anotherQueue, 0)
 			m.launch(aQueue, 0)
@@ -90,7 +90,7 @@ func TestAWaitSaysHowLongTheDeviceWasBusy(t *testing.T) {
 			m.now += 500_000 - 100
 			m.took = blocked
 			m.call(spec.Function{Category: "sync", Effect: spec.WaitsStream}, map[spec.Field]uint64{spec.FieldStream: aQueue, spec.FieldDelay: 0})
-		}, []int64{0, blocked - waking, 500_000 - waking}},
+		}, []int64{0, blocked - waking - between, 500_000 - waking}},
 	} {
 		m := newCommands()
 		m.epoch = 1

@@ -169,10 +169,10 @@ func (t *deviceTimes) idle(where home, epoch uint32) bool {
 	return true
 }
 
-// beside is how much that other streams have to do the wait may have been for, too: where
-// there is a default stream, which waits for what others were given, and they for it.
-func (t *deviceTimes) beside(where home) (n int) {
-	ordered := false
+// beside is how much other streams of a device have to do, and whether a wait may have been
+// for that, too: where there is a default stream, which waits for what others were given, and
+// they for it.
+func (t *deviceTimes) beside(where home) (n int, ordered bool) {
 	for _, line := range t.streams {
 		if line.place().elsewhere(where) {
 			continue
@@ -183,10 +183,7 @@ func (t *deviceTimes) beside(where home) (n int) {
 			n++
 		}
 	}
-	if !ordered {
-		return 0
-	}
-	return n
+	return n, ordered
 }
 
 // prove draws what follows from what the call has shown.
@@ -200,8 +197,10 @@ func (p *proof) prove(c *Call) {
 	if p.blocked == 0 {
 		return
 	}
-	if len(p.shown) == 1 && !p.more && p.since() && p.shown[0].alone && c.times.beside(p.shown[0].home) == 0 {
-		p.shown[0].atLeast = p.blocked
+	if len(p.shown) == 1 && !p.more && p.since() && p.shown[0].alone {
+		if others, ordered := c.times.beside(p.shown[0].home); others == 0 || !ordered {
+			p.shown[0].atLeast = p.blocked
+		}
 	}
 	c.times.busy(c, p)
 }

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 )
@@ -12,10 +13,11 @@ import (
 // a whole step, whatever that did to the time in between.
 
 // Windows are the whole steps within two times, one after the other. Those that begin and
-// end at no mark go from one place of a step to about the same of the next; they are taken
-// where they are more, and the others too few to tell how steps differ.
+// end at no mark go from one place of a step to about the same of the next, and have calls at
+// their edges once too often or too seldom; they are taken where there are not two of the
+// others, by which to tell how steps differ.
 func (t *Timeline) Windows(on, off int64) [][2]int64 {
-	const enough = 3
+	const enough = 2
 	marked, placed := t.Marked(on, off), t.placed(on, off)
 	if len(marked) >= min(len(placed), enough) {
 		return marked
@@ -105,6 +107,15 @@ func WindowOf(windows [][2]int64, at int64) int32 {
 		return int32(i + 1)
 	}
 	return 0
+}
+
+// Began is when the first step did, or the part of it that is known of; the end of all time
+// where there is none.
+func (t *Timeline) Began() int64 {
+	if len(t.laps) == 0 {
+		return math.MaxInt64
+	}
+	return t.laps[0].from
 }
 
 // Covers reports whether the process came by each place of a step between two times: what

@@ -120,3 +120,25 @@ func TestASliceThatMissedAPartOfTheStepStandsForItself(t *testing.T) {
 		t.Errorf("the optimizer's last calls stand for %v, want 20", sum)
 	}
 }
+
+// A function that is called first in a slow first step is that step's: what it took before its
+// usual beginning is no time in which an evaluation may call it.
+func TestASlowFirstStepIsNoTimeOfAnotherPhase(t *testing.T) {
+	const late = 2
+	s := simulate()
+	s.gauge.probes = oneGroup{unusedUntil: map[uint32]int64{late: s.begin + 700*ms1}, firstIn: map[uint32]int64{late: s.begin + 950*ms1}}
+	for i := range int64(10) {
+		s.step(900+30*i, 10, 5) // the first forward pass lasts from 700 on
+		s.step(1500+30*i, 10, 5)
+	}
+	s.slice(950, 1050)
+	s.slice(1250, 1450) // of an evaluation of 300 ms
+	for _, i := range s.ledger.pending {
+		i.attached = []uint32{attached[0], late}
+	}
+	s.finish(1800)
+	w := s.weigh[1](late, simulatedPID, s.begin+1300*ms1).Weight
+	if math.Abs(w-1.5) > 0.1 {
+		t.Errorf("a call of 200 of the 300 ms of an evaluation stands for %v, want 1.5", w)
+	}
+}

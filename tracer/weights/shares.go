@@ -88,11 +88,17 @@ func (p *phaseShare) of(probe uint32, group string) ownStretch {
 }
 
 // ownStretches finds those that begin elsewhere than the others of their group; ratio is
-// what a row stands for from a time on.
-func (x *sharing) ownStretches(s stratum, share *phaseShare, ratio func(from int64) float64) {
+// what a row stands for from a time on. trained is when the first step began: a function that
+// was not known to be called before it, and was when its probe came in, is one of the step's.
+// What precedes that, the step's own slow beginning, is no time of another phase.
+func (x *sharing) ownStretches(s stratum, share *phaseShare, trained int64, ratio func(from int64) float64) {
 	for index, p := range x.out.probes {
 		begin := share.from[p.Group]
-		from := min(x.fromOf(s, &p, begin), max(begin, x.out.on))
+		from := x.fromOf(s, &p, begin)
+		if s.phase != event.PhaseTraining && p.UnusedUntil > 0 && p.UnusedUntil < trained && trained <= p.FirstIn {
+			from = max(from, trained)
+		}
+		from = min(from, max(begin, x.out.on))
 		if from == begin {
 			continue
 		}

@@ -70,24 +70,36 @@ func startAgent(program string) (*agent, error) {
 func (a *agent) store() string { return filepath.Join(a.directory, "store") }
 func (a *agent) spool() string { return filepath.Join(a.directory, "spool") }
 
-// patience is how long the agent may take until it sees steps: it finds the job, lets it
-// settle, plans its probes, and learns.
-const patience = 3 * time.Minute
+// patience is how long the agent may take until it watches: it finds the job, lets it
+// settle, and plans its probes. After learning it sees steps, or it never does: those of the
+// worst case may be too short to be seen one by one within the budget.
+const (
+	patience = 3 * time.Minute
+	learning = 20 * time.Second
+)
 
-// seesSteps waits until it does.
-func (a *agent) seesSteps() error {
+// watches waits until it watches the job, and sees its steps if it ever will.
+func (a *agent) watches() error {
+	var since time.Time
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Second) {
-		if j, err := a.job(); err == nil && j.Steps > 0 {
+		j, err := a.job()
+		if err == nil && j.State != "" && since.IsZero() {
+			since = time.Now()
+		}
+		if err == nil && (j.Steps > 0 || !since.IsZero() && time.Since(since) > learning) {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the agent sees no steps:\n%s", a.said)
+			return fmt.Errorf("the agent does not watch the job: %w\n%s", err, a.said)
 		}
 	}
 }
 
 // status is what is read of /jobs.
-type status struct{ Steps, Windows, Slow, Blocked int64 }
+type status struct {
+	State          string
+	Steps, Windows int64
+}
 
 func (a *agent) job() (s status, err error) {
 	_, address, ok := strings.Cut(a.said.String(), "address=")

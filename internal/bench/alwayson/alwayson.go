@@ -53,7 +53,7 @@ func (r *Results) Measure(program string, python setup.Interpreter, job string, 
 		return err
 	}
 	defer a.remove()
-	if err := a.seesSteps(); err != nil {
+	if err := a.watches(); err != nil {
 		return err
 	}
 	setup.Say("  %s with it …", length)

@@ -28,7 +28,7 @@ func CriticalPathCommand() *urfave.Command {
 		Description: criticalPathDescription,
 		Flags: append([]urfave.Flag{
 			&urfave.IntFlag{Name: "step", Value: -1, Usage: "the training step `N`, counted from 0", DefaultText: "median"},
-			&urfave.StringFlag{Name: "annotation", Usage: "of the scope that has `NAME` in its name, instead of a step"},
+			&urfave.StringFlag{Name: "annotation", Usage: "of the scope that has `NAME` in its name, instead of a step; of an empty one, of the whole recording"},
 			&urfave.IntFlag{Name: "instance", Usage: "the `N`-th such scope in order of time, counted from 0"},
 			&urfave.IntFlag{Name: "rank", Usage: "of `RANK` alone, without the others that it waits for"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
@@ -79,7 +79,7 @@ func chooseStretch(c *urfave.Context, db *dataset.DB, threads []timeline.Thread)
 	if name := c.String("annotation"); name != "" {
 		return timeline.Scope(c.Context, db, name, c.Int("instance"), rank)
 	}
-	if !c.IsSet("step") && len(threads) == 0 {
+	if c.IsSet("annotation") || !c.IsSet("step") && len(threads) == 0 {
 		return timeline.Recording(c.Context, db, rank)
 	}
 	return timeline.Choose(threads, c.Int("step"))

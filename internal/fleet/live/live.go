@@ -36,6 +36,8 @@ type Steps struct {
 	// sliced is since when anchors of some group are recorded in slices.
 	sliced int64
 	groups []string // which those are
+	// waiting is since when each process has had a collective open, of those that have.
+	waiting map[int32]int64
 }
 
 // Degradation is a trigger and whose it is.
@@ -133,6 +135,18 @@ func (s *Steps) Warning(w event.Warning) error {
 	return nil
 }
 
+// OpenCalls implements event.Sink.
+func (s *Steps) OpenCalls(open event.OpenCalls) error {
+	s.waiting = map[int32]int64{}
+	for i := range open.Calls {
+		c := &open.Calls[i]
+		if since, known := s.waiting[c.PID]; c.Call.Layer == "collective" && (!known || c.StartNS < since) {
+			s.waiting[c.PID] = c.StartNS
+		}
+	}
+	return nil
+}
+
 // exit remembers which collective a process has left last.
 func (s *Steps) exit(span *event.Span) {
 	c := span.Call
@@ -221,7 +235,7 @@ func (s *Steps) rank(pid int32) int32 {
 // Check looks for workers that hang, at a time of the events' clock.
 func (s *Steps) Check(nowNS int64) {
 	for id, l := range s.threads {
-		if t := l.watch.Check(nowNS); t != nil {
+		if t := l.watch.Check(nowNS, s.waiting[id.pid]); t != nil {
 			s.triggers = append(s.triggers, Degradation{*t, id.pid, s.rank(id.pid)})
 		}
 	}
@@ -250,6 +264,14 @@ func (s *Steps) Now() (slow, hanging int64) {
 		}
 	}
 	return slow, hanging
+}
+
+// LastNS is the last anchor of any thread, 0 before the first.
+func (s *Steps) LastNS() (last int64) {
+	for _, l := range s.threads {
+		last = max(last, l.watch.LastNS())
+	}
+	return last
 }
 
 // Ignored is how many anchors and waits a limit has turned away.
