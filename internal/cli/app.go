@@ -57,7 +57,7 @@ func Main(name string, args []string, commands ...*urfave.Command) int {
 		return ExitOK
 	}
 	err := app.Run(args)
-	if err == nil {
+	if err == nil || errors.Is(err, errHelped) {
 		return ExitOK
 	}
 	fmt.Fprintf(os.Stderr, "%s: %s\n", name, printable.Lines(strings.TrimSpace(err.Error())))

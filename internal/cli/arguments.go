@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"flag"
 	"io"
 	"slices"
@@ -8,6 +9,9 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 )
+
+// errHelped is returned where the help was asked for, and written, in the place of an answer.
+var errHelped = errors.New("the help was asked for")
 
 // Interspersed returns the command's arguments and sets the flags found among
 // them: `query DATASET SQL --format json`. The library itself stops at the
@@ -31,7 +35,11 @@ func Interspersed(c *urfave.Context) ([]string, error) {
 			arguments = append(arguments, first)
 			rest = rest[1:]
 		default:
-			if err := set.Parse(rest); err != nil {
+			err := set.Parse(rest)
+			if asked := set.Lookup("help"); errors.Is(err, flag.ErrHelp) || asked != nil && asked.Value.String() == "true" {
+				return nil, errors.Join(urfave.ShowSubcommandHelp(c), errHelped)
+			}
+			if err != nil {
 				return nil, usageError(c, err, true)
 			}
 			if n := len(rest) - set.NArg(); n > 0 && rest[n-1] == "--" {

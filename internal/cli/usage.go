@@ -58,7 +58,7 @@ func expected(c *urfave.Context, name string) string {
 				continue
 			}
 			switch f.(type) {
-			case *urfave.IntFlag, *urfave.IntSliceFlag:
+			case *urfave.IntFlag, *urfave.IntSliceFlag, *urfave.Float64Flag:
 				return "give a number"
 			case *urfave.DurationFlag:
 				return "give a time with its unit, such as 30s or 5m"

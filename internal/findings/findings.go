@@ -74,6 +74,8 @@ type Result struct {
 	// Contended says who had the CPUs while the training thread was ready to run; nil
 	// where it hardly ever was.
 	Contended *timeline.Contention
+
+	unknownNoise bool // too few steps
 }
 
 // candidate is what a rule accuses.
@@ -133,7 +135,7 @@ func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, thr
 		return result, nil
 	}
 	floor, known := steps.Noise(settled(thread))
-	result.FloorNS = floor
+	result.FloorNS, result.unknownNoise = floor, !known
 	if !known {
 		result.Untold = append(result.Untold, fmt.Sprintf(
 			"%s too few to know the noise: ten are needed",

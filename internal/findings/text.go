@@ -18,6 +18,8 @@ func (r *Result) Verdict() string {
 	switch {
 	case r.Steps == 0:
 		return "Nothing can be said: there is no step to look at."
+	case r.unknownNoise && (len(r.Findings) == 0 || r.Findings[0].HeadroomMS == nil):
+		return fmt.Sprintf("Nothing can be claimed of steps of %s: too few were seen to know their noise.", text(r.MeanNS))
 	case len(r.Findings) == 0 || r.Findings[0].HeadroomMS == nil:
 		return fmt.Sprintf("Nothing above the noise makes the steps of %s longer than they have to be.", text(r.MeanNS))
 	}

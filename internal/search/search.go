@@ -30,7 +30,7 @@ type Hit struct {
 // places to look at: kind, name, count, total in ns, first ts_ns, and the condition
 // that selects the rows again, with the name quoted behind it.
 const query = `
-WITH first AS (SELECT min(t) AS t FROM (SELECT min(ts_ns) AS t FROM span UNION ALL SELECT min(ts_ns) FROM sample)),
+WITH first AS (SELECT min(t) AS t FROM (SELECT min(ts_ns) AS t FROM memory.main.span UNION ALL SELECT min(ts_ns) FROM memory.main.sample)),
 hits AS (
 	SELECT CASE WHEN layer = 'device' THEN coalesce(category, 'device') ELSE layer END AS kind, name, count(*) AS n, sum(duration_ns * weight)::DOUBLE AS ns, min(ts_ns) AS ts, 'SELECT * FROM span WHERE name = ' AS sql
 	FROM span WHERE contains(lower(name), lower($1)) GROUP BY ALL

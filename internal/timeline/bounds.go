@@ -77,6 +77,9 @@ type handed struct {
 	ended int64 // it was done by then
 	alike int   // it and those behind it on its stream that were seen to be done with it
 	most  int64 // that these can have taken together
+	// At the least: what the wait that saw it done tells of it, and which wait that is.
+	least int64
+	wait  *Span
 }
 
 // measured: the device said how long it took, though not when.
@@ -85,7 +88,8 @@ func (h *handed) measured() bool { return h.Bounds.Least == h.Bounds.Most }
 // place adds rows of devices for the work that only bounds are known of, as it can have run:
 //
 // At the least, work begins as soon as it was handed over and what was before it on its stream
-// is done; if a wait for it alone told that it took some time at least, with that wait.
+// is done; if a wait told that it, or some of what it waited for, took some time at least, with
+// that wait. What a wait for several pieces tells is shared evenly by those of one stream.
 //
 // At the most, a stream is at work from when something is handed over until that was seen to be
 // done. What was seen to be done together shares that time evenly, since nobody saw which piece
@@ -108,14 +112,17 @@ func place(spans []Span, begin int64, end End) []Span {
 		return spans
 	}
 	waits := waitsByEnd(spans)
+	for _, q := range queues {
+		seen(q)
+	}
+	told(queues, waits)
 	all := slices.DeleteFunc(slices.Clone(spans), func(s Span) bool { return s.Begin < begin })
 	for on, q := range queues {
-		seen(q)
 		var until int64
 		for i, h := range q {
 			w := work(h, on, begin)
 			if end == Least {
-				until = h.least(&w, until, waits)
+				until = h.leastly(&w, until)
 			} else {
 				until = h.mostly(&w, until, q[i+1:])
 			}
@@ -167,18 +174,54 @@ func seen(q []*handed) {
 	}
 }
 
-// least places the work at the least, and returns when it ends.
-func (h *handed) least(w *Span, until int64, waits []Span) int64 {
-	w.Begin = max(h.Begin, until)
-	if h.Bounds.Least > 0 && !h.measured() {
-		i, found := slices.BinarySearchFunc(waits, h.ended, func(s Span, at int64) int { return cmp.Compare(s.End, at) })
-		if found && waits[i].ID != h.ID && waits[i].Begin >= w.Begin {
-			w.Begin, w.after = waits[i].Begin, waits[i].ID
-		} else {
-			w.Begin = max(w.Begin, h.ended-h.Bounds.Least)
+// told finds what waits say of the least time of the work that they saw done: of one piece that
+// is its own bound, of several what the device did meanwhile.
+func told(queues map[lane][]*handed, waits []Span) {
+	type group struct {
+		on   lane
+		work []*handed
+	}
+	groups := map[int]group{} // by the wait, the stream with the most work
+	for on, q := range queues {
+		mine := map[int][]*handed{}
+		for _, h := range q {
+			h.least = h.Bounds.Least
+			i, found := slices.BinarySearchFunc(waits, h.ended, func(s Span, at int64) int { return cmp.Compare(s.End, at) })
+			if found && waits[i].ID != h.ID && waits[i].Begin >= h.Begin && !h.measured() {
+				mine[i], h.wait = append(mine[i], h), &waits[i]
+			}
+		}
+		for i, work := range mine {
+			best, there := groups[i]
+			if !there || len(work) > len(best.work) || len(work) == len(best.work) && (on.device < best.on.device || on.device == best.on.device && on.stream < best.on.stream) {
+				groups[i] = group{on, work}
+			}
 		}
 	}
-	w.End = w.Begin + h.Bounds.Least
+	for i, g := range groups {
+		own := int64(0)
+		for _, h := range g.work {
+			own += h.least
+		}
+		if busy := min(waits[i].Busy, waits[i].End-waits[i].Begin); busy > own {
+			for _, h := range g.work {
+				h.least = min(max(busy/int64(len(g.work)), h.least), h.Bounds.Most)
+			}
+		}
+	}
+}
+
+// leastly places the work at the least, and returns when it ends.
+func (h *handed) leastly(w *Span, until int64) int64 {
+	w.Begin = max(h.Begin, until)
+	switch {
+	case h.least == 0 || h.measured():
+	case h.wait != nil:
+		w.Begin, w.after = max(h.wait.Begin, until), h.wait.ID
+	default:
+		w.Begin = max(w.Begin, h.ended-h.least)
+	}
+	w.End = w.Begin + h.least
 	return w.End
 }
 

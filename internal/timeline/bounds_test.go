@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
@@ -162,6 +163,26 @@ func TestWorkSeenToBeDoneTogetherSharesItsTime(t *testing.T) {
 	}
 }
 
+// A wait for three kernels tells for how long the device was at work while it lasted.
+func TestAWaitForSeveralPiecesTellsOfThemTogether(t *testing.T) {
+	w := wait(110, 150, 7)
+	w.Busy = 30
+	least, most := atBothEnds(t, 200, launch(0, 1, 7, 0, 150), launch(2, 3, 7, 0, 148), launch(100, 101, 7, 0, 50), w)
+	p := least.path(Thread{})
+	if math.Abs(p.DeviceMS*1e6-30) > 1e-9 || p.BoundBy.KernelLaunch != 0 || least.last() != 200 || most.last() != 200 {
+		t.Errorf("device %v ns, launch latency %v ns, replayed %v and %v", p.DeviceMS*1e6, p.BoundBy.KernelLaunch*1e6, least.last(), most.last())
+	}
+	var took []int64
+	for _, s := range least.Spans {
+		if s.OnDevice() {
+			took = append(took, s.Begin, s.End)
+		}
+	}
+	if want := []int64{110, 120, 120, 130, 130, 140}; !slices.Equal(took, want) {
+		t.Errorf("they run %v, want %v", took, want)
+	}
+}
+
 // What the device measured itself took that long at both ends: from its launch on, or until the wait ended.
 func TestMeasuredWorkMovesBetweenItsLaunchAndItsWait(t *testing.T) {
 	work := launch(0, 10, 7, 30, 30)
@@ -203,6 +224,10 @@ func TestPathOfALiveRecordingIsARange(t *testing.T) {
 	}
 	if p.DeviceLoMS != 0 || p.DeviceHiMS != .1 || p.HostHiMS != .08 || p.HostLoMS != 0 {
 		t.Errorf("%+v", *p.PathBounds)
+	}
+	var text strings.Builder
+	if err := p.WriteText(&text); err != nil || !strings.Contains(text.String(), "device 0.0 µs to 100.0 µs") || !strings.Contains(text.String(), "ranges are between both ends") {
+		t.Errorf("%v\n%s", err, text.String())
 	}
 	for _, part := range p.Parts {
 		if part.PartBounds == nil || part.Where == "device" && part.Name == "gemm" && (part.ExposedLoMS != 0 || math.Abs(part.ExposedHiMS-.1) > 1e-9) {

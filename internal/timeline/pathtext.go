@@ -35,7 +35,7 @@ func (p *CriticalPath) WriteText(w io.Writer) error {
 	}
 	p.writePicture(out)
 	if p.most != nil {
-		fmt.Fprint(out, "  with the most (work that one wait saw the end of shares its time evenly):")
+		fmt.Fprint(out, "  with the most:")
 		p.most.writePicture(out)
 	}
 	t := table.NewWriter()
@@ -51,6 +51,9 @@ func (p *CriticalPath) WriteText(w io.Writer) error {
 	fmt.Fprintln(out, t.Render())
 	if left := len(p.Parts) - listedParts; left > 0 {
 		fmt.Fprintf(out, "%d more with less; --json has all\n", left)
+	}
+	if p.most != nil {
+		fmt.Fprintln(out, "ranges are between both ends; what several pieces of work share evenly may be more of one and less of another")
 	}
 	return out.Flush()
 }

@@ -32,6 +32,7 @@ type Span struct {
 	// Bounds are of what a call handed to a device, and, on the row of a device that is made
 	// of them, that call's; nil where none are known.
 	Bounds *Bounds
+	Busy   int64 // of a wait: for how long a device was at work meanwhile, at least; 0 where it is not known
 	after  int64 // of such a row: the wait with which it began; 0 without
 }
 
@@ -43,7 +44,7 @@ func (s Span) OnDevice() bool {
 const spanColumns = `span_id, coalesce(parent_id, 0), tid, ts_ns, ts_ns + duration_ns, layer, coalesce(category, ''), name,
 	coalesce(device_id, 0)::BIGINT, coalesce(stream, -1), coalesce(launch_id, 0), coalesce(wait_stream, -1),
 	coalesce(correlation_id, 0), coalesce(wait_correlation_id, 0), coalesce(bytes, 0), coalesce(sequence_number, -1), coalesce(python_stack_id, stack_id, 0),
-	coalesce(communicator, 0), device_time_lo_ns, device_time_hi_ns`
+	coalesce(communicator, 0), device_time_lo_ns, device_time_hi_ns, coalesce(device_busy_lo_ns, 0)`
 
 // launchedSQL has also the work that was launched in the period and ran later, and what
 // devices were still at that was launched before, or by nobody knows what. Where only bounds
@@ -84,7 +85,7 @@ func Spans(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, error
 // scanned are the columns that a Span is made of.
 var scanned = []string{"span_id", "parent_id", "tid", "ts_ns", "duration_ns", "layer", "category", "name", "device_id", "stream", "launch_id",
 	"wait_stream", "correlation_id", "wait_correlation_id", "bytes", "sequence_number", "python_stack_id", "stack_id", "pid", "communicator",
-	"device_time_lo_ns", "device_time_hi_ns"}
+	"device_time_lo_ns", "device_time_hi_ns", "device_busy_lo_ns"}
 
 // SpansOf are the spans of steps that do not overlap and are in order of time, a list
 // for each step, in one pass. Python functions and system calls of imported traces lie
@@ -139,7 +140,7 @@ func spanAt(b *dataset.Batch, i int) Span {
 	begin := b.Columns[3][i]
 	s := Span{ID: b.Columns[0][i], Parent: or(1, 0), TID: int(b.Columns[2][i]), Begin: begin, End: begin + b.Columns[4][i],
 		Layer: text(5), Category: text(6), Name: text(7), Device: int(or(8, 0)), Stream: or(9, -1), Launch: or(10, 0), WaitStream: or(11, -1),
-		Correlation: or(12, 0), WaitCorrelation: or(13, 0), Bytes: or(14, 0), Sequence: or(15, -1), Stack: or(16, or(17, 0)), Communicator: or(19, 0)}
+		Correlation: or(12, 0), WaitCorrelation: or(13, 0), Bytes: or(14, 0), Sequence: or(15, -1), Stack: or(16, or(17, 0)), Communicator: or(19, 0), Busy: or(22, 0)}
 	least, most := b.Columns[20][i], b.Columns[21][i]
 	s.Bounds = bounded(s, least, most, least != dataset.Absent && most != dataset.Absent)
 	return s
@@ -162,7 +163,7 @@ func spanOf(v []driver.Value) (s Span) {
 	s.Name, _ = v[7].(string)
 	s.Device, s.Stream, s.Launch, s.WaitStream = int(integer(8)), integer(9), integer(10), integer(11)
 	s.Correlation, s.WaitCorrelation, s.Bytes, s.Sequence, s.Stack = integer(12), integer(13), integer(14), integer(15), integer(16)
-	s.Communicator = integer(17)
+	s.Communicator, s.Busy = integer(17), integer(20)
 	s.Bounds = bounded(s, integer(18), integer(19), v[18] != nil && v[19] != nil)
 	return s
 }

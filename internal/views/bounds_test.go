@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 func TestBreakdownOfALiveRecordingIsARange(t *testing.T) {
@@ -24,6 +25,18 @@ func TestBreakdownOfALiveRecordingIsARange(t *testing.T) {
 	defer db.Close()
 	// 40 of 120 µs at the least, 80 of 140 at the most.
 	want(t, db, "breakdown", 0, nil, .12, .14, .04, .08, 100./3, 400./7, 0., 0., .06, .08, 300./7, 200./3)
+	// A wait knows of 70 µs of work: idle is no more than what is left.
+	waits := scripted.New()
+	waits.Bound(waits.Call("runtime", "launch", "gemm", 10*us), 20*us, 100*us)
+	busy, device := int64(70*us), int32(0)
+	waits.Call("runtime", "sync", "cuStreamSynchronize", 90*us).Detail = &event.Detail{DeviceID: &device, DeviceBusyLoNS: &busy}
+	waits.Bound(waits.Call("runtime", "launch", "gemm", 10*us), 20*us, 20*us)
+	other, err := dataset.Open(scripted.Write(t, waits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	want(t, other, "breakdown", 0, nil, .12, .12, .04, .12, nil, nil, 0., 0., 0., .05)
 	v, err := Build(t.Context(), db, "breakdown", Options{})
 	if err != nil || !strings.Contains(v.Sentence, "33.3 to 57.1 %") {
 		t.Errorf("%v, %v", v, err)

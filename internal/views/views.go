@@ -52,7 +52,7 @@ type view struct {
 	bounded     *view               // where only bounds of device times are known; nil: there is none
 }
 
-const deviceRows = "work on devices: import a trace of torch.profiler or Nsight Systems"
+const deviceRows = "points in time of work on devices: import a trace of torch.profiler or Nsight Systems"
 
 // Names of the views, in the order in which they are offered.
 func Names() (names []string) {

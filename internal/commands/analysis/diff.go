@@ -95,7 +95,10 @@ func loadSide(c *urfave.Context, path string, load loader) (*diff.Side, error) {
 		return nil, err
 	}
 	defer db.Close()
+	line := answer.NewProgress(c)
+	line.Say("reading %s", path)
 	side, err := load(c.Context, db)
+	line.End()
 	if err != nil {
 		return nil, cli.Failed(fmt.Errorf("%s: %w", path, err))
 	}

@@ -61,7 +61,10 @@ func runFindings(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) e
 			return fmt.Errorf("no steps of rank %d were found: ebpfprof steps says which there are", c.Int("rank"))
 		}
 	}
+	line := answer.NewProgress(c)
+	line.Say("replaying steps")
 	result, err := findings.RunOf(c.Context, db, threads, of, thresholds)
+	line.End()
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,10 @@ func withStepsOf(c *urfave.Context, restrict func(*urfave.Context, *dataset.DB) 
 		if err := restrict(c, db); err != nil {
 			return err
 		}
+		line := answer.NewProgress(c)
+		line.Say("looking for steps")
 		threads, err := timeline.Steps(c.Context, db)
+		line.End()
 		if err != nil {
 			return err
 		}

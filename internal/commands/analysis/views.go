@@ -68,7 +68,10 @@ func runViews(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) erro
 		names = []string{one}
 	}
 	tables, untold := []*views.Table{}, []string{}
+	line := answer.NewProgress(c)
+	defer line.End()
 	for _, name := range names {
+		line.Say("computing %s", name)
 		t, err := views.Build(c.Context, db, name, o)
 		switch {
 		case errors.Is(err, views.ErrUntold) && len(names) > 1:
@@ -79,6 +82,7 @@ func runViews(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) erro
 		}
 		tables = append(tables, t)
 	}
+	line.End()
 	if c.Bool("json") {
 		return answer.JSON(c, tables)
 	}

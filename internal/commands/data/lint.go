@@ -34,7 +34,10 @@ func LintCommand() *urfave.Command {
 }
 
 func runLint(c *urfave.Context, db *dataset.DB) error {
+	line := answer.NewProgress(c)
+	line.Say("checking")
 	result, err := lint.Run(c.Context, db)
+	line.End()
 	if err != nil {
 		return err
 	}
