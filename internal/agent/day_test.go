@@ -194,6 +194,7 @@ func (s *simulation) lived() lived {
 	hold(reflect.ValueOf(s.k.worker), "worker", l.held, map[uintptr]bool{})
 	hold(reflect.ValueOf(s.k.collector), "collector", l.held, map[uintptr]bool{})
 	hold(reflect.ValueOf(s.k.steps), "steps", l.held, map[uintptr]bool{})
+	hold(reflect.ValueOf(s.k.evidence), "evidence", l.held, map[uintptr]bool{})
 	l.spool, err = bytesIn(s.w.config.Spool)
 	s.must(err)
 	return l

@@ -111,7 +111,8 @@ var natives = func() (names [400]string) {
 func (r *replayed) stack(id int64, form int) event.Stack {
 	frames := make([]event.Frame, 0, nativeDeep+8)
 	for k := range nativeDeep {
-		frames = append(frames, event.Frame{Kind: symbolize.Native, Function: natives[(int(id)*31+k*k)%len(natives)], Module: "libtorch_cpu.so", Offset: id + int64(k)})
+		f := (int(id)*31 + k*k) % len(natives)
+		frames = append(frames, event.Frame{Kind: symbolize.Native, Function: natives[f], Module: "libtorch_cpu.so", Offset: int64(f)<<12 + id%64*16})
 	}
 	switch form % 4 {
 	case 0:

@@ -65,3 +65,21 @@ func TestThreadsThatAreThroughMakeRoom(t *testing.T) {
 		t.Error("a new thread's steps are not learnt")
 	}
 }
+
+// A job whose stacks have no frame in common must not have more kept of it than another.
+func TestStacksOfEverNewFramesTakeNoMemory(t *testing.T) {
+	e := NewEvidence("node")
+	for id := range int64(20_000) {
+		s := event.Stack{ID: id + 1, Status: event.StackComplete}
+		for k := range int64(60) {
+			s.Frames = append(s.Frames, event.Frame{Kind: "native", Module: "x.so", Offset: id*100 + k})
+		}
+		e.Stacks([]event.Stack{s})
+	}
+	if n := len(e.stacks.frames); n > mostFrames+60 {
+		t.Errorf("%d frames are kept", n)
+	}
+	if e.stacks.of(20_000) == nil {
+		t.Error("the last stack is not")
+	}
+}

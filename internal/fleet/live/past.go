@@ -84,8 +84,12 @@ type keptStack struct {
 	whole  bool
 }
 
-// mostStacks are young at the same time, and as many old.
-const mostStacks = 8192
+// mostStacks are young at the same time, and as many old; of fewer, where their frames are
+// more than mostFrames different ones.
+const (
+	mostStacks = 8192
+	mostFrames = 131_072
+)
 
 func newStackTable() stackTable {
 	return stackTable{young: map[int64]*keptStack{}, frames: map[symbolize.Frame]*symbolize.Frame{}}
@@ -108,7 +112,7 @@ func (t *stackTable) keep(s *event.Stack) {
 }
 
 func (t *stackTable) add(id int64, s *keptStack) {
-	if len(t.young) >= mostStacks {
+	if len(t.young) >= mostStacks || len(t.frames) >= mostFrames {
 		t.old, t.young = t.young, make(map[int64]*keptStack, mostStacks)
 		clear(t.frames)
 		for _, s := range t.old {
