@@ -100,7 +100,8 @@ most, of one step: too few to tell one.
   two on. The upper end is NULL where nothing tells S² (one step in one slice) and where a stretch was seen by no slice; the lower end is
   never below the rows themselves.
 - what the weights say and what the whole steps say, |Ŷ − Σ L(j)·ȳ(j)|, is added to both sides: where in its step a slice
-  began is known only about.
+  began is known only about. So is half of what rows stand for before their probe was in: in which of those steps the
+  job began to call the operator is not known.
 - strata add: estimates and variances; their degrees of freedom by Welch and Satterthwaite, (ΣV)²/Σ(V²/ν).
 
 Where steps are not known (unit calls, nodes or time) equal pieces of the slice stand for them. An interval covers what

@@ -124,12 +124,14 @@ WITH slices AS (
     -- pauses or a part: two thirds of that variance hold the truth of simulated jobs.
     CASE WHEN bool_or(of_time) THEN (count(y) FILTER (tells) + 1) / (1.5 * power(count(y) FILTER (tells) + 2, 2)) ELSE 0 END AS unlike,
     coalesce(sum(greatest(of_l - saw, 0) * y), 0) AS passed, coalesce(sum(greatest(of_l - saw, 0) * y_ns), 0) AS passed_ns,
+    -- When the job began to call it, before its probe was in, is known only about.
+    coalesce(sum(greatest(of_l - l, 0) * y) FILTER (first), 0) / 2 AS begun, coalesce(sum(greatest(of_l - l, 0) * y_ns) FILTER (first), 0) / 2 AS begun_ns,
     sum(between_squares) FILTER (tells) AS b, sum(between_squares_ns) FILTER (tells) AS b_ns,
     greatest(coalesce(sum(squares) FILTER (tells), 0), 0) AS w, greatest(coalesce(sum(squares_ns) FILTER (tells), 0), 0) AS w_ns
   FROM neighbours
   GROUP BY ALL
 ), variances AS (
-  SELECT session_id, layer, name, seen, calls, seen_ns, ns, whole, whole_ns,
+  SELECT session_id, layer, name, seen, calls, seen_ns, ns, whole, whole_ns, begun, begun_ns,
     CASE WHEN m > 1 THEN 2.0 * power(m - 1, 2) / (3 * m - 4) ELSE 0 END
       + CASE WHEN pairs > 0 THEN 2.0 * power(pairs, 2) / (3 * pairs - 1) ELSE 0 END AS freedom,
     CASE WHEN unseen THEN NULL WHEN spread = 0 THEN 0
@@ -140,7 +142,7 @@ WITH slices AS (
   LEFT JOIN unseen USING (session_id, pid, probe_group, phase)
   UNION ALL
   -- Rows of no slice: every call was recorded, or a version that had no slices weighed them.
-  SELECT session_id, layer, name, sum(seen), sum(calls), sum(seen_ns), sum(ns), NULL, NULL, 1,
+  SELECT session_id, layer, name, sum(seen), sum(calls), sum(seen_ns), sum(ns), NULL, NULL, 0, 0, 1,
     CASE WHEN sum(calls) = sum(seen) THEN 0 END, CASE WHEN sum(calls) = sum(seen) THEN 0 END
   FROM calls
   WHERE slice_id IS NULL
@@ -149,8 +151,8 @@ WITH slices AS (
   SELECT session_id, layer, name, sum(seen) AS seen, sum(calls) AS calls, sum(seen_ns) AS seen_ns, sum(ns) AS ns,
     CASE WHEN bool_and(v IS NOT NULL) THEN sum(v) END AS v, CASE WHEN bool_and(v_ns IS NOT NULL) THEN sum(v_ns) END AS v_ns,
     -- How far the weights are from what the whole steps say; rows of no slice may be part of that, or not.
-    coalesce(least(abs(sum(calls) - sum(whole)), abs(sum(calls) FILTER (whole IS NOT NULL) - sum(whole))), 0) AS apart,
-    coalesce(least(abs(sum(ns) - sum(whole_ns)), abs(sum(ns) FILTER (whole IS NOT NULL) - sum(whole_ns))), 0) AS apart_ns,
+    coalesce(least(abs(sum(calls) - sum(whole)), abs(sum(calls) FILTER (whole IS NOT NULL) - sum(whole))), 0) + sum(begun) AS apart,
+    coalesce(least(abs(sum(ns) - sum(whole_ns)), abs(sum(ns) FILTER (whole IS NOT NULL) - sum(whole_ns))), 0) + sum(begun_ns) AS apart_ns,
     sum(v * v / nullif(freedom, 0)) AS shares, sum(v_ns * v_ns / nullif(freedom, 0)) AS shares_ns
   FROM variances
   GROUP BY ALL

@@ -399,8 +399,9 @@ func TestRowsOfALateProbeStandForTheTimeSinceThen(t *testing.T) {
 	if e := all["late"]; !near(e.calls, 160*1.3, 1e-9) || e.hi.Float64 > 160*1.6 || e.hi.Float64 < 160*1.4 {
 		t.Errorf("%+v, want %v, and 48 more or less at the most", e, 160*1.3)
 	}
-	if e := all["late in steps"]; !near(e.calls, 40, 1e-9) || !near(e.hi.Float64, e.calls, 1e-9) {
-		t.Errorf("%+v, want 40 and no more: its steps are alike", e)
+	// It may have begun to call it in either of the two steps that no probe saw.
+	if e := all["late in steps"]; !near(e.calls, 40, 1e-9) || !near(e.hi.Float64, 44, 1e-9) || !near(e.lo, 36, 1e-9) {
+		t.Errorf("%+v, want 40 ± 4: its steps are alike", e)
 	}
 }
 
