@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSI
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs planted fleet-faults bench bench-before bench-writers bench-answers bench-fleet fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all build demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs planted fleet-faults bench bench-before bench-writers bench-answers bench-fleet bench-always-on fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -134,10 +134,14 @@ test-soak:
 	$(GO) run ./internal/soak -for 1m
 
 # What the tracer takes while jobs never stop to bring something new: for an hour at
-# night (SOAK=1h), for a minute in the tests.
-SOAK ?= 1h
+# night (SOAK=1h), for a minute in the tests. What the agent takes while a thousand jobs come
+# and go, and a worker in a simulated day.
+SOAK     ?= 1h
+RESTARTS ?= 1000
 soak: build native
 	$(GO) run ./internal/soak -for $(SOAK)
+	$(GO) run ./internal/soak -restarts $(RESTARTS)
+	EBPFPROF_SIMULATED=24h $(GO) test -count 1 -v -timeout 1h -run TestAWorkersMemoryIsFlat ./internal/agent
 	EBPFPROF_IN_OUT=10000 $(GO) test -count 1 -timeout 2h -run TestProbesInAndOutThousandsOfTimesHarmNobody ./tracer
 	EBPFPROF_KILLS=1000 $(GO) test -count 1 -timeout 4h -run TestATracerKilledAtAnyInstantHarmsNobody ./internal/e2e
 
@@ -179,6 +183,12 @@ lint:
 # ARGS are the bench's own: make bench ARGS='-quick -only hit,launch'.
 bench: build native deps torch py-spy
 	$(GO) run ./internal/bench $(ARGS)
+
+# What the agent costs a job in half an hour, and the node: the worst case and a GPT, a ratio to
+# their twins each. Of a quiet machine, 45 minutes a job; ALWAYS=2m to see that it works.
+ALWAYS ?= 30m
+bench-always-on: build deps torch
+	$(GO) run ./internal/bench -only always-on -for $(ALWAYS) -torch 2 $(ARGS)
 
 # This tree's figures and those of another commit, in turn: make bench-before BEFORE=v1.0
 PARTS ?= hit,launch,attach,samples

@@ -1,10 +1,16 @@
 WITH slices AS (
-  -- n steps recorded of l; where a slice was counted in another unit, a step is one of its equal pieces.
-  SELECT session_id, slice_id, pid, probe_group, phase, begin_ns, steps AS k,
-    CASE WHEN unit = 'steps' THEN recorded ELSE greatest(steps, 1) END AS n,
-    CASE WHEN unit = 'steps' THEN represented ELSE represented * greatest(steps, 1) / recorded END AS l
-  FROM slice
-  WHERE recorded > 0
+  -- n whole steps recorded of l, of which it saw so many with parts of others; where a slice was
+  -- counted in another unit, a step is one of its equal pieces. What it passed by less of than of a
+  -- step, it stands for by itself.
+  SELECT *, l - saw < 1 AS itself
+  FROM (
+    SELECT session_id, slice_id, pid, probe_group, phase, begin_ns, steps AS k, unit = 'steps' AS of_steps, unit = 'time' AS of_time,
+      CASE WHEN unit <> 'steps' THEN greatest(steps, 1) WHEN steps > 0 THEN least(steps, recorded) ELSE recorded END AS n,
+      CASE WHEN unit = 'steps' THEN recorded ELSE greatest(steps, 1) END AS saw,
+      CASE WHEN unit = 'steps' THEN represented ELSE represented * greatest(steps, 1) / recorded END AS l
+    FROM slice
+    WHERE recorded > 0
+  ) AS t
 ), unseen AS (
   SELECT session_id, pid, probe_group, phase, true AS unseen
   FROM slice
@@ -63,39 +69,63 @@ WITH slices AS (
     FROM rates
   ) AS t
   GROUP BY ALL
+), seen_in AS (
+  -- The slices that a name could have rows in. Where some of its probes were not in yet it tells
+  -- nothing of the name as a whole; where they were for the first time its rows stand for more than
+  -- the slice does: the calls since it was known that there were none.
+  SELECT n.session_id, n.pid, n.probe_group, n.phase, n.layer, n.name, s.begin_ns, s.slice_id, s.n, s.saw, s.l, s.k, s.of_steps, s.of_time, s.itself, first_in_ns,
+    coalesce(begin_ns < whole_from_ns
+      AND (count(*) FILTER (begin_ns >= whole_from_ns) OVER stratum > 1 OR max(k) FILTER (begin_ns >= whole_from_ns) OVER stratum > 1), false) AS partly,
+    coalesce(min(begin_ns) OVER stratum < whole_from_ns AND begin_ns IN (min(begin_ns) FILTER (begin_ns >= first_in_ns) OVER stratum,
+      min(begin_ns) FILTER (begin_ns >= whole_from_ns) OVER stratum), false) AS first
+  FROM names AS n
+  JOIN slices AS s USING (session_id, pid, probe_group, phase)
+  LEFT JOIN late USING (session_id, layer, name)
+  WINDOW stratum AS (PARTITION BY n.session_id, n.pid, n.probe_group, n.phase, n.layer, n.name)
 ), means AS (
   -- A slice in which a name has no row had none of its calls. A slice of parts of steps has the
   -- mean that its weights say. Without a mean a slice saw a part of the name's calls.
-  SELECT session_id, pid, probe_group, phase, layer, name, begin_ns, slice_id, n, l, k,
+  SELECT session_id, pid, probe_group, phase, layer, name, begin_ns, slice_id, n, saw, l, k, of_time, itself, first,
     coalesce(seen, 0) AS seen, coalesce(calls, 0) AS calls, coalesce(seen_ns, 0) AS seen_ns, coalesce(ns, 0) AS ns,
     CASE WHEN partly THEN NULL WHEN k > 0 THEN coalesce(whole, 0) / k ELSE coalesce(calls, 0) / l END AS y,
     CASE WHEN partly THEN NULL WHEN k > 0 THEN coalesce(whole_ns, 0) / k ELSE coalesce(ns, 0) / l END AS y_ns,
     CASE WHEN partly THEN 0 ELSE coalesce(squares, 0) END AS squares,
-    CASE WHEN partly THEN 0 ELSE coalesce(squares_ns, 0) END AS squares_ns
-  FROM (
-    SELECT n.session_id, n.pid, n.probe_group, n.phase, n.layer, n.name, s.begin_ns, s.slice_id, s.n, s.l, s.k, first_in_ns,
-      coalesce(begin_ns < whole_from_ns
-        AND (count(*) FILTER (begin_ns >= whole_from_ns) OVER stratum > 1 OR max(k) FILTER (begin_ns >= whole_from_ns) OVER stratum > 1), false) AS partly
-    FROM names AS n
-    JOIN slices AS s USING (session_id, pid, probe_group, phase)
-    LEFT JOIN late USING (session_id, layer, name)
-    WINDOW stratum AS (PARTITION BY n.session_id, n.pid, n.probe_group, n.phase, n.layer, n.name)
-  ) AS t
+    CASE WHEN partly THEN 0 ELSE coalesce(squares_ns, 0) END AS squares_ns,
+    -- Of the stretch, what the name's rows stand for: where that is no other for each place in a
+    -- step their weights say so.
+    CASE WHEN of_steps AND NOT first THEN l WHEN seen > 0 AND NOT of_steps THEN n * calls / seen
+      WHEN whole > 0 THEN greatest(saw, k * calls / whole) ELSE l END AS of_l
+  FROM seen_in
   LEFT JOIN per_slice USING (session_id, slice_id, layer, name)
   LEFT JOIN within_slice USING (session_id, slice_id, layer, name)
   WHERE seen IS NOT NULL OR NOT partly AND begin_ns >= coalesce(first_in_ns, 0)
+), telling AS (
+  -- A slice that stands for itself tells nothing of the others (a job's first step, which has no
+  -- momentum yet, is in such a one), unless those are too few to tell a variance.
+  SELECT *, y IS NOT NULL AND NOT (itself
+      AND (count(y) FILTER (NOT itself) OVER stratum > 1 OR coalesce(max(k) FILTER (y IS NOT NULL AND NOT itself) OVER stratum, 0) > 1)) AS tells
+  FROM means
+  WINDOW stratum AS (PARTITION BY session_id, pid, probe_group, phase, layer, name)
 ), neighbours AS (
   SELECT *,
     power(y - lag(y) OVER w, 2) / (1 / n + 1 / lag(n) OVER w) AS between_squares,
     power(y_ns - lag(y_ns) OVER w, 2) / (1 / n + 1 / lag(n) OVER w) AS between_squares_ns
-  FROM means
-  WINDOW w AS (PARTITION BY session_id, pid, probe_group, phase, layer, name ORDER BY begin_ns, slice_id)
+  FROM telling
+  WINDOW w AS (PARTITION BY session_id, pid, probe_group, phase, layer, name, tells ORDER BY begin_ns, slice_id)
 ), sums AS (
   SELECT session_id, pid, probe_group, phase, layer, name,
     sum(seen) AS seen, sum(calls) AS calls, sum(seen_ns) AS seen_ns, sum(ns) AS ns,
-    sum(coalesce(l * y, calls)) AS whole, sum(coalesce(l * y_ns, ns)) AS whole_ns,
-    count(y) AS m, sum(CASE WHEN y IS NULL THEN 0 ELSE greatest(k - 1, 0) END) AS pairs, sum(l * greatest(l - n, 0) / n) AS spread,
-    sum(between_squares) AS b, sum(between_squares_ns) AS b_ns, greatest(sum(squares), 0) AS w, greatest(sum(squares_ns), 0) AS w_ns
+    sum(CASE WHEN y IS NULL OR first THEN calls ELSE of_l * y END) AS whole,
+    sum(CASE WHEN y_ns IS NULL OR first THEN ns ELSE of_l * y_ns END) AS whole_ns,
+    count(y) FILTER (tells) AS m, coalesce(sum(greatest(k - 1, 0)) FILTER (tells), 0) AS pairs,
+    sum(of_l * greatest(of_l - saw, 0) / n) AS spread,
+    -- In a time without steps a pause is all of one kind, and may be of another than what the slices
+    -- saw: by the rule of succession, where m of them saw one, in one case of m + 2. All of the
+    -- pauses or a part: two thirds of that variance hold the truth of simulated jobs.
+    CASE WHEN bool_or(of_time) THEN (count(y) FILTER (tells) + 1) / (1.5 * power(count(y) FILTER (tells) + 2, 2)) ELSE 0 END AS unlike,
+    coalesce(sum(greatest(of_l - saw, 0) * y), 0) AS passed, coalesce(sum(greatest(of_l - saw, 0) * y_ns), 0) AS passed_ns,
+    sum(between_squares) FILTER (tells) AS b, sum(between_squares_ns) FILTER (tells) AS b_ns,
+    greatest(coalesce(sum(squares) FILTER (tells), 0), 0) AS w, greatest(coalesce(sum(squares_ns) FILTER (tells), 0), 0) AS w_ns
   FROM neighbours
   GROUP BY ALL
 ), variances AS (
@@ -103,9 +133,9 @@ WITH slices AS (
     CASE WHEN m > 1 THEN 2.0 * power(m - 1, 2) / (3 * m - 4) ELSE 0 END
       + CASE WHEN pairs > 0 THEN 2.0 * power(pairs, 2) / (3 * pairs - 1) ELSE 0 END AS freedom,
     CASE WHEN unseen THEN NULL WHEN spread = 0 THEN 0
-      ELSE spread * greatest(b / nullif(m - 1, 0), w / nullif(2.0 * pairs, 0)) END AS v,
+      ELSE spread * greatest(b / nullif(m - 1, 0), w / nullif(2.0 * pairs, 0)) + unlike * passed * passed END AS v,
     CASE WHEN unseen THEN NULL WHEN spread = 0 THEN 0
-      ELSE spread * greatest(b_ns / nullif(m - 1, 0), w_ns / nullif(2.0 * pairs, 0)) END AS v_ns
+      ELSE spread * greatest(b_ns / nullif(m - 1, 0), w_ns / nullif(2.0 * pairs, 0)) + unlike * passed_ns * passed_ns END AS v_ns
   FROM sums
   LEFT JOIN unseen USING (session_id, pid, probe_group, phase)
   UNION ALL

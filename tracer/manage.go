@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -13,6 +14,7 @@ import (
 type manager struct {
 	*Session
 	lossesAt time.Time
+	restedAt time.Time
 	probesAt time.Time
 	unheard  uint64 // records of processes that the kernel had no room for, at the last look
 	scopes   scopeSweep
@@ -109,6 +111,10 @@ func (s *manager) tick() error {
 	s.open.look(s.Session, now)
 	s.io.look(s.Session, now)
 	s.standing.look(s.Session, now)
+	if now.Sub(s.restedAt) > restsEvery {
+		s.restedAt = now
+		elf.Rest()
+	}
 	if err := s.probes.Tick(now); err != nil {
 		return err
 	}
@@ -154,6 +160,9 @@ func countProbes(s *Session) error {
 // lossesEvery is how often the counters of losses are read, for whoever watches:
 // each is a system call.
 const lossesEvery = time.Second
+
+// restsEvery is how often the pages of the files that were read are given back.
+const restsEvery = 2 * time.Second
 
 // probesEvery is how often those of all probes are, one after the other: some thousand at most.
 const probesEvery = 10 * time.Second

@@ -199,4 +199,4 @@ func withCompanions(chosen, all []spec.Group) []spec.Group {
 // anchorGroups are on at LevelAnchor.
 var anchorGroups = map[string]bool{"scope": true, "backward": true, "collective": true, "memory": true, "device-memory": true, "out-of-memory": true,
 	"cuda-memory": true, "cuda-sync": true, "cuda-code": true, "hip-memory": true, "hip-sync": true, "hip-code": true, "opencl-memory": true, "opencl-sync": true, "opencl-code": true,
-	"level-zero-memory": true, "level-zero-sync": true, "level-zero-code": true, "neuron-memory": true, "neuron-code": true, "nccl": true}
+	"level-zero-memory": true, "level-zero-sync": true, "level-zero-code": true, "neuron-memory": true, "neuron-code": true, "neuron-execute": true, "neuron-profile": true, "pjrt-execute": true, "nccl": true}

@@ -42,6 +42,7 @@ type Config struct {
 	Listen    string   `yaml:"listen"`      // address of /metrics, /healthz and /jobs; off
 	Libraries []string `yaml:"libraries"`   // a process that maps one of these is part of a job
 	Job       string   `yaml:"job"`         // name of jobs that no scheduler names
+	Names     []Name   `yaml:"names"`       // of jobs that are called otherwise each time that they begin
 	Only      []string `yaml:"only"`        // jobs whose names match one of these patterns; all without any
 	Ranks     []int32  `yaml:"ranks"`       // of jobs, only these ranks; all without any
 	Host      string   `yaml:"host"`        // what this node is called in the store; its host name without
@@ -183,6 +184,9 @@ func (c *Config) check() error {
 	}
 	if _, err := c.share(); err != nil {
 		return bad("budget: %v", err)
+	}
+	if err := checkNames(c.Names); err != nil {
+		return bad("names: %v", err)
 	}
 	for _, pattern := range c.Only {
 		if _, err := path.Match(pattern, ""); err != nil {

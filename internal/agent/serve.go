@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
 )
 
 // jobView is a job as /jobs tells it.
@@ -96,12 +98,14 @@ var (
 	descProbes = prometheus.NewDesc("ebpfprof_probes_attached", "probes that were put into the job's files; where the budget has them in slices they are out in between", jobLabel, nil)
 	descRing   = prometheus.NewDesc("ebpfprof_ringbuf_pending_bytes", "the most that waited in a ring buffer of the kernel at a look of the last minute or two", []string{training, "ring"}, nil)
 	descWrote  = prometheus.NewDesc("ebpfprof_parquet_bytes_total", "bytes of Parquet written: patterns for the store, and raw events of windows", jobLabel, nil)
+	descHangs  = prometheus.NewDesc("ebpfprof_hangs_total", "verdicts on ranks that were blocked, by what was found: a rank that is missing or stopped, ranks that disagree (mismatch), that have all come (complete), of which the missing one is on no rank of this node (absent), a collective that was not recorded (unseen), no rank of this node that waits (idle)", []string{training, "kind"}, nil)
+	descMiss   = prometheus.NewDesc("ebpfprof_hang_ranks", "ranks of this node in the hang that lasts: those that wait, and those that keep them waiting; 0 while the job goes on", []string{training, "role"}, nil)
 	descAgain  = prometheus.NewDesc("ebpfprof_worker_restarts_total", "workers that were started again", jobLabel, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *supervisor) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore, descProf, descProfIn, descProfNo, descProfUn, descCut, descEvents, descGone, descWrote, descNow, descHits, descProbes, descRing} {
+	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore, descProf, descProfIn, descProfNo, descProfUn, descCut, descEvents, descGone, descWrote, descNow, descHits, descProbes, descRing, descHangs, descMiss} {
 		to <- d
 	}
 	s.node.describe(to)
@@ -165,6 +169,12 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 		count(descTrig, j.Status.Blocked, name, "blocked")
 		gauge(descNow, float64(j.Status.Now.Slow), name, "slow")
 		gauge(descNow, float64(j.Status.Now.Blocked), name, "blocked")
+		for _, kind := range hang.Kinds() {
+			count(descHangs, j.Status.Hangs[kind], name, kind)
+		}
+		waiting, missing := j.Status.Hang.ranks()
+		gauge(descMiss, float64(waiting), name, "waiting")
+		gauge(descMiss, float64(missing), name, "missing")
 		count(descHits, j.Status.Recorded.Hits, name)
 		gauge(descProbes, float64(j.Status.Recorded.Probes), name)
 		for ring, n := range j.Status.Recorded.Pending {

@@ -107,7 +107,7 @@ func (s *supervisor) look(ctx context.Context) {
 		return
 	}
 	running := map[string]bool{}
-	for _, job := range found {
+	for _, job := range rename(s.config.Names, found) {
 		if !s.config.wants(job.Name) {
 			continue
 		}
@@ -188,6 +188,7 @@ func (s *supervisor) start(ctx context.Context, j *supervised) {
 // follow reads a worker's lines until it ends.
 func (s *supervisor) follow(j *supervised, c *exec.Cmd, out io.Reader) {
 	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, mostStatus)
 	for lines.Scan() {
 		var status Status
 		if json.Unmarshal(lines.Bytes(), &status) != nil {
@@ -200,6 +201,7 @@ func (s *supervisor) follow(j *supervised, c *exec.Cmd, out io.Reader) {
 		if status.State != before.State || status.Message != "" {
 			s.log.Info("worker", "job", status.Job, "state", status.State, "reason", status.Message, "steps", status.Steps, "windows", status.Windows)
 		}
+		s.logHang(before.Hang, &status)
 	}
 	err := c.Wait()
 	s.mu.Lock()

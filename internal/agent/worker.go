@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
@@ -18,7 +17,6 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
 	"github.com/ebpfprof/ebpfprof/internal/recorder"
 	"github.com/ebpfprof/ebpfprof/tracer"
-	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -49,6 +47,8 @@ type Status struct {
 	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
 	Refused   int64   `json:"refused"`    // requests that were not signed
 	RawBytes  int64   `json:"raw_bytes"`  // of raw events in the spool, those that have been removed too
+	Hangs     kinds   `json:"hangs"`      // verdicts on ranks that were blocked
+	Hang      *Hang   `json:"hang"`       // the last one; null before the first
 	Recorded  counts  `json:"recorded"`
 	Message   string  `json:"message,omitempty"`
 }
@@ -74,6 +74,7 @@ type worker struct {
 	out    *json.Encoder
 
 	steps   *live.Steps
+	blocked *blocked // of which there is no verdict yet; nil: none
 	status  Status
 	last    time.Time // window
 	dropped int64     // steps between two uploads
@@ -113,6 +114,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	constants := trigger.Published
 	constants.Steps, constants.Slower = a.Config.StepsMean, a.Config.Slower
 	w.steps = live.New(constants)
+	defer frugal()()
 	for ctx.Err() == nil {
 		start, reason, err := w.watch(ctx)
 		if err != nil || reason == "" {
@@ -140,15 +142,15 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	options := w.options(tracer.LevelAnchor)
-	options.Budget, options.Frequency = w.budget, frequency
-	collector := pattern.New(frequency)
-	collector.Waited = w.steps.Waited
-	guarded := &locked{to: tee{w.steps, w.config.sink(collector)}}
-	session, err := tracer.Open(options, guarded)
+	options.Budget, options.Frequency, options.BufferBytes = w.budget, frequency, anchorBuffer
+	k := w.watching()
+	session, err := tracer.Open(options, k.guarded)
 	if err != nil {
 		return time.Time{}, "", ended(err)
 	}
 	defer session.Close()
+	w.blocked = nil
+	defer settled().Stop()
 	w.seen.begin(session.Stats)
 	defer w.seen.end()
 	w.say("watching", "")
@@ -159,42 +161,21 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	defer poll.Stop()
 	defer flush.Stop()
 	defer look.Stop()
-	var steps []pattern.Step
+	looked := func(now time.Time) string { return k.look(ctx, now, session.Stats().Lost) }
 	for {
 		var reason string
 		var peer *request.Request
 		select {
 		case err := <-over:
-			guarded.Lock()
-			defer guarded.Unlock()
-			w.send(ctx, collector, steps, 0)
+			k.send(ctx)
 			return time.Time{}, "", ended(err)
 		case now := <-look.C:
-			guarded.Lock()
-			w.steps.Check(now.UnixNano())
-			done, degraded := w.steps.Take(false)
-			_, w.status.Sequence = w.steps.Learnt()
-			w.status.Dropped = w.dropped + w.steps.Ignored()
-			var last lasting
-			last.Slow, last.Blocked = w.steps.Now()
-			guarded.Unlock()
-			if last != w.status.Now { // who watches need not wait for the next flush
-				w.status.Now = last
-				w.say("watching", "")
-			}
-			steps = w.keep(steps, done)
-			for _, d := range degraded {
-				reason = w.degraded(d)
-			}
+			reason = looked(now)
 		case now := <-poll.C:
 			peer = w.asked(ctx, now)
 		case <-flush.C:
-			guarded.Lock()
-			w.send(ctx, collector, steps, 0)
-			blind := w.blind(time.Since(began))
-			guarded.Unlock()
-			steps = nil
-			w.say("watching", blind)
+			k.send(ctx)
+			w.say("watching", k.blind(time.Since(began)))
 		}
 		next, ok := w.decide(ctx, time.Now(), reason, peer)
 		if !ok {
@@ -202,19 +183,25 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 		}
 		// Until the window begins the job is watched on: what led to it is sent, too.
 		w.say("waiting", next.reason)
-		timer := time.NewTimer(time.Until(next.start))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		k.guarded.Lock()
+		w.blockWith(next.reason, time.Now())
+		k.guarded.Unlock()
+		for begins := time.After(time.Until(next.start)); begins != nil; {
+			select {
+			case now := <-look.C:
+				looked(now)
+			case <-begins:
+				begins = nil
+			case <-ctx.Done():
+				begins = nil
+			}
 		}
 		stop()
 		if err := <-over; err != nil {
 			return next.start, "", ended(err)
 		}
-		guarded.Lock()
-		defer guarded.Unlock()
-		w.send(ctx, collector, steps, 0)
+		k.send(ctx)
+		k.conclude(ctx, time.Now()) // the next session knows nothing of what is open
 		return next.start, next.reason, nil
 	}
 }
@@ -286,10 +273,11 @@ func (w *worker) keep(steps, done []pattern.Step) []pattern.Step {
 func (w *worker) degraded(d live.Degradation) (reason string) {
 	if d.Kind == trigger.Slow {
 		w.status.Slow++
-	} else {
-		w.status.Blocked++
+		return string(d.Kind)
 	}
-	return string(d.Kind)
+	w.status.Blocked++
+	w.block(d) // the window waits for the verdict: another session knows nothing of what is open
+	return ""
 }
 
 // requestPatience bounds what a slow store takes of the worker's time: while it asks for
@@ -357,50 +345,24 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	w.windowAt(time.Now())
 	options := w.options(tracer.LevelWindow)
 	options.Frequency, options.Counters = 99, time.Second // which tell quotas
-	collector := pattern.New(int64(options.Frequency))
-	steps := live.New(trigger.Published)
-	collector.Waited = steps.Waited
-	sink := w.config.sink(collector)
-	guarded := &locked{to: tee{sink, steps}}
-	samples := w.config.samples(options.Frequency)
-	if samples != nil {
-		guarded.to = append(guarded.to, w.config.sink(samples))
-	}
-	raw, err := openRaw(w.config, w.job.Name, start)
+	k := w.windowed(options.Frequency, start)
+	session, err := tracer.Open(options, k.guarded)
 	if err != nil {
-		if w.config.SpoolMB > 0 {
-			w.status.RawFailed++
-		}
-		w.say("window", fmt.Sprintf("raw events are not kept: %v", err))
-	} else {
-		guarded.to = append(guarded.to, raw.sink)
-	}
-	session, err := tracer.Open(options, guarded)
-	if err != nil {
-		raw.discard()
+		k.raw.discard()
 		return ended(err)
 	}
 	defer session.Close()
 	w.seen.begin(session.Stats)
 	defer w.seen.end()
-	if raw != nil {
+	if k.raw != nil {
 		recording := recorder.Describe(options, time.Duration(w.config.Window), w.config.Redact, time.Now())
 		recording.Host, recording.ClockOffsetNS = w.host, session.ClockOffsetNS()
-		raw.begin(recording)
+		k.raw.begin(recording)
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Duration(w.config.Window))
 	defer cancel()
 	err = session.Run(limited)
-	rawBytes, rawErr := raw.end()
-	w.status.RawBytes += rawBytes
-	if rawErr != nil {
-		w.status.RawFailed++
-		w.say("window", fmt.Sprintf("raw events are in the spool in part: %v", rawErr))
-	}
-	w.status.Windows++
-	done, _ := steps.Take(true)
-	w.send(ctx, collector, done, rawBytes)
-	w.export(ctx, samples)
+	k.end(ctx)
 	w.steps.Restart()
 	w.windowAt(time.Now())
 	return ended(err)
@@ -451,36 +413,3 @@ func ended(err error) error {
 	}
 	return err
 }
-
-// locked has the session's goroutine and the worker's take turns with the sinks.
-type locked struct {
-	sync.Mutex
-	to tee
-}
-
-func (l *locked) do(f func() error) error {
-	l.Lock()
-	defer l.Unlock()
-	return f()
-}
-
-func (l *locked) Spans(r []event.Span) error { return l.do(func() error { return l.to.Spans(r) }) }
-func (l *locked) Samples(r []event.Sample) error {
-	return l.do(func() error { return l.to.Samples(r) })
-}
-func (l *locked) Stacks(r []event.Stack) error  { return l.do(func() error { return l.to.Stacks(r) }) }
-func (l *locked) Memory(r []event.Memory) error { return l.do(func() error { return l.to.Memory(r) }) }
-func (l *locked) Slices(r []event.Slice) error  { return l.do(func() error { return l.to.Slices(r) }) }
-func (l *locked) OpenCalls(r event.OpenCalls) error {
-	return l.do(func() error { return l.to.OpenCalls(r) })
-}
-func (l *locked) Flows(r []event.Flow) error { return l.do(func() error { return l.to.Flows(r) }) }
-func (l *locked) IO(r []event.IO) error      { return l.do(func() error { return l.to.IO(r) }) }
-func (l *locked) Counters(r []event.Counter) error {
-	return l.do(func() error { return l.to.Counters(r) })
-}
-func (l *locked) Process(r event.Process) error { return l.do(func() error { return l.to.Process(r) }) }
-func (l *locked) Thread(r event.Thread) error   { return l.do(func() error { return l.to.Thread(r) }) }
-func (l *locked) Library(r event.Library) error { return l.do(func() error { return l.to.Library(r) }) }
-func (l *locked) Probes(r []event.Probe) error  { return l.do(func() error { return l.to.Probes(r) }) }
-func (l *locked) Warning(r event.Warning) error { return l.do(func() error { return l.to.Warning(r) }) }

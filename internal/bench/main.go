@@ -22,9 +22,12 @@ func main() {
 	log.SetPrefix("bench: ")
 	quick := flag.Bool("quick", false, "fewer rounds, shorter windows")
 	write := flag.Bool("write", false, "put the figures into docs/overhead.md, each section with the date; what this run did not measure stays")
-	only := flag.String("only", "", "parts to run, of start,hit,python,launch,native,mixed,programs,plan,decode,attach,paired,budget,allocator,allocations,prices,reads,memory,models,samples (all if empty)")
+	only := flag.String("only", "", "parts to run, of start,hit,python,launch,native,mixed,programs,plan,decode,attach,paired,budget,allocator,allocations,prices,reads,memory,models,samples (all if empty), or always-on")
 	torch := flag.String("torch", "", "only the interpreter whose name begins so: 1.13 or 2")
 	spans := flag.Int("decode", 0, "decode so many synthetic records and print the figures as JSON (used by bench itself)")
+	length := flag.Duration("for", 30*time.Minute, "how long the agent watches each job of always-on")
+	watched := flag.String("job", "", "only this job of always-on: mlp.py or transformer.py")
+	program := flag.String("agent", "bin/ebpfprof-agent", "the agent of always-on")
 	flag.Parse()
 	if *spans > 0 {
 		fail(decodeChild(*spans))
@@ -73,6 +76,11 @@ func main() {
 		part("allocations", func() error { return r.training.MeasureAllocationTimes(s, python) })
 		part("prices", func() error { return r.training.MeasurePrices(s, python) })
 		part("samples", func() error { return r.samples.MeasureSampling(s, python) })
+		for _, job := range []string{"mlp.py", "transformer.py"} {
+			if s.Named("always-on") && (*watched == "" || *watched == job) { // it takes hours
+				part("always-on", func() error { return r.always.Measure(*program, python, job, *length) })
+			}
+		}
 		for _, model := range []string{"resnet.py", "transformer.py"} {
 			part("models", func() error { return r.training.MeasureModel(s, python, model) })
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/bench/alwayson"
 	"github.com/ebpfprof/ebpfprof/internal/bench/calls"
 	"github.com/ebpfprof/ebpfprof/internal/bench/samples"
 	"github.com/ebpfprof/ebpfprof/internal/bench/training"
@@ -22,4 +23,5 @@ type results struct {
 	starts   []*startResult
 	decoding *decodeResult
 	memory   *memoryResult
+	always   alwayson.Results
 }

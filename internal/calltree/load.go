@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
@@ -21,7 +22,7 @@ type Options struct {
 func Load(ctx context.Context, db *dataset.DB, o Options) (*Node, error) {
 	l := &loader{ctx: ctx, db: db, options: o, root: New(), stacks: map[stackKey][]Identity{}, threads: map[threadKey]*thread{}, paths: map[stackKey]*Node{}, places: map[placeKey]place{}, launches: map[rowKey]*Node{},
 		forwards: forwards{from: map[rowKey]int64{}, wanted: map[rowKey]bool{}}}
-	for _, part := range []func() error{l.readStacks, l.readSpans, l.readSamples, l.readMemory} {
+	for _, part := range []func() error{l.readSlices, l.readStacks, l.readSpans, l.readSamples, l.readMemory} {
 		if err := part(); err != nil {
 			return nil, fmt.Errorf("building the tree: %w", err)
 		}
@@ -48,6 +49,8 @@ type open struct {
 	weight      float64
 	node        *Node
 	host        *Metric // the node's
+	slice       *Slice
+	step        int32
 }
 
 type loader struct {
@@ -66,6 +69,7 @@ type loader struct {
 	epoch    int              // of the names' numbers in places
 	devices  bool             // there is work on devices
 	launches map[rowKey]*Node // calls that may have launched it
+	seen     int              // steps of slices that are kept
 }
 
 func (l *loader) readStacks() error {
@@ -123,6 +127,8 @@ type row struct {
 	ts, duration          int64
 	weight                float64
 	stack, launch         sql.NullInt64
+	slice                 *Slice
+	step                  int32
 }
 
 // The columns of the scan.
@@ -141,6 +147,8 @@ const (
 	spanStack
 	spanLaunch
 	spanSequence
+	spanSlice // where there are slices
+	spanStep
 )
 
 var spanColumns = []string{"ts_ns", "duration_ns", "span_id", "session_id", "pid", "tid", "layer", "category", "name", "weight", "python_stack_id", "stack_id", "launch_id", "sequence_number"}
@@ -162,6 +170,9 @@ func (l *loader) readSpans() error {
 		}
 		return b.Columns[spanID][i] < b.Columns[spanID][k]
 	}}
+	if l.root.slices != nil {
+		scan.Columns = append(slices.Clip(scan.Columns), "slice_id", "slice_step")
+	}
 	l.forwards.edges = l.openEdges()
 	defer l.forwards.edges.stop()
 	err = l.db.Scan(l.ctx, scan, func(b *dataset.Batch) error {
@@ -180,7 +191,7 @@ func (l *loader) readSpans() error {
 		return err
 	}
 	for _, t := range l.threads {
-		t.close(1<<63 - 1)
+		l.close(t, 1<<63-1)
 	}
 	return nil
 }
@@ -207,6 +218,9 @@ func (l *loader) row(b *dataset.Batch, i int) {
 	r.key = rowKey{b.Text(c[spanSession][i]), c[spanID][i]}
 	r.pid, r.tid, r.ts, r.weight = int32(c[spanPID][i]), int32(c[spanTID][i]), c[spanTime][i], b.Float(c[spanWeight][i])
 	r.sequence = c[spanSequence][i]
+	if len(c) > spanStep {
+		r.slice, r.step = l.slice(r.key.session, c[spanSlice][i], c[spanStep][i])
+	}
 	r.nameNumber, r.name = c[spanName][i], b.Text(c[spanName][i])
 	stack, launch := c[spanPythonStack][i], c[spanLaunch][i]
 	if stack == dataset.Absent {
@@ -279,7 +293,7 @@ func (l *loader) thread(r *row) *thread {
 func (l *loader) host(r *row) {
 	l.forwards.until(r.ts)
 	t := l.thread(r)
-	t.close(r.ts)
+	l.close(t, r.ts)
 	var at *Node
 	if n := len(t.open); n > 0 {
 		around := &t.open[n-1]
@@ -304,7 +318,7 @@ func (l *loader) host(r *row) {
 			l.launches[r.key] = here.node
 		}
 	}
-	t.open = append(t.open, open{r.ts + r.duration, 0, r.duration, r.weight, here.node, here.host})
+	t.open = append(t.open, open{r.ts + r.duration, 0, r.duration, r.weight, here.node, here.host, r.slice, r.step})
 }
 
 func kindOf(layer string) Kind {
@@ -318,11 +332,13 @@ func kindOf(layer string) Kind {
 }
 
 // close counts the rows of a thread that are over at t.
-func (t *thread) close(at int64) {
+func (l *loader) close(t *thread, at int64) {
 	n := len(t.open)
 	for ; n > 0 && t.open[n-1].end <= at; n-- {
 		o := &t.open[n-1]
-		o.host.Add(float64(max(o.duration-o.inside, 0)), o.weight)
+		own := float64(max(o.duration-o.inside, 0))
+		o.host.Add(own, o.weight)
+		l.saw(o.host, o.slice, o.step, own, o.weight)
 	}
 	t.open = t.open[:n]
 }
@@ -367,9 +383,10 @@ func (l *loader) readSamples() error {
 func (l *loader) readMemory() error {
 	rows, err := l.db.Query(l.ctx, `
 		SELECT m.session_id, coalesce(m.python_stack_id, m.stack_id, s.python_stack_id, s.stack_id), coalesce(CASE WHEN s.layer = 'op' THEN s.name END, ''),
-			sum(m.weight), sum(m.bytes * m.weight)::DOUBLE, min(m.bytes)::DOUBLE, max(m.bytes)::DOUBLE, coalesce(var_pop(m.bytes), 0) * sum(m.weight)
+			sum(m.weight), sum(m.bytes * m.weight)::DOUBLE, min(m.bytes)::DOUBLE, max(m.bytes)::DOUBLE, coalesce(var_pop(m.bytes), 0) * sum(m.weight),
+			m.slice_id, m.slice_step, sum(m.bytes)::DOUBLE, bool_or(m.weight <> 1)
 		FROM memory m LEFT JOIN good_span s ON s.session_id = m.session_id AND s.span_id = m.span_id
-		WHERE m.action = 'alloc' AND m.bytes IS NOT NULL GROUP BY ALL`)
+		WHERE m.action = 'alloc' AND m.bytes IS NOT NULL GROUP BY ALL ORDER BY min(m.ts_ns)`)
 	if err != nil {
 		return err
 	}
@@ -378,7 +395,10 @@ func (l *loader) readMemory() error {
 		var session, operator string
 		var stack sql.NullInt64
 		var m Metric
-		if err := rows.Scan(&session, &stack, &operator, &m.Count, &m.Sum, &m.Min, &m.Max, &m.M2); err != nil {
+		var id, step sql.NullInt64
+		var known float64
+		var weighted bool
+		if err := rows.Scan(&session, &stack, &operator, &m.Count, &m.Sum, &m.Min, &m.Max, &m.M2, &id, &step, &known, &weighted); err != nil {
 			return err
 		}
 		m.Mean = m.Sum / m.Count
@@ -390,6 +410,19 @@ func (l *loader) readMemory() error {
 			at = l.root.Child(Identity{Kind: Native, Name: "[no stack]"})
 		}
 		at.own("bytes").Merge(m)
+		weight := 1.0
+		if weighted && known > 0 {
+			weight = m.Sum / known
+		}
+		slice, in := l.slice(session, or(id), or(step))
+		l.saw(at.own("bytes"), slice, in, known, weight)
 	}
 	return rows.Err()
+}
+
+func or(v sql.NullInt64) int64 {
+	if !v.Valid {
+		return dataset.Absent
+	}
+	return v.Int64
 }

@@ -6,6 +6,8 @@ import "math"
 // Spread is by Welford's method; a value that stands for w others counts w times.
 type Metric struct {
 	Count, Sum, Min, Max, Mean, M2 float64
+
+	seen []seen // in slices, in order of time; nil where every row is there
 }
 
 // Add takes a value that stands for weight values like it.
@@ -13,15 +15,19 @@ func (m *Metric) Add(value, weight float64) {
 	if weight <= 0 {
 		return
 	}
-	m.Merge(Metric{weight, value * weight, value, value, value, 0})
+	m.Merge(Metric{Count: weight, Sum: value * weight, Min: value, Max: value, Mean: value})
 }
 
 // Merge adds the values of another set. The order of merges does not matter.
 func (m *Metric) Merge(o Metric) {
+	if len(o.seen) > 0 {
+		m.seen = joined(m.seen, o.seen)
+	}
 	switch {
 	case o.Count == 0:
 		return
 	case m.Count == 0:
+		o.seen = m.seen
 		*m = o
 		return
 	}

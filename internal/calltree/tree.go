@@ -42,6 +42,8 @@ type Node struct {
 	children map[Identity]*Node
 	// Link says how a backward node got its place.
 	Link string
+
+	slices *slicing // of a root: those of the dataset; nil where nothing was recorded in slices
 }
 
 // New is the root of an empty tree.
@@ -77,6 +79,7 @@ func (n *Node) own(metric string) *Metric {
 
 // Merge adds another tree to this one. Merging is associative and commutative.
 func (n *Node) Merge(o *Node) {
+	n.slices = n.slices.with(o.slices)
 	for name, m := range o.Own {
 		n.own(name).Merge(*m)
 	}
@@ -124,6 +127,7 @@ func (n *Node) Inclusive(metric string) map[*Node]float64 {
 // with its callers below it.
 func (n *Node) Turned(metric string) *Node {
 	root := New()
+	root.slices = n.slices
 	var walk func(*Node)
 	walk = func(n *Node) {
 		if m := n.Own[metric]; m != nil && n.Kind != Root {

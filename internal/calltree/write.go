@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
@@ -26,7 +28,21 @@ func (n *Node) Write(w io.Writer, metric string, style Style) error {
 	if all == 0 {
 		return fmt.Errorf("the tree has no values of %s", metric)
 	}
-	fmt.Fprintf(out, "%s in all\n\n%9s %7s %7s %9s  %s\n", amount(metric, all), metric[:strings.IndexAny(metric+"_", "_")], "%", "own %", "count", "")
+	intervals := n.Intervals(metric)
+	apart := func(n *Node) string { // a column, where there are estimates
+		if intervals == nil {
+			return ""
+		}
+		return fmt.Sprintf(" %6s", off(intervals, n, total[n]))
+	}
+	heading, sure := "", ""
+	if intervals != nil {
+		heading = fmt.Sprintf(" %6s", "± %")
+		if off := off(intervals, n, all); off != "" {
+			sure = ", ± " + off + " %"
+		}
+	}
+	fmt.Fprintf(out, "%s in all%s\n\n%9s%s %7s %7s %9s  %s\n", amount(metric, all), sure, metric[:strings.IndexAny(metric+"_", "_")], heading, "%", "own %", "count", "")
 	var walk func(*Node, int, int)
 	walk = func(n *Node, indent, level int) {
 		if style.Depth > 0 && level > style.Depth {
@@ -46,9 +62,9 @@ func (n *Node) Write(w io.Writer, metric string, style Style) error {
 			}
 			name := strings.Repeat("  ", indent) + c.label()
 			if style.Width > 44 {
-				name = cut(name, style.Width-40)
+				name = cut(name, style.Width-40-len(heading))
 			}
-			fmt.Fprintf(out, "%9s %6.1f%% %6s %9s  %s\n", amount(metric, total[c]), share, blank(own, "%.1f%%"), blank(count, "%.0f"), name)
+			fmt.Fprintf(out, "%9s%s %6.1f%% %6s %9s  %s\n", amount(metric, total[c]), apart(c), share, blank(own, "%.1f%%"), blank(count, "%.0f"), name)
 			next := indent + 1
 			if own == 0 && c.alone(total, all*style.MinPercent/100) {
 				next = indent
@@ -56,11 +72,24 @@ func (n *Node) Write(w io.Writer, metric string, style Style) error {
 			walk(c, next, level+1)
 		}
 		if hidden > 0 && rest > 0 {
-			fmt.Fprintf(out, "%9s %6.1f%% %6s %9s  %s… %d smaller\n", amount(metric, rest), 100*rest/all, "", "", strings.Repeat("  ", indent), hidden)
+			fmt.Fprintf(out, "%9s%*s %6.1f%% %6s %9s  %s… %d smaller\n", amount(metric, rest), utf8.RuneCountInString(heading), "", 100*rest/all, "", "", strings.Repeat("  ", indent), hidden)
 		}
 	}
 	walk(n, 0, 1)
 	return out.Flush()
+}
+
+// off is how far a node's value may be off, in percent of it: "" where it is no estimate, "?" where
+// nothing tells.
+func off(intervals map[*Node]Interval, n *Node, value float64) string {
+	i, estimated := intervals[n]
+	switch {
+	case !estimated || value <= 0:
+		return ""
+	case math.IsNaN(i.High):
+		return "?"
+	}
+	return fmt.Sprintf("%.0f", 100*(i.High-value)/value)
 }
 
 // alone says whether all that is below a node is below one child of it: such
@@ -137,12 +166,15 @@ type jsonNode struct {
 	Mean   float64 `json:"mean"`
 	Stddev float64 `json:"stddev"`
 	Total  float64 `json:"inclusive"`
-	m2     float64
+	// Where it is an estimate, how far off that may be, at 95 %; no High where nothing tells.
+	Low  *float64 `json:"inclusive_lo,omitempty"`
+	High *float64 `json:"inclusive_hi,omitempty"`
+	m2   float64
 }
 
 // rows lists the nodes that have something of the metric, parents first.
 func (n *Node) rows(metric string) []jsonNode {
-	total := n.Inclusive(metric)
+	total, intervals := n.Inclusive(metric), n.Intervals(metric)
 	all := []jsonNode{}
 	var walk func(*Node, *int)
 	walk = func(n *Node, parent *int) {
@@ -150,6 +182,12 @@ func (n *Node) rows(metric string) []jsonNode {
 		j := jsonNode{ID: id, ParentID: parent, Identity: n.Identity, Link: n.Link, Metric: metric, Total: total[n]}
 		if m := n.Own[metric]; m != nil {
 			j.Count, j.Sum, j.Min, j.Max, j.Mean, j.Stddev, j.m2 = m.Count, m.Sum, m.Min, m.Max, m.Mean, m.Stddev(), m.M2
+		}
+		if i, estimated := intervals[n]; estimated {
+			j.Low = &i.Low
+			if !math.IsNaN(i.High) {
+				j.High = &i.High
+			}
 		}
 		all = append(all, j)
 		for _, c := range n.Children(total) {

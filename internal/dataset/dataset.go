@@ -37,6 +37,8 @@ type DB struct {
 	spill    *spill // nil: everything stays in memory
 	warnings []string
 	files    *files
+	part     Part
+	partOf   map[Process]bool // of the part's rank; nil is all
 }
 
 // Open makes a view of each table of the dataset. The files are those that are

@@ -18,6 +18,8 @@ type simulatedSlice struct {
 	n, l  float64
 	calls []float64 // of each step
 	ns    []float64 // likewise
+	timed bool      // n and l are of pieces of time
+	each  float64   // what each row stands for; 0: l/n
 }
 
 // simulatedJob is a process with one operator, whose name is its own.
@@ -72,6 +74,24 @@ func simulate(random *rand.Rand, name string, steps int) simulatedJob {
 	return job
 }
 
+// simulateStart is a job whose first steps are recorded one and all, and the first of them does
+// next to nothing of what the others do.
+func simulateStart(random *rand.Rand, name string, steps int) simulatedJob {
+	first := 2 + random.IntN(3)
+	job := simulate(random, name, steps-first)
+	start := simulatedSlice{n: float64(first), l: float64(first)}
+	for k := range first {
+		calls := math.Round(8 + 2*random.NormFloat64())
+		if k == 0 {
+			calls = 0
+		}
+		start.calls, start.ns = append(start.calls, calls), append(start.ns, callNS)
+		job.truth += calls
+	}
+	job.steps, job.slices = steps, append([]simulatedSlice{start}, job.slices...)
+	return job
+}
+
 // writeSimulated makes a dataset of simulated jobs, a process each.
 func writeSimulated(t *testing.T, jobs []simulatedJob) *DB {
 	t.Helper()
@@ -87,20 +107,27 @@ func writeSimulated(t *testing.T, jobs []simulatedJob) *DB {
 		call := &event.Call{Layer: "op", Name: job.name}
 		begin := int64(start)
 		if job.late > 0 {
-			err = errors.Join(err, d.Probes([]event.Probe{{PID: 1, Symbol: "f", Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: 1, FirstIn: begin + 1000*int64(job.late) - 10}}))
+			err = errors.Join(err, d.Probes([]event.Probe{{PID: int32(pid + 1), Symbol: "f", Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: 1, FirstIn: begin + 1000*int64(job.late) - 10}}))
 		}
 		for i, p := range job.probes {
 			err = errors.Join(err, d.Probes([]event.Probe{{PID: int32(pid + 1), Symbol: fmt.Sprint("f", i), Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: p.hits, FirstIn: begin + 1000*int64(p.late) - 10}}))
 		}
 		for _, s := range job.slices {
 			id++
+			unit, each := event.UnitSteps, s.l/s.n
+			if s.timed {
+				unit = event.UnitTime
+			}
+			if s.each > 0 {
+				each = s.each
+			}
 			err = errors.Join(err, d.Slices([]event.Slice{{ID: id, PID: int32(pid + 1), Group: "op", BeginNS: begin, EndNS: begin + 10, FromNS: begin, ToNS: begin + 1000,
-				Phase: event.PhaseTraining, Unit: event.UnitSteps, Recorded: s.n, Represented: s.l, Steps: int32(len(s.calls))}}))
+				Phase: event.PhaseTraining, Unit: unit, Recorded: s.n, Represented: s.l, Steps: int32(len(s.calls))}}))
 			var rows []event.Span
 			for k, calls := range s.calls {
 				for range int(calls) {
 					rows = append(rows, event.Span{ID: 1, StartNS: begin + int64(k), DurationNS: int64(s.ns[k]), PID: int32(pid + 1), Call: call,
-						Weight: s.l / s.n, SequenceNumber: -1, SliceID: id, SliceStep: int32(k + 1)})
+						Weight: each, SequenceNumber: -1, SliceID: id, SliceStep: int32(k + 1)})
 				}
 			}
 			err = errors.Join(err, d.Spans(rows))
@@ -259,23 +286,25 @@ func TestOperatorEstimateIsTheFormula(t *testing.T) {
 // larger of two variances counts.
 func TestIntervalsHoldTheTruth(t *testing.T) {
 	const jobsEach = 500
-	for _, steps := range []int{20, 60, 200, 1000} {
-		random := rand.New(rand.NewPCG(uint64(steps), 7))
-		var jobs []simulatedJob
-		for i := range jobsEach {
-			jobs = append(jobs, simulate(random, fmt.Sprintf("op %d", i), steps))
-		}
-		all := estimates(t, writeSimulated(t, jobs))
-		held := 0
-		for _, job := range jobs {
-			if e := all[job.name]; e.hi.Valid && e.lo <= job.truth && job.truth <= e.hi.Float64 {
-				held++
+	for what, simulate := range map[string]func(*rand.Rand, string, int) simulatedJob{"alike": simulate, "the first recorded whole": simulateStart, "evaluations": simulateEvaluations} {
+		for _, steps := range []int{20, 60, 200, 1000} {
+			random := rand.New(rand.NewPCG(uint64(steps), 7))
+			var jobs []simulatedJob
+			for i := range jobsEach {
+				jobs = append(jobs, simulate(random, fmt.Sprintf("op %d", i), steps))
 			}
-		}
-		share := float64(held) / jobsEach
-		t.Logf("%d steps: %.1f %% of the intervals hold the truth", steps, 100*share)
-		if share < 0.87 || share > 0.985 {
-			t.Errorf("%d steps: %.1f %% of the intervals hold the truth, want 87 to 98", steps, 100*share)
+			all := estimates(t, writeSimulated(t, jobs))
+			held := 0
+			for _, job := range jobs {
+				if e := all[job.name]; e.hi.Valid && e.lo <= job.truth && job.truth <= e.hi.Float64 {
+					held++
+				}
+			}
+			share := float64(held) / jobsEach
+			t.Logf("%d steps, %s: %.1f %% of the intervals hold the truth", steps, what, 100*share)
+			if share < 0.87 || share > 0.985 {
+				t.Errorf("%d steps, %s: %.1f %% of the intervals hold the truth, want 87 to 98", steps, what, 100*share)
+			}
 		}
 	}
 }
@@ -375,6 +404,52 @@ func TestAStepIsAsLongAsItWas(t *testing.T) {
 	}
 }
 
+// A job's first step, which has no momentum yet, was recorded whole: it stands for itself, and
+// the others are alike.
+func TestWhatStandsForItselfTellsNothingOfTheRest(t *testing.T) {
+	start := func(name string, n, l float64) simulatedJob {
+		job := slicedJob(name, n, l, 0)
+		job.slices = append(job.slices, slicedJob("", 3, 58, 32, 32, 32).slices...)
+		return job
+	}
+	few := slicedJob("one step besides", 1, 1, 0)
+	few.slices = append(few.slices, slicedJob("", 1, 58, 32).slices...)
+	all := estimates(t, writeSimulated(t, []simulatedJob{start("whole", 1.5, 2), start("one of three", 1, 3), few}))
+	if e := all["whole"]; !near(e.calls, 58*32, 1e-9) || !near(e.lo, e.calls, 1e-9) || !near(e.hi.Float64, e.calls, 1e-9) {
+		t.Errorf("a first step recorded whole: %+v, want the steps behind it to be alike", e)
+	}
+	// Of the first three steps two were not seen: they may be like the first, or like the others.
+	if e := all["one of three"]; !e.hi.Valid || e.hi.Float64 < 1.5*e.calls {
+		t.Errorf("one of the first three steps: %+v, want a wide interval", e)
+	}
+	if e := all["one step besides"]; !e.hi.Valid || e.hi.Float64 < 1.5*e.calls {
+		t.Errorf("one step besides: %+v, want a wide interval: nothing but the first step tells how steps differ", e)
+	}
+}
+
+// What an evaluation calls is first called in the middle of a run. The rows stand for what was
+// since then, and not for all the time that the slice stands for.
+func TestRowsOfALateProbeStandForTheTimeSinceThen(t *testing.T) {
+	piece := simulatedSlice{n: 10, l: 71, timed: true, each: 1.3}
+	for range 10 {
+		piece.calls, piece.ns = append(piece.calls, 16), append(piece.ns, callNS)
+	}
+	job := simulatedJob{name: "late", late: 1, slices: []simulatedSlice{{n: 10, l: 20, timed: true, calls: make([]float64, 10), ns: make([]float64, 10)}, piece}}
+	steps := slicedJob("late in steps", 2, 2, 0, 0)
+	steps.late = 1
+	later := slicedJob("", 2, 8, 4, 4).slices[0]
+	later.each = 5 // of the two steps before, which had no probe, as well
+	steps.slices = append(steps.slices, later)
+	all := estimates(t, writeSimulated(t, []simulatedJob{job, steps}))
+	// Its pieces are alike, and the pauses, of three of them, may be of another kind.
+	if e := all["late"]; !near(e.calls, 160*1.3, 1e-9) || e.hi.Float64 > 160*1.6 || e.hi.Float64 < 160*1.4 {
+		t.Errorf("%+v, want %v, and 48 more or less at the most", e, 160*1.3)
+	}
+	if e := all["late in steps"]; !near(e.calls, 40, 1e-9) || !near(e.hi.Float64, e.calls, 1e-9) {
+		t.Errorf("%+v, want 40 and no more: its steps are alike", e)
+	}
+}
+
 // The values of tables of Student's distribution.
 func TestTheQuantileOfTheTestsIsStudents(t *testing.T) {
 	for freedom, want := range map[float64]float64{1: 12.7062, 2: 4.30265, 3: 3.18245, 5: 2.57058, 10: 2.22814, 30: 2.04227, 120: 1.97993} {
@@ -412,4 +487,42 @@ func TestRowsOfNoSliceAreCountedAsTheyAre(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want[name])
 		}
 	}
+}
+
+// simulateEvaluations is a job that evaluates a few times between its steps and then ends:
+// batches, one a piece of time, and when they are over nothing for some time. A slice sees
+// the beginning of each, or begins later; the stretch of one goes to the middle of the pause.
+func simulateEvaluations(random *rand.Rand, name string, _ int) simulatedJob {
+	job := simulatedJob{name: name}
+	var calls []float64
+	type bounds struct{ on, off int }
+	var cut []bounds
+	noise := 3 * random.Float64()
+	for range 2 + random.IntN(3) {
+		begin := len(calls)
+		for range 8 + random.IntN(10) {
+			calls = append(calls, max(0, math.Round(16+noise*random.NormFloat64())))
+		}
+		for range random.IntN(10) {
+			calls = append(calls, 0)
+		}
+		on := begin + 1 + random.IntN(3)
+		cut = append(cut, bounds{on, min(len(calls), on+8+random.IntN(4))})
+	}
+	for _, n := range calls {
+		job.truth += n
+	}
+	from := 0
+	for i, c := range cut {
+		to := len(calls)
+		if i+1 < len(cut) {
+			to = (c.off + cut[i+1].on) / 2
+		}
+		s := simulatedSlice{n: float64(c.off - c.on), l: float64(to - from), calls: calls[c.on:c.off], timed: true}
+		for range s.calls {
+			s.ns = append(s.ns, callNS)
+		}
+		job.slices, from = append(job.slices, s), to
+	}
+	return job
 }

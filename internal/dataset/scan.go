@@ -82,6 +82,7 @@ var mostTexts = 1 << 20
 // row group is in order of time as the recorder writes them, so that only those are
 // open whose times overlap. The batch is used again.
 func (db *DB) Scan(ctx context.Context, s Scan, f func(*Batch) error) (err error) {
+	s = s.part(db)
 	m := &merge{ctx: ctx, scan: s, f: f, numbers: map[string]int64{}}
 	if s.Of != nil {
 		s.Columns = append(slices.Clip(s.Columns), "session_id", "pid")

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,6 +44,7 @@ type boundedSpan struct {
 	method            string
 	truth             int64
 	longest           int64 // what it may have taken, for whoever waited; 0: not known
+	busy              int64 // of a wait: for so long the device was at work meanwhile, at least; 0: not known
 	pieces            int
 }
 
@@ -49,10 +52,11 @@ func boundedSpans(t *testing.T, r *harness.Recording) (spans []*boundedSpan) {
 	t.Helper()
 	offset := r.Number(t, "SELECT clock_offset_ns FROM session")
 	for _, row := range r.Rows(t, `SELECT name, category, tid, ts_ns, duration_ns, device_time_lo_ns, device_time_hi_ns,
-		device_time_method FROM span WHERE runtime IN ('cuda', 'hip') ORDER BY ts_ns`) {
+		device_time_method, coalesce(device_busy_lo_ns, 0) FROM span WHERE runtime IN ('cuda', 'hip') ORDER BY ts_ns`) {
 		s := &boundedSpan{name: fmt.Sprint(row[0]), category: fmt.Sprint(row[1]), tid: harness.Integer(t, row[2])}
 		s.began = harness.Integer(t, row[3]) - offset
 		s.ended = s.began + harness.Integer(t, row[4])
+		s.busy = harness.Integer(t, row[8])
 		if s.known = row[5] != nil; s.known {
 			s.low, s.high, s.method = harness.Integer(t, row[5]), harness.Integer(t, row[6]), fmt.Sprint(row[7])
 		}
@@ -95,9 +99,44 @@ func traceProgramTimes(t *testing.T, groups, program string, mode ...string) (*h
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
 	r, _ := traceStub(t, groups, append([]string{"env", "STUB_LOG=" + path, stub(t, program)}, mode...)...)
-	spans := boundedSpans(t, r)
-	join(t, spans, stubLog(t, path))
+	spans, log := boundedSpans(t, r), stubLog(t, path)
+	join(t, spans, log)
+	checkBusy(t, spans, log)
 	return r, spans
+}
+
+// workedIn is how long the stub device was at work between two moments: the host threads
+// that play it, or, whoever waited for them, as long as they may have been.
+func workedIn(log []stubWork, kinds []string, from, to int64) (ns int64) {
+	log = slices.Clone(log)
+	slices.SortFunc(log, func(a, b stubWork) int { return cmp.Compare(a.began, b.began) })
+	for _, w := range log {
+		if began, ended := max(w.began, from), min(w.ended, to); slices.Contains(kinds, w.kind) && ended > began {
+			ns, from = ns+ended-began, ended
+		}
+	}
+	return ns
+}
+
+// checkBusy holds what waits say of the device against what it did, each and all together.
+func checkBusy(t *testing.T, spans []*boundedSpan, log []stubWork) {
+	t.Helper()
+	sum, waits, all := int64(0), 0, []string{"work", "longest"}
+	for _, s := range spans {
+		if s.busy == 0 {
+			continue
+		}
+		sum, waits = sum+s.busy, waits+1
+		if truth := workedIn(log, all, s.began, s.ended); truth < s.busy {
+			t.Errorf("%s: the device was at work for %d ns of a wait of %d, less than %d", s.name, truth, s.ended-s.began, s.busy)
+		}
+	}
+	truth := workedIn(log, all, 0, math.MaxInt64)
+	if sum > truth {
+		t.Errorf("the device was at work for %d ns, the waits add up to %d", truth, sum)
+	}
+	t.Logf("%d waits say of the device that it was at work for %.2f of what it was, at least (stub device)",
+		waits, float64(sum)/float64(workedIn(log, all[:1], 0, math.MaxInt64)))
 }
 
 // bounds are what is claimed of the device's time in a recording, and how wide.
@@ -157,6 +196,17 @@ func TestEveryBoundOfDeviceTimeHoldsTheTruth(t *testing.T) {
 	// to wait before the work was through.
 	if len(b.below) < 3 || len(b.below) > 10 {
 		t.Errorf("%d have a lower bound, want up to 10", len(b.below))
+	}
+	// But for the first one, those of several pieces of work and of one say for how long the
+	// device was at work, as long as the thread came to wait before it was through.
+	said := 0
+	for _, s := range spans {
+		if s.busy > 0 {
+			said++
+		}
+	}
+	if said < 6 {
+		t.Errorf("%d waits say for how long the device was at work, want 6 or more", said)
 	}
 	// Each wait for work has an edge from the last of each stream that it was for.
 	edges := r.Counts(t, `SELECT w.name, count(*) FROM flow f JOIN span l ON l.span_id = f.from_span_id JOIN span w ON w.span_id = f.to_span_id

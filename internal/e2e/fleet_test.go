@@ -112,6 +112,17 @@ func stragglerPIDs(t *testing.T, job *harness.Command) (pids []int) {
 	return pids
 }
 
+func buildAgent(t *testing.T, dir string) (binary string) {
+	t.Helper()
+	binary = filepath.Join(dir, "ebpfprof-agent")
+	build := exec.Command("go", "build", "-o", binary, "../../cmd/ebpfprof-agent")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
 // agent is an ebpfprof-agent as one of several hosts.
 type agent struct {
 	*harness.Command
@@ -231,12 +242,7 @@ func (c *collector) has(host string, rank int64, function string) bool {
 func TestTheAgentNoticesASlowRankByItself(t *testing.T) {
 	harness.PyPI.Need(t)
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "ebpfprof-agent")
-	build := exec.Command("go", "build", "-o", binary, "../../cmd/ebpfprof-agent")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	binary := buildAgent(t, dir)
 	store, key, name := filepath.Join(dir, "store"), filepath.Join(dir, "key"), fmt.Sprintf("straggler-%d", os.Getpid())
 	if err := os.WriteFile(key, []byte("0123456789abcdef0123456789abcdef\n"), 0o600); err != nil {
 		t.Fatal(err)

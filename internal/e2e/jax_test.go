@@ -101,3 +101,42 @@ func TestRealJAXWhoseExecutablesAreOlderThanTheAttach(t *testing.T) {
 	r, told := onPlugin(t, "--compiled")
 	byArguments(t, r, told, "name_source = 'unknown'")
 }
+
+// TestExecutionsAreRecordedAtEveryLevel: they are what the steps of a JAX job are found by,
+// also where nothing but anchors is recorded.
+func TestExecutionsAreRecordedAtEveryLevel(t *testing.T) {
+	harness.Beside(t, "jax")
+	harness.NeedKernel(t)
+	plugin := filepath.Join(harness.Cache(), "pjrt", "xla_cpu_plugin.so")
+	if _, err := os.Stat(plugin); err != nil {
+		t.Skip("XLA's CPU plugin is not there: run `make jax`")
+	}
+	job := harness.StartJob(t, jax(t, "jax_plugin.py", plugin, "--wait", "--compiled", "--count", "60")...)
+	tracing := harness.Attach(t, []string{"--level", "anchor", "--budget", "off"}, job.Process.Pid)
+	job.GoOn(t)
+	told := job.FinishJob(t).JAX
+	r := tracing.Finish(t)
+	r.Lossless(t)
+	var want int64
+	for _, n := range told.Executions {
+		want += n
+	}
+	if n := r.Number(t, "SELECT count(*) FROM span WHERE runtime = 'pjrt' AND category = 'launch'"); n != want {
+		t.Errorf("%d executions, want %d", n, want)
+	}
+	if n := r.Number(t, "SELECT count(*) FROM span WHERE category = 'copy'"); n != 0 {
+		t.Errorf("%d transfers at the level of anchors", n)
+	}
+	var steps struct {
+		Processes []struct {
+			Sequence string `json:"sequence"`
+			Steps    struct {
+				Count int `json:"count"`
+			} `json:"steps"`
+		} `json:"processes"`
+	}
+	harness.Ask(t, &steps, "steps", r.Dataset, "--json")
+	if len(steps.Processes) != 1 || steps.Processes[0].Steps.Count < 50 {
+		t.Errorf("%+v: want the steps of 60 rounds", steps)
+	}
+}

@@ -107,7 +107,7 @@ func TestHandlesOfOtherVendorsOlderThanTheRecordingAreNotGuessed(t *testing.T) {
 	})
 }
 
-const neuronGroups = "neuron,neuron-memory,neuron-code"
+const neuronGroups = "neuron,neuron-execute,neuron-memory,neuron-code,neuron-profile"
 
 func TestEveryCallOfNeuronIsRecordedWithItsArguments(t *testing.T) {
 	harness.Beside(t, "neuron")

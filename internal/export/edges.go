@@ -1,98 +1,119 @@
 package export
 
 import (
-	"cmp"
-	"slices"
+	"database/sql/driver"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
 
-// edges are those from forward operators to backward nodes: 24 bytes each, since a
-// long recording has millions.
+// edges are those from forward operators to backward nodes. A long recording has millions, so that
+// they are sorted in pieces.
 type edges struct {
-	all     []edge // in order of from; one of each, and one to each
-	targets ids    // in order
-	from    ids
+	from    index // by the operator: its node; one each, and one to each
+	targets index // by the node
 }
 
-type edge struct{ from, to int64 }
-
-// ids are looked up in about their own order.
-type ids struct {
-	n  int
-	of func(i int) int64
-	at int
-}
-
-// stepsAside is how far a search looks beside the last one before it begins anew.
-const stepsAside = 8
-
-func (x *ids) find(id int64) (int, bool) {
-	i := x.at
-	for range stepsAside {
-		if i < x.n && x.of(i) < id {
-			i++
-		} else if i > 0 && x.of(i-1) >= id {
-			i--
-		} else {
-			break
-		}
-	}
-	if i < x.n && x.of(i) < id || i > 0 && x.of(i-1) >= id {
-		low, high := 0, x.n
-		for low < high {
-			if middle := (low + high) / 2; x.of(middle) < id {
-				low = middle + 1
-			} else {
-				high = middle
-			}
-		}
-		i = low
-	}
-	x.at = i
-	return i, i < x.n && x.of(i) == id
-}
-
+// edges reads them: of several to a node the first one counts, of several from an operator that to
+// the lowest.
 func (s *stream) edges() (*edges, error) {
-	// Counted first: a slice that grows takes twice what it holds.
-	var most int64
-	if err := s.db.Row(s.ctx, "SELECT count(*) FROM flow WHERE kind = 'forward_backward'", nil, &most); err != nil {
+	e := &edges{}
+	byTarget, bySource, kept := &sorter{}, &sorter{}, &sorter{}
+	defer func() { byTarget.close(); bySource.close(); kept.close() }()
+	const from, to, kind = 1, 2, 3
+	whole, err := s.bothEnds()
+	if err != nil {
 		return nil, err
 	}
-	e := &edges{all: make([]edge, 0, most)}
-	const from, to, kind = 1, 2, 3
-	err := s.db.Scan(s.ctx, dataset.Scan{Table: "flow", Columns: []string{"ts_ns", "from_span_id", "to_span_id", "kind"}}, func(b *dataset.Batch) error {
+	err = s.db.Scan(s.ctx, dataset.Scan{Table: "flow", Columns: []string{"ts_ns", "from_span_id", "to_span_id", "kind"}}, func(b *dataset.Batch) error {
 		for i := range b.Rows {
-			if x := (edge{b.Columns[from][i], b.Columns[to][i]}); x.from > 0 && x.to > 0 && b.Text(b.Columns[kind][i]) == "forward_backward" {
-				e.all = append(e.all, x)
+			x := pair{b.Columns[to][i], b.Columns[from][i]}
+			if whole != nil && !whole[x] || x.key <= 0 || x.value <= 0 || b.Text(b.Columns[kind][i]) != "forward_backward" {
+				continue
+			}
+			if err := byTarget.add(x); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	slices.SortStableFunc(e.all, func(a, b edge) int { return cmp.Compare(a.to, b.to) })
-	e.all = slices.CompactFunc(e.all, func(a, b edge) bool { return a.to == b.to })
-	slices.SortStableFunc(e.all, func(a, b edge) int { return cmp.Compare(a.from, b.from) })
-	e.all = slices.CompactFunc(e.all, func(a, b edge) bool { return a.from == b.from })
-	targets := make([]int64, len(e.all))
-	for i, x := range e.all {
-		targets[i] = x.to
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(targets)
-	e.from = ids{n: len(e.all), of: func(i int) int64 { return e.all[i].from }}
-	e.targets = ids{n: len(targets), of: func(i int) int64 { return targets[i] }}
+	if err := s.firsts(byTarget, func(p pair) error { return bySource.add(pair{p.value, p.key}) }); err != nil {
+		return nil, err
+	}
+	err = s.firsts(bySource, func(p pair) error {
+		if err := e.from.add(p); err != nil {
+			return err
+		}
+		return kept.add(pair{key: p.value})
+	})
+	if err == nil {
+		err = s.firsts(kept, e.targets.add)
+	}
+	if err == nil {
+		err = e.from.done()
+	}
+	if err == nil {
+		err = e.targets.done()
+	}
+	if err != nil {
+		e.close()
+	}
 	return e, err
 }
 
-// target is where the edge from an operator leads.
-func (e *edges) target(id int64) (to int64, is bool) {
-	i, is := e.from.find(id)
-	if !is {
-		return 0, false
+// bothEnds are the edges of which both ends are written, where a part of the time is; nil is all.
+// They are held: a part is what somebody looks at.
+func (s *stream) bothEnds() (map[pair]bool, error) {
+	if !s.db.Part().Windowed() {
+		return nil, nil
 	}
-	return e.all[i].to, true
+	whole := map[pair]bool{}
+	err := s.db.Each(s.ctx, `SELECT to_span_id, from_span_id FROM flow WHERE kind = 'forward_backward'
+		AND (session_id, from_span_id) IN (SELECT (session_id, span_id) FROM export_span) AND (session_id, to_span_id) IN (SELECT (session_id, span_id) FROM export_span)`,
+		func(v []driver.Value) error {
+			to, _ := v[0].(int64)
+			from, _ := v[1].(int64)
+			whole[pair{to, from}] = true
+			return nil
+		})
+	return whole, err
 }
+
+// firsts calls f for the first pair of each key.
+func (s *stream) firsts(sorted *sorter, f func(pair) error) error {
+	last := int64(0) // no key is
+	n := 0
+	return sorted.each(func(p pair) error {
+		if n++; n%(1<<16) == 0 && s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		if p.key == last {
+			return nil
+		}
+		last = p.key
+		return f(p)
+	})
+}
+
+// target is where the edge from an operator leads.
+func (e *edges) target(id int64) (to int64, is bool) { return e.from.find(id) }
 
 func (e *edges) isTarget(id int64) bool {
 	_, is := e.targets.find(id)
 	return is
+}
+
+// failed is the first error of a lookup.
+func (e *edges) failed() error {
+	if e.from.err != nil {
+		return e.from.err
+	}
+	return e.targets.err
+}
+
+func (e *edges) close() {
+	e.from.close()
+	e.targets.close()
 }

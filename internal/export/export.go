@@ -133,9 +133,10 @@ func (s *stream) spans(columns []column, f func(*span) error) error {
 	if err != nil {
 		return err
 	}
+	defer edges.close()
 	var r span
 	scan := dataset.Scan{Table: "span", Columns: namesOf(columns), Of: s.chosen, Before: before}
-	return s.db.Scan(s.ctx, scan, func(b *dataset.Batch) error {
+	err = s.db.Scan(s.ctx, scan, func(b *dataset.Batch) error {
 		if s.options.Progress != nil && s.lastNS > s.firstNS {
 			s.options.Progress(float64(b.Columns[timeColumn][0]-s.firstNS) / float64(s.lastNS-s.firstNS))
 		}
@@ -151,6 +152,7 @@ func (s *stream) spans(columns []column, f func(*span) error) error {
 		}
 		return nil
 	})
+	return errors.Join(err, edges.failed())
 }
 
 // until is where a row ends; what has no end lasts until the recording's.

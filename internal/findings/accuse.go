@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/graph"
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
@@ -170,9 +171,28 @@ func (r *recording) samplesSQL(condition string) string {
 func quoted(names []string) string {
 	var all []string
 	for _, n := range names {
-		all = append(all, "'"+strings.ReplaceAll(n, "'", "''")+"'")
+		all = append(all, literal(n))
 	}
 	return strings.Join(all, ", ")
+}
+
+// literal is a text in SQL. People see evidence on terminals: characters that these obey
+// are made by chr.
+func literal(s string) string {
+	var b strings.Builder
+	b.WriteByte('\'')
+	for _, r := range s {
+		switch one := string(r); {
+		case r == '\'':
+			b.WriteString("''")
+		case printable.Text(one) != one:
+			fmt.Fprintf(&b, "' || chr(%d) || '", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('\'')
+	return b.String()
 }
 
 // named matches spans by their names.

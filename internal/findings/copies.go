@@ -10,7 +10,9 @@ import (
 // smallCopies: many copies a step that carry little each. They could be one, which
 // goes as fast as the largest of them.
 func smallCopies(r *recording) []candidate {
-	copies := r.outermost(func(s timeline.Span) bool { return s.OnDevice() && s.Category == "copy" && s.Bytes > 0 })
+	copies := r.outermost(func(s timeline.Span) bool {
+		return s.OnDevice() && s.Category == "copy" && s.Bytes > 0 && s.Bounds == nil
+	})
 	where := "layer = 'device' AND category = 'copy'"
 	if len(copies) == 0 {
 		copies = r.outermost(func(s timeline.Span) bool { return s.Layer == "runtime" && s.Category == "copy" && s.Bytes > 0 })

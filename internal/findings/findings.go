@@ -48,7 +48,10 @@ type Finding struct {
 	Advice          string   `json:"advice"`
 	PID             int      `json:"pid"`
 	Rank            *int     `json:"rank"`
-	wording         string   // of the title, where the rule's usual one would be wrong
+	// The headroom at both ends where only bounds of device times are known; HeadroomMS is the lesser.
+	HeadroomLoMS *float64 `json:"headroom_lo_ms,omitempty"`
+	HeadroomHiMS *float64 `json:"headroom_hi_ms,omitempty"`
+	wording      string   // of the title, where the rule's usual one would be wrong
 }
 
 // Abstained is what a rule saw and cannot claim.
@@ -97,22 +100,33 @@ var rules = []func(*recording) []candidate{
 
 // Run asks all rules about the thread whose steps take the most time.
 func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresholds Thresholds) (*Result, error) {
-	if len(threads) == 0 {
+	return RunOf(ctx, db, threads, threads, thresholds)
+}
+
+// RunOf asks all rules about the one of some threads whose steps take the most time; the others
+// are what it is held against.
+func RunOf(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, thresholds Thresholds) (*Result, error) {
+	return ask(ctx, db, threads, of, thresholds, rules)
+}
+
+func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, thresholds Thresholds, rules []func(*recording) []candidate) (*Result, error) {
+	if len(of) == 0 {
 		return &Result{Untold: []string{"no steps were found: ebpfprof steps says what is missing"}}, nil
 	}
-	thread := slices.MaxFunc(threads, func(a, b timeline.Thread) int {
-		return cmp.Or(cmp.Compare(inSteps(a), inSteps(b)), cmp.Compare(b.PID, a.PID))
-	})
+	thread := Looked(of)
 	r, err := load(ctx, db, thread, thresholds)
 	if err != nil {
 		return nil, fmt.Errorf("looking for findings: %w", err)
 	}
 	r.threads = threads
+	if r.most != nil {
+		r.most.threads = threads
+	}
 	result := &Result{Steps: len(r.graphs), MeanNS: r.meanUndone(), Probes: r.probes}
-	if len(threads) > 1 {
+	if len(of) > 1 {
 		result.Untold = append(result.Untold, fmt.Sprintf(
 			"process %d was looked at, the one with the most time in steps; %d others were not",
-			thread.PID, len(threads)-1))
+			thread.PID, len(of)-1))
 	}
 	if len(r.graphs) == 0 {
 		result.Untold = append(result.Untold, "no step has all its rows: record longer, or with --budget off")
@@ -126,15 +140,15 @@ func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresho
 			counted(len(settled(thread)), "settled step is", "settled steps are")))
 	}
 	for _, rule := range rules {
-		accused := rule(r)
-		if r.failed != nil {
-			return nil, fmt.Errorf("looking for findings: %w", r.failed)
+		accused, err := r.accusedBy(rule)
+		if err != nil {
+			return nil, fmt.Errorf("looking for findings: %w", err)
 		}
 		for _, c := range accused {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			f, reason := r.judge(c, floor, known)
+			f, reason := r.judge(c.candidate, c.most, floor, known)
 			if reason != "" {
 				result.Abstained = append(result.Abstained, Abstained{Rule: c.rule, Name: c.name, Reason: reason, title: f.title()})
 				continue
@@ -161,12 +175,16 @@ func (f Finding) headroom() float64 {
 	return *f.HeadroomMS
 }
 
-// judge makes a finding of what a rule accuses, or says why not.
-func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Finding, abstains string) {
+// judge makes a finding of what a rule accuses, or says why not. most is the same with the most
+// time on devices, where only bounds are known.
+func (r *recording) judge(c candidate, most *candidate, floor float64, floorKnown bool) (f Finding, abstains string) {
 	f = Finding{Rule: c.rule, Severity: Info, Name: c.name, EvidenceSQL: c.evidence, Advice: c.advice, wording: c.title,
 		PID: r.thread.PID, Rank: r.thread.Rank}
 	if c.place.file != "" {
 		f.File, f.Line, f.Function = &c.place.file, &c.place.line, &c.place.function
+	}
+	if r.most != nil && most == nil {
+		return f, "it is so only with one end of the bounds of device times"
 	}
 	if c.replace == nil && c.together == nil {
 		return f, ""
@@ -178,14 +196,18 @@ func (r *recording) judge(c candidate, floor float64, floorKnown bool) (f Findin
 	case !floorKnown:
 		return f, "the noise is not known"
 	}
-	switch h = r.bounded(h, c); {
+	h = r.bounded(h, c)
+	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
+	if r.most != nil {
+		h = r.widened(h, *most, func(low, high float64) { f.HeadroomLoMS, f.HeadroomHiMS = ms(low), ms(high) })
+	}
+	switch {
 	case h.LowNS <= 0:
 		return f, fmt.Sprintf("it may bring nothing (%s to %s a step)", text(h.LowNS), text(h.HighNS))
 	case h.LowNS < floor:
 		return f, fmt.Sprintf("at least %s a step is below the noise of %s", text(h.LowNS), text(floor))
 	}
 	percent := func(ns float64) float64 { return 100 * ns / r.meanUndone() }
-	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
 	share := percent(h.NS)
 	f.HeadroomMS, f.LowMS, f.HighMS = ms(h.NS), ms(h.LowNS), ms(h.HighNS)
 	f.HeadroomPercent, f.LowConfidence, f.ProbesMS = &share, h.LowConfidence, ms(r.meanNS()-r.meanUndone())

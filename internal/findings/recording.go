@@ -40,6 +40,9 @@ type recording struct {
 	contended  *timeline.Contention // beyond the threshold
 	untold     []string             // what a rule could not ask, and why
 	failed     error                // of a query that a rule made
+	// most is the same where only bounds of device times are known, with the most time that
+	// the work there can have taken; here it is the least. Nil where there are points in time.
+	most *recording
 }
 
 // sample is a row of table sample. Off the CPU it is the wait from From to To;
@@ -92,21 +95,35 @@ func load(ctx context.Context, db *dataset.DB, t timeline.Thread, thresholds Thr
 	if err != nil {
 		return nil, err
 	}
-	for i, s := range looked {
-		g, err := timeline.NewStepGraph(t, s, spans[i])
-		if err != nil {
-			return nil, err
-		}
-		r.graphs = append(r.graphs, g)
-		r.periods = append(r.periods, g.Graph.Replay(g.Times).Last())
-	}
-	if err := r.undisturbed(); err != nil || len(r.graphs) == 0 {
+	if err := r.replayed(looked, spans, timeline.Least); err != nil || len(r.graphs) == 0 {
 		return r, err
 	}
 	if err := r.readStacks(); err != nil {
 		return nil, err
 	}
-	return r, r.readSamples()
+	if err := r.readSamples(); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(r.graphs, (*timeline.StepGraph).Bounded) {
+		other := *r
+		other.graphs, other.periods = nil, nil
+		r.most = &other
+		return r, other.replayed(looked, spans, timeline.Most)
+	}
+	return r, nil
+}
+
+// replayed makes the graphs of the steps at one end of the bounds of device times.
+func (r *recording) replayed(looked []timeline.Step, spans [][]timeline.Span, end timeline.End) error {
+	for i, s := range looked {
+		g, err := timeline.NewStepGraphAt(r.thread, s, spans[i], end)
+		if err != nil {
+			return err
+		}
+		r.graphs = append(r.graphs, g)
+		r.periods = append(r.periods, g.Graph.Replay(g.Times).Last())
+	}
+	return r.undisturbed()
 }
 
 // loop are the settled steps of the kind that the answers are about.

@@ -7,6 +7,8 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
 const barWidth = 30
@@ -63,7 +65,7 @@ func (f Finding) at() string {
 // WriteText writes the verdict, the findings and what could not be said.
 func (r *Result) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s\n", r.Verdict())
+	fmt.Fprintf(out, "%s\n", printable.Text(r.Verdict()))
 	if r.Steps > 0 {
 		floor := "unknown"
 		if r.FloorNS > 0 {
@@ -73,30 +75,33 @@ func (r *Result) WriteText(w io.Writer) error {
 		r.Probes.writeText(out)
 	}
 	for i, f := range r.Findings {
-		fmt.Fprintf(out, "\n%d. %s (%s, %s)\n", i+1, f.title(), f.Rule, f.Severity)
+		fmt.Fprintf(out, "\n%d. %s (%s, %s)\n", i+1, printable.Text(f.title()), f.Rule, f.Severity)
 		if f.HeadroomMS != nil {
 			note := ""
 			if f.LowConfidence {
 				note = ", low confidence: few steps"
 			}
+			if f.HeadroomLoMS != nil && *f.HeadroomLoMS < *f.HeadroomHiMS {
+				note += fmt.Sprintf("; by the bounds of device times %s to %s", text(*f.HeadroomLoMS*1e6), text(*f.HeadroomHiMS*1e6))
+			}
 			fmt.Fprintf(out, "   %s %s a step, %.1f %% (%s to %s%s)\n", bar(*f.HeadroomPercent), text(*f.HeadroomMS*1e6),
 				*f.HeadroomPercent, text(*f.LowMS*1e6), text(*f.HighMS*1e6), note)
 		}
 		if f.File != nil {
-			fmt.Fprintf(out, "   %s:%d in %s\n", *f.File, *f.Line, *f.Function)
+			fmt.Fprintf(out, "   %s:%d in %s\n", printable.Text(*f.File), *f.Line, printable.Text(*f.Function))
 		} else if !placeless[f.Rule] {
 			fmt.Fprintln(out, "   no stack shows the line: record longer, or with a higher --frequency")
 		}
-		fmt.Fprintf(out, "   %s\n   %s\n", f.Name, f.Advice)
+		fmt.Fprintf(out, "   %s\n   %s\n", printable.Text(f.Name), printable.Text(f.Advice))
 	}
 	if len(r.Abstained) > 0 {
 		fmt.Fprintln(out, "\nNot claimed:")
 		for _, a := range r.Abstained {
-			fmt.Fprintf(out, "   %s\n", a.says())
+			fmt.Fprintf(out, "   %s\n", printable.Text(a.says()))
 		}
 	}
 	for _, u := range r.Untold {
-		fmt.Fprintf(out, "\nNote: %s.\n", u)
+		fmt.Fprintf(out, "\nNote: %s.\n", printable.Text(u))
 	}
 	return out.Flush()
 }

@@ -12,8 +12,34 @@ import (
 // purpose, are none.
 const throttles = "'gpu_throttle_power_cap', 'gpu_throttle_hardware', 'gpu_throttle_thermal', 'gpu_throttle_hardware_thermal', 'gpu_throttle_power_brake'"
 
-// throttling: a device's clock is held down while steps run.
+// throttling: a clock is held down while steps run, a device's or the processor's.
 func throttling(r *recording) []candidate {
+	found := deviceThrottling(r)
+	if r.failed != nil {
+		return nil
+	}
+	return append(found, processorThrottling(r)...)
+}
+
+// processorThrottling goes by what a processor counts itself: for how long heat slowed it down.
+func processorThrottling(r *recording) []candidate {
+	where := fmt.Sprintf("source = 'thermal' AND name = 'cpu_throttled' AND ts_ns BETWEEN %d AND %d",
+		r.graphs[0].Step.Begin, r.graphs[len(r.graphs)-1].Step.Until())
+	var device string
+	var share float64
+	r.failed = r.db.Row(r.ctx, `SELECT coalesce(arg_max(device, share), ''), coalesce(max(share), 0) FROM (
+		SELECT device, sum(value) / nullif(sum(period_ns), 0) AS share FROM counter WHERE `+where+" GROUP BY 1)", nil, &device, &share)
+	if r.failed != nil || 100*share < r.thresholds.ThrottlingPercent {
+		return nil
+	}
+	return []candidate{{
+		rule: "throttling", title: "the processor is slowed down for heat", name: "cpu_throttled, " + device,
+		evidence: "SELECT device, sum(value) / 1e6 AS throttled_ms, 100 * sum(value) / sum(period_ns) AS percent FROM counter\nWHERE " + where + "\nGROUP BY 1 ORDER BY percent DESC",
+		advice:   fmt.Sprintf("The processor (%s) was slowed down for heat %.0f %% of the time. Look at its cooling.", device, 100*share),
+	}}
+}
+
+func deviceThrottling(r *recording) []candidate {
 	first, last := r.graphs[0].Step.Begin, r.graphs[len(r.graphs)-1].Step.Until()
 	var reason string
 	var share, clock, highest float64
@@ -35,7 +61,7 @@ func throttling(r *recording) []candidate {
 		advice: fmt.Sprintf("The device's clock is held down in %.0f %% of the readings (%s). Look at its cooling and power limit "+
 			"(nvidia-smi -q -d PERFORMANCE).", 100*share, reason),
 	}
-	if clock > 0 && highest > clock && r.onDevice() {
+	if clock > 0 && highest > clock && r.onDevice() && !r.graphs[0].Bounded() {
 		c.advice = fmt.Sprintf("%s It runs at %.0f instead of %.0f MHz then.", c.advice, clock/1e6, highest/1e6)
 		factor := 1 - share*(1-clock/highest)
 		c.replace = func(g *timeline.StepGraph, t graph.Times) {
@@ -49,7 +75,7 @@ func throttling(r *recording) []candidate {
 	return []candidate{c}
 }
 
-// onDevice says whether there are points in time of work on devices.
+// onDevice says whether there is work on devices, as points in time or within bounds.
 func (r *recording) onDevice() bool {
 	for _, g := range r.graphs {
 		for _, s := range g.Segments {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -274,8 +273,10 @@ func FuzzScanner(f *testing.F) {
 // shared is data that is not part of the repository.
 func shared(t *testing.T, name string) string {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(here), "../../../shared/data", name)
+	path, err := filepath.Abs(filepath.Join("../../../shared/data", name))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("%s is not here: nothing foreign to compare with", name)
 	}

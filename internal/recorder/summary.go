@@ -184,6 +184,30 @@ func (s *summary) printTable(w io.Writer) {
 	if more := len(s.Operators) - topOperators; more > 0 {
 		fmt.Fprintf(w, "… and %d more names; times include what is called inside\n", more)
 	}
+	s.printOpen(w)
+}
+
+// mostOpen are the names shown of calls without an end.
+const mostOpen = 3
+
+// printOpen says which calls count and have no time: a job that is let go of is in the middle
+// of some, as a rule of a backward pass.
+func (s *summary) printOpen(w io.Writer) {
+	var calls float64
+	var names []string
+	for _, o := range s.Operators {
+		if open := o.Count - o.Timed; open > 0.5 {
+			calls, names = calls+open, append(names, text.Snip(printable.Text(o.Name), nameWidth, "…"))
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	if more := len(names) - mostOpen; more > 0 {
+		names = append(names[:mostOpen], fmt.Sprintf("%d more names", more))
+	}
+	fmt.Fprintf(w, "calls that had not ended when the recording did: %s (%s); they are counted, and in no total or mean\n",
+		cli.Count(uint64(calls+0.5)), strings.Join(names, ", "))
 }
 
 // printStacks says how many stacks reach down to their thread's start, and why

@@ -37,6 +37,17 @@ func TestASummarySaysWhichCountsAreEstimates(t *testing.T) {
 	}
 }
 
+func TestASummarySaysWhichCallsHaveNoTime(t *testing.T) {
+	operators := []operatorSummary{{Name: "Engine::execute", Layer: "autograd", Count: 101, Timed: 100, DurationNS: 100e6}, {Name: "aten::addmm", Layer: "op", Count: 5, Timed: 5, DurationNS: 1e6}}
+	s := printed(&summary{Operators: operators})
+	if want := "calls that had not ended when the recording did: 1 (Engine::execute)"; !strings.Contains(s, want) || !strings.Contains(s, "1000.0") {
+		t.Errorf("it does not say %q, or not 1000 µs a call:\n%s", want, s)
+	}
+	if s := printed(&summary{Operators: operators[1:]}); strings.Contains(s, "had not ended") {
+		t.Errorf("all calls have ended, and it says\n%s", s)
+	}
+}
+
 func TestNamesInASummaryMoveNoCursor(t *testing.T) {
 	s := printed(&summary{Operators: []operatorSummary{{Name: "a\x1b[2J\nno row was lost", Layer: "scope", Count: 1, Timed: 1}}, Lost: map[string]uint64{"ring_full": 7}})
 	if strings.Contains(s, "\x1b") || strings.Contains(s, "\nno row was lost") {

@@ -13,9 +13,12 @@ type Bound struct {
 	Peak         string  `json:"peak"`
 	Kind         string  `json:"element_type"`
 	FLOPs        float64 `json:"flops"`
+	Recomputed   float64 `json:"recomputed_flops"` // of them, by checkpoints that keep no activations
 	Bytes        float64 `json:"bytes"`
-	MFU          float64 `json:"mfu_percent"`
+	MFU          float64 `json:"mfu_percent"` // without what was recomputed
 	MFUBusy      float64 `json:"mfu_busy_percent"`
+	HFU          float64 `json:"hfu_percent"` // with it
+	HFUBusy      float64 `json:"hfu_busy_percent"`
 	MBU          float64 `json:"mbu_percent"`
 	Intensity    float64 `json:"intensity_flop_per_byte"`
 	Ridge        float64 `json:"ridge_flop_per_byte"`
@@ -24,6 +27,19 @@ type Bound struct {
 	Method       string  `json:"method"`
 	DeviceMS     float64 `json:"counted_device_ms"`
 	SharePercent float64 `json:"counted_percent_of_busy"`
+}
+
+// utilised says how much of the FLOPs that the device could have done in the window, and while
+// it was busy, it did: for the model (MFU), and in all (HFU).
+func (v *Bound) utilised(window, busy float64) {
+	percent := func(flops, of float64) float64 {
+		if of <= 0 {
+			return 0
+		}
+		return 100 * flops / of
+	}
+	v.MFU, v.MFUBusy = percent(v.FLOPs-v.Recomputed, window), percent(v.FLOPs-v.Recomputed, busy)
+	v.HFU, v.HFUBusy = percent(v.FLOPs, window), percent(v.FLOPs, busy)
 }
 
 func (b *builder) bound() error {
@@ -62,14 +78,18 @@ func (b *builder) bound() error {
 	if err != nil {
 		return err
 	}
+	again, err := b.recomputedFLOPs()
+	if err != nil {
+		return err
+	}
 	n := float64(b.report.Device.Count)
 	v := &Bound{
-		Device: device.String, Peak: peak.Device + ", " + peak.Note, Kind: kind, FLOPs: flops.Float64, Bytes: bytes.Float64,
+		Device: device.String, Peak: peak.Device + ", " + peak.Note, Kind: kind, FLOPs: flops.Float64, Recomputed: again, Bytes: bytes.Float64,
 		Divided: "device.total_ms", Method: "estimated", DeviceMS: counted.Float64,
 	}
 	total, busy := b.report.Device.TotalMS/1e3*n, b.report.Device.BusyMS/1e3*n
 	if total > 0 && busy > 0 {
-		v.MFU, v.MFUBusy = 100*v.FLOPs/(most*total), 100*v.FLOPs/(most*busy)
+		v.utilised(most*total, most*busy)
 		v.MBU = 100 * v.Bytes / (peak.Bytes * total)
 		v.SharePercent = 100 * v.DeviceMS / (busy * 1e3)
 	}
@@ -93,8 +113,14 @@ func (b *builder) boundOfProcessor() error {
 	var processor sql.NullString
 	err := b.db.Row(b.ctx, `SELECT sum(flops * weight)::DOUBLE, sum(bytes_moved * weight)::DOUBLE, sum(duration_ns * weight)::DOUBLE,
 		(SELECT any_value(cpu_model) FROM session) FROM rows WHERE flops IS NOT NULL AND duration_ns IS NOT NULL`, nil, &flops, &bytes, &took, &processor)
-	if err != nil || b.imported {
+	if err != nil {
 		return err
+	}
+	if b.imported {
+		if flops.Valid {
+			b.untold("how far the processor is from its peak: the trace does not name it")
+		}
+		return nil
 	}
 	if !flops.Valid || took.Float64 <= 0 {
 		if b.spans > 0 {
@@ -107,14 +133,19 @@ func (b *builder) boundOfProcessor() error {
 		b.untold("how far the processor is from its peak: run `ebpfprof peaks` on the machine of the recording (%s), once", processor.String)
 		return nil
 	}
+	again, err := b.recomputedFLOPs()
+	if err != nil {
+		return err
+	}
 	seconds := took.Float64 / 1e9
 	v := &Bound{
-		Device: processor.String, Peak: m.Peak().Note, Kind: "fp32", FLOPs: flops.Float64, Bytes: bytes.Float64, Divided: "time of the counted operators",
-		Method: "estimated", DeviceMS: took.Float64 / 1e6, MFUBusy: 100 * flops.Float64 / (m.FLOPs * seconds), MBU: 100 * bytes.Float64 / (m.Bytes * seconds),
+		Device: processor.String, Peak: m.Peak().Note, Kind: "fp32", FLOPs: flops.Float64, Recomputed: again, Bytes: bytes.Float64,
+		Divided: "time of the counted operators", Method: "estimated", DeviceMS: took.Float64 / 1e6, MBU: 100 * bytes.Float64 / (m.Bytes * seconds),
 		Ridge: m.Ridge(), Verdict: "compute",
 	}
-	if window := b.report.WindowMS / 1e3; window > 0 {
-		v.MFU = 100 * flops.Float64 / (m.FLOPs * window)
+	window := b.report.WindowMS / 1e3
+	v.utilised(m.FLOPs*window, m.FLOPs*seconds)
+	if window > 0 {
 		v.SharePercent = 100 * seconds / window
 	}
 	if v.Bytes > 0 {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/views"
 )
@@ -29,15 +30,14 @@ const deviceTimes = `SELECT s.pid, p.rank, s.device_id, total / 1e6, busy / 1e6,
 		idle / 1e6, communication / 1e6, copies / 1e6
 	FROM (%s) s LEFT JOIN process p USING (session_id, pid) ORDER BY 2, 1, 3`
 
-// boundedWork is what the host handed to devices, with one end of the time that it can have
-// taken there, as rows of devices: from when it was handed over.
-const boundedWork = `(SELECT session_id, pid, device_id, ts_ns, device_time_%s_ns AS duration_ns, 'device' AS layer,
-		CASE WHEN layer = 'collective' THEN 'collective' WHEN category IN ('copy', 'set') THEN category ELSE 'kernel' END AS category
-	FROM rows WHERE device_time_lo_ns IS NOT NULL AND device_time_hi_ns IS NOT NULL AND weight <= 1
-		AND (layer = 'runtime' AND category IN ('launch', 'graph', 'copy', 'set') OR layer = 'collective'))`
+// waitedWork is for how long devices were at work, at least, while threads waited for them,
+// whichever piece of their work it was. Of a device no two waits tell of the same time.
+const waitedWork = `SELECT pid, device_id, sum(device_busy_lo_ns) / 1e6 FROM rows
+	WHERE device_busy_lo_ns IS NOT NULL AND weight <= 1 GROUP BY ALL`
 
 // DeviceBounds is what devices did where only bounds of their times are known: the same sweep
-// with the least and with the most time that each piece of work can have taken.
+// with the least and with the most time that each piece of work can have taken. At least, a
+// device was busy as long as its waits say, too: that much of the time is of no category.
 type DeviceBounds struct {
 	Lo Device `json:"lo"`
 	Hi Device `json:"hi"`
@@ -80,7 +80,7 @@ func (b *builder) launchedDevices() error {
 func (b *builder) boundedDevices() error {
 	var ends [2]Device
 	for i, end := range []string{"lo", "hi"} {
-		all, err := b.sweepDevices(fmt.Sprintf(boundedWork, end), "bounded")
+		all, err := b.sweepDevices(views.Bounded("rows", end), "bounded")
 		if err != nil {
 			return err
 		}
@@ -88,11 +88,35 @@ func (b *builder) boundedDevices() error {
 			b.untold("what the device did, and when: a recording of the host has bounds of it at most; import a trace of torch.profiler or Nsight Systems of the same job")
 			return nil
 		}
+		if end == "lo" {
+			if err := b.waited(all); err != nil {
+				return err
+			}
+		}
 		ends[i] = meanOf(all)
 	}
 	b.report.DeviceBounds = &DeviceBounds{ends[0], ends[1]}
 	b.untold("when the device worked: of work handed to it there are bounds, which the sweep is done for; import a trace of torch.profiler or Nsight Systems of the same job")
 	return nil
+}
+
+// waited has devices be busy for as long as waits for them say: pieces of work with a bound of
+// their own are among what they waited for, so that the longer of the two is told.
+func (b *builder) waited(all []Device) error {
+	return b.each(waitedWork, func(scan scan) error {
+		var d Device
+		if err := scan(&d.PID, &d.DeviceID, &d.BusyMS); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(one Device) bool {
+			return one.PID == d.PID && (one.DeviceID == nil) == (d.DeviceID == nil) && (d.DeviceID == nil || *one.DeviceID == *d.DeviceID)
+		})
+		if i >= 0 && all[i].BusyMS < d.BusyMS {
+			all[i].BusyMS, all[i].TotalMS = d.BusyMS, max(all[i].TotalMS, d.BusyMS)
+			all[i].IdleMS = all[i].TotalMS - d.BusyMS
+		}
+		return nil
+	})
 }
 
 func (b *builder) sweepDevices(rows, method string) (all []Device, err error) {

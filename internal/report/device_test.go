@@ -35,6 +35,39 @@ func TestWorkThatNothingLaunchedIsToldApart(t *testing.T) {
 	}
 }
 
+// Where several pieces of work end with one wait none has a lower bound, but the device has.
+// What a piece of work has itself is within what the wait for it says.
+func TestADeviceWasBusyAsLongAsThreadsWaitedForIt(t *testing.T) {
+	zero := int64(0)
+	row := func(id, at, took int64, category string, device int32, d event.Detail) event.Span {
+		d.DeviceID = &device
+		return event.Span{ID: id, StartNS: 1e15 + at*1e6, DurationNS: took * 1e6, PID: 7, TID: 8, Weight: 1, SequenceNumber: -1, End: event.EndExitSite,
+			Call: &event.Call{Layer: "runtime", Category: category, Runtime: "cuda", Name: category}, Detail: &d}
+	}
+	launch := func(id, at, lo, hi int64, device int32) event.Span {
+		lo, hi = lo*1e6, hi*1e6
+		return row(id, at, 0, "launch", device, event.Detail{DeviceTimeLoNS: &lo, DeviceTimeHiNS: &hi, DeviceTimeMethod: "bounded"})
+	}
+	wait := func(id, at, took, busy int64, device int32) event.Span {
+		busy *= 1e6
+		return row(id, at, took, "sync", device, event.Detail{DeviceBusyLoNS: &busy})
+	}
+	r := built(t, made(t, func(d *output.Dataset) error {
+		return errors.Join(d.Process(event.Process{ID: 1, PID: 7}), d.Spans([]event.Span{
+			launch(1, 0, 0, 10, 0), launch(2, 1, 0, 9, 0), wait(3, 2, 8, 7, 0), launch(4, 20, 4, 5, 0), wait(5, 20, 5, 4, 0),
+			launch(6, 0, 3, 3, 1), // of which no wait says anything
+			row(7, 30, 1, "sync", 2, event.Detail{DeviceBusyLoNS: &zero}),
+		}))
+	}))
+	if r.DeviceBounds == nil {
+		t.Fatal("no bounds of devices")
+	}
+	lo, hi := r.DeviceBounds.Lo, r.DeviceBounds.Hi
+	if lo.Count != 2 || lo.BusyMS != (11+3)/2. || lo.ComputationMS != (4+3)/2. || lo.IdleMS != (24-11)/2. || hi.BusyMS != (15+3)/2. {
+		t.Errorf("at least %+v, at most %+v", lo, hi)
+	}
+}
+
 // A recording of the host has bounds of what devices did: the sweep is done for both.
 func TestWhereTimesOfADeviceAreBoundsBothEndsAreShown(t *testing.T) {
 	handed := func(id, at int64, category string, lo, hi int64) event.Span {

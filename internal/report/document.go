@@ -212,7 +212,7 @@ func (r *Report) deviceBoundSection(s section) section {
 		lo, hi := row.of(b.Lo), row.of(b.Hi)
 		s.table.rows = append(s.table.rows, []string{row.name, number(min(lo, hi)), number(max(lo, hi))})
 	}
-	s.note("recorded on the host: the same sweep with the least and the most time that each piece of work can have taken, from when it was handed over")
+	s.note("recorded on the host: the same sweep with the least and the most time that each piece of work can have taken, from when it was handed over; busy at least as long as threads were blocked that waited for it")
 	return s
 }
 
@@ -221,6 +221,9 @@ func (r *Report) boundSection() section {
 	if b := r.Bound; b != nil {
 		s.note("%s bound: %.1f FLOP/byte, and the device turns at %.1f", b.Verdict, b.Intensity, b.Ridge)
 		s.note("MFU %s of the window, %s of busy time; MBU %s (%s of %s, %s)", percentText(b.MFU)+" %", percentText(b.MFUBusy)+" %", percentText(b.MBU)+" %", flopText(b.FLOPs), b.Kind, b.Peak)
+		if b.Recomputed > 0 {
+			s.note("HFU %s of the window, %s of busy time: with %s that checkpoints compute again", percentText(b.HFU)+" %", percentText(b.HFUBusy)+" %", flopText(b.Recomputed))
+		}
 		of := "busy time"
 		if r.Device == nil {
 			of = "wall time"

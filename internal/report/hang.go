@@ -3,7 +3,7 @@ package report
 import (
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/evidence"
 )
 
 // leastHang is from when on ranks that waited in a collective when the recording ended are
@@ -16,7 +16,7 @@ func (b *builder) hangs() error {
 	if b.imported {
 		return nil
 	}
-	waits, err := hang.Analyse(b.ctx, b.db)
+	waits, err := evidence.Analyse(b.ctx, b.db)
 	if err != nil {
 		return err
 	}

@@ -154,6 +154,9 @@ func cut(list string, width int) string {
 func (b *builder) choose() error {
 	where := "true"
 	if b.options.Rank != nil {
+		if _, err := b.db.OfRank(b.ctx, *b.options.Rank); err != nil {
+			return err
+		}
 		where += fmt.Sprintf(" AND (session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *b.options.Rank)
 	}
 	b.part = dataset.Scan{Instead: b.report.checks.Instead}

@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,8 +24,10 @@ import (
 // shared is data that is not part of the repository.
 func shared(t *testing.T, name string) string {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(here), "../../../shared/data", name)
+	path, err := filepath.Abs(filepath.Join("../../../shared/data", name))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("%s is not here: nothing foreign to compare with", name)
 	}

@@ -7,6 +7,7 @@ package report
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
@@ -243,12 +244,15 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 		f    func() error
 	}{
 		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"what waits", b.hangs}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.lines}, {"threads", b.threads}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.flames},
+		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)
 		}
 		if err := part.f(); err != nil {
+			if errors.Is(err, dataset.ErrNoRank) {
+				return nil, err
+			}
 			return nil, fmt.Errorf("computing %s: %w", part.name, err)
 		}
 	}
@@ -272,6 +276,21 @@ type builder struct {
 	warmup          []stepRow
 	loops           []timeline.Thread
 	stretched       *timeline.Stretched // nil where no slices made steps longer
+}
+
+// parted asks of samples what is asked of calls: of the part that is looked at. Memory is
+// always of the whole recording, since what is live was allocated before.
+func (b *builder) parted(f func() error) func() error {
+	return func() error {
+		part := dataset.Part{Rank: b.options.Rank, From: b.part.From, Until: b.part.Until}
+		if part == (dataset.Part{}) {
+			return f()
+		}
+		if err := b.db.Restrict(b.ctx, part); err != nil {
+			return err
+		}
+		return errors.Join(f(), b.db.Restrict(b.ctx, dataset.Part{}))
+	}
 }
 
 func (b *builder) untold(format string, args ...any) {

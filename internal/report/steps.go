@@ -22,6 +22,7 @@ func (b *builder) steps() error {
 	if err != nil {
 		return err
 	}
+	threads = b.within(threads)
 	b.loops = threads
 	all := timeline.Summarize(threads).Processes
 	best := -1
@@ -66,6 +67,26 @@ func (b *builder) steps() error {
 	}
 	b.report.Steps, b.report.stretched = s, timeline.Note(threads[best:best+1])
 	return nil
+}
+
+// within leaves out the steps that do not begin in the part of the recording that is looked at.
+// They are found in all of it: a part may be too short to see what repeats.
+func (b *builder) within(threads []timeline.Thread) (inside []timeline.Thread) {
+	if b.part.From == 0 && b.part.Until == 0 {
+		return threads
+	}
+	for _, t := range threads {
+		var kept []timeline.Step
+		for _, s := range t.Steps {
+			if s.Begin >= b.part.From && (b.part.Until == 0 || s.Begin < b.part.Until) {
+				kept = append(kept, s)
+			}
+		}
+		if t.Steps = kept; len(kept) > 0 {
+			inside = append(inside, t)
+		}
+	}
+	return inside
 }
 
 // settled fills in the times; where nothing follows a step, all that there is of
@@ -128,7 +149,10 @@ func (b *builder) looked() (chosen []stepRow, which string) {
 			return chosen, fmt.Sprintf("%d %s steps with all their rows", len(chosen), of.which)
 		}
 	}
-	if len(b.stepRows) > 0 {
+	switch {
+	case len(b.stepRows) == 1:
+		return b.stepRows, "1 step, of which rows are missing: it lies between slices of the recording"
+	case len(b.stepRows) > 0:
 		return b.stepRows, fmt.Sprintf("%d steps, none of which has all its rows", len(b.stepRows))
 	}
 	return b.warmup, fmt.Sprintf("%d steps of the warm-up, none of which has all its rows", len(b.warmup))

@@ -42,14 +42,14 @@ var floors = [][]string{
 	{"tracer/probes"},
 	{"tracer/job"},
 	{"tracer"},
-	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern", "internal/otlp"},
+	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern", "internal/otlp", "internal/fleet/hang", "internal/fleet/flightrecorder"},
 	{"internal/bench/recording", "internal/dataset", "internal/scripted", "internal/fleet/localise", "internal/fleet/store", "internal/derived"},
-	{"output/schemadoc", "internal/fleet/request", "internal/fleet/outbox", "internal/fleet/registrar", "internal/bench/loop", "internal/bench/paired", "internal/cli", "internal/importer", "internal/profile", "internal/annotation", "internal/search"},
-	{"internal/bench/calls", "internal/bench/samples", "internal/bench/training", "internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},
+	{"output/schemadoc", "internal/fleet/request", "internal/fleet/outbox", "internal/fleet/registrar", "internal/fleet/evidence", "internal/bench/loop", "internal/bench/paired", "internal/cli", "internal/importer", "internal/profile", "internal/annotation", "internal/search"},
+	{"internal/bench/alwayson", "internal/bench/calls", "internal/bench/samples", "internal/bench/training", "internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},
 	{"internal/commands/answer", "internal/stacks", "internal/memplan/source", "internal/findings", "internal/export", "internal/views",
-		"internal/fleet/source", "internal/fleet/report", "internal/fleet/history", "internal/fleet/live", "internal/fleet/hang", "internal/fleet/flightrecorder"},
+		"internal/fleet/source", "internal/fleet/report", "internal/fleet/history", "internal/fleet/live"},
 	{"internal/memplan/analysis"},
-	{"internal/diff", "internal/memplan/text"},
+	{"analysis", "internal/diff", "internal/memplan/text"},
 	{"internal/report", "internal/e2e/harness"},
 	{"internal/commands/analysis", "internal/commands/fleet", "internal/commands/memory", "internal/recorder", "internal/matrix", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
 	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/pairs", "internal/planted", "internal/fleetfaults", "internal/agent", "internal/commands/data"},
@@ -158,6 +158,11 @@ func TestReadingADatasetNeedsNoLoader(t *testing.T) {
 	for _, dep := range reader.Deps {
 		if loader(dep) {
 			t.Errorf("the build for reading imports %s", dep)
+		}
+	}
+	for _, dep := range list(t, "./analysis")[0].Deps {
+		if loader(dep) {
+			t.Errorf("package analysis imports %s", dep)
 		}
 	}
 	tracer := list(t, "./cmd/ebpfprof")[0]

@@ -148,6 +148,19 @@ func (j *Job) Launch(own int64, category, name string, start, duration int64) (w
 	return w
 }
 
+// Bound says of a call of the runtime how long what it handed to a device took, as a recording of
+// the host knows it.
+func (j *Job) Bound(call *event.Span, least, most int64) {
+	stream, device := int64(7), int32(0)
+	call.Detail = &event.Detail{Stream: &stream, DeviceID: &device, DeviceTimeLoNS: &least, DeviceTimeHiNS: &most, DeviceTimeMethod: "bounded"}
+}
+
+// Heat says for how much of a period before now the processor was slowed down.
+func (j *Job) Heat(period, throttled int64) {
+	j.counter = append(j.counter, event.Counter{TSNS: j.Now, PeriodNS: &period, Source: "thermal", Device: "package-0", Name: "cpu_throttled",
+		Kind: event.Delta, Unit: "ns", Value: float64(throttled)})
+}
+
 // Read is a reading of a device's counter, now.
 func (j *Job) Read(name string, value float64) {
 	device := int32(0)

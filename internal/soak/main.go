@@ -3,6 +3,9 @@
 // for that, and fails if it grows.
 //
 //	soak [-for 1m] [-rotations 43200] [-tracer bin/ebpfprof] [-native testdata/native/build]
+//	soak -restarts 1000 [-agent bin/ebpfprof-agent] [-native testdata/native/build]
+//
+// The second form is of the agent: that many short jobs come and go (restarts.go).
 //
 // What a month brings by its clock is its rotations, one a minute: as many are
 // made in the time given, as far as one takes no longer than its turn. Their files are
@@ -30,12 +33,18 @@ func main() {
 	rotations := flag.Int("rotations", 30*24*60, "into how many rotations of the dataset's files that is divided: a month's")
 	tracer := flag.String("tracer", "bin/ebpfprof", "the program that records")
 	native := flag.String("native", "testdata/native/build", "where the native jobs are built")
+	restarts := flag.Int("restarts", 0, "how many jobs come and go under the agent, instead")
+	agent := flag.String("agent", "bin/ebpfprof-agent", "the agent that sees them")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Println("soak: skipped: it needs root")
 		return
 	}
-	if err := soak(*length, *rotations, *tracer, *native); err != nil {
+	run := func() error { return soak(*length, *rotations, *tracer, *native) }
+	if *restarts > 0 {
+		run = func() error { return comeAndGo(*restarts, *agent, *native) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(1)
 	}
@@ -52,10 +61,15 @@ type job struct {
 const nobody = 65534
 
 func startJob(program string, arguments ...string) (*job, error) {
+	return startJobWith(nil, program, arguments...)
+}
+
+// startJobWith adds to the job's environment.
+func startJobWith(environment []string, program string, arguments ...string) (*job, error) {
 	j := &job{Cmd: exec.Command(program, arguments...)}
 	j.Dir = "/"
 	j.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	j.Env = append(os.Environ(), "LIVES_COUNT=1")
+	j.Env = append(append(os.Environ(), "LIVES_COUNT=1"), environment...)
 	var err error
 	if j.stdin, err = j.StdinPipe(); err != nil {
 		return nil, err

@@ -17,28 +17,17 @@ type reading map[string]float64
 
 // slack is how much each may grow from the second quarter of the time to the last
 // and still count as flat: what comes and goes at any moment.
-var slack = map[string]float64{"rss_mib": 32, "descriptors": 64, "rotation_ms": 500}
+var slack = map[string]float64{"rss_mib": 32, "descriptors": 64, "rotation_ms": 500, "agent_descriptors": 8, "worker_rss_mib": 64, "workers": 2, "spool_mb": 2, "metrics": 200}
 
 // otherSlack is that of the kernel's tables.
 const otherSlack = 64
 
 func read(pid int) (reading, error) {
 	r := reading{}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
+	var err error
+	if r["rss_mib"], r["descriptors"], err = taken(pid); err != nil {
 		return nil, err
 	}
-	for line := range bytes.Lines(status) {
-		if value, ok := bytes.CutPrefix(line, []byte("VmRSS:")); ok {
-			kib, _ := strconv.Atoi(string(bytes.Fields(value)[0]))
-			r["rss_mib"] = float64(kib) / 1024
-		}
-	}
-	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	if err != nil {
-		return nil, err
-	}
-	r["descriptors"] = float64(len(open))
 	tables, err := mapfill.Of(pid)
 	if err != nil {
 		return nil, err
@@ -47,6 +36,22 @@ func read(pid int) (reading, error) {
 		r[t.Name] = float64(t.Used)
 	}
 	return r, nil
+}
+
+// taken is what a process has of memory, MiB, and of descriptors.
+func taken(pid int) (rss, descriptors float64, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range bytes.Lines(status) {
+		if value, ok := bytes.CutPrefix(line, []byte("VmRSS:")); ok {
+			kib, _ := strconv.Atoi(string(bytes.Fields(value)[0]))
+			rss = float64(kib) / 1024
+		}
+	}
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return rss, float64(len(open)), err
 }
 
 // judge prints the most of each quarter of the time, and in brackets what half of its

@@ -12,6 +12,8 @@ const (
 	// patience is after how many anchors without a step the sequence is learnt
 	// again (PerfTracker's K).
 	patience = 200
+	// mostSegments is how many stretches are counted at the same time.
+	mostSegments = 1024
 	// longest is the longest sequence that is looked for: gradients accumulated
 	// over 120 micro-batches.
 	longest = 256
@@ -137,6 +139,9 @@ func (d *Detector) segmented(t token) sequence {
 		d.segments = map[string]int{}
 	}
 	key := s.key()
+	if _, known := d.segments[key]; !known && len(d.segments) >= mostSegments {
+		clear(d.segments) // what comes often will be counted again
+	}
 	if d.segments[key]++; d.segments[key] < 2*repeats {
 		return nil
 	}

@@ -23,6 +23,7 @@ type StepGraph struct {
 	Segments []Segment // one each node
 	Graph    *graph.Graph
 	Times    graph.Times // as measured
+	End      End         // of the bounds of device times, where those are all that is known
 	// Hits are how many passes of the tracer's own probes lie in each segment: of the two of a
 	// call one at its begin and one at its end, half of each on either side of its edge.
 	Hits []float64
@@ -40,8 +41,15 @@ type StepGraph struct {
 // launched it and what is before it on its stream. A call that synchronises waits
 // for the device's work that ended during it; a backward pass waits for the
 // threads that run its nodes. Other threads that launch work are cut, too.
+//
+// Work of which only bounds are known takes the least time that it can have taken.
 func NewStepGraph(t Thread, s Step, spans []Span) (*StepGraph, error) {
-	g := &StepGraph{Step: s, Spans: spans, owned: map[int][]int{}, below: map[int][]int{}, above: map[int]int{}}
+	return NewStepGraphAt(t, s, spans, Least)
+}
+
+// NewStepGraphAt is NewStepGraph at either end of the bounds.
+func NewStepGraphAt(t Thread, s Step, spans []Span, end End) (*StepGraph, error) {
+	g := &StepGraph{Step: s, Spans: place(spans, s.Begin, end), End: end, owned: map[int][]int{}, below: map[int][]int{}, above: map[int]int{}}
 	b := &builder{StepGraph: g, begin: s.Begin, until: max(s.Until(), s.Begin), before: map[int]int{},
 		lanes: map[lane]int{}, queues: map[lane][]launched{}, byCorrelation: map[int64]int{}, threads: map[int]bool{}}
 	b.index()

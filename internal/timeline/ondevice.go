@@ -38,6 +38,11 @@ func (b *builder) devices() {
 		} else {
 			early[n] = true
 		}
+		if w, ok := b.byID[s.after]; ok && s.after != 0 {
+			if before, ok := b.before[w]; ok && before >= 0 {
+				b.nodes.After(n, before)
+			}
+		}
 		on := lane{s.Device, s.Stream}
 		if k, ok := last[on]; ok {
 			b.nodes.After(n, k)
@@ -120,7 +125,8 @@ func (b *builder) synchronisations() {
 		}
 	}
 	for i, s := range b.Spans {
-		calls := s.Layer == "runtime" && slices.Contains([]string{"sync", "copy", "free", "set"}, s.Category)
+		calls := s.Layer == "runtime" && (slices.Contains([]string{"sync", "copy", "free", "set"}, s.Category) || s.Bounds != nil) ||
+			s.Layer == "collective" && s.Bounds != nil
 		if !calls || len(b.owned[i]) == 0 {
 			continue
 		}
@@ -150,10 +156,14 @@ func (b *builder) waitedFor(s Span, n int, stream int64) int {
 	for _, k := range slices.Backward(b.onDevice) {
 		work := b.Segments[k]
 		own := b.Spans[work.Span].Launch == s.ID
+		by, known := b.byID[b.Spans[work.Span].Launch]
 		switch {
+		case known && b.Spans[by].Begin >= s.End: // not there yet, and nothing long
 		case work.To > call.To: // not waited for: it goes on
 		case work.To <= call.From:
 			return -1
+		case own && s.Bounds != nil && s.Category != "copy" && s.Category != "set" && work.To < call.To:
+			return -1 // at the end of its bounds it may lie anywhere; a call that waits ends with it
 		case s.Category == "sync" && (stream < 0 || stream == b.Spans[work.Span].Stream), own:
 			return k
 		}

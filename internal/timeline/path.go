@@ -1,17 +1,11 @@
 package timeline
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"math"
 	"slices"
 	"strings"
-
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/graph"
@@ -46,6 +40,11 @@ type CriticalPath struct {
 	// longest first.
 	Ranks  []PathRank `json:"ranks"`
 	Method string     `json:"method"` // what the graph was made of
+	// PathBounds are there where only bounds of device times are known; all else is of the
+	// least time then.
+	*PathBounds
+
+	most *CriticalPath // the path at the other end
 }
 
 // BoundBy divides the path, in milliseconds, into what HTA's users know: on the
@@ -114,6 +113,7 @@ type PathPart struct {
 	ExposedMS float64 `json:"exposed_ms"`
 	HiddenMS  float64 `json:"hidden_ms"`
 	Percent   float64 `json:"percent"` // of the path
+	*PartBounds
 }
 
 // PathSegment is a stretch of the path.
@@ -167,16 +167,25 @@ func Path(ctx context.Context, db *dataset.DB, t Thread, s Step) (*CriticalPath,
 	if err != nil {
 		return nil, err
 	}
-	return g.path(t).of(s), nil
+	p := g[Least].path(t)
+	if g[Most] != nil {
+		p.between(g[Most].path(t))
+	}
+	return p.of(s), nil
 }
 
-// graphOf is the graph of one step.
-func graphOf(ctx context.Context, db *dataset.DB, t Thread, s Step) (*StepGraph, error) {
+// graphOf is the graph of one step: where only bounds of device times are known, at both ends,
+// else the second one is nil.
+func graphOf(ctx context.Context, db *dataset.DB, t Thread, s Step) (g [2]*StepGraph, err error) {
 	spans, err := Launched(ctx, db, t, s)
 	if err != nil {
-		return nil, err
+		return g, err
 	}
-	return NewStepGraph(t, s, spans)
+	if g[Least], err = NewStepGraph(t, s, spans); err != nil || !g[Least].Bounded() {
+		return g, err
+	}
+	g[Most], err = NewStepGraphAt(t, s, spans, Most)
+	return g, err
 }
 
 // of names the path by its step.
@@ -216,7 +225,9 @@ func (p *CriticalPath) fill(all *graph.Graph, run graph.Run, at func(node int) (
 		p.BoundBy.add(where, category, ms(s.To-s.From), ms(gap), follows(all, path, i, at))
 		segment := PathSegment{Where: where, Layer: layer, Name: name, Rank: rank, FromMS: ms(s.From), MS: ms(s.To - s.From)}
 		if span := g.Segments[n].Span; span >= 0 {
-			segment.SpanID = &g.Spans[span].ID
+			id := g.Spans[span].ID
+			id = max(id, -id) // of work with bounds, the call's
+			segment.SpanID = &id
 		}
 		p.Segments = append(p.Segments, segment)
 	}
@@ -278,6 +289,9 @@ func partOf(parts map[[3]string]*PathPart, where, layer, name string) *PathPart 
 func ms(ns float64) float64 { return ns / 1e6 }
 
 func (g *StepGraph) method() string {
+	if g.Bounded() {
+		return "host, and devices by the bounds of their times"
+	}
 	for _, s := range g.Segments {
 		if s.Device {
 			return "host and device"
@@ -302,108 +316,43 @@ func (g *StepGraph) describe(node int) (where, layer, name string) {
 
 // Verdict is the answer in one sentence.
 func (p *CriticalPath) Verdict() string {
-	what := "in calls on the host"
-	switch max(p.HostMS, p.DeviceMS, p.BetweenMS) {
-	case p.DeviceMS:
-		what = "on the device"
-	case p.BetweenMS:
-		what = "between calls, in the interpreter"
+	if p.most != nil && p.keeps() != p.most.keeps() {
+		return fmt.Sprintf("%s of %s: what keeps it cannot be told, for only bounds of device times are known; with the least of them it is what happens %s (%.0f %% of its critical path), with the most %s (%.0f %%).",
+			p.subject(), ranging(p.PathMS, p.most.PathMS), p.keeps(), p.share(), p.most.keeps(), p.most.share())
 	}
-	return p.verdict(what)
-}
-
-func (p *CriticalPath) verdict(what string) string {
-	most := ""
+	most, share := "", fmt.Sprintf("%.0f", p.share())
 	if len(p.Parts) > 0 && p.Parts[0].Where != "between" {
 		most = fmt.Sprintf("; the longest part is %s (%.0f %%)", p.Parts[0].Name, p.Parts[0].Percent)
 	}
-	subject := strings.ToUpper(p.Of[:min(len(p.Of), 1)]) + p.Of[min(len(p.Of), 1):]
+	path := milliseconds(p.PathMS)
+	if p.most != nil {
+		low, high := min(p.share(), p.most.share()), max(p.share(), p.most.share())
+		most, path = "", ranging(p.PathMS, p.most.PathMS)
+		if share = fmt.Sprintf("%.0f", low); share != fmt.Sprintf("%.0f", high) {
+			share += fmt.Sprintf(" to %.0f", high)
+		}
+	}
+	return fmt.Sprintf("%s of %s is kept by what happens %s (%s %% of its critical path)%s.", p.subject(), path, p.keeps(), share, most)
+}
+
+func (p *CriticalPath) subject() string {
 	if p.Kind != "" {
-		subject = fmt.Sprintf("%s step %d", strings.ToUpper(string(p.Kind[:1]))+string(p.Kind[1:]), p.Number)
+		return fmt.Sprintf("%s step %d", strings.ToUpper(string(p.Kind[:1]))+string(p.Kind[1:]), p.Number)
 	}
-	return fmt.Sprintf("%s of %s is kept by what happens %s (%.0f %% of its critical path)%s.",
-		subject, milliseconds(p.PathMS), what,
-		100*max(p.HostMS, p.DeviceMS, p.BetweenMS)/max(p.PathMS, 1e-9), most)
+	return strings.ToUpper(p.Of[:min(len(p.Of), 1)]) + p.Of[min(len(p.Of), 1):]
 }
 
-const listedParts = 15
-
-// WriteText writes the verdict, where the path is over the step, and its parts.
-func (p *CriticalPath) WriteText(w io.Writer) error {
-	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s\n\n", p.Verdict())
-	fmt.Fprintf(out, "  host %s, device %s, between calls %s; hidden on the device %s (graph: %s)\n", milliseconds(p.HostMS),
-		milliseconds(p.DeviceMS), milliseconds(p.BetweenMS), milliseconds(p.HiddenDeviceMS), p.Method)
-	bound := p.BoundBy
-	if p.DeviceMS > 0 {
-		fmt.Fprintf(out, "  bound by: CPU %s, kernels %s, communication %s, copies %s, gaps between work %s, launch latency %s\n",
-			milliseconds(bound.CPU), milliseconds(bound.Compute), milliseconds(bound.Communication), milliseconds(bound.Copies),
-			milliseconds(bound.KernelKernel+bound.StreamWait), milliseconds(bound.KernelLaunch))
+// keeps is where most of the path lies, and share how much of it in percent.
+func (p *CriticalPath) keeps() string {
+	switch max(p.HostMS, p.DeviceMS, p.BetweenMS) {
+	case p.DeviceMS:
+		return "on the device"
+	case p.BetweenMS:
+		return "between calls, in the interpreter"
 	}
-	if !p.Whole {
-		fmt.Fprintln(out, "  the step lies between slices of the recording: most of its calls are missing")
-	}
-	if p.DroppedEdges > 0 {
-		fmt.Fprintf(out, "  %s contradict the measured times and are left out\n", counted(p.DroppedEdges, "edge"))
-	}
-	for _, r := range p.Ranks {
-		fmt.Fprintf(out, "  rank %d: %s of the path; it comes to %s last, and waits there for others %s\n", r.Rank, milliseconds(r.ExposedMS),
-			counted(r.Last, "collective"), milliseconds(r.WaitsMS))
-	}
-	p.writePicture(out)
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault
-	t.SuppressTrailingSpaces()
-	t.AppendHeader(table.Row{"exposed", "hidden", "%", "where", "what"})
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 1, Align: text.AlignRight}, {Number: 2, Align: text.AlignRight},
-		{Number: 3, Align: text.AlignRight}})
-	for _, part := range p.Parts[:min(len(p.Parts), listedParts)] {
-		t.AppendRow(table.Row{milliseconds(part.ExposedMS), milliseconds(part.HiddenMS), fmt.Sprintf("%.1f", part.Percent),
-			strings.TrimSpace(part.Where + " " + part.Layer), shorten(part.Name, 70)})
-	}
-	fmt.Fprintln(out, t.Render())
-	if left := len(p.Parts) - listedParts; left > 0 {
-		fmt.Fprintf(out, "%d more with less; --json has all\n", left)
-	}
-	return out.Flush()
+	return "in calls on the host"
 }
 
-func shorten(s string, columns int) string {
-	if r := []rune(s); len(r) > columns {
-		return string(r[:columns-1]) + "…"
-	}
-	return s
-}
-
-const pictureWidth = 100
-
-// writePicture shows over the step's time where the path was.
-func (p *CriticalPath) writePicture(out io.Writer) {
-	if p.PathMS <= 0 {
-		return
-	}
-	lanes := []string{"host", "device", "between"}
-	share := map[string][]float64{}
-	for _, l := range lanes {
-		share[l] = make([]float64, pictureWidth)
-	}
-	cell := p.PathMS / pictureWidth
-	for _, s := range p.Segments {
-		for i := int(s.FromMS / cell); i < pictureWidth && float64(i)*cell < s.FromMS+s.MS; i++ {
-			from, to := max(s.FromMS, float64(i)*cell), min(s.FromMS+s.MS, float64(i+1)*cell)
-			share[s.Where][i] += max(to-from, 0) / cell
-		}
-	}
-	fmt.Fprintln(out)
-	for _, l := range lanes {
-		var line strings.Builder
-		for _, v := range share[l] {
-			line.WriteRune([]rune(" ░▒▓█")[min(int(math.Round(v*4)), 4)])
-		}
-		if strings.TrimSpace(line.String()) != "" {
-			fmt.Fprintf(out, "  %-8s│%s│\n", l, line.String())
-		}
-	}
-	fmt.Fprintln(out)
+func (p *CriticalPath) share() float64 {
+	return 100 * max(p.HostMS, p.DeviceMS, p.BetweenMS) / max(p.PathMS, 1e-9)
 }

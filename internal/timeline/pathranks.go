@@ -28,11 +28,22 @@ func PathOverRanks(ctx context.Context, db *dataset.DB, threads []Thread, t Thre
 	if err != nil {
 		return nil, err
 	}
-	all, err := OverRanks(ctx, db, threads, t, []Step{s}, []*StepGraph{g})
-	if err != nil || all[0] == nil {
-		return nil, err
+	var p *CriticalPath
+	for end := range g {
+		if g[end] == nil {
+			continue // points in time
+		}
+		all, err := OverRanks(ctx, db, threads, t, []Step{s}, []*StepGraph{g[end]})
+		if err != nil || all[0] == nil {
+			return nil, err
+		}
+		if p == nil {
+			p = all[0].path(t)
+		} else {
+			p.between(all[0].path(t))
+		}
 	}
-	return all[0].path(t).of(s), nil
+	return p.of(s), nil
 }
 
 func (r *RanksGraph) path(t Thread) *CriticalPath {

@@ -175,7 +175,7 @@ func OverRanks(ctx context.Context, db *dataset.DB, threads []Thread, t Thread, 
 			return nil, err
 		}
 		for k, s := range theirs {
-			g, err := NewStepGraph(other, s, spans[k])
+			g, err := NewStepGraphAt(other, s, spans[k], graphs[of[k]].End)
 			if err != nil {
 				return nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
@@ -28,6 +29,10 @@ type Span struct {
 	Sequence                     int64 // autograd's number, or which collective of its group; -1 without
 	Communicator                 int64 // the group of a collective; 0 where it is not known
 	Stack                        int64 // the stack with the Python code behind it; 0 without
+	// Bounds are of what a call handed to a device, and, on the row of a device that is made
+	// of them, that call's; nil where none are known.
+	Bounds *Bounds
+	after  int64 // of such a row: the wait with which it began; 0 without
 }
 
 // OnDevice says whether the span is work that a device did.
@@ -38,14 +43,16 @@ func (s Span) OnDevice() bool {
 const spanColumns = `span_id, coalesce(parent_id, 0), tid, ts_ns, ts_ns + duration_ns, layer, coalesce(category, ''), name,
 	coalesce(device_id, 0)::BIGINT, coalesce(stream, -1), coalesce(launch_id, 0), coalesce(wait_stream, -1),
 	coalesce(correlation_id, 0), coalesce(wait_correlation_id, 0), coalesce(bytes, 0), coalesce(sequence_number, -1), coalesce(python_stack_id, stack_id, 0),
-	coalesce(communicator, 0)`
+	coalesce(communicator, 0), device_time_lo_ns, device_time_hi_ns`
 
 // launchedSQL has also the work that was launched in the period and ran later, and what
-// devices were still at that was launched before, or by nobody knows what.
+// devices were still at that was launched before, or by nobody knows what. Where only bounds
+// are known, what was handed over before and may have run on.
 const launchedSQL = "SELECT " + spanColumns + ` FROM span
 WHERE pid = %[1]d AND duration_ns IS NOT NULL AND duration_ns >= 0
   AND layer NOT IN ('python', 'os') AND coalesce(category, '') <> 'annotation'
-  AND (layer <> 'device' AND ts_ns >= %[2]d AND ts_ns < %[3]d OR layer = 'device' AND (ts_ns < %[3]d AND ts_ns + duration_ns > %[2]d
+  AND (layer <> 'device' AND ts_ns >= %[2]d AND ts_ns < %[3]d
+    OR layer IN ('runtime', 'collective') AND ts_ns < %[2]d AND ts_ns + device_time_hi_ns > %[2]d OR layer = 'device' AND (ts_ns < %[3]d AND ts_ns + duration_ns > %[2]d
     OR (session_id, launch_id) IN (SELECT (session_id, span_id) FROM span WHERE pid = %[1]d AND layer <> 'device' AND ts_ns >= %[2]d AND ts_ns < %[3]d)))
 ORDER BY ts_ns, ts_ns + duration_ns DESC, span_id`
 
@@ -60,7 +67,9 @@ func Launched(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, er
 	if err != nil {
 		return nil, fmt.Errorf("reading step %d: %w", s.Number, err)
 	}
-	return all, nil
+	// What bounds nothing only stands before the step.
+	all = slices.DeleteFunc(all, func(x Span) bool { return x.Begin < s.Begin && x.Layer != "device" && x.Bounds == nil })
+	return all, ended(ctx, db, t, all)
 }
 
 // Spans are those that begin in the step's period, in order of time; outer ones first.
@@ -74,7 +83,8 @@ func Spans(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, error
 
 // scanned are the columns that a Span is made of.
 var scanned = []string{"span_id", "parent_id", "tid", "ts_ns", "duration_ns", "layer", "category", "name", "device_id", "stream", "launch_id",
-	"wait_stream", "correlation_id", "wait_correlation_id", "bytes", "sequence_number", "python_stack_id", "stack_id", "pid", "communicator"}
+	"wait_stream", "correlation_id", "wait_correlation_id", "bytes", "sequence_number", "python_stack_id", "stack_id", "pid", "communicator",
+	"device_time_lo_ns", "device_time_hi_ns"}
 
 // SpansOf are the spans of steps that do not overlap and are in order of time, a list
 // for each step, in one pass. Python functions and system calls of imported traces lie
@@ -114,7 +124,7 @@ func SpansOf(ctx context.Context, db *dataset.DB, t Thread, steps []Step) ([][]S
 	if err != nil {
 		return nil, fmt.Errorf("reading steps %d to %d: %w", steps[0].Number, steps[len(steps)-1].Number, err)
 	}
-	return all, nil
+	return all, ended(ctx, db, t, all...)
 }
 
 // spanAt is a row of the scanned columns.
@@ -127,9 +137,12 @@ func spanAt(b *dataset.Batch, i int) Span {
 	}
 	text := func(column int) string { return b.Text(b.Columns[column][i]) }
 	begin := b.Columns[3][i]
-	return Span{ID: b.Columns[0][i], Parent: or(1, 0), TID: int(b.Columns[2][i]), Begin: begin, End: begin + b.Columns[4][i],
+	s := Span{ID: b.Columns[0][i], Parent: or(1, 0), TID: int(b.Columns[2][i]), Begin: begin, End: begin + b.Columns[4][i],
 		Layer: text(5), Category: text(6), Name: text(7), Device: int(or(8, 0)), Stream: or(9, -1), Launch: or(10, 0), WaitStream: or(11, -1),
 		Correlation: or(12, 0), WaitCorrelation: or(13, 0), Bytes: or(14, 0), Sequence: or(15, -1), Stack: or(16, or(17, 0)), Communicator: or(19, 0)}
+	least, most := b.Columns[20][i], b.Columns[21][i]
+	s.Bounds = bounded(s, least, most, least != dataset.Absent && most != dataset.Absent)
+	return s
 }
 
 // spanOf is a row of spanColumns.
@@ -150,5 +163,6 @@ func spanOf(v []driver.Value) (s Span) {
 	s.Device, s.Stream, s.Launch, s.WaitStream = int(integer(8)), integer(9), integer(10), integer(11)
 	s.Correlation, s.WaitCorrelation, s.Bytes, s.Sequence, s.Stack = integer(12), integer(13), integer(14), integer(15), integer(16)
 	s.Communicator = integer(17)
+	s.Bounds = bounded(s, integer(18), integer(19), v[18] != nil && v[19] != nil)
 	return s
 }

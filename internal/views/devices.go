@@ -35,7 +35,7 @@ func Sweep(rows string) string {
 const who = "coalesce('rank ' || p.rank, 'pid ' || s.pid) || coalesce(', device ' || s.device_id, '')"
 
 var breakdown = view{
-	name: "breakdown", needs: deviceRows,
+	name: "breakdown", needs: deviceRows, bounded: &boundedBreakdown,
 	columns: []Column{{Name: "device"}, {Name: "total_ms"}, {Name: "computation_ms"}, {Name: "computation_percent", Share: true}, {Name: "non_computation_ms"},
 		{Name: "non_computation_percent", Share: true}, {Name: "idle_ms"}, {Name: "idle_percent", Share: true}},
 	sql: `SELECT ` + who + `, total / 1e6, computation / 1e6, 100 * computation / total, (busy - computation) / 1e6, 100 * (busy - computation) / total, idle / 1e6, 100 * idle / total

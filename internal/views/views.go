@@ -49,6 +49,7 @@ type view struct {
 	sql         string
 	sentence    func(t *Table) string
 	estimated   func(t *Table) bool // nil: rows are never more than they are
+	bounded     *view               // where only bounds of device times are known; nil: there is none
 }
 
 const deviceRows = "work on devices: import a trace of torch.profiler or Nsight Systems"
@@ -108,6 +109,9 @@ func (v view) build(ctx context.Context, db *dataset.DB, o Options) (*Table, err
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
+	}
+	if len(t.Rows) == 0 && v.bounded != nil {
+		return v.bounded.build(ctx, db, o)
 	}
 	if len(t.Rows) == 0 {
 		return nil, fmt.Errorf("%s %w: the dataset lacks %s", v.name, ErrUntold, v.needs)

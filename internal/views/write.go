@@ -84,13 +84,20 @@ func (t *Table) WriteText(w io.Writer, top int) error {
 	header, shares, legend := table.Row{}, []int{}, []string{}
 	var aligned []table.ColumnConfig
 	for i, c := range t.Columns {
-		header = append(header, strings.ReplaceAll(units.Replace(c.Name), "_", " "))
+		if t.upper(i) {
+			continue // stands in the cell before it
+		}
+		name := c.Name
+		if t.upper(i + 1) {
+			name = strings.Replace(name, "_lo_", "_", 1)
+		}
+		header = append(header, strings.ReplaceAll(units.Replace(name), "_", " "))
 		if c.Share {
 			legend = append(legend, shades[len(shares)%len(shades)]+" "+strings.TrimSpace(strings.ReplaceAll(strings.TrimSuffix(c.Name, "percent"), "_", " ")))
 			shares = append(shares, i)
 		}
 		if i > 0 {
-			aligned = append(aligned, table.ColumnConfig{Number: i + 1, Align: text.AlignRight})
+			aligned = append(aligned, table.ColumnConfig{Number: len(header), Align: text.AlignRight})
 		}
 	}
 	rows.SetColumnConfigs(aligned)
@@ -107,8 +114,12 @@ func (t *Table) WriteText(w io.Writer, top int) error {
 	}
 	for _, row := range t.Rows[:shown] {
 		cells := table.Row{}
-		for _, v := range row {
-			cells = append(cells, cell(v))
+		for i, v := range row {
+			if !t.upper(i) {
+				cells = append(cells, cell(v))
+			} else if low, high := cell(row[i-1]), cell(v); low != high {
+				cells[len(cells)-1] = low + " to " + high
+			}
 		}
 		if len(shares) > 0 {
 			parts := make([]float64, len(shares))
@@ -124,6 +135,15 @@ func (t *Table) WriteText(w io.Writer, top int) error {
 		fmt.Fprintf(out, "%d more; --top 0 shows all\n", left)
 	}
 	return out.Flush()
+}
+
+// upper says whether a column is the upper end of the one before it.
+func (t *Table) upper(column int) bool {
+	if column < 1 || column >= len(t.Columns) {
+		return false
+	}
+	name := t.Columns[column].Name
+	return strings.Contains(name, "_hi_") && strings.Replace(name, "_hi_", "_lo_", 1) == t.Columns[column-1].Name
 }
 
 func cell(v any) string {

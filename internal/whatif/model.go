@@ -110,21 +110,19 @@ func (m *model) matchTransfers(s *stage, stages, chunks int) {
 		m.chain(ops)
 		computes := s.inSequence(t.computed())
 		launched := s.launched(t, ops)
+		matched := matched(t, computes, countTrue(launched), stages, chunks)
 		next := 0
-		if t.recv() && countTrue(launched)+1 == len(computes) {
-			next = 1 // the first receive of the first stage is not recorded
-		}
 		for i, o := range ops {
 			transfer := transfer{Op: o}
-			if launched[i] && next < len(computes) {
-				compute := computes[next]
-				transfer.real = !ends(compute, t, stages, chunks)
+			if launched[i] && next < len(matched) {
+				k := matched[next]
+				transfer.real = !ends(computes[k], t, stages, chunks)
 				if t.send() {
-					m.add(o, compute)
+					m.add(o, computes[k])
 				} else {
-					m.add(compute, o)
-					if next > 0 {
-						m.add(o, computes[next-1])
+					m.add(computes[k], o)
+					if k > 0 {
+						m.add(o, computes[k-1])
 					}
 				}
 				next++
@@ -132,6 +130,26 @@ func (m *model) matchTransfers(s *stage, stages, chunks int) {
 			s.p2p[t] = append(s.p2p[t], transfer)
 		}
 	}
+}
+
+// matched are the computes, by their places, that so many launched transfers belong to.
+// Each compute has one, also where nothing comes or goes, but the first receive of the first
+// stage may not have been recorded, and some record none where nothing comes or goes.
+func matched(t OpType, computes []Op, launched, stages, chunks int) (all []int) {
+	var reals []int
+	for k, c := range computes {
+		all = append(all, k)
+		if !ends(c, t, stages, chunks) {
+			reals = append(reals, k)
+		}
+	}
+	switch {
+	case t.recv() && launched+1 == len(computes):
+		return all[1:]
+	case launched < len(computes) && launched == len(reals):
+		return reals
+	}
+	return all
 }
 
 // launched says which of the transfers were not just recorded.

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/graph"
@@ -88,8 +89,14 @@ func (j *job) numberSteps() {
 
 // pattern are the operations that the model is read off: the first step of dp_rank 0.
 func (j *job) pattern() (ops []Op) {
+	first := int64(math.MaxInt64)
 	for _, o := range j.ops {
-		if o.DPRank == 0 && o.Step == j.steps[0] {
+		if o.DPRank == 0 {
+			first = min(first, o.Step)
+		}
+	}
+	for _, o := range j.ops {
+		if o.DPRank == 0 && o.Step == first {
 			ops = append(ops, o)
 		}
 	}

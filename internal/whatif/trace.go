@@ -49,29 +49,32 @@ type Trace struct {
 	Warnings []string // what was left out, and why
 }
 
-// The columns and what they may hold.
-var traceColumns = []struct {
+// column is one that the format has, and what it may hold.
+type column struct {
 	name     string
 	kinds    []parquet.Kind
 	nullable bool
 	set      func(*Op, value)
-}{
-	{"dp_rank", integers, false, func(o *Op, v value) { o.DPRank = int(v.integer) }},
-	{"stage", integers, false, func(o *Op, v value) { o.Stage = int(v.integer) }},
-	{"rank", integers, false, func(o *Op, v value) { o.Rank = int(v.integer) }},
-	{"step", integers, false, func(o *Op, v value) { o.Step = v.integer }},
+}
+
+var traceColumns = []column{
+	{"dp_rank", numbers, false, func(o *Op, v value) { o.DPRank = int(v.integer) }},
+	{"stage", numbers, false, func(o *Op, v value) { o.Stage = int(v.integer) }},
+	{"rank", numbers, false, func(o *Op, v value) { o.Rank = int(v.integer) }},
+	{"step", numbers, false, func(o *Op, v value) { o.Step = v.integer }},
 	{"optype", []parquet.Kind{parquet.ByteArray}, false, func(o *Op, v value) { o.Type = OpType(v.text) }},
 	{"start_ts", floats, false, func(o *Op, v value) { o.Start = v.float }},
 	{"duration", floats, false, func(o *Op, v value) { o.Duration = v.float }},
-	{"seq_id", integers, false, func(o *Op, v value) { o.Seq = int(v.integer) }},
-	{"mc", integers, true, func(o *Op, v value) { o.Chunk = int(v.integer) }},
-	{"mb_id", integers, true, func(o *Op, v value) { o.MicroBatch = int(v.integer) }},
-	{"gmc", integers, true, func(o *Op, v value) { o.GlobalChunk = int(v.integer) }},
+	{"seq_id", numbers, false, func(o *Op, v value) { o.Seq = int(v.integer) }},
+	{"mc", numbers, true, func(o *Op, v value) { o.Chunk = int(v.integer) }},
+	{"mb_id", numbers, true, func(o *Op, v value) { o.MicroBatch = int(v.integer) }},
+	{"gmc", numbers, true, func(o *Op, v value) { o.GlobalChunk = int(v.integer) }},
 }
 
 var (
-	integers = []parquet.Kind{parquet.Int32, parquet.Int64}
-	floats   = []parquet.Kind{parquet.Float, parquet.Double}
+	// Who writes a table with pandas gets floats for integers with nulls among them.
+	numbers = []parquet.Kind{parquet.Int32, parquet.Int64, parquet.Float, parquet.Double}
+	floats  = []parquet.Kind{parquet.Float, parquet.Double}
 )
 
 type value struct {
@@ -139,7 +142,7 @@ func readTrace(file *os.File) (t *Trace, err error) {
 		for i, c := range traceColumns {
 			// The first column says how many rows there are: what a damaged footer
 			// says may be any number.
-			n, err := readColumn(chunks[columns[i]], c.nullable, func(row int, v value) error {
+			n, err := readColumn(chunks[columns[i]], c, func(row int, v value) error {
 				switch {
 				case row < len(ops):
 				case i == 0 && int64(len(t.Ops)+len(ops)) >= most:
@@ -188,7 +191,7 @@ func findColumns(f *parquet.File) (places []int, err error) {
 }
 
 // readColumn hands over the column's values in order and says how many there were.
-func readColumn(chunk parquet.ColumnChunk, nullable bool, set func(row int, v value) error) (row int, err error) {
+func readColumn(chunk parquet.ColumnChunk, c column, set func(row int, v value) error) (row int, err error) {
 	pages := chunk.Pages()
 	defer pages.Close()
 	buffer := make([]parquet.Value, 4096)
@@ -205,12 +208,9 @@ func readColumn(chunk parquet.ColumnChunk, nullable bool, set func(row int, v va
 			var n int
 			n, err = values.ReadValues(buffer)
 			for _, v := range buffer[:n] {
-				converted := value{integer: -1}
-				switch {
-				case !v.IsNull():
-					converted = valueOf(v)
-				case !nullable:
-					return row, fmt.Errorf("row %d has no value", row)
+				converted, err := c.read(v)
+				if err != nil {
+					return row, fmt.Errorf("row %d %w", row, err)
 				}
 				if err := set(row, converted); err != nil {
 					return row, err
@@ -223,6 +223,26 @@ func readColumn(chunk parquet.ColumnChunk, nullable bool, set func(row int, v va
 			return row, err
 		}
 	}
+}
+
+// read takes a value for what the column holds.
+func (c column) read(v parquet.Value) (value, error) {
+	if !v.IsNull() {
+		read := valueOf(v)
+		if k := v.Kind(); !slices.Contains(c.kinds, parquet.Int32) || k == parquet.Int32 || k == parquet.Int64 {
+			return read, nil
+		}
+		if read.integer = int64(read.float); float64(read.integer) == read.float {
+			return read, nil
+		}
+		if !math.IsNaN(read.float) {
+			return value{}, fmt.Errorf("has %v where a whole number belongs", read.float)
+		}
+	}
+	if !c.nullable {
+		return value{}, errors.New("has no value")
+	}
+	return value{integer: -1}, nil
 }
 
 func valueOf(v parquet.Value) value {
@@ -271,7 +291,11 @@ func (t *Trace) check() error {
 	if len(t.Ops) == 0 {
 		return fmt.Errorf("%w: it has no operations", ErrBadTrace)
 	}
-	return t.oneRankAWorker()
+	if err := t.oneRankAWorker(); err != nil {
+		return err
+	}
+	t.wholeSteps()
+	return nil
 }
 
 func bad(seconds float64) bool { return math.IsNaN(seconds) || math.IsInf(seconds, 0) }

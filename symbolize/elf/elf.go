@@ -182,7 +182,7 @@ func mapELF(file *os.File) (*File, error) {
 		return nil, err
 	}
 	e.origin = origin
-	e.release = func() error { return unix.Munmap(data) }
+	e.release = keep(data)
 	return e, nil
 }
 

@@ -18,6 +18,7 @@
  *				of the main thread's; and after another line ten that end
  *	lives scopes N LIBRARY	scopes called step 1, step 2, …, one in a hundred left open
  *				by a thread that ends
+ *	lives train N LIBRARY	so many steps of an optimizer, as its scopes tell them
  *
  * With LIVES_COUNT set they say now and then how many of these they have made.
  */
@@ -236,7 +237,7 @@ static void *steps(void *argument)
 	return scope;
 }
 
-static int scopes(int n, const char *library)
+static int scopes(int n, const char *library, const char *all)
 {
 	void *torch = dlopen(library, RTLD_NOW);
 	pthread_t thread;
@@ -249,17 +250,17 @@ static int scopes(int n, const char *library)
 	scope_leave = dlsym(torch, "_ZN2at14RecordFunction3endEv");
 	for (int i = 0; i < n; i++) {
 		char text[32], *object = malloc(64);
-		struct text name = { text, snprintf(text, sizeof(text), "step %d", i) };
+		struct text name = { text, all ? snprintf(text, sizeof(text), "%s", all) : snprintf(text, sizeof(text), "step %d", i) };
 		void *scope;
 
-		if (i % 100 == 0 && !pthread_create(&thread, 0, steps, &name)) {
+		if (!all && i % 100 == 0 && !pthread_create(&thread, 0, steps, &name)) {
 			pthread_join(thread, 0);
 		} else {
 			scope_enter(&scope, &name, object);
 			scope_leave((char *)scope + 16);
 		}
 		free(object);
-		usleep(2000);
+		usleep(all ? 20000 : 2000); // steps within the budget are seen one by one
 		count(i, 100);
 	}
 	return 0;
@@ -421,7 +422,9 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "second") && argc > 3)
 		return second(argv[2], argv[3]);
 	if (!strcmp(mode, "scopes") && argc > 3)
-		return scopes(n, argv[3]);
+		return scopes(n, argv[3], 0);
+	if (!strcmp(mode, "train") && argc > 3)
+		return scopes(n, argv[3], "Optimizer.step#SGD.step");
 	if (!strcmp(mode, "shapes"))
 		return shapes(n);
 	fprintf(stderr, "lives: what?\n");

@@ -2,9 +2,10 @@
 # Installs the programs that exports and datasets are read back with, none of which
 # is ours: Perfetto's messages and traceinsight (HTA's successor) from PyPI, speedscope's
 # schema from npm; pyarrow, polars, DuckDB's shell, pyiceberg and Apache
-# Spark from PyPI.
+# Spark from PyPI. Of tables of Iceberg also DuckDB with its extension, which PyPI has, and
+# the Spark that Iceberg's runtime, from Maven Central, is made for.
 #
-#   readers.sh           install them if they are missing (1.2 GB on disk)
+#   readers.sh           install them if they are missing (1.9 GB on disk)
 #   readers.sh --check   exit status 0 if they are there, 1 if not
 #
 # What they depend on is not pinned: they only read what we wrote.
@@ -28,9 +29,16 @@ datasets_done=$datasets/installed-$pyarrow-$polars-$duckdb-$spark
 
 iceberg_done=$datasets/installed-iceberg-$iceberg
 
+# An extension is of one version of DuckDB, and Iceberg's runtime of one of Spark.
+duckdb_iceberg=1.5.5
+spark_iceberg=4.1.4
+iceberg_runtime=org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0
+tables=${EBPFPROF_CACHE:-$HOME/.cache/ebpfprof}/iceberg-readers
+tables_done=$tables/installed-$duckdb_iceberg-$spark_iceberg-${iceberg_runtime##*:}
+
 case ${1-} in
 --check)
-	[ -e "$done" ] && [ -e "$datasets_done" ] && [ -e "$iceberg_done" ]
+	[ -e "$done" ] && [ -e "$datasets_done" ] && [ -e "$iceberg_done" ] && [ -e "$tables_done" ]
 	exit
 	;;
 '') ;;
@@ -40,7 +48,7 @@ case ${1-} in
 	;;
 esac
 
-[ -e "$done" ] && [ -e "$datasets_done" ] && [ -e "$iceberg_done" ] && exit 0
+[ -e "$done" ] && [ -e "$datasets_done" ] && [ -e "$iceberg_done" ] && [ -e "$tables_done" ] && exit 0
 mkdir -p "$(dirname "$home")"
 exec 9>"$home.lock"
 flock 9
@@ -72,6 +80,25 @@ if [ ! -e "$iceberg_done" ]; then
 		echo "readers.sh: pip could not fetch pyiceberg: nothing reads tables of Iceberg in the tests" >&2
 	fi
 fi
+
+install_table_readers() {
+	rm -rf "$tables"
+	/usr/bin/python3 -m venv "$tables"
+	if ! "$tables/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: "duckdb==$duckdb_iceberg" \
+		"duckdb-extension-iceberg==$duckdb_iceberg" "duckdb-extension-avro==$duckdb_iceberg" >"$tables/install.log" 2>&1; then
+		echo "readers.sh: pip could not fetch DuckDB's extension for Iceberg: it reads no tables of it in the tests" >&2
+	fi
+	if command -v java >/dev/null && command -v mvn >/dev/null; then
+		{
+			"$tables/bin/python" -m pip install --quiet --disable-pip-version-check "pyspark==$spark_iceberg" &&
+				mvn -q -B dependency:copy "-Dartifact=$iceberg_runtime" "-DoutputDirectory=$tables/jars"
+		} >>"$tables/install.log" 2>&1 ||
+			echo "readers.sh: pip and Maven could not fetch Spark and Iceberg's runtime: it reads no tables of Iceberg in the tests" >&2
+	fi
+	touch "$tables_done"
+}
+
+[ -e "$tables_done" ] || install_table_readers
 [ -e "$done" ] && exit 0
 rm -rf "$home"
 /usr/bin/python3 -m venv "$home"

@@ -58,3 +58,18 @@ NRT_STATUS nrt_barrier(int32_t vnc, uint32_t rank, uint32_t ranks) { return NRT_
 NRT_STATUS nrt_all_gather(int32_t vnc, uint32_t rank, uint32_t ranks, uint32_t bytes, void *in, void *to) { return NRT_SUCCESS; }
 NRT_STATUS nrta_cc_prepare(void *comm, void *in, void *to, int dtype, int op, int cc, void **context) { return out(context); }
 NRT_STATUS nrta_cc_schedule(void **context, int queue, nrta_error_tracker_t *e, nrta_seq_t *s) { return out(s); }
+NRT_STATUS nrt_cc_global_comm_init(uint32_t vnc, uint32_t rank, uint32_t ranks) { return NRT_SUCCESS; }
+NRT_STATUS nrta_is_completed(nrta_seq_t s, bool *done) { *done = true; return NRT_SUCCESS; }
+NRT_STATUS nrta_get_sequence(uint32_t vnc, int unit, int queue, nrta_seq_t *s) { *s = 77; return NRT_SUCCESS; }
+NRT_STATUS nrta_get_completion_handle(nrta_seq_t s, int *fd) { return s ? NRT_SUCCESS : NRT_INVALID; }
+NRT_STATUS nrt_inspect_begin(void) { return NRT_SUCCESS; }
+NRT_STATUS nrt_inspect_begin_with_options(void *options) { return NRT_SUCCESS; }
+NRT_STATUS nrt_inspect_stop(void) { return NRT_SUCCESS; }
+NRT_STATUS nrt_profile_start(nrt_model_t *model, const char *file) { return NRT_SUCCESS; }
+NRT_STATUS nrt_profile_stop(const char *file) { return NRT_SUCCESS; }
+NRT_STATUS nrt_profile_continuous_start(void *options) { return NRT_SUCCESS; }
+NRT_STATUS nrt_profile_continuous_save(uint32_t vnc, void *options) { return NRT_SUCCESS; }
+NRT_STATUS nrt_profile_continuous_stop(void) { return NRT_SUCCESS; }
+NRT_STATUS nrt_sys_trace_start(void *options) { return NRT_SUCCESS; }
+NRT_STATUS nrt_sys_trace_stop(void) { return NRT_SUCCESS; }
+NRT_STATUS nrt_sys_trace_fetch_events(char **buffer, size_t *written, const void *options) { return NRT_SUCCESS; }

@@ -1,4 +1,4 @@
-/* The part of AWS Neuron's nrt.h and nrt_async.h that the stub has: signatures
+/* The part of AWS Neuron's headers that the stub has: signatures
  * as in aws-neuron-sdk, handles opaque. */
 #ifndef STUB_NRT_H
 #define STUB_NRT_H
@@ -45,5 +45,22 @@ NRT_STATUS nrt_barrier(int32_t vnc, uint32_t rank, uint32_t ranks);
 NRT_STATUS nrt_all_gather(int32_t vnc, uint32_t rank, uint32_t ranks, uint32_t bytes, void *in, void *out);
 NRT_STATUS nrta_cc_prepare(void *comm, void *in, void *out, int dtype, int op, int cc, void **context);
 NRT_STATUS nrta_cc_schedule(void **context, int queue, nrta_error_tracker_t *e, nrta_seq_t *s);
+NRT_STATUS nrt_cc_global_comm_init(uint32_t vnc, uint32_t rank, uint32_t ranks);
+NRT_STATUS nrta_is_completed(nrta_seq_t s, bool *done);
+NRT_STATUS nrta_get_sequence(uint32_t vnc, int unit, int queue, nrta_seq_t *s);
+NRT_STATUS nrta_get_completion_handle(nrta_seq_t s, int *fd);
+
+/* nrt_profile.h, nrt_sys_trace.h */
+NRT_STATUS nrt_inspect_begin(void);
+NRT_STATUS nrt_inspect_begin_with_options(void *options);
+NRT_STATUS nrt_inspect_stop(void);
+NRT_STATUS nrt_profile_start(nrt_model_t *model, const char *file);
+NRT_STATUS nrt_profile_stop(const char *file);
+NRT_STATUS nrt_profile_continuous_start(void *options);
+NRT_STATUS nrt_profile_continuous_save(uint32_t vnc, void *options);
+NRT_STATUS nrt_profile_continuous_stop(void);
+NRT_STATUS nrt_sys_trace_start(void *options);
+NRT_STATUS nrt_sys_trace_stop(void);
+NRT_STATUS nrt_sys_trace_fetch_events(char **buffer, size_t *written, const void *options);
 
 #endif

@@ -99,6 +99,54 @@ static void collectives(void)
 	expect("call nrta_cc_schedule issue");
 	nrt_async_drain_queued_execs(3);
 	expect("call nrt_async_drain_queued_execs sync device_id=3");
+	nrt_cc_global_comm_init(3, 2, 5);
+	expect("call nrt_cc_global_comm_init init device_id=3 rank=2 ranks=5");
+}
+
+static void completions(void)
+{
+	nrta_seq_t sequence;
+	bool done;
+	int fd;
+
+	nrta_is_completed(76, &done);
+	expect("call nrta_is_completed event");
+	nrta_get_sequence(3, 0, 0, &sequence);
+	expect("call nrta_get_sequence event device_id=3");
+	nrta_get_completion_handle(78, &fd);
+	expect("call nrta_get_completion_handle event");
+	nrta_get_completion_handle(0, &fd);
+	expect("call nrta_get_completion_handle event status=error error_code=2");
+}
+
+/* The runtime's own profilers, one after the other. */
+static void profilers(void)
+{
+	char *events;
+	size_t bytes;
+
+	nrt_inspect_begin();
+	expect("call nrt_inspect_begin profile");
+	nrt_inspect_stop();
+	expect("call nrt_inspect_stop profile");
+	nrt_inspect_begin_with_options(NULL);
+	expect("call nrt_inspect_begin_with_options profile");
+	nrt_profile_start(model, "file");
+	expect("call nrt_profile_start profile context=%lu", P(model));
+	nrt_profile_stop("file");
+	expect("call nrt_profile_stop profile");
+	nrt_profile_continuous_start(NULL);
+	expect("call nrt_profile_continuous_start profile");
+	nrt_profile_continuous_save(4, NULL);
+	expect("call nrt_profile_continuous_save profile device_id=4");
+	nrt_profile_continuous_stop();
+	expect("call nrt_profile_continuous_stop profile");
+	nrt_sys_trace_start(NULL);
+	expect("call nrt_sys_trace_start profile");
+	nrt_sys_trace_fetch_events(&events, &bytes, NULL);
+	expect("call nrt_sys_trace_fetch_events profile");
+	nrt_sys_trace_stop();
+	expect("call nrt_sys_trace_stop profile");
 }
 
 static int late(int wait)
@@ -123,6 +171,8 @@ int main(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "all") == 0) {
 		tensors();
 		collectives();
+		completions();
+		profilers();
 	}
 	nrt_register_async_exec_callback(NULL, NULL);
 	expect("call nrt_register_async_exec_callback context");

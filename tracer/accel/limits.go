@@ -32,7 +32,7 @@ func (r *runtime) kept() int {
 		len(r.memory.blocks) + len(r.communicators.known) + len(r.communicators.groups) + len(r.communicators.pending.waiting) + r.communicators.shrunk +
 		len(r.lists.blocks) + len(r.times.streams) + len(r.times.events) + len(r.times.orders) + len(r.inner)
 	for _, line := range r.times.streams {
-		n += len(line.work)
+		n += len(line.work) + len(line.joins)
 	}
 	return n
 }

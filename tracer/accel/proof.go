@@ -30,10 +30,17 @@ type proof struct {
 	last         []int64 // of each stream the span of the last of them
 	streams      int     // of shown, those of streams that are through
 	more         bool    // it may have waited for something else, too
+	blocked      int64   // for how long it was, because of what it waited for
+	dark         []home  // of streams whose work is not all known, before it
+	unsettled    bool    // one of those is what it waited for
 }
 
 func newProof(c *Call) *proof {
-	return &proof{began: c.span.StartNS, ended: end(c.span), epoch: c.r.Epoch}
+	p := &proof{began: c.span.StartNS, ended: end(c.span), epoch: c.r.Epoch, blocked: c.blocked()}
+	if p.blocked > 0 {
+		p.dark = c.times.dark(p.epoch)
+	}
+	return p
 }
 
 // of takes work that is complete if it was submitted before a time.
@@ -68,8 +75,16 @@ type lower struct {
 	home    home
 	open    int    // so much of its work is not known to be complete
 	settled uint32 // the epoch in which it was through, and from when on nothing is missed; 0: none
-	strange bool   // it has something to do that is no work of the device
+	strange int64  // when it was last given what is no work of the device, and is not through; 0: it has none
+	orders  bool   // a default stream: others wait for it, and it for others
 	joins   []join
+}
+
+// pass: the stream is through with what it was given before.
+func (l *timeline) pass(before int64) {
+	if l.strange <= before {
+		l.strange = 0
+	}
 }
 
 func (l *timeline) settle(p *proof) {
@@ -89,7 +104,7 @@ func (l *timeline) join(c *Call, mark eventMark, known bool) {
 	switch {
 	case c.graphs.streams[c.args.value[spec.FieldStream]] != nil: // an edge of the graph
 	case !known || mark.submitted > c.span.StartNS || len(l.joins) >= mostJoins:
-		l.strange = true
+		l.strange = end(c.span)
 	default:
 		l.joins = append(l.joins, join{l.next(), end(c.span), mark})
 	}
@@ -110,6 +125,8 @@ func (t *deviceTimes) joined(line *timeline, behind uint64, began int64, p *proo
 	line.joins = kept
 	for _, j := range through {
 		if other := t.streams[j.mark.stream]; other != nil {
+			// What it did before the recording is not known, and may have been waited for.
+			p.more = p.more || other.settled != p.epoch
 			t.complete(other, j.mark.behind, j.mark.began, p)
 		}
 	}
@@ -144,13 +161,29 @@ type lone struct {
 // idle reports whether a device has nothing to do, as far as the calls say that were seen.
 func (t *deviceTimes) idle(where home, epoch uint32) bool {
 	for _, line := range t.streams {
-		used := line.next() > 0 || line.strange || len(line.joins) > 0
-		elsewhere := line.home.device >= 0 && where.device >= 0 && line.home.device != where.device
-		if used && !elsewhere && (line.settled != epoch || line.open > 0) {
+		used := line.next() > 0 || line.strange != 0 || len(line.joins) > 0
+		if used && !line.place().elsewhere(where) && (line.settled != epoch || line.open > 0) {
 			return false
 		}
 	}
 	return true
+}
+
+// beside is how much other streams of a device have to do, and whether a wait may have been
+// for that, too: where there is a default stream, which waits for what others were given, and
+// they for it.
+func (t *deviceTimes) beside(where home) (n int, ordered bool) {
+	for _, line := range t.streams {
+		if line.place().elsewhere(where) {
+			continue
+		}
+		ordered = ordered || line.orders
+		n += line.open + len(line.joins)
+		if line.strange != 0 {
+			n++
+		}
+	}
+	return n, ordered
 }
 
 // prove draws what follows from what the call has shown.
@@ -161,8 +194,13 @@ func (p *proof) prove(c *Call) {
 	for _, from := range p.last {
 		c.state.rows.Flow(event.Flow{TSNS: p.began, FromSpanID: from, ToSpanID: c.span.ID, Kind: flowWait, Method: methodWait})
 	}
-	if len(p.shown) != 1 || p.more || !p.since() || !p.shown[0].alone || !c.args.Has(spec.FieldDelay) {
+	if p.blocked == 0 {
 		return
 	}
-	p.shown[0].atLeast = max(0, p.ended-p.began-int64(c.args.value[spec.FieldDelay])-waking)
+	if len(p.shown) == 1 && !p.more && p.since() && p.shown[0].alone {
+		if others, ordered := c.times.beside(p.shown[0].home); others == 0 || !ordered {
+			p.shown[0].atLeast = p.blocked
+		}
+	}
+	c.times.busy(c, p)
 }

@@ -2,6 +2,7 @@ package accel
 
 import (
 	"math"
+	"slices"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -20,9 +21,11 @@ type deviceTimes struct {
 	events  map[uint64]eventMark
 	orders  map[uint64]streamOrder // by handle, of streams that may run out of order
 	lone    map[home]lone
-	tick    deviceTick
-	beyond  bool  // calls may return before their work is complete
-	now     int64 // the latest time seen
+	// busyTill is until when waits have told how long a device was at work.
+	busyTill map[home]int64
+	tick     deviceTick
+	beyond   bool  // calls may return before their work is complete
+	now      int64 // the latest time seen
 }
 
 // streamKey tells streams apart. The default streams have a handle that is the
@@ -97,7 +100,7 @@ const (
 )
 
 func newDeviceTimes() deviceTimes {
-	return deviceTimes{streams: map[streamKey]*timeline{}, events: map[uint64]eventMark{}, orders: map[uint64]streamOrder{}, lone: map[home]lone{}}
+	return deviceTimes{streams: map[streamKey]*timeline{}, events: map[uint64]eventMark{}, orders: map[uint64]streamOrder{}, lone: map[home]lone{}, busyTill: map[home]int64{}}
 }
 
 func (c *Call) home() home {
@@ -111,7 +114,8 @@ func (c *Call) home() home {
 	return home{device: -1, tid: c.tid}
 }
 
-// lastDefaultStream: 0 is the default stream, 1 the legacy one, 2 the thread's own.
+// lastDefaultStream: 0 is the default stream, 1 the legacy one, 2 the thread's own, which
+// alone has no order with other streams.
 const lastDefaultStream = 2
 
 func (c *Call) stream() streamKey {
@@ -129,7 +133,7 @@ func (c *Call) stream() streamKey {
 func (t *deviceTimes) line(key streamKey) *timeline {
 	line, ok := t.streams[key]
 	if !ok {
-		line = &timeline{}
+		line = &timeline{lower: lower{orders: key.handle < lastDefaultStream}}
 		t.streams[key] = line
 	}
 	return line
@@ -210,7 +214,7 @@ func (t *deviceTimes) apply(c *Call) {
 		t.told(c)
 	case spec.NoEffect:
 		if c.f.Category == "callback" && c.args.Has(spec.FieldStream) {
-			t.line(c.stream()).strange = true
+			t.line(c.stream()).strange = ended
 		}
 	case spec.WaitsContext, spec.WaitsDevice:
 		p := newProof(c)
@@ -282,12 +286,13 @@ func (t *deviceTimes) everything(where home, p *proof) {
 				p.of(line, w, p.began)
 			}
 		}
-		p.more = p.more || line.strange
+		p.more = p.more || line.strange != 0
 		p.endStream()
 	}
 	for _, line := range t.streams {
 		if line.home == where {
-			line.strange, line.joins = false, nil
+			line.pass(p.began)
+			line.joins = slices.DeleteFunc(line.joins, func(j join) bool { return j.submitted <= p.began })
 			line.settle(p)
 		}
 	}
@@ -303,8 +308,9 @@ func (t *deviceTimes) complete(line *timeline, behind uint64, began int64, p *pr
 		p.of(line, &line.work[i], began)
 	}
 	p.endStream()
-	p.more = p.more || line.strange
-	line.strange = line.strange && behind < line.next()
+	p.more = p.more || line.strange != 0
+	p.unsettled = p.unsettled || line.settled != p.epoch
+	line.pass(began)
 	line.settle(p)
 	t.joined(line, behind, began, p)
 }

@@ -20,18 +20,18 @@ func (g *Governor) Cost(probes int) Cost {
 	a := g.account
 	a.tick(time.Now())
 	own := a.clock.Own
-	exceeded := a.budget > 0 && g.strata.granted && float64(a.spent) > a.budget*float64(own)
 	if a.budget <= 0 || own <= 0 {
 		own = time.Since(g.begun)
 	}
 	own *= time.Duration(max(1, a.processes))
 	seen := g.probes.Hits(indices)
-	c := Cost{Estimated: a.price(seen, own) + a.stalls, Exceeded: exceeded}
+	c := Cost{Estimated: a.price(seen, own) + a.stalls}
 	for _, h := range seen {
 		c.Hits += h.Traps
 	}
 	if own > 0 {
 		c.Share = float64(c.Estimated) / float64(own)
 	}
+	c.Exceeded = a.budget > 0 && g.strata.granted && c.Share > a.budget/budgetShare
 	return c
 }

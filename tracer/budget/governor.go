@@ -103,7 +103,7 @@ func (g *Governor) Step() error {
 	case g.phase == phaseTrial:
 		return g.judgeTrial(now)
 	case g.phase == phaseOn:
-		if err := g.extend(0); err != nil || !now.After(g.until) || g.awaitsStratum() {
+		if err := g.extend(0); err != nil || !now.After(g.until) || g.awaitsStratum() || g.awaitsPass() {
 			return err
 		}
 		return g.end()
@@ -211,7 +211,7 @@ func (g *Governor) judgeTrial(now time.Time) error {
 		return nil
 	}
 	rate := g.rate(m)
-	if g.awaitsStep(m, rate) || g.awaitsStratum() {
+	if g.awaitsStep(m, rate) || g.awaitsStratum() || g.awaitsGap(m, rate) {
 		return nil
 	}
 	if rate > g.account.allowance()*0.8 && !g.account.solvent(rate, m.At.Sub(g.checked.At), m.At) {

@@ -161,6 +161,12 @@ func (a *account) solvent(rate float64, over time.Duration, now time.Time) bool 
 	return a.spent+due+2*stallPerSlice < time.Duration(a.budget*float64(a.clock.Own))
 }
 
+// hasRoom reports whether the whole budget has room for a cost, what the account does not
+// see left aside.
+func (a *account) hasRoom(cost time.Duration) bool {
+	return float64(a.spent+cost) < a.budget/budgetShare*float64(a.clock.Own)
+}
+
 // correct learns how far the estimate of a slice's hits is off, from what the job really
 // lost. One slice is a noisy witness: a share of its word, and not for ever.
 func (a *account) correct(lost, estimate time.Duration) {

@@ -41,6 +41,22 @@ func (s *slicer) awaitsStep(m weights.Mark, rate float64) bool {
 	return s.gauge.Counter.Counting() // it trains, then
 }
 
+// awaitsPass reports whether the present slice has seen one backward pass begin and
+// should go on until the next one does: what lies between the two is a whole step, whatever
+// the slice's own beginning and end do to the steps that they are in.
+func (s *slicer) awaitsPass() bool {
+	whole := s.gauge.Steps.Longest()
+	if whole <= 0 || whole > maxWhole || len(s.probes.Steps()) == 0 {
+		return false
+	}
+	m := s.mark()
+	if m.Steps != s.on.Steps+1 || float64(m.At.Sub(s.on.At)) > 2*(1+stepRoom)*float64(whole) {
+		return false
+	}
+	seen := since(s.before, s.probes.Hits(s.attached))
+	return s.account.price(seen, m.At.Sub(s.on.At)*time.Duration(s.account.busyProcesses())) < wholeCost
+}
+
 // stepsSeen is how many steps the slice had: counted, or else the calls that it
 // recorded of what a step calls once.
 func (s *slice) stepsSeen(probes Probes) uint64 {

@@ -35,17 +35,26 @@ type strata struct {
 	stepAt  time.Time // when the last step was seen to begin
 	first   time.Time // when the first was
 	looked  time.Time
-	learnt  time.Time // when functions were looked for
-	fresh   time.Time // when one was found that is new
-	trained uint64    // most steps that a slice has seen
-	other   time.Time // until when a slice saw something that is no training, behind stepAt
-	gaps    int       // slices that began for what lies between steps
-	again   int       // likewise, for what went on behind such a slice
-	granted bool      // a slice began, or went on, though the budget had no room for it
+	learnt  time.Time     // when functions were looked for
+	fresh   time.Time     // when one was found that is new
+	trained uint64        // most steps that a slice has seen
+	other   time.Time     // until when a slice saw something that is no training, behind stepAt
+	gaps    int           // slices that began for what lies between steps
+	again   int           // likewise, for what went on behind such a slice
+	granted bool          // a slice began, or went on, though the budget had no room for it
+	stalls  int           // slices that began for what lies between steps, and it was a stall of one
+	resumed time.Duration // how long after the step before the next one began, in such a slice
+	between uint64        // the step behind which the present slice began for what lies between steps; 0: it did not
 }
 
-// grantedGaps is for how many times between steps a slice begins out of turn.
-const grantedGaps = 2
+// grantedGaps is for how many times between steps a slice begins out of turn, forgivenStalls
+// how many stalls of a step, which look like that, are not counted; mostStall is how much
+// longer than two steps one is at the most.
+const (
+	grantedGaps    = 2
+	forgivenStalls = 2
+	mostStall      = 60 * time.Millisecond
+)
 
 // What lies between steps may be several things: a job evaluates, and then it ends. So it is
 // looked at again, up to grantedAgain times, when it has gone on for againAfter, or for half
@@ -53,6 +62,11 @@ const grantedGaps = 2
 const (
 	grantedAgain = 4
 	againAfter   = 100 * time.Millisecond
+	// Such a slice goes on until the next step begins, or the job ends, for gapMost or while
+	// its hits have cost the job no more than gapCost, if the budget has room for that: an
+	// evaluation that is over calls nothing more, and no other slice may see that.
+	gapMost = time.Second
+	gapCost = 25 * time.Millisecond
 )
 
 // look notes how many steps there were.
@@ -61,6 +75,9 @@ func (s *strata) look(now time.Time, steps uint64) {
 	if steps > s.steps {
 		if s.first.IsZero() {
 			s.first = now
+		}
+		if s.between > 0 && s.between == s.steps {
+			s.resumed = now.Sub(s.stepAt)
 		}
 		s.stepAt = now
 	}
@@ -94,12 +111,25 @@ func (s *strata) unseen(now time.Time, usual time.Duration) bool {
 	default:
 		s.gaps++
 	}
-	s.granted = true
+	s.granted, s.between = true, s.steps
 	return true
+}
+
+// awaitsGap reports whether the present slice began for what lies between two steps and
+// should see the end of that.
+func (s *slicer) awaitsGap(m weights.Mark, rate float64) bool {
+	length := m.At.Sub(s.on.At)
+	cost := time.Duration(rate * float64(length))
+	return s.strata.between > 0 && s.strata.between == s.strata.steps && length < gapMost && cost < gapCost && s.account.hasRoom(cost)
 }
 
 // close notes what a slice has seen.
 func (s *strata) close(on, off weights.Mark, usual time.Duration) {
+	if s.resumed > 0 && s.resumed < usual*2+mostStall && s.stalls < forgivenStalls && s.gaps > 0 {
+		s.stalls++
+		s.gaps--
+	}
+	s.between, s.resumed = 0, 0
 	if off.Steps > on.Steps {
 		s.trained = max(s.trained, off.Steps-on.Steps-1)
 	}

@@ -73,6 +73,9 @@ var sources = []struct {
 }{
 	{"cpu", "time of each processor", func(s *Sampler) (source, error) { return openCPU(s.options.Files) }},
 	{"pressure", "time that tasks waited for processors, memory, disks", func(s *Sampler) (source, error) { return openPressure(s.options.Files) }},
+	{"frequency", "clocks of processors", func(s *Sampler) (source, error) { return openFrequency(s.options.Files) }},
+	{"thermal", "temperatures, and how long processors were slowed down for heat", func(s *Sampler) (source, error) { return openThermal(s.options.Files) }},
+	{"energy", "energy of processors and memory, by RAPL", func(s *Sampler) (source, error) { return openEnergy(s.options.Files) }},
 	{"memory", "the machine's memory", func(s *Sampler) (source, error) { return openMemory(s.options.Files) }},
 	{"cgroup", "the job's control groups: memory, processor time, throttling", func(s *Sampler) (source, error) { return openCgroup(s.options.Files, &s.job) }},
 	{"disk", "disks", func(s *Sampler) (source, error) { return openDisk(s.options.Files) }},

@@ -307,6 +307,34 @@ func TestNeuronCoresOfBothLayouts(t *testing.T) {
 	})
 }
 
+func TestClocksTemperaturesAndEnergyOfTheHost(t *testing.T) {
+	s, f, clock := open(t)
+	first := s.Read()
+	expect(t, first, "frequency", map[string]string{
+		"cpu0 cpu_clock": "gauge 2.4e+09 hertz/-", "cpu0 cpu_clock_limit": "gauge 3e+09 hertz/-", "cpu0 cpu_clock_max": "gauge 3.5e+09 hertz/-",
+		"cpu4 cpu_clock": "gauge 3.5e+09 hertz/-",
+	})
+	// A zone that says -274 °C has no reading.
+	expect(t, first, "thermal", map[string]string{
+		"thermal_zone0@acpitz temperature": "gauge 27.8 celsius/-", "thermal_zone1@x86_pkg_temp temperature": "gauge 61 celsius/-",
+	})
+	expect(t, first, "energy", nil)
+	f.write(t, "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "5")
+	f.write(t, "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_total_time_ms", "140")
+	f.write(t, "sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_total_time_ms", "300")
+	f.write(t, "sys/class/powercap/intel-rapl:0/energy_uj", "671150") // once around: 328,850 µJ to the end of its range and these
+	f.write(t, "sys/class/powercap/intel-rapl:0:0/energy_uj", "9000000")
+	clock.now += 1e9
+	later := s.Read()
+	expect(t, later, "energy", map[string]string{"package-0 energy": "delta 1 joules/1000000000", "package-0/dram energy": "delta 4 joules/1000000000"})
+	expect(t, later, "thermal", map[string]string{
+		"thermal_zone0@acpitz temperature": "gauge 27.8 celsius/1000000000", "thermal_zone1@x86_pkg_temp temperature": "gauge 61 celsius/1000000000",
+		"cpu0 cpu_throttles": "delta 2 count/1000000000", "cpu0 cpu_throttled": "delta 1e+08 ns/1000000000",
+		"cpu1 cpu_throttles": "delta 0 count/1000000000", "cpu1 cpu_throttled": "delta 0 ns/1000000000",
+		"package-0 cpu_throttles": "delta 0 count/1000000000", "package-0 cpu_throttled": "delta 2e+08 ns/1000000000",
+	})
+}
+
 func TestASourceThatVanishesIsCounted(t *testing.T) {
 	s, f, _ := open(t)
 	s.Read()

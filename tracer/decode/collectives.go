@@ -111,9 +111,18 @@ func (c *Collectives) still(threads []event.StillThread) {
 	c.threads = threads
 	now := c.written
 	now.Threads = threads
+	// A rank that others wait for has nothing open, and how far it has come is asked of its
+	// groups: what was written last may be as old as the job. Calls name groups by place.
+	if groups := c.waits.Communicators(); len(now.Calls) == 0 || sameGroups(now.Communicators, groups) {
+		now.Communicators = groups
+	}
 	if !slices.Equal(c.written.Threads, threads) {
 		c.write(now)
 	}
+}
+
+func sameGroups(a, b []event.Communicator) bool {
+	return slices.EqualFunc(a, b, func(a, b event.Communicator) bool { return a.PID == b.PID && a.Handle == b.Handle })
 }
 
 func (c *Collectives) write(now event.OpenCalls) {

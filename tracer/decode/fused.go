@@ -28,12 +28,39 @@ type fused struct {
 	operators map[string]bool
 	planned   bool // whether a kernel is
 	looked    int
-	unnamed   uint64 // calls
+	unnamed   uint64            // calls
+	triton    map[string]string // what kernels of Triton replace, by their names, as JSON
+}
+
+// mostTriton are the names of kernels that are kept: a model has some hundred.
+const mostTriton = 1 << 12
+
+// launched says of the launch of a kernel that Inductor made Triton generate which operators
+// it replaces, as far as its name tells.
+func (f *fused) launched(s *event.Span) {
+	if s.Call.Category != "launch" || !strings.HasPrefix(s.Call.Name, "triton_") {
+		return
+	}
+	f.look()
+	list, known := f.triton[s.Call.Name]
+	if !known {
+		if operators := generated.Operators(s.Call.Name, f.isOperator); operators != nil {
+			b, _ := json.Marshal(operators)
+			list = string(b)
+		}
+		if len(f.triton) >= mostTriton {
+			clear(f.triton)
+		}
+		f.triton[s.Call.Name] = list
+	}
+	if list != "" {
+		s.MakeDetail().FusedOperators = list
+	}
 }
 
 func newFused(r *rows.Rows, probes *probetable.Table, s *samples, modules *generated.Modules) fused {
 	return fused{
-		names: &r.Names, callers: r.Stacks, read: s.read, probes: probes, modules: modules, operators: map[string]bool{},
+		names: &r.Names, callers: r.Stacks, read: s.read, probes: probes, modules: modules, operators: map[string]bool{}, triton: map[string]string{},
 	}
 }
 
@@ -100,6 +127,7 @@ func (f *fused) look() {
 		return
 	}
 	f.looked = len(planned)
+	clear(f.triton) // there are more operators
 	for _, p := range planned {
 		if p == nil {
 			continue

@@ -117,3 +117,33 @@ func TestAGeneratedModuleIsReadWhenTheStackComes(t *testing.T) {
 		t.Errorf("%d calls without a name are told of, want 1", unnamed)
 	}
 }
+
+// TestALaunchOfTritonTellsTheOperatorsOfItsName: of operators that are probed later, too.
+func TestALaunchOfTritonTellsTheOperatorsOfItsName(t *testing.T) {
+	d, _, index := testDecoder(t)
+	probes := d.calls.probes.All()
+	launch := func(category, name string) string {
+		s := event.Span{Call: &event.Call{Layer: "runtime", Category: category, Name: name}}
+		if d.calls.fused.launched(&s); s.Detail == nil {
+			return ""
+		}
+		return s.Detail.FusedOperators
+	}
+	const kernel = "triton_poi_fused_add_gelu_0"
+	if got := launch("launch", kernel); got != "" {
+		t.Errorf("no operator is known, and it replaces %s", got)
+	}
+	for i, name := range []string{"aten::add", "aten::gelu"} {
+		operator := *probes[index("op")].Planned
+		operator.Call = &event.Call{Layer: "op", Name: name}
+		d.calls.probes.Put(uint32(len(probes)+i), []plan.Probe{operator}, nil)
+	}
+	for range 2 {
+		if got := launch("launch", kernel); got != `["aten::add","aten::gelu"]` {
+			t.Errorf("it replaces %q", got)
+		}
+	}
+	if launch("module", kernel) != "" || launch("launch", "triton_mine") != "" || launch("launch", "scale(float*, int)") != "" {
+		t.Error("what is no launch of a generated kernel replaces operators")
+	}
+}

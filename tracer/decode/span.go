@@ -33,6 +33,9 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 	if len(r.args) > 0 || f.Text != spec.NoText || f.StatusOK {
 		call = c.detail(s, f, r)
 	}
+	if call != nil {
+		c.fused.launched(s)
+	}
 	if probe.Planned.Shapes != nil {
 		c.shapes.give(s, r)
 	}

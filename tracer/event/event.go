@@ -188,6 +188,8 @@ type Detail struct {
 	DeviceTimeLoNS   *int64
 	DeviceTimeHiNS   *int64
 	DeviceTimeMethod string // "" is absent
+	// DeviceBusyLoNS is, of a wait, for how long the device was at work meanwhile, at least.
+	DeviceBusyLoNS *int64
 
 	// LaunchID is, on a row of layer device, the span of the call that launched it.
 	LaunchID *int64

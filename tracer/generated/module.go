@@ -98,7 +98,7 @@ func listed(comment []byte) (operators []string) {
 // them too. known says of which names there is an operator; of several ways to split the
 // one with the fewest is taken. nil where there is none.
 func Operators(kernel string, known func(name string) bool) []string {
-	names, ok := strings.CutPrefix(kernel, "cpp_fused_")
+	names, ok := fusedNames(kernel)
 	if !ok || len(kernel) > maxName {
 		return nil
 	}
@@ -129,6 +129,21 @@ func Operators(kernel string, known func(name string) bool) []string {
 		found[i] = "aten::" + found[i]
 	}
 	return found
+}
+
+// fusedNames is what comes behind cpp_fused_, or behind triton_poi_fused_: Triton's kernels
+// have a word for what they are (poi is pointwise, red a reduction, per a persistent one, …).
+func fusedNames(kernel string) (string, bool) {
+	if names, ok := strings.CutPrefix(kernel, "cpp_fused_"); ok {
+		return names, true
+	}
+	kind, names, ok := strings.Cut(kernel, "_fused_")
+	word, triton := strings.CutPrefix(kind, "triton_")
+	return names, ok && triton && isWord(word)
+}
+
+func isWord(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 func isNumber(s string) bool {

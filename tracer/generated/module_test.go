@@ -109,6 +109,11 @@ func TestANameTellsTheOperators(t *testing.T) {
 		"cpp_fused__log_softmax__log_softmax_backward_data_add_3":                   "_log_softmax _log_softmax_backward_data add",
 		"cpp_fused__unsafe_view_add_native_layer_norm_native_layer_norm_backward_4": "_unsafe_view add native_layer_norm native_layer_norm_backward",
 		"cpp_fused_arange_nll_loss_backward_scalar_tensor_view_0":                   "arange nll_loss_backward scalar_tensor view",
+		"triton_poi_fused_add_gelu_3":                                               "add gelu",
+		"triton_per_fused__log_softmax_0":                                           "_log_softmax",
+		"triton_poi_fused_add_gelu":                                                 "", // of the job's own
+		"triton_fused_add_0":                                                        "",
+		"triton_my_own_fused_add_0":                                                 "",
 		"cpp_fused_log_softmax_0":                                                   "log softmax",
 		"cpp_fused_softmax_log_0":                                                   "", // not in their order
 		"cpp_fused_add_add_0":                                                       "", // twice

@@ -25,7 +25,7 @@ func TestOnlyABudgetWithoutUprobeMultiLeavesOut(t *testing.T) {
 				t.Errorf("%s is recorded in slices", g.Name)
 			}
 		}
-		for _, name := range []string{"cuda", "hip", "level-zero", "neuron", "opencl", "pjrt"} {
+		for _, name := range []string{"cuda", "hip", "level-zero", "neuron", "neuron-execute", "opencl", "pjrt", "pjrt-execute"} {
 			if slices.Contains(s.leftOut, name) {
 				t.Errorf("%+v: the launches of %s are left out", c, name)
 			}

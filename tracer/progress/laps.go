@@ -329,38 +329,3 @@ func (t *Timeline) Passes(own int, at, from, to int64) (times int) {
 	}
 	return times
 }
-
-// Windows are the whole steps within two times, one after the other: each from one place
-// of a step to the same of the next.
-func (t *Timeline) Windows(on, off int64) (windows [][2]int64) {
-	begin := int64(-1)
-	var at position
-	for i := t.firstLap(on); i < len(t.laps) && t.laps[i].from < off; i++ {
-		l := &t.laps[i]
-		if begin >= 0 {
-			if there, was := l.time(at); was && there <= off {
-				windows = append(windows, [2]int64{begin, there})
-				begin = there
-				continue
-			}
-		}
-		switch {
-		case begin < 0 && l.from <= on && l.whole():
-			begin, at = on, l.position(on)
-		case l.whole():
-			begin, at = l.begin, l.position(l.begin)
-		default:
-			begin = -1
-		}
-	}
-	return windows
-}
-
-// WindowOf is in which of the windows a time lies, from 1; 0 in none.
-func WindowOf(windows [][2]int64, at int64) int32 {
-	i := sort.Search(len(windows), func(i int) bool { return windows[i][1] > at })
-	if i < len(windows) && windows[i][0] <= at {
-		return int32(i + 1)
-	}
-	return 0
-}

@@ -27,13 +27,9 @@ type Frame struct {
 // are in. What began before the epochs has no visible end.
 func (s *State) Open(nowNS int64, since Epochs, frames []Frame) event.OpenCalls {
 	open := event.OpenCalls{SeenNS: nowNS}
+	open.Communicators = s.Communicators()
 	places := map[*group]int{}
 	for _, g := range s.groups {
-		open.Communicators = append(open.Communicators, g.Communicator)
-		places[g] = 0
-	}
-	slices.SortFunc(open.Communicators, compareCommunicators)
-	for g := range places {
 		places[g], _ = slices.BinarySearchFunc(open.Communicators, g.Communicator, compareCommunicators)
 	}
 	place := func(g *group) int {
@@ -76,6 +72,16 @@ func (s *State) Open(nowNS int64, since Epochs, frames []Frame) event.OpenCalls 
 		return cmp.Or(cmp.Compare(a.StartNS, b.StartNS), cmp.Compare(a.SpanID, b.SpanID), cmp.Compare(a.Call.Category, b.Call.Category))
 	})
 	return open
+}
+
+// Communicators are the groups of ranks as they are now, those of a process one after
+// the other.
+func (s *State) Communicators() (all []event.Communicator) {
+	for _, g := range s.groups {
+		all = append(all, g.Communicator)
+	}
+	slices.SortFunc(all, compareCommunicators)
+	return all
 }
 
 // describe gives a row what is known of its work.

@@ -27,8 +27,8 @@ const (
 	keepBack  = 3 * time.Second
 	keepYoung = 30 * time.Second
 	keepRows  = 200_000
-	// A slice stands for others if it saw a whole step, or LeastGap of a phase without
-	// steps; else its rows stand for themselves alone.
+	// A slice stands for others if it saw a whole step, each place of it, or LeastGap of a
+	// phase without steps; else its rows stand for themselves alone.
 	leastSteps = 1.0
 	LeastGap   = 10 * time.Millisecond
 	// Where no steps are known, a slice is cut into equal parts: of about pieceTime, or of a
@@ -250,7 +250,7 @@ func (i *interval) saw(t *progress.Timeline, phase string) (n float64, enough bo
 	on, off := i.on.At.UnixNano(), i.off.At.UnixNano()
 	if phase == event.PhaseTraining {
 		n = t.Trained(on, off)
-		return n, n >= leastSteps
+		return n, n >= leastSteps && t.Covers(on, off)
 	}
 	n = float64(t.Spent(phase, on, off))
 	return n, n >= float64(LeastGap)

@@ -230,11 +230,16 @@ func TestWhatWasNotUsedBeforeIsNotCountedBefore(t *testing.T) {
 		i.attached = []uint32{attached[0], late, lateOther}
 	}
 	s.finish(910 + 600)
-	at := s.begin + 1215*ms1 // in the backward pass of step 11
-	if w, other := s.weigh[1](late, simulatedPID, at).Weight, s.weigh[1](attached[0], simulatedPID, at).Weight; math.Abs(w-10./3) > 0.1 || math.Abs(other-20./3) > 0.1 {
-		t.Errorf("a call of the late one stands for %v, one of another for %v, want 10 and 20 thirds", w, other)
+	lates, others := 0.0, 0.0
+	for i := range int64(3) {
+		at := s.begin + (1215+30*i)*ms1 // in the backward passes of steps 11 to 13
+		lates += s.weigh[1](late, simulatedPID, at).Weight
+		others += s.weigh[1](attached[0], simulatedPID, at).Weight
 	}
-	at = s.begin + 550*ms1
+	if math.Abs(lates-10) > 0.1 || math.Abs(others-20) > 0.1 {
+		t.Errorf("the calls of the late one stand for %v, those of another for %v, want 10 and 20", lates, others)
+	}
+	at := s.begin + 550*ms1
 	if w, other := s.weigh[0](lateOther, simulatedPID, at).Weight, s.weigh[0](attached[0], simulatedPID, at).Weight; math.Abs(w-6) > 0.2 || math.Abs(other-9) > 0.2 {
 		t.Errorf("besides, a call of the late one stands for %v, one of another for %v, want 6 and 9", w, other)
 	}

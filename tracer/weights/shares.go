@@ -34,6 +34,7 @@ type phaseShare struct {
 	ratio   float64
 	own     map[uint32]ownStretch // of probes whose stretch begins elsewhere
 	windows [][2]int64
+	whole   [][2]int64 // steps from one mark to the next of the same
 	cuts    []cut
 }
 
@@ -87,11 +88,17 @@ func (p *phaseShare) of(probe uint32, group string) ownStretch {
 }
 
 // ownStretches finds those that begin elsewhere than the others of their group; ratio is
-// what a row stands for from a time on.
-func (x *sharing) ownStretches(s stratum, share *phaseShare, ratio func(from int64) float64) {
+// what a row stands for from a time on. trained is when the first step began: a function that
+// was not known to be called before it, and was when its probe came in, is one of the step's.
+// What precedes that, the step's own slow beginning, is no time of another phase.
+func (x *sharing) ownStretches(s stratum, share *phaseShare, trained int64, ratio func(from int64) float64) {
 	for index, p := range x.out.probes {
 		begin := share.from[p.Group]
-		from := min(x.fromOf(s, &p, begin), max(begin, x.out.on))
+		from := x.fromOf(s, &p, begin)
+		if s.phase != event.PhaseTraining && p.UnusedUntil > 0 && p.UnusedUntil < trained && trained <= p.FirstIn {
+			from = max(from, trained)
+		}
+		from = min(from, max(begin, x.out.on))
 		if from == begin {
 			continue
 		}
@@ -103,7 +110,9 @@ func (x *sharing) ownStretches(s stratum, share *phaseShare, ratio func(from int
 }
 
 // passes is how often the process came past a place in its step in the stretch, over how
-// often it did in the slice.
+// often it did in the slice. Where that saw whole steps their rows stand for the stretch,
+// and what it saw of others stands for itself: which places those have between two marks
+// is known only about, and counted once too often or too seldom they would be half a step.
 func (p *phaseShare) passes(t *progress.Timeline, lap int, at, from int64, probe uint32, s *shares) float64 {
 	seen := t.Passes(lap, at, min(at, s.on), max(at+1, s.off))
 	if seen == 0 {
@@ -114,6 +123,12 @@ func (p *phaseShare) passes(t *progress.Timeline, lap int, at, from int64, probe
 		if c := &p.cuts[i]; c.probes[probe] {
 			all -= t.Passes(lap, at, c.on, c.off)
 		}
+	}
+	if whole := len(p.whole); whole > 0 {
+		if progress.WindowOf(p.whole, at) == 0 {
+			return 1
+		}
+		return max(1, float64(all-max(0, seen-whole))/float64(whole))
 	}
 	return max(1, float64(all)/float64(seen))
 }

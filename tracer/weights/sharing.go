@@ -102,7 +102,7 @@ func (x *sharing) phase(s stratum, p *processShare) string {
 	row := event.Slice{PID: s.pid, BeginNS: out.on, EndNS: out.off, FromNS: from, ToNS: to, Phase: s.phase, Unit: event.UnitSteps, Recorded: n}
 	share := &phaseShare{from: map[string]int64{}, ids: map[string]int64{}, to: to, cuts: x.cuts(s, t, from, to)}
 	if s.phase == event.PhaseTraining {
-		share.windows = t.Windows(out.on, out.off)
+		share.windows, share.whole = t.Windows(out.on, out.off), t.Marked(out.on, out.off)
 		if len(share.windows) == 0 && n >= leastSteps {
 			share.windows = [][2]int64{{out.on, out.off}}
 		}
@@ -130,7 +130,7 @@ func (x *sharing) phase(s stratum, p *processShare) string {
 		share.ids[group] = row.ID
 		out.slices = append(out.slices, row)
 	}
-	x.ownStretches(s, share, func(from int64) float64 { return float64(l.spent(s, t, from, to)) / n })
+	x.ownStretches(s, share, t.Began(), func(from int64) float64 { return float64(l.spent(s, t, from, to)) / n })
 	p.phases = append(p.phases, namedShare{s.phase, share})
 	l.upTo[s], l.last[s] = to, out.on
 	delete(l.past, s)
@@ -205,7 +205,7 @@ func (x *sharing) unknown(pid int32, p *processShare) string {
 		share.ids[group] = row.ID
 		out.slices = append(out.slices, row)
 	}
-	x.ownStretches(s, share, func(from int64) float64 {
+	x.ownStretches(s, share, math.MaxInt64, func(from int64) float64 {
 		recorded, represented := l.gauge.amounts(j, basis, l.history.markAt(from), l.history.markAt(to))
 		return represented / recorded
 	})

@@ -3,6 +3,7 @@ package calls
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,8 +35,10 @@ const (
 // readsResult are the times of reads.
 type readsResult struct {
 	bare  figure.Spread // ns a read with nothing attached
+	bytes float64       // a row of io, on disk
 	costs []*readCost
 	files []readFile
+	rows  []event.IO // of a file
 }
 
 // readCost is what a read takes longer under one recording, ns, by round.
@@ -77,8 +80,9 @@ func (r *Results) MeasureReads() error {
 			return err
 		}
 	}
+	result.bytes, err = bytesOfRows(result.rows)
 	r.reads = result
-	return nil
+	return err
 }
 
 // startReads starts the job that reads at real-time priority: where others want its core, it
@@ -210,9 +214,39 @@ func (r *readsResult) load(program, path string) error {
 		f.job += turn / readTurns
 	}
 	f.recorded = float64(ns) / float64(f.calls)
+	r.rows = sink.rows
 	setup.Say("  %s: %.0f ns recorded, %.0f by the job", f.system, f.recorded, f.job)
 	r.files = append(r.files, f)
 	return nil
+}
+
+// bytesOfRows is how many bytes a row takes on disk in a recording of hours: so many like
+// some that were recorded, a second apart, with other figures.
+func bytesOfRows(like []event.IO) (float64, error) {
+	if len(like) == 0 {
+		return 0, errors.New("no read has a row")
+	}
+	to, err := recording.NewScratch()
+	if err != nil {
+		return 0, err
+	}
+	defer to.Remove()
+	const count = 100_000
+	random := rand.New(rand.NewPCG(1, 2))
+	rows := make([]event.IO, 0, count)
+	for i := range count {
+		row := like[i%len(like)]
+		later := int64(i/len(like))*int64(time.Second) + random.Int64N(int64(time.Millisecond))
+		row.TSNS, row.EndNS = row.TSNS+later, row.EndNS+later
+		row.Calls += random.Int64N(1 + row.Calls/4)
+		row.Bytes += random.Int64N(1 + row.Bytes/4)
+		row.DurationNS += random.Int64N(1 + row.DurationNS/4)
+		rows = append(rows, row)
+	}
+	if err := errors.Join(to.IO(rows), to.Close()); err != nil {
+		return 0, err
+	}
+	return float64(recording.TableBytes(filepath.Join(to.Dir, "dataset", "io"))) / count, nil
 }
 
 func (r *Results) ReadTargets(p *figure.Page) {
@@ -239,8 +273,8 @@ func (r *Results) ReadsAndWrites(p *figure.Page) {
 		e := figure.EstimateOf(c.more)
 		p.Row(c.name, fmt.Sprintf("%+.0f (%+.0f … %+.0f)", e.Median, e.Low, e.High))
 	}
-	p.Line("\nA row of `io` is a thread, an operation and a mount, at most each second and each step: %d bytes in the ring, whatever the number of calls; with `--paths` also each file, and %d bytes for its path whenever it was not among the thread's last 15. `--no-io` leaves it out.\n",
-		unsafe.Sizeof(bpf.SampleIoRecord{}), unsafe.Sizeof(bpf.SampleIoPathRecord{}))
+	p.Line("\nA row of `io` is a thread, an operation and a mount, at most each second and each step: %d bytes in the ring and %.1f on disk (of 100,000 like those of the loader below), whatever the number of calls; with `--paths` also each file, and %d bytes for its path whenever it was not among the thread's last 15. `--no-io` leaves it out.\n",
+		unsafe.Sizeof(bpf.SampleIoRecord{}), r.reads.bytes, unsafe.Sizeof(bpf.SampleIoPathRecord{}))
 	p.Line("A loader that reads a file of 64 MiB in pieces of 1 MiB from the page cache, at real-time priority, and takes the time before and after each read itself:\n")
 	p.Table("file system", "reads", "recorded", "bytes recorded", "µs a read by the job", "recorded, µs")
 	for _, f := range r.reads.files {

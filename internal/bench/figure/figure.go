@@ -46,6 +46,33 @@ func EstimateOf(values []float64) Estimate {
 	return Estimate{Median(values), medians[len(medians)*25/1000], medians[len(medians)*975/1000]}
 }
 
+// RatioOf is the ratio of two means and the bootstrap's 95 % interval.
+func RatioOf(over, under []float64) Estimate {
+	mean := func(values []float64) (sum float64) {
+		for _, v := range values {
+			sum += v / float64(len(values))
+		}
+		return sum
+	}
+	if len(over) == 0 || len(under) == 0 {
+		return Estimate{math.NaN(), math.NaN(), math.NaN()}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	drawn := func(values []float64) []float64 {
+		sample := make([]float64, len(values))
+		for i := range sample {
+			sample[i] = values[random.IntN(len(values))]
+		}
+		return sample
+	}
+	var ratios []float64
+	for range 2000 {
+		ratios = append(ratios, mean(drawn(over))/mean(drawn(under)))
+	}
+	slices.Sort(ratios)
+	return Estimate{mean(over) / mean(under), ratios[len(ratios)*25/1000], ratios[len(ratios)*975/1000]}
+}
+
 // Reach is how far from zero the interval goes: what an A/A pair has, a
 // difference must exceed to mean something.
 func (e Estimate) Reach() float64 { return max(math.Abs(e.Low), math.Abs(e.High)) }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/bench/setup"
@@ -25,18 +26,30 @@ var probedFiles = regexp.MustCompile(`/(libtorch_cpu|libtorch_python|libc10)\.so
 
 // StartWithTwin starts a job and its twin on the same cores, as taskset counts them.
 func StartWithTwin(cores string, python setup.Interpreter, script string, options ...string) (*Job, error) {
-	j, err := StartOn(cores, python, script, options...)
+	return startWithTwin(nil, nil, cores, python, script, options...)
+}
+
+// StartNamedWithTwin does that for who finds jobs by itself: by their environments it is
+// told that the one is job name, and the other is not.
+func StartNamedWithTwin(name string, cores string, python setup.Interpreter, script string, options ...string) (*Job, error) {
+	called := func(name string) []string { return []string{"env", "TORCHELASTIC_RUN_ID=" + name} }
+	return startWithTwin(called(name), called("twin-of-"+name), cores, python, script, options...)
+}
+
+// startWithTwin has other commands start the two.
+func startWithTwin(job, twin []string, cores string, python setup.Interpreter, script string, options ...string) (*Job, error) {
+	j, err := startBy(job, cores, python, script, options...)
 	if err != nil {
 		return nil, err
 	}
-	if j.twin, err = j.startTwin(cores, python, script, options...); err != nil {
+	if j.twin, err = j.startTwin(twin, cores, python, script, options...); err != nil {
 		j.Kill()
 		return nil, fmt.Errorf("starting the job's twin: %w", err)
 	}
 	return j, nil
 }
 
-func (j *Job) startTwin(cores string, python setup.Interpreter, script string, options ...string) (*Job, error) {
+func (j *Job) startTwin(by []string, cores string, python setup.Interpreter, script string, options ...string) (*Job, error) {
 	dir, err := os.MkdirTemp("", "ebpfprof-bench-twin-")
 	if err != nil {
 		return nil, err
@@ -48,7 +61,7 @@ func (j *Job) startTwin(cores string, python setup.Interpreter, script string, o
 	}
 	inPlace := strings.Join(append(binds, `exec "$@"`), " && ")
 	private := []string{"unshare", "--mount", "--propagation", "private", "sh", "-c", inPlace, "twin"}
-	twin, err := startBy(private, cores, python, script, options...)
+	twin, err := startBy(slices.Concat(private, by), cores, python, script, options...)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err

@@ -40,7 +40,11 @@ func ProbeWith(options tracer.Options) (*Probed, error) {
 }
 
 // End closes the dataset and reports how many bytes a span takes in it.
-func (p *Probed) End() float64 {
+func (p *Probed) End() float64 { return p.EndWith("span") }
+
+// EndWith closes the dataset and reports how many bytes of some tables there are for each
+// call that was recorded.
+func (p *Probed) EndWith(tables ...string) float64 {
 	if p.ended {
 		return 0
 	}
@@ -48,7 +52,10 @@ func (p *Probed) End() float64 {
 	counts, _ := p.Counts()
 	p.Trial.Close()
 	p.sink.Dataset.Close()
-	bytes := TableBytes(filepath.Join(p.sink.Dir, "dataset", "span"))
+	bytes := int64(0)
+	for _, table := range tables {
+		bytes += TableBytes(filepath.Join(p.sink.Dir, "dataset", table))
+	}
 	p.sink.Remove()
 	return float64(bytes) / float64(max(1, counts.Records))
 }

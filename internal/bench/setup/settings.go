@@ -24,6 +24,9 @@ type Settings struct {
 
 func (s *Settings) Wanted(part string) bool { return len(s.Only) == 0 || slices.Contains(s.Only, part) }
 
+// Named is Wanted by its name.
+func (s *Settings) Named(part string) bool { return slices.Contains(s.Only, part) }
+
 // Interpreter is a Python with a PyTorch.
 type Interpreter struct{ Name, Path string }
 

@@ -2,6 +2,7 @@ package training
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/bench/figure"
 	"github.com/ebpfprof/ebpfprof/internal/bench/paired"
@@ -11,22 +12,25 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 )
 
-// What two parts of a recording cost that can be left out: the shapes of operators'
-// arguments, and how long allocations took.
+// What the parts of a recording cost that can be left out: the line behind an operator, the
+// shapes of its arguments, and how long allocations took.
 
 const (
+	linesOnly     = "`--budget off --probe op --no-shapes`, the line behind each"
 	memoryOnly    = "`--budget off --probe memory`"
 	withoutTimes  = "`--budget off --probe memory --exclude symbol=alloc_cpu`: no durations"
 	shapedOfStep  = 208.0 / 313 // the operators of mlp.py's step that are in the table of shapes
 	mostShapes    = 0.4         // µs
 	priceText     = `The worst case again, by parts, each in turn with nothing. Of its 313 operators a step 208 have shapes; a CPU tensor's storage is allocated and freed without a budget. Compared is the CPU time of a step, which other work on the machine lengthens less than the step.`
 	minPricedRuns = 5
+	noWait        = 24 * time.Hour // Python's lines come with stacks; no wait is as long
 )
 
-// pricesResult is one interpreter's; the bytes are of a row of span, on disk.
+// pricesResult is one interpreter's; the bytes are of a row on disk: of a span, with shapes,
+// without, and with its line and the table of stacks; and of an event of memory.
 type pricesResult struct {
 	paired.Result
-	shaped, shapeless float64
+	shaped, shapeless, lined, allocated, untimed float64
 }
 
 func (r *Results) MeasurePrices(s setup.Settings, python setup.Interpreter) error {
@@ -35,30 +39,32 @@ func (r *Results) MeasurePrices(s setup.Settings, python setup.Interpreter) erro
 		return err
 	}
 	defer j.Kill()
-	var trials []*recording.Probed
-	open := func(probe, exclude string, shapes bool) (*recording.Probed, error) {
-		only, err := filter.New(probe, exclude)
-		if err != nil {
-			return nil, err
-		}
-		t, err := recording.ProbeWith(tracer.Options{PIDs: []int{j.Pid}, Filter: only, Level: tracer.LevelWindow, Follow: true, NoShapes: !shapes})
-		if err == nil {
-			trials = append(trials, t)
-		}
-		return t, err
-	}
+	result := pricesResult{}
+	var ends []func()
 	treatments := []paired.Treatment{paired.Nothing(s.Window)}
 	for _, part := range []struct {
 		name, probe, exclude string
-		shapes               bool
+		with                 tracer.Options
+		bytes                *float64
+		tables               []string
 	}{
-		{paired.OperatorsOnly, "op", "", true}, {paired.WithoutShapes, "op", "", false}, {memoryOnly, "memory", "", false}, {withoutTimes, "memory", "symbol=alloc_cpu", false},
+		{paired.OperatorsOnly, "op", "", tracer.Options{}, &result.shaped, []string{"span"}},
+		{paired.WithoutShapes, "op", "", tracer.Options{NoShapes: true}, &result.shapeless, []string{"span"}},
+		{linesOnly, "op", "", tracer.Options{NoShapes: true, OffCPU: noWait}, &result.lined, []string{"span", "stack"}},
+		{memoryOnly, "memory", "", tracer.Options{}, &result.allocated, []string{"memory"}},
+		{withoutTimes, "memory", "symbol=alloc_cpu", tracer.Options{}, &result.untimed, []string{"memory"}},
 	} {
-		t, err := open(part.probe, part.exclude, part.shapes)
+		options := part.with
+		options.PIDs, options.Level, options.Follow = []int{j.Pid}, tracer.LevelWindow, true
+		if options.Filter, err = filter.New(part.probe, part.exclude); err != nil {
+			return err
+		}
+		t, err := recording.ProbeWith(options)
 		if err != nil {
 			return err
 		}
 		defer t.End()
+		ends = append(ends, func() { *part.bytes = t.EndWith(part.tables...) })
 		treatments = append(treatments, paired.Trial(part.name, s.Window, t))
 	}
 	s.Rounds = max(minPricedRuns, s.Rounds)
@@ -67,7 +73,9 @@ func (r *Results) MeasurePrices(s setup.Settings, python setup.Interpreter) erro
 	if err != nil {
 		return err
 	}
-	result := pricesResult{shaped: trials[0].End(), shapeless: trials[1].End()}
+	for _, end := range ends {
+		end()
+	}
 	all, err := j.Stop()
 	if err != nil {
 		return err
@@ -82,6 +90,13 @@ func (r *Results) MeasurePrices(s setup.Settings, python setup.Interpreter) erro
 func shapesPrice(m paired.Result) float64 {
 	with, without := paired.Find(m, paired.OperatorsOnly), paired.Find(m, paired.WithoutShapes)
 	return (with.CpuDifference.Median/with.Calls - without.CpuDifference.Median/without.Calls) / 1e3 / shapedOfStep
+}
+
+// linePrice is what the line behind each operator adds to one, µs: that of the outermost of a
+// thread is walked or found again, the others inherit it.
+func linePrice(m paired.Result) float64 {
+	with, without := paired.Find(m, linesOnly), paired.Find(m, paired.WithoutShapes)
+	return (with.CpuDifference.Median/with.Calls - without.CpuDifference.Median/without.Calls) / 1e3
 }
 
 // timesPrice is what its duration adds to an allocation, µs. Of the calls that are counted
@@ -106,7 +121,7 @@ func (r *Results) PricesOfParts(p *figure.Page) {
 	if len(r.prices) == 0 {
 		return
 	}
-	p.Line("## Shapes, and the time of allocations\n\n%s\n", priceText)
+	p.Line("## The price of each part\n\n%s\n", priceText)
 	p.Table("PyTorch", "with", "step, ms", "CPU time a step, µs more (95 %)", "calls a step")
 	for _, m := range r.prices {
 		for _, c := range m.Comparisons {
@@ -118,10 +133,18 @@ func (r *Results) PricesOfParts(p *figure.Page) {
 		}
 	}
 	p.Line("")
+	p.Table("PyTorch", "part", "left out by", "µs more a call", "bytes a row on disk")
 	for _, m := range r.prices {
-		allocations := paired.Find(m.Result, withoutTimes)
-		p.Line("- PyTorch %s: shapes add %.2f µs to an operator that has them, and %.1f bytes to a row on disk (%.1f instead of %.1f). An allocation or a free takes %.2f µs, and the duration of an allocation another %.2f µs.",
-			m.Python.Name, shapesPrice(m.Result), m.shaped-m.shapeless, m.shaped, m.shapeless, allocations.CpuDifference.Median/allocations.Calls/1e3, timesPrice(m.Result))
+		operators, allocations := paired.Find(m.Result, paired.WithoutShapes), paired.Find(m.Result, withoutTimes)
+		each := func(c *paired.Comparison) float64 { return c.CpuDifference.Median / c.Calls / 1e3 }
+		row := func(part, leaves string, cost, bytes float64) {
+			p.Row(m.Python.Name, part, leaves, fmt.Sprintf("%.2f", cost), fmt.Sprintf("%.1f", bytes))
+		}
+		row("an operator, by itself", "`--exclude op`", each(operators), m.shapeless)
+		row("its shapes, if it has them; bytes over all operators", "`--no-shapes`", shapesPrice(m.Result), m.shaped-m.shapeless)
+		row("its Python line, over all operators; bytes with the table of stacks", "`--off-cpu-threshold 0 --frequency 0`", linePrice(m.Result), m.lined-m.shapeless)
+		row("an allocation or a free, by itself", "`--exclude memory`", each(allocations), m.untimed)
+		row("how long an allocation took; bytes over all events", "`--exclude symbol=alloc_cpu`", timesPrice(m.Result), m.allocated-m.untimed)
 	}
-	p.Line("")
+	p.Line("\nA generated kernel of `torch.compile` is a row like an operator's, and priced like one. Reads and writes are below.\n")
 }

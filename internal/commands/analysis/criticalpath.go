@@ -26,15 +26,15 @@ func CriticalPathCommand() *urfave.Command {
 		Usage:       "show what kept a step from ending earlier",
 		ArgsUsage:   "DATASET",
 		Description: criticalPathDescription,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			&urfave.IntFlag{Name: "step", Value: -1, Usage: "the training step `N`, counted from 0", DefaultText: "median"},
 			&urfave.StringFlag{Name: "annotation", Usage: "of the scope that has `NAME` in its name, instead of a step; of an empty one, of the whole recording"},
 			&urfave.IntFlag{Name: "instance", Usage: "the `N`-th such scope in order of time, counted from 0"},
 			&urfave.IntFlag{Name: "rank", Usage: "of `RANK` alone, without the others that it waits for"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
-		},
+		}, answer.WindowFlags()...),
 		Action: func(c *urfave.Context) error {
-			return withSteps(c, func(db *dataset.DB, threads []timeline.Thread) error {
+			return withStepsOf(c, answer.RestrictWindow, func(db *dataset.DB, threads []timeline.Thread) error {
 				// The flag may stand behind the dataset, where only withSteps finds it.
 				if c.IsSet("step") && c.Int("step") < 0 {
 					return cli.Usagef("--step %d: steps count from 0", c.Int("step"))

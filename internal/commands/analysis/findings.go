@@ -28,14 +28,15 @@ func FindingsCommand() *urfave.Command {
 		Usage:       "say what to change and what it would bring",
 		ArgsUsage:   "DATASET",
 		Description: findingsDescription,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "thresholds", Usage: "override thresholds by those of a YAML `FILE`"},
 			&urfave.BoolFlag{Name: "save", Usage: "keep them as table finding of the dataset"},
 			&urfave.BoolFlag{Name: "evidence", Usage: "run each finding's query and show its rows"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
-		},
+			answer.RankFlag(),
+		}, answer.WindowFlags()...),
 		Action: func(c *urfave.Context) error {
-			return withSteps(c, func(db *dataset.DB, threads []timeline.Thread) error { return runFindings(c, db, threads) })
+			return withStepsOf(c, answer.RestrictWindow, func(db *dataset.DB, threads []timeline.Thread) error { return runFindings(c, db, threads) })
 		},
 	}
 }
@@ -44,6 +45,9 @@ func runFindings(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) e
 	if c.Bool("json") && c.Bool("evidence") {
 		return cli.Usagef("one of --json and --evidence: the JSON has the queries")
 	}
+	if c.Bool("save") && (db.Part() != (dataset.Part{}) || c.IsSet("rank")) {
+		return cli.Usagef("--save keeps the findings of the whole recording: leave --rank, --from and --to out")
+	}
 	thresholds := findings.DefaultThresholds()
 	if path := c.String("thresholds"); path != "" {
 		var err error
@@ -51,7 +55,13 @@ func runFindings(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) e
 			return cli.Failed(err)
 		}
 	}
-	result, err := findings.Run(c.Context, db, threads, thresholds)
+	of := threads
+	if c.IsSet("rank") {
+		if of = timeline.OfRank(threads, c.Int("rank")); len(of) == 0 {
+			return fmt.Errorf("no steps of rank %d were found: ebpfprof steps says which there are", c.Int("rank"))
+		}
+	}
+	result, err := findings.RunOf(c.Context, db, threads, of, thresholds)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package analysis
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,16 +33,12 @@ func ReportCommand() *urfave.Command {
 		Usage:       "say what limits the job of a dataset",
 		ArgsUsage:   "DATASET",
 		Description: reportDescription,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "format", Value: "text", Usage: strings.Join(report.Formats(), ", ")},
 			&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` (default: standard output)"},
 			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` largest of each table; 0 is all (JSON: always all)"},
-			&urfave.IntFlag{Name: "rank", Usage: "only the process of `RANK`"},
-			&urfave.IntFlag{Name: "step", Usage: "only the period of the training step `N`, counted from 0"},
-			&urfave.Float64Flag{Name: "from", Usage: "only what begins after `MS` milliseconds of the recording"},
-			&urfave.Float64Flag{Name: "to", Usage: "only what begins before `MS` milliseconds of the recording"},
-		},
+		}, answer.PartFlags()...),
 		Action: runReport,
 	}
 }
@@ -57,15 +52,11 @@ func runReport(c *urfave.Context) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case c.Int("top") < 0:
+	if c.Int("top") < 0 {
 		return cli.Usagef("--top %d: give a positive number, or 0 for all", c.Int("top"))
-	case c.IsSet("step") && (c.IsSet("from") || c.IsSet("to")):
-		return cli.Mistaken(errors.New("--step is a stretch of its own: leave --from and --to out"))
-	case c.IsSet("step") && c.Int("step") < 0:
-		return cli.Usagef("--step %d: steps count from 0", c.Int("step"))
-	case c.IsSet("from") && c.IsSet("to") && c.Float64("from") >= c.Float64("to"):
-		return cli.Mistaken(errors.New("--from is not before --to"))
+	}
+	if err := answer.CheckPart(c); err != nil {
+		return err
 	}
 	db, err := answer.Open(c, path)
 	if err != nil {

@@ -3,6 +3,7 @@ package analysis
 import (
 	urfave "github.com/urfave/cli/v2"
 
+	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/commands/answer"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
@@ -23,12 +24,16 @@ func StepsCommand() *urfave.Command {
 		Usage:       "find the steps of a recording: how many, how long, which were slow",
 		ArgsUsage:   "DATASET",
 		Description: stepsDescription,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			&urfave.BoolFlag{Name: "save", Usage: "keep them as table step of the dataset"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
-		},
+			answer.RankFlag(),
+		}, answer.WindowFlags()...),
 		Action: func(c *urfave.Context) error {
 			return withSteps(c, func(db *dataset.DB, threads []timeline.Thread) error {
+				if c.Bool("save") && db.Part() != (dataset.Part{}) {
+					return cli.Usagef("--save keeps the steps of the whole recording: leave --rank, --from and --to out")
+				}
 				if c.Bool("save") {
 					if err := timeline.Save(db.Root(), threads); err != nil {
 						return err
@@ -44,9 +49,17 @@ func StepsCommand() *urfave.Command {
 	}
 }
 
-// withSteps opens the command's dataset, finds its steps and hands both on.
+// withSteps opens the command's dataset, finds the steps in the part of it that the flags choose
+// and hands both on.
 func withSteps(c *urfave.Context, then func(*dataset.DB, []timeline.Thread) error) error {
+	return withStepsOf(c, answer.Restrict, then)
+}
+
+func withStepsOf(c *urfave.Context, restrict func(*urfave.Context, *dataset.DB) error, then func(*dataset.DB, []timeline.Thread) error) error {
 	return answer.Ask(c, func(db *dataset.DB) error {
+		if err := restrict(c, db); err != nil {
+			return err
+		}
 		threads, err := timeline.Steps(c.Context, db)
 		if err != nil {
 			return err

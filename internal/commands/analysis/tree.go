@@ -32,7 +32,7 @@ func TreeCommand() *urfave.Command {
 		Usage:       "show who called whom, and what it took",
 		ArgsUsage:   "DATASET",
 		Description: treeDescription,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "metric", Usage: strings.Join(calltree.Names(), ", ") + " (default: the first of them that there is)"},
 			&urfave.BoolFlag{Name: "bottom-up", Usage: "what took it first, its callers below"},
 			&urfave.Float64Flag{Name: "min", Value: 1, Usage: "leave out what has less than `PERCENT` of the whole"},
@@ -40,7 +40,7 @@ func TreeCommand() *urfave.Command {
 			&urfave.BoolFlag{Name: "native", Usage: "show native frames too"},
 			&urfave.BoolFlag{Name: "save", Usage: "keep the tree, top down, as table context_node of the dataset"},
 			&urfave.BoolFlag{Name: "json", Usage: "write all nodes as JSON"},
-		},
+		}, answer.PartFlags()...),
 		Action: func(c *urfave.Context) error {
 			return answer.Ask(c, func(db *dataset.DB) error { return runTree(c, db) })
 		},
@@ -55,6 +55,12 @@ func runTree(c *urfave.Context, db *dataset.DB) error {
 	metric := c.String("metric")
 	if metric != "" && !slices.Contains(calltree.Names(), metric) {
 		return cli.Usagef("unknown metric %q: one of %s", metric, strings.Join(calltree.Names(), ", "))
+	}
+	if c.Bool("save") && (c.IsSet("rank") || c.IsSet("step") || c.IsSet("from") || c.IsSet("to")) {
+		return cli.Usagef("--save keeps the tree of the whole recording: leave --rank, --step, --from and --to out")
+	}
+	if err := answer.Restrict(c, db); err != nil {
+		return err
 	}
 	checks, err := lint.Run(c.Context, db)
 	if err != nil {
@@ -88,7 +94,11 @@ func runTree(c *urfave.Context, db *dataset.DB) error {
 			fmt.Fprintln(c.App.Writer, checks.Sentence())
 		}
 		if said := checks.Estimated(); said != "" && slices.Contains(weighted, metric) {
-			fmt.Fprintf(c.App.Writer, "%s (query --example estimates: how far off they may be)\n", said)
+			far := "query --example estimates: how far off they may be"
+			if tree.Sliced() {
+				far = "± % says how far off a row may be, at 95 %; ? is not known"
+			}
+			fmt.Fprintf(c.App.Writer, "%s (%s)\n", said, far)
 		}
 		if metric == "host_ns" { // of calls that probes saw; the others have no probes in them
 			threads, err := timeline.Steps(c.Context, db)

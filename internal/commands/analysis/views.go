@@ -37,13 +37,12 @@ func ViewsCommand() *urfave.Command {
 		Usage:       "show breakdown, idle causes, overlap, queues, launches and regions of a dataset",
 		ArgsUsage:   "DATASET",
 		Description: viewsDescription,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "view", Usage: strings.Join(views.Names(), ", "), DefaultText: "all"},
 			&urfave.StringFlag{Name: "compare", Usage: "only the regions with one of `NAMES` (at most three, comma separated) in theirs"},
-			&urfave.IntFlag{Name: "rank", Usage: "only the process of `RANK`"},
 			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show `N` rows of each; 0 is all (JSON: always all)"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
-		},
+		}, answer.PartFlags()...),
 		Action: func(c *urfave.Context) error {
 			return withSteps(c, func(db *dataset.DB, threads []timeline.Thread) error { return runViews(c, db, threads) })
 		},

@@ -38,15 +38,14 @@ func ExportCommand() *urfave.Command {
 		Usage:       "write a dataset for other tools: Perfetto, torch.profiler's readers, pprof, speedscope",
 		ArgsUsage:   "DATASET",
 		Description: exportDescription,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "format", Value: export.Formats()[0], Usage: strings.Join(exportFormats(), ", ")},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`; - is standard output"},
 			&urfave.StringFlag{Name: "group-by", Usage: "what to add up: " + strings.Join(export.Groups(), ", ")},
 			&urfave.StringFlag{Name: "max-size", Usage: "leave out what makes it larger than `SIZE` (500MB), and say how much"},
-			&urfave.IntFlag{Name: "rank", Usage: "only the process of `RANK`"},
 			memory.VizAt(),
 			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
-		},
+		}, answer.PartFlags()...),
 		Action: runExport,
 	}
 }
@@ -69,6 +68,9 @@ func runExport(c *urfave.Context) error {
 		return cli.Mistaken(errors.New("where to? -o FILE, or -o - for standard output"))
 	}
 	if format == memoryViz {
+		if c.IsSet("rank") || c.IsSet("step") || c.IsSet("from") || c.IsSet("to") {
+			return cli.Usagef("--rank, --step, --from and --to do not go with --format %s: it has all memory from the begin on", memoryViz)
+		}
 		return memory.ExportViz(c, path)
 	}
 	if c.IsSet("at") {
@@ -93,6 +95,9 @@ func runExport(c *urfave.Context) error {
 		return err
 	}
 	defer db.Close()
+	if err := answer.Restrict(c, db); err != nil {
+		return cli.Failed(fmt.Errorf("exporting %s: %w", path, err))
+	}
 	line := answer.NewProgress(c)
 	options.Progress = func(part float64) { line.Say("writing: %d %%", int(100*part)) }
 	var result *export.Result

@@ -24,10 +24,10 @@ func SearchCommand() *urfave.Command {
 		Usage:       "find a text in a dataset",
 		ArgsUsage:   "DATASET TEXT",
 		Description: searchDescription,
-		Flags: []urfave.Flag{
+		Flags: append([]urfave.Flag{
 			&urfave.IntFlag{Name: "top", Value: 30, Usage: "show `N` hits; 0 is all (JSON: at most 1000)"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
-		},
+		}, answer.PartFlags()...),
 		Action: runSearch,
 	}
 }
@@ -45,6 +45,9 @@ func runSearch(c *urfave.Context) error {
 		return err
 	}
 	defer db.Close()
+	if err := answer.Restrict(c, db); err != nil {
+		return cli.Failed(err)
+	}
 	hits, err := search.Run(c.Context, db, arguments[1])
 	if err != nil {
 		return cli.Failed(err)

@@ -3,12 +3,14 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/commands/answer"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/evidence"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/flightrecorder"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
 )
@@ -17,10 +19,12 @@ const hangDescription = `Says which ranks of a job wait in which collective of t
 rank has not come to it: of a recording that has ended, or of one that goes on (what is open is written within 2 s).
 Recordings of several nodes are taken together. Where ranks stand still their stacks are said, native and Python, and of
 a job that hung before the recording began, that it waits in a collective.
+Of a store it says what agents have found by themselves when ranks of theirs were blocked, of all nodes together.
 
    sudo ebpfprof attach --pid 4001 --pid 4002 -o rec &
    ebpfprof fleet hang rec
    ebpfprof fleet hang node1/rec node2/rec
+   ebpfprof fleet hang /shared/patterns --job llama
    ebpfprof fleet hang rec --json | jq '.groups[].missing'
    ebpfprof fleet hang rec --dump dumps && python3 -m torch.distributed.flight_recorder.fr_trace dumps`
 
@@ -28,11 +32,13 @@ func hangCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "hang",
 		Usage:       "say which rank is missing in the collective that the others wait in",
-		ArgsUsage:   "DATASET…",
+		ArgsUsage:   "DATASET… | STORE",
 		Description: hangDescription,
 		Flags: []urfave.Flag{
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 			&urfave.StringFlag{Name: "dump", Usage: "also write what each rank did as a dump of PyTorch's flight recorder into `DIRECTORY`"},
+			&urfave.StringFlag{Name: "job", Usage: "of a store: the job's `NAME`", DefaultText: "the one that was blocked last"},
+			&urfave.DurationFlag{Name: "since", Value: 24 * time.Hour, Usage: "of a store: how much `TIME` before now"},
 		},
 		OnUsageError: func(_ *urfave.Context, err error, _ bool) error { return cli.Mistaken(err) },
 		Action:       runHang,
@@ -49,6 +55,12 @@ func runHang(c *urfave.Context) error {
 	case len(arguments) > 1 && c.String("dump") != "":
 		return cli.Mistaken(errors.New("--dump writes the ranks of one dataset: ask it of each into the same directory"))
 	}
+	if len(arguments) == 1 && isStore(arguments[0]) {
+		return runStoredHang(c, arguments[0])
+	}
+	if c.IsSet("job") || c.IsSet("since") {
+		return cli.Mistaken(errors.New("--job and --since are of a store"))
+	}
 	var dbs []*dataset.DB
 	for _, path := range arguments {
 		db, err := answer.Open(c, path)
@@ -58,13 +70,13 @@ func runHang(c *urfave.Context) error {
 		defer db.Close()
 		dbs = append(dbs, db)
 	}
-	report, err := hang.Analyse(c.Context, dbs...)
+	report, err := evidence.Analyse(c.Context, dbs...)
 	if err != nil {
 		return cli.Failed(err)
 	}
 	var dumps *flightrecorder.Written
 	if directory := c.String("dump"); directory != "" {
-		if dumps, err = flightrecorder.Write(c.Context, dbs[0], directory); err != nil {
+		if dumps, err = evidence.Dump(c.Context, dbs[0], directory); err != nil {
 			return cli.Failed(err)
 		}
 	}

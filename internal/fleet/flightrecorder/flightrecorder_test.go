@@ -18,7 +18,7 @@ func dumpOf(t *testing.T, rank int, numbers ...int64) *rankDump {
 	t.Helper()
 	r := &rankDump{rank: rank, pid: int64(100 + rank), host: "n\xff1", groups: []group{{communicator: 9, name: "0", description: "default_pg", ranks: []int{0, 1, 2}, known: true}}}
 	for i, n := range numbers {
-		e := entry{group: &r.groups[0], number: n, name: "gloo::allgather", dtype: "long int", created: 1000 + n, frames: []frame{{"step", "/j/train.py", 7}}}
+		e := entry{group: &r.groups[0], number: n, name: "gloo::allgather", dtype: "long int", created: 1000 + n, frames: []Frame{{"step", "/j/train.py", 7}}}
 		if !e.shaped(present(5), 3) {
 			t.Fatal("allgather is not known")
 		}

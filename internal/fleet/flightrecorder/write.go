@@ -62,8 +62,13 @@ func (r *rankDump) dump(p *pickle.Writer) {
 	p.Int(r.pid)
 	p.Text("left_out")
 	p.Int(int64(r.leftOut))
-	p.Text("lost_rows")
-	p.Int(r.lost)
+	if r.lost != nil {
+		p.Text("lost_rows")
+		p.Int(r.lost.Rows)
+		p.Text("last_lost_ns")
+		p.Int(r.lost.LastNS)
+		pairs(p, "last_lost", text(r.lost.Last))
+	}
 	p.EndDict()
 	p.EndDict()
 }
@@ -147,7 +152,7 @@ func (w *Written) WriteText(to io.Writer) error {
 		text += fmt.Sprintf("%d are not in there: of kinds or groups that its reader does not know, or from before all ranks were recorded\n", w.LeftOut)
 	}
 	if len(w.Missing) > 0 {
-		text += fmt.Sprintf("no process of this dataset is rank %s: fr_trace takes that with --allow-incomplete-ranks\n", strings.Trim(fmt.Sprint(w.Missing), "[]"))
+		text += fmt.Sprintf("no process of this recording is rank %s: fr_trace takes that with --allow-incomplete-ranks\n", strings.Trim(fmt.Sprint(w.Missing), "[]"))
 	}
 	_, err := io.WriteString(to, text)
 	return err

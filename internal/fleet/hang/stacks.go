@@ -37,7 +37,7 @@ func writeStacks(b *strings.Builder, of ...[]standing) {
 	for _, s := range slices.Concat(of...) {
 		for i := range s.threads {
 			t := &s.threads[i]
-			if !t.Main && !t.runsPython() || len(t.Frames) == 0 {
+			if !t.Main && !t.RunsPython() || len(t.Frames) == 0 {
 				continue
 			}
 			key := s.what + "\x00" + t.Syscall + "\x00" + fmt.Sprint(t.Main, t.Frames)

@@ -3,6 +3,7 @@ package hang
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/printable"
@@ -14,26 +15,59 @@ func (r *Report) WriteText(w io.Writer) error {
 	if len(r.Groups) == 0 && r.Unseen == nil {
 		b.WriteString("nothing waits: no collective of torch.distributed was open when the dataset was written last\n")
 	}
+	r.write(&b)
+	_, err := io.WriteString(w, printable.Lines(b.String()))
+	return err
+}
+
+func (r *Report) write(b *strings.Builder) {
+	on := r.hosts()
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		name := g.Name
 		if name == "" {
 			name = "of all ranks"
 		}
-		fmt.Fprintf(&b, "group %s, %d ranks: %s\n", name, g.Ranks, g.sentence())
+		fmt.Fprintf(b, "group %s, %d ranks: %s\n", name, g.Ranks, g.sentence())
 		for _, m := range g.Missing {
-			fmt.Fprintf(&b, "  missing  rank %-4d %s\n", m.Rank, m.missing())
+			fmt.Fprintf(b, "  missing  rank %-4d %s%s\n", m.Rank, on(m.Host), m.missing())
 		}
 		for _, m := range g.Waiting {
-			fmt.Fprintf(&b, "  waits    rank %-4d pid %-8d %s  %s\n", m.Rank, *m.PID, m.Collective, m.Place)
+			fmt.Fprintf(b, "  waits    rank %-4d %spid %-8d %s  %s\n", m.Rank, on(m.Host), *m.PID, m.Collective, m.Place)
 		}
-		writeStacks(&b, stood(g.Missing, "missing"), stood(g.Waiting, "waits"))
+		writeStacks(b, stood(g.Missing, "missing"), stood(g.Waiting, "waits"))
 	}
 	if r.Unseen != nil {
-		r.Unseen.write(&b)
+		r.Unseen.write(b, on)
 	}
-	_, err := io.WriteString(w, printable.Lines(b.String()))
-	return err
+}
+
+// hosts names the host of a rank, where they are of several.
+func (r *Report) hosts() func(host string) string {
+	var first string
+	several := false
+	see := func(host string) {
+		if first == "" {
+			first = host
+		}
+		several = several || host != "" && host != first
+	}
+	for i := range r.Groups {
+		for _, rank := range slices.Concat(r.Groups[i].Missing, r.Groups[i].Waiting) {
+			see(rank.Host)
+		}
+	}
+	if r.Unseen != nil {
+		for _, p := range slices.Concat(r.Unseen.Others, r.Unseen.Waiting) {
+			see(p.Host)
+		}
+	}
+	return func(host string) string {
+		if !several || host == "" {
+			return ""
+		}
+		return printable.Short(host) + "  "
+	}
 }
 
 // Sentences are the verdicts on what has waited for at least so many seconds.
@@ -57,18 +91,14 @@ func (g *Group) sentence() string {
 		return what + "; the ranks have asked for different collectives under this number"
 	case len(g.Missing) == 0:
 		return what + "; every rank has come: they wait for the network, or for a rank that has stopped in it"
-	case len(g.Missing) == 1 && g.Missing[0].Stopped != "":
-		return fmt.Sprintf("%s; rank %d is %s", what, g.Missing[0].Rank, g.Missing[0].Stopped)
-	case len(g.Missing) == 1:
-		return fmt.Sprintf("%s; rank %d has not come", what, g.Missing[0].Rank)
 	}
-	return fmt.Sprintf("%s; %d ranks have not come", what, len(g.Missing))
+	return what + "; " + g.absence()
 }
 
 func (r *Rank) missing() string {
 	switch {
 	case r.PID == nil:
-		return "not in this recording"
+		return "in no recording given"
 	case r.Ended:
 		return fmt.Sprintf("pid %-8d its process has ended", *r.PID)
 	}

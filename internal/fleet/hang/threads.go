@@ -1,15 +1,11 @@
 package hang
 
 import (
-	"context"
-	"database/sql"
-	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/usercode"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -25,7 +21,8 @@ type Thread struct {
 	Frames  []Frame  `json:"frames"`          // the innermost first
 	Whole   bool     `json:"whole"`           // the walk reached the thread's start
 
-	stack int64
+	// Stack tells one stack from another; 0 is not known.
+	Stack int64 `json:"-"`
 }
 
 // Frame is a frame of Python, of native code, or an operator.
@@ -37,53 +34,35 @@ type Frame struct {
 	Module   string `json:"module,omitempty"`
 }
 
-// mostFrames of a thread are reported, from the innermost on.
-const mostFrames = 64
+// MostFrames of a thread are reported, from the innermost on.
+const MostFrames = 64
 
-var threadsQuery = fmt.Sprintf(`SELECT t.pid, t.tid, coalesce(n.name, ''), coalesce(t.syscall, ''), (t.seen_ns - t.since_ns) / 1e9,
-	coalesce(t.state, ''), coalesce(t.stack_id, 0), coalesce(s.status, '') = 'complete', CAST(to_json(list_transform(s.frames[1:%d],
-	lambda f: {kind: f.kind, "function": coalesce(f."function", ''), file: coalesce(f.file, ''), line: coalesce(f.line, 0), module: coalesce(f.module, '')})) AS VARCHAR)
-FROM still_thread t LEFT JOIN (SELECT pid, tid, any_value(name) AS name FROM thread GROUP BY ALL) n USING (pid, tid)
-LEFT JOIN (SELECT stack_id, any_value(frames) AS frames, any_value(status) AS status FROM stack
-	WHERE stack_id IN (SELECT stack_id FROM still_thread) GROUP BY stack_id) s USING (stack_id)
-ORDER BY t.pid, t.tid <> t.pid, t.tid`, mostFrames)
-
-// readThreads reads where the threads of each process stood, those with one stack
-// together, the main thread first.
-func readThreads(ctx context.Context, db *dataset.DB) (map[int64][]Thread, error) {
-	threads := map[int64][]Thread{}
-	err := each(ctx, db, threadsQuery, func(rows *sql.Rows) error {
-		var pid, tid int64
-		var t Thread
-		var still sql.NullFloat64
-		var frames sql.NullString
-		if err := rows.Scan(&pid, &tid, &t.Name, &t.Syscall, &still, &t.State, &t.stack, &t.Whole, &frames); err != nil {
-			return err
-		}
-		if frames.Valid { // else its stack is not on disk yet
-			if err := json.Unmarshal([]byte(frames.String), &t.Frames); err != nil {
-				return err
-			}
-		}
-		t.Main = tid == pid
-		if still.Valid {
-			t.Still = &still.Float64
-		}
+// Together joins threads of one process that stand alike: the main one is told of alone,
+// and first.
+func Together(all []Thread) (threads []Thread) {
+	for _, t := range all {
 		same := func(o Thread) bool {
-			return !t.Main && !o.Main && o.stack == t.stack && o.Syscall == t.Syscall && o.State == t.State && (o.Still == nil) == (t.Still == nil)
+			return !t.Main && !o.Main && o.Stack == t.Stack && o.Syscall == t.Syscall && o.State == t.State && (o.Still == nil) == (t.Still == nil)
 		}
-		if at := slices.IndexFunc(threads[pid], same); at >= 0 {
-			o := &threads[pid][at]
-			if o.TIDs = append(o.TIDs, tid); t.Still != nil {
+		if at := slices.IndexFunc(threads, same); at >= 0 {
+			o := &threads[at]
+			if o.TIDs = append(o.TIDs, t.TIDs...); t.Still != nil {
 				*o.Still = min(*o.Still, *t.Still)
 			}
-			return nil
+			continue
 		}
-		t.TIDs = []int64{tid}
-		threads[pid] = append(threads[pid], t)
-		return nil
+		threads = append(threads, t)
+	}
+	slices.SortStableFunc(threads, func(a, b Thread) int {
+		switch {
+		case a.Main == b.Main:
+			return 0
+		case a.Main:
+			return -1
+		}
+		return 1
 	})
-	return threads, err
+	return threads
 }
 
 // stillFor reports whether a thread has stood still for so long, in seconds.
@@ -109,9 +88,9 @@ func haltOf(threads []Thread) string {
 	return threads[0].halt()
 }
 
-// collective is what a thread waits in, as its stack says: the outermost function of
+// Collective is what a thread waits in, as its stack says: the outermost function of
 // torch.distributed, else the outermost native one of its libraries; "" where it is in none.
-func (t *Thread) collective() string {
+func (t *Thread) Collective() string {
 	native := ""
 	for _, f := range slices.Backward(t.Frames) {
 		switch {
@@ -125,15 +104,18 @@ func (t *Thread) collective() string {
 	return native
 }
 
-// runsPython reports whether the thread has Python frames.
-func (t *Thread) runsPython() bool {
+// RunsPython reports whether the thread has Python frames.
+func (t *Thread) RunsPython() bool {
 	return slices.ContainsFunc(t.Frames, func(f Frame) bool { return f.Kind == "python" })
 }
 
 // place is the innermost line of the job's own code, else of Python.
-func (t *Thread) place() string {
+func (t *Thread) place() string { return Place(t.Frames) }
+
+// Place is the innermost line of the job's own code in a stack, else of Python; "" without any.
+func Place(frames []Frame) string {
 	first := ""
-	for _, f := range t.Frames {
+	for _, f := range frames {
 		if f.Kind != "python" {
 			continue
 		}

@@ -1,8 +1,6 @@
 package hang
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,10 +35,8 @@ type Process struct {
 // come, in seconds: as long as the recorder makes sure of, less what its clock may be off.
 const leastStill = 1.9
 
-const processesQuery = `SELECT pid, max(rank) FROM process WHERE ended_ns IS NULL AND framework IS NOT NULL GROUP BY pid ORDER BY max(rank) NULLS LAST, pid`
-
 // unseen finds the processes that wait in collectives of which a recording has seen nothing.
-func (r *recording) unseen(ctx context.Context, number int, to *Report) error {
+func (r *Recording) unseen(number int, to *Report) {
 	said := map[int64]bool{}
 	for i := range to.Groups {
 		for _, known := range slices.Concat(to.Groups[i].Waiting, to.Groups[i].Missing) {
@@ -52,20 +48,11 @@ func (r *recording) unseen(ctx context.Context, number int, to *Report) error {
 	if to.Unseen == nil {
 		to.Unseen = &Unseen{Waiting: []Process{}, Others: []Process{}}
 	}
-	return each(ctx, r.db, processesQuery, func(rows *sql.Rows) error {
-		p := Process{Host: r.host}
-		var rank sql.NullInt64
-		if err := rows.Scan(&p.PID, &rank); err != nil {
-			return err
+	for _, known := range r.Processes {
+		if threads := r.Threads[known.PID]; !said[known.PID] && len(threads) > 0 {
+			to.Unseen.add(Process{Host: r.Host, PID: known.PID, Rank: known.Rank, Threads: threads})
 		}
-		if rank.Valid {
-			p.Rank = &rank.Int64
-		}
-		if p.Threads = r.threads[p.PID]; !said[p.PID] && len(p.Threads) > 0 {
-			to.Unseen.add(p)
-		}
-		return nil
-	})
+	}
 }
 
 // add judges a process by its threads: the main one and those that run Python, as others
@@ -75,10 +62,10 @@ func (u *Unseen) add(p Process) {
 	p.Stopped = haltOf(p.Threads)
 	for i := range p.Threads {
 		t := &p.Threads[i]
-		if p.Stopped != "" || !t.Main && !t.runsPython() {
+		if p.Stopped != "" || !t.Main && !t.RunsPython() {
 			continue
 		}
-		if name := t.collective(); name != "" && t.stillFor(leastStill) {
+		if name := t.Collective(); name != "" && t.stillFor(leastStill) {
 			p.Collective, p.Seconds, p.Place = name, *t.Still, t.place()
 			u.Different = u.Different || slices.ContainsFunc(u.Waiting, func(q Process) bool { return differ(p.Collective, q.Collective) })
 			u.Waiting = append(u.Waiting, p)
@@ -145,7 +132,7 @@ func (p *Process) name() string {
 	return fmt.Sprintf("rank %d", *p.Rank)
 }
 
-func (u *Unseen) write(b *strings.Builder) {
+func (u *Unseen) write(b *strings.Builder, on func(host string) string) {
 	fmt.Fprintf(b, "not seen: %s\n", u.sentence())
 	var all []standing
 	for _, p := range u.Others {
@@ -155,11 +142,11 @@ func (u *Unseen) write(b *strings.Builder) {
 		} else if p.Seconds > 0 {
 			state = fmt.Sprintf("still for %.1f s", p.Seconds)
 		}
-		fmt.Fprintf(b, "  in none  %-9s pid %-8d %s  %s\n", p.name(), p.PID, state, p.Place)
+		fmt.Fprintf(b, "  in none  %-9s %spid %-8d %s  %s\n", p.name(), on(p.Host), p.PID, state, p.Place)
 		all = append(all, standing{"in none", p.name(), p.Threads})
 	}
 	for _, p := range u.Waiting {
-		fmt.Fprintf(b, "  waits    %-9s pid %-8d %s  still for %.1f s  %s\n", p.name(), p.PID, p.Collective, p.Seconds, p.Place)
+		fmt.Fprintf(b, "  waits    %-9s %spid %-8d %s  still for %.1f s  %s\n", p.name(), on(p.Host), p.PID, p.Collective, p.Seconds, p.Place)
 		all = append(all, standing{"waits", p.name(), p.Threads})
 	}
 	writeStacks(b, all)
@@ -202,5 +189,5 @@ func (g *Group) byStacks() {
 
 // inCollective reports whether the main thread, or one that runs Python, is in one.
 func (r Rank) inCollective() bool {
-	return slices.ContainsFunc(r.Threads, func(t Thread) bool { return (t.Main || t.runsPython()) && t.collective() != "" })
+	return slices.ContainsFunc(r.Threads, func(t Thread) bool { return (t.Main || t.RunsPython()) && t.Collective() != "" })
 }

@@ -117,8 +117,8 @@ func TestAStoppedRankIsNotWaiting(t *testing.T) {
 	if got := u.sentence(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	ranks := []known{at(10, 0, 7, "gloo::allreduce"), at(11, 1, 7, "gloo::allreduce"), at(12, 2, 7, "gloo::allreduce")}
-	g, _ := judge(ranks, func(*known) (open, bool) { return open{number: 7, seconds: 2, name: "gloo::allreduce"}, true })
+	ranks := []Member{at(10, 0, 7, "gloo::allreduce"), at(11, 1, 7, "gloo::allreduce"), at(12, 2, 7, "gloo::allreduce")}
+	g, _ := judge(ranks, func(*Member) (Wait, bool) { return Wait{Number: 7, Seconds: 2, Collective: "gloo::allreduce"}, true })
 	for i, state := range []string{"sleeping", "traced", "sleeping"} {
 		g.Waiting[i].Threads, g.Waiting[i].Stopped = in(state), haltOf(in(state))
 	}

@@ -25,16 +25,24 @@ const (
 // of rank 1's work above 20 ms is tokenize's.
 func job(t *testing.T, minutes int64, length func(n int64) float64) *dataset.DB {
 	t.Helper()
+	return restarted(t, minutes, length, minutes)
+}
+
+// restarted is job, whose ranks are other processes on another host from a minute on.
+func restarted(t *testing.T, minutes int64, length func(n int64) float64, again int64) *dataset.DB {
+	t.Helper()
 	root := t.TempDir()
 	s, err := store.NewDirectory(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for rank := range int32(2) {
-		var b store.Batch
-		b.Session, b.Job, b.Host = "s", "llama", "a"
+		runs := [2]store.Batch{{Session: "s", Job: "llama", Host: "a"}, {Session: "again", Job: "llama", Host: "b"}}
 		for n := range minutes {
-			period := length(n)
+			period, b, pid := length(n), &runs[0], 100+rank
+			if n >= again {
+				b, pid = &runs[1], 900+rank
+			}
 			if period == 0 {
 				continue
 			}
@@ -42,7 +50,7 @@ func job(t *testing.T, minutes int64, length func(n int64) float64) *dataset.DB 
 			if rank == 1 {
 				own = period - 10
 			}
-			p := pattern.Pattern{Host: "a", PID: 100 + rank, Rank: rank, BeginNS: at, EndNS: at + minute, ObservedNS: minute, Coverage: 1, Basis: pattern.Sampled, Resource: "cpu"}
+			p := pattern.Pattern{Host: b.Host, PID: pid, Rank: rank, BeginNS: at, EndNS: at + minute, ObservedNS: minute, Coverage: 1, Basis: pattern.Sampled, Resource: "cpu"}
 			work, slow := p, p
 			work.Function, work.Class, work.Name, work.Beta = 1, pattern.Compute, "aten::mm", 20/period
 			slow.Function, slow.Class, slow.Name, slow.File, slow.Line, slow.Beta = 2, pattern.Python, "tokenize (tok.py)", "/a/tok.py", 7, (own-20)/period
@@ -54,8 +62,10 @@ func job(t *testing.T, minutes int64, length func(n int64) float64) *dataset.DB 
 				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n*100 + k, BeginNS: at + k*minute/100, PeriodNS: int64(period * 1e6), WaitNS: int64((period - own) * 1e6), LoadNS: -1})
 			}
 		}
-		if _, err := store.Send(t.Context(), s, b); err != nil {
-			t.Fatal(err)
+		for _, b := range runs {
+			if _, err := store.Send(t.Context(), s, b); err != nil && !errors.Is(err, store.ErrNothing) {
+				t.Fatal(err)
+			}
 		}
 	}
 	db, err := dataset.Open(filepath.Join(root, store.Version))
@@ -107,6 +117,24 @@ func TestAJobThatBecameSlowerIsComparedWithItsBest(t *testing.T) {
 	for _, want := range []string{r.Sentence, "tttttttttt", "nnnnnnnnnn", "* ", "aten::mm"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+// A job that has begun again is the same one, as long as it keeps its name: its ranks are
+// other processes then, perhaps on other hosts.
+func TestAJobThatHasBegunAgainIsComparedWithItself(t *testing.T) {
+	want, err := Compare(t.Context(), job(t, 60, slower(50, 12)), tenMinutes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []int64{50, 55} { // the run before, and one of which both are in what is compared
+		r, err := Compare(t.Context(), restarted(t, 60, slower(50, 12), again), tenMinutes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Sentence != want.Sentence || r.ChangePercent != want.ChangePercent || len(r.Workers) != 2 || !r.Workers[0].Significant {
+			t.Errorf("again at minute %d: %s\n%+v\nwant %s", again, r.Sentence, r.Workers, want.Sentence)
 		}
 	}
 }

@@ -14,8 +14,12 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// mostThreads is how many threads with anchors are followed.
-const mostThreads = 256
+// mostThreads is how many threads with anchors are followed; idle is after how long without
+// one a thread makes room for another: it may have ended long ago.
+const (
+	mostThreads = 256
+	idle        = int64(10 * 60 * 1e9)
+)
 
 // Steps implements event.Sink. Calls come from one goroutine.
 type Steps struct {
@@ -32,6 +36,8 @@ type Steps struct {
 	// sliced is since when anchors of some group are recorded in slices.
 	sliced int64
 	groups []string // which those are
+	// waiting is since when each process has waited for its peers or stood still, of those that do.
+	waiting map[int32]int64
 }
 
 // Degradation is a trigger and whose it is.
@@ -60,6 +66,7 @@ type wait struct {
 const (
 	late      = int64(2e9)
 	mostWaits = 100_000
+	stepless  = int64(10e9) // how long the waits of a thread without steps are kept
 )
 
 // loop is one thread's.
@@ -72,6 +79,7 @@ type loop struct {
 	loading  int64 // ns, of the step that runs
 	loads    bool  // a call of the loader was seen
 	number   int64
+	last     int64 // the end of its last anchor
 }
 
 // New makes one.
@@ -127,6 +135,10 @@ func (s *Steps) Warning(w event.Warning) error {
 	return nil
 }
 
+// Wait tells since when processes have waited for their peers or stood still, of those that
+// do; it is an Evidence's Standing.
+func (s *Steps) Wait(since map[int32]int64) { s.waiting = since }
+
 // exit remembers which collective a process has left last.
 func (s *Steps) exit(span *event.Span) {
 	c := span.Call
@@ -144,6 +156,9 @@ func (s *Steps) anchor(span *event.Span, class steps.Class) {
 	l := s.threads[id]
 	if l == nil {
 		if len(s.threads) >= mostThreads {
+			s.makeRoom(span.StartNS)
+		}
+		if len(s.threads) >= mostThreads {
 			s.ignored++
 			return
 		}
@@ -154,6 +169,7 @@ func (s *Steps) anchor(span *event.Span, class steps.Class) {
 		l.loads = true
 	}
 	end := span.StartNS + span.DurationNS
+	l.last = max(l.last, end)
 	if l.fresh {
 		if l.begin > 0 {
 			l.end(s, id, span.StartNS)
@@ -167,6 +183,15 @@ func (s *Steps) anchor(span *event.Span, class steps.Class) {
 	complete := l.detector.Push(steps.Anchor{Class: class, Name: span.Call.Name, Begin: span.StartNS, End: end})
 	l.fresh = complete
 	l.watch.Anchor(end, complete)
+}
+
+// makeRoom forgets the threads that have made no anchor for a while.
+func (s *Steps) makeRoom(now int64) {
+	for id, l := range s.threads {
+		if l.last < now-idle {
+			delete(s.threads, id)
+		}
+	}
 }
 
 // end tells of the step before the one that begins now.
@@ -202,7 +227,7 @@ func (s *Steps) rank(pid int32) int32 {
 // Check looks for workers that hang, at a time of the events' clock.
 func (s *Steps) Check(nowNS int64) {
 	for id, l := range s.threads {
-		if t := l.watch.Check(nowNS); t != nil {
+		if t := l.watch.Check(nowNS, s.waiting[id.pid]); t != nil {
 			s.triggers = append(s.triggers, Degradation{*t, id.pid, s.rank(id.pid)})
 		}
 	}
@@ -233,6 +258,24 @@ func (s *Steps) Now() (slow, hanging int64) {
 	return slow, hanging
 }
 
+// Paced is whether the mean of some thread's steps is known, by which it would be blocked.
+func (s *Steps) Paced() bool {
+	for _, l := range s.threads {
+		if _, ok := l.watch.MeanNS(); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// LastNS is the last anchor of any thread, 0 before the first.
+func (s *Steps) LastNS() (last int64) {
+	for _, l := range s.threads {
+		last = max(last, l.watch.LastNS())
+	}
+	return last
+}
+
 // Ignored is how many anchors and waits a limit has turned away.
 func (s *Steps) Ignored() int64 { return s.ignored }
 
@@ -254,17 +297,35 @@ func (s *Steps) Take(all bool) (steps []pattern.Step, triggers []Degradation) {
 		steps = append(steps, e.Step)
 	}
 	s.ended = slices.Clone(s.ended[first:])
-	oldest := s.newest
-	for _, l := range s.threads {
+	s.forget()
+	return steps, triggers
+}
+
+// forget drops the waits that no step of their thread can have any more.
+func (s *Steps) forget() {
+	oldest := map[thread]int64{}
+	for id, l := range s.threads {
 		if l.begin > 0 {
-			oldest = min(oldest, l.begin)
+			oldest[id] = l.begin
 		}
 	}
 	for _, e := range s.ended {
-		oldest = min(oldest, e.BeginNS)
+		id := thread{e.PID, e.tid}
+		if begin, ok := oldest[id]; !ok || e.BeginNS < begin {
+			oldest[id] = e.BeginNS
+		}
 	}
-	s.waits = slices.DeleteFunc(s.waits, func(w wait) bool { return w.lastNS < oldest })
-	return steps, triggers
+	latest := s.newest
+	for _, w := range s.waits {
+		latest = max(latest, w.lastNS)
+	}
+	s.waits = slices.DeleteFunc(s.waits, func(w wait) bool {
+		begin, ok := oldest[thread{w.pid, w.tid}]
+		if !ok {
+			begin = latest - stepless
+		}
+		return w.lastNS < begin
+	})
 }
 
 // settle adds the waits to the steps that they were in.

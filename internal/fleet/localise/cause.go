@@ -71,9 +71,9 @@ func cause(f *Finding) Cause {
 		return Cause{Name: "PCIe, NUMA placement or pageable memory", Class: "hardware"}
 	case p.Class == pattern.Copy:
 		return Cause{Name: "copies between host and device", Class: "configuration"}
-	case p.Class == pattern.Compute && f.Kind == Special && f.PeersBeta < partly*p.Beta:
+	case (p.Class == pattern.Compute || p.Class == pattern.Kernel) && f.Kind == Special && f.PeersBeta < partly*p.Beta:
 		return Cause{Name: "work that its peers do not have", Class: "software"}
-	case p.Class == pattern.Compute && f.Kind == Special:
+	case (p.Class == pattern.Compute || p.Class == pattern.Kernel) && f.Kind == Special:
 		return Cause{Name: "slower hardware, a lower clock, or more work than its peers have", Class: "hardware"}
 	case p.Class == pattern.Python && sleeps(p.Wait) && p.Mu < partly:
 		return Cause{Name: "Python code that sleeps", Class: "software"}
@@ -101,35 +101,40 @@ func (t *table) explain(f *Finding) {
 // proportion.
 func (t *table) contention(f *Finding) {
 	w := slices.Index(t.workers, f.Workers[0])
-	var throttled *pattern.Pattern
-	running, peers := 0.0, []float64(nil)
-	for v := range t.workers {
-		sum := 0.0
-		for k, row := range t.rows {
-			switch p := row[v]; {
-			case p == nil || k.basis != pattern.Sampled:
-			case p.Class != pattern.Host:
-				sum += p.Beta * p.Mu
-			case p.Name == "throttled" && v == w:
-				throttled = p
-			}
-		}
-		if v == w {
-			running = sum
-		} else {
-			peers = append(peers, sum)
-		}
-	}
-	usual := middle(peers)
+	running, throttled := t.load()
+	usual := middle(slices.Concat(running[:w], running[w+1:]))
 	switch {
-	case f.Kind == Special && running > (1+partly)*usual && f.Pattern.Beta*usual <= (1+far)*f.PeersBeta*running:
+	case f.Kind == Special && running[w] > (1+partly)*usual && f.Pattern.Beta*usual <= (1+far)*f.PeersBeta*running[w]:
 		f.Cause = Cause{Name: "it has more to run than its peers, and waits for a CPU in proportion", Class: "unknown", Symptom: true}
-	case throttled == nil: // its quota is not known
-	case throttled.Beta > partly*f.Pattern.Beta:
+	case throttled[w] == nil: // its quota is not known
+	case throttled[w].Beta > partly*f.Pattern.Beta:
 		f.Cause = Cause{Name: quota, Class: "configuration"}
 	default:
 		f.Cause = Cause{Name: others + ": no quota held it back", Class: "machine"}
 	}
+}
+
+// load is how much of the time each worker ran, and what its quota took; nil is not known.
+func (t *table) load() (running []float64, throttled []*pattern.Pattern) {
+	if t.running != nil {
+		return t.running, t.throttled
+	}
+	t.running, t.throttled = make([]float64, len(t.workers)), make([]*pattern.Pattern, len(t.workers))
+	for _, k := range t.keys() { // in one order always: sums of floats depend on it
+		if k.basis != pattern.Sampled {
+			continue
+		}
+		for w, p := range t.rows[k] {
+			switch {
+			case p == nil:
+			case p.Class != pattern.Host:
+				t.running[w] += p.Beta * p.Mu
+			case p.Name == "throttled":
+				t.throttled[w] = p
+			}
+		}
+	}
+	return t.running, t.throttled
 }
 
 func (f *Finding) sentence(workers int) string {
@@ -164,7 +169,18 @@ func (f *Finding) sentence(workers int) string {
 	case p.Class == pattern.Host:
 		return fmt.Sprintf("%s, or a thread that it waited for, could run and had no CPU for %s of the time, its peers for %s: %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta), f.Cause.Name)
 	}
+	if p.Basis == pattern.Device {
+		return fmt.Sprintf("the device of %s needs %s of the time for %s, those of its peers %s at the most: %s", f.Workers[0], bounds(p), what, percent(f.PeersBeta), f.Cause.Name)
+	}
 	return fmt.Sprintf("%s spends %s of its time in %s%s, its peers %s: %s", f.Workers[0], percent(p.Beta), what, place, percent(f.PeersBeta), f.Cause.Name)
+}
+
+// bounds of a share, or the share where it was measured.
+func bounds(p *pattern.Pattern) string {
+	if p.BetaHi-p.BetaLo < 0.0005 {
+		return percent(p.BetaLo)
+	}
+	return fmt.Sprintf("%s to %s", percent(p.BetaLo), percent(p.BetaHi))
 }
 
 // String names a worker for people.

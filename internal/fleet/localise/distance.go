@@ -54,7 +54,8 @@ func (t *table) findings(k key, method string) (all []Finding) {
 	}
 	// A worker without the function has no share of it; of how it would use its
 	// resource nothing is known, so that it does not differ there.
-	center := medianOf(row, -1)
+	medians := mediansOf(row)
+	center := medians.all()
 	for w, p := range row {
 		if p == nil {
 			points[w] = point{0, center.mu, center.sigma}
@@ -72,9 +73,9 @@ func (t *table) findings(k key, method string) (all []Finding) {
 		if p != nil && p.Beta >= floor {
 			d = expectation(p, most.mu)
 		}
-		if outlier(w) && differs(row, w, center, err) {
+		if outlier(w) && differs(row, w, medians, center, err) {
 			// To be kept from running less than its peers is no fault.
-			if f := t.special(row, w, d, deltas[w]); f.Pattern.Class != pattern.Host || f.more() {
+			if f := t.special(row, w, medians.without(p), d, deltas[w]); f.Pattern.Class != pattern.Host || f.more() {
 				all = append(all, f)
 			}
 			continue
@@ -165,9 +166,9 @@ func manhattan(a, b point) float64 {
 // samples can be off, and by more than the floor: mu and sigma of a function that is
 // hardly ever seen say nothing. center is the median of all workers; of few the one
 // in question is left out.
-func differs(row []*pattern.Pattern, w int, center point, err float64) bool {
+func differs(row []*pattern.Pattern, w int, medians medians, center point, err float64) bool {
 	if len(row) < fewWorkers {
-		center = medianOf(row, w)
+		center = medians.without(row[w])
 	}
 	beta := 0.0
 	if row[w] != nil {
@@ -187,20 +188,52 @@ func samplingError(row []*pattern.Pattern) (err float64) {
 	return err
 }
 
-// medianOf is the median of the workers but one (-1: of all), component by component;
-// workers without the function count with a share of 0 and no mu and sigma.
-func medianOf(row []*pattern.Pattern, but int) point {
-	var beta, mu, sigma []float64
-	for w, p := range row {
-		switch {
-		case w == but:
-		case p == nil:
-			beta = append(beta, 0)
-		default:
-			beta, mu, sigma = append(beta, p.Beta), append(mu, p.Mu), append(sigma, p.Sigma)
+// medians are what medians of a function over workers are taken from, component by
+// component, in order; workers without the function count with a share of 0 and no mu and
+// sigma.
+type medians struct{ beta, mu, sigma []float64 }
+
+func mediansOf(row []*pattern.Pattern) (m medians) {
+	for _, p := range row {
+		if p == nil {
+			m.beta = append(m.beta, 0)
+			continue
 		}
+		m.beta, m.mu, m.sigma = append(m.beta, p.Beta), append(m.mu, p.Mu), append(m.sigma, p.Sigma)
 	}
-	return point{middle(beta), middle(mu), middle(sigma)}
+	for _, values := range [][]float64{m.beta, m.mu, m.sigma} {
+		slices.Sort(values)
+	}
+	return m
+}
+
+func (m medians) all() point {
+	return point{middleOf(m.beta), middleOf(m.mu), middleOf(m.sigma)}
+}
+
+// without is the median of all workers but the one whose pattern this is, nil of one that
+// has none.
+func (m medians) without(p *pattern.Pattern) point {
+	if p == nil {
+		return point{middleWithout(m.beta, 0), middleOf(m.mu), middleOf(m.sigma)}
+	}
+	return point{middleWithout(m.beta, p.Beta), middleWithout(m.mu, p.Mu), middleWithout(m.sigma, p.Sigma)}
+}
+
+// middleWithout is the median of sorted values but one of them.
+func middleWithout(sorted []float64, value float64) float64 {
+	n := len(sorted) - 1
+	if n <= 0 {
+		return 0
+	}
+	out, _ := slices.BinarySearch(sorted, value)
+	at := func(i int) float64 {
+		if i >= out {
+			i++
+		}
+		return sorted[i]
+	}
+	return (at((n-1)/2) + at(n/2)) / 2
 }
 
 func median(points []point) point {
@@ -213,15 +246,19 @@ func median(points []point) point {
 
 // middle is the median, 0 of nothing.
 func middle(values []float64) float64 {
-	if len(values) == 0 {
+	return middleOf(slices.Sorted(slices.Values(values)))
+}
+
+// middleOf is that of sorted values.
+func middleOf(s []float64) float64 {
+	if len(s) == 0 {
 		return 0
 	}
-	s := slices.Sorted(slices.Values(values))
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-func (t *table) special(row []*pattern.Pattern, w int, d, delta float64) Finding {
-	m := medianOf(row, w)
+// special is the finding of one worker; m is the median of the others.
+func (t *table) special(row []*pattern.Pattern, w int, m point, d, delta float64) Finding {
 	f := Finding{Kind: Special, Workers: []Worker{t.workers[w]}, PeersBeta: m.beta, PeersMu: m.mu, PeersSigma: m.sigma, D: d, Delta: delta}
 	if p := row[w]; p != nil {
 		f.Pattern = *p

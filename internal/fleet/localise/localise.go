@@ -76,6 +76,9 @@ type key struct {
 type table struct {
 	workers []Worker
 	rows    map[key][]*pattern.Pattern // by worker; nil where it has none
+
+	running   []float64 // what load has found, by worker; nil before
+	throttled []*pattern.Pattern
 }
 
 // Compare compares the workers of a job by the patterns of one or more windows. The
@@ -91,8 +94,11 @@ func Compare(patterns []pattern.Pattern) Result {
 		r.Method = "leave_one_out"
 	}
 	for _, k := range t.keys() {
-		if k.basis == pattern.Sampled {
+		switch k.basis {
+		case pattern.Sampled:
 			r.Findings = append(r.Findings, t.findings(k, r.Method)...)
+		case pattern.Device:
+			r.Findings = append(r.Findings, t.deviceFindings(k, r.Method)...)
 		}
 	}
 	for i := range r.Findings {
@@ -170,7 +176,7 @@ func arrange(patterns []pattern.Pattern) *table {
 		t.rows[k] = make([]*pattern.Pattern, len(row))
 		for w, s := range row {
 			if s != nil {
-				t.rows[k][w] = s.mean(observed[w])
+				t.rows[k][w] = s.mean(observed[w]) // the sum's own: it is through
 			}
 		}
 	}

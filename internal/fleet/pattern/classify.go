@@ -64,62 +64,74 @@ func (f *function) hash() {
 // longestStack bounds what is kept of a stack's names.
 const longestStack = 4096
 
-// classify says what a stack (leaf first) belongs to. The loader claims everything
-// inside it, a collective everything outside of a loader, and so on in the order of
-// Classes; what is left is Python's.
-func classify(frames []event.Frame, collecting bool) function {
-	var f function
+// sighted is what of a stack decides what it is taken for.
+type sighted struct {
+	loader                              bool
+	operator, node, collective, copying string
+	leaf, stack                         string // Python's
+	file                                string
+	line                                int32
+	outermost                           string
+}
+
+// sight looks at a stack, leaf first.
+func sight(frames []event.Frame) (s sighted) {
 	var names []string
-	operator, node, collective, copying := "", "", "", ""
-	for _, frame := range frames { // leaf first: what stands further out overwrites
+	for _, frame := range frames { // what stands further out overwrites
 		switch frame.Kind {
 		case symbolize.Python:
-			if f.file == "" {
-				f.file, f.line = frame.File, frame.Line
+			if s.file == "" {
+				s.file, s.line = frame.File, frame.Line
 			}
 			names = append(names, frame.Function+" ("+symbolize.ShortPath(frame.File)+")")
-			if loaderNext(frame) {
-				f.class = Loader
-			}
+			s.loader = s.loader || loaderNext(frame)
 		case symbolize.Native:
 			name := frame.Function
 			switch {
 			case strings.HasPrefix(name, "at::_ops::"):
 				if op, _, ok := strings.Cut(name[len("at::_ops::"):], "::"); ok {
-					operator = "aten::" + operatorName(op)
+					s.operator = "aten::" + operatorName(op)
 				}
 			case strings.HasPrefix(name, "c10d::") && !strings.HasPrefix(name, "c10d::Reducer"), strings.HasPrefix(name, "nccl"):
-				collective = name
+				s.collective = name
 			case copies(name):
-				copying = name
+				s.copying = name
 			case strings.HasSuffix(name, "Backward0::apply"), strings.HasSuffix(name, "Backward1::apply"):
-				node = strings.TrimSuffix(name[strings.LastIndex(name[:len(name)-len("::apply")], ":")+1:], "::apply")
+				s.node = strings.TrimSuffix(name[strings.LastIndex(name[:len(name)-len("::apply")], ":")+1:], "::apply")
 			}
 		}
 	}
-	leaf := ""
 	if len(names) > 0 {
-		leaf = names[0]
-		f.stack = joinReversed(names)
+		s.leaf, s.stack = names[0], joinReversed(names)
+	} else {
+		s.outermost = outermost(frames)
 	}
+	return s
+}
+
+// classify says what a stack belongs to. The loader claims everything inside it, a
+// collective everything outside of a loader, and so on in the order of Classes; what is
+// left is Python's.
+func (s *sighted) classify(collecting bool) function {
+	f := function{stack: s.stack, file: s.file, line: s.line}
 	switch {
-	case f.class == Loader:
-		f.name = leaf
-	case collective != "":
-		f.class, f.name = Collective, trimArguments(collective)
-	case copying != "":
-		f.class, f.name = Copy, trimArguments(copying)
-	case operator != "" && !collecting:
-		f.class, f.name = Compute, operator
-		if node != "" {
-			f.name = node
+	case s.loader:
+		f.class, f.name = Loader, s.leaf
+	case s.collective != "":
+		f.class, f.name = Collective, trimArguments(s.collective)
+	case s.copying != "":
+		f.class, f.name = Copy, trimArguments(s.copying)
+	case s.operator != "" && !collecting:
+		f.class, f.name = Compute, s.operator
+		if s.node != "" {
+			f.name = s.node
 		}
-	case node != "" && !collecting:
-		f.class, f.name = Compute, node
-	case leaf != "":
-		f.class, f.name = Python, leaf
+	case s.node != "" && !collecting:
+		f.class, f.name = Compute, s.node
+	case s.leaf != "":
+		f.class, f.name = Python, s.leaf
 	default:
-		f.class, f.name = Other, outermost(frames)
+		f.class, f.name = Other, s.outermost
 	}
 	if collecting {
 		f.name = "garbage collection in " + f.name

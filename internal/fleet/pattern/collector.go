@@ -10,10 +10,10 @@ import (
 
 // The limits that keep a collector's memory from depending on the job.
 const (
-	mostWorkers   = 256    // processes; a node has eight ranks and their loader workers
-	mostFunctions = 2048   // of one worker in one window
-	mostStacks    = 65_536 // recognised at the same time
-	slot          = 1e9    // ns: over how long Mu and Sigma are one value
+	mostWorkers   = 256  // processes; a node has eight ranks and their loader workers
+	mostFunctions = 2048 // of one worker in one window
+	mostThreads   = 1024 // of one worker whose calls steps are made of
+	slot          = 1e9  // ns: over how long Mu and Sigma are one value
 	mostSlots     = 600
 )
 
@@ -33,21 +33,14 @@ type Collector struct {
 	Waited func(s *event.Sample, class Class)
 
 	period  int64 // ns between looks at a running thread
-	stacks  map[int64]*event.Stack
-	order   []int64 // of stacks, oldest first
-	named   map[named]function
+	stacks  recognised
 	workers map[int32]*worker
 	lost    Lost
 }
 
-type named struct {
-	stack      int64
-	collecting bool
-}
-
 // New makes a collector of a recording that looks so many times a second.
 func New(frequency int64) *Collector {
-	c := &Collector{stacks: map[int64]*event.Stack{}, named: map[named]function{}, workers: map[int32]*worker{}}
+	c := &Collector{stacks: newRecognised(), workers: map[int32]*worker{}}
 	if frequency > 0 {
 		c.period = int64(1e9) / frequency
 	}
@@ -60,11 +53,13 @@ func (c *Collector) Lost() Lost { return c.lost }
 // worker is a process that may train: what its threads did in the window.
 type worker struct {
 	rank     int32
+	ended    bool   // nothing more will come than what is still on its way
 	cgroup   string // its path; "" is not known
 	machine  machine
 	anchors  map[int32]int64 // by thread: calls that steps are made of
 	threads  map[int32]*thread
 	calls    map[*event.Call]*calls
+	kernels  map[kernel]*deviceTime
 	from, to int64
 }
 
@@ -103,20 +98,7 @@ type calls struct {
 // Stacks implements event.Sink.
 func (c *Collector) Stacks(stacks []event.Stack) error {
 	for i := range stacks {
-		if _, ok := c.stacks[stacks[i].ID]; ok {
-			continue
-		}
-		s := stacks[i]
-		s.Frames = slices.Clone(s.Frames)
-		if len(c.order) >= mostStacks {
-			old := c.order[0]
-			c.order = c.order[1:]
-			delete(c.stacks, old)
-			delete(c.named, named{old, false})
-			delete(c.named, named{old, true})
-		}
-		c.stacks[s.ID] = &s
-		c.order = append(c.order, s.ID)
+		c.stacks.add(&stacks[i])
 	}
 	return nil
 }
@@ -130,12 +112,18 @@ func (c *Collector) Process(p event.Process) error {
 	if w != nil && p.Cgroup != nil && *p.Cgroup != "/" {
 		w.cgroup = *p.Cgroup
 	}
+	if w != nil {
+		w.ended = p.EndedNS != nil
+	}
 	return nil
 }
 
 func (c *Collector) worker(pid int32) *worker {
 	w := c.workers[pid]
 	if w == nil {
+		if len(c.workers) >= mostWorkers {
+			c.makeRoom()
+		}
 		if len(c.workers) >= mostWorkers {
 			c.lost.Workers++
 			return nil
@@ -144,6 +132,16 @@ func (c *Collector) worker(pid int32) *worker {
 		c.workers[pid] = w
 	}
 	return w
+}
+
+// makeRoom forgets processes that make no steps and of which this window has nothing: the
+// last looks at one may be read after its end.
+func (c *Collector) makeRoom() {
+	for pid, w := range c.workers {
+		if len(w.anchors) == 0 && len(w.threads) == 0 {
+			delete(c.workers, pid)
+		}
+	}
 }
 
 // Samples implements event.Sink.
@@ -193,25 +191,17 @@ func (c *Collector) sample(s *event.Sample) {
 }
 
 func (c *Collector) function(s *event.Sample) function {
-	if s.StackID == nil {
+	var known *function
+	if s.StackID != nil {
+		known = c.stacks.of(*s.StackID, s.InGC != nil && *s.InGC)
+	}
+	if known == nil {
 		c.lost.Stacks++
 		f := function{class: Other, name: withoutStack}
 		f.hash()
 		return f
 	}
-	key := named{*s.StackID, s.InGC != nil && *s.InGC}
-	f, ok := c.named[key]
-	if !ok {
-		stack := c.stacks[*s.StackID]
-		if stack == nil {
-			c.lost.Stacks++
-			f = function{class: Other, name: withoutStack}
-			f.hash()
-			return f
-		}
-		f = classify(stack.Frames, key.collecting)
-		c.named[key] = f
-	}
+	f := *known
 	if f.class == Python && s.State == event.OffCPU && ioCalls[s.Syscall] && s.Cause == event.CauseSyscall {
 		f.class = IO
 		f.hash()
@@ -260,15 +250,16 @@ func (c *Collector) Spans(spans []event.Span) error {
 	for i := range spans {
 		s := &spans[i]
 		anchor, counted := interesting(s.Call)
-		if !anchor && !counted {
+		if !anchor && !counted && s.Detail == nil {
 			continue
 		}
 		w := c.worker(s.PID)
 		if w == nil {
 			continue
 		}
+		w.ran(s, &c.lost)
 		if anchor {
-			w.anchors[s.TID]++
+			w.anchor(s.TID)
 		}
 		if !counted || s.DurationNS < 0 {
 			continue
@@ -324,48 +315,29 @@ func (c *Collector) Flush() (all []Pattern) {
 	for _, pid := range pids {
 		w := c.workers[pid]
 		all = append(all, c.patterns(pid, w)...)
+		if w.ended {
+			delete(c.workers, pid)
+			continue
+		}
 		c.workers[pid] = &worker{rank: w.rank, cgroup: w.cgroup, anchors: w.anchors, threads: map[int32]*thread{}, calls: map[*event.Call]*calls{}, from: math.MaxInt64}
 	}
 	return all
 }
 
-// Compact puts the functions of each worker that took less than a share of the
-// observed time together: what is left adds up to the same.
-func Compact(patterns []Pattern, least float64) (kept []Pattern) {
-	type id struct {
-		pid   int32
-		begin int64
+// anchor counts a call that steps are made of. Threads come and go: above the limit those
+// that are not sampled in this window go.
+func (w *worker) anchor(tid int32) {
+	if _, known := w.anchors[tid]; !known && len(w.anchors) >= mostThreads {
+		for other := range w.anchors {
+			if w.threads[other] == nil {
+				delete(w.anchors, other)
+			}
+		}
+		if len(w.anchors) >= mostThreads {
+			return
+		}
 	}
-	rest := map[id]int{}
-	for _, p := range patterns {
-		if p.Basis != Sampled || p.Class == Host || p.Beta >= least {
-			kept = append(kept, p)
-			continue
-		}
-		k := id{p.PID, p.BeginNS}
-		i, ok := rest[k]
-		if !ok {
-			f := function{class: Other, name: otherFunctions}
-			f.hash()
-			sum := p
-			sum.Function, sum.Class, sum.Name, sum.Stack, sum.File, sum.Line, sum.Wait = f.key, f.class, f.name, "", "", 0, ""
-			rest[k] = len(kept)
-			kept = append(kept, sum)
-			continue
-		}
-		o := &kept[i]
-		all := o.Beta + p.Beta
-		if all > 0 {
-			mean := func(a, b float64) float64 { return (a*o.Beta + b*p.Beta) / all }
-			o.Mu, o.Sigma, o.Preempted, o.Stopped = mean(o.Mu, p.Mu), mean(o.Sigma, p.Sigma), mean(o.Preempted, p.Preempted), mean(o.Stopped, p.Stopped)
-		}
-		o.BetaLo, o.BetaHi = o.BetaLo+p.BetaLo, min(1, o.BetaHi+p.BetaHi)
-		o.Beta = all
-		o.MeanNS = (o.MeanNS*o.Count + p.MeanNS*p.Count) / max(1, o.Count+p.Count)
-		o.Count += p.Count
-		o.P99NS, o.LongestNS = max(o.P99NS, p.P99NS), max(o.LongestNS, p.LongestNS)
-	}
-	return kept
+	w.anchors[tid]++
 }
 
 // training is the thread that makes the steps: the one with the most anchors.
@@ -397,6 +369,7 @@ func (c *Collector) patterns(pid int32, w *worker) (all []Pattern) {
 		all = append(all, t.stopped.pattern(base, c.period))
 	}
 	all = append(all, w.machine.patterns(base, t)...)
+	all = append(all, w.devicePatterns(base)...)
 	for call, k := range w.calls {
 		all = append(all, k.pattern(base, call))
 	}

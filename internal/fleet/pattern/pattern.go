@@ -20,6 +20,7 @@ const (
 	Collective Class = "collective" // inside a collective, or waiting for one
 	Copy       Class = "copy"       // memory moved by a runtime's call
 	Compute    Class = "compute"    // an operator, or a launch
+	Kernel     Class = "kernel"     // work on a device: a launch, a graph of them
 	IO         Class = "io"         // reading or writing, outside of the loader
 	Python     Class = "python"     // Python, and what no class above claims
 	Host       Class = "host"       // what the machine did to the thread: not run, stopped
@@ -27,7 +28,9 @@ const (
 )
 
 // Classes lists them, in the order of precedence in which a stack is taken for one.
-func Classes() []Class { return []Class{Loader, Collective, Copy, Compute, IO, Python, Host, Other} }
+func Classes() []Class {
+	return []Class{Loader, Collective, Copy, Compute, Kernel, IO, Python, Host, Other}
+}
 
 // Basis says where the numbers of a pattern come from.
 type Basis string
@@ -38,6 +41,9 @@ const (
 	Sampled Basis = "samples"
 	// Counted: calls that a probe saw, each with its duration.
 	Counted Basis = "calls"
+	// Device: launches and copies whose time on the device is bounded. Beta is BetaLo, and
+	// both are bounds: no more is known.
+	Device Basis = "device"
 )
 
 // Pattern is one function on one worker in one window. Shares are of the time that
@@ -58,11 +64,11 @@ type Pattern struct {
 	Basis    Basis
 
 	// Beta is the share of the observed time, Lo and Hi its 95 % interval: what was on
-	// the CPU is an estimate of so many looks, waits are exact.
+	// the CPU is an estimate of so many looks, waits are exact. On a device they are bounds.
 	Beta, BetaLo, BetaHi float64
 	// Mu and Sigma are mean and spread of how much of its resource the function used:
 	// Resource "cpu" is the share of its time that it ran on a CPU (0 to 1), over the
-	// seconds of the window; "bytes_per_second" the throughput of calls.
+	// seconds of the window; "bytes_per_second" the throughput of calls; "device" has none.
 	Mu, Sigma float64
 	Resource  string
 	// Count is looks and waits (Sampled) or calls (Counted).

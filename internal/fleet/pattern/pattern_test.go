@@ -10,6 +10,11 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
+func classify(frames []event.Frame, collecting bool) function {
+	seen := sight(frames)
+	return seen.classify(collecting)
+}
+
 func python(function, file string, line int32) event.Frame {
 	return event.Frame{Kind: symbolize.Python, Function: function, File: file, Line: line}
 }
@@ -144,8 +149,8 @@ func TestLimitsHoldAndAreCounted(t *testing.T) {
 		c.Samples([]event.Sample{sample(i, event.OnCPU, "", 10, i+1)})
 	}
 	c.Samples([]event.Sample{sample(many, event.OnCPU, "", 10, 1)}) // evicted
-	if len(c.stacks) > mostStacks || len(c.named) > mostStacks || len(c.order) > mostStacks {
-		t.Errorf("%d stacks, %d names", len(c.stacks), len(c.named))
+	if len(c.stacks.stacks) > mostStacks || len(c.stacks.functions) > 2*mostStacks || len(c.stacks.order) > mostStacks {
+		t.Errorf("%d stacks, %d functions", len(c.stacks.stacks), len(c.stacks.functions))
 	}
 	for pid := range int32(2 * mostWorkers) {
 		c.Samples([]event.Sample{{PID: pid + 10, TID: pid + 10, WeightNS: 1}})

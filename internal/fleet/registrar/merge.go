@@ -24,6 +24,8 @@ var tables = map[string]func() merging{
 	"pattern":     rowsOf[store.PatternRow],
 	"worker_step": rowsOf[store.StepRow],
 	"upload":      rowsOf[store.UploadRow],
+
+	store.HangTable: rowsOf[store.HangRow],
 }
 
 // merging takes files, and makes one.

@@ -75,6 +75,9 @@ func Read(ctx context.Context, db *dataset.DB, job string) (*Upload, error) {
 		if err := r.spans(from, until); err != nil {
 			return nil, err
 		}
+		if err := r.device(from, until); err != nil {
+			return nil, err
+		}
 		if err := r.samples(from, until); err != nil {
 			return nil, err
 		}

@@ -50,6 +50,7 @@ type Watch struct {
 	hours   map[int64]float64 // best mean of each hour
 	last    int64             // the last anchor
 	open    bool              // a step has begun and not ended
+	between int64             // the longest time between two steps so far
 	blocked bool              // said already
 	slow    bool              // by the last full mean
 	hangs   bool              // since it was said; the next anchor ends it
@@ -64,6 +65,9 @@ func New(c Constants) *Watch {
 // Anchor tells that the loop made one of its calls; complete, that the call closed a
 // step.
 func (w *Watch) Anchor(atNS int64, complete bool) {
+	if !w.open && w.full {
+		w.between = max(w.between, atNS-w.last)
+	}
 	w.last, w.open, w.blocked, w.hangs = max(w.last, atNS), !complete, false, false
 }
 
@@ -114,25 +118,38 @@ func (w *Watch) best(atNS int64) (best float64, ok bool) {
 	return best, ok
 }
 
-// Check says whether a step has begun and nothing has followed for too long. It says
-// so once, until the loop goes on.
-func (w *Watch) Check(nowNS int64) *Trigger {
-	if !w.open || !w.full || w.blocked {
+// Check says whether a step has begun and nothing has followed for too long; or, between
+// two steps, whether the worker has waited for its peers, or its main thread has stood still,
+// for too long: since a time (0: neither is so). Where a step begins in a loop is not
+// known, so that a worker may hang between two of them, but much else is done there, too,
+// which the others wait for: an evaluation or a checkpoint of one rank. So that is no hang
+// where a pause before it was nearly as long. It says so once, until the loop goes on.
+func (w *Watch) Check(nowNS, waitsSince int64) *Trigger {
+	if !w.open && waitsSince == 0 || !w.full || w.blocked {
 		return nil
 	}
 	mean := float64(w.sum) / float64(len(w.periods))
-	idle := nowNS - w.last
-	if float64(idle) < max(w.c.Blocked*mean, float64(w.c.Least)) {
+	idle, limit := nowNS-w.last, max(w.c.Blocked*mean, float64(w.c.Least))
+	if !w.open {
+		idle, limit = nowNS-max(w.last, waitsSince), max(limit, longerPause*float64(w.between))
+	}
+	if float64(idle) < limit {
 		return nil
 	}
 	w.blocked, w.hangs = true, true
-	return &Trigger{Kind: Hanging, AtNS: nowNS, MeanNS: mean, IdleNS: idle}
+	return &Trigger{Kind: Hanging, AtNS: nowNS, MeanNS: mean, IdleNS: nowNS - w.last}
 }
+
+// longerPause is how much longer than any before a pause between two steps has to be.
+const longerPause = 1.5
 
 // Now is what lasts: whether it is slow by its last full mean, and whether it has hung since
 // that was said. A trigger is a moment, which who looks once a minute, or during a Restart,
 // would miss.
 func (w *Watch) Now() (slow, hanging bool) { return w.slow, w.hangs }
+
+// LastNS is the last anchor, 0 before the first.
+func (w *Watch) LastNS() int64 { return w.last }
 
 // Restart forgets the steps whose mean was taken, and keeps the best one: after a
 // window the next trigger needs as many new steps.

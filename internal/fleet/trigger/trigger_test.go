@@ -41,11 +41,11 @@ func TestFiveMeansWithoutAnAnchorAreAHang(t *testing.T) {
 		w, at := New(Published), int64(0)
 		run(w, &at, 60, long)
 		w.Anchor(at, false) // a load: the next step has begun
-		got := w.Check(at + int64(idle*float64(long)))
+		got := w.Check(at+int64(idle*float64(long)), 0)
 		if (got != nil) != fires {
 			t.Errorf("idle for %v steps: %+v", idle, got)
 		}
-		if fires && w.Check(at+100*long) != nil {
+		if fires && w.Check(at+100*long, 0) != nil {
 			t.Error("a hang is said twice")
 		}
 	}
@@ -55,7 +55,7 @@ func TestFiveMeansWithoutAnAnchorAreAHang(t *testing.T) {
 func TestAPauseBetweenStepsIsNoHang(t *testing.T) {
 	w, at := New(Published), int64(0)
 	run(w, &at, 60, step)
-	if got := w.Check(at + 1000*step); got != nil {
+	if got := w.Check(at+1000*step, 0); got != nil {
 		t.Errorf("%+v", got)
 	}
 }
@@ -64,10 +64,10 @@ func TestShortStepsAreNotBlockedBelowASecond(t *testing.T) {
 	w, at := New(Published), int64(0)
 	run(w, &at, 60, 1e6)
 	w.Anchor(at, false)
-	if got := w.Check(at + 900e6); got != nil {
+	if got := w.Check(at+900e6, 0); got != nil {
 		t.Errorf("%+v", got)
 	}
-	if got := w.Check(at + 1100e6); got == nil {
+	if got := w.Check(at+1100e6, 0); got == nil {
 		t.Error("a second without an anchor is nothing")
 	}
 }
@@ -140,13 +140,57 @@ func TestWhatLastsIsKnownAfterItWasSaid(t *testing.T) {
 	run(w, &at, 1, step)
 	now("as fast as before", false, false)
 	w.Anchor(at, false)
-	if w.Check(at+20*step) == nil {
+	if w.Check(at+20*step, 0) == nil {
 		t.Fatal("no hang")
 	}
 	now("hangs", false, true)
 	w.Restart()
-	w.Check(at + 1000*step)
+	w.Check(at+1000*step, 0)
 	now("hangs after a window", false, true)
 	w.Anchor(at+1000*step, false)
 	now("goes on", false, false)
+}
+
+// Where a step begins is not known, so that the others may wait for one between two steps.
+func TestAWaitForPeersBetweenStepsIsAHang(t *testing.T) {
+	const step = int64(100e6)
+	w, at := filled(step)
+	w.Anchor(at, true)
+	for _, c := range []struct {
+		now, since int64
+		fires      bool
+	}{
+		{at + 1000*step, 0, false},             // it evaluates
+		{at + 1000*step, at + 995*step, false}, // and waits for its peers for a moment
+		{at + 1000*step, at + 989*step, true},  // for long
+		{at + 9*step, at + step/2, false},      // the time between two steps counts from when it began to wait
+		{at + 11*step, at + step/2, true},      // a second is more than five steps
+	} {
+		again := *w
+		if got := again.Check(c.now, c.since); (got != nil) != c.fires || got != nil && got.IdleNS != c.now-at {
+			t.Errorf("%d after the last anchor, waiting for %d: %+v", c.now-at, c.now-c.since, got)
+		}
+	}
+	// One rank evaluates for a minute every now and then, and the others wait for it.
+	w.Anchor(at+600*step, false)
+	w.Anchor(at+601*step, true)
+	at += 601 * step
+	if got := w.Check(at+620*step, at+step); got != nil {
+		t.Errorf("the second time: %+v", got)
+	}
+	if got := w.Check(at+902*step, at+step); got == nil {
+		t.Error("half as long again is no hang")
+	}
+}
+
+// filled is a watch whose steps are known, and when the last of them ended.
+func filled(step int64) (w *Watch, at int64) {
+	w = New(Published)
+	for range Published.Steps + 1 {
+		at += step
+		w.Anchor(at-step/2, false)
+		w.Anchor(at, true)
+		w.Step(at, step)
+	}
+	return w, at
 }

@@ -1,6 +1,6 @@
 // Package neuron has the table of AWS Neuron's runtime, libnrt: plain C functions that return an
-// NRT_STATUS and neither throw nor call back. The argument lists are those of nrt.h and
-// nrt_async.h (aws-neuron-sdk, 2026); no device or library was here to try them.
+// NRT_STATUS and neither throw nor call back. The argument lists are those of nrt.h, nrt_async.h,
+// nrt_profile.h and nrt_sys_trace.h (aws-neuron-sdk, 2026); no device or library was here to try them.
 // https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/api/index.html
 //
 // A model is loaded onto cores and stands for them: it is the context here, the first of its cores
@@ -16,7 +16,7 @@ import (
 
 // Groups lists the groups of this table, in the order in which they are shown.
 func Groups() []Group {
-	return []Group{callGroup, memoryGroup, codeGroup}
+	return []Group{executeGroup, transferGroup, memoryGroup, codeGroup, profileGroup}
 }
 
 const (
@@ -28,13 +28,23 @@ const (
 	onHost = 1
 )
 
-var callGroup = Group{
-	Name:      "neuron",
-	Help:      "Neuron: executions, transfers, collectives",
-	Tier:      Detail,
+// executeGroup is what a loop's steps are found by.
+var executeGroup = Group{
+	Name:      "neuron-execute",
+	Help:      "Neuron: executions, collectives",
+	Tier:      Anchor,
 	Launches:  true,
 	With:      []string{"neuron-code"},
-	Functions: slices.Concat(executions, transfers, collectives),
+	Functions: slices.Concat(executions, collectives),
+}
+
+var transferGroup = Group{
+	Name:      "neuron",
+	Help:      "Neuron: transfers, and what asynchronous requests have completed",
+	Tier:      Detail,
+	Launches:  true,
+	With:      []string{"neuron-code", "neuron-execute"},
+	Functions: slices.Concat(transfers, completions),
 }
 
 var executions = []Function{
@@ -67,9 +77,21 @@ var transfers = []Function{
 	nrt("nrta_tensor_copy", "copy", Captures(Reg(FieldBytes, 4)), BetweenDevices),
 }
 
+// completions are asked for again and again until what was scheduled is done.
+var completions = []Function{
+	// nrta_is_completed(sequence, done *)
+	nrt("nrta_is_completed", "event"),
+	// nrta_get_sequence(core, unit, queue, sequence *)
+	nrt("nrta_get_sequence", "event", Captures(Int32(FieldDeviceID, 0))),
+	// nrta_get_completion_handle(sequence, file descriptor *)
+	nrt("nrta_get_completion_handle", "event"),
+}
+
 var collectives = []Function{
-	// nrt_build_global_comm(core, rank, ranks)
+	// nrt_build_global_comm(core, rank, ranks), and nrt_cc_global_comm_init for
+	// collectives that the host drives
 	nrt("nrt_build_global_comm", "init", ofRank(0, 1, 2), collective),
+	nrt("nrt_cc_global_comm_init", "init", ofRank(0, 1, 2), collective),
 	// nrt_barrier(core, rank, ranks)
 	nrt("nrt_barrier", "barrier", ofRank(0, 1, 2), collective),
 	// nrt_all_gather(core, rank, ranks, bytes, input, output)
@@ -125,10 +147,34 @@ var memoryGroup = Group{
 	},
 }
 
+// profileGroup are calls by which a job, or a tool in it, has the runtime trace itself: from then
+// on its executions take longer for that. Options are made and freed without a row.
+var profileGroup = Group{
+	Name: "neuron-profile",
+	Help: "Neuron: the runtime's own profilers, which make a job slower",
+	Tier: Anchor,
+	With: []string{"neuron-code"},
+	Functions: []Function{
+		nrt("nrt_inspect_begin", "profile"),
+		nrt("nrt_inspect_begin_with_options", "profile"),
+		nrt("nrt_inspect_stop", "profile"),
+		// nrt_profile_start(model, file)
+		nrt("nrt_profile_start", "profile", Captures(Reg(FieldContext, 0))),
+		nrt("nrt_profile_stop", "profile"),
+		nrt("nrt_profile_continuous_start", "profile"),
+		// nrt_profile_continuous_save(core, options)
+		nrt("nrt_profile_continuous_save", "profile", Captures(Int32(FieldDeviceID, 0))),
+		nrt("nrt_profile_continuous_stop", "profile"),
+		nrt("nrt_sys_trace_start", "profile"),
+		nrt("nrt_sys_trace_stop", "profile"),
+		nrt("nrt_sys_trace_fetch_events", "profile"),
+	},
+}
+
 // nrt is one entry point, which returns its status.
 func nrt(symbol, category string, with ...func(*Function)) Function {
 	return EntryPoint(Function{
 		Library: libNRT, Label: symbol, Category: category, Runtime: "neuron",
-		Since: "nrt.h and nrt_async.h of aws-neuron-sdk: the library itself is in no registry",
+		Since: "the headers of aws-neuron-sdk: the library itself is in no registry",
 	}, with)
 }

@@ -17,13 +17,14 @@ import . "github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 
 // Groups lists the groups of this table, in the order in which they are shown.
 func Groups() []Group {
-	return []Group{group}
+	return []Group{executeGroup, transferGroup}
 }
 
-var group = Group{
-	Name:     "pjrt",
-	Help:     "PJRT plugins (JAX on GPU, TPU, Neuron): executions, compilations, transfers, waits",
-	Tier:     Detail,
+// executeGroup is what a loop's steps are found by, and what names it.
+var executeGroup = Group{
+	Name:     "pjrt-execute",
+	Help:     "PJRT plugins (JAX on GPU, TPU, Neuron): executions, compilations, errors",
+	Tier:     Anchor,
 	Launches: true,
 	Functions: []Function{
 		// executable 16, options 24 {…, launch_id i32 48}, argument_lists 32,
@@ -71,6 +72,24 @@ var group = Group{
 			f.Effect = ForgetsExecutable
 			f.Values = []Value{Mem(FieldHandle, 0, 16)}
 		}),
+		// error 16, code i32 (out) 24: absl's status codes.
+		pjrt("PJRT_Error_GetCode", "error", func(f *Function) {
+			code := OutAt(FieldErrorCode, 0, 24)
+			code.Bits = 32
+			f.Values = []Value{code}
+		}),
+		pjrt("PJRT_Client_Create", "init", func(*Function) {}),
+		pjrt("PJRT_Client_Destroy", "init", func(*Function) {}),
+	},
+}
+
+var transferGroup = Group{
+	Name:     "pjrt",
+	Help:     "PJRT plugins: transfers, buffers, waits",
+	Tier:     Detail,
+	Launches: true,
+	With:     []string{"pjrt-execute"},
+	Functions: []Function{
 		// client 16, data 24, type i32 32, dims 40, num_dims 48
 		pjrt("PJRT_Client_BufferFromHostBuffer", "copy", func(f *Function) {
 			f.Direction, f.Dtypes = "host_to_device", types
@@ -105,14 +124,6 @@ var group = Group{
 			f.ExpensiveEnd = true
 			f.Values = []Value{Mem(FieldEvent, 0, 16)}
 		}),
-		// error 16, code i32 (out) 24: absl's status codes.
-		pjrt("PJRT_Error_GetCode", "error", func(f *Function) {
-			code := OutAt(FieldErrorCode, 0, 24)
-			code.Bits = 32
-			f.Values = []Value{code}
-		}),
-		pjrt("PJRT_Client_Create", "init", func(*Function) {}),
-		pjrt("PJRT_Client_Destroy", "init", func(*Function) {}),
 	},
 }
 

@@ -1,0 +1,323 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/flightrecorder"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// hanging is a worker of three ranks that have made steps of 10 ms, and what it has said.
+type hanging struct {
+	*worker
+	evidence *live.Evidence
+	now      time.Time // just after the last step
+	said     *bytes.Buffer
+}
+
+func startHanging(t *testing.T) *hanging {
+	t.Helper()
+	return startAfter(t, 120)
+}
+
+// startAfter has made so many steps.
+func startAfter(t *testing.T, steps int64) *hanging {
+	t.Helper()
+	c := defaults()
+	c.Spool = t.TempDir()
+	box, err := c.outbox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &bytes.Buffer{}
+	h := &hanging{&worker{config: c, job: Job{Name: "train"}, outbox: box, host: "node-a", out: json.NewEncoder(said), steps: live.New(trigger.Published),
+		status: Status{Job: "train", State: "watching"}}, live.NewEvidence("node-a"), time.Unix(1_800_000_000, 0), said}
+	framework, size := "torch", int32(3)
+	var open event.OpenCalls
+	for rank := range int32(3) {
+		p := event.Process{PID: 100 + rank, Rank: &rank, Framework: &framework}
+		h.steps.Process(p)
+		h.evidence.Process(p)
+		id := int64(77)
+		open.Communicators = append(open.Communicators, event.Communicator{PID: 100 + rank, ID: &id, Name: "0", Description: "default_pg", Rank: &rank, Ranks: &size})
+	}
+	h.evidence.OpenCalls(open)
+	for step := range steps {
+		h.step(step)
+	}
+	return h
+}
+
+var (
+	loads     = &event.Call{Layer: "scope", Name: "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"}
+	backward  = &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}
+	optimizes = &event.Call{Layer: "scope", Name: "Optimizer.step#SGD.step"}
+	asks      = &event.Call{Layer: "collective", Category: "issue", Runtime: "gloo", Name: "gloo::allreduce"}
+	works     = &event.Call{Layer: "collective", Category: "work", Runtime: "gloo", Name: "gloo::allreduce"}
+)
+
+// step has each rank load, go back, reduce and optimize.
+func (h *hanging) step(n int64) {
+	for rank := range int32(3) {
+		at, id := h.now.UnixNano(), int64(77)
+		for i, call := range []*event.Call{loads, backward, optimizes} {
+			h.steps.Spans([]event.Span{{PID: 100 + rank, TID: 100 + rank, Call: call, StartNS: at + int64(i)*2e6, DurationNS: 1e6}})
+		}
+		h.evidence.Spans([]event.Span{{PID: 100 + rank, TID: 100 + rank, Call: asks, StartNS: at, DurationNS: 1, SequenceNumber: n, Detail: &event.Detail{Communicator: &id}}})
+	}
+	h.now = h.now.Add(10 * time.Millisecond)
+}
+
+// stop has rank 1 load and go no further, and the others ask for a collective that it does
+// not come to. With stacks, it is known where all of them stand.
+func (h *hanging) stop(stacks bool) {
+	number, at := int64(120), h.now.UnixNano()
+	var open event.OpenCalls
+	size := int32(3)
+	for rank := range int32(3) {
+		pid, id := 100+rank, int64(77)
+		h.steps.Spans([]event.Span{{PID: pid, TID: pid, Call: loads, StartNS: at, DurationNS: 1e6}})
+		open.Communicators = append(open.Communicators, event.Communicator{PID: pid, ID: &id, Name: "0", Description: "default_pg", Rank: &rank, Ranks: &size})
+		file := "train.py"
+		if rank == 1 {
+			file = "cleanup.py"
+		} else {
+			h.evidence.Spans([]event.Span{{PID: pid, TID: pid, Call: asks, StartNS: at, DurationNS: 1, SequenceNumber: number, Detail: &event.Detail{Communicator: &id}}})
+			open.Calls = append(open.Calls, event.OpenCall{StartNS: at, PID: pid, TID: pid, Call: works, Communicator: int(rank), Number: &number})
+		}
+		if stacks {
+			stack, since := int64(1000+rank), at
+			h.evidence.Stacks([]event.Stack{{ID: stack, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "work", File: file, Line: 88}}}})
+			open.Threads = append(open.Threads, event.StillThread{SeenNS: at + 3e9, SinceNS: &since, PID: pid, TID: pid, StackID: &stack, State: event.ThreadSleeping})
+		}
+	}
+	h.evidence.OpenCalls(open)
+}
+
+// look is what the worker does four times a second.
+func (h *hanging) look(t *testing.T) (reason string) {
+	t.Helper()
+	k := &watching{worker: h.worker, evidence: h.evidence, guarded: &locked{}}
+	return k.look(t.Context(), h.now, nil)
+}
+
+// until looks four times a second for as long, or until there is a reason for a window, and
+// says after how long that was.
+func (h *hanging) until(t *testing.T, most time.Duration) (reason string, after time.Duration) {
+	t.Helper()
+	k := &watching{worker: h.worker, evidence: h.evidence, guarded: &locked{}}
+	for after = 0; after <= most; after += 250 * time.Millisecond {
+		if reason = k.look(t.Context(), h.now.Add(after), nil); reason != "" {
+			return reason, after
+		}
+	}
+	return "", after
+}
+
+// An agent says by itself which rank the others wait for: once it is known where all stand,
+// and within 10 s of the deadline at any rate.
+func TestTheVerdictComesWithinTenSecondsOfTheDeadline(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		stacks bool
+		after  time.Duration // the deadline is a second after the last anchor
+		says   string
+	}{
+		{"stacks are there", true, 1250 * time.Millisecond, "rank 1 has not come (at cleanup.py:88 work)"},
+		{"there are none", false, 1250*time.Millisecond + standPatience, "rank 1 has not come"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := startHanging(t)
+			if reason, _ := h.until(t, 750*time.Millisecond); reason != "" || h.status.Hang != nil {
+				t.Fatalf("before the deadline: %s %+v", reason, h.status.Hang)
+			}
+			h.stop(c.stacks)
+			reason, after := h.until(t, 20*time.Second)
+			if reason != "blocked" || after != c.after || after > 11*time.Second {
+				t.Errorf("%q after %s, want %s", reason, after, c.after)
+			}
+			got := h.status.Hang
+			if got == nil || got.Kind != hang.KindMissing || !strings.HasSuffix(got.Sentence, c.says) || !strings.Contains(got.Sentence, "2 wait in collective 120 (gloo::allreduce)") {
+				t.Fatalf("%+v", got)
+			}
+			if h.status.Hangs[hang.KindMissing] != 1 || got.Since.After(h.now.Add(2*time.Millisecond)) || got.Over != nil {
+				t.Errorf("%v %v", h.status.Hangs, got)
+			}
+			// It is in the outbox for the store, and the dumps are in the spool.
+			if waiting, err := filepath.Glob(filepath.Join(h.config.Spool, outboxName, "v1", "hang", "job=train", "*", "host=node-a", "*.parquet")); err != nil || len(waiting) != 1 {
+				t.Errorf("%v %v", waiting, err)
+			}
+			for rank := range 3 {
+				if _, err := os.Stat(filepath.Join(got.Dump, fmt.Sprint(flightrecorder.Prefix, rank))); err != nil {
+					t.Error(err)
+				}
+			}
+			// Once: until the job goes on, which is told, too.
+			for range 40 {
+				h.now = h.now.Add(250 * time.Millisecond)
+				if reason := h.look(t); reason != "" {
+					t.Fatalf("again: %s", reason)
+				}
+			}
+			h.step(121)
+			h.look(t)
+			if last := h.status.Hang; last == nil || last.Over == nil || last.Sentence != got.Sentence || !strings.Contains(h.said.String(), "no rank is blocked any more") {
+				t.Errorf("%+v\n%s", last, h.said)
+			}
+		})
+	}
+}
+
+// A node on which nothing was noticed says where its ranks are when a peer's are blocked.
+func TestANodeSaysWhereItsRanksAreWhenAPeersAreBlocked(t *testing.T) {
+	h := startHanging(t)
+	later := h.now.Add(500 * time.Millisecond)
+	if h.blockWith("peer:blocked", later); h.blocked != nil {
+		t.Error("it made a step half a second ago")
+	}
+	later = h.now.Add(5 * time.Second)
+	if h.blockWith("peer:slow", later); h.blocked != nil {
+		t.Error("its peer is slow")
+	}
+	h.blockWith("peer:blocked", later)
+	h.now = later
+	if reason, after := h.until(t, 20*time.Second); reason != "blocked" || after != standPatience {
+		t.Errorf("%q after %s", reason, after)
+	}
+	if got := h.status.Hang; got == nil || got.Kind != hang.KindIdle || got.Since.After(later.Add(-5*time.Second)) {
+		t.Errorf("%+v", got)
+	}
+	h.now = later.Add(30 * time.Second)
+	if h.until(t, time.Second); h.status.Hang.Over != nil {
+		t.Error("it is over, and nothing has gone on")
+	}
+	h.step(121)
+	if h.until(t, 0); h.status.Hang.Over == nil {
+		t.Error("it goes on, and is not over")
+	}
+}
+
+// Ranks that wait before the length of a step is known are told of after a minute, once, and
+// no window is taken.
+func TestAJobThatHangsBeforeItsStepsAreKnownIsToldOf(t *testing.T) {
+	for _, steps := range []int64{0, 20} {
+		h := startAfter(t, steps)
+		h.stop(true)
+		if reason, _ := h.until(t, 59*time.Second); reason != "" || h.status.Hang != nil {
+			t.Fatalf("%d steps: within a minute: %q %+v", steps, reason, h.status.Hang)
+		}
+		h.now = h.now.Add(time.Minute)
+		if reason, _ := h.until(t, 30*time.Second); reason != "" {
+			t.Errorf("%d steps: a window for %q", steps, reason)
+		}
+		got := h.status.Hang
+		if got == nil || got.Kind != hang.KindMissing || !strings.HasSuffix(got.Sentence, "rank 1 has not come (at cleanup.py:88 work)") || got.Over != nil || h.status.Hangs[hang.KindMissing] != 1 {
+			t.Fatalf("%d steps: %+v %v", steps, got, h.status.Hangs)
+		}
+		h.now = h.now.Add(time.Hour)
+		if h.until(t, time.Minute); h.status.Hangs[hang.KindMissing] != 1 {
+			t.Errorf("%d steps: it is told again: %v", steps, h.status.Hangs)
+		}
+		h.evidence.OpenCalls(event.OpenCalls{})
+		h.step(121)
+		if h.until(t, 0); h.status.Hang.Over == nil {
+			t.Errorf("%d steps: it goes on, and is not over", steps)
+		}
+	}
+}
+
+// What goes on by itself while stacks are waited for is no hang, and a reason for a window.
+func TestAPauseIsNoHang(t *testing.T) {
+	h := startHanging(t)
+	h.stop(false)
+	if reason, _ := h.until(t, 3*time.Second); reason != "" || h.blocked == nil {
+		t.Fatalf("%q, %+v", reason, h.blocked)
+	}
+	h.now = h.now.Add(3 * time.Second)
+	h.step(121)
+	if reason, _ := h.until(t, 0); reason != "blocked" || h.status.Hang != nil || h.status.Blocked != 3 {
+		t.Errorf("%q %+v", reason, h.status)
+	}
+	if !strings.Contains(h.said.String(), "ranks were blocked for 3.0 s, and are not any more") {
+		t.Error(h.said)
+	}
+}
+
+// A verdict reaches the log, /jobs and the metrics, of a job with long stacks, too.
+func TestAVerdictIsToldEverywhere(t *testing.T) {
+	h := startHanging(t)
+	h.stop(true)
+	for rank := range int32(3) {
+		frames := make([]symbolize.Frame, 5000)
+		for i := range frames {
+			frames[i] = symbolize.Frame{Kind: symbolize.Python, Function: strings.Repeat("f", 100), File: "deep.py", Line: int32(i + 1)}
+		}
+		h.evidence.Stacks([]event.Stack{{ID: 1000 + int64(rank), Frames: frames}})
+	}
+	h.until(t, 20*time.Second)
+	var log bytes.Buffer
+	s := newSupervisor(defaults(), slog.New(slog.NewTextHandler(&log, nil)))
+	job := &supervised{job: Job{Name: "train"}}
+	s.jobs["train"] = job
+	for line := range strings.Lines(h.said.String()) {
+		if len(line) > mostStatus {
+			t.Fatalf("a line of %d bytes", len(line))
+		}
+		var status Status
+		if err := json.Unmarshal([]byte(line), &status); err != nil {
+			t.Fatal(err)
+		}
+		s.logHang(job.status.Hang, &status)
+		job.status = status
+	}
+	if text := log.String(); strings.Count(text, "job is blocked") != 1 || !strings.Contains(text, "rank 1 has not come (at deep.py:1 ") || !strings.Contains(text, "kind=missing") {
+		t.Error(text)
+	}
+	told := get(t, s, "/jobs")
+	for _, want := range []string{`"sequence_number": 120`, `"kind": "missing"`, `"over": null`, "deep.py", `"since": "2027-`} {
+		if !strings.Contains(told, want) {
+			t.Errorf("/jobs has no %s", want)
+		}
+	}
+	all := scraped(t, s)
+	for _, c := range []struct {
+		want   float64
+		name   string
+		labels []string
+	}{
+		{1, "ebpfprof_hangs_total", []string{"training_job=train", "kind=missing"}},
+		{0, "ebpfprof_hangs_total", []string{"training_job=train", "kind=mismatch"}},
+		{2, "ebpfprof_hang_ranks", []string{"training_job=train", "role=waiting"}},
+		{1, "ebpfprof_hang_ranks", []string{"training_job=train", "role=missing"}},
+	} {
+		if got := value(t, all, c.name, c.labels...); got != c.want {
+			t.Errorf("%s %v is %v, want %v", c.name, c.labels, got, c.want)
+		}
+	}
+	if n := len(all["ebpfprof_hangs_total"].GetMetric()); n != len(hang.Kinds()) {
+		t.Errorf("%d series of one job", n)
+	}
+}
+
+func get(t *testing.T, s *supervisor, path string) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	s.handler().ServeHTTP(answer, httptest.NewRequest("GET", path, nil))
+	if answer.Code != 200 {
+		t.Fatalf("%s: %d", path, answer.Code)
+	}
+	return answer.Body.String()
+}

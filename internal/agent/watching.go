@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
+	"github.com/ebpfprof/ebpfprof/internal/otlp"
+)
+
+// What becomes of the events of a session. It knows no session and reads no clock, so that
+// a test replays a day of them.
+
+// watching is what is kept of a job at level anchor until it is sent.
+type watching struct {
+	*worker
+	collector *pattern.Collector
+	evidence  *live.Evidence // of a hang
+	guarded   *locked        // the session's sink
+	steps     []pattern.Step
+}
+
+func (w *worker) watching() *watching {
+	k := &watching{worker: w, collector: pattern.New(frequency), evidence: live.NewEvidence(w.host)}
+	k.collector.Waited = w.steps.Waited
+	k.guarded = &locked{to: tee{w.steps, w.config.sink(k.collector), w.config.sink(k.evidence)}}
+	return k
+}
+
+// look takes the steps that have ended, and says for what reason a window is due; "" is none.
+// lost are the rows that the session has lost so far, by reason.
+func (k *watching) look(ctx context.Context, now time.Time, lost map[string]uint64) (reason string) {
+	k.guarded.Lock()
+	defer k.guarded.Unlock()
+	w := k.worker
+	k.evidence.Lose(now.UnixNano(), lost)
+	w.steps.Wait(k.evidence.Standing())
+	w.steps.Check(now.UnixNano())
+	w.blockUnpaced(now, k.evidence.Waiting())
+	done, degraded := w.steps.Take(false)
+	_, w.status.Sequence = w.steps.Learnt()
+	w.status.Dropped = w.dropped + w.steps.Ignored()
+	var last lasting
+	last.Slow, last.Blocked = w.steps.Now()
+	if last != w.status.Now { // who watches need not wait for the next flush
+		w.status.Now = last
+		w.say(w.status.State, "")
+	}
+	for _, d := range degraded {
+		reason = cmp.Or(w.degraded(d), reason)
+	}
+	k.steps = w.keep(k.steps, done)
+	return cmp.Or(w.judge(ctx, now, last.Blocked > 0, k.evidence), reason)
+}
+
+// conclude gives the verdict of a hang that has none yet.
+func (k *watching) conclude(ctx context.Context, now time.Time) {
+	k.guarded.Lock()
+	defer k.guarded.Unlock()
+	if k.blocked != nil {
+		k.worker.conclude(ctx, now, k.evidence)
+	}
+}
+
+// send writes what was seen since the last time for the store.
+func (k *watching) send(ctx context.Context) {
+	k.guarded.Lock()
+	defer k.guarded.Unlock()
+	k.worker.send(ctx, k.collector, k.steps, 0)
+	k.steps = nil
+}
+
+func (k *watching) blind(watched time.Duration) string {
+	k.guarded.Lock()
+	defer k.guarded.Unlock()
+	return k.worker.blind(watched)
+}
+
+// windowed is what is kept of a job in a window.
+type windowed struct {
+	*worker
+	collector *pattern.Collector
+	steps     *live.Steps
+	samples   *otlp.Window // for a collector; nil without one
+	raw       *raw         // nil where raw events are not kept
+	guarded   *locked      // the session's sink
+}
+
+func (w *worker) windowed(frequency int, start time.Time) *windowed {
+	k := &windowed{worker: w, collector: pattern.New(int64(frequency)), steps: live.New(trigger.Published), samples: w.config.samples(frequency)}
+	k.collector.Waited = k.steps.Waited
+	k.guarded = &locked{to: tee{w.config.sink(k.collector), k.steps}}
+	if k.samples != nil {
+		k.guarded.to = append(k.guarded.to, w.config.sink(k.samples))
+	}
+	raw, err := openRaw(w.config, w.job.Name, start)
+	if err != nil {
+		if w.config.SpoolMB > 0 {
+			w.status.RawFailed++
+		}
+		w.say("window", fmt.Sprintf("raw events are not kept: %v", err))
+		return k
+	}
+	k.raw = raw
+	k.guarded.to = append(k.guarded.to, raw.sink)
+	return k
+}
+
+// end closes the window and writes its patterns.
+func (k *windowed) end(ctx context.Context) {
+	w := k.worker
+	rawBytes, err := k.raw.end()
+	w.status.RawBytes += rawBytes
+	if err != nil {
+		w.status.RawFailed++
+		w.say("window", fmt.Sprintf("raw events are in the spool in part: %v", err))
+	}
+	w.status.Windows++
+	done, _ := k.steps.Take(true)
+	w.send(ctx, k.collector, done, rawBytes)
+	w.export(ctx, k.samples)
+}

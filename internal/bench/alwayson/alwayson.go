@@ -1,0 +1,162 @@
+// Package alwayson measures what the agent costs a job that it watches for a long time, and
+// the node: the agent as it is deployed, with its defaults.
+package alwayson
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/bench/figure"
+	"github.com/ebpfprof/ebpfprof/internal/bench/paired"
+	"github.com/ebpfprof/ebpfprof/internal/bench/setup"
+)
+
+// Results are of one job each.
+type Results []*result
+
+type result struct {
+	python      setup.Interpreter
+	job         string
+	length      time.Duration
+	ratio       figure.Estimate // with the agent, over without
+	floor       figure.Estimate // without after, over without before
+	windows     int             // that the ratio is of
+	cpu         float64         // of a core
+	rss, worker []float64       // MiB, over the time
+	store       float64         // bytes an hour
+	spool       int64           // bytes at the end
+	status      status
+}
+
+// each is how long a window is of which one ratio is taken.
+const each = 10 * time.Second
+
+// Measure has a job and its twin run without the agent for a sixth of the time, with it,
+// and without it again: the job's steps in the twin's are compared.
+func (r *Results) Measure(program string, python setup.Interpreter, job string, length time.Duration) error {
+	j, err := paired.StartNamedWithTwin(jobName, setup.OnJobCore, python, job)
+	if err != nil {
+		return err
+	}
+	defer j.Kill()
+	nothing := func() error { return nil }
+	without := max(length/6, 2*each)
+	setup.Say("  %s, %s: %s without the agent …", python.Name, job, without)
+	before, err := j.Stretch(without, each, nothing)
+	if err != nil {
+		return err
+	}
+	a, err := startAgent(program)
+	if err != nil {
+		return err
+	}
+	defer a.remove()
+	if err := a.watches(); err != nil {
+		return err
+	}
+	setup.Say("  %s with it …", length)
+	var taken []usage
+	look := func() error {
+		u, err := a.usage()
+		taken = append(taken, u)
+		return err
+	}
+	if err := look(); err != nil {
+		return err
+	}
+	began := time.Now()
+	with, err := j.Stretch(length, each, look)
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	one := &result{python: python, job: job, length: took}
+	if one.status, err = a.job(); err != nil {
+		return err
+	}
+	if err := a.stop(); err != nil {
+		return err
+	}
+	after, err := j.Stretch(without, each, nothing)
+	if err != nil {
+		return err
+	}
+	steps, err := j.Stop()
+	if err != nil {
+		return err
+	}
+	one.judge(steps.Ratios(with), steps.Ratios(before), steps.Ratios(after), taken)
+	*r = append(*r, one)
+	setup.Say("  %s", one)
+	return nil
+}
+
+func (r *result) judge(with, before, after []float64, taken []usage) {
+	r.ratio, r.floor = figure.RatioOf(with, slices.Concat(before, after)), figure.RatioOf(after, before)
+	r.windows = len(with)
+	first, last := taken[0], taken[len(taken)-1]
+	r.cpu = (last.cpu - first.cpu) / r.length.Seconds()
+	r.store = float64(last.store-first.store) / r.length.Hours()
+	r.spool = last.spool
+	for quarter := range 4 {
+		part := taken[quarter*len(taken)/4 : (quarter+1)*len(taken)/4]
+		most := usage{}
+		for _, u := range part {
+			most.rss, most.worker = max(most.rss, u.rss), max(most.worker, u.worker)
+		}
+		r.rss, r.worker = append(r.rss, most.rss), append(r.worker, most.worker)
+	}
+}
+
+// noise is how far the ratio without an agent is from 1: what the machine does by itself.
+func (r *result) noise() float64 {
+	return max(r.floor.High-1, 1-r.floor.Low)
+}
+
+// budget is what an always-on recording may take of the job's time.
+const budget = 0.01
+
+func (r *result) String() string {
+	return fmt.Sprintf("%s, %s, %s: step × %.4f (%.4f … %.4f), floor ±%.1f %%; agent %.2f %% of a core, RSS %s MiB, of the worker %s, store %.2f MB an hour, spool %.1f MB; %d steps seen, %d windows",
+		r.python.Name, r.job, r.length.Round(time.Second), r.ratio.Median, r.ratio.Low, r.ratio.High, 100*r.noise(), 100*r.cpu,
+		quarters(r.rss), quarters(r.worker), r.store/1e6, float64(r.spool)/1e6, r.status.Steps, r.status.Windows)
+}
+
+func quarters(values []float64) string {
+	var said []string
+	for _, v := range values {
+		said = append(said, fmt.Sprintf("%.0f", v))
+	}
+	return strings.Join(said, ", ")
+}
+
+const text = `The agent as it is deployed, with its defaults, watches a job and leaves its twin alone: the same job, never traced, on the same core. A ratio is how many of the twin's steps one of the job's takes, the mean of windows of ten seconds, without what each waits for the core; it is set over that of the time before and after, without the agent. The floor is what the time after is over the time before. CPU time is that of the agent and its worker on the other core, of one core; what the probes take is the job's, and in the ratio. RSS is of each quarter of the time, at the most. Windows that the agent took of its own accord are in all of it.`
+
+// Section is the table of them.
+func (r Results) Section(p *figure.Page) {
+	if len(r) == 0 {
+		return
+	}
+	p.Line("## Always on\n\n%s\n", text)
+	p.Table("job", "PyTorch", "for", "step, over without (95 %)", "floor", "CPU of a core", "RSS of the worker, MiB", "with the agent, MiB", "store, MB an hour", "spool, MB", "windows")
+	for _, o := range r {
+		p.Row(o.job, o.python.Name, o.length.Round(time.Second).String(), fmt.Sprintf("%.4f (%.4f … %.4f)", o.ratio.Median, o.ratio.Low, o.ratio.High),
+			fmt.Sprintf("±%.1f %%", 100*o.noise()), fmt.Sprintf("%.2f %%", 100*o.cpu), quarters(o.worker), quarters(o.rss),
+			fmt.Sprintf("%.2f", o.store/1e6), fmt.Sprintf("%.1f", float64(o.spool)/1e6), fmt.Sprint(o.status.Windows))
+	}
+	p.Line("")
+}
+
+// Targets are what of them was promised.
+func (r Results) Targets(p *figure.Page) {
+	for _, o := range r {
+		name := fmt.Sprintf("%s, %s", o.python.Name, o.job)
+		p.Row(fmt.Sprintf("always on for %s: step time within 1 %% plus the noise floor", o.length.Round(time.Minute)), name,
+			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*(o.ratio.Median-1), 100*o.noise()), figure.WithinNoise(o.ratio.Median-1 <= budget+o.noise(), o.noise()))
+		p.Row("always on: agent and worker < 1 % of a core", name, fmt.Sprintf("%.2f %%", 100*o.cpu), figure.Verdict(o.cpu < budget))
+		p.Row("always on: RSS of the worker < 200 MB", name, fmt.Sprintf("%.0f MiB", slices.Max(o.worker)), figure.Verdict(slices.Max(o.worker) < 190))
+		p.Row("always on: disk < 100 MB an hour and rank", name, fmt.Sprintf("%.1f MB", o.store/1e6), figure.Verdict(o.store < 100e6))
+	}
+}

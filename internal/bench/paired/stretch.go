@@ -1,0 +1,30 @@
+package paired
+
+import "time"
+
+// Stretch is a long time of a job and its twin, in windows one after the other.
+type Stretch struct{ windows []window }
+
+// Stretch lets the job run for so long, in windows, and calls look after each.
+func (j *Job) Stretch(length, each time.Duration, look func() error) (s Stretch, err error) {
+	for range max(2, int(length/each)) {
+		var w window
+		if err := w.open(j, each); err != nil {
+			return s, err
+		}
+		s.windows = append(s.windows, w)
+		if err := look(); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// Ratios are, of each window, how many of the twin's steps one of the job's took, without
+// what each waited for the core.
+func (a Against) Ratios(s Stretch) (ratios []float64) {
+	for _, w := range s.windows {
+		ratios = append(ratios, a.mean(w))
+	}
+	return ratios
+}
