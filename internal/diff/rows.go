@@ -28,21 +28,34 @@ const (
 		FROM good_span o LEFT JOIN (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM good_span WHERE layer <> 'device' AND parent_id IS NOT NULL GROUP BY ALL) i USING (session_id, span_id)
 		WHERE o.layer IN ('op', 'collective') AND o.ts_ns %s`
 	ofDeviceSQL = `
-		SELECT 'operator' AS kind, coalesce(CASE WHEN p.layer IN ('op', 'autograd') THEN p.name WHEN g.layer IN ('op', 'autograd') THEN g.name END, '` + noOperator + `') AS name,
-			coalesce(l.ts_ns, d.ts_ns) AS ts, d.duration_ns / 1e6 AS ms, ms AS seen
-		FROM (FROM good_span WHERE ` + onDevice + `) d LEFT JOIN good_span l ON l.session_id = d.session_id AND l.span_id = d.launch_id
-		LEFT JOIN good_span p ON p.session_id = d.session_id AND p.span_id = CASE WHEN l.layer IN ('op', 'autograd') THEN l.span_id ELSE l.parent_id END
-		LEFT JOIN good_span g ON g.session_id = d.session_id AND g.span_id = p.parent_id
-		WHERE coalesce(l.ts_ns, d.ts_ns) %s`
+		SELECT 'operator' AS kind, coalesce(l.operator, '` + noOperator + `') AS name, coalesce(l.called_ns, d.ts_ns) AS ts, d.duration_ns / 1e6 AS ms, ms AS seen
+		FROM (FROM good_span WHERE ` + onDevice + `) d LEFT JOIN diff_launch l USING (session_id, launch_id)
+		WHERE coalesce(l.called_ns, d.ts_ns) %s`
 	kernelSQL = `
-		SELECT 'kernel' AS kind, d.name, coalesce(l.ts_ns, d.ts_ns) AS ts, d.duration_ns / 1e6 AS ms, ms AS seen
-		FROM (FROM good_span WHERE ` + onDevice + `) d LEFT JOIN good_span l ON l.session_id = d.session_id AND l.span_id = d.launch_id
-		WHERE coalesce(l.ts_ns, d.ts_ns) %s`
+		SELECT 'kernel' AS kind, d.name, coalesce(l.called_ns, d.ts_ns) AS ts, d.duration_ns / 1e6 AS ms, ms AS seen
+		FROM (FROM good_span WHERE ` + onDevice + `) d LEFT JOIN diff_launch l USING (session_id, launch_id)
+		WHERE coalesce(l.called_ns, d.ts_ns) %s`
 	lineSQL = `
 		SELECT 'line' AS kind, coalesce(f.file, '') || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", '') AS name, x.ts_ns AS ts, weight_ns / 1e6 AS ms, ms AS seen
 		FROM sample x JOIN (SELECT DISTINCT ON (session_id, stack_id) session_id, stack_id, list_filter(frames, f -> f.kind = 'python')[1] AS f FROM stack) USING (session_id, stack_id)
 		WHERE f IS NOT NULL AND x.state = 'on_cpu' AND ts_ns %s`
 )
+
+// launchSQL has when each call that launched work was made, and the innermost operator that it
+// stands in: Python functions and scopes may lie between, as those of kernels that are
+// written in Python do.
+const launchSQL = `
+	CREATE OR REPLACE TEMP TABLE diff_launch AS
+	WITH RECURSIVE launched AS (SELECT DISTINCT session_id, launch_id FROM good_span WHERE layer = 'device' AND launch_id IS NOT NULL),
+	host AS (SELECT session_id, span_id, parent_id, ts_ns, CASE WHEN layer IN ('op', 'autograd') THEN name END AS operator FROM span WHERE layer <> 'device'),
+	up AS (
+		SELECT l.session_id, l.launch_id, h.ts_ns AS called_ns, h.parent_id, h.operator, 0 AS depth
+		FROM launched l JOIN host h ON h.session_id = l.session_id AND h.span_id = l.launch_id
+		UNION ALL
+		SELECT u.session_id, u.launch_id, u.called_ns, h.parent_id, h.operator, depth + 1
+		FROM up u JOIN host h ON h.session_id = u.session_id AND h.span_id = u.parent_id
+		WHERE u.operator IS NULL AND depth < 24)
+	SELECT session_id, launch_id, any_value(called_ns) AS called_ns, max(operator) AS operator FROM up GROUP BY session_id, launch_id`
 
 // rows are what a step spends in operators, kernels, classes of kernels and lines.
 func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
@@ -51,6 +64,9 @@ func (s *Side) rows(ctx context.Context, db *dataset.DB, w window) error {
 	}
 	in := fmt.Sprintf("BETWEEN %d AND %d", w.from, w.until-1)
 	if s.Device {
+		if err := db.Exec(ctx, launchSQL); err != nil {
+			return err
+		}
 		return errors.Join(s.add(ctx, db, w, fmt.Sprintf(ofDeviceSQL, in), "whole"), s.add(ctx, db, w, fmt.Sprintf(kernelSQL, in), "whole"),
 			s.add(ctx, db, w, fmt.Sprintf(lineSQL, in), "true"))
 	}

@@ -166,6 +166,20 @@ func TestWorkOfNoOperatorIsNamedByItsKernel(t *testing.T) {
 	}
 }
 
+// A kernel that is written in Python: its launch stands in functions of the operator.
+func TestWorkIsOfTheOperatorAroundItsFunctions(t *testing.T) {
+	rows := []map[string]any{{"ph": "X", "cat": "cpu_op", "name": "FlashAttnFunc", "pid": 7, "tid": 7, "ts": 100, "dur": 100}}
+	for i := range 5 {
+		rows = append(rows, map[string]any{"ph": "X", "cat": "python_function", "name": fmt.Sprintf("triton.py(%d): run", i), "pid": 7, "tid": 7, "ts": 110 + i, "dur": 80 - 2*i})
+	}
+	rows = append(rows, map[string]any{"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernel", "pid": 7, "tid": 7, "ts": 130, "dur": 5, "args": map[string]any{"correlation": 9}},
+		map[string]any{"ph": "X", "cat": "kernel", "name": "_fwd_kernel", "pid": 0, "tid": 7, "ts": 150, "dur": 500, "args": map[string]any{"correlation": 9, "device": 0, "stream": 7}})
+	side := sideOfFile(t, map[string]any{"traceEvents": rows})
+	if got := side.PerStep[Key{"operator", "FlashAttnFunc"}]; math.Abs(got-0.5) > 1e-9 {
+		t.Errorf("%g ms of %v", got, side.PerStep)
+	}
+}
+
 func TestDevicesOfTwoMakersMeetInOperatorsAndClasses(t *testing.T) {
 	r := Compare(traced(t, 1, true, 20, model), traced(t, 1, true, 20, onAMD), 3)
 	if r.Verdict != verdict.Regression || r.Rows[0].Key != attention || math.Abs(r.Rows[0].After-1.7) > 1e-6 {

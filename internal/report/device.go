@@ -54,7 +54,27 @@ func (b *builder) devices() error {
 	b.report.Devices = all
 	mean := meanOf(all)
 	b.report.Device = &mean
-	return nil
+	return b.launchedDevices()
+}
+
+// launchedWork is the work of devices whose launch was recorded.
+const launchedWork = "(SELECT * FROM rows WHERE launch_id IS NOT NULL)"
+
+// launchedDevices does the sweep for the work whose launch was recorded, where there is other
+// work: what was launched before the recording began is no time of what was recorded.
+func (b *builder) launchedDevices() error {
+	var without, with int64
+	err := b.db.Row(b.ctx, `SELECT count(*) FILTER (launch_id IS NULL), count(*) FILTER (launch_id IS NOT NULL)
+		FROM rows WHERE layer = 'device' AND category IN ('kernel', 'set', 'collective', 'copy')`, nil, &without, &with)
+	if err != nil || without == 0 || with == 0 {
+		return err
+	}
+	all, err := b.sweepDevices(launchedWork, "imported")
+	if err == nil && len(all) > 0 {
+		mean := meanOf(all)
+		b.report.DeviceLaunched = &mean
+	}
+	return err
 }
 
 func (b *builder) boundedDevices() error {

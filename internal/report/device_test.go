@@ -8,6 +8,33 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
+// Work that was launched before the trace began, and work whose launch is in it.
+func TestWorkThatNothingLaunchedIsToldApart(t *testing.T) {
+	work := func(id, launch, at, ms int64) event.Span {
+		d := &event.Detail{DeviceTimeMethod: "imported"}
+		if launch > 0 {
+			d.LaunchID = &launch
+		}
+		return event.Span{ID: id, StartNS: 1e15 + at*1e6, DurationNS: ms * 1e6, PID: 7, Weight: 1, SequenceNumber: -1, End: event.EndImported,
+			Call: &event.Call{Layer: "device", Category: "kernel", Name: "k"}, Detail: d}
+	}
+	launch := event.Span{ID: 1, StartNS: 1e15 + 5*1e6, DurationNS: 1e4, PID: 7, TID: 7, Weight: 1, SequenceNumber: -1, End: event.EndImported, Call: &event.Call{Layer: "runtime", Category: "launch", Name: "hipLaunchKernel"}}
+	two := launch
+	two.ID, two.StartNS = 4, 1e15+15*1e6
+	write := func(spans ...event.Span) *Report {
+		return built(t, made(t, func(d *output.Dataset) error {
+			return errors.Join(d.Process(event.Process{ID: 1, PID: 7}), d.Spans(append(spans, launch, two)))
+		}))
+	}
+	r := write(work(2, 0, 0, 8), work(3, 1, 10, 4), work(5, 4, 20, 6))
+	if d := r.DeviceLaunched; r.Device.TotalMS != 26 || r.Device.BusyMS != 18 || d == nil || d.TotalMS != 16 || d.BusyMS != 10 || d.IdleMS != 6 {
+		t.Errorf("%+v, of what was launched %+v", r.Device, r.DeviceLaunched)
+	}
+	if r := write(work(3, 1, 10, 4), work(5, 4, 20, 6)); r.DeviceLaunched != nil || r.Device.BusyMS != 10 {
+		t.Errorf("all was launched: %+v", r.DeviceLaunched)
+	}
+}
+
 // Where several pieces of work end with one wait none has a lower bound, but the device has.
 // What a piece of work has itself is within what the wait for it says.
 func TestADeviceWasBusyAsLongAsThreadsWaitedForIt(t *testing.T) {

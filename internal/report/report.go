@@ -49,6 +49,8 @@ type Report struct {
 	Hang        *hang.Report        `json:"hang"` // null where nothing waited for long when the recording ended
 	Device      *Device             `json:"device"`
 	Devices     []Device            `json:"devices"`
+	// DeviceLaunched is Device by the work whose launch was recorded; nil where all was.
+	DeviceLaunched *Device `json:"device_launched"`
 	// DeviceBounds is in Device's place where only bounds of its times are known.
 	DeviceBounds *DeviceBounds      `json:"device_bounds"`
 	Operators    []Operator         `json:"operators"`
