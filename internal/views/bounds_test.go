@@ -29,7 +29,7 @@ func TestBreakdownOfALiveRecordingIsARange(t *testing.T) {
 	waits := scripted.New()
 	waits.Bound(waits.Call("runtime", "launch", "gemm", 10*us), 20*us, 100*us)
 	busy, device := int64(70*us), int32(0)
-	waits.Call("runtime", "sync", "cuStreamSynchronize", 90*us).Detail = &event.Detail{DeviceID: &device, DeviceBusyLoNS: &busy}
+	waits.Call("runtime", "sync", "cuStreamSynchronize", 90*us).Detail = &event.Detail{DeviceID: &device, Wait: &event.Wait{DeviceBusyLoNS: &busy}}
 	waits.Bound(waits.Call("runtime", "launch", "gemm", 10*us), 20*us, 20*us)
 	other, err := dataset.Open(scripted.Write(t, waits))
 	if err != nil {
