@@ -17,10 +17,16 @@ import (
 type Slice struct {
 	Of          Stratum
 	Begin       int64
-	Recorded    float64 // n: steps recorded
+	Recorded    float64 // n: whole steps recorded
+	Saw         float64 // with parts of others
 	Represented float64 // l: steps that these stand for
 	Steps       int32   // k: whole steps, which rows are numbered by
+	OfSteps     bool    // it is counted in steps
+	OfTime      bool    // or in time
 }
+
+// itself says whether the slice stands for itself: it passed by less than a step.
+func (s *Slice) itself() bool { return s.Represented-s.Saw < 1 }
 
 // Stratum are slices that tell of one another: those of a process's group of probes in one phase.
 type Stratum struct {
@@ -39,7 +45,8 @@ type seen struct {
 	slice         *Slice // nil: of none
 	step          int32  // 0: in a step that the slice cut
 	sum, weighted float64
-	unknown       bool // it stands for more, by no slice
+	rows, calls   float64 // and how many these are, and stand for
+	unknown       bool    // it stands for more, by no slice
 }
 
 func (s seen) compare(o seen) int {
@@ -66,7 +73,7 @@ func (s *Slice) key() string {
 
 // note counts a row's value where it was seen.
 func (m *Metric) note(s *Slice, step int32, value, weight float64) {
-	row := seen{s, step, value, value * weight, s == nil && weight != 1}
+	row := seen{s, step, value, value * weight, 1, weight, s == nil && weight != 1}
 	if s == nil { // the first
 		if len(m.seen) == 0 || m.seen[0].slice != nil {
 			m.seen = slices.Insert(m.seen, 0, seen{})
@@ -86,6 +93,7 @@ func (m *Metric) note(s *Slice, step int32, value, weight float64) {
 
 func (s *seen) add(o seen) {
 	s.sum, s.weighted, s.unknown = s.sum+o.sum, s.weighted+o.weighted, s.unknown || o.unknown
+	s.rows, s.calls = s.rows+o.rows, s.calls+o.calls
 }
 
 // joined are both lists as one in order of time, what is of one step added up.
@@ -162,9 +170,8 @@ func (a *slicing) interval(rows []seen) (i Interval, estimated bool) {
 		s.weighted += r.weighted
 		if r.step > 0 {
 			whole[r.slice] = append(whole[r.slice], r)
-		} else {
-			s.parts = add(s.parts, r.slice, r.weighted)
 		}
+		s.in(r)
 	}
 	if !estimated && !unknown {
 		return i, false
@@ -191,46 +198,71 @@ func (a *slicing) interval(rows []seen) (i Interval, estimated bool) {
 	return Interval{max(known, weighted-half), weighted + half}, true
 }
 
-func add(parts map[*Slice]float64, s *Slice, v float64) map[*Slice]float64 {
-	if parts == nil {
-		parts = map[*Slice]float64{}
-	}
-	parts[s] += v
-	return parts
-}
-
 // stratum is what a node has in one.
 type stratum struct {
 	weighted          float64
-	parts             map[*Slice]float64 // of steps that slices cut
-	total             float64            // that the whole steps say
+	slices            map[*Slice]seen
+	total             float64 // that the whole steps say
 	variance, freedom float64
 }
 
+func (s *stratum) in(r seen) {
+	if s.slices == nil {
+		s.slices = map[*Slice]seen{}
+	}
+	at := s.slices[r.slice]
+	at.add(r)
+	s.slices[r.slice] = at
+}
+
+// mean is that of a step of the slice. A slice of parts of steps has the one that its weights say.
+func (s *stratum) mean(slice *Slice, whole []seen) (mean float64) {
+	if slice.Steps <= 0 {
+		return s.slices[slice].weighted / slice.Represented
+	}
+	for _, r := range whole {
+		mean += r.sum
+	}
+	return mean / float64(slice.Steps)
+}
+
+// standsFor is how many steps of the stretch the rows of a slice stand for.
+func (s *stratum) standsFor(slice *Slice) float64 {
+	if at := s.slices[slice]; !slice.OfSteps && at.rows > 0 {
+		return slice.Recorded * at.calls / at.rows
+	}
+	return slice.Represented
+}
+
 // measure is the variance of what the whole steps of the stratum's slices say: between
-// neighbouring slices, or between neighbouring steps in them, whichever is larger.
+// neighbouring slices, or between neighbouring steps in them, whichever is larger. A slice that
+// stands for itself tells nothing of the others, unless those are too few to tell a variance. In
+// a time without steps a pause is all of one kind, by the rule of succession.
 func (s *stratum) measure(all []*Slice, whole map[*Slice][]seen) {
-	var between, within, spread, before, nBefore float64
+	others, longest, ofTime := 0, int32(0), false
+	for _, slice := range all {
+		ofTime = ofTime || slice.OfTime
+		if !slice.itself() {
+			others, longest = others+1, max(longest, slice.Steps)
+		}
+	}
+	var between, within, spread, passed, before, nBefore float64
 	m, pairs := 0, 0.0
 	for _, slice := range all {
-		rows := whole[slice]
-		mean := 0.0
-		switch {
-		case slice.Steps > 0:
-			for _, r := range rows {
-				mean += r.sum
-			}
-			mean /= float64(slice.Steps)
-			within += differences(rows, slice.Steps)
+		mean, stands := s.mean(slice, whole[slice]), s.standsFor(slice)
+		s.total += stands * mean
+		spread += stands * max(stands-slice.Saw, 0) / slice.Recorded
+		passed += max(stands-slice.Saw, 0) * mean
+		if slice.itself() && (others > 1 || longest > 1) {
+			continue
+		}
+		if slice.Steps > 0 {
+			within += differences(whole[slice], slice.Steps)
 			pairs += float64(slice.Steps - 1)
-		case slice.Represented > 0:
-			mean = s.parts[slice] / slice.Represented
 		}
 		if m > 0 {
 			between += (mean - before) * (mean - before) / (1/slice.Recorded + 1/nBefore)
 		}
-		s.total += slice.Represented * mean
-		spread += slice.Represented * max(slice.Represented-slice.Recorded, 0) / slice.Recorded
 		before, nBefore, m = mean, slice.Recorded, m+1
 	}
 	largest := math.NaN()
@@ -244,7 +276,11 @@ func (s *stratum) measure(all []*Slice, whole map[*Slice][]seen) {
 		}
 		s.freedom += 2 * pairs * pairs / (3*pairs - 1)
 	}
-	if s.variance = spread * largest; spread == 0 {
+	s.variance = spread * largest
+	if ofTime {
+		s.variance += float64(m+1) / (1.5 * float64((m+2)*(m+2))) * passed * passed
+	}
+	if spread == 0 {
 		s.variance = 0
 	}
 }

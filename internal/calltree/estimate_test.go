@@ -34,7 +34,7 @@ func sliced(t *testing.T, seed uint64, between func(*output.Dataset) error) *dat
 		for _, group := range []string{"op", "runtime"} {
 			n := 1 + random.IntN(4)
 			id := int64(len(slices) + 1)
-			s := event.Slice{ID: id, PID: 7, Group: group, BeginNS: at, FromNS: at, Phase: event.PhaseTraining, Unit: event.UnitSteps,
+			s := event.Slice{ID: id, PID: 7, Group: group, BeginNS: at, FromNS: at, Phase: event.PhaseTraining, Unit: []string{event.UnitSteps, event.UnitTime}[seed%2],
 				Recorded: float64(n), Represented: float64(n * (1 + random.IntN(6))), Steps: int32(n)}
 			weight := s.Represented / s.Recorded
 			for step := range n {

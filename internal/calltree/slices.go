@@ -2,15 +2,16 @@ package calltree
 
 import "github.com/ebpfprof/ebpfprof/internal/dataset"
 
-// mostSeen bounds what is kept of steps, 48 bytes each: beyond it no interval is told.
+// mostSeen bounds what is kept of steps, 72 bytes each: beyond it no interval is told.
 const mostSeen = 2 << 20
 
 // readSlices reads table slice. A dataset without one was recorded whole.
 func (l *loader) readSlices() error {
 	rows, err := l.db.Query(l.ctx, `SELECT session_id, slice_id, pid, probe_group, phase, begin_ns, steps, recorded > 0,
+			CASE WHEN unit <> 'steps' THEN greatest(steps, 1) WHEN steps > 0 THEN least(steps, recorded) ELSE recorded END,
 			CASE WHEN unit = 'steps' THEN recorded ELSE greatest(steps, 1) END,
 			CASE WHEN unit = 'steps' THEN represented ELSE represented * greatest(steps, 1) / nullif(recorded, 0) END,
-			represented > 0
+			represented > 0, unit = 'steps', unit = 'time'
 		FROM slice ORDER BY begin_ns, slice_id`)
 	if err != nil {
 		return err
@@ -20,14 +21,14 @@ func (l *loader) readSlices() error {
 	for rows.Next() {
 		var s Slice
 		var id int64
-		var recorded, represented *float64
+		var recorded, seen, represented *float64
 		var saw, stands bool
-		if err := rows.Scan(&s.Of.Session, &id, &s.Of.PID, &s.Of.Group, &s.Of.Phase, &s.Begin, &s.Steps, &saw, &recorded, &represented, &stands); err != nil {
+		if err := rows.Scan(&s.Of.Session, &id, &s.Of.PID, &s.Of.Group, &s.Of.Phase, &s.Begin, &s.Steps, &saw, &recorded, &seen, &represented, &stands, &s.OfSteps, &s.OfTime); err != nil {
 			return err
 		}
 		switch {
-		case saw && recorded != nil && represented != nil:
-			s.Recorded, s.Represented = *recorded, *represented
+		case saw && recorded != nil && seen != nil && represented != nil:
+			s.Recorded, s.Saw, s.Represented = *recorded, *seen, *represented
 			kept := s
 			all.strata[s.Of], all.byID[rowKey{s.Of.Session, id}] = append(all.strata[s.Of], &kept), &kept
 		case stands:
