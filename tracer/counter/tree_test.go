@@ -335,6 +335,31 @@ func TestClocksTemperaturesAndEnergyOfTheHost(t *testing.T) {
 	})
 }
 
+// On a machine whose clocks are slow to read they take turns.
+func TestManyClocksAreReadInTurns(t *testing.T) {
+	f := tree(t)
+	opened, err := openFrequency(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	now := int64(1e18)
+	for range 2 {
+		r := &round{name: "frequency", history: map[series]point{}, clock: func() int64 { now += 1e6; return now }}
+		if err := opened.read(r); err != nil {
+			t.Fatal(err)
+		}
+		for _, reading := range r.readings {
+			if reading.Name == "cpu_clock" {
+				seen[reading.Device]++
+			}
+		}
+	}
+	if seen["cpu0"] != 1 || seen["cpu4"] != 1 {
+		t.Errorf("%v: want each once in two rounds", seen)
+	}
+}
+
 func TestASourceThatVanishesIsCounted(t *testing.T) {
 	s, f, _ := open(t)
 	s.Read()
