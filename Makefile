@@ -132,6 +132,7 @@ test-readers:
 	$(GO) test -count 1 -run ForeignReaders ./output ./internal/fleet/report ./internal/fleet/registrar
 test-soak:
 	$(GO) run ./internal/soak -for 1m
+	$(GO) test -count 1 -run TestAWorkersMemoryIsFlat ./internal/agent
 
 # What the tracer takes while jobs never stop to bring something new: for an hour at
 # night (SOAK=1h), for a minute in the tests. What the agent takes while a thousand jobs come

@@ -66,6 +66,9 @@ type lived struct {
 // a quarter of the time, and, beside it, the dataset that `attach --level anchor` would
 // write, rotated each minute. Only the kernel is not there. A day of it is a part of `make soak`.
 func TestAWorkersMemoryIsFlat(t *testing.T) {
+	if raced {
+		t.Skip("under the race detector memory is the detector's: make test-soak runs it without")
+	}
 	length := simulated(t)
 	c := defaults()
 	c.Spool, c.SpoolMB, c.OutboxMB, c.Host = t.TempDir(), 2, 1, "node"
@@ -247,7 +250,7 @@ func (s *simulation) judge(all []lived, length time.Duration) {
 	}
 	last := all[n-1]
 	before, after := most(1, func(l lived) float64 { return l.heap }), most(3, func(l lived) float64 { return l.heap })
-	if after > before*1.1+8 && length > time.Hour || after > 64 {
+	if after > before*1.1+8 && length > time.Hour || after > 96 {
 		t.Errorf("the heap in use grew from %.1f to %.1f MiB", before, after)
 	}
 	if rss := most(3, func(l lived) float64 { return l.rss }); rss > 200 {
