@@ -172,21 +172,21 @@ func (s *State) Finish(pid int32, run, nowNS int64, c Call) {
 	if w := s.copies[key]; w != nil {
 		delete(s.copies, key)
 		s.of.process(pid).watched = true
-		s.finish(w, nowNS)
+		w.finish(nowNS)
 		return
 	}
 	w := s.works[key]
 	if w == nil || w.finished {
 		return
 	}
-	s.finish(w, nowNS)
+	w.finish(nowNS)
 	if len(s.ran) >= mostWorks {
 		clear(s.ran) // of calls whose end was never seen
 	}
 	s.ran[run] = w
 }
 
-func (s *State) finish(w *work, nowNS int64) {
+func (w *work) finish(nowNS int64) {
 	w.finished, w.endNS = true, nowNS
 	if w.group != nil && w.number >= 0 && !w.failed {
 		w.group.ended(w.number, nowNS)
@@ -204,12 +204,12 @@ func (s *State) Run(span *event.Span, c Call) {
 	}
 	switch {
 	case !w.finished && span.End == event.EndExitSite:
-		s.finish(w, span.StartNS+span.DurationNS)
+		w.finish(span.StartNS+span.DurationNS)
 	case w.finished && (span.End == event.EndNextEntry || span.End == event.EndUnfinished) && w.endNS >= span.StartNS:
 		// What it ends with was seen: an instruction that every end passes.
 		span.DurationNS, span.End, span.Status = w.endNS-span.StartNS, event.EndExitSite, event.StatusOK
 	}
-	s.describe(w, span)
+	w.describe(span)
 	w.runID = span.ID
 	for _, wait := range w.awaited {
 		s.rows.Flow(event.Flow{TSNS: w.endNS, FromSpanID: span.ID, ToSpanID: wait, Kind: FlowWait, Method: methodWork})
@@ -226,9 +226,9 @@ func (s *State) Wait(span *event.Span, c Call) {
 	if w == nil {
 		return
 	}
-	s.describe(w, span)
+	w.describe(span)
 	if w.endpoint && span.DurationNS >= 0 && span.Status == event.StatusOK {
-		s.finish(w, span.StartNS+span.DurationNS)
+		w.finish(span.StartNS+span.DurationNS)
 	}
 	switch {
 	case span.DurationNS < 0:
@@ -246,7 +246,7 @@ func (s *State) Wait(span *event.Span, c Call) {
 const mostAwaited = 8
 
 // describe gives a call what is known of its work.
-func (s *State) describe(w *work, span *event.Span) {
+func (w *work) describe(span *event.Span) {
 	if w.group == nil {
 		return
 	}

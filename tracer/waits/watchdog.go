@@ -29,7 +29,7 @@ func (s *State) Fail(span *event.Span, c Call) {
 		return
 	}
 	w.failed = true
-	s.describe(w, span)
+	w.describe(span)
 }
 
 // begun are the works that have begun and not ended, as far as their end would be seen:
