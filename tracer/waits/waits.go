@@ -204,7 +204,7 @@ func (s *State) Run(span *event.Span, c Call) {
 	}
 	switch {
 	case !w.finished && span.End == event.EndExitSite:
-		w.finish(span.StartNS+span.DurationNS)
+		w.finish(span.StartNS + span.DurationNS)
 	case w.finished && (span.End == event.EndNextEntry || span.End == event.EndUnfinished) && w.endNS >= span.StartNS:
 		// What it ends with was seen: an instruction that every end passes.
 		span.DurationNS, span.End, span.Status = w.endNS-span.StartNS, event.EndExitSite, event.StatusOK
@@ -228,7 +228,7 @@ func (s *State) Wait(span *event.Span, c Call) {
 	}
 	w.describe(span)
 	if w.endpoint && span.DurationNS >= 0 && span.Status == event.StatusOK {
-		w.finish(span.StartNS+span.DurationNS)
+		w.finish(span.StartNS + span.DurationNS)
 	}
 	switch {
 	case span.DurationNS < 0:
