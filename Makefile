@@ -114,7 +114,7 @@ checks:
 # others it has nothing to find, and takes as long.
 test-unit:
 	@racy=$$($(GO) list $$(grep -rlE --include='*.go' --exclude='*_test.go' \
-		'^[[:space:]]*go [a-zA-Z_.]+\(|\.Go\(|http\.Serve|sync\.(RW)?Mutex|atomic\.' bpf cmd internal output symbolize tracer | xargs -n1 dirname | sort -u | sed 's,^,./,')) && \
+		'^[[:space:]]*go [a-zA-Z_.]+\(|\.Go\(|http\.Serve|sync\.(RW)?Mutex|atomic\.' analysis bpf cmd internal output symbolize tracer | xargs -n1 dirname | sort -u | sed 's,^,./,')) && \
 	{ $(GO) test -race -short $$racy; raced=$$?; \
 	$(GO) test -short $$($(GO) list ./... | grep -vxF "$$racy") && exit $$raced; }
 
