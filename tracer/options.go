@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
@@ -160,11 +159,7 @@ func SelectGroups(level Level, names []string) ([]spec.Group, error) {
 			}
 		}
 		if !matched {
-			names := make([]string, len(all))
-			for j := range all {
-				names[j] = all[j].Name
-			}
-			return nil, fmt.Errorf("%w %q: choose from %s", ErrUnknownGroup, name, strings.Join(append(names, filter.IOGroup), ", "))
+			return nil, fmt.Errorf("%w %q: ebpfprof probes --groups has their names", ErrUnknownGroup, name)
 		}
 	}
 	return withCompanions(chosen, all), nil
