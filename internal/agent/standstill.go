@@ -73,6 +73,9 @@ func (w *worker) blockUnpaced(now time.Time, waits map[int32]int64) {
 // the rank that they wait for may be one of these, and be doing something between two steps.
 func (w *worker) blockWith(peer string, now time.Time) {
 	last := w.steps.LastNS()
+	if said := w.status.Hang; said != nil && said.Over == nil {
+		return // the verdict has been given
+	}
 	if peer == "peer:"+blockedReason && w.blocked == nil && last > 0 && now.UnixNano()-last >= trigger.Published.Least.Nanoseconds() {
 		w.blocked = &blocked{noticed: now, sinceNS: last, asked: true}
 	}

@@ -172,6 +172,11 @@ func TestTheVerdictComesWithinTenSecondsOfTheDeadline(t *testing.T) {
 					t.Fatalf("again: %s", reason)
 				}
 			}
+			// Nor when a peer asks for a window of the same.
+			h.blockWith("peer:"+blockedReason, h.now)
+			if h.blocked != nil {
+				t.Error("a peer's request has it judged again")
+			}
 			h.step(121)
 			h.look(t)
 			if last := h.status.Hang; last == nil || last.Over == nil || last.Sentence != got.Sentence || !strings.Contains(h.said.String(), "no rank is blocked any more") {

@@ -29,6 +29,7 @@ def main():
     parser.add_argument("--fault", choices=("none", "loader", "fifo", "python", "gc", "allocations", "mismatch", "teardown"),
                         default="none")
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--length", type=float, default=0, help="seconds of a step, at the least")
     parser.add_argument("--job", default="straggler")
     args = parser.parse_args()
     if "RANK" in os.environ:
@@ -102,6 +103,7 @@ def rank(args):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     dist.barrier()
     end = time.time() + args.seconds
+    begin = time.monotonic()
     for batch, _ in torch.utils.data.DataLoader(Samples(), batch_size=8):
         if suffers and args.fault == "teardown" and step >= args.after:
             teardown()
@@ -120,6 +122,9 @@ def rank(args):
         dist.all_reduce(over)
         if over.item() > 0:
             break
+        if args.length:
+            time.sleep(max(0, begin + args.length - time.monotonic()))
+            begin = time.monotonic()
     joblib.tell(rank=dist.get_rank(), steps=step, kept=len(kept))
     dist.destroy_process_group()
 

@@ -66,14 +66,9 @@ func Incidents(ctx context.Context, db Source, job string, from, until int64) ([
 	}
 	var all []Incident
 	for len(parts) > 0 {
-		n, hosts := 1, map[string]bool{parts[0].host: true}
-		// The latest word of each host; its word before that was another hang.
-		for n < len(parts) && parts[n-1].at-parts[n].at <= apart.Nanoseconds() && !hosts[parts[n].host] {
-			hosts[parts[n].host] = true
-			n++
-		}
-		all = append(all, incident(parts[:n]))
-		parts = parts[n:]
+		together, rest := oneHang(parts)
+		all = append(all, incident(together))
+		parts = rest
 	}
 	for i := range all {
 		if all[i].StepsAfter, err = wentOn(ctx, db, &all[i]); err != nil {
@@ -81,6 +76,24 @@ func Incidents(ctx context.Context, db Source, job string, from, until int64) ([
 		}
 	}
 	return all, nil
+}
+
+// oneHang takes the latest word of each host on the latest hang. What a host said before its
+// latest word was of another hang if the job went on in between; else it said it again.
+func oneHang(parts []*stored) (together, rest []*stored) {
+	latest := map[string]*stored{}
+	for n, p := range parts {
+		if n > 0 && parts[n-1].at-p.at > apart.Nanoseconds() {
+			return together, parts[n:]
+		}
+		switch later := latest[p.host]; {
+		case later == nil:
+			latest[p.host], together = p, append(together, p)
+		case later.since > p.at:
+			return together, parts[n:]
+		}
+	}
+	return together, nil
 }
 
 // incident judges what its nodes knew together.
