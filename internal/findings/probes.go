@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"io"
@@ -93,22 +94,46 @@ func betweenSlices(t timeline.Thread) (median, low, high float64, known bool) {
 	return steps.Median(other), at(math.Floor(float64(n)/2 - aside)), at(math.Ceil(float64(n)/2 + aside)), true
 }
 
-// shortest is how long the shortest segments are for each hit in them, in ns, one in twenty
-// being shorter: a hit costs no more than that, whatever else makes the steps longer.
+// shortest is how long the shortest kinds of segments are for each hit in them, in ns, by their
+// medians, fewer than one in twenty being of shorter kinds: a hit costs no more than that on
+// average, whatever else makes the steps longer. The shortest segments of all are those whose
+// hits found everything in the caches, which few do.
 func (r *recording) shortest() float64 {
-	var all []float64
+	type kind struct {
+		name string
+		hits float64
+	}
+	kinds, total := map[kind][]float64{}, 0
 	for _, g := range r.graphs[:min(len(r.graphs), fewGraphs)] {
 		for n, s := range g.Segments {
-			if !s.Device && s.TID == r.thread.TID && g.Hits[n] >= 1 {
-				all = append(all, g.Times.Own[n]/g.Hits[n])
+			if s.Device || s.TID != r.thread.TID || g.Hits[n] < 1 {
+				continue
 			}
+			k := kind{hits: math.Round(10 * g.Hits[n])}
+			if s.Span >= 0 {
+				k.name = g.Spans[s.Span].Name
+			}
+			kinds[k] = append(kinds[k], g.Times.Own[n]/g.Hits[n])
+			total++
 		}
 	}
-	if len(all) == 0 {
-		return math.Inf(1)
+	type median struct {
+		ns    float64
+		count int
 	}
-	slices.Sort(all)
-	return max(all[len(all)/20], 0)
+	var all []median
+	for _, of := range kinds {
+		slices.Sort(of)
+		all = append(all, median{max(of[len(of)/2], 0), len(of)})
+	}
+	slices.SortFunc(all, func(a, b median) int { return cmp.Compare(a.ns, b.ns) })
+	seen := 0
+	for _, m := range all {
+		if seen += m.count; 20*seen >= total {
+			return m.ns
+		}
+	}
+	return math.Inf(1)
 }
 
 // hitFor is what a hit costs if the steps are as long as period (ns) without them.

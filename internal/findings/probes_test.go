@@ -26,14 +26,14 @@ func TestProbesAreTakenOffWhereTheyWere(t *testing.T) {
 				j.Wait(4*ms + fetches*c.own)
 			} else {
 				j.Op("aten::mm", 4*ms)
-				for range fetches { // half of a hit lies on either side of a call's edge
+				for range fetches { // four tenths of a hit lie inside of a call, the rest outside
 					seen(j, "on_cpu", 5*us)
 					j.Op("aten::item", 0, func() {
 						j.Wait(hit)
-						j.Op("aten::_local_scalar_dense", hit+c.own)
+						j.Op("aten::_local_scalar_dense", hit*8/10+c.own)
 						j.Wait(hit)
 					})
-					j.Wait(hit)
+					j.Wait(hit * 12 / 10)
 				}
 			}
 			j.Backward(3 * ms)

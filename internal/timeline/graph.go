@@ -25,7 +25,7 @@ type StepGraph struct {
 	Times    graph.Times // as measured
 	End      End         // of the bounds of device times, where those are all that is known
 	// Hits are how many passes of the tracer's own probes lie in each segment: of the two of a
-	// call one at its begin and one at its end, half of each on either side of its edge.
+	// call one at its begin and one at its end, some of each on either side of its edge.
 	Hits []float64
 
 	owned map[int][]int // segments by the span that owns them
@@ -178,12 +178,12 @@ func (b *builder) cut(tid int, from, to int64, after int) (last int) {
 	var stack []open
 	now := from
 	last = after
-	edges := 0.0 // hits whose other half lies in the next segment
-	hit := func(n float64) {
+	edges := 0.0 // what of hits lies in the next segment
+	hit := func(before, behind float64) {
 		if last >= 0 && last != after {
-			b.Hits[last] += n / 2
+			b.Hits[last] += before
 		}
-		edges += n / 2
+		edges += behind
 	}
 	owner := func() int {
 		if len(stack) == 0 {
@@ -207,12 +207,12 @@ func (b *builder) cut(tid int, from, to int64, after int) (last int) {
 		}
 		for len(stack) > 0 && stack[len(stack)-1].end <= s.Begin-b.begin {
 			advance(stack[len(stack)-1].end)
-			hit(b.Spans[stack[len(stack)-1].span].hits(1))
+			hit(b.Spans[stack[len(stack)-1].span].endHits())
 			stack = stack[:len(stack)-1]
 		}
 		advance(s.Begin - b.begin)
 		b.before[i] = last
-		hit(s.hits(b.beginHits(i)))
+		hit(b.beginHits(i))
 		end := s.End - b.begin
 		if len(stack) > 0 {
 			end = min(end, stack[len(stack)-1].end) // ends with what it lies in
@@ -221,7 +221,7 @@ func (b *builder) cut(tid int, from, to int64, after int) (last int) {
 	}
 	for len(stack) > 0 {
 		advance(stack[len(stack)-1].end)
-		hit(b.Spans[stack[len(stack)-1].span].hits(1))
+		hit(b.Spans[stack[len(stack)-1].span].endHits())
 		stack = stack[:len(stack)-1]
 	}
 	advance(to)
