@@ -25,13 +25,13 @@ var (
 // Step is one repetition of the training loop. Times are ns since the epoch, as in all
 // tables; PeriodNS goes to the next step's begin and is below 0 where none follows.
 type Step struct {
-	Number          int
-	Kind            string // train, evaluate, warmup, other
-	BeginNS, EndNS  int64
-	PeriodNS        int64
-	Whole           bool // each of its rows was recorded: false between slices
-	BesideSlices    bool // no slice touches it, so that no probes of detail made it longer
-	StandsForWeight float64
+	Number         int
+	Kind           string // train, evaluate, warmup, other
+	BeginNS, EndNS int64
+	PeriodNS       int64
+	Whole          bool    // each of its rows was recorded: false between slices
+	BesideSlices   bool    // no slice touches it, so that no probes of detail made it longer
+	Weight         float64 // for how many steps it stands: more than one where steps themselves are in slices
 }
 
 // Recording is an opened dataset. It holds one connection: use it from one goroutine.
@@ -91,7 +91,7 @@ func (r *Recording) Steps() (all []Step) {
 	}
 	for _, s := range findings.Looked(r.threads).Steps {
 		all = append(all, Step{Number: s.Number, Kind: string(s.Kind), BeginNS: s.Begin, EndNS: s.End, PeriodNS: s.Period,
-			Whole: s.Whole, BesideSlices: !s.Sliced, StandsForWeight: s.Weight})
+			Whole: s.Whole, BesideSlices: !s.Sliced, Weight: s.Weight})
 	}
 	return all
 }

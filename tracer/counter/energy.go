@@ -79,7 +79,7 @@ func (s *energySource) read(r *round) (failed error) {
 		if d.begun {
 			used := now - d.last
 			if used < 0 {
-				used += d.span // once around: below a minute's worth at the least
+				used += d.span // it went once around, which takes a minute and more
 			}
 			if used < 0 {
 				d.total = 0 // it began anew, and nobody knows where
