@@ -26,6 +26,16 @@ func TestWhatGrowsIsNotFlat(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for until, flat := range map[float64]bool{500: true, 700: false} {
+		filling := readings(func(i int) float64 { return 300 + float64(i)*(until-300)/100 })
+		for _, r := range filling {
+			r["rss_mib"] = r["descriptors"]
+			r["descriptors"] = 200
+		}
+		if err := judge(io.Discard, filling); (err == nil) != flat {
+			t.Errorf("memory up to %.0f MiB: %v", until, err)
+		}
+	}
 	if judge(io.Discard, nil) == nil {
 		t.Error("nothing was read, and is flat")
 	}

@@ -140,7 +140,7 @@ func (w *watched) until(what string, met func(map[string]int64) bool) error {
 func (w *watched) read() (reading, error) {
 	r := reading{"worker_rss_mib": 0, "descriptors": 0, "spool_mb": 0} // where no worker runs, and nothing waits
 	var err error
-	if r["rss_mib"], r["agent_descriptors"], err = taken(w.Process.Pid); err != nil {
+	if r["agent_rss_mib"], r["agent_descriptors"], err = taken(w.Process.Pid); err != nil {
 		return nil, fmt.Errorf("the agent has ended: %w", err)
 	}
 	children, err := childrenOf(w.Process.Pid)
