@@ -95,7 +95,11 @@ func load(ctx context.Context, db *dataset.DB, t timeline.Thread, thresholds Thr
 	if err != nil {
 		return nil, err
 	}
-	if err := r.replayed(looked, spans, timeline.Least); err != nil || len(r.graphs) == 0 {
+	allocations, err := timeline.AllocationsOf(ctx, db, t, looked)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.replayed(looked, spans, allocations, timeline.Least); err != nil || len(r.graphs) == 0 {
 		return r, err
 	}
 	if err := r.readStacks(); err != nil {
@@ -108,18 +112,19 @@ func load(ctx context.Context, db *dataset.DB, t timeline.Thread, thresholds Thr
 		other := *r
 		other.graphs, other.periods = nil, nil
 		r.most = &other
-		return r, other.replayed(looked, spans, timeline.Most)
+		return r, other.replayed(looked, spans, allocations, timeline.Most)
 	}
 	return r, nil
 }
 
 // replayed makes the graphs of the steps at one end of the bounds of device times.
-func (r *recording) replayed(looked []timeline.Step, spans [][]timeline.Span, end timeline.End) error {
+func (r *recording) replayed(looked []timeline.Step, spans [][]timeline.Span, allocations [][]timeline.Allocation, end timeline.End) error {
 	for i, s := range looked {
 		g, err := timeline.NewStepGraphAt(r.thread, s, spans[i], end)
 		if err != nil {
 			return err
 		}
+		g.Allocated(allocations[i])
 		r.graphs = append(r.graphs, g)
 		r.periods = append(r.periods, g.Graph.Replay(g.Times).Last())
 	}

@@ -174,11 +174,16 @@ func OverRanks(ctx context.Context, db *dataset.DB, threads []Thread, t Thread, 
 		if err != nil {
 			return nil, err
 		}
+		allocations, err := AllocationsOf(ctx, db, other, theirs)
+		if err != nil {
+			return nil, err
+		}
 		for k, s := range theirs {
 			g, err := NewStepGraphAt(other, s, spans[k], graphs[of[k]].End)
 			if err != nil {
 				return nil, err
 			}
+			g.Allocated(allocations[k])
 			parts[of[k]], ranks[of[k]] = append(parts[of[k]], g), append(ranks[of[k]], other.Rank)
 		}
 	}
