@@ -113,7 +113,7 @@ func Compare(before, after *Side, failOn float64) *Result {
 
 // noise is what two recordings always differ by and what the means of equal windows
 // within them differ by at random (Welch), which have nothing to do with each other and so
-// add up by their squares; where each side was recorded three times or more, what the
+// add up by their squares, beside that by which most operators differ alike; where each side was recorded three times or more, what the
 // means of those differ by at random: of pairs that were recorded by turns, by the
 // differences of each. It is never less than what a busy machine may have done to them.
 func (r *Result) noise(before, after *Side) {
@@ -146,6 +146,9 @@ func (r *Result) noise(before, after *Side) {
 				from += ", and the spread of windows within them"
 			}
 			atLeast(math.Hypot(pairNoise, within), from)
+		}
+		if machine, text := alike(before, after); math.Abs(machine) > pairNoise/2 {
+			atLeast(beside(r.NoisePercent, r.Step.Percent, machine), r.NoiseFrom+", and "+text)
 		}
 	}
 	if before.What == "a step" && after.What == before.What {

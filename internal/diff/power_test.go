@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -15,6 +16,8 @@ type machine struct {
 	spell   float64 // how much longer steps are in one spell of forty that comes by chance
 	drift   float64 // how much slower the machine gets from recording to recording
 	slices  float64 // how much longer a step in a slice is; a share of them that chance chooses
+	others  int     // operators beside the one that is made slower; 0 is one
+	apart   float64 // sd of how much slower than the others each of them is in a recording
 	steps   int
 	repeats int
 }
@@ -32,7 +35,11 @@ func (m machine) pair(random *rand.Rand, slower float64) (before, after *Side) {
 			}
 			speed := (1 + m.run*random.NormFloat64()) * (1 + m.drift*float64(2*n+turn))
 			s := &Side{What: "a step", Checks: &lint.Result{Percent: 100}, BeginNS: int64(2*n+turn+1) * 1e9, Sliced: m.slices > 0,
-				PerStep: map[Key]float64{{"operator", "aten::erf"}: 10 * (0.05 + longer) * speed, {"operator", "aten::mm"}: 9.5 * speed}}
+				PerStep: map[Key]float64{{"operator", "aten::erf"}: 10 * (0.05 + longer) * speed}}
+			for k := range max(m.others, 1) {
+				ms := 9.5 / float64(max(m.others, 1)) * (1 + m.apart*random.NormFloat64())
+				s.PerStep[Key{"operator", fmt.Sprintf("aten::mm%d", k)}] = ms * speed
+			}
 			spell, share := random.IntN(4*m.steps), 0.1+0.4*random.Float64()
 			for i := range m.steps {
 				ms := 10 * (1 + longer + m.step*random.NormFloat64()) * speed
@@ -82,6 +89,8 @@ func TestAlarmsAreRareAndThreePercentAreFound(t *testing.T) {
 		{"quiet, 300 steps", machine{step: 0.03, run: 0.002, steps: 300}, 0, 95},
 		{"steps that vary", machine{step: 0.15, run: 0.005, steps: 300}, 4, 35},
 		{"recordings that differ", machine{step: 0.03, run: 0.01, steps: 300}, 20, 60},
+		{"recordings that differ by more", machine{step: 0.03, run: 0.03, others: 12, apart: 0.02, steps: 300}, 10, 20},
+		{"quiet, twelve operators", machine{step: 0.03, run: 0.002, others: 12, apart: 0.005, steps: 300}, 0, 95},
 		{"another process for a while", machine{step: 0.03, run: 0.005, spell: 0.5, steps: 300}, 3, 45},
 		{"slices of different shares", machine{step: 0.03, run: 0.005, slices: 0.3, steps: 300}, 3, 80},
 		{"three of each", machine{step: 0.03, run: 0.01, steps: 100, repeats: 3}, 6, 45},
@@ -92,6 +101,42 @@ func TestAlarmsAreRareAndThreePercentAreFound(t *testing.T) {
 		t.Logf("%-32s %2d %% false alarms, %3d %% found", c.name, alarms, found)
 		if alarms > c.alarms || found < c.atLeast {
 			t.Errorf("%s: %d %% false alarms, at most %d; %d %% found, at least %d", c.name, alarms, c.alarms, found, c.atLeast)
+		}
+	}
+}
+
+// TestWhatChangesAllOperatorsAlikeIsTheMachine, if it is no more than machines differ by: not
+// what makes one of them longer, were it half of the step, nor what halves them all.
+func TestWhatChangesAllOperatorsAlikeIsTheMachine(t *testing.T) {
+	side := func(scale func(k int) float64) *Side {
+		s := &Side{What: "a step", Checks: &lint.Result{Percent: 100}, PerStep: map[Key]float64{}}
+		step := 0.0
+		for k := range 8 {
+			ms := 1.0
+			if k == 0 {
+				ms = 7
+			}
+			s.PerStep[Key{"operator", fmt.Sprintf("aten::op%d", k)}] = ms * scale(k)
+			step += ms * scale(k)
+		}
+		for range 100 {
+			s.Periods = append(s.Periods, step)
+		}
+		return s
+	}
+	same := side(func(int) float64 { return 1 })
+	for name, c := range map[string]struct {
+		scale func(k int) float64
+		want  verdict.Verdict
+	}{
+		"all by 6 %":         {func(int) float64 { return 1.06 }, verdict.Inconclusive},
+		"all but one by 6 %": {func(k int) float64 { return 1.06 - 0.06*float64(k/7) }, verdict.Inconclusive},
+		"half of the step":   {func(k int) float64 { return 1 + 0.12*float64((7-k)/7) }, verdict.Regression},
+		"twice as fast":      {func(int) float64 { return 0.5 }, verdict.Improvement},
+	} {
+		r := Compare(same, side(c.scale), 3)
+		if r.Verdict != c.want {
+			t.Errorf("%s: %s %.1f %%", name, r.Sentence, r.NoisePercent)
 		}
 	}
 }

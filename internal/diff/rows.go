@@ -79,6 +79,9 @@ func (s *Side) add(ctx context.Context, db *dataset.DB, w window, part, chosen s
 	if chosen == "whole" {
 		looked = len(w.each)
 	}
+	// Where operators were recorded in slices, a slice that was cut short may stand for half of the
+	// steps: all steps that have all their rows count alike, as they do in the phases.
+	ofWhole := chosen == "whole" && s.Sliced && !s.Device && windows(looked) > 0
 	if k := windows(looked); k > 0 {
 		query = fmt.Sprintf(`
 			WITH loop AS (SELECT begin_ns, until_ns, row_number() OVER (ORDER BY begin_ns) - 1 AS i FROM timeline_step
@@ -104,7 +107,12 @@ func (s *Side) add(ctx context.Context, db *dataset.DB, w window, part, chosen s
 			keys = append(keys, Key{"class", kernelclass.Of(k.Name)})
 		}
 		for _, k := range keys {
-			s.PerStep[k] += ms.Float64 / w.steps
+			switch {
+			case !ofWhole:
+				s.PerStep[k] += ms.Float64 / w.steps
+			case n.Valid:
+				s.PerStep[k] += seen.Float64 / float64(looked)
+			}
 			if n.Valid {
 				s.inWindow(k, int(n.Int64), looked, seen.Float64)
 			}
@@ -149,7 +157,7 @@ func (s *Side) windowsOf(k Key) []float64 {
 
 // noiseOf is by how much a row of two recordings differs by chance, in ms: its own windows
 // within them (Welch), and what two recordings always differ by, which has nothing to do
-// with that and so adds up by squares; never less than what a busy machine may have done.
+// with that and so adds up by squares, beside what most operators differ by alike; never less than what a busy machine may have done.
 // Not ok where there are too few steps.
 func noiseOf(before, after *Side, k Key) (ms float64, ok bool) {
 	b, a := before.windowsOf(k), after.windowsOf(k)
@@ -157,7 +165,8 @@ func noiseOf(before, after *Side, k Key) (ms float64, ok bool) {
 		return 0, false
 	}
 	size := max(before.PerStep[k], after.PerStep[k])
-	ms = math.Hypot(pairNoise/100*size, steps.Apart(b, a))
+	machine, _ := alike(before, after)
+	ms = beside(math.Hypot(pairNoise/100*size, steps.Apart(b, a)), after.PerStep[k]-before.PerStep[k], machine/100*size)
 	if before.What == "a step" {
 		percent, _ := busy(before, after)
 		ms = max(ms, percent/100*size)

@@ -2,7 +2,7 @@
 // jobs whose difference is known. Jobs are pinned to one CPU and recorded one after the
 // other, the two sides of a pair in an order that changes from pair to pair.
 //
-//	pairs [-pairs 20] [-slowed 10] [-longer 3] [-tracer bin/ebpfprof]
+//	pairs [-pairs 20] [-slowed 10] [-longer 3] [-keep DIR] [-tracer bin/ebpfprof]
 //
 // First pairs of the same job: each verdict but neutral and inconclusive is a false
 // alarm. Then pairs of which one side has an operator that makes its step a few percent
@@ -46,6 +46,7 @@ func main() {
 	flag.StringVar(&s.python, "python", "/usr/bin/python3", "the interpreter that has PyTorch")
 	flag.StringVar(&s.job, "job", "testdata/jobs/slowed.py", "the job; it takes --measure, --elements and --steps")
 	flag.StringVar(&s.cpu, "cpu", "1", "the CPU that jobs are pinned to")
+	flag.StringVar(&s.keep, "keep", "", "a directory that is made for the datasets, which are kept in it")
 	flag.IntVar(&s.steps, "steps", 300, "training steps of a job")
 	flag.Parse()
 	study.Main("pairs", func(ctx context.Context) error { return s.all(ctx, *pairs, *slowed, *longer) })
@@ -55,14 +56,19 @@ func main() {
 type recordings struct {
 	tracer, python, job, cpu, failOn string
 	steps                            int
-	dir                              string
+	keep, dir                        string
 }
 
 func (s *recordings) all(ctx context.Context, pairs, slowed int, longer float64) (err error) {
-	if s.dir, err = os.MkdirTemp("", "ebpfprof-pairs-"); err != nil {
+	if s.dir = s.keep; s.keep != "" {
+		if err := os.Mkdir(s.dir, 0o755); err != nil {
+			return err
+		}
+	} else if s.dir, err = os.MkdirTemp("", "ebpfprof-pairs-"); err != nil {
 		return err
+	} else {
+		defer os.RemoveAll(s.dir)
 	}
-	defer os.RemoveAll(s.dir)
 	percent, err := s.measure(ctx)
 	if err != nil {
 		return err
