@@ -25,10 +25,12 @@ type Result struct {
 	DeviceWork    *Change         `json:"device_work_ms"` // nil where a side has none
 	FailOnPercent float64         `json:"fail_on_percent"`
 	Rows          []Row           `json:"rows"`
+	Beyond        *Beyond         `json:"operators_beyond_noise"` // nil without any
 	Memory        Memory          `json:"memory"`
 	Before        Rows            `json:"computed_on_before"`
 	After         Rows            `json:"computed_on_after"`
 	uneven        string          // why the two have no times in common
+	byOperators   bool            // the verdict is theirs, not the step's
 }
 
 // Rows says how much of a side it is computed on.
@@ -269,6 +271,11 @@ func (r *Result) judge(before, after *Side) {
 	default:
 		r.Verdict = verdict.Neutral
 	}
+	r.Beyond = r.beyondNoise(before, after)
+	if r.Verdict == verdict.Inconclusive && r.uneven == "" && r.Beyond != nil {
+		r.Verdict = r.Beyond.tell(r)
+		r.byOperators = r.Verdict != verdict.Inconclusive
+	}
 	r.Sentence = r.sentence()
 }
 
@@ -278,16 +285,22 @@ func named(row Row) bool {
 	return row.Significant && row.Kind != "phase" && row.Kind != "class" && row.Key != noOperator
 }
 
+func (r *Result) title() string {
+	return strings.ToUpper(string(r.Verdict[:1])) + string(r.Verdict[1:])
+}
+
 func (r *Result) sentence() string {
-	what := strings.ToUpper(r.What[:1]) + r.What[1:]
 	direction := "longer"
 	if r.Step.Percent < 0 {
 		direction = "shorter"
 	}
-	text := fmt.Sprintf("%s: %s takes %.3f ms instead of %.3f ms, %.1f %% %s", strings.ToUpper(string(r.Verdict[:1]))+string(r.Verdict[1:]), strings.ToLower(what[:1])+what[1:],
+	text := fmt.Sprintf("%s: %s takes %.3f ms instead of %.3f ms, %.1f %% %s", r.title(), r.What,
 		r.Step.After, r.Step.Before, math.Abs(r.Step.Percent), direction)
 	if r.Step.Percent == 0 && r.Verdict == verdict.Neutral {
 		return fmt.Sprintf("Neutral: %s takes %.3f ms, as before%s.", r.What, r.Step.After, r.work())
+	}
+	if r.byOperators {
+		return r.Beyond.decided(r) + "."
 	}
 	switch r.Verdict {
 	case verdict.Inconclusive:
@@ -295,6 +308,9 @@ func (r *Result) sentence() string {
 			return fmt.Sprintf("Inconclusive: %s.", r.uneven)
 		}
 		text += fmt.Sprintf("; the noise is %.1f %% (%s), so that cannot be told: record longer, or more often", r.NoisePercent, r.NoiseFrom)
+		if r.Beyond != nil {
+			text += "; beyond its own noise, " + r.Beyond.sentence()
+		}
 	case verdict.Neutral:
 		text += fmt.Sprintf(", which is less than --fail-on %.1f %% or the noise, %.1f %%", r.FailOnPercent, r.NoisePercent) + r.work()
 	default:
