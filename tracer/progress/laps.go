@@ -98,10 +98,18 @@ func newTimeline(all stepTimes, loads []int64, from, to int64) *Timeline {
 // usualStep is the median length of steps, and how that is shared between what comes
 // before the next backward pass and what comes behind it.
 func usualStep(steps stepTimes) (usual, head, tail int64) {
+	marks := 0
+	for i := range steps {
+		marks = max(marks, len(steps[i].marks))
+	}
 	lengths, tails := make([]int64, 0, len(steps)), make([]int64, 0, len(steps))
 	for i := range len(steps) - 1 {
 		length := steps[i+1].begin - steps[i].begin
 		lengths = append(lengths, length)
+		// Once the optimizer's calls are recorded in slices, only the backward pass is known of a step.
+		if len(steps[i].marks) == 1 && marks > 1 {
+			continue
+		}
 		if behind := steps[i].lastMark() - steps[i].begin; behind < length {
 			tails = append(tails, behind)
 		}
@@ -111,10 +119,6 @@ func usualStep(steps stepTimes) (usual, head, tail int64) {
 	if len(tails) > 0 {
 		slices.Sort(tails)
 		tail = min(tails[len(tails)/2], usual)
-	}
-	marks := 0
-	for _, s := range steps {
-		marks = max(marks, len(s.marks))
 	}
 	if marks <= 1 { // the optimizer's part is not known
 		tail += (usual - tail) / 2
@@ -142,6 +146,34 @@ func (s *step) lastMark() int64 {
 	return s.begin
 }
 
+// mostSlower is how much longer than usual a backward pass is believed to be because probes are in
+// it; what takes longer than that waited.
+const mostSlower = 4
+
+// slower is how many times as long as in one like it a step's backward pass took: in a slice its
+// probes lengthen it, and what comes behind it.
+func (s *step) slower(like step) float64 {
+	if len(s.marks) == 0 || len(like.marks) == 0 || like.marks[0] <= like.begin {
+		return 1
+	}
+	return min(max(1, float64(s.marks[0]-s.begin)/float64(like.marks[0]-like.begin)), mostSlower)
+}
+
+// behind is how long a step goes on from the beginning of its backward pass, of which that
+// alone is known, if it usually does so for tail.
+func (s *step) behind(like step, tail int64) int64 {
+	return max(int64(s.slower(like)*float64(tail)), s.lastMark()-s.begin)
+}
+
+// stretched is a step like this one at another time, and that many times as long.
+func (s step) stretched(begin int64, times float64) step {
+	m := step{begin: begin, marks: slices.Clone(s.marks)}
+	for i, at := range m.marks {
+		m.marks[i] = begin + int64(times*float64(at-s.begin))
+	}
+	return m
+}
+
 // headOf is the part of a step before a backward pass: the end of one like another.
 func headOf(like step, next, usual, head int64) lap {
 	return lap{like.moved(next - usual - like.begin), next, next - head, next}
@@ -165,8 +197,9 @@ func (t *Timeline) afterLast(s, like step, isLast bool, to, limit, head, tail in
 	if !isLast || to <= s.begin {
 		return
 	}
-	if len(s.marks) < len(like.marks) { // it is not over
-		s = like.moved(s.begin - like.begin)
+	tail = s.behind(like, tail)
+	if len(s.marks) < len(like.marks) { // it is not over, or not all of it is known
+		s = like.stretched(s.begin, s.slower(like))
 	}
 	if to-s.begin <= limit {
 		t.laps = append(t.laps, lap{s, max(s.begin+t.Usual, to), s.begin, to})

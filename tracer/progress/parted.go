@@ -9,7 +9,7 @@ package progress
 // and evaluate, or save a checkpoint, in between.
 func (s *step) parted(like step, next, usual, head, tail int64) (before, behind lap, ok bool) {
 	if len(s.marks) <= 1 { // what the optimizer does is not known
-		ended := s.begin + min(tail, next-s.begin-head)
+		ended := s.begin + min(s.behind(like, tail), next-s.begin-head)
 		return lap{*s, ended + head, s.begin, ended}, headOf(like, next, usual, head), true
 	}
 	last := len(s.marks) - 1
