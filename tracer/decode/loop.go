@@ -16,6 +16,8 @@ type Rings struct {
 	Calls     *kernel.CallRing
 	CallBytes int             // the size of that
 	Samples   *ringbuf.Reader // nil: nothing takes stacks
+	// Patient lets few calls wait for longer: nobody looks at them within milliseconds.
+	Patient bool
 }
 
 // Pending is how many bytes wait in each ring.
@@ -66,7 +68,8 @@ func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func(Pending)) e
 		if stopping && n == 0 {
 			return nil
 		}
-		wait = nextWait(wait, look{calls: n > 0, samples: d.samples.any, behind: d.samples.behind}, rings.CallBytes)
+		few := rings.Patient && waiting.Calls < rings.CallBytes/fewCalls
+		wait = nextWait(wait, look{calls: n > 0, few: few, samples: d.samples.any, behind: d.samples.behind}, rings.CallBytes)
 	}
 }
 
@@ -83,17 +86,23 @@ const (
 	// A smaller ring than idleRing, bytes, could be full after so long.
 	idleRing     = 16 << 20
 	tinyIdleWait = 40 * time.Millisecond
+	// Calls are few where they fill less than this part of their ring between two looks: in the
+	// longest wait that a patient reader gives them they would fill a sixtieth.
+	fewCalls = 256
 )
 
 // look is what was found at a look into the rings.
 type look struct {
 	calls, samples bool
+	few            bool // so few calls, of a patient reader, that the next look may come later
 	behind         bool // so many samples that the next look comes soon
 }
 
 // nextWait is how long to sleep after a look that followed a sleep of wait.
 func nextWait(wait time.Duration, found look, callBytes int) time.Duration {
 	switch {
+	case found.calls && found.few && !found.behind:
+		return min(2*wait, tinyIdleWait)
 	case found.calls || found.behind:
 		return pollWait
 	case callBytes < idleRing:

@@ -35,6 +35,12 @@ func TestTheReaderSleepsLongerTheLessThereIs(t *testing.T) {
 			t.Errorf("%s: %v after calls", name, got)
 		}
 	}
+	if got := settled(look{calls: true, few: true}, 4<<20); got != tinyIdleWait {
+		t.Errorf("few calls that may wait: %v, want %v", got, tinyIdleWait)
+	}
+	if got := settled(look{calls: true, few: true, behind: true}, 4<<20); got != pollWait {
+		t.Errorf("few calls and many samples: %v, want %v", got, pollWait)
+	}
 	resting := settled(look{}, 64<<20)
 	if got := nextWait(resting, look{samples: true}, 64<<20); got != idleWait {
 		t.Errorf("%v after the first sample", got)
