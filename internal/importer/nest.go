@@ -33,6 +33,7 @@ type nesting struct {
 	chainIDs map[[2]int32]int32
 	chain    [][2]int32 // parent chain and frame, by chain - 1
 
+	owners   owners
 	edges    map[[2]int32][]edge // forward to backward, by thread
 	from, to map[int64]int32     // their ends, by the file's id
 
@@ -60,7 +61,7 @@ func newNesting() *nesting {
 	return &nesting{
 		threads: map[[2]int32]*lane{}, launches: map[int64]int32{}, external: map[int64]int32{},
 		frames: map[string]int32{}, chainIDs: map[[2]int32]int32{}, first: 1<<63 - 1, pids: map[int32]int{},
-		edges: map[[2]int32][]edge{}, from: map[int64]int32{}, to: map[int64]int32{}, durations: newDurations(),
+		edges: map[[2]int32][]edge{}, from: map[int64]int32{}, to: map[int64]int32{}, durations: newDurations(), owners: newOwners(),
 	}
 }
 
@@ -74,18 +75,21 @@ func (n *nesting) add(r *row) {
 		n.last = max(n.last, end)
 	}
 	if r.device {
+		n.owners.work(r)
 		return
 	}
 	n.pids[r.pid]++
 	n.durations.add(i, r)
 	switch r.call.Layer {
 	case "runtime":
-		if _, known := n.launches[r.correlation]; !known && r.correlation != 0 {
-			n.launches[r.correlation] = i
+		n.owners.call(r)
+		key := n.owners.key(r.pid, r.correlation)
+		if _, known := n.launches[key]; !known && r.correlation != 0 {
+			n.launches[key] = i
 		}
 	case "op":
 		if r.external != 0 {
-			n.external[r.external] = i
+			n.external[n.owners.key(r.pid, r.external)] = i
 		}
 	}
 	p := place{start: r.start, end: end, row: i}
@@ -130,6 +134,7 @@ func (n *nesting) frame(name string) int32 {
 
 // finish nests each thread's rows. The rows of a thread are let go afterwards.
 func (n *nesting) finish() {
+	n.owners.settle()
 	n.parents = make([]int32, n.rows)
 	for i := range n.parents {
 		n.parents[i] = -1
@@ -276,10 +281,11 @@ func (n *nesting) python(chain int32) (frames []string) {
 
 // launcher is the row that launched a device's row, -1 where none is known.
 func (n *nesting) launcher(r *row) int32 {
-	if i, ok := n.launches[r.correlation]; ok && r.correlation != 0 {
+	pid := n.owners.of(r)
+	if i, ok := n.launches[n.owners.key(pid, r.correlation)]; ok && r.correlation != 0 {
 		return i
 	}
-	if i, ok := n.external[r.external]; ok && r.external != 0 {
+	if i, ok := n.external[n.owners.key(pid, r.external)]; ok && r.external != 0 {
 		return i
 	}
 	return -1

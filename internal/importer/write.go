@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -254,7 +255,7 @@ func (w *writing) row(r *row) error {
 	if r.device {
 		w.summary.DeviceRows++
 		if r.pid == 0 {
-			s.PID = w.rename[w.device]
+			s.PID = w.rename[cmp.Or(w.nest.owners.of(r), w.device)]
 		}
 		if launcher := w.nest.launcher(r); launcher >= 0 {
 			id := w.base + int64(launcher) + 1
