@@ -161,3 +161,49 @@ func TestWithoutSlicesNoStepIsKept(t *testing.T) {
 		t.Errorf("the steps of %d processes are kept", n)
 	}
 }
+
+// The pauses within a small budget are so long that a recording ends in one. What came between
+// that and the last slice of steps is a slice of an evaluation: the steps behind it belong to the
+// slice of steps all the same, which waits for that.
+func TestStepsBehindTheLastSliceOfStepsBelongToIt(t *testing.T) {
+	const end = 80_000
+	s := simulate()
+	evaluation := [2]int64{50_000, 51_000}
+	steps := 0
+	for now := int64(0); now < end; now += 200 {
+		steps += s.until(now, now+200, evaluation)
+		switch now {
+		case 2_000, 10_000, 40_000:
+			s.slice(now+20, now+70)
+		case 50_400:
+			s.slice(50_450, 50_550)
+		}
+		s.ledger.Settle(time.Unix(0, s.begin+(now+200)*ms1), 0, attached)
+	}
+	s.finish(end)
+	if n := s.represented(event.PhaseTraining); n != float64(steps) {
+		t.Errorf("the slices stand for %v training steps, want %d", n, steps)
+	}
+	for _, row := range s.slices {
+		if row.Recorded == 0 {
+			t.Errorf("no slice saw %+v", row)
+		}
+	}
+	// It does not wait for ever, and not with too many rows.
+	for name, rows := range map[string]uint64{"after minutes": 1, "with many rows": keepRows + 1} {
+		s := simulate()
+		s.until(0, 200, [2]int64{})
+		s.slice(20, 70)
+		s.ledger.pending[0].seen = map[uint32]uint64{1: rows}
+		s.until(40_000, 40_200, [2]int64{})
+		s.slice(40_300, 40_350) // of nothing
+		s.ledger.Settle(time.Unix(0, s.begin+45_000*ms1), 0, attached)
+		if waits := len(s.weigh) == 0; waits != (rows == 1) {
+			t.Errorf("%s: waits %v", name, waits)
+		}
+		s.ledger.Settle(time.Unix(0, s.begin+70*ms1).Add(keepTraining), 0, attached)
+		if len(s.weigh) == 0 {
+			t.Errorf("%s: the slice of steps still waits", name)
+		}
+	}
+}
