@@ -113,11 +113,12 @@ func Compare(before, after *Side, failOn float64) *Result {
 	return r
 }
 
-// noise is what two recordings always differ by and what the means of equal windows
-// within them differ by at random (Welch), which have nothing to do with each other and so
-// add up by their squares, beside that by which most operators differ alike; where each side was recorded three times or more, what the
-// means of those differ by at random: of pairs that were recorded by turns, by the
-// differences of each. It is never less than what a busy machine may have done to them.
+// noise is what two recordings always differ by and what the means of equal windows within
+// them differ by at random (Welch), which have nothing to do with each other and so add up by
+// their squares, beside that by which most operators differ alike; where each side was recorded
+// three times or more, what the means of those differ by at random: of pairs that were recorded
+// by turns, by the differences of each. It is never less than what a busy machine may have done
+// to them.
 func (r *Result) noise(before, after *Side) {
 	atLeast := func(percent float64, from string) {
 		if percent > r.NoisePercent {

@@ -156,9 +156,9 @@ func (s *Side) windowsOf(k Key) []float64 {
 }
 
 // noiseOf is by how much a row of two recordings differs by chance, in ms: its own windows
-// within them (Welch), and what two recordings always differ by, which has nothing to do
-// with that and so adds up by squares, beside what most operators differ by alike; never less than what a busy machine may have done.
-// Not ok where there are too few steps.
+// within them (Welch), and what two recordings always differ by, which has nothing to do with
+// that and so adds up by squares, beside what most operators differ by alike; never less than
+// what a busy machine may have done. Not ok where there are too few steps.
 func noiseOf(before, after *Side, k Key) (ms float64, ok bool) {
 	b, a := before.windowsOf(k), after.windowsOf(k)
 	if min(len(b), len(a)) < 2 {
