@@ -10,16 +10,22 @@ const (
 // EnoughForNoise is of how many steps Noise can tell.
 const EnoughForNoise = 2 * stepsAWindow
 
-// Noise is how far the mean of the periods may be off by chance, in their unit:
-// t·sd/√K of the means of K = min(10, N/5) equal windows. Not ok where there are
-// not two windows.
+// Noise is how far the mean of the periods may be off by chance, in their unit: t·sd/√K of the
+// means of K = min(10, N/5) equal windows, with sd² = Σ (w(i) − w(i−1))² / (2(K−1)) of neighbours
+// and t of 2(K−1)²/(3K−4) degrees of freedom. A job that gets faster or slower slowly, as in its
+// first seconds, is no noise. Not ok where there are not two windows.
 func Noise(periods []float64) (floor float64, ok bool) {
 	means := Windows(periods)
 	k := len(means)
 	if k < 2 {
 		return 0, false
 	}
-	return student[k-1] * math.Sqrt(Variance(means)) / math.Sqrt(float64(k)), true
+	squares := 0.0
+	for i := 1; i < k; i++ {
+		squares += (means[i] - means[i-1]) * (means[i] - means[i-1])
+	}
+	freedom := 2 * (k - 1) * (k - 1) / (3*k - 4)
+	return Quantile(freedom) * math.Sqrt(squares/float64(2*(k-1))/float64(k)), true
 }
 
 // Windows are the means of K = min(10, N/5) equal windows. What lasts for some steps, such
