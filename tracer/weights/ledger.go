@@ -27,10 +27,6 @@ const (
 	keepBack  = 3 * time.Second
 	keepYoung = 30 * time.Second
 	keepRows  = 200_000
-	// keepTraining is how long a slice of steps waits for the next that sees some: where others,
-	// of an evaluation, lie between and the recording ends before it comes, the slice stands for
-	// all steps to the end. Pauses within 1 % last for some ten seconds.
-	keepTraining = 2 * time.Minute
 	// A slice stands for others if it saw a whole step, each place of it, or LeastGap of a
 	// phase without steps; else its rows stand for themselves alone.
 	leastSteps = 1.0
@@ -195,12 +191,12 @@ func (l *Ledger) Settle(now time.Time, end int64, attached []uint32) {
 			}
 		}
 		if lines == nil {
-			if end == 0 && l.awaits(j, now) {
+			if end == 0 && l.latest.still(l, now) {
 				break
 			}
 			lines = l.timelines(now, end)
 		}
-		if end == 0 && l.lastOfSteps(j, now, lines) {
+		if end == 0 && l.latest.waits(l, now, lines) {
 			break
 		}
 		l.share(j, lines, end)
@@ -222,66 +218,7 @@ func (l *Ledger) keepsAll(now time.Time) bool {
 	if now.Sub(l.begun) > keepYoung || l.gauge.Steps.Crowded() {
 		return false
 	}
-	return l.fewRows()
-}
-
-// fewRows reports whether all slices that wait have few enough rows to go on doing so.
-func (l *Ledger) fewRows() bool {
-	rows := uint64(0)
-	for _, i := range l.pending {
-		for _, calls := range i.seen {
-			rows += calls
-		}
-	}
-	return rows <= keepRows
-}
-
-// waiting is a slice that was the last of the steps, when so many were over.
-type waiting struct {
-	j    *interval
-	over int
-}
-
-// awaits reports whether a slice was the last that saw steps, and no other has ended since.
-func (l *Ledger) awaits(j *interval, now time.Time) bool {
-	return l.latest == waiting{j, l.over()} && now.Sub(j.off.At) < keepTraining && l.fewRows() && !l.gauge.Steps.Crowded()
-}
-
-// over is how many of the slices that wait are over.
-func (l *Ledger) over() (n int) {
-	for _, i := range l.pending {
-		if i.over {
-			n++
-		}
-	}
-	return n
-}
-
-// lastOfSteps reports whether a slice saw steps of a process, and none of the later ones did as yet.
-func (l *Ledger) lastOfSteps(j *interval, now time.Time, lines map[int32]*progress.Timeline) bool {
-	if now.Sub(j.off.At) >= keepTraining || !l.fewRows() || l.gauge.Steps.Crowded() {
-		return false
-	}
-	for _, pid := range j.processes {
-		t := lines[int32(pid)]
-		if t == nil {
-			continue
-		}
-		if _, enough := j.saw(t, event.PhaseTraining); !enough {
-			continue
-		}
-		if !slices.ContainsFunc(l.pending[1:], func(i *interval) bool {
-			if !i.over {
-				return false
-			}
-			_, enough := i.saw(t, event.PhaseTraining)
-			return enough
-		}) {
-			l.latest = waiting{j, l.over()}
-			return true
-		}
-	}
-	return false
+	return fewRows(l.pending)
 }
 
 // timelines are what the processes with known steps did since the oldest border.
