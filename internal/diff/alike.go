@@ -13,18 +13,25 @@ const (
 	// machine was; of fewer, one that was changed could be taken for all.
 	fewOperators, leastOfStep = 5, 0.01
 	// mostAlike is how much a machine's speed is believed to differ by itself between two
-	// recordings, in percent: pairs of the same job differed by up to 8.4 (docs/findings.md). All
-	// operators of a job may become faster by more than that, by more threads or another machine.
+	// recordings, in percent: in pairs of the same job most operators differed by up to 8.5 alike
+	// (docs/findings.md). All operators of a job may become faster by more than that, by more
+	// threads or another machine.
 	mostAlike = 10.0
 )
+
+// ofSteps says whether both sides are steps whose operators were timed on the host, where they are
+// parts of a step.
+func ofSteps(before, after *Side) bool {
+	return !before.Device && !after.Device && before.What == "a step" && after.What == before.What
+}
 
 // alike is by how many percent most operators take longer on one side, and a sentence's part that
 // says so. A change of the job's makes some of them longer or shorter; what makes all of them so
 // is the machine more often than not. It is the median of what the operators changed by, each
-// counted once: a change of one that has half of the step does not move it. 0 where it is not known, and
-// where repeats say better what recordings differ by.
+// counted once: a change of one that has half of the step does not move it. 0 where it is not
+// known, and where repeats say better what recordings differ by.
 func alike(before, after *Side) (percent float64, text string) {
-	if repeated(before, after) || before.Device || after.Device || before.What != "a step" || after.What != before.What {
+	if repeated(before, after) || !ofSteps(before, after) {
 		return 0, ""
 	}
 	least := func(s *Side) float64 { return leastOfStep * steps.Mean(s.Periods) }
@@ -40,12 +47,20 @@ func alike(before, after *Side) (percent float64, text string) {
 	slices.Sort(changes)
 	n := len(changes)
 	percent = (changes[(n-1)/2] + changes[n/2]) / 2
-	direction, machine := "longer", "slower"
+	machine := "slower"
 	if percent < 0 {
-		direction, machine = "shorter", "faster"
+		machine = "faster"
 	}
-	text = fmt.Sprintf("most operators take %.1f %% %s alike, as on a %s machine", math.Abs(percent), direction, machine)
+	text = fmt.Sprintf("most operators take %s alike, as on a %s machine", longer(percent), machine)
 	return min(max(percent, -mostAlike), mostAlike), text
+}
+
+// longer is a change of a time in words.
+func longer(percent float64) string {
+	if percent < 0 {
+		return fmt.Sprintf("%.1f %% shorter", -percent)
+	}
+	return fmt.Sprintf("%.1f %% longer", percent)
 }
 
 // beside adds to a noise what the machine may have changed by itself: all of it where that is in the

@@ -20,7 +20,7 @@ type Beyond struct {
 // beyondNoise is nil where no operator of the host differs by more than its noise, and where
 // operators are no parts of a step.
 func (r *Result) beyondNoise(before, after *Side) *Beyond {
-	if before.Device || after.Device || before.What != "a step" || after.What != before.What || r.Step.Before <= 0 {
+	if !ofSteps(before, after) || r.Step.Before <= 0 {
 		return nil
 	}
 	var b *Beyond
@@ -70,10 +70,5 @@ func (b *Beyond) sentence() string {
 
 // decided is the sentence where the operators gave the verdict.
 func (b *Beyond) decided(r *Result) string {
-	longer := "longer"
-	if r.Step.Percent < 0 {
-		longer = "shorter"
-	}
-	return fmt.Sprintf("%s: %s; the step itself, %.1f %% %s, is within its noise, %.1f %%",
-		r.title(), b.sentence(), math.Abs(r.Step.Percent), longer, r.NoisePercent)
+	return fmt.Sprintf("%s: %s; the step itself, %s, is within its noise, %.1f %%", r.title(), b.sentence(), longer(r.Step.Percent), r.NoisePercent)
 }

@@ -31,6 +31,7 @@ type Result struct {
 	After         Rows            `json:"computed_on_after"`
 	uneven        string          // why the two have no times in common
 	byOperators   bool            // the verdict is theirs, not the step's
+	machine       float64         // by how many percent most operators differ alike
 }
 
 // Rows says how much of a side it is computed on.
@@ -150,8 +151,9 @@ func (r *Result) noise(before, after *Side) {
 			}
 			atLeast(math.Hypot(pairNoise, within), from)
 		}
-		if machine, text := alike(before, after); math.Abs(machine) > pairNoise/2 {
-			atLeast(beside(r.NoisePercent, r.Step.Percent, machine), r.NoiseFrom+", and "+text)
+		var text string
+		if r.machine, text = alike(before, after); math.Abs(r.machine) > pairNoise/2 {
+			atLeast(beside(r.NoisePercent, r.Step.Percent, r.machine), r.NoiseFrom+", and "+text)
 		}
 	}
 	if before.What == "a step" && after.What == before.What {
@@ -187,7 +189,7 @@ func (r *Result) rows(before, after *Side) {
 		}
 		moves := d > 0.01*max(r.Step.Before, r.Step.After)
 		row.Significant = moves && own > r.NoisePercent
-		noise, known := noiseOf(before, after, k)
+		noise, known := noiseOf(before, after, k, r.machine)
 		if repeated(before, after) {
 			noise, known = apart(before, after)(before.values(k), after.values(k)), true
 		}
@@ -291,12 +293,7 @@ func (r *Result) title() string {
 }
 
 func (r *Result) sentence() string {
-	direction := "longer"
-	if r.Step.Percent < 0 {
-		direction = "shorter"
-	}
-	text := fmt.Sprintf("%s: %s takes %.3f ms instead of %.3f ms, %.1f %% %s", r.title(), r.What,
-		r.Step.After, r.Step.Before, math.Abs(r.Step.Percent), direction)
+	text := fmt.Sprintf("%s: %s takes %.3f ms instead of %.3f ms, %s", r.title(), r.What, r.Step.After, r.Step.Before, longer(r.Step.Percent))
 	if r.Step.Percent == 0 && r.Verdict == verdict.Neutral {
 		return fmt.Sprintf("Neutral: %s takes %.3f ms, as before%s.", r.What, r.Step.After, r.work())
 	}

@@ -157,15 +157,14 @@ func (s *Side) windowsOf(k Key) []float64 {
 
 // noiseOf is by how much a row of two recordings differs by chance, in ms: its own windows
 // within them (Welch), and what two recordings always differ by, which has nothing to do with
-// that and so adds up by squares, beside what most operators differ by alike; never less than
-// what a busy machine may have done. Not ok where there are too few steps.
-func noiseOf(before, after *Side, k Key) (ms float64, ok bool) {
+// that and so adds up by squares, beside what most operators differ by alike (machine, percent);
+// never less than what a busy machine may have done. Not ok where there are too few steps.
+func noiseOf(before, after *Side, k Key, machine float64) (ms float64, ok bool) {
 	b, a := before.windowsOf(k), after.windowsOf(k)
 	if min(len(b), len(a)) < 2 {
 		return 0, false
 	}
 	size := max(before.PerStep[k], after.PerStep[k])
-	machine, _ := alike(before, after)
 	ms = beside(math.Hypot(pairNoise/100*size, steps.Apart(b, a)), after.PerStep[k]-before.PerStep[k], machine/100*size)
 	if before.What == "a step" {
 		percent, _ := busy(before, after)

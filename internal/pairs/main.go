@@ -60,15 +60,11 @@ type recordings struct {
 }
 
 func (s *recordings) all(ctx context.Context, pairs, slowed int, longer float64) (err error) {
-	if s.dir = s.keep; s.keep != "" {
-		if err := os.Mkdir(s.dir, 0o755); err != nil {
-			return err
-		}
-	} else if s.dir, err = os.MkdirTemp("", "ebpfprof-pairs-"); err != nil {
+	remove, err := s.makeDir()
+	if err != nil {
 		return err
-	} else {
-		defer os.RemoveAll(s.dir)
 	}
+	defer remove()
 	percent, err := s.measure(ctx)
 	if err != nil {
 		return err
@@ -92,6 +88,16 @@ func (s *recordings) all(ctx context.Context, pairs, slowed int, longer float64)
 		return err
 	}
 	return errors.Join(s.showAlike(ctx, alike, counts), s.showSlowed(ctx, differ, longer))
+}
+
+// makeDir makes the directory of the datasets, and gives what is to be done with it in the end.
+func (s *recordings) makeDir() (remove func(), err error) {
+	if s.keep != "" {
+		s.dir = s.keep
+		return func() {}, os.Mkdir(s.dir, 0o755)
+	}
+	s.dir, err = os.MkdirTemp("", "ebpfprof-pairs-")
+	return func() { os.RemoveAll(s.dir) }, err
 }
 
 // measure is how many elements of the operator take a percent of a step: the least of

@@ -27,14 +27,11 @@ func AllocationsOf(ctx context.Context, db *dataset.DB, t Thread, steps []Step) 
 	if len(steps) == 0 {
 		return all, nil
 	}
-	at := 0
+	along := walk{steps: steps}
 	err := db.Each(ctx, fmt.Sprintf(allocationsSQL, t.PID, steps[0].Begin, steps[len(steps)-1].Until()), func(v []driver.Value) error {
 		a := Allocation{TID: int(v[0].(int64)), At: v[1].(int64), Hits: float64(v[2].(int64))}
-		for at < len(steps) && a.At >= steps[at].Until() {
-			at++
-		}
-		if at < len(steps) && a.At >= steps[at].Begin {
-			all[at] = append(all[at], a)
+		if step := along.at(a.At); step >= 0 {
+			all[step] = append(all[step], a)
 		}
 		return nil
 	})

@@ -87,6 +87,24 @@ var scanned = []string{"span_id", "parent_id", "tid", "ts_ns", "duration_ns", "l
 	"wait_stream", "correlation_id", "wait_correlation_id", "bytes", "sequence_number", "python_stack_id", "stack_id", "pid", "communicator",
 	"device_time_lo_ns", "device_time_hi_ns", "device_busy_lo_ns"}
 
+// walk finds the steps that times lie in which come in order, of steps that do not overlap and
+// are in order, too.
+type walk struct {
+	steps []Step
+	next  int
+}
+
+// at is the step of the next time, -1 between them.
+func (w *walk) at(ns int64) int {
+	for w.next < len(w.steps) && ns >= w.steps[w.next].Until() {
+		w.next++
+	}
+	if w.next < len(w.steps) && ns >= w.steps[w.next].Begin {
+		return w.next
+	}
+	return -1
+}
+
 // SpansOf are the spans of steps that do not overlap and are in order of time, a list
 // for each step, in one pass. Python functions and system calls of imported traces lie
 // around or inside what counts.
@@ -96,7 +114,7 @@ func SpansOf(ctx context.Context, db *dataset.DB, t Thread, steps []Step) ([][]S
 		return all, nil
 	}
 	const duration, pid = 4, 18
-	at := 0
+	along := walk{steps: steps}
 	scan := dataset.Scan{Table: "span", Columns: scanned, From: steps[0].Begin, Until: steps[len(steps)-1].Until(),
 		Before: func(b *dataset.Batch, i, k int) bool {
 			if x, y := b.Columns[duration][i], b.Columns[duration][k]; x != y {
@@ -113,11 +131,8 @@ func SpansOf(ctx context.Context, db *dataset.DB, t Thread, steps []Step) ([][]S
 			if s.Layer == "python" || s.Layer == "os" || s.Category == "annotation" {
 				continue
 			}
-			for at < len(steps) && s.Begin >= steps[at].Until() {
-				at++
-			}
-			if at < len(steps) && s.Begin >= steps[at].Begin {
-				all[at] = append(all[at], s)
+			if step := along.at(s.Begin); step >= 0 {
+				all[step] = append(all[step], s)
 			}
 		}
 		return nil
