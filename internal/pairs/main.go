@@ -93,8 +93,11 @@ func (s *recordings) all(ctx context.Context, pairs, slowed int, longer float64)
 // makeDir makes the directory of the datasets, and gives what is to be done with it in the end.
 func (s *recordings) makeDir() (remove func(), err error) {
 	if s.keep != "" {
+		if err := os.Mkdir(s.keep, 0o755); err != nil {
+			return nil, fmt.Errorf("-keep makes a directory, so name one that is not there yet: %w", err)
+		}
 		s.dir = s.keep
-		return func() {}, os.Mkdir(s.dir, 0o755)
+		return func() {}, nil
 	}
 	s.dir, err = os.MkdirTemp("", "ebpfprof-pairs-")
 	return func() { os.RemoveAll(s.dir) }, err
