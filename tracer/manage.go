@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/tracer/beat"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -53,7 +54,7 @@ func (s *manager) manage(ctx context.Context, life *kernel.LifeReader, decoded <
 			if s.job.Exited() {
 				return nil
 			}
-			timer.set(s.untilTick())
+			timer.set(beat.Of(s.untilTick()))
 		}
 	}
 }

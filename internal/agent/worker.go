@@ -17,6 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
 	"github.com/ebpfprof/ebpfprof/internal/recorder"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/beat"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -136,6 +137,9 @@ func (w *worker) options(level tracer.Level) tracer.Options {
 	return tracer.Options{PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, BufferBytes: 16 << 20}
 }
 
+// lookEvery is how often it is asked whether there is a reason.
+const lookEvery = 200 * time.Millisecond
+
 // watch records at level anchor until there is a reason for a window, which it returns
 // with the window's start, or the job has ended.
 func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err error) {
@@ -157,11 +161,14 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	began := time.Now()
 	over := make(chan error, 1)
 	go func() { over <- session.Run(ctx) }()
-	poll, flush, look := time.NewTicker(request.Poll), time.NewTicker(time.Duration(w.config.Flush)), time.NewTicker(250*time.Millisecond)
+	poll, flush, look := time.NewTicker(request.Poll), time.NewTicker(time.Duration(w.config.Flush)), time.NewTimer(lookEvery)
 	defer poll.Stop()
 	defer flush.Stop()
 	defer look.Stop()
-	looked := func(now time.Time) string { return k.look(ctx, now, session.Stats().Lost) }
+	looked := func(now time.Time) string {
+		defer look.Reset(beat.Of(lookEvery))
+		return k.look(ctx, now, session.Stats().Lost)
+	}
 	for {
 		var reason string
 		var peer *request.Request

@@ -21,7 +21,7 @@ const module = "github.com/ebpfprof/ebpfprof/"
 // package imports only what stands on a floor below its own; the first pattern
 // that matches counts.
 var floors = [][]string{
-	{"bpf", "symbolize/callstack", "symbolize/cufunction", "symbolize/elf", "symbolize/demangle", "symbolize/mlir", "tracer/catalog/spec", "tracer/site", "tracer/procfile", "tracer/cache", "tracer/uprobe",
+	{"bpf", "symbolize/callstack", "symbolize/cufunction", "symbolize/elf", "symbolize/demangle", "symbolize/mlir", "tracer/catalog/spec", "tracer/site", "tracer/procfile", "tracer/beat", "tracer/cache", "tracer/uprobe",
 		"tracer/syscallnames", "tracer/slots", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
 		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/testelf", "internal/testcommand", "internal/bench/figure", "internal/bench/setup", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps", "internal/study", "internal/verdict",
 		"internal/flops", "internal/kernelclass",

@@ -22,6 +22,8 @@ import (
 // Jobs that come and go under the agent. They are plain processes that run a library by a
 // framework's name and call its scopes, as an optimizer does: quick to begin, and steps are
 // learnt of them. Of five one is a restart of the same job, the others are jobs of their own.
+// They do next to nothing, so that all is cold at each step: beside a busy machine that may be
+// too much for a budget of 1 %, and steps would be seen in slices alone.
 
 const (
 	abreast   = 3 // jobs at a time
@@ -60,7 +62,7 @@ func (l *lastWords) String() string {
 func startAgent(program, directory string) (*watched, error) {
 	store, spool := filepath.Join(directory, "store"), filepath.Join(directory, "spool")
 	file := filepath.Join(directory, "agent.yaml")
-	text := fmt.Sprintf("store: %s\nspool: %s\nonly: ['soak-*']\nlisten: 127.0.0.1:0\nevery: 200ms\nsettle: 200ms\nflush: 2s\nmax_jobs: %d\nspool_mb: 16\noutbox_mb: 4\n",
+	text := fmt.Sprintf("store: %s\nspool: %s\nonly: ['soak-*']\nlisten: 127.0.0.1:0\nevery: 200ms\nsettle: 200ms\nflush: 2s\nbudget: 5%%\nmax_jobs: %d\nspool_mb: 16\noutbox_mb: 4\n",
 		store, spool, 2*abreast)
 	if err := errors.Join(os.Mkdir(store, 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
 		return nil, err

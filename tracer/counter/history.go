@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/tracer/beat"
 	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
@@ -21,6 +22,8 @@ const (
 	// historyLooks are taken at once, of some microseconds each: where there are more
 	// processes, each is looked at less often.
 	historyLooks = 256
+	// historyFiles are kept open, of the first processes.
+	historyFiles = 64
 )
 
 // History keeps what each process of a job has held of memory lately. Nobody is told, until
@@ -38,9 +41,10 @@ type History struct {
 // held is one process's.
 type held struct {
 	pid   int
-	looks []look // the last ones, oldest first
-	told  int64  // the time of the last that was taken
-	ended int64  // when it was forgotten
+	file  *procfile.Kept // nil: it is opened at each look
+	looks []look         // the last ones, oldest first
+	told  int64          // the time of the last that was taken
+	ended int64          // when it was forgotten
 }
 
 // look is one line of /proc/PID/statm, in bytes.
@@ -60,6 +64,9 @@ func (h *History) Follow(pid int) {
 	defer h.mu.Unlock()
 	if !slices.ContainsFunc(h.of, func(of *held) bool { return of.pid == pid }) {
 		of := &held{pid: pid}
+		if len(h.of) < historyFiles {
+			of.file, _ = procfile.Keep(h.statm(pid))
+		}
 		h.of = append(h.of, of)
 		h.lookAt(of)
 	}
@@ -76,6 +83,7 @@ func (h *History) Forget(pid int) {
 			return false
 		}
 		of.ended = h.clock()
+		of.close()
 		h.ended = append(h.ended, of)
 		return true
 	})
@@ -94,15 +102,33 @@ func (h *History) forgetOld() {
 
 // Run looks until the context ends.
 func (h *History) Run(ctx context.Context) {
-	ticker := time.NewTicker(historyEvery)
-	defer ticker.Stop()
+	defer h.closeFiles()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
-		h.Look()
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
+		h.Look()
+		timer.Reset(beat.Of(historyEvery))
+	}
+}
+
+func (h *History) closeFiles() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, of := range h.of {
+		of.close()
+	}
+}
+
+// close lets go of the file.
+func (of *held) close() {
+	if of.file != nil {
+		_ = of.file.Close() // nothing was written
+		of.file = nil
 	}
 }
 
@@ -122,8 +148,16 @@ func (h *History) look() {
 	}
 }
 
+func (h *History) statm(pid int) string { return h.files.path("proc", fmt.Sprint(pid), "statm") }
+
 func (h *History) lookAt(of *held) {
-	l, ok := parseStatm(procfile.Line(h.files.path("proc", fmt.Sprint(of.pid), "statm")))
+	line := ""
+	if of.file != nil {
+		line = of.file.Line()
+	} else {
+		line = procfile.Line(h.statm(of.pid))
+	}
+	l, ok := parseStatm(line)
 	if !ok || l.virtual == 0 { // it is ending: its memory is gone
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf/ringbuf"
 
+	"github.com/ebpfprof/ebpfprof/tracer/beat"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -16,7 +17,9 @@ type Rings struct {
 	Calls     *kernel.CallRing
 	CallBytes int             // the size of that
 	Samples   *ringbuf.Reader // nil: nothing takes stacks
-	// Patient lets few calls wait for longer: nobody looks at them within milliseconds.
+	// Slicing, of a patient reader, reports whether a slice is on, which may bring many calls
+	// at once. Patient lets few calls wait for longer: nobody looks at them within milliseconds.
+	Slicing func() bool
 	Patient bool
 }
 
@@ -54,7 +57,7 @@ func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func(Pending)) e
 		}
 		d.Serve()
 		if !stopping {
-			rings.Calls.Wakeup.Wait(wait)
+			rings.Calls.Wakeup.Wait(beat.Of(wait))
 		}
 		waiting := rings.pending()
 		n, err := d.poll(rings.Calls.Reader, &record)
@@ -68,8 +71,13 @@ func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func(Pending)) e
 		if stopping && n == 0 {
 			return nil
 		}
-		few := rings.Patient && waiting.Calls < rings.CallBytes/fewCalls
-		wait = nextWait(wait, look{calls: n > 0, few: few, samples: d.samples.any, behind: d.samples.behind}, rings.CallBytes)
+		found := look{calls: n > 0, samples: d.samples.any, behind: d.samples.behind}
+		if rings.Patient && waiting.Calls < rings.CallBytes/fewCalls {
+			if found.few = idleWait; rings.Slicing() {
+				found.few = tinyIdleWait
+			}
+		}
+		wait = nextWait(wait, found, rings.CallBytes)
 	}
 }
 
@@ -87,22 +95,24 @@ const (
 	idleRing     = 16 << 20
 	tinyIdleWait = 40 * time.Millisecond
 	// Calls are few where they fill less than this part of their ring between two looks: in the
-	// longest wait that a patient reader gives them they would fill a sixtieth.
+	// longest wait that a patient reader gives them they would fill a twenty-fifth.
 	fewCalls = 256
 )
 
 // look is what was found at a look into the rings.
 type look struct {
 	calls, samples bool
-	few            bool // so few calls, of a patient reader, that the next look may come later
 	behind         bool // so many samples that the next look comes soon
+	// few is how late the next look of a patient reader may come where there are few calls
+	// or none; 0 where there are many, or where it is not patient.
+	few time.Duration
 }
 
 // nextWait is how long to sleep after a look that followed a sleep of wait.
 func nextWait(wait time.Duration, found look, callBytes int) time.Duration {
 	switch {
-	case found.calls && found.few && !found.behind:
-		return min(2*wait, tinyIdleWait)
+	case found.few > 0 && !found.behind:
+		return min(2*wait, found.few)
 	case found.calls || found.behind:
 		return pollWait
 	case callBytes < idleRing:

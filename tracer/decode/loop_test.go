@@ -35,10 +35,15 @@ func TestTheReaderSleepsLongerTheLessThereIs(t *testing.T) {
 			t.Errorf("%s: %v after calls", name, got)
 		}
 	}
-	if got := settled(look{calls: true, few: true}, 4<<20); got != tinyIdleWait {
-		t.Errorf("few calls that may wait: %v, want %v", got, tinyIdleWait)
+	for _, calls := range []bool{true, false} {
+		if got := settled(look{calls: calls, few: idleWait}, 4<<20); got != idleWait {
+			t.Errorf("few calls that may wait (any: %v): %v, want %v", calls, got, idleWait)
+		}
+		if got := nextWait(idleWait, look{calls: calls, few: tinyIdleWait}, 4<<20); got != tinyIdleWait {
+			t.Errorf("few calls in a slice (any: %v): %v, want %v", calls, got, tinyIdleWait)
+		}
 	}
-	if got := settled(look{calls: true, few: true, behind: true}, 4<<20); got != pollWait {
+	if got := settled(look{calls: true, few: idleWait, behind: true}, 4<<20); got != pollWait {
 		t.Errorf("few calls and many samples: %v, want %v", got, pollWait)
 	}
 	resting := settled(look{}, 64<<20)

@@ -110,7 +110,7 @@ func (k *Programs) LoadSpecs(call, life *ebpf.CollectionSpec, made map[string]*e
 		return LoadError("the call programs", err)
 	}
 	k.Memo = newMemo(k.call)
-	k.switches, k.counts, k.targets, k.openCalls = switches{k.call}, counts{k.call}, targets{k.call}, openCalls{k.call}
+	k.switches, k.counts, k.targets, k.openCalls = switches{k.call, newSlicing()}, counts{k.call}, targets{k.call}, openCalls{k.call}
 	k.callPrograms.call = k.call
 	k.attacher.programs, k.attacher.open, k.attacher.counts = &k.callPrograms, &k.openCalls, &k.counts
 	k.life, err = bpf.Load(life, k.Among(life, made))

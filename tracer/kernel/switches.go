@@ -1,12 +1,39 @@
 package kernel
 
 import (
+	"sync/atomic"
+
 	"github.com/cilium/ebpf"
+
 	"github.com/ebpfprof/ebpfprof/bpf"
 )
 
 // switches are what the programs look at when a probe is hit.
-type switches struct{ call *ebpf.Collection }
+type switches struct {
+	call *ebpf.Collection
+	*slicing
+}
+
+// slicing is whether the detail groups record. It may be asked from anywhere.
+type slicing struct {
+	on    atomic.Bool
+	begun chan struct{} // has room for one
+}
+
+func newSlicing() *slicing { return &slicing{begun: make(chan struct{}, 1)} }
+
+// DetailOn reports whether they do.
+func (s *slicing) DetailOn() bool { return s.on.Load() }
+
+func (s *slicing) set(on bool) {
+	s.on.Store(on)
+	if on {
+		select {
+		case s.begun <- struct{}{}:
+		default:
+		}
+	}
+}
 
 func (k *switches) SetSpec(index uint32, spec *bpf.CallProbeSpec) error {
 	return k.call.Maps["probe_specs"].Put(index, spec)
@@ -35,5 +62,6 @@ func (k *switches) SetDetail(on bool) error {
 	if on {
 		value = 1
 	}
+	k.set(on)
 	return k.call.Variables["detail_on"].Set(value)
 }

@@ -26,7 +26,7 @@ func (k *Programs) OpenCallRing() (*CallRing, error) {
 	}
 	k.callRing.opened = nil             // its owner is another now
 	reader.SetDeadline(time.Unix(1, 0)) // it never waits
-	wakeup, err := newWakeup(k.call.Maps["calls"])
+	wakeup, err := newWakeup(k.call.Maps["calls"], k.slicing.begun)
 	if err != nil {
 		reader.Close()
 		return nil, fmt.Errorf("waiting for the ring buffer: %w", err)
@@ -66,23 +66,24 @@ func (r *CallRing) Close() error { return errors.Join(r.Reader.Close(), r.Wakeup
 type wakeup struct {
 	file  *os.File
 	woken chan struct{}
+	begun <-chan struct{} // a slice, in which there may be many calls at once
 }
 
-func newWakeup(m *ebpf.Map) (*wakeup, error) {
+func newWakeup(m *ebpf.Map, begun <-chan struct{}) (*wakeup, error) {
 	fd, err := unix.FcntlInt(uintptr(m.FD()), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	return newWakeupOn(fd)
+	return newWakeupOn(fd, begun)
 }
 
 // newWakeupOn makes a descriptor its own.
-func newWakeupOn(fd int) (*wakeup, error) {
+func newWakeupOn(fd int, begun <-chan struct{}) (*wakeup, error) {
 	if err := unix.SetNonblock(fd, true); err != nil { // else the runtime does not poll it
 		unix.Close(fd)
 		return nil, err
 	}
-	b := &wakeup{os.NewFile(uintptr(fd), "ring"), make(chan struct{}, 1)}
+	b := &wakeup{os.NewFile(uintptr(fd), "ring"), make(chan struct{}, 1), begun}
 	conn, err := b.file.SyscallConn()
 	if err == nil {
 		err = b.file.SetReadDeadline(time.Time{}) // an error where it cannot be polled
@@ -111,13 +112,14 @@ func (b *wakeup) listen(conn syscall.RawConn) {
 	})
 }
 
-// Wait returns when a record has been written that wakes, and after the given
-// time at the latest.
+// Wait returns when a record has been written that wakes, when a slice begins, and after
+// the given time at the latest.
 func (b *wakeup) Wait(most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-b.woken:
+	case <-b.begun:
 	case <-timer.C:
 	}
 }

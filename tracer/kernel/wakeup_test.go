@@ -17,7 +17,8 @@ func TestWakeupFiresAndTimesOut(t *testing.T) {
 	}
 	end := os.NewFile(uintptr(fds[1]), "wakeup pipe")
 	defer end.Close()
-	b, err := newWakeupOn(fds[0])
+	slices := newSlicing()
+	b, err := newWakeupOn(fds[0], slices.begun)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,15 +29,24 @@ func TestWakeupFiresAndTimesOut(t *testing.T) {
 	if took := time.Since(before); took < 20*time.Millisecond {
 		t.Errorf("gave up after %s", took)
 	}
-	woken := make(chan struct{})
-	go func() {
-		b.Wait(time.Hour)
-		close(woken)
-	}()
-	end.Write([]byte{1})
-	select {
-	case <-woken:
-	case <-time.After(time.Minute):
-		t.Error("it did not wake up")
+	for by, wake := range map[string]func(){
+		"a record":       func() { end.Write([]byte{1}) },
+		"a slice":        func() { slices.set(true) },
+		"the next slice": func() { slices.set(false); slices.set(true) },
+	} {
+		woken := make(chan struct{})
+		go func() {
+			b.Wait(time.Hour)
+			close(woken)
+		}()
+		wake()
+		select {
+		case <-woken:
+		case <-time.After(time.Minute):
+			t.Errorf("%s did not wake it up", by)
+		}
+	}
+	if slices.set(true); !slices.DetailOn() {
+		t.Error("a slice is on, and is not said to be")
 	}
 }

@@ -3,6 +3,8 @@ package unwinding
 import (
 	"sync"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/beat"
 )
 
 // How often the kernel is asked in which processes walks met code that it was
@@ -56,7 +58,7 @@ func (w *watch) run() {
 			if period = min(period*5/4, calmPeriod); len(wanted) > 0 {
 				period = watchPeriod
 			}
-			timer.Reset(period)
+			timer.Reset(beat.Of(period))
 			for _, pid := range wanted {
 				w.refresh(pid, now)
 			}
