@@ -75,6 +75,8 @@ func cause(f *Finding) Cause {
 		return Cause{Name: "work that its peers do not have", Class: "software"}
 	case (p.Class == pattern.Compute || p.Class == pattern.Kernel) && f.Kind == Special:
 		return Cause{Name: "slower hardware, a lower clock, or more work than its peers have", Class: "hardware"}
+	case p.Class == pattern.Kernel && f.Kind == Own:
+		return Cause{Name: "a lower clock, or more work than before", Class: "hardware"}
 	case p.Class == pattern.Python && sleeps(p.Wait) && p.Mu < partly:
 		return Cause{Name: "Python code that sleeps", Class: "software"}
 	case p.Class == pattern.Python && p.Mu < partly && p.Wait == "futex":
@@ -158,6 +160,13 @@ func (f *Finding) sentence(workers int) string {
 		who, whose := fmt.Sprintf("%s spends", f.Workers[0]), "its own normal time"
 		if n := len(f.Workers); n > 1 {
 			who, whose = fmt.Sprintf("%d of %d workers spend", n, workers), "their own normal time"
+		}
+		if p.Basis == pattern.Device {
+			devices := fmt.Sprintf("the device of %s needs", f.Workers[0])
+			if n := len(f.Workers); n > 1 {
+				devices = fmt.Sprintf("the devices of %d of %d workers need", n, workers)
+			}
+			return fmt.Sprintf("%s %s of the time for %s, in %s %s at the most: %s", devices, bounds(p), what, whose, percent(f.PeersBeta), f.Cause.Name)
 		}
 		return fmt.Sprintf("%s %s of the time in %s%s, in %s %s: %s", who, percent(p.Beta), what, place, whose, percent(f.PeersBeta), f.Cause.Name)
 	}

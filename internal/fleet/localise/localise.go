@@ -76,6 +76,9 @@ type key struct {
 type table struct {
 	workers []Worker
 	rows    map[key][]*pattern.Pattern // by worker; nil where it has none
+	// launches is for how long each worker's launches were recorded, ns, by worker: shares of
+	// a device are of that time. A recording that had no launches says nothing of a device.
+	launches []float64
 
 	running   []float64 // what load has found, by worker; nil before
 	throttled []*pattern.Pattern
@@ -153,15 +156,23 @@ func arrange(patterns []pattern.Pattern) *table {
 	type window struct {
 		worker int
 		begin  int64
+		device bool
 	}
 	observed, seen := make([]float64, len(t.workers)), map[window]bool{}
+	t.launches = make([]float64, len(t.workers))
 	sums := map[key][]*sum{}
 	for i := range patterns {
 		p := &patterns[i]
 		w := index[workerOf(p)]
-		if id := (window{w, p.BeginNS}); !seen[id] {
-			seen[id] = true
-			observed[w] += float64(p.ObservedNS)
+		for _, sum := range []struct {
+			window
+			of     []float64
+			counts bool
+		}{{window{w, p.BeginNS, false}, observed, true}, {window{w, p.BeginNS, true}, t.launches, p.Basis == pattern.Device}} {
+			if sum.counts && !seen[sum.window] {
+				seen[sum.window] = true
+				sum.of[w] += float64(p.ObservedNS)
+			}
 		}
 		k := key{p.Function, p.Basis}
 		if sums[k] == nil {
@@ -175,9 +186,14 @@ func arrange(patterns []pattern.Pattern) *table {
 	for k, row := range sums {
 		t.rows[k] = make([]*pattern.Pattern, len(row))
 		for w, s := range row {
-			if s != nil {
-				t.rows[k][w] = s.mean(observed[w]) // the sum's own: it is through
+			if s == nil {
+				continue
 			}
+			of := observed
+			if k.basis == pattern.Device {
+				of = t.launches
+			}
+			t.rows[k][w] = s.mean(of[w]) // the sum's own: it is through
 		}
 	}
 	return t

@@ -23,9 +23,14 @@ func CompareOwn(now, normal []pattern.Pattern) []Finding {
 	}
 	var all []Finding
 	for _, k := range t.keys() {
-		if k.basis == pattern.Sampled {
-			all = append(all, t.grown(k, before, was)...)
+		var found []Finding
+		switch k.basis {
+		case pattern.Sampled:
+			found = t.grown(k, before, was)
+		case pattern.Device:
+			found = t.grownOnDevice(k, before, was)
 		}
+		all = append(all, t.oneOfMost(found)...)
 	}
 	for i := range all {
 		t.explain(&all[i])
@@ -42,8 +47,7 @@ func (w Worker) continues(before Worker) bool {
 	return before == w
 }
 
-// grown finds the workers on which a function has more of the time than it had; where
-// most have it they are one finding, of the worker with the median share.
+// grown finds the workers on which a function has more of the time than it had.
 func (t *table) grown(k key, before *table, was []int) []Finding {
 	var all []Finding
 	for w, p := range t.rows[k] {
@@ -68,6 +72,34 @@ func (t *table) grown(k key, before *table, was []int) []Finding {
 			D: expectation(p, 0), Delta: distance, Score: distance * difference,
 		})
 	}
+	return all
+}
+
+// grownOnDevice finds those whose device took longer for a function at the least than it
+// can have taken before at the most: as with peers, by as far as two shares have to be
+// apart. Only windows have launches, so that the normal time needs one as well.
+func (t *table) grownOnDevice(k key, before *table, was []int) []Finding {
+	var all []Finding
+	for w, p := range t.rows[k] {
+		if p == nil || was[w] < 0 || before.launches[was[w]] == 0 {
+			continue
+		}
+		most := 0.0
+		if row := before.rows[k]; row != nil && row[was[w]] != nil {
+			most = row[was[w]].BetaHi
+		}
+		more := p.BetaLo - most
+		if more < floor || more < far*p.BetaLo {
+			continue
+		}
+		all = append(all, Finding{Kind: Own, Workers: []Worker{t.workers[w]}, Pattern: *p, PeersBeta: most, Delta: more / p.BetaLo, Score: more})
+	}
+	return all
+}
+
+// oneOfMost makes one finding of those of a function that most workers have, of the
+// worker with the median share.
+func (t *table) oneOfMost(all []Finding) []Finding {
 	if len(all) < 2 || 2*len(all) <= len(t.workers) {
 		return all
 	}

@@ -60,6 +60,39 @@ func TestAWorkerIsComparedWithItsOwnNormalTime(t *testing.T) {
 	}
 }
 
+// A device is told from itself by bounds that do not meet, where its normal time has launches:
+// a recording without any does not say that the device had nothing to do.
+func TestADeviceIsComparedWithItsOwnNormalTime(t *testing.T) {
+	anchor := loads(0.1, 0.1)
+	for i := range anchor { // a minute in which launches were not recorded
+		anchor[i].Host, anchor[i].BeginNS, anchor[i].ObservedNS = "n", 100e9, 60e9
+	}
+	for _, c := range []struct {
+		name        string
+		now, normal []pattern.Pattern
+		says        string
+	}{
+		{"twice as long", devices([2]float64{.65, .65}), devices([2]float64{.3, .3}), "the device of rank 0 needs 65 % of the time for gemm, in its own normal time 30 % at the most: a lower clock, or more work than before"},
+		{"all of them", devices([2]float64{.6, .7}, [2]float64{.65, .7}), devices([2]float64{.1, .3}, [2]float64{.1, .2}), "the devices of 2 of 2 workers need 65 % to 70 % of the time for gemm, in their own normal time 20 % at the most: "},
+		{"and minutes without launches", append(devices([2]float64{.65, .65}), anchor[0]), append(devices([2]float64{.3, .3}), anchor[0]), "the device of rank 0 needs 65 %"},
+		{"bounds that meet", devices([2]float64{.55, .9}), devices([2]float64{.1, .5}), ""},
+		{"less than before", devices([2]float64{.1, .1}), devices([2]float64{.6, .6}), ""},
+		{"its normal time has no launches", devices([2]float64{.65, .65}), anchor, ""},
+		{"it was not there", devices([2]float64{0, 0}, [2]float64{.65, .65}), devices([2]float64{.3, .3}), ""},
+	} {
+		found := CompareOwn(c.now, c.normal)
+		if c.says == "" {
+			if len(found) != 0 {
+				t.Errorf("%s: %+v", c.name, found)
+			}
+			continue
+		}
+		if len(found) != 1 || !strings.Contains(found[0].Sentence, c.says) {
+			t.Errorf("%s: %+v", c.name, found)
+		}
+	}
+}
+
 // A process that was started again under its rank is the same worker.
 func TestARestartedRankIsTheSameWorker(t *testing.T) {
 	now := loads(0.4)
