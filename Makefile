@@ -129,7 +129,7 @@ test-kernel: build native
 # The first wants the CPUs for most of its time, the second for little.
 .PHONY: test-readers test-soak
 test-readers:
-	$(GO) test -count 1 -run ForeignReaders ./output ./internal/fleet/report ./internal/fleet/registrar
+	$(GO) test -count 1 -run ForeignReaders ./output ./internal/fleet/report ./internal/fleet/registrar ./internal/commands/fleet
 test-soak:
 	$(GO) run ./internal/soak -for 1m
 	$(GO) test -count 1 -run TestAWorkersMemoryIsFlat ./internal/agent

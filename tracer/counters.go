@@ -29,6 +29,7 @@ func openCounters(every time.Duration, offsetNS int64) (c counting) {
 }
 
 func (c counting) close() {
+	c.history.Close()
 	if c.sampler != nil {
 		c.sampler.Close()
 	}

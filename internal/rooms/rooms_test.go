@@ -26,7 +26,7 @@ var floors = [][]string{
 		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/testelf", "internal/testcommand", "internal/bench/figure", "internal/bench/setup", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps", "internal/study", "internal/verdict",
 		"internal/flops", "internal/kernelclass",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/pickle", "internal/fleet/trigger", "internal/fleet/manifest", "internal/fleet/spark", "internal/fleet/iceberg"},
-	{"symbolize/torch", "symbolize/elf/elftest", "tracer/catalog/cuda", "internal/testrecord", "internal/testbucket"},
+	{"symbolize/torch", "symbolize/elf/elftest", "tracer/catalog/cuda", "internal/testrecord", "internal/testbucket", "internal/testspark"},
 	{"internal/dataset/column", "tracer/catalog/*"},
 	{"symbolize", "tracer/catalog", "tracer/features", "internal/mapfill", "internal/peaks", "internal/memplan/instance", "internal/memplan/draw", "internal/memplan/pool",
 		"internal/memplan/dense",

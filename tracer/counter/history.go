@@ -102,7 +102,6 @@ func (h *History) forgetOld() {
 
 // Run looks until the context ends.
 func (h *History) Run(ctx context.Context) {
-	defer h.closeFiles()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -116,7 +115,8 @@ func (h *History) Run(ctx context.Context) {
 	}
 }
 
-func (h *History) closeFiles() {
+// Close lets go of the files.
+func (h *History) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, of := range h.of {

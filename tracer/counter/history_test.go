@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -128,5 +129,45 @@ func TestHistoryLooksAtManyProcessesInTurn(t *testing.T) {
 		if seen[pid+1] != 6 {
 			t.Fatalf("%d readings of pid %d after two looks at half of them, want those of one and the first", seen[pid+1], pid+1)
 		}
+	}
+}
+
+// TestHistoryKeepsNoFileOfWhoHasEnded, nor more than its share, nor any when it is closed.
+func TestHistoryKeepsNoFileOfWhoHasEnded(t *testing.T) {
+	root := t.TempDir()
+	h := NewHistory(Files(root), func() int64 { return 1 })
+	open := func() (n int) {
+		t.Helper()
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, root) {
+				n++
+			}
+		}
+		return n
+	}
+	for pid := 1; pid <= historyFiles+5; pid++ {
+		path := filepath.Join(root, "proc", fmt.Sprint(pid), "statm")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("3 2 1 0 0 0 0\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		h.Follow(pid)
+	}
+	if n := open(); n != historyFiles {
+		t.Errorf("%d files are open, want %d", n, historyFiles)
+	}
+	if n := len(h.Take()); n != 3*(historyFiles+5) {
+		t.Errorf("%d readings, want those of all processes", n)
+	}
+	h.Forget(1)
+	if n := open(); n != historyFiles-1 {
+		t.Errorf("%d files are open after one process has ended, want %d", n, historyFiles-1)
+	}
+	h.Close()
+	if n := open(); n != 0 {
+		t.Errorf("%d files are open after all", n)
 	}
 }

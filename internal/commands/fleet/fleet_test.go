@@ -107,7 +107,7 @@ func TestFleetMistakesAreOneSentenceAndACode(t *testing.T) {
 		{1, []string{"registrar", filepath.Dir(trace)}},
 		{2, []string{"report", "--engine", "hive", "store"}},
 		{2, []string{"report", "--master", "local", "store"}},
-		{2, []string{"report", "--engine", "spark", "s3://bucket"}},
+		{2, []string{"report", "--engine", "spark", "--master", "spark://head:7077", "s3://bucket"}},
 		{1, []string{"report", "--engine", "spark", trace + "x"}},
 		{1, []string{"what-if", "--trace", trace, "--meta", trace}},
 		{1, []string{"what-if", "--trace", trace + "x", "--meta", meta}},

@@ -67,21 +67,26 @@ func openEngine(c *urfave.Context, location string) (report.Source, func(), erro
 		return openStore(c, location, c.Duration("since"))
 	case engine != "spark":
 		return nil, nil, cli.Usagef("--engine %q: choose duckdb or spark", engine)
-	case store.IsBucket(location):
-		return nil, nil, cli.Mistaken(errors.New("--engine spark reads a directory that all of Spark's workers have; of a bucket take --engine duckdb"))
+	case store.IsBucket(location) && !spark.OnThisMachine(c.String("master")):
+		return nil, nil, cli.Mistaken(errors.New("the workers of a cluster have no copy of a bucket: take --master 'local[*]', or --engine duckdb"))
 	}
-	s, err := store.Open(c.Context, location)
+	directory, remove, err := localStore(c, location, c.Duration("since"))
 	if err != nil {
 		return nil, nil, cli.Failed(err)
 	}
-	files, err := dataset.List(filepath.Join(s.String(), store.Version))
+	session, err := openSpark(c, filepath.Join(directory, store.Version))
 	if err != nil {
+		remove()
 		return nil, nil, cli.Failed(err)
+	}
+	return session, func() { session.Close(); remove() }, nil
+}
+
+func openSpark(c *urfave.Context, directory string) (*spark.Session, error) {
+	files, err := dataset.List(directory)
+	if err != nil {
+		return nil, err
 	}
 	answer.Warn(c, files.Warnings)
-	session, err := spark.Open(c.Context, c.String("master"), files.Files)
-	if err != nil {
-		return nil, nil, cli.Failed(err)
-	}
-	return session, func() { session.Close() }, nil
+	return spark.Open(c.Context, c.String("master"), files.Files)
 }

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -12,34 +10,14 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/fleet/registrar"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/spark"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/testcache"
+	"github.com/ebpfprof/ebpfprof/internal/testspark"
 )
 
 // TestForeignReadersSparkReportsWhatDuckDBDoes: row for row what the report's queries
 // read, and the report, of a store with two jobs, names that act, a row of feedback, and
 // files that were merged beside those that they were merged of.
 func TestForeignReadersSparkReportsWhatDuckDBDoes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("Spark takes long to start: not in -short")
-	}
-	bin := testcache.Path(t, "dataset-readers/bin", "Spark is not installed: run `make readers`")
-	for _, program := range []string{"java", filepath.Join(bin, "spark-submit")} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(err)
-		}
-	}
-	t.Setenv("SPARK_HOME", "") // as it was, after the test
-	os.Unsetenv("SPARK_HOME")
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	// A handful of rows: to compile code for each query takes longer than to run it.
-	conf := t.TempDir()
-	const few = "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\nspark.sql.shuffle.partitions 1\nspark.sql.adaptive.enabled false\n" +
-		"spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
-	if err := os.WriteFile(filepath.Join(conf, "spark-defaults.conf"), []byte(few), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("SPARK_CONF_DIR", conf)
-
+	testspark.Use(t)
 	const name = "größe/7b=x '\"\\ 007"
 	root := filepath.Dir(job(t, name).Root())
 	s, err := store.NewDirectory(root)

@@ -114,11 +114,15 @@ func find() (string, error) {
 	return submit, nil
 }
 
+// OnThisMachine reports whether a master is no cluster: what does the work reads what this
+// machine has.
+func OnThisMachine(master string) bool { return strings.HasPrefix(master, "local") }
+
 // settings are spark-submit's. All else is Spark's own configuration's.
 func settings(master string) []string {
 	all := []string{"--master", master, "--name", "ebpfprof", "--deploy-mode", "client",
 		"--conf", "spark.ui.enabled=false", "--conf", "spark.sql.session.timeZone=UTC"}
-	if strings.HasPrefix(master, "local") {
+	if OnThisMachine(master) {
 		// Nobody else is to reach it, whatever this machine's name resolves to.
 		all = append(all, "--conf", "spark.driver.host=localhost", "--conf", "spark.driver.bindAddress=127.0.0.1")
 	}
