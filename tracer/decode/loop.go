@@ -111,7 +111,7 @@ type look struct {
 // nextWait is how long to sleep after a look that followed a sleep of wait.
 func nextWait(wait time.Duration, found look, callBytes int) time.Duration {
 	switch {
-	case found.few > 0 && !found.behind:
+	case found.few > 0 && !found.behind && (found.calls || callBytes < idleRing):
 		return min(2*wait, found.few)
 	case found.calls || found.behind:
 		return pollWait

@@ -43,6 +43,9 @@ func TestTheReaderSleepsLongerTheLessThereIs(t *testing.T) {
 			t.Errorf("few calls in a slice (any: %v): %v, want %v", calls, got, tinyIdleWait)
 		}
 	}
+	if got := settled(look{few: idleWait}, 64<<20); got != restWait {
+		t.Errorf("nothing for a patient reader of a large ring: %v, want %v", got, restWait)
+	}
 	if got := settled(look{calls: true, few: idleWait, behind: true}, 4<<20); got != pollWait {
 		t.Errorf("few calls and many samples: %v, want %v", got, pollWait)
 	}

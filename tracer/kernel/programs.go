@@ -23,6 +23,10 @@ const MaxSpecs = 16384
 // thousand stacks that are new at once.
 const SampleRingBytes = 16 << 20
 
+// sampleRing is its size beside a ring of calls. Who has little room for those, to record
+// little for long, has half: its pages are mapped twice, and all of them have been written.
+func sampleRing(calls int) int { return min(SampleRingBytes, max(SampleRingBytes/2, 2*calls)) }
+
 // Programs is what the tracer has loaded: programs, maps and the links of the
 // process tracepoints. Nothing is pinned: when the tracer dies, the kernel
 // takes everything out.
@@ -169,7 +173,7 @@ func (k *Programs) LifeSpec() (*ebpf.CollectionSpec, error) {
 func (k *Programs) Adapt(spec *ebpf.CollectionSpec) error {
 	can := k.features
 	for name, entries := range map[string]int{
-		"calls": k.sizes.Ring, "probe_specs": int(k.Reference()) + 1, "probe_counts": int(k.Reference()) + 1, "samples": SampleRingBytes,
+		"calls": k.sizes.Ring, "probe_specs": int(k.Reference()) + 1, "probe_counts": int(k.Reference()) + 1, "samples": sampleRing(k.sizes.Ring),
 	} {
 		if m, ok := spec.Maps[name]; ok {
 			m.MaxEntries = uint32(entries)
