@@ -1,6 +1,6 @@
 // Package beat has the tracer's goroutines wake at the same instants. Each time that the
 // process begins to run again after none of it did, Go's scheduler looks some fifty times,
-// 20 µs apart, whether it has more to do: beside a job that is watched for months that was
+// 20 µs apart, whether it has more to do (sysmon, runtime/proc.go): beside a job that is watched for months that was
 // more than what was done meanwhile.
 package beat
 

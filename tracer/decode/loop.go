@@ -17,10 +17,10 @@ type Rings struct {
 	Calls     *kernel.CallRing
 	CallBytes int             // the size of that
 	Samples   *ringbuf.Reader // nil: nothing takes stacks
-	// Slicing, of a patient reader, reports whether a slice is on, which may bring many calls
-	// at once. Patient lets few calls wait for longer: nobody looks at them within milliseconds.
-	Slicing func() bool
+	// Patient lets few calls wait for longer: nobody looks at them within milliseconds.
 	Patient bool
+	// Slicing reports, to a patient reader, whether a slice is on, which may bring many at once.
+	Slicing func() bool
 }
 
 // Pending is how many bytes wait in each ring.

@@ -15,18 +15,45 @@ func (t *table) deviceFindings(k key, method string) (all []Finding) {
 		if p == nil {
 			continue
 		}
-		most := middle(mostOf(row, w))
-		if p.BetaLo-most < floor || p.BetaLo-most < far*p.BetaLo {
-			continue
+		if f, ok := t.moreThan(w, p, middle(mostOf(row, w))); ok {
+			f.Kind = Special
+			all = append(all, f)
 		}
-		f := Finding{Kind: Special, Workers: []Worker{t.workers[w]}, Pattern: *p, PeersBeta: most, Delta: (p.BetaLo - most) / p.BetaLo}
-		f.Score = f.Delta * p.BetaLo
-		all = append(all, f)
 	}
 	if 2*len(all) > len(row) {
 		return nil // the few that need less are no trouble
 	}
 	return all
+}
+
+// grownOnDevice finds those whose device took longer for a function at the least than it
+// can have taken before at the most. Only windows have launches, so that the normal time
+// needs one as well.
+func (t *table) grownOnDevice(k key, before *table, was []int) (all []Finding) {
+	for w, p := range t.rows[k] {
+		if p == nil || was[w] < 0 || before.launches[was[w]] == 0 {
+			continue
+		}
+		most := 0.0
+		if row := before.rows[k]; row != nil && row[was[w]] != nil {
+			most = row[was[w]].BetaHi
+		}
+		if f, ok := t.moreThan(w, p, most); ok {
+			f.Kind = Own
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// moreThan is the finding that a worker's device took more at the least than the most
+// that another share can have been, by as far as two have to be apart.
+func (t *table) moreThan(w int, p *pattern.Pattern, most float64) (f Finding, ok bool) {
+	more := p.BetaLo - most
+	if more < floor || more < far*p.BetaLo {
+		return f, false
+	}
+	return Finding{Workers: []Worker{t.workers[w]}, Pattern: *p, PeersBeta: most, Delta: more / p.BetaLo, Score: more}, true
 }
 
 // mostOf is what each worker but one can have needed; those without the function nothing.

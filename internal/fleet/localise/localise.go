@@ -153,26 +153,16 @@ func arrange(patterns []pattern.Pattern) *table {
 	for i, w := range t.workers {
 		index[w] = i
 	}
-	type window struct {
-		worker int
-		begin  int64
-		device bool
-	}
-	observed, seen := make([]float64, len(t.workers)), map[window]bool{}
-	t.launches = make([]float64, len(t.workers))
+	observed := watched{make([]float64, len(t.workers)), map[window]bool{}}
+	launches := watched{make([]float64, len(t.workers)), map[window]bool{}}
+	t.launches = launches.ns
 	sums := map[key][]*sum{}
 	for i := range patterns {
 		p := &patterns[i]
 		w := index[workerOf(p)]
-		for _, sum := range []struct {
-			window
-			of     []float64
-			counts bool
-		}{{window{w, p.BeginNS, false}, observed, true}, {window{w, p.BeginNS, true}, t.launches, p.Basis == pattern.Device}} {
-			if sum.counts && !seen[sum.window] {
-				seen[sum.window] = true
-				sum.of[w] += float64(p.ObservedNS)
-			}
+		observed.add(w, p)
+		if p.Basis == pattern.Device {
+			launches.add(w, p)
 		}
 		k := key{p.Function, p.Basis}
 		if sums[k] == nil {
@@ -191,12 +181,30 @@ func arrange(patterns []pattern.Pattern) *table {
 			}
 			of := observed
 			if k.basis == pattern.Device {
-				of = t.launches
+				of = launches
 			}
-			t.rows[k][w] = s.mean(of[w]) // the sum's own: it is through
+			t.rows[k][w] = s.mean(of.ns[w]) // the sum's own: it is through
 		}
 	}
 	return t
+}
+
+// watched adds up for how long workers were observed, each window once.
+type watched struct {
+	ns   []float64 // by worker
+	seen map[window]bool
+}
+
+type window struct {
+	worker int
+	begin  int64
+}
+
+func (s *watched) add(worker int, p *pattern.Pattern) {
+	if at := (window{worker, p.BeginNS}); !s.seen[at] {
+		s.seen[at] = true
+		s.ns[worker] += float64(p.ObservedNS)
+	}
 }
 
 func workerOf(p *pattern.Pattern) Worker { return Worker{p.Host, p.PID, p.Rank} }

@@ -75,28 +75,6 @@ func (t *table) grown(k key, before *table, was []int) []Finding {
 	return all
 }
 
-// grownOnDevice finds those whose device took longer for a function at the least than it
-// can have taken before at the most: as with peers, by as far as two shares have to be
-// apart. Only windows have launches, so that the normal time needs one as well.
-func (t *table) grownOnDevice(k key, before *table, was []int) []Finding {
-	var all []Finding
-	for w, p := range t.rows[k] {
-		if p == nil || was[w] < 0 || before.launches[was[w]] == 0 {
-			continue
-		}
-		most := 0.0
-		if row := before.rows[k]; row != nil && row[was[w]] != nil {
-			most = row[was[w]].BetaHi
-		}
-		more := p.BetaLo - most
-		if more < floor || more < far*p.BetaLo {
-			continue
-		}
-		all = append(all, Finding{Kind: Own, Workers: []Worker{t.workers[w]}, Pattern: *p, PeersBeta: most, Delta: more / p.BetaLo, Score: more})
-	}
-	return all
-}
-
 // oneOfMost makes one finding of those of a function that most workers have, of the
 // worker with the median share.
 func (t *table) oneOfMost(all []Finding) []Finding {
