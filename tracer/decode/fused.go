@@ -28,39 +28,60 @@ type fused struct {
 	operators map[string]bool
 	planned   bool // whether a kernel is
 	looked    int
-	unnamed   uint64            // calls
-	triton    map[string]string // what kernels of Triton replace, by their names, as JSON
+	unnamed   uint64                  // calls
+	triton    map[string]tritonKernel // by name
+}
+
+// tritonKernel is a kernel that Inductor made Triton generate.
+type tritonKernel struct {
+	call      *event.Call // of layer op, as which its launches are called
+	operators string      // that it replaces, as JSON; "": its name does not tell
 }
 
 // mostTriton are the names of kernels that are kept: a model has some hundred.
 const mostTriton = 1 << 12
 
-// launched says of the launch of a kernel that Inductor made Triton generate which operators
-// it replaces, as far as its name tells.
-func (f *fused) launched(s *event.Span) {
+// launched makes the operator around the launch of a kernel that Inductor made Triton
+// generate: in PyTorch there is no call for it. It has the launch's own time, and the
+// operators that it replaces as far as the kernel's name tells. False where the span is no
+// such launch, or where operators have no rows.
+func (f *fused) launched(s *event.Span) (operator event.Span, ok bool) {
 	if s.Call.Category != "launch" || !strings.HasPrefix(s.Call.Name, "triton_") {
-		return
+		return event.Span{}, false
 	}
-	f.look()
-	list, known := f.triton[s.Call.Name]
-	if !known {
-		if operators := generated.Operators(s.Call.Name, f.isOperator); operators != nil {
-			b, _ := json.Marshal(operators)
-			list = string(b)
-		}
-		if len(f.triton) >= mostTriton {
-			clear(f.triton)
-		}
-		f.triton[s.Call.Name] = list
+	if f.look(); len(f.operators) == 0 {
+		return event.Span{}, false
 	}
-	if list != "" {
-		s.MakeDetail().FusedOperators = list
+	kernel := f.tritonKernel(s.Call.Name)
+	operator = *s
+	operator.ID, operator.Call, operator.Detail = event.AroundID(s.ID), kernel.call, nil
+	s.ParentID = operator.ID
+	if kernel.operators != "" {
+		operator.MakeDetail().FusedOperators = kernel.operators
+		s.MakeDetail().FusedOperators = kernel.operators
 	}
+	return operator, true
+}
+
+func (f *fused) tritonKernel(name string) tritonKernel {
+	if kernel, known := f.triton[name]; known {
+		return kernel
+	}
+	kernel := tritonKernel{call: &event.Call{Layer: "op", Category: "fused", Name: name}}
+	if operators := generated.Operators(name, f.isOperator); operators != nil {
+		list, _ := json.Marshal(operators)
+		kernel.operators = string(list)
+	}
+	if len(f.triton) >= mostTriton {
+		clear(f.triton)
+	}
+	f.triton[name] = kernel
+	return kernel
 }
 
 func newFused(r *rows.Rows, probes *probetable.Table, s *samples, modules *generated.Modules) fused {
 	return fused{
-		names: &r.Names, callers: r.Stacks, read: s.read, probes: probes, modules: modules, operators: map[string]bool{}, triton: map[string]string{},
+		names: &r.Names, callers: r.Stacks, read: s.read, probes: probes, modules: modules, operators: map[string]bool{}, triton: map[string]tritonKernel{},
 	}
 }
 

@@ -118,20 +118,23 @@ func TestAGeneratedModuleIsReadWhenTheStackComes(t *testing.T) {
 	}
 }
 
-// TestALaunchOfTritonTellsTheOperatorsOfItsName: of operators that are probed later, too.
-func TestALaunchOfTritonTellsTheOperatorsOfItsName(t *testing.T) {
+// TestALaunchOfTritonIsAnOperator: of operators that are probed later, too.
+func TestALaunchOfTritonIsAnOperator(t *testing.T) {
 	d, _, index := testDecoder(t)
 	probes := d.calls.probes.All()
-	launch := func(category, name string) string {
-		s := event.Span{Call: &event.Call{Layer: "runtime", Category: category, Name: name}}
-		if d.calls.fused.launched(&s); s.Detail == nil {
-			return ""
+	launch := func(category, name string) (launch, operator event.Span, ok bool) {
+		launch = event.Span{
+			ID: 7, ParentID: 3, StartNS: 100, DurationNS: 50, PythonStackID: 9,
+			Call: &event.Call{Layer: "driver", Category: category, Runtime: "cuda", Name: name},
 		}
-		return s.Detail.FusedOperators
+		operator, ok = d.calls.fused.launched(&launch)
+		return launch, operator, ok
 	}
 	const kernel = "triton_poi_fused_add_gelu_0"
-	if got := launch("launch", kernel); got != "" {
-		t.Errorf("no operator is known, and it replaces %s", got)
+	clear(d.calls.fused.operators)
+	d.calls.fused.looked = len(probes) // as at a level that probes no operator
+	if alone, _, ok := launch("launch", kernel); ok || alone.ParentID != 3 {
+		t.Errorf("without rows of operators its parent is %d", alone.ParentID)
 	}
 	for i, name := range []string{"aten::add", "aten::gelu"} {
 		operator := *probes[index("op")].Planned
@@ -139,11 +142,42 @@ func TestALaunchOfTritonTellsTheOperatorsOfItsName(t *testing.T) {
 		d.calls.probes.Put(uint32(len(probes)+i), []plan.Probe{operator}, nil)
 	}
 	for range 2 {
-		if got := launch("launch", kernel); got != `["aten::add","aten::gelu"]` {
-			t.Errorf("it replaces %q", got)
+		inner, outer, ok := launch("launch", kernel)
+		if !ok || !outer.IsAround() || outer.ParentID != 3 || inner.ParentID != outer.ID || inner.ID != 7 || inner.IsAround() {
+			t.Fatalf("span %d in %d in span %d in %d", inner.ID, inner.ParentID, outer.ID, outer.ParentID)
+		}
+		if want := (event.Call{Layer: "op", Category: "fused", Name: kernel}); *outer.Call != want {
+			t.Errorf("the operator is %+v, want %+v", *outer.Call, want)
+		}
+		if outer.StartNS != 100 || outer.DurationNS != 50 || outer.PythonStackID != 9 {
+			t.Errorf("the operator is %+v, its launch %+v", outer, inner)
+		}
+		for _, s := range []event.Span{inner, outer} {
+			if s.Detail == nil || s.Detail.FusedOperators != `["aten::add","aten::gelu"]` {
+				t.Errorf("%+v replaces %+v", *s.Call, s.Detail)
+			}
 		}
 	}
-	if launch("module", kernel) != "" || launch("launch", "triton_mine") != "" || launch("launch", "scale(float*, int)") != "" {
-		t.Error("what is no launch of a generated kernel replaces operators")
+	if inner, outer, ok := launch("launch", "triton_per_fused_mine_1"); !ok || inner.Detail != nil || outer.Detail != nil {
+		t.Errorf("a kernel whose name does not tell replaces %+v", outer.Detail)
+	}
+	for category, name := range map[string]string{"module": kernel, "launch": "scale(float*, int)"} {
+		if s, _, ok := launch(category, name); ok || s.ParentID != 3 || s.Detail != nil {
+			t.Errorf("%s of %s is an operator", category, name)
+		}
+	}
+}
+
+// TestAnOperatorAroundALaunchIsNoSecondCall: it has a row, in a slice and outside of one,
+// and what adds calls up has the launch alone.
+func TestAnOperatorAroundALaunchIsNoSecondCall(t *testing.T) {
+	d, _, _ := testDecoder(t)
+	s := event.Span{ID: event.AroundID(7), Call: &event.Call{Layer: "op", Category: "fused", Name: "triton_poi_fused_add_0"}, Weight: 1}
+	launch := s
+	launch.ID, launch.Call = 7, &event.Call{Layer: "driver", Category: "launch", Name: s.Call.Name}
+	d.Rows.Sums.Add(&launch)
+	d.Rows.Sums.Add(&s)
+	if total := d.Rows.Sums.Totals.Operators[s.Call.Name]; total == nil || total.Count != 1 || total.Layer != "driver" {
+		t.Errorf("the sums have %+v", total)
 	}
 }

@@ -28,13 +28,15 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 		s.DurationNS = -1
 	}
 	var call *accel.Call
+	var around event.Span
+	var isAround bool
 	r.stack = r.takeStack(probe)
 	f := probe.Planned.Function
 	if len(r.args) > 0 || f.Text != spec.NoText || f.StatusOK {
 		call = c.detail(s, f, r)
 	}
 	if call != nil {
-		c.fused.launched(s)
+		around, isAround = c.fused.launched(s)
 	}
 	if probe.Planned.Shapes != nil {
 		c.shapes.give(s, r)
@@ -51,13 +53,16 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 	if s.Call.Layer == "collective" {
 		c.collectives.call(s, f, r)
 	}
-	if held {
-		return // its weight comes first
+	if !held { // else its weight comes first
+		c.rows.Sums.AddOf(probe, s)
+		c.clocks.saw(s, f)
+		if call != nil && call.Await() {
+			c.rows.Batch.DropLastSpan() // it comes back with its time on the device
+		}
 	}
-	c.rows.Sums.AddOf(probe, s)
-	c.clocks.saw(s, f)
-	if call != nil && call.Await() {
-		c.rows.Batch.DropLastSpan() // it comes back with its time on the device
+	if isAround {
+		room, _ := c.rows.Slices.NewSpan(probe, r.Epoch)
+		*room = around
 	}
 }
 

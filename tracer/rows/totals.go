@@ -53,7 +53,11 @@ type probeTotal struct {
 }
 
 // Add adds a span of known weight to its name's total.
-func (t *Sums) Add(s *event.Span) { t.operator(s.Call).add(s) }
+func (t *Sums) Add(s *event.Span) {
+	if !s.IsAround() {
+		t.operator(s.Call).add(s)
+	}
+}
 
 // AddOf is Add for a span of a probe, quicker where it keeps the probe's name.
 func (t *Sums) AddOf(p *probetable.Probe, s *event.Span) {

@@ -1,4 +1,5 @@
--- Kernels that torch.compile generated for a CPU, the operators that they replace, and how many calls may be missing
+-- Kernels that torch.compile generated, the operators that they replace, and how many calls may be missing
+-- Of kernels of Triton's (triton_) the time is that of their launches, not the device's.
 -- missed_at_most: calls before a kernel's probe was in, bounded by the passes of the compiled function without one;
 -- NULL where only some calls are recorded, or the kernel is in no function that is recorded.
 WITH kernel AS (
