@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/ebpfprof/ebpfprof/internal/findings"
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
@@ -73,7 +74,7 @@ func Run(ctx context.Context, r *Recording, o Options) (*Result, error) {
 			return all, err
 		})
 	}
-	result, err := findings.RunOutside(ctx, r.db, r.threads, findings.DefaultThresholds(), o.BuiltIn, outside...)
+	result, err := findings.RunOutside(ctx, r.db, r.threads, thresholds.Default(), o.BuiltIn, outside...)
 	if err != nil {
 		return nil, err
 	}

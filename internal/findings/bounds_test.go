@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
@@ -28,7 +29,7 @@ func live(least int64) *scripted.Job {
 
 func TestHeadroomOfALiveRecordingIsToldForBothEndsOfItsBounds(t *testing.T) {
 	near := func(got, want float64) bool { return math.Abs(got-want) < 1e-6 }
-	r := run(t, DefaultThresholds(), live(0))
+	r := run(t, thresholds.Default(), live(0))
 	f := r.find("sync_in_step")
 	if f == nil || f.HeadroomLoMS == nil {
 		t.Fatalf("%+v, not claimed %+v", r.Findings, r.Abstained)
@@ -46,7 +47,7 @@ func TestHeadroomOfALiveRecordingIsToldForBothEndsOfItsBounds(t *testing.T) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	// The same job in a trace with points in time has no such ends.
-	if f := run(t, DefaultThresholds(), onDevice(100, nil)).find("sync_in_step"); f == nil || f.HeadroomLoMS != nil {
+	if f := run(t, thresholds.Default(), onDevice(100, nil)).find("sync_in_step"); f == nil || f.HeadroomLoMS != nil {
 		t.Errorf("%+v", f)
 	}
 }
@@ -68,7 +69,7 @@ func TestWhatIsSoAtOneEndAloneIsNotClaimed(t *testing.T) {
 			j.Optimize(1 * ms)
 			j.Wait(100 * us)
 		}
-		return run(t, DefaultThresholds(), j)
+		return run(t, thresholds.Default(), j)
 	}
 	r := short(2 * ms)
 	if f := r.find("fusion"); f != nil {

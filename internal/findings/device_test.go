@@ -3,6 +3,7 @@ package findings
 import (
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
@@ -37,7 +38,7 @@ func copies(n int, bytes, took int64) func(*scripted.Job, int) {
 }
 
 func TestManySmallCopiesCouldBeOne(t *testing.T) {
-	r := run(t, DefaultThresholds(), onDevice(100, copies(20, 4096, 100*us)))
+	r := run(t, thresholds.Default(), onDevice(100, copies(20, 4096, 100*us)))
 	// One copy at the bandwidth of the others takes as long: what goes are the calls.
 	f := r.find("small_copies")
 	if f == nil || *f.HeadroomMS <= 0 || *f.HeadroomMS > 20*.110 {
@@ -45,7 +46,7 @@ func TestManySmallCopiesCouldBeOne(t *testing.T) {
 	}
 	// As many of 64 KiB, and few of 4 KiB.
 	for _, miss := range []func(*scripted.Job, int){copies(20, 65536, 100*us), copies(4, 4096, 100*us)} {
-		if f := run(t, DefaultThresholds(), onDevice(100, miss)).find("small_copies"); f != nil {
+		if f := run(t, thresholds.Default(), onDevice(100, miss)).find("small_copies"); f != nil {
 			t.Errorf("a near miss: %+v", *f)
 		}
 	}
@@ -62,12 +63,12 @@ func TestACollectiveThatSometimesTakesTooLong(t *testing.T) {
 			j.Call("runtime", "sync", "cudaStreamSynchronize", took+50*us)
 		}
 	}
-	r := run(t, DefaultThresholds(), onDevice(100, talk(10*ms)))
+	r := run(t, thresholds.Default(), onDevice(100, talk(10*ms)))
 	f := r.find("collective_outlier")
 	if f == nil || *f.HeadroomMS < 1.8 || *f.HeadroomMS > 2.1 { // 8 ms in one step of four
 		t.Fatalf("%+v, not claimed %+v", r.Findings, r.Abstained)
 	}
-	if f := run(t, DefaultThresholds(), onDevice(100, talk(25*ms/10))).find("collective_outlier"); f != nil {
+	if f := run(t, thresholds.Default(), onDevice(100, talk(25*ms/10))).find("collective_outlier"); f != nil {
 		t.Errorf("a quarter longer is no outlier: %+v", *f)
 	}
 }
@@ -86,12 +87,12 @@ func TestARankThatKeepsTheOthersWaiting(t *testing.T) {
 		}
 		return jobs
 	}
-	r := run(t, DefaultThresholds(), ranks(4*ms)...)
+	r := run(t, thresholds.Default(), ranks(4*ms)...)
 	f := r.find("rank_imbalance")
 	if f == nil || f.Name != "rank 2" || *f.HeadroomMS < 3.9 || *f.HeadroomMS > 4.1 {
 		t.Fatalf("%+v, not claimed %+v", r.Findings, r.Abstained)
 	}
-	if f := run(t, DefaultThresholds(), ranks(300*us)...).find("rank_imbalance"); f != nil {
+	if f := run(t, thresholds.Default(), ranks(300*us)...).find("rank_imbalance"); f != nil {
 		t.Errorf("a near miss: %+v", *f)
 	}
 }
@@ -109,11 +110,11 @@ func TestAClockThatIsHeldDown(t *testing.T) {
 			j.Call("runtime", "sync", "cudaDeviceSynchronize", 10*us)
 		}
 	}
-	r := run(t, DefaultThresholds(), onDevice(100, read(true)))
+	r := run(t, thresholds.Default(), onDevice(100, read(true)))
 	if f := r.find("throttling"); f == nil || f.Name != "gpu_throttle_thermal" {
 		t.Errorf("%+v, not claimed %+v", r.Findings, r.Abstained)
 	}
-	if f := run(t, DefaultThresholds(), onDevice(100, read(false))).find("throttling"); f != nil {
+	if f := run(t, thresholds.Default(), onDevice(100, read(false))).find("throttling"); f != nil {
 		t.Errorf("idle is no throttling: %+v", *f)
 	}
 }
@@ -126,12 +127,12 @@ func TestAHostThatTakesLongerThanItsDevice(t *testing.T) {
 			}
 		}
 	}
-	r := run(t, DefaultThresholds(), onDevice(100, launch(800*us, 10*us)))
+	r := run(t, thresholds.Default(), onDevice(100, launch(800*us, 10*us)))
 	f := r.find("host_bound")
 	if f == nil || f.Name != "aten::add" || *f.HeadroomMS < 7 {
 		t.Fatalf("%+v, not claimed %+v", r.Findings, r.Abstained)
 	}
-	if f := run(t, DefaultThresholds(), onDevice(100, launch(100*us, 90*us))).find("host_bound"); f != nil {
+	if f := run(t, thresholds.Default(), onDevice(100, launch(100*us, 90*us))).find("host_bound"); f != nil {
 		t.Errorf("a near miss: %+v", *f)
 	}
 }
@@ -145,7 +146,7 @@ func TestAForwardPassThatIsSlowForItsBackward(t *testing.T) {
 			j.Backward(10*us, func() { j.Node("CumsumBackward0", int64(step), 2*ms) })
 			j.Optimize(1 * ms)
 		}
-		f := run(t, DefaultThresholds(), j).find("backward_anomaly")
+		f := run(t, thresholds.Default(), j).find("backward_anomaly")
 		if (f != nil) != fires || fires && (f.HeadroomMS != nil || f.Severity != Info) {
 			t.Errorf("forward of %d µs: %+v", forward/us, f)
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
@@ -35,7 +36,7 @@ func TestAFetchWaitsForADevice(t *testing.T) {
 		{"a loop of them on a processor", row, "200 values a step are fetched from tensors one by one. No device", "values fetched one by one"},
 		{"a loop of them, with a device", both(launch, row), "each fetch waits for the device", "values are fetched in the step"},
 	} {
-		f := run(t, DefaultThresholds(), made(c.job)).find("sync_in_step")
+		f := run(t, thresholds.Default(), made(c.job)).find("sync_in_step")
 		switch {
 		case f == nil && c.says == "":
 		case f == nil || c.says == "":
@@ -55,7 +56,7 @@ func TestWhatAnOptimizerDoesIsItsOwn(t *testing.T) {
 		"/usr/lib/python3/dist-packages/torch/nn/modules/module.py":   false,
 		"/usr/lib/python3/dist-packages/torch/nn/utils/clip_grad_.py": false,
 	} {
-		r := run(t, DefaultThresholds(), made(func(j *scripted.Job, _ int) {
+		r := run(t, thresholds.Default(), made(func(j *scripted.Job, _ int) {
 			stack := j.Stack(scripted.Python("step", file, 301), users)
 			for range 200 {
 				j.Op("aten::item", 8*us).PythonStackID = stack
@@ -74,7 +75,7 @@ func TestWhatAnOptimizerDoesIsItsOwn(t *testing.T) {
 
 // TestWhatIsNotClaimedIsCalledTheSame as it would be if it were: where steps vary by more.
 func TestWhatIsNotClaimedIsCalledTheSame(t *testing.T) {
-	r := run(t, DefaultThresholds(), made(func(j *scripted.Job, step int) {
+	r := run(t, thresholds.Default(), made(func(j *scripted.Job, step int) {
 		for range 60 {
 			seen(j, "on_cpu", 10*us)
 			j.Op("aten::item", 8*us)

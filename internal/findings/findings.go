@@ -1,7 +1,7 @@
 // Package findings says what makes a step of a job longer than it has to be,
 // where in the user's code that is, and what it would bring to change it.
 //
-// Each rule is a file. A rule accuses spans or waits of the steps, and how much
+// Each rule is a file of package rules. It accuses spans or waits of the steps, and how much
 // shorter the step would be follows from replaying the steps with these replaced
 // (package graph): an estimate with an interval. What is not above the noise of
 // the recording is not said.
@@ -14,7 +14,9 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
-	"github.com/ebpfprof/ebpfprof/internal/graph"
+	"github.com/ebpfprof/ebpfprof/internal/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/findings/rules"
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
@@ -66,11 +68,11 @@ type Abstained struct {
 type Result struct {
 	Findings  []Finding // the most headroom first; those without last
 	Abstained []Abstained
-	Untold    []string // what could not be asked, and why
-	Steps     int      // replayed
-	MeanNS    float64  // of their periods, without what the probes cost
-	Probes    Probes   // what was taken off for that
-	FloorNS   float64  // the noise floor; 0 where it is not known
+	Untold    []string        // what could not be asked, and why
+	Steps     int             // replayed
+	MeanNS    float64         // of their periods, without what the probes cost
+	Probes    evidence.Probes // what was taken off for that
+	FloorNS   float64         // the noise floor; 0 where it is not known
 	// Contended says who had the CPUs while the training thread was ready to run; nil
 	// where it hardly ever was.
 	Contended *timeline.Contention
@@ -78,71 +80,49 @@ type Result struct {
 	unknownNoise bool // too few steps
 }
 
-// candidate is what a rule accuses.
-type candidate struct {
-	rule     string
-	title    string // in the place of the rule's; "" is that
-	name     string
-	place    place
-	evidence string
-	advice   string
-	// replace changes the times of a step as if it were mended; nil where nothing
-	// can be said about that.
-	replace func(*timeline.StepGraph, graph.Times)
-	// together is the same for the steps of all ranks; used in its place where these could
-	// be joined.
-	together func(*timeline.RanksGraph, graph.Times)
-}
-
-// rules in the order of their files' names.
-var rules = []func(*recording) []candidate{
-	allocation, backward, blocked, collectiveOutlier, rankImbalance, firstStep, recompilation, contention, smallCopies, fetched, fusion, gil,
-	hostBound, hotspot, layout, loader, throttling,
-}
-
 // Run asks all rules about the thread whose steps take the most time.
-func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresholds Thresholds) (*Result, error) {
-	return RunOf(ctx, db, threads, threads, thresholds)
+func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, limits thresholds.Set) (*Result, error) {
+	return RunOf(ctx, db, threads, threads, limits)
 }
 
 // RunOf asks all rules about the one of some threads whose steps take the most time; the others
 // are what it is held against.
-func RunOf(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, thresholds Thresholds) (*Result, error) {
-	return ask(ctx, db, threads, of, thresholds, rules)
+func RunOf(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, limits thresholds.Set) (*Result, error) {
+	return ask(ctx, db, threads, of, limits, rules.All)
 }
 
-func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, thresholds Thresholds, rules []func(*recording) []candidate) (*Result, error) {
+func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, limits thresholds.Set, rules []evidence.Rule) (*Result, error) {
 	if len(of) == 0 {
 		return &Result{Untold: []string{"no steps were found: ebpfprof steps says what is missing"}}, nil
 	}
 	thread := Looked(of)
-	r, err := load(ctx, db, thread, thresholds)
+	r, err := evidence.Load(ctx, db, thread, limits)
 	if err != nil {
 		return nil, fmt.Errorf("looking for findings: %w", err)
 	}
-	r.threads = threads
-	if r.most != nil {
-		r.most.threads = threads
+	r.Threads = threads
+	if r.Most != nil {
+		r.Most.Threads = threads
 	}
-	result := &Result{Steps: len(r.graphs), MeanNS: r.meanUndone(), Probes: r.probes}
+	result := &Result{Steps: len(r.Graphs), MeanNS: r.MeanUndone(), Probes: r.Probes}
 	if len(of) > 1 {
 		result.Untold = append(result.Untold, fmt.Sprintf(
 			"process %d was looked at, the one with the most time in steps; %d others were not",
 			thread.PID, len(of)-1))
 	}
-	if len(r.graphs) == 0 {
+	if len(r.Graphs) == 0 {
 		result.Untold = append(result.Untold, "no step has all its rows: record longer, or with --budget off")
 		return result, nil
 	}
-	floor, known := steps.Noise(settled(thread))
+	floor, known := steps.Noise(evidence.Settled(thread))
 	result.FloorNS, result.unknownNoise = floor, !known
 	if !known {
 		result.Untold = append(result.Untold, fmt.Sprintf(
 			"%s too few to know the noise: ten are needed",
-			counted(len(settled(thread)), "settled step is", "settled steps are")))
+			counted(len(evidence.Settled(thread)), "settled step is", "settled steps are")))
 	}
 	for _, rule := range rules {
-		accused, err := r.accusedBy(rule)
+		accused, err := accusedBy(r, rule)
 		if err != nil {
 			return nil, fmt.Errorf("looking for findings: %w", err)
 		}
@@ -150,15 +130,15 @@ func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, thr
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			f, reason := r.judge(c.candidate, c.most, floor, known)
+			f, reason := judge(r, c.Candidate, c.most, floor, known)
 			if reason != "" {
-				result.Abstained = append(result.Abstained, Abstained{Rule: c.rule, Name: c.name, Reason: reason, title: f.title()})
+				result.Abstained = append(result.Abstained, Abstained{Rule: c.Rule, Name: c.Name, Reason: reason, title: f.title()})
 				continue
 			}
 			result.Findings = append(result.Findings, f)
 		}
 	}
-	result.Contended, result.Untold = r.contended, append(result.Untold, r.untold...)
+	result.Contended, result.Untold = r.Contended, append(result.Untold, r.Untold...)
 	slices.SortStableFunc(result.Findings, func(a, b Finding) int { return cmp.Compare(b.headroom(), a.headroom()) })
 	return result, nil
 }
@@ -179,58 +159,47 @@ func (f Finding) headroom() float64 {
 
 // judge makes a finding of what a rule accuses, or says why not. most is the same with the most
 // time on devices, where only bounds are known.
-func (r *recording) judge(c candidate, most *candidate, floor float64, floorKnown bool) (f Finding, abstains string) {
-	f = Finding{Rule: c.rule, Severity: Info, Name: c.name, EvidenceSQL: c.evidence, Advice: c.advice, wording: c.title,
-		PID: r.thread.PID, Rank: r.thread.Rank}
-	if c.place.file != "" {
-		f.File, f.Line, f.Function = &c.place.file, &c.place.line, &c.place.function
+func judge(r *evidence.Recording, c evidence.Candidate, most *evidence.Candidate, floor float64, floorKnown bool) (f Finding, abstains string) {
+	f = Finding{Rule: c.Rule, Severity: Info, Name: c.Name, EvidenceSQL: c.Evidence, Advice: c.Advice, wording: c.Title,
+		PID: r.Thread.PID, Rank: r.Thread.Rank}
+	if c.Place.File != "" {
+		f.File, f.Line, f.Function = &c.Place.File, &c.Place.Line, &c.Place.Function
 	}
-	if r.most != nil && most == nil {
+	if r.Most != nil && most == nil {
 		return f, "it is so only with one end of the bounds of device times"
 	}
-	if c.replace == nil && c.together == nil {
+	if c.Replace == nil && c.Together == nil {
 		return f, ""
 	}
-	h, ok := headroomOf(r.differences(c, r.probes.HitNS))
+	h, ok := evidence.HeadroomOf(r.Differences(c, r.Probes.HitNS))
 	switch {
 	case !ok:
 		return f, "one step is too few for a headroom"
 	case !floorKnown:
 		return f, "the noise is not known"
 	}
-	h = r.bounded(h, c)
+	h = r.Bounded(h, c)
 	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
-	if r.most != nil {
-		h = r.widened(h, *most, func(low, high float64) { f.HeadroomLoMS, f.HeadroomHiMS = ms(low), ms(high) })
+	if r.Most != nil {
+		h = widened(r, h, *most, func(low, high float64) { f.HeadroomLoMS, f.HeadroomHiMS = ms(low), ms(high) })
 	}
 	switch {
 	case h.LowNS <= 0:
-		return f, fmt.Sprintf("it may bring nothing (%s to %s a step)", text(h.LowNS), text(h.HighNS))
+		return f, fmt.Sprintf("it may bring nothing (%s to %s a step)", evidence.Time(h.LowNS), evidence.Time(h.HighNS))
 	case h.LowNS < floor:
-		return f, fmt.Sprintf("at least %s a step is below the noise of %s", text(h.LowNS), text(floor))
+		return f, fmt.Sprintf("at least %s a step is below the noise of %s", evidence.Time(h.LowNS), evidence.Time(floor))
 	}
-	percent := func(ns float64) float64 { return 100 * ns / r.meanUndone() }
+	percent := func(ns float64) float64 { return 100 * ns / r.MeanUndone() }
 	share := percent(h.NS)
 	f.HeadroomMS, f.LowMS, f.HighMS = ms(h.NS), ms(h.LowNS), ms(h.HighNS)
-	f.HeadroomPercent, f.LowConfidence, f.ProbesMS = &share, h.LowConfidence, ms(r.meanNS()-r.meanUndone())
+	f.HeadroomPercent, f.LowConfidence, f.ProbesMS = &share, h.LowConfidence, ms(r.MeanNS()-r.MeanUndone())
 	switch low := percent(h.LowNS); {
-	case low >= r.thresholds.HighSeverityPercent:
+	case low >= r.Thresholds.HighSeverityPercent:
 		f.Severity = High
-	case low >= r.thresholds.MediumSeverityPercent:
+	case low >= r.Thresholds.MediumSeverityPercent:
 		f.Severity = Medium
 	default:
 		f.Severity = Low
 	}
 	return f, ""
-}
-
-// text is a time as people read it.
-func text(ns float64) string {
-	switch {
-	case ns >= 1e9 || ns <= -1e9:
-		return fmt.Sprintf("%.2f s", ns/1e9)
-	case ns >= 1e6 || ns <= -1e6:
-		return fmt.Sprintf("%.2f ms", ns/1e6)
-	}
-	return fmt.Sprintf("%.1f µs", ns/1e3)
 }

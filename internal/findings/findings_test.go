@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -36,7 +37,7 @@ func made(extra func(j *scripted.Job, step int)) *scripted.Job {
 	return j
 }
 
-func run(t *testing.T, thresholds Thresholds, jobs ...*scripted.Job) *Result {
+func run(t *testing.T, limits thresholds.Set, jobs ...*scripted.Job) *Result {
 	t.Helper()
 	db, err := dataset.Open(scripted.Write(t, jobs...))
 	if err != nil {
@@ -47,7 +48,7 @@ func run(t *testing.T, thresholds Thresholds, jobs ...*scripted.Job) *Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Run(context.Background(), db, threads, thresholds)
+	r, err := Run(context.Background(), db, threads, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestRules(t *testing.T) {
 			}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			r := run(t, DefaultThresholds(), made(c.fires))
+			r := run(t, thresholds.Default(), made(c.fires))
 			f := r.find(c.rule)
 			switch {
 			case f == nil:
@@ -175,7 +176,7 @@ func TestRules(t *testing.T) {
 			if c.placed && (f.File == nil || *f.File != "/home/me/model.py" || *f.Line != 17) {
 				t.Errorf("at %v", f.File)
 			}
-			if r := run(t, DefaultThresholds(), made(c.nearMiss)); r.find(c.rule) != nil {
+			if r := run(t, thresholds.Default(), made(c.nearMiss)); r.find(c.rule) != nil {
 				t.Errorf("it fires for a near miss: %+v", *r.find(c.rule))
 			}
 		})
@@ -183,7 +184,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestHealthyLoopHasNoFindings(t *testing.T) {
-	if r := run(t, DefaultThresholds(), made(nil)); len(r.Findings) > 0 || len(r.Abstained) > 0 || r.Steps < 35 {
+	if r := run(t, thresholds.Default(), made(nil)); len(r.Findings) > 0 || len(r.Abstained) > 0 || r.Steps < 35 {
 		t.Errorf("%d steps, %+v, %+v", r.Steps, r.Findings, r.Abstained)
 	}
 }
@@ -201,7 +202,7 @@ func TestBackwardNodesOfElementwiseOperatorsAreFusedToo(t *testing.T) {
 		})
 		j.Optimize(1 * ms)
 	}
-	f := run(t, DefaultThresholds(), j).find("fusion")
+	f := run(t, thresholds.Default(), j).find("fusion")
 	if f == nil || *f.HeadroomMS < 1.59 || *f.HeadroomMS > 1.61 {
 		t.Errorf("%+v", f)
 	}
@@ -219,7 +220,7 @@ func TestLoaderThatStarvesTheStep(t *testing.T) {
 			j.Backward(4 * ms)
 			j.Optimize(1 * ms)
 		}
-		f := run(t, DefaultThresholds(), j).find("loader_starved")
+		f := run(t, thresholds.Default(), j).find("loader_starved")
 		if (f != nil) != fires {
 			t.Fatalf("%d µs: %+v", load/us, f)
 		}
@@ -244,7 +245,7 @@ func TestBackwardPassOfManyTimesItsForward(t *testing.T) {
 			})
 			j.Optimize(1 * ms)
 		}
-		f := run(t, DefaultThresholds(), j).find("backward_anomaly")
+		f := run(t, thresholds.Default(), j).find("backward_anomaly")
 		if (f != nil) != fires {
 			t.Fatalf("ratio %d: %+v", ratio, f)
 		}
@@ -266,7 +267,7 @@ func TestThreadThatHoldsTheLock(t *testing.T) {
 			other.TID, other.HoldsGIL = 101, &holds
 			j.Wait(wait)
 		})
-		r := run(t, DefaultThresholds(), j)
+		r := run(t, thresholds.Default(), j)
 		f := r.find("gil_contention")
 		if (f != nil) != fires {
 			t.Fatalf("wait of %d µs: %+v", wait/us, f)
@@ -303,7 +304,7 @@ func TestTheLockOfAStrippedPython(t *testing.T) {
 		{"another library's", []event.Frame{within, timed, native("libtorch_cpu.so", "libtorch_cpu.so+0x100 (fn)"), native("python3.11", "python3.11+0x1 (fn)")}, false, false},
 		{"no native frames", nil, false, true},
 	} {
-		r := run(t, DefaultThresholds(), made(func(j *scripted.Job, _ int) {
+		r := run(t, thresholds.Default(), made(func(j *scripted.Job, _ int) {
 			s := j.Sample("off_cpu", 5*ms, append(c.frames, library, users)...)
 			s.Cause, s.Syscall = "syscall", "futex"
 			other := j.Sample("on_cpu", 5*ms, scripted.Python("spin", "/home/me/background.py", 5))
@@ -334,7 +335,7 @@ func TestAThreadWithoutACPUIsTheMachinesFault(t *testing.T) {
 		{"not counted", 5 * ms, 0, true, "more busy threads than CPUs"},
 		{"hardly ever", 200 * us, 20 * ms, false, ""},
 	} {
-		r := run(t, DefaultThresholds(), made(func(j *scripted.Job, _ int) {
+		r := run(t, thresholds.Default(), made(func(j *scripted.Job, _ int) {
 			j.Sample("off_cpu", c.ready, users).Cause = "preempted"
 			j.Wait(c.ready)
 			j.Sample("on_cpu", 9*ms, users)
@@ -359,48 +360,9 @@ func TestAThreadWithoutACPUIsTheMachinesFault(t *testing.T) {
 	}
 }
 
-// TestCompiledProgramsThatRunAreNoCompilation: the frames are those of a job under
-// torch.compile of PyTorch 2.15, of 2.1, of JAX and of Triton.
-func TestCompiledProgramsThatRunAreNoCompilation(t *testing.T) {
-	const packages = "/venv/lib/python3.11/site-packages/"
-	for _, c := range []struct {
-		function, file string
-		compiles       bool
-	}{
-		{"ConvertFrame.__call__", packages + "torch/_dynamo/convert_frame.py", true},
-		{"_compile.<locals>.compile_inner", packages + "torch/_dynamo/convert_frame.py", true},
-		{"compile_fx_inner", packages + "torch/_inductor/compile_fx.py", true},
-		{"GraphLowering.run_node", packages + "torch/_inductor/graph.py", true},
-		{"aot_dispatch_autograd", packages + "torch/_functorch/_aot_autograd/jit_compile_runtime_wrappers.py", true},
-		{"trace", packages + "torch/jit/_trace.py", true},
-		{"compile", packages + "triton/compiler/compiler.py", true},
-		{"backend_compile", packages + "jax/_src/compiler.py", true},
-		{"lower_jaxpr_to_module", packages + "jax/_src/interpreters/mlir.py", true},
-
-		{"DisableContext.__call__.<locals>._fn", packages + "torch/_dynamo/eval_frame.py", false},
-		{"_TorchDynamoContext.__call__.<locals>.compile_wrapper", packages + "torch/_dynamo/eval_frame.py", false},
-		{"CompiledFxGraph.__call__", packages + "torch/_inductor/output_code.py", false},
-		{"CompiledFxGraph.__call__", packages + "torch/_inductor/codecache.py", false},
-		{"align_inputs.<locals>.run", packages + "torch/_inductor/compile_fx.py", false},
-		{"aot_module_simplified.<locals>.forward", packages + "torch/_functorch/aot_autograd.py", false},
-		{"_create_runtime_wrapper.<locals>.runtime_wrapper", packages + "torch/_functorch/_aot_autograd/runtime_wrappers.py", false},
-		{"_compiled_forward", packages + "torch/_functorch/_aot_autograd/codegen.py:codegen(compiled_function_forward)", false},
-		{"call_func_at_runtime_with_args", packages + "torch/_functorch/_aot_autograd/utils.py", false},
-		{"record_compilation_metrics", packages + "torch/_dynamo/utils.py", false},
-		{"CompiledKernel.run", packages + "triton/compiler/compiler.py", false},
-		{"ExecuteReplicated.__call__", packages + "jax/_src/interpreters/pxla.py", false},
-		{"MeshExecutable.call", packages + "jax/_src/interpreters/pxla.py", false},
-		{"compile", "/home/me/train.py", false},
-	} {
-		if compiles(c.function, c.file) != c.compiles {
-			t.Errorf("%s of %s: compiles is %v", c.function, c.file, !c.compiles)
-		}
-	}
-}
-
 func TestSlowFirstStepIsNoHeadroom(t *testing.T) {
 	for wait, fires := range map[int64]bool{100 * ms: true, 20 * ms: false} {
-		f := run(t, DefaultThresholds(), made(func(j *scripted.Job, step int) {
+		f := run(t, thresholds.Default(), made(func(j *scripted.Job, step int) {
 			if step == 0 {
 				j.Wait(wait)
 			}
@@ -422,7 +384,7 @@ func TestFindingBelowTheNoiseIsNotClaimed(t *testing.T) {
 		j.Optimize(1 * ms)
 		j.Wait(int64(step/10) * 8 * ms) // and a drift
 	}
-	r := run(t, DefaultThresholds(), j)
+	r := run(t, thresholds.Default(), j)
 	if r.find("layout") != nil || len(r.Abstained) == 0 || !strings.Contains(r.Abstained[0].Reason, "below the noise") {
 		t.Errorf("floor %v: %+v, not claimed %+v", r.FloorNS, r.Findings, r.Abstained)
 	}
@@ -447,7 +409,7 @@ func TestHeadroomIsOfAStepWithoutProbes(t *testing.T) {
 		j.Backward(factor * 3 * ms)
 		j.Optimize(factor * ms)
 	}
-	f := run(t, DefaultThresholds(), j).find("layout")
+	f := run(t, thresholds.Default(), j).find("layout")
 	if f == nil || *f.HeadroomMS < 1.99 || *f.HeadroomMS > 2.01 || *f.HeadroomPercent < 19.7 || *f.HeadroomPercent > 19.9 {
 		t.Errorf("%+v", f)
 	}
@@ -461,19 +423,19 @@ func TestUsersThresholds(t *testing.T) {
 		}
 		return path
 	}
-	mine, err := ReadThresholds(write("layout_percent: 90\n"))
+	mine, err := thresholds.Read(write("layout_percent: 90\n"))
 	if err != nil || mine.LayoutPercent != 90 || mine.LoaderPercent != 5 {
 		t.Fatalf("%+v, %v", mine, err)
 	}
 	fires := func(j *scripted.Job, _ int) { j.Op("aten::contiguous", 2*ms) }
-	if run(t, mine, made(fires)).find("layout") != nil || run(t, DefaultThresholds(), made(fires)).find("layout") == nil {
+	if run(t, mine, made(fires)).find("layout") != nil || run(t, thresholds.Default(), made(fires)).find("layout") == nil {
 		t.Error("the user's threshold makes no difference")
 	}
-	if _, err := ReadThresholds(write("")); err != nil {
+	if _, err := thresholds.Read(write("")); err != nil {
 		t.Errorf("an empty file: %v", err)
 	}
 	for _, text := range []string{"layout_percents: 90\n", "layout_percent: much\n", "{"} {
-		if _, err := ReadThresholds(write(text)); !errors.Is(err, ErrThresholds) || strings.Contains(err.Error(), "\n") {
+		if _, err := thresholds.Read(write(text)); !errors.Is(err, thresholds.ErrBad) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -3,6 +3,7 @@ package findings
 import (
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
@@ -26,7 +27,7 @@ func TestLoadersWorkersAreLookedInto(t *testing.T) {
 		j.Backward(4 * ms)
 		j.Optimize(1 * ms)
 	}
-	f := run(t, DefaultThresholds(), j, worker).find("loader_starved")
+	f := run(t, thresholds.Default(), j, worker).find("loader_starved")
 	if f == nil || f.File == nil || *f.File != "/home/me/model.py" || *f.Line != 17 {
 		t.Errorf("%+v", f)
 	}

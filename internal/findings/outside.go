@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/findings/rules"
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/graph"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
@@ -36,32 +39,32 @@ func Looked(threads []timeline.Thread) timeline.Thread {
 }
 
 // RunOutside is Run with rules from outside, beside those of this package or alone.
-func RunOutside(ctx context.Context, db *dataset.DB, threads []timeline.Thread, thresholds Thresholds, builtIn bool, outside ...Outside) (*Result, error) {
-	var asked []func(*recording) []candidate
+func RunOutside(ctx context.Context, db *dataset.DB, threads []timeline.Thread, limits thresholds.Set, builtIn bool, outside ...Outside) (*Result, error) {
+	var asked []evidence.Rule
 	if builtIn {
-		asked = append(asked, rules...)
+		asked = append(asked, rules.All...)
 	}
 	for _, rule := range outside {
-		asked = append(asked, func(r *recording) []candidate {
-			accusations, err := rule(r.ctx)
+		asked = append(asked, func(r *evidence.Recording) []evidence.Candidate {
+			accusations, err := rule(r.Ctx)
 			if err != nil {
-				r.failed = err
+				r.Failed = err
 				return nil
 			}
-			var all []candidate
+			var all []evidence.Candidate
 			for _, a := range accusations {
-				all = append(all, r.candidate(a))
+				all = append(all, candidateOf(r, a))
 			}
 			return all
 		})
 	}
-	return ask(ctx, db, threads, threads, thresholds, asked)
+	return ask(ctx, db, threads, threads, limits, asked)
 }
 
 // candidate is an accusation with what it leaves out taken from the spans.
-func (r *recording) candidate(a Accusation) candidate {
-	c := candidate{rule: a.Rule, title: cmp.Or(a.Title, a.Rule), name: a.Name, place: place{a.File, a.Line, a.Function},
-		evidence: a.EvidenceSQL, advice: a.Advice}
+func candidateOf(r *evidence.Recording, a Accusation) evidence.Candidate {
+	c := evidence.Candidate{Rule: a.Rule, Title: cmp.Or(a.Title, a.Rule), Name: a.Name, Place: evidence.Place{File: a.File, Line: a.Line, Function: a.Function},
+		Evidence: a.EvidenceSQL, Advice: a.Advice}
 	if len(a.Spans) == 0 {
 		return c
 	}
@@ -69,22 +72,22 @@ func (r *recording) candidate(a Accusation) candidate {
 	for _, id := range a.Spans {
 		ids[id] = true
 	}
-	spans := r.outermost(func(s timeline.Span) bool { return ids[s.ID] })
-	c.name = cmp.Or(c.name, spans.longest())
-	if c.place.file == "" {
-		c.place = r.placeOf(spans)
+	spans := r.Outermost(func(s timeline.Span) bool { return ids[s.ID] })
+	c.Name = cmp.Or(c.Name, spans.Longest())
+	if c.Place.File == "" {
+		c.Place = r.PlaceOf(spans)
 	}
-	c.replace = spans.shortened(a.Left)
+	c.Replace = shortened(spans, a.Left)
 	if len(spans) == 0 {
-		r.untold = append(r.untold, fmt.Sprintf("%s: none of the spans that it accuses is in a replayed step", a.Rule))
+		r.Untold = append(r.Untold, fmt.Sprintf("%s: none of the spans that it accuses is in a replayed step", a.Rule))
 	}
 	return c
 }
 
 // shortened leaves a share of the spans' time, and of the time of all inside them.
-func (a accused) shortened(left float64) func(*timeline.StepGraph, graph.Times) {
+func shortened(a evidence.Accused, left float64) func(*timeline.StepGraph, graph.Times) {
 	if left == 0 {
-		return a.gone
+		return a.Gone
 	}
 	return func(g *timeline.StepGraph, t graph.Times) {
 		for _, i := range a[g] {

@@ -3,6 +3,7 @@ package findings
 import (
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
@@ -39,7 +40,7 @@ func TestProbesAreTakenOffWhereTheyWere(t *testing.T) {
 			j.Backward(3 * ms)
 			j.Optimize(ms)
 		}
-		r := run(t, DefaultThresholds(), j)
+		r := run(t, thresholds.Default(), j)
 		f := r.find("sync_in_step")
 		if f == nil {
 			t.Fatalf("%+v: %+v, not claimed %+v", c, r.Findings, r.Abstained)

@@ -3,6 +3,7 @@ package findings
 import (
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
@@ -28,10 +29,10 @@ func TestACollectiveThatWaitsForARankIsNoOutlier(t *testing.T) {
 		}
 		return jobs
 	}
-	if f := run(t, DefaultThresholds(), ranks(8*ms, 0)...).find("collective_outlier"); f != nil {
+	if f := run(t, thresholds.Default(), ranks(8*ms, 0)...).find("collective_outlier"); f != nil {
 		t.Errorf("a late rank: %+v", *f)
 	}
-	r := run(t, DefaultThresholds(), ranks(0, 8*ms)...)
+	r := run(t, thresholds.Default(), ranks(0, 8*ms)...)
 	if f := r.find("collective_outlier"); f == nil || *f.HeadroomMS < 1.8 || *f.HeadroomMS > 2.1 { // 8 ms in one step of four
 		t.Errorf("a slow transfer: %+v, not claimed %+v", r.Findings, r.Abstained)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/evidence"
 	"github.com/ebpfprof/ebpfprof/internal/printable"
 )
 
@@ -19,12 +20,12 @@ func (r *Result) Verdict() string {
 	case r.Steps == 0:
 		return "Nothing can be said: there is no step to look at."
 	case r.unknownNoise && (len(r.Findings) == 0 || r.Findings[0].HeadroomMS == nil):
-		return fmt.Sprintf("Nothing can be claimed of steps of %s: too few were seen to know their noise.", text(r.MeanNS))
+		return fmt.Sprintf("Nothing can be claimed of steps of %s: too few were seen to know their noise.", evidence.Time(r.MeanNS))
 	case len(r.Findings) == 0 || r.Findings[0].HeadroomMS == nil:
-		return fmt.Sprintf("Nothing above the noise makes the steps of %s longer than they have to be.", text(r.MeanNS))
+		return fmt.Sprintf("Nothing above the noise makes the steps of %s longer than they have to be.", evidence.Time(r.MeanNS))
 	}
 	f := r.Findings[0]
-	return fmt.Sprintf("A step of %s could be %s shorter (%.0f %%): %s%s.", text(r.MeanNS), text(*f.HeadroomMS*1e6),
+	return fmt.Sprintf("A step of %s could be %s shorter (%.0f %%): %s%s.", evidence.Time(r.MeanNS), evidence.Time(*f.HeadroomMS*1e6),
 		*f.HeadroomPercent, f.title(), f.at())
 }
 
@@ -71,10 +72,10 @@ func (r *Result) WriteText(w io.Writer) error {
 	if r.Steps > 0 {
 		floor := "unknown"
 		if r.FloorNS > 0 {
-			floor = text(r.FloorNS)
+			floor = evidence.Time(r.FloorNS)
 		}
 		fmt.Fprintf(out, "replayed: %s; noise of the mean: %s\n", counted(r.Steps, "step with all its rows", "steps with all their rows"), floor)
-		r.Probes.writeText(out)
+		r.Probes.WriteText(out)
 	}
 	for i, f := range r.Findings {
 		fmt.Fprintf(out, "\n%d. %s (%s, %s)\n", i+1, printable.Text(f.title()), f.Rule, f.Severity)
@@ -84,10 +85,10 @@ func (r *Result) WriteText(w io.Writer) error {
 				note = ", low confidence: few steps"
 			}
 			if f.HeadroomLoMS != nil && *f.HeadroomLoMS < *f.HeadroomHiMS {
-				note += fmt.Sprintf("; by the bounds of device times %s to %s", text(*f.HeadroomLoMS*1e6), text(*f.HeadroomHiMS*1e6))
+				note += fmt.Sprintf("; by the bounds of device times %s to %s", evidence.Time(*f.HeadroomLoMS*1e6), evidence.Time(*f.HeadroomHiMS*1e6))
 			}
-			fmt.Fprintf(out, "   %s %s a step, %.1f %% (%s to %s%s)\n", bar(*f.HeadroomPercent), text(*f.HeadroomMS*1e6),
-				*f.HeadroomPercent, text(*f.LowMS*1e6), text(*f.HighMS*1e6), note)
+			fmt.Fprintf(out, "   %s %s a step, %.1f %% (%s to %s%s)\n", bar(*f.HeadroomPercent), evidence.Time(*f.HeadroomMS*1e6),
+				*f.HeadroomPercent, evidence.Time(*f.LowMS*1e6), evidence.Time(*f.HighMS*1e6), note)
 		}
 		if f.File != nil {
 			fmt.Fprintf(out, "   %s:%d in %s\n", printable.Text(*f.File), *f.Line, printable.Text(*f.Function))

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/scripted"
 )
 
@@ -17,7 +18,7 @@ func TestOfAFewStepsNothingIsClaimed(t *testing.T) {
 			j.Backward(4 * ms)
 			j.Optimize(1 * ms)
 		}
-		return run(t, DefaultThresholds(), j).Verdict()
+		return run(t, thresholds.Default(), j).Verdict()
 	}
 	if few := of(5); !strings.HasPrefix(few, "Nothing can be claimed of steps of 9.10 ms: too few were seen") {
 		t.Error(few)

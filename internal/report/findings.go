@@ -1,6 +1,9 @@
 package report
 
-import "github.com/ebpfprof/ebpfprof/internal/findings"
+import (
+	"github.com/ebpfprof/ebpfprof/internal/findings"
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
+)
 
 // findings asks the rules, with their own thresholds. They go by steps.
 func (b *builder) findings() error {
@@ -17,7 +20,7 @@ func (b *builder) findings() error {
 		b.untold("findings: the rules go by steps, and there are none")
 		return nil
 	}
-	result, err := findings.Run(b.ctx, b.db, loops, findings.DefaultThresholds())
+	result, err := findings.Run(b.ctx, b.db, loops, thresholds.Default())
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/commands/answer"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/findings"
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/query"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
@@ -48,10 +49,10 @@ func runFindings(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) e
 	if c.Bool("save") && (db.Part() != (dataset.Part{}) || c.IsSet("rank")) {
 		return cli.Usagef("--save keeps the findings of the whole recording: leave --rank, --from and --to out")
 	}
-	thresholds := findings.DefaultThresholds()
+	limits := thresholds.Default()
 	if path := c.String("thresholds"); path != "" {
 		var err error
-		if thresholds, err = findings.ReadThresholds(path); err != nil {
+		if limits, err = thresholds.Read(path); err != nil {
 			return cli.Failed(err)
 		}
 	}
@@ -63,7 +64,7 @@ func runFindings(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) e
 	}
 	line := answer.NewProgress(c)
 	line.Say("replaying steps")
-	result, err := findings.RunOf(c.Context, db, threads, of, thresholds)
+	result, err := findings.RunOf(c.Context, db, threads, of, limits)
 	line.End()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package findings
+package evidence
 
 import (
 	"math"
@@ -20,7 +20,7 @@ func TestIntervalHoldsTheTruth(t *testing.T) {
 			drift = 0.7*drift + r.NormFloat64()
 			all[i] = truth + drift
 		}
-		h, ok := headroomOf(all)
+		h, ok := HeadroomOf(all)
 		if !ok || h.LowConfidence {
 			t.Fatal("no interval of a hundred steps")
 		}
@@ -34,14 +34,14 @@ func TestIntervalHoldsTheTruth(t *testing.T) {
 }
 
 func TestFewStepsAreSaid(t *testing.T) {
-	if _, ok := headroomOf([]float64{1}); ok {
+	if _, ok := HeadroomOf([]float64{1}); ok {
 		t.Error("a headroom of one step")
 	}
-	h, ok := headroomOf([]float64{1, 5, 3})
+	h, ok := HeadroomOf([]float64{1, 5, 3})
 	if !ok || !h.LowConfidence || h.LowNS != 1 || h.HighNS != 5 || h.NS != 3 {
 		t.Errorf("%+v", h)
 	}
-	if h, _ := headroomOf([]float64{4, 4, 4, 4, 4, 4, 4, 4}); h.LowConfidence || h.LowNS != 4 || h.HighNS != 4 {
+	if h, _ := HeadroomOf([]float64{4, 4, 4, 4, 4, 4, 4, 4}); h.LowConfidence || h.LowNS != 4 || h.HighNS != 4 {
 		t.Errorf("%+v", h)
 	}
 }

@@ -1,9 +1,10 @@
-package findings
+package rules
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/evidence"
 	"github.com/ebpfprof/ebpfprof/internal/graph"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
@@ -25,27 +26,27 @@ func fetches(s timeline.Span) bool {
 // the loop. Of a row of fetches what lies between them goes with them: the loop
 // that fetches one element after the other. Without a device a fetch waits for nothing:
 // a few in a step are fine there, and only rows of them are accused, for what they cost.
-func fetched(r *recording) []candidate {
-	spans := r.outermost(fetches).keep(r.ofTheLoop)
+func fetched(r *evidence.Recording) []evidence.Candidate {
+	spans := r.Outermost(fetches).Keep(r.OfTheLoop)
 	rows := map[*timeline.StepGraph][]int{} // segments
 	var sum, all float64
-	for i, g := range r.graphs {
-		rows[g] = rowsOf(g, spans[g], r.thread.TID)
+	for i, g := range r.Graphs {
+		rows[g] = rowsOf(g, spans[g], r.Thread.TID)
 		for _, n := range rows[g] {
-			sum += float64(g.Segments[n].To-g.Segments[n].From) - offOf(g, n, r.probes.HitNS)
+			sum += float64(g.Segments[n].To-g.Segments[n].From) - evidence.OffOf(g, n, r.Probes.HitNS)
 		}
-		all += r.undone[i]
+		all += r.Undone[i]
 	}
-	if 100*sum <= r.thresholds.SyncPercent*all {
+	if 100*sum <= r.Thresholds.SyncPercent*all {
 		return nil
 	}
 	count := 0
 	for _, all := range spans {
 		count += len(all)
 	}
-	each := float64(count) / float64(len(r.graphs))
-	waits, err := r.drivesDevice()
-	if r.failed = err; err != nil || !waits && each < float64(r.thresholds.SyncFetches) {
+	each := float64(count) / float64(len(r.Graphs))
+	waits, err := drivesDevice(r)
+	if r.Failed = err; err != nil || !waits && each < float64(r.Thresholds.SyncFetches) {
 		return nil
 	}
 	advice := "Values are fetched from tensors in the step, and each fetch waits for the device. Keep them as tensors, " +
@@ -56,23 +57,23 @@ func fetched(r *recording) []candidate {
 		advice = fmt.Sprintf("%.0f values a step are fetched from tensors one by one. No device is there to wait for: each costs its calls of "+
 			"operators and the interpreter's way to them. Compute on the whole tensor, or fetch it once (tolist, numpy).", each)
 	}
-	return []candidate{{
-		rule: "sync_in_step", title: title, name: spans.longest(), place: r.placeOf(spans),
-		replace: func(g *timeline.StepGraph, t graph.Times) {
+	return []evidence.Candidate{{
+		Rule: "sync_in_step", Title: title, Name: spans.Longest(), Place: r.PlaceOf(spans),
+		Replace: func(g *timeline.StepGraph, t graph.Times) {
 			for _, n := range rows[g] {
 				t.Own[n], t.Free[n] = min(t.Own[n], 0), true
 			}
 		},
-		evidence: r.spansSQL("(name IN (" + quoted(fetchNames) + ") OR layer = 'runtime' AND category = 'sync')"),
-		advice:   advice,
+		Evidence: r.SpansSQL("(name IN (" + evidence.Quoted(fetchNames) + ") OR layer = 'runtime' AND category = 'sync')"),
+		Advice:   advice,
 	}}
 }
 
 // drivesDevice says whether the process gives work to a device, or has memory there: then a
 // fetch may wait for it.
-func (r *recording) drivesDevice() (does bool, err error) {
-	err = r.db.Row(r.ctx, `SELECT EXISTS (FROM span WHERE pid = ? AND (layer = 'device' OR layer = 'runtime' AND category IN ('launch', 'copy', 'set', 'graph', 'sync')))
-		OR EXISTS (FROM memory WHERE pid = ? AND space <> 'host')`, []any{r.thread.PID, r.thread.PID}, &does)
+func drivesDevice(r *evidence.Recording) (does bool, err error) {
+	err = r.DB.Row(r.Ctx, `SELECT EXISTS (FROM span WHERE pid = ? AND (layer = 'device' OR layer = 'runtime' AND category IN ('launch', 'copy', 'set', 'graph', 'sync')))
+		OR EXISTS (FROM memory WHERE pid = ? AND space <> 'host')`, []any{r.Thread.PID, r.Thread.PID}, &does)
 	return does, err
 }
 
@@ -93,7 +94,7 @@ func ofAnElement(g *timeline.StepGraph, span int) bool {
 		return true
 	}
 	name := g.Spans[outermost].Name
-	return slices.Contains(viewNames, name) || slices.Contains(pointwise, name) && duration(g, outermost) <= longElement
+	return slices.Contains(viewNames, name) || slices.Contains(pointwise, name) && evidence.Duration(g, outermost) <= longElement
 }
 
 // rowsOf are the segments of the fetches, and of what lies between two of them

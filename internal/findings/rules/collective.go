@@ -1,4 +1,4 @@
-package findings
+package rules
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/graph"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
@@ -29,7 +31,7 @@ func kindOf(g *timeline.StepGraph, span int) kind {
 
 // usualOf is the median of each kind, and from where on one is an outlier; of kinds with few
 // there is none.
-func usualOf(durations map[kind][]int64, t Thresholds) (usual, limit map[kind]float64) {
+func usualOf(durations map[kind][]int64, t thresholds.Set) (usual, limit map[kind]float64) {
 	usual, limit = map[kind]float64{}, map[kind]float64{}
 	for k, d := range durations {
 		usual[k] = steps.Median(d)
@@ -48,23 +50,23 @@ func usualOf(durations map[kind][]int64, t Thresholds) (usual, limit map[kind]fl
 // collectiveOutlier: now and then a collective takes far longer than those of its
 // name and size usually do. Where the ranks could be joined that is without what it waits
 // for the last of them, which is rank_imbalance.
-func collectiveOutlier(r *recording) []candidate {
-	if r.joinRanks(); r.failed != nil {
+func collectiveOutlier(r *evidence.Recording) []evidence.Candidate {
+	if r.JoinRanks(); r.Failed != nil {
 		return nil
 	}
-	if len(r.joined) > 1 {
-		return r.outlierTogether()
+	if len(r.Joined) > 1 {
+		return outlierTogether(r)
 	}
 	durations := map[kind][]int64{}
-	all := r.outermost(communicates)
+	all := r.Outermost(communicates)
 	for g, spans := range all {
 		for _, i := range spans {
-			durations[kindOf(g, i)] = append(durations[kindOf(g, i)], duration(g, i))
+			durations[kindOf(g, i)] = append(durations[kindOf(g, i)], evidence.Duration(g, i))
 		}
 	}
-	usual, limit := usualOf(durations, r.thresholds)
-	slow := all.keep(func(g *timeline.StepGraph, i int) bool { return float64(duration(g, i)) > limit[kindOf(g, i)] })
-	return r.outliers(slow, candidate{replace: func(g *timeline.StepGraph, t graph.Times) {
+	usual, limit := usualOf(durations, r.Thresholds)
+	slow := all.Keep(func(g *timeline.StepGraph, i int) bool { return float64(evidence.Duration(g, i)) > limit[kindOf(g, i)] })
+	return outliers(r, slow, evidence.Candidate{Replace: func(g *timeline.StepGraph, t graph.Times) {
 		for _, i := range slow[g] {
 			scaleTo(g, t, i, usual[kindOf(g, i)])
 		}
@@ -72,38 +74,38 @@ func collectiveOutlier(r *recording) []candidate {
 }
 
 // outliers makes a finding of the slow ones, replaced as c says.
-func (r *recording) outliers(slow accused, c candidate) []candidate {
+func outliers(r *evidence.Recording, slow evidence.Accused, c evidence.Candidate) []evidence.Candidate {
 	if len(slow) == 0 {
 		return nil
 	}
-	name, count := slow.longest(), 0
+	name, count := slow.Longest(), 0
 	for _, spans := range slow {
 		count += len(spans)
 	}
-	c.rule, c.name, c.place = "collective_outlier", name, r.placeOf(slow.launches())
-	c.evidence = fmt.Sprintf("SELECT ts_ns, name, bytes, duration_ns / 1e6 AS ms,\n"+
+	c.Rule, c.Name, c.Place = "collective_outlier", name, r.PlaceOf(launches(slow))
+	c.Evidence = fmt.Sprintf("SELECT ts_ns, name, bytes, duration_ns / 1e6 AS ms,\n"+
 		"  median(duration_ns) OVER (PARTITION BY name, bytes) / 1e6 AS usual_ms\n"+
 		"FROM span WHERE (layer = 'device' AND category = 'collective' OR layer = 'collective' AND category NOT IN ('issue', 'communicator', 'wait'))\n"+
-		"  AND %s ORDER BY duration_ns DESC LIMIT 20", r.where())
-	c.advice = fmt.Sprintf("%d collectives take more than %.1f times what those like them do. Look for the rank that comes late to "+
-		"them (ebpfprof views --view collectives), and for the network's errors and other jobs at these times.", count, r.thresholds.CollectiveRatio)
-	return []candidate{c}
+		"  AND %s ORDER BY duration_ns DESC LIMIT 20", r.Where())
+	c.Advice = fmt.Sprintf("%d collectives take more than %.1f times what those like them do. Look for the rank that comes late to "+
+		"them (ebpfprof views --view collectives), and for the network's errors and other jobs at these times.", count, r.Thresholds.CollectiveRatio)
+	return []evidence.Candidate{c}
 }
 
 // rankImbalance: one rank works longer than the others between the collectives that
 // all of them wait in.
-func rankImbalance(r *recording) []candidate {
-	if len(r.threads) < 2 {
+func rankImbalance(r *evidence.Recording) []evidence.Candidate {
+	if len(r.Threads) < 2 {
 		return nil
 	}
-	if r.joinRanks(); r.failed != nil {
+	if r.JoinRanks(); r.Failed != nil {
 		return nil
 	}
-	if len(r.joined) > 1 {
-		return r.imbalanceTogether()
+	if len(r.Joined) > 1 {
+		return imbalanceTogether(r)
 	}
-	works, own, err := r.worksOfRanks()
-	r.failed = err
+	works, own, err := worksOfRanks(r)
+	r.Failed = err
 	if err != nil || len(works) < 2 || own < 0 {
 		return nil
 	}
@@ -117,34 +119,34 @@ func rankImbalance(r *recording) []candidate {
 	}
 	usual := steps.Median(ns)
 	excess := works[slowest].ns - usual
-	if 100*excess < r.thresholds.ImbalancePercent*r.meanNS() {
+	if 100*excess < r.Thresholds.ImbalancePercent*r.MeanNS() {
 		return nil
 	}
 	who := works[slowest]
 	looked := works[own].ns
-	return []candidate{{
-		rule: "rank_imbalance", name: fmt.Sprintf("rank %d", who.rank),
-		replace:  func(g *timeline.StepGraph, t graph.Times) { r.balance(g, t, own == slowest, looked, usual, excess) },
-		evidence: r.imbalanceSQL(), advice: imbalanceAdvice(who, usual),
+	return []evidence.Candidate{{
+		Rule: "rank_imbalance", Name: fmt.Sprintf("rank %d", who.rank),
+		Replace:  func(g *timeline.StepGraph, t graph.Times) { balance(r, g, t, own == slowest, looked, usual, excess) },
+		Evidence: imbalanceSQL(r), Advice: imbalanceAdvice(who, usual),
 	}}
 }
 
-func (r *recording) imbalanceSQL() string {
+func imbalanceSQL(r *evidence.Recording) string {
 	return "SELECT p.rank, count(*) AS collectives, sum(s.duration_ns) / 1e6 AS collectives_ms\n" +
 		"FROM span s JOIN process p USING (session_id, pid) WHERE p.rank IS NOT NULL AND (s.layer = 'device' AND s.category = 'collective'\n" +
 		"  OR s.layer = 'collective' AND s.category NOT IN ('issue', 'communicator', 'wait'))\n" +
-		fmt.Sprintf("  AND s.ts_ns BETWEEN %d AND %d GROUP BY 1 ORDER BY 3", r.graphs[0].Step.Begin, r.graphs[len(r.graphs)-1].Step.Until())
+		fmt.Sprintf("  AND s.ts_ns BETWEEN %d AND %d GROUP BY 1 ORDER BY 3", r.Graphs[0].Step.Begin, r.Graphs[len(r.Graphs)-1].Step.Until())
 }
 
 func imbalanceAdvice(who rankWork, usual float64) string {
 	return fmt.Sprintf("Rank %d works %s a step outside of collectives, the ranks' median is %s: the others wait for it. Look at "+
 		"its data (lengths of sequences), its stage of the model and its machine (ebpfprof report --rank %d).", who.rank,
-		text(who.ns), text(usual), who.rank)
+		evidence.Time(who.ns), evidence.Time(usual), who.rank)
 }
 
 // balance makes the looked-at rank's step what it would be if the slowest worked as
 // long as the median: less work, or shorter waits in collectives.
-func (r *recording) balance(g *timeline.StepGraph, t graph.Times, slowest bool, looked, usual, excess float64) {
+func balance(r *evidence.Recording, g *timeline.StepGraph, t graph.Times, slowest bool, looked, usual, excess float64) {
 	if slowest {
 		for n, s := range g.Segments {
 			if s.Span < 0 || !communicates(g.Spans[s.Span]) {
@@ -172,9 +174,9 @@ type rankWork struct {
 }
 
 // worksOfRanks is how long each rank works a step, and which of them is looked at.
-func (r *recording) worksOfRanks() (works []rankWork, own int, err error) {
+func worksOfRanks(r *evidence.Recording) (works []rankWork, own int, err error) {
 	own = -1
-	rows, err := r.db.Query(r.ctx, `
+	rows, err := r.DB.Query(r.Ctx, `
 		WITH talks AS (
 			SELECT pid, ts_ns, duration_ns FROM span WHERE duration_ns > 0 AND (layer = 'device' AND category = 'collective'
 				OR layer = 'collective' AND category NOT IN ('issue', 'communicator', 'wait'))),
@@ -198,7 +200,7 @@ func (r *recording) worksOfRanks() (works []rankWork, own int, err error) {
 		if talking == 0 {
 			continue // its collectives were not recorded
 		}
-		if pid == r.thread.PID {
+		if pid == r.Thread.PID {
 			own = len(works)
 		}
 		works = append(works, w)

@@ -1,23 +1,25 @@
-package findings
+package evidence
 
 import (
 	"regexp"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 )
 
 // What is no code of the user's is known to usercode; the thresholds only add to it.
 func TestThresholdsAddToWhatIsNotTheUsers(t *testing.T) {
-	if listed := DefaultThresholds().LibraryPaths; len(listed) > 0 {
+	if listed := thresholds.Default().LibraryPaths; len(listed) > 0 {
 		t.Errorf("the defaults list %q beside usercode", listed)
 	}
-	r := recording{}
+	r := Recording{}
 	for file, users := range map[string]bool{"/job/train.py": true, "/job/vendored/x.py": true, "/usr/lib/python3.11/site-packages/x.py": false, "": false} {
-		if r.isUsers(file) != users {
+		if r.IsUsers(file) != users {
 			t.Errorf("%q is the user's: %v", file, !users)
 		}
 	}
 	r.libraries = append(r.libraries, regexp.MustCompile("/vendored/"))
-	if r.isUsers("/job/vendored/x.py") || !r.isUsers("/job/train.py") {
+	if r.IsUsers("/job/vendored/x.py") || !r.IsUsers("/job/train.py") {
 		t.Error("library_paths is not heeded, or by all files")
 	}
 }

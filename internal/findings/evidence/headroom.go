@@ -1,4 +1,4 @@
-package findings
+package evidence
 
 import (
 	"math"
@@ -21,9 +21,9 @@ const (
 	bootstrapSeed = 20
 )
 
-// headroomOf is the mean of the differences, one each step in order of time, with
+// HeadroomOf is the mean of the differences, one each step in order of time, with
 // an interval from moving blocks of ⌈N^⅓⌉ steps. False of fewer than two.
-func headroomOf(differences []float64) (h Headroom, ok bool) {
+func HeadroomOf(differences []float64) (h Headroom, ok bool) {
 	n := len(differences)
 	if n < 2 {
 		return h, false

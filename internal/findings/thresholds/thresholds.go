@@ -1,4 +1,5 @@
-package findings
+// Package thresholds is what the rules of findings compare with.
+package thresholds
 
 import (
 	"bytes"
@@ -12,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Thresholds are what the rules compare with. The defaults, each with its
+// Set are what the rules compare with. The defaults, each with its
 // reason, are thresholds.yaml; a user's file overrides those that it names.
-type Thresholds struct {
+type Set struct {
 	HotspotPercent        float64 `yaml:"hotspot_percent"`
 	LoaderPercent         float64 `yaml:"loader_percent"`
 	SyncPercent           float64 `yaml:"sync_percent"`
@@ -53,22 +54,22 @@ type Thresholds struct {
 //go:embed thresholds.yaml
 var defaults []byte
 
-// ErrThresholds is returned for a file of thresholds that says what there is not.
-var ErrThresholds = errors.New("bad thresholds")
+// ErrBad is returned for a file of thresholds that says what there is not.
+var ErrBad = errors.New("bad thresholds")
 
-// DefaultThresholds are those of thresholds.yaml.
-func DefaultThresholds() Thresholds {
-	var t Thresholds
+// Default are those of thresholds.yaml.
+func Default() Set {
+	var t Set
 	if err := t.decode(defaults); err != nil {
 		panic(err) // the embedded file is read by every test
 	}
 	return t
 }
 
-// ReadThresholds reads a user's file over the defaults. An unknown name is an
+// Read reads a user's file over the defaults. An unknown name is an
 // error, with its line.
-func ReadThresholds(path string) (Thresholds, error) {
-	t := DefaultThresholds()
+func Read(path string) (Set, error) {
+	t := Default()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return t, fmt.Errorf("reading thresholds: %w", err)
@@ -76,12 +77,12 @@ func ReadThresholds(path string) (Thresholds, error) {
 	if err := t.decode(text); err != nil {
 		// The library puts each mistake on a line of its own.
 		sentence := strings.Join(strings.Fields(err.Error()), " ")
-		return t, fmt.Errorf("reading thresholds %s: %w: %s", path, ErrThresholds, sentence)
+		return t, fmt.Errorf("reading thresholds %s: %w: %s", path, ErrBad, sentence)
 	}
 	return t, nil
 }
 
-func (t *Thresholds) decode(text []byte) error {
+func (t *Set) decode(text []byte) error {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(t); err != nil && !errors.Is(err, io.EOF) {

@@ -1,4 +1,4 @@
-package findings
+package rules
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/evidence"
 	"github.com/ebpfprof/ebpfprof/internal/graph"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
@@ -16,13 +17,13 @@ type pair struct{ forward, node int }
 
 // backward: the backward pass of an operator takes far more than twice its
 // forward pass. Indexing is the known case: its gradient is scattered.
-func backward(r *recording) []candidate {
+func backward(r *evidence.Recording) []evidence.Candidate {
 	type group struct {
 		pairs         map[*timeline.StepGraph][]pair
 		forward, back float64
 	}
 	groups := map[string]*group{}
-	for _, g := range r.graphs {
+	for _, g := range r.Graphs {
 		for _, p := range pairsOf(g) {
 			name := g.Spans[p.forward].Name
 			if groups[name] == nil {
@@ -30,44 +31,44 @@ func backward(r *recording) []candidate {
 			}
 			x := groups[name]
 			x.pairs[g] = append(x.pairs[g], p)
-			x.forward += r.lasted(g, p.forward)
-			x.back += r.lasted(g, p.node)
+			x.forward += r.Lasted(g, p.forward)
+			x.back += r.Lasted(g, p.node)
 		}
 	}
-	all := steps.Mean(r.undone) * float64(len(r.graphs))
-	var found []candidate
+	all := steps.Mean(r.Undone) * float64(len(r.Graphs))
+	var found []evidence.Candidate
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		x := groups[name]
 		ratio := x.back / max(x.forward, 1)
-		if ratio < r.thresholds.BackwardLowRatio && x.back > 0 && 100*x.forward >= r.thresholds.BackwardLowPercent*all {
-			found = append(found, r.slowForward(name, x.pairs, ratio))
+		if ratio < r.Thresholds.BackwardLowRatio && x.back > 0 && 100*x.forward >= r.Thresholds.BackwardLowPercent*all {
+			found = append(found, slowForward(r, name, x.pairs, ratio))
 			continue
 		}
-		if ratio <= r.thresholds.BackwardRatio || 100*(x.forward+x.back) < r.thresholds.BackwardPercent*all {
+		if ratio <= r.Thresholds.BackwardRatio || 100*(x.forward+x.back) < r.Thresholds.BackwardPercent*all {
 			continue
 		}
-		forward := accused{}
+		forward := evidence.Accused{}
 		for g, pairs := range x.pairs {
 			for _, p := range pairs {
 				forward[g] = append(forward[g], p.forward)
 			}
 		}
-		scale := r.thresholds.BackwardExpected / ratio
-		found = append(found, candidate{
-			rule: "backward_anomaly", name: name, place: r.placeOf(forward),
-			replace: func(g *timeline.StepGraph, t graph.Times) {
+		scale := r.Thresholds.BackwardExpected / ratio
+		found = append(found, evidence.Candidate{
+			Rule: "backward_anomaly", Name: name, Place: r.PlaceOf(forward),
+			Replace: func(g *timeline.StepGraph, t graph.Times) {
 				for _, p := range x.pairs[g] {
 					for _, n := range g.Under(p.node) {
 						t.Own[n] *= scale
 					}
 				}
 			},
-			evidence: fmt.Sprintf("SELECT f.name, n.name AS node, count(*) AS pairs, sum(f.duration_ns) / 1e6 AS forward_ms,\n"+
+			Evidence: fmt.Sprintf("SELECT f.name, n.name AS node, count(*) AS pairs, sum(f.duration_ns) / 1e6 AS forward_ms,\n"+
 				"  sum(n.duration_ns) / 1e6 AS backward_ms, sum(n.duration_ns) / sum(f.duration_ns) AS ratio\n"+
 				"FROM span f JOIN span n ON n.pid = f.pid AND n.sequence_number = f.sequence_number AND n.layer = 'autograd'\n"+
 				"WHERE f.layer = 'op' AND f.name = %s AND f.pid = %d AND f.ts_ns BETWEEN %d AND %d GROUP BY ALL",
-				quoted([]string{name}), r.thread.PID, r.graphs[0].Step.Begin, r.graphs[len(r.graphs)-1].Step.Until()),
-			advice: fmt.Sprintf("The backward pass of %s takes %.0f times its forward pass. Use an operator whose gradient is "+
+				evidence.Quoted([]string{name}), r.Thread.PID, r.Graphs[0].Step.Begin, r.Graphs[len(r.Graphs)-1].Step.Until()),
+			Advice: fmt.Sprintf("The backward pass of %s takes %.0f times its forward pass. Use an operator whose gradient is "+
 				"cheaper: for indexing index_select or embedding, or gather with unique indices.", name, ratio),
 		})
 	}
@@ -76,17 +77,17 @@ func backward(r *recording) []candidate {
 
 // slowForward is about a backward pass that takes far less than its forward pass: what
 // the forward pass should take is unknown, so there is no headroom.
-func (r *recording) slowForward(name string, pairs map[*timeline.StepGraph][]pair, ratio float64) candidate {
-	forward := accused{}
+func slowForward(r *evidence.Recording, name string, pairs map[*timeline.StepGraph][]pair, ratio float64) evidence.Candidate {
+	forward := evidence.Accused{}
 	for g, all := range pairs {
 		for _, p := range all {
 			forward[g] = append(forward[g], p.forward)
 		}
 	}
-	return candidate{
-		rule: "backward_anomaly", name: name, place: r.placeOf(forward),
-		evidence: r.spansSQL("layer = 'op' AND name = " + quoted([]string{name})),
-		advice: fmt.Sprintf("The forward pass of %s takes %.1f times its backward pass, which is rare: look for an implementation that "+
+	return evidence.Candidate{
+		Rule: "backward_anomaly", Name: name, Place: r.PlaceOf(forward),
+		Evidence: r.SpansSQL("layer = 'op' AND name = " + evidence.Quoted([]string{name})),
+		Advice: fmt.Sprintf("The forward pass of %s takes %.1f times its backward pass, which is rare: look for an implementation that "+
 			"is made for its shapes and types.", name, 1/max(ratio, 1e-9)),
 	}
 }
@@ -96,7 +97,7 @@ func (r *recording) slowForward(name string, pairs map[*timeline.StepGraph][]pai
 func pairsOf(g *timeline.StepGraph) (pairs []pair) {
 	forward := map[int64]int{}
 	for i, s := range g.Spans {
-		if s.Layer != "op" || s.Sequence < 0 || within(g, i, func(s timeline.Span) bool { return s.Layer == "autograd" }) {
+		if s.Layer != "op" || s.Sequence < 0 || evidence.Within(g, i, func(s timeline.Span) bool { return s.Layer == "autograd" }) {
 			continue
 		}
 		if k, ok := forward[s.Sequence]; !ok || cmp.Less(s.End-s.Begin, g.Spans[k].End-g.Spans[k].Begin) {

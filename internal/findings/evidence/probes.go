@@ -1,4 +1,4 @@
-package findings
+package evidence
 
 import (
 	"cmp"
@@ -43,34 +43,34 @@ const (
 // ran without them, a hit costs what makes the steps with them as long as these; else what
 // the recording says. Short calls lose more of their time to that than long ones: it is taken
 // off where the hits were, and not in equal shares.
-func (r *recording) undisturbed() error {
-	r.probes.Scale = 1
-	usual, low, high, known := betweenSlices(r.thread)
+func (r *Recording) undisturbed() error {
+	r.Probes.Scale = 1
+	usual, low, high, known := betweenSlices(r.Thread)
 	price, err := r.price()
 	if err != nil {
 		return err
 	}
-	if price > 0 && len(r.graphs) > 0 {
-		r.probes.HitsPerStep = r.hitsPerStep()
+	if price > 0 && len(r.Graphs) > 0 {
+		r.Probes.HitsPerStep = r.hitsPerStep()
 		if limit := min(mostPrices*price, r.shortest()); known {
-			r.probes.HitNS, r.probes.LowNS, r.probes.HighNS = r.hitFor(usual, limit), r.hitFor(high, limit), r.hitFor(low, limit)
+			r.Probes.HitNS, r.Probes.LowNS, r.Probes.HighNS = r.hitFor(usual, limit), r.hitFor(high, limit), r.hitFor(low, limit)
 		} else {
-			r.probes.HitNS, r.probes.LowNS, r.probes.HighNS = min(price, limit), min(price/offBy, limit), min(price*offBy, limit)
+			r.Probes.HitNS, r.Probes.LowNS, r.Probes.HighNS = min(price, limit), min(price/offBy, limit), min(price*offBy, limit)
 		}
 	}
-	r.bases, r.undone = r.without(r.probes.HitNS)
+	r.bases, r.Undone = r.without(r.Probes.HitNS)
 	if known {
-		if median := steps.Median(whole(r.undone)); median > 0 {
-			r.probes.Scale = min(1, usual/median)
+		if median := steps.Median(whole(r.Undone)); median > 0 {
+			r.Probes.Scale = min(1, usual/median)
 		}
 	}
 	return nil
 }
 
 // price is what the recording estimates for a pass of a probe in ns; 0 where it does not.
-func (r *recording) price() (float64, error) {
+func (r *Recording) price() (float64, error) {
 	var price sql.NullFloat64
-	err := r.db.Row(r.ctx, `SELECT sum(overhead_ns) / nullif(sum(hits), 0)::DOUBLE FROM session
+	err := r.DB.Row(r.Ctx, `SELECT sum(overhead_ns) / nullif(sum(hits), 0)::DOUBLE FROM session
 		WHERE source = 'recorded' AND hits > 0 AND overhead_ns > 0`, nil, &price)
 	return price.Float64, err
 }
@@ -79,7 +79,7 @@ func (r *recording) price() (float64, error) {
 // interval by their order.
 func betweenSlices(t timeline.Thread) (median, low, high float64, known bool) {
 	var other []int64
-	for _, s := range loop(t) {
+	for _, s := range Loop(t) {
 		if !s.Whole && !s.Sliced {
 			other = append(other, s.Period)
 		}
@@ -98,15 +98,15 @@ func betweenSlices(t timeline.Thread) (median, low, high float64, known bool) {
 // medians, fewer than one in twenty being of shorter kinds: a hit costs no more than that on
 // average, whatever else makes the steps longer. The shortest segments of all are those whose
 // hits found everything in the caches, which few do.
-func (r *recording) shortest() float64 {
+func (r *Recording) shortest() float64 {
 	type kind struct {
 		name string
 		hits float64
 	}
 	kinds, total := map[kind][]float64{}, 0
-	for _, g := range r.graphs[:min(len(r.graphs), fewGraphs)] {
+	for _, g := range r.Graphs[:min(len(r.Graphs), fewGraphs)] {
 		for n, s := range g.Segments {
-			if s.Device || s.TID != r.thread.TID || g.Hits[n] < 1 {
+			if s.Device || s.TID != r.Thread.TID || g.Hits[n] < 1 {
 				continue
 			}
 			k := kind{hits: math.Round(10 * g.Hits[n])}
@@ -137,7 +137,7 @@ func (r *recording) shortest() float64 {
 }
 
 // hitFor is what a hit costs if the steps are as long as period (ns) without them.
-func (r *recording) hitFor(period, limit float64) float64 {
+func (r *Recording) hitFor(period, limit float64) float64 {
 	low, high := 0.0, limit
 	for range 30 {
 		middle := (low + high) / 2
@@ -152,13 +152,13 @@ func (r *recording) hitFor(period, limit float64) float64 {
 
 // medianWithout is the steps' median period if a hit cost that many ns. Nothing is replayed:
 // what is taken off the training thread's own time is off the step.
-func (r *recording) medianWithout(hit float64) float64 {
-	periods := make([]int64, len(r.graphs))
-	for i, g := range r.graphs {
-		period := r.periods[i]
+func (r *Recording) medianWithout(hit float64) float64 {
+	periods := make([]int64, len(r.Graphs))
+	for i, g := range r.Graphs {
+		period := r.Periods[i]
 		for n, s := range g.Segments {
-			if !s.Device && s.TID == r.thread.TID {
-				period -= offOf(g, n, hit)
+			if !s.Device && s.TID == r.Thread.TID {
+				period -= OffOf(g, n, hit)
 			}
 		}
 		periods[i] = int64(period)
@@ -166,88 +166,88 @@ func (r *recording) medianWithout(hit float64) float64 {
 	return steps.Median(periods)
 }
 
-// offOf is what the hits of a segment took of its own time.
-func offOf(g *timeline.StepGraph, n int, hit float64) float64 {
+// OffOf is what the hits of a segment took of its own time.
+func OffOf(g *timeline.StepGraph, n int, hit float64) float64 {
 	return min(max(g.Times.Own[n], 0), g.Hits[n]*hit)
 }
 
-func (r *recording) hitsPerStep() float64 {
+func (r *Recording) hitsPerStep() float64 {
 	sum := 0.0
-	for _, g := range r.graphs {
+	for _, g := range r.Graphs {
 		for n, s := range g.Segments {
-			if !s.Device && s.TID == r.thread.TID {
+			if !s.Device && s.TID == r.Thread.TID {
 				sum += g.Hits[n]
 			}
 		}
 	}
-	return sum / float64(len(r.graphs))
+	return sum / float64(len(r.Graphs))
 }
 
 // without are the steps' times if a hit had cost nothing, and how long the steps were then.
-func (r *recording) without(hit float64) (bases []graph.Times, periods []float64) {
-	for i, g := range r.graphs {
+func (r *Recording) without(hit float64) (bases []graph.Times, periods []float64) {
+	for i, g := range r.Graphs {
 		if hit <= 0 {
-			bases, periods = append(bases, g.Times), append(periods, r.periods[i])
+			bases, periods = append(bases, g.Times), append(periods, r.Periods[i])
 			continue
 		}
 		t := g.Times.Clone()
 		for n := range g.Segments {
-			t.Own[n] -= offOf(g, n, hit)
+			t.Own[n] -= OffOf(g, n, hit)
 		}
 		bases, periods = append(bases, t), append(periods, g.Graph.Replay(t).Last())
 	}
 	return bases, periods
 }
 
-// lasted is how long a call took without the probes in it, in ns.
-func (r *recording) lasted(g *timeline.StepGraph, span int) float64 {
-	ns := float64(duration(g, span))
-	if r.probes.HitNS > 0 {
+// Lasted is how long a call took without the probes in it, in ns.
+func (r *Recording) Lasted(g *timeline.StepGraph, span int) float64 {
+	ns := float64(Duration(g, span))
+	if r.Probes.HitNS > 0 {
 		for _, n := range g.Under(span) {
 			if !g.Segments[n].Device {
-				ns -= offOf(g, n, r.probes.HitNS)
+				ns -= OffOf(g, n, r.Probes.HitNS)
 			}
 		}
 	}
 	return max(ns, 0)
 }
 
-// meanUndone is the mean period of the replayed steps without what the probes cost, in ns.
-func (r *recording) meanUndone() float64 { return r.probes.Scale * steps.Mean(r.undone) }
+// MeanUndone is the mean period of the replayed steps without what the probes cost, in ns.
+func (r *Recording) MeanUndone() float64 { return r.Probes.Scale * steps.Mean(r.Undone) }
 
-// differences are how much shorter the steps would be with what the candidate replaces, if a
+// Differences are how much shorter the steps would be with what the candidate replaces, if a
 // hit cost that many ns.
-func (r *recording) differences(c candidate, hit float64) (all []float64) {
-	if c.together != nil {
+func (r *Recording) Differences(c Candidate, hit float64) (all []float64) {
+	if c.Together != nil {
 		return r.differencesTogether(c, hit)
 	}
-	bases, periods := r.bases, r.undone
-	if hit != r.probes.HitNS {
+	bases, periods := r.bases, r.Undone
+	if hit != r.Probes.HitNS {
 		bases, periods = r.without(hit)
 	}
-	for i, g := range r.graphs {
+	for i, g := range r.Graphs {
 		times := bases[i].Clone()
 		times.Free = map[int]bool{}
-		c.replace(g, times)
-		all = append(all, r.probes.Scale*(periods[i]-g.Graph.Replay(times).Last()))
+		c.Replace(g, times)
+		all = append(all, r.Probes.Scale*(periods[i]-g.Graph.Replay(times).Last()))
 	}
 	return all
 }
 
 // differencesTogether are those of the looked-at rank's step, where all ranks are replayed.
-func (r *recording) differencesTogether(c candidate, hit float64) (all []float64) {
-	for _, j := range r.joined {
-		times := joinedWithout(j, hit)
+func (r *Recording) differencesTogether(c Candidate, hit float64) (all []float64) {
+	for _, j := range r.Joined {
+		times := JoinedWithout(j, hit)
 		before := j.End(j.Graph.Replay(times), 0)
 		times.Free = map[int]bool{}
-		c.together(j, times)
-		all = append(all, r.probes.Scale*(before-j.End(j.Graph.Replay(times), 0)))
+		c.Together(j, times)
+		all = append(all, r.Probes.Scale*(before-j.End(j.Graph.Replay(times), 0)))
 	}
 	return all
 }
 
-// joinedWithout are the times of the ranks' steps if a hit had cost nothing.
-func joinedWithout(j *timeline.RanksGraph, hit float64) graph.Times {
+// JoinedWithout are the times of the ranks' steps if a hit had cost nothing.
+func JoinedWithout(j *timeline.RanksGraph, hit float64) graph.Times {
 	t := j.Times.Clone()
 	for i, g := range j.Parts {
 		own := t.Own[j.First[i]:]
@@ -258,13 +258,13 @@ func joinedWithout(j *timeline.RanksGraph, hit float64) graph.Times {
 	return t
 }
 
-// bounded widens a headroom by what is not known about the cost of a hit.
-func (r *recording) bounded(h Headroom, c candidate) Headroom {
-	for _, hit := range []float64{r.probes.LowNS, r.probes.HighNS} {
-		if hit == r.probes.HitNS || r.probes.HitNS == 0 {
+// Bounded widens a headroom by what is not known about the cost of a hit.
+func (r *Recording) Bounded(h Headroom, c Candidate) Headroom {
+	for _, hit := range []float64{r.Probes.LowNS, r.Probes.HighNS} {
+		if hit == r.Probes.HitNS || r.Probes.HitNS == 0 {
 			continue
 		}
-		moved := steps.Mean(r.differences(c, hit)) - h.NS
+		moved := steps.Mean(r.Differences(c, hit)) - h.NS
 		h.LowNS, h.HighNS = h.LowNS+min(moved, 0), h.HighNS+max(moved, 0)
 	}
 	return h
@@ -278,8 +278,8 @@ func whole(periods []float64) []int64 {
 	return all
 }
 
-// writeText says what was taken off, where it is worth a line.
-func (p Probes) writeText(out io.Writer) {
+// WriteText says what was taken off, where it is worth a line.
+func (p Probes) WriteText(out io.Writer) {
 	if p.HitNS > 0 && p.HitsPerStep > 0 {
 		fmt.Fprintf(out, "times are without the tracer's probes: %.0f hits a step at %.0f ns (%.0f to %.0f) are taken off where they were\n",
 			p.HitsPerStep, p.HitNS, p.LowNS, p.HighNS)

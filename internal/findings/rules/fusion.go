@@ -1,9 +1,11 @@
-package findings
+package rules
 
 import (
 	"regexp"
 	"slices"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/graph"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
@@ -31,25 +33,25 @@ var pointwiseNodes = regexp.MustCompile(`^(Add|Sub|Rsub|Mul|Div|Pow|Exp|Log|Sqrt
 
 // fusion: on a CPU elementwise operators in a row, on a device short kernels under
 // one operator. Each group could take as long as its longest member.
-func fusion(r *recording) []candidate {
+func fusion(r *evidence.Recording) []evidence.Candidate {
 	rows := map[*timeline.StepGraph][][]int{}
-	all := accused{}
+	all := evidence.Accused{}
 	calls := 0
-	for _, g := range r.graphs {
-		rows[g] = append(r.runsOf(g, r.thresholds.FusionRun), kernelsOf(g, r.thresholds)...)
+	for _, g := range r.Graphs {
+		rows[g] = append(runsOf(r, g, r.Thresholds.FusionRun), kernelsOf(g, r.Thresholds)...)
 		for _, row := range rows[g] {
 			calls += len(row)
 			all[g] = append(all[g], row...)
 		}
 	}
-	if calls < r.thresholds.FusionCalls*len(r.graphs) {
+	if calls < r.Thresholds.FusionCalls*len(r.Graphs) {
 		return nil
 	}
-	return []candidate{{
-		rule: "fusion", name: all.longest(), place: r.placeOf(all),
-		replace: func(g *timeline.StepGraph, t graph.Times) {
+	return []evidence.Candidate{{
+		Rule: "fusion", Name: all.Longest(), Place: r.PlaceOf(all),
+		Replace: func(g *timeline.StepGraph, t graph.Times) {
 			for _, row := range rows[g] {
-				longest := slices.MaxFunc(row, func(a, b int) int { return int(duration(g, a) - duration(g, b)) })
+				longest := slices.MaxFunc(row, func(a, b int) int { return int(evidence.Duration(g, a) - evidence.Duration(g, b)) })
 				for _, i := range row {
 					if i == longest {
 						continue
@@ -60,17 +62,15 @@ func fusion(r *recording) []candidate {
 				}
 			}
 		},
-		evidence: r.spansSQL("name IN (" + quoted(pointwise) + ")"),
-		advice: "Many small operations in a row read and write the same data. Fuse them: torch.compile, a fused operator " +
+		Evidence: r.SpansSQL("name IN (" + evidence.Quoted(pointwise) + ")"),
+		Advice: "Many small operations in a row read and write the same data. Fuse them: torch.compile, a fused operator " +
 			"of the library, or a captured graph.",
 	}}
 }
 
-func duration(g *timeline.StepGraph, span int) int64 { return g.Spans[span].End - g.Spans[span].Begin }
-
 // runsOf are rows of elementwise operators, or of their backward nodes, that
 // nothing but the interpreter or the engine lies between, in the loop's own code.
-func (r *recording) runsOf(g *timeline.StepGraph, least int) (runs [][]int) {
+func runsOf(r *evidence.Recording, g *timeline.StepGraph, least int) (runs [][]int) {
 	var run []int
 	end := func() {
 		if len(run) >= least {
@@ -82,14 +82,14 @@ func (r *recording) runsOf(g *timeline.StepGraph, least int) (runs [][]int) {
 	for i, s := range g.Spans {
 		// Spans of devices and of the runtime lie inside operators here.
 		host := s.Layer == "op" || s.Layer == "autograd" || s.Layer == "scope"
-		if s.TID != r.thread.TID || !host || s.Layer == "op" && (!g.Outermost(i) || within(g, i, inNode)) {
+		if s.TID != r.Thread.TID || !host || s.Layer == "op" && (!g.Outermost(i) || evidence.Within(g, i, inNode)) {
 			continue
 		}
 		if len(run) > 0 && s.Layer == "op" && slices.Contains(viewNames, s.Name) {
 			continue // only says which elements the next one takes
 		}
 		member := s.Layer == "op" && slices.Contains(pointwise, s.Name) || inNode(s) && pointwiseNodes.MatchString(s.Name)
-		if member && (len(run) == 0 || g.Parent(i) == g.Parent(run[0])) && r.ofTheLoop(g, i) {
+		if member && (len(run) == 0 || g.Parent(i) == g.Parent(run[0])) && r.OfTheLoop(g, i) {
 			run = append(run, i)
 			continue
 		}
@@ -101,7 +101,7 @@ func (r *recording) runsOf(g *timeline.StepGraph, least int) (runs [][]int) {
 
 // kernelsOf are the kernels under each outermost operator, where they are many
 // and short.
-func kernelsOf(g *timeline.StepGraph, t Thresholds) (groups [][]int) {
+func kernelsOf(g *timeline.StepGraph, t thresholds.Set) (groups [][]int) {
 	byOperator := map[int][]int{}
 	for i, s := range g.Spans {
 		if !s.OnDevice() || s.Category != "kernel" {
@@ -120,7 +120,7 @@ func kernelsOf(g *timeline.StepGraph, t Thresholds) (groups [][]int) {
 	for _, kernels := range byOperator {
 		var sum int64
 		for _, i := range kernels {
-			sum += duration(g, i)
+			sum += evidence.Duration(g, i)
 		}
 		if len(kernels) >= t.FusionCalls && float64(sum)/float64(len(kernels)) <= t.FusionKernelMicros*1e3 {
 			groups = append(groups, kernels)

@@ -1,21 +1,22 @@
-package findings
+package rules
 
 import (
 	"fmt"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/evidence"
 	"github.com/ebpfprof/ebpfprof/internal/graph"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
 // smallCopies: many copies a step that carry little each. They could be one, which
 // goes as fast as the largest of them.
-func smallCopies(r *recording) []candidate {
-	copies := r.outermost(func(s timeline.Span) bool {
+func smallCopies(r *evidence.Recording) []evidence.Candidate {
+	copies := r.Outermost(func(s timeline.Span) bool {
 		return s.OnDevice() && s.Category == "copy" && s.Bytes > 0 && s.Bounds == nil
 	})
 	where := "layer = 'device' AND category = 'copy'"
 	if len(copies) == 0 {
-		copies = r.outermost(func(s timeline.Span) bool { return s.Layer == "runtime" && s.Category == "copy" && s.Bytes > 0 })
+		copies = r.Outermost(func(s timeline.Span) bool { return s.Layer == "runtime" && s.Category == "copy" && s.Bytes > 0 })
 		where = "layer = 'runtime' AND category = 'copy'"
 	}
 	var bytes, count int64
@@ -30,12 +31,12 @@ func smallCopies(r *recording) []candidate {
 			}
 		}
 	}
-	if count < int64(r.thresholds.SmallCopies*len(r.graphs)) || fastest == 0 || float64(bytes)/float64(count) >= r.thresholds.SmallCopyBytes {
+	if count < int64(r.Thresholds.SmallCopies*len(r.Graphs)) || fastest == 0 || float64(bytes)/float64(count) >= r.Thresholds.SmallCopyBytes {
 		return nil
 	}
-	return []candidate{{
-		rule: "small_copies", name: copies.longest(), place: r.placeOf(copies.launches()),
-		replace: func(g *timeline.StepGraph, t graph.Times) {
+	return []evidence.Candidate{{
+		Rule: "small_copies", Name: copies.Longest(), Place: r.PlaceOf(launches(copies)),
+		Replace: func(g *timeline.StepGraph, t graph.Times) {
 			var sum int64
 			for _, i := range copies[g] {
 				sum += g.Spans[i].Bytes
@@ -54,16 +55,16 @@ func smallCopies(r *recording) []candidate {
 				}
 			}
 		},
-		evidence: fmt.Sprintf("SELECT name, count(*) AS copies, avg(bytes) AS mean_bytes, max(bytes) AS largest_bytes,\n"+
-			"  sum(duration_ns) / 1e6 AS total_ms FROM span WHERE %s AND bytes > 0 AND %s\nGROUP BY name ORDER BY copies DESC", where, r.where()),
-		advice: fmt.Sprintf("%d copies a step carry %.1f KiB each on average. Put the tensors together and copy once: a larger batch, "+
-			"torch.cat before the copy, one pinned buffer.", count/int64(len(r.graphs)), float64(bytes)/float64(count)/1024),
+		Evidence: fmt.Sprintf("SELECT name, count(*) AS copies, avg(bytes) AS mean_bytes, max(bytes) AS largest_bytes,\n"+
+			"  sum(duration_ns) / 1e6 AS total_ms FROM span WHERE %s AND bytes > 0 AND %s\nGROUP BY name ORDER BY copies DESC", where, r.Where()),
+		Advice: fmt.Sprintf("%d copies a step carry %.1f KiB each on average. Put the tensors together and copy once: a larger batch, "+
+			"torch.cat before the copy, one pinned buffer.", count/int64(len(r.Graphs)), float64(bytes)/float64(count)/1024),
 	}}
 }
 
 // launches are the calls that launched the spans, or the spans themselves.
-func (a accused) launches() accused {
-	calls := accused{}
+func launches(a evidence.Accused) evidence.Accused {
+	calls := evidence.Accused{}
 	for g, all := range a {
 		for _, i := range all {
 			if p := g.Parent(i); p >= 0 && g.Spans[i].OnDevice() {

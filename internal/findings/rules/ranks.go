@@ -1,41 +1,16 @@
-package findings
+package rules
 
 import (
 	"fmt"
 
+	"github.com/ebpfprof/ebpfprof/internal/findings/evidence"
 	"github.com/ebpfprof/ebpfprof/internal/graph"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
 	"github.com/ebpfprof/ebpfprof/internal/timeline"
 )
 
-// joinRanks joins the replayed steps with those of the other ranks, once: fewer of them, the
-// more ranks there are.
-func (r *recording) joinRanks() {
-	if r.tried {
-		return
-	}
-	r.tried = true
-	n := max(2, mostSteps/max(len(r.threads), 1))
-	graphs := r.graphs
-	if len(graphs) > n {
-		from := (len(graphs) - n) / 2
-		graphs = graphs[from : from+n]
-	}
-	looked := make([]timeline.Step, len(graphs))
-	for i, g := range graphs {
-		looked[i] = g.Step
-	}
-	var all []*timeline.RanksGraph
-	all, r.failed = timeline.OverRanks(r.ctx, r.db, r.threads, r.thread, looked, graphs)
-	for _, j := range all {
-		if j != nil {
-			r.joined = append(r.joined, j)
-		}
-	}
-}
-
 // outlierTogether is collective_outlier by what collectives take once their last rank has come.
-func (r *recording) outlierTogether() []candidate {
+func outlierTogether(r *evidence.Recording) []evidence.Candidate {
 	durations := map[kind][]int64{}
 	each := func(j *timeline.RanksGraph, t graph.Times, part int, do func(span int, own *float64)) {
 		of, g := j.Part(t, part), j.Parts[part]
@@ -43,22 +18,22 @@ func (r *recording) outlierTogether() []candidate {
 			do(g.Segments[n].Span, &of.Own[n])
 		}
 	}
-	for _, j := range r.joined {
+	for _, j := range r.Joined {
 		each(j, j.Times, 0, func(span int, own *float64) {
 			k := kindOf(j.Parts[0], span)
 			durations[k] = append(durations[k], int64(max(*own, 0)))
 		})
 	}
-	usual, limit := usualOf(durations, r.thresholds)
-	slow := accused{}
-	for _, j := range r.joined {
+	usual, limit := usualOf(durations, r.Thresholds)
+	slow := evidence.Accused{}
+	for _, j := range r.Joined {
 		each(j, j.Times, 0, func(span int, own *float64) {
 			if g := j.Parts[0]; *own > limit[kindOf(g, span)] {
 				slow[g] = append(slow[g], span)
 			}
 		})
 	}
-	return r.outliers(slow, candidate{together: func(j *timeline.RanksGraph, t graph.Times) {
+	return outliers(r, slow, evidence.Candidate{Together: func(j *timeline.RanksGraph, t graph.Times) {
 		for i, g := range j.Parts {
 			each(j, t, i, func(span int, own *float64) {
 				if k := kindOf(g, span); limit[k] > 0 && *own > limit[k] {
@@ -80,10 +55,10 @@ func alone(j *timeline.RanksGraph, t graph.Times) []float64 {
 
 // imbalanceTogether is rank_imbalance by replaying all ranks: the slowest one works as long
 // as their median, and each collective begins when its last rank comes to it.
-func (r *recording) imbalanceTogether() []candidate {
+func imbalanceTogether(r *evidence.Recording) []evidence.Candidate {
 	works := map[int][]float64{}
-	for _, j := range r.joined {
-		for i, ns := range alone(j, joinedWithout(j, r.probes.HitNS)) {
+	for _, j := range r.Joined {
+		for i, ns := range alone(j, evidence.JoinedWithout(j, r.Probes.HitNS)) {
 			works[*j.Ranks[i]] = append(works[*j.Ranks[i]], ns)
 		}
 	}
@@ -95,13 +70,13 @@ func (r *recording) imbalanceTogether() []candidate {
 		}
 	}
 	usual := steps.Median(means)
-	if len(means) < 2 || 100*(slowest.ns-usual) < r.thresholds.ImbalancePercent*steps.Mean(r.undone) {
+	if len(means) < 2 || 100*(slowest.ns-usual) < r.Thresholds.ImbalancePercent*steps.Mean(r.Undone) {
 		return nil
 	}
-	return []candidate{{
-		rule: "rank_imbalance", name: fmt.Sprintf("rank %d", slowest.rank),
-		together: func(j *timeline.RanksGraph, t graph.Times) { asTheMedian(j, t, slowest.rank) },
-		evidence: r.imbalanceSQL(), advice: imbalanceAdvice(slowest, usual),
+	return []evidence.Candidate{{
+		Rule: "rank_imbalance", Name: fmt.Sprintf("rank %d", slowest.rank),
+		Together: func(j *timeline.RanksGraph, t graph.Times) { asTheMedian(j, t, slowest.rank) },
+		Evidence: imbalanceSQL(r), Advice: imbalanceAdvice(slowest, usual),
 	}}
 }
 
