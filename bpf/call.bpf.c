@@ -25,7 +25,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define COOKIE_SPEC(cookie) ((__u32)(cookie) & 0x7fffffff)
 #define COOKIE_TURN(cookie) ((__u32)(cookie) >> 31)
 #define COOKIE_DISPLACEMENT(cookie) ((__u32)((cookie) >> 32) & 0x7fffffff)
-#define COOKIE_UNKNOWN(cookie) ((cookie) >> 63)
+#define COOKIE_UNKNOWN(cookie) ((cookie) >> 63)	/* of an exit: its displacement */
+#define COOKIE_CLOCK(cookie) ((cookie) >> 63)	/* of an entry: it ends something, and reads the clock first */
 
 static __always_inline bool traced(__u32 tgid)
 {
@@ -344,6 +345,9 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 	struct thread_state *t;
 	struct frame *f;
 
+	/* What is behind it is over by now, and what it reads from here on may be in no cache. */
+	if (COOKIE_CLOCK(cookie))
+		e.end_ns = bpf_ktime_get_ns();
 	if (!find_thread(tgid, tid, &t))
 		return 0;
 	spec = bpf_map_lookup_elem(&probe_specs, &index);
@@ -361,9 +365,9 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 		count->lost++;
 		return 0;
 	}
-	/* What it ends is over by now. Not on the stack, of which old kernels have too little. */
+	/* Not on the stack, of which old kernels have too little. */
 	if (spec->flags & SPEC_SINCE_MARK)
-		t->mark_end_ns = bpf_ktime_get_ns();
+		t->mark_end_ns = e.end_ns;
 	if (calls_ended(t, sp)) {
 		e.end_ns = bpf_ktime_get_ns();
 		end_calls(t, sp, &e);
@@ -416,7 +420,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bo
 {
 	__u64 ids = bpf_get_current_pid_tgid();
 	__u32 index = COOKIE_SPEC(cookie), tgid = ids >> 32, tid = ids;
-	struct ending e = { .tgid = tgid, .tid = tid };
+	struct ending e = { .tgid = tgid, .tid = tid, .end_ns = bpf_ktime_get_ns() };
 	struct probe_count *count;
 	struct probe_spec *spec;
 	struct thread_state *t;
@@ -430,7 +434,6 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 cookie, __u64 sp, bo
 		return 0;
 	if (!t)
 		goto unmatched;
-	e.end_ns = bpf_ktime_get_ns();
 	e.ret = REG_RET(ctx);
 	if (t->depth == 0 || t->depth > MAX_DEPTH)
 		goto unmatched;

@@ -12,14 +12,20 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/uprobe"
 )
 
-// The cookie of a site: its probe and the turn of its link in the low half, how
-// far the stack pointer has moved in the high one (bpf/call.bpf.c).
+// Cookie is a site's: its probe and the turn of its link in the low half, how
+// far the stack pointer has moved in the high one, where it is known (bpf/call.bpf.c).
 func Cookie(spec uint32, turn uint8, displacement int32, known bool) uint64 {
 	c := uint64(spec) | uint64(turn)<<31 | uint64(uint32(displacement)&0x7fffffff)<<32
 	if !known {
 		c |= 1 << 63
 	}
 	return c
+}
+
+// EntryCookie is the cookie of an entry. Where the call ends what a mark began the clock is
+// read first.
+func EntryCookie(spec uint32, turn uint8, displacement int32, ends bool) uint64 {
+	return Cookie(spec, turn, displacement, !ends)
 }
 
 // Sites are the places of one set of probes, by the program that runs there.

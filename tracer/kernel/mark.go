@@ -64,7 +64,7 @@ func once(k *Programs, known **int64, measure func(*Programs) (int64, error)) in
 func MeasureMark(k *Programs) (ns int64, err error) {
 	function := marked[runtime.GOARCH]
 	return measureTimed(k, markedAt, function.code, &Sites{Entry: uprobe.Sites{
-		Offsets: []uint64{markedAt, markedAt + function.second}, Cookies: []uint64{Cookie(0, 0, 0, true), Cookie(1, 0, 0, true)},
+		Offsets: []uint64{markedAt, markedAt + function.second}, Cookies: []uint64{EntryCookie(0, 0, 0, false), EntryCookie(1, 0, 0, true)},
 	}}, bpf.CallProbeSpec{Action: uint8(bpf.CallActionACTION_MARK)},
 		bpf.CallProbeSpec{Action: uint8(bpf.CallActionACTION_EVENT), Flags: uint16(bpf.CallSpecFlagSPEC_SINCE_MARK)})
 }

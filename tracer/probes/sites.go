@@ -29,7 +29,7 @@ func SitesOf(plan *plan.Plan, base uint32, probes []int) *kernel.Sites {
 		case p.TakesLine():
 			entry = &s.Line
 		}
-		entry.Add(at(p.Entry.Offset), kernel.Cookie(spec, p.Spec.Turn, p.Entry.Displacement, true))
+		entry.Add(at(p.Entry.Offset), kernel.EntryCookie(spec, p.Spec.Turn, p.Entry.Displacement, p.Function.SinceMark))
 	}
 	return s
 }
