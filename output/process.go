@@ -42,6 +42,10 @@ var processTable = newTable(table[event.Process]{
 			texts: func(p *event.Process) (string, bool) { return ofString(p.Framework) }},
 		{Column: Column{"framework_version", Varchar, "", true, 18, "version of the framework"},
 			texts: func(p *event.Process) (string, bool) { return ofString(p.FrameworkVersion) }},
+		{Column: Column{"exit_code", Integer, "", true, 19, "what it exited with, 0 to 255; NULL where a signal ended it, and where its end was not told"},
+			ints: func(p *event.Process) (int64, bool) { return ofInt32(p.ExitCode) }},
+		{Column: Column{"exit_signal", Integer, "", true, 20, "the signal that ended it: 9 is a kill, by the kernel too (memory has a row of level kernel then); NULL where it exited by itself"},
+			ints: func(p *event.Process) (int64, bool) { return ofInt32(p.ExitSignal) }},
 	},
 })
 

@@ -18,6 +18,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/recorder"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/beat"
+	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -59,6 +60,11 @@ type lasting struct {
 	Slow    int64 `json:"slow"`
 	Blocked int64 `json:"blocked"`
 }
+
+// unwatched are groups of level anchor that nobody reads while the job is watched: they would
+// cost it probes, and the worker half of what it decodes. What finds no room is recorded
+// without them (group out-of-memory).
+var unwatched = []string{"memory", "device-memory"}
 
 // frequency at level anchor: no divisor of what else comes so many times a second.
 const frequency = 19
@@ -147,6 +153,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	defer stop()
 	options := w.options(tracer.LevelAnchor)
 	options.Budget, options.Frequency, options.BufferBytes = w.budget, frequency, anchorBuffer
+	options.Filter.Exclude = filter.Terms{filter.Group: unwatched}
 	k := w.watching()
 	session, err := tracer.Open(options, k.guarded)
 	if err != nil {

@@ -309,6 +309,8 @@ type Process struct {
 	ParentPID        *int32
 	StartedNS        int64
 	EndedNS          *int64
+	ExitCode         *int32 // nil: a signal ended it, or its end was not told
+	ExitSignal       *int32 // nil: it exited by itself, likewise
 	Exe              string
 	Command          string
 	ContainerID      *string

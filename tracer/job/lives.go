@@ -31,6 +31,9 @@ func (l *lives) Event(r *bpf.CallLifeRecord) {
 	case bpf.CallRecordKindRECORD_OUT_OF_MEMORY:
 		l.killed(t, r)
 	case bpf.CallRecordKindRECORD_EXIT:
+		if t != nil {
+			t.row.ExitCode, t.row.ExitSignal = exit(r.ExitCode)
+		}
 		l.ended(t, int64(r.TsNs)+l.job.config.OffsetNS)
 	case bpf.CallRecordKindRECORD_THREAD:
 		l.thread(t, r, nil)
@@ -38,6 +41,15 @@ func (l *lives) Event(r *bpf.CallLifeRecord) {
 		ended := int64(r.TsNs) + l.job.config.OffsetNS
 		l.thread(t, r, &ended)
 	}
+}
+
+// exit is how a process ended, of what wait(2) says of it.
+func exit(status int32) (code, signal *int32) {
+	if n := status & 0x7f; n != 0 {
+		return nil, &n
+	}
+	n := status >> 8 & 0xff
+	return &n, nil
 }
 
 // of is the process that a record speaks of, nil where it is none of those

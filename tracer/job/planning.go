@@ -79,10 +79,12 @@ func (p *patience) spend(since time.Time, t *traced) {
 // look finds out what there is to probe in a file.
 func (p *planner) look(opened *plan.Source, path string) (l looked) {
 	began := time.Now()
-	l.err = elf.Guard(func() {
-		if l.plugin = plan.IsPlugin(opened.ELF, p.job.config.Groups); !l.plugin && p.anyLives(filepath.Base(path), opened.ELF) {
-			l.plan = p.job.config.Plans.Plan(opened.ELF, path, p.job.config.Groups)
-		}
+	elf.Sparing(func() {
+		l.err = elf.Guard(func() {
+			if l.plugin = plan.IsPlugin(opened.ELF, p.job.config.Groups); !l.plugin && p.anyLives(filepath.Base(path), opened.ELF) {
+				l.plan = p.job.config.Plans.Plan(opened.ELF, path, p.job.config.Groups)
+			}
+		})
 	})
 	l.took = time.Since(began)
 	return l

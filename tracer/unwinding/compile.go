@@ -100,9 +100,11 @@ func (w worker) run() {
 			began := time.Now()
 			var t *unwind.Table
 			var err error
-			if fault := elf.Guard(func() { t, err = w.options.Cache.Table(f.elf) }); fault != nil {
-				err = fault
-			}
+			elf.Sparing(func() {
+				if fault := elf.Guard(func() { t, err = w.options.Cache.Table(f.elf) }); fault != nil {
+					err = fault
+				}
+			})
 			w.finish(f, t, err, began)
 		}
 		for w.lookNext() {
