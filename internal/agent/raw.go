@@ -87,6 +87,14 @@ func (r *raw) end() (bytes int64, err error) {
 	return bytes, r.sink.failed
 }
 
+// directory is where the dataset is; "" where nothing is kept.
+func (r *raw) directory() string {
+	if r == nil {
+		return ""
+	}
+	return r.dataset.Dir()
+}
+
 func (r *raw) discard() {
 	if r != nil {
 		_ = r.dataset.Discard()

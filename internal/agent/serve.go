@@ -11,17 +11,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 )
 
 // jobView is a job as /jobs tells it.
 type jobView struct {
 	Job
-	Worker   int       `json:"worker_pid"` // 0 while none runs
-	Started  time.Time `json:"started"`
-	Restarts int64     `json:"restarts"`
-	Gaps     []gap     `json:"gaps"`
-	Failure  string    `json:"failure"`
-	Status   Status    `json:"status"`
+	Worker   int        `json:"worker_pid"` // 0 while none runs
+	Started  time.Time  `json:"started"`
+	Ended    *time.Time `json:"ended"` // null while it runs: one in which something failed is shown for a while
+	Restarts int64      `json:"restarts"`
+	Gaps     []gap      `json:"gaps"`
+	Failure  string     `json:"failure"`
+	Status   Status     `json:"status"`
 }
 
 func (s *supervisor) view() (all []jobView) {
@@ -29,7 +31,10 @@ func (s *supervisor) view() (all []jobView) {
 	defer s.mu.Unlock()
 	all = []jobView{}
 	for _, j := range s.jobs {
-		v := jobView{j.job, 0, j.started, j.restarts, slices.Clone(j.gaps), j.failure, j.status}
+		v := jobView{Job: j.job, Started: j.started, Restarts: j.restarts, Gaps: slices.Clone(j.gaps), Failure: j.failure, Status: j.status}
+		if ended := j.ended; !ended.IsZero() {
+			v.Ended = &ended
+		}
 		if j.worker != nil {
 			v.Worker = j.worker.Process.Pid
 		}
@@ -100,12 +105,13 @@ var (
 	descWrote  = prometheus.NewDesc("ebpfprof_parquet_bytes_total", "bytes of Parquet written: patterns for the store, and raw events of windows", jobLabel, nil)
 	descHangs  = prometheus.NewDesc("ebpfprof_hangs_total", "verdicts on ranks that were blocked, by what was found: a rank that is missing or stopped, ranks that disagree (mismatch), that have all come (complete), of which the missing one is on no rank of this node (absent), a collective that was not recorded (unseen), no rank of this node that waits (idle)", []string{training, "kind"}, nil)
 	descMiss   = prometheus.NewDesc("ebpfprof_hang_ranks", "ranks of this node in the hang that lasts: those that wait, and those that keep them waiting; 0 while the job goes on", []string{training, "role"}, nil)
+	descFailed = prometheus.NewDesc("ebpfprof_failures_total", "what went wrong in the job's processes: memory had no room (out_of_memory), a call returned an error (runtime_error), a process died (died)", []string{training, "kind"}, nil)
 	descAgain  = prometheus.NewDesc("ebpfprof_worker_restarts_total", "workers that were started again", jobLabel, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *supervisor) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore, descProf, descProfIn, descProfNo, descProfUn, descCut, descEvents, descGone, descWrote, descNow, descHits, descProbes, descRing, descHangs, descMiss} {
+	for _, d := range []*prometheus.Desc{descJobs, descAway, descUp, descStep, descSteps, descTrig, descWin, descSkip, descBytes, descUnsent, descRef, descRaw, descDrop, descAgain, descWait, descOldest, descSent, descLost, descStore, descProf, descProfIn, descProfNo, descProfUn, descCut, descEvents, descGone, descWrote, descNow, descHits, descProbes, descRing, descHangs, descMiss, descFailed} {
 		to <- d
 	}
 	s.node.describe(to)
@@ -118,7 +124,11 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 	away, collector, spool := s.crowded, s.config.OTLP != "", s.config.Spool
 	s.mu.Unlock()
 	var workers []int
+	running := 0
 	for _, j := range jobs {
+		if j.Ended == nil {
+			running++
+		}
 		if j.Worker != 0 {
 			workers = append(workers, j.Worker)
 		}
@@ -130,7 +140,7 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 	count := func(d *prometheus.Desc, v int64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
-	gauge(descJobs, float64(len(jobs)))
+	gauge(descJobs, float64(running))
 	gauge(descAway, float64(away))
 	if s.sender != nil {
 		box, oldest, up := s.sender.State(), 0.0, 1.0
@@ -171,6 +181,9 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 		gauge(descNow, float64(j.Status.Now.Blocked), name, "blocked")
 		for _, kind := range hang.Kinds() {
 			count(descHangs, j.Status.Hangs[kind], name, kind)
+		}
+		for _, kind := range live.FailureKinds() {
+			count(descFailed, j.Status.Failures[string(kind)], name, string(kind))
 		}
 		waiting, missing := j.Status.Hang.ranks()
 		gauge(descMiss, float64(waiting), name, "waiting")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -62,7 +63,13 @@ type supervised struct {
 	pause    time.Duration
 	again    time.Time // not before
 	stopping bool
+	ended    time.Time // the job's end; zero while it runs
+	before   Status    // of the worker before this one: what failed then stays told
 }
+
+// failedStays is how long a job that has ended is shown if something failed in it: for
+// Prometheus, which looks once a minute or so, to see that.
+const failedStays = 5 * time.Minute
 
 // gap is a time without a worker.
 type gap struct {
@@ -116,11 +123,28 @@ func (s *supervisor) look(ctx context.Context) {
 		s.update(ctx, job)
 	}
 	for name, j := range s.jobs {
-		if !running[name] && j.worker == nil {
+		switch {
+		case running[name]:
+			j.ended = time.Time{}
+			continue
+		case j.worker != nil:
+			continue
+		case j.ended.IsZero():
+			j.ended = time.Now()
 			s.log.Info("job has ended", "job", name, "steps", j.status.Steps, "windows", j.status.Windows)
+		}
+		if len(j.status.Failures) == 0 || time.Since(j.ended) >= failedStays {
 			delete(s.jobs, name)
 		}
 	}
+}
+
+// full reports whether there are as many jobs as may be; those that have ended make room.
+func (s *supervisor) full() bool {
+	if len(s.jobs) >= s.config.MaxJobs {
+		maps.DeleteFunc(s.jobs, func(_ string, j *supervised) bool { return !j.ended.IsZero() })
+	}
+	return len(s.jobs) >= s.config.MaxJobs
 }
 
 // update starts the worker of a job whose processes have settled, and replaces one
@@ -128,7 +152,7 @@ func (s *supervisor) look(ctx context.Context) {
 func (s *supervisor) update(ctx context.Context, job Job) {
 	j := s.jobs[job.Name]
 	switch {
-	case j == nil && len(s.jobs) >= s.config.MaxJobs:
+	case j == nil && s.full():
 		s.crowded++
 		return
 	case j == nil:
@@ -177,6 +201,7 @@ func (s *supervisor) start(ctx context.Context, j *supervised) {
 		j.gaps = append(j.gaps, gap{From: j.again.Add(-j.pause), To: time.Now(), Why: j.failure})
 		j.gaps = j.gaps[max(0, len(j.gaps)-mostGaps):]
 	}
+	j.before = j.status
 	j.worker, j.input, j.started, j.stopping, j.failure = c, in, time.Now(), false, ""
 	if err := json.NewEncoder(in).Encode(Assignment{s.config, j.job}); err != nil {
 		s.log.Error("telling a worker its job", "job", j.job.Name, "error", err)
@@ -196,12 +221,14 @@ func (s *supervisor) follow(j *supervised, c *exec.Cmd, out io.Reader) {
 		}
 		s.mu.Lock()
 		before := j.status
+		status.alsoFailed(&j.before)
 		j.status = status
 		s.mu.Unlock()
 		if status.State != before.State || status.Message != "" {
 			s.log.Info("worker", "job", status.Job, "state", status.State, "reason", status.Message, "steps", status.Steps, "windows", status.Windows)
 		}
 		s.logHang(before.Hang, &status)
+		s.logFailed(before.Failed, &status)
 	}
 	err := c.Wait()
 	s.mu.Lock()

@@ -20,14 +20,18 @@ type watching struct {
 	*worker
 	collector *pattern.Collector
 	evidence  *live.Evidence // of a hang
-	guarded   *locked        // the session's sink
+	failures  *live.Failures
+	newest    *live.Newest
+	failing   *untold
+	guarded   *locked // the session's sink
 	steps     []pattern.Step
 }
 
 func (w *worker) watching() *watching {
 	k := &watching{worker: w, collector: pattern.New(frequency), evidence: live.NewEvidence(w.host)}
 	k.collector.Waited = w.steps.Waited
-	k.guarded = &locked{to: tee{w.steps, w.config.sink(k.collector), w.config.sink(k.evidence)}}
+	k.failures, k.newest = live.NewFailures(k.evidence), live.NewNewest(k.evidence)
+	k.guarded = &locked{to: tee{w.steps, w.config.sink(k.collector), w.config.sink(tee{k.evidence, k.failures, k.newest})}}
 	return k
 }
 
@@ -86,14 +90,17 @@ type windowed struct {
 	collector *pattern.Collector
 	steps     *live.Steps
 	samples   *otlp.Window // for a collector; nil without one
-	raw       *raw         // nil where raw events are not kept
-	guarded   *locked      // the session's sink
+	failures  *live.Failures
+	raw       *raw    // nil where raw events are not kept
+	guarded   *locked // the session's sink
 }
 
 func (w *worker) windowed(frequency int, start time.Time) *windowed {
 	k := &windowed{worker: w, collector: pattern.New(int64(frequency)), steps: live.New(trigger.Published), samples: w.config.samples(frequency)}
 	k.collector.Waited = k.steps.Waited
-	k.guarded = &locked{to: tee{w.config.sink(k.collector), k.steps}}
+	evidence := live.NewEvidence(w.host)
+	k.failures = live.NewFailures(evidence)
+	k.guarded = &locked{to: tee{w.config.sink(k.collector), k.steps, w.config.sink(tee{evidence, k.failures})}}
 	if k.samples != nil {
 		k.guarded.to = append(k.guarded.to, w.config.sink(k.samples))
 	}
@@ -118,6 +125,9 @@ func (k *windowed) end(ctx context.Context) {
 	if err != nil {
 		w.status.RawFailed++
 		w.say("window", fmt.Sprintf("raw events are in the spool in part: %v", err))
+	}
+	for _, f := range k.failures.Take() {
+		w.tell(ctx, f, k.raw.directory())
 	}
 	w.status.Windows++
 	done, _ := k.steps.Take(true)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,6 +50,8 @@ type Status struct {
 	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
 	Refused   int64   `json:"refused"`    // requests that were not signed
 	RawBytes  int64   `json:"raw_bytes"`  // of raw events in the spool, those that have been removed too
+	Failures  kinds   `json:"failures"`   // what went wrong in processes, by kind
+	Failed    *Failed `json:"failed"`     // the last of them; null before the first
 	Hangs     kinds   `json:"hangs"`      // verdicts on ranks that were blocked
 	Hang      *Hang   `json:"hang"`       // the last one; null before the first
 	Recorded  counts  `json:"recorded"`
@@ -83,9 +86,10 @@ type worker struct {
 	steps   *live.Steps
 	blocked *blocked // of which there is no verdict yet; nil: none
 	status  Status
-	last    time.Time // window
-	dropped int64     // steps between two uploads
-	said    bool      // that no steps are seen
+	last    time.Time                      // window
+	dropped int64                          // steps between two uploads
+	dumped  map[live.FailureKind]time.Time // when a job's last moments were written last
+	said    bool                           // that no steps are seen
 	seen    recorded
 	refused time.Time // when it was said last that requests were refused
 }
@@ -160,6 +164,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 		return time.Time{}, "", ended(err)
 	}
 	defer session.Close()
+	describe := w.describing(options, session)
 	w.blocked = nil
 	defer settled().Stop()
 	w.seen.begin(session.Stats)
@@ -174,13 +179,14 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	defer look.Stop()
 	looked := func(now time.Time) string {
 		defer look.Reset(beat.Of(lookEvery))
-		return k.look(ctx, now, session.Stats().Lost)
+		return cmp.Or(k.fail(ctx, now, false, describe), k.look(ctx, now, session.Stats().Lost))
 	}
 	for {
 		var reason string
 		var peer *request.Request
 		select {
 		case err := <-over:
+			k.fail(ctx, time.Now(), true, describe)
 			k.send(ctx)
 			return time.Time{}, "", ended(err)
 		case now := <-look.C:
@@ -214,6 +220,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 		if err := <-over; err != nil {
 			return next.start, "", ended(err)
 		}
+		k.fail(ctx, time.Now(), true, describe)
 		k.send(ctx)
 		k.conclude(ctx, time.Now()) // the next session knows nothing of what is open
 		return next.start, next.reason, nil

@@ -23,7 +23,7 @@ var large = map[string]struct {
 	"tracer/event.Span":            {16, "a row of span: a field a column"},
 	"tracer/event.Detail":          {37, "the rarer columns of span"},
 	"tracer/event.Memory":          {22, "a row of memory"},
-	"tracer/event.Process":         {17, "a row of process"},
+	"tracer/event.Process":         {19, "a row of process"},
 	"tracer/event.Recording":       {19, "a row of session"},
 	"tracer/catalog/spec.Function": {41, "a row of the catalog: what is known of one function"},
 	"tracer/plan.Probe":            {16, "what was planned for one function: a field an answer"},

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Ranks under gloo that all-reduce their gradients, one of which becomes slow.
 
-From step --after on, or from its first SIGUSR1, rank --victim suffers from --fault: it sleeps while it loads
-(loader), loads from a FIFO that is filled slowly (fifo), computes in Python (python),
-collects garbage by force (gc), or allocates what it does not need (allocations). Or the
-job hangs: the victim asks for another collective than its peers (mismatch), or begins to
-tear down, and is blocked in that (teardown). The parent starts the ranks with torchrun's
+From step --after on, or from its first SIGUSR1, rank --victim suffers from --fault: it
+sleeps while it loads (loader), loads from a FIFO that is filled slowly (fifo), computes
+in Python (python), collects garbage by force (gc), or allocates what it does not need
+(allocations), or asks once for memory that no machine has, and goes on without (memory).
+Or the job hangs: the victim asks for another collective than its peers (mismatch), or
+begins to tear down, and is blocked in that (teardown). The parent starts the ranks with torchrun's
 environment and ends them after --seconds, or after the step in which it gets a SIGTERM.
 """
 
@@ -26,7 +27,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--victim", type=int, default=1)
     parser.add_argument("--after", type=int, default=100, help="steps without the fault")
-    parser.add_argument("--fault", choices=("none", "loader", "fifo", "python", "gc", "allocations", "mismatch", "teardown"),
+    parser.add_argument("--fault", choices=("none", "loader", "fifo", "python", "gc", "allocations", "mismatch", "teardown", "memory"),
                         default="none")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--length", type=float, default=0, help="seconds of a step, at the least")
@@ -90,6 +91,13 @@ def rank(args):
                 torch.zeros(1 << 21)  # 8 MiB, given back at once: each page is new
         return batch
 
+    def ask():
+        args.after = float("inf")
+        try:
+            torch.empty(1 << 50, dtype=torch.uint8)
+        except RuntimeError:
+            pass
+
     def teardown():
         time.sleep(1e6)
 
@@ -105,6 +113,8 @@ def rank(args):
     end = time.time() + args.seconds
     begin = time.monotonic()
     for batch, _ in torch.utils.data.DataLoader(Samples(), batch_size=8):
+        if suffers and args.fault == "memory" and step >= args.after:
+            ask()
         if suffers and args.fault == "teardown" and step >= args.after:
             teardown()
         model(hoard(tokenize(batch))).square().mean().backward()

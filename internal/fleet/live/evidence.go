@@ -289,7 +289,7 @@ func (e *Evidence) thread(t *event.StillThread) hang.Thread {
 	if t.StackID != nil {
 		thread.Stack = *t.StackID
 		s := e.stacks.of(*t.StackID)
-		thread.Frames, thread.Whole = frames(s), s != nil && s.whole
+		thread.Frames, thread.Whole = frames(s), s != nil && s.status == event.StackComplete
 	}
 	return thread
 }

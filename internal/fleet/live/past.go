@@ -81,7 +81,7 @@ type stackTable struct {
 
 type keptStack struct {
 	frames []*symbolize.Frame
-	whole  bool
+	status string // as an event.Stack's
 }
 
 // mostStacks are young at the same time, and as many old; of fewer, where their frames are
@@ -96,7 +96,7 @@ func newStackTable() stackTable {
 }
 
 func (t *stackTable) keep(s *event.Stack) {
-	kept := &keptStack{whole: s.Status == event.StackComplete, frames: make([]*symbolize.Frame, len(s.Frames))}
+	kept := &keptStack{status: s.Status, frames: make([]*symbolize.Frame, len(s.Frames))}
 	for i, frame := range s.Frames {
 		if frame.Function != "" && frame.Kind != symbolize.Python {
 			frame.Offset = -1 // the name says it, and is shared by all that are in the function

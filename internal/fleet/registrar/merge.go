@@ -25,7 +25,8 @@ var tables = map[string]func() merging{
 	"worker_step": rowsOf[store.StepRow],
 	"upload":      rowsOf[store.UploadRow],
 
-	store.HangTable: rowsOf[store.HangRow],
+	store.HangTable:    rowsOf[store.HangRow],
+	store.FailureTable: rowsOf[store.FailureRow],
 }
 
 // merging takes files, and makes one.

@@ -42,6 +42,8 @@ type Report struct {
 	// Own is the job's normal time, the second thing that workers are compared with; null
 	// where the store has none.
 	Own *OwnTime `json:"own"`
+	// Failures are what went wrong in processes, the latest first.
+	Failures []Failure `json:"failures"`
 	// Hangs are the times at which ranks were blocked, the latest first.
 	Hangs []Hang `json:"hangs"`
 	// Clocks are how far the hosts' are apart; empty of one host, or where no collective
@@ -126,6 +128,9 @@ func Build(ctx context.Context, db Source, q Question) (*Report, error) {
 	if err := r.readHangs(ctx, db); err != nil {
 		return nil, err
 	}
+	if err := r.readFailures(ctx, db); err != nil {
+		return nil, err
+	}
 	found := localise.Compare(r.table)
 	r.Method, r.Notes = found.Method, append(r.Notes, found.Notes...)
 	for i := range found.Findings {
@@ -140,7 +145,7 @@ func Build(ctx context.Context, db Source, q Question) (*Report, error) {
 	r.summarize(found.Workers)
 	r.setClocks()
 	r.replay()
-	r.Verdict = r.hanging() + r.verdict()
+	r.Verdict = r.failed() + r.hanging() + r.verdict()
 	return r, nil
 }
 

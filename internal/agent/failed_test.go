@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// failures are told once, a moment after they were noticed or when the session is over, with
+// the job's last moments: those of each kind once a minute at the most.
+func TestAFailureIsToldOnceWithTheLastMoments(t *testing.T) {
+	h := startHanging(t)
+	k := h.watching()
+	now := h.now
+	recording := func() tracer.Recording { return tracer.Recording{ID: "7", StartedNS: now.UnixNano()} }
+	rank, framework := int32(1), "torch"
+	k.guarded.Process(event.Process{PID: 101, Rank: &rank, Framework: &framework})
+	k.guarded.Spans([]event.Span{{ID: 1, PID: 101, TID: 101, Call: backward, StartNS: now.UnixNano(), DurationNS: 1e6}})
+	noRoom := func() {
+		k.guarded.Memory([]event.Memory{{TSNS: now.UnixNano(), PID: 101, Space: "host", Level: "allocator", Action: "out_of_memory"}})
+	}
+	if reason := k.fail(t.Context(), now, false, recording); reason != "" {
+		t.Errorf("nothing has failed, and the reason is %q", reason)
+	}
+	noRoom()
+	if reason := k.fail(t.Context(), now, false, recording); reason != "" || h.status.Failed != nil {
+		t.Errorf("what comes after it is still on its way, and the reason is %q", reason)
+	}
+	now = now.Add(failedPatience)
+	if reason := k.fail(t.Context(), now, false, recording); reason != "out_of_memory" {
+		t.Errorf("the reason is %q", reason)
+	}
+	first := h.status.Failed
+	if first == nil || *first.Rank != 1 || first.PID != 101 || !first.At.Equal(h.now) || !strings.HasSuffix(first.Dump, "-train-failed") {
+		t.Fatalf("%+v", first)
+	}
+	for _, table := range []string{"span", "memory", "process", "session"} {
+		if files, _ := filepath.Glob(filepath.Join(first.Dump, table, "*.parquet")); len(files) == 0 {
+			t.Errorf("%s has no %s", first.Dump, table)
+		}
+	}
+	noRoom()
+	now = now.Add(failedPatience)
+	if k.fail(t.Context(), now, false, recording); k.fail(t.Context(), now, true, recording) != "out_of_memory" {
+		t.Error("the second is no reason")
+	}
+	if h.status.Failed.Dump != "" || h.status.Failures["out_of_memory"] != 2 {
+		t.Errorf("%+v, %v", h.status.Failed, h.status.Failures)
+	}
+	signal, at := int32(9), now.UnixNano()
+	k.guarded.Process(event.Process{PID: 101, Rank: &rank, Framework: &framework, EndedNS: &at, ExitSignal: &signal})
+	now = now.Add(time.Second)
+	if reason := k.fail(t.Context(), now, true, recording); reason != "died" || h.status.Failed.Dump == "" {
+		t.Errorf("%s: %+v", reason, h.status.Failed)
+	}
+	waiting, err := filepath.Glob(filepath.Join(h.config.Spool, outboxName, "v1", "failure", "*", "*", "*", "*"))
+	if err != nil || len(waiting) != 3 {
+		all, _ := filepath.Glob(filepath.Join(h.config.Spool, outboxName, "*", "*", "*"))
+		t.Errorf("%d files for the store: %v %v", len(waiting), err, all)
+	}
+}
+
+// Without a spool there are no last moments, and the rest all the same.
+func TestWithoutASpoolAFailureIsTold(t *testing.T) {
+	h := startHanging(t)
+	h.config.SpoolMB = 0
+	k := h.watching()
+	k.guarded.Memory([]event.Memory{{PID: 5, Space: "host", Level: "kernel", Action: "out_of_memory"}})
+	if reason := k.fail(t.Context(), h.now, true, nil); reason != "out_of_memory" || h.status.Failed.Dump != "" || h.status.Failed.Rank != nil {
+		t.Errorf("%q: %+v", reason, h.status.Failed)
+	}
+	if entries, _ := os.ReadDir(h.config.Spool); len(entries) > 1 {
+		t.Errorf("%v are in the spool", entries)
+	}
+}
+
+// Prometheus looks once a minute or so: a job that has failed and ended is shown until then,
+// unless others need its place.
+func TestAJobThatFailedIsShownForAWhile(t *testing.T) {
+	c := defaults()
+	c.Libraries, c.MaxJobs = []string{"no-such-library.so"}, 2
+	s := newSupervisor(c, slog.New(slog.DiscardHandler))
+	s.jobs["failed"] = &supervised{job: Job{Name: "failed"}, status: Status{Failures: kinds{"died": 1}}}
+	s.jobs["fine"] = &supervised{job: Job{Name: "fine"}}
+	s.look(t.Context())
+	if jobs := s.view(); len(jobs) != 1 || jobs[0].Name != "failed" || jobs[0].Ended == nil {
+		t.Fatalf("%+v", jobs)
+	}
+	if s.full() {
+		t.Error("one of two is full")
+	}
+	s.jobs["one"] = &supervised{}
+	if s.full() || s.jobs["failed"] != nil {
+		t.Error("a job that has ended takes the place of one that runs")
+	}
+	s.jobs["failed"] = &supervised{job: Job{Name: "failed"}, status: Status{Failures: kinds{"died": 1}}, ended: time.Now().Add(-failedStays)}
+	delete(s.jobs, "one")
+	if s.look(t.Context()); len(s.view()) != 0 {
+		t.Errorf("it stays for ever: %+v", s.view())
+	}
+}
+
+func TestWhatFailedUnderAnotherWorkerStaysTold(t *testing.T) {
+	before := Status{Failures: kinds{"died": 1}, Failed: &Failed{PID: 1}}
+	var now Status
+	now.alsoFailed(&before)
+	if now.Failed != before.Failed || now.Failures["died"] != 1 {
+		t.Errorf("%+v", now)
+	}
+	now = Status{Failures: kinds{"died": 1, "out_of_memory": 2}, Failed: &Failed{PID: 2}}
+	now.alsoFailed(&before)
+	if now.Failed.PID != 2 || now.Failures["died"] != 2 || now.Failures["out_of_memory"] != 2 || before.Failures["died"] != 1 {
+		t.Errorf("%+v", now)
+	}
+}

@@ -1,0 +1,101 @@
+package live
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ebpfprof/ebpfprof/symbolize"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+// kept is what is handed over, in its order.
+type kept struct {
+	event.Discard
+	order     []string
+	spans     []event.Span
+	samples   []event.Sample
+	stacks    []event.Stack
+	memory    []event.Memory
+	slices    []event.Slice
+	processes []event.Process
+}
+
+func (k *kept) Spans(r []event.Span) error {
+	k.order, k.spans = append(k.order, "spans"), append(k.spans, r...)
+	return nil
+}
+func (k *kept) Samples(r []event.Sample) error { k.samples = append(k.samples, r...); return nil }
+func (k *kept) Stacks(r []event.Stack) error {
+	k.order, k.stacks = append(k.order, "stack"), append(k.stacks, r...)
+	return nil
+}
+func (k *kept) Memory(r []event.Memory) error { k.memory = append(k.memory, r...); return nil }
+func (k *kept) Slices(r []event.Slice) error {
+	k.order, k.slices = append(k.order, "slices"), append(k.slices, r...)
+	return nil
+}
+func (k *kept) Process(p event.Process) error { k.processes = append(k.processes, p); return nil }
+
+// The last span ends a moment after the last sample, from which half a minute counts.
+//
+// The rows of the last half minute are there with what they name, however long it was before.
+func TestTheLastMomentsAreKeptWithTheirStacks(t *testing.T) {
+	e := NewEvidence("a")
+	n := NewNewest(e)
+	const second = int64(1e9)
+	tell := func(at, stack int64) {
+		e.Stacks([]event.Stack{{ID: stack, Status: event.StackComplete, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "step", File: "/job/train.py", Line: int32(stack)}}}})
+		n.Spans([]event.Span{{ID: at, StartNS: at, DurationNS: 10, PID: 1, Call: work, PythonStackID: stack, SliceID: stack}})
+		n.Slices([]event.Slice{{ID: stack, PID: 1}})
+		n.Samples([]event.Sample{{TSNS: at, PID: 1, StackID: &stack}})
+		n.Memory([]event.Memory{{TSNS: at, PID: 1, PythonStackID: stack}})
+	}
+	ended := second
+	n.Process(event.Process{PID: 7, EndedNS: &ended})
+	n.Process(event.Process{PID: 1})
+	for i := range int64(100) {
+		tell((i+1)*second, i+1)
+	}
+	var k kept
+	if err := n.Write(&k); err != nil {
+		t.Fatal(err)
+	}
+	if len(k.spans) != 31 || k.spans[0].StartNS != 70*second || k.spans[30].StartNS != 100*second {
+		t.Errorf("%d spans, from %d", len(k.spans), k.spans[0].StartNS)
+	}
+	if len(k.samples) != 30 || len(k.memory) != 30 || len(k.slices) != 31 || len(k.stacks) != 31 {
+		t.Errorf("%d samples, %d of memory, %d slices, %d stacks", len(k.samples), len(k.memory), len(k.slices), len(k.stacks))
+	}
+	if s := k.stacks[0]; s.Status != event.StackComplete || len(s.Frames) != 1 || s.Frames[0].Line < 70 || s.Folded == "" {
+		t.Errorf("a stack is %+v", s)
+	}
+	if len(k.processes) != 1 || k.processes[0].PID != 1 {
+		t.Errorf("processes are %+v", k.processes)
+	}
+	// A dataset takes stacks and slices before the rows that name them.
+	if last := slices.Index(k.order, "spans"); last != len(k.order)-1 {
+		t.Errorf("the order is %v", k.order)
+	}
+}
+
+func TestNewestIsBoundedAndKeepsTheLast(t *testing.T) {
+	n := NewNewest(NewEvidence("a"))
+	for i := range int64(3 * keptSpans) {
+		n.Spans([]event.Span{{ID: i, StartNS: i, PID: 1, Call: work}})
+	}
+	for i := range int32(5 * mostProcesses) {
+		at := int64(i)
+		n.Process(event.Process{PID: i, EndedNS: &at})
+		n.Thread(event.Thread{PID: i, TID: i, EndedNS: &at})
+	}
+	if len(n.spans.rows) != keptSpans || len(n.processes) != mostProcesses || len(n.threads) > keptThreads {
+		t.Errorf("%d spans, %d processes, %d threads", len(n.spans.rows), len(n.processes), len(n.threads))
+	}
+	var k kept
+	if err := n.Write(&k); err != nil {
+		t.Fatal(err)
+	}
+	if len(k.spans) != keptSpans || k.spans[0].ID != 2*keptSpans || !slices.IsSortedFunc(k.spans, func(a, b event.Span) int { return int(a.ID - b.ID) }) {
+		t.Errorf("%d spans from %d", len(k.spans), k.spans[0].ID)
+	}
+}
