@@ -13,7 +13,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/testspark"
 )
 
-// TestForeignReadersSparkReportsWhatDuckDBDoes: row for row what the report's queries
+// TestForeignReadersSparkReportsWhatDuckDBDoes, on this machine and with a cluster's master and
+// worker: row for row what the report's queries
 // read, and the report, of a store with two jobs, names that act, a row of feedback, and
 // files that were merged beside those that they were merged of.
 func TestForeignReadersSparkReportsWhatDuckDBDoes(t *testing.T) {
@@ -51,15 +52,25 @@ func TestForeignReadersSparkReportsWhatDuckDBDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := spark.Open(t.Context(), "local[1]", files.Files)
-	if err != nil {
-		t.Fatal(err)
+	for what, master := range map[string]string{"this machine": "local[1]", "a cluster": testspark.Cluster(t)} {
+		t.Run(what, func(t *testing.T) {
+			session, err := spark.Open(t.Context(), master, files.Files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := session.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			sameAnswers(t, db, session, name)
+		})
 	}
-	defer func() {
-		if err := session.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+}
+
+// sameAnswers asks DuckDB and Spark the same.
+func sameAnswers(t *testing.T, db *dataset.DB, session *spark.Session, name string) {
+	t.Helper()
 	for _, q := range []Question{{}, {Job: name, Since: time.Hour}} {
 		want, err := Build(t.Context(), db, q)
 		if err != nil {

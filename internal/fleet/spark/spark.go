@@ -64,9 +64,20 @@ func Open(ctx context.Context, master string, tables map[string][]string) (*Sess
 		_, err = c.answer()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("giving Spark the store's files: %w", err), s.Close())
+		return nil, s.refused(err)
 	}
 	return s, nil
+}
+
+// refused says why Spark did not take the tables: a master that is away, or of another version,
+// is tried for a minute, and Spark ends with an exception.
+func (s *Session) refused(err error) error {
+	select {
+	case <-s.ended:
+		err = errors.Join(err, fmt.Errorf("it said: %s", s.said.last()))
+	case <-time.After(time.Second):
+	}
+	return errors.Join(fmt.Errorf("giving Spark the store's files: %w", err), s.Close())
 }
 
 // start runs spark-submit and waits until its program has come to the socket.
