@@ -97,7 +97,7 @@ demo: build
 
 # To fetch and unpack takes one CPU, to compile and check another.
 test: deps
-	$(MAKE) -j 3 torch checks jax runtimes native python py-spy readers s3
+	$(MAKE) -j 3 torch checks jax runtimes native python py-spy readers s3 promtool
 	$(MAKE) -s test-unit
 	$(MAKE) -s test-kernel
 	$(MAKE) -s test-matrix

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
@@ -28,15 +29,18 @@ type Failed struct {
 	Sentence string    `json:"sentence"`
 	Place    string    `json:"place"` // in the job's own code; "" where it is not known
 	Dump     string    `json:"dump"`  // the dataset of the last moments, in the spool; "" without
+	Also     int       `json:"also"`  // how many more there were before this was told
 }
 
 const (
-	// failedPatience is how long after a failure its last moments are written: samples are read
-	// in batches of a second.
+	// failedPatience is how long after a failure it is told: its samples come in batches of a
+	// second, and what else it brings down fails meanwhile.
 	failedPatience = 2 * time.Second
-	// dumpEvery is how often they are of one kind, at the most: a job may fail again and again,
-	// and live.
-	dumpEvery = time.Minute
+	// failedEvery is how often those of a kind are told at the most: a job may fail again and
+	// again, and live. So often come a file for the store and a dataset in the spool.
+	failedEvery = time.Minute
+	// mostUntold are kept until then; more are counted.
+	mostUntold = 64
 )
 
 // untold is what has failed, and is not told yet.
@@ -50,40 +54,62 @@ type untold struct {
 func (k *watching) fail(ctx context.Context, now time.Time, over bool, recording func() tracer.Recording) (reason string) {
 	k.guarded.Lock()
 	defer k.guarded.Unlock()
-	if noted := k.failures.Take(); len(noted) > 0 {
+	w := k.worker
+	for _, f := range k.failures.Take() {
 		if k.failing == nil {
 			k.failing = &untold{noticed: now}
 		}
-		k.failing.all = append(k.failing.all, noted...)
+		if len(k.failing.all) < mostUntold {
+			k.failing.all = append(k.failing.all, f)
+		} else {
+			w.dropped++
+		}
 	}
+	w.dropped += k.failures.Left()
 	f := k.failing
-	if f == nil || !over && now.Sub(f.noticed) < failedPatience {
+	if f == nil || !over && (now.Sub(f.noticed) < failedPatience || !w.mayTell(now, f.all)) {
 		return ""
 	}
 	k.failing = nil
-	dump := k.dumpNewest(now, f.all, recording)
-	for _, one := range f.all {
-		k.tell(ctx, one, dump)
-	}
+	w.tell(ctx, now, f.all, k.dumpNewest(now, recording))
 	return string(f.all[0].Kind)
 }
 
-// tell keeps a failure, for whoever asks and for the store.
-func (w *worker) tell(ctx context.Context, f live.Failure, dump string) {
-	counted := kinds{string(f.Kind): 1} // the map before is being read
-	for kind, n := range w.status.Failures {
-		counted[kind] += n
+// mayTell reports whether something of a kind is among failures that has not been told for a while.
+func (w *worker) mayTell(now time.Time, all []live.Failure) bool {
+	return slices.ContainsFunc(all, func(f live.Failure) bool {
+		last, told := w.told[f.Kind]
+		return !told || now.Sub(last) >= failedEvery
+	})
+}
+
+// tell keeps failures, the oldest first, for whoever asks and for the store.
+func (w *worker) tell(ctx context.Context, now time.Time, all []live.Failure, dump string) {
+	if len(all) == 0 {
+		return
 	}
-	told := &Failed{At: time.Unix(0, f.AtNS), Kind: string(f.Kind), PID: f.PID, Sentence: f.Sentence, Place: f.Place, Dump: dump}
-	if f.Rank >= 0 {
-		told.Rank = &f.Rank
+	if w.told == nil {
+		w.told = map[live.FailureKind]time.Time{}
 	}
-	w.status.Failures, w.status.Failed = counted, told
-	if err := store.PutFailure(context.WithoutCancel(ctx), w.outbox, store.FailureRow{
-		Job: w.job.Name, Host: w.host, At: f.AtNS, Kind: told.Kind, PID: f.PID, Rank: told.Rank, Sentence: f.Sentence, Place: f.Place, Dump: dump, Tool: cli.Version,
-	}); err != nil {
+	counted := kinds{} // the map before is being read
+	maps.Copy(counted, w.status.Failures)
+	var rows []store.FailureRow
+	for i := range all {
+		f := &all[i]
+		counted[string(f.Kind)]++
+		w.told[f.Kind] = now
+		row := store.FailureRow{Job: w.job.Name, Host: w.host, At: f.AtNS, Kind: string(f.Kind), PID: f.PID, Sentence: f.Sentence, Place: f.Place, Dump: dump, Tool: cli.Version}
+		if f.Rank >= 0 {
+			row.Rank = &f.Rank
+		}
+		rows = append(rows, row)
+	}
+	first := &rows[0] // the others may be of it
+	w.status.Failures = counted
+	w.status.Failed = &Failed{At: time.Unix(0, first.At), Kind: first.Kind, PID: first.PID, Rank: first.Rank, Sentence: first.Sentence, Place: first.Place, Dump: dump, Also: len(rows) - 1}
+	if err := store.PutFailures(context.WithoutCancel(ctx), w.outbox, rows); err != nil {
 		w.status.Unsent++
-		w.say(w.status.State, fmt.Sprintf("a failure could not be written for the store: %v", err))
+		w.say(w.status.State, fmt.Sprintf("what failed could not be written for the store: %v", err))
 		return
 	}
 	w.say(w.status.State, "")
@@ -91,22 +117,10 @@ func (w *worker) tell(ctx context.Context, f live.Failure, dump string) {
 
 // dumpNewest writes what is kept of the job's last moments into the spool, and says where; ""
 // where it was not written.
-func (k *watching) dumpNewest(now time.Time, of []live.Failure, recording func() tracer.Recording) string {
+func (k *watching) dumpNewest(now time.Time, recording func() tracer.Recording) string {
 	w := k.worker
-	due := false
-	for _, f := range of {
-		if last, ok := w.dumped[f.Kind]; !ok || now.Sub(last) >= dumpEvery {
-			due = true
-		}
-	}
-	if w.config.SpoolMB == 0 || !due {
+	if w.config.SpoolMB == 0 {
 		return ""
-	}
-	if w.dumped == nil {
-		w.dumped = map[live.FailureKind]time.Time{}
-	}
-	for _, f := range of {
-		w.dumped[f.Kind] = now
 	}
 	raw, err := openRaw(w.config, w.job.Name+"-failed", now)
 	if err != nil {
@@ -156,5 +170,5 @@ func (s *supervisor) logFailed(before *Failed, now *Status) {
 	if f == nil || before != nil && *before == *f {
 		return
 	}
-	s.log.Warn("job failed", "job", now.Job, "kind", f.Kind, "what", f.Sentence, "at", cmp.Or(f.Place, "unknown"), "since", f.At.UTC().Format(time.RFC3339), "last_moments", f.Dump)
+	s.log.Warn("job failed", "job", now.Job, "kind", f.Kind, "what", f.Sentence, "at", cmp.Or(f.Place, "unknown"), "since", f.At.UTC().Format(time.RFC3339), "also", f.Also, "last_moments", f.Dump)
 }

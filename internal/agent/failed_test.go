@@ -12,8 +12,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// failures are told once, a moment after they were noticed or when the session is over, with
-// the job's last moments: those of each kind once a minute at the most.
+// Failures are told a moment after they were noticed or when the session is over, with the
+// job's last moments: those of each kind once a minute at the most.
 func TestAFailureIsToldOnceWithTheLastMoments(t *testing.T) {
 	h := startHanging(t)
 	k := h.watching()
@@ -45,18 +45,24 @@ func TestAFailureIsToldOnceWithTheLastMoments(t *testing.T) {
 			t.Errorf("%s has no %s", first.Dump, table)
 		}
 	}
+	// One that comes again waits for its minute, and counts.
 	noRoom()
-	now = now.Add(failedPatience)
-	if k.fail(t.Context(), now, false, recording); k.fail(t.Context(), now, true, recording) != "out_of_memory" {
-		t.Error("the second is no reason")
+	k.fail(t.Context(), now, false, recording)
+	noRoom()
+	now = now.Add(failedEvery / 2)
+	if k.fail(t.Context(), now, false, recording); h.status.Failed != first {
+		t.Errorf("%+v is told half a minute later", h.status.Failed)
 	}
-	if h.status.Failed.Dump != "" || h.status.Failures["out_of_memory"] != 2 {
-		t.Errorf("%+v, %v", h.status.Failed, h.status.Failures)
+	now = now.Add(failedEvery / 2)
+	if reason := k.fail(t.Context(), now, false, recording); reason != "out_of_memory" || h.status.Failed.Also != 1 || h.status.Failures["out_of_memory"] != 3 {
+		t.Errorf("%s: %+v, %v", reason, h.status.Failed, h.status.Failures)
 	}
+	// What a death brings is told with it, at once where the session is over.
 	signal, at := int32(9), now.UnixNano()
 	k.guarded.Process(event.Process{PID: 101, Rank: &rank, Framework: &framework, EndedNS: &at, ExitSignal: &signal})
+	noRoom()
 	now = now.Add(time.Second)
-	if reason := k.fail(t.Context(), now, true, recording); reason != "died" || h.status.Failed.Dump == "" {
+	if reason := k.fail(t.Context(), now, true, recording); reason != "died" || h.status.Failed.Dump == "" || h.status.Failed.Also != 1 {
 		t.Errorf("%s: %+v", reason, h.status.Failed)
 	}
 	waiting, err := filepath.Glob(filepath.Join(h.config.Spool, outboxName, "v1", "failure", "*", "*", "*", "*"))

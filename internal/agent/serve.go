@@ -86,7 +86,7 @@ var (
 	descUnsent = prometheus.NewDesc("ebpfprof_patterns_dropped_total", "uploads that the disk did not take", jobLabel, nil)
 	descRef    = prometheus.NewDesc("ebpfprof_requests_refused_total", "requests for windows that were refused: not signed with the key, or of a later version", jobLabel, nil)
 	descRaw    = prometheus.NewDesc("ebpfprof_raw_windows_failed_total", "windows whose raw events could not all be written", jobLabel, nil)
-	descDrop   = prometheus.NewDesc("ebpfprof_steps_dropped_total", "steps, waits and anchors beyond the limits", jobLabel, nil)
+	descDrop   = prometheus.NewDesc("ebpfprof_steps_dropped_total", "steps, waits, anchors and failures beyond the limits", jobLabel, nil)
 	descWait   = prometheus.NewDesc("ebpfprof_outbox_bytes", "bytes that the store has not taken yet", nil, nil)
 	descOldest = prometheus.NewDesc("ebpfprof_outbox_oldest_timestamp_seconds", "begin of the oldest recording that the store has not taken yet; 0 if nothing waits", nil, nil)
 	descSent   = prometheus.NewDesc("ebpfprof_store_bytes_total", "bytes that the store has taken", nil, nil)

@@ -126,9 +126,8 @@ func (k *windowed) end(ctx context.Context) {
 		w.status.RawFailed++
 		w.say("window", fmt.Sprintf("raw events are in the spool in part: %v", err))
 	}
-	for _, f := range k.failures.Take() {
-		w.tell(ctx, f, k.raw.directory())
-	}
+	w.tell(ctx, time.Now(), k.failures.Take(), k.raw.directory())
+	w.dropped += k.failures.Left()
 	w.status.Windows++
 	done, _ := k.steps.Take(true)
 	w.send(ctx, k.collector, done, rawBytes)

@@ -45,13 +45,13 @@ type Status struct {
 	Unsent    int64   `json:"unsent"`     // uploads that the disk did not take, and that were dropped
 	Unwritten int64   `json:"unwritten"`  // windows whose samples for the collector the disk did not take
 	RawFailed int64   `json:"raw_failed"` // windows whose raw events could not all be written
-	Dropped   int64   `json:"dropped"`    // steps, waits and threads with anchors beyond the limits
+	Dropped   int64   `json:"dropped"`    // steps, waits, threads with anchors and failures beyond the limits
 	Cut       int64   `json:"cut"`        // samples of windows that were too many for the collector's profiles
 	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
 	Refused   int64   `json:"refused"`    // requests that were not signed
 	RawBytes  int64   `json:"raw_bytes"`  // of raw events in the spool, those that have been removed too
 	Failures  kinds   `json:"failures"`   // what went wrong in processes, by kind
-	Failed    *Failed `json:"failed"`     // the last of them; null before the first
+	Failed    *Failed `json:"failed"`     // the first of those that were told last; null before
 	Hangs     kinds   `json:"hangs"`      // verdicts on ranks that were blocked
 	Hang      *Hang   `json:"hang"`       // the last one; null before the first
 	Recorded  counts  `json:"recorded"`
@@ -88,7 +88,7 @@ type worker struct {
 	status  Status
 	last    time.Time                      // window
 	dropped int64                          // steps between two uploads
-	dumped  map[live.FailureKind]time.Time // when a job's last moments were written last
+	told    map[live.FailureKind]time.Time // when a failure was told last
 	said    bool                           // that no steps are seen
 	seen    recorded
 	refused time.Time // when it was said last that requests were refused

@@ -45,7 +45,7 @@ type Failures struct {
 	evidence *Evidence
 	noted    []Failure
 	errors   map[errorOf]bool // that have been noted
-	Left     int64            // failures that were too many to be noted
+	left     int64            // failures that were too many to be noted
 }
 
 // errorOf is a way for a call to fail: of those that a process comes back to, one is noted.
@@ -73,9 +73,16 @@ func (f *Failures) Take() []Failure {
 	return noted
 }
 
+// Left returns how many were too many to be noted since the last time.
+func (f *Failures) Left() int64 {
+	left := f.left
+	f.left = 0
+	return left
+}
+
 func (f *Failures) note(kind FailureKind, atNS int64, pid int32, what string, stack int64) {
 	if len(f.noted) >= mostFailures {
-		f.Left++
+		f.left++
 		return
 	}
 	n := Failure{Kind: kind, AtNS: atNS, PID: pid, Rank: -1}

@@ -97,8 +97,8 @@ func TestFailuresAreBounded(t *testing.T) {
 	for range 10 * mostFailures {
 		f.Memory([]event.Memory{{PID: 101, Action: "out_of_memory", Space: "host"}})
 	}
-	if got := len(f.Take()); got != mostFailures || f.Left != 9*mostFailures {
-		t.Errorf("%d are noted and %d were left", got, f.Left)
+	if got, left := len(f.Take()), f.Left(); got != mostFailures || left != 9*mostFailures || f.Left() != 0 {
+		t.Errorf("%d are noted and %d were left", got, left)
 	}
 	for code := range int64(3 * mostErrors) {
 		f.Spans([]event.Span{{PID: 101, Call: work, Status: event.StatusError, Detail: &event.Detail{ErrorCode: &code}}})

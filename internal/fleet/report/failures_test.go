@@ -18,7 +18,7 @@ func fails(t *testing.T, s store.Store, name string, at int64) {
 		{At: at + 1e9, Kind: "died", Sentence: "rank 2 (process 102) exited with code 1"},
 	} {
 		f.Job, f.Host, f.PID, f.Rank, f.Tool = name, "b", 102, &rank, "1"
-		if err := store.PutFailure(t.Context(), s, f); err != nil {
+		if err := store.PutFailures(t.Context(), s, []store.FailureRow{f}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -23,10 +24,17 @@ type FailureRow struct {
 	Tool     string `parquet:"tool_version,dict,zstd"`
 }
 
-// PutFailure keeps a failure beside the job's patterns.
-func PutFailure(ctx context.Context, s Store, f FailureRow) error {
-	partition := Partition{Table: FailureTable, Job: f.Job, Host: f.Host, At: time.Unix(0, f.At)}
-	f.Job, f.Host, f.Sentence, f.Place, f.Dump = readable(f.Job), readable(f.Host), readable(f.Sentence), readable(f.Place), readable(f.Dump)
-	_, err := put(ctx, s, partition, []FailureRow{f})
+// PutFailures keeps failures of one job and host, the oldest first, beside the job's patterns.
+func PutFailures(ctx context.Context, s Store, all []FailureRow) error {
+	if len(all) == 0 {
+		return nil
+	}
+	partition := Partition{Table: FailureTable, Job: all[0].Job, Host: all[0].Host, At: time.Unix(0, all[0].At)}
+	rows := slices.Clone(all)
+	for i := range rows {
+		f := &rows[i]
+		f.Job, f.Host, f.Sentence, f.Place, f.Dump = readable(f.Job), readable(f.Host), readable(f.Sentence), readable(f.Place), readable(f.Dump)
+	}
+	_, err := put(ctx, s, partition, rows)
 	return err
 }
