@@ -48,6 +48,7 @@ type Config struct {
 	Host      string   `yaml:"host"`        // what this node is called in the store; its host name without
 	Every     duration `yaml:"every"`       // how often jobs are looked for
 	Settle    duration `yaml:"settle"`      // how long a new job's processes are left alone
+	Canary    duration `yaml:"canary"`      // how long one of them is recorded alone, before the others
 	Window    duration `yaml:"window"`      // how long a window is
 	Cooldown  duration `yaml:"cooldown"`    // between two windows of a job
 	Flush     duration `yaml:"flush"`       // how often patterns are sent outside of windows
@@ -79,7 +80,7 @@ var defaultLibraries = []string{"libtorch_cpu.so", "libtorch.so", "libtorch_cuda
 func defaults() Config {
 	return Config{
 		SpoolMB: 2048, OutboxMB: 256, OTLPMB: 64, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries, Every: duration(5 * time.Second),
-		Settle: duration(10 * time.Second), Window: duration(20 * time.Second), Cooldown: duration(10 * time.Minute),
+		Settle: duration(10 * time.Second), Canary: duration(10 * time.Second), Window: duration(20 * time.Second), Cooldown: duration(10 * time.Minute),
 		Flush: duration(time.Minute), MaxJobs: 16, MaxRSSMB: 400, StepsMean: 50, Slower: 1.05,
 	}
 }

@@ -55,14 +55,14 @@ func TestTheConfigurationThatIsDeployedIsTheDefault(t *testing.T) {
 func equal(a, b Config) bool {
 	a.Libraries, b.Libraries = nil, nil
 	type comparable struct {
-		store, spool, budget, listen, job  string
-		spoolMB, rss                       int64
-		every, settle, window, cool, flush duration
-		jobs, steps                        int
-		slower                             float64
+		store, spool, budget, listen, job          string
+		spoolMB, rss                               int64
+		every, settle, canary, window, cool, flush duration
+		jobs, steps                                int
+		slower                                     float64
 	}
 	of := func(c Config) comparable {
-		return comparable{c.Store, c.Spool, c.Budget, c.Listen, c.Job, c.SpoolMB, c.MaxRSSMB, c.Every, c.Settle, c.Window, c.Cooldown, c.Flush,
+		return comparable{c.Store, c.Spool, c.Budget, c.Listen, c.Job, c.SpoolMB, c.MaxRSSMB, c.Every, c.Settle, c.Canary, c.Window, c.Cooldown, c.Flush,
 			c.MaxJobs, c.StepsMean, c.Slower}
 	}
 	return of(a) == of(b)

@@ -44,7 +44,8 @@ type supervisor struct {
 	mu      sync.Mutex // the supervisor's goroutine, the workers' readers and HTTP handlers
 	config  Config
 	jobs    map[string]*supervised
-	crowded int64 // jobs that max_jobs turned away, at the last look
+	refused map[string]refusedJob // by name
+	crowded int64                 // jobs that max_jobs turned away, at the last look
 	lookErr error
 	looked  time.Time
 }
@@ -65,6 +66,8 @@ type supervised struct {
 	stopping bool
 	ended    time.Time // the job's end; zero while it runs
 	before   Status    // of the worker before this one: what failed then stays told
+	tried    bool      // one of its processes was recorded alone, and lived
+	refused  string    // why the job is left alone; "" is not so
 }
 
 // failedStays is how long a job that has ended is shown if something failed in it: for
@@ -82,7 +85,7 @@ type gap struct {
 const mostGaps = 100
 
 func newSupervisor(c Config, log *slog.Logger) *supervisor {
-	return &supervisor{log: log, discover: newDiscoverer(c.Libraries, c.Ranks), node: newNode(), config: c, jobs: map[string]*supervised{}}
+	return &supervisor{log: log, discover: newDiscoverer(c.Libraries, c.Ranks), node: newNode(), config: c, jobs: map[string]*supervised{}, refused: map[string]refusedJob{}}
 }
 
 // run looks for jobs until the context is done, and then stops the workers.
@@ -169,6 +172,10 @@ func (s *supervisor) update(ctx context.Context, job Job) {
 		return
 	}
 	j.job = job
+	if j.refused = s.whyRefused(job.Name); j.refused != "" {
+		j.failure = j.refused
+		return
+	}
 	if j.worker == nil && time.Since(j.found) >= time.Duration(s.config.Settle) && time.Now().After(j.again) {
 		s.start(ctx, j)
 	}
@@ -203,7 +210,7 @@ func (s *supervisor) start(ctx context.Context, j *supervised) {
 	}
 	j.before = j.status
 	j.worker, j.input, j.started, j.stopping, j.failure = c, in, time.Now(), false, ""
-	if err := json.NewEncoder(in).Encode(Assignment{s.config, j.job}); err != nil {
+	if err := json.NewEncoder(in).Encode(Assignment{s.config, j.job, j.tried}); err != nil {
 		s.log.Error("telling a worker its job", "job", j.job.Name, "error", err)
 	}
 	s.log.Info("worker started", "job", j.job.Name, "pid", c.Process.Pid)
@@ -223,6 +230,10 @@ func (s *supervisor) follow(j *supervised, c *exec.Cmd, out io.Reader) {
 		before := j.status
 		status.alsoFailed(&j.before)
 		j.status = status
+		j.tried = j.tried || status.State == "watching"
+		if status.State == stateRefused {
+			s.refuse(j, status.Message)
+		}
 		s.mu.Unlock()
 		if status.State != before.State || status.Message != "" {
 			s.log.Info("worker", "job", status.Job, "state", status.State, "reason", status.Message, "steps", status.Steps, "windows", status.Windows)
@@ -235,6 +246,11 @@ func (s *supervisor) follow(j *supervised, c *exec.Cmd, out io.Reader) {
 	defer s.mu.Unlock()
 	j.input.Close()
 	j.worker = nil
+	if j.refused != "" {
+		j.failure = j.refused
+		s.log.Error("job is left alone", "job", j.job.Name, "why", j.refused, "for", refusedFor)
+		return
+	}
 	if err != nil && !j.stopping {
 		s.failed(j, err)
 		return

@@ -27,12 +27,13 @@ import (
 type Assignment struct {
 	Config Config
 	Job    Job
+	Tried  bool // one of the job's processes was recorded alone, and lived
 }
 
 // Status is a line of a worker's standard output. Counts are since it started.
 type Status struct {
 	Job       string  `json:"job"`
-	State     string  `json:"state"` // watching, waiting, window
+	State     string  `json:"state"` // canary, watching, waiting, window, refused
 	Steps     int64   `json:"steps"`
 	MeanMS    float64 `json:"mean_ms"` // of the last steps' periods
 	Sequence  string  `json:"sequence"`
@@ -67,7 +68,7 @@ type lasting struct {
 // unwatched are groups of level anchor that nobody reads while the job is watched: they would
 // cost it probes, and the worker half of what it decodes. What finds no room is recorded
 // without them (group out-of-memory).
-var unwatched = []string{"memory", "device-memory"}
+var unwatched = filter.Terms{filter.Group: {"memory", "device-memory"}}
 
 // frequency at level anchor: no divisor of what else comes so many times a second.
 const frequency = 19
@@ -126,6 +127,11 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	constants.Steps, constants.Slower = a.Config.StepsMean, a.Config.Slower
 	w.steps = live.New(constants)
 	defer frugal()()
+	if !a.Tried {
+		if err := w.canary(ctx); err != nil {
+			return err
+		}
+	}
 	for ctx.Err() == nil {
 		start, reason, err := w.watch(ctx)
 		if err != nil || reason == "" {
@@ -155,9 +161,7 @@ const lookEvery = 200 * time.Millisecond
 func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	options := w.options(tracer.LevelAnchor)
-	options.Budget, options.Frequency, options.BufferBytes = w.budget, frequency, anchorBuffer
-	options.Filter.Exclude = filter.Terms{filter.Group: unwatched}
+	options := w.anchored()
 	k := w.watching()
 	session, err := tracer.Open(options, k.guarded)
 	if err != nil {

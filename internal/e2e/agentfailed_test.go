@@ -26,6 +26,9 @@ func TestTheAgentTellsWhatFailed(t *testing.T) {
 	pids := stragglerPIDs(t, job)
 	job.Line(t, "running")
 	wait(t, "steps", func() bool { return a.steps(t) >= 200 }, a)
+	if before, _, _ := strings.Cut(a.Transcript(), "state=watching"); !strings.Contains(before, fmt.Sprintf("state=canary reason=\"process %d alone for 1s\"", pids[1])) {
+		t.Errorf("no process was recorded alone first:\n%s", before)
+	}
 	said := func(signal syscall.Signal, kind string) string {
 		t.Helper()
 		if err := syscall.Kill(pids[1], signal); err != nil {
@@ -73,4 +76,48 @@ func TestTheAgentTellsWhatFailed(t *testing.T) {
 		t.Logf("%s", out)
 		return err == nil && strings.Contains(string(out), "was ended by signal 9 (SIGKILL)") && strings.Contains(string(out), "No step of the job was seen since.")
 	}, a)
+}
+
+// Of a job of two ranks one is recorded alone first. When that dies as a process does that was
+// harmed, the other is left alone.
+func TestAJobWhoseCanaryDiesIsLeftAlone(t *testing.T) {
+	harness.PyPI.Need(t)
+	dir := t.TempDir()
+	name := fmt.Sprintf("canary-%d", os.Getpid())
+	a := startAgent(t, buildAgent(t, dir), dir, "node", fmt.Sprintf("store: %s\nonly: [%s]\ncanary: 10m\n", filepath.Join(dir, "store"), name))
+	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--ranks", "2", "--seconds", "1000", "--length", "0.05", "--job", name)...)
+	pids := stragglerPIDs(t, job)
+	a.says(t, fmt.Sprintf("state=canary reason=\"process %d alone for 10m0s\"", pids[1]))
+	wait(t, "probe in the canary", func() bool { return probed(t, pids[1]) }, a)
+	if probed(t, pids[0]) {
+		t.Error("the other rank has probes, too")
+	}
+	if err := syscall.Kill(pids[1], syscall.SIGSEGV); err != nil {
+		t.Fatal(err)
+	}
+	a.says(t, fmt.Sprintf("msg=\"job is left alone\" job=%s why=\"process %d was ended by signal 11 (SIGSEGV) while it alone was recorded\"", name, pids[1]))
+	if strings.Contains(a.Transcript(), "state=watching") {
+		t.Errorf("the job is watched all the same:\n%s", a.Transcript())
+	}
+}
+
+// probed reports whether there are probes in a process's libtorch: a page of code in which the
+// kernel has put one is the process's own.
+func probed(t *testing.T, pid int) bool {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := false
+	for line := range strings.Lines(string(maps)) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) > 5 && strings.Contains(fields[0], "-"):
+			code = fields[1] == "r-xp" && strings.Contains(fields[5], "libtorch_cpu.so")
+		case code && fields[0] == "Anonymous:" && fields[1] != "0":
+			return true
+		}
+	}
+	return false
 }

@@ -134,6 +134,9 @@ func startAgent(t *testing.T, binary, dir, host, config string) agent {
 	a := agent{spool: filepath.Join(dir, host)}
 	file := filepath.Join(dir, host+".yaml")
 	text := fmt.Sprintf("host: %s\nspool: %s\nlisten: 127.0.0.1:0\nevery: 1s\nsettle: 3s\nwindow: 6s\nflush: 5s\ncooldown: 5s\n%s", host, a.spool, config)
+	if !strings.Contains(config, "canary:") {
+		text += "canary: 1s\n"
+	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
+
+func TestOnlyWhatHarmsAProcessEndsACanary(t *testing.T) {
+	at := int64(1)
+	for signal, want := range map[int32]bool{4: true, 5: true, 7: true, 11: true, 6: false, 9: false, 15: false} {
+		e := ending{pid: 7}
+		e.Process(event.Process{PID: 8, EndedNS: &at, ExitSignal: &signal})
+		if e.signal != 0 {
+			t.Error("another process's end counts")
+		}
+		e.Process(event.Process{PID: 7})
+		if e.Process(event.Process{PID: 7, EndedNS: &at, ExitSignal: &signal}); harmful[e.signal] != want {
+			t.Errorf("signal %d is harm: %v", signal, !want)
+		}
+	}
+}
+
+// A job that is left alone is so for a day, under its name, and what is remembered is bounded.
+func TestAJobIsLeftAloneForADay(t *testing.T) {
+	s := newSupervisor(defaults(), slog.New(slog.DiscardHandler))
+	j := &supervised{job: Job{Name: "train", PIDs: []int{1, 2}}}
+	s.jobs["train"] = j
+	s.refuse(j, "it died")
+	for range 2 { // found again and again, its processes settled
+		s.update(t.Context(), Job{Name: "train", PIDs: []int{1, 2}})
+	}
+	if j.worker != nil || j.failure != "it died" {
+		t.Errorf("%+v", j)
+	}
+	s.refused["train"] = refusedJob{"it died", time.Now().Add(-refusedFor)}
+	if why := s.whyRefused("train"); why != "" || len(s.refused) != 0 {
+		t.Errorf("after a day it is left alone: %s", why)
+	}
+	for i := range 2 * mostRefused {
+		s.refuse(&supervised{job: Job{Name: time.Duration(i).String()}}, "it died")
+	}
+	if len(s.refused) != mostRefused {
+		t.Errorf("%d are remembered", len(s.refused))
+	}
+}
