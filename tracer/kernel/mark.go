@@ -3,6 +3,8 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
@@ -63,7 +65,7 @@ func once(k *Programs, known **int64, measure func(*Programs) (int64, error)) in
 // recorded meanwhile.
 func MeasureMark(k *Programs) (ns int64, err error) {
 	function := marked[runtime.GOARCH]
-	return measureTimed(k, markedAt, function.code, &Sites{Entry: uprobe.Sites{
+	return measureTimed(k, markedAt, function.code, somethingElse(), &Sites{Entry: uprobe.Sites{
 		Offsets: []uint64{markedAt, markedAt + function.second}, Cookies: []uint64{EntryCookie(0, 0, 0, false), EntryCookie(1, 0, 0, true)},
 	}}, bpf.CallProbeSpec{Action: uint8(bpf.CallActionACTION_MARK)},
 		bpf.CallProbeSpec{Action: uint8(bpf.CallActionACTION_EVENT), Flags: uint16(bpf.CallSpecFlagSPEC_SINCE_MARK)})
@@ -72,13 +74,31 @@ func MeasureMark(k *Programs) (ns int64, err error) {
 // MeasureReturn does so with a probe on its entry and on its return.
 func MeasureReturn(k *Programs) (ns int64, err error) {
 	at := uprobe.Sites{Offsets: []uint64{uint64(timedAt)}, Cookies: []uint64{Cookie(0, 0, 0, true)}}
-	return measureTimed(k, timedAt, calibrationCode[runtime.GOARCH][site.CostEmulated], &Sites{Entry: at, Ret: at},
+	return measureTimed(k, timedAt, calibrationCode[runtime.GOARCH][site.CostEmulated], func() {}, &Sites{Entry: at, Ret: at},
 		bpf.CallProbeSpec{Action: uint8(bpf.CallActionACTION_TIMED), Flags: uint16(bpf.CallSpecFlagSPEC_HAS_RETURN)})
 }
 
+// somethingElse is what a job does between two allocations, at the least: some microseconds
+// of code of its own, with branches that cannot be foreseen. The way out of a trap that comes
+// after it takes longer than in a loop of nothing but traps. A free comes just behind another
+// trap.
+func somethingElse() func() {
+	numbers, sorted := make([]uint32, 200), make([]uint32, 200)
+	random := rand.New(rand.NewPCG(1, 1))
+	for i := range numbers {
+		numbers[i] = random.Uint32()
+	}
+	return func() {
+		random.Shuffle(len(numbers), func(i, j int) { numbers[i], numbers[j] = numbers[j], numbers[i] })
+		copy(sorted, numbers)
+		slices.Sort(sorted)
+		fmt.Fprintf(io.Discard, "%v %q %x %g", sorted[:8], "something else", sorted[8:16], float64(sorted[16]))
+	}
+}
+
 // measureTimed is how long a function takes, as its records say. It lies at a place of the
-// calibration's file.
-func measureTimed(k *Programs, at int, function []byte, sites *Sites, specs ...bpf.CallProbeSpec) (ns int64, err error) {
+// calibration's file; before each call comes something else.
+func measureTimed(k *Programs, at int, function []byte, before func(), sites *Sites, specs ...bpf.CallProbeSpec) (ns int64, err error) {
 	if function == nil {
 		return 0, fmt.Errorf("no calibration code for %s", runtime.GOARCH)
 	}
@@ -109,19 +129,22 @@ func measureTimed(k *Programs, at int, function []byte, sites *Sites, specs ...b
 		return 0, err
 	}
 	defer k.removal.closeLater(set)
-	return k.usualDuration(code + uintptr(at))
+	return k.usualDuration(code+uintptr(at), before)
 }
 
 // usualDuration is the median of what the records say of calls of a function, the least
 // of a few rounds: others use this machine too.
-func (k *Programs) usualDuration(code uintptr) (int64, error) {
+func (k *Programs) usualDuration(code uintptr, before func()) (int64, error) {
 	reader, err := k.callRing.reader(k.call)
 	if err != nil {
 		return 0, err
 	}
 	least := int64(time.Hour)
 	for range calibrationRounds {
-		callTimes(code, markedCalls)
+		for range markedCalls {
+			before()
+			callTimes(code, 1)
+		}
 		var took []int64
 		if err := readAll(reader, func(record []byte) {
 			if len(record) >= int(unsafe.Sizeof(bpf.CallCallRecord{})) {
