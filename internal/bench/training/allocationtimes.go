@@ -20,7 +20,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 )
 
-const allocationTimesText = `A loop calls PyTorch's CPU allocator as its own code does (testdata/native/allocatetimes.c), and takes the time of each call without a tracer: once before and once after each recording of the same calls, in the same process. The recorded time has what probes add taken off, as measured at start on a function of the tracer's own; what cold caches add is in it. Times are medians of 2,000 calls, so that what else the machine does is in neither; the share is of one call of each size, and its range that of the rounds.`
+const allocationTimesText = `A loop calls PyTorch's CPU allocator as its own code does (testdata/native/allocatetimes.c), and takes the time of each call without a tracer: once before and once after each recording of the same calls, in the same process. The recorded time has what probes add taken off, as measured at start on a function of the tracer's own, for allocations behind a little other work; what colder caches add is in it. Times are medians of 2,000 calls, so that what else the machine does is in neither; the share is of one call of each size, and its range that of the rounds.`
 
 // allocationSizes are small ones, as most are, and some that go to the kernel and back.
 var allocationSizes = []int64{256, 65_536, 1 << 20, 64 << 20}
