@@ -52,17 +52,23 @@ func Sparing(do func()) {
 		for {
 			select {
 			case <-over:
-				Rest()
+				restBeyond(before + sparingRoom/4) // of a small file's the next round takes care
 				return
 			case <-ticker.C:
-				if now, err := mapped(); err == nil && now > before+sparingRoom {
-					Rest()
-				}
+				restBeyond(before + sparingRoom)
 			}
 		}
 	}()
 	defer func() { close(over); <-rested }()
 	do()
+}
+
+// restBeyond rests where more than so many bytes are mapped: to read pages again that others
+// are at work with costs them time.
+func restBeyond(limit int64) {
+	if now, err := mapped(); err == nil && now > limit {
+		Rest()
+	}
 }
 
 // mapped is how many bytes of files, and of other memory that is shared, this process has in
