@@ -76,14 +76,6 @@ func (e *ending) Process(p event.Process) error {
 	return nil
 }
 
-// anchored are the options at level anchor.
-func (w *worker) anchored() tracer.Options {
-	options := w.options(tracer.LevelAnchor)
-	options.Budget, options.Frequency, options.BufferBytes = w.budget, frequency, anchorBuffer
-	options.Filter.Exclude = unwatched
-	return options
-}
-
 // canary records one process of the job alone, for a while. The error says why the others
 // are to be left alone.
 func (w *worker) canary(ctx context.Context) error {
@@ -99,9 +91,11 @@ func (w *worker) canary(ctx context.Context) error {
 	if err != nil {
 		return ended(err) // what keeps one from being recorded is said of all
 	}
+	w.seen.begin(session.Stats)
 	limited, cancel := context.WithTimeout(ctx, time.Duration(w.config.Canary))
 	defer cancel()
 	err = session.Run(limited)
+	w.seen.end()
 	session.Close()
 	if harmful[end.signal] {
 		text := fmt.Sprintf("process %d was ended by signal %d (%s) while it alone was recorded", pid, end.signal, unix.SignalName(unix.Signal(end.signal)))

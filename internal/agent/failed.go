@@ -167,7 +167,7 @@ func (w *worker) describing(options tracer.Options, session *tracer.Session) fun
 // logFailed tells of a failure once.
 func (s *supervisor) logFailed(before *Failed, now *Status) {
 	f := now.Failed
-	if f == nil || before != nil && *before == *f {
+	if f == nil || before != nil && before.At.Equal(f.At) && before.Sentence == f.Sentence { // each status has it
 		return
 	}
 	s.log.Warn("job failed", "job", now.Job, "kind", f.Kind, "what", f.Sentence, "at", cmp.Or(f.Place, "unknown"), "since", f.At.UTC().Format(time.RFC3339), "also", f.Also, "last_moments", f.Dump)

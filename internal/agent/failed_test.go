@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -123,5 +124,23 @@ func TestWhatFailedUnderAnotherWorkerStaysTold(t *testing.T) {
 	now.alsoFailed(&before)
 	if now.Failed.PID != 2 || now.Failures["died"] != 2 || now.Failures["out_of_memory"] != 2 || before.Failures["died"] != 1 {
 		t.Errorf("%+v", now)
+	}
+}
+
+// Each line of a worker's has the last failure again, decoded anew: the log has it once.
+func TestAFailureIsLoggedOnce(t *testing.T) {
+	var said bytes.Buffer
+	s := newSupervisor(defaults(), slog.New(slog.NewTextHandler(&said, nil)))
+	line := func(sentence string, at int64) *Failed {
+		rank := int32(1)
+		return &Failed{At: time.Unix(at, 0), Kind: "died", Rank: &rank, Sentence: sentence}
+	}
+	var before *Failed
+	for _, f := range []*Failed{nil, line("one", 1), line("one", 1), line("one", 1), line("another", 1), line("another", 2), line("another", 2)} {
+		s.logFailed(before, &Status{Job: "train", Failed: f})
+		before = f
+	}
+	if n := strings.Count(said.String(), "job failed"); n != 3 {
+		t.Errorf("%d lines of three failures:\n%s", n, said.String())
 	}
 }

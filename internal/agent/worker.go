@@ -153,6 +153,14 @@ func (w *worker) options(level tracer.Level) tracer.Options {
 	return tracer.Options{PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, BufferBytes: 16 << 20}
 }
 
+// anchored are those of level anchor.
+func (w *worker) anchored() tracer.Options {
+	options := w.options(tracer.LevelAnchor)
+	options.Budget, options.Frequency, options.BufferBytes = w.budget, frequency, anchorBuffer
+	options.Filter.Exclude = unwatched
+	return options
+}
+
 // lookEvery is how often it is asked whether there is a reason.
 const lookEvery = 200 * time.Millisecond
 

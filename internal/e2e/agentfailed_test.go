@@ -61,6 +61,9 @@ func TestTheAgentTellsWhatFailed(t *testing.T) {
 	}
 	a.says(t, "state=window reason=out_of_memory")
 	wait(t, "end of the window", func() bool { return strings.Count(a.Transcript(), "state=watching") >= 2 }, a)
+	if n := strings.Count(a.Transcript(), "kind=out_of_memory"); n != 1 {
+		t.Errorf("the log tells of one failure %d times", n)
+	}
 
 	line = said(syscall.SIGKILL, "died")
 	_, dump, _ = strings.Cut(line, "last_moments=")
