@@ -365,7 +365,7 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 		count->lost++;
 		return 0;
 	}
-	/* Not on the stack, of which old kernels have too little. */
+	/* The ending is of other calls from here on. */
 	if (spec->flags & SPEC_SINCE_MARK)
 		t->mark_end_ns = e.end_ns;
 	if (calls_ended(t, sp)) {

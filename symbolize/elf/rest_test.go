@@ -2,11 +2,14 @@ package elf
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // resident is how much of a file this process has in memory, in KiB.
@@ -83,5 +86,49 @@ func TestAFileThatRestsTakesNoMemoryAndIsReadAgain(t *testing.T) {
 	}
 	if Rest(); len(mappings.all) != before-1 {
 		t.Errorf("%d mappings are known, %d before it was closed", len(mappings.all), before)
+	}
+}
+
+// Who reads all over a large file has little of it in memory at once, and what little files
+// leave stays: to read pages again that others are at work with costs them time.
+func TestSparingGivesPagesBackWhileTheyAreRead(t *testing.T) {
+	const size, room = 256 << 20, sparingRoom + 96<<20
+	f, err := os.Create(filepath.Join(t.TempDir(), "large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	data, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := keep(data)
+	defer release()
+	before, err := mapped()
+	if err != nil {
+		t.Skip("no /proc/self/statm here")
+	}
+	most, sum := before, 0
+	read := func(length int) {
+		for at := 0; at < length; at += 4096 {
+			if sum += int(data[at]); at%(1<<20) == 0 {
+				time.Sleep(2 * time.Millisecond)
+				if now, err := mapped(); err == nil {
+					most = max(most, now)
+				}
+			}
+		}
+	}
+	Sparing(func() { read(size) })
+	if after, _ := mapped(); most > before+room || after > before+sparingRoom/2 {
+		t.Errorf("%d MiB at the most and %d afterwards, of %d that were read", (most-before)>>20, (after-before)>>20, size>>20)
+	}
+	Rest()
+	Sparing(func() { read(sparingRoom / 8) })
+	if after, _ := mapped(); after < before+sparingRoom/16 {
+		t.Errorf("%d KiB are left of a little file", (after-before)>>10)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/generated"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/rows"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
@@ -168,16 +169,47 @@ func TestALaunchOfTritonIsAnOperator(t *testing.T) {
 	}
 }
 
-// TestAnOperatorAroundALaunchIsNoSecondCall: it has a row, in a slice and outside of one,
-// and what adds calls up has the launch alone.
+// TestAnOperatorAroundALaunchIsNoSecondCall: it has a row, in a slice and outside of one, with
+// the launch's weight, and what adds calls up has the launch alone.
 func TestAnOperatorAroundALaunchIsNoSecondCall(t *testing.T) {
-	d, _, _ := testDecoder(t)
-	s := event.Span{ID: event.AroundID(7), Call: &event.Call{Layer: "op", Category: "fused", Name: "triton_poi_fused_add_0"}, Weight: 1}
-	launch := s
-	launch.ID, launch.Call = 7, &event.Call{Layer: "driver", Category: "launch", Name: s.Call.Name}
-	d.Rows.Sums.Add(&launch)
-	d.Rows.Sums.Add(&s)
-	if total := d.Rows.Sums.Totals.Operators[s.Call.Name]; total == nil || total.Count != 1 || total.Layer != "driver" {
-		t.Errorf("the sums have %+v", total)
+	const kernel = "triton_poi_fused_add_0"
+	for _, sliced := range []bool{false, true} {
+		d, sink, index := testDecoder(t)
+		launch := *d.calls.probes.All()[index("cuLaunchKernel")].Planned
+		launch.Call = &event.Call{Layer: "driver", Category: "launch", Runtime: "cuda", Name: kernel}
+		add := *d.calls.probes.All()[index("op")].Planned
+		add.Call = &event.Call{Layer: "op", Name: "aten::add"}
+		spec := uint32(len(d.calls.probes.All()))
+		d.calls.probes.Put(spec, []plan.Probe{launch, add}, nil)
+		weight := 1.0
+		if d.Rows.Slices.Hold(sliced); sliced {
+			weight = 12.5
+		}
+		d.calls.record(encode(span(spec, 42), 0, make([]uint64, len(launch.Function.Values))...))
+		if sliced {
+			if len(sink.spans) > 0 {
+				t.Fatalf("before the weight is known: %+v", sink.spans)
+			}
+			d.Rows.Slices.Weigh(1, rows.WholeEpoch, share(weight))
+		}
+		if err := d.Finish(); err != nil { // a launch waits for its time on the device
+			t.Fatal(err)
+		}
+		if len(sink.spans) != 2 {
+			t.Fatalf("sliced %v: %d rows", sliced, len(sink.spans))
+		}
+		inner, outer := sink.spans[0], sink.spans[1]
+		if inner.IsAround() {
+			inner, outer = outer, inner
+		}
+		if inner.ID != 42 || inner.ParentID != outer.ID || outer.ParentID != 7 || outer.Call.Layer != "op" || outer.Call.Category != "fused" {
+			t.Errorf("sliced %v: span %d (%+v) in %d, in span %d (%+v) in %d", sliced, inner.ID, *inner.Call, inner.ParentID, outer.ID, *outer.Call, outer.ParentID)
+		}
+		if inner.Weight != weight || outer.Weight != weight || outer.SliceID != inner.SliceID {
+			t.Errorf("sliced %v: weights %v and %v", sliced, inner.Weight, outer.Weight)
+		}
+		if total := d.Rows.Sums.Totals.Operators[kernel]; total == nil || total.Count != weight || total.Layer != "driver" {
+			t.Errorf("sliced %v: the sums have %+v", sliced, total)
+		}
 	}
 }
