@@ -161,12 +161,22 @@ func (b *Bucket) Replace(ctx context.Context, key string, content []byte) error 
 }
 
 // Create is Put of a key that is free: ErrTaken if it is not. A server may say so of what
-// it has taken itself, where its first answer was lost.
+// it has taken itself, where its first answer was lost. One that refuses before it has read
+// a large object closes the connection, which may cut off its answer: then the key tells.
 func (b *Bucket) Create(ctx context.Context, key string, content []byte) error {
 	options := minio.PutObjectOptions{DisableMultipart: true}
 	options.SetMatchETagExcept("*")
 	_, err := b.client.PutObject(ctx, b.bucket, b.name(key), bytes.NewReader(content), int64(len(content)), options)
-	if code := minio.ToErrorResponse(err).Code; code == minio.PreconditionFailed || code == conflict {
+	if err == nil {
+		return nil
+	}
+	response := minio.ToErrorResponse(err)
+	taken := response.Code == minio.PreconditionFailed || response.Code == conflict
+	if !taken && response.StatusCode == 0 { // no answer
+		_, missing := b.client.StatObject(ctx, b.bucket, b.name(key), minio.StatObjectOptions{})
+		taken = missing == nil
+	}
+	if taken {
 		return fmt.Errorf("%s is %w", key, ErrTaken)
 	}
 	return b.told("writing to the store", err)
