@@ -157,6 +157,18 @@ static __always_inline struct frame *frame_of(struct thread_state *t, __u8 actio
 	return &t->frame[slot];
 }
 
+/* The shapes of the call around what happens now. */
+static __always_inline __u32 shapes_around(const struct thread_state *t, __u64 parent_id)
+{
+	__u32 depth = t->depth;
+	const struct frame *f;
+
+	if (depth == 0 || depth > MAX_DEPTH)
+		return 0;
+	f = &t->frame[(depth - 1) & (MAX_DEPTH - 1)];
+	return f->span_id == parent_id ? f->shapes : 0;
+}
+
 static __always_inline void fill_frame(const struct probe_spec *spec, struct thread_state *t,
 				       struct frame *f, __u64 sp)
 {
@@ -172,6 +184,8 @@ static __always_inline void fill_frame(const struct probe_spec *spec, struct thr
 	f->scope = spec->action == ACTION_SCOPE_BEGIN || spec->action == ACTION_URGENT;
 	f->args = spec->captures;
 	f->faults = 0;
+	f->shapes = 0;
+	f->shapes_around = shapes_around(t, f->parent_id);
 }
 
 /* Whether end_calls finds something: seldom, so the clock is not read for it. */
@@ -383,8 +397,10 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 	/* Before the stack: the verifier follows it once, and not with and without what that reads. */
 	if (spec->captures && !(spec->flags & SPEC_IN_ORDER))
 		capture_each(ctx, spec, f);
-	if (spec->tensors)
+	if (spec->tensors) {
+		t->tensors.tid = tid;
 		take_tensors(ctx, spec, t, f, count->entries - 1);
+	}
 	if (takes == TAKES_STACK)
 		taking = begin_taking(ctx, spec, t, f, tid);
 	if (spec->flags & SPEC_IN_ORDER)
@@ -558,7 +574,6 @@ WIRE_TYPE(enum text_kind, text_kind);
 WIRE_TYPE(enum tensor_argument, tensor_argument);
 WIRE_TYPE(enum tensor_outcome, tensor_outcome);
 WIRE_TYPE(struct tensors_record, tensors_record);
-WIRE_TYPE(struct tensor_slot, tensor_slot);
 WIRE_TYPE(enum spec_flag, spec_flag);
 WIRE_TYPE(enum line_source, line_source);
 WIRE_TYPE(enum record_kind, record_kind);

@@ -28,22 +28,24 @@ const (
 )
 
 type CallCallRecord struct {
-	_        structs.HostLayout
-	Kind     uint8
-	End      uint8
-	Status   uint8
-	Args     uint8
-	Spec     uint32
-	SpanId   uint64
-	ParentId uint64
-	StartNs  uint64
-	EndNs    uint64
-	Tgid     uint32
-	Tid      uint32
-	Sequence uint64
-	Epoch    uint32
-	Faults   uint32
-	Line     uint64
+	_            structs.HostLayout
+	Kind         uint8
+	End          uint8
+	Status       uint8
+	Args         uint8
+	Spec         uint32
+	SpanId       uint64
+	ParentId     uint64
+	StartNs      uint64
+	EndNs        uint64
+	Tgid         uint32
+	Tid          uint32
+	Sequence     uint64
+	Epoch        uint32
+	Faults       uint32
+	Line         uint64
+	Shapes       uint32
+	ShapesAround uint32
 }
 
 type CallCallRecordFew struct {
@@ -550,25 +552,20 @@ const (
 	CallTensorOutcomeTENSOR_FAULT   CallTensorOutcome = 4
 	CallTensorOutcomeTENSOR_BOXED   CallTensorOutcome = 5
 	CallTensorOutcomeTENSOR_LISTED  CallTensorOutcome = 6
+	CallTensorOutcomeTENSOR_CUT     CallTensorOutcome = 7
 )
 
-type CallTensorSlot struct {
-	_            structs.HostLayout
-	Word         [14]uint64
-	StorageBytes uint64
-}
-
 type CallTensorsRecord struct {
-	_       structs.HostLayout
-	Kind    uint8
-	Slots   uint8
-	Many    uint8
-	Pad     uint8
-	Spec    uint32
-	SpanId  uint64
-	Outcome [12]uint8
-	More    [12]uint8
-	Slot    [12]CallTensorSlot
+	_         structs.HostLayout
+	Kind      uint8
+	Arguments uint8
+	Words     uint16
+	Spec      uint32
+	Tid       uint32
+	Number    uint32
+	Outcome   [12]uint8
+	At        [12]uint8
+	Word      [200]uint64
 }
 
 type CallTextKind uint32
@@ -613,23 +610,34 @@ type CallThreadState struct {
 		Pad     uint16
 	}
 	Frame [65]struct {
-		_        structs.HostLayout
-		Sp       uint64
-		StartNs  uint64
-		SpanId   uint64
-		ParentId uint64
-		Sequence uint64
-		Spec     uint32
-		Epoch    uint32
-		Flags    uint16
-		Args     uint8
-		Scope    uint8
-		Faults   uint32
-		Arg      [12]uint64
-		StackId  uint64
-		Line     uint64
+		_            structs.HostLayout
+		Sp           uint64
+		StartNs      uint64
+		SpanId       uint64
+		ParentId     uint64
+		Sequence     uint64
+		Spec         uint32
+		Epoch        uint32
+		Flags        uint16
+		Args         uint8
+		Scope        uint8
+		Faults       uint32
+		Arg          [12]uint64
+		StackId      uint64
+		Line         uint64
+		Shapes       uint32
+		ShapesAround uint32
 	}
-	Tensors   CallTensorsRecord
+	Tensors       CallTensorsRecord
+	ShapesHash    uint64
+	ShapesOthers  uint32
+	ShapesChecked uint32
+	ShapesSent    uint64
+	Told          [256]struct {
+		_      structs.HostLayout
+		Hash   uint64
+		Number uint64
+	}
 	Words     [32]uint64
 	NearFrom  uint64
 	NearBytes uint64
@@ -768,7 +776,6 @@ const (
 	CallVarWireSpecFlag       = "wire_spec_flag"
 	CallVarWireTensorArgument = "wire_tensor_argument"
 	CallVarWireTensorOutcome  = "wire_tensor_outcome"
-	CallVarWireTensorSlot     = "wire_tensor_slot"
 	CallVarWireTensorsRecord  = "wire_tensors_record"
 	CallVarWireTextKind       = "wire_text_kind"
 	CallVarWireTextRecord     = "wire_text_record"
@@ -893,7 +900,6 @@ type CallVariableSpecs struct {
 	WireSpecFlag       *ebpf.VariableSpec `ebpf:"wire_spec_flag"`
 	WireTensorArgument *ebpf.VariableSpec `ebpf:"wire_tensor_argument"`
 	WireTensorOutcome  *ebpf.VariableSpec `ebpf:"wire_tensor_outcome"`
-	WireTensorSlot     *ebpf.VariableSpec `ebpf:"wire_tensor_slot"`
 	WireTensorsRecord  *ebpf.VariableSpec `ebpf:"wire_tensors_record"`
 	WireTextKind       *ebpf.VariableSpec `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.VariableSpec `ebpf:"wire_text_record"`
@@ -1018,7 +1024,6 @@ type CallVariables struct {
 	WireSpecFlag       *ebpf.Variable `ebpf:"wire_spec_flag"`
 	WireTensorArgument *ebpf.Variable `ebpf:"wire_tensor_argument"`
 	WireTensorOutcome  *ebpf.Variable `ebpf:"wire_tensor_outcome"`
-	WireTensorSlot     *ebpf.Variable `ebpf:"wire_tensor_slot"`
 	WireTensorsRecord  *ebpf.Variable `ebpf:"wire_tensors_record"`
 	WireTextKind       *ebpf.Variable `ebpf:"wire_text_kind"`
 	WireTextRecord     *ebpf.Variable `ebpf:"wire_text_record"`

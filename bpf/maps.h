@@ -23,6 +23,14 @@ struct frame {
 	__u64 arg[MAX_ARGS];
 	__u64 stack_id;	/* with SPEC_STACK */
 	__u64 line;	/* as in call_record */
+	__u32 shapes;
+	__u32 shapes_around;
+};
+
+/* Shapes that user space has been told of. */
+struct told_shapes {
+	__u64 hash;	/* of the recording's epoch, the function and all that was read */
+	__u64 number;
 };
 
 struct open_scope {
@@ -55,6 +63,11 @@ struct thread_state {
 	struct frame frame[MAX_DEPTH + 1];
 	/* Of one thread, not of one processor: below 6.10 another could run in between. */
 	struct tensors_record tensors;
+	__u64 shapes_hash;
+	__u32 shapes_others;	/* not 0: there are words that are not in the hash yet */
+	__u32 shapes_checked;
+	__u64 shapes_sent;
+	struct told_shapes told[TOLD_SHAPES];
 	__u64 words[TENSOR_WORDS];	/* of the arguments of the call that it is of */
 	/* What was read at once, where the arguments point close to each other, as those
 	 * do that the caller has on its stack. */
@@ -243,6 +256,8 @@ static __always_inline void fill_call(struct call_record *r, const struct frame 
 	r->epoch = f->epoch;
 	r->faults = f->faults;
 	r->line = f->line;
+	r->shapes = f->shapes;
+	r->shapes_around = f->shapes_around;
 }
 
 static __always_inline void lose_call(__u32 spec)

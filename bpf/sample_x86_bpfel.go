@@ -510,37 +510,44 @@ type SampleThreadState struct {
 		Pad     uint16
 	}
 	Frame [65]struct {
-		_        structs.HostLayout
-		Sp       uint64
-		StartNs  uint64
-		SpanId   uint64
-		ParentId uint64
-		Sequence uint64
-		Spec     uint32
-		Epoch    uint32
-		Flags    uint16
-		Args     uint8
-		Scope    uint8
-		Faults   uint32
-		Arg      [12]uint64
-		StackId  uint64
-		Line     uint64
+		_            structs.HostLayout
+		Sp           uint64
+		StartNs      uint64
+		SpanId       uint64
+		ParentId     uint64
+		Sequence     uint64
+		Spec         uint32
+		Epoch        uint32
+		Flags        uint16
+		Args         uint8
+		Scope        uint8
+		Faults       uint32
+		Arg          [12]uint64
+		StackId      uint64
+		Line         uint64
+		Shapes       uint32
+		ShapesAround uint32
 	}
 	Tensors struct {
-		_       structs.HostLayout
-		Kind    uint8
-		Slots   uint8
-		Many    uint8
-		Pad     uint8
-		Spec    uint32
-		SpanId  uint64
-		Outcome [12]uint8
-		More    [12]uint8
-		Slot    [12]struct {
-			_            structs.HostLayout
-			Word         [14]uint64
-			StorageBytes uint64
-		}
+		_         structs.HostLayout
+		Kind      uint8
+		Arguments uint8
+		Words     uint16
+		Spec      uint32
+		Tid       uint32
+		Number    uint32
+		Outcome   [12]uint8
+		At        [12]uint8
+		Word      [200]uint64
+	}
+	ShapesHash    uint64
+	ShapesOthers  uint32
+	ShapesChecked uint32
+	ShapesSent    uint64
+	Told          [256]struct {
+		_      structs.HostLayout
+		Hash   uint64
+		Number uint64
 	}
 	Words     [32]uint64
 	NearFrom  uint64

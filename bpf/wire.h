@@ -16,6 +16,13 @@
 #define SEQUENCE_BITS 40	/* of an autograd sequence number; the rest but one bit are of its thread */
 #define LONG_TEXT_BYTES 4096	/* likewise, of a mangled kernel name */
 #define SLOT_WORDS 14	/* of a tensor: how many dimensions, five sizes and five strides, offset, elements, type and device */
+#define NARROW_DIMS 2	/* a tensor of no more is sent in NARROW_WORDS */
+#define NARROW_WORDS (1 + 2 * NARROW_DIMS + 3)
+#define LIST_WORDS 5
+#define TENSORS_WORDS 200	/* of all arguments of a call; the last begins before the last ARGUMENT_WORDS */
+#define ARGUMENT_WORDS (SLOT_WORDS + 1 + SLOT_WORDS)
+#define TOLD_SHAPES_BITS 8
+#define TOLD_SHAPES (1 << TOLD_SHAPES_BITS)	/* so many shapes a thread's calls name by number */
 #define INLINE_DIMS 5	/* so many dimensions lie in the tensor itself, the sizes of more behind its first word */
 #define TENSOR_WORDS 32	/* of a call's arguments: those in registers, then so many of the stack's that all fit */
 #define NEAR_WORDS 64	/* a power of two; memory around a call's arguments that is read at once */
@@ -144,7 +151,7 @@ enum record_kind {
 	RECORD_LINK_MAP,	/* the dynamic linker loaded or dropped a library */
 	RECORD_SAMPLE,
 	RECORD_STACK,
-	RECORD_TENSORS,		/* before the span that they are of */
+	RECORD_TENSORS,		/* before the spans that they are of */
 	RECORD_IO,
 	RECORD_IO_CALL,
 	RECORD_OUT_OF_MEMORY,	/* the kernel kills a process, since there is no memory left */
@@ -191,6 +198,8 @@ struct call_record {
 	__u32 epoch;
 	__u32 faults;		/* bit n: argument n could not be read; bit 31: the text */
 	__u64 line;		/* id of the stack of the Python code behind it, 0: none; enum line_source in the lowest bits */
+	__u32 shapes;		/* the thread's number of its arguments' shapes, 0: none */
+	__u32 shapes_around;	/* and of those of the call around it */
 };
 
 struct call_record_few {
@@ -222,29 +231,31 @@ enum tensor_outcome {
 	TENSOR_FAULT,		/* it could not be read */
 	TENSOR_BOXED,		/* a list in a form that is not followed */
 	TENSOR_LISTED,		/* a vector of none or several: read as a list is */
+	TENSOR_CUT,		/* its sizes lie elsewhere, and were not to be read: or it is no tensor */
 };
 
 /*
- * One argument. Of a tensor the words as they lie there; of numbers how many, and
- * the first of them; of a list how many tensors, elements of those that were looked
- * at, how many these are, the first one's type, and how many have the same.
+ * The shapes of an operator's arguments: where each one's words begin, and the words.
+ * They have a number, unique to the thread, and are sent once: calls with the same name
+ * them by it.
+ * Of a tensor they are as they lie there, SLOT_WORDS, or of one of NARROW_DIMS at the
+ * most, which nearly all are, those that it has: its dimensions, sizes, strides,
+ * offset, elements, type and device. Behind them, if it was checked, are the bytes of
+ * its storage, and of more than INLINE_DIMS its sizes, then (where they are no more
+ * than fit twice) its strides. Of numbers there are how many, and the first of them; of
+ * a list (LIST_WORDS) how many tensors, elements of those that were looked at, how many
+ * these are, the first one's type, and how many have the same.
  */
-struct tensor_slot {
-	__u64 word[SLOT_WORDS];
-	__u64 storage_bytes;	/* of a tensor, if it was checked */
-};
-
-/* The shapes of an operator's arguments: its head and as many slots as there are. */
 struct tensors_record {
 	__u8 kind;
-	__u8 slots;
-	__u8 many;		/* whether an argument has more dimensions than its slot, or may have */
-	__u8 pad;
+	__u8 arguments;
+	__u16 words;
 	__u32 spec;
-	__u64 span_id;
+	__u32 tid;
+	__u32 number;
 	__u8 outcome[MAX_ARGS];	/* enum tensor_outcome */
-	__u8 more[MAX_ARGS];	/* of a tensor of more than INLINE_DIMS: the slot, plus one, that has its sizes, then its strides */
-	struct tensor_slot slot[MAX_ARGS];
+	__u8 at[MAX_ARGS];
+	__u64 word[TENSORS_WORDS];
 };
 
 struct long_text_record {

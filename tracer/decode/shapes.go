@@ -6,50 +6,92 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
-// shapes are those of the arguments of operators that are still open: what the kernel
-// read of them comes in a record of its own before the span's.
+// shapes are those of operators' arguments. What the kernel read of them comes in a record
+// of its own before the first span that has them; later ones name it.
 type shapes struct {
 	reader    *tensor.Reader
-	open      cache.Pending[uint64, *tensor.Shapes] // by span
-	shapeless uint64                                // calls whose tensors made no sense, or not yet
+	told      cache.Recent[toldKey, *told]
+	shapeless uint64 // calls whose tensors made no sense, or not yet
+	forgotten uint64 // calls that named shapes which are not there any more
 }
 
-func newShapes() shapes { return shapes{reader: tensor.NewReader()} }
+// toldKey is a thread's number of shapes.
+type toldKey struct{ tid, number uint32 }
 
-// tensors takes the shapes of a call that has begun.
+// told is what the kernel told once: nil shapes made no sense.
+type told struct {
+	spec   uint32
+	shapes *tensor.Shapes
+	trust  *tensor.Trust
+}
+
+// believed are the shapes, if their layout has shown that it is the right one.
+func (t *told) believed() *tensor.Shapes {
+	if !t.trust.Holds() {
+		return nil
+	}
+	return t.shapes
+}
+
+// mostTold is how many shapes are kept: a thread of the kernel's names 64 at the most, of
+// which an operator that is called has been named lately.
+const mostTold = 1 << 17
+
+func newShapes() shapes {
+	return shapes{reader: tensor.NewReader(), told: cache.NewRecent[toldKey, *told](mostTold)}
+}
+
+// tensors takes shapes that calls will name.
 func (c *calls) tensors(raw []byte) {
-	span, spec, ok := tensor.SpanID(raw)
+	tid, number, spec, ok := tensor.Head(raw)
 	probe := c.probes.Find(spec)
 	if !ok || probe == nil || probe.Planned.Shapes == nil {
 		c.damaged++
 		return
 	}
-	if shapes, ok := c.shapes.reader.Read(raw, probe.Planned.Shapes, probe.Trust); ok {
-		c.shapes.open.Put(span, shapes)
-	} else {
-		c.shapes.shapeless++
+	t := &told{spec: spec, trust: probe.Trust}
+	t.shapes, _ = c.shapes.reader.Read(raw, probe.Planned.Shapes, probe.Trust)
+	c.shapes.told.Put(toldKey{tid, number}, t)
+}
+
+// of finds what a call named; nil where there is nothing.
+func (s *shapes) of(r *callRecord) *tensor.Shapes {
+	if r.Shapes == 0 {
+		return nil
 	}
+	t, ok := s.told.Get(toldKey{r.Tid, r.Shapes})
+	if !ok || t.spec != r.Spec {
+		s.forgotten++
+		return nil
+	}
+	shapes := t.believed()
+	if shapes == nil {
+		s.shapeless++
+	}
+	return shapes
 }
 
 // give gives a span its shapes, FLOPs only where no call around it has them.
-func (t *shapes) give(s *event.Span, r *callRecord) {
-	shapes, ok := t.open.Take(r.SpanId)
-	if !ok {
+func (s *shapes) give(to *event.Span, r *callRecord) {
+	shapes := s.of(r)
+	if shapes == nil {
 		return
 	}
 	detail := shapes.Detail
-	if shapes.Counted() {
-		if around, ok := t.open.Get(r.ParentId); ok && around.Counted() {
-			detail = shapes.Within
+	if shapes.Counted() && r.ShapesAround != 0 {
+		if t, ok := s.told.Get(toldKey{r.Tid, r.ShapesAround}); ok {
+			if around := t.believed(); around != nil && around.Counted() {
+				detail = shapes.Within
+			}
 		}
 	}
 	if share := shapes.Share; share != nil {
-		d := s.MakeDetail()
+		d := to.MakeDetail()
 		d.ElementCount, d.Dtype, d.Bytes = &share.Elements, share.Dtype, &share.Bytes
 	}
-	if s.Detail == nil && r.stack == 0 {
-		s.Detail = detail // shared: nothing changes it from here on
+	if to.Detail == nil && r.stack == 0 {
+		to.Detail = detail // shared: nothing changes it from here on
 		return
 	}
-	s.MakeDetail().Shape = detail.Shape
+	to.MakeDetail().Shape = detail.Shape
 }

@@ -41,28 +41,34 @@ func NewReader() *Reader { return &Reader{young: map[string]*Shapes{}} }
 // Source is how the shapes of a recording are known (span.shape_source).
 const Source = "measured"
 
-var (
-	headBytes = int(unsafe.Offsetof(bpf.CallTensorsRecord{}.Slot))
-	slotBytes = int(unsafe.Sizeof(bpf.CallTensorSlot{}))
+// Where a record has what it says of its arguments, in bytes from its beginning.
+const (
+	outcomes  = int(unsafe.Offsetof(bpf.CallTensorsRecord{}.Outcome))
+	places    = int(unsafe.Offsetof(bpf.CallTensorsRecord{}.At))
+	headBytes = int(unsafe.Offsetof(bpf.CallTensorsRecord{}.Word))
 )
 
-// words of a slot.
+// The words of a tensor (bpf/wire.h): how many dimensions, room for so many sizes and
+// strides as follow from that, the offset, the number of elements, the type and device.
 const (
-	slotWords   = len(bpf.CallTensorSlot{}.Word)
+	narrowDims  = 2
 	inlineDims  = 5
-	offsetWord  = 1 + 2*inlineDims
-	numelWord   = offsetWord + 1
-	typeWord    = numelWord + 1
+	slotWords   = 1 + 2*inlineDims + 3
+	listWords   = 5
 	mostStrided = slotWords / 2
 )
 
-// SpanID is the span that a record of shapes is of, and the probe; false where the
-// record is no such.
-func SpanID(raw []byte) (span uint64, spec uint32, ok bool) {
-	if len(raw) < headBytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 || int(raw[1]) > mostCaptures || len(raw) < headBytes+int(raw[1])*slotBytes {
-		return 0, 0, false
+// Head is what a record of shapes is of: the thread, its number of them, and the probe;
+// false where the record is no such.
+func Head(raw []byte) (tid, number, spec uint32, ok bool) {
+	if len(raw) < headBytes || uintptr(unsafe.Pointer(&raw[0]))%8 != 0 || int(raw[1]) > mostCaptures {
+		return 0, 0, 0, false
 	}
-	return binary.NativeEndian.Uint64(raw[8:]), binary.NativeEndian.Uint32(raw[4:]), true
+	if words := int(binary.NativeEndian.Uint16(raw[2:])); len(raw) < headBytes+8*words {
+		return 0, 0, 0, false
+	}
+	n := binary.NativeEndian
+	return n.Uint32(raw[8:]), n.Uint32(raw[12:]), n.Uint32(raw[4:]), true
 }
 
 // slot is an argument as it was read.
@@ -80,8 +86,9 @@ type slot struct {
 	unmatched bool
 }
 
-// Read makes the shapes of a call's record, which SpanID said is one. False where it
-// does not agree with itself, or its layout has not shown yet that it is the right one.
+// Read makes the shapes of a record that Head said is one. False where it does not agree
+// with itself. What it says of its layout is noted: only while that holds is it to be
+// believed.
 func (r *Reader) Read(raw []byte, o *Operator, trust *Trust) (*Shapes, bool) {
 	if int(raw[1]) < len(o.Captures) {
 		return nil, false
@@ -97,9 +104,6 @@ func (r *Reader) Read(raw []byte, o *Operator, trust *Trust) (*Shapes, bool) {
 			return nil, false
 		}
 		r.slots = append(r.slots, s)
-	}
-	if !trust.Holds() {
-		return nil, false
 	}
 	r.makeKey(binary.NativeEndian.Uint32(raw[4:]))
 	if known, ok := r.young[string(r.key)]; ok {
@@ -133,55 +137,83 @@ func (r *Reader) makeKey(spec uint32) {
 	r.key = k
 }
 
+// wordsOf are the words of a record from where an argument's begin.
+func wordsOf(raw []byte, argument int) []uint64 {
+	all := int(binary.NativeEndian.Uint16(raw[2:]))
+	if all == 0 {
+		return nil
+	}
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(&raw[headBytes])), all)
+	return words[min(int(raw[places+argument]), all):]
+}
+
 // readSlot reads one argument, and says whether it agrees with itself.
 func (o *Operator) readSlot(raw []byte, a Argument) (s slot, v verdict) {
-	const outcomes = 16
 	s.outcome = bpf.CallTensorOutcome(raw[outcomes+a.Slot])
-	at := headBytes + a.Slot*slotBytes
-	words := unsafe.Slice((*uint64)(unsafe.Pointer(&raw[at])), slotWords+1)
-	read := s.outcome == bpf.CallTensorOutcomeTENSOR_READ || s.outcome == bpf.CallTensorOutcomeTENSOR_CHECKED ||
-		s.outcome == bpf.CallTensorOutcomeTENSOR_LISTED
+	words := wordsOf(raw, a.Slot)
+	switch s.outcome {
+	case bpf.CallTensorOutcomeTENSOR_READ, bpf.CallTensorOutcomeTENSOR_CHECKED, bpf.CallTensorOutcomeTENSOR_LISTED:
+	case bpf.CallTensorOutcomeTENSOR_CUT:
+		return s, disagrees
+	default:
+		return s, says
+	}
 	switch {
-	case !read:
+	case len(words) == 0:
+		return s, disagrees
 	case a.Kind == Several, s.outcome == bpf.CallTensorOutcomeTENSOR_LISTED:
+		if len(words) < listWords {
+			return s, disagrees
+		}
 		s.count, s.elements, s.looked = words[0], words[1], words[4]
 		o.readType(&s, words[3])
 		s.unmatched = words[2] < words[0] || words[4] < words[2]
 	case a.Kind == Integers:
-		if n := words[0]; n < uint64(slotWords) {
+		if n := words[0]; n < uint64(min(slotWords, len(words))) {
 			s.dims = words[1 : 1+n]
 		}
 	case a.Kind == Integer, a.Kind == Boolean, a.Kind == Booleans:
 		s.dims = words[:1]
 	default:
-		return o.readTensor(raw, a.Slot, words, s)
+		return o.readTensor(words, s)
 	}
 	return s, says
 }
 
 // readTensor reads a tensor's own words.
-func (o *Operator) readTensor(raw []byte, n int, words []uint64, s slot) (slot, verdict) {
-	const more = 16 + mostCaptures
-	dims := words[0]
+func (o *Operator) readTensor(words []uint64, s slot) (slot, verdict) {
+	dims, room := words[0], inlineDims
+	if dims <= narrowDims {
+		room = narrowDims
+	}
+	rest, checked := 1+2*room, s.outcome == bpf.CallTensorOutcomeTENSOR_CHECKED
+	more := rest + 3
+	if checked {
+		more++
+	}
 	switch {
-	case dims <= inlineDims:
-		s.dims, s.strides = words[1:1+dims], words[1+inlineDims:1+inlineDims+dims]
-	case int(raw[more+n]) > 0 && raw[more+n] <= raw[1] && dims <= uint64(slotWords):
-		elsewhere := unsafe.Slice((*uint64)(unsafe.Pointer(&raw[headBytes+int(raw[more+n]-1)*slotBytes])), slotWords)
-		s.dims = elsewhere[:dims]
-		if dims <= uint64(mostStrided) {
-			s.strides = elsewhere[dims : 2*dims]
-		}
-	default:
+	case len(words) < more:
 		return s, disagrees
+	case dims <= inlineDims:
+		s.dims, s.strides = words[1:1+dims], words[1+room:1+room+int(dims)]
+	default:
+		elsewhere, has := words[more:], 2*dims
+		if dims > mostStrided {
+			has = dims
+		}
+		if dims > slotWords || uint64(len(elsewhere)) < has {
+			return s, disagrees
+		}
+		s.dims, s.strides = elsewhere[:dims], elsewhere[dims:has]
 	}
-	o.readType(&s, words[typeWord])
-	s.elements = words[numelWord]
-	v := agreement(&s, words[offsetWord], words[numelWord])
-	if v == agrees && s.outcome == bpf.CallTensorOutcomeTENSOR_CHECKED && s.there {
-		v = fits(&s, words[offsetWord], words[slotWords])
+	offset, elements := words[rest], words[rest+1]
+	o.readType(&s, words[rest+2])
+	s.elements = elements
+	v := agreement(&s, offset, elements)
+	if v == agrees && checked && s.there {
+		v = fits(&s, offset, words[rest+3])
 	}
-	if s.outcome != bpf.CallTensorOutcomeTENSOR_CHECKED && v == agrees {
+	if !checked && v == agrees {
 		v = says
 	}
 	s.outcome = bpf.CallTensorOutcomeTENSOR_READ

@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -20,35 +22,68 @@ func operator(t testing.TB) *Operator {
 	return o
 }
 
-// tensorWords are a contiguous tensor's, as it lies in a 2.15: floats on the CPU.
-func tensorWords(dims ...uint64) (s bpf.CallTensorSlot) {
-	s.Word[0], s.Word[numelWord] = uint64(len(dims)), 1
+// lies is a contiguous tensor as it lies in a 2.15: floats on the CPU.
+type lies struct {
+	words   [slotWords]uint64
+	storage uint64
+}
+
+// The words of a tensor, as it lies.
+const (
+	offsetWord = 1 + 2*inlineDims
+	numelWord  = offsetWord + 1
+	typeWord   = numelWord + 1
+)
+
+func tensorWords(dims ...uint64) (s lies) {
+	s.words[0], s.words[numelWord] = uint64(len(dims)), 1
 	for i := len(dims) - 1; i >= 0; i-- {
-		s.Word[1+i], s.Word[1+inlineDims+i] = dims[i], s.Word[numelWord]
-		s.Word[numelWord] *= dims[i]
+		s.words[1+i], s.words[1+inlineDims+i] = dims[i], s.words[numelWord]
+		s.words[numelWord] *= dims[i]
 	}
-	s.Word[typeWord] = 6 | 0xff<<24 | 1<<32
-	s.StorageBytes = 4 * s.Word[numelWord]
+	s.words[typeWord] = 6 | 0xff<<24 | 1<<32
+	s.storage = 4 * s.words[numelWord]
 	return s
 }
 
-// record is one of the kernel's.
-func record(outcome bpf.CallTensorOutcome, slots ...bpf.CallTensorSlot) []byte {
+// sent are the words that the kernel sends of it.
+func (s lies) sent(outcome bpf.CallTensorOutcome, elsewhere ...uint64) []uint64 {
+	words := s.words[:]
+	if s.words[0] <= narrowDims {
+		words = slices.Concat(s.words[:1+narrowDims], s.words[1+inlineDims:1+inlineDims+narrowDims], s.words[offsetWord:])
+	}
+	if outcome == bpf.CallTensorOutcomeTENSOR_CHECKED {
+		words = append(slices.Clone(words), s.storage)
+	}
+	return slices.Concat(words, elsewhere)
+}
+
+// record is one of the kernel's, of tensors that all were read alike.
+func record(outcome bpf.CallTensorOutcome, tensors ...lies) []byte {
+	var words [][]uint64
+	for _, s := range tensors {
+		words = append(words, s.sent(outcome))
+	}
+	return recordOf(outcome, words...)
+}
+
+func recordOf(outcome bpf.CallTensorOutcome, arguments ...[]uint64) []byte {
 	var r bpf.CallTensorsRecord
-	r.Kind, r.Slots, r.Spec, r.SpanId = uint8(bpf.CallRecordKindRECORD_TENSORS), uint8(len(slots)), 7, 99
-	for i := range slots {
-		r.Outcome[i], r.Slot[i] = uint8(outcome), slots[i]
+	r.Kind, r.Arguments, r.Spec, r.Tid, r.Number = uint8(bpf.CallRecordKindRECORD_TENSORS), uint8(len(arguments)), 7, 98, 99
+	for i, words := range arguments {
+		r.Outcome[i], r.At[i] = uint8(outcome), uint8(r.Words)
+		r.Words += uint16(copy(r.Word[r.Words:], words))
 	}
 	words := unsafe.Slice((*uint64)(unsafe.Pointer(&r)), unsafe.Sizeof(r)/8)
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
-	return append([]byte(nil), raw[:headBytes+len(slots)*slotBytes]...)
+	return append([]byte(nil), raw[:headBytes+8*int(r.Words)]...)
 }
 
 func TestShapesAreThoseOfTheTensors(t *testing.T) {
 	r, o, trust := NewReader(), operator(t), &Trust{}
 	raw := record(bpf.CallTensorOutcomeTENSOR_CHECKED, tensorWords(16), tensorWords(5, 8), tensorWords(8, 16))
-	if span, spec, ok := SpanID(raw); !ok || span != 99 || spec != 7 {
-		t.Fatalf("of span %d, probe %d, %v", span, spec, ok)
+	if tid, number, spec, ok := Head(raw); !ok || tid != 98 || number != 99 || spec != 7 {
+		t.Fatalf("thread %d, number %d, probe %d, %v", tid, number, spec, ok)
 	}
 	shapes, ok := r.Read(raw, o, trust)
 	if !ok {
@@ -72,28 +107,27 @@ func TestShapesAreThoseOfTheTensors(t *testing.T) {
 // Nothing is believed before one tensor's storage was seen to have room for it.
 func TestNothingIsBelievedBeforeItWasChecked(t *testing.T) {
 	r, o, trust := NewReader(), operator(t), &Trust{}
-	slots := []bpf.CallTensorSlot{tensorWords(16), tensorWords(5, 8), tensorWords(8, 16)}
-	if _, ok := r.Read(record(bpf.CallTensorOutcomeTENSOR_READ, slots...), o, trust); ok {
-		t.Error("believed without a check")
+	tensors := []lies{tensorWords(16), tensorWords(5, 8), tensorWords(8, 16)}
+	if _, ok := r.Read(record(bpf.CallTensorOutcomeTENSOR_READ, tensors...), o, trust); !ok || trust.Holds() {
+		t.Errorf("without a check: read %v, believed %v", ok, trust.Holds())
 	}
-	r.Read(record(bpf.CallTensorOutcomeTENSOR_CHECKED, slots...), o, trust)
-	if _, ok := r.Read(record(bpf.CallTensorOutcomeTENSOR_READ, slots...), o, trust); !ok {
-		t.Error("not believed after a check")
+	if _, ok := r.Read(record(bpf.CallTensorOutcomeTENSOR_CHECKED, tensors...), o, trust); !ok || !trust.Holds() {
+		t.Errorf("after a check: read %v, believed %v", ok, trust.Holds())
 	}
 }
 
 func TestWhatNoTensorCanBeIsRefused(t *testing.T) {
-	for name, spoil := range map[string]func(*bpf.CallTensorSlot){
-		"elements":    func(s *bpf.CallTensorSlot) { s.Word[numelWord]++ },
-		"size":        func(s *bpf.CallTensorSlot) { s.Word[1] = 1 << 60 },
-		"overflow":    func(s *bpf.CallTensorSlot) { s.Word[1], s.Word[2], s.Word[numelWord] = 1<<32, 1<<32, 0 },
-		"dimensions":  func(s *bpf.CallTensorSlot) { s.Word[0] = 1 << 40 },
-		"six of them": func(s *bpf.CallTensorSlot) { s.Word[0] = 6 }, // and no slot that has them
-		"type":        func(s *bpf.CallTensorSlot) { s.Word[typeWord] = 1<<32<<0 & ^uint64(0) | 4000 },
-		"storage":     func(s *bpf.CallTensorSlot) { s.StorageBytes-- },
-		"offset":      func(s *bpf.CallTensorSlot) { s.Word[offsetWord] = 1 },
-		"stride":      func(s *bpf.CallTensorSlot) { s.Word[1+inlineDims]++ },
-		"far stride":  func(s *bpf.CallTensorSlot) { s.Word[1+inlineDims] = ^uint64(0) },
+	for name, spoil := range map[string]func(*lies){
+		"elements":    func(s *lies) { s.words[numelWord]++ },
+		"size":        func(s *lies) { s.words[1] = 1 << 60 },
+		"overflow":    func(s *lies) { s.words[1], s.words[2], s.words[numelWord] = 1<<32, 1<<32, 0 },
+		"dimensions":  func(s *lies) { s.words[0] = 1 << 40 },
+		"six of them": func(s *lies) { s.words[0] = 6 }, // and no slot that has them
+		"type":        func(s *lies) { s.words[typeWord] = 1<<32<<0 & ^uint64(0) | 4000 },
+		"storage":     func(s *lies) { s.storage-- },
+		"offset":      func(s *lies) { s.words[offsetWord] = 1 },
+		"stride":      func(s *lies) { s.words[1+inlineDims]++ },
+		"far stride":  func(s *lies) { s.words[1+inlineDims] = ^uint64(0) },
 	} {
 		r, o, trust := NewReader(), operator(t), &Trust{Agreed: 1}
 		bad := tensorWords(5, 8)
@@ -107,35 +141,48 @@ func TestWhatNoTensorCanBeIsRefused(t *testing.T) {
 
 func TestAWrongLayoutIsRefused(t *testing.T) {
 	r, o, trust := NewReader(), operator(t), &Trust{Agreed: 3}
-	good := record(bpf.CallTensorOutcomeTENSOR_READ, tensorWords(16), tensorWords(5, 8), tensorWords(8, 16))
-	if _, ok := r.Read(good, o, trust); !ok {
-		t.Fatal("a good one was refused")
-	}
 	bad := tensorWords(5, 8)
-	bad.Word[numelWord] = 7
+	bad.words[numelWord] = 7
 	for range 40 {
-		r.Read(record(bpf.CallTensorOutcomeTENSOR_READ, bad, bad, bad), o, trust)
+		if _, ok := r.Read(record(bpf.CallTensorOutcomeTENSOR_READ, bad, bad, bad), o, trust); ok {
+			t.Fatal("what makes no sense was read")
+		}
 	}
-	if _, ok := r.Read(good, o, trust); ok || !trust.Refused() {
+	if trust.Holds() || !trust.Refused() {
 		t.Errorf("still believed: %+v", trust)
 	}
 }
 
 func TestManyDimensionsLieElsewhere(t *testing.T) {
 	r, o, trust := NewReader(), operator(t), &Trust{Agreed: 1}
-	six, elsewhere := tensorWords(), bpf.CallTensorSlot{}
-	six.Word[0], six.Word[numelWord] = 6, 64
-	stride := uint64(64)
-	for i := range uint64(6) {
-		stride /= 2
-		elsewhere.Word[i], elsewhere.Word[6+i] = 2, stride
-	}
-	raw := record(bpf.CallTensorOutcomeTENSOR_READ, six, tensorWords(5, 8), tensorWords(8, 16), elsewhere)
-	raw[16+mostCaptures] = 4
+	const outcome = bpf.CallTensorOutcomeTENSOR_READ
+	six := tensorWords()
+	six.words[0], six.words[numelWord] = 6, 64
+	others := [][]uint64{tensorWords(5, 8).sent(outcome), tensorWords(8, 16).sent(outcome)}
+	raw := recordOf(outcome, six.sent(outcome, 2, 2, 2, 2, 2, 2, 32, 16, 8, 4, 2, 1), others[0], others[1])
 	shapes, ok := r.Read(raw, o, trust)
 	if !ok || !strings.HasPrefix(shapes.Detail.Shape.Dims, "[[2, 2, 2, 2, 2, 2], [5") ||
 		!strings.HasPrefix(shapes.Detail.Shape.Strides, "[[32, 16, 8, 4, 2, 1], ") {
 		t.Errorf("%v %+v", ok, shapes)
+	}
+	cut := recordOf(bpf.CallTensorOutcomeTENSOR_CUT, six.sent(outcome), others[0], others[1])
+	if _, ok := r.Read(cut, o, trust); ok || trust.Disagreed == 0 {
+		t.Errorf("sizes that were not to be read: %v, %+v", ok, trust)
+	}
+}
+
+// What a record says that it has and has not is no shape, nor beyond its end.
+func TestARecordThatIsCutOffIsRefused(t *testing.T) {
+	whole := record(bpf.CallTensorOutcomeTENSOR_CHECKED, tensorWords(16), tensorWords(5, 8), tensorWords(8, 16))
+	for words := range (len(whole) - headBytes) / 8 {
+		raw := append([]byte(nil), whole[:headBytes+8*words]...)
+		if _, _, _, ok := Head(raw); ok {
+			t.Errorf("%d words pass for more", words)
+		}
+		binary.NativeEndian.PutUint16(raw[2:], uint16(words))
+		if _, ok := NewReader().Read(raw, operator(t), &Trust{Agreed: 1}); ok {
+			t.Errorf("shapes of %d words", words)
+		}
 	}
 }
 
@@ -148,7 +195,7 @@ func FuzzRecord(f *testing.F) {
 		words := make([]uint64, len(data)/8+1)
 		raw := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)[:len(data)]
 		copy(raw, data)
-		if _, _, ok := SpanID(raw); !ok {
+		if _, _, _, ok := Head(raw); !ok {
 			return
 		}
 		shapes, ok := NewReader().Read(raw, operator(t), &Trust{Agreed: 1})
@@ -181,16 +228,16 @@ func TestListsHaveTheirBytesAndDevice(t *testing.T) {
 		t.Fatal("cat is not parsed")
 	}
 	const cuda = 1
-	tensors := func(count, looked, same uint64) bpf.CallTensorSlot {
-		return bpf.CallTensorSlot{Word: [14]uint64{count, 300, looked, 6 | cuda<<16 | 2<<24 | 1<<32, same}}
+	tensors := func(count, looked, same uint64) []uint64 {
+		return []uint64{count, 300, looked, 6 | cuda<<16 | 2<<24 | 1<<32, same}
 	}
-	dim := bpf.CallTensorSlot{Word: [14]uint64{1}}
-	for want, of := range map[string]bpf.CallTensorSlot{
+	dim := []uint64{1}
+	for want, of := range map[string][]uint64{
 		"[1200, null]":  tensors(3, 3, 3),
 		"[null, null]":  tensors(100, 64, 64),
 		"[null, null] ": tensors(3, 3, 2),
 	} {
-		s, ok := NewReader().Read(record(bpf.CallTensorOutcomeTENSOR_READ, of, dim), o, &Trust{Agreed: 1})
+		s, ok := NewReader().Read(recordOf(bpf.CallTensorOutcomeTENSOR_READ, of, dim), o, &Trust{Agreed: 1})
 		if !ok {
 			t.Fatal("not read")
 		}
@@ -198,7 +245,7 @@ func TestListsHaveTheirBytesAndDevice(t *testing.T) {
 			t.Errorf("%+v, want %s", shape, want)
 		}
 	}
-	empty, _ := NewReader().Read(record(bpf.CallTensorOutcomeTENSOR_READ, bpf.CallTensorSlot{}, dim), o, &Trust{Agreed: 1})
+	empty, _ := NewReader().Read(recordOf(bpf.CallTensorOutcomeTENSOR_READ, make([]uint64, listWords), dim), o, &Trust{Agreed: 1})
 	if shape := empty.Detail.Shape; shape.Bytes != "[null, null]" || shape.Devices != `["", ""]` || shape.Dims != "[[0], []]" {
 		t.Errorf("an empty list: %+v", shape)
 	}
