@@ -50,6 +50,7 @@ type Result struct {
 	FailOnPercent float64         `json:"fail_on_percent"`
 	Workers       []Worker        `json:"workers"`
 	Functions     []Function      `json:"functions"`
+	Kernels       []Kernel        `json:"kernels"`
 	Minutes       []Minute        `json:"minutes"`
 	Notes         []string        `json:"notes"`
 	meaning       string          // the analysis_version of the patterns of both sides
@@ -97,7 +98,7 @@ const minute = int64(time.Minute)
 
 // Compare answers from an opened store (its directory v1).
 func Compare(ctx context.Context, db *dataset.DB, q Question) (*Result, error) {
-	r := &Result{Job: q.Job, FailOnPercent: q.FailOnPercent, Workers: []Worker{}, Functions: []Function{}, Notes: []string{}}
+	r := &Result{Job: q.Job, FailOnPercent: q.FailOnPercent, Workers: []Worker{}, Functions: []Function{}, Kernels: []Kernel{}, Notes: []string{}}
 	if err := r.choose(ctx, db, q); err != nil {
 		return nil, err
 	}
@@ -115,6 +116,9 @@ func Compare(ctx context.Context, db *dataset.DB, q Question) (*Result, error) {
 	r.judge(then, now)
 	r.workers(then, now)
 	r.functions(then, now)
+	if err := r.kernelsOfBoth(ctx, db); err != nil {
+		return nil, err
+	}
 	r.Sentence = r.sentence()
 	return r, nil
 }

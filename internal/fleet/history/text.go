@@ -52,7 +52,7 @@ func (r *Result) sentence() string {
 	if w := r.grownAlone(); w != "" {
 		text += ", on " + w
 	}
-	return text + "."
+	return text + r.kernelThatChanged() + "."
 }
 
 // grownAlone is the worker whose own time alone grew; "" where it is more of them or none.
@@ -114,9 +114,43 @@ func (r *Result) WriteText(w io.Writer, top int) error {
 		if left := len(r.Functions) - top; left > 0 {
 			fmt.Fprintf(out, "%d more functions; --json has all\n", left)
 		}
+		fmt.Fprintln(out)
 	}
-	fmt.Fprintln(out, "\n* more than a percent of a step, and more than minutes differ by at random")
+	r.writeKernels(out, top)
+	fmt.Fprintln(out, "* more than a percent of a step, and more than minutes differ by at random")
 	return out.Flush()
+}
+
+// writeKernels writes what devices ran, between what it took at the least and at the most.
+func (r *Result) writeKernels(out io.Writer, top int) {
+	if len(r.Kernels) == 0 {
+		return
+	}
+	t := cli.PlainTable("", "on devices", "ms then", "now", "change", "kernel")
+	cli.RightAlign(t, 3, 5)
+	for i, k := range r.Kernels {
+		if i == top {
+			break
+		}
+		certain := "–"
+		if k.growth() != 0 {
+			certain = fmt.Sprintf("%+.2f", k.growth())
+		}
+		t.AppendRow(table.Row{mark(k.Significant), k.Class, between(k.ThenLoMS, k.ThenHiMS), between(k.NowLoMS, k.NowHiMS), certain, printable.Text(k.Name)})
+	}
+	cli.Render(out, t)
+	if left := len(r.Kernels) - top; left > 0 {
+		fmt.Fprintf(out, "%d more kernels; --json has all\n", left)
+	}
+	fmt.Fprint(out, "of kernels the change is what is certain of it: bounds that meet are no change\n\n")
+}
+
+// between are two bounds, or the one that both are.
+func between(least, most float64) string {
+	if lo, hi := fmt.Sprintf("%.2f", least), fmt.Sprintf("%.2f", most); lo != hi {
+		return lo + " – " + hi
+	}
+	return fmt.Sprintf("%.2f", least)
 }
 
 func mark(significant bool) string {
