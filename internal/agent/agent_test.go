@@ -1,15 +1,14 @@
 package agent
 
 import (
-	"errors"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -29,37 +28,19 @@ func TestTheSpoolKeepsTheNewest(t *testing.T) {
 	}
 }
 
-type failing struct{ event.Discard }
-
-func (failing) Spans([]event.Span) error { return errors.New("full") }
-
-type counting struct {
-	event.Discard
-	n *int
-}
-
-func (c counting) Spans(r []event.Span) error { *c.n += len(r); return nil }
-
-func TestAFullDiskDoesNotTakeThePatternsWithIt(t *testing.T) {
-	n := 0
-	if err := (tee{failing{}, counting{n: &n}}).Spans(make([]event.Span, 3)); err == nil || n != 3 {
-		t.Errorf("%v, %d", err, n)
-	}
-	disk := &lenient{Sink: failing{}}
-	if err := (tee{disk, counting{n: &n}}).Spans(make([]event.Span, 3)); err != nil || n != 6 || disk.failed == nil {
-		t.Errorf("%v, %d, %v", err, n, disk.failed)
-	}
+// Without a spool nothing is kept, and nothing goes wrong.
+func TestWithoutASpoolARecordingHasNoBytes(t *testing.T) {
 	var none *raw
 	none.begin(event.Recording{})
 	none.discard()
 	if bytes, err := none.end(); bytes != 0 || err != nil {
-		t.Error("no spool has bytes")
+		t.Errorf("%d, %v", bytes, err)
 	}
 }
 
 func TestMetricsNameEveryJobAndWhatIsWrong(t *testing.T) {
 	s := newSupervisor(defaults(), nil)
-	s.jobs["a\"b\x1b\xff"] = &supervised{job: Job{Name: "a\"b\x1b\xff"}, status: Status{Steps: 7, Slow: 2, MeanMS: 250}}
+	s.jobs["a\"b\x1b\xff"] = &supervised{job: jobs.Job{Name: "a\"b\x1b\xff"}, status: Status{Steps: 7, Slow: 2, MeanMS: 250}}
 	r := httptest.NewRecorder()
 	s.handler().ServeHTTP(r, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{"ebpfprof_steps_total{training_job=\"a\\\"b", "} 7\n", "ebpfprof_step_seconds", " 0.25\n", `kind="slow",training_job="a\"b\\x1b\\xff-d2c5ade2"} 2`} {
@@ -81,40 +62,20 @@ func TestMetricsNameEveryJobAndWhatIsWrong(t *testing.T) {
 }
 
 // The test's own process maps its own file to run it: with that for a library it is a
-// job, and a child of it is none of its own.
+// job, and a child of it is none of its own. (Of package jobs the test is a static program.)
 func TestAJobIsFoundByWhatItRuns(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDiscoverer([]string{filepath.Base(self)}, nil)
-	d.own = -1
-	jobs, err := d.look("named")
-	if err != nil || len(jobs) != 1 || jobs[0].Name != "named" || len(jobs[0].PIDs) != 1 || jobs[0].PIDs[0] != os.Getpid() {
-		t.Errorf("%+v, %v", jobs, err)
+	d := jobs.New([]string{filepath.Base(self)}, nil)
+	d.Own = -1
+	found, err := d.Look("named")
+	if err != nil || len(found) != 1 || found[0].Name != "named" || len(found[0].PIDs) != 1 || found[0].PIDs[0] != os.Getpid() {
+		t.Errorf("%+v, %v", found, err)
 	}
-	if jobs, err := newDiscoverer([]string{"libnothing.so"}, nil).look(""); err != nil || len(jobs) != 0 {
-		t.Errorf("%+v, %v", jobs, err)
-	}
-}
-
-// Two agents on one node share a job by its ranks, as tests do that need two hosts.
-func TestOnlyTheRanksThatAreNamedAreRecorded(t *testing.T) {
-	c := exec.Command("sleep", "1000")
-	c.Env = []string{"RANK=1", "TORCHELASTIC_RUN_ID=named"}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer c.Wait()
-	defer c.Process.Kill()
-	for rank, want := range map[int32]string{0: "", 1: "named"} {
-		d := newDiscoverer(nil, []int32{rank})
-		if job, _ := d.jobOf(c.Process.Pid, ""); job != want {
-			t.Errorf("with ranks: [%d] rank 1 is of job %q", rank, job)
-		}
-		if job, _ := d.jobOf(os.Getpid(), "mine"); job != "" {
-			t.Errorf("a process without a rank is of job %q", job)
-		}
+	if found, err := jobs.New([]string{"libnothing.so"}, nil).Look(""); err != nil || len(found) != 0 {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 

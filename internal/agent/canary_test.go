@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -26,11 +27,11 @@ func TestOnlyWhatHarmsAProcessEndsACanary(t *testing.T) {
 // A job that is left alone is so for a day, under its name, and what is remembered is bounded.
 func TestAJobIsLeftAloneForADay(t *testing.T) {
 	s := newSupervisor(defaults(), slog.New(slog.DiscardHandler))
-	j := &supervised{job: Job{Name: "train", PIDs: []int{1, 2}}}
+	j := &supervised{job: jobs.Job{Name: "train", PIDs: []int{1, 2}}}
 	s.jobs["train"] = j
 	s.refuse(j, "it died")
 	for range 2 { // found again and again, its processes settled
-		s.update(t.Context(), Job{Name: "train", PIDs: []int{1, 2}})
+		s.update(t.Context(), jobs.Job{Name: "train", PIDs: []int{1, 2}})
 	}
 	if j.worker != nil || j.failure != "it died" {
 		t.Errorf("%+v", j)
@@ -40,7 +41,7 @@ func TestAJobIsLeftAloneForADay(t *testing.T) {
 		t.Errorf("after a day it is left alone: %s", why)
 	}
 	for i := range 2 * mostRefused {
-		s.refuse(&supervised{job: Job{Name: time.Duration(i).String()}}, "it died")
+		s.refuse(&supervised{job: jobs.Job{Name: time.Duration(i).String()}}, "it died")
 	}
 	if len(s.refused) != mostRefused {
 		t.Errorf("%d are remembered", len(s.refused))

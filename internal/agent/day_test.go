@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
+	"github.com/ebpfprof/ebpfprof/internal/agent/sinks"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
@@ -77,13 +79,13 @@ func TestAWorkersMemoryIsFlat(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	w := &worker{config: c, job: Job{Name: "train"}, outbox: box, host: "node", out: json.NewEncoder(io.Discard), steps: live.New(trigger.Published),
+	w := &worker{config: c, job: jobs.Job{Name: "train"}, outbox: box, host: "node", out: json.NewEncoder(io.Discard), steps: live.New(trigger.Published),
 		status: Status{Job: "train"}}
 	to := &taking{bytes: map[string]int64{}}
 	sender := outbox.NewSender(box, to, func() int64 { return c.OutboxMB << 20 })
 	day := &simulation{t: t, w: w, k: w.watching(), sender: sender, to: to, job: newReplayed(begin.UnixNano())}
 	day.beside(t.TempDir())
-	if err := day.job.begin(tee{day.k.guarded, day.anchor}); err != nil {
+	if err := day.job.begin(sinks.Tee{day.k.guarded, day.anchor}); err != nil {
 		t.Fatal(err)
 	}
 	var all []lived
@@ -176,7 +178,7 @@ func (s *simulation) window(next planned) {
 	s.w.steps.Restart()
 	s.w.windowAt(time.Unix(0, s.job.now))
 	s.k = s.w.watching() // the next session
-	s.must(s.job.begin(tee{s.k.guarded, s.anchor}))
+	s.must(s.job.begin(sinks.Tee{s.k.guarded, s.anchor}))
 }
 
 func (s *simulation) lived() lived {

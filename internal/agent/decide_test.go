@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
@@ -24,7 +25,7 @@ func twoNodes(t *testing.T, now time.Time) (here, there *worker) {
 		t.Fatal(err)
 	}
 	of := func(host string) *worker {
-		return &worker{host: host, job: Job{Name: "train"}, inbox: request.NewInbox("train", fleetKey),
+		return &worker{host: host, job: jobs.Job{Name: "train"}, inbox: request.NewInbox("train", fleetKey),
 			config: Config{Cooldown: duration(10 * time.Minute)}, peers: &reached{location: func() string { return location }}, last: now.Add(-time.Hour)}
 	}
 	return of("here"), of("there")

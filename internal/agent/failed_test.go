@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -93,8 +94,8 @@ func TestAJobThatFailedIsShownForAWhile(t *testing.T) {
 	c := defaults()
 	c.Libraries, c.MaxJobs = []string{"no-such-library.so"}, 2
 	s := newSupervisor(c, slog.New(slog.DiscardHandler))
-	s.jobs["failed"] = &supervised{job: Job{Name: "failed"}, status: Status{Failures: kinds{"died": 1}}}
-	s.jobs["fine"] = &supervised{job: Job{Name: "fine"}}
+	s.jobs["failed"] = &supervised{job: jobs.Job{Name: "failed"}, status: Status{Failures: kinds{"died": 1}}}
+	s.jobs["fine"] = &supervised{job: jobs.Job{Name: "fine"}}
 	s.look(t.Context())
 	if jobs := s.view(); len(jobs) != 1 || jobs[0].Name != "failed" || jobs[0].Ended == nil {
 		t.Fatalf("%+v", jobs)
@@ -106,7 +107,7 @@ func TestAJobThatFailedIsShownForAWhile(t *testing.T) {
 	if s.full() || s.jobs["failed"] != nil {
 		t.Error("a job that has ended takes the place of one that runs")
 	}
-	s.jobs["failed"] = &supervised{job: Job{Name: "failed"}, status: Status{Failures: kinds{"died": 1}}, ended: time.Now().Add(-failedStays)}
+	s.jobs["failed"] = &supervised{job: jobs.Job{Name: "failed"}, status: Status{Failures: kinds{"died": 1}}, ended: time.Now().Add(-failedStays)}
 	delete(s.jobs, "one")
 	if s.look(t.Context()); len(s.view()) != 0 {
 		t.Errorf("it stays for ever: %+v", s.view())

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
@@ -98,7 +99,7 @@ func TestPrometheusReadsWhatTheAgentExposes(t *testing.T) {
 	hostile := "a\"b\\\n\x1b[31m\xff</script>{job=\"x\"} 1\n# HELP x"
 	for name, steps := range map[string]int64{"train": 7, hostile: 5, strings.Repeat("long", 10<<20/4): 9, strings.Repeat("long", 10<<20/4) + "er": 1,
 		"a\x1b": 1, "a\\x1b": 1} { // two pairs that look the same
-		s.jobs[name] = &supervised{job: Job{Name: name}, status: Status{Steps: steps, Slow: 2, MeanMS: 250, Bytes: 10, RawBytes: 90, Recorded: last, Now: lasting{Slow: 3}}}
+		s.jobs[name] = &supervised{job: jobs.Job{Name: name}, status: Status{Steps: steps, Slow: 2, MeanMS: 250, Bytes: 10, RawBytes: 90, Recorded: last, Now: lasting{Slow: 3}}}
 	}
 	failed := errors.New("full")
 	for _, err := range []error{nil, nil, failed} {

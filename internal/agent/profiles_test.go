@@ -12,13 +12,14 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // sampled is a worker whose window has one sample.
 func sampled(t *testing.T, c Config) *worker {
 	t.Helper()
-	w := &worker{config: c, job: Job{Name: c.called("llama")}, host: c.called("node1"), out: json.NewEncoder(io.Discard)}
+	w := &worker{config: c, job: jobs.Job{Name: c.called("llama")}, host: c.called("node1"), out: json.NewEncoder(io.Discard)}
 	samples := c.samples(99)
 	if samples == nil {
 		t.Fatal("a collector is named, and no sample is for it")

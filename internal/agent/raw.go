@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/sinks"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -18,7 +19,7 @@ import (
 // raw is the dataset of one window, in the spool.
 type raw struct {
 	dataset *output.Dataset
-	sink    *lenient
+	sink    *sinks.Lenient
 }
 
 // openRaw makes a dataset in the spool after making room for it. Without spool_mb
@@ -38,40 +39,12 @@ func openRaw(c Config, job string, start time.Time) (*raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &raw{dataset, &lenient{Sink: c.sink(dataset)}}, nil
+	return &raw{dataset, &sinks.Lenient{Sink: c.sink(dataset)}}, nil
 }
-
-// lenient keeps a session going whose raw events cannot be written any more: the
-// patterns are what counts. It keeps the first error, which the worker tells.
-type lenient struct {
-	event.Sink
-	failed error
-}
-
-func (l *lenient) keep(err error) error {
-	if l.failed == nil {
-		l.failed = err
-	}
-	return nil
-}
-
-func (l *lenient) Spans(r []event.Span) error       { return l.keep(l.Sink.Spans(r)) }
-func (l *lenient) Samples(r []event.Sample) error   { return l.keep(l.Sink.Samples(r)) }
-func (l *lenient) Stacks(r []event.Stack) error     { return l.keep(l.Sink.Stacks(r)) }
-func (l *lenient) Memory(r []event.Memory) error    { return l.keep(l.Sink.Memory(r)) }
-func (l *lenient) Slices(r []event.Slice) error     { return l.keep(l.Sink.Slices(r)) }
-func (l *lenient) Flows(r []event.Flow) error       { return l.keep(l.Sink.Flows(r)) }
-func (l *lenient) IO(r []event.IO) error            { return l.keep(l.Sink.IO(r)) }
-func (l *lenient) Counters(r []event.Counter) error { return l.keep(l.Sink.Counters(r)) }
-func (l *lenient) Process(r event.Process) error    { return l.keep(l.Sink.Process(r)) }
-func (l *lenient) Thread(r event.Thread) error      { return l.keep(l.Sink.Thread(r)) }
-func (l *lenient) Library(r event.Library) error    { return l.keep(l.Sink.Library(r)) }
-func (l *lenient) Probes(r []event.Probe) error     { return l.keep(l.Sink.Probes(r)) }
-func (l *lenient) Warning(r event.Warning) error    { return l.keep(l.Sink.Warning(r)) }
 
 func (r *raw) begin(recording event.Recording) {
 	if r != nil {
-		_ = r.sink.keep(r.dataset.Session(recording))
+		_ = r.sink.Keep(r.dataset.Session(recording))
 	}
 }
 
@@ -80,11 +53,11 @@ func (r *raw) end() (bytes int64, err error) {
 	if r == nil {
 		return 0, nil
 	}
-	_ = r.sink.keep(r.dataset.Close())
+	_ = r.sink.Keep(r.dataset.Close())
 	for _, t := range r.dataset.Stats() {
 		bytes += t.Bytes
 	}
-	return bytes, r.sink.failed
+	return bytes, r.sink.Failed
 }
 
 // directory is where the dataset is; "" where nothing is kept.

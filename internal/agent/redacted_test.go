@@ -39,7 +39,7 @@ func TestAJobThatIsRedactedHasAPseudonymEverywhere(t *testing.T) {
 		c.Libraries, c.Job, c.Only, c.Redact = []string{filepath.Base(self)}, "secret-model", []string{"secret-*"}, redacted
 		var log strings.Builder
 		s := newSupervisor(c, slog.New(slog.NewTextHandler(&log, nil)))
-		s.discover.own = -1
+		s.discover.Own = -1
 		s.look(t.Context())
 		want := "secret-model"
 		if redacted {

@@ -10,13 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 )
 
 // jobView is a job as /jobs tells it.
 type jobView struct {
-	Job
+	jobs.Job
 	Worker   int        `json:"worker_pid"` // 0 while none runs
 	Started  time.Time  `json:"started"`
 	Ended    *time.Time `json:"ended"` // null while it runs: one in which something failed is shown for a while
@@ -119,13 +120,13 @@ func (s *supervisor) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *supervisor) Collect(to chan<- prometheus.Metric) {
-	jobs := s.view()
+	all := s.view()
 	s.mu.Lock()
 	away, collector, spool := s.crowded, s.config.OTLP != "", s.config.Spool
 	s.mu.Unlock()
 	var workers []int
 	running := 0
-	for _, j := range jobs {
+	for _, j := range all {
 		if j.Ended == nil {
 			running++
 		}
@@ -167,7 +168,7 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 		count(descProfNo, now.Dropped, "room")
 		count(descProfNo, refused, "refused")
 	}
-	for _, j := range jobs {
+	for _, j := range all {
 		name, up := label(j.Name), 0.0
 		if j.Worker != 0 {
 			up = 1

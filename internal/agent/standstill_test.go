@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
+	"github.com/ebpfprof/ebpfprof/internal/agent/sinks"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/flightrecorder"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
@@ -43,7 +45,7 @@ func startAfter(t *testing.T, steps int64) *hanging {
 		t.Fatal(err)
 	}
 	said := &bytes.Buffer{}
-	h := &hanging{&worker{config: c, job: Job{Name: "train"}, outbox: box, host: "node-a", out: json.NewEncoder(said), steps: live.New(trigger.Published),
+	h := &hanging{&worker{config: c, job: jobs.Job{Name: "train"}, outbox: box, host: "node-a", out: json.NewEncoder(said), steps: live.New(trigger.Published),
 		status: Status{Job: "train", State: "watching"}}, live.NewEvidence("node-a"), time.Unix(1_800_000_000, 0), said}
 	framework, size := "torch", int32(3)
 	var open event.OpenCalls
@@ -110,7 +112,7 @@ func (h *hanging) stop(stacks bool) {
 // look is what the worker does four times a second.
 func (h *hanging) look(t *testing.T) (reason string) {
 	t.Helper()
-	k := &watching{worker: h.worker, evidence: h.evidence, guarded: &locked{}}
+	k := &watching{worker: h.worker, evidence: h.evidence, guarded: &sinks.Locked{}}
 	return k.look(t.Context(), h.now, nil)
 }
 
@@ -118,7 +120,7 @@ func (h *hanging) look(t *testing.T) (reason string) {
 // says after how long that was.
 func (h *hanging) until(t *testing.T, most time.Duration) (reason string, after time.Duration) {
 	t.Helper()
-	k := &watching{worker: h.worker, evidence: h.evidence, guarded: &locked{}}
+	k := &watching{worker: h.worker, evidence: h.evidence, guarded: &sinks.Locked{}}
 	for after = 0; after <= most; after += 250 * time.Millisecond {
 		if reason = k.look(t.Context(), h.now.Add(after), nil); reason != "" {
 			return reason, after
@@ -275,7 +277,7 @@ func TestAVerdictIsToldEverywhere(t *testing.T) {
 	h.until(t, 20*time.Second)
 	var log bytes.Buffer
 	s := newSupervisor(defaults(), slog.New(slog.NewTextHandler(&log, nil)))
-	job := &supervised{job: Job{Name: "train"}}
+	job := &supervised{job: jobs.Job{Name: "train"}}
 	s.jobs["train"] = job
 	for line := range strings.Lines(h.said.String()) {
 		if len(line) > mostStatus {

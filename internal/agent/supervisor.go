@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
 )
 
@@ -36,7 +37,7 @@ const ownProgram = "/proc/self/exe"
 // supervisor owns the jobs and the workers.
 type supervisor struct {
 	log      *slog.Logger
-	discover *discoverer
+	discover *jobs.Discoverer
 	sender   *outbox.Sender // nil in tests that send nothing
 	profiles *profiles      // likewise
 	node     *node
@@ -52,7 +53,7 @@ type supervisor struct {
 
 // supervised is a job and its worker.
 type supervised struct {
-	job      Job
+	job      jobs.Job
 	found    time.Time
 	worker   *exec.Cmd // nil while none runs
 	input    io.WriteCloser
@@ -85,7 +86,7 @@ type gap struct {
 const mostGaps = 100
 
 func newSupervisor(c Config, log *slog.Logger) *supervisor {
-	return &supervisor{log: log, discover: newDiscoverer(c.Libraries, c.Ranks), node: newNode(), config: c, jobs: map[string]*supervised{}, refused: map[string]refusedJob{}}
+	return &supervisor{log: log, discover: jobs.New(c.Libraries, c.Ranks), node: newNode(), config: c, jobs: map[string]*supervised{}, refused: map[string]refusedJob{}}
 }
 
 // run looks for jobs until the context is done, and then stops the workers.
@@ -108,7 +109,7 @@ func (s *supervisor) look(ctx context.Context) {
 	s.mu.Lock()
 	unnamed := s.config.Job
 	s.mu.Unlock()
-	found, err := s.discover.look(unnamed)
+	found, err := s.discover.Look(unnamed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lookErr, s.looked, s.crowded = err, time.Now(), 0
@@ -117,7 +118,7 @@ func (s *supervisor) look(ctx context.Context) {
 		return
 	}
 	running := map[string]bool{}
-	for _, job := range rename(s.config.Names, found) {
+	for _, job := range jobs.Rename(s.config.Names, found) {
 		if !s.config.wants(job.Name) {
 			continue
 		}
@@ -152,7 +153,7 @@ func (s *supervisor) full() bool {
 
 // update starts the worker of a job whose processes have settled, and replaces one
 // that does not know of all of them.
-func (s *supervisor) update(ctx context.Context, job Job) {
+func (s *supervisor) update(ctx context.Context, job jobs.Job) {
 	j := s.jobs[job.Name]
 	switch {
 	case j == nil && s.full():
@@ -304,7 +305,7 @@ func (s *supervisor) reload(c Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.config = c
-	s.discover = newDiscoverer(c.Libraries, c.Ranks)
+	s.discover = jobs.New(c.Libraries, c.Ranks)
 	for _, j := range s.jobs {
 		if j.worker != nil && !j.stopping {
 			j.stop()

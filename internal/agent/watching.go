@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/sinks"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
@@ -23,7 +24,7 @@ type watching struct {
 	failures  *live.Failures
 	newest    *live.Newest
 	failing   *untold
-	guarded   *locked // the session's sink
+	guarded   *sinks.Locked // the session's sink
 	steps     []pattern.Step
 }
 
@@ -31,7 +32,7 @@ func (w *worker) watching() *watching {
 	k := &watching{worker: w, collector: pattern.New(frequency), evidence: live.NewEvidence(w.host)}
 	k.collector.Waited = w.steps.Waited
 	k.failures, k.newest = live.NewFailures(k.evidence), live.NewNewest(k.evidence)
-	k.guarded = &locked{to: tee{w.steps, w.config.sink(k.collector), w.config.sink(tee{k.evidence, k.failures, k.newest})}}
+	k.guarded = &sinks.Locked{To: sinks.Tee{w.steps, w.config.sink(k.collector), w.config.sink(sinks.Tee{k.evidence, k.failures, k.newest})}}
 	return k
 }
 
@@ -91,8 +92,8 @@ type windowed struct {
 	steps     *live.Steps
 	samples   *otlp.Window // for a collector; nil without one
 	failures  *live.Failures
-	raw       *raw    // nil where raw events are not kept
-	guarded   *locked // the session's sink
+	raw       *raw          // nil where raw events are not kept
+	guarded   *sinks.Locked // the session's sink
 }
 
 func (w *worker) windowed(frequency int, start time.Time) *windowed {
@@ -100,9 +101,9 @@ func (w *worker) windowed(frequency int, start time.Time) *windowed {
 	k.collector.Waited = k.steps.Waited
 	evidence := live.NewEvidence(w.host)
 	k.failures = live.NewFailures(evidence)
-	k.guarded = &locked{to: tee{w.config.sink(k.collector), k.steps, w.config.sink(tee{evidence, k.failures})}}
+	k.guarded = &sinks.Locked{To: sinks.Tee{w.config.sink(k.collector), k.steps, w.config.sink(sinks.Tee{evidence, k.failures})}}
 	if k.samples != nil {
-		k.guarded.to = append(k.guarded.to, w.config.sink(k.samples))
+		k.guarded.To = append(k.guarded.To, w.config.sink(k.samples))
 	}
 	raw, err := openRaw(w.config, w.job.Name, start)
 	if err != nil {
@@ -113,7 +114,7 @@ func (w *worker) windowed(frequency int, start time.Time) *windowed {
 		return k
 	}
 	k.raw = raw
-	k.guarded.to = append(k.guarded.to, raw.sink)
+	k.guarded.To = append(k.guarded.To, raw.sink)
 	return k
 }
 

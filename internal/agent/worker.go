@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
@@ -26,7 +27,7 @@ import (
 // Assignment is what a worker reads from its standard input.
 type Assignment struct {
 	Config Config
-	Job    Job
+	Job    jobs.Job
 	Tried  bool // one of the job's processes was recorded alone, and lived
 }
 
@@ -76,7 +77,7 @@ const frequency = 19
 // worker records one job.
 type worker struct {
 	config Config
-	job    Job
+	job    jobs.Job
 	outbox *store.Directory // patterns: the supervisor sends them
 	peers  *reached         // the store, for requests, which must not wait
 	inbox  *request.Inbox   // nil without a key

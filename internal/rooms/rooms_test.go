@@ -42,7 +42,7 @@ var floors = [][]string{
 	{"tracer/probes"},
 	{"tracer/job"},
 	{"tracer"},
-	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern", "internal/otlp", "internal/fleet/hang", "internal/fleet/flightrecorder"},
+	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern", "internal/otlp", "internal/fleet/hang", "internal/fleet/flightrecorder", "internal/agent/jobs", "internal/agent/sinks"},
 	{"internal/bench/recording", "internal/dataset", "internal/scripted", "internal/fleet/localise", "internal/fleet/store", "internal/derived"},
 	{"output/schemadoc", "internal/fleet/request", "internal/fleet/outbox", "internal/fleet/registrar", "internal/fleet/evidence", "internal/bench/loop", "internal/bench/paired", "internal/cli", "internal/importer", "internal/profile", "internal/annotation", "internal/search"},
 	{"internal/bench/alwayson", "internal/bench/calls", "internal/bench/samples", "internal/bench/training", "internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},

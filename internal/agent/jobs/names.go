@@ -1,4 +1,4 @@
-package agent
+package jobs
 
 import (
 	"fmt"
@@ -16,7 +16,8 @@ type Name struct {
 // expression matches whole names.
 func (n *Name) expression() (*regexp.Regexp, error) { return regexp.Compile(`^(?:` + n.Match + `)$`) }
 
-func checkNames(all []Name) error {
+// CheckNames says what is wrong with names.
+func CheckNames(all []Name) error {
 	for i := range all {
 		n := &all[i]
 		if _, err := n.expression(); err != nil || n.Match == "" {
@@ -45,10 +46,10 @@ func known(names []Name, job string) string {
 	return job
 }
 
-// rename calls the jobs of a look what they are known by. Of several at once that would be
+// Rename calls the jobs of a look what they are known by. Of several at once that would be
 // called the same, the first has the name, and the others keep their own: they are different
 // jobs, or a run that has not ended yet and the one after it.
-func rename(names []Name, found []Job) []Job {
+func Rename(names []Name, found []Job) []Job {
 	if len(names) == 0 {
 		return found
 	}

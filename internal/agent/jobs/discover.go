@@ -1,4 +1,5 @@
-package agent
+// Package jobs finds the jobs of a node and what they are called.
+package jobs
 
 import (
 	"bytes"
@@ -20,14 +21,14 @@ type Job struct {
 	PIDs []int  `json:"pids"`
 }
 
-// discoverer looks for jobs. It remembers what it saw of each process, so that a look
+// Discoverer looks for jobs. It remembers what it saw of each process, so that a look
 // costs a stat a process: maps are read again only of processes that are new or have
 // no library yet.
-type discoverer struct {
+type Discoverer struct {
 	libraries []string
 	ranks     []int32 // only these; all without any
 	seen      map[int]seen
-	own       int
+	Own       int // the process that looks, which is no job's
 }
 
 type seen struct {
@@ -41,12 +42,13 @@ type seen struct {
 // its framework within its first minutes.
 const mostLooks = 60
 
-func newDiscoverer(libraries []string, ranks []int32) *discoverer {
-	return &discoverer{libraries: libraries, ranks: ranks, seen: map[int]seen{}, own: os.Getpid()}
+// New makes one for processes that map one of the libraries; of some ranks only, if any are named.
+func New(libraries []string, ranks []int32) *Discoverer {
+	return &Discoverer{libraries: libraries, ranks: ranks, seen: map[int]seen{}, Own: os.Getpid()}
 }
 
-// look returns the jobs that run now, in order of their names.
-func (d *discoverer) look(unnamed string) ([]Job, error) {
+// Look returns the jobs that run now, in order of their names.
+func (d *Discoverer) Look(unnamed string) ([]Job, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("looking for jobs: %w", err)
@@ -54,7 +56,7 @@ func (d *discoverer) look(unnamed string) ([]Job, error) {
 	alive := map[int]bool{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == d.own {
+		if err != nil || pid == d.Own {
 			continue
 		}
 		start, err := process.StartTicks(pid)
@@ -96,7 +98,7 @@ func (d *discoverer) look(unnamed string) ([]Job, error) {
 
 // maps says whether a process maps one of the libraries to run it; a tracer that reads
 // its symbols maps it, too. The file is the process's to fill: it is read up to a limit.
-func (d *discoverer) maps(pid int) bool {
+func (d *Discoverer) maps(pid int) bool {
 	text, err := procfile.Read(fmt.Sprintf("/proc/%d/maps", pid), process.MaxMaps)
 	if err != nil {
 		return false
@@ -119,7 +121,7 @@ func (d *discoverer) maps(pid int) bool {
 
 // jobOf names the job of a process: children that it forks have its environment and
 // its group, and so its job.
-func (d *discoverer) jobOf(pid int, unnamed string) (job string, parent int) {
+func (d *Discoverer) jobOf(pid int, unnamed string) (job string, parent int) {
 	p, err := process.Open(pid)
 	if err != nil || len(d.ranks) > 0 && (p.Job.Rank == nil || !slices.Contains(d.ranks, *p.Job.Rank)) {
 		return "", 0
