@@ -257,7 +257,7 @@ type CallProbeSpec struct {
 	TensorStorage uint8
 	StorageBytes  uint8
 	TensorChecks  uint8
-	Pad           uint32
+	Identity      uint32
 	Capture       [12]CallCapture
 }
 

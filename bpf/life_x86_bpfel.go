@@ -89,7 +89,7 @@ type LifeProbeSpec struct {
 	TensorStorage uint8
 	StorageBytes  uint8
 	TensorChecks  uint8
-	Pad           uint32
+	Identity      uint32
 	Capture       [12]struct {
 		_      structs.HostLayout
 		Source uint8

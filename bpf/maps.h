@@ -125,7 +125,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);	/* 10 KiB a thread, only for threads that have events */
+	__uint(map_flags, BPF_F_NO_PREALLOC);	/* 18 KiB a thread, only for threads that have events */
 	__type(key, __u32);
 	__type(value, struct thread_state);
 	__uint(max_entries, 16384);

@@ -332,7 +332,7 @@ static __noinline int take_tensors(struct pt_regs *ctx, const struct probe_spec 
 	if (spec->flags & SPEC_STACK_ARGS)
 		read_user(t->words + REGISTER_ARGS, 8 * (TENSOR_WORDS - REGISTER_ARGS), f->sp + STACK_ARGS);
 	t->shapes_checked = (calls_before & ((1ULL << (spec->tensor_checks & 31)) - 1)) == 0;
-	t->shapes_hash = hashed((__u64)epoch << 32, f->spec);
+	t->shapes_hash = hashed((__u64)epoch << 32 | spec->identity, f->spec);
 	t->shapes_others = 0;
 	t->near_bytes = 0;
 	r->words = 0;

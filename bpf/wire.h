@@ -115,7 +115,7 @@ struct probe_spec {
 	__u8 tensor_storage;	/* its pointer to its StorageImpl */
 	__u8 storage_bytes;	/* and that how many bytes it has */
 	__u8 tensor_checks;	/* of a power of two of calls one has its tensors' storage read as well, so that user space can tell whether all this is so */
-	__u32 pad;
+	__u32 identity;		/* with tensors: tells functions apart whose place this is after each other */
 	struct capture capture[MAX_ARGS];
 };
 

@@ -3,6 +3,7 @@ package decode
 import (
 	"github.com/ebpfprof/ebpfprof/tracer/cache"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/tensor"
 )
 
@@ -20,7 +21,7 @@ type toldKey struct{ tid, number uint32 }
 
 // told is what the kernel told once: nil shapes made no sense.
 type told struct {
-	spec   uint32
+	of     *tensor.Operator
 	shapes *tensor.Shapes
 	trust  *tensor.Trust
 }
@@ -49,18 +50,19 @@ func (c *calls) tensors(raw []byte) {
 		c.damaged++
 		return
 	}
-	t := &told{spec: spec, trust: probe.Trust}
+	t := &told{of: probe.Planned.Shapes, trust: probe.Trust}
 	t.shapes, _ = c.shapes.reader.Read(raw, probe.Planned.Shapes, probe.Trust)
 	c.shapes.told.Put(toldKey{tid, number}, t)
 }
 
-// of finds what a call named; nil where there is nothing.
-func (s *shapes) of(r *callRecord) *tensor.Shapes {
+// of finds what a call named; nil where there is nothing. The place of a probe may be another
+// function's by now, of which the kernel was told nothing.
+func (s *shapes) of(r *callRecord, p *probetable.Probe) *tensor.Shapes {
 	if r.Shapes == 0 {
 		return nil
 	}
 	t, ok := s.told.Get(toldKey{r.Tid, r.Shapes})
-	if !ok || t.spec != r.Spec {
+	if !ok || !t.of.Same(p.Planned.Shapes) {
 		s.forgotten++
 		return nil
 	}
@@ -72,8 +74,8 @@ func (s *shapes) of(r *callRecord) *tensor.Shapes {
 }
 
 // give gives a span its shapes, FLOPs only where no call around it has them.
-func (s *shapes) give(to *event.Span, r *callRecord) {
-	shapes := s.of(r)
+func (s *shapes) give(to *event.Span, r *callRecord, p *probetable.Probe) {
+	shapes := s.of(r, p)
 	if shapes == nil {
 		return
 	}

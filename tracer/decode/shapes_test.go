@@ -69,6 +69,15 @@ func TestSpansHaveTheirShapes(t *testing.T) {
 	case again != out:
 		t.Errorf("of a later call: %+v", again.Shape)
 	}
+	// The probe's place is another function's, of which nothing was told.
+	planned.Shapes, _ = tensor.Parse("aten::bmm", "_ZN2at4_ops3bmm4callERKNS_6TensorES4_", "Tensor", tensor.ABI{Machine: elf.MachineX86_64})
+	d.calls.record(encode(named(47, 1, 0), 0))
+	if err := d.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if last := sink.spans[len(sink.spans)-1]; last.ID != 47 || last.Detail != nil || d.calls.shapes.forgotten != 2 {
+		t.Errorf("another function's: span %d, %+v, shapes of %d not there", last.ID, last.Detail, d.calls.shapes.forgotten)
+	}
 }
 
 // Shapes that came before their layout was known to be the right one are told once, as

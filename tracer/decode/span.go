@@ -39,7 +39,7 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 		around, isAround = c.fused.launched(s)
 	}
 	if probe.Planned.Shapes != nil {
-		c.shapes.give(s, r)
+		c.shapes.give(s, r, probe)
 	}
 	if f.Name == spec.FromCaller {
 		c.fused.name(s, r.Spec)

@@ -75,4 +75,5 @@ func (p *Probe) TakeShapes(layout *tensor.Layout) {
 	p.Spec.Tensors = uint8(copy(p.Spec.Capture[p.Spec.Captures:], p.Shapes.Captures))
 	p.Spec.TensorSizes, p.Spec.TensorStorage, p.Spec.StorageBytes = layout.Sizes, layout.Storage, layout.Bytes
 	p.Spec.TensorChecks = checkTensors
+	p.Spec.Identity = p.Shapes.Identity
 }

@@ -17,7 +17,7 @@ func ParseMethod(name, symbol string, share int, abi ABI) (*Operator, bool) {
 	if abi.Machine == elf.MachineX86_64 {
 		p.integers++ // where the Work goes
 	}
-	o := &Operator{Name: name, FlagFirst: abi.OldOptional, Share: share - 1}
+	o := &Operator{Name: name, FlagFirst: abi.OldOptional, Share: share - 1, Identity: identity(symbol)}
 	return o, o.arguments(types, &p)
 }
 

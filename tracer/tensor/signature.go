@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"hash/fnv"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
@@ -46,6 +47,20 @@ type Operator struct {
 	Registers uint8
 	// Share is which of the arguments is one rank's share of a collective, -1: none.
 	Share int
+	// Identity is the function's, as good as unique: a hash of its symbol.
+	Identity uint32
+}
+
+// Same reports whether another one is of the same function, read alike.
+func (o *Operator) Same(other *Operator) bool {
+	return o == other || other != nil && o.Identity == other.Identity && o.FlagFirst == other.FlagFirst
+}
+
+// identity tells functions apart that have the same place among the probes after each other.
+func identity(symbol string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(symbol))
+	return h.Sum32()
 }
 
 // ABI is how a library's functions are called.
@@ -82,7 +97,7 @@ func Parse(operator, symbol, returns string, abi ABI) (*Operator, bool) {
 	if hidden && abi.Machine == elf.MachineX86_64 {
 		p.integers = 1
 	}
-	o := &Operator{Name: operator, FlagFirst: abi.OldOptional, Share: -1}
+	o := &Operator{Name: operator, FlagFirst: abi.OldOptional, Share: -1, Identity: identity(symbol)}
 	return o, o.arguments(types, &p)
 }
 

@@ -141,9 +141,18 @@ type usage struct {
 	rss          float64 // MiB
 	worker       float64 // of it, of the largest worker
 	store, spool int64   // bytes
+	state        string  // of the worker
 }
 
+// watching is the state of a worker that takes no window.
+const watching = "watching"
+
 func (a *agent) usage() (u usage, err error) {
+	now, err := a.job()
+	if err != nil {
+		return u, err
+	}
+	u.state = now.State
 	pid := a.command.Process.Pid // taskset has become the agent
 	agent, err := statOf(pid)
 	if err != nil {

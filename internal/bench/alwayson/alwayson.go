@@ -24,7 +24,8 @@ type result struct {
 	floor       figure.Estimate // without after, over without before
 	windows     int             // that the ratio is of
 	cpu         float64         // of a core
-	rss, worker []float64       // MiB, over the time
+	rss, worker []float64       // MiB, at the most while the worker watches, in each quarter of the time
+	inWindows   float64         // MiB, of the worker at the most while it takes windows
 	store       float64         // bytes an hour
 	spool       int64           // bytes at the end
 	status      status
@@ -104,6 +105,10 @@ func (r *result) judge(with, before, after []float64, taken []usage) {
 		part := taken[quarter*len(taken)/4 : (quarter+1)*len(taken)/4]
 		most := usage{}
 		for _, u := range part {
+			if u.state != watching {
+				r.inWindows = max(r.inWindows, u.worker)
+				continue
+			}
 			most.rss, most.worker = max(most.rss, u.rss), max(most.worker, u.worker)
 		}
 		r.rss, r.worker = append(r.rss, most.rss), append(r.worker, most.worker)
@@ -119,9 +124,9 @@ func (r *result) noise() float64 {
 const budget = 0.01
 
 func (r *result) String() string {
-	return fmt.Sprintf("%s, %s, %s: step × %.4f (%.4f … %.4f), floor ±%.1f %%; agent %.2f %% of a core, RSS %s MiB, of the worker %s, store %.2f MB an hour, spool %.1f MB; %d steps seen, %d windows",
+	return fmt.Sprintf("%s, %s, %s: step × %.4f (%.4f … %.4f), floor ±%.1f %%; agent %.2f %% of a core, RSS %s MiB, of the worker %s (in windows %.0f), store %.2f MB an hour, spool %.1f MB; %d steps seen, %d windows",
 		r.python.Name, r.job, r.length.Round(time.Second), r.ratio.Median, r.ratio.Low, r.ratio.High, 100*r.noise(), 100*r.cpu,
-		quarters(r.rss), quarters(r.worker), r.store/1e6, float64(r.spool)/1e6, r.status.Steps, r.status.Windows)
+		quarters(r.rss), quarters(r.worker), r.inWindows, r.store/1e6, float64(r.spool)/1e6, r.status.Steps, r.status.Windows)
 }
 
 func quarters(values []float64) string {
@@ -132,7 +137,7 @@ func quarters(values []float64) string {
 	return strings.Join(said, ", ")
 }
 
-const text = `The agent as it is deployed, with its defaults, watches a job and leaves its twin alone: the same job, never traced, on the same core. A ratio is how many of the twin's steps one of the job's takes, the mean of windows of ten seconds, without what each waits for the core; it is set over that of the time before and after, without the agent. The floor is what the time after is over the time before. CPU time is that of the agent and its worker on the other core, of one core; what the probes take is the job's, and in the ratio. RSS is of each quarter of the time, at the most. Windows that the agent took of its own accord are in all of it.`
+const text = `The agent as it is deployed, with its defaults, watches a job and leaves its twin alone: the same job, never traced, on the same core. A ratio is how many of the twin's steps one of the job's takes, the mean of windows of ten seconds, without what each waits for the core; it is set over that of the time before and after, without the agent. The floor is what the time after is over the time before. CPU time is that of the agent and its worker on the other core, of one core; what the probes take is the job's, and in the ratio. RSS is looked at each ten seconds: at the most in each quarter of the time while the worker watches, after windows too, and while it takes one. Windows that the agent took of its own accord are in all of it.`
 
 // Section is the table of them.
 func (r Results) Section(p *figure.Page) {
@@ -140,10 +145,10 @@ func (r Results) Section(p *figure.Page) {
 		return
 	}
 	p.Line("## Always on\n\n%s\n", text)
-	p.Table("job", "PyTorch", "for", "step, over without (95 %)", "floor", "CPU of a core", "RSS of the worker, MiB", "with the agent, MiB", "store, MB an hour", "spool, MB", "windows")
+	p.Table("job", "PyTorch", "for", "step, over without (95 %)", "floor", "CPU of a core", "RSS of the worker, MiB", "in windows", "with the agent, MiB", "store, MB an hour", "spool, MB", "windows")
 	for _, o := range r {
 		p.Row(o.job, o.python.Name, o.length.Round(time.Second).String(), fmt.Sprintf("%.4f (%.4f … %.4f)", o.ratio.Median, o.ratio.Low, o.ratio.High),
-			fmt.Sprintf("±%.1f %%", 100*o.noise()), fmt.Sprintf("%.2f %%", 100*o.cpu), quarters(o.worker), quarters(o.rss),
+			fmt.Sprintf("±%.1f %%", 100*o.noise()), fmt.Sprintf("%.2f %%", 100*o.cpu), quarters(o.worker), fmt.Sprintf("%.0f", o.inWindows), quarters(o.rss),
 			fmt.Sprintf("%.2f", o.store/1e6), fmt.Sprintf("%.1f", float64(o.spool)/1e6), fmt.Sprint(o.status.Windows))
 	}
 	p.Line("")
@@ -156,7 +161,7 @@ func (r Results) Targets(p *figure.Page) {
 		p.Row(fmt.Sprintf("always on for %s: step time within 1 %% plus the noise floor", o.length.Round(time.Minute)), name,
 			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*(o.ratio.Median-1), 100*o.noise()), figure.WithinNoise(o.ratio.Median-1 <= budget+o.noise(), o.noise()))
 		p.Row("always on: agent and worker < 1 % of a core", name, fmt.Sprintf("%.2f %%", 100*o.cpu), figure.Verdict(o.cpu < budget))
-		p.Row("always on: RSS of the worker < 200 MB", name, fmt.Sprintf("%.0f MiB", slices.Max(o.worker)), figure.Verdict(slices.Max(o.worker) < 190))
+		p.Row("always on: RSS of the worker at `anchor` < 200 MB", name, fmt.Sprintf("%.0f MiB", slices.Max(o.worker)), figure.Verdict(slices.Max(o.worker) < 190))
 		p.Row("always on: disk < 100 MB an hour and rank", name, fmt.Sprintf("%.1f MB", o.store/1e6), figure.Verdict(o.store < 100e6))
 	}
 }
