@@ -93,6 +93,7 @@ func TestOpenCLKernelsOfAProgramWithoutPython(t *testing.T) {
 		c := harness.Start(t, append(append([]string{harness.Binary, "run", "--output", dataset}, harness.Unbudgeted...), "--", program, "60", "wait")...)
 		c.Line(t, "ready ")
 		becomesProbed(t, c.ReadyPID(t), openCLLibrary)
+		becomesRecorded(t, c)
 		c.GoOn(t)
 		told := c.FinishJob(t)
 		checkKernels(t, &harness.Recording{Dataset: dataset}, told, "true")

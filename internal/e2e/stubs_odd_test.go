@@ -180,6 +180,7 @@ func TestStubsRecordedFromBeforeTheirStart(t *testing.T) {
 			job := harness.Start(t, append(line, "--", program, "all", "wait")...)
 			job.Line(t, "ready ")
 			becomesProbed(t, job.ReadyPID(t), c.library, strings.Split(c.groups, ",")...) // which 'run' does not wait for
+			becomesRecorded(t, job)
 			job.GoOn(t)
 			if code, err := job.Wait(); err != nil || code != 0 {
 				t.Fatalf("%s: exit code %d, %v\n%s", job, code, err, job.Transcript())

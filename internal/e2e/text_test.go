@@ -129,6 +129,13 @@ func becomesProbed(t *testing.T, pid int, library string, groups ...string) {
 	}
 }
 
+// becomesRecorded waits until a recording has begun: probes that are in before pass by what
+// they see (probe.passed), and on a busy machine that can take as long as a job's calls do.
+func becomesRecorded(t *testing.T, c *harness.Command) {
+	t.Helper()
+	c.Until(t, "that it is recorded", func(_ []string, errs string) bool { return strings.Contains(errs, "attached in ") })
+}
+
 // entryTexts are the first bytes of the sites at which the calls of a library are seen
 // to begin: as many as a breakpoint changes.
 func entryTexts(t *testing.T, pid int, library string, names []string) (texts []text) {
