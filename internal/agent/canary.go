@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/sinks"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -61,6 +63,29 @@ func (s *supervisor) whyRefused(name string) string {
 	return r.why
 }
 
+// canaried is what is kept of the process that is recorded alone.
+type canaried struct {
+	*worker
+	ending   ending
+	failures *live.Failures
+	guarded  *sinks.Locked // the session's sink
+}
+
+func (w *worker) canaried(pid int) *canaried {
+	k := &canaried{worker: w, ending: ending{pid: int32(pid)}}
+	evidence := live.NewEvidence(w.host)
+	k.failures = live.NewFailures(evidence)
+	k.guarded = &sinks.Locked{To: sinks.Tee{&k.ending, w.config.sink(sinks.Tee{evidence, k.failures})}}
+	return k
+}
+
+// end tells what failed in the process meanwhile. There is no dataset of its last moments:
+// what was recorded is a few seconds of one process.
+func (k *canaried) end(ctx context.Context, now time.Time) {
+	k.tell(ctx, now, k.failures.Take(), "")
+	k.dropped += k.failures.Left()
+}
+
 // ending keeps how a process ended.
 type ending struct {
 	event.Discard
@@ -85,9 +110,9 @@ func (w *worker) canary(ctx context.Context) error {
 	pid := w.job.PIDs[len(w.job.PIDs)-1] // the first is rank 0 as often as not, which writes the checkpoints
 	options := w.anchored()
 	options.PIDs = []int{pid}
-	end := &ending{pid: int32(pid)}
+	k := w.canaried(pid)
 	w.say("canary", fmt.Sprintf("process %d alone for %s", pid, time.Duration(w.config.Canary)))
-	session, err := tracer.Open(options, end)
+	session, err := tracer.Open(options, k.guarded)
 	if err != nil {
 		return ended(err) // what keeps one from being recorded is said of all
 	}
@@ -97,8 +122,9 @@ func (w *worker) canary(ctx context.Context) error {
 	err = session.Run(limited)
 	w.seen.end()
 	session.Close()
-	if harmful[end.signal] {
-		text := fmt.Sprintf("process %d was ended by signal %d (%s) while it alone was recorded", pid, end.signal, unix.SignalName(unix.Signal(end.signal)))
+	k.end(ctx, time.Now())
+	if signal := k.ending.signal; harmful[signal] {
+		text := fmt.Sprintf("process %d was ended by signal %d (%s) while it alone was recorded", pid, signal, unix.SignalName(unix.Signal(signal)))
 		w.say(stateRefused, text)
 		return fmt.Errorf("%w: %s", errCanary, text)
 	}

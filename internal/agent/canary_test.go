@@ -24,6 +24,22 @@ func TestOnlyWhatHarmsAProcessEndsACanary(t *testing.T) {
 	}
 }
 
+// What fails while one process is recorded alone is told as what fails later is.
+func TestAFailureOfTheCanaryIsTold(t *testing.T) {
+	h := startHanging(t)
+	k := h.canaried(101)
+	rank, framework, at, signal := int32(1), "torch", h.now.UnixNano(), int32(11)
+	k.guarded.Process(event.Process{PID: 101, Rank: &rank, Framework: &framework})
+	k.guarded.Memory([]event.Memory{{TSNS: at, PID: 101, Space: "host", Level: "allocator", Action: "out_of_memory"}})
+	k.guarded.Process(event.Process{PID: 101, Rank: &rank, Framework: &framework, EndedNS: &at, ExitSignal: &signal})
+	if k.end(t.Context(), h.now); h.status.Failed == nil || h.status.Failed.PID != 101 || *h.status.Failed.Rank != 1 || h.status.Failures["out_of_memory"] != 1 || h.status.Failures["died"] != 1 {
+		t.Errorf("%+v, %v", h.status.Failed, h.status.Failures)
+	}
+	if !harmful[k.ending.signal] {
+		t.Errorf("ended by signal %d", k.ending.signal)
+	}
+}
+
 // A job that is left alone is so for a day, under its name, and what is remembered is bounded.
 func TestAJobIsLeftAloneForADay(t *testing.T) {
 	s := newSupervisor(defaults(), slog.New(slog.DiscardHandler))
