@@ -3,8 +3,10 @@ package live
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
@@ -56,6 +58,7 @@ type lately[T any] struct {
 	rows []T
 	next int // the oldest, once it is full
 	most int
+	over bool // rows have made room for later ones
 }
 
 func (l *lately[T]) add(rows ...T) {
@@ -64,7 +67,7 @@ func (l *lately[T]) add(rows ...T) {
 			l.rows = append(l.rows, rows[i])
 			continue
 		}
-		l.rows[l.next] = rows[i]
+		l.over, l.rows[l.next] = true, rows[i]
 		l.next = (l.next + 1) % l.most
 	}
 }
@@ -77,6 +80,11 @@ func (l *lately[T]) since(ns int64, at func(*T) int64) (some []T) {
 		}
 	}
 	return some
+}
+
+// cut reports whether rows from a time on have made room for later ones.
+func (l *lately[T]) cut(ns int64, at func(*T) int64) bool {
+	return l.over && at(&l.rows[l.next]) > ns
 }
 
 // Spans implements event.Sink.
@@ -169,7 +177,7 @@ func (n *Newest) Thread(t event.Thread) error {
 // FromNS is the time from which on rows are written.
 func (n *Newest) FromNS() int64 { return n.newestNS - KeptFor.Nanoseconds() }
 
-// Write hands over what is kept.
+// Write hands over what is kept, and warnings of what of the last moments is not.
 func (n *Newest) Write(to event.Sink) (err error) {
 	keep := func(failed error) { err = errors.Join(err, failed) }
 	from := n.FromNS()
@@ -183,15 +191,32 @@ func (n *Newest) Write(to event.Sink) (err error) {
 			keep(to.Thread(t))
 		}
 	}
-	spans := n.spans.since(from, func(s *event.Span) int64 { return s.StartNS + max(s.DurationNS, 0) })
-	samples := n.samples.since(from, func(s *event.Sample) int64 { return s.TSNS })
-	memory := n.memory.since(from, func(m *event.Memory) int64 { return m.TSNS })
-	written := map[int64]bool{0: true}
-	stack := func(id int64) {
-		if s := n.evidence.stacks.of(id); s != nil && !written[id] {
-			written[id] = true
-			keep(to.Stacks([]event.Stack{s.row(id)}))
+	var short []string
+	ended := func(s *event.Span) int64 { return s.StartNS + max(s.DurationNS, 0) }
+	sampled, moved := func(s *event.Sample) int64 { return s.TSNS }, func(m *event.Memory) int64 { return m.TSNS }
+	flowed, done, counted := func(f *event.Flow) int64 { return f.TSNS }, func(i *event.IO) int64 { return i.TSNS }, func(c *event.Counter) int64 { return c.TSNS }
+	for table, cut := range map[string]bool{
+		"span": n.spans.cut(from, ended), "sample": n.samples.cut(from, sampled), "memory": n.memory.cut(from, moved),
+		"flow": n.flows.cut(from, flowed), "io": n.io.cut(from, done), "counter": n.counters.cut(from, counted),
+	} {
+		if cut {
+			short = append(short, table)
 		}
+	}
+	slices.Sort(short)
+	spans, samples, memory := n.spans.since(from, ended), n.samples.since(from, sampled), n.memory.since(from, moved)
+	written, stackless := map[int64]bool{}, int64(0)
+	stack := func(id int64) {
+		if id == 0 || written[id] {
+			return
+		}
+		s := n.evidence.stacks.of(id)
+		if s == nil {
+			stackless++
+			return
+		}
+		written[id] = true
+		keep(to.Stacks([]event.Stack{s.row(id)}))
 	}
 	optional := func(id *int64) {
 		if id != nil {
@@ -224,11 +249,18 @@ func (n *Newest) Write(to event.Sink) (err error) {
 	keep(to.Samples(samples))
 	keep(to.Memory(memory))
 	keep(to.OpenCalls(n.evidence.open))
-	keep(to.Flows(n.flows.since(from, func(f *event.Flow) int64 { return f.TSNS })))
-	keep(to.IO(n.io.since(from, func(i *event.IO) int64 { return i.TSNS })))
-	keep(to.Counters(n.counters.since(from, func(c *event.Counter) int64 { return c.TSNS })))
+	keep(to.Flows(n.flows.since(from, flowed)))
+	keep(to.IO(n.io.since(from, done)))
+	keep(to.Counters(n.counters.since(from, counted)))
 	for _, w := range n.warnings.since(from, func(w *event.Warning) int64 { return w.TSNS }) {
 		keep(to.Warning(w))
+	}
+	if stackless > 0 {
+		keep(to.Warning(event.Warning{TSNS: n.newestNS, Kind: "incomplete", Source: "newest_stacks", Count: stackless, Detail: "rows of the last moments that name a stack which is not kept any more: it has no frames here"}))
+	}
+	if len(short) > 0 {
+		keep(to.Warning(event.Warning{TSNS: n.newestNS, Kind: "incomplete", Source: "newest_rows", Count: int64(len(short)),
+			Detail: fmt.Sprintf("tables of which there was more in the last %s than is kept: the oldest rows are not here: %s", KeptFor, strings.Join(short, ", "))}))
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
@@ -18,6 +19,7 @@ type kept struct {
 	memory    []event.Memory
 	slices    []event.Slice
 	processes []event.Process
+	warnings  []event.Warning
 }
 
 func (k *kept) Spans(r []event.Span) error {
@@ -34,6 +36,7 @@ func (k *kept) Slices(r []event.Slice) error {
 	k.order, k.slices = append(k.order, "slices"), append(k.slices, r...)
 	return nil
 }
+func (k *kept) Warning(w event.Warning) error { k.warnings = append(k.warnings, w); return nil }
 func (k *kept) Process(p event.Process) error { k.processes = append(k.processes, p); return nil }
 
 // The last span ends a moment after the last sample, from which half a minute counts.
@@ -97,5 +100,25 @@ func TestNewestIsBoundedAndKeepsTheLast(t *testing.T) {
 	}
 	if len(k.spans) != keptSpans || k.spans[0].ID != 2*keptSpans || !slices.IsSortedFunc(k.spans, func(a, b event.Span) int { return int(a.ID - b.ID) }) {
 		t.Errorf("%d spans from %d", len(k.spans), k.spans[0].ID)
+	}
+	if len(k.warnings) != 1 || k.warnings[0].Source != "newest_rows" || !strings.HasSuffix(k.warnings[0].Detail, "not here: span") {
+		t.Errorf("%+v", k.warnings)
+	}
+}
+
+// What rows name and is not there is counted.
+func TestStacksThatAreNotKeptAreCounted(t *testing.T) {
+	e := NewEvidence("a")
+	n := NewNewest(e)
+	there, gone := int64(1), int64(2)
+	e.Stacks([]event.Stack{{ID: there, Status: event.StackComplete, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "step"}}}})
+	n.Samples([]event.Sample{{TSNS: 5, PID: 1, StackID: &there}, {TSNS: 6, PID: 1, StackID: &gone}, {TSNS: 7, PID: 1}})
+	n.Spans([]event.Span{{ID: 1, StartNS: 7, PID: 1, Call: work, PythonStackID: gone}, {ID: 2, StartNS: 8, PID: 1, Call: work}})
+	var k kept
+	if err := n.Write(&k); err != nil {
+		t.Fatal(err)
+	}
+	if len(k.stacks) != 1 || len(k.warnings) != 1 || k.warnings[0].Source != "newest_stacks" || k.warnings[0].Count != 2 {
+		t.Errorf("%d stacks, %+v", len(k.stacks), k.warnings)
 	}
 }
