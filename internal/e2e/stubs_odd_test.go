@@ -179,8 +179,7 @@ func TestStubsRecordedFromBeforeTheirStart(t *testing.T) {
 			line := append([]string{harness.Binary, "run", "--output", dataset, "--probe", c.groups}, harness.Unbudgeted...)
 			job := harness.Start(t, append(line, "--", program, "all", "wait")...)
 			job.Line(t, "ready ")
-			becomesProbed(t, job.ReadyPID(t), c.library, strings.Split(c.groups, ",")...) // which 'run' does not wait for
-			becomesRecorded(t, job)
+			becomesLinked(t, job.Process.Pid, job.ReadyPID(t), c.library, strings.Split(c.groups, ",")...) // which 'run' does not wait for
 			job.GoOn(t)
 			if code, err := job.Wait(); err != nil || code != 0 {
 				t.Fatalf("%s: exit code %d, %v\n%s", job, code, err, job.Transcript())

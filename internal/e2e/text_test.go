@@ -6,7 +6,9 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/e2e/harness"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -129,16 +132,96 @@ func becomesProbed(t *testing.T, pid int, library string, groups ...string) {
 	}
 }
 
-// becomesRecorded waits until a recording has begun: probes that are in before pass by what
-// they see (probe.passed), and on a busy machine that can take as long as a job's calls do.
-func becomesRecorded(t *testing.T, c *harness.Command) {
+// becomesLinked waits until a tracer has all the probes that are planned for a library of a
+// process. Where a function's return is probed, that probe is at its entry as well, and goes
+// in first: memory shows that one is there, and not which.
+func becomesLinked(t *testing.T, by, pid int, library string, groups ...string) {
 	t.Helper()
-	c.Until(t, "that it is recorded", func(_ []string, errs string) bool { return strings.Contains(errs, "attached in ") })
+	planned := map[uint64]int{}
+	eachPlan(t, pid, library, groups, func(_ uint64, made *plan.Plan) {
+		var usable []int
+		for i := range made.Probes {
+			if made.Probes[i].Usable() {
+				usable = append(usable, i)
+			}
+		}
+		s := probes.SitesOf(made, 0, usable)
+		for _, offset := range slices.Concat(s.Ret.Offsets, s.Exit.Offsets, s.Entry.Offsets, s.Stack.Offsets, s.Line.Offsets) {
+			planned[offset]++
+		}
+	})
+	missing := func() (sites int) {
+		in := linkedAt(t, by, library)
+		for offset, n := range planned {
+			sites += max(n-in[offset], 0)
+		}
+		return sites
+	}
+	for end := time.Now().Add(harness.Patience); missing() > 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d probes of %s are not in", missing(), library)
+		}
+	}
+}
+
+// linkedAt counts the probes that a tracer has at each place of a library, by what the
+// kernel tells of its uprobe.multi links.
+func linkedAt(t *testing.T, by int, library string) map[uint64]int {
+	t.Helper()
+	entries, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", by))
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("the tracer has no descriptors: %v", err)
+	}
+	in := map[uint64]int{}
+	for _, entry := range entries {
+		info, err := os.ReadFile(entry)
+		head, sites, is := strings.Cut(string(info), "ref_ctr_offset")
+		if err != nil || !is || !strings.Contains(head, library) {
+			continue // closed meanwhile, or something else
+		}
+		for line := range strings.Lines(sites) {
+			var cookie, offset uint64
+			if n, _ := fmt.Sscanf(line, "%d 0x%x", &cookie, &offset); n == 2 {
+				in[offset]++
+			}
+		}
+	}
+	return in
 }
 
 // entryTexts are the first bytes of the sites at which the calls of a library are seen
 // to begin: as many as a breakpoint changes.
 func entryTexts(t *testing.T, pid int, library string, names []string) (texts []text) {
+	t.Helper()
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	breakpoint := 1
+	if runtime.GOARCH == "arm64" {
+		breakpoint = 4
+	}
+	eachPlan(t, pid, library, names, func(bias uint64, made *plan.Plan) {
+		for i := range made.Probes {
+			planned := &made.Probes[i]
+			at := planned.Address + planned.Entry.Offset
+			code := made.ELF.CodeAt(at, uint64(breakpoint))
+			if !planned.Usable() || len(code) < breakpoint {
+				continue
+			}
+			texts = append(texts, text{planned.Symbol, memory, int64(bias + at), bytes.Clone(code[:breakpoint])})
+		}
+	})
+	if len(texts) == 0 {
+		t.Fatalf("pid %d: no probes are planned for %s", pid, library)
+	}
+	return texts
+}
+
+// eachPlan calls f with what is planned for each library of a process whose path has a
+// part, and where the process maps it.
+func eachPlan(t *testing.T, pid int, library string, names []string, f func(bias uint64, made *plan.Plan)) {
 	t.Helper()
 	p, err := process.Open(pid)
 	if err != nil {
@@ -152,15 +235,6 @@ func entryTexts(t *testing.T, pid int, library string, names []string) (texts []
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { memory.Close() })
-	breakpoint := 1
-	if runtime.GOARCH == "arm64" {
-		breakpoint = 4
-	}
 	for _, l := range libraries {
 		if !strings.Contains(l.Path, library) {
 			continue
@@ -169,21 +243,9 @@ func entryTexts(t *testing.T, pid int, library string, names []string) (texts []
 		if err != nil {
 			t.Fatal(err)
 		}
-		bias, ok := l.Bias(e)
-		plan := plan.Mapped(p, libraries, l, e, groups)
-		for i := range plan.Probes {
-			planned := &plan.Probes[i]
-			at := planned.Address + planned.Entry.Offset
-			code := e.CodeAt(at, uint64(breakpoint))
-			if !ok || !planned.Usable() || len(code) < breakpoint {
-				continue
-			}
-			texts = append(texts, text{planned.Symbol, memory, int64(bias + at), bytes.Clone(code[:breakpoint])})
+		if bias, ok := l.Bias(e); ok {
+			f(bias, plan.Mapped(p, libraries, l, e, groups))
 		}
 		e.Close()
 	}
-	if len(texts) == 0 {
-		t.Fatalf("pid %d: no probes are planned for %s", pid, library)
-	}
-	return texts
 }
