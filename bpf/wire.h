@@ -239,8 +239,8 @@ enum tensor_outcome {
  * They have a number, unique to the thread, and are sent once: calls with the same name
  * them by it.
  * Of a tensor they are as they lie there, SLOT_WORDS, or of one of NARROW_DIMS at the
- * most, which nearly all are, those that it has: its dimensions, sizes, strides,
- * offset, elements, type and device. Behind them, if it was checked, are the bytes of
+ * most NARROW_WORDS, those that it has: its dimensions, sizes, strides, offset,
+ * elements, type and device. Behind them, if it was checked, are the bytes of
  * its storage, and of more than INLINE_DIMS its sizes, then (where they are no more
  * than fit twice) its strides. Of numbers there are how many, and the first of them; of
  * a list (LIST_WORDS) how many tensors, elements of those that were looked at, how many

@@ -159,7 +159,7 @@ func becomesLinked(t *testing.T, by, pid int, library string, groups ...string) 
 	}
 	for end := time.Now().Add(harness.Patience); missing() > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d probes of %s are not in", missing(), library)
+			t.Fatalf("%d probes of %s are not in, or /proc/%d/fdinfo does not say where links are (Linux 6.18 does)", missing(), library, by)
 		}
 	}
 }

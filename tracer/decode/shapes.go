@@ -34,8 +34,8 @@ func (t *told) believed() *tensor.Shapes {
 	return t.shapes
 }
 
-// mostTold is how many shapes are kept: a thread of the kernel's names 64 at the most, of
-// which an operator that is called has been named lately.
+// mostTold is how many shapes are kept, those that were named last: all that 512 threads
+// can name (TOLD_SHAPES, bpf/wire.h).
 const mostTold = 1 << 17
 
 func newShapes() shapes {

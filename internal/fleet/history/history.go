@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/steps"
 	"github.com/ebpfprof/ebpfprof/internal/verdict"
 )
@@ -320,6 +321,15 @@ func (s *side) readSteps(ctx context.Context, db *dataset.DB, job string, of *St
 	return rows.Err()
 }
 
+// minutesOf begins a query of a job's patterns (p) of one basis and version of the analysis
+// that lie in a time, with the minute of each, and of how many recordings each minute's are
+// (windows.n). Its parameters are the job, the version, the time's end and its beginning.
+func minutesOf(basis pattern.Basis) string {
+	return fmt.Sprintf(`WITH p AS (SELECT *, begin_ns // %d * %d AS minute FROM pattern WHERE job = ? AND basis = '%s'
+			AND coalesce(analysis_version, '') = ? AND begin_ns < ? AND end_ns > ?),
+		windows AS (SELECT minute, count(DISTINCT (host, pid, begin_ns)) AS n FROM p GROUP BY minute)`, minute, minute, basis)
+}
+
 // readFunctions reads how much of a step each function had in each minute, on average over
 // the workers: its share, times the mean step of the side. Workers differ, and a minute is
 // of all of them: what minutes differ by is the noise.
@@ -327,12 +337,9 @@ func (s *side) readFunctions(ctx context.Context, db *dataset.DB, job, meaning s
 	if len(db.Files("pattern")) == 0 {
 		return nil
 	}
-	rows, err := db.Query(ctx, fmt.Sprintf(`
-		WITH p AS (SELECT *, begin_ns // %d AS minute FROM pattern WHERE job = ? AND basis = 'samples'
-			AND coalesce(analysis_version, '') = ? AND begin_ns < ? AND end_ns > ?),
-		windows AS (SELECT minute, count(DISTINCT (host, pid, begin_ns)) AS n FROM p GROUP BY minute)
+	rows, err := db.Query(ctx, minutesOf(pattern.Sampled)+`
 		SELECT (SELECT count(*) FROM windows), class, name, function_id, max(coalesce(file, '')), mode(coalesce(line, 0)), sum(beta) / max(n)
-		FROM p JOIN windows USING (minute) GROUP BY minute, class, name, function_id ORDER BY minute, function_id`, minute), job, meaning, of.EndNS, of.BeginNS)
+		FROM p JOIN windows USING (minute) GROUP BY minute, class, name, function_id ORDER BY minute, function_id`, job, meaning, of.EndNS, of.BeginNS)
 	if err != nil {
 		return fmt.Errorf("reading patterns: %w", err)
 	}

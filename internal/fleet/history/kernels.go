@@ -57,12 +57,9 @@ func (r *Result) readKernels(ctx context.Context, db *dataset.DB, from, to int64
 	for _, m := range r.Minutes {
 		step[m.BeginNS] = m.MeanMS
 	}
-	rows, err := db.Query(ctx, fmt.Sprintf(`
-		WITH p AS (SELECT *, begin_ns // %d * %d AS minute FROM pattern WHERE job = ? AND basis = '%s'
-			AND coalesce(analysis_version, '') = ? AND begin_ns < ? AND end_ns > ?),
-		windows AS (SELECT minute, count(DISTINCT (host, pid, begin_ns)) AS n FROM p GROUP BY minute)
+	rows, err := db.Query(ctx, minutesOf(pattern.Device)+`
 		SELECT minute, class, name, function_id, sum(beta_lo) / max(n), sum(beta_hi) / max(n)
-		FROM p JOIN windows USING (minute) GROUP BY minute, class, name, function_id ORDER BY minute, function_id`, minute, minute, pattern.Device), r.Job, r.meaning, to, from)
+		FROM p JOIN windows USING (minute) GROUP BY minute, class, name, function_id ORDER BY minute, function_id`, r.Job, r.meaning, to, from)
 	if err != nil {
 		return nil, fmt.Errorf("reading patterns of devices: %w", err)
 	}

@@ -142,7 +142,7 @@ func (r *Result) writeKernels(out io.Writer, top int) {
 	if left := len(r.Kernels) - top; left > 0 {
 		fmt.Fprintf(out, "%d more kernels; --json has all\n", left)
 	}
-	fmt.Fprint(out, "of kernels the change is what is certain of it: bounds that meet are no change\n\n")
+	fmt.Fprint(out, "the change of a kernel is the least that it can be: none where the bounds meet\n\n")
 }
 
 // between are two bounds, or the one that both are.

@@ -177,6 +177,30 @@ func (n *Newest) Thread(t event.Thread) error {
 // FromNS is the time from which on rows are written.
 func (n *Newest) FromNS() int64 { return n.newestNS - KeptFor.Nanoseconds() }
 
+// The times of rows: when they ended.
+func spanEnd(s *event.Span) int64        { return s.StartNS + max(s.DurationNS, 0) }
+func sampleTime(s *event.Sample) int64   { return s.TSNS }
+func memoryTime(m *event.Memory) int64   { return m.TSNS }
+func flowTime(f *event.Flow) int64       { return f.TSNS }
+func ioTime(i *event.IO) int64           { return i.TSNS }
+func counterTime(c *event.Counter) int64 { return c.TSNS }
+
+// short are the tables of which rows from a time on are not kept any more.
+func (n *Newest) short(from int64) (tables []string) {
+	for _, of := range []struct {
+		table string
+		cut   bool
+	}{
+		{"span", n.spans.cut(from, spanEnd)}, {"sample", n.samples.cut(from, sampleTime)}, {"memory", n.memory.cut(from, memoryTime)},
+		{"flow", n.flows.cut(from, flowTime)}, {"io", n.io.cut(from, ioTime)}, {"counter", n.counters.cut(from, counterTime)},
+	} {
+		if of.cut {
+			tables = append(tables, of.table)
+		}
+	}
+	return tables
+}
+
 // Write hands over what is kept, and warnings of what of the last moments is not.
 func (n *Newest) Write(to event.Sink) (err error) {
 	keep := func(failed error) { err = errors.Join(err, failed) }
@@ -191,20 +215,7 @@ func (n *Newest) Write(to event.Sink) (err error) {
 			keep(to.Thread(t))
 		}
 	}
-	var short []string
-	ended := func(s *event.Span) int64 { return s.StartNS + max(s.DurationNS, 0) }
-	sampled, moved := func(s *event.Sample) int64 { return s.TSNS }, func(m *event.Memory) int64 { return m.TSNS }
-	flowed, done, counted := func(f *event.Flow) int64 { return f.TSNS }, func(i *event.IO) int64 { return i.TSNS }, func(c *event.Counter) int64 { return c.TSNS }
-	for table, cut := range map[string]bool{
-		"span": n.spans.cut(from, ended), "sample": n.samples.cut(from, sampled), "memory": n.memory.cut(from, moved),
-		"flow": n.flows.cut(from, flowed), "io": n.io.cut(from, done), "counter": n.counters.cut(from, counted),
-	} {
-		if cut {
-			short = append(short, table)
-		}
-	}
-	slices.Sort(short)
-	spans, samples, memory := n.spans.since(from, ended), n.samples.since(from, sampled), n.memory.since(from, moved)
+	spans, samples, memory := n.spans.since(from, spanEnd), n.samples.since(from, sampleTime), n.memory.since(from, memoryTime)
 	written, stackless := map[int64]bool{}, int64(0)
 	stack := func(id int64) {
 		if id == 0 || written[id] {
@@ -249,16 +260,16 @@ func (n *Newest) Write(to event.Sink) (err error) {
 	keep(to.Samples(samples))
 	keep(to.Memory(memory))
 	keep(to.OpenCalls(n.evidence.open))
-	keep(to.Flows(n.flows.since(from, flowed)))
-	keep(to.IO(n.io.since(from, done)))
-	keep(to.Counters(n.counters.since(from, counted)))
+	keep(to.Flows(n.flows.since(from, flowTime)))
+	keep(to.IO(n.io.since(from, ioTime)))
+	keep(to.Counters(n.counters.since(from, counterTime)))
 	for _, w := range n.warnings.since(from, func(w *event.Warning) int64 { return w.TSNS }) {
 		keep(to.Warning(w))
 	}
 	if stackless > 0 {
 		keep(to.Warning(event.Warning{TSNS: n.newestNS, Kind: "incomplete", Source: "newest_stacks", Count: stackless, Detail: "rows of the last moments that name a stack which is not kept any more: it has no frames here"}))
 	}
-	if len(short) > 0 {
+	if short := n.short(from); len(short) > 0 {
 		keep(to.Warning(event.Warning{TSNS: n.newestNS, Kind: "incomplete", Source: "newest_rows", Count: int64(len(short)),
 			Detail: fmt.Sprintf("tables of which there was more in the last %s than is kept: the oldest rows are not here: %s", KeptFor, strings.Join(short, ", "))}))
 	}
