@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/beat"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
@@ -14,15 +13,14 @@ import (
 // lets the governor act. It is one goroutine, that of Session.Run.
 type manager struct {
 	*Session
-	lossesAt  time.Time
-	restedAt  time.Time // and restsFrom: of the pages of files
-	restsFrom time.Time
-	probesAt  time.Time
-	unheard   uint64 // records of processes that the kernel had no room for, at the last look
-	scopes    scopeSweep
-	open      openLook
-	io        ioLook
-	standing  standingLook
+	lossesAt time.Time
+	pages    resting
+	probesAt time.Time
+	unheard  uint64 // records of processes that the kernel had no room for, at the last look
+	scopes   scopeSweep
+	open     openLook
+	io       ioLook
+	standing standingLook
 }
 
 // manage follows the processes until it is time to stop.
@@ -113,7 +111,7 @@ func (s *manager) tick() error {
 	s.open.look(s.Session, now)
 	s.io.look(s.Session, now)
 	s.standing.look(s.Session, now)
-	s.rest(now)
+	s.pages.rest(now)
 	if err := s.probes.Tick(now); err != nil {
 		return err
 	}
@@ -159,24 +157,6 @@ func countProbes(s *Session) error {
 // lossesEvery is how often the counters of losses are read, for whoever watches:
 // each is a system call.
 const lossesEvery = time.Second
-
-// The pages of the files that were read are given back again and again: often while all code
-// is new, and the more seldom the longer the recording has lasted.
-const (
-	restsFirst = 2 * time.Second
-	restsLast  = 30 * time.Second
-	restsShare = 10 // of the time since the first
-)
-
-func (s *manager) rest(now time.Time) {
-	if s.restsFrom.IsZero() {
-		s.restsFrom, s.restedAt = now, now
-	}
-	if now.Sub(s.restedAt) > min(restsLast, restsFirst+now.Sub(s.restsFrom)/restsShare) {
-		s.restedAt = now
-		elf.Rest()
-	}
-}
 
 // probesEvery is how often those of all probes are, one after the other: some thousand at most.
 const probesEvery = 10 * time.Second

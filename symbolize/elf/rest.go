@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +28,23 @@ func Rest() {
 	for _, data := range mappings.all {
 		_ = unix.Madvise(data, unix.MADV_DONTNEED) // of a shared mapping of a file it loses nothing
 	}
+	if left, err := mapped(); err == nil {
+		rested.Store(left)
+	}
 }
+
+// RestAfter rests where more than so many bytes of files have come since the last rest: one
+// stack whose functions have to be named may bring a hundred megabytes of symbols.
+func RestAfter(room int64) {
+	now, err := mapped()
+	if err != nil || now-rested.Load() <= room {
+		return
+	}
+	Rest()
+}
+
+// rested is what was left at the last rest: what maps no file, as rings do, stays.
+var rested atomic.Int64
 
 // A file is read faster than anybody would think of Rest: Sparing looks every sparingEvery,
 // and rests where more than sparingRoom of pages have come.

@@ -89,6 +89,37 @@ func TestAFileThatRestsTakesNoMemoryAndIsReadAgain(t *testing.T) {
 	}
 }
 
+// What is read a little at a time stays until it is much.
+func TestMuchIsGivenBackAndLittleStays(t *testing.T) {
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	Rest()
+	sum := 0
+	for i := 0; i < len(e.data); i += 512 {
+		sum += int(e.data[i])
+	}
+	read := resident(t, path)
+	RestAfter(int64(len(e.data)) + 64<<20)
+	if left := resident(t, path); left < read*9/10 || read < 1000 || sum == 0 {
+		t.Errorf("%d KiB are left of %d, within the room", left, read)
+	}
+	RestAfter(int64(read) << 10 / 4)
+	if left := resident(t, path); left > read/10 {
+		t.Errorf("%d KiB are left of %d, beyond the room", left, read)
+	}
+	before := rested.Load()
+	if RestAfter(1 << 40); rested.Load() != before {
+		t.Error("what was left is measured anew without a rest")
+	}
+}
+
 // Who reads all over a large file has little of it in memory at once, and what little files
 // leave stays: to read pages again that others are at work with costs them time.
 func TestSparingGivesPagesBackWhileTheyAreRead(t *testing.T) {

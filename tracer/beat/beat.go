@@ -6,24 +6,29 @@ package beat
 
 import "time"
 
-// every is how far the beats are apart.
-const every = 100 * time.Millisecond
+// every is how far the beats are apart; who can't wait so long meets others on half of one.
+const (
+	every = 200 * time.Millisecond
+	half  = every / 2
+)
 
 // began is where they are counted from.
 var began = time.Now()
 
-// Of is how long to sleep who would sleep so long: until the last beat within that time.
-// Who would sleep for less than a beat sleeps as long.
+// Of is how long to sleep who would sleep so long: until the last beat within that time, or
+// half beat where there is no whole one. Who would sleep for less than that sleeps as long.
 func Of(wait time.Duration) time.Duration {
 	return of(time.Since(began), wait)
 }
 
 func of(now, wait time.Duration) time.Duration {
-	if wait < every {
-		return wait
-	}
-	if last := (now + wait).Truncate(every) - now; last > 0 {
-		return last
+	for _, beat := range []time.Duration{every, half} {
+		if wait < beat {
+			continue
+		}
+		if last := (now + wait).Truncate(beat) - now; last > 0 {
+			return last
+		}
 	}
 	return wait
 }

@@ -13,7 +13,10 @@ func TestSleepersMeet(t *testing.T) {
 		{30 * ms, 100 * ms, 70 * ms},
 		{70 * ms, 100 * ms, 30 * ms},
 		{70 * ms, 200 * ms, 130 * ms},
-		{70 * ms, 500 * ms, 430 * ms},
+		{70 * ms, 199 * ms, 130 * ms},
+		{110 * ms, 150 * ms, 90 * ms},
+		{110 * ms, 89 * ms, 89 * ms},
+		{70 * ms, 500 * ms, 330 * ms},
 		{70 * ms, 40 * ms, 40 * ms},
 		{70 * ms, 0, 0},
 	} {
@@ -21,18 +24,20 @@ func TestSleepersMeet(t *testing.T) {
 			t.Errorf("who would sleep %v at %v sleeps %v, want %v", c.wait, c.now, got, c.want)
 		}
 	}
-	for begun := range 100 {
-		now := time.Duration(begun) * ms
-		for range 3 {
-			slept := of(now, every)
-			if slept <= 0 || slept > every {
-				t.Fatalf("who would sleep %v sleeps %v", every, slept)
+	for _, beat := range []time.Duration{every, half} {
+		for begun := range 100 {
+			now := time.Duration(begun) * ms
+			for range 3 {
+				slept := of(now, beat)
+				if slept <= 0 || slept > beat {
+					t.Fatalf("who would sleep %v sleeps %v", beat, slept)
+				}
+				// Timers ring a little late.
+				now += slept + ms/10
 			}
-			// Timers ring a little late.
-			now += slept + ms/10
-		}
-		if late := now % every; late > ms {
-			t.Errorf("who begins at %d ms wakes %v after a beat", begun, late)
+			if late := now % beat; late > ms {
+				t.Errorf("who begins at %d ms and sleeps %v wakes %v after a beat", begun, beat, late)
+			}
 		}
 	}
 }

@@ -63,6 +63,7 @@ type Governor struct {
 	whole   *whole // judges what is recorded where there are no slices; nil: there are
 	threads func() (progress.Threads, error)
 	begun   time.Time // when the job was first looked at
+	ticked  time.Time // when its clocks were read last in a pause
 }
 
 // Begin is called once there are processes; Step is called from then on.
@@ -126,19 +127,24 @@ func (g *Governor) watchPause(now time.Time) error {
 			}
 		}
 	}
-	if now.Sub(g.off.At) > anchorWindow && now.Sub(g.anchors.at) > g.look()/2 {
-		g.gauge.Nodes.Tick(now)
-		g.account.tick(now)
-		demoted, err := demoteExpensive(g) // not only at the end of a long pause
-		if err != nil || !demoted {
-			return err
-		}
-		// What was in all the time until now gets a slice at once, whatever is left of the
-		// pause: on a short run nothing would stand for it else.
-		g.length = firstDemoted
-		if known, _ := g.probes.Learn(); known > 0 {
-			return g.begin(phaseOn)
-		}
+	if now.Sub(g.off.At) <= anchorWindow || now.Sub(g.ticked) <= g.look()/2 {
+		return nil
+	}
+	g.ticked = now
+	g.gauge.Nodes.Tick(now)
+	g.account.tick(now)
+	if now.Sub(g.anchors.at) <= judgeAfter(g.slicer, now) {
+		return nil
+	}
+	demoted, err := demoteExpensive(g) // not only at the end of a long pause
+	if err != nil || !demoted {
+		return err
+	}
+	// What was in all the time until now gets a slice at once, whatever is left of the
+	// pause: on a short run nothing would stand for it else.
+	g.length = firstDemoted
+	if known, _ := g.probes.Learn(); known > 0 {
+		return g.begin(phaseOn)
 	}
 	return nil
 }

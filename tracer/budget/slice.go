@@ -57,14 +57,32 @@ func (s *slicer) mark() weights.Mark {
 	return m
 }
 
-// look is how often the anchor groups are judged in a pause: often while little
-// is known of the job, then seldom, since looking takes CPU time as well.
+// look is how often the job's clocks are read in a pause: often while little is known of
+// the job, then seldom, since looking takes CPU time as well.
 func (s *slicer) look() time.Duration {
-	if s.count <= calmSlices {
+	if s.count <= calmSlices && s.account.clock.Own < calmAfter {
 		return anchorWindow
 	}
 	return progress.CPUEvery
 }
+
+// calmAfter is how much of its own time a job has had that is known well enough, however few
+// slices it had.
+const calmAfter = time.Minute
+
+// judgeAfter is after how long the anchor groups are judged again in a pause. What a job that has done
+// nothing for the first time lately calls more often from now on costs it no more: what is
+// spent until it is seen makes the next pauses longer.
+func judgeAfter(s *slicer, now time.Time) time.Duration {
+	if look := s.look(); look < progress.CPUEvery || s.strata.young(now) {
+		return look / 2 // at each of these looks
+	}
+	return judgeSeldom
+}
+
+// judgeSeldom is of a job that is watched for long: to read the counts of all its probes
+// takes half a millisecond.
+const judgeSeldom = 2 * time.Second
 
 // begin puts the probes in and, once all are, lets them record.
 func (s *slicer) begin(p phase) error {

@@ -18,7 +18,7 @@ const (
 	// HistoryFor is how far back a History knows, and historyEvery how often it looks: what
 	// grows by a gigabyte a second is still seen to.
 	HistoryFor   = 30 * time.Second
-	historyEvery = 100 * time.Millisecond
+	historyEvery = 200 * time.Millisecond
 	// historyLooks are taken at once, of some microseconds each: where there are more
 	// processes, each is looked at less often.
 	historyLooks = 256

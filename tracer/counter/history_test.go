@@ -111,7 +111,7 @@ func TestHistoryOutlivesItsProcessForAWhile(t *testing.T) {
 // Of many processes each is looked at, in turn.
 func TestHistoryLooksAtManyProcessesInTurn(t *testing.T) {
 	root, now := t.TempDir(), int64(time.Hour)
-	h := NewHistory(Files(root), func() int64 { now += int64(historyEvery) / 5; return now })
+	h := NewHistory(Files(root), func() int64 { now += int64(historyEvery) / 9; return now })
 	for pid := range 2 * historyLooks {
 		path := filepath.Join(root, "proc", fmt.Sprint(pid+1), "statm")
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("3 2 1 0 0 0 0\n"), 0o644)); err != nil {

@@ -73,7 +73,7 @@ func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func(Pending)) e
 		}
 		found := look{calls: n > 0, samples: d.samples.any, behind: d.samples.behind}
 		if rings.Patient && waiting.Calls < rings.CallBytes/fewCalls {
-			if found.few = idleWait; rings.Slicing() {
+			if found.few = patientWait; rings.Slicing() {
 				found.few = tinyIdleWait
 			}
 		}
@@ -94,9 +94,12 @@ const (
 	// A smaller ring than idleRing, bytes, could be full after so long.
 	idleRing     = 16 << 20
 	tinyIdleWait = 40 * time.Millisecond
+	// patientWait is how long few calls wait for a patient reader: nobody looks at what it
+	// reads more often.
+	patientWait = 200 * time.Millisecond
 	// Calls are few where they fill less than this part of their ring between two looks: in the
-	// longest wait that a patient reader gives them they would fill a twenty-fifth.
-	fewCalls = 256
+	// longest wait that a patient reader gives them they would fill a third.
+	fewCalls = 64
 )
 
 // look is what was found at a look into the rings.

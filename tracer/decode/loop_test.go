@@ -36,17 +36,17 @@ func TestTheReaderSleepsLongerTheLessThereIs(t *testing.T) {
 		}
 	}
 	for _, calls := range []bool{true, false} {
-		if got := settled(look{calls: calls, few: idleWait}, 4<<20); got != idleWait {
-			t.Errorf("few calls that may wait (any: %v): %v, want %v", calls, got, idleWait)
+		if got := settled(look{calls: calls, few: patientWait}, 4<<20); got != patientWait {
+			t.Errorf("few calls that may wait (any: %v): %v, want %v", calls, got, patientWait)
 		}
-		if got := nextWait(idleWait, look{calls: calls, few: tinyIdleWait}, 4<<20); got != tinyIdleWait {
+		if got := nextWait(patientWait, look{calls: calls, few: tinyIdleWait}, 4<<20); got != tinyIdleWait {
 			t.Errorf("few calls in a slice (any: %v): %v, want %v", calls, got, tinyIdleWait)
 		}
 	}
-	if got := settled(look{few: idleWait}, 64<<20); got != restWait {
+	if got := settled(look{few: patientWait}, 64<<20); got != restWait {
 		t.Errorf("nothing for a patient reader of a large ring: %v, want %v", got, restWait)
 	}
-	if got := settled(look{calls: true, few: idleWait, behind: true}, 4<<20); got != pollWait {
+	if got := settled(look{calls: true, few: patientWait, behind: true}, 4<<20); got != pollWait {
 		t.Errorf("few calls and many samples: %v, want %v", got, pollWait)
 	}
 	resting := settled(look{}, 64<<20)

@@ -3,6 +3,7 @@ package kernel
 import (
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/ebpfprof/ebpfprof/tracer/site"
@@ -44,13 +45,13 @@ func (k *attacher) PrepareRemoval() {
 	h.closeLater(set)
 }
 
-// closeLater takes entries of functions of our own out, beside what comes next.
+// closeLater takes probes of functions of our own out, beside what comes next.
 func (h *removal) closeLater(sets ...*Links) {
 	for _, set := range sets {
 		h.busy.Add(1)
 		go func() {
 			defer h.busy.Done()
-			closeAll(set.entry)
+			closeAll(slices.Concat(set.entry, set.exit))
 		}()
 	}
 }

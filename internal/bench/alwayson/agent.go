@@ -137,6 +137,7 @@ func (a *agent) remove() {
 
 // usage is what the agent takes at one moment: it and its workers together.
 type usage struct {
+	at           time.Time
 	cpu          float64 // seconds
 	rss          float64 // MiB
 	worker       float64 // of it, of the largest worker
@@ -152,7 +153,7 @@ func (a *agent) usage() (u usage, err error) {
 	if err != nil {
 		return u, err
 	}
-	u.state = now.State
+	u.at, u.state = time.Now(), now.State
 	pid := a.command.Process.Pid // taskset has become the agent
 	agent, err := statOf(pid)
 	if err != nil {

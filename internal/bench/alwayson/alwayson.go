@@ -11,6 +11,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/bench/figure"
 	"github.com/ebpfprof/ebpfprof/internal/bench/paired"
 	"github.com/ebpfprof/ebpfprof/internal/bench/setup"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
 )
 
 // Results are of one job each.
@@ -24,11 +25,13 @@ type result struct {
 	floor       figure.Estimate // without after, over without before
 	windows     int             // that the ratio is of
 	cpu         float64         // of a core
+	watchingCPU float64         // of it, while the worker watches and takes no window
 	rss, worker []float64       // MiB, at the most while the worker watches, in each quarter of the time
 	inWindows   float64         // MiB, of the worker at the most while it takes windows
 	store       float64         // bytes an hour
 	spool       int64           // bytes at the end
 	status      status
+	twinWindows int // that the agent would have taken of the twin, which nobody traces
 }
 
 // each is how long a window is of which one ratio is taken.
@@ -89,6 +92,7 @@ func (r *Results) Measure(program string, python setup.Interpreter, job string, 
 		return err
 	}
 	one.judge(steps.Ratios(with), steps.Ratios(before), steps.Ratios(after), taken)
+	one.twinWindows = windowsOf(steps.TwinEnds(with))
 	*r = append(*r, one)
 	setup.Say("  %s", one)
 	return nil
@@ -98,7 +102,7 @@ func (r *result) judge(with, before, after []float64, taken []usage) {
 	r.ratio, r.floor = figure.RatioOf(with, slices.Concat(before, after)), figure.RatioOf(after, before)
 	r.windows = len(with)
 	first, last := taken[0], taken[len(taken)-1]
-	r.cpu = (last.cpu - first.cpu) / r.length.Seconds()
+	r.cpu, r.watchingCPU = (last.cpu-first.cpu)/r.length.Seconds(), whileWatching(taken)
 	r.store = float64(last.store-first.store) / r.length.Hours()
 	r.spool = last.spool
 	for quarter := range 4 {
@@ -115,6 +119,35 @@ func (r *result) judge(with, before, after []float64, taken []usage) {
 	}
 }
 
+// whileWatching is what of a core the agent takes between two looks that both find it watching.
+func whileWatching(taken []usage) float64 {
+	var spent, over float64
+	for i := 1; i < len(taken); i++ {
+		if before, now := taken[i-1], taken[i]; before.state == watching && now.state == watching {
+			spent, over = spent+now.cpu-before.cpu, over+now.at.Sub(before.at).Seconds()
+		}
+	}
+	return spent / max(over, each.Seconds())
+}
+
+// cooldown is the least time between two windows, as an agent has it that is told nothing.
+const cooldown = 10 * time.Minute
+
+// windowsOf is how many windows an agent takes of a job whose steps end at these times: of
+// one that nobody traces, it is what the machine does by itself.
+func windowsOf(ends []int64) (n int) {
+	rule, last := trigger.New(trigger.Published), int64(0)
+	for i := 1; i < len(ends); i++ {
+		at := ends[i]
+		if rule.Step(at, at-ends[i-1]) == nil || n > 0 && at-last < cooldown.Nanoseconds() {
+			continue
+		}
+		n, last = n+1, at
+		rule.Restart()
+	}
+	return n
+}
+
 // noise is how far the ratio without an agent is from 1: what the machine does by itself.
 func (r *result) noise() float64 {
 	return max(r.floor.High-1, 1-r.floor.Low)
@@ -124,9 +157,9 @@ func (r *result) noise() float64 {
 const budget = 0.01
 
 func (r *result) String() string {
-	return fmt.Sprintf("%s, %s, %s: step × %.4f (%.4f … %.4f), floor ±%.1f %%; agent %.2f %% of a core, RSS %s MiB, of the worker %s (in windows %.0f), store %.2f MB an hour, spool %.1f MB; %d steps seen, %d windows",
-		r.python.Name, r.job, r.length.Round(time.Second), r.ratio.Median, r.ratio.Low, r.ratio.High, 100*r.noise(), 100*r.cpu,
-		quarters(r.rss), quarters(r.worker), r.inWindows, r.store/1e6, float64(r.spool)/1e6, r.status.Steps, r.status.Windows)
+	return fmt.Sprintf("%s, %s, %s: step × %.4f (%.4f … %.4f), floor ±%.1f %%; agent %.2f %% of a core (%.2f watching), RSS %s MiB, of the worker %s (in windows %.0f), store %.2f MB an hour, spool %.1f MB; %d steps seen, %d windows (the twin's: %d)",
+		r.python.Name, r.job, r.length.Round(time.Second), r.ratio.Median, r.ratio.Low, r.ratio.High, 100*r.noise(), 100*r.cpu, 100*r.watchingCPU,
+		quarters(r.rss), quarters(r.worker), r.inWindows, r.store/1e6, float64(r.spool)/1e6, r.status.Steps, r.status.Windows, r.twinWindows)
 }
 
 func quarters(values []float64) string {
@@ -137,7 +170,7 @@ func quarters(values []float64) string {
 	return strings.Join(said, ", ")
 }
 
-const text = `The agent as it is deployed, with its defaults, watches a job and leaves its twin alone: the same job, never traced, on the same core. A ratio is how many of the twin's steps one of the job's takes, the mean of windows of ten seconds, without what each waits for the core; it is set over that of the time before and after, without the agent. The floor is what the time after is over the time before. CPU time is that of the agent and its worker on the other core, of one core; what the probes take is the job's, and in the ratio. RSS is looked at each ten seconds: at the most in each quarter of the time while the worker watches, after windows too, and while it takes one. Windows that the agent took of its own accord are in all of it.`
+const text = `The agent as it is deployed, with its defaults, watches a job and leaves its twin alone: the same job, never traced, on the same core. A ratio is how many of the twin's steps one of the job's takes, the mean of windows of ten seconds, without what each waits for the core; it is set over that of the time before and after, without the agent. The floor is what the time after is over the time before. CPU time is that of the agent and its worker on the other core, of one core; what the probes take is the job's, and in the ratio. RSS is looked at each ten seconds: at the most in each quarter of the time while the worker watches, after windows too, and while it takes one. Windows that the agent took of its own accord are in all of it but the CPU time while it watches, which is of those ten seconds in which it took none. The twin's windows are those that an agent would have taken of the steps of a job that nobody traces, by the same rule and cool-down: a machine that others share is 5 % slower every now and then.`
 
 // Section is the table of them.
 func (r Results) Section(p *figure.Page) {
@@ -145,11 +178,11 @@ func (r Results) Section(p *figure.Page) {
 		return
 	}
 	p.Line("## Always on\n\n%s\n", text)
-	p.Table("job", "PyTorch", "for", "step, over without (95 %)", "floor", "CPU of a core", "RSS of the worker, MiB", "in windows", "with the agent, MiB", "store, MB an hour", "spool, MB", "windows")
+	p.Table("job", "PyTorch", "for", "step, over without (95 %)", "floor", "CPU of a core", "while it watches", "RSS of the worker, MiB", "in windows", "with the agent, MiB", "store, MB an hour", "spool, MB", "windows", "the twin's")
 	for _, o := range r {
 		p.Row(o.job, o.python.Name, o.length.Round(time.Second).String(), fmt.Sprintf("%.4f (%.4f … %.4f)", o.ratio.Median, o.ratio.Low, o.ratio.High),
-			fmt.Sprintf("±%.1f %%", 100*o.noise()), fmt.Sprintf("%.2f %%", 100*o.cpu), quarters(o.worker), fmt.Sprintf("%.0f", o.inWindows), quarters(o.rss),
-			fmt.Sprintf("%.2f", o.store/1e6), fmt.Sprintf("%.1f", float64(o.spool)/1e6), fmt.Sprint(o.status.Windows))
+			fmt.Sprintf("±%.1f %%", 100*o.noise()), fmt.Sprintf("%.2f %%", 100*o.cpu), fmt.Sprintf("%.2f %%", 100*o.watchingCPU), quarters(o.worker), fmt.Sprintf("%.0f", o.inWindows), quarters(o.rss),
+			fmt.Sprintf("%.2f", o.store/1e6), fmt.Sprintf("%.1f", float64(o.spool)/1e6), fmt.Sprint(o.status.Windows), fmt.Sprint(o.twinWindows))
 	}
 	p.Line("")
 }
@@ -160,7 +193,8 @@ func (r Results) Targets(p *figure.Page) {
 		name := fmt.Sprintf("%s, %s", o.python.Name, o.job)
 		p.Row(fmt.Sprintf("always on for %s: step time within 1 %% plus the noise floor", o.length.Round(time.Minute)), name,
 			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*(o.ratio.Median-1), 100*o.noise()), figure.WithinNoise(o.ratio.Median-1 <= budget+o.noise(), o.noise()))
-		p.Row("always on: agent and worker < 1 % of a core", name, fmt.Sprintf("%.2f %%", 100*o.cpu), figure.Verdict(o.cpu < budget))
+		p.Row("always on: agent and worker < 1 % of a core at `anchor`", name, fmt.Sprintf("%.2f %%", 100*o.watchingCPU), figure.Verdict(o.watchingCPU < budget))
+		p.Row("always on: agent and worker < 1 % of a core, windows included", name, fmt.Sprintf("%.2f %%, %d windows", 100*o.cpu, o.status.Windows), figure.Verdict(o.cpu < budget))
 		p.Row("always on: RSS of the worker at `anchor` < 200 MB", name, fmt.Sprintf("%.0f MiB", slices.Max(o.worker)), figure.Verdict(slices.Max(o.worker) < 190))
 		p.Row("always on: disk < 100 MB an hour and rank", name, fmt.Sprintf("%.1f MB", o.store/1e6), figure.Verdict(o.store < 100e6))
 	}

@@ -28,3 +28,11 @@ func (a Against) Ratios(s Stretch) (ratios []float64) {
 	}
 	return ratios
 }
+
+// TwinEnds are when the twin's steps ended in a stretch, in nanoseconds.
+func (a Against) TwinEnds(s Stretch) (ends []int64) {
+	for _, step := range a.twin.In(s.windows[0].from, s.windows[len(s.windows)-1].to) {
+		ends = append(ends, step.End())
+	}
+	return ends
+}

@@ -303,6 +303,9 @@ func (s *Steps) Take(all bool) (steps []pattern.Step, triggers []Degradation) {
 
 // forget drops the waits that no step of their thread can have any more.
 func (s *Steps) forget() {
+	if len(s.waits) == 0 {
+		return
+	}
 	oldest := map[thread]int64{}
 	for id, l := range s.threads {
 		if l.begin > 0 {
