@@ -638,10 +638,7 @@ type CallThreadState struct {
 		Hash   uint64
 		Number uint64
 	}
-	Words     [32]uint64
-	NearFrom  uint64
-	NearBytes uint64
-	Near      [64]uint64
+	Words [32]uint64
 }
 
 type CallUnwindFile struct {

@@ -69,11 +69,6 @@ struct thread_state {
 	__u64 shapes_sent;
 	struct told_shapes told[TOLD_SHAPES];
 	__u64 words[TENSOR_WORDS];	/* of the arguments of the call that it is of */
-	/* What was read at once, where the arguments point close to each other, as those
-	 * do that the caller has on its stack. */
-	__u64 near_from;
-	__u64 near_bytes;
-	__u64 near[NEAR_WORDS];
 };
 
 struct scope_key {

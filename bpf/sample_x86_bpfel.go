@@ -549,10 +549,7 @@ type SampleThreadState struct {
 		Hash   uint64
 		Number uint64
 	}
-	Words     [32]uint64
-	NearFrom  uint64
-	NearBytes uint64
-	Near      [64]uint64
+	Words [32]uint64
 }
 
 type SampleUnwindFile struct {

@@ -14,7 +14,6 @@
 #include "regs.h"
 #include "verified.h"
 
-#define TOGETHER 6	/* so many arguments are tried to be read together */
 #define SLOT_BYTES (8 * SLOT_WORDS)
 #define OFFSET_WORD (1 + 2 * INLINE_DIMS)
 #define ELEMENTS_WORD (OFFSET_WORD + 1)	/* of a tensor: elements, and behind it the type */
@@ -111,7 +110,11 @@ static __always_inline long read_elsewhere(struct room *to, __u64 dims, __u64 ad
 	return 0;
 }
 
-/* The tensor behind a pointer to a TensorImpl; there has room for a slot. */
+/*
+ * The tensor behind a pointer to a TensorImpl; there has room for a slot. Each pointer is
+ * read by itself: to read those of all arguments at once, from the caller's stack into
+ * memory that is no stack, was measured, and is no faster.
+ */
 static __always_inline __u8 read_tensor(struct room *to, const struct probe_spec *spec, __u64 impl, __u64 *there,
 					__u32 check)
 {
@@ -147,53 +150,6 @@ static __always_inline __u8 read_tensor(struct room *to, const struct probe_spec
 	if (there[0] > INLINE_DIMS && read_elsewhere(to, there[0], there[1]))
 		return TENSOR_CUT;
 	return outcome;
-}
-
-/* Reads memory that an argument points to: out of what was read of all of them, if it is there. */
-static __always_inline long read_near(struct thread_state *t, __u64 *to, __u32 words, __u64 address)
-{
-	__u64 at = address - t->near_from;
-
-	if (at + 8 * words > t->near_bytes || at & 7)
-		return read_user(to, 8 * words, address);
-	at >>= 3;
-	to[0] = t->near[at & (NEAR_WORDS - 1)];
-	if (words > 1)
-		to[1] = t->near[(at + 1) & (NEAR_WORDS - 1)];
-	return 0;
-}
-
-/*
- * A read takes as long for half a kilobyte as for a word: so one for the arguments,
- * where they point close to each other, and not one for each.
- */
-VERIFIED_ONCE int read_together(struct thread_state *t, const struct probe_spec *spec)
-{
-	__u64 low = ~0ULL, high = 0, bytes;
-	__u32 n = 0;
-
-	if (!t || !spec || spec->captures)
-		return 0;	/* no operator: its arguments are vectors, and calls of it are few */
-	for (__u32 i = 0; i < TOGETHER; i++) {
-		const struct capture *c = &spec->capture[i];
-		__u64 v = t->words[c->index & (TENSOR_WORDS - 1)];
-
-		if (i >= spec->tensors)
-			break;
-		if ((c->source != TENSOR_ONE && c->source != TENSOR_OPTIONAL) || !v)
-			continue;
-		n++;
-		low = v < low ? v : low;
-		high = v > high ? v : high;
-	}
-	bytes = high - low + 16;
-	if (n < 2 || high - low > 8 * NEAR_WORDS - 16 || bytes > 8 * NEAR_WORDS)
-		return 0;
-	if (read_user(t->near, bytes, low))
-		return 0;
-	t->near_from = low;
-	t->near_bytes = bytes;
-	return 0;
 }
 
 /* Of a call that has more than narrow tensors: all of its words. */
@@ -246,13 +202,13 @@ VERIFIED_ONCE int read_argument(struct thread_state *t, const struct probe_spec 
 	case TENSOR_ONE:
 		if (!v)
 			outcome = TENSOR_ABSENT;
-		else if (!read_near(t, &v, 1, v))
+		else if (!read_user(&v, sizeof(v), v))
 			kind = ARGUMENT_TENSOR;
 		break;
 	case TENSOR_OPTIONAL:
 		if (!v) {
 			outcome = TENSOR_ABSENT;
-		} else if (!read_near(t, pair, 2, v)) {
+		} else if (!read_user(pair, 16, v)) {
 			bool there_is = (c->offset[0] ? pair[0] : pair[1]) & 0xff;
 
 			v = there_is ? c->offset[0] ? pair[1] : pair[0] : 0;
@@ -334,10 +290,7 @@ static __noinline int take_tensors(struct pt_regs *ctx, const struct probe_spec 
 	t->shapes_checked = (calls_before & ((1ULL << (spec->tensor_checks & 31)) - 1)) == 0;
 	t->shapes_hash = hashed((__u64)epoch << 32 | spec->identity, f->spec);
 	t->shapes_others = 0;
-	t->near_bytes = 0;
 	r->words = 0;
-	if (spec->tensors > 1)
-		read_together(t, spec);
 	for (__u32 i = 0; i < MAX_ARGS && i < spec->tensors; i++)
 		read_argument(t, spec, i);
 	if (t->shapes_others)

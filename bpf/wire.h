@@ -25,7 +25,6 @@
 #define TOLD_SHAPES (1 << TOLD_SHAPES_BITS)	/* so many shapes a thread's calls name by number */
 #define INLINE_DIMS 5	/* so many dimensions lie in the tensor itself, the sizes of more behind its first word */
 #define TENSOR_WORDS 32	/* of a call's arguments: those in registers, then so many of the stack's that all fit */
-#define NEAR_WORDS 64	/* a power of two; memory around a call's arguments that is read at once */
 #define LIST_TENSORS 64	/* of a list so many are looked at */
 
 /* What a probed call is. */

@@ -2,6 +2,7 @@ package training
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/bench/figure"
@@ -21,8 +22,9 @@ const (
 	withoutTimes  = "`--budget off --probe memory --exclude symbol=alloc_cpu`: no durations"
 	shapedOfStep  = 208.0 / 313 // the operators of mlp.py's step that are in the table of shapes
 	mostShapes    = 0.4         // µs
-	priceText     = `The worst case again, by parts, each in turn with nothing. Of its 313 operators a step 208 have shapes; a CPU tensor's storage is allocated and freed without a budget. Compared is the CPU time of a step, which other work on the machine lengthens less than the step.`
+	priceText     = `The worst case again, by parts, each in turn with nothing. Of its 313 operators a step 208 have shapes; a CPU tensor's storage is allocated and freed without a budget. Compared is the CPU time of a step, which other work on the machine lengthens less than the step. A price is the difference of two, so that there are four times as many rounds as of other parts.`
 	minPricedRuns = 5
+	moreRuns      = 4 // times those of other parts: the price of one is the difference of two
 	noWait        = 24 * time.Hour // Python's lines come with stacks; no wait is as long
 )
 
@@ -67,7 +69,7 @@ func (r *Results) MeasurePrices(s setup.Settings, python setup.Interpreter) erro
 		ends = append(ends, func() { *part.bytes = t.EndWith(part.tables...) })
 		treatments = append(treatments, paired.Trial(part.name, s.Window, t))
 	}
-	s.Rounds = max(minPricedRuns, s.Rounds)
+	s.Rounds = max(minPricedRuns, moreRuns*s.Rounds)
 	var results []paired.Result
 	judge, err := paired.Run(&results, j, python, "mlp.py", s, treatments)
 	if err != nil {
@@ -86,10 +88,15 @@ func (r *Results) MeasurePrices(s setup.Settings, python setup.Interpreter) erro
 	return nil
 }
 
-// shapesPrice is what shapes add to an operator that has them, µs.
-func shapesPrice(m paired.Result) float64 {
+// shapesPrice is what shapes add to an operator that has them, µs; either may be off by what
+// its interval says, independently of the other.
+func shapesPrice(m paired.Result) figure.Estimate {
 	with, without := paired.Find(m, paired.OperatorsOnly), paired.Find(m, paired.WithoutShapes)
-	return (with.CpuDifference.Median/with.Calls - without.CpuDifference.Median/without.Calls) / 1e3 / shapedOfStep
+	each := func(c *paired.Comparison, of float64) float64 { return of / c.Calls / 1e3 / shapedOfStep }
+	price := each(with, with.CpuDifference.Median) - each(without, without.CpuDifference.Median)
+	below := math.Hypot(each(with, with.CpuDifference.Median-with.CpuDifference.Low), each(without, without.CpuDifference.High-without.CpuDifference.Median))
+	above := math.Hypot(each(with, with.CpuDifference.High-with.CpuDifference.Median), each(without, without.CpuDifference.Median-without.CpuDifference.Low))
+	return figure.Estimate{Median: price, Low: price - below, High: price + above}
 }
 
 // linePrice is what the line behind each operator adds to one, µs: that of the outermost of a
@@ -114,7 +121,7 @@ func (r *Results) PriceTargets(p *figure.Page) {
 
 func shapesTarget(p *figure.Page, m paired.Result) {
 	cost := shapesPrice(m)
-	p.Row("shapes, an operator that has them: ≤ 0.4 µs more", m.Python.Name, fmt.Sprintf("%.2f µs", cost), figure.Verdict(cost <= mostShapes))
+	p.Row("shapes, an operator that has them: ≤ 0.4 µs more", m.Python.Name, fmt.Sprintf("%.2f µs (%.2f … %.2f)", cost.Median, cost.Low, cost.High), figure.Verdict(cost.Median <= mostShapes))
 }
 
 func (r *Results) PricesOfParts(p *figure.Page) {
@@ -141,7 +148,7 @@ func (r *Results) PricesOfParts(p *figure.Page) {
 			p.Row(m.Python.Name, part, leaves, fmt.Sprintf("%.2f", cost), fmt.Sprintf("%.1f", bytes))
 		}
 		row("an operator, by itself", "`--exclude op`", each(operators), m.shapeless)
-		row("its shapes, if it has them; bytes over all operators", "`--no-shapes`", shapesPrice(m.Result), m.shaped-m.shapeless)
+		row("its shapes, if it has them; bytes over all operators", "`--no-shapes`", shapesPrice(m.Result).Median, m.shaped-m.shapeless)
 		row("its Python line, over all operators; bytes with the table of stacks", "`--off-cpu-threshold 0 --frequency 0`", linePrice(m.Result), m.lined-m.shapeless)
 		row("an allocation or a free, by itself", "`--exclude memory`", each(allocations), m.untimed)
 		row("how long an allocation took; bytes over all events", "`--exclude symbol=alloc_cpu`", timesPrice(m.Result), m.allocated-m.untimed)
