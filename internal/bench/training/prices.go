@@ -24,7 +24,7 @@ const (
 	mostShapes    = 0.4         // µs
 	priceText     = `The worst case again, by parts, each in turn with nothing. Of its 313 operators a step 208 have shapes; a CPU tensor's storage is allocated and freed without a budget. Compared is the CPU time of a step, which other work on the machine lengthens less than the step. A price is the difference of two, so that there are four times as many rounds as of other parts.`
 	minPricedRuns = 5
-	moreRuns      = 4 // times those of other parts: the price of one is the difference of two
+	moreRuns      = 4              // times those of other parts: the price of one is the difference of two
 	noWait        = 24 * time.Hour // Python's lines come with stacks; no wait is as long
 )
 
