@@ -453,7 +453,10 @@ func (r *Result) functions(then, now *side) {
 		row.Significant = r.grown(before, after)
 		r.Functions = append(r.Functions, row)
 	}
-	if then.minutes == 0 || now.minutes == 0 {
+	switch {
+	case then.minutes == 0 && now.minutes == 0:
+		r.Notes = append(r.Notes, "there are steps and no patterns: which function changed is not told")
+	case then.minutes == 0 || now.minutes == 0:
 		r.Notes = append(r.Notes, "one side has no patterns: which function changed is not told")
 	}
 	slices.SortFunc(r.Functions, func(a, b Function) int {

@@ -244,3 +244,16 @@ func TestFunctionsAreComparedWithinOneVersion(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoHasNoPatternsIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		then, now int
+		want      string
+	}{{0, 0, "there are steps and no patterns"}, {3, 0, "one side has no patterns"}, {0, 3, "one side has no patterns"}, {3, 3, ""}} {
+		r := &Result{}
+		r.functions(&side{minutes: c.then}, &side{minutes: c.now})
+		if said := strings.Join(r.Notes, "\n"); c.want == "" && said != "" || !strings.HasPrefix(said, c.want) {
+			t.Errorf("%d and %d minutes with patterns: %q", c.then, c.now, said)
+		}
+	}
+}
