@@ -132,7 +132,7 @@ test-readers:
 	$(GO) test -count 1 -run ForeignReaders ./output ./internal/fleet/report ./internal/fleet/registrar ./internal/commands/fleet
 test-soak:
 	$(GO) run ./internal/soak -for 1m
-	$(GO) test -count 1 -run TestAWorkersMemoryIsFlat ./internal/agent
+	$(GO) test -count 1 -run TestAWorkersMemoryIsFlat ./internal/agent/worker
 
 # What the tracer takes while jobs never stop to bring something new: for an hour at
 # night (SOAK=1h), for a minute in the tests. What the agent takes while a thousand jobs come
@@ -142,7 +142,7 @@ RESTARTS ?= 1000
 soak: build native
 	$(GO) run ./internal/soak -for $(SOAK)
 	$(GO) run ./internal/soak -restarts $(RESTARTS)
-	EBPFPROF_SIMULATED=24h $(GO) test -count 1 -v -timeout 1h -run TestAWorkersMemoryIsFlat ./internal/agent
+	EBPFPROF_SIMULATED=24h $(GO) test -count 1 -v -timeout 1h -run TestAWorkersMemoryIsFlat ./internal/agent/worker
 	EBPFPROF_IN_OUT=10000 $(GO) test -count 1 -timeout 2h -run TestProbesInAndOutThousandsOfTimesHarmNobody ./tracer
 	EBPFPROF_KILLS=1000 $(GO) test -count 1 -timeout 4h -run TestATracerKilledAtAnyInstantHarmsNobody ./internal/e2e
 

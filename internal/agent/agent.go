@@ -1,3 +1,11 @@
+// Package agent keeps the tracer on a node for years: it finds the jobs that run there
+// by the libraries that they map, has one worker process record each of them at level
+// anchor, takes a window when a job becomes slow or hangs, and sends patterns to a
+// store. It reads no dataset and needs no cgo.
+//
+// The supervisor (Run) owns the list of jobs and the workers' processes; a worker
+// (Work) owns the sessions of one job. They share nothing but the worker's standard
+// input, which has its assignment, and its standard output, a JSON object a line.
 package agent
 
 import (
@@ -18,6 +26,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
+	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/printable"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
@@ -52,7 +62,7 @@ func Main(args []string) int {
 		_ = os.WriteFile("/proc/self/comm", []byte("ebpfprof-agent"), 0) // for ps: it was begun as "exe"
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
-		return say(Work(ctx, os.Stdin, os.Stdout))
+		return say(worker.Run(ctx, os.Stdin, os.Stdout))
 	}
 	flags := flag.NewFlagSet("ebpfprof-agent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -70,7 +80,7 @@ func say(err error) int {
 		return cli.ExitOK
 	}
 	fmt.Fprintf(os.Stderr, "ebpfprof-agent: %s\n", printable.Lines(err.Error()))
-	if errors.Is(err, ErrConfig) {
+	if errors.Is(err, config.ErrUnusable) {
 		return cli.ExitUsage
 	}
 	return cli.ExitCode(err)
@@ -78,7 +88,7 @@ func say(err error) int {
 
 // Run is the agent until SIGTERM or SIGINT; SIGHUP reads the configuration again.
 func Run(path string, check bool) error {
-	config, err := ReadConfig(path, os.Environ())
+	told, err := config.Read(path, os.Environ())
 	if err != nil {
 		return err
 	}
@@ -95,14 +105,14 @@ func Run(path string, check bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	s := newSupervisor(config, log)
+	s := newSupervisor(told, log)
 	if err := s.sends(); err != nil {
 		return err
 	}
-	if config.Listen != "off" {
-		listener, err := net.Listen("tcp", config.Listen)
+	if told.Listen != "off" {
+		listener, err := net.Listen("tcp", told.Listen)
 		if err != nil {
-			return fmt.Errorf("listening on %s: %w", config.Listen, err)
+			return fmt.Errorf("listening on %s: %w", told.Listen, err)
 		}
 		server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second}
 		go func() { _ = server.Serve(listener) }()
@@ -114,7 +124,7 @@ func Run(path string, check bool) error {
 	go func() {
 		for range hup {
 			notify("RELOADING=1")
-			again, err := ReadConfig(path, os.Environ())
+			again, err := config.Read(path, os.Environ())
 			if err != nil {
 				log.Error("the configuration stays as it was", "error", err)
 			} else {

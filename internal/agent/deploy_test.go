@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/testcache"
 )
 
@@ -25,7 +26,7 @@ var (
 // exposed are the metrics' names, and those that have no label of a job.
 func exposed() (names, ofNode []string) {
 	descs := make(chan *prometheus.Desc, 100)
-	newSupervisor(defaults(), nil).Describe(descs)
+	newSupervisor(config.Defaults(), nil).Describe(descs)
 	close(descs)
 	for d := range descs {
 		name := descName.FindStringSubmatch(d.String())[1]

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -17,11 +16,22 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
+	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/tracer"
-	"github.com/ebpfprof/ebpfprof/tracer/decode"
 )
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
 
 // scraped is what a server of Prometheus reads of the agent.
 func scraped(t *testing.T, s *supervisor) map[string]*dto.MetricFamily {
@@ -73,33 +83,17 @@ func value(t *testing.T, all map[string]*dto.MetricFamily, name string, labels .
 }
 
 func TestPrometheusReadsWhatTheAgentExposes(t *testing.T) {
-	c := defaults()
+	c := config.Defaults()
 	c.Spool = t.TempDir()
 	write(t, filepath.Join(c.Spool, "20260101T000000Z-a", "span", "0.parquet"), strings.Repeat("x", 1000))
-	write(t, filepath.Join(c.Spool, outboxName, "v1", "1.parquet"), strings.Repeat("x", 234))
+	write(t, filepath.Join(c.Spool, "outbox", "v1", "1.parquet"), strings.Repeat("x", 234))
 	s := newSupervisor(c, nil)
-	var seen recorded
-	var last counts // while the second one runs
-	for range 2 {   // sessions
-		seen.begin(func() tracer.Stats {
-			stats := tracer.Stats{Lost: map[string]uint64{"ring_full": 3}}
-			stats.Spans, stats.Samples = 100, 20
-			stats.Probes, stats.Pending = tracer.ProbeUse{Attached: 40, Hits: 1000}, decode.Pending{Calls: 4096, Samples: 512}
-			return stats
-		})
-		if sum := seen.sum(); sum.Rows["span"]%100 != 0 || sum.Hits%1000 != 0 || sum.Probes != 40 || sum.Pending["calls"] != 4096 {
-			t.Error(sum)
-		}
-		last = seen.sum()
-		seen.end()
-	}
-	if sum := seen.sum(); sum.Hits != 2000 || sum.Probes != 0 || sum.Pending["samples"] != 0 {
-		t.Errorf("between two sessions: %+v", sum)
-	}
+	last := worker.Counts{Rows: map[string]int64{"span": 200, "sample": 40}, Lost: map[string]int64{"ring_full": 6}, Hits: 2000, Probes: 40,
+		Pending: map[string]int64{"calls": 4096, "samples": 512}}
 	hostile := "a\"b\\\n\x1b[31m\xff</script>{job=\"x\"} 1\n# HELP x"
 	for name, steps := range map[string]int64{"train": 7, hostile: 5, strings.Repeat("long", 10<<20/4): 9, strings.Repeat("long", 10<<20/4) + "er": 1,
 		"a\x1b": 1, "a\\x1b": 1} { // two pairs that look the same
-		s.jobs[name] = &supervised{job: jobs.Job{Name: name}, status: Status{Steps: steps, Slow: 2, MeanMS: 250, Bytes: 10, RawBytes: 90, Recorded: last, Now: lasting{Slow: 3}}}
+		s.jobs[name] = &supervised{job: jobs.Job{Name: name}, status: worker.Status{Steps: steps, Slow: 2, MeanMS: 250, Bytes: 10, RawBytes: 90, Recorded: last, Now: worker.Lasting{Slow: 3}}}
 	}
 	failed := errors.New("full")
 	for _, err := range []error{nil, nil, failed} {
@@ -199,22 +193,5 @@ func TestTheAgentsCPUTimeIsItsWorkersToo(t *testing.T) {
 	n.cpu = 1e6
 	if now, err := n.seconds(nil); now != 1e6 || err != nil {
 		t.Errorf("the counter fell to %v, %v", now, err)
-	}
-}
-
-// What goes while the spool is measured is no error.
-func TestTheSpoolIsMeasuredWhileItIsEmptied(t *testing.T) {
-	if held, err := bytesIn(filepath.Join(t.TempDir(), "none")); held != 0 || err != nil {
-		t.Errorf("%d, %v", held, err)
-	}
-	spool := t.TempDir()
-	for i := range 3 {
-		write(t, filepath.Join(spool, fmt.Sprint(i), "f"), "12345")
-	}
-	if err := os.Symlink("/", filepath.Join(spool, "link")); err != nil {
-		t.Fatal(err)
-	}
-	if held, err := bytesIn(spool); held != 15 || err != nil {
-		t.Errorf("%d, %v", held, err)
 	}
 }

@@ -3,7 +3,6 @@ package agent
 import (
 	"bytes"
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
@@ -53,12 +53,12 @@ func (n *node) describe(to chan<- *prometheus.Desc) {
 	n.uploads.Describe(to)
 }
 
-func (n *node) collect(to chan<- prometheus.Metric, workers []int, spool string) {
+func (n *node) collect(to chan<- prometheus.Metric, workers []int, directory string) {
 	to <- prometheus.MustNewConstMetric(descBuild, prometheus.GaugeValue, 1, cli.Version, runtime.Version(), output.SchemaVersion, store.AnalysisVersion)
 	if seconds, err := n.seconds(workers); err == nil {
 		to <- prometheus.MustNewConstMetric(descCPU, prometheus.CounterValue, seconds)
 	}
-	if held, err := bytesIn(spool); err == nil {
+	if held, err := spool.Bytes(directory); err == nil {
 		to <- prometheus.MustNewConstMetric(descSpool, prometheus.GaugeValue, float64(held))
 	}
 	n.uploads.Collect(to)
@@ -109,28 +109,6 @@ func childSeconds(pid int) (seconds float64) {
 		seconds += float64(n) / ticks
 	}
 	return seconds
-}
-
-// bytesIn are those of the files below a directory. Files go while they are looked at.
-func bytesIn(directory string) (held int64, err error) {
-	err = filepath.WalkDir(directory, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return ignoreGone(err)
-		}
-		info, err := entry.Info()
-		if err == nil {
-			held += info.Size()
-		}
-		return ignoreGone(err)
-	})
-	return held, err
-}
-
-func ignoreGone(err error) error {
-	if os.IsNotExist(err) {
-		return nil
-	}
-	return err
 }
 
 // timed is a store whose answers are timed.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"compress/gzip"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,27 +11,28 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
+	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
+	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
+	"github.com/ebpfprof/ebpfprof/internal/otlp"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// sampled is a worker whose window has one sample.
-func sampled(t *testing.T, c Config) *worker {
+// sampled has the samples of a window wait for the collector, as a worker has them.
+func sampled(t *testing.T, c config.Config) {
 	t.Helper()
-	w := &worker{config: c, job: jobs.Job{Name: c.called("llama")}, host: c.called("node1"), out: json.NewEncoder(io.Discard)}
-	samples := c.samples(99)
-	if samples == nil {
-		t.Fatal("a collector is named, and no sample is for it")
-	}
-	to := c.sink(samples)
+	samples := otlp.NewWindow(99)
+	to := c.Sink(samples)
 	if err := to.Process(event.Process{PID: 7, Exe: "/home/mia/python3"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := to.Samples([]event.Sample{{TSNS: 1_700_000_000e9, PID: 7, TID: 7, State: event.OnCPU, WeightNS: 10e6}}); err != nil {
 		t.Fatal(err)
 	}
-	w.export(t.Context(), samples)
-	return w
+	if err := worker.Export(t.Context(), c, c.Called("llama"), c.Called("node1"), samples); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func metrics(s *supervisor) string {
@@ -57,16 +57,14 @@ func TestAWindowsSamplesReachACollector(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	defer collector.Close()
-	c := defaults()
+	c := config.Defaults()
 	c.Store, c.Spool, c.OTLP, c.Redact = t.TempDir(), t.TempDir(), collector.URL, true
 	s := newSupervisor(c, nil)
 	if err := s.sends(); err != nil {
 		t.Fatal(err)
 	}
-	if w := sampled(t, c); w.status.Unwritten != 0 {
-		t.Fatal("the disk did not take it")
-	}
-	if err := trim(c.Spool, 0); err != nil { // the raw events' room, not the queue's
+	sampled(t, c)
+	if err := spool.MakeRoom(c.Spool, 0); err != nil { // the raw events' room, not the queue's
 		t.Fatal(err)
 	}
 	if err := s.profiles.Pass(t.Context()); err == nil || !strings.Contains(metrics(s), "ebpfprof_profiles_up 0") {
@@ -90,7 +88,7 @@ func TestAWindowsSamplesReachACollector(t *testing.T) {
 func TestProfilesForACollectorAreBoundedAndCounted(t *testing.T) {
 	refuses := httptest.NewServer(http.NotFoundHandler())
 	defer refuses.Close()
-	c := defaults()
+	c := config.Defaults()
 	c.Store, c.Spool, c.OTLP = t.TempDir(), t.TempDir(), refuses.URL
 	s := newSupervisor(c, nil)
 	if err := s.sends(); err != nil {
@@ -105,10 +103,7 @@ func TestProfilesForACollectorAreBoundedAndCounted(t *testing.T) {
 	if err := s.profiles.Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(c.Spool, "file"), "")
-	c.Spool = filepath.Join(c.Spool, "file") // nothing can be written there
-	w := sampled(t, Config{OTLP: c.OTLP, Spool: c.Spool})
-	s.jobs["llama"] = &supervised{job: w.job, status: w.status}
+	s.jobs["llama"] = &supervised{job: jobs.Job{Name: "llama"}, status: worker.Status{Unwritten: 1}}
 	text := metrics(s)
 	for _, want := range []string{`dropped_total{reason="refused"} 1`, `dropped_total{reason="room"} 1`, "ebpfprof_profiles_unwritten_total{training_job=\"llama\"} 1"} {
 		if !strings.Contains(text, want) {
@@ -118,8 +113,8 @@ func TestProfilesForACollectorAreBoundedAndCounted(t *testing.T) {
 }
 
 func TestWithoutACollectorNothingIsKeptForOne(t *testing.T) {
-	c := defaults()
-	if c.OTLP != "" || c.samples(99) != nil {
+	c := config.Defaults()
+	if c.OTLP != "" {
 		t.Error("the default is to send profiles")
 	}
 	s := newSupervisor(c, nil)
@@ -131,7 +126,7 @@ func TestWithoutACollectorNothingIsKeptForOne(t *testing.T) {
 		t.Error("there is a metric of a collector that is not")
 	}
 	for _, bad := range []string{"otlp: 127.0.0.1:4318", "otlp: http://u:p@c", "otlp: http://c\notlp_mb: 0", "oltp: http://c"} {
-		if _, err := ReadConfig(write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\n"+bad+"\n"), nil); err == nil {
+		if _, err := config.Read(write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\n"+bad+"\n"), nil); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
 	}

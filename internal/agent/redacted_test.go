@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -35,7 +36,7 @@ func TestAJobThatIsRedactedHasAPseudonymEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, redacted := range []bool{false, true} {
-		c := defaults()
+		c := config.Defaults()
 		c.Libraries, c.Job, c.Only, c.Redact = []string{filepath.Base(self)}, "secret-model", []string{"secret-*"}, redacted
 		var log strings.Builder
 		s := newSupervisor(c, slog.New(slog.NewTextHandler(&log, nil)))
@@ -59,7 +60,7 @@ func TestAJobThatIsRedactedHasAPseudonymEverywhere(t *testing.T) {
 		}
 		seen := &stacksSeen{}
 		stack := event.Stack{ID: 1, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "step", File: "/home/jane/project/train.py"}}}
-		if err := c.sink(seen).Stacks([]event.Stack{stack}); err != nil {
+		if err := c.Sink(seen).Stacks([]event.Stack{stack}); err != nil {
 			t.Fatal(err)
 		}
 		if len(seen.files) != 1 || strings.Contains(seen.files[0], "jane") == redacted {

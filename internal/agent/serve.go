@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
+	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 )
@@ -18,13 +19,13 @@ import (
 // jobView is a job as /jobs tells it.
 type jobView struct {
 	jobs.Job
-	Worker   int        `json:"worker_pid"` // 0 while none runs
-	Started  time.Time  `json:"started"`
-	Ended    *time.Time `json:"ended"` // null while it runs: one in which something failed is shown for a while
-	Restarts int64      `json:"restarts"`
-	Gaps     []gap      `json:"gaps"`
-	Failure  string     `json:"failure"`
-	Status   Status     `json:"status"`
+	Worker   int           `json:"worker_pid"` // 0 while none runs
+	Started  time.Time     `json:"started"`
+	Ended    *time.Time    `json:"ended"` // null while it runs: one in which something failed is shown for a while
+	Restarts int64         `json:"restarts"`
+	Gaps     []gap         `json:"gaps"`
+	Failure  string        `json:"failure"`
+	Status   worker.Status `json:"status"`
 }
 
 func (s *supervisor) view() (all []jobView) {
@@ -186,7 +187,7 @@ func (s *supervisor) Collect(to chan<- prometheus.Metric) {
 		for _, kind := range live.FailureKinds() {
 			count(descFailed, j.Status.Failures[string(kind)], name, string(kind))
 		}
-		waiting, missing := j.Status.Hang.ranks()
+		waiting, missing := hangRanks(j.Status.Hang)
 		gauge(descMiss, float64(waiting), name, "waiting")
 		gauge(descMiss, float64(missing), name, "missing")
 		count(descHits, j.Status.Recorded.Hits, name)

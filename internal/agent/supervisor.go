@@ -16,8 +16,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
+	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
+	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
 
 // WorkerCommand is how the agent runs itself as a job's worker.
@@ -43,7 +47,7 @@ type supervisor struct {
 	node     *node
 
 	mu      sync.Mutex // the supervisor's goroutine, the workers' readers and HTTP handlers
-	config  Config
+	config  config.Config
 	jobs    map[string]*supervised
 	refused map[string]refusedJob // by name
 	crowded int64                 // jobs that max_jobs turned away, at the last look
@@ -58,17 +62,17 @@ type supervised struct {
 	worker   *exec.Cmd // nil while none runs
 	input    io.WriteCloser
 	started  time.Time
-	status   Status
+	status   worker.Status
 	restarts int64
 	gaps     []gap
 	failure  string
 	pause    time.Duration
 	again    time.Time // not before
 	stopping bool
-	ended    time.Time // the job's end; zero while it runs
-	before   Status    // of the worker before this one: what failed then stays told
-	tried    bool      // one of its processes was recorded alone, and lived
-	refused  string    // why the job is left alone; "" is not so
+	ended    time.Time     // the job's end; zero while it runs
+	before   worker.Status // of the worker before this one: what failed then stays told
+	tried    bool          // one of its processes was recorded alone, and lived
+	refused  string        // why the job is left alone; "" is not so
 }
 
 // failedStays is how long a job that has ended is shown if something failed in it: for
@@ -85,7 +89,7 @@ type gap struct {
 // mostGaps is how many gaps of a job are kept.
 const mostGaps = 100
 
-func newSupervisor(c Config, log *slog.Logger) *supervisor {
+func newSupervisor(c config.Config, log *slog.Logger) *supervisor {
 	return &supervisor{log: log, discover: jobs.New(c.Libraries, c.Ranks), node: newNode(), config: c, jobs: map[string]*supervised{}, refused: map[string]refusedJob{}}
 }
 
@@ -119,10 +123,10 @@ func (s *supervisor) look(ctx context.Context) {
 	}
 	running := map[string]bool{}
 	for _, job := range jobs.Rename(s.config.Names, found) {
-		if !s.config.wants(job.Name) {
+		if !s.config.Wants(job.Name) {
 			continue
 		}
-		job.Name = s.config.called(job.Name)
+		job.Name = s.config.Called(job.Name)
 		running[job.Name] = true
 		s.update(ctx, job)
 	}
@@ -211,7 +215,7 @@ func (s *supervisor) start(ctx context.Context, j *supervised) {
 	}
 	j.before = j.status
 	j.worker, j.input, j.started, j.stopping, j.failure = c, in, time.Now(), false, ""
-	if err := json.NewEncoder(in).Encode(Assignment{s.config, j.job, j.tried}); err != nil {
+	if err := json.NewEncoder(in).Encode(worker.Assignment{Config: s.config, Job: j.job, Tried: j.tried}); err != nil {
 		s.log.Error("telling a worker its job", "job", j.job.Name, "error", err)
 	}
 	s.log.Info("worker started", "job", j.job.Name, "pid", c.Process.Pid)
@@ -221,18 +225,18 @@ func (s *supervisor) start(ctx context.Context, j *supervised) {
 // follow reads a worker's lines until it ends.
 func (s *supervisor) follow(j *supervised, c *exec.Cmd, out io.Reader) {
 	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, mostStatus)
+	lines.Buffer(nil, worker.MostStatus)
 	for lines.Scan() {
-		var status Status
+		var status worker.Status
 		if json.Unmarshal(lines.Bytes(), &status) != nil {
 			continue
 		}
 		s.mu.Lock()
 		before := j.status
-		status.alsoFailed(&j.before)
+		alsoFailed(&status, &j.before)
 		j.status = status
 		j.tried = j.tried || status.State == "watching"
-		if status.State == stateRefused {
+		if status.State == worker.StateRefused {
 			s.refuse(j, status.Message)
 		}
 		s.mu.Unlock()
@@ -301,7 +305,7 @@ func (s *supervisor) stopAll() {
 
 // reload takes another configuration: jobs that run keep their workers until those are
 // told to end, since a window may be open.
-func (s *supervisor) reload(c Config) {
+func (s *supervisor) reload(c config.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.config = c
@@ -315,16 +319,16 @@ func (s *supervisor) reload(c Config) {
 
 // sends has what workers write for the store sent there.
 func (s *supervisor) sends() error {
-	box, err := s.config.outbox()
+	box, err := spool.Outbox(s.config.Spool)
 	if err != nil {
 		return err
 	}
-	config := func() Config {
+	config := func() config.Config {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.config
 	}
-	s.sender = outbox.NewSender(box, timed{&reached{location: func() string { return config().Store }}, s.node.uploads}, func() int64 { return config().OutboxMB << 20 })
+	s.sender = outbox.NewSender(box, timed{&store.Lazy{Location: func() string { return config().Store }}, s.node.uploads}, func() int64 { return config().OutboxMB << 20 })
 	s.profiles, err = newProfiles(config)
 	return err
 }

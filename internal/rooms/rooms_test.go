@@ -45,8 +45,8 @@ var floors = [][]string{
 	{"output", "internal/redact", "internal/collective", "internal/fleet/pattern", "internal/otlp", "internal/fleet/hang", "internal/fleet/flightrecorder", "internal/agent/jobs", "internal/agent/sinks"},
 	{"internal/bench/recording", "internal/dataset", "internal/scripted", "internal/fleet/localise", "internal/fleet/store", "internal/derived"},
 	{"output/schemadoc", "internal/fleet/request", "internal/fleet/outbox", "internal/fleet/registrar", "internal/fleet/evidence", "internal/bench/loop", "internal/bench/paired", "internal/cli", "internal/importer", "internal/profile", "internal/annotation", "internal/search"},
-	{"internal/bench/alwayson", "internal/bench/calls", "internal/bench/samples", "internal/bench/training", "internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top"},
-	{"internal/findings/evidence"},
+	{"internal/bench/alwayson", "internal/bench/calls", "internal/bench/samples", "internal/bench/training", "internal/query", "internal/lint", "internal/calltree", "internal/whatif", "internal/timeline", "internal/top", "internal/agent/config"},
+	{"internal/findings/evidence", "internal/agent/spool"},
 	{"internal/findings/rules"},
 	{"internal/commands/answer", "internal/stacks", "internal/memplan/source", "internal/findings", "internal/export", "internal/views",
 		"internal/fleet/source", "internal/fleet/report", "internal/fleet/history", "internal/fleet/live"},
@@ -54,8 +54,8 @@ var floors = [][]string{
 	{"analysis", "internal/diff", "internal/memplan/text"},
 	{"internal/report", "internal/e2e/harness"},
 	{"internal/commands/analysis", "internal/commands/fleet", "internal/commands/memory", "internal/recorder", "internal/matrix", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
-	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/pairs", "internal/planted", "internal/fleetfaults", "internal/agent", "internal/commands/data"},
-	{"internal/capture"},
+	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/pairs", "internal/planted", "internal/fleetfaults", "internal/agent/worker", "internal/commands/data"},
+	{"internal/capture", "internal/agent"},
 	{"cmd/*"},
 }
 

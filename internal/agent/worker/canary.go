@@ -1,10 +1,9 @@
-package agent
+package worker
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,45 +22,12 @@ import (
 // errCanary is what a worker ends with whose canary has died.
 var errCanary = errors.New("the job is left alone")
 
-// stateRefused is the state of a job that is left alone.
-const stateRefused = "refused"
+// StateRefused is the state of a job that is left alone.
+const StateRefused = "refused"
 
 // harmful are the signals that a process gets for what it executes: a breakpoint that is
 // nobody's, an instruction that is none, memory that is not there.
 var harmful = map[int32]bool{int32(unix.SIGTRAP): true, int32(unix.SIGILL): true, int32(unix.SIGSEGV): true, int32(unix.SIGBUS): true}
-
-// A job that is left alone is for so long, and so many are remembered: jobs choose their names.
-const (
-	refusedFor  = 24 * time.Hour
-	mostRefused = 1000
-)
-
-// refusedJob is why a job is left alone, and since when.
-type refusedJob struct {
-	why  string
-	from time.Time
-}
-
-// refuse remembers that a job is left alone.
-func (s *supervisor) refuse(j *supervised, why string) {
-	j.refused = why
-	if len(s.refused) >= mostRefused {
-		maps.DeleteFunc(s.refused, func(_ string, r refusedJob) bool { return time.Since(r.from) >= refusedFor })
-	}
-	if len(s.refused) < mostRefused {
-		s.refused[j.job.Name] = refusedJob{why, time.Now()}
-	}
-}
-
-// whyRefused is why a job is left alone; "" is not so.
-func (s *supervisor) whyRefused(name string) string {
-	r, ok := s.refused[name]
-	if !ok || time.Since(r.from) >= refusedFor {
-		delete(s.refused, name)
-		return ""
-	}
-	return r.why
-}
 
 // canaried is what is kept of the process that is recorded alone.
 type canaried struct {
@@ -75,7 +41,7 @@ func (w *worker) canaried(pid int) *canaried {
 	k := &canaried{worker: w, ending: ending{pid: int32(pid)}}
 	evidence := live.NewEvidence(w.host)
 	k.failures = live.NewFailures(evidence)
-	k.guarded = &sinks.Locked{To: sinks.Tee{&k.ending, w.config.sink(sinks.Tee{evidence, k.failures})}}
+	k.guarded = &sinks.Locked{To: sinks.Tee{&k.ending, w.config.Sink(sinks.Tee{evidence, k.failures})}}
 	return k
 }
 
@@ -125,7 +91,7 @@ func (w *worker) canary(ctx context.Context) error {
 	k.end(ctx, time.Now())
 	if signal := k.ending.signal; harmful[signal] {
 		text := fmt.Sprintf("process %d was ended by signal %d (%s) while it alone was recorded", pid, signal, unix.SignalName(unix.Signal(signal)))
-		w.say(stateRefused, text)
+		w.say(StateRefused, text)
 		return fmt.Errorf("%w: %s", errCanary, text)
 	}
 	return ended(err)

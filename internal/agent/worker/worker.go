@@ -1,4 +1,4 @@
-package agent
+package worker
 
 import (
 	"cmp"
@@ -10,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
+	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
@@ -26,7 +28,7 @@ import (
 
 // Assignment is what a worker reads from its standard input.
 type Assignment struct {
-	Config Config
+	Config config.Config
 	Job    jobs.Job
 	Tried  bool // one of the job's processes was recorded alone, and lived
 }
@@ -40,7 +42,7 @@ type Status struct {
 	Sequence  string  `json:"sequence"`
 	Slow      int64   `json:"slow"`
 	Blocked   int64   `json:"blocked"`
-	Now       lasting `json:"now"`
+	Now       Lasting `json:"now"`
 	Windows   int64   `json:"windows"`
 	Patterns  int64   `json:"patterns"`   // written for the store
 	Bytes     int64   `json:"bytes"`      // likewise
@@ -52,16 +54,16 @@ type Status struct {
 	Skipped   int64   `json:"skipped"`    // windows not taken because of the cool-down
 	Refused   int64   `json:"refused"`    // requests that were not signed
 	RawBytes  int64   `json:"raw_bytes"`  // of raw events in the spool, those that have been removed too
-	Failures  kinds   `json:"failures"`   // what went wrong in processes, by kind
+	Failures  Kinds   `json:"failures"`   // what went wrong in processes, by kind
 	Failed    *Failed `json:"failed"`     // the first of those that were told last; null before
-	Hangs     kinds   `json:"hangs"`      // verdicts on ranks that were blocked
+	Hangs     Kinds   `json:"hangs"`      // verdicts on ranks that were blocked
 	Hang      *Hang   `json:"hang"`       // the last one; null before the first
-	Recorded  counts  `json:"recorded"`
+	Recorded  Counts  `json:"recorded"`
 	Message   string  `json:"message,omitempty"`
 }
 
-// lasting is how many threads that train, one a rank, are degraded now.
-type lasting struct {
+// Lasting is how many threads that train, one a rank, are degraded now.
+type Lasting struct {
 	Slow    int64 `json:"slow"`
 	Blocked int64 `json:"blocked"`
 }
@@ -76,10 +78,10 @@ const frequency = 19
 
 // worker records one job.
 type worker struct {
-	config Config
+	config config.Config
 	job    jobs.Job
 	outbox *store.Directory // patterns: the supervisor sends them
-	peers  *reached         // the store, for requests, which must not wait
+	peers  *store.Lazy      // the store, for requests, which must not wait
 	inbox  *request.Inbox   // nil without a key
 	host   string
 	budget float64
@@ -96,19 +98,19 @@ type worker struct {
 	refused time.Time // when it was said last that requests were refused
 }
 
-// Work records the job of the assignment until its processes have ended, or the
+// Run records the job of the assignment until its processes have ended, or the
 // context is done.
-func Work(ctx context.Context, in io.Reader, out io.Writer) error {
+func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	var a Assignment
 	if err := json.NewDecoder(in).Decode(&a); err != nil {
 		return fmt.Errorf("reading the assignment: %w", err)
 	}
-	box, err := a.Config.outbox()
+	box, err := spool.Outbox(a.Config.Spool)
 	if err != nil {
 		return err
 	}
-	w := &worker{config: a.Config, job: a.Job, outbox: box, peers: &reached{location: func() string { return a.Config.Store }}, out: json.NewEncoder(out), status: Status{Job: a.Job.Name}}
-	if w.budget, err = a.Config.share(); err != nil {
+	w := &worker{config: a.Config, job: a.Job, outbox: box, peers: &store.Lazy{Location: func() string { return a.Config.Store }}, out: json.NewEncoder(out), status: Status{Job: a.Job.Name}}
+	if w.budget, err = a.Config.Share(); err != nil {
 		return err
 	}
 	if a.Config.KeyFile != "" {
@@ -118,10 +120,10 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 		w.inbox = request.NewInbox(a.Job.Name, key)
 	}
-	if w.host, err = a.Config.host(); err != nil {
+	if w.host, err = a.Config.NodeName(); err != nil {
 		return err
 	}
-	if w.last, err = lastWindow(a.Config.Spool, a.Job.Name, time.Now()); err != nil {
+	if w.last, err = spool.LastWindow(a.Config.Spool, a.Job.Name, time.Now()); err != nil {
 		return err
 	}
 	constants := trigger.Published
@@ -325,7 +327,7 @@ func (w *worker) ask(ctx context.Context, reason string, start time.Time) {
 	}
 	limited, cancel := context.WithTimeout(ctx, requestPatience)
 	defer cancel()
-	s, err := w.peers.get()
+	s, err := w.peers.Get()
 	if err == nil {
 		err = w.inbox.Ask(limited, s, w.host, reason, start)
 	}
@@ -341,7 +343,7 @@ func (w *worker) asked(ctx context.Context, now time.Time) *request.Request {
 	}
 	limited, cancel := context.WithTimeout(ctx, requestPatience)
 	defer cancel()
-	s, err := w.peers.get()
+	s, err := w.peers.Get()
 	if err != nil {
 		return nil // the supervisor says that the store is away
 	}
@@ -382,7 +384,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	k := w.windowed(options.Frequency, start)
 	session, err := tracer.Open(options, k.guarded)
 	if err != nil {
-		k.raw.discard()
+		k.raw.Discard()
 		return ended(err)
 	}
 	defer session.Close()
@@ -391,7 +393,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	if k.raw != nil {
 		recording := recorder.Describe(options, time.Duration(w.config.Window), w.config.Redact, time.Now())
 		recording.Host, recording.ClockOffsetNS = w.host, session.ClockOffsetNS()
-		k.raw.begin(recording)
+		k.raw.Begin(recording)
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Duration(w.config.Window))
 	defer cancel()
@@ -405,7 +407,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 // windowAt begins the cool-down anew.
 func (w *worker) windowAt(at time.Time) {
 	w.last = at
-	if err := keepWindow(w.config.Spool, w.job.Name, at); err != nil {
+	if err := spool.KeepWindow(w.config.Spool, w.job.Name, at); err != nil {
 		w.say(w.status.State, fmt.Sprintf("the cool-down would not outlast a restart: %v", err))
 	}
 }

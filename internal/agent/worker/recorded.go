@@ -1,16 +1,16 @@
-package agent
+package worker
 
 import "github.com/ebpfprof/ebpfprof/tracer"
 
 // recorded counts what a worker's sessions have seen, one after the other.
 type recorded struct {
-	before  counts
+	before  Counts
 	session func() tracer.Stats // of the one that runs; nil without one
 }
 
-// counts are rows by table, what was lost by reason, and how often the job passed probes;
+// Counts are rows by table, what was lost by reason, and how often the job passed probes;
 // and, of the session that runs alone, its probes and what waits in its rings.
-type counts struct {
+type Counts struct {
 	Rows    map[string]int64 `json:"rows"`
 	Lost    map[string]int64 `json:"lost"`
 	Hits    int64            `json:"hits"`
@@ -24,8 +24,8 @@ func (r *recorded) begin(stats func() tracer.Stats) { r.session = stats }
 func (r *recorded) end() { r.before, r.session = r.sum(), nil }
 
 // sum is of all sessions until now.
-func (r *recorded) sum() counts {
-	all := counts{Rows: map[string]int64{}, Lost: map[string]int64{}, Hits: r.before.Hits, Pending: map[string]int64{"calls": 0, "samples": 0}}
+func (r *recorded) sum() Counts {
+	all := Counts{Rows: map[string]int64{}, Lost: map[string]int64{}, Hits: r.before.Hits, Pending: map[string]int64{"calls": 0, "samples": 0}}
 	for table, n := range r.before.Rows {
 		all.Rows[table] = n
 	}

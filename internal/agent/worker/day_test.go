@@ -1,4 +1,4 @@
-package agent
+package worker
 
 import (
 	"context"
@@ -16,8 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/agent/sinks"
+	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
@@ -72,9 +74,9 @@ func TestAWorkersMemoryIsFlat(t *testing.T) {
 		t.Skip("under the race detector memory is the detector's: make test-soak runs it without")
 	}
 	length := simulated(t)
-	c := defaults()
+	c := config.Defaults()
 	c.Spool, c.SpoolMB, c.OutboxMB, c.Host = t.TempDir(), 2, 1, "node"
-	box, err := c.outbox()
+	box, err := spool.Outbox(c.Spool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +171,7 @@ func (s *simulation) window(next planned) {
 	s.k.send(s.t.Context())
 	s.w.windowAt(next.start)
 	k := s.w.windowed(99, next.start)
-	k.raw.begin(event.Recording{ID: "window", StartedNS: s.job.now})
+	k.raw.Begin(event.Recording{ID: "window", StartedNS: s.job.now})
 	s.must(s.job.begin(k.guarded))
 	for end := s.job.now + int64(20*time.Second); s.job.now < end; {
 		s.must(s.job.step(true))
@@ -200,7 +202,7 @@ func (s *simulation) lived() lived {
 	hold(reflect.ValueOf(s.k.collector), "collector", l.held, map[uintptr]bool{})
 	hold(reflect.ValueOf(s.k.steps), "steps", l.held, map[uintptr]bool{})
 	hold(reflect.ValueOf(s.k.evidence), "evidence", l.held, map[uintptr]bool{})
-	l.spool, err = bytesIn(s.w.config.Spool)
+	l.spool, err = spool.Bytes(s.w.config.Spool)
 	s.must(err)
 	return l
 }

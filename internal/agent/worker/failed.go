@@ -1,7 +1,6 @@
-package agent
+package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
@@ -91,7 +91,7 @@ func (w *worker) tell(ctx context.Context, now time.Time, all []live.Failure, du
 	if w.told == nil {
 		w.told = map[live.FailureKind]time.Time{}
 	}
-	counted := kinds{} // the map before is being read
+	counted := Kinds{} // the map before is being read
 	maps.Copy(counted, w.status.Failures)
 	var rows []store.FailureRow
 	for i := range all {
@@ -122,7 +122,7 @@ func (k *watching) dumpNewest(now time.Time, recording func() tracer.Recording) 
 	if w.config.SpoolMB == 0 {
 		return ""
 	}
-	raw, err := openRaw(w.config, w.job.Name+"-failed", now)
+	raw, err := spool.Open(w.config, w.job.Name+"-failed", now)
 	if err != nil {
 		w.status.RawFailed++
 		w.say(w.status.State, fmt.Sprintf("the job's last moments are not kept: %v", err))
@@ -130,29 +130,15 @@ func (k *watching) dumpNewest(now time.Time, recording func() tracer.Recording) 
 	}
 	described := recording()
 	described.StartedNS = k.newest.FromNS()
-	raw.begin(described)
-	err = k.newest.Write(raw.sink)
-	bytes, failed := raw.end()
+	raw.Begin(described)
+	err = k.newest.Write(raw.Sink)
+	bytes, failed := raw.End()
 	w.status.RawBytes += bytes
 	if err = errors.Join(err, failed); err != nil {
 		w.status.RawFailed++
 		w.say(w.status.State, fmt.Sprintf("the job's last moments are in the spool in part: %v", err))
 	}
-	return raw.directory()
-}
-
-// alsoFailed adds what failed under another worker of the job: a launcher that begins a job
-// anew after a rank has died has another one follow it.
-func (s *Status) alsoFailed(before *Status) {
-	s.Failed = cmp.Or(s.Failed, before.Failed)
-	if len(before.Failures) == 0 {
-		return
-	}
-	sum := maps.Clone(before.Failures)
-	for kind, n := range s.Failures {
-		sum[kind] += n
-	}
-	s.Failures = sum
+	return raw.Directory()
 }
 
 // describing says what a session is, when it is asked.
@@ -162,13 +148,4 @@ func (w *worker) describing(options tracer.Options, session *tracer.Session) fun
 		r.Host, r.ClockOffsetNS = w.host, session.ClockOffsetNS()
 		return r
 	}
-}
-
-// logFailed tells of a failure once.
-func (s *supervisor) logFailed(before *Failed, now *Status) {
-	f := now.Failed
-	if f == nil || before != nil && before.At.Equal(f.At) && before.Sentence == f.Sentence { // each status has it
-		return
-	}
-	s.log.Warn("job failed", "job", now.Job, "kind", f.Kind, "what", f.Sentence, "at", cmp.Or(f.Place, "unknown"), "since", f.At.UTC().Format(time.RFC3339), "also", f.Also, "last_moments", f.Dump)
 }

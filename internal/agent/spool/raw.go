@@ -1,81 +1,84 @@
-package agent
+package spool
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/sinks"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// raw is the dataset of one window, in the spool.
-type raw struct {
+// Raw is the dataset of one window, in the spool. A nil one keeps nothing.
+type Raw struct {
 	dataset *output.Dataset
-	sink    *sinks.Lenient
+	Sink    *sinks.Lenient
 }
 
-// openRaw makes a dataset in the spool after making room for it. Without spool_mb
-// nothing is kept: it returns nil, which all methods take.
-func openRaw(c Config, job string, start time.Time) (*raw, error) {
+// ErrNone says that no spool is wanted.
+var ErrNone = errors.New("spool_mb is 0")
+
+// Open makes a dataset in the spool after making room for it.
+func Open(c config.Config, job string, start time.Time) (*Raw, error) {
 	if c.SpoolMB == 0 {
-		return nil, errors.New("spool_mb is 0")
+		return nil, ErrNone
 	}
 	if err := os.MkdirAll(c.Spool, 0o700); err != nil {
 		return nil, err
 	}
-	if err := trim(c.Spool, c.SpoolMB<<20); err != nil {
+	if err := MakeRoom(c.Spool, c.SpoolMB<<20); err != nil {
 		return nil, err
 	}
-	name := start.UTC().Format("20060102T150405Z") + "-" + url.PathEscape(job)
-	dataset, err := output.Create(filepath.Join(c.Spool, name[:min(len(name), 200)]), output.Options{Access: output.PrivateAccess()})
+	dataset, err := output.Create(filepath.Join(c.Spool, Name(start, job)), output.Options{Access: output.PrivateAccess()})
 	if err != nil {
 		return nil, err
 	}
-	return &raw{dataset, &sinks.Lenient{Sink: c.sink(dataset)}}, nil
+	return &Raw{dataset, &sinks.Lenient{Sink: c.Sink(dataset)}}, nil
 }
 
-func (r *raw) begin(recording event.Recording) {
+// Begin notes what is recorded.
+func (r *Raw) Begin(recording event.Recording) {
 	if r != nil {
-		_ = r.sink.Keep(r.dataset.Session(recording))
+		_ = r.Sink.Keep(r.dataset.Session(recording))
 	}
 }
 
-// end closes the dataset and says how large it is, and what of it could not be written.
-func (r *raw) end() (bytes int64, err error) {
+// End closes the dataset and says how large it is, and what of it could not be written.
+func (r *Raw) End() (bytes int64, err error) {
 	if r == nil {
 		return 0, nil
 	}
-	_ = r.sink.Keep(r.dataset.Close())
+	_ = r.Sink.Keep(r.dataset.Close())
 	for _, t := range r.dataset.Stats() {
 		bytes += t.Bytes
 	}
-	return bytes, r.sink.Failed
+	return bytes, r.Sink.Failed
 }
 
-// directory is where the dataset is; "" where nothing is kept.
-func (r *raw) directory() string {
+// Directory is where the dataset is; "" where nothing is kept.
+func (r *Raw) Directory() string {
 	if r == nil {
 		return ""
 	}
 	return r.dataset.Dir()
 }
 
-func (r *raw) discard() {
+// Discard removes what there is.
+func (r *Raw) Discard() {
 	if r != nil {
 		_ = r.dataset.Discard()
 	}
 }
 
-// trim removes the oldest recordings of the spool until the rest is below a size.
-func trim(spool string, most int64) error {
+// MakeRoom removes the oldest recordings of the spool until the rest is below a size.
+func MakeRoom(spool string, most int64) error {
 	entries, err := os.ReadDir(spool)
 	if err != nil {
 		return fmt.Errorf("making room in the spool: %w", err)

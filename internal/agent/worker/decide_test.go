@@ -1,17 +1,20 @@
-package agent
+package worker
 
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
+	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 var fleetKey = []byte("a key of the fleet, long")
@@ -26,7 +29,7 @@ func twoNodes(t *testing.T, now time.Time) (here, there *worker) {
 	}
 	of := func(host string) *worker {
 		return &worker{host: host, job: jobs.Job{Name: "train"}, inbox: request.NewInbox("train", fleetKey),
-			config: Config{Cooldown: duration(10 * time.Minute)}, peers: &reached{location: func() string { return location }}, last: now.Add(-time.Hour)}
+			config: config.Config{Cooldown: config.Duration(10 * time.Minute)}, peers: &store.Lazy{Location: func() string { return location }}, last: now.Add(-time.Hour)}
 	}
 	return of("here"), of("there")
 }
@@ -116,28 +119,15 @@ func TestASkippedRequestLeavesNoTimeBehind(t *testing.T) {
 }
 
 // A worker that is ended and begins again, by itself or with the agent, has the cool-down
-// of before; a clock that is put back makes it no longer than it is.
+// of before.
 func TestTheCoolDownOutlastsARestart(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	spool := t.TempDir()
-	for _, job := range []string{"train", "../../etc/passwd", strings.Repeat("x", 10<<20), "a\x00\n\xff"} {
-		if at, err := lastWindow(spool, job, now); !at.IsZero() || err != nil {
-			t.Fatalf("before the first: %v, %v", at, err)
-		}
-		if err := keepWindow(spool, job, now); err != nil {
-			t.Fatal(err)
-		}
-		if at, err := lastWindow(spool, job, now.Add(time.Minute)); !at.Equal(now) || err != nil {
-			t.Errorf("%v, %v", at, err)
-		}
-	}
-	earlier := now.Add(-time.Hour)
-	if at, err := lastWindow(spool, "train", earlier); !at.Equal(earlier) || err != nil {
-		t.Errorf("after the clock was put back: %v, %v", at, err)
+	now, directory := time.Unix(1_800_000_000, 0), t.TempDir()
+	if err := spool.KeepWindow(directory, "train", now); err != nil {
+		t.Fatal(err)
 	}
 	again, there := twoNodes(t, now)
 	var err error
-	if again.last, err = lastWindow(spool, "train", now.Add(time.Second)); err != nil {
+	if again.last, err = spool.LastWindow(directory, "train", now.Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	there.decide(t.Context(), now, "slow", nil)
@@ -145,17 +135,21 @@ func TestTheCoolDownOutlastsARestart(t *testing.T) {
 	if _, taken := again.decide(t.Context(), now, "", request); request == nil || taken || again.status.Skipped != 1 {
 		t.Errorf("asked %v, taken %v, %d skipped", request, taken, again.status.Skipped)
 	}
-	if err := keepWindow(spool, "other", now.Add(forgotten+time.Second)); err != nil {
+}
+
+func TestAWorkerThatSeesNoStepsSaysSoOnce(t *testing.T) {
+	w := worker{config: config.Config{Budget: "1%"}, steps: live.New(trigger.Published)}
+	if text := w.blind(blindAfter - time.Second); text != "" {
+		t.Errorf("of a job that is still young: %q", text)
+	}
+	if err := w.steps.Warning(event.Warning{Kind: "slice", Source: "backward"}); err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := os.ReadDir(filepath.Join(spool, windowsName)); len(left) != 1 {
-		t.Errorf("%d files are left of jobs that have been over for long", len(left))
+	if text := w.blind(blindAfter); !strings.Contains(text, "backward") || !strings.Contains(text, "budget: 1%") {
+		t.Errorf("it does not say why: %q", text)
 	}
-	if err := trim(spool, 0); err != nil {
-		t.Fatal(err)
-	}
-	if left, _ := os.ReadDir(filepath.Join(spool, windowsName)); len(left) != 1 {
-		t.Error("who makes room for raw events ends the cool-down")
+	if text := w.blind(2 * blindAfter); text != "" {
+		t.Errorf("it says it again: %q", text)
 	}
 }
 

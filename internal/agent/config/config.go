@@ -1,12 +1,5 @@
-// Package agent keeps the tracer on a node for years: it finds the jobs that run there
-// by the libraries that they map, has one worker process record each of them at level
-// anchor, takes a window when a job becomes slow or hangs, and sends patterns to a
-// store. It reads no dataset and needs no cgo.
-//
-// The supervisor (Run) owns the list of jobs and the workers' processes; a worker
-// (Work) owns the sessions of one job. They share nothing but the worker's standard
-// input, which has its assignment, and its standard output, a JSON object a line.
-package agent
+// Package config is what the agent of a node is told: a file, its neighbours, the environment.
+package config
 
 import (
 	"bytes"
@@ -47,12 +40,12 @@ type Config struct {
 	Only      []string    `yaml:"only"`        // jobs whose names match one of these patterns; all without any
 	Ranks     []int32     `yaml:"ranks"`       // of jobs, only these ranks; all without any
 	Host      string      `yaml:"host"`        // what this node is called in the store; its host name without
-	Every     duration    `yaml:"every"`       // how often jobs are looked for
-	Settle    duration    `yaml:"settle"`      // how long a new job's processes are left alone
-	Canary    duration    `yaml:"canary"`      // how long one of them is recorded alone, before the others
-	Window    duration    `yaml:"window"`      // how long a window is
-	Cooldown  duration    `yaml:"cooldown"`    // between two windows of a job
-	Flush     duration    `yaml:"flush"`       // how often patterns are sent outside of windows
+	Every     Duration    `yaml:"every"`       // how often jobs are looked for
+	Settle    Duration    `yaml:"settle"`      // how long a new job's processes are left alone
+	Canary    Duration    `yaml:"canary"`      // how long one of them is recorded alone, before the others
+	Window    Duration    `yaml:"window"`      // how long a window is
+	Cooldown  Duration    `yaml:"cooldown"`    // between two windows of a job
+	Flush     Duration    `yaml:"flush"`       // how often patterns are sent outside of windows
 	KeyFile   string      `yaml:"key_file"`    // secret that requests for windows are signed with
 	Redact    bool        `yaml:"redact"`      // as --redact
 	MaxJobs   int         `yaml:"max_jobs"`    // at a time; more are counted and left alone
@@ -61,15 +54,16 @@ type Config struct {
 	Slower    float64     `yaml:"slower_than"` // the best mean, by this factor
 }
 
-type duration time.Duration
+// Duration is a time.Duration as YAML has it, such as 20s.
+type Duration time.Duration
 
 // UnmarshalYAML implements yaml.Unmarshaler.
-func (d *duration) UnmarshalYAML(node *yaml.Node) error {
+func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 	v, err := time.ParseDuration(node.Value)
 	if err != nil || v <= 0 {
 		return fmt.Errorf("line %d: %q is not a time: give one such as 20s or 10m", node.Line, node.Value)
 	}
-	*d = duration(v)
+	*d = Duration(v)
 	return nil
 }
 
@@ -77,26 +71,26 @@ func (d *duration) UnmarshalYAML(node *yaml.Node) error {
 var defaultLibraries = []string{"libtorch_cpu.so", "libtorch.so", "libtorch_cuda.so", "libtorch_hip.so", "xla_extension.so", "libjax_common.so",
 	"libnccl.so", "librccl.so", "libnrt.so"}
 
-// defaults are what a file does not say.
-func defaults() Config {
+// Defaults are what a file does not say.
+func Defaults() Config {
 	return Config{
-		SpoolMB: 2048, OutboxMB: 256, OTLPMB: 64, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries, Every: duration(5 * time.Second),
-		Settle: duration(10 * time.Second), Canary: duration(10 * time.Second), Window: duration(20 * time.Second), Cooldown: duration(10 * time.Minute),
-		Flush: duration(time.Minute), MaxJobs: 16, MaxRSSMB: 400, StepsMean: 50, Slower: 1.05,
+		SpoolMB: 2048, OutboxMB: 256, OTLPMB: 64, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries, Every: Duration(5 * time.Second),
+		Settle: Duration(10 * time.Second), Canary: Duration(10 * time.Second), Window: Duration(20 * time.Second), Cooldown: Duration(10 * time.Minute),
+		Flush: Duration(time.Minute), MaxJobs: 16, MaxRSSMB: 400, StepsMean: 50, Slower: 1.05,
 	}
 }
 
-// ErrConfig is wrapped by what is wrong with a configuration.
-var ErrConfig = errors.New("the configuration cannot be used")
+// ErrUnusable is wrapped by what is wrong with a configuration.
+var ErrUnusable = errors.New("the configuration cannot be used")
 
 // mostConfig bounds a file: it is read by root.
 const mostConfig = 1 << 20
 
-// ReadConfig reads a YAML file, then FILE's neighbours conf.d/*.yaml in order of their
+// Read reads a YAML file, then FILE's neighbours conf.d/*.yaml in order of their
 // names, then the environment: EBPFPROF_AGENT_STORE and so on override the keys of the
 // same name. An unknown key is an error with its line.
-func ReadConfig(file string, environment []string) (Config, error) {
-	c := defaults()
+func Read(file string, environment []string) (Config, error) {
+	c := Defaults()
 	more, err := filepath.Glob(filepath.Join(filepath.Dir(file), "conf.d", "*.yaml"))
 	if err != nil {
 		return c, fmt.Errorf("reading the configuration: %w", err)
@@ -124,7 +118,7 @@ func (c *Config) merge(name string) error {
 		return fmt.Errorf("reading the configuration %s: %w", name, err)
 	}
 	if len(text) > mostConfig {
-		return fmt.Errorf("%w: %s is larger than %d bytes", ErrConfig, name, mostConfig)
+		return fmt.Errorf("%w: %s is larger than %d bytes", ErrUnusable, name, mostConfig)
 	}
 	return c.decode(name, text)
 }
@@ -134,8 +128,8 @@ func (c *Config) decode(name string, text []byte) error {
 	d.KnownFields(true)
 	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
 		what := strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "yaml: ", "")), " ")
-		what = strings.ReplaceAll(what, "in type agent.Config", "is no key of this file")
-		return fmt.Errorf("%w: %s: %s", ErrConfig, name, strings.ReplaceAll(what, "not found is", "is"))
+		what = strings.ReplaceAll(what, "in type config.Config", "is no key of this file")
+		return fmt.Errorf("%w: %s: %s", ErrUnusable, name, strings.ReplaceAll(what, "not found is", "is"))
 	}
 	return nil
 }
@@ -166,7 +160,7 @@ func (c *Config) environment(environment []string) error {
 
 func (c *Config) check() error {
 	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...)
+		return fmt.Errorf("%w: "+format, append([]any{ErrUnusable}, args...)...)
 	}
 	if c.Store == "" {
 		return bad("it names no store: store: s3://BUCKET/PREFIX, or a directory that all nodes reach")
@@ -184,7 +178,7 @@ func (c *Config) check() error {
 	if c.Spool == "" {
 		c.Spool = "/var/lib/ebpfprof/spool"
 	}
-	if _, err := c.share(); err != nil {
+	if _, err := c.Share(); err != nil {
 		return bad("budget: %v", err)
 	}
 	if err := jobs.CheckNames(c.Names); err != nil {
@@ -224,26 +218,26 @@ func (c *Config) check() error {
 // mostHost is the longest name that Linux gives a host or DNS a domain.
 const mostHost = 253
 
-// host is what this node is called in the store: in a container the host name may be
+// NodeName is what this node is called in the store: in a container the host name may be
 // the container's, which says nothing to who reads a report, and may not be unique.
-func (c *Config) host() (string, error) {
+func (c *Config) NodeName() (string, error) {
 	if c.Host != "" {
-		return c.called(c.Host), nil
+		return c.Called(c.Host), nil
 	}
 	name, err := os.Hostname()
-	return c.called(name), err
+	return c.Called(name), err
 }
 
-// wants says whether a job is to be recorded.
-func (c *Config) wants(job string) bool {
+// Wants says whether a job is to be recorded.
+func (c *Config) Wants(job string) bool {
 	return len(c.Only) == 0 || slices.ContainsFunc(c.Only, func(pattern string) bool {
 		match, _ := path.Match(pattern, job)
 		return match
 	})
 }
 
-// share is the budget as a share of 1.
-func (c *Config) share() (float64, error) {
+// Share is the budget as a share of 1.
+func (c *Config) Share() (float64, error) {
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(c.Budget, "%"), 64)
 	if err != nil || !(percent > 0 && percent <= 100) {
 		return 0, fmt.Errorf("%q: give a percentage between 0 and 100, such as 1%%", c.Budget)

@@ -1,4 +1,4 @@
-package agent
+package worker
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/flightrecorder"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
@@ -37,8 +38,8 @@ type Hang struct {
 	Over *time.Time `json:"over"` // null while it lasts
 }
 
-// kinds counts verdicts by their kind.
-type kinds map[string]int64
+// Kinds counts verdicts by their kind.
+type Kinds map[string]int64
 
 // blocked is a job whose ranks are, and of which there is no verdict yet.
 type blocked struct {
@@ -134,9 +135,9 @@ func (w *worker) conclude(ctx context.Context, now time.Time, e *live.Evidence) 
 	r := e.Recording(now.UnixNano(), b.sinceNS)
 	h := &Hang{At: now, Since: time.Unix(0, b.sinceNS), Verdict: hang.Judge(r)}
 	if w.status.Hangs == nil {
-		w.status.Hangs = kinds{}
+		w.status.Hangs = Kinds{}
 	}
-	counted := kinds{h.Kind: 1} // the map before is being read
+	counted := Kinds{h.Kind: 1} // the map before is being read
 	for kind, n := range w.status.Hangs {
 		counted[kind] += n
 	}
@@ -159,7 +160,7 @@ func (w *worker) dump(since time.Time, e *live.Evidence) (directory string, err 
 	if w.config.SpoolMB == 0 {
 		return "", nil
 	}
-	if err := trim(w.config.Spool, w.config.SpoolMB<<20); err != nil {
+	if err := spool.MakeRoom(w.config.Spool, w.config.SpoolMB<<20); err != nil {
 		return "", err
 	}
 	name := since.UTC().Format("20060102T150405Z") + "-hang-" + url.PathEscape(w.job.Name)
@@ -177,7 +178,7 @@ func (w *worker) dump(since time.Time, e *live.Evidence) (directory string, err 
 // the threads that count, or none where they are too many.
 const (
 	toldFrames = 32
-	mostStatus = 1 << 20 // bytes, of a line
+	MostStatus = 1 << 20 // bytes, of a line
 )
 
 func shortened(v hang.Verdict) hang.Verdict {
@@ -195,7 +196,7 @@ func shortened(v hang.Verdict) hang.Verdict {
 			report.Unseen = &u
 		}
 		v.Idle = ofProcesses(v.Idle, threads)
-		if text, err := json.Marshal(v); err == nil && len(text) < mostStatus/2 {
+		if text, err := json.Marshal(v); err == nil && len(text) < MostStatus/2 {
 			break
 		}
 	}
@@ -227,32 +228,4 @@ func ofProcesses(all []hang.Process, threads func([]hang.Thread) []hang.Thread) 
 		all[i].Threads = threads(all[i].Threads)
 	}
 	return all
-}
-
-// logHang tells of a verdict once, and of its end.
-func (s *supervisor) logHang(before *Hang, now *Status) {
-	h := now.Hang
-	if h == nil || before != nil && before.At.Equal(h.At) {
-		return
-	}
-	s.log.Warn("job is blocked", "job", now.Job, "verdict", h.Sentence, "since", h.Since.UTC().Format(time.RFC3339), "kind", h.Kind, "dumps", h.Dump)
-}
-
-// ranks are how many of this node's wait in a hang that lasts, and how many others wait for.
-func (h *Hang) ranks() (waiting, missing int) {
-	if h == nil || h.Over != nil || h.Report == nil {
-		return 0, 0
-	}
-	if len(h.Report.Groups) > 0 {
-		g := &h.Report.Groups[0]
-		waiting = len(g.Waiting)
-		for _, m := range g.Missing {
-			if m.PID != nil {
-				missing++
-			}
-		}
-	} else if u := h.Report.Unseen; u != nil {
-		waiting = len(u.Waiting)
-	}
-	return waiting, missing
 }

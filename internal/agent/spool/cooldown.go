@@ -1,4 +1,4 @@
-package agent
+package spool
 
 import (
 	"crypto/sha256"
@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// windowsName is the directory of the spool in which an empty file for each job says, by
-// its time, when its last window was: a worker that begins again keeps its cool-down, so
-// that nobody gets more windows out of an agent by ending it.
-const windowsName = "windows"
+// An empty file for each job says, by its time, when its last window was: a worker that
+// begins again keeps its cool-down, so that nobody gets more windows out of an agent by
+// ending it.
 
 // forgotten is how long such a file stays: longer than a cool-down can be.
 const forgotten = 7 * 24 * time.Hour
@@ -24,9 +23,9 @@ func windowFile(spool, job string) string {
 	return filepath.Join(spool, windowsName, hex.EncodeToString(sum[:16]))
 }
 
-// lastWindow is when the last window of a job was on this node, the zero time if there
+// LastWindow is when the last window of a job was on this node, the zero time if there
 // is none. What a clock that was put back has left in the future is no later than now.
-func lastWindow(spool, job string, now time.Time) (time.Time, error) {
+func LastWindow(spool, job string, now time.Time) (time.Time, error) {
 	info, err := os.Stat(windowFile(spool, job))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -39,8 +38,8 @@ func lastWindow(spool, job string, now time.Time) (time.Time, error) {
 	return info.ModTime(), nil
 }
 
-// keepWindow remembers that a job's window is or was at a time.
-func keepWindow(spool, job string, at time.Time) error {
+// KeepWindow remembers that a job's window is or was at a time.
+func KeepWindow(spool, job string, at time.Time) error {
 	directory := filepath.Join(spool, windowsName)
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return err

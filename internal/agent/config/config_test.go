@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"errors"
@@ -22,11 +22,11 @@ func write(t *testing.T, name, text string) string {
 }
 
 func TestTheConfigurationThatIsDeployedIsTheDefault(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/agent.yaml")
+	text, err := os.ReadFile("../../../deploy/agent.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := ReadConfig(write(t, filepath.Join(t.TempDir(), "agent.yaml"), string(text)), nil)
+	plain, err := Read(write(t, filepath.Join(t.TempDir(), "agent.yaml"), string(text)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestTheConfigurationThatIsDeployedIsTheDefault(t *testing.T) {
 		}
 		keys = append(keys, line)
 	}
-	spelled, err := ReadConfig(write(t, filepath.Join(t.TempDir(), "agent.yaml"), strings.Join(keys, "")), nil)
+	spelled, err := Read(write(t, filepath.Join(t.TempDir(), "agent.yaml"), strings.Join(keys, "")), nil)
 	if err != nil {
 		t.Fatalf("%v of %q", err, keys)
 	}
@@ -57,7 +57,7 @@ func equal(a, b Config) bool {
 	type comparable struct {
 		store, spool, budget, listen, job          string
 		spoolMB, rss                               int64
-		every, settle, canary, window, cool, flush duration
+		every, settle, canary, window, cool, flush Duration
 		jobs, steps                                int
 		slower                                     float64
 	}
@@ -73,7 +73,7 @@ func TestLaterFilesAndTheEnvironmentOverride(t *testing.T) {
 	main := write(t, filepath.Join(dir, "agent.yaml"), "store: /one\nwindow: 30s\nmax_jobs: 3\n")
 	write(t, filepath.Join(dir, "conf.d", "20-b.yaml"), "window: 50s\n")
 	write(t, filepath.Join(dir, "conf.d", "10-a.yaml"), "window: 40s\ncooldown: 1h\n")
-	c, err := ReadConfig(main, []string{"EBPFPROF_AGENT_STORE=/two", "EBPFPROF_AGENT_MAX_JOBS=7", "EBPFPROF_AGENT_REDACT=true",
+	c, err := Read(main, []string{"EBPFPROF_AGENT_STORE=/two", "EBPFPROF_AGENT_MAX_JOBS=7", "EBPFPROF_AGENT_REDACT=true",
 		"EBPFPROF_AGENT_HOST=node-7", "EBPFPROF_AGENT_RANKS=[0, 3]", "OTHER=1"})
 	if err != nil {
 		t.Fatal(err)
@@ -81,11 +81,11 @@ func TestLaterFilesAndTheEnvironmentOverride(t *testing.T) {
 	if c.Store != "/two" || time.Duration(c.Window) != 50*time.Second || time.Duration(c.Cooldown) != time.Hour || c.MaxJobs != 7 || !c.Redact || !slices.Equal(c.Ranks, []int32{0, 3}) {
 		t.Errorf("%+v", c)
 	}
-	if host, err := c.host(); err != nil || host == "node-7" || host != c.called("node-7") {
+	if host, err := c.NodeName(); err != nil || host == "node-7" || host != c.Called("node-7") {
 		t.Errorf("with redact: true the node is called %q, %v", host, err)
 	}
 	c.Redact = false
-	if host, err := c.host(); err != nil || host != "node-7" {
+	if host, err := c.NodeName(); err != nil || host != "node-7" {
 		t.Errorf("the node is called %q, %v", host, err)
 	}
 }
@@ -112,25 +112,25 @@ func TestABrokenConfigurationIsNamedWithItsLine(t *testing.T) {
 		"store: [":                        "yaml",
 		"store: /s\nlibraries: []\n":      "no job would be found",
 	} {
-		_, err := ReadConfig(write(t, filepath.Join(t.TempDir(), "agent.yaml"), text), nil)
-		if err == nil || !errors.Is(err, ErrConfig) || (want != "yaml" && !strings.Contains(err.Error(), want)) {
+		_, err := Read(write(t, filepath.Join(t.TempDir(), "agent.yaml"), text), nil)
+		if err == nil || !errors.Is(err, ErrUnusable) || (want != "yaml" && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := ReadConfig(write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\nkey_file: "+key), nil); err != nil {
+	if _, err := Read(write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\nkey_file: "+key), nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := ReadConfig(filepath.Join(t.TempDir(), "none"), nil); err == nil {
+	if _, err := Read(filepath.Join(t.TempDir(), "none"), nil); err == nil {
 		t.Error("a file that does not exist was read")
 	}
 }
 
 func TestOnlyTheJobsThatAreAskedForAreRecorded(t *testing.T) {
 	for job, want := range map[string]bool{"llama-7b": true, "bert": false, "": false} {
-		if c := (Config{Only: []string{"llama-*", "x"}}); c.wants(job) != want {
+		if c := (Config{Only: []string{"llama-*", "x"}}); c.Wants(job) != want {
 			t.Errorf("%q", job)
 		}
-		if !(&Config{}).wants(job) {
+		if !(&Config{}).Wants(job) {
 			t.Errorf("%q without patterns", job)
 		}
 	}

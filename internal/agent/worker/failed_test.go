@@ -1,15 +1,12 @@
-package agent
+package worker
 
 import (
-	"bytes"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -67,9 +64,9 @@ func TestAFailureIsToldOnceWithTheLastMoments(t *testing.T) {
 	if reason := k.fail(t.Context(), now, true, recording); reason != "died" || h.status.Failed.Dump == "" || h.status.Failed.Also != 1 {
 		t.Errorf("%s: %+v", reason, h.status.Failed)
 	}
-	waiting, err := filepath.Glob(filepath.Join(h.config.Spool, outboxName, "v1", "failure", "*", "*", "*", "*"))
+	waiting, err := filepath.Glob(filepath.Join(h.config.Spool, "outbox", "v1", "failure", "*", "*", "*", "*"))
 	if err != nil || len(waiting) != 3 {
-		all, _ := filepath.Glob(filepath.Join(h.config.Spool, outboxName, "*", "*", "*"))
+		all, _ := filepath.Glob(filepath.Join(h.config.Spool, "outbox", "*", "*", "*"))
 		t.Errorf("%d files for the store: %v %v", len(waiting), err, all)
 	}
 }
@@ -85,63 +82,5 @@ func TestWithoutASpoolAFailureIsTold(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(h.config.Spool); len(entries) > 1 {
 		t.Errorf("%v are in the spool", entries)
-	}
-}
-
-// Prometheus looks once a minute or so: a job that has failed and ended is shown until then,
-// unless others need its place.
-func TestAJobThatFailedIsShownForAWhile(t *testing.T) {
-	c := defaults()
-	c.Libraries, c.MaxJobs = []string{"no-such-library.so"}, 2
-	s := newSupervisor(c, slog.New(slog.DiscardHandler))
-	s.jobs["failed"] = &supervised{job: jobs.Job{Name: "failed"}, status: Status{Failures: kinds{"died": 1}}}
-	s.jobs["fine"] = &supervised{job: jobs.Job{Name: "fine"}}
-	s.look(t.Context())
-	if jobs := s.view(); len(jobs) != 1 || jobs[0].Name != "failed" || jobs[0].Ended == nil {
-		t.Fatalf("%+v", jobs)
-	}
-	if s.full() {
-		t.Error("one of two is full")
-	}
-	s.jobs["one"] = &supervised{}
-	if s.full() || s.jobs["failed"] != nil {
-		t.Error("a job that has ended takes the place of one that runs")
-	}
-	s.jobs["failed"] = &supervised{job: jobs.Job{Name: "failed"}, status: Status{Failures: kinds{"died": 1}}, ended: time.Now().Add(-failedStays)}
-	delete(s.jobs, "one")
-	if s.look(t.Context()); len(s.view()) != 0 {
-		t.Errorf("it stays for ever: %+v", s.view())
-	}
-}
-
-func TestWhatFailedUnderAnotherWorkerStaysTold(t *testing.T) {
-	before := Status{Failures: kinds{"died": 1}, Failed: &Failed{PID: 1}}
-	var now Status
-	now.alsoFailed(&before)
-	if now.Failed != before.Failed || now.Failures["died"] != 1 {
-		t.Errorf("%+v", now)
-	}
-	now = Status{Failures: kinds{"died": 1, "out_of_memory": 2}, Failed: &Failed{PID: 2}}
-	now.alsoFailed(&before)
-	if now.Failed.PID != 2 || now.Failures["died"] != 2 || now.Failures["out_of_memory"] != 2 || before.Failures["died"] != 1 {
-		t.Errorf("%+v", now)
-	}
-}
-
-// Each line of a worker's has the last failure again, decoded anew: the log has it once.
-func TestAFailureIsLoggedOnce(t *testing.T) {
-	var said bytes.Buffer
-	s := newSupervisor(defaults(), slog.New(slog.NewTextHandler(&said, nil)))
-	line := func(sentence string, at int64) *Failed {
-		rank := int32(1)
-		return &Failed{At: time.Unix(at, 0), Kind: "died", Rank: &rank, Sentence: sentence}
-	}
-	var before *Failed
-	for _, f := range []*Failed{nil, line("one", 1), line("one", 1), line("one", 1), line("another", 1), line("another", 2), line("another", 2)} {
-		s.logFailed(before, &Status{Job: "train", Failed: f})
-		before = f
-	}
-	if n := strings.Count(said.String(), "job failed"); n != 3 {
-		t.Errorf("%d lines of three failures:\n%s", n, said.String())
 	}
 }

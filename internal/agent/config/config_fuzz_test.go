@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"os"
@@ -17,7 +17,7 @@ func FuzzReadConfig(f *testing.F) {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := ReadConfig(file, nil)
+		c, err := Read(file, nil)
 		if err != nil {
 			return
 		}

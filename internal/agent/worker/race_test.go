@@ -1,5 +1,5 @@
 //go:build race
 
-package agent
+package worker
 
 const raced = true

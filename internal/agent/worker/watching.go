@@ -1,4 +1,4 @@
-package agent
+package worker
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/sinks"
+	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
@@ -32,7 +33,7 @@ func (w *worker) watching() *watching {
 	k := &watching{worker: w, collector: pattern.New(frequency), evidence: live.NewEvidence(w.host)}
 	k.collector.Waited = w.steps.Waited
 	k.failures, k.newest = live.NewFailures(k.evidence), live.NewNewest(k.evidence)
-	k.guarded = &sinks.Locked{To: sinks.Tee{w.steps, w.config.sink(k.collector), w.config.sink(sinks.Tee{k.evidence, k.failures, k.newest})}}
+	k.guarded = &sinks.Locked{To: sinks.Tee{w.steps, w.config.Sink(k.collector), w.config.Sink(sinks.Tee{k.evidence, k.failures, k.newest})}}
 	return k
 }
 
@@ -49,7 +50,7 @@ func (k *watching) look(ctx context.Context, now time.Time, lost map[string]uint
 	done, degraded := w.steps.Take(false)
 	_, w.status.Sequence = w.steps.Learnt()
 	w.status.Dropped = w.dropped + w.steps.Ignored()
-	var last lasting
+	var last Lasting
 	last.Slow, last.Blocked = w.steps.Now()
 	if last != w.status.Now { // who watches need not wait for the next flush
 		w.status.Now = last
@@ -92,20 +93,20 @@ type windowed struct {
 	steps     *live.Steps
 	samples   *otlp.Window // for a collector; nil without one
 	failures  *live.Failures
-	raw       *raw          // nil where raw events are not kept
+	raw       *spool.Raw    // nil where raw events are not kept
 	guarded   *sinks.Locked // the session's sink
 }
 
 func (w *worker) windowed(frequency int, start time.Time) *windowed {
-	k := &windowed{worker: w, collector: pattern.New(int64(frequency)), steps: live.New(trigger.Published), samples: w.config.samples(frequency)}
+	k := &windowed{worker: w, collector: pattern.New(int64(frequency)), steps: live.New(trigger.Published), samples: samplesOf(&w.config, frequency)}
 	k.collector.Waited = k.steps.Waited
 	evidence := live.NewEvidence(w.host)
 	k.failures = live.NewFailures(evidence)
-	k.guarded = &sinks.Locked{To: sinks.Tee{w.config.sink(k.collector), k.steps, w.config.sink(sinks.Tee{evidence, k.failures})}}
+	k.guarded = &sinks.Locked{To: sinks.Tee{w.config.Sink(k.collector), k.steps, w.config.Sink(sinks.Tee{evidence, k.failures})}}
 	if k.samples != nil {
-		k.guarded.To = append(k.guarded.To, w.config.sink(k.samples))
+		k.guarded.To = append(k.guarded.To, w.config.Sink(k.samples))
 	}
-	raw, err := openRaw(w.config, w.job.Name, start)
+	raw, err := spool.Open(w.config, w.job.Name, start)
 	if err != nil {
 		if w.config.SpoolMB > 0 {
 			w.status.RawFailed++
@@ -114,20 +115,20 @@ func (w *worker) windowed(frequency int, start time.Time) *windowed {
 		return k
 	}
 	k.raw = raw
-	k.guarded.To = append(k.guarded.To, raw.sink)
+	k.guarded.To = append(k.guarded.To, raw.Sink)
 	return k
 }
 
 // end closes the window and writes its patterns.
 func (k *windowed) end(ctx context.Context) {
 	w := k.worker
-	rawBytes, err := k.raw.end()
+	rawBytes, err := k.raw.End()
 	w.status.RawBytes += rawBytes
 	if err != nil {
 		w.status.RawFailed++
 		w.say("window", fmt.Sprintf("raw events are in the spool in part: %v", err))
 	}
-	w.tell(ctx, time.Now(), k.failures.Take(), k.raw.directory())
+	w.tell(ctx, time.Now(), k.failures.Take(), k.raw.Directory())
 	w.dropped += k.failures.Left()
 	w.status.Windows++
 	done, _ := k.steps.Take(true)

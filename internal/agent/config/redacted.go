@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"github.com/ebpfprof/ebpfprof/internal/redact"
@@ -8,16 +8,16 @@ import (
 // With redact, what leaves a node names no host, no job and no directory: not in the
 // store, whose keys have both, not in the spool, not in /metrics, /jobs and the log.
 
-// called is what a job or a host is called outside.
-func (c *Config) called(name string) string {
+// Called is what a job or a host is called outside.
+func (c *Config) Called(name string) string {
 	if c.Redact {
 		return redact.Pseudonym(name)
 	}
 	return name
 }
 
-// sink is where events go that leave the node.
-func (c *Config) sink(to event.Sink) event.Sink {
+// Sink is where events go that leave the node.
+func (c *Config) Sink(to event.Sink) event.Sink {
 	if c.Redact {
 		return redact.NewSink(to)
 	}
