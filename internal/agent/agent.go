@@ -3,8 +3,8 @@
 // anchor, takes a window when a job becomes slow or hangs, and sends patterns to a
 // store. It reads no dataset and needs no cgo.
 //
-// The supervisor (Run) owns the list of jobs and the workers' processes; a worker
-// (Work) owns the sessions of one job. They share nothing but the worker's standard
+// The supervisor (Run) owns the list of jobs and the workers' processes; a worker (package
+// worker) owns the sessions of one job. They share nothing but the worker's standard
 // input, which has its assignment, and its standard output, a JSON object a line.
 package agent
 

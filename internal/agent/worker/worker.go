@@ -1,3 +1,6 @@
+// Package worker records one job in a process of its own: at level anchor until something
+// is slow, blocked or has failed, and then a window. What it sees it writes to the node's
+// disk, what it has noticed to its standard output.
 package worker
 
 import (
