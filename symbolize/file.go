@@ -120,12 +120,13 @@ func (f *File) Operator(address uint64) (name string) {
 	return name
 }
 
-// slowly runs something that reads the file, and beside what else there is to do where
-// it is long. The file's lock is held.
+// slowly runs something that reads the file, and where it is long, beside what else there
+// is to do: all symbols of a framework's libraries are a hundred megabytes, which are given
+// back. The file's lock is held.
 func (f *File) slowly(long bool, read func()) {
 	guarded := func() { f.err = elf.Guard(read) }
 	if long && f.beside != nil {
-		f.beside(guarded)
+		f.beside(func() { elf.Sparing(guarded) })
 		return
 	}
 	guarded()
