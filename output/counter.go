@@ -14,7 +14,7 @@ var counterTable = newTable(table[event.Counter]{
 			delta: true, ints: func(c *event.Counter) (int64, bool) { return c.TSNS, true }},
 		{Column: Column{"period_ns", BigInt, "ns", true, 3, "the time before ts_ns that the value is of (delta, mean), or since the reading before (gauge), as measured; NULL on a gauge's first reading, and where the driver does not say over what time it averages"},
 			delta: true, ints: func(c *event.Counter) (int64, bool) { return ofInt64(c.PeriodNS) }},
-		{Column: Column{"source", Varchar, "", false, 4, "cpu, pressure, frequency, thermal, energy, memory, cgroup, disk, network, infiniband, nvidia, amd, neuron, process (what each has held of memory in the 30 s before memory ran out, ten times a second; nothing where it never did), or self (the sampler)"},
+		{Column: Column{"source", Varchar, "", false, 4, "cpu, pressure, frequency, thermal, energy, memory, cgroup, disk, network, infiniband, nvidia, amd, neuron, process (what each has held of memory in the 30 s before memory ran out, five times a second; nothing where it never did), or self (the sampler)"},
 			texts: func(c *event.Counter) (string, bool) { return c.Source, true }},
 		{Column: Column{"device_id", Integer, "", true, 5, "the accelerator, as its driver numbers them, which CUDA_VISIBLE_DEVICES and its like change for the job; NULL for other devices"},
 			ints: func(c *event.Counter) (int64, bool) { return ofInt32(c.DeviceID) }},

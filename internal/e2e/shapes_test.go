@@ -12,7 +12,8 @@ import (
 
 // profiledCalls is what torch.profiler says of each call.
 type profiledCalls struct {
-	Calls []call `json:"calls"`
+	Calls []call           `json:"calls"`
+	FLOPs map[string]int64 `json:"flops"` // with_flops, by operator; all calls of it
 }
 
 // call is an operator's call: sizes, strides and type of each argument.
@@ -68,6 +69,7 @@ func TestShapesEqualTorchProfiler(t *testing.T) {
 				r.Lossless(t)
 				want := harness.Profile[profiledCalls](t, append(argv, "--profile-detail", "calls")...)
 				sameShapes(t, r, want.Calls)
+				sameFLOPs(t, r, want.FLOPs)
 				if name == "transformer" {
 					bytesOfLists(t, r)
 				}
@@ -115,6 +117,30 @@ func sameShapes(t *testing.T, r *harness.Recording, profiled []call) {
 	if fmt.Sprint(products) != "[true 0]" {
 		t.Errorf("matrix products with wrong bytes or devices: %v", products)
 	}
+}
+
+// sameFLOPs compares the products and convolutions of which torch.profiler has FLOPs, too: it
+// counts a convolution's where it is asked for, the recording where it is done, and a bias,
+// one more for each element of the result, it does not count (no convolution has one here).
+func sameFLOPs(t *testing.T, r *harness.Recording, profiled map[string]int64) {
+	t.Helper()
+	counted := r.Counts(t, `SELECT CASE WHEN contains(name, 'conv') THEN 'aten::conv2d' ELSE name END,
+			sum(flops - CASE name WHEN 'aten::addmm' THEN (input_dims->'$[1][0]')::BIGINT * (input_dims->'$[2][1]')::BIGINT ELSE 0 END)::BIGINT
+		FROM span WHERE layer = 'op' AND flops IS NOT NULL AND NOT contains(name, 'backward') AND `+r.Region(t)+` GROUP BY ALL`)
+	compared := 0
+	for _, name := range []string{"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::conv2d"} {
+		want, ok := profiled[name]
+		if !ok {
+			continue
+		}
+		if compared++; counted[name] != want {
+			t.Errorf("%s: %d FLOPs, with_flops counts %d", name, counted[name], want)
+		}
+	}
+	if compared == 0 {
+		t.Errorf("torch.profiler has FLOPs of %v", profiled)
+	}
+	t.Logf("FLOPs of %d operators are those of with_flops", compared)
 }
 
 // bytesOfLists: of a list are told the bytes of all its tensors, and where the first lies.

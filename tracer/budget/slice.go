@@ -70,9 +70,9 @@ func (s *slicer) look() time.Duration {
 // slices it had.
 const calmAfter = time.Minute
 
-// judgeAfter is after how long the anchor groups are judged again in a pause. What a job that has done
-// nothing for the first time lately calls more often from now on costs it no more: what is
-// spent until it is seen makes the next pauses longer.
+// judgeAfter is after how long the anchor groups are judged again in a pause. What a job
+// that has done nothing for the first time lately calls more often from now on costs it no
+// more: what is spent until it is seen makes the next pauses longer.
 func judgeAfter(s *slicer, now time.Time) time.Duration {
 	if look := s.look(); look < progress.CPUEvery || s.strata.young(now) {
 		return look / 2 // at each of these looks
