@@ -20,18 +20,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+	"github.com/ebpfprof/ebpfprof/internal/testfile"
 )
-
-func write(t *testing.T, name, text string) string {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
-}
 
 // scraped is what a server of Prometheus reads of the agent.
 func scraped(t *testing.T, s *supervisor) map[string]*dto.MetricFamily {
@@ -85,8 +75,8 @@ func value(t *testing.T, all map[string]*dto.MetricFamily, name string, labels .
 func TestPrometheusReadsWhatTheAgentExposes(t *testing.T) {
 	c := config.Defaults()
 	c.Spool = t.TempDir()
-	write(t, filepath.Join(c.Spool, "20260101T000000Z-a", "span", "0.parquet"), strings.Repeat("x", 1000))
-	write(t, filepath.Join(c.Spool, "outbox", "v1", "1.parquet"), strings.Repeat("x", 234))
+	testfile.Write(t, filepath.Join(c.Spool, "20260101T000000Z-a", "span", "0.parquet"), strings.Repeat("x", 1000))
+	testfile.Write(t, filepath.Join(c.Spool, "outbox", "v1", "1.parquet"), strings.Repeat("x", 234))
 	s := newSupervisor(c, nil)
 	last := worker.Counts{Rows: map[string]int64{"span": 200, "sample": 40}, Lost: map[string]int64{"ring_full": 6}, Hits: 2000, Probes: 40,
 		Pending: map[string]int64{"calls": 4096, "samples": 512}}

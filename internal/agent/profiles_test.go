@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -15,7 +16,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
 	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 	"github.com/ebpfprof/ebpfprof/internal/otlp"
+	"github.com/ebpfprof/ebpfprof/internal/testfile"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -30,7 +34,12 @@ func sampled(t *testing.T, c config.Config) {
 	if err := to.Samples([]event.Sample{{TSNS: 1_700_000_000e9, PID: 7, TID: 7, State: event.OnCPU, WeightNS: 10e6}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := worker.Export(t.Context(), c, c.Called("llama"), c.Called("node1"), samples); err != nil {
+	content, begin, err := samples.Request(c.Called("llama"), c.Called("node1"), cli.Version)
+	if err == nil {
+		at := store.Partition{Table: "profile", Job: c.Called("llama"), Host: c.Called("node1"), At: time.Unix(0, begin)}
+		err = spool.PutProfile(t.Context(), c.Spool, at, content)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -126,7 +135,7 @@ func TestWithoutACollectorNothingIsKeptForOne(t *testing.T) {
 		t.Error("there is a metric of a collector that is not")
 	}
 	for _, bad := range []string{"otlp: 127.0.0.1:4318", "otlp: http://u:p@c", "otlp: http://c\notlp_mb: 0", "oltp: http://c"} {
-		if _, err := config.Read(write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\n"+bad+"\n"), nil); err == nil {
+		if _, err := config.Read(testfile.Write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\n"+bad+"\n"), nil); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
 	}

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A job whose canary has died is left alone.
-
-// A job that is left alone is for so long, and so many are remembered: jobs choose their names.
+// A job whose canary has died is left alone for so long, and so many are remembered: jobs
+// choose their names.
 const (
 	refusedFor  = 24 * time.Hour
 	mostRefused = 1000

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/testfile"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -33,16 +34,6 @@ func open(t *testing.T, dir string) *DB {
 	return db
 }
 
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestDirectoriesForSpillingThatAKillLeftGoWithTheNextQuery(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -51,10 +42,10 @@ func TestDirectoriesForSpillingThatAKillLeftGoWithTheNextQuery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(killed.path, "duckdb_temp_storage.tmp"), "rows of somebody's")
+	testfile.Write(t, filepath.Join(killed.path, "duckdb_temp_storage.tmp"), "rows of somebody's")
 	killed.lock.Close() // as the kernel does
 	other := filepath.Join(temporary, "ebpfprof-dataset-mine")
-	write(t, filepath.Join(other, "notes"), "made by hand, readable by all")
+	testfile.Write(t, filepath.Join(other, "notes"), "made by hand, readable by all")
 	if err := os.Chmod(other, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -10,23 +10,14 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/testfile"
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	empty := t.TempDir()
 	file := filepath.Join(empty, "file")
-	write(t, file, "")
+	testfile.Write(t, file, "")
 	corrupt := record(t, filepath.Join(t.TempDir(), "d"))
 	damageAll(t, corrupt)
 	for name, c := range map[string]struct {
@@ -77,12 +68,12 @@ func TestADamagedFileIsLeftOutAndNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "span", "s1-000002.parquet"), string(data[:len(data)-100]))
-	write(t, filepath.Join(dir, "span", "empty.parquet"), "")
-	write(t, filepath.Join(dir, "memory", "noise.parquet"), strings.Repeat("PAR1", 100))
-	write(t, filepath.Join(dir, "span", ".s1-000003.parquet.inprogress"), "PAR1")
-	write(t, filepath.Join(dir, "span", ".hidden.parquet"), "PAR1")
-	write(t, filepath.Join(dir, "span", "notes.txt"), "")
+	testfile.Write(t, filepath.Join(dir, "span", "s1-000002.parquet"), string(data[:len(data)-100]))
+	testfile.Write(t, filepath.Join(dir, "span", "empty.parquet"), "")
+	testfile.Write(t, filepath.Join(dir, "memory", "noise.parquet"), strings.Repeat("PAR1", 100))
+	testfile.Write(t, filepath.Join(dir, "span", ".s1-000003.parquet.inprogress"), "PAR1")
+	testfile.Write(t, filepath.Join(dir, "span", ".hidden.parquet"), "PAR1")
+	testfile.Write(t, filepath.Join(dir, "span", "notes.txt"), "")
 	db := open(t, dir)
 	if got := one(t, db, "SELECT count(*) FROM span"); got != "4" {
 		t.Errorf("%s spans", got)
@@ -124,7 +115,7 @@ func TestHiveKeysBecomeColumns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			write(t, filepath.Join(dir, table, "date="+day, "job=7", "a.parquet"), string(data))
+			testfile.Write(t, filepath.Join(dir, table, "date="+day, "job=7", "a.parquet"), string(data))
 			if i == 1 {
 				os.Remove(from)
 			}
@@ -142,7 +133,7 @@ func TestFilesWithAndWithoutHiveKeysOpenTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "span", "date=2026-11-20", "a.parquet"), string(data))
+	testfile.Write(t, filepath.Join(dir, "span", "date=2026-11-20", "a.parquet"), string(data))
 	if got := one(t, open(t, dir), "SELECT count(*) FROM span"); got != "8" {
 		t.Errorf("%s spans", got)
 	}
@@ -152,9 +143,9 @@ func TestColumnsOfOtherVersionsAreNULLOrExtra(t *testing.T) {
 	dir := record(t, filepath.Join(t.TempDir(), "d"))
 	var file bytes.Buffer
 	writeOther(t, &file)
-	write(t, filepath.Join(dir, "warning", "other.parquet"), file.String())
-	write(t, filepath.Join(dir, "thread", "s1.parquet"), file.String()) // the only one of its table
-	write(t, filepath.Join(dir, "finding", "a.parquet"), file.String()) // a table unknown to the schema
+	testfile.Write(t, filepath.Join(dir, "warning", "other.parquet"), file.String())
+	testfile.Write(t, filepath.Join(dir, "thread", "s1.parquet"), file.String()) // the only one of its table
+	testfile.Write(t, filepath.Join(dir, "finding", "a.parquet"), file.String()) // a table unknown to the schema
 	db := open(t, dir)
 	for query, want := range map[string]string{
 		"SELECT count(*), count(kind), count(later) FROM warning":                                                  "6 3 3",

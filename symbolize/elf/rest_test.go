@@ -36,24 +36,32 @@ func resident(t *testing.T, path string) (kib int) {
 	return kib
 }
 
+// openOwn opens the test's own program.
+func openOwn(t *testing.T) (e *File, path string) {
+	t.Helper()
+	path, err := os.Executable()
+	if err == nil {
+		e, err = Open(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, path
+}
+
+// touch reads all pages of a file, and adds up what it reads.
+func touch(e *File) (sum int) {
+	for i := 0; i < len(e.data); i += 512 {
+		sum += int(e.data[i])
+	}
+	return sum
+}
+
 // What a file was read by is given back while it is open, also while somebody reads it,
 // and read again afterwards.
 func TestAFileThatRestsTakesNoMemoryAndIsReadAgain(t *testing.T) {
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := func() (sum int) {
-		for i := 0; i < len(e.data); i += 512 {
-			sum += int(e.data[i])
-		}
-		return sum
-	}
-	want := sum()
+	e, path := openOwn(t)
+	want := touch(e)
 	read := resident(t, path)
 	if read < 1000 {
 		t.Fatalf("%d KiB of it were read", read)
@@ -76,7 +84,7 @@ func TestAFileThatRestsTakesNoMemoryAndIsReadAgain(t *testing.T) {
 			done = true
 		case <-time.After(time.Microsecond):
 		}
-		if got := sum(); got != want {
+		if got := touch(e); got != want {
 			t.Fatalf("it reads as %d, was %d", got, want)
 		}
 	}
@@ -91,20 +99,10 @@ func TestAFileThatRestsTakesNoMemoryAndIsReadAgain(t *testing.T) {
 
 // What is read a little at a time stays until it is much.
 func TestMuchIsGivenBackAndLittleStays(t *testing.T) {
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, path := openOwn(t)
 	defer e.Close()
 	Rest()
-	sum := 0
-	for i := 0; i < len(e.data); i += 512 {
-		sum += int(e.data[i])
-	}
+	sum := touch(e)
 	read := resident(t, path)
 	RestAfter(int64(len(e.data)) + 64<<20)
 	if left := resident(t, path); left < read*9/10 || read < 1000 || sum == 0 {

@@ -8,25 +8,16 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-func write(t *testing.T, name, text string) string {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
-}
+	"github.com/ebpfprof/ebpfprof/internal/testfile"
+)
 
 func TestTheConfigurationThatIsDeployedIsTheDefault(t *testing.T) {
 	text, err := os.ReadFile("../../../deploy/agent.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := Read(write(t, filepath.Join(t.TempDir(), "agent.yaml"), string(text)), nil)
+	plain, err := Read(testfile.Write(t, filepath.Join(t.TempDir(), "agent.yaml"), string(text)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +30,7 @@ func TestTheConfigurationThatIsDeployedIsTheDefault(t *testing.T) {
 		}
 		keys = append(keys, line)
 	}
-	spelled, err := Read(write(t, filepath.Join(t.TempDir(), "agent.yaml"), strings.Join(keys, "")), nil)
+	spelled, err := Read(testfile.Write(t, filepath.Join(t.TempDir(), "agent.yaml"), strings.Join(keys, "")), nil)
 	if err != nil {
 		t.Fatalf("%v of %q", err, keys)
 	}
@@ -70,9 +61,9 @@ func equal(a, b Config) bool {
 
 func TestLaterFilesAndTheEnvironmentOverride(t *testing.T) {
 	dir := t.TempDir()
-	main := write(t, filepath.Join(dir, "agent.yaml"), "store: /one\nwindow: 30s\nmax_jobs: 3\n")
-	write(t, filepath.Join(dir, "conf.d", "20-b.yaml"), "window: 50s\n")
-	write(t, filepath.Join(dir, "conf.d", "10-a.yaml"), "window: 40s\ncooldown: 1h\n")
+	main := testfile.Write(t, filepath.Join(dir, "agent.yaml"), "store: /one\nwindow: 30s\nmax_jobs: 3\n")
+	testfile.Write(t, filepath.Join(dir, "conf.d", "20-b.yaml"), "window: 50s\n")
+	testfile.Write(t, filepath.Join(dir, "conf.d", "10-a.yaml"), "window: 40s\ncooldown: 1h\n")
 	c, err := Read(main, []string{"EBPFPROF_AGENT_STORE=/two", "EBPFPROF_AGENT_MAX_JOBS=7", "EBPFPROF_AGENT_REDACT=true",
 		"EBPFPROF_AGENT_HOST=node-7", "EBPFPROF_AGENT_RANKS=[0, 3]", "OTHER=1"})
 	if err != nil {
@@ -91,8 +82,8 @@ func TestLaterFilesAndTheEnvironmentOverride(t *testing.T) {
 }
 
 func TestABrokenConfigurationIsNamedWithItsLine(t *testing.T) {
-	key := write(t, filepath.Join(t.TempDir(), "key"), "0123456789abcdef0123456789abcdef\n")
-	open := write(t, filepath.Join(t.TempDir(), "open"), "0123456789abcdef0123456789abcdef\n")
+	key := testfile.Write(t, filepath.Join(t.TempDir(), "key"), "0123456789abcdef0123456789abcdef\n")
+	open := testfile.Write(t, filepath.Join(t.TempDir(), "open"), "0123456789abcdef0123456789abcdef\n")
 	if err := os.Chmod(open, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -112,12 +103,12 @@ func TestABrokenConfigurationIsNamedWithItsLine(t *testing.T) {
 		"store: [":                        "yaml",
 		"store: /s\nlibraries: []\n":      "no job would be found",
 	} {
-		_, err := Read(write(t, filepath.Join(t.TempDir(), "agent.yaml"), text), nil)
+		_, err := Read(testfile.Write(t, filepath.Join(t.TempDir(), "agent.yaml"), text), nil)
 		if err == nil || !errors.Is(err, ErrUnusable) || (want != "yaml" && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := Read(write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\nkey_file: "+key), nil); err != nil {
+	if _, err := Read(testfile.Write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\nkey_file: "+key), nil); err != nil {
 		t.Error(err)
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "none"), nil); err == nil {

@@ -8,11 +8,12 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
+	"github.com/ebpfprof/ebpfprof/internal/testfile"
 )
 
 // What goes by a job's name outlasts a run: the cool-down does.
 func TestTheCoolDownGoesByTheNameThatAJobIsKnownBy(t *testing.T) {
-	file := write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\nnames:\n  - match: (llama)-[0-9]+\n    name: $1\n")
+	file := testfile.Write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\nnames:\n  - match: (llama)-[0-9]+\n    name: $1\n")
 	c, err := config.Read(file, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func TestTheCoolDownGoesByTheNameThatAJobIsKnownBy(t *testing.T) {
 		t.Errorf("%v, %v", at, err)
 	}
 	for _, bad := range []string{"- match: '('\n    name: x", "- match: x", "- name: x", "- match: x\n    name: y\n    more: z"} {
-		file := write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\nnames:\n  "+bad+"\n")
+		file := testfile.Write(t, filepath.Join(t.TempDir(), "agent.yaml"), "store: /s\nnames:\n  "+bad+"\n")
 		if _, err := config.Read(file, nil); !errors.Is(err, config.ErrUnusable) {
 			t.Errorf("%q: %v", bad, err)
 		}

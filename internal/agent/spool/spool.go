@@ -3,10 +3,12 @@
 package spool
 
 import (
+	"context"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
@@ -31,8 +33,17 @@ func Profiles(spool string) (*store.Directory, error) {
 	return outbox.Open(filepath.Join(spool, profilesName))
 }
 
+// PutProfile has the samples of a window wait for the collector.
+func PutProfile(ctx context.Context, spool string, of store.Partition, content []byte) error {
+	queue, err := Profiles(spool)
+	if err != nil {
+		return err
+	}
+	return queue.Put(context.WithoutCancel(ctx), strings.TrimSuffix(of.Key(content), ".parquet")+".pb.gz", content)
+}
+
 // Name is what something of a job is called in the spool that began at a time: such names
-// are in order of time. Jobs choose their own: it is part of no path.
+// are in order of time. Jobs choose their own names: what would be a path in one is escaped.
 func Name(start time.Time, job string) string {
 	name := start.UTC().Format("20060102T150405Z") + "-" + url.PathEscape(job)
 	return name[:min(len(name), 200)]

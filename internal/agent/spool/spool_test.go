@@ -8,24 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/testfile"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
-
-func write(t *testing.T, name, text string) string {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
-}
 
 func TestTheSpoolKeepsTheNewest(t *testing.T) {
 	spool := t.TempDir()
 	for _, name := range []string{"20260101T000000Z-a", "20260102T000000Z-b", "20260103T000000Z-c"} {
-		write(t, filepath.Join(spool, name, "span", "0.parquet"), strings.Repeat("x", 1000))
+		testfile.Write(t, filepath.Join(spool, name, "span", "0.parquet"), strings.Repeat("x", 1000))
 	}
 	if err := MakeRoom(spool, 2500); err != nil {
 		t.Fatal(err)
@@ -53,7 +43,7 @@ func TestTheSpoolIsMeasuredWhileItIsEmptied(t *testing.T) {
 	}
 	spool := t.TempDir()
 	for i := range 3 {
-		write(t, filepath.Join(spool, fmt.Sprint(i), "f"), "12345")
+		testfile.Write(t, filepath.Join(spool, fmt.Sprint(i), "f"), "12345")
 	}
 	if err := os.Symlink("/", filepath.Join(spool, "link")); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
@@ -32,25 +31,15 @@ func (w *worker) export(ctx context.Context, samples *otlp.Window) {
 		return
 	}
 	w.status.Cut += samples.Dropped()
-	if err := Export(ctx, w.config, w.job.Name, w.host, samples); err != nil {
+	content, begin, err := samples.Request(w.job.Name, w.host, cli.Version)
+	if errors.Is(err, otlp.ErrNothing) {
+		return
+	}
+	if err == nil {
+		err = spool.PutProfile(ctx, w.config.Spool, store.Partition{Table: "profile", Job: w.job.Name, Host: w.host, At: time.Unix(0, begin)}, content)
+	}
+	if err != nil {
 		w.status.Unwritten++
 		w.say(w.status.State, fmt.Sprintf("a window's samples are not sent to the collector: %v", err))
 	}
-}
-
-// Export has a window's samples wait in the spool, from where the supervisor sends them.
-func Export(ctx context.Context, c config.Config, job, host string, samples *otlp.Window) error {
-	content, begin, err := samples.Request(job, host, cli.Version)
-	switch {
-	case errors.Is(err, otlp.ErrNothing):
-		return nil
-	case err != nil:
-		return err
-	}
-	queue, err := spool.Profiles(c.Spool)
-	if err != nil {
-		return err
-	}
-	at := store.Partition{Table: "profile", Job: job, Host: host, At: time.Unix(0, begin)}
-	return queue.Put(context.WithoutCancel(ctx), strings.TrimSuffix(at.Key(content), ".parquet")+".pb.gz", content)
 }

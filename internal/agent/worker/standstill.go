@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,8 +162,7 @@ func (w *worker) dump(since time.Time, e *live.Evidence) (directory string, err 
 	if err := spool.MakeRoom(w.config.Spool, w.config.SpoolMB<<20); err != nil {
 		return "", err
 	}
-	name := since.UTC().Format("20060102T150405Z") + "-hang-" + url.PathEscape(w.job.Name)
-	directory = filepath.Join(w.config.Spool, name[:min(len(name), 200)])
+	directory = filepath.Join(w.config.Spool, spool.Name(since, "hang-"+w.job.Name))
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return "", err
 	}
@@ -174,12 +172,12 @@ func (w *worker) dump(since time.Time, e *live.Evidence) (directory string, err 
 	return directory, nil
 }
 
-// A status is a line of a pipe, and /jobs is read by people: of the stacks it has those of
-// the threads that count, or none where they are too many.
-const (
-	toldFrames = 32
-	MostStatus = 1 << 20 // bytes, of a line
-)
+// MostStatus bounds a status in bytes: it is a line of a pipe.
+const MostStatus = 1 << 20
+
+// toldFrames are of a stack in /jobs, which is read by people: it has those of the threads
+// that count, or none where they are too many.
+const toldFrames = 32
 
 func shortened(v hang.Verdict) hang.Verdict {
 	report := *v.Report

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/bench/figure"
 	"github.com/ebpfprof/ebpfprof/internal/bench/paired"
 	"github.com/ebpfprof/ebpfprof/internal/bench/setup"
@@ -130,12 +131,10 @@ func whileWatching(taken []usage) float64 {
 	return spent / max(over, each.Seconds())
 }
 
-// cooldown is the least time between two windows, as an agent has it that is told nothing.
-const cooldown = 10 * time.Minute
-
 // windowsOf is how many windows an agent takes of a job whose steps end at these times: of
 // one that nobody traces, it is what the machine does by itself.
 func windowsOf(ends []int64) (n int) {
+	cooldown := time.Duration(config.Defaults().Cooldown)
 	rule, last := trigger.New(trigger.Published), int64(0)
 	for i := 1; i < len(ends); i++ {
 		at := ends[i]
