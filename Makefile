@@ -136,12 +136,14 @@ test-soak:
 
 # What the tracer takes while jobs never stop to bring something new: for an hour at
 # night (SOAK=1h), for a minute in the tests. What the agent takes while a thousand jobs come
-# and go, and a worker in a simulated day.
+# and go, and a worker in two real hours and in a simulated day.
 SOAK     ?= 1h
+WATCHED  ?= 2h
 RESTARTS ?= 1000
-soak: build native
+soak: build native torch
 	$(GO) run ./internal/soak -for $(SOAK)
 	$(GO) run ./internal/soak -restarts $(RESTARTS)
+	$(GO) run ./internal/soak -watched $(WATCHED)
 	EBPFPROF_SIMULATED=24h $(GO) test -count 1 -v -timeout 1h -run TestAWorkersMemoryIsFlat ./internal/agent/worker
 	EBPFPROF_IN_OUT=10000 $(GO) test -count 1 -timeout 2h -run TestProbesInAndOutThousandsOfTimesHarmNobody ./tracer
 	EBPFPROF_KILLS=1000 $(GO) test -count 1 -timeout 4h -run TestATracerKilledAtAnyInstantHarmsNobody ./internal/e2e

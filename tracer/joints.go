@@ -21,7 +21,7 @@ func newGovernor(s *Session, cost budget.HitCost, slices bool) *budget.Governor 
 	return budget.New(budget.Config{
 		Budget: s.options.Budget, NoSlices: !slices, Cost: cost, Probes: s.probes.Governed(), Job: governedJob{s}, Switches: switches{s.kernel}, Rows: heldRows{s},
 		Nodes: s.decoder.Clocks.Nodes, Steps: s.decoder.Clocks.Steps,
-		Threads: func() (progress.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
+		Patient: s.options.patient(), Threads: func() (progress.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
 	})
 }
 

@@ -191,6 +191,9 @@ func withCompanions(chosen, all []spec.Group) []spec.Group {
 	return chosen
 }
 
+// patient reports whether a job is watched for hours, where nobody waits for its first seconds.
+func (o *Options) patient() bool { return o.Level == LevelAnchor }
+
 // anchorGroups are on at LevelAnchor.
 var anchorGroups = map[string]bool{"scope": true, "backward": true, "collective": true, "memory": true, "device-memory": true, "out-of-memory": true,
 	"cuda-memory": true, "cuda-sync": true, "cuda-code": true, "hip-memory": true, "hip-sync": true, "hip-code": true, "opencl-memory": true, "opencl-sync": true, "opencl-code": true,

@@ -223,7 +223,7 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	defer heard.Close()
 
-	rings := decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes, Patient: s.options.Level == LevelAnchor, Slicing: s.kernel.DetailOn}
+	rings := decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes, Patient: s.options.patient(), Slicing: s.kernel.DetailOn}
 	if sampler := s.sampling.sampler; sampler != nil {
 		if rings.Samples, err = sampler.Reader(); err != nil {
 			return err

@@ -202,7 +202,7 @@ func (s *supervisor) start(ctx context.Context, j *supervised) {
 	}
 	out, err := c.StdoutPipe()
 	if err == nil {
-		err = c.Start()
+		err = startUnhurried(c)
 	}
 	if err != nil {
 		s.failed(j, err)

@@ -5,7 +5,10 @@
 //	soak [-for 1m] [-rotations 43200] [-tracer bin/ebpfprof] [-native testdata/native/build]
 //	soak -restarts 1000 [-agent bin/ebpfprof-agent] [-native testdata/native/build]
 //
-// The second form is of the agent: that many short jobs come and go (restarts.go).
+//	soak -watched 2h [-agent bin/ebpfprof-agent] [-torch 2]
+//
+// The other forms are of the agent: that many short jobs come and go (restarts.go), or one
+// job trains for as long as that (hours.go).
 //
 // What a month brings by its clock is its rotations, one a minute: as many are
 // made in the time given, as far as one takes no longer than its turn. Their files are
@@ -34,6 +37,8 @@ func main() {
 	tracer := flag.String("tracer", "bin/ebpfprof", "the program that records")
 	native := flag.String("native", "testdata/native/build", "where the native jobs are built")
 	restarts := flag.Int("restarts", 0, "how many jobs come and go under the agent, instead")
+	watched := flag.Duration("watched", 0, "how long one job trains under the agent, instead")
+	torch := flag.String("torch", "2", "the PyTorch that it trains with")
 	agent := flag.String("agent", "bin/ebpfprof-agent", "the agent that sees them")
 	flag.Parse()
 	if os.Geteuid() != 0 {
@@ -43,6 +48,9 @@ func main() {
 	run := func() error { return soak(*length, *rotations, *tracer, *native) }
 	if *restarts > 0 {
 		run = func() error { return comeAndGo(*restarts, *agent, *native) }
+	}
+	if *watched > 0 {
+		run = func() error { return hours(*watched, *agent, *torch) }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/agentrun"
 	"github.com/ebpfprof/ebpfprof/internal/mapfill"
 )
 
@@ -28,11 +26,11 @@ var filled = map[string]float64{"rss_mib": 560}
 const otherSlack = 64
 
 func read(pid int) (reading, error) {
-	r := reading{}
-	var err error
-	if r["rss_mib"], r["descriptors"], err = taken(pid); err != nil {
+	taken, err := agentrun.Of(pid)
+	if err != nil {
 		return nil, err
 	}
+	r := reading{"rss_mib": taken.RSS, "descriptors": taken.Descriptors}
 	tables, err := mapfill.Of(pid)
 	if err != nil {
 		return nil, err
@@ -41,22 +39,6 @@ func read(pid int) (reading, error) {
 		r[t.Name] = float64(t.Used)
 	}
 	return r, nil
-}
-
-// taken is what a process has of memory, MiB, and of descriptors.
-func taken(pid int) (rss, descriptors float64, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range bytes.Lines(status) {
-		if value, ok := bytes.CutPrefix(line, []byte("VmRSS:")); ok {
-			kib, _ := strconv.Atoi(string(bytes.Fields(value)[0]))
-			rss = float64(kib) / 1024
-		}
-	}
-	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	return rss, float64(len(open)), err
 }
 
 // judge prints the most of each quarter of the time, and in brackets what half of its

@@ -14,6 +14,8 @@ type Config struct {
 	// NoSlices: the kernel takes seconds to take the probes of a slice out. There are
 	// none then, and groups that are too expensive are left out.
 	NoSlices bool
+	// Patient: the job is watched for hours, and its first seconds need not be told apart.
+	Patient  bool
 	Cost     HitCost
 	Probes   Probes
 	Job      Job
@@ -34,7 +36,11 @@ func New(c Config) *Governor {
 	g := &Governor{threads: c.Threads, slicer: &slicer{
 		joints: with, account: account, gauge: gauge, ledger: weights.NewLedger(gauge, c.Rows, c.Warn), reference: reference,
 		anchors: &anchors{joints: with, account: account, reference: reference}, epoch: 1,
+		strata: strata{every: watchEvery},
 	}}
+	if c.Patient {
+		g.strata.every = watchPatiently
+	}
 	if c.NoSlices {
 		g.whole = &whole{}
 	}

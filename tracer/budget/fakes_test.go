@@ -1,12 +1,21 @@
 package budget
 
+import (
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
+)
+
 // noProbes is a job of which no probe is known, noJob one of no process.
 type noProbes struct{ Probes }
 
-func (noProbes) At(uint32) Probe   { return Probe{} }
-func (noProbes) Steps() []uint32   { return nil }
-func (noProbes) PastSteps() uint64 { return 0 }
-func (noProbes) Detach()           {}
+func (noProbes) At(uint32) Probe        { return Probe{} }
+func (noProbes) Steps() []uint32        { return nil }
+func (noProbes) PastSteps() uint64      { return 0 }
+func (noProbes) Detach()                {}
+func (noProbes) SweepScopes()           {}
+func (noProbes) Anchors() []uint32      { return nil }
+func (noProbes) Sites([]uint32) int     { return 0 }
+func (noProbes) Learn() (int, []uint32) { return 0, nil }
 
 type noJob struct{ Job }
 
@@ -21,3 +30,9 @@ func (noSwitches) SetDetail(bool) error        { return nil }
 func (noSwitches) SetEpoch(uint32) error       { return nil }
 func (noSwitches) SetAnchorEpoch(uint32) error { return nil }
 func (noSwitches) PrepareRemoval()             {}
+
+// noRows are of a recording that nobody reads.
+type noRows struct{}
+
+func (noRows) Weigh(uint32, int64, []event.Slice, weights.Weigher, func(map[uint32]float64)) {}
+func (noRows) Hold(bool)                                                                     {}

@@ -104,8 +104,11 @@ func (g *Governor) Step() error {
 	case g.phase == phaseTrial:
 		return g.judgeTrial(now)
 	case g.phase == phaseOn:
-		if err := g.extend(0); err != nil || !now.After(g.until) || g.awaitsStratum() || awaitsPass(g.slicer) {
+		if err := g.extend(0); err != nil || !now.After(g.until) {
 			return err
+		}
+		if m := g.mark(); g.awaitsStratum() || awaitsPass(g.slicer, m) {
+			return nil
 		}
 		return g.end()
 	case g.phase == phaseIdle, g.phase == phaseOff && g.account.paid(now, &g.until):
@@ -118,7 +121,7 @@ func (g *Governor) Step() error {
 
 // watchPause looks after the job between two slices.
 func (g *Governor) watchPause(now time.Time) error {
-	if g.strata.young(now) && now.Sub(g.strata.looked) >= watchEvery {
+	if g.strata.young(now) && now.Sub(g.strata.looked) >= g.strata.every {
 		g.mark()
 		if g.strata.unseen(now, g.gauge.Steps.Usual()) {
 			// On trial: what is not training may be cheap enough to be recorded whole.
@@ -187,7 +190,7 @@ func (g *Governor) Wait() time.Duration {
 			look = min(look, progress.NodeEvery)
 		}
 		if g.strata.young(now) {
-			look = watchEvery
+			look = g.strata.every
 		}
 		return max(time.Millisecond, min(time.Until(g.until), look))
 	case phaseFull:

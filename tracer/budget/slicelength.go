@@ -44,12 +44,11 @@ func (s *slicer) awaitsStep(m weights.Mark, rate float64) bool {
 // awaitsPass reports whether the present slice has seen one backward pass begin and
 // should go on until the next one does: what lies between the two is a whole step, whatever
 // the slice's own beginning and end do to the steps that they are in.
-func awaitsPass(s *slicer) bool {
+func awaitsPass(s *slicer, m weights.Mark) bool {
 	whole := s.gauge.Steps.Longest()
 	if whole <= 0 || whole > maxWhole || len(s.probes.Steps()) == 0 {
 		return false
 	}
-	m := s.mark()
 	if m.Steps != s.on.Steps+1 || float64(m.At.Sub(s.on.At)) > 2*(1+stepRoom)*float64(whole) {
 		return false
 	}

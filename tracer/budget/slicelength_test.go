@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/weights"
@@ -16,7 +17,10 @@ type passing struct {
 	traps  *uint64
 }
 
-func (p passing) Steps() []uint32             { return []uint32{0} }
+func (p passing) Steps() []uint32 { return []uint32{0} }
+func (p passing) At(uint32) Probe {
+	return Probe{Probe: weights.Probe{Function: &spec.Function{Step: true}}}
+}
 func (p passing) Calls(uint32) (uint64, bool) { return *p.passes, true }
 func (p passing) Hits([]uint32) map[uint32]Hits {
 	return map[uint32]Hits{1: {Traps: *p.traps}}
@@ -32,7 +36,7 @@ func TestASliceGoesOnToTheNextPass(t *testing.T) {
 		Warn: func(event.Warning) {}, Cost: HitCost{Warm: [3]float64{1000, 1000, 1000}},
 	})
 	g.on = weights.Mark{At: time.Now(), Steps: 7}
-	if awaitsPass(g.slicer) {
+	if awaitsPass(g.slicer, g.mark()) {
 		t.Error("waits for a step of a job of which none is known")
 	}
 	for i := range int64(4) {
@@ -51,9 +55,30 @@ func TestASliceGoesOnToTheNextPass(t *testing.T) {
 		passes, traps = test.passes, test.traps
 		g.on.At = time.Now().Add(-test.ago)
 		g.before = map[uint32]Hits{1: {}}
-		if got := awaitsPass(g.slicer); got != test.want {
+		if got := awaitsPass(g.slicer, g.mark()); got != test.want {
 			t.Errorf("%d passes and %d hits after %s: waits: %v, want %v", passes-7, traps, test.ago, got, test.want)
 		}
+	}
+}
+
+// A slice that waits for a job's first steps ends when it has seen them, however cheap it is to go on.
+func TestASliceThatAwaitsTheFirstStepsEndsWithThem(t *testing.T) {
+	passes, traps := uint64(7), uint64(0)
+	g := New(Config{
+		Budget: 0.01, Probes: passing{passes: &passes, traps: &traps}, Job: noJob{}, Switches: noSwitches{}, Rows: noRows{},
+		Nodes: progress.NewNodeClock(), Steps: progress.NewStepClock(), Warn: func(event.Warning) {}, Cost: HitCost{Warm: [3]float64{1000, 1000, 1000}},
+	})
+	begun := time.Now()
+	g.on, g.phase, g.until = weights.Mark{At: begun, Steps: 7}, phaseOn, begun
+	g.interval.on, g.interval.before, g.before = g.on, map[uint32]Hits{1: {}}, map[uint32]Hits{1: {}}
+	g.strata.look(begun, 7)
+	g.strata.learnt = begun.Add(time.Hour) // nothing is new
+	if err := g.Step(); err != nil || g.phase != phaseOn {
+		t.Fatalf("without a step it goes on to phase %d: %v", g.phase, err)
+	}
+	passes += firstSteps + 1
+	if err := g.Step(); err != nil || g.phase == phaseOn {
+		t.Errorf("it goes on when %d steps have begun: %v", passes-7, err)
 	}
 }
 

@@ -15,8 +15,10 @@ import (
 const (
 	// youngFor is how long after its last first a job is looked at often.
 	youngFor = 20 * time.Second
-	// watchEvery is how often a young job is looked at in a pause.
-	watchEvery = 10 * time.Millisecond
+	// watchEvery is how often a young job is looked at in a pause, watchPatiently by who
+	// watches it for long: what a second of such a job is like is no great matter.
+	watchEvery     = 10 * time.Millisecond
+	watchPatiently = 100 * time.Millisecond
 	// Functions that the job has begun to use are looked for every learnSoon while there
 	// are new ones, every learnYoung while the job is young, and else every CheckEvery.
 	learnSoon  = 4 * time.Millisecond
@@ -31,9 +33,10 @@ const (
 
 // strata are what the Governor knows of the phases of a job.
 type strata struct {
-	steps   uint64    // at the last look
-	stepAt  time.Time // when the last step was seen to begin
-	first   time.Time // when the first was
+	every   time.Duration // in a pause a young job is looked at
+	steps   uint64        // at the last look
+	stepAt  time.Time     // when the last step was seen to begin
+	first   time.Time     // when the first was
 	looked  time.Time
 	learnt  time.Time     // when functions were looked for
 	fresh   time.Time     // when one was found that is new

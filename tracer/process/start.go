@@ -15,11 +15,18 @@ import (
 // StartTicks is when the process that has a pid now began, as Process.StartTicks
 // says it. The errors are ErrNotFound and those of a damaged file.
 func StartTicks(pid int) (uint64, error) {
+	ticks, _, err := Begun(pid)
+	return ticks, err
+}
+
+// Begun is StartTicks, and whether the process is a thread of the kernel's own, which has no
+// memory and no program.
+func Begun(pid int) (ticks uint64, kernel bool, err error) {
 	s, err := FS{}.stat(pid)
 	if err != nil {
-		return 0, vanished(pid, "reading stat", err)
+		return 0, false, vanished(pid, "reading stat", err)
 	}
-	return s.startTicks, nil
+	return s.startTicks, s.kernelThread(), nil
 }
 
 // ThreadStartedNS is when a thread began, since the Unix epoch: the same from

@@ -32,14 +32,7 @@ type JobClock struct {
 
 // NewJobClock makes a JobClock whose first look is yet to come.
 func NewJobClock() *JobClock {
-	return &JobClock{waited: map[int]time.Duration{}, Share: 1, Waits: threadCoreWait}
-}
-
-// threadCoreWait reads how long a thread has waited for a core: the second field
-// of schedstat, nanoseconds (Documentation/scheduler/sched-stats.rst).
-func threadCoreWait(tid int32) (time.Duration, bool) {
-	_, waited, ok := schedstat(tid)
-	return waited, ok
+	return &JobClock{waited: map[int]time.Duration{}, Share: 1, Waits: new(schedstats).waited}
 }
 
 // Until is how long it takes until what was spent is no more than the budget of the job's

@@ -62,13 +62,7 @@ const (
 
 // NewNodeClock makes a NodeClock that knows no thread.
 func NewNodeClock() *NodeClock {
-	return &NodeClock{threads: map[int32]*threadNodes{}, cpuTime: threadCPUTime}
-}
-
-// threadCPUTime is how long a thread has run.
-func threadCPUTime(tid int32) (time.Duration, bool) {
-	ran, _, ok := schedstat(tid)
-	return ran, ok
+	return &NodeClock{threads: map[int32]*threadNodes{}, cpuTime: new(schedstats).ran}
 }
 
 // Saw notes that a thread made a node at a time, in a slice.

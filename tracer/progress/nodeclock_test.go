@@ -109,12 +109,3 @@ func TestTheClockForgetsWhatItNeedsNoMore(t *testing.T) {
 		t.Errorf("%d threads are followed", len(c.threads))
 	}
 }
-
-func TestTheThreadsOwnCPUTime(t *testing.T) {
-	if _, ok := threadCPUTime(1); !ok {
-		t.Skip("this kernel keeps no schedstat")
-	}
-	if _, ok := threadCPUTime(-1); ok {
-		t.Error("a thread that is none has a CPU time")
-	}
-}

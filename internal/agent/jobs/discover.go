@@ -22,25 +22,23 @@ type Job struct {
 }
 
 // Discoverer looks for jobs. It remembers what it saw of each process, so that a look
-// costs a stat a process: maps are read again only of processes that are new or have
-// no library yet.
+// costs a stat a process, and none of the kernel's own threads, of which a large machine has
+// thousands: maps are read again only of processes without a library, ever more seldom.
 type Discoverer struct {
 	libraries []string
 	ranks     []int32 // only these; all without any
 	seen      map[int]seen
+	looks     int // so many
 	Own       int // the process that looks, which is no job's
 }
 
 type seen struct {
-	start  uint64
-	parent int
-	looks  int    // so many, without a library
-	job    string // "" for none
+	start      uint64
+	kernel     bool // a thread of the kernel
+	parent     int
+	first, due int    // looks: that which saw it first, and the next that it gets
+	job        string // "" for none
 }
-
-// mostLooks is how often a process without a library is looked at again: a job loads
-// its framework within its first minutes.
-const mostLooks = 60
 
 // New makes one for processes that map one of the libraries; of some ranks only, if any are named.
 func New(libraries []string, ranks []int32) *Discoverer {
@@ -53,24 +51,31 @@ func (d *Discoverer) Look(unnamed string) ([]Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for jobs: %w", err)
 	}
+	d.looks++
 	alive := map[int]bool{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid == d.Own {
 			continue
 		}
-		start, err := process.StartTicks(pid)
+		s, ok := d.seen[pid]
+		if s.kernel && d.looks < s.due {
+			alive[pid] = true
+			continue
+		}
+		start, kernel, err := process.Begun(pid)
 		if err != nil {
 			continue
 		}
 		alive[pid] = true
-		s := d.seen[pid]
-		if s.start != start {
-			s = seen{start: start}
+		if !ok || s.start != start {
+			s = seen{start: start, kernel: kernel, first: d.looks, due: d.looks}
 		}
-		if s.job == "" && s.looks < mostLooks {
-			s.looks++
-			if d.maps(pid) {
+		if s.job == "" && d.looks >= s.due {
+			s.due = d.looks + dueAfter(d.looks-s.first)
+			if s.kernel {
+				s.due = d.looks + seldom
+			} else if d.maps(pid) {
 				s.job, s.parent = d.jobOf(pid, unnamed)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
+	"github.com/ebpfprof/ebpfprof/internal/agentrun"
 	"github.com/ebpfprof/ebpfprof/internal/bench/figure"
 	"github.com/ebpfprof/ebpfprof/internal/bench/paired"
 	"github.com/ebpfprof/ebpfprof/internal/bench/setup"
@@ -31,8 +32,8 @@ type result struct {
 	inWindows   float64         // MiB, of the worker at the most while it takes windows
 	store       float64         // bytes an hour
 	spool       int64           // bytes at the end
-	status      status
-	twinWindows int // that the agent would have taken of the twin, which nobody traces
+	seen        agentrun.Job    // by the agent, at the end
+	twinWindows int             // that the agent would have taken of the twin, which nobody traces
 }
 
 // each is how long a window is of which one ratio is taken.
@@ -78,10 +79,10 @@ func (r *Results) Measure(program string, python setup.Interpreter, job string, 
 	}
 	took := time.Since(began)
 	one := &result{python: python, job: job, length: took}
-	if one.status, err = a.job(); err != nil {
+	if one.seen, err = a.job(); err != nil {
 		return err
 	}
-	if err := a.stop(); err != nil {
+	if err := a.Stop(); err != nil {
 		return err
 	}
 	after, err := j.Stretch(without, each, nothing)
@@ -110,7 +111,7 @@ func (r *result) judge(with, before, after []float64, taken []usage) {
 		part := taken[quarter*len(taken)/4 : (quarter+1)*len(taken)/4]
 		most := usage{}
 		for _, u := range part {
-			if u.state != watching {
+			if u.state != agentrun.Watching {
 				r.inWindows = max(r.inWindows, u.worker)
 				continue
 			}
@@ -124,7 +125,7 @@ func (r *result) judge(with, before, after []float64, taken []usage) {
 func whileWatching(taken []usage) float64 {
 	var spent, over float64
 	for i := 1; i < len(taken); i++ {
-		if before, now := taken[i-1], taken[i]; before.state == watching && now.state == watching {
+		if before, now := taken[i-1], taken[i]; before.state == agentrun.Watching && now.state == agentrun.Watching {
 			spent, over = spent+now.cpu-before.cpu, over+now.at.Sub(before.at).Seconds()
 		}
 	}
@@ -158,7 +159,7 @@ const budget = 0.01
 func (r *result) String() string {
 	return fmt.Sprintf("%s, %s, %s: step × %.4f (%.4f … %.4f), floor ±%.1f %%; agent %.2f %% of a core (%.2f watching), RSS %s MiB, of the worker %s (in windows %.0f), store %.2f MB an hour, spool %.1f MB; %d steps seen, %d windows (the twin's: %d)",
 		r.python.Name, r.job, r.length.Round(time.Second), r.ratio.Median, r.ratio.Low, r.ratio.High, 100*r.noise(), 100*r.cpu, 100*r.watchingCPU,
-		quarters(r.rss), quarters(r.worker), r.inWindows, r.store/1e6, float64(r.spool)/1e6, r.status.Steps, r.status.Windows, r.twinWindows)
+		quarters(r.rss), quarters(r.worker), r.inWindows, r.store/1e6, float64(r.spool)/1e6, r.seen.Status.Steps, r.seen.Status.Windows, r.twinWindows)
 }
 
 func quarters(values []float64) string {
@@ -181,7 +182,7 @@ func (r Results) Section(p *figure.Page) {
 	for _, o := range r {
 		p.Row(o.job, o.python.Name, o.length.Round(time.Second).String(), fmt.Sprintf("%.4f (%.4f … %.4f)", o.ratio.Median, o.ratio.Low, o.ratio.High),
 			fmt.Sprintf("±%.1f %%", 100*o.noise()), fmt.Sprintf("%.2f %%", 100*o.cpu), fmt.Sprintf("%.2f %%", 100*o.watchingCPU), quarters(o.worker), fmt.Sprintf("%.0f", o.inWindows), quarters(o.rss),
-			fmt.Sprintf("%.2f", o.store/1e6), fmt.Sprintf("%.1f", float64(o.spool)/1e6), fmt.Sprint(o.status.Windows), fmt.Sprint(o.twinWindows))
+			fmt.Sprintf("%.2f", o.store/1e6), fmt.Sprintf("%.1f", float64(o.spool)/1e6), fmt.Sprint(o.seen.Status.Windows), fmt.Sprint(o.twinWindows))
 	}
 	p.Line("")
 }
@@ -193,7 +194,7 @@ func (r Results) Targets(p *figure.Page) {
 		p.Row(fmt.Sprintf("always on for %s: step time within 1 %% plus the noise floor", o.length.Round(time.Minute)), name,
 			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*(o.ratio.Median-1), 100*o.noise()), figure.WithinNoise(o.ratio.Median-1 <= budget+o.noise(), o.noise()))
 		p.Row("always on: agent and worker < 1 % of a core at `anchor`", name, fmt.Sprintf("%.2f %%", 100*o.watchingCPU), figure.Verdict(o.watchingCPU < budget))
-		p.Row("always on: agent and worker < 1 % of a core, windows included", name, fmt.Sprintf("%.2f %%, %d windows", 100*o.cpu, o.status.Windows), figure.Verdict(o.cpu < budget))
+		p.Row("always on: agent and worker < 1 % of a core, windows included", name, fmt.Sprintf("%.2f %%, %d windows", 100*o.cpu, o.seen.Status.Windows), figure.Verdict(o.cpu < budget))
 		p.Row("always on: RSS of the worker at `anchor` < 200 MB", name, fmt.Sprintf("%.0f MiB", slices.Max(o.worker)), figure.Verdict(slices.Max(o.worker) < 190))
 		p.Row("always on: disk < 100 MB an hour and rank", name, fmt.Sprintf("%.1f MB", o.store/1e6), figure.Verdict(o.store < 100e6))
 	}

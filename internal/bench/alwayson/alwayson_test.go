@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/internal/agentrun"
 )
 
 // stepsOf are the ends of steps of so many milliseconds each, for so long.
@@ -35,9 +37,9 @@ func TestWatchingIsWithoutWindows(t *testing.T) {
 	begin := time.Unix(0, 0)
 	var taken []usage
 	cpu := 0.0
-	for i, state := range []string{watching, watching, "waiting", "window", watching, watching, watching} {
+	for i, state := range []string{agentrun.Watching, agentrun.Watching, "waiting", "window", agentrun.Watching, agentrun.Watching, agentrun.Watching} {
 		taken = append(taken, usage{at: begin.Add(time.Duration(i) * 10 * time.Second), cpu: cpu, state: state})
-		if cpu += 0.05; state != watching {
+		if cpu += 0.05; state != agentrun.Watching {
 			cpu += 3
 		}
 	}

@@ -293,10 +293,12 @@ func (s *Steps) Take(all bool) (steps []pattern.Step, triggers []Degradation) {
 	}
 	settled := s.ended[:first]
 	s.settle(settled)
+	steps = make([]pattern.Step, 0, first)
 	for _, e := range settled {
 		steps = append(steps, e.Step)
 	}
-	s.ended = slices.Clone(s.ended[first:])
+	// In place: a job of short steps has thousands that are kept here.
+	s.ended = slices.Delete(s.ended, 0, first)
 	s.forget()
 	return steps, triggers
 }
@@ -333,6 +335,9 @@ func (s *Steps) forget() {
 
 // settle adds the waits to the steps that they were in.
 func (s *Steps) settle(ended []ended) {
+	if len(s.waits) == 0 {
+		return
+	}
 	byThread := map[thread][]int{} // steps in order of time
 	for i, e := range ended {
 		id := thread{e.PID, e.tid}
