@@ -139,6 +139,9 @@ func (s *recordings) watchHealthy(ctx context.Context) (accused []string, asked 
 		if told := a.told(); len(told) > 0 {
 			accused = append(accused, fmt.Sprintf("window %d: %s", asked, a.Verdict))
 		}
+		if asked%10 == 0 {
+			fmt.Fprintf(os.Stderr, "%d of %d windows, %d name a worker\n", asked, s.healthy, len(accused))
+		}
 		if asked%20 == 0 && asked < s.healthy { // a job lasts ten minutes
 			j.end()
 			if j, err = s.start(ctx, "none", 0); err != nil {

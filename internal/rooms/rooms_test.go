@@ -23,7 +23,7 @@ const module = "github.com/ebpfprof/ebpfprof/"
 var floors = [][]string{
 	{"bpf", "symbolize/callstack", "symbolize/cufunction", "symbolize/elf", "symbolize/demangle", "symbolize/mlir", "tracer/catalog/spec", "tracer/site", "tracer/procfile", "tracer/beat", "tracer/cache", "tracer/uprobe",
 		"tracer/syscallnames", "tracer/slots", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
-		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/testelf", "internal/testcommand", "internal/testfile", "internal/bench/figure", "internal/bench/setup", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps", "internal/study", "internal/verdict",
+		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/testelf", "internal/testcommand", "internal/testfile", "internal/agentrun", "internal/bench/figure", "internal/bench/setup", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps", "internal/study", "internal/verdict",
 		"internal/flops", "internal/kernelclass",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/pickle", "internal/fleet/trigger", "internal/fleet/manifest", "internal/fleet/spark", "internal/fleet/iceberg"},
 	{"symbolize/torch", "symbolize/elf/elftest", "tracer/catalog/cuda", "internal/testrecord", "internal/testbucket", "internal/testspark"},
