@@ -99,6 +99,34 @@ func TestTheSlowRankIsNamedFromRecordings(t *testing.T) {
 	}
 }
 
+// A job whose steps are so short that the budget has what they are made of in slices shows no
+// step. Its ranks are compared all the same, by the patterns of their samples.
+func TestTheSlowRankOfAJobInSlicesIsNamed(t *testing.T) {
+	harness.PyPI.Need(t)
+	dir := t.TempDir()
+	store, name := filepath.Join(dir, "store"), fmt.Sprintf("sliced-%d", os.Getpid())
+	a := startAgent(t, buildAgent(t, dir), dir, "node", fmt.Sprintf("store: %s\nonly: [%s]\nslower_than: 1000\nbudget: 0.02%%\n", store, name))
+	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--fault", "python", "--after", "0", "--seconds", "1000", "--job", name)...)
+	stragglerPIDs(t, job)
+	job.Line(t, "running")
+	a.says(t, "are recorded in slices to keep within the budget")
+	// What was seen before that is no matter here.
+	if err := os.RemoveAll(filepath.Join(store, "v1")); err != nil {
+		t.Fatal(err)
+	}
+	var last fleetAnswer
+	wait(t, "report that names the rank", func() bool {
+		if files, _ := filepath.Glob(filepath.Join(store, "v1", "pattern", "*", "*", "*", "*.parquet")); len(files) == 0 {
+			return false
+		}
+		last = fleetReport(t, store)
+		return len(last.Workers) == 3 && last.names(1, "tokenize")
+	}, a)
+	if last.WhatIf != nil {
+		t.Errorf("of no step it is told what would be: %+v", last.WhatIf)
+	}
+}
+
 func stragglerPIDs(t *testing.T, job *harness.Command) (pids []int) {
 	t.Helper()
 	job.Line(t, "started ")

@@ -142,8 +142,14 @@ func TestAWorkerThatSeesNoStepsSaysSoOnce(t *testing.T) {
 	if text := w.blind(blindAfter - time.Second); text != "" {
 		t.Errorf("of a job that is still young: %q", text)
 	}
+	if w.trains() {
+		t.Error("it trains, of which nothing was seen")
+	}
 	if err := w.steps.Warning(event.Warning{Kind: "slice", Source: "backward"}); err != nil {
 		t.Fatal(err)
+	}
+	if !w.trains() {
+		t.Error("backward passes are so many that they are in slices, and it does not train")
 	}
 	if text := w.blind(blindAfter); !strings.Contains(text, "backward") || !strings.Contains(text, "budget: 1%") {
 		t.Errorf("it does not say why: %q", text)

@@ -274,6 +274,13 @@ func (w *worker) decide(ctx context.Context, now time.Time, reason string, peer 
 	return next, true
 }
 
+// trains reports whether the job makes steps: they are learnt, or what they are made of is so
+// frequent that the budget has it in slices.
+func (w *worker) trains() bool {
+	learnt, _ := w.steps.Learnt()
+	return learnt > 0 || len(w.steps.Sliced()) > 0
+}
+
 // blindAfter is how long a job is watched before it is said that no steps are seen.
 const blindAfter = time.Minute
 
@@ -419,7 +426,7 @@ func (w *worker) windowAt(at time.Time) {
 // depend on a store that is away. What a full disk does not take is dropped and counted.
 func (w *worker) send(ctx context.Context, c *pattern.Collector, steps []pattern.Step, raw int64) {
 	patterns := pattern.Compact(c.Flush(), leastShare)
-	if learnt, _ := w.steps.Learnt(); len(patterns) == 0 || learnt == 0 {
+	if len(patterns) == 0 || !w.trains() {
 		return // imports, and building the model: nothing to compare
 	}
 	for i := range patterns {

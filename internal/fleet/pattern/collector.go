@@ -91,6 +91,7 @@ type calls struct {
 	durations histogram
 	bytes     int64
 	square    float64 // Σ bytes²/duration, for the spread of the throughput
+	sliced    bool    // some were recorded in slices, and most were not: they tell no share of the time
 	union     int64   // the time in which at least one of them ran
 	until     int64
 }
@@ -245,7 +246,8 @@ func (u *usage) add(s *event.Sample, f *function, from int64) {
 }
 
 // Spans implements event.Sink. Of calls it takes those that are recorded always:
-// what steps are made of, and collectives.
+// what steps are made of, and collectives. Where the budget has such a call in slices, its
+// function has no pattern, and the call tells whose steps they are all the same.
 func (c *Collector) Spans(spans []event.Span) error {
 	for i := range spans {
 		s := &spans[i]
@@ -273,6 +275,7 @@ func (c *Collector) Spans(spans []event.Span) error {
 			k = &calls{}
 			w.calls[s.Call] = k
 		}
+		k.sliced = k.sliced || s.SliceID != 0
 		k.durations.add(s.DurationNS)
 		end := s.StartNS + s.DurationNS
 		k.union += max(0, end-max(s.StartNS, k.until))
@@ -371,7 +374,9 @@ func (c *Collector) patterns(pid int32, w *worker) (all []Pattern) {
 	all = append(all, w.machine.patterns(base, t)...)
 	all = append(all, w.devicePatterns(base)...)
 	for call, k := range w.calls {
-		all = append(all, k.pattern(base, call))
+		if !k.sliced {
+			all = append(all, k.pattern(base, call))
+		}
 	}
 	slices.SortFunc(all, func(a, b Pattern) int {
 		return cmp.Or(cmp.Compare(a.Basis, b.Basis)*-1, cmp.Compare(b.Beta, a.Beta), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Function, b.Function))

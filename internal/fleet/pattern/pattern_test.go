@@ -177,6 +177,31 @@ func TestLimitsHoldAndAreCounted(t *testing.T) {
 	}
 }
 
+// Of a call in slices most are missing: what was seen of it is no share of the time.
+func TestCallsInSlicesTellTheThreadAndNoShare(t *testing.T) {
+	for slice, want := range map[int64]int{0: 1, 7: 0} {
+		c := New(100)
+		step := &event.Call{Layer: "scope", Name: "Optimizer.step#SGD.step"}
+		c.Stacks([]event.Stack{{ID: 1, Frames: []event.Frame{python("train", "/t.py", 1)}}})
+		for i := range int64(10) {
+			c.Spans([]event.Span{{PID: 1, TID: 1, Call: step, StartNS: i * second / 10, DurationNS: second / 20, SliceID: slice * (i % 2)}})
+			c.Samples([]event.Sample{sample(i*second/10, event.OnCPU, "", second/10, 1)})
+		}
+		calls, sampled := 0, 0
+		for _, p := range c.Flush() {
+			switch {
+			case p.Basis == Counted:
+				calls++
+			case p.Class == Python:
+				sampled++
+			}
+		}
+		if calls != want || sampled != 1 {
+			t.Errorf("in slice %d: %d patterns of calls, want %d; %d of samples", slice, calls, want, sampled)
+		}
+	}
+}
+
 func slow(depth int) (frames []event.Frame) {
 	for range depth {
 		frames = append(frames, python("recursion", "/deep.py", 1))

@@ -223,20 +223,21 @@ func (r reader) quotas(from, until int64) error {
 	}, from, until)
 }
 
-// spans reads the calls that are recorded always; of all times where until is 0.
+// spans reads the calls that are recorded always, where the budget has room for them; of all
+// times where until is 0.
 func (r reader) spans(from, until int64) error {
 	known := map[event.Call]*event.Call{}
 	if until == 0 {
 		until = 1<<63 - 1
 	}
-	return r.each("calls", `SELECT ts_ns, coalesce(duration_ns, -1), pid, tid, layer, coalesce(category, ''), coalesce(runtime, ''), name, bytes
+	return r.each("calls", `SELECT ts_ns, coalesce(duration_ns, -1), pid, tid, layer, coalesce(category, ''), coalesce(runtime, ''), name, bytes, coalesce(slice_id, 0)
 		FROM span WHERE (layer IN ('scope', 'collective') OR layer = 'autograd' AND category = 'backward'
 			OR layer = 'runtime' AND runtime IN ('pjrt', 'neuron') AND category = 'launch') AND ts_ns >= ? AND ts_ns < ? ORDER BY ts_ns`,
 		func(rows *sql.Rows) error {
 			var s event.Span
 			var call event.Call
 			var bytes sql.NullInt64
-			if err := rows.Scan(&s.StartNS, &s.DurationNS, &s.PID, &s.TID, &call.Layer, &call.Category, &call.Runtime, &call.Name, &bytes); err != nil {
+			if err := rows.Scan(&s.StartNS, &s.DurationNS, &s.PID, &s.TID, &call.Layer, &call.Category, &call.Runtime, &call.Name, &bytes, &s.SliceID); err != nil {
 				return err
 			}
 			if known[call] == nil {
