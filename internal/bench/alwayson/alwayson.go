@@ -25,6 +25,8 @@ type result struct {
 	length      time.Duration
 	ratio       figure.Estimate // with the agent, over without
 	floor       figure.Estimate // without after, over without before
+	both        figure.Estimate // a step of the job and one of the twin, with the agent over without
+	bothFloor   figure.Estimate // likewise, without after over without before
 	windows     int             // that the ratio is of
 	cpu         float64         // of a core
 	watchingCPU float64         // of it, while the worker watches and takes no window
@@ -94,6 +96,7 @@ func (r *Results) Measure(program string, python setup.Interpreter, job string, 
 		return err
 	}
 	one.judge(steps.Ratios(with), steps.Ratios(before), steps.Ratios(after), taken)
+	one.both, one.bothFloor = figure.RatioOf(steps.Both(with), slices.Concat(steps.Both(before), steps.Both(after))), figure.RatioOf(steps.Both(after), steps.Both(before))
 	one.twinWindows = windowsOf(steps.TwinEnds(with))
 	*r = append(*r, one)
 	setup.Say("  %s", one)
@@ -148,17 +151,17 @@ func windowsOf(ends []int64) (n int) {
 	return n
 }
 
-// noise is how far the ratio without an agent is from 1: what the machine does by itself.
-func (r *result) noise() float64 {
-	return max(r.floor.High-1, 1-r.floor.Low)
+// noise is how far a ratio without an agent is from 1: what the machine does by itself.
+func noise(floor figure.Estimate) float64 {
+	return max(floor.High-1, 1-floor.Low)
 }
 
 // budget is what an always-on recording may take of the job's time.
 const budget = 0.01
 
 func (r *result) String() string {
-	return fmt.Sprintf("%s, %s, %s: step × %.4f (%.4f … %.4f), floor ±%.1f %%; agent %.2f %% of a core (%.2f watching), RSS %s MiB, of the worker %s (in windows %.0f), store %.2f MB an hour, spool %.1f MB; %d steps seen, %d windows (the twin's: %d)",
-		r.python.Name, r.job, r.length.Round(time.Second), r.ratio.Median, r.ratio.Low, r.ratio.High, 100*r.noise(), 100*r.cpu, 100*r.watchingCPU,
+	return fmt.Sprintf("%s, %s, %s: step × %.4f (%.4f … %.4f), floor ±%.1f %%; both × %.4f (%.4f … %.4f), floor ±%.1f %%; agent %.2f %% of a core (%.2f watching), RSS %s MiB, of the worker %s (in windows %.0f), store %.2f MB an hour, spool %.1f MB; %d steps seen, %d windows (the twin's: %d)",
+		r.python.Name, r.job, r.length.Round(time.Second), r.ratio.Median, r.ratio.Low, r.ratio.High, 100*noise(r.floor), r.both.Median, r.both.Low, r.both.High, 100*noise(r.bothFloor), 100*r.cpu, 100*r.watchingCPU,
 		quarters(r.rss), quarters(r.worker), r.inWindows, r.store/1e6, float64(r.spool)/1e6, r.seen.Status.Steps, r.seen.Status.Windows, r.twinWindows)
 }
 
@@ -181,7 +184,7 @@ func (r Results) Section(p *figure.Page) {
 	p.Table("job", "PyTorch", "for", "step, over without (95 %)", "floor", "CPU of a core", "while it watches", "RSS of the worker, MiB", "in windows", "with the agent, MiB", "store, MB an hour", "spool, MB", "windows", "the twin's")
 	for _, o := range r {
 		p.Row(o.job, o.python.Name, o.length.Round(time.Second).String(), fmt.Sprintf("%.4f (%.4f … %.4f)", o.ratio.Median, o.ratio.Low, o.ratio.High),
-			fmt.Sprintf("±%.1f %%", 100*o.noise()), fmt.Sprintf("%.2f %%", 100*o.cpu), fmt.Sprintf("%.2f %%", 100*o.watchingCPU), quarters(o.worker), fmt.Sprintf("%.0f", o.inWindows), quarters(o.rss),
+			fmt.Sprintf("±%.1f %%", 100*noise(o.floor)), fmt.Sprintf("%.2f %%", 100*o.cpu), fmt.Sprintf("%.2f %%", 100*o.watchingCPU), quarters(o.worker), fmt.Sprintf("%.0f", o.inWindows), quarters(o.rss),
 			fmt.Sprintf("%.2f", o.store/1e6), fmt.Sprintf("%.1f", float64(o.spool)/1e6), fmt.Sprint(o.seen.Status.Windows), fmt.Sprint(o.twinWindows))
 	}
 	p.Line("")
@@ -192,7 +195,7 @@ func (r Results) Targets(p *figure.Page) {
 	for _, o := range r {
 		name := fmt.Sprintf("%s, %s", o.python.Name, o.job)
 		p.Row(fmt.Sprintf("always on for %s: step time within 1 %% plus the noise floor", o.length.Round(time.Minute)), name,
-			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*(o.ratio.Median-1), 100*o.noise()), figure.WithinNoise(o.ratio.Median-1 <= budget+o.noise(), o.noise()))
+			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*(o.ratio.Median-1), 100*noise(o.floor)), figure.WithinNoise(o.ratio.Median-1 <= budget+noise(o.floor), noise(o.floor)))
 		p.Row("always on: agent and worker < 1 % of a core at `anchor`", name, fmt.Sprintf("%.2f %%", 100*o.watchingCPU), figure.Verdict(o.watchingCPU < budget))
 		p.Row("always on: agent and worker < 1 % of a core, windows included", name, fmt.Sprintf("%.2f %%, %d windows", 100*o.cpu, o.seen.Status.Windows), figure.Verdict(o.cpu < budget))
 		p.Row("always on: RSS of the worker at `anchor` < 200 MB", name, fmt.Sprintf("%.0f MiB", slices.Max(o.worker)), figure.Verdict(slices.Max(o.worker) < 190))

@@ -29,6 +29,16 @@ func (a Against) Ratios(s Stretch) (ratios []float64) {
 	return ratios
 }
 
+// Both are, of each window, how long a step of the job and one of its twin took together,
+// nanoseconds, without what each waited for the core. What the kernel does for a tracer when
+// it takes the job off the core is in the time of who comes next, the twin: it is in here.
+func (a Against) Both(s Stretch) (together []float64) {
+	for _, w := range s.windows {
+		together = append(together, a.Own.net(w, w.waited[0])+a.twin.net(w, w.waited[1]))
+	}
+	return together
+}
+
 // TwinEnds are when the twin's steps ended in a stretch, in nanoseconds.
 func (a Against) TwinEnds(s Stretch) (ends []int64) {
 	for _, step := range a.twin.In(s.windows[0].from, s.windows[len(s.windows)-1].to) {
