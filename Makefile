@@ -165,7 +165,7 @@ planted: build deps torch
 
 # How well the fleet names what is wrong: eleven faults in one of three ranks, three times each, and healthy windows.
 fleet-faults: build deps torch
-	$(GO) run ./internal/fleetfaults -runs $(or $(RUNS_OF_FAULTS),3) -healthy $(or $(HEALTHY),20) $(if $(FAULTS),-faults '$(FAULTS)') -python "$(CACHE)/torch-venv/bin/python"
+	$(GO) run ./internal/fleetfaults -runs $(or $(RUNS_OF_FAULTS),3) -healthy $(or $(HEALTHY),20) -window $(or $(WINDOW),10s) $(if $(FAULTS),-faults '$(FAULTS)') -python "$(CACHE)/torch-venv/bin/python"
 
 generate:
 	$(GO) generate ./...
