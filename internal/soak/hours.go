@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,11 +24,15 @@ const (
 	// mostWatching is what a worker may have of memory while it watches, MiB: 200 MB.
 	mostWatching = 190
 	hoursBegin   = 3 * time.Minute // until the job is watched
+	leastHours   = 3 * time.Minute
 )
 
 var hoursOptions = []string{"--layers", "24", "--pause", "0.03"}
 
 func hours(length time.Duration, program, only string) error {
+	if length < leastHours {
+		return fmt.Errorf("%s is too short: the agent tells the steps that it has seen once a minute; give -watched %s or more", length, leastHours)
+	}
 	pythons := setup.Interpreters(only)
 	if len(pythons) == 0 {
 		return fmt.Errorf("no PyTorch %q: make torch", only)
@@ -64,7 +69,7 @@ func hours(length time.Duration, program, only string) error {
 	if err := agent.Stop(); err != nil {
 		return err
 	}
-	fmt.Printf("%s of %s, %v, %s: ", length, hoursScript, hoursOptions, python.Name)
+	fmt.Printf("%s of %s %s, PyTorch %s: ", length, hoursScript, strings.Join(hoursOptions, " "), python.Name)
 	return looks.judge()
 }
 
@@ -91,19 +96,11 @@ func (w underAgent) lookFor(length time.Duration) (looks looks, err error) {
 			return nil, fmt.Errorf("the agent has %d jobs; it says\n%s", len(jobs), w.Said())
 		}
 		l := look{at: time.Now(), state: jobs[0].Status.State, steps: jobs[0].Status.Steps, windows: jobs[0].Status.Windows}
-		if l.reading, err = w.read(); err != nil {
+		if l.reading, l.cpu, err = w.read(); err != nil {
 			return nil, err
 		}
 		l.spool = l.reading["spool_mb"]
 		delete(l.reading, "spool_mb")
-		agent, workers, err := w.Taken()
-		if err != nil {
-			return nil, err
-		}
-		l.cpu = agent.CPU
-		for _, t := range workers {
-			l.cpu += t.CPU
-		}
 		if n := len(looks); n%90 == 89 {
 			fmt.Fprintf(os.Stderr, "%s: %s, %d steps, %d windows, worker %.0f MiB\n", l.at.Sub(looks[0].at).Round(time.Minute), l.state, l.steps, l.windows, l.reading["worker_rss_mib"])
 		}

@@ -36,25 +36,28 @@ func steps(jobs []agentrun.Job) map[string]int64 {
 	return seen
 }
 
-// read is what the agent takes, its workers, and what it has on the disk.
-func (w underAgent) read() (reading, error) {
-	r := reading{"worker_rss_mib": 0, "descriptors": 0} // where no worker runs
+// read is what the agent takes, its workers, and what it has on the disk; and the CPU time of
+// them all until now, seconds.
+func (w underAgent) read() (r reading, cpu float64, err error) {
+	r = reading{"worker_rss_mib": 0, "descriptors": 0} // where no worker runs
 	agent, workers, err := w.Taken()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	cpu = agent.CPU
 	r["agent_rss_mib"], r["agent_descriptors"], r["workers"] = agent.RSS, agent.Descriptors, float64(len(workers))
 	for _, t := range workers {
 		r["worker_rss_mib"], r["descriptors"] = max(r["worker_rss_mib"], t.RSS), max(r["descriptors"], t.Descriptors)
+		cpu += t.CPU
 	}
 	metrics, err := w.Get("/metrics")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	r["metrics"] = float64(bytes.Count(metrics, []byte("\n")))
 	held, err := agentrun.BytesIn(w.Spool())
 	r["spool_mb"] = float64(held) / 1e6
-	return r, err
+	return r, cpu, err
 }
 
 // comeAndGo has so many jobs come and go.
@@ -135,7 +138,7 @@ func (w underAgent) have(restarts int, lives, library string) (readings []readin
 		if err != nil {
 			return nil, err
 		}
-		r, err := w.read()
+		r, _, err := w.read()
 		if err != nil {
 			return nil, err
 		}

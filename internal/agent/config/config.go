@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path"
@@ -109,6 +110,9 @@ func Read(file string, environment []string) (Config, error) {
 
 func (c *Config) merge(name string) error {
 	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the configuration: %w: name a file with --config; deploy/agent.yaml is one to begin with", err)
+	}
 	if err != nil {
 		return fmt.Errorf("reading the configuration: %w", err)
 	}

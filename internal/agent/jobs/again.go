@@ -8,11 +8,11 @@ const (
 	// often is for how many looks a process is looked at each time: most jobs load their
 	// framework within their first minute.
 	often = 12
-	// patience is how much longer it may wait for a look for each that it was there.
-	patience = 8
+	// Then the next look comes after a share of how long it has been there.
+	shareOfAge = 8
 	// seldom is the most looks that pass: with a look each 5 s, 5 minutes.
 	seldom = 60
 )
 
 // dueAfter is after how many looks a process is looked at again that has been there for so many.
-func dueAfter(age int) int { return min(max(1, (age-often)/patience), seldom) }
+func dueAfter(age int) int { return min(max(1, (age-often)/shareOfAge), seldom) }

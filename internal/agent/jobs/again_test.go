@@ -93,7 +93,7 @@ func TestAnOldProcessIsLookedAtSeldom(t *testing.T) {
 	if looks > 400 {
 		t.Errorf("%d looks a day", looks)
 	}
-	for age, want := range map[int]int{0: 1, often: 1, often + patience: 1, 2*patience + often: 2, 1e6: seldom} {
+	for age, want := range map[int]int{0: 1, often: 1, often + shareOfAge: 1, 2*shareOfAge + often: 2, 1e6: seldom} {
 		if got := dueAfter(age); got != want {
 			t.Errorf("after %d looks the next is in %d, want %d", age, got, want)
 		}
