@@ -88,6 +88,7 @@ const Watching = "watching"
 // Job is one that the agent knows, as /jobs says.
 type Job struct {
 	Name   string
+	Ended  *time.Time // nil while it runs; one that failed is shown for a while
 	Status struct {
 		State          string
 		Steps, Windows int64

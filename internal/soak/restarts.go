@@ -27,10 +27,13 @@ const (
 // underAgent is what is read of an agent.
 type underAgent struct{ *agentrun.Agent }
 
-// steps are how many the agent has seen of each job that it knows.
+// steps are how many the agent has seen of each job that runs.
 func steps(jobs []agentrun.Job) map[string]int64 {
 	seen := map[string]int64{}
 	for _, j := range jobs {
+		if j.Ended != nil {
+			continue // it was killed, and is shown for that
+		}
 		seen[j.Name] = j.Status.Steps
 	}
 	return seen
@@ -90,7 +93,7 @@ func comeAndGo(restarts int, program, native string) error {
 	if err != nil {
 		return err
 	}
-	if err := agent.Until("job forgotten", jobWithin, func(jobs []agentrun.Job) bool { return len(jobs) == 0 }); err != nil {
+	if err := agent.Until("job forgotten", jobWithin, func(jobs []agentrun.Job) bool { return len(steps(jobs)) == 0 }); err != nil {
 		return err
 	}
 	if _, left, err := agent.Taken(); err != nil || len(left) > 0 {
