@@ -51,7 +51,7 @@ var floors = [][]string{
 	{"internal/commands/answer", "internal/stacks", "internal/memplan/source", "internal/findings", "internal/export", "internal/views",
 		"internal/fleet/source", "internal/fleet/report", "internal/fleet/history", "internal/fleet/live"},
 	{"internal/memplan/analysis"},
-	{"analysis", "internal/diff", "internal/memplan/text"},
+	{"analysis", "internal/diff", "internal/memplan/text", "internal/answer/explain"},
 	{"internal/report", "internal/e2e/harness"},
 	{"internal/commands/analysis", "internal/commands/fleet", "internal/commands/memory", "internal/recorder", "internal/matrix", "internal/gpucheck", "internal/bench", "internal/e2e", "internal/badinput", "internal/rooms"},
 	{"internal/doctor", "internal/soak", "internal/shortruns", "internal/pairs", "internal/planted", "internal/fleetfaults", "internal/agent/worker", "internal/commands/data"},
