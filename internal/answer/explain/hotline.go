@@ -114,11 +114,11 @@ func (r *Recording) hottest(root *node) (places []*node) {
 		if at == root || left(at) < leastShare/2*r.Wall() {
 			break
 		}
-		// Within the function: its heaviest line, if the function is the script itself or the line holds most of it.
+		// Within the function: its heaviest line, if the function is all of the job or the line holds most of it.
 		line := at
 		for _, f := range sortedFrames(at.lines) {
 			l := at.lines[f]
-			if (line == at || left(l) > left(line)) && (at.depth == 1 || left(l) > 0.7*left(at)) {
+			if (line == at || left(l) > left(line)) && (at.depth == 1 || at.ns > 0.8*r.Wall() || left(l) > 0.7*left(at)) {
 				line = l
 			}
 		}
