@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
@@ -87,7 +88,7 @@ func (r *Report) document(style Style) (all []section) {
 			all = append(all, s)
 		}
 	}
-	add(section{title: "Before you trust it", notes: r.Warnings})
+	add(r.trustSection())
 	add(r.jobSection())
 	add(r.hangSection())
 	add(r.stepSection())
@@ -105,6 +106,29 @@ func (r *Report) document(style Style) (all []section) {
 	add(section{title: "What cannot be told", notes: r.Untold})
 	return all
 }
+
+// trustSection has what was lost in full, since it may spoil any answer, and one line for all other warnings.
+func (r *Report) trustSection() section {
+	s := section{title: "Before you trust it"}
+	var others []string
+	for _, w := range r.Warnings {
+		if lossWarning.MatchString(w) || strings.Contains(w, "left out") {
+			s.note("%s", w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	switch {
+	case len(others) == 1:
+		s.note("%s", others[0])
+	case len(others) > 1:
+		s.note("%s; %d more remarks: ebpfprof lint %s", shorten(others[0], 90), len(others)-1, r.Dataset)
+	}
+	return s
+}
+
+// lossWarning matches warnings of rows that were lost.
+var lossWarning = regexp.MustCompile(`^\d+ lost`)
 
 func (r *Report) jobSection() section {
 	s := section{title: "Job"}

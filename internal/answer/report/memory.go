@@ -31,7 +31,7 @@ func (b *builder) memory() error {
 	case err != nil:
 		return err
 	}
-	b.report.OutOfMemory = memory.OutOfMemory
+	b.memories, b.report.OutOfMemory = memory, memory.OutOfMemory
 	if len(memory.Arenas) == 0 {
 		b.untold("memory: no allocation was recorded but the one that found no room; record at --level window")
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/explain"
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
 	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/analysis"
@@ -33,7 +34,11 @@ type Options struct {
 
 // Report is what `report --format json` writes; docs/json.md describes it.
 type Report struct {
-	Verdict     string              `json:"verdict"`
+	// Verdict is the first sentence of the first paragraph.
+	Verdict      string                `json:"verdict"`
+	Explanations []explain.Explanation `json:"explanations"`
+	// Shares divide the time of the thread that sets the pace; nil without samples.
+	Shares      *explain.Shares     `json:"shares"`
 	Dataset     string              `json:"dataset"`
 	Source      string              `json:"source"`
 	Rows        RowCount            `json:"rows"`
@@ -65,6 +70,9 @@ type Report struct {
 	Contention *Contention `json:"contention"`
 	Bound      *Bound      `json:"bound"`
 	checks     *lint.Result
+
+	// The paragraphs that a reader sees first; second is "" where samples do not explain the time.
+	first, second string
 
 	flame      *flame
 	flameTitle string
@@ -238,13 +246,14 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 	b := &builder{ctx: ctx, db: db, options: o, report: &Report{
 		Dataset: db.Root(), Warnings: []string{}, Untold: []string{}, Job: []Process{}, Phases: []Phase{}, Devices: []Device{},
 		Operators: []Operator{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, OutOfMemory: []analysis.Shortage{}, Findings: []findings.Finding{},
+		Explanations: []explain.Explanation{},
 	}}
 	for _, part := range []struct {
 		name string
 		f    func() error
 	}{
 		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"what waits", b.hangs}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
+		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)
@@ -256,7 +265,7 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 			return nil, fmt.Errorf("computing %s: %w", part.name, err)
 		}
 	}
-	b.report.Verdict = b.verdict()
+	b.conclude()
 	return b.report, nil
 }
 
@@ -276,6 +285,8 @@ type builder struct {
 	warmup          []stepRow
 	loops           []timeline.Thread
 	stretched       *timeline.Stretched // nil where no slices made steps longer
+	memories        *analysis.Memory    // nil where no allocation was recorded
+	explained       *explain.Verdict    // nil where samples do not explain the time
 }
 
 // parted asks of samples what is asked of calls: of the part that is looked at. Memory is

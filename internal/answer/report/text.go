@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +21,19 @@ func (r *Report) writeText(w io.Writer, style Style) error {
 	if style.Color {
 		bold, plain = "\x1b[1m", "\x1b[0m"
 	}
-	fmt.Fprintf(out, "%s%s%s\n", bold, printable.Text(r.Verdict), plain)
+	for i, line := range wrap(printable.Text(r.first), readingWidth(style.Width)) {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "%s%s%s", bold, line, plain)
+	}
+	fmt.Fprintln(out)
+	if r.second != "" {
+		fmt.Fprintln(out)
+		for _, line := range wrap(printable.Text(r.second), readingWidth(style.Width)) {
+			fmt.Fprintln(out, line)
+		}
+	}
 	for _, s := range r.document(style) {
 		fmt.Fprintf(out, "\n%s%s%s\n", bold, s.title, plain)
 		for _, n := range s.notes {
@@ -34,6 +47,14 @@ func (r *Report) writeText(w io.Writer, style Style) error {
 		}
 	}
 	return out.Flush()
+}
+
+// readingWidth is how wide prose is: lines much longer than that are hard to read. A pipe has each paragraph on one line.
+func readingWidth(terminal int) int {
+	if terminal <= 0 {
+		return math.MaxInt
+	}
+	return min(terminal, 120)
 }
 
 // write aligns the columns; the widest text column gives way to the terminal.
@@ -133,7 +154,10 @@ func bar(share float64) string {
 
 func (r *Report) writeMarkdown(w io.Writer, style Style) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "**%s**\n", markdown(r.Verdict))
+	fmt.Fprintf(out, "**%s**\n", markdown(r.first))
+	if r.second != "" {
+		fmt.Fprintf(out, "\n%s\n", markdown(r.second))
+	}
 	for _, s := range r.document(style) {
 		fmt.Fprintf(out, "\n## %s\n\n", s.title)
 		for _, n := range s.notes {

@@ -12,6 +12,17 @@ import (
 // thread did not have: every other time in it is longer for that.
 const contendedPercent = 10
 
+// conclude writes the verdict: what samples explain, else what spans show.
+func (b *builder) conclude() {
+	r := b.report
+	if v := b.explained; v != nil && r.Hang == nil {
+		r.Verdict, r.first, r.second = v.Sentence, v.First, v.Second
+		return
+	}
+	r.Verdict = b.verdict()
+	r.first = r.Verdict
+}
+
 // verdict is one sentence: what limits the job, and by how much; before that, what ended it or holds it up.
 func (b *builder) verdict() string {
 	if text := b.report.hanging(); text != "" {

@@ -18,8 +18,8 @@ var compilers = []struct{ file, functions, butNot *regexp.Regexp }{
 	{regexp.MustCompile(`jax/_src/(interpreters/|pjit\.py$|dispatch\.py$)`), regexp.MustCompile(`(^|[._])(lower|compile|trace_to_jaxpr|from_hlo)`), nil},
 }
 
-// compiles says whether a frame is a compiler's at work.
-func compiles(function, file string) bool {
+// Compiles reports whether a frame is a compiler of a framework at work.
+func Compiles(function, file string) bool {
 	for _, c := range compilers {
 		if c.file.MatchString(file) {
 			return (c.functions == nil || c.functions.MatchString(function)) && (c.butNot == nil || !c.butNot.MatchString(function))

@@ -35,7 +35,7 @@ func TestCompiledProgramsThatRunAreNoCompilation(t *testing.T) {
 		{"MeshExecutable.call", packages + "jax/_src/interpreters/pxla.py", false},
 		{"compile", "/home/me/train.py", false},
 	} {
-		if compiles(c.function, c.file) != c.compiles {
+		if Compiles(c.function, c.file) != c.compiles {
 			t.Errorf("%s of %s: compiles is %v", c.function, c.file, !c.compiles)
 		}
 	}

@@ -238,7 +238,7 @@ func (r *Recording) addFrame(s *Stack, f frame) {
 	if s.timed = false; s.Function == "" {
 		s.Function = f.function
 	}
-	s.Compiling = s.Compiling || compiles(f.function, f.file)
+	s.Compiling = s.Compiling || Compiles(f.function, f.file)
 	s.optimizer, s.loader = s.optimizer || usercode.IsOptimizer(f.file), s.loader || usercode.IsLoader(f.file)
 	if s.Place.File == "" && f.line > 0 && r.IsUsers(f.file) {
 		s.Place = Place{f.file, f.line, f.function}
