@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/internal/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
 )
 
 // compilation: a compiler of the framework's is at work, on the thread itself or in threads and programs it waits for.

@@ -11,9 +11,9 @@ import (
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
-	"github.com/ebpfprof/ebpfprof/internal/findings"
-	"github.com/ebpfprof/ebpfprof/internal/memplan/analysis"
-	"github.com/ebpfprof/ebpfprof/internal/timeline"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
+	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
 // Explanation is one reason for the time that a job takes.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/internal/findings"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
 )
 
 // cost is something known to be slow, by its sign on a stack.

@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ebpfprof/ebpfprof/internal/findings"
-	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
+	"github.com/ebpfprof/ebpfprof/internal/model/steps"
 )
 
 // choosePace finds the thread that sets the pace: the one whose steps take the most time, else the main thread of the

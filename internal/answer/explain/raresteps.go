@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/internal/model/steps"
 )
 
 // rareSteps: a few heavy steps hold more than a tenth of the time, and what is in them that is not in the others.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
-	"github.com/ebpfprof/ebpfprof/internal/timeline"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
 // Recording is what the kinds of explanations read: the samples of all threads, added up by stack and block of time.

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/internal/usercode"
+	"github.com/ebpfprof/ebpfprof/internal/model/usercode"
 )
 
 // Frame is one distinct frame of the recording's stacks.
