@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/usercode"
+	"github.com/ebpfprof/ebpfprof/internal/model/usercode"
 )
 
 // seen is time of a thread: how long, whether on the CPU ("on"), preempted, or in which system call, and the stack from

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/internal/model/steps"
 )
 
 func periods(n, each int, ordinary, heavy int64) (all []steps.Step) {
