@@ -16,7 +16,7 @@ import (
 )
 
 // Version is the tool's version; the Makefile sets it from git.
-var Version = "0.1.0-dev"
+var Version = "0.2.0-dev"
 
 // Exit codes, the same for every command.
 const (

@@ -63,7 +63,7 @@ func (s *sampledThreads) saw(pid, tid int32, sampledNS int64) {
 		if alive && startedNS != known.startedNS {
 			s.end(&known) // of one that had the number before
 			known.startedNS, known.row = startedNS, ThreadRow(pid, tid, process.ThreadName(pid, tid), startedNS)
-			s.out.Keep(s.out.Thread(known.row))
+			s.out.Add(&event.Batch{Threads: []event.Thread{known.row}})
 		}
 	}
 	if !ok && len(s.known) >= maxSampledThreads {
@@ -101,7 +101,7 @@ func (s *sampledThreads) end(known *sampledThread) {
 	}
 	row := known.row
 	row.EndedNS = &known.sampledNS
-	s.out.Keep(s.out.Thread(row))
+	s.out.Add(&event.Batch{Threads: []event.Thread{row}})
 }
 
 func (s *sampledThreads) sweep(nowNS int64) {
