@@ -67,6 +67,10 @@ var threadTable = newTable(table[event.Thread]{
 			delta: true, ints: func(t *event.Thread) (int64, bool) { return ofInt64(t.StartedNS) }},
 		{Column: Column{"ended_ns", BigInt, "ns", true, 7, "when it ended; of a thread without calls, when it was last sampled; NULL when it outlived the recording"},
 			delta: true, ints: func(t *event.Thread) (int64, bool) { return ofInt64(t.EndedNS) }},
+		{Column: Column{"cpu_ns", BigInt, "ns", true, 8, "time on a CPU by the kernel's scheduler, from its first sample to the end of the recording; NULL of a thread that exited before, and of one that was never sampled"},
+			ints: func(t *event.Thread) (int64, bool) { return ofInt64(t.CPUNS) }},
+		{Column: Column{"run_delay_ns", BigInt, "ns", true, 9, "likewise: time in which it was ready to run and had no CPU"},
+			ints: func(t *event.Thread) (int64, bool) { return ofInt64(t.RunDelayNS) }},
 	},
 })
 

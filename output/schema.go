@@ -8,7 +8,7 @@ import (
 // SchemaVersion is the version of the dataset's schema: major when a column is
 // removed, renamed or changes its meaning, minor when one is added, patch when
 // only a description changes. docs/schema-changes.md has an entry for each.
-const SchemaVersion = "1.1.0"
+const SchemaVersion = "1.2.0"
 
 // Type is the SQL type of a column, by the name that DuckDB, Spark and Trino share.
 type Type string

@@ -141,6 +141,7 @@ func (d *Decoder) Flush() error {
 // Finish hands over what waits for a word from a device, too, which will not come.
 func (d *Decoder) Finish() error {
 	d.Runtimes.calls.FlushAll()
+	d.samples.threads.measure()
 	return d.Flush()
 }
 

@@ -21,7 +21,9 @@ type threadID struct{ pid, tid int32 }
 type sampledThread struct {
 	row       event.Thread // as it was written
 	startedNS int64
-	sampledNS int64 // the last time
+	sampledNS int64               // the last time
+	times     process.ThreadTimes // when it was first sampled
+	timed     bool                // times could be read
 }
 
 const (
@@ -63,6 +65,7 @@ func (s *sampledThreads) saw(pid, tid int32, sampledNS int64) {
 		if alive && startedNS != known.startedNS {
 			s.end(&known) // of one that had the number before
 			known.startedNS, known.row = startedNS, ThreadRow(pid, tid, process.ThreadName(pid, tid), startedNS)
+			known.times, known.timed = process.ReadThreadTimes(pid, tid)
 			s.out.Add(&event.Batch{Threads: []event.Thread{known.row}})
 		}
 	}
@@ -91,6 +94,25 @@ func (s *sampledThreads) endThoseGone(nowNS int64) {
 			s.end(&known)
 			delete(s.known, id)
 		}
+	}
+}
+
+// measure writes what the threads that still run have spent on and waiting for a CPU since
+// their first sample. It reads a bounded number of small files and waits for none.
+func (s *sampledThreads) measure() {
+	for id, known := range s.known {
+		if !known.timed {
+			continue
+		}
+		now, ok := process.ReadThreadTimes(id.pid, id.tid)
+		startedNS, alive := process.ThreadStartedNS(id.pid, id.tid)
+		if !ok || !alive || startedNS != known.startedNS {
+			continue
+		}
+		row := known.row
+		cpu, delay := now.CPUNS-known.times.CPUNS, now.RunDelayNS-known.times.RunDelayNS
+		row.CPUNS, row.RunDelayNS = &cpu, &delay
+		s.out.Add(&event.Batch{Threads: []event.Thread{row}})
 	}
 }
 

@@ -332,6 +332,10 @@ type Thread struct {
 	Role      *string // main, autograd, dataloader_worker, …
 	StartedNS *int64
 	EndedNS   *int64
+	// By the kernel's scheduler, from the thread's first sample to the end of the recording;
+	// nil of a thread that exited before, and of one that was never sampled.
+	CPUNS      *int64 // on a CPU
+	RunDelayNS *int64 // ready to run, without a CPU
 }
 
 // Library is one file mapped with execute permission.

@@ -1,9 +1,10 @@
 package process
 
 import (
-	"io"
 	"path"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Framework is a machine-learning framework that a process has loaded.
@@ -103,7 +104,7 @@ func packageDirectory(file, name, below string) string {
 // distribution reads a package's version off the directory that pip made:
 // torch-2.6.0.dist-info.
 func (p *Process) distribution(site, name string) (version, from string) {
-	directory, err := p.inRoot(site)
+	directory, err := p.fs.openIn(p.PID, site, unix.S_IFDIR)
 	if err != nil {
 		return "", ""
 	}
@@ -128,15 +129,7 @@ func (p *Process) distribution(site, name string) (version, from string) {
 // nil if it cannot be read.
 func (p *Process) readInRoot(name string) []byte {
 	const small = 64 << 10
-	file, err := p.inRoot(name)
-	if err != nil {
-		return nil
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	b, err := io.ReadAll(io.LimitReader(file, small))
+	b, err := p.fs.readFile(p.PID, name, small)
 	if err != nil {
 		return nil
 	}

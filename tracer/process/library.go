@@ -167,7 +167,7 @@ func (l *Library) Open() (file *os.File, via Via, err error) {
 	p := l.process
 	var first error
 	for _, s := range l.Segments {
-		file, err := l.openAs(p.path("map_files", fmt.Sprintf("%x-%x", s.Start, s.End)))
+		file, err := l.openAs(lookAtLink(p.path("map_files", fmt.Sprintf("%x-%x", s.Start, s.End))))
 		if err == nil {
 			return file, ViaMapFiles, nil
 		}
@@ -176,7 +176,7 @@ func (l *Library) Open() (file *os.File, via Via, err error) {
 		}
 	}
 	if !l.Deleted {
-		if file, err = l.openAs(p.path("root", l.Path)); err == nil {
+		if file, err = l.openAs(p.fs.lookIn(p.PID, l.Path)); err == nil {
 			return file, ViaRoot, nil
 		}
 	}

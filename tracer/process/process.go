@@ -7,13 +7,11 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/procfile"
-	"golang.org/x/sys/unix"
 )
 
 // maxCommand bounds the command line that is kept.
@@ -116,7 +114,7 @@ func (p *Process) readProgram() error {
 	}
 	p.Command = string(bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '}))
 
-	program, err := elf.Open(p.path("exe"))
+	program, err := p.openProgram()
 	switch {
 	case errors.Is(err, elf.Err32Bit):
 		return &Error{p.PID, Err32Bit, err}
@@ -139,6 +137,15 @@ func (p *Process) readProgram() error {
 		return &Error{PID: p.PID, Reason: ErrStatic}
 	}
 	return nil
+}
+
+func (p *Process) openProgram() (*elf.File, error) {
+	file, err := p.openExe()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return elf.New(file)
 }
 
 func (p *Process) readStatus() {
@@ -181,25 +188,6 @@ func namespaceInode(link string) uint64 {
 }
 
 func (p *Process) path(parts ...string) string { return p.fs.pidPath(p.PID, parts...) }
-
-// inRoot opens a file by its path in the process's mount namespace. Symbolic
-// links in it are followed there, not in ours.
-func (p *Process) inRoot(path string) (*os.File, error) {
-	root, err := unix.Open(p.path("root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: p.path("root"), Err: err}
-	}
-	defer unix.Close(root)
-	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK, Resolve: unix.RESOLVE_IN_ROOT}
-	fd, err := unix.Openat2(root, strings.TrimLeft(filepath.Clean(path), "/"), &how)
-	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // below 5.6, or filtered by seccomp
-		return os.Open(p.path("root", path))
-	}
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	return os.NewFile(uintptr(fd), path), nil
-}
 
 // ID is a stable, non-negative number for a process: the same from every
 // reader, different for the next process with its pid. start is StartTicks.

@@ -2,7 +2,6 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -16,19 +15,19 @@ import (
 // of at most limit bytes are read, and nothing else is opened: to open a device or a FIFO
 // does something.
 func ReadFile(pid int, path string, limit int64) ([]byte, error) {
-	place, err := openIn(pid, path, unix.O_PATH|unix.O_CLOEXEC)
+	return FS{}.readFile(pid, path, limit)
+}
+
+func (f FS) readFile(pid int, path string, limit int64) ([]byte, error) {
+	found, err := f.lookIn(pid, path)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	defer unix.Close(place)
-	var stat unix.Stat_t
-	if err := unix.Fstat(place, &stat); err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: path, Err: err}
-	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Size > limit {
+	defer found.close()
+	if found.stat.Size > limit {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errOdd}
 	}
-	file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", place))
+	file, err := found.open(unix.S_IFREG)
 	if err != nil {
 		return nil, err
 	}
@@ -38,16 +37,6 @@ func ReadFile(pid int, path string, limit int64) ([]byte, error) {
 		err = &fs.PathError{Op: "read", Path: path, Err: errOdd}
 	}
 	return content, err
-}
-
-// openIn opens what a process names.
-func openIn(pid int, path string, flags uint64) (int, error) {
-	root, err := unix.Open(FS{}.pidPath(pid, "root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(root)
-	return unix.Openat2(root, path, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT})
 }
 
 // Entry is a file or directory of a directory.
@@ -63,11 +52,10 @@ const maxEntries = 4096
 // ListDirectory lists a directory that a process names, by its path there as ReadFile has it:
 // the first maxEntries of it, in no order.
 func ListDirectory(pid int, path string) ([]Entry, error) {
-	place, err := openIn(pid, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_CLOEXEC)
+	directory, err := FS{}.openIn(pid, path, unix.S_IFDIR)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	directory := os.NewFile(uintptr(place), path)
 	defer directory.Close()
 	names, err := directory.Readdirnames(maxEntries)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -76,7 +64,7 @@ func ListDirectory(pid int, path string) ([]Entry, error) {
 	entries := make([]Entry, 0, len(names))
 	for _, name := range names {
 		var stat unix.Stat_t
-		if unix.Fstatat(place, name, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		if unix.Fstatat(int(directory.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue // it has gone meanwhile
 		}
 		entries = append(entries, Entry{name, time.Unix(stat.Mtim.Unix()), stat.Mode&unix.S_IFMT == unix.S_IFDIR})
@@ -96,5 +84,3 @@ func SharesFiles(pid int) bool {
 	}
 	return true
 }
-
-var errOdd = fmt.Errorf("no regular file, or a larger one than is read: %w", fs.ErrInvalid)

@@ -3,7 +3,6 @@ package process
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"unsafe"
 
@@ -15,26 +14,20 @@ import (
 // errAnotherFile: a name leads to another file than the one that maps told of.
 var errAnotherFile = errors.New("another file than the mapped one")
 
-// openAs opens the file behind a name if it is the library's. O_PATH first: to
-// open a device or a FIFO does something, and the name may lead there.
-func (l *Library) openAs(name string) (*os.File, error) {
-	place, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
-	}
-	defer unix.Close(place)
-	var stat unix.Stat_t
-	if err := unix.Fstat(place, &stat); err != nil {
-		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
-	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Ino != l.Inode {
-		return nil, errAnotherFile
-	}
-	file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", place))
+// openAs opens what a look found if it is the library's file.
+func (l *Library) openAs(found place, err error) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if (Device{unix.Major(stat.Dev), unix.Minor(stat.Dev)}) == l.Device || l.isMapped(file) {
+	defer found.close()
+	if found.kind() != unix.S_IFREG || found.stat.Ino != l.Inode {
+		return nil, errAnotherFile
+	}
+	file, err := found.open(unix.S_IFREG)
+	if err != nil {
+		return nil, err
+	}
+	if (Device{unix.Major(found.stat.Dev), unix.Minor(found.stat.Dev)}) == l.Device || l.isMapped(file) {
 		return file, nil
 	}
 	file.Close()

@@ -42,6 +42,31 @@ func (p *Process) Threads() ([]Thread, error) {
 	return threads, nil
 }
 
+// ThreadTimes are a thread's times by the kernel's scheduler, since it started.
+type ThreadTimes struct {
+	CPUNS      int64 // on a CPU
+	RunDelayNS int64 // ready to run, without a CPU
+}
+
+// ReadThreadTimes reads a thread's schedstat; ok is false when it has ended, or the kernel has no such file
+// (CONFIG_SCHED_INFO).
+func ReadThreadTimes(pid, tid int32) (t ThreadTimes, ok bool) {
+	b, err := procfile.Read(FS{}.pidPath(int(pid), "task/"+strconv.Itoa(int(tid))+"/schedstat"), 128)
+	if err != nil {
+		return t, false
+	}
+	fields := strings.Fields(string(b))
+	if len(fields) < 2 {
+		return t, false
+	}
+	cpu, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return t, false
+	}
+	delay, err := strconv.ParseInt(fields[1], 10, 64)
+	return ThreadTimes{CPUNS: cpu, RunDelayNS: delay}, err == nil
+}
+
 // ThreadName is the name of a thread, "" when it has ended.
 func ThreadName(pid, tid int32) string {
 	name, _ := procfile.Read(FS{}.pidPath(int(pid), "task/"+strconv.Itoa(int(tid))+"/comm"), 64)
