@@ -22,7 +22,7 @@ const module = "github.com/ebpfprof/ebpfprof/"
 // that matches counts.
 var floors = [][]string{
 	{"bpf", "symbolize/callstack", "symbolize/cufunction", "symbolize/elf", "symbolize/demangle", "symbolize/mlir", "tracer/catalog/spec", "tracer/site", "tracer/procfile", "tracer/beat", "tracer/cache", "tracer/uprobe",
-		"tracer/syscallnames", "tracer/slots", "output/columnfile", "internal/pythons", "internal/testrun", "internal/directory",
+		"tracer/syscallnames", "tracer/slots", "output/columnfile", "internal/pythons", "internal/testrun", "tracer/footprint", "internal/directory",
 		"internal/attacker", "internal/testcache", "internal/columns", "internal/hostile", "internal/testelf", "internal/testcommand", "internal/testfile", "internal/agentrun", "internal/bench/figure", "internal/bench/setup", "internal/printable", "internal/amount", "internal/usercode", "internal/graph", "internal/steps", "internal/study", "internal/verdict",
 		"internal/flops", "internal/kernelclass",
 		"internal/memplan/solve", "internal/memplan/blocks", "internal/pickle", "internal/fleet/trigger", "internal/fleet/manifest", "internal/fleet/spark", "internal/fleet/iceberg"},
