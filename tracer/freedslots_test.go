@@ -50,7 +50,7 @@ func TestSlotsOfFilesThatNobodyMapsAreFreed(t *testing.T) {
 	sink := &slotsSink{}
 	recordInto(t, sink, Options{
 		PIDs: []int{attacker.Process.Pid, neighbour.Process.Pid}, Level: LevelWindow, Budget: Unlimited, catalog: append(groups, fresh),
-		Limits: map[string]int{"probes": places}, unusedRest: 50 * time.Millisecond,
+		Limits: map[string]int{"probes": places}, times: times{unusedRest: 50 * time.Millisecond},
 	}, func(s *Session, stop func()) {
 		attacker.goOn()
 		seen(t, s, "more places given back than there are", func() bool { return sink.gone > places })
@@ -138,8 +138,8 @@ func TestAFileThatWasRefusedIsRecordedOnceThereIsRoom(t *testing.T) {
 	}
 	recordInto(t, sink, Options{
 		PIDs: []int{job.Process.Pid}, Level: LevelWindow, Budget: Unlimited, catalog: []spec.Group{calleesOf("first"), calleesOf("second")},
-		Limits:     map[string]int{"probes": 2 * len(callees)}, // half of it is a process's: one file
-		unusedRest: 50 * time.Millisecond,
+		Limits: map[string]int{"probes": 2 * len(callees)}, // half of it is a process's: one file
+		times:  times{unusedRest: 50 * time.Millisecond},
 	}, func(s *Session, stop func()) {
 		defer stop()
 		job.goOn()

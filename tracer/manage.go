@@ -45,6 +45,10 @@ func (s *manager) manage(ctx context.Context, life *kernel.LifeReader, decoded <
 			if err := s.job.AttachPlanned(p); err != nil {
 				return err
 			}
+		case r := <-s.job.PlannedLater():
+			if err := s.job.AttachLater(r); err != nil {
+				return err
+			}
 		case <-timer.C:
 			if err := s.tick(); err != nil {
 				return err

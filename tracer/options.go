@@ -80,8 +80,13 @@ type Options struct {
 	release string       // instead of the kernel's own, likewise
 	// maxProcesses is how many places the kernel's table of them has, likewise.
 	maxProcesses int
-	// unusedRest is instead of probes.FileRest, likewise.
-	unusedRest time.Duration
+	times        times
+}
+
+// times are instead of the tracer's own, for tests.
+type times struct {
+	unusedRest time.Duration // of probes.FileRest
+	planning   time.Duration // how much of the CPU a file has to be planned at first
 }
 
 // Unlimited is the Budget of a recording that passes nothing by, whatever that costs

@@ -81,7 +81,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	}
 	plans := plan.NewCache()
 	if options.catalog != nil {
-		groups, plans = options.catalog, plan.Cache{}
+		groups, plans = options.catalog, plan.Hasty(options.times.planning)
 	}
 	targets, err := openTargets(options.PIDs)
 	if err != nil {
@@ -115,7 +115,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	chosen, detaching := probes.Select(groups, options.Budget, &can), kernel.NewDetacher()
 	s.probes = probes.New(probes.Config{
 		Kernel: k, Detaching: detaching, Chosen: chosen, Most: slots.Amount{Slots: options.limit("probes"), Files: options.limit("files")},
-		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), &can), Shared: options.Follow, Unused: options.unusedRest,
+		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), &can), Shared: options.Follow, Unused: options.times.unusedRest,
 		Prepare: s.taking.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
 	})
 	s.decoder = decode.New(decode.Config{

@@ -33,7 +33,8 @@ struct truth {
 enum { READ_A, READ_B, WRITE_A, WRITE_B, SYNC_B, SEND, RECEIVE, PIPE, NOT_OPEN, KINDS };
 
 static struct truth truths[KINDS] = {
-	{ "read a" }, { "read b" }, { "write a" }, { "write b" }, { "sync b" }, { "write socket" }, { "read socket" }, { "read pipe" }, { "read none" },
+	[READ_A].name = "read a", [READ_B].name = "read b", [WRITE_A].name = "write a", [WRITE_B].name = "write b", [SYNC_B].name = "sync b",
+	[SEND].name = "write socket", [RECEIVE].name = "read socket", [PIPE].name = "read pipe", [NOT_OPEN].name = "read none",
 };
 
 static char buffer[PIECE];
@@ -147,9 +148,14 @@ static void nonsense(int a)
 int main(int argc, char **argv)
 {
 	int a, b, copy, sockets[2], zero, status;
-	long flood = atol(argv[3]), n;
+	long flood, n;
 	char line[16];
 
+	if (argc != 4) {
+		fprintf(stderr, "usage: %s DIRECTORY DIRECTORY FLOOD\n", argv[0]);
+		return 2;
+	}
+	flood = atol(argv[3]);
 	a = file(argv[1], "a", O_RDWR | O_CREAT | O_TRUNC);
 	b = file(argv[2], "b", O_RDWR | O_CREAT | O_TRUNC);
 	copy = file(argv[2], "copy", O_RDWR | O_CREAT | O_TRUNC);

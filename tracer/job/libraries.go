@@ -176,11 +176,13 @@ func (l *libraries) addLibrary(t *traced, library *process.Library) error {
 func (l *libraries) probe(t *traced, opened *plan.Source, made *plan.Plan, library *process.Library) error {
 	c, id := &l.job.config, library.ID()
 	made.Keep(c.Filter)
-	room, err := c.Probes.Add(&probes.Found{
+	found := &probes.Found{
 		Source: opened, Plan: made, Process: t.process, Library: library, Libraries: t.maps.libraries, Again: t.seen.wasRefused(id, library.Path),
-	})
+	}
+	room, err := c.Probes.Add(found)
 	if room {
 		delete(t.seen.refused, id)
+		l.job.backlog.begin(found)
 	} else {
 		t.seen.refused[id] = refusal{library.Path, c.Probes.SlotsFreed()}
 	}

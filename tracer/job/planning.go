@@ -2,6 +2,7 @@ package job
 
 import (
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
@@ -20,7 +21,7 @@ const (
 	// a twentieth of the time.
 	planPatience = 3 * time.Second
 	allPatience  = 10 * time.Second
-	// planBudget is how long planning the files of one process may take before
+	// planBudget is how much of the CPU planning the files of one process may take before
 	// its further files are left alone: five times what PyTorch with CUDA takes.
 	planBudget = 30 * time.Second
 )
@@ -30,7 +31,7 @@ type looked struct {
 	plugin bool
 	plan   *plan.Plan // nil of a plugin, and of a file that nothing is looked for in
 	err    error
-	took   time.Duration
+	took   time.Duration // of the CPU
 }
 
 // planning is a file that is looked into for longer than the manager waits.
@@ -47,10 +48,11 @@ type planner struct {
 	underway map[process.FileID]*planning // what is looked into for longer than the manager waits
 	done     chan *planning
 	patience patience
+	backlog
 }
 
 func newPlanner(j *Job) planner {
-	return planner{job: j, underway: map[process.FileID]*planning{}, done: make(chan *planning, process.MaxLibraries)}
+	return planner{job: j, underway: map[process.FileID]*planning{}, done: make(chan *planning, process.MaxLibraries), backlog: newBacklog(j)}
 }
 
 // mapper is a process and how it maps a file.
@@ -78,7 +80,9 @@ func (p *patience) spend(since time.Time, t *traced) {
 
 // look finds out what there is to probe in a file.
 func (p *planner) look(opened *plan.Source, path string) (l looked) {
-	began := time.Now()
+	runtime.LockOSThread() // its time is that of this
+	defer runtime.UnlockOSThread()
+	began := plan.ThreadTime()
 	elf.Sparing(func() {
 		l.err = elf.Guard(func() {
 			if l.plugin = plan.IsPlugin(opened.ELF, p.job.config.Groups); !l.plugin && p.anyLives(filepath.Base(path), opened.ELF) {
@@ -86,7 +90,10 @@ func (p *planner) look(opened *plan.Source, path string) (l looked) {
 			}
 		})
 	})
-	l.took = time.Since(began)
+	l.took = plan.ThreadTime() - began
+	if l.plan != nil {
+		l.took += l.plan.Used
+	}
 	return l
 }
 
@@ -109,7 +116,7 @@ func (p *planner) planFile(t *traced, opened *plan.Source, library *process.Libr
 		opened.Close()
 		if !t.said.plans {
 			t.said.plans = true
-			p.job.warnOf("incomplete", "planning_budget", 1, "pid %d: finding the places for probes in its files took more than %s: its further files, from %s on, have none",
+			p.job.warnOf("incomplete", "planning_budget", 1, "pid %d: finding the places for probes in its files took more than %s of a CPU: its further files, from %s on, have none",
 				t.process.PID, planBudget, library.Path)
 		}
 		return nil

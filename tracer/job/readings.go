@@ -4,8 +4,7 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -71,23 +70,14 @@ type reading struct {
 
 func beginReading() reading {
 	runtime.LockOSThread()
-	return reading{time.Now(), threadTime()}
+	return reading{time.Now(), plan.ThreadTime()}
 }
 
 // end says how long it took, and how much of that the CPU.
 func (r reading) end() (took, cpu time.Duration) {
-	took, cpu = time.Since(r.began), threadTime()-r.cpu
+	took, cpu = time.Since(r.began), plan.ThreadTime()-r.cpu
 	runtime.UnlockOSThread()
 	return took, cpu
-}
-
-// threadTime is the CPU time of the calling thread.
-func threadTime() time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
 }
 
 // warnLeftOut says, once, what of a process is beyond the limits.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/gob"
 	"encoding/hex"
@@ -25,18 +26,24 @@ import (
 
 // Cache keeps the plans of large libraries from one recording to the next:
 // PyTorch's takes some tenths of a second, in which a job that was just started
-// may call what is not probed yet. The zero planCache keeps nothing.
+// may call what is not probed yet. The zero Cache keeps nothing.
 //
 // A plan says where breakpoints go in other processes. So it is taken from the
 // cache only if nobody but the tracer's own user can have written it.
-type Cache struct{ directory string }
+type Cache struct {
+	directory string
+	most      time.Duration // of the CPU, instead of maxPlanning
+}
+
+// Hasty is a Cache that keeps nothing, whose plans have so little of the CPU: for tests.
+func Hasty(most time.Duration) Cache { return Cache{most: most} }
 
 func NewCache() Cache {
 	directory, err := os.UserCacheDir()
 	if err != nil {
 		return Cache{}
 	}
-	return Cache{filepath.Join(directory, "ebpfprof", "plans")}
+	return Cache{directory: filepath.Join(directory, "ebpfprof", "plans")}
 }
 
 // worthKeeping is what a plan must have taken to be kept.
@@ -46,14 +53,15 @@ const worthKeeping = 50 * time.Millisecond
 // for a look into the cache: to plan from less is faster than to hash the file.
 const worthHashing = 8 << 20
 
-// Plan is PlanLibrary of groups of the catalog.
+// Plan is Begin of groups of the catalog.
 func (c Cache) Plan(e *elf.File, path string, groups []spec.Group) *Plan {
+	most := cmp.Or(c.most, maxPlanning)
 	if c.directory == "" {
-		return Library(e, path, groups)
+		return Begin(e, path, groups, most)
 	}
 	hold, held := e.Hold()
 	if !held {
-		return Library(e, path, groups)
+		return Begin(e, path, groups, most)
 	}
 	begun := time.Now()
 	released := false
@@ -69,22 +77,11 @@ func (c Cache) Plan(e *elf.File, path string, groups []spec.Group) *Plan {
 			return &Plan{Path: path, BuildID: e.BuildID(), ELF: e, Begun: begun, Probes: probes}
 		}
 	}
-	plan := Library(e, path, groups)
+	plan := Begin(e, path, groups, most)
 	if unchanged := release(); ok && unchanged && time.Since(begun) > worthKeeping {
 		_ = c.store(key, plan, groups) // next time then
 	}
 	return plan
-}
-
-// Unplanned counts the functions that had no turn, since planning took too long: the next
-// recording may have more time.
-func (p *Plan) Unplanned() (n int) {
-	for i := range p.Probes {
-		if errors.Is(p.Probes[i].EntryErr, errTooLong) {
-			n++
-		}
-	}
-	return n
 }
 
 // ownFile is the file that runs: where it was begun from another version may lie by now,
@@ -183,8 +180,8 @@ func decodePlan(contents []byte, groups []spec.Group) ([]Probe, error) {
 
 // store writes a plan under a hidden name, then gives it its own.
 func (c Cache) store(key string, plan *Plan, groups []spec.Group) error {
-	if plan.Unplanned() > 0 {
-		return errTooLong
+	if plan.Rest != nil {
+		return errNoTurn
 	}
 	contents, err := encodePlan(plan, groups)
 	if err != nil {

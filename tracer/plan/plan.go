@@ -8,11 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
@@ -60,6 +56,8 @@ type Plan struct {
 	Probes  []Probe
 	ELF     *elf.File
 	Begun   time.Time
+	Used    time.Duration // of the CPU, by this planning
+	Rest    *Rest         // functions that had no turn; nil: all had
 }
 
 // Usable reports whether anything of the probe can be attached.
@@ -67,10 +65,23 @@ func (p *Probe) Usable() bool {
 	return p.EntryErr == nil && (p.Function.Action != spec.ScopeBegin || p.ExitErr == nil)
 }
 
-// Library finds the functions of the groups in a library, by the base name
-// under which it is mapped, and plans their sites. A library that no group
-// names gives a Plan without probes.
+// Library is Begin, and all of the rest.
 func Library(e *elf.File, path string, groups []spec.Group) *Plan {
+	plan := Begin(e, path, groups, maxPlanning)
+	for rest := plan.Rest; rest != nil; {
+		later := rest.Next(maxPlanning)
+		plan.Take(later)
+		rest = later.Rest
+	}
+	plan.Rest = nil
+	return plan
+}
+
+// Begin finds the functions of the groups in a library, by the base name under which it
+// is mapped, and plans their sites, until that has taken so much of the CPU; the Plan's
+// Rest are those that had no turn. A library that no group names gives a Plan without
+// probes.
+func Begin(e *elf.File, path string, groups []spec.Group, most time.Duration) *Plan {
 	plan := &Plan{Path: path, BuildID: e.BuildID(), ELF: e, Begun: time.Now()}
 	base := filepath.Base(path)
 	var prefixes []string
@@ -105,40 +116,13 @@ func Library(e *elf.File, path string, groups []spec.Group) *Plan {
 		return cmp.Compare(owners[a.Prefix].group.Tier, owners[b.Prefix].group.Tier)
 	})
 	matched = matched[:min(len(matched), maxProbes)] // there is no room for more in the kernel
-	plan.Probes = make([]Probe, len(matched))
-	eachParallel(len(matched), func(i int) {
-		plan.Probes[i] = p.plan(owners[matched[i].Prefix], matched[i])
-	})
+	turns := make([]turn, len(matched))
+	for i, s := range matched {
+		turns[i] = turn{owners[s.Prefix], s}
+	}
+	plan.Used = p.reading.used()
+	plan.take(p, turns, most, runtime.GOMAXPROCS(0))
 	return plan
-}
-
-// eachParallel calls f for every index, on all cores. A library that is cut
-// short under its reader panics in f; elf.Guard of the caller has to see
-// that, as if there were no goroutines.
-func eachParallel(n int, f func(i int)) {
-	chunk := max(1, n/64)
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	faults := make([]error, runtime.GOMAXPROCS(0))
-	for w := range faults {
-		workers.Go(func() {
-			faults[w] = elf.Guard(func() {
-				for {
-					from := int(next.Add(int64(chunk))) - chunk
-					if from >= n {
-						return
-					}
-					for i := from; i < min(from+chunk, n); i++ {
-						f(i)
-					}
-				}
-			})
-		})
-	}
-	workers.Wait()
-	if errors.Join(faults...) != nil {
-		panic(elf.ErrTruncated)
-	}
 }
 
 // owner is the row of the catalog that a symbol belongs to.
@@ -174,41 +158,14 @@ type planner struct {
 	defined   map[string]bool // which symbol prefixes the library has
 	accessors accessors
 	functions *elf.FunctionIndex
-	clock     clock
-}
-
-// maxPlanning is how long a file is planned: PyTorch's takes half a second on one
-// core. The functions whose turn has not come by then get no probes. On a machine
-// whose CPUs others have, a file takes long that is not to blame: it has half of that
-// in CPU time, however long it waits for it.
-const maxPlanning = 10 * time.Second
-
-// clock is when the planning of a file began.
-type clock struct {
-	wall time.Time
-	cpu  time.Duration // of this process
-}
-
-func startClock() clock { return clock{time.Now(), processTime()} }
-
-func (c clock) tooLong() bool {
-	return time.Since(c.wall) > maxPlanning && processTime()-c.cpu > maxPlanning/2
-}
-
-// processTime is the CPU time of this process, all of its threads.
-func processTime() time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
+	reading   meter // of what the planning of every site needs
 }
 
 // newPlanner reads what the planning of every site needs, and the functions of
 // the catalog.
 func newPlanner(e *elf.File, prefixes []string, owners []owner) (p *planner, found []elf.Symbol) {
 	p = &planner{
-		clock: startClock(), file: e, cold: map[string][]site.Fragment{}, defined: map[string]bool{oldOptional: false}, accessors: accessors{},
+		file: e, cold: map[string][]site.Fragment{}, defined: map[string]bool{oldOptional: false}, accessors: accessors{},
 	}
 	operators := false
 	for _, o := range owners {
@@ -235,7 +192,7 @@ func newPlanner(e *elf.File, prefixes []string, owners []owner) (p *planner, fou
 			}
 		},
 	}
-	eachParallel(len(reads), func(i int) { reads[i]() })
+	eachParallel(len(reads), runtime.GOMAXPROCS(0), &p.reading, func(i int) { reads[i]() })
 	p.accessors.look(p)
 	return p, found
 }
@@ -282,17 +239,20 @@ func (p *planner) addCold(name string, s elf.Symbol) {
 	p.cold[name] = append(p.cold[name], site.Fragment{Address: s.Address, Code: p.file.CodeAt(s.Address, min(s.Size, maxFunctionBytes))})
 }
 
-func (p *planner) plan(o owner, s elf.Symbol) Probe {
+// unplanned is the probe of a function that has no site yet.
+func unplanned(p *planner, o owner, s elf.Symbol) Probe {
 	function := o.function
-	probe := Probe{Group: o.group, Function: function, Symbol: s.Name, Address: s.Address}
-	probe.Call = &event.Call{
-		Layer: function.Layer, Category: function.Category, Runtime: function.Runtime,
-		Name: p.name(function, s.Name),
+	return Probe{
+		Group: o.group, Function: function, Symbol: s.Name, Address: s.Address, EntryErr: errNoTurn,
+		Call: &event.Call{
+			Layer: function.Layer, Category: function.Category, Runtime: function.Runtime,
+			Name: p.name(function, s.Name),
+		},
 	}
-	if p.clock.tooLong() {
-		probe.EntryErr = errTooLong
-		return probe
-	}
+}
+
+func (p *planner) plan(o owner, s elf.Symbol) Probe {
+	function, probe := o.function, unplanned(p, o, s)
 	code := p.code(s)
 	need := need(function)
 	probe.Entry, probe.EntryErr = site.PlanEntry(code, need)
@@ -455,7 +415,7 @@ func need(f *spec.Function) site.Need {
 }
 
 var (
-	errTooLong     = errors.New("no site: the file's functions took too long to plan")
+	errNoTurn      = errors.New("no site: planning its file took so long that this function had no turn")
 	errNoKey       = errors.New("its end has no site, and the scope's key is read there")
 	errNoTailJump  = errors.New("it does not end in a jump to another function")
 	errThrowsAfter = errors.New("no exit site: what is called after the last cheap instruction may throw")

@@ -71,7 +71,7 @@ func BenchmarkKeptPlan(b *testing.B) {
 		if err := os.Chown(copied, 12345, 12345); err != nil {
 			b.Skip(err)
 		}
-		c := Cache{filepath.Join(b.TempDir(), "plans")}
+		c := Cache{directory: filepath.Join(b.TempDir(), "plans")}
 		for owner, path := range map[string]string{"root": path, "user": copied} {
 			b.Run(name+"/"+owner, func(b *testing.B) {
 				for b.Loop() {

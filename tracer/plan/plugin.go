@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
@@ -15,9 +16,9 @@ import (
 // from then on its functions are planned like any other's.
 
 // Plugin plans the functions of the groups that a plugin's table has, beside
-// those that PlanLibrary finds by their symbols.
+// those that Begin finds by their symbols.
 func Plugin(e *elf.File, path string, groups []spec.Group, table *pjrt.Table) *Plan {
-	plan := Library(e, path, groups)
+	plan := Begin(e, path, groups, maxPlanning)
 	addresses := make(map[string]uint64, len(table.Functions))
 	for _, f := range table.Functions {
 		addresses[f.Name] = f.Address
@@ -38,7 +39,7 @@ func Plugin(e *elf.File, path string, groups []spec.Group, table *pjrt.Table) *P
 	}
 	p, _ := newPlanner(e, nil, owners)
 	probes := make([]Probe, len(found))
-	eachParallel(len(found), func(i int) { probes[i] = p.plan(owners[i], found[i]) })
+	eachParallel(len(found), runtime.GOMAXPROCS(0), &meter{}, func(i int) { probes[i] = p.plan(owners[i], found[i]) })
 	plan.Probes = append(plan.Probes, probes...)
 	return plan
 }
@@ -69,7 +70,7 @@ func ReadPlugin(pid int, libraries []*process.Library, library *process.Library,
 	return pjrt.Read(e, pjrt.Process{Memory: memory, Bias: bias, Code: code})
 }
 
-// Mapped is PlanLibrary for a library that a process has mapped: with the
+// Mapped is Begin for a library that a process has mapped: with the
 // functions of its table, if it is a plugin and has made it.
 func Mapped(p *process.Process, libraries []*process.Library, library *process.Library, e *elf.File, groups []spec.Group) *Plan {
 	if IsPlugin(e, groups) {
@@ -77,7 +78,7 @@ func Mapped(p *process.Process, libraries []*process.Library, library *process.L
 			return Plugin(e, library.Path, groups, table)
 		}
 	}
-	return Library(e, library.Path, groups)
+	return Begin(e, library.Path, groups, maxPlanning)
 }
 
 // IsPlugin reports whether functions of the groups are to be found by a table

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -17,8 +18,9 @@ import (
 // another file the next time, and an inode's number is given out again when the
 // ELF is gone. Not while a descriptor is open.
 type Source struct {
-	file *os.File
-	ELF  *elf.File
+	file  *os.File
+	ELF   *elf.File
+	users atomic.Int32 // that have to close it, beside the first
 }
 
 // OpenSource opens the file of a library. Errors as process.Library.Open's and
@@ -33,13 +35,23 @@ func OpenSource(l *process.Library) (*Source, error) {
 		file.Close()
 		return nil, fmt.Errorf("%s: %w", l.Path, err)
 	}
-	return &Source{file, e}, nil
+	return &Source{file: file, ELF: e}, nil
 }
 
 // Path leads to the file for as long as the source is open.
 func (s *Source) Path() string { return fmt.Sprintf("/proc/self/fd/%d", s.file.Fd()) }
 
+// Share gives it one more user, who has to close it too.
+func (s *Source) Share() *Source {
+	s.users.Add(1)
+	return s
+}
+
+// Close closes it, if nobody else uses it any more.
 func (s *Source) Close() {
+	if s.users.Add(-1) >= 0 {
+		return
+	}
 	s.ELF.Close()
 	s.file.Close()
 }

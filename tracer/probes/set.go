@@ -10,6 +10,7 @@ package probes
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +77,7 @@ type Set struct {
 	returns
 	sharing
 	leaving
+	later
 	steps   steps
 	running bool // what is found from now on, the job has loaded meanwhile
 	awaits  bool // a file has probes on collectives
@@ -91,7 +93,7 @@ type steps struct {
 // New makes a Set without files.
 func New(c Config) *Set {
 	s := &Set{config: c, files: map[process.FileID]*File{}, entries: newEntries(c.Kernel, c.Most), tiers: newTiers()}
-	s.links.set, s.returns.set, s.sharing.set, s.leaving.set = s, s, s, s
+	s.links.set, s.returns.set, s.sharing.set, s.leaving.set, s.later.set = s, s, s, s, s
 	s.leaving.rest = cmp.Or(c.Unused, FileRest)
 	return s
 }
@@ -138,25 +140,12 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 		made.DropReturns()
 	}
 	for i := range made.Probes {
-		planned, p := &made.Probes[i], s.at(f.base+uint32(i))
-		s.awaits = s.awaits || planned.Function.Effect == spec.AwaitsWork
-		if s.demoted[planned.Group.Name] {
-			p.makeDetail(1)
-		}
-		if err := s.config.Kernel.SetSpec(p.Index, &planned.Spec); err != nil {
-			return true, fmt.Errorf("writing the probe table: %w", err)
-		}
-		if planned.Function.Step && s.tier(planned.Group) == spec.Anchor {
-			s.steps.probes = append(s.steps.probes, p)
+		if err := s.specify(f, i); err != nil {
+			return true, err
 		}
 	}
 	s.warnUnknown(made)
-	if n := made.Unplanned(); n > 0 {
-		s.config.Warn(event.Warning{
-			TSNS: time.Now().UnixNano(), Kind: "incomplete", Source: "planning_cut", Count: int64(n),
-			Detail: fmt.Sprintf("functions of %s without probes: the time for planning it ran out, as on a busy machine; record again, or narrow --probe", found.Library.Path),
-		})
-	}
+	s.warnRest(made)
 	f.exclusive = s.config.Shared && s.onlyOurs(id)
 	s.files[id] = f
 	if err := s.attachAnchors(f); err != nil {
@@ -178,6 +167,22 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 		})
 	}
 	return true, nil
+}
+
+// specify has the kernel know a file's probe.
+func (s *Set) specify(f *File, i int) error {
+	planned, p := &f.plan.Probes[i], s.at(f.base+uint32(i))
+	s.awaits = s.awaits || planned.Function.Effect == spec.AwaitsWork
+	if s.demoted[planned.Group.Name] {
+		p.makeDetail(1)
+	}
+	if err := s.config.Kernel.SetSpec(p.Index, &planned.Spec); err != nil {
+		return fmt.Errorf("writing the probe table: %w", err)
+	}
+	if planned.Function.Step && s.tier(planned.Group) == spec.Anchor && !slices.Contains(s.steps.probes, p) {
+		s.steps.probes = append(s.steps.probes, p)
+	}
+	return nil
 }
 
 // Join puts the probes of a file that the Set has on one more process.

@@ -163,12 +163,8 @@ func (d sliced) Extend(attached []uint32, room int) (news []uint32, err error) {
 			continue
 		}
 		d.enter(f, more)
-		extra := map[int]*kernel.Links{}
-		if err := d.s.attach(f, extra, more); err != nil {
+		if err := d.s.attachMore(f, f.detail, more); err != nil {
 			return news, err
-		}
-		for pid, set := range extra {
-			f.detail[pid] = f.detail[pid].Join(set)
 		}
 		for _, i := range more {
 			news = append(news, f.base+uint32(i))

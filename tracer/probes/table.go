@@ -77,6 +77,17 @@ func (e *entries) add(f *File, owner slots.Owner, c *Config) error {
 	return nil
 }
 
+// renew makes the entries of some of a file's probes anew, which have been planned meanwhile.
+func (e *entries) renew(f *File, which []int) {
+	indices := make([]uint32, len(which))
+	for n, i := range which {
+		indices[n] = f.base + uint32(i)
+	}
+	for _, entry := range e.table.Renew(indices) {
+		e.own[entry.Index].Probe = entry
+	}
+}
+
 // ownerOf is who pays for what a process maps.
 func ownerOf(p *process.Process) slots.Owner {
 	return slots.Owner{PID: p.PID, Start: p.StartTicks, User: process.User(p.PID)}

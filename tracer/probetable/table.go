@@ -75,3 +75,17 @@ func (t *Table) Put(base uint32, planned []plan.Probe, trust *tensor.Trust) []*P
 	t.probes.Store(&probes)
 	return probes[base : int(base)+len(planned)]
 }
+
+// Renew makes the entries of probes anew that nothing was recorded of yet. It is the
+// manager's.
+func (t *Table) Renew(indices []uint32) []*Probe {
+	probes := slices.Clone(t.All())
+	renewed := make([]*Probe, len(indices))
+	for n, i := range indices {
+		old := probes[i]
+		renewed[n] = &Probe{Index: i, Planned: old.Planned, Stack: old.Planned.TakesStack(), Trust: old.Trust}
+		probes[i] = renewed[n]
+	}
+	t.probes.Store(&probes)
+	return renewed
+}
