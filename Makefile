@@ -10,7 +10,7 @@ VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0
 LAZY       := -extldflags=-Wl,-z,lazy
 # Its header marks as deprecated what older drivers need.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
-LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/cli.Version=$(VERSION)
+LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/version.Version=$(VERSION)
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
@@ -51,11 +51,11 @@ matrix-tools:
 # to an hour. KERNELS=6.1,7.3-arm64 chooses; docs/kernels.md is written of all of them.
 matrix:
 	testdata/setup/matrix.sh --long
-	$(GO) run ./internal/matrix $(if $(KERNELS),-kernels '$(KERNELS)') -write
+	$(GO) run ./internal/dev/matrix $(if $(KERNELS),-kernels '$(KERNELS)') -write
 
 # Each program, loaded by itself on four of them: some five minutes.
 test-matrix: matrix-tools
-	$(GO) run ./internal/matrix -short $(if $(KERNELS),-kernels '$(KERNELS)')
+	$(GO) run ./internal/dev/matrix -short $(if $(KERNELS),-kernels '$(KERNELS)')
 
 # What exports and datasets are read back with; the tests that need it are skipped without.
 readers:
@@ -90,7 +90,7 @@ gpu-check: bin/gpucheck
 
 .PHONY: bin/gpucheck gpu-check
 bin/gpucheck:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.Version=$(VERSION)' -o $@ ./internal/gpucheck
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.Version=$(VERSION)' -o $@ ./internal/dev/gpucheck
 
 demo: build
 	testdata/setup/demo.sh
@@ -119,19 +119,19 @@ test-unit:
 	$(GO) test -short $$($(GO) list ./... | grep -vxF "$$racy") && exit $$raced; }
 
 # Real jobs under real probes. The packages that come first wait for a third of their time.
-# Tests of internal/e2e that compare times have the machine alone. Of the others eight have begun at a time, most of which wait: no two trace the
-# same library (internal/e2e/harness/beside.go), and most trace one of two PyTorches.
+# Tests of internal/testkit/e2e that compare times have the machine alone. Of the others eight have begun at a time, most of which wait: no two trace the
+# same library (internal/testkit/e2e/harness/beside.go), and most trace one of two PyTorches.
 test-kernel: build native
-	$(GO) run ./internal/testrun -again 2 -- -p 3 -count 1 -timeout 20m ./internal/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
-	$(GO) run ./internal/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/e2e/...
+	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 20m ./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
+	$(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/testkit/e2e/...
 	$(MAKE) -s -j 2 test-readers test-soak
 
 # The first wants the CPUs for most of its time, the second for little.
 .PHONY: test-readers test-soak
 test-readers:
-	$(GO) test -count 1 -run ForeignReaders ./output ./internal/fleet/report ./internal/fleet/registrar ./internal/commands/fleet
+	$(GO) test -count 1 -run ForeignReaders ./output ./internal/fleet/report ./internal/fleet/registrar ./internal/cli/commands/fleet
 test-soak:
-	$(GO) run ./internal/soak -for 1m
+	$(GO) run ./internal/dev/soak -for 1m
 	$(GO) test -count 1 -run TestAWorkersMemoryIsFlat ./internal/agent/worker
 
 # What the tracer takes while jobs never stop to bring something new: for an hour at
@@ -141,31 +141,31 @@ SOAK     ?= 1h
 WATCHED  ?= 2h
 RESTARTS ?= 1000
 soak: build native torch
-	$(GO) run ./internal/soak -for $(SOAK)
-	$(GO) run ./internal/soak -restarts $(RESTARTS)
-	$(GO) run ./internal/soak -watched $(WATCHED)
+	$(GO) run ./internal/dev/soak -for $(SOAK)
+	$(GO) run ./internal/dev/soak -restarts $(RESTARTS)
+	$(GO) run ./internal/dev/soak -watched $(WATCHED)
 	EBPFPROF_SIMULATED=24h $(GO) test -count 1 -v -timeout 1h -run TestAWorkersMemoryIsFlat ./internal/agent/worker
 	EBPFPROF_IN_OUT=10000 $(GO) test -count 1 -timeout 2h -run TestProbesInAndOutThousandsOfTimesHarmNobody ./tracer
-	EBPFPROF_KILLS=1000 $(GO) test -count 1 -timeout 4h -run TestATracerKilledAtAnyInstantHarmsNobody ./internal/e2e
+	EBPFPROF_KILLS=1000 $(GO) test -count 1 -timeout 4h -run TestATracerKilledAtAnyInstantHarmsNobody ./internal/testkit/e2e
 
 # How right the estimates of short jobs are: eight jobs, twenty runs of each, an hour.
 RUNS ?= 20
 short-runs: build deps torch
-	$(GO) run ./internal/shortruns -runs $(RUNS) $(if $(STEPS),-steps $(STEPS)) -python "$(CACHE)/torch-venv/bin/python"
+	$(GO) run ./internal/dev/shortruns -runs $(RUNS) $(if $(STEPS),-steps $(STEPS)) -python "$(CACHE)/torch-venv/bin/python"
 
 # How far the verdicts of diff can be trusted: twenty pairs of the same job, and ten of
 # which one side has a slower operator; a quarter of an hour on a machine that does nothing else.
 PAIRS ?= 20
 diff-pairs: build deps torch
-	$(GO) run ./internal/pairs -pairs $(PAIRS) -python "$(CACHE)/torch-venv/bin/python"
+	$(GO) run ./internal/dev/pairs -pairs $(PAIRS) -python "$(CACHE)/torch-venv/bin/python"
 
 # How true findings are: eight planted problems and a healthy loop, and what mending each brings.
 planted: build deps torch
-	$(GO) run ./internal/planted -python "$(CACHE)/torch-venv/bin/python"
+	$(GO) run ./internal/dev/planted -python "$(CACHE)/torch-venv/bin/python"
 
 # How well the fleet names what is wrong: eleven faults in one of three ranks, three times each, and healthy windows.
 fleet-faults: build deps torch
-	$(GO) run ./internal/fleetfaults -runs $(or $(RUNS_OF_FAULTS),3) -healthy $(or $(HEALTHY),20) -window $(or $(WINDOW),10s) $(if $(FAULTS),-faults '$(FAULTS)') -python "$(CACHE)/torch-venv/bin/python"
+	$(GO) run ./internal/dev/fleetfaults -runs $(or $(RUNS_OF_FAULTS),3) -healthy $(or $(HEALTHY),20) -window $(or $(WINDOW),10s) $(if $(FAULTS),-faults '$(FAULTS)') -python "$(CACHE)/torch-venv/bin/python"
 
 generate:
 	$(GO) generate ./...
@@ -181,17 +181,17 @@ lint:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
-	$(GO) run ./internal/columns $$(git ls-files README.md "docs/*.md")
+	$(GO) run ./internal/dev/columns $$(git ls-files README.md "docs/*.md")
 
 # ARGS are the bench's own: make bench ARGS='-quick -only hit,launch'.
 bench: build native deps torch py-spy
-	$(GO) run ./internal/bench $(ARGS)
+	$(GO) run ./internal/dev/bench $(ARGS)
 
 # What the agent costs a job in half an hour, and the node: the worst case and a GPT, a ratio to
 # their twins each. Of a quiet machine, 45 minutes a job; ALWAYS=2m to see that it works.
 ALWAYS ?= 30m
 bench-always-on: build deps torch
-	$(GO) run ./internal/bench -only always-on -for $(ALWAYS) -torch 2 $(ARGS)
+	$(GO) run ./internal/dev/bench -only always-on -for $(ALWAYS) -torch 2 $(ARGS)
 
 # This tree's figures and those of another commit, in turn: make bench-before BEFORE=v1.0
 PARTS ?= hit,launch,attach,samples
@@ -207,7 +207,7 @@ bench-writers:
 SPANS ?= 1000000
 TIMES ?= 3x
 bench-answers:
-	EBPFPROF_BENCH_SPANS=$(SPANS) $(GO) test ./internal/export ./internal/report ./internal/calltree -run '^$$' \
+	EBPFPROF_BENCH_SPANS=$(SPANS) $(GO) test ./internal/exchange/export ./internal/answer/report ./internal/model/calltree -run '^$$' \
 		-bench 'Export|Import|Report|Tree' -benchtime $(TIMES) -timeout 2h
 
 # Who is slow among 10,000 synthetic workers, and a report of the files of 1,000 synthetic

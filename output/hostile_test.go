@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/attacker"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/attacker"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 

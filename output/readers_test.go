@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/testcache"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testcache"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 

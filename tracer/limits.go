@@ -95,7 +95,7 @@ func (o *Options) limit(name string) int {
 }
 
 // tellUse says how much of the limits is used, for doctor and whoever else asks while
-// the recording goes on (internal/mapfill).
+// the recording goes on (internal/record/mapfill).
 func tellUse(s *Session) error {
 	slots := s.probes.Slots()
 	used := map[string]int{

@@ -13,8 +13,8 @@ git worktree add --quiet --detach "$there/tree" "$before"
 for tree in "$there/tree" "$PWD"; do
 	make -s -C "$tree" build native
 done
-(cd "$there/tree" && $go build -o bin/bench ./internal/bench)
-$go build -o bin/bench ./internal/bench
+(cd "$there/tree" && $go build -o bin/bench ./internal/dev/bench)
+$go build -o bin/bench ./internal/dev/bench
 
 for round in $(seq "$rounds"); do
 	for tree in "$there/tree" "$PWD"; do

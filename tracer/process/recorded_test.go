@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testelf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 

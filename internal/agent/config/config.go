@@ -20,9 +20,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/otlp"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/otlp"
 )
 
 // Config is what the agent is told. The zero value of a field is its default.

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ebpfprof/ebpfprof/internal/fleet/flightrecorder"
-	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
+	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/flightrecorder"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )

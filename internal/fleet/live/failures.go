@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ebpfprof/ebpfprof/internal/usercode"
+	"github.com/ebpfprof/ebpfprof/internal/model/usercode"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
-	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/internal/model/steps"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -378,7 +378,7 @@ func (s *Steps) Learnt() (n int, sequence string) {
 }
 
 // classOf says what kind of anchor a call is, 0 for none. It is the same rule as the
-// query of internal/timeline; collectives and scopes of users count only where a
+// query of internal/model/timeline; collectives and scopes of users count only where a
 // thread has nothing else, which a live thread cannot know: they are left out.
 func classOf(c *event.Call) steps.Class {
 	switch {

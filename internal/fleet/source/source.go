@@ -9,7 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
-	"github.com/ebpfprof/ebpfprof/internal/timeline"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )

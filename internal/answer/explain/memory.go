@@ -1,0 +1,120 @@
+package explain
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// soon is in which time memory that grows must reach its limit to come before everything else, s.
+const soon = 3600
+
+// memoryGrowth: memory ran out, or live bytes of a line grow from step to step.
+func memoryGrowth(r *Recording) (found []Explanation, err error) {
+	if o := r.in.OutOfMemory; o != nil {
+		sentence := o.Sentence()
+		found = append(found, Explanation{class: outOfMemory, Explained: 1, title: "out of memory", Place: shortPlace(o.Line),
+			sentence: strings.ToUpper(sentence[:1]) + sentence[1:] + ".",
+			Advice:   "`ebpfprof memory` shows who held memory then: hold less at this line, or give the job more."})
+	}
+	limit, what, err := r.memoryLeft()
+	if err != nil {
+		return nil, err
+	}
+	if r.in.Memory == nil || r.in.StepMS <= 0 {
+		return found, nil
+	}
+	for _, a := range r.in.Memory.Arenas {
+		var rate float64 // bytes a step, of all lines that leak
+		line, most := "", 0.0
+		for _, g := range a.Growth {
+			if g.Kind == "leak" && g.Confidence == "high" && g.BytesPerStepLo > 0 {
+				rate += g.BytesPerStep
+				if g.BytesPerStep > most {
+					line, most = g.Line, g.BytesPerStep
+				}
+			}
+		}
+		if line == "" {
+			continue
+		}
+		perSecond := rate / (r.in.StepMS / 1e3)
+		grown, known, err := r.anonymousGrowth()
+		if err != nil {
+			return nil, err
+		}
+		if a.Space == "host" && known && grown < perSecond*r.Wall()/1e9/4 {
+			continue // the recorder missed frees: resident memory does not grow so
+		}
+		place := shortPlace(line)
+		e := Explanation{class: slowGrowth, Place: place, title: "memory grows"}
+		e.sentence = fmt.Sprintf("Memory grows by %s a step (%s/s): what is allocated at %s is never freed.", bytes(rate), bytes(perSecond), place)
+		e.Advice = "Something keeps these tensors, and with a loss its whole graph: keep numbers (loss.item(), .detach()) or drop old entries."
+		if a.Space == "host" && limit > 0 && perSecond > 0 {
+			left := limit / perSecond
+			e.Evidence = fmt.Sprintf("At this rate %s is full in %s.", what, duration(left))
+			if left < soon {
+				e.class, e.Explained = outOfMemory, 1
+			}
+		} else if a.Space != "host" {
+			e.class, e.Explained = outOfMemory, 1
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}
+
+// shortPlace makes "train.py:9 (train_step)" of a line with its whole path.
+func shortPlace(line string) string {
+	place, function, _ := strings.Cut(line, " ")
+	if strings.Contains(function, "<module>") {
+		function = ""
+	}
+	return strings.TrimSpace(base(place) + " " + function)
+}
+
+// memoryLeft is how many bytes the nearest limit leaves: the machine's, or the control group's where one was recorded.
+func (r *Recording) memoryLeft() (left float64, what string, err error) {
+	var available, group sql.NullFloat64
+	err = r.db.Row(r.ctx, `SELECT (SELECT arg_max(value, ts_ns) FROM counter WHERE name = 'memory_available'),
+		(SELECT arg_max(l.value, l.ts_ns) - (SELECT arg_max(u.value, u.ts_ns) FROM counter u WHERE u.name = 'cgroup_memory_used')
+			FROM counter l WHERE l.name = 'cgroup_memory_limit')`, nil, &available, &group)
+	what = "the machine's memory"
+	left = available.Float64
+	if group.Valid && group.Float64 > 0 && (group.Float64 < left || !available.Valid) {
+		left, what = group.Float64, "the control group's memory limit"
+	}
+	return left, what, err
+}
+
+// anonymousGrowth is by how much memory without files has grown over the recording, by the machine's counter.
+func (r *Recording) anonymousGrowth() (grown float64, known bool, err error) {
+	var v sql.NullFloat64
+	err = r.db.Row(r.ctx, `SELECT max(last - first) FROM (SELECT arg_max(value, ts_ns) AS last, arg_min(value, ts_ns) AS first
+		FROM counter WHERE name IN ('memory_anonymous', 'cgroup_memory_anonymous') GROUP BY name, scope)`, nil, &v)
+	return v.Float64, v.Valid, err
+}
+
+func bytes(n float64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", n/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", n/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.0f KiB", n/(1<<10))
+	}
+	return fmt.Sprintf("%.0f bytes", n)
+}
+
+func duration(seconds float64) string {
+	switch {
+	case seconds < 90:
+		return fmt.Sprintf("%.0f s", seconds)
+	case seconds < 5400:
+		return fmt.Sprintf("%.0f minutes", seconds/60)
+	case seconds < 172800:
+		return fmt.Sprintf("%.0f hours", seconds/3600)
+	}
+	return fmt.Sprintf("%.0f days", seconds/86400)
+}
