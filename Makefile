@@ -4,7 +4,7 @@
 SHELL      := /bin/bash
 GO         ?= go
 CACHE      ?= $(HOME)/.cache/ebpfprof
-VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.2.0-dev)
 # go-nvml resolves NVIDIA's functions when they are first called; with -z now,
 # the default of hardened toolchains, the binary would not start without a driver.
 LAZY       := -extldflags=-Wl,-z,lazy
