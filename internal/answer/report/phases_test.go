@@ -40,7 +40,7 @@ func loopInSlices(d *output.Dataset) error {
 		now += took
 	}
 	framework := "pytorch"
-	return errors.Join(d.Process(event.Process{ID: 1, PID: 7, Framework: &framework}), d.Slices(slices), d.Spans(spans))
+	return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7, Framework: &framework}}}), d.Write(&event.Batch{Slices: slices}), d.Write(&event.Batch{Spans: spans}))
 }
 
 // TestPhasesOfSlicesAreOfStepsWithoutProbes: their shares hold, their milliseconds do not.

@@ -13,7 +13,7 @@ import (
 // repository, or a skipped test.
 func published(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join("..", "..", "..", "shared", "data", "straggler")
+	dir := filepath.Join("..", "..", "..", "..", "shared", "data", "straggler")
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("no published traces at %s", dir)
 	}

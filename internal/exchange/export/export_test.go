@@ -91,13 +91,13 @@ func recorded(t *testing.T) *dataset.DB {
 	hostile := row(8, 100, 5, call("op", "a\";\n\x1b[31m\xff"))
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
-		d.Process(event.Process{ID: 1, PID: 5, Command: "train"}),
-		d.Spans([]event.Span{
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 5, Command: "train"}}}),
+		d.Write(&event.Batch{Spans: []event.Span{
 			row(1, 0, 1000, call("scope", "step")), row(2, 10, 50, call("op", "aten::mm")), row(3, 40, 100, call("op", "crosses")),
 			row(4, 10, 50, call("op", "aten::same")), row(5, 600, 10, &event.Call{Layer: "autograd", Category: "node", Name: "MmBackward0"}),
 			open, damaged, hostile,
-		}),
-		d.Flows([]event.Flow{{TSNS: 1e18, FromSpanID: 2, ToSpanID: 5, Kind: "forward_backward"}}),
+		}}),
+		d.Write(&event.Batch{Flows: []event.Flow{{TSNS: 1e18, FromSpanID: 2, ToSpanID: 5, Kind: "forward_backward"}}}),
 		d.Close())
 	if err != nil {
 		t.Fatal(err)

@@ -34,14 +34,14 @@ func recorded(t *testing.T, samples []event.Sample) *dataset.DB {
 	rank := int32(3)
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
-		d.Process(event.Process{ID: 1, PID: 100, Command: "/usr/bin/python3 /job/train.py --lr 1 --epochs 5", Rank: &rank}),
-		d.Process(event.Process{ID: 2, PID: 200, Exe: "/usr/bin/sleep"}),
-		d.Thread(event.Thread{PID: 100, TID: 101, Name: "pt;autograd"}),
-		d.Stacks([]event.Stack{
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 100, Command: "/usr/bin/python3 /job/train.py --lr 1 --epochs 5", Rank: &rank}}}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 200, Exe: "/usr/bin/sleep"}}}),
+		d.Write(&event.Batch{Threads: []event.Thread{{PID: 100, TID: 101, Name: "pt;autograd"}}}),
+		d.Write(&event.Batch{Stacks: []event.Stack{
 			{ID: 7, Frames: []event.Frame{gemm, step, thread}, Status: event.StackComplete},
 			{ID: 8, Frames: []event.Frame{gemm}, Status: "native_no_table"},
-		}),
-		d.Samples(samples), d.Close())
+		}}),
+		d.Write(&event.Batch{Samples: samples}), d.Close())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func native(t *testing.T, name string) string {
 	if err := buildNative(); err != nil {
 		t.Fatal(err)
 	}
-	path, err := filepath.Abs(filepath.Join("..", "..", "testdata", "native", "build", name))
+	path, err := filepath.Abs(filepath.Join("..", "..", "..", "testdata", "native", "build", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func mlp(t *testing.T) *background {
 	if err := exec.Command(python, "-c", "import torch").Run(); err != nil {
 		t.Skip("kernel: Debian's python3-torch is not installed")
 	}
-	b := start(t, nil, python, filepath.Join("..", "..", "testdata", "jobs", "mlp.py"), "--seconds", "600")
+	b := start(t, nil, python, filepath.Join("..", "..", "..", "testdata", "jobs", "mlp.py"), "--seconds", "600")
 	b.until(t, "ready ")
 	return b
 }

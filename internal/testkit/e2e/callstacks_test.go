@@ -161,7 +161,7 @@ func texts(value any) []string {
 // lineOf is where a text is in a job's script.
 func lineOf(t *testing.T, script, text string) int {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "testdata", "jobs", script))
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "jobs", script))
 	if err != nil {
 		t.Fatal(err)
 	}

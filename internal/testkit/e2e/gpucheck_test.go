@@ -17,7 +17,7 @@ import (
 func gpucheck(t *testing.T) (program, stubs string) {
 	t.Helper()
 	harness.NeedKernel(t)
-	stubs, err := filepath.Abs(filepath.Join("..", "..", "testdata", "stubs", "build"))
+	stubs, err := filepath.Abs(filepath.Join("..", "..", "..", "testdata", "stubs", "build"))
 	if err != nil {
 		t.Fatal(err)
 	}

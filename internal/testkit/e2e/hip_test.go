@@ -14,7 +14,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 )
 
-var nativeDirectory = filepath.Join("..", "..", "testdata", "native")
+var nativeDirectory = filepath.Join("..", "..", "..", "testdata", "native")
 
 var buildNative = sync.OnceValue(func() error {
 	out, err := exec.Command("make", "-s", "-C", nativeDirectory).CombinedOutput()
@@ -89,7 +89,7 @@ func TestRefusedCallsOfARealHIPHaveTheirStatus(t *testing.T) {
 // every catalogued function that it exports is called through it once.
 func TestEveryCallOfARealLibcudaHasItsStatus(t *testing.T) {
 	harness.Beside(t, "libcuda")
-	list, err := os.ReadFile(filepath.Join("..", "..", "testdata", "symbols", "libcuda-550.txt"))
+	list, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "symbols", "libcuda-550.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func jax(t *testing.T, script string, args ...string) []string {
 	if _, err := os.Stat(python); err != nil {
 		t.Skip("JAX is not installed: run `make jax`")
 	}
-	return append([]string{python, filepath.Join("..", "..", "testdata", "jobs", script)}, args...)
+	return append([]string{python, filepath.Join("..", "..", "..", "testdata", "jobs", script)}, args...)
 }
 
 // onPlugin records JAX on XLA's CPU client behind the plugin interface.

@@ -24,7 +24,7 @@ type toldByStub struct {
 func recordTrainStep(t *testing.T, moved, hooked bool, args ...string) (*harness.Recording, toldByStub) {
 	t.Helper()
 	harness.NeedKernel(t)
-	build := filepath.Join("..", "..", "testdata", "stubs", "build")
+	build := filepath.Join("..", "..", "..", "testdata", "stubs", "build")
 	if _, err := os.Stat(filepath.Join(build, "trainstep")); err != nil {
 		t.Skip("the stub devices are not built: run `make native`")
 	}

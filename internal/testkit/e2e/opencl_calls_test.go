@@ -26,7 +26,7 @@ var notCalled = map[string]string{
 // PoCL, with what the program says it asked for and was told.
 func TestEveryOpenCLCall(t *testing.T) {
 	harness.Beside(t, "opencl")
-	program := filepath.Join("..", "..", "testdata", "native", "build", "opencl_calls")
+	program := filepath.Join("..", "..", "..", "testdata", "native", "build", "opencl_calls")
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("the native programs are not built: run `make native`")
 	}

@@ -83,7 +83,7 @@ func TestOpenCLKernels(t *testing.T) {
 
 func TestOpenCLKernelsOfAProgramWithoutPython(t *testing.T) {
 	harness.Beside(t, "opencl")
-	program := filepath.Join("..", "..", "testdata", "native", "build", "opencl")
+	program := filepath.Join("..", "..", "..", "testdata", "native", "build", "opencl")
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("the native programs are not built: run `make native`")
 	}

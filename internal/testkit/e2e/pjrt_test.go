@@ -13,7 +13,7 @@ import (
 // stubPlugin is the path of a plugin in one of its shapes.
 func stubPlugin(t *testing.T, shape string) string {
 	t.Helper()
-	path := filepath.Join("..", "..", "testdata", "stubs", "pjrt", "build", shape+".so")
+	path := filepath.Join("..", "..", "..", "testdata", "stubs", "pjrt", "build", shape+".so")
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("the stub devices are not built: run `make native`")
 	}

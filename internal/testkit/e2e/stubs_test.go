@@ -26,7 +26,7 @@ var buildStubs = sync.OnceValue(func() error {
 	return nil
 })
 
-var stubDirectory = filepath.Join("..", "..", "testdata", "stubs")
+var stubDirectory = filepath.Join("..", "..", "..", "testdata", "stubs")
 
 func stub(t *testing.T, name string) string {
 	t.Helper()

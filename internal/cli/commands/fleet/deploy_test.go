@@ -14,7 +14,7 @@ import (
 
 func deployed(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "deploy", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func (v Torch) Job(script string, args ...string) []string {
 }
 
 // Script is the path of a job of testdata/jobs.
-func Script(name string) string { return filepath.Join("..", "..", "testdata", "jobs", name) }
+func Script(name string) string { return filepath.Join("..", "..", "..", "testdata", "jobs", name) }
 
 // Alone waits until no process maps this libtorch, which other work on the
 // machine may do, and reports whether that came true.
