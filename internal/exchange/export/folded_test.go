@@ -30,12 +30,12 @@ func sampled(t *testing.T) *dataset.DB {
 	}
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
-		d.Stacks([]event.Stack{
+		d.Write(&event.Batch{Stacks: []event.Stack{
 			{ID: 1, Frames: []event.Frame{gemm, main}, Folded: "x", Status: event.StackComplete},
 			{ID: 2, Frames: []event.Frame{gemm, later}, Folded: "y", Status: event.StackComplete},
 			{ID: 3, Frames: []event.Frame{hostile, main}, Folded: "z", Status: "truncated"},
-		}),
-		d.Samples([]event.Sample{sample(1, 2e9), sample(2, 1e9), sample(3, 5e6)}), d.Close())
+		}}),
+		d.Write(&event.Batch{Samples: []event.Sample{sample(1, 2e9), sample(2, 1e9), sample(3, 5e6)}}), d.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
