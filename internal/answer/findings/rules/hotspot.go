@@ -36,7 +36,7 @@ func hotspot(r *evidence.Recording) (found []evidence.Candidate) {
 		found = append(found, evidence.Candidate{
 			Rule: "hotspot", Name: p.Function, Place: p,
 			Evidence: r.SamplesSQL(fmt.Sprintf("s.tid = %d", r.Thread.TID)),
-			Advice:   fmt.Sprintf("Look here first: %.0f %% of the training thread's time passes at this line and below it.", share),
+			Advice:   fmt.Sprintf("Look here first: %.0f %% of the training thread's time passes at this line and in the libraries that it calls.", share),
 		})
 	}
 	return found
