@@ -16,7 +16,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// foreignReaders is where testdata/setup/readers.sh puts readers that are not ours.
+// foreignReaders is where scripts/readers.sh puts readers that are not ours.
 func foreignReaders(t *testing.T) string {
 	t.Helper()
 	return testcache.Path(t, "dataset-readers/bin", "pyarrow, polars, DuckDB's shell and Spark are not installed: run `make readers`")
