@@ -128,7 +128,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.job = job.New(job.Config{
 		Kernel: k, Detaching: detaching, Probes: s.probes, Walks: s.sampling.walks, Groups: chosen.Groups, Filter: &s.options.Filter, Plans: plans,
 		Named: slices.Concat(options.PIDs, options.Starting), Follow: options.Follow, OffsetNS: s.offsetNS, Keepers: keepers(s),
-		Decoder: told{s}, Warn: s.warn,
+		Decoder: told{s}, Warn: s.warn, AllowUserMounts: options.AllowUserMounts,
 	})
 	chosen.Warn(s.warn)
 	if err := s.start(targets); err != nil {

@@ -156,7 +156,9 @@ const leastShare = 0.001
 
 // options are those of both levels.
 func (w *worker) options(level tracer.Level) tracer.Options {
-	return tracer.Options{PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, BufferBytes: 16 << 20}
+	return tracer.Options{
+		PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, BufferBytes: 16 << 20, AllowUserMounts: w.config.AllowUserMounts,
+	}
 }
 
 // anchored are those of level anchor.
