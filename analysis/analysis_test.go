@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/analysis"
-	"github.com/ebpfprof/ebpfprof/internal/scripted"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/scripted"
 )
 
 const ms = int64(1_000_000)

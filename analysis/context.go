@@ -1,6 +1,6 @@
 package analysis
 
-import "github.com/ebpfprof/ebpfprof/internal/calltree"
+import "github.com/ebpfprof/ebpfprof/internal/model/calltree"
 
 // Kind of a Context.
 type Kind = string

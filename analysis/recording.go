@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ebpfprof/ebpfprof/internal/calltree"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
-	"github.com/ebpfprof/ebpfprof/internal/findings"
-	"github.com/ebpfprof/ebpfprof/internal/lint"
-	"github.com/ebpfprof/ebpfprof/internal/timeline"
+	"github.com/ebpfprof/ebpfprof/internal/dataset/lint"
+	"github.com/ebpfprof/ebpfprof/internal/model/calltree"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
 var (

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/ebpfprof/ebpfprof/internal/findings"
-	"github.com/ebpfprof/ebpfprof/internal/findings/thresholds"
-	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
 // Rule is one question to a recording.

@@ -3,7 +3,7 @@ package symbolize
 import (
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testelf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf/elftest"
 )
 

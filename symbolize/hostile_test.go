@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/hostile"
-	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/hostile"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testelf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/torch"
 )

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/hostile"
-	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/hostile"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testelf"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -201,7 +201,7 @@ func TestLongMapsDoNotStopTheRecording(t *testing.T) {
 	if err := os.MkdirAll(long, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	file := install(t, filepath.Join("..", "internal", "testelf", "testdata", "tiny.so"), filepath.Join(long, "lib.so"), nobody)
+	file := install(t, filepath.Join("..", "internal", "testkit", "testelf", "testdata", "tiny.so"), filepath.Join(long, "lib.so"), nobody)
 	attacker, mapped := crowd(t, dir, 20_000, file)
 	p, err := process.Open(attacker.Process.Pid)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testelf"
 )
 
 // A user maps more different files than its share of the unwind tables: those beyond

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/mapfill"
+	"github.com/ebpfprof/ebpfprof/internal/record/mapfill"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 )
 

@@ -3,13 +3,13 @@ package tracer
 import (
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/testkernel"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testkernel"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
 // testKernel loads the programs, or skips where that is not possible. CI runs
-// these tests through internal/testrun, which fails when a test was skipped
+// these tests through internal/dev/testrun, which fails when a test was skipped
 // for a feature that the kernel must have.
 func testKernel(t *testing.T) *kernel.Programs {
 	t.Helper()

@@ -165,7 +165,7 @@ func checkShapes(t *testing.T, truth nativeTruth, sink *recordingSink, session *
 			t.Errorf("%s has no end site, but %d spans say ok", name, exact[name])
 		}
 		if name == "callee_alloca" && ends {
-			// internal/matrix reads it
+			// internal/dev/matrix reads it
 			t.Logf("calls with alloca: %d of %d ended where they did", exact[name], truth.Calls[name])
 		}
 		if name == "callee_alloca" && !ends && runtime.GOARCH == "arm64" {
@@ -205,7 +205,7 @@ func TestExceptionsAreMarkedAndNothingElse(t *testing.T) {
 						t.Errorf("%s has no exit site, but %d spans say threw", name, threw[name])
 					}
 				}
-				// internal/matrix reads it
+				// internal/dev/matrix reads it
 				t.Logf("throwing job: %d of %d entries ended by an exit or an exception", ends, entries)
 				if entries == 0 || ends != entries {
 					t.Errorf("%d entries, %d exits and exceptions", entries, ends)

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent"
-	"github.com/ebpfprof/ebpfprof/internal/capture"
+	"github.com/ebpfprof/ebpfprof/internal/record/capture"
 )
 
 func main() {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
-	"github.com/ebpfprof/ebpfprof/internal/scripted"
-	"github.com/ebpfprof/ebpfprof/internal/testcommand"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/scripted"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testcommand"
 )
 
 // A user looks at a dataset in each way, writes a note and a query beside it, and

@@ -7,10 +7,10 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"github.com/ebpfprof/ebpfprof/internal/commands/analysis"
-	"github.com/ebpfprof/ebpfprof/internal/commands/data"
-	"github.com/ebpfprof/ebpfprof/internal/commands/fleet"
-	"github.com/ebpfprof/ebpfprof/internal/commands/memory"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/data"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/fleet"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/memory"
 )
 
 func main() { os.Exit(commandLine("ebpfprof", os.Args, answers()...)) }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/scripted"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/scripted"
 )
 
 // trained is a trace of twelve steps of a job with a device: operators with shapes,

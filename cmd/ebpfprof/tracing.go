@@ -2,7 +2,7 @@
 
 package main
 
-import "github.com/ebpfprof/ebpfprof/internal/capture"
+import "github.com/ebpfprof/ebpfprof/internal/record/capture"
 
 // commandLine has the commands that trace, too.
 var commandLine = capture.Main

@@ -29,7 +29,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
-	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
-	"github.com/ebpfprof/ebpfprof/internal/testcache"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testcache"
 )
 
 var (

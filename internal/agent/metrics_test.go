@@ -20,7 +20,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/testfile"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testfile"
 )
 
 // scraped is what a server of Prometheus reads of the agent.

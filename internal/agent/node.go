@@ -14,9 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
-	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+	"github.com/ebpfprof/ebpfprof/internal/version"
 	"github.com/ebpfprof/ebpfprof/output"
 )
 
@@ -54,7 +54,7 @@ func (n *node) describe(to chan<- *prometheus.Desc) {
 }
 
 func (n *node) collect(to chan<- prometheus.Metric, workers []int, directory string) {
-	to <- prometheus.MustNewConstMetric(descBuild, prometheus.GaugeValue, 1, cli.Version, runtime.Version(), output.SchemaVersion, store.AnalysisVersion)
+	to <- prometheus.MustNewConstMetric(descBuild, prometheus.GaugeValue, 1, version.Version, runtime.Version(), output.SchemaVersion, store.AnalysisVersion)
 	if seconds, err := n.seconds(workers); err == nil {
 		to <- prometheus.MustNewConstMetric(descCPU, prometheus.CounterValue, seconds)
 	}

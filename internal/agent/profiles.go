@@ -8,8 +8,8 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/otlp"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
-	"github.com/ebpfprof/ebpfprof/internal/otlp"
 )
 
 // profiles sends the samples of windows to a collector of OpenTelemetry's: workers write them

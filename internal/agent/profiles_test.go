@@ -16,10 +16,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
 	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
-	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/otlp"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/otlp"
-	"github.com/ebpfprof/ebpfprof/internal/testfile"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testfile"
+	"github.com/ebpfprof/ebpfprof/internal/version"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
@@ -28,13 +28,13 @@ func sampled(t *testing.T, c config.Config) {
 	t.Helper()
 	samples := otlp.NewWindow(99)
 	to := c.Sink(samples)
-	if err := to.Process(event.Process{PID: 7, Exe: "/home/mia/python3"}); err != nil {
+	if err := to.Write(&event.Batch{Processes: []event.Process{{PID: 7, Exe: "/home/mia/python3"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := to.Samples([]event.Sample{{TSNS: 1_700_000_000e9, PID: 7, TID: 7, State: event.OnCPU, WeightNS: 10e6}}); err != nil {
+	if err := to.Write(&event.Batch{Samples: []event.Sample{{TSNS: 1_700_000_000e9, PID: 7, TID: 7, State: event.OnCPU, WeightNS: 10e6}}}); err != nil {
 		t.Fatal(err)
 	}
-	content, begin, err := samples.Request(c.Called("llama"), c.Called("node1"), cli.Version)
+	content, begin, err := samples.Request(c.Called("llama"), c.Called("node1"), version.Version)
 	if err == nil {
 		at := store.Partition{Table: "profile", Job: c.Called("llama"), Host: c.Called("node1"), At: time.Unix(0, begin)}
 		err = spool.PutProfile(t.Context(), c.Spool, at, content)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
-	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
+	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 )
 

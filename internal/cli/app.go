@@ -1,6 +1,6 @@
 // Package cli is the command line that all binaries share: flags, usage, exit
 // codes and printing. It knows neither the loader nor a dataset; commands come
-// from internal/commands and, those that trace, from internal/capture.
+// from internal/cli/commands and, those that trace, from internal/record/capture.
 package cli
 
 import (
@@ -12,11 +12,9 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
+	"github.com/ebpfprof/ebpfprof/internal/version"
 )
-
-// Version is the tool's version; the Makefile sets it from git.
-var Version = "0.1.0-dev"
 
 // Exit codes, the same for every command.
 const (
@@ -68,7 +66,7 @@ func newApp(name string, commands ...*urfave.Command) *urfave.App {
 	app := &urfave.App{
 		Name:            name,
 		Usage:           "trace machine-learning jobs with eBPF, without changing the job",
-		Version:         Version,
+		Version:         version.Version,
 		HideHelpCommand: true,
 		Commands:        slices.Concat(commands, []*urfave.Command{SchemaCommand(), CompletionCommand()}),
 		ExitErrHandler:  func(*urfave.Context, error) {},

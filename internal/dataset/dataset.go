@@ -3,7 +3,7 @@
 // directory and writes nothing into it. Damaged files are left out and named,
 // so that one of them does not take the others with it.
 //
-// The analyses stand on it. SQL that users type goes through internal/query,
+// The analyses stand on it. SQL that users type goes through internal/dataset/query,
 // which allows SELECTs alone.
 package dataset
 

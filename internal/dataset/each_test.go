@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
-	"github.com/ebpfprof/ebpfprof/internal/scripted"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/scripted"
 )
 
 // Each hands over DuckDB's own types, stops where it is told to, and when it is

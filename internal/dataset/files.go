@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/internal/fleet/manifest"
+	"github.com/ebpfprof/ebpfprof/internal/dataset/manifest"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/output/columnfile"
 )

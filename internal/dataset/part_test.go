@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
-	"github.com/ebpfprof/ebpfprof/internal/scripted"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/scripted"
 )
 
 // TestAPartIsAllThatIsAskedFrom, by SQL and by scans, and everything is there again after it.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/attacker"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/attacker"
 )
 
 func mustMake(t *testing.T, path string, a Access) *Directory {

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/pythons"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/pythons"
 )
 
 func TestLineTableMatchesTheInterpreterOverTheStandardLibrary(t *testing.T) {

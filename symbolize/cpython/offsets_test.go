@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/pythons"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/pythons"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 

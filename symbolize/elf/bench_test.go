@@ -3,7 +3,7 @@ package elf
 import (
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testelf"
 )
 
 // probePrefixes is about what the catalog asks of libtorch_cpu.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testelf"
 )
 
 // TestExtentsAreThoseOfReadelf compares with the "pc=start..end" of every

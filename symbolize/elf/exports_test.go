@@ -3,7 +3,7 @@ package elf
 import (
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/testelf"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testelf"
 )
 
 // TestExportsOfALibraryAndOfAProgram: of a library what others can call, of a

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/hostile"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/hostile"
 )
 
 // Thousands of symbols that share one endless name, and one address.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/attacker"
 	"github.com/ebpfprof/ebpfprof/internal/directory"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/attacker"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 

@@ -1,6 +1,6 @@
 /*
  * Calls PyTorch's CPU allocator as its own code does (c10::Allocator::allocate, and the
- * deleter of what that returns), and takes the time of each call. For internal/bench.
+ * deleter of what that returns), and takes the time of each call. For internal/dev/bench.
  *
  * A DataPtr is {void *data; deleter; void *context; device}, where libstdc++ has the
  * deleter before the context, and comes back through a hidden first argument.

@@ -1,6 +1,6 @@
 /*
  * Launches from the depth at which a framework makes them: below some Python
- * frames (internal/bench/jobs/deeplaunch.py) a run of native ones, as the
+ * frames (internal/dev/bench/jobs/deeplaunch.py) a run of native ones, as the
  * operator, its dispatch and the runtime library are, and at their end four
  * places that launch in turn.
  */

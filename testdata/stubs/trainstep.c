@@ -8,7 +8,7 @@
  *            handles name nothing; and one such by the program
  *
  * It waits for a line on standard input after "ready PID", and tells what it did
- * as internal/gpucheck's jobs tell it.
+ * as internal/dev/gpucheck's jobs tell it.
  */
 #include <dlfcn.h>
 #include <inttypes.h>

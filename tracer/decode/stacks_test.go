@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/internal/testrecord"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testrecord"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 

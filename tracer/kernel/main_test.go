@@ -3,7 +3,7 @@ package kernel
 import (
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/testkernel"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testkernel"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/internal/testkernel"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testkernel"
 )
 
 // A list of threads is loaded when a recording has begun, or later: it takes the kernel's

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/attacker"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/attacker"
 )
 
 func TestTheUserIsTheRealOne(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/pythons"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/pythons"
 )
 
 // TestASampleInTheMiddleOfACallIsAPathOfCalls interrupts a thread that does

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/pythons"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/pythons"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/internal/pythons"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/pythons"
 	"github.com/ebpfprof/ebpfprof/symbolize/callstack"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/unwinding"

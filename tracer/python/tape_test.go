@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/internal/pythons"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/pythons"
 	"github.com/ebpfprof/ebpfprof/symbolize/cpython"
 )
 

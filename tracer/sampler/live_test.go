@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/ebpfprof/ebpfprof/internal/testkernel"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testkernel"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )

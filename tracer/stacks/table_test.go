@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/internal/testrecord"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testrecord"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/python"

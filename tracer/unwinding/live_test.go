@@ -24,7 +24,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
-	"github.com/ebpfprof/ebpfprof/internal/testkernel"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testkernel"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/uprobe"

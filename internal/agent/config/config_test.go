@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/testfile"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testfile"
 )
 
 func TestTheConfigurationThatIsDeployedIsTheDefault(t *testing.T) {

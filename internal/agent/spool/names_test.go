@@ -8,7 +8,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
-	"github.com/ebpfprof/ebpfprof/internal/testfile"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testfile"
 )
 
 // What goes by a job's name outlasts a run: the cool-down does.

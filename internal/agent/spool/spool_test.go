@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/testfile"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testfile"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
-	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/recorder"
+	"github.com/ebpfprof/ebpfprof/internal/record/recorder"
+	"github.com/ebpfprof/ebpfprof/internal/version"
 	"github.com/ebpfprof/ebpfprof/tracer"
 )
 
@@ -98,7 +98,7 @@ func (w *worker) tell(ctx context.Context, now time.Time, all []live.Failure, du
 		f := &all[i]
 		counted[string(f.Kind)]++
 		w.told[f.Kind] = now
-		row := store.FailureRow{Job: w.job.Name, Host: w.host, At: f.AtNS, Kind: string(f.Kind), PID: f.PID, Sentence: f.Sentence, Place: f.Place, Dump: dump, Tool: cli.Version}
+		row := store.FailureRow{Job: w.job.Name, Host: w.host, At: f.AtNS, Kind: string(f.Kind), PID: f.PID, Sentence: f.Sentence, Place: f.Place, Dump: dump, Tool: version.Version}
 		if f.Rank >= 0 {
 			row.Rank = &f.Rank
 		}
@@ -131,7 +131,7 @@ func (k *watching) dumpNewest(now time.Time, recording func() tracer.Recording) 
 	described := recording()
 	described.StartedNS = k.newest.FromNS()
 	raw.Begin(described)
-	err = k.newest.Write(raw.Sink)
+	err = k.newest.CopyTo(raw.Sink)
 	bytes, failed := raw.End()
 	w.status.RawBytes += bytes
 	if err = errors.Join(err, failed); err != nil {

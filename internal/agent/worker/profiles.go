@@ -8,9 +8,9 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
-	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/otlp"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/otlp"
+	"github.com/ebpfprof/ebpfprof/internal/version"
 )
 
 // With otlp, the samples of windows go to a collector of OpenTelemetry's too. They take the
@@ -31,7 +31,7 @@ func (w *worker) export(ctx context.Context, samples *otlp.Window) {
 		return
 	}
 	w.status.Cut += samples.Dropped()
-	content, begin, err := samples.Request(w.job.Name, w.host, cli.Version)
+	content, begin, err := samples.Request(w.job.Name, w.host, version.Version)
 	if errors.Is(err, otlp.ErrNothing) {
 		return
 	}

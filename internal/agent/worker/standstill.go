@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
-	"github.com/ebpfprof/ebpfprof/internal/cli"
-	"github.com/ebpfprof/ebpfprof/internal/fleet/flightrecorder"
-	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
+	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/flightrecorder"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
+	"github.com/ebpfprof/ebpfprof/internal/version"
 )
 
 // A rank that is blocked is noticed at its deadline. Who keeps it waiting is told once it is
@@ -145,7 +145,7 @@ func (w *worker) conclude(ctx context.Context, now time.Time, e *live.Evidence) 
 	if h.Dump, err = w.dump(h.Since, e); err != nil && !errors.Is(err, flightrecorder.ErrNothing) {
 		w.say(w.status.State, fmt.Sprintf("the dumps of what the ranks did are not written: %v", err))
 	}
-	if err := store.PutHang(context.WithoutCancel(ctx), w.outbox, store.Hang{Job: w.job.Name, Tool: cli.Version, At: now.UnixNano(), Since: b.sinceNS,
+	if err := store.PutHang(context.WithoutCancel(ctx), w.outbox, store.Hang{Job: w.job.Name, Tool: version.Version, At: now.UnixNano(), Since: b.sinceNS,
 		Verdict: &h.Verdict, Recording: r, Dump: h.Dump}); err != nil {
 		w.status.Unsent++
 		w.say(w.status.State, fmt.Sprintf("the verdict could not be written for the store: %v", err))

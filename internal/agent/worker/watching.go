@@ -8,10 +8,10 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/sinks"
 	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/otlp"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
-	"github.com/ebpfprof/ebpfprof/internal/otlp"
 )
 
 // What becomes of the events of a session. It knows no session and reads no clock, so that

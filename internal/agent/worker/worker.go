@@ -16,13 +16,13 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/jobs"
 	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
-	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/live"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
-	"github.com/ebpfprof/ebpfprof/internal/recorder"
+	"github.com/ebpfprof/ebpfprof/internal/record/recorder"
+	"github.com/ebpfprof/ebpfprof/internal/version"
 	"github.com/ebpfprof/ebpfprof/tracer"
 	"github.com/ebpfprof/ebpfprof/tracer/beat"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
@@ -156,7 +156,9 @@ const leastShare = 0.001
 
 // options are those of both levels.
 func (w *worker) options(level tracer.Level) tracer.Options {
-	return tracer.Options{PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, BufferBytes: 16 << 20}
+	return tracer.Options{
+		PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, BufferBytes: 16 << 20, AllowUserMounts: w.config.AllowUserMounts,
+	}
 }
 
 // anchored are those of level anchor.
@@ -436,7 +438,7 @@ func (w *worker) send(ctx context.Context, c *pattern.Collector, steps []pattern
 		steps[i].Job, steps[i].Host = w.job.Name, w.host
 	}
 	n, err := store.Send(context.WithoutCancel(ctx), w.outbox, store.Batch{Session: fmt.Sprintf("%s-%d", w.host, patterns[0].BeginNS), Job: w.job.Name, Host: w.host,
-		Tool: cli.Version, Patterns: patterns, Steps: steps, Lost: c.Lost(), EventBytes: raw})
+		Tool: version.Version, Patterns: patterns, Steps: steps, Lost: c.Lost(), EventBytes: raw})
 	if err != nil {
 		w.status.Unsent++
 		w.say(w.status.State, fmt.Sprintf("%d patterns could not be written for the store: %v", len(patterns), err))

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
-	"github.com/ebpfprof/ebpfprof/internal/fleet/flightrecorder"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/flightrecorder"
 )
 
 // Dump writes what each rank of a dataset did as dumps of PyTorch's flight recorder.

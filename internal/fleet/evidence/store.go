@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
+	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
 

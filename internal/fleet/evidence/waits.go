@@ -9,8 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
-	"github.com/ebpfprof/ebpfprof/internal/fleet/hang"
 )
 
 // Analyse says what waits in the datasets of one job, of several nodes perhaps.

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/verdict"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
-	"github.com/ebpfprof/ebpfprof/internal/steps"
-	"github.com/ebpfprof/ebpfprof/internal/verdict"
+	"github.com/ebpfprof/ebpfprof/internal/model/steps"
 )
 
 // Errors of a comparison that cannot be made.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/ebpfprof/ebpfprof/internal/cli"
-	"github.com/ebpfprof/ebpfprof/internal/printable"
-	"github.com/ebpfprof/ebpfprof/internal/verdict"
+	"github.com/ebpfprof/ebpfprof/internal/answer/verdict"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
+	"github.com/ebpfprof/ebpfprof/internal/text/terminal"
 )
 
 // ExitCode says the verdict to scripts.
@@ -90,8 +90,8 @@ func (r *Result) WriteText(w io.Writer, top int) error {
 		fmt.Fprintf(out, "note: %s\n", printable.Text(note))
 	}
 	r.writePicture(out)
-	t := cli.PlainTable("", "worker", "host", "own ms then", "now", "change")
-	cli.RightAlign(t, 4, 6)
+	t := terminal.PlainTable("", "worker", "host", "own ms then", "now", "change")
+	terminal.RightAlign(t, 4, 6)
 	for i, worker := range r.Workers {
 		if i == top {
 			fmt.Fprintf(out, "of %d workers the %d that grew most:\n", len(r.Workers), top)
@@ -99,18 +99,18 @@ func (r *Result) WriteText(w io.Writer, top int) error {
 		}
 		t.AppendRow(table.Row{mark(worker.Significant), worker.name(), printable.Short(worker.Host), ms(worker.ThenMS), ms(worker.NowMS), change(worker.ThenMS, worker.NowMS)})
 	}
-	cli.Render(out, t)
+	terminal.Render(out, t)
 	fmt.Fprintln(out)
 	if len(r.Functions) > 0 {
-		t := cli.PlainTable("", "class", "ms then", "now", "change", "function")
-		cli.RightAlign(t, 3, 5)
+		t := terminal.PlainTable("", "class", "ms then", "now", "change", "function")
+		terminal.RightAlign(t, 3, 5)
 		for i, f := range r.Functions {
 			if i == top {
 				break
 			}
 			t.AppendRow(table.Row{mark(f.Significant), f.Class, ms(&f.ThenMS), ms(&f.NowMS), change(&f.ThenMS, &f.NowMS), printable.Text(f.label())})
 		}
-		cli.Render(out, t)
+		terminal.Render(out, t)
 		if left := len(r.Functions) - top; left > 0 {
 			fmt.Fprintf(out, "%d more functions; --json has all\n", left)
 		}
@@ -126,8 +126,8 @@ func (r *Result) writeKernels(out io.Writer, top int) {
 	if len(r.Kernels) == 0 {
 		return
 	}
-	t := cli.PlainTable("", "on devices", "ms then", "now", "change", "kernel")
-	cli.RightAlign(t, 3, 5)
+	t := terminal.PlainTable("", "on devices", "ms then", "now", "change", "kernel")
+	terminal.RightAlign(t, 3, 5)
 	for i, k := range r.Kernels {
 		if i == top {
 			break
@@ -138,7 +138,7 @@ func (r *Result) writeKernels(out io.Writer, top int) {
 		}
 		t.AppendRow(table.Row{mark(k.Significant), k.Class, between(k.ThenLoMS, k.ThenHiMS), between(k.NowLoMS, k.NowHiMS), certain, printable.Text(k.Name)})
 	}
-	cli.Render(out, t)
+	terminal.Render(out, t)
 	if left := len(r.Kernels) - top; left > 0 {
 		fmt.Fprintf(out, "%d more kernels; --json has all\n", left)
 	}

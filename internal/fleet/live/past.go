@@ -1,7 +1,7 @@
 package live
 
 import (
-	"github.com/ebpfprof/ebpfprof/internal/fleet/flightrecorder"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/flightrecorder"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )

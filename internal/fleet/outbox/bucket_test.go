@@ -18,7 +18,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/testbucket"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testbucket"
 )
 
 // opened is the store in a server's bucket.

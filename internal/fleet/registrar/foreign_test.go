@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/testcache"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testcache"
 )
 
 // readIceberg prints what pyiceberg reads of a table: all rows, and those from some time on.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset/manifest"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/iceberg"
-	"github.com/ebpfprof/ebpfprof/internal/fleet/manifest"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
 

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/fleet/manifest"
+	"github.com/ebpfprof/ebpfprof/internal/dataset/manifest"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
 

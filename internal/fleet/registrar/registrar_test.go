@@ -17,11 +17,11 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/dataset/manifest"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/iceberg"
-	"github.com/ebpfprof/ebpfprof/internal/fleet/manifest"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/testbucket"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testbucket"
 )
 
 // begin is the time of the first upload of the tests: an hour after midnight.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/testbucket"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testbucket"
 )
 
 // Who asks for no job gets the same one of a bucket as of a directory, and the same note

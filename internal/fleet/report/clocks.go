@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/internal/steps"
+	"github.com/ebpfprof/ebpfprof/internal/model/steps"
 )
 
 // The hosts of a job have clocks of their own. All ranks of a group leave a collective at

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
 // page fetches nothing: one file that can be sent around.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/localise"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
 // What a pattern means changes between versions of the analysis: since version 2

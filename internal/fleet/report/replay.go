@@ -3,8 +3,8 @@ package report
 import (
 	"fmt"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/whatif"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
-	"github.com/ebpfprof/ebpfprof/internal/whatif"
 )
 
 // replay asks what slow workers cost. A step of a data-parallel job is, to the replay,

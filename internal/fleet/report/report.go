@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/whatif"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/localise"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
-	"github.com/ebpfprof/ebpfprof/internal/whatif"
 )
 
 // ErrNoJob is returned where the store has no patterns of the job.

@@ -10,7 +10,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/fleet/registrar"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/spark"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/testspark"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/testspark"
 )
 
 // TestForeignReadersSparkReportsWhatDuckDBDoes, on this machine and with a cluster's master and

@@ -11,8 +11,9 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/ebpfprof/ebpfprof/internal/cli"
-	"github.com/ebpfprof/ebpfprof/internal/printable"
+	"github.com/ebpfprof/ebpfprof/internal/text/amount"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
+	"github.com/ebpfprof/ebpfprof/internal/text/terminal"
 )
 
 // listed is how many rows a table of a text has; the rest is counted.
@@ -28,7 +29,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		clock(r.BeginNS), clock(r.EndNS), strings.ReplaceAll(r.Method, "_", " "))
 	if r.Transfer != nil {
 		fmt.Fprintf(out, "%s travelled instead of %s: %.0f times less\n",
-			cli.Bytes(r.Transfer.PatternBytes), cli.Bytes(r.Transfer.EventBytes), r.Transfer.Factor)
+			amount.Bytes(r.Transfer.PatternBytes), amount.Bytes(r.Transfer.EventBytes), r.Transfer.Factor)
 	}
 	if o := r.Own; o != nil {
 		state := "no slower"
@@ -65,8 +66,8 @@ func (r *Report) writeWorkers(out io.Writer) {
 			slow[w.Rank] = w.S
 		}
 	}
-	t := cli.PlainTable(header...)
-	cli.RightAlign(t, 3, len(header))
+	t := terminal.PlainTable(header...)
+	terminal.RightAlign(t, 3, len(header))
 	drawn := r.drawn() // with those that are accused
 	for _, w := range r.Workers {
 		if !slices.Contains(drawn, w.Worker) {
@@ -79,7 +80,7 @@ func (r *Report) writeWorkers(out io.Writer) {
 		}
 		t.AppendRow(row)
 	}
-	cli.Render(out, t)
+	terminal.Render(out, t)
 	if left := len(r.Workers) - drawnWorkers; left > 0 {
 		fmt.Fprintf(out, "%s more are not shown; --json has all\n", plural(left, "worker"))
 	}
@@ -106,8 +107,8 @@ func (r *Report) writeFindings(out io.Writer) {
 		fmt.Fprintf(out, "no function stands out\n\n")
 		return
 	}
-	t := cli.PlainTable("score", "kind", "share", "peers", "cpu", "waits in", "finding")
-	cli.RightAlign(t, 3, 5)
+	t := terminal.PlainTable("score", "kind", "share", "peers", "cpu", "waits in", "finding")
+	terminal.RightAlign(t, 3, 5)
 	for i, f := range r.Findings {
 		if i == listed {
 			break
@@ -118,7 +119,7 @@ func (r *Report) writeFindings(out io.Writer) {
 		}
 		t.AppendRow(table.Row{fmt.Sprintf("%.3f", f.Score), kind, share(f.Beta), share(f.PeersBeta), share(f.Mu), f.Wait, f.Sentence})
 	}
-	cli.Render(out, t)
+	terminal.Render(out, t)
 	for i, f := range r.Findings {
 		if said := f.Said(); said != "" && i < listed {
 			fmt.Fprintf(out, "finding %d was %s\n", i+1, printable.Text(said))

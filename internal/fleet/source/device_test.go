@@ -6,7 +6,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
-	"github.com/ebpfprof/ebpfprof/internal/scripted"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/scripted"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/fleet/manifest"
+	"github.com/ebpfprof/ebpfprof/internal/dataset/manifest"
 )
 
 // Entry is a file in a store.

@@ -23,7 +23,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/ebpfprof/ebpfprof/internal/fleet/manifest"
+	"github.com/ebpfprof/ebpfprof/internal/dataset/manifest"
 )
 
 // Version is the first part of every key.

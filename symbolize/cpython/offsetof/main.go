@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/internal/pythons"
+	"github.com/ebpfprof/ebpfprof/internal/testkit/pythons"
 	"github.com/ebpfprof/ebpfprof/symbolize/cpython"
 )
 

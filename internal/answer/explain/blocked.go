@@ -1,0 +1,231 @@
+package explain
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"strings"
+)
+
+// blocked: the thread waits in a call for something that is neither its data, its device nor its peers: it sleeps, waits
+// for a lock, a child, a pool, a server. A wait is explained by what ended it.
+func blocked(r *Recording) (found []Explanation, err error) {
+	elsewhere := signLoaderNext | signLoaderStart | signSave | signCollective | signDeviceSync | signCompile | signOpenMP
+	waits := r.rows(func(row *Row) bool {
+		if row.OnCPU || row.Cause != "syscall" || row.Stack.Has(elsewhere) || row.isGIL() {
+			return false
+		}
+		idle := row.Stack.Has(signSelect) || strings.HasPrefix(row.Syscall, "epoll")
+		return !(idle && row.Stack.Has(signEventLoop|signHTTPServer)) && (!isFileCall(row.Syscall) || row.Stack.Has(signPool|signHTTP|signPipe|signSubprocess))
+	})
+	for _, place := range heaviest(r.Rows, waits, innermost, byPlace) {
+		if place.ns < leastShare/2*r.Wall() || len(found) == 3 {
+			break
+		}
+		claims := map[int]float64{}
+		for i := range waits {
+			if r.Rows[i].Stack.Innermost() == place.of {
+				claims[i] = 1
+			}
+		}
+		e, err := r.blockedAt(place.of, claims)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}
+
+func (row *Row) isGIL() bool { return row.Stack.Has(signGIL) && !row.OnCPU }
+
+func isFileCall(call string) bool {
+	for _, c := range ioCalls {
+		if c == call {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Recording) blockedAt(at *Frame, claims map[int]float64) (Explanation, error) {
+	e := Explanation{claims: claims, Place: at.place(), title: "a blocked call"}
+	share := percent(r.share(claims))
+	has := func(s Sign) bool { return r.sum(r.withSign(claims, s)) > r.sum(claims)/2 }
+	call := ""
+	if calls := heaviest(r.Rows, claims, func(row *Row) string { return row.Syscall }, strings.Compare); len(calls) > 0 {
+		call = calls[0].of
+	}
+	loop := ""
+	if has(signEventLoop) {
+		loop = " The call blocks the event loop, so that no other request or task goes on meanwhile."
+	}
+	switch {
+	case has(signSleep) || call == "clock_nanosleep" || call == "nanosleep":
+		e.title = "sleeping"
+		e.sentence = fmt.Sprintf("%s of the time the thread sleeps at %s.%s", share, at.at(), loop)
+		e.Advice = "Wait for the event itself instead of sleeping, or sleep less."
+		if loop != "" {
+			e.Advice = "Await asyncio.sleep, or run the call in a thread (run_in_executor, asyncio.to_thread)."
+		}
+		return e, nil
+	case has(signHTTP) || call == "recvfrom" || call == "connect" || call == "recvmsg":
+		e.title = "waiting for a server"
+		e.sentence = fmt.Sprintf("%s of the time the thread waits for a network answer at %s.%s", share, at.at(), loop)
+		e.Advice = "Ask ahead of time or for several at once, reuse one session, or ask from another thread."
+		return e, nil
+	case has(signPool):
+		return r.pool(e, at, claims), nil
+	case has(signSubprocess) || call == "wait4" || call == "waitid":
+		e.title = "waiting for a child process"
+		e.sentence = fmt.Sprintf("%s of the time the thread waits for a child process at %s.", share, at.at())
+		e.Advice = "Start it ahead of time, keep one running, or do its work in the process."
+		if f := r.busiestElsewhere(true); f != nil {
+			e.Evidence = fmt.Sprintf("Meanwhile the busiest other process is at %s.", f.at())
+		}
+		return e, nil
+	case call == "futex" || has(signLock):
+		return r.lockAt(e, at, claims)
+	}
+	e.sentence = fmt.Sprintf("%s of the time the thread waits in the system call %s at %s.%s", share, call, at.at(), loop)
+	e.Advice = "Take the wait out of the step: do it ahead of time, or in another thread."
+	return e, nil
+}
+
+func (r *Recording) withSign(claims map[int]float64, s Sign) map[int]float64 {
+	with := map[int]float64{}
+	for i, part := range claims {
+		if r.Rows[i].Stack.Has(s) {
+			with[i] = part
+		}
+	}
+	return with
+}
+
+// holding is what the thread that ended waits did while they lasted.
+type holding struct {
+	frame   *Frame // the user's
+	syscall string
+	part    float64
+}
+
+// mostWaits bounds how many waits are matched with what the other thread did meanwhile.
+const mostWaits = 400
+
+// meanwhile is what a thread did during the longest waits of the claims: the user's line and system call with the most time.
+func (r *Recording) meanwhile(claims map[int]float64, waker int32) (h holding, err error) {
+	ids := map[int64]bool{}
+	for id, s := range r.stacks {
+		for i := range claims {
+			if r.Rows[i].Stack == s {
+				ids[id] = true
+				break
+			}
+		}
+	}
+	var list []string
+	for id := range ids {
+		list = append(list, fmt.Sprint(id))
+	}
+	if len(list) == 0 {
+		return h, nil
+	}
+	sums := map[holding]float64{}
+	total := 0.0
+	err = r.db.Each(r.ctx, fmt.Sprintf(`WITH w AS (SELECT ts_ns AS b, ts_ns + weight_ns AS e FROM sample WHERE pid = %[1]d AND tid = %[2]d AND state = 'off_cpu'
+			AND waker_tid = %[3]d AND stack_id IN (%[4]s) ORDER BY weight_ns DESC LIMIT %[5]d)
+		SELECT s.stack_id, coalesce(s.syscall, ''), sum(least(s.ts_ns + s.weight_ns, w.e) - greatest(s.ts_ns, w.b))::BIGINT
+		FROM w JOIN sample s ON s.tid = %[3]d AND s.ts_ns < w.e AND s.ts_ns + s.weight_ns > w.b WHERE s.stack_id IS NOT NULL GROUP BY ALL`,
+		r.Pace.PID, r.Pace.TID, waker, strings.Join(list, ","), mostWaits), func(v []driver.Value) error {
+		ns := float64(integer(v[2]))
+		total += ns
+		if s := r.stacks[integer(v[0])]; s != nil && s.Innermost() != nil {
+			sums[holding{frame: s.Innermost(), syscall: text(v[1])}] += ns
+		}
+		return nil
+	})
+	for k, ns := range sums {
+		if ns/total > h.part || ns/total == h.part && h.frame != nil && byPlace(k.frame, h.frame) < 0 {
+			h = holding{k.frame, k.syscall, ns / total}
+		}
+	}
+	return h, err
+}
+
+// lockAt explains a wait for a lock by its holder and what that does meanwhile.
+func (r *Recording) lockAt(e Explanation, at *Frame, claims map[int]float64) (Explanation, error) {
+	e.title = "a lock that another thread holds"
+	e.sentence = fmt.Sprintf("%s of the time the thread waits for a lock (futex) at %s.", percent(r.share(claims)), at.at())
+	e.Advice = "Hold the lock for less: take what is needed under it, and do the work without it."
+	wakers := heaviest(r.Rows, claims, func(row *Row) int32 { return row.Waker }, func(a, b int32) int { return int(a - b) })
+	if len(wakers) == 0 {
+		return e, nil
+	}
+	h, err := r.meanwhile(claims, wakers[0].of)
+	if err != nil || h.frame == nil {
+		return e, err
+	}
+	doing := ""
+	if h.syscall != "" && h.syscall != "futex" {
+		doing = " in " + h.syscall
+	}
+	e.sentence = fmt.Sprintf("%s of the time the thread waits for a lock (futex) at %s, while the thread that releases it is at %s%s.",
+		percent(r.share(claims)), at.at(), h.frame.at(), doing)
+	if isFileCall(h.syscall) {
+		e.Advice = "The holder reads, writes or syncs files with the lock held: take the data under the lock, and write without it."
+	}
+	return e, nil
+}
+
+// busiestElsewhere is the user's line with the most time on the CPU in other threads, or in other processes only.
+func (r *Recording) busiestElsewhere(processes bool) *Frame {
+	claims := map[int]float64{}
+	for i := range r.Others {
+		if r.Others[i].OnCPU && (!processes || r.Others[i].PID != r.Pace.PID) {
+			claims[i] = 1
+		}
+	}
+	if all := heaviest(r.Others, claims, func(row *Row) *Frame { return row.Stack.Innermost() }, byPlace); len(all) > 0 {
+		return all[0].of
+	}
+	return nil
+}
+
+// pool explains a wait for a pool's workers by what the workers, and the threads that feed them, spend their time on.
+func (r *Recording) pool(e Explanation, at *Frame, claims map[int]float64) Explanation {
+	share := percent(r.share(claims))
+	busy, moving := 0.0, 0.0
+	work := map[int]float64{}
+	for i := range r.Others {
+		row := &r.Others[i]
+		active := row.OnCPU || row.Cause == "preempted"
+		// A thread that waits in a pipe waits for the other end, which is busy, or for work.
+		if !active {
+			continue
+		}
+		busy += row.NS
+		if row.Stack.Has(signPickle | signPipe) {
+			moving += row.NS
+		} else {
+			work[i] = 1
+		}
+	}
+	name := "the pool"
+	if f := r.top(claims, func(row *Row) *Frame { return row.Stack.Called() }); f != nil {
+		name = f.name()
+	}
+	e.title = "waiting for a pool"
+	if busy > 0 && moving > busy/3 {
+		e.title = "pickling to a pool"
+		e.Explained = r.share(claims) * moving / busy
+		e.sentence = fmt.Sprintf("%s of the time goes to pickling: %s at %s waits while %s of what its workers and feeding threads do is to serialise arguments and results and move them through pipes.",
+			percent(e.Explained), name, at.at(), percent(moving/busy))
+		e.Advice = "Send less for each task: give large arrays to the workers once (an initializer, shared memory), and send what differs."
+		return e
+	}
+	e.sentence = fmt.Sprintf("%s of the time the thread waits for %s at %s.", share, name, at.at())
+	e.Advice = "Give the pool more workers if CPUs are left, or make its tasks cheaper."
+	if places := heaviest(r.Others, work, func(row *Row) *Frame { return row.Stack.Innermost() }, byPlace); len(places) > 0 && busy > 0 {
+		e.sentence = fmt.Sprintf("%s of the time the thread waits for %s at %s, whose workers spend %s of theirs at %s.", share, name, at.at(), percent(places[0].ns/busy), places[0].of.at())
+	}
+	return e
+}

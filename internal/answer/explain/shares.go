@@ -1,0 +1,117 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Shares divide the wall time of the thread that sets the pace: they sum to 100 %.
+type Shares struct {
+	PID      int32        `json:"pid"`
+	TID      int32        `json:"tid"`
+	WallMS   float64      `json:"wall_ms"`
+	CPUMS    float64      `json:"cpu_ms"`
+	WaitMS   float64      `json:"wait_ms"`
+	ShortMS  float64      `json:"short_waits_ms"` // below the threshold, or preempted without a record
+	Phases   []PhaseShare `json:"phases"`
+	HotLines []LineShare  `json:"hot_lines"`
+}
+
+// PhaseShare is a phase's part of the wall time.
+type PhaseShare struct {
+	Phase   string  `json:"phase"`
+	MS      float64 `json:"ms"`
+	Percent float64 `json:"percent"`
+}
+
+// LineShare is the part of a line of the user's code, in and below it; of each sample the innermost line counts.
+type LineShare struct {
+	Place    string  `json:"place"`
+	Function string  `json:"function"`
+	MS       float64 `json:"ms"`
+	Percent  float64 `json:"percent"`
+}
+
+// The phases that samples show.
+const (
+	phaseLoading       = "loading"
+	phaseForward       = "forward"
+	phaseBackward      = "backward"
+	phaseOptimizer     = "optimizer"
+	phaseCommunication = "communication"
+	phaseIO            = "io"
+	phaseCompilation   = "compilation"
+	phaseDevice        = "waiting for the device"
+	phaseOther         = "other"
+	phaseShort         = "short waits"
+)
+
+// phase is that of the innermost frame that has one.
+func (s *Stack) phase(syscall string) string {
+	if s.compiles() {
+		return phaseCompilation
+	}
+	op := false
+	for _, f := range s.Frames {
+		switch {
+		case f.Signs&signDeviceSync != 0:
+			return phaseDevice
+		case f.Signs&signCollective != 0:
+			return phaseCommunication
+		case f.Signs&signSave != 0:
+			return phaseIO
+		case f.Signs&(signLoaderNext|signLoaderStart) != 0:
+			return phaseLoading
+		case f.Signs&signOptimizer != 0:
+			return phaseOptimizer
+		case f.Signs&signBackward != 0:
+			return phaseBackward
+		case f.Signs&signModule != 0:
+			return phaseForward
+		case f.User:
+			// A line of the user's own inside of a training framework's closure is not its optimizer's.
+			if op {
+				return phaseForward
+			}
+			if isFileCall(syscall) {
+				return phaseIO
+			}
+			return phaseOther
+		}
+		op = op || f.Kind == "op"
+	}
+	if op {
+		return phaseForward
+	}
+	return phaseOther
+}
+
+func (r *Recording) shares() *Shares {
+	s := &Shares{PID: r.Pace.PID, TID: r.Pace.TID, WallMS: r.Wall() / 1e6, ShortMS: r.Short / 1e6}
+	phases := map[string]float64{phaseShort: r.Short}
+	known := map[*Stack]string{}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.OnCPU {
+			s.CPUMS += row.NS / 1e6
+		} else {
+			s.WaitMS += row.NS / 1e6
+		}
+		phase := known[row.Stack]
+		if phase == "" || isFileCall(row.Syscall) {
+			phase = row.Stack.phase(row.Syscall)
+			known[row.Stack] = phase
+		}
+		phases[phase] += row.NS
+	}
+	for name, ns := range phases {
+		if ns > 0 {
+			s.Phases = append(s.Phases, PhaseShare{name, ns / 1e6, 100 * ns / r.Wall()})
+		}
+	}
+	slices.SortFunc(s.Phases, func(a, b PhaseShare) int { return cmp.Or(cmp.Compare(b.MS, a.MS), cmp.Compare(a.Phase, b.Phase)) })
+	for _, l := range heaviest(r.Rows, nil, innermost, byPlace) {
+		s.HotLines = append(s.HotLines, LineShare{l.of.place(), l.of.Function, l.ns / 1e6, 100 * l.ns / r.Wall()})
+	}
+	return s
+}

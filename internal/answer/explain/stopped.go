@@ -1,0 +1,154 @@
+package explain
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// leastQuiet is how long nothing must have moved, ns.
+const leastQuiet = 5e9
+
+// nothingMoves: no step, no reads and writes and hardly any time on the CPU in any thread of the job at the end of the
+// recording. What the training waits for stands where the recorder found it.
+func nothingMoves(r *Recording) ([]Explanation, error) {
+	quiet := max(leastQuiet, int64(5*r.steps.medianNS))
+	since := r.Until - quiet
+	if since < r.From {
+		if r.Until-r.From < leastQuiet*9/10 {
+			return nil, nil
+		}
+		since = r.From
+	}
+	if r.Loop != nil {
+		for _, s := range r.Loop.Steps {
+			if s.Begin > since || s.End > since {
+				return nil, nil
+			}
+		}
+	}
+	var ran, io, calls sql.NullInt64
+	err := r.db.Row(r.ctx, fmt.Sprintf(`SELECT (SELECT sum(weight_ns)::BIGINT FROM sample WHERE state = 'on_cpu' AND ts_ns > %[1]d),
+		(SELECT sum(calls)::BIGINT FROM io WHERE ts_ns > %[1]d AND bytes > 0 AND kind IN ('file', 'socket', 'pipe')),
+		(SELECT count(*) FROM span WHERE ts_ns > %[1]d AND layer IN ('op', 'autograd', 'runtime'))`, since), nil, &ran, &io, &calls)
+	if err != nil {
+		return nil, err
+	}
+	if float64(ran.Int64) > 0.01*float64(r.Until-since) || io.Int64 > 10 || calls.Int64 > 0 {
+		return nil, nil
+	}
+	seconds := float64(r.Until-since) / 1e9
+	at := r.standingAt(r.Pace)
+	if at != nil && at.Stack.Has(signHTTPServer|signEventLoop) && (at.Stack.Has(signSelect) || strings.HasPrefix(at.Syscall, "epoll")) {
+		return []Explanation{{class: stopped, Explained: 1, title: "waits for requests",
+			sentence: fmt.Sprintf("The server waits for requests: for the last %.0f s nothing in the job ran.", seconds)}}, nil
+	}
+	e := Explanation{class: stopped, Explained: 1, title: "nothing moves"}
+	e.sentence = fmt.Sprintf("Nothing moves: for the last %.0f s the job used no CPU, made no step and read or wrote nothing.", seconds)
+	if r.in.Hang != "" {
+		e.Evidence = r.in.Hang
+		return []Explanation{e}, nil
+	}
+	where := ""
+	if at != nil {
+		if f := at.Stack.Innermost(); f != nil {
+			e.Place = f.place()
+			where = fmt.Sprintf("The training thread waits at %s%s", f.at(), waitsIn(at))
+		}
+	}
+	holder := r.holdup(at)
+	if holder != nil {
+		f := holder.user()
+		e.Place = f.place()
+		who := fmt.Sprintf("thread %d", holder.TID)
+		if holder.Stack.Has(signWorker) {
+			who = "the loader's worker"
+		} else if holder.PID != r.Pace.PID {
+			who = fmt.Sprintf("process %d", holder.PID)
+		}
+		e.sentence = fmt.Sprintf("Nothing moves: %s stands at %s%s, and for the last %.0f s the job made no step.", who, f.at(), lockWords(holder), seconds)
+		if where != "" {
+			e.Evidence = where + "."
+		}
+		if holder.Stack.Has(signWorker) && holder.lock() {
+			e.Advice = "A worker that is forked while another thread holds a lock inherits it locked, and nobody unlocks it: " +
+				"create the lock in the worker, or start workers with spawn or forkserver."
+		} else if holder.lock() {
+			e.Advice = "Find who holds this lock: `ebpfprof fleet hang` shows where every thread stands."
+		}
+	} else if where != "" {
+		e.sentence = fmt.Sprintf("Nothing moves: for the last %.0f s the job made no step and used no CPU. %s.", seconds, where)
+	}
+	return []Explanation{e}, nil
+}
+
+func (r *Recording) standingAt(t Thread) *standing {
+	for i := range r.still {
+		if r.still[i].Thread == t {
+			return &r.still[i]
+		}
+	}
+	return nil
+}
+
+// user is the user's frame that a thread stands at: of a loader's worker the data set's, not the loop's that forked it.
+func (s *standing) user() *Frame {
+	if s.Stack.Has(signWorker) {
+		return s.Stack.userBelow(signWorker)
+	}
+	return s.Stack.Innermost()
+}
+
+func (s *standing) lock() bool { return s.Syscall == "futex" || s.Stack.Has(signLock) }
+
+func lockWords(s *standing) string {
+	if s.lock() {
+		return ", waiting for a lock (futex)"
+	}
+	if s.Syscall != "" {
+		return " in " + s.Syscall
+	}
+	return ""
+}
+
+func waitsIn(s *standing) string {
+	switch {
+	case s.Stack.Has(signLoaderNext):
+		return " for its data loader"
+	case s.Stack.Has(signCollective):
+		return " for a collective"
+	case s.Syscall != "":
+		return " in " + s.Syscall
+	}
+	return ""
+}
+
+// holdup is the thread that the training thread's wait leads to: one that stands at a line of the user's code, in a
+// worker before others, at a lock before other waits.
+func (r *Recording) holdup(pace *standing) *standing {
+	var candidates []*standing
+	for i := range r.still {
+		s := &r.still[i]
+		if s.Thread == r.Pace || s.user() == nil || s.Syscall == "clock_nanosleep" {
+			continue
+		}
+		if pace != nil && s.PID == r.Pace.PID && !s.lock() {
+			continue
+		}
+		candidates = append(candidates, s)
+	}
+	if pace != nil && pace.user() != nil && pace.lock() && !pace.Stack.Has(signLoaderNext|signPool|signSubprocess|signCollective) && len(candidates) == 0 {
+		return pace
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	return slices.MinFunc(candidates, func(a, b *standing) int {
+		score := func(s *standing) int { return -2*btoi(s.Stack.Has(signWorker)) - btoi(s.lock()) }
+		if d := score(a) - score(b); d != 0 {
+			return d
+		}
+		return int(a.SinceNS-b.SinceNS)/1e6 + int(a.TID-b.TID)
+	})
+}

@@ -1,0 +1,205 @@
+// Package findings says what makes a step of a job longer than it has to be,
+// where in the user's code that is, and what it would bring to change it.
+//
+// Each rule is a file of package rules. It accuses spans or waits of the steps, and how much
+// shorter the step would be follows from replaying the steps with these replaced
+// (package graph): an estimate with an interval. What is not above the noise of
+// the recording is not said.
+package findings
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/rules"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/model/steps"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
+)
+
+// Severity is how much a finding matters.
+type Severity string
+
+// The severities. Info has no headroom.
+const (
+	High   Severity = "high"
+	Medium Severity = "medium"
+	Low    Severity = "low"
+	Info   Severity = "info"
+)
+
+// Finding is one answer. Headroom is of a step; it is nil where none can be said.
+type Finding struct {
+	Rule            string   `json:"rule"`
+	Severity        Severity `json:"severity"`
+	HeadroomMS      *float64 `json:"headroom_ms"`
+	HeadroomPercent *float64 `json:"headroom_percent"`
+	LowMS           *float64 `json:"lo_ms"`
+	HighMS          *float64 `json:"hi_ms"`
+	LowConfidence   bool     `json:"low_confidence"`
+	ProbesMS        *float64 `json:"probes_ms"` // what was taken off a step for the tracer's own probes
+	File            *string  `json:"file"`      // nil where no stack shows it
+	Line            *int     `json:"line"`
+	Function        *string  `json:"function"`
+	Name            string   `json:"name"` // of what is accused: an operator, a kernel, a call
+	EvidenceSQL     string   `json:"evidence_sql"`
+	Advice          string   `json:"advice"`
+	PID             int      `json:"pid"`
+	Rank            *int     `json:"rank"`
+	// The headroom at both ends where only bounds of device times are known; HeadroomMS is the lesser.
+	HeadroomLoMS *float64 `json:"headroom_lo_ms,omitempty"`
+	HeadroomHiMS *float64 `json:"headroom_hi_ms,omitempty"`
+	wording      string   // of the title, where the rule's usual one would be wrong
+}
+
+// Abstained is what a rule saw and cannot claim.
+type Abstained struct {
+	Rule   string
+	Name   string
+	Reason string
+	title  string
+}
+
+// Result is what the rules say of a recording.
+type Result struct {
+	Findings  []Finding // the most headroom first; those without last
+	Abstained []Abstained
+	Untold    []string        // what could not be asked, and why
+	Steps     int             // replayed
+	MeanNS    float64         // of their periods, without what the probes cost
+	Probes    evidence.Probes // what was taken off for that
+	FloorNS   float64         // the noise floor; 0 where it is not known
+	// Contended says who had the CPUs while the training thread was ready to run; nil
+	// where it hardly ever was.
+	Contended *timeline.Contention
+
+	unknownNoise bool // too few steps
+}
+
+// Run asks all rules about the thread whose steps take the most time.
+func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, limits thresholds.Set) (*Result, error) {
+	return RunOf(ctx, db, threads, threads, limits)
+}
+
+// RunOf asks all rules about the one of some threads whose steps take the most time; the others
+// are what it is held against.
+func RunOf(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, limits thresholds.Set) (*Result, error) {
+	return ask(ctx, db, threads, of, limits, rules.All)
+}
+
+func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, limits thresholds.Set, rules []evidence.Rule) (*Result, error) {
+	if len(of) == 0 {
+		return &Result{Untold: []string{"no steps were found: ebpfprof steps says what is missing"}}, nil
+	}
+	thread := Looked(of)
+	r, err := evidence.Load(ctx, db, thread, limits)
+	if err != nil {
+		return nil, fmt.Errorf("looking for findings: %w", err)
+	}
+	r.Threads = threads
+	if r.Most != nil {
+		r.Most.Threads = threads
+	}
+	result := &Result{Steps: len(r.Graphs), MeanNS: r.MeanUndone(), Probes: r.Probes}
+	if len(of) > 1 {
+		result.Untold = append(result.Untold, fmt.Sprintf(
+			"process %d was looked at, the one with the most time in steps; %d others were not",
+			thread.PID, len(of)-1))
+	}
+	if len(r.Graphs) == 0 {
+		result.Untold = append(result.Untold, "no step has all its rows: record longer, or with --budget off")
+		return result, nil
+	}
+	floor, known := steps.Noise(evidence.Settled(thread))
+	result.FloorNS, result.unknownNoise = floor, !known
+	if !known {
+		result.Untold = append(result.Untold, fmt.Sprintf(
+			"%s too few to know the noise: ten are needed",
+			counted(len(evidence.Settled(thread)), "settled step is", "settled steps are")))
+	}
+	for _, rule := range rules {
+		accused, err := accusedBy(r, rule)
+		if err != nil {
+			return nil, fmt.Errorf("looking for findings: %w", err)
+		}
+		for _, c := range accused {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			f, reason := judge(r, c.Candidate, c.most, floor, known)
+			if reason != "" {
+				result.Abstained = append(result.Abstained, Abstained{Rule: c.Rule, Name: c.Name, Reason: reason, title: f.title()})
+				continue
+			}
+			result.Findings = append(result.Findings, f)
+		}
+	}
+	result.Contended, result.Untold = r.Contended, append(result.Untold, r.Untold...)
+	slices.SortStableFunc(result.Findings, func(a, b Finding) int { return cmp.Compare(b.headroom(), a.headroom()) })
+	return result, nil
+}
+
+func inSteps(t timeline.Thread) (ns int64) {
+	for _, s := range t.Steps {
+		ns += max(s.Period, 0)
+	}
+	return ns
+}
+
+func (f Finding) headroom() float64 {
+	if f.HeadroomMS == nil {
+		return -1
+	}
+	return *f.HeadroomMS
+}
+
+// judge makes a finding of what a rule accuses, or says why not. most is the same with the most
+// time on devices, where only bounds are known.
+func judge(r *evidence.Recording, c evidence.Candidate, most *evidence.Candidate, floor float64, floorKnown bool) (f Finding, abstains string) {
+	f = Finding{Rule: c.Rule, Severity: Info, Name: c.Name, EvidenceSQL: c.Evidence, Advice: c.Advice, wording: c.Title,
+		PID: r.Thread.PID, Rank: r.Thread.Rank}
+	if c.Place.File != "" {
+		f.File, f.Line, f.Function = &c.Place.File, &c.Place.Line, &c.Place.Function
+	}
+	if r.Most != nil && most == nil {
+		return f, "it is so only with one end of the bounds of device times"
+	}
+	if c.Replace == nil && c.Together == nil {
+		return f, ""
+	}
+	h, ok := evidence.HeadroomOf(r.Differences(c, r.Probes.HitNS))
+	switch {
+	case !ok:
+		return f, "one step is too few for a headroom"
+	case !floorKnown:
+		return f, "the noise is not known"
+	}
+	h = r.Bounded(h, c)
+	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
+	if r.Most != nil {
+		h = widened(r, h, *most, func(low, high float64) { f.HeadroomLoMS, f.HeadroomHiMS = ms(low), ms(high) })
+	}
+	switch {
+	case h.LowNS <= 0:
+		return f, fmt.Sprintf("it may bring nothing (%s to %s a step)", evidence.Time(h.LowNS), evidence.Time(h.HighNS))
+	case h.LowNS < floor:
+		return f, fmt.Sprintf("at least %s a step is below the noise of %s", evidence.Time(h.LowNS), evidence.Time(floor))
+	}
+	percent := func(ns float64) float64 { return 100 * ns / r.MeanUndone() }
+	share := percent(h.NS)
+	f.HeadroomMS, f.LowMS, f.HighMS = ms(h.NS), ms(h.LowNS), ms(h.HighNS)
+	f.HeadroomPercent, f.LowConfidence, f.ProbesMS = &share, h.LowConfidence, ms(r.MeanNS()-r.MeanUndone())
+	switch low := percent(h.LowNS); {
+	case low >= r.Thresholds.HighSeverityPercent:
+		f.Severity = High
+	case low >= r.Thresholds.MediumSeverityPercent:
+		f.Severity = Medium
+	default:
+		f.Severity = Low
+	}
+	return f, ""
+}

@@ -1,0 +1,63 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+)
+
+// blocked: the training thread sleeps, or waits for a lock, a pipe or a file, at
+// a line of the user's.
+func blocked(r *evidence.Recording) (found []evidence.Candidate) {
+	waits := map[evidence.Place][]evidence.Interval{}
+	calls := map[evidence.Place]map[string]int64{}
+	for _, s := range r.Samples {
+		if s.TID != r.Thread.TID || s.OnCPU || s.Cause != "syscall" || s.Stack.WaitsGIL ||
+			s.Stack.Place.File == "" || loading(r, s) {
+			continue
+		}
+		p := s.Stack.Place
+		waits[p] = append(waits[p], evidence.Interval{From: s.From, To: s.To})
+		if calls[p] == nil {
+			calls[p] = map[string]int64{}
+		}
+		calls[p][s.Syscall] += s.Weight()
+	}
+	for p, intervals := range waits {
+		if r.InSteps(intervals) < r.Thresholds.BlockedPercent {
+			continue
+		}
+		call := ""
+		for name, w := range calls[p] {
+			if w > calls[p][call] {
+				call = name
+			}
+		}
+		found = append(found, evidence.Candidate{
+			Rule: "blocked", Name: call, Place: p, Replace: r.IntervalsGone(intervals),
+			Evidence: r.SamplesSQL(fmt.Sprintf("s.tid = %d AND s.state = 'off_cpu' AND s.cause = 'syscall'", r.Thread.TID)),
+			Advice: fmt.Sprintf("The training thread waits here in the system call %s. Take the wait out of the step: no sleeps, "+
+				"files and locks on its way, or in another thread.", call),
+		})
+	}
+	slices.SortFunc(found, func(a, b evidence.Candidate) int {
+		return cmp.Or(cmp.Compare(a.Place.File, b.Place.File), cmp.Compare(a.Place.Line, b.Place.Line))
+	})
+	return found
+}
+
+// loading says whether the thread was in the loader's next: another rule's.
+func loading(r *evidence.Recording, s evidence.Sample) bool {
+	g := r.At(s.From)
+	if g == nil {
+		return false
+	}
+	for _, span := range g.Spans {
+		if span.TID == s.TID && evidence.Loads(span) && span.Begin <= s.From && s.From < span.End {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,486 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
+)
+
+// Formats are the names that Write knows.
+func Formats() []string { return []string{"text", "markdown", "json", "html"} }
+
+// Style is how text looks.
+type Style struct {
+	Width int // of the terminal, 0 where there is none
+	Color bool
+	Top   int // rows of each table, 0 is all
+}
+
+// Write writes the report in one of the Formats.
+func (r *Report) Write(w io.Writer, format string, style Style) error {
+	switch format {
+	case "json":
+		out := json.NewEncoder(printable.JSON(w))
+		out.SetEscapeHTML(false)
+		out.SetIndent("", "  ")
+		return out.Encode(r)
+	case "text":
+		return r.writeText(w, style)
+	case "markdown":
+		return r.writeMarkdown(w, style)
+	case "html":
+		return r.writeHTML(w, style)
+	}
+	return fmt.Errorf("unknown format %q: one of %s", format, strings.Join(Formats(), ", "))
+}
+
+// section is a part of the report as a reader sees it.
+type section struct {
+	title string
+	notes []string
+	table *table
+	left  int // rows that Top cut off
+}
+
+type table struct {
+	header []string
+	left   []bool // columns that are aligned to the left
+	rows   [][]string
+	share  []float64 // of each row, for the bar beside it; nil is no bars
+	of     string    // what the bars are shares of
+	ranges []spread  // of each row, how far off its share may be; nil where none of them is known
+	colors []string  // of each row's bar; nil is the usual one
+	below  []string  // a sentence under each row; nil where there is none
+	about  string    // what those sentences are
+}
+
+// spread is between which shares the true one lies.
+type spread struct{ low, high float64 }
+
+func (s *section) note(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// document is the report in the order in which it is read.
+func (r *Report) document(style Style) (all []section) {
+	add := func(s section) {
+		if s.table != nil && style.Top > 0 && len(s.table.rows) > style.Top {
+			s.left = len(s.table.rows) - style.Top
+			s.table.rows = s.table.rows[:style.Top]
+			if s.table.share != nil {
+				s.table.share = s.table.share[:style.Top]
+			}
+			if s.table.ranges != nil {
+				s.table.ranges = s.table.ranges[:style.Top]
+			}
+			if s.table.colors != nil {
+				s.table.colors = s.table.colors[:style.Top]
+			}
+			if s.table.below != nil {
+				s.table.below = s.table.below[:style.Top]
+			}
+		}
+		if len(s.notes) > 0 || s.table != nil && len(s.table.rows) > 0 {
+			all = append(all, s)
+		}
+	}
+	add(r.trustSection())
+	add(r.jobSection())
+	add(r.hangSection())
+	add(r.stepSection())
+	add(r.phaseSection())
+	add(r.deviceSection())
+	add(r.boundSection())
+	add(r.findingSection())
+	add(r.operatorSection())
+	add(r.kernelSection())
+	add(r.launchSection())
+	add(r.lineSection())
+	add(r.threadSection())
+	add(r.ioSection())
+	add(r.memorySection())
+	add(section{title: "What cannot be told", notes: r.Untold})
+	return all
+}
+
+// trustSection has what was lost in full, since it may spoil any answer, and one line for all other warnings.
+func (r *Report) trustSection() section {
+	s := section{title: "Before you trust it"}
+	var others []string
+	for _, w := range r.Warnings {
+		if lossWarning.MatchString(w) || strings.Contains(w, "left out") {
+			s.note("%s", w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	switch {
+	case len(others) == 1:
+		s.note("%s", others[0])
+	case len(others) > 1:
+		s.note("%s; %d more remarks: ebpfprof lint %s", shorten(others[0], 90), len(others)-1, r.Dataset)
+	}
+	return s
+}
+
+// lossWarning matches warnings of rows that were lost.
+var lossWarning = regexp.MustCompile(`^\d+ lost`)
+
+func (r *Report) jobSection() section {
+	s := section{title: "Job"}
+	for i, p := range r.Job {
+		if i == 8 {
+			s.note("and %d more processes", len(r.Job)-i)
+			break
+		}
+		text := fmt.Sprintf("pid %d", p.PID)
+		if p.Rank != nil {
+			text += fmt.Sprintf(", rank %d", *p.Rank)
+			if p.WorldSize != nil {
+				text += fmt.Sprintf(" of %d", *p.WorldSize)
+			}
+		}
+		if p.Framework != "" {
+			text += ", " + p.Framework
+		}
+		if p.Python != "" {
+			text += ", Python " + p.Python
+		}
+		if p.Command != "" {
+			text += ": " + shorten(p.Command, 70)
+		}
+		s.note("%s", text)
+	}
+	if len(r.Job) > 0 && r.Job[0].Device != "" {
+		s.note("on %s", r.Job[0].Device)
+	}
+	s.note("%s; %s from the first row to the end of the last; %s", r.Source, msText(r.WindowMS), r.Rows.Sentence)
+	return s
+}
+
+func (r *Report) stepSection() section {
+	s := section{title: "Steps"}
+	if r.Steps != nil {
+		s.note("%s (found by %s)", r.Steps.sentence(), r.Steps.Method)
+	}
+	return s
+}
+
+func (r *Report) phaseSection() section {
+	per := "ms a step"
+	if r.Steps == nil {
+		per = "ms"
+	}
+	t := &table{header: []string{"phase", per, "%"}, left: []bool{true, false, false}, of: "of a step"}
+	if r.Steps == nil {
+		t.of = "of the time"
+	}
+	for _, p := range r.Phases {
+		t.rows = append(t.rows, []string{p.Phase, number(p.MSPerStep), percentText(p.Percent)})
+		t.colors = append(t.colors, phaseColors[p.Phase])
+		t.share = append(t.share, p.Percent/100)
+	}
+	s := section{title: "Where the training thread's time goes", table: t}
+	if len(t.rows) > 0 {
+		s.note("of %s", r.PhasesOf)
+	}
+	return s
+}
+
+func (r *Report) deviceSection() section {
+	s := section{title: "Device"}
+	if r.Device == nil {
+		return r.deviceBoundSection(s)
+	}
+	t := &table{header: []string{"what", "ms", "%"}, left: []bool{true, false, false}, of: "of the window"}
+	d := r.Device
+	for _, row := range []struct {
+		name string
+		ms   float64
+	}{
+		{"computation", d.ComputationMS}, {"exposed communication", d.ExposedCommunicationMS}, {"exposed copies", d.ExposedMemcpyMS}, {"idle", d.IdleMS},
+	} {
+		share := 0.0
+		if d.TotalMS > 0 {
+			share = row.ms / d.TotalMS
+		}
+		t.rows = append(t.rows, []string{row.name, number(row.ms), percentText(100 * share)})
+		t.share = append(t.share, share)
+	}
+	s.table = t
+	what := "first row's begin to the last one's end"
+	if d.Count > 1 {
+		what = fmt.Sprintf("mean of %d devices", d.Count)
+	}
+	s.note("busy %s of %s (%s)", msText(d.BusyMS), msText(d.TotalMS), what)
+	return s
+}
+
+func (r *Report) deviceBoundSection(s section) section {
+	b := r.DeviceBounds
+	if b == nil {
+		return s
+	}
+	s.table = &table{header: []string{"what", "ms, at least", "at most"}, left: []bool{true, false, false}}
+	for _, row := range []struct {
+		name string
+		of   func(Device) float64
+	}{
+		{"computation", func(d Device) float64 { return d.ComputationMS }}, {"exposed communication", func(d Device) float64 { return d.ExposedCommunicationMS }},
+		{"exposed copies", func(d Device) float64 { return d.ExposedMemcpyMS }}, {"busy", func(d Device) float64 { return d.BusyMS }},
+	} {
+		lo, hi := row.of(b.Lo), row.of(b.Hi)
+		s.table.rows = append(s.table.rows, []string{row.name, number(min(lo, hi)), number(max(lo, hi))})
+	}
+	s.note("recorded on the host: the same sweep with the least and the most time that each piece of work can have taken, from when it was handed over; busy at least as long as threads were blocked that waited for it")
+	return s
+}
+
+func (r *Report) boundSection() section {
+	s := section{title: "How far from the peak (estimated from shapes)"}
+	if b := r.Bound; b != nil {
+		s.note("%s bound: %.1f FLOP/byte, and the device turns at %.1f", b.Verdict, b.Intensity, b.Ridge)
+		s.note("MFU %s of the window, %s of busy time; MBU %s (%s of %s, %s)", percentText(b.MFU)+" %", percentText(b.MFUBusy)+" %", percentText(b.MBU)+" %", flopText(b.FLOPs), b.Kind, b.Peak)
+		if b.Recomputed > 0 {
+			s.note("HFU %s of the window, %s of busy time: with %s that checkpoints compute again", percentText(b.HFU)+" %", percentText(b.HFUBusy)+" %", flopText(b.Recomputed))
+		}
+		of := "busy time"
+		if r.Device == nil {
+			of = "wall time"
+		}
+		s.note("counted operators have %s %% of the %s", percentText(b.SharePercent), of)
+	}
+	return s
+}
+
+func (r *Report) findingSection() section {
+	t := &table{header: []string{"severity", "rule", "headroom, ms a step", "%", "place"}, left: []bool{true, true, false, false, true}, about: "advice"}
+	withHeadroom := false
+	for _, f := range r.Findings {
+		headroom, percent, share, spread := "–", "–", 0.0, spread{}
+		if f.HeadroomMS != nil && f.HeadroomPercent != nil {
+			withHeadroom = true
+			headroom, percent, share = number(*f.HeadroomMS), percentText(*f.HeadroomPercent), *f.HeadroomPercent/100
+			if f.LowMS != nil && f.HighMS != nil {
+				few := ""
+				if f.LowConfidence {
+					few = ", few steps"
+				}
+				headroom += fmt.Sprintf(" (%s to %s%s)", number(*f.LowMS), number(*f.HighMS), few)
+				each := share / max(*f.HeadroomMS, 1e-9)
+				spread.low, spread.high = *f.LowMS*each, *f.HighMS*each
+			}
+		}
+		place := placeOf(f)
+		if place == "" {
+			place = f.Name
+		}
+		t.rows = append(t.rows, []string{string(f.Severity), f.Rule, headroom, percent, place})
+		t.below = append(t.below, f.Advice)
+		t.share, t.ranges = append(t.share, share), append(t.ranges, spread)
+	}
+	if t.of = "of a step"; !withHeadroom {
+		t.share, t.ranges = nil, nil
+		t.header, t.left = append(t.header[:2], t.header[4:]...), append(t.left[:2], t.left[4:]...)
+		for i, row := range t.rows {
+			t.rows[i] = append(row[:2], row[4:]...)
+		}
+	}
+	s := section{title: "Findings", table: t}
+	if withHeadroom {
+		s.note("the headroom is how much shorter a step would be, in parentheses its 95 %% interval; ebpfprof findings has the evidence")
+	}
+	return s
+}
+
+func (r *Report) operatorSection() section {
+	t := &table{header: []string{"operator", "calls", "host ms", "own ms"}, left: []bool{true, false, false, false}}
+	withDevice, withFLOPs, withInterval := false, false, false
+	total := 0.0
+	t.of = "of own ms"
+	for _, o := range r.Operators {
+		withInterval = withInterval || o.TotalLoMS != nil
+		withDevice = withDevice || o.DeviceMS != nil
+		withFLOPs = withFLOPs || o.FLOPs != nil
+		if o.DeviceMS != nil {
+			total += *o.DeviceMS
+		}
+	}
+	if !withDevice {
+		for _, o := range r.Operators {
+			total += o.SelfMS
+		}
+	}
+	if withInterval {
+		t.header = []string{"operator", "≈ calls", "≈ host ms", "≈ own ms", "± %"}
+		t.left = append(t.left, false)
+	}
+	if withDevice {
+		t.header, t.left, t.of = append(t.header, "device ms"), append(t.left, false), "of device ms"
+	}
+	if withFLOPs {
+		t.header, t.left = append(t.header, "FLOP"), append(t.left, false)
+	}
+	for _, o := range r.Operators {
+		row := []string{o.Name, count(o.Calls), number(o.TotalMS), number(o.SelfMS)}
+		if withInterval {
+			row = append(row, o.error())
+		}
+		share := o.SelfMS
+		if withDevice {
+			row = append(row, optional(o.DeviceMS))
+			share = 0
+			if o.DeviceMS != nil {
+				share = *o.DeviceMS
+			}
+		}
+		if withFLOPs {
+			text := "–"
+			if o.FLOPs != nil {
+				text = flopText(*o.FLOPs)
+			}
+			row = append(row, text)
+		}
+		t.rows = append(t.rows, row)
+		t.share = append(t.share, share/max(total, 1e-9))
+	}
+	s := section{title: "Operators", table: t}
+	if withInterval {
+		if r.stretched != "" {
+			s.note("%s", r.stretched)
+		}
+		s.note("from slices: ± is how far off host ms may be, in 19 of 20 cases (? where nothing tells it); query --example estimates has the ends")
+	}
+	return s
+}
+
+// error is how far off an estimate may be, in percent.
+func (o *Operator) error() string {
+	switch {
+	case o.TotalLoMS == nil:
+		return "–"
+	case o.TotalHiMS == nil:
+		return "?"
+	case o.TotalMS <= 0:
+		return "0"
+	}
+	return fmt.Sprintf("%.0f", 100*max(*o.TotalHiMS-o.TotalMS, o.TotalMS-*o.TotalLoMS)/o.TotalMS)
+}
+
+func (r *Report) kernelSection() section {
+	t := &table{header: []string{"kernel", "calls", "device ms", "%", "operator"}, left: []bool{true, false, false, false, true}, of: "of device ms"}
+	for _, k := range r.Kernels {
+		operator := k.Operator
+		if operator != "" && k.OperatorPercent < 99.5 { // others launch it, too, or who did is not known
+			operator += fmt.Sprintf(" (%.0f %%)", k.OperatorPercent)
+		}
+		t.rows = append(t.rows, []string{k.Name, fmt.Sprint(k.Calls), number(k.DeviceMS), percentText(k.Percent), operator})
+		t.share = append(t.share, k.Percent/100)
+	}
+	return section{title: "Kernels and copies", table: t}
+}
+
+func (r *Report) launchSection() section {
+	t := &table{header: []string{"launched", "calls", "host ms", "device ms, at least", "at most"}, left: []bool{true, false, false, false, false}}
+	for _, l := range r.Launches {
+		t.rows = append(t.rows, []string{l.Name, count(l.Calls), number(l.HostMS), optional(l.LoMS), optional(l.HiMS)})
+	}
+	return section{title: "Work handed to devices (times on the device are bounds)", table: t}
+}
+
+func (r *Report) lineSection() section {
+	t := &table{header: []string{"line", "function"}, left: []bool{true, true}}
+	columns := []struct {
+		name string
+		of   func(Line) *float64
+	}{
+		{"device ms", func(l Line) *float64 { return l.DeviceMS }}, {"CPU ms", func(l Line) *float64 { return l.CPUMS }},
+		{"wait ms", func(l Line) *float64 { return l.WaitMS }}, {"operators ms", func(l Line) *float64 { return l.HostMS }},
+	}
+	var used []func(Line) *float64
+	for _, c := range columns {
+		for _, l := range r.Lines {
+			if c.of(l) != nil {
+				t.header, t.left, used = append(t.header, c.name), append(t.left, false), append(used, c.of)
+				break
+			}
+		}
+	}
+	// The first column that there is decides: the lines are in its order.
+	all := 0.0
+	for _, l := range r.Lines {
+		if len(used) > 0 {
+			all += orZero(used[0](l))
+		}
+	}
+	if all > 0 {
+		t.of = "of " + t.header[2]
+	}
+	for _, l := range r.Lines {
+		row := []string{fmt.Sprintf("%s:%d", l.File, l.Line), l.Function}
+		for _, of := range used {
+			row = append(row, optional(of(l)))
+		}
+		t.rows = append(t.rows, row)
+		if all > 0 {
+			t.share = append(t.share, orZero(used[0](l))/all)
+		}
+	}
+	return section{title: "Lines (innermost frame of your code)", table: t}
+}
+
+func (r *Report) threadSection() section {
+	t := &table{header: []string{"pid", "tid", "thread", "CPU ms", "wait ms"}, left: []bool{false, false, true, false, false}, of: "of CPU ms"}
+	all := 0.0
+	for _, x := range r.Threads {
+		all += x.CPUMS
+	}
+	for _, x := range r.Threads {
+		t.share = append(t.share, x.CPUMS/max(all, 1e-9))
+		t.rows = append(t.rows, []string{fmt.Sprint(x.PID), fmt.Sprint(x.TID), x.Name, number(x.CPUMS), number(x.OffMS)})
+	}
+	return section{title: "Threads (from samples)", table: t}
+}
+
+func (r *Report) memorySection() section {
+	s := section{title: "Memory"}
+	t := &table{header: []string{"who had it at the peak", "bytes", "blocks"}, left: []bool{true, false, false}, of: "of the peak"}
+	for _, o := range r.OutOfMemory {
+		s.note("out of memory: %s: %s", o.Sentence(), strings.Join(o.Details(), "; "))
+	}
+	for i, m := range r.Memory {
+		where := m.Space
+		if m.DeviceID != nil {
+			where = fmt.Sprintf("%s %d", m.Space, *m.DeviceID)
+		}
+		text := fmt.Sprintf("pid %d, %s: peak %s, %s after the first row", m.PID, where, bytesText(float64(m.PeakBytes)), msText(m.AtMS))
+		if m.Said != nil {
+			text += fmt.Sprintf("; the allocator said %s", bytesText(float64(*m.Said)))
+		}
+		if m.Reserved != nil {
+			text += fmt.Sprintf(", reserved %s", bytesText(float64(*m.Reserved)))
+		}
+		if m.Estimated {
+			text += " (recorded in slices: an estimate from below)"
+		}
+		if m.AllocationUS != nil {
+			text += fmt.Sprintf("; %s a step in allocations", msText(*m.AllocationUS/1e3))
+		}
+		if m.FreeUS != nil {
+			text += fmt.Sprintf(", %s in frees", msText(*m.FreeUS/1e3))
+		}
+		s.note("%s", text)
+		if i == 0 {
+			for _, o := range m.Owners {
+				t.rows = append(t.rows, []string{o.Name, bytesText(float64(o.Bytes)), fmt.Sprint(o.Blocks)})
+				t.share = append(t.share, float64(o.Bytes)/max(float64(m.PeakBytes), 1))
+			}
+		}
+	}
+	s.table = t
+	return s
+}

@@ -1,0 +1,71 @@
+package report
+
+import (
+	"errors"
+
+	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/blocks"
+	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/source"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+)
+
+const (
+	memoryArenas = 8  // that the report tells of
+	memoryOwners = 10 // of each
+)
+
+// memory tells the peaks and who held them, as `ebpfprof memory` does: what a
+// peak is, is decided there.
+func (b *builder) memory() error {
+	ranks, err := b.ranked()
+	if err != nil {
+		return err
+	}
+	memory, err := analysis.Of(b.ctx, b.db, func(a blocks.Arena) bool {
+		return ranks == nil || ranks[dataset.Process{Session: a.Session, PID: a.PID}]
+	})
+	switch {
+	case errors.Is(err, source.ErrNoEvents), errors.Is(err, analysis.ErrNoSuchArena):
+		b.untold("memory: no allocation was recorded; record at --level window, or profile with profile_memory=True")
+		return nil
+	case err != nil:
+		return err
+	}
+	b.memories, b.report.OutOfMemory = memory, memory.OutOfMemory
+	if len(memory.Arenas) == 0 {
+		b.untold("memory: no allocation was recorded but the one that found no room; record at --level window")
+	}
+	for _, a := range memory.Arenas[:min(len(memory.Arenas), memoryArenas)] {
+		m := Memory{PID: a.PID, Space: a.Space, DeviceID: a.Device, PeakBytes: a.PeakBytes, AtMS: ms(a.PeakNS - b.firstNS),
+			Said: a.SaidBytes, Reserved: a.Fragmentation.RecordedReserved, AllocationUS: a.AllocationUS, FreeUS: a.FreeUS, Owners: []Owner{}, Estimated: a.SlicedEvents > 0}
+		for _, s := range a.Holders.ByLine[:min(len(a.Holders.ByLine), memoryOwners)] {
+			m.Owners = append(m.Owners, Owner{Name: s.Key, Bytes: s.Bytes, Blocks: int64(s.Blocks)})
+		}
+		for _, p := range a.Curve {
+			m.series = append(m.series, point{400 * float64(p.NS-b.firstNS) / max(float64(b.lastNS-b.firstNS), 1), float64(p.Max)})
+		}
+		b.report.Memory = append(b.report.Memory, m)
+	}
+	return nil
+}
+
+// ranked are the processes of the rank that the options choose; nil are all.
+func (b *builder) ranked() (map[dataset.Process]bool, error) {
+	if b.options.Rank == nil {
+		return nil, nil
+	}
+	rows, err := b.db.Query(b.ctx, "SELECT session_id, pid FROM process WHERE rank = ?", *b.options.Rank)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	chosen := map[dataset.Process]bool{}
+	for rows.Next() {
+		var p dataset.Process
+		if err := rows.Scan(&p.Session, &p.PID); err != nil {
+			return nil, err
+		}
+		chosen[p] = true
+	}
+	return chosen, rows.Err()
+}

@@ -1,0 +1,86 @@
+package analysis
+
+import (
+	"errors"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/answer"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
+)
+
+const criticalPathDescription = `Shows what kept a step from ending earlier: from its last end back, always to what was
+waited for longest. Time on the path is exposed, time beside it is hidden: work on a device while the host had to go on anyway, or the reverse. Where several
+ranks were recorded it goes through the one that came last to each collective. Without --step it is the step of median length; of a recording in which nothing repeats, all of it.
+
+   ebpfprof critical-path DATASET
+   ebpfprof critical-path DATASET --step 17 --json | jq '.parts[0]'
+   ebpfprof critical-path DATASET --annotation 'ProfilerStep' --instance 1`
+
+// CriticalPathCommand is `ebpfprof critical-path`.
+func CriticalPathCommand() *urfave.Command {
+	return &urfave.Command{
+		Name:        "critical-path",
+		Usage:       "show what kept a step from ending earlier",
+		ArgsUsage:   "DATASET",
+		Description: criticalPathDescription,
+		Flags: append([]urfave.Flag{
+			&urfave.IntFlag{Name: "step", Value: -1, Usage: "the training step `N`, counted from 0", DefaultText: "median"},
+			&urfave.StringFlag{Name: "annotation", Usage: "of the scope that has `NAME` in its name, instead of a step; of an empty one, of the whole recording"},
+			&urfave.IntFlag{Name: "instance", Usage: "the `N`-th such scope in order of time, counted from 0"},
+			&urfave.IntFlag{Name: "rank", Usage: "of `RANK` alone, without the others that it waits for"},
+			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
+		}, answer.WindowFlags()...),
+		Action: func(c *urfave.Context) error {
+			return withStepsOf(c, answer.RestrictWindow, func(db *dataset.DB, threads []timeline.Thread) error {
+				// The flag may stand behind the dataset, where only withSteps finds it.
+				if c.IsSet("step") && c.Int("step") < 0 {
+					return cli.Usagef("--step %d: steps count from 0", c.Int("step"))
+				}
+				if c.IsSet("step") && c.IsSet("annotation") {
+					return cli.Mistaken(errors.New("one of --step and --annotation"))
+				}
+				if c.Int("instance") < 0 {
+					return cli.Usagef("--instance %d: instances count from 0", c.Int("instance"))
+				}
+				thread, step, err := chooseStretch(c, db, threads)
+				if err != nil {
+					return err
+				}
+				var path *timeline.CriticalPath
+				if !c.IsSet("rank") && step.Name == "" {
+					path, err = timeline.PathOverRanks(c.Context, db, threads, thread, step)
+				}
+				if path == nil && err == nil {
+					path, err = timeline.Path(c.Context, db, thread, step)
+				}
+				if err != nil {
+					return err
+				}
+				if c.Bool("json") {
+					return answer.JSON(c, path)
+				}
+				return path.WriteText(c.App.Writer)
+			})
+		},
+	}
+}
+
+// chooseStretch is the step, the scope or, where nothing repeats, the recording that
+// the flags are about.
+func chooseStretch(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) (timeline.Thread, timeline.Step, error) {
+	var rank *int
+	if c.IsSet("rank") {
+		rank = new(c.Int("rank"))
+		threads = timeline.OfRank(threads, *rank)
+	}
+	if name := c.String("annotation"); name != "" {
+		return timeline.Scope(c.Context, db, name, c.Int("instance"), rank)
+	}
+	if c.IsSet("annotation") || !c.IsSet("step") && len(threads) == 0 {
+		return timeline.Recording(c.Context, db, rank)
+	}
+	return timeline.Choose(threads, c.Int("step"))
+}

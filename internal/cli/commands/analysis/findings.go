@@ -1,0 +1,100 @@
+package analysis
+
+import (
+	"fmt"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
+	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/answer"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/dataset/query"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
+)
+
+const findingsDescription = `Says what makes a step longer than it has to be, at which line, and what it would bring to
+change that: each step is replayed with the accused calls replaced, and the headroom is the difference, with a 95 % interval. What is not above the
+noise of the recording is not claimed. The evidence is a query: --evidence runs it.
+
+   ebpfprof findings DATASET
+   ebpfprof findings DATASET --json | jq '.[0]'
+   ebpfprof findings DATASET --thresholds mine.yaml      # names: internal/answer/findings/thresholds.yaml`
+
+// FindingsCommand is `ebpfprof findings`.
+func FindingsCommand() *urfave.Command {
+	return &urfave.Command{
+		Name:        "findings",
+		Usage:       "say what to change and what it would bring",
+		ArgsUsage:   "DATASET",
+		Description: findingsDescription,
+		Flags: append([]urfave.Flag{
+			&urfave.StringFlag{Name: "thresholds", Usage: "override thresholds by those of a YAML `FILE`"},
+			&urfave.BoolFlag{Name: "save", Usage: "keep them as table finding of the dataset"},
+			&urfave.BoolFlag{Name: "evidence", Usage: "run each finding's query and show its rows"},
+			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
+			answer.RankFlag(),
+		}, answer.WindowFlags()...),
+		Action: func(c *urfave.Context) error {
+			return withStepsOf(c, answer.RestrictWindow, func(db *dataset.DB, threads []timeline.Thread) error { return runFindings(c, db, threads) })
+		},
+	}
+}
+
+func runFindings(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) error {
+	if c.Bool("json") && c.Bool("evidence") {
+		return cli.Usagef("one of --json and --evidence: the JSON has the queries")
+	}
+	if c.Bool("save") && (db.Part() != (dataset.Part{}) || c.IsSet("rank")) {
+		return cli.Usagef("--save keeps the findings of the whole recording: leave --rank, --from and --to out")
+	}
+	limits := thresholds.Default()
+	if path := c.String("thresholds"); path != "" {
+		var err error
+		if limits, err = thresholds.Read(path); err != nil {
+			return cli.Failed(err)
+		}
+	}
+	of := threads
+	if c.IsSet("rank") {
+		if of = timeline.OfRank(threads, c.Int("rank")); len(of) == 0 {
+			return fmt.Errorf("no steps of rank %d were found: ebpfprof steps says which there are", c.Int("rank"))
+		}
+	}
+	line := answer.NewProgress(c)
+	line.Say("replaying steps")
+	result, err := findings.RunOf(c.Context, db, threads, of, limits)
+	line.End()
+	if err != nil {
+		return err
+	}
+	if c.Bool("save") {
+		if err := result.Save(db.Root()); err != nil {
+			return err
+		}
+	}
+	if c.Bool("json") {
+		return answer.JSON(c, append([]findings.Finding{}, result.Findings...))
+	}
+	if err := result.WriteText(c.App.Writer); err != nil || !c.Bool("evidence") {
+		return err
+	}
+	return writeEvidence(c, db.Root(), result)
+}
+
+// writeEvidence runs the queries as a user would.
+func writeEvidence(c *urfave.Context, root string, result *findings.Result) error {
+	q, err := query.Open(root)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	for i, f := range result.Findings {
+		fmt.Fprintf(c.App.Writer, "\nevidence of %d\n%s\n", i+1, f.EvidenceSQL)
+		if err := q.Write(c.Context, c.App.Writer, f.EvidenceSQL, "table"); err != nil {
+			return fmt.Errorf("evidence of %s: %w", f.Rule, err)
+		}
+	}
+	return nil
+}
