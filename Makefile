@@ -64,7 +64,7 @@ py-spy: ## install py-spy into the cache
 
 # What boots the kernels of the matrix: qemu.
 matrix-tools: ## install qemu and the kernels of the short matrix
-	scripts/matrix.sh
+	@$(STEP) "installing qemu, 1 min the first time" scripts/matrix.sh
 
 # The kernels that people run, booted under qemu, and the tracer in them: half an hour
 # to an hour. KERNELS=6.1,7.3-arm64 chooses; docs/kernels.md is written of all of them.
