@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/version.Version=$(V
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all help check formatted build demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
@@ -49,6 +49,14 @@ torch: ## install PyPI's PyTorch into the cache
 # A CPython that Debian 12 has not, kept in $(CACHE) with its own C library.
 python: ## install CPython 3.14 into the cache
 	scripts/python-3.14.sh
+
+# Slow jobs with one known cause each, recorded as a user would, and their mended versions: the first paragraph of
+# report must name the cause, and must not name what was mended. EXAM=DIR chooses other jobs, JOBS="a b" some of them.
+EXAM ?= testdata/exam
+exam: build ## record slow jobs with a known cause, and judge the first paragraph of report
+	scripts/exam-venv.sh
+	PY=$(CACHE)/exam-venv/bin/python B=bin/ebpfprof $(EXAM)/exam.sh $(JOBS)
+	TWINS=1 PY=$(CACHE)/exam-venv/bin/python B=bin/ebpfprof $(EXAM)/exam.sh $(JOBS)
 
 # The profiler that samples are compared with, likewise.
 py-spy: ## install py-spy into the cache

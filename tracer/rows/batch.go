@@ -40,18 +40,11 @@ type memoryRow struct {
 	rawStack uint64
 }
 
-// newSpan makes room for a span, to be written where it stays: a span is large, and a
-// million come a second.
-func (b *Batch) newSpan() *event.Span {
-	b.spans = append(b.spans, event.Span{})
-	return &b.spans[len(b.spans)-1]
-}
-
-// DropLastSpan takes back the room of the last span, which has been copied.
-func (b *Batch) DropLastSpan() { b.spans = b.spans[:len(b.spans)-1] }
-
 // Span adds a span.
-func (b *Batch) Span(s event.Span) { b.spans = append(b.spans, s) }
+func (b *Batch) Span(s event.Span) { b.AddSpan(&s) }
+
+// AddSpan adds a copy of a span.
+func (b *Batch) AddSpan(s *event.Span) { b.spans = append(b.spans, *s) }
 
 // SetStack gives a span the stack that the kernel has a name for. The span may be copied
 // from here on, its detail is the same.
