@@ -178,7 +178,7 @@ lint: formatted ## gofmt, vet, staticcheck, shellcheck, line lengths
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
-	$(GO) run ./internal/dev/columns $$(git ls-files README.md "docs/*.md")
+	$(GO) run ./internal/dev/columns $$(git ls-files "*.md" ":!testdata" ":!cmd")
 
 # ARGS are the bench's own: make bench ARGS='-quick -only hit,launch'.
 bench: build native deps torch py-spy ## measure the overhead; ARGS='-quick -only hit'
