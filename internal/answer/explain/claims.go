@@ -114,7 +114,7 @@ func (r *Recording) measure(e *Explanation) {
 	}
 	reach := 1.96 * math.Sqrt(variance)
 	lo, hi := max(0, e.Explained-reach), min(1, e.Explained+reach)
-	e.Lo, e.Hi = &lo, &hi
+	e.Lo, e.Hi, e.own = &lo, &hi, [2]*float64{&lo, &hi}
 }
 
 // merged sorts the explanations and makes one of two that share more than half of the smaller one's samples: the one of
@@ -128,7 +128,7 @@ func merged(r *Recording, found []Explanation) []Explanation {
 	for _, e := range found {
 		into := -1
 		for i := range kept {
-			if len(e.claims) == 0 || len(kept[i].claims) == 0 || kept[i].class == slowGrowth || kept[i].alone || e.alone {
+			if len(e.claims) == 0 || len(kept[i].claims) == 0 || kept[i].class == slowGrowth || kept[i].alone || e.alone && kept[i].Kind != "quota" {
 				continue
 			}
 			shared := r.shared(kept[i].claims, e.claims)

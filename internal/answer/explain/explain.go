@@ -35,6 +35,7 @@ type Explanation struct {
 	class    int    // order before the share: 1 nothing moves, 2 memory runs out, 3 the rest, 4 slow growth
 	score    float64
 	claims   map[int]float64 // rows of the pace-setting thread, and which part of each
+	own      [2]*float64     // Lo and Hi of its own samples, before it took the share of another that it absorbed
 	alone    bool            // neither absorbs another explanation nor is absorbed: its cause lies outside of the job
 }
 

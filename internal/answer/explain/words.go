@@ -84,7 +84,8 @@ func (e *Explanation) short() string {
 }
 
 func (e *Explanation) certainty(r *Recording) string {
-	if e.Lo == nil || e.Hi == nil {
+	lo, hi := e.own[0], e.own[1]
+	if lo == nil || hi == nil {
 		return ""
 	}
 	samples := int64(0)
@@ -92,7 +93,7 @@ func (e *Explanation) certainty(r *Recording) string {
 		samples += r.Rows[i].Samples
 	}
 	return fmt.Sprintf("The first share is %.0f to %.0f %% (95 %%), from %d samples and waits in %.0f s of the thread that sets the pace.",
-		100**e.Lo, 100**e.Hi, samples, r.Wall()/1e9)
+		100**lo, 100**hi, samples, r.Wall()/1e9)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
