@@ -7,14 +7,17 @@ import (
 
 // Shares divide the wall time of the thread that sets the pace: they sum to 100 %.
 type Shares struct {
-	PID      int32        `json:"pid"`
-	TID      int32        `json:"tid"`
-	WallMS   float64      `json:"wall_ms"`
-	CPUMS    float64      `json:"cpu_ms"`
-	WaitMS   float64      `json:"wait_ms"`
-	ShortMS  float64      `json:"short_waits_ms"` // below the threshold, or preempted without a record
-	Phases   []PhaseShare `json:"phases"`
-	HotLines []LineShare  `json:"hot_lines"`
+	PID     int32   `json:"pid"`
+	TID     int32   `json:"tid"`
+	WallMS  float64 `json:"wall_ms"`
+	CPUMS   float64 `json:"cpu_ms"`
+	WaitMS  float64 `json:"wait_ms"`
+	ShortMS float64 `json:"short_waits_ms"` // below the threshold, or preempted without a record
+	// OperatorsMS is the time of all threads in operators, backward passes and collectives: what estimates of these from
+	// slices cannot exceed.
+	OperatorsMS float64      `json:"operators_ms"`
+	Phases      []PhaseShare `json:"phases"`
+	HotLines    []LineShare  `json:"hot_lines"`
 }
 
 // PhaseShare is a phase's part of the wall time.
@@ -88,6 +91,13 @@ func (s *Stack) phase(syscall string) string {
 
 func (r *Recording) shares() *Shares {
 	s := &Shares{PID: r.Pace.PID, TID: r.Pace.TID, WallMS: r.Wall() / 1e6, ShortMS: r.Short / 1e6}
+	for _, rows := range [][]Row{r.Rows, r.Others} {
+		for i := range rows {
+			if rows[i].Stack.op != "" || rows[i].Stack.Has(signBackward|signCollective) {
+				s.OperatorsMS += rows[i].NS / 1e6
+			}
+		}
+	}
 	phases := map[string]float64{phaseShort: r.Short}
 	known := map[*Stack]string{}
 	for i := range r.Rows {

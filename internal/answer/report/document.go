@@ -402,6 +402,9 @@ func (r *Report) operatorSection() section {
 		if r.stretched != "" {
 			s.note("%s", r.stretched)
 		}
+		if r.OperatorsClosed > 0 {
+			s.note("estimates added up to %.0f %% of the time in which samples saw operators, and were shortened to it", 100/r.OperatorsClosed)
+		}
 		s.note("from slices: ± is how far off host ms may be, in 19 of 20 cases (? where nothing tells it); query --example estimates has the ends")
 	}
 	return s

@@ -35,7 +35,39 @@ func (b *builder) explanations() error {
 	b.report.Explanations = append(b.report.Explanations, v.Explanations...)
 	b.report.Shares = v.Shares
 	b.phasesFromSamples()
+	b.closeOperators()
 	return nil
+}
+
+// closeOperators shortens the operators' estimated times to what samples show of all of them together: slices that happen
+// to see more than their share add up to more time than there was. All are shortened alike, so that none exceeds its
+// caller; calls stay as they are.
+func (b *builder) closeOperators() {
+	o := b.options
+	if o.Rank != nil || o.FromMS != nil || o.ToMS != nil || !b.weighted {
+		return
+	}
+	own := 0.0
+	for _, op := range b.report.Operators {
+		own += op.SelfMS
+	}
+	seen := b.report.Shares.OperatorsMS
+	if seen <= 0 || own <= seen {
+		return
+	}
+	factor := seen / own
+	shorten := func(ms *float64) {
+		if ms != nil {
+			*ms *= factor
+		}
+	}
+	for i := range b.report.Operators {
+		op := &b.report.Operators[i]
+		op.SelfMS, op.TotalMS = op.SelfMS*factor, op.TotalMS*factor
+		shorten(op.TotalLoMS)
+		shorten(op.TotalHiMS)
+	}
+	b.report.OperatorsClosed = factor
 }
 
 // phasesFromSamples divides the time as samples show it: they cover all of the recording, spans under a budget slices of

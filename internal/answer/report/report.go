@@ -57,15 +57,18 @@ type Report struct {
 	// DeviceLaunched is Device by the work whose launch was recorded; nil where all was.
 	DeviceLaunched *Device `json:"device_launched"`
 	// DeviceBounds is in Device's place where only bounds of its times are known.
-	DeviceBounds *DeviceBounds      `json:"device_bounds"`
-	Operators    []Operator         `json:"operators"`
-	Kernels      []Kernel           `json:"kernels"`
-	Launches     []Launch           `json:"launches"`
-	Lines        []Line             `json:"lines"`
-	Threads      []Thread           `json:"threads"`
-	IO           []IO               `json:"io"`
-	Memory       []Memory           `json:"memory"`
-	Findings     []findings.Finding `json:"findings"`
+	DeviceBounds *DeviceBounds `json:"device_bounds"`
+	Operators    []Operator    `json:"operators"`
+	// OperatorsClosed is what estimated times of operators were multiplied with so that they do not exceed the time in
+	// which samples saw operators; 0 is nothing.
+	OperatorsClosed float64            `json:"operators_closed"`
+	Kernels         []Kernel           `json:"kernels"`
+	Launches        []Launch           `json:"launches"`
+	Lines           []Line             `json:"lines"`
+	Threads         []Thread           `json:"threads"`
+	IO              []IO               `json:"io"`
+	Memory          []Memory           `json:"memory"`
+	Findings        []findings.Finding `json:"findings"`
 	// Contention is nil where the training thread hardly ever waited for a CPU.
 	Contention *Contention `json:"contention"`
 	Bound      *Bound      `json:"bound"`
