@@ -40,31 +40,32 @@ bin/ebpfprof-agent:
 
 # What the tests and the demo trace: Debian's PyTorch and PoCL, a compiler.
 deps: ## install Debian's packages that the tests and the demo trace
-	scripts/system-packages.sh
+	@$(STEP) "installing Debian's packages, 3 min the first time" scripts/system-packages.sh
 
 # PyPI's PyTorch, large, kept in $(CACHE) outside of the repository.
 torch: ## install PyPI's PyTorch into the cache
-	scripts/torch-venv.sh
+	@$(STEP) "fetching PyPI's PyTorch, 3 to 10 min the first time" scripts/torch-venv.sh
 
 # A CPython that Debian 12 has not, kept in $(CACHE) with its own C library.
 python: ## install CPython 3.14 into the cache
-	scripts/python-3.14.sh
+	@$(STEP) "fetching CPython 3.14, under 1 min the first time" scripts/python-3.14.sh
 
 # Slow jobs with one known cause each, recorded as a user would, and their mended versions: the first paragraph of
-# report must name the cause, and must not name what was mended. EXAM=DIR chooses other jobs, JOBS="a b" some of them.
-EXAM ?= testdata/exam
+# report must name the cause, and must not name what was mended. EXAM is the directory of the jobs and their driver,
+# exam.sh; JOBS="a b" chooses some of them.
 exam: build ## record slow jobs with a known cause, and judge the first paragraph of report
+	@test -x "$(EXAM)/exam.sh" || { echo "make exam EXAM=DIR: DIR has the jobs and their driver, exam.sh" >&2; exit 2; }
 	scripts/exam-venv.sh
 	PY=$(CACHE)/exam-venv/bin/python B=bin/ebpfprof $(EXAM)/exam.sh $(JOBS)
 	TWINS=1 PY=$(CACHE)/exam-venv/bin/python B=bin/ebpfprof $(EXAM)/exam.sh $(JOBS)
 
 # The profiler that samples are compared with, likewise.
 py-spy: ## install py-spy into the cache
-	scripts/py-spy.sh
+	@$(STEP) "fetching py-spy, under 1 min the first time" scripts/py-spy.sh
 
 # What boots the kernels of the matrix: qemu.
 matrix-tools: ## install qemu and the kernels of the short matrix
-	scripts/matrix.sh
+	@$(STEP) "installing qemu, 1 min the first time" scripts/matrix.sh
 
 # The kernels that people run, booted under qemu, and the tracer in them: half an hour
 # to an hour. KERNELS=6.1,7.3-arm64 chooses; docs/kernels.md is written of all of them.
@@ -78,24 +79,24 @@ test-matrix: matrix-tools ## load every program on four kernels, about 5 minutes
 
 # What exports and datasets are read back with; the tests that need it are skipped without.
 readers: ## install other readers of Parquet and of the exports
-	@scripts/readers.sh || echo "going on without them: the tests that read exports and datasets with them are skipped"
+	@$(STEP) "fetching readers of exports and datasets, 2 min the first time" scripts/readers.sh || echo "going on without them: the tests that read exports and datasets with them are skipped"
 
 # JAX and its CUDA plugin, likewise.
 jax: ## install JAX and its CUDA plugin into the cache
-	scripts/jax.sh
+	@$(STEP) "fetching JAX, 2 min the first time" scripts/jax.sh
 
 # Libraries of libcuda, HIP, RCCL and Level Zero that are newer than Debian 12, likewise.
 # Without them all but the few tests that look into them run.
 runtimes: ## install newer accelerator runtimes into the cache
-	@scripts/runtime-libraries.sh || echo "going on without them: the tests that look into these libraries are skipped"
+	@$(STEP) "fetching libraries of other vendors, 2 min the first time" scripts/runtime-libraries.sh || echo "going on without them: the tests that look into these libraries are skipped"
 
 # A server with S3's protocol, likewise.
 s3: ## install an S3 server for the tests of buckets
-	@scripts/versitygw.sh || echo "going on without it: the tests of buckets are skipped"
+	@$(STEP) "building a server with S3's protocol, 3 min the first time" scripts/versitygw.sh || echo "going on without it: the tests of buckets are skipped"
 
 # What evaluates the rules of deploy/alerts.yaml, likewise.
 promtool: ## install promtool for the test of alerts
-	@scripts/promtool.sh || echo "going on without it: the test of alerts is skipped"
+	@$(STEP) "building promtool, 4 min the first time" scripts/promtool.sh || echo "going on without it: the test of alerts is skipped"
 
 native: ## compile the C test jobs and the stub runtimes
 	$(MAKE) -s -C testdata/native
@@ -114,12 +115,25 @@ bin/gpucheck:
 demo: build ## trace a small training loop and query the recording
 	scripts/demo.sh
 
-# To fetch and unpack takes one CPU, to compile and check another.
-test: deps ## everything: install, build, generate, lint, all tests (root)
-	$(MAKE) -j 3 torch checks jax runtimes native python py-spy readers s3 promtool
-	$(MAKE) -s test-unit
-	$(MAKE) -s test-kernel
-	$(MAKE) -s test-matrix
+# What a step does and how long that takes, before and behind it; of those of the tests the
+# times are listed once more at the end.
+STEP   := scripts/stage.sh
+STAGES := $(CURDIR)/bin/test-stages.txt
+STAGE  := EBPFPROF_STAGES=$(STAGES) $(STEP)
+
+# To fetch and unpack takes one CPU, to compile and check another. What only the later
+# stages need is fetched beside the unit tests, which use the CPUs; the kernels of the matrix
+# boot beside the soak, which waits.
+test: ## everything: install, build, generate, lint, all tests (root)
+	@mkdir -p bin && rm -f $(STAGES)
+	@$(STAGE) "Debian's packages, some minutes the first time" $(MAKE) -s deps
+	@$(STAGE) "what the tests need is fetched and built and the source checked, 5 to 15 min the first time and 3 later" \
+		$(MAKE) -s -j 3 torch checks runtimes native python s3 promtool
+	@$(STAGE) "unit tests with the race detector beside what the next stages need, about 8 min" $(MAKE) -s -j 2 test-unit jax py-spy readers
+	@$(MAKE) -s test-kernel
+	@$(STAGE) "the soak and the tests with other readers and the programs on four kernels, about 6 min" \
+		$(MAKE) -s -j 2 test-readers test-soak test-matrix
+	@echo "all stages passed:" && cat $(STAGES)
 
 # What needs nothing that is fetched. One after the other: check-generated writes
 # what the rest reads.
@@ -140,10 +154,18 @@ test-unit: ## tests without root or kernel, packages with goroutines under the r
 # Real jobs under real probes. The packages that come first wait for a third of their time.
 # Tests of internal/testkit/e2e that compare times have the machine alone. Of the others eight have begun at a time, most of which wait: no two trace the
 # same library (internal/testkit/e2e/harness/beside.go), and most trace one of two PyTorches.
-test-kernel: build native ## tests that attach probes to real jobs (root)
-	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 20m ./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
-	$(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/testkit/e2e/...
-	$(MAKE) -s -j 2 test-readers test-soak
+# With PRICE=3 a hit of a probe has three times the price that is measured: as on a slower machine.
+PRICE  ?=
+PRICED := $(if $(PRICE),-ldflags "-X github.com/ebpfprof/ebpfprof/tracer/kernel.priceFactor=$(PRICE)")
+test-kernel: build native ## tests that attach probes to real jobs (root); PRICE=3 multiplies what a hit costs
+	@$(STAGE) "the tracer under the kernel, about 5 min" $(MAKE) -s test-tracer
+	@$(STAGE) "real jobs from end to end, about 25 min" $(MAKE) -s test-jobs
+
+.PHONY: test-tracer test-jobs
+test-tracer:
+	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 20m $(PRICED) ./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
+test-jobs:
+	EBPFPROF_PRICE=$(PRICE) $(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/testkit/e2e/...
 
 # The first wants the CPUs for most of its time, the second for little.
 .PHONY: test-readers test-soak
@@ -178,7 +200,7 @@ lint: formatted ## gofmt, vet, staticcheck, shellcheck, line lengths
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
-	$(GO) run ./internal/dev/columns $$(git ls-files README.md "docs/*.md")
+	$(GO) run ./internal/dev/columns $$(git ls-files "*.md" ":!testdata" ":!cmd")
 
 # ARGS are the bench's own: make bench ARGS='-quick -only hit,launch'.
 bench: build native deps torch py-spy ## measure the overhead; ARGS='-quick -only hit'

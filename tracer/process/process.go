@@ -180,6 +180,9 @@ func parseNSPID(status []byte) *int {
 	return nil
 }
 
+// PIDNamespace is the inode of a process's pid namespace, 0 where it cannot be read.
+func PIDNamespace(pid int) uint64 { return namespaceInode(FS{}.pidPath(pid, "ns", "pid")) }
+
 // namespaceInode reads "pid:[4026531836]".
 func namespaceInode(link string) uint64 {
 	target, err := os.Readlink(link)
