@@ -3,6 +3,8 @@
 // ends here. The names are those that 5.2 (Debian), 5.7 and 6.4 export, symbol versions (hip_4.2
 // to hip_6.x) left off; _spt is the same function for a default stream per thread. The argument
 // lists are those of hip_runtime_api.h 6.4, the offsets gcc's on x86-64.
+//
+// The package is no part of the public API: it may change with any version.
 package hip
 
 import (
@@ -134,10 +136,11 @@ var sets = slices.Concat(
 )
 
 var memoryGroup = Group{
-	Name: "hip-memory",
-	Help: "HIP (AMD): device, pooled, managed, pinned and mapped memory",
-	Tier: Anchor,
-	With: []string{"hip-code"},
+	Name:   "hip-memory",
+	Anchor: true,
+	Help:   "HIP (AMD): device, pooled, managed, pinned and mapped memory",
+	Tier:   Anchor,
+	With:   []string{"hip-code"},
 	Functions: slices.Concat(
 		hip("hipMalloc", "alloc", "", allocates("device", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
 		hip("hipExtMallocWithFlags", "alloc", "", allocates("device", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
@@ -179,10 +182,11 @@ var virtual = slices.Concat(
 )
 
 var syncGroup = Group{
-	Name: "hip-sync",
-	Help: "HIP (AMD): waits, events, and what they tell of the device's time",
-	Tier: Anchor,
-	With: []string{"hip-code"},
+	Name:   "hip-sync",
+	Anchor: true,
+	Help:   "HIP (AMD): waits, events, and what they tell of the device's time",
+	Tier:   Anchor,
+	With:   []string{"hip-code"},
 	Functions: slices.Concat(
 		hip("hipStreamSynchronize", "sync", "|_spt", Changes(WaitsStream, Reg(FieldStream, 0), Delay())),
 		hip("hipEventSynchronize", "sync", "", Changes(WaitsEvent, Reg(FieldEvent, 0), Delay())),

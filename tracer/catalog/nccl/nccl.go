@@ -6,6 +6,8 @@
 // Bytes are those of one rank: count × size of the element, where count is what the rank sends
 // (ncclAllGather, ncclGather; ncclAlltoAll: to each peer) or gets (ncclReduceScatter,
 // ncclScatter). Reports derive the bus bandwidth from them.
+//
+// The package is no part of the public API: it may change with any version.
 package nccl
 
 import (
@@ -37,6 +39,7 @@ var dtypes = []Dtype{
 
 var group = Group{
 	Name:      "nccl",
+	Anchor:    true,
 	Help:      "NCCL and RCCL: collectives, sends, receives, groups, communicators",
 	Tier:      Anchor,
 	Functions: slices.Concat(collectives, communicators),
