@@ -51,9 +51,10 @@ python: ## install CPython 3.14 into the cache
 	@$(STEP) "fetching CPython 3.14, under 1 min the first time" scripts/python-3.14.sh
 
 # Slow jobs with one known cause each, recorded as a user would, and their mended versions: the first paragraph of
-# report must name the cause, and must not name what was mended. EXAM=DIR chooses other jobs, JOBS="a b" some of them.
-EXAM ?= testdata/exam
+# report must name the cause, and must not name what was mended. EXAM is the directory of the jobs and their driver,
+# exam.sh; JOBS="a b" chooses some of them.
 exam: build ## record slow jobs with a known cause, and judge the first paragraph of report
+	@test -x "$(EXAM)/exam.sh" || { echo "make exam EXAM=DIR: DIR has the jobs and their driver, exam.sh" >&2; exit 2; }
 	scripts/exam-venv.sh
 	PY=$(CACHE)/exam-venv/bin/python B=bin/ebpfprof $(EXAM)/exam.sh $(JOBS)
 	TWINS=1 PY=$(CACHE)/exam-venv/bin/python B=bin/ebpfprof $(EXAM)/exam.sh $(JOBS)

@@ -60,7 +60,7 @@ func TestPhasesOfSlicesAreOfStepsWithoutProbes(t *testing.T) {
 		t.Errorf("phases have %g ms of a step of %g", sum, *r.Steps.UnslicedMS)
 	}
 	for format, wants := range map[string][]string{
-		"text":     {"ms are estimated: their shares of the 10.0", "without the probes of detail"},
+		"text":     {"ms are estimated: their shares of the 10.0"},
 		"markdown": {"ms are estimated: their shares of the 10.0"},
 		"html":     {"ms are estimated: their shares of the 10.0"},
 		"json":     {`"unsliced_mean_ms": 10`, `"estimated": true`},

@@ -35,7 +35,7 @@ const (
 	// fewGraphs are enough steps to see how short segments are.
 	fewGraphs = 50
 	// offBy is how far the price may be off where no steps without probes are there to
-	// measure it: between jobs a hit differs by as much (docs/overhead.md).
+	// measure it: between jobs a hit differs by as much (docs/overhead-appendix.md).
 	offBy = 1.5
 )
 

@@ -49,14 +49,26 @@ func lookBlocked(r *evidence.Recording) (found []evidence.Candidate, err error) 
 		found = append(found, evidence.Candidate{
 			Name: call, Place: p, Replace: r.IntervalsGone(intervals),
 			Evidence: r.SamplesSQL(fmt.Sprintf("s.tid = %d AND s.state = 'off_cpu' AND s.cause = 'syscall'", r.Thread.TID)),
-			Advice: fmt.Sprintf("The training thread waits here in the system call %s. Take the wait out of the step: no sleeps, "+
-				"files and locks on its way, or in another thread.", call),
+			Advice:   fmt.Sprintf("The training thread waits here %s. Take the wait out of the step: do it ahead of time, or in another thread.", waitFor(call)),
 		})
 	}
 	slices.SortFunc(found, func(a, b evidence.Candidate) int {
 		return cmp.Or(cmp.Compare(a.Place.File, b.Place.File), cmp.Compare(a.Place.Line, b.Place.Line))
 	})
 	return found, nil
+}
+
+// waitFor is what a thread waits for in a system call, as far as the call tells.
+func waitFor(call string) string {
+	switch call {
+	case "futex":
+		return "for a lock or another thread's signal (futex)"
+	case "nanosleep", "clock_nanosleep":
+		return "because it sleeps (" + call + ")"
+	case "read", "write", "fsync", "fdatasync", "openat", "pread64", "pwrite64":
+		return "for a file or pipe (" + call + ")"
+	}
+	return "in the system call " + call
 }
 
 // loading says whether the thread was in the loader's next: another rule's.
