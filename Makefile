@@ -1,10 +1,10 @@
-# ebpfprof: make demo | test | build | generate | lint | bench | soak | matrix
-# Everything that a target needs is installed by it, on Debian 12 with Go and root.
+# `make help` lists the targets. On Debian 12 with Go and root, each installs what it needs.
+# Studies are run by themselves: CONTRIBUTING.md has their commands.
 
 SHELL      := /bin/bash
 GO         ?= go
 CACHE      ?= $(HOME)/.cache/ebpfprof
-VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.2.0-dev)
 # go-nvml resolves NVIDIA's functions when they are first called; with -z now,
 # the default of hardened toolchains, the binary would not start without a driver.
 LAZY       := -extldflags=-Wl,-z,lazy
@@ -14,11 +14,22 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/version.Version=$(V
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all build demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint short-runs diff-pairs planted fleet-faults bench bench-before bench-writers bench-answers bench-fleet bench-always-on fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers runtimes native checks clean
 
 all: build
 
-build: bin/ebpfprof bin/ebpfprof-agent
+help: ## list the targets
+	@grep -hE '^[a-z][a-z0-9-]*:.* ## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.* ## /\1\t/' | expand -t 18
+
+build: bin/ebpfprof bin/ebpfprof-agent ## build both binaries into bin/
+
+formatted:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt"; exit 1; }
+
+# Needs neither root nor anything that is downloaded besides Go modules.
+check: formatted ## format, vet and the tests without root or kernel
+	$(GO) vet ./...
+	$(GO) test -short ./...
 
 # Always rebuilt: Go knows best what changed.
 .PHONY: bin/ebpfprof bin/ebpfprof-agent
@@ -28,83 +39,105 @@ bin/ebpfprof-agent:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/ebpfprof-agent
 
 # What the tests and the demo trace: Debian's PyTorch and PoCL, a compiler.
-deps:
-	testdata/setup/system-packages.sh
+deps: ## install Debian's packages that the tests and the demo trace
+	@$(STEP) "installing Debian's packages, 3 min the first time" scripts/system-packages.sh
 
 # PyPI's PyTorch, large, kept in $(CACHE) outside of the repository.
-torch:
-	testdata/setup/torch-venv.sh
+torch: ## install PyPI's PyTorch into the cache
+	@$(STEP) "fetching PyPI's PyTorch, 3 to 10 min the first time" scripts/torch-venv.sh
 
 # A CPython that Debian 12 has not, kept in $(CACHE) with its own C library.
-python:
-	testdata/setup/python-3.14.sh
+python: ## install CPython 3.14 into the cache
+	@$(STEP) "fetching CPython 3.14, under 1 min the first time" scripts/python-3.14.sh
+
+# Slow jobs with one known cause each, recorded as a user would, and their mended versions: the first paragraph of
+# report must name the cause, and must not name what was mended. EXAM is the directory of the jobs and their driver,
+# exam.sh; JOBS="a b" chooses some of them.
+exam: build ## record slow jobs with a known cause, and judge the first paragraph of report
+	@test -x "$(EXAM)/exam.sh" || { echo "make exam EXAM=DIR: DIR has the jobs and their driver, exam.sh" >&2; exit 2; }
+	scripts/exam-venv.sh
+	PY=$(CACHE)/exam-venv/bin/python B=bin/ebpfprof $(EXAM)/exam.sh $(JOBS)
+	TWINS=1 PY=$(CACHE)/exam-venv/bin/python B=bin/ebpfprof $(EXAM)/exam.sh $(JOBS)
 
 # The profiler that samples are compared with, likewise.
-py-spy:
-	testdata/setup/py-spy.sh
+py-spy: ## install py-spy into the cache
+	@$(STEP) "fetching py-spy, under 1 min the first time" scripts/py-spy.sh
 
 # What boots the kernels of the matrix: qemu.
-matrix-tools:
-	testdata/setup/matrix.sh
+matrix-tools: ## install qemu and the kernels of the short matrix
+	@$(STEP) "installing qemu, 1 min the first time" scripts/matrix.sh
 
 # The kernels that people run, booted under qemu, and the tracer in them: half an hour
 # to an hour. KERNELS=6.1,7.3-arm64 chooses; docs/kernels.md is written of all of them.
-matrix:
-	testdata/setup/matrix.sh --long
+matrix: ## boot all kernels under qemu and trace in them, 30 to 60 minutes; KERNELS=6.1,7.3-arm64 selects
+	scripts/matrix.sh --long
 	$(GO) run ./internal/dev/matrix $(if $(KERNELS),-kernels '$(KERNELS)') -write
 
 # Each program, loaded by itself on four of them: some five minutes.
-test-matrix: matrix-tools
+test-matrix: matrix-tools ## load every program on four kernels, about 5 minutes
 	$(GO) run ./internal/dev/matrix -short $(if $(KERNELS),-kernels '$(KERNELS)')
 
 # What exports and datasets are read back with; the tests that need it are skipped without.
-readers:
-	@testdata/setup/readers.sh || echo "going on without them: the tests that read exports and datasets with them are skipped"
+readers: ## install other readers of Parquet and of the exports
+	@$(STEP) "fetching readers of exports and datasets, 2 min the first time" scripts/readers.sh || echo "going on without them: the tests that read exports and datasets with them are skipped"
 
 # JAX and its CUDA plugin, likewise.
-jax:
-	testdata/setup/jax.sh
+jax: ## install JAX and its CUDA plugin into the cache
+	@$(STEP) "fetching JAX, 2 min the first time" scripts/jax.sh
 
 # Libraries of libcuda, HIP, RCCL and Level Zero that are newer than Debian 12, likewise.
 # Without them all but the few tests that look into them run.
-runtimes:
-	@testdata/setup/runtime-libraries.sh || echo "going on without them: the tests that look into these libraries are skipped"
+runtimes: ## install newer accelerator runtimes into the cache
+	@$(STEP) "fetching libraries of other vendors, 2 min the first time" scripts/runtime-libraries.sh || echo "going on without them: the tests that look into these libraries are skipped"
 
 # A server with S3's protocol, likewise.
-s3:
-	@testdata/setup/versitygw.sh || echo "going on without it: the tests of buckets are skipped"
+s3: ## install an S3 server for the tests of buckets
+	@$(STEP) "building a server with S3's protocol, 3 min the first time" scripts/versitygw.sh || echo "going on without it: the tests of buckets are skipped"
 
 # What evaluates the rules of deploy/alerts.yaml, likewise.
-promtool:
-	@testdata/setup/promtool.sh || echo "going on without it: the test of alerts is skipped"
+promtool: ## install promtool for the test of alerts
+	@$(STEP) "building promtool, 4 min the first time" scripts/promtool.sh || echo "going on without it: the test of alerts is skipped"
 
-native:
+native: ## compile the C test jobs and the stub runtimes
 	$(MAKE) -s -C testdata/native
 	$(MAKE) -s -C testdata/stubs
 
 # On a machine with an NVIDIA GPU: real work under the tracer, compared launch by
 # launch with what torch.profiler counted, into docs/gpu-check.json. Elsewhere it
 # says that there is none; the tests run it on the stub devices.
-gpu-check: bin/gpucheck
+gpu-check: bin/gpucheck ## trace real GPU work and compare counts with torch.profiler
 	bin/gpucheck
 
 .PHONY: bin/gpucheck gpu-check
 bin/gpucheck:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.Version=$(VERSION)' -o $@ ./internal/dev/gpucheck
 
-demo: build
-	testdata/setup/demo.sh
+demo: build ## trace a small training loop and query the recording
+	scripts/demo.sh
 
-# To fetch and unpack takes one CPU, to compile and check another.
-test: deps
-	$(MAKE) -j 3 torch checks jax runtimes native python py-spy readers s3 promtool
-	$(MAKE) -s test-unit
-	$(MAKE) -s test-kernel
-	$(MAKE) -s test-matrix
+# What a step does and how long that takes, before and behind it; of those of the tests the
+# times are listed once more at the end.
+STEP   := scripts/stage.sh
+STAGES := $(CURDIR)/bin/test-stages.txt
+STAGE  := EBPFPROF_STAGES=$(STAGES) $(STEP)
+
+# To fetch and unpack takes one CPU, to compile and check another. What only the later
+# stages need is fetched beside the unit tests, which use the CPUs; the kernels of the matrix
+# boot beside the soak, which waits.
+test: ## everything: install, build, generate, lint, all tests (root)
+	@mkdir -p bin && rm -f $(STAGES)
+	@$(STAGE) "Debian's packages, some minutes the first time" $(MAKE) -s deps
+	@$(STAGE) "what the tests need is fetched and built and the source checked, 5 to 15 min the first time and 3 later" \
+		$(MAKE) -s -j 3 torch checks runtimes native python s3 promtool
+	@$(STAGE) "unit tests with the race detector beside what the next stages need, about 8 min" $(MAKE) -s -j 2 test-unit jax py-spy readers
+	@$(MAKE) -s test-kernel
+	@$(STAGE) "the soak and the tests with other readers and the programs on four kernels, about 6 min" \
+		$(MAKE) -s -j 2 test-readers test-soak test-matrix
+	@echo "all stages passed:" && cat $(STAGES)
 
 # What needs nothing that is fetched. One after the other: check-generated writes
 # what the rest reads.
-checks:
+checks: ## build, check-generated and lint
 	$(MAKE) build
 	$(MAKE) check-generated
 	$(MAKE) lint
@@ -112,7 +145,7 @@ checks:
 # No root, no kernel: parsers, planners, writers; with the race detector.
 # Packages that start goroutines, serve, or have locks are tested with the race detector; in the
 # others it has nothing to find, and takes as long.
-test-unit:
+test-unit: ## tests without root or kernel, packages with goroutines under the race detector
 	@racy=$$($(GO) list $$(grep -rlE --include='*.go' --exclude='*_test.go' \
 		'^[[:space:]]*go [a-zA-Z_.]+\(|\.Go\(|http\.Serve|sync\.(RW)?Mutex|atomic\.' analysis bpf cmd internal output symbolize tracer | xargs -n1 dirname | sort -u | sed 's,^,./,')) && \
 	{ $(GO) test -race -short $$racy; raced=$$?; \
@@ -121,10 +154,18 @@ test-unit:
 # Real jobs under real probes. The packages that come first wait for a third of their time.
 # Tests of internal/testkit/e2e that compare times have the machine alone. Of the others eight have begun at a time, most of which wait: no two trace the
 # same library (internal/testkit/e2e/harness/beside.go), and most trace one of two PyTorches.
-test-kernel: build native
-	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 20m ./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
-	$(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/testkit/e2e/...
-	$(MAKE) -s -j 2 test-readers test-soak
+# With PRICE=3 a hit of a probe has three times the price that is measured: as on a slower machine.
+PRICE  ?=
+PRICED := $(if $(PRICE),-ldflags "-X github.com/ebpfprof/ebpfprof/tracer/kernel.priceFactor=$(PRICE)")
+test-kernel: build native ## tests that attach probes to real jobs (root); PRICE=3 multiplies what a hit costs
+	@$(STAGE) "the tracer under the kernel, about 5 min" $(MAKE) -s test-tracer
+	@$(STAGE) "real jobs from end to end, about 25 min" $(MAKE) -s test-jobs
+
+.PHONY: test-tracer test-jobs
+test-tracer:
+	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 20m $(PRICED) ./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
+test-jobs:
+	EBPFPROF_PRICE=$(PRICE) $(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/testkit/e2e/...
 
 # The first wants the CPUs for most of its time, the second for little.
 .PHONY: test-readers test-soak
@@ -140,7 +181,7 @@ test-soak:
 SOAK     ?= 1h
 WATCHED  ?= 2h
 RESTARTS ?= 1000
-soak: build native torch
+soak: build native torch ## run for hours and check memory, restarts and kills; SOAK=1h
 	$(GO) run ./internal/dev/soak -for $(SOAK)
 	$(GO) run ./internal/dev/soak -restarts $(RESTARTS)
 	$(GO) run ./internal/dev/soak -watched $(WATCHED)
@@ -148,79 +189,34 @@ soak: build native torch
 	EBPFPROF_IN_OUT=10000 $(GO) test -count 1 -timeout 2h -run TestProbesInAndOutThousandsOfTimesHarmNobody ./tracer
 	EBPFPROF_KILLS=1000 $(GO) test -count 1 -timeout 4h -run TestATracerKilledAtAnyInstantHarmsNobody ./internal/testkit/e2e
 
-# How right the estimates of short jobs are: eight jobs, twenty runs of each, an hour.
-RUNS ?= 20
-short-runs: build deps torch
-	$(GO) run ./internal/dev/shortruns -runs $(RUNS) $(if $(STEPS),-steps $(STEPS)) -python "$(CACHE)/torch-venv/bin/python"
-
-# How far the verdicts of diff can be trusted: twenty pairs of the same job, and ten of
-# which one side has a slower operator; a quarter of an hour on a machine that does nothing else.
-PAIRS ?= 20
-diff-pairs: build deps torch
-	$(GO) run ./internal/dev/pairs -pairs $(PAIRS) -python "$(CACHE)/torch-venv/bin/python"
-
-# How true findings are: eight planted problems and a healthy loop, and what mending each brings.
-planted: build deps torch
-	$(GO) run ./internal/dev/planted -python "$(CACHE)/torch-venv/bin/python"
-
-# How well the fleet names what is wrong: eleven faults in one of three ranks, three times each, and healthy windows.
-fleet-faults: build deps torch
-	$(GO) run ./internal/dev/fleetfaults -runs $(or $(RUNS_OF_FAULTS),3) -healthy $(or $(HEALTHY),20) -window $(or $(WINDOW),10s) $(if $(FAULTS),-faults '$(FAULTS)') -python "$(CACHE)/torch-venv/bin/python"
-
-generate:
+generate: ## regenerate BPF objects (pinned clang), tables and pages
 	$(GO) generate ./...
 
-# The committed objects are those that the pinned compiler makes of the source.
-check-generated:
-	@cp -r bpf .bpf-committed && $(GO) generate ./bpf && \
-	for f in bpf/*.o bpf/*_bpfel.go; do cmp "$$f" ".bpf-committed/$$(basename $$f)" || { rm -rf .bpf-committed; echo "run 'make generate' and commit the result"; exit 1; }; done; \
-	rm -rf .bpf-committed; echo "generated BPF objects are up to date"
+# Generated files are committed: BPF objects with their Go, and two pages of docs/.
+check-generated: generate ## fail if generated files differ from the committed ones
+	@git diff --exit-code -- bpf/*.o 'bpf/*_bpfel.go' docs/schema.md docs/commands.md || { echo "run 'make generate' and commit the result"; exit 1; }
 
-lint:
-	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt"; exit 1; }
+lint: formatted ## gofmt, vet, staticcheck, shellcheck, line lengths
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	shellcheck $$(git ls-files '*.sh' .ci/run)
-	$(GO) run ./internal/dev/columns $$(git ls-files README.md "docs/*.md")
+	$(GO) run ./internal/dev/columns $$(git ls-files "*.md" ":!testdata" ":!cmd")
 
 # ARGS are the bench's own: make bench ARGS='-quick -only hit,launch'.
-bench: build native deps torch py-spy
+bench: build native deps torch py-spy ## measure the overhead; ARGS='-quick -only hit'
 	$(GO) run ./internal/dev/bench $(ARGS)
-
-# What the agent costs a job in half an hour, and the node: the worst case and a GPT, a ratio to
-# their twins each. Of a quiet machine, 45 minutes a job; ALWAYS=2m to see that it works.
-ALWAYS ?= 30m
-bench-always-on: build deps torch
-	$(GO) run ./internal/dev/bench -only always-on -for $(ALWAYS) -torch 2 $(ARGS)
 
 # This tree's figures and those of another commit, in turn: make bench-before BEFORE=v1.0
 PARTS ?= hit,launch,attach,samples
-bench-before: deps torch
-	GO=$(GO) testdata/setup/bench-before.sh '$(BEFORE)' '$(PARTS)'
-
-# The writer of datasets beside the column writers of two libraries, one core each.
-bench-writers:
-	GOMAXPROCS=1 taskset -c 1 $(GO) test ./output -run '^$$' -bench Writers -benchtime 2000000x -count 3
-
-# Import of 100 MB of JSON, exports, a report and a tree of a million (synthetic) spans. Of fifty millions:
-# make bench-answers SPANS=50000000 TIMES=1x
-SPANS ?= 1000000
-TIMES ?= 3x
-bench-answers:
-	EBPFPROF_BENCH_SPANS=$(SPANS) $(GO) test ./internal/exchange/export ./internal/answer/report ./internal/model/calltree -run '^$$' \
-		-bench 'Export|Import|Report|Tree' -benchtime $(TIMES) -timeout 2h
-
-# Who is slow among 10,000 synthetic workers, and a report of the files of 1,000 synthetic
-# agents, on two cores: some minutes.
-bench-fleet:
-	GOMAXPROCS=2 $(GO) test ./internal/fleet/localise ./internal/fleet/report -run '^$$' -bench 'TenThousand|ThousandAgents' -benchtime 1x -timeout 1h
+bench-before: deps torch ## measure this tree and another commit in turn; BEFORE=v1.0
+	GO=$(GO) scripts/bench-before.sh '$(BEFORE)' '$(PARTS)'
 
 # Every parser of bytes that others wrote, so long each: make fuzz FUZZTIME=1h
 # FUZZ=Maps runs those whose package and name have that in them.
 FUZZTIME ?= 1m
 FUZZ     ?= .
-fuzz:
-	GO=$(GO) testdata/setup/fuzz.sh $(FUZZTIME) '$(FUZZ)'
+fuzz: ## fuzz every parser of foreign bytes; FUZZTIME=1h FUZZ=Maps
+	GO=$(GO) scripts/fuzz.sh $(FUZZTIME) '$(FUZZ)'
 
-clean:
+clean: ## remove bin/
 	rm -rf bin

@@ -4,7 +4,7 @@
  * per-CPU private stack: two tasks that interleave there overwrite each other's
  * spilled pointers, which has panicked machines. So every body stands between
  * these two. The kfuncs exist since 6.10; below that the loader takes the calls
- * out of the program (tracer/guard.go).
+ * out of the program (bpf/guard.go).
  */
 #ifndef EBPFPROF_GUARD_H
 #define EBPFPROF_GUARD_H

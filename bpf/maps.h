@@ -134,7 +134,7 @@ struct {
 } scopes SEC(".maps");
 
 /* How many of those are a process's own. Apart from the targets: the loader writes it
- * anew when it takes scopes out whose end will not be seen (tracer/scopes.go). */
+ * anew when it takes scopes out whose end will not be seen (tracer/kernel/opencalls.go). */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, __u32);

@@ -7,7 +7,7 @@
  * and returns what the verifier is not to know anything of.
  *
  * Where preemption is off, Linux 6.10 to 6.14 refuse to call one. Those that need
- * the guard (6.13) get the same functions as static ones: tracer/guard.go.
+ * the guard (6.13) get the same functions as static ones: bpf/guard.go.
  */
 #ifndef EBPFPROF_VERIFIED_H
 #define EBPFPROF_VERIFIED_H

@@ -413,7 +413,7 @@ struct stack_record {
 
 /*
  * Why something that happened is not in the dataset. The names are those of
- * tracer/loss.go; a test compares them.
+ * tracer/kernel/loss.go; a test compares them.
  */
 enum loss {
 	LOSS_RING_FULL,		/* the reader was too slow for --buffer-size */

@@ -149,7 +149,7 @@ func benchmarkSpans(b *testing.B, batches [][]event.Span) {
 	b.ResetTimer()
 	cpu := processCPU(b)
 	for spans < b.N {
-		if err := d.Spans(batches[next%len(batches)]); err != nil {
+		if err := d.Write(&event.Batch{Spans: batches[next%len(batches)]}); err != nil {
 			b.Fatal(err)
 		}
 		spans += len(batches[next%len(batches)])
@@ -196,7 +196,7 @@ func BenchmarkMemory(b *testing.B) {
 				SpanID: now / 20_000, Weight: 1,
 			}
 		}
-		if err := d.Memory(batch); err != nil {
+		if err := d.Write(&event.Batch{Memory: batch}); err != nil {
 			b.Fatal(err)
 		}
 		events += len(batch)
@@ -215,9 +215,9 @@ func BenchmarkRotate(b *testing.B) {
 	for i := int64(1); b.Loop(); i++ {
 		ended := i + 1
 		err := errors.Join(
-			d.Spans(someSpans(1)), d.Samples([]event.Sample{{TSNS: i}}), d.Stacks([]event.Stack{{ID: i}}), d.Counters([]event.Counter{{TSNS: i}}),
-			d.Warning(event.Warning{TSNS: i}), d.Library(event.Library{PID: 1, StartAddress: i}),
-			d.Process(event.Process{ID: i, PID: int32(i), StartedNS: i, EndedNS: &ended}), d.Thread(event.Thread{PID: 1, TID: int32(i), StartedNS: &i, EndedNS: &ended}),
+			d.Write(&event.Batch{Spans: someSpans(1)}), d.Write(&event.Batch{Samples: []event.Sample{{TSNS: i}}}), d.Write(&event.Batch{Stacks: []event.Stack{{ID: i}}}), d.Write(&event.Batch{Counters: []event.Counter{{TSNS: i}}}),
+			d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: i}}}), d.Write(&event.Batch{Libraries: []event.Library{{PID: 1, StartAddress: i}}}),
+			d.Write(&event.Batch{Processes: []event.Process{{ID: i, PID: int32(i), StartedNS: i, EndedNS: &ended}}}), d.Write(&event.Batch{Threads: []event.Thread{{PID: 1, TID: int32(i), StartedNS: &i, EndedNS: &ended}}}),
 		)
 		if err = errors.Join(err, d.Rotate()); err != nil {
 			b.Fatal(err)

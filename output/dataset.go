@@ -204,85 +204,43 @@ func (d *Dataset) begin(r event.Recording) error {
 	return nil
 }
 
-// Spans adds spans. It returns before they are on disk.
-func (d *Dataset) Spans(rows []event.Span) error { return add(d, d.spans, rows) }
-
-// Samples adds samples.
-func (d *Dataset) Samples(rows []event.Sample) error { return add(d, d.samples, rows) }
-
-// Stacks adds stacks; each once in a session. Their frames must not change
-// after the call.
-func (d *Dataset) Stacks(rows []event.Stack) error { return add(d, d.stacks, rows) }
-
-// Memory adds allocations and frees.
-func (d *Dataset) Memory(rows []event.Memory) error { return add(d, d.memory, rows) }
-
-// Counters adds readings of counters.
-func (d *Dataset) Counters(rows []event.Counter) error { return add(d, d.counter, rows) }
-
-// Slices adds slices.
-func (d *Dataset) Slices(rows []event.Slice) error { return add(d, d.slices, rows) }
-
-// Flows adds edges.
-func (d *Dataset) Flows(rows []event.Flow) error { return add(d, d.flows, rows) }
-
-// IO adds what was read and written.
-func (d *Dataset) IO(rows []event.IO) error { return add(d, d.io, rows) }
-
-// Warning adds one warning.
-func (d *Dataset) Warning(row event.Warning) error {
-	return add(d, d.warning, []event.Warning{row})
-}
-
-func add[T any](d *Dataset, g *growing[T], rows []T) error {
+// Write implements event.Sink: it adds rows to the tables that grow, and adds to or replaces
+// those of the small tables: processes that are known by their id, threads by pid, tid and
+// start, libraries by process, path and place, probes by process, function, kind and site;
+// what is open it replaces as a whole. Each stack comes once in a session; its frames must
+// not change after the call.
+//
+// It returns before the rows are on disk. The first process is written at once, so that even
+// a short recording says what it is of, and what is open soon.
+func (d *Dataset) Write(b *event.Batch) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.usable(); err != nil {
 		return err
 	}
-	g.add(rows)
-	return nil
-}
-
-// Process adds a process, or replaces it when it is known by its ID. The first
-// one is written at once, so that even a short recording says what it is of.
-func (d *Dataset) Process(row event.Process) error {
-	first, err := put(d, d.processes, row)
-	if err != nil || !first {
-		return err
+	d.slices.add(b.Slices)
+	d.stacks.add(b.Stacks)
+	d.samples.add(b.Samples)
+	d.io.add(b.IO)
+	d.spans.add(b.Spans)
+	d.memory.add(b.Memory)
+	d.flows.add(b.Flows)
+	d.counter.add(b.Counters)
+	d.warning.add(b.Warnings)
+	d.threads.putAll(b.Threads)
+	d.libraries.putAll(b.Libraries)
+	d.probes.putAll(b.Probes)
+	if first := d.processes.putAll(b.Processes); first {
+		if err := d.writer.start(d.writer.publishSmall); err != nil {
+			return err
+		}
 	}
-	return d.writer.start(d.writer.publishSmall)
-}
-
-// Thread adds a thread, or replaces it when its pid, tid and start are known.
-func (d *Dataset) Thread(row event.Thread) error {
-	_, err := put(d, d.threads, row)
-	return err
-}
-
-// Library adds a mapping, or replaces it when its process, path and place are known.
-func (d *Dataset) Library(row event.Library) error {
-	_, err := put(d, d.libraries, row)
-	return err
-}
-
-// Probes adds probes, or replaces those that are known by process, function, kind and site.
-func (d *Dataset) Probes(rows []event.Probe) error {
-	for _, row := range rows {
-		if _, err := put(d, d.probes, row); err != nil {
+	for i := range b.OpenCalls {
+		if err := d.replaceOpen(&b.OpenCalls[i]); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func put[K comparable, T any](d *Dataset, s *small[K, T], row T) (first bool, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
-		return false, err
-	}
-	return s.put(row), nil
 }
 
 func (d *Dataset) usable() error {

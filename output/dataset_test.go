@@ -156,7 +156,7 @@ func TestNothingIsLeftWhenThereWasNoSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Spans(someSpans(1)); !errors.Is(err, errNoSession) {
+	if err := d.Write(&event.Batch{Spans: someSpans(1)}); !errors.Is(err, errNoSession) {
 		t.Errorf("Spans before Session = %v", err)
 	}
 	if err := d.Close(); err != nil {
@@ -195,7 +195,7 @@ func TestSessionIDMustNameAFile(t *testing.T) {
 
 func TestUnfinishedFilesAreHidden(t *testing.T) {
 	d := begin(t, Options{})
-	if err := d.Spans(someSpans(RowGroupRows + 1)); err != nil {
+	if err := d.Write(&event.Batch{Spans: someSpans(RowGroupRows + 1)}); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, d) // the row group is in the file now
@@ -218,11 +218,11 @@ func TestRotationNeverRepeatsRows(t *testing.T) {
 	d := begin(t, Options{})
 	for i := range 3 {
 		for pid := range int32(i + 1) {
-			if err := d.Process(event.Process{ID: int64(pid), PID: pid}); err != nil {
+			if err := d.Write(&event.Batch{Processes: []event.Process{{ID: int64(pid), PID: pid}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := d.Spans(someSpans(10)); err != nil {
+		if err := d.Write(&event.Batch{Spans: someSpans(10)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.Rotate(); err != nil {
@@ -245,13 +245,13 @@ func TestALaterDescriptionReplacesTheFirst(t *testing.T) {
 	end, site := int64(9), int64(4)
 	thread := event.Thread{PID: 1, TID: 2, StartedNS: new(int64)}
 	calls := []error{
-		d.Process(event.Process{ID: 7, PID: 1}),
-		d.Process(event.Process{ID: 7, PID: 1, EndedNS: &end}),
-		d.Thread(thread),
-		d.Thread(event.Thread{PID: 1, TID: 2, StartedNS: &end}), // the tid again, another thread
-		d.Library(event.Library{PID: 1, Path: "a", StartAddress: 1}),
-		d.Library(event.Library{PID: 1, Path: "a", StartAddress: 1, Deleted: true}),
-		d.Probes([]event.Probe{{PID: 1, Symbol: "f", Kind: "exit"}, {PID: 1, Symbol: "f", Kind: "exit", Site: &site}}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 7, PID: 1}}}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 7, PID: 1, EndedNS: &end}}}),
+		d.Write(&event.Batch{Threads: []event.Thread{thread}}),
+		d.Write(&event.Batch{Threads: []event.Thread{{PID: 1, TID: 2, StartedNS: &end}}}), // the tid again, another thread
+		d.Write(&event.Batch{Libraries: []event.Library{{PID: 1, Path: "a", StartAddress: 1}}}),
+		d.Write(&event.Batch{Libraries: []event.Library{{PID: 1, Path: "a", StartAddress: 1, Deleted: true}}}),
+		d.Write(&event.Batch{Probes: []event.Probe{{PID: 1, Symbol: "f", Kind: "exit"}, {PID: 1, Symbol: "f", Kind: "exit", Site: &site}}}),
 	}
 	recording := recording()
 	recording.EndedNS = &end
@@ -277,7 +277,7 @@ func TestRotationComesWithTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(d.Session(recording()), d.Spans(someSpans(1))); err != nil {
+		if err := errors.Join(d.Session(recording()), d.Write(&event.Batch{Spans: someSpans(1)})); err != nil {
 			t.Fatal(err)
 		}
 		// Not readTable: parquet-go pools decoders, which must not leave the bubble.
@@ -298,7 +298,7 @@ func TestRotationComesWithTime(t *testing.T) {
 
 func TestRotationComesWithSize(t *testing.T) {
 	d := begin(t, Options{RotateBytes: 1})
-	if err := d.Spans(someSpans(2*RowGroupRows + 5)); err != nil {
+	if err := d.Write(&event.Batch{Spans: someSpans(2*RowGroupRows + 5)}); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, d)
@@ -316,7 +316,7 @@ func TestEventsAfterCloseAreRefused(t *testing.T) {
 		t.Errorf("second Close = %v", err)
 	}
 	for name, err := range map[string]error{
-		"Spans": d.Spans(someSpans(1)), "Process": d.Process(event.Process{}), "Rotate": d.Rotate(), "Session": d.Session(recording()),
+		"Spans": d.Write(&event.Batch{Spans: someSpans(1)}), "Process": d.Write(&event.Batch{Processes: []event.Process{{}}}), "Rotate": d.Rotate(), "Session": d.Session(recording()),
 	} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s = %v", name, err)
@@ -326,7 +326,7 @@ func TestEventsAfterCloseAreRefused(t *testing.T) {
 
 func TestStatsCountWhatIsWritten(t *testing.T) {
 	d := begin(t, Options{})
-	if err := errors.Join(d.Spans(someSpans(1000)), d.Flows(make([]event.Flow, 3)), d.Close()); err != nil {
+	if err := errors.Join(d.Write(&event.Batch{Spans: someSpans(1000)}), d.Write(&event.Batch{Flows: make([]event.Flow, 3)}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range d.Stats() {
@@ -348,7 +348,7 @@ func TestSpansAreSortedByTimeWithinARowGroup(t *testing.T) {
 	d := begin(t, Options{})
 	im := newImitation()
 	for _, batch := range im.batches(RowGroupRows+1000, true) {
-		if err := d.Spans(batch); err != nil {
+		if err := d.Write(&event.Batch{Spans: batch}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -389,7 +389,7 @@ func openParquet(t testing.TB, path string) *parquet.File {
 
 func TestEveryFileSaysWhereItIsFrom(t *testing.T) {
 	d := begin(t, Options{})
-	if err := errors.Join(d.Spans(someSpans(1)), d.Close()); err != nil {
+	if err := errors.Join(d.Write(&event.Batch{Spans: someSpans(1)}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	f := openParquet(t, visible(t, d.Dir(), "span")[0])
@@ -424,17 +424,17 @@ func TestAFullDiskIsOneErrorAndLeavesWhatWasClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(d.Session(recording()), d.Spans(someSpans(100)), d.Rotate()); err != nil {
+	if err := errors.Join(d.Session(recording()), d.Write(&event.Batch{Spans: someSpans(100)}), d.Rotate()); err != nil {
 		t.Fatal(err)
 	}
 	batches := newImitation().batches(500_000, true)
 	for i := 0; err == nil && i < 4*len(batches); i++ {
-		err = d.Spans(batches[i%len(batches)])
+		err = d.Write(&event.Batch{Spans: batches[i%len(batches)]})
 	}
 	if !errors.Is(err, ErrFull) || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("error is %v", err)
 	}
-	if again := d.Flows(make([]event.Flow, 1)); again != err {
+	if again := d.Write(&event.Batch{Flows: make([]event.Flow, 1)}); again != err {
 		t.Errorf("then %v", again)
 	}
 	if closed := d.Close(); closed == nil || closed.Error() != err.Error() {
@@ -482,9 +482,9 @@ func writeUntilKilled(dir string) {
 	if err != nil {
 		panic(err)
 	}
-	err = errors.Join(d.Session(recording()), d.Process(event.Process{ID: 1, PID: 1}))
+	err = errors.Join(d.Session(recording()), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1}}}))
 	for err == nil {
-		err = errors.Join(d.Spans(someSpans(1000)), d.Rotate())
+		err = errors.Join(d.Write(&event.Batch{Spans: someSpans(1000)}), d.Rotate())
 		fmt.Println("rotated")
 	}
 	panic(err)

@@ -10,7 +10,7 @@ import (
 
 const markdownIntroduction = `# The dataset
 
-<!-- Made by "go generate ./output" from output/schema.go and its tables; do not edit. -->
+<!-- Made by "go generate ./output" from the tables of the schema; do not edit. -->
 
 Schema version **%s**; [schema-changes.md](schema-changes.md) says what each version changed.
 

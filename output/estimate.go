@@ -106,5 +106,5 @@ most, of one step: too few to tell one.
 
 Where steps are not known (unit calls, nodes or time) equal pieces of the slice stand for them. An interval covers what
 slices pass by, not what was lost (table ` + "`warning`" + `). On simulated jobs with noise and drift, with and without first
-steps that were recorded whole, and on evaluations, it holds the truth in 87 to 98 % of the cases (` + "`internal/dataset`" + `).
+steps that were recorded whole, and on evaluations, it holds the truth in 87 to 98 % of the cases.
 `

@@ -25,10 +25,10 @@ func Example() {
 	if err := dataset.Session(recording); err != nil {
 		log.Fatal(err)
 	}
-	if err := dataset.Spans([]event.Span{{
+	if err := dataset.Write(&event.Batch{Spans: []event.Span{{
 		ID: 1, StartNS: recording.StartedNS, DurationNS: 7_000, PID: 42, TID: 42, Weight: 1, SequenceNumber: -1,
 		Call: &event.Call{Layer: "op", Category: "forward", Name: "aten::addmm"},
-	}}); err != nil {
+	}}}); err != nil {
 		log.Fatal(err)
 	}
 	if err := dataset.Close(); err != nil {

@@ -40,7 +40,7 @@ func modes(t *testing.T, dir string) map[string]bool {
 
 func writeSome(t *testing.T, d *Dataset) {
 	t.Helper()
-	err := errors.Join(d.Session(recording()), d.Process(event.Process{ID: 1, PID: 1}), d.Spans(someSpans(10)), d.Rotate())
+	err := errors.Join(d.Session(recording()), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1}}}), d.Write(&event.Batch{Spans: someSpans(10)}), d.Rotate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +117,10 @@ func TestWhoOwnsTheDatasetCannotLeadTheTracerToAnotherFile(t *testing.T) {
 	}
 	writeSome(t, d)
 	attacker.Do(t, d.Dir(), `ln -s "$1" span/.test-000002.parquet.inprogress && rm -r memory && ln -s "$(dirname "$1")" memory`, treasure)
-	if err := errors.Join(d.Spans(someSpans(10)), d.Rotate()); err != nil {
+	if err := errors.Join(d.Write(&event.Batch{Spans: someSpans(10)}), d.Rotate()); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(d.Memory(make([]event.Memory, 1)), d.Rotate()); err == nil {
+	if err := errors.Join(d.Write(&event.Batch{Memory: make([]event.Memory, 1)}), d.Rotate()); err == nil {
 		t.Error("rows were written where a link leads")
 	}
 	if err := d.Discard(); err == nil {
@@ -179,7 +179,7 @@ func TestRewritingFollowsNoLinkAndKeepsTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := []event.Stack{{ID: 1, Status: "complete"}}
-	if err := errors.Join(d.Session(recording()), d.Stacks(rows), d.Close()); err != nil {
+	if err := errors.Join(d.Session(recording()), d.Write(&event.Batch{Stacks: rows}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(d.Dir(), "stack", "test-000001.parquet")

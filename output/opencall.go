@@ -136,8 +136,8 @@ var stillThreadTable = newTable(table[event.StillThread]{
 	},
 })
 
-// OpenCalls replaces what is open, and has it on disk soon.
-func (d *Dataset) OpenCalls(open event.OpenCalls) error {
+// replaceOpen replaces what is open, and has it on disk soon. The caller holds mu.
+func (d *Dataset) replaceOpen(open *event.OpenCalls) error {
 	rows := make([]openCall, len(open.Calls))
 	communicators := append([]event.Communicator(nil), open.Communicators...)
 	for i, c := range open.Calls {
@@ -145,11 +145,6 @@ func (d *Dataset) OpenCalls(open event.OpenCalls) error {
 		if at := c.Communicator; at >= 0 && at < len(communicators) {
 			rows[i].in = &communicators[at]
 		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
-		return err
 	}
 	d.open.replace(rows)
 	d.communicators.replace(communicators)

@@ -11,10 +11,10 @@ import (
 // loses its own.
 func TestWhatFailsCostsItsOwnTable(t *testing.T) {
 	d := begin(t, Options{RotateEvery: time.Hour})
-	if err := d.Warning(event.Warning{TSNS: 1, Kind: "attach", Source: "x", Detail: "y"}); err != nil {
+	if err := d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1, Kind: "attach", Source: "x", Detail: "y"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Samples([]event.Sample{{TSNS: 1}}); err != nil {
+	if err := d.Write(&event.Batch{Samples: []event.Sample{{TSNS: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.flush(); err != nil {

@@ -3,7 +3,6 @@ package output
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os/exec"
@@ -17,7 +16,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
-// foreignReaders is where testdata/setup/readers.sh puts readers that are not ours.
+// foreignReaders is where scripts/readers.sh puts readers that are not ours.
 func foreignReaders(t *testing.T) string {
 	t.Helper()
 	return testcache.Path(t, "dataset-readers/bin", "pyarrow, polars, DuckDB's shell and Spark are not installed: run `make readers`")
@@ -73,13 +72,12 @@ func framesOf(frames []event.Frame) (all []map[string]any) {
 	return all
 }
 
-// each calls a function that takes one row for every row.
-func each[T any](one func(T) error) func([]T) error {
-	return func(rows []T) (err error) {
-		for _, row := range rows {
-			err = errors.Join(err, one(row))
-		}
-		return err
+// into writes rows as a table of a batch.
+func into[T any](d *Dataset, table func(*event.Batch) *[]T) func([]T) error {
+	return func(rows []T) error {
+		var b event.Batch
+		*table(&b) = rows
+		return d.Write(&b)
 	}
 }
 
@@ -144,19 +142,19 @@ func everyValue(t *testing.T) (dir string, g given) {
 		if s.Call == nil {
 			s.Call = &event.Call{}
 		}
-	}), d.Spans)
-	give(t, g, memoryTable, filled(func(m *event.Memory, n int) { m.TSNS = at(n) }), d.Memory)
-	give(t, g, flowTable, filled(func(f *event.Flow, n int) { f.TSNS = at(n) }), d.Flows)
-	give(t, g, ioTable, filled(func(r *event.IO, n int) { r.TSNS = at(n) }), d.IO)
-	give(t, g, sampleTable, filled(func(s *event.Sample, n int) { s.TSNS = at(n) }), d.Samples)
-	give(t, g, counterTable, filled(func(c *event.Counter, n int) { c.TSNS = at(n) }), d.Counters)
-	give(t, g, sliceTable, filled(func(s *event.Slice, n int) { s.ID = int64(n + 1) }), d.Slices)
-	give(t, g, stackTable, filled(func(s *event.Stack, n int) { s.ID = int64(n + 1) }), d.Stacks)
-	give(t, g, warningTable, filled(func(w *event.Warning, n int) { w.TSNS = at(n) }), each(d.Warning))
-	give(t, g, probeTable, filled(func(*event.Probe, int) {}), d.Probes)
-	give(t, g, libraryTable, filled(func(l *event.Library, n int) { l.PID = int32(n); l.StartAddress = int64(n) }), each(d.Library))
-	give(t, g, processTable, filled(func(p *event.Process, n int) { p.ID, p.PID = int64(n+1), int32(n+1) }), each(d.Process))
-	give(t, g, threadTable, filled(func(p *event.Thread, n int) { p.PID, p.TID = int32(n+1), int32(n+1) }), each(d.Thread))
+	}), into(d, func(b *event.Batch) *[]event.Span { return &b.Spans }))
+	give(t, g, memoryTable, filled(func(m *event.Memory, n int) { m.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Memory { return &b.Memory }))
+	give(t, g, flowTable, filled(func(f *event.Flow, n int) { f.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Flow { return &b.Flows }))
+	give(t, g, ioTable, filled(func(r *event.IO, n int) { r.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.IO { return &b.IO }))
+	give(t, g, sampleTable, filled(func(s *event.Sample, n int) { s.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Sample { return &b.Samples }))
+	give(t, g, counterTable, filled(func(c *event.Counter, n int) { c.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Counter { return &b.Counters }))
+	give(t, g, sliceTable, filled(func(s *event.Slice, n int) { s.ID = int64(n + 1) }), into(d, func(b *event.Batch) *[]event.Slice { return &b.Slices }))
+	give(t, g, stackTable, filled(func(s *event.Stack, n int) { s.ID = int64(n + 1) }), into(d, func(b *event.Batch) *[]event.Stack { return &b.Stacks }))
+	give(t, g, warningTable, filled(func(w *event.Warning, n int) { w.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Warning { return &b.Warnings }))
+	give(t, g, probeTable, filled(func(*event.Probe, int) {}), into(d, func(b *event.Batch) *[]event.Probe { return &b.Probes }))
+	give(t, g, libraryTable, filled(func(l *event.Library, n int) { l.PID = int32(n); l.StartAddress = int64(n) }), into(d, func(b *event.Batch) *[]event.Library { return &b.Libraries }))
+	give(t, g, processTable, filled(func(p *event.Process, n int) { p.ID, p.PID = int64(n+1), int32(n+1) }), into(d, func(b *event.Batch) *[]event.Process { return &b.Processes }))
+	give(t, g, threadTable, filled(func(p *event.Thread, n int) { p.PID, p.TID = int32(n+1), int32(n+1) }), into(d, func(b *event.Batch) *[]event.Thread { return &b.Threads }))
 	open := event.OpenCalls{
 		SeenNS:        at(0),
 		Communicators: filled(func(c *event.Communicator, n int) { c.PID = int32(n) }),
@@ -173,7 +171,7 @@ func everyValue(t *testing.T) (dir string, g given) {
 	}
 	give(t, g, communicatorTable, open.Communicators, func([]event.Communicator) error { return nil })
 	give(t, g, stillThreadTable, open.Threads, func([]event.StillThread) error { return nil })
-	give(t, g, openCallTable, rows, func([]openCall) error { return d.OpenCalls(open) })
+	give(t, g, openCallTable, rows, func([]openCall) error { return d.Write(&event.Batch{OpenCalls: []event.OpenCalls{open}}) })
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func stackFile(t *testing.T, rows []event.Stack) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(d.Session(event.Recording{ID: "s", ToolVersion: "7"}), d.Stacks(rows), d.Close()); err != nil {
+	if err := errors.Join(d.Session(event.Recording{ID: "s", ToolVersion: "7"}), d.Write(&event.Batch{Stacks: rows}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(d.Dir(), "stack", "s-000001.parquet")

@@ -189,14 +189,14 @@ func TestZerosSurviveTheFile(t *testing.T) {
 		{ID: 1, PID: 1},
 	}
 	for _, p := range rows {
-		if err := d.Process(p); err != nil {
+		if err := d.Write(&event.Batch{Processes: []event.Process{p}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stream := int64(0)
 	spans := someSpans(3)
 	spans[1].Detail = &event.Detail{Stream: &stream, Grid: &[3]int64{0, 0, 0}}
-	if err := d.Spans(spans); err != nil {
+	if err := d.Write(&event.Batch{Spans: spans}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {

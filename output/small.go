@@ -62,6 +62,14 @@ func (s *small[K, T]) put(row T) (first bool) {
 	return first
 }
 
+// putAll puts rows and says whether the table's first is one of them.
+func (s *small[K, T]) putAll(rows []T) (first bool) {
+	for i := range rows {
+		first = s.put(rows[i]) || first
+	}
+	return first
+}
+
 func (s *small[K, T]) replace(rows []T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,15 +29,15 @@ func TestWhatHasEndedIsWrittenOnceAndForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(d.Process(process(0, nil))) // lives on
+	put(d.Write(&event.Batch{Processes: []event.Process{process(0, nil)}})) // lives on
 	for round := range 3 {
 		for i := 1 + round*lives; i <= (round+1)*lives; i++ {
-			put(d.Process(process(i, nil)))
-			put(d.Thread(thread(i, nil)))
-			put(d.Library(event.Library{PID: int32(i), Path: "/lib/libc.so.6"}))
-			put(d.Process(process(i, &ended)))
-			put(d.Thread(thread(i, &ended)))
-			put(d.Thread(thread(i, nil))) // a sample of it that was read later
+			put(d.Write(&event.Batch{Processes: []event.Process{process(i, nil)}}))
+			put(d.Write(&event.Batch{Threads: []event.Thread{thread(i, nil)}}))
+			put(d.Write(&event.Batch{Libraries: []event.Library{{PID: int32(i), Path: "/lib/libc.so.6"}}}))
+			put(d.Write(&event.Batch{Processes: []event.Process{process(i, &ended)}}))
+			put(d.Write(&event.Batch{Threads: []event.Thread{thread(i, &ended)}}))
+			put(d.Write(&event.Batch{Threads: []event.Thread{thread(i, nil)}})) // a sample of it that was read later
 		}
 		put(d.Rotate())
 		if n := len(d.processes.rows) + len(d.processes.leaving); n != 1 {
@@ -53,8 +53,8 @@ func TestWhatHasEndedIsWrittenOnceAndForgotten(t *testing.T) {
 			}
 		}
 	}
-	put(d.Process(process(1, nil))) // told again
-	put(d.Thread(thread(1, &ended)))
+	put(d.Write(&event.Batch{Processes: []event.Process{process(1, nil)}})) // told again
+	put(d.Write(&event.Batch{Threads: []event.Thread{thread(1, &ended)}}))
 	put(d.Close())
 	for table, want := range map[string]int{"process": 3*lives + 1, "thread": 3 * lives, "library": 3 * lives} {
 		rows := readTable(t, d.Dir(), table)
@@ -88,11 +88,11 @@ func rowsOf(t *testing.T, path string) int {
 func TestFinalRowsStayUntilTheyArePublished(t *testing.T) {
 	d := begin(t, Options{RotateEvery: time.Hour})
 	ended := int64(2)
-	if err := d.Process(event.Process{ID: 6, PID: 6, StartedNS: 1}); err != nil {
+	if err := d.Write(&event.Batch{Processes: []event.Process{{ID: 6, PID: 6, StartedNS: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, d) // the first is written at once
-	if err := d.Process(event.Process{ID: 7, PID: 7, StartedNS: 1, EndedNS: &ended}); err != nil {
+	if err := d.Write(&event.Batch{Processes: []event.Process{{ID: 7, PID: 7, StartedNS: 1, EndedNS: &ended}}}); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(d.Dir(), "process")

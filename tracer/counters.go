@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/tracer/counter"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -42,7 +43,7 @@ func keepReadings(d *decode.Decoder, readings []Counter) {
 	if len(readings) == 0 {
 		return
 	}
-	d.Rows.Out.Keep(d.Rows.Out.Counters(readings))
+	d.Rows.Out.Add(&event.Batch{Counters: readings})
 	d.Rows.Sums.Totals.Counters += uint64(len(readings))
 }
 

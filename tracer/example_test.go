@@ -12,12 +12,11 @@ import (
 
 // slowest is a Sink that keeps one span and lets the rest go.
 type slowest struct {
-	event.Discard
 	span event.Span
 }
 
-func (s *slowest) Spans(rows []event.Span) error {
-	for _, row := range rows {
+func (s *slowest) Write(b *event.Batch) error {
+	for _, row := range b.Spans {
 		if row.DurationNS > s.span.DurationNS {
 			s.span = row
 		}

@@ -64,12 +64,12 @@ func (t told) Process(row event.Process) {
 		} else {
 			d.Clocks.Steps.Ended(row.PID, *row.EndedNS)
 		}
-		d.Rows.Out.Keep(d.Rows.Out.Process(row))
+		d.Rows.Out.Add(&event.Batch{Processes: []event.Process{row}})
 	})
 }
 
 func (t told) Thread(row event.Thread) {
-	t.Write(func(sink event.Sink) error { return sink.Thread(row) })
+	t.Write(func(sink event.Sink) error { return sink.Write(&event.Batch{Threads: []event.Thread{row}}) })
 }
 
 func (t told) ThreadEnded(pid, tid int32) {
@@ -79,7 +79,7 @@ func (t told) ThreadEnded(pid, tid int32) {
 func (t told) Library(row event.Library, again bool) {
 	t.s.do(func(d *decode.Decoder) {
 		if !again {
-			d.Rows.Out.Keep(d.Rows.Out.Library(row))
+			d.Rows.Out.Add(&event.Batch{Libraries: []event.Library{row}})
 		}
 		if accel.IsDriver(path.Base(row.Path)) && row.BuildID != nil {
 			d.Runtimes.Driver(uint32(row.PID), *row.BuildID)
@@ -162,7 +162,7 @@ func (h heldRows) Hold(on bool) { h.s.decoder.Rows.Slices.Hold(on) }
 func (h heldRows) Weigh(epoch uint32, before int64, slices []event.Slice, weigh weights.Weigher, done func(map[uint32]float64)) {
 	h.s.do(func(d *decode.Decoder) {
 		if len(slices) > 0 {
-			d.Rows.Out.Keep(d.Rows.Out.Slices(slices))
+			d.Rows.Out.Add(&event.Batch{Slices: slices})
 		}
 		if weigh == nil {
 			return

@@ -52,6 +52,7 @@ var Limits = []Limit{
 	{"files", "files with probes", maxTracedFiles, 1 << 14},
 	{"probes", "functions with probes, in all files", kernel.MaxSpecs, 1 << 16},
 	{"unwind-mib", "MiB of the kernel's memory for unwind tables", 256, 256},
+	{"process-mib", "MiB kept of one process's code: Python's with its line tables, generated code", 64, 4096},
 }
 
 // ErrUnknownLimit is wrapped by the error for a limit that is not in Limits.
@@ -104,6 +105,7 @@ func tellUse(s *Session) error {
 		"probes":    slots.Slots,
 	}
 	if s.sampling.walks != nil {
+		used["process-mib"] = (s.sampling.walks.Kept() + 1<<20 - 1) >> 20
 		used["unwind-mib"] = (s.sampling.walks.Used().Bytes + 1<<20 - 1) >> 20
 	}
 	uses := make([]bpf.LimitUse, len(Limits))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 	"github.com/ebpfprof/ebpfprof/tracer/python"
@@ -32,7 +33,7 @@ func (s lossesOf) write() error {
 		if kernel.Losses[i].Row {
 			kind = "lost"
 		}
-		err := s.sink.Warning(Warning{TSNS: now, Kind: kind, Source: kernel.Losses[i].Name, Count: int64(n), Detail: kernel.Losses[i].Detail})
+		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{TSNS: now, Kind: kind, Source: kernel.Losses[i].Name, Count: int64(n), Detail: kernel.Losses[i].Detail}}})
 		if err != nil {
 			return err
 		}
@@ -57,7 +58,7 @@ func (s lossesOf) write() error {
 		if w.Kind == "lost" {
 			s.stats.loseMore(w.Source, uint64(w.Count))
 		}
-		if err := s.sink.Warning(w); err != nil {
+		if err := s.sink.Write(&event.Batch{Warnings: []event.Warning{w}}); err != nil {
 			return err
 		}
 	}
@@ -98,24 +99,24 @@ func (s lossesOf) nameLosses() []Warning {
 func (s lossesOf) writeIncomplete(now int64) error {
 	totals := &s.decoder.Rows.Sums.Totals.Stacks
 	for status, n := range totals.Incomplete {
-		err := s.sink.Warning(Warning{TSNS: now, Kind: "incomplete", Source: status, Count: int64(n), Detail: stacks.StatusDetail(status)})
+		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{TSNS: now, Kind: "incomplete", Source: status, Count: int64(n), Detail: stacks.StatusDetail(status)}}})
 		if err != nil {
 			return err
 		}
 	}
 	if s.sampling.walks != nil {
 		for reason, n := range s.sampling.walks.Unresolved() {
-			err := s.sink.Warning(Warning{TSNS: now, Kind: "incomplete", Source: reason, Count: int64(n), Detail: "Python frames without a name"})
+			err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{TSNS: now, Kind: "incomplete", Source: reason, Count: int64(n), Detail: "Python frames without a name"}}})
 			if err != nil {
 				return err
 			}
 		}
 	}
 	if totals.Refused > 0 {
-		err := s.sink.Warning(Warning{
+		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{
 			TSNS: now, Kind: "incomplete", Source: "stack_quota", Count: int64(totals.Refused),
 			Detail: fmt.Sprintf("samples and spans without a stack: the recording, their process or its user has had all of the different stacks that it may have (%d, a quarter of what was left, half of what was not others')", s.options.limit("stacks")),
-		})
+		}}})
 		if err != nil {
 			return err
 		}
@@ -123,10 +124,10 @@ func (s lossesOf) writeIncomplete(now int64) error {
 	if totals.Unresolved == 0 {
 		return nil
 	}
-	return s.sink.Warning(Warning{
+	return s.sink.Write(&event.Batch{Warnings: []event.Warning{{
 		TSNS: now, Kind: "incomplete", Source: stacks.StackUnresolved, Count: int64(totals.Unresolved),
 		Detail: "samples and spans without a stack: its frames had not come, or were lost",
-	})
+	}}})
 }
 
 // writeUnresolvedLines says how many rows have no line because its frames were lost.
@@ -135,10 +136,10 @@ func (s lossesOf) writeUnresolvedLines(now int64) error {
 	if n == 0 {
 		return nil
 	}
-	return s.sink.Warning(Warning{
+	return s.sink.Write(&event.Batch{Warnings: []event.Warning{{
 		TSNS: now, Kind: "incomplete", Source: "line_unresolved", Count: int64(n),
 		Detail: "spans and allocations without a Python stack: its frames had not come, or were lost",
-	})
+	}}})
 }
 
 // writeMemo says how many stacks were memoised and how often that was wrong.
@@ -160,11 +161,11 @@ func (s lossesOf) writeMemo(now int64) error {
 		if t.Found == 0 {
 			continue
 		}
-		err = s.sink.Warning(Warning{
+		err = s.sink.Write(&event.Batch{Warnings: []event.Warning{{
 			TSNS: now, Kind: "memoised", Source: of.source, Count: int64(t.Found),
 			Detail: fmt.Sprintf("%s that were memoised and not walked; %d were walked to compare, and %d of them were other stacks (%.3g %%)",
 				of.what, t.Verified, t.Mismatched, 100*t.MismatchRate()),
-		})
+		}}})
 		if err != nil {
 			return err
 		}
@@ -186,9 +187,9 @@ func (s lossesOf) writeCachedCode(now int64) error {
 	if err != nil || checked == 0 {
 		return err
 	}
-	return s.sink.Warning(Warning{
+	return s.sink.Write(&event.Batch{Warnings: []event.Warning{{
 		TSNS: now, Kind: "memoised", Source: "python_code", Count: int64(checked),
 		Detail: fmt.Sprintf("code objects of Python frames that were known from the samples before, one in eight, were read again; %d of them were other code objects (%.3g %%): samples that met these before may name the one before",
 			differed, 100*float64(differed)/float64(checked)),
-	})
+	}}})
 }

@@ -73,6 +73,11 @@ type Options struct {
 	// Counters is how often the machine's counters are read; 0 leaves them alone.
 	Counters time.Duration
 
+	// AllowUserMounts has probes put into files of file systems that a user without
+	// privileges may have mounted (FUSE, or in a user namespace): such a user can then stop
+	// all forks of the machine for as long as it likes.
+	AllowUserMounts bool
+
 	// Limits are other values for some of the Limits, by name.
 	Limits map[string]int
 

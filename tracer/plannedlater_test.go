@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // awaitingSink tells when a warning of a kind has come.
@@ -21,12 +22,14 @@ type awaitingSink struct {
 	came chan Warning
 }
 
-func (s *awaitingSink) Warning(w Warning) error {
-	if w.Kind == s.kind && s.came != nil {
-		s.came <- w
-		s.came = nil
+func (s *awaitingSink) Write(b *event.Batch) error {
+	for _, w := range b.Warnings {
+		if w.Kind == s.kind && s.came != nil {
+			s.came <- w
+			s.came = nil
+		}
 	}
-	return s.recordingSink.Warning(w)
+	return s.recordingSink.Write(b)
 }
 
 // Functions whose turn does not come when their file is planned are said to have no

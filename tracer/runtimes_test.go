@@ -17,7 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
-// inCache is where the scripts of testdata/setup keep what they fetch.
+// inCache is where the scripts keep what they fetch.
 func inCache(path ...string) string {
 	cache := os.Getenv("EBPFPROF_CACHE")
 	if cache == "" {
@@ -33,7 +33,7 @@ func wheels() string { return inCache("torch-venv", "lib", "python3*", "site-pac
 // realLibrary is a library and what is there only in the version of its list.
 type realLibrary struct{ library, version string }
 
-// later is a library that testdata/setup/runtime-libraries.sh fetched.
+// later is a library that scripts/runtime-libraries.sh fetched.
 func later(list, file string) realLibrary {
 	return realLibrary{inCache("runtimes", list, file), inCache("runtimes", list, "version")}
 }

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/features"
+	"github.com/ebpfprof/ebpfprof/tracer/footprint"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/sampler"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
@@ -55,7 +57,7 @@ func newSampling(s *Session, loaded *sampler.Sampler, refused error) (made sampl
 	}
 	return sampling{loaded, stacks.NewWalks(stacks.Tables{
 		Unwind: s.kernel.Unwind, UnwindBytes: s.options.limit("unwind-mib") << 20, Runtimes: s.kernel.Map("python_runtimes"),
-		Changed: s.kernel.Memo.Forget,
+		Changed: s.kernel.Memo.Forget, Kept: footprint.New(s.options.limit("process-mib")<<20, process.User),
 	}, s.decoder.Rows.Stacks, s.warn)}
 }
 

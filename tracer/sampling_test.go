@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"bufio"
 	"os/exec"
 	"testing"
 	"time"
@@ -11,12 +12,18 @@ func openCold(t *testing.T, preparing func(done, of int) bool) (*Session, *exec.
 	t.Helper()
 	needKernel(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	job := exec.Command("python3", "-c", "import time\ntime.sleep(600)")
+	job := exec.Command("python3", "-c", "import time\nprint('ready', flush=True)\ntime.sleep(600)")
+	stdout, err := job.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := job.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { job.Process.Kill(); job.Wait() })
-	time.Sleep(300 * time.Millisecond) // the interpreter maps its libraries
+	if !bufio.NewScanner(stdout).Scan() { // the interpreter has mapped its libraries
+		t.Fatal("the interpreter does not begin")
+	}
 	session, err := Open(Options{
 		PIDs: []int{job.Process.Pid}, Level: LevelSamples, Frequency: 99, Preparing: preparing, BufferBytes: 1 << 20,
 	}, Discard{})

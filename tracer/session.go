@@ -14,6 +14,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/job"
@@ -67,7 +68,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	}
 	var filtered *filter.Sink
 	if options.Filter.ByRow() {
-		filtered = &filter.Sink{Sink: sink, Filter: &options.Filter}
+		filtered = &filter.Sink{To: sink, Filter: &options.Filter}
 		sink = filtered
 	}
 	groups, err := options.SelectGroups()
@@ -127,7 +128,7 @@ func Open(options Options, sink Sink) (*Session, error) {
 	s.job = job.New(job.Config{
 		Kernel: k, Detaching: detaching, Probes: s.probes, Walks: s.sampling.walks, Groups: chosen.Groups, Filter: &s.options.Filter, Plans: plans,
 		Named: slices.Concat(options.PIDs, options.Starting), Follow: options.Follow, OffsetNS: s.offsetNS, Keepers: keepers(s),
-		Decoder: told{s}, Warn: s.warn,
+		Decoder: told{s}, Warn: s.warn, AllowUserMounts: options.AllowUserMounts,
 	})
 	chosen.Warn(s.warn)
 	if err := s.start(targets); err != nil {
@@ -204,7 +205,7 @@ func (s *Session) Report() Report {
 func (s *Session) do(f func(*decode.Decoder)) { s.decoder.Do(f) }
 
 func (s *Session) warn(w Warning) {
-	s.decoder.Write(func(sink Sink) error { return sink.Warning(w) })
+	s.decoder.Write(func(sink Sink) error { return sink.Write(&event.Batch{Warnings: []event.Warning{w}}) })
 }
 
 // Run records until the context ends, every process has exited, or writing
@@ -290,7 +291,7 @@ func (s *Session) finish() error {
 	if err := (lossesOf{s}).write(); err != nil {
 		return err
 	}
-	if err := s.sink.Probes(s.probes.Accounts().Rows()); err != nil {
+	if err := s.sink.Write(&event.Batch{Probes: s.probes.Accounts().Rows()}); err != nil {
 		return err
 	}
 	if err := countProbes(s); err != nil {

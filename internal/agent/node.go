@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -13,31 +12,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ebpfprof/ebpfprof/internal/agent/spool"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
-	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
-	"github.com/ebpfprof/ebpfprof/internal/version"
-	"github.com/ebpfprof/ebpfprof/output"
 )
 
-// Metrics of the agent itself: what it is, and what it takes of the node.
-var (
-	descBuild = prometheus.NewDesc("ebpfprof_build_info", "1; the labels say which program this is, and of what its data are", []string{"version", "goversion", "schema_version", "analysis_version"}, nil)
-	descCPU   = prometheus.NewDesc("ebpfprof_agent_cpu_seconds_total", "CPU time of the agent and its workers, those that have ended too; not of its probes, which run in the job's time", nil, nil)
-	descSpool = prometheus.NewDesc("ebpfprof_spool_bytes", "bytes in the spool: raw events of windows, and what waits for the store and the collector", nil, nil)
-)
-
-// node is what these are told from.
+// node measures what the agent itself takes of the machine.
 type node struct {
 	uploads *prometheus.HistogramVec
 
 	mu  sync.Mutex
-	cpu float64 // the most that was told
+	cpu float64 // the most that was returned
 }
 
 func newNode() *node {
 	uploads := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "ebpfprof_upload_duration_seconds", Help: "time of one file's way into the store, or until that failed",
+		Name: "ebpfprof_upload_duration_seconds", Help: "duration of the upload of a file to the store, failed ones included",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, // a file has ten seconds
 	}, []string{"result"})
 	for _, result := range []string{"ok", "failed"} {
@@ -46,28 +34,10 @@ func newNode() *node {
 	return &node{uploads: uploads}
 }
 
-func (n *node) describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descBuild, descCPU, descSpool} {
-		to <- d
-	}
-	n.uploads.Describe(to)
-}
-
-func (n *node) collect(to chan<- prometheus.Metric, workers []int, directory string) {
-	to <- prometheus.MustNewConstMetric(descBuild, prometheus.GaugeValue, 1, version.Version, runtime.Version(), output.SchemaVersion, store.AnalysisVersion)
-	if seconds, err := n.seconds(workers); err == nil {
-		to <- prometheus.MustNewConstMetric(descCPU, prometheus.CounterValue, seconds)
-	}
-	if held, err := spool.Bytes(directory); err == nil {
-		to <- prometheus.MustNewConstMetric(descSpool, prometheus.GaugeValue, float64(held))
-	}
-	n.uploads.Collect(to)
-}
-
 // seconds is the CPU time of this process, of the children that it has waited for, and of
-// the workers that live. A worker that ends between two of these looks is in none of them,
-// so that the sum may be less than it was: the most is told until it is more. It is in no
-// two of them, since those that have ended are looked at first.
+// the live workers. A worker that exits between these reads is in none of them, and the sum
+// may be less than before: then the former sum is returned, since a counter never falls. A
+// worker is in no two of them, since exited children are read first.
 func (n *node) seconds(workers []int) (float64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

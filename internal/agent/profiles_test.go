@@ -28,10 +28,10 @@ func sampled(t *testing.T, c config.Config) {
 	t.Helper()
 	samples := otlp.NewWindow(99)
 	to := c.Sink(samples)
-	if err := to.Process(event.Process{PID: 7, Exe: "/home/mia/python3"}); err != nil {
+	if err := to.Write(&event.Batch{Processes: []event.Process{{PID: 7, Exe: "/home/mia/python3"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := to.Samples([]event.Sample{{TSNS: 1_700_000_000e9, PID: 7, TID: 7, State: event.OnCPU, WeightNS: 10e6}}); err != nil {
+	if err := to.Write(&event.Batch{Samples: []event.Sample{{TSNS: 1_700_000_000e9, PID: 7, TID: 7, State: event.OnCPU, WeightNS: 10e6}}}); err != nil {
 		t.Fatal(err)
 	}
 	content, begin, err := samples.Request(c.Called("llama"), c.Called("node1"), version.Version)

@@ -15,12 +15,12 @@ import (
 )
 
 type stacksSeen struct {
-	event.Discard
 	files []string
 }
 
-func (s *stacksSeen) Stacks(rows []event.Stack) error {
-	for _, row := range rows {
+// Write implements event.Sink.
+func (s *stacksSeen) Write(b *event.Batch) error {
+	for _, row := range b.Stacks {
 		for _, f := range row.Frames {
 			s.files = append(s.files, f.File)
 		}
@@ -60,7 +60,7 @@ func TestAJobThatIsRedactedHasAPseudonymEverywhere(t *testing.T) {
 		}
 		seen := &stacksSeen{}
 		stack := event.Stack{ID: 1, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "step", File: "/home/jane/project/train.py"}}}
-		if err := c.Sink(seen).Stacks([]event.Stack{stack}); err != nil {
+		if err := c.Sink(seen).Write(&event.Batch{Stacks: []event.Stack{stack}}); err != nil {
 			t.Fatal(err)
 		}
 		if len(seen.files) != 1 || strings.Contains(seen.files[0], "jane") == redacted {

@@ -49,16 +49,21 @@ type supervisor struct {
 	mu      sync.Mutex // the supervisor's goroutine, the workers' readers and HTTP handlers
 	config  config.Config
 	jobs    map[string]*supervised
-	refused map[string]refusedJob // by name
+	refused map[string]refusedJob // by identity
+	names   jobs.Names            // what jobs are called
 	crowded int64                 // jobs that max_jobs turned away, at the last look
 	lookErr error
 	looked  time.Time
 }
 
+// settleTwice is for how many times of settling new processes put a job's worker off.
+const settleTwice = 2
+
 // supervised is a job and its worker.
 type supervised struct {
 	job      jobs.Job
-	found    time.Time
+	found    time.Time // its youngest process
+	first    time.Time // when it began to be without a worker
 	worker   *exec.Cmd // nil while none runs
 	input    io.WriteCloser
 	started  time.Time
@@ -121,13 +126,25 @@ func (s *supervisor) look(ctx context.Context) {
 		s.log.Error("looking for jobs", "error", err)
 		return
 	}
-	running := map[string]bool{}
+	var wanted []jobs.Job
 	for _, job := range jobs.Rename(s.config.Names, found) {
-		if !s.config.Wants(job.Name) {
-			continue
+		if s.config.Wants(job.Name) {
+			wanted = append(wanted, job)
 		}
-		job.Name = s.config.Called(job.Name)
-		running[job.Name] = true
+	}
+	running, called := map[string]bool{}, map[string]string{}
+	wanted = s.names.Distinct(wanted)
+	for i := range wanted {
+		wanted[i].Name = s.config.Called(wanted[i].Name)
+		running[wanted[i].Name], called[wanted[i].Identity()] = true, wanted[i].Name
+	}
+	for name, j := range s.jobs {
+		// Its name is another's now, or it has another: what runs is not told of that.
+		if now, known := called[j.job.Identity()]; (known && now != name || !known && running[name]) && j.worker != nil && !j.stopping {
+			j.stop()
+		}
+	}
+	for _, job := range wanted {
 		s.update(ctx, job)
 	}
 	for name, j := range s.jobs {
@@ -147,37 +164,66 @@ func (s *supervisor) look(ctx context.Context) {
 	}
 }
 
-// full reports whether there are as many jobs as may be; those that have ended make room.
-func (s *supervisor) full() bool {
-	if len(s.jobs) >= s.config.MaxJobs {
+// full reports whether there are as many jobs as may be, or as many as a user's may; those that
+// have ended make room.
+func (s *supervisor) full(user uint32) bool {
+	of := func() (n int) {
+		for _, j := range s.jobs {
+			if j.job.User == user {
+				n++
+			}
+		}
+		return n
+	}
+	most := s.config.MaxJobs - s.config.MaxJobs/keptFree
+	if len(s.jobs) >= s.config.MaxJobs || of() >= most {
 		maps.DeleteFunc(s.jobs, func(_ string, j *supervised) bool { return !j.ended.IsZero() })
 	}
-	return len(s.jobs) >= s.config.MaxJobs
+	return len(s.jobs) >= s.config.MaxJobs || of() >= most
 }
+
+// keptFree: a quarter of max_jobs, of four and more, is for others than the user with most jobs.
+const keptFree = 4
 
 // update starts the worker of a job whose processes have settled, and replaces one
 // that does not know of all of them.
 func (s *supervisor) update(ctx context.Context, job jobs.Job) {
 	j := s.jobs[job.Name]
+	if j != nil && j.job.Identity() != job.Identity() {
+		if j.worker != nil {
+			return // until the other's has ended
+		}
+		delete(s.jobs, job.Name)
+		j = nil
+	}
 	switch {
-	case j == nil && s.full():
+	case j == nil && s.full(job.User):
 		s.crowded++
 		return
 	case j == nil:
-		s.log.Info("job found", "job", job.Name, "pids", job.PIDs)
-		s.jobs[job.Name] = &supervised{job: job, found: time.Now(), pause: firstPause}
+		s.log.Info("job found", "job", job.Name, "pids", job.PIDs, "user", job.User)
+		s.jobs[job.Name] = &supervised{job: job, found: time.Now(), first: time.Now(), pause: firstPause}
 		return
 	}
 	if slices.ContainsFunc(job.PIDs, func(pid int) bool { return !slices.Contains(j.job.PIDs, pid) }) {
-		j.job, j.found = job, time.Now() // a rank came later, or the job began again
-		if j.worker != nil && !j.stopping {
-			s.log.Info("job has new processes", "job", job.Name, "pids", job.PIDs)
-			j.stop()
+		settle := time.Duration(s.config.Settle)
+		switch {
+		case j.worker == nil && time.Since(j.first) < settleTwice*settle:
+			j.job, j.found = job, time.Now() // a rank came later, or the job began again
+			return
+		case j.worker != nil && time.Since(j.started) < settleTwice*settle:
+			return // its worker has hardly begun: a job whose processes come and go is recorded all the same
+		case j.worker != nil:
+			j.job, j.found, j.first = job, time.Now(), time.Now()
+			if !j.stopping {
+				s.log.Info("job has new processes", "job", job.Name, "pids", job.PIDs)
+				j.stop()
+			}
+			return
 		}
-		return
 	}
 	j.job = job
-	if j.refused = s.whyRefused(job.Name); j.refused != "" {
+	if j.refused = s.whyRefused(job.Identity()); j.refused != "" {
 		j.failure = j.refused
 		return
 	}

@@ -28,11 +28,11 @@ func TestAJobThatFailedIsShownForAWhile(t *testing.T) {
 	if jobs := s.view(); len(jobs) != 1 || jobs[0].Name != "failed" || jobs[0].Ended == nil {
 		t.Fatalf("%+v", jobs)
 	}
-	if s.full() {
+	if s.full(0) {
 		t.Error("one of two is full")
 	}
 	s.jobs["one"] = &supervised{}
-	if s.full() || s.jobs["failed"] != nil {
+	if s.full(0) || s.jobs["failed"] != nil {
 		t.Error("a job that has ended takes the place of one that runs")
 	}
 	s.jobs["failed"] = &supervised{job: jobs.Job{Name: "failed"}, status: worker.Status{Failures: worker.Kinds{"died": 1}}, ended: time.Now().Add(-failedStays)}

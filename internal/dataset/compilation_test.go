@@ -38,7 +38,7 @@ func TestCompilationsAreToldByWhatCausedThem(t *testing.T) {
 		for _, f := range frames {
 			folded = f.Function + ";" + folded
 		}
-		err = errors.Join(err, d.Stacks([]event.Stack{{ID: id, Frames: frames, Folded: folded, Status: event.StackComplete}}))
+		err = errors.Join(err, d.Write(&event.Batch{Stacks: []event.Stack{{ID: id, Frames: frames, Folded: folded, Status: event.StackComplete}}}))
 	}
 	var rows []event.Span
 	add := func(tid int32, name string, at, took, stack, handle int64) {
@@ -63,7 +63,7 @@ func TestCompilationsAreToldByWhatCausedThem(t *testing.T) {
 	add(1, forward, 500, -1, 4, 0)    // under way
 	add(2, kept, 600, 1, 6, 0x1f)     //
 	add(1, "something", 700, 1, 0, 0) //
-	if err = errors.Join(err, d.Spans(rows), d.Close()); err != nil {
+	if err = errors.Join(err, d.Write(&event.Batch{Spans: rows}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	db, err := Open(dir)

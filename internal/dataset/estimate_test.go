@@ -89,10 +89,10 @@ func writeSimulated(t *testing.T, jobs []simulatedJob) *DB {
 		call := &event.Call{Layer: "op", Name: job.name}
 		begin := int64(start)
 		if job.late > 0 {
-			err = errors.Join(err, d.Probes([]event.Probe{{PID: int32(pid + 1), Symbol: "f", Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: 1, FirstIn: begin + 1000*int64(job.late) - 10}}))
+			err = errors.Join(err, d.Write(&event.Batch{Probes: []event.Probe{{PID: int32(pid + 1), Symbol: "f", Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: 1, FirstIn: begin + 1000*int64(job.late) - 10}}}))
 		}
 		for i, p := range job.probes {
-			err = errors.Join(err, d.Probes([]event.Probe{{PID: int32(pid + 1), Symbol: fmt.Sprint("f", i), Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: p.hits, FirstIn: begin + 1000*int64(p.late) - 10}}))
+			err = errors.Join(err, d.Write(&event.Batch{Probes: []event.Probe{{PID: int32(pid + 1), Symbol: fmt.Sprint("f", i), Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: p.hits, FirstIn: begin + 1000*int64(p.late) - 10}}}))
 		}
 		for _, s := range job.slices {
 			id++
@@ -103,8 +103,8 @@ func writeSimulated(t *testing.T, jobs []simulatedJob) *DB {
 			if s.each > 0 {
 				each = s.each
 			}
-			err = errors.Join(err, d.Slices([]event.Slice{{ID: id, PID: int32(pid + 1), Group: "op", BeginNS: begin, EndNS: begin + 10, FromNS: begin, ToNS: begin + 1000,
-				Phase: event.PhaseTraining, Unit: unit, Recorded: s.n, Represented: s.l, Steps: int32(len(s.calls))}}))
+			err = errors.Join(err, d.Write(&event.Batch{Slices: []event.Slice{{ID: id, PID: int32(pid + 1), Group: "op", BeginNS: begin, EndNS: begin + 10, FromNS: begin, ToNS: begin + 1000,
+				Phase: event.PhaseTraining, Unit: unit, Recorded: s.n, Represented: s.l, Steps: int32(len(s.calls))}}}))
 			var rows []event.Span
 			for k, calls := range s.calls {
 				for range int(calls) {
@@ -112,7 +112,7 @@ func writeSimulated(t *testing.T, jobs []simulatedJob) *DB {
 						Weight: each, SequenceNumber: -1, SliceID: id, SliceStep: int32(k + 1)})
 				}
 			}
-			err = errors.Join(err, d.Spans(rows))
+			err = errors.Join(err, d.Write(&event.Batch{Spans: rows}))
 			begin += 1000
 		}
 	}
@@ -425,7 +425,7 @@ func TestRowsOfNoSliceAreCountedAsTheyAre(t *testing.T) {
 		return event.Span{ID: 1, StartNS: 1, DurationNS: 5, PID: 1, Call: &event.Call{Layer: "op", Name: name}, Weight: weight, SequenceNumber: -1}
 	}
 	rows := []event.Span{row("exact", 1), row("exact", 1), row("weighed", 2.5), row("weighed", 1)}
-	if err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Spans(rows), d.Close()); err != nil {
+	if err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Spans: rows}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	db, err := Open(dir)

@@ -43,11 +43,11 @@ func scanned(t *testing.T, rows int) string {
 			Weight: 1 + float64(r.IntN(4))/3, SequenceNumber: r.Int64N(4) - 1, ParentID: r.Int64N(2) * i}
 		if batch = append(batch, s); len(batch) == 1000 {
 			r.Shuffle(len(batch), func(i, k int) { batch[i], batch[k] = batch[k], batch[i] })
-			err = errors.Join(err, d.Spans(batch))
+			err = errors.Join(err, d.Write(&event.Batch{Spans: batch}))
 			batch = batch[:0]
 		}
 	}
-	if err = errors.Join(err, d.Spans(batch), d.Close()); err != nil {
+	if err = errors.Join(err, d.Write(&event.Batch{Spans: batch}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return d.Dir()

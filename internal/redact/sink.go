@@ -10,25 +10,54 @@ import (
 // Sink redacts events on their way to another one. Like every Sink it is called from
 // one goroutine.
 type Sink struct {
-	event.Sink
+	to    event.Sink
 	calls map[*event.Call]*event.Call
-	spans []event.Span
+	spans []event.Span // of the last batch; there may be a million a second
 }
 
 // NewSink returns a Sink that passes on to.
-func NewSink(to event.Sink) *Sink { return &Sink{Sink: to, calls: map[*event.Call]*event.Call{}} }
+func NewSink(to event.Sink) *Sink { return &Sink{to: to, calls: map[*event.Call]*event.Call{}} }
 
 // mostCalls bounds what is kept of the names that were seen.
 const mostCalls = 1 << 16
 
-// Spans implements event.Sink.
-func (s *Sink) Spans(rows []event.Span) error {
+// Write implements event.Sink.
+func (s *Sink) Write(b *event.Batch) error {
+	out := *b
+	out.Processes = each(b.Processes, func(p *event.Process) { *p = Process(*p) })
+	out.Threads = each(b.Threads, func(t *event.Thread) { t.Name = Text(t.Name) })
+	out.Libraries = each(b.Libraries, func(l *event.Library) { l.Path = Path(l.Path) })
+	out.Stacks = each(b.Stacks, stack)
+	out.IO = each(b.IO, func(r *event.IO) {
+		r.Mount, r.FileSystem, r.Device, r.Path = Path(r.Mount), Text(r.FileSystem), Path(r.Device), Path(r.Path)
+	})
+	out.Spans = s.spansOf(b.Spans)
+	// Control groups are told apart, and not named.
+	out.Counters = each(b.Counters, func(c *event.Counter) { c.Scope, c.Device = Pseudonym(c.Scope), Path(c.Device) })
+	out.OpenCalls = each(b.OpenCalls, s.openCalls)
+	out.Probes = each(b.Probes, func(p *event.Probe) {
+		p.Library, p.Symbol, p.Name, p.Reason = Path(p.Library), Text(p.Symbol), Text(p.Name), Text(p.Reason)
+	})
+	out.Warnings = each(b.Warnings, func(w *event.Warning) { w.Source, w.Detail = Text(w.Source), Text(w.Detail) })
+	return s.to.Write(&out)
+}
+
+// each changes copies of rows.
+func each[T any](rows []T, change func(*T)) []T {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		change(&rows[i])
+	}
+	return rows
+}
+
+func (s *Sink) spansOf(rows []event.Span) []event.Span {
 	s.spans = append(s.spans[:0], rows...)
 	for i := range s.spans {
 		s.spans[i].Call = s.call(s.spans[i].Call)
 		s.spans[i].Detail = detail(s.spans[i].Detail)
 	}
-	return s.Sink.Spans(s.spans)
+	return s.spans
 }
 
 // call is a call whose name has no directories; scopes can be called anything.
@@ -67,82 +96,18 @@ func detail(d *event.Detail) *event.Detail {
 	return &other
 }
 
-// Stacks implements event.Sink. A stack keeps its id, which is a hash of what its
-// frames were.
-func (s *Sink) Stacks(rows []event.Stack) error {
-	rows = slices.Clone(rows)
-	for i := range rows {
-		frames := slices.Clone(rows[i].Frames)
-		for j := range frames {
-			f := &frames[j]
-			f.File, f.Function, f.Module = Path(f.File), Text(f.Function), Path(f.Module)
-		}
-		rows[i].Frames, rows[i].Folded = frames, Text(rows[i].Folded)
-	}
-	return s.Sink.Stacks(rows)
+// stack redacts a stack, which keeps its id: a hash of what its frames were.
+func stack(s *event.Stack) {
+	s.Frames = each(s.Frames, func(f *event.Frame) {
+		f.File, f.Function, f.Module = Path(f.File), Text(f.Function), Path(f.Module)
+	})
+	s.Folded = Text(s.Folded)
 }
 
-// OpenCalls implements event.Sink. Groups of ranks are called what the job calls them.
-func (s *Sink) OpenCalls(open event.OpenCalls) error {
-	open.Calls, open.Communicators = slices.Clone(open.Calls), slices.Clone(open.Communicators)
-	for i := range open.Calls {
-		c := &open.Calls[i]
-		c.Call, c.Dtype = s.call(c.Call), Text(c.Dtype)
-	}
-	for i := range open.Communicators {
-		c := &open.Communicators[i]
+// openCalls redacts what is open. Groups of ranks are called what the job calls them.
+func (s *Sink) openCalls(open *event.OpenCalls) {
+	open.Calls = each(open.Calls, func(c *event.OpenCall) { c.Call, c.Dtype = s.call(c.Call), Text(c.Dtype) })
+	open.Communicators = each(open.Communicators, func(c *event.Communicator) {
 		c.Name, c.Description, c.IssuedName = Text(c.Name), Text(c.Description), Text(c.IssuedName)
-	}
-	return s.Sink.OpenCalls(open)
-}
-
-// Counters implements event.Sink. Control groups are told apart, and not named.
-func (s *Sink) Counters(rows []event.Counter) error {
-	rows = slices.Clone(rows)
-	for i := range rows {
-		rows[i].Scope = Pseudonym(rows[i].Scope)
-		rows[i].Device = Path(rows[i].Device)
-	}
-	return s.Sink.Counters(rows)
-}
-
-// IO implements event.Sink.
-func (s *Sink) IO(rows []event.IO) error {
-	rows = slices.Clone(rows)
-	for i := range rows {
-		rows[i].Mount, rows[i].FileSystem, rows[i].Device = Path(rows[i].Mount), Text(rows[i].FileSystem), Path(rows[i].Device)
-		rows[i].Path = Path(rows[i].Path)
-	}
-	return s.Sink.IO(rows)
-}
-
-// Process implements event.Sink.
-func (s *Sink) Process(row event.Process) error { return s.Sink.Process(Process(row)) }
-
-// Thread implements event.Sink.
-func (s *Sink) Thread(row event.Thread) error {
-	row.Name = Text(row.Name)
-	return s.Sink.Thread(row)
-}
-
-// Library implements event.Sink.
-func (s *Sink) Library(row event.Library) error {
-	row.Path = Path(row.Path)
-	return s.Sink.Library(row)
-}
-
-// Probes implements event.Sink.
-func (s *Sink) Probes(rows []event.Probe) error {
-	rows = slices.Clone(rows)
-	for i := range rows {
-		p := &rows[i]
-		p.Library, p.Symbol, p.Name, p.Reason = Path(p.Library), Text(p.Symbol), Text(p.Name), Text(p.Reason)
-	}
-	return s.Sink.Probes(rows)
-}
-
-// Warning implements event.Sink.
-func (s *Sink) Warning(row event.Warning) error {
-	row.Source, row.Detail = Text(row.Source), Text(row.Detail)
-	return s.Sink.Warning(row)
+	})
 }

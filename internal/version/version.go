@@ -2,4 +2,4 @@
 package version
 
 // Version is the tool's version; the Makefile sets it from git.
-var Version = "0.1.0-dev"
+var Version = "0.2.0-dev"

@@ -2,6 +2,7 @@ package cpython
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -14,7 +15,7 @@ const CodeBytes = 160
 const (
 	maxName      = 1024
 	maxFilename  = 4096
-	maxLineTable = 1 << 22
+	maxLineTable = 256 << 10 // PyTorch's largest has 20 KiB
 )
 
 // Code is what a code object says of itself.
@@ -24,14 +25,25 @@ type Code struct {
 	File      string // co_filename, as the job sees it
 	FirstLine int
 	Lines     LineTable
-	// asked is what Line has said: the same few instructions call all the time.
-	asked map[int32]instructionLine
+	// Folded is for whoever folds stacks: the label of a frame of this code, made once.
+	Folded string
+	// asked is what Line has said last: the same few instructions call all the time.
+	asked [16]instructionLine
 }
 
 type instructionLine struct {
-	line  int
-	known bool
+	instruction int32
+	line        int32
+	answer      lineAnswer
 }
+
+type lineAnswer uint8
+
+const (
+	neverAsked lineAnswer = iota
+	lineKnown
+	noLineThere
+)
 
 // InstructionUnknown is the index of an instruction that is not in its code:
 // PYTHON_INSTRUCTION_UNKNOWN in bpf/stack.h.
@@ -43,16 +55,24 @@ func (c *Code) Line(instruction int32) (int, bool) {
 	if instruction <= InstructionUnknown {
 		return 0, false
 	}
-	if l, ok := c.asked[instruction]; ok {
-		return l.line, l.known
+	l := &c.asked[uint32(instruction)%uint32(len(c.asked))]
+	if l.answer == neverAsked || l.instruction != instruction {
+		line, known := c.Lines.Line(int(instruction))
+		*l = instructionLine{instruction, clampLine(line), noLineThere}
+		if known {
+			l.answer = lineKnown
+		}
 	}
-	var l instructionLine
-	l.line, l.known = c.Lines.Line(int(instruction))
-	if c.asked == nil {
-		c.asked = map[int32]instructionLine{}
-	}
-	c.asked[instruction] = l // at most as many as the code has instructions
-	return l.line, l.known
+	return int(l.line), l.answer == lineKnown
+}
+
+// clampLine keeps a line that is no line's number of any file within 32 bits.
+func clampLine(line int) int32 { return int32(max(math.MinInt32, min(line, math.MaxInt32))) }
+
+// kept is how many bytes a code object takes for as long as it is kept.
+func (c *Code) kept() int {
+	const itself = 1 << 10 // the structure, its place in the cache, its label's header
+	return itself + len(c.Function) + 2*len(c.File) + c.Lines.kept()
 }
 
 // Checksum is over the parts of a code object that do not change while it
@@ -78,6 +98,14 @@ func (o *Offsets) Checksum(code []byte) uint32 {
 // readCode reads the code object at an address; checksum 0 accepts any. The
 // errors are of the type *resolveError.
 func (rt *Runtime) readCode(m memory, address uint64, checksum uint32) (*Code, error) {
+	code, err := rt.codeAt(m, address, checksum)
+	if errors.Is(err, ErrBudget) {
+		err = &resolveError{UnresolvedBudget, err}
+	}
+	return code, err
+}
+
+func (rt *Runtime) codeAt(m memory, address uint64, checksum uint32) (*Code, error) {
 	o := &rt.Offsets
 	var b [CodeBytes]byte
 	if err := m.read(address, b[:]); err != nil {
@@ -108,5 +136,6 @@ func (rt *Runtime) readCode(m memory, address uint64, checksum uint32) (*Code, e
 		return nil, &resolveError{UnresolvedLines, err}
 	}
 	c.Lines = NewLineTable(rt.Version.Minor, c.FirstLine, table)
+	c.Lines.mark()
 	return c, nil
 }

@@ -37,7 +37,7 @@ func TestTheKeyIsFound(t *testing.T) {
 		"in its place": {3, 0}, "of the second level": {77, 0}, "behind larger mutexes, as on arm64": {3, 16},
 	} {
 		rt, m := fakeKey(c.key, c.shift)
-		if err := rt.findKey(memory{m}, fakeThreads); err != nil {
+		if err := rt.findKey(memory{m, nil}, fakeThreads); err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if want := fakeRuntime + uint64(rt.Offsets.RuntimeAutoTSS) + c.shift; rt.AutoTSS != want || rt.Key != c.key || !rt.Verified {
 			t.Errorf("%s: key %d at %#x, verified %v", name, rt.Key, rt.AutoTSS, rt.Verified)
@@ -49,7 +49,7 @@ func TestAKeyWhoseAddressIsNotKnownIsFoundByAThreadsValue(t *testing.T) {
 	for _, key := range []uint32{0, 31, 32, 500} {
 		rt, m := fakeKey(key, 0)
 		m.word(fakeRuntime+uint64(rt.Offsets.RuntimeAutoTSS), 0)
-		if err := rt.findKey(memory{m}, fakeThreads); err != nil {
+		if err := rt.findKey(memory{m, nil}, fakeThreads); err != nil {
 			t.Errorf("key %d: %v", key, err)
 		} else if rt.AutoTSS != 0 || rt.Key != key || !rt.Verified {
 			t.Errorf("key %d: found %d at %#x", key, rt.Key, rt.AutoTSS)
@@ -61,13 +61,13 @@ func TestAKeyThatNoThreadHasIsNotBelieved(t *testing.T) {
 	rt, m := fakeKey(3, 0)
 	m.word(fakeSelf+784+keyBytes*3+8, 0x1234)
 	var refused *UnsupportedError
-	if err := rt.findKey(memory{m}, fakeThreads); !errors.As(err, &refused) || refused.Flavour != FlavourUnknown {
+	if err := rt.findKey(memory{m, nil}, fakeThreads); !errors.As(err, &refused) || refused.Flavour != FlavourUnknown {
 		t.Errorf("%v", err)
 	}
 	rt, m = fakeKey(3, 0)
 	m.word(fakeSelf+784+keyBytes*3+8, 0)
 	m.word(fakeRuntime+uint64(rt.Offsets.RuntimeAutoTSS), 0)
-	if err := rt.findKey(memory{m}, fakeThreads); !errors.Is(err, ErrNotInitialised) {
+	if err := rt.findKey(memory{m, nil}, fakeThreads); !errors.Is(err, ErrNotInitialised) {
 		t.Errorf("not initialised: %v", err)
 	}
 }
@@ -75,7 +75,7 @@ func TestAKeyThatNoThreadHasIsNotBelieved(t *testing.T) {
 func TestAKeyIsTakenUnverifiedWhereNoThreadCanBeRead(t *testing.T) {
 	rt, m := fakeKey(3, 0)
 	delete(m, fakeSelf)
-	if err := rt.findKey(memory{m}, fakeThreads); err != nil || rt.Key != 3 || rt.Verified {
+	if err := rt.findKey(memory{m, nil}, fakeThreads); err != nil || rt.Key != 3 || rt.Verified {
 		t.Errorf("key %d, verified %v: %v", rt.Key, rt.Verified, err)
 	}
 }

@@ -1,5 +1,7 @@
 package cpython
 
+import "slices"
+
 // lineFormat is how a version stores the lines of a function.
 type lineFormat uint8
 
@@ -14,7 +16,17 @@ type LineTable struct {
 	format lineFormat
 	first  int // co_firstlineno
 	table  []byte
+	// marks are places in a long table at which decoding can begin, in the order of
+	// their code units: an instruction at its end is not looked for from its beginning.
+	marks []lineMark
 }
+
+// lineMark is where an entry begins, and what the entries before it add up to: the code
+// units or bytes, and the line. begun is where the range of a co_lnotab begins.
+type lineMark struct{ at, begun, next, line int }
+
+// marksApart is how many bytes of a table lie between two marks.
+const marksApart = 256
 
 // NewLineTable wraps co_lnotab (up to 3.9) or co_linetable of a code object of
 // Python 3.minor.
@@ -26,7 +38,45 @@ func NewLineTable(minor, firstLine int, table []byte) LineTable {
 	case minor == 10:
 		format = linesRanges
 	}
-	return LineTable{format, firstLine, table}
+	return LineTable{format: format, first: firstLine, table: table}
+}
+
+// mark decodes the table once, and keeps where entries begin.
+func (t *LineTable) mark() {
+	if len(t.table) <= 2*marksApart {
+		return
+	}
+	t.marks = make([]lineMark, 0, len(t.table)/marksApart+1)
+	next := marksApart
+	t.decode(lineMark{line: t.first}, func(before lineMark) {
+		if before.at >= next {
+			t.marks = append(t.marks, before)
+			next = before.at + marksApart
+		}
+	}, func(lineRange) bool { return true })
+}
+
+// kept is how many bytes the table takes.
+func (t LineTable) kept() int { return len(t.table) + 32*cap(t.marks) }
+
+// from is the last mark before a code unit.
+func (t LineTable) from(unit int) lineMark {
+	of := func(m lineMark) int {
+		if t.format == linesLocations {
+			return m.next
+		}
+		return (m.begun + 1) / 2
+	}
+	after, _ := slices.BinarySearchFunc(t.marks, unit, func(m lineMark, unit int) int {
+		if of(m) > unit {
+			return 1
+		}
+		return -1
+	})
+	if after == 0 {
+		return lineMark{line: t.first}
+	}
+	return t.marks[after-1]
 }
 
 // Line is the source line of a code unit (two bytes of bytecode), false where
@@ -37,9 +87,9 @@ func (t LineTable) Line(unit int) (int, bool) {
 		return t.first, true
 	}
 	line, known := 0, false
-	t.ranges(func(r lineRange) bool {
+	t.decode(t.from(unit), nil, func(r lineRange) bool {
 		if unit < r.start || unit >= r.end {
-			return true
+			return r.start <= unit
 		}
 		line, known = r.line, r.known
 		return false
@@ -59,31 +109,38 @@ const endless = int(^uint(0) >> 1)
 
 // ranges yields the table in ascending order until yield returns false or the
 // table ends, well formed or not.
-func (t LineTable) ranges(yield func(lineRange) bool) {
+func (t LineTable) ranges(yield func(lineRange) bool) { t.decode(lineMark{line: t.first}, nil, yield) }
+
+// decode yields the ranges from a mark on; passed, if there is one, is called before each
+// entry with what a mark there would be.
+func (t LineTable) decode(from lineMark, passed func(lineMark), yield func(lineRange) bool) {
+	if passed == nil {
+		passed = func(lineMark) {}
+	}
 	switch t.format {
 	case linesNotab:
-		notabRanges(t.table, t.first, yield)
+		notabRanges(t.table, from, passed, yield)
 	case linesRanges:
-		pairRanges(t.table, t.first, yield)
+		pairRanges(t.table, from, passed, yield)
 	default:
-		locationRanges(t.table, t.first, yield)
+		locationRanges(t.table, from, passed, yield)
 	}
 }
 
 // notabRanges decodes pairs of a byte count and a signed line delta, both to
 // apply before the code that follows (Objects/lnotab_notes.txt).
-func notabRanges(table []byte, line int, yield func(lineRange) bool) {
-	start, at := 0, 0
-	for ; len(table) >= 2; table = table[2:] {
-		at += int(table[0])
-		if delta := int(int8(table[1])); delta != 0 {
-			if at > start && !yield(lineRange{start / 2, at / 2, line, true}) {
+func notabRanges(table []byte, m lineMark, passed func(lineMark), yield func(lineRange) bool) {
+	for ; len(table)-m.at >= 2; m.at += 2 {
+		passed(m)
+		m.next += int(table[m.at])
+		if delta := int(int8(table[m.at+1])); delta != 0 {
+			if m.next > m.begun && !yield(lineRange{m.begun / 2, m.next / 2, m.line, true}) {
 				return
 			}
-			start, line = at, line+delta
+			m.begun, m.line = m.next, m.line+delta
 		}
 	}
-	yield(lineRange{start / 2, endless, line, true})
+	yield(lineRange{m.begun / 2, endless, m.line, true})
 }
 
 // noLine marks the pairs of 3.10 that have no line.
@@ -91,17 +148,18 @@ const noLine = -128
 
 // pairRanges decodes pairs of a byte count and a signed line delta that applies
 // to just these bytes. Where there is no line the running one stays.
-func pairRanges(table []byte, line int, yield func(lineRange) bool) {
-	at := 0
-	for ; len(table) >= 2; table = table[2:] {
-		end, delta := at+int(table[0]), int(int8(table[1]))
+func pairRanges(table []byte, m lineMark, passed func(lineMark), yield func(lineRange) bool) {
+	for ; len(table)-m.at >= 2; m.at += 2 {
+		m.begun = m.next
+		passed(m)
+		end, delta := m.next+int(table[m.at]), int(int8(table[m.at+1]))
 		if delta != noLine {
-			line += delta
+			m.line += delta
 		}
-		if end > at && !yield(lineRange{at / 2, end / 2, line, delta != noLine}) {
+		if end > m.next && !yield(lineRange{m.next / 2, end / 2, m.line, delta != noLine}) {
 			return
 		}
-		at = end
+		m.next = end
 	}
 }
 
@@ -114,32 +172,38 @@ const (
 	locationNone     = 15
 )
 
+// maxLocation is more than an entry of the location table has: a byte and four numbers of
+// six bytes. A longer one ends the table.
+const maxLocation = 64
+
 // locationRanges decodes entries that begin with a byte whose top bit is set
 // and go on to the next of those. Where there is no line the running one stays:
 // the next delta counts from it.
-func locationRanges(table []byte, line int, yield func(lineRange) bool) {
-	at := 0
-	for len(table) > 0 {
-		head, rest := table[0], table[1:]
+func locationRanges(table []byte, m lineMark, passed func(lineMark), yield func(lineRange) bool) {
+	for m.at < len(table) {
+		passed(m)
+		head, rest := table[m.at], table[m.at+1:]
 		n := 0
 		for n < len(rest) && rest[n]&0x80 == 0 {
-			n++
+			if n++; n > maxLocation {
+				return
+			}
 		}
 		if head&0x80 != 0 {
 			kind := head >> 3 & 15
 			switch {
 			case kind >= locationOneLine && kind < locationNoColumn:
-				line += int(kind - locationOneLine)
+				m.line += int(kind - locationOneLine)
 			case kind == locationNoColumn || kind == locationLong:
-				line += signedVarint(rest[:n])
+				m.line += signedVarint(rest[:n])
 			}
-			end := at + int(head&7) + 1
-			if !yield(lineRange{at, end, line, kind != locationNone}) {
+			end := m.next + int(head&7) + 1
+			if !yield(lineRange{m.next, end, m.line, kind != locationNone}) {
 				return
 			}
-			at = end
+			m.next = end
 		}
-		table = rest[n:]
+		m.at += 1 + n
 	}
 }
 

@@ -16,11 +16,13 @@ const (
 	UnresolvedNotCode                      // there never was a code object, or something else is there
 	UnresolvedName                         // its name or file name could not be read
 	UnresolvedLines                        // its line table could not be read
+	UnresolvedBudget                       // its process has had read of it what may be read of one
 	UnresolvedReasons
 )
 
 var unresolvedNames = [UnresolvedReasons]string{
 	"python_code_unreadable", "python_code_reused", "python_code_not_code", "python_code_name", "python_code_lines",
+	"python_code_budget",
 }
 
 // Name is the reason's name, as it is in the dataset.
@@ -55,6 +57,7 @@ type Resolver struct {
 
 	runtime *Runtime
 	memory  memory
+	account Account
 	byKey   map[codeKey]*list.Element
 	recent  *list.List // of *cached, the last used in front
 	limit   int
@@ -70,9 +73,24 @@ type cached struct {
 	code *Code
 }
 
+// Account is of the bytes that are kept of a process, this and other things.
+type Account interface {
+	Left() int // until its limit
+	Add(bytes int)
+}
+
+// cachedBytes bounds what a Resolver without an account keeps.
+const cachedBytes = 64 << 20
+
+// ownAccount is a Resolver's that nobody gave one.
+type ownAccount struct{ used int }
+
+func (a *ownAccount) Left() int     { return cachedBytes - a.used }
+func (a *ownAccount) Add(bytes int) { a.used += bytes }
+
 // NewResolver reads the memory of the process whose interpreter rt is.
 func NewResolver(rt *Runtime, m io.ReaderAt) *Resolver {
-	return &Resolver{runtime: rt, memory: memory{m}, byKey: map[codeKey]*list.Element{}, recent: list.New(), limit: cachedCodes}
+	return &Resolver{runtime: rt, memory: memory{m, namingBudget()}, account: &ownAccount{}, byKey: map[codeKey]*list.Element{}, recent: list.New(), limit: cachedCodes}
 }
 
 // Read is Resolve ahead of time, for code that may be gone when it is asked for: what
@@ -116,10 +134,33 @@ func (r *Resolver) Resolve(address uint64, checksum uint32) (*Code, error) {
 	return code, nil
 }
 
+// Charge has what is kept from here on counted in an account. It is called before anything
+// is resolved.
+func (r *Resolver) Charge(account Account) { r.account = account }
+
+// remember caches a code object, in the place of those that were used longest ago if the
+// account has no room for it. One that has no room even so is not cached.
 func (r *Resolver) remember(key codeKey, code *Code) {
+	bytes := code.kept()
+	for r.recent.Len() > 0 && (r.recent.Len() >= r.limit || r.account.Left() < bytes) {
+		r.forgetOldest()
+	}
+	if r.account.Left() < bytes {
+		return
+	}
+	r.account.Add(bytes)
 	r.byKey[key] = r.recent.PushFront(&cached{key, code})
-	if r.recent.Len() > r.limit {
-		oldest := r.recent.Back()
-		delete(r.byKey, r.recent.Remove(oldest).(*cached).key)
+}
+
+func (r *Resolver) forgetOldest() {
+	oldest := r.recent.Remove(r.recent.Back()).(*cached)
+	delete(r.byKey, oldest.key)
+	r.account.Add(-oldest.code.kept())
+}
+
+// Forget lets go of all that is cached.
+func (r *Resolver) Forget() {
+	for r.recent.Len() > 0 {
+		r.forgetOldest()
 	}
 }

@@ -21,6 +21,7 @@ var (
 const (
 	maxInterpreters = 64
 	maxThreads      = 4096
+	maxCompared     = 64 // threads whose values are tried under each key
 )
 
 // Image is an interpreter's file as one process has it mapped.
@@ -29,6 +30,7 @@ type Image struct {
 	Bias    uint64 // what the loader added to the file's addresses
 	Version Version
 	Libc    *elf.File // the file that has struct pthread; nil: glibc's usual layout
+	Budget  *Budget   // of all searches in this process; nil: this one has its own
 }
 
 // Runtime is a live interpreter: addresses in one process.
@@ -57,9 +59,12 @@ type thread struct{ state, self uint64 }
 
 // Discover finds the interpreter of an image in the memory of its process and
 // makes sure that it is laid out as expected. The errors are ErrNoRuntime,
-// ErrNotInitialised, *UnsupportedError, and those of reading.
+// ErrNotInitialised, ErrDebugOffsets, ErrBudget, *UnsupportedError, and those of reading.
 func Discover(r io.ReaderAt, image Image) (*Runtime, error) {
-	m := memory{r}
+	m := memory{r, image.Budget}
+	if m.budget == nil {
+		m.budget = SearchBudget()
+	}
 	address, contents, err := locate(image.File)
 	if err != nil {
 		return nil, err
@@ -143,6 +148,9 @@ func (rt *Runtime) chooseOffsets(m memory, contents []byte) error {
 		return nil
 	}
 	rt.Offsets = debug.Apply(rt.Offsets)
+	if err := rt.Offsets.check(); err != nil {
+		return err
+	}
 	live := make([]byte, 24) // cookie, version, free_threaded
 	if err := m.read(rt.Address, live); err != nil {
 		return fmt.Errorf("confirming _Py_DebugOffsets: %w", err)
@@ -154,7 +162,8 @@ func (rt *Runtime) chooseOffsets(m memory, contents []byte) error {
 }
 
 // readInterpreters follows the lists of interpreters and threads: they close,
-// or the layout is not the one that was thought.
+// or the layout is not the one that was thought. A list that comes back to what was
+// already met ends there: it may lead round and round.
 func (rt *Runtime) readInterpreters(m memory) ([]thread, error) {
 	o := &rt.Offsets
 	main, err := m.word(rt.Address + uint64(o.RuntimeMain))
@@ -171,9 +180,11 @@ func (rt *Runtime) readInterpreters(m memory) ([]thread, error) {
 	rt.Interpreter = main
 	var threads []thread
 	seen := false
-	for i := 0; next != 0 && i < maxInterpreters; i++ {
+	met := map[uint64]bool{}
+	for i := 0; next != 0 && !met[next] && i < maxInterpreters && len(threads) < maxThreads; i++ {
+		met[next] = true
 		seen = seen || next == main
-		found, err := rt.readThreads(m, next)
+		found, err := rt.readThreads(m, next, met)
 		if err != nil {
 			return nil, err
 		}
@@ -191,14 +202,15 @@ func (rt *Runtime) readInterpreters(m memory) ([]thread, error) {
 	return threads, nil
 }
 
-func (rt *Runtime) readThreads(m memory, interpreter uint64) ([]thread, error) {
+func (rt *Runtime) readThreads(m memory, interpreter uint64, met map[uint64]bool) ([]thread, error) {
 	o := &rt.Offsets
 	state, err := m.word(interpreter + uint64(o.InterpreterThreads))
 	if err != nil {
 		return nil, rt.unknown(err)
 	}
 	var threads []thread
-	for state != 0 && len(threads) < maxThreads {
+	for state != 0 && !met[state] && len(threads) < maxThreads {
+		met[state] = true
 		var owner, self uint64
 		if owner, err = m.word(state + uint64(o.StateInterpreter)); err != nil {
 			return nil, rt.unknown(err)
@@ -255,6 +267,9 @@ func (rt *Runtime) findKey(m memory, threads []thread) error {
 			return nil
 		}
 	}
+	if m.budget.spent() {
+		return ErrBudget
+	}
 	if binary.LittleEndian.Uint32(b[:]) == 0 {
 		return ErrNotInitialised
 	}
@@ -264,8 +279,18 @@ func (rt *Runtime) findKey(m memory, threads []thread) error {
 // holdsState reports whether some thread has its state under the key; known is
 // false where no thread's values could be read.
 func (rt *Runtime) holdsState(m memory, threads []thread, key uint32) (right, known bool) {
+	compared := 0
 	for _, t := range threads {
+		if t.self == 0 { // just made: it has bound its state to no thread yet
+			continue
+		}
+		if compared++; compared > maxCompared {
+			break
+		}
 		value, err := rt.Pthread.value(m, t.self, key)
+		if errors.Is(err, ErrBudget) {
+			break
+		}
 		if err != nil {
 			continue
 		}

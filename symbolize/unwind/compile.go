@@ -1,7 +1,10 @@
 package unwind
 
 import (
+	"runtime"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
@@ -17,7 +20,9 @@ func Compile(e *elf.File, infer Infer) (*Table, error) {
 		return nil, ErrNoFrames
 	}
 	c := newCompiler(contents, address, e.Machine())
-	c.until = time.Now().Add(maxCompiling)
+	runtime.LockOSThread() // whose time is that of this, however long it waits for a CPU
+	defer runtime.UnlockOSThread()
+	c.until = threadTime() + maxCompiling
 	if infer != nil {
 		c.infer = func(start, end uint64, add func(row)) { c.gap(e, infer, start, end, add) }
 	}
@@ -37,10 +42,19 @@ type compiler struct {
 	last    Rule // the rule asked for last, and its number
 	number  uint16
 	full    bool
-	until   time.Time // when it is given up; never if zero
-	asked   int       // how often the clock could have been read
+	until   time.Duration // of the thread's CPU time, when it is given up; never if zero
+	asked   int           // how often the clock could have been read
 	late    bool
 	infer   func(start, end uint64, add func(row)) // adds the rows of a gap; may be nil
+}
+
+// threadTime is the CPU time of the calling thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
 
 func newCompiler(contents []byte, address uint64, of elf.Machine) *compiler {
@@ -71,7 +85,7 @@ func (c *compiler) ruleNumber(r Rule) uint16 {
 
 // overdue reports whether the time is over. It reads the clock now and then.
 func (c *compiler) overdue() bool {
-	if c.asked++; c.asked%1024 == 0 && !c.until.IsZero() && time.Now().After(c.until) {
+	if c.asked++; c.asked%1024 == 0 && c.until != 0 && threadTime() > c.until {
 		c.late = true
 	}
 	return c.late

@@ -86,8 +86,8 @@ type Rule struct {
 const ruleBytes = 16
 
 const (
-	// maxCompiling is how long one file's table may take: PyTorch's largest libraries
-	// take a second or two.
+	// maxCompiling is how much of a CPU one file's table may take: PyTorch's largest
+	// libraries take a second or two.
 	maxCompiling = 20 * time.Second
 	// maxInferred is how much code in one piece that no description covers is looked
 	// at: PyTorch has 28 MB in all.

@@ -24,14 +24,14 @@ const (
 	// 0.53 ms took 3.4 µs each, where the loop says 1.2).
 	inPlaceCold = 3.0
 	// stallPerSite is how long one site stalls the job, going in and coming out
-	// together, and stallPerSlice what comes on top of it once (docs/overhead.md).
+	// together, and stallPerSlice what comes on top of it once (docs/overhead-appendix.md).
 	stallPerSite  = 5 * time.Microsecond
 	stallPerSlice = 4 * time.Millisecond
 
 	// budgetShare is the share of the budget that the account may fill. The rest is for
 	// what it does not see: reading and writing the records on the other thread
 	// of the job's core, caches that a sample leaves cold (a usual step between
-	// the slices is 1 to 2.5 % longer at the level window, docs/overhead.md).
+	// the slices is 1 to 2.5 % longer at the level window, docs/overhead-appendix.md).
 	budgetShare = 0.5
 
 	// correctBy is how much of a slice's surprise is believed, and mostCorrection how far

@@ -13,11 +13,14 @@ import (
 
 // counting is a sink that counts the spans.
 type counting struct {
-	event.Discard
 	spans int
 }
 
-func (c *counting) Spans(s []event.Span) error { c.spans += len(s); return nil }
+// Write implements event.Sink.
+func (c *counting) Write(b *event.Batch) error {
+	c.spans += len(b.Spans)
+	return nil
+}
 
 // BenchmarkDecode turns synthetic records of operators into spans; writing
 // them is output's benchmark, both together `make bench`.

@@ -30,7 +30,10 @@ type calls struct {
 	forwards *forwards
 	fused    fused
 	called   accel.Record // the call that is being decoded
-	damaged  uint64       // records that did not decode
+	// decoded is the span of that call until it is whole. To name it may take reading rows
+	// that go into the same batch, so it is no place in the batch itself.
+	decoded event.Span
+	damaged uint64 // records that did not decode
 }
 
 // record decodes one record of the call ring. The bytes are the kernel's, but

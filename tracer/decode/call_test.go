@@ -19,7 +19,6 @@ import (
 
 // recordingSink keeps what it is given.
 type recordingSink struct {
-	event.Discard
 	samples []event.Sample
 	stacks  []event.Stack
 	spans   []event.Span
@@ -27,24 +26,13 @@ type recordingSink struct {
 	flows   []event.Flow
 }
 
-func (s *recordingSink) Spans(rows []event.Span) error {
-	s.spans = append(s.spans, rows...)
-	return nil
-}
-func (s *recordingSink) Memory(rows []event.Memory) error {
-	s.memory = append(s.memory, rows...)
-	return nil
-}
-func (s *recordingSink) Flows(rows []event.Flow) error {
-	s.flows = append(s.flows, rows...)
-	return nil
-}
-func (s *recordingSink) Samples(rows []event.Sample) error {
-	s.samples = append(s.samples, rows...)
-	return nil
-}
-func (s *recordingSink) Stacks(rows []event.Stack) error {
-	s.stacks = append(s.stacks, rows...)
+// Write implements event.Sink.
+func (s *recordingSink) Write(b *event.Batch) error {
+	s.stacks = append(s.stacks, b.Stacks...)
+	s.samples = append(s.samples, b.Samples...)
+	s.spans = append(s.spans, b.Spans...)
+	s.memory = append(s.memory, b.Memory...)
+	s.flows = append(s.flows, b.Flows...)
 	return nil
 }
 

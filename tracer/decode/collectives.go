@@ -134,7 +134,7 @@ func (c *Collectives) write(now event.OpenCalls) {
 			written.Calls[i].PythonStackID = c.rows.Stacks.PythonOf(line)
 		}
 	}
-	c.rows.Out.Keep(c.rows.Out.OpenCalls(written))
+	c.rows.Out.Add(&event.Batch{OpenCalls: []event.OpenCalls{written}})
 }
 
 // frame is an open call as package waits takes it.

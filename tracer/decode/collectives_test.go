@@ -10,12 +10,14 @@ import (
 )
 
 type opened struct {
-	event.Discard
 	last event.OpenCalls
 }
 
-func (o *opened) OpenCalls(open event.OpenCalls) error {
-	o.last = open
+// Write implements event.Sink.
+func (o *opened) Write(b *event.Batch) error {
+	for i := range b.OpenCalls {
+		o.last = b.OpenCalls[i]
+	}
 	return nil
 }
 

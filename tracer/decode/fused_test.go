@@ -74,6 +74,37 @@ func TestAFusedKernelHasTheNameOfTheLineThatCallsIt(t *testing.T) {
 	}
 }
 
+// To learn who made a call, the ring of samples may be read, whose rows of long reads go
+// into the batch as well: the call keeps its name, its operators and its stack.
+func TestACallIsNamedWhileTheBatchGrows(t *testing.T) {
+	d, sink, index := testDecoder(t)
+	callers := &lateCallers{known: map[uint64]stacks.Caller{1 << 4: {File: "module.py", Line: 3}}}
+	const reads = 1000
+	d.calls.fused.callers, d.calls.fused.read = callers, func() error {
+		callers.read = true
+		for range reads {
+			d.Rows.Batch.Span(event.Span{Call: &event.Call{Layer: "io", Name: "read"}})
+		}
+		return nil
+	}
+	d.calls.fused.modules = generated.NewModules(generated.Files{Read: func(int, string, int64) ([]byte, error) { return []byte(generatedModule), nil }})
+	s := span(index("cpp_fused"), 1)
+	s.Line = 1<<4 | 1
+	d.calls.record(encode(s, 0))
+	if err := d.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for i := range sink.spans {
+		if sink.spans[i].Call.Name == "cpp_fused_add_gelu_0" {
+			named++
+		}
+	}
+	if named != 1 || len(sink.spans) != reads+1 {
+		t.Errorf("%d of %d spans have the name", named, len(sink.spans))
+	}
+}
+
 // A job that ends may remove what it generated before the first call of it is decoded.
 func TestAGeneratedModuleIsReadWhenTheStackComes(t *testing.T) {
 	d, sink, index := testDecoder(t)

@@ -54,7 +54,7 @@ type sampleRing interface {
 
 func newSamples(to *rows.Rows, offsetNS int64, waits bool, giveUp func()) *samples {
 	s := &samples{rows: to, threads: newSampledThreads(&to.Out), last: lastSamples{}, offsetNS: offsetNS}
-	s.io = transfers.New(offsetNS, waits, func(w event.Warning) { to.Out.Keep(to.Out.Warning(w)) }, giveUp)
+	s.io = transfers.New(offsetNS, waits, func(w event.Warning) { to.Out.Add(&event.Batch{Warnings: []event.Warning{w}}) }, giveUp)
 	return s
 }
 

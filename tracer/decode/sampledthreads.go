@@ -66,7 +66,7 @@ func (s *sampledThreads) saw(pid, tid int32, sampledNS int64) {
 			s.end(&known) // of one that had the number before
 			known.startedNS, known.row = startedNS, ThreadRow(pid, tid, process.ThreadName(pid, tid), startedNS)
 			known.times, known.timed = process.ReadThreadTimes(pid, tid)
-			s.out.Keep(s.out.Thread(known.row))
+			s.out.Add(&event.Batch{Threads: []event.Thread{known.row}})
 		}
 	}
 	if !ok && len(s.known) >= maxSampledThreads {
@@ -112,7 +112,7 @@ func (s *sampledThreads) measure() {
 		row := known.row
 		cpu, delay := now.CPUNS-known.times.CPUNS, now.RunDelayNS-known.times.RunDelayNS
 		row.CPUNS, row.RunDelayNS = &cpu, &delay
-		s.out.Keep(s.out.Thread(row))
+		s.out.Add(&event.Batch{Threads: []event.Thread{row}})
 	}
 }
 
@@ -123,7 +123,7 @@ func (s *sampledThreads) end(known *sampledThread) {
 	}
 	row := known.row
 	row.EndedNS = &known.sampledNS
-	s.out.Keep(s.out.Thread(row))
+	s.out.Add(&event.Batch{Threads: []event.Thread{row}})
 }
 
 func (s *sampledThreads) sweep(nowNS int64) {

@@ -16,7 +16,8 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 	if probe.Planned.Function.TextPrefix != "" && !c.trimText(r.SpanId, probe.Planned.Function.TextPrefix) {
 		return
 	}
-	s, held := c.rows.Slices.NewSpan(probe, r.Epoch)
+	held := c.rows.Slices.Holds(probe, r.Epoch)
+	s := &c.decoded
 	*s = event.Span{
 		ID: int64(r.SpanId), ParentID: int64(r.ParentId), StartNS: int64(r.StartNs) + c.offsetNS,
 		DurationNS: int64(r.EndNs - r.StartNs), PID: int32(r.Tgid), TID: int32(r.Tid),
@@ -53,16 +54,29 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 	if s.Call.Layer == "collective" {
 		c.collectives.call(s, f, r)
 	}
-	if !held { // else its weight comes first
+	awaited := false // it comes back with its time on the device
+	if !held {       // else its weight comes first
 		c.rows.Sums.AddOf(probe, s)
 		c.clocks.saw(s, f)
-		if call != nil && call.Await() {
-			c.rows.Batch.DropLastSpan() // it comes back with its time on the device
-		}
+		awaited = call != nil && call.Await()
+	}
+	if awaited {
+		c.rows.Sums.Totals.Spans++
+	} else {
+		c.add(probe, r.Epoch, held, s)
 	}
 	if isAround {
-		room, _ := c.rows.Slices.NewSpan(probe, r.Epoch)
-		*room = around
+		c.add(probe, r.Epoch, held, &around)
+	}
+}
+
+// add adds a span to the batch, or to those of its slice.
+func (c *calls) add(probe *probetable.Probe, epoch uint32, held bool, s *event.Span) {
+	c.rows.Sums.Totals.Spans++
+	if held {
+		c.rows.Slices.HoldSpan(probe, epoch, s)
+	} else {
+		c.rows.Batch.AddSpan(s)
 	}
 }
 
@@ -93,7 +107,7 @@ func (c *calls) unfinished(open kernel.OpenCall) {
 	if f.TextPrefix != "" && !c.trimText(open.SpanID, f.TextPrefix) {
 		return
 	}
-	s, held := c.rows.Slices.NewSpan(probe, open.Epoch)
+	s := &c.decoded
 	*s = event.Span{
 		ID: int64(open.SpanID), ParentID: int64(open.ParentID), StartNS: int64(open.StartNS) + c.offsetNS, DurationNS: -1,
 		PID: int32(open.Tgid), TID: int32(open.TID), Call: probe.Planned.Call, End: event.EndUnfinished, Weight: 1, SequenceNumber: -1,
@@ -108,7 +122,9 @@ func (c *calls) unfinished(open kernel.OpenCall) {
 	if f.Effect == spec.RunsWork {
 		c.collectives.unfinished(s)
 	}
+	held := c.rows.Slices.Holds(probe, open.Epoch)
 	if !held {
 		c.rows.Sums.Add(s)
 	}
+	c.add(probe, open.Epoch, held, s)
 }

@@ -1,17 +1,31 @@
 package filter
 
-import "github.com/ebpfprof/ebpfprof/tracer/event"
+import (
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/tracer/event"
+)
 
 // Sink leaves the rows of devices and ranks out that are not to be recorded, and hands
 // the rest on. It is for one goroutine.
 type Sink struct {
-	event.Sink
+	To     event.Sink
 	Filter *Filter
 	// LeftOut is how many rows it has kept from the sink.
 	LeftOut int64
 
 	others  map[int32]bool // processes of other ranks
 	dropped spanIDs
+	passing passing
+}
+
+// passing are the rows of a batch that pass where some do not, kept for the next batch's.
+type passing struct {
+	spans   []event.Span
+	memory  []event.Memory
+	samples []event.Sample
+	io      []event.IO
+	flows   []event.Flow
 }
 
 // Losses says what was left out; s may be nil.
@@ -19,81 +33,94 @@ func (s *Sink) Losses() []event.Warning {
 	if s == nil {
 		return nil
 	}
-	return []event.Warning{{Kind: "excluded", Source: "filter", Count: s.LeftOut, Detail: "rows of other ranks and devices than --probe and --exclude leave: recorded, and not written"}}
+	return []event.Warning{{Kind: "excluded", Source: "filter", Count: s.LeftOut,
+		Detail: "rows of other ranks and devices than --probe and --exclude leave: recorded, and not written"}}
 }
 
-// Process implements event.Sink: it tells of which rank a process is.
-func (s *Sink) Process(p event.Process) error {
+// Write implements event.Sink.
+func (s *Sink) Write(b *event.Batch) error {
+	out := *b
+	s.processes(b.Processes)
+	out.Spans = keep(&s.passing.spans, b.Spans, s.span)
+	out.Memory = keep(&s.passing.memory, b.Memory, func(r *event.Memory) bool { return s.passes(r.PID, r.DeviceID) })
+	out.Samples = keep(&s.passing.samples, b.Samples, func(r *event.Sample) bool { return s.passes(r.PID, nil) })
+	out.IO = keep(&s.passing.io, b.IO, func(r *event.IO) bool { return s.passes(r.PID, nil) })
+	out.Flows = keep(&s.passing.flows, b.Flows, s.flow)
+	if len(b.OpenCalls) > 0 {
+		out.OpenCalls = slices.Clone(b.OpenCalls)
+		for i := range out.OpenCalls {
+			s.openCalls(&out.OpenCalls[i])
+		}
+	}
+	return s.To.Write(&out)
+}
+
+// processes notes of which rank processes are.
+func (s *Sink) processes(rows []event.Process) {
 	if s.others == nil {
 		s.others = map[int32]bool{}
 	}
-	if s.Filter.Number(Rank, p.Rank) {
-		delete(s.others, p.PID)
-	} else {
-		s.others[p.PID] = true
-	}
-	return s.Sink.Process(p)
-}
-
-// keep is the rows that pass, in their old place.
-func keep[T any](s *Sink, rows []T, pid func(*T) int32, device func(*T) *int32, left func(*T)) []T {
-	kept := rows[:0]
 	for i := range rows {
-		if s.others[pid(&rows[i])] || !s.Filter.Number(Device, device(&rows[i])) {
-			s.LeftOut++
-			left(&rows[i])
+		if p := &rows[i]; s.Filter.Number(Rank, p.Rank) {
+			delete(s.others, p.PID)
+		} else {
+			s.others[p.PID] = true
+		}
+	}
+}
+
+// keep is the rows that pass: the rows themselves where all do, else copies in a buffer.
+func keep[T any](buffer *[]T, rows []T, passes func(*T) bool) []T {
+	for i := range rows {
+		if passes(&rows[i]) {
 			continue
 		}
-		kept = append(kept, rows[i])
-	}
-	return kept
-}
-
-// Spans implements event.Sink.
-func (s *Sink) Spans(rows []event.Span) error {
-	return s.Sink.Spans(keep(s, rows, func(r *event.Span) int32 { return r.PID }, deviceOf, func(r *event.Span) { s.dropped.add(r.ID) }))
-}
-
-func deviceOf(r *event.Span) *int32 {
-	if r.Detail == nil {
-		return nil
-	}
-	return r.Detail.DeviceID
-}
-
-// Memory implements event.Sink.
-func (s *Sink) Memory(rows []event.Memory) error {
-	return s.Sink.Memory(keep(s, rows, func(r *event.Memory) int32 { return r.PID }, func(r *event.Memory) *int32 { return r.DeviceID }, func(*event.Memory) {}))
-}
-
-// Samples implements event.Sink.
-func (s *Sink) Samples(rows []event.Sample) error {
-	return s.Sink.Samples(keep(s, rows, func(r *event.Sample) int32 { return r.PID }, func(*event.Sample) *int32 { return nil }, func(*event.Sample) {}))
-}
-
-// IO implements event.Sink.
-func (s *Sink) IO(rows []event.IO) error {
-	return s.Sink.IO(keep(s, rows, func(r *event.IO) int32 { return r.PID }, func(*event.IO) *int32 { return nil }, func(*event.IO) {}))
-}
-
-// Flows implements event.Sink. An edge goes with its spans.
-func (s *Sink) Flows(rows []event.Flow) error {
-	kept := rows[:0]
-	for _, r := range rows {
-		if s.dropped.has(r.FromSpanID) || s.dropped.has(r.ToSpanID) {
-			s.LeftOut++
-			continue
+		kept := append((*buffer)[:0], rows[:i]...)
+		for j := i + 1; j < len(rows); j++ {
+			if passes(&rows[j]) {
+				kept = append(kept, rows[j])
+			}
 		}
-		kept = append(kept, r)
+		*buffer = kept
+		return kept
 	}
-	return s.Sink.Flows(kept)
+	return rows
 }
 
-// OpenCalls implements event.Sink.
-func (s *Sink) OpenCalls(o event.OpenCalls) error {
-	o.Calls = keep(s, append([]event.OpenCall(nil), o.Calls...), func(r *event.OpenCall) int32 { return r.PID }, func(*event.OpenCall) *int32 { return nil }, func(*event.OpenCall) {})
-	o.Threads = keep(s, append([]event.StillThread(nil), o.Threads...), func(r *event.StillThread) int32 { return r.PID }, func(*event.StillThread) *int32 { return nil }, func(*event.StillThread) {})
-	return s.Sink.OpenCalls(o)
+// passes reports whether a row of a process and a device is to be recorded, and counts it
+// if it is not.
+func (s *Sink) passes(pid int32, device *int32) bool {
+	if s.others[pid] || !s.Filter.Number(Device, device) {
+		s.LeftOut++
+		return false
+	}
+	return true
+}
+
+func (s *Sink) span(r *event.Span) bool {
+	var device *int32
+	if r.Detail != nil {
+		device = r.Detail.DeviceID
+	}
+	if !s.passes(r.PID, device) {
+		s.dropped.add(r.ID)
+		return false
+	}
+	return true
+}
+
+// flow passes an edge whose spans both do.
+func (s *Sink) flow(r *event.Flow) bool {
+	if s.dropped.has(r.FromSpanID) || s.dropped.has(r.ToSpanID) {
+		s.LeftOut++
+		return false
+	}
+	return true
+}
+
+func (s *Sink) openCalls(o *event.OpenCalls) {
+	o.Calls = keep(new([]event.OpenCall), o.Calls, func(r *event.OpenCall) bool { return s.passes(r.PID, nil) })
+	o.Threads = keep(new([]event.StillThread), o.Threads, func(r *event.StillThread) bool { return s.passes(r.PID, nil) })
 }
 
 // mostDropped is how many ids of spans that were left out are kept, about: an edge comes

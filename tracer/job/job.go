@@ -39,8 +39,11 @@ type Config struct {
 	Follow   bool
 	OffsetNS int64 // Unix epoch minus CLOCK_MONOTONIC
 	Keepers  []Keeper
-	Decoder  Decoder
-	Warn     func(event.Warning)
+	// AllowUserMounts has probes put into files that a user without privileges may serve.
+	AllowUserMounts bool
+
+	Decoder Decoder
+	Warn    func(event.Warning)
 }
 
 // Keeper keeps something of each process.

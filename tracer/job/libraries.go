@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -169,8 +170,35 @@ func (l *libraries) addLibrary(t *traced, library *process.Library) error {
 	if opened == nil {
 		return nil
 	}
+	if opened.Unprobed != nil && !c.AllowUserMounts {
+		opened.Close()
+		l.warnUnprobed(t, opened.Unprobed)
+		return nil
+	}
 	return l.job.planFile(t, opened, library)
 }
+
+// warnUnprobed says of a process, once for each file system, that no probes go into files that
+// a user may serve.
+func (l *libraries) warnUnprobed(t *traced, why error) {
+	kind := ""
+	if of := (*process.MountError)(nil); errors.As(why, &of) {
+		kind = of.FileSystem
+	}
+	if t.said.unprobed[kind] {
+		return
+	}
+	if t.said.unprobed == nil {
+		t.said.unprobed = map[string]bool{}
+	}
+	if len(t.said.unprobed) < maxUnprobedSaid {
+		t.said.unprobed[kind] = true
+		l.job.warnOf("attach", strconv.Itoa(t.process.PID), 1, "%v", why)
+	}
+}
+
+// maxUnprobedSaid bounds the file systems of a process of which that is said.
+const maxUnprobedSaid = 8
 
 // probe puts the probes of a library in that are in all the time.
 func (l *libraries) probe(t *traced, opened *plan.Source, made *plan.Plan, library *process.Library) error {
@@ -220,6 +248,9 @@ func (l *libraries) hookLinker(t *traced) {
 			return
 		}
 		defer opened.Close()
+		if opened.Unprobed != nil && !l.job.config.AllowUserMounts {
+			return // its libraries are found when the maps are read, within 2 s
+		}
 		_ = elf.Guard(func() {
 			if symbol, ok := opened.ELF.Lookup("_dl_debug_state"); ok {
 				t.linker = l.hookFunction(opened, t.process.PID, symbol.Address)

@@ -29,6 +29,7 @@ type said struct {
 	maps, busy, files, plans bool
 	unhooked                 bool // no hook on its dynamic linker: there are too many
 	unreadable               []error
+	unprobed                 map[string]bool // file systems that a user may serve
 }
 
 // isNewReason reports whether an error of one of a process's files says what was not said

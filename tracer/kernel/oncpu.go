@@ -16,7 +16,7 @@ import (
 // interrupt of another CPU, which in a virtual machine costs some 30 µs, on both
 // sides, thousands of times. On the process's own CPU there is nothing to
 // interrupt: 5,900 sites stall a job of one thread 25 ms instead of 230, and
-// are in after 50 ms instead of 270 (docs/overhead.md). Threads on other CPUs
+// are in after 50 ms instead of 270 (docs/overhead-appendix.md). Threads on other CPUs
 // cost what they always did.
 //
 // Where that cannot be done, f runs all the same.

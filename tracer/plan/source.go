@@ -21,6 +21,9 @@ type Source struct {
 	file  *os.File
 	ELF   *elf.File
 	users atomic.Int32 // that have to close it, beside the first
+	// Unprobed is why no probe may go into the file, nil if they may: a user may serve it
+	// (process.MountError).
+	Unprobed error
 }
 
 // OpenSource opens the file of a library. Errors as process.Library.Open's and
@@ -35,7 +38,7 @@ func OpenSource(l *process.Library) (*Source, error) {
 		file.Close()
 		return nil, fmt.Errorf("%s: %w", l.Path, err)
 	}
-	return &Source{file: file, ELF: e}, nil
+	return &Source{file: file, ELF: e, Unprobed: l.CheckMount(file)}, nil
 }
 
 // Path leads to the file for as long as the source is open.

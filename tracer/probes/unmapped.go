@@ -147,6 +147,6 @@ func (v *leaving) writeRows(l *leavingFile) {
 			p.gone = true
 		}
 		defer l.written.Store(true)
-		return sink.Probes(rows)
+		return sink.Write(&event.Batch{Probes: rows})
 	})
 }

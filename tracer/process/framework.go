@@ -3,8 +3,6 @@ package process
 import (
 	"path"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Framework is a machine-learning framework that a process has loaded.
@@ -50,7 +48,7 @@ func (p *Process) pytorch(libraries []*Library) (Framework, bool) {
 			continue
 		}
 		file := path.Join(directory, "version.py")
-		if f.Version = quotedVersion(p.readInRoot(file)); f.Version != "" {
+		if f.Version = p.versionFile(file); f.Version != "" {
 			f.From = file
 			return f, true
 		}
@@ -60,7 +58,7 @@ func (p *Process) pytorch(libraries []*Library) (Framework, bool) {
 	}
 	// C++ alone: the library download has a file, a distribution a name.
 	file := path.Join(path.Dir(path.Dir(libtorch.Path)), "build-version")
-	if text := strings.TrimSpace(string(p.readInRoot(file))); text != "" && len(text) <= 64 && path.Base(path.Dir(libtorch.Path)) == "lib" {
+	if text := p.versionText(file); text != "" && path.Base(path.Dir(libtorch.Path)) == "lib" {
 		f.Version, f.From = text, file
 		return f, true
 	}
@@ -84,7 +82,7 @@ func (p *Process) jax(libraries []*Library) (Framework, bool) {
 			}
 		}
 		file := path.Join(directory, "version.py")
-		if f.Version = quotedVersion(p.readInRoot(file)); f.Version != "" {
+		if f.Version = p.versionFile(file); f.Version != "" {
 			f.From = file
 		}
 		return f, true
@@ -101,28 +99,19 @@ func packageDirectory(file, name, below string) string {
 	return ""
 }
 
-// distribution reads a package's version off the directory that pip made:
-// torch-2.6.0.dist-info.
-func (p *Process) distribution(site, name string) (version, from string) {
-	directory, err := p.fs.openIn(p.PID, site, unix.S_IFDIR)
-	if err != nil {
-		return "", ""
-	}
-	defer directory.Close()
-	entries, err := directory.Readdirnames(1 << 16)
-	if err != nil {
-		return "", ""
-	}
-	for _, entry := range entries {
-		rest, ok := strings.CutPrefix(entry, name+"-")
-		if !ok {
-			continue
+// versionFile is the version in a version.py.
+func (p *Process) versionFile(name string) string {
+	return p.packages.version(name, func(name string) string { return quotedVersion(p.readInRoot(name)) })
+}
+
+// versionText is the version that is all of a file.
+func (p *Process) versionText(name string) string {
+	return p.packages.version(name, func(name string) string {
+		if text := strings.TrimSpace(string(p.readInRoot(name))); len(text) <= 64 {
+			return text
 		}
-		if version, ok := strings.CutSuffix(rest, ".dist-info"); ok {
-			return version, path.Join(site, entry)
-		}
-	}
-	return "", ""
+		return ""
+	})
 }
 
 // readInRoot reads a small file by its path in the process's mount namespace;

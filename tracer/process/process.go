@@ -45,6 +45,9 @@ type Process struct {
 
 	fs   FS
 	left leftOut
+
+	versions *versions // nil of a Process that was not opened: nothing is remembered
+	packages *packages
 }
 
 // Open reads what the process is. The errors are *Error with the reasons
@@ -70,6 +73,7 @@ func (f FS) Open(pid int) (*Process, error) {
 	p := &Process{
 		PID: pid, ParentPID: s.parent, Comm: s.comm, fs: f,
 		StartTicks: s.startTicks, StartedNS: f.bootNS() + int64(s.startTicks)*nsPerTick,
+		versions: &versions{}, packages: &packages{},
 	}
 	if err := p.readProgram(); err != nil {
 		return nil, p.orExited(err)
@@ -175,6 +179,9 @@ func parseNSPID(status []byte) *int {
 	}
 	return nil
 }
+
+// PIDNamespace is the inode of a process's pid namespace, 0 where it cannot be read.
+func PIDNamespace(pid int) uint64 { return namespaceInode(FS{}.pidPath(pid, "ns", "pid")) }
 
 // namespaceInode reads "pid:[4026531836]".
 func namespaceInode(link string) uint64 {

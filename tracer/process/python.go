@@ -21,28 +21,27 @@ type Interpreter struct {
 }
 
 // Python finds CPython among the libraries of the process; nil without an
-// error when there is none. Nothing is run: the version is read from the file.
+// error when there is none. Nothing is run: the version is read from the file, once for as long
+// as the process maps it.
 func (p *Process) Python(libraries []*Library) (*Interpreter, error) {
 	for _, l := range interpreterCandidates(p.Exe, libraries) {
-		file, err := l.OpenELF()
+		version, err := p.versions.of(l)
 		if err != nil {
 			if strings.HasPrefix(l.Name(), "libpython") {
 				return nil, fmt.Errorf("finding the Python version: %w", err)
 			}
 			continue
 		}
-		var version, from string
-		err = elf.Guard(func() { version, from = pythonVersion(file, minorVersion(l.Name())) })
-		file.Close()
-		if err != nil {
-			continue
-		}
-		if version != "" {
-			return &Interpreter{Version: version, Library: l, From: from}, nil
+		if version.version != "" {
+			return &Interpreter{Version: version.version, Library: l, From: version.from}, nil
 		}
 	}
 	return nil, nil
 }
+
+// maxCandidates are the files of a process that are searched for CPython: a process has one
+// libpython and one program.
+const maxCandidates = 8
 
 // interpreterCandidates puts libpython before the program: a program that uses
 // the library is called python, too.
@@ -59,14 +58,13 @@ func interpreterCandidates(exe string, libraries []*Library) []*Library {
 			candidates = append(candidates, l)
 		}
 	}
-	return candidates
+	return candidates[:min(len(candidates), maxCandidates)]
 }
 
 var (
 	libpythonName = regexp.MustCompile(`^libpython[23]\.\d+[a-z]*\.so`)
 	pythonName    = regexp.MustCompile(`^python[23](\.\d+)?[a-z]*$`)
 	minorName     = regexp.MustCompile(`python([23]\.\d+)`)
-	versionString = regexp.MustCompile(`[23]\.\d{1,2}\.\d{1,2}(?:(?:a|b|c|rc)\d+)?\+?\x00`)
 )
 
 // minorVersion is the "3.10" in a file name, "" if it has none.
@@ -81,29 +79,32 @@ func minorVersion(name string) string {
 // has some 100 bytes, CPython's constants 2 MB, and few of them look like versions.
 const (
 	maxGetVersion = 4 << 10
-	maxConstants  = 64 << 20
+	maxConstants  = 16 << 20 // of all files of a process together
 	maxVersions   = 1 << 10
 )
 
-// pythonVersion reads the version from a file that has CPython in it.
-func pythonVersion(file *elf.File, minor string) (version, from string) {
+// pythonVersion reads the version from a file that has CPython in it. Of its constants so many
+// are searched as are left; left is what is left then.
+func pythonVersion(file *elf.File, minor string, left int) (version, from string, still int) {
 	if s, ok := file.Lookup("Py_Version"); ok { // const unsigned long
 		if b := file.CodeAt(s.Address, 8); len(b) == 8 {
-			return formatVersion(uint32(binary.LittleEndian.Uint64(b))), "Py_Version"
+			return formatVersion(uint32(binary.LittleEndian.Uint64(b))), "Py_Version", left
 		}
 	}
 	function, ok := file.Lookup("Py_GetVersion")
 	if !ok {
-		return "", ""
+		return "", "", left
 	}
 	contents, address, ok := file.Section(".rodata")
 	if !ok {
-		return minor, "name"
+		return minor, "name", left
 	}
+	contents = contents[:min(len(contents), left)]
 	code := file.CodeAt(function.Address, min(max(function.Size, 64), maxGetVersion))
-	return versionFromStrings(versionStrings(contents[:min(len(contents), maxConstants)], address, minor), minor, func(address uint64) bool {
+	version, from = versionFromStrings(versionStrings(contents, address, minor), minor, func(address uint64) bool {
 		return refersTo(code, function.Address, address)
 	})
+	return version, from, left - len(contents)
 }
 
 type versionConstant struct {
@@ -112,21 +113,76 @@ type versionConstant struct {
 }
 
 // versionStrings lists the string constants that may be PY_VERSION. The linker
-// may have made it the end of another ("/opt/python/3.10.13").
+// may have made it the end of another ("/opt/python/3.10.13"). A constant ends with a zero,
+// and a version is short: what lies before each zero is all that is looked at.
 func versionStrings(contents []byte, address uint64, minor string) []versionConstant {
 	var found []versionConstant
-	for _, at := range versionString.FindAllIndex(contents, maxVersions) {
-		version := string(contents[at[0] : at[1]-1])
+	for at := 0; len(found) < maxVersions; at++ {
+		end := bytes.IndexByte(contents[at:], 0)
+		if end < 0 {
+			break
+		}
+		begin := at + max(0, end-maxVersionBytes)
+		at += end
+		text := contents[begin:at]
+		from := versionAtEnd(text)
+		if from < 0 {
+			continue
+		}
+		version := string(text[from:])
 		before := byte(0)
-		if at[0] > 0 {
-			before = contents[at[0]-1]
+		if from > 0 {
+			before = text[from-1]
 		}
 		if before == '.' || before >= '0' && before <= '9' || minor != "" && !strings.HasPrefix(version, minor+".") {
 			continue
 		}
-		found = append(found, versionConstant{version, address + uint64(at[0])})
+		found = append(found, versionConstant{version, address + uint64(begin+from)})
 	}
 	return found
+}
+
+// maxVersionBytes is one more than "3.10.13rc12+" and its like have.
+const maxVersionBytes = 16
+
+// versionAtEnd is where "3.10.13", "3.13.0rc2" or "3.12.1+" begins at the end of a text, -1
+// where there is none. It reads from the end: of most constants the last character tells.
+func versionAtEnd(text []byte) int {
+	at := len(text)
+	digits := func(most int) bool {
+		n := 0
+		for at > 0 && text[at-1] >= '0' && text[at-1] <= '9' && n < most {
+			at, n = at-1, n+1
+		}
+		return n > 0
+	}
+	is := func(c string) bool { return at > 0 && strings.IndexByte(c, text[at-1]) >= 0 }
+	if is("+") {
+		at--
+	}
+	if !digits(maxVersionBytes) {
+		return -1
+	}
+	if is("abc") { // of a pre-release: the patch comes before
+		if at--; text[at] == 'c' && is("r") {
+			at--
+		}
+		if !digits(2) {
+			return -1
+		}
+	} else if patch := text[at:]; len(bytes.TrimRight(patch, "+")) > 2 {
+		return -1
+	}
+	if !is(".") {
+		return -1
+	}
+	if at--; !digits(2) || !is(".") {
+		return -1
+	}
+	if at--; !is("23") {
+		return -1
+	}
+	return at - 1
 }
 
 // versionFromStrings picks the constant that Py_GetVersion refers to, or the

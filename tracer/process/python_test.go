@@ -1,6 +1,11 @@
 package process
 
-import "testing"
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 func TestVersionHex(t *testing.T) {
 	for hex, want := range map[uint32]string{
@@ -115,6 +120,47 @@ func TestLibtorchWithoutPythonTellsByItsName(t *testing.T) {
 		}
 		if got := p.Frameworks(libraries); len(got) != 1 || got[0].Version != want {
 			t.Errorf("%s: %+v, want %q", line, got, want)
+		}
+	}
+}
+
+func TestAVersionIsReadFromTheEndOfAConstant(t *testing.T) {
+	for text, want := range map[string]string{
+		"3.10.13": "3.10.13", "/opt/python/3.10.13": "3.10.13", "3.13.0rc2": "3.13.0rc2", "3.12.1+": "3.12.1+", "x3.9.0b1": "3.9.0b1",
+		"": "", "+": "", "3.10": "", "3.10.131": "", "4.10.13": "", "3.100.1": "", "3..1": "", "rc2": "", ".1.2": "", "3.1.x2": "", "1.2": "", "a1": "",
+	} {
+		got := ""
+		if at := versionAtEnd([]byte(text)); at >= 0 {
+			got = text[at:]
+		}
+		if got != want {
+			t.Errorf("of %q %q was read, not %q", text, got, want)
+		}
+	}
+}
+
+// A process may map thousands of files that are called like an interpreter's, and lists
+// a directory of its own choice beside each of its libraries.
+func TestWhatTellsVersionsIsReadOnce(t *testing.T) {
+	var libraries []*Library
+	for i := range 1000 {
+		libraries = append(libraries, &Library{Path: fmt.Sprintf("/job/%d/python3.%d", i, i), Inode: uint64(i)})
+	}
+	if candidates := interpreterCandidates("/job/exe", libraries); len(candidates) > maxCandidates {
+		t.Errorf("%d of %d files are searched", len(candidates), len(libraries))
+	}
+	site := t.TempDir()
+	if err := os.Mkdir(filepath.Join(site, "torch-2.6.0.dist-info"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	opened := watchOpens(t, site)
+	p := &Process{PID: os.Getpid(), packages: &packages{}}
+	for i := range 3 {
+		if version, _ := p.distribution(site, "torch"); version != "2.6.0" {
+			t.Fatalf("version %q", version)
+		}
+		if opened.any() != (i == 0) {
+			t.Errorf("at look %d the directory was listed, or the first did not", i)
 		}
 	}
 }

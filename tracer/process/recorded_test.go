@@ -353,7 +353,7 @@ func FuzzPythonVersion(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if version, from := pythonVersion(file, minor); (version == "") != (from == "") && minor != "" {
+		if version, from, _ := pythonVersion(file, minor, maxConstants); (version == "") != (from == "") && minor != "" {
 			t.Fatalf("version %q from %q", version, from)
 		}
 	})

@@ -24,6 +24,8 @@ type Interpreter struct {
 	*cpython.Runtime
 	// Resolver names what the walk found.
 	Resolver *cpython.Resolver
+	// Module is the name of the interpreter's file.
+	Module string
 
 	memory *os.File
 }
@@ -33,6 +35,12 @@ type Interpreter struct {
 // cpython.ErrNotInitialised for one that has only just been started (ask
 // again), cpython.ErrNoRuntime, and those of reading.
 func Open(p *process.Process, libraries []*process.Library) (*Interpreter, error) {
+	return OpenWithin(cpython.SearchBudget(), p, libraries)
+}
+
+// OpenWithin is Open for who asks again: the budget is for all searches in this process.
+// Beyond it the error wraps cpython.ErrBudget.
+func OpenWithin(budget *cpython.Budget, p *process.Process, libraries []*process.Library) (*Interpreter, error) {
 	if err := refuseByName(libraries); err != nil {
 		return nil, err
 	}
@@ -48,10 +56,10 @@ func Open(p *process.Process, libraries []*process.Library) (*Interpreter, error
 		return nil, err
 	}
 	version.FreeThreaded = freeThreaded.MatchString(found.Library.Name())
-	return open(p, found.Library, version, libraries)
+	return open(budget, p, found.Library, version, libraries)
 }
 
-func open(p *process.Process, library *process.Library, version cpython.Version, libraries []*process.Library) (*Interpreter, error) {
+func open(budget *cpython.Budget, p *process.Process, library *process.Library, version cpython.Version, libraries []*process.Library) (*Interpreter, error) {
 	file, err := library.OpenELF()
 	if err != nil {
 		return nil, fmt.Errorf("opening the interpreter: %w", err)
@@ -74,7 +82,7 @@ func open(p *process.Process, library *process.Library, version cpython.Version,
 	}
 	var rt *cpython.Runtime
 	if guarded := elf.Guard(func() {
-		rt, err = cpython.Discover(memory, cpython.Image{File: file, Bias: bias, Version: version, Libc: libc})
+		rt, err = cpython.Discover(memory, cpython.Image{File: file, Bias: bias, Version: version, Libc: libc, Budget: budget})
 	}); guarded != nil {
 		err = guarded
 	}
@@ -82,7 +90,7 @@ func open(p *process.Process, library *process.Library, version cpython.Version,
 		memory.Close()
 		return nil, fmt.Errorf("finding the interpreter of pid %d: %w", p.PID, err)
 	}
-	return &Interpreter{rt, cpython.NewResolver(rt, memory), memory}, nil
+	return &Interpreter{rt, cpython.NewResolver(rt, memory), library.Name(), memory}, nil
 }
 
 // Close ends the reading of the process's memory.

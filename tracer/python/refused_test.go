@@ -37,7 +37,7 @@ func TestOtherInterpretersAreRefusedByName(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			path, err := exec.LookPath(program)
 			if err != nil {
-				t.Skipf("%s is not installed: testdata/setup/system-packages.sh does it", program)
+				t.Skipf("%s is not installed: scripts/system-packages.sh does it", program)
 			}
 			j := startJob(t, pythons.Python{Path: path}, "-c", waits)
 			var refused *cpython.UnsupportedError

@@ -17,6 +17,7 @@ type Batch struct {
 	spans   []event.Span
 	memory  []memoryRow
 	written []event.Memory // of memory, as the sink takes it
+	next    event.Batch    // all of it, for the sink
 	flows   []event.Flow
 	samples []event.Sample
 	io      []event.IO
@@ -39,18 +40,11 @@ type memoryRow struct {
 	rawStack uint64
 }
 
-// newSpan makes room for a span, to be written where it stays: a span is large, and a
-// million come a second.
-func (b *Batch) newSpan() *event.Span {
-	b.spans = append(b.spans, event.Span{})
-	return &b.spans[len(b.spans)-1]
-}
-
-// DropLastSpan takes back the room of the last span, which has been copied.
-func (b *Batch) DropLastSpan() { b.spans = b.spans[:len(b.spans)-1] }
-
 // Span adds a span.
-func (b *Batch) Span(s event.Span) { b.spans = append(b.spans, s) }
+func (b *Batch) Span(s event.Span) { b.AddSpan(&s) }
+
+// AddSpan adds a copy of a span.
+func (b *Batch) AddSpan(s *event.Span) { b.spans = append(b.spans, *s) }
 
 // SetStack gives a span the stack that the kernel has a name for. The span may be copied
 // from here on, its detail is the same.
@@ -93,45 +87,20 @@ func (b *Batch) IO(row event.IO) {
 // Full reports whether it is time to flush.
 func (b *Batch) Full() bool { return len(b.spans)+len(b.memory) >= fullBatch }
 
-// Flush hands all rows to the sink, stacks before what refers to them. The ring of
+// Flush hands all rows to the sink, stacks with what refers to them. The ring of
 // samples has been read before: a stack whose frames have not come by now was lost.
 func (b *Batch) Flush() error {
 	b.resolveStacks()
 	b.resolveLines()
-	if rows := b.stacks.TakeRows(); len(rows) > 0 {
-		if err := b.out.Stacks(rows); err != nil {
-			return err
-		}
+	b.next.Stacks, b.next.Samples, b.next.IO = b.stacks.TakeRows(), b.samples, b.io
+	b.next.Spans, b.next.Memory, b.next.Flows = b.spans, b.takeMemory(), b.flows
+	if len(b.next.Stacks)+len(b.samples)+len(b.io)+len(b.spans)+len(b.next.Memory)+len(b.flows) == 0 {
+		return nil
 	}
-	if len(b.samples) > 0 {
-		if err := b.out.Samples(b.samples); err != nil {
-			return err
-		}
-		b.samples = b.samples[:0]
+	if err := b.out.Write(&b.next); err != nil {
+		return err
 	}
-	if len(b.io) > 0 {
-		if err := b.out.IO(b.io); err != nil {
-			return err
-		}
-		b.io = b.io[:0]
-	}
-	if len(b.spans) > 0 {
-		if err := b.out.Spans(b.spans); err != nil {
-			return err
-		}
-		b.spans = b.spans[:0]
-	}
-	if len(b.memory) > 0 {
-		if err := b.flushMemory(); err != nil {
-			return err
-		}
-	}
-	if len(b.flows) > 0 {
-		if err := b.out.Flows(b.flows); err != nil {
-			return err
-		}
-		b.flows = b.flows[:0]
-	}
+	b.samples, b.io, b.spans, b.flows = b.samples[:0], b.io[:0], b.spans[:0], b.flows[:0]
 	return nil
 }
 
@@ -148,11 +117,12 @@ func (b *Batch) resolveStacks() {
 	}
 }
 
-func (b *Batch) flushMemory() error {
+// takeMemory is the rows of memory as the sink takes them.
+func (b *Batch) takeMemory() []event.Memory {
 	b.written = b.written[:0]
 	for i := range b.memory {
 		b.written = append(b.written, b.memory[i].Memory)
 	}
 	b.memory = b.memory[:0]
-	return b.out.Memory(b.written)
+	return b.written
 }

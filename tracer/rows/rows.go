@@ -39,6 +39,9 @@ type Out struct {
 	failed error
 }
 
+// Add gives the sink rows, and keeps its error.
+func (o *Out) Add(b *event.Batch) { o.Keep(o.Write(b)) }
+
 // Keep remembers an error, if it is the first.
 func (o *Out) Keep(err error) {
 	if o.failed == nil {

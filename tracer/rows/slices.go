@@ -43,22 +43,15 @@ func (s *Slices) Hold(on bool) { s.on.Store(on) }
 // On reports whether they are.
 func (s *Slices) On() bool { return s.on.Load() }
 
-// NewSpan makes room for a probe's next span, and reports whether it is held for its
-// weight there.
-func (s *Slices) NewSpan(p *probetable.Probe, epoch uint32) (span *event.Span, held bool) {
-	s.sums.Totals.Spans++
-	if !s.holds(p, epoch) {
-		return s.batch.newSpan(), false
-	}
+// HoldSpan adds a span of a probe whose weight is not known yet.
+func (s *Slices) HoldSpan(p *probetable.Probe, epoch uint32, span *event.Span) {
 	of := s.of(epoch)
-	of.spans = append(of.spans, event.Span{})
-	of.spanProbe = append(of.spanProbe, p.Index)
-	return &of.spans[len(of.spans)-1], true
+	of.spans, of.spanProbe = append(of.spans, *span), append(of.spanProbe, p.Index)
 }
 
 // Memory adds a row of memory of a probe.
 func (s *Slices) Memory(p *probetable.Probe, epoch uint32, m event.Memory, stack uint64) {
-	if !s.holds(p, epoch) {
+	if !s.Holds(p, epoch) {
 		s.batch.Memory(m, stack)
 		return
 	}
@@ -67,8 +60,8 @@ func (s *Slices) Memory(p *probetable.Probe, epoch uint32, m event.Memory, stack
 	of.memory, of.memoryProbe = append(of.memory, memoryRow{m, stack}), append(of.memoryProbe, p.Index)
 }
 
-// holds reports whether the weight of a probe's row is not known yet.
-func (s *Slices) holds(p *probetable.Probe, epoch uint32) bool { return s.on.Load() && p.Sliced(epoch) }
+// Holds reports whether the weight of a probe's row is not known yet.
+func (s *Slices) Holds(p *probetable.Probe, epoch uint32) bool { return s.on.Load() && p.Sliced(epoch) }
 
 func (s *Slices) of(epoch uint32) *slice {
 	held, ok := s.held[epoch]

@@ -12,7 +12,7 @@ import (
 // What the job reads and writes is measured at every system call that does (bpf/io.h).
 
 const (
-	// ioPrice is what measuring one takes of the job's time, nanoseconds (docs/overhead.md).
+	// ioPrice is what measuring one takes of the job's time, nanoseconds (docs/overhead-appendix.md).
 	ioPrice = 200
 	// ioPassedPrice is that of one that is only counted.
 	ioPassedPrice = 60

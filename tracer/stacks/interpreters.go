@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize/cpython"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/footprint"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/python"
 )
@@ -18,14 +20,19 @@ import (
 // interpreters are the CPythons of the traced processes: found by the manager,
 // which tells the kernel's walk of them, and asked for names by the decoder.
 type interpreters struct {
-	kernel  *ebpf.Map // python_runtimes
-	changed func()    // called after each change of it
+	kernel  *ebpf.Map           // python_runtimes
+	changed func()              // called after each change of it
+	kept    *footprint.Accounts // nil: nobody counts
 	warn    func(event.Warning)
+	search  map[int]*cpython.Budget // of processes whose interpreter was not found yet; the manager's
 
 	mu    sync.Mutex // between the manager and the decoder
 	byPID map[uint32]*interpreter
 	gone  []*interpreter    // that nothing more will be asked of, once the rings are read
 	lost  map[string]uint64 // frames without a name, by reason, of those that are closed
+	// broken are warnings of processes whose interpreter misled us: the decoder finds
+	// them, the manager writes them.
+	broken []event.Warning
 }
 
 // interpreter is the one of a process; python is nil where there is none, or
@@ -36,16 +43,31 @@ type interpreter struct {
 	ended  bool   // its process is gone; guarded by interpreters.mu
 }
 
-func newInterpreters(kernel *ebpf.Map, changed func(), warn func(event.Warning)) *interpreters {
-	return &interpreters{kernel: kernel, changed: changed, warn: warn, byPID: map[uint32]*interpreter{}, lost: map[string]uint64{}}
+func newInterpreters(kernel *ebpf.Map, changed func(), kept *footprint.Accounts, warn func(event.Warning)) *interpreters {
+	return &interpreters{
+		kernel: kernel, changed: changed, kept: kept, warn: warn, search: map[int]*cpython.Budget{},
+		byPID: map[uint32]*interpreter{}, lost: map[string]uint64{},
+	}
 }
 
 // mapped looks for the interpreter of a process that has mapped something new.
 func (i *interpreters) mapped(p *process.Process, libraries []*process.Library) {
+	i.warnBroken()
 	if i.has(uint32(p.PID)) {
 		return
 	}
-	found, err := python.Open(p, libraries)
+	budget := i.search[p.PID]
+	if budget == nil {
+		budget = cpython.SearchBudget()
+		i.search[p.PID] = budget
+	}
+	var (
+		found *python.Interpreter
+		err   error
+	)
+	if !i.guarded(nil, uint32(p.PID), func() { found, err = python.OpenWithin(budget, p, libraries) }) {
+		return
+	}
 	switch {
 	case errors.Is(err, python.ErrNoPython), errors.Is(err, cpython.ErrNotInitialised):
 		return // it may come yet
@@ -62,8 +84,49 @@ func (i *interpreters) mapped(p *process.Process, libraries []*process.Library) 
 		i.refuse(p, err)
 		return
 	}
+	if i.kept != nil {
+		found.Resolver.Charge(i.kept.Of(p.PID))
+	}
 	i.changed()
-	i.set(p.PID, &interpreter{python: found, module: interpreterModule(p, libraries)})
+	i.set(p.PID, &interpreter{python: found, module: found.Module})
+}
+
+// guarded runs what reads structures of a process's interpreter. They are the job's, and a
+// mistake of ours about them is a panic: it costs that process its Python frames, and nothing
+// else. false: there was one. known is the interpreter that was read, nil while it is looked for.
+func (i *interpreters) guarded(known *interpreter, pid uint32, read func()) (ok bool) {
+	defer func() {
+		cause := recover()
+		if ok = cause == nil; ok {
+			return
+		}
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if now := i.byPID[pid]; now == known {
+			i.retire(pid)
+			i.byPID[pid] = &interpreter{ended: now != nil && now.ended}
+		}
+		i.broken = append(i.broken, event.Warning{TSNS: time.Now().UnixNano(), Kind: "python", Source: fmt.Sprint(pid), Count: 1,
+			Detail: fmt.Sprintf("no Python frames from here on: what its interpreter says of itself made no sense: %v", cause)})
+	}()
+	read()
+	return true
+}
+
+// warnBroken writes the warnings of interpreters that misled us, and takes them out of the
+// kernel's table.
+func (i *interpreters) warnBroken() {
+	i.mu.Lock()
+	broken := i.broken
+	i.broken = nil
+	i.mu.Unlock()
+	for _, warning := range broken {
+		if pid, err := strconv.Atoi(warning.Source); err == nil && i.kernel != nil {
+			_ = i.kernel.Delete(uint32(pid))
+			i.changed()
+		}
+		i.warn(warning)
+	}
 }
 
 // refuse remembers that a process's interpreter is of no use. One whose process
@@ -76,14 +139,8 @@ func (i *interpreters) refuse(p *process.Process, err error) {
 	i.warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "python", Source: fmt.Sprint(p.PID), Count: 1, Detail: "no Python frames: " + err.Error()})
 }
 
-func interpreterModule(p *process.Process, libraries []*process.Library) string {
-	if found, err := p.Python(libraries); err == nil && found != nil {
-		return found.Library.Name()
-	}
-	return ""
-}
-
 func (i *interpreters) set(pid int, found *interpreter) {
+	delete(i.search, pid)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.retire(uint32(pid))
@@ -119,6 +176,7 @@ func (i *interpreters) forget(pid uint32) {
 	for _, old := range i.gone {
 		old.count(i.lost)
 		if old.python != nil {
+			old.python.Resolver.Forget()
 			old.python.Close()
 		}
 	}
@@ -156,6 +214,7 @@ func (i *interpreters) execed(pid int) {
 func (i *interpreters) ended(pid int) {
 	_ = i.kernel.Delete(uint32(pid))
 	i.changed()
+	delete(i.search, pid)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if known := i.byPID[uint32(pid)]; known != nil {

@@ -94,6 +94,14 @@ func (n *naming) nameNative(r *stackRecord, space *space) {
 // namePython names the Python frames; false where a name is missing.
 func (t *Table) namePython(r *stackRecord, python *interpreter) (whole bool) {
 	frames := t.naming.python[:0]
+	if !t.interpreters.guarded(python, r.Tgid, func() { frames, whole = namedPython(frames, r, python) }) {
+		frames, whole = namedPython(t.naming.python[:0], r, nil)
+	}
+	t.naming.python = frames
+	return whole
+}
+
+func namedPython(frames []symbolize.NamedFrame, r *stackRecord, python *interpreter) (named []symbolize.NamedFrame, whole bool) {
 	whole = true
 	for _, f := range r.python {
 		frame := symbolize.NamedFrame{Frame: symbolize.Frame{Kind: symbolize.Python, Offset: -1}}
@@ -105,12 +113,11 @@ func (t *Table) namePython(r *stackRecord, python *interpreter) (whole bool) {
 			if line, ok := code.Line(f.Instruction); ok {
 				frame.Line = int32(line)
 			}
-			frame.Folded = t.pythonLabel(code, &frame.Frame)
+			frame.Folded = pythonLabel(code, &frame.Frame)
 		}
 		frames = append(frames, frame)
 	}
-	t.naming.python = frames
-	return whole
+	return frames, whole
 }
 
 // resolve names a code object; nil where it cannot be.
@@ -123,20 +130,12 @@ func (i *interpreter) resolve(code uint64, checksum uint32) *cpython.Code {
 }
 
 // pythonLabel is the label of a frame of some code, whatever its line.
-func (t *Table) pythonLabel(code *cpython.Code, frame *symbolize.Frame) string {
-	label, ok := t.codeLabels[code]
-	if !ok {
-		if len(t.codeLabels) >= maxCodeLabels {
-			clear(t.codeLabels)
-		}
-		label = frame.FoldedLabel()
-		t.codeLabels[code] = label
+func pythonLabel(code *cpython.Code, frame *symbolize.Frame) string {
+	if code.Folded == "" {
+		code.Folded = frame.FoldedLabel()
 	}
-	return label
+	return code.Folded
 }
-
-// maxCodeLabels bounds the labels kept: large jobs run some thousands of functions.
-const maxCodeLabels = 1 << 14
 
 // describe is the stack as the merge wants it.
 func (n *naming) describe(r *stackRecord, python *interpreter) {

@@ -41,8 +41,9 @@ func (w *Walks) Standing(pid int, threads []bpf.TasksTaskRegisters) ([]Standing,
 	memory := &pages{file: file, known: map[uint64][]byte{}}
 	rules := unwinding.RulesOf(w.unwinder, pid)
 	var walker *python.Walker
-	if i := w.interpreters.of(uint32(pid)); i != nil && i.python != nil {
-		if walker, err = i.python.Walker(); err != nil {
+	known := w.interpreters.of(uint32(pid))
+	if known != nil && known.python != nil {
+		if walker, err = known.python.Walker(); err != nil {
 			walker = nil
 		}
 	}
@@ -59,7 +60,9 @@ func (w *Walks) Standing(pid int, threads []bpf.TasksTaskRegisters) ([]Standing,
 		if walker != nil {
 			from := bpf.PythonWalkWalkStart(t.Start)
 			from.NsTid = from.Tid
-			s.python = walker.Walk(&from, memory.read, mostStandingFrames)
+			if !w.interpreters.guarded(known, uint32(pid), func() { s.python = walker.Walk(&from, memory.read, mostStandingFrames) }) {
+				s.python, walker = python.NoInterpreter(), nil
+			}
 		}
 		all = append(all, s)
 	}

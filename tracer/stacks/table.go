@@ -126,7 +126,6 @@ type Table struct {
 	rows         []event.Stack
 	content      []byte // what the last stack was identified by, kept for its room
 	naming       naming
-	codeLabels   map[*cpython.Code]string
 	totals       *Totals
 }
 
@@ -154,7 +153,7 @@ func NewTable(spaces *spaces, totals *Totals) *Table {
 	totals.Incomplete = map[string]uint64{}
 	return &Table{
 		spaces: spaces, kernel: sync.OnceValue(symbolize.NewKernelNames), raw: cache.NewRecent[uint64, cachedStack](maxResolved), quota: NewStackQuota(MaxStacks),
-		interpreters: newInterpreters(nil, func() {}, func(event.Warning) {}), totals: totals, codeLabels: map[*cpython.Code]string{},
+		interpreters: newInterpreters(nil, func() {}, nil, func(event.Warning) {}), totals: totals,
 	}
 }
 

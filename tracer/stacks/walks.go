@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/footprint"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
 )
@@ -22,6 +23,7 @@ type Walks struct {
 	interpreters *interpreters
 	spaces       *spaces
 	warn         func(event.Warning)
+	kept         *footprint.Accounts
 	added        map[int]bool
 }
 
@@ -31,15 +33,19 @@ type Tables struct {
 	UnwindBytes int       // what unwind tables may take; a default if 0
 	Runtimes    *ebpf.Map // python_runtimes
 	Changed     func()    // is called after each change
+	// Kept counts what is kept of each process.
+	Kept *footprint.Accounts
 }
 
 // NewWalks makes them, and tells the table of stacks of their interpreters. The caller
 // must Close them.
 func NewWalks(tables Tables, stacks *Table, warn func(event.Warning)) *Walks {
 	w := &Walks{
-		unwinder:     unwinding.New(tables.Unwind, unwinding.Options{Cache: UnwindCache(), MemoryBytes: tables.UnwindBytes, Changed: tables.Changed}),
-		interpreters: newInterpreters(tables.Runtimes, tables.Changed, warn),
-		spaces:       stacks.spaces, warn: warn, added: map[int]bool{},
+		unwinder: unwinding.New(tables.Unwind, unwinding.Options{
+			Cache: UnwindCache(), MemoryBytes: tables.UnwindBytes, Changed: tables.Changed, Kept: tables.Kept,
+		}),
+		interpreters: newInterpreters(tables.Runtimes, tables.Changed, tables.Kept, warn),
+		spaces:       stacks.spaces, warn: warn, kept: tables.Kept, added: map[int]bool{},
 	}
 	stacks.interpreters = w.interpreters
 	return w
@@ -82,6 +88,7 @@ func (w *Walks) Ended(pid int) {
 	_ = w.unwinder.RemoveProcess(pid)
 	w.interpreters.ended(pid)
 	w.spaces.ended(pid)
+	w.kept.Ended(pid)
 }
 
 // Remapped looks again at a process whose libraries are the same: its interpreter may
@@ -112,6 +119,9 @@ func (w *Walks) Refused() unwinding.Refused { return w.unwinder.Refused() }
 
 // Used says how full the unwind tables are.
 func (w *Walks) Used() unwinding.Used { return w.unwinder.Used() }
+
+// Kept is how many bytes are kept of the process of which most are.
+func (w *Walks) Kept() int { return w.kept.Most() }
 
 // Held is how many processes something is known of.
 func (w *Walks) Held() (spaces, interpreters int) {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"math"
 	"os"
 	"runtime"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
@@ -27,7 +29,8 @@ type generated struct {
 	file    *file // nil while nothing is understood
 	regions []region
 	pieces  map[piece][]unwind.InferredRule
-	skipped int // bytes beyond maxGenerated
+	skipped int // bytes beyond maxGenerated, or beyond what may be kept of the process
+	kept    int // bytes
 }
 
 // region is one of its mappings, and where in its table's file that is.
@@ -40,9 +43,17 @@ type piece struct {
 	hash    uint64
 }
 
-// maxGenerated bounds the code of a process that is looked at, and with it the
-// time that this takes: some 8 MB a second.
-const maxGenerated = 32 << 20
+// maxGenerated bounds the code of a process that is read, and with it the memory and the
+// time that this takes: some 8 MB a second. maxPages bounds the pages of which the kernel is
+// asked whether they hold any.
+const (
+	maxGenerated = 32 << 20
+	maxPages     = 1 << 22
+)
+
+// maxPiece is the most code of which rules are inferred at once: what is kept of a process is
+// counted in between.
+const maxPiece = 1 << 20
 
 var pieceSeed = maphash.MakeSeed()
 
@@ -60,28 +71,29 @@ func (g *generated) at(m mapping) (uint64, bool) {
 }
 
 // understand looks at what lies in the regions now. Pieces that have not changed
-// are not looked at again. changed says whether any has.
-func (g *generated) understand(pid int, regions []region) (next *generated, inferred []unwind.InferredRule, changed bool, err error) {
+// are not looked at again. changed says whether any has. room is how many bytes may be kept
+// of the process.
+func (g *generated) understand(pid int, regions []region, room int) (next *generated, inferred []unwind.InferredRule, changed bool, err error) {
 	code, err := openCode(pid)
 	if err != nil {
 		return nil, nil, false, err
 	}
 	defer code.close()
 	next = &generated{regions: regions, pieces: map[piece][]unwind.InferredRule{}}
-	left := maxGenerated
 	for _, r := range regions {
 		for _, p := range code.pieces(r.start, r.end) {
-			if len(p.contents) > left {
-				next.skipped += len(p.contents)
-				continue
-			}
-			left -= len(p.contents)
 			id := piece{p.address, len(p.contents), maphash.Bytes(pieceSeed, p.contents)}
 			rules, known := g.known(id)
 			if !known {
 				changed = true
 				rules = Infer(p.contents, p.address)
 			}
+			bytes := pieceBytes + ruleBytes*cap(rules)
+			if next.kept+bytes > room {
+				code.skipped += len(p.contents)
+				continue
+			}
+			next.kept += bytes
 			next.pieces[id] = rules
 			for _, rule := range rules {
 				rule.Address += r.address - r.start
@@ -91,10 +103,17 @@ func (g *generated) understand(pid int, regions []region) (next *generated, infe
 			inferred = append(inferred, unwind.InferredRule{Address: end})
 		}
 	}
+	next.skipped = code.skipped
 	gone := g != nil && !maps.EqualFunc(g.pieces, next.pieces, func(_, _ []unwind.InferredRule) bool { return true })
 	moved := g != nil && !slices.Equal(g.regions, regions)
 	return next, inferred, changed || gone || moved, nil
 }
+
+// What a piece and a rule take while they are kept.
+const (
+	pieceBytes = 128
+	ruleBytes  = int(unsafe.Sizeof(unwind.InferredRule{}))
+)
 
 func (g *generated) known(id piece) ([]unwind.InferredRule, bool) {
 	if g == nil {
@@ -105,22 +124,27 @@ func (g *generated) known(id piece) ([]unwind.InferredRule, bool) {
 }
 
 // codeReader reads the executable memory of a process.
-type codeReader struct{ memory, pagemap *os.File }
+type codeReader struct {
+	memory, pagemap *os.File
+	left            int // bytes of code that are read yet
+	pagesLeft       int // pages that are looked at yet
+	skipped         int // bytes that were not read
+}
 
-func openCode(pid int) (codeReader, error) {
+func openCode(pid int) (*codeReader, error) {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	if err != nil {
-		return codeReader{}, fmt.Errorf("reading generated code: %w", err)
+		return nil, fmt.Errorf("reading generated code: %w", err)
 	}
 	pagemap, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", pid))
 	if err != nil {
 		memory.Close()
-		return codeReader{}, fmt.Errorf("reading generated code: %w", err)
+		return nil, fmt.Errorf("reading generated code: %w", err)
 	}
-	return codeReader{memory, pagemap}, nil
+	return &codeReader{memory: memory, pagemap: pagemap, left: maxGenerated, pagesLeft: maxPages}, nil
 }
 
-func (c codeReader) close() {
+func (c *codeReader) close() {
 	c.memory.Close()
 	c.pagemap.Close()
 }
@@ -131,11 +155,14 @@ type contents struct {
 }
 
 // pieces are the runs of pages between two addresses that hold something. Pages
-// that are not in memory are left alone: to read them would bring them there.
-func (c codeReader) pieces(start, end uint64) []contents {
+// that are not in memory are left alone: to read them would bring them there. No more is read
+// than maxGenerated of a process.
+func (c *codeReader) pieces(start, end uint64) []contents {
 	const presentBit = 63 // Documentation/admin-guide/mm/pagemap.rst
 	page := uint64(os.Getpagesize())
-	flags := make([]byte, (end-start)/page*8)
+	pages := min(int((end-start)/page), c.pagesLeft)
+	c.pagesLeft -= pages
+	flags := make([]byte, pages*8)
 	if n, _ := c.pagemap.ReadAt(flags, int64(start/page*8)); n < len(flags) {
 		flags = flags[:n&^7]
 	}
@@ -146,10 +173,15 @@ func (c codeReader) pieces(start, end uint64) []contents {
 		if binary.LittleEndian.Uint64(flags[i:])>>presentBit == 0 {
 			continue
 		}
+		if c.left < len(buffer) {
+			c.skipped += len(buffer)
+			continue
+		}
 		if _, err := c.memory.ReadAt(buffer, int64(address)); err != nil || bytes.Equal(buffer, empty) {
 			continue
 		}
-		if n := len(found); n > 0 && found[n-1].address+uint64(len(found[n-1].contents)) == address {
+		c.left -= len(buffer)
+		if n := len(found); n > 0 && found[n-1].address+uint64(len(found[n-1].contents)) == address && len(found[n-1].contents) < maxPiece {
 			found[n-1].contents = append(found[n-1].contents, buffer...)
 		} else {
 			found = append(found, contents{address, bytes.Clone(buffer)})
@@ -193,15 +225,25 @@ func (w worker) lookNext() bool {
 			continue
 		}
 		before, regions := t.generated, t.generatedRegions()
+		room := w.roomFor(pid, before)
 		w.queue.looking = true
 		w.mu.Unlock()
 		began := time.Now()
-		now, inferred, changed, err := before.understand(pid, regions)
-		var table *unwind.Table
-		if err == nil && changed {
-			// What can not be made a table of is left by frame pointer, as before.
-			table, _ = unwind.CompileInferred(elf.MachineX86_64, inferred)
-		}
+		var (
+			now      *generated
+			inferred []unwind.InferredRule
+			changed  bool
+			table    *unwind.Table
+		)
+		// The code is the job's: a mistake of ours about it costs its own table alone.
+		err := elf.Guard(func() {
+			var err error
+			if now, inferred, changed, err = before.understand(pid, regions, room); err == nil && changed {
+				// What can not be made a table of is left by frame pointer, as before.
+				table, _ = unwind.CompileInferred(elf.MachineX86_64, inferred)
+			}
+		})
+		changed = changed && err == nil && now != nil
 		w.mu.Lock()
 		w.queue.looking = false
 		if t := w.processes[pid]; t != nil && !w.closed {
@@ -228,11 +270,35 @@ func (w worker) replaceGenerated(t *processTable, now *generated, table *unwind.
 		}
 	}
 	t.generated = now
+	w.charge(t.process.PID, now, old)
 	if w.tables.putProcess(t.process.PID, t.entry()) != nil {
 		t.generated = old
+		w.charge(t.process.PID, old, now)
 		w.room.drop(now)
 		return
 	}
 	w.options.Changed()
 	w.room.drop(old)
+}
+
+// charge counts what is kept of a process's generated code, in the place of what was.
+func (u *Unwinder) charge(pid int, now, before *generated) {
+	if u.options.Kept != nil {
+		u.options.Kept.Of(pid).Add(now.bytes() - before.bytes())
+	}
+}
+
+// roomFor is how many bytes may be kept of a process's generated code, if what is there goes.
+func (u *Unwinder) roomFor(pid int, before *generated) int {
+	if u.options.Kept == nil {
+		return math.MaxInt
+	}
+	return u.options.Kept.Of(pid).Left() + before.bytes()
+}
+
+func (g *generated) bytes() int {
+	if g == nil {
+		return 0
+	}
+	return g.kept
 }

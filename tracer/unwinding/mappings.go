@@ -186,6 +186,7 @@ func (u *Unwinder) unload(pid int) error {
 		return fmt.Errorf("removing the mappings of pid %d: %w", pid, err)
 	}
 	u.room.drop(t.generated)
+	u.charge(pid, nil, t.generated)
 	u.options.Changed()
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
+	"github.com/ebpfprof/ebpfprof/tracer/footprint"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -20,6 +21,8 @@ type Options struct {
 	// Changed is called after each change of what a walk finds, nil if nobody
 	// caches what walks found.
 	Changed func()
+	// Kept counts what is kept of each process's generated code; nil: nobody counts.
+	Kept *footprint.Accounts
 }
 
 // Unwinder keeps the kernel's tables right for the traced processes. Its methods

@@ -27,32 +27,35 @@ import (
 
 // Config is what the agent is told. The zero value of a field is its default.
 type Config struct {
-	Store     string      `yaml:"store"`       // s3://BUCKET/PREFIX, or a directory that all nodes reach
-	Spool     string      `yaml:"spool"`       // raw events of windows, the oldest out first
-	SpoolMB   int64       `yaml:"spool_mb"`    // how much of them stays
-	OutboxMB  int64       `yaml:"outbox_mb"`   // how much of what the store has not taken yet stays
-	OTLP      string      `yaml:"otlp"`        // a collector of OpenTelemetry's, for the samples of windows; "" is none
-	OTLPMB    int64       `yaml:"otlp_mb"`     // how much of what it has not taken yet stays
-	Budget    string      `yaml:"budget"`      // share of the job's time, such as 1%
-	Listen    string      `yaml:"listen"`      // address of /metrics, /healthz and /jobs; off
-	Libraries []string    `yaml:"libraries"`   // a process that maps one of these is part of a job
-	Job       string      `yaml:"job"`         // name of jobs that no scheduler names
-	Names     []jobs.Name `yaml:"names"`       // of jobs that are called otherwise each time that they begin
-	Only      []string    `yaml:"only"`        // jobs whose names match one of these patterns; all without any
-	Ranks     []int32     `yaml:"ranks"`       // of jobs, only these ranks; all without any
-	Host      string      `yaml:"host"`        // what this node is called in the store; its host name without
-	Every     Duration    `yaml:"every"`       // how often jobs are looked for
-	Settle    Duration    `yaml:"settle"`      // how long a new job's processes are left alone
-	Canary    Duration    `yaml:"canary"`      // how long one of them is recorded alone, before the others
-	Window    Duration    `yaml:"window"`      // how long a window is
-	Cooldown  Duration    `yaml:"cooldown"`    // between two windows of a job
-	Flush     Duration    `yaml:"flush"`       // how often patterns are sent outside of windows
-	KeyFile   string      `yaml:"key_file"`    // secret that requests for windows are signed with
-	Redact    bool        `yaml:"redact"`      // as --redact
-	MaxJobs   int         `yaml:"max_jobs"`    // at a time; more are counted and left alone
-	MaxRSSMB  int64       `yaml:"max_rss_mb"`  // of a worker, a soft limit
-	StepsMean int         `yaml:"steps_mean"`  // whose mean counts
-	Slower    float64     `yaml:"slower_than"` // the best mean, by this factor
+	Store     string      `yaml:"store"`     // s3://BUCKET/PREFIX, or a directory that all nodes reach
+	Spool     string      `yaml:"spool"`     // raw events of windows, the oldest out first
+	SpoolMB   int64       `yaml:"spool_mb"`  // how much of them stays
+	OutboxMB  int64       `yaml:"outbox_mb"` // how much of what the store has not taken yet stays
+	OTLP      string      `yaml:"otlp"`      // a collector of OpenTelemetry's, for the samples of windows; "" is none
+	OTLPMB    int64       `yaml:"otlp_mb"`   // how much of what it has not taken yet stays
+	Budget    string      `yaml:"budget"`    // share of the job's time, such as 1%
+	Listen    string      `yaml:"listen"`    // address of /metrics, /healthz and /jobs; off
+	Libraries []string    `yaml:"libraries"` // a process that maps one of these is part of a job
+	Job       string      `yaml:"job"`       // name of jobs that no scheduler names
+	Names     []jobs.Name `yaml:"names"`     // of jobs that are called otherwise each time that they begin
+	Only      []string    `yaml:"only"`      // jobs whose names match one of these patterns; all without any
+	Ranks     []int32     `yaml:"ranks"`     // of jobs, only these ranks; all without any
+	Host      string      `yaml:"host"`      // what this node is called in the store; its host name without
+	Every     Duration    `yaml:"every"`     // how often jobs are looked for
+	Settle    Duration    `yaml:"settle"`    // how long a new job's processes are left alone
+	Canary    Duration    `yaml:"canary"`    // how long one of them is recorded alone, before the others
+	Window    Duration    `yaml:"window"`    // how long a window is
+	Cooldown  Duration    `yaml:"cooldown"`  // between two windows of a job
+	Flush     Duration    `yaml:"flush"`     // how often patterns are sent outside of windows
+	KeyFile   string      `yaml:"key_file"`  // secret that requests for windows are signed with
+	Redact    bool        `yaml:"redact"`    // as --redact
+	// AllowUserMounts has probes put into files that a user may serve: FUSE, rootless containers.
+	AllowUserMounts bool `yaml:"allow_user_mounts"`
+
+	MaxJobs   int     `yaml:"max_jobs"`    // at a time; more are counted and left alone
+	MaxRSSMB  int64   `yaml:"max_rss_mb"`  // of a worker, a soft limit
+	StepsMean int     `yaml:"steps_mean"`  // whose mean counts
+	Slower    float64 `yaml:"slower_than"` // the best mean, by this factor
 }
 
 // Duration is a time.Duration as YAML has it, such as 20s.

@@ -19,7 +19,17 @@ import (
 type Job struct {
 	Name string `json:"name"` // the scheduler's, else the control group's, else the group leader's command and pid
 	PIDs []int  `json:"pids"`
+	User uint32 `json:"user"` // whose its processes are
+	// Space is their container, else their pid namespace; "" for the node's own.
+	Space string `json:"space,omitempty"`
+
+	confirmed bool   // its name is that of a control group that a scheduler made
+	began     uint64 // its first process, in ticks since boot
+	key       string // Key, before it was called otherwise
 }
+
+// Identity is the Key by which a job was found, whatever it is called by now.
+func (j *Job) Identity() string { return cmp.Or(j.key, j.Key()) }
 
 // Discoverer looks for jobs. It remembers what it saw of each process, so that a look
 // costs a stat a process, and none of the kernel's own threads, of which a large machine has
@@ -28,21 +38,33 @@ type Discoverer struct {
 	libraries []string
 	ranks     []int32 // only these; all without any
 	seen      map[int]seen
-	looks     int // so many
-	Own       int // the process that looks, which is no job's
+	looks     int    // so many
+	Own       int    // the process that looks, which is no job's
+	namespace uint64 // of pids, of the process that looks
 }
 
 type seen struct {
 	start      uint64
 	kernel     bool // a thread of the kernel
 	parent     int
-	first, due int    // looks: that which saw it first, and the next that it gets
-	job        string // "" for none
+	first, due int // looks: that which saw it first, and the next that it gets
+	job        claim
 }
+
+// claim is which job a process says that it is of; its zero value: none.
+type claim struct {
+	name      string
+	user      uint32
+	space     string
+	confirmed bool
+}
+
+// of is whose job it is: whether it is confirmed is no part of that.
+func (c claim) of() claim { c.confirmed = false; return c }
 
 // New makes one for processes that map one of the libraries; of some ranks only, if any are named.
 func New(libraries []string, ranks []int32) *Discoverer {
-	return &Discoverer{libraries: libraries, ranks: ranks, seen: map[int]seen{}, Own: os.Getpid()}
+	return &Discoverer{libraries: libraries, ranks: ranks, seen: map[int]seen{}, Own: os.Getpid(), namespace: process.PIDNamespace(os.Getpid())}
 }
 
 // Look returns the jobs that run now, in order of their names.
@@ -71,7 +93,7 @@ func (d *Discoverer) Look(unnamed string) ([]Job, error) {
 		if !ok || s.start != start {
 			s = seen{start: start, kernel: kernel, first: d.looks, due: d.looks}
 		}
-		if s.job == "" && d.looks >= s.due {
+		if s.job.name == "" && d.looks >= s.due {
 			s.due = d.looks + dueAfter(d.looks-s.first)
 			if s.kernel {
 				s.due = d.looks + seldom
@@ -81,23 +103,28 @@ func (d *Discoverer) Look(unnamed string) ([]Job, error) {
 		}
 		d.seen[pid] = s
 	}
-	jobs := map[string][]int{}
+	jobs := map[claim]*Job{}
 	for pid, s := range d.seen {
 		switch {
 		case !alive[pid]:
 			delete(d.seen, pid)
-		case s.job != "" && (d.seen[s.parent].job != s.job || !alive[s.parent]):
+		case s.job.name != "" && (d.seen[s.parent].job.of() != s.job.of() || !alive[s.parent]):
 			// Children of a process of the job are followed by the tracer: loader
 			// workers come and go with every epoch.
-			jobs[s.job] = append(jobs[s.job], pid)
+			j := jobs[s.job.of()]
+			if j == nil {
+				j = &Job{Name: s.job.name, User: s.job.user, Space: s.job.space, began: s.start}
+				jobs[s.job.of()] = j
+			}
+			j.PIDs, j.began, j.confirmed = append(j.PIDs, pid), min(j.began, s.start), j.confirmed || s.job.confirmed
 		}
 	}
 	var all []Job
-	for name, pids := range jobs {
-		slices.Sort(pids)
-		all = append(all, Job{name, pids})
+	for _, j := range jobs {
+		slices.Sort(j.PIDs)
+		all = append(all, *j)
 	}
-	slices.SortFunc(all, func(a, b Job) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b Job) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key(), b.Key())) })
 	return all, nil
 }
 
@@ -126,20 +153,23 @@ func (d *Discoverer) maps(pid int) bool {
 
 // jobOf names the job of a process: children that it forks have its environment and
 // its group, and so its job.
-func (d *Discoverer) jobOf(pid int, unnamed string) (job string, parent int) {
+func (d *Discoverer) jobOf(pid int, unnamed string) (job claim, parent int) {
 	p, err := process.Open(pid)
 	if err != nil || len(d.ranks) > 0 && (p.Job.Rank == nil || !slices.Contains(d.ranks, *p.Job.Rank)) {
-		return "", 0
+		return claim{}, 0
 	}
+	job = claim{user: process.User(pid), space: d.spaceOf(p)}
 	switch {
 	case p.Job.JobID != nil:
-		return *p.Job.JobID, p.ParentPID
+		job.name, job.confirmed = *p.Job.JobID, confirms(p.Cgroup, *p.Job.JobID)
 	case unnamed != "":
-		return unnamed, p.ParentPID
+		job.name = unnamed
 	case p.ContainerID != "":
-		return p.ContainerID, p.ParentPID
+		job.name = p.ContainerID
+	default:
+		job.name = fmt.Sprintf("group-%d", groupLeader(pid))
 	}
-	return fmt.Sprintf("group-%d", groupLeader(pid)), p.ParentPID
+	return job, p.ParentPID
 }
 
 // groupLeader is the process group: what a shell started together.

@@ -17,11 +17,11 @@ func TestOnlyTheRanksThatAreNamedAreRecorded(t *testing.T) {
 	defer c.Process.Kill()
 	for rank, want := range map[int32]string{0: "", 1: "named"} {
 		d := New(nil, []int32{rank})
-		if job, _ := d.jobOf(c.Process.Pid, ""); job != want {
-			t.Errorf("with ranks: [%d] rank 1 is of job %q", rank, job)
+		if job, _ := d.jobOf(c.Process.Pid, ""); job.name != want {
+			t.Errorf("with ranks: [%d] rank 1 is of job %q", rank, job.name)
 		}
-		if job, _ := d.jobOf(os.Getpid(), "mine"); job != "" {
-			t.Errorf("a process without a rank is of job %q", job)
+		if job, _ := d.jobOf(os.Getpid(), "mine"); job.name != "" {
+			t.Errorf("a process without a rank is of job %q", job.name)
 		}
 	}
 }

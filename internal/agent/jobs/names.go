@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"regexp"
+	"slices"
 )
 
 // Name has jobs that begin again under another name keep the one that they are known by:
@@ -46,23 +47,30 @@ func known(names []Name, job string) string {
 	return job
 }
 
-// Rename calls the jobs of a look what they are known by. Of several at once that would be
-// called the same, the first has the name, and the others keep their own: they are different
+// Rename calls the jobs of a look what they are known by. Of several of one user at once that would
+// be called the same, the first has the name, and the others keep their own: they are different
 // jobs, or a run that has not ended yet and the one after it.
 func Rename(names []Name, found []Job) []Job {
 	if len(names) == 0 {
 		return found
 	}
-	taken := map[string]bool{}
-	renamed := make([]Job, len(found))
-	for i, job := range found { // those that keep their names have them
-		if renamed[i] = job; known(names, job.Name) == job.Name {
-			taken[job.Name] = true
+	type owned struct {
+		user  uint32
+		space string
+		name  string
+	}
+	of := func(job *Job, name string) owned { return owned{job.User, job.Space, name} }
+	taken := map[owned]bool{}
+	renamed := slices.Clone(found)
+	for i := range found { // those that keep their names have them
+		if job := &found[i]; known(names, job.Name) == job.Name {
+			taken[of(job, job.Name)] = true
 		}
 	}
-	for i, job := range found {
-		if name := known(names, job.Name); !taken[name] {
-			taken[name], renamed[i].Name = true, name
+	for i := range found {
+		job := &found[i]
+		if name := known(names, job.Name); !taken[of(job, name)] {
+			taken[of(job, name)], renamed[i].Name = true, name
 		}
 	}
 	return renamed

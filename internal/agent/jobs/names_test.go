@@ -10,7 +10,7 @@ func TestAJobThatBeginsAgainUnderAnotherNameKeepsItsOwn(t *testing.T) {
 	look := func(found ...string) (called []string) {
 		var all []Job
 		for i, name := range found {
-			all = append(all, Job{name, []int{i}})
+			all = append(all, Job{Name: name, PIDs: []int{i}})
 		}
 		for i, job := range Rename(names, all) {
 			if job.PIDs[0] != i {

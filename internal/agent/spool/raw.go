@@ -40,7 +40,7 @@ func Open(c config.Config, job string, start time.Time) (*Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Raw{dataset, &sinks.Lenient{Sink: c.Sink(dataset)}}, nil
+	return &Raw{dataset, &sinks.Lenient{To: c.Sink(dataset)}}, nil
 }
 
 // Begin notes what is recorded.

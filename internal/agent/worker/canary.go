@@ -54,15 +54,16 @@ func (k *canaried) end(ctx context.Context, now time.Time) {
 
 // ending keeps how a process ended.
 type ending struct {
-	event.Discard
 	pid    int32
 	signal int32 // 0: none
 }
 
-// Process implements event.Sink.
-func (e *ending) Process(p event.Process) error {
-	if p.PID == e.pid && p.EndedNS != nil && p.ExitSignal != nil {
-		e.signal = *p.ExitSignal
+// Write implements event.Sink.
+func (e *ending) Write(b *event.Batch) error {
+	for i := range b.Processes {
+		if p := &b.Processes[i]; p.PID == e.pid && p.EndedNS != nil && p.ExitSignal != nil {
+			e.signal = *p.ExitSignal
+		}
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func TestAWorkerThatSeesNoStepsSaysSoOnce(t *testing.T) {
 	if w.trains() {
 		t.Error("it trains, of which nothing was seen")
 	}
-	if err := w.steps.Warning(event.Warning{Kind: "slice", Source: "backward"}); err != nil {
+	if err := w.steps.Write(&event.Batch{Warnings: []event.Warning{{Kind: "slice", Source: "backward"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if !w.trains() {

@@ -131,7 +131,7 @@ func (k *watching) dumpNewest(now time.Time, recording func() tracer.Recording) 
 	described := recording()
 	described.StartedNS = k.newest.FromNS()
 	raw.Begin(described)
-	err = k.newest.Write(raw.Sink)
+	err = k.newest.CopyTo(raw.Sink)
 	bytes, failed := raw.End()
 	w.status.RawBytes += bytes
 	if err = errors.Join(err, failed); err != nil {

@@ -19,10 +19,10 @@ func TestAFailureIsToldOnceWithTheLastMoments(t *testing.T) {
 	now := h.now
 	recording := func() tracer.Recording { return tracer.Recording{ID: "7", StartedNS: now.UnixNano()} }
 	rank, framework := int32(1), "torch"
-	k.guarded.Process(event.Process{PID: 101, Rank: &rank, Framework: &framework})
-	k.guarded.Spans([]event.Span{{ID: 1, PID: 101, TID: 101, Call: backward, StartNS: now.UnixNano(), DurationNS: 1e6}})
+	k.guarded.Write(&event.Batch{Processes: []event.Process{{PID: 101, Rank: &rank, Framework: &framework}}})
+	k.guarded.Write(&event.Batch{Spans: []event.Span{{ID: 1, PID: 101, TID: 101, Call: backward, StartNS: now.UnixNano(), DurationNS: 1e6}}})
 	noRoom := func() {
-		k.guarded.Memory([]event.Memory{{TSNS: now.UnixNano(), PID: 101, Space: "host", Level: "allocator", Action: "out_of_memory"}})
+		k.guarded.Write(&event.Batch{Memory: []event.Memory{{TSNS: now.UnixNano(), PID: 101, Space: "host", Level: "allocator", Action: "out_of_memory"}}})
 	}
 	if reason := k.fail(t.Context(), now, false, recording); reason != "" {
 		t.Errorf("nothing has failed, and the reason is %q", reason)
@@ -58,7 +58,7 @@ func TestAFailureIsToldOnceWithTheLastMoments(t *testing.T) {
 	}
 	// What a death brings is told with it, at once where the session is over.
 	signal, at := int32(9), now.UnixNano()
-	k.guarded.Process(event.Process{PID: 101, Rank: &rank, Framework: &framework, EndedNS: &at, ExitSignal: &signal})
+	k.guarded.Write(&event.Batch{Processes: []event.Process{{PID: 101, Rank: &rank, Framework: &framework, EndedNS: &at, ExitSignal: &signal}}})
 	noRoom()
 	now = now.Add(time.Second)
 	if reason := k.fail(t.Context(), now, true, recording); reason != "died" || h.status.Failed.Dump == "" || h.status.Failed.Also != 1 {
@@ -76,7 +76,7 @@ func TestWithoutASpoolAFailureIsTold(t *testing.T) {
 	h := startHanging(t)
 	h.config.SpoolMB = 0
 	k := h.watching()
-	k.guarded.Memory([]event.Memory{{PID: 5, Space: "host", Level: "kernel", Action: "out_of_memory"}})
+	k.guarded.Write(&event.Batch{Memory: []event.Memory{{PID: 5, Space: "host", Level: "kernel", Action: "out_of_memory"}}})
 	if reason := k.fail(t.Context(), h.now, true, nil); reason != "out_of_memory" || h.status.Failed.Dump != "" || h.status.Failed.Rank != nil {
 		t.Errorf("%q: %+v", reason, h.status.Failed)
 	}

@@ -80,7 +80,7 @@ func (r *replayed) begin(to event.Sink) error {
 	var err error
 	for i := range r.ranks {
 		number := int32(i)
-		err = errors.Join(err, to.Process(event.Process{ID: int64(r.ranks[i].pid), PID: r.ranks[i].pid, StartedNS: r.now, Rank: &number}))
+		err = errors.Join(err, to.Write(&event.Batch{Processes: []event.Process{{ID: int64(r.ranks[i].pid), PID: r.ranks[i].pid, StartedNS: r.now, Rank: &number}}}))
 		for _, pid := range r.ranks[i].loaders {
 			err = errors.Join(err, r.process(i, pid, nil))
 		}
@@ -88,15 +88,15 @@ func (r *replayed) begin(to event.Sink) error {
 	r.often = r.often[:0]
 	for k := range int64(oftenSeen) {
 		r.often = append(r.often, k+1)
-		err = errors.Join(err, to.Stacks([]event.Stack{r.stack(k+1, int(k))}))
+		err = errors.Join(err, to.Write(&event.Batch{Stacks: []event.Stack{r.stack(k+1, int(k))}}))
 	}
 	return err
 }
 
 func (r *replayed) process(of int, pid int32, ended *int64) error {
 	parent := r.ranks[of].pid
-	return errors.Join(r.to.Process(event.Process{ID: int64(pid), PID: pid, ParentPID: &parent, StartedNS: r.epoch, EndedNS: ended}),
-		r.to.Thread(event.Thread{PID: pid, TID: pid, Name: "pt_data_worker", EndedNS: ended}))
+	return errors.Join(r.to.Write(&event.Batch{Processes: []event.Process{{ID: int64(pid), PID: pid, ParentPID: &parent, StartedNS: r.epoch, EndedNS: ended}}}),
+		r.to.Write(&event.Batch{Threads: []event.Thread{{PID: pid, TID: pid, Name: "pt_data_worker", EndedNS: ended}}}))
 }
 
 var natives = func() (names [400]string) {
@@ -170,7 +170,7 @@ func (r *replayed) step(window bool) (err error) {
 		err = errors.Join(err, flushed)
 	}
 	r.events += int64(len(works))
-	err = errors.Join(err, r.to.Spans(works), r.look(r.now+period, window), r.epochs())
+	err = errors.Join(err, r.to.Write(&event.Batch{Spans: works}), r.look(r.now+period, window), r.epochs())
 	r.now += period
 	return err
 }
@@ -208,7 +208,7 @@ func (r *replayed) look(until int64, window bool) (err error) {
 		}
 	}
 	r.events += int64(len(samples) + len(stacks))
-	return errors.Join(r.to.Stacks(stacks), r.to.Samples(samples))
+	return errors.Join(r.to.Write(&event.Batch{Stacks: stacks}), r.to.Write(&event.Batch{Samples: samples}))
 }
 
 // epochs has the loader workers end and others begin.

@@ -52,12 +52,12 @@ func startAfter(t *testing.T, steps int64) *hanging {
 	var open event.OpenCalls
 	for rank := range int32(3) {
 		p := event.Process{PID: 100 + rank, Rank: &rank, Framework: &framework}
-		h.steps.Process(p)
-		h.evidence.Process(p)
+		h.steps.Write(&event.Batch{Processes: []event.Process{p}})
+		h.evidence.Write(&event.Batch{Processes: []event.Process{p}})
 		id := int64(77)
 		open.Communicators = append(open.Communicators, event.Communicator{PID: 100 + rank, ID: &id, Name: "0", Description: "default_pg", Rank: &rank, Ranks: &size})
 	}
-	h.evidence.OpenCalls(open)
+	h.evidence.Write(&event.Batch{OpenCalls: []event.OpenCalls{open}})
 	for step := range steps {
 		h.step(step)
 	}
@@ -77,9 +77,9 @@ func (h *hanging) step(n int64) {
 	for rank := range int32(3) {
 		at, id := h.now.UnixNano(), int64(77)
 		for i, call := range []*event.Call{loads, backward, optimizes} {
-			h.steps.Spans([]event.Span{{PID: 100 + rank, TID: 100 + rank, Call: call, StartNS: at + int64(i)*2e6, DurationNS: 1e6}})
+			h.steps.Write(&event.Batch{Spans: []event.Span{{PID: 100 + rank, TID: 100 + rank, Call: call, StartNS: at + int64(i)*2e6, DurationNS: 1e6}}})
 		}
-		h.evidence.Spans([]event.Span{{PID: 100 + rank, TID: 100 + rank, Call: asks, StartNS: at, DurationNS: 1, SequenceNumber: n, Detail: &event.Detail{Communicator: &id}}})
+		h.evidence.Write(&event.Batch{Spans: []event.Span{{PID: 100 + rank, TID: 100 + rank, Call: asks, StartNS: at, DurationNS: 1, SequenceNumber: n, Detail: &event.Detail{Communicator: &id}}}})
 	}
 	h.now = h.now.Add(10 * time.Millisecond)
 }
@@ -92,22 +92,22 @@ func (h *hanging) stop(stacks bool) {
 	size := int32(3)
 	for rank := range int32(3) {
 		pid, id := 100+rank, int64(77)
-		h.steps.Spans([]event.Span{{PID: pid, TID: pid, Call: loads, StartNS: at, DurationNS: 1e6}})
+		h.steps.Write(&event.Batch{Spans: []event.Span{{PID: pid, TID: pid, Call: loads, StartNS: at, DurationNS: 1e6}}})
 		open.Communicators = append(open.Communicators, event.Communicator{PID: pid, ID: &id, Name: "0", Description: "default_pg", Rank: &rank, Ranks: &size})
 		file := "train.py"
 		if rank == 1 {
 			file = "cleanup.py"
 		} else {
-			h.evidence.Spans([]event.Span{{PID: pid, TID: pid, Call: asks, StartNS: at, DurationNS: 1, SequenceNumber: number, Detail: &event.Detail{Communicator: &id}}})
+			h.evidence.Write(&event.Batch{Spans: []event.Span{{PID: pid, TID: pid, Call: asks, StartNS: at, DurationNS: 1, SequenceNumber: number, Detail: &event.Detail{Communicator: &id}}}})
 			open.Calls = append(open.Calls, event.OpenCall{StartNS: at, PID: pid, TID: pid, Call: works, Communicator: int(rank), Number: &number})
 		}
 		if stacks {
 			stack, since := int64(1000+rank), at
-			h.evidence.Stacks([]event.Stack{{ID: stack, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "work", File: file, Line: 88}}}})
+			h.evidence.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "work", File: file, Line: 88}}}}})
 			open.Threads = append(open.Threads, event.StillThread{SeenNS: at + 3e9, SinceNS: &since, PID: pid, TID: pid, StackID: &stack, State: event.ThreadSleeping})
 		}
 	}
-	h.evidence.OpenCalls(open)
+	h.evidence.Write(&event.Batch{OpenCalls: []event.OpenCalls{open}})
 }
 
 // look is what the worker does four times a second.
@@ -239,7 +239,7 @@ func TestAJobThatHangsBeforeItsStepsAreKnownIsToldOf(t *testing.T) {
 		if h.until(t, time.Minute); h.status.Hangs[hang.KindMissing] != 1 {
 			t.Errorf("%d steps: it is told again: %v", steps, h.status.Hangs)
 		}
-		h.evidence.OpenCalls(event.OpenCalls{})
+		h.evidence.Write(&event.Batch{OpenCalls: []event.OpenCalls{{}}})
 		h.step(121)
 		if h.until(t, 0); h.status.Hang.Over == nil {
 			t.Errorf("%d steps: it goes on, and is not over", steps)
@@ -282,7 +282,7 @@ func TestAVerdictFitsALine(t *testing.T) {
 		for i := range frames {
 			frames[i] = symbolize.Frame{Kind: symbolize.Python, Function: strings.Repeat("f", 100), File: "deep.py", Line: int32(i + 1)}
 		}
-		h.evidence.Stacks([]event.Stack{{ID: 1000 + int64(rank), Frames: frames}})
+		h.evidence.Write(&event.Batch{Stacks: []event.Stack{{ID: 1000 + int64(rank), Frames: frames}}})
 	}
 	h.until(t, 20*time.Second)
 	for line := range strings.Lines(h.said.String()) {

@@ -126,7 +126,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if w.host, err = a.Config.NodeName(); err != nil {
 		return err
 	}
-	if w.last, err = spool.LastWindow(a.Config.Spool, a.Job.Name, time.Now()); err != nil {
+	if w.last, err = spool.LastWindow(a.Config.Spool, a.Job.Owned(), time.Now()); err != nil {
 		return err
 	}
 	constants := trigger.Published
@@ -156,7 +156,9 @@ const leastShare = 0.001
 
 // options are those of both levels.
 func (w *worker) options(level tracer.Level) tracer.Options {
-	return tracer.Options{PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, BufferBytes: 16 << 20}
+	return tracer.Options{
+		PIDs: w.job.PIDs, Level: level, Follow: true, OffCPU: time.Millisecond, BufferBytes: 16 << 20, AllowUserMounts: w.config.AllowUserMounts,
+	}
 }
 
 // anchored are those of level anchor.
@@ -417,7 +419,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 // windowAt begins the cool-down anew.
 func (w *worker) windowAt(at time.Time) {
 	w.last = at
-	if err := spool.KeepWindow(w.config.Spool, w.job.Name, at); err != nil {
+	if err := spool.KeepWindow(w.config.Spool, w.job.Owned(), at); err != nil {
 		w.say(w.status.State, fmt.Sprintf("the cool-down would not outlast a restart: %v", err))
 	}
 }

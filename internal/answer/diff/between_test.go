@@ -38,7 +38,7 @@ func sliced(t *testing.T, share int) *Side {
 		now += took
 	}
 	framework := "pytorch"
-	if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Process(event.Process{ID: 1, PID: 1, Framework: &framework}), d.Spans(spans), d.Slices(slices), d.Close()); err != nil {
+	if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Framework: &framework}}}), d.Write(&event.Batch{Spans: spans}), d.Write(&event.Batch{Slices: slices}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return sideOf(t, d.Dir())

@@ -49,8 +49,8 @@ func loop(t *testing.T, n int, slow, jitter float64, seed uint64) *Side {
 		add("Optimizer.step#SGD.step", 900_000*noise)
 	}
 	framework := "pytorch"
-	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Process(event.Process{ID: 1, PID: 1, Framework: &framework, Command: "/usr/bin/python /a/train.py"}),
-		d.Spans(spans), d.Close())
+	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Framework: &framework, Command: "/usr/bin/python /a/train.py"}}}),
+		d.Write(&event.Batch{Spans: spans}), d.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,9 +184,9 @@ func TestAFrameworkWithoutAVersionIsTheOneBesideIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	framework, version := "pytorch", "2.15.0"
-	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Process(event.Process{ID: 1, PID: 1, Framework: &framework, FrameworkVersion: &version}),
-		d.Process(event.Process{ID: 2, PID: 2, Framework: &framework}), d.Spans([]event.Span{{ID: 1, StartNS: 1e15, DurationNS: 1000, PID: 1, TID: 1,
-			Call: &event.Call{Layer: "op", Name: "aten::mm"}, End: event.EndExitSite, Weight: 1, SequenceNumber: -1}}), d.Close())
+	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Framework: &framework, FrameworkVersion: &version}}}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 2, Framework: &framework}}}), d.Write(&event.Batch{Spans: []event.Span{{ID: 1, StartNS: 1e15, DurationNS: 1000, PID: 1, TID: 1,
+			Call: &event.Call{Layer: "op", Name: "aten::mm"}, End: event.EndExitSite, Weight: 1, SequenceNumber: -1}}}), d.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,8 +310,8 @@ func holding(t *testing.T, bytes int64) *Side {
 	}
 	slices.SortStableFunc(rows, func(a, b event.Memory) int { return cmp.Compare(a.TSNS, b.TSNS) })
 	span := event.Span{ID: 1, StartNS: 1e15, DurationNS: 2_000_000, PID: 1, TID: 1, Call: &event.Call{Layer: "op", Name: "aten::mm"}, Weight: 1, SequenceNumber: -1}
-	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Process(event.Process{ID: 1, PID: 1, Command: "train"}), d.Stacks(stacks), d.Memory(rows),
-		d.Spans([]event.Span{span}), d.Close())
+	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Command: "train"}}}), d.Write(&event.Batch{Stacks: stacks}), d.Write(&event.Batch{Memory: rows}),
+		d.Write(&event.Batch{Spans: []event.Span{span}}), d.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,8 +339,8 @@ func TestAFrameWithoutALineIsComparedByItsFunction(t *testing.T) {
 		stack := event.Stack{ID: id, Status: event.StackComplete, Frames: []event.Frame{{Kind: symbolize.Python, Function: "forward", File: "/net.py"}}}
 		span := event.Span{ID: 1, StartNS: 1e15, DurationNS: 2_000_000, PID: 1, TID: 1, Call: &event.Call{Layer: "op", Name: "aten::mm"}, Weight: 1, SequenceNumber: -1}
 		sample := event.Sample{TSNS: 1e15 + 5, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 1e6, StackID: &id}
-		if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Process(event.Process{ID: 1, PID: 1, Command: "train"}),
-			d.Stacks([]event.Stack{stack}), d.Samples([]event.Sample{sample}), d.Spans([]event.Span{span}), d.Close()); err != nil {
+		if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Command: "train"}}}),
+			d.Write(&event.Batch{Stacks: []event.Stack{stack}}), d.Write(&event.Batch{Samples: []event.Sample{sample}}), d.Write(&event.Batch{Spans: []event.Span{span}}), d.Close()); err != nil {
 			t.Fatal(err)
 		}
 		db, err := dataset.Open(d.Dir())

@@ -24,6 +24,11 @@ func collectives(r *Recording) ([]Explanation, error) {
 		e.Place = at.place()
 		where = " at " + at.at()
 	}
+	if late, ok := r.lateRank(claims); ok {
+		e.title, e.sentence, e.Place = "waiting for a slower rank", late.sentence, late.place
+		e.Advice = "Balance the ranks' work there: the same number and size of samples, no work that one rank does alone."
+		return []Explanation{e}, nil
+	}
 	var calls, mean sql.NullFloat64
 	var name sql.NullString
 	err := r.db.Row(r.ctx, `SELECT sum(weight), avg(bytes), mode(name) FROM span WHERE pid = ? AND layer = 'collective' AND category IN ('collective', 'issue')`,
@@ -43,6 +48,61 @@ func collectives(r *Recording) ([]Explanation, error) {
 		}
 	}
 	return []Explanation{e}, nil
+}
+
+// leastSkew is by how much of the time ranks must differ in waiting for each other.
+const leastSkew = 0.15
+
+type lateRank struct{ sentence, place string }
+
+// lateRank is the rank that spends clearly less time in collectives than the pace-setting thread: it comes last, and what
+// it does meanwhile is what the others wait for.
+func (r *Recording) lateRank(claims map[int]float64) (lateRank, bool) {
+	main := map[int32]float64{}
+	for i := range r.Others {
+		row := &r.Others[i]
+		p := r.Processes[row.PID]
+		if p == nil || p.Rank == nil || row.PID == r.Pace.PID || row.TID != row.PID {
+			continue
+		}
+		if _, ok := main[row.PID]; !ok {
+			main[row.PID] = 0
+		}
+		if row.Stack.Has(signCollective) {
+			main[row.PID] += row.NS
+		}
+	}
+	var latest *Process
+	for pid, ns := range main {
+		if p := r.Processes[pid]; latest == nil || ns < main[latest.PID] || ns == main[latest.PID] && pid < latest.PID {
+			latest = p
+		}
+	}
+	if latest == nil || r.sum(claims)-main[latest.PID] < leastSkew*r.Wall() {
+		return lateRank{}, false
+	}
+	lines := map[*Frame]float64{}
+	for i := range r.Others {
+		if row := &r.Others[i]; row.PID == latest.PID && row.TID == row.PID && !row.Stack.Has(signCollective) && row.Stack.Innermost() != nil {
+			lines[row.Stack.Innermost()] += row.NS
+		}
+	}
+	for i := range r.Rows {
+		if f := r.Rows[i].Stack.Innermost(); f != nil && !r.Rows[i].Stack.Has(signCollective) {
+			lines[f] -= r.Rows[i].NS
+		}
+	}
+	var most *Frame
+	for f, ns := range lines {
+		if most == nil || ns > lines[most] || ns == lines[most] && byPlace(f, most) < 0 {
+			most = f
+		}
+	}
+	if most == nil {
+		return lateRank{}, false
+	}
+	return lateRank{fmt.Sprintf("%s of the time the thread waits in collectives for rank %d, which spends %s more of the time at %s than this rank does.",
+		percent(r.share(claims)), *latest.Rank, percent(lines[most]/r.Wall()), most.at()), most.place()}, true
 }
 
 // synchronisation: the thread waits for a device.

@@ -110,6 +110,12 @@ func contention(r *Recording) ([]Explanation, error) {
 			}
 		}
 	}
+	if mine := r.cpusSeen(); mine > 0 && mine < n && busy > mine && jobBusy > 0.8*float64(mine) {
+		e.title = "too few CPUs in its set"
+		e.sentence = fmt.Sprintf("%s of the time the thread is ready to run and has no CPU: the job's %d busy threads run on %d of the machine's %d CPUs.", percent(r.share(preempted)), busy, mine, n)
+		e.Advice = "A cpuset or an affinity holds it there: give it more CPUs (cpuset.cpus, taskset, a static CPU policy of Kubernetes), or fewer threads."
+		return append(found, e), nil
+	}
 	if busy > n && n > 0 && (!known || jobBusy >= others) {
 		e.title = "too many threads"
 		e.sentence = fmt.Sprintf("%s of the time the thread is ready to run and has no CPU: the job's own %d busy threads share %d CPUs.", percent(r.share(preempted)), busy, n)
@@ -127,6 +133,15 @@ func contention(r *Recording) ([]Explanation, error) {
 	e.sentence += "."
 	e.Advice = "Find them with top, or give the job CPUs of its own (a cpuset, taskset)."
 	return append(found, e), nil
+}
+
+// cpusSeen is on how many CPUs samples found the job's threads.
+func (r *Recording) cpusSeen() int {
+	var n int
+	if err := r.db.Row(r.ctx, "SELECT count(DISTINCT cpu) FROM sample WHERE state = 'on_cpu'", nil, &n); err != nil {
+		return 0
+	}
+	return n
 }
 
 func atPlace(f *Frame) string {

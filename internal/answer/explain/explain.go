@@ -10,9 +10,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 

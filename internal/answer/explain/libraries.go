@@ -26,6 +26,7 @@ var costs = []cost{
 	{signEmptyCache, "emptying the device's cache", "emptying the device allocator's cache", "Do not call empty_cache in the loop: each next allocation has to ask the driver again."},
 	{signTraceback, "making tracebacks", "making tracebacks", "Find who formats a traceback in the loop: warnings, logging with stack_info, anomaly detection."},
 	{signImage, "image decoding", "decoding and transforming images", "Decode less: let the decoder scale, or store the images at the size that is used."},
+	{signModelLoad, "loading a model", "loading models or checkpoints", "Load once, at the start, and keep the model or session."},
 	{signImport, "imports", "importing modules", "Import once, at the start."},
 	{signSubprocess, "starting processes", "starting child processes", "Start them once and keep them."},
 }

@@ -18,9 +18,13 @@ func loader(r *Recording) ([]Explanation, error) {
 	if at != nil {
 		e.Place = at.place()
 	}
-	if r.share(starts) > r.share(next)/2 {
+	restarted := r.restartedWorkers()
+	if r.share(starts) > r.share(next)/2 || restarted > 0 {
 		e.title = "loader workers are started again and again"
 		e.sentence = fmt.Sprintf("%s of the time the data loader starts and stops its workers%s.", percent(r.share(next)), under(at))
+		if restarted > 0 {
+			e.sentence = fmt.Sprintf("%s of the time the training waits for loader workers that are started again and again%s: %d in %.0f s.", percent(r.share(next)), under(at), restarted, r.Wall()/1e9)
+		}
 		e.Advice = "Workers are started anew for each iteration over the loader: pass persistent_workers=True, or make one pass longer."
 		return []Explanation{e}, nil
 	}
@@ -64,6 +68,27 @@ func loader(r *Recording) ([]Explanation, error) {
 		}
 	}
 	return []Explanation{e}, nil
+}
+
+// restartedWorkers is how many processes of the loader began during the recording, 0 if a pass over the data could have
+// started so many.
+func (r *Recording) restartedWorkers() (n int) {
+	seen := map[int32]bool{}
+	lived := 0.0
+	for _, i := range r.workerRows() {
+		p := r.Processes[r.Others[i].PID]
+		if p == nil || seen[p.PID] || p.StartedNS < r.From {
+			continue
+		}
+		seen[p.PID] = true
+		n++
+		lived += float64(r.Until - p.StartedNS)
+	}
+	// Workers of one pass begin together: many that begin over all of the recording belong to many passes.
+	if n < 6 || lived/float64(n) > 0.9*r.Wall() {
+		return 0
+	}
+	return n
 }
 
 func under(f *Frame) string {

@@ -3,6 +3,7 @@ package explain
 import (
 	"database/sql"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -22,7 +23,7 @@ func memoryGrowth(r *Recording) (found []Explanation, err error) {
 		return nil, err
 	}
 	if r.in.Memory == nil || r.in.StepMS <= 0 {
-		return found, nil
+		return r.residentGrowth(found, limit, what)
 	}
 	for _, a := range r.in.Memory.Arenas {
 		var rate float64 // bytes a step, of all lines that leak
@@ -61,7 +62,61 @@ func memoryGrowth(r *Recording) (found []Explanation, err error) {
 		}
 		found = append(found, e)
 	}
+	if len(found) == 0 {
+		return r.residentGrowth(found, limit, what)
+	}
 	return found, nil
+}
+
+// residentGrowth: memory without file pages is larger in each tenth of the recording than in the one before, and the job
+// is the one that touches new pages. What keeps it is not known: no allocator's events show it.
+func (r *Recording) residentGrowth(found []Explanation, limit float64, what string) ([]Explanation, error) {
+	var rising, tenths sql.NullInt64
+	var grown sql.NullFloat64
+	err := r.db.Row(r.ctx, fmt.Sprintf(`WITH t AS (SELECT least(9, (ts_ns - %[1]d) * 10 // greatest(%[2]d - %[1]d, 1)) AS tenth, avg(value) AS v
+			FROM counter WHERE name = 'memory_anonymous' AND ts_ns BETWEEN %[1]d AND %[2]d GROUP BY 1),
+		d AS (SELECT tenth, v, v - lag(v) OVER (ORDER BY tenth) AS rise FROM t)
+		SELECT count(*) FILTER (rise > 0), count(rise), arg_max(v, tenth) - arg_min(v, tenth) FROM d`, r.From, r.Until), nil, &rising, &tenths, &grown)
+	if err != nil || tenths.Int64 < 9 || rising.Int64 < tenths.Int64 || grown.Float64 <= 0 {
+		return found, err
+	}
+	perSecond := grown.Float64 / (0.9 * r.Wall() / 1e9)
+	claims := r.rows(func(row *Row) bool { return row.Stack.touches() })
+	if r.share(claims) < 0.005 {
+		return found, nil
+	}
+	e := Explanation{class: slowGrowth, title: "memory grows"}
+	where := ""
+	if at := r.top(claims, innermost); at != nil {
+		e.Place = at.place()
+		where = ", and new pages are touched most at " + at.at()
+	}
+	e.sentence = fmt.Sprintf("Memory grows by %s/s over all of the recording%s.", bytes(perSecond), where)
+	e.Advice = "Look for what is appended to and never dropped there: lists of results, caches without a limit."
+	if limit > 0 {
+		left := limit / perSecond
+		e.Evidence = fmt.Sprintf("At this rate %s is full in %s.", what, duration(left))
+		if left < soon {
+			e.class, e.Explained = outOfMemory, 1
+		}
+	}
+	return append(found, e), nil
+}
+
+// faulting are the kernel's functions that give a thread memory that it touches for the first time.
+var faulting = regexp.MustCompile("^(do_anonymous_page|alloc_anon_folio|clear_page|clear_huge_page|clear_subpage|folio_zero_user|do_huge_pmd_anonymous_page|vma_alloc_folio)")
+
+// touches reports whether the kernel gives the thread a new page.
+func (s *Stack) touches() bool {
+	for _, f := range s.Frames {
+		if f.Kind != "kernel" {
+			return false
+		}
+		if faulting.MatchString(f.Function) {
+			return true
+		}
+	}
+	return false
 }
 
 // shortPlace makes "train.py:9 (train_step)" of a line with its whole path.

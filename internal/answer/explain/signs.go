@@ -45,6 +45,7 @@ const (
 	signEmptyCache                   // the device allocator's cache is given back
 	signPlot                         // figures are drawn
 	signNetworkFS                    // remote storage
+	signModelLoad                    // a model or checkpoint is loaded
 )
 
 // interpreterModule are the files that CPython itself is in: a program, or a library.
@@ -112,6 +113,7 @@ var signTable = []sign{
 	{signHTTPServer, "python", "", `(^|/)(uvicorn|starlette|fastapi|gunicorn|flask|werkzeug|aiohttp/web|tornado|hypercorn|django|gradio)/`, ""},
 	{signEmptyCache, "python", `empty_cache`, `torch/(cuda|mps|xpu)/`, ""},
 	{signPlot, "python", "", `(^|/)(matplotlib|seaborn|plotly)/`, ""},
+	{signModelLoad, "python", `^load$|from_pretrained|load_file|InferenceSession\.__init__|_create_inference_session|hf_hub_download`, `torch/serialization\.py$|(^|/)(transformers|diffusers|safetensors|onnxruntime|huggingface_hub|joblib)/`, ""},
 	{signNetworkFS, "python", "", `(^|/)(fsspec|s3fs|gcsfs|smart_open|webdataset|streaming)/`, ""},
 }
 

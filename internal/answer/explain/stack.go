@@ -184,8 +184,16 @@ func (s *Stack) settle() {
 	}
 }
 
-// Place is a frame as file:line.
-func (f *Frame) place() string { return fmt.Sprintf("%s:%d", base(f.File), f.Line) }
+// cell are the files that a notebook's kernel compiles its cells as: by a hash of their source.
+var cell = regexp.MustCompile(`/ipykernel_\d+/(\d+)\.py$`)
+
+// place is a frame as file:line.
+func (f *Frame) place() string {
+	if m := cell.FindStringSubmatch(f.File); m != nil {
+		return fmt.Sprintf("notebook cell %s:%d", m[1], f.Line)
+	}
+	return fmt.Sprintf("%s:%d", base(f.File), f.Line)
+}
 
 // name is what a function is called, without the class of a local scope.
 func (f *Frame) name() string {

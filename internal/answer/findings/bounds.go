@@ -1,6 +1,11 @@
 package findings
 
-import "github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+)
 
 // claim is what a rule accuses and, where only bounds of device times are known, the same with
 // the most time that work on devices can have taken; nil where it is not so then.
@@ -9,17 +14,33 @@ type claim struct {
 	most *evidence.Candidate
 }
 
-// accusedBy asks a rule at both ends of the bounds, where bounds are all there is. What is so at
-// one end alone is accused, too: judge says why nothing is claimed.
-func accusedBy(r *evidence.Recording, rule evidence.Rule) (all []claim, err error) {
-	for _, c := range rule(r) {
+// accusedBy runs a rule, at both ends of the bounds if device times are only bounded. What it
+// accuses at one end alone is included: judge returns why it is not claimed. unknown is what
+// the rule could not determine.
+func accusedBy(r *evidence.Recording, rule evidence.Rule) (all []claim, unknown []string, err error) {
+	found, err := rule.Look(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range found {
+		if c.Unknown != "" {
+			unknown = append(unknown, c.Unknown)
+			continue
+		}
+		c.Rule = cmp.Or(c.Rule, rule.Name)
 		all = append(all, claim{Candidate: c})
 	}
-	if r.Failed != nil || r.Most == nil {
-		return all, r.Failed
+	if r.Most == nil {
+		return all, unknown, nil
 	}
-	r.Most.Untold, r.Most.Failed = nil, nil
-	others := rule(r.Most)
+	others, err := rule.Look(r.Most)
+	if err != nil {
+		return nil, nil, err
+	}
+	others = slices.DeleteFunc(others, func(c evidence.Candidate) bool { return c.Unknown != "" })
+	for k := range others {
+		others[k].Rule = cmp.Or(others[k].Rule, rule.Name)
+	}
 	for i := range all {
 		for k := range others {
 			if alike(all[i].Candidate, others[k]) {
@@ -32,7 +53,7 @@ func accusedBy(r *evidence.Recording, rule evidence.Rule) (all []claim, err erro
 			all = append(all, claim{Candidate: c})
 		}
 	}
-	return all, r.Most.Failed
+	return all, unknown, nil
 }
 
 // alike says whether both accuse the same. Which name has the most of the time may differ with

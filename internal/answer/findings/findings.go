@@ -32,7 +32,22 @@ const (
 	Info   Severity = "info"
 )
 
-// Finding is one answer. Headroom is of a step; it is nil where none can be said.
+var (
+	highSeverity = thresholds.Threshold{
+		Name: "high_severity_percent", Default: 10, Why: "From which lower end of the headroom on a finding is high or medium.",
+	}
+	mediumSeverity = thresholds.Threshold{Name: "medium_severity_percent", Default: 3}
+)
+
+// Thresholds are those of all rules, and of the severities.
+func Thresholds() (all []thresholds.Threshold) {
+	for _, rule := range rules.All {
+		all = append(all, rule.Thresholds...)
+	}
+	return append(all, highSeverity, mediumSeverity)
+}
+
+// Finding is one answer. Headroom is of a step; it is nil if it is unknown.
 type Finding struct {
 	Rule            string   `json:"rule"`
 	Severity        Severity `json:"severity"`
@@ -91,23 +106,21 @@ func RunOf(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, l
 	return ask(ctx, db, threads, of, limits, rules.All)
 }
 
-func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, limits thresholds.Set, rules []evidence.Rule) (*Result, error) {
+func ask(
+	ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, limits thresholds.Set, asked []evidence.Rule,
+) (*Result, error) {
 	if len(of) == 0 {
-		return &Result{Untold: []string{"no steps were found: ebpfprof steps says what is missing"}}, nil
+		return &Result{Untold: []string{"no steps were found: ebpfprof steps reports what is missing"}}, nil
 	}
 	thread := Looked(of)
-	r, err := evidence.Load(ctx, db, thread, limits)
+	r, err := evidence.Load(ctx, db, thread, threads, limits)
 	if err != nil {
 		return nil, fmt.Errorf("looking for findings: %w", err)
-	}
-	r.Threads = threads
-	if r.Most != nil {
-		r.Most.Threads = threads
 	}
 	result := &Result{Steps: len(r.Graphs), MeanNS: r.MeanUndone(), Probes: r.Probes}
 	if len(of) > 1 {
 		result.Untold = append(result.Untold, fmt.Sprintf(
-			"process %d was looked at, the one with the most time in steps; %d others were not",
+			"only process %d was examined, the one with the most time in steps; %d others were not",
 			thread.PID, len(of)-1))
 	}
 	if len(r.Graphs) == 0 {
@@ -121,11 +134,12 @@ func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, lim
 			"%s too few to know the noise: ten are needed",
 			counted(len(evidence.Settled(thread)), "settled step is", "settled steps are")))
 	}
-	for _, rule := range rules {
-		accused, err := accusedBy(r, rule)
+	for _, rule := range asked {
+		accused, unknown, err := accusedBy(r, rule)
 		if err != nil {
 			return nil, fmt.Errorf("looking for findings: %w", err)
 		}
+		result.Untold = append(result.Untold, unknown...)
 		for _, c := range accused {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -135,10 +149,12 @@ func ask(ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, lim
 				result.Abstained = append(result.Abstained, Abstained{Rule: c.Rule, Name: c.Name, Reason: reason, title: f.title()})
 				continue
 			}
+			if f.Rule == rules.Contention.Name {
+				result.Contended = &r.Contention
+			}
 			result.Findings = append(result.Findings, f)
 		}
 	}
-	result.Contended, result.Untold = r.Contended, append(result.Untold, r.Untold...)
 	slices.SortStableFunc(result.Findings, func(a, b Finding) int { return cmp.Compare(b.headroom(), a.headroom()) })
 	return result, nil
 }
@@ -159,14 +175,16 @@ func (f Finding) headroom() float64 {
 
 // judge makes a finding of what a rule accuses, or says why not. most is the same with the most
 // time on devices, where only bounds are known.
-func judge(r *evidence.Recording, c evidence.Candidate, most *evidence.Candidate, floor float64, floorKnown bool) (f Finding, abstains string) {
+func judge(
+	r *evidence.Recording, c evidence.Candidate, most *evidence.Candidate, floor float64, floorKnown bool,
+) (f Finding, abstains string) {
 	f = Finding{Rule: c.Rule, Severity: Info, Name: c.Name, EvidenceSQL: c.Evidence, Advice: c.Advice, wording: c.Title,
 		PID: r.Thread.PID, Rank: r.Thread.Rank}
 	if c.Place.File != "" {
 		f.File, f.Line, f.Function = &c.Place.File, &c.Place.Line, &c.Place.Function
 	}
 	if r.Most != nil && most == nil {
-		return f, "it is so only with one end of the bounds of device times"
+		return f, "it holds at only one end of the bounds of device times"
 	}
 	if c.Replace == nil && c.Together == nil {
 		return f, ""
@@ -185,7 +203,7 @@ func judge(r *evidence.Recording, c evidence.Candidate, most *evidence.Candidate
 	}
 	switch {
 	case h.LowNS <= 0:
-		return f, fmt.Sprintf("it may bring nothing (%s to %s a step)", evidence.Time(h.LowNS), evidence.Time(h.HighNS))
+		return f, fmt.Sprintf("the headroom may be zero (%s to %s a step)", evidence.Time(h.LowNS), evidence.Time(h.HighNS))
 	case h.LowNS < floor:
 		return f, fmt.Sprintf("at least %s a step is below the noise of %s", evidence.Time(h.LowNS), evidence.Time(floor))
 	}
@@ -194,9 +212,9 @@ func judge(r *evidence.Recording, c evidence.Candidate, most *evidence.Candidate
 	f.HeadroomMS, f.LowMS, f.HighMS = ms(h.NS), ms(h.LowNS), ms(h.HighNS)
 	f.HeadroomPercent, f.LowConfidence, f.ProbesMS = &share, h.LowConfidence, ms(r.MeanNS()-r.MeanUndone())
 	switch low := percent(h.LowNS); {
-	case low >= r.Thresholds.HighSeverityPercent:
+	case low >= r.Thresholds.Of(highSeverity):
 		f.Severity = High
-	case low >= r.Thresholds.MediumSeverityPercent:
+	case low >= r.Thresholds.Of(mediumSeverity):
 		f.Severity = Medium
 	default:
 		f.Severity = Low

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/rules"
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
@@ -423,20 +424,43 @@ func TestUsersThresholds(t *testing.T) {
 		}
 		return path
 	}
-	mine, err := thresholds.Read(write("layout_percent: 90\n"))
-	if err != nil || mine.LayoutPercent != 90 || mine.LoaderPercent != 5 {
+	mine, err := thresholds.Read(write("layout_percent: 90\n"), Thresholds())
+	if err != nil || mine.Of(rules.Layout.Thresholds[0]) != 90 || mine.Of(rules.Loader.Thresholds[0]) != 5 {
 		t.Fatalf("%+v, %v", mine, err)
 	}
 	fires := func(j *scripted.Job, _ int) { j.Op("aten::contiguous", 2*ms) }
 	if run(t, mine, made(fires)).find("layout") != nil || run(t, thresholds.Default(), made(fires)).find("layout") == nil {
 		t.Error("the user's threshold makes no difference")
 	}
-	if _, err := thresholds.Read(write("")); err != nil {
+	if _, err := thresholds.Read(write(""), Thresholds()); err != nil {
 		t.Errorf("an empty file: %v", err)
 	}
-	for _, text := range []string{"layout_percents: 90\n", "layout_percent: much\n", "{"} {
-		if _, err := thresholds.Read(write(text)); !errors.Is(err, thresholds.ErrBad) || strings.Contains(err.Error(), "\n") {
+	for _, text := range []string{"layout_percents: 90\n", "layout_percent: much\n", "small_copies: 1.5\n", "{"} {
+		if _, err := thresholds.Read(write(text), Thresholds()); !errors.Is(err, thresholds.ErrBad) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// What --print-thresholds prints is a file that --thresholds takes, with a line for each threshold.
+func TestThePrintedThresholdsAreTheDefaults(t *testing.T) {
+	var printed strings.Builder
+	if err := thresholds.Write(&printed, Thresholds()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "printed.yaml")
+	if err := os.WriteFile(path, []byte(printed.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	limits, err := thresholds.Read(path, Thresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, threshold := range Thresholds() {
+		if limits.Of(threshold) != threshold.Default || !strings.Contains(printed.String(), "\n"+threshold.Name+": ") || seen[threshold.Name] {
+			t.Errorf("%s: %v, twice: %v", threshold.Name, limits.Of(threshold), seen[threshold.Name])
+		}
+		seen[threshold.Name] = true
 	}
 }

@@ -39,34 +39,35 @@ func Looked(threads []timeline.Thread) timeline.Thread {
 }
 
 // RunOutside is Run with rules from outside, beside those of this package or alone.
-func RunOutside(ctx context.Context, db *dataset.DB, threads []timeline.Thread, limits thresholds.Set, builtIn bool, outside ...Outside) (*Result, error) {
+func RunOutside(
+	ctx context.Context, db *dataset.DB, threads []timeline.Thread, limits thresholds.Set, builtIn bool, outside ...Outside,
+) (*Result, error) {
 	var asked []evidence.Rule
 	if builtIn {
 		asked = append(asked, rules.All...)
 	}
 	for _, rule := range outside {
-		asked = append(asked, func(r *evidence.Recording) []evidence.Candidate {
+		asked = append(asked, evidence.Rule{Placed: true, Look: func(r *evidence.Recording) (all []evidence.Candidate, err error) {
 			accusations, err := rule(r.Ctx)
-			if err != nil {
-				r.Failed = err
-				return nil
-			}
-			var all []evidence.Candidate
 			for _, a := range accusations {
-				all = append(all, candidateOf(r, a))
+				c, unknown := candidateOf(r, a)
+				if all = append(all, c); unknown != "" {
+					all = append(all, evidence.Candidate{Unknown: unknown})
+				}
 			}
-			return all
-		})
+			return all, err
+		}})
 	}
 	return ask(ctx, db, threads, threads, limits, asked)
 }
 
-// candidate is an accusation with what it leaves out taken from the spans.
-func candidateOf(r *evidence.Recording, a Accusation) evidence.Candidate {
-	c := evidence.Candidate{Rule: a.Rule, Title: cmp.Or(a.Title, a.Rule), Name: a.Name, Place: evidence.Place{File: a.File, Line: a.Line, Function: a.Function},
+// candidateOf is an accusation, completed from its spans; unknown if none of them is replayed.
+func candidateOf(r *evidence.Recording, a Accusation) (c evidence.Candidate, unknown string) {
+	c = evidence.Candidate{Rule: a.Rule, Title: cmp.Or(a.Title, a.Rule), Name: a.Name,
+		Place:    evidence.Place{File: a.File, Line: a.Line, Function: a.Function},
 		Evidence: a.EvidenceSQL, Advice: a.Advice}
 	if len(a.Spans) == 0 {
-		return c
+		return c, ""
 	}
 	ids := make(map[int64]bool, len(a.Spans))
 	for _, id := range a.Spans {
@@ -79,9 +80,9 @@ func candidateOf(r *evidence.Recording, a Accusation) evidence.Candidate {
 	}
 	c.Replace = shortened(spans, a.Left)
 	if len(spans) == 0 {
-		r.Untold = append(r.Untold, fmt.Sprintf("%s: none of the spans that it accuses is in a replayed step", a.Rule))
+		unknown = fmt.Sprintf("%s: none of the spans that it accuses is in a replayed step", a.Rule)
 	}
-	return c
+	return c, unknown
 }
 
 // shortened leaves a share of the spans' time, and of the time of all inside them.

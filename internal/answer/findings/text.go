@@ -6,9 +6,11 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/rules"
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
@@ -29,25 +31,20 @@ func (r *Result) Verdict() string {
 		*f.HeadroomPercent, f.title(), f.at())
 }
 
-var titles = map[string]string{
-	"allocation_in_step": "device memory is allocated in the step", "backward_anomaly": "a slow backward pass",
-	"blocked": "the training thread waits", "cpu_contention": "the training thread has no CPU", "first_step": "a slow first step", "fusion": "small operations that could be one",
-	"gil_contention": "another thread holds Python's lock", "hotspot": "most of the time", "layout": "copies between layouts",
-	"loader_starved": "the step waits for its data", "recompilation": "compilation in the step",
-	"collective_outlier": "collectives that now and then take too long", "host_bound": "the host takes longer than the device",
-	"rank_imbalance": "one rank keeps the others waiting", "small_copies": "many small copies",
-	"throttling":   "the device's clock is held down",
-	"sync_in_step": "values are fetched in the step",
+// ruleOf is a rule by its name, which is all that is known of rules from outside.
+func ruleOf(name string) evidence.Rule {
+	i := slices.IndexFunc(rules.All, func(r evidence.Rule) bool { return r.Name == name })
+	if i < 0 {
+		return evidence.Rule{Name: name, Title: name, Placed: true}
+	}
+	return rules.All[i]
 }
-
-// placeless are rules that accuse no line.
-var placeless = map[string]bool{"cpu_contention": true, "first_step": true, "rank_imbalance": true, "throttling": true}
 
 func (f Finding) title() string {
 	if f.wording != "" {
 		return f.wording
 	}
-	return titles[f.Rule]
+	return ruleOf(f.Rule).Title
 }
 
 // Accusation is what would be mended, in words.
@@ -92,7 +89,7 @@ func (r *Result) WriteText(w io.Writer) error {
 		}
 		if f.File != nil {
 			fmt.Fprintf(out, "   %s:%d in %s\n", printable.Text(*f.File), *f.Line, printable.Text(*f.Function))
-		} else if !placeless[f.Rule] {
+		} else if ruleOf(f.Rule).Placed {
 			fmt.Fprintln(out, "   no stack shows the line: record longer, or with a higher --frequency")
 		}
 		fmt.Fprintf(out, "   %s\n   %s\n", printable.Text(f.Name), printable.Text(f.Advice))

@@ -23,7 +23,7 @@ func TestWorkThatNothingLaunchedIsToldApart(t *testing.T) {
 	two.ID, two.StartNS = 4, 1e15+15*1e6
 	write := func(spans ...event.Span) *Report {
 		return built(t, made(t, func(d *output.Dataset) error {
-			return errors.Join(d.Process(event.Process{ID: 1, PID: 7}), d.Spans(append(spans, launch, two)))
+			return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7}}}), d.Write(&event.Batch{Spans: append(spans, launch, two)}))
 		}))
 	}
 	r := write(work(2, 0, 0, 8), work(3, 1, 10, 4), work(5, 4, 20, 6))
@@ -53,11 +53,11 @@ func TestADeviceWasBusyAsLongAsThreadsWaitedForIt(t *testing.T) {
 		return row(id, at, took, "sync", device, event.Detail{Wait: &event.Wait{DeviceBusyLoNS: &busy}})
 	}
 	r := built(t, made(t, func(d *output.Dataset) error {
-		return errors.Join(d.Process(event.Process{ID: 1, PID: 7}), d.Spans([]event.Span{
+		return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7}}}), d.Write(&event.Batch{Spans: []event.Span{
 			launch(1, 0, 0, 10, 0), launch(2, 1, 0, 9, 0), wait(3, 2, 8, 7, 0), launch(4, 20, 4, 5, 0), wait(5, 20, 5, 4, 0),
 			launch(6, 0, 3, 3, 1), // of which no wait says anything
 			row(7, 30, 1, "sync", 2, event.Detail{Wait: &event.Wait{DeviceBusyLoNS: &zero}}),
-		}))
+		}}))
 	}))
 	if r.DeviceBounds == nil {
 		t.Fatal("no bounds of devices")
@@ -77,11 +77,11 @@ func TestWhereTimesOfADeviceAreBoundsBothEndsAreShown(t *testing.T) {
 			Detail: &event.Detail{DeviceID: &device, DeviceTimeLoNS: &lo, DeviceTimeHiNS: &hi, DeviceTimeMethod: "bounded"}}
 	}
 	r := built(t, made(t, func(d *output.Dataset) error {
-		return errors.Join(d.Process(event.Process{ID: 1, PID: 7}), d.Spans([]event.Span{
+		return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7}}}), d.Write(&event.Batch{Spans: []event.Span{
 			handed(1, 0, "launch", 1e6, 3e6), handed(2, 10, "launch", 0, 4e6),
 			handed(3, 12, "copy", 0, 5e6), // 12 to 17 at the most, 3 of it beside nothing
 			handed(4, 30, "launch", 2e6, 2e6),
-		}))
+		}}))
 	}))
 	if r.Device != nil || r.DeviceBounds == nil {
 		t.Fatalf("%+v, %+v", r.Device, r.DeviceBounds)

@@ -1,10 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
@@ -88,6 +90,7 @@ func (r *Report) document(style Style) (all []section) {
 			all = append(all, s)
 		}
 	}
+	add(r.hotLineSection())
 	add(r.trustSection())
 	add(r.jobSection())
 	add(r.hangSection())
@@ -106,6 +109,27 @@ func (r *Report) document(style Style) (all []section) {
 	add(section{title: "What cannot be told", notes: r.Untold})
 	return all
 }
+
+// hotLineSection has the lines of the thread that sets the pace, as shares of its wall time.
+func (r *Report) hotLineSection() section {
+	s := section{title: "Where its time passes, by the innermost line of your code"}
+	if r.Shares == nil {
+		return s
+	}
+	t := &table{header: []string{"line", "function", "ms", "%"}, left: []bool{true, true, false, false}, of: "of the time"}
+	for _, l := range r.Shares.HotLines {
+		if l.Percent < leastLinePercent && len(t.rows) > 0 {
+			break
+		}
+		t.rows = append(t.rows, []string{l.Place, l.Function, number(l.MS), percentText(l.Percent)})
+		t.share = append(t.share, l.Percent/100)
+	}
+	s.table = t
+	return s
+}
+
+// leastLinePercent is the share of the time from which a line is worth a row.
+const leastLinePercent = 1
 
 // trustSection has what was lost in full, since it may spoil any answer, and one line for all other warnings.
 func (r *Report) trustSection() section {
@@ -130,12 +154,34 @@ func (r *Report) trustSection() section {
 // lossWarning matches warnings of rows that were lost.
 var lossWarning = regexp.MustCompile(`^\d+ lost`)
 
+// mostProcesses is how many processes of the job have a line.
+const mostProcesses = 8
+
+// processes are the job's, the one that sets the pace first, then those with a framework.
+func (r *Report) processes() []Process {
+	all := slices.Clone(r.Job)
+	order := func(p Process) int {
+		switch {
+		case r.Shares != nil && p.PID == r.Shares.PID:
+			return 0
+		case p.Framework != "":
+			return 1
+		case p.Python != "":
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(all, func(a, b Process) int { return cmp.Compare(order(a), order(b)) })
+	return all
+}
+
 func (r *Report) jobSection() section {
 	s := section{title: "Job"}
-	for i, p := range r.Job {
-		if i == 8 {
-			s.note("and %d more processes", len(r.Job)-i)
-			break
+	helpers := 0
+	for _, p := range r.processes() {
+		if len(s.notes) == mostProcesses || len(s.notes) > 0 && p.Framework == "" && p.Python == "" {
+			helpers++
+			continue
 		}
 		text := fmt.Sprintf("pid %d", p.PID)
 		if p.Rank != nil {
@@ -154,6 +200,9 @@ func (r *Report) jobSection() section {
 			text += ": " + shorten(p.Command, 70)
 		}
 		s.note("%s", text)
+	}
+	if helpers > 0 {
+		s.note("and %s: compilers, helpers, workers", counted(int64(helpers), "more process", "more processes"))
 	}
 	if len(r.Job) > 0 && r.Job[0].Device != "" {
 		s.note("on %s", r.Job[0].Device)
@@ -430,7 +479,7 @@ func (r *Report) lineSection() section {
 			t.share = append(t.share, orZero(used[0](l))/all)
 		}
 	}
-	return section{title: "Lines (innermost frame of your code)", table: t}
+	return section{title: "Lines of all threads (innermost frame of your code)", table: t}
 }
 
 func (r *Report) threadSection() section {

@@ -34,7 +34,7 @@ func TestOperatorsOfSlicesSayHowFarOffTheyMayBe(t *testing.T) {
 		call("aten::once", 0, 40, 3, 1)
 		rows[len(rows)-1].PID = 8
 		call("aten::whole", 39, 1, 0, 0)
-		return errors.Join(d.Slices(slices), d.Spans(rows))
+		return errors.Join(d.Write(&event.Batch{Slices: slices}), d.Write(&event.Batch{Spans: rows}))
 	})
 	r := built(t, db)
 	at := map[string]Operator{}

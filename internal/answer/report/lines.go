@@ -25,7 +25,7 @@ func (b *builder) lines() error {
 		return err
 	}
 	if stacks == 0 {
-		b.untold("lines: there are no call stacks; record at --level window, or profile with with_stack=True")
+		b.untold("lines: there are no call stacks%s", b.atLevel("record at --level window, or profile with with_stack=True"))
 		return nil
 	}
 	if err := b.db.Exec(b.ctx, places); err != nil {

@@ -26,14 +26,14 @@ func (b *builder) memory() error {
 	})
 	switch {
 	case errors.Is(err, source.ErrNoEvents), errors.Is(err, analysis.ErrNoSuchArena):
-		b.untold("memory: no allocation was recorded; record at --level window, or profile with profile_memory=True")
+		b.untold("memory: no allocation was recorded%s", b.atLevel("record at --level window, or profile with profile_memory=True"))
 		return nil
 	case err != nil:
 		return err
 	}
 	b.memories, b.report.OutOfMemory = memory, memory.OutOfMemory
 	if len(memory.Arenas) == 0 {
-		b.untold("memory: no allocation was recorded but the one that found no room; record at --level window")
+		b.untold("memory: no allocation was recorded but the one that found no room%s", b.atLevel("record at --level window"))
 	}
 	for _, a := range memory.Arenas[:min(len(memory.Arenas), memoryArenas)] {
 		m := Memory{PID: a.PID, Space: a.Space, DeviceID: a.Device, PeakBytes: a.PeakBytes, AtMS: ms(a.PeakNS - b.firstNS),
@@ -47,6 +47,15 @@ func (b *builder) memory() error {
 		b.report.Memory = append(b.report.Memory, m)
 	}
 	return nil
+}
+
+// atLevel is advice to record more, "" for a recording that was made at level window already.
+func (b *builder) atLevel(advice string) string {
+	var n int64
+	if b.db.Row(b.ctx, "SELECT count(*) FROM session WHERE level IN ('window', 'deep') AND coalesce(source, 'recorded') = 'recorded'", nil, &n) == nil && n > 0 {
+		return ""
+	}
+	return "; " + advice
 }
 
 // ranked are the processes of the rank that the options choose; nil are all.

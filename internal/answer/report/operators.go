@@ -70,7 +70,7 @@ func (b *builder) operators() error {
 		return cmp.Or(cmp.Compare(orNone(y.DeviceMS), orNone(x.DeviceMS)), cmp.Compare(y.SelfMS, x.SelfMS), strings.Compare(x.Name, y.Name))
 	})
 	if len(b.report.Operators) == 0 {
-		b.untold("operators: the dataset has none; record at --level window, or at least with --probe op")
+		b.untold("operators: the dataset has none%s", b.atLevel("record at --level window, or at least with --probe op"))
 	}
 	return b.intervals()
 }

@@ -40,7 +40,7 @@ func loopInSlices(d *output.Dataset) error {
 		now += took
 	}
 	framework := "pytorch"
-	return errors.Join(d.Process(event.Process{ID: 1, PID: 7, Framework: &framework}), d.Slices(slices), d.Spans(spans))
+	return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7, Framework: &framework}}}), d.Write(&event.Batch{Slices: slices}), d.Write(&event.Batch{Spans: spans}))
 }
 
 // TestPhasesOfSlicesAreOfStepsWithoutProbes: their shares hold, their milliseconds do not.
@@ -60,7 +60,7 @@ func TestPhasesOfSlicesAreOfStepsWithoutProbes(t *testing.T) {
 		t.Errorf("phases have %g ms of a step of %g", sum, *r.Steps.UnslicedMS)
 	}
 	for format, wants := range map[string][]string{
-		"text":     {"ms are estimated: their shares of the 10.0", "without the probes of detail"},
+		"text":     {"ms are estimated: their shares of the 10.0"},
 		"markdown": {"ms are estimated: their shares of the 10.0"},
 		"html":     {"ms are estimated: their shares of the 10.0"},
 		"json":     {`"unsliced_mean_ms": 10`, `"estimated": true`},

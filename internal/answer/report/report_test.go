@@ -64,23 +64,23 @@ func loop(d *output.Dataset) error {
 	}
 	framework, bytes := "pytorch", int64(1<<20)
 	return errors.Join(
-		d.Process(event.Process{ID: 1, PID: 7, Framework: &framework, Command: "python train.py"}),
-		d.Stacks([]event.Stack{{ID: 5, Status: event.StackComplete, Frames: []event.Frame{
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7, Framework: &framework, Command: "python train.py"}}}),
+		d.Write(&event.Batch{Stacks: []event.Stack{{ID: 5, Status: event.StackComplete, Frames: []event.Frame{
 			{Kind: "python", Function: "linear", File: "/usr/lib/python3/dist-packages/torch/nn.py", Line: 3, Offset: -1},
-			{Kind: "python", Function: "forward", File: "/home/me/train.py", Line: 42, Offset: -1}}}}),
-		d.Spans(spans),
-		d.Samples([]event.Sample{{TSNS: 1e15, PID: 7, TID: 8, State: event.OnCPU, WeightNS: 5e6, StackID: &stack}}),
-		d.Memory([]event.Memory{
+			{Kind: "python", Function: "forward", File: "/home/me/train.py", Line: 42, Offset: -1}}}}}),
+		d.Write(&event.Batch{Spans: spans}),
+		d.Write(&event.Batch{Samples: []event.Sample{{TSNS: 1e15, PID: 7, TID: 8, State: event.OnCPU, WeightNS: 5e6, StackID: &stack}}}),
+		d.Write(&event.Batch{Memory: []event.Memory{
 			{TSNS: 1e15 + 3e6, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: "alloc", Address: 64, Bytes: &bytes, SpanID: 2, Weight: 1},
 			{TSNS: 1e15 + 9e6, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: "free", Address: 64, Bytes: &bytes, Weight: 1},
 			{TSNS: 1e15 + 9e6, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: "free", Address: 4096, Bytes: &bytes, Weight: 1},
-		}),
-		d.IO([]event.IO{
+		}}),
+		d.Write(&event.Batch{IO: []event.IO{
 			{TSNS: 1e15, EndNS: 1e15 + 2e6, PID: 7, TID: 8, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Calls: 2, Bytes: 4096, DurationNS: 2e6},
 			{TSNS: 1e15 + 1e9, EndNS: 1e15 + 2e9, PID: 9, TID: 9, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Calls: 1, Bytes: 4, DurationNS: 1e6},
 			{TSNS: 1e15, EndNS: 1e15 + 2e6, PID: 7, TID: 8, Operation: event.IOWrite, Kind: event.IOSocket, FileSystem: "sockfs", Calls: 2, Bytes: 96, DurationNS: 1e3},
-		}),
-		d.Warning(event.Warning{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 3, Detail: "the ring buffer was full"}))
+		}}),
+		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 3, Detail: "the ring buffer was full"}}}))
 }
 
 func TestARecordingOfTheCPUIsUseful(t *testing.T) {
@@ -126,9 +126,9 @@ func TestARecordingOfTheCPUIsUseful(t *testing.T) {
 // stands before them.
 func TestOfManyWarningsOfAKindTheRestIsCounted(t *testing.T) {
 	r := built(t, made(t, func(d *output.Dataset) error {
-		err := d.Warning(event.Warning{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 1, Detail: "the ring buffer was full"})
+		err := d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 1, Detail: "the ring buffer was full"}}})
 		for n := range 30 {
-			err = errors.Join(err, d.Warning(event.Warning{TSNS: 1e15, Kind: "late", Source: fmt.Sprintf("/l/%d.so", n), Count: int64(100 - n), Detail: "late"}))
+			err = errors.Join(err, d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "late", Source: fmt.Sprintf("/l/%d.so", n), Count: int64(100 - n), Detail: "late"}}}))
 		}
 		return err
 	}))
@@ -187,7 +187,7 @@ func TestAReportBeginsWithMemoryThatRanOut(t *testing.T) {
 	} {
 		shortage := func(d *output.Dataset) error {
 			asked := int64(8 << 30)
-			return d.Memory([]event.Memory{{TSNS: 15e14, PID: 7, TID: 8, Space: "host", Level: level, Action: event.ActionOutOfMemory, Bytes: &asked, Weight: 1}})
+			return d.Write(&event.Batch{Memory: []event.Memory{{TSNS: 15e14, PID: 7, TID: 8, Space: "host", Level: level, Action: event.ActionOutOfMemory, Bytes: &asked, Weight: 1}}})
 		}
 		alone := built(t, made(t, shortage))
 		beside := built(t, made(t, func(d *output.Dataset) error { return errors.Join(loop(d), shortage(d)) }))
@@ -223,15 +223,15 @@ func TestAReportBeginsWithAHang(t *testing.T) {
 				if rank == 1 {
 					frames = frames[1:]
 				}
-				err := errors.Join(d.Process(event.Process{ID: int64(pid), PID: pid, Rank: &rank, Framework: &framework}),
-					d.Stacks([]event.Stack{{ID: int64(pid), Frames: frames, Status: "complete"}}))
+				err := errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: int64(pid), PID: pid, Rank: &rank, Framework: &framework}}}),
+					d.Write(&event.Batch{Stacks: []event.Stack{{ID: int64(pid), Frames: frames, Status: "complete"}}}))
 				if err != nil {
 					return err
 				}
 				stack := int64(pid)
 				all.Threads = append(all.Threads, event.StillThread{SeenNS: 1e15 + 9e9, SinceNS: &since, PID: pid, TID: pid, StackID: &stack})
 			}
-			return d.OpenCalls(all)
+			return d.Write(&event.Batch{OpenCalls: []event.OpenCalls{all}})
 		}
 	}
 	const want = "The job hung when the recording ended: 2 wait in a collective whose begin was not recorded (all_reduce): its number is not known; rank 1 is in none."
@@ -303,7 +303,7 @@ func TestTheReportHasThePeakOfMemory(t *testing.T) {
 			rows = append(rows, event.Memory{TSNS: 1e15 + 1e6*i, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: action,
 				Address: 64 * (1 + r.Int64N(100)), Bytes: &bytes, Weight: 4})
 		}
-		return d.Memory(rows)
+		return d.Write(&event.Batch{Memory: rows})
 	})
 	m, err := analysis.Load(t.Context(), db.Root(), 0)
 	if err != nil {
@@ -323,14 +323,14 @@ func TestManyRowsOfASortAreOneSentence(t *testing.T) {
 		for n := range 3 {
 			begin := int64(1e15 + n*1e9)
 			err = errors.Join(err,
-				d.Warning(event.Warning{TSNS: 1e15, Kind: "slice", Source: "detail", Count: 79, Detail: "79 probes recorded 200.0 of 1000.0 ms"}),
-				d.Slices([]event.Slice{{ID: int64(n + 1), PID: 100, Group: "autograd", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 1e9, Phase: "other", Recorded: 1, Represented: 5}}),
-				d.Slices([]event.Slice{{ID: int64(n + 21), PID: 100, Group: "autograd", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 9e8, Phase: "training", Recorded: 1, Represented: 5}}),
-				d.Slices([]event.Slice{{ID: int64(n + 11), PID: 100, Group: "memory", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 1e9, Recorded: 1, Represented: 5}}),
-				d.Warning(event.Warning{TSNS: 1e15, Kind: "late", Source: "/l/a.so", Count: 2, Detail: fmt.Sprintf("the job has just begun to use these, and their first calls are not recorded: aten::f%d", n)}),
-				d.Warning(event.Warning{TSNS: 1e15, Kind: "incomplete", Source: fmt.Sprint("reason", n), Count: int64(n + 1)}))
+				d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "slice", Source: "detail", Count: 79, Detail: "79 probes recorded 200.0 of 1000.0 ms"}}}),
+				d.Write(&event.Batch{Slices: []event.Slice{{ID: int64(n + 1), PID: 100, Group: "autograd", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 1e9, Phase: "other", Recorded: 1, Represented: 5}}}),
+				d.Write(&event.Batch{Slices: []event.Slice{{ID: int64(n + 21), PID: 100, Group: "autograd", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 9e8, Phase: "training", Recorded: 1, Represented: 5}}}),
+				d.Write(&event.Batch{Slices: []event.Slice{{ID: int64(n + 11), PID: 100, Group: "memory", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 1e9, Recorded: 1, Represented: 5}}}),
+				d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "late", Source: "/l/a.so", Count: 2, Detail: fmt.Sprintf("the job has just begun to use these, and their first calls are not recorded: aten::f%d", n)}}}),
+				d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "incomplete", Source: fmt.Sprint("reason", n), Count: int64(n + 1)}}}))
 		}
-		return errors.Join(err, d.Warning(event.Warning{TSNS: 1e15, Kind: "import", Source: "t.json", Count: 198, Detail: "198 rows of t.json are not imported"}))
+		return errors.Join(err, d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "import", Source: "t.json", Count: 198, Detail: "198 rows of t.json are not imported"}}}))
 	}))
 	got := strings.Join(r.Warnings, "\n")
 	for _, want := range []string{

@@ -119,7 +119,9 @@ func (s *Steps) sentence() string {
 		text += fmt.Sprintf("; of about %.0f, since steps themselves were recorded in slices", s.Represented)
 	}
 	if s.UnslicedMS != nil {
-		text += fmt.Sprintf("; the %d between slices %s, without the probes of detail", s.Unsliced, msText(*s.UnslicedMS))
+		if more := 100 * (s.MeanMS/(*s.UnslicedMS) - 1); more >= 1 {
+			text += fmt.Sprintf("; the probes make the mean %.0f %% longer", more)
+		}
 	}
 	if s.Warmup > 0 {
 		text += fmt.Sprintf("; %d of them warm-up, which the times leave out", s.Warmup)

@@ -34,7 +34,7 @@ func checked(t *testing.T, spans []event.Span, more func(*output.Dataset) error)
 		t.Fatal(err)
 	}
 	ended := int64(2e15)
-	err = errors.Join(d.Session(event.Recording{ID: "s", EndedNS: &ended}), d.Spans(spans))
+	err = errors.Join(d.Session(event.Recording{ID: "s", EndedNS: &ended}), d.Write(&event.Batch{Spans: spans}))
 	if more != nil {
 		err = errors.Join(err, more(d))
 	}
@@ -146,14 +146,14 @@ func TestChecksThatWarn(t *testing.T) {
 		"nothing_at_the_start":   {func(all []event.Span) []event.Span { return append(all[:1:1], all[2:]...) }, nil, 1},
 		"work_before_its_launch": {func(all []event.Span) []event.Span { all[301].StartNS -= 50_000; return all }, nil, 1},
 		"events_lost": {same, func(d *output.Dataset) error {
-			return d.Warning(event.Warning{TSNS: 1, Kind: "lost", Source: "ring", Count: 17})
+			return d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1, Kind: "lost", Source: "ring", Count: 17}}})
 		}, 17},
 		"ranks_twice": {same, func(d *output.Dataset) error {
-			return errors.Join(d.Process(event.Process{ID: 1, PID: 1, ParentPID: &parent, Rank: &rank}), d.Process(event.Process{ID: 2, PID: 2, ParentPID: &parent, Rank: &rank}))
+			return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, ParentPID: &parent, Rank: &rank}}}), d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 2, ParentPID: &parent, Rank: &rank}}}))
 		}, 1},
 		"ranks_missing": {same, func(d *output.Dataset) error {
 			world := int32(8)
-			return d.Process(event.Process{ID: 1, PID: 1, Rank: &rank, WorldSize: &world})
+			return d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Rank: &rank, WorldSize: &world}}})
 		}, 7},
 	} {
 		_, r := checked(t, trace(c.change), c.more)

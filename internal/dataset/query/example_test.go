@@ -47,13 +47,13 @@ func recordWaits(t testing.TB, dir string) string {
 		return &event.Call{Layer: "collective", Category: category, Runtime: "gloo", Name: name}
 	}
 	err := errors.Join(
-		d.Spans([]event.Span{
+		d.Write(&event.Batch{Spans: []event.Span{
 			{ID: 1, StartNS: start, DurationNS: 10, PID: 100, TID: 100, Call: call("issue", "gloo::allreduce"), SequenceNumber: 3, Weight: 1, Detail: detail},
 			{ID: 2, StartNS: start + 20, DurationNS: 500, PID: 100, TID: 100, Call: call("wait", "Work::wait"), SequenceNumber: 3, Weight: 1, Detail: detail},
-		}),
-		d.OpenCalls(event.OpenCalls{SeenNS: start + 2e9,
+		}}),
+		d.Write(&event.Batch{OpenCalls: []event.OpenCalls{{SeenNS: start + 2e9,
 			Calls:         []event.OpenCall{{StartNS: start + 1e9, PID: 100, TID: 100, Call: call("wait", "Work::wait"), SpanID: 4, Number: &number}},
-			Communicators: []event.Communicator{{PID: 100, ID: &id, Handle: 9, Runtime: "gloo", Rank: &rank, Ranks: &ranks, IssuedNumber: &number}}}),
+			Communicators: []event.Communicator{{PID: 100, ID: &id, Handle: 9, Runtime: "gloo", Rank: &rank, Ranks: &ranks, IssuedNumber: &number}}}}}),
 		d.Close(),
 	)
 	if err != nil {
@@ -77,13 +77,13 @@ func recordShortage(t testing.TB, dir string) string {
 	alloc, free, none := memory(start+100, "alloc"), memory(start+200, "free"), memory(start+2e9, event.ActionOutOfMemory)
 	alloc.DurationNS, free.DurationNS, none.StackID = &took, &took, &stack
 	err := errors.Join(
-		d.Spans([]event.Span{
+		d.Write(&event.Batch{Spans: []event.Span{
 			{ID: 1, StartNS: start, DurationNS: 10, PID: pid, TID: pid, Call: pass, SequenceNumber: -1, Weight: 1},
 			{ID: 2, StartNS: start + 1e9, DurationNS: 10, PID: pid, TID: pid, Call: pass, SequenceNumber: -1, Weight: 1},
-		}),
-		d.Stacks([]event.Stack{{ID: stack, Frames: []event.Frame{{Kind: symbolize.Python, Function: "train", File: "/job/train.py", Line: 7}}, Folded: "train", Status: event.StackComplete}}),
-		d.Memory([]event.Memory{alloc, free, none}),
-		d.Counters([]event.Counter{held(start, 1e6), held(start+19e8, 5e8), held(start+3e9, 2e6)}),
+		}}),
+		d.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Frames: []event.Frame{{Kind: symbolize.Python, Function: "train", File: "/job/train.py", Line: 7}}, Folded: "train", Status: event.StackComplete}}}),
+		d.Write(&event.Batch{Memory: []event.Memory{alloc, free, none}}),
+		d.Write(&event.Batch{Counters: []event.Counter{held(start, 1e6), held(start+19e8, 5e8), held(start+3e9, 2e6)}}),
 		d.Close(),
 	)
 	if err != nil {
@@ -121,14 +121,14 @@ func recordIO(t testing.TB, dir string) string {
 	d := begin(t, dir)
 	pass := &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}
 	err := errors.Join(
-		d.Spans([]event.Span{
+		d.Write(&event.Batch{Spans: []event.Span{
 			{ID: 1, StartNS: start, DurationNS: 10, PID: 100, TID: 100, Call: pass, SequenceNumber: -1, Weight: 1},
 			{ID: 2, StartNS: start + 1e9, DurationNS: 10, PID: 100, TID: 100, Call: pass, SequenceNumber: -1, Weight: 1},
-		}),
-		d.IO([]event.IO{
+		}}),
+		d.Write(&event.Batch{IO: []event.IO{
 			{TSNS: start + 1e8, EndNS: start + 2e8, PID: 101, TID: 101, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Path: "/data/train/0", Calls: 2, Bytes: 4096, DurationNS: 1e7},
 			{TSNS: start + 11e8, EndNS: start + 12e8, PID: 101, TID: 101, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Calls: 1, Bytes: 100, DurationNS: 1e6},
-		}),
+		}}),
 		d.Close(),
 	)
 	if err != nil {
@@ -161,12 +161,12 @@ func recordCompiled(t testing.TB, dir string) string {
 	d := begin(t, dir)
 	fused := &event.Call{Layer: "op", Category: "fused", Name: "cpp_fused_add_gelu_0"}
 	stage := &event.Call{Layer: "scope", Category: "compile", Name: "entire_forward_compile"}
-	err := errors.Join(d.Spans([]event.Span{
+	err := errors.Join(d.Write(&event.Batch{Spans: []event.Span{
 		{ID: 1, StartNS: start, DurationNS: 10, PID: 100, TID: 100, Call: stage, SequenceNumber: -1, Weight: 1},
 		{ID: 2, StartNS: start + 20, DurationNS: 500, PID: 100, TID: 100, Call: fused, SequenceNumber: -1, Weight: 2,
 			Detail: &event.Detail{FusedOperators: `["aten::add","aten::gelu"]`}},
 		{ID: 3, StartNS: start + 20, DurationNS: 500, PID: 100, TID: 100, Call: fused, SequenceNumber: -1, Weight: 2},
-	}), d.Close())
+	}}), d.Close())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,42 +48,42 @@ func record(t testing.TB, dir string) string {
 	rank := int32(0)
 	stack, holds, waker := int64(77), true, int32(100)
 	err := errors.Join(
-		d.Process(event.Process{ID: 1, PID: 100, StartedNS: 1, Rank: &rank, ContainerID: new(string)}),
-		d.Process(event.Process{ID: 2, PID: 101, StartedNS: 1}),
-		d.Thread(event.Thread{PID: 100, TID: 100, Name: "python"}),
-		d.Library(event.Library{PID: 100, Path: "/usr/lib/libtorch_cpu.so", StartAddress: 1 << 46, Deleted: true}),
-		d.Spans([]event.Span{
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 100, StartedNS: 1, Rank: &rank, ContainerID: new(string)}}}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 101, StartedNS: 1}}}),
+		d.Write(&event.Batch{Threads: []event.Thread{{PID: 100, TID: 100, Name: "python"}}}),
+		d.Write(&event.Batch{Libraries: []event.Library{{PID: 100, Path: "/usr/lib/libtorch_cpu.so", StartAddress: 1 << 46, Deleted: true}}}),
+		d.Write(&event.Batch{Spans: []event.Span{
 			{ID: 2, ParentID: 1, StartNS: start + 10, DurationNS: 1_000_000, PID: 100, TID: 100, Call: mm, End: event.EndExitSite, Status: event.StatusThrew, Weight: 2, SequenceNumber: -1},
 			{ID: 1, StartNS: start, DurationNS: 3_000_000, PID: 100, TID: 100, Call: addmm, End: event.EndExitSite, Status: event.StatusOK, Weight: 2, SequenceNumber: 0},
 			{ID: 3, StartNS: start + 20, DurationNS: -1, PID: 100, TID: 100, Call: launch, End: event.EndUnfinished, Weight: 1, SequenceNumber: -1,
 				Detail: &event.Detail{Stream: &zero, DeviceID: &zero32, Grid: &[3]int64{0, 1, 2}}},
 			{ID: 4, StartNS: start + 30, DurationNS: 5_000_000, PID: 100, TID: 101, Call: node, End: event.EndReturn, Weight: 1, SequenceNumber: 0},
-		}),
-		d.Stacks([]event.Stack{
+		}}),
+		d.Write(&event.Batch{Stacks: []event.Stack{
 			{ID: 77, Folded: "main;step", Status: event.StackComplete, Frames: []event.Frame{
 				{Kind: "python", Function: "step", File: "train.py", Line: 12, Offset: 40},
 				{Kind: "native", Module: "libc.so.6", BuildID: "ab", Offset: 0},
 			}},
 			{ID: 78, Status: "native_no_table"},
-		}),
-		d.Samples([]event.Sample{
+		}}),
+		d.Write(&event.Batch{Samples: []event.Sample{
 			{TSNS: start, PID: 100, TID: 100, State: event.OnCPU, WeightNS: 10_101_010, StackID: &stack, SpanID: 1, HoldsGIL: &holds, InGC: new(bool)},
 			{TSNS: start + 5, PID: 100, TID: 101, CPU: 1, State: event.OffCPU, Cause: event.CauseSyscall, WeightNS: 5_000_000, Syscall: "futex", WakerTID: &waker},
-		}),
-		d.Counters([]event.Counter{
+		}}),
+		d.Write(&event.Batch{Counters: []event.Counter{
 			{TSNS: start, PeriodNS: &bytes, Source: "cpu", Device: "cpu0", Name: "cpu_user", Kind: counter.Delta, Unit: counter.Nanoseconds, Value: 2048},
 			{TSNS: start, Source: "nvidia", DeviceID: &zero32, Device: "GPU-1", Name: "gpu_power", Kind: counter.Gauge, Unit: counter.Watts, Value: 300.5},
-		}),
-		d.Flows([]event.Flow{{TSNS: start + 30, FromSpanID: 1, ToSpanID: 4, Kind: "forward_backward", Method: "sequence_number"}}),
-		d.Memory([]event.Memory{
+		}}),
+		d.Write(&event.Batch{Flows: []event.Flow{{TSNS: start + 30, FromSpanID: 1, ToSpanID: 4, Kind: "forward_backward", Method: "sequence_number"}}}),
+		d.Write(&event.Batch{Memory: []event.Memory{
 			{TSNS: start + 1, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "alloc", Address: 64, Bytes: &bytes, SpanID: 1, Weight: 2},
 			{TSNS: start + 2, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "alloc", Address: 8192, Bytes: &bytes, Weight: 1},
 			{TSNS: start + 3, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "free", Address: 64, Bytes: &bytes, Weight: 1},
-		}),
-		d.Warning(event.Warning{TSNS: start, Kind: "lost", Source: "ring_full", Count: 7, Detail: "the ring buffer was full: raise --buffer-size"}),
-		d.Warning(event.Warning{TSNS: start, Kind: "slice", Source: "detail", Count: 9, Detail: "9 probes recorded 1 of 2 ms"}),
-		d.Warning(event.Warning{TSNS: start, Kind: "incomplete", Source: "foreign_hit", Count: 5, Detail: "5"}),
-		d.Probes([]event.Probe{{PID: 100, Library: "libtorch_cpu.so", Symbol: "_ZN2at4_ops38_scaled_dot_product_flash_attention_xyz4callEv", Name: "aten::_scaled_dot_product_flash_attention_xyz", Layer: "op", Kind: "entry", Site: &zero, SiteCost: "nop5", Attached: true, Hits: 9, Thinned: 70, Lost: 2}}),
+		}}),
+		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: start, Kind: "lost", Source: "ring_full", Count: 7, Detail: "the ring buffer was full: raise --buffer-size"}}}),
+		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: start, Kind: "slice", Source: "detail", Count: 9, Detail: "9 probes recorded 1 of 2 ms"}}}),
+		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: start, Kind: "incomplete", Source: "foreign_hit", Count: 5, Detail: "5"}}}),
+		d.Write(&event.Batch{Probes: []event.Probe{{PID: 100, Library: "libtorch_cpu.so", Symbol: "_ZN2at4_ops38_scaled_dot_product_flash_attention_xyz4callEv", Name: "aten::_scaled_dot_product_flash_attention_xyz", Layer: "op", Kind: "entry", Site: &zero, SiteCost: "nop5", Attached: true, Hits: 9, Thinned: 70, Lost: 2}}}),
 		d.Close(),
 	)
 	if err != nil {
@@ -194,7 +194,7 @@ func TestMoreThanOneRowGroupComesBackWhole(t *testing.T) {
 	for i := range spans {
 		spans[i] = event.Span{ID: int64(i + 1), ParentID: int64(i % 3), StartNS: start + int64((i*7919)%n), DurationNS: int64(i % 977), PID: 1, TID: int32(i % 5), Call: call, Weight: 1 + float64(i%2)/2, SequenceNumber: int64(i%4) - 1}
 	}
-	if err := errors.Join(d.Spans(spans), d.Close()); err != nil {
+	if err := errors.Join(d.Write(&event.Batch{Spans: spans}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	db := open(t, d.Dir())

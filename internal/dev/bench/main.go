@@ -1,6 +1,6 @@
 // Command bench measures what the tracer costs the jobs that it traces, and
 // what it costs itself: `make bench`. With -write the figures go into
-// docs/overhead.md. It needs root, the jobs' interpreters and two cores: the
+// docs/overhead.md and its appendix. It needs root, the jobs' interpreters and two cores: the
 // job has one, the tracer the other.
 package main
 
@@ -21,7 +21,7 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("bench: ")
 	quick := flag.Bool("quick", false, "fewer rounds, shorter windows")
-	write := flag.Bool("write", false, "put the figures into docs/overhead.md, each section with the date; what this run did not measure stays")
+	write := flag.Bool("write", false, "put the figures into docs/overhead.md and its appendix, each section with the date; what this run did not measure stays")
 	only := flag.String("only", "", "parts to run, of start,hit,python,launch,native,mixed,programs,plan,decode,attach,paired,budget,allocator,allocations,prices,reads,memory,models,samples (all if empty), or always-on")
 	torch := flag.String("torch", "", "only the interpreter whose name begins so: 1.13 or 2")
 	spans := flag.Int("decode", 0, "decode so many synthetic records and print the figures as JSON (used by bench itself)")
@@ -87,16 +87,24 @@ func main() {
 	}
 	r.load = append(r.load, setup.LoadAverage())
 	r.took = time.Since(started)
-	text := r.markdown()
-	fmt.Print(text)
-	if !*write {
-		return
+	for _, page := range r.pages() {
+		fmt.Print(page.text)
+		if *write {
+			fail(r.put(filepath.Join("docs", page.name), page.text))
+		}
 	}
-	path := filepath.Join("docs", "overhead.md")
-	if old, err := os.ReadFile(path); err == nil {
+}
+
+// put writes a page over the one that was there, whose other sections stay.
+func (r *results) put(path, text string) error {
+	old, err := os.ReadFile(path)
+	switch {
+	case err == nil:
 		text = r.merge(string(old), text)
+	case !os.IsNotExist(err):
+		return err
 	}
-	fail(os.WriteFile(path, []byte(text), 0o644))
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // command is how this run was started, for the page.

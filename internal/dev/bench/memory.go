@@ -186,13 +186,13 @@ func writeEvents(dir string, n int) error {
 			continue
 		}
 		if rows = append(rows, row); len(rows) == cap(rows) {
-			if err := dataset.Memory(rows); err != nil {
+			if err := dataset.Write(&event.Batch{Memory: rows}); err != nil {
 				return err
 			}
 			rows = make([]event.Memory, 0, cap(rows))
 		}
 	}
-	if err := dataset.Memory(rows); err != nil {
+	if err := dataset.Write(&event.Batch{Memory: rows}); err != nil {
 		return err
 	}
 	return dataset.Close()

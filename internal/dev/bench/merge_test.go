@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -43,6 +45,22 @@ func TestABarIsAsLongAsItsShare(t *testing.T) {
 	for share, want := range map[float64]string{-0.02: "▏", 0.01: "▏", 0.05: "█", 0.42: "████████", 9: strings.Repeat("█", barMost) + "…"} {
 		if got := bar(share); got != want {
 			t.Errorf("%g: %s, want %s", share, got, want)
+		}
+	}
+}
+
+// A run that measured nothing leaves every section and row of both documents.
+func TestARunKeepsTheSectionsOfBothPages(t *testing.T) {
+	for _, page := range (&results{}).pages() {
+		old, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		merged := (&results{}).merge(string(old), page.text)
+		for line := range strings.Lines(string(old)) {
+			if (strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "| ")) && !strings.Contains(merged, line) {
+				t.Errorf("%s loses %s", page.name, line)
+			}
 		}
 	}
 }

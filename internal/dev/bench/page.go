@@ -9,13 +9,28 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/dev/bench/training"
 )
 
-// The page, docs/overhead.md. Its words are here and its figures in results,
+// The words of docs/overhead.md and its appendix are here and their figures in results,
 // so that one cannot be changed without the other.
 
-func (r *results) markdown() string {
+// pages are the documents that a run writes, by their names in docs. Sections that a page
+// has besides stay as they are.
+func (r *results) pages() []document {
+	return []document{{"overhead.md", r.summary()}, {"overhead-appendix.md", r.appendix()}}
+}
+
+type document struct{ name, text string }
+
+func (r *results) summary() string {
+	p := &figure.Page{}
+	p.Line("# Overhead\n")
+	p.Line("Measured by `make bench` on %s. Absolute figures belong to that machine; ratios travel better. [overhead-appendix.md](overhead-appendix.md) has every measurement, its date and the method.\n", setup.Machine())
+	r.paid(p)
+	return wrap(p.String())
+}
+
+func (r *results) appendix() string {
 	p := &figure.Page{}
 	r.introduction(p)
-	r.paid(p)
 	r.targets(p)
 	r.starting(p)
 	r.training.Hits(p)
@@ -39,9 +54,13 @@ func (r *results) markdown() string {
 	return wrap(r.dated(p.String()))
 }
 
+const introduction = "Written by `make bench ARGS=-write`, on %s. [overhead.md](overhead.md) is the summary. Each section has the date of its measurement. " +
+	"Absolute figures belong to that machine; ratios travel better. A virtual machine pays far more for a single-stepped site, and more for every trap, than bare metal does. " +
+	"A load average above 1.5, which the bench and its job cause, is other work on the same cores and is part of the noise floors.\n"
+
 func (r *results) introduction(p *figure.Page) {
-	p.Line("# What it costs\n")
-	p.Line("Written by `make bench ARGS=-write`, on %s. A section says when it was measured last. Absolute figures belong to that machine; the ratios travel better. A virtual machine pays far more for a single-stepped site, and more for every trap, than bare metal does. What the load averages are above 1.5, which the bench and its job make, is other work on the same cores, and in the noise floors.\n", setup.Machine())
+	p.Line("# Overhead: all measurements\n")
+	p.Line(introduction, setup.Machine())
 }
 
 // measured says when and how a section was measured.
@@ -125,4 +144,4 @@ const method = `## How this is measured
 - ` + "`of CPU time`" + ` is the same difference in the process's CPU time a step, which other processes on the core do not lengthen.
 - torch.profiler runs inside the same process, in windows of half the length (it takes long to stop), between the same neighbours; its start and stop lie outside of them.
 - Probes stay loaded and planned between windows, and are attached and detached in each; ` + "`anchor`" + ` and the budget are whole recordings, as ` + "`ebpfprof attach`" + ` makes them, a new one for each window.
-- ` + "`make bench`" + ` runs everything in some forty minutes; ` + "`go run ./internal/dev/bench -quick`" + ` in three to eight; ` + "`-write`" + ` replaces this page.`
+- ` + "`make bench`" + ` runs everything in some forty minutes; ` + "`go run ./internal/dev/bench -quick`" + ` in three to eight; ` + "`-write`" + ` updates this page and the summary.`

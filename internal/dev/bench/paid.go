@@ -9,11 +9,11 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/dev/bench/samples"
 )
 
-// The first section of the page: what a user pays, by job and level, beside others.
+// The table of the summary: what a user pays, by job and level, beside others.
 
 const paidTitle = "What you pay"
 
-const paidText = `How much longer a training step takes, with the 95 % interval; "no difference" where that is within the noise floor of the same run (the job with nothing done to it, treated alike). The worst case is an MLP whose operators do next to no arithmetic, so that all of its time is overhead of PyTorch; the GPT has four layers of width 128 (one layer, where two threads are sampled). A recording with a budget makes its own cost: the budget is a share of the job's time, and what is recorded gives way to it. Without one (` + "`--budget off`" + `) each call is recorded and paid for. torch.profiler takes more when it stops, which is not in these rows; the sections below have that, and how all of it was measured.`
+const paidText = `How much longer a training step takes, with the 95 % interval. "No difference" is within the noise floor of the same run, which treats the job alike with no tracer. The worst case is an MLP whose operators do almost no arithmetic, so that all of its time is PyTorch's own overhead; the GPT has four layers of width 128 (one layer in rows with two threads). A budget is a share of the job's time, and recording gives way to it; ` + "`--budget off`" + ` records every call. torch.profiler takes extra time when it stops, which these rows leave out.`
 
 // barUnit is the share of a step that one character of a bar stands for, and barMost
 // the longest bar.

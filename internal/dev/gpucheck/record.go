@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 )
 
@@ -24,7 +25,6 @@ type seen struct {
 
 // collector keeps the calls into the runtimes.
 type collector struct {
-	tracer.Discard
 	mu    sync.Mutex
 	calls []call
 	lost  map[string]int64
@@ -35,7 +35,16 @@ type call struct {
 	name, category, runtime, source string
 }
 
-func (c *collector) Spans(spans []tracer.Span) error {
+// Write implements event.Sink.
+func (c *collector) Write(b *event.Batch) error {
+	c.addSpans(b.Spans)
+	for i := range b.Warnings {
+		c.addWarning(b.Warnings[i])
+	}
+	return nil
+}
+
+func (c *collector) addSpans(spans []tracer.Span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range spans {
@@ -49,16 +58,14 @@ func (c *collector) Spans(spans []tracer.Span) error {
 		}
 		c.calls = append(c.calls, one)
 	}
-	return nil
 }
 
-func (c *collector) Warning(w tracer.Warning) error {
+func (c *collector) addWarning(w tracer.Warning) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.Kind == "lost" {
 		c.lost[w.Source] += w.Count
 	}
-	return nil
 }
 
 // groups are what is recorded: the runtimes, not the framework.

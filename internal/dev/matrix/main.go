@@ -53,7 +53,7 @@ func run(names string, o options) error {
 	}
 	for _, tool := range []string{"qemu-system-x86_64", "qemu-system-aarch64", "dpkg-deb", "apt-get"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("%s is not installed: testdata/setup/matrix.sh does it", tool)
+			return fmt.Errorf("%s is not installed: scripts/matrix.sh does it", tool)
 		}
 	}
 	chosen := choose(names, o.short)

@@ -13,7 +13,7 @@
 // What a month brings by its clock is its rotations, one a minute: as many are
 // made in the time given, as far as one takes no longer than its turn. Their files are
 // counted and taken away, as an uploader does. It needs root. What it prints is the
-// table for docs/overhead.md.
+// table for docs/overhead-appendix.md.
 package main
 
 import (

@@ -18,7 +18,7 @@ type reading map[string]float64
 var slack = map[string]float64{"rss_mib": 32, "agent_rss_mib": 32, "descriptors": 64, "rotation_ms": 500, "agent_descriptors": 8, "worker_rss_mib": 64, "workers": 2, "spool_mb": 2, "metrics": 200}
 
 // filled is what each holds once the tracer's caches have filled, as an hour of the soak shows
-// (docs/overhead.md). They take more than a minute for it, and the longer the less time the
+// (docs/overhead-appendix.md). They take more than a minute for it, and the longer the less time the
 // machine has: what grows and has not come as far is not judged by its growth.
 var filled = map[string]float64{"rss_mib": 560}
 

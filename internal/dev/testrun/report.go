@@ -50,6 +50,7 @@ type report struct {
 	broke   bool             // a test binary ended before its tests had
 	crashed bool             // a failed test says that a process died by a signal
 	second  []name           // top-level tests that failed, and passed by themselves
+	known   map[string]int   // of these the ones that are listed, and how often they did before
 
 	failures
 }
@@ -237,7 +238,9 @@ func (r *report) finish() bool {
 		ok = false
 	}
 	for _, n := range r.second {
-		fmt.Fprintf(r.to, "again %s: failed beside others, see above, and passed by itself: a defect all the same\n", n)
+		said, may := r.defect(n)
+		fmt.Fprintf(r.to, "again %s: failed beside others, see above, and passed by itself: %s\n", n, said)
+		ok = ok && may
 	}
 	fmt.Fprintf(r.to, "%d passed, %d failed, %d skipped", len(r.passed), len(r.failed)+len(r.other), len(r.skipped))
 	if len(r.second) > 0 {

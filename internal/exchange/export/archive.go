@@ -96,6 +96,9 @@ func manifestOf(members []member) manifest {
 	return all
 }
 
+// Archived is the format of the traces in an archive.
+const Archived = "perfetto"
+
 // WriteArchive writes a tar of Perfetto traces, one of each rank, with a manifest that
 // puts their clocks together: ui.perfetto.dev opens it as one.
 func WriteArchive(ctx context.Context, db *dataset.DB, w io.Writer, o Options) (*Result, error) {

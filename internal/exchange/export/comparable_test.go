@@ -57,7 +57,7 @@ func TestAnExportThatIsImportedAgainIsComparable(t *testing.T) {
 				spans = append(spans, event.Span{ID: 3*n + int64(i) + 1, StartNS: 1e15 + n*1e7 + int64(i)*3e6, DurationNS: 2e6, PID: 7, TID: 7, Call: c, End: event.EndExitSite, Weight: 2.5, SequenceNumber: -1})
 			}
 		}
-		if err := errors.Join(d.Session(event.Recording{ID: "s", CPUModel: "a processor", Level: "window"}), d.Process(p), d.Spans(spans), d.Close()); err != nil {
+		if err := errors.Join(d.Session(event.Recording{ID: "s", CPUModel: "a processor", Level: "window"}), d.Write(&event.Batch{Processes: []event.Process{p}}), d.Write(&event.Batch{Spans: spans}), d.Close()); err != nil {
 			t.Fatal(err)
 		}
 		trace := filepath.Join(t.TempDir(), "trace.json")

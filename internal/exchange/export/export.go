@@ -2,9 +2,9 @@
 // protobuf, the JSON of torch.profiler, and, added up, pprof, speedscope, folded
 // stacks and OpenTelemetry's profiles.
 //
-// What has a place in the form is written once: slices out are spans in, and
-// what was left out is counted and said. Rows are read in pieces in order of
-// time, so that memory depends on the piece.
+// Each span that the form can hold is written once, and the others are counted
+// in the Result. Rows are read in blocks in order of time, so that memory depends
+// on the size of a block.
 package export
 
 import (
@@ -12,8 +12,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
@@ -42,31 +40,6 @@ func (r *Result) leave(n int64, format string, args ...any) {
 	}
 }
 
-// Formats are the names that Write knows.
-func Formats() []string {
-	return []string{"perfetto", "kineto", "pprof", "speedscope", "folded", "otlp"}
-}
-
-// Write writes the dataset to w in one of the Formats.
-func Write(ctx context.Context, db *dataset.DB, w io.Writer, format string, o Options) (*Result, error) {
-	s := &stream{ctx: ctx, db: db, options: o, result: &Result{}}
-	if err := s.choose(); err != nil {
-		return nil, err
-	}
-	var err error
-	switch format {
-	case "perfetto":
-		err = s.perfetto(w)
-	case "kineto":
-		err = s.kineto(w)
-	case "pprof", "speedscope", "folded", "otlp":
-		err = s.profile(w, format)
-	default:
-		return nil, fmt.Errorf("unknown format %q: one of %s", format, strings.Join(Formats(), ", "))
-	}
-	return s.result, err
-}
-
 // stream reads the rows.
 type stream struct {
 	ctx     context.Context
@@ -76,6 +49,7 @@ type stream struct {
 
 	firstNS, lastNS int64
 	chosen          map[dataset.Process]bool // nil: all
+	sums            *sums                    // of formats of kind Sums
 }
 
 // everything is the condition that all rows meet.
@@ -95,12 +69,13 @@ func (s *stream) chooseWhere(where string) error {
 		return err
 	}
 	var first, last sql.NullInt64
-	err := s.db.Row(s.ctx, "SELECT count(*), min(ts_ns), max(ts_ns + CASE WHEN duration_ns < 604800000000000 THEN duration_ns ELSE 0 END) FROM export_span", nil, &s.result.Spans, &first, &last)
+	err := s.db.Row(s.ctx, `SELECT count(*), min(ts_ns), max(ts_ns + CASE WHEN duration_ns < 604800000000000 THEN duration_ns ELSE 0 END)
+		FROM export_span`, nil, &s.result.Spans, &first, &last)
 	if err != nil {
 		return err
 	}
 	if s.options.Rank != nil && s.result.Spans == 0 {
-		return fmt.Errorf("there is no row of rank %d", *s.options.Rank)
+		return fmt.Errorf("the dataset has no spans of rank %d", *s.options.Rank)
 	}
 	s.firstNS, s.lastNS = first.Int64, last.Int64
 	if where == everything {

@@ -32,6 +32,10 @@ type kinetoWriter struct {
 	checked map[string]bool   // shapes that are JSON
 }
 
+var kineto = Format{
+	Name: "kineto", Help: "readers of torch.profiler's traces: HTA, TraceLens, traceinsight", write: (*stream).kineto,
+}
+
 func (s *stream) kineto(w io.Writer) (err error) {
 	k := &kinetoWriter{stream: s, out: bufio.NewWriterSize(w, 1<<20), first: true, texts: map[string]string{}, checked: map[string]bool{}}
 	if k.who, err = s.names(); err != nil {
@@ -48,8 +52,8 @@ func (s *stream) kineto(w io.Writer) (err error) {
 			return err
 		}
 	}
-	s.result.leave(k.damaged, "rows have no duration that could be")
-	s.result.leave(k.cut, "slices do not fit into the size that was asked for")
+	s.result.leave(k.damaged, "rows have an invalid duration")
+	s.result.leave(k.cut, "slices did not fit into the maximum size")
 	fmt.Fprint(k.out, "\n]}\n")
 	return k.out.Flush()
 }

@@ -53,6 +53,8 @@ type lane struct {
 
 const sequence = 1
 
+var perfetto = Format{Name: "perfetto", Help: "ui.perfetto.dev", write: (*stream).perfetto}
+
 func (s *stream) perfetto(w io.Writer) (err error) {
 	p := &perfettoWriter{
 		stream: s, out: bufio.NewWriterSize(w, 1<<20), eventNames: map[string]uint64{}, categories: map[string]uint64{}, notes: map[string]uint64{},
@@ -77,8 +79,8 @@ func (s *stream) perfetto(w io.Writer) (err error) {
 	if err := p.counters(); err != nil {
 		return err
 	}
-	s.result.leave(p.damaged, "rows have no duration that could be")
-	s.result.leave(p.cut, "slices do not fit into the size that was asked for")
+	s.result.leave(p.damaged, "rows have an invalid duration")
+	s.result.leave(p.cut, "slices did not fit into the maximum size")
 	return p.out.Flush()
 }
 

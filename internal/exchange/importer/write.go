@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"regexp"
@@ -171,7 +170,7 @@ func (w *writing) describe(file int, s source) error {
 		if d.python != "" {
 			p.PythonVersion = &d.python
 		}
-		if err := w.sink.Process(p); err != nil {
+		if err := w.sink.Write(&event.Batch{Processes: []event.Process{p}}); err != nil {
 			return err
 		}
 	}
@@ -182,7 +181,7 @@ func (w *writing) describe(file int, s source) error {
 		if !pids[key[0]] || strings.HasPrefix(name, "stream ") {
 			continue
 		}
-		if err := w.sink.Thread(event.Thread{PID: w.rename[key[0]], TID: key[1], Name: name}); err != nil {
+		if err := w.sink.Write(&event.Batch{Threads: []event.Thread{{PID: w.rename[key[0]], TID: key[1], Name: name}}}); err != nil {
 			return err
 		}
 	}
@@ -205,7 +204,7 @@ func (w *writing) warn(row event.Warning) error {
 		row.TSNS = w.session.StartedNS
 	}
 	w.summary.Warnings = append(w.summary.Warnings, row)
-	return w.sink.Warning(row)
+	return w.sink.Write(&event.Batch{Warnings: []event.Warning{row}})
 }
 
 func (w *writing) warnDamaged(file string) error {
@@ -289,7 +288,7 @@ func (w *writing) row(r *row) error {
 }
 
 func (w *writing) flush() error {
-	err := errors.Join(w.sink.Spans(w.spans), w.sink.Memory(w.memory))
+	err := w.sink.Write(&event.Batch{Spans: w.spans, Memory: w.memory})
 	w.spans, w.memory = w.spans[:0], w.memory[:0]
 	return err
 }
@@ -323,7 +322,7 @@ func (w *writing) flows() error {
 		})
 	}
 	w.summary.Flows += len(rows)
-	return w.sink.Flows(rows)
+	return w.sink.Write(&event.Batch{Flows: rows})
 }
 
 // pythonName is a function as torch.profiler names it: file.py(12): function.
@@ -357,7 +356,7 @@ func (w *writing) stack(chain int32) (*int64, error) {
 		return &stack.ID, nil
 	}
 	w.stacks[stack.ID] = true
-	return &stack.ID, w.sink.Stacks([]event.Stack{stack})
+	return &stack.ID, w.sink.Write(&event.Batch{Stacks: []event.Stack{stack}})
 }
 
 // shape is what the arguments say; FLOPs only where no operator around it has them.

@@ -30,19 +30,19 @@ func window(t *testing.T) *Window {
 	t.Helper()
 	w := NewWindow(100)
 	stacks := []event.Stack{{ID: 7, Frames: []symbolize.Frame{mul, loop}}, {ID: 8, Frames: []symbolize.Frame{load, loop}}}
-	if err := w.Stacks(stacks); err != nil {
+	if err := w.Write(&event.Batch{Stacks: stacks}); err != nil {
 		t.Fatal(err)
 	}
 	stacks[0].Frames[0].Function = "used again by who called"
 	rank := int32(3)
-	_ = w.Process(event.Process{PID: 40, Exe: "/usr/bin/python3", Rank: &rank})
-	_ = w.Thread(event.Thread{PID: 40, TID: 41, Name: "pt_main"})
+	_ = w.Write(&event.Batch{Processes: []event.Process{{PID: 40, Exe: "/usr/bin/python3", Rank: &rank}}})
+	_ = w.Write(&event.Batch{Threads: []event.Thread{{PID: 40, TID: 41, Name: "pt_main"}}})
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC).UnixNano()
 	samples := []event.Sample{{TSNS: at, PID: 40, TID: 41, State: event.OnCPU, WeightNS: 10e6, StackID: new(int64(7))},
 		{TSNS: at + 10e6, PID: 40, TID: 41, State: event.OnCPU, WeightNS: 20e6, StackID: new(int64(7))},
 		{TSNS: at + 30e6, PID: 40, TID: 41, State: event.OffCPU, Cause: event.CauseSyscall, Syscall: "nanosleep", WeightNS: 5e6, StackID: new(int64(8))},
 		{TSNS: at, PID: 44, TID: 44, State: event.OnCPU, WeightNS: 10e6}}
-	if err := w.Samples(samples); err != nil {
+	if err := w.Write(&event.Batch{Samples: samples}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -177,9 +177,9 @@ func TestSamplesHaveTheNumbersOfVersion110(t *testing.T) {
 func TestAWindowIsBoundedAndCountsWhatItLeavesOut(t *testing.T) {
 	w := NewWindow(100)
 	for i := range int32(mostSamples + 10) {
-		_ = w.Samples([]event.Sample{{PID: 1, TID: i, State: event.OnCPU, WeightNS: 1}})
+		_ = w.Write(&event.Batch{Samples: []event.Sample{{PID: 1, TID: i, State: event.OnCPU, WeightNS: 1}}})
 	}
-	_ = w.Samples([]event.Sample{{PID: 1, TID: 0, State: event.OnCPU, WeightNS: 1}, {PID: 1, State: event.OnCPU, WeightNS: 1, StackID: new(int64(5))}})
+	_ = w.Write(&event.Batch{Samples: []event.Sample{{PID: 1, TID: 0, State: event.OnCPU, WeightNS: 1}, {PID: 1, State: event.OnCPU, WeightNS: 1, StackID: new(int64(5))}}})
 	if w.Dropped() != 11 || len(w.samples) != mostSamples {
 		t.Errorf("%d dropped, %d kept", w.Dropped(), len(w.samples))
 	}

@@ -23,7 +23,6 @@ const (
 
 // Window adds up the samples of one window.
 type Window struct {
-	event.Discard
 	frequency int64
 
 	stacks    map[int64][]symbolize.Frame
@@ -51,18 +50,28 @@ func NewWindow(frequency int) *Window {
 // Dropped is how many samples are not in the window, for want of room.
 func (w *Window) Dropped() int64 { return w.dropped }
 
-// Stacks implements event.Sink.
-func (w *Window) Stacks(all []event.Stack) error {
+// Write implements event.Sink.
+func (w *Window) Write(b *event.Batch) error {
+	for i := range b.Processes {
+		w.addProcess(b.Processes[i])
+	}
+	for i := range b.Threads {
+		w.addThread(b.Threads[i])
+	}
+	w.addStacks(b.Stacks)
+	w.addSamples(b.Samples)
+	return nil
+}
+
+func (w *Window) addStacks(all []event.Stack) {
 	for i := range all {
 		if _, known := w.stacks[all[i].ID]; !known && len(w.stacks) < mostStacks {
 			w.stacks[all[i].ID] = slices.Clone(all[i].Frames)
 		}
 	}
-	return nil
 }
 
-// Samples implements event.Sink.
-func (w *Window) Samples(all []event.Sample) error {
+func (w *Window) addSamples(all []event.Sample) {
 	for i := range all {
 		s := &all[i]
 		key := sampled{pid: s.PID, tid: s.TID, offCPU: s.State == event.OffCPU, cause: s.Cause, syscall: s.Syscall}
@@ -78,23 +87,18 @@ func (w *Window) Samples(all []event.Sample) error {
 		w.samples[key] += s.WeightNS
 		w.from, w.to = min(w.from, s.TSNS), max(w.to, s.TSNS+s.WeightNS)
 	}
-	return nil
 }
 
-// Process implements event.Sink.
-func (w *Window) Process(p event.Process) error {
+func (w *Window) addProcess(p event.Process) {
 	if len(w.processes) < mostNames {
 		w.processes[p.PID] = p
 	}
-	return nil
 }
 
-// Thread implements event.Sink.
-func (w *Window) Thread(t event.Thread) error {
+func (w *Window) addThread(t event.Thread) {
 	if len(w.threads) < mostNames {
 		w.threads[[2]int32{t.PID, t.TID}] = t.Name
 	}
-	return nil
 }
 
 // ErrNothing is returned by Request of a window without a sample.

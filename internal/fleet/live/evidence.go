@@ -18,7 +18,6 @@ const mostProcesses = 256
 // is open, where its threads stand, and what each has done before it. It implements
 // event.Sink, owns no goroutine, and its size does not grow with time.
 type Evidence struct {
-	event.Discard
 	host      string
 	open      event.OpenCalls
 	processes map[int32]*evident
@@ -41,12 +40,25 @@ func NewEvidence(host string) *Evidence {
 	return &Evidence{host: host, processes: map[int32]*evident{}, stacks: newStackTable()}
 }
 
-// Process implements event.Sink.
-func (e *Evidence) Process(p event.Process) error {
+// Write implements event.Sink.
+func (e *Evidence) Write(b *event.Batch) error {
+	for i := range b.Processes {
+		e.addProcess(b.Processes[i])
+	}
+	e.addStacks(b.Stacks)
+	e.addSamples(b.Samples)
+	e.addSpans(b.Spans)
+	for i := range b.OpenCalls {
+		e.addOpenCalls(b.OpenCalls[i])
+	}
+	return nil
+}
+
+func (e *Evidence) addProcess(p event.Process) {
 	of := e.processes[p.PID]
 	if of == nil || of.ended && p.EndedNS == nil { // its number may be another's by now
 		if of == nil && len(e.processes) >= mostProcesses && !e.makeRoom() {
-			return nil
+			return
 		}
 		of = &evident{}
 		e.processes[p.PID] = of
@@ -56,7 +68,6 @@ func (e *Evidence) Process(p event.Process) error {
 		rank := int64(*p.Rank)
 		of.rank = &rank
 	}
-	return nil
 }
 
 // makeRoom forgets a process that has ended.
@@ -70,8 +81,7 @@ func (e *Evidence) makeRoom() bool {
 	return false
 }
 
-// Spans implements event.Sink.
-func (e *Evidence) Spans(spans []event.Span) error {
+func (e *Evidence) addSpans(spans []event.Span) {
 	for i := range spans {
 		s := &spans[i]
 		if s.Call.Layer != "collective" || s.Detail == nil || s.Detail.Communicator == nil || s.SequenceNumber < 0 {
@@ -89,11 +99,10 @@ func (e *Evidence) Spans(spans []event.Span) error {
 			of.calls.ran(s)
 		}
 	}
-	return nil
 }
 
-// Samples implements event.Sink: it tells where a main thread was seen last.
-func (e *Evidence) Samples(samples []event.Sample) error {
+// addSamples notes where a main thread was seen last.
+func (e *Evidence) addSamples(samples []event.Sample) {
 	for i := range samples {
 		s := &samples[i]
 		if s.TID != s.PID || s.StackID == nil {
@@ -104,25 +113,20 @@ func (e *Evidence) Samples(samples []event.Sample) error {
 			e.stacks.touch(*s.StackID)
 		}
 	}
-	return nil
 }
 
-// Stacks implements event.Sink.
-func (e *Evidence) Stacks(stacks []event.Stack) error {
+func (e *Evidence) addStacks(stacks []event.Stack) {
 	for i := range stacks {
 		e.stacks.keep(&stacks[i])
 	}
-	return nil
 }
 
-// OpenCalls implements event.Sink.
-func (e *Evidence) OpenCalls(open event.OpenCalls) error {
+func (e *Evidence) addOpenCalls(open event.OpenCalls) {
 	open.Calls, open.Communicators, open.Threads = slices.Clone(open.Calls), slices.Clone(open.Communicators), slices.Clone(open.Threads)
 	for _, c := range open.Calls {
 		e.stacks.touch(c.PythonStackID)
 	}
 	e.open = open
-	return nil
 }
 
 // Lose tells how many rows were lost so far, by reason.

@@ -31,15 +31,15 @@ func ranked(host string, until int64, ranks ...int32) *Evidence {
 	framework, size := "torch", int32(3)
 	var open event.OpenCalls
 	for _, rank := range ranks {
-		e.Process(event.Process{PID: 100 + rank, Rank: &rank, Framework: &framework, StartedNS: 5})
+		e.Write(&event.Batch{Processes: []event.Process{{PID: 100 + rank, Rank: &rank, Framework: &framework, StartedNS: 5}}})
 		id, first := group, int64(0) // the table was written when the first one was open
 		open.Communicators = append(open.Communicators, event.Communicator{PID: 100 + rank, ID: &id, Name: "0", Description: "default_pg", Rank: &rank, Ranks: &size,
 			IssuedNumber: &first, IssuedName: issue.Name})
 		for n := range until + 1 {
-			e.Spans([]event.Span{asked(100+rank, n), ran(100+rank, n)})
+			e.Write(&event.Batch{Spans: []event.Span{asked(100+rank, n), ran(100+rank, n)}})
 		}
 	}
-	e.OpenCalls(open)
+	e.Write(&event.Batch{OpenCalls: []event.OpenCalls{open}})
 	return e
 }
 
@@ -61,7 +61,7 @@ func ran(pid int32, n int64) event.Span {
 func hangs(e *Evidence, n int64, seen int64, stands map[int32]string, waits ...int32) {
 	open := e.open
 	for _, rank := range waits {
-		e.Spans([]event.Span{asked(100+rank, n)})
+		e.Write(&event.Batch{Spans: []event.Span{asked(100+rank, n)}})
 		for i, c := range open.Communicators {
 			if c.PID == 100+rank {
 				open.Calls = append(open.Calls, event.OpenCall{StartNS: at(n), PID: 100 + rank, TID: 100 + rank, Call: work, Communicator: i, Number: &n})
@@ -70,11 +70,11 @@ func hangs(e *Evidence, n int64, seen int64, stands map[int32]string, waits ...i
 	}
 	for rank, file := range stands {
 		stack, since := int64(1000+rank), at(n)
-		e.Stacks([]event.Stack{{ID: stack, Status: event.StackComplete, Frames: []symbolize.Frame{
-			{Kind: symbolize.Native, Function: "clock_nanosleep", Module: "libc.so.6"}, {Kind: symbolize.Python, Function: "work", File: file, Line: 88}}}})
+		e.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Status: event.StackComplete, Frames: []symbolize.Frame{
+			{Kind: symbolize.Native, Function: "clock_nanosleep", Module: "libc.so.6"}, {Kind: symbolize.Python, Function: "work", File: file, Line: 88}}}}})
 		open.Threads = append(open.Threads, event.StillThread{SeenNS: seen, SinceNS: &since, PID: 100 + rank, TID: 100 + rank, StackID: &stack, State: event.ThreadSleeping})
 	}
-	e.OpenCalls(open)
+	e.Write(&event.Batch{OpenCalls: []event.OpenCalls{open}})
 }
 
 func TestTheRankThatKeepsOthersWaitingIsNamedFromEvents(t *testing.T) {
@@ -111,7 +111,7 @@ func TestANodeOfWhichNobodyWaitsSaysWhereItsRanksAre(t *testing.T) {
 	e = ranked("node-b", 6, 1)
 	hangs(e, 7, at(4007), map[int32]string{1: "spin.py"})
 	stack := int64(1001)
-	e.Samples([]event.Sample{{TSNS: at(5000), PID: 101, TID: 101, StackID: &stack}})
+	e.Write(&event.Batch{Samples: []event.Sample{{TSNS: at(5000), PID: 101, TID: 101, StackID: &stack}}})
 	if v := hang.Judge(e.Recording(at(5007), at(4008))); v.Sentence != "no rank waits in a collective; rank 1 runs at spin.py:88 work" {
 		t.Error(v.Sentence)
 	}
@@ -151,7 +151,7 @@ func TestAWaitForPeersIsSeenWithoutOpenCalls(t *testing.T) {
 	s := New(trigger.Published)
 	for k := range int64(200) {
 		for pid := int32(100); pid < 103; pid++ {
-			s.Spans([]event.Span{{PID: pid, TID: pid, Call: backward, StartNS: at(7) - (200-k)*10e6, DurationNS: 1e6}})
+			s.Write(&event.Batch{Spans: []event.Span{{PID: pid, TID: pid, Call: backward, StartNS: at(7) - (200-k)*10e6, DurationNS: 1e6}}})
 		}
 	}
 	s.Check(at(1507))
@@ -214,15 +214,15 @@ func TestDumpsAreMadeFromEvents(t *testing.T) {
 // What is kept does not grow with time, and what is named again stays.
 func TestStacksThatAreNamedAgainAreKept(t *testing.T) {
 	e := NewEvidence("n")
-	e.Process(event.Process{PID: 1})
+	e.Write(&event.Batch{Processes: []event.Process{{PID: 1}}})
 	hot, cold := int64(1), int64(2)
 	for _, id := range []int64{hot, cold} {
-		e.Stacks([]event.Stack{{ID: id, Frames: []symbolize.Frame{{Function: fmt.Sprint("f", id)}}}})
+		e.Write(&event.Batch{Stacks: []event.Stack{{ID: id, Frames: []symbolize.Frame{{Function: fmt.Sprint("f", id)}}}}})
 	}
 	for id := int64(10); id < 5*mostStacks; id++ {
-		e.Stacks([]event.Stack{{ID: id, Frames: []symbolize.Frame{{Function: "g"}, {Function: fmt.Sprint("f", id)}}}})
+		e.Write(&event.Batch{Stacks: []event.Stack{{ID: id, Frames: []symbolize.Frame{{Function: "g"}, {Function: fmt.Sprint("f", id)}}}}})
 		if id%1000 == 0 {
-			e.Samples([]event.Sample{{PID: 1, TID: 1, StackID: &hot}})
+			e.Write(&event.Batch{Samples: []event.Sample{{PID: 1, TID: 1, StackID: &hot}}})
 		}
 	}
 	if s := e.stacks.of(hot); s == nil || s.frames[0].Function != "f1" {
@@ -237,9 +237,9 @@ func TestStacksThatAreNamedAgainAreKept(t *testing.T) {
 	framework := "torch"
 	for pid := range int32(2 * mostProcesses) {
 		ended := int64(9)
-		e.Process(event.Process{PID: 100 + pid, Framework: &framework})
+		e.Write(&event.Batch{Processes: []event.Process{{PID: 100 + pid, Framework: &framework}}})
 		if pid%2 == 0 {
-			e.Process(event.Process{PID: 100 + pid, Framework: &framework, EndedNS: &ended})
+			e.Write(&event.Batch{Processes: []event.Process{{PID: 100 + pid, Framework: &framework, EndedNS: &ended}}})
 		}
 	}
 	if len(e.processes) > mostProcesses {

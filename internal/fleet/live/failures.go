@@ -41,7 +41,6 @@ type Failure struct {
 // Failures notes what goes wrong in a job's processes. It implements event.Sink, of the same
 // events as an Evidence, which has them first.
 type Failures struct {
-	event.Discard
 	evidence *Evidence
 	noted    []Failure
 	errors   map[errorOf]bool // that have been noted
@@ -95,8 +94,17 @@ func (f *Failures) note(kind FailureKind, atNS int64, pid int32, what string, st
 	f.noted = append(f.noted, n)
 }
 
-// Memory implements event.Sink.
-func (f *Failures) Memory(rows []event.Memory) error {
+// Write implements event.Sink.
+func (f *Failures) Write(b *event.Batch) error {
+	for i := range b.Processes {
+		f.addProcess(b.Processes[i])
+	}
+	f.addSpans(b.Spans)
+	f.addMemory(b.Memory)
+	return nil
+}
+
+func (f *Failures) addMemory(rows []event.Memory) {
 	for i := range rows {
 		m := &rows[i]
 		if m.Action != "out_of_memory" {
@@ -108,7 +116,6 @@ func (f *Failures) Memory(rows []event.Memory) error {
 		}
 		f.note(OutOfMemory, m.TSNS, m.PID, noRoom(m), stack)
 	}
-	return nil
 }
 
 func noRoom(m *event.Memory) string {
@@ -125,8 +132,7 @@ func noRoom(m *event.Memory) string {
 	return fmt.Sprintf("found no room for %d bytes of %s", *m.Bytes, of)
 }
 
-// Spans implements event.Sink.
-func (f *Failures) Spans(spans []event.Span) error {
+func (f *Failures) addSpans(spans []event.Span) {
 	for i := range spans {
 		s := &spans[i]
 		if s.Status != event.StatusError || s.Detail == nil || s.Detail.ErrorCode == nil {
@@ -146,14 +152,13 @@ func (f *Failures) Spans(spans []event.Span) error {
 		}
 		f.note(RuntimeError, s.StartNS+max(s.DurationNS, 0), s.PID, fmt.Sprintf("was told error %d by %s", e.code, e.name), stack)
 	}
-	return nil
 }
 
-// Process implements event.Sink. Children without a framework may fail as they like: a
+// addProcess takes a process. Children without a framework may fail as they like: a
 // compiler asks others what they can do.
-func (f *Failures) Process(p event.Process) error {
+func (f *Failures) addProcess(p event.Process) {
 	if p.EndedNS == nil || p.Framework == nil && p.Rank == nil {
-		return nil
+		return
 	}
 	stack := int64(0)
 	if of := f.evidence.processes[p.PID]; of != nil {
@@ -167,7 +172,6 @@ func (f *Failures) Process(p event.Process) error {
 			delete(f.errors, e)
 		}
 	}
-	return nil
 }
 
 // wished are the signals by which a job is told to stop. A shell and Python exit with 128

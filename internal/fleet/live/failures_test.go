@@ -14,12 +14,12 @@ import (
 func failing() (*Evidence, *Failures) {
 	e := ranked("a", 3, 1)
 	stack := int64(9)
-	e.Stacks([]event.Stack{{ID: stack, Status: event.StackComplete, Frames: []symbolize.Frame{
+	e.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Status: event.StackComplete, Frames: []symbolize.Frame{
 		{Kind: symbolize.Native, Function: "read", Module: "libc.so.6"},
 		{Kind: symbolize.Python, Function: "forward", File: "/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", Line: 7},
 		{Kind: symbolize.Python, Function: "step", File: "/job/train.py", Line: 88},
-	}}})
-	e.Samples([]event.Sample{{PID: 101, TID: 101, StackID: &stack}})
+	}}}})
+	e.Write(&event.Batch{Samples: []event.Sample{{PID: 101, TID: 101, StackID: &stack}}})
 	return e, NewFailures(e)
 }
 
@@ -33,16 +33,16 @@ func sentences(f *Failures) (all []string) {
 func TestWhatFailsIsNotedWithItsPlace(t *testing.T) {
 	_, f := failing()
 	bytes, device, code, stack := int64(1<<33), int32(2), int64(700), int64(9)
-	f.Memory([]event.Memory{
+	f.Write(&event.Batch{Memory: []event.Memory{
 		{PID: 101, Action: "alloc", Bytes: &bytes},
 		{PID: 101, Space: "host", Level: "allocator", Action: "out_of_memory", Bytes: &bytes, StackID: &stack},
 		{PID: 101, Space: "device", Level: "allocator", Action: "out_of_memory", DeviceID: &device},
 		{PID: 101, Space: "host", Level: "kernel", Action: "out_of_memory"},
-	})
+	}})
 	sync := &event.Call{Layer: "driver", Category: "sync", Runtime: "cuda", Name: "cuStreamSynchronize"}
 	failed := event.Span{PID: 101, Call: sync, Status: event.StatusError, PythonStackID: stack, Detail: &event.Detail{ErrorCode: &code}}
 	fine := event.Span{PID: 101, Call: sync, Status: event.StatusOK, Detail: &event.Detail{}}
-	f.Spans([]event.Span{fine, failed, failed})
+	f.Write(&event.Batch{Spans: []event.Span{fine, failed, failed}})
 	want := []string{
 		"out_of_memory 1 rank 1 (process 101) found no room for 8589934592 bytes of host memory at train.py:88 (step)",
 		"out_of_memory 1 rank 1 (process 101) found no room in the memory of device 2 at ",
@@ -81,7 +81,7 @@ func TestProcessesThatFailAreToldFromThoseThatEnd(t *testing.T) {
 		if c.signal >= 0 {
 			p.ExitSignal = &c.signal
 		}
-		f.Process(p)
+		f.Write(&event.Batch{Processes: []event.Process{p}})
 		var want []string
 		if c.want != "" {
 			want = []string{"died 1 rank 1 (process 101) " + c.want + " at train.py:88 (step)"}
@@ -95,13 +95,13 @@ func TestProcessesThatFailAreToldFromThoseThatEnd(t *testing.T) {
 func TestFailuresAreBounded(t *testing.T) {
 	_, f := failing()
 	for range 10 * mostFailures {
-		f.Memory([]event.Memory{{PID: 101, Action: "out_of_memory", Space: "host"}})
+		f.Write(&event.Batch{Memory: []event.Memory{{PID: 101, Action: "out_of_memory", Space: "host"}}})
 	}
 	if got, left := len(f.Take()), f.Left(); got != mostFailures || left != 9*mostFailures || f.Left() != 0 {
 		t.Errorf("%d are noted and %d were left", got, left)
 	}
 	for code := range int64(3 * mostErrors) {
-		f.Spans([]event.Span{{PID: 101, Call: work, Status: event.StatusError, Detail: &event.Detail{ErrorCode: &code}}})
+		f.Write(&event.Batch{Spans: []event.Span{{PID: 101, Call: work, Status: event.StatusError, Detail: &event.Detail{ErrorCode: &code}}}})
 		f.Take()
 	}
 	if len(f.errors) > mostErrors {
@@ -109,7 +109,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	}
 	at := int64(5)
 	framework := "torch"
-	f.Process(event.Process{PID: 101, EndedNS: &at, Framework: &framework})
+	f.Write(&event.Batch{Processes: []event.Process{{PID: 101, EndedNS: &at, Framework: &framework}}})
 	if len(f.errors) != 0 {
 		t.Errorf("%d errors are kept of a process that has ended", len(f.errors))
 	}

@@ -23,7 +23,6 @@ const (
 
 // Steps implements event.Sink. Calls come from one goroutine.
 type Steps struct {
-	event.Discard
 	constants trigger.Constants
 	threads   map[thread]*loop
 	ranks     map[int32]int32
@@ -87,8 +86,19 @@ func New(c trigger.Constants) *Steps {
 	return &Steps{constants: c, threads: map[thread]*loop{}, ranks: map[int32]int32{}, exits: map[int32]pattern.Exit{}}
 }
 
-// Process implements event.Sink.
-func (s *Steps) Process(p event.Process) error {
+// Write implements event.Sink.
+func (s *Steps) Write(b *event.Batch) error {
+	for i := range b.Processes {
+		s.addProcess(b.Processes[i])
+	}
+	s.addSpans(b.Spans)
+	for i := range b.Warnings {
+		s.addWarning(b.Warnings[i])
+	}
+	return nil
+}
+
+func (s *Steps) addProcess(p event.Process) {
 	if p.Rank != nil {
 		s.ranks[p.PID] = *p.Rank
 	}
@@ -101,12 +111,11 @@ func (s *Steps) Process(p event.Process) error {
 			}
 		}
 	}
-	return nil
 }
 
-// Spans implements event.Sink. Rows come when calls end, those of one thread in the
+// addSpans takes spans. Rows come when calls end, those of one thread in the
 // order of their ends.
-func (s *Steps) Spans(spans []event.Span) error {
+func (s *Steps) addSpans(spans []event.Span) {
 	for i := range spans {
 		// Of what is recorded in slices most is missing: no step can be told by it.
 		if class := classOf(spans[i].Call); class != 0 && spans[i].DurationNS >= 0 && spans[i].SliceID == 0 && spans[i].StartNS >= s.sliced {
@@ -114,15 +123,14 @@ func (s *Steps) Spans(spans []event.Span) error {
 		}
 		s.exit(&spans[i])
 	}
-	return nil
 }
 
-// Warning implements event.Sink. Where the budget puts a group of anchors into slices,
+// addWarning takes a warning. Where the budget puts a group of anchors into slices,
 // its calls are no longer seen one by one, and a worker does not hang for that: steps are
 // learnt anew, by what is still seen of them.
-func (s *Steps) Warning(w event.Warning) error {
+func (s *Steps) addWarning(w event.Warning) {
 	if w.Kind != "slice" || w.Source == "detail" {
-		return nil
+		return
 	}
 	s.sliced = max(s.sliced, w.TSNS)
 	if !slices.Contains(s.groups, w.Source) {
@@ -132,7 +140,6 @@ func (s *Steps) Warning(w event.Warning) error {
 		l.detector, l.watch = steps.Detector{}, trigger.New(s.constants)
 		l.begin, l.fresh = 0, false
 	}
-	return nil
 }
 
 // Wait tells since when processes have waited for their peers or stood still, of those that

@@ -19,7 +19,7 @@ var (
 func drive(s *Steps, pid int32, at *int64, n int, period int64) {
 	for range n {
 		for k, call := range []*event.Call{load, backward, other, backward, optimize} {
-			s.Spans([]event.Span{{PID: pid, TID: pid, Call: call, StartNS: *at + int64(k)*period/6, DurationNS: period / 10}})
+			s.Write(&event.Batch{Spans: []event.Span{{PID: pid, TID: pid, Call: call, StartNS: *at + int64(k)*period/6, DurationNS: period / 10}}})
 		}
 		*at += period
 	}
@@ -28,7 +28,7 @@ func drive(s *Steps, pid int32, at *int64, n int, period int64) {
 func TestStepsOfTwoJobsAreToldApart(t *testing.T) {
 	s := New(trigger.Published)
 	rank := int32(5)
-	s.Process(event.Process{PID: 7, Rank: &rank})
+	s.Write(&event.Batch{Processes: []event.Process{{PID: 7, Rank: &rank}}})
 	a, b := int64(1e9), int64(1e9)
 	for range 40 {
 		drive(s, 7, &a, 1, 30e6)
@@ -69,7 +69,7 @@ func TestALoopThatSlowsDownAndOneThatStopsAreTold(t *testing.T) {
 		t.Errorf("%d slow, %d hang", slow, hanging)
 	}
 	drive(s, 7, &at, 60, 24e6)
-	s.Spans([]event.Span{{PID: 7, TID: 7, Call: load, StartNS: at, DurationNS: 1e6}}) // and no more
+	s.Write(&event.Batch{Spans: []event.Span{{PID: 7, TID: 7, Call: load, StartNS: at, DurationNS: 1e6}}}) // and no more
 	s.Take(true)
 	s.Check(at + 500e6)
 	if _, triggers = s.Take(true); len(triggers) != 0 {
@@ -83,7 +83,7 @@ func TestALoopThatSlowsDownAndOneThatStopsAreTold(t *testing.T) {
 		t.Errorf("%d hang", hanging)
 	}
 	end := at + 2e9
-	s.Process(event.Process{PID: 7, EndedNS: &end})
+	s.Write(&event.Batch{Processes: []event.Process{{PID: 7, EndedNS: &end}}})
 	if slow, hanging := s.Now(); slow != 0 || hanging != 0 {
 		t.Errorf("once it has ended: %d slow, %d hang", slow, hanging)
 	}
@@ -95,27 +95,27 @@ func TestALoopThatGoesIntoSlicesDoesNotHang(t *testing.T) {
 	s := New(trigger.Published)
 	at := int64(1e9)
 	drive(s, 7, &at, 120, 20e6)
-	s.Spans([]event.Span{{PID: 7, TID: 7, Call: load, StartNS: at, DurationNS: 1e6}})
-	s.Warning(event.Warning{TSNS: at + 2e6, Kind: "slice", Source: "scope", Count: 1})
-	s.Spans([]event.Span{{PID: 7, TID: 7, Call: optimize, StartNS: at + 1e6, DurationNS: 1e6}}) // is read late
+	s.Write(&event.Batch{Spans: []event.Span{{PID: 7, TID: 7, Call: load, StartNS: at, DurationNS: 1e6}}})
+	s.Write(&event.Batch{Warnings: []event.Warning{{TSNS: at + 2e6, Kind: "slice", Source: "scope", Count: 1}}})
+	s.Write(&event.Batch{Spans: []event.Span{{PID: 7, TID: 7, Call: optimize, StartNS: at + 1e6, DurationNS: 1e6}}}) // is read late
 	at += 3e6
 	s.Take(true)
 	for range 100 {
 		for k := range int64(2) {
-			s.Spans([]event.Span{{PID: 7, TID: 7, Call: backward, StartNS: at + k*5e6, DurationNS: 1e6}})
+			s.Write(&event.Batch{Spans: []event.Span{{PID: 7, TID: 7, Call: backward, StartNS: at + k*5e6, DurationNS: 1e6}}})
 		}
 		at += 10e6
 	}
-	s.Spans([]event.Span{{PID: 7, TID: 7, Call: optimize, StartNS: at, DurationNS: 1e6, SliceID: 3, Weight: 50}})
+	s.Write(&event.Batch{Spans: []event.Span{{PID: 7, TID: 7, Call: optimize, StartNS: at, DurationNS: 1e6, SliceID: 3, Weight: 50}}})
 	s.Check(at + 1e6)
 	if ended, triggers := s.Take(true); len(ended) < 80 || len(triggers) > 0 {
 		t.Errorf("%d steps by their backward passes, %+v", len(ended), triggers)
 	}
-	s.Warning(event.Warning{TSNS: at, Kind: "slice", Source: "backward", Count: 1})
+	s.Write(&event.Batch{Warnings: []event.Warning{{TSNS: at, Kind: "slice", Source: "backward", Count: 1}}})
 	at += 30e9
 	s.Check(at)
 	for range 20 {
-		s.Spans([]event.Span{{PID: 7, TID: 7, Call: backward, StartNS: at, DurationNS: 1e6, SliceID: 4, Weight: 50}})
+		s.Write(&event.Batch{Spans: []event.Span{{PID: 7, TID: 7, Call: backward, StartNS: at, DurationNS: 1e6, SliceID: 4, Weight: 50}}})
 		at += 20e6
 	}
 	s.Check(at + 30e9)
@@ -130,7 +130,7 @@ func TestAnEndedProcessIsForgotten(t *testing.T) {
 		at := int64(1e9)
 		drive(s, pid+1, &at, 2, 1e6)
 		ended := int64(2e9)
-		s.Process(event.Process{PID: pid + 1, EndedNS: &ended})
+		s.Write(&event.Batch{Processes: []event.Process{{PID: pid + 1, EndedNS: &ended}}})
 	}
 	if len(s.threads) != 0 || len(s.ranks) != 0 || s.ignored != 0 {
 		t.Errorf("%d threads, %d ranks, %d ignored", len(s.threads), len(s.ranks), s.ignored)

@@ -50,7 +50,7 @@ func TestThreadsThatAreThroughMakeRoom(t *testing.T) {
 	s := New(trigger.Published)
 	at := int64(1e9)
 	for tid := range int32(20 * mostThreads) {
-		s.Spans([]event.Span{{PID: 7, TID: tid, Call: backward, StartNS: at, DurationNS: 1e6}})
+		s.Write(&event.Batch{Spans: []event.Span{{PID: 7, TID: tid, Call: backward, StartNS: at, DurationNS: 1e6}}})
 		at += 60e9
 	}
 	if len(s.threads) > mostThreads || s.Ignored() > 0 {
@@ -74,7 +74,7 @@ func TestStacksOfEverNewFramesTakeNoMemory(t *testing.T) {
 		for k := range int64(60) {
 			s.Frames = append(s.Frames, event.Frame{Kind: "native", Module: "x.so", Offset: id*100 + k})
 		}
-		e.Stacks([]event.Stack{s})
+		e.Write(&event.Batch{Stacks: []event.Stack{s}})
 	}
 	if n := len(e.stacks.frames); n > mostFrames+60 {
 		t.Errorf("%d frames are kept", n)

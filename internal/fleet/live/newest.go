@@ -2,7 +2,6 @@ package live
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,7 +27,6 @@ const (
 // a failure is known after it. It implements event.Sink, of the same events as an Evidence,
 // which has them first and keeps their stacks.
 type Newest struct {
-	event.Discard
 	evidence  *Evidence
 	processes map[int32]event.Process
 	threads   map[thread]event.Thread
@@ -87,8 +85,28 @@ func (l *lately[T]) cut(ns int64, at func(*T) int64) bool {
 	return l.over && at(&l.rows[l.next]) > ns
 }
 
-// Spans implements event.Sink.
-func (n *Newest) Spans(rows []event.Span) error {
+// Write implements event.Sink.
+func (n *Newest) Write(b *event.Batch) error {
+	for i := range b.Processes {
+		n.addProcess(b.Processes[i])
+	}
+	for i := range b.Threads {
+		n.addThread(b.Threads[i])
+	}
+	n.slices.add(b.Slices...)
+	n.addSamples(b.Samples)
+	n.io.add(b.IO...)
+	n.addSpans(b.Spans)
+	n.addMemory(b.Memory)
+	n.flows.add(b.Flows...)
+	n.counters.add(b.Counters...)
+	for i := range b.Warnings {
+		n.warnings.add(b.Warnings[i])
+	}
+	return nil
+}
+
+func (n *Newest) addSpans(rows []event.Span) {
 	for i := range rows {
 		n.newestNS = max(n.newestNS, rows[i].StartNS+max(rows[i].DurationNS, 0))
 		n.touch(rows[i].PythonStackID)
@@ -97,14 +115,12 @@ func (n *Newest) Spans(rows []event.Span) error {
 		}
 	}
 	n.spans.add(rows...)
-	return nil
 }
 
 // touch has the evidence keep a stack for as long as a row names it.
 func (n *Newest) touch(stack int64) { n.evidence.stacks.touch(stack) }
 
-// Samples implements event.Sink.
-func (n *Newest) Samples(rows []event.Sample) error {
+func (n *Newest) addSamples(rows []event.Sample) {
 	for i := range rows {
 		n.newestNS = max(n.newestNS, rows[i].TSNS)
 		if rows[i].StackID != nil {
@@ -112,11 +128,9 @@ func (n *Newest) Samples(rows []event.Sample) error {
 		}
 	}
 	n.samples.add(rows...)
-	return nil
 }
 
-// Memory implements event.Sink.
-func (n *Newest) Memory(rows []event.Memory) error {
+func (n *Newest) addMemory(rows []event.Memory) {
 	for i := range rows {
 		n.newestNS = max(n.newestNS, rows[i].TSNS)
 		n.touch(rows[i].PythonStackID)
@@ -125,32 +139,15 @@ func (n *Newest) Memory(rows []event.Memory) error {
 		}
 	}
 	n.memory.add(rows...)
-	return nil
 }
 
-// Slices implements event.Sink.
-func (n *Newest) Slices(rows []event.Slice) error { n.slices.add(rows...); return nil }
-
-// Flows implements event.Sink.
-func (n *Newest) Flows(rows []event.Flow) error { n.flows.add(rows...); return nil }
-
-// IO implements event.Sink.
-func (n *Newest) IO(rows []event.IO) error { n.io.add(rows...); return nil }
-
-// Counters implements event.Sink.
-func (n *Newest) Counters(rows []event.Counter) error { n.counters.add(rows...); return nil }
-
-// Warning implements event.Sink.
-func (n *Newest) Warning(row event.Warning) error { n.warnings.add(row); return nil }
-
-// Process implements event.Sink.
-func (n *Newest) Process(p event.Process) error {
+func (n *Newest) addProcess(p event.Process) {
 	if p.EndedNS != nil {
 		n.newestNS = max(n.newestNS, *p.EndedNS)
 	}
 	if _, known := n.processes[p.PID]; known || len(n.processes) < mostProcesses {
 		n.processes[p.PID] = p
-		return nil
+		return
 	}
 	for pid, of := range n.processes { // one that has ended makes room
 		if of.EndedNS != nil {
@@ -159,11 +156,9 @@ func (n *Newest) Process(p event.Process) error {
 			break
 		}
 	}
-	return nil
 }
 
-// Thread implements event.Sink.
-func (n *Newest) Thread(t event.Thread) error {
+func (n *Newest) addThread(t event.Thread) {
 	id := thread{t.PID, t.TID}
 	if _, known := n.threads[id]; !known && len(n.threads) >= keptThreads {
 		maps.DeleteFunc(n.threads, func(_ thread, t event.Thread) bool { return t.EndedNS != nil })
@@ -171,7 +166,6 @@ func (n *Newest) Thread(t event.Thread) error {
 	if _, known := n.threads[id]; known || len(n.threads) < keptThreads {
 		n.threads[id] = t
 	}
-	return nil
 }
 
 // FromNS is the time from which on rows are written.
@@ -201,22 +195,57 @@ func (n *Newest) short(from int64) (tables []string) {
 	return tables
 }
 
-// Write hands over what is kept, and warnings of what of the last moments is not.
-func (n *Newest) Write(to event.Sink) (err error) {
-	keep := func(failed error) { err = errors.Join(err, failed) }
+// CopyTo hands over what is kept, and warnings of what of the last moments is not.
+func (n *Newest) CopyTo(to event.Sink) error {
 	from := n.FromNS()
+	b := &event.Batch{
+		Samples: n.samples.since(from, sampleTime), IO: n.io.since(from, ioTime), Spans: n.spans.since(from, spanEnd),
+		Memory: n.memory.since(from, memoryTime), Flows: n.flows.since(from, flowTime), Counters: n.counters.since(from, counterTime),
+		OpenCalls: []event.OpenCalls{n.evidence.open},
+		Warnings:  n.warnings.since(from, func(w *event.Warning) int64 { return w.TSNS }),
+	}
+	n.who(b, from)
+	inSlices := map[int64]bool{}
+	for i := range b.Spans {
+		inSlices[b.Spans[i].SliceID] = true
+	}
+	for i := range b.Memory {
+		inSlices[b.Memory[i].SliceID] = true
+	}
+	b.Slices = n.slices.since(from, func(s *event.Slice) int64 {
+		if inSlices[s.ID] {
+			return from
+		}
+		return from - 1
+	})
+	if stackless := n.stacksOf(b); stackless > 0 {
+		b.Warnings = append(b.Warnings, event.Warning{TSNS: n.newestNS, Kind: "incomplete", Source: "newest_stacks", Count: stackless,
+			Detail: "rows of the last moments that name a stack which is not kept any more: it has no frames here"})
+	}
+	if short := n.short(from); len(short) > 0 {
+		b.Warnings = append(b.Warnings, event.Warning{TSNS: n.newestNS, Kind: "incomplete", Source: "newest_rows", Count: int64(len(short)),
+			Detail: fmt.Sprintf("tables of which there was more in the last %s than is kept: the oldest rows are not here: %s", KeptFor, strings.Join(short, ", "))})
+	}
+	return to.Write(b)
+}
+
+// who adds the processes and threads that there were from a time on.
+func (n *Newest) who(b *event.Batch, from int64) {
 	for _, pid := range slices.Sorted(maps.Keys(n.processes)) {
 		if p := n.processes[pid]; p.EndedNS == nil || *p.EndedNS >= from {
-			keep(to.Process(p))
+			b.Processes = append(b.Processes, p)
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(n.threads), func(a, b thread) int { return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.tid, b.tid)) }) {
 		if t := n.threads[id]; t.EndedNS == nil || *t.EndedNS >= from {
-			keep(to.Thread(t))
+			b.Threads = append(b.Threads, t)
 		}
 	}
-	spans, samples, memory := n.spans.since(from, spanEnd), n.samples.since(from, sampleTime), n.memory.since(from, memoryTime)
-	written, stackless := map[int64]bool{}, int64(0)
+}
+
+// stacksOf adds the stacks that rows of a batch name, and counts those that are not kept.
+func (n *Newest) stacksOf(b *event.Batch) (stackless int64) {
+	written := map[int64]bool{}
 	stack := func(id int64) {
 		if id == 0 || written[id] {
 			return
@@ -227,53 +256,27 @@ func (n *Newest) Write(to event.Sink) (err error) {
 			return
 		}
 		written[id] = true
-		keep(to.Stacks([]event.Stack{s.row(id)}))
+		b.Stacks = append(b.Stacks, s.row(id))
 	}
 	optional := func(id *int64) {
 		if id != nil {
 			stack(*id)
 		}
 	}
-	inSlices := map[int64]bool{}
-	for i := range spans {
-		inSlices[spans[i].SliceID] = true
-		stack(spans[i].PythonStackID)
-		if d := spans[i].Detail; d != nil {
+	for i := range b.Spans {
+		stack(b.Spans[i].PythonStackID)
+		if d := b.Spans[i].Detail; d != nil {
 			optional(d.StackID)
 		}
 	}
-	for i := range samples {
-		optional(samples[i].StackID)
+	for i := range b.Samples {
+		optional(b.Samples[i].StackID)
 	}
-	for i := range memory {
-		inSlices[memory[i].SliceID] = true
-		stack(memory[i].PythonStackID)
-		optional(memory[i].StackID)
+	for i := range b.Memory {
+		stack(b.Memory[i].PythonStackID)
+		optional(b.Memory[i].StackID)
 	}
-	keep(to.Slices(n.slices.since(from, func(s *event.Slice) int64 {
-		if inSlices[s.ID] {
-			return from
-		}
-		return from - 1
-	})))
-	keep(to.Spans(spans))
-	keep(to.Samples(samples))
-	keep(to.Memory(memory))
-	keep(to.OpenCalls(n.evidence.open))
-	keep(to.Flows(n.flows.since(from, flowTime)))
-	keep(to.IO(n.io.since(from, ioTime)))
-	keep(to.Counters(n.counters.since(from, counterTime)))
-	for _, w := range n.warnings.since(from, func(w *event.Warning) int64 { return w.TSNS }) {
-		keep(to.Warning(w))
-	}
-	if stackless > 0 {
-		keep(to.Warning(event.Warning{TSNS: n.newestNS, Kind: "incomplete", Source: "newest_stacks", Count: stackless, Detail: "rows of the last moments that name a stack which is not kept any more: it has no frames here"}))
-	}
-	if short := n.short(from); len(short) > 0 {
-		keep(to.Warning(event.Warning{TSNS: n.newestNS, Kind: "incomplete", Source: "newest_rows", Count: int64(len(short)),
-			Detail: fmt.Sprintf("tables of which there was more in the last %s than is kept: the oldest rows are not here: %s", KeptFor, strings.Join(short, ", "))}))
-	}
-	return err
+	return stackless
 }
 
 // row is the stack as an event again.

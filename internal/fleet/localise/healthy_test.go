@@ -22,16 +22,16 @@ func healthyWindow(t *testing.T, random *rand.Rand, workers int, length int64) (
 	}
 	for rank := range int32(workers) {
 		c := pattern.New(99)
-		if err := c.Process(event.Process{PID: 1, Rank: &rank}); err != nil {
+		if err := c.Write(&event.Batch{Processes: []event.Process{{PID: 1, Rank: &rank}}}); err != nil {
 			t.Fatal(err)
 		}
 		work := event.Frame{Kind: symbolize.Python, Function: "step", File: "/train.py", Line: 3}
-		c.Stacks([]event.Stack{
+		c.Write(&event.Batch{Stacks: []event.Stack{
 			{ID: 1, Frames: []event.Frame{{Kind: symbolize.Native, Function: "at::_ops::linear::call"}, work}},
 			{ID: 2, Frames: []event.Frame{{Kind: symbolize.Native, Function: "c10d::Work::wait"}, work}},
 			{ID: 3, Frames: []event.Frame{work}},
-		})
-		c.Spans([]event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}, DurationNS: 1}})
+		}})
+		c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}, DurationNS: 1}}})
 		off := func(tid int32, cause string, at, ns, ready int64, stack int64) event.Sample {
 			return event.Sample{PID: 1, TID: tid, State: event.OffCPU, Cause: cause, TSNS: 1e15 + at, WeightNS: ns, ReadyNS: ready, StackID: &stack, Syscall: "futex"}
 		}
@@ -40,19 +40,19 @@ func healthyWindow(t *testing.T, random *rand.Rand, workers int, length int64) (
 			own := 4*ms + random.Int64N(8*ms)
 			for ; look < at+own; look += 10_101_010 {
 				stack := int64(1 + 2*random.IntN(2))
-				c.Samples([]event.Sample{{PID: 1, TID: 1, State: event.OnCPU, TSNS: 1e15 + look, WeightNS: 10_101_010, StackID: &stack}})
+				c.Write(&event.Batch{Samples: []event.Sample{{PID: 1, TID: 1, State: event.OnCPU, TSNS: 1e15 + look, WeightNS: 10_101_010, StackID: &stack}}})
 			}
 			if at += own; random.Float64() < busy[at/1e9] {
 				delay := ms + random.Int64N(6*ms)
-				c.Samples([]event.Sample{off(1, event.CausePreempted, at, delay, delay, 1)})
+				c.Write(&event.Batch{Samples: []event.Sample{off(1, event.CausePreempted, at, delay, delay, 1)}})
 				at += delay
 			}
 			wait := 20*ms + random.Int64N(20*ms)
-			c.Samples([]event.Sample{off(1, event.CauseSyscall, at, wait, 0, 2)})
+			c.Write(&event.Batch{Samples: []event.Sample{off(1, event.CauseSyscall, at, wait, 0, 2)}})
 			for range 3 { // of the library's threads
 				if random.Float64() < busy[min(at, length)/1e9] {
 					delay := ms + random.Int64N(10*ms)
-					c.Samples([]event.Sample{off(2, event.CauseSyscall, at+random.Int64N(wait/2), delay, delay, 2)})
+					c.Write(&event.Batch{Samples: []event.Sample{off(2, event.CauseSyscall, at+random.Int64N(wait/2), delay, delay, 2)}})
 				}
 			}
 			at += wait

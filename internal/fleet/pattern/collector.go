@@ -27,7 +27,6 @@ type Lost struct {
 // Collector takes the events of one recording and makes the patterns of one window
 // after the other. It implements event.Sink; calls come from one goroutine.
 type Collector struct {
-	event.Discard
 	// Waited is told of each wait of a thread, with the class of what waited; nil is
 	// told nothing.
 	Waited func(s *event.Sample, class Class)
@@ -96,16 +95,26 @@ type calls struct {
 	until     int64
 }
 
-// Stacks implements event.Sink.
-func (c *Collector) Stacks(stacks []event.Stack) error {
-	for i := range stacks {
-		c.stacks.add(&stacks[i])
+// Write implements event.Sink.
+func (c *Collector) Write(b *event.Batch) error {
+	for i := range b.Processes {
+		c.addProcess(b.Processes[i])
 	}
+	c.addStacks(b.Stacks)
+	c.addSamples(b.Samples)
+	c.addSpans(b.Spans)
+	c.addCounters(b.Counters)
 	return nil
 }
 
-// Process implements event.Sink: it tells a worker's rank.
-func (c *Collector) Process(p event.Process) error {
+func (c *Collector) addStacks(stacks []event.Stack) {
+	for i := range stacks {
+		c.stacks.add(&stacks[i])
+	}
+}
+
+// addProcess notes a worker's rank.
+func (c *Collector) addProcess(p event.Process) {
 	w := c.worker(p.PID)
 	if w != nil && p.Rank != nil {
 		w.rank = *p.Rank
@@ -116,7 +125,6 @@ func (c *Collector) Process(p event.Process) error {
 	if w != nil {
 		w.ended = p.EndedNS != nil
 	}
-	return nil
 }
 
 func (c *Collector) worker(pid int32) *worker {
@@ -145,12 +153,10 @@ func (c *Collector) makeRoom() {
 	}
 }
 
-// Samples implements event.Sink.
-func (c *Collector) Samples(samples []event.Sample) error {
+func (c *Collector) addSamples(samples []event.Sample) {
 	for i := range samples {
 		c.sample(&samples[i])
 	}
-	return nil
 }
 
 func (c *Collector) sample(s *event.Sample) {
@@ -245,10 +251,10 @@ func (u *usage) add(s *event.Sample, f *function, from int64) {
 	}
 }
 
-// Spans implements event.Sink. Of calls it takes those that are recorded always:
+// addSpans takes spans. Of calls it takes those that are recorded always:
 // what steps are made of, and collectives. Where the budget has such a call in slices, its
 // function has no pattern, and the call tells whose steps they are all the same.
-func (c *Collector) Spans(spans []event.Span) error {
+func (c *Collector) addSpans(spans []event.Span) {
 	for i := range spans {
 		s := &spans[i]
 		anchor, counted := interesting(s.Call)
@@ -287,7 +293,6 @@ func (c *Collector) Spans(spans []event.Span) error {
 			}
 		}
 	}
-	return nil
 }
 
 // interesting says whether a call is one that steps are made of, and whether its

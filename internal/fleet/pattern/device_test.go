@@ -24,10 +24,10 @@ func window(t *testing.T, spans ...event.Span) map[string]Pattern {
 	c := New(100)
 	optimize := &event.Call{Layer: "scope", Name: "Optimizer.step#SGD.step"}
 	for k := range int64(100) {
-		c.Spans([]event.Span{{PID: 7, TID: 7, Call: optimize, StartNS: k * 10e6, DurationNS: 1e6}})
-		c.Samples([]event.Sample{{PID: 7, TID: 7, TSNS: k * 10e6, State: event.OnCPU, WeightNS: 10e6}})
+		c.Write(&event.Batch{Spans: []event.Span{{PID: 7, TID: 7, Call: optimize, StartNS: k * 10e6, DurationNS: 1e6}}})
+		c.Write(&event.Batch{Samples: []event.Sample{{PID: 7, TID: 7, TSNS: k * 10e6, State: event.OnCPU, WeightNS: 10e6}}})
 	}
-	c.Spans(spans)
+	c.Write(&event.Batch{Spans: spans})
 	all := map[string]Pattern{}
 	for _, p := range c.Flush() {
 		if p.Basis != Device {

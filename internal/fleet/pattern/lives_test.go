@@ -13,21 +13,21 @@ import (
 func TestEndedProcessesMakeRoomForOthers(t *testing.T) {
 	c := New(100)
 	id := int64(1)
-	c.Stacks([]event.Stack{{ID: id, Frames: []event.Frame{python("train", "/home/u/train.py", 3)}}})
+	c.Write(&event.Batch{Stacks: []event.Stack{{ID: id, Frames: []event.Frame{python("train", "/home/u/train.py", 3)}}}})
 	live := func(pid int32, at int64) {
-		c.Process(event.Process{PID: pid})
-		c.Spans([]event.Span{{PID: pid, TID: pid, Call: &event.Call{Layer: "autograd", Category: "backward"}, StartNS: at, DurationNS: 10}})
-		c.Samples([]event.Sample{{PID: pid, TID: pid, TSNS: at, State: event.OnCPU, WeightNS: second, StackID: &id}})
+		c.Write(&event.Batch{Processes: []event.Process{{PID: pid}}})
+		c.Write(&event.Batch{Spans: []event.Span{{PID: pid, TID: pid, Call: &event.Call{Layer: "autograd", Category: "backward"}, StartNS: at, DurationNS: 10}}})
+		c.Write(&event.Batch{Samples: []event.Sample{{PID: pid, TID: pid, TSNS: at, State: event.OnCPU, WeightNS: second, StackID: &id}}})
 	}
 	for pid := range int32(5 * mostWorkers) {
 		at := int64(pid+1) * second
 		live(pid+1, at)
 		ended := at + second
-		c.Process(event.Process{PID: pid + 1, EndedNS: &ended})
+		c.Write(&event.Batch{Processes: []event.Process{{PID: pid + 1, EndedNS: &ended}}})
 		if patterns := c.Flush(); len(patterns) == 0 || patterns[0].PID != pid+1 {
 			t.Fatalf("process %d: %+v", pid+1, patterns)
 		}
-		c.Samples([]event.Sample{{PID: pid + 1, TID: pid + 1, TSNS: ended, State: event.OnCPU, WeightNS: 1, StackID: &id}}) // is read late
+		c.Write(&event.Batch{Samples: []event.Sample{{PID: pid + 1, TID: pid + 1, TSNS: ended, State: event.OnCPU, WeightNS: 1, StackID: &id}}}) // is read late
 		c.Flush()
 	}
 	if len(c.workers) > mostWorkers || c.Lost().Workers > 0 {
@@ -39,7 +39,7 @@ func TestThreadsThatComeAndGoTakeNoMemory(t *testing.T) {
 	c := New(100)
 	call := &event.Call{Layer: "autograd", Category: "backward"}
 	for tid := range int32(10 * mostThreads) {
-		c.Spans([]event.Span{{PID: 1, TID: tid, Call: call, StartNS: int64(tid), DurationNS: 10}})
+		c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: tid, Call: call, StartNS: int64(tid), DurationNS: 10}}})
 	}
 	if n := len(c.workers[1].anchors); n > mostThreads {
 		t.Errorf("%d threads are kept", n)
@@ -67,15 +67,15 @@ func TestStacksThatAreSeenAgainStay(t *testing.T) {
 	const often = 100
 	at := int64(1)
 	for id := range int64(often) {
-		c.Stacks([]event.Stack{deep(id + 1)})
+		c.Write(&event.Batch{Stacks: []event.Stack{deep(id + 1)}})
 	}
 	look := func(id int64) {
 		at += second / 19
-		c.Samples([]event.Sample{{PID: 1, TID: 1, TSNS: at, State: event.OnCPU, WeightNS: second / 19, StackID: &id}})
+		c.Write(&event.Batch{Samples: []event.Sample{{PID: 1, TID: 1, TSNS: at, State: event.OnCPU, WeightNS: second / 19, StackID: &id}}})
 	}
 	for n := range int64(2 * mostStacks) {
 		once := 1000 + n
-		c.Stacks([]event.Stack{{ID: once, Frames: []event.Frame{native("worker")}}})
+		c.Write(&event.Batch{Stacks: []event.Stack{{ID: once, Frames: []event.Frame{native("worker")}}}})
 		look(once)
 		look(n%often + 1)
 	}
@@ -99,14 +99,14 @@ func TestRecognisedStacksTakeLittleMemory(t *testing.T) {
 	before := heap()
 	const stacks = 20_000
 	for id := range int64(stacks) {
-		c.Stacks([]event.Stack{deep(id + 1)})
+		c.Write(&event.Batch{Stacks: []event.Stack{deep(id + 1)}})
 	}
 	if each := (heap() - before) / stacks; each > 500 {
 		t.Errorf("%d bytes a stack", each)
 	}
 	runtime.KeepAlive(c)
 	for id := range int64(3 * mostNames / longestStack) { // hostile: all different, and long
-		c.Stacks([]event.Stack{{ID: -id - 1, Frames: []event.Frame{python(fmt.Sprintf("%d%4090d", id, 0), "/x", 1)}}})
+		c.Write(&event.Batch{Stacks: []event.Stack{{ID: -id - 1, Frames: []event.Frame{python(fmt.Sprintf("%d%4090d", id, 0), "/x", 1)}}}})
 	}
 	if c.stacks.names > mostNames+2*longestStack+4096 {
 		t.Errorf("%d bytes of names", c.stacks.names)

@@ -83,21 +83,21 @@ func sample(at int64, state, cause string, weight, stack int64) event.Sample {
 func TestSharesAddUpToWhatHappened(t *testing.T) {
 	c := New(100)
 	rank := int32(3)
-	c.Process(event.Process{PID: 1, Rank: &rank})
-	c.Stacks([]event.Stack{
+	c.Write(&event.Batch{Processes: []event.Process{{PID: 1, Rank: &rank}}})
+	c.Write(&event.Batch{Stacks: []event.Stack{
 		{ID: 1, Frames: []event.Frame{python("work", "/t.py", 1)}},
 		{ID: 2, Frames: []event.Frame{native("c10d::Work::wait"), python("work", "/t.py", 2)}},
-	})
+	}})
 	backward := &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}
-	c.Spans([]event.Span{{PID: 1, TID: 1, Call: backward, StartNS: 0, DurationNS: second}})
+	c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: backward, StartNS: 0, DurationNS: second}}})
 	for i := range int64(400) {
-		c.Samples([]event.Sample{sample(i*second/100, event.OnCPU, "", second/100, 1)})
+		c.Write(&event.Batch{Samples: []event.Sample{sample(i*second/100, event.OnCPU, "", second/100, 1)}})
 	}
-	c.Samples([]event.Sample{
+	c.Write(&event.Batch{Samples: []event.Sample{
 		sample(4*second, event.OffCPU, event.CauseSyscall, 3*second, 2),
 		sample(7*second, event.OffCPU, event.CausePreempted, 2*second, 1),
 		sample(10*second-1, event.OnCPU, "", 1, 1),
-	})
+	}})
 	found := map[string]Pattern{}
 	for _, p := range c.Flush() {
 		found[string(p.Basis)+" "+p.Name] = p
@@ -132,7 +132,7 @@ func TestSharesAddUpToWhatHappened(t *testing.T) {
 
 func TestAProcessThatMakesNoStepsHasNoPatterns(t *testing.T) {
 	c := New(100)
-	c.Samples([]event.Sample{sample(0, event.OnCPU, "", second, 1)})
+	c.Write(&event.Batch{Samples: []event.Sample{sample(0, event.OnCPU, "", second, 1)}})
 	if p := c.Flush(); p != nil {
 		t.Errorf("%+v", p)
 	}
@@ -142,18 +142,18 @@ func TestAProcessThatMakesNoStepsHasNoPatterns(t *testing.T) {
 func TestLimitsHoldAndAreCounted(t *testing.T) {
 	c := New(100)
 	call := &event.Call{Layer: "scope", Name: "step"}
-	c.Spans([]event.Span{{PID: 1, TID: 1, Call: call, DurationNS: 1}})
+	c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: call, DurationNS: 1}}})
 	const many = mostStacks + 1000
 	for i := range int64(many) {
-		c.Stacks([]event.Stack{{ID: i + 1, Frames: []event.Frame{python(fmt.Sprint("f", i), "/t.py", 1)}}})
-		c.Samples([]event.Sample{sample(i, event.OnCPU, "", 10, i+1)})
+		c.Write(&event.Batch{Stacks: []event.Stack{{ID: i + 1, Frames: []event.Frame{python(fmt.Sprint("f", i), "/t.py", 1)}}}})
+		c.Write(&event.Batch{Samples: []event.Sample{sample(i, event.OnCPU, "", 10, i+1)}})
 	}
-	c.Samples([]event.Sample{sample(many, event.OnCPU, "", 10, 1)}) // evicted
+	c.Write(&event.Batch{Samples: []event.Sample{sample(many, event.OnCPU, "", 10, 1)}}) // evicted
 	if len(c.stacks.stacks) > mostStacks || len(c.stacks.functions) > 2*mostStacks || len(c.stacks.order) > mostStacks {
 		t.Errorf("%d stacks, %d functions", len(c.stacks.stacks), len(c.stacks.functions))
 	}
 	for pid := range int32(2 * mostWorkers) {
-		c.Samples([]event.Sample{{PID: pid + 10, TID: pid + 10, WeightNS: 1}})
+		c.Write(&event.Batch{Samples: []event.Sample{{PID: pid + 10, TID: pid + 10, WeightNS: 1}}})
 	}
 	lost := c.Lost()
 	if lost.Functions != many-mostFunctions+1 || lost.Stacks != mostWorkers || lost.Workers != mostWorkers+1 {
@@ -182,10 +182,10 @@ func TestCallsInSlicesTellTheThreadAndNoShare(t *testing.T) {
 	for slice, want := range map[int64]int{0: 1, 7: 0} {
 		c := New(100)
 		step := &event.Call{Layer: "scope", Name: "Optimizer.step#SGD.step"}
-		c.Stacks([]event.Stack{{ID: 1, Frames: []event.Frame{python("train", "/t.py", 1)}}})
+		c.Write(&event.Batch{Stacks: []event.Stack{{ID: 1, Frames: []event.Frame{python("train", "/t.py", 1)}}}})
 		for i := range int64(10) {
-			c.Spans([]event.Span{{PID: 1, TID: 1, Call: step, StartNS: i * second / 10, DurationNS: second / 20, SliceID: slice * (i % 2)}})
-			c.Samples([]event.Sample{sample(i*second/10, event.OnCPU, "", second/10, 1)})
+			c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: step, StartNS: i * second / 10, DurationNS: second / 20, SliceID: slice * (i % 2)}}})
+			c.Write(&event.Batch{Samples: []event.Sample{sample(i*second/10, event.OnCPU, "", second/10, 1)}})
 		}
 		calls, sampled := 0, 0
 		for _, p := range c.Flush() {

@@ -86,8 +86,8 @@ func (t *thread) offCPU(s *event.Sample, m *machine, from int64) {
 	}
 }
 
-// Counters implements event.Sink: of them it takes the quotas of control groups.
-func (c *Collector) Counters(counters []event.Counter) error {
+// addCounters takes the quotas of control groups of them.
+func (c *Collector) addCounters(counters []event.Counter) {
 	for i := range counters {
 		n := &counters[i]
 		if n.Name != "cgroup_cpu_throttled" {
@@ -99,7 +99,6 @@ func (c *Collector) Counters(counters []event.Counter) error {
 			}
 		}
 	}
-	return nil
 }
 
 func (m *machine) throttle(n *event.Counter) {

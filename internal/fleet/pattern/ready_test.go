@@ -13,19 +13,19 @@ func machineOf(t *testing.T, ready func(second int64) (begin, ns int64), counter
 	t.Helper()
 	c := New(100)
 	rank, cgroup := int32(1), "/kubepods/pod7"
-	c.Process(event.Process{PID: 1, Rank: &rank, Cgroup: &cgroup})
-	c.Spans([]event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}, DurationNS: 1}})
+	c.Write(&event.Batch{Processes: []event.Process{{PID: 1, Rank: &rank, Cgroup: &cgroup}}})
+	c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}, DurationNS: 1}}})
 	for i := range int64(10) {
 		at := 5*second + i*second
 		for look := range int64(50) {
-			c.Samples([]event.Sample{sample(at+look*second/100, event.OnCPU, "", second/100, 1)})
+			c.Write(&event.Batch{Samples: []event.Sample{sample(at+look*second/100, event.OnCPU, "", second/100, 1)}})
 		}
 		wait := sample(at+second/2, event.OffCPU, event.CauseSyscall, second/2, 2)
 		begin, ns := ready(i)
 		other := event.Sample{PID: 1, TID: 2, State: event.OffCPU, Cause: event.CauseSyscall, TSNS: at + begin - second/10, WeightNS: second/10 + ns, ReadyNS: ns}
-		c.Samples([]event.Sample{wait, other})
+		c.Write(&event.Batch{Samples: []event.Sample{wait, other}})
 	}
-	c.Counters(counters)
+	c.Write(&event.Batch{Counters: counters})
 	found := map[string]Pattern{}
 	for _, p := range c.Flush() {
 		if p.Class == Host {
@@ -90,13 +90,13 @@ func TestAQuotaIsThatOfTheWorkersGroup(t *testing.T) {
 func TestAnOperatorsCallerIsTheOneThatItTookLongestFor(t *testing.T) {
 	c := New(100)
 	zeros := native("at::_ops::zeros::call")
-	c.Stacks([]event.Stack{
+	c.Write(&event.Batch{Stacks: []event.Stack{
 		{ID: 1, Frames: []event.Frame{zeros, python("once", "/a.py", 3), python("main", "/a.py", 1)}},
 		{ID: 2, Frames: []event.Frame{zeros, python("hoard", "/b.py", 9), python("main", "/a.py", 2)}},
-	})
-	c.Spans([]event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}, DurationNS: 1}})
+	}})
+	c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}, DurationNS: 1}}})
 	for i, stack := range []int64{1, 2, 2} {
-		c.Samples([]event.Sample{sample(int64(i)*second, event.OnCPU, "", second/100, stack)})
+		c.Write(&event.Batch{Samples: []event.Sample{sample(int64(i)*second, event.OnCPU, "", second/100, stack)}})
 	}
 	for _, p := range c.Flush() {
 		if p.Name == "aten::zeros" && (p.Caller() != "hoard (b.py)" || p.File != "/b.py" || p.Line != 9) {

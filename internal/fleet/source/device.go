@@ -35,6 +35,6 @@ func (r reader) device(from, until int64) error {
 			if least.Valid && most.Valid {
 				d.DeviceTimeLoNS, d.DeviceTimeHiNS = &least.Int64, &most.Int64
 			}
-			return r.c.Spans([]event.Span{s})
+			return r.c.Write(&event.Batch{Spans: []event.Span{s}})
 		}, from, until)
 }

@@ -148,7 +148,7 @@ func (r reader) processes() error {
 		if rank.Valid {
 			p.Rank = &rank.Int32
 		}
-		return r.c.Process(p)
+		return r.c.Write(&event.Batch{Processes: []event.Process{p}})
 	})
 }
 
@@ -159,7 +159,7 @@ func (r reader) stacks() error {
 		if s.ID == 0 {
 			return nil
 		}
-		return r.c.Stacks([]event.Stack{s})
+		return r.c.Write(&event.Batch{Stacks: []event.Stack{s}})
 	}
 	err := r.each("stacks", `SELECT stack_id, f.kind, coalesce(f.function, ''), coalesce(f.file, ''), coalesce(f.line, 0), coalesce(f.module, '')
 		FROM (SELECT stack_id, unnest(frames) AS f, generate_subscripts(frames, 1) AS i FROM (
@@ -203,7 +203,7 @@ func (r reader) samples(from, until int64) error {
 		if collecting.Valid {
 			s.InGC = &collecting.Bool
 		}
-		return r.c.Samples([]event.Sample{s})
+		return r.c.Write(&event.Batch{Samples: []event.Sample{s}})
 	}, from, until)
 }
 
@@ -219,7 +219,7 @@ func (r reader) quotas(from, until int64) error {
 		if pid.Valid {
 			n.PID = &pid.Int32
 		}
-		return r.c.Counters([]event.Counter{n})
+		return r.c.Write(&event.Batch{Counters: []event.Counter{n}})
 	}, from, until)
 }
 
@@ -247,7 +247,7 @@ func (r reader) spans(from, until int64) error {
 			if bytes.Valid {
 				s.MakeDetail().Bytes = &bytes.Int64
 			}
-			return r.c.Spans([]event.Span{s})
+			return r.c.Write(&event.Batch{Spans: []event.Span{s}})
 		}, from, until)
 }
 

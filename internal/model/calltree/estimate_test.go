@@ -53,7 +53,7 @@ func sliced(t *testing.T, seed uint64, between func(*output.Dataset) error) *dat
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(d.Session(event.Recording{ID: "s", StartedNS: 1e15}), d.Process(event.Process{ID: 7, PID: 7}), d.Slices(slices), d.Spans(rows))
+	err = errors.Join(d.Session(event.Recording{ID: "s", StartedNS: 1e15}), d.Write(&event.Batch{Processes: []event.Process{{ID: 7, PID: 7}}}), d.Write(&event.Batch{Slices: slices}), d.Write(&event.Batch{Spans: rows}))
 	if between != nil {
 		err = errors.Join(err, between(d))
 	}

@@ -156,22 +156,22 @@ func treeOfARecording(t *testing.T, sequence, edge int64) {
 	}
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
-		d.Stacks([]event.Stack{{ID: 11, Status: event.StackComplete, Frames: []event.Frame{
+		d.Write(&event.Batch{Stacks: []event.Stack{{ID: 11, Status: event.StackComplete, Frames: []event.Frame{
 			{Kind: "python", Function: "forward", File: "model.py", Line: 7, Offset: -1}, {Kind: "python", Function: "main", File: "train.py", Line: 1, Offset: -1}}},
 			{ID: 12, Status: "native_max_frames,python_max_frames", Frames: []event.Frame{{Kind: "python", Function: "deep", File: "deep.py", Line: 3, Offset: -1}}},
-			{ID: 13, Status: "native_max_frames", Frames: []event.Frame{{Kind: "python", Function: "main", File: "train.py", Line: 1, Offset: -1}}}}),
-		d.Spans([]event.Span{
+			{ID: 13, Status: "native_max_frames", Frames: []event.Frame{{Kind: "python", Function: "main", File: "train.py", Line: 1, Offset: -1}}}}}),
+		d.Write(&event.Batch{Spans: []event.Span{
 			row(1, 1, 0, 100, "op", "", "aten::linear", &event.Detail{StackID: &stack}),
 			numbered(row(2, 1, 10, 60, "op", "", "aten::addmm", nil)),
 			row(3, 1, 20, 5, "runtime", "launch", "cuLaunchKernel", &event.Detail{CorrelationID: &correlation}),
 			row(4, 0, 50, 300, "device", "kernel", "gemm", &event.Detail{LaunchID: &launch}),
 			numbered(row(5, 2, 400, 80, "autograd", "node", "AddmmBackward0", nil)),
 			row(6, 2, 410, 50, "op", "", "aten::mm", nil),
-		}),
-		d.Flows([]event.Flow{{TSNS: edge, FromSpanID: 2, ToSpanID: 5, Kind: "forward_backward"}}),
-		d.Samples([]event.Sample{{TSNS: 1010, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 40, StackID: &stack},
+		}}),
+		d.Write(&event.Batch{Flows: []event.Flow{{TSNS: edge, FromSpanID: 2, ToSpanID: 5, Kind: "forward_backward"}}}),
+		d.Write(&event.Batch{Samples: []event.Sample{{TSNS: 1010, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 40, StackID: &stack},
 			{TSNS: 1020, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 30, StackID: &deep},
-			{TSNS: 1030, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 20, StackID: &wide}}),
+			{TSNS: 1030, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 20, StackID: &wide}}}),
 		d.Close())
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,9 @@ type Frame struct {
 	function *function
 }
 
+// Label is the frame's label, the same for all frames of one function.
+func (f *Frame) Label() string { return f.function.label }
+
 // function is what frames are added up by: one for all frames with its label.
 type function struct {
 	kind  symbolize.Kind

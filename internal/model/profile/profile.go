@@ -9,7 +9,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
 
-// Stack is one call stack and the time it stands for.
+// Stack is one call stack and the time spent in it.
 type Stack struct {
 	// Group is what the stack is shown below, a process or thread; "" for none.
 	Group    string
@@ -21,10 +21,21 @@ type Stack struct {
 	Cut string
 }
 
+// Titles are the labels above the stack's frames: its group, why it is cut.
+func (s *Stack) Titles() (titles []string) {
+	if s.Group != "" {
+		titles = append(titles, s.Group)
+	}
+	if s.Cut != "" {
+		titles = append(titles, CutLabel+s.Cut+"]")
+	}
+	return titles
+}
+
 // Profile is a set of stacks, all of whose frames are from one Frames.
 type Profile []Stack
 
-// WeightNS is the time that all stacks stand for.
+// WeightNS is the time spent in all stacks.
 func (p Profile) WeightNS() (sum int64) {
 	for i := range p {
 		sum += p[i].WeightNS
@@ -76,7 +87,8 @@ func (p Profile) Functions() []Function {
 		functions = append(functions, f.Function)
 	}
 	slices.SortFunc(functions, func(a, b Function) int {
-		return cmp.Or(cmp.Compare(b.SelfNS, a.SelfNS), cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Label, b.Label), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(b.SelfNS, a.SelfNS), cmp.Compare(b.TotalNS, a.TotalNS),
+			cmp.Compare(a.Label, b.Label), cmp.Compare(a.Kind, b.Kind))
 	})
 	return functions
 }

@@ -106,21 +106,6 @@ func TestRecursionCountsOnceInTotals(t *testing.T) {
 	}
 }
 
-func TestFoldedLinesAreRootFirstInMicroseconds(t *testing.T) {
-	var b strings.Builder
-	if err := training().WriteFolded(&b); err != nil {
-		t.Fatal(err)
-	}
-	want := `[stack cut: native_no_table];lost (libtorch_cpu.so) 1000000
-_start (libtorch_cpu.so);<module> (train.py);a (libtorch_cpu.so);b (libtorch_cpu.so);c (libtorch_cpu.so);d (libtorch_cpu.so);gemm (libtorch_cpu.so) 5000000
-_start (libtorch_cpu.so);<module> (train.py);loss (train.py);gemm (libtorch_cpu.so) 2000000
-_start (libtorch_cpu.so);<module> (train.py);loss (train.py);loss (train.py) 2000000
-`
-	if b.String() != want {
-		t.Errorf("\n%s\nwant\n%s", b.String(), want)
-	}
-}
-
 func TestLinesFitTheTerminalAndColoursAreAskedFor(t *testing.T) {
 	kept := NewFrames()
 	p := Profile{{Frames: []*Frame{kept.Of(py(strings.Repeat("very", 40) + "_long")), kept.Of(native("main"))}, WeightNS: 1, Samples: 1}}
@@ -148,7 +133,7 @@ func TestAnEmptyProfileIsNoFailure(t *testing.T) {
 	var b strings.Builder
 	var p Profile
 	root := p.Tree()
-	if root.Hottest(5) != 0 || WriteTree(&b, root, Style{}) != nil || p.WriteFolded(&b) != nil || len(p.Entries(3)) != 0 || len(p.Functions()) != 0 {
+	if root.Hottest(5) != 0 || WriteTree(&b, root, Style{}) != nil || len(p.Entries(3)) != 0 || len(p.Functions()) != 0 {
 		t.Errorf("%q", b.String())
 	}
 }

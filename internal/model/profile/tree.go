@@ -35,7 +35,7 @@ func (p Profile) Tree() *Node {
 		s := &p[i]
 		at := root
 		at.TotalNS += s.WeightNS
-		for _, title := range []string{s.Group, cutLabel(s.Cut)} {
+		for _, title := range s.Titles() {
 			if titles[title] == nil && title != "" {
 				titles[title] = &function{label: title}
 			}

@@ -2,6 +2,7 @@ package stacks
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"path"
@@ -9,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ebpfprof/ebpfprof/internal/dataset/query"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/model/profile"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
 
-// ErrNoSamples is returned by Load when no sample of the dataset is asked for.
+// ErrNoSamples is returned by Load when no sample of the dataset matches the filter.
 var ErrNoSamples = errors.New("no samples")
 
 // Filter chooses samples. The zero value is all threads, on the CPU.
@@ -25,16 +26,15 @@ type Filter struct {
 	Threads    bool // each thread by itself, below its process
 }
 
-// Load adds up the samples of a dataset by stack. Where it has samples of
-// several processes, or Filter.Threads asks for it, the stacks are grouped.
-//
-// A frame is in thousands of stacks. So the database adds up by the stacks' ids
-// first, then says each distinct frame once, and of each stack only which they
-// are.
-func Load(ctx context.Context, db *query.DB, f Filter) (profile.Profile, error) {
+// Load adds up the samples of a dataset by stack. If samples of several processes
+// match, or Filter.Threads is set, the stacks are grouped.
+func Load(ctx context.Context, db *dataset.DB, f Filter) (profile.Profile, error) {
 	var rows []sampleRow
-	err := db.Each(ctx, f.samplesSQL(), func(row []any) error {
-		rows = append(rows, sampleRow{text(row[0]), integer(row[1]), integer(row[2]), text(row[3]), text(row[4]), row[5] != nil, integer(row[5]), integer(row[6]), integer(row[7])})
+	err := db.Each(ctx, f.samplesSQL(), func(row []driver.Value) error {
+		rows = append(rows, sampleRow{
+			session: text(row[0]), pid: integer(row[1]), tid: integer(row[2]), cause: text(row[3]), syscall: text(row[4]),
+			stacked: row[5] != nil, stackID: integer(row[5]), weight: integer(row[6]), samples: integer(row[7]),
+		})
 		return nil
 	})
 	if err != nil {
@@ -43,7 +43,7 @@ func Load(ctx context.Context, db *query.DB, f Filter) (profile.Profile, error) 
 	if len(rows) == 0 {
 		return nil, f.explain(ctx, db)
 	}
-	known, err := f.stacks(ctx, db)
+	known, err := Read(ctx, db, "SELECT stack_id FROM sample WHERE "+f.where())
 	if err != nil {
 		return nil, err
 	}
@@ -72,48 +72,6 @@ func (f Filter) samplesSQL() string {
 	}
 	return fmt.Sprintf(`SELECT session_id, pid, %s AS tid, coalesce(cause, '') AS cause, coalesce(syscall, '') AS syscall, stack_id,
 	sum(weight_ns)::BIGINT AS weight_ns, count(*) AS samples FROM sample WHERE %s GROUP BY ALL ORDER BY ALL`, tid, f.where())
-}
-
-// knownStacks are the stacks of the samples that are asked for, by id.
-type knownStacks struct {
-	frames *profile.Frames
-	byID   map[int64]knownStack
-}
-
-type knownStack struct {
-	frames []*profile.Frame // leaf first
-	status string
-}
-
-// stacks reads the stacks that the filter's samples have.
-func (f Filter) stacks(ctx context.Context, db *query.DB) (*knownStacks, error) {
-	wanted := "FROM stack WHERE stack_id IN (SELECT stack_id FROM sample WHERE " + f.where() + ")"
-	known := &knownStacks{profile.NewFrames(), map[int64]knownStack{}}
-	frames := map[string]*profile.Frame{}
-	err := db.Each(ctx, `SELECT hash(f)::VARCHAR, any_value(`+frameText("f")+`) FROM (SELECT unnest(frames) AS f `+wanted+`) GROUP BY 1`, func(row []any) error {
-		frames[text(row[0])] = known.frames.Of(parseFrame(text(row[1])))
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading frames: %w", err)
-	}
-	err = db.Each(ctx, `SELECT stack_id, status, array_to_string(list_transform(frames, lambda f: hash(f)), ' ') `+wanted, func(row []any) error {
-		id := integer(row[0])
-		if _, twice := known.byID[id]; twice { // of several recordings
-			return nil
-		}
-		names := strings.Fields(text(row[2]))
-		s := knownStack{make([]*profile.Frame, len(names)), text(row[1])}
-		for i, name := range names {
-			s.frames[i] = frames[name]
-		}
-		known.byID[id] = s
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading stacks: %w", err)
-	}
-	return known, nil
 }
 
 // frameText is the expression that writes a frame as text, which parseFrame
@@ -155,25 +113,27 @@ func joined(ids []int) string {
 	return strings.Join(texts, ", ")
 }
 
-// explain says why there is no sample that the filter lets through.
-func (f Filter) explain(ctx context.Context, db *query.DB) error {
-	r, err := db.Run(ctx, `SELECT count(*) FILTER (state = 'on_cpu'), count(*) FILTER (state = 'off_cpu'),
-		coalesce(string_agg(DISTINCT pid::VARCHAR, ', ' ORDER BY pid::VARCHAR), '') FROM sample`)
+// explain is the error for a filter that no sample matches.
+func (f Filter) explain(ctx context.Context, db *dataset.DB) error {
+	var on, off int64
+	var pids string
+	err := db.Row(ctx, `SELECT count(*) FILTER (state = 'on_cpu'), count(*) FILTER (state = 'off_cpu'),
+		coalesce(string_agg(DISTINCT pid::VARCHAR, ', ' ORDER BY pid::VARCHAR), '') FROM sample`, nil, &on, &off, &pids)
 	if err != nil {
 		return fmt.Errorf("reading samples: %w", err)
 	}
-	on, off, pids := integer(r.Rows[0][0]), integer(r.Rows[0][1]), text(r.Rows[0][2])
 	switch {
 	case on+off == 0:
 		return fmt.Errorf("%w in the dataset: record with --level window or deep, while the job runs", ErrNoSamples)
 	case f.OffCPU && off == 0:
-		return fmt.Errorf("%w off the CPU in the dataset: nothing waited for longer than --off-cpu-threshold; leave --off-cpu out for the %d on it", ErrNoSamples, on)
+		return fmt.Errorf("%w off the CPU in the dataset: no wait exceeded --off-cpu-threshold; omit --off-cpu for the %d on the CPU",
+			ErrNoSamples, on)
 	case !f.OffCPU && on == 0:
-		return fmt.Errorf("%w on the CPU in the dataset: add --off-cpu for the %d off it", ErrNoSamples, off)
+		return fmt.Errorf("%w on the CPU in the dataset: add --off-cpu for the %d off the CPU", ErrNoSamples, off)
 	case len(f.PIDs)+len(f.TIDs) > 0:
-		return fmt.Errorf("%w of that process or thread: the dataset has some of pid %s", ErrNoSamples, pids)
+		return fmt.Errorf("%w of that process or thread: the dataset has samples of pid %s", ErrNoSamples, pids)
 	}
-	return fmt.Errorf("%w are left: leave --gil out", ErrNoSamples)
+	return fmt.Errorf("%w match: omit --gil", ErrNoSamples)
 }
 
 // sampleRow is one line of Filter.samplesSQL.
@@ -194,29 +154,22 @@ type threadID struct {
 func (r *sampleRow) thread() threadID { return threadID{r.session, r.pid, r.tid} }
 
 // stack is a row as a stack. What a thread waited for is the leaf of a wait.
-func (r *sampleRow) stack(known *knownStacks) profile.Stack {
+func (r *sampleRow) stack(known *Known) profile.Stack {
 	s := profile.Stack{WeightNS: r.weight, Samples: r.samples}
-	var of knownStack
-	found := false
-	if r.stacked {
-		of, found = known.byID[r.stackID]
-	}
+	var frames []*profile.Frame
 	switch {
-	case !r.stacked && r.cause == "preempted": // as it should be
-	case !r.stacked:
-		s.Cut = "none"
-	case !found:
-		s.Cut = "lost"
-	case of.status != "complete":
-		s.Cut = of.status
+	case r.stacked:
+		frames, s.Cut = known.Of(r.stackID)
+	case r.cause != "preempted": // which has no stack
+		s.Cut = CutNone
 	}
 	reason := r.reason()
 	if reason == "" {
-		s.Frames = of.frames
+		s.Frames = frames
 		return s
 	}
-	s.Frames = append(make([]*profile.Frame, 0, len(of.frames)+1), known.frames.Of(symbolize.Frame{Kind: symbolize.Kernel, Function: reason, Offset: -1}))
-	s.Frames = append(s.Frames, of.frames...)
+	leaf := known.Frames.Of(symbolize.Frame{Kind: symbolize.Kernel, Function: reason, Offset: -1})
+	s.Frames = append(append(make([]*profile.Frame, 0, len(frames)+1), leaf), frames...)
 	return s
 }
 
@@ -251,13 +204,16 @@ func parseFrame(fields string) symbolize.Frame {
 	}
 	line, _ := strconv.ParseInt(f[3], 10, 32)
 	offset, _ := strconv.ParseInt(f[6], 10, 64)
-	return symbolize.Frame{Kind: symbolize.Kind(f[0]), Function: f[1], File: f[2], Line: int32(line), Module: f[4], BuildID: f[5], Offset: offset}
+	return symbolize.Frame{
+		Kind: symbolize.Kind(f[0]), Function: f[1], File: f[2], Line: int32(line), Module: f[4], BuildID: f[5], Offset: offset,
+	}
 }
 
 // groups names what the samples are shown below: nothing where it would be the
 // same for all.
-func (f Filter) groups(ctx context.Context, db *query.DB, of []sampleRow) (map[threadID]string, error) {
-	processes, err := names(ctx, db, `SELECT session_id, pid, 0, coalesce(any_value('rank ' || rank || '  '), '') || coalesce(any_value(command), any_value(exe), '') FROM process GROUP BY ALL`)
+func (f Filter) groups(ctx context.Context, db *dataset.DB, of []sampleRow) (map[threadID]string, error) {
+	processes, err := names(ctx, db, `SELECT session_id, pid, 0,
+		coalesce(any_value('rank ' || rank || '  '), '') || coalesce(any_value(command), any_value(exe), '') FROM process GROUP BY ALL`)
 	if err != nil {
 		return nil, err
 	}
@@ -287,14 +243,14 @@ func (f Filter) groups(ctx context.Context, db *query.DB, of []sampleRow) (map[t
 	return groups, nil
 }
 
-func names(ctx context.Context, db *query.DB, sql string) (map[threadID]string, error) {
-	r, err := db.Run(ctx, sql)
+func names(ctx context.Context, db *dataset.DB, sql string) (map[threadID]string, error) {
+	found := map[threadID]string{}
+	err := db.Each(ctx, sql, func(row []driver.Value) error {
+		found[threadID{text(row[0]), integer(row[1]), integer(row[2])}] = text(row[3])
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading names of processes and threads: %w", err)
-	}
-	found := map[threadID]string{}
-	for _, row := range r.Rows {
-		found[threadID{text(row[0]), integer(row[1]), integer(row[2])}] = text(row[3])
 	}
 	return found, nil
 }

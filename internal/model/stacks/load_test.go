@@ -3,11 +3,14 @@ package stacks
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/ebpfprof/ebpfprof/internal/dataset/query"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/model/profile"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/symbolize"
@@ -21,7 +24,7 @@ var (
 )
 
 // dataset has two processes: 100 with two threads, and 200.
-func recorded(t *testing.T, samples []event.Sample) *query.DB {
+func recorded(t *testing.T, samples []event.Sample) *dataset.DB {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "d")
 	d, err := output.Create(dir, output.Options{})
@@ -31,18 +34,18 @@ func recorded(t *testing.T, samples []event.Sample) *query.DB {
 	rank := int32(3)
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
-		d.Process(event.Process{ID: 1, PID: 100, Command: "/usr/bin/python3 /job/train.py --lr 1 --epochs 5", Rank: &rank}),
-		d.Process(event.Process{ID: 2, PID: 200, Exe: "/usr/bin/sleep"}),
-		d.Thread(event.Thread{PID: 100, TID: 101, Name: "pt;autograd"}),
-		d.Stacks([]event.Stack{
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 100, Command: "/usr/bin/python3 /job/train.py --lr 1 --epochs 5", Rank: &rank}}}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 200, Exe: "/usr/bin/sleep"}}}),
+		d.Write(&event.Batch{Threads: []event.Thread{{PID: 100, TID: 101, Name: "pt;autograd"}}}),
+		d.Write(&event.Batch{Stacks: []event.Stack{
 			{ID: 7, Frames: []event.Frame{gemm, step, thread}, Status: event.StackComplete},
 			{ID: 8, Frames: []event.Frame{gemm}, Status: "native_no_table"},
-		}),
-		d.Samples(samples), d.Close())
+		}}),
+		d.Write(&event.Batch{Samples: samples}), d.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := query.Open(dir)
+	db, err := dataset.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +68,7 @@ func someSamples() []event.Sample {
 	}
 }
 
-func load(t *testing.T, db *query.DB, f Filter) profile.Profile {
+func load(t *testing.T, db *dataset.DB, f Filter) profile.Profile {
 	t.Helper()
 	p, err := Load(context.Background(), db, f)
 	if err != nil {
@@ -74,14 +77,19 @@ func load(t *testing.T, db *query.DB, f Filter) profile.Profile {
 	return p
 }
 
-func folded(t *testing.T, p profile.Profile) string {
-	t.Helper()
+// folded are the sorted lines of a profile, root first, with their times.
+func folded(p profile.Profile) string {
+	sums := map[string]int64{}
 	for i := range p {
-		p[i].WeightNS *= 1000 // folded stacks are in microseconds
+		path := p[i].Titles()
+		for _, f := range slices.Backward(p[i].Frames) {
+			path = append(path, f.Label())
+		}
+		sums[strings.Join(path, ";")] += p[i].WeightNS
 	}
 	var b strings.Builder
-	if err := p.WriteFolded(&b); err != nil {
-		t.Fatal(err)
+	for _, path := range slices.Sorted(maps.Keys(sums)) {
+		fmt.Fprintf(&b, "%s %d\n", path, sums[path])
 	}
 	return b.String()
 }
@@ -108,7 +116,7 @@ func TestSamplesAreGroupedWhereTheyDiffer(t *testing.T) {
 		"one thread":  {Filter{TIDs: []int{101}}, "[stack cut: native_no_table];gemm (libmkl.so) 10\n"},
 		"off the CPU": {Filter{OffCPU: true}, stack + ";page fault_[k] 1000\n" + stack + ";syscall futex_[k] 1000\npreempted_[k] 1000\n"},
 	} {
-		if got := folded(t, load(t, db, c.filter)); got != c.want {
+		if got := folded(load(t, db, c.filter)); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
@@ -122,10 +130,10 @@ func TestNothingToShowSaysWhatToDo(t *testing.T) {
 		want    string
 	}{
 		{nil, Filter{}, "--level window"},
-		{all[:4], Filter{OffCPU: true}, "leave --off-cpu out"},
+		{all[:4], Filter{OffCPU: true}, "omit --off-cpu"},
 		{all[4:], Filter{}, "add --off-cpu"},
-		{all, Filter{PIDs: []int{5}}, "some of pid 100, 200"},
-		{all[2:], Filter{GIL: true}, "leave --gil out"},
+		{all, Filter{PIDs: []int{5}}, "has samples of pid 100, 200"},
+		{all[2:], Filter{GIL: true}, "omit --gil"},
 	} {
 		_, err := Load(context.Background(), recorded(t, c.samples), c.filter)
 		if !errors.Is(err, ErrNoSamples) || !strings.Contains(err.Error(), c.want) {

@@ -52,7 +52,7 @@ func writeDataset(t *testing.T, stacks []event.Stack) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Stacks(stacks), d.Close()); err != nil {
+	if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Stacks: stacks}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return d.Dir()

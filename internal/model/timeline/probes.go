@@ -19,7 +19,7 @@ func (s Span) seen() bool {
 
 // beginHits are how many hits lie before the begin of a call and behind it. The outermost call
 // of a layer also walks the thread's Python stack, or finds that it is the one before, which
-// costs about as much again (docs/overhead.md: a memoised stack beside an empty probe), before
+// costs about as much again (docs/overhead-appendix.md: a memoised stack beside an empty probe), before
 // the clock is read.
 func (b *builder) beginHits(span int) (before, behind float64) {
 	s := b.Spans[span]

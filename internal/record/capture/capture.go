@@ -27,12 +27,12 @@ func Main(name string, args []string, more ...*urfave.Command) int {
 	if len(args) > 1 && args[1] == recorder.GateCommand {
 		return recorder.Gate(args[2:])
 	}
-	return cli.Main(name, args, prepare(more...)...)
+	return cli.Main(name, args, Commands(more...)...)
 }
 
-// prepare tells the command line of the tracer's errors and of what its flags can
+// Commands tells the command line of the tracer's errors and of what its flags can
 // be, and returns the commands in the order of the help.
-func prepare(more ...*urfave.Command) []*urfave.Command {
+func Commands(more ...*urfave.Command) []*urfave.Command {
 	cli.EndWith(cli.ExitUsage, tracer.ErrUnknownGroup)
 	cli.EndWith(cli.ExitNotPermitted, features.ErrNotPermitted, process.ErrPermission)
 	cli.EndWith(cli.ExitUnsupported, features.ErrUnsupported)

@@ -62,7 +62,7 @@ func TestDoctorSaysWhyThereAreNoPythonFrames(t *testing.T) {
 	for program, why := range map[string]string{"pypy3": "PyPy", "python3d": "debug build"} {
 		path, err := exec.LookPath(program)
 		if err != nil {
-			t.Logf("%s is not installed: testdata/setup/system-packages.sh does it", program)
+			t.Logf("%s is not installed: scripts/system-packages.sh does it", program)
 			continue
 		}
 		checks := pythonChecksOf(t, path, "-c", waits)

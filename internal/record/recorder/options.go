@@ -28,6 +28,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.BoolFlag{Name: "no-shapes", DisableDefaultText: true, Usage: "do not read the sizes, strides and types of what operators are called with"},
 		&urfave.BoolFlag{Name: "no-io", DisableDefaultText: true, Usage: "do not measure what the job reads and writes (the same as --exclude io)"},
 		&urfave.BoolFlag{Name: "paths", DisableDefaultText: true, Usage: "tell what the job reads and writes apart by file, and record the paths"},
+		&urfave.BoolFlag{Name: "allow-user-mounts", DisableDefaultText: true, Usage: userMountsUsage},
 		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the probes may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
 		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples", DefaultText: "99 at window and deep, 9 at anchor"},
 		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: defaultOffCPU, Usage: "record waits of at least this `TIME`; 0 for none"},
@@ -43,6 +44,10 @@ func recordFlags() []urfave.Flag {
 	}
 }
 
+// userMountsUsage says what the flag lets a user do.
+const userMountsUsage = "put probes also into files that a user may have mounted (FUSE, rootless containers): " +
+	"a user who serves such a file can then stop all forks of this machine"
+
 // limitNames lists the limits with what they are if nothing is said.
 func limitNames() string {
 	var names []string
@@ -54,7 +59,8 @@ func limitNames() string {
 
 // recordOptions reads the flags into the tracer's options.
 func recordOptions(c *urfave.Context) (tracer.Options, error) {
-	o := tracer.Options{Follow: !c.Bool("no-follow"), PerfEvents: c.String("attach-with") == "perf", NoShapes: c.Bool("no-shapes"), NoIO: c.Bool("no-io"), Paths: c.Bool("paths")}
+	o := tracer.Options{Follow: !c.Bool("no-follow"), PerfEvents: c.String("attach-with") == "perf", NoShapes: c.Bool("no-shapes"), NoIO: c.Bool("no-io"), Paths: c.Bool("paths"),
+		AllowUserMounts: c.Bool("allow-user-mounts")}
 	if o.Paths && o.NoIO {
 		return o, cli.Usagef("--paths says what is read and written, which --no-io leaves out: give one of them")
 	}

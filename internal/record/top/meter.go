@@ -11,12 +11,12 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // Meter is the Sink of a recording that is looked at and not kept. Its methods
 // are safe for concurrent use.
 type Meter struct {
-	tracer.Discard
 	options Options
 
 	mu        sync.Mutex
@@ -71,14 +71,25 @@ func NewMeter(o Options, now time.Time) *Meter {
 	}
 }
 
-// Stacks implements tracer.Sink.
-func (m *Meter) Stacks(rows []tracer.Stack) error {
+// Write implements event.Sink.
+func (m *Meter) Write(b *event.Batch) error {
+	for i := range b.Threads {
+		m.addThread(b.Threads[i])
+	}
+	m.addStacks(b.Stacks)
+	m.addSamples(b.Samples)
+	for i := range b.Warnings {
+		m.addWarning(b.Warnings[i])
+	}
+	return nil
+}
+
+func (m *Meter) addStacks(rows []tracer.Stack) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range rows {
 		m.stacks[rows[i].ID] = m.callsOf(rows[i].Frames)
 	}
-	return nil
 }
 
 func (m *Meter) callsOf(frames []symbolize.Frame) *calls {
@@ -104,9 +115,9 @@ func (m *Meter) callsOf(frames []symbolize.Frame) *calls {
 	return c
 }
 
-// Samples implements tracer.Sink. Waits are not shown: they come when they are
+// addSamples takes samples. Waits are not shown: they come when they are
 // over, all at once.
-func (m *Meter) Samples(rows []tracer.Sample) error {
+func (m *Meter) addSamples(rows []tracer.Sample) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range rows {
@@ -114,7 +125,6 @@ func (m *Meter) Samples(rows []tracer.Sample) error {
 			m.sample(s)
 		}
 	}
-	return nil
 }
 
 func (m *Meter) sample(s *tracer.Sample) {
@@ -164,25 +174,22 @@ func (m *Meter) thread(tid int32) *thread {
 	return t
 }
 
-// Thread implements tracer.Sink.
-func (m *Meter) Thread(row tracer.Thread) error {
+func (m *Meter) addThread(row tracer.Thread) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.thread(row.TID).name = row.Name
 	if row.EndedNS != nil {
 		delete(m.threads, row.TID)
 	}
-	return nil
 }
 
-// Warning implements tracer.Sink: it keeps why there are no samples.
-func (m *Meter) Warning(row tracer.Warning) error {
+// addWarning keeps why there are no samples.
+func (m *Meter) addWarning(row tracer.Warning) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if row.Source == "samples" {
 		m.warnings = append(m.warnings, row.Detail)
 	}
-	return nil
 }
 
 // View is what there is to see. Shares are of the time between two looks: 1 is

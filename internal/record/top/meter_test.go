@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 var start = time.Unix(1000, 0)
@@ -23,19 +24,19 @@ func native(function string) symbolize.Frame {
 // recursion, thread 2 without Python.
 func second(m *Meter) {
 	one, two, three, gil := int64(1), int64(2), int64(3), true
-	m.Thread(tracer.Thread{TID: 2, Name: "pt_autograd_0"})
-	m.Stacks([]tracer.Stack{
+	m.Write(&event.Batch{Threads: []event.Thread{{TID: 2, Name: "pt_autograd_0"}}})
+	m.Write(&event.Batch{Stacks: []tracer.Stack{
 		{ID: 1, Frames: []symbolize.Frame{native("gemm"), py("step"), py("<module>")}},
 		{ID: 2, Frames: []symbolize.Frame{py("fib"), py("fib"), py("<module>")}},
 		{ID: 3, Frames: []symbolize.Frame{native("gemm")}},
-	})
+	}})
 	half := int64(500 * time.Millisecond)
-	m.Samples([]tracer.Sample{
+	m.Write(&event.Batch{Samples: []tracer.Sample{
 		{TID: 1, State: tracer.OnCPU, WeightNS: half, StackID: &one},
 		{TID: 1, State: tracer.OnCPU, WeightNS: half, StackID: &two, HoldsGIL: &gil},
 		{TID: 2, State: tracer.OnCPU, WeightNS: half, StackID: &three},
 		{TID: 2, State: tracer.OffCPU, WeightNS: half, StackID: &three},
-	})
+	}})
 }
 
 func functionsOf(v View) map[string]Function {
@@ -87,9 +88,9 @@ func TestNativeFunctionsShowWhenAskedFor(t *testing.T) {
 func TestSamplesWithoutAStackAreShownAsSuch(t *testing.T) {
 	m := NewMeter(Options{}, start)
 	missing, empty := int64(9), int64(10)
-	m.Stacks([]tracer.Stack{{ID: 10, Status: "native_no_process"}})
-	m.Samples([]tracer.Sample{{TID: 1, State: tracer.OnCPU, WeightNS: 1e9, StackID: &empty}})
-	m.Samples([]tracer.Sample{{TID: 1, State: tracer.OnCPU, WeightNS: 1e9, StackID: &missing}, {TID: 1, State: tracer.OnCPU, WeightNS: 1e9}})
+	m.Write(&event.Batch{Stacks: []tracer.Stack{{ID: 10, Status: "native_no_process"}}})
+	m.Write(&event.Batch{Samples: []tracer.Sample{{TID: 1, State: tracer.OnCPU, WeightNS: 1e9, StackID: &empty}}})
+	m.Write(&event.Batch{Samples: []tracer.Sample{{TID: 1, State: tracer.OnCPU, WeightNS: 1e9, StackID: &missing}, {TID: 1, State: tracer.OnCPU, WeightNS: 1e9}}})
 	if f := functionsOf(m.Look(start.Add(time.Second)))["[no stack]"]; f.Own != 3 {
 		t.Errorf("%+v", f)
 	}

@@ -16,8 +16,7 @@ import (
 // the job survives, with its line; then a rank that is killed. The last moments are a dataset
 // in its spool, what is left of the job gets a window, and the report of the store begins
 // with the rank that died.
-func TestTheAgentTellsWhatFailed(t *testing.T) {
-	harness.PyPI.Need(t)
+func agentsTellWhatFailed(t *testing.T) {
 	dir := t.TempDir()
 	binary := buildAgent(t, dir)
 	store, name := filepath.Join(dir, "store"), fmt.Sprintf("failing-%d", os.Getpid())

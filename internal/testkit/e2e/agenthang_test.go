@@ -16,8 +16,7 @@ import (
 // collective that the others wait in. Each says by itself what it knows: the one that others
 // wait here, the other where its rank stands. The store has both, which together name the
 // rank, and the dumps that both have written are what PyTorch's own analyser names it by.
-func TestTheAgentsNameTheRankThatBlocks(t *testing.T) {
-	harness.PyPI.Need(t)
+func agentsNameTheRankThatBlocks(t *testing.T) {
 	const victim = 1
 	dir := t.TempDir()
 	binary := buildAgent(t, dir)

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"fmt"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -43,7 +45,7 @@ func TestAfterTheTracerLeftTheJobIsAsItWas(t *testing.T) {
 	tracing := harness.Attach(t, harness.Unbudgeted, job.Process.Pid)
 	texts := functionTexts(t, job.Process.Pid, torchLibrary, probedFunctions...)
 	job.GoOn(t)
-	time.Sleep(time.Second) // of training: a tracer that saw nothing says so, and that is an error
+	works(t, job.Process.Pid, time.Second/2) // a tracer that saw nothing says so, and that is an error
 	tracing.Interrupt(t)
 	for _, x := range texts {
 		if x.probed(t) {
@@ -52,4 +54,21 @@ func TestAfterTheTracerLeftTheJobIsAsItWas(t *testing.T) {
 	}
 	job.Process.Signal(syscall.SIGTERM)
 	job.FinishJob(t)
+}
+
+// works waits until a job has had so much more of a CPU.
+func works(t *testing.T, pid int, more time.Duration) {
+	t.Helper()
+	ran := func() (ns int64) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &ns)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ns
+	}
+	begun := ran()
+	wait(t, "work of the job", func() bool { return ran()-begun >= more.Nanoseconds() })
 }

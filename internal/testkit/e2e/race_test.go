@@ -27,10 +27,13 @@ func raced(t *testing.T) (path string) {
 // A whole recording with samples, slices and a demotion is free of data races
 // (TestSlices).
 func aRecordingWithADemotionHasNoDataRace(t *testing.T) {
-	harness.Debian.Beside(t)
+	harness.NeedKernel(t)
+	var program string
+	harness.BesideAfter(t, func() { program = raced(t) }, harness.Debian.Name) // that takes a minute and more
+	harness.Debian.Need(t)
 	job := harness.StartJob(t, harness.Debian.Job("mlp.py", "--seconds", "12")...)
 	// So small a budget demotes whatever is recorded one and all.
-	tracing := harness.AttachWith(t, raced(t), "attach", "--rotate", "1s", "--budget", "0.05%", "--pid", fmt.Sprint(job.Process.Pid))
+	tracing := harness.AttachWith(t, program, "attach", "--rotate", "1s", "--budget", "0.05%", "--pid", fmt.Sprint(job.Process.Pid))
 	job.GoOn(t)
 	job.FinishJob(t)
 	r := tracing.Finish(t) // the detector's exit code is 66

@@ -27,7 +27,7 @@ assert sys.implementation.name == "cpython"
 print("%d.%d.%d" % sys.version_info[:3], sys.version_info[1], include if os.path.exists(include + "/Python.h") else "-")`
 
 // Installed lists the CPython 3.8 and later of the system, of pyenv, and of
-// testdata/setup/python-3.14.sh, and those that $EBPFPROF_PYTHONS names
+// scripts/python-3.14.sh, and those that $EBPFPROF_PYTHONS names
 // (programs, separated by colons).
 var Installed = sync.OnceValue(func() []Python {
 	candidates := filepath.SplitList(os.Getenv("EBPFPROF_PYTHONS"))

@@ -22,7 +22,10 @@ func readDocs(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	docs := map[string][]byte{}
-	for _, path := range append(paths, "../../../README.md") {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"} {
+		paths = append(paths, filepath.Join("../../..", name))
+	}
+	for _, path := range paths {
 		if docs[filepath.Base(path)], err = os.ReadFile(path); err != nil {
 			t.Fatal(err)
 		}

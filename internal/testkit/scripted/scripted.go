@@ -224,8 +224,10 @@ func Write(t testing.TB, jobs ...*Job) string {
 		for _, s := range j.stacks {
 			stacks = append(stacks, s)
 		}
-		err = errors.Join(err, d.Process(process), d.Thread(event.Thread{PID: j.PID, TID: j.TID}), d.Spans(spans),
-			d.Samples(samples), d.Stacks(stacks), d.Memory(j.memory), d.Counters(j.counter), d.Slices(j.slices))
+		err = errors.Join(err, d.Write(&event.Batch{
+			Processes: []event.Process{process}, Threads: []event.Thread{{PID: j.PID, TID: j.TID}}, Slices: j.slices, Stacks: stacks,
+			Samples: samples, Spans: spans, Memory: j.memory, Counters: j.counter,
+		}))
 	}
 	if err = errors.Join(err, d.Close()); err != nil {
 		t.Fatal(err)

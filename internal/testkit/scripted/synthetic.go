@@ -26,12 +26,14 @@ func Synthetic(dir string, spans int) (err error) {
 	s := synthetic{d: d, now: 1_700_000_000_000_000_000, calls: map[event.Call]*event.Call{}}
 	err = errors.Join(
 		d.Session(event.Recording{ID: "synthetic", StartedNS: s.now, Source: "synthetic"}),
-		d.Process(event.Process{ID: 1, PID: 100, StartedNS: s.now, Framework: &framework, Command: "synthetic"}),
-		d.Thread(event.Thread{PID: 100, TID: 100, Name: "synthetic"}))
+		d.Write(&event.Batch{
+			Processes: []event.Process{{ID: 1, PID: 100, StartedNS: s.now, Framework: &framework, Command: "synthetic"}},
+			Threads:   []event.Thread{{PID: 100, TID: 100, Name: "synthetic"}},
+		}))
 	for line := range int64(200) {
 		frames := []event.Frame{{Kind: "python", Function: fmt.Sprintf("f%d", line), File: "/home/me/model.py", Line: int32(line) + 1},
 			{Kind: "python", Function: "main", File: "/home/me/train.py", Line: 7}}
-		err = errors.Join(err, d.Stacks([]event.Stack{{ID: line + 1, Frames: frames, Folded: "main;" + frames[0].Function, Status: event.StackComplete}}))
+		err = errors.Join(err, d.Write(&event.Batch{Stacks: []event.Stack{{ID: line + 1, Frames: frames, Folded: "main;" + frames[0].Function, Status: event.StackComplete}}}))
 	}
 	for step := 0; err == nil && step*spansAStep < spans; step++ {
 		err = s.step()
@@ -94,7 +96,7 @@ func (s *synthetic) step() error {
 		stack := at/1000%200 + 1
 		s.samples = append(s.samples, event.Sample{TSNS: at, PID: 100, TID: 100, State: "on_cpu", WeightNS: 1_000_000, StackID: &stack})
 	}
-	err := errors.Join(s.d.Spans(s.spans), s.d.Samples(s.samples), s.d.Flows(s.flows))
+	err := s.d.Write(&event.Batch{Spans: s.spans, Samples: s.samples, Flows: s.flows})
 	s.spans, s.samples, s.flows = s.spans[:0], s.samples[:0], s.flows[:0]
 	return err
 }

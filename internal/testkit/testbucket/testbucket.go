@@ -1,4 +1,4 @@
-// Package testbucket serves buckets to tests: versitygw, of testdata/setup/versitygw.sh, on
+// Package testbucket serves buckets to tests: versitygw, of scripts/versitygw.sh, on
 // a directory.
 package testbucket
 

@@ -1,4 +1,4 @@
-// Package testcache is for tests that use what testdata/setup has fetched: it lies in a
+// Package testcache is for tests that use what the scripts have fetched: it lies in a
 // cache outside of the repository, EBPFPROF_CACHE or the user's own.
 package testcache
 

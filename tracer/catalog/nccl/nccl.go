@@ -5,7 +5,7 @@
 //
 // Bytes are those of one rank: count × size of the element, where count is what the rank sends
 // (ncclAllGather, ncclGather; ncclAlltoAll: to each peer) or gets (ncclReduceScatter,
-// ncclScatter). internal/collective makes bus bandwidth of it.
+// ncclScatter). Reports derive the bus bandwidth from them.
 package nccl
 
 import (

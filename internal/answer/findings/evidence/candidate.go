@@ -1,16 +1,25 @@
 package evidence
 
 import (
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/model/graph"
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
 // Rule is a question about a recording, answered by what it accuses.
-type Rule func(*Recording) []Candidate
+type Rule struct {
+	Name       string // of its findings: words with _
+	Title      string // what is wrong, in a few words
+	Placed     bool   // it accuses a line of code
+	Thresholds []thresholds.Threshold
+	// Look returns what the rule accuses. It reads the recording and does not change it.
+	Look func(*Recording) ([]Candidate, error)
+}
 
 // Candidate is what a rule accuses.
 type Candidate struct {
-	Rule     string
+	Rule     string // "": the name of the rule that returned it
+	Unknown  string // in place of an accusation: what the rule could not determine, and why
 	Title    string // in the place of the rule's; "" is that
 	Name     string
 	Place    Place

@@ -2,13 +2,11 @@ package evidence
 
 import "github.com/ebpfprof/ebpfprof/internal/model/timeline"
 
-// JoinRanks joins the replayed steps with those of the other ranks, once: fewer of them, the
-// more ranks there are.
-func (r *Recording) JoinRanks() {
-	if r.tried {
-		return
-	}
-	r.tried = true
+// Joined are the replayed steps with those of the other ranks: fewer of them, the more ranks
+// there are, and none if collectives join no ranks.
+func (r *Recording) Joined() ([]*timeline.RanksGraph, error) { return r.joined() }
+
+func (r *Recording) joinRanks() (joined []*timeline.RanksGraph, err error) {
 	n := max(2, mostSteps/max(len(r.Threads), 1))
 	graphs := r.Graphs
 	if len(graphs) > n {
@@ -19,11 +17,11 @@ func (r *Recording) JoinRanks() {
 	for i, g := range graphs {
 		looked[i] = g.Step
 	}
-	var all []*timeline.RanksGraph
-	all, r.Failed = timeline.OverRanks(r.Ctx, r.DB, r.Threads, r.Thread, looked, graphs)
+	all, err := timeline.OverRanks(r.Ctx, r.DB, r.Threads, r.Thread, looked, graphs)
 	for _, j := range all {
 		if j != nil {
-			r.Joined = append(r.Joined, j)
+			joined = append(joined, j)
 		}
 	}
+	return joined, err
 }

@@ -35,7 +35,7 @@ const (
 	// fewGraphs are enough steps to see how short segments are.
 	fewGraphs = 50
 	// offBy is how far the price may be off where no steps without probes are there to
-	// measure it: between jobs a hit differs by as much (docs/overhead.md).
+	// measure it: between jobs a hit differs by as much (docs/overhead-appendix.md).
 	offBy = 1.5
 )
 
@@ -236,7 +236,8 @@ func (r *Recording) Differences(c Candidate, hit float64) (all []float64) {
 
 // differencesTogether are those of the looked-at rank's step, where all ranks are replayed.
 func (r *Recording) differencesTogether(c Candidate, hit float64) (all []float64) {
-	for _, j := range r.Joined {
+	joined, _ := r.Joined() // without an error: the rule that set Together has called it
+	for _, j := range joined {
 		times := JoinedWithout(j, hit)
 		before := j.End(j.Graph.Replay(times), 0)
 		times.Free = map[int]bool{}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
@@ -24,15 +25,14 @@ import (
 const mostSteps = 200
 
 // Recording is what rules look at: the steps of one training thread as graphs,
-// and the samples of its process while these ran.
+// and the samples of its process while these ran. Rules do not change it.
 type Recording struct {
 	Ctx        context.Context
 	DB         *dataset.DB
 	Thresholds thresholds.Set
 	Thread     timeline.Thread
-	Threads    []timeline.Thread      // of all ranks
-	Joined     []*timeline.RanksGraph // steps of all ranks; none where collectives join no ranks
-	tried      bool                   // to join them
+	Threads    []timeline.Thread // of all ranks
+	joined     func() ([]*timeline.RanksGraph, error)
 	Graphs     []*timeline.StepGraph
 	Periods    []float64 // ns, one each graph
 	Probes     Probes
@@ -40,10 +40,8 @@ type Recording struct {
 	Undone     []float64     // ns, how long the steps are with these
 	Samples    []Sample      // of the process, in order of time
 	stacks     map[int64]*Stack
-	libraries  []*regexp.Regexp     // that the thresholds add
-	Contended  *timeline.Contention // beyond the threshold
-	Untold     []string             // what a rule could not ask, and why
-	Failed     error                // of a query that a rule made
+	libraries  []*regexp.Regexp // that the thresholds add
+	Contention timeline.Contention
 	// most is the same where only bounds of device times are known, with the most time that
 	// the work there can have taken; here it is the least. Nil where there are points in time.
 	Most *Recording
@@ -84,9 +82,10 @@ type Place struct {
 }
 
 // Load reads the thread's steps: whole ones of one kind, settled, in a row as far
-// as there are.
-func Load(ctx context.Context, db *dataset.DB, t timeline.Thread, limits thresholds.Set) (*Recording, error) {
-	r := &Recording{Ctx: ctx, DB: db, Thresholds: limits, Thread: t, stacks: map[int64]*Stack{}}
+// as there are. threads are those of all ranks.
+func Load(ctx context.Context, db *dataset.DB, t timeline.Thread, threads []timeline.Thread, limits thresholds.Set) (*Recording, error) {
+	r := &Recording{Ctx: ctx, DB: db, Thresholds: limits, Thread: t, Threads: threads, stacks: map[int64]*Stack{}}
+	r.joined = sync.OnceValues(r.joinRanks)
 	var err error
 	for _, path := range limits.LibraryPaths {
 		library, err := regexp.Compile(path)
@@ -113,8 +112,14 @@ func Load(ctx context.Context, db *dataset.DB, t timeline.Thread, limits thresho
 	if err := r.readSamples(); err != nil {
 		return nil, err
 	}
+	all := Loop(t)
+	r.Contention, err = timeline.ContentionOf(ctx, db, t.PID, t.TID, all[0].Begin, all[len(all)-1].Until())
+	if err != nil {
+		return nil, err
+	}
 	if slices.ContainsFunc(r.Graphs, (*timeline.StepGraph).Bounded) {
 		other := *r
+		other.joined = sync.OnceValues(other.joinRanks)
 		other.Graphs, other.Periods = nil, nil
 		r.Most = &other
 		return r, other.replayed(looked, spans, allocations, timeline.Most)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/model/graph"
 	"github.com/ebpfprof/ebpfprof/internal/model/steps"
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
@@ -15,9 +16,31 @@ import (
 // pair is a forward operator and the backward node of the same sequence number.
 type pair struct{ forward, node int }
 
-// backward: the backward pass of an operator takes far more than twice its
+// Backward: the backward pass of an operator takes far more than twice its
 // forward pass. Indexing is the known case: its gradient is scattered.
-func backward(r *evidence.Recording) []evidence.Candidate {
+var Backward = evidence.Rule{
+	Name: "backward_anomaly", Title: "a slow backward pass", Placed: true, Look: lookBackward,
+	Thresholds: []thresholds.Threshold{backwardRatio, backwardExpected, backwardPercent, backwardLowRatio, backwardLowPercent},
+}
+
+var (
+	backwardRatio = thresholds.Threshold{
+		Name: "backward_ratio", Default: 3,
+		Why: "The backward pass of a matrix product takes twice its forward pass; from three times on something else is going on.",
+	}
+	backwardExpected = thresholds.Threshold{Name: "backward_expected", Default: 2}
+	backwardPercent  = thresholds.Threshold{
+		Name: "backward_percent", Default: 2,
+		Why: "Pairs of forward and backward below this share of a step are ignored.",
+	}
+	backwardLowRatio = thresholds.Threshold{
+		Name: "backward_low_ratio", Default: 0.5,
+		Why: "A backward pass below this share of its forward pass makes the forward pass suspect, from this share of a step on.",
+	}
+	backwardLowPercent = thresholds.Threshold{Name: "backward_low_percent", Default: 20}
+)
+
+func lookBackward(r *evidence.Recording) ([]evidence.Candidate, error) {
 	type group struct {
 		pairs         map[*timeline.StepGraph][]pair
 		forward, back float64
@@ -40,11 +63,11 @@ func backward(r *evidence.Recording) []evidence.Candidate {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		x := groups[name]
 		ratio := x.back / max(x.forward, 1)
-		if ratio < r.Thresholds.BackwardLowRatio && x.back > 0 && 100*x.forward >= r.Thresholds.BackwardLowPercent*all {
+		if ratio < r.Thresholds.Of(backwardLowRatio) && x.back > 0 && 100*x.forward >= r.Thresholds.Of(backwardLowPercent)*all {
 			found = append(found, slowForward(r, name, x.pairs, ratio))
 			continue
 		}
-		if ratio <= r.Thresholds.BackwardRatio || 100*(x.forward+x.back) < r.Thresholds.BackwardPercent*all {
+		if ratio <= r.Thresholds.Of(backwardRatio) || 100*(x.forward+x.back) < r.Thresholds.Of(backwardPercent)*all {
 			continue
 		}
 		forward := evidence.Accused{}
@@ -53,9 +76,9 @@ func backward(r *evidence.Recording) []evidence.Candidate {
 				forward[g] = append(forward[g], p.forward)
 			}
 		}
-		scale := r.Thresholds.BackwardExpected / ratio
+		scale := r.Thresholds.Of(backwardExpected) / ratio
 		found = append(found, evidence.Candidate{
-			Rule: "backward_anomaly", Name: name, Place: r.PlaceOf(forward),
+			Name: name, Place: r.PlaceOf(forward),
 			Replace: func(g *timeline.StepGraph, t graph.Times) {
 				for _, p := range x.pairs[g] {
 					for _, n := range g.Under(p.node) {
@@ -72,7 +95,7 @@ func backward(r *evidence.Recording) []evidence.Candidate {
 				"cheaper: for indexing index_select or embedding, or gather with unique indices.", name, ratio),
 		})
 	}
-	return found
+	return found, nil
 }
 
 // slowForward is about a backward pass that takes far less than its forward pass: what
@@ -85,7 +108,7 @@ func slowForward(r *evidence.Recording, name string, pairs map[*timeline.StepGra
 		}
 	}
 	return evidence.Candidate{
-		Rule: "backward_anomaly", Name: name, Place: r.PlaceOf(forward),
+		Name: name, Place: r.PlaceOf(forward),
 		Evidence: r.SpansSQL("layer = 'op' AND name = " + evidence.Quoted([]string{name})),
 		Advice: fmt.Sprintf("The forward pass of %s takes %.1f times its backward pass, which is rare: look for an implementation that "+
 			"is made for its shapes and types.", name, 1/max(ratio, 1e-9)),

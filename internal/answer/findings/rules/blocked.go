@@ -6,11 +6,22 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 )
 
-// blocked: the training thread sleeps, or waits for a lock, a pipe or a file, at
+// Blocked: the training thread sleeps, or waits for a lock, a pipe or a file, at
 // a line of the user's.
-func blocked(r *evidence.Recording) (found []evidence.Candidate) {
+var Blocked = evidence.Rule{
+	Name: "blocked", Title: "the training thread waits", Placed: true, Look: lookBlocked,
+	Thresholds: []thresholds.Threshold{blockedPercent},
+}
+
+var blockedPercent = thresholds.Threshold{
+	Name: "blocked_percent", Default: 5,
+	Why: "The training thread sleeps, or waits for a lock or a file, in user code.",
+}
+
+func lookBlocked(r *evidence.Recording) (found []evidence.Candidate, err error) {
 	waits := map[evidence.Place][]evidence.Interval{}
 	calls := map[evidence.Place]map[string]int64{}
 	for _, s := range r.Samples {
@@ -26,7 +37,7 @@ func blocked(r *evidence.Recording) (found []evidence.Candidate) {
 		calls[p][s.Syscall] += s.Weight()
 	}
 	for p, intervals := range waits {
-		if r.InSteps(intervals) < r.Thresholds.BlockedPercent {
+		if r.InSteps(intervals) < r.Thresholds.Of(blockedPercent) {
 			continue
 		}
 		call := ""
@@ -36,16 +47,28 @@ func blocked(r *evidence.Recording) (found []evidence.Candidate) {
 			}
 		}
 		found = append(found, evidence.Candidate{
-			Rule: "blocked", Name: call, Place: p, Replace: r.IntervalsGone(intervals),
+			Name: call, Place: p, Replace: r.IntervalsGone(intervals),
 			Evidence: r.SamplesSQL(fmt.Sprintf("s.tid = %d AND s.state = 'off_cpu' AND s.cause = 'syscall'", r.Thread.TID)),
-			Advice: fmt.Sprintf("The training thread waits here in the system call %s. Take the wait out of the step: no sleeps, "+
-				"files and locks on its way, or in another thread.", call),
+			Advice:   fmt.Sprintf("The training thread waits here %s. Take the wait out of the step: do it ahead of time, or in another thread.", waitFor(call)),
 		})
 	}
 	slices.SortFunc(found, func(a, b evidence.Candidate) int {
 		return cmp.Or(cmp.Compare(a.Place.File, b.Place.File), cmp.Compare(a.Place.Line, b.Place.Line))
 	})
-	return found
+	return found, nil
+}
+
+// waitFor is what a thread waits for in a system call, as far as the call tells.
+func waitFor(call string) string {
+	switch call {
+	case "futex":
+		return "for a lock or another thread's signal (futex)"
+	case "nanosleep", "clock_nanosleep":
+		return "because it sleeps (" + call + ")"
+	case "read", "write", "fsync", "fdatasync", "openat", "pread64", "pwrite64":
+		return "for a file or pipe (" + call + ")"
+	}
+	return "in the system call " + call
 }
 
 // loading says whether the thread was in the loader's next: another rule's.

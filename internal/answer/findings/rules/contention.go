@@ -4,27 +4,38 @@ import (
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
-	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 )
 
-// contention: the training thread is ready to run and others have its CPU. Nothing in
+// Contention: the training thread is ready to run and others have its CPU. Nothing in
 // the job's code makes that shorter, so that it has no headroom; it says what the times
 // of everything else are worth.
-func contention(r *evidence.Recording) []evidence.Candidate {
-	all := evidence.Loop(r.Thread)
-	c, err := timeline.ContentionOf(r.Ctx, r.DB, r.Thread.PID, r.Thread.TID, all[0].Begin, all[len(all)-1].Until())
-	if r.Failed = err; err != nil || c.Percent() < r.Thresholds.ContentionPercent {
-		return nil
+var Contention = evidence.Rule{
+	Name: "cpu_contention", Title: "the training thread has no CPU", Look: lookContention,
+	Thresholds: []thresholds.Threshold{contentionPercent},
+}
+
+var contentionPercent = thresholds.Threshold{
+	Name: "contention_percent", Default: 5,
+	Why: "The training thread is ready to run and others have its CPU.",
+}
+
+func lookContention(r *evidence.Recording) ([]evidence.Candidate, error) {
+	all, c := evidence.Loop(r.Thread), r.Contention
+	if c.Percent() < r.Thresholds.Of(contentionPercent) {
+		return nil, nil
 	}
-	r.Contended = &c
-	advice := "The job has more busy threads than CPUs: give it fewer threads (OMP_NUM_THREADS, torch.set_num_threads, the loader's workers) or more CPUs."
+	advice := "The job has more busy threads than CPUs: give it fewer threads " +
+		"(OMP_NUM_THREADS, torch.set_num_threads, the loader's workers) or more CPUs."
 	if c.Others() {
 		advice = "Other processes have its CPUs: find them with top, or give the job CPUs of its own (a cpuset, taskset)."
 	}
 	return []evidence.Candidate{{
-		Rule: "cpu_contention", Name: "preempted",
+		Name: "preempted",
 		Evidence: fmt.Sprintf("SELECT tid, state, cause, sum(weight_ns) / 1e6 AS total_ms, count(*) AS samples FROM sample\n"+
-			"WHERE pid = %d AND ts_ns BETWEEN %d AND %d GROUP BY ALL ORDER BY total_ms DESC LIMIT 20", r.Thread.PID, all[0].Begin, all[len(all)-1].Until()),
-		Advice: fmt.Sprintf("For %.0f %% of the steps' time the training thread was ready to run and had no CPU: %s. %s", c.Percent(), c.Who(), advice),
-	}}
+			"WHERE pid = %d AND ts_ns BETWEEN %d AND %d GROUP BY ALL ORDER BY total_ms DESC LIMIT 20",
+			r.Thread.PID, all[0].Begin, all[len(all)-1].Until()),
+		Advice: fmt.Sprintf("For %.0f %% of the steps' time the training thread was ready to run and had no CPU: %s. %s",
+			c.Percent(), c.Who(), advice),
+	}}, nil
 }

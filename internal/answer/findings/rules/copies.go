@@ -4,13 +4,27 @@ import (
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/model/graph"
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
-// smallCopies: many copies a step that carry little each. They could be one, which
+// SmallCopies: many copies a step that carry little each. They could be one, which
 // goes as fast as the largest of them.
-func smallCopies(r *evidence.Recording) []evidence.Candidate {
+var SmallCopies = evidence.Rule{
+	Name: "small_copies", Title: "many small copies", Placed: true, Look: lookSmallCopies,
+	Thresholds: []thresholds.Threshold{copiesLeast, copyBytes},
+}
+
+var (
+	copiesLeast = thresholds.Threshold{
+		Name: "small_copies", Default: 8, Whole: true,
+		Why: "Copies: at least this many a step, below this many bytes on average (Neuron: 32 KiB is the target).",
+	}
+	copyBytes = thresholds.Threshold{Name: "small_copy_bytes", Default: 32768}
+)
+
+func lookSmallCopies(r *evidence.Recording) ([]evidence.Candidate, error) {
 	copies := r.Outermost(func(s timeline.Span) bool {
 		return s.OnDevice() && s.Category == "copy" && s.Bytes > 0 && s.Bounds == nil
 	})
@@ -31,11 +45,12 @@ func smallCopies(r *evidence.Recording) []evidence.Candidate {
 			}
 		}
 	}
-	if count < int64(r.Thresholds.SmallCopies*len(r.Graphs)) || fastest == 0 || float64(bytes)/float64(count) >= r.Thresholds.SmallCopyBytes {
-		return nil
+	few := count < int64(r.Thresholds.Count(copiesLeast)*len(r.Graphs))
+	if few || fastest == 0 || float64(bytes)/float64(count) >= r.Thresholds.Of(copyBytes) {
+		return nil, nil
 	}
 	return []evidence.Candidate{{
-		Rule: "small_copies", Name: copies.Longest(), Place: r.PlaceOf(launches(copies)),
+		Name: copies.Longest(), Place: r.PlaceOf(launches(copies)),
 		Replace: func(g *timeline.StepGraph, t graph.Times) {
 			var sum int64
 			for _, i := range copies[g] {
@@ -59,7 +74,7 @@ func smallCopies(r *evidence.Recording) []evidence.Candidate {
 			"  sum(duration_ns) / 1e6 AS total_ms FROM span WHERE %s AND bytes > 0 AND %s\nGROUP BY name ORDER BY copies DESC", where, r.Where()),
 		Advice: fmt.Sprintf("%d copies a step carry %.1f KiB each on average. Put the tensors together and copy once: a larger batch, "+
 			"torch.cat before the copy, one pinned buffer.", count/int64(len(r.Graphs)), float64(bytes)/float64(count)/1024),
-	}}
+	}}, nil
 }
 
 // launches are the calls that launched the spans, or the spans themselves.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/model/graph"
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
@@ -22,11 +23,24 @@ func fetches(s timeline.Span) bool {
 	return slices.Contains(fetchNames, s.Name) || s.Layer == "runtime" && s.Category == "sync"
 }
 
-// fetched: values are fetched from tensors, or the host waits for the device, in
+// Fetched: values are fetched from tensors, or the host waits for the device, in
 // the loop. Of a row of fetches what lies between them goes with them: the loop
 // that fetches one element after the other. Without a device a fetch waits for nothing:
 // a few in a step are fine there, and only rows of them are accused, for what they cost.
-func fetched(r *evidence.Recording) []evidence.Candidate {
+var Fetched = evidence.Rule{
+	Name: "sync_in_step", Title: "values are fetched in the step", Placed: true, Look: lookFetched,
+	Thresholds: []thresholds.Threshold{syncPercent, syncFetches},
+}
+
+var (
+	syncPercent = thresholds.Threshold{Name: "sync_percent", Default: 1, Why: "Values fetched from tensors, and calls that wait for a device."}
+	syncFetches = thresholds.Threshold{
+		Name: "sync_fetches", Default: 8, Whole: true,
+		Why: "Without a device to wait for, at least this many fetches a step: a few cost next to nothing.",
+	}
+)
+
+func lookFetched(r *evidence.Recording) ([]evidence.Candidate, error) {
 	spans := r.Outermost(fetches).Keep(r.OfTheLoop)
 	rows := map[*timeline.StepGraph][]int{} // segments
 	var sum, all float64
@@ -37,8 +51,8 @@ func fetched(r *evidence.Recording) []evidence.Candidate {
 		}
 		all += r.Undone[i]
 	}
-	if 100*sum <= r.Thresholds.SyncPercent*all {
-		return nil
+	if 100*sum <= r.Thresholds.Of(syncPercent)*all {
+		return nil, nil
 	}
 	count := 0
 	for _, all := range spans {
@@ -46,8 +60,8 @@ func fetched(r *evidence.Recording) []evidence.Candidate {
 	}
 	each := float64(count) / float64(len(r.Graphs))
 	waits, err := drivesDevice(r)
-	if r.Failed = err; err != nil || !waits && each < float64(r.Thresholds.SyncFetches) {
-		return nil
+	if err != nil || !waits && each < float64(r.Thresholds.Count(syncFetches)) {
+		return nil, err
 	}
 	advice := "Values are fetched from tensors in the step, and each fetch waits for the device. Keep them as tensors, " +
 		"add up there, and fetch once every few steps."
@@ -58,7 +72,7 @@ func fetched(r *evidence.Recording) []evidence.Candidate {
 			"operators and the interpreter's way to them. Compute on the whole tensor, or fetch it once (tolist, numpy).", each)
 	}
 	return []evidence.Candidate{{
-		Rule: "sync_in_step", Title: title, Name: spans.Longest(), Place: r.PlaceOf(spans),
+		Title: title, Name: spans.Longest(), Place: r.PlaceOf(spans),
 		Replace: func(g *timeline.StepGraph, t graph.Times) {
 			for _, n := range rows[g] {
 				t.Own[n], t.Free[n] = min(t.Own[n], 0), true
@@ -66,13 +80,14 @@ func fetched(r *evidence.Recording) []evidence.Candidate {
 		},
 		Evidence: r.SpansSQL("(name IN (" + evidence.Quoted(fetchNames) + ") OR layer = 'runtime' AND category = 'sync')"),
 		Advice:   advice,
-	}}
+	}}, nil
 }
 
 // drivesDevice says whether the process gives work to a device, or has memory there: then a
 // fetch may wait for it.
 func drivesDevice(r *evidence.Recording) (does bool, err error) {
-	err = r.DB.Row(r.Ctx, `SELECT EXISTS (FROM span WHERE pid = ? AND (layer = 'device' OR layer = 'runtime' AND category IN ('launch', 'copy', 'set', 'graph', 'sync')))
+	err = r.DB.Row(r.Ctx, `SELECT EXISTS (FROM span WHERE pid = ?
+			AND (layer = 'device' OR layer = 'runtime' AND category IN ('launch', 'copy', 'set', 'graph', 'sync')))
 		OR EXISTS (FROM memory WHERE pid = ? AND space <> 'host')`, []any{r.Thread.PID, r.Thread.PID}, &does)
 	return does, err
 }

@@ -29,26 +29,42 @@ var pointwise = []string{
 // pointwiseNodes are their nodes in the backward pass, which a fused operator fuses, too.
 var pointwiseNodes = regexp.MustCompile(`^(Add|Sub|Rsub|Mul|Div|Pow|Exp|Log|Sqrt|Rsqrt|Neg|Abs|Sin|Cos|Tanh|Sigmoid|` +
 	`Relu|Gelu|Silu|Clamp\w*|Where|Reciprocal|Square|Erf|Softplus|LeakyRelu|Lerp|Exp2|Expm1|Log1P|Log2|Log10|Tan|Atan2?|Sinh|Cosh|` +
-	`Sign|Remainder|Fmod|Elu|Hardtanh|Hardswish|Hardsigmoid|Mish|LogSigmoid|Threshold|MaskedFill|Addcmul|Addcdiv|NanToNum|Logaddexp)Backward\d+$`)
+	`Sign|Remainder|Fmod|Elu|Hardtanh|Hardswish|Hardsigmoid|Mish|LogSigmoid|Threshold|MaskedFill|Addcmul|Addcdiv|NanToNum|` +
+	`Logaddexp)Backward\d+$`)
 
-// fusion: on a CPU elementwise operators in a row, on a device short kernels under
+// Fusion: on a CPU elementwise operators in a row, on a device short kernels under
 // one operator. Each group could take as long as its longest member.
-func fusion(r *evidence.Recording) []evidence.Candidate {
+var Fusion = evidence.Rule{
+	Name: "fusion", Title: "small operations that could be one", Placed: true, Look: lookFusion,
+	Thresholds: []thresholds.Threshold{fusionCalls, fusionRun, fusionKernelMicros},
+}
+
+var (
+	fusionCalls = thresholds.Threshold{
+		Name: "fusion_calls", Default: 8, Whole: true,
+		Why: "Calls of a step that could be one: at least this many a step, this many in a row, each no longer than " +
+			"this (on devices).",
+	}
+	fusionRun          = thresholds.Threshold{Name: "fusion_run", Default: 4, Whole: true}
+	fusionKernelMicros = thresholds.Threshold{Name: "fusion_kernel_microseconds", Default: 10}
+)
+
+func lookFusion(r *evidence.Recording) ([]evidence.Candidate, error) {
 	rows := map[*timeline.StepGraph][][]int{}
 	all := evidence.Accused{}
 	calls := 0
 	for _, g := range r.Graphs {
-		rows[g] = append(runsOf(r, g, r.Thresholds.FusionRun), kernelsOf(g, r.Thresholds)...)
+		rows[g] = append(runsOf(r, g, r.Thresholds.Count(fusionRun)), kernelsOf(g, r.Thresholds)...)
 		for _, row := range rows[g] {
 			calls += len(row)
 			all[g] = append(all[g], row...)
 		}
 	}
-	if calls < r.Thresholds.FusionCalls*len(r.Graphs) {
-		return nil
+	if calls < r.Thresholds.Count(fusionCalls)*len(r.Graphs) {
+		return nil, nil
 	}
 	return []evidence.Candidate{{
-		Rule: "fusion", Name: all.Longest(), Place: r.PlaceOf(all),
+		Name: all.Longest(), Place: r.PlaceOf(all),
 		Replace: func(g *timeline.StepGraph, t graph.Times) {
 			for _, row := range rows[g] {
 				longest := slices.MaxFunc(row, func(a, b int) int { return int(evidence.Duration(g, a) - evidence.Duration(g, b)) })
@@ -65,7 +81,7 @@ func fusion(r *evidence.Recording) []evidence.Candidate {
 		Evidence: r.SpansSQL("name IN (" + evidence.Quoted(pointwise) + ")"),
 		Advice: "Many small operations in a row read and write the same data. Fuse them: torch.compile, a fused operator " +
 			"of the library, or a captured graph.",
-	}}
+	}}, nil
 }
 
 // runsOf are rows of elementwise operators, or of their backward nodes, that
@@ -122,7 +138,7 @@ func kernelsOf(g *timeline.StepGraph, t thresholds.Set) (groups [][]int) {
 		for _, i := range kernels {
 			sum += evidence.Duration(g, i)
 		}
-		if len(kernels) >= t.FusionCalls && float64(sum)/float64(len(kernels)) <= t.FusionKernelMicros*1e3 {
+		if len(kernels) >= t.Count(fusionCalls) && float64(sum)/float64(len(kernels)) <= t.Of(fusionKernelMicros)*1e3 {
 			groups = append(groups, kernels)
 		}
 	}

@@ -4,11 +4,19 @@ import (
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 )
 
-// gil: the training thread waits for Python's global lock, which another thread
+// GIL: the training thread waits for Python's global lock, which another thread
 // of the process holds.
-func gil(r *evidence.Recording) []evidence.Candidate {
+var GIL = evidence.Rule{
+	Name: "gil_contention", Title: "another thread holds Python's lock", Placed: true, Look: lookGIL,
+	Thresholds: []thresholds.Threshold{gilPercent},
+}
+
+var gilPercent = thresholds.Threshold{Name: "gil_percent", Default: 5, Why: "The training thread waits for Python's global lock."}
+
+func lookGIL(r *evidence.Recording) (found []evidence.Candidate, err error) {
 	var waits, unknown []evidence.Interval
 	held := false
 	for _, s := range r.Samples {
@@ -21,12 +29,13 @@ func gil(r *evidence.Recording) []evidence.Candidate {
 			unknown = append(unknown, evidence.Interval{From: s.From, To: s.To})
 		}
 	}
-	if share := r.InSteps(unknown); held && share >= r.Thresholds.GILPercent {
-		r.Untold = append(r.Untold, fmt.Sprintf("for %.0f %% of the steps' time the training thread waited in futex, and nothing tells whether for Python's lock, "+
-			"which other threads held now and then: these waits have no native frames (the rows of kind unwind and incomplete in table warning say why)", share))
+	if share := r.InSteps(unknown); held && share >= r.Thresholds.Of(gilPercent) {
+		found = append(found, evidence.Candidate{Unknown: fmt.Sprintf("for %.0f %% of the steps' time the training thread waited in futex, "+
+			"maybe for Python's lock, which other threads held at times: these waits have no native frames "+
+			"(table warning has the reason in its rows of kind unwind and incomplete)", share)})
 	}
-	if r.InSteps(waits) < r.Thresholds.GILPercent {
-		return nil
+	if r.InSteps(waits) < r.Thresholds.Of(gilPercent) {
+		return found, nil
 	}
 	// Who holds it: other threads that run with it.
 	holders, names := map[evidence.Place]int64{}, map[string]int64{}
@@ -45,10 +54,10 @@ func gil(r *evidence.Recording) []evidence.Candidate {
 			name = n
 		}
 	}
-	return []evidence.Candidate{{
-		Rule: "gil_contention", Name: name, Place: at, Replace: r.IntervalsGone(waits),
+	return append(found, evidence.Candidate{
+		Name: name, Place: at, Replace: r.IntervalsGone(waits),
 		Evidence: r.SamplesSQL(fmt.Sprintf("s.tid <> %d AND s.holds_gil", r.Thread.TID)),
 		Advice: "Another thread of the process holds Python's global lock while the step waits for it. Move its work to another " +
 			"process, or into code that lets go of the lock.",
-	}}
+	}), nil
 }

@@ -7,15 +7,31 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/model/graph"
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
-// hostBound: operators take the host much longer than what they launch takes the
+// HostBound: operators take the host much longer than what they launch takes the
 // device, which is idle meanwhile. They could take as long as the device.
-func hostBound(r *evidence.Recording) (found []evidence.Candidate) {
-	if !onDevice(r) || idlePercent(r) < r.Thresholds.HostIdlePercent {
-		return nil
+var HostBound = evidence.Rule{
+	Name: "host_bound", Title: "the host takes longer than the device", Placed: true, Look: lookHostBound,
+	Thresholds: []thresholds.Threshold{hostRatio, hostPercent, hostIdlePercent},
+}
+
+var (
+	hostRatio = thresholds.Threshold{
+		Name: "host_ratio", Default: 1.5,
+		Why: "Operators that take the host this many times what they take the device (DeepContext: 1.5), this much of " +
+			"a step, while devices are idle for this much of it.",
+	}
+	hostPercent     = thresholds.Threshold{Name: "host_percent", Default: 10}
+	hostIdlePercent = thresholds.Threshold{Name: "host_idle_percent", Default: 20}
+)
+
+func lookHostBound(r *evidence.Recording) (found []evidence.Candidate, err error) {
+	if !onDevice(r) || idlePercent(r) < r.Thresholds.Of(hostIdlePercent) {
+		return nil, nil
 	}
 	type total struct {
 		spans        evidence.Accused
@@ -41,11 +57,11 @@ func hostBound(r *evidence.Recording) (found []evidence.Candidate) {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		t := byName[name]
 		ratio := float64(t.host) / float64(t.device)
-		if ratio < r.Thresholds.HostRatio || 100*float64(t.host) < r.Thresholds.HostPercent*all {
+		if ratio < r.Thresholds.Of(hostRatio) || 100*float64(t.host) < r.Thresholds.Of(hostPercent)*all {
 			continue
 		}
 		found = append(found, evidence.Candidate{
-			Rule: "host_bound", Name: name, Place: r.PlaceOf(t.spans),
+			Name: name, Place: r.PlaceOf(t.spans),
 			Replace: func(g *timeline.StepGraph, times graph.Times) {
 				for _, i := range t.spans[g] {
 					for _, n := range g.Under(i) {
@@ -58,7 +74,8 @@ func hostBound(r *evidence.Recording) (found []evidence.Candidate) {
 			Evidence: fmt.Sprintf("SELECT o.name, count(DISTINCT o.span_id) AS calls, sum(d.duration_ns) / 1e6 AS device_ms\n"+
 				"FROM span o JOIN span l ON l.pid = o.pid AND l.parent_id = o.span_id JOIN span d ON d.launch_id = l.span_id\n"+
 				"WHERE o.name = %s AND o.pid = %d AND o.ts_ns BETWEEN %d AND %d GROUP BY 1\n"+
-				"UNION ALL SELECT name, count(*), sum(duration_ns) / 1e6 FROM span WHERE name = %s AND %s GROUP BY 1", evidence.Quoted([]string{name}), r.Thread.PID,
+				"UNION ALL SELECT name, count(*), sum(duration_ns) / 1e6 FROM span WHERE name = %s AND %s GROUP BY 1",
+				evidence.Quoted([]string{name}), r.Thread.PID,
 				r.Graphs[0].Step.Begin, r.Graphs[len(r.Graphs)-1].Step.Until(), evidence.Quoted([]string{name}), r.Where()),
 			Advice: fmt.Sprintf("%s takes the host %.1f times as long as what it launches takes the device, which is idle %.0f %% of the step. "+
 				"Launch more at once: larger batches, CUDA or HIP graphs, torch.compile.", name, ratio, idlePercent(r)),
@@ -67,7 +84,7 @@ func hostBound(r *evidence.Recording) (found []evidence.Candidate) {
 	slices.SortStableFunc(found, func(a, b evidence.Candidate) int {
 		return cmp.Compare(byName[b.Name].host, byName[a.Name].host)
 	})
-	return found
+	return found, nil
 }
 
 // deviceUnder is how long what the span, or calls inside it, launched took devices.

@@ -6,11 +6,22 @@ import (
 	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 )
 
-// hotspot: the lines that most of the training thread's samples are in, on the
+// Hotspot: the lines that most of the training thread's samples are in, on the
 // CPU or off it. It says where to look and not what that would bring.
-func hotspot(r *evidence.Recording) (found []evidence.Candidate) {
+var Hotspot = evidence.Rule{
+	Name: "hotspot", Title: "most of the time", Placed: true, Look: lookHotspot,
+	Thresholds: []thresholds.Threshold{hotspotPercent},
+}
+
+var hotspotPercent = thresholds.Threshold{
+	Name: "hotspot_percent", Default: 10,
+	Why: "A line with more than this share of the samples is worth a look (DeepContext: a tenth).",
+}
+
+func lookHotspot(r *evidence.Recording) (found []evidence.Candidate, err error) {
 	weights := map[evidence.Place]int64{}
 	var all int64
 	for _, s := range r.Samples {
@@ -24,7 +35,7 @@ func hotspot(r *evidence.Recording) (found []evidence.Candidate) {
 	}
 	var places []evidence.Place
 	for p, w := range weights {
-		if 100*float64(w) >= r.Thresholds.HotspotPercent*float64(all) {
+		if 100*float64(w) >= r.Thresholds.Of(hotspotPercent)*float64(all) {
 			places = append(places, p)
 		}
 	}
@@ -34,10 +45,10 @@ func hotspot(r *evidence.Recording) (found []evidence.Candidate) {
 	for _, p := range places {
 		share := 100 * float64(weights[p]) / float64(all)
 		found = append(found, evidence.Candidate{
-			Rule: "hotspot", Name: p.Function, Place: p,
+			Name: p.Function, Place: p,
 			Evidence: r.SamplesSQL(fmt.Sprintf("s.tid = %d", r.Thread.TID)),
-			Advice:   fmt.Sprintf("Look here first: %.0f %% of the training thread's time passes at this line and below it.", share),
+			Advice:   fmt.Sprintf("Look here first: %.0f %% of the training thread's time passes at this line and in the libraries that it calls.", share),
 		})
 	}
-	return found
+	return found, nil
 }

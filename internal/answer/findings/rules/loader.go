@@ -4,34 +4,49 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 )
 
-// loader: the training thread waits in the data loader's next. Whatever it does
+// Loader: the training thread waits in the data loader's next. Whatever it does
 // there (its own work with num_workers=0, waiting for workers) the step could do
 // without.
-func loader(r *evidence.Recording) []evidence.Candidate {
+var Loader = evidence.Rule{
+	Name: "loader_starved", Title: "the step waits for its data", Placed: true, Look: lookLoader,
+	Thresholds: []thresholds.Threshold{loaderPercent},
+}
+
+var loaderPercent = thresholds.Threshold{
+	Name: "loader_percent", Default: 5,
+	Why: "The training thread waits in the data loader's next for more than this.",
+}
+
+func lookLoader(r *evidence.Recording) ([]evidence.Candidate, error) {
 	spans := r.Outermost(evidence.Loads)
-	if r.Percent(spans) <= r.Thresholds.LoaderPercent {
-		return nil
+	if r.Percent(spans) <= r.Thresholds.Of(loaderPercent) {
+		return nil, nil
 	}
 	at := r.Inside(spans)
 	if strings.Contains(spans.Longest(), "MultiProcessing") {
-		if p := inWorkers(r); p.File != "" {
-			at = p
+		in, err := inWorkers(r)
+		if err != nil {
+			return nil, err
+		}
+		if in.File != "" {
+			at = in
 		}
 	}
 	return []evidence.Candidate{{
-		Rule: "loader_starved", Name: spans.Longest(), Place: at, Replace: spans.Gone,
+		Name: spans.Longest(), Place: at, Replace: spans.Gone,
 		Evidence: r.SpansSQL("layer = 'scope' AND name LIKE 'enumerate(DataLoader)#%'"),
 		Advice: "The step waits for its data. Use more loader workers (num_workers, persistent_workers, prefetch_factor), " +
 			"or do less for each sample: decode and augment ahead of time.",
-	}}
+	}}, nil
 }
 
 // inWorkers is the line that the loader's own processes spend the most time at while the
 // steps run. A worker was forked from the training thread, so that frames of the loop that
 // made it lie below those of its own.
-func inWorkers(r *evidence.Recording) evidence.Place {
+func inWorkers(r *evidence.Recording) (evidence.Place, error) {
 	rows, err := r.DB.Query(r.Ctx, `
 		WITH w AS (SELECT s.session_id, s.stack_id, sum(s.weight_ns)::BIGINT AS ns FROM sample s JOIN process p USING (session_id, pid)
 			WHERE p.parent_pid = ? AND s.ts_ns BETWEEN ? AND ? GROUP BY ALL)
@@ -39,8 +54,8 @@ func inWorkers(r *evidence.Recording) evidence.Place {
 			SELECT w.stack_id, w.ns, unnest(st.frames) AS f, generate_subscripts(st.frames, 1) AS i
 			FROM w JOIN stack st USING (session_id, stack_id)) WHERE f.kind = 'python' ORDER BY stack_id, i`,
 		r.Thread.PID, r.Graphs[0].Step.Begin, r.Graphs[len(r.Graphs)-1].Step.Until())
-	if r.Failed = err; err != nil {
-		return evidence.Place{}
+	if err != nil {
+		return evidence.Place{}, err
 	}
 	defer rows.Close()
 	weights := map[evidence.Place]int64{}
@@ -50,8 +65,8 @@ func inWorkers(r *evidence.Recording) evidence.Place {
 		var id, ns int64
 		var function, file string
 		var line int
-		if r.Failed = rows.Scan(&id, &ns, &function, &file, &line); r.Failed != nil {
-			return evidence.Place{}
+		if err := rows.Scan(&id, &ns, &function, &file, &line); err != nil {
+			return evidence.Place{}, err
 		}
 		if id != last {
 			last, own, found = id, true, false
@@ -62,6 +77,5 @@ func inWorkers(r *evidence.Recording) evidence.Place {
 			found = true
 		}
 	}
-	r.Failed = rows.Err()
-	return evidence.Heaviest(weights)
+	return evidence.Heaviest(weights), rows.Err()
 }

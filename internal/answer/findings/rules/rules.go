@@ -1,11 +1,27 @@
-// Package rules is what findings asks of a recording. Each rule is a file: it accuses spans
-// or waits of the steps, and says what would be different if they were mended.
+// Package rules are the rules of findings. Each rule is a file: it accuses spans or waits of
+// the steps, and changes the times of a step as if they were mended.
 package rules
 
 import "github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
 
-// All in the order of their files' names.
+// All are the rules. To add one, write a file with a Rule, its thresholds and its function, a
+// test beside it, and a line here: help, thresholds and documentation follow.
 var All = []evidence.Rule{
-	allocation, backward, blocked, collectiveOutlier, rankImbalance, firstStep, recompilation, contention, smallCopies, fetched, fusion, gil,
-	hostBound, hotspot, layout, loader, throttling,
+	Allocation,
+	Backward,
+	Blocked,
+	CollectiveOutlier,
+	RankImbalance,
+	FirstStep,
+	Recompilation,
+	Contention,
+	SmallCopies,
+	Fetched,
+	Fusion,
+	GIL,
+	HostBound,
+	Hotspot,
+	Layout,
+	Loader,
+	Throttling,
 }

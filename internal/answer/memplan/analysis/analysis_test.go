@@ -64,7 +64,7 @@ func (r *recording) stack(id, line int64, function string) {
 		{Kind: symbolize.Python, Function: function, File: "/home/user/train.py", Line: int32(line)},
 		{Kind: symbolize.Python, Function: "<module>", File: "/home/user/train.py", Line: 99},
 	}
-	r.must(r.dataset.Stacks([]event.Stack{{ID: id, Frames: frames, Folded: function, Status: "complete"}}))
+	r.must(r.dataset.Write(&event.Batch{Stacks: []event.Stack{{ID: id, Frames: frames, Folded: function, Status: "complete"}}}))
 }
 
 func (r *recording) alloc(stack, span, bytes int64) int64 {
@@ -75,7 +75,7 @@ func (r *recording) alloc(stack, span, bytes int64) int64 {
 	if stack != 0 {
 		m.StackID = &stack
 	}
-	r.must(r.dataset.Memory([]event.Memory{m}))
+	r.must(r.dataset.Write(&event.Batch{Memory: []event.Memory{m}}))
 	r.live[m.Address] = bytes
 	r.now += bytes
 	r.peak = max(r.peak, r.now)
@@ -85,8 +85,8 @@ func (r *recording) alloc(stack, span, bytes int64) int64 {
 func (r *recording) free(address int64) {
 	r.ns += 1000
 	bytes := r.live[address]
-	r.must(r.dataset.Memory([]event.Memory{{TSNS: r.ns, PID: pid, TID: pid, Space: "host", Level: "allocator", Action: "free",
-		Address: address, Bytes: &bytes, DurationNS: &freeNS, Weight: r.weight}}))
+	r.must(r.dataset.Write(&event.Batch{Memory: []event.Memory{{TSNS: r.ns, PID: pid, TID: pid, Space: "host", Level: "allocator", Action: "free",
+		Address: address, Bytes: &bytes, DurationNS: &freeNS, Weight: r.weight}}}))
 	r.now -= bytes
 	delete(r.live, address)
 }
@@ -96,7 +96,7 @@ func (r *recording) span(id, parent int64, layer, name string, stack int64) {
 	if stack != 0 {
 		s.Detail = &event.Detail{StackID: &stack}
 	}
-	r.must(r.dataset.Spans([]event.Span{s}))
+	r.must(r.dataset.Write(&event.Batch{Spans: []event.Span{s}}))
 }
 
 // planted has a leak (line 11), a growth (line 22) and a peak that a backward node
@@ -117,8 +117,8 @@ func planted(t *testing.T) *recording {
 		r.ns += 1000
 		r.span(base+2, 0, "autograd", "Engine::execute", 0)
 		r.span(base+3, base+2, "autograd", "MulBackward0", 0)
-		r.must(r.dataset.Flows([]event.Flow{{TSNS: r.ns, FromSpanID: base + 1, ToSpanID: base + 3, Kind: "forward_backward",
-			Method: "sequence_number"}}))
+		r.must(r.dataset.Write(&event.Batch{Flows: []event.Flow{{TSNS: r.ns, FromSpanID: base + 1, ToSpanID: base + 3, Kind: "forward_backward",
+			Method: "sequence_number"}}}))
 		large := r.alloc(4, base+3, 4_000_000)
 		if gradient != 0 {
 			r.free(gradient)

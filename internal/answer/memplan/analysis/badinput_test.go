@@ -17,7 +17,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	r.live[5<<40] = 4096
 	r.alloc(0, 0, 64)
 	r.free(5 << 40)
-	r.must(r.dataset.Warning(event.Warning{TSNS: r.ns, Kind: "lost", Source: "ring_buffer", Count: 7}))
+	r.must(r.dataset.Write(&event.Batch{Warnings: []event.Warning{{TSNS: r.ns, Kind: "lost", Source: "ring_buffer", Count: 7}}}))
 	r.must(r.dataset.Close())
 	m, err := Load(t.Context(), r.dir, 0)
 	if err != nil {
@@ -40,8 +40,8 @@ func TestDevicesHaveAddressesOfTheirOwn(t *testing.T) {
 		bytes := int64(1000) << device
 		for _, action := range []string{"alloc", "free"} {
 			r.ns += 1000
-			r.must(r.dataset.Memory([]event.Memory{{TSNS: r.ns, PID: pid, TID: pid, Space: "device", DeviceID: &device, Level: "allocator",
-				Action: action, Address: 1 << 33, Bytes: &bytes, Weight: 1}}))
+			r.must(r.dataset.Write(&event.Batch{Memory: []event.Memory{{TSNS: r.ns, PID: pid, TID: pid, Space: "device", DeviceID: &device, Level: "allocator",
+				Action: action, Address: 1 << 33, Bytes: &bytes, Weight: 1}}}))
 			if device == 0 {
 				break // it lives while the other's is made
 			}

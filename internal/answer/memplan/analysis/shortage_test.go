@@ -17,8 +17,8 @@ func (r *recording) ranOut() {
 	asked, refusing, seen := int64(8<<30), int64(51), int64(52)
 	limit := "/job"
 	r.must(errors.Join(
-		r.dataset.Process(event.Process{ID: 1, PID: pid, Command: "python train.py"}),
-		r.dataset.Process(event.Process{ID: 2, PID: pid + 1, Command: "python worker.py", Cgroup: &limit}),
+		r.dataset.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: pid, Command: "python train.py"}}}),
+		r.dataset.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: pid + 1, Command: "python worker.py", Cgroup: &limit}}}),
 	))
 	ns := r.ns + 5e9
 	row := event.Memory{TSNS: ns, PID: pid, TID: pid, Space: "host", Level: "allocator", Action: event.ActionOutOfMemory, Bytes: &asked, StackID: &refusing, Weight: 1}
@@ -26,18 +26,18 @@ func (r *recording) ranOut() {
 	again.TSNS++
 	killed := event.Memory{TSNS: ns + 1e9, PID: pid + 1, TID: pid + 1, Space: "host", Level: event.LevelKernel, Action: event.ActionOutOfMemory, StackID: &seen,
 		StackSource: event.StackOfLastSample, Weight: 1}
-	r.must(r.dataset.Memory([]event.Memory{row, again, killed}))
+	r.must(r.dataset.Write(&event.Batch{Memory: []event.Memory{row, again, killed}}))
 	reading := func(of int32, at int64, name string, value float64) event.Counter {
 		return event.Counter{TSNS: at, Source: "process", Name: name, Kind: event.Gauge, Unit: "bytes", Value: value, PID: &of}
 	}
-	r.must(r.dataset.Counters([]event.Counter{
+	r.must(r.dataset.Write(&event.Batch{Counters: []event.Counter{
 		reading(pid+1, ns-4e9, "process_memory_resident", 100<<20),
 		reading(pid+1, ns+9e8, "process_memory_resident", 500<<20),
 		reading(pid+1, ns+9e8, "process_memory_virtual", 3<<30),
 		reading(pid+1, ns+2e9, "process_memory_resident", 1<<20), // it is gone by then
 		{TSNS: ns, Source: "cgroup", Scope: "memory:/job", Name: "cgroup_memory_limit", Kind: event.Gauge, Unit: "bytes", Value: 512 << 20},
 		{TSNS: ns, Source: "cgroup", Scope: "memory:/other", Name: "cgroup_memory_limit", Kind: event.Gauge, Unit: "bytes", Value: 1},
-	}))
+	}}))
 }
 
 // A dataset in which nothing but the end was recorded tells of that.

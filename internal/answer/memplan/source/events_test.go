@@ -95,7 +95,7 @@ func recorded(t *testing.T, rows []event.Memory) (dir string) {
 	if err := d.Session(event.Recording{ID: "test", StartedNS: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Memory(rows); err != nil {
+	if err := d.Write(&event.Batch{Memory: rows}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {

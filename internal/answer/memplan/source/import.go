@@ -51,8 +51,8 @@ func write(dataset *output.Dataset, s *snapshot.Snapshot, file string, o ImportO
 		return 0, err
 	}
 	framework := "pytorch"
-	if err := dataset.Process(event.Process{PID: importedPID, ID: importedPID, StartedNS: recording.StartedNS,
-		Framework: &framework}); err != nil {
+	if err := dataset.Write(&event.Batch{Processes: []event.Process{{PID: importedPID, ID: importedPID, StartedNS: recording.StartedNS,
+		Framework: &framework}}}); err != nil {
 		return 0, err
 	}
 	where := func(path string) string { return path }
@@ -71,19 +71,19 @@ func write(dataset *output.Dataset, s *snapshot.Snapshot, file string, o ImportO
 		stack.Folded = strings.Join(names, ";")
 		stacks = append(stacks, stack)
 	}
-	if err := dataset.Stacks(stacks); err != nil {
+	if err := dataset.Write(&event.Batch{Stacks: stacks}); err != nil {
 		return 0, err
 	}
 	var rows []event.Memory
 	for _, e := range s.Events {
 		rows = append(rows, memoryRow(s, e))
 	}
-	if err := dataset.Memory(rows); err != nil {
+	if err := dataset.Write(&event.Batch{Memory: rows}); err != nil {
 		return 0, err
 	}
 	if s.Before > 0 {
-		if err := dataset.Warning(event.Warning{TSNS: recording.StartedNS, Kind: "import", Source: where(file), Count: s.Before,
-			Detail: fmt.Sprintf("%d blocks were there before the trace began: they count from its beginning", s.Before)}); err != nil {
+		if err := dataset.Write(&event.Batch{Warnings: []event.Warning{{TSNS: recording.StartedNS, Kind: "import", Source: where(file), Count: s.Before,
+			Detail: fmt.Sprintf("%d blocks were there before the trace began: they count from its beginning", s.Before)}}}); err != nil {
 			return 0, err
 		}
 	}

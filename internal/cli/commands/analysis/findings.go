@@ -2,10 +2,12 @@ package analysis
 
 import (
 	"fmt"
+	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/rules"
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings/thresholds"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/answer"
@@ -14,30 +16,50 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
-const findingsDescription = `Says what makes a step longer than it has to be, at which line, and what it would bring to
-change that: each step is replayed with the accused calls replaced, and the headroom is the difference, with a 95 % interval. What is not above the
-noise of the recording is not claimed. The evidence is a query: --evidence runs it.
+const findingsDescription = `Reports what makes a step longer than it has to be, at which line, and how much a change would save:
+each step is replayed with the accused calls replaced, and the headroom is the difference, with a 95 % interval. A finding below the
+noise of the recording is not claimed. Its evidence is a query: --evidence runs it.
 
    ebpfprof findings DATASET
    ebpfprof findings DATASET --json | jq '.[0]'
-   ebpfprof findings DATASET --thresholds mine.yaml      # names: internal/answer/findings/thresholds.yaml`
+   ebpfprof findings --print-thresholds > mine.yaml
+   ebpfprof findings DATASET --thresholds mine.yaml
+
+The rules:
+`
+
+// findingsHelp is the description with the rules.
+func findingsHelp() string {
+	var b strings.Builder
+	b.WriteString(findingsDescription)
+	for _, rule := range rules.All {
+		fmt.Fprintf(&b, "\n   %-19s  %s", rule.Name, rule.Title)
+	}
+	return b.String()
+}
 
 // FindingsCommand is `ebpfprof findings`.
 func FindingsCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "findings",
-		Usage:       "say what to change and what it would bring",
+		Usage:       "report what to change and how much time it would save",
 		ArgsUsage:   "DATASET",
-		Description: findingsDescription,
+		Description: findingsHelp(),
 		Flags: append([]urfave.Flag{
-			&urfave.StringFlag{Name: "thresholds", Usage: "override thresholds by those of a YAML `FILE`"},
-			&urfave.BoolFlag{Name: "save", Usage: "keep them as table finding of the dataset"},
+			&urfave.StringFlag{Name: "thresholds", Usage: "override thresholds with those of a YAML `FILE`"},
+			&urfave.BoolFlag{Name: "print-thresholds", Usage: "print the default thresholds as such a file"},
+			&urfave.BoolFlag{Name: "save", Usage: "write them to table finding of the dataset"},
 			&urfave.BoolFlag{Name: "evidence", Usage: "run each finding's query and show its rows"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 			answer.RankFlag(),
 		}, answer.WindowFlags()...),
 		Action: func(c *urfave.Context) error {
-			return withStepsOf(c, answer.RestrictWindow, func(db *dataset.DB, threads []timeline.Thread) error { return runFindings(c, db, threads) })
+			if c.Bool("print-thresholds") {
+				return thresholds.Write(c.App.Writer, findings.Thresholds())
+			}
+			return withStepsOf(c, answer.RestrictWindow, func(db *dataset.DB, threads []timeline.Thread) error {
+				return runFindings(c, db, threads)
+			})
 		},
 	}
 }
@@ -47,19 +69,19 @@ func runFindings(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) e
 		return cli.Usagef("one of --json and --evidence: the JSON has the queries")
 	}
 	if c.Bool("save") && (db.Part() != (dataset.Part{}) || c.IsSet("rank")) {
-		return cli.Usagef("--save keeps the findings of the whole recording: leave --rank, --from and --to out")
+		return cli.Usagef("--save writes the findings of the whole recording: omit --rank, --from and --to")
 	}
 	limits := thresholds.Default()
 	if path := c.String("thresholds"); path != "" {
 		var err error
-		if limits, err = thresholds.Read(path); err != nil {
+		if limits, err = thresholds.Read(path, findings.Thresholds()); err != nil {
 			return cli.Failed(err)
 		}
 	}
 	of := threads
 	if c.IsSet("rank") {
 		if of = timeline.OfRank(threads, c.Int("rank")); len(of) == 0 {
-			return fmt.Errorf("no steps of rank %d were found: ebpfprof steps says which there are", c.Int("rank"))
+			return fmt.Errorf("no steps of rank %d were found: ebpfprof steps lists the ranks", c.Int("rank"))
 		}
 	}
 	line := answer.NewProgress(c)

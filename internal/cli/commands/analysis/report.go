@@ -19,8 +19,9 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/terminal"
 )
 
-const reportDescription = `The first line is the verdict. Then what the job is, its steps and where their time goes, what the devices did, operators,
+const reportDescription = `The first paragraph is the verdict: what the time goes to, at which line, and what to do. Then what the job is, its steps and where their time goes, what the devices did, operators,
 kernels, lines of your code, threads, memory; and before all that it could spoil, what was lost, estimated or left out.
+Without a path it reads the newest dataset in this directory.
 
    ebpfprof report DATASET
    ebpfprof report DATASET --format html -o report.html
@@ -32,7 +33,7 @@ func ReportCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "report",
 		Usage:       "say what limits the job of a dataset",
-		ArgsUsage:   "DATASET",
+		ArgsUsage:   "[DATASET]",
 		Description: reportDescription,
 		Flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "format", Value: "text", Usage: strings.Join(report.Formats(), ", ")},
@@ -45,7 +46,7 @@ func ReportCommand() *urfave.Command {
 }
 
 func runReport(c *urfave.Context) error {
-	path, err := answer.Path(c)
+	path, err := answer.PathOrNewest(c)
 	if err != nil {
 		return err
 	}

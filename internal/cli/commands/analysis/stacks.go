@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/answer"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/export"
 	"github.com/ebpfprof/ebpfprof/internal/model/profile"
 	"github.com/ebpfprof/ebpfprof/internal/model/stacks"
 	"github.com/ebpfprof/ebpfprof/internal/text/amount"
@@ -70,13 +71,13 @@ func runStacks(c *urfave.Context) error {
 	filter := stacks.Filter{
 		PIDs: c.IntSlice("pid"), TIDs: c.IntSlice("tid"), OffCPU: c.Bool("off-cpu"), GIL: c.Bool("gil"), Threads: c.Bool("threads"),
 	}
-	p, err := stacks.Load(c.Context, db, filter)
+	p, err := stacks.Load(c.Context, db.DB, filter)
 	if err != nil {
 		return cli.Failed(fmt.Errorf("%s: %w", arguments[0], err))
 	}
 	switch {
 	case c.Bool("folded"):
-		err = p.WriteFolded(c.App.Writer)
+		err = export.WriteFolded(c.App.Writer, p)
 	case c.Bool("json"):
 		err = writeStacksJSON(c.App.Writer, p, c.Int("top"))
 	case c.IsSet("pprof"):
@@ -100,11 +101,15 @@ func countOf(conditions ...bool) (n int) {
 }
 
 func writePprof(path string, p profile.Profile, offCPU bool) (err error) {
+	kind := export.PprofCPU
+	if offCPU {
+		kind = export.PprofDelay
+	}
 	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("writing the profile: %w", err)
 	}
-	if err = errors.Join(p.WritePprof(file, offCPU), file.Close()); err != nil {
+	if err = errors.Join(export.WritePprof(file, p, kind), file.Close()); err != nil {
 		err = errors.Join(err, os.Remove(path))
 		return fmt.Errorf("writing the profile: %w", err)
 	}

@@ -27,14 +27,14 @@ func sampled(t *testing.T) string {
 	gemm := symbolize.Frame{Kind: symbolize.Native, Function: "gemm", Module: "libmkl.so", BuildID: "ab", Offset: 64}
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
-		d.Stacks([]event.Stack{
+		d.Write(&event.Batch{Stacks: []event.Stack{
 			{ID: 1, Frames: []event.Frame{gemm, main}, Folded: "x", Status: event.StackComplete},
 			{ID: 2, Frames: []event.Frame{main}, Folded: "y", Status: event.StackComplete},
-		}),
-		d.Samples([]event.Sample{
+		}}),
+		d.Write(&event.Batch{Samples: []event.Sample{
 			{PID: 1, TID: 1, State: event.OnCPU, WeightNS: 2e9, StackID: &one},
 			{PID: 1, TID: 2, State: event.OnCPU, WeightNS: 3e9, StackID: &two},
-		}), d.Close())
+		}}), d.Close())
 	if err != nil {
 		t.Fatal(err)
 	}

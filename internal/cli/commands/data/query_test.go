@@ -21,7 +21,7 @@ func queryDataset(t *testing.T) string {
 	call := &event.Call{Layer: "op", Name: "aten::add"}
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
-		d.Spans([]event.Span{{ID: 1, StartNS: 1, DurationNS: 5, Call: call, Weight: 1}}),
+		d.Write(&event.Batch{Spans: []event.Span{{ID: 1, StartNS: 1, DurationNS: 5, Call: call, Weight: 1}}}),
 		d.Close())
 	if err != nil {
 		t.Fatal(err)

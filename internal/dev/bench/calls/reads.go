@@ -160,9 +160,10 @@ type ioRows struct {
 	rows []event.IO
 }
 
-func (s *ioRows) IO(rows []event.IO) error {
-	s.rows = append(s.rows, rows...)
-	return s.Scratch.IO(rows)
+// Write implements event.Sink.
+func (s *ioRows) Write(b *event.Batch) error {
+	s.rows = append(s.rows, b.IO...)
+	return s.Scratch.Write(b)
 }
 
 // load reads a file as a loader does, and compares what is recorded with what it says.
@@ -243,7 +244,7 @@ func bytesOfRows(like []event.IO) (float64, error) {
 		row.DurationNS += random.Int64N(1 + row.DurationNS/4)
 		rows = append(rows, row)
 	}
-	if err := errors.Join(to.IO(rows), to.Close()); err != nil {
+	if err := errors.Join(to.Write(&event.Batch{IO: rows}), to.Close()); err != nil {
 		return 0, err
 	}
 	return float64(recording.TableBytes(filepath.Join(to.Dir, "dataset", "io"))) / count, nil

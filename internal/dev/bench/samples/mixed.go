@@ -17,6 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/dev/bench/setup"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // mixedStack is what a whole sample costs: both walks, the hash, the record.
@@ -164,13 +165,19 @@ func tickPrograms() map[ebpf.ProgramID]time.Duration {
 
 // frameCounter is a sink that keeps how many frames the samples had.
 type frameCounter struct {
-	tracer.Discard
 	mu      sync.Mutex
 	frames  map[int64]int // by stack
 	samples []tracer.Sample
 }
 
-func (c *frameCounter) Stacks(stacks []tracer.Stack) error {
+// Write implements event.Sink.
+func (c *frameCounter) Write(b *event.Batch) error {
+	c.addStacks(b.Stacks)
+	c.addSamples(b.Samples)
+	return nil
+}
+
+func (c *frameCounter) addStacks(stacks []tracer.Stack) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range stacks {
@@ -182,10 +189,9 @@ func (c *frameCounter) Stacks(stacks []tracer.Stack) error {
 		}
 		c.frames[s.ID] = walked
 	}
-	return nil
 }
 
-func (c *frameCounter) Samples(samples []tracer.Sample) error {
+func (c *frameCounter) addSamples(samples []tracer.Sample) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range samples {
@@ -193,7 +199,6 @@ func (c *frameCounter) Samples(samples []tracer.Sample) error {
 			c.samples = append(c.samples, s)
 		}
 	}
-	return nil
 }
 
 // average is over the samples between two times, nanoseconds since the Unix epoch.

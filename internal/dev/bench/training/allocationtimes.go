@@ -133,13 +133,13 @@ func recordTimes(j *paired.Job, sink tracer.Sink) error {
 
 // recordedTimes are the recorded times of the loop's calls, which its sizes tell.
 type recordedTimes struct {
-	event.Discard
 	times   map[string]map[int64][]float64
 	untimed int
 }
 
-func (s *recordedTimes) Memory(rows []event.Memory) error {
-	for _, row := range rows {
+// Write implements event.Sink.
+func (s *recordedTimes) Write(b *event.Batch) error {
+	for _, row := range b.Memory {
 		switch times := s.times[row.Action]; {
 		case times == nil || row.Bytes == nil:
 		case row.DurationNS == nil:

@@ -21,7 +21,22 @@ var traced sync.Map
 func Beside(t *testing.T, libraries ...string) {
 	t.Helper()
 	NeedKernel(t)
+	BesideAfter(t, func() {}, libraries...)
+}
+
+// Together lets a test run beside the others of one that is not parallel, which has the
+// machine alone else.
+func Together(t *testing.T) {
+	t.Helper()
 	t.Parallel()
+}
+
+// BesideAfter is Beside for a test that prepares something which takes long: others may
+// trace its libraries meanwhile.
+func BesideAfter(t *testing.T, prepare func(), libraries ...string) {
+	t.Helper()
+	t.Parallel()
+	prepare()
 	if len(libraries) == 0 {
 		return
 	}

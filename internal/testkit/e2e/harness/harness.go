@@ -54,11 +54,22 @@ var build = sync.OnceValue(func() error { return Build(Binary, "../../../cmd/ebp
 
 // Build builds a program of this repository.
 func Build(to, pkg string, flags ...string) error {
-	out, err := exec.Command("go", append(append([]string{"build", "-o", to}, flags...), pkg)...).CombinedOutput()
+	out, err := exec.Command("go", append(append(BuildLine(to), flags...), pkg)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
 	}
 	return nil
+}
+
+// BuildLine are the arguments of a go command that builds a program, for which a hit of a probe
+// has EBPFPROF_PRICE times the price that is measured on this machine: as on a slower or a
+// faster one.
+func BuildLine(to string) []string {
+	line := []string{"build", "-o", to}
+	if price := os.Getenv("EBPFPROF_PRICE"); price != "" {
+		line = append(line, "-ldflags", "-X github.com/ebpfprof/ebpfprof/tracer/kernel.priceFactor="+price)
+	}
+	return line
 }
 
 // NeedKernel skips where nothing can be probed, and has the binary built.

@@ -13,6 +13,7 @@ cache=${EBPFPROF_CACHE:-$HOME/.cache/ebpfprof}
 base=$cache/torch-venv
 venv=$cache/exam-venv
 
+# shellcheck disable=SC2086 # packages is a list
 installed() {
 	[ -x "$venv/bin/python" ] &&
 		"$venv/bin/python" - "torch==$torch" $packages >/dev/null 2>&1 <<'PY'

@@ -8,7 +8,7 @@
 #
 # The dataset stays behind in demo-dataset; the next demo replaces it.
 set -eu
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 
 job=${EBPFPROF_DEMO_JOB:-transformer.py}
 dataset=demo-dataset
@@ -31,7 +31,7 @@ for candidate in ${EBPFPROF_PYTHON:-} python3 /usr/bin/python3; do
 done
 if [ -z "$python" ]; then
 	say "No Python here can import torch: installing Debian's python3-torch"
-	testdata/setup/system-packages.sh
+	scripts/system-packages.sh
 	python=/usr/bin/python3
 	if ! has_torch "$python"; then
 		echo "demo.sh: $python cannot import torch; name one that can in EBPFPROF_PYTHON" >&2

@@ -3,7 +3,7 @@
 # the same hour: bench-before.sh COMMIT [PARTS [ROUNDS]]. Each has its own bench, with
 # the tracer built into it. Run it on a quiet machine.
 set -eu -o pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 before=${1:?give the commit to compare with} parts=${2:-hit,launch,attach,samples} rounds=${3:-2}
 go=${GO:-go}
 there=$(mktemp -d)

@@ -3,7 +3,7 @@
 # What a target finds is written below its package's testdata/fuzz, to be fixed and
 # committed.
 set -eu -o pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/.."
 time=${1:-1m} pattern=${2:-.} failed=0 count=0
 go=${GO:-go}
 

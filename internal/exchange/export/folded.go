@@ -1,4 +1,4 @@
-package profile
+package export
 
 import (
 	"bufio"
@@ -7,32 +7,38 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/model/profile"
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 	"github.com/ebpfprof/ebpfprof/symbolize"
 )
 
+var folded = Format{
+	Name: "folded", Kind: Sums, Help: "folded stacks with microseconds, for flamegraph.pl and inferno",
+	write: func(s *stream, w io.Writer) error { return WriteFolded(w, s.sums.profile) },
+}
+
 // WriteFolded writes one line per distinct path, root first, and its time in
 // microseconds: what flamegraph.pl, speedscope and inferno read. The lines are
 // sorted, so that two profiles can be compared.
-func (p Profile) WriteFolded(w io.Writer) error {
+func WriteFolded(w io.Writer, p profile.Profile) error {
 	sums := map[string]int64{}
-	escaped := map[*function]string{}
+	escaped := map[string]string{}
+	escape := func(label string) string {
+		safe, ok := escaped[label]
+		if !ok {
+			safe = printable.Text(symbolize.FoldLabel(label))
+			escaped[label] = safe
+		}
+		return safe
+	}
 	for i := range p {
 		s := &p[i]
 		parts := make([]string, 0, len(s.Frames)+2)
-		for _, title := range []string{s.Group, cutLabel(s.Cut)} {
-			if title != "" {
-				parts = append(parts, printable.Text(symbolize.FoldLabel(title)))
-			}
+		for _, title := range s.Titles() {
+			parts = append(parts, escape(title))
 		}
-		for j := len(s.Frames) - 1; j >= 0; j-- {
-			f := s.Frames[j].function
-			label, ok := escaped[f]
-			if !ok {
-				label = printable.Text(symbolize.FoldLabel(f.label))
-				escaped[f] = label
-			}
-			parts = append(parts, label)
+		for _, f := range slices.Backward(s.Frames) {
+			parts = append(parts, escape(f.Label()))
 		}
 		sums[strings.Join(parts, ";")] += s.WeightNS
 	}
@@ -48,11 +54,4 @@ func (p Profile) WriteFolded(w io.Writer) error {
 		out.WriteString(line)
 	}
 	return out.Flush()
-}
-
-func cutLabel(cut string) string {
-	if cut == "" {
-		return ""
-	}
-	return CutLabel + cut + "]"
 }

@@ -1,0 +1,243 @@
+package explain
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// pure are the kinds that need samples alone.
+var pure = []string{"loader", "io", "compilation", "rare_steps", "synchronisation", "gil", "serialisation", "hot_line", "kernel"}
+
+// TestEachKindFiresAndItsNearMissDoesNot gives each kind a recording that shows it and one that nearly does.
+func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
+	forward := script + "; Net.forward@/home/me/fit.py:12; _call_impl@" + site + "torch/nn/modules/module.py:9; forward@" + site + "torch/nn/modules/linear.py:5; op:aten::addmm"
+	next := script + "; __next__@" + site + "torch/utils/data/dataloader.py:700; "
+	getitem := "_worker_loop@" + site + "torch/utils/data/_utils/worker.py:300; Photos.__getitem__@/home/me/fit.py:25; Image.convert@" + site + "PIL/Image.py:900; native:decode@_imaging.cpython-311.so"
+	worker := func(rows ...seen) other { return other{Thread{200, 200}, rows} }
+	for _, c := range []struct {
+		kind string
+		pace []seen
+		with []other
+		want string // what the sentence and the advice must match
+		miss []seen // the near miss
+	}{
+		{kind: "loader",
+			pace: []seen{{9000, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {9000, "on", forward}},
+			with: []other{worker(seen{18000, "on", script + "; " + getitem})},
+			want: `45 %.*1 workers.*Photos\.__getitem__ \(fit\.py:25\), decoding images`,
+			miss: []seen{{800, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {18000, "on", forward}}},
+		{kind: "loader",
+			pace: []seen{{12000, "on", script + "; __iter__@" + site + "torch/utils/data/dataloader.py:480; _MultiProcessingDataLoaderIter.__init__@" + site + "torch/utils/data/dataloader.py:1100; native:fork@libc.so.6"}, {6000, "on", forward}},
+			want: `60 %.*starts and stops its workers.*persistent_workers`,
+			miss: []seen{{700, "on", script + "; _MultiProcessingDataLoaderIter.__init__@" + site + "torch/utils/data/dataloader.py:1100"}, {18000, "on", forward}}},
+		{kind: "loader",
+			pace: []seen{{8000, "on", next + "fetch@" + site + "torch/utils/data/_utils/fetch.py:50; Texts.__getitem__@/home/me/fit.py:8"}, {8000, "on", forward}},
+			want: `40 %.*loads its data itself.*Texts\.__getitem__ \(fit\.py:8\).*num_workers`,
+			miss: []seen{{8000, "on", script + "; fetch@/home/me/fit.py:8"}, {8000, "on", forward}}},
+		{kind: "io",
+			pace: []seen{{5000, "fsync", script + "; save@/home/me/fit.py:9; native:os_fsync@libpython3.11.so.1.0"},
+				{3000, "on", script + "; save@/home/me/fit.py:8; save@" + site + "torch/serialization.py:900"}, {8000, "on", forward}},
+			want: `40 %.*checkpoint and fsync at save \(fit\.py:9\) and line 8`,
+			miss: []seen{{700, "fsync", script + "; save@/home/me/fit.py:9"}, {17000, "on", forward}}},
+		{kind: "io",
+			pace: []seen{{5000, "read", script + "; features@/home/me/fit.py:9"}, {8000, "on", forward}},
+			want: `25 %.*read at features \(fit\.py:9\)`,
+			miss: []seen{{5000, "read", script + "; features@/home/me/fit.py:9; _recv@/usr/lib/python3.11/multiprocessing/connection.py:395"}, {8000, "on", forward}}},
+		{kind: "compilation",
+			pace: []seen{{9000, "on", script + "; train_one@/home/me/fit.py:17; compile_inner@" + site + "torch/_dynamo/convert_frame.py:900"}, {8000, "on", forward}},
+			want: `Recompilation at train_one \(fit\.py:17\) takes 45 %.*dynamic=True`,
+			miss: []seen{{9000, "on", script + "; train_one@/home/me/fit.py:17; fn@" + site + "torch/_dynamo/eval_frame.py:900"}, {8000, "on", forward}}},
+		{kind: "synchronisation",
+			pace: []seen{{9000, "on", script + "; log@/home/me/fit.py:17; native:cudaStreamSynchronize@libcudart.so.12"}, {8000, "on", forward}},
+			want: `45 %.*waits for the device at log \(fit\.py:17\)`,
+			miss: []seen{{9000, "on", script + "; log@/home/me/fit.py:17; native:cudaLaunchKernel@libcudart.so.12"}, {8000, "on", forward}}},
+		{kind: "gil",
+			pace: []seen{{9000, "futex", forward + "; native:take_gil@libpython3.11.so.1.0"}, {8000, "on", forward}},
+			with: []other{{Thread{100, 101}, []seen{{15000, "gil", "run@/home/me/fit.py:30"}}}},
+			want: `45 %.*GIL.*another thread holds at run \(fit\.py:30\)`,
+			miss: []seen{{9000, "preempted", forward + "; native:take_gil@libpython3.11.so.1.0"}, {8000, "on", forward}}},
+		{kind: "serialisation",
+			pace: []seen{{9000, "on", script + "; run@" + site + "uvicorn/main.py:500; serialize@" + site + "fastapi/routing.py:10; TypeAdapter.dump_json@" + site + "pydantic/type_adapter.py:600"},
+				{5000, "on", script + "; run@" + site + "uvicorn/main.py:500; predict@/home/me/fit.py:20; op:aten::addmm"}},
+			want: `45 %.*pydantic in TypeAdapter\.dump_json`,
+			miss: []seen{{9000, "on", script + "; save@" + site + "torch/serialization.py:900; native:save@_pickle.cpython-311.so"}, {5000, "on", forward}}},
+		{kind: "hot_line",
+			pace: []seen{{11000, "on", script + "; generate@" + site + "transformers/generation/utils.py:3; Ban.__call__@/home/me/fit.py:18; op:aten::select"},
+				{7000, "on", script + "; generate@" + site + "transformers/generation/utils.py:3; _call_impl@" + site + "torch/nn/modules/module.py:9; op:aten::mm"}},
+			want: `55 %.*Ban\.__call__ \(fit\.py:18\).*aten::select`,
+			miss: []seen{{700, "on", script + "; Ban.__call__@/home/me/fit.py:18"}}},
+		{kind: "kernel",
+			pace: []seen{{11000, "on", "native:main@trainer; native:gemm@libblas.so"}},
+			want: `55 %.*gemm of libblas\.so`,
+			miss: []seen{{11000, "on", script + "; native:gemm@libblas.so"}}},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			e := ofKind(found(t, made(t, c.pace, c.with...), c.kind), c.kind)
+			if e == nil {
+				t.Fatal("it does not fire")
+			}
+			if text := e.sentence + " " + e.Evidence + " " + e.Advice; !regexp.MustCompile(c.want).MatchString(text) {
+				t.Errorf("%q\ndoes not match %s", text, c.want)
+			}
+			near := made(t, c.miss)
+			if e := ofKind(found(t, near, c.kind), c.kind); e != nil && e.Explained >= leastShare && c.kind != "hot_line" {
+				t.Errorf("the near miss fires: %s", e.sentence)
+			}
+			if c.kind == "hot_line" {
+				if e := ofKind(found(t, near, c.kind), c.kind); e != nil {
+					t.Errorf("the near miss fires: %s", e.sentence)
+				}
+			}
+		})
+	}
+}
+
+func ofKind(all []Explanation, kind string) *Explanation {
+	for i := range all {
+		if all[i].Kind == kind {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// TestKnownCostsFireByTheirFrames, below the user's line, and not where the library only lies around the user's code.
+func TestKnownCostsFireByTheirFrames(t *testing.T) {
+	for _, c := range []struct{ stack, want string }{
+		{script + "; features@/home/me/fit.py:7; DataFrame.iterrows@" + site + "pandas/core/frame.py:1500", "rows of a DataFrame"},
+		{script + "; enrich@/home/me/fit.py:7; create_default_context@/usr/lib/python3.11/ssl.py:760", "TLS"},
+		{script + "; snapshot@/home/me/fit.py:7; deepcopy@/usr/lib/python3.11/copy.py:128", "deepcopy"},
+		{script + "; backward@" + site + "torch/_tensor.py:500; op:aten::embedding_dense_backward", "dense gradients"},
+	} {
+		r := made(t, []seen{{8000, "on", c.stack}, {8000, "on", script + "; op:aten::mm"}})
+		all, err := otherRules(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) != 1 || !strings.Contains(all[0].sentence, c.want) {
+			t.Errorf("%s: %+v", c.stack, all)
+		}
+	}
+	outside := "run@" + site + "pandas/core/apply.py:5; f@/home/me/fit.py:7; op:aten::mm"
+	if all, err := otherRules(made(t, []seen{{8000, "on", outside}})); err != nil || len(all) != 0 {
+		t.Errorf("a library around the user's code is accused: %+v, %v", all, err)
+	}
+}
+
+// TestGarbageCollection tells the job's own calls from the interpreter's.
+func TestGarbageCollection(t *testing.T) {
+	explicit := script + "; free@/home/me/fit.py:15; native:gc_collect@libpython3.11.so.1.0; native:gc_collect_main@libpython3.11.so.1.0"
+	e, ok := made(t, []seen{{9000, "gc", explicit}, {9000, "on", script}}).garbage()
+	if !ok || !strings.Contains(e.sentence, "gc.collect(), called at free (fit.py:15)") {
+		t.Errorf("%v %s", ok, e.sentence)
+	}
+	e, ok = made(t, []seen{{9000, "gc", script + "; parse@/home/me/fit.py:3"}, {9000, "on", script}}).garbage()
+	if !ok || strings.Contains(e.sentence, "gc.collect()") {
+		t.Errorf("%v %s", ok, e.sentence)
+	}
+	if e, ok = made(t, []seen{{500, "gc", explicit}, {18000, "on", script}}).garbage(); ok {
+		t.Errorf("2.5 %% is an explanation: %s", e.sentence)
+	}
+}
+
+// TestAnomalyDetection fires by autograd's metadata, not by a traceback of another origin.
+func TestAnomalyDetection(t *testing.T) {
+	with := []seen{{3000, "on", script + "; native:torch::autograd::PyAnomalyMetadata::store_stack@libtorch_python.so; format_stack@/usr/lib/python3.11/traceback.py:5"}, {12000, "on", script + "; op:aten::mm"}}
+	if e, ok := made(t, with).anomaly(); !ok || !strings.Contains(e.sentence, "anomaly detection") || !strings.Contains(e.sentence, "fit.py:40") {
+		t.Errorf("%v %s", ok, e.sentence)
+	}
+	without := []seen{{3000, "on", script + "; warn@/home/me/fit.py:3; format_stack@/usr/lib/python3.11/traceback.py:5"}, {12000, "on", script + "; op:aten::mm"}}
+	if e, ok := made(t, without).anomaly(); ok {
+		t.Errorf("fires: %s", e.sentence)
+	}
+}
+
+// TestAPoolThatPickles names the pickling; one whose tasks compute names the task.
+func TestAPoolThatPickles(t *testing.T) {
+	wait := script + "; Pool.map@/usr/lib/python3.11/multiprocessing/pool.py:367; Event.wait@/usr/lib/python3.11/threading.py:600; native:PyThread_acquire_lock_timed@libpython3.11.so.1.0"
+	pace := []seen{{18000, "futex", wait}}
+	dump := "run@/usr/lib/python3.11/threading.py:900; send@/usr/lib/python3.11/multiprocessing/connection.py:206; dumps@/usr/lib/python3.11/multiprocessing/reduction.py:51"
+	score := "worker@/usr/lib/python3.11/multiprocessing/pool.py:125; score@/home/me/fit.py:12; op:aten::mm"
+	first := func(others ...other) Explanation {
+		r := made(t, pace, others...)
+		at := r.top(r.rows(func(*Row) bool { return true }), innermost)
+		return r.pool(Explanation{}, at, r.rows(func(*Row) bool { return true }))
+	}
+	if e := first(other{Thread{100, 101}, []seen{{15000, "on", dump}}}, other{Thread{200, 200}, []seen{{5000, "on", score}}}); !strings.Contains(e.sentence, "pickling") || !strings.Contains(e.sentence, "fit.py:40") {
+		t.Error(e.sentence)
+	}
+	if e := first(other{Thread{100, 101}, []seen{{500, "on", dump}}}, other{Thread{200, 200}, []seen{{15000, "on", score}}}); strings.Contains(e.sentence, "pickl") || !strings.Contains(e.sentence, "score (fit.py:12)") {
+		t.Error(e.sentence)
+	}
+}
+
+// TestSharesSumToTheWallTime: phases and lines of a thread never exceed it.
+func TestSharesSumToTheWallTime(t *testing.T) {
+	r := made(t, []seen{
+		{4000, "on", script + "; _call_impl@" + site + "torch/nn/modules/module.py:9; op:aten::mm"},
+		{5000, "on", script + "; closure@/home/me/fit.py:5; step@" + site + "torch/optim/adam.py:100"},
+		{3000, "on", script + "; step@" + site + "torch/optim/adam.py:100; closure@/home/me/fit.py:5; backward@" + site + "torch/_tensor.py:500; op:aten::mm"},
+		{2000, "fsync", script + "; save@/home/me/fit.py:8"}, {3000, "preempted", script},
+	})
+	s := r.shares()
+	sum, lines := 0.0, 0.0
+	byPhase := map[string]float64{}
+	for _, p := range s.Phases {
+		sum += p.Percent
+		byPhase[p.Phase] = p.MS
+	}
+	for _, l := range s.HotLines {
+		lines += l.Percent
+	}
+	if math.Abs(sum-100) > 1e-6 || lines > 100+1e-6 {
+		t.Errorf("phases sum to %g %%, lines to %g %%", sum, lines)
+	}
+	// Of frames that have a phase the innermost counts: a backward pass in an optimizer's closure is one.
+	if byPhase["backward"] != 3000 || byPhase["optimizer"] != 5000 || byPhase["forward"] != 4000 || byPhase["io"] != 2000 || byPhase["short waits"] != 3000 {
+		t.Errorf("%+v", s.Phases)
+	}
+}
+
+// TestTwoThatShareTheirSamplesAreOne: the earlier kind names it. What lies outside of the job stands by itself.
+func TestTwoThatShareTheirSamplesAreOne(t *testing.T) {
+	save := script + "; save@/home/me/fit.py:9; native:os_fsync@libpython3.11.so.1.0"
+	all := found(t, made(t, []seen{{9000, "fsync", save}, {7000, "on", script + "; op:aten::mm"}}), pure...)
+	if len(all) == 0 || all[0].Kind != "io" {
+		t.Fatalf("%+v", all)
+	}
+	for _, e := range all[1:] {
+		if e.Place == "fit.py:9" {
+			t.Errorf("the same samples twice: %s", e.sentence)
+		}
+	}
+}
+
+// TestTheFirstParagraphHasAtMostEightyWords, whatever names there are.
+func TestTheFirstParagraphHasAtMostEightyWords(t *testing.T) {
+	long := strings.Repeat("many words ", 50)
+	for _, parts := range [][3]string{{"A claim.", long, "Advice."}, {"A claim.", "Evidence.", long}, {long, "Evidence.", "Advice."}} {
+		if n := len(strings.Fields(paragraph(parts[0], parts[1], parts[2]))); n > mostWords || n == 0 {
+			t.Errorf("%d words", n)
+		}
+	}
+	if got := paragraph("A claim.", "Evidence.", "Advice."); got != "A claim. Evidence. Advice." {
+		t.Error(got)
+	}
+}
+
+// TestWithoutAVerdictTheHottestLinesAreNamed, and what was looked for.
+func TestWithoutAVerdictTheHottestLinesAreNamed(t *testing.T) {
+	r := made(t, []seen{{900, "on", script + "; a@/home/me/fit.py:1"}, {800, "on", script + "; b@/home/me/fit.py:2"}, {700, "on", script + "; c@/home/me/fit.py:3"}, {600, "on", script + "; d@/home/me/fit.py:4"}})
+	v := &Verdict{}
+	v.write(r)
+	for _, want := range []string{"not explained", "a (fit.py:1)", "b (fit.py:2)", "c (fit.py:3)"} {
+		if !strings.Contains(v.First, want) {
+			t.Errorf("%q lacks %q", v.First, want)
+		}
+	}
+	if strings.Contains(v.First, "fit.py:4") || !strings.Contains(v.Second, "Looked for") {
+		t.Errorf("%s\n%s", v.First, v.Second)
+	}
+}
