@@ -181,12 +181,13 @@ func (j *job) execError() error {
 // end waits for the command and returns its exit code. A recording that failed is an error of ours only
 // if one is required: the command did its work.
 func (j *job) end(recordErr error, required bool) error {
-	if recordErr != nil {
+	if recordErr != nil && !required {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", filepath.Base(os.Args[0]), printable.Lines(recordErr.Error()))
 	}
 	code := j.wait()
 	if recordErr != nil && required {
-		return cli.WithCode(cli.ExitNotStarted, fmt.Errorf("--require-recording: the command ended with exit code %d, its recording failed", code))
+		return cli.WithCode(cli.ExitNotStarted, fmt.Errorf("%w; the command's exit code was %d, and --require-recording makes it %d",
+			recordErr, code, cli.ExitNotStarted))
 	}
 	return cli.WithCode(code, nil)
 }
