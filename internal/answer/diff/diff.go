@@ -34,6 +34,7 @@ type Result struct {
 	machine       float64         // by how many percent most operators differ alike
 	rateNoise     float64         // in percent, of a comparison by rates
 	rateKinds     int             // how many kinds of calls it is by
+	alikeText     string          // why recordings without steps are alike though their rates are uncertain
 }
 
 // Rows says how much of a side it is computed on.
@@ -285,6 +286,9 @@ func (r *Result) judge(before, after *Side) {
 	default:
 		r.Verdict = verdict.Neutral
 	}
+	if r.Verdict == verdict.Inconclusive && before.What == workOfASecond && after.What == workOfASecond && r.spendAlike(before, after) {
+		r.Verdict = verdict.Neutral
+	}
 	r.Beyond = r.beyondNoise(before, after)
 	if r.Verdict == verdict.Inconclusive && r.uneven == "" && r.Beyond != nil {
 		r.Verdict = r.Beyond.tell(r)
@@ -304,6 +308,9 @@ func (r *Result) title() string {
 }
 
 func (r *Result) sentence() string {
+	if r.alikeText != "" {
+		return r.title() + ": " + r.alikeText + "."
+	}
 	text := fmt.Sprintf("%s: %s takes %.3f ms instead of %.3f ms, %s", r.title(), r.What, r.Step.After, r.Step.Before, longer(r.Step.Percent))
 	if r.Step.Percent == 0 && r.Verdict == verdict.Neutral {
 		return fmt.Sprintf("Neutral: %s takes %.3f ms, as before%s.", r.What, r.Step.After, r.work())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/model/steps"
@@ -18,6 +19,7 @@ import (
 const workOfASecond = "the work of a second"
 
 const (
+	ofFunction = "CPU time of "
 	rateBlocks = 8 // equal parts of a recording whose rates give the noise
 	leastKinds = 3 // that both recordings have
 )
@@ -44,6 +46,9 @@ func (s *Side) bySeconds(ctx context.Context, db *dataset.DB) (window, error) {
 	}
 	ns := float64(last.Int64 - first.Int64 + 1)
 	s.What, s.Periods, s.rates = workOfASecond, []float64{1000}, rates{}
+	if err := db.Row(ctx, "SELECT count(*)::DOUBLE FROM sample WHERE state = 'on_cpu'", nil, &s.samples); err != nil {
+		return window{}, err
+	}
 	return window{from: math.MinInt64, until: math.MaxInt64, steps: ns / 1e9}, s.count(ctx, db, first.Int64, ns/rateBlocks)
 }
 
@@ -53,7 +58,7 @@ func (s *Side) count(ctx context.Context, db *dataset.DB, first int64, block flo
 	rows, err := db.Query(ctx, `SELECT kind, least(greatest(floor((ts_ns - ?) / ?)::BIGINT, 0), ?) AS block, sum(calls)::DOUBLE FROM (
 			SELECT layer || ' ' || name AS kind, ts_ns, weight AS calls FROM good_span WHERE layer NOT IN ('device', 'io', 'wait')
 			UNION ALL SELECT operation || ' of a ' || kind, ts_ns, calls FROM io WHERE operation IS NOT NULL AND kind IS NOT NULL
-			UNION ALL SELECT 'CPU time of ' || p."function" || ' ' || regexp_replace(p.file, '.*/', ''), ts_ns, weight_ns / 1e9 FROM sample JOIN (
+			UNION ALL SELECT '`+ofFunction+`' || p."function" || ' ' || regexp_replace(p.file, '.*/', ''), ts_ns, weight_ns / 1e9 FROM sample JOIN (
 				SELECT DISTINCT ON (session_id, stack_id) session_id, stack_id, list_filter(frames, f -> f.kind = 'python')[1] AS p FROM stack)
 			USING (session_id, stack_id) WHERE state = 'on_cpu' AND p IS NOT NULL AND p.file IS NOT NULL)
 		GROUP BY ALL`, first, block, rateBlocks-1)
@@ -174,5 +179,68 @@ func (s *Side) joinRates() {
 			copy(joined[kind][i*rateBlocks:], perSecond)
 		}
 	}
+	s.samples = 0
+	for _, repeat := range s.Repeats {
+		s.samples += repeat.samples
+	}
 	s.rates, s.Periods, s.Repeats = joined, []float64{1000}, nil
+}
+
+// apartInShares is by how much the shares of CPU time of the functions differ (half the sum of the differences: the part
+// of the time that one side spends elsewhere), and by how much they do at random. Functions of less than
+// leastShare are one. Not ok without samples.
+func apartInShares(before, after *Side) (apart, noise float64, ok bool) {
+	type pair [2]float64
+	var totals pair
+	shares := map[string]*pair{}
+	for side, s := range [2]*Side{before, after} {
+		for kind, perSecond := range s.rates {
+			if strings.HasPrefix(kind, ofFunction) {
+				if shares[kind] == nil {
+					shares[kind] = &pair{}
+				}
+				shares[kind][side] = steps.Mean(perSecond)
+				totals[side] += steps.Mean(perSecond)
+			}
+		}
+	}
+	if min(totals[0], totals[1]) <= 0 || min(before.samples, after.samples) < leastSamples {
+		return 0, 0, false
+	}
+	rest := pair{}
+	add := func(p pair) {
+		apart += math.Abs(p[0]-p[1]) / 2
+		noise += math.Sqrt(2/math.Pi*(p[0]*(1-p[0])/before.samples+p[1]*(1-p[1])/after.samples)) / 2
+	}
+	for _, p := range shares {
+		if p[0], p[1] = p[0]/totals[0], p[1]/totals[1]; max(p[0], p[1]) < leastShare {
+			rest[0], rest[1] = rest[0]+p[0], rest[1]+p[1]
+		} else {
+			add(*p)
+		}
+	}
+	add(rest)
+	return apart, noise, true
+}
+
+const (
+	leastShare   = 0.02
+	leastSamples = 100
+	mostApart    = 0.10 // noise of shares above which they say nothing
+)
+
+// spendAlike reports whether both sides spend their CPU time in the same functions, within --fail-on and the noise:
+// then nothing that has a place in the code has become slower.
+func (r *Result) spendAlike(before, after *Side) bool {
+	apart, noise, ok := apartInShares(before, after)
+	if !ok || noise > mostApart || apart > r.FailOnPercent/100+noise {
+		return false
+	}
+	r.alikeText = fmt.Sprintf("both spend their CPU time in the same functions (shares differ by %.1f %%, at random by %.1f %%); how fast the work goes "+
+		"is not known better than to %.0f %%", 100*apart, 100*noise, r.NoisePercent)
+	if r.uneven != "" {
+		r.alikeText = fmt.Sprintf("both spend their CPU time in the same functions (shares differ by %.1f %%, at random by %.1f %%); how fast the work goes "+
+			"is not known: neither has steps", 100*apart, 100*noise)
+	}
+	return true
 }

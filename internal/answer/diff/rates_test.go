@@ -91,3 +91,27 @@ func TestRepeatsWithoutStepsAreOneRecording(t *testing.T) {
 		t.Errorf("slower by half: %s", r.Sentence)
 	}
 }
+
+// Where nearly all time is in one function, the others are too rare for a rate: shares say that nothing has moved.
+func TestRecordingsOfOneHotFunctionAreAlikeByItsShare(t *testing.T) {
+	job := func(seed uint64, hot float64) *scripted.Job {
+		random := rand.New(rand.NewPCG(seed, 2))
+		j := scripted.New()
+		for range 1000 {
+			name := "other"
+			if random.Float64() < hot {
+				name = "hot"
+			}
+			j.Sample("on_cpu", 10e6, scripted.Python(name, "job.py", 3))
+			j.Wait(10e6)
+		}
+		return j
+	}
+	before := sideOf(t, scripted.Write(t, job(1, 0.97)))
+	if r := Compare(before, sideOf(t, scripted.Write(t, job(2, 0.97))), 3); r.Verdict != verdict.Neutral || !strings.Contains(r.Sentence, "same functions") {
+		t.Errorf("the same: %s", r.Sentence)
+	}
+	if r := Compare(before, sideOf(t, scripted.Write(t, job(3, 0.60))), 3); r.Verdict != verdict.Inconclusive {
+		t.Errorf("another share: %s", r.Sentence)
+	}
+}

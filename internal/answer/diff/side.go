@@ -47,8 +47,10 @@ type Side struct {
 	// then, this one's first, and PerStep the means.
 	Repeats []*Side
 
-	held  held
-	rates rates // of a recording without steps; nil otherwise
+	held held
+	// rates and the number of samples on a CPU, of a recording without steps; nil and 0 otherwise.
+	rates   rates
+	samples float64
 	// factor is what times of rows in slices are multiplied with: of a step between slices
 	// they have the share that they have of one in a slice. 0 where that is not known.
 	factor float64
