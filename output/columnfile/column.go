@@ -7,6 +7,8 @@
 // vectorised encodings in one call per column. Page and footer structures are
 // parquet-go's, too; only the walk over rows is left out. BenchmarkSpans of
 // package output has the figures.
+//
+// The package is no part of the public API: it may change with any version.
 package columnfile
 
 import (

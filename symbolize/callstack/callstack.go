@@ -10,6 +10,8 @@
 //
 // A framework's operator has no code of its own, but a function that everyone
 // passes who calls it. Its frame stands directly outside of that function's.
+//
+// The package is no part of the public API: it may change with any version.
 package callstack
 
 // Native is one frame of machine code.

@@ -4,4 +4,6 @@
 //
 // It knows CPython 3.8 to 3.14 as released. Other interpreters that look like
 // it (debug builds, PyPy, GraalPy, Cinder, 3.13t) are refused by name.
+//
+// The package is no part of the public API: it may change with any version.
 package cpython

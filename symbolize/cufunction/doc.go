@@ -7,4 +7,6 @@
 //
 // Nothing read here is trusted: a handle may be garbage, the structure gone, the
 // string half overwritten. Each way to fail has its name.
+//
+// The package is no part of the public API: it may change with any version.
 package cufunction

@@ -1,5 +1,7 @@
 // Package demangle makes names of C++ and Rust readable, within bounds: a symbol
 // table is written by whoever wrote the file.
+//
+// The package is no part of the public API: it may change with any version.
 package demangle
 
 import (

@@ -3,4 +3,6 @@
 // of its contents. Unlike debug/elf it takes nothing that the file says for true: a
 // file can harm its reader neither by its tables (limits.go) nor by being cut short
 // while it is read (Guard).
+//
+// The package is no part of the public API: it may change with any version.
 package elf

@@ -1,4 +1,6 @@
 // Package mlir reads the name of a program that JAX hands to a compiler.
+//
+// The package is no part of the public API: it may change with any version.
 package mlir
 
 import (

@@ -2,6 +2,8 @@
 // frame that compilers leave in a file, into tables that a BPF program can
 // search: rows of 4 bytes that say from which address on which rule finds the
 // caller, in leaves of 4 KiB.
+//
+// The package is no part of the public API: it may change with any version.
 package unwind
 
 import (

@@ -6,6 +6,8 @@
 // makes events of what it knows and leaves it to others to hand them on.
 //
 // Nothing here is safe for concurrent use but State.Mapped: one goroutine decodes.
+//
+// The package is no part of the public API: it may change with any version.
 package accel
 
 import (

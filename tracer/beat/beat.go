@@ -2,6 +2,8 @@
 // process begins to run again after none of it did, Go's scheduler looks some fifty times,
 // 20 µs apart, whether it has more to do (sysmon, runtime/proc.go): beside a job that is watched for months that was
 // more than what was done meanwhile.
+//
+// The package is no part of the public API: it may change with any version.
 package beat
 
 import "time"

@@ -5,6 +5,8 @@
 // present slice (slice.go), strata what is new in a young job, the reference what is
 // counted in a job without steps. The Governor decides by them what is next. What
 // it decides is carried out by others, through the interfaces of this file.
+//
+// The package is no part of the public API: it may change with any version.
 package budget
 
 import (

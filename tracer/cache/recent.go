@@ -1,5 +1,7 @@
 // Package cache has tables that keep within a limit whatever a job does, and count
 // what they let go of.
+//
+// The package is no part of the public API: it may change with any version.
 package cache
 
 // Recent is a table that keeps what was asked for last: between half of its limit

@@ -7,6 +7,8 @@
 // made after CUDA. They are written in the terms of package spec, which is all that is needed
 // by who plans a function, captures it or decodes what it told. This package puts the tables
 // together, for who asks what there is.
+//
+// The package is no part of the public API: it may change with any version.
 package catalog
 
 import (

@@ -4,6 +4,8 @@
 //
 // A reading says when it was taken and over what time it holds, both measured:
 // a sampler that the scheduler made wait says so in the data.
+//
+// The package is no part of the public API: it may change with any version.
 package counter
 
 import (

@@ -7,4 +7,6 @@
 // the row, detail gives meaning to its captured words; what it tells of others (edges,
 // shapes, live memory, collectives, runtimes) is kept by the type of that name. A record
 // of a sample goes through samples.
+//
+// The package is no part of the public API: it may change with any version.
 package decode

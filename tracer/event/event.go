@@ -55,9 +55,6 @@ func (m EndMethod) String() string {
 	return fmt.Sprintf("end_method(%d)", uint8(m))
 }
 
-// EndMethodNames lists the values of span.end_method, in the order of the constants.
-func EndMethodNames() []string { return endMethodNames[:] }
-
 // Status says how a call ended.
 type Status uint8
 

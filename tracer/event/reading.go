@@ -13,9 +13,6 @@ const (
 	Mean CounterKind = "mean"
 )
 
-// CounterCounterKindNames lists the kinds.
-func CounterKindNames() []string { return []string{string(Gauge), string(Delta), string(Mean)} }
-
 // Counter is one reading of a counter of the machine or of a device.
 type Counter struct {
 	TSNS     int64

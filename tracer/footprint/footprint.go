@@ -1,6 +1,8 @@
 // Package footprint counts the bytes that the tracer keeps of each process: the code objects
 // of its interpreter with their line tables, and what is inferred of its generated code. A
 // process that says that it has very much of them has no more kept than its limit.
+//
+// The package is no part of the public API: it may change with any version.
 package footprint
 
 import "sync"

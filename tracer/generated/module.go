@@ -2,6 +2,8 @@
 // Python module that it generated with it: which variable the kernel is called by, and which
 // operators it replaces. Such a module is the job's own file, so nothing in it is taken on
 // trust: what is read is bounded, and a name is one only if it could be a variable's.
+//
+// The package is no part of the public API: it may change with any version.
 package generated
 
 import (

@@ -6,6 +6,8 @@
 //
 // All of it belongs to one goroutine, the manager's. Files are looked into on others,
 // which share nothing with it but the channel that Planned returns.
+//
+// The package is no part of the public API: it may change with any version.
 package job
 
 import (

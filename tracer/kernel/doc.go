@@ -6,4 +6,6 @@
 // It owns every file descriptor of the kernel but those of samples (package sampler) and of
 // unwind tables (package unwinding), and the names of the losses that the programs count.
 // Which probes there are, and when they are in, others say.
+//
+// The package is no part of the public API: it may change with any version.
 package kernel

@@ -1,6 +1,8 @@
 // Package mapped keeps what is made of the files that the traced processes map, each file
 // once: which functions it has, which vtables. A file is opened when something in it is
 // asked for, and closed when the last process that maps it is forgotten.
+//
+// The package is no part of the public API: it may change with any version.
 package mapped
 
 import (

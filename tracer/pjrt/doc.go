@@ -5,4 +5,6 @@
 // find. The table is found without calling anything: the code of GetPjrtApi is
 // decoded, and what it may return is looked at in the memory of a process that
 // has the plugin loaded.
+//
+// The package is no part of the public API: it may change with any version.
 package pjrt

@@ -5,4 +5,6 @@
 //
 // It owns the files that it opens (Source), so that what was planned is what is probed, and
 // the cache of plans on disk. It loads and attaches nothing.
+//
+// The package is no part of the public API: it may change with any version.
 package plan

@@ -5,6 +5,8 @@
 //
 // All of it belongs to one goroutine, the manager's, but for Rows and what Write is given,
 // which run on the decoder's: after the manager's last word on what they read.
+//
+// The package is no part of the public API: it may change with any version.
 package probes
 
 import (

@@ -3,6 +3,8 @@
 // goroutines meet in it. The manager (package probes) puts entries in; the decoder finds
 // them, a million times a second, so it takes no lock but reads a slice that is never
 // changes any more.
+//
+// The package is no part of the public API: it may change with any version.
 package probetable
 
 import (

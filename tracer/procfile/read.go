@@ -1,5 +1,7 @@
 // Package procfile reads small files that the kernel makes up as they are read:
 // those of /proc and /sys.
+//
+// The package is no part of the public API: it may change with any version.
 package procfile
 
 import (

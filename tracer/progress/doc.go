@@ -3,6 +3,8 @@
 // NodeClock), by the nodes that PyTorch numbers in the memory of its threads
 // (NodeCounter), and by the time in which the job has a core (JobClock). A Timeline is
 // a process's time, cut into training steps and what lies between them.
+//
+// The package is no part of the public API: it may change with any version.
 package progress
 
 import "github.com/ebpfprof/ebpfprof/symbolize/elf"

@@ -1,6 +1,8 @@
 // Package python finds the CPython of a live process: what the kernel's walk
 // must know to follow its frames, and what names them afterwards. Only memory
 // is read; the job is never stopped.
+//
+// The package is no part of the public API: it may change with any version.
 package python
 
 import (

@@ -3,6 +3,8 @@
 // them. Package decode puts rows in; what comes out is event's, with the ids of stacks in
 // place of the kernel's names for them. It belongs to the decoder's goroutine, but for
 // Slices.Hold.
+//
+// The package is no part of the public API: it may change with any version.
 package rows
 
 import (

@@ -4,4 +4,6 @@
 //
 // It owns the programs of samples, their ring and their links; the tables of processes and
 // of stacks they share with those of package kernel, beside which they are loaded.
+//
+// The package is no part of the public API: it may change with any version.
 package sampler

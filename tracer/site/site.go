@@ -12,6 +12,8 @@
 // The planners read machine code and nothing else; the caller supplies what
 // only the object file knows (see [Function]). Every plan of exit sites is
 // verified by a second algorithm before it is returned.
+//
+// The package is no part of the public API: it may change with any version.
 package site
 
 import (

@@ -1,5 +1,7 @@
 // Package slots hands out the slots of the kernel's probe table: to whom, how many
 // at the most, and what is free again. It knows nothing of probes.
+//
+// The package is no part of the public API: it may change with any version.
 package slots
 
 import (

@@ -4,6 +4,8 @@
 //
 // Walks belong to the goroutine that follows the processes, a Table to that which
 // decodes; where the two meet, in Spaces and in the interpreters, there is a mutex.
+//
+// The package is no part of the public API: it may change with any version.
 package stacks
 
 import (

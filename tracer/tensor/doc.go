@@ -6,4 +6,6 @@
 // What is copied is the job's memory: sizes are believed only where they agree with
 // the number of elements, and a layout only where the storage is large enough for what
 // it says (trust.go).
+//
+// The package is no part of the public API: it may change with any version.
 package tensor

@@ -1,6 +1,8 @@
 // Package transfers makes rows of what the kernel says of the job's reads and writes
 // (bpf/io.h): the kernel's sums only grow, a row is the difference to those before. It
 // belongs to the decoder's goroutine.
+//
+// The package is no part of the public API: it may change with any version.
 package transfers
 
 import (

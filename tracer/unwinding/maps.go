@@ -1,6 +1,8 @@
 // Package unwinding keeps the kernel's unwind tables: which file's code is where
 // in each traced process, and how a frame of it is left. The walk that reads
 // them is bpf/unwind.h.
+//
+// The package is no part of the public API: it may change with any version.
 package unwinding
 
 import (

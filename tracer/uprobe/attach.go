@@ -1,6 +1,8 @@
 // Package uprobe puts BPF programs on places of a file. It owns the two ways in which
 // a kernel does that: one uprobe.multi link for all places (Linux 6.6), or a perf event
 // a place.
+//
+// The package is no part of the public API: it may change with any version.
 package uprobe
 
 import (

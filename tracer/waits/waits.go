@@ -8,6 +8,8 @@
 // none. Their records come in the order in which they end, which is any.
 //
 // Nothing here is safe for concurrent use: one goroutine decodes.
+//
+// The package is no part of the public API: it may change with any version.
 package waits
 
 import (

@@ -5,6 +5,8 @@
 // or else time. The Ledger owns the slices that wait for their weights: which stretch each
 // stands for, by process and phase, and what share of it each of its rows (sharing.go,
 // shares.go). When slices begin and end, others decide (tracer/budget).
+//
+// The package is no part of the public API: it may change with any version.
 package weights
 
 import (

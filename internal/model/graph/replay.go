@@ -60,9 +60,6 @@ func (g *Graph) Replay(t Times) Run {
 	return run
 }
 
-// ReplayInto is Replay without allocating: run has a place for every node.
-func (g *Graph) ReplayInto(t Times, run Run) { g.replay(t, run) }
-
 func (g *Graph) replay(t Times, run Run) {
 	n := int32(len(g.nodes))
 	begun := make([]float64, len(g.groups))

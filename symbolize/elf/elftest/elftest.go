@@ -1,4 +1,6 @@
 // Package elftest opens files for tests that have nothing to say about opening them.
+//
+// The package is no part of the public API: it may change with any version.
 package elftest
 
 import (

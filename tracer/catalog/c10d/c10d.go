@@ -15,6 +15,8 @@
 // second, at a copy of each work that it keeps in a list: the copy is made when the work is
 // queued, and told of (DesyncDebugger::logWorkEnd) when the work is over, whether anything is set
 // in the job or not.
+//
+// The package is no part of the public API: it may change with any version.
 package c10d
 
 import (

@@ -9,6 +9,8 @@
 // sizes since 3.2), _ptds and _ptsz the same function for callers that were compiled for a default
 // stream per thread. None throws, none runs caller code before it returns: cuLaunchHostFunc and
 // cuStreamAddCallback call back on a thread of the driver.
+//
+// The package is no part of the public API: it may change with any version.
 package cuda
 
 import (

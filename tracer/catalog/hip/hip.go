@@ -3,6 +3,8 @@
 // ends here. The names are those that 5.2 (Debian), 5.7 and 6.4 export, symbol versions (hip_4.2
 // to hip_6.x) left off; _spt is the same function for a default stream per thread. The argument
 // lists are those of hip_runtime_api.h 6.4, the offsets gcc's on x86-64.
+//
+// The package is no part of the public API: it may change with any version.
 package hip
 
 import (

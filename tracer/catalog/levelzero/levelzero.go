@@ -6,6 +6,8 @@
 //
 // A command list is a stream here. Commands of an immediate list run at once; a regular list
 // records them, and a queue runs the list: like a capture and its replays.
+//
+// The package is no part of the public API: it may change with any version.
 package levelzero
 
 import (

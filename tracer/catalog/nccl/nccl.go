@@ -6,6 +6,8 @@
 // Bytes are those of one rank: count × size of the element, where count is what the rank sends
 // (ncclAllGather, ncclGather; ncclAlltoAll: to each peer) or gets (ncclReduceScatter,
 // ncclScatter). Reports derive the bus bandwidth from them.
+//
+// The package is no part of the public API: it may change with any version.
 package nccl
 
 import (

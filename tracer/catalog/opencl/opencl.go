@@ -6,6 +6,8 @@
 //
 // A handle is a pointer; events, queues and buffers are counted, and a handle comes again once its
 // count was 0.
+//
+// The package is no part of the public API: it may change with any version.
 package opencl
 
 import (

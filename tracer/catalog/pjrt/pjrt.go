@@ -11,6 +11,8 @@
 // error asks for its code.
 //
 // https://github.com/openxla/xla/blob/main/xla/pjrt/c/pjrt_c_api.h
+//
+// The package is no part of the public API: it may change with any version.
 package pjrt
 
 import . "github.com/ebpfprof/ebpfprof/tracer/catalog/spec"

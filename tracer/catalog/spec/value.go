@@ -329,11 +329,6 @@ func Out32(f Field, n uint8) Value {
 	return Value{Field: f, Index: n, Derefs: 1, AtReturn: true, Bits: 32}
 }
 
-// OutSlot is the word that the call leaves behind stack argument n.
-func OutSlot(f Field, n uint8) Value {
-	return Value{Field: f, Stack: true, Index: n, Derefs: 1, AtReturn: true}
-}
-
 // Scaled is a value that counts units of so many bytes.
 func Scaled(v Value, scale uint8) Value {
 	v.Scale = scale

@@ -3,6 +3,8 @@
 // dynamic symbol tables; prefixes stop before the parameter list, whose spelling differs between
 // versions (c10::optional and std::optional, shared_ptr and intrusive_ptr, the two std::string
 // ABIs).
+//
+// The package is no part of the public API: it may change with any version.
 package torch
 
 import . "github.com/ebpfprof/ebpfprof/tracer/catalog/spec"

@@ -1,7 +1,8 @@
-// Package dense makes planning problems whose best peak is known, because they
-// are cut from a rectangle of time × capacity: what solvers are held against. It
-// owns the shapes; the public instances that they resemble are MiniMalloc's.
-package dense
+package solve_test
+
+// Planning problems whose best peak is known, because they are cut from a rectangle of
+// time × capacity: what the solvers are held against. The public instances that they
+// resemble are MiniMalloc's.
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package dense
+package solve_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package dense
+package solve_test
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type variation struct {
 
 // TestTableOfVariations prints how the solver does on variations of MiniMalloc's instances, and on
 // rectangles cut at few instants, with so much time of all CPUs together for each, which a busy machine
-// does not change: DENSE_CPU=40s go test ./internal/answer/memplan/dense -run Variations -v -timeout 0
+// does not change: DENSE_CPU=40s go test ./internal/answer/memplan/solve -run Variations -v -timeout 0
 // DENSE_ONLY=split,cut-300 takes those that begin with one of these.
 func TestTableOfVariations(t *testing.T) {
 	limit, err := time.ParseDuration(os.Getenv("DENSE_CPU"))
