@@ -71,10 +71,10 @@ func compilation(r *Recording) ([]Explanation, error) {
 	return []Explanation{e}, nil
 }
 
-// compiles reports whether a stack is in a compiler at work.
+// compiles reports whether a stack is in a compiler at work; importing one is not compiling.
 func (s *Stack) compiles() bool {
 	for _, f := range s.Frames {
-		if f.Kind == "python" && evidence.Compiles(f.Function, f.File) || f.Kind == "native" && f.Signs&signCompile != 0 {
+		if f.Kind == "python" && f.Function != "<module>" && evidence.Compiles(f.Function, f.File) || f.Kind == "native" && f.Signs&signCompile != 0 {
 			return true
 		}
 	}
@@ -85,7 +85,7 @@ func (s *Stack) compiles() bool {
 func (s *Stack) userAboveCompiler() *Frame {
 	for i := len(s.Frames) - 1; i >= 0; i-- {
 		f := s.Frames[i]
-		if !(f.Kind == "python" && evidence.Compiles(f.Function, f.File) || f.Kind == "native" && f.Signs&signCompile != 0) {
+		if !(f.Kind == "python" && f.Function != "<module>" && evidence.Compiles(f.Function, f.File) || f.Kind == "native" && f.Signs&signCompile != 0) {
 			continue
 		}
 		for _, at := range s.user {
