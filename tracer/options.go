@@ -155,7 +155,7 @@ func SelectGroups(level Level, names []string) ([]spec.Group, error) {
 	}
 	if len(names) == 0 {
 		return slices.DeleteFunc(all, func(g spec.Group) bool {
-			return g.OnDemand || level == LevelAnchor && !anchorGroups[g.Name]
+			return g.OnDemand || level == LevelAnchor && !g.Anchor
 		}), nil
 	}
 	var chosen []spec.Group
@@ -205,8 +205,3 @@ func withCompanions(chosen, all []spec.Group) []spec.Group {
 
 // patient reports whether a job is watched for hours, where nobody waits for its first seconds.
 func (o *Options) patient() bool { return o.Level == LevelAnchor }
-
-// anchorGroups are on at LevelAnchor.
-var anchorGroups = map[string]bool{"scope": true, "backward": true, "collective": true, "memory": true, "device-memory": true, "out-of-memory": true,
-	"cuda-memory": true, "cuda-sync": true, "cuda-code": true, "hip-memory": true, "hip-sync": true, "hip-code": true, "opencl-memory": true, "opencl-sync": true, "opencl-code": true,
-	"level-zero-memory": true, "level-zero-sync": true, "level-zero-code": true, "neuron-memory": true, "neuron-code": true, "neuron-execute": true, "neuron-profile": true, "pjrt-execute": true, "nccl": true}

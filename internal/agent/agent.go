@@ -18,13 +18,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
@@ -114,8 +112,8 @@ func Run(path string, check bool) error {
 		if err != nil {
 			return fmt.Errorf("listening on %s: %w", told.Listen, err)
 		}
-		server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second}
-		go func() { _ = server.Serve(listener) }()
+		server := newServer(s.handler())
+		go func() { _ = server.Serve(limit(listener)) }()
 		defer server.Close()
 		log.Info("listening", "address", listener.Addr().String())
 	}

@@ -234,11 +234,11 @@ func (s *supervisor) update(ctx context.Context, job jobs.Job) {
 
 // start runs the worker: the same program, told its job by a pipe. It lives in a
 // process of its own so that what a hostile job does to its recording it does to that
-// alone; GOMEMLIMIT is a soft limit, the descriptors' a hard one.
+// alone; GOMEMLIMIT is a soft limit, those of its data and of its descriptors are hard ones.
 func (s *supervisor) start(ctx context.Context, j *supervised) {
 	c := exec.Command(ownProgram, WorkerCommand)
 	c.Args[0] = os.Args[0]
-	c.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%dMiB", s.config.MaxRSSMB))
+	c.Env = append(workerEnvironment(os.Environ(), &s.config), fmt.Sprintf("GOMEMLIMIT=%dMiB", s.config.MaxRSSMB))
 	c.Stderr = os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	in, err := c.StdinPipe()
@@ -249,6 +249,11 @@ func (s *supervisor) start(ctx context.Context, j *supervised) {
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = startUnhurried(c)
+	}
+	if err == nil {
+		if err := limitMemory(c.Process.Pid, s.config.MaxRSSMB); err != nil {
+			s.log.Error("limiting a worker's memory", "job", j.job.Name, "error", err)
+		}
 	}
 	if err != nil {
 		s.failed(j, err)

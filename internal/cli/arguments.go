@@ -10,8 +10,8 @@ import (
 	urfave "github.com/urfave/cli/v2"
 )
 
-// errHelped is returned where the help was asked for, and written, in the place of an answer.
-var errHelped = errors.New("the help was asked for")
+// errHelped is returned where help was requested, and written, in the place of an answer.
+var errHelped = errors.New("help was requested")
 
 // Interspersed returns the command's arguments and sets the flags found among
 // them: `query DATASET SQL --format json`. The library itself stops at the

@@ -55,7 +55,7 @@ func chooseTables(names []string) ([]output.Table, error) {
 			for _, t := range all {
 				known = append(known, t.Name)
 			}
-			return nil, fmt.Errorf("no table %q: there are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("no table %q: choose one of %s", name, strings.Join(known, ", "))
 		}
 		tables = append(tables, all[i])
 	}

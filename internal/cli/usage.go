@@ -63,11 +63,11 @@ func expected(c *urfave.Context, name string) string {
 			case *urfave.DurationFlag:
 				return "give a time with its unit, such as 30s or 5m"
 			case *urfave.BoolFlag:
-				return "it is on or off and takes no value"
+				return "it is a switch and takes no value"
 			}
 		}
 	}
-	return "that is not a value for it"
+	return "invalid value"
 }
 
 func isNamed(f urfave.Flag, name string) bool {

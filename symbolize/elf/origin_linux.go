@@ -19,8 +19,9 @@ type origin struct {
 // exact as a tick, and what was changed twice in one looks unchanged.
 const settled = 2 * time.Second
 
-// rootFilesystems are those that root alone can mount and that answer for their
-// files themselves: a FUSE server says of an owner what it likes.
+// rootFilesystems are those in which a file of root's was written by root: they answer for their
+// files themselves, while a FUSE server says of an owner what it likes. A user may lay an overlay,
+// or mount a tmpfs, in a user namespace, but make no file of root's there.
 var rootFilesystems = map[int64]bool{
 	unix.EXT4_SUPER_MAGIC: true, unix.XFS_SUPER_MAGIC: true, unix.BTRFS_SUPER_MAGIC: true, unix.TMPFS_MAGIC: true,
 	unix.OVERLAYFS_SUPER_MAGIC: true, unix.SQUASHFS_MAGIC: true, unix.F2FS_SUPER_MAGIC: true, unix.EROFS_SUPER_MAGIC_V1: true,

@@ -30,7 +30,7 @@ func Open(c config.Config, job string, start time.Time) (*Raw, error) {
 	if c.SpoolMB == 0 {
 		return nil, ErrNone
 	}
-	if err := os.MkdirAll(c.Spool, 0o700); err != nil {
+	if err := Check(c.Spool); err != nil {
 		return nil, err
 	}
 	if err := MakeRoom(c.Spool, c.SpoolMB<<20); err != nil {

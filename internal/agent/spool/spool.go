@@ -25,11 +25,17 @@ const (
 
 // Outbox is where workers write what is for the store, and the supervisor sends it from.
 func Outbox(spool string) (*store.Directory, error) {
+	if err := Check(spool); err != nil {
+		return nil, err
+	}
 	return outbox.Open(filepath.Join(spool, outboxName))
 }
 
 // Profiles is where the samples of windows wait for a collector.
 func Profiles(spool string) (*store.Directory, error) {
+	if err := Check(spool); err != nil {
+		return nil, err
+	}
 	return outbox.Open(filepath.Join(spool, profilesName))
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,51 +61,52 @@ func newFindings(k kernel, long bool) *findings {
 	}
 }
 
-// foundDirectory has what each kernel showed: the page's source. It is in the tree, so
-// that whoever boots one kernel writes a page of all.
-const foundDirectory = "internal/dev/matrix/found"
+// foundFile has the findings of each kernel, by its name: the data that docs/kernels.md is
+// made of. It is in the tree, so that whoever boots one kernel writes a page of all.
+const foundFile = "docs/kernels.json"
 
-// keep writes what was found to a file.
-func (f *findings) keep(directory string) error {
-	if err := os.MkdirAll(directory, 0o755); err != nil {
-		return err
-	}
-	contents, err := json.MarshalIndent(f, "", "\t")
+// keep writes the findings into a file beside those of other kernels.
+func (f *findings) keep(path string) error {
+	all, err := readFound(path)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(directory, f.Kernel+".json"), append(contents, '\n'), 0o644)
+	all[f.Kernel] = f
+	contents, err := json.MarshalIndent(all, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(contents, '\n'), 0o644)
 }
 
-// kept reads what the long form found last, in the order of kernels; of a kernel that
-// it was never run on there is nothing.
-func kept(directory string) (all []*findings, err error) {
+// kept reads the last findings of the long form, in the order of kernels.
+func kept(path string) (all []*findings, err error) {
+	found, err := readFound(path)
+	if err != nil {
+		return nil, err
+	}
 	for _, k := range kernels {
-		f, found, err := keptOf(directory, k)
-		if err != nil {
-			return nil, err
-		}
-		if found {
+		if f := found[k.name]; f != nil {
 			all = append(all, f)
 		}
 	}
 	return all, nil
 }
 
-// keptOf is kept of one kernel.
-func keptOf(directory string, k kernel) (f *findings, found bool, err error) {
-	contents, err := os.ReadFile(filepath.Join(directory, k.name+".json"))
+// readFound reads the findings of all kernels, by name; none if there is no file.
+func readFound(path string) (map[string]*findings, error) {
+	all := map[string]*findings{}
+	contents, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, false, nil
+		return all, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	f = new(findings)
-	if err := json.Unmarshal(contents, f); err != nil {
-		return nil, false, fmt.Errorf("reading what %s showed: %w", k.name, err)
+	if err := json.Unmarshal(contents, &all); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
-	return f, true, nil
+	return all, nil
 }
 
 // inherit adds what checks that were not done now had found before.

@@ -97,7 +97,7 @@ func run(names string, o options) error {
 		if err := s.inherit(f, k); err != nil {
 			return err
 		}
-		if err := f.keep(foundDirectory); err != nil {
+		if err := f.keep(foundFile); err != nil {
 			return fmt.Errorf("keeping what %s showed: %w", k.name, err)
 		}
 		return writeFound() // so far
@@ -111,7 +111,7 @@ func run(names string, o options) error {
 // writeFound writes docs/kernels.md of what the long form found on each kernel, when it
 // was booted last.
 func writeFound() error {
-	all, err := kept(foundDirectory)
+	all, err := kept(foundFile)
 	if err != nil {
 		return err
 	}
@@ -277,12 +277,11 @@ func (s *suite) inherit(f *findings, k kernel) error {
 	if len(s.only) == 0 {
 		return nil
 	}
-	before, found, err := keptOf(foundDirectory, k)
-	if err != nil || !found {
-		return err
+	all, err := readFound(foundFile)
+	if before := all[k.name]; before != nil {
+		f.inherit(before, s.wanted)
 	}
-	f.inherit(before, s.wanted)
-	return nil
+	return err
 }
 
 func read(f *findings, checks []check, died error) {

@@ -147,7 +147,7 @@ func TestWhatWasNotDoneAgainStaysAsItWasFound(t *testing.T) {
 }
 
 func TestThePageIsOfWhatWasFound(t *testing.T) {
-	all, err := kept("found")
+	all, err := kept("../../../docs/kernels.json")
 	if err != nil || len(all) == 0 {
 		t.Fatalf("%d kernels: %v", len(all), err)
 	}
@@ -169,14 +169,18 @@ func TestThePageIsOfWhatWasFound(t *testing.T) {
 }
 
 func TestWhatWasFoundIsReadAgain(t *testing.T) {
-	directory := filepath.Join(t.TempDir(), "found")
-	f := newFindings(kernels[0], true)
-	f.Counts = []count{{"cuda", 302, 302}}
-	if err := f.keep(directory); err != nil {
+	path := filepath.Join(t.TempDir(), "kernels.json")
+	other := newFindings(kernels[1], true)
+	if err := other.keep(path); err != nil {
 		t.Fatal(err)
 	}
-	all, err := kept(directory)
-	if err != nil || len(all) != 1 || all[0].Kernel != kernels[0].name || !slices.Equal(all[0].Counts, f.Counts) {
+	f := newFindings(kernels[0], true)
+	f.Counts = []count{{"cuda", 302, 302}}
+	if err := f.keep(path); err != nil {
+		t.Fatal(err)
+	}
+	all, err := kept(path)
+	if err != nil || len(all) != 2 || all[1].Kernel != kernels[1].name || all[0].Kernel != kernels[0].name || !slices.Equal(all[0].Counts, f.Counts) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

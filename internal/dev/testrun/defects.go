@@ -14,7 +14,7 @@ const bearable = 2
 
 // defect is a line of the list of tests that have passed at their second try:
 //
-//   - `internal/e2e TestX`, once: what is known of it
+//   - `internal/testkit/e2e TestX`, once: what is known of it
 var defect = regexp.MustCompile("^- `([^ `]+) (Test[^ `]*)`, (once|twice|([0-9]+) times)\\b")
 
 // knownDefects reads that list out of a document, by the tests' names.

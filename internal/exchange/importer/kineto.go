@@ -73,6 +73,27 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// unpacked stops a file that unpacks to far more than any trace: events differ in their times and
+// numbers, and become a tenth to a hundredth.
+type unpacked struct {
+	in     io.Reader
+	packed *counted
+	read   int64
+}
+
+const (
+	mostUnpacked  = 1 << 30 // whatever it was packed to
+	mostTimesSize = 400
+)
+
+func (u *unpacked) Read(b []byte) (int, error) {
+	n, err := u.in.Read(b)
+	if u.read += int64(n); u.read > mostUnpacked && u.read > mostTimesSize*u.packed.read {
+		return n, fmt.Errorf("it unpacks to more than %d times its size, which no trace does", mostTimesSize)
+	}
+	return n, err
+}
+
 func (k *kineto) read(ctx context.Context, brief bool, h handler, progress func(float64)) error {
 	file, err := os.Open(k.path)
 	if err != nil {
@@ -87,7 +108,7 @@ func (k *kineto) read(ctx context.Context, brief bool, h handler, progress func(
 			return fmt.Errorf("%s %w: %w", k.path, ErrFormat, err)
 		}
 		defer z.Close()
-		in = z
+		in = &unpacked{in: z, packed: c}
 	}
 	p := &kinetoPass{kineto: k, brief: brief, h: h, calls: calls{}, kernels: kernels{}, texts: map[string]string{}}
 	in, err = withoutMark(in)

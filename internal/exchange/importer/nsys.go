@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	_ "modernc.org/sqlite" // pure Go
 
@@ -38,7 +40,7 @@ func openNsys(path string) (_ source, err error) {
 	if err != nil {
 		return nil, err
 	}
-	name := (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro&immutable=1"}).String()
+	name := (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro&immutable=1&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)" + heapLimit}).String()
 	db, err := sql.Open("sqlite", name)
 	if err != nil {
 		return nil, fmt.Errorf("importing %s: %w", path, err)
@@ -50,6 +52,21 @@ func openNsys(path string) (_ source, err error) {
 	return n, nil
 }
 
+// An export is a file of somebody's, and a view or a virtual table in it a program of theirs:
+// only plain tables are read, within these limits.
+const (
+	// heapLimit is what SQLite may take; an export is read row by row.
+	heapLimit = "&_pragma=hard_heap_limit(536870912)"
+	// rowPatience is how long a row is waited for; a table without an index takes some
+	// seconds a gigabyte.
+	rowPatience = 2 * time.Minute
+	// mostStrings and mostStringBytes are of an export's table of names.
+	mostStrings     = 1 << 24
+	mostStringBytes = 2 << 30
+)
+
+var errLarge = errors.New("its table StringIds is larger than any export's")
+
 func (n *nsys) name() string { return "nsys" }
 
 func (n *nsys) describe() description {
@@ -59,7 +76,7 @@ func (n *nsys) describe() description {
 			continue
 		}
 		var rows int64
-		if err := n.db.QueryRow(`SELECT count(*) FROM "` + t + `"`).Scan(&rows); err == nil && rows > 0 {
+		if err := n.one(`SELECT count(*) FROM "`+t+`"`, &rows); err == nil && rows > 0 {
 			d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: t, Count: rows,
 				Detail: fmt.Sprintf("%d rows of %s are not imported", rows, t)})
 		}
@@ -67,9 +84,12 @@ func (n *nsys) describe() description {
 	return d
 }
 
+// plainTables leaves views and virtual tables out, and with them columns that are computed.
+const plainTables = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL%'"
+
 func (n *nsys) load() error {
 	n.tables = map[string]map[string]bool{}
-	err := n.each(context.Background(), "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type IN ('table', 'view')", func(rows *sql.Rows) error {
+	err := n.each(context.Background(), plainTables, func(rows *sql.Rows) error {
 		var table, column string
 		if err := rows.Scan(&table, &column); err != nil {
 			return err
@@ -83,15 +103,19 @@ func (n *nsys) load() error {
 	if err != nil {
 		return err
 	}
-	if n.tables["StringIds"] == nil {
+	if c := n.tables["StringIds"]; !c["id"] || !c["value"] {
 		return errors.New("it has no table StringIds, so it is no export of Nsight Systems")
 	}
 	n.strings = map[int64]string{}
+	held := 0
 	err = n.each(context.Background(), "SELECT id, value FROM StringIds", func(rows *sql.Rows) error {
 		var id int64
 		var value string
 		if err := rows.Scan(&id, &value); err != nil {
 			return err
+		}
+		if held += len(value); held > mostStringBytes || len(n.strings) >= mostStrings {
+			return errLarge
 		}
 		n.strings[id] = value
 		return nil
@@ -105,19 +129,19 @@ func (n *nsys) load() error {
 
 // loadTarget reads what is good to know; an export may lack any of it.
 func (n *nsys) loadTarget() {
-	if c := n.tables["TARGET_INFO_SESSION_START_TIME"]; c != nil {
-		_ = n.db.QueryRow("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").Scan(&n.base)
+	if c := n.tables["TARGET_INFO_SESSION_START_TIME"]; c["utcEpochNs"] {
+		_ = n.one("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME", &n.base)
 		if c["systemClockNs"] {
 			var clock sql.NullInt64
-			_ = n.db.QueryRow("SELECT systemClockNs FROM TARGET_INFO_SESSION_START_TIME").Scan(&clock)
+			_ = n.one("SELECT systemClockNs FROM TARGET_INFO_SESSION_START_TIME", &clock)
 			n.base -= clock.Int64
 		}
 	}
 	if n.tables["TARGET_INFO_GPU"]["name"] {
-		_ = n.db.QueryRow("SELECT name FROM TARGET_INFO_GPU").Scan(&n.device)
+		_ = n.one("SELECT name FROM TARGET_INFO_GPU", &n.device)
 	}
 	if n.tables["TARGET_INFO_SYSTEM_ENV"] != nil {
-		_ = n.db.QueryRow("SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname'").Scan(&n.host)
+		_ = n.one("SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname'", &n.host)
 	}
 	ctx := context.Background()
 	if n.tables["PROCESSES"] != nil {
@@ -146,17 +170,40 @@ func (n *nsys) loadTarget() {
 }
 
 func (n *nsys) each(ctx context.Context, query string, f func(*sql.Rows) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(rowPatience, func() { cancel(errLate) })
+	defer late.Stop()
+	told := func(err error) error {
+		if context.Cause(ctx) == errLate {
+			return errLate
+		}
+		return err
+	}
 	rows, err := n.db.QueryContext(ctx, query)
 	if err != nil {
-		return err
+		return told(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
+		late.Reset(rowPatience)
 		if err := f(rows); err != nil {
 			return err
 		}
 	}
-	return rows.Err()
+	return told(rows.Err())
+}
+
+var errLate = fmt.Errorf("a query had no row for %s", rowPatience)
+
+// one reads the first row of a query, if there is one.
+func (n *nsys) one(query string, to any) error {
+	read := errors.New("read")
+	err := n.each(context.Background(), query, func(rows *sql.Rows) error { return cmp.Or(rows.Scan(to), read) })
+	if err == read {
+		return nil
+	}
+	return cmp.Or(err, sql.ErrNoRows)
 }
 
 // split takes apart Nsight's serialised ids: 24 bits of process, 24 of thread.

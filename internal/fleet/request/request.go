@@ -9,8 +9,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -89,9 +91,17 @@ const mostRequest = 4096
 
 // ReadKey reads the secret that requests are signed with: it must not be readable by all.
 func ReadKey(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+		return nil, fmt.Errorf("%s belongs to user %d, who knows the key: chown it to root", path, stat.Uid)
 	}
 	if info.Mode().Perm()&0o077 != 0 || !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s may be read by others than its owner: chmod 600 it", path)
@@ -99,7 +109,7 @@ func ReadKey(path string) ([]byte, error) {
 	if info.Size() > mostRequest {
 		return nil, fs.ErrInvalid
 	}
-	key, err := os.ReadFile(path)
+	key, err := io.ReadAll(io.LimitReader(file, mostRequest))
 	if key = bytes.TrimSpace(key); err == nil && len(key) < 16 {
 		return nil, fmt.Errorf("%s holds %d bytes: a key has at least 16", path, len(key))
 	}

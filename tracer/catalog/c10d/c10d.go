@@ -40,9 +40,10 @@ const (
 )
 
 var group = Group{
-	Name: "collective",
-	Help: "collectives of torch.distributed: as called, as run by gloo's threads, and the waits for them",
-	Tier: Anchor,
+	Name:   "collective",
+	Anchor: true,
+	Help:   "collectives of torch.distributed: as called, as run by gloo's threads, and the waits for them",
+	Tier:   Anchor,
 	Functions: slices.Concat(
 		[]Function{
 			{

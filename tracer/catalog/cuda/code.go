@@ -7,9 +7,10 @@ import (
 )
 
 var codeGroup = Group{
-	Name: "cuda-code",
-	Help: "CUDA driver: what gives launches their names, devices and graphs: modules, contexts, streams, captures",
-	Tier: Anchor,
+	Name:   "cuda-code",
+	Anchor: true,
+	Help:   "CUDA driver: what gives launches their names, devices and graphs: modules, contexts, streams, captures",
+	Tier:   Anchor,
 	Functions: slices.Concat(
 		modules, contexts, streams, graphs,
 	),

@@ -7,10 +7,11 @@ import (
 )
 
 var memoryGroup = Group{
-	Name: "cuda-memory",
-	Help: "CUDA driver: device, pooled, managed, pinned and mapped memory",
-	Tier: Anchor,
-	With: []string{"cuda-code"},
+	Name:   "cuda-memory",
+	Anchor: true,
+	Help:   "CUDA driver: device, pooled, managed, pinned and mapped memory",
+	Tier:   Anchor,
+	With:   []string{"cuda-code"},
 	Functions: slices.Concat(
 		cuda("cuMemAlloc", "alloc", "", allocates("device", Out32(FieldAddress, 0), Reg32(FieldBytes, 1))),
 		cuda("cuMemAlloc", "alloc", "_v2", allocates("device", Out(FieldAddress, 0), Reg(FieldBytes, 1))),

@@ -7,10 +7,11 @@ import (
 )
 
 var syncGroup = Group{
-	Name: "cuda-sync",
-	Help: "CUDA driver: waits, events, and what they tell of the device's time",
-	Tier: Anchor,
-	With: []string{"cuda-code"},
+	Name:   "cuda-sync",
+	Anchor: true,
+	Help:   "CUDA driver: waits, events, and what they tell of the device's time",
+	Tier:   Anchor,
+	With:   []string{"cuda-code"},
 	Functions: slices.Concat(
 		cuda("cuStreamSynchronize", "sync", "|_ptsz", Changes(WaitsStream, Reg(FieldStream, 0), Delay())),
 		cuda("cuEventSynchronize", "sync", "", Changes(WaitsEvent, Reg(FieldEvent, 0), Delay())),

@@ -8,9 +8,10 @@ import (
 )
 
 var codeGroup = Group{
-	Name: "hip-code",
-	Help: "HIP (AMD): what gives launches their names, devices and graphs: modules, devices, streams, captures",
-	Tier: Anchor,
+	Name:   "hip-code",
+	Anchor: true,
+	Help:   "HIP (AMD): what gives launches their names, devices and graphs: modules, devices, streams, captures",
+	Tier:   Anchor,
 	Functions: slices.Concat(
 		hip("hipInit", "context", "", Captures(Reg32(FieldFlags, 0))),
 		hip("hipModuleLoad", "module", "", Changes(LoadsModule, Out(FieldModule, 0))),

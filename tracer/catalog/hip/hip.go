@@ -136,10 +136,11 @@ var sets = slices.Concat(
 )
 
 var memoryGroup = Group{
-	Name: "hip-memory",
-	Help: "HIP (AMD): device, pooled, managed, pinned and mapped memory",
-	Tier: Anchor,
-	With: []string{"hip-code"},
+	Name:   "hip-memory",
+	Anchor: true,
+	Help:   "HIP (AMD): device, pooled, managed, pinned and mapped memory",
+	Tier:   Anchor,
+	With:   []string{"hip-code"},
 	Functions: slices.Concat(
 		hip("hipMalloc", "alloc", "", allocates("device", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
 		hip("hipExtMallocWithFlags", "alloc", "", allocates("device", Out(FieldAddress, 0), Reg(FieldBytes, 1))),
@@ -181,10 +182,11 @@ var virtual = slices.Concat(
 )
 
 var syncGroup = Group{
-	Name: "hip-sync",
-	Help: "HIP (AMD): waits, events, and what they tell of the device's time",
-	Tier: Anchor,
-	With: []string{"hip-code"},
+	Name:   "hip-sync",
+	Anchor: true,
+	Help:   "HIP (AMD): waits, events, and what they tell of the device's time",
+	Tier:   Anchor,
+	With:   []string{"hip-code"},
 	Functions: slices.Concat(
 		hip("hipStreamSynchronize", "sync", "|_spt", Changes(WaitsStream, Reg(FieldStream, 0), Delay())),
 		hip("hipEventSynchronize", "sync", "", Changes(WaitsEvent, Reg(FieldEvent, 0), Delay())),

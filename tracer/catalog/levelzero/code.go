@@ -10,6 +10,7 @@ import (
 
 var codeGroup = Group{
 	Name:      "level-zero-code",
+	Anchor:    true,
 	Help:      "Level Zero: modules, kernels, devices, queues, command lists",
 	Tier:      Anchor,
 	Functions: slices.Concat(kernels, places, lists),
@@ -74,10 +75,11 @@ var lists = []Function{
 }
 
 var memoryGroup = Group{
-	Name: "level-zero-memory",
-	Help: "Level Zero: device, host, shared and mapped memory",
-	Tier: Anchor,
-	With: []string{"level-zero-code"},
+	Name:   "level-zero-memory",
+	Anchor: true,
+	Help:   "Level Zero: device, host, shared and mapped memory",
+	Tier:   Anchor,
+	With:   []string{"level-zero-code"},
 	Functions: []Function{
 		// zeMemAllocDevice(context, description *, bytes, alignment, device, pointer *)
 		ze("zeMemAllocDevice", "alloc", Allocates("device", outOfDeviceMemory,
@@ -105,10 +107,11 @@ var memoryGroup = Group{
 }
 
 var syncGroup = Group{
-	Name: "level-zero-sync",
-	Help: "Level Zero: waits, events, fences, and what they tell of the device's time",
-	Tier: Anchor,
-	With: []string{"level-zero-code"},
+	Name:   "level-zero-sync",
+	Anchor: true,
+	Help:   "Level Zero: waits, events, fences, and what they tell of the device's time",
+	Tier:   Anchor,
+	With:   []string{"level-zero-code"},
 	Functions: []Function{
 		ze("zeCommandQueueSynchronize", "sync", Changes(WaitsStream, Reg(FieldStream, 0))),
 		ze("zeCommandListHostSynchronize", "sync", Changes(WaitsStream, Reg(FieldStream, 0))),

@@ -39,6 +39,7 @@ var dtypes = []Dtype{
 
 var group = Group{
 	Name:      "nccl",
+	Anchor:    true,
 	Help:      "NCCL and RCCL: collectives, sends, receives, groups, communicators",
 	Tier:      Anchor,
 	Functions: slices.Concat(collectives, communicators),

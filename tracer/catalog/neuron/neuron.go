@@ -33,6 +33,7 @@ const (
 // executeGroup is what a loop's steps are found by.
 var executeGroup = Group{
 	Name:      "neuron-execute",
+	Anchor:    true,
 	Help:      "Neuron: executions, collectives",
 	Tier:      Anchor,
 	Launches:  true,
@@ -112,9 +113,10 @@ func ofRank(core, rank, ranks uint8, more ...Value) func(*Function) {
 }
 
 var codeGroup = Group{
-	Name: "neuron-code",
-	Help: "Neuron: models, and the cores they are loaded onto",
-	Tier: Anchor,
+	Name:   "neuron-code",
+	Anchor: true,
+	Help:   "Neuron: models, and the cores they are loaded onto",
+	Tier:   Anchor,
 	Functions: []Function{
 		nrt("nrt_init", "context"),
 		nrt("nrt_close", "context", func(f *Function) { f.StatusOK = false }),
@@ -127,10 +129,11 @@ var codeGroup = Group{
 }
 
 var memoryGroup = Group{
-	Name: "neuron-memory",
-	Help: "Neuron: tensors",
-	Tier: Anchor,
-	With: []string{"neuron-code"},
+	Name:   "neuron-memory",
+	Anchor: true,
+	Help:   "Neuron: tensors",
+	Tier:   Anchor,
+	With:   []string{"neuron-code"},
 	Functions: []Function{
 		// nrt_tensor_allocate(placement, core, bytes, name, tensor *)
 		nrt("nrt_tensor_allocate", "alloc", func(f *Function) {
@@ -152,10 +155,11 @@ var memoryGroup = Group{
 // profileGroup are calls by which a job, or a tool in it, has the runtime trace itself: from then
 // on its executions take longer for that. Options are made and freed without a row.
 var profileGroup = Group{
-	Name: "neuron-profile",
-	Help: "Neuron: the runtime's own profilers, which make a job slower",
-	Tier: Anchor,
-	With: []string{"neuron-code"},
+	Name:   "neuron-profile",
+	Anchor: true,
+	Help:   "Neuron: the runtime's own profilers, which make a job slower",
+	Tier:   Anchor,
+	With:   []string{"neuron-code"},
 	Functions: []Function{
 		nrt("nrt_inspect_begin", "profile"),
 		nrt("nrt_inspect_begin_with_options", "profile"),

@@ -18,6 +18,7 @@ const (
 
 var codeGroup = Group{
 	Name:      "opencl-code",
+	Anchor:    true,
 	Help:      "OpenCL: programs, kernels, contexts, queues",
 	Tier:      Anchor,
 	Functions: slices.Concat(programs, kernels, places),

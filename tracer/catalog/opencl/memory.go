@@ -10,10 +10,11 @@ import . "github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 var spaces = []FlagSpace{{Flag: 1 << 3, Space: "host"}, {Flag: 1 << 4, Space: "pinned"}}
 
 var memoryGroup = Group{
-	Name: "opencl-memory",
-	Help: "OpenCL: buffers, images, shared virtual memory",
-	Tier: Anchor,
-	With: []string{"opencl-code"},
+	Name:   "opencl-memory",
+	Anchor: true,
+	Help:   "OpenCL: buffers, images, shared virtual memory",
+	Tier:   Anchor,
+	With:   []string{"opencl-code"},
 	Functions: []Function{
 		// cl_mem clCreateBuffer(context, flags, bytes, host, error *)
 		openCLReturns("clCreateBuffer", "alloc", FieldAddress, 4,

@@ -18,10 +18,11 @@ const (
 const waitList = 8
 
 var syncGroup = Group{
-	Name: "opencl-sync",
-	Help: "OpenCL: waits, events, and what they tell of the device's time",
-	Tier: Anchor,
-	With: []string{"opencl-code"},
+	Name:   "opencl-sync",
+	Anchor: true,
+	Help:   "OpenCL: waits, events, and what they tell of the device's time",
+	Tier:   Anchor,
+	With:   []string{"opencl-code"},
 	Functions: []Function{
 		openCL("clFinish", "sync", Changes(WaitsStream, Reg(FieldStream, 0))),
 		openCL("clFlush", "event", Captures(Reg(FieldStream, 0))),

@@ -25,6 +25,7 @@ func Groups() []Group {
 // executeGroup is what a loop's steps are found by, and what names it.
 var executeGroup = Group{
 	Name:     "pjrt-execute",
+	Anchor:   true,
 	Help:     "PJRT plugins (JAX on GPU, TPU, Neuron): executions, compilations, errors",
 	Tier:     Anchor,
 	Launches: true,

@@ -188,6 +188,8 @@ type Group struct {
 	Name string
 	Help string
 	Tier Tier
+	// Anchor: the group is recorded at the anchor level, which watches a job for hours.
+	Anchor bool
 	// With names the groups without which this one's rows lack their names or
 	// devices: they come along.
 	With []string

@@ -23,9 +23,10 @@ const (
 )
 
 var scopeGroup = Group{
-	Name: "scope",
-	Help: "framework scopes: DataLoader, optimizer step, zero_grad, record_function (PyTorch 2)",
-	Tier: Anchor,
+	Name:   "scope",
+	Anchor: true,
+	Help:   "framework scopes: DataLoader, optimizer step, zero_grad, record_function (PyTorch 2)",
+	Tier:   Anchor,
 	Functions: []Function{
 		{
 			// c10::intrusive_ptr<PythonRecordFunction> record_function_enter_new(
@@ -61,9 +62,10 @@ var scopeGroup = Group{
 }
 
 var backwardGroup = Group{
-	Name: "backward",
-	Help: "backward passes: one span per call of the autograd engine",
-	Tier: Anchor,
+	Name:   "backward",
+	Anchor: true,
+	Help:   "backward passes: one span per call of the autograd engine",
+	Tier:   Anchor,
 	Functions: []Function{{
 		Library: "libtorch_cpu.so",
 		Symbol:  "_ZN5torch8autograd6Engine7execute",
@@ -196,10 +198,11 @@ func pythonFunction(label, symbol string, class Value) Function {
 const freeCPU = "_ZN3c108free_cpuEPv"
 
 var memoryGroup = Group{
-	Name: "memory",
-	Help: "every allocation and free of a CPU tensor's storage",
-	Tier: Detail,
-	With: []string{"out-of-memory"},
+	Name:   "memory",
+	Anchor: true,
+	Help:   "every allocation and free of a CPU tensor's storage",
+	Tier:   Detail,
+	With:   []string{"out-of-memory"},
 	Functions: []Function{
 		{
 			// void *c10::alloc_cpu(size_t nbytes): throws where there is no room. Its caller
@@ -242,10 +245,11 @@ var memoryGroup = Group{
 }
 
 var deviceMemoryGroup = Group{
-	Name: "device-memory",
-	Help: "every allocation and free of the caching allocator of a device",
-	Tier: Detail,
-	With: []string{"out-of-memory"},
+	Name:   "device-memory",
+	Anchor: true,
+	Help:   "every allocation and free of the caching allocator of a device",
+	Tier:   Detail,
+	With:   []string{"out-of-memory"},
 	Functions: []Function{{
 		// void c10::reportMemoryUsageToProfiler(void* ptr, int64 alloc_size,
 		//     size_t total_allocated, size_t total_reserved, Device device)
@@ -266,9 +270,10 @@ var deviceMemoryGroup = Group{
 // Apart from the allocations, which may be in slices: it happens once, and a recording is
 // looked at for it.
 var outOfMemoryGroup = Group{
-	Name: "out-of-memory",
-	Help: "allocations that PyTorch's allocators have no room for",
-	Tier: Anchor,
+	Name:   "out-of-memory",
+	Anchor: true,
+	Help:   "allocations that PyTorch's allocators have no room for",
+	Tier:   Anchor,
 	Functions: []Function{
 		{
 			// Called where the exception of alloc_cpu is caught, below whoever asked.

@@ -166,6 +166,19 @@ func jsonValue(d *json.Decoder, depth int) (any, error) {
 type builder struct {
 	s     *Snapshot
 	paths map[*pickle.List]int64
+	work  int // entries and keys that were looked at
+}
+
+// mostWork bounds them: PyTorch's entries have a dozen keys each. A small pickle can name one
+// dictionary of many keys any number of times.
+const mostWork = 16 * mostEvents
+
+// look counts another look at a dictionary.
+func (b *builder) look(d *pickle.Dict) error {
+	if b.work += 1 + len(d.Keys); b.work > mostWork {
+		return fmt.Errorf("more than %d keys in entries: %w", mostWork, pickle.ErrTooLarge)
+	}
+	return nil
 }
 
 func (b *builder) build(top *pickle.Dict) error {
@@ -192,6 +205,9 @@ func (b *builder) build(top *pickle.Dict) error {
 
 // event adds one entry of a trace.
 func (b *builder) event(device int32, entry *pickle.Dict, addresses map[int64]bool) error {
+	if err := b.look(entry); err != nil {
+		return err
+	}
 	e := blocks.Event{Bytes: blocks.Unknown, Allocated: blocks.Unknown, Reserved: blocks.Unknown, Duration: blocks.Unknown, Weight: 1}
 	var action string
 	var frames *pickle.List
@@ -260,6 +276,9 @@ func (b *builder) segments(segments []any, live map[int32]map[int64]bool) error 
 		if !is {
 			return fmt.Errorf("%w: segment %d is no dictionary", ErrFormat, n)
 		}
+		if err := b.look(segment); err != nil {
+			return err
+		}
 		device := int32(numberOf(segment.Get("device")))
 		b.s.Reserved[device] += numberOf(segment.Get("total_size"))
 		address := numberOf(segment.Get("address"))
@@ -267,6 +286,9 @@ func (b *builder) segments(segments []any, live map[int32]map[int64]bool) error 
 			block, is := item.(*pickle.Dict)
 			if !is {
 				return fmt.Errorf("%w: a block of segment %d is no dictionary", ErrFormat, n)
+			}
+			if err := b.look(block); err != nil {
+				return err
 			}
 			if len(before) == mostEvents {
 				return fmt.Errorf("more than %d blocks: %w", mostEvents, pickle.ErrTooLarge)

@@ -11,9 +11,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
-const criticalPathDescription = `Shows what kept a step from ending earlier: from its last end back, always to what was
-waited for longest. Time on the path is exposed, time beside it is hidden: work on a device while the host had to go on anyway, or the reverse. Where several
-ranks were recorded it goes through the one that came last to each collective. Without --step it is the step of median length; of a recording in which nothing repeats, all of it.
+const criticalPathDescription = `Shows what kept a step from ending earlier: starting from its end, the path follows the longest wait
+backwards. Time on the path is exposed, other time is hidden: device activity that overlaps host work, or the reverse. If
+several ranks were recorded, the path goes through the last rank to arrive at each collective. The default is the step
+of median length, or the whole recording if nothing repeats.
 
    ebpfprof critical-path DATASET
    ebpfprof critical-path DATASET --step 17 --json | jq '.parts[0]'
@@ -28,9 +29,9 @@ func CriticalPathCommand() *urfave.Command {
 		Description: criticalPathDescription,
 		Flags: append([]urfave.Flag{
 			&urfave.IntFlag{Name: "step", Value: -1, Usage: "the training step `N`, counted from 0", DefaultText: "median"},
-			&urfave.StringFlag{Name: "annotation", Usage: "of the scope that has `NAME` in its name, instead of a step; of an empty one, of the whole recording"},
-			&urfave.IntFlag{Name: "instance", Usage: "the `N`-th such scope in order of time, counted from 0"},
-			&urfave.IntFlag{Name: "rank", Usage: "of `RANK` alone, without the others that it waits for"},
+			&urfave.StringFlag{Name: "annotation", Usage: "the scope with `NAME` in its name instead of a step; the whole recording if NAME is empty"},
+			&urfave.IntFlag{Name: "instance", Usage: "the `N`-th such scope by time, counted from 0"},
+			&urfave.IntFlag{Name: "rank", Usage: "only `RANK`, without the ranks that it waits for"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 		}, answer.WindowFlags()...),
 		Action: func(c *urfave.Context) error {

@@ -13,8 +13,9 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
 
-const diffDescription = `Says first whether a step takes longer, less, or as long as before, or that it cannot be told; then whether the two can be
-compared, and what moved: phases, operators, kernels and their classes, lines. Exit codes: 0 neutral or improvement, 10 regression, 12 inconclusive.
+const diffDescription = `Reports whether a step takes longer, less, or as long as before, or that the recordings cannot decide it; then whether
+the two are comparable, and what changed: phases, operators, kernels and their classes, lines. Exit codes: 0 neutral or
+improvement, 10 regression, 12 inconclusive.
 
    ebpfprof diff before.dataset after.dataset --fail-on 3%`
 
@@ -27,9 +28,9 @@ func DiffCommand() *urfave.Command {
 		Description: diffDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "fail-on", Value: "3%", Usage: "a step that is `SHARE` longer is a regression"},
-			&urfave.StringSliceFlag{Name: "repeat-before", Usage: "another recording of BEFORE, a `DATASET` each time; from three of each side on their spread is the noise"},
+			&urfave.StringSliceFlag{Name: "repeat-before", Usage: "another recording of BEFORE, a `DATASET` each time; with three or more on each side their spread is the noise"},
 			&urfave.StringSliceFlag{Name: "repeat-after", Usage: "another recording of AFTER"},
-			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` rows that moved most"},
+			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` rows that changed most"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 		},
 		Action: runDiff,

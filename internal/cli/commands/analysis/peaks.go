@@ -11,8 +11,8 @@ import (
 )
 
 const peaksDescription = `Measures how many single-precision operations and how many bytes of memory a second this machine can do, in about two
-seconds; run it while nothing else runs. It is kept, and reports of recordings of this processor say how far from it they are.
---devices lists the accelerators of which the makers' figures are known.
+seconds; run it on an idle machine. The result is stored, and reports of recordings on this processor compare with it.
+--devices lists the accelerators with known peak figures.
 
    ebpfprof peaks
    ebpfprof peaks --devices`
@@ -21,11 +21,11 @@ seconds; run it while nothing else runs. It is kept, and reports of recordings o
 func PeaksCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "peaks",
-		Usage:       "measure what this machine can do at most",
+		Usage:       "measure the peak performance of this machine",
 		Description: peaksDescription,
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "threads", Usage: "measure with `N` threads", DefaultText: "as many as processors"},
-			&urfave.BoolFlag{Name: "devices", Usage: "list the devices that are known instead"},
+			&urfave.BoolFlag{Name: "devices", Usage: "list the known devices instead"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 		},
 		Action: runPeaks,
@@ -49,7 +49,7 @@ func runPeaks(c *urfave.Context) error {
 		return cli.Failed(err)
 	}
 	if err := m.Save(); err != nil {
-		answer.Warn(c, []string{err.Error() + ": reports will not know it"})
+		answer.Warn(c, []string{err.Error() + ": reports will not use it"})
 	}
 	if c.Bool("json") {
 		return answer.JSON(c, m)

@@ -19,8 +19,9 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/terminal"
 )
 
-const reportDescription = `The first paragraph is the verdict: what the time goes to, at which line, and what to do. Then what the job is, its steps and where their time goes, what the devices did, operators,
-kernels, lines of your code, threads, memory; and before all that it could spoil, what was lost, estimated or left out.
+const reportDescription = `The first paragraph is the verdict: what takes the time, at which line, and what to do. Then follow the job, its steps
+and where their time goes, device activity, operators, kernels, lines of your code, threads and memory. What was lost,
+estimated or left out stands before the tables that it affects.
 Without a path it reads the newest dataset in this directory.
 
    ebpfprof report DATASET
@@ -32,7 +33,7 @@ func ReportCommand() *urfave.Command {
 	cli.CompleteValues("format", report.Formats)
 	return &urfave.Command{
 		Name:        "report",
-		Usage:       "say what limits the job of a dataset",
+		Usage:       "report what limits the recorded job",
 		ArgsUsage:   "[DATASET]",
 		Description: reportDescription,
 		Flags: append([]urfave.Flag{

@@ -30,15 +30,15 @@ one line unless --full. Off the CPU the time is what threads waited for longer t
 func StacksCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "stacks",
-		Usage:       "show where the time went: the hottest stacks of a dataset",
+		Usage:       "show the hottest stacks of a dataset",
 		ArgsUsage:   "DATASET",
 		Description: stacksDescription,
 		Flags: []urfave.Flag{
-			&urfave.IntSliceFlag{Name: "pid", Usage: "only the process `PID`; several --pid are all of them"},
+			&urfave.IntSliceFlag{Name: "pid", Usage: "only the process `PID`; repeat for several"},
 			&urfave.IntSliceFlag{Name: "tid", Usage: "only the thread `TID`"},
-			&urfave.BoolFlag{Name: "off-cpu", Usage: "time that threads waited instead of time that they ran"},
+			&urfave.BoolFlag{Name: "off-cpu", Usage: "show waiting time instead of running time"},
 			&urfave.BoolFlag{Name: "gil", Usage: "only while the thread held Python's global lock"},
-			&urfave.BoolFlag{Name: "threads", Usage: "each thread by itself"},
+			&urfave.BoolFlag{Name: "threads", Usage: "separate threads"},
 			&urfave.IntFlag{Name: "top", Value: 20, Usage: "show the `N` hottest functions and paths"},
 			&urfave.BoolFlag{Name: "full", Usage: "show every native frame"},
 			&urfave.BoolFlag{Name: "folded", Usage: "write folded stacks with microseconds, for flamegraph.pl and speedscope"},

@@ -25,14 +25,14 @@ func StepsCommand() *urfave.Command {
 		ArgsUsage:   "DATASET",
 		Description: stepsDescription,
 		Flags: append([]urfave.Flag{
-			&urfave.BoolFlag{Name: "save", Usage: "keep them as table step of the dataset"},
+			&urfave.BoolFlag{Name: "save", Usage: "write them to table step of the dataset"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 			answer.RankFlag(),
 		}, answer.WindowFlags()...),
 		Action: func(c *urfave.Context) error {
 			return withSteps(c, func(db *dataset.DB, threads []timeline.Thread) error {
 				if c.Bool("save") && db.Part() != (dataset.Part{}) {
-					return cli.Usagef("--save keeps the steps of the whole recording: leave --rank, --from and --to out")
+					return cli.Usagef("--save writes the steps of the whole recording: omit --rank, --from and --to")
 				}
 				if c.Bool("save") {
 					if err := timeline.Save(db.Root(), threads); err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/terminal"
 )
 
-const treeDescription = `Who called whom, from the Python line over operators and runtime calls to the kernel, and what was measured there:
+const treeDescription = `Shows the call tree, from the Python line through operators and runtime calls to the kernel, with one metric:
 device_ns (time on the device), cpu_ns and wait_ns (from samples), host_ns (operators' and calls' own time), bytes (allocated).
-Backward nodes stand below the operator that they are of.
+Backward nodes appear below their forward operator.
 
    ebpfprof tree DATASET
    ebpfprof tree DATASET --bottom-up --metric device_ns`
@@ -30,16 +30,16 @@ func TreeCommand() *urfave.Command {
 	cli.CompleteValues("metric", calltree.Names)
 	return &urfave.Command{
 		Name:        "tree",
-		Usage:       "show who called whom, and what it took",
+		Usage:       "show the call tree with times or bytes",
 		ArgsUsage:   "DATASET",
 		Description: treeDescription,
 		Flags: append([]urfave.Flag{
-			&urfave.StringFlag{Name: "metric", Usage: strings.Join(calltree.Names(), ", ") + " (default: the first of them that there is)"},
-			&urfave.BoolFlag{Name: "bottom-up", Usage: "what took it first, its callers below"},
-			&urfave.Float64Flag{Name: "min", Value: 1, Usage: "leave out what has less than `PERCENT` of the whole"},
+			&urfave.StringFlag{Name: "metric", Usage: strings.Join(calltree.Names(), ", ") + " (default: the first one that was recorded)"},
+			&urfave.BoolFlag{Name: "bottom-up", Usage: "leaves first, their callers below"},
+			&urfave.Float64Flag{Name: "min", Value: 1, Usage: "hide nodes below `PERCENT` of the total"},
 			&urfave.IntFlag{Name: "depth", Usage: "go `N` levels deep (default: all)"},
 			&urfave.BoolFlag{Name: "native", Usage: "show native frames too"},
-			&urfave.BoolFlag{Name: "save", Usage: "keep the tree, top down, as table context_node of the dataset"},
+			&urfave.BoolFlag{Name: "save", Usage: "write the tree, top down, to table context_node of the dataset"},
 			&urfave.BoolFlag{Name: "json", Usage: "write all nodes as JSON"},
 		}, answer.PartFlags()...),
 		Action: func(c *urfave.Context) error {
@@ -58,7 +58,7 @@ func runTree(c *urfave.Context, db *dataset.DB) error {
 		return cli.Usagef("unknown metric %q: one of %s", metric, strings.Join(calltree.Names(), ", "))
 	}
 	if c.Bool("save") && (c.IsSet("rank") || c.IsSet("step") || c.IsSet("from") || c.IsSet("to")) {
-		return cli.Usagef("--save keeps the tree of the whole recording: leave --rank, --step, --from and --to out")
+		return cli.Usagef("--save writes the tree of the whole recording: omit --rank, --step, --from and --to")
 	}
 	if err := answer.Restrict(c, db); err != nil {
 		return err
@@ -95,9 +95,9 @@ func runTree(c *urfave.Context, db *dataset.DB) error {
 			fmt.Fprintln(c.App.Writer, checks.Sentence())
 		}
 		if said := checks.Estimated(); said != "" && slices.Contains(weighted, metric) {
-			far := "query --example estimates: how far off they may be"
+			far := "query --example estimates: their uncertainty"
 			if tree.Sliced() {
-				far = "± % says how far off a row may be, at 95 %; ? is not known"
+				far = "± % is the 95 % interval of a row; ? is unknown"
 			}
 			fmt.Fprintf(c.App.Writer, "%s (%s)\n", said, far)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
-const viewsDescription = `What users of Holistic Trace Analysis ask, a table each:
+const viewsDescription = `The tables of Holistic Trace Analysis:
 
    breakdown    what each device's time goes to: computation, other work, idle
    idle         why streams are idle: the host had launched nothing, kernels follow one another, another cause
@@ -99,7 +99,7 @@ func runViews(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) erro
 		}
 	}
 	if len(untold) > 0 {
-		fmt.Fprintf(c.App.Writer, "\nWhat cannot be told\n  %s\n", strings.Join(untold, "\n  "))
+		fmt.Fprintf(c.App.Writer, "\nUnknown\n  %s\n", strings.Join(untold, "\n  "))
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ func RankFlag() urfave.Flag {
 // WindowFlags choose a stretch of the recording.
 func WindowFlags() []urfave.Flag {
 	return []urfave.Flag{
-		&urfave.Float64Flag{Name: "from", Usage: "only what begins from `MS` milliseconds of the recording on", DefaultText: "its begin"},
-		&urfave.Float64Flag{Name: "to", Usage: "only what begins before `MS` milliseconds of the recording", DefaultText: "its end"},
+		&urfave.Float64Flag{Name: "from", Usage: "only rows that begin at `MS` milliseconds of the recording or later", DefaultText: "its begin"},
+		&urfave.Float64Flag{Name: "to", Usage: "only rows that begin before `MS` milliseconds of the recording", DefaultText: "its end"},
 	}
 }
 
@@ -37,7 +37,7 @@ func PartFlags() []urfave.Flag {
 func CheckPart(c *urfave.Context) error {
 	switch {
 	case c.IsSet("step") && (c.IsSet("from") || c.IsSet("to")):
-		return cli.Mistaken(errors.New("--step is a stretch of its own: leave --from and --to out"))
+		return cli.Mistaken(errors.New("--step selects an interval itself: omit --from and --to"))
 	case c.IsSet("step") && c.Int("step") < 0:
 		return cli.Usagef("--step %d: steps count from 0", c.Int("step"))
 	case c.IsSet("from") && c.Float64("from") < 0:
@@ -107,5 +107,5 @@ func nothingThere(c *urfave.Context, db *dataset.DB) error {
 	if err := db.Row(c.Context, "SELECT EXISTS (FROM span) OR EXISTS (FROM sample) OR EXISTS (FROM memory)", nil, &any); err != nil || any {
 		return err
 	}
-	return errors.New("nothing was recorded in what --rank, --step, --from and --to choose")
+	return errors.New("nothing was recorded in the part that --rank, --step, --from and --to select")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
-const annotateDescription = `Keeps a note beside a recording, in table annotation of the dataset; without a text it lists the notes. What was recorded
-is not touched.
+const annotateDescription = `Adds a note to a recording, in table annotation of the dataset; without a text it lists the notes. Recorded rows do not
+change.
 
    ebpfprof annotate DATASET 'loader fixed from here on' --at 1250
    ebpfprof annotate DATASET 'suspect' --step 17 --place train.py:88
@@ -36,7 +36,7 @@ func AnnotateCommand() *urfave.Command {
 			&urfave.IntFlag{Name: "step", Usage: "about step `N`"},
 			&urfave.IntFlag{Name: "rank", Usage: "about `RANK`"},
 			&urfave.StringFlag{Name: "place", Usage: "about `FILE:LINE`, an operator or a kernel"},
-			&urfave.IntFlag{Name: "remove", Usage: "take note `N` away"},
+			&urfave.IntFlag{Name: "remove", Usage: "remove note `N`"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
 		},
 		Action: runAnnotate,

@@ -23,8 +23,8 @@ import (
 )
 
 const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz), exports of Nsight Systems (nsys export --type sqlite) and
-memory snapshots of PyTorch (pickle or JSON: nothing in a pickle is imported or called) into a dataset, so that every
-answer that a recording gives they give too. Several files are the ranks of one job.
+memory snapshots of PyTorch (pickle or JSON: nothing in a pickle is imported or called) into a dataset, which every
+command reads like a recording. Several files are the ranks of one job.
 
    ebpfprof import trace.json.gz --output trace.dataset && ebpfprof report trace.dataset
    ebpfprof import rank*.json --output job.dataset`
@@ -37,13 +37,13 @@ const importMemory = 800 << 20
 func ImportCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "import",
-		Usage:       "make a dataset of traces of torch.profiler or Nsight Systems",
+		Usage:       "convert traces of torch.profiler or Nsight Systems into a dataset",
 		ArgsUsage:   "FILE…",
 		Description: importDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset into `DIRECTORY` (default: the first file's name with .dataset)"},
-			&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "leave out command lines, directories and names of hosts"},
-			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
+			&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "omit command lines, directories and host names"},
+			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only errors"},
 		},
 		Action: runImport,
 	}
@@ -93,7 +93,7 @@ func runImport(c *urfave.Context) error {
 	for _, w := range summary.Warnings {
 		answer.Warn(c, []string{w.Detail})
 	}
-	fmt.Fprintf(c.App.Writer, "%d spans (%d of them work on devices), %d allocations and frees in %s: %s\n",
+	fmt.Fprintf(c.App.Writer, "%d spans (%d of them on devices), %d allocations and frees in %s: %s\n",
 		summary.Spans, summary.DeviceRows, summary.MemoryRows, time.Since(began).Round(time.Millisecond), dir)
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/dataset/lint"
 )
 
-const lintDescription = `Looks for what would spoil an answer: durations that cannot be, work without a launch, events that were lost, ranks that
-are missing, clocks that disagree. Rows that cannot be are left out by every answer, and it says so.
+const lintDescription = `Checks for defects that distort answers: invalid durations, kernels without a launch, lost events, missing ranks,
+clocks that disagree. Every command leaves invalid rows out and reports how many.
 
    ebpfprof lint DATASET
    ebpfprof lint DATASET --strict || echo 'look before you trust it'`
@@ -25,7 +25,7 @@ func LintCommand() *urfave.Command {
 		Description: lintDescription,
 		Flags: []urfave.Flag{
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
-			&urfave.BoolFlag{Name: "strict", Usage: "exit with 1 when rows have to be left out or a check warns"},
+			&urfave.BoolFlag{Name: "strict", Usage: "exit with 1 if a row is invalid or a check warns"},
 		},
 		Action: func(c *urfave.Context) error {
 			return answer.Ask(c, func(db *dataset.DB) error { return runLint(c, db) })
@@ -52,7 +52,7 @@ func runLint(c *urfave.Context, db *dataset.DB) error {
 	if c.Bool("strict") {
 		for _, check := range result.Checks {
 			if check.Severity == lint.LeftOut || check.Severity == lint.Warning {
-				return fmt.Errorf("%d rows are left out, and a check warns or more", result.LeftOut)
+				return fmt.Errorf("%d rows are invalid, or a check warns", result.LeftOut)
 			}
 		}
 	}

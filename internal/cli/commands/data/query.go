@@ -129,7 +129,7 @@ func queryText(c *urfave.Context, arguments []string) (string, error) {
 	case given == 0:
 		return "", cli.Mistaken(errors.New("which query? 'SELECT …', - for standard input, --file FILE or --example NAME"))
 	case given > 1:
-		return "", cli.Mistaken(errors.New("one query at a time: put it into quotes, or give only one of it, --file and --example"))
+		return "", cli.Mistaken(errors.New("one query at a time: quote it, or give only one of a query, --file and --example"))
 	case c.IsSet("example"):
 		e, err := query.FindExample(c.String("example"))
 		if err != nil {

@@ -38,7 +38,7 @@ func runSearch(c *urfave.Context) error {
 	case err != nil:
 		return cli.Mistaken(err)
 	case len(arguments) != 2 || arguments[1] == "":
-		return cli.Mistaken(errors.New("what in which dataset? ebpfprof search DATASET TEXT"))
+		return cli.Mistaken(errors.New("which text in which dataset? ebpfprof search DATASET TEXT"))
 	}
 	db, err := answer.Open(c, arguments[0])
 	if err != nil {

@@ -69,7 +69,7 @@ func runSymbolize(c *urfave.Context) error {
 
 func printNamed(w io.Writer, n *stacks.Named) {
 	if n.Nameless == 0 {
-		fmt.Fprintln(w, "every native frame has its symbol, or is in no file that could be known again")
+		fmt.Fprintln(w, "every native frame has its symbol, or is in a file without a build id")
 		return
 	}
 	fmt.Fprintf(w, "%d of %d nameless frames are named now; files rewritten: %d\n", n.Named, n.Nameless, n.Rewritten)

@@ -14,8 +14,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
-const captureDescription = `Asks the agents that record a job for a window, which begins at the same time on all of its workers. The
-request is a small file in the store, signed with the fleet's key: agents take no others, and keep their cool-down.
+const captureDescription = `Requests a window from the agents that record a job; it begins at the same time on all workers. The request is a
+small file in the store, signed with the fleet's key: agents accept no others, and respect their cool-down.
 
    ebpfprof fleet capture /shared/patterns --job llama --key-file /etc/ebpfprof/fleet.key
    ebpfprof fleet report /shared/patterns --job llama`
@@ -23,7 +23,7 @@ request is a small file in the store, signed with the fleet's key: agents take n
 func captureCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "capture",
-		Usage:       "ask the agents of a job for a window",
+		Usage:       "request a window from the agents of a job",
 		ArgsUsage:   "STORE",
 		Description: captureDescription,
 		Flags: []urfave.Flag{
@@ -56,7 +56,7 @@ func captureCommand() *urfave.Command {
 			if err := request.Put(c.Context, s, request.New(c.String("job"), "operator@"+host, "operator", start, key), key); err != nil {
 				return cli.Failed(err)
 			}
-			fmt.Fprintf(c.App.Writer, "asked: the window of %s begins at %s; report it when it has ended: ebpfprof fleet report %s --job %s\n",
+			fmt.Fprintf(c.App.Writer, "requested: the window of %s begins at %s; when it has ended, run ebpfprof fleet report %s --job %s\n",
 				printable.Short(c.String("job")), start.UTC().Format("15:04:05Z"), arguments[0], printable.Short(c.String("job")))
 			return nil
 		},

@@ -13,8 +13,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/fleet/history"
 )
 
-const compareDescription = `Says whether a job's steps take longer now than in its own best time, or than so long ago, by which function and on which
-worker. Exit codes: 0 neutral or improvement, 10 regression, 12 inconclusive.
+const compareDescription = `Reports whether a job's steps take longer now than in its best period, or than some time ago, and which function on
+which worker causes it. Exit codes: 0 neutral or improvement, 10 regression, 12 inconclusive.
 
    ebpfprof fleet compare /shared/patterns --job llama
    ebpfprof fleet compare /shared/patterns --job llama --since 1h --ago 168h    # with last week
@@ -23,14 +23,14 @@ worker. Exit codes: 0 neutral or improvement, 10 regression, 12 inconclusive.
 func compareCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "compare",
-		Usage:       "compare a job with its own best time, or with last week",
+		Usage:       "compare a job with its best period, or with last week",
 		ArgsUsage:   "STORE",
 		Description: compareDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "job", Usage: "the job's `NAME`", DefaultText: "the one seen last"},
 			&urfave.DurationFlag{Name: "since", Value: 10 * time.Minute, Usage: "now is the last `TIME` before the newest step"},
-			&urfave.DurationFlag{Name: "ago", Usage: "compare with as long, so much `TIME` before", DefaultText: "its best time in --look"},
-			&urfave.DurationFlag{Name: "look", Value: 24 * time.Hour, Usage: "how much `TIME` before now the best is looked for in"},
+			&urfave.DurationFlag{Name: "ago", Usage: "compare with an equally long period, `TIME` earlier", DefaultText: "its best time in --look"},
+			&urfave.DurationFlag{Name: "look", Value: 24 * time.Hour, Usage: "search this `TIME` before now for the best period"},
 			&urfave.StringFlag{Name: "fail-on", Value: "5%", Usage: "steps that are `SHARE` longer are a regression"},
 			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` rows that changed most"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},

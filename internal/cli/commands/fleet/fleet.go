@@ -8,11 +8,11 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 )
 
-// Command is `ebpfprof fleet`: questions about jobs of many workers.
+// Command is `ebpfprof fleet`: analyse jobs with many workers.
 func Command() *urfave.Command {
 	return &urfave.Command{
 		Name:            "fleet",
-		Usage:           "questions about jobs of many workers",
+		Usage:           "analyse jobs with many workers",
 		HideHelpCommand: true,
 		Subcommands:     []*urfave.Command{uploadCommand(), reportCommand(), compareCommand(), verdictCommand(), captureCommand(), registrarCommand(), hangCommand(), whatIfCommand()},
 		OnUsageError:    func(_ *urfave.Context, err error, _ bool) error { return cli.Mistaken(err) },

@@ -15,11 +15,11 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/fleet/evidence"
 )
 
-const hangDescription = `Says which ranks of a job wait in which collective of torch.distributed, since when and at which line, and which
-rank has not come to it: of a recording that has ended, or of one that goes on (what is open is written within 2 s).
-Recordings of several nodes are taken together. Where ranks stand still their stacks are said, native and Python, and of
-a job that hung before the recording began, that it waits in a collective.
-Of a store it says what agents have found by themselves when ranks of theirs were blocked, of all nodes together.
+const hangDescription = `Reports which ranks of a job wait in which collective of torch.distributed, since when and at which line, and which
+rank is missing. The recording may be finished or still running (open calls are written within 2 s). Recordings of
+several nodes are combined. Ranks that stand still are shown with their stacks, native and Python. If the job hung
+before the recording began, it reports only that the job waits in a collective.
+For a store it reports the hangs that agents detected, combined from all nodes.
 
    sudo ebpfprof attach --pid 4001 --pid 4002 -o rec &
    ebpfprof fleet hang rec
@@ -31,7 +31,7 @@ Of a store it says what agents have found by themselves when ranks of theirs wer
 func hangCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "hang",
-		Usage:       "say which rank is missing in the collective that the others wait in",
+		Usage:       "report which rank is missing in a collective that others wait in",
 		ArgsUsage:   "DATASET… | STORE",
 		Description: hangDescription,
 		Flags: []urfave.Flag{
@@ -53,13 +53,13 @@ func runHang(c *urfave.Context) error {
 	case len(arguments) == 0:
 		return cli.Mistaken(errors.New("which dataset? ebpfprof fleet hang DATASET…"))
 	case len(arguments) > 1 && c.String("dump") != "":
-		return cli.Mistaken(errors.New("--dump writes the ranks of one dataset: ask it of each into the same directory"))
+		return cli.Mistaken(errors.New("--dump writes the ranks of one dataset: run it for each dataset with the same directory"))
 	}
 	if len(arguments) == 1 && isStore(arguments[0]) {
 		return runStoredHang(c, arguments[0])
 	}
 	if c.IsSet("job") || c.IsSet("since") {
-		return cli.Mistaken(errors.New("--job and --since are of a store"))
+		return cli.Mistaken(errors.New("--job and --since need a store"))
 	}
 	var dbs []*dataset.DB
 	for _, path := range arguments {

@@ -14,9 +14,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
-const registrarDescription = `Keeps a store in order: merges the many small files of a job and a day into few, and removes what is older than it
-is to be kept. Nobody else removes anything from a store. It may be killed at any time and run twice at once; reports
-that are made meanwhile have each row once.
+const registrarDescription = `Maintains a store: merges the small files of a job and day, and removes files past their retention. Nothing else
+removes files from a store. It may be killed at any time and run twice at once; concurrent reports see each row once.
 
    ebpfprof fleet registrar /shared/patterns --every 1h
    ebpfprof fleet registrar s3://profiles/fleet?endpoint=https://storage.example.com --keep-days 30
@@ -29,12 +28,12 @@ func registrarCommand() *urfave.Command {
 		ArgsUsage:   "STORE",
 		Description: registrarDescription,
 		Flags: []urfave.Flag{
-			&urfave.DurationFlag{Name: "every", Usage: "go on, with a pass every `TIME`", DefaultText: "one pass"},
+			&urfave.DurationFlag{Name: "every", Usage: "repeat every `TIME`", DefaultText: "one pass"},
 			&urfave.IntFlag{Name: "keep-days", Value: registrar.DefaultDays, Usage: "keep patterns, steps and uploads for `N` days; 0 for ever"},
-			&urfave.DurationFlag{Name: "grace", Value: registrar.DefaultGrace, Usage: "keep what was merged for `TIME`, for reports that have begun"},
-			&urfave.IntFlag{Name: "least", Value: registrar.DefaultLeast, Usage: "merge from `N` files of a job and day on"},
-			&urfave.BoolFlag{Name: "iceberg", Usage: "begin a table of Apache Iceberg for each of the store's tables, and keep them from then on"},
-			&urfave.BoolFlag{Name: "dry-run", Usage: "say what there is to do, and do nothing"},
+			&urfave.DurationFlag{Name: "grace", Value: registrar.DefaultGrace, Usage: "keep merged files for `TIME`, for running reports"},
+			&urfave.IntFlag{Name: "least", Value: registrar.DefaultLeast, Usage: "merge if a job and day has at least `N` files"},
+			&urfave.BoolFlag{Name: "iceberg", Usage: "create an Apache Iceberg table for each table of the store, and maintain it from then on"},
+			&urfave.BoolFlag{Name: "dry-run", Usage: "print what a pass would do, and do nothing"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON, a line a pass"},
 		},
 		OnUsageError: func(_ *urfave.Context, err error, _ bool) error { return cli.Mistaken(err) },
@@ -88,7 +87,7 @@ func onePass(c *urfave.Context, location string, o registrar.Options) error {
 	}
 	keeper, ok := s.(registrar.Store)
 	if !ok {
-		return cli.Failed(fmt.Errorf("%s cannot be kept in order", s))
+		return cli.Failed(fmt.Errorf("%s cannot be maintained", s))
 	}
 	r, err := registrar.Pass(c.Context, keeper, o)
 	if r != nil {
@@ -102,7 +101,7 @@ func onePass(c *urfave.Context, location string, o registrar.Options) error {
 		}
 	}
 	if err != nil {
-		return cli.Failed(fmt.Errorf("keeping %s in order: %w", s, err))
+		return cli.Failed(fmt.Errorf("maintaining %s: %w", s, err))
 	}
 	return nil
 }

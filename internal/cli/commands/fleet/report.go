@@ -15,10 +15,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
-const reportDescription = `Says which worker of a job is slow, in what function and why, and what all workers alike would bring.
-Workers are compared by their patterns: with eight or more of them each against a sample of its peers, below that
-against the median of the others. A common finding is what most workers spend more on than expected; a special one is
-what tells a worker from its peers; symptoms, such as waiting for another, come last.
+const reportDescription = `Reports which worker of a job is slow, in which function and why, and how much time equal workers would save.
+Workers are compared by their patterns: with eight or more, each against a sample of its peers; with fewer, against the
+median of the others. A common finding is a function on which most workers spend more than expected; a special one
+distinguishes a worker from its peers; symptoms, such as waiting for another worker, come last.
 
    ebpfprof fleet report /shared/patterns
    ebpfprof fleet report /shared/patterns --job llama --since 2h --format html -o slow.html
@@ -29,13 +29,13 @@ what tells a worker from its peers; symptoms, such as waiting for another, come 
 func reportCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "report",
-		Usage:       "say which worker is slow, in what, and what fixing it would bring",
+		Usage:       "report which worker is slow, in which function, and how much a fix would save",
 		ArgsUsage:   "STORE",
 		Description: reportDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "job", Usage: "the job's `NAME`", DefaultText: "the one seen last"},
 			&urfave.DurationFlag{Name: "since", Usage: "how much `TIME` before the newest pattern", DefaultText: "1m"},
-			&urfave.StringFlag{Name: "engine", Value: "duckdb", Usage: "what reads the store: duckdb, or spark (Apache Spark's spark-submit in PATH)"},
+			&urfave.StringFlag{Name: "engine", Value: "duckdb", Usage: "the engine that reads the store: duckdb, or spark (Apache Spark's spark-submit in PATH)"},
 			&urfave.StringFlag{Name: "master", Value: spark.Local, Usage: "Spark's master `URL`"},
 			&urfave.StringFlag{Name: "format", Value: "text", Usage: "text, json or html"},
 			&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},

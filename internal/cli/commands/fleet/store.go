@@ -30,7 +30,7 @@ func localStore(c *urfave.Context, location string, since time.Duration) (direct
 		return location, func() {}, nil
 	}
 	if directory, err = os.MkdirTemp("", "ebpfprof-store-"); err != nil {
-		return "", nil, fmt.Errorf("making room for a copy of the store: %w", err)
+		return "", nil, fmt.Errorf("creating a directory for a copy of the store: %w", err)
 	}
 	remove = func() { os.RemoveAll(directory) }
 	progress := answer.NewProgress(c)

@@ -29,7 +29,7 @@ func isStore(location string) bool {
 // runStoredHang says what agents have found.
 func runStoredHang(c *urfave.Context, location string) error {
 	if c.String("dump") != "" {
-		return cli.Mistaken(errors.New("--dump is of a recording: the dumps of what agents found lie in their spools, as the answer says"))
+		return cli.Mistaken(errors.New("--dump needs a recording: the dumps of hangs that agents detected are in their spools; the answer lists them"))
 	}
 	db, closing, err := openStore(c, location, c.Duration("since"))
 	if err != nil {
@@ -69,7 +69,7 @@ func runStoredHang(c *urfave.Context, location string) error {
 func writeIncidents(c *urfave.Context, job string, found []evidence.Incident) error {
 	out := c.App.Writer
 	if len(found) == 0 {
-		of := "no agent has found ranks blocked"
+		of := "no agent has detected blocked ranks"
 		if job != "" {
 			of += ", of job " + printable.Short(job)
 		}

@@ -78,7 +78,7 @@ func TestHangOfAStoreJudgesWhatItsNodesKnewTogether(t *testing.T) {
 		!strings.Contains(text, "2 ranks have not come: rank 1 (at cleanup.py:88 work), rank 2 (at cleanup.py:88 work)") {
 		t.Errorf("%v:\n%q", err, text)
 	}
-	if text, _, _, err = testcommand.Run(Command(), "hang", location, "--job", "nobody"); err != nil || text != "no agent has found ranks blocked, of job nobody, in the last 24h0m0s\n" {
+	if text, _, _, err = testcommand.Run(Command(), "hang", location, "--job", "nobody"); err != nil || text != "no agent has detected blocked ranks, of job nobody, in the last 24h0m0s\n" {
 		t.Errorf("%v: %q", err, text)
 	}
 	// Once it makes steps again that is said.

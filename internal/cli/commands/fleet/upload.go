@@ -16,16 +16,16 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/version"
 )
 
-const uploadDescription = `Makes the patterns of recordings and puts them into a store: a few numbers for each function of each
-worker, the times of its steps, and no events. A dataset holds one node's workers; give those of all nodes, together or
-one by one. What is there already stays as it is.
+const uploadDescription = `Computes the patterns of recordings and writes them into a store: a few numbers for each function of each worker, and
+the times of its steps, but no events. A dataset holds one node's workers; give those of all nodes, together or one by
+one. Existing files do not change.
 
    ebpfprof fleet upload --store /shared/patterns --job llama ebpfprof-*/`
 
 func uploadCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "upload",
-		Usage:       "put the patterns of recordings into a store",
+		Usage:       "write the patterns of recordings into a store",
 		ArgsUsage:   "DATASET…",
 		Description: uploadDescription,
 		Flags: []urfave.Flag{

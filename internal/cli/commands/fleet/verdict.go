@@ -15,8 +15,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
-const verdictDescription = `Keeps in the store that a finding of fleet report was wrong, or right: later reports say so beside findings of the same
-function. Nothing is left out for it.
+const verdictDescription = `Records in the store that a finding of fleet report was wrong, or right: later reports show it beside findings of the
+same function. No finding is hidden.
 
    ebpfprof fleet verdict /shared/patterns --job llama --wrong --text 'that loader sleeps on purpose'
    ebpfprof fleet verdict /shared/patterns --job llama --right --finding 2`
@@ -24,7 +24,7 @@ function. Nothing is left out for it.
 func verdictCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "verdict",
-		Usage:       "say that a finding of a report was wrong, or right",
+		Usage:       "record that a finding of a report was wrong, or right",
 		ArgsUsage:   "STORE",
 		Description: verdictDescription,
 		Flags: []urfave.Flag{
@@ -81,12 +81,12 @@ func runVerdict(c *urfave.Context) error {
 	}
 	f := &r.Findings[n-1]
 	if err := store.PutFeedback(c.Context, s, host, r.Feedback(f, author, c.Bool("wrong"), c.String("text"), time.Now())); err != nil {
-		return cli.Failed(fmt.Errorf("keeping the verdict: %w", err))
+		return cli.Failed(fmt.Errorf("writing the verdict: %w", err))
 	}
 	word := "right"
 	if c.Bool("wrong") {
 		word = "wrong"
 	}
-	fmt.Fprintf(c.App.Writer, "kept as %s, of job %s: %s\n", word, printable.Text(r.Job), printable.Text(f.Sentence))
+	fmt.Fprintf(c.App.Writer, "recorded as %s, for job %s: %s\n", word, printable.Text(r.Job), printable.Text(f.Sentence))
 	return nil
 }

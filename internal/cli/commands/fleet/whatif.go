@@ -26,7 +26,7 @@ first rank of its tensor group.
 func whatIfCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "what-if",
-		Usage:       "say what slow workers, stages and operations cost a job",
+		Usage:       "estimate what slow workers, stages and operations cost a job",
 		Description: whatIfDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "trace", Usage: "the operations, a Parquet `FILE`"},

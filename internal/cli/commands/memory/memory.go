@@ -31,7 +31,7 @@ var formats = []string{"text", "json", "html", "svg", "png", "parquet"}
 func Command() *urfave.Command {
 	return &urfave.Command{
 		Name:        "memory",
-		Usage:       "say who holds memory, and plan it",
+		Usage:       "report who holds memory, and plan it",
 		ArgsUsage:   "DATASET | SNAPSHOT",
 		Description: description,
 		Subcommands: []*urfave.Command{planCommand(), solveCommand(), exportCommand()},

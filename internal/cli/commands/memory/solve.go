@@ -39,7 +39,7 @@ func solveCommand() *urfave.Command {
 		Description: solveDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "capacity", Usage: "stop as soon as the plan fits into `BYTES` (a number, or one with KiB, MiB, GiB)"},
-			&urfave.StringFlag{Name: "fixed", Usage: "keep the offsets in `FILE` (columns id and offset)"},
+			&urfave.StringFlag{Name: "fixed", Usage: "write the offsets to `FILE` (columns id and offset)"},
 			&urfave.DurationFlag{Name: "time", Value: time.Minute, Usage: "stop after `TIME`, reading and checking included"},
 			&urfave.StringFlag{Name: "alignment", Value: "1", Usage: "round sizes up to multiples of `BYTES` (64 for CPU tensors, 512 for CUDA)"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON, with all offsets"},

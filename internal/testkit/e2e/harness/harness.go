@@ -50,7 +50,7 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-var build = sync.OnceValue(func() error { return Build(Binary, "../../cmd/ebpfprof") })
+var build = sync.OnceValue(func() error { return Build(Binary, "../../../cmd/ebpfprof") })
 
 // Build builds a program of this repository.
 func Build(to, pkg string, flags ...string) error {
