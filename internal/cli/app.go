@@ -26,6 +26,14 @@ const (
 	ExitNothing      = 5 // the recording went well and captured nothing
 )
 
+// Exit codes of a command that starts another one and otherwise returns its code, as those of env,
+// timeout and nohup are.
+const (
+	ExitNotStarted    = 125 // ebpfprof failed before it started the command
+	ExitNotExecutable = 126
+	ExitNotFound      = 127
+)
+
 const ExitCodeHelp = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not permitted, 4 kernel unsupported, 5 nothing captured."
 
 // codes are the exit codes of errors that packages below made.
@@ -58,7 +66,9 @@ func Main(name string, args []string, commands ...*urfave.Command) int {
 	if err == nil || errors.Is(err, errHelped) {
 		return ExitOK
 	}
-	fmt.Fprintf(os.Stderr, "%s: %s\n", name, printable.Lines(strings.TrimSpace(err.Error())))
+	if message := strings.TrimSpace(err.Error()); message != "" {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", name, printable.Lines(message))
+	}
 	return ExitCode(err)
 }
 
@@ -70,7 +80,7 @@ func newApp(name string, commands ...*urfave.Command) *urfave.App {
 		HideHelpCommand: true,
 		Commands:        slices.Concat(commands, []*urfave.Command{SchemaCommand(), CompletionCommand()}),
 		ExitErrHandler:  func(*urfave.Context, error) {},
-		OnUsageError:    usageError,
+		OnUsageError:    UsageError,
 		Description:     ExitCodeHelp,
 		Action: func(c *urfave.Context) error {
 			if c.Args().Present() {
@@ -80,13 +90,18 @@ func newApp(name string, commands ...*urfave.Command) *urfave.App {
 		},
 	}
 	for _, c := range app.Commands {
-		c.OnUsageError = usageError
+		if c.OnUsageError == nil {
+			c.OnUsageError = UsageError
+		}
 	}
 	return app
 }
 
 // ExitCode is the documented code of an error.
 func ExitCode(err error) int {
+	if own := (coded{}); errors.As(err, &own) {
+		return own.code
+	}
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
 			return c.code

@@ -40,7 +40,7 @@ func Interspersed(c *urfave.Context) ([]string, error) {
 				return nil, errors.Join(urfave.ShowSubcommandHelp(c), errHelped)
 			}
 			if err != nil {
-				return nil, usageError(c, err, true)
+				return nil, UsageError(c, err, true)
 			}
 			if n := len(rest) - set.NArg(); n > 0 && rest[n-1] == "--" {
 				rest = append([]string{"--"}, set.Args()...)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,9 +24,29 @@ func Usagef(format string, args ...any) error { return usage{fmt.Errorf(format, 
 // Failed is an error of anything but the command line, with nothing to be said before it.
 func Failed(err error) error { return urfave.Exit(err, ExitFailed) }
 
-// usageError says what package flag found wrong, in this tool's words: flags
-// are written with two dashes, and no Go function is named.
-func usageError(c *urfave.Context, err error, _ bool) error {
+// coded is an error with an exit code of its own, whatever it wraps.
+type coded struct {
+	error
+	code int
+}
+
+func (e coded) Unwrap() error { return e.error }
+
+// errSilent ends a command with an exit code and without a word.
+var errSilent = errors.New("")
+
+// WithCode gives an error an exit code that wins over those of what it wraps. Without an error the
+// command ends with the code and prints nothing.
+func WithCode(code int, err error) error {
+	if err == nil {
+		err = errSilent
+	}
+	return coded{err, code}
+}
+
+// UsageError rewords what package flag found wrong: flags are written with two dashes, and no Go
+// function is named.
+func UsageError(c *urfave.Context, err error, _ bool) error {
 	command := c.App.Name
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != command {
 		command += " " + c.Command.Name

@@ -32,6 +32,9 @@ type Result struct {
 	uneven        string          // why the two have no times in common
 	byOperators   bool            // the verdict is theirs, not the step's
 	machine       float64         // by how many percent most operators differ alike
+	rateNoise     float64         // in percent, of a comparison by rates
+	rateKinds     int             // how many kinds of calls it is by
+	alikeText     string          // why recordings without steps are alike though their rates are uncertain
 }
 
 // Rows says how much of a side it is computed on.
@@ -99,6 +102,8 @@ func Compare(before, after *Side, failOn float64) *Result {
 	}
 	if before.What != after.What {
 		r.Comparability = append(r.Comparability, Fact{"compared", before.What, after.What, false})
+	} else if before.What == workOfASecond {
+		before, after = r.onTheSameWork(before, after)
 	} else if before, after, steady = byTheDevice(before, after); steady.What != "" {
 		r.Comparability = append(r.Comparability, steady)
 	}
@@ -134,6 +139,11 @@ func (r *Result) noise(before, after *Side) {
 		atLeast(100*apart(before, after)(before.Periods, after.Periods)/r.Step.Before, from)
 	}
 	r.Confidence = Low
+	if r.rateKinds > 0 {
+		r.Confidence = FromWindows
+		atLeast(math.Hypot(pairNoise, r.rateNoise), fmt.Sprintf("the rates of %d kinds of calls and functions in %d parts of each recording", r.rateKinds, rateBlocks))
+		return
+	}
 	if repeated(before, after) {
 		r.Confidence = FromRepeats
 		ofRepeats()
@@ -262,6 +272,8 @@ func (r *Result) deviceWork(before, after *Side) {
 func (r *Result) judge(before, after *Side) {
 	change, size := r.Step.Percent, math.Abs(r.Step.Percent)
 	switch {
+	case r.uneven != "":
+		r.Verdict = verdict.Inconclusive
 	case before.What != after.What || r.Step.Before <= 0 || r.Step.After <= 0:
 		r.Verdict = verdict.Inconclusive
 		r.uneven = fmt.Sprintf("times of %s and of %s cannot be compared", before.What, after.What)
@@ -272,6 +284,9 @@ func (r *Result) judge(before, after *Side) {
 	case size >= r.FailOnPercent || change != 0 && r.NoisePercent > r.FailOnPercent:
 		r.Verdict = verdict.Inconclusive
 	default:
+		r.Verdict = verdict.Neutral
+	}
+	if r.Verdict == verdict.Inconclusive && before.What == workOfASecond && after.What == workOfASecond && r.spendAlike(before, after) {
 		r.Verdict = verdict.Neutral
 	}
 	r.Beyond = r.beyondNoise(before, after)
@@ -293,6 +308,9 @@ func (r *Result) title() string {
 }
 
 func (r *Result) sentence() string {
+	if r.alikeText != "" {
+		return r.title() + ": " + r.alikeText + "."
+	}
 	text := fmt.Sprintf("%s: %s takes %.3f ms instead of %.3f ms, %s", r.title(), r.What, r.Step.After, r.Step.Before, longer(r.Step.Percent))
 	if r.Step.Percent == 0 && r.Verdict == verdict.Neutral {
 		return fmt.Sprintf("Neutral: %s takes %.3f ms, as before%s.", r.What, r.Step.After, r.work())

@@ -36,6 +36,9 @@ func Join(first *Side, others ...*Side) *Side {
 			joined.What = first.What + " and " + s.What
 		}
 	}
+	if joined.What == workOfASecond {
+		joined.joinRates()
+	}
 	for k := range joined.Windows {
 		for _, s := range joined.Repeats {
 			joined.Windows[k] = append(joined.Windows[k], s.windowsOf(k)...)

@@ -6,7 +6,7 @@ package diff
 import (
 	"context"
 	"database/sql"
-	"fmt"
+	"errors"
 	"math"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
@@ -48,6 +48,9 @@ type Side struct {
 	Repeats []*Side
 
 	held held
+	// rates and the number of samples on a CPU, of a recording without steps; nil and 0 otherwise.
+	rates   rates
+	samples float64
 	// factor is what times of rows in slices are multiplied with: of a step between slices
 	// they have the share that they have of one in a slice. 0 where that is not known.
 	factor float64
@@ -114,6 +117,8 @@ func (s *Side) facts(ctx context.Context, db *dataset.DB) error {
 	}
 	return err
 }
+
+var errNothing = errors.New("there is nothing to compare: neither calls nor samples")
 
 // window is the stretch that rows are taken from, and how many steps lie in it.
 type window struct {
@@ -183,8 +188,15 @@ func (s *Side) phases(ctx context.Context, db *dataset.DB, w window) error {
 	return err
 }
 
-// whole takes the recording as one stretch: the time that its devices span, or all.
+// whole takes a recording without steps: seconds of a running job, or of a trace the time that its devices span.
 func (s *Side) whole(ctx context.Context, db *dataset.DB) (window, error) {
+	if live, err := live(ctx, db); live || err != nil {
+		w, err := s.bySeconds(ctx, db)
+		if err == nil && w.steps == 0 {
+			err = errNothing
+		}
+		return w, err
+	}
 	var first, last sql.NullInt64
 	var device bool
 	err := db.Row(ctx, `SELECT coalesce(min(ts_ns) FILTER (layer = 'device'), min(ts_ns)),
@@ -194,7 +206,7 @@ func (s *Side) whole(ctx context.Context, db *dataset.DB) (window, error) {
 		return window{}, err
 	}
 	if !first.Valid {
-		return window{}, fmt.Errorf("there is nothing to compare: no span")
+		return window{}, errNothing
 	}
 	s.What = "the recording"
 	if device {

@@ -99,7 +99,7 @@ func (c *Cursor) release() {
 	}
 }
 
-var errShortPage = errors.New("a page has fewer values than it says")
+var errShortPage = errors.New("a page has fewer values than its header declares")
 
 // Fill takes the values of the next rows. Rows that the column does not have have none.
 func (c *Cursor) Fill(to []int64) error {

@@ -52,7 +52,7 @@ func OpenFile(path string) (_ *File, err error) {
 	for _, group := range opened.RowGroups() {
 		n := group.NumRows()
 		if n < 0 || n > opened.NumRows()-rows {
-			return nil, errors.New("its row groups have other numbers of rows than it says")
+			return nil, errors.New("the row groups do not add up to the declared number of rows")
 		}
 		rows += n
 	}

@@ -21,9 +21,9 @@ type check struct {
 const estimated = "estimated_from_slices"
 
 var checks = []check{
-	{"events_lost", Warning, "%d events were lost while recording: times and counts around them are too small (table warning says which)", false,
+	{"events_lost", Warning, "%d events were lost while recording: times and counts around them are too small (see table warning)", false,
 		`SELECT coalesce(sum(count), 0)::BIGINT, (SELECT count(*) FROM span) FROM warning WHERE kind = 'lost'`},
-	{estimated, Note, "%d rows stand for more calls than one: counts and sums are estimates", false,
+	{estimated, Note, "%d rows represent more than one call: counts and sums are estimates", false,
 		`SELECT count(*) FILTER (weight > 1), count(*) FROM good_span`},
 	{"launches_without_work", Warning, "%d launches have no row of the device: its work was not recorded, or lies outside the window", true,
 		`SELECT count(*) FILTER (d.launch_id IS NULL), count(*) FROM good_span l
@@ -49,7 +49,7 @@ var checks = []check{
 		`SELECT count(*) FILTER (n > 1), count(*) FROM (
 			SELECT session_id, rank, count(DISTINCT process_id) AS n FROM process p
 			WHERE rank IS NOT NULL AND parent_pid NOT IN (SELECT pid FROM process q WHERE q.session_id = p.session_id) GROUP BY ALL)`},
-	{"ranks_missing", Warning, "%d ranks of the job are not here: what they waited for, or made others wait for, cannot be told", false,
+	{"ranks_missing", Warning, "%d ranks of the job are not in the dataset: their waits, and waits for them, are unknown", false,
 		`SELECT greatest(0, coalesce(max(world_size), 0) - count(DISTINCT rank))::BIGINT, coalesce(max(world_size), 0)::BIGINT FROM process WHERE rank IS NOT NULL`},
 	{"not_ended", Note, "%d recordings have no end: the tracer was killed, or still runs", false,
 		`SELECT count(*) FILTER (ended_ns IS NULL), count(*) FROM session`},

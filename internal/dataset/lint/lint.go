@@ -183,7 +183,7 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 	if r.LeftOut > 0 {
 		for _, sql := range standIns {
 			if err := db.Exec(ctx, sql); err != nil {
-				return nil, fmt.Errorf("looking for what stands for rows that are left out: %w", err)
+				return nil, fmt.Errorf("looking for the rows that replace invalid ones: %w", err)
 			}
 		}
 		good = `SELECT s.* REPLACE (CASE WHEN l.span_id IS NULL THEN s.duration_ns ELSE l.stands_ns END AS duration_ns)

@@ -49,5 +49,5 @@ func FindExample(name string) (Example, error) {
 		}
 		names = append(names, e.Name)
 	}
-	return Example{}, fmt.Errorf("no example %q: there are %s", name, strings.Join(names, ", "))
+	return Example{}, fmt.Errorf("no example %q: choose one of %s", name, strings.Join(names, ", "))
 }

@@ -10,11 +10,11 @@ import (
 
 func TestKnownDefectsAreReadFromTheirList(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "CONTRIBUTING.md")
-	const text = "# Contributing\n\n- `internal/e2e TestA`, once: slow\n- `./tracer TestB`, twice\n- `q TestC`, 5 times: x\n- `TestD`, once\n- TestE once\n"
+	const text = "# Contributing\n\n- `internal/testkit/e2e TestA`, once: slow\n- `./tracer TestB`, twice\n- `q TestC`, 5 times: x\n- `TestD`, once\n- TestE once\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"internal/e2e TestA": 1, "./tracer TestB": 2, "q TestC": 5}
+	want := map[string]int{"internal/testkit/e2e TestA": 1, "./tracer TestB": 2, "q TestC": 5}
 	if got := knownDefects(path); !maps.Equal(got, want) {
 		t.Errorf("known are %v, want %v", got, want)
 	}
@@ -43,11 +43,11 @@ func TestTheThirdSecondTryFailsTheRun(t *testing.T) {
 			t.Errorf("known %v: well %v, want %v; printed:\n%swant %q", c.known, ok, c.ok, out.String(), c.says)
 		}
 	}
-	r := &report{known: map[string]int{"internal/e2e TestX": 2}}
-	if _, ok := r.defect(name{"github.com/ebpfprof/ebpfprof/internal/e2e", "TestX"}); ok {
+	r := &report{known: map[string]int{"internal/testkit/e2e TestX": 2}}
+	if _, ok := r.defect(name{"github.com/ebpfprof/ebpfprof/internal/testkit/e2e", "TestX"}); ok {
 		t.Error("a package is not found by the end of its path")
 	}
-	if _, ok := r.defect(name{"github.com/ebpfprof/ebpfprof/internal/e2e", "TestXY"}); !ok {
+	if _, ok := r.defect(name{"github.com/ebpfprof/ebpfprof/internal/testkit/e2e", "TestXY"}); !ok {
 		t.Error("another test is taken for it")
 	}
 }

@@ -134,7 +134,7 @@ func WriteArchive(ctx context.Context, db *dataset.DB, w io.Writer, o Options) (
 		}
 	}
 	total.leave(int64(len(guessed)),
-		"hosts have a clock that was not held against the first one's: their times are as they believed")
+		"hosts have a clock that was not compared with the first host's: their times are unadjusted")
 	return total, out.Close()
 }
 
@@ -168,7 +168,7 @@ func members(ctx context.Context, db *dataset.DB, rank *int) (all []member, err 
 		all = append(all, m)
 	}
 	if len(all) == 0 && rows.Err() == nil {
-		return nil, fmt.Errorf("there is no row to export")
+		return nil, fmt.Errorf("there are no spans to export")
 	}
 	return all, rows.Err()
 }

@@ -31,7 +31,7 @@ const Prefix = "nccl_trace_rank_"
 const MostEntries = 2000
 
 // ErrNothing is returned where there are no collectives that have numbers.
-var ErrNothing = errors.New("there are no collectives of torch.distributed with sequence numbers")
+var ErrNothing = errors.New("the recording has no collectives of torch.distributed with sequence numbers")
 
 // Written says what was written.
 type Written struct {

@@ -56,7 +56,7 @@ func (k *kineto) describe() description {
 	}
 	for kind, n := range k.left {
 		d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: kind, Count: n,
-			Detail: fmt.Sprintf("%d events of kind %q of the trace have no place in a dataset and were left out", n, kind)})
+			Detail: fmt.Sprintf("%d events of kind %q of the trace have no table in a dataset and were dropped", n, kind)})
 	}
 	return d
 }
@@ -202,7 +202,7 @@ func (p *kinetoPass) document(s *scanner) error {
 			return err
 		}
 		if len(raw) < 2 || raw[0] != '"' {
-			return fmt.Errorf("it is not JSON: a name should stand after %d bytes", s.offset())
+			return fmt.Errorf("invalid JSON: expected a name after %d bytes", s.offset())
 		}
 		key := string(raw[1 : len(raw)-1])
 		if err := s.take(':'); err != nil {

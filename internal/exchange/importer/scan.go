@@ -87,7 +87,7 @@ func (s *scanner) take(want byte) error {
 		return err
 	}
 	if c != want {
-		return fmt.Errorf("it is not JSON: %q where %q should be, after %d bytes", c, want, s.offset())
+		return fmt.Errorf("invalid JSON: got %q, expected %q, after %d bytes", c, want, s.offset())
 	}
 	s.pos++
 	return nil

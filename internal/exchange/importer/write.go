@@ -139,7 +139,7 @@ func (w *writing) describe(file int, s source) error {
 		rank := int32(file)
 		d.rank = &rank
 		if err := w.warn(event.Warning{Kind: "import", Source: w.files[file], Count: 1,
-			Detail: fmt.Sprintf("the file does not say which rank it is: taken for rank %d by its place", file)}); err != nil {
+			Detail: fmt.Sprintf("the file does not name its rank: rank %d is assumed from its position", file)}); err != nil {
 			return err
 		}
 	}

@@ -94,7 +94,7 @@ const mostAnswer = 64 << 10
 func (c *Client) Put(ctx context.Context, _ string, content []byte) error {
 	address := c.address()
 	if address == "" {
-		c.refuse(1, "there is no collector any more")
+		c.refuse(1, "the collector was removed from the configuration")
 		return nil
 	}
 	endpoint, err := Endpoint(address)
@@ -118,9 +118,9 @@ func (c *Client) Put(ctx context.Context, _ string, content []byte) error {
 	switch {
 	case answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusBadGateway ||
 		answer.StatusCode == http.StatusServiceUnavailable || answer.StatusCode == http.StatusGatewayTimeout:
-		return fmt.Errorf("sending profiles: the collector says %s", answer.Status)
+		return fmt.Errorf("sending profiles: the collector answered %s", answer.Status)
 	case answer.StatusCode/100 != 2:
-		c.refuse(1, "the collector says "+answer.Status)
+		c.refuse(1, "the collector answered "+answer.Status)
 	case err == nil:
 		if n, why := rejected(body); n > 0 {
 			c.refuse(n, why)

@@ -2,10 +2,14 @@ package recorder
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/record/addressspace"
 )
 
 // GateCommand is how ebpfprof runs itself to wait for the word to exec: the job
@@ -27,11 +31,35 @@ func Gate(args []string) int {
 		return cli.ExitFailed // the tracer could not start
 	}
 	pipe.Close()
-	err := syscall.Exec(args[0], args[1:], os.Environ())
+	err := restoreLimits(args[0])
+	if err == nil {
+		err = syscall.Exec(args[1], args[2:], os.Environ())
+	}
 	if errno, ok := err.(syscall.Errno); ok {
 		os.NewFile(reportFD, "report").Write(binary.NativeEndian.AppendUint32(nil, uint32(errno)))
 	}
 	return 127
+}
+
+// limitsArgument passes the limits of the address space that ebpfprof was started with to the gate, which
+// restores them for the command; "" if ebpfprof did not raise them.
+func limitsArgument() string {
+	limits, raised := addressspace.Limits()
+	if !raised {
+		return ""
+	}
+	return fmt.Sprintf("%d,%d", limits.Cur, limits.Max)
+}
+
+func restoreLimits(argument string) error {
+	if argument == "" {
+		return nil
+	}
+	var limits unix.Rlimit
+	if _, err := fmt.Sscanf(argument, "%d,%d", &limits.Cur, &limits.Max); err != nil {
+		return syscall.EINVAL
+	}
+	return unix.Setrlimit(unix.RLIMIT_AS, &limits)
 }
 
 // readErrno reads what gate reported.

@@ -56,7 +56,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		defer job.abandon()
 		r.options.Starting = []int{job.command.Process.Pid}
 	}
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := untilSignal(ctx, job)
 	defer stop()
 
 	to := &destination{path: r.output}
@@ -162,15 +162,28 @@ func (r *recorder) conclude(to *destination, session *tracer.Session, s *summary
 	return nil
 }
 
-// untilSignal ends with Ctrl-C, SIGTERM or SIGHUP; a second one kills as usual.
+// untilSignal ends with Ctrl-C, SIGTERM or SIGHUP; a second one kills as usual. SIGTERM is passed on to the
+// command of run: a supervisor sends it to ebpfprof alone, a terminal its signals to both.
 // A reader of our output that goes away does not end a recording.
-func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+func untilSignal(ctx context.Context, job *job) (context.Context, context.CancelFunc) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		signals = append(signals, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(ctx, signals...)
-	context.AfterFunc(ctx, stop)
+	ctx, stop := context.WithCancel(ctx)
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, signals...)
+	go func() {
+		defer stop()
+		defer signal.Stop(received)
+		select {
+		case s := <-received:
+			if s == syscall.SIGTERM && job != nil && job.started.Load() {
+				job.command.Process.Signal(s)
+			}
+		case <-ctx.Done():
+		}
+	}()
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE) // not Ignore: a command would inherit that
 	return ctx, func() { stop(); signal.Stop(broken) }

@@ -6,12 +6,16 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
 // RunCommand is `ebpfprof run`.
@@ -20,32 +24,63 @@ func RunCommand() *urfave.Command {
 		Name:      "run",
 		Usage:     "start a command and record it from the beginning",
 		UsageText: "ebpfprof run [--output DIR] [--duration 30s] -- COMMAND [ARGUMENT …]",
-		Flags:     recordFlags(),
-		Action: func(c *urfave.Context) error {
-			options, err := recordOptions(c)
-			if err != nil {
-				return err
-			}
-			args := c.Args().Slice()
-			if len(args) == 0 {
-				return cli.Usagef("give the command to record: ebpfprof run -- COMMAND")
-			}
-			r, err := newRecorder(c, options)
-			if err != nil {
-				return err
-			}
-			if r.output == "" {
-				r.output = defaultOutput(filepath.Base(args[0]), time.Now())
-			}
-			job, err := newJob(args)
-			if err != nil {
-				return err
-			}
-			return r.record(c.Context, job)
+		Flags: append(recordFlags(), &urfave.BoolFlag{Name: "require-recording", DisableDefaultText: true,
+			Usage: "exit with 125 if the recording fails or is empty, whatever the command's exit code is"}),
+		OnUsageError: func(c *urfave.Context, err error, isSubcommand bool) error {
+			return cli.WithCode(cli.ExitNotStarted, cli.UsageError(c, err, isSubcommand))
 		},
-		Description: "The command keeps running when --duration has passed. Ctrl-C goes to both.\n" +
-			"The exit code is ebpfprof's own; the summary has the command's.\n" + cli.ExitCodeHelp,
+		Action: func(c *urfave.Context) error {
+			r, job, err := prepareRun(c)
+			if err != nil {
+				return notStarted(err)
+			}
+			err = r.record(c.Context, job)
+			if job.execErr != nil || !job.started.Load() {
+				return notStarted(err)
+			}
+			return job.end(err, c.Bool("require-recording"))
+		},
+		Description: "The command keeps running when --duration has passed, and ebpfprof waits for it. Ctrl-C goes to both,\n" +
+			"SIGTERM is passed on.\n" + exitCodeHelp,
 	}
+}
+
+const exitCodeHelp = "Exit code: the command's own (128 + the signal that ended it), also when the recording fails after the start\n" +
+	"(--require-recording: 125); 125 if ebpfprof fails before the start, 126 if the command cannot be executed, 127 if\n" +
+	"it is not found."
+
+// prepareRun checks flags and command line and creates the process that becomes the command.
+func prepareRun(c *urfave.Context) (*recorder, *job, error) {
+	options, err := recordOptions(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	args := c.Args().Slice()
+	if len(args) == 0 {
+		return nil, nil, cli.Usagef("give the command to record: ebpfprof run -- COMMAND")
+	}
+	r, err := newRecorder(c, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.output == "" {
+		r.output = defaultOutput(filepath.Base(args[0]), time.Now())
+	}
+	job, err := newJob(args)
+	return r, job, err
+}
+
+// notStarted gives an error from before the command's start the exit code that tells it from the
+// command's own.
+func notStarted(err error) error {
+	var cannot *cannotRunError
+	switch {
+	case errors.As(err, &cannot) && cannot.missing():
+		return cli.WithCode(cli.ExitNotFound, err)
+	case errors.As(err, &cannot):
+		return cli.WithCode(cli.ExitNotExecutable, err)
+	}
+	return cli.WithCode(cli.ExitNotStarted, err)
 }
 
 // job is a command that waits to be let go.
@@ -55,7 +90,8 @@ type job struct {
 	gate    *os.File // a byte lets the command go
 	report  *os.File // what exec said, nothing if it went well
 	done    chan struct{}
-	started bool
+	started atomic.Bool
+	execErr error // what kept the command from starting
 }
 
 func newJob(args []string) (*job, error) {
@@ -80,7 +116,7 @@ func newJob(args []string) (*job, error) {
 	}
 	defer gateRead.Close()
 	defer reportWrite.Close()
-	command := exec.Command(self, append([]string{GateCommand, path}, args...)...)
+	command := exec.Command(self, append([]string{GateCommand, limitsArgument(), path}, args...)...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.ExtraFiles = []*os.File{gateRead, reportWrite}
 	if err := command.Start(); err != nil {
@@ -91,20 +127,33 @@ func newJob(args []string) (*job, error) {
 	return j, nil
 }
 
-// cannotRun is one sentence about a command that does not start.
-func cannotRun(name string, err error) error {
+// cannotRunError is one sentence about a command that does not start.
+type cannotRunError struct {
+	name string
+	err  error
+}
+
+func cannotRun(name string, err error) error { return &cannotRunError{name, err} }
+
+func (e *cannotRunError) Unwrap() error { return e.err }
+
+func (e *cannotRunError) missing() bool {
+	return errors.Is(e.err, exec.ErrNotFound) || errors.Is(e.err, fs.ErrNotExist)
+}
+
+func (e *cannotRunError) Error() string {
 	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("cannot run %s: there is no such command", name)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("cannot run %s: it is not an executable file, or may not be executed", name)
+	case e.missing():
+		return fmt.Sprintf("cannot run %s: there is no such command", e.name)
+	case errors.Is(e.err, fs.ErrPermission):
+		return fmt.Sprintf("cannot run %s: it is not an executable file, or may not be executed", e.name)
 	}
-	return fmt.Errorf("cannot run %s: %w", name, cause(err))
+	return fmt.Sprintf("cannot run %s: %v", e.name, cause(e.err))
 }
 
 // start lets the command go.
 func (j *job) start() error {
-	j.started = true
+	j.started.Store(true)
 	_, err := j.gate.Write([]byte{1})
 	if err = errors.Join(err, j.gate.Close()); err != nil {
 		return fmt.Errorf("starting %s: %w", j.name, err)
@@ -114,7 +163,7 @@ func (j *job) start() error {
 
 // abandon ends a command that was never let go.
 func (j *job) abandon() {
-	if !j.started {
+	if !j.started.Load() {
 		j.gate.Close()
 		<-j.done
 	}
@@ -123,11 +172,42 @@ func (j *job) abandon() {
 
 // execError is what kept the command from starting, nil if nothing did.
 func (j *job) execError() error {
-	errno, ok := readErrno(j.report)
-	if !ok {
-		return nil
+	if errno, ok := readErrno(j.report); ok && j.execErr == nil {
+		j.execErr = cannotRun(j.name, errno)
 	}
-	return cannotRun(j.name, errno)
+	return j.execErr
+}
+
+// end waits for the command and returns its exit code. A recording that failed is an error of ours only
+// if one is required: the command did its work.
+func (j *job) end(recordErr error, required bool) error {
+	if recordErr != nil && !required {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", filepath.Base(os.Args[0]), printable.Lines(recordErr.Error()))
+	}
+	code := j.wait()
+	if recordErr != nil && required {
+		return cli.WithCode(cli.ExitNotStarted, fmt.Errorf("%w; the command's exit code was %d, and --require-recording makes it %d",
+			recordErr, code, cli.ExitNotStarted))
+	}
+	return cli.WithCode(code, nil)
+}
+
+// wait waits for the command as a shell does: an interrupt is the command's to handle, and SIGTERM, which
+// a supervisor sends to ebpfprof alone, is passed on.
+func (j *job) wait() int {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	for {
+		select {
+		case <-j.done:
+			return signalExitCode(j.command.ProcessState)
+		case s := <-signals:
+			if s == syscall.SIGTERM {
+				j.command.Process.Signal(s)
+			}
+		}
+	}
 }
 
 // endGrace is how long a command that got the same Ctrl-C has to end before
@@ -142,10 +222,6 @@ func (j *job) describe(s *summary) {
 		s.JobPID = j.command.Process.Pid
 		return
 	}
-	state := j.command.ProcessState
-	code := state.ExitCode()
-	if s.jobState = state.String(); code < 0 { // a signal: what a shell would say
-		code = signalExitCode(state)
-	}
-	s.JobExitCode = &code
+	code := signalExitCode(j.command.ProcessState)
+	s.jobState, s.JobExitCode = j.command.ProcessState.String(), &code
 }

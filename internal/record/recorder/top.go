@@ -64,7 +64,7 @@ func runTop(c *urfave.Context) error {
 	}
 	defer session.Close()
 	meter.Reset(time.Now())
-	ctx, stop := untilSignal(c.Context)
+	ctx, stop := untilSignal(c.Context, nil)
 	defer stop()
 	if d := c.Duration("duration"); d > 0 {
 		var cancel context.CancelFunc

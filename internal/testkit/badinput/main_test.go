@@ -26,6 +26,11 @@ const (
 	notPermitted = 3
 	unsupported  = 4
 	nothing      = 5
+
+	// Of run, which otherwise returns the command's.
+	notStarted    = 125
+	notExecutable = 126
+	notFound      = 127
 )
 
 // patience is how long any one command may take: past it the test fails for a hang.

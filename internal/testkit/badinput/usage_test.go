@@ -35,6 +35,7 @@ func TestMistakesInTheCommandLineAreUsageErrors(t *testing.T) {
 		{"give the command", []string{"run"}},
 		{"give the command", []string{"run", "--"}},
 		{"choose anchor", []string{"run", "--level", "x", "--", "true"}},
+		{"unknown flag --bogus", []string{"run", "--bogus", "--", "true"}},
 		{"--pid PID or --library FILE", []string{"probes"}},
 		{"unexpected argument", []string{"probes", "libtorch.so"}},
 		{"unknown probe group", []string{"probes", "--library", "x", "--probe", "nope"}},
@@ -65,7 +66,11 @@ func TestMistakesInTheCommandLineAreUsageErrors(t *testing.T) {
 		dir := t.TempDir()
 		r := runIn(t, dir, append([]string{ebpfprof}, c.argv...)...)
 		t.Logf("%q: %s", c.argv, r.complaint())
-		r.checkAlone(t, dir, usage, c.words)
+		code := usage
+		if c.argv[0] == "run" {
+			code = notStarted
+		}
+		r.checkAlone(t, dir, code, c.words)
 	}
 }
 

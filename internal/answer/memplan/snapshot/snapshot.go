@@ -171,10 +171,16 @@ type builder struct {
 
 // mostWork bounds them: PyTorch's entries have a dozen keys each. A small pickle can name one
 // dictionary of many keys any number of times.
-const mostWork = 16 * mostEvents
+const (
+	mostWork = 16 * mostEvents
+	mostKeys = 256 // of one entry
+)
 
 // look counts another look at a dictionary.
 func (b *builder) look(d *pickle.Dict) error {
+	if len(d.Keys) > mostKeys {
+		return fmt.Errorf("an entry of %d keys: %w", len(d.Keys), pickle.ErrTooLarge)
+	}
 	if b.work += 1 + len(d.Keys); b.work > mostWork {
 		return fmt.Errorf("more than %d keys in entries: %w", mostWork, pickle.ErrTooLarge)
 	}
