@@ -67,7 +67,7 @@ func Main(args []string) int {
 	path := flags.String("config", "", "")
 	check := flags.Bool("check", false, "")
 	if err := flags.Parse(args[1:]); err != nil || flags.NArg() > 0 || *path == "" {
-		fmt.Fprintln(os.Stderr, "ebpfprof-agent: run it as ebpfprof-agent --config FILE, or with --check to look at the file only")
+		fmt.Fprintln(os.Stderr, "ebpfprof-agent: run it as ebpfprof-agent --config FILE, or with --check to validate the file only")
 		return cli.ExitUsage
 	}
 	return say(Run(*path, *check))

@@ -125,7 +125,7 @@ func (k *watching) dumpNewest(now time.Time, recording func() tracer.Recording) 
 	raw, err := spool.Open(w.config, w.job.Name+"-failed", now)
 	if err != nil {
 		w.status.RawFailed++
-		w.say(w.status.State, fmt.Sprintf("the job's last moments are not kept: %v", err))
+		w.say(w.status.State, fmt.Sprintf("the job's last moments could not be saved: %v", err))
 		return ""
 	}
 	described := recording()

@@ -111,7 +111,7 @@ func (w *worker) windowed(frequency int, start time.Time) *windowed {
 		if w.config.SpoolMB > 0 {
 			w.status.RawFailed++
 		}
-		w.say("window", fmt.Sprintf("raw events are not kept: %v", err))
+		w.say("window", fmt.Sprintf("raw events could not be saved: %v", err))
 		return k
 	}
 	k.raw = raw

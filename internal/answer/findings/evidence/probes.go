@@ -282,7 +282,7 @@ func whole(periods []float64) []int64 {
 // WriteText says what was taken off, where it is worth a line.
 func (p Probes) WriteText(out io.Writer) {
 	if p.HitNS > 0 && p.HitsPerStep > 0 {
-		fmt.Fprintf(out, "times are without the tracer's probes: %.0f hits a step at %.0f ns (%.0f to %.0f) are taken off where they were\n",
+		fmt.Fprintf(out, "times exclude the tracer's probes: %.0f hits a step at %.0f ns (%.0f to %.0f) are subtracted where they occurred\n",
 			p.HitsPerStep, p.HitNS, p.LowNS, p.HighNS)
 	}
 	if p.Scale < 0.95 {
