@@ -61,7 +61,7 @@ func monotonic() int64 {
 
 // runCounters reads the counters, and what the processes hold, on goroutines of their
 // own. What it returns ends that, after a last reading.
-func runCounters(s *Session) (stop func()) {
+func (s *Session) runCounters() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { s.counters.history.Run(ctx) })

@@ -28,7 +28,7 @@ func (s *slowest) Write(b *event.Batch) error {
 // pid of a process that has PyTorch or an accelerator runtime mapped.
 func Example() {
 	var sink slowest
-	session, err := tracer.Open(tracer.Options{PIDs: []int{4242}, Level: tracer.LevelWindow}, &sink)
+	session, err := tracer.Open(context.Background(), tracer.Options{PIDs: []int{4242}, Level: tracer.LevelWindow}, &sink)
 	if err != nil {
 		log.Fatal(err) // errors.Is(err, tracer.ErrNotPermitted), tracer.ErrUnsupported, …
 	}

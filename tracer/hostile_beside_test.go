@@ -89,7 +89,7 @@ func recordNeighbour(t *testing.T, attacker *hostileJob) (took time.Duration, wa
 	if attacker != nil {
 		pids = append([]int{attacker.Process.Pid}, pids...)
 	}
-	session, err := Open(Options{
+	session, err := Open(t.Context(), Options{
 		PIDs: pids, Follow: true, BufferBytes: 4 << 20, Frequency: 99, Budget: -1, catalog: attackGroups(),
 	}, sink)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestProbesInAndOutThousandsOfTimesHarmNobody(t *testing.T) {
 	var trials [recordingsAtOnce]*Trial
 	var code string
 	for i := range trials {
-		trial, err := OpenTrial(Options{PIDs: []int{job.Process.Pid}, BufferBytes: 4 << 20, catalog: groups}, &sinks[i])
+		trial, err := OpenTrial(t.Context(), Options{PIDs: []int{job.Process.Pid}, BufferBytes: 4 << 20, catalog: groups}, &sinks[i])
 		if err != nil {
 			t.Fatal(err)
 		}

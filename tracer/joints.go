@@ -5,51 +5,34 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
+	"github.com/ebpfprof/ebpfprof/tracer/counter"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/probes"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/waits"
 	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
-// What the budget decides over, and by what it is carried out.
-
-func newGovernor(s *Session, cost budget.HitCost, slices bool) *budget.Governor {
-	return budget.New(budget.Config{
-		Budget: s.options.Budget, NoSlices: !slices, Cost: cost, Probes: s.probes.Governed(), Job: governedJob{s}, Switches: switches{s.kernel}, Rows: heldRows{s},
-		Nodes: s.decoder.Clocks.Nodes, Steps: s.decoder.Clocks.Steps,
-		Patient: s.options.patient(), Threads: func() (progress.Threads, error) { return kernel.NewTaskList() }, Warn: s.warn,
-	})
+// told is what the decoder is told of the job and its probes, on its own goroutine.
+type told struct {
+	decoder *decode.Decoder
+	history *counter.History // what the processes have held of memory lately
 }
 
-// sessionBudget is what the probes ask of the governor.
-type sessionBudget struct{ s *Session }
-
-func (b sessionBudget) RecordsAll() bool             { return b.s.governor.RecordsAll() }
-func (b sessionBudget) Thinned(index uint32) float64 { return b.s.governor.Thinned(index) }
-
-// sessionJob is whose processes they are for: the Job, which stands on them.
-type sessionJob struct{ s *Session }
-
-func (j sessionJob) Traced(pid int) bool { return j.s.job.Traced(pid) }
-func (j sessionJob) Alive(pid int) bool  { return j.s.job.Alive(pid) }
-
-// told is what the decoder is told of the job and its probes, on its own goroutine.
-type told struct{ s *Session }
-
-func (t told) Write(row func(event.Sink) error) { t.s.decoder.Write(row) }
+func (t told) Write(row func(event.Sink) error) { t.decoder.Write(row) }
 
 func (t told) OnceDrained(f func()) {
-	t.s.do(func(d *decode.Decoder) { d.Departed.WhenRead(f) })
+	t.decoder.Do(func(d *decode.Decoder) { d.Departed.WhenRead(f) })
 }
 
 // Left makes rows of scopes whose end will not be seen.
 func (t told) Left(open []kernel.OpenCall) {
 	for _, c := range open {
-		t.s.do(func(d *decode.Decoder) { d.Departed.Scope(c) })
+		t.decoder.Do(func(d *decode.Decoder) { d.Departed.Scope(c) })
 	}
 }
 
@@ -58,7 +41,7 @@ func (t told) Process(row event.Process) {
 	if row.JobID != nil {
 		job.ID = *row.JobID
 	}
-	t.s.do(func(d *decode.Decoder) {
+	t.decoder.Do(func(d *decode.Decoder) {
 		if row.EndedNS == nil {
 			d.Collectives.Process(row.PID, job)
 		} else {
@@ -73,11 +56,11 @@ func (t told) Thread(row event.Thread) {
 }
 
 func (t told) ThreadEnded(pid, tid int32) {
-	t.s.do(func(d *decode.Decoder) { d.ThreadEnded(pid, tid) })
+	t.decoder.Do(func(d *decode.Decoder) { d.ThreadEnded(pid, tid) })
 }
 
 func (t told) Library(row event.Library, again bool) {
-	t.s.do(func(d *decode.Decoder) {
+	t.decoder.Do(func(d *decode.Decoder) {
 		if !again {
 			d.Rows.Out.Add(&event.Batch{Libraries: []event.Library{row}})
 		}
@@ -87,26 +70,21 @@ func (t told) Library(row event.Library, again bool) {
 	})
 }
 
-func (t told) Remapped(pid int) { t.s.do(func(d *decode.Decoder) { d.Runtimes.Remapped(uint32(pid)) }) }
-func (t told) Ended(pid int)    { t.s.do(func(d *decode.Decoder) { d.Departed.Process(int32(pid)) }) }
+func (t told) Remapped(pid int) {
+	t.decoder.Do(func(d *decode.Decoder) { d.Runtimes.Remapped(uint32(pid)) })
+}
+func (t told) Ended(pid int) {
+	t.decoder.Do(func(d *decode.Decoder) { d.Departed.Process(int32(pid)) })
+}
 
 // Killed notes it with what the processes have held lately: of this one it is the last
 // moment to look.
 func (t told) Killed(pid int, ns int64) {
-	held := t.s.counters.history.Take()
-	t.s.do(func(d *decode.Decoder) {
+	held := t.history.Take()
+	t.decoder.Do(func(d *decode.Decoder) {
 		keepReadings(d, held)
-		decode.Killed(d, int32(pid), ns)
+		d.Killed(int32(pid), ns)
 	})
-}
-
-// keepers keep something of each process.
-func keepers(s *Session) []job.Keeper {
-	keepers := []job.Keeper{s.classes, s.stubs, acceleratorMaps{s.decoder.Runtimes}, s.decoder.Modules, countedJob{s.counters.history}}
-	if s.counters.sampler != nil {
-		keepers = append(keepers, countedJob{s.counters.sampler})
-	}
-	return keepers
 }
 
 // acceleratorMaps tell package accel what processes map; that they have ended, the
@@ -130,16 +108,20 @@ func (countedJob) Mapped(int, []*process.Library) {}
 func (c countedJob) Ended(pid int)                { c.reader.Forget(pid) }
 
 // governedJob is what the probes are on.
-type governedJob struct{ s *Session }
-
-func (g governedJob) Processes() []int { return g.s.job.WithFramework() }
-func (g governedJob) TakingCost() budget.TakingCost {
-	return budget.TakingCost{Stack: g.s.taking.stackCost(), Line: g.s.taking.lineCost()}
+type governedJob struct {
+	processes job.Processes
+	taking    *taking
+	probes    *probes.Set
 }
-func (g governedJob) SampleShare() float64 { return g.s.taking.sampleShare() }
+
+func (g governedJob) Processes() []int { return g.processes.WithFramework() }
+func (g governedJob) TakingCost() budget.TakingCost {
+	return budget.TakingCost{Stack: g.taking.stackCost(), Line: g.taking.lineCost()}
+}
+func (g governedJob) SampleShare() float64 { return g.taking.sampleShare() }
 
 func (g governedJob) Libraries(yield func(progress.Library) bool) {
-	for _, f := range g.s.probes.Files() {
+	for _, f := range g.probes.Files() {
 		if !yield(f) {
 			return
 		}
@@ -155,12 +137,12 @@ func (s switches) SetAnchorEpoch(epoch uint32) error { return s.k.SetAnchorEpoch
 func (s switches) PrepareRemoval()                   { s.k.PrepareRemoval() }
 
 // heldRows are the rows that wait in the decoder, on whose goroutine they are let go.
-type heldRows struct{ s *Session }
+type heldRows struct{ decoder *decode.Decoder }
 
-func (h heldRows) Hold(on bool) { h.s.decoder.Rows.Slices.Hold(on) }
+func (h heldRows) Hold(on bool) { h.decoder.Rows.Slices.Hold(on) }
 
 func (h heldRows) Weigh(epoch uint32, before int64, slices []event.Slice, weigh weights.Weigher, done func(map[uint32]float64)) {
-	h.s.do(func(d *decode.Decoder) {
+	h.decoder.Do(func(d *decode.Decoder) {
 		if len(slices) > 0 {
 			d.Rows.Out.Add(&event.Batch{Slices: slices})
 		}

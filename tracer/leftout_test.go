@@ -35,15 +35,7 @@ func leftOutGroups(detail, launches []string) []spec.Group {
 
 // costless has a session find that its probes cost nothing: the job, which does nothing
 // but call what is probed, would not be worth its price on a slow machine.
-func costless(t *testing.T) func(*Session) {
-	return func(s *Session) {
-		s.governor.Close()
-		s.governor = newGovernor(s, budget.HitCost{}, false)
-		if err := s.governor.Begin(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
+var costless = &budget.HitCost{}
 
 // hasSite reports whether a function has a place for a probe: on arm64 one that is a loop
 // from its first instruction on has none.
@@ -63,11 +55,8 @@ func TestPerfEventsAreNeverSliced(t *testing.T) {
 	}{{"all of the job's time", 1}, {"no budget", Unlimited}} {
 		t.Run(c.name, func(t *testing.T) {
 			budgeted := c.budget > 0
-			options, between := Options{PerfEvents: true, Budget: c.budget, catalog: groups}, costless(t)
-			if !budgeted {
-				between = nil
-			}
-			truth, sink, session := traceCommand(t, options, between, filepath.Join(buildNative(t), "calls-plain"), "200", "wait")
+			options := Options{PerfEvents: true, Budget: c.budget, catalog: groups, hitCost: costless}
+			truth, sink, session := traceCommand(t, options, nil, filepath.Join(buildNative(t), "calls-plain"), "200", "wait")
 			counts := countSpans(sink.spans)
 			for name, made := range truth.Calls {
 				if budgeted && slices.Contains(detail, name) || name == "callee_loop_at_entry" && !hasSite(session, name) {
@@ -109,7 +98,6 @@ func TestCallsGoOnWithoutTheirStacks(t *testing.T) {
 	groups := leftOutGroups(nil, launches)
 	for _, leave := range []bool{false, true} {
 		between := func(s *Session) {
-			costless(t)(s)
 			if !leave {
 				return
 			}
@@ -117,7 +105,7 @@ func TestCallsGoOnWithoutTheirStacks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		options := Options{PerfEvents: true, Budget: 1, Frequency: 99, catalog: groups}
+		options := Options{PerfEvents: true, Budget: 1, Frequency: 99, catalog: groups, hitCost: costless}
 		truth, sink, _ := traceCommand(t, options, between, filepath.Join(buildNative(t), "calls-plain"), "200", "wait")
 		counts, stacks := countSpans(sink.spans), map[string]int{}
 		for _, s := range sink.spans {

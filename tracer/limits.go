@@ -96,7 +96,7 @@ func (o *Options) limit(name string) int {
 
 // tellUse says how much of the limits is used, for doctor and whoever else asks while
 // the recording goes on (internal/record/mapfill).
-func tellUse(s *Session) error {
+func (s *Session) tellUse() error {
 	slots := s.probes.Slots()
 	used := map[string]int{
 		"processes": s.job.Processes(),

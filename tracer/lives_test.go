@@ -159,7 +159,7 @@ func recordInto(t *testing.T, sink Sink, options Options, during func(s *Session
 	if options.Level == "" {
 		options.Level = LevelSamples
 	}
-	session, err := Open(options, sink)
+	session, err := Open(t.Context(), options, sink)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,11 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
 
-// lossesOf writes what a Session has lost, and what is incomplete. It runs on the
-// decoder's goroutine, when the manager has ended.
-type lossesOf struct{ *Session }
+// What a Session has lost, and what is incomplete. It is written on the decoder's
+// goroutine, when the manager has ended.
 
-// write puts every loss counter into the dataset.
-func (s lossesOf) write() error {
+// writeLosses puts every loss counter into the dataset.
+func (s *Session) writeLosses() error {
 	losses, err := s.kernel.AllLost()
 	if err != nil {
 		return err
@@ -66,7 +65,7 @@ func (s lossesOf) write() error {
 }
 
 // unheardLibraries are the limits of what is known of the libraries that processes map.
-func (s lossesOf) unheardLibraries() []Warning {
+func (s *Session) unheardLibraries() []Warning {
 	return []Warning{
 		{
 			Kind: "incomplete", Source: "linker_hooks", Count: int64(s.job.Unhooked()),
@@ -80,7 +79,7 @@ func (s lossesOf) unheardLibraries() []Warning {
 }
 
 // nameLosses are the names that limits cost.
-func (s lossesOf) nameLosses() []Warning {
+func (s *Session) nameLosses() []Warning {
 	if s.sampling.walks == nil {
 		return nil
 	}
@@ -96,7 +95,7 @@ func (s lossesOf) nameLosses() []Warning {
 
 // writeIncomplete says how many samples and spans have a stack that does not
 // reach down to its thread's start, and why.
-func (s lossesOf) writeIncomplete(now int64) error {
+func (s *Session) writeIncomplete(now int64) error {
 	totals := &s.decoder.Rows.Sums.Totals.Stacks
 	for status, n := range totals.Incomplete {
 		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{TSNS: now, Kind: "incomplete", Source: status, Count: int64(n), Detail: stacks.StatusDetail(status)}}})
@@ -131,7 +130,7 @@ func (s lossesOf) writeIncomplete(now int64) error {
 }
 
 // writeUnresolvedLines says how many rows have no line because its frames were lost.
-func (s lossesOf) writeUnresolvedLines(now int64) error {
+func (s *Session) writeUnresolvedLines(now int64) error {
 	n := s.decoder.Rows.Sums.Totals.Lines.Unresolved
 	if n == 0 {
 		return nil
@@ -143,7 +142,7 @@ func (s lossesOf) writeUnresolvedLines(now int64) error {
 }
 
 // writeMemo says how many stacks were memoised and how often that was wrong.
-func (s lossesOf) writeMemo(now int64) error {
+func (s *Session) writeMemo(now int64) error {
 	for _, of := range []struct {
 		first  bpf.CallMemoCount
 		totals *kernel.MemoTotals
@@ -175,7 +174,7 @@ func (s lossesOf) writeMemo(now int64) error {
 
 // writeCachedCode says how many code objects that samples had cached
 // (bpf/python_code.h) were compared, and how many of them were others.
-func (s lossesOf) writeCachedCode(now int64) error {
+func (s *Session) writeCachedCode(now int64) error {
 	if s.sampling.sampler == nil {
 		return nil
 	}

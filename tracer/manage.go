@@ -126,7 +126,7 @@ func (s *manager) tick() error {
 			return err
 		}
 		s.stats.lose(losses)
-		if err := tellUse(s.Session); err != nil {
+		if err := s.tellUse(); err != nil {
 			return err
 		}
 		if lost := losses[bpf.CallLossLOSS_LIFE_RING_FULL]; lost != s.unheard {
@@ -136,7 +136,7 @@ func (s *manager) tick() error {
 	}
 	if now.Sub(s.probesAt) > probesEvery {
 		s.probesAt = now
-		if err := countProbes(s.Session); err != nil {
+		if err := s.countProbes(); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,7 @@ func (s *manager) tick() error {
 
 // countProbes adds up what all slots of the probe table have counted. A slot whose file has
 // gone keeps its count, also when another file's probe gets it, so that the sum never falls.
-func countProbes(s *Session) error {
+func (s *Session) countProbes() error {
 	use := ProbeUse{Attached: s.probes.Accounts().Attached()}
 	for _, p := range s.probes.All() {
 		n, err := s.kernel.Count(p.Index)

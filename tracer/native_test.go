@@ -67,7 +67,7 @@ func traceCommand(t *testing.T, options Options, between func(*Session), argv ..
 	if options.Budget == 0 {
 		options.Budget = Unlimited
 	}
-	session, err := Open(options, sink)
+	session, err := Open(t.Context(), options, sink)
 	if err != nil {
 		t.Fatal(err)
 	}

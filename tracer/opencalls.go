@@ -31,7 +31,7 @@ func (w *scopeSweep) endOrphans(s *Session, now time.Time) {
 	w.at = now
 	before, orphans := w.orphans, map[uint64]bool{}
 	threads := map[threadID]int64{} // when they began, 0 for none
-	told{s}.Left(s.kernel.TakeScopes(func(c *kernel.OpenCall) bool {
+	told{decoder: s.decoder}.Left(s.kernel.TakeScopes(func(c *kernel.OpenCall) bool {
 		if !threadEnded(c, s.offsetNS, threads) {
 			return false
 		}
@@ -78,13 +78,13 @@ func (o *openLook) look(s *Session, now time.Time) {
 		return
 	}
 	begun := time.Now()
-	calls, since := openCollectives(s)
+	calls, since := s.openCollectives()
 	o.at = begun.Add(max(openEvery, openShare*time.Since(begun)))
 	s.do(func(d *decode.Decoder) { d.Collectives.Open(now.UnixNano(), since, calls) })
 }
 
 // openCollectives reads which calls of collectives threads are in.
-func openCollectives(s *Session) (open []kernel.OpenFrame, since waits.Epochs) {
+func (s *Session) openCollectives() (open []kernel.OpenFrame, since waits.Epochs) {
 	open, all, sliced := s.kernel.OpenFrames(func(spec uint32) bool {
 		p := s.probes.Table().Find(spec)
 		return p != nil && decode.ShowsOpen(p.Planned.Function)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
@@ -81,8 +82,9 @@ type Options struct {
 	// Limits are other values for some of the Limits, by name.
 	Limits map[string]int
 
-	catalog []spec.Group // instead of the catalog's own, for tests
-	release string       // instead of the kernel's own, likewise
+	catalog []spec.Group    // instead of the catalog's own, for tests
+	release string          // instead of the kernel's own, likewise
+	hitCost *budget.HitCost // instead of what was measured, likewise
 	// maxProcesses is how many places the kernel's table of them has, likewise.
 	maxProcesses int
 	times        times

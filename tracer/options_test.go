@@ -1,8 +1,10 @@
 package tracer
 
 import (
+	"context"
 	"errors"
 	"math"
+	"os"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
@@ -37,11 +39,11 @@ func TestOptionsMeanWhatTheySay(t *testing.T) {
 }
 
 func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
-	if _, err := Open(Options{Level: "windows"}, &recordingSink{}); !errors.Is(err, ErrUnknownLevel) {
+	if _, err := Open(t.Context(), Options{Level: "windows"}, &recordingSink{}); !errors.Is(err, ErrUnknownLevel) {
 		t.Errorf("an unknown level: %v", err)
 	}
 	for _, budget := range []float64{1.5, math.NaN(), math.Inf(1)} {
-		if _, err := Open(Options{Budget: budget}, &recordingSink{}); err == nil {
+		if _, err := Open(t.Context(), Options{Budget: budget}, &recordingSink{}); err == nil {
 			t.Errorf("a budget of %v is taken", budget)
 		}
 	}
@@ -66,5 +68,15 @@ func TestDeepWithoutSamplesHasTheStackOfEveryOperator(t *testing.T) {
 	}
 	if len(sink.samples) > 0 {
 		t.Errorf("%d samples that were not asked for", len(sink.samples))
+	}
+}
+
+// A context that is done opens nothing, and says so.
+func TestNothingIsOpenedForAContextThatIsDone(t *testing.T) {
+	needKernel(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Open(ctx, Options{PIDs: []int{os.Getpid()}}, &recordingSink{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"context"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/features"
@@ -45,37 +46,37 @@ type sampling struct {
 
 // newSampling takes over what was loaded. A kernel that refuses it costs the samples,
 // not the recording.
-func newSampling(s *Session, loaded *sampler.Sampler, refused error) (made sampling) {
+func newSampling(o *Options, k *kernel.Programs, loaded *sampler.Sampler, refused error, table *stacks.Table, warn func(Warning)) (made sampling) {
 	if refused != nil {
-		noSamples(s, refused)
+		noSamples(refused, warn)
 	}
 	if loaded == nil {
 		return made
 	}
-	if !s.options.takesStacks() {
+	if !o.takesStacks() {
 		return sampling{sampler: loaded}
 	}
 	return sampling{loaded, stacks.NewWalks(stacks.Tables{
-		Unwind: s.kernel.Unwind, UnwindBytes: s.options.limit("unwind-mib") << 20, Runtimes: s.kernel.Map("python_runtimes"),
-		Changed: s.kernel.Memo.Forget, Kept: footprint.New(s.options.limit("process-mib")<<20, process.User),
-	}, s.decoder.Rows.Stacks, s.warn)}
+		Unwind: k.Unwind, UnwindBytes: o.limit("unwind-mib") << 20, Runtimes: k.Map("python_runtimes"),
+		Changed: k.Memo.Forget, Kept: footprint.New(o.limit("process-mib")<<20, process.User),
+	}, table, warn)}
 }
 
 // start takes samples from now on, when the tables are there.
-func (p sampling) start(s *Session) {
+func (p sampling) start(ctx context.Context, o *Options, warn func(Warning)) {
 	if p.sampler == nil {
 		return
 	}
 	if p.walks != nil {
-		p.prepareTables(s.options.Preparing)
+		p.prepareTables(ctx, o.Preparing)
 	}
-	if err := p.sampler.Start(s.options.sampled()); err != nil {
-		noSamples(s, err)
+	if err := p.sampler.Start(o.sampled()); err != nil {
+		noSamples(err, warn)
 	}
 }
 
-func noSamples(s *Session, err error) {
-	s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: "samples", Count: 1, Detail: err.Error()})
+func noSamples(err error, warn func(Warning)) {
+	warn(Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: "samples", Count: 1, Detail: err.Error()})
 }
 
 func (p sampling) close() {
@@ -92,7 +93,7 @@ const preparePace = 100 * time.Millisecond
 
 // prepareTables waits for the unwind tables of the code that is known so far, as
 // long as the options say.
-func (p sampling) prepareTables(said func(done, of int) (goOn bool)) {
+func (p sampling) prepareTables(ctx context.Context, said func(done, of int) (goOn bool)) {
 	if said == nil {
 		return
 	}
@@ -105,6 +106,8 @@ func (p sampling) prepareTables(said func(done, of int) (goOn bool)) {
 	defer pace.Stop()
 	for {
 		select {
+		case <-ctx.Done():
+			return
 		case <-ready:
 			return
 		case <-pace.C:

@@ -24,7 +24,7 @@ func openCold(t *testing.T, preparing func(done, of int) bool) (*Session, *exec.
 	if !bufio.NewScanner(stdout).Scan() { // the interpreter has mapped its libraries
 		t.Fatal("the interpreter does not begin")
 	}
-	session, err := Open(Options{
+	session, err := Open(t.Context(), Options{
 		PIDs: []int{job.Process.Pid}, Level: LevelSamples, Frequency: 99, Preparing: preparing, BufferBytes: 1 << 20,
 	}, Discard{})
 	if err != nil {

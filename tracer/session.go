@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/accel"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
+	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
@@ -22,9 +24,12 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/mapped"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/probes"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
+	"github.com/ebpfprof/ebpfprof/tracer/progress"
 	"github.com/ebpfprof/ebpfprof/tracer/sampler"
 	"github.com/ebpfprof/ebpfprof/tracer/slots"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 // Session is one recording.
@@ -38,13 +43,13 @@ type Session struct {
 	decoder  *decode.Decoder
 	governor *budget.Governor
 	sampling sampling
-	taking   taking
+	taking   *taking
 	counters counting
 
 	job      *job.Job
 	filtered *filter.Sink // in front of sink; nil where no row is left out
 	offsetNS int64
-	stats    statistics
+	stats    *statistics
 }
 
 // Report says what a Session found when it attached.
@@ -60,16 +65,12 @@ type Report struct {
 type LibraryReport = probes.Report
 
 // Open loads the programs, finds the processes and puts the anchor probes in.
-// The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup, ErrUnknownLevel
-// or the reasons of package process. The caller must Close the Session.
-func Open(options Options, sink Sink) (*Session, error) {
+// The errors wrap ErrNotPermitted, ErrUnsupported, ErrUnknownGroup, ErrUnknownLevel,
+// the reasons of package process, or the context's: one that is done ends the opening with
+// nothing left in the kernel. The caller must Close the Session.
+func Open(ctx context.Context, options Options, sink Sink) (*Session, error) {
 	if err := options.resolve(); err != nil {
 		return nil, err
-	}
-	var filtered *filter.Sink
-	if options.Filter.ByRow() {
-		filtered = &filter.Sink{To: sink, Filter: &options.Filter}
-		sink = filtered
 	}
 	groups, err := options.SelectGroups()
 	if err != nil {
@@ -79,10 +80,6 @@ func Open(options Options, sink Sink) (*Session, error) {
 		if err := check(); err != nil {
 			return nil, err
 		}
-	}
-	plans := plan.NewCache()
-	if options.catalog != nil {
-		groups, plans = options.catalog, plan.Hasty(options.times.planning)
 	}
 	targets, err := openTargets(options.PIDs)
 	if err != nil {
@@ -103,39 +100,83 @@ func Open(options Options, sink Sink) (*Session, error) {
 	if options.PerfEvents {
 		can.UprobeMulti = false
 	}
-	k, sampler, noSampler, err := options.load(&can, calibrate)
+	if err := over(ctx); err != nil {
+		return nil, err
+	}
+	k, loaded, refused, err := options.load(&can, calibrate)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{
-		options: options, sink: sink, kernel: k, classes: mapped.NewClasses(), stubs: accel.NewHostStubs(),
-		filtered: filtered, offsetNS: clockOffset(),
-	}
-	s.counters = openCounters(options.Counters, s.offsetNS)
-	s.taking = taking{options: &s.options, kernel: k, warn: s.warn, stacks: sampler != nil && options.takesStacks(), lines: s.rowsByLine}
-	chosen, detaching := probes.Select(groups, options.Budget, &can), kernel.NewDetacher()
-	s.probes = probes.New(probes.Config{
-		Kernel: k, Detaching: detaching, Chosen: chosen, Most: slots.Amount{Slots: options.limit("probes"), Files: options.limit("files")},
-		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), &can), Shared: options.Follow, Unused: options.times.unusedRest,
-		Prepare: s.taking.prepare, Budget: sessionBudget{s}, Job: sessionJob{s}, Decoder: told{s}, Warn: s.warn,
-	})
-	s.decoder = decode.New(decode.Config{
-		Sink: sink, Probes: s.probes.Table(), OffsetNS: s.offsetNS, ProbesTook: probesTook(k), Classes: s.classes, Kernels: []accel.Namer{s.stubs},
-		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"), Waits: options.OffCPU > 0, RanOut: s.counters.tellHeld, GiveUpIO: func() { s.sampling.sampler.GiveUpIO() },
-	})
-	s.governor = newGovernor(s, kernel.Calibrate(k), probes.SlicesHere(&can))
-	s.sampling = newSampling(s, sampler, noSampler)
-	s.job = job.New(job.Config{
-		Kernel: k, Detaching: detaching, Probes: s.probes, Walks: s.sampling.walks, Groups: chosen.Groups, Filter: &s.options.Filter, Plans: plans,
-		Named: slices.Concat(options.PIDs, options.Starting), Follow: options.Follow, OffsetNS: s.offsetNS, Keepers: keepers(s),
-		Decoder: told{s}, Warn: s.warn, AllowUserMounts: options.AllowUserMounts,
-	})
-	chosen.Warn(s.warn)
-	if err := s.start(targets); err != nil {
+	s := build(options, groups, &can, sink, k, loaded, refused)
+	if err := s.start(ctx, targets); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// over is why no recording is opened any more; nil: one is.
+func over(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("opening a recording: %w", err)
+	}
+	return nil
+}
+
+// build makes the parts of a Session, each of those below it: kernel, rows and decoder,
+// probes, governor, job. None of them knows one that is made later, nor the Session.
+func build(options Options, groups []spec.Group, can *features.Set, sink Sink, k *kernel.Programs, loaded *sampler.Sampler, refused error) *Session {
+	plans := plan.NewCache()
+	if options.catalog != nil {
+		groups, plans = options.catalog, plan.Hasty(options.times.planning)
+	}
+	s := &Session{
+		options: options, kernel: k, classes: mapped.NewClasses(), stubs: accel.NewHostStubs(), offsetNS: clockOffset(), stats: &statistics{},
+	}
+	s.counters = openCounters(options.Counters, s.offsetNS)
+	if options.Filter.ByRow() {
+		s.filtered = &filter.Sink{To: sink, Filter: &options.Filter}
+		sink = s.filtered
+	}
+	s.sink = sink
+	table := &probetable.Table{}
+	s.decoder = decode.New(decode.Config{
+		Sink: sink, Probes: table, OffsetNS: s.offsetNS, ProbesTook: probesTook(k), Classes: s.classes, Kernels: []accel.Namer{s.stubs},
+		Owners: []decode.Owner{s.classes, s.stubs}, Stacks: options.limit("stacks"), Waits: options.OffCPU > 0,
+		RanOut: s.counters.tellHeld, GiveUpIO: func() { loaded.GiveUpIO() },
+	})
+	decoder := s.decoder
+	told, warn := told{decoder, s.counters.history}, func(w Warning) { writeWarning(decoder, w) }
+	s.sampling = newSampling(&options, k, loaded, refused, s.decoder.Rows.Stacks, warn)
+	s.taking = &taking{options: &options, kernel: k, warn: warn, stacks: loaded != nil && options.takesStacks(), lines: s.stats.rowsByLine}
+	chosen, detaching := probes.Select(groups, options.Budget, can), kernel.NewDetacher()
+	processes, thinned := job.Processes{}, weights.Thinned{}
+	s.probes = probes.New(probes.Config{
+		Kernel: k, Detaching: detaching, Chosen: chosen, Most: slots.Amount{Slots: options.limit("probes"), Files: options.limit("files")},
+		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), can), Shared: options.Follow, Unused: options.times.unusedRest,
+		Prepare: s.taking.prepare, Table: table, Thinned: thinned, Job: processes, Decoder: told, Warn: warn,
+	})
+	cost := kernel.Calibrate(k)
+	if options.hitCost != nil {
+		cost = *options.hitCost
+	}
+	s.governor = budget.New(budget.Config{
+		Budget: options.Budget, NoSlices: !probes.SlicesHere(can), Cost: cost, Probes: s.probes.Governed(),
+		Job: governedJob{processes, s.taking, s.probes}, Switches: switches{k}, Rows: heldRows{s.decoder}, Thinned: thinned,
+		Nodes: s.decoder.Clocks.Nodes, Steps: s.decoder.Clocks.Steps, Patient: options.patient(),
+		Threads: func() (progress.Threads, error) { return kernel.NewTaskList() }, Warn: warn,
+	})
+	keepers := []job.Keeper{s.classes, s.stubs, acceleratorMaps{s.decoder.Runtimes}, s.decoder.Modules, countedJob{s.counters.history}}
+	if s.counters.sampler != nil {
+		keepers = append(keepers, countedJob{s.counters.sampler})
+	}
+	s.job = job.New(job.Config{
+		Kernel: k, Detaching: detaching, Processes: processes, Probes: s.probes, Walks: s.sampling.walks, Groups: chosen.Groups,
+		Filter: &options.Filter, Plans: plans, Named: slices.Concat(options.PIDs, options.Starting), Follow: options.Follow,
+		OffsetNS: s.offsetNS, Keepers: keepers, AllowUserMounts: options.AllowUserMounts, Decoder: told, Warn: warn,
+	})
+	chosen.Warn(warn)
+	return s
 }
 
 // calibrate measures what a Session asks for when it is made, while the verifier looks at the
@@ -157,7 +198,7 @@ func openTargets(pids []int) ([]*process.Process, error) {
 	return targets, nil
 }
 
-func (s *Session) start(targets []*process.Process) error {
+func (s *Session) start(ctx context.Context, targets []*process.Process) error {
 	if err := s.kernel.WatchLife(); err != nil {
 		return err
 	}
@@ -167,11 +208,17 @@ func (s *Session) start(targets []*process.Process) error {
 		}
 	}
 	for _, p := range targets {
+		if err := over(ctx); err != nil {
+			return err
+		}
 		if err := s.job.Add(p); err != nil {
 			return err
 		}
 	}
-	s.sampling.start(s)
+	s.sampling.start(ctx, &s.options, s.warn)
+	if err := over(ctx); err != nil {
+		return err
+	}
 	return s.governor.Begin()
 }
 
@@ -204,8 +251,10 @@ func (s *Session) Report() Report {
 // that has failed.
 func (s *Session) do(f func(*decode.Decoder)) { s.decoder.Do(f) }
 
-func (s *Session) warn(w Warning) {
-	s.decoder.Write(func(sink Sink) error { return sink.Write(&event.Batch{Warnings: []event.Warning{w}}) })
+func (s *Session) warn(w Warning) { writeWarning(s.decoder, w) }
+
+func writeWarning(d *decode.Decoder, w Warning) {
+	d.Write(func(sink Sink) error { return sink.Write(&event.Batch{Warnings: []event.Warning{w}}) })
 }
 
 // Run records until the context ends, every process has exited, or writing
@@ -235,7 +284,7 @@ func (s *Session) Run(ctx context.Context) error {
 	stop := make(chan struct{})
 	decoded := make(chan error, 1)
 	go func() { decoded <- s.decode(rings, stop) }()
-	stopCounters := runCounters(s)
+	stopCounters := s.runCounters()
 	s.probes.Run()
 	managed := (&manager{Session: s}).manage(ctx, heard, decoded)
 	stopCounters()
@@ -247,7 +296,7 @@ func (s *Session) Run(ctx context.Context) error {
 	if s.sampling.sampler != nil {
 		s.sampling.sampler.Stop()
 		s.do(func(d *decode.Decoder) {
-			d.Rows.Out.Keep(decode.HeldIO(d, s.sampling.sampler.HeldIO(), math.MaxUint64))
+			d.Rows.Out.Keep(d.HeldIO(s.sampling.sampler.HeldIO(), math.MaxUint64))
 		})
 	}
 	if n := heard.Damaged.Load(); n > 0 {
@@ -279,7 +328,7 @@ func (s *Session) finish() error {
 	s.decoder.Serve()
 	s.decoder.Rows.Slices.WeighRest()
 	if s.probes.Awaits() {
-		calls, since := openCollectives(s)
+		calls, since := s.openCollectives()
 		s.decoder.Collectives.Open(time.Now().UnixNano(), since, calls)
 	}
 	if err := s.unfinished(); err != nil {
@@ -288,13 +337,13 @@ func (s *Session) finish() error {
 	if err := s.decoder.Finish(); err != nil {
 		return err
 	}
-	if err := (lossesOf{s}).write(); err != nil {
+	if err := s.writeLosses(); err != nil {
 		return err
 	}
 	if err := s.sink.Write(&event.Batch{Probes: s.probes.Accounts().Rows()}); err != nil {
 		return err
 	}
-	if err := countProbes(s); err != nil {
+	if err := s.countProbes(); err != nil {
 		return err
 	}
 	s.stats.update(&s.decoder.Rows.Sums.Totals)

@@ -64,7 +64,7 @@ func (l *standingLook) look(s *Session, now time.Time) {
 	if len(still) == 0 {
 		if l.said && l.idle() {
 			l.said = false
-			s.do(func(d *decode.Decoder) { decode.Standing(d, 0, nil) })
+			s.do(func(d *decode.Decoder) { d.Standing(0, nil) })
 		}
 		return
 	}
@@ -186,7 +186,7 @@ func (t *standingTaker) take(pids []int) {
 			all[i].SinceNS = known.ns
 		}
 	}
-	t.s.do(func(d *decode.Decoder) { decode.Standing(d, seen, all) })
+	t.s.do(func(d *decode.Decoder) { d.Standing(seen, all) })
 }
 
 // process takes the stacks of one process's threads. Those that have run meanwhile are

@@ -119,6 +119,8 @@ func (s *Session) Stats() Stats {
 }
 
 // rowsByLine counts rows by whose line they have.
-func (s *Session) rowsByLine() [int(bpf.CallLineSourceLINE_SOURCES)]uint64 {
-	return s.Stats().Lines.BySource
+func (s *statistics) rowsByLine() [int(bpf.CallLineSourceLINE_SOURCES)]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats.Lines.BySource
 }

@@ -30,7 +30,7 @@ func (l *ioLook) look(s *Session, now time.Time) {
 	l.at = now.Add(max(ioEvery, ioShare*time.Duration(l.took.Load())))
 	s.do(func(d *decode.Decoder) {
 		begun := time.Now()
-		d.Rows.Out.Keep(decode.HeldIO(d, s.sampling.sampler.HeldIO(), uint64(monotonic()-int64(ioQuiet))))
+		d.Rows.Out.Keep(d.HeldIO(s.sampling.sampler.HeldIO(), uint64(monotonic()-int64(ioQuiet))))
 		l.took.Store(int64(time.Since(begun)))
 	})
 }

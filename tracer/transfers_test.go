@@ -79,7 +79,7 @@ func TestReadsAndWritesAreTheJobsOwn(t *testing.T) {
 	const flood = 1_000_000
 	job, neighbour := startTransfers(t, a, b, flood), startTransfers(t, a, t.TempDir(), 0)
 	sink := &recordingSink{}
-	session, err := Open(Options{
+	session, err := Open(t.Context(), Options{
 		PIDs: []int{job.Process.Pid}, Level: LevelSamples, Budget: 0.02, Follow: true, BufferBytes: 4 << 20, OffCPU: time.Millisecond,
 	}, sink)
 	if err != nil {

@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -23,9 +24,9 @@ type Trial struct {
 
 // OpenTrial plans the probes of the processes and puts none in; what the
 // options say about a budget does not count. The errors are those of Open.
-func OpenTrial(options Options, sink Sink) (*Trial, error) {
+func OpenTrial(ctx context.Context, options Options, sink Sink) (*Trial, error) {
 	options.Budget = Unlimited
-	s, err := Open(options, sink)
+	s, err := Open(ctx, options, sink)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ type Config struct {
 	Job      Job
 	Switches Switches
 	Rows     Rows
+	Thinned  weights.Thinned     // what rows stand for is noted here, for who writes the probes' rows; nil: for nobody
 	Nodes    *progress.NodeClock // whoever reads the records tells it of autograd nodes
 	Steps    *progress.StepClock // and this one of steps
 	Threads  func() (progress.Threads, error)
@@ -33,8 +34,11 @@ func New(c Config) *Governor {
 	account := &account{joints: with, budget: budgetShare * c.Budget, cost: c.Cost, clock: progress.NewJobClock(), correction: 1}
 	gauge := weights.NewGauge(weighed{c.Probes}, c.Job, c.Nodes, c.Steps)
 	reference := &reference{joints: with, account: account, gauge: gauge}
+	if c.Thinned == nil {
+		c.Thinned = weights.Thinned{}
+	}
 	g := &Governor{threads: c.Threads, slicer: &slicer{
-		joints: with, account: account, gauge: gauge, ledger: weights.NewLedger(gauge, c.Rows, c.Warn), reference: reference,
+		joints: with, account: account, gauge: gauge, ledger: weights.NewLedger(gauge, c.Rows, c.Thinned, c.Warn), reference: reference,
 		anchors: &anchors{joints: with, account: account, reference: reference}, epoch: 1,
 		strata: strata{every: watchEvery},
 	}}
@@ -47,18 +51,11 @@ func New(c Config) *Governor {
 	return g
 }
 
-// RecordsAll reports whether every probe is in for good.
-func (g *Governor) RecordsAll() bool { return g.phase == phaseFull && g.account.budget <= 0 }
-
 // NextEpoch tells the kernel that what is open now has no visible end.
 func (g *Governor) NextEpoch() error {
 	g.epoch++
 	return g.switches.SetEpoch(g.epoch)
 }
-
-// Thinned is how many calls of a probe its rows stand for beyond themselves. It is
-// called where Rows runs what it is given.
-func (g *Governor) Thinned(index uint32) float64 { return g.ledger.Thinned(index) }
 
 // Close ends the reading of the job's memory.
 func (g *Governor) Close() { g.gauge.Counter.Close() }

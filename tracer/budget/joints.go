@@ -59,7 +59,8 @@ type Probes interface {
 	// Sites is at how many places of the job's code probes are.
 	Sites(probes []uint32) int
 
-	// Attach puts probes in, AttachAll every sliced one. Extend puts in what the job
+	// Attach puts probes in, AttachAll every sliced one for good, and those of files that
+	// come later. Extend puts in what the job
 	// uses and is not attached, and as many more as there is room for.
 	Attach(probes []uint32) error
 	AttachAll() error

@@ -79,7 +79,7 @@ func New(c Config) *Decoder {
 
 // Standing writes where threads are that do not run, in place of what was written before;
 // nowNS is CLOCK_MONOTONIC.
-func Standing(d *Decoder, nowNS int64, threads []stacks.Standing) {
+func (d *Decoder) Standing(nowNS int64, threads []stacks.Standing) {
 	offset := d.Collectives.offsetNS
 	var rows []event.StillThread
 	for i := range threads {

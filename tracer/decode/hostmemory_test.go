@@ -138,7 +138,7 @@ func TestAKilledProcessHasTheStackOfItsLastSample(t *testing.T) {
 		d.samples.last.saw(&s)
 	}
 	for _, pid := range []int32{10, 30, 40} {
-		Killed(d, pid, 200)
+		d.Killed(pid, 200)
 	}
 	d.Flush()
 	if len(sink.memory) != 3 || asked != 3 {

@@ -82,7 +82,7 @@ func (l lastSamples) Forget(pid uint32) { delete(l, int32(pid)) }
 
 // Killed makes the row of a process that the kernel kills since there is no memory left. It
 // has the stack of the process's last sample: what the kernel tells has none.
-func Killed(d *Decoder, pid int32, ns int64) {
+func (d *Decoder) Killed(pid int32, ns int64) {
 	d.Rows.Out.Keep(d.samples.read())
 	row := event.Memory{TSNS: ns, PID: pid, TID: pid, Space: "host", Level: event.LevelKernel, Action: event.ActionOutOfMemory, Weight: 1}
 	if last := d.samples.last.before(pid, ns); last.stack != nil {

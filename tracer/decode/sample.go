@@ -61,7 +61,7 @@ func newSamples(to *rows.Rows, offsetNS int64, waits bool, giveUp func()) *sampl
 // HeldIO makes rows of what the kernel has not sent yet of the threads' reads and writes,
 // up to a time, CLOCK_MONOTONIC: of threads that have read or written nothing since.
 // What is in the ring was sent before, and is read before.
-func HeldIO(d *Decoder, threads iter.Seq2[uint32, *bpf.SampleIoThread], before uint64) error {
+func (d *Decoder) HeldIO(threads iter.Seq2[uint32, *bpf.SampleIoThread], before uint64) error {
 	s := d.samples
 	if err := s.read(); err != nil {
 		return err

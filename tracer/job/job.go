@@ -31,6 +31,7 @@ import (
 type Config struct {
 	Kernel    *kernel.Programs
 	Detaching *kernel.Detacher
+	Processes Processes // none yet: who else asks for them has the same map
 	Probes    *probes.Set
 	Walks     *stacks.Walks // nil: nothing takes stacks
 	Groups    []spec.Group
@@ -77,7 +78,7 @@ type Decoder interface {
 // Job are the processes that are traced.
 type Job struct {
 	config    Config
-	processes map[int]*traced
+	processes Processes
 	lives
 	libraries
 	planner
@@ -86,7 +87,7 @@ type Job struct {
 
 // New makes a Job without processes.
 func New(c Config) *Job {
-	j := &Job{config: c, processes: map[int]*traced{}}
+	j := &Job{config: c, processes: c.Processes}
 	j.lives.job, j.libraries.job, j.plugins.job = j, j, j
 	j.planner = newPlanner(j)
 	return j
@@ -173,12 +174,16 @@ func (j *Job) Exited() bool {
 	return len(j.processes) == 0
 }
 
+// Processes are those that are traced, by their pids: what is known of the Job below it.
+// They belong to its goroutine.
+type Processes map[int]*traced
+
 // Traced reports whether a process is.
-func (j *Job) Traced(pid int) bool { return j.processes[pid] != nil }
+func (p Processes) Traced(pid int) bool { return p[pid] != nil }
 
 // Alive reports whether a process is traced, and not exiting.
-func (j *Job) Alive(pid int) bool {
-	t := j.processes[pid]
+func (p Processes) Alive(pid int) bool {
+	t := p[pid]
 	return t != nil && t.process.Alive()
 }
 
@@ -195,9 +200,12 @@ func (j *Job) Rows() []event.Process {
 	return rows
 }
 
+// WithFramework are the pids of its processes that have a framework.
+func (j *Job) WithFramework() []int { return j.processes.WithFramework() }
+
 // WithFramework are the pids of the processes that have a framework.
-func (j *Job) WithFramework() (pids []int) {
-	for pid, t := range j.processes {
+func (p Processes) WithFramework() (pids []int) {
+	for pid, t := range p {
 		if t.row.Framework != nil {
 			pids = append(pids, pid)
 		}

@@ -71,7 +71,7 @@ func (l *lives) of(r *bpf.CallLifeRecord) *traced {
 
 // add begins to trace a process.
 func (l *lives) add(p *process.Process) error {
-	if l.job.Traced(p.PID) {
+	if l.job.processes.Traced(p.PID) {
 		return nil
 	}
 	l.job.processes[p.PID] = newTraced(p, processRow(p))
@@ -217,7 +217,7 @@ func (l *lives) drop(t *traced, why error) {
 // nothing was heard: the ring was full.
 func (l *lives) Adopt() {
 	for _, pid := range l.job.config.Kernel.TargetPIDs() {
-		if l.job.Traced(pid) {
+		if l.job.processes.Traced(pid) {
 			continue
 		}
 		if p, err := process.Open(pid); err == nil {

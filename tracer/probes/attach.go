@@ -141,7 +141,7 @@ func vanished(err error) bool {
 func (l *links) attachedDetail(f *File) []int {
 	var probes []int
 	for _, i := range l.set.usable(f, spec.Detail) {
-		if p := l.set.at(f.base + uint32(i)); p.used || l.set.config.Budget.RecordsAll() {
+		if p := l.set.at(f.base + uint32(i)); p.used || l.set.recordsAll {
 			probes = append(probes, i)
 		}
 	}

@@ -66,7 +66,7 @@ func (l *later) AddLater(found *Found, planned *plan.Plan) error {
 			return err
 		}
 	}
-	if !s.config.Budget.RecordsAll() {
+	if !s.recordsAll {
 		return nil
 	}
 	return s.attachMore(f, f.detail, details)

@@ -80,7 +80,7 @@ func (s Accounts) row(p *Probe) (row event.Probe, ok bool) {
 	row = event.Probe{
 		Library: p.file.plan.Path, Symbol: p.Planned.Symbol, Name: p.Planned.Call.Name, Layer: p.Planned.Call.Layer, Kind: p.Planned.Kind(),
 		Attached: p.attached, Reason: p.Planned.Reason(), Hits: hits,
-		Lost: int64(count.Lost - p.before.Lost), FirstIn: p.firstIn, Thinned: int64(s.config.Budget.Thinned(p.Index) - p.thinnedBefore),
+		Lost: int64(count.Lost - p.before.Lost), FirstIn: p.firstIn, Thinned: int64(s.config.Thinned[p.Index] - p.thinnedBefore),
 	}
 	row.PID = p.file.firstPID
 	if p.Planned.EntryErr == nil {

@@ -21,8 +21,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/slots"
+	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
 // Config is what a Set stands on.
@@ -41,16 +43,13 @@ type Config struct {
 	// slots: from then on the flags of their specs are the manager's, and the decoder
 	// reads none of them.
 	Prepare func(*plan.Plan, *Found)
-	Budget  Budget
+	// Table is what the decoder finds the probes in, Thinned what their rows stand for: it
+	// belongs to the decoder's goroutine.
+	Table   *probetable.Table
+	Thinned weights.Thinned
 	Job     Job
 	Decoder Decoder
 	Warn    func(event.Warning)
-}
-
-// Budget is what the Set asks of the governor.
-type Budget interface {
-	RecordsAll() bool             // every probe is in for good
-	Thinned(index uint32) float64 // on the decoder's goroutine
 }
 
 // Job is whose processes the probes are for.
@@ -83,7 +82,9 @@ type Set struct {
 	steps   steps
 	running bool // what is found from now on, the job has loaded meanwhile
 	awaits  bool // a file has probes on collectives
-	Late    Late
+	// recordsAll: every probe is in for good.
+	recordsAll bool
+	Late       Late
 }
 
 // steps are the probes of which one call is about one training step.
@@ -94,7 +95,7 @@ type steps struct {
 
 // New makes a Set without files.
 func New(c Config) *Set {
-	s := &Set{config: c, files: map[process.FileID]*File{}, entries: newEntries(c.Kernel, c.Most), tiers: newTiers()}
+	s := &Set{config: c, files: map[process.FileID]*File{}, entries: newEntries(&c), tiers: newTiers()}
 	s.links.set, s.returns.set, s.sharing.set, s.leaving.set, s.later.set = s, s, s, s, s
 	s.leaving.rest = cmp.Or(c.Unused, FileRest)
 	return s
@@ -153,7 +154,7 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 	if err := s.attachAnchors(f); err != nil {
 		return true, err
 	}
-	if s.config.Budget.RecordsAll() {
+	if s.recordsAll {
 		if err := s.attach(f, f.detail, s.usable(f, spec.Detail)); err != nil {
 			return true, err
 		}

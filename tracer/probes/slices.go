@@ -45,8 +45,11 @@ func (d sliced) enter(f *File, probes []int) {
 	}
 }
 
-// AttachAll puts all of them in, for good.
-func (d sliced) AttachAll() error { return d.attach(counted(d).Sliced()) }
+// AttachAll puts all of them in, for good, and those of files that come later.
+func (d sliced) AttachAll() error {
+	d.s.recordsAll = true
+	return d.attach(counted(d).Sliced())
+}
 
 // Detach takes them out.
 func (d sliced) Detach() {

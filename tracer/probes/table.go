@@ -39,8 +39,8 @@ type entries struct {
 	own    []*Probe // by index, as in the table
 }
 
-func newEntries(k *kernel.Programs, most slots.Amount) entries {
-	return entries{kernel: k, table: &probetable.Table{}, slots: slots.New(most)}
+func newEntries(c *Config) entries {
+	return entries{kernel: c.Kernel, table: c.Table, slots: slots.New(c.Most)}
 }
 
 // Table is what the decoder reads.
@@ -70,7 +70,7 @@ func (e *entries) add(f *File, owner slots.Owner, c *Config) error {
 		e.own[p.Index] = p
 		p.before, _ = e.kernel.Count(p.Index)
 		c.Decoder.Write(func(event.Sink) error {
-			p.thinnedBefore = c.Budget.Thinned(p.Index)
+			p.thinnedBefore = c.Thinned[p.Index]
 			return nil
 		})
 	}

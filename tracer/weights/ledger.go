@@ -78,19 +78,17 @@ type Ledger struct {
 	latest  waiting // what waits for a later slice of steps
 	traced  []int   // the processes that there were at the last beginning of a slice
 	settled time.Time
-	// thinned is for how many calls beyond themselves the rows of each probe stand. It
-	// belongs to the goroutine that Rows runs on.
-	thinned map[uint32]float64
+	thinned Thinned
 }
 
-// Thinned is how many calls of a probe its rows stand for beyond themselves. It is
-// called where Rows runs what it is given.
-func (l *Ledger) Thinned(index uint32) float64 { return l.thinned[index] }
+// Thinned is for how many calls beyond themselves the rows of each probe stand, by the
+// probe's index. It belongs to the goroutine that Rows runs on.
+type Thinned map[uint32]float64
 
-// NewLedger makes one without slices.
-func NewLedger(by *Gauge, rows Rows, warn func(event.Warning)) *Ledger {
+// NewLedger makes one without slices, which notes in thinned what rows stand for.
+func NewLedger(by *Gauge, rows Rows, thinned Thinned, warn func(event.Warning)) *Ledger {
 	return &Ledger{
-		gauge: by, rows: rows, warn: warn, piece: map[stratum]float64{}, thinned: map[uint32]float64{},
+		gauge: by, rows: rows, warn: warn, piece: map[stratum]float64{}, thinned: thinned,
 		stretches: stretches{since: map[string]int64{}, upTo: map[stratum]int64{}, last: map[stratum]int64{}, past: map[stratum]pastGap{}},
 	}
 }

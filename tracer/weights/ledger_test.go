@@ -46,7 +46,7 @@ var attached = []uint32{1}
 
 func simulate() *simulation {
 	s := &simulation{gauge: testGauge(oneGroup{}), begin: time.Unix(1000, 0).UnixNano()}
-	s.ledger = NewLedger(s.gauge, simulatedRows{s}, func(event.Warning) {})
+	s.ledger = NewLedger(s.gauge, simulatedRows{s}, Thinned{}, func(event.Warning) {})
 	s.ledger.Begin(time.Unix(0, s.begin))
 	return s
 }

@@ -79,7 +79,7 @@ func (w *worker) canary(ctx context.Context) error {
 	options.PIDs = []int{pid}
 	k := w.canaried(pid)
 	w.say("canary", fmt.Sprintf("process %d alone for %s", pid, time.Duration(w.config.Canary)))
-	session, err := tracer.Open(options, k.guarded)
+	session, err := tracer.Open(ctx, options, k.guarded)
 	if err != nil {
 		return ended(err) // what keeps one from being recorded is said of all
 	}

@@ -179,7 +179,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	defer stop()
 	options := w.anchored()
 	k := w.watching()
-	session, err := tracer.Open(options, k.guarded)
+	session, err := tracer.Open(ctx, options, k.guarded)
 	if err != nil {
 		return time.Time{}, "", ended(err)
 	}
@@ -394,7 +394,7 @@ func (w *worker) window(ctx context.Context, start time.Time, reason string) err
 	options := w.options(tracer.LevelWindow)
 	options.Frequency, options.Counters = 99, time.Second // which tell quotas
 	k := w.windowed(options.Frequency, start)
-	session, err := tracer.Open(options, k.guarded)
+	session, err := tracer.Open(ctx, options, k.guarded)
 	if err != nil {
 		k.raw.Discard()
 		return ended(err)

@@ -78,7 +78,9 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	r.options.Detaching = detaching.left
 	collectAsUsual := collectLess()
 	defer collectAsUsual()
-	session, err := tracer.Open(r.options, r.sink(dataset))
+	// A signal that comes meanwhile ends the recording, and not the opening: the dataset
+	// says what was found.
+	session, err := tracer.Open(context.WithoutCancel(ctx), r.options, r.sink(dataset))
 	preparing.over()
 	if err != nil {
 		to.undo()

@@ -58,7 +58,7 @@ func runTop(c *urfave.Context) error {
 		return err
 	}
 	meter := top.NewMeter(top.Options{Native: c.Bool("native"), ThreadName: process.ThreadName}, time.Now())
-	session, err := tracer.Open(options, meter)
+	session, err := tracer.Open(c.Context, options, meter)
 	if err != nil {
 		return err
 	}

@@ -170,7 +170,7 @@ func Session(name string, w, settle time.Duration, options tracer.Options) Treat
 			if sink, err = recording.NewScratch(); err != nil {
 				return err
 			}
-			if s, err = tracer.Open(options, sink); err != nil {
+			if s, err = tracer.Open(context.Background(), options, sink); err != nil {
 				return err
 			}
 			var ctx context.Context

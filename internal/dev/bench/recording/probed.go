@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"context"
 	"path/filepath"
 	"time"
 
@@ -31,7 +32,7 @@ func ProbeWith(options tracer.Options) (*Probed, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := tracer.OpenTrial(options, sink)
+	t, err := tracer.OpenTrial(context.Background(), options, sink)
 	if err != nil {
 		sink.Remove()
 		return nil, err

@@ -46,7 +46,7 @@ func Traced(options tracer.Options, after time.Duration, run func() error) (trac
 
 // TracedInto is traced for a sink of the caller's.
 func TracedInto(sink tracer.Sink, options tracer.Options, after time.Duration, run func() error) (tracer.Stats, error) {
-	session, err := tracer.Open(options, sink)
+	session, err := tracer.Open(context.Background(), options, sink)
 	if err != nil {
 		return tracer.Stats{}, err
 	}

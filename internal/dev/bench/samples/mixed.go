@@ -86,7 +86,7 @@ func (r *Results) sampleMixed(s setup.Settings, j *paired.Job, m *mixedStack) er
 	}
 	sink := &frameCounter{frames: map[int64]int{}}
 	others := tickPrograms()
-	session, err := tracer.Open(tracer.Options{
+	session, err := tracer.Open(context.Background(), tracer.Options{
 		PIDs: []int{j.Pid}, Level: tracer.LevelSamples, Frequency: mixedHertz,
 	}, sink)
 	if err != nil {

@@ -115,7 +115,7 @@ func ownTimes(j *paired.Job) (times map[string][]int64, err error) {
 }
 
 func recordTimes(j *paired.Job, sink tracer.Sink) error {
-	session, err := tracer.Open(tracer.Options{
+	session, err := tracer.Open(context.Background(), tracer.Options{
 		PIDs: []int{j.Pid}, Budget: tracer.Unlimited, Filter: filter.Filter{Probe: filter.Terms{filter.Group: {"memory"}}},
 	}, sink)
 	if err != nil {
