@@ -148,6 +148,10 @@ func merged(r *Recording, found []Explanation) []Explanation {
 		if k.HeadroomMS == nil {
 			k.HeadroomMS = e.HeadroomMS
 		}
+		if k.Kind == "rare_steps" && e.Kind != "hot_line" && e.Kind != "kernel" && e.rank > k.rank && e.sentence != "" {
+			// What makes steps heavy is the cause that a reader looks for.
+			k.Evidence, k.Advice, k.Place = "In them: "+e.sentence, e.Advice, e.Place
+		}
 		if k.Place == "" {
 			k.Place = e.Place
 		}

@@ -55,3 +55,17 @@ func TestRareHeavyStepsNameWhatIsInThem(t *testing.T) {
 		t.Errorf("every other step is rare: %+v, %v", all, err)
 	}
 }
+
+// TestWhatMakesStepsHeavyIsTheirEvidence: steps that are heavy for a wait for the interpreter's lock name the lock.
+func TestWhatMakesStepsHeavyIsTheirEvidence(t *testing.T) {
+	r := made(t, []seen{{9000, "futex", script + "; step@/home/me/fit.py:9; native:take_gil@libpython3.11.so.1.0"}, {9000, "on", script + "; train@/home/me/fit.py:20; op:aten::mm"}},
+		other{Thread{100, 101}, []seen{{15000, "gil", "watch@/home/me/fit.py:30"}}})
+	for i := range r.Rows {
+		r.Rows[i].Heavy = !r.Rows[i].OnCPU
+	}
+	r.steps = kindsOf(periods(500, 25, 20e6, 420e6))
+	e := ofKind(found(t, r, "rare_steps", "gil"), "rare_steps")
+	if e == nil || !strings.Contains(e.Evidence, "GIL") || e.Place != "fit.py:30" {
+		t.Errorf("%+v", e)
+	}
+}
