@@ -14,5 +14,5 @@ func main() {
 	if agent.Wants(os.Args) {
 		os.Exit(agent.Main(os.Args))
 	}
-	os.Exit(capture.Main("ebpfprof-agent", os.Args))
+	os.Exit(capture.Main("ebpfprof-agent", os.Args, nil))
 }

@@ -2,7 +2,14 @@
 
 package main
 
-import "github.com/ebpfprof/ebpfprof/internal/record/capture"
+import (
+	urfave "github.com/urfave/cli/v2"
 
-// commandLine has the commands that trace, too.
-var commandLine = capture.Main
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/record/capture"
+)
+
+// commandLine has the commands that trace, too; what they record ends with its verdict.
+func commandLine(name string, args []string, more ...*urfave.Command) int {
+	return capture.Main(name, args, analysis.First, more...)
+}

@@ -17,10 +17,28 @@ const barWidth = 20
 
 func (r *Report) writeText(w io.Writer, style Style) error {
 	out := bufio.NewWriter(w)
-	bold, plain := "", ""
-	if style.Color {
-		bold, plain = "\x1b[1m", "\x1b[0m"
+	r.writeParagraphs(out, style)
+	for _, s := range r.document(style) {
+		s.write(out, style)
 	}
+	return out.Flush()
+}
+
+// WriteFirst writes what the report begins with, the verdict and the hottest lines, as text.
+func (r *Report) WriteFirst(w io.Writer, style Style) error {
+	out := bufio.NewWriter(w)
+	r.writeParagraphs(out, style)
+	hot := r.hotLineSection().title
+	for _, s := range r.document(style) {
+		if s.title == hot {
+			s.write(out, style)
+		}
+	}
+	return out.Flush()
+}
+
+func (r *Report) writeParagraphs(out *bufio.Writer, style Style) {
+	bold, plain := style.bold()
 	for i, line := range wrap(printable.Text(r.first), readingWidth(style.Width)) {
 		if i > 0 {
 			fmt.Fprintln(out)
@@ -34,19 +52,27 @@ func (r *Report) writeText(w io.Writer, style Style) error {
 			fmt.Fprintln(out, line)
 		}
 	}
-	for _, s := range r.document(style) {
-		fmt.Fprintf(out, "\n%s%s%s\n", bold, s.title, plain)
-		for _, n := range s.notes {
-			fmt.Fprintf(out, "  %s\n", printable.Text(n))
-		}
-		if s.table != nil && len(s.table.rows) > 0 {
-			s.table.write(out, style.Width)
-		}
-		if s.left > 0 {
-			fmt.Fprintf(out, "  … %d more\n", s.left)
-		}
+}
+
+func (s section) write(out *bufio.Writer, style Style) {
+	bold, plain := style.bold()
+	fmt.Fprintf(out, "\n%s%s%s\n", bold, s.title, plain)
+	for _, n := range s.notes {
+		fmt.Fprintf(out, "  %s\n", printable.Text(n))
 	}
-	return out.Flush()
+	if s.table != nil && len(s.table.rows) > 0 {
+		s.table.write(out, style.Width)
+	}
+	if s.left > 0 {
+		fmt.Fprintf(out, "  … %d more\n", s.left)
+	}
+}
+
+func (s Style) bold() (on, off string) {
+	if s.Color {
+		return "\x1b[1m", "\x1b[0m"
+	}
+	return "", ""
 }
 
 // readingWidth is how wide prose is: lines much longer than that are hard to read. A pipe has each paragraph on one line.

@@ -21,18 +21,18 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
-// Main runs the command line with the commands that trace around those that only
-// one of the binaries has, and returns the exit code.
-func Main(name string, args []string, more ...*urfave.Command) int {
+// Main runs the command line with the commands that trace around those that only one of the binaries has, and returns
+// the exit code. Recordings end with the answer unless it is nil.
+func Main(name string, args []string, answer recorder.Answer, more ...*urfave.Command) int {
 	if len(args) > 1 && args[1] == recorder.GateCommand {
 		return recorder.Gate(args[2:])
 	}
-	return cli.Main(name, args, Commands(more...)...)
+	return cli.Main(name, args, Commands(answer, more...)...)
 }
 
 // Commands tells the command line of the tracer's errors and of what its flags can
 // be, and returns the commands in the order of the help.
-func Commands(more ...*urfave.Command) []*urfave.Command {
+func Commands(answer recorder.Answer, more ...*urfave.Command) []*urfave.Command {
 	cli.EndWith(cli.ExitUsage, tracer.ErrUnknownGroup)
 	cli.EndWith(cli.ExitNotPermitted, features.ErrNotPermitted, process.ErrPermission)
 	cli.EndWith(cli.ExitUnsupported, features.ErrUnsupported)
@@ -42,7 +42,7 @@ func Commands(more ...*urfave.Command) []*urfave.Command {
 	cli.CompleteValues("probe", groupNames)
 	cli.CompleteValues("pid", interpreters)
 	return slices.Concat(
-		[]*urfave.Command{recorder.AttachCommand(), recorder.RunCommand(), recorder.TopCommand()}, more,
+		[]*urfave.Command{recorder.AttachCommand(answer), recorder.RunCommand(answer), recorder.TopCommand()}, more,
 		[]*urfave.Command{doctor.ProbesCommand(), doctor.Command()})
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 )
 
-// AttachCommand is `ebpfprof attach`.
-func AttachCommand() *urfave.Command {
+// AttachCommand is `ebpfprof attach`; it ends with the answer unless that is nil.
+func AttachCommand(answer Answer) *urfave.Command {
 	return &urfave.Command{
 		Name:      "attach",
 		Usage:     "record a running job",
@@ -41,6 +41,7 @@ func AttachCommand() *urfave.Command {
 			if r.output == "" {
 				r.output = defaultOutput(strconv.Itoa(options.PIDs[0]), time.Now())
 			}
+			r.answer = answer
 			return r.record(c.Context, nil)
 		},
 		Description: "Records until the job exits, --duration passes or Ctrl-C, and changes nothing in the job.\n" + cli.ExitCodeHelp,

@@ -38,6 +38,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.StringSliceFlag{Name: "limit", Usage: "another value for a limit, `NAME=NUMBER`: " + limitNames()},
 		&urfave.StringFlag{Name: "counters", Value: "1s", Usage: "read the machine's counters this often (`TIME`), or off"},
 		&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the summary as JSON, and no progress"},
+		&urfave.BoolFlag{Name: "no-verdict", DisableDefaultText: true, Usage: "end without the verdict, which takes some seconds of one CPU to compute"},
 		&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "no progress"},
 		&urfave.StringFlag{Name: "attach-with", Hidden: true, Usage: "perf: one perf event a site, as on kernels below 6.6"},
 		&urfave.DurationFlag{Name: "rotate", Hidden: true, Usage: "close the files of the dataset this often (default: 60s)"},

@@ -35,6 +35,8 @@ type recorder struct {
 	commandLine string
 	json, quiet bool
 	redact      bool
+	answer      Answer // nil if this build cannot read datasets
+	noVerdict   bool
 }
 
 func newRecorder(c *urfave.Context, options tracer.Options) (*recorder, error) {
@@ -45,7 +47,7 @@ func newRecorder(c *urfave.Context, options tracer.Options) (*recorder, error) {
 	return &recorder{
 		options: options, duration: c.Duration("duration"), rotate: c.Duration("rotate"), output: c.String("output"),
 		commandLine: commandLine(os.Args, c.Bool("redact")), redact: c.Bool("redact"), json: c.Bool("json"), quiet: c.Bool("quiet"),
-		access: access,
+		access: access, noVerdict: c.Bool("no-verdict"),
 	}, nil
 }
 
@@ -152,9 +154,9 @@ func (r *recorder) conclude(to *destination, session *tracer.Session, s *summary
 	case nothing:
 		fmt.Fprintf(os.Stderr, "%sdataset: %s\n", s.jobText(), s.Dataset)
 	case job != nil: // its standard output is the command's
-		s.print(os.Stderr)
+		s.print(os.Stderr, r.printAnswer(os.Stderr, s.Dataset))
 	default:
-		s.print(os.Stdout)
+		s.print(os.Stdout, r.printAnswer(os.Stdout, s.Dataset))
 	}
 	if nothing {
 		return fmt.Errorf("%w: %s", ErrNothingCaptured, whyNothing(session.Report(), job))

@@ -18,8 +18,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
-// RunCommand is `ebpfprof run`.
-func RunCommand() *urfave.Command {
+// RunCommand is `ebpfprof run`; it ends with the answer unless that is nil.
+func RunCommand(answer Answer) *urfave.Command {
 	return &urfave.Command{
 		Name:      "run",
 		Usage:     "start a command and record it from the beginning",
@@ -34,6 +34,7 @@ func RunCommand() *urfave.Command {
 			if err != nil {
 				return notStarted(err)
 			}
+			r.answer = answer
 			err = r.record(c.Context, job)
 			if job.execErr != nil || !job.started.Load() {
 				return notStarted(err)

@@ -115,12 +115,15 @@ func (s *summary) printJSON(w io.Writer) {
 	e.Encode(s)
 }
 
-func (s *summary) print(w io.Writer) {
-	s.printTable(w)
+// print writes the summary; answered says that the verdict stands above it, in place of the table of operators.
+func (s *summary) print(w io.Writer, answered bool) {
+	if !answered {
+		s.printTable(w)
+	}
 	fmt.Fprintf(w, "\n%s spans, %s allocator events, %s edges between calls in %.1f s; %s on disk\n",
 		amount.Count(s.Spans), amount.Count(s.Allocations), amount.Count(s.Flows), float64(s.DurationNS)/1e9, amount.Bytes(s.Bytes))
 	s.printStacks(w)
-	if s.Sampled {
+	if s.Sampled && !answered {
 		fmt.Fprintln(w, "recorded in slices to keep within the budget: calls and times in the table are estimates, each row scaled by its weight (--example estimates: how far off they may be);")
 		fmt.Fprintln(w, "spans, allocator events, edges and what threw are the rows that were recorded; calls between the slices have none")
 	}

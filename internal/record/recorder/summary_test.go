@@ -10,7 +10,7 @@ import (
 
 func printed(s *summary) string {
 	var b strings.Builder
-	s.print(&b)
+	s.print(&b, false)
 	return b.String()
 }
 

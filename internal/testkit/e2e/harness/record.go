@@ -83,7 +83,7 @@ func AttachWith(t *testing.T, argv ...string) *Attached {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &Attached{Start(t, append(argv, "--output", dataset)...), dataset}
+	a := &Attached{Start(t, append(argv, "--no-verdict", "--output", dataset)...), dataset}
 	a.Ready(t)
 	return a
 }
