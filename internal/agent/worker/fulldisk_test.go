@@ -19,7 +19,7 @@ import (
 func TestAFullSpoolDoesNotEndTheWorkerOfAJobWithOpenCollectives(t *testing.T) {
 	c := config.Defaults()
 	c.Spool = t.TempDir()
-	if err := syscall.Mount("tmpfs", c.Spool, "tmpfs", 0, "size=1048576"); err != nil {
+	if err := syscall.Mount("tmpfs", c.Spool, "tmpfs", 0, "size=1048576,mode=700"); err != nil {
 		t.Skipf("needs the right to mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() { syscall.Unmount(c.Spool, syscall.MNT_DETACH) })
