@@ -65,8 +65,8 @@ func TestAChecksFailuresAreSeen(t *testing.T) {
 	if err := readDoctor(f, result{output: "programs load   ok  with\nsampling programs load  ok\n", ended: true}); err != nil {
 		t.Error(err)
 	}
-	if readRun(f, result{code: 3}) == nil || readRun(f, result{code: 5}) != nil {
-		t.Error("run that is not permitted is a failure, and one that captures nothing is not")
+	if readRun(f, result{code: exitNotStarted}) == nil || readRun(f, result{}) != nil {
+		t.Error("a run that does not start is a failure, and one that captures nothing is not")
 	}
 }
 
@@ -99,7 +99,7 @@ func TestAnImageThatIsNoPackedKernelIsLeftAlone(t *testing.T) {
 }
 
 const withoutOutput = "bpf_loop  degraded  it (switched off by EBPFPROF_WITHOUT)\nprograms load  ok  x\nsampling programs load  ok  x\n" +
-	"    stubs_test.go:290: cuda: %d of 302 calls recorded\n--- PASS: TestX (1s)\nwithout: 0 5 0\n"
+	"    stubs_test.go:290: cuda: %d of 302 calls recorded\n--- PASS: TestX (1s)\nwithout: 0 0 0\n"
 
 func TestAKernelWithoutAFeatureIsReadOrRefused(t *testing.T) {
 	f := newFindings(kernels[0], true)
@@ -112,11 +112,11 @@ func TestAKernelWithoutAFeatureIsReadOrRefused(t *testing.T) {
 	if f.readWithout("bpf_loop", result{output: "half", ended: false}) == nil {
 		t.Error("what did not end is a failure")
 	}
-	refused := "this kernel runs probe programs on per-CPU private stacks\nwithout: 4 4 0\n"
+	refused := "this kernel runs probe programs on per-CPU private stacks\nwithout: 4 125 0\n"
 	if err := f.readWithout("preempt_guard", result{output: refused, ended: true}); err != nil || !f.Without[len(f.Without)-1].Refused {
 		t.Errorf("%v, %+v", err, f.Without)
 	}
-	if f.readWithout("preempt_guard", result{output: strings.Replace(refused, "4 4", "4 0", 1), ended: true}) == nil {
+	if f.readWithout("preempt_guard", result{output: strings.Replace(refused, "4 125", "4 0", 1), ended: true}) == nil {
 		t.Error("that doctor and run do not agree is a failure")
 	}
 }

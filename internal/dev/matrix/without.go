@@ -8,8 +8,11 @@ import (
 
 // Kernels that cannot be had are approached from newer ones, with features switched off.
 
-// exitKernel is the exit code where the kernel cannot trace (README).
-const exitKernel = 4
+// Exit codes where the kernel cannot trace (docs/commands.md): of doctor, and of run, which then has no command's to return.
+const (
+	exitKernel     = 4
+	exitNotStarted = 125
+)
 
 // without is what a kernel showed without some features.
 type without struct {
@@ -42,7 +45,7 @@ func (f *findings) readWithout(keys string, r result) error {
 	if _, err := fmt.Sscanf(lastLine(r.output), "without: %d %d %d", &doctor, &run, &tests); err != nil || !r.ended {
 		return fmt.Errorf("it did not end")
 	}
-	if doctor == exitKernel && run == exitKernel && strings.Contains(r.output, "private stacks") {
+	if doctor == exitKernel && run == exitNotStarted && strings.Contains(r.output, "private stacks") {
 		w.Refused = true
 		f.Without = append(f.Without, w)
 		return nil
