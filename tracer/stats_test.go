@@ -10,7 +10,7 @@ import (
 
 // What waited in the rings is told for a minute, and after two it is forgotten.
 func TestTheMostThatWaitedIsOfTheLastMinutes(t *testing.T) {
-	s := &Session{}
+	s := &Session{stats: &statistics{}}
 	begin := time.Unix(1_800_000_000, 0)
 	for _, c := range []struct {
 		at         time.Duration
