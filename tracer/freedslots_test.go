@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // slotsSink keeps what tells of slots.
@@ -22,18 +23,15 @@ type slotsSink struct {
 	libraries []Library
 }
 
-func (s *slotsSink) Library(row Library) error {
-	s.libraries = append(s.libraries, row)
-	return nil
-}
-
-func (s *slotsSink) Probes(rows []Probe) error {
-	for _, row := range rows {
+// Write implements event.Sink.
+func (s *slotsSink) Write(b *event.Batch) error {
+	s.libraries = append(s.libraries, b.Libraries...)
+	for _, row := range b.Probes {
 		if row.Gone {
 			s.gone++
 		}
 	}
-	return nil
+	return s.recordingSink.Write(b)
 }
 
 // A process loads more functions than the table has places, and unloads them: they are

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 	"github.com/ebpfprof/ebpfprof/tracer/job"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
@@ -33,14 +34,16 @@ type livesSink struct {
 	threads   []Thread
 }
 
-func (s *livesSink) Process(row Process) error {
+// Write implements event.Sink.
+func (s *livesSink) Write(b *event.Batch) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.processes[row.ID] = row
-	return nil
+	for _, row := range b.Processes {
+		s.processes[row.ID] = row
+	}
+	s.mu.Unlock()
+	s.threads = append(s.threads, b.Threads...)
+	return s.recordingSink.Write(b)
 }
-
-func (s *livesSink) Thread(row Thread) error { s.threads = append(s.threads, row); return nil }
 
 func (s *livesSink) warned(kind string) (found []Warning) {
 	for _, w := range s.warnings {
