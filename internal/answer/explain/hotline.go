@@ -385,7 +385,7 @@ func kernel(r *Recording) ([]Explanation, error) {
 	leaves := heaviest(r.Rows, nil, func(row *Row) name {
 		if row.OnCPU {
 			for _, f := range row.Stack.Frames {
-				if f.Kind == "native" && f.Function != "" {
+				if f.Kind == "native" && f.Function != "" && !strings.Contains(f.Function, "+0x") { // an address says nothing: its caller's name does
 					return name{f.Function, f.Module}
 				}
 			}
