@@ -32,8 +32,8 @@ func (s *awaitingSink) Write(b *event.Batch) error {
 	return s.recordingSink.Write(b)
 }
 
-// Functions whose turn does not come when their file is planned are said to have no
-// probes, and have them later: those that are in all the time, and those in slices.
+// Functions that were not reached when their file was planned are reported without
+// probes and get them later: those attached all the time and those in slices.
 func TestWhatIsPlannedLaterIsRecordedFromThenOn(t *testing.T) {
 	needKernel(t)
 	for _, tier := range []spec.Tier{spec.Anchor, spec.Detail} {

@@ -32,7 +32,7 @@ func (s *Sink) Write(b *event.Batch) error {
 		r.Mount, r.FileSystem, r.Device, r.Path = Path(r.Mount), Text(r.FileSystem), Path(r.Device), Path(r.Path)
 	})
 	out.Spans = s.spansOf(b.Spans)
-	// Control groups are told apart, and not named.
+	// Control groups stay distinct, without their names.
 	out.Counters = each(b.Counters, func(c *event.Counter) { c.Scope, c.Device = Pseudonym(c.Scope), Path(c.Device) })
 	out.OpenCalls = each(b.OpenCalls, s.openCalls)
 	out.Probes = each(b.Probes, func(p *event.Probe) {

@@ -197,7 +197,7 @@ func (l *libraries) warnUnprobed(t *traced, why error) {
 	}
 }
 
-// maxUnprobedSaid bounds the file systems of a process of which that is said.
+// maxUnprobedSaid bounds the file systems of a process that get a warning.
 const maxUnprobedSaid = 8
 
 // probe puts the probes of a library in that are in all the time.

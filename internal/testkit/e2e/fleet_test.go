@@ -107,8 +107,8 @@ func agentsNameTheSlowRankOfAJobInSlices(t *testing.T) {
 	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--fault", "python", "--after", "0", "--seconds", "1000", "--job", name)...)
 	pids := stragglerPIDs(t, job)
 	job.Line(t, "running")
-	// Of a budget of half of what the backward passes take, hits may be half: also these, by
-	// which steps are told, give way, however little a hit costs here.
+	// The budget is half of what the backward passes cost, so that even these, the anchors of
+	// steps, have to go into slices, however cheap a hit is on this machine.
 	price := priced(t, harness.Attach(t, append(priceOf("backward"), "--duration", "5s"), pids...).Finish(t))
 	a := startAgent(t, buildAgent(t, dir), dir, "node", fmt.Sprintf("store: %s\nonly: [%s]\nslower_than: 1000\nbudget: %.6f%%\n", store, name, price/2))
 	a.says(t, "are recorded in slices to keep within the budget")
