@@ -30,7 +30,12 @@ func compilation(r *Recording) ([]Explanation, error) {
 	if r.share(claims) < leastShare/2 {
 		return nil, nil
 	}
-	at := r.top(claims, func(row *Row) *Frame { return row.Stack.userAboveCompiler() })
+	// torch.compile compiles a backward pass when it first runs: the cause is the call that was compiled.
+	called := r.rows(func(row *Row) bool { return is(row) && !row.Stack.Has(signBackward) })
+	if r.sum(called) < r.sum(claims)/10 {
+		called = claims
+	}
+	at := r.top(called, func(row *Row) *Frame { return row.Stack.userAboveCompiler() })
 	blocks := map[int]float64{}
 	for i := range claims {
 		blocks[r.Rows[i].Block] += r.Rows[i].NS
