@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
 	"github.com/ebpfprof/ebpfprof/internal/model/steps"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
 // choosePace finds the thread that sets the pace: the one whose steps take the most time, else the main thread of the
@@ -50,6 +51,18 @@ func (r *Recording) choosePace() bool {
 		}
 	}
 	return true
+}
+
+// worker is what the pace-setting thread is called: a training thread only where something trains.
+func (r *Recording) worker() string {
+	if r.Loop != nil {
+		return r.Loop.Worker()
+	}
+	trains, err := timeline.Trains(r.ctx, r.db)
+	if err == nil && trains[int(r.Pace.PID)] {
+		return "training thread"
+	}
+	return "main thread"
 }
 
 // stepKinds are the steps of the loop by how long they take.
