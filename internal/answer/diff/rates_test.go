@@ -10,17 +10,26 @@ import (
 )
 
 // server is a job without steps that answers requests for some seconds: each takes three operators and the CPU time of
-// three functions, all of which slower makes rarer, and then extra time in a function that nothing else calls.
+// three functions, all of which slower makes rarer, and then extra time in a function that nothing else calls. Of two
+// requests the operators come in random order, so that nothing repeats.
 func server(seed uint64, seconds int, slower float64, extra int64) *scripted.Job {
 	random := rand.New(rand.NewPCG(seed, 1))
 	j := scripted.New()
 	until := j.Now + int64(seconds)*1e9
+	var order []int
 	for j.Now < until {
+		if len(order) == 0 {
+			for range 2 {
+				order = append(order, 0, 1, 2)
+			}
+			random.Shuffle(len(order), func(i, k int) { order[i], order[k] = order[k], order[i] })
+		}
 		request := int64(20e6 * slower * (0.9 + 0.2*random.Float64()))
-		for i, name := range []string{"aten::embedding", "aten::linear", "aten::softmax"} {
-			j.Op(name, request/4)
+		for _, i := range order[:3] {
+			j.Op([]string{"aten::embedding", "aten::linear", "aten::softmax"}[i], request/4)
 			j.Sample("on_cpu", 5e6, scripted.Python([]string{"embed", "project", "choose"}[i], "model.py", int32(10+i)))
 		}
+		order = order[3:]
 		j.Sample("on_cpu", 5e6+extra, scripted.Python("answer", "server.py", 40))
 		j.Wait(request/4 + extra)
 	}

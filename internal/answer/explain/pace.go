@@ -9,7 +9,6 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
 	"github.com/ebpfprof/ebpfprof/internal/model/steps"
-	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
 // choosePace finds the thread that sets the pace: the one whose steps take the most time, else the main thread of the
@@ -58,11 +57,7 @@ func (r *Recording) worker() string {
 	if r.Loop != nil {
 		return r.Loop.Worker()
 	}
-	trains, err := timeline.Trains(r.ctx, r.db)
-	if err == nil && trains[int(r.Pace.PID)] {
-		return "training thread"
-	}
-	return "main thread"
+	return cmp.Or(r.workerWithoutLoop, "training thread")
 }
 
 // stepKinds are the steps of the loop by how long they take.
