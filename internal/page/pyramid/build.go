@@ -42,7 +42,7 @@ func outerFirst(b *dataset.Batch, i, k int) bool {
 
 // Build reads all calls of a dataset, once.
 func (p *Pyramid) Build(ctx context.Context, db *dataset.DB) error {
-	b := &builder{p: p, adder: adder{lowest: p.lowest, top: levels - 1}}
+	b := &builder{p: p, adder: adder{lowest: p.lowest, top: Levels - 1}}
 	b.reader.reset()
 	err := db.Scan(ctx, dataset.Scan{Table: "span", Columns: scanned, Before: outerFirst}, func(batch *dataset.Batch) error {
 		p.mu.Lock()
@@ -97,7 +97,7 @@ func (b *builder) batch(batch *dataset.Batch) {
 		p.depths = append(p.depths, b.add(lane, span))
 	}
 	p.built += int64(batch.Rows)
-	for b.kept() > p.limit && p.lowest < levels-1 {
+	for b.kept() > p.limit && p.lowest < Levels-1 {
 		b.drop()
 	}
 	p.kept = b.kept()
@@ -132,7 +132,7 @@ func (b *builder) add(lane *Lane, s Span) uint8 {
 		r.long = append(r.long, s)
 		b.long++
 	}
-	if level := b.p.levelOf(s.Duration); s.Duration >= 0 && level < levels {
+	if level := b.p.levelOf(s.Duration); s.Duration >= 0 && level < Levels {
 		b.adder.short(r, level, s)
 	}
 	return uint8(depth)

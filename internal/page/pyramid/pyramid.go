@@ -14,9 +14,11 @@ import (
 	"sync"
 )
 
+// Levels is how many there are; of the coarsest, a bin is 52 days.
+const Levels = 22
+
 const (
 	finestBin  = 1024 // ns, of level 0
-	levels     = 22   // of the coarsest, a bin is 52 days
 	maxDepth   = 64   // calls deeper than that share one row
 	mostTime   = 1 << 52
 	fewSpans   = 1 << 17 // so many rows are kept whatever the recording's size
@@ -151,7 +153,7 @@ func (p *Pyramid) NameOf(number uint32) Name {
 // New is a pyramid of a recording that begins at base and has so many calls within a range of time.
 func New(base, total, rangeNS int64) *Pyramid {
 	p := &Pyramid{base: min(base, math.MaxInt64-mostTime), total: total, limit: max(total/keptShare, fewSpans), every: blockRows}
-	for p.lowest < levels-1 && rangeNS/Width(p.lowest) >= math.MaxUint32-1 {
+	for p.lowest < Levels-1 && rangeNS/Width(p.lowest) >= math.MaxUint32-1 {
 		p.lowest++ // a bin's number has 32 bits
 	}
 	return p
@@ -160,7 +162,7 @@ func New(base, total, rangeNS int64) *Pyramid {
 // levelOf is the finest kept level at which a call of that duration is part of a cell.
 func (p *Pyramid) levelOf(duration int64) int {
 	level := p.lowest
-	for level < levels && Width(level) <= duration {
+	for level < Levels && Width(level) <= duration {
 		level++
 	}
 	return level

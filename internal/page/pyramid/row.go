@@ -5,7 +5,7 @@ import "math"
 // row has the calls of one depth of a lane.
 type row struct {
 	long   []Span
-	levels [levels]*level
+	levels [Levels]*level
 	closes int64 // no open cell ends before
 }
 

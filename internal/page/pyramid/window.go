@@ -46,7 +46,7 @@ const mostFine = 4 * 122_880
 // Query draws a window. Where it asks for a finer level than is kept, the rows are read from the dataset, unless they
 // are too many.
 func (p *Pyramid) Query(ctx context.Context, db *dataset.DB, w Window) (*Picture, error) {
-	if w.From >= w.Until || w.Level < 0 || w.Level >= levels {
+	if w.From >= w.Until || w.Level < 0 || w.Level >= Levels {
 		return nil, fmt.Errorf("no window from %d to %d at level %d", w.From, w.Until, w.Level)
 	}
 	asked := w.Level
@@ -63,7 +63,7 @@ func (p *Pyramid) Query(ctx context.Context, db *dataset.DB, w Window) (*Picture
 	for {
 		picture := p.coarse(w)
 		picture.Coarsened = w.Level - asked
-		if len(picture.Rects) <= w.Most || w.Level == levels-1 {
+		if len(picture.Rects) <= w.Most || w.Level == Levels-1 {
 			return picture, nil
 		}
 		w.Level++
