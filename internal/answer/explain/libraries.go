@@ -36,6 +36,17 @@ func otherRules(r *Recording) (found []Explanation, err error) {
 	if e, ok := r.garbage(); ok {
 		found = append(found, e)
 	}
+	if e, is, err := r.graphRunsAgain(); err != nil {
+		return nil, err
+	} else if is {
+		found = append(found, e)
+	}
+	found = append(found, r.knownCosts()...)
+	return append(found, r.fromFindings()...), nil
+}
+
+// knownCosts are what stacks show below a line of the user's code.
+func (r *Recording) knownCosts() (found []Explanation) {
 	for _, c := range costs {
 		claims := r.rows(func(row *Row) bool { return row.Stack.below(c.sign) })
 		if r.share(claims) < leastShare/2 {
@@ -49,7 +60,7 @@ func otherRules(r *Recording) (found []Explanation, err error) {
 		e.sentence = fmt.Sprintf("%s of the time is %s, under %s.", percent(r.share(claims)), c.claim, placeOr(at))
 		found = append(found, e)
 	}
-	return append(found, r.fromFindings()...), nil
+	return found
 }
 
 // garbage: the interpreter collects garbage, because the job asks for it or because it makes many objects.
