@@ -62,6 +62,7 @@ type Report struct {
 	// OperatorsClosed is what estimated times of operators were multiplied with so that they do not exceed the time in
 	// which samples saw operators; 0 is nothing.
 	OperatorsClosed float64            `json:"operators_closed"`
+	Calibration     *Calibration       `json:"calibration"` // nil where nothing was recorded in slices, or samples are missing
 	Kernels         []Kernel           `json:"kernels"`
 	Launches        []Launch           `json:"launches"`
 	Lines           []Line             `json:"lines"`
@@ -198,6 +199,16 @@ type Launch struct {
 	HiMS   *float64 `json:"device_hi_ms"`
 }
 
+// Calibration is how samples and rows in slices agree on operators' times.
+type Calibration struct {
+	Applied bool    `json:"applied"`
+	Samples float64 `json:"samples"` // inside of slices, in operators
+	Agree   float64 `json:"agree"`   // of them the stack shows the operator that the open row is of
+	// Disagree is of how many operators too few slices have rows, or their times are too far from the samples', which are
+	// the estimate alone.
+	Disagree int `json:"disagree"`
+}
+
 // Line is a place in the user's code.
 type Line struct {
 	File     string   `json:"file"`
@@ -290,6 +301,7 @@ type builder struct {
 	stretched       *timeline.Stretched // nil where no slices made steps longer
 	memories        *analysis.Memory    // nil where no allocation was recorded
 	explained       *explain.Verdict    // nil where samples do not explain the time
+	swept           *sweep              // the operators' rows
 }
 
 // parted asks of samples what is asked of calls: of the part that is looked at. Memory is
