@@ -59,8 +59,8 @@ type Result struct {
 	result *findings.Result
 }
 
-// Run asks rules about a recording. The error is of a rule, or of the context; a recording
-// without steps has no findings, and Untold says so.
+// Run asks rules about a recording. The error is of a rule, or of the context; of a recording
+// without steps the built-in rules examine all of it, the others are not asked, and Untold says so.
 func Run(ctx context.Context, r *Recording, o Options) (*Result, error) {
 	var outside []findings.Outside
 	for _, rule := range o.Rules {

@@ -8,7 +8,9 @@ set -eu
 packages='
 	binutils
 	bpftool
+	chromium
 	clang-19
+	fonts-dejavu-core
 	g++
 	gcc
 	gdb

@@ -4,11 +4,13 @@ import (
 	"container/list"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/threadclock"
 	"github.com/ebpfprof/ebpfprof/symbolize/torch"
 )
 
@@ -148,7 +150,7 @@ func (f *File) function(address uint64) string {
 	return ""
 }
 
-// maxSlow is how long a file's names may take to demangle, in all: those of a
+// maxSlow is the CPU time that a file's names may take to demangle, in all: those of a
 // wheel's libtorch take 3 µs each. Later names stay mangled.
 const maxSlow = 2 * time.Second
 
@@ -160,8 +162,10 @@ func (f *File) demangle(name string) string {
 		}
 		return demangle.Clip(name)
 	}
-	began := time.Now()
-	defer func() { f.slow += time.Since(began) }()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := threadclock.Now()
+	defer func() { f.slow += threadclock.Now() - began }()
 	return demangle.Short(name)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/data"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/fleet"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/memory"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/page"
 )
 
 func main() { os.Exit(commandLine("ebpfprof", os.Args, answers()...)) }
@@ -20,6 +21,7 @@ func answers() []*urfave.Command {
 	return []*urfave.Command{
 		analysis.ReportCommand(),
 		analysis.FindingsCommand(),
+		page.ServeCommand(),
 		analysis.DiffCommand(),
 		analysis.TreeCommand(),
 		analysis.StepsCommand(),

@@ -39,11 +39,15 @@ type DB struct {
 	files    *files
 	part     Part
 	partOf   map[Process]bool // of the part's rank; nil is all
+	limits   Limits
 }
 
 // Open makes a view of each table of the dataset. The files are those that are
 // there now; what is added later shows in the next Open.
-func Open(dataset string) (*DB, error) {
+func Open(dataset string) (*DB, error) { return OpenWithin(dataset, Limits{}) }
+
+// OpenWithin is Open with limits on what DuckDB may use.
+func OpenWithin(dataset string, limits Limits) (*DB, error) {
 	root, found, err := find(dataset)
 	if err != nil {
 		return nil, err
@@ -52,6 +56,7 @@ func Open(dataset string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening dataset %s: %w", dataset, err)
 	}
+	db.limits = limits
 	db.root, db.warnings, db.files = root, append(db.warnings, found.warnings()...), found
 	if err := db.prepare(root, found); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening dataset %s: %w", dataset, err), db.Close())
@@ -102,7 +107,7 @@ func openDuckDB() (*DB, error) {
 // changed back.
 func (db *DB) prepare(root string, f *files) error {
 	ctx := context.Background()
-	statements := []string{"SET TimeZone = 'UTC'"}
+	statements := append([]string{"SET TimeZone = 'UTC'"}, db.limits.settings()...)
 	for _, t := range f.tables {
 		view, err := db.viewOf(ctx, t)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -144,7 +143,7 @@ func (e *File) match(tree *prefixTree, wanted kinds) []Symbol {
 	e.populateSymbols()
 	local := e.exportsAreInDynsym()
 	tables := []symbolTable{e.dynsym}
-	tables = append(tables, e.symtab.split(runtime.GOMAXPROCS(0))...)
+	tables = append(tables, e.symtab.split()...)
 	found, faults := make([][]Symbol, len(tables)), make([]error, len(tables))
 	var scans sync.WaitGroup
 	for i := range tables {
@@ -174,13 +173,14 @@ func sortSymbols(found []Symbol) []Symbol {
 	return slices.CompactFunc(found, func(a, b Symbol) bool { return a.Address == b.Address && a.Name == b.Name })
 }
 
-// split cuts a big table into parts for as many goroutines.
-func (t symbolTable) split(parts int) []symbolTable {
-	const small = 50_000 * symbolSize
+// split cuts a big table into parts for as many goroutines. Their number is not that of the
+// CPUs: each part has limits of its own, and what is found must not depend on the machine.
+func (t symbolTable) split() []symbolTable {
+	const small, parts = 50_000 * symbolSize, 4
 	if len(t.entries) < small {
 		return []symbolTable{t}
 	}
-	size := (len(t.entries)/symbolSize/min(max(parts, 1), 4) + 1) * symbolSize
+	size := (len(t.entries)/symbolSize/parts + 1) * symbolSize
 	var tables []symbolTable
 	for part := range slices.Chunk(t.entries, size) {
 		tables = append(tables, symbolTable{entries: part, strings: t.strings})

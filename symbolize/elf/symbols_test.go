@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,24 @@ func TestFunctionsAreThoseOfReadelf(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d functions", filepath.Base(path), len(got))
+	}
+}
+
+// TestAMachineWithOneCPUFindsAsManyFunctions: in a table with more functions than one search may find.
+func TestAMachineWithOneCPUFindsAsManyFunctions(t *testing.T) {
+	const functions = maxMatches * 5 / 4
+	table := symbolTable{entries: make([]byte, functions*symbolSize), strings: []byte("\x00f\x00")}
+	for i := range functions {
+		entry := table.entries[i*symbolSize:]
+		le.PutUint32(entry, 1)
+		entry[4] = symbolFunction
+		le.PutUint16(entry[6:], 1)
+		le.PutUint64(entry[8:], uint64(i+1))
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	file := &File{symtab: table}
+	if got := file.match(newPrefixTree([]string{"f"}), functionKinds); len(got) != functions {
+		t.Errorf("%d of %d functions found", len(got), functions)
 	}
 }
 

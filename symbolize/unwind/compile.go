@@ -4,9 +4,8 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/threadclock"
 )
 
 // Compile makes the table of a file. What no description covers is asked of
@@ -22,7 +21,7 @@ func Compile(e *elf.File, infer Infer) (*Table, error) {
 	c := newCompiler(contents, address, e.Machine())
 	runtime.LockOSThread() // whose time is that of this, however long it waits for a CPU
 	defer runtime.UnlockOSThread()
-	c.until = threadTime() + maxCompiling
+	c.until = threadclock.Now() + maxCompiling
 	if infer != nil {
 		c.infer = func(start, end uint64, add func(row)) { c.gap(e, infer, start, end, add) }
 	}
@@ -46,15 +45,6 @@ type compiler struct {
 	asked   int           // how often the clock could have been read
 	late    bool
 	infer   func(start, end uint64, add func(row)) // adds the rows of a gap; may be nil
-}
-
-// threadTime is the CPU time of the calling thread.
-func threadTime() time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
 }
 
 func newCompiler(contents []byte, address uint64, of elf.Machine) *compiler {
@@ -85,7 +75,7 @@ func (c *compiler) ruleNumber(r Rule) uint16 {
 
 // overdue reports whether the time is over. It reads the clock now and then.
 func (c *compiler) overdue() bool {
-	if c.asked++; c.asked%1024 == 0 && c.until != 0 && threadTime() > c.until {
+	if c.asked++; c.asked%1024 == 0 && c.until != 0 && threadclock.Now() > c.until {
 		c.late = true
 	}
 	return c.late

@@ -10,6 +10,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/directory"
 	"github.com/ebpfprof/ebpfprof/internal/testkit/attacker"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/threadclock"
 )
 
 func TestACacheThatOthersCanWriteIsNeitherReadNorWritten(t *testing.T) {
@@ -64,7 +65,7 @@ func TestATableThatTakesTooLongIsGivenUp(t *testing.T) {
 	defer e.Close()
 	contents, address, _ := e.UnwindFrames()
 	c := newCompiler(contents, address, e.Machine())
-	c.until = threadTime() + time.Hour
+	c.until = threadclock.Now() + time.Hour
 	if _, err := c.rows(); err != nil {
 		t.Errorf("in time: %v", err)
 	}

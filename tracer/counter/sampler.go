@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/ebpfprof/ebpfprof/symbolize/threadclock"
 )
 
 // Options are for Open.
@@ -153,7 +153,7 @@ func (s *Sampler) Run(ctx context.Context, every time.Duration, emit func([]Read
 func (s *Sampler) Read() []Reading {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	began := threadTime()
+	began := threadclock.Now()
 	var readings []Reading
 	for _, each := range s.sources {
 		r := &round{name: each.name, clock: s.options.Clock, now: s.options.Clock(), history: each.history}
@@ -164,21 +164,14 @@ func (s *Sampler) Read() []Reading {
 		s.used += r.used
 		readings = append(readings, r.readings...)
 	}
-	s.used += threadTime() - began
+	s.used += threadclock.Now() - began
 	own := &round{name: "self", clock: s.options.Clock, now: s.options.Clock(), history: s.self}
 	own.total(machine, "sampler_cpu", Nanoseconds, float64(s.used))
 	return append(readings, own.readings...)
 }
 
-// threadTime is the processor time of this thread. What a driver's library does
+// Used is the processor time that all readings so far took. What a driver's library does
 // on threads of its own is not in it.
-func threadTime() time.Duration {
-	var t unix.Timespec
-	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
-	return time.Duration(t.Nano())
-}
-
-// Used is the processor time that all readings so far took.
 func (s *Sampler) Used() time.Duration { return s.used }
 
 // Failures lists the sources that could not be read each time, and those whose

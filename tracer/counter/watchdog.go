@@ -4,6 +4,8 @@ import (
 	"errors"
 	"runtime"
 	"time"
+
+	"github.com/ebpfprof/ebpfprof/symbolize/threadclock"
 )
 
 // errStalled is what a source says that has not answered yet.
@@ -30,9 +32,9 @@ func watch(s source, patience time.Duration) *watched {
 func (w *watched) serve() {
 	runtime.LockOSThread()
 	for r := range w.ask {
-		began := threadTime()
+		began := threadclock.Now()
 		err := w.source.read(r)
-		r.used = threadTime() - began
+		r.used = threadclock.Now() - began
 		w.done <- err
 	}
 	if c, ok := w.source.(interface{ close() }); ok {

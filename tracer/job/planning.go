@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/threadclock"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -82,7 +83,7 @@ func (p *patience) spend(since time.Time, t *traced) {
 func (p *planner) look(opened *plan.Source, path string) (l looked) {
 	runtime.LockOSThread() // its time is that of this
 	defer runtime.UnlockOSThread()
-	began := plan.ThreadTime()
+	began := threadclock.Now()
 	elf.Sparing(func() {
 		l.err = elf.Guard(func() {
 			if l.plugin = plan.IsPlugin(opened.ELF, p.job.config.Groups); !l.plugin && p.anyLives(filepath.Base(path), opened.ELF) {
@@ -90,7 +91,7 @@ func (p *planner) look(opened *plan.Source, path string) (l looked) {
 			}
 		})
 	})
-	l.took = plan.ThreadTime() - began
+	l.took = threadclock.Now() - began
 	if l.plan != nil {
 		l.took += l.plan.Used
 	}

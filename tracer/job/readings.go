@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/ebpfprof/ebpfprof/tracer/plan"
+	"github.com/ebpfprof/ebpfprof/symbolize/threadclock"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
@@ -70,12 +70,12 @@ type reading struct {
 
 func beginReading() reading {
 	runtime.LockOSThread()
-	return reading{time.Now(), plan.ThreadTime()}
+	return reading{time.Now(), threadclock.Now()}
 }
 
 // end says how long it took, and how much of that the CPU.
 func (r reading) end() (took, cpu time.Duration) {
-	took, cpu = time.Since(r.began), plan.ThreadTime()-r.cpu
+	took, cpu = time.Since(r.began), threadclock.Now()-r.cpu
 	runtime.UnlockOSThread()
 	return took, cpu
 }

@@ -8,9 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/threadclock"
 )
 
 // A file can be made to take long to plan. So its functions have their turns until that
@@ -136,12 +135,12 @@ type stint struct {
 
 func (m *meter) begin() stint {
 	runtime.LockOSThread()
-	return stint{m, ThreadTime()}
+	return stint{m, threadclock.Now()}
 }
 
 // count adds what was used since the last time.
 func (s *stint) count() {
-	now := ThreadTime()
+	now := threadclock.Now()
 	s.meter.sum.Add(int64(now - s.since))
 	s.since = now
 }
@@ -149,13 +148,4 @@ func (s *stint) count() {
 func (s *stint) end() {
 	s.count()
 	runtime.UnlockOSThread()
-}
-
-// ThreadTime is the CPU time of the calling thread.
-func ThreadTime() time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
 }

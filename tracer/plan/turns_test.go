@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/symbolize/threadclock"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
+	"golang.org/x/sys/unix"
 )
 
 // callees is an opened library of testdata/native, and a group of its functions.
@@ -57,7 +57,7 @@ func TestAPlanningCountsTheTimeOfItsOwnThreadsAlone(t *testing.T) {
 
 	one := &meter{}
 	eachParallel(1, 1, one, func(int) {
-		for began := ThreadTime(); ThreadTime()-began < others; {
+		for began := threadclock.Now(); threadclock.Now()-began < others; {
 		}
 	})
 	if used := one.used(); used < others {

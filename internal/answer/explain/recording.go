@@ -186,7 +186,7 @@ func (r *Recording) readSamples() error {
 		SELECT %[6]s, state, cause, syscall, stack_id, gil, gc, block, coalesce(b.since < h.until_ns, false) AS heavy, sum(ns)::BIGINT, sum(least(ready, ns))::BIGINT, count(*)
 		FROM blocked b ASOF LEFT JOIN explain_heavy h ON b.since >= h.begin_ns WHERE pace GROUP BY ALL
 		UNION ALL SELECT %[7]s, state, cause, syscall, stack_id, gil, gc, 0, false, sum(ns)::BIGINT, sum(least(ready, ns))::BIGINT, count(*)
-		FROM blocked WHERE NOT pace GROUP BY ALL`,
+		FROM blocked WHERE NOT pace GROUP BY ALL ORDER BY ALL`, // sums of floats depend on their order
 		r.From, r.Until, r.blocks, r.Pace.PID, r.Pace.TID, of("pid", "tid", "waker"), of("pid", "tid", "0"))
 	return r.db.Each(r.ctx, query, func(v []driver.Value) error {
 		row := Row{Thread: Thread{int32(integer(v[0])), int32(integer(v[1]))}, Waker: int32(integer(v[2])), OnCPU: text(v[3]) == "on_cpu", Cause: text(v[4]),

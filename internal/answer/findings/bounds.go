@@ -83,6 +83,6 @@ func widened(r *evidence.Recording, h evidence.Headroom, most evidence.Candidate
 	told(min(h.NS, other.NS), max(h.NS, other.NS))
 	return evidence.Headroom{
 		NS: min(h.NS, other.NS), LowNS: min(h.LowNS, other.LowNS), HighNS: max(h.HighNS, other.HighNS),
-		LowConfidence: h.LowConfidence || other.LowConfidence,
+		FromSteps: h.FromSteps,
 	}
 }

@@ -56,15 +56,21 @@ type Finding struct {
 	LowMS           *float64 `json:"lo_ms"`
 	HighMS          *float64 `json:"hi_ms"`
 	LowConfidence   bool     `json:"low_confidence"`
-	ProbesMS        *float64 `json:"probes_ms"` // what was taken off a step for the tracer's own probes
-	File            *string  `json:"file"`      // nil where no stack shows it
-	Line            *int     `json:"line"`
-	Function        *string  `json:"function"`
-	Name            string   `json:"name"` // of what is accused: an operator, a kernel, a call
-	EvidenceSQL     string   `json:"evidence_sql"`
-	Advice          string   `json:"advice"`
-	PID             int      `json:"pid"`
-	Rank            *int     `json:"rank"`
+	// FromSteps is how many steps there are, if they are too few for an interval: LowMS and HighMS
+	// are nil then, and RangeMS is the least and the most of them.
+	FromSteps *int      `json:"from_steps"`
+	RangeMS   []float64 `json:"range_ms,omitempty"`
+	// WindowPercent is a share of the window that devices worked in, of findings about that window.
+	WindowPercent *float64 `json:"window_percent,omitempty"`
+	ProbesMS      *float64 `json:"probes_ms"` // what was taken off a step for the tracer's own probes
+	File          *string  `json:"file"`      // nil where no stack shows it
+	Line          *int     `json:"line"`
+	Function      *string  `json:"function"`
+	Name          string   `json:"name"` // of what is accused: an operator, a kernel, a call
+	EvidenceSQL   string   `json:"evidence_sql"`
+	Advice        string   `json:"advice"`
+	PID           int      `json:"pid"`
+	Rank          *int     `json:"rank"`
 	// The headroom at both ends where only bounds of device times are known; HeadroomMS is the lesser.
 	HeadroomLoMS *float64 `json:"headroom_lo_ms,omitempty"`
 	HeadroomHiMS *float64 `json:"headroom_hi_ms,omitempty"`
@@ -92,8 +98,17 @@ type Result struct {
 	// where it hardly ever was.
 	Contended *timeline.Contention
 
-	unknownNoise bool // too few steps
+	// Window: no step was found, and what Steps, MeanNS and headrooms are about is the whole recording.
+	Window bool
+
+	few bool // too few steps for an interval
 }
+
+// EnoughSteps is from how many steps on a headroom has an interval.
+const EnoughSteps = steps.EnoughForNoise
+
+// LeastPercentOfFew is the least headroom that is claimed from fewer steps than that.
+const LeastPercentOfFew = 3
 
 // Run asks all rules about the thread whose steps take the most time.
 func Run(ctx context.Context, db *dataset.DB, threads []timeline.Thread, limits thresholds.Set) (*Result, error) {
@@ -110,41 +125,50 @@ func ask(
 	ctx context.Context, db *dataset.DB, threads, of []timeline.Thread, limits thresholds.Set, asked []evidence.Rule,
 ) (*Result, error) {
 	if len(of) == 0 {
-		return &Result{Untold: []string{"no steps were found: ebpfprof steps reports what is missing"}}, nil
+		return askWindow(ctx, db, nil, limits, asked)
 	}
-	thread := Looked(of)
-	r, err := evidence.Load(ctx, db, thread, threads, limits)
+	result, err := askThread(ctx, db, threads, Looked(of), limits, asked)
 	if err != nil {
 		return nil, fmt.Errorf("looking for findings: %w", err)
 	}
-	result := &Result{Steps: len(r.Graphs), MeanNS: r.MeanUndone(), Probes: r.Probes}
 	if len(of) > 1 {
-		result.Untold = append(result.Untold, fmt.Sprintf(
-			"only process %d was examined, the one with the most time in steps; %d others were not",
-			thread.PID, len(of)-1))
+		result.Untold = append([]string{fmt.Sprintf("only process %d was examined, the one with the most time in steps; %d others were not",
+			Looked(of).PID, len(of)-1)}, result.Untold...)
 	}
+	if result.few {
+		err = result.addWindowFacts(ctx, db, nil)
+	}
+	result.sort()
+	return result, err
+}
+
+// askThread asks rules about the steps of one thread.
+func askThread(
+	ctx context.Context, db *dataset.DB, threads []timeline.Thread, thread timeline.Thread, limits thresholds.Set, asked []evidence.Rule,
+) (*Result, error) {
+	r, err := evidence.Load(ctx, db, thread, threads, limits)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{Steps: len(r.Graphs), MeanNS: r.MeanUndone(), Probes: r.Probes}
 	if len(r.Graphs) == 0 {
+		result.few = true
 		result.Untold = append(result.Untold, "no step has all its rows: record longer, or with --budget off")
 		return result, nil
 	}
 	floor, known := steps.Noise(evidence.Settled(thread))
-	result.FloorNS, result.unknownNoise = floor, !known
-	if !known {
-		result.Untold = append(result.Untold, fmt.Sprintf(
-			"%s too few to know the noise: ten are needed",
-			counted(len(evidence.Settled(thread)), "settled step is", "settled steps are")))
-	}
+	result.FloorNS, result.few = floor, !known || len(r.Graphs) < EnoughSteps
 	for _, rule := range asked {
 		accused, unknown, err := accusedBy(r, rule)
 		if err != nil {
-			return nil, fmt.Errorf("looking for findings: %w", err)
+			return nil, err
 		}
 		result.Untold = append(result.Untold, unknown...)
 		for _, c := range accused {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			f, reason := judge(r, c.Candidate, c.most, floor, known)
+			f, reason := judge(r, c.Candidate, c.most, floor, !result.few)
 			if reason != "" {
 				result.Abstained = append(result.Abstained, Abstained{Rule: c.Rule, Name: c.Name, Reason: reason, title: f.title()})
 				continue
@@ -155,8 +179,23 @@ func ask(
 			result.Findings = append(result.Findings, f)
 		}
 	}
-	slices.SortStableFunc(result.Findings, func(a, b Finding) int { return cmp.Compare(b.headroom(), a.headroom()) })
 	return result, nil
+}
+
+// sort has the most headroom first. Without steps, shares of the window compete with headrooms.
+func (r *Result) sort() {
+	weight := func(f Finding) float64 {
+		switch {
+		case f.HeadroomPercent != nil:
+			return *f.HeadroomPercent
+		case f.WindowPercent != nil && r.Window:
+			return *f.WindowPercent
+		case f.WindowPercent != nil:
+			return -1 + *f.WindowPercent/1000
+		}
+		return -1
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(weight(b), weight(a)) })
 }
 
 func inSteps(t timeline.Thread) (ns int64) {
@@ -166,17 +205,10 @@ func inSteps(t timeline.Thread) (ns int64) {
 	return ns
 }
 
-func (f Finding) headroom() float64 {
-	if f.HeadroomMS == nil {
-		return -1
-	}
-	return *f.HeadroomMS
-}
-
 // judge makes a finding of what a rule accuses, or says why not. most is the same with the most
 // time on devices, where only bounds are known.
 func judge(
-	r *evidence.Recording, c evidence.Candidate, most *evidence.Candidate, floor float64, floorKnown bool,
+	r *evidence.Recording, c evidence.Candidate, most *evidence.Candidate, floor float64, enough bool,
 ) (f Finding, abstains string) {
 	f = Finding{Rule: c.Rule, Severity: Info, Name: c.Name, EvidenceSQL: c.Evidence, Advice: c.Advice, wording: c.Title,
 		PID: r.Thread.PID, Rank: r.Thread.Rank}
@@ -190,16 +222,17 @@ func judge(
 		return f, ""
 	}
 	h, ok := evidence.HeadroomOf(r.Differences(c, r.Probes.HitNS))
-	switch {
-	case !ok:
-		return f, "one step is too few for a headroom"
-	case !floorKnown:
-		return f, "the noise is not known"
+	if !ok {
+		return f, "no step was replayed"
 	}
 	h = r.Bounded(h, c)
-	ms := func(ns float64) *float64 { v := ns / 1e6; return &v }
 	if r.Most != nil {
-		h = widened(r, h, *most, func(low, high float64) { f.HeadroomLoMS, f.HeadroomHiMS = ms(low), ms(high) })
+		h = widened(r, h, *most, func(low, high float64) { f.HeadroomLoMS, f.HeadroomHiMS = milliseconds(low), milliseconds(high) })
+	}
+	share := 100 * h.NS / r.MeanUndone()
+	f.HeadroomPercent, f.ProbesMS = &share, milliseconds(r.MeanNS()-r.MeanUndone())
+	if !enough {
+		return ofFew(r, f, h)
 	}
 	switch {
 	case h.LowNS <= 0:
@@ -207,11 +240,8 @@ func judge(
 	case h.LowNS < floor:
 		return f, fmt.Sprintf("at least %s a step is below the noise of %s", evidence.Time(h.LowNS), evidence.Time(floor))
 	}
-	percent := func(ns float64) float64 { return 100 * ns / r.MeanUndone() }
-	share := percent(h.NS)
-	f.HeadroomMS, f.LowMS, f.HighMS = ms(h.NS), ms(h.LowNS), ms(h.HighNS)
-	f.HeadroomPercent, f.LowConfidence, f.ProbesMS = &share, h.LowConfidence, ms(r.MeanNS()-r.MeanUndone())
-	switch low := percent(h.LowNS); {
+	f.HeadroomMS, f.LowMS, f.HighMS = milliseconds(h.NS), milliseconds(h.LowNS), milliseconds(h.HighNS)
+	switch low := 100 * h.LowNS / r.MeanUndone(); {
 	case low >= r.Thresholds.Of(highSeverity):
 		f.Severity = High
 	case low >= r.Thresholds.Of(mediumSeverity):
@@ -221,3 +251,18 @@ func judge(
 	}
 	return f, ""
 }
+
+// ofFew judges a headroom by its point alone: fewer steps than EnoughSteps have no interval, and a single step is worth an
+// answer, too. Their range is shown, and the severity is medium at most.
+func ofFew(r *evidence.Recording, f Finding, h evidence.Headroom) (Finding, string) {
+	n := len(r.Graphs)
+	if *f.HeadroomPercent < LeastPercentOfFew {
+		return f, fmt.Sprintf("%s, %.1f %%, of %s is below the %d %% that are claimed from so few", evidence.Time(h.NS), *f.HeadroomPercent,
+			counted(n, "step", "steps"), LeastPercentOfFew)
+	}
+	f.Severity, f.LowConfidence, f.FromSteps = Medium, true, &n
+	f.HeadroomMS, f.RangeMS = milliseconds(h.NS), []float64{h.LowNS / 1e6, h.HighNS / 1e6}
+	return f, ""
+}
+
+func milliseconds(ns float64) *float64 { v := ns / 1e6; return &v }

@@ -47,7 +47,7 @@ func RunOutside(
 		asked = append(asked, rules.All...)
 	}
 	for _, rule := range outside {
-		asked = append(asked, evidence.Rule{Placed: true, Look: func(r *evidence.Recording) (all []evidence.Candidate, err error) {
+		asked = append(asked, evidence.Rule{Placed: true, OfSteps: true, Look: func(r *evidence.Recording) (all []evidence.Candidate, err error) {
 			accusations, err := rule(r.Ctx)
 			for _, a := range accusations {
 				c, unknown := candidateOf(r, a)
@@ -58,7 +58,11 @@ func RunOutside(
 			return all, err
 		}})
 	}
-	return ask(ctx, db, threads, threads, limits, asked)
+	result, err := ask(ctx, db, threads, threads, limits, asked)
+	if err == nil && len(threads) == 0 {
+		result.Untold = append(result.Untold, "no steps were found: only the built-in rules examine a recording without steps")
+	}
+	return result, err
 }
 
 // candidateOf is an accusation, completed from its spans; unknown if none of them is replayed.

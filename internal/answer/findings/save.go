@@ -22,6 +22,13 @@ var columns = []derived.Column[Finding]{
 	{Name: "headroom_percent", Floats: optional(func(f *Finding) *float64 { return f.HeadroomPercent })},
 	{Name: "lo_ms", Floats: optional(func(f *Finding) *float64 { return f.LowMS })},
 	{Name: "hi_ms", Floats: optional(func(f *Finding) *float64 { return f.HighMS })},
+	{Name: "from_steps", Ints: func(f *Finding) (int64, bool) {
+		if f.FromSteps == nil {
+			return 0, false
+		}
+		return int64(*f.FromSteps), true
+	}},
+	{Name: "window_percent", Floats: optional(func(f *Finding) *float64 { return f.WindowPercent })},
 	{Name: "file", Texts: func(f *Finding) (string, bool) {
 		if f.File == nil {
 			return "", false

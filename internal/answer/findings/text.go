@@ -18,17 +18,45 @@ const barWidth = 30
 
 // Verdict is the answer in one sentence.
 func (r *Result) Verdict() string {
+	it, of := "A step of "+evidence.Time(r.MeanNS), ""
 	switch {
-	case r.Steps == 0:
-		return "Nothing can be said: there is no step to look at."
-	case r.unknownNoise && (len(r.Findings) == 0 || r.Findings[0].HeadroomMS == nil):
-		return fmt.Sprintf("Nothing can be claimed of steps of %s: too few were seen to know their noise.", evidence.Time(r.MeanNS))
-	case len(r.Findings) == 0 || r.Findings[0].HeadroomMS == nil:
-		return fmt.Sprintf("Nothing above the noise makes the steps of %s longer than they have to be.", evidence.Time(r.MeanNS))
+	case r.Window:
+		it = "No step repeats; the recording of " + evidence.Time(r.MeanNS)
+	case r.few:
+		of = ", from " + counted(r.Steps, "step", "steps")
 	}
-	f := r.Findings[0]
-	return fmt.Sprintf("A step of %s could be %s shorter (%.0f %%): %s%s.", evidence.Time(r.MeanNS), evidence.Time(*f.HeadroomMS*1e6),
-		*f.HeadroomPercent, f.title(), f.at())
+	var f Finding
+	if len(r.Findings) > 0 {
+		f = r.Findings[0]
+	}
+	switch {
+	case f.HeadroomMS != nil:
+		return fmt.Sprintf("%s could be %s shorter (%.0f %%%s): %s%s.",
+			it, evidence.Time(*f.HeadroomMS*1e6), *f.HeadroomPercent, of, f.title(), f.at())
+	case f.WindowPercent != nil && r.few:
+		return fmt.Sprintf("%s: %s (%s), %.0f %% of the time between the first and the last work of devices.",
+			r.subject(), f.title(), f.Name, *f.WindowPercent)
+	case r.Steps == 0 && r.Window:
+		return "No step repeats, and no call was recorded whose replacement could be replayed."
+	case r.Steps == 0:
+		return "Steps were found, and none of them has all its rows: no replacement can be replayed."
+	case r.few:
+		return fmt.Sprintf("%s: no rule found anything that takes %d %% of it.", r.subject(), LeastPercentOfFew)
+	}
+	return fmt.Sprintf("Nothing above the noise makes the steps of %s longer than they have to be.", evidence.Time(r.MeanNS))
+}
+
+// subject is what a result of few steps, or none, is about.
+func (r *Result) subject() string {
+	switch {
+	case r.Window && r.Steps == 0:
+		return "No step repeats"
+	case r.Window:
+		return fmt.Sprintf("No step repeats; in the recording of %s", evidence.Time(r.MeanNS))
+	case r.Steps == 0:
+		return "No step has all its rows"
+	}
+	return fmt.Sprintf("In %s of %s", counted(r.Steps, "step", "steps"), evidence.Time(r.MeanNS))
 }
 
 // ruleOf is a rule by its name, which is all that is known of rules from outside.
@@ -71,25 +99,29 @@ func (r *Result) WriteText(w io.Writer) error {
 		if r.FloorNS > 0 {
 			floor = evidence.Time(r.FloorNS)
 		}
-		fmt.Fprintf(out, "replayed: %s; noise of the mean: %s\n", counted(r.Steps, "step with all its rows", "steps with all their rows"), floor)
+		replayed := counted(r.Steps, "step with all its rows", "steps with all their rows")
+		if r.Window {
+			replayed = "the recording, as one step"
+		}
+		fmt.Fprintf(out, "replayed: %s; noise of the mean: %s\n", replayed, floor)
 		r.Probes.WriteText(out)
 	}
 	for i, f := range r.Findings {
 		fmt.Fprintf(out, "\n%d. %s (%s, %s)\n", i+1, printable.Text(f.title()), f.Rule, f.Severity)
 		if f.HeadroomMS != nil {
 			note := ""
-			if f.LowConfidence {
-				note = ", low confidence: few steps"
-			}
 			if f.HeadroomLoMS != nil && *f.HeadroomLoMS < *f.HeadroomHiMS {
 				note += fmt.Sprintf("; by the bounds of device times %s to %s", evidence.Time(*f.HeadroomLoMS*1e6), evidence.Time(*f.HeadroomHiMS*1e6))
 			}
-			fmt.Fprintf(out, "   %s %s a step, %.1f %% (%s to %s%s)\n", bar(*f.HeadroomPercent), evidence.Time(*f.HeadroomMS*1e6),
-				*f.HeadroomPercent, evidence.Time(*f.LowMS*1e6), evidence.Time(*f.HighMS*1e6), note)
+			fmt.Fprintf(out, "   %s %s%s, %.1f %% (%s%s)\n", bar(*f.HeadroomPercent), evidence.Time(*f.HeadroomMS*1e6), r.each(),
+				*f.HeadroomPercent, f.spread(), note)
+		}
+		if f.WindowPercent != nil {
+			fmt.Fprintf(out, "   %s %.1f %% of the window\n", bar(*f.WindowPercent), *f.WindowPercent)
 		}
 		if f.File != nil {
 			fmt.Fprintf(out, "   %s:%d in %s\n", printable.Text(*f.File), *f.Line, printable.Text(*f.Function))
-		} else if ruleOf(f.Rule).Placed {
+		} else if f.WindowPercent == nil && ruleOf(f.Rule).Placed {
 			fmt.Fprintln(out, "   no stack shows the line: record longer, or with a higher --frequency")
 		}
 		fmt.Fprintf(out, "   %s\n   %s\n", printable.Text(f.Name), printable.Text(f.Advice))
@@ -104,6 +136,27 @@ func (r *Result) WriteText(w io.Writer) error {
 		fmt.Fprintf(out, "\nNote: %s.\n", printable.Text(u))
 	}
 	return out.Flush()
+}
+
+// each is what a headroom is of.
+func (r *Result) each() string {
+	if r.Window {
+		return " of the recording"
+	}
+	return " a step"
+}
+
+// spread is the interval of a headroom, or where it comes from.
+func (f Finding) spread() string {
+	switch {
+	case f.FromSteps == nil:
+		return fmt.Sprintf("%s to %s", evidence.Time(*f.LowMS*1e6), evidence.Time(*f.HighMS*1e6))
+	case *f.FromSteps == 0:
+		return "from the whole recording, no interval"
+	case *f.FromSteps == 1:
+		return "from 1 step, no interval"
+	}
+	return fmt.Sprintf("from %d steps, %s to %s in them", *f.FromSteps, evidence.Time(f.RangeMS[0]*1e6), evidence.Time(f.RangeMS[1]*1e6))
 }
 
 func (a Abstained) says() string {

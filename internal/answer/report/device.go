@@ -85,7 +85,7 @@ func (b *builder) boundedDevices() error {
 			return err
 		}
 		if len(all) == 0 {
-			b.untold("what the device did, and when: a recording of the host has bounds of it at most; import a trace of torch.profiler or Nsight Systems of the same job")
+			b.untold("%s", b.noDevice())
 			return nil
 		}
 		if end == "lo" {
@@ -98,6 +98,14 @@ func (b *builder) boundedDevices() error {
 	b.report.DeviceBounds = &DeviceBounds{ends[0], ends[1]}
 	b.untold("when the device worked: of work handed to it there are bounds, which the sweep is done for; import a trace of torch.profiler or Nsight Systems of the same job")
 	return nil
+}
+
+// noDevice says why nothing is known of what devices did.
+func (b *builder) noDevice() string {
+	if b.imported {
+		return "what the device did, and when: the trace has no row of a device; profile with ProfilerActivity.CUDA (or that of your device), and check that its profiler library (CUPTI, roctracer) was loaded"
+	}
+	return "what the device did, and when: a recording of the host has bounds of it at most; import a trace of torch.profiler or Nsight Systems of the same job"
 }
 
 // waited has devices be busy for as long as waits for them say: pieces of work with a bound of

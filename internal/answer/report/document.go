@@ -307,6 +307,17 @@ func (r *Report) boundSection() section {
 	return s
 }
 
+// fromSteps says what a headroom without an interval comes from.
+func fromSteps(n int) string {
+	switch n {
+	case 0:
+		return "of the recording"
+	case 1:
+		return "from 1 step"
+	}
+	return fmt.Sprintf("from %d steps", n)
+}
+
 func (r *Report) findingSection() section {
 	t := &table{header: []string{"severity", "rule", "headroom, ms a step", "%", "place"}, left: []bool{true, true, false, false, true}, about: "advice"}
 	withHeadroom := false
@@ -315,12 +326,11 @@ func (r *Report) findingSection() section {
 		if f.HeadroomMS != nil && f.HeadroomPercent != nil {
 			withHeadroom = true
 			headroom, percent, share = number(*f.HeadroomMS), percentText(*f.HeadroomPercent), *f.HeadroomPercent/100
+			if f.FromSteps != nil {
+				headroom += " (" + fromSteps(*f.FromSteps) + ")"
+			}
 			if f.LowMS != nil && f.HighMS != nil {
-				few := ""
-				if f.LowConfidence {
-					few = ", few steps"
-				}
-				headroom += fmt.Sprintf(" (%s to %s%s)", number(*f.LowMS), number(*f.HighMS), few)
+				headroom += fmt.Sprintf(" (%s to %s)", number(*f.LowMS), number(*f.HighMS))
 				each := share / max(*f.HeadroomMS, 1e-9)
 				spread.low, spread.high = *f.LowMS*each, *f.HighMS*each
 			}

@@ -17,13 +17,26 @@ func (b *builder) findings() error {
 		}
 	}
 	if len(loops) == 0 {
-		b.untold("findings: the rules go by steps, and there are none")
-		return nil
+		return b.parted(b.findingsOfWindow)()
 	}
 	result, err := findings.Run(b.ctx, b.db, loops, thresholds.Default())
 	if err != nil {
 		return err
 	}
+	b.found(result)
+	return nil
+}
+
+// findingsOfWindow asks the rules about the whole recording, if nothing in it repeats.
+func (b *builder) findingsOfWindow() error {
+	result, err := findings.RunWindow(b.ctx, b.db, nil, thresholds.Default())
+	if err == nil {
+		b.found(result)
+	}
+	return err
+}
+
+func (b *builder) found(result *findings.Result) {
 	b.report.Findings = append(b.report.Findings, result.Findings...)
 	if c := result.Contended; c != nil {
 		b.report.Contention = &Contention{c.Percent(), float64(c.WindowNS) / 1e6, c.JobCPUs, c.OtherCPUs, c.Who()}
@@ -34,5 +47,4 @@ func (b *builder) findings() error {
 	for _, text := range result.Untold {
 		b.untold("findings: %s", text)
 	}
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/exchange/importer"
 )
@@ -281,8 +282,8 @@ func TestSevenCorruptDurationsAreLeftOutAndSharesStay(t *testing.T) {
 
 // TestSharesStayWhereAnyDurationsAreCorrupt damages the trace itself, of a single step:
 // seven of its rows, of any kind. Each is left out, and shares of operators, kernels and
-// the device stay, since a call with others of its name counts as they do. Of a call that
-// has none nothing can be said: those are not damaged here.
+// the device stay, since a call with others of its name counts as they do. Calls that
+// have none do not count at all: those are not damaged here.
 func TestSharesStayWhereAnyDurationsAreCorrupt(t *testing.T) {
 	document, all := events(t)
 	alike := map[string][]map[string]any{}
@@ -362,4 +363,23 @@ func sharesOf(r *Report) map[string]float64 {
 		shares["kernel "+k.Name] = 100 * k.DeviceMS / kernels
 	}
 	return shares
+}
+
+// TestForeignTracesWithFewStepsOrNoneAreAnswered: a single step of a model whose host launches too slowly, and a second of
+// two devices that copy nearly all the time, in which no step was found or few were.
+func TestForeignTracesWithFewStepsOrNoneAreAnswered(t *testing.T) {
+	one := built(t, imported(t, shared(t, "kineto/gaunernst_bert-small-uncased__1016001.json.gz")))
+	if len(one.Findings) == 0 || one.Findings[0].Rule != "host_bound" || one.Findings[0].FromSteps == nil || *one.Findings[0].FromSteps != 1 {
+		t.Errorf("%+v", one.Findings)
+	}
+	if !strings.HasPrefix(one.Verdict, "The device is idle 92 % of 3.91 ms. Mending host bound") {
+		t.Error(one.Verdict)
+	}
+	second := built(t, imported(t, shared(t, "nsys/h100_2gpu_1s.sqlite")))
+	if !strings.HasPrefix(second.Verdict, "Each of the 2 devices spends 97 % of 969.35 ms in copies that nothing hides") {
+		t.Error(second.Verdict)
+	}
+	if i := slices.IndexFunc(second.Findings, func(f findings.Finding) bool { return f.Rule == "exposed_copies" }); i < 0 {
+		t.Errorf("%+v", second.Findings)
+	}
 }

@@ -85,12 +85,32 @@ func (b *builder) limits() string {
 		if place := placeOf(f); place != "" {
 			at = place
 		}
-		return fmt.Sprintf("Mending %s at %s would shorten a step by about %.0f %%: %s.", f.Accusation(), at, *f.HeadroomPercent, strings.TrimSuffix(f.Advice, "."))
+		return fmt.Sprintf("%sMending %s at %s would shorten %s by about %.0f %%: %s.", b.ofFew(f), f.Accusation(), at, stretchOf(f), *f.HeadroomPercent,
+			strings.TrimSuffix(f.Advice, "."))
 	}
 	if d := r.Device; d != nil && d.TotalMS > 0 {
 		return b.deviceVerdict(d)
 	}
 	return b.hostVerdict()
+}
+
+// stretchOf is what a headroom is of.
+func stretchOf(f findings.Finding) string {
+	switch {
+	case f.FromSteps == nil:
+		return "a step"
+	case *f.FromSteps == 0:
+		return "the recording"
+	}
+	return fmt.Sprintf("a step (%s)", fromSteps(*f.FromSteps))
+}
+
+// ofFew is what comes before a finding from few steps: a device that hardly works is known without any statistics.
+func (b *builder) ofFew(f findings.Finding) string {
+	if d := b.report.Device; f.FromSteps != nil && d != nil && d.TotalMS > 0 && d.IdleMS >= 0.3*d.TotalMS {
+		return fmt.Sprintf("The device is idle %.0f %% of %.2f ms. ", 100*d.IdleMS/d.TotalMS, d.TotalMS)
+	}
+	return ""
 }
 
 func (b *builder) deviceVerdict(d *Device) string {

@@ -29,6 +29,10 @@ var checks = []check{
 		`SELECT count(*) FILTER (d.launch_id IS NULL), count(*) FROM good_span l
 		 LEFT JOIN (SELECT DISTINCT session_id, launch_id FROM good_span WHERE layer = 'device') d ON d.session_id = l.session_id AND d.launch_id = l.span_id
 		 WHERE l.layer = 'runtime' AND l.category = 'launch'`},
+	{"no_work_of_devices", Warning, "the kernels of %d launches are missing: the trace has no row of a device, so that its profiler lost them or did not record devices", false,
+		`SELECT CASE WHEN any_device THEN 0 ELSE launches END, launches FROM (
+			SELECT count(*) FILTER (layer = 'runtime' AND category IN ('launch', 'graph') AND end_method = 'imported') AS launches,
+				coalesce(bool_or(layer = 'device'), false) AS any_device FROM good_span)`},
 	{"work_without_launch", Note, "%d rows of the device have no launch: it lies before the window, or was not recorded", true,
 		`SELECT count(*) FILTER (launch_id IS NULL), count(*) FROM good_span WHERE layer = 'device' AND category IN ('kernel', 'collective', 'copy', 'set')`},
 	{"work_before_its_launch", Warning, "%d rows of the device begin before the call that launched them: the clocks disagree", true,

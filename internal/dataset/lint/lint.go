@@ -48,6 +48,7 @@ type Result struct {
 	// good_span; Absent where the row has none.
 	Instead map[dataset.Row]int64 `json:"-"`
 	devices bool                  // some rows are of devices
+	dropped int64                 // rows that the import left out already
 }
 
 // Estimated says that counts and sums over rows are estimates, "" where each row is one call.
@@ -93,6 +94,8 @@ func percent(p float64) string {
 
 // reasons are in the order in which a row that meets several gets one.
 var reasons = []struct{ name, detail, sql string }{
+	{impossibleTime, "begin at impossible times", `
+		SELECT session_id, span_id FROM span JOIN lint_window USING (session_id) WHERE ts_ns NOT BETWEEN first_ns AND last_ns`},
 	{"no_duration", "have a negative duration or none", `
 		SELECT session_id, span_id FROM span s
 		WHERE duration_ns IS NULL AND end_method = 'imported'`},
@@ -106,7 +109,7 @@ var reasons = []struct{ name, detail, sql string }{
 		SELECT s.session_id, s.span_id FROM span s JOIN lint_window USING (session_id) JOIN (
 			SELECT session_id, max(ts_ns + duration_ns, 2)[-1] AS second_ns, count(*) AS n
 			FROM span ANTI JOIN left_out USING (session_id, span_id) GROUP BY ALL) o USING (session_id)
-		WHERE imported AND n >= 100 AND s.duration_ns > 20 * (second_ns - first_ns)`},
+		WHERE imported AND n >= 100 AND s.duration_ns / 20 > second_ns - first_ns`},
 	{"covers_others", "of a device last over later work of their stream and far longer than their like", `
 		SELECT session_id, span_id FROM lint_device
 		WHERE session_id || '/' || span_id NOT IN (SELECT session_id || '/' || span_id FROM left_out)
@@ -119,6 +122,10 @@ var reasons = []struct{ name, detail, sql string }{
 			AND (c.session_id, c.parent_id) NOT IN (SELECT (session_id, span_id) FROM left_out)`},
 }
 
+// impossibleTime is the reason of rows that begin at 0, in 1970 or in the far future. An import leaves them
+// out itself, with a warning of that kind.
+const impossibleTime = "impossible_time"
+
 // prepare makes what the reasons look at. The window of a recording goes by
 // where rows begin: a damaged duration does not move it.
 var prepare = []string{`
@@ -126,6 +133,14 @@ var prepare = []string{`
 	SELECT session_id, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns, bool_or(end_method = 'imported') AS imported,
 		bool_or(duration_ns % 1000 <> 0) AS fine, count(*) AS spans, count(*) FILTER (layer = 'device') AS device_rows
 	FROM span GROUP BY ALL`, `
+	-- Rows that begin a month from the median begin do not count for the window.
+	UPDATE lint_window SET first_ns = w.first_ns, last_ns = w.last_ns FROM (
+		SELECT session_id, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns
+		FROM span JOIN (
+			SELECT session_id, approx_quantile(ts_ns, 0.5) AS middle_ns FROM span
+			WHERE session_id IN (SELECT session_id FROM lint_window WHERE last_ns::DOUBLE - first_ns::DOUBLE > 30 * 86400e9) GROUP BY ALL) USING (session_id)
+		WHERE abs(ts_ns::DOUBLE - middle_ns::DOUBLE) < 30 * 86400e9 GROUP BY ALL) w
+	WHERE lint_window.session_id = w.session_id`, `
 	CREATE OR REPLACE TEMP TABLE left_out (session_id VARCHAR, span_id BIGINT, reason VARCHAR, stands_ns BIGINT)`,
 }
 
@@ -162,6 +177,9 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 		}
 	}
 	r := &Result{}
+	if err := r.droppedByImport(ctx, db); err != nil {
+		return nil, fmt.Errorf("checking the dataset: %w", err)
+	}
 	err := db.Row(ctx, "SELECT coalesce(sum(spans), 0)::BIGINT, coalesce(bool_or(imported), false), coalesce(sum(device_rows), 0) > 0 FROM lint_window",
 		nil, &r.Rows, &r.Imported, &r.devices)
 	if err != nil {
@@ -195,6 +213,7 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 	if err := db.Exec(ctx, "CREATE OR REPLACE TEMP VIEW good_span AS "+good); err != nil {
 		return nil, err
 	}
+	r.Rows += r.dropped
 	r.Percent = 100
 	if r.Rows > 0 {
 		r.Percent = 100 * float64(r.Rows-r.LeftOut) / float64(r.Rows)
@@ -205,6 +224,11 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// droppedByImport counts the rows of the files that an import left out.
+func (r *Result) droppedByImport(ctx context.Context, db *dataset.DB) error {
+	return db.Row(ctx, "SELECT coalesce(sum(count), 0)::BIGINT FROM warning WHERE kind = '"+impossibleTime+"'", nil, &r.dropped)
 }
 
 // foreign says whether there is anything that a reason can be about: rows that the
@@ -236,6 +260,9 @@ func (r *Result) leaveOut(ctx context.Context, db *dataset.DB, name, detail, sql
 	c := Check{Name: name, Severity: OK, Of: r.Rows, Detail: detail}
 	if err := db.Row(ctx, "SELECT count(*) FROM left_out WHERE reason = ?", []any{name}, &c.Count); err != nil {
 		return err
+	}
+	if name == impossibleTime {
+		c.Count += r.dropped
 	}
 	if c.Count > 0 {
 		c.Severity = LeftOut

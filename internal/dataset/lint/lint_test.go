@@ -174,3 +174,66 @@ func TestAnEmptyDatasetIsChecked(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Rows of an older import may begin decades before the others.
+func TestRowsAtImpossibleTimesAreLeftOut(t *testing.T) {
+	for _, start := range []int64{0, -1, 1_000_000, 8e18} {
+		db, r := checked(t, trace(func(all []event.Span) []event.Span {
+			for i := range all {
+				all[i].StartNS += 1.7e18
+			}
+			all[101].StartNS, all[202].StartNS = start, start
+			return all
+		}), nil)
+		if r.LeftOut != 2 || len(r.Reasons) != 1 || r.Reasons[0].Name != impossibleTime {
+			t.Errorf("%d: %s", start, r.Sentence())
+		}
+		var rows, span int64
+		if err := db.Row(t.Context(), "SELECT count(*), max(ts_ns) - min(ts_ns) FROM good_span", nil, &rows, &span); err != nil || rows != 398 || span != 199*20_000+5_000 {
+			t.Errorf("%d: %d rows over %d ns, %v", start, rows, span, err)
+		}
+	}
+}
+
+// What an import left out is among what answers are not computed on.
+func TestRowsThatTheImportLeftOutAreCounted(t *testing.T) {
+	_, r := checked(t, trace(same), func(d *output.Dataset) error {
+		return d.Write(&event.Batch{Warnings: []event.Warning{{Kind: impossibleTime, Source: "t.json", Count: 100}}})
+	})
+	if r.Rows != 500 || r.LeftOut != 100 || !strings.HasPrefix(r.Sentence(), "computed on 80.0 % of rows; 100 left out, because 100 begin at impossible times") {
+		t.Errorf("%+v: %s", r.Rows, r.Sentence())
+	}
+}
+
+func TestLaunchesWithoutAnyRowOfADeviceAreNamed(t *testing.T) {
+	host := func(all []event.Span) []event.Span {
+		var kept []event.Span
+		for _, s := range all {
+			if s.Call.Layer == "runtime" {
+				kept = append(kept, s)
+			}
+		}
+		return kept
+	}
+	for name, c := range map[string]struct {
+		change func([]event.Span) []event.Span
+		want   int64
+	}{
+		"no device": {host, 200},
+		"a device":  {same, 0},
+		"recorded": {func(all []event.Span) []event.Span { // a recording of ours has no such rows
+			all = host(all)
+			for i := range all {
+				all[i].End = event.EndExitSite
+			}
+			return all
+		}, 0},
+	} {
+		_, r := checked(t, trace(c.change), nil)
+		for _, check := range r.Checks {
+			if check.Name == "no_work_of_devices" && (check.Count != c.want || (check.Severity == Warning) != (c.want > 0)) {
+				t.Errorf("%s: %+v", name, check)
+			}
+		}
+	}
+}

@@ -9,7 +9,7 @@ var standIns = []string{`
 	CREATE OR REPLACE TEMP TABLE lint_broken AS
 	SELECT s.session_id, s.span_id, s.parent_id, s.pid, s.tid, s.device_id, s.stream, s.ts_ns, s.layer, s.category, s.name,
 		concat_ws(' ', s.grid_x, s.grid_y, s.grid_z, s.block_x, s.block_y, s.block_z) AS shape
-	FROM span s JOIN left_out USING (session_id, span_id)`, `
+	FROM span s JOIN left_out USING (session_id, span_id) WHERE left_out.reason <> '` + impossibleTime + `'`, `
 	CREATE OR REPLACE TEMP TABLE lint_usual AS
 	WITH alike AS (
 		SELECT session_id, layer, name, concat_ws(' ', grid_x, grid_y, grid_z, block_x, block_y, block_z) AS shape, duration_ns

@@ -49,6 +49,14 @@ type source interface {
 	// describe is asked after the first pass.
 	describe() description
 	read(ctx context.Context, brief bool, h handler, progress func(float64)) error
+	// again is asked after the first pass: what stands late in the file changes what its rows are.
+	again() bool
+}
+
+// opened is a file that is to be imported, or why it can't be.
+type opened struct {
+	source
+	err error
 }
 
 type handler struct {
@@ -80,13 +88,13 @@ func Import(ctx context.Context, files []string, dir string, o Options) (*Summar
 			return nil, fmt.Errorf("cannot import into %s: %w: choose another or empty it", dir, output.ErrNotEmpty)
 		}
 	}
-	sources := make([]source, len(files))
+	sources := make([]opened, len(files))
 	for i, path := range files {
 		s, err := open(path)
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrFormat) {
 			return nil, err
 		}
-		sources[i] = s
+		sources[i] = opened{s, err}
 	}
 	w := &writing{options: o, files: files, dir: dir, pids: map[int32]int{}}
 	err := w.all(ctx, sources)
@@ -100,44 +108,6 @@ func Import(ctx context.Context, files []string, dir string, o Options) (*Summar
 		return nil, err
 	}
 	return &w.summary, nil
-}
-
-// open tells the format by what the file begins with, not by its name.
-func open(path string) (source, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("there is no file %s: %w", path, os.ErrNotExist)
-	case err != nil:
-		return nil, fmt.Errorf("importing %s: %w", path, err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s %w: it is not a regular file", path, ErrFormat)
-	case info.Size() == 0:
-		return nil, fmt.Errorf("%s %w: it is empty", path, ErrFormat)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("importing %s: %w", path, err)
-	}
-	defer file.Close()
-	head := make([]byte, 512)
-	n, err := file.Read(head)
-	if err != nil {
-		return nil, fmt.Errorf("importing %s: %w", path, err)
-	}
-	head = head[:n]
-	text := strings.TrimLeft(string(head), "\ufeff \t\r\n")
-	switch {
-	case strings.HasPrefix(text, "SQLite format 3\x00"):
-		return openNsys(path)
-	case n > 1 && head[0] == 0x1f && head[1] == 0x8b:
-		return &kineto{path: path, size: info.Size(), gzip: true}, nil
-	case strings.HasPrefix(text, "{") || strings.HasPrefix(text, "["):
-		return &kineto{path: path, size: info.Size()}, nil
-	case strings.HasPrefix(text, "NSYSREP") || strings.HasSuffix(path, ".nsys-rep"):
-		return nil, fmt.Errorf("%s %w: export it first: nsys export --type sqlite %s", path, ErrFormat, path)
-	}
-	return nil, fmt.Errorf("%s %w: neither a trace of torch.profiler (JSON, also .gz) nor an export of Nsight Systems (.sqlite)", path, ErrFormat)
 }
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]+`)

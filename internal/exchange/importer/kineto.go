@@ -13,16 +13,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/klauspost/compress/flate"
 	fastgzip "github.com/klauspost/compress/gzip"
-
-	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // kineto is a trace of torch.profiler, or another one in Chrome's JSON.
 type kineto struct {
 	path string
 	size int64
-	gzip bool
 
 	// Of the document, learnt by the first pass.
 	base        int64
@@ -36,29 +34,14 @@ type kineto struct {
 	words   map[string]int32 // numbers for threads that have names in their place
 	left    map[string]int64 // events that are not imported, by their kind
 	events  int
-}
-
-func (k *kineto) name() string { return "torch.profiler" }
-
-func (k *kineto) describe() description {
-	d := description{
-		base: k.base, rank: k.distributed.rank, worldSize: k.distributed.worldSize, framework: "pytorch",
-		processNames: k.names, threadNames: k.threads,
-	}
-	if d.rank == nil {
-		d.rank = rankOf(k.path)
-	}
-	if len(k.devices) > 0 {
-		d.deviceName = k.devices[0].Name
-	}
-	if k.own != nil {
-		k.own.correct(&d)
-	}
-	for kind, n := range k.left {
-		d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: kind, Count: n,
-			Detail: fmt.Sprintf("%d events of kind %q of the trace have no table in a dataset and were dropped", n, kind)})
-	}
-	return d
+	marked  bool             // it begins with a byte order mark
+	array   bool             // of events alone, without a document around them
+	cut     string           // why events after those that were read are missing
+	mended  int64            // events with quotation marks in their texts
+	unknown map[string]int64 // events of categories that are not known, by what they were taken for
+	late    bool
+	torch   bool // it has rows of torch.profiler's categories
+	tracks  tracks
 }
 
 // counted tells how much of the file has been read.
@@ -94,27 +77,49 @@ func (u *unpacked) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// mostLayers of gzip are unpacked: some stores pack what is packed.
+const mostLayers = 4
+
+// text is what the file has, unpacked and without a byte order mark.
+func (k *kineto) text(file *os.File) (io.Reader, *counted, error) {
+	c := &counted{in: file}
+	in := bufio.NewReaderSize(c, 1<<18)
+	for range mostLayers {
+		if head, _ := in.Peek(2); !isGzip(head) {
+			break
+		}
+		z, err := fastgzip.NewReader(in)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s %w: %w", k.path, ErrFormat, err)
+		}
+		in = bufio.NewReaderSize(&unpacked{in: z, packed: c}, 1<<18)
+	}
+	head, err := in.Peek(headBytes)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, nil, fmt.Errorf("%s %w: %w", k.path, ErrFormat, err)
+	}
+	if text := plainText(head); text != "" && text[0] != '{' && text[0] != '[' {
+		return nil, nil, fmt.Errorf("%s %w: %s", k.path, ErrFormat, otherFormat(text))
+	}
+	k.marked = strings.HasPrefix(string(head), byteOrderMark)
+	plain, err := withoutMark(in)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s %w: %w", k.path, ErrFormat, err)
+	}
+	return plain, c, nil
+}
+
 func (k *kineto) read(ctx context.Context, brief bool, h handler, progress func(float64)) error {
 	file, err := os.Open(k.path)
 	if err != nil {
 		return fmt.Errorf("importing %s: %w", k.path, err)
 	}
 	defer file.Close()
-	c := &counted{in: file}
-	var in io.Reader = c
-	if k.gzip {
-		z, err := fastgzip.NewReader(bufio.NewReaderSize(c, 1<<18))
-		if err != nil {
-			return fmt.Errorf("%s %w: %w", k.path, ErrFormat, err)
-		}
-		defer z.Close()
-		in = &unpacked{in: z, packed: c}
+	in, c, err := k.text(file)
+	if err != nil {
+		return err
 	}
 	p := &kinetoPass{kineto: k, brief: brief, h: h, calls: calls{}, kernels: kernels{}, texts: map[string]string{}}
-	in, err = withoutMark(in)
-	if err != nil {
-		return fmt.Errorf("%s %w: %w", k.path, ErrFormat, err)
-	}
 	s := newScanner(ctx, in)
 	k.events = 0
 	p.each = func(v []byte) error {
@@ -124,22 +129,79 @@ func (k *kineto) read(ctx context.Context, brief bool, h handler, progress func(
 		return p.event(v)
 	}
 	if brief {
-		k.left = map[string]int64{}
+		k.left, k.unknown, k.late, k.cut, k.array = map[string]int64{}, map[string]int64{}, false, "", false
+		k.tracks.plain = false
 	}
-	if err := p.document(s); err != nil {
-		if errors.Is(err, context.Canceled) || errors.Is(err, errStopped) {
-			return err
-		}
-		if errors.Is(err, gzip.ErrChecksum) || errors.Is(err, fastgzip.ErrChecksum) {
-			err = errors.New("its gzip checksum does not hold")
-		}
-		return fmt.Errorf("%s %w (after %d events): %w", k.path, ErrFormat, k.events, err)
+	err = p.document(s)
+	k.mended = s.mended
+	if err != nil && !k.salvage(err, s) {
+		return k.failed(err)
 	}
 	p.leave(beginAlone, p.pairs.count)
 	if !p.found {
 		return fmt.Errorf("%s %w: it has no traceEvents, so it is no trace", k.path, ErrFormat)
 	}
 	return nil
+}
+
+// salvage reports whether a file that can be read up to here alone is imported up to here.
+func (k *kineto) salvage(err error, s *scanner) bool {
+	var corrupt flate.CorruptInputError
+	switch {
+	case k.events == 0:
+		return false
+	case errors.Is(err, errEnd):
+		if k.array && s.pos >= s.end { // an array of events may lack its end
+			return true
+		}
+		k.cut = "it ends in the middle"
+	case errors.As(err, &corrupt):
+		k.cut = "its compressed data are damaged"
+	default:
+		return false
+	}
+	return true
+}
+
+// failed is the error of a file that cannot be read.
+func (k *kineto) failed(err error) error {
+	var syntax *syntaxError
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, errStopped):
+		return err
+	case errors.Is(err, ErrFormat):
+		return fmt.Errorf("%s %w", k.path, err)
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, fastgzip.ErrChecksum):
+		err = errors.New("its gzip checksum does not hold")
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%s %w: it is not JSON at %s: %s", k.path, ErrFormat, k.where(syntax.at), syntax.what)
+	}
+	return fmt.Errorf("%s %w (after %d events): %w", k.path, ErrFormat, k.events, err)
+}
+
+// where says at which line and byte of the text, counted from 1, a place is.
+func (k *kineto) where(at int64) string {
+	file, err := os.Open(k.path)
+	if err != nil {
+		return fmt.Sprintf("byte %d", at+1)
+	}
+	defer file.Close()
+	in, _, err := k.text(file)
+	if err != nil {
+		return fmt.Sprintf("byte %d", at+1)
+	}
+	line, left, buf := 1, at, make([]byte, 1<<16)
+	for left > 0 {
+		n, err := in.Read(buf[:min(left, int64(len(buf)))])
+		line += bytes.Count(buf[:n], []byte{'\n'})
+		if left -= int64(n); err != nil {
+			break
+		}
+	}
+	if k.marked {
+		at += int64(len(byteOrderMark))
+	}
+	return fmt.Sprintf("line %d, byte %d", line, at+1)
 }
 
 // byteOrderMark is what some editors and exporters begin a file in UTF-8 with.
@@ -180,7 +242,7 @@ func (p *kinetoPass) document(s *scanner) error {
 		return err
 	}
 	if c == '[' {
-		p.found = true
+		p.found, p.array = true, true
 		return s.list(p.each)
 	}
 	if err := s.take('{'); err != nil {
@@ -202,7 +264,7 @@ func (p *kinetoPass) document(s *scanner) error {
 			return err
 		}
 		if len(raw) < 2 || raw[0] != '"' {
-			return fmt.Errorf("invalid JSON: expected a name after %d bytes", s.offset())
+			return &syntaxError{s.offset(), "expected a member's name in quotation marks"}
 		}
 		key := string(raw[1 : len(raw)-1])
 		if err := s.take(':'); err != nil {
@@ -258,206 +320,4 @@ func (p *kinetoPass) member(s *scanner, key string) error {
 		return nil
 	}
 	return s.skip()
-}
-
-// fields of an event, as they stand in the file.
-type fields struct {
-	ph                                     byte
-	cat, name, pid, tid, ts, dur, id, args []byte
-}
-
-func (p *kinetoPass) event(object []byte) error {
-	var f fields
-	ok := members(object, func(key, value []byte) {
-		switch string(key) {
-		case "ph":
-			if len(value) == 3 {
-				f.ph = value[1]
-			}
-		case "cat":
-			f.cat = value
-		case "name":
-			f.name = value
-		case "pid":
-			f.pid = value
-		case "tid":
-			f.tid = value
-		case "ts":
-			f.ts = value
-		case "dur":
-			f.dur = value
-		case "id":
-			f.id = value
-		case "args":
-			f.args = value
-		}
-	})
-	if !ok {
-		return fmt.Errorf("it is not JSON: event %d", p.events)
-	}
-	switch f.ph {
-	case 'X':
-		return p.span(&f)
-	case 's', 'f', 't':
-		if p.brief && string(f.cat) == `"fwdbwd"` {
-			return p.flow(&f)
-		}
-	case 'i', 'I':
-		if string(f.name) == `"[memory]"` {
-			return p.memory(&f)
-		}
-	case 'M':
-		if p.brief {
-			p.metadata(&f)
-		}
-	case 'C', 'c', 'v', 'P', 'R':
-	case 'B', 'E':
-		return p.paired(&f)
-	default:
-		p.leave("ph "+string(f.ph), 1)
-	}
-	return nil
-}
-
-// number reads pid, tid or an id: some versions write them as text, and some
-// write words ("stream 7").
-func (p *kinetoPass) number(v []byte) int64 {
-	t := strings.Trim(string(v), `"`)
-	if n, err := strconv.ParseInt(t, 10, 64); err == nil {
-		return n
-	}
-	if i := strings.LastIndexByte(t, ' '); i >= 0 {
-		if n, err := strconv.ParseInt(t[i+1:], 10, 64); err == nil {
-			return n
-		}
-	}
-	if p.words == nil {
-		p.words = map[string]int32{}
-	}
-	id := p.words[t]
-	if id == 0 {
-		id = int32(1<<30 + len(p.words))
-		p.words[t] = id
-	}
-	return int64(id)
-}
-
-// micros reads a time in microseconds exactly, which a float64 cannot; false
-// where it is no number.
-func micros(v []byte) (ns int64, ok bool) {
-	if len(v) > 1 && v[0] == '"' {
-		v = v[1 : len(v)-1]
-	}
-	t := v
-	negative := len(t) > 0 && t[0] == '-'
-	if negative {
-		t = t[1:]
-	}
-	digits, places, dot := 0, 0, false
-	for i, c := range t {
-		switch {
-		case c >= '0' && c <= '9':
-			if dot {
-				if places == 3 {
-					continue
-				}
-				places++
-			}
-			if ns > (1<<62)/10 {
-				return 0, false
-			}
-			ns = ns*10 + int64(c-'0')
-			digits++
-		case c == '.' && !dot:
-			dot = true
-		case (c == 'e' || c == 'E') && i > 0:
-			f, err := strconv.ParseFloat(string(v), 64)
-			if err != nil || f > 1e15 || f < -1e15 {
-				return 0, false
-			}
-			return int64(f * 1000), true
-		default:
-			return 0, false
-		}
-	}
-	for ; places < 3; places++ {
-		if ns > (1<<62)/10 {
-			return 0, false
-		}
-		ns *= 10
-	}
-	if negative {
-		ns = -ns
-	}
-	return ns, digits > 0
-}
-
-// offset is what times are counted from. It may stand at the end of the file,
-// so the first pass goes without.
-func (p *kinetoPass) offset() int64 {
-	if p.brief {
-		return 0
-	}
-	return p.base
-}
-
-func (p *kinetoPass) metadata(f *fields) {
-	var args struct {
-		Name string `json:"name"`
-	}
-	if f.args == nil || json.Unmarshal(f.args, &args) != nil || args.Name == "" {
-		return
-	}
-	pid, tid := int32(p.number(f.pid)), int32(p.number(f.tid))
-	switch string(f.name) {
-	case `"process_name"`:
-		if p.names == nil {
-			p.names = map[int32]string{}
-		}
-		p.names[pid] = args.Name
-	case `"thread_name"`:
-		if p.threads == nil {
-			p.threads = map[[2]int32]string{}
-		}
-		p.threads[[2]int32{pid, tid}] = args.Name
-	}
-}
-
-func (p *kinetoPass) flow(f *fields) error {
-	ts, ok := micros(f.ts)
-	if !ok {
-		return nil
-	}
-	if f.args != nil { // of our own export
-		members(f.args, func(key, value []byte) {
-			if n := integer(value); string(key) == "ts_ns" && n != nil {
-				ts = *n - p.base
-			}
-		})
-	}
-	return p.h.edge(&edge{id: p.number(f.id), begin: f.ph == 's', pid: int32(p.number(f.pid)), tid: int32(p.number(f.tid)), ts: ts})
-}
-
-// kept is a string of the file, unquoted, made once for all events that have it.
-func (p *kinetoPass) kept(quoted []byte) string {
-	if s, ok := p.texts[string(quoted)]; ok {
-		return s
-	}
-	s := unquote(quoted)
-	if len(p.texts) < 1<<18 {
-		p.texts[string(quoted)] = s
-	}
-	return s
-}
-
-func unquote(quoted []byte) string {
-	if len(quoted) < 2 || quoted[0] != '"' {
-		return string(quoted)
-	}
-	var s string
-	if json.Unmarshal(quoted, &s) != nil {
-		s = strings.ToValidUTF8(string(quoted[1:len(quoted)-1]), "\ufffd")
-	}
-	// Parquet's readers end at a NUL here and there.
-	return strings.ReplaceAll(s, "\x00", "\ufffd")
 }

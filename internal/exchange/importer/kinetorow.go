@@ -36,25 +36,42 @@ func (p *kinetoPass) callOf(cat, name string) (call event.Call, device, ok bool)
 		return event.Call{Layer: "scope", Name: name}, false, true
 	case "python_function":
 		return event.Call{Layer: "python", Name: name}, false, true
-	case "cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "privateuse1_runtime", "privateuse1_driver", "xpu_runtime":
+	case "cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "privateuse1_runtime", "privateuse1_driver", "xpu_runtime", "xpu_driver",
+		"mtia_runtime", "glow_runtime":
 		return event.Call{Layer: "runtime", Category: runtimeCategory(name), Runtime: runtimeOf(name), Name: name}, false, true
 	case "overhead":
 		return event.Call{Layer: "runtime", Category: "overhead", Name: name}, false, true
-	case "kernel", "Kernel":
+	case "kernel", "Kernel", "mtia_ccp_events", "hpu_op":
 		return event.Call{Layer: "device", Category: p.kernels.category(name), Name: name}, true, true
 	case "gpu_memcpy", "Memcpy":
 		return event.Call{Layer: "device", Category: deviceCopy, Name: name}, true, true
 	case "gpu_memset", "Memset":
 		return event.Call{Layer: "device", Category: deviceSet, Name: name}, true, true
-	case "cuda_sync":
+	case "collective_comm":
+		return event.Call{Layer: "device", Category: deviceCollective, Name: name}, true, true
+	case "cuda_sync", "xpu_sync":
 		return event.Call{Layer: "device", Category: deviceSync, Name: name}, true, true
 	case "gpu_user_annotation", "cuda_event": // an event's recording on a stream is no work
 		return event.Call{Layer: "device", Category: deviceAnnotation, Name: name}, true, true
-	case "Trace":
-		return event.Call{}, false, false
 	}
-	return event.Call{Layer: "scope", Category: cat, Name: name}, false, true
+	return event.Call{}, false, false
 }
+
+// unknownCall is a row of a category that is not known: work of a device where its process is one, else a
+// scope. A warning counts them.
+func (p *kinetoPass) unknownCall(f *fields, cat, name string) (call event.Call, device bool) {
+	call, device, _ = p.plainCall(f, name)
+	if p.brief && cat != "" && (len(p.unknown) < mostUnknown || p.unknown[cat] > 0) {
+		p.unknown[cat]++
+	}
+	if !device {
+		call.Category = cat
+	}
+	return call, device
+}
+
+// mostUnknown categories are named.
+const mostUnknown = 100
 
 // oldScope says whether a row of an operator's category is a scope: up to PyTorch 1.11 they
 // had no category of their own.
@@ -67,37 +84,16 @@ func oldScope(name string) bool {
 	return false
 }
 
-// plainCall is for traces without categories, as JAX and XLA write them: there the
-// names of process and thread say what a row is. Rows of a device's derived
-// threads ("XLA Modules", "Steps") lie over its work and are none themselves.
-func (p *kinetoPass) plainCall(f *fields, name string) (call event.Call, device, ok bool) {
-	pid, tid := int32(p.number(f.pid)), int32(p.number(f.tid))
-	process := p.names[pid]
-	if !strings.HasPrefix(process, "/device:") || strings.Contains(process, "CUSTOM") {
-		return event.Call{Layer: "scope", Name: name}, false, true
-	}
-	call = event.Call{Layer: "device", Category: deviceAnnotation, Name: name}
-	if strings.HasPrefix(p.threads[[2]int32{pid, tid}], "Stream #") {
-		switch lower := strings.ToLower(name); {
-		case strings.HasPrefix(lower, "memcpy"):
-			call.Category = deviceCopy
-		case strings.HasPrefix(lower, "memset"):
-			call.Category = deviceSet
-		default:
-			call.Category = p.kernels.category(name)
-		}
-	}
-	return call, true, true
-}
-
 func (p *kinetoPass) span(f *fields) error {
 	cat, name := p.kept(f.cat), p.kept(f.name)
-	call, device, ok := p.callOf(cat, name)
-	if cat == "" {
-		call, device, ok = p.plainCall(f, name)
-	}
-	if !ok {
+	call, device, known := p.callOf(cat, name)
+	switch {
+	case cat == "Trace":
 		return nil
+	case !known:
+		call, device = p.unknownCall(f, cat, name)
+	default:
+		p.torch = p.torch || cat != ""
 	}
 	ts, ok := micros(f.ts)
 	if !ok {
@@ -114,8 +110,9 @@ func (p *kinetoPass) span(f *fields) error {
 		r.duration = 1<<62 - 1 // larger than any number of microseconds: lint's business
 	}
 	if !device {
-		r.pid, r.tid = int32(p.number(f.pid)), int32(p.number(f.tid))
-	} else if id := int32(p.number(f.pid)); id >= 0 && id < 1<<16 {
+		r.pid, r.tid = p.process(f.pid), p.small(f.tid)
+	} else if id, ok := p.deviceID(f); ok {
+		r.track = [2]int32{p.small(f.pid), p.small(f.tid)}
 		r.detail.DeviceID = &id
 		// Where the arguments name no stream, the thread of a device's row is one.
 		isWork := call.Category != deviceAnnotation && call.Category != deviceSync
@@ -129,6 +126,18 @@ func (p *kinetoPass) span(f *fields) error {
 		return nil
 	}
 	return p.h.row(r)
+}
+
+// deviceID is the number of the device that a row ran on.
+func (p *kinetoPass) deviceID(f *fields) (id int32, ok bool) {
+	pid := p.process(f.pid)
+	switch d := p.deviceOf(pid); {
+	case p.names[pid] == legacyDevice: // its threads are devices
+		return p.small(f.tid), true
+	case d.kind != "" && d.kind != "GPU" || d.plane:
+		return d.id, true
+	}
+	return pid, pid >= 0 && pid < 1<<16
 }
 
 // arguments takes from args what the schema has a column for.
@@ -278,7 +287,7 @@ func (p *kinetoPass) memory(f *fields) error {
 		return nil
 	}
 	m := &event.Memory{
-		TSNS: p.offset() + ts, PID: int32(p.number(f.pid)), TID: int32(p.number(f.tid)),
+		TSNS: p.offset() + ts, PID: p.small(f.pid), TID: p.small(f.tid),
 		Space: "host", Level: "allocator", Action: "alloc", Weight: 1,
 	}
 	sized := false

@@ -39,10 +39,20 @@ type nesting struct {
 
 	durations durations
 	crossing  int // rows that end after the row that they began in
-	first     int64
-	lastBegin int64
-	last      int64
+	begins    begins
+	possible  possible       // when rows can begin
+	base      int64          // what the second pass adds to times
+	left      map[int32]bool // rows of the host that begin at another time
 	pids      map[int32]int
+
+	// Of files that join a launch and its work by an arrow alone, and not by a number.
+	arrows map[landing]int64 // id of the arrow that ends there
+}
+
+// landing is where an arrow ends: the begin of a row of a device.
+type landing struct {
+	pid, tid int32
+	at       int64
 }
 
 // lane are the rows of a thread, in pieces: a slice that grows by doubling would
@@ -60,8 +70,9 @@ const pieceRows = 1 << 14
 func newNesting() *nesting {
 	return &nesting{
 		threads: map[[2]int32]*lane{}, launches: map[int64]int32{}, external: map[int64]int32{},
-		frames: map[string]int32{}, chainIDs: map[[2]int32]int32{}, first: 1<<63 - 1, pids: map[int32]int{},
+		frames: map[string]int32{}, chainIDs: map[[2]int32]int32{}, pids: map[int32]int{}, left: map[int32]bool{},
 		edges: map[[2]int32][]edge{}, from: map[int64]int32{}, to: map[int64]int32{}, durations: newDurations(), owners: newOwners(),
+		arrows: map[landing]int64{},
 	}
 }
 
@@ -70,10 +81,7 @@ func (n *nesting) add(r *row) {
 	i := int32(n.rows)
 	n.rows++
 	end := r.start + max(r.duration, 0)
-	n.first, n.lastBegin = min(n.first, r.start), max(n.lastBegin, r.start)
-	if r.duration >= 0 && r.duration < longest {
-		n.last = max(n.last, end)
-	}
+	n.begins.add(r.start)
 	if r.device {
 		n.owners.work(r)
 		return
@@ -88,6 +96,7 @@ func (n *nesting) add(r *row) {
 			n.launches[key] = i
 		}
 	case "op":
+		n.owners.operating[r.pid]++
 		if r.external != 0 {
 			n.external[n.owners.key(r.pid, r.external)] = i
 		}
@@ -134,7 +143,8 @@ func (n *nesting) frame(name string) int32 {
 
 // finish nests each thread's rows. The rows of a thread are let go afterwards.
 func (n *nesting) finish() {
-	n.owners.settle()
+	n.possible = n.begins.window()
+	n.owners.settle(n.possible)
 	n.parents = make([]int32, n.rows)
 	for i := range n.parents {
 		n.parents[i] = -1
@@ -145,7 +155,8 @@ func (n *nesting) finish() {
 		all := slices.Concat(l.pieces...)
 		l.pieces = nil
 		delete(n.threads, key)
-		n.durations.mend(all, n.lastBegin-n.first)
+		all = slices.DeleteFunc(all, n.leave)
+		n.durations.mend(all, n.possible.last-n.possible.first)
 		n.nestMended(all)
 		for _, e := range n.edges[key] {
 			n.end(e, all)
@@ -153,7 +164,22 @@ func (n *nesting) finish() {
 	}
 }
 
+// leave reports whether a row begins at an impossible time.
+func (n *nesting) leave(p place) bool {
+	if n.possible.has(p.start) {
+		return false
+	}
+	if p.row >= 0 {
+		n.left[p.row] = true
+	}
+	return true
+}
+
 func (n *nesting) addEdge(e *edge) error {
+	if e.launch && !e.begin {
+		n.arrows[landing{e.pid, e.tid, e.ts}] = e.id
+		return nil
+	}
 	key := [2]int32{e.pid, e.tid}
 	n.edges[key] = append(n.edges[key], *e)
 	return nil
@@ -282,18 +308,32 @@ func (n *nesting) python(chain int32) (frames []string) {
 // launcher is the row that launched a device's row, -1 where none is known.
 func (n *nesting) launcher(r *row) int32 {
 	pid := n.owners.of(r)
-	if i, ok := n.launches[n.owners.key(pid, r.correlation)]; ok && r.correlation != 0 {
+	if i, ok := n.launches[n.owners.key(pid, r.correlation)]; ok && r.correlation != 0 && !n.left[i] {
 		return i
 	}
-	if i, ok := n.external[n.owners.key(pid, r.external)]; ok && r.external != 0 {
+	if i, ok := n.external[n.owners.key(pid, r.external)]; ok && r.external != 0 && !n.left[i] {
 		return i
+	}
+	if id, ok := n.arrows[landing{r.track[0], r.track[1], r.start - n.base}]; ok {
+		if i, ok := n.from[id]; ok {
+			return i
+		}
 	}
 	return -1
 }
 
+// mainPID is the process that rows of a device without an owner belong to: the one that calls the
+// runtime most often, or that runs most operators, or else the one with most rows.
 func (n *nesting) mainPID() (pid int32) {
+	counts := n.pids
+	for _, better := range []map[int32]int{n.owners.calling, n.owners.operating} {
+		if len(better) > 0 {
+			counts = better
+			break
+		}
+	}
 	most := 0
-	for p, count := range n.pids {
+	for p, count := range counts {
 		if count > most || count == most && p < pid {
 			pid, most = p, count
 		}

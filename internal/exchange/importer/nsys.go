@@ -6,9 +6,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +49,7 @@ func openNsys(path string) (_ source, err error) {
 	}
 	n := &nsys{path: path, db: db, calls: calls{}, kinds: kernels{}, names: map[int32]string{}, threads: map[[2]int32]string{}}
 	if err := n.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s %w: %w", path, ErrFormat, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("%s %w: %w", path, ErrFormat, damaged(err)), db.Close())
 	}
 	return n, nil
 }
@@ -69,19 +71,66 @@ var errLarge = errors.New("its table StringIds is larger than any export's")
 
 func (n *nsys) name() string { return "nsys" }
 
+func (n *nsys) again() bool { return false }
+
 func (n *nsys) describe() description {
 	d := description{base: n.base, rank: rankOf(n.path), deviceName: n.device, processNames: n.names, threadNames: n.threads, host: n.host}
-	for _, t := range []string{"CUPTI_ACTIVITY_KIND_OVERHEAD", "PROFILER_OVERHEAD", "GENERIC_EVENTS", "SCHED_EVENTS", "COMPOSITE_EVENTS", "CUDA_GPU_MEMORY_USAGE_EVENTS", "GPU_METRICS"} {
-		if n.tables[t] == nil {
+	for _, t := range slices.Sorted(maps.Keys(n.tables)) {
+		if !n.leaves(t) {
 			continue
 		}
 		var rows int64
-		if err := n.one(`SELECT count(*) FROM "`+t+`"`, &rows); err == nil && rows > 0 {
+		if err := n.one(`SELECT count(*) FROM "`+strings.ReplaceAll(t, `"`, `""`)+`"`, &rows); err == nil && rows > 0 {
 			d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: t, Count: rows,
-				Detail: fmt.Sprintf("%d rows of %s are not imported", rows, t)})
+				Detail: fmt.Sprintf("%d rows of table %.80s are not imported", rows, t)})
 		}
 	}
 	return d
+}
+
+// known are tables of rows with times that are read, or that have other rows' details.
+var known = []string{
+	"CUPTI_ACTIVITY_KIND_RUNTIME", "OSRT_API", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_MEMCPY",
+	"CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "DIAGNOSTIC_EVENT",
+}
+
+// leaves reports whether a table has rows of events that are not imported: of a kind that is not known, or
+// without a time.
+func (n *nsys) leaves(table string) bool {
+	name, columns := strings.ToUpper(unversioned(table)), n.tables[table]
+	switch {
+	case strings.HasPrefix(name, "TARGET_INFO"), strings.HasPrefix(name, "META_DATA"), strings.HasPrefix(name, "ENUM_"):
+		return false
+	case slices.Contains(known, name):
+		return name != "DIAGNOSTIC_EVENT" && !columns["start"]
+	}
+	return columns["start"] || columns["timestamp"] || columns["rawTimestamp"] || name == "GPU_METRICS"
+}
+
+var tableVersion = regexp.MustCompile(`(?i)_v\d+$`)
+
+// unversioned is a table's name without the version that some exports put behind it.
+func unversioned(table string) string { return tableVersion.ReplaceAllString(table, "") }
+
+// called are the tables of a name, with and without a version, the newest last.
+func (n *nsys) called(name string) (all []string) {
+	for t := range n.tables {
+		if strings.EqualFold(unversioned(t), name) {
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return all
+}
+
+// newest is the last of the tables of a name with some columns, "" if there is none.
+func (n *nsys) newest(name string, columns ...string) string {
+	for _, t := range slices.Backward(n.called(name)) {
+		if !slices.ContainsFunc(columns, func(c string) bool { return !n.tables[t][c] }) {
+			return `"` + t + `"`
+		}
+	}
+	return ""
 }
 
 // plainTables leaves views and virtual tables out, and with them columns that are computed.
@@ -103,12 +152,13 @@ func (n *nsys) load() error {
 	if err != nil {
 		return err
 	}
-	if c := n.tables["StringIds"]; !c["id"] || !c["value"] {
+	names := n.newest("StringIds", "id", "value")
+	if names == "" {
 		return errors.New("it has no table StringIds, so it is no export of Nsight Systems")
 	}
 	n.strings = map[int64]string{}
 	held := 0
-	err = n.each(context.Background(), "SELECT id, value FROM StringIds", func(rows *sql.Rows) error {
+	err = n.each(context.Background(), "SELECT id, value FROM "+names, func(rows *sql.Rows) error {
 		var id int64
 		var value string
 		if err := rows.Scan(&id, &value); err != nil {
@@ -129,23 +179,23 @@ func (n *nsys) load() error {
 
 // loadTarget reads what is good to know; an export may lack any of it.
 func (n *nsys) loadTarget() {
-	if c := n.tables["TARGET_INFO_SESSION_START_TIME"]; c["utcEpochNs"] {
-		_ = n.one("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME", &n.base)
-		if c["systemClockNs"] {
+	if t := n.newest("TARGET_INFO_SESSION_START_TIME", "utcEpochNs"); t != "" {
+		_ = n.one("SELECT utcEpochNs FROM "+t, &n.base)
+		if t := n.newest("TARGET_INFO_SESSION_START_TIME", "systemClockNs"); t != "" {
 			var clock sql.NullInt64
-			_ = n.one("SELECT systemClockNs FROM TARGET_INFO_SESSION_START_TIME", &clock)
+			_ = n.one("SELECT systemClockNs FROM "+t, &clock)
 			n.base -= clock.Int64
 		}
 	}
-	if n.tables["TARGET_INFO_GPU"]["name"] {
-		_ = n.one("SELECT name FROM TARGET_INFO_GPU", &n.device)
+	if t := n.newest("TARGET_INFO_GPU", "name"); t != "" {
+		_ = n.one("SELECT name FROM "+t, &n.device)
 	}
-	if n.tables["TARGET_INFO_SYSTEM_ENV"] != nil {
-		_ = n.one("SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname'", &n.host)
+	if t := n.newest("TARGET_INFO_SYSTEM_ENV", "name", "value"); t != "" {
+		_ = n.one("SELECT value FROM "+t+" WHERE name = 'Hostname'", &n.host)
 	}
 	ctx := context.Background()
-	if n.tables["PROCESSES"] != nil {
-		_ = n.each(ctx, "SELECT pid, name FROM PROCESSES", func(rows *sql.Rows) error {
+	if t := n.newest("PROCESSES", "pid", "name"); t != "" {
+		_ = n.each(ctx, "SELECT pid, name FROM "+t, func(rows *sql.Rows) error {
 			var pid int32
 			var name sql.NullString
 			if err := rows.Scan(&pid, &name); err != nil {
@@ -155,8 +205,8 @@ func (n *nsys) loadTarget() {
 			return nil
 		})
 	}
-	if n.tables["ThreadNames"] != nil {
-		_ = n.each(ctx, "SELECT globalTid, nameId FROM ThreadNames", func(rows *sql.Rows) error {
+	if t := n.newest("ThreadNames", "globalTid", "nameId"); t != "" {
+		_ = n.each(ctx, "SELECT globalTid, nameId FROM "+t, func(rows *sql.Rows) error {
 			var thread sql.NullInt64
 			var name int64
 			if err := rows.Scan(&thread, &name); err != nil {
@@ -247,17 +297,27 @@ func (n *nsys) read(ctx context.Context, brief bool, h handler, progress func(fl
 		if progress != nil {
 			progress(float64(i) / float64(len(readers)))
 		}
-		if n.tables[r.table] == nil {
-			continue
-		}
-		if err := r.read(ctx, r.table, h); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
+		for _, table := range n.called(r.table) {
+			if !n.tables[table]["start"] {
+				continue // leaves counts its rows
 			}
-			return fmt.Errorf("%s %w: table %s: %w", n.path, ErrFormat, r.table, err)
+			if err := r.read(ctx, table, h); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return fmt.Errorf("%s %w: table %s: %w", n.path, ErrFormat, table, damaged(err))
+			}
 		}
 	}
 	return nil
+}
+
+// damaged adds what to do about an error of a database that is not whole.
+func damaged(err error) error {
+	if text := err.Error(); strings.Contains(text, "malformed") || strings.Contains(text, "not a database") || strings.Contains(text, "disk I/O") {
+		return fmt.Errorf("the database is damaged or was cut off, export it again with nsys export --type sqlite: %w", err)
+	}
+	return err
 }
 
 // begin fills the row with what all tables have.

@@ -17,6 +17,8 @@ type owners struct {
 	calls  map[launch]int64
 	works  []deviceWork
 	known  map[int32]int32 // process, by device
+
+	calling, operating map[int32]int // calls of the runtime, and operators, by process
 }
 
 // launch is a number that a process gave, deviceWork what a device did for one that had it.
@@ -37,10 +39,20 @@ const (
 	mostOwners = 64
 )
 
-func newOwners() owners { return owners{places: map[int32]int64{}, calls: map[launch]int64{}} }
+func newOwners() owners {
+	return owners{places: map[int32]int64{}, calls: map[launch]int64{}, calling: map[int32]int{}, operating: map[int32]int{}}
+}
+
+// busy reports whether a process calls the runtime or runs operators, as far as any of the file does.
+func (o *owners) busy(pid int32) bool {
+	return len(o.calling)+len(o.operating) == 0 || o.calling[pid]+o.operating[pid] > 0
+}
 
 // call notes a process's call of the runtime.
 func (o *owners) call(r *row) {
+	if r.call.Category != "overhead" { // of the profiler
+		o.calling[r.pid]++
+	}
 	place, known := o.places[r.pid]
 	if !known {
 		place = int64(len(o.places))
@@ -61,12 +73,13 @@ func (o *owners) work(r *row) {
 // settle finds for each device the process whose launches came before its work, and not after
 // it. Of several of which that is so, it is one that no other device works for: the devices of
 // which it is plainest come first.
-func (o *owners) settle() {
+func (o *owners) settle(when possible) {
 	o.known = map[int32]int32{}
 	if len(o.places) < 2 || len(o.places) > mostOwners {
 		return
 	}
 	pids := slices.SortedFunc(maps.Keys(o.places), func(a, b int32) int { return cmp.Compare(o.places[a], o.places[b]) })
+	o.works = slices.DeleteFunc(o.works, func(w deviceWork) bool { return !when.has(w.start) })
 	votes := o.votes(pids)
 	taken := map[int32]bool{}
 	for len(votes) > 0 {

@@ -14,8 +14,9 @@ type row struct {
 	start    int64
 	duration int64 // as the file has it: negative where it is damaged, missing where unknown
 	pid, tid int32
-	// device rows have no thread.
+	// device rows have no thread; track is the file's process and thread of them.
 	device bool
+	track  [2]int32
 	// correlation joins a call and the device's rows that it launched, external
 	// an operator and everything under it; 0 is none.
 	correlation, external int64
@@ -42,9 +43,11 @@ type arguments struct {
 type edge struct {
 	id    int64
 	begin bool
-	pid   int32
-	tid   int32
-	ts    int64
+	// launch joins a call and the device's row that it launched, instead of forward and backward.
+	launch bool
+	pid    int32
+	tid    int32
+	ts     int64
 }
 
 // kernels are the categories of kernels by name, each looked for once: files have far

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,10 @@ type scanner struct {
 	end  int
 	read int64 // bytes taken from in
 	eof  bool
+	// begin is where the last value begins in buf, also of one that value could not take.
+	begin int
+	// mended values had quotation marks in their texts.
+	mended int64
 }
 
 const (
@@ -25,7 +30,17 @@ const (
 	largestValue = 64 << 20
 )
 
-var errEnd = errors.New("it ends in the middle: was it cut off?")
+var errEnd = errors.New("it was cut off before its first whole event")
+
+// syntaxError is a place where a file is not JSON.
+type syntaxError struct {
+	at   int64 // byte of the text
+	what string
+}
+
+func (e *syntaxError) Error() string { return e.what }
+
+var errLargeValue = fmt.Errorf("it has a value of more than %d MB", largestValue>>20)
 
 func newScanner(ctx context.Context, in io.Reader) *scanner {
 	return &scanner{ctx: ctx, in: in, buf: make([]byte, window)}
@@ -42,11 +57,12 @@ func (s *scanner) more(from int) (int, error) {
 	}
 	if from > 0 {
 		copy(s.buf, s.buf[from:s.end])
+		s.begin = max(0, s.begin-from)
 		s.pos -= from
 		s.end -= from
 	} else if s.end == len(s.buf) {
 		if len(s.buf) >= largestValue {
-			return 0, fmt.Errorf("it has a value of more than %d MB", largestValue>>20)
+			return 0, errLargeValue
 		}
 		s.buf = append(s.buf, make([]byte, len(s.buf))...)
 	}
@@ -87,7 +103,7 @@ func (s *scanner) take(want byte) error {
 		return err
 	}
 	if c != want {
-		return fmt.Errorf("invalid JSON: got %q, expected %q, after %d bytes", c, want, s.offset())
+		return &syntaxError{s.offset(), fmt.Sprintf("got %q, expected %q", c, want)}
 	}
 	s.pos++
 	return nil
@@ -103,6 +119,7 @@ func (s *scanner) value() ([]byte, error) {
 	}
 	from, depth := s.pos, 0
 	i := s.pos
+	s.begin = from
 	if c != '{' && c != '[' && c != '"' {
 		for {
 			for i < s.end && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(s.buf[i])) {
@@ -116,7 +133,7 @@ func (s *scanner) value() ([]byte, error) {
 			}
 		}
 		if i == from {
-			return nil, fmt.Errorf("it is not JSON: %q after %d bytes", c, s.offset())
+			return nil, &syntaxError{s.offset(), fmt.Sprintf("unexpected %q", c)}
 		}
 		s.pos = i
 		return s.buf[from:i], nil
@@ -230,19 +247,72 @@ func (s *scanner) list(f func([]byte) error) error {
 			s.pos++
 			continue
 		}
-		v, err := s.value()
-		if err != nil {
-			return err
+		if s.mended > 0 { // strict JSON would read on to the end of the file at each odd quotation mark
+			s.begin = s.pos
+			if done, err := s.mend(f); done || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
 		}
-		if err := f(v); err != nil {
-			return err
+		v, err := s.value()
+		if err == nil {
+			err = f(v)
+		}
+		var syntax *syntaxError
+		if errors.As(err, &syntax) || errors.Is(err, errEnd) || errors.Is(err, errLargeValue) {
+			done, failed := s.mend(f)
+			if done && failed == nil {
+				continue
+			}
+			err = cmp.Or(failed, err)
+		}
+		if err != nil {
+			return s.place(err)
 		}
 	}
 }
 
+// mend takes the value at begin as an event with quotation marks in its texts; without success it stays
+// where it is.
+func (s *scanner) mend(f func([]byte) error) (done bool, err error) {
+	s.pos = s.begin
+	if s.begin < s.end && s.buf[s.begin] != '{' {
+		return false, nil
+	}
+	for {
+		event, length, short := mendEvent(s.buf[s.begin:s.end])
+		if event != nil {
+			if s.pos = s.begin + length; !bytes.Equal(event, s.buf[s.begin:s.pos]) {
+				s.mended++
+			}
+			return true, f(event)
+		}
+		if !short || s.end-s.begin >= mostMended {
+			return false, nil
+		}
+		if _, err := s.more(s.begin); err != nil {
+			return false, nil // what was wrong with the value is the error
+		}
+	}
+}
+
+// place makes a place in a value one in the text.
+func (s *scanner) place(err error) error {
+	var syntax *syntaxError
+	if errors.As(err, &syntax) && syntax.at < 0 {
+		return &syntaxError{s.read - int64(s.end-s.begin) + ^syntax.at, syntax.what}
+	}
+	return err
+}
+
 // members calls f for each member of an object that is there whole: key and
 // value as they stand, without white space around them.
-func members(object []byte, f func(key, value []byte)) bool {
+func members(object []byte, f func(key, value []byte)) bool { return invalidAt(object, f) < 0 }
+
+// invalidAt is members; it returns where the object is no JSON, −1 if it is.
+func invalidAt(object []byte, f func(key, value []byte)) int {
 	i := 0
 	space := func() {
 		for i < len(object) && (object[i] == ' ' || object[i] == '\n' || object[i] == '\t' || object[i] == '\r') {
@@ -250,38 +320,41 @@ func members(object []byte, f func(key, value []byte)) bool {
 		}
 	}
 	if len(object) == 0 || object[0] != '{' {
-		return false
+		return i
 	}
 	i++
 	for {
 		space()
 		if i >= len(object) {
-			return false
+			return i
 		}
 		switch object[i] {
 		case '}':
-			return true
+			if i+1 < len(object) {
+				return i + 1
+			}
+			return -1
 		case ',':
 			i++
 			continue
 		case '"':
 		default:
-			return false
+			return i
 		}
 		key := text(object[i:])
 		if key == nil {
-			return false
+			return i
 		}
 		i += len(key)
 		space()
 		if i >= len(object) || object[i] != ':' {
-			return false
+			return i
 		}
 		i++
 		space()
 		n := valueLength(object[i:])
 		if n <= 0 {
-			return false
+			return i
 		}
 		f(key[1:len(key)-1], object[i:i+n])
 		i += n

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"regexp"
@@ -36,25 +37,48 @@ type writing struct {
 	rename map[int32]int32
 	next   int32
 
-	memoryBase int // allocations and frees of the files before
+	nextMemory int // number of the next allocation or free
 	spans      []event.Span
 	memory     []event.Memory
 	chainID    map[int32]int64
 	dims       map[string]event.Shape
-	damaged    struct{ negative, missing int64 }
+	possible   possible // when rows can begin
+	damaged    struct {
+		negative, missing int64
+		impossible        impossible
+	}
 }
 
 const batch = 4096
 
-func (w *writing) all(ctx context.Context, sources []source) error {
+// all writes the files. Of several, those that are no traces are left out with a warning: a rank
+// whose profiler saw nothing does not cost the others.
+func (w *writing) all(ctx context.Context, sources []opened) error {
 	w.stacks = map[int64]bool{}
+	var unread []error
 	for i, s := range sources {
-		if err := w.file(ctx, i, s); err != nil {
+		err := s.err
+		if err == nil {
+			err = w.file(ctx, i, s.source)
+		}
+		switch {
+		case err == nil:
+			w.summary.Files++
+		case errors.Is(err, ErrFormat) && len(sources) > 1:
+			unread = append(unread, err)
+		default:
+			return err
+		}
+	}
+	if w.summary.Files == 0 {
+		return errors.Join(unread...)
+	}
+	for _, err := range unread {
+		if err := w.warn(event.Warning{Kind: "import", Count: 1, Detail: "the other files are imported without it: " + err.Error()}); err != nil {
 			return err
 		}
 	}
 	w.session.EndedNS = &w.last
-	w.summary.Files = len(sources)
 	return w.writeSession()
 }
 
@@ -66,18 +90,28 @@ func (w *writing) file(ctx context.Context, i int, s source) error {
 		}
 		return func(part float64) { w.options.Progress(w.files[i], (pass+part)/2) }
 	}
-	err := s.read(ctx, true, handler{row: func(r *row) error { n.add(r); return nil }, edge: n.addEdge, memory: n.addMemory}, progress(0))
-	if err != nil {
+	first := func() error {
+		return s.read(ctx, true, handler{row: func(r *row) error { n.add(r); return nil }, edge: n.addEdge, memory: n.addMemory}, progress(0))
+	}
+	if err := first(); err != nil {
 		return err
 	}
+	if s.again() {
+		n = newNesting()
+		if err := first(); err != nil {
+			return err
+		}
+	}
 	if n.rows == 0 {
-		return fmt.Errorf("%s %w: it has no events", w.files[i], ErrFormat)
+		return fmt.Errorf("%s %w: it has no events, only a description of them; was the profiler active while it recorded?", w.files[i], ErrFormat)
 	}
 	n.finish()
-	n.first, n.last = n.first+s.describe().base, n.last+s.describe().base
-	w.nest, w.device, w.next, w.memoryBase = n, n.mainPID(), 0, w.summary.MemoryRows
+	base := s.describe().base
+	n.base = base
+	w.possible = possible{n.possible.first + base, n.possible.last + base}
+	w.nest, w.device, w.next, w.nextMemory = n, n.mainPID(), 0, 0
 	w.rename, w.chainID, w.dims = map[int32]int32{}, map[int32]int64{}, map[string]event.Shape{}
-	w.damaged.negative, w.damaged.missing = 0, 0
+	w.damaged.negative, w.damaged.missing, w.damaged.impossible = 0, 0, impossible{}
 	if err := w.begin(s); err != nil {
 		return err
 	}
@@ -93,7 +127,6 @@ func (w *writing) file(ctx context.Context, i int, s source) error {
 	if err := w.flows(); err != nil {
 		return err
 	}
-	w.last = max(w.last, n.last)
 	w.base += int64(n.rows)
 	return w.warnDamaged(w.files[i])
 }
@@ -102,7 +135,7 @@ func (w *writing) file(ctx context.Context, i int, s source) error {
 func (w *writing) begin(s source) error {
 	d := s.describe()
 	if w.dataset != nil {
-		w.session.StartedNS = min(w.session.StartedNS, w.nest.first)
+		w.session.StartedNS = min(w.session.StartedNS, w.possible.first)
 		if !strings.Contains(w.session.Source, s.name()) {
 			w.session.Source += " and " + s.name()
 		}
@@ -110,7 +143,7 @@ func (w *writing) begin(s source) error {
 	}
 	w.session = event.Recording{
 		ID: sessionID(w.files), ToolVersion: w.options.ToolVersion, CommandLine: w.options.CommandLine,
-		StartedNS: w.nest.first, Source: "imported from " + s.name(), DeviceName: d.deviceName, Host: d.host, CPUModel: d.processor, Level: d.level,
+		StartedNS: w.possible.first, Source: "imported from " + s.name(), DeviceName: d.deviceName, Host: d.host, CPUModel: d.processor, Level: d.level,
 	}
 	dataset, err := output.Create(w.dir, output.Options{})
 	if err != nil {
@@ -149,7 +182,6 @@ func (w *writing) describe(file int, s source) error {
 			pids[pid] = true
 		}
 	}
-	framework := d.framework
 	for pid := range pids {
 		to := pid
 		for owner := w.pids[to]; owner != 0 && owner != file+1; owner = w.pids[to] {
@@ -158,17 +190,10 @@ func (w *writing) describe(file int, s source) error {
 		w.pids[to], w.rename[pid] = file+1, to
 		nspid := pid
 		p := event.Process{
-			ID: processID(s.name(), w.files[file], pid), PID: to, NSPID: &nspid, StartedNS: w.nest.first, Command: d.processNames[pid],
-			Rank: d.rank, WorldSize: d.worldSize,
+			ID: processID(s.name(), w.files[file], pid), PID: to, NSPID: &nspid, StartedNS: w.possible.first, Command: d.processNames[pid],
 		}
-		if framework != "" {
-			p.Framework = &framework
-		}
-		if d.frameworkVersion != "" {
-			p.FrameworkVersion = &d.frameworkVersion
-		}
-		if d.python != "" {
-			p.PythonVersion = &d.python
+		if w.nest.owners.busy(pid) { // a process that only marks ranges is no rank of the job
+			d.job(&p)
 		}
 		if err := w.sink.Write(&event.Batch{Processes: []event.Process{p}}); err != nil {
 			return err
@@ -193,6 +218,20 @@ func (w *writing) describe(file int, s source) error {
 	return nil
 }
 
+// job fills in what the file says of the job.
+func (d *description) job(p *event.Process) {
+	p.Rank, p.WorldSize = d.rank, d.worldSize
+	if d.framework != "" {
+		p.Framework = &d.framework
+	}
+	if d.frameworkVersion != "" {
+		p.FrameworkVersion = &d.frameworkVersion
+	}
+	if d.python != "" {
+		p.PythonVersion = &d.python
+	}
+}
+
 func processID(parts ...any) int64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, parts...)
@@ -208,6 +247,11 @@ func (w *writing) warn(row event.Warning) error {
 }
 
 func (w *writing) warnDamaged(file string) error {
+	if i := &w.damaged.impossible; i.rows > 0 {
+		if err := w.warn(event.Warning{Kind: "impossible_time", Source: file, Count: i.rows, Detail: i.sentence()}); err != nil {
+			return err
+		}
+	}
 	for _, d := range []struct {
 		kind   string
 		n      int64
@@ -220,11 +264,7 @@ func (w *writing) warnDamaged(file string) error {
 		if d.n == 0 {
 			continue
 		}
-		rows := fmt.Sprintf("%d rows", d.n)
-		if d.n == 1 {
-			rows = "1 row"
-		}
-		if err := w.warn(event.Warning{Kind: d.kind, Source: file, Count: d.n, Detail: fmt.Sprintf(d.detail, rows)}); err != nil {
+		if err := w.warn(event.Warning{Kind: d.kind, Source: file, Count: d.n, Detail: fmt.Sprintf(d.detail, countedRows(d.n))}); err != nil {
 			return err
 		}
 	}
@@ -238,6 +278,13 @@ func (w *writing) row(r *row) error {
 		return fmt.Errorf("%w: the file grew while it was read", errStopped)
 	}
 	w.next++
+	if !w.possible.has(r.start) {
+		w.damaged.impossible.add(r.call.Name, r.start)
+		return nil
+	}
+	if w.last = max(w.last, r.start); r.duration >= 0 && r.duration < longest {
+		w.last = max(w.last, r.start+r.duration)
+	}
 	s := event.Span{
 		ID: w.base + int64(i) + 1, StartNS: r.start, DurationNS: r.duration, PID: w.rename[r.pid], TID: r.tid,
 		Call: r.call, End: event.EndImported, Status: r.status, Weight: r.calls, SequenceNumber: r.sequence,
@@ -295,7 +342,13 @@ func (w *writing) flush() error {
 
 func (w *writing) memoryRow(m *event.Memory) error {
 	row := *m
-	if i := w.summary.MemoryRows - w.memoryBase; i < len(w.nest.holders) && w.nest.holders[i] >= 0 {
+	i := w.nextMemory
+	w.nextMemory++
+	if m.TSNS < w.possible.first-slack || m.TSNS > w.possible.last+longest {
+		w.damaged.impossible.add("an allocation or free", m.TSNS)
+		return nil
+	}
+	if i < len(w.nest.holders) && w.nest.holders[i] >= 0 {
 		row.SpanID = w.base + int64(w.nest.holders[i]) + 1
 	}
 	if to, ok := w.rename[m.PID]; ok {

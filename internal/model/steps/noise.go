@@ -4,14 +4,14 @@ import "math"
 
 const (
 	mostWindows  = 10
-	stepsAWindow = 5
+	stepsAWindow = 4
 )
 
 // EnoughForNoise is of how many steps Noise can tell.
 const EnoughForNoise = 2 * stepsAWindow
 
 // Noise is how far the mean of the periods may be off by chance, in their unit: t·sd/√K of the
-// means of K = min(10, N/5) equal windows, with sd² = Σ (w(i) − w(i−1))² / (2(K−1)) of neighbours
+// means of K = min(10, N/4) equal windows, with sd² = Σ (w(i) − w(i−1))² / (2(K−1)) of neighbours
 // and t of 2(K−1)²/(3K−4) degrees of freedom. A job that gets faster or slower slowly, as in its
 // first seconds, is no noise. Not ok where there are not two windows.
 func Noise(periods []float64) (floor float64, ok bool) {
@@ -28,7 +28,7 @@ func Noise(periods []float64) (floor float64, ok bool) {
 	return Quantile(freedom) * math.Sqrt(squares/float64(2*(k-1))/float64(k)), true
 }
 
-// Windows are the means of K = min(10, N/5) equal windows. What lasts for some steps, such
+// Windows are the means of K = min(10, N/4) equal windows. What lasts for some steps, such
 // as another process's work, is in few of them, so that they are as good as independent
 // where the steps are not.
 func Windows(periods []float64) []float64 {

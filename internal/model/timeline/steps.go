@@ -104,6 +104,9 @@ func Steps(ctx context.Context, db *dataset.DB) ([]Thread, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding steps: %w", err)
 	}
+	if order, err = working(ctx, db, order); err != nil {
+		return nil, fmt.Errorf("finding steps: %w", err)
+	}
 	var all []Thread
 	var id int64
 	for _, pid := range order {
@@ -240,11 +243,31 @@ func marked(anchors []steps.Anchor) (all []steps.Step) {
 	for i := range all {
 		if i+1 < len(all) {
 			all[i].Period = all[i+1].Begin - all[i].Begin
+			if all[i].Duration() <= 0 {
+				all[i].End = all[i+1].Begin
+			}
 		} else {
 			all[i].Period = all[i].Duration() // the marks touch one another
 		}
 	}
+	all = withEnd(all)
 	steps.Settle(all)
+	return all
+}
+
+// farLonger is how many times as long as all others together a last step cannot be.
+const farLonger = 20
+
+// withEnd leaves the last step out if its mark has no end, or one that cannot be: nothing else says when
+// it ended.
+func withEnd(all []steps.Step) []steps.Step {
+	if len(all) < 2 {
+		return all
+	}
+	last := all[len(all)-1]
+	if took := last.Duration(); took <= 0 || took/farLonger > last.Begin-all[0].Begin {
+		return all[:len(all)-1]
+	}
 	return all
 }
 

@@ -62,6 +62,8 @@ var rules = []rule{
 		unless: []string{"tracer/event"}, why: "the fleet's store and its reports are read where nothing is recorded"},
 	{from: []string{"internal/cli"}, never: append([]string{"internal/dataset/...", "internal/answer/..."}, loader...), unless: []string{"tracer/event"},
 		why: "flags, usage and exit codes are the same for all binaries"},
+	{from: []string{"internal/page/..."}, never: append([]string{"internal/record/...", "internal/cli/...", "internal/agent/..."}, loader...),
+		unless: []string{"tracer/event"}, why: "the page only reads: nothing that a browser asks for may reach what needs root"},
 	{from: []string{"internal/text/...", "internal/version", "internal/directory", "internal/flops"},
 		never:  []string{"bpf", "symbolize/...", "tracer/...", "output/...", "internal/..."},
 		unless: []string{"internal/text/...", "internal/version", "internal/directory", "internal/flops"}, why: "leaves depend on nothing of ours"},

@@ -11,6 +11,7 @@ type Rule struct {
 	Name       string // of its findings: words with _
 	Title      string // what is wrong, in a few words
 	Placed     bool   // it accuses a line of code
+	OfSteps    bool   // it compares steps with one another, so that a recording without steps has no answer
 	Thresholds []thresholds.Threshold
 	// Look returns what the rule accuses. It reads the recording and does not change it.
 	Look func(*Recording) ([]Candidate, error)

@@ -11,26 +11,26 @@ import (
 // Headroom is how much shorter a step would be.
 type Headroom struct {
 	NS, LowNS, HighNS float64
-	LowConfidence     bool // fewer than eight steps: the bounds are their range
+	FromSteps         int // fewer than eight steps: how many, and the bounds are their range; else 0
 }
 
 const (
 	draws         = 1000
-	fewSteps      = 8
+	fewSteps      = steps.EnoughForNoise
 	confidence    = 0.95
 	bootstrapSeed = 20
 )
 
 // HeadroomOf is the mean of the differences, one each step in order of time, with
-// an interval from moving blocks of ⌈N^⅓⌉ steps. False of fewer than two.
+// an interval from moving blocks of ⌈N^⅓⌉ steps. False of none.
 func HeadroomOf(differences []float64) (h Headroom, ok bool) {
 	n := len(differences)
-	if n < 2 {
+	if n == 0 {
 		return h, false
 	}
 	h.NS = steps.Mean(differences)
 	if n < fewSteps {
-		h.LowNS, h.HighNS, h.LowConfidence = slices.Min(differences), slices.Max(differences), true
+		h.LowNS, h.HighNS, h.FromSteps = slices.Min(differences), slices.Max(differences), n
 		return h, true
 	}
 	block := int(math.Ceil(math.Cbrt(float64(n))))

@@ -21,7 +21,7 @@ func TestIntervalHoldsTheTruth(t *testing.T) {
 			all[i] = truth + drift
 		}
 		h, ok := HeadroomOf(all)
-		if !ok || h.LowConfidence {
+		if !ok || h.FromSteps > 0 {
 			t.Fatal("no interval of a hundred steps")
 		}
 		if h.LowNS <= truth && truth <= h.HighNS {
@@ -34,24 +34,27 @@ func TestIntervalHoldsTheTruth(t *testing.T) {
 }
 
 func TestFewStepsAreSaid(t *testing.T) {
-	if _, ok := HeadroomOf([]float64{1}); ok {
-		t.Error("a headroom of one step")
+	if _, ok := HeadroomOf(nil); ok {
+		t.Error("a headroom of no step")
+	}
+	if h, ok := HeadroomOf([]float64{7}); !ok || h != (Headroom{NS: 7, LowNS: 7, HighNS: 7, FromSteps: 1}) {
+		t.Errorf("of one step %+v", h)
 	}
 	h, ok := HeadroomOf([]float64{1, 5, 3})
-	if !ok || !h.LowConfidence || h.LowNS != 1 || h.HighNS != 5 || h.NS != 3 {
+	if !ok || h.FromSteps != 3 || h.LowNS != 1 || h.HighNS != 5 || h.NS != 3 {
 		t.Errorf("%+v", h)
 	}
-	if h, _ := HeadroomOf([]float64{4, 4, 4, 4, 4, 4, 4, 4}); h.LowConfidence || h.LowNS != 4 || h.HighNS != 4 {
+	if h, _ := HeadroomOf([]float64{4, 4, 4, 4, 4, 4, 4, 4}); h.FromSteps != 0 || h.LowNS != 4 || h.HighNS != 4 {
 		t.Errorf("%+v", h)
 	}
 }
 
 func TestNoiseFloor(t *testing.T) {
-	if _, ok := steps.Noise(make([]float64, 9)); ok {
-		t.Error("a floor of nine steps")
+	if _, ok := steps.Noise(make([]float64, 7)); ok {
+		t.Error("a floor of seven steps")
 	}
-	// Two windows of five: means 1 and 3, sd √2, t of one degree of freedom 12.706.
-	floor, ok := steps.Noise([]float64{1, 1, 1, 1, 1, 3, 3, 3, 3, 3})
+	// Two windows of four: means 1 and 3, sd √2, t of one degree of freedom 12.706.
+	floor, ok := steps.Noise([]float64{1, 1, 1, 1, 3, 3, 3, 3})
 	if want := 12.706 * math.Sqrt2 / math.Sqrt2; !ok || math.Abs(floor-want) > 1e-9 {
 		t.Errorf("floor %v, want %v", floor, want)
 	}

@@ -10,7 +10,7 @@ import (
 // Recompilation: a compiler of the framework's is at work while steps run that
 // are no longer warm-up.
 var Recompilation = evidence.Rule{
-	Name: "recompilation", Title: "compilation in the step", Placed: true, Look: lookRecompilation,
+	Name: "recompilation", Title: "compilation in the step", OfSteps: true, Placed: true, Look: lookRecompilation,
 	Thresholds: []thresholds.Threshold{compilePercent},
 }
 

@@ -11,7 +11,7 @@ import (
 // FirstStep: the first step takes many times the others. It happens once: no
 // headroom.
 var FirstStep = evidence.Rule{
-	Name: "first_step", Title: "a slow first step", Look: lookFirstStep,
+	Name: "first_step", Title: "a slow first step", OfSteps: true, Look: lookFirstStep,
 	Thresholds: []thresholds.Threshold{firstStepRatio},
 }
 

@@ -15,7 +15,7 @@ import (
 // RankImbalance: one rank works longer than the others between the collectives that
 // all of them wait in.
 var RankImbalance = evidence.Rule{
-	Name: "rank_imbalance", Title: "one rank keeps the others waiting", Look: lookRankImbalance,
+	Name: "rank_imbalance", Title: "one rank keeps the others waiting", OfSteps: true, Look: lookRankImbalance,
 	Thresholds: []thresholds.Threshold{imbalancePercent},
 }
 

@@ -48,7 +48,7 @@ func TestEveryAnswerIsOfThePartThatTheFlagsChoose(t *testing.T) {
 		{StepsCommand(), "--from 16 --save", "--save writes the steps of the whole recording", true},
 		{ViewsCommand(), "--view steps --rank 1 --from 16 --json", `"recorded":`, false},
 		{FindingsCommand(), "--rank 1 --json", "[", false},
-		{FindingsCommand(), "--rank 7", "no steps of rank 7", true},
+		{FindingsCommand(), "--rank 7", "there is no rank 7", true},
 		{CriticalPathCommand(), "--rank 1 --from 16", "Train step", false},
 		{ReportCommand(), "--rank 1 --step 3", "1 step of 8.000 ms", false},
 		{ReportCommand(), "--rank 7", "there is no rank 7", true},

@@ -1,0 +1,148 @@
+// The frame of the page: views, address, keys, what the server reports about itself.
+import { json, takeToken, setOnReach } from "./api.js";
+import { el, announce } from "./text.js";
+import { overview } from "./overview.js";
+import { timeline } from "./timeline.js";
+
+const views = [
+  { name: "overview", title: "Overview", key: "1", open: overview },
+  { name: "timeline", title: "Timeline", key: "2", open: timeline },
+];
+
+const main = document.getElementById("main");
+const notice = document.getElementById("notice");
+let dataset = null;
+let shown = null; // the view on the page: {name, close?, link?, keys?}
+
+// The address says what is shown: #timeline?from=1ms&to=2ms
+function place() {
+  const [name, query] = location.hash.slice(1).split("?");
+  return { name: views.some((v) => v.name === name) ? name : "overview", query: new URLSearchParams(query ?? "") };
+}
+
+// go opens a view; the browser's Back returns from it.
+export function go(name, query = {}) {
+  const text = new URLSearchParams(Object.entries(query).filter(([, v]) => v !== undefined && v !== null)).toString();
+  location.hash = text ? `${name}?${text}` : name;
+}
+
+// remember writes what is shown into the address without a step of history.
+function remember(name, query) {
+  const text = new URLSearchParams(query).toString().replaceAll("%2F", "/").replaceAll("%3A", ":").replaceAll("%2C", ",");
+  history.replaceState(null, "", text ? `#${name}?${text}` : `#${name}`);
+}
+
+function show() {
+  const { name, query } = place();
+  if (shown?.name === name && shown.move) {
+    shown.move(query);
+    return;
+  }
+  shown?.close?.();
+  main.replaceChildren();
+  main.className = name;
+  delete main.dataset.drawn;
+  const view = views.find((v) => v.name === name);
+  document.title = `${view.title} · ${dataset.name} · ebpfprof`;
+  for (const link of document.querySelectorAll("#views a")) {
+    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const wanted = query.get("dataset");
+  if (wanted && wanted !== dataset.fingerprint) say("This link was made on another dataset, or on an earlier state of this one.");
+  shown = { name, ...view.open({ main, dataset, query, go, remember: (q) => remember(name, { ...q, dataset: dataset.fingerprint }) }) };
+}
+
+// say shows a sentence above the view; "" removes it.
+export function say(sentence) {
+  notice.hidden = !sentence;
+  notice.textContent = sentence;
+}
+
+const commonKeys = [["1 … 9", "a view"], ["?", "this list"], ["Esc", "close, or drop the selection"]];
+
+function help() {
+  const dialog = document.getElementById("help");
+  const rows = [...commonKeys, ...(shown?.keyList ?? [])];
+  dialog.replaceChildren(
+    el("h2", { id: "help-title" }, "Keys"),
+    el("table", {}, el("tbody", {}, ...rows.map(([key, meaning]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, meaning))))),
+    el("h2", {}, "How to read the pictures"),
+    el("ul", {},
+      el("li", {}, "White is idle: the lane was recorded and nothing ran."),
+      el("li", {}, "Cross-hatched is not recorded: between two slices of the recording nothing is known."),
+      el("li", {}, "The height of a fill is the busy share of its column; its colour is the name with the most time in it."),
+      el("li", {}, "Hatched continues a bar from the least to the most that it can be; ≈ marks estimates."),
+    ),
+    el("label", {}, el("input", { type: "checkbox", id: "letters", checked: lettersOn(), onchange: (e) => localStorage.setItem("letters", e.target.checked ? "on" : "off") }),
+      " letter keys"),
+    el("p", {}, el("button", { type: "button", onclick: () => dialog.close() }, "Close")));
+  dialog.showModal();
+}
+
+const lettersOn = () => localStorage.getItem("letters") !== "off";
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, dialog[open]")) return;
+  if (event.key === "?") {
+    help();
+    event.preventDefault();
+    return;
+  }
+  if (!lettersOn() && /^Key/.test(event.code)) return;
+  const view = views.find((v) => v.key === event.key);
+  if (view) {
+    go(view.name);
+    event.preventDefault();
+  } else if (shown?.key?.(event)) {
+    event.preventDefault();
+  }
+});
+
+// watch notices a dataset that grows or goes, every five seconds while the tab is visible.
+async function watch() {
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 5000));
+    if (document.hidden) continue;
+    try {
+      const state = await json("/api/status");
+      if (state.gone) say("The dataset was removed while the page was open. What is on the page stays; nothing new can be read.");
+      else if (state.changed) say("The dataset has changed on disk since it was opened. Restart ebpfprof serve to see it as it is now.");
+      else if (state.grown) say("The recording has grown since it was opened: what is shown ends there. Restart ebpfprof serve to see the rest.");
+    } catch (error) {
+      if (error.status === 401) say("The server was started again with another token: open the address that it printed.");
+    }
+  }
+}
+
+async function start() {
+  setOnReach((reached) => {
+    say(reached ? "" : "The server does not answer. Start ebpfprof serve again; this page goes on when it does.");
+    announce(reached ? "the server answers again" : "the server does not answer");
+  });
+  document.getElementById("help-button").addEventListener("click", help);
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
+  if (!(await takeToken())) {
+    say("This page needs the address that ebpfprof serve printed, with its token.");
+    return;
+  }
+  try {
+    dataset = await json("/api/dataset");
+  } catch (error) {
+    say(error.message);
+    return;
+  }
+  document.getElementById("dataset").textContent = dataset.name;
+  const facts = [dataset.source, dataset.host, dataset.started].filter(Boolean);
+  document.getElementById("facts").textContent = facts.join(" · ");
+  document.getElementById("facts").title = dataset.root;
+  document.getElementById("views").append(...views.map((v) => el("a", { href: `#${v.name}`, "data-view": v.name, title: `key ${v.key}` }, v.title)));
+  addEventListener("hashchange", show);
+  show();
+  watch();
+}
+
+start();
