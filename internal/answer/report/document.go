@@ -105,6 +105,7 @@ func (r *Report) document(style Style) (all []section) {
 	add(r.lineSection())
 	add(r.threadSection())
 	add(r.ioSection())
+	add(r.shortSection())
 	add(r.memorySection())
 	add(section{title: "What cannot be told", notes: r.Untold})
 	return all

@@ -68,6 +68,7 @@ type Report struct {
 	Lines           []Line             `json:"lines"`
 	Threads         []Thread           `json:"threads"`
 	IO              []IO               `json:"io"`
+	ShortProcesses  []ShortProcess     `json:"short_processes"`
 	Memory          []Memory           `json:"memory"`
 	Findings        []findings.Finding `json:"findings"`
 	// Contention is nil where the training thread hardly ever waited for a CPU.
@@ -267,7 +268,7 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 		f    func() error
 	}{
 		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"what waits", b.hangs}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
+		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"short processes", b.shortProcesses}, {"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)
