@@ -128,6 +128,7 @@ func (l *libraries) identify(t *traced) {
 	}
 	for _, f := range t.process.Frameworks(t.maps.libraries) {
 		t.row.Framework, t.row.FrameworkVersion = present(f.Name), present(f.Version)
+		l.job.youth.letGrow()
 		break
 	}
 	l.job.config.Decoder.Process(t.row)
@@ -154,7 +155,7 @@ func (l *libraries) addLibrary(t *traced, library *process.Library) error {
 	case !known:
 		var err error
 		if opened, err = plan.OpenSource(library); err != nil {
-			if !again && t.said.isNewReason(err) {
+			if !again && t.process.Alive() && t.said.isNewReason(err) {
 				l.job.warnOf("library", library.Path, 1, "%v", err)
 			}
 			t.seen.refused[id] = refusal{library.Path, c.Probes.SlotsFreed()} // it may be gone, and its inode number the next one's

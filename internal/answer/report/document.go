@@ -105,6 +105,7 @@ func (r *Report) document(style Style) (all []section) {
 	add(r.lineSection())
 	add(r.threadSection())
 	add(r.ioSection())
+	add(r.shortSection())
 	add(r.memorySection())
 	add(section{title: "What cannot be told", notes: r.Untold})
 	return all
@@ -419,12 +420,29 @@ func (r *Report) operatorSection() section {
 		if r.stretched != "" {
 			s.note("%s", r.stretched)
 		}
+		if c := r.Calibration; c != nil && !c.Applied {
+			s.note("samples do not calibrate these: of %.0f inside of slices %.0f agree with the open row on the operator", c.Samples, c.Agree)
+		}
 		if r.OperatorsClosed > 0 {
 			s.note("estimates added up to %.0f %% of the time in which samples saw operators, and were shortened to it", 100/r.OperatorsClosed)
+		}
+		if c := r.Calibration; c != nil && c.Applied {
+			s.note("times are calibrated by samples and sum to the time that these show%s", c.sentence())
 		}
 		s.note("from slices: ± is how far off host ms may be, in 19 of 20 cases (? where nothing tells it); query --example estimates has the ends")
 	}
 	return s
+}
+
+// sentence says how samples and slices agree.
+func (c *Calibration) sentence() (text string) {
+	if c.Samples > 0 {
+		text = fmt.Sprintf("; %.0f of %.0f samples inside of slices agree on the operator", c.Agree, c.Samples)
+	}
+	if c.Disagree > 0 {
+		text += fmt.Sprintf("; of %d operators too few slices, or slices that disagree: samples alone", c.Disagree)
+	}
+	return text
 }
 
 // error is how far off an estimate may be, in percent.

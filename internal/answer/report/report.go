@@ -63,11 +63,13 @@ type Report struct {
 	// OperatorsClosed is what estimated times of operators were multiplied with so that they do not exceed the time in
 	// which samples saw operators; 0 is nothing.
 	OperatorsClosed float64            `json:"operators_closed"`
+	Calibration     *Calibration       `json:"calibration"` // nil where nothing was recorded in slices, or samples are missing
 	Kernels         []Kernel           `json:"kernels"`
 	Launches        []Launch           `json:"launches"`
 	Lines           []Line             `json:"lines"`
 	Threads         []Thread           `json:"threads"`
 	IO              []IO               `json:"io"`
+	ShortProcesses  []ShortProcess     `json:"short_processes"`
 	Memory          []Memory           `json:"memory"`
 	Findings        []findings.Finding `json:"findings"`
 	// Contention is nil where the training thread hardly ever waited for a CPU.
@@ -203,6 +205,16 @@ type Launch struct {
 	HiMS   *float64 `json:"device_hi_ms"`
 }
 
+// Calibration is how samples and rows in slices agree on operators' times.
+type Calibration struct {
+	Applied bool    `json:"applied"`
+	Samples float64 `json:"samples"` // inside of slices, in operators
+	Agree   float64 `json:"agree"`   // of them the stack shows the operator that the open row is of
+	// Disagree is of how many operators too few slices have rows, or their times are too far from the samples', which are
+	// the estimate alone.
+	Disagree int `json:"disagree"`
+}
+
 // Line is a place in the user's code.
 type Line struct {
 	File     string   `json:"file"`
@@ -261,7 +273,7 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 		f    func() error
 	}{
 		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"what waits", b.hangs}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
+		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"short processes", b.shortProcesses}, {"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)
@@ -295,6 +307,7 @@ type builder struct {
 	stretched       *timeline.Stretched // nil where no slices made steps longer
 	memories        *analysis.Memory    // nil where no allocation was recorded
 	explained       *explain.Verdict    // nil where samples do not explain the time
+	swept           *sweep              // the operators' rows
 }
 
 // parted asks of samples what is asked of calls: of the part that is looked at. Memory is
