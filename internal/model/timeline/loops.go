@@ -40,7 +40,17 @@ func anyLoops(ctx context.Context, db *dataset.DB, known []Thread) ([]Thread, er
 	if err != nil {
 		return nil, err
 	}
-	for _, pid := range slices.Sorted(maps.Keys(byProcess)) {
+	pids := slices.Sorted(maps.Keys(byProcess))
+	for _, t := range known {
+		pids = append(pids, t.PID)
+	}
+	if pids, err = working(ctx, db, pids); err != nil {
+		return nil, err
+	}
+	for _, pid := range pids {
+		if len(byProcess[pid]) == 0 {
+			continue
+		}
 		thread, loop := loopOf(byProcess[pid])
 		if loop == nil {
 			continue
