@@ -420,6 +420,9 @@ func (r *Report) operatorSection() section {
 		if r.stretched != "" {
 			s.note("%s", r.stretched)
 		}
+		if r.UnseenMS > 0 {
+			s.note("no slice covers %s that are unlike a step: calls in it are counted by samples%s", msText(r.UnseenMS), atMostFive(r.UnseenOperators))
+		}
 		if c := r.Calibration; c != nil && !c.Applied {
 			s.note("samples do not calibrate these: of %.0f inside of slices %.0f agree with the open row on the operator", c.Samples, c.Agree)
 		}
@@ -432,6 +435,18 @@ func (r *Report) operatorSection() section {
 		s.note("from slices: ± is how far off host ms may be, in 19 of 20 cases (? where nothing tells it); query --example estimates has the ends")
 	}
 	return s
+}
+
+// atMostFive names operators that no slice recorded.
+func atMostFive(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	more := ""
+	if len(names) > 5 {
+		more = fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return fmt.Sprintf("; only samples show %s%s", strings.Join(names[:min(len(names), 5)], ", "), more)
 }
 
 // sentence says how samples and slices agree.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -39,7 +40,7 @@ func (b *builder) explanations() error {
 	if err == nil && !calibrated {
 		b.closeOperators()
 	}
-	return err
+	return errors.Join(err, b.countUnseen())
 }
 
 // closeOperators is for recordings whose samples do not show operators well enough to calibrate them. It shortens the operators' estimated times to what samples show of all of them together: slices that happen

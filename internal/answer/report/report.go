@@ -62,8 +62,12 @@ type Report struct {
 	Operators    []Operator    `json:"operators"`
 	// OperatorsClosed is what estimated times of operators were multiplied with so that they do not exceed the time in
 	// which samples saw operators; 0 is nothing.
-	OperatorsClosed float64            `json:"operators_closed"`
-	Calibration     *Calibration       `json:"calibration"` // nil where nothing was recorded in slices, or samples are missing
+	OperatorsClosed float64      `json:"operators_closed"`
+	Calibration     *Calibration `json:"calibration"` // nil where nothing was recorded in slices, or samples are missing
+	// UnseenMS is time of the training thread that is unlike its steps and that no slice covered; UnseenOperators are those
+	// that samples show there and that no slice has recorded anywhere.
+	UnseenMS        float64            `json:"unseen_ms"`
+	UnseenOperators []string           `json:"unseen_operators"`
 	Kernels         []Kernel           `json:"kernels"`
 	Launches        []Launch           `json:"launches"`
 	Lines           []Line             `json:"lines"`
@@ -265,7 +269,7 @@ type point struct{ x, y float64 }
 func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 	b := &builder{ctx: ctx, db: db, options: o, report: &Report{
 		Dataset: db.Root(), Warnings: []string{}, Untold: []string{}, Job: []Process{}, Phases: []Phase{}, Devices: []Device{},
-		Operators: []Operator{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, OutOfMemory: []analysis.Shortage{}, Findings: []findings.Finding{},
+		Operators: []Operator{}, UnseenOperators: []string{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, OutOfMemory: []analysis.Shortage{}, Findings: []findings.Finding{},
 		Explanations: []explain.Explanation{},
 	}}
 	for _, part := range []struct {
