@@ -43,7 +43,7 @@ type (
 type opened struct {
 	id, end  int64
 	parent   int64 // dataset.Absent is none
-	operates bool // an operator or a backward node
+	operates bool  // an operator or a backward node
 	of       *hosted
 	duration int64
 	inside   int64 // of the rows directly in it
