@@ -234,11 +234,18 @@ func (r *Report) phaseSection() section {
 		t.colors = append(t.colors, phaseColors[p.Phase])
 		t.share = append(t.share, p.Percent/100)
 	}
-	s := section{title: "Where the training thread's time goes", table: t}
+	s := section{title: r.phaseTitle(), table: t}
 	if len(t.rows) > 0 {
 		s.note("of %s", r.PhasesOf)
 	}
 	return s
+}
+
+func (r *Report) phaseTitle() string {
+	if r.worker == "" || r.worker == "training thread" {
+		return "Where the training thread's time goes"
+	}
+	return "Where the time of the " + r.worker + " goes"
 }
 
 func (r *Report) deviceSection() section {

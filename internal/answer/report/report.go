@@ -50,6 +50,7 @@ type Report struct {
 	Phases      []Phase             `json:"phases"`
 	PhasesOf    string              `json:"phases_of"`
 	stretched   string              // how much longer probes made steps; "" is hardly
+	worker      string              // what the thread that the report is about is called
 	OutOfMemory []analysis.Shortage `json:"out_of_memory"`
 	Hang        *hang.Report        `json:"hang"` // null where nothing waited for long when the recording ended
 	Device      *Device             `json:"device"`
@@ -126,6 +127,10 @@ type Steps struct {
 	Slowest     Slowest `json:"slowest"`
 	Method      string  `json:"method"`
 	Sequence    string  `json:"sequence"`
+	// Unit is what a step is, in its user's words, Trains whether its process trains, and Confidence how sure the loop is.
+	Unit       string  `json:"unit"`
+	Trains     bool    `json:"trains"`
+	Confidence float64 `json:"confidence"`
 	// Of the settled steps that no slice of the recording touched, where others were in
 	// slices: how long a step is without the probes of detail.
 	Unsliced   int       `json:"unsliced_count"`
