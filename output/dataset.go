@@ -79,6 +79,7 @@ type Dataset struct {
 	slices  *growing[event.Slice]
 	flows   *growing[event.Flow]
 	io      *growing[event.IO]
+	short   *growing[event.ShortProcess]
 	warning *growing[event.Warning]
 	samples *growing[event.Sample]
 	stacks  *growing[event.Stack]
@@ -131,6 +132,7 @@ func Create(dir string, options Options) (*Dataset, error) {
 		slices:    newGrowing(w, sliceTable),
 		flows:     newGrowing(w, flowTable),
 		io:        newGrowing(w, ioTable),
+		short:     newGrowing(w, shortProcessTable),
 		warning:   newGrowing(w, warningTable),
 		sessions:  newSmall(w, sessionTable, func(r event.Recording) string { return r.ID }, nil),
 		fields:    newSmall[int](w, schemaFieldTable, nil, nil),
@@ -223,6 +225,7 @@ func (d *Dataset) Write(b *event.Batch) error {
 	d.stacks.add(b.Stacks)
 	d.samples.add(b.Samples)
 	d.io.add(b.IO)
+	d.short.add(b.ShortProcesses)
 	d.spans.add(b.Spans)
 	d.memory.add(b.Memory)
 	d.flows.add(b.Flows)
@@ -278,6 +281,7 @@ func (d *Dataset) flush() error {
 	d.slices.flush()
 	d.flows.flush()
 	d.io.flush()
+	d.short.flush()
 	d.warning.flush()
 	return nil
 }

@@ -52,6 +52,13 @@ func (t told) Process(row event.Process) {
 	})
 }
 
+func (t told) ShortProcesses(rows []event.ShortProcess) {
+	t.decoder.Do(func(d *decode.Decoder) {
+		d.Rows.Sums.Short(rows)
+		d.Rows.Out.Add(&event.Batch{ShortProcesses: rows})
+	})
+}
+
 func (t told) Thread(row event.Thread) {
 	t.Write(func(sink event.Sink) error { return sink.Write(&event.Batch{Threads: []event.Thread{row}}) })
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
@@ -23,7 +24,7 @@ import (
 // libraries are what the processes map: found in their maps.
 type libraries struct {
 	job      *Job
-	unhooked int // processes whose dynamic linker has no hook
+	unhooked atomic.Int64 // processes whose dynamic linker has no hook
 }
 
 // rescan reads a process's maps, writes what is new and probes it.
@@ -128,6 +129,7 @@ func (l *libraries) identify(t *traced) {
 	}
 	for _, f := range t.process.Frameworks(t.maps.libraries) {
 		t.row.Framework, t.row.FrameworkVersion = present(f.Name), present(f.Version)
+		l.job.youth.letGrow()
 		break
 	}
 	l.job.config.Decoder.Process(t.row)
@@ -174,7 +176,7 @@ func (l *libraries) addLibrary(t *traced, library *process.Library) error {
 	case !known:
 		var err error
 		if opened, err = plan.OpenSource(library); err != nil {
-			if !again && t.said.isNewReason(err) {
+			if !again && t.process.Alive() && t.said.isNewReason(err) {
 				l.job.warnOf("library", library.Path, 1, "%v", err)
 			}
 			t.seen.refused[id] = refusal{library.Path, c.Probes.SlotsFreed()} // it may be gone, and its inode number the next one's
@@ -314,10 +316,10 @@ func (l *libraries) mayHookLinker(t *traced) bool {
 	}
 	if !t.said.unhooked {
 		t.said.unhooked = true
-		l.unhooked++
+		l.unhooked.Add(1)
 	}
 	return false
 }
 
 // Unhooked counts the processes whose dynamic linker has no hook.
-func (l *libraries) Unhooked() int { return l.unhooked }
+func (l *libraries) Unhooked() int { return int(l.unhooked.Load()) }

@@ -109,7 +109,8 @@ func ofKind(all []Explanation, kind string) *Explanation {
 // TestKnownCostsFireByTheirFrames, below the user's line, and not where the library only lies around the user's code.
 func TestKnownCostsFireByTheirFrames(t *testing.T) {
 	for _, c := range []struct{ stack, want string }{
-		{script + "; features@/home/me/fit.py:7; DataFrame.iterrows@" + site + "pandas/core/frame.py:1500", "rows of a DataFrame"},
+		{script + "; features@/home/me/fit.py:7; DataFrame.iterrows@" + site + "pandas/core/frame.py:1500", "DataFrame's rows"},
+		{script + "; features@/home/me/fit.py:7; Series.__getitem__@" + site + "pandas/core/series.py:900; Series._get_value@" + site + "pandas/core/series.py:1000", "DataFrame's rows"},
 		{script + "; enrich@/home/me/fit.py:7; create_default_context@/usr/lib/python3.11/ssl.py:760", "TLS"},
 		{script + "; snapshot@/home/me/fit.py:7; deepcopy@/usr/lib/python3.11/copy.py:128", "deepcopy"},
 		{script + "; backward@" + site + "torch/_tensor.py:500; op:aten::embedding_dense_backward", "dense gradients"},
@@ -119,6 +120,9 @@ func TestKnownCostsFireByTheirFrames(t *testing.T) {
 		if len(all) != 1 || !strings.Contains(all[0].sentence, c.want) {
 			t.Errorf("%s: %+v", c.stack, all)
 		}
+	}
+	if all := made(t, []seen{{8000, "on", script + "; features@/home/me/fit.py:7; Series.__getitem__@" + site + "pandas/core/series.py:900; take@" + site + "pandas/core/algorithms.py:9"}}).knownCosts(); len(all) != 0 {
+		t.Errorf("a selection of many elements is accused: %+v", all)
 	}
 	outside := "run@" + site + "pandas/core/apply.py:5; f@/home/me/fit.py:7; op:aten::mm"
 	if all := made(t, []seen{{8000, "on", outside}}).knownCosts(); len(all) != 0 {

@@ -17,7 +17,7 @@ type cost struct {
 // costs are by what their libraries' documentation says of them.
 var costs = []cost{
 	{signTLSSetup, "TLS set up for each request", "setting up TLS for new sessions", "Make one session or client and reuse it: a new one loads certificates and connects anew each time."},
-	{signRows, "pandas row by row", "walking over the rows of a DataFrame in Python (iterrows, apply)", "Work on whole columns (vectorised operations, to_numpy), or use itertuples where a loop is needed."},
+	{signRows, "pandas row by row", "walking over a DataFrame's rows or elements in Python (iterrows, apply, single values)", "Work on whole columns (vectorised operations, to_numpy), or use itertuples where a loop is needed."},
 	{signDeepCopy, "copy.deepcopy", "copy.deepcopy", "Copy less often or only what changes: state_dict tensors by clone, configurations by reference."},
 	{signDenseGrad, "dense gradients of an embedding", "dense gradients of embeddings, as large as the whole table", "Pass sparse=True to the embedding (with SparseAdam or SGD), so that only the rows of the batch have gradients."},
 	{signTokenizer, "tokenising", "splitting text into tokens", "Tokenise ahead of time and cache the result, in batches with a fast tokenizer."},

@@ -59,7 +59,7 @@ func nothingMoves(r *Recording) ([]Explanation, error) {
 	if at != nil {
 		if f := at.Stack.Innermost(); f != nil {
 			e.Place = f.place()
-			where = fmt.Sprintf("The training thread waits at %s%s", f.at(), waitsIn(at))
+			where = fmt.Sprintf("The %s waits at %s%s", r.worker(), f.at(), waitsIn(at))
 		}
 	}
 	holder := r.holdup(at)

@@ -64,7 +64,7 @@ func (b *builder) slowest() string {
 	}
 	text := b.limits()
 	if c := r.Contention; c != nil && c.Percent >= max(contendedPercent, r.mostHeadroom()) {
-		text = fmt.Sprintf("For %.0f %% of the steps' time the training thread was ready to run and had no CPU (%s); after that: %s%s", c.Percent, c.who, strings.ToLower(text[:1]), text[1:])
+		text = fmt.Sprintf("For %.0f %% of the steps' time the %s was ready to run and had no CPU (%s); after that: %s%s", c.Percent, r.worker, c.who, strings.ToLower(text[:1]), text[1:])
 	}
 	return text
 }
@@ -164,7 +164,7 @@ func (b *builder) hostVerdict() string {
 		parts = append(parts, fmt.Sprintf("a step takes %.2f ms", r.Steps.MeanMS))
 	}
 	if len(r.Phases) > 0 {
-		of := "the training thread's time"
+		of := "the " + r.worker + "'s time"
 		if r.Steps != nil {
 			of = "it"
 		}
