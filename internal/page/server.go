@@ -39,6 +39,8 @@ type Server struct {
 	found   foundSteps
 	flames  flames
 
+	recorded recordedTimes
+
 	life   context.Context // ends with the server; background work runs in it
 	end    context.CancelFunc
 	work   sync.WaitGroup
