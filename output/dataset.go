@@ -94,6 +94,7 @@ type Dataset struct {
 	open          *small[int, openCall]
 	communicators *small[int, event.Communicator]
 	still         *small[int, event.StillThread]
+	standing      int // threads that stood still when they were looked at last
 	stillSeen     int64
 	openStacks    time.Time // when stacks were published for the sake of open calls
 }

@@ -42,6 +42,7 @@ func (t told) Process(row event.Process) {
 		job.ID = *row.JobID
 	}
 	t.decoder.Do(func(d *decode.Decoder) {
+		row := d.Collectives.Ranked(row)
 		if row.EndedNS == nil {
 			d.Collectives.Process(row.PID, job)
 		} else {

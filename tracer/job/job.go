@@ -13,6 +13,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -194,6 +195,9 @@ func (p Processes) Alive(pid int) bool {
 // Processes counts those that are traced.
 func (j *Job) Processes() int { return len(j.processes) }
 
+// PIDs are those of the processes.
+func (j *Job) PIDs() []int { return slices.Sorted(maps.Keys(j.processes)) }
+
 // Rows are those of the processes, by their pids.
 func (j *Job) Rows() []event.Process {
 	rows := make([]event.Process, 0, len(j.processes))
@@ -206,6 +210,26 @@ func (j *Job) Rows() []event.Process {
 
 // WithFramework are the pids of its processes that have a framework.
 func (j *Job) WithFramework() []int { return j.processes.WithFramework() }
+
+// Watched are the pids of the processes that can hang: with a framework or a Python interpreter, or
+// else all of the job.
+func (j *Job) Watched() []int { return j.processes.watched() }
+
+// mostWatched processes of a job without Python are watched.
+const mostWatched = 64
+
+func (p Processes) watched() (pids []int) {
+	for pid, t := range p {
+		if t.row.Framework != nil || t.row.PythonVersion != nil {
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) > 0 {
+		return pids
+	}
+	pids = slices.Sorted(maps.Keys(p))
+	return pids[:min(len(pids), mostWatched)]
+}
 
 // WithFramework are the pids of the processes that have a framework.
 func (p Processes) WithFramework() (pids []int) {

@@ -91,6 +91,7 @@ func (r *Report) document(style Style) (all []section) {
 		}
 	}
 	add(r.hotLineSection())
+	add(r.standingSection())
 	add(r.trustSection())
 	add(r.jobSection())
 	add(r.hangSection())

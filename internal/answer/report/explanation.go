@@ -25,9 +25,13 @@ func (b *builder) explanations() error {
 	if s := b.report.Steps; s != nil {
 		in.StepMS = s.MeanMS
 	}
+	if b.stood != nil {
+		in.Standing = b.stood.Standing
+	}
 	if h := b.report.Hang; h != nil {
 		in.Hang = strings.Join(h.Sentences(leastHang), "; ") + "."
 	}
+	defer b.stands()
 	v, err := explain.Run(b.ctx, b.db, in)
 	if err != nil || v == nil {
 		return err

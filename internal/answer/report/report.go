@@ -55,7 +55,8 @@ type Report struct {
 	stretched   string              // how much longer probes made steps; "" is hardly
 	worker      string              // what the thread that the report is about is called
 	OutOfMemory []analysis.Shortage `json:"out_of_memory"`
-	Hang        *hang.Report        `json:"hang"` // null where nothing waited for long when the recording ended
+	Hang        *hang.Report        `json:"hang"`               // null where nothing waited for long when the recording ended
+	Standing    []hang.Process      `json:"standing,omitempty"` // where threads stood, if nothing moved when the recording ended
 	Device      *Device             `json:"device"`
 	Devices     []Device            `json:"devices"`
 	// DeviceLaunched is Device by the work whose launch was recorded; nil where all was.
@@ -314,6 +315,7 @@ type builder struct {
 	stretched       *timeline.Stretched // nil where no slices made steps longer
 	memories        *analysis.Memory    // nil where no allocation was recorded
 	explained       *explain.Verdict    // nil where samples do not explain the time
+	stood           *hang.Report        // nil of an import
 	swept           *sweep              // the operators' rows
 }
 

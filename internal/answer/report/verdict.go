@@ -47,6 +47,18 @@ func (b *builder) ran() string {
 // slowest is what of the machine and the job costs it most.
 func (b *builder) slowest() string {
 	r := b.report
+	if r.Rows.Total == 0 && b.samples == 0 && b.stood != nil && len(b.stood.Standing) > 0 {
+		p := &b.stood.Standing[0]
+		switch locks := p.Locks(); {
+		case p.Stopped != "":
+			return fmt.Sprintf("Nothing moves: process %d is %s. Continue it: kill -CONT %d.", p.PID, p.Stopped, p.PID)
+		case locks != "":
+			return "Nothing moves: " + locks + "."
+		case p.Place != "":
+			return fmt.Sprintf("Nothing moved while it was recorded: the main thread of process %d stands at %s.", p.PID, p.Place)
+		}
+		return fmt.Sprintf("Nothing moved while it was recorded: process %d stood still.", p.PID)
+	}
 	if r.Rows.Total == 0 && b.samples == 0 {
 		return "Nothing was recorded: there is no span and no sample."
 	}
