@@ -163,7 +163,7 @@ test-kernel: build native ## tests that attach probes to real jobs (root); PRICE
 
 .PHONY: test-tracer test-jobs
 test-tracer:
-	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 20m $(PRICED) ./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
+	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 40m $(PRICED) ./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
 test-jobs:
 	EBPFPROF_PRICE=$(PRICE) $(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/testkit/e2e/...
 

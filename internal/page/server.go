@@ -35,6 +35,8 @@ type Server struct {
 	base    *dataset.DB // read past DuckDB, so that it needs no turn
 	pool    *pool
 	reports *reports
+	lanes   *lanes
+	found   foundSteps
 
 	life   context.Context // ends with the server; background work runs in it
 	end    context.CancelFunc
@@ -56,6 +58,8 @@ func New(path string, o Options) (*Server, error) {
 	s.life, s.end = context.WithCancel(context.Background())
 	s.pool = newPool(path, s.print, limits())
 	s.reports = newReports(s)
+	s.lanes = &lanes{ready: make(chan struct{})}
+	s.work.Go(s.buildLanes)
 	return s, nil
 }
 
@@ -81,6 +85,12 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("GET /api/dataset", s.answer(s.describe))
 	api.Handle("GET /api/status", s.answer(s.status))
 	api.Handle("GET /api/report", http.HandlerFunc(s.report))
+	api.Handle("GET /api/lanes", s.answer(s.layLanes))
+	api.Handle("GET /api/timeline", http.HandlerFunc(s.timeline))
+	api.Handle("GET /api/selection", s.answer(s.selection))
+	api.Handle("GET /api/call", s.answer(s.call))
+	api.Handle("GET /api/strips", s.answer(s.strips))
+	api.Handle("GET /api/steps", s.answer(s.steps))
 	all := http.NewServeMux()
 	all.Handle("/", newAssets())
 	all.Handle("/api/", s.authorised(api))

@@ -7,7 +7,7 @@
  *	lives succeed		a child works until a line comes, then another that has its pid
  *	lives crowd N		N children that sleep until stdin closes
  *	lives churn N		N children, one after the other, each with a thread's wait
- *	lives burn SECONDS	nothing but work
+ *	lives burn SECONDS	nothing but work, so much CPU time
  *	lives threads N		N threads that wait, 50 ms at a time, until stdin closes
  *	lives load N LIBRARY DIRECTORY	N times a copy of the library, as a fresh file, and
  *				a call of its callee_plain
@@ -44,11 +44,11 @@ static void burn(double seconds)
 	struct timespec begun, now;
 	volatile unsigned long n = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &begun);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begun); /* whatever share of a CPU there is */
 	do {
 		for (int i = 0; i < 100000; i++)
 			n += i;
-		clock_gettime(CLOCK_MONOTONIC, &now);
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	} while (now.tv_sec - begun.tv_sec + 1e-9 * (now.tv_nsec - begun.tv_nsec) < seconds);
 }
 

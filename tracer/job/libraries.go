@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
@@ -23,7 +24,7 @@ import (
 // libraries are what the processes map: found in their maps.
 type libraries struct {
 	job      *Job
-	unhooked int // processes whose dynamic linker has no hook
+	unhooked atomic.Int64 // processes whose dynamic linker has no hook
 }
 
 // rescan reads a process's maps, writes what is new and probes it.
@@ -293,10 +294,10 @@ func (l *libraries) mayHookLinker(t *traced) bool {
 	}
 	if !t.said.unhooked {
 		t.said.unhooked = true
-		l.unhooked++
+		l.unhooked.Add(1)
 	}
 	return false
 }
 
 // Unhooked counts the processes whose dynamic linker has no hook.
-func (l *libraries) Unhooked() int { return l.unhooked }
+func (l *libraries) Unhooked() int { return int(l.unhooked.Load()) }

@@ -118,7 +118,7 @@ func (r *Recording) measure(e *Explanation) {
 }
 
 // merged sorts the explanations and makes one of two that share more than half of the smaller one's samples: the one of
-// the earlier kind names the cause, the other is its evidence. It takes the other's share if that is mostly of the same
+// the earlier kind names the cause, the other is its evidence, unless that would hide most of the time. It takes the other's share if that is mostly of the same
 // samples; else a wait of a few percent within a line that holds all would seem to explain everything.
 func merged(r *Recording, found []Explanation) []Explanation {
 	slices.SortStableFunc(found, func(a, b Explanation) int {
@@ -132,7 +132,7 @@ func merged(r *Recording, found []Explanation) []Explanation {
 				continue
 			}
 			shared := r.shared(kept[i].claims, e.claims)
-			if shared > min(r.sum(kept[i].claims), r.sum(e.claims))/2 {
+			if shared > min(r.sum(kept[i].claims), r.sum(e.claims))/2 && !r.hides(&kept[i], &e) {
 				into = i
 				break
 			}
@@ -160,6 +160,22 @@ func merged(r *Recording, found []Explanation) []Explanation {
 		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.score, a.score), cmp.Compare(a.rank, b.rank))
 	})
 	return kept
+}
+
+// muchMore is how many times as long a part of an explanation must be as what an earlier kind claims in it, not to be
+// named by that.
+const muchMore = 3
+
+// hides reports whether an explanation would disappear behind a small part of it: most of its time is not the other's, and
+// not the model's own operators either, which are what the job is for.
+func (r *Recording) hides(small, large *Explanation) bool {
+	rest := 0.0
+	for i, part := range large.claims {
+		if row := &r.Rows[i]; !row.Stack.isModel() {
+			rest += max(0, part-small.claims[i]) * row.NS
+		}
+	}
+	return rest >= leastShare*r.Wall() && rest > muchMore*r.sum(small.claims)
 }
 
 func (r *Recording) shared(a, b map[int]float64) (ns float64) {

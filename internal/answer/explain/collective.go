@@ -40,7 +40,7 @@ func collectives(r *Recording) ([]Explanation, error) {
 	e.Advice = "Overlap communication with the backward pass, send less (a smaller type, larger accumulation), or use a faster network."
 	n := float64(len(r.steps.all))
 	if r.Loop != nil && n > 0 && calls.Float64 > 0 {
-		each := calls.Float64 / n * float64(max(1, 1))
+		each := calls.Float64 / n
 		if each >= manyCollectives && mean.Valid && mean.Float64 < smallCollective {
 			e.title = "many small collectives"
 			e.sentence = fmt.Sprintf("%s of the time goes to many small collectives%s: about %.0f small collectives a step of %s on average.", percent(r.share(claims)), where, each, bytes(mean.Float64))

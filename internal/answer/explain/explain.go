@@ -101,7 +101,7 @@ const (
 	stopped = iota + 1
 	outOfMemory
 	ordinary
-	slowGrowth
+	slowGrowth // and whatever else does not take time yet
 )
 
 // kind is one kind of explanation.
@@ -119,7 +119,7 @@ var kinds []kind
 func init() {
 	kinds = []kind{
 		{"nothing_moves", nothingMoves, "a hang"},
-		{"memory", memoryGrowth, "growing memory"},
+		{"memory", memory, "memory that grows or is short"},
 		{"quota", quota, "a CPU quota"},
 		{"contention", contention, "threads without a CPU"},
 		{"loader", loader, "waiting for data"},

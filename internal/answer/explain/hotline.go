@@ -271,13 +271,18 @@ func (r *Recording) inside(own map[int]float64) insides {
 		name, lib, _ := strings.Cut(called[0].of, "\x00")
 		text := fmt.Sprintf(", in %s (%s)", name, lib)
 		advice := fmt.Sprintf("Call %s less often, or with less data.", name)
-		if model > total/2 {
+		if model > total/2 || r.sum(r.withSign(own, signBackward|signOptimizer)) > total/2 {
 			if len(ops) > 0 {
 				text += fmt.Sprintf("; its largest operator is %s", ops[0].of)
 			}
 			advice = "If it has to run each time, a smaller or fused model, larger batches or torch.compile shorten it; else run it less often."
 		}
 		return insides{text, advice}
+	}
+	for _, named := range []func(*Row) string{nativeCall, nativePackage} {
+		if native := heaviest(r.Rows, own, named, strings.Compare); len(native) > 0 && native[0].ns > total/2 {
+			return insides{", in " + native[0].of, fmt.Sprintf("Call %s less often, or with less data.", native[0].of)}
+		}
 	}
 	if len(ops) > 0 && small > total/2 {
 		var names []string
@@ -291,6 +296,45 @@ func (r *Recording) inside(own map[int]float64) insides {
 		return insides{", Python itself", "Move the work out of the loop, do it less often, or vectorise it."}
 	}
 	return insides{advice: "Look at what this function does each time, and whether it has to."}
+}
+
+// nativeCall names the native function that a row's Python code calls: "array_concatenate of NumPy", or the library alone
+// where it has no symbols.
+func nativeCall(row *Row) string {
+	f := row.Stack.Native()
+	if f == nil || strings.HasPrefix(f.Module, "libtorch") || strings.HasPrefix(f.Module, "libc10") {
+		return ""
+	}
+	of := nativeLibrary(f.Module)
+	if f.Function == "" || strings.Contains(f.Function, "+0x") {
+		return of
+	}
+	return f.Function + " of " + of
+}
+
+// nativePackage names the library alone.
+func nativePackage(row *Row) string {
+	if nativeCall(row) == "" {
+		return ""
+	}
+	return nativeLibrary(row.Stack.Native().Module)
+}
+
+// nativeLibraries are the names of packages by the first part of their libraries' files.
+var nativeLibraries = []struct{ prefix, name string }{
+	{"_multiarray_umath", "NumPy"}, {"lib_lightgbm", "LightGBM"}, {"onnxruntime", "ONNX Runtime"}, {"libonnxruntime", "ONNX Runtime"}, {"libxgboost", "XGBoost"},
+	{"libjax", "JAX"}, {"xla_extension", "JAX"}, {"_xla", "JAX"}, {"libtensorflow", "TensorFlow"}, {"_catboost", "CatBoost"},
+}
+
+// nativeLibrary is what a native module is called: its package, else its file without version and suffix.
+func nativeLibrary(module string) string {
+	for _, l := range nativeLibraries {
+		if strings.HasPrefix(module, l.prefix) {
+			return l.name
+		}
+	}
+	name, _, _ := strings.Cut(module, ".")
+	return name
 }
 
 // library is the package that a frame belongs to: pydantic, torch.optim.

@@ -5,6 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ebpfprof/ebpfprof/internal/model/usercode"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // pure are the kinds that need samples alone.
@@ -106,23 +109,24 @@ func ofKind(all []Explanation, kind string) *Explanation {
 // TestKnownCostsFireByTheirFrames, below the user's line, and not where the library only lies around the user's code.
 func TestKnownCostsFireByTheirFrames(t *testing.T) {
 	for _, c := range []struct{ stack, want string }{
-		{script + "; features@/home/me/fit.py:7; DataFrame.iterrows@" + site + "pandas/core/frame.py:1500", "rows of a DataFrame"},
+		{script + "; features@/home/me/fit.py:7; DataFrame.iterrows@" + site + "pandas/core/frame.py:1500", "DataFrame's rows"},
+		{script + "; features@/home/me/fit.py:7; Series.__getitem__@" + site + "pandas/core/series.py:900; Series._get_value@" + site + "pandas/core/series.py:1000", "DataFrame's rows"},
 		{script + "; enrich@/home/me/fit.py:7; create_default_context@/usr/lib/python3.11/ssl.py:760", "TLS"},
 		{script + "; snapshot@/home/me/fit.py:7; deepcopy@/usr/lib/python3.11/copy.py:128", "deepcopy"},
 		{script + "; backward@" + site + "torch/_tensor.py:500; op:aten::embedding_dense_backward", "dense gradients"},
 	} {
 		r := made(t, []seen{{8000, "on", c.stack}, {8000, "on", script + "; op:aten::mm"}})
-		all, err := otherRules(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := r.knownCosts()
 		if len(all) != 1 || !strings.Contains(all[0].sentence, c.want) {
 			t.Errorf("%s: %+v", c.stack, all)
 		}
 	}
+	if all := made(t, []seen{{8000, "on", script + "; features@/home/me/fit.py:7; Series.__getitem__@" + site + "pandas/core/series.py:900; take@" + site + "pandas/core/algorithms.py:9"}}).knownCosts(); len(all) != 0 {
+		t.Errorf("a selection of many elements is accused: %+v", all)
+	}
 	outside := "run@" + site + "pandas/core/apply.py:5; f@/home/me/fit.py:7; op:aten::mm"
-	if all, err := otherRules(made(t, []seen{{8000, "on", outside}})); err != nil || len(all) != 0 {
-		t.Errorf("a library around the user's code is accused: %+v, %v", all, err)
+	if all := made(t, []seen{{8000, "on", outside}}).knownCosts(); len(all) != 0 {
+		t.Errorf("a library around the user's code is accused: %+v", all)
 	}
 }
 
@@ -210,6 +214,54 @@ func TestTwoThatShareTheirSamplesAreOne(t *testing.T) {
 	for _, e := range all[1:] {
 		if e.Place == "fit.py:9" {
 			t.Errorf("the same samples twice: %s", e.sentence)
+		}
+	}
+}
+
+// TestASmallCauseDoesNotHideALargeOne: reads of 10 % in a call of 80 % are the second explanation; of a call that is nearly
+// all reads they are the first.
+func TestASmallCauseDoesNotHideALargeOne(t *testing.T) {
+	session := script + "; predict@/home/me/fit.py:16; InferenceSession.__init__@" + site + "onnxruntime/capi/session.py:500"
+	all := merged2(t, []seen{{2000, "read", session}, {14000, "on", session}, {3000, "on", script}})
+	if all[0].Kind != "other_rule" || !strings.Contains(all[0].sentence, "loading models") || ofKind(all, "io") == nil {
+		t.Errorf("%+v", all)
+	}
+	if all = merged2(t, []seen{{12000, "read", session}, {4000, "on", session}, {3000, "on", script}}); all[0].Kind != "io" || ofKind(all, "other_rule") != nil {
+		t.Errorf("%+v", all)
+	}
+}
+
+func merged2(t *testing.T, pace []seen) []Explanation {
+	t.Helper()
+	r := counted(t, made(t, pace), &event.Batch{})
+	all := found(t, r, "io", "other_rule", "hot_line")
+	if len(all) == 0 {
+		t.Fatal("nothing explains the time")
+	}
+	return all
+}
+
+// TestNativeLibrariesAreNamed that Python calls, not the interpreter or the C library around them.
+func TestNativeLibrariesAreNamed(t *testing.T) {
+	call := script + "; Replay.add@/home/me/fit.py:11; native:PyObject_Vectorcall@libpython3.11.so.1.0; native:"
+	for stack, want := range map[string]string{
+		call + "dispatcher_vectorcall@_multiarray_umath.cpython-311-x86_64-linux-gnu.so; native:cfunction_call@libpython3.11.so.1.0; native:array_concatenate@_multiarray_umath.cpython-311-x86_64-linux-gnu.so; native:memmove@libc.so.6": "in array_concatenate of NumPy.",
+		call + "onnxruntime_pybind11_state.so+0x5317c0 (fn)@onnxruntime_pybind11_state.so": "in ONNX Runtime.",
+		call + "list_extend@libpython3.11.so.1.0; native:memmove@libc.so.6":                "Python itself.",
+		call + "THPVariable_add@libtorch_python.so; op:aten::add":                          "Python that calls aten::add.",
+	} {
+		all, err := hotLine(made(t, []seen{{15000, "on", stack}, {3000, "on", script}}))
+		if err != nil || len(all) == 0 || !strings.HasSuffix(all[0].sentence, want) {
+			t.Errorf("%+v, %v: want %s", all, err, want)
+		}
+	}
+}
+
+// TestCellsAreCalledAsTheNotebookCallsThem where their names say which they are.
+func TestCellsAreCalledAsTheNotebookCallsThem(t *testing.T) {
+	for file, want := range map[string]string{"<ipython-input-2-abc123>": "cell In[2]:7", "/tmp/ipykernel_812/1234567.py": "notebook cell 1234567:7", "/home/me/fit.py": "fit.py:7"} {
+		if f := (&Frame{Kind: "python", File: file, Line: 7}); f.place() != want || !usercode.Is(file) {
+			t.Errorf("%s: %s", file, f.place())
 		}
 	}
 }

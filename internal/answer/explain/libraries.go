@@ -17,7 +17,7 @@ type cost struct {
 // costs are by what their libraries' documentation says of them.
 var costs = []cost{
 	{signTLSSetup, "TLS set up for each request", "setting up TLS for new sessions", "Make one session or client and reuse it: a new one loads certificates and connects anew each time."},
-	{signRows, "pandas row by row", "walking over the rows of a DataFrame in Python (iterrows, apply)", "Work on whole columns (vectorised operations, to_numpy), or use itertuples where a loop is needed."},
+	{signRows, "pandas row by row", "walking over a DataFrame's rows or elements in Python (iterrows, apply, single values)", "Work on whole columns (vectorised operations, to_numpy), or use itertuples where a loop is needed."},
 	{signDeepCopy, "copy.deepcopy", "copy.deepcopy", "Copy less often or only what changes: state_dict tensors by clone, configurations by reference."},
 	{signDenseGrad, "dense gradients of an embedding", "dense gradients of embeddings, as large as the whole table", "Pass sparse=True to the embedding (with SparseAdam or SGD), so that only the rows of the batch have gradients."},
 	{signTokenizer, "tokenising", "splitting text into tokens", "Tokenise ahead of time and cache the result, in batches with a fast tokenizer."},
@@ -36,6 +36,17 @@ func otherRules(r *Recording) (found []Explanation, err error) {
 	if e, ok := r.garbage(); ok {
 		found = append(found, e)
 	}
+	if e, is, err := r.graphRunsAgain(); err != nil {
+		return nil, err
+	} else if is {
+		found = append(found, e)
+	}
+	found = append(found, r.knownCosts()...)
+	return append(found, r.fromFindings()...), nil
+}
+
+// knownCosts are what stacks show below a line of the user's code.
+func (r *Recording) knownCosts() (found []Explanation) {
 	for _, c := range costs {
 		claims := r.rows(func(row *Row) bool { return row.Stack.below(c.sign) })
 		if r.share(claims) < leastShare/2 {
@@ -49,7 +60,7 @@ func otherRules(r *Recording) (found []Explanation, err error) {
 		e.sentence = fmt.Sprintf("%s of the time is %s, under %s.", percent(r.share(claims)), c.claim, placeOr(at))
 		found = append(found, e)
 	}
-	return append(found, r.fromFindings()...), nil
+	return found
 }
 
 // garbage: the interpreter collects garbage, because the job asks for it or because it makes many objects.

@@ -58,6 +58,8 @@ func rowOf(s seen, thread Thread, stack *Stack, block int, ms float64) Row {
 		row.OnCPU, row.GC = true, true
 	case "gil":
 		row.OnCPU, row.GIL = true, true
+	case "fault":
+		row.Cause = "fault"
 	case "preempted":
 		row.Cause, row.ReadyNS = "preempted", row.NS
 	default:
@@ -68,6 +70,11 @@ func rowOf(s seen, thread Thread, stack *Stack, block int, ms float64) Row {
 
 func stackOf(t *testing.T, frames map[string]*Frame, text string) *Stack {
 	t.Helper()
+	return stackOfNames(frames, text)
+}
+
+// stackOfNames panics if a frame has no line: a mistake in the test.
+func stackOfNames(frames map[string]*Frame, text string) *Stack {
 	s := &Stack{}
 	names := strings.Split(text, "; ")
 	for i := len(names) - 1; i >= 0; i-- {
@@ -76,7 +83,7 @@ func stackOf(t *testing.T, frames map[string]*Frame, text string) *Stack {
 		if f == nil {
 			f = &Frame{Kind: "python"}
 			rest := name
-			if kind, of, ok := strings.Cut(name, ":"); ok && (kind == "native" || kind == "op") {
+			if kind, of, ok := strings.Cut(name, ":"); ok && (kind == "native" || kind == "kernel" || kind == "op") {
 				f.Kind, rest = kind, of
 			}
 			function, file, _ := strings.Cut(rest, "@")
@@ -84,11 +91,11 @@ func stackOf(t *testing.T, frames map[string]*Frame, text string) *Stack {
 			if f.Kind == "python" {
 				at := strings.LastIndexByte(file, ':')
 				if at < 0 {
-					t.Fatalf("the frame %q has no line", name)
+					panic("the frame " + name + " has no line")
 				}
 				line, err := strconv.Atoi(file[at+1:])
 				if err != nil {
-					t.Fatal(err)
+					panic(err)
 				}
 				f.File, f.Line = file[:at], line
 				f.User = usercode.Is(f.File)

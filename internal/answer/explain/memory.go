@@ -10,8 +10,20 @@ import (
 // soon is in which time memory that grows must reach its limit to come before everything else, s.
 const soon = 3600
 
+// memory: it ran out, it grows, it is short, or files cannot be written.
+func memory(r *Recording) (found []Explanation, err error) {
+	for _, find := range []func() ([]Explanation, error){r.memoryGrowth, r.memoryPressure, r.failedWrites} {
+		more, err := find()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	return found, nil
+}
+
 // memoryGrowth: memory ran out, or live bytes of a line grow from step to step.
-func memoryGrowth(r *Recording) (found []Explanation, err error) {
+func (r *Recording) memoryGrowth() (found []Explanation, err error) {
 	if o := r.in.OutOfMemory; o != nil {
 		sentence := o.Sentence()
 		found = append(found, Explanation{class: outOfMemory, Explained: 1, title: "out of memory", Place: shortPlace(o.Line),
@@ -92,7 +104,7 @@ func (r *Recording) residentGrowth(found []Explanation, limit float64, what stri
 		e.Place = at.place()
 		where = ", and new pages are touched most at " + at.at()
 	}
-	e.sentence = fmt.Sprintf("Memory grows by %s/s over all of the recording%s.", bytes(perSecond), where)
+	e.sentence = fmt.Sprintf("The machine's memory without files grows by %s/s over all of the recording%s.", bytes(perSecond), where)
 	e.Advice = "Look for what is appended to and never dropped there: lists of results, caches without a limit."
 	if limit > 0 {
 		e.Evidence = fmt.Sprintf("At this rate %s is full in %s, if no other process takes its part.", what, duration(limit/perSecond))

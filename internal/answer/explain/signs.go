@@ -103,7 +103,7 @@ var signTable = []sign{
 	{signDeepCopy, "python", "", `(^|/)copy\.py$`, ""},
 	{signImage, "python", "", `(^|/)PIL/|(^|/)(cv2|imageio|skimage|torchvision/(io|transforms))/`, ""},
 	{signImage, "native", "", "", `^(_imaging|cv2|libjpeg|libturbojpeg|libpng|libwebp)`},
-	{signRows, "python", `iterrows|itertuples|apply$|iteritems|__iter__`, `(^|/)pandas/core/`, ""},
+	{signRows, "python", `iterrows|itertuples|apply$|iteritems|__iter__|^Series\._get_value$|^_ScalarAccessIndexer\.|\._ixs$`, `(^|/)pandas/core/`, ""},
 	{signTraceback, "python", "", `(^|/)(traceback|linecache)\.py$`, ""},
 	{signDeviceSync, "native", `^(cudaDeviceSynchronize|cudaStreamSynchronize|cuStreamSynchronize|cuCtxSynchronize|cuEventSynchronize|hipDeviceSynchronize|hipStreamSynchronize)`, "", ""},
 	{signLogging, "python", "", `(^|/)(logging|tqdm|wandb|mlflow|tensorboard|torch/utils/tensorboard|rich)/`, ""},

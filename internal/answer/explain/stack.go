@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/model/usercode"
@@ -59,6 +60,28 @@ func (s *Stack) Called() *Frame {
 	}
 	return nil
 }
+
+// Native is the native function of a library that the innermost Python frame called, the innermost that the interpreter
+// itself called: nil if the stack has none, or has an operator of PyTorch in between.
+func (s *Stack) Native() *Frame {
+	at := slices.IndexFunc(s.Frames, func(f *Frame) bool { return f.Kind == "python" || f.Kind == "op" })
+	if at < 0 || s.Frames[at].Kind == "op" {
+		return nil
+	}
+	for i, f := range s.Frames[:at] {
+		if f.Kind == "native" && f.Module != "" && !runtimeModule.MatchString(f.Module) && !interpreterModule.MatchString(f.Module) && s.Frames[i+1].interprets() {
+			return f
+		}
+	}
+	return nil
+}
+
+func (f *Frame) interprets() bool {
+	return f.Kind == "python" || f.Kind == "native" && interpreterModule.MatchString(f.Module)
+}
+
+// runtimeModule are the C library and its like, in which a stack says nothing of who called.
+var runtimeModule = regexp.MustCompile(`^(libc|libm|libpthread|ld-linux.*|libstdc\+\+|libgcc_s)[-.]|^\[`)
 
 // wrapper are functions around others that say nothing of what is called.
 var wrapper = regexp.MustCompile(`(^|\.)(_?wrap\w*|inner\w*|decorat\w*|_wrapped_call_impl|_call_impl|maybe_fallback|profile_hook_step|_use_grad\w*|_fn|no_grad|` +
@@ -187,8 +210,14 @@ func (s *Stack) settle() {
 // cell are the files that a notebook's kernel compiles its cells as: by a hash of their source.
 var cell = regexp.MustCompile(`/ipykernel_\d+/(\d+)\.py$`)
 
+// numberedCell is what IPython calls a cell without a kernel, and kernels before ipykernel 6: by the number of its input.
+var numberedCell = regexp.MustCompile(`^<ipython-input-(\d+)-`)
+
 // place is a frame as file:line.
 func (f *Frame) place() string {
+	if m := numberedCell.FindStringSubmatch(f.File); m != nil {
+		return fmt.Sprintf("cell In[%s]:%d", m[1], f.Line)
+	}
 	if m := cell.FindStringSubmatch(f.File); m != nil {
 		return fmt.Sprintf("notebook cell %s:%d", m[1], f.Line)
 	}

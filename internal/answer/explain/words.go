@@ -17,7 +17,7 @@ func (v *Verdict) write(r *Recording) {
 		}
 	}
 	if first < 0 {
-		v.First, v.Second = r.unexplained(v.Explanations), r.lookedFor()
+		v.First, v.Second = r.unexplained(v.Explanations), joined([]string{r.lookedFor(), later(v.Explanations)})
 		v.Sentence = firstSentence(v.First)
 		return
 	}
@@ -68,7 +68,18 @@ func (v *Verdict) second(r *Recording) string {
 	if len(next) > 0 {
 		text = "Next: " + strings.Join(next, "; ") + "."
 	}
-	return joined([]string{text, v.Explanations[0].certainty(r)})
+	return joined([]string{text, later(v.Explanations[1:]), v.Explanations[0].certainty(r)})
+}
+
+// later are the claims of what does not take time yet: memory that grows slowly or is near its limit, writes that fail.
+func later(found []Explanation) string {
+	var all []string
+	for _, e := range found {
+		if e.class == slowGrowth && len(all) < 2 {
+			all = append(all, e.sentence)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // short is an explanation in a few words.

@@ -70,9 +70,27 @@ func (b *builder) operators() error {
 		return cmp.Or(cmp.Compare(orNone(y.DeviceMS), orNone(x.DeviceMS)), cmp.Compare(y.SelfMS, x.SelfMS), strings.Compare(x.Name, y.Name))
 	})
 	if len(b.report.Operators) == 0 {
-		b.untold("operators: the dataset has none%s", b.atLevel("record at --level window, or at least with --probe op"))
+		if others := b.otherFrameworks(); others != "" {
+			b.untold("operators: none of %s are recorded at any level; samples show where its time goes, and its I/O and memory are recorded", others)
+		} else {
+			b.untold("operators: the dataset has none%s", b.atLevel("record at --level window, or at least with --probe op"))
+		}
 	}
 	return b.intervals()
+}
+
+// otherFrameworks are those that the recorded processes have mapped and that have no operators that probes know: ""
+// beside PyTorch, or on a device, whose runtime is recorded.
+func (b *builder) otherFrameworks() string {
+	var names sql.NullString
+	err := b.db.Row(b.ctx, `SELECT string_agg(DISTINCT name, ', ' ORDER BY name) FROM (SELECT CASE
+			WHEN path ILIKE '%lib\_lightgbm%' ESCAPE '\' THEN 'LightGBM' WHEN path ILIKE '%libxgboost%' THEN 'XGBoost' WHEN path ILIKE '%onnxruntime%' THEN 'ONNX Runtime'
+			WHEN path ILIKE '%/jaxlib/%' THEN 'JAX on a CPU' WHEN path ILIKE '%/tensorflow/%' THEN 'TensorFlow' WHEN path ILIKE '%/\_catboost%' ESCAPE '\' THEN 'CatBoost' END AS name FROM library)
+		WHERE NOT EXISTS (SELECT 1 FROM library WHERE path ILIKE '%libtorch\_cpu%' ESCAPE '\') AND NOT EXISTS (SELECT 1 FROM span WHERE layer IN ('runtime', 'device'))`, nil, &names)
+	if err != nil {
+		return "" // recordings without a table of libraries
+	}
+	return names.String
 }
 
 // orNone puts what has no value behind all that have one.

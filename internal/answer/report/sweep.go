@@ -42,6 +42,7 @@ type (
 // opened is a row that may have others inside it.
 type opened struct {
 	id, end  int64
+	parent   int64 // dataset.Absent is none
 	operates bool // an operator or a backward node
 	of       *hosted
 	duration int64
@@ -123,7 +124,7 @@ func (s *sweep) row(b *dataset.Batch, i int, layer string, open *[]opened) {
 	c := b.Columns
 	begin, duration := c[sweptTime][i], c[sweptDuration][i]
 	closeUntil(open, begin)
-	o := opened{id: c[sweptID][i], end: 1<<63 - 1, operates: layer == "op" || layer == "autograd", duration: duration, weight: b.Float(c[sweptWeight][i])}
+	o := opened{id: c[sweptID][i], end: 1<<63 - 1, parent: c[sweptParent][i], operates: layer == "op" || layer == "autograd", duration: duration, weight: b.Float(c[sweptWeight][i])}
 	if duration != dataset.Absent {
 		o.end = begin + duration
 	}
@@ -148,7 +149,7 @@ func (s *sweep) row(b *dataset.Batch, i int, layer string, open *[]opened) {
 	}
 	if layer == "op" || layer == "collective" || layer == "autograd" && b.Text(c[sweptCategory][i]) != "backward" {
 		o.of = s.operator(b, i, layer)
-		o.of.add(b, i, &o)
+		o.of.add(b, i, &o, o.of.covered(*open, &o, begin))
 	}
 	*open = append(*open, o)
 }
@@ -179,11 +180,27 @@ func (s *sweep) operator(b *dataset.Batch, i int, layer string) *hosted {
 	return h
 }
 
-func (h *hosted) add(b *dataset.Batch, i int, o *opened) {
+// covered is how much of a call lies in a call of the same operator around it, which has its time already.
+func (h *hosted) covered(open []opened, o *opened, begin int64) int64 {
+	parent := o.parent
+	for k := len(open) - 1; k >= 0 && parent != dataset.Absent; k-- {
+		around := &open[k]
+		if around.id != parent {
+			continue
+		}
+		if around.of == h && around.duration != dataset.Absent {
+			return max(0, min(around.end-begin, o.duration))
+		}
+		parent = around.parent
+	}
+	return 0
+}
+
+func (h *hosted) add(b *dataset.Batch, i int, o *opened, covered int64) {
 	h.Calls += o.weight
 	h.Estimated = h.Estimated || o.weight > 1
 	if o.duration != dataset.Absent {
-		h.totalNS += float64(o.duration) * o.weight
+		h.totalNS += float64(o.duration-covered) * o.weight
 	}
 	if v := b.Columns[sweptFLOPs][i]; v != dataset.Absent {
 		h.flops, h.computes = h.flops+float64(v)*o.weight, true

@@ -97,7 +97,7 @@ var known = []string{
 // leaves reports whether a table has rows of events that are not imported: of a kind that is not known, or
 // without a time.
 func (n *nsys) leaves(table string) bool {
-	name, columns := unversioned(table), n.tables[table]
+	name, columns := strings.ToUpper(unversioned(table)), n.tables[table]
 	switch {
 	case strings.HasPrefix(name, "TARGET_INFO"), strings.HasPrefix(name, "META_DATA"), strings.HasPrefix(name, "ENUM_"):
 		return false

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -81,5 +82,67 @@ func TestOtherWaysOfWritingAnExportOfNsightChangeNoFigure(t *testing.T) {
 		if got := one(t, db, nsysFigures); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
 		}
+	}
+}
+
+// export is a small export of Nsight Systems: twelve launches of a kernel in an operator each, in tables of some names.
+func export(t *testing.T, kernels, ranges string, more ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "export.sqlite")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	statements := []string{
+		`CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT)`,
+		`INSERT INTO StringIds VALUES (1, 'gemm(float*)'), (2, 'aten::mm, op_id = 3, sizes = [[2, 3], [3, 4]]'), (3, 'cudaLaunchKernel_v7000')`,
+		`CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, "end" INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER, returnValue INTEGER)`,
+		`CREATE TABLE ` + kernels + `(start INTEGER, "end" INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER)`,
+		`CREATE TABLE ` + ranges + `(start INTEGER, "end" INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, textId INTEGER)`,
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
+			INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 1000000 * i + 10000, 1000000 * i + 15000, 5100 << 24 | 5100, i, 3, 0 FROM n`,
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
+			INSERT INTO ` + kernels + ` SELECT 1000000 * i + 20000, 1000000 * i + 320000, 0, 7, i, 5100 << 24, 1 FROM n`,
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
+			INSERT INTO ` + ranges + ` SELECT 1000000 * i, 1000000 * i + 50000, 59, NULL, 5100 << 24 | 5100, 2 FROM n`,
+	}
+	for _, statement := range append(statements, more...) {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	return path
+}
+
+func TestTablesOfNsightMayHaveAVersion(t *testing.T) {
+	for _, names := range [][2]string{
+		{"CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"}, {"CUPTI_ACTIVITY_KIND_KERNEL_V3", "NVTX_EVENTS_V2"},
+		{"CUPTI_ACTIVITY_KIND_KERNEL_v10", "nvtx_events_v2"}, {"cupti_activity_kind_kernel", "NVTX_EVENTS_V12"},
+	} {
+		db, summary := importFiles(t, export(t, names[0], names[1]))
+		answers(t, db, map[string]string{
+			"SELECT concat_ws(' ', count(*), sum(duration_ns), count(launch_id), any_value(name)) FROM span WHERE layer = 'device'": "12 3600000 12 gemm(float*)",
+			"SELECT concat_ws(' ', count(*), any_value(name), any_value(input_dims)) FROM span WHERE layer = 'op'":                        "12 aten::mm [[2, 3], [3, 4]]",
+			"SELECT count(*) FROM span l JOIN span o ON o.span_id = l.parent_id AND o.layer = 'op'":                                 "12",
+		})
+		if len(summary.Warnings) != 0 {
+			t.Errorf("%v: %v", names, summary.Warnings)
+		}
+	}
+}
+
+// Tables of events that are not known, or without a time, are named with their rows.
+func TestTablesOfNsightThatAreNotReadAreNamed(t *testing.T) {
+	_, summary := importFiles(t, export(t, "CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS",
+		`CREATE TABLE NEW_ENGINE_EVENTS_V2(start INTEGER, value INTEGER)`, `INSERT INTO NEW_ENGINE_EVENTS_V2 VALUES (1, 2), (3, 4), (5, 6)`,
+		`CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(began INTEGER, bytes INTEGER)`, `INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1, 2)`,
+		`CREATE TABLE EMPTY_EVENTS(start INTEGER)`, `CREATE TABLE TARGET_INFO_SOMETHING(timestamp INTEGER)`, `INSERT INTO TARGET_INFO_SOMETHING VALUES (1)`))
+	var named []string
+	for _, w := range summary.Warnings {
+		named = append(named, w.Detail)
+	}
+	if got, want := strings.Join(named, "; "), "1 rows of table CUPTI_ACTIVITY_KIND_MEMCPY are not imported; 3 rows of table NEW_ENGINE_EVENTS_V2 are not imported"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -45,6 +45,9 @@ const (
 	opBinUnicode8     = 0x8d
 	opMemoize         = 0x94
 	opFrame           = 0x95
+	opGlobal          = 'c'
+	opStackGlobal     = 0x93
+	opReduce          = 'R'
 )
 
 // programs are opcodes that import, call or build objects.

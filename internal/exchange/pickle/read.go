@@ -54,6 +54,10 @@ func (d *Dict) Get(key string) any {
 
 type mark struct{}
 
+// orderedDict is collections.OrderedDict itself, the only callable that is known: called without arguments it
+// makes a dictionary, and a Dict has an order.
+type orderedDict struct{}
+
 // reader is a pickle machine.
 type reader struct {
 	in      *bufio.Reader
@@ -67,12 +71,69 @@ type reader struct {
 }
 
 // Read reads one pickle.
-func Read(r io.Reader, limits Limits) (any, error) {
-	p := &reader{in: bufio.NewReaderSize(r, 1<<20), limits: limits, sparse: map[int64]any{}, texts: map[string]string{}}
+func Read(r io.Reader, limits Limits) (any, error) { return newReader(r, limits).read() }
+
+// ReadCut is Read; of a pickle that ends early it returns what is there, with cut true: the last entries may
+// lack members.
+func ReadCut(r io.Reader, limits Limits) (v any, cut bool, err error) {
+	p := newReader(r, limits)
+	if v, err = p.read(); !errors.Is(err, errEarly) {
+		return v, false, err
+	}
+	if v = p.closed(); v == nil {
+		return nil, false, err
+	}
+	return v, true, nil
+}
+
+func newReader(r io.Reader, limits Limits) *reader {
+	return &reader{in: bufio.NewReaderSize(r, 1<<20), limits: limits, sparse: map[int64]any{}, texts: map[string]string{}}
+}
+
+// errEarly is an ErrDamaged of a pickle that is not whole.
+var errEarly = fmt.Errorf("%w: it ends early, was it cut off?", ErrDamaged)
+
+func (p *reader) early() error {
+	return fmt.Errorf("reading a pickle: byte %d: %w", p.taken, errEarly)
+}
+
+// closed puts what is on the stack of a cut pickle into the lists and dictionaries that it was for, and
+// returns the outermost.
+func (p *reader) closed() any {
+	for len(p.stack) > 0 {
+		items, err := p.toMark()
+		if err != nil {
+			return outermost(p.stack)
+		}
+		items = slices.Clone(items)
+		if len(p.stack) == 0 {
+			return outermost(items)
+		}
+		switch p.stack[len(p.stack)-1].(type) {
+		case *List:
+			_ = p.extend(items)
+		case *Dict:
+			_ = p.set(items[:len(items)&^1])
+		}
+	}
+	return nil
+}
+
+func outermost(stack []any) any {
+	for _, v := range stack {
+		switch v.(type) {
+		case *List, *Dict:
+			return v
+		}
+	}
+	return nil
+}
+
+func (p *reader) read() (any, error) {
 	for {
 		op, err := p.in.ReadByte()
 		if err != nil {
-			return nil, p.damaged("it ends without STOP")
+			return nil, p.early()
 		}
 		p.taken++
 		if op == opStop {
@@ -104,6 +165,12 @@ func (p *reader) push(v any) error {
 }
 
 func (p *reader) step(op byte) error {
+	switch op {
+	case opGlobal, opStackGlobal, opReduce:
+		if is, err := p.ordered(op); is || err != nil {
+			return err
+		}
+	}
 	if name := programs[op]; name != "" {
 		return fmt.Errorf("reading a pickle: byte %d: %w: it has %s", p.taken, ErrNotData, name)
 	}
@@ -139,11 +206,40 @@ func (p *reader) step(op byte) error {
 	return p.collect(op)
 }
 
+// ordered takes opcodes that make a collections.OrderedDict.
+func (p *reader) ordered(op byte) (is bool, err error) {
+	n := len(p.stack)
+	switch op {
+	case opGlobal:
+		const name = "collections\nOrderedDict\n"
+		if head, _ := p.in.Peek(len(name)); string(head) == name {
+			_, err := p.in.Discard(len(name))
+			p.taken += int64(len(name))
+			return true, errors.Join(err, p.push(orderedDict{}))
+		}
+	case opStackGlobal:
+		if n >= 2 && p.stack[n-2] == "collections" && p.stack[n-1] == "OrderedDict" {
+			p.stack = p.stack[:n-2]
+			return true, p.push(orderedDict{})
+		}
+	case opReduce:
+		if n < 2 {
+			return false, nil
+		}
+		arguments, isTuple := p.stack[n-1].(Tuple)
+		if _, known := p.stack[n-2].(orderedDict); known && isTuple && len(arguments) == 0 {
+			p.stack = p.stack[:n-2]
+			return true, p.push(&Dict{})
+		}
+	}
+	return false, nil
+}
+
 // bytes are the next n, at most 8.
 func (p *reader) bytes(n int) ([]byte, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(p.in, b[:n]); err != nil {
-		return nil, p.damaged("it ends early")
+		return nil, p.early()
 	}
 	p.taken += int64(n)
 	return b[:n], nil
@@ -168,6 +264,9 @@ func (p *reader) line() (string, error) {
 	const longest = 4096
 	text, err := p.in.ReadSlice('\n')
 	if err != nil || len(text) > longest {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return "", p.early()
+		}
 		return "", p.damaged("a line without end")
 	}
 	p.taken += int64(len(text))
@@ -276,7 +375,7 @@ func (p *reader) text(op byte) error {
 	// Read in pieces: a length that is a lie ends with the file, not the memory.
 	var text strings.Builder
 	if n, err := io.CopyN(&text, p.in, length); err != nil || n != length {
-		return p.damaged("it ends within a text of %d bytes", length)
+		return p.early()
 	}
 	p.taken += length
 	if op == opShortBinBytes || op == opBinBytes {

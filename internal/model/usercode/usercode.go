@@ -12,8 +12,9 @@ import (
 // of DuckDB alike. A library is mapped from an absolute path, the user's script need not
 // be. torch.profiler cuts the directories of sys.path off, so that packages and the
 // standard library are known by their names there.
-// Modules that Inductor generates are called by a hash, wherever they are kept.
-const foreign = `(^|/)(site-packages|dist-packages|torch|jax|jaxlib|torchvision|numpy)/|/lib(64)?/python[0-9]|(^|/)[a-z2-7]{2}/c[a-z2-7]{51}\.py$|^<|^(` + standard + `)[./]`
+// Modules that Inductor generates are called by a hash, wherever they are kept. Code without a file is called <something>;
+// IPython calls the cells that its user runs <ipython-input-2-…>.
+const foreign = `(^|/)(site-packages|dist-packages|torch|jax|jaxlib|torchvision|numpy)/|/lib(64)?/python[0-9]|(^|/)[a-z2-7]{2}/c[a-z2-7]{51}\.py$|^<([^i]|i[^p])|^(` + standard + `)[./]`
 
 // standard are modules of Python's library that stacks of training jobs show.
 const standard = `threading|runpy|contextlib|functools|selectors|socket|queue|subprocess|inspect|typing|re|json|logging|` +

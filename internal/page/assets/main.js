@@ -2,9 +2,11 @@
 import { json, takeToken, setOnReach } from "./api.js";
 import { el, announce } from "./text.js";
 import { overview } from "./overview.js";
+import { timeline } from "./timeline.js";
 
 const views = [
   { name: "overview", title: "Overview", key: "1", open: overview },
+  { name: "timeline", title: "Timeline", key: "2", open: timeline },
 ];
 
 const main = document.getElementById("main");

@@ -3,6 +3,8 @@ package analysis
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/holders"
@@ -23,7 +25,7 @@ type origin interface {
 }
 
 func open(path string) (origin, error) {
-	if snapshot.Is(path) {
+	if info, err := os.Stat(path); snapshot.Is(path) || err == nil && info.Mode().IsRegular() {
 		s, err := snapshot.ReadFile(path)
 		if err != nil {
 			return nil, err
@@ -52,13 +54,42 @@ func (o opened) Anchors(context.Context) (map[int32][]int64, string, error) { re
 
 func (o opened) Lost(context.Context) ([]string, error) { return nil, nil }
 
-func (o opened) Shortages(context.Context) ([]source.Shortage, error) { return nil, nil }
-
-func (o opened) Warnings() []string {
-	if o.Before == 0 {
-		return nil
+// Shortages are those of the snapshot, the last one first, each place and size once.
+func (o opened) Shortages(context.Context) (all []source.Shortage, err error) {
+	if len(o.Snapshot.Events) == 0 {
+		return nil, nil
 	}
-	return []string{fmt.Sprintf("%d blocks were there before the trace began: they count from its beginning", o.Before)}
+	began := o.Snapshot.Events[0].TSNS
+	type place struct {
+		device      int32
+		asked, path int64
+	}
+	at := map[place]int{}
+	for _, short := range slices.Backward(o.Snapshot.Shortages) {
+		key := place{short.Device, short.Asked, short.Path}
+		if i, known := at[key]; known {
+			all[i].Times++
+			continue
+		}
+		at[key] = len(all)
+		s := source.Shortage{Times: 1, NS: short.NS, At: float64(short.NS-began) / 1e9, Space: "device", Level: "allocator",
+			Device: &short.Device, AskedBytes: &short.Asked, Path: short.Path}
+		if short.Free >= 0 {
+			s.FreeBytes = &short.Free
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func (o opened) Warnings() (warnings []string) {
+	if o.Cut {
+		warnings = append(warnings, snapshot.CutWarning)
+	}
+	if o.Before > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d blocks were there before the trace began: they count from its beginning", o.Before))
+	}
+	return warnings
 }
 
 func (o opened) Close() error { return nil }

@@ -49,8 +49,14 @@ func (m *Memory) lineOf(ctx context.Context, s *source.Shortage) (string, error)
 // liveAt is what was live when memory ran out, of what was recorded.
 func (m *Memory) liveAt(s *source.Shortage) *int64 {
 	for _, a := range m.Arenas {
-		if a.Session != s.Session || a.PID != s.PID || a.Space != s.Space || len(a.Curve) == 0 || a.Curve[0].NS > s.NS {
+		if a.Session != s.Session || a.PID != s.PID || a.Space != s.Space || len(a.Curve) == 0 || a.Curve[0].NS > s.NS ||
+			s.Device != nil && a.Device != nil && *s.Device != *a.Device {
 			continue
+		}
+		for _, at := range a.lives.Shortages {
+			if at.NS == s.NS {
+				return &at.Live
+			}
 		}
 		live := int64(0)
 		for _, p := range a.Curve {
@@ -66,6 +72,9 @@ func (m *Memory) liveAt(s *source.Shortage) *int64 {
 // Sentence says who had no memory left, when and where.
 func (s *Shortage) Sentence() string {
 	who := fmt.Sprintf("pid %d", s.PID)
+	if s.PID == 0 { // a snapshot does not name its process
+		who = "the job"
+	}
 	if s.Command != "" {
 		who += fmt.Sprintf(" (%s)", shortened(s.Command))
 	}
@@ -100,6 +109,9 @@ func (s *Shortage) Sentence() string {
 
 // Details say what was held then, as far as it is known.
 func (s *Shortage) Details() (details []string) {
+	if s.FreeBytes != nil {
+		details = append(details, fmt.Sprintf("%s of the device's memory were free", amount.Bytes(*s.FreeBytes)))
+	}
 	if s.AllocatedBytes != nil {
 		said := fmt.Sprintf("the allocator said that %s were in use", amount.Bytes(*s.AllocatedBytes))
 		if s.ReservedBytes != nil {
@@ -109,6 +121,9 @@ func (s *Shortage) Details() (details []string) {
 	}
 	if s.LiveBytes != nil {
 		details = append(details, fmt.Sprintf("%s were live of what was seen being allocated", amount.Bytes(*s.LiveBytes)))
+	}
+	if s.Resident == nil && s.Space == "device" {
+		return details
 	}
 	if s.Resident == nil {
 		return append(details, "what the process held before is not known")

@@ -50,6 +50,7 @@ func (b *builder) add(e *Event) {
 	l := &b.lives
 	if e.Action == OutOfMemory {
 		l.OutOfMemory++
+		l.Shortages = append(l.Shortages, Shortage{e.TSNS, b.live})
 		return
 	}
 	l.Ticks++

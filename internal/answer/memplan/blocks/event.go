@@ -116,8 +116,13 @@ type Lives struct {
 	AllocationNS     int64
 	TimedAllocations int64
 
+	Shortages []Shortage
+
 	Problems
 }
+
+// Shortage is a moment when an allocation found no room, and what was live then of what was seen being allocated.
+type Shortage struct{ NS, Live int64 }
 
 // Problems are events that do not fit together, by reason.
 type Problems struct {

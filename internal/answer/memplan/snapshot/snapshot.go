@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/blocks"
@@ -31,7 +30,21 @@ type Snapshot struct {
 	// trace began: they are events at its beginning.
 	Before   int64
 	Reserved map[int32]int64 // total of the segments, by device
+	// Shortages are the events of memory that ran out.
+	Shortages []Shortage
+	Cut       bool // the file ends early
 }
+
+// Shortage is an allocation that found no room.
+type Shortage struct {
+	NS          int64
+	Device      int32
+	Asked, Free int64 // Free is what the device had left, blocks.Unknown if the snapshot lacks it
+	Path        int64
+}
+
+// CutWarning is what a snapshot that ends early lacks.
+const CutWarning = "the file ends early, was it cut off? What is there counts; later events, or the devices' segments, are missing"
 
 // mostEvents is far more than PyTorch keeps. A small pickle can name one list of
 // events many times.
@@ -40,63 +53,40 @@ const (
 	mostDevices = 1024
 )
 
-// Is reports whether a file looks like a snapshot: a pickle, or JSON that begins
-// like one.
-func Is(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 4096)
-	n, _ := io.ReadFull(f, head)
-	text := strings.TrimLeft(string(head[:n]), " \t\r\n")
-	if strings.HasPrefix(text, "\x80") {
-		return true
-	}
-	return strings.HasPrefix(text, "{") && !strings.Contains(text, `"traceEvents"`) && !strings.Contains(text, `"schemaVersion"`) &&
-		(strings.Contains(text, `"segments"`) || strings.Contains(text, `"device_traces"`) || strings.Contains(text, `"allocator_settings"`))
-}
-
-// ReadFile reads a snapshot. Nothing in a pickle is imported or called.
-func ReadFile(path string) (*Snapshot, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	s, err := Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return s, nil
-}
-
-// Read reads a snapshot, pickle or JSON.
+// Read reads a snapshot, pickle or JSON, also in gzip.
 func Read(r io.Reader) (*Snapshot, error) {
-	in := bufio.NewReaderSize(r, 1<<20)
-	first, err := in.Peek(1)
+	in, err := unpacked(bufio.NewReaderSize(r, 1<<20))
 	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	head, err := in.Peek(headBytes)
+	switch {
+	case len(head) == 0 && err != nil && !errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%w: its compressed data are damaged or were cut off: copy it again: %w", ErrFormat, err)
+	case len(head) == 0:
 		return nil, fmt.Errorf("%w: the file is empty", ErrFormat)
 	}
 	var root any
-	if first[0] == 0x80 {
-		root, err = pickle.Read(in, pickle.DefaultLimits)
-	} else {
-		root, err = readJSON(in)
+	cut := false
+	switch what := otherFile(string(head)); {
+	case what != "":
+		return nil, fmt.Errorf("%w: %s", ErrFormat, what)
+	case isPickle(head):
+		root, cut, err = pickle.ReadCut(in, pickle.DefaultLimits)
+	default:
+		root, err = readJSON(io.LimitReader(in, mostJSON))
 	}
 	if err != nil {
 		return nil, err
 	}
 	top, is := root.(*pickle.Dict)
+	if list, bare := root.(*pickle.List); bare && len(list.Items) > 0 { // torch.cuda.memory_snapshot() has segments alone
+		top, is = &pickle.Dict{Keys: []any{"segments"}, Values: []any{list}}, true
+	}
 	if !is || top.Get("segments") == nil && top.Get("device_traces") == nil {
 		return nil, fmt.Errorf("%w: it has neither segments nor device_traces", ErrFormat)
 	}
-	b := &builder{s: &Snapshot{Paths: map[int64]holders.Path{}, Ignored: map[string]int64{}, Reserved: map[int32]int64{}},
+	b := &builder{s: &Snapshot{Paths: map[int64]holders.Path{}, Ignored: map[string]int64{}, Reserved: map[int32]int64{}, Cut: cut},
 		paths: map[*pickle.List]int64{}}
 	if err := b.build(top); err != nil {
 		return nil, err
@@ -109,11 +99,17 @@ func readJSON(r io.Reader) (any, error) {
 	decoder := json.NewDecoder(r)
 	decoder.UseNumber()
 	v, err := jsonValue(decoder, 0)
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("%w: it ends early, was it cut off? Copy it again", ErrFormat)
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return v, nil
 }
+
+// mostJSON bounds the text of a snapshot, which gzip may hide.
+const mostJSON = 8 << 30
 
 func jsonValue(d *json.Decoder, depth int) (any, error) {
 	const deepest = 1000
@@ -217,6 +213,7 @@ func (b *builder) event(device int32, entry *pickle.Dict, addresses map[int64]bo
 	e := blocks.Event{Bytes: blocks.Unknown, Allocated: blocks.Unknown, Reserved: blocks.Unknown, Duration: blocks.Unknown, Weight: 1}
 	var action string
 	var frames *pickle.List
+	free := int64(blocks.Unknown)
 	for i, k := range entry.Keys {
 		switch k {
 		case "action":
@@ -225,6 +222,8 @@ func (b *builder) event(device int32, entry *pickle.Dict, addresses map[int64]bo
 			e.Address = numberOf(entry.Values[i])
 		case "size":
 			e.Bytes = numberOf(entry.Values[i])
+		case "device_free":
+			free = numberOf(entry.Values[i])
 		case "time_us":
 			e.TSNS = numberOf(entry.Values[i]) * 1000
 		case "frames":
@@ -241,6 +240,9 @@ func (b *builder) event(device int32, entry *pickle.Dict, addresses map[int64]bo
 	case "oom":
 		e.Action = blocks.OutOfMemory
 	case "":
+		if b.s.Cut {
+			return nil
+		}
 		return fmt.Errorf("%w: it has no action", ErrFormat)
 	default:
 		b.s.Ignored[action]++
@@ -253,6 +255,9 @@ func (b *builder) event(device int32, entry *pickle.Dict, addresses map[int64]bo
 		return fmt.Errorf("more than %d events: %w", mostEvents, pickle.ErrTooLarge)
 	}
 	e.Arena, e.Path = b.arena(device), b.path(frames)
+	if e.Action == blocks.OutOfMemory {
+		b.s.Shortages = append(b.s.Shortages, Shortage{e.TSNS, device, e.Bytes, free, e.Path})
+	}
 	b.s.Events = append(b.s.Events, e)
 	return nil
 }

@@ -81,6 +81,15 @@ func write(dataset *output.Dataset, s *snapshot.Snapshot, file string, o ImportO
 	if err := dataset.Write(&event.Batch{Memory: rows}); err != nil {
 		return 0, err
 	}
+	if err := dataset.Write(&event.Batch{Counters: freeReadings(s)}); err != nil {
+		return 0, err
+	}
+	if s.Cut {
+		if err := dataset.Write(&event.Batch{Warnings: []event.Warning{{TSNS: recording.StartedNS, Kind: "cut", Source: where(file), Count: 1,
+			Detail: where(file) + ": " + snapshot.CutWarning}}}); err != nil {
+			return 0, err
+		}
+	}
 	if s.Before > 0 {
 		if err := dataset.Write(&event.Batch{Warnings: []event.Warning{{TSNS: recording.StartedNS, Kind: "import", Source: where(file), Count: s.Before,
 			Detail: fmt.Sprintf("%d blocks were there before the trace began: they count from its beginning", s.Before)}}}); err != nil {
@@ -88,6 +97,19 @@ func write(dataset *output.Dataset, s *snapshot.Snapshot, file string, o ImportO
 		}
 	}
 	return len(rows), nil
+}
+
+// freeReadings are what devices had left when memory ran out.
+func freeReadings(s *snapshot.Snapshot) (rows []event.Counter) {
+	pid := int32(importedPID)
+	for _, short := range s.Shortages {
+		if short.Free < 0 {
+			continue
+		}
+		rows = append(rows, event.Counter{TSNS: short.NS, Source: "allocator", DeviceID: &short.Device, PID: &pid, Name: freeMemory,
+			Kind: event.Gauge, Unit: "bytes", Value: float64(short.Free)})
+	}
+	return rows
 }
 
 func memoryRow(s *snapshot.Snapshot, e blocks.Event) event.Memory {

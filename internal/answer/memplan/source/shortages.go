@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 )
 
 // Shortage is memory that was not there: allocations that found no room, from one place
@@ -20,6 +21,7 @@ type Shortage struct {
 	AskedBytes     *int64 `json:"asked_bytes"`
 	AllocatedBytes *int64 `json:"allocator_said_bytes"` // in use, as the allocator said
 	ReservedBytes  *int64 `json:"reserved_bytes"`       // likewise what it held from the driver
+	FreeBytes      *int64 `json:"device_free_bytes"`    // what the device had left, as the allocator said
 
 	Line       string `json:"line"`             // of the user's code; "" where no stack shows one
 	LastSample bool   `json:"from_last_sample"` // the line is that of the process's last sample
@@ -72,10 +74,24 @@ func (d *Dataset) Shortages(ctx context.Context) (all []Shortage, err error) {
 	})
 	for i := range all {
 		if err == nil {
-			err = d.history(ctx, &all[i])
+			err = errors.Join(d.history(ctx, &all[i]), d.free(ctx, &all[i]))
 		}
 	}
 	return all, err
+}
+
+// freeMemory is the counter of what a device had left when memory ran out; it has the time of the row in memory.
+const freeMemory = "gpu_memory_free"
+
+func (d *Dataset) free(ctx context.Context, s *Shortage) error {
+	if s.Device == nil {
+		return nil
+	}
+	return d.each(ctx, `SELECT CAST(max(value) AS BIGINT) FROM counter WHERE session_id = ? AND ts_ns = ? AND device_id = ? AND name = '`+freeMemory+`'`,
+		[]any{s.Session, s.NS, *s.Device}, func(row []any) error {
+			s.FreeBytes = maybe(row[0])
+			return nil
+		})
 }
 
 // history reads what is known of the half a minute before.

@@ -120,7 +120,7 @@ func defaultDataset(file string) string {
 func importSnapshot(c *urfave.Context, file, dir string) error {
 	s, err := snapshot.ReadFile(file)
 	if err != nil {
-		return cli.Failed(fmt.Errorf("importing %w", err))
+		return cli.Failed(fmt.Errorf("importing %s: %w", file, err))
 	}
 	rows, err := source.Import(s, file, dir, source.ImportOptions{ToolVersion: version.Version,
 		CommandLine: importLine(c.Bool("redact")), Redact: c.Bool("redact")})

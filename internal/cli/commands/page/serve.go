@@ -19,9 +19,10 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
-const serveDescription = `Serves a page over one dataset on a free port of this machine's loopback and prints its address: the verdict, the
-explanations, phases, step times and findings of report. The page only reads the dataset and loads nothing from
-elsewhere. It ends with Ctrl-C or with the terminal. Without a path it serves the newest dataset in this directory.
+const serveDescription = `Serves a page over one dataset on a free port of this machine's loopback and prints its address: the verdict,
+explanations, phases, step times and findings of report, and a timeline that zooms from the whole recording to one call.
+The page only reads the dataset and loads nothing from elsewhere. It ends with Ctrl-C or with the terminal. Without a
+path it serves the newest dataset in this directory.
 
 The address has a token: whoever has it can read the dataset, nobody else. From another machine, forward the port or a
 socket with SSH:
