@@ -8,11 +8,11 @@
 # What they depend on is not pinned: they run the notebook, and nothing of theirs is published.
 set -eu
 
-nbconvert=7.16.6
-ipykernel=6.30.1
+nbconvert=7.17.2
+ipykernel=7.4.0
 duckdb=1.5.5
-pandas=2.3.3
-polars=1.35.2
+pandas=3.1.1
+polars=2.1.0
 venv=${EBPFPROF_CACHE:-$HOME/.cache/ebpfprof}/notebook-venv
 done=$venv/installed-$nbconvert-$ipykernel-$duckdb-$pandas-$polars
 
