@@ -19,6 +19,7 @@
 #include "scope.h"
 #include "lives.h"
 #include "text.h"
+#include "young.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -30,7 +31,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 static __always_inline bool traced(__u32 tgid)
 {
-	if (bpf_map_lookup_elem(&targets, &tgid))
+	if (bpf_map_lookup_elem(&targets, &tgid) || take_up(tgid))
 		return true;
 	lose(LOSS_FOREIGN_HIT);
 	return false;

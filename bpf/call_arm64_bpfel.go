@@ -111,7 +111,7 @@ type CallLifeRecord struct {
 	Tid          uint32
 	ParentTgid   uint32
 	ExitCode     int32
-	Pad2         uint32
+	Execed       uint32
 	TsNs         uint64
 	StartTicks   uint64
 	ProcessTicks uint64
@@ -166,7 +166,8 @@ const (
 	CallLossLOSS_IO_TABLE_FULL      CallLoss = 22
 	CallLossLOSS_IO_QUOTA           CallLoss = 23
 	CallLossLOSS_PREEMPTED_STACK    CallLoss = 24
-	CallLossLOSS_MAX                CallLoss = 25
+	CallLossLOSS_SHORT_LIVES        CallLoss = 25
+	CallLossLOSS_MAX                CallLoss = 26
 )
 
 type CallMemoCount uint32
@@ -319,6 +320,7 @@ const (
 	CallRecordKindRECORD_IO_CALL       CallRecordKind = 14
 	CallRecordKindRECORD_OUT_OF_MEMORY CallRecordKind = 15
 	CallRecordKindRECORD_IO_PATH       CallRecordKind = 16
+	CallRecordKindRECORD_YOUNG         CallRecordKind = 17
 )
 
 type CallScopeKey struct {
@@ -340,6 +342,22 @@ type CallScopeValue struct {
 	Pad      uint16
 	StackId  uint64
 	Line     uint64
+}
+
+type CallShortKey struct {
+	_      structs.HostLayout
+	Parent uint32
+	Execed uint32
+	Comm   [16]int8
+}
+
+type CallShortSum struct {
+	_       structs.HostLayout
+	Count   uint64
+	Failed  uint64
+	WallNs  uint64
+	CpuNs   uint64
+	FirstNs uint64
 }
 
 type CallSource uint32
@@ -706,6 +724,19 @@ type CallVmaCache struct {
 	}
 }
 
+type CallYoung struct {
+	_          structs.HostLayout
+	StartNs    uint64
+	EndNs      uint64
+	CpuNs      uint64
+	StartTicks uint64
+	Parent     uint32
+	CopyOf     uint32
+	Execed     uint32
+	Failed     uint32
+	Comm       [16]int8
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -728,6 +759,7 @@ const (
 	CallMapSamples            = "samples"
 	CallMapScopeCounts        = "scope_counts"
 	CallMapScopes             = "scopes"
+	CallMapShortLives         = "short_lives"
 	CallMapStackWorkspaces    = "stack_workspaces"
 	CallMapStacksSeen         = "stacks_seen"
 	CallMapTargets            = "targets"
@@ -740,6 +772,7 @@ const (
 	CallMapUnwindShards       = "unwind_shards"
 	CallMapUnwindWanted       = "unwind_wanted"
 	CallMapVmaCaches          = "vma_caches"
+	CallMapYoungOnes          = "young_ones"
 	CallProgCallEntry         = "call_entry"
 	CallProgCallEntryLine     = "call_entry_line"
 	CallProgCallEntryStack    = "call_entry_stack"
@@ -750,6 +783,7 @@ const (
 	CallVarAnchorEpoch        = "anchor_epoch"
 	CallVarDetailOn           = "detail_on"
 	CallVarEpoch              = "epoch"
+	CallVarLookAtOnce         = "look_at_once"
 	CallVarMaxFrames          = "max_frames"
 	CallVarMemoEvery          = "memo_every"
 	CallVarMemoGeneration     = "memo_generation"
@@ -778,6 +812,7 @@ const (
 	CallVarWireTextRecord     = "wire_text_record"
 	CallVarWithoutBpfLoop     = "without_bpf_loop"
 	CallVarWithoutFindVma     = "without_find_vma"
+	CallVarYoungTold          = "young_told"
 )
 
 // LoadCall returns the embedded CollectionSpec for Call.
@@ -853,6 +888,7 @@ type CallMapSpecs struct {
 	Samples         *ebpf.MapSpec `ebpf:"samples"`
 	ScopeCounts     *ebpf.MapSpec `ebpf:"scope_counts"`
 	Scopes          *ebpf.MapSpec `ebpf:"scopes"`
+	ShortLives      *ebpf.MapSpec `ebpf:"short_lives"`
 	StackWorkspaces *ebpf.MapSpec `ebpf:"stack_workspaces"`
 	StacksSeen      *ebpf.MapSpec `ebpf:"stacks_seen"`
 	Targets         *ebpf.MapSpec `ebpf:"targets"`
@@ -865,6 +901,7 @@ type CallMapSpecs struct {
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
 	VmaCaches       *ebpf.MapSpec `ebpf:"vma_caches"`
+	YoungOnes       *ebpf.MapSpec `ebpf:"young_ones"`
 }
 
 // CallVariableSpecs contains global variables before they are loaded into the kernel.
@@ -874,6 +911,7 @@ type CallVariableSpecs struct {
 	AnchorEpoch        *ebpf.VariableSpec `ebpf:"anchor_epoch"`
 	DetailOn           *ebpf.VariableSpec `ebpf:"detail_on"`
 	Epoch              *ebpf.VariableSpec `ebpf:"epoch"`
+	LookAtOnce         *ebpf.VariableSpec `ebpf:"look_at_once"`
 	MaxFrames          *ebpf.VariableSpec `ebpf:"max_frames"`
 	MemoEvery          *ebpf.VariableSpec `ebpf:"memo_every"`
 	MemoGeneration     *ebpf.VariableSpec `ebpf:"memo_generation"`
@@ -902,6 +940,7 @@ type CallVariableSpecs struct {
 	WireTextRecord     *ebpf.VariableSpec `ebpf:"wire_text_record"`
 	WithoutBpfLoop     *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 	WithoutFindVma     *ebpf.VariableSpec `ebpf:"without_find_vma"`
+	YoungTold          *ebpf.VariableSpec `ebpf:"young_told"`
 }
 
 // CallObjects contains all objects after they have been loaded into the kernel.
@@ -942,6 +981,7 @@ type CallMaps struct {
 	Samples         *ebpf.Map `ebpf:"samples"`
 	ScopeCounts     *ebpf.Map `ebpf:"scope_counts"`
 	Scopes          *ebpf.Map `ebpf:"scopes"`
+	ShortLives      *ebpf.Map `ebpf:"short_lives"`
 	StackWorkspaces *ebpf.Map `ebpf:"stack_workspaces"`
 	StacksSeen      *ebpf.Map `ebpf:"stacks_seen"`
 	Targets         *ebpf.Map `ebpf:"targets"`
@@ -954,6 +994,7 @@ type CallMaps struct {
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
 	VmaCaches       *ebpf.Map `ebpf:"vma_caches"`
+	YoungOnes       *ebpf.Map `ebpf:"young_ones"`
 }
 
 func (m *CallMaps) Close() error {
@@ -976,6 +1017,7 @@ func (m *CallMaps) Close() error {
 		m.Samples,
 		m.ScopeCounts,
 		m.Scopes,
+		m.ShortLives,
 		m.StackWorkspaces,
 		m.StacksSeen,
 		m.Targets,
@@ -988,6 +1030,7 @@ func (m *CallMaps) Close() error {
 		m.UnwindShards,
 		m.UnwindWanted,
 		m.VmaCaches,
+		m.YoungOnes,
 	)
 }
 
@@ -998,6 +1041,7 @@ type CallVariables struct {
 	AnchorEpoch        *ebpf.Variable `ebpf:"anchor_epoch"`
 	DetailOn           *ebpf.Variable `ebpf:"detail_on"`
 	Epoch              *ebpf.Variable `ebpf:"epoch"`
+	LookAtOnce         *ebpf.Variable `ebpf:"look_at_once"`
 	MaxFrames          *ebpf.Variable `ebpf:"max_frames"`
 	MemoEvery          *ebpf.Variable `ebpf:"memo_every"`
 	MemoGeneration     *ebpf.Variable `ebpf:"memo_generation"`
@@ -1026,6 +1070,7 @@ type CallVariables struct {
 	WireTextRecord     *ebpf.Variable `ebpf:"wire_text_record"`
 	WithoutBpfLoop     *ebpf.Variable `ebpf:"without_bpf_loop"`
 	WithoutFindVma     *ebpf.Variable `ebpf:"without_find_vma"`
+	YoungTold          *ebpf.Variable `ebpf:"young_told"`
 }
 
 // CallPrograms contains all programs after they have been loaded into the kernel.

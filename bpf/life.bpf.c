@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * The life of traced processes: fork, exec and exit. A child is a target from
- * the moment it exists, before the loader has heard of it.
+ * the moment it exists, before the loader has heard of it, or young (young.h).
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -11,36 +11,9 @@
 #include "regs.h"
 #include "lives.h"
 #include "io_state.h"
-#include "python_runtime.h"
-#include "unwind_maps.h"
-#include "unwind_vma.h"
+#include "young.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* The copy of a process has its interpreter, at the same addresses. */
-static __always_inline void inherit_python(__u32 parent, __u32 child)
-{
-	struct python_runtime *p = bpf_map_lookup_elem(&python_runtimes, &parent);
-	struct python_runtime inherited;
-
-	if (!p)
-		return;
-	inherited = *p;
-	if (bpf_map_update_elem(&python_runtimes, &child, &inherited, BPF_ANY))
-		lose(LOSS_WALK_TABLE_FULL);
-}
-
-/* And the same files, mapped at the same addresses. */
-static __always_inline void inherit_mappings(__u32 parent, __u32 child)
-{
-	const struct unwind_process *p = unwind_process(parent);
-	const struct vma_cache *c;
-
-	if (p && bpf_map_update_elem(&unwind_processes, &child, p, BPF_ANY))
-		lose(LOSS_WALK_TABLE_FULL);
-	if (HAVE_FIND_VMA && (c = bpf_map_lookup_elem(&vma_caches, &parent)))
-		bpf_map_update_elem(&vma_caches, &child, c, BPF_ANY);
-}
 
 /* One for each CPU: nothing interrupts a tracepoint to run another. */
 struct {
@@ -81,10 +54,42 @@ static __always_inline void find_program(struct task_struct *task, __u32 tgid)
 static __always_inline void forget_process(__u32 tgid)
 {
 	bpf_map_delete_elem(&targets, &tgid);
+	bpf_map_delete_elem(&young_ones, &tgid);
 	bpf_map_delete_elem(&scope_counts, &tgid);
 	bpf_map_delete_elem(&python_runtimes, &tgid);
 	bpf_map_delete_elem(&unwind_processes, &tgid);
 	forget_vmas(tgid);
+}
+
+/*
+ * A child begins, whose parent is a target, or young itself: then it counts for whom its
+ * parent counts for. The one before which there was none for a while is told of, so that
+ * user space looks now and then who has grown old.
+ */
+static __always_inline void add_young(struct task_struct *child, __u32 parent, const struct young *of)
+{
+	__u32 tgid = BPF_CORE_READ(child, tgid);
+	struct young y = {
+		.parent = parent,
+		.copy_of = parent,
+		.start_ns = bpf_ktime_get_ns(),
+		.start_ticks = start_ticks(child),
+	};
+
+	if (of) {
+		y.parent = of->parent;
+		y.copy_of = of->copy_of;
+		y.execed = of->execed;
+	}
+	bpf_probe_read_kernel(y.comm, sizeof(y.comm), child->comm);
+	if (bpf_map_update_elem(&young_ones, &tgid, &y, BPF_ANY)) {
+		lose(LOSS_PROCESS_TABLE_FULL);
+		return;
+	}
+	if (!young_told) {
+		young_told = 1;
+		emit_life(RECORD_YOUNG, child, parent, 0);
+	}
 }
 
 /* TP_PROTO(struct task_struct *parent, struct task_struct *child) */
@@ -95,6 +100,7 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	__u32 parent_tgid = BPF_CORE_READ(parent, tgid), tgid = BPF_CORE_READ(child, tgid);
 	__u32 tid = BPF_CORE_READ(child, pid);
 	struct target *p, inherited = {};
+	const struct young *of;
 
 	/* It has not run yet: what is there is of one that had its number before. */
 	forget_thread(tid);
@@ -103,8 +109,15 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	forget_process(tgid);
 	p = bpf_map_lookup_elem(&targets, &parent_tgid);
-	if (!p || !p->follow)
+	if (p && !p->follow)
 		return 0;
+	of = p ? 0 : bpf_map_lookup_elem(&young_ones, &parent_tgid);
+	if (!p && !of)
+		return 0;
+	if (of || !look_at_once) {
+		add_young(child, parent_tgid, of);
+		return 0;
+	}
 	inherited.follow = p->follow;
 	inherited.start_ticks = start_ticks(child);
 	if (bpf_map_update_elem(&targets, &tgid, &inherited, BPF_ANY)) {
@@ -117,6 +130,18 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* A young process is another program from here on. */
+static __always_inline void young_execed(__u32 tgid)
+{
+	struct young *y = bpf_map_lookup_elem(&young_ones, &tgid);
+
+	if (!y)
+		return;
+	y->execed = 1;
+	y->copy_of = 0;
+	bpf_get_current_comm(y->comm, sizeof(y->comm));
+}
+
 /* TP_PROTO(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm) */
 SEC("raw_tracepoint/sched_process_exec")
 int process_exec(struct bpf_raw_tracepoint_args *ctx)
@@ -125,8 +150,10 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	__u32 tgid = ids >> 32, tid = ids;
 	struct thread_state *t;
 
-	if (!bpf_map_lookup_elem(&targets, &tgid))
+	if (!bpf_map_lookup_elem(&targets, &tgid)) {
+		young_execed(tgid);
 		return 0;
+	}
 	bpf_map_delete_elem(&python_runtimes, &tgid);
 	bpf_map_delete_elem(&unwind_processes, &tgid);
 	forget_vmas(tgid);
@@ -191,6 +218,64 @@ static __always_inline __u64 user_sp(void)
 	return sp;
 }
 
+/* The last thread of a young process ends. What it used of a CPU is known for sure when the
+ * kernel lets go of it; until then, as it is at its last tick. */
+static __always_inline void young_ended(struct task_struct *task, __u32 tgid)
+{
+	struct young *y = bpf_map_lookup_elem(&young_ones, &tgid);
+
+	if (!y)
+		return;
+	y->failed = BPF_CORE_READ(task, exit_code) != 0;
+	y->cpu_ns = BPF_CORE_READ(task, se.sum_exec_runtime) + BPF_CORE_READ(task, signal, sum_sched_runtime);
+	y->end_ns = bpf_ktime_get_ns();
+}
+
+/* Adds a process that was young until its end to those of its command. */
+static __always_inline void add_short(const struct young *y)
+{
+	struct short_key key = { .parent = y->parent, .execed = y->execed };
+	struct short_sum blank = { .first_ns = y->start_ns }, *sum;
+
+	__builtin_memcpy(key.comm, y->comm, sizeof(key.comm));
+	sum = bpf_map_lookup_elem(&short_lives, &key);
+	if (!sum) {
+		bpf_map_update_elem(&short_lives, &key, &blank, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&short_lives, &key);
+	}
+	if (!sum) {
+		lose(LOSS_SHORT_LIVES);
+		return;
+	}
+	__sync_fetch_and_add(&sum->wall_ns, y->end_ns - y->start_ns);
+	__sync_fetch_and_add(&sum->cpu_ns, y->cpu_ns);
+	__sync_fetch_and_add(&sum->failed, y->failed);
+	__sync_fetch_and_add(&sum->count, 1);
+}
+
+/* TP_PROTO(struct task_struct *p): its parent has taken note of its end, and every
+ * thread's time is in the process's. */
+SEC("raw_tracepoint/sched_process_free")
+int process_free(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	__u32 tgid = BPF_CORE_READ(task, tgid);
+	struct young *y;
+	__u64 cpu_ns;
+
+	if (BPF_CORE_READ(task, pid) != tgid)
+		return 0;
+	y = bpf_map_lookup_elem(&young_ones, &tgid);
+	if (!y || !y->end_ns || y->start_ticks != start_ticks(task))
+		return 0;
+	cpu_ns = BPF_CORE_READ(task, signal, sum_sched_runtime);
+	if (cpu_ns > y->cpu_ns)
+		y->cpu_ns = cpu_ns;
+	add_short(y);
+	bpf_map_delete_elem(&young_ones, &tgid);
+	return 0;
+}
+
 /* TP_PROTO(struct task_struct *p, ...) */
 SEC("raw_tracepoint/sched_process_exit")
 int process_exit(struct bpf_raw_tracepoint_args *ctx)
@@ -219,12 +304,19 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 		forget_thread(tid);
 		emit_life(RECORD_THREAD_EXIT, task, 0, 0);
 	}
-	if (!bpf_map_lookup_elem(&targets, &tgid))
-		return 0;
 	/* kernel/exit.c counts the thread out of signal->live before this tracepoint. */
-	if (BPF_CORE_READ(task, signal, live.counter) == 0) {
+	if (BPF_CORE_READ(task, signal, live.counter) != 0)
+		return 0;
+	if (!bpf_map_lookup_elem(&targets, &tgid)) {
+		young_ended(task, tgid);
+	} else {
 		forget_process(tgid);
 		emit_life(RECORD_EXIT, task, 0, BPF_CORE_READ(task, exit_code));
 	}
 	return 0;
 }
+
+/* Keeps the wire types in the BTF, where bpf2go finds them. */
+const struct young *wire_young __attribute__((unused));
+const struct short_key *wire_short_key __attribute__((unused));
+const struct short_sum *wire_short_sum __attribute__((unused));

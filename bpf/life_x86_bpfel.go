@@ -160,6 +160,22 @@ type LifeScopeValue struct {
 	Line     uint64
 }
 
+type LifeShortKey struct {
+	_      structs.HostLayout
+	Parent uint32
+	Execed uint32
+	Comm   [16]int8
+}
+
+type LifeShortSum struct {
+	_       structs.HostLayout
+	Count   uint64
+	Failed  uint64
+	WallNs  uint64
+	CpuNs   uint64
+	FirstNs uint64
+}
+
 type LifeTarget struct {
 	_          structs.HostLayout
 	StartTicks uint64
@@ -317,6 +333,19 @@ type LifeVmaLookup struct {
 	}
 }
 
+type LifeYoung struct {
+	_          structs.HostLayout
+	StartNs    uint64
+	EndNs      uint64
+	CpuNs      uint64
+	StartTicks uint64
+	Parent     uint32
+	CopyOf     uint32
+	Execed     uint32
+	Failed     uint32
+	Comm       [16]int8
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -335,6 +364,7 @@ const (
 	LifeMapSamples             = "samples"
 	LifeMapScopeCounts         = "scope_counts"
 	LifeMapScopes              = "scopes"
+	LifeMapShortLives          = "short_lives"
 	LifeMapTargets             = "targets"
 	LifeMapThreads             = "threads"
 	LifeMapUnwindFiles         = "unwind_files"
@@ -345,20 +375,27 @@ const (
 	LifeMapUnwindShards        = "unwind_shards"
 	LifeMapUnwindWanted        = "unwind_wanted"
 	LifeMapVmaCaches           = "vma_caches"
+	LifeMapYoungOnes           = "young_ones"
 	LifeProgProcessExec        = "process_exec"
 	LifeProgProcessExit        = "process_exit"
 	LifeProgProcessFork        = "process_fork"
+	LifeProgProcessFree        = "process_free"
 	LifeProgProcessOutOfMemory = "process_out_of_memory"
 	LifeVarAnchorEpoch         = "anchor_epoch"
 	LifeVarDetailOn            = "detail_on"
 	LifeVarEpoch               = "epoch"
+	LifeVarLookAtOnce          = "look_at_once"
 	LifeVarMaxFrames           = "max_frames"
 	LifeVarMemoGeneration      = "memo_generation"
 	LifeVarRecording           = "recording"
 	LifeVarStepNs              = "step_ns"
 	LifeVarThreadsSeen         = "threads_seen"
+	LifeVarWireShortKey        = "wire_short_key"
+	LifeVarWireShortSum        = "wire_short_sum"
+	LifeVarWireYoung           = "wire_young"
 	LifeVarWithoutBpfLoop      = "without_bpf_loop"
 	LifeVarWithoutFindVma      = "without_find_vma"
+	LifeVarYoungTold           = "young_told"
 )
 
 // LoadLife returns the embedded CollectionSpec for Life.
@@ -406,6 +443,7 @@ type LifeProgramSpecs struct {
 	ProcessExec        *ebpf.ProgramSpec `ebpf:"process_exec"`
 	ProcessExit        *ebpf.ProgramSpec `ebpf:"process_exit"`
 	ProcessFork        *ebpf.ProgramSpec `ebpf:"process_fork"`
+	ProcessFree        *ebpf.ProgramSpec `ebpf:"process_free"`
 	ProcessOutOfMemory *ebpf.ProgramSpec `ebpf:"process_out_of_memory"`
 }
 
@@ -427,6 +465,7 @@ type LifeMapSpecs struct {
 	Samples         *ebpf.MapSpec `ebpf:"samples"`
 	ScopeCounts     *ebpf.MapSpec `ebpf:"scope_counts"`
 	Scopes          *ebpf.MapSpec `ebpf:"scopes"`
+	ShortLives      *ebpf.MapSpec `ebpf:"short_lives"`
 	Targets         *ebpf.MapSpec `ebpf:"targets"`
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
 	UnwindFiles     *ebpf.MapSpec `ebpf:"unwind_files"`
@@ -437,6 +476,7 @@ type LifeMapSpecs struct {
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
 	VmaCaches       *ebpf.MapSpec `ebpf:"vma_caches"`
+	YoungOnes       *ebpf.MapSpec `ebpf:"young_ones"`
 }
 
 // LifeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -446,13 +486,18 @@ type LifeVariableSpecs struct {
 	AnchorEpoch    *ebpf.VariableSpec `ebpf:"anchor_epoch"`
 	DetailOn       *ebpf.VariableSpec `ebpf:"detail_on"`
 	Epoch          *ebpf.VariableSpec `ebpf:"epoch"`
+	LookAtOnce     *ebpf.VariableSpec `ebpf:"look_at_once"`
 	MaxFrames      *ebpf.VariableSpec `ebpf:"max_frames"`
 	MemoGeneration *ebpf.VariableSpec `ebpf:"memo_generation"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	StepNs         *ebpf.VariableSpec `ebpf:"step_ns"`
 	ThreadsSeen    *ebpf.VariableSpec `ebpf:"threads_seen"`
+	WireShortKey   *ebpf.VariableSpec `ebpf:"wire_short_key"`
+	WireShortSum   *ebpf.VariableSpec `ebpf:"wire_short_sum"`
+	WireYoung      *ebpf.VariableSpec `ebpf:"wire_young"`
 	WithoutBpfLoop *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 	WithoutFindVma *ebpf.VariableSpec `ebpf:"without_find_vma"`
+	YoungTold      *ebpf.VariableSpec `ebpf:"young_told"`
 }
 
 // LifeObjects contains all objects after they have been loaded into the kernel.
@@ -489,6 +534,7 @@ type LifeMaps struct {
 	Samples         *ebpf.Map `ebpf:"samples"`
 	ScopeCounts     *ebpf.Map `ebpf:"scope_counts"`
 	Scopes          *ebpf.Map `ebpf:"scopes"`
+	ShortLives      *ebpf.Map `ebpf:"short_lives"`
 	Targets         *ebpf.Map `ebpf:"targets"`
 	Threads         *ebpf.Map `ebpf:"threads"`
 	UnwindFiles     *ebpf.Map `ebpf:"unwind_files"`
@@ -499,6 +545,7 @@ type LifeMaps struct {
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
 	VmaCaches       *ebpf.Map `ebpf:"vma_caches"`
+	YoungOnes       *ebpf.Map `ebpf:"young_ones"`
 }
 
 func (m *LifeMaps) Close() error {
@@ -517,6 +564,7 @@ func (m *LifeMaps) Close() error {
 		m.Samples,
 		m.ScopeCounts,
 		m.Scopes,
+		m.ShortLives,
 		m.Targets,
 		m.Threads,
 		m.UnwindFiles,
@@ -527,6 +575,7 @@ func (m *LifeMaps) Close() error {
 		m.UnwindShards,
 		m.UnwindWanted,
 		m.VmaCaches,
+		m.YoungOnes,
 	)
 }
 
@@ -537,13 +586,18 @@ type LifeVariables struct {
 	AnchorEpoch    *ebpf.Variable `ebpf:"anchor_epoch"`
 	DetailOn       *ebpf.Variable `ebpf:"detail_on"`
 	Epoch          *ebpf.Variable `ebpf:"epoch"`
+	LookAtOnce     *ebpf.Variable `ebpf:"look_at_once"`
 	MaxFrames      *ebpf.Variable `ebpf:"max_frames"`
 	MemoGeneration *ebpf.Variable `ebpf:"memo_generation"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	StepNs         *ebpf.Variable `ebpf:"step_ns"`
 	ThreadsSeen    *ebpf.Variable `ebpf:"threads_seen"`
+	WireShortKey   *ebpf.Variable `ebpf:"wire_short_key"`
+	WireShortSum   *ebpf.Variable `ebpf:"wire_short_sum"`
+	WireYoung      *ebpf.Variable `ebpf:"wire_young"`
 	WithoutBpfLoop *ebpf.Variable `ebpf:"without_bpf_loop"`
 	WithoutFindVma *ebpf.Variable `ebpf:"without_find_vma"`
+	YoungTold      *ebpf.Variable `ebpf:"young_told"`
 }
 
 // LifePrograms contains all programs after they have been loaded into the kernel.
@@ -553,6 +607,7 @@ type LifePrograms struct {
 	ProcessExec        *ebpf.Program `ebpf:"process_exec"`
 	ProcessExit        *ebpf.Program `ebpf:"process_exit"`
 	ProcessFork        *ebpf.Program `ebpf:"process_fork"`
+	ProcessFree        *ebpf.Program `ebpf:"process_free"`
 	ProcessOutOfMemory *ebpf.Program `ebpf:"process_out_of_memory"`
 }
 
@@ -561,6 +616,7 @@ func (p *LifePrograms) Close() error {
 		p.ProcessExec,
 		p.ProcessExit,
 		p.ProcessFork,
+		p.ProcessFree,
 		p.ProcessOutOfMemory,
 	)
 }

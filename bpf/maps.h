@@ -173,6 +173,10 @@ volatile __u32 anchor_epoch SEC(".data.shared") = 0;
 volatile __u32 detail_on SEC(".data.shared") = 1;
 /* Whether anything begins: ended at one moment too, before the first probe goes. */
 volatile __u32 recording SEC(".data.shared") = 1;
+/* Whether a child is a target from its first moment: the job is a launcher's so far. */
+volatile __u32 look_at_once SEC(".data.shared") = 1;
+/* Whether user space looks for those that have grown old (young.h). */
+volatile __u32 young_told SEC(".data.shared") = 0;
 __u64 threads_seen SEC(".data.shared") = 0;
 /* When a call began that a training step may begin with. */
 volatile __u64 step_ns SEC(".data.shared") = 0;

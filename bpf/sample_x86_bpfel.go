@@ -716,6 +716,7 @@ const (
 	SampleVarIoPriceNs           = "io_price_ns"
 	SampleVarIoShare             = "io_share"
 	SampleVarLongIoNs            = "long_io_ns"
+	SampleVarLookAtOnce          = "look_at_once"
 	SampleVarMaxFrames           = "max_frames"
 	SampleVarMemoGeneration      = "memo_generation"
 	SampleVarPreemptedGapNs      = "preempted_gap_ns"
@@ -743,6 +744,7 @@ const (
 	SampleVarWireStackRecord     = "wire_stack_record"
 	SampleVarWithoutBpfLoop      = "without_bpf_loop"
 	SampleVarWithoutFindVma      = "without_find_vma"
+	SampleVarYoungTold           = "young_told"
 )
 
 // LoadSample returns the embedded CollectionSpec for Sample.
@@ -849,6 +851,7 @@ type SampleVariableSpecs struct {
 	IoPriceNs           *ebpf.VariableSpec `ebpf:"io_price_ns"`
 	IoShare             *ebpf.VariableSpec `ebpf:"io_share"`
 	LongIoNs            *ebpf.VariableSpec `ebpf:"long_io_ns"`
+	LookAtOnce          *ebpf.VariableSpec `ebpf:"look_at_once"`
 	MaxFrames           *ebpf.VariableSpec `ebpf:"max_frames"`
 	MemoGeneration      *ebpf.VariableSpec `ebpf:"memo_generation"`
 	PreemptedGapNs      *ebpf.VariableSpec `ebpf:"preempted_gap_ns"`
@@ -876,6 +879,7 @@ type SampleVariableSpecs struct {
 	WireStackRecord     *ebpf.VariableSpec `ebpf:"wire_stack_record"`
 	WithoutBpfLoop      *ebpf.VariableSpec `ebpf:"without_bpf_loop"`
 	WithoutFindVma      *ebpf.VariableSpec `ebpf:"without_find_vma"`
+	YoungTold           *ebpf.VariableSpec `ebpf:"young_told"`
 }
 
 // SampleObjects contains all objects after they have been loaded into the kernel.
@@ -985,6 +989,7 @@ type SampleVariables struct {
 	IoPriceNs           *ebpf.Variable `ebpf:"io_price_ns"`
 	IoShare             *ebpf.Variable `ebpf:"io_share"`
 	LongIoNs            *ebpf.Variable `ebpf:"long_io_ns"`
+	LookAtOnce          *ebpf.Variable `ebpf:"look_at_once"`
 	MaxFrames           *ebpf.Variable `ebpf:"max_frames"`
 	MemoGeneration      *ebpf.Variable `ebpf:"memo_generation"`
 	PreemptedGapNs      *ebpf.Variable `ebpf:"preempted_gap_ns"`
@@ -1012,6 +1017,7 @@ type SampleVariables struct {
 	WireStackRecord     *ebpf.Variable `ebpf:"wire_stack_record"`
 	WithoutBpfLoop      *ebpf.Variable `ebpf:"without_bpf_loop"`
 	WithoutFindVma      *ebpf.Variable `ebpf:"without_find_vma"`
+	YoungTold           *ebpf.Variable `ebpf:"young_told"`
 }
 
 // SamplePrograms contains all programs after they have been loaded into the kernel.

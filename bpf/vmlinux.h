@@ -54,6 +54,7 @@ typedef struct {
 
 struct signal_struct {
 	atomic_t live;
+	unsigned long long sum_sched_runtime;	/* of threads that have ended, ns */
 };
 
 /* kernel/events/uprobes.c: the page that every process with probes has */
@@ -191,6 +192,10 @@ struct sched_info {
 	unsigned long long run_delay;	/* could run and did not, ns */
 };
 
+struct sched_entity {
+	__u64 sum_exec_runtime;	/* ns */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct files_struct *files;
@@ -198,6 +203,8 @@ struct task_struct {
 	int pid;
 	int tgid;
 	int exit_code;
+	char comm[16];
+	struct sched_entity se;
 	__u64 start_boottime;	/* of the time since boot, as /proc/PID/stat says it in 1/100 s */
 	struct task_struct *group_leader;
 	struct signal_struct *signal;

@@ -138,6 +138,34 @@ struct target {
 	__u32 io;		/* likewise, of those that read and write */
 };
 
+/* A child of a traced process that is not looked at yet (young.h). */
+struct young {
+	__u64 start_ns;		/* when it was forked, CLOCK_MONOTONIC */
+	__u64 end_ns;		/* 0: it lives */
+	__u64 cpu_ns;		/* once it has ended */
+	__u64 start_ticks;	/* as in /proc/PID/stat */
+	__u32 parent;		/* the traced process that it counts for: the nearest of those above it */
+	__u32 copy_of;		/* the traced process whose program it still is, 0: it is another since */
+	__u32 execed;
+	__u32 failed;		/* it ended with an error, or by a signal */
+	char comm[16];		/* of the program that it executes; before that, of its parent */
+};
+
+/* Those that ended before they were looked at, added up. */
+struct short_key {
+	__u32 parent;
+	__u32 execed;
+	char comm[16];
+};
+
+struct short_sum {
+	__u64 count;
+	__u64 failed;
+	__u64 wall_ns;
+	__u64 cpu_ns;
+	__u64 first_ns;		/* when the first began */
+};
+
 enum record_kind {
 	RECORD_SPAN = 1,
 	RECORD_EVENT,
@@ -155,6 +183,7 @@ enum record_kind {
 	RECORD_IO_CALL,
 	RECORD_OUT_OF_MEMORY,	/* the kernel kills a process, since there is no memory left */
 	RECORD_IO_PATH,		/* before the records of what it is the path of */
+	RECORD_YOUNG,		/* a child that is not looked at yet, and before it there was none */
 };
 
 /* The same values as tracer.EndMethod and tracer.Status. */
@@ -273,7 +302,7 @@ struct life_record {
 	__u32 tid;
 	__u32 parent_tgid;	/* RECORD_FORK; of RECORD_OUT_OF_MEMORY the process that asked for memory, whose name comm is */
 	__s32 exit_code;	/* RECORD_EXIT: as in wait(2) */
-	__u32 pad2;
+	__u32 execed;		/* RECORD_FORK: the child executes another program by now */
 	__u64 ts_ns;
 	__u64 start_ticks;	/* since boot, as in /proc/PID/stat: of the thread where the record is of one, else of the process */
 	__u64 process_ticks;	/* likewise, of the process */
@@ -441,6 +470,7 @@ enum loss {
 	LOSS_IO_TABLE_FULL,	/* calls of threads that read or write, and more do than the table holds */
 	LOSS_IO_QUOTA,		/* likewise, of one process than its share */
 	LOSS_PREEMPTED_STACK,	/* a preempted thread's, which was not taken: others' were a moment before */
+	LOSS_SHORT_LIVES,	/* a short process of a command, and more of them than the table holds */
 	LOSS_MAX,
 };
 

@@ -79,6 +79,7 @@ type Dataset struct {
 	slices  *growing[event.Slice]
 	flows   *growing[event.Flow]
 	io      *growing[event.IO]
+	short   *growing[event.ShortProcess]
 	warning *growing[event.Warning]
 	samples *growing[event.Sample]
 	stacks  *growing[event.Stack]
@@ -93,6 +94,7 @@ type Dataset struct {
 	open          *small[int, openCall]
 	communicators *small[int, event.Communicator]
 	still         *small[int, event.StillThread]
+	standing      int // threads that stood still when they were looked at last
 	stillSeen     int64
 	openStacks    time.Time // when stacks were published for the sake of open calls
 }
@@ -130,6 +132,7 @@ func Create(dir string, options Options) (*Dataset, error) {
 		slices:    newGrowing(w, sliceTable),
 		flows:     newGrowing(w, flowTable),
 		io:        newGrowing(w, ioTable),
+		short:     newGrowing(w, shortProcessTable),
 		warning:   newGrowing(w, warningTable),
 		sessions:  newSmall(w, sessionTable, func(r event.Recording) string { return r.ID }, nil),
 		fields:    newSmall[int](w, schemaFieldTable, nil, nil),
@@ -222,6 +225,7 @@ func (d *Dataset) Write(b *event.Batch) error {
 	d.stacks.add(b.Stacks)
 	d.samples.add(b.Samples)
 	d.io.add(b.IO)
+	d.short.add(b.ShortProcesses)
 	d.spans.add(b.Spans)
 	d.memory.add(b.Memory)
 	d.flows.add(b.Flows)
@@ -277,6 +281,7 @@ func (d *Dataset) flush() error {
 	d.slices.flush()
 	d.flows.flush()
 	d.io.flush()
+	d.short.flush()
 	d.warning.flush()
 	return nil
 }

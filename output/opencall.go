@@ -18,7 +18,7 @@ var openCallTable = newTable(table[openCall]{
 		Name: "open_call",
 		Row:  "a call of torch.distributed that has begun and not ended: a collective that its group has not finished (category work), a thread that waits for one (wait), a call that asks for one and has not returned (issue)",
 		Description: "Written anew within 2 s of a change, with all that has been open for half a second; what the recording ended with stays. " +
-			"Empty while nothing waits. `ebpfprof fleet hang` reads it.",
+			"Empty while nothing waits. `ebpfprof fleet hang` and `ebpfprof stacks --standing` read it.",
 	},
 	columns: []column[openCall]{
 		{Column: Column{"ts_ns", BigInt, "ns", false, 2, "when it began, since the Unix epoch"},
@@ -115,7 +115,7 @@ var stillThreadTable = newTable(table[event.StillThread]{
 	Table: Table{
 		Name: "still_thread",
 		Row:  "a thread that did not run when it was looked at, and the stack on which it stood",
-		Description: "Of all processes of the job with a framework, when the main thread of one of them has not run for two seconds: looked at anew after 4 s, 8 s, … while that lasts, and written anew each time. " +
+		Description: "Of all processes of the job with a framework or Python (else of all), when the main thread of one of them has not run for two seconds: looked at anew after 4 s, 8 s, … while that lasts, and written anew each time. " +
 			"Taken from outside, no thread is stopped. `ebpfprof fleet hang` reads it.",
 	},
 	columns: []column[event.StillThread]{
@@ -136,6 +136,13 @@ var stillThreadTable = newTable(table[event.StillThread]{
 	},
 })
 
+// Standing is how many threads stood still when they were looked at last.
+func (d *Dataset) Standing() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.standing
+}
+
 // replaceOpen replaces what is open, and has it on disk soon. The caller holds mu.
 func (d *Dataset) replaceOpen(open *event.OpenCalls) error {
 	rows := make([]openCall, len(open.Calls))
@@ -154,6 +161,7 @@ func (d *Dataset) replaceOpen(open *event.OpenCalls) error {
 	}
 	stacks := len(rows) > 0 && time.Since(d.openStacks) > openStacksEvery || seen > d.stillSeen
 	d.stillSeen = seen
+	d.standing = len(open.Threads)
 	d.still.replace(append([]event.StillThread(nil), open.Threads...))
 	if stacks {
 		d.openStacks = time.Now()

@@ -66,6 +66,7 @@ func Schema() []Table {
 		processTable.Table, threadTable.Table, libraryTable.Table, probeTable.Table,
 		spanTable.Table, sampleTable.Table, stackTable.Table, memoryTable.Table, sliceTable.Table,
 		openCallTable.Table, communicatorTable.Table, stillThreadTable.Table, ioTable.Table,
+		shortProcessTable.Table,
 		counterTable.Table, flowTable.Table, warningTable.Table,
 	}
 }

@@ -42,12 +42,20 @@ func (t told) Process(row event.Process) {
 		job.ID = *row.JobID
 	}
 	t.decoder.Do(func(d *decode.Decoder) {
+		row := d.Collectives.Ranked(row)
 		if row.EndedNS == nil {
 			d.Collectives.Process(row.PID, job)
 		} else {
 			d.Clocks.Steps.Ended(row.PID, *row.EndedNS)
 		}
 		d.Rows.Out.Add(&event.Batch{Processes: []event.Process{row}})
+	})
+}
+
+func (t told) ShortProcesses(rows []event.ShortProcess) {
+	t.decoder.Do(func(d *decode.Decoder) {
+		d.Rows.Sums.Short(rows)
+		d.Rows.Out.Add(&event.Batch{ShortProcesses: rows})
 	})
 }
 

@@ -38,7 +38,7 @@ func (s *manager) manage(ctx context.Context, life *kernel.LifeReader, decoded <
 			if over, err := s.heard(life, &r, ok); over {
 				return err
 			}
-			if bpf.CallRecordKind(r.Kind) == bpf.CallRecordKindRECORD_LINK_MAP {
+			if kind := bpf.CallRecordKind(r.Kind); kind == bpf.CallRecordKindRECORD_LINK_MAP || kind == bpf.CallRecordKindRECORD_YOUNG {
 				timer.sooner(s.untilTick())
 			}
 		case p := <-s.job.Planned():

@@ -292,6 +292,7 @@ func (s *Session) Run(ctx context.Context) error {
 		return failed.error
 	}
 	managed = errors.Join(managed, s.kernel.StopRecording(), s.governor.Finish())
+	s.job.FinishShorts()
 	s.detachAll()
 	if s.sampling.sampler != nil {
 		s.sampling.sampler.Stop()

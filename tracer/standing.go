@@ -54,7 +54,7 @@ func (l *standingLook) look(s *Session, now time.Time) {
 	}
 	since := l.looked
 	l.at, l.looked = now.Add(standingEvery), monotonic()
-	pids := s.job.WithFramework()
+	pids := s.job.Watched()
 	still := l.runs(pids)
 	news := false
 	for pid := range still {

@@ -19,7 +19,7 @@ type Options struct {
 	Timeout time.Duration
 	// Idle ends the server when nobody asked for so long; 0 is never.
 	Idle time.Duration
-	// Source is a directory in which source files are looked for, beside the paths that the recording names; "" is none.
+	// Source is a directory in which source files are looked for before the paths that the recording names; "" is none.
 	Source string
 }
 
@@ -37,6 +37,9 @@ type Server struct {
 	reports *reports
 	lanes   *lanes
 	found   foundSteps
+	flames  flames
+
+	recorded recordedTimes
 
 	life   context.Context // ends with the server; background work runs in it
 	end    context.CancelFunc
@@ -90,6 +93,9 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("GET /api/selection", s.answer(s.selection))
 	api.Handle("GET /api/call", s.answer(s.call))
 	api.Handle("GET /api/strips", s.answer(s.strips))
+	api.Handle("GET /api/flame", s.answer(s.flame))
+	api.Handle("GET /api/files", s.answer(s.sources))
+	api.Handle("GET /api/source", s.answer(s.source))
 	api.Handle("GET /api/steps", s.answer(s.steps))
 	all := http.NewServeMux()
 	all.Handle("/", newAssets())

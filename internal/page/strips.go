@@ -38,13 +38,6 @@ type wait struct {
 	Waker   *int32 `json:"waker"`
 }
 
-// recorded are the stretches in which a process's calls were recorded, where that was not always: what lies between is
-// not known.
-type recorded struct {
-	PID    int32      `json:"pid"`
-	Within [][2]int64 `json:"within"`
-}
-
 // mostStrips are the bins and the waits of an answer; with more, bins are wider.
 const mostStrips = 20_000
 
@@ -63,7 +56,9 @@ func (s *Server) strips(r *http.Request) (any, error) {
 	}
 	d := strips{Bins: []stripBin{}, Waits: []wait{}, Recorded: []recorded{}}
 	err = s.query(r.Context(), func(ctx context.Context, db *dataset.DB) error {
-		if err := d.readRecorded(ctx, db, p.Base(), w); err != nil || values == "" {
+		all, err := s.recordedTimes(ctx, db)
+		d.Recorded = inWindow(all, w)
+		if err != nil || values == "" {
 			return err
 		}
 		for level := w.Level; ; level++ {
@@ -139,31 +134,4 @@ func (d *strips) rows(ctx context.Context, db *dataset.DB, query string, f func(
 		}
 	}
 	return rows.Err()
-}
-
-// readRecorded finds when calls of each process were recorded, where that was in slices. Pauses shorter than a bin are
-// not told apart.
-func (d *strips) readRecorded(ctx context.Context, db *dataset.DB, base int64, w pyramid.Window) error {
-	query := fmt.Sprintf(`SELECT pid, begin_ns, end_ns FROM slice WHERE end_ns > begin_ns AND pid IN
-		(SELECT pid FROM slice WHERE begin_ns < %[2]d AND end_ns > %[1]d OR from_ns < %[2]d AND to_ns > %[1]d) ORDER BY pid, begin_ns`, base+w.From, base+w.Until)
-	return d.rows(ctx, db, query, func(scan func(...any) error) error {
-		var pid int32
-		var begin, end int64
-		if err := scan(&pid, &begin, &end); err != nil {
-			return err
-		}
-		begin, end = begin-base, end-base
-		if n := len(d.Recorded); n == 0 || d.Recorded[n-1].PID != pid {
-			d.Recorded = append(d.Recorded, recorded{PID: pid, Within: [][2]int64{}})
-		}
-		within := &d.Recorded[len(d.Recorded)-1].Within
-		switch n := len(*within); {
-		case end < w.From || begin > w.Until:
-		case n > 0 && begin-(*within)[n-1][1] < pyramid.Width(w.Level):
-			(*within)[n-1][1] = max((*within)[n-1][1], end)
-		default:
-			*within = append(*within, [2]int64{begin, end})
-		}
-		return nil
-	})
 }

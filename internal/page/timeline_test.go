@@ -22,12 +22,17 @@ const epoch = 1_790_000_000_000_000_000
 // write makes a dataset of one batch.
 func write(t testing.TB, b *event.Batch) string {
 	t.Helper()
+	return writeOf(t, event.Recording{ID: "s", StartedNS: epoch, EndedNS: new(int64(epoch + 2_000_000_000)), Host: "h"}, b)
+}
+
+func writeOf(t testing.TB, recording event.Recording, b *event.Batch) string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "d")
 	d, err := output.Create(dir, output.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(d.Session(event.Recording{ID: "s", StartedNS: epoch, EndedNS: new(int64(epoch + 2_000_000_000)), Host: "h"}), d.Write(b), d.Close())
+	err = errors.Join(d.Session(recording), d.Write(b), d.Close())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ func (s *Sink) Write(b *event.Batch) error {
 	out.Processes = each(b.Processes, func(p *event.Process) { *p = Process(*p) })
 	out.Threads = each(b.Threads, func(t *event.Thread) { t.Name = Text(t.Name) })
 	out.Libraries = each(b.Libraries, func(l *event.Library) { l.Path = Path(l.Path) })
+	out.ShortProcesses = each(b.ShortProcesses, func(p *event.ShortProcess) { p.Command = Text(p.Command) })
 	out.Stacks = each(b.Stacks, stack)
 	out.IO = each(b.IO, func(r *event.IO) {
 		r.Mount, r.FileSystem, r.Device, r.Path = Path(r.Mount), Text(r.FileSystem), Path(r.Device), Path(r.Path)

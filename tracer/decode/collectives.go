@@ -20,11 +20,15 @@ type Collectives struct {
 	offsetNS int64           // Unix epoch minus CLOCK_MONOTONIC
 	written  event.OpenCalls // what was open when it was written last
 	threads  []event.StillThread
+	ranks    ranks
 }
 
 func newCollectives(to *rows.Rows, probes *probetable.Table, memory waits.MemoryReader, offsetNS int64) *Collectives {
-	return &Collectives{rows: to, probes: probes, waits: waits.New(memory, &to.Batch), offsetNS: offsetNS}
+	return &Collectives{rows: to, probes: probes, waits: waits.New(memory, &to.Batch), offsetNS: offsetNS, ranks: newRanks()}
 }
+
+// Ranked is a process's row with the rank that its groups tell, where it has none.
+func (c *Collectives) Ranked(row event.Process) event.Process { return c.ranks.fill(row) }
 
 // Process tells of which job a process is.
 func (c *Collectives) Process(pid int32, job waits.Job) { c.waits.Process(pid, job) }
@@ -99,6 +103,9 @@ func (c *Collectives) Open(nowNS int64, since waits.Epochs, open []kernel.OpenFr
 		}
 	}
 	now := c.waits.Open(nowNS, since, frames)
+	if news := c.ranks.learn(now.Communicators); len(news) > 0 {
+		c.rows.Out.Add(&event.Batch{Processes: news})
+	}
 	now.Threads = c.threads
 	if !waits.Changed(&c.written, &now) {
 		return

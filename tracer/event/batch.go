@@ -7,14 +7,16 @@ type Batch struct {
 	Processes []Process // again with EndedNS set when one ends
 	Threads   []Thread
 	Libraries []Library
-	Slices    []Slice
-	Stacks    []Stack
-	Samples   []Sample
-	IO        []IO
-	Spans     []Span
-	Memory    []Memory
-	Flows     []Flow
-	Counters  []Counter
+	// ShortProcesses are those that ended before they could be among Processes.
+	ShortProcesses []ShortProcess
+	Slices         []Slice
+	Stacks         []Stack
+	Samples        []Sample
+	IO             []IO
+	Spans          []Span
+	Memory         []Memory
+	Flows          []Flow
+	Counters       []Counter
 	// OpenCalls are the moments at which what is open has changed; each has all that was
 	// open then, and replaces the one before.
 	OpenCalls []OpenCalls

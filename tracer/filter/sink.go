@@ -24,6 +24,7 @@ type passing struct {
 	spans   []event.Span
 	memory  []event.Memory
 	samples []event.Sample
+	short   []event.ShortProcess
 	io      []event.IO
 	flows   []event.Flow
 }
@@ -44,6 +45,7 @@ func (s *Sink) Write(b *event.Batch) error {
 	out.Spans = keep(&s.passing.spans, b.Spans, s.span)
 	out.Memory = keep(&s.passing.memory, b.Memory, func(r *event.Memory) bool { return s.passes(r.PID, r.DeviceID) })
 	out.Samples = keep(&s.passing.samples, b.Samples, func(r *event.Sample) bool { return s.passes(r.PID, nil) })
+	out.ShortProcesses = keep(&s.passing.short, b.ShortProcesses, func(r *event.ShortProcess) bool { return s.passes(r.ParentPID, nil) })
 	out.IO = keep(&s.passing.io, b.IO, func(r *event.IO) bool { return s.passes(r.PID, nil) })
 	out.Flows = keep(&s.passing.flows, b.Flows, s.flow)
 	if len(b.OpenCalls) > 0 {

@@ -13,6 +13,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -63,6 +64,7 @@ type Keeper interface {
 // order in which it was told.
 type Decoder interface {
 	Process(row event.Process)
+	ShortProcesses(rows []event.ShortProcess)
 	Thread(row event.Thread)
 	ThreadEnded(pid, tid int32)
 	// Library notes what a process maps; again: its row has been written.
@@ -80,6 +82,7 @@ type Job struct {
 	config    Config
 	processes Processes
 	lives
+	youth
 	libraries
 	planner
 	plugins
@@ -89,6 +92,7 @@ type Job struct {
 func New(c Config) *Job {
 	j := &Job{config: c, processes: c.Processes}
 	j.lives.job, j.libraries.job, j.plugins.job = j, j, j
+	j.youth = newYouth(j)
 	j.planner = newPlanner(j)
 	return j
 }
@@ -135,6 +139,7 @@ func (j *Job) Add(p *process.Process) error {
 
 // Tick reads the maps of the processes that are due.
 func (j *Job) Tick(now time.Time) {
+	j.youth.tick(now)
 	for pid, t := range j.processes {
 		if now.Before(t.due()) {
 			continue
@@ -155,7 +160,7 @@ const youngTick = 250 * time.Millisecond
 // Wait is how long the next Tick may wait: less where a process is known to have something
 // new, or has just begun.
 func (j *Job) Wait() time.Duration {
-	wait := time.Hour
+	wait := max(time.Millisecond, time.Until(j.youth.at))
 	for _, t := range j.processes {
 		least := time.Millisecond
 		if !t.maps.hurry {
@@ -202,6 +207,26 @@ func (j *Job) Rows() []event.Process {
 
 // WithFramework are the pids of its processes that have a framework.
 func (j *Job) WithFramework() []int { return j.processes.WithFramework() }
+
+// Watched are the pids of the processes that can hang: with a framework or a Python interpreter, or
+// else all of the job.
+func (j *Job) Watched() []int { return j.processes.watched() }
+
+// mostWatched processes of a job without Python are watched.
+const mostWatched = 64
+
+func (p Processes) watched() (pids []int) {
+	for pid, t := range p {
+		if t.row.Framework != nil || t.row.PythonVersion != nil {
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) > 0 {
+		return pids
+	}
+	pids = slices.Sorted(maps.Keys(p))
+	return pids[:min(len(pids), mostWatched)]
+}
 
 // WithFramework are the pids of the processes that have a framework.
 func (p Processes) WithFramework() (pids []int) {

@@ -46,6 +46,7 @@ func (l *libraries) rescan(pid int) error {
 	took, cpu := reading.end()
 	t.maps.rests.read(time.Now(), took, cpu)
 	if unchanged {
+		l.findRank(t)
 		if c.Walks != nil { // the interpreter may be ready by now
 			c.Walks.Remapped(t.process, t.maps.libraries)
 		}
@@ -128,8 +129,29 @@ func (l *libraries) identify(t *traced) {
 	}
 	for _, f := range t.process.Frameworks(t.maps.libraries) {
 		t.row.Framework, t.row.FrameworkVersion = present(f.Name), present(f.Version)
+		l.job.youth.letGrow()
 		break
 	}
+	l.job.config.Decoder.Process(t.row)
+	l.findRank(t)
+}
+
+// mostRankTries is how often a process with a framework is asked for its rank that has not given one: it
+// may be set after all libraries have been loaded.
+const mostRankTries = 32
+
+// findRank asks the process's own environment where the one that it was started with has no rank.
+func (l *libraries) findRank(t *traced) {
+	if t.row.Rank != nil || t.row.Framework == nil || t.rankTries >= mostRankTries {
+		return
+	}
+	t.rankTries++
+	job, err := t.process.JobOfEnvironment(t.maps.libraries)
+	if err != nil || job.Rank == nil {
+		return
+	}
+	t.row.Rank, t.row.LocalRank = job.Rank, cmp.Or(t.row.LocalRank, job.LocalRank)
+	t.row.WorldSize, t.row.JobID = cmp.Or(t.row.WorldSize, job.WorldSize), cmp.Or(t.row.JobID, job.JobID)
 	l.job.config.Decoder.Process(t.row)
 }
 
@@ -154,7 +176,7 @@ func (l *libraries) addLibrary(t *traced, library *process.Library) error {
 	case !known:
 		var err error
 		if opened, err = plan.OpenSource(library); err != nil {
-			if !again && t.said.isNewReason(err) {
+			if !again && t.process.Alive() && t.said.isNewReason(err) {
 				l.job.warnOf("library", library.Path, 1, "%v", err)
 			}
 			t.seen.refused[id] = refusal{library.Path, c.Probes.SlotsFreed()} // it may be gone, and its inode number the next one's

@@ -22,8 +22,10 @@ func (l *lives) Event(r *bpf.CallLifeRecord) {
 	switch bpf.CallRecordKind(r.Kind) {
 	case bpf.CallRecordKindRECORD_FORK:
 		l.forked(t, r)
+	case bpf.CallRecordKindRECORD_YOUNG:
+		l.job.youth.told(time.Now())
 	case bpf.CallRecordKindRECORD_EXEC:
-		l.execed(t)
+		l.execed(t, r)
 	case bpf.CallRecordKindRECORD_LINK_MAP:
 		if t != nil {
 			t.linked(time.Now())
@@ -90,31 +92,45 @@ func (l *lives) addChild(p *process.Process) {
 	}
 }
 
-// forked begins to trace a child. The kernel has made it a target already; it
-// maps what its parent maps.
+// forked begins to trace a child that the kernel has made a target already: at its fork, or
+// when it called what is probed.
 func (l *lives) forked(t *traced, r *bpf.CallLifeRecord) {
 	if t != nil {
 		return // found in /proc before
 	}
+	l.job.youth.began()
 	pid := int(r.Tgid)
 	if p, err := process.Open(pid); err == nil && p.StartTicks == r.ProcessTicks {
 		l.addChild(p)
 		return
 	}
 	// It came and went; what is known of it is from the records alone.
-	row := event.Process{ID: process.ID(hostname(), pid, r.ProcessTicks), PID: int32(pid), StartedNS: int64(r.TsNs) + l.job.config.OffsetNS}
-	parent := int32(r.ParentTgid)
+	gone := &process.Process{PID: pid, StartTicks: r.ProcessTicks}
+	l.addUnread(gone, l.rowOf(gone, int64(r.TsNs), int32(r.ParentTgid), r.Execed != 0, unsignedString(r.Comm[:])))
+}
+
+// rowOf is what is known of a process without a look at it. Until it executes another program
+// it is its parent's copy.
+func (l *lives) rowOf(p *process.Process, startNS int64, parent int32, executed bool, command string) event.Process {
+	row := event.Process{ID: process.ID(hostname(), p.PID, p.StartTicks), PID: int32(p.PID), StartedNS: startNS + l.job.config.OffsetNS}
 	row.ParentPID = &parent
-	if t := l.job.processes[int(r.ParentTgid)]; t != nil {
+	if executed {
+		row.Command = command
+	} else if t := l.job.processes[int(parent)]; t != nil {
 		row.Exe, row.Command, row.Framework, row.FrameworkVersion = t.row.Exe, t.row.Command, t.row.Framework, t.row.FrameworkVersion
 		row.PythonVersion = t.row.PythonVersion
 	}
-	l.job.processes[pid] = newTraced(&process.Process{PID: pid, StartTicks: r.ProcessTicks}, row)
+	return row
+}
+
+// addUnread follows a target that cannot be read.
+func (l *lives) addUnread(p *process.Process, row event.Process) {
+	l.job.processes[p.PID] = newTraced(p, row)
 	l.job.config.Decoder.Process(row)
 }
 
 // execed: another program runs in the process now.
-func (l *lives) execed(t *traced) {
+func (l *lives) execed(t *traced, r *bpf.CallLifeRecord) {
 	if t == nil {
 		return
 	}
@@ -125,7 +141,11 @@ func (l *lives) execed(t *traced) {
 	}
 	p, err := process.Open(pid)
 	if errors.Is(err, process.ErrNotFound) || errors.Is(err, process.ErrExited) || err == nil && p.StartTicks != t.process.StartTicks {
-		return // it came and went
+		// It came and went. What it was before the exec, it was no longer.
+		t.row.Exe, t.row.Command = "", unsignedString(r.Comm[:])
+		t.row.Framework, t.row.FrameworkVersion, t.row.PythonVersion = nil, nil, nil
+		l.job.config.Decoder.Process(t.row)
+		return
 	}
 	if err != nil {
 		l.job.warnOf("process", fmt.Sprint(pid), 1, "after exec: %v", err)
@@ -216,6 +236,7 @@ func (l *lives) drop(t *traced, why error) {
 // Adopt begins to trace those that the kernel traces and of whose beginning
 // nothing was heard: the ring was full.
 func (l *lives) Adopt() {
+	l.job.youth.takeUpAll()
 	for _, pid := range l.job.config.Kernel.TargetPIDs() {
 		if l.job.processes.Traced(pid) {
 			continue

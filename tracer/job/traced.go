@@ -12,16 +12,17 @@ import (
 
 // traced is one process of the job: a pid and a start, since the pid alone is used again.
 type traced struct {
-	process *process.Process
-	row     event.Process
-	maps    readings
-	seen    seenFiles
-	linker  *kernel.Links                     // on the dynamic linker's hook
-	plugins map[process.FileID]*unbuiltPlugin // that have not made their function table
-	threads map[int32]event.Thread            // that have had events and not ended
-	plans   planTime
-	said    said
-	goneAt  time.Time // when it was first seen to be gone, before its exit was told
+	process   *process.Process
+	row       event.Process
+	maps      readings
+	seen      seenFiles
+	linker    *kernel.Links                     // on the dynamic linker's hook
+	plugins   map[process.FileID]*unbuiltPlugin // that have not made their function table
+	threads   map[int32]event.Thread            // that have had events and not ended
+	plans     planTime
+	said      said
+	rankTries int       // of asking for its rank
+	goneAt    time.Time // when it was first seen to be gone, before its exit was told
 }
 
 // said is what was said of a process: that it is beyond a limit.

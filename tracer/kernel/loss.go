@@ -41,6 +41,7 @@ var Losses = []struct {
 	{Loss(bpf.CallLossLOSS_IO_TABLE_FULL), "io_table_full", true, "reads and writes of threads beyond those that the kernel's table holds"},
 	{Loss(bpf.CallLossLOSS_IO_QUOTA), "io_quota", true, "reads and writes of threads beyond one process's share of the kernel's table"},
 	{Loss(bpf.CallLossLOSS_PREEMPTED_STACK), "preempted_stack", false, "samples of threads that waited for a CPU, without a stack: more threads lost theirs than stacks are taken for"},
+	{Loss(bpf.CallLossLOSS_SHORT_LIVES), "short_lives", true, "short processes of more commands than the kernel's table holds"},
 }
 
 // Name is the reason's name, as it is in the dataset.

@@ -35,6 +35,7 @@ type Programs struct {
 	switches
 	counts
 	targets
+	young
 	openCalls
 	attacher
 	callPrograms
@@ -121,6 +122,7 @@ func (k *Programs) LoadSpecs(call, life *ebpf.CollectionSpec, made map[string]*e
 	if err != nil {
 		return LoadError("the process programs", err)
 	}
+	k.young = young{k.call, k.life}
 	return nil
 }
 
@@ -257,6 +259,7 @@ func (k *Programs) WatchLife() error {
 		"process_fork": "sched_process_fork",
 		"process_exec": "sched_process_exec",
 		"process_exit": "sched_process_exit",
+		"process_free": "sched_process_free",
 	} {
 		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: tracepoint, Program: k.life.Programs[program]})
 		if err != nil {

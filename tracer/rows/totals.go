@@ -17,8 +17,30 @@ type Totals struct {
 	Lines                LineTotals
 	PeakLiveBytes        int64 // of host tensors whose allocation was seen, all processes
 	Operators            map[string]*OperatorTotal
+	// Short are the processes that ended before they were looked at.
+	Short ShortTotal
 	// InSlices: rows were written that stand for calls which no row was written of.
 	InSlices bool
+}
+
+// ShortTotal sums them.
+type ShortTotal struct {
+	Count, WallNS, CPUNS int64
+	Commands             int
+	names                map[string]bool // of the commands, as many as the kernel's table has
+}
+
+// Short adds such rows up.
+func (t *Sums) Short(rows []event.ShortProcess) {
+	s := &t.Totals.Short
+	if s.names == nil {
+		s.names = map[string]bool{}
+	}
+	for i := range rows {
+		s.Count, s.WallNS, s.CPUNS = s.Count+rows[i].Count, s.WallNS+rows[i].WallNS, s.CPUNS+rows[i].CPUNS
+		s.names[rows[i].Command] = true
+	}
+	s.Commands = len(s.names)
 }
 
 // OperatorTotal sums the spans of one name.

@@ -78,6 +78,12 @@ func (r *Recording) blockedAt(at *Frame, claims map[int]float64) (Explanation, e
 	case has(signSubprocess) || call == "wait4" || call == "waitid":
 		e.title = "waiting for a child process"
 		e.sentence = fmt.Sprintf("%s of the time the thread waits for a child process at %s.", share, at.at())
+		if starts, err := r.starts(); err != nil {
+			return e, err
+		} else if starts != "" {
+			e.sentence = fmt.Sprintf("%s of the time the thread waits for child processes at %s: %s.", share, at.at(), starts)
+			e.Advice = "Start one that lives on and give it the work, or do the work in the process."
+		}
 		e.Advice = "Start it ahead of time, keep one running, or do its work in the process."
 		if f := r.busiestElsewhere(true); f != nil {
 			e.Evidence = fmt.Sprintf("Meanwhile the busiest other process is at %s.", f.at())
@@ -99,6 +105,22 @@ func (r *Recording) withSign(claims map[int]float64, s Sign) map[int]float64 {
 		}
 	}
 	return with
+}
+
+// oftenStarts is how many processes a second are many.
+const oftenStarts = 1.0
+
+// starts says how many processes the one that sets the pace starts, if they are many.
+func (r *Recording) starts() (string, error) {
+	var count, commands, wall int64
+	err := r.db.Row(r.ctx, `WITH s AS (SELECT command, count, wall_ns FROM short_process WHERE parent_pid = $1
+			UNION ALL SELECT command, 1, least(coalesce(ended_ns, $3), $3) - started_ns FROM process WHERE parent_pid = $1 AND started_ns BETWEEN $2 AND $3)
+		SELECT coalesce(sum(count), 0)::BIGINT, count(DISTINCT command), coalesce(sum(wall_ns), 0)::BIGINT FROM s`, []any{r.Pace.PID, r.From, r.Until}, &count, &commands, &wall)
+	rate := float64(count) / r.Wall() * 1e9
+	if err != nil || rate < oftenStarts {
+		return "", err
+	}
+	return fmt.Sprintf("it starts %.0f processes a second, which live for %.0f ms on average", rate, float64(wall)/float64(count)/1e6), nil
 }
 
 // holding is what the thread that ended waits did while they lasted.

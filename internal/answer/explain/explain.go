@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
+	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
@@ -54,8 +55,9 @@ type Inputs struct {
 	Findings    []findings.Finding
 	OutOfMemory *analysis.Shortage
 	Memory      *analysis.Memory
-	StepMS      float64 // 0 without steps
-	Hang        string  // collectives that wait for ranks, "" if none do
+	StepMS      float64        // 0 without steps
+	Hang        string         // collectives that wait for ranks, "" if none do
+	Standing    []hang.Process // where threads stood when the recording ended, if they did
 }
 
 // leastShare is the share from which an explanation is a verdict.

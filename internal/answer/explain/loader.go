@@ -141,10 +141,10 @@ func (r *Recording) loadsItself(e Explanation, next map[int]float64, at *Frame) 
 		}
 		return nil
 	})
-	e.sentence = fmt.Sprintf("%s of the time the training thread fetches data itself%s.", percent(r.share(next)), under(at))
+	e.sentence = fmt.Sprintf("%s of the time the %s fetches data itself%s.", percent(r.share(next)), r.worker(), under(at))
 	if inside != nil {
 		e.Place = inside.place()
-		e.sentence = fmt.Sprintf("%s of the time the training thread loads its data itself, most of it at %s.", percent(r.share(next)), inside.at())
+		e.sentence = fmt.Sprintf("%s of the time the %s loads its data itself, most of it at %s.", percent(r.share(next)), r.worker(), inside.at())
 	} else if lib := r.deepestLibrary(next); lib != nil {
 		e.Evidence = fmt.Sprintf("Most of it is in %s (%s).", lib.name(), library(lib))
 	}

@@ -52,6 +52,14 @@ func (r *Recording) choosePace() bool {
 	return true
 }
 
+// worker is what the pace-setting thread is called: a training thread only where something trains.
+func (r *Recording) worker() string {
+	if r.Loop != nil {
+		return r.Loop.Worker()
+	}
+	return cmp.Or(r.workerWithoutLoop, "training thread")
+}
+
 // stepKinds are the steps of the loop by how long they take.
 type stepKinds struct {
 	medianNS   float64 // of the ordinary ones

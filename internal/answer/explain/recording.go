@@ -17,6 +17,8 @@ type Recording struct {
 	db  *dataset.DB
 	in  Inputs
 
+	workerWithoutLoop string // what the pace-setting thread is called if it has no loop; "" is a training thread
+
 	From, Until int64 // while samples were taken, ns
 	Pace        Thread
 	Loop        *timeline.Thread // the steps of the pace-setting thread; nil if nothing repeats
@@ -104,6 +106,13 @@ func load(ctx context.Context, db *dataset.DB, in Inputs) (*Recording, error) {
 	}
 	if !r.choosePace() {
 		return nil, nil
+	}
+	trains, err := timeline.Trains(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	if !trains[int(r.Pace.PID)] {
+		r.workerWithoutLoop = "main thread"
 	}
 	if err := r.heavySteps(); err != nil {
 		return nil, err

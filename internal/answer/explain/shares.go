@@ -18,6 +18,25 @@ type Shares struct {
 	OperatorsMS float64      `json:"operators_ms"`
 	Phases      []PhaseShare `json:"phases"`
 	HotLines    []LineShare  `json:"hot_lines"`
+
+	// Sampled is the time of all threads by the innermost operator, ns: of backward passes and collectives outside of
+	// operators by "autograd" and "collective", and on a CPU in none of them by "".
+	Sampled  map[string]float64 `json:"-"`
+	PeriodNS float64            `json:"-"` // of a sample on a CPU
+}
+
+// sampled adds up a row for Sampled.
+func (s *Shares) sampled(row *Row) {
+	switch {
+	case row.Stack.op != "":
+		s.Sampled[row.Stack.op] += row.NS
+	case row.Stack.Has(signCollective):
+		s.Sampled["collective"] += row.NS
+	case row.Stack.Has(signBackward):
+		s.Sampled["autograd"] += row.NS
+	case row.OnCPU:
+		s.Sampled[""] += row.NS
+	}
 }
 
 // PhaseShare is a phase's part of the wall time.
@@ -91,13 +110,20 @@ func (s *Stack) phase(syscall string) string {
 
 func (r *Recording) shares() *Shares {
 	s := &Shares{PID: r.Pace.PID, TID: r.Pace.TID, WallMS: r.Wall() / 1e6, ShortMS: r.Short / 1e6}
+	s.Sampled = map[string]float64{}
+	samples := int64(0)
 	for _, rows := range [][]Row{r.Rows, r.Others} {
 		for i := range rows {
+			s.sampled(&rows[i])
+			if rows[i].OnCPU {
+				s.PeriodNS, samples = s.PeriodNS+rows[i].NS, samples+rows[i].Samples
+			}
 			if rows[i].Stack.op != "" || rows[i].Stack.Has(signBackward|signCollective) {
 				s.OperatorsMS += rows[i].NS / 1e6
 			}
 		}
 	}
+	s.PeriodNS /= float64(max(samples, 1))
 	phases := map[string]float64{phaseShort: r.Short}
 	known := map[*Stack]string{}
 	for i := range r.Rows {

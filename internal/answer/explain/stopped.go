@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 )
 
 // leastQuiet is how long nothing must have moved, ns.
@@ -13,6 +15,9 @@ const leastQuiet = 5e9
 // nothingMoves: no step, no reads and writes and hardly any time on the CPU in any thread of the job at the end of the
 // recording. What the training waits for stands where the recorder found it.
 func nothingMoves(r *Recording) ([]Explanation, error) {
+	if e := bySignal(r); e != nil {
+		return []Explanation{*e}, nil
+	}
 	quiet := max(leastQuiet, int64(5*r.steps.medianNS))
 	since := r.Until - quiet
 	if since < r.From {
@@ -54,7 +59,7 @@ func nothingMoves(r *Recording) ([]Explanation, error) {
 	if at != nil {
 		if f := at.Stack.Innermost(); f != nil {
 			e.Place = f.place()
-			where = fmt.Sprintf("The training thread waits at %s%s", f.at(), waitsIn(at))
+			where = fmt.Sprintf("The %s waits at %s%s", r.worker(), f.at(), waitsIn(at))
 		}
 	}
 	holder := r.holdup(at)
@@ -68,19 +73,54 @@ func nothingMoves(r *Recording) ([]Explanation, error) {
 			who = fmt.Sprintf("process %d", holder.PID)
 		}
 		e.sentence = fmt.Sprintf("Nothing moves: %s stands at %s%s, and for the last %.0f s the job made no step.", who, f.at(), lockWords(holder), seconds)
-		if where != "" {
+		if where != "" && holder != at {
 			e.Evidence = where + "."
 		}
 		if holder.Stack.Has(signWorker) && holder.lock() {
 			e.Advice = "A worker that is forked while another thread holds a lock inherits it locked, and nobody unlocks it: " +
 				"create the lock in the worker, or start workers with spawn or forkserver."
 		} else if holder.lock() {
-			e.Advice = "Find who holds this lock: `ebpfprof fleet hang` shows where every thread stands."
+			e.Advice = "Find who holds this lock: `ebpfprof stacks --standing` shows where every thread stands."
+			if locks := r.locks(holder.PID); locks != "" {
+				e.Advice = strings.ToUpper(locks[:1]) + locks[1:] + "."
+			}
 		}
 	} else if where != "" {
 		e.sentence = fmt.Sprintf("Nothing moves: for the last %.0f s the job made no step and used no CPU. %s.", seconds, where)
 	}
 	return []Explanation{e}, nil
+}
+
+// bySignal is a process of the job that cannot run: a signal or a debugger has stopped it.
+func bySignal(r *Recording) *Explanation {
+	for i := range r.in.Standing {
+		p := &r.in.Standing[i]
+		if p.Stopped == "" {
+			continue
+		}
+		e := &Explanation{class: stopped, Explained: 1, title: "a process is " + p.Stopped}
+		e.sentence = fmt.Sprintf("Nothing moves: process %d is %s, so that nothing in it runs.", p.PID, p.Stopped)
+		e.Advice = fmt.Sprintf("Continue it: kill -CONT %d.", p.PID)
+		if p.Stopped == hang.ByDebugger {
+			e.Advice = "Continue it in the debugger, or detach that."
+		}
+		if p.Place != "" {
+			e.Place = p.Place
+			e.Evidence = fmt.Sprintf("Its main thread stands at %s.", p.Place)
+		}
+		return e
+	}
+	return nil
+}
+
+// locks says who holds the lock that threads of a process wait for, "" if that is not known.
+func (r *Recording) locks(pid int32) string {
+	for i := range r.in.Standing {
+		if p := &r.in.Standing[i]; p.PID == int64(pid) {
+			return p.Locks()
+		}
+	}
+	return ""
 }
 
 func (r *Recording) standingAt(t Thread) *standing {

@@ -31,11 +31,21 @@ type Accusation struct {
 // Outside asks a rule that is not in this package about a thread.
 type Outside func(context.Context) ([]Accusation, error)
 
-// Looked is the thread that rules look at: the one whose steps take the most time.
+// Looked is the thread that rules look at: the one whose steps take the most time, of a process that works.
 func Looked(threads []timeline.Thread) timeline.Thread {
 	return slices.MaxFunc(threads, func(a, b timeline.Thread) int {
-		return cmp.Or(cmp.Compare(inSteps(a), inSteps(b)), cmp.Compare(b.PID, a.PID))
+		return cmp.Or(compareBool(a.Works, b.Works), cmp.Compare(inSteps(a), inSteps(b)), cmp.Compare(b.PID, a.PID))
 	})
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // RunOutside is Run with rules from outside, beside those of this package or alone.

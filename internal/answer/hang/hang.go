@@ -11,6 +11,8 @@ type Report struct {
 	Groups []Group `json:"groups"`
 	// Unseen is what waits in collectives whose begin was not recorded; nil: nothing.
 	Unseen *Unseen `json:"unseen,omitempty"`
+	// Standing are all processes with threads that stood still when the dataset was written last.
+	Standing []Process `json:"standing,omitempty"`
 }
 
 // Group is a group of ranks of which some wait.
@@ -86,6 +88,7 @@ func Analyse(all ...*Recording) *Report {
 	sort.SliceStable(report.Groups, func(i, j int) bool { return report.Groups[i].Seconds > report.Groups[j].Seconds })
 	for i, r := range all {
 		r.unseen(i, report)
+		r.standing(report)
 	}
 	if u := report.Unseen; u != nil && len(u.Waiting) == 0 {
 		report.Unseen = nil

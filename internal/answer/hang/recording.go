@@ -6,7 +6,8 @@ type Recording struct {
 	Members   []Member // of a rank that has had several processes, the one that came furthest last
 	Waits     map[Of]Wait
 	Threads   map[int64][]Thread // by pid, the main one first, where a rank stood still
-	Processes []Known            // those that have not ended
+	Processes []Known            // those with a framework that have not ended
+	Others    []Known            // those without one
 	// PlaceOf is the innermost line of the job's own code in a stack, and LastPlace where a
 	// process's main thread was sampled last; "" is not known. Either may be nil.
 	PlaceOf   func(stack int64) string

@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,10 +13,19 @@ import (
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	if len(r.Groups) == 0 && r.Unseen == nil {
-		b.WriteString("nothing waits: no collective of torch.distributed was open when the dataset was written last\n")
+	switch {
+	case len(r.Groups) > 0 || r.Unseen != nil:
+		r.write(&b)
+	case len(r.Standing) > 0:
+		b.WriteString("no collective of torch.distributed was open, but these processes stood still when the dataset was written last:\n")
+		return errors.Join(writeAll(w, &b), r.WriteStanding(w))
+	default:
+		b.WriteString("nothing waits: no collective of torch.distributed was open when the dataset was written last, and no main thread stood still\n")
 	}
-	r.write(&b)
+	return writeAll(w, &b)
+}
+
+func writeAll(w io.Writer, b *strings.Builder) error {
 	_, err := io.WriteString(w, printable.Lines(b.String()))
 	return err
 }

@@ -68,14 +68,20 @@ func Together(all []Thread) (threads []Thread) {
 // stillFor reports whether a thread has stood still for so long, in seconds.
 func (t *Thread) stillFor(seconds float64) bool { return t.Still != nil && *t.Still >= seconds }
 
+// What keeps a process from running.
+const (
+	BySignal   = "stopped by a signal"
+	ByDebugger = "stopped by a debugger"
+)
+
 // halt says what keeps a process from running whose main thread is this; "" is nothing.
 func (t *Thread) halt() string {
 	switch {
 	case !t.Main:
 	case t.State == event.ThreadStopped:
-		return "stopped by a signal"
+		return BySignal
 	case t.State == event.ThreadTraced:
-		return "stopped by a debugger"
+		return ByDebugger
 	}
 	return ""
 }
@@ -111,6 +117,9 @@ func (t *Thread) RunsPython() bool {
 
 // place is the innermost line of the job's own code, else of Python.
 func (t *Thread) place() string { return Place(t.Frames) }
+
+// ofUser reports whether a frame is a line of the job's own code.
+func ofUser(f Frame) bool { return f.Kind == "python" && f.Line > 0 && usercode.Is(f.File) }
 
 // Place is the innermost line of the job's own code in a stack, else of Python; "" without any.
 func Place(frames []Frame) string {

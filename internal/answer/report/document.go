@@ -91,6 +91,7 @@ func (r *Report) document(style Style) (all []section) {
 		}
 	}
 	add(r.hotLineSection())
+	add(r.standingSection())
 	add(r.trustSection())
 	add(r.jobSection())
 	add(r.hangSection())
@@ -105,6 +106,7 @@ func (r *Report) document(style Style) (all []section) {
 	add(r.lineSection())
 	add(r.threadSection())
 	add(r.ioSection())
+	add(r.shortSection())
 	add(r.memorySection())
 	add(section{title: "What cannot be told", notes: r.Untold})
 	return all
@@ -233,11 +235,18 @@ func (r *Report) phaseSection() section {
 		t.colors = append(t.colors, phaseColors[p.Phase])
 		t.share = append(t.share, p.Percent/100)
 	}
-	s := section{title: "Where the training thread's time goes", table: t}
+	s := section{title: r.phaseTitle(), table: t}
 	if len(t.rows) > 0 {
 		s.note("of %s", r.PhasesOf)
 	}
 	return s
+}
+
+func (r *Report) phaseTitle() string {
+	if r.worker == "" || r.worker == "training thread" {
+		return "Where the training thread's time goes"
+	}
+	return "Where the time of the " + r.worker + " goes"
 }
 
 func (r *Report) deviceSection() section {
@@ -412,12 +421,44 @@ func (r *Report) operatorSection() section {
 		if r.stretched != "" {
 			s.note("%s", r.stretched)
 		}
+		if r.UnseenMS > 0 {
+			s.note("no slice covers %s that are unlike a step: calls in it are counted by samples%s", msText(r.UnseenMS), atMostFive(r.UnseenOperators))
+		}
+		if c := r.Calibration; c != nil && !c.Applied {
+			s.note("samples do not calibrate these: of %.0f inside of slices %.0f agree with the open row on the operator", c.Samples, c.Agree)
+		}
 		if r.OperatorsClosed > 0 {
 			s.note("estimates added up to %.0f %% of the time in which samples saw operators, and were shortened to it", 100/r.OperatorsClosed)
+		}
+		if c := r.Calibration; c != nil && c.Applied {
+			s.note("times are calibrated by samples and sum to the time that these show%s", c.sentence())
 		}
 		s.note("from slices: ± is how far off host ms may be, in 19 of 20 cases (? where nothing tells it); query --example estimates has the ends")
 	}
 	return s
+}
+
+// atMostFive names operators that no slice recorded.
+func atMostFive(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	more := ""
+	if len(names) > 5 {
+		more = fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return fmt.Sprintf("; only samples show %s%s", strings.Join(names[:min(len(names), 5)], ", "), more)
+}
+
+// sentence says how samples and slices agree.
+func (c *Calibration) sentence() (text string) {
+	if c.Samples > 0 {
+		text = fmt.Sprintf("; %.0f of %.0f samples inside of slices agree on the operator", c.Agree, c.Samples)
+	}
+	if c.Disagree > 0 {
+		text += fmt.Sprintf("; of %d operators too few slices, or slices that disagree: samples alone", c.Disagree)
+	}
+	return text
 }
 
 // error is how far off an estimate may be, in percent.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,9 +25,13 @@ func (b *builder) explanations() error {
 	if s := b.report.Steps; s != nil {
 		in.StepMS = s.MeanMS
 	}
+	if b.stood != nil {
+		in.Standing = b.stood.Standing
+	}
 	if h := b.report.Hang; h != nil {
 		in.Hang = strings.Join(h.Sentences(leastHang), "; ") + "."
 	}
+	defer b.stands()
 	v, err := explain.Run(b.ctx, b.db, in)
 	if err != nil || v == nil {
 		return err
@@ -35,11 +40,14 @@ func (b *builder) explanations() error {
 	b.report.Explanations = append(b.report.Explanations, v.Explanations...)
 	b.report.Shares = v.Shares
 	b.phasesFromSamples()
-	b.closeOperators()
-	return nil
+	calibrated, err := b.calibrateOperators()
+	if err == nil && !calibrated {
+		b.closeOperators()
+	}
+	return errors.Join(err, b.countUnseen())
 }
 
-// closeOperators shortens the operators' estimated times to what samples show of all of them together: slices that happen
+// closeOperators is for recordings whose samples do not show operators well enough to calibrate them. It shortens the operators' estimated times to what samples show of all of them together: slices that happen
 // to see more than their share add up to more time than there was. All are shortened alike, so that none exceeds its
 // caller; calls stay as they are.
 func (b *builder) closeOperators() {

@@ -3,6 +3,7 @@ package report
 import (
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/evidence"
 )
 
@@ -23,8 +24,37 @@ func (b *builder) hangs() error {
 	if len(waits.Sentences(leastHang)) > 0 {
 		b.report.Hang = waits
 	}
+	b.stood = waits
 	return nil
 }
+
+// stands keeps where the threads stood if nothing moves.
+func (b *builder) stands() {
+	all := b.report.Explanations
+	if b.stood == nil || len(b.stood.Standing) == 0 {
+		return
+	}
+	if b.report.Hang == nil && b.spans+b.samples > 0 && (len(all) == 0 || all[0].Kind != "nothing_moves") {
+		return // a main thread that waits for others while they work
+	}
+	b.report.Standing = b.stood.Standing
+}
+
+// standingSection has the stacks of who stands where.
+func (r *Report) standingSection() section {
+	s := section{title: standingTitle}
+	if len(r.Standing) == 0 {
+		return s
+	}
+	var text strings.Builder
+	_ = (&hang.Report{Standing: r.Standing}).WriteStanding(&text)
+	for line := range strings.Lines(text.String()) {
+		s.notes = append(s.notes, strings.TrimRight(line, "\n"))
+	}
+	return s
+}
+
+const standingTitle = "Who stands where"
 
 // hanging begins the verdict: nothing else matters to a job that does not go on.
 func (r *Report) hanging() string {

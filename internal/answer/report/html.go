@@ -162,7 +162,7 @@ func (r *Report) writeHTML(w io.Writer, style Style) error {
 			p.Chart = r.stepChart()
 		case s.title == "Memory":
 			p.Chart = r.memoryChart()
-		case s.title == "Where the training thread's time goes":
+		case s.title == r.phaseTitle():
 			p.Chart = r.phaseChart()
 		}
 		sections = append(sections, p)

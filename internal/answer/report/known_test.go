@@ -139,9 +139,6 @@ func TestFLOPsAndBytesOfEveryShapeAreThoseOfTraceLens(t *testing.T) {
 
 func TestOperatorsAndKernelsByTimeAreThoseOfTraceLens(t *testing.T) {
 	r := built(t, imported(t, shared(t, bert+".json.gz")))
-	if untold := strings.Join(r.Untold, "\n"); !strings.Contains(untold, "findings: not claimed: the host takes longer than the device (host_bound, aten::linear): one step is too few") {
-		t.Errorf("what is not claimed, and why, is not said: %s", untold)
-	}
 	operators := map[string]Operator{}
 	for _, o := range r.Operators {
 		operators[o.Name] = o

@@ -41,6 +41,7 @@ func (b *builder) operators() error {
 	if err != nil {
 		return err
 	}
+	b.swept = swept
 	if err := swept.keep(b); err != nil {
 		return err
 	}

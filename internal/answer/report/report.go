@@ -50,8 +50,10 @@ type Report struct {
 	Phases      []Phase             `json:"phases"`
 	PhasesOf    string              `json:"phases_of"`
 	stretched   string              // how much longer probes made steps; "" is hardly
+	worker      string              // what the thread that the report is about is called
 	OutOfMemory []analysis.Shortage `json:"out_of_memory"`
-	Hang        *hang.Report        `json:"hang"` // null where nothing waited for long when the recording ended
+	Hang        *hang.Report        `json:"hang"`               // null where nothing waited for long when the recording ended
+	Standing    []hang.Process      `json:"standing,omitempty"` // where threads stood, if nothing moved when the recording ended
 	Device      *Device             `json:"device"`
 	Devices     []Device            `json:"devices"`
 	// DeviceLaunched is Device by the work whose launch was recorded; nil where all was.
@@ -61,12 +63,18 @@ type Report struct {
 	Operators    []Operator    `json:"operators"`
 	// OperatorsClosed is what estimated times of operators were multiplied with so that they do not exceed the time in
 	// which samples saw operators; 0 is nothing.
-	OperatorsClosed float64            `json:"operators_closed"`
+	OperatorsClosed float64      `json:"operators_closed"`
+	Calibration     *Calibration `json:"calibration"` // nil where nothing was recorded in slices, or samples are missing
+	// UnseenMS is time of the training thread that is unlike its steps and that no slice covered; UnseenOperators are those
+	// that samples show there and that no slice has recorded anywhere.
+	UnseenMS        float64            `json:"unseen_ms"`
+	UnseenOperators []string           `json:"unseen_operators"`
 	Kernels         []Kernel           `json:"kernels"`
 	Launches        []Launch           `json:"launches"`
 	Lines           []Line             `json:"lines"`
 	Threads         []Thread           `json:"threads"`
 	IO              []IO               `json:"io"`
+	ShortProcesses  []ShortProcess     `json:"short_processes"`
 	Memory          []Memory           `json:"memory"`
 	Findings        []findings.Finding `json:"findings"`
 	// Contention is nil where the training thread hardly ever waited for a CPU.
@@ -120,6 +128,10 @@ type Steps struct {
 	Slowest     Slowest `json:"slowest"`
 	Method      string  `json:"method"`
 	Sequence    string  `json:"sequence"`
+	// Unit is what a step is, in its user's words, Trains whether its process trains, and Confidence how sure the loop is.
+	Unit       string  `json:"unit"`
+	Trains     bool    `json:"trains"`
+	Confidence float64 `json:"confidence"`
 	// Of the settled steps that no slice of the recording touched, where others were in
 	// slices: how long a step is without the probes of detail.
 	Unsliced   int       `json:"unsliced_count"`
@@ -198,6 +210,16 @@ type Launch struct {
 	HiMS   *float64 `json:"device_hi_ms"`
 }
 
+// Calibration is how samples and rows in slices agree on operators' times.
+type Calibration struct {
+	Applied bool    `json:"applied"`
+	Samples float64 `json:"samples"` // inside of slices, in operators
+	Agree   float64 `json:"agree"`   // of them the stack shows the operator that the open row is of
+	// Disagree is of how many operators too few slices have rows, or their times are too far from the samples', which are
+	// the estimate alone.
+	Disagree int `json:"disagree"`
+}
+
 // Line is a place in the user's code.
 type Line struct {
 	File     string   `json:"file"`
@@ -248,7 +270,7 @@ type point struct{ x, y float64 }
 func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 	b := &builder{ctx: ctx, db: db, options: o, report: &Report{
 		Dataset: db.Root(), Warnings: []string{}, Untold: []string{}, Job: []Process{}, Phases: []Phase{}, Devices: []Device{},
-		Operators: []Operator{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, OutOfMemory: []analysis.Shortage{}, Findings: []findings.Finding{},
+		Operators: []Operator{}, UnseenOperators: []string{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, OutOfMemory: []analysis.Shortage{}, Findings: []findings.Finding{},
 		Explanations: []explain.Explanation{},
 	}}
 	for _, part := range []struct {
@@ -256,7 +278,7 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 		f    func() error
 	}{
 		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"what waits", b.hangs}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
+		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"short processes", b.shortProcesses}, {"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)
@@ -290,6 +312,8 @@ type builder struct {
 	stretched       *timeline.Stretched // nil where no slices made steps longer
 	memories        *analysis.Memory    // nil where no allocation was recorded
 	explained       *explain.Verdict    // nil where samples do not explain the time
+	stood           *hang.Report        // nil of an import
+	swept           *sweep              // the operators' rows
 }
 
 // parted asks of samples what is asked of calls: of the part that is looked at. Memory is

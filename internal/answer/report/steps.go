@@ -30,9 +30,15 @@ func (b *builder) steps() error {
 		if want := b.options.Rank; want != nil && (p.Rank == nil || *p.Rank != *want) {
 			continue
 		}
-		if p.Steps.Count > 0 && (best < 0 || p.Steps.Count > all[best].Steps.Count) {
+		if p.Steps.Count == 0 {
+			continue
+		}
+		if works := threads[i].Works; best < 0 || works && !threads[best].Works || works == threads[best].Works && p.Steps.Count > all[best].Steps.Count {
 			best = i
 		}
+	}
+	if b.report.worker, err = b.workerOf(threads, best); err != nil {
+		return err
 	}
 	if best < 0 {
 		b.untold("steps: nothing that repeats was found on any thread")
@@ -41,7 +47,7 @@ func (b *builder) steps() error {
 	p := all[best]
 	s := &Steps{
 		PID: p.PID, TID: p.TID, Kind: string(p.Steps.Kind), Count: p.Steps.Count, Represented: p.Steps.Represented, Whole: p.Whole, Warmup: p.Warmup, Timed: p.Steps.Timed,
-		Evaluate: p.Evaluate, Method: p.Method, Sequence: p.Sequence, PeriodMS: []float64{},
+		Evaluate: p.Evaluate, Method: p.Method, Sequence: p.Sequence, PeriodMS: []float64{}, Unit: p.Unit, Trains: p.Trains, Confidence: p.Confidence,
 	}
 	for i, row := range p.List {
 		if row.Kind != p.Steps.Kind && row.Kind != steps.Warmup {
@@ -67,6 +73,18 @@ func (b *builder) steps() error {
 	}
 	b.report.Steps, b.report.stretched = s, timeline.Note(threads[best:best+1])
 	return nil
+}
+
+// workerOf is what the thread that the report is about is called: a training thread only where something trains.
+func (b *builder) workerOf(threads []timeline.Thread, best int) (string, error) {
+	if best >= 0 {
+		return threads[best].Worker(), nil
+	}
+	trains, err := timeline.Trains(b.ctx, b.db)
+	if len(trains) > 0 {
+		return "training thread", err
+	}
+	return "main thread", err
 }
 
 // within leaves out the steps that do not begin in the part of the recording that is looked at.
@@ -111,9 +129,13 @@ func (b *builder) settled(s *Steps, l timeline.LoopSummary) {
 }
 
 func (s *Steps) sentence() string {
-	text := fmt.Sprintf("1 step of %s", msText(s.MeanMS))
+	unit := "step"
+	if !s.Trains && s.Unit != "" {
+		unit = s.Unit
+	}
+	text := fmt.Sprintf("1 %s of %s", unit, msText(s.MeanMS))
 	if s.Count > 1 {
-		text = fmt.Sprintf("%d steps of %s ± %s, the slowest %s (step %d)", s.Count, msText(s.MeanMS), msText(s.StddevMS), msText(s.Slowest.MS), s.Slowest.Index)
+		text = fmt.Sprintf("%s of %s ± %s, the slowest %s (step %d)", timeline.CountedUnit(s.Count, unit), msText(s.MeanMS), msText(s.StddevMS), msText(s.Slowest.MS), s.Slowest.Index)
 	}
 	if s.Represented >= 1.01*float64(s.Count) {
 		text += fmt.Sprintf("; of about %.0f, since steps themselves were recorded in slices", s.Represented)

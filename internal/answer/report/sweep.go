@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/model/calltree"
 )
 
 // sweep goes over all host rows once, in order of time: what is added up of operators
@@ -20,12 +21,29 @@ type sweep struct {
 	epoch   int
 	threads map[sweptThread]*[]opened
 	stacks  map[sweptStack]float64 // ns of outermost operators
+
+	// Of rows that were recorded in slices: exclusive times, by where operators stand in each other.
+	slices *calltree.Slices // nil where nothing was, or too much
+	price  float64          // of a probe's hit, ns
+	noted  int              // steps of slices that are remembered
+	paths  []sweptPath      // the first is outside of all operators
+	pathOf map[uint64]int32 // by the path around it and the operator
+	groups map[string]*calltree.Sum
+}
+
+// sweptPath is an operator in those around it.
+type sweptPath struct {
+	around int32
+	of     *hosted
+	selfNS float64
 }
 
 type hosted struct {
 	Operator
 	totalNS, selfNS, flops, causal, bytes float64
 	computes, masks, moves                bool // some row says so
+	index                                 int
+	own                                   calltree.Sum
 }
 
 type (
@@ -43,11 +61,15 @@ type (
 type opened struct {
 	id, end  int64
 	parent   int64 // dataset.Absent is none
-	operates bool // an operator or a backward node
+	operates bool  // an operator or a backward node
 	of       *hosted
 	duration int64
 	inside   int64 // of the rows directly in it
+	inner    int   // how many these are
 	weight   float64
+	path     int32
+	slice    *calltree.Slice
+	step     int32
 }
 
 // The columns of the scan.
@@ -69,15 +91,24 @@ const (
 	sweptSession
 	sweptPython
 	sweptNative
+	sweptSlice // where there are slices
+	sweptStep
 )
 
 var sweptColumns = []string{"ts_ns", "duration_ns", "layer", "category", "name", "end_method", "weight", "flops", "flops_causal", "bytes_moved", "span_id", "parent_id",
 	"pid", "tid", "session_id", "python_stack_id", "stack_id"}
 
 func (b *builder) sweep() (*sweep, error) {
-	s := &sweep{byName: map[string]*hosted{}, threads: map[sweptThread]*[]opened{}, stacks: map[sweptStack]float64{}}
+	s := &sweep{byName: map[string]*hosted{}, threads: map[sweptThread]*[]opened{}, stacks: map[sweptStack]float64{},
+		paths: make([]sweptPath, 1), pathOf: map[uint64]int32{}, groups: map[string]*calltree.Sum{}}
 	scan := b.part
 	scan.Table, scan.Columns = "span", sweptColumns
+	if err := s.readSlices(b); err != nil {
+		return nil, err
+	}
+	if s.slices != nil {
+		scan.Columns = append(slices.Clone(sweptColumns), "slice_id", "slice_step")
+	}
 	scan.Before = func(b *dataset.Batch, i, k int) bool {
 		if x, y := b.Columns[sweptDuration][i], b.Columns[sweptDuration][k]; x != y {
 			return x == dataset.Absent || y != dataset.Absent && x > y
@@ -88,8 +119,8 @@ func (b *builder) sweep() (*sweep, error) {
 		return nil, err
 	}
 	for _, open := range s.threads {
-		for _, o := range *open {
-			o.close()
+		for i := range *open {
+			s.close(&(*open)[i])
 		}
 	}
 	return s, nil
@@ -123,7 +154,7 @@ func (s *sweep) batch(b *dataset.Batch) error {
 func (s *sweep) row(b *dataset.Batch, i int, layer string, open *[]opened) {
 	c := b.Columns
 	begin, duration := c[sweptTime][i], c[sweptDuration][i]
-	closeUntil(open, begin)
+	s.closeUntil(open, begin)
 	o := opened{id: c[sweptID][i], end: 1<<63 - 1, parent: c[sweptParent][i], operates: layer == "op" || layer == "autograd", duration: duration, weight: b.Float(c[sweptWeight][i])}
 	if duration != dataset.Absent {
 		o.end = begin + duration
@@ -133,7 +164,8 @@ func (s *sweep) row(b *dataset.Batch, i int, layer string, open *[]opened) {
 		for k := len(*open) - 1; k >= 0; k-- {
 			if p := &(*open)[k]; p.id == parent {
 				p.inside += max(duration, 0)
-				inOperator = p.operates
+				p.inner++
+				inOperator, o.path = p.operates, p.path
 				break
 			}
 		}
@@ -150,6 +182,7 @@ func (s *sweep) row(b *dataset.Batch, i int, layer string, open *[]opened) {
 	if layer == "op" || layer == "collective" || layer == "autograd" && b.Text(c[sweptCategory][i]) != "backward" {
 		o.of = s.operator(b, i, layer)
 		o.of.add(b, i, &o, o.of.covered(*open, &o, begin))
+		s.locate(b, i, &o)
 	}
 	*open = append(*open, o)
 }
@@ -172,7 +205,7 @@ func (s *sweep) operator(b *dataset.Batch, i int, layer string) *hosted {
 	name := prefix + b.Text(number)
 	h := s.byName[name]
 	if h == nil {
-		h = &hosted{Operator: Operator{Name: name, Layer: layer}}
+		h = &hosted{Operator: Operator{Name: name, Layer: layer}, index: len(s.operators)}
 		s.byName[name] = h
 		s.operators = append(s.operators, h)
 	}
@@ -214,10 +247,13 @@ func (h *hosted) add(b *dataset.Batch, i int, o *opened, covered int64) {
 	}
 }
 
-func (o *opened) close() {
-	if o.of != nil && o.duration > o.inside {
-		o.of.selfNS += float64(o.duration-o.inside) * o.weight
+func (s *sweep) close(o *opened) {
+	if o.of == nil || o.duration <= o.inside {
+		return
 	}
+	self := float64(o.duration - o.inside)
+	o.of.selfNS += self * o.weight
+	s.noteOwn(o, self)
 }
 
 // mostOpened is how deep rows stand in each other, about; more are such as follow one
@@ -226,10 +262,10 @@ const mostOpened = 256
 
 // closeUntil closes the rows that have ended before a time. What ends at that very time
 // may still have a row in it that begins then.
-func closeUntil(open *[]opened, t int64) {
+func (s *sweep) closeUntil(open *[]opened, t int64) {
 	n := len(*open)
 	for n > 0 && (*open)[n-1].end < t {
-		(*open)[n-1].close()
+		s.close(&(*open)[n-1])
 		n--
 	}
 	*open = (*open)[:n]
@@ -238,7 +274,7 @@ func closeUntil(open *[]opened, t int64) {
 	}
 	*open = slices.DeleteFunc(*open, func(o opened) bool {
 		if o.end < t {
-			o.close()
+			s.close(&o)
 			return true
 		}
 		return false

@@ -30,7 +30,7 @@ func (r *Report) WriteFirst(w io.Writer, style Style) error {
 	r.writeParagraphs(out, style)
 	hot := r.hotLineSection().title
 	for _, s := range r.document(style) {
-		if s.title == hot {
+		if s.title == hot || s.title == standingTitle {
 			s.write(out, style)
 		}
 	}

@@ -47,12 +47,24 @@ func (b *builder) ran() string {
 // slowest is what of the machine and the job costs it most.
 func (b *builder) slowest() string {
 	r := b.report
+	if r.Rows.Total == 0 && b.samples == 0 && b.stood != nil && len(b.stood.Standing) > 0 {
+		p := &b.stood.Standing[0]
+		switch locks := p.Locks(); {
+		case p.Stopped != "":
+			return fmt.Sprintf("Nothing moves: process %d is %s. Continue it: kill -CONT %d.", p.PID, p.Stopped, p.PID)
+		case locks != "":
+			return "Nothing moves: " + locks + "."
+		case p.Place != "":
+			return fmt.Sprintf("Nothing moved while it was recorded: the main thread of process %d stands at %s.", p.PID, p.Place)
+		}
+		return fmt.Sprintf("Nothing moved while it was recorded: process %d stood still.", p.PID)
+	}
 	if r.Rows.Total == 0 && b.samples == 0 {
 		return "Nothing was recorded: there is no span and no sample."
 	}
 	text := b.limits()
 	if c := r.Contention; c != nil && c.Percent >= max(contendedPercent, r.mostHeadroom()) {
-		text = fmt.Sprintf("For %.0f %% of the steps' time the training thread was ready to run and had no CPU (%s); after that: %s%s", c.Percent, c.who, strings.ToLower(text[:1]), text[1:])
+		text = fmt.Sprintf("For %.0f %% of the steps' time the %s was ready to run and had no CPU (%s); after that: %s%s", c.Percent, r.worker, c.who, strings.ToLower(text[:1]), text[1:])
 	}
 	return text
 }
@@ -152,7 +164,7 @@ func (b *builder) hostVerdict() string {
 		parts = append(parts, fmt.Sprintf("a step takes %.2f ms", r.Steps.MeanMS))
 	}
 	if len(r.Phases) > 0 {
-		of := "the training thread's time"
+		of := "the " + r.worker + "'s time"
 		if r.Steps != nil {
 			of = "it"
 		}

@@ -123,7 +123,7 @@ func TestTablesOfNsightMayHaveAVersion(t *testing.T) {
 		db, summary := importFiles(t, export(t, names[0], names[1]))
 		answers(t, db, map[string]string{
 			"SELECT concat_ws(' ', count(*), sum(duration_ns), count(launch_id), any_value(name)) FROM span WHERE layer = 'device'": "12 3600000 12 gemm(float*)",
-			"SELECT concat_ws(' ', count(*), any_value(name), any_value(input_dims)) FROM span WHERE layer = 'op'":                        "12 aten::mm [[2, 3], [3, 4]]",
+			"SELECT concat_ws(' ', count(*), any_value(name), any_value(input_dims)) FROM span WHERE layer = 'op'":                  "12 aten::mm [[2, 3], [3, 4]]",
 			"SELECT count(*) FROM span l JOIN span o ON o.span_id = l.parent_id AND o.layer = 'op'":                                 "12",
 		})
 		if len(summary.Warnings) != 0 {

@@ -36,7 +36,7 @@ const openQuery = `SELECT communicator, pid, min(sequence_number), max(seen_ns -
 	coalesce(arg_min(name, sequence_number) FILTER (category = 'work'), min(name))
 FROM open_call WHERE communicator IS NOT NULL AND sequence_number IS NOT NULL GROUP BY ALL`
 
-const processesQuery = `SELECT pid, max(rank) FROM process WHERE ended_ns IS NULL AND framework IS NOT NULL GROUP BY pid ORDER BY max(rank) NULLS LAST, pid`
+const processesQuery = `SELECT pid, max(rank), count(framework) > 0 FROM process WHERE ended_ns IS NULL GROUP BY pid ORDER BY max(rank) NULLS LAST, pid`
 
 // readWaits reads what a dataset has of groups, waits and threads that stood still.
 func readWaits(ctx context.Context, db *dataset.DB) (*hang.Recording, error) {
@@ -78,11 +78,15 @@ func readWaits(ctx context.Context, db *dataset.DB) (*hang.Recording, error) {
 	if err := each(ctx, db, processesQuery, func(rows *sql.Rows) error {
 		var p hang.Known
 		var rank sql.NullInt64
-		if err := rows.Scan(&p.PID, &rank); err != nil {
+		var framework bool
+		if err := rows.Scan(&p.PID, &rank, &framework); err != nil {
 			return err
 		}
-		p.Rank = present(rank)
-		r.Processes = append(r.Processes, p)
+		if p.Rank = present(rank); framework {
+			r.Processes = append(r.Processes, p)
+		} else {
+			r.Others = append(r.Others, p)
+		}
 		return nil
 	}); err != nil {
 		return nil, err

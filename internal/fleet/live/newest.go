@@ -36,6 +36,7 @@ type Newest struct {
 	slices    lately[event.Slice]
 	flows     lately[event.Flow]
 	io        lately[event.IO]
+	shorts    lately[event.ShortProcess]
 	counters  lately[event.Counter]
 	warnings  lately[event.Warning]
 	newestNS  int64
@@ -46,7 +47,7 @@ func NewNewest(e *Evidence) *Newest {
 	return &Newest{
 		evidence: e, processes: map[int32]event.Process{}, threads: map[thread]event.Thread{},
 		spans: lately[event.Span]{most: keptSpans}, samples: lately[event.Sample]{most: keptSamples}, memory: lately[event.Memory]{most: keptRows},
-		slices: lately[event.Slice]{most: keptRows}, flows: lately[event.Flow]{most: keptRows}, io: lately[event.IO]{most: keptRows},
+		slices: lately[event.Slice]{most: keptRows}, flows: lately[event.Flow]{most: keptRows}, io: lately[event.IO]{most: keptRows}, shorts: lately[event.ShortProcess]{most: keptRows},
 		counters: lately[event.Counter]{most: keptRows}, warnings: lately[event.Warning]{most: keptRows},
 	}
 }
@@ -96,6 +97,7 @@ func (n *Newest) Write(b *event.Batch) error {
 	n.slices.add(b.Slices...)
 	n.addSamples(b.Samples)
 	n.io.add(b.IO...)
+	n.shorts.add(b.ShortProcesses...)
 	n.addSpans(b.Spans)
 	n.addMemory(b.Memory)
 	n.flows.add(b.Flows...)
@@ -172,11 +174,13 @@ func (n *Newest) addThread(t event.Thread) {
 func (n *Newest) FromNS() int64 { return n.newestNS - KeptFor.Nanoseconds() }
 
 // The times of rows: when they ended.
-func spanEnd(s *event.Span) int64        { return s.StartNS + max(s.DurationNS, 0) }
-func sampleTime(s *event.Sample) int64   { return s.TSNS }
-func memoryTime(m *event.Memory) int64   { return m.TSNS }
-func flowTime(f *event.Flow) int64       { return f.TSNS }
-func ioTime(i *event.IO) int64           { return i.TSNS }
+func spanEnd(s *event.Span) int64           { return s.StartNS + max(s.DurationNS, 0) }
+func sampleTime(s *event.Sample) int64      { return s.TSNS }
+func memoryTime(m *event.Memory) int64      { return m.TSNS }
+func flowTime(f *event.Flow) int64          { return f.TSNS }
+func ioTime(i *event.IO) int64              { return i.TSNS }
+func shortTime(p *event.ShortProcess) int64 { return p.EndNS }
+
 func counterTime(c *event.Counter) int64 { return c.TSNS }
 
 // short are the tables of which rows from a time on are not kept any more.
@@ -186,7 +190,7 @@ func (n *Newest) short(from int64) (tables []string) {
 		cut   bool
 	}{
 		{"span", n.spans.cut(from, spanEnd)}, {"sample", n.samples.cut(from, sampleTime)}, {"memory", n.memory.cut(from, memoryTime)},
-		{"flow", n.flows.cut(from, flowTime)}, {"io", n.io.cut(from, ioTime)}, {"counter", n.counters.cut(from, counterTime)},
+		{"flow", n.flows.cut(from, flowTime)}, {"io", n.io.cut(from, ioTime)}, {"short_process", n.shorts.cut(from, shortTime)}, {"counter", n.counters.cut(from, counterTime)},
 	} {
 		if of.cut {
 			tables = append(tables, of.table)
@@ -199,7 +203,7 @@ func (n *Newest) short(from int64) (tables []string) {
 func (n *Newest) CopyTo(to event.Sink) error {
 	from := n.FromNS()
 	b := &event.Batch{
-		Samples: n.samples.since(from, sampleTime), IO: n.io.since(from, ioTime), Spans: n.spans.since(from, spanEnd),
+		Samples: n.samples.since(from, sampleTime), IO: n.io.since(from, ioTime), ShortProcesses: n.shorts.since(from, shortTime), Spans: n.spans.since(from, spanEnd),
 		Memory: n.memory.since(from, memoryTime), Flows: n.flows.since(from, flowTime), Counters: n.counters.since(from, counterTime),
 		OpenCalls: []event.OpenCalls{n.evidence.open},
 		Warnings:  n.warnings.since(from, func(w *event.Warning) int64 { return w.TSNS }),

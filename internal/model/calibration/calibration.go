@@ -22,6 +22,9 @@ type Estimate struct {
 	variance  float64
 }
 
+// Variance is that of NS, ns².
+func (e *Estimate) Variance() float64 { return e.variance }
+
 // farApart is how many standard deviations the two may differ by.
 const farApart = 3
 
@@ -52,7 +55,7 @@ func (r Row) combine(period float64) Estimate {
 	}
 	sampled := period * max((r.Sampled+r.Sliced)/2, period)
 	mean := r.Sliced / r.Seen
-	sliced := max(r.Variance, mean*mean)
+	sliced := max(r.Variance, mean*mean, 1)
 	if math.Abs(r.Sliced-r.Sampled) > farApart*math.Sqrt(sliced+sampled) {
 		return Estimate{NS: r.Sampled, variance: alone, Disagrees: true}
 	}

@@ -19,6 +19,7 @@ const (
 	Execute    Class = 'X' // a compiled program's execution
 	Collective Class = 'C' // counts only on threads that have none of the others
 	Scope      Class = 'S' // a scope of the user's own; likewise, and without collectives
+	Outer      Class = 'F' // an outermost call, where nothing has a name
 )
 
 // Anchor is one call. Times are nanoseconds since any epoch.
@@ -40,6 +41,8 @@ func (a Anchor) token() token {
 	switch a.Class {
 	case Load, Backward, Optimize:
 		return token{class: a.Class}
+	case Scope:
+		return token{a.Class, Template(a.Name)}
 	}
 	return token{a.Class, a.Name}
 }

@@ -31,6 +31,8 @@ const (
 	Reduced Method = "backward"
 	// Annotated: the job's own marks say so.
 	Annotated Method = "annotation"
+	// Period: the outermost calls of the thread repeat.
+	Period Method = "period"
 	// Unmatched: no step.
 	Unmatched Method = "unmatched"
 )

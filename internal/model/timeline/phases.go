@@ -86,10 +86,15 @@ func Phases(ctx context.Context, db *dataset.DB, part dataset.Scan, pid, tid int
 		c := b.Columns
 		for i := range b.Rows {
 			took := c[duration][i]
-			if c[thread][i] != int64(tid) || c[process][i] != int64(pid) || took == dataset.Absent || c[time][i]+took <= begin {
+			if c[process][i] != int64(pid) || took == dataset.Absent || c[time][i]+took <= begin {
 				continue
 			}
-			in, kind, called := b.Text(c[layer][i]), b.Text(c[category][i]), b.Text(c[name][i])
+			in, kind := b.Text(c[layer][i]), b.Text(c[category][i])
+			if c[thread][i] != int64(tid) {
+				sweep.elsewhere.see(c[thread][i], in, kind, c[time][i], c[time][i]+took)
+				continue
+			}
+			called := b.Text(c[name][i])
 			if !divides(in, kind, called) {
 				continue
 			}
@@ -135,6 +140,8 @@ type phaseSweep struct {
 	stack   []openSpan
 	code    openSpan           // the last outermost call whose phase its code told, and nothing since
 	took    []map[string]int64 // by stretch
+	// elsewhere is the backward pass on another thread, which this one waits for.
+	elsewhere backwardElsewhere
 }
 
 // open begins a span after closing those that ended before it.
@@ -173,6 +180,11 @@ func (s *phaseSweep) advance(t int64) {
 	phase := OtherPhase
 	if n := len(s.stack); n > 0 {
 		phase = s.stack[n-1].phase
+	}
+	if phase == OtherPhase {
+		from, to := s.elsewhere.during(s.at, t)
+		s.give(from, OtherPhase)
+		s.give(to, Backward)
 	}
 	s.give(t, phase)
 }

@@ -21,6 +21,13 @@ type Thread struct {
 	PID, TID int
 	Rank     *int // nil where the recording has none
 	Steps    []Step
+	// Loop is how the steps were found where neither the job's own marks nor the calls of a training loop are; nil otherwise.
+	Loop *steps.Loop
+	// Unit is what a step is, in its user's words, such as "decoding step"; Trains tells whether its process trains.
+	Unit   string
+	Trains bool
+	// Works: the process calls operators or gives work to devices; one that only writes ranges does not.
+	Works bool
 	// InSlices: detail was recorded in slices, so that a step that none touches has no probes of it.
 	InSlices bool
 }
@@ -86,7 +93,6 @@ SELECT span.pid, span.tid, ts_ns, ts_ns + coalesce(duration_ns, 0) AS end_ns, na
     WHEN runtime IN ('pjrt', 'neuron') AND category = 'launch' THEN 'X'
     WHEN layer = 'collective' AND category IN ('collective', 'issue') THEN 'C'
     WHEN layer = 'scope' AND name LIKE 'ProfilerStep#%' THEN 'P'
-    WHEN layer = 'scope' AND coalesce(category, '') <> 'function' AND name NOT LIKE 'Optimizer.zero_grad#%' THEN 'S'
   END AS class
 FROM span LEFT JOIN slice USING (session_id, slice_id)
 WHERE layer IN ('scope', 'collective') OR layer = 'autograd' AND category = 'backward'
@@ -108,19 +114,26 @@ func Steps(ctx context.Context, db *dataset.DB) ([]Thread, error) {
 		return nil, fmt.Errorf("finding steps: %w", err)
 	}
 	var all []Thread
-	var id int64
 	for _, pid := range order {
 		thread, found := best(byThread[pid])
-		found = thread.cut(found)
-		if len(found) == 0 {
+		if found = thread.cut(found); !loops(found) {
 			continue
 		}
 		t := Thread{PID: pid, TID: thread.tid}
 		for _, s := range found {
-			t.Steps = append(t.Steps, Step{Step: s, ID: id, Whole: true, Weight: thread.weight(s)})
-			id++
+			t.Steps = append(t.Steps, Step{Step: s, Whole: true, Weight: thread.weight(s)})
 		}
 		all = append(all, t)
+	}
+	if all, err = anyLoops(ctx, db, all); err != nil {
+		return nil, fmt.Errorf("finding steps: %w", err)
+	}
+	var id int64
+	for i := range all {
+		for k := range all[i].Steps {
+			all[i].Steps[k].ID = id
+			id++
+		}
 	}
 	if err := ranks(ctx, db, all); err != nil {
 		return nil, fmt.Errorf("finding steps: %w", err)
@@ -139,7 +152,10 @@ func Steps(ctx context.Context, db *dataset.DB) ([]Thread, error) {
 		return nil, fmt.Errorf("finding steps: %w", err)
 	}
 	batches(all, counts)
-	return all, settleKinds(ctx, db, all)
+	if err := settleKinds(ctx, db, all); err != nil {
+		return nil, err
+	}
+	return all, nameUnits(ctx, db, all)
 }
 
 // settleKinds brings what was learnt about the steps into timeline_step.

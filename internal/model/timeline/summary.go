@@ -27,6 +27,16 @@ type ProcessSummary struct {
 	Rank     *int   `json:"rank"`
 	Sequence string `json:"sequence"` // of most steps, by the letters of steps.Class
 	Method   string `json:"method"`
+	// Unit is what a step is, and Trains whether the process trains.
+	Unit   string `json:"unit"`
+	Trains bool   `json:"trains"`
+	// Confidence is how sure the loop is, 0 to 1: of steps that neither marks nor anchors tell, how much of what happens
+	// in them happens in the same number in each.
+	Confidence float64 `json:"confidence"`
+	Anchor     string  `json:"anchor,omitempty"` // the call or range that begins a step, of such loops
+	// Parts are how many repetitions of the anchor are one step, because they alternate.
+	Parts     int  `json:"parts,omitempty"`
+	Irregular bool `json:"irregular,omitempty"` // the periods follow no pattern
 	// Steps are the training steps, or in a loop that only evaluates those.
 	Steps    LoopSummary `json:"steps"`
 	Warmup   int         `json:"warmup_count"`   // of Steps: before they settled
@@ -92,6 +102,10 @@ func summarize(t Thread) ProcessSummary {
 	if len(loop) == 0 {
 		kind, loop, p.Evaluate = steps.Evaluate, t.Of(steps.Evaluate), 0
 	}
+	p.Unit, p.Trains, p.Confidence = t.Unit, t.Trains, 1
+	if l := t.Loop; l != nil {
+		p.Confidence, p.Anchor, p.Parts, p.Irregular = l.Fit, l.Anchor, l.Parts, l.Irregular
+	}
 	p.Steps = loopSummary(kind, loop)
 	most := map[[2]string]int{}
 	for _, s := range loop {
@@ -150,15 +164,16 @@ func loopSummary(kind steps.Kind, loop []Step) LoopSummary {
 // letters say what a sequence is made of.
 var letters = []struct{ letter, meaning string }{
 	{"L", "data loader"}, {"B", "backward pass"}, {"O", "optimizer"}, {"X", "execution"}, {"C", "collective"},
-	{"S", "scope"}, {"P", "the job's own mark"},
+	{"S", "the job's own range"}, {"P", "the job's own mark"}, {"F", "the outermost calls"},
 }
 
 // WriteText writes a paragraph, a table of the slowest and a picture for each process.
 func (s *Summary) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	if len(s.Processes) == 0 {
-		fmt.Fprintln(out, "No steps: no thread calls a data loader, backward passes, an optimizer or compiled programs again and")
-		fmt.Fprintln(out, "again. A recording at --level window or anchor has these calls; torch 1.13 has only its backward passes.")
+		fmt.Fprintln(out, "No steps: on no thread do calls or ranges repeat in the same way. A recording at --level window or anchor has")
+		fmt.Fprintln(out, "the calls of a training loop; for other loops use --level window, or put ranges around an iteration")
+		fmt.Fprintln(out, "(torch.profiler.record_function, nvtx). ebpfprof report and findings answer over the whole recording.")
 	}
 	for i, p := range s.Processes {
 		if i > 0 {
@@ -174,8 +189,7 @@ func (p ProcessSummary) write(out io.Writer) {
 	if p.Rank != nil {
 		who = fmt.Sprintf("rank %d (process %d)", *p.Rank, p.PID)
 	}
-	kind := map[steps.Kind]string{steps.Train: "training", steps.Evaluate: "evaluation"}[p.Steps.Kind]
-	fmt.Fprintf(out, "%s: %s", who, counted(p.Steps.Count, kind+" step"))
+	fmt.Fprintf(out, "%s: %s", who, CountedUnit(p.Steps.Count, p.unit()))
 	if l := p.Steps; l.Represented >= 1.01*float64(l.Count) {
 		fmt.Fprintf(out, " seen, of about %.0f (recorded in slices),", l.Represented)
 	}
@@ -187,7 +201,7 @@ func (p ProcessSummary) write(out io.Writer) {
 		fmt.Fprintf(out, "), slowest %s (step %d)", milliseconds(l.Slowest.MS), l.Slowest.Index)
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintf(out, "  a step is %s, found by %s\n", sequenceText(p.Sequence), p.Method)
+	fmt.Fprintf(out, "  %s\n", p.found())
 	var notes []string
 	if p.Warmup > 0 {
 		notes = append(notes, fmt.Sprintf("the first %d are warm-up and not in the times", p.Warmup))
@@ -214,6 +228,44 @@ func (p ProcessSummary) write(out io.Writer) {
 		fmt.Fprintf(out, "  %s\n", n)
 	}
 	p.writePicture(out)
+}
+
+// unit is what a step is: one of evaluation where the loop does nothing else.
+func (p ProcessSummary) unit() string {
+	if p.Steps.Kind == steps.Evaluate {
+		return "evaluation step"
+	}
+	return cmp.Or(p.Unit, TrainingStep)
+}
+
+// CountedUnit is so many of a unit, in words.
+func CountedUnit(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %s", n, Plural(unit))
+}
+
+// found says how a step is known, and how sure that is.
+func (p ProcessSummary) found() string {
+	switch {
+	case p.Anchor == "":
+		return fmt.Sprintf("a step is %s, found by %s", sequenceText(p.Sequence), p.Method)
+	case p.Method == string(steps.Annotated):
+		text := fmt.Sprintf("a step begins with the job's range %q", p.Anchor)
+		if p.Irregular {
+			text += "; their periods vary without a pattern"
+		}
+		return text
+	}
+	text := fmt.Sprintf("a step begins with %s, found by the order of the outermost calls: %.0f %% of them come in equal numbers in each", p.Anchor, 100*p.Confidence)
+	if p.Parts > 1 {
+		text += fmt.Sprintf("; %d of these alternate and are one step", p.Parts)
+	}
+	if p.Irregular {
+		text += "; their periods vary without a pattern"
+	}
+	return text
 }
 
 const pictureBins, barWidth = 10, 40

@@ -3,10 +3,14 @@ import { json, takeToken, setOnReach } from "./api.js";
 import { el, announce } from "./text.js";
 import { overview } from "./overview.js";
 import { timeline } from "./timeline.js";
+import { flame } from "./flame.js";
+import { source } from "./source.js";
 
 const views = [
   { name: "overview", title: "Overview", key: "1", open: overview },
   { name: "timeline", title: "Timeline", key: "2", open: timeline },
+  { name: "flame", title: "Flame graph", key: "3", open: flame },
+  { name: "source", title: "Source", key: "4", open: source },
 ];
 
 const main = document.getElementById("main");
@@ -28,7 +32,8 @@ export function go(name, query = {}) {
 
 // remember writes what is shown into the address without a step of history.
 function remember(name, query) {
-  const text = new URLSearchParams(query).toString().replaceAll("%2F", "/").replaceAll("%3A", ":").replaceAll("%2C", ",");
+  if (place().name !== name) return; // another view is about to be shown
+  const text = new URLSearchParams(query).toString().replaceAll("%2F", "/").replaceAll("%3A", ":").replaceAll("%2C", ",").replaceAll("%7E", "~");
   history.replaceState(null, "", text ? `#${name}?${text}` : `#${name}`);
 }
 
@@ -121,6 +126,7 @@ async function start() {
     announce(reached ? "the server answers again" : "the server does not answer");
   });
   document.getElementById("help-button").addEventListener("click", help);
+  document.getElementById("help").addEventListener("close", () => main.focus()); // else the keys would go to a box in it
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault();
     main.focus();

@@ -50,6 +50,7 @@ class Timeline {
     this.scroller, this.inspector.node, this.tip);
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.scroller);
+    this.resize(); // the lanes may come before the observer's first call
     this.scroller.addEventListener("scroll", () => { this.changed(); this.wanted(); });
     this.gestures();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.scene = null; this.draw(); }, { signal: this.stop.signal });
@@ -160,6 +161,7 @@ class Timeline {
   // move shows another range; it never gets lost outside of the recording, nor below a nanosecond a pixel.
   move(from, until) {
     const all = Math.max(this.laid?.span_ns ?? 1, 1);
+    if (!Number.isFinite(from + until) || from >= until) [from, until] = [0, all]; // a link can say anything
     const least = Math.max(this.plot / 8, 100);
     let size = Math.min(Math.max(until - from, least), all * 1.5);
     let begin = from + (until - from) / 2 - size / 2;

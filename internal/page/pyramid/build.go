@@ -58,9 +58,11 @@ func (p *Pyramid) Build(ctx context.Context, db *dataset.DB) error {
 	for _, l := range p.lanes {
 		for _, r := range l.rows {
 			b.adder.finish(r)
+			r.clip()
 		}
 		l.open = nil
 	}
+	p.depths = append([]uint8(nil), p.depths...)
 	p.kept = b.kept()
 	p.done = true
 	return nil

@@ -151,6 +151,16 @@ func (a *adder) finish(r *row) {
 	r.closes = math.MaxInt64
 }
 
+// clip gives back the room that slices have to grow: nothing is added any more. slices.Clip would keep it.
+func (r *row) clip() {
+	r.long = append([]Span(nil), r.long...)
+	for _, l := range r.levels {
+		if l != nil {
+			l.cells = append([]cell(nil), l.cells...)
+		}
+	}
+}
+
 // short adds a call to the cells of a level: its time to each bin that it touches, itself to the first.
 func (a *adder) short(r *row, number int, s Span) {
 	width := Width(number)

@@ -147,7 +147,8 @@ func (r *recorder) conclude(to *destination, session *tracer.Session, s *summary
 			return err
 		}
 	}
-	nothing := s.Spans+s.Allocations+s.Samples == 0
+	// Where threads stood still there is something to show even if nothing ran.
+	nothing := s.Spans+s.Allocations+s.Samples == 0 && to.dataset.Standing() == 0
 	switch {
 	case r.json:
 		s.printJSON(os.Stdout)

@@ -35,6 +35,7 @@ type summary struct {
 	Flows         uint64            `json:"flows"`
 	Samples       uint64            `json:"samples"`
 	Stacks        stackSummary      `json:"stacks"`
+	Short         shortSummary      `json:"short_processes"`
 	PeakLiveBytes int64             `json:"peak_live_bytes,omitempty"` // not in slices, which see a part
 	Lost          map[string]uint64 `json:"lost"`
 	Bytes         int64             `json:"bytes"`
@@ -44,6 +45,14 @@ type summary struct {
 	JobExitCode   *int              `json:"job_exit_code,omitempty"` // 128 and more: ended by a signal
 	JobPID        int               `json:"job_pid,omitempty"`       // it still runs
 	jobState      string
+}
+
+// shortSummary is of the processes that ended before they were looked at.
+type shortSummary struct {
+	Count    int64 `json:"count"`
+	Commands int   `json:"commands"`
+	WallNS   int64 `json:"wall_ns"`
+	CPUNS    int64 `json:"cpu_ns"`
 }
 
 // stackSummary counts the samples and spans with a stack.
@@ -77,7 +86,7 @@ func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) 
 	s := &summary{
 		Dataset: dataset.Dir(), DurationNS: took.Nanoseconds(), Spans: stats.Spans, Allocations: stats.Memory, Flows: stats.Flows,
 		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, stats.Unnamed, memoSummary(stats.Memo)},
-		Lost: stats.Lost, Sampled: stats.InSlices,
+		Lost: stats.Lost, Sampled: stats.InSlices, Short: shortSummary{stats.Short.Count, stats.Short.Commands, stats.Short.WallNS, stats.Short.CPUNS},
 	}
 	s.Estimates = []string{}
 	if s.Sampled {
@@ -123,6 +132,10 @@ func (s *summary) print(w io.Writer, answered bool) {
 	fmt.Fprintf(w, "\n%s spans, %s allocator events, %s edges between calls in %.1f s; %s on disk\n",
 		amount.Count(s.Spans), amount.Count(s.Allocations), amount.Count(s.Flows), float64(s.DurationNS)/1e9, amount.Bytes(s.Bytes))
 	s.printStacks(w)
+	if s.Short.Count > 0 {
+		fmt.Fprintf(w, "%s short %s of %s, %s, %s of it on a CPU\n", amount.Count(uint64(s.Short.Count)), plural(s.Short.Count, "process", "processes"),
+			fmt.Sprintf("%d %s", s.Short.Commands, plural(int64(s.Short.Commands), "command", "commands")), seconds(s.Short.WallNS), seconds(s.Short.CPUNS))
+	}
 	if s.Sampled && !answered {
 		fmt.Fprintln(w, "recorded in slices to keep within the budget: calls and times in the table are estimates, each row scaled by its weight (--example estimates: how far off they may be);")
 		fmt.Fprintln(w, "spans, allocator events, edges and what threw are the rows that were recorded; calls between the slices have none")
@@ -155,6 +168,15 @@ func (s *summary) jobText() string {
 	}
 	return fmt.Sprintf("the command ended: %s\n", s.jobState)
 }
+
+func plural(n int64, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+func seconds(ns int64) string { return fmt.Sprintf("%.1f s", float64(ns)/1e9) }
 
 // nameWidth is how much of an operator's name the table shows.
 const nameWidth = 60

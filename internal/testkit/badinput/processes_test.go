@@ -129,7 +129,7 @@ func TestAttachToAJobThatUsesNothingCapturesNothing(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, nil, "/usr/bin/python3", "-c", "import time; print('ready', flush=True); time.sleep(600)")
 	b.until(t, "ready")
-	r := attach(t, dir, pidOf(b))
+	r := attach(t, dir, pidOf(b), bare...)
 	r.check(t, nothing, "nothing was captured", "maps no library that the catalog knows", "doctor")
 	if r.stdout != "" {
 		t.Errorf("a summary of nothing: %s", r.stdout)
@@ -149,5 +149,5 @@ func TestAttachToAnIdleJobSaysThatItIsIdle(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	b.until(t, "ready")
-	attach(t, dir, pidOf(b)).check(t, nothing, "nothing was captured", "idle")
+	attach(t, dir, pidOf(b), bare...).check(t, nothing, "nothing was captured", "idle")
 }

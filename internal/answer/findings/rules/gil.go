@@ -30,7 +30,7 @@ func lookGIL(r *evidence.Recording) (found []evidence.Candidate, err error) {
 		}
 	}
 	if share := r.InSteps(unknown); held && share >= r.Thresholds.Of(gilPercent) {
-		found = append(found, evidence.Candidate{Unknown: fmt.Sprintf("for %.0f %% of the steps' time the training thread waited in futex, "+
+		found = append(found, evidence.Candidate{Unknown: fmt.Sprintf("for %.0f %% of the steps' time the loop's thread waited in futex, "+
 			"maybe for Python's lock, which other threads held at times: these waits have no native frames "+
 			"(table warning has the reason in its rows of kind unwind and incomplete)", share)})
 	}

@@ -47,7 +47,7 @@ func lookHotspot(r *evidence.Recording) (found []evidence.Candidate, err error) 
 		found = append(found, evidence.Candidate{
 			Name: p.Function, Place: p,
 			Evidence: r.SamplesSQL(fmt.Sprintf("s.tid = %d", r.Thread.TID)),
-			Advice:   fmt.Sprintf("Look here first: %.0f %% of the training thread's time passes at this line and in the libraries that it calls.", share),
+			Advice:   fmt.Sprintf("Look here first: %.0f %% of the time of the %s passes at this line and in the libraries that it calls.", share, r.Thread.Worker()),
 		})
 	}
 	return found, nil

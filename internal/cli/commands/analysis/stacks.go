@@ -1,16 +1,21 @@
 package analysis
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	urfave "github.com/urfave/cli/v2"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/answer"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/exchange/export"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/evidence"
 	"github.com/ebpfprof/ebpfprof/internal/model/profile"
 	"github.com/ebpfprof/ebpfprof/internal/model/stacks"
 	"github.com/ebpfprof/ebpfprof/internal/text/amount"
@@ -23,6 +28,7 @@ one line unless --full. Off the CPU the time is what threads waited for longer t
 
    ebpfprof stacks DATASET --pid 4711
    ebpfprof stacks DATASET --off-cpu --threads
+   ebpfprof stacks DATASET --standing
    ebpfprof stacks DATASET --folded | flamegraph.pl --countname us > flame.svg
    ebpfprof stacks DATASET --pprof p.gz && go tool pprof -http : p.gz`
 
@@ -37,6 +43,7 @@ func StacksCommand() *urfave.Command {
 			&urfave.IntSliceFlag{Name: "pid", Usage: "only the process `PID`; repeat for several"},
 			&urfave.IntSliceFlag{Name: "tid", Usage: "only the thread `TID`"},
 			&urfave.BoolFlag{Name: "off-cpu", Usage: "show waiting time instead of running time"},
+			&urfave.BoolFlag{Name: "standing", Usage: "show where every thread stood when the recording ended, if a main thread stood still"},
 			&urfave.BoolFlag{Name: "gil", Usage: "only while the thread held Python's global lock"},
 			&urfave.BoolFlag{Name: "threads", Usage: "separate threads"},
 			&urfave.IntFlag{Name: "top", Value: 20, Usage: "show the `N` hottest functions and paths"},
@@ -58,6 +65,8 @@ func runStacks(c *urfave.Context) error {
 		return cli.Usagef("which dataset? ebpfprof stacks DATASET")
 	case c.Int("top") <= 0:
 		return cli.Usagef("--top %d: give a positive number", c.Int("top"))
+	case c.Bool("standing") && countOf(c.Bool("folded"), c.IsSet("pprof"), c.Bool("gil"), c.Bool("off-cpu")) > 0:
+		return cli.Usagef("--standing shows threads that waited: no --off-cpu, --gil, --folded or --pprof")
 	case countOf(c.Bool("folded"), c.Bool("json"), c.IsSet("pprof")) > 1:
 		return cli.Usagef("one of --folded, --json and --pprof")
 	case c.IsSet("pprof") && c.String("pprof") == "":
@@ -68,6 +77,9 @@ func runStacks(c *urfave.Context) error {
 		return err
 	}
 	defer db.Close()
+	if c.Bool("standing") {
+		return writeStanding(c, db.DB)
+	}
 	filter := stacks.Filter{
 		PIDs: c.IntSlice("pid"), TIDs: c.IntSlice("tid"), OffCPU: c.Bool("off-cpu"), GIL: c.Bool("gil"), Threads: c.Bool("threads"),
 	}
@@ -89,6 +101,23 @@ func runStacks(c *urfave.Context) error {
 		return cli.Failed(err)
 	}
 	return nil
+}
+
+// writeStanding writes where threads stood still.
+func writeStanding(c *urfave.Context, db *dataset.DB) error {
+	waits, err := evidence.Analyse(c.Context, db)
+	if err != nil {
+		return cli.Failed(err)
+	}
+	waits.Standing = slices.DeleteFunc(waits.Standing, func(p hang.Process) bool {
+		return c.IsSet("pid") && !slices.Contains(c.IntSlice("pid"), int(p.PID))
+	})
+	if !c.Bool("json") {
+		return waits.WriteStanding(c.App.Writer)
+	}
+	e := json.NewEncoder(c.App.Writer)
+	e.SetIndent("", "  ")
+	return e.Encode(append([]hang.Process{}, waits.Standing...))
 }
 
 func countOf(conditions ...bool) (n int) {

@@ -20,9 +20,9 @@ import (
 )
 
 const serveDescription = `Serves a page over one dataset on a free port of this machine's loopback and prints its address: the verdict,
-explanations, phases, step times and findings of report, and a timeline that zooms from the whole recording to one call.
-The page only reads the dataset and loads nothing from elsewhere. It ends with Ctrl-C or with the terminal. Without a
-path it serves the newest dataset in this directory.
+explanations, phases, step times and findings of report; a timeline that zooms from the whole recording to one call;
+flame graphs; and your Python source with the time of each line. The page only reads the dataset and loads nothing from
+elsewhere. It ends with Ctrl-C or with the terminal. Without a path it serves the newest dataset in this directory.
 
 The address has a token: whoever has it can read the dataset, nobody else. From another machine, forward the port or a
 socket with SSH:
@@ -43,6 +43,7 @@ func ServeCommand() *urfave.Command {
 			&urfave.StringFlag{Name: "socket", Usage: "listen on the Unix socket `PATH`, which only you can open, instead of a port"},
 			&urfave.BoolFlag{Name: "open", Usage: "open the page in your browser"},
 			&urfave.StringFlag{Name: "at", Usage: "open the view of `LINK`, an address copied from the page, or what follows its #"},
+			&urfave.StringFlag{Name: "source", Usage: "look for the job's source files in `DIR`"},
 			&urfave.DurationFlag{Name: "idle", Value: 8 * time.Hour, Usage: "end when nobody used the page for `TIME`; 0 is never"},
 			&urfave.BoolFlag{Name: "allow-root", Usage: "serve as root: anyone who learns the address reads as root"},
 		},
@@ -66,7 +67,7 @@ func runServe(c *urfave.Context) error {
 	if err := leaveRoot(c.Bool("allow-root")); err != nil {
 		return err
 	}
-	server, err := page.New(path, page.Options{Idle: c.Duration("idle")})
+	server, err := page.New(path, page.Options{Idle: c.Duration("idle"), Source: c.String("source")})
 	if err != nil {
 		return cli.Failed(err)
 	}
