@@ -785,6 +785,7 @@ const (
 	CallVarEpoch              = "epoch"
 	CallVarLookAtOnce         = "look_at_once"
 	CallVarMaxFrames          = "max_frames"
+	CallVarMaybeTargets       = "maybe_targets"
 	CallVarMemoEvery          = "memo_every"
 	CallVarMemoGeneration     = "memo_generation"
 	CallVarRecording          = "recording"
@@ -913,6 +914,7 @@ type CallVariableSpecs struct {
 	Epoch              *ebpf.VariableSpec `ebpf:"epoch"`
 	LookAtOnce         *ebpf.VariableSpec `ebpf:"look_at_once"`
 	MaxFrames          *ebpf.VariableSpec `ebpf:"max_frames"`
+	MaybeTargets       *ebpf.VariableSpec `ebpf:"maybe_targets"`
 	MemoEvery          *ebpf.VariableSpec `ebpf:"memo_every"`
 	MemoGeneration     *ebpf.VariableSpec `ebpf:"memo_generation"`
 	Recording          *ebpf.VariableSpec `ebpf:"recording"`
@@ -1043,6 +1045,7 @@ type CallVariables struct {
 	Epoch              *ebpf.Variable `ebpf:"epoch"`
 	LookAtOnce         *ebpf.Variable `ebpf:"look_at_once"`
 	MaxFrames          *ebpf.Variable `ebpf:"max_frames"`
+	MaybeTargets       *ebpf.Variable `ebpf:"maybe_targets"`
 	MemoEvery          *ebpf.Variable `ebpf:"memo_every"`
 	MemoGeneration     *ebpf.Variable `ebpf:"memo_generation"`
 	Recording          *ebpf.Variable `ebpf:"recording"`

@@ -387,7 +387,7 @@ static __always_inline void begin_io(struct pt_regs *regs, __u64 number)
 	__u8 call = io_call(number);
 	struct io_thread *t;
 
-	if (!call)
+	if (!call || !maybe_target(tgid))
 		return;
 	t = io_thread_of(tgid, tid);
 	if (!t)

@@ -120,6 +120,7 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	}
 	inherited.follow = p->follow;
 	inherited.start_ticks = start_ticks(child);
+	note_target(tgid);
 	if (bpf_map_update_elem(&targets, &tgid, &inherited, BPF_ANY)) {
 		lose(LOSS_PROCESS_TABLE_FULL);
 		return 0;

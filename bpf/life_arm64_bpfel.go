@@ -386,6 +386,7 @@ const (
 	LifeVarEpoch               = "epoch"
 	LifeVarLookAtOnce          = "look_at_once"
 	LifeVarMaxFrames           = "max_frames"
+	LifeVarMaybeTargets        = "maybe_targets"
 	LifeVarMemoGeneration      = "memo_generation"
 	LifeVarRecording           = "recording"
 	LifeVarStepNs              = "step_ns"
@@ -488,6 +489,7 @@ type LifeVariableSpecs struct {
 	Epoch          *ebpf.VariableSpec `ebpf:"epoch"`
 	LookAtOnce     *ebpf.VariableSpec `ebpf:"look_at_once"`
 	MaxFrames      *ebpf.VariableSpec `ebpf:"max_frames"`
+	MaybeTargets   *ebpf.VariableSpec `ebpf:"maybe_targets"`
 	MemoGeneration *ebpf.VariableSpec `ebpf:"memo_generation"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	StepNs         *ebpf.VariableSpec `ebpf:"step_ns"`
@@ -588,6 +590,7 @@ type LifeVariables struct {
 	Epoch          *ebpf.Variable `ebpf:"epoch"`
 	LookAtOnce     *ebpf.Variable `ebpf:"look_at_once"`
 	MaxFrames      *ebpf.Variable `ebpf:"max_frames"`
+	MaybeTargets   *ebpf.Variable `ebpf:"maybe_targets"`
 	MemoGeneration *ebpf.Variable `ebpf:"memo_generation"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	StepNs         *ebpf.Variable `ebpf:"step_ns"`

@@ -181,6 +181,24 @@ __u64 threads_seen SEC(".data.shared") = 0;
 /* When a call began that a training step may begin with. */
 volatile __u64 step_ns SEC(".data.shared") = 0;
 
+/*
+ * Whether a process may be a target, by the lowest bits of its number: what the programs
+ * ask first that run for every process of the machine. Nothing is ever taken out: a number
+ * that has been a target's costs those that have the same bits a look into the table.
+ */
+#define MAYBE_TARGETS (1 << 16)
+volatile __u8 maybe_targets[MAYBE_TARGETS] SEC(".data.targets");
+
+static __always_inline bool maybe_target(__u32 tgid)
+{
+	return maybe_targets[tgid & (MAYBE_TARGETS - 1)];
+}
+
+static __always_inline void note_target(__u32 tgid)
+{
+	maybe_targets[tgid & (MAYBE_TARGETS - 1)] = 1;
+}
+
 static __always_inline void lose(__u32 reason)
 {
 	__u64 *n = bpf_map_lookup_elem(&losses, &reason);

@@ -187,7 +187,7 @@ static __noinline int tick(struct bpf_perf_event_data *ctx)
 	struct stack_workspace *w;
 	struct stack_cache *cache;
 
-	if (!recording || !bpf_map_lookup_elem(&targets, &tgid))
+	if (!maybe_target(tgid) || !recording || !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
 	cache = stack_cache(WORKSPACE_INTERRUPT);
 	w = cache ? begin_stack(WORKSPACE_INTERRUPT) : 0;
@@ -340,6 +340,11 @@ static __always_inline void wait_in_fault(struct task_struct *task, struct wait 
 	w->fault_ns += waited;
 }
 
+static __always_inline bool is_target(__u32 tgid)
+{
+	return bpf_map_lookup_elem(&targets, &tgid) != 0;
+}
+
 static __always_inline void enter_cpu(struct task_struct *task)
 {
 	__u32 tid = task->pid;
@@ -361,7 +366,7 @@ static __always_inline void enter_cpu(struct task_struct *task)
 			w->first_ns = w->out_ns;
 		w->waited_ns += waited;
 		w->ready_ns += ready;
-	} else if (waited >= wait_threshold_ns && recording) {
+	} else if (waited >= wait_threshold_ns && recording && is_target(task->tgid)) {
 		struct sample_record r = {
 			.state = w->state,
 			.ts_ns = w->out_ns,
@@ -388,22 +393,47 @@ static __always_inline void enter_cpu(struct task_struct *task)
 	w->out_ns = 0;
 }
 
-static __always_inline bool is_target(__u32 tgid)
+/* What the programs have looked at that concerned a target: what they cost the job goes by it. */
+enum watched {
+	WATCHED_SWITCHES,
+	WATCHED_WAKINGS,
+	WATCHED_CALLS,
+	WATCHED_KINDS,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, WATCHED_KINDS);
+} watched SEC(".maps");
+
+static __always_inline void watch(__u32 kind)
 {
-	return bpf_map_lookup_elem(&targets, &tgid) != 0;
+	__u64 *n = bpf_map_lookup_elem(&watched, &kind);
+
+	if (n)
+		*n += 1;
 }
 
-/* TP_PROTO(bool preempt, struct task_struct *prev, struct task_struct *next, ...) */
+/*
+ * TP_PROTO(bool preempt, struct task_struct *prev, struct task_struct *next, ...). Every
+ * switch of the machine comes here: what concerns no target leaves at once. Whether a
+ * process is one is looked up when a thread's first wait gets a place, and not at each.
+ */
 SEC("tp_btf/sched_switch")
 int sample_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 
-	if (prev->__state & TASK_DEAD)
-		end_waits(prev->tgid, prev->pid);
-	else if (is_target(prev->tgid))
-		leave_cpu(ctx, prev, ctx[0]);
-	if (is_target(next->tgid))
+	if (maybe_target(prev->tgid)) {
+		watch(WATCHED_SWITCHES);
+		if (prev->__state & TASK_DEAD)
+			end_waits(prev->tgid, prev->pid);
+		else
+			leave_cpu(ctx, prev, ctx[0]);
+	}
+	if (maybe_target(next->tgid))
 		enter_cpu(next);
 	return 0;
 }
@@ -449,8 +479,9 @@ int sample_waking(__u64 *ctx)
 	struct wait *w;
 	__u64 now;
 
-	if (!is_target(task->tgid))
+	if (!maybe_target(task->tgid))
 		return 0;
+	watch(WATCHED_WAKINGS);
 	w = bpf_map_lookup_elem(&waits, &tid);
 	if (!w || !w->out_ns)
 		return 0;
@@ -516,9 +547,14 @@ const volatile __u32 take_waits = 1;
 SEC("tp_btf/sys_exit")
 int sample_syscall_end(__u64 *ctx)
 {
-	__u32 tid = bpf_get_current_pid_tgid();
-	struct wait *w = take_waits ? bpf_map_lookup_elem(&waits, &tid) : 0;
+	__u64 ids = bpf_get_current_pid_tgid();
+	__u32 tgid = ids >> 32, tid = ids;
+	struct wait *w;
 
+	if (!maybe_target(tgid))
+		return 0;
+	watch(WATCHED_CALLS);
+	w = take_waits ? bpf_map_lookup_elem(&waits, &tid) : 0;
 	if (take_io) {
 		struct io_ending e = {
 			.number = syscall_number((void *)ctx[0]),
@@ -533,7 +569,7 @@ int sample_syscall_end(__u64 *ctx)
 		GUARDED(see_mapping((void *)ctx[0], ctx[1]));
 	if (!w || !w->waited_ns)
 		return 0;
-	if (w->waited_ns >= wait_threshold_ns && recording)
+	if (w->waited_ns >= wait_threshold_ns && recording && is_target(tgid))
 		GUARDED(end_of_wait(w));
 	w->waited_ns = 0;
 	w->ready_ns = 0;
@@ -548,7 +584,7 @@ int io_fault(struct bpf_perf_event_data *ctx)
 	__u32 tgid = ids >> 32, tid = ids;
 	struct wait *w;
 
-	if (!recording || !bpf_map_lookup_elem(&targets, &tgid))
+	if (!maybe_target(tgid) || !recording || !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
 	w = take_waits ? bpf_map_lookup_elem(&waits, &tid) : 0;
 	if (w) {

@@ -698,6 +698,7 @@ const (
 	SampleMapWaits               = "waits"
 	SampleMapWakerStacks         = "waker_stacks"
 	SampleMapWalkCaches          = "walk_caches"
+	SampleMapWatched             = "watched"
 	SampleProgIoBegin            = "io_begin"
 	SampleProgIoFault            = "io_fault"
 	SampleProgSampleSwitch       = "sample_switch"
@@ -718,6 +719,7 @@ const (
 	SampleVarLongIoNs            = "long_io_ns"
 	SampleVarLookAtOnce          = "look_at_once"
 	SampleVarMaxFrames           = "max_frames"
+	SampleVarMaybeTargets        = "maybe_targets"
 	SampleVarMemoGeneration      = "memo_generation"
 	SampleVarPreemptedGapNs      = "preempted_gap_ns"
 	SampleVarPreemptedSavedNs    = "preempted_saved_ns"
@@ -833,6 +835,7 @@ type SampleMapSpecs struct {
 	Waits           *ebpf.MapSpec `ebpf:"waits"`
 	WakerStacks     *ebpf.MapSpec `ebpf:"waker_stacks"`
 	WalkCaches      *ebpf.MapSpec `ebpf:"walk_caches"`
+	Watched         *ebpf.MapSpec `ebpf:"watched"`
 }
 
 // SampleVariableSpecs contains global variables before they are loaded into the kernel.
@@ -853,6 +856,7 @@ type SampleVariableSpecs struct {
 	LongIoNs            *ebpf.VariableSpec `ebpf:"long_io_ns"`
 	LookAtOnce          *ebpf.VariableSpec `ebpf:"look_at_once"`
 	MaxFrames           *ebpf.VariableSpec `ebpf:"max_frames"`
+	MaybeTargets        *ebpf.VariableSpec `ebpf:"maybe_targets"`
 	MemoGeneration      *ebpf.VariableSpec `ebpf:"memo_generation"`
 	PreemptedGapNs      *ebpf.VariableSpec `ebpf:"preempted_gap_ns"`
 	PreemptedSavedNs    *ebpf.VariableSpec `ebpf:"preempted_saved_ns"`
@@ -934,6 +938,7 @@ type SampleMaps struct {
 	Waits           *ebpf.Map `ebpf:"waits"`
 	WakerStacks     *ebpf.Map `ebpf:"waker_stacks"`
 	WalkCaches      *ebpf.Map `ebpf:"walk_caches"`
+	Watched         *ebpf.Map `ebpf:"watched"`
 }
 
 func (m *SampleMaps) Close() error {
@@ -970,6 +975,7 @@ func (m *SampleMaps) Close() error {
 		m.Waits,
 		m.WakerStacks,
 		m.WalkCaches,
+		m.Watched,
 	)
 }
 
@@ -991,6 +997,7 @@ type SampleVariables struct {
 	LongIoNs            *ebpf.Variable `ebpf:"long_io_ns"`
 	LookAtOnce          *ebpf.Variable `ebpf:"look_at_once"`
 	MaxFrames           *ebpf.Variable `ebpf:"max_frames"`
+	MaybeTargets        *ebpf.Variable `ebpf:"maybe_targets"`
 	MemoGeneration      *ebpf.Variable `ebpf:"memo_generation"`
 	PreemptedGapNs      *ebpf.Variable `ebpf:"preempted_gap_ns"`
 	PreemptedSavedNs    *ebpf.Variable `ebpf:"preempted_saved_ns"`

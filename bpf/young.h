@@ -64,6 +64,7 @@ VERIFIED_ONCE int take_up(__u32 tgid)
 	if (!y || y->end_ns)
 		return 0;
 	t.start_ticks = y->start_ticks;
+	note_target(tgid);
 	if (bpf_map_update_elem(&targets, &tgid, &t, BPF_NOEXIST)) {
 		if (bpf_map_lookup_elem(&targets, &tgid))
 			return 1;	/* another thread was faster */

@@ -64,10 +64,24 @@ var sessionTable = newTable(table[event.Recording]{
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.DeviceName) }},
 		{Column: Column{"hits", BigInt, "", true, 40, "how often probes were passed, recorded or not; NULL while it runs"},
 			ints: func(r *event.Recording) (int64, bool) { return ofInt64(r.Hits) }},
-		{Column: Column{"overhead_ns", BigInt, "ns", true, 41, "what the probes cost the job, in all its processes: each hit at the price that was measured on this machine at the start, and what putting probes in and out stalls it; an estimate; without samples"},
+		{Column: Column{"overhead_ns", BigInt, "ns", true, 41, "what the probes cost the job, in all its processes: each hit at the price that was measured on this machine at the start, and what putting probes in and out stalls it; an estimate"},
 			ints: func(r *event.Recording) (int64, bool) { return ofInt64(r.OverheadNS) }},
-		{Column: Column{"overhead_percent", Double, "percent", true, 42, "that as a share of the job's own time while it was recorded"},
+		{Column: Column{"overhead_percent", Double, "percent", true, 42, "what the recording cost, as a share of the job's own time: the sum of cost_probes_percent to cost_own_percent, as far as they were measured"},
 			floats: func(r *event.Recording) (float64, bool) { return ofFloat(r.OverheadPercent) }},
+		{Column: Column{"cost_probes_percent", Double, "percent", true, 44, "of it, hits of probes"},
+			floats: costPart(func(c *event.CostParts) float64 { return c.Probes })},
+		{Column: Column{"cost_in_out_percent", Double, "percent", true, 45, "putting probes in and taking them out"},
+			floats: costPart(func(c *event.CostParts) float64 { return c.InOut })},
+		{Column: Column{"cost_waits_percent", Double, "percent", true, 46, "the programs at switches of threads, at wake-ups and at ends of system calls"},
+			floats: costPart(func(c *event.CostParts) float64 { return c.Waits })},
+		{Column: Column{"cost_io_percent", Double, "percent", true, 47, "those at reads and writes, and the longer way of each system call"},
+			floats: costPart(func(c *event.CostParts) float64 { return c.IO })},
+		{Column: Column{"cost_samples_percent", Double, "percent", true, 48, "samples"},
+			floats: costPart(func(c *event.CostParts) float64 { return c.Samples })},
+		{Column: Column{"cost_starts_percent", Double, "percent", true, 49, "processes that begin and end"},
+			floats: costPart(func(c *event.CostParts) float64 { return c.Starts })},
+		{Column: Column{"cost_own_percent", Double, "percent", true, 50, "the tracer's own CPU time, as far as the machine's CPUs were busy"},
+			floats: costPart(func(c *event.CostParts) float64 { return c.Own })},
 		{Column: Column{"budget_rule", Varchar, "", true, 43, "which limit held: budget, or two_steps where a run was so short that a first slice of two steps took more than the budget; NULL without a budget"},
 			texts: func(r *event.Recording) (string, bool) { return unlessEmpty(r.BudgetRule) }},
 	},
@@ -106,4 +120,14 @@ func sourceOf(r *event.Recording) string {
 		return "recorded"
 	}
 	return r.Source
+}
+
+// costPart is one of the parts of a recording's cost.
+func costPart(of func(*event.CostParts) float64) func(*event.Recording) (float64, bool) {
+	return func(r *event.Recording) (float64, bool) {
+		if r.Cost == nil {
+			return 0, false
+		}
+		return 100 * of(r.Cost), true
+	}
 }

@@ -21,6 +21,7 @@ type manager struct {
 	open     openLook
 	io       ioLook
 	standing standingLook
+	watch    watchLook
 }
 
 // manage follows the processes until it is time to stop.
@@ -28,6 +29,7 @@ func (s *manager) manage(ctx context.Context, life *kernel.LifeReader, decoded <
 	timer := newAlarm()
 	defer timer.Stop()
 	defer s.standing.end()
+	defer s.watch.end()
 	for {
 		select {
 		case <-ctx.Done():
@@ -104,6 +106,9 @@ func (s *manager) untilTick() time.Duration {
 	if s.sampling.walks != nil {
 		wait = min(wait, max(time.Millisecond, time.Until(s.standing.at)))
 	}
+	if s.sampling.sampler != nil {
+		wait = min(wait, s.watch.until())
+	}
 	return min(wait, s.job.Wait())
 }
 
@@ -115,6 +120,10 @@ func (s *manager) tick() error {
 	s.open.look(s.Session, now)
 	s.io.look(s.Session, now)
 	s.standing.look(s.Session, now)
+	s.watch.look(s.Session, now)
+	if s.watch.waits != nil {
+		s.watch.waits.look(now)
+	}
 	s.pages.rest(now)
 	if err := s.probes.Tick(now); err != nil {
 		return err

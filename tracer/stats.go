@@ -8,6 +8,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
+	"github.com/ebpfprof/ebpfprof/tracer/expense"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -40,6 +41,8 @@ type statistics struct {
 	// before is the most that waited in the pendingFor before the one that began at since.
 	before decode.Pending
 	since  time.Time
+	beside expense.Parts // what is not the probes'
+	whole  bool          // that was measured
 }
 
 // pendingFor is how long the most that waited counts: as long as most servers of metrics
@@ -79,8 +82,19 @@ func (s *statistics) stackRows() int {
 func (s *statistics) end(t *Totals, unnamed map[string]uint64, cost budget.Cost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	probes, inOut := cost.Parts.Probes, cost.Parts.InOut
+	cost.Parts = s.beside
+	cost.Parts.Probes, cost.Parts.InOut = probes, inOut
+	cost.Share, cost.Whole = cost.Parts.Sum(), s.whole
 	s.stats.Cost, s.stats.Unnamed = &cost, unnamed
 	s.stats.Operators = t.Operators
+}
+
+// expenses keeps what the recording costs beside its probes.
+func (s *statistics) expenses(a *expense.Account) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beside, s.whole = a.Shares(), a.Known()
 }
 
 func (s *statistics) lose(losses []uint64) {

@@ -1,12 +1,21 @@
 package budget
 
-import "time"
+import (
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/tracer/expense"
+)
 
 // Cost is what the probes of a recording have cost its job.
 type Cost struct {
 	Hits      uint64        // traps, whether recorded or passed by
 	Estimated time.Duration // of the hits, and of putting probes in and out, in all processes
-	Share     float64       // of the job's own time
+	// Parts are shares of the job's own time, by what costs it; without those that
+	// could not be measured. Share is their sum.
+	Parts expense.Parts
+	Share float64
+	// Whole: Parts has all that the recording costs, not the probes' alone.
+	Whole bool
 	// Exceeded: on a run so short the first slice of two steps took more than the budget.
 	Exceeded bool
 }
@@ -30,7 +39,9 @@ func (g *Governor) Cost(probes int) Cost {
 		c.Hits += h.Traps
 	}
 	if own > 0 {
-		c.Share = float64(c.Estimated) / float64(own)
+		c.Parts.InOut = float64(a.stalls) / float64(own)
+		c.Parts.Probes = float64(c.Estimated)/float64(own) - c.Parts.InOut
+		c.Share = c.Parts.Sum()
 	}
 	c.Exceeded = a.budget > 0 && g.strata.granted && c.Share > a.budget/budgetShare
 	return c

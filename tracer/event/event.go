@@ -405,8 +405,10 @@ type Recording struct {
 	// What the probes of this very recording have cost its job, known at its end.
 	Hits            *int64   // of probes, whether recorded or passed by
 	OverheadNS      *int64   // estimated, in all processes
-	OverheadPercent *float64 // of the job's own time
-	BudgetRule      string   // which limit held: budget, two_steps; "" is absent
+	OverheadPercent *float64 // of the job's own time, all parts of Cost
+	// Cost is nil where what is not the probes' could not be measured.
+	Cost       *CostParts
+	BudgetRule string // which limit held: budget, two_steps; "" is absent
 }
 
 // Parameters are what a recording was asked for: two recordings are compared only

@@ -195,6 +195,9 @@ func (p Processes) Alive(pid int) bool {
 // Processes counts those that are traced.
 func (j *Job) Processes() int { return len(j.processes) }
 
+// PIDs are those of the processes.
+func (j *Job) PIDs() []int { return slices.Sorted(maps.Keys(j.processes)) }
+
 // Rows are those of the processes, by their pids.
 func (j *Job) Rows() []event.Process {
 	rows := make([]event.Process, 0, len(j.processes))

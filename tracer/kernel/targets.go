@@ -39,6 +39,9 @@ type targets struct{ call *ebpf.Collection }
 // process.ErrExited.
 func (k *targets) Trace(p *process.Process, follow bool) error {
 	targets, want := k.call.Maps["targets"], targetOf(p, follow)
+	if err := k.note(p.PID); err != nil {
+		return err
+	}
 	err := targets.Update(uint32(p.PID), want, ebpf.UpdateNoExist)
 	if errors.Is(err, ebpf.ErrKeyExist) {
 		var there bpf.CallTarget
@@ -55,6 +58,18 @@ func (k *targets) Trace(p *process.Process, follow bool) error {
 	case !p.Alive(): // an exit that came before is not reported: the pid may be another's
 		k.Untrace(p)
 		return &process.Error{PID: p.PID, Reason: process.ErrExited}
+	}
+	return nil
+}
+
+// note has the programs look for a process in the table (maybe_targets in bpf/maps.h).
+func (k *targets) note(pid int) error {
+	memory, err := k.call.Maps[".data.targets"].Memory()
+	if err == nil {
+		_, err = memory.WriteAt([]byte{1}, int64(pid&0xffff))
+	}
+	if err != nil {
+		return fmt.Errorf("noting a process in the kernel: %w", err)
 	}
 	return nil
 }

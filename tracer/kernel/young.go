@@ -18,6 +18,9 @@ type Young struct {
 	bpf.LifeYoung
 }
 
+// LifePrograms are the programs of processes by their names.
+func (k *young) LifePrograms() map[string]*ebpf.Program { return k.life.Programs }
+
 // LookAtOnce says whether a child is a target from its first moment, or young.
 func (k *young) LookAtOnce(on bool) error {
 	value := uint32(0)

@@ -176,7 +176,7 @@ func (l *Library) Open() (file *os.File, via Via, err error) {
 		}
 	}
 	if !l.Deleted {
-		if file, err = l.openAs(p.fs.lookIn(p.PID, l.Path)); err == nil {
+		if file, err = l.openAs(p.fs.lookIn(p.through(), l.Path)); err == nil {
 			return file, ViaRoot, nil
 		}
 	}

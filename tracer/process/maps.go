@@ -41,7 +41,7 @@ func (f FS) readMaps(pid int) (maps []byte, cut bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		if s.exiting() || s.exited() || s.kernelThread() {
+		if s.exiting() || s.exited() || s.kernelThread() || s.living != 0 {
 			break
 		}
 	}
@@ -60,7 +60,10 @@ func (p *Process) LeftOut() (mapsCut bool, files int) {
 // readMaps reads the lines of the maps; ErrExited where the process has none any
 // more, and vanished's errors.
 func (p *Process) readMaps() ([]byte, error) {
-	maps, cut, err := p.fs.readMaps(p.PID)
+	maps, cut, err := p.fs.readMaps(p.through())
+	if before := p.through(); err != nil && p.Alive() && p.through() != before { // the thread has ended meanwhile, and others go on
+		maps, cut, err = p.fs.readMaps(p.through())
+	}
 	if err != nil {
 		return nil, vanished(p.PID, "reading the maps", err)
 	}

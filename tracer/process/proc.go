@@ -62,6 +62,8 @@ type stat struct {
 	flags      uint64
 	startTicks uint64 // since boot, 100 a second
 	startCode  uint64 // address of the program's code; 1 where we may not know it
+	// living is a thread that goes on where the main thread has ended (pthread_exit), 0 otherwise.
+	living int
 }
 
 // parseStat reads the fields of proc_pid_stat(5). The name, in parentheses,
@@ -117,7 +119,36 @@ func (f FS) stat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, err
 	}
-	return parseStat(b)
+	s, err := parseStat(b)
+	if err == nil && s.exited() {
+		f.goesOn(pid, &s)
+	}
+	return s, err
+}
+
+// mostLooked threads of a process whose main thread has ended are looked at.
+const mostLooked = 4096
+
+// goesOn makes the stat of a main thread that has ended that of the process, if other threads live: the
+// kernel shows the main thread as a zombie until the last of them ends.
+func (f FS) goesOn(pid int, s *stat) {
+	tids, err := numbers(f.pidPath(pid, "task"))
+	if err != nil {
+		return
+	}
+	for _, tid := range tids[:min(len(tids), mostLooked)] {
+		if tid == pid {
+			continue
+		}
+		b, err := procfile.Read(f.pidPath(pid, "task", strconv.Itoa(tid), "stat"), 4096)
+		if err != nil {
+			continue
+		}
+		if t, err := parseStat(b); err == nil && !t.exited() {
+			s.state, s.flags, s.startCode, s.living = t.state, t.flags, t.startCode, tid
+			return
+		}
+	}
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer/procfile"
@@ -45,6 +46,8 @@ type Process struct {
 
 	fs   FS
 	left leftOut
+	// living is the thread through which proc shows the process where its main thread has ended, else 0.
+	living int32
 
 	versions *versions // nil of a Process that was not opened: nothing is remembered
 	packages *packages
@@ -71,7 +74,7 @@ func (f FS) Open(pid int) (*Process, error) {
 		return nil, &Error{PID: pid, Reason: ErrExited}
 	}
 	p := &Process{
-		PID: pid, ParentPID: s.parent, Comm: s.comm, fs: f,
+		PID: pid, ParentPID: s.parent, Comm: s.comm, fs: f, living: int32(s.living),
 		StartTicks: s.startTicks, StartedNS: f.bootNS() + int64(s.startTicks)*nsPerTick,
 		versions: &versions{}, packages: &packages{},
 	}
@@ -92,7 +95,19 @@ func (f FS) Open(pid int) (*Process, error) {
 // given to another one.
 func (p *Process) Alive() bool {
 	s, err := p.fs.stat(p.PID)
-	return err == nil && s.startTicks == p.StartTicks && !s.exited()
+	if err != nil || s.startTicks != p.StartTicks || s.exited() {
+		return false
+	}
+	atomic.StoreInt32(&p.living, int32(s.living))
+	return true
+}
+
+// through is the thread whose files in proc show the process: its main one, or another where that has ended.
+func (p *Process) through() int {
+	if tid := atomic.LoadInt32(&p.living); tid != 0 {
+		return int(tid)
+	}
+	return p.PID
 }
 
 // orExited prefers the plain reason: files of a process that just exited fail
@@ -153,7 +168,7 @@ func (p *Process) openProgram() (*elf.File, error) {
 }
 
 func (p *Process) readStatus() {
-	status, err := procfile.Read(p.path("status"), 0)
+	status, err := procfile.Read(p.fs.pidPath(p.PID, "status"), 0)
 	if err == nil {
 		p.NSPID = parseNSPID(status)
 	}
@@ -194,7 +209,7 @@ func namespaceInode(link string) uint64 {
 	return inode
 }
 
-func (p *Process) path(parts ...string) string { return p.fs.pidPath(p.PID, parts...) }
+func (p *Process) path(parts ...string) string { return p.fs.pidPath(p.through(), parts...) }
 
 // ID is a stable, non-negative number for a process: the same from every
 // reader, different for the next process with its pid. start is StartTicks.

@@ -65,5 +65,9 @@ func (s *Sampler) HeldIO() iter.Seq2[uint32, *bpf.SampleIoThread] {
 	}
 }
 
-// GiveUpIO ends the measuring of reads and writes.
-func (s *Sampler) GiveUpIO() { s.endIO() }
+// GiveUpIO asks for an end of the measuring of reads and writes; whoever watches the cost
+// takes the programs out. It may be called from any goroutine.
+func (s *Sampler) GiveUpIO() { s.giveUp.Store(true) }
+
+// GaveUpIO reports whether that was asked for.
+func (s *Sampler) GaveUpIO() bool { return s.giveUp.Load() }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -24,8 +25,10 @@ import (
 type Sampler struct {
 	collection *ebpf.Collection
 	events     []int // perf events, one a CPU
-	links      []link.Link
-	endIO      func() // takes the program out at which reads and writes begin
+	clocks     []link.Link
+	links      map[string]link.Link // of what watches, by its program
+	callPath   time.Duration        // how much longer a system call takes, of any process, while programs are at them
+	giveUp     atomic.Bool          // reads and writes are not to be measured any more
 }
 
 // loadSampler loads the programs for a kernel that has those of calls; nothing runs
@@ -49,7 +52,7 @@ func newSampler(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, options 
 		if err != nil {
 			return nil, kernel.LoadError("the programs of reads and writes", err)
 		}
-		return &Sampler{collection: c, endIO: func() {}}, nil
+		return &Sampler{collection: c, links: map[string]link.Link{}}, nil
 	}
 	c, err := bpf.Load(kernel.OnlyPrograms(spec, func(string) bool { return false }), shared)
 	if err != nil {
@@ -65,7 +68,7 @@ func newSampler(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, options 
 		c.Close()
 		return nil, kernel.LoadError("the sampling programs", err)
 	}
-	return &Sampler{collection: c, endIO: func() {}}, nil
+	return &Sampler{collection: c, links: map[string]link.Link{}}, nil
 }
 
 // loadBeside adds the programs of some specifications, which are loaded beside each other,
@@ -92,6 +95,7 @@ func loadBeside(parts []*ebpf.CollectionSpec, c *ebpf.Collection) error {
 const (
 	clockProgram  = "sample_tick"
 	switchProgram = "sample_switch"
+	wakingProgram = "sample_waking"
 	syscallBegin  = "io_begin"
 	syscallEnd    = "sample_syscall_end"
 	majorFault    = "io_fault"
@@ -141,17 +145,15 @@ func (s *Sampler) Start(options Options) error {
 		}
 	}
 	// The end of a wait and of a call before its beginning, so that none is seen half.
+	bare := callTime()
 	for _, program := range watching(options) {
 		l, err := link.AttachTracing(link.TracingOptions{Program: s.collection.Programs[program]})
 		if err != nil {
 			return fmt.Errorf("attaching %s: %w", program, features.NotPermitted(err))
 		}
-		if program == syscallBegin {
-			s.endIO = sync.OnceFunc(func() { l.Close() })
-			continue
-		}
-		s.links = append(s.links, l)
+		s.links[program] = l
 	}
+	s.callPath = max(0, callTime()-bare)
 	return nil
 }
 
@@ -162,7 +164,7 @@ func watching(options Options) []string {
 		programs = append(programs, syscallEnd)
 	}
 	if options.OffCPU > 0 {
-		programs = append(programs, "sample_waking", switchProgram)
+		programs = append(programs, wakingProgram, switchProgram)
 	}
 	if options.IO {
 		programs = append(programs, syscallBegin)
@@ -196,7 +198,7 @@ func (s *Sampler) onEachCPU(what, program string, config, period uint64) error {
 		if err != nil {
 			return fmt.Errorf("attaching to %s of CPU %d: %w", what, cpu, features.NotPermitted(err))
 		}
-		s.links = append(s.links, l)
+		s.clocks = append(s.clocks, l)
 		if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
 			return fmt.Errorf("starting %s of CPU %d: %w", what, cpu, err)
 		}
@@ -206,14 +208,14 @@ func (s *Sampler) onEachCPU(what, program string, config, period uint64) error {
 
 // Stop ends all looking; what is in the ring stays.
 func (s *Sampler) Stop() {
-	s.endIO()
-	for _, l := range s.links {
+	s.end(syscallBegin, switchProgram, wakingProgram, syscallEnd)
+	for _, l := range s.clocks {
 		l.Close()
 	}
 	for _, fd := range s.events {
 		unix.Close(fd)
 	}
-	s.links, s.events = nil, nil
+	s.clocks, s.events = nil, nil
 }
 
 func (s *Sampler) Close() {

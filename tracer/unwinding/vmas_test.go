@@ -155,7 +155,7 @@ func TestAProgramIsFoundAsItBegins(t *testing.T) {
 	}
 	defer l.Close()
 	maps := h.maps.Replacements(spec)
-	maps["targets"] = life.Maps["targets"]
+	maps["targets"], maps[".data.targets"] = life.Maps["targets"], life.Maps[".data.targets"]
 	endOfSystemCalls(t, maps)
 
 	shell := exec.Command("/bin/sh", "-c", `read go; exec "$0" 1 wait`, program)
@@ -172,6 +172,13 @@ func TestAProgramIsFoundAsItBegins(t *testing.T) {
 	}
 	defer func() { shell.Process.Kill(); shell.Wait() }()
 	if err := life.Maps["targets"].Put(uint32(shell.Process.Pid), bpf.CallTarget{Follow: 1}); err != nil {
+		t.Fatal(err)
+	}
+	noted, err := life.Maps[".data.targets"].Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := noted.WriteAt([]byte{1}, int64(shell.Process.Pid&0xffff)); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(in, "go")

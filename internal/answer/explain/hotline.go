@@ -270,6 +270,9 @@ func (r *Recording) inside(own map[int]float64) insides {
 	if len(called) > 0 && called[0].ns > total/2 {
 		name, lib, _ := strings.Cut(called[0].of, "\x00")
 		text := fmt.Sprintf(", in %s (%s)", name, lib)
+		if part := called[0].ns / total; part < mostlyOne {
+			text = fmt.Sprintf(", %s of it in %s (%s)", percent(part), name, lib)
+		}
 		advice := fmt.Sprintf("Call %s less often, or with less data.", name)
 		if model > total/2 || r.sum(r.withSign(own, signBackward|signOptimizer)) > total/2 {
 			if len(ops) > 0 {
@@ -295,46 +298,26 @@ func (r *Recording) inside(own map[int]float64) insides {
 	if small > total/2 {
 		return insides{", Python itself", "Move the work out of the loop, do it less often, or vectorise it."}
 	}
+	if several := severalCalls(called, total); several != "" {
+		return insides{several, "Look at the largest of these calls: whether it has to run each time, and on how much data."}
+	}
 	return insides{advice: "Look at what this function does each time, and whether it has to."}
 }
 
-// nativeCall names the native function that a row's Python code calls: "array_concatenate of NumPy", or the library alone
-// where it has no symbols.
-func nativeCall(row *Row) string {
-	f := row.Stack.Native()
-	if f == nil || strings.HasPrefix(f.Module, "libtorch") || strings.HasPrefix(f.Module, "libc10") {
+// mostlyOne is from which part of a line's time on a call is all that it does.
+const mostlyOne = 0.9
+
+// severalCalls names the two largest calls of a line if they hold most of its time.
+func severalCalls(called []weighed[string], total float64) string {
+	if len(called) < 2 || called[0].ns+called[1].ns < total/2 {
 		return ""
 	}
-	of := nativeLibrary(f.Module)
-	if f.Function == "" || strings.Contains(f.Function, "+0x") {
-		return of
+	var parts []string
+	for _, c := range called[:2] {
+		name, lib, _ := strings.Cut(c.of, "\x00")
+		parts = append(parts, fmt.Sprintf("%s in %s (%s)", percent(c.ns/total), name, lib))
 	}
-	return f.Function + " of " + of
-}
-
-// nativePackage names the library alone.
-func nativePackage(row *Row) string {
-	if nativeCall(row) == "" {
-		return ""
-	}
-	return nativeLibrary(row.Stack.Native().Module)
-}
-
-// nativeLibraries are the names of packages by the first part of their libraries' files.
-var nativeLibraries = []struct{ prefix, name string }{
-	{"_multiarray_umath", "NumPy"}, {"lib_lightgbm", "LightGBM"}, {"onnxruntime", "ONNX Runtime"}, {"libonnxruntime", "ONNX Runtime"}, {"libxgboost", "XGBoost"},
-	{"libjax", "JAX"}, {"xla_extension", "JAX"}, {"_xla", "JAX"}, {"libtensorflow", "TensorFlow"}, {"_catboost", "CatBoost"},
-}
-
-// nativeLibrary is what a native module is called: its package, else its file without version and suffix.
-func nativeLibrary(module string) string {
-	for _, l := range nativeLibraries {
-		if strings.HasPrefix(module, l.prefix) {
-			return l.name
-		}
-	}
-	name, _, _ := strings.Cut(module, ".")
-	return name
+	return ", of it " + strings.Join(parts, ", ")
 }
 
 // library is the package that a frame belongs to: pydantic, torch.optim.

@@ -257,6 +257,35 @@ func TestNativeLibrariesAreNamed(t *testing.T) {
 	}
 }
 
+// TestALineOfSeveralCallsNamesThem with their parts, and one of a single call that alone.
+func TestALineOfSeveralCallsNamesThem(t *testing.T) {
+	step := script + "; train@/home/me/fit.py:9; "
+	forward, adam := step+"forward@"+site+"net/layers.py:3", step+"Adam.step@"+site+"torch/optim/adam.py:100"
+	for want, pace := range map[string][]seen{
+		", in Adam.step (torch).":                                   {{17000, "on", adam}, {900, "on", forward}},
+		", 60 % of it in Adam.step (torch).":                        {{9000, "on", adam}, {6000, "on", forward}},
+		", of it 47 % in Adam.step (torch), 40 % in forward (net).": {{7000, "on", adam}, {6000, "on", forward}, {2000, "on", step + "other@" + site + "net/other.py:3"}},
+	} {
+		all, err := hotLine(made(t, pace))
+		if err != nil || len(all) == 0 || !strings.HasSuffix(all[0].sentence, want) {
+			t.Errorf("%+v, %v: want %s", all, err, want)
+		}
+	}
+}
+
+// TestCythonNamesAreThoseOfTheSource where they can be read.
+func TestCythonNamesAreThoseOfTheSource(t *testing.T) {
+	for function, want := range map[string]string{
+		"__pyx_pw_5numpy_6random_10_generator_9Generator_33normal": "Generator.normal",
+		"__pyx_f_6pandas_5_libs_3lib_maybe_convert":                "lib.maybe_convert",
+		"__pyx_pw_99x": "__pyx_pw_99x", "__pyx_pw_": "__pyx_pw_", "__pyx_f_3": "__pyx_f_3", "array_concatenate": "array_concatenate",
+	} {
+		if got := cythonName(function); got != want {
+			t.Errorf("%s: %s", function, got)
+		}
+	}
+}
+
 // TestCellsAreCalledAsTheNotebookCallsThem where their names say which they are.
 func TestCellsAreCalledAsTheNotebookCallsThem(t *testing.T) {
 	for file, want := range map[string]string{"<ipython-input-2-abc123>": "cell In[2]:7", "/tmp/ipykernel_812/1234567.py": "notebook cell 1234567:7", "/home/me/fit.py": "fit.py:7"} {

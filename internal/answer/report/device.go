@@ -47,7 +47,10 @@ func (b *builder) devices() error {
 	if b.deviceRows == 0 {
 		return b.boundedDevices()
 	}
-	all, err := b.sweepDevices("rows", "imported")
+	all, err := b.sweepDevices(clockRows, "imported")
+	if err == nil && b.part.From+b.part.Until != 0 {
+		all, err = b.byLaunch(all)
+	}
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -55,6 +58,28 @@ func (b *builder) devices() error {
 	mean := meanOf(all)
 	b.report.Device = &mean
 	return b.launchedDevices()
+}
+
+// byLaunch gives devices the time of the work that was launched in a part of the recording: idle and exposed
+// time stay those of the part by the clock, so that a device may be busy for longer than the part.
+func (b *builder) byLaunch(clock []Device) ([]Device, error) {
+	launched, err := b.sweepDevices("rows", "imported")
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range launched {
+		i := slices.IndexFunc(clock, func(o Device) bool {
+			return o.PID == d.PID && (o.DeviceID == nil) == (d.DeviceID == nil) && (o.DeviceID == nil || *o.DeviceID == *d.DeviceID)
+		})
+		if i < 0 { // all of it ran later
+			d.TotalMS, d.IdleMS, d.ExposedCommunicationMS, d.ExposedMemcpyMS = 0, 0, 0, 0
+			clock = append(clock, d)
+			continue
+		}
+		o := &clock[i]
+		o.BusyMS, o.ComputationMS, o.CommunicationMS, o.MemcpyMS = d.BusyMS, d.ComputationMS, d.CommunicationMS, d.MemcpyMS
+	}
+	return clock, nil
 }
 
 // launchedWork is the work of devices whose launch was recorded.

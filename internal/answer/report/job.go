@@ -152,12 +152,12 @@ func cut(list string, width int) string {
 
 // choose makes the view rows.
 func (b *builder) choose() error {
-	where := "true"
+	of, when := "true", "true"
 	if b.options.Rank != nil {
 		if _, err := b.db.OfRank(b.ctx, *b.options.Rank); err != nil {
 			return err
 		}
-		where += fmt.Sprintf(" AND (session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *b.options.Rank)
+		of = fmt.Sprintf("(session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *b.options.Rank)
 	}
 	b.part = dataset.Scan{Instead: b.report.checks.Instead}
 	var begin sql.NullInt64
@@ -166,23 +166,23 @@ func (b *builder) choose() error {
 	}
 	if b.options.FromMS != nil {
 		b.part.From = begin.Int64 + int64(math.Round(*b.options.FromMS*1e6))
-		where += fmt.Sprintf(" AND ts_ns >= %d", b.part.From)
+		when += fmt.Sprintf(" AND ts_ns >= %d", b.part.From)
 	}
 	if b.options.ToMS != nil {
 		b.part.Until = begin.Int64 + int64(math.Round(*b.options.ToMS*1e6))
-		where += fmt.Sprintf(" AND ts_ns < %d", b.part.Until)
+		when += fmt.Sprintf(" AND ts_ns < %d", b.part.Until)
 	}
 	ranked, err := b.ranked()
 	if err != nil {
 		return err
 	}
 	b.part.Of = ranked
-	if err := b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM good_span WHERE "+where); err != nil {
+	if err := b.chooseRows(of, when); err != nil {
 		return err
 	}
 	var first, last sql.NullInt64
-	err = b.db.Row(b.ctx, `SELECT min(ts_ns), max(ts_ns + coalesce(duration_ns, 0)), count(*), count(*) FILTER (layer = 'device'),
-		(SELECT count(*) FROM sample) FROM rows`, nil, &first, &last, &b.spans, &b.deviceRows, &b.samples)
+	err = b.db.Row(b.ctx, `SELECT min(ts_ns), max(ts_ns + coalesce(duration_ns, 0)), count(*), (SELECT count(*) FROM rows WHERE layer = 'device'),
+		(SELECT count(*) FROM sample) FROM `+clockRows, nil, &first, &last, &b.spans, &b.deviceRows, &b.samples)
 	if err != nil {
 		return err
 	}
@@ -200,6 +200,28 @@ func (b *builder) choose() error {
 		return fmt.Errorf("there is no row of rank %d", *b.options.Rank)
 	}
 	return nil
+}
+
+// clockRows is the view of the rows that begin in the chosen time. In the view rows, what devices did belongs
+// to the time of its launch: a step has the kernels that it launched, whenever they ran.
+const clockRows = "clock_rows"
+
+func (b *builder) chooseRows(of, when string) error {
+	if err := b.db.Exec(b.ctx, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT * FROM good_span WHERE %s AND %s", clockRows, of, when)); err != nil {
+		return err
+	}
+	if when == "true" {
+		return b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM "+clockRows)
+	}
+	err := b.db.Exec(b.ctx, fmt.Sprintf(`CREATE OR REPLACE TEMP TABLE launched_then AS SELECT session_id, span_id FROM (
+		SELECT d.session_id, d.span_id, coalesce(l.ts_ns, d.ts_ns) AS ts_ns FROM (SELECT session_id, span_id, ts_ns, launch_id FROM good_span WHERE layer = 'device' AND %s) d
+		LEFT JOIN (SELECT session_id, span_id, ts_ns FROM good_span WHERE layer <> 'device') l ON l.session_id = d.session_id AND l.span_id = d.launch_id)
+		WHERE %s`, of, when))
+	if err != nil {
+		return err
+	}
+	return b.db.Exec(b.ctx, fmt.Sprintf(`CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM good_span
+		WHERE layer <> 'device' AND %s AND %s OR layer = 'device' AND (session_id, span_id) IN (SELECT (session_id, span_id) FROM launched_then)`, of, when))
 }
 
 // chooseStep narrows the rows to the period of one step, if that is wanted. Which

@@ -22,7 +22,7 @@ func main() {
 	log.SetPrefix("bench: ")
 	quick := flag.Bool("quick", false, "fewer rounds, shorter windows")
 	write := flag.Bool("write", false, "put the figures into docs/overhead.md and its appendix, each section with the date; what this run did not measure stays")
-	only := flag.String("only", "", "parts to run, of start,hit,python,launch,native,mixed,programs,plan,decode,attach,paired,budget,allocator,allocations,prices,reads,memory,models,samples (all if empty), or always-on")
+	only := flag.String("only", "", "parts to run, of start,hit,python,launch,native,mixed,programs,plan,decode,attach,paired,watched,budget,allocator,allocations,prices,reads,memory,models,samples (all if empty), or always-on")
 	torch := flag.String("torch", "", "only the interpreter whose name begins so: 1.13 or 2")
 	spans := flag.Int("decode", 0, "decode so many synthetic records and print the figures as JSON (used by bench itself)")
 	length := flag.Duration("for", 30*time.Minute, "how long the agent watches each job of always-on")
@@ -62,6 +62,7 @@ func main() {
 	part("decode", func() error { return r.measureDecoding(s) })
 	part("mixed", func() error { return r.samples.MeasureWarm(s) })
 	part("memory", func() error { return setup.OnBothCores(func() error { return r.measureMemory(s) }) })
+	part("watched", func() error { return setup.OnBothCores(func() error { return measureWatched(s) }) })
 	for _, python := range s.Interpreted {
 		part("native", func() error { return r.samples.MeasureNativeWalk(s, python) })
 		part("mixed", func() error { return r.samples.MeasureMixed(s, python) })

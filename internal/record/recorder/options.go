@@ -29,7 +29,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.BoolFlag{Name: "no-io", DisableDefaultText: true, Usage: "do not measure what the job reads and writes (the same as --exclude io)"},
 		&urfave.BoolFlag{Name: "paths", DisableDefaultText: true, Usage: "tell what the job reads and writes apart by file, and record the paths"},
 		&urfave.BoolFlag{Name: "allow-user-mounts", DisableDefaultText: true, Usage: userMountsUsage},
-		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the probes may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
+		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the recording may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
 		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples", DefaultText: "99 at window and deep, 9 at anchor"},
 		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: defaultOffCPU, Usage: "record waits of at least this `TIME`; 0 for none"},
 		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python frames, %d at the most, of Python %d", kernel.MostFrames, kernel.MostPythonFrames)},

@@ -56,6 +56,9 @@ func (r *recorder) measured(to *event.Recording, cost *budget.Cost) {
 	}
 	hits, overhead, percent := int64(cost.Hits), cost.Estimated.Nanoseconds(), 100*cost.Share
 	to.Hits, to.OverheadNS, to.OverheadPercent = &hits, &overhead, &percent
+	if cost.Whole {
+		to.Cost = &cost.Parts
+	}
 	if r.options.Budget > 0 {
 		if to.BudgetRule = "budget"; cost.Exceeded {
 			to.BudgetRule = "two_steps"

@@ -20,6 +20,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/terminal"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/budget"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
@@ -37,6 +38,7 @@ type summary struct {
 	Stacks        stackSummary      `json:"stacks"`
 	Short         shortSummary      `json:"short_processes"`
 	PeakLiveBytes int64             `json:"peak_live_bytes,omitempty"` // not in slices, which see a part
+	Cost          *costSummary      `json:"cost"`                      // null where it was not measured
 	Lost          map[string]uint64 `json:"lost"`
 	Bytes         int64             `json:"bytes"`
 	Sampled       bool              `json:"in_slices"`
@@ -45,6 +47,46 @@ type summary struct {
 	JobExitCode   *int              `json:"job_exit_code,omitempty"` // 128 and more: ended by a signal
 	JobPID        int               `json:"job_pid,omitempty"`       // it still runs
 	jobState      string
+}
+
+// costSummary is what the recording cost its job, in percent of the job's time.
+type costSummary struct {
+	All     float64 `json:"all_percent"`
+	Probes  float64 `json:"probes_percent"`
+	InOut   float64 `json:"in_out_percent"`
+	Waits   float64 `json:"waits_percent"`
+	IO      float64 `json:"io_percent"`
+	Samples float64 `json:"samples_percent"`
+	Starts  float64 `json:"starts_percent"`
+	Own     float64 `json:"own_percent"`
+}
+
+func summarizeCost(c *budget.Cost) *costSummary {
+	if c == nil || !c.Whole {
+		return nil
+	}
+	p := &c.Parts
+	return &costSummary{100 * p.Sum(), 100 * p.Probes, 100 * p.InOut, 100 * p.Waits, 100 * p.IO, 100 * p.Samples, 100 * p.Starts, 100 * p.Own}
+}
+
+// text names the parts, those that are nothing left out.
+func (c *costSummary) text() string {
+	var parts []string
+	for _, p := range []struct {
+		name    string
+		percent float64
+	}{
+		{"probes", c.Probes}, {"putting them in and out", c.InOut}, {"switches", c.Waits}, {"reads and writes", c.IO}, {"samples", c.Samples},
+		{"process starts", c.Starts}, {"our own CPU", c.Own},
+	} {
+		if p.percent >= 0.05 {
+			parts = append(parts, fmt.Sprintf("%s %.1f", p.name, p.percent))
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("cost %.1f %% of the job's time", c.All)
+	}
+	return fmt.Sprintf("cost %.1f %% of the job's time: %s", c.All, strings.Join(parts, ", "))
 }
 
 // shortSummary is of the processes that ended before they were looked at.
@@ -86,7 +128,7 @@ func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) 
 	s := &summary{
 		Dataset: dataset.Dir(), DurationNS: took.Nanoseconds(), Spans: stats.Spans, Allocations: stats.Memory, Flows: stats.Flows,
 		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, stats.Unnamed, memoSummary(stats.Memo)},
-		Lost: stats.Lost, Sampled: stats.InSlices, Short: shortSummary{stats.Short.Count, stats.Short.Commands, stats.Short.WallNS, stats.Short.CPUNS},
+		Cost: summarizeCost(stats.Cost), Lost: stats.Lost, Sampled: stats.InSlices, Short: shortSummary{stats.Short.Count, stats.Short.Commands, stats.Short.WallNS, stats.Short.CPUNS},
 	}
 	s.Estimates = []string{}
 	if s.Sampled {
@@ -139,6 +181,9 @@ func (s *summary) print(w io.Writer, answered bool) {
 	if s.Sampled && !answered {
 		fmt.Fprintln(w, "recorded in slices to keep within the budget: calls and times in the table are estimates, each row scaled by its weight (--example estimates: how far off they may be);")
 		fmt.Fprintln(w, "spans, allocator events, edges and what threw are the rows that were recorded; calls between the slices have none")
+	}
+	if s.Cost != nil {
+		fmt.Fprintln(w, s.Cost.text())
 	}
 	if s.PeakLiveBytes > 0 {
 		fmt.Fprintf(w, "peak of live tensor bytes allocated while recording: %s\n", amount.Bytes(s.PeakLiveBytes))

@@ -1,0 +1,76 @@
+package expense
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// busy is a job that keeps two CPUs of a full machine busy for a second.
+func busy(r Rates) *Interval {
+	return &Interval{Length: time.Second, Job: 2 * time.Second, Own: 100 * time.Millisecond, Full: 1, Rates: r}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+func TestSharesAreOfTheCPUsThatTheJobKeepsBusy(t *testing.T) {
+	i := busy(Rates{Waits: Pair{0.3, 0.2}, IO: Pair{0.1, 0.1}, Samples: 0.02, Starts: 0.04})
+	p := i.Shares()
+	if !near(p.Waits, 0.1) || !near(p.IO, 0.05) || !near(p.Samples, 0.01) || !near(p.Starts, 0.02) || !near(p.Own, 0.05) {
+		t.Errorf("shares %+v", p)
+	}
+	i.Job = 10 * time.Millisecond // it sleeps: a CPU is the least
+	if p := i.Shares(); !near(p.Waits, 0.2) || !near(p.Own, 0.1) {
+		t.Errorf("of a job that sleeps: %+v", p)
+	}
+	i.Full = 0.25 // our CPU time is mostly nobody's
+	if p := i.Shares(); !near(p.Own, 0.025) {
+		t.Errorf("on an idle machine: %+v", p)
+	}
+}
+
+func TestIntervalsCountByTheirTime(t *testing.T) {
+	var a Account
+	if a.Known() {
+		t.Error("known before anything was added")
+	}
+	a.Add(busy(Rates{Waits: Pair{0.2, 0.2}}))
+	long := busy(Rates{})
+	long.Length, long.Job, long.Own = 3*time.Second, 6*time.Second, 0
+	a.Add(long)
+	if p := a.Shares(); !near(p.Waits, 0.025) || !near(p.Own, 0.0125) || !near(p.Sum(), 0.0375) || !a.Known() {
+		t.Errorf("shares of both %+v", p)
+	}
+}
+
+func TestTheDearestGivesWayFirst(t *testing.T) {
+	both := Form{Waits: true, IO: true}
+	for name, c := range map[string]struct {
+		now    Form
+		rates  Rates
+		budget float64
+		cpus   int
+		want   Form
+	}{
+		"cheap":                          {both, Rates{Waits: Pair{0.001, 0.001}, IO: Pair{0.001, 0.001}}, 0.05, 2, both},
+		"reads cost more":                {both, Rates{Waits: Pair{0.03, 0.03}, IO: Pair{0.1, 0.1}}, 0.05, 64, Form{Waits: true}},
+		"switches cost more":             {both, Rates{Waits: Pair{0.1, 0.1}, IO: Pair{0.03, 0.03}}, 0.05, 64, Form{IO: true}},
+		"what is gone costs nothing":     {Form{Waits: true}, Rates{Waits: Pair{0.01, 0.01}, IO: Pair{5, 5}}, 0.05, 64, Form{Waits: true}},
+		"the last gives way":             {Form{Waits: true}, Rates{Waits: Pair{0.1, 0.1}}, 0.05, 64, Form{}},
+		"a smaller budget":               {both, Rates{Waits: Pair{0.01, 0.01}}, 0.01, 64, Form{IO: true}},
+		"neighbours pay, the job hardly": {both, Rates{Waits: Pair{0.03, 0}, IO: Pair{0.05, 0}}, 0.05, 2, Form{Waits: true}},
+		"no budget":                      {both, Rates{Waits: Pair{0.5, 0.5}}, -1, 2, both},
+	} {
+		next, _, _ := Judge(c.now, busy(c.rates), c.budget, c.cpus)
+		if next != c.want {
+			t.Errorf("%s: %+v, want %+v", name, next, c.want)
+		}
+	}
+}
+
+func TestTheTracersOwnPart(t *testing.T) {
+	i := busy(Rates{})
+	if OwnTooMuch(i, 0.05) || !OwnTooMuch(i, 0.01) || OwnTooMuch(i, -1) {
+		t.Error("a tenth of a CPU beside two: within 5 %, beyond 1 %")
+	}
+}

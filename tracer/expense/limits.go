@@ -1,0 +1,51 @@
+package expense
+
+// What is watched gives way where it costs too much, the dearest first. The probes have
+// half of the budget (package budget); what is watched has a part of the other half, for its
+// prices are an estimate too.
+
+const (
+	// watchShare is the part of the budget that watching waits, reads and writes may take.
+	watchShare = 0.4
+	// mostMachine is how much of the machine's CPU time it may take, the job's and its
+	// neighbours' together: these have no part in the budget.
+	mostMachine = 0.01
+	// ownShare is the part of the budget that the tracer's own CPU time may take, of each
+	// CPU that the job keeps busy.
+	ownShare = 1.0
+)
+
+// Form is what is watched at each event; what is not is sampled, or not seen.
+type Form struct{ Waits, IO bool }
+
+// Judge says what is watched from here on, by what it cost in an interval, and the share of
+// the job's time and of the machine's that what gives way took.
+func Judge(now Form, i *Interval, budget float64, cpus int) (next Form, job, machine float64) {
+	if budget <= 0 {
+		return now, 0, 0
+	}
+	next = now
+	shares := i.Shares()
+	waits, io := i.Rates.Waits, i.Rates.IO
+	if !now.Waits {
+		waits, shares.Waits = Pair{}, 0
+	}
+	if !now.IO {
+		io, shares.IO = Pair{}, 0
+	}
+	all := (waits.Machine + io.Machine) / float64(max(cpus, 1))
+	if shares.Waits+shares.IO <= watchShare*budget && all <= mostMachine {
+		return next, 0, 0
+	}
+	if io.Machine >= waits.Machine {
+		next.IO = false
+		return next, shares.IO, io.Machine / float64(max(cpus, 1))
+	}
+	next.Waits = false
+	return next, shares.Waits, waits.Machine / float64(max(cpus, 1))
+}
+
+// OwnTooMuch reports whether the tracer takes more of the CPUs than its part.
+func OwnTooMuch(i *Interval, budget float64) bool {
+	return budget > 0 && i.OwnCPUs() > ownShare*budget*i.JobCPUs()
+}

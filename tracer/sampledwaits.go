@@ -1,0 +1,164 @@
+package tracer
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/tracer/decode"
+	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/stacks"
+)
+
+// Where watching each switch of a thread costs too much, waits are sampled: the threads of
+// the job that stand are looked at some times a second, from outside, so that the cost goes
+// with the threads and not with their switches. Each thread that did not run between two
+// looks, as far apart as the shortest wait that is recorded, has a sample that stands for
+// the time since the sample before. Time without a CPU that a thread could have used is not
+// among them: the kernel's list does not tell it from running.
+
+const (
+	// sampledEvery is how often a second threads are looked at, at the most, and sampledShare
+	// how much of a CPU that may take.
+	sampledEvery = 50 * time.Millisecond
+	sampledShare = 0.01
+	// sampledStacks are taken at one look, of all processes' main threads first.
+	sampledStacks = 4
+)
+
+// waitLook samples waits.
+type waitLook struct {
+	s         *Session
+	registers *kernel.Registers
+	failed    error
+	at        time.Time // of the next look
+	last      time.Time
+	turn      int // which of the other threads has its stack taken
+	busy      chan struct{}
+}
+
+func newWaitLook(s *Session) *waitLook {
+	l := &waitLook{s: s, at: time.Now(), last: time.Now()}
+	if s.sampling.walks == nil {
+		l.failed = fmt.Errorf("no stacks are taken")
+		return l
+	}
+	l.registers, l.failed = kernel.NewRegisters()
+	return l
+}
+
+// says is what is recorded instead of each wait.
+func (l *waitLook) says() string {
+	if l.failed != nil {
+		return fmt.Sprintf("waits are not recorded from here on, and not sampled either: %v", l.failed)
+	}
+	return fmt.Sprintf("waits are sampled from here on, up to %d times a second (state off_cpu, weight_ns the time between two looks); waits for a CPU are not among them",
+		time.Second/sampledEvery)
+}
+
+// look takes a sample, if it is time and the one before is taken.
+func (l *waitLook) look(now time.Time) {
+	if l.failed != nil || now.Before(l.at) {
+		return
+	}
+	if l.busy != nil {
+		select {
+		case <-l.busy:
+		default:
+			l.at = now.Add(sampledEvery)
+			return
+		}
+	}
+	weight := now.Sub(l.last)
+	l.last, l.at = now, now.Add(sampledEvery)
+	l.busy = make(chan struct{})
+	go func(pids []int, turn int, over chan struct{}) {
+		defer close(over)
+		l.take(pids, turn, weight)
+	}(l.s.job.PIDs(), l.turn, l.busy)
+	l.turn++
+}
+
+// take looks twice, and between takes some stacks.
+func (l *waitLook) take(pids []int, turn int, weight time.Duration) {
+	began := time.Now()
+	wanted := func(pid int) bool { return slices.Contains(pids, pid) }
+	before, err := l.registers.Of(wanted)
+	if err != nil {
+		return
+	}
+	took := time.Since(began)
+	taken := l.stacks(before, turn)
+	took = max(took, time.Since(began)/2)
+	time.Sleep(max(0, l.s.options.OffCPU-time.Since(began)))
+	after, err := l.registers.Of(wanted)
+	if err != nil {
+		return
+	}
+	stood := map[uint32]*bpf.TasksTaskRegisters{}
+	for i := range before {
+		stood[before[i].Start.Tid] = &before[i]
+	}
+	var waiting []decode.SampledWait
+	for i := range after {
+		r := &after[i]
+		if b := stood[r.Start.Tid]; b == nil || r.State == 0 || !sameStand(b, r) {
+			continue
+		}
+		w := decode.SampledWait{TaskRegisters: *r}
+		if s, ok := taken[r.Start.Tid]; ok {
+			w.Stack = &s
+		}
+		waiting = append(waiting, w)
+	}
+	ts := began.UnixNano() - l.s.offsetNS
+	l.s.do(func(d *decode.Decoder) { d.SampledWaits(ts, weight, waiting) })
+	// What it takes is no more than its share: the next look comes later.
+	if rest := time.Duration(float64(2*took) / sampledShare); rest > sampledEvery {
+		time.Sleep(min(rest, time.Second) - sampledEvery)
+	}
+}
+
+// stacks are those of some of the threads that stand: main threads, and others in turn.
+func (l *waitLook) stacks(threads []bpf.TasksTaskRegisters, turn int) map[uint32]stacks.Standing {
+	var mains, others []bpf.TasksTaskRegisters
+	for i := range threads {
+		switch r := threads[i]; {
+		case r.State == 0:
+		case r.Start.Tid == r.Start.Tgid:
+			mains = append(mains, r)
+		default:
+			others = append(others, r)
+		}
+	}
+	chosen := mains[:min(len(mains), sampledStacks)]
+	for i := 0; i < len(others) && len(chosen) < sampledStacks; i++ {
+		chosen = append(chosen, others[(turn+i)%len(others)])
+	}
+	taken := map[uint32]stacks.Standing{}
+	for i := range chosen {
+		all, err := l.s.sampling.walks.Standing(int(chosen[i].Start.Tgid), chosen[i:i+1])
+		if err != nil {
+			continue
+		}
+		for _, s := range all {
+			taken[s.Start.Tid] = s
+		}
+	}
+	return taken
+}
+
+// end waits for a look that goes on, but not for one that the kernel keeps waiting.
+func (l *waitLook) end() {
+	if l.busy != nil {
+		select {
+		case <-l.busy:
+		case <-time.After(2 * time.Second):
+			return
+		}
+	}
+	if l.registers != nil {
+		l.registers.Close()
+	}
+}
