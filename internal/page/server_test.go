@@ -178,7 +178,8 @@ func TestEveryAnswerHasItsHeadersAndNoCookie(t *testing.T) {
 func TestTheShellHoldsNoDataAndNeedsNoToken(t *testing.T) {
 	c := serve(t, training, page.Options{})
 	total := 0
-	for _, path := range []string{"/", "/main.js", "/api.js", "/text.js", "/overview.js", "/style.css", "/icon.svg"} {
+	for _, path := range []string{"/", "/main.js", "/api.js", "/text.js", "/overview.js", "/timeline.js", "/gestures.js", "/picture.js", "/layout.js", "/paint.js", "/inspector.js",
+		"/flame.js", "/source.js", "/style.css", "/icon.svg"} {
 		answer, body := c.do("GET", path, func(r *http.Request) {
 			r.Header.Del("Authorization")
 			r.Header.Set("Accept-Encoding", "gzip")
