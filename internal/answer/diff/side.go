@@ -176,7 +176,7 @@ func (s *Side) steps(ctx context.Context, db *dataset.DB) (window, error) {
 
 // phases of the steps that have all their rows.
 func (s *Side) phases(ctx context.Context, db *dataset.DB, w window) error {
-	took, err := timeline.Phases(ctx, db, dataset.Scan{Instead: s.Checks.Instead}, w.pid, w.tid, w.each)
+	took, err := timeline.Phases(ctx, db, dataset.Scan{Instead: s.Checks.Instead}, w.pid, w.tid, w.each, false)
 	for i, m := range took {
 		for phase, ns := range m {
 			k, ms := Key{"phase", phase}, float64(ns)/1e6
