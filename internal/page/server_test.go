@@ -198,6 +198,25 @@ func TestTheShellHoldsNoDataAndNeedsNoToken(t *testing.T) {
 	}
 }
 
+// Names of the job reach the page as text nodes: its scripts have nothing that makes markup or code of text.
+func TestTheScriptsMakeNoMarkupOfText(t *testing.T) {
+	scripts, err := filepath.Glob("assets/*.js")
+	if err != nil || len(scripts) < 8 {
+		t.Fatal(scripts, err)
+	}
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc", "http:", "//cdn"} {
+			if strings.Contains(string(text), word) && !(word == "http:" && script == "assets/text.js") { // SVG's name space
+				t.Errorf("%s has %s", script, word)
+			}
+		}
+	}
+}
+
 func TestPartsThatCannotBeMeantAreRefused(t *testing.T) {
 	c := serve(t, training, page.Options{})
 	for query, want := range map[string]string{

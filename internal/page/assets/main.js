@@ -97,7 +97,7 @@ function help() {
     el(
       "ul",
       {},
-      el("li", {}, "White is idle: the lane was recorded and nothing ran."),
+      el("li", {}, "Empty is idle: the lane was recorded and nothing ran."),
       el("li", {}, "Cross-hatched is not recorded: between two slices of the recording nothing is known."),
       el(
         "li",

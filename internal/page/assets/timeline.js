@@ -76,7 +76,7 @@ class Timeline {
       "change",
       () => {
         this.scene = null;
-        this.draw();
+        this.changed();
       },
       { signal: this.stop.signal },
     );

@@ -40,7 +40,8 @@ func (p *preparing) goOn(done, of int) bool {
 		return true
 	}
 	if p.out != nil {
-		fmt.Fprintf(p.out, "sampling begins while %d of %d libraries still need unwind tables, which takes seconds, once: until then stacks have Python frames alone\n", of-done, of)
+		fmt.Fprintf(p.out, "sampling begins while %d of %d libraries still need unwind tables, which takes seconds, once: "+
+			"until then stacks have Python frames alone\n", of-done, of)
 	}
 	return false
 }
