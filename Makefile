@@ -14,7 +14,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/version.Version=$(V
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers runtimes native checks clean
+.PHONY: all help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools wheel runtimes native checks clean
 
 all: build
 
@@ -90,6 +90,19 @@ jax: ## install JAX and its CUDA plugin into the cache
 runtimes: ## install newer accelerator runtimes into the cache
 	@$(STEP) "fetching libraries of other vendors, 2 min the first time" scripts/runtime-libraries.sh || echo "going on without them: the tests that look into these libraries are skipped"
 
+# What runs docs/notebook.ipynb, likewise.
+notebook-tools: ## install what runs the notebook of docs/
+	@$(STEP) "fetching what runs notebooks, 1 min the first time" scripts/notebook.sh || echo "going on without it: the test of the notebook is skipped"
+
+# For pip: the program for glibc 2.28 and later, and the Python package ebpfprof, into bin/dist.
+# ARCHES="x86_64 aarch64" chooses. Equal sources are equal wheels.
+ARCHES ?= $(shell uname -m)
+wheel: ## pack the program and its Python package for pip, into bin/dist; ARCHES="x86_64 aarch64"
+	set -e; for arch in $(ARCHES); do \
+		scripts/manylinux.sh $$arch bin/manylinux/ebpfprof-$$arch -ldflags '$(LDFLAGS) -linkmode=external $(LAZY)'; \
+		$(GO) run ./internal/dev/wheel -program bin/manylinux/ebpfprof-$$arch -platform manylinux_2_28_$$arch -version '$(VERSION)' -o bin/dist; \
+	done
+
 # A server with S3's protocol, likewise.
 s3: ## install an S3 server for the tests of buckets
 	@$(STEP) "building a server with S3's protocol, 3 min the first time" scripts/versitygw.sh || echo "going on without it: the tests of buckets are skipped"
@@ -129,7 +142,7 @@ test: ## everything: install, build, generate, lint, all tests (root)
 	@$(STAGE) "Debian's packages, some minutes the first time" $(MAKE) -s deps
 	@$(STAGE) "what the tests need is fetched and built and the source checked, 5 to 15 min the first time and 3 later" \
 		$(MAKE) -s -j 3 torch checks runtimes native python s3 promtool
-	@$(STAGE) "unit tests with the race detector beside what the next stages need, about 8 min" $(MAKE) -s -j 2 test-unit jax py-spy readers
+	@$(STAGE) "unit tests with the race detector beside what the next stages need, about 8 min" $(MAKE) -s -j 2 test-unit jax py-spy readers notebook-tools
 	@$(MAKE) -s test-kernel
 	@$(STAGE) "the soak and the tests with other readers and the programs on four kernels, about 6 min" \
 		$(MAKE) -s -j 2 test-readers test-soak test-matrix
@@ -165,7 +178,7 @@ test-kernel: build native ## tests that attach probes to real jobs (root); PRICE
 test-tracer:
 	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 40m $(PRICED) ./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
 test-jobs:
-	EBPFPROF_PRICE=$(PRICE) $(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 40m ./internal/testkit/e2e/...
+	EBPFPROF_PRICE=$(PRICE) $(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 80m ./internal/testkit/e2e/...
 
 # The first wants the CPUs for most of its time, the second for little.
 .PHONY: test-readers test-soak

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/testkit/scripted"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // trained is a trace of twelve steps of a job with a device: operators with shapes,
@@ -62,6 +63,72 @@ func trained(t *testing.T) string {
 		t.Fatal(complaint)
 	}
 	return dir
+}
+
+// generating is a dataset of a loop that generates: 20 steps of 1 ms, a prefill of 7 positions first, batch 2.
+func generating(t *testing.T) string {
+	t.Helper()
+	const us = int64(1000)
+	j := scripted.New()
+	op := func(name string, took int64, dims string) {
+		j.Op(name, took).Detail = &event.Detail{Shape: &event.Shape{Dims: dims, Source: "imported"}}
+	}
+	for step := range 20 {
+		positions := 1
+		if step == 0 {
+			positions = 7
+		}
+		op("aten::embedding", 100*us, fmt.Sprintf("[[256, 64], [2, %d]]", positions))
+		op("aten::cat", 50*us, fmt.Sprintf("[[2, 4, %d, 16]]", positions))
+		op("aten::scaled_dot_product_attention", 600*us, fmt.Sprintf("[[2, 4, %d, 16], [2, 4, %d, 16]]", positions, 7+step))
+		op("aten::multinomial", 150*us, "[[2, 256]]")
+		j.Wait(100 * us)
+	}
+	return scripted.Write(t, j)
+}
+
+// TestQuestionsOfInferenceHaveTheirValues, on a loop that the test knows.
+func TestQuestionsOfInferenceHaveTheirValues(t *testing.T) {
+	out, complaint, code := said(t, "report", generating(t), "--format", "json")
+	var report struct {
+		Steps struct {
+			Count      int
+			Unit       string
+			Confidence float64
+		}
+		Inference struct {
+			Tokens        float64 `json:"tokens"`
+			PerSecond     float64 `json:"tokens_per_s"`
+			Requests      float64 `json:"requests"`
+			TokenMS       float64 `json:"time_per_output_token_ms"`
+			Costs         float64 `json:"millisecond_costs_per_s"`
+			Prefill       int     `json:"prefill_steps"`
+			Decode        int     `json:"decode_steps"`
+			Batch         struct{ Mean float64 }
+			PromptsTokens float64 `json:"prompt_tokens"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 {
+		t.Fatal(err, complaint)
+	}
+	i := report.Inference
+	if report.Steps.Count != 20 || report.Steps.Unit != "decoding step" || report.Steps.Confidence < 0.95 || i.Tokens != 40 || i.Requests != 2 ||
+		i.Prefill != 1 || i.Decode != 19 || i.Batch.Mean != 2 || i.PromptsTokens != 14 || i.TokenMS != 1 {
+		t.Errorf("%+v", report)
+	}
+	// 20 ms without the last pause: 40 tokens in 19.9 ms, and in 39.9 ms if each step took 1 ms longer.
+	if want := 40 / 0.0199; i.PerSecond < want-1 || i.PerSecond > want+1 || i.Costs < want-40/0.0399-1 || i.Costs > want-40/0.0399+1 {
+		t.Errorf("%f tokens/s, a millisecond costs %f", i.PerSecond, i.Costs)
+	}
+	text, _, _ := said(t, "report", generating(t))
+	for _, want := range []string{"tokens/s: 40 tokens", "time per output token 1.00 ms", "prefill", "decode", "sampling"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "training") {
+		t.Errorf("a training thread in a job that does not train:\n%s", text)
+	}
 }
 
 var quoted = regexp.MustCompile("`([^`]+)`")
@@ -117,7 +184,7 @@ func TestEachQuestionIsAnsweredByItsCommand(t *testing.T) {
 	for range 3 {
 		allocating.Op("aten::empty", 1000, func() { allocating.Allocate("allocator", 4096) })
 	}
-	datasets := []string{scripted.Copying(t), trained(t), scripted.Write(t, allocating)}
+	datasets := []string{scripted.Copying(t), trained(t), scripted.Write(t, allocating), generating(t)}
 	var commands []string
 	for _, c := range answers() {
 		commands = append(commands, c.Name)
@@ -181,7 +248,7 @@ func TestEachQuestionIsAnsweredByItsCommand(t *testing.T) {
 			t.Errorf("%s has no command, and is not said to be unanswerable", strings.TrimSpace(cells[0]))
 		}
 	}
-	if questions < 40 {
+	if questions < 55 {
 		t.Errorf("%d questions were found", questions)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -22,7 +23,7 @@ func SchemaCommand() *urfave.Command {
 		Usage:     "print the tables of a dataset: columns, types, units, meaning",
 		ArgsUsage: "[TABLE…]",
 		Flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "format", Value: "table", Usage: "table, markdown or json"},
+			&urfave.StringFlag{Name: "format", Value: "table", Usage: "table, markdown, json, or sql: views of the tables for DuckDB"},
 		},
 		Action: func(c *urfave.Context) error {
 			arguments, err := Interspersed(c)
@@ -87,8 +88,13 @@ func printSchema(w io.Writer, tables []output.Table, all bool, format string) er
 			Version string         `json:"schema_version"`
 			Tables  []output.Table `json:"tables"`
 		}{output.SchemaVersion, tables})
+	case "sql":
+		if !all {
+			return errors.New("the views are those of all tables: name no table with --format sql")
+		}
+		fmt.Fprint(w, output.Views())
 	default:
-		return fmt.Errorf("unknown format %q: one of table, markdown, json", format)
+		return fmt.Errorf("unknown format %q: one of table, markdown, json, sql", format)
 	}
 	return nil
 }

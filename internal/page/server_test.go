@@ -178,7 +178,8 @@ func TestEveryAnswerHasItsHeadersAndNoCookie(t *testing.T) {
 func TestTheShellHoldsNoDataAndNeedsNoToken(t *testing.T) {
 	c := serve(t, training, page.Options{})
 	total := 0
-	for _, path := range []string{"/", "/main.js", "/api.js", "/text.js", "/overview.js", "/style.css", "/icon.svg"} {
+	for _, path := range []string{"/", "/main.js", "/api.js", "/text.js", "/overview.js", "/timeline.js", "/gestures.js", "/picture.js", "/layout.js", "/paint.js", "/inspector.js",
+		"/flame.js", "/source.js", "/style.css", "/icon.svg"} {
 		answer, body := c.do("GET", path, func(r *http.Request) {
 			r.Header.Del("Authorization")
 			r.Header.Set("Accept-Encoding", "gzip")
@@ -194,6 +195,25 @@ func TestTheShellHoldsNoDataAndNeedsNoToken(t *testing.T) {
 	}
 	if total > 70_000 {
 		t.Errorf("the first load is %d bytes, more than 70 kB", total)
+	}
+}
+
+// Names of the job reach the page as text nodes: its scripts have nothing that makes markup or code of text.
+func TestTheScriptsMakeNoMarkupOfText(t *testing.T) {
+	scripts, err := filepath.Glob("assets/*.js")
+	if err != nil || len(scripts) < 8 {
+		t.Fatal(scripts, err)
+	}
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc", "http:", "//cdn"} {
+			if strings.Contains(string(text), word) && !(word == "http:" && script == "assets/text.js") { // SVG's name space
+				t.Errorf("%s has %s", script, word)
+			}
+		}
 	}
 }
 

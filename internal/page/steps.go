@@ -3,7 +3,6 @@ package page
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"sync"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
@@ -84,16 +83,4 @@ func (s *Server) findSteps(ctx context.Context) (stepRuler, error) {
 	})
 	f.known = err == nil
 	return f.steps, err
-}
-
-// integer reads a number of a query.
-func integer(text string, otherwise int) (int, error) {
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0, badRequest("%q is no number from 0 on", text)
-	}
-	return n, nil
 }

@@ -1,10 +1,14 @@
 package process
 
-import "slices"
+import (
+	"os"
+	"slices"
+)
 
 // Children lists all processes below pid that are alive now: children, their
 // children, and so on, sorted. One whose parent exited belongs to init and is
-// not found.
+// not found. The caller, where the process started it, is no part of it, nor
+// are those that the caller started.
 func Children(pid int) ([]int, error) { return FS{}.Children(pid) }
 
 // Children is the function Children on a given proc filesystem.
@@ -19,10 +23,15 @@ func (f FS) Children(pid int) ([]int, error) {
 			below[s.parent] = append(below[s.parent], p)
 		}
 	}
+	self := os.Getpid()
 	var found []int
 	for next := below[pid]; len(next) > 0; {
 		p := next[0]
-		next = append(next[1:], below[p]...)
+		next = next[1:]
+		if p == self {
+			continue
+		}
+		next = append(next, below[p]...)
 		found = append(found, p)
 		delete(below, p)
 	}

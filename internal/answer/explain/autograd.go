@@ -14,7 +14,8 @@ func (r *Recording) graphRunsAgain() (e Explanation, is bool, err error) {
 	var nodes, again, most sql.NullFloat64
 	err = r.db.Row(r.ctx, `SELECT sum(ns), sum(ns * (n - 1) / n), max(n) FROM (
 			SELECT sum(duration_ns)::DOUBLE AS ns, count(*) AS n FROM span
-			WHERE pid = ? AND layer = 'autograd' AND category = 'node' AND sequence_number >= 0 AND duration_ns > 0 GROUP BY session_id, tid, name, sequence_number)`,
+			WHERE pid = ? AND layer = 'autograd' AND category = 'node' AND sequence_number >= 0 AND duration_ns > 0
+			GROUP BY session_id, tid, name, sequence_number)`,
 		[]any{r.Pace.PID}, &nodes, &again, &most)
 	if err != nil || nodes.Float64 == 0 || again.Float64 < leastAgain*nodes.Float64 {
 		return e, false, err
@@ -31,8 +32,10 @@ func (r *Recording) graphRunsAgain() (e Explanation, is bool, err error) {
 	if at != nil {
 		e.Place = at.place()
 	}
-	e.sentence = fmt.Sprintf("%s of the time is backward passes at %s over a graph that an earlier one has already passed (retain_graph=True): some nodes ran %.0f times.",
+	e.sentence = fmt.Sprintf("%s of the time is backward passes at %s over a graph that an earlier one has already passed "+
+		"(retain_graph=True): some nodes ran %.0f times.",
 		percent(r.share(claims)), placeOr(at), most.Float64)
-	e.Advice = "Where several losses share a graph, add them up and call backward() once; where a state carries the graph from step to step, detach() it."
+	e.Advice = "Where several losses share a graph, add them up and call backward() once; " +
+		"where a state carries the graph from step to step, detach() it."
 	return e, true, nil
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/holders"
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/source"
@@ -150,6 +151,12 @@ func TestKindsThatReadCountersFireAndTheirNearMissesDoNot(t *testing.T) {
 	}{
 		{"nothing moves", "nothing_moves", standingAt(made(t, nil)), &event.Batch{}, `Nothing moves: the loader's worker stands at Texts\.__getitem__ \(fit\.py:13\), waiting for a lock.*inherits it locked`,
 			standingAt(made(t, nil)), &event.Batch{Samples: []event.Sample{{TSNS: 1e18 + wallMS*1e6 - 2e9, PID: 200, TID: 200, State: event.OnCPU, WeightNS: 1e9}}}},
+		{"an idle server", "nothing_moves", serving(made(t, nil), "poll"), &event.Batch{}, `The server waits for requests: for the last \d+ s`, standingAt(made(t, nil)), &event.Batch{}},
+		{"an idle server in accept", "nothing_moves", serving(made(t, nil), "accept4"), &event.Batch{}, `The server waits for requests`, serving(made(t, nil), "futex"), &event.Batch{}},
+		{"a stopped process", "nothing_moves", halted(made(t, nil), event.ThreadStopped), &event.Batch{}, `process 100 is stopped by a signal, so that nothing in it runs\. .*kill -CONT 100`,
+			standingAt(made(t, nil)), &event.Batch{}},
+		{"a process in a debugger", "nothing_moves", halted(made(t, nil), event.ThreadTraced), &event.Batch{}, `process 100 is stopped by a debugger.*Continue it in the debugger`,
+			halted(made(t, nil), event.ThreadSleeping), &event.Batch{}},
 		{"memory ran out", "memory", withShortage(made(t, []seen{training})), &event.Batch{}, `(?i)memory.*fit\.py:9`,
 			made(t, []seen{training}), &event.Batch{}},
 		{"tensors are kept", "memory", leaking(looped(made(t, []seen{training})), "leak"), counters(gauge("", "memory_anonymous", rising(gib, 25e6)...), gauge("", "memory_available", 4*gib)),
@@ -223,6 +230,27 @@ func standingAt(r *Recording) *Recording {
 	wait := stackOfNames(frames, script+"; __next__@"+site+"torch/utils/data/dataloader.py:700; _try_get_data@"+site+"torch/utils/data/dataloader.py:1200")
 	locked := stackOfNames(frames, script+"; _worker_loop@"+site+"torch/utils/data/_utils/worker.py:300; Texts.__getitem__@/home/me/fit.py:13; native:PyThread_acquire_lock_timed@libpython3.11.so.1.0")
 	r.still = []standing{{Thread{100, 100}, "poll", "sleeping", r.From, r.Until, wait}, {Thread{200, 200}, "futex", "sleeping", r.From, r.Until, locked}}
+	return r
+}
+
+// serving gives a recording a main thread of a server of the standard library that is in a system call.
+func serving(r *Recording, syscall string) *Recording {
+	stack := stackOfNames(map[string]*Frame{}, "<module>@/home/me/serve.py:9; serve_forever@/usr/lib/python3.11/socketserver.py:230")
+	r.still = []standing{{Thread{100, 100}, syscall, "sleeping", r.From, r.Until, stack}}
+	return r
+}
+
+// halted gives a recording a process whose main thread is in a state.
+func halted(r *Recording, state string) *Recording {
+	threads := []hang.Thread{{TIDs: []int64{100}, Main: true, State: state}}
+	p := hang.Process{PID: 100, Threads: threads}
+	switch state {
+	case event.ThreadStopped:
+		p.Stopped = hang.BySignal
+	case event.ThreadTraced:
+		p.Stopped = hang.ByDebugger
+	}
+	r.in.Standing = []hang.Process{p}
 	return r
 }
 

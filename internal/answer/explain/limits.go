@@ -12,8 +12,8 @@ import (
 const nearLimit = 0.9
 
 // reclaiming are the kernel's functions that look for memory to give to the thread, or fetch its pages from swap.
-var reclaiming = regexp.MustCompile(`^(try_to_free_(mem_cgroup_)?pages|shrink_(node|lruvec|folio_list|inactive_list|active_list|slab)|mem_cgroup_handle_over_high|` +
-	`__alloc_pages_direct_(reclaim|compact)|do_swap_page|swap_read_folio|swapin_readahead|read_swap_cache_async|zswap_load)`)
+var reclaiming = regexp.MustCompile(`^(try_to_free_(mem_cgroup_)?pages|shrink_(node|lruvec|folio_list|inactive_list|active_list|slab)|` +
+	`mem_cgroup_handle_over_high|__alloc_pages_direct_(reclaim|compact)|do_swap_page|swap_read_folio|swapin_readahead|read_swap_cache_async|zswap_load)`)
 
 // reclaims reports whether the kernel frees memory for the thread, or fetches its memory from swap.
 func (s *Stack) reclaims() bool {
@@ -45,14 +45,16 @@ func (m memoryUse) part() float64 {
 // out, which the kernel gives up first.
 func (r *Recording) fullest() (m memoryUse, err error) {
 	var available, total, swapTotal, swapFree sql.NullFloat64
-	err = r.db.Row(r.ctx, `SELECT (SELECT min(value) FROM counter WHERE name = 'memory_available'), (SELECT max(value) FROM counter WHERE name = 'memory_total'),
+	err = r.db.Row(r.ctx, `SELECT (SELECT min(value) FROM counter WHERE name = 'memory_available'),
+		(SELECT max(value) FROM counter WHERE name = 'memory_total'),
 		(SELECT max(value) FROM counter WHERE name = 'swap_total'), (SELECT min(value) FROM counter WHERE name = 'swap_free')`,
 		nil, &available, &total, &swapTotal, &swapFree)
 	if err != nil {
 		return m, err
 	}
 	if total.Valid && available.Valid {
-		m = memoryUse{total.Float64 - available.Float64, total.Float64, max(0, swapTotal.Float64-swapFree.Float64), "the machine's memory", "the machine's memory, or its swap space"}
+		m = memoryUse{total.Float64 - available.Float64, total.Float64, max(0, swapTotal.Float64-swapFree.Float64),
+			"the machine's memory", "the machine's memory, or its swap space"}
 	}
 	err = r.db.Each(r.ctx, `SELECT max(value) FILTER (name = 'cgroup_memory_limit'), max(value) FILTER (name = 'cgroup_memory_anonymous'),
 			coalesce(max(value) FILTER (name = 'cgroup_memory_shared'), 0), coalesce(max(value) FILTER (name = 'cgroup_swap_used'), 0)
@@ -61,7 +63,8 @@ func (r *Recording) fullest() (m memoryUse, err error) {
 		anonymous, known := v[1].(float64)
 		shared, _ := v[2].(float64)
 		swapped, _ := v[3].(float64)
-		g := memoryUse{anonymous + shared, limit, swapped, "the control group's memory limit", "memory.max or memory.limit_in_bytes of the control group, resources.limits.memory in Kubernetes, --memory of a container"}
+		g := memoryUse{anonymous + shared, limit, swapped, "the control group's memory limit",
+			"memory.max or memory.limit_in_bytes of the control group, resources.limits.memory in Kubernetes, --memory of a container"}
 		if known && g.part() > m.part() {
 			m = g
 		}
@@ -123,7 +126,8 @@ func (r *Recording) memoryPressure() (found []Explanation, err error) {
 // swapFaults is which part of the process's major faults fetched memory from swap, and not from a file.
 func (r *Recording) swapFaults() (float64, error) {
 	var part sql.NullFloat64
-	err := r.db.Row(r.ctx, `SELECT sum(calls) FILTER (kind = 'memory') / sum(calls)::DOUBLE FROM io WHERE pid = ? AND operation = 'fault' AND kind IS NOT NULL`,
+	err := r.db.Row(r.ctx, `SELECT sum(calls) FILTER (kind = 'memory') / sum(calls)::DOUBLE FROM io
+		WHERE pid = ? AND operation = 'fault' AND kind IS NOT NULL`,
 		[]any{r.Pace.PID}, &part)
 	return part.Float64, err
 }
@@ -131,14 +135,16 @@ func (r *Recording) swapFaults() (float64, error) {
 // failedWrites: the job's writes to files fail, as they do on a full disk.
 func (r *Recording) failedWrites() (found []Explanation, err error) {
 	err = r.db.Each(r.ctx, `SELECT coalesce(any_value(mount), ''), sum(failed)::BIGINT, sum(calls)::BIGINT FROM io
-		WHERE operation IN ('write', 'sync') AND kind = 'file' GROUP BY device HAVING sum(failed) > 0 ORDER BY 2 DESC, 1 LIMIT 1`, func(v []driver.Value) error {
+		WHERE operation IN ('write', 'sync') AND kind = 'file'
+		GROUP BY device HAVING sum(failed) > 0 ORDER BY 2 DESC, 1 LIMIT 1`, func(v []driver.Value) error {
 		on, check := "", "df and df -i"
 		if mount := text(v[0]); mount != "" {
 			on, check = " on "+mount, "df "+mount+" and df -i "+mount
 		}
 		found = append(found, Explanation{class: slowGrowth, title: "writes to files fail",
-			sentence: fmt.Sprintf("%d of %d writes to files%s failed: the file system or a quota is full, or its device has errors.", integer(v[1]), integer(v[2]), on),
-			Advice:   "Check " + check + ", and whether checkpoints and logs are complete."})
+			sentence: fmt.Sprintf("%d of %d writes to files%s failed: the file system or a quota is full, or its device has errors.",
+				integer(v[1]), integer(v[2]), on),
+			Advice: "Check " + check + ", and whether checkpoints and logs are complete."})
 		return nil
 	})
 	return found, err

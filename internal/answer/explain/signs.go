@@ -110,7 +110,7 @@ var signTable = []sign{
 	{signTokenizer, "python", "", `(^|/)(tokenizers|sentencepiece|transformers/tokenization_)|transformers/models/.*/tokenization_`, ""},
 	{signTokenizer, "native", "", "", `^tokenizers\.`},
 	{signDenseGrad, "op", `^aten::embedding_(dense_)?backward|embedding_dense_backward`, "", ""},
-	{signHTTPServer, "python", "", `(^|/)(uvicorn|starlette|fastapi|gunicorn|flask|werkzeug|aiohttp/web|tornado|hypercorn|django|gradio)/`, ""},
+	{signHTTPServer, "python", "", `(^|/)(uvicorn|starlette|fastapi|gunicorn|flask|werkzeug|aiohttp/web|tornado|hypercorn|django|gradio|grpc|bottle|cherrypy)/|(^|/)(http/server|socketserver|wsgiref/simple_server|xmlrpc/server)\.py$`, ""},
 	{signEmptyCache, "python", `empty_cache`, `torch/(cuda|mps|xpu)/`, ""},
 	{signPlot, "python", "", `(^|/)(matplotlib|seaborn|plotly)/`, ""},
 	{signModelLoad, "python", `^load$|from_pretrained|load_file|InferenceSession\.__init__|_create_inference_session|hf_hub_download`, `torch/serialization\.py$|(^|/)(transformers|diffusers|safetensors|onnxruntime|huggingface_hub|joblib)/`, ""},

@@ -9,6 +9,17 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 )
 
+// waitsForRequests is what an idle server does.
+const waitsForRequests = "The server waits for requests"
+
+// Idles reports whether the verdict is that a server waits for requests.
+func (v *Verdict) Idles() bool { return v != nil && strings.HasPrefix(v.Sentence, waitsForRequests) }
+
+// waitsForEvents reports whether a thread waits for a connection or for what comes on one.
+func (s *standing) waitsForEvents() bool {
+	return s.Stack.Has(signSelect) || strings.HasPrefix(s.Syscall, "epoll") || strings.HasPrefix(s.Syscall, "accept") || s.Syscall == "poll" || s.Syscall == "select"
+}
+
 // leastQuiet is how long nothing must have moved, ns.
 const leastQuiet = 5e9
 
@@ -45,9 +56,9 @@ func nothingMoves(r *Recording) ([]Explanation, error) {
 	}
 	seconds := float64(r.Until-since) / 1e9
 	at := r.standingAt(r.Pace)
-	if at != nil && at.Stack.Has(signHTTPServer|signEventLoop) && (at.Stack.Has(signSelect) || strings.HasPrefix(at.Syscall, "epoll")) {
+	if at != nil && at.Stack.Has(signHTTPServer|signEventLoop) && at.waitsForEvents() {
 		return []Explanation{{class: stopped, Explained: 1, title: "waits for requests",
-			sentence: fmt.Sprintf("The server waits for requests: for the last %.0f s nothing in the job ran.", seconds)}}, nil
+			sentence: fmt.Sprintf(waitsForRequests+": for the last %.0f s nothing in the job ran.", seconds)}}, nil
 	}
 	e := Explanation{class: stopped, Explained: 1, title: "nothing moves"}
 	e.sentence = fmt.Sprintf("Nothing moves: for the last %.0f s the job used no CPU, made no step and read or wrote nothing.", seconds)

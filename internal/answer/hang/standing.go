@@ -121,13 +121,13 @@ func (t *Thread) owns() bool {
 }
 
 func lockFunction(name string) bool {
-	for _, begin := range []string{"PyThread_acquire_lock", "lock_PyThread_acquire_lock", "lock_acquire", "acquire_timed", "rlock_acquire", "lock_acquire_locked",
-		"_PyMutex_Lock", "PyMutex_Lock", "_PySemaphore_Wait", "pthread_mutex_lock", "__lll_lock_wait", "___pthread_mutex_lock"} {
-		if strings.HasPrefix(name, begin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lockFunctions, func(begin string) bool { return strings.HasPrefix(name, begin) })
+}
+
+// lockFunctions are what names of functions begin with that take a lock: CPython's and the C library's.
+var lockFunctions = []string{
+	"PyThread_acquire_lock", "lock_PyThread_acquire_lock", "lock_acquire", "acquire_timed", "rlock_acquire", "_PyMutex_Lock", "PyMutex_Lock",
+	"_PySemaphore_Wait", "pthread_mutex_lock", "___pthread_mutex_lock", "__lll_lock_wait",
 }
 
 // Locks says who holds the lock that threads of the process wait for, as far as their stacks show
@@ -152,18 +152,21 @@ func (p *Process) Locks() string {
 	case count == 0:
 		return ""
 	case count == 1 && len(inUser) == 0:
-		return fmt.Sprintf("%s waits for a lock at %s; no other thread of the process is in its code, so that it holds the lock itself (taken twice) or nobody does (held across a fork)",
-			waiting[0].label(), waiting[0].place())
+		return fmt.Sprintf("%s waits for a lock at %s; no other thread of the process is in its code, "+
+			"so that it holds the lock itself (taken twice) or nobody does (held across a fork)", waiting[0].label(), waiting[0].place())
 	case count == 1:
-		return fmt.Sprintf("%s waits for a lock at %s; it may be held by %s at %s", waiting[0].label(), waiting[0].place(), inUser[0].label(), inUser[0].place())
+		return fmt.Sprintf("%s waits for a lock at %s; it may be held by %s at %s",
+			waiting[0].label(), waiting[0].place(), inUser[0].label(), inUser[0].place())
 	case len(inUser) == 0:
 		places := make([]string, 0, len(waiting))
 		for _, t := range waiting {
 			places = append(places, t.label()+" at "+t.place())
 		}
-		return "deadlock: these threads wait for locks and no other thread of the process is in its code, so that they hold each other's: " + strings.Join(places, "; ")
+		return "deadlock: these threads wait for locks and no other thread of the process is in its code, so that they hold each other's: " +
+			strings.Join(places, "; ")
 	}
-	return fmt.Sprintf("%d threads wait for locks; %s at %s waits for something else and may hold one of them", count, inUser[0].label(), inUser[0].place())
+	return fmt.Sprintf("%d threads wait for locks; %s at %s waits for something else and may hold one of them",
+		count, inUser[0].label(), inUser[0].place())
 }
 
 func (t *Thread) label() string {

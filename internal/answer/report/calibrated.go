@@ -82,8 +82,10 @@ const (
 	fewestAgreeing = 20
 	mostAgreeing   = 20_000
 	agreementQuery = `WITH known AS (SELECT stack_id, list_filter(frames, lambda f: f.kind = 'op')[1]."function" AS op FROM stack),
-		inside AS (SELECT span_id, stack_id FROM sample WHERE state = 'on_cpu' AND span_id > 0 AND stack_id IS NOT NULL ORDER BY hash(ts_ns) LIMIT %d)
-		SELECT count(*), count(*) FILTER (op = name) FROM inside JOIN known USING (stack_id) JOIN span USING (span_id) WHERE layer = 'op' AND slice_id IS NOT NULL`
+		inside AS (SELECT span_id, stack_id FROM sample WHERE state = 'on_cpu' AND span_id > 0 AND stack_id IS NOT NULL
+			ORDER BY hash(ts_ns) LIMIT %d)
+		SELECT count(*), count(*) FILTER (op = name) FROM inside JOIN known USING (stack_id) JOIN span USING (span_id)
+		WHERE layer = 'op' AND slice_id IS NOT NULL`
 )
 
 // calibrateOperators replaces estimated times from slices by those that samples calibrate; false where they cannot.

@@ -96,6 +96,7 @@ func (r *Report) document(style Style) (all []section) {
 	add(r.jobSection())
 	add(r.hangSection())
 	add(r.stepSection())
+	add(r.inferenceSection())
 	add(r.phaseSection())
 	add(r.deviceSection())
 	add(r.boundSection())

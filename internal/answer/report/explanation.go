@@ -91,7 +91,7 @@ func (b *builder) phasesFromSamples() {
 		if steps := b.report.Steps; steps != nil {
 			phase.MSPerStep = p.Percent / 100 * steps.MeanMS
 		}
-		b.report.Phases = append(b.report.Phases, phase)
+		b.report.Phases = append(b.report.Phases, b.prefilled(phase)...)
 	}
 	b.report.PhasesOf = fmt.Sprintf("%s of thread %d, by its samples: %s on a CPU, %s waiting", msText(s.WallMS), s.TID, msText(s.CPUMS), msText(s.WaitMS+s.ShortMS))
 }

@@ -31,7 +31,7 @@ func (b *builder) hangs() error {
 // stands keeps where the threads stood if nothing moves.
 func (b *builder) stands() {
 	all := b.report.Explanations
-	if b.stood == nil || len(b.stood.Standing) == 0 {
+	if b.stood == nil || len(b.stood.Standing) == 0 || b.explained.Idles() {
 		return
 	}
 	if b.report.Hang == nil && b.spans+b.samples > 0 && (len(all) == 0 || all[0].Kind != "nothing_moves") {

@@ -252,7 +252,7 @@ func (b *builder) chooseStep() error {
 
 func (b *builder) job() error {
 	var source, device sql.NullString
-	if err := b.db.Row(b.ctx, "SELECT string_agg(DISTINCT coalesce(source, 'recorded'), ', '), string_agg(DISTINCT device_name, ', ') FROM session", nil, &source, &device); err != nil {
+	if err := b.db.Row(b.ctx, "SELECT string_agg(DISTINCT coalesce(source, 'recorded'), ', ' ORDER BY coalesce(source, 'recorded')), string_agg(DISTINCT device_name, ', ' ORDER BY device_name) FROM session", nil, &source, &device); err != nil {
 		return err
 	}
 	b.report.Source = source.String

@@ -42,7 +42,7 @@ func (b *builder) lines() error {
 			WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY ALL)
 		SELECT coalesce(file, ''), line, coalesce(function, ''), cpu::DOUBLE, off::DOUBLE, host::DOUBLE, device::DOUBLE
 		FROM sampled FULL JOIN hosted USING (file, line, function) FULL JOIN computed USING (file, line, function)
-		ORDER BY %s DESC NULLS LAST, 1, 2 LIMIT 10000`, map[bool]string{true: "device", false: "coalesce(cpu, host)"}[b.deviceRows > 0]), func(scan scan) error {
+		ORDER BY %s DESC NULLS LAST, 1, 2, 3 LIMIT 10000`, map[bool]string{true: "device", false: "coalesce(cpu, host)"}[b.deviceRows > 0]), func(scan scan) error {
 		var l Line
 		var cpu, off, host, device sql.NullFloat64
 		if err := scan(&l.File, &l.Line, &l.Function, &cpu, &off, &host, &device); err != nil {
@@ -63,7 +63,7 @@ func (b *builder) threads() error {
 		SELECT s.pid, s.tid, coalesce(any_value(t.name), ''), coalesce(sum(weight_ns) FILTER (state = 'on_cpu'), 0)::DOUBLE / 1e6,
 			coalesce(sum(weight_ns) FILTER (state = 'off_cpu'), 0)::DOUBLE / 1e6
 		FROM sample s LEFT JOIN thread t ON t.session_id = s.session_id AND t.pid = s.pid AND t.tid = s.tid
-		GROUP BY s.session_id, s.pid, s.tid ORDER BY 4 DESC`, func(scan scan) error {
+		GROUP BY s.session_id, s.pid, s.tid ORDER BY 4 DESC, 5 DESC, 1, 2`, func(scan scan) error {
 		var t Thread
 		err := scan(&t.PID, &t.TID, &t.Name, &t.CPUMS, &t.OffMS)
 		b.report.Threads = append(b.report.Threads, t)

@@ -27,10 +27,11 @@ func (b *builder) phases() error {
 			windows = append(windows, timeline.Stretch{Begin: s.beginNS, Until: s.untilNS})
 		}
 	}
-	took, err := timeline.Phases(b.ctx, b.db, b.part, lane.pid, lane.tid, windows)
+	took, err := timeline.Phases(b.ctx, b.db, b.part, lane.pid, lane.tid, windows, !strings.HasPrefix(b.report.worker, "training"))
 	if err != nil {
 		return err
 	}
+	b.phasesOfInference(took, chosen)
 	total := 0.0
 	for _, w := range windows {
 		total += float64(w.Until - w.Begin)

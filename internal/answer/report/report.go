@@ -13,6 +13,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/answer/explain"
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
 	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
+	"github.com/ebpfprof/ebpfprof/internal/answer/inference"
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/dataset/lint"
@@ -38,15 +39,17 @@ type Report struct {
 	Verdict      string                `json:"verdict"`
 	Explanations []explain.Explanation `json:"explanations"`
 	// Shares divide the time of the thread that sets the pace; nil without samples.
-	Shares      *explain.Shares     `json:"shares"`
-	Dataset     string              `json:"dataset"`
-	Source      string              `json:"source"`
-	Rows        RowCount            `json:"rows"`
-	Warnings    []string            `json:"warnings"`
-	Untold      []string            `json:"cannot_be_told"`
-	Job         []Process           `json:"job"`
-	WindowMS    float64             `json:"window_ms"`
-	Steps       *Steps              `json:"steps"`
+	Shares   *explain.Shares `json:"shares"`
+	Dataset  string          `json:"dataset"`
+	Source   string          `json:"source"`
+	Rows     RowCount        `json:"rows"`
+	Warnings []string        `json:"warnings"`
+	Untold   []string        `json:"cannot_be_told"`
+	Job      []Process       `json:"job"`
+	WindowMS float64         `json:"window_ms"`
+	Steps    *Steps          `json:"steps"`
+	// Inference is what a loop that does not train does in a second; nil otherwise.
+	Inference   *inference.Rate     `json:"inference"`
 	Phases      []Phase             `json:"phases"`
 	PhasesOf    string              `json:"phases_of"`
 	stretched   string              // how much longer probes made steps; "" is hardly

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/inference"
 	"github.com/ebpfprof/ebpfprof/internal/model/steps"
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
@@ -10,6 +11,7 @@ import (
 // stepRow is one settled step on the training thread; the loop's own period ends
 // at untilNS.
 type stepRow struct {
+	id               int64
 	pid, tid         int
 	beginNS, untilNS int64
 	whole            bool // every row of it was recorded
@@ -57,7 +59,7 @@ func (b *builder) steps() error {
 		if row.PeriodNS != nil {
 			end = row.BeginNS + *row.PeriodNS
 		}
-		step := stepRow{p.PID, p.TID, row.BeginNS, end, row.Whole, threads[best].Steps[i].Sliced}
+		step := stepRow{row.ID, p.PID, p.TID, row.BeginNS, end, row.Whole, threads[best].Steps[i].Sliced}
 		if row.Kind == steps.Warmup {
 			b.warmup = append(b.warmup, step)
 			continue
@@ -70,6 +72,9 @@ func (b *builder) steps() error {
 	b.settled(s, p.Steps)
 	if stretched, ok := timeline.StretchedOf(threads[best].Of(p.Steps.Kind)); ok {
 		b.stretched, s.Unsliced, s.UnslicedMS = &stretched, stretched.Between, &stretched.BetweenMS
+	}
+	if b.report.Inference, err = inference.Of(b.ctx, b.db, threads[best]); err != nil {
+		return err
 	}
 	b.report.Steps, b.report.stretched = s, timeline.Note(threads[best:best+1])
 	return nil

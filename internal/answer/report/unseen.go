@@ -85,7 +85,9 @@ func (b *builder) countUnseen() error {
 		return err
 	}
 	var from, until sql.NullInt64
-	if err := b.db.Row(b.ctx, "SELECT min(ts_ns), max(ts_ns + weight_ns) FROM sample WHERE pid = ? AND tid = ?", []any{thread.PID, thread.TID}, &from, &until); err != nil || !from.Valid {
+	err = b.db.Row(b.ctx, "SELECT min(ts_ns), max(ts_ns + weight_ns) FROM sample WHERE pid = ? AND tid = ?",
+		[]any{thread.PID, thread.TID}, &from, &until)
+	if err != nil || !from.Valid {
 		return err
 	}
 	found := unseenStretches(thread.Steps, sliced, from.Int64, until.Int64)
@@ -114,10 +116,13 @@ func (b *builder) unseenCalls(pid int, pieces string, length float64) error {
 		seen AS (SELECT stack_id, count(*) AS n FROM sample s JOIN pieces p ON s.ts_ns >= p.from_ns AND s.ts_ns < p.until_ns
 			WHERE s.pid = %d AND s.state = 'on_cpu' AND stack_id IS NOT NULL GROUP BY stack_id),
 		hit AS (SELECT name, sum(n)::BIGINT AS k FROM (
-			SELECT n, unnest(list_distinct(list_transform(list_filter(frames, lambda f: f.kind = 'op'), lambda f: f."function"))) AS name FROM seen JOIN stack USING (stack_id)) GROUP BY name),
-		took AS (SELECT name, avg(duration_ns) AS mean, quantile_cont(duration_ns, 0.05) AS short, quantile_cont(duration_ns, 0.95) AS long, min(duration_ns) AS shortest
+			SELECT n, unnest(list_distinct(list_transform(list_filter(frames, lambda f: f.kind = 'op'), lambda f: f."function"))) AS name
+			FROM seen JOIN stack USING (stack_id)) GROUP BY name),
+		took AS (SELECT name, avg(duration_ns) AS mean, quantile_cont(duration_ns, 0.05) AS short,
+			quantile_cont(duration_ns, 0.95) AS long, min(duration_ns) AS shortest
 			FROM span WHERE pid = %d AND layer = 'op' AND duration_ns > 0 GROUP BY name)
-		SELECT name, coalesce(k, 0), mean, short, long, shortest FROM hit FULL JOIN took USING (name) WHERE name IS NOT NULL ORDER BY name`, pieces, pid, pid), func(scan scan) error {
+		SELECT name, coalesce(k, 0), mean, short, long, shortest FROM hit FULL JOIN took USING (name)
+		WHERE name IS NOT NULL ORDER BY name`, pieces, pid, pid), func(scan scan) error {
 		var name string
 		var k int64
 		var mean, short, long, shortest sql.NullFloat64

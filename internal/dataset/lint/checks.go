@@ -55,6 +55,9 @@ var checks = []check{
 			WHERE rank IS NOT NULL AND parent_pid NOT IN (SELECT pid FROM process q WHERE q.session_id = p.session_id) GROUP BY ALL)`},
 	{"ranks_missing", Warning, "%d ranks of the job are not in the dataset: their waits, and waits for them, are unknown", false,
 		`SELECT greatest(0, coalesce(max(world_size), 0) - count(DISTINCT rank))::BIGINT, coalesce(max(world_size), 0)::BIGINT FROM process WHERE rank IS NOT NULL`},
+	{"ranks_unknown", Warning, "%d processes take part in collectives and have no rank: neither their environment nor a group of all ranks shows it", false,
+		`SELECT count(*) FILTER (rank IS NULL), count(*) FROM (SELECT p.session_id, p.pid, max(p.rank) AS rank FROM process p
+			WHERE (p.session_id, p.pid) IN (SELECT (session_id, pid) FROM communicator WHERE ranks > 1) GROUP BY ALL)`},
 	{"not_ended", Note, "%d recordings have no end: the tracer was killed, or still runs", false,
 		`SELECT count(*) FILTER (ended_ns IS NULL), count(*) FROM session`},
 }

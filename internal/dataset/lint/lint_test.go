@@ -237,3 +237,19 @@ func TestLaunchesWithoutAnyRowOfADeviceAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// A rank that a distributed process does not have is named: answers by rank leave it out.
+func TestProcessesOfCollectivesWithoutARankAreNamed(t *testing.T) {
+	ranks, rank := int32(2), int32(0)
+	_, r := checked(t, trace(same), func(d *output.Dataset) error {
+		return d.Write(&event.Batch{
+			Processes: []event.Process{{ID: 1, PID: 1, Rank: &rank}, {ID: 2, PID: 2}, {ID: 3, PID: 3}},
+			OpenCalls: []event.OpenCalls{{SeenNS: 1e15, Communicators: []event.Communicator{{PID: 1, Handle: 1, Runtime: "gloo", Ranks: &ranks}, {PID: 2, Handle: 1, Runtime: "gloo", Ranks: &ranks}}}},
+		})
+	})
+	for _, c := range r.Checks {
+		if c.Name == "ranks_unknown" && (c.Count != 1 || c.Of != 2 || c.Severity != Warning) {
+			t.Errorf("%+v", c)
+		}
+	}
+}

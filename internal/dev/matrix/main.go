@@ -70,7 +70,7 @@ func run(names string, o options) error {
 	}
 	s := suite{
 		directory: filepath.Join(cache, "matrix"), bases: map[string]string{}, checks: shortChecks,
-		machine: machine{directory: filepath.Join(cache, "matrix"), megabytes: 1536, limit: 10 * time.Minute},
+		machine: machine{directory: filepath.Join(cache, "matrix"), megabytes: 1536, limit: 30 * time.Minute},
 	}
 	s.packages.directory = s.directory
 	unlock, err := lock(s.directory)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/ebpfprof/ebpfprof/internal/page"
@@ -25,14 +26,15 @@ func main() {
 	height := flag.Int("height", 800, "of the window")
 	prefix := flag.String("prefix", "", "of the files' names")
 	source := flag.String("source", "", "directory of source files")
+	dark := flag.Bool("dark", false, "for a browser that prefers dark pages")
 	flag.Parse()
-	if err := run(flag.Arg(0), *dir, *prefix, *source, strings.Split(*links, ";"), *width, *height); err != nil {
+	if err := run(flag.Arg(0), *dir, *prefix, *source, strings.Split(*links, ";"), *width, *height, *dark); err != nil {
 		fmt.Fprintln(os.Stderr, "pagepictures:", err)
 		os.Exit(1)
 	}
 }
 
-func run(path, dir, prefix, source string, links []string, width, height int) error {
+func run(path, dir, prefix, source string, links []string, width, height int, dark bool) error {
 	server, err := page.New(path, page.Options{Source: source})
 	if err != nil {
 		return err
@@ -50,6 +52,12 @@ func run(path, dir, prefix, source string, links []string, width, height int) er
 		return err
 	}
 	defer cancel()
+	if dark {
+		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
+		if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
+			return err
+		}
+	}
 	for _, link := range links {
 		name, _, _ := strings.Cut(link, "?")
 		err := chromedp.Do(tab,

@@ -57,7 +57,7 @@ var otherFormats = []struct{ begin, what string }{
 	{"NSYSREP", "it is a report of Nsight Systems: export it first with nsys export --type sqlite"},
 	{"SQLite format 3\x00", "it is a database in gzip: unpack it with gunzip and import the result"},
 	{"\x80", "it is a pickle: a memory snapshot of PyTorch is read by ebpfprof memory FILE"},
-	{"PK\x03\x04", "it is a zip archive: unpack it and import the trace in it; a snapshot written by torch.save is read by ebpfprof memory FILE"},
+	{"PK\x03\x04", "it is a zip archive: unpack it and import the trace in it; ebpfprof memory FILE reads a snapshot of torch.save"},
 	{"\x28\xb5\x2f\xfd", "it is compressed with zstd: unpack it with zstd -d and import the result"},
 	{"\xfd7zXZ\x00", "it is compressed with xz: unpack it with xz -d and import the result"},
 	{"BZh", "it is compressed with bzip2: unpack it with bunzip2 and import the result"},
@@ -75,5 +75,5 @@ func otherFormat(text string) string {
 			return f.what
 		}
 	}
-	return "it is neither a trace of torch.profiler, JAX or another writer of Chrome's JSON (also .gz) nor an export of Nsight Systems (.sqlite)"
+	return "it is neither a trace in Chrome's JSON (torch.profiler, JAX; also .gz) nor an export of Nsight Systems (.sqlite)"
 }

@@ -74,7 +74,8 @@ func (k *kineto) framework() string {
 func (k *kineto) warnings(d *description) {
 	if k.cut != "" {
 		d.warnings = append(d.warnings, event.Warning{Kind: "cut", Source: k.path, Count: 1, Detail: fmt.Sprintf(
-			"%s: %s after %d events: these are imported, and what followed is missing, such as later events, the rank and the names of devices", k.path, k.cut, k.events)})
+			"%s: %s after %d events: these are imported, and what followed is missing, such as later events, the rank and the names of devices",
+			k.path, k.cut, k.events)})
 	}
 	if k.mended > 0 {
 		d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: k.path, Count: k.mended,
@@ -82,7 +83,8 @@ func (k *kineto) warnings(d *description) {
 	}
 	for cat, n := range k.unknown {
 		d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: cat, Count: n, Detail: fmt.Sprintf(
-			"%d events of the unknown category %.80q are imported by the names of their processes: as device activity where these are devices, else as scopes", n, cat)})
+			"%d events of the unknown category %.80q are imported by the names of their processes: as device activity where these are devices, else as scopes",
+			n, cat)})
 	}
 	for kind, n := range k.left {
 		d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: kind, Count: n,

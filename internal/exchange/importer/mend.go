@@ -13,7 +13,10 @@ import (
 const mostMended = 1 << 20
 
 // eventKeys are the members that an event of Chrome's format can have.
-var eventKeys = []string{"ph", "cat", "name", "pid", "tid", "ts", "dur", "tts", "tdur", "id", "id2", "bp", "s", "args", "cname", "sf", "esf", "stack", "estack", "scope", "bind_id"}
+var eventKeys = []string{
+	"ph", "cat", "name", "pid", "tid", "ts", "dur", "tts", "tdur", "id", "id2", "bp", "s", "args", "cname", "sf", "esf", "stack", "estack",
+	"scope", "bind_id",
+}
 
 // mender reads one event.
 type mender struct {

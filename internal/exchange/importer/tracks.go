@@ -42,9 +42,10 @@ var (
 	// Group 0 Communication: collectives of Ascend's HCCL.
 	groupTrack = regexp.MustCompile(`^Group .*Communication$`)
 	// XLA's operators by name, without the number: all-reduce-start.3.
-	xlaCollective = regexp.MustCompile(`^(all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast|ragged-all-to-all)(-start|-done)?(\.|$)`)
-	xlaCopy       = regexp.MustCompile(`^(copy|copy-start|copy-done)(\.|$)`)
-	xlaAround     = regexp.MustCompile(`^(while|conditional|call)(\.|$)`) // other operators lie in them
+	xlaCollective = regexp.MustCompile(`^(all-reduce|all-gather|reduce-scatter|(ragged-)?all-to-all|collective-(permute|broadcast))` +
+		`(-start|-done)?(\.|$)`)
+	xlaCopy   = regexp.MustCompile(`^(copy|copy-start|copy-done)(\.|$)`)
+	xlaAround = regexp.MustCompile(`^(while|conditional|call)(\.|$)`) // other operators lie in them
 	// Tasks of Ascend that wait for others.
 	npuWait = regexp.MustCompile(`(?i)^(event|notify)_?(wait|record)`)
 )

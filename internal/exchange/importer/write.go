@@ -91,7 +91,8 @@ func (w *writing) file(ctx context.Context, i int, s source) error {
 		return func(part float64) { w.options.Progress(w.files[i], (pass+part)/2) }
 	}
 	first := func() error {
-		return s.read(ctx, true, handler{row: func(r *row) error { n.add(r); return nil }, edge: n.addEdge, memory: n.addMemory}, progress(0))
+		add := func(r *row) error { n.add(r); return nil }
+		return s.read(ctx, true, handler{row: add, edge: n.addEdge, memory: n.addMemory}, progress(0))
 	}
 	if err := first(); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (w *writing) file(ctx context.Context, i int, s source) error {
 		}
 	}
 	if n.rows == 0 {
-		return fmt.Errorf("%s %w: it has no events, only a description of them; was the profiler active while it recorded?", w.files[i], ErrFormat)
+		return fmt.Errorf("%s %w: it has no events, only metadata; was the profiler active while it recorded?", w.files[i], ErrFormat)
 	}
 	n.finish()
 	base := s.describe().base

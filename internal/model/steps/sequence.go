@@ -30,6 +30,9 @@ type Loop struct {
 	// Denoises: each step embeds its time and normalises groups, as models of diffusion do.
 	Denoises bool
 
+	// Beside is how often the anchor came on other threads of the process: a pool answers requests.
+	Beside int
+
 	numbers map[Kind]int
 }
 

@@ -56,6 +56,7 @@ func anyLoops(ctx context.Context, db *dataset.DB, known []Thread) ([]Thread, er
 			continue
 		}
 		loop.Describe(thread.calls)
+		loop.Beside = besideOf(byProcess[pid], thread, loop)
 		t := Thread{PID: pid, TID: thread.tid, Loop: loop}
 		found := loop.Steps
 		if found[0].Method == steps.Period {
@@ -73,6 +74,24 @@ func anyLoops(ctx context.Context, db *dataset.DB, known []Thread) ([]Thread, er
 		}
 	}
 	return known, nil
+}
+
+// besideOf counts the anchor's calls on the other threads, in steps.
+func besideOf(threads []*callsOf, of *callsOf, l *steps.Loop) (n int) {
+	if l.Steps[0].Method != steps.Period {
+		return 0
+	}
+	for _, t := range threads {
+		if t == of {
+			continue
+		}
+		for _, c := range t.calls {
+			if c.Name == l.Anchor {
+				n++
+			}
+		}
+	}
+	return n / max(l.Parts, 1)
 }
 
 // loopOf is the loop of the thread that does the most, by its ranges if it has any that repeat. A thread with ranges that

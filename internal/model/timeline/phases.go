@@ -18,6 +18,11 @@ const (
 	IO            = "io"
 	Waiting       = "waiting for the device"
 	OtherPhase    = "other"
+	// Of inference.
+	Prefill    = "prefill"
+	Decode     = "decode"
+	Sampling   = "sampling"
+	Scheduling = "scheduling"
 )
 
 // phaseOf says which phase a span belongs to, "" where that of the span around
@@ -52,6 +57,27 @@ type openSpan struct {
 	phase string
 }
 
+// inferencePhaseOf is phaseOf in a job that does not train: choosing a token is a phase, and so are the ranges that say
+// that they schedule, sample or load.
+func inferencePhaseOf(layer, category, name string) string {
+	switch layer {
+	case "scope":
+		said := strings.ToLower(name)
+		switch {
+		case strings.Contains(said, "schedul"):
+			return Scheduling
+		case strings.Contains(said, "sampl") || strings.Contains(said, "logits"):
+			return Sampling
+		}
+	case "op":
+		switch name {
+		case "aten::multinomial", "aten::argmax", "aten::topk", "aten::sort":
+			return Sampling
+		}
+	}
+	return phaseOf(layer, category, name)
+}
+
 // Stretch is a part of a recording's time.
 type Stretch struct{ Begin, Until int64 }
 
@@ -59,8 +85,15 @@ type Stretch struct{ Begin, Until int64 }
 // the phase of the innermost span there that has one; in a backward pass operators
 // belong to it. Without scopes the Python code that operators are called from says which
 // are the optimizer's and the loader's, and what lies between those is theirs, too. One map
-// of nanoseconds for each stretch. Part says which spans count.
-func Phases(ctx context.Context, db *dataset.DB, part dataset.Scan, pid, tid int, stretches []Stretch) ([]map[string]int64, error) {
+// of nanoseconds for each stretch. Part says which spans count. With inference, sampling and scheduling are phases, too.
+func Phases(ctx context.Context, db *dataset.DB, part dataset.Scan, pid, tid int, stretches []Stretch, inference bool) ([]map[string]int64, error) {
+	phaseOf, divides := phaseOf, divides
+	if inference {
+		phaseOf = inferencePhaseOf
+		divides = func(layer, category, name string) bool {
+			return layer == "scope" && inferencePhaseOf(layer, category, name) != "" || dividesTraining(layer, category, name)
+		}
+	}
 	if len(stretches) == 0 {
 		return nil, nil
 	}
@@ -120,6 +153,8 @@ func Phases(ctx context.Context, db *dataset.DB, part dataset.Scan, pid, tid int
 	return sweep.took, nil
 }
 
+func dividesTraining(layer, category, name string) bool { return divides(layer, category, name) }
+
 // divides says of which spans a phase may come.
 func divides(layer, category, name string) bool {
 	switch layer {
@@ -152,7 +187,8 @@ func (s *phaseSweep) open(ts, end int64, phase string) {
 		end = min(end, top.end)
 		// What a backward pass or an optimizer calls is theirs; only waiting, communication
 		// and IO stand out of whatever they are in, IO not of a loader: it is what that does.
-		inherits := top.phase == Backward || top.phase == Optimizer || top.phase == Loading || top.phase == Communication
+		inherits := top.phase == Backward || top.phase == Optimizer || top.phase == Loading || top.phase == Communication ||
+			top.phase == Sampling || top.phase == Scheduling
 		if phase == "" || inherits && phase == Forward || top.phase == Loading && phase == IO || top.phase == Communication {
 			phase = top.phase
 		}

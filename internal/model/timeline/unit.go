@@ -105,16 +105,21 @@ func nameOf(l *steps.Loop, around []function) string {
 	case strings.Contains(strings.ToLower(l.Anchor), "graphlaunch"):
 		return "launch of a captured graph"
 	}
+	what := "iteration"
+	if serves.MatchString(said) {
+		what = "request"
+	}
 	for _, f := range around {
 		if f.file != "" && usercode.Is(f.file) && f.name != "<module>" {
-			return fmt.Sprintf("iteration in %s (%s)", f.name, filepath.Base(f.file))
+			return fmt.Sprintf("%s in %s (%s)", what, f.name, filepath.Base(f.file))
 		}
 	}
-	return "iteration"
+	return what
 }
 
 var (
 	denoises = regexp.MustCompile(`(?i)denois|diffus|ddim|ddpm|unet|euler_?step|timestep`)
+	serves   = regexp.MustCompile(`(^|[/ ])(fastapi|starlette|uvicorn|anyio|flask|werkzeug|gunicorn|hypercorn|tornado|aiohttp|django|gradio|grpc|ray/serve|litserve)/|http/server|socketserver`)
 	decodes  = regexp.MustCompile(`(?i)\b(decode|decoding|token)|phase`)
 )
 

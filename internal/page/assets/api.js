@@ -40,12 +40,18 @@ let unreachable = false;
 
 // onReach is called with false when the server does not answer, and with true when it does again.
 export let onReach = () => {};
-export function setOnReach(f) { onReach = f; }
+export function setOnReach(f) {
+  onReach = f;
+}
 
 async function request(path, options = {}) {
   let response;
   try {
-    response = await fetch(path, { ...options, headers: { Authorization: `Bearer ${token}`, ...options.headers }, cache: "no-store" });
+    response = await fetch(path, {
+      ...options,
+      headers: { Authorization: `Bearer ${token}`, ...options.headers },
+      cache: "no-store",
+    });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     if (!unreachable) onReach(false);

@@ -24,24 +24,68 @@ class Flame {
   }
 
   start() {
-    const choice = (label, key, options) => el("label", {}, `${label} `, el("select", { onchange: (e) => { this[key] = e.target.value; this.path = []; this.load(); } },
-      ...options.map(([value, text]) => el("option", { value, selected: this[key] === value }, text))));
+    const choice = (label, key, options) =>
+      el(
+        "label",
+        {},
+        `${label} `,
+        el(
+          "select",
+          {
+            onchange: (e) => {
+              this[key] = e.target.value;
+              this.path = [];
+              this.load();
+            },
+          },
+          ...options.map(([value, text]) => el("option", { value, selected: this[key] === value }, text)),
+        ),
+      );
     this.canvas = el("canvas", { tabindex: 0, role: "img", "aria-label": "flame graph" });
     this.scroller = el("div", { class: "scroller" }, this.canvas);
     this.about = el("p", { class: "about", role: "status" });
     this.crumbs = el("p", { class: "crumbs" });
     this.tip = el("div", { class: "tip", hidden: true });
     this.table = el("section", { class: "inspector" });
-    this.main.append(el("div", { class: "tools" }, choice("time", "state", [["on_cpu", "on a CPU"], ["off_cpu", "waiting"]]),
-      choice("order", "order", [["down", "callers on top (icicle)"], ["up", "innermost on top (bottom-up)"]]),
-      el("input", { type: "search", placeholder: "mark functions", "aria-label": "mark functions", oninput: (e) => { this.marked = e.target.value.toLowerCase(); this.paint(); } }), this.about),
-    this.crumbs, this.scroller, this.table, this.tip);
+    this.main.append(
+      el(
+        "div",
+        { class: "tools" },
+        choice("time", "state", [
+          ["on_cpu", "on a CPU"],
+          ["off_cpu", "waiting"],
+        ]),
+        choice("order", "order", [
+          ["down", "callers on top (icicle)"],
+          ["up", "innermost on top (bottom-up)"],
+        ]),
+        el("input", {
+          type: "search",
+          placeholder: "mark functions",
+          "aria-label": "mark functions",
+          oninput: (e) => {
+            this.marked = e.target.value.toLowerCase();
+            this.paint();
+          },
+        }),
+        this.about,
+      ),
+      this.crumbs,
+      this.scroller,
+      this.table,
+      this.tip,
+    );
     this.observer = new ResizeObserver(() => this.paint());
     this.observer.observe(this.scroller);
-    const place = (e) => { const r = this.canvas.getBoundingClientRect(); return [e.clientX - r.left, e.clientY - r.top]; };
+    const place = (e) => {
+      const r = this.canvas.getBoundingClientRect();
+      return [e.clientX - r.left, e.clientY - r.top];
+    };
     this.canvas.addEventListener("click", (e) => this.enter(this.hit(...place(e))));
     this.canvas.addEventListener("pointermove", (e) => this.hover(e, this.hit(...place(e))));
-    this.canvas.addEventListener("pointerleave", () => { this.tip.hidden = true; });
+    this.canvas.addEventListener("pointerleave", () => {
+      this.tip.hidden = true;
+    });
     this.load();
   }
 
@@ -57,8 +101,11 @@ class Flame {
     try {
       this.data = await json(`/api/flame?${this.part()}`, { signal: this.stop.signal });
       const d = this.data;
-      const range = this.query.get("from") ? `, ${Number(this.query.get("from")).toFixed(3)} to ${Number(this.query.get("to")).toFixed(3)} ms` : "";
-      const hidden = d.hidden_ns > 0 ? `; ${duration(d.hidden_ns)} in frames too narrow to draw: click the one around them` : "";
+      const range = this.query.get("from")
+        ? `, ${Number(this.query.get("from")).toFixed(3)} to ${Number(this.query.get("to")).toFixed(3)} ms`
+        : "";
+      const hidden =
+        d.hidden_ns > 0 ? `; ${duration(d.hidden_ns)} in frames too narrow to draw: click the one around them` : "";
       this.about.textContent = `${duration(d.total_ns)} in ${count(d.samples)} samples${range}${hidden}`;
       this.list();
     } catch (error) {
@@ -75,20 +122,64 @@ class Flame {
   }
 
   crumb() {
-    const step = (label, depth) => el("button", { type: "button", class: "small", onclick: () => { this.path = this.path.slice(0, depth); this.load(); } }, label);
-    this.crumbs.replaceChildren(...(this.path.length ? [step("all", 0), ...this.path.slice(-6).map((p, i, shown) => step(p, this.path.length - shown.length + i + 1))] : []));
+    const step = (label, depth) =>
+      el(
+        "button",
+        {
+          type: "button",
+          class: "small",
+          onclick: () => {
+            this.path = this.path.slice(0, depth);
+            this.load();
+          },
+        },
+        label,
+      );
+    this.crumbs.replaceChildren(
+      ...(this.path.length
+        ? [
+            step("all", 0),
+            ...this.path.slice(-6).map((p, i, shown) => step(p, this.path.length - shown.length + i + 1)),
+          ]
+        : []),
+    );
   }
 
   list() {
     const d = this.data;
-    const row = (f) => el("tr", {}, el("th", { scope: "row" }, f.name), el("td", {}, f.kind), el("td", { class: "number" }, duration(f.self_ns)),
-      el("td", { class: "number" }, percent(f.self_ns / Math.max(d.total_ns, 1))), el("td", { class: "number" }, duration(f.total_ns)), el("td", { class: "number" }, percent(f.total_ns / Math.max(d.total_ns, 1))));
-    this.table.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...["function", "kind", "self", "", "with what it calls", ""].map((h) => el("th", { scope: "col" }, h)))),
-      el("tbody", {}, ...d.functions.slice(0, 30).map(row))), command(`${d.command} ${quoted(this.dataset.root)}`));
+    const row = (f) =>
+      el(
+        "tr",
+        {},
+        el("th", { scope: "row" }, f.name),
+        el("td", {}, f.kind),
+        el("td", { class: "number" }, duration(f.self_ns)),
+        el("td", { class: "number" }, percent(f.self_ns / Math.max(d.total_ns, 1))),
+        el("td", { class: "number" }, duration(f.total_ns)),
+        el("td", { class: "number" }, percent(f.total_ns / Math.max(d.total_ns, 1))),
+      );
+    this.table.replaceChildren(
+      el(
+        "table",
+        {},
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            ...["function", "kind", "self", "", "with what it calls", ""].map((h) => el("th", { scope: "col" }, h)),
+          ),
+        ),
+        el("tbody", {}, ...d.functions.slice(0, 30).map(row)),
+      ),
+      command(`${d.command} ${quoted(this.dataset.root)}`),
+    );
   }
 
   paint() {
-    const width = this.scroller.clientWidth, dpr = devicePixelRatio || 1;
+    const width = this.scroller.clientWidth,
+      dpr = devicePixelRatio || 1;
     const s = getComputedStyle(this.main);
     const c = this.canvas.getContext("2d");
     this.boxes = [];
@@ -104,7 +195,13 @@ class Flame {
     c.textBaseline = "middle";
     this.boxes.forEach((b, i) => {
       const marked = this.marked && b.node.n.toLowerCase().includes(this.marked);
-      c.fillStyle = b.node.n ? (marked ? "#d55e00" : b.node.k === "kernel" ? "#c3ccd6" : colorOf(b.node.n)) : s.getPropertyValue("--line");
+      c.fillStyle = b.node.n
+        ? marked
+          ? "#d55e00"
+          : b.node.k === "kernel"
+            ? "#c3ccd6"
+            : colorOf(b.node.n)
+        : s.getPropertyValue("--line");
       c.fillRect(b.x, b.depth * rowHeight, Math.max(b.width - 0.5, 0.5), rowHeight - 1);
       if (i === this.at) {
         c.strokeStyle = s.getPropertyValue("--ink");
@@ -119,7 +216,11 @@ class Flame {
       c.beginPath();
       c.rect(b.x, b.depth * rowHeight, b.width - 2, rowHeight);
       c.clip();
-      c.fillText(text.length > letters + 2 ? `${text.slice(0, letters)}…` : text, b.x + 3, b.depth * rowHeight + rowHeight / 2);
+      c.fillText(
+        text.length > letters + 2 ? `${text.slice(0, letters)}…` : text,
+        b.x + 3,
+        b.depth * rowHeight + rowHeight / 2,
+      );
       c.restore();
     });
   }
@@ -164,8 +265,10 @@ class Flame {
     const now = this.boxes[this.at] ?? this.boxes[0];
     if (!now) return;
     let next;
-    if (down > 0) next = this.boxes.find((b) => b.depth === now.depth + 1 && b.x >= now.x - 0.01 && b.x < now.x + now.width);
-    else if (down < 0) next = this.boxes.find((b) => b.depth === now.depth - 1 && b.x <= now.x + 0.01 && b.x + b.width > now.x);
+    if (down > 0)
+      next = this.boxes.find((b) => b.depth === now.depth + 1 && b.x >= now.x - 0.01 && b.x < now.x + now.width);
+    else if (down < 0)
+      next = this.boxes.find((b) => b.depth === now.depth - 1 && b.x <= now.x + 0.01 && b.x + b.width > now.x);
     else {
       const row = this.boxes.filter((b) => b.depth === now.depth);
       next = row[row.indexOf(now) + by];
@@ -179,17 +282,34 @@ class Flame {
 
   handle() {
     const keys = {
-      ArrowDown: () => this.walk(0, 1), ArrowUp: () => this.walk(0, -1), ArrowLeft: () => this.walk(-1, 0), ArrowRight: () => this.walk(1, 0),
-      Enter: () => this.enter(this.boxes[this.at]), Escape: () => { if (this.path.length) { this.path = this.path.slice(0, -1); this.load(); } },
+      ArrowDown: () => this.walk(0, 1),
+      ArrowUp: () => this.walk(0, -1),
+      ArrowLeft: () => this.walk(-1, 0),
+      ArrowRight: () => this.walk(1, 0),
+      Enter: () => this.enter(this.boxes[this.at]),
+      Escape: () => {
+        if (this.path.length) {
+          this.path = this.path.slice(0, -1);
+          this.load();
+        }
+      },
     };
     return {
-      keyList: [["arrows", "a function, the one above, below, beside"], ["Enter", "only what is below it"], ["Esc", "back by one"]],
+      keyList: [
+        ["arrows", "a function, the one above, below, beside"],
+        ["Enter", "only what is below it"],
+        ["Esc", "back by one"],
+      ],
       key: (event) => {
         const f = keys[event.code];
         if (f) f();
         return Boolean(f);
       },
-      close: () => { this.stop.abort(); this.observer.disconnect(); delete this.main.flame; },
+      close: () => {
+        this.stop.abort();
+        this.observer.disconnect();
+        delete this.main.flame;
+      },
     };
   }
 }

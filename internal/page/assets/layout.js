@@ -2,7 +2,12 @@
 
 export const ruler = 40; // the scale and the steps above the lanes
 export const gutter = 190; // the lanes' names
-const headHeight = 22, labelHeight = 18, stripHeight = 11, rowHeight = 16, thinHeight = 3, gap = 6;
+const headHeight = 22,
+  labelHeight = 18,
+  stripHeight = 11,
+  rowHeight = 16,
+  thinHeight = 3,
+  gap = 6;
 const fullRows = 32;
 
 // layOut returns blocks {kind, y, height, ...}: heads of processes, and lanes with their rows.
@@ -16,7 +21,13 @@ export function layOut(lanes, processes, open) {
     if (of !== last) {
       const p = labels.get(of);
       const rank = p && p.rank !== null ? `rank ${p.rank}, ` : "";
-      blocks.push({ kind: "process", of, y, height: headHeight, text: `${rank}pid ${lane.pid}${p?.command ? ` ${p.command}` : ""}` });
+      blocks.push({
+        kind: "process",
+        of,
+        y,
+        height: headHeight,
+        text: `${rank}pid ${lane.pid}${p?.command ? ` ${p.command}` : ""}`,
+      });
       y += headHeight;
       last = of;
     }

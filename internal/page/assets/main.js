@@ -33,7 +33,12 @@ export function go(name, query = {}) {
 // remember writes what is shown into the address without a step of history.
 function remember(name, query) {
   if (place().name !== name) return; // another view is about to be shown
-  const text = new URLSearchParams(query).toString().replaceAll("%2F", "/").replaceAll("%3A", ":").replaceAll("%2C", ",").replaceAll("%7E", "~");
+  const text = new URLSearchParams(query)
+    .toString()
+    .replaceAll("%2F", "/")
+    .replaceAll("%3A", ":")
+    .replaceAll("%2C", ",")
+    .replaceAll("%7E", "~");
   history.replaceState(null, "", text ? `#${name}?${text}` : `#${name}`);
 }
 
@@ -54,8 +59,12 @@ function show() {
     else link.removeAttribute("aria-current");
   }
   const wanted = query.get("dataset");
-  if (wanted && wanted !== dataset.fingerprint) say("This link was made on another dataset, or on an earlier state of this one.");
-  shown = { name, ...view.open({ main, dataset, query, go, remember: (q) => remember(name, { ...q, dataset: dataset.fingerprint }) }) };
+  if (wanted && wanted !== dataset.fingerprint)
+    say("This link was made on another dataset, or on an earlier state of this one.");
+  shown = {
+    name,
+    ...view.open({ main, dataset, query, go, remember: (q) => remember(name, { ...q, dataset: dataset.fingerprint }) }),
+  };
 }
 
 // say shows a sentence above the view; "" removes it.
@@ -64,31 +73,66 @@ export function say(sentence) {
   notice.textContent = sentence;
 }
 
-const commonKeys = [["1 … 9", "a view"], ["?", "this list"], ["Esc", "close, or drop the selection"]];
+const commonKeys = [
+  ["1 … 9", "a view"],
+  ["?", "this list"],
+  ["Esc", "close, or drop the selection"],
+];
 
 function help() {
   const dialog = document.getElementById("help");
   const rows = [...commonKeys, ...(shown?.keyList ?? [])];
   dialog.replaceChildren(
     el("h2", { id: "help-title" }, "Keys"),
-    el("table", {}, el("tbody", {}, ...rows.map(([key, meaning]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, meaning))))),
+    el(
+      "table",
+      {},
+      el(
+        "tbody",
+        {},
+        ...rows.map(([key, meaning]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, meaning))),
+      ),
+    ),
     el("h2", {}, "How to read the pictures"),
-    el("ul", {},
-      el("li", {}, "White is idle: the lane was recorded and nothing ran."),
+    el(
+      "ul",
+      {},
+      el("li", {}, "Empty is idle: the lane was recorded and nothing ran."),
       el("li", {}, "Cross-hatched is not recorded: between two slices of the recording nothing is known."),
-      el("li", {}, "The height of a fill is the busy share of its column; its colour is the name with the most time in it."),
+      el(
+        "li",
+        {},
+        "The height of a fill is the busy share of its column; its colour is the name with the most time in it.",
+      ),
       el("li", {}, "Hatched continues a bar from the least to the most that it can be; ≈ marks estimates."),
     ),
-    el("label", {}, el("input", { type: "checkbox", id: "letters", checked: lettersOn(), onchange: (e) => localStorage.setItem("letters", e.target.checked ? "on" : "off") }),
-      " letter keys"),
-    el("p", {}, el("button", { type: "button", onclick: () => dialog.close() }, "Close")));
+    el(
+      "label",
+      {},
+      el("input", {
+        type: "checkbox",
+        id: "letters",
+        checked: lettersOn(),
+        onchange: (e) => localStorage.setItem("letters", e.target.checked ? "on" : "off"),
+      }),
+      " letter keys",
+    ),
+    el("p", {}, el("button", { type: "button", onclick: () => dialog.close() }, "Close")),
+  );
   dialog.showModal();
 }
 
 const lettersOn = () => localStorage.getItem("letters") !== "off";
 
+// types reports whether a key is for a field or a dialog. One that is closed may have the focus for a moment more.
+function types(target) {
+  const field = target.closest?.("input, textarea, select, dialog");
+  const dialog = field?.closest("dialog");
+  return Boolean(field) && (!dialog || dialog.open);
+}
+
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || types(event.target)) return;
   if (event.key === "?") {
     help();
     event.preventDefault();
@@ -111,11 +155,17 @@ async function watch() {
     if (document.hidden) continue;
     try {
       const state = await json("/api/status");
-      if (state.gone) say("The dataset was removed while the page was open. What is on the page stays; nothing new can be read.");
-      else if (state.changed) say("The dataset has changed on disk since it was opened. Restart ebpfprof serve to see it as it is now.");
-      else if (state.grown) say("The recording has grown since it was opened: what is shown ends there. Restart ebpfprof serve to see the rest.");
+      if (state.gone)
+        say("The dataset was removed while the page was open. What is on the page stays; nothing new can be read.");
+      else if (state.changed)
+        say("The dataset has changed on disk since it was opened. Restart ebpfprof serve to see it as it is now.");
+      else if (state.grown)
+        say(
+          "The recording has grown since it was opened: what is shown ends there. Restart ebpfprof serve to see the rest.",
+        );
     } catch (error) {
-      if (error.status === 401) say("The server was started again with another token: open the address that it printed.");
+      if (error.status === 401)
+        say("The server was started again with another token: open the address that it printed.");
     }
   }
 }
@@ -145,7 +195,9 @@ async function start() {
   const facts = [dataset.source, dataset.host, dataset.started].filter(Boolean);
   document.getElementById("facts").textContent = facts.join(" · ");
   document.getElementById("facts").title = dataset.root;
-  document.getElementById("views").append(...views.map((v) => el("a", { href: `#${v.name}`, "data-view": v.name, title: `key ${v.key}` }, v.title)));
+  document
+    .getElementById("views")
+    .append(...views.map((v) => el("a", { href: `#${v.name}`, "data-view": v.name, title: `key ${v.key}` }, v.title)));
   addEventListener("hashchange", show);
   show();
   watch();

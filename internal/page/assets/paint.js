@@ -9,7 +9,19 @@ const font = "12px system-ui, 'DejaVu Sans', sans-serif";
 function style(node) {
   const s = getComputedStyle(node);
   const v = (name) => s.getPropertyValue(name).trim();
-  return { paper: v("--paper"), lane: v("--lane"), ink: v("--ink"), soft: v("--soft"), line: v("--line"), panel: v("--panel"), accent: v("--accent"), bad: v("--bad"), cpu: v("--cpu"), wait: v("--wait"), ready: v("--ready") };
+  return {
+    paper: v("--paper"),
+    lane: v("--lane"),
+    ink: v("--ink"),
+    soft: v("--soft"),
+    line: v("--line"),
+    panel: v("--panel"),
+    accent: v("--accent"),
+    bad: v("--bad"),
+    cpu: v("--cpu"),
+    wait: v("--wait"),
+    ready: v("--ready"),
+  };
 }
 
 // makeScene draws the lanes near the screen, three screens wide, once.
@@ -21,9 +33,13 @@ function makeScene(t, colors) {
   const blocks = t.visible();
   const top = blocks.length ? blocks[0].y : 0;
   const bottom = blocks.length ? blocks.at(-1).y + blocks.at(-1).height : 1;
-  const bitmap = new OffscreenCanvas(Math.ceil(wide), Math.max(1, Math.ceil(Math.min(bottom - top, 4 * t.height) * t.dpr)));
+  const bitmap = new OffscreenCanvas(
+    Math.ceil(wide),
+    Math.max(1, Math.ceil(Math.min(bottom - top, 4 * t.height) * t.dpr)),
+  );
   const c = bitmap.getContext("2d");
-  const crossed = pic.hatch(c, colors.line, true, t.dpr), hatched = pic.hatch(c, "rgba(0,0,0,.55)", false, t.dpr);
+  const crossed = pic.hatch(c, colors.line, true, t.dpr),
+    hatched = pic.hatch(c, "rgba(0,0,0,.55)", false, t.dpr);
   const names = t.picture ? pic.colorsOf(t.picture) : null;
   const x = (ns) => (ns - from) * scale;
   for (const b of blocks) {
@@ -33,8 +49,23 @@ function makeScene(t, colors) {
     if (!t.picture) continue;
     for (let depth = 0; depth < b.rows; depth++) {
       const row = rowAt(b, depth);
-      pic.drawRow(c, t.picture, b.lane.number, depth,
-        { y: (row.y - top) * t.dpr, height: row.height * t.dpr, from, scale, dpr: t.dpr, paper: colors.lane, hatched, bad: colors.bad }, names);
+      pic.drawRow(
+        c,
+        t.picture,
+        b.lane.number,
+        depth,
+        {
+          y: (row.y - top) * t.dpr,
+          height: row.height * t.dpr,
+          from,
+          scale,
+          dpr: t.dpr,
+          paper: colors.lane,
+          hatched,
+          bad: colors.bad,
+        },
+        names,
+      );
     }
   }
   return { bitmap, from, until: from + size * (1 + 2 * margin), top, blocks };
@@ -44,7 +75,8 @@ function makeScene(t, colors) {
 function unknown(c, t, b, top, x, crossed, width) {
   const r = t.strips?.recorded.find((k) => k.pid === b.lane.pid);
   if (!r || b.lane.kind === "stream") return;
-  const y = (b.top - top) * t.dpr, height = (b.y + b.height - 6 - b.top) * t.dpr;
+  const y = (b.top - top) * t.dpr,
+    height = (b.y + b.height - 6 - b.top) * t.dpr;
   const end = x(t.laid.span_ns);
   let at = Math.max(0, x(0));
   c.fillStyle = crossed;
@@ -63,7 +95,9 @@ function strip(c, t, b, y, x, colors) {
   const of = b.lane.thread;
   for (const w of s.waits) {
     if (w.t !== of) continue;
-    const from = x(w.at), until = x(w.at + w.ns), ready = x(w.at + w.ns - w.ready);
+    const from = x(w.at),
+      until = x(w.at + w.ns),
+      ready = x(w.at + w.ns - w.ready);
     c.fillStyle = colors.wait;
     c.fillRect(from, y + height * 0.35, Math.max(ready - from, 0.5), height * 0.3);
     if (w.ready > 0) {
@@ -74,7 +108,8 @@ function strip(c, t, b, y, x, colors) {
   const wide = Math.max(x(s.bin_ns) - x(0), t.dpr);
   for (const k of s.bins) {
     if (k.t !== of) continue;
-    const cpu = Math.min(1, k.cpu / s.bin_ns), wait = Math.min(1 - cpu, k.wait / s.bin_ns);
+    const cpu = Math.min(1, k.cpu / s.bin_ns),
+      wait = Math.min(1 - cpu, k.wait / s.bin_ns);
     c.fillStyle = colors.wait;
     if (wait > 0) c.fillRect(x(k.at), y + height * (1 - cpu - wait), wide, Math.max(height * wait, 0.5));
     c.fillStyle = colors.cpu;
@@ -94,12 +129,14 @@ export function paintFrame(t) {
   const s = t.scene;
   const step = tick(t);
   c.fillStyle = colors.line;
-  for (let ns = Math.ceil(t.view.from / step) * step; ns < t.view.until; ns += step) c.fillRect(t.x(ns), ruler, 1, t.height);
+  for (let ns = Math.ceil(t.view.from / step) * step; ns < t.view.until; ns += step)
+    c.fillRect(t.x(ns), ruler, 1, t.height);
   c.save();
   c.beginPath();
   c.rect(gutter, ruler, t.plot, t.height - ruler);
   c.clip();
-  const x0 = t.x(s.from), x1 = t.x(s.until);
+  const x0 = t.x(s.from),
+    x1 = t.x(s.until);
   c.imageSmoothingEnabled = false;
   c.drawImage(s.bitmap, x0, s.top - down, x1 - x0, s.bitmap.height / t.dpr);
   texts(c, t, colors, down);
@@ -126,7 +163,8 @@ function texts(c, t, colors, down) {
       const { y, height } = rowAt(b, depth);
       for (const i of p.rows.get(b.lane.number * 256 + depth) ?? []) {
         if (p.flags[i] & (pic.CELL | pic.UNFINISHED)) continue;
-        const from = Math.max(t.x(pic.startOf(p, i)), gutter), until = Math.min(t.x(pic.startOf(p, i) + pic.durationOf(p, i)), t.width);
+        const from = Math.max(t.x(pic.startOf(p, i)), gutter),
+          until = Math.min(t.x(pic.startOf(p, i) + pic.durationOf(p, i)), t.width);
         if (until - from < 26) continue;
         c.fillText(fitted(c, p.names[p.name[i]][0], until - from - 6), from + 3, y - down + height / 2 + 0.5);
       }
@@ -155,7 +193,8 @@ function marks(c, t, colors, down) {
   if (block) {
     if (k.depth < 0 && t.picture) k.depth = t.depthOf(k);
     const { y, height } = rowAt(block, Math.max(0, Math.min(k.depth, block.rows - 1)));
-    const from = t.x(k.start), until = Math.max(t.x(k.start + k.duration), from + 2);
+    const from = t.x(k.start),
+      until = Math.max(t.x(k.start + k.duration), from + 2);
     c.strokeStyle = colors.ink;
     c.lineWidth = 2;
     c.strokeRect(from - 1, y - down - 1, until - from + 2, height + 2);
@@ -164,8 +203,10 @@ function marks(c, t, colors, down) {
   if (s) {
     c.fillStyle = colors.accent;
     c.globalAlpha = 0.14;
-    const from = t.x(s.from), until = t.x(s.until);
-    for (const b of t.layout.blocks) if (s.keys.includes(b.key)) c.fillRect(from, b.y - down, until - from, b.height - 2);
+    const from = t.x(s.from),
+      until = t.x(s.until);
+    for (const b of t.layout.blocks)
+      if (s.keys.includes(b.key)) c.fillRect(from, b.y - down, until - from, b.height - 2);
     c.globalAlpha = 1;
     c.fillRect(from, ruler, 1, t.height);
     c.fillRect(until, ruler, 1, t.height);
@@ -249,7 +290,8 @@ function steps(c, t, colors) {
     c.fillText(`${s.total} steps: zoom in to see them`, gutter + 4, 29);
   }
   s.begin_ns.forEach((ns, i) => {
-    const from = t.x(ns), until = t.x(s.end_ns[i]);
+    const from = t.x(ns),
+      until = t.x(s.end_ns[i]);
     if (until < gutter || from > t.width) return;
     c.fillStyle = s.kind[i] === "warmup" ? colors.line : s.ids[i] % 2 ? colors.cpu : colors.accent;
     c.globalAlpha = 0.45;
@@ -257,7 +299,11 @@ function steps(c, t, colors) {
     c.globalAlpha = 1;
     if (until - from > 40) {
       c.fillStyle = colors.ink;
-      c.fillText(fitted(c, `step ${s.ids[i]}: ${duration(s.end_ns[i] - ns)}`, until - Math.max(from, gutter) - 6), Math.max(from, gutter) + 3, 29);
+      c.fillText(
+        fitted(c, `step ${s.ids[i]}: ${duration(s.end_ns[i] - ns)}`, until - Math.max(from, gutter) - 6),
+        Math.max(from, gutter) + 3,
+        29,
+      );
     }
   });
   c.restore();
@@ -265,10 +311,12 @@ function steps(c, t, colors) {
 
 // minimap shows where in the recording the view is.
 function minimap(c, t, colors) {
-  const all = Math.max(t.laid.span_ns, 1), room = gutter - 16;
+  const all = Math.max(t.laid.span_ns, 1),
+    room = gutter - 16;
   c.fillStyle = colors.line;
   c.fillRect(8, 24, room, 8);
   c.fillStyle = colors.accent;
-  const from = Math.max(0, t.view.from / all), until = Math.min(1, t.view.until / all);
+  const from = Math.max(0, t.view.from / all),
+    until = Math.min(1, t.view.until / all);
   c.fillRect(8 + room * from, 24, Math.max(2, room * (until - from)), 8);
 }

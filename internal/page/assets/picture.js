@@ -2,7 +2,11 @@
 import { colorOf } from "./text.js";
 
 // Flags of a rectangle, as the server has them.
-export const UNFINISHED = 1, BOUND = 2, ERROR = 4, CELL = 8, DEEPER = 16;
+export const UNFINISHED = 1,
+  BOUND = 2,
+  ERROR = 4,
+  CELL = 8,
+  DEEPER = 16;
 const noDuration = 0xffffffff;
 
 // unpack reads /api/timeline.
@@ -17,8 +21,17 @@ export function unpack(buffer, numbers) {
     return values;
   };
   const picture = {
-    ...h, numbers, start: column(Uint32Array), duration: column(Uint32Array), calls: column(Uint32Array), name: column(Uint16Array),
-    lane: column(Uint16Array), depth: column(Uint8Array), flags: column(Uint8Array), busy: column(Uint8Array), share: column(Uint8Array),
+    ...h,
+    numbers,
+    start: column(Uint32Array),
+    duration: column(Uint32Array),
+    calls: column(Uint32Array),
+    name: column(Uint16Array),
+    lane: column(Uint16Array),
+    depth: column(Uint8Array),
+    flags: column(Uint8Array),
+    busy: column(Uint8Array),
+    share: column(Uint8Array),
   };
   // rows: by lane and depth, the numbers of their rectangles in order of time.
   picture.rows = new Map();
@@ -40,16 +53,19 @@ export const durationOf = (p, i) => (unfinished(p, i) ? 0 : p.duration[i] * p.un
 export function find(p, lane, depth, ns, slack) {
   const row = p.rows.get(lane * 256 + depth);
   if (!row) return -1;
-  let low = 0, high = row.length;
+  let low = 0,
+    high = row.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (startOf(p, row[middle]) <= ns) low = middle + 1;
     else high = middle;
   }
-  let best = -1, distance = Infinity;
+  let best = -1,
+    distance = Infinity;
   for (let k = Math.max(0, low - 8); k < Math.min(row.length, low + 2); k++) {
     const i = row[k];
-    const from = startOf(p, i), until = from + durationOf(p, i);
+    const from = startOf(p, i),
+      until = from + durationOf(p, i);
     const off = ns < from ? from - ns : ns > until ? ns - until : 0;
     // Of a cell and a call at one place, the call is meant.
     if (off <= slack && (off < distance || (off === distance && !(p.flags[i] & CELL)))) {
@@ -68,7 +84,11 @@ export function hatch(context, color, crossed, scale) {
   c.strokeStyle = color;
   c.lineWidth = scale;
   c.beginPath();
-  for (const [x, y, u, v] of [[0, size, size, 0], [-size / 2, size / 2, size / 2, -size / 2], [size / 2, size * 1.5, size * 1.5, size / 2]]) {
+  for (const [x, y, u, v] of [
+    [0, size, size, 0],
+    [-size / 2, size / 2, size / 2, -size / 2],
+    [size / 2, size * 1.5, size * 1.5, size / 2],
+  ]) {
     c.moveTo(x, y);
     c.lineTo(u, v);
     if (crossed) {

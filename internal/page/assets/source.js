@@ -6,7 +6,13 @@ const chunk = 200;
 
 export function source({ main, query, remember }) {
   const stop = new AbortController();
-  const files = el("select", { "aria-label": "file", onchange: (e) => { remember({ file: e.target.value }); show(e.target.value, 0); } });
+  const files = el("select", {
+    "aria-label": "file",
+    onchange: (e) => {
+      remember({ file: e.target.value });
+      show(e.target.value, 0);
+    },
+  });
   const about = el("p", { class: "about", role: "status" }, "Reading …");
   const body = el("div", { class: "lines" });
   main.append(el("div", { class: "tools" }, files, about), body);
@@ -16,9 +22,15 @@ export function source({ main, query, remember }) {
   async function start() {
     try {
       const all = await json("/api/files", { signal: stop.signal });
-      files.append(...all.map((f) => el("option", { value: f.file }, `${f.file} · ${duration(f.cpu_ns)} CPU, ${duration(f.wait_ns)} waiting`)));
+      files.append(
+        ...all.map((f) =>
+          el("option", { value: f.file }, `${f.file} · ${duration(f.cpu_ns)} CPU, ${duration(f.wait_ns)} waiting`),
+        ),
+      );
       const place = /^(.*):(\d+)$/.exec(query.get("place") ?? "");
-      const wanted = place ? all.find((f) => f.file === place[1] || f.file.endsWith(`/${place[1]}`))?.file ?? place[1] : query.get("file") ?? all[0]?.file;
+      const wanted = place
+        ? (all.find((f) => f.file === place[1] || f.file.endsWith(`/${place[1]}`))?.file ?? place[1])
+        : (query.get("file") ?? all[0]?.file);
       if (!wanted) {
         about.textContent = "No sample of this recording has a line of Python: record with --level window or deep.";
         main.dataset.drawn = "yes";
@@ -62,17 +74,54 @@ export function source({ main, query, remember }) {
     for (const l of s.lines) if (s.text.length && l.line > s.text.length) numbers.push(l.line);
     const row = (n) => {
       const h = heat.get(n);
-      const title = h ? `${h.function}: ${duration(h.cpu_ns)} on a CPU, ${duration(h.wait_ns)} waiting, ${percent((h.cpu_ns + h.wait_ns) / Math.max(s.total_ns, 1))} of all samples' time` : null;
-      return el("div", { class: `line${n === wanted ? " wanted" : ""}`, id: `L${n}`, title },
-        el("span", { class: "cost" }, h ? duration(h.cpu_ns) : ""), el("span", { class: "cost" }, h && h.wait_ns ? duration(h.wait_ns) : ""),
-        el("span", { class: "heat", "aria-hidden": "true" }, ...(h ? [el("i", { class: "cpu", style: { width: `${(100 * h.cpu_ns) / most}%` } }), el("i", { class: "wait", style: { width: `${(100 * h.wait_ns) / most}%` } })] : [])),
-        el("span", { class: "no" }, String(n)), el("code", {}, s.text[n - 1] ?? (h ? `(${h.function})` : "")));
+      const title = h
+        ? `${h.function}: ${duration(h.cpu_ns)} on a CPU, ${duration(h.wait_ns)} waiting, ` +
+          `${percent((h.cpu_ns + h.wait_ns) / Math.max(s.total_ns, 1))} of all samples' time`
+        : null;
+      return el(
+        "div",
+        { class: `line${n === wanted ? " wanted" : ""}`, id: `L${n}`, title },
+        el("span", { class: "cost" }, h ? duration(h.cpu_ns) : ""),
+        el("span", { class: "cost" }, h && h.wait_ns ? duration(h.wait_ns) : ""),
+        el(
+          "span",
+          { class: "heat", "aria-hidden": "true" },
+          ...(h
+            ? [
+                el("i", { class: "cpu", style: { width: `${(100 * h.cpu_ns) / most}%` } }),
+                el("i", { class: "wait", style: { width: `${(100 * h.wait_ns) / most}%` } }),
+              ]
+            : []),
+        ),
+        el("span", { class: "no" }, String(n)),
+        el("code", {}, s.text[n - 1] ?? (h ? `(${h.function})` : "")),
+      );
     };
     const parts = [];
-    for (let i = 0; i < numbers.length; i += chunk) parts.push(el("div", { class: "chunk", style: { "contain-intrinsic-size": `auto ${chunk * 20}px` } }, ...numbers.slice(i, i + chunk).map(row)));
-    body.replaceChildren(el("div", { class: "line head" }, el("span", { class: "cost" }, "CPU"), el("span", { class: "cost" }, "waiting"), el("span", { class: "heat" }), el("span", { class: "no" }, "line"), el("code", {}, s.file)), ...parts);
+    for (let i = 0; i < numbers.length; i += chunk)
+      parts.push(
+        el(
+          "div",
+          { class: "chunk", style: { "contain-intrinsic-size": `auto ${chunk * 20}px` } },
+          ...numbers.slice(i, i + chunk).map(row),
+        ),
+      );
+    body.replaceChildren(
+      el(
+        "div",
+        { class: "line head" },
+        el("span", { class: "cost" }, "CPU"),
+        el("span", { class: "cost" }, "waiting"),
+        el("span", { class: "heat" }),
+        el("span", { class: "no" }, "line"),
+        el("code", {}, s.file),
+      ),
+      ...parts,
+    );
     const hottest = [...s.lines].sort((a, b) => b.cpu_ns + b.wait_ns - a.cpu_ns - a.wait_ns);
-    const target = body.querySelector(`#L${wanted || hottest.find((l) => s.text[l.line - 1] !== undefined)?.line || hottest[0]?.line}`);
+    const target = body.querySelector(
+      `#L${wanted || hottest.find((l) => s.text[l.line - 1] !== undefined)?.line || hottest[0]?.line}`,
+    );
     target?.scrollIntoView({ block: "center" });
   }
 }

@@ -26,7 +26,14 @@ export function svg(name, attributes = {}, ...children) {
   return node;
 }
 
-const units = [["h", 3600e9], ["min", 60e9], ["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
+const units = [
+  ["h", 3600e9],
+  ["min", 60e9],
+  ["s", 1e9],
+  ["ms", 1e6],
+  ["µs", 1e3],
+  ["ns", 1],
+];
 
 // duration is a time with three digits and its unit.
 export function duration(ns) {
@@ -34,7 +41,7 @@ export function duration(ns) {
   if (ns === 0) return "0 ns";
   const size = Math.abs(ns);
   if (size >= 120e9 && size < 3600e9) return `${Math.floor(ns / 60e9)} min ${Math.round((ns % 60e9) / 1e9)} s`;
-  const [unit, of] = size < 120e9 && size >= 60e9 ? ["s", 1e9] : units.find(([, n]) => size >= n) ?? ["ns", 1];
+  const [unit, of] = size < 120e9 && size >= 60e9 ? ["s", 1e9] : (units.find(([, n]) => size >= n) ?? ["ns", 1]);
   return `${digits(ns / of)} ${unit}`;
 }
 
@@ -50,7 +57,9 @@ export function percent(share) {
 }
 
 export function count(n) {
-  return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
+  return Math.round(n)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
 // at is a moment of the recording, as exact as a step of the ruler needs.
@@ -68,7 +77,20 @@ export function hash(name) {
 }
 
 // Okabe and Ito's colours, which people with colour-blindness tell apart, in two strengths.
-const palette = ["#56b4e9", "#e69f00", "#2fb48d", "#f0e442", "#5b9bd5", "#e3875a", "#d79cbf", "#9fd0ef", "#f3c766", "#8ed1ba", "#b7c8de", "#efb999"];
+const palette = [
+  "#56b4e9",
+  "#e69f00",
+  "#2fb48d",
+  "#f0e442",
+  "#5b9bd5",
+  "#e3875a",
+  "#d79cbf",
+  "#9fd0ef",
+  "#f3c766",
+  "#8ed1ba",
+  "#b7c8de",
+  "#efb999",
+];
 
 // colorOf is a name's fill, on which black text has a contrast of 4.5 at least.
 export function colorOf(name) {
@@ -91,6 +113,12 @@ export function announce(text) {
 
 // command is how the command line gives the same answer.
 export function command(text) {
-  return el("p", { class: "same" }, "The same on the command line: ", el("code", {}, text), " ",
-    el("button", { type: "button", class: "small", onclick: () => copy(text) }, "copy"));
+  return el(
+    "p",
+    { class: "same" },
+    "The same on the command line: ",
+    el("code", {}, text),
+    " ",
+    el("button", { type: "button", class: "small", onclick: () => copy(text) }, "copy"),
+  );
 }

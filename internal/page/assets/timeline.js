@@ -1,9 +1,10 @@
 // Timeline: process, thread, depth. The server decides how much is drawn; a picture of three screens' width is drawn
 // once, and panning and zooming move and stretch it until the sharp one is there.
 import { json, bytes } from "./api.js";
-import { el, duration, at, count, announce } from "./text.js";
+import { el, duration, count, announce } from "./text.js";
 import * as pic from "./picture.js";
 import { layOut, depthAt, keyOf, gutter, ruler } from "./layout.js";
+import { listen, handle } from "./gestures.js";
 import { inspector } from "./inspector.js";
 import { paintFrame } from "./paint.js";
 
@@ -13,7 +14,7 @@ export function timeline(page) {
   const t = new Timeline(page);
   page.main.timeline = t; // for tests, and for who looks into it with the browser's tools
   t.start();
-  return t.handle();
+  return handle(t);
 }
 
 class Timeline {
@@ -37,23 +38,48 @@ class Timeline {
   }
 
   start() {
-    this.canvas = el("canvas", { tabindex: 0, role: "img", "aria-label": "timeline", "aria-describedby": "timeline-about" });
+    this.canvas = el("canvas", {
+      tabindex: 0,
+      role: "img",
+      "aria-label": "timeline",
+      "aria-describedby": "timeline-about",
+    });
     this.space = el("div", { class: "space" });
     this.scroller = el("div", { class: "scroller" }, this.canvas, this.space);
     this.about = el("p", { id: "timeline-about", class: "about" });
     this.tip = el("div", { class: "tip", hidden: true });
     this.inspector = inspector(this);
     const tool = (label, title, f) => el("button", { type: "button", class: "small", title, onclick: f }, label);
-    this.main.append(el("div", { class: "tools" },
-      tool("whole", "key F: the whole recording, or what is selected", () => this.fit()), tool("+", "key W: zoom in", () => this.zoom(0.5)),
-      tool("−", "key S: zoom out", () => this.zoom(2)), tool("table", "key T: what is shown, as a table", () => this.table()), this.about),
-    this.scroller, this.inspector.node, this.tip);
+    this.main.append(
+      el(
+        "div",
+        { class: "tools" },
+        tool("whole", "key F: the whole recording, or what is selected", () => this.fit()),
+        tool("+", "key W: zoom in", () => this.zoom(0.5)),
+        tool("−", "key S: zoom out", () => this.zoom(2)),
+        tool("table", "key T: what is shown, as a table", () => this.table()),
+        this.about,
+      ),
+      this.scroller,
+      this.inspector.node,
+      this.tip,
+    );
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.scroller);
     this.resize(); // the lanes may come before the observer's first call
-    this.scroller.addEventListener("scroll", () => { this.changed(); this.wanted(); });
-    this.gestures();
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.scene = null; this.draw(); }, { signal: this.stop.signal });
+    this.scroller.addEventListener("scroll", () => {
+      this.changed();
+      this.wanted();
+    });
+    listen(this);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener(
+      "change",
+      () => {
+        this.scene = null;
+        this.changed();
+      },
+      { signal: this.stop.signal },
+    );
     this.load(true);
     const frame = () => {
       if (this.stop.signal.aborted) return;
@@ -64,7 +90,9 @@ class Timeline {
     requestAnimationFrame(frame);
   }
 
-  changed() { this.dirty = true; }
+  changed() {
+    this.dirty = true;
+  }
 
   // load asks for the lanes, again and again until the recording is read.
   async load(first) {
@@ -73,9 +101,13 @@ class Timeline {
       this.laid = laid;
       this.lanes = laid.lanes;
       if (first) this.restore();
-      if (this.lanes.length === 0 && laid.done) this.say("This recording has no calls and no samples: nothing can be drawn.");
+      if (this.lanes.length === 0 && laid.done)
+        this.say("This recording has no calls and no samples: nothing can be drawn.");
       else if (laid.problem) this.say(`Only a part of the calls could be read: ${laid.problem}`);
-      else if (!laid.done) this.say(`partial: ${Math.floor((100 * laid.rows) / Math.max(laid.total, 1))} % of ${count(laid.total)} calls are read`);
+      else if (!laid.done)
+        this.say(
+          `partial: ${Math.floor((100 * laid.rows) / Math.max(laid.total, 1))} % of ${count(laid.total)} calls are read`,
+        );
       else this.say(this.facts());
       if (!this.chosenOpen && this.lanes.some((l) => l.calls > 0)) this.openSome();
       this.layOut();
@@ -96,13 +128,18 @@ class Timeline {
     const p = this.picture;
     const parts = [`${count(l.total)} calls in ${duration(l.span_ns)}`];
     if (l.not_drawn) parts.push(`${count(l.not_drawn)} with times far from the others are not drawn`);
-    if (p?.coarsened > 0) parts.push(`drawn in bins of ${duration(p.bin_ns)}, ${p.coarsened} level${p.coarsened > 1 ? "s" : ""} coarser than the screen`);
+    if (p?.coarsened > 0)
+      parts.push(
+        `drawn in bins of ${duration(p.bin_ns)}, ${p.coarsened} level${p.coarsened > 1 ? "s" : ""} coarser than the screen`,
+      );
     else if (p) parts.push(`bins of ${duration(p.bin_ns)}`);
     if (this.strips?.recorded.length) parts.push("cross-hatched: calls were not recorded");
     return parts.join(" · ");
   }
 
-  say(text) { this.about.textContent = text; }
+  say(text) {
+    this.about.textContent = text;
+  }
 
   // openSome opens the lanes that a reader wants first: the busiest, as many as a screen takes.
   openSome() {
@@ -137,10 +174,18 @@ class Timeline {
   }
 
   // Places.
-  get plot() { return this.width - gutter; }
-  x(ns) { return gutter + ((ns - this.view.from) / (this.view.until - this.view.from)) * this.plot; }
-  ns(x) { return this.view.from + ((x - gutter) / this.plot) * (this.view.until - this.view.from); }
-  get perPixel() { return (this.view.until - this.view.from) / this.plot; }
+  get plot() {
+    return this.width - gutter;
+  }
+  x(ns) {
+    return gutter + ((ns - this.view.from) / (this.view.until - this.view.from)) * this.plot;
+  }
+  ns(x) {
+    return this.view.from + ((x - gutter) / this.plot) * (this.view.until - this.view.from);
+  }
+  get perPixel() {
+    return (this.view.until - this.view.from) / this.plot;
+  }
   block(y) {
     const down = y + this.scroller.scrollTop;
     if (y < ruler) return null;
@@ -154,7 +199,8 @@ class Timeline {
     const hit = { block, ns: this.ns(x), depth: -1, rect: -1 };
     if (block.kind !== "lane" || x < gutter) return hit;
     hit.depth = depthAt(block, y + this.scroller.scrollTop);
-    if (hit.depth >= 0 && hit.depth < block.rows && this.picture) hit.rect = pic.find(this.picture, block.lane.number, hit.depth, hit.ns, 3 * this.perPixel);
+    if (hit.depth >= 0 && hit.depth < block.rows && this.picture)
+      hit.rect = pic.find(this.picture, block.lane.number, hit.depth, hit.ns, 3 * this.perPixel);
     return hit;
   }
 
@@ -184,7 +230,11 @@ class Timeline {
   }
 
   fit() {
-    const s = this.selection ?? (this.chosen && this.chosen.duration > 0 ? { from: this.chosen.start, until: this.chosen.start + this.chosen.duration } : null);
+    const s =
+      this.selection ??
+      (this.chosen && this.chosen.duration > 0
+        ? { from: this.chosen.start, until: this.chosen.start + this.chosen.duration }
+        : null);
     if (!s) this.move(0, this.laid.span_ns * 1.002);
     else this.move(s.from - (s.until - s.from) * 0.1, s.until + (s.until - s.from) * 0.1);
   }
@@ -192,9 +242,14 @@ class Timeline {
   // note writes the view into the address.
   note() {
     if (this.stop.signal.aborted) return;
-    const q = { from: `${Math.round(this.view.from)}ns`, until: `${Math.round(this.view.until)}ns`, open: [...this.open.lanes].join(",") };
+    const q = {
+      from: `${Math.round(this.view.from)}ns`,
+      until: `${Math.round(this.view.until)}ns`,
+      open: [...this.open.lanes].join(","),
+    };
     if (this.open.closed.size) q.closed = [...this.open.closed].join(",");
-    if (this.selection) q.box = `${Math.round(this.selection.from)}-${Math.round(this.selection.until)}~${this.selection.keys.join(",")}`;
+    if (this.selection)
+      q.box = `${Math.round(this.selection.from)}-${Math.round(this.selection.until)}~${this.selection.keys.join(",")}`;
     if (this.chosen?.id) q.sel = `${this.chosen.key}~${this.chosen.id}`;
     if (this.scroller.scrollTop) q.top = Math.round(this.scroller.scrollTop);
     this.remember(q);
@@ -204,14 +259,16 @@ class Timeline {
     const q = this.query;
     const time = (name, otherwise) => {
       const match = /^(-?[\d.]+)(ns|us|µs|ms|s)?$/.exec(q.get(name) ?? "");
-      return match ? Number(match[1]) * { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9 }[match[2] ?? "ns"] : otherwise;
+      return match ? Number(match[1]) * { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }[match[2] ?? "ns"] : otherwise;
     };
     const whole = Math.max(this.laid.span_ns * 1.002, 1000);
     if (q.get("open") !== null) this.open.lanes = new Set(q.get("open").split(",").filter(Boolean));
     if (q.get("open") !== null) this.chosenOpen = true;
     this.open.closed = new Set((q.get("closed") ?? "").split(",").filter(Boolean));
     const box = /^(-?\d+)-(-?\d+)~(.*)$/.exec(q.get("box") ?? "");
-    this.selection = box ? { from: Number(box[1]), until: Number(box[2]), keys: box[3].split(",").filter(Boolean) } : null;
+    this.selection = box
+      ? { from: Number(box[1]), until: Number(box[2]), keys: box[3].split(",").filter(Boolean) }
+      : null;
     this.layOut();
     this.move(time("from", 0), time("until", whole));
     this.scroller.scrollTop = Number(q.get("top") ?? 0);
@@ -220,7 +277,9 @@ class Timeline {
     if (sel) this.chooseById(sel[1], sel[2]);
   }
 
-  laneOf(key) { return this.lanes.find((l) => keyOf(l) === key); }
+  laneOf(key) {
+    return this.lanes.find((l) => keyOf(l) === key);
+  }
 
   // wanted asks for a picture where the one at hand does not do, once gestures have paused for a moment.
   wanted(again = false) {
@@ -230,7 +289,8 @@ class Timeline {
   }
 
   visible() {
-    const top = this.scroller.scrollTop - this.height / 2, bottom = top + 2 * this.height;
+    const top = this.scroller.scrollTop - this.height / 2,
+      bottom = top + 2 * this.height;
     return this.layout.blocks.filter((b) => b.kind === "lane" && b.y + b.height > top && b.y < bottom).slice(0, 250);
   }
 
@@ -242,12 +302,26 @@ class Timeline {
     const threads = blocks.filter((b) => b.lane.sampled).map((b) => b.lane.thread);
     const depth = Math.min(65, Math.max(1, ...blocks.map((b) => b.rows)));
     const a = this.asked;
-    const covered = a && this.view.from >= a.from + size * 0.1 && this.view.until <= a.until - size * 0.1 && Math.abs(Math.log2(size / a.size)) < 0.4
-      && depth <= a.depth && numbers.every((n) => a.numbers.has(n)) && threads.every((n) => a.threads.has(n));
+    const covered =
+      a &&
+      this.view.from >= a.from + size * 0.1 &&
+      this.view.until <= a.until - size * 0.1 &&
+      Math.abs(Math.log2(size / a.size)) < 0.4 &&
+      depth <= a.depth &&
+      numbers.every((n) => a.numbers.has(n)) &&
+      threads.every((n) => a.threads.has(n));
     const edge = a && Math.abs(Math.log2(size / a.size)) < 0.4 && a.from === this.view.from - size * margin;
     if (covered || (edge && depth <= a.depth && numbers.every((n) => a.numbers.has(n)))) return;
-    const from = Math.floor(this.view.from - size * margin), until = Math.ceil(this.view.until + size * margin);
-    const asked = { from: this.view.from - size * margin, until, size, depth, numbers: new Set(numbers), threads: new Set(threads) };
+    const from = Math.floor(this.view.from - size * margin),
+      until = Math.ceil(this.view.until + size * margin);
+    const asked = {
+      from: this.view.from - size * margin,
+      until,
+      size,
+      depth,
+      numbers: new Set(numbers),
+      threads: new Set(threads),
+    };
     this.asked = asked;
     this.request?.abort();
     this.request = new AbortController();
@@ -260,7 +334,10 @@ class Timeline {
       ]);
       this.picture = packed ? pic.unpack(packed, numbers) : null;
       this.strips = strips;
-      if (this.laid.done && !this.laid.problem) this.say(this.lanes.length ? this.facts() : "This recording has no calls and no samples: nothing can be drawn.");
+      if (this.laid.done && !this.laid.problem)
+        this.say(
+          this.lanes.length ? this.facts() : "This recording has no calls and no samples: nothing can be drawn.",
+        );
       this.scene = null;
       this.changed();
       this.main.dataset.drawn = this.laid.done ? "yes" : "partial";
@@ -275,9 +352,14 @@ class Timeline {
   async loadSteps() {
     try {
       const size = this.view.until - this.view.from;
-      this.steps = await json(`/api/steps?from=${Math.floor(this.view.from - size)}&until=${Math.ceil(this.view.until + size)}`, { signal: this.stop.signal });
+      this.steps = await json(
+        `/api/steps?from=${Math.floor(this.view.from - size)}&until=${Math.ceil(this.view.until + size)}`,
+        { signal: this.stop.signal },
+      );
       this.changed();
-    } catch { /* the ruler goes without steps */ }
+    } catch {
+      /* the ruler goes without steps */
+    }
   }
 
   toggle(block) {
@@ -298,7 +380,14 @@ class Timeline {
       return;
     }
     this.selection = null;
-    const known = { key: block.key, lane: block.lane.number, depth, start: pic.startOf(p, i), duration: pic.durationOf(p, i), name: p.names[p.name[i]][0] };
+    const known = {
+      key: block.key,
+      lane: block.lane.number,
+      depth,
+      start: pic.startOf(p, i),
+      duration: pic.durationOf(p, i),
+      name: p.names[p.name[i]][0],
+    };
     this.chosen = known;
     this.changed();
     announce(`${known.name}, ${duration(known.duration)}`);
@@ -331,27 +420,36 @@ class Timeline {
 
   // step moves the selection to the call before or after it in its row, or to the next of the same name.
   step(by, sameName) {
-    const p = this.picture, c = this.chosen;
+    const p = this.picture,
+      c = this.chosen;
     if (!p || !c) return this.pan(0.25 * by);
     const block = this.layout.blocks.find((b) => b.key === c.key);
     const depth = c.depth >= 0 ? c.depth : this.depthOf(c);
-    const row = (p.rows.get(c.lane * 256 + depth) ?? []).filter((i) => !(p.flags[i] & pic.CELL) && (!sameName || p.names[p.name[i]][0] === c.name));
+    const row = (p.rows.get(c.lane * 256 + depth) ?? []).filter(
+      (i) => !(p.flags[i] & pic.CELL) && (!sameName || p.names[p.name[i]][0] === c.name),
+    );
     const now = row.findIndex((i) => Math.abs(pic.startOf(p, i) - c.start) <= p.unit_ns);
     const next = row[now + by];
-    if (now < 0 || next === undefined) return announce(sameName ? "no other of this name is drawn here" : "no other call is drawn here");
+    if (now < 0 || next === undefined)
+      return announce(sameName ? "no other of this name is drawn here" : "no other call is drawn here");
     this.reveal(pic.startOf(p, next), pic.durationOf(p, next));
     return this.choose(block, depth, next);
   }
 
   // dive moves the selection to the call around it or the first one inside.
   dive(by) {
-    const p = this.picture, c = this.chosen;
+    const p = this.picture,
+      c = this.chosen;
     if (!p || !c) return;
     const depth = (c.depth >= 0 ? c.depth : this.depthOf(c)) + by;
     const block = this.layout.blocks.find((b) => b.key === c.key);
     const i = (p.rows.get(c.lane * 256 + depth) ?? []).find((k) => {
-      const from = pic.startOf(p, k), until = from + pic.durationOf(p, k);
-      return !(p.flags[k] & pic.CELL) && (by < 0 ? from <= c.start && until >= c.start : from >= c.start && until <= c.start + c.duration + p.unit_ns);
+      const from = pic.startOf(p, k),
+        until = from + pic.durationOf(p, k);
+      return (
+        !(p.flags[k] & pic.CELL) &&
+        (by < 0 ? from <= c.start && until >= c.start : from >= c.start && until <= c.start + c.duration + p.unit_ns)
+      );
     });
     if (i === undefined) announce(by < 0 ? "nothing is around it" : "no call inside is drawn: zoom in");
     else this.choose(block, depth, i);
@@ -360,19 +458,27 @@ class Timeline {
   depthOf(c) {
     for (let depth = 0; depth < 65; depth++) {
       const i = pic.find(this.picture, c.lane, depth, c.start, this.picture.unit_ns);
-      if (i >= 0 && Math.abs(pic.startOf(this.picture, i) - c.start) <= this.picture.unit_ns && this.picture.names[this.picture.name[i]][0] === c.name) return depth;
+      if (
+        i >= 0 &&
+        Math.abs(pic.startOf(this.picture, i) - c.start) <= this.picture.unit_ns &&
+        this.picture.names[this.picture.name[i]][0] === c.name
+      )
+        return depth;
     }
     return 0;
   }
 
   reveal(start, length) {
     const size = this.view.until - this.view.from;
-    if (start < this.view.from || start + length > this.view.until) this.move(start + length / 2 - size / 2, start + length / 2 + size / 2);
+    if (start < this.view.from || start + length > this.view.until)
+      this.move(start + length / 2 - size / 2, start + length / 2 + size / 2);
   }
 
   box(from, until, top, bottom) {
     const down = this.scroller.scrollTop;
-    const keys = this.layout.blocks.filter((b) => b.kind === "lane" && b.y + b.height > top + down && b.y < bottom + down && b.lane.number >= 0).map((b) => b.key);
+    const keys = this.layout.blocks
+      .filter((b) => b.kind === "lane" && b.y + b.height > top + down && b.y < bottom + down && b.lane.number >= 0)
+      .map((b) => b.key);
     this.chosen = null;
     this.selection = { from, until, keys };
     this.inspector.box(this.selection);
@@ -382,7 +488,10 @@ class Timeline {
 
   // table shows what is drawn as a table: the calls of the visible lanes and times.
   table() {
-    const keys = this.layout.blocks.filter((b) => b.kind === "lane" && b.lane.number >= 0).map((b) => b.key).slice(0, 250);
+    const keys = this.layout.blocks
+      .filter((b) => b.kind === "lane" && b.lane.number >= 0)
+      .map((b) => b.key)
+      .slice(0, 250);
     this.inspector.box({ from: Math.max(0, this.view.from), until: this.view.until, keys }, true);
   }
 
@@ -393,142 +502,13 @@ class Timeline {
     this.note();
   }
 
-  gestures() {
-    const c = this.canvas;
-    const place = (e) => { const r = c.getBoundingClientRect(); return { x: e.clientX - r.left, y: e.clientY - r.top }; };
-    let held = null;
-    c.addEventListener("pointerdown", (e) => {
-      const p = place(e);
-      c.focus({ preventScroll: true });
-      held = { ...p, pan: e.shiftKey || e.button === 1, view: this.view, moved: false };
-      c.setPointerCapture(e.pointerId);
-    });
-    c.addEventListener("pointermove", (e) => {
-      this.pointer = place(e);
-      if (held && Math.abs(this.pointer.x - held.x) + Math.abs(this.pointer.y - held.y) > 4) held.moved = true;
-      if (held?.moved && held.pan) {
-        const by = (held.x - this.pointer.x) * ((held.view.until - held.view.from) / this.plot);
-        this.move(held.view.from + by, held.view.until + by);
-      } else if (held?.moved && held.x >= gutter) {
-        this.rubber = { x0: held.x, x1: Math.max(gutter, this.pointer.x), y0: held.y, y1: this.pointer.y };
-      }
-      this.hover(e);
-      this.changed();
-    });
-    c.addEventListener("pointerup", () => {
-      const r = this.rubber;
-      this.rubber = null;
-      if (held && !held.moved) this.click(held.x, held.y);
-      else if (held && r) this.box(this.ns(Math.min(r.x0, r.x1)), this.ns(Math.max(r.x0, r.x1)), Math.min(r.y0, r.y1), Math.max(r.y0, r.y1));
-      held = null;
-      this.changed();
-    });
-    c.addEventListener("pointerleave", () => { this.pointer = null; this.tip.hidden = true; this.changed(); });
-    this.scroller.addEventListener("wheel", (e) => {
-      if (e.ctrlKey || e.metaKey) this.zoom(Math.exp(e.deltaY * 0.002), place(e).x);
-      else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) this.pan((e.deltaX || e.deltaY) / this.plot);
-      else return;
-      e.preventDefault();
-    }, { passive: false });
-    c.addEventListener("dblclick", () => this.zoom(0.25));
-  }
-
-  click(x, y) {
-    const hit = this.hit(x, y);
-    if (!hit) return;
-    if (x < gutter || hit.block.kind === "process") this.toggle(hit.block);
-    else if (hit.rect >= 0) this.choose(hit.block, hit.depth, hit.rect);
-    else this.drop();
-  }
-
-  hover(e) {
-    const hit = this.hit(this.pointer.x, this.pointer.y);
-    const lines = hit && this.pointer.x >= gutter ? this.describe(hit) : null;
-    this.tip.hidden = !lines;
-    if (!lines) return;
-    this.tip.replaceChildren(...lines.map((l) => el("div", {}, l)));
-    const room = this.main.getBoundingClientRect();
-    this.tip.style.left = `${Math.min(e.clientX - room.left + 14, room.width - 340)}px`;
-    this.tip.style.top = `${e.clientY - room.top + 16}px`;
-  }
-
-  describe({ block, ns, depth, rect }) {
-    if (block.kind !== "lane") return null;
-    if (rect >= 0) return describeRect(this.picture, rect);
-    if (depth < 0 && block.strip) return describeStrip(this, block, ns);
-    if (!this.inside(block.lane.pid, ns)) return ["not recorded", "between two slices of the recording nothing is known of the calls"];
-    return null;
-  }
-
   // inside says whether calls of a process were recorded at a time.
   inside(pid, ns) {
     const r = this.strips?.recorded.find((x) => x.pid === pid);
     return !r || r.within.some(([from, until]) => ns >= from && ns <= until);
   }
-
-  handle() {
-    const keys = {
-      KeyW: () => this.zoom(0.6), KeyS: () => this.zoom(1 / 0.6), KeyA: () => this.pan(-0.25), KeyD: () => this.pan(0.25), KeyF: () => this.fit(),
-      KeyT: () => this.table(), ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), ArrowUp: () => this.dive(-1), ArrowDown: () => this.dive(1),
-      BracketLeft: () => this.step(-1, true), BracketRight: () => this.step(1, true), Escape: () => this.drop(), Home: () => this.move(0, this.view.until - this.view.from),
-    };
-    return {
-      keyList: [["W S", "zoom in and out at the pointer"], ["A D", "to the left and right"], ["F", "the whole recording, or what is selected"],
-        ["← →", "the call before and after, in its row"], ["↑ ↓", "the call around, or inside"], ["[ ]", "the call of the same name before and after"],
-        ["T", "what is shown, as a table"], ["drag", "select a box: what ran in it"], ["shift drag", "pan"], ["ctrl wheel", "zoom"]],
-      key: (event) => {
-        const f = keys[event.code];
-        if (f) f();
-        return Boolean(f);
-      },
-      move: (query) => {
-        this.query = query;
-        if (this.laid) this.restore();
-      },
-      close: () => {
-        this.stop.abort();
-        this.observer.disconnect();
-        clearTimeout(this.timer);
-        clearTimeout(this.noting);
-        delete this.main.timeline;
-      },
-    };
-  }
 }
 
 function flip(set, key) {
   if (!set.delete(key)) set.add(key);
-}
-
-// describeRect are the lines of a tooltip.
-export function describeRect(p, i) {
-  const [name, layer] = p.names[p.name[i]];
-  const flags = p.flags[i];
-  if (flags & pic.CELL) {
-    const busy = (p.busy[i] / 255) * p.bin_ns;
-    const lines = [`${count(p.calls[i])} calls begin here, shorter than ${duration(p.bin_ns)}`, `busy ${duration(busy)}, ${Math.round((100 * p.busy[i]) / 255)} % of the bin`];
-    if (p.calls[i] > 0 || p.busy[i] > 0) lines.push(`${p.share[i] >= 254 ? "all" : `${Math.floor((100 * p.share[i]) / 255)} % or more`} ${name}`);
-    if (flags & pic.DEEPER) lines.push("all depths from 64 on");
-    if (flags & pic.ERROR) lines.push("at least one threw or failed");
-    return lines;
-  }
-  const lines = [name, `${layer} · ${pic.unfinished(p, i) ? "its end was not seen" : `${flags & pic.BOUND ? "at most " : ""}${duration(pic.durationOf(p, i))}`}`];
-  if (flags & pic.ERROR) lines.push("threw or failed");
-  lines.push(`begins at ${at(pic.startOf(p, i), Math.max(p.unit_ns, 1))}`);
-  return lines;
-}
-
-function describeStrip(t, block, ns) {
-  const of = block.lane.thread;
-  const s = t.strips;
-  const wait = s?.waits.find((w) => w.t === of && ns >= w.at && ns <= w.at + w.ns);
-  if (wait) {
-    const lines = [`waited ${duration(wait.ns)}${wait.cause ? `: ${wait.cause}` : ""}${wait.syscall ? ` ${wait.syscall}` : ""}`];
-    if (wait.ready > 0) lines.push(`of it ${duration(wait.ready)} ready to run, without a CPU`);
-    if (wait.waker) lines.push(`ended by thread ${wait.waker}`);
-    return lines;
-  }
-  const bin = s?.bins.find((b) => b.t === of && ns >= b.at && ns < b.at + s.bin_ns);
-  if (!bin) return null;
-  return [`samples of ${duration(s.bin_ns)} represent`, `${duration(bin.cpu)} on a CPU`, `${duration(bin.wait)} in waits shorter than that`];
 }

@@ -170,8 +170,7 @@ func lanesOf(p *Pyramid) (all []int) {
 // nanosecond; of other windows the time differs by what the bins at both ends have, for each depth.
 func TestEveryLevelHasTheTimeAndTheCallsThatSQLHas(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	spans := random(r, 1500)
-	db := recording(t, spans, 3000)
+	db := recording(t, random(r, 800), 2000)
 	for _, limit := range []int64{0, 3000, 300} {
 		p := build(t, db, limit)
 		if limit > 0 && p.Progress().Lowest == 0 {
@@ -221,7 +220,7 @@ func TestEveryLevelHasTheTimeAndTheCallsThatSQLHas(t *testing.T) {
 // same depths.
 func TestALevelThatIsNotKeptIsDrawnAsOneThatIs(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	db := recording(t, random(r, 1500), 2000)
+	db := recording(t, random(r, 800), 1000)
 	all, few := build(t, db, 1<<30), build(t, db, 300)
 	lowest := few.Progress().Lowest
 	if all.Progress().Lowest != 0 || lowest < 4 {
@@ -313,7 +312,7 @@ func TestTimesThatNoClockHasAreCounted(t *testing.T) {
 
 // With more rectangles than are wanted the picture is coarser, and says so; no call is missing.
 func TestAPictureIsCoarsenedAndNotCut(t *testing.T) {
-	db := recording(t, random(rand.New(rand.NewPCG(5, 6)), 1500), 1<<20)
+	db := recording(t, random(rand.New(rand.NewPCG(5, 6)), 800), 1<<20)
 	p := build(t, db, 0)
 	picture, err := p.Query(t.Context(), db, Window{From: 0, Until: 1 << 33, Level: 2, Lanes: lanesOf(p), Depth: 9, Most: 500})
 	if err != nil || picture.Coarsened == 0 || picture.Coarsened != picture.Level-2 || len(picture.Rects) > 500 {

@@ -3,56 +3,45 @@ package recorder
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"time"
-
-	"github.com/ebpfprof/ebpfprof/internal/text/terminal"
 )
 
-const (
-	// patience is how long a recording waits for the unwind tables of libraries that
-	// were never recorded; those of PyTorch with CUDA take some ten seconds on a busy
-	// machine.
-	patience = time.Minute
-	// quietly is how long that takes without a word.
-	quietly = time.Second
-)
+// patience is how long a recording waits for the unwind tables of libraries: those that were recorded before have them in the
+// cache. Those of PyTorch with CUDA take some ten seconds on a busy machine, once, in which a job is not left unseen: until
+// then its stacks have the Python frames, and native ones as far as frame pointers lead. They count as native_no_table.
+const patience = time.Second
+
+// quietly is how long something is waited for without a word.
+const quietly = time.Second
 
 // preparing says on stderr how far the unwind tables are.
 type preparing struct {
-	ctx         context.Context
-	quiet, live bool
-	began       time.Time
-	said        bool
+	ctx   context.Context
+	out   io.Writer // nil if nothing is to be said
+	began time.Time
 }
 
 func newPreparing(ctx context.Context, quiet bool) *preparing {
-	return &preparing{ctx: ctx, quiet: quiet, live: !quiet && terminal.IsTerminal(os.Stderr), began: time.Now()}
+	p := &preparing{ctx: ctx, out: os.Stderr, began: time.Now()}
+	if quiet {
+		p.out = nil
+	}
+	return p
 }
 
 // goOn is tracer.Options.Preparing.
 func (p *preparing) goOn(done, of int) bool {
-	waited := time.Since(p.began)
-	if waited > quietly && !p.quiet {
-		p.say(done, of)
+	if p.ctx.Err() != nil {
+		return false
 	}
-	return p.ctx.Err() == nil && waited < patience
-}
-
-func (p *preparing) say(done, of int) {
-	line := fmt.Sprintf("preparing stacks: %d of %d libraries; new ones take seconds, once; Ctrl-C ends", done, of)
-	switch {
-	case p.live:
-		fmt.Fprint(os.Stderr, terminal.ClearLine+terminal.Truncate(line, terminal.Columns(os.Stderr)))
-	case !p.said:
-		fmt.Fprintln(os.Stderr, line)
+	if time.Since(p.began) < patience {
+		return true
 	}
-	p.said = true
-}
-
-// over takes the live line away.
-func (p *preparing) over() {
-	if p.live && p.said {
-		fmt.Fprint(os.Stderr, terminal.ClearLine)
+	if p.out != nil {
+		fmt.Fprintf(p.out, "sampling begins while %d of %d libraries still need unwind tables, which takes seconds, once: "+
+			"until then stacks have Python frames alone\n", of-done, of)
 	}
+	return false
 }

@@ -74,8 +74,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	} else {
 		throwOldCaches(io.Discard)
 	}
-	preparing := newPreparing(ctx, r.quiet || r.json)
-	r.options.Preparing = preparing.goOn
+	r.options.Preparing = newPreparing(ctx, r.quiet || r.json).goOn
 	detaching := newDetaching(r.quiet || r.json)
 	r.options.Detaching = detaching.left
 	collectAsUsual := collectLess()
@@ -83,7 +82,6 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	// A signal that comes meanwhile ends the recording, and not the opening: the dataset
 	// says what was found.
 	session, err := tracer.Open(context.WithoutCancel(ctx), r.options, r.sink(dataset))
-	preparing.over()
 	if err != nil {
 		to.undo()
 		return err

@@ -15,7 +15,7 @@ import (
 )
 
 // Patience is how long any one command may take before the test gives up on it.
-const Patience = 3 * time.Minute
+const Patience = 10 * time.Minute
 
 // Command is a process whose output is kept. It leads a process group of its own, has
 // no terminal, and reads from a pipe.

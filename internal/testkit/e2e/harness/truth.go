@@ -19,6 +19,9 @@ type Truth struct {
 	Trained Clocks `json:"trained"` // gloo.py: between begin and end
 
 	Steps          int64            `json:"steps"`
+	Tokens         int64            `json:"tokens"`
+	Requests       int64            `json:"requests"`
+	Seconds        float64          `json:"seconds"`
 	BackwardPasses int64            `json:"backward_passes"`
 	Scopes         map[string]int64 `json:"scopes"`
 	Nodes          map[string]int64 `json:"nodes"`
