@@ -282,10 +282,11 @@ func (r *Recording) inside(own map[int]float64) insides {
 		}
 		return insides{text, advice}
 	}
-	for _, named := range []func(*Row) string{nativeCall, nativePackage} {
-		if native := heaviest(r.Rows, own, named, strings.Compare); len(native) > 0 && native[0].ns > total/2 {
-			return insides{", in " + native[0].of, fmt.Sprintf("Call %s less often, or with less data.", native[0].of)}
-		}
+	if native := heaviest(r.Rows, own, nativeCall, strings.Compare); len(native) > 0 && native[0].ns > total/2 {
+		return insides{", in " + native[0].of, fmt.Sprintf("Call %s less often, or with less data.", native[0].of)}
+	}
+	if native := heaviest(r.Rows, own, nativePackage, strings.Compare); len(native) > 0 && native[0].ns > total/2 {
+		return insides{", Python that calls functions of " + native[0].of, "Replace a loop over elements by one call on whole arrays, or do it less often."}
 	}
 	if len(ops) > 0 && small > total/2 {
 		var names []string

@@ -257,6 +257,17 @@ func TestNativeLibrariesAreNamed(t *testing.T) {
 	}
 }
 
+// TestALoopOverElementsOfAnArrayIsPython, not one call of NumPy: its samples are in many small functions.
+func TestALoopOverElementsOfAnArrayIsPython(t *testing.T) {
+	var pace []seen
+	for _, function := range []string{"array_subscript", "double_subtract", "double_add", "gentype_richcompare"} {
+		pace = append(pace, seen{4000, "on", script + "; cost@/home/me/fit.py:10; native:" + function + "@_multiarray_umath.so"})
+	}
+	if all, err := hotLine(made(t, pace)); err != nil || len(all) == 0 || !strings.Contains(all[0].sentence, "Python that calls functions of NumPy") || !strings.Contains(all[0].Advice, "whole arrays") {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 // TestALineOfSeveralCallsNamesThem with their parts, and one of a single call that alone.
 func TestALineOfSeveralCallsNamesThem(t *testing.T) {
 	step := script + "; train@/home/me/fit.py:9; "

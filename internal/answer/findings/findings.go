@@ -69,8 +69,11 @@ type Finding struct {
 	Name          string   `json:"name"` // of what is accused: an operator, a kernel, a call
 	EvidenceSQL   string   `json:"evidence_sql"`
 	Advice        string   `json:"advice"`
-	PID           int      `json:"pid"`
-	Rank          *int     `json:"rank"`
+	// DeviceHoursADay are what the headroom is worth on all devices of the job, if it runs all day; nil without a device.
+	DeviceHoursADay *float64 `json:"device_hours_a_day"`
+	PriceADay       *float64 `json:"price_a_day,omitempty"` // of these, by a price of a device-hour
+	PID             int      `json:"pid"`
+	Rank            *int     `json:"rank"`
 	// The headroom at both ends where only bounds of device times are known; HeadroomMS is the lesser.
 	HeadroomLoMS *float64 `json:"headroom_lo_ms,omitempty"`
 	HeadroomHiMS *float64 `json:"headroom_hi_ms,omitempty"`
@@ -136,10 +139,12 @@ func ask(
 			Looked(of).PID, len(of)-1)}, result.Untold...)
 	}
 	if result.few {
-		err = result.addWindowFacts(ctx, db, nil)
+		if err := result.addWindowFacts(ctx, db, nil); err != nil {
+			return nil, err
+		}
 	}
 	result.sort()
-	return result, err
+	return result, result.worth(ctx, db)
 }
 
 // askThread asks rules about the steps of one thread.

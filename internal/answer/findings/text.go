@@ -116,6 +116,9 @@ func (r *Result) WriteText(w io.Writer) error {
 			fmt.Fprintf(out, "   %s %s%s, %.1f %% (%s%s)\n", bar(*f.HeadroomPercent), evidence.Time(*f.HeadroomMS*1e6), r.each(),
 				*f.HeadroomPercent, f.spread(), note)
 		}
+		if worth := f.worthText(); worth != "" {
+			fmt.Fprintf(out, "   %s\n", worth)
+		}
 		if f.WindowPercent != nil {
 			fmt.Fprintf(out, "   %s %.1f %% of the window\n", bar(*f.WindowPercent), *f.WindowPercent)
 		}

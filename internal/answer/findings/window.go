@@ -44,9 +44,11 @@ func askWindow(ctx context.Context, db *dataset.DB, rank *int, limits thresholds
 		none := 0
 		result.Findings[i].FromSteps = &none
 	}
-	err = result.addWindowFacts(ctx, db, rank)
+	if err := result.addWindowFacts(ctx, db, rank); err != nil {
+		return nil, err
+	}
 	result.sort()
-	return result, err
+	return result, result.worth(ctx, db)
 }
 
 // windowOf is the thread that does the most, with all of the recording as its only step. why says what stands against that.

@@ -88,7 +88,8 @@ func Of(ctx context.Context, db *dataset.DB, t timeline.Thread) (*Rate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading what the steps work on: %w", err)
 	}
-	r := &Rate{PID: t.PID, TID: t.TID, Unit: t.Unit, Steps: len(loop), Sliced: t.InSlices && loop[0].Method == steps.Period, kinds: map[int64]string{}}
+	r := &Rate{PID: t.PID, TID: t.TID, Unit: t.Unit, Steps: len(loop), kinds: map[int64]string{}}
+	r.Sliced = t.InSlices && loop[0].Method == steps.Period
 	r.time(loop, t.Loop)
 	r.count(loop, told, t)
 	return r, nil

@@ -125,7 +125,8 @@ func isStep(name string) bool {
 		word = strings.ToLower(word)
 		found = found || stepWords[word]
 	}
-	return found && !speaksOf(name, otherWords) || found && speaksOf(name, map[string]bool{"epoch": true}) && strings.Count(Template(name)+"#", "#") > 1
+	epoch := speaksOf(name, map[string]bool{"epoch": true}) && strings.Count(Template(name)+"#", "#") > 1
+	return found && (!speaksOf(name, otherWords) || epoch)
 }
 
 func speaksOf(name string, words map[string]bool) bool {

@@ -39,7 +39,7 @@ func Marked(ranges []Range, busy, extent int64) (l Loop, ok bool) {
 		switch {
 		case f.speaks && f.counted && (len(f.ranges) > 1 && extent >= leastCovered || share >= leastCovered):
 			return 4
-		case len(f.ranges) < 2 || extent < leastCovered || speaksOf(f.template, map[string]bool{"epoch": true, "trial": true, "fold": true}) && !f.speaks:
+		case len(f.ranges) < 2 || extent < leastCovered || speaksOf(f.template, larger) && !f.speaks:
 			return 0
 		case f.speaks && share >= leastCovered:
 			return 3
@@ -185,9 +185,13 @@ func alternate(a, b []Range) bool {
 	return true
 }
 
+// larger are words of what holds many steps.
+var larger = map[string]bool{"epoch": true, "trial": true, "fold": true}
+
 // openers are words of what an iteration begins with.
-var openers = map[string]bool{"schedule": true, "scheduling": true, "scheduler": true, "recv": true, "receive": true, "get": true, "poll": true,
-	"fetch": true, "load": true, "prepare": true, "next": true, "preprocess": true}
+var openers = map[string]bool{
+	"schedule": true, "scheduling": true, "scheduler": true, "recv": true, "receive": true, "get": true, "poll": true, "fetch": true, "load": true, "prepare": true, "next": true, "preprocess": true,
+}
 
 // opens is the part that a step begins with.
 func opens(parts []*family) *family {

@@ -49,6 +49,7 @@ func FindingsCommand() *urfave.Command {
 		Flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "thresholds", Usage: "override thresholds with those of a YAML `FILE`"},
 			&urfave.BoolFlag{Name: "print-thresholds", Usage: "print the default thresholds as such a file"},
+			&urfave.Float64Flag{Name: "price", Usage: "say what each headroom is worth a day, at this `PRICE` of a device-hour"},
 			&urfave.BoolFlag{Name: "save", Usage: "write them to table finding of the dataset"},
 			&urfave.BoolFlag{Name: "evidence", Usage: "run each finding's query and show its rows"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
@@ -89,6 +90,12 @@ func runFindings(c *urfave.Context, db *dataset.DB, threads []timeline.Thread) e
 	line.End()
 	if err != nil {
 		return err
+	}
+	if c.IsSet("price") {
+		if c.Float64("price") <= 0 {
+			return cli.Usagef("--price is what an hour of one device costs: a number above 0")
+		}
+		result.Price(c.Float64("price"))
 	}
 	if c.Bool("save") {
 		if err := result.Save(db.Root()); err != nil {
