@@ -110,6 +110,7 @@ func (l *watchLook) interval(now *machineTimes, rates expense.Rates) expense.Int
 	i := expense.Interval{Length: now.at.Sub(l.since.at), Rates: rates, Own: now.own - l.since.own, Job: now.job}
 	if all := now.machine - l.since.machine; all > 0 {
 		i.Full = max(0, 1-(now.idle-l.since.idle)/all)
+		i.Used = time.Duration(i.Full * all * float64(10*time.Millisecond))
 	}
 	return i
 }

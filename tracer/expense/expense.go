@@ -31,6 +31,7 @@ type Interval struct {
 	Own    time.Duration // CPU time of the tracer
 	Job    time.Duration // CPU time of the job's processes
 	Full   float64       // how much of the machine's CPU time was used, 0 to 1
+	Used   time.Duration // that, of all CPUs
 }
 
 // Account adds intervals up.
@@ -50,8 +51,18 @@ func (i *Interval) Shares() Parts {
 	cpus := i.JobCPUs()
 	return Parts{
 		Waits: i.Rates.Waits.Job / cpus, IO: i.Rates.IO.Job / cpus, Samples: i.Rates.Samples / cpus, Starts: i.Rates.Starts / cpus,
-		Own: i.OwnCPUs() * i.Full / cpus,
+		Own: i.OwnCPUs() * i.Full * i.jobPart() / cpus,
 	}
+}
+
+// jobPart is the job's part of the CPU time that all others than the tracer used: so much of
+// what the tracer took would have been the job's.
+func (i *Interval) jobPart() float64 {
+	others := i.Used - i.Own
+	if others <= i.Job {
+		return 1
+	}
+	return float64(i.Job) / float64(others)
 }
 
 // OwnCPUs is how much of a CPU the tracer takes.

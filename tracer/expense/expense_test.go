@@ -8,7 +8,7 @@ import (
 
 // busy is a job that keeps two CPUs of a full machine busy for a second.
 func busy(r Rates) *Interval {
-	return &Interval{Length: time.Second, Job: 2 * time.Second, Own: 100 * time.Millisecond, Full: 1, Rates: r}
+	return &Interval{Length: time.Second, Job: 2 * time.Second, Own: 100 * time.Millisecond, Full: 1, Used: 2100 * time.Millisecond, Rates: r}
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
@@ -19,6 +19,11 @@ func TestSharesAreOfTheCPUsThatTheJobKeepsBusy(t *testing.T) {
 	if !near(p.Waits, 0.1) || !near(p.IO, 0.05) || !near(p.Samples, 0.01) || !near(p.Starts, 0.02) || !near(p.Own, 0.05) {
 		t.Errorf("shares %+v", p)
 	}
+	i.Used = 8100 * time.Millisecond // others have three quarters of what we would not take
+	if p := i.Shares(); !near(p.Own, 0.0125) {
+		t.Errorf("beside others: %+v", p)
+	}
+	i.Used = 110 * time.Millisecond
 	i.Job = 10 * time.Millisecond // it sleeps: a CPU is the least
 	if p := i.Shares(); !near(p.Waits, 0.2) || !near(p.Own, 0.1) {
 		t.Errorf("of a job that sleeps: %+v", p)
@@ -36,7 +41,7 @@ func TestIntervalsCountByTheirTime(t *testing.T) {
 	}
 	a.Add(busy(Rates{Waits: Pair{0.2, 0.2}}))
 	long := busy(Rates{})
-	long.Length, long.Job, long.Own = 3*time.Second, 6*time.Second, 0
+	long.Length, long.Job, long.Own, long.Used = 3*time.Second, 6*time.Second, 0, 6*time.Second
 	a.Add(long)
 	if p := a.Shares(); !near(p.Waits, 0.025) || !near(p.Own, 0.0125) || !near(p.Sum(), 0.0375) || !a.Known() {
 		t.Errorf("shares of both %+v", p)
