@@ -203,7 +203,10 @@ func (p ProcessSummary) write(out io.Writer) {
 	fmt.Fprintln(out)
 	fmt.Fprintf(out, "  %s\n", p.found())
 	var notes []string
-	if p.Warmup > 0 {
+	switch {
+	case p.Warmup == 1:
+		notes = append(notes, "the first is warm-up and not in the times")
+	case p.Warmup > 1:
 		notes = append(notes, fmt.Sprintf("the first %d are warm-up and not in the times", p.Warmup))
 	}
 	if p.Evaluate > 0 {
