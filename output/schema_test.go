@@ -64,7 +64,9 @@ func TestZeroIsAValueAndAbsentIsNull(t *testing.T) {
 	checkPointers(t, threadTable, event.Thread{}, "")
 	checkPointers(t, libraryTable, event.Library{}, "")
 	checkPointers(t, probeTable, event.Probe{}, "")
-	checkPointers(t, sessionTable, event.Recording{}, "")
+	checkPointers(t, sessionTable, event.Recording{}, "Cost")
+	parts := reflect.TypeFor[event.CostParts]().NumField() // a column each
+	checkZero(t, sessionTable, event.Recording{}, event.Recording{Cost: &event.CostParts{}}, "Cost", parts)
 }
 
 func checkPointers[T any](t *testing.T, table *table[T], absent T, except string) {
