@@ -123,7 +123,7 @@ func (s *Server) loadFlames(ctx context.Context, f *flames, chosen dataset.Part,
 func (s *Server) drawFlame(f *flames, q url.Values, waiting bool) (any, error) {
 	d := flame{TotalNS: f.profile.WeightNS(), Samples: f.profile.Samples(), Path: []string{}, Functions: []flameTotal{}}
 	at := f.tree
-	if path := q.Get("root"); path != "" {
+	if path := q.Get("below"); path != "" {
 		for label := range strings.SplitSeq(path, "\n") {
 			i := slices.IndexFunc(at.Children, func(n *profile.Node) bool { return printable.Short(n.Label) == label })
 			if i < 0 {

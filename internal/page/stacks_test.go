@@ -70,11 +70,11 @@ func TestTheFlameGraphHasTheTimeOfTheSamples(t *testing.T) {
 	if again := c.flame(""); again.TotalNS != 3e9 { // the range of another request is not left in force
 		t.Errorf("%+v", again)
 	}
-	inside := c.flame("?root=" + strings.ReplaceAll(down.Root.C[0].N, " ", "%20"))
+	inside := c.flame("?below=" + strings.ReplaceAll(down.Root.C[0].N, " ", "%20"))
 	if inside.Root.T != 3e9 || inside.Root.N != down.Root.C[0].N {
 		t.Errorf("%+v", inside)
 	}
-	for query, want := range map[string]int{"?from=1&to=2": http.StatusNotFound, "?root=nobody": http.StatusNotFound, "?step=1": http.StatusBadRequest} {
+	for query, want := range map[string]int{"?from=1&to=2": http.StatusNotFound, "?below=nobody": http.StatusNotFound, "?step=1": http.StatusBadRequest} {
 		if answer, body := c.do("GET", "/api/flame"+query, nil); answer.StatusCode != want {
 			t.Errorf("%s: %s %s", query, answer.Status, body)
 		}

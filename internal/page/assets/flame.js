@@ -17,7 +17,7 @@ class Flame {
     Object.assign(this, { main, dataset, query, remember });
     this.state = query.get("state") === "off_cpu" ? "off_cpu" : "on_cpu";
     this.order = query.get("order") === "up" ? "up" : "down";
-    this.path = (query.get("root") ?? "").split("\n").filter(Boolean);
+    this.path = (query.get("below") ?? "").split("\n").filter(Boolean);
     this.stop = new AbortController();
     this.boxes = [];
     this.at = -1; // the box that has the keyboard
@@ -92,7 +92,7 @@ class Flame {
   part() {
     const q = new URLSearchParams({ state: this.state, order: this.order });
     for (const name of ["from", "to", "rank"]) if (this.query.get(name)) q.set(name, this.query.get(name));
-    if (this.path.length) q.set("root", this.path.join("\n"));
+    if (this.path.length) q.set("below", this.path.join("\n"));
     return q;
   }
 
