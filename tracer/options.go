@@ -87,7 +87,9 @@ type Options struct {
 	hitCost *budget.HitCost // instead of what was measured, likewise
 	// maxProcesses is how many places the kernel's table of them has, likewise.
 	maxProcesses int
-	times        times
+	// watchAll leaves what is watched as it is, whatever it costs: a test of its measuring.
+	watchAll bool
+	times    times
 }
 
 // times are instead of the tracer's own, for tests.

@@ -286,7 +286,7 @@ func (s *Session) Run(ctx context.Context) error {
 	go func() { decoded <- s.decode(rings, stop) }()
 	stopCounters := s.runCounters()
 	s.probes.Run()
-	managed := (&manager{Session: s}).manage(ctx, heard, decoded)
+	managed := (&manager{Session: s, watch: watchLook{off: s.options.watchAll}}).manage(ctx, heard, decoded)
 	stopCounters()
 	if failed, ok := managed.(decodeError); ok {
 		return failed.error
