@@ -11,6 +11,10 @@ from ._binary import Error, binary, sentence
 from ._dataset import Dataset, _flags
 
 
+# The exit code of a recording in which no call, sample or wait fell: there is a dataset all the same.
+_NOTHING_CAPTURED = 5
+
+
 class Recording:
     """A recording that goes on until the block ends. ``dataset`` is there afterwards."""
 
@@ -40,11 +44,15 @@ class Recording:
             self._end()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, _type: Any, raised: Any, _trace: Any) -> None:
         if self._process is not None:
             if self._process.poll() is None:
                 self._process.send_signal(signal.SIGINT)
-            self._end()
+            try:
+                self._end()
+            except Error:
+                if raised is None:  # else what the block raised is what is seen
+                    raise
 
     def _listen(self) -> None:
         """Keeps what the program says, and notices when its probes are in, or that it ended."""
@@ -61,7 +69,7 @@ class Recording:
         assert self._process is not None
         code, self._process = self._process.wait(), None
         self._reader.join()
-        if code != 0:
+        if code not in (0, _NOTHING_CAPTURED):
             raise Error(sentence("\n".join(self._said)) or f"the recording ended with {code}", code)
         self.dataset = Dataset(self._output)
 

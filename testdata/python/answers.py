@@ -90,6 +90,7 @@ del os.environ["EBPFPROF"]
 # An exception in the block ends the recording, and is the one that is seen.
 try:
     with ebpfprof.record(output=os.path.join(scratch, "raised")) as raised:
+        work(0.5)
         raise KeyError("mine")
 except KeyError:
     pass

@@ -174,10 +174,10 @@ func priceOf(group string) []string {
 	return []string{"--level", "anchor", "--probe", group, "--budget", "off"}
 }
 
-// priced is that, percent of the job's time, at the price of a hit on this machine.
+// priced is what its probes cost, percent of the job's time, at the price of a hit on this machine.
 func priced(t *testing.T, r *harness.Recording) float64 {
 	t.Helper()
-	row := r.Rows(t, "SELECT overhead_percent, hits FROM session")[0]
+	row := r.Rows(t, "SELECT coalesce(cost_probes_percent, overhead_percent), hits FROM session")[0]
 	percent, hits := row[0].(float64), harness.Integer(t, row[1])
 	if percent <= 0 || hits < 20 {
 		t.Fatalf("%d hits took %g %% of the job's time: nothing to go by", hits, percent)

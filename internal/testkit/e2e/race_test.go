@@ -40,6 +40,9 @@ func aRecordingWithADemotionHasNoDataRace(t *testing.T) {
 	demotions := "SELECT count(*) FROM warning WHERE kind = 'slice' AND detail LIKE 'recording every call of this group%%'"
 	growing := &harness.Recording{Dataset: tracing.Dataset}
 	for end := time.Now().Add(harness.Patience); time.Now().Before(end); time.Sleep(2 * time.Second) {
+		if files, _ := filepath.Glob(filepath.Join(tracing.Dataset, "span", "*.parquet")); len(files) == 0 {
+			continue // it has not begun to write
+		}
 		if growing.Number(t, demotions) > 0 && growing.Number(t, "SELECT count(*) FROM span WHERE weight > 1") > 0 {
 			break
 		}

@@ -51,8 +51,15 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 		}
 		// The line at which each of them waits is on disk too.
 		line := lineOf(t, "missing.py", "# the collective that waits")
-		lines := fmt.Sprint(live.Rows(t, "SELECT DISTINCT list_filter(s.frames, lambda f: f.file LIKE '%%missing.py')[1].line FROM open_call o JOIN stack s ON s.stack_id = o.python_stack_id WHERE o.category = 'wait'"))
-		if want := fmt.Sprintf("[[%d]]", line); lines != want {
+		where := func() string {
+			return fmt.Sprint(live.Rows(t, "SELECT DISTINCT list_filter(s.frames, lambda f: f.file LIKE '%%missing.py')[1].line FROM open_call o JOIN stack s ON s.stack_id = o.python_stack_id WHERE o.category = 'wait'"))
+		}
+		lines, want := where(), fmt.Sprintf("[[%d]]", line)
+		// A stack is written with the next file.
+		for deadline := time.Now().Add(harness.Patience); lines != want && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			lines = where()
+		}
+		if lines != want {
 			t.Errorf("they wait at lines %s, want %s", lines, want)
 		}
 		said, err := exec.Command(harness.Binary, "fleet", "hang", tracing.Dataset).CombinedOutput()
@@ -152,7 +159,7 @@ func stacksOfAHang(t *testing.T, dataset string, victim int) {
 	hangUntil(t, dataset, "stack of what waits: rank 0, rank 1, rank 3, main thread in futex, still for ", "stack of what missing: rank "+fmt.Sprint(victim)+", main thread in ",
 		"c  c10d::", "py all_reduce", "py dawdle", "[libc.so.6]", fmt.Sprintf("missing.py:%d dawdle", lineOf(t, "missing.py", "# the line at which the victim is")))
 	live := &harness.Recording{Dataset: dataset}
-	if n := live.Number(t, "SELECT count(DISTINCT pid) FROM still_thread JOIN stack USING (stack_id) WHERE tid = pid AND status = 'complete' AND state = 'sleeping'"); n != 4 {
+	if n := live.Number(t, "SELECT count(DISTINCT pid) FROM still_thread JOIN stack USING (stack_id) WHERE tid = pid AND status = 'complete' AND state = 'sleeping' AND pid IN (SELECT pid FROM communicator)"); n != 4 {
 		t.Errorf("the main threads of %d ranks have a whole stack: %v", n, live.Rows(t, "SELECT pid, tid, syscall, status FROM still_thread LEFT JOIN stack USING (stack_id)"))
 	}
 }
