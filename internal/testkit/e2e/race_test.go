@@ -48,7 +48,7 @@ func aRecordingWithADemotionHasNoDataRace(t *testing.T) {
 		}
 	}
 	time.Sleep(10 * time.Second) // in slices; their rows are weighed when the recording ends at the latest
-	r := tracing.Interrupt(t) // the detector's exit code is 66
+	r := tracing.Interrupt(t)    // the detector's exit code is 66
 	if text := tracing.Transcript(); strings.Contains(text, "DATA RACE") {
 		t.Error(text)
 	}
