@@ -10,7 +10,7 @@ func quota(r *Recording) ([]Explanation, error) {
 	var throttles, ns sql.NullFloat64
 	err := r.db.Row(r.ctx, fmt.Sprintf(`SELECT max(n), max(ns) FROM (
 		SELECT scope, sum(value) FILTER (name = 'cgroup_cpu_throttles') AS n, sum(value) FILTER (name = 'cgroup_cpu_throttled') AS ns
-		FROM counter WHERE source = 'cgroup' AND ts_ns > %d AND ts_ns <= %d GROUP BY scope)`, r.From, r.Until+1e9), nil, &throttles, &ns)
+		FROM %s WHERE source = 'cgroup' AND ts_ns > %d AND ts_ns <= %d GROUP BY scope)`, r.onHost("counter"), r.From, r.Until+1e9), nil, &throttles, &ns)
 	if err != nil || throttles.Float64 == 0 {
 		return nil, err
 	}
@@ -64,9 +64,9 @@ func (r *Recording) busyThreads() (n int, openMP int) {
 func (r *Recording) cpus() (n int, others float64, known bool, err error) {
 	var counted sql.NullInt64
 	var busy, job sql.NullFloat64
-	err = r.db.Row(r.ctx, fmt.Sprintf(`SELECT greatest((SELECT count(DISTINCT device) FROM counter WHERE source = 'cpu' AND device LIKE 'cpu%%'), (SELECT max(cpu) + 1 FROM sample)),
-		(SELECT sum(value) FROM counter WHERE name IN ('cpu_user', 'cpu_nice', 'cpu_system', 'cpu_irq', 'cpu_softirq', 'cpu_steal') AND ts_ns > %d AND ts_ns <= %d),
-		(SELECT sum(weight_ns)::DOUBLE FROM sample WHERE state = 'on_cpu')`, r.From, r.Until), nil, &counted, &busy, &job)
+	err = r.db.Row(r.ctx, fmt.Sprintf(`SELECT greatest((SELECT count(DISTINCT device) FROM %[1]s WHERE source = 'cpu' AND device LIKE 'cpu%%'), (SELECT max(cpu) + 1 FROM %[2]s)),
+		(SELECT sum(value) FROM %[1]s WHERE name IN ('cpu_user', 'cpu_nice', 'cpu_system', 'cpu_irq', 'cpu_softirq', 'cpu_steal') AND ts_ns > %[3]d AND ts_ns <= %[4]d),
+		(SELECT sum(weight_ns)::DOUBLE FROM %[2]s WHERE state = 'on_cpu')`, r.onHost("counter"), r.onHost("sample"), r.From, r.Until), nil, &counted, &busy, &job)
 	if busy.Valid {
 		others, known = max(0, (busy.Float64-job.Float64)/r.Wall()), true
 	}
@@ -138,7 +138,7 @@ func contention(r *Recording) ([]Explanation, error) {
 // cpusSeen is on how many CPUs samples found the job's threads.
 func (r *Recording) cpusSeen() int {
 	var n int
-	if err := r.db.Row(r.ctx, "SELECT count(DISTINCT cpu) FROM sample WHERE state = 'on_cpu'", nil, &n); err != nil {
+	if err := r.db.Row(r.ctx, "SELECT count(DISTINCT cpu) FROM "+r.onHost("sample")+" WHERE state = 'on_cpu'", nil, &n); err != nil {
 		return 0
 	}
 	return n

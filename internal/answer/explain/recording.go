@@ -21,6 +21,7 @@ type Recording struct {
 
 	From, Until int64 // while samples were taken, ns
 	Pace        Thread
+	session     string           // of the pace-setting thread, where there are several; "" is the only one
 	Loop        *timeline.Thread // the steps of the pace-setting thread; nil if nothing repeats
 	steps       stepKinds
 	Rows        []Row // of the pace-setting thread; their NS sum to Until − From with Short
@@ -109,6 +110,9 @@ func load(ctx context.Context, db *dataset.DB, in Inputs) (*Recording, error) {
 	}
 	if !r.choosePace() {
 		return nil, nil
+	}
+	if err := r.chooseHost(); err != nil {
+		return nil, err
 	}
 	trains, err := timeline.Trains(ctx, db)
 	if err != nil {
