@@ -34,16 +34,6 @@ type Sampler struct {
 	giveUp     atomic.Bool          // reads and writes are not to be measured any more
 }
 
-// loadSampler loads the programs for a kernel that has those of calls; nothing runs
-// before start.
-func loadSampler(k *kernel.Programs, options Options) (*Sampler, error) {
-	spec, err := Spec(k, options)
-	if err != nil {
-		return nil, err
-	}
-	return newSampler(spec, k.Replacements(spec), options)
-}
-
 // walkers are the programs that walk stacks: each is a third of the verifier's work, which
 // looks at one program on one CPU.
 var walkers = []string{clockProgram, switchProgram, syscallEnd}
