@@ -34,6 +34,7 @@ func answers() []*urfave.Command {
 		analysis.StacksCommand(),
 		memory.Command(),
 		data.ImportCommand(),
+		data.JoinCommand(),
 		data.LintCommand(),
 		data.ExportCommand(),
 		data.SymbolizeCommand(),
