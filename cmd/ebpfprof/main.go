@@ -35,6 +35,7 @@ func answers() []*urfave.Command {
 		analysis.StacksCommand(),
 		memory.Command(),
 		data.ImportCommand(),
+		data.JoinCommand(),
 		data.LintCommand(),
 		data.ExportCommand(),
 		data.SymbolizeCommand(),

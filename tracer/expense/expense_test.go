@@ -79,3 +79,40 @@ func TestTheTracersOwnPart(t *testing.T) {
 		t.Error("a tenth of a CPU beside two: within 5 %, beyond 1 %")
 	}
 }
+
+func TestTheTracerTakesNobodysTimeWhileACPUIsIdle(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy []float64
+		own  float64
+		want float64
+	}{
+		"a full machine":                     {[]float64{1, 1}, 0.14, 1},
+		"one CPU of two is ours":             {[]float64{0.14, 1}, 0.14, 0},
+		"others have a quarter of the other": {[]float64{0.39, 1}, 0.14, 0.25 / 0.86},
+		"we fill more than one":              {[]float64{1, 0.5, 1}, 0.7, 0},
+		"one of many is idle":                {[]float64{1, 1, 0.02, 1}, 0, 0.02},
+	} {
+		if got := Full(c.busy, c.own); !near(got, c.want) {
+			t.Errorf("%s: %g, want %g", name, got, c.want)
+		}
+	}
+}
+
+// A second of ours on the other half of a core takes the job a quarter of a second.
+func TestTheTracerSlowsWhoSharesItsCore(t *testing.T) {
+	i := busy(Rates{})
+	i.Job, i.Full, i.Used = time.Second, 0, 1100*time.Millisecond
+	if p := i.Shares(); !near(p.Own, 0) {
+		t.Errorf("on a core of its own: %+v", p)
+	}
+	i.Beside = Beside(true, i.JobCPUs(), 2)
+	if p := i.Shares(); !near(p.Own, 0.1*slowed) {
+		t.Errorf("on half of the job's core: %+v", p)
+	}
+	if b := Beside(true, 1, 11); !near(b, 0.1*slowed) {
+		t.Errorf("where one CPU of ten others is the job's: %g", b)
+	}
+	if b := Beside(false, 8, 8); b != 0 {
+		t.Errorf("where each CPU is a core: %g", b)
+	}
+}

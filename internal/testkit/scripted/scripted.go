@@ -111,6 +111,14 @@ func (j *Job) Slice(recorded, represented float64, inside func()) {
 	last.EndNS, last.ToNS = j.Now, j.Now
 }
 
+// Pause lets time pass of which nothing is recorded, and for which the slice before it stands. unit is what that slice is
+// counted in.
+func (j *Job) Pause(ns int64, unit string) {
+	j.Now += ns
+	last := &j.slices[len(j.slices)-1]
+	last.ToNS, last.Unit = j.Now, unit
+}
+
 // Sample looks at the main thread from the job's clock on for weight nanoseconds,
 // without moving it. Frames are leaf first.
 func (j *Job) Sample(state string, weight int64, frames ...event.Frame) *event.Sample {
