@@ -144,13 +144,13 @@ func sessionsWhere(ctx context.Context, s *store.Store, c *store.Contents, expre
 			columns += fmt.Sprintf(`, extras::JSON ->> '%s' AS "%s"`, name, name)
 		}
 	}
-	err = db.Each(ctx, "SELECT DISTINCT session_id FROM (SELECT "+columns+" FROM "+store.SessionTable+") WHERE "+pythonText(expression), func(row []any) error {
-		id, _ := row[0].(string)
-		ids = append(ids, id)
-		return nil
-	})
+	result, err := db.Run(ctx, "SELECT DISTINCT session_id FROM (SELECT "+columns+" FROM "+store.SessionTable+") WHERE "+pythonText(expression))
 	if err != nil {
 		return nil, fmt.Errorf("selecting sessions by %q: %w", expression, err)
+	}
+	for _, row := range result.Rows {
+		id, _ := row[0].(string)
+		ids = append(ids, id)
 	}
 	return ids, nil
 }

@@ -145,13 +145,16 @@ func (x *execution) ask(statement string) (values []float64, err error) {
 		return nil, err
 	}
 	defer db.Close()
-	err = db.Each(x.ctx, statement, func(row []any) error {
+	result, err := db.Run(x.ctx, statement)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range result.Rows {
 		if v, ok := number(row[0]); ok {
 			values = append(values, v)
 		}
-		return nil
-	})
-	return values, err
+	}
+	return values, nil
 }
 
 func number(v any) (float64, bool) {

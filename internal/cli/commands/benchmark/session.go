@@ -127,7 +127,7 @@ func lastElement(path string) string { return path[strings.LastIndexByte(path, '
 // extrasOf is KEY=VALUE[,…] as JSON.
 func extrasOf(text string) (string, error) {
 	extras := map[string]string{}
-	for _, pair := range cli.SplitList(text) {
+	for _, pair := range split(text) {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
 			return "", cli.Usagef("--session-extras %s: give KEY=VALUE[,…]", text)

@@ -223,7 +223,7 @@ func runCompare(c *urfave.Context) error {
 	if err != nil {
 		return cli.Failed(err)
 	}
-	if wanted := cli.SplitList(c.String("number")); len(wanted) > 0 {
+	if wanted := split(c.String("number")); len(wanted) > 0 {
 		left.Only(wanted)
 		right.Only(wanted)
 	}
