@@ -125,7 +125,7 @@ gpu-check: bin/gpucheck ## trace real GPU work and compare counts with torch.pro
 bin/gpucheck:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.Version=$(VERSION)' -o $@ ./internal/dev/gpucheck
 
-demo: build ## trace a small training loop and query the recording
+demo: bin/ebpfprof ## record a small training job and report on it
 	scripts/demo.sh
 
 # What a step does and how long that takes, before and behind it; of those of the tests the
