@@ -8,6 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/benchmark"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/data"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/fleet"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/memory"
@@ -38,6 +39,7 @@ func answers() []*urfave.Command {
 		data.LintCommand(),
 		data.ExportCommand(),
 		data.SymbolizeCommand(),
+		benchmark.Command(records),
 		fleet.Command(),
 	}
 }

@@ -14,7 +14,7 @@ func quota(r *Recording) ([]Explanation, error) {
 	if err != nil || throttles.Float64 == 0 {
 		return nil, err
 	}
-	claims := r.rows(func(row *Row) bool { return !row.OnCPU && row.Cause == "preempted" })
+	claims := r.rows(func(row *Row) bool { return !row.OnCPU && row.Cause == causePreempted })
 	// The throttled time is a sum over the group's CPUs; the thread cannot have waited longer than it was ready.
 	share := min(r.share(claims), ns.Float64/r.Wall())
 	if share < leastShare/2 {
@@ -37,7 +37,7 @@ func (r *Recording) busyThreads() (n int, openMP int) {
 			if by[row.Thread] == nil {
 				by[row.Thread] = &sums{}
 			}
-			if row.OnCPU || row.Cause == "preempted" {
+			if row.OnCPU || row.Cause == causePreempted {
 				by[row.Thread].busy += row.NS
 			} else {
 				by[row.Thread].busy += row.ReadyNS
@@ -76,7 +76,7 @@ func (r *Recording) cpus() (n int, others float64, known bool, err error) {
 // contention: the thread is ready to run and has no CPU, because the job has more threads than CPUs or because other
 // processes have them.
 func contention(r *Recording) ([]Explanation, error) {
-	preempted := r.rows(func(row *Row) bool { return !row.OnCPU && row.Cause == "preempted" })
+	preempted := r.rows(func(row *Row) bool { return !row.OnCPU && row.Cause == causePreempted })
 	barrier := r.rows(func(row *Row) bool { return row.Stack.Has(signOpenMPWait) })
 	n, others, known, err := r.cpus()
 	if err != nil {
