@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/assistant"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/benchmark"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/data"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/fleet"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/memory"
@@ -40,6 +41,7 @@ func answers() []*urfave.Command {
 		data.LintCommand(),
 		data.ExportCommand(),
 		data.SymbolizeCommand(),
+		benchmark.Command(records),
 		fleet.Command(),
 	}
 }

@@ -61,9 +61,12 @@ func TestProcessesOfOneNumberInTwoRecordingsAreTwo(t *testing.T) {
 			if s.Period != 4_430_000 {
 				t.Errorf("process %d: step %d of %d ns, want 4.43 ms", thread.PID, s.Number, s.Period)
 			}
-			spans, err := Spans(t.Context(), db, thread, s)
-			if err != nil || len(spans) != 2 {
-				t.Errorf("process %d: step %d has %d spans, %v; want its own two", thread.PID, s.Number, len(spans), err)
+			all, err := SpansOf(t.Context(), db, thread, []Step{s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if spans := all[0]; len(spans) != 2 {
+				t.Errorf("process %d: step %d has %d spans; want its own two", thread.PID, s.Number, len(spans))
 			}
 		}
 	}
