@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/expense"
+	"github.com/ebpfprof/ebpfprof/tracer/reader"
 	"github.com/ebpfprof/ebpfprof/tracer/sampler"
 )
 
@@ -30,6 +31,8 @@ const (
 	watchEvery       = 5 * time.Second
 	watchMoment      = 100 * time.Millisecond
 	watchShortMoment = 40 * time.Millisecond
+	// watchSoon is when the second comes, where the first changed nothing.
+	watchSoon = 500 * time.Millisecond
 	// ownNice is the nice value of the tracer's threads once it takes too much.
 	ownNice = 10
 	// fewerWaits is by how much longer waits have rows if that was not enough.
@@ -43,6 +46,7 @@ type watchLook struct {
 	begun   *sampler.Watched
 	ended   *sampler.Watched // at the end of the interval before; nil: it is the first
 	since   machineTimes     // likewise
+	rates   expense.Rates    // of that interval
 	settled bool             // nothing changed at the last look
 	account expense.Account
 	off     bool      // it cannot be measured here
@@ -80,11 +84,16 @@ func (l *watchLook) look(s *Session, now time.Time) {
 		return
 	}
 	times := takeTimes(s, l.since.jobOfProcesses)
-	i := l.interval(&times, loaded.Rates(cmp.Or(l.ended, l.begun), l.begun, ended))
+	first := l.ended == nil
+	if first {
+		l.at = now.Add(watchSoon)
+	}
+	l.rates = loaded.Rates(cmp.Or(l.ended, l.begun), l.begun, ended)
+	i := l.interval(&times, l.rates)
 	l.since, l.ended = times, ended
 	l.account.Add(&i)
 	s.stats.expenses(&l.account)
-	if l.settled = !l.judge(s, &i); !l.settled {
+	if l.settled = !l.judge(s, &i, first); !l.settled {
 		l.open(s, now) // it may not have been enough
 	}
 }
@@ -131,10 +140,10 @@ func (l *watchLook) interval(now *machineTimes, rates expense.Rates) expense.Int
 }
 
 // judge takes out what costs too much, and reports whether there was any.
-func (l *watchLook) judge(s *Session, i *expense.Interval) (changed bool) {
+func (l *watchLook) judge(s *Session, i *expense.Interval, first bool) (changed bool) {
 	loaded, form := s.sampling.sampler, s.sampling.sampler.Form()
 	budget := s.options.Budget
-	next, job, machine := expense.Judge(form, i, budget, runtime.NumCPU())
+	next, job, machine := expense.Judge(form, i, first, budget, runtime.NumCPU())
 	if loaded.GaveUpIO() {
 		next.IO = false
 	}
@@ -183,14 +192,29 @@ func (l *watchLook) tell(s *Session, source string, job, machine float64, instea
 	})
 }
 
-// end closes what is open.
-func (l *watchLook) end() {
+// end closes what is open, and adds the time since the last look.
+func (l *watchLook) end(s *Session) {
 	if l.moment != nil {
 		l.moment.Close()
+	}
+	if l.ended != nil && !l.off {
+		l.addRest(s)
 	}
 	if l.waits != nil {
 		l.waits.end()
 	}
+}
+
+func (l *watchLook) addRest(s *Session) {
+	loaded := s.sampling.sampler
+	now, err := loaded.Look(s.kernel.LifePrograms())
+	if err != nil {
+		return // then the account is of the time until the last look
+	}
+	times := takeTimes(s, l.since.jobOfProcesses)
+	i := l.interval(&times, loaded.RatesSince(l.ended, now, l.rates))
+	l.account.Add(&i)
+	s.stats.expenses(&l.account)
 }
 
 // until is how long there is to the next look.
@@ -224,7 +248,7 @@ func takeTimes(s *Session, before map[int]time.Duration) machineTimes {
 	t := machineTimes{at: time.Now(), jobOfProcesses: map[int]time.Duration{}}
 	var own unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &own) == nil {
-		t.own = time.Duration(own.Utime.Nano() + own.Stime.Nano())
+		t.own = time.Duration(own.Utime.Nano()+own.Stime.Nano()) + reader.CPU()
 	}
 	for _, pid := range s.job.PIDs() {
 		used, ok := processTime(pid)

@@ -105,11 +105,18 @@ func openDuckDB() (*DB, error) {
 	return db, nil
 }
 
+// manyFiles is from how many files on their footers are kept from one query to the next. A store's
+// files are written once; what is being recorded has few, of which some are written anew.
+const manyFiles = 500
+
 // prepare makes the views and then shuts the doors: the settings cannot be
 // changed back.
 func (db *DB) prepare(root string, f *files) error {
 	ctx := context.Background()
 	statements := append([]string{"SET TimeZone = 'UTC'"}, db.limits.settings()...)
+	if f.good > manyFiles {
+		statements = append(statements, "SET parquet_metadata_cache = true")
+	}
 	if err := db.execAll(ctx, statements); err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestTheDearestGivesWayFirst(t *testing.T) {
 		"neighbours pay, the job hardly": {both, Rates{Waits: Pair{0.03, 0}, IO: Pair{0.05, 0}}, 0.05, 2, Form{Waits: true}},
 		"no budget":                      {both, Rates{Waits: Pair{0.5, 0.5}}, -1, 2, both},
 	} {
-		next, _, _ := Judge(c.now, busy(c.rates), c.budget, c.cpus)
+		next, _, _ := Judge(c.now, busy(c.rates), false, c.budget, c.cpus)
 		if next != c.want {
 			t.Errorf("%s: %+v, want %+v", name, next, c.want)
 		}
@@ -114,5 +114,19 @@ func TestTheTracerSlowsWhoSharesItsCore(t *testing.T) {
 	}
 	if b := Beside(false, 8, 8); b != 0 {
 		t.Errorf("where each CPU is a core: %g", b)
+	}
+}
+
+// The first moment is short: what costs little too much is looked at again before it goes.
+func TestTheFirstMomentDecidesWhereItIsObvious(t *testing.T) {
+	now := Form{Waits: true}
+	for cost, want := range map[float64]Form{0.03: {Waits: true}, 0.3: {}} {
+		i := busy(Rates{Waits: Pair{2 * cost, 2 * cost}})
+		if next, _, _ := Judge(now, i, true, 0.05, 64); next != want {
+			t.Errorf("%g of the job's time in the first moment: %+v, want %+v", cost, next, want)
+		}
+		if next, _, _ := Judge(now, i, false, 0.05, 64); next.Waits {
+			t.Errorf("%g of the job's time in a later one: %+v", cost, next)
+		}
 	}
 }

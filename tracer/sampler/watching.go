@@ -76,6 +76,21 @@ func (s *Sampler) Rates(since, before, after *Watched) expense.Rates {
 	return r
 }
 
+// RatesSince are those of a time without a moment in it: of what is watched still, at the prices
+// of the last one, whose rates are given.
+func (s *Sampler) RatesSince(since, now *Watched, last expense.Rates) expense.Rates {
+	form := s.Form()
+	if !form.Waits {
+		last.Waits = expense.Pair{}
+	}
+	if !form.IO {
+		last.IO = expense.Pair{}
+	}
+	s.waits.scale(&last.Waits, since, now, now, 0)
+	s.calls.scale(&last.IO, since, now, now, 2)
+	return last
+}
+
 // eventPrice is what one event of the job cost in the last moment that had any.
 type eventPrice float64
 

@@ -52,7 +52,7 @@ func (j *joining) rewrite(f source, to io.Writer) (rows int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	writer := parquet.NewWriter(to, r.options(file, f.table)...)
+	writer := parquet.NewGenericWriter[any](to, r.options(file, f.table)...)
 	for _, group := range file.RowGroups() {
 		n, err := r.group(group, writer)
 		if rows += n; err != nil {
@@ -93,7 +93,8 @@ func (j *joining) columns(f source, schema *parquet.Schema) (*rewriting, error) 
 }
 
 func (r *rewriting) options(file *parquet.File, table string) []parquet.WriterOption {
-	options := []parquet.WriterOption{parquet.NewSchema(file.Schema().Name(), again{file.Root()}), parquet.Compression(&parquet.Zstd), parquet.CreatedBy("ebpfprof", "join", ""),
+	options := []parquet.WriterOption{parquet.NewSchema(file.Schema().Name(), again{file.Root()}),
+		parquet.Compression(&parquet.Zstd), parquet.CreatedBy("ebpfprof", "join", ""),
 		parquet.KeyValueMetadata(output.MetadataTable, table)}
 	for _, key := range []string{output.MetadataSchemaVersion, output.MetadataToolVersion} {
 		if value, has := file.Lookup(key); has {
@@ -115,7 +116,7 @@ func (r *rewriting) options(file *parquet.File, table string) []parquet.WriterOp
 // rowsAtOnce bounds what of a row group is in memory as rows.
 const rowsAtOnce = 512
 
-func (r *rewriting) group(group parquet.RowGroup, to *parquet.Writer) (written int64, err error) {
+func (r *rewriting) group(group parquet.RowGroup, to *parquet.GenericWriter[any]) (written int64, err error) {
 	from := group.Rows()
 	defer from.Close()
 	rows := make([]parquet.Row, rowsAtOnce)
