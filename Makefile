@@ -5,6 +5,8 @@ SHELL      := /bin/bash
 GO         ?= go
 CACHE      ?= $(HOME)/.cache/ebpfprof
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.2.0-dev)
+# Once: all files of a run have one version.
+VERSION    := $(VERSION)
 LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/version.Version=$(VERSION)
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
