@@ -6,10 +6,12 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/data"
 	"github.com/ebpfprof/ebpfprof/internal/record/capture"
+	"github.com/ebpfprof/ebpfprof/internal/record/recorder"
 )
 
 // commandLine has the commands that trace, too; what they record ends with its verdict.
 func commandLine(name string, args []string, more ...*urfave.Command) int {
-	return capture.Main(name, args, analysis.First, more...)
+	return capture.Main(name, args, recorder.Reading{Answer: analysis.First, Merge: data.MergeOnDemand}, more...)
 }

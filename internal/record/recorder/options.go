@@ -37,6 +37,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "buffer-size", Value: "64MiB", Usage: "`SIZE` of the kernel's ring buffer"},
 		&urfave.StringSliceFlag{Name: "limit", Usage: "another value for a limit, `NAME=NUMBER`: " + limitNames()},
 		&urfave.StringFlag{Name: "counters", Value: "1s", Usage: "read the machine's counters this often (`TIME`), or off"},
+		deviceTimesFlag(),
 		&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the summary as JSON, and no progress"},
 		&urfave.BoolFlag{Name: "no-verdict", DisableDefaultText: true, Usage: "end without the verdict, which takes some seconds of one CPU to compute"},
 		&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "no progress"},
