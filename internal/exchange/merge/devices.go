@@ -23,8 +23,9 @@ func (h hands) end() int64 { return h.start + max(h.duration, 0) }
 // handing loads the calls that can have launched something, by their thread, with the recording's numbers of threads.
 func (m *merging) handing(db *dataset.DB, where string, number func(int32) (int32, bool)) (map[int32][]hands, error) {
 	calls := map[int32][]hands{}
-	err := db.Each(m.ctx, `SELECT span_id, tid, ts_ns, coalesce(duration_ns, -1), name, coalesce(category, ''), coalesce(device_time_lo_ns, -1),
-		coalesce(device_time_hi_ns, -1) FROM span WHERE layer IN ('runtime', 'collective') AND `+where+" ORDER BY ts_ns, span_id", func(v []driver.Value) error {
+	query := `SELECT span_id, tid, ts_ns, coalesce(duration_ns, -1), name, coalesce(category, ''), coalesce(device_time_lo_ns, -1),
+		coalesce(device_time_hi_ns, -1) FROM span WHERE layer IN ('runtime', 'collective') AND ` + where + " ORDER BY ts_ns, span_id"
+	err := db.Each(m.ctx, query, func(v []driver.Value) error {
 		var h hands
 		h.id, _ = v[0].(int64)
 		h.tid, _ = v[1].(int32)
@@ -83,8 +84,9 @@ func launches(recorded, traced map[int32][]hands, offset, slack int64) map[int64
 
 // deviceColumns are what is kept of a row of a device. CUPTI's correlation is not: in a recording that column has numbers
 // of spans.
-const deviceColumns = `ts_ns, coalesce(duration_ns, -1), coalesce(category, ''), name, launch_id, device_id, stream, context, bytes, coalesce(direction, ''),
-	work_x, work_y, work_z, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, wait_stream, coalesce(runtime, '')`
+const deviceColumns = `ts_ns, coalesce(duration_ns, -1), coalesce(category, ''), name, launch_id, device_id, stream, context, bytes,
+	coalesce(direction, ''), work_x, work_y, work_z, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, wait_stream,
+	coalesce(runtime, '')`
 
 // devices makes the rows of devices, and counts them.
 func (m *merging) devices() ([]event.Span, error) {
@@ -100,7 +102,8 @@ func (m *merging) devices() ([]event.Span, error) {
 	var rows []event.Span
 	took := map[int64]int64{} // by the recorded launch
 	bounds := map[int64]hands{}
-	err = m.trace.Each(m.ctx, "SELECT "+deviceColumns+fmt.Sprintf(" FROM span WHERE layer = 'device' AND pid = %d ORDER BY ts_ns, span_id", m.tracePID), func(v []driver.Value) error {
+	query := fmt.Sprintf("SELECT %s FROM span WHERE layer = 'device' AND pid = %d ORDER BY ts_ns, span_id", deviceColumns, m.tracePID)
+	err = m.trace.Each(m.ctx, query, func(v []driver.Value) error {
 		s := deviceRow(v)
 		last++
 		s.ID, s.PID = last, m.pid
@@ -134,12 +137,14 @@ func (m *merging) devices() ([]event.Span, error) {
 // launched are the recorded calls that the trace's rows of devices name as their launch: calls of a runtime, or
 // operators.
 func (m *merging) launched(slack int64) (map[int64]hands, error) {
-	recorded, err := m.handing(m.recording, fmt.Sprintf("pid = %d AND ts_ns BETWEEN %d AND %d", m.pid, m.merged.StartNS-around, m.merged.EndNS+around),
+	where := fmt.Sprintf("pid = %d AND ts_ns BETWEEN %d AND %d", m.pid, m.merged.StartNS-around, m.merged.EndNS+around)
+	recorded, err := m.handing(m.recording, where,
 		func(tid int32) (int32, bool) { return tid, true })
 	if err != nil {
 		return nil, err
 	}
-	traced, err := m.handing(m.trace, fmt.Sprintf("pid = %d AND span_id IN (SELECT launch_id FROM span WHERE layer = 'device')", m.tracePID), func(tid int32) (int32, bool) {
+	where = fmt.Sprintf("pid = %d AND span_id IN (SELECT launch_id FROM span WHERE layer = 'device')", m.tracePID)
+	traced, err := m.handing(m.trace, where, func(tid int32) (int32, bool) {
 		number, ok := m.numbers[tid]
 		if !ok && m.pid == m.tracePID { // a thread without operators, of a graph's launches say
 			return tid, true
@@ -186,7 +191,8 @@ func deviceRow(v []driver.Value) event.Span {
 	}
 	start, duration := number(0), number(1)
 	return event.Span{
-		StartNS: *start, DurationNS: *duration, Call: &event.Call{Layer: "device", Category: text(2), Runtime: text(21), Name: text(3)},
-		End: event.EndImported, Weight: 1, SequenceNumber: -1, Detail: d,
+		StartNS: *start, DurationNS: *duration,
+		Call: &event.Call{Layer: "device", Category: text(2), Runtime: text(21), Name: text(3)},
+		End:  event.EndImported, Weight: 1, SequenceNumber: -1, Detail: d,
 	}
 }

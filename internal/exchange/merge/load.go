@@ -24,8 +24,9 @@ type candidate struct {
 }
 
 func candidates(m *merging, db *dataset.DB) (all []candidate, err error) {
-	err = db.Each(m.ctx, `SELECT pid, max(coalesce(ns_pid, pid)), max(coalesce(rank, -1))::BIGINT, max(n)::BIGINT FROM process
-		JOIN (SELECT pid, count(*) AS n FROM span WHERE layer <> 'device' GROUP BY pid) USING (pid) GROUP BY pid ORDER BY pid`, func(v []driver.Value) error {
+	const query = `SELECT pid, max(coalesce(ns_pid, pid)), max(coalesce(rank, -1))::BIGINT, max(n)::BIGINT FROM process
+		JOIN (SELECT pid, count(*) AS n FROM span WHERE layer <> 'device' GROUP BY pid) USING (pid) GROUP BY pid ORDER BY pid`
+	err = db.Each(m.ctx, query, func(v []driver.Value) error {
 		pid, _ := v[0].(int32)
 		nsPID, _ := v[1].(int32)
 		rank, _ := v[2].(int64)
@@ -116,7 +117,9 @@ func (m *merging) calls() (err error) {
 
 func (m *merging) load(db *dataset.DB, where string) (map[int32]thread, error) {
 	threads, names := map[int32]thread{}, map[string]string{}
-	err := db.Each(m.ctx, "SELECT span_id, tid, ts_ns, coalesce(duration_ns, -1), CASE layer WHEN 'autograd' THEN 'node ' ELSE '' END || name FROM span WHERE "+where+" ORDER BY ts_ns, span_id", func(v []driver.Value) error {
+	query := "SELECT span_id, tid, ts_ns, coalesce(duration_ns, -1), CASE layer WHEN 'autograd' THEN 'node ' ELSE '' END || name FROM span WHERE " +
+		where + " ORDER BY ts_ns, span_id"
+	err := db.Each(m.ctx, query, func(v []driver.Value) error {
 		id, _ := v[0].(int64)
 		tid, _ := v[1].(int32)
 		start, _ := v[2].(int64)
@@ -176,7 +179,8 @@ func (m *merging) unpaired() error {
 
 // slices are when the recording had all calls; none where it always had.
 func (m *merging) slices() (all [][2]int64, err error) {
-	err = m.recording.Each(m.ctx, fmt.Sprintf("SELECT DISTINCT begin_ns, end_ns FROM slice WHERE pid = %d ORDER BY 1", m.pid), func(v []driver.Value) error {
+	query := fmt.Sprintf("SELECT DISTINCT begin_ns, end_ns FROM slice WHERE pid = %d ORDER BY 1", m.pid)
+	err = m.recording.Each(m.ctx, query, func(v []driver.Value) error {
 		begin, _ := v[0].(int64)
 		end, _ := v[1].(int64)
 		all = append(all, [2]int64{begin, end})

@@ -74,7 +74,8 @@ func vote(recorded, traced map[int32]thread, far int64) (offset int64, ok bool) 
 		}
 	}
 	slices.SortFunc(all, func(a, b candidates) int {
-		return cmp.Or(cmp.Compare(len(a.recorded)*len(a.traced), len(b.recorded)*len(b.traced)), cmp.Compare(a.traced[0].name, b.traced[0].name),
+		return cmp.Or(
+			cmp.Compare(len(a.recorded)*len(a.traced), len(b.recorded)*len(b.traced)), cmp.Compare(a.traced[0].name, b.traced[0].name),
 			cmp.Compare(a.traced[0].start, b.traced[0].start))
 	})
 	votes, bins := 0, map[int64]int{}

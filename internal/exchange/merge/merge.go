@@ -66,7 +66,9 @@ func Trace(ctx context.Context, recording, trace string, o Options) (*event.Merg
 		return nil, err
 	}
 	for _, w := range summary.Warnings {
-		batch.Warnings = append(batch.Warnings, event.Warning{TSNS: m.merged.StartNS, Kind: "merge", Source: m.merged.Source, Count: w.Count, Detail: w.Detail})
+		batch.Warnings = append(batch.Warnings, event.Warning{
+			TSNS: m.merged.StartNS, Kind: "merge", Source: m.merged.Source, Count: w.Count, Detail: w.Detail,
+		})
 	}
 	m.recording.Close()
 	return &m.merged, output.Append(recording, session, tool, batch)
@@ -100,8 +102,8 @@ func (m *merging) all() (batch *event.Batch, session, tool string, err error) {
 	if err != nil {
 		return nil, "", "", err
 	}
-	err = m.recording.Row(m.ctx, "SELECT session_id, coalesce(tool_version, '') FROM process JOIN session USING (session_id) WHERE pid = ? LIMIT 1",
-		[]any{m.pid}, &session, &tool)
+	const query = "SELECT session_id, coalesce(tool_version, '') FROM process JOIN session USING (session_id) WHERE pid = ? LIMIT 1"
+	err = m.recording.Row(m.ctx, query, []any{m.pid}, &session, &tool)
 	return &event.Batch{Spans: spans, MergedTraces: []event.MergedTrace{m.merged}}, session, tool, err
 }
 

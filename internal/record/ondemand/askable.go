@@ -65,8 +65,8 @@ func (d *Daemon) silence() string {
 		}
 		switch sentence := Askable(p); {
 		case sentence == "":
-			return fmt.Sprintf("no device times: pid %d did not ask for a configuration while it was recorded; its profiler does so every five seconds, "+
-				"so record for 15 s or more", pid)
+			return fmt.Sprintf("no device times: pid %d did not ask for a configuration while it was recorded; "+
+				"its profiler does so every five seconds, so record for 15 s or more", pid)
 		case why == "" || p.PID == d.options.Targets[0]:
 			why = fmt.Sprintf("no device times of pid %d: %s", pid, sentence)
 		}

@@ -26,7 +26,8 @@ const (
 
 func deviceTimesFlag() urfave.Flag {
 	return &urfave.StringFlag{Name: "device-times", Value: deviceTimesBounds,
-		Usage: "how times on devices are known (`HOW`): bounds, from calls of the host alone, or profiler: ask the job's own PyTorch profiler for a trace of one second"}
+		Usage: "how times on devices are known (`HOW`): bounds, from calls of the host alone, or profiler: " +
+			"ask the job's own PyTorch profiler for a trace of one second"}
 }
 
 // checkDeviceTimes refuses other values, and what this build cannot do.
