@@ -3,11 +3,11 @@ module github.com/ebpfprof/ebpfprof
 go 1.26.0
 
 require (
-	github.com/NVIDIA/go-nvml v0.13.2-0
 	github.com/apache/arrow-go/v18 v18.5.1
 	github.com/chromedp/chromedp v0.23.0
 	github.com/cilium/ebpf v0.22.0
 	github.com/duckdb/duckdb-go/v2 v2.10505.0
+	github.com/ebitengine/purego v0.11.3
 	github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
 	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724
 	github.com/jedib0t/go-pretty/v6 v6.8.3

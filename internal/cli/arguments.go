@@ -82,14 +82,3 @@ func allNames(c *urfave.Context, name string) []string {
 	}
 	return []string{name}
 }
-
-// SplitList is what a flag lists with commas between.
-func SplitList(s string) (names []string) {
-	for _, name := range strings.Split(s, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-
-}

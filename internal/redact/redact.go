@@ -82,11 +82,11 @@ func pseudonym(name *string) *string {
 // left stands for what a command line said.
 const left = "[redacted]"
 
-// pathFlags are this tool's flags that have a path for a value.
-var pathFlags = map[string]bool{"--output": true, "-o": true}
+// namingFlags are this tool's flags whose value is a path, or says which job was recorded.
+var namingFlags = map[string]bool{"--output": true, "-o": true, "--command": true, "--container": true}
 
 // CommandLine keeps the flags of this tool, which say how a recording was made, and
-// drops where it was written to and which command was run.
+// drops where it was written to and which job was recorded.
 func CommandLine(args []string) []string {
 	var kept []string
 	for i := 0; i < len(args); i++ {
@@ -96,7 +96,7 @@ func CommandLine(args []string) []string {
 			return append(kept, "--", left)
 		case i == 0:
 			kept = append(kept, path.Base(args[i]))
-		case pathFlags[name] || pathFlags["-"+name]: // the library takes one dash for two
+		case namingFlags[name] || namingFlags["-"+name]: // the library takes one dash for two
 			if assigned {
 				kept = append(kept, name+"="+left)
 			} else {

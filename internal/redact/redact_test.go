@@ -44,6 +44,7 @@ func TestTheCommandLineKeepsHowAndDropsWhat(t *testing.T) {
 	for text, want := range map[string]string{
 		"ebpfprof import SECRET/a.json /home/SECRET/b.json --redact":                                        "ebpfprof import a.json b.json --redact",
 		"/home/alice/bin/ebpfprof attach --pid 7 --output /home/alice/d --level deep":                       "ebpfprof attach --pid 7 --output [redacted] --level deep",
+		"ebpfprof attach --command model_x.py --container=0123 --wait":                                      "ebpfprof attach --command [redacted] --container=[redacted] --wait",
 		"ebpfprof run --output=/home/alice/d -o d -output=x --budget 5% -- python train.py --token=hunter2": "ebpfprof run --output=[redacted] -o [redacted] -output=[redacted] --budget 5% -- [redacted]",
 	} {
 		if got := strings.Join(CommandLine(strings.Fields(text)), " "); got != want {

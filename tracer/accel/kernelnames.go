@@ -16,14 +16,9 @@ const (
 	NameUnknown     = "unknown"       // the span has the name of its function
 )
 
-// NameSources lists the values of span.name_source.
-func NameSources() []string {
-	return []string{NameGetFunction, NameStruct, NameHostStub, NameLibrary, NameUnknown}
-}
-
 // Namer names a kernel whose handle was made before the recording, or a
 // host function, by what lies behind the handle in the process. source is one
-// of NameSources.
+// of the names above.
 type Namer interface {
 	KernelName(pid uint32, kernel KernelHandle) (symbol, source string, ok bool)
 }

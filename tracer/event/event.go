@@ -170,7 +170,7 @@ type Detail struct {
 	Ranks              *int32 // how many there are
 	GroupDepth         *int32 // groups of calls around this one
 	PeerRank           *int32
-	// NameSource says how a launch's name is known (NameSources); Symbol is the
+	// NameSource says how a launch's name is known (one of accel's Name constants); Symbol is the
 	// kernel's name as its module has it.
 	NameSource string // "" is absent
 	Symbol     string // "" is absent

@@ -208,9 +208,6 @@ func (j *Job) Rows() []event.Process {
 	return rows
 }
 
-// WithFramework are the pids of its processes that have a framework.
-func (j *Job) WithFramework() []int { return j.processes.WithFramework() }
-
 // Watched are the pids of the processes that can hang: with a framework or a Python interpreter, or
 // else all of the job.
 func (j *Job) Watched() []int { return j.processes.watched() }

@@ -131,7 +131,7 @@ func (p *Process) readProgram() error {
 	if err != nil {
 		return vanished(p.PID, "reading the command line", err)
 	}
-	p.Command = string(bytes.ReplaceAll(bytes.TrimRight(command, "\x00"), []byte{0}, []byte{' '}))
+	p.Command = commandLine(command)
 
 	program, err := p.openProgram()
 	switch {

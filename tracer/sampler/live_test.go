@@ -18,7 +18,12 @@ func testSampler(t *testing.T) (*kernel.Programs, *Sampler) {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.Close)
-	s, err := loadSampler(k, Options{Frequency: 99, OffCPU: time.Millisecond, IO: true})
+	options := Options{Frequency: 99, OffCPU: time.Millisecond, IO: true}
+	spec, err := Spec(k, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSampler(spec, k.Replacements(spec), options)
 	if err != nil {
 		t.Fatal(err)
 	}

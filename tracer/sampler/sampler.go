@@ -27,18 +27,11 @@ type Sampler struct {
 	events     []int // perf events, one a CPU
 	clocks     []link.Link
 	links      map[string]link.Link // of what watches, by its program
-	callPath   time.Duration        // how much longer a system call takes, of any process, while programs are at them
+	bareCall   time.Duration        // what a system call takes without programs
+	callPath   time.Duration        // how much longer it takes, of any process, while programs are at them
+	waits      eventPrice           // of a switch of a thread
+	calls      eventPrice           // of a system call
 	giveUp     atomic.Bool          // reads and writes are not to be measured any more
-}
-
-// loadSampler loads the programs for a kernel that has those of calls; nothing runs
-// before start.
-func loadSampler(k *kernel.Programs, options Options) (*Sampler, error) {
-	spec, err := Spec(k, options)
-	if err != nil {
-		return nil, err
-	}
-	return newSampler(spec, k.Replacements(spec), options)
 }
 
 // walkers are the programs that walk stacks: each is a third of the verifier's work, which
@@ -145,7 +138,7 @@ func (s *Sampler) Start(options Options) error {
 		}
 	}
 	// The end of a wait and of a call before its beginning, so that none is seen half.
-	bare := callTime()
+	s.bareCall = callTime()
 	for _, program := range watching(options) {
 		l, err := link.AttachTracing(link.TracingOptions{Program: s.collection.Programs[program]})
 		if err != nil {
@@ -153,7 +146,7 @@ func (s *Sampler) Start(options Options) error {
 		}
 		s.links[program] = l
 	}
-	s.callPath = max(0, callTime()-bare)
+	s.callPath = max(0, callTime()-s.bareCall)
 	return nil
 }
 

@@ -22,9 +22,6 @@ type Words struct {
 // NewWords knows no text yet.
 func NewWords() *Words { return &Words{numbers: map[string]int64{}} }
 
-// All are the texts by their numbers.
-func (w *Words) All() []string { return w.all }
-
 func (w *Words) number(text []byte) int64 {
 	n, is := w.numbers[string(text)]
 	if !is {

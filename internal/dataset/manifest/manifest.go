@@ -210,9 +210,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 // Decode reads a manifest.
 func Decode(from io.Reader) (*Manifest, error) { return decode(from, true) }
 
-// DecodeFiles reads the part of a manifest that says which merged files count.
-func DecodeFiles(from io.Reader) (*Manifest, error) { return decode(from, false) }
-
+// decode reads the whole of a manifest, or only the part that lists the merged files that count.
 func decode(from io.Reader, whole bool) (*Manifest, error) {
 	r := bufio.NewReader(io.LimitReader(from, mostHeader+8*mostHashes+1))
 	line, err := r.ReadBytes('\n')

@@ -41,7 +41,7 @@ func TestWhatWasMergedDoesNotCountAndTheMergedFileDoes(t *testing.T) {
 			t.Errorf("%s: %d, %v", name, at, ok)
 		}
 	}
-	if few, err := DecodeFiles(bytes.NewReader(text)); err != nil || !few.Counts(second) || few.Counts(first) {
+	if few, err := decode(bytes.NewReader(text), false); err != nil || !few.Counts(second) || few.Counts(first) {
 		t.Errorf("%+v, %v", few, err)
 	}
 	for _, damaged := range [][]byte{nil, text[:len(text)-1], append(bytes.Clone(text), 0), []byte("{}"), []byte("x\n"), []byte(`{"merged":[{"count":-1}]}` + "\n"),

@@ -36,11 +36,6 @@ func (db *DB) Run(ctx context.Context, query string) (*Result, error) {
 	return r, nil
 }
 
-// Each runs one SELECT as Run does and hands over each row as it comes.
-func (db *DB) Each(ctx context.Context, query string, row func([]any) error) error {
-	return db.each(ctx, query, func([]Column) error { return nil }, row)
-}
-
 // each calls begin once and then row for each row, as they come.
 func (db *DB) each(ctx context.Context, query string, begin func([]Column) error, row func([]any) error) error {
 	explain, query := splitExplain(query)

@@ -27,11 +27,6 @@ const (
 	Other      Class = "other"      // what cannot be told: no stack, or above a limit
 )
 
-// Classes lists them, in the order of precedence in which a stack is taken for one.
-func Classes() []Class {
-	return []Class{Loader, Collective, Copy, Compute, Kernel, IO, Python, Host, Other}
-}
-
 // Basis says where the numbers of a pattern come from.
 type Basis string
 

@@ -68,11 +68,11 @@ func TestStepReplaysToItsMeasuredTime(t *testing.T) {
 		db := open(t, scripted.Write(t, j))
 		for _, thread := range find(t, db) {
 			for _, s := range thread.Training() {
-				spans, err := Spans(context.Background(), db, thread, s)
+				spans, err := SpansOf(context.Background(), db, thread, []Step{s})
 				if err != nil {
 					t.Fatal(err)
 				}
-				g, err := NewStepGraph(thread, s, spans)
+				g, err := NewStepGraph(thread, s, spans[0])
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -73,15 +73,6 @@ func Launched(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, er
 	return all, ended(ctx, db, t, all)
 }
 
-// Spans are those that begin in the step's period, in order of time; outer ones first.
-func Spans(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, error) {
-	all, err := SpansOf(ctx, db, t, []Step{s})
-	if err != nil {
-		return nil, err
-	}
-	return all[0], nil
-}
-
 // scanned are the columns that a Span is made of.
 var scanned = []string{"span_id", "parent_id", "tid", "ts_ns", "duration_ns", "layer", "category", "name", "device_id", "stream", "launch_id",
 	"wait_stream", "correlation_id", "wait_correlation_id", "bytes", "sequence_number", "python_stack_id", "stack_id", "pid", "communicator",

@@ -29,6 +29,7 @@ func (r *recorder) printAnswer(w io.Writer, dataset string) bool {
 	if r.reading.Answer == nil || r.noVerdict {
 		return false
 	}
+	beNice()
 	ctx, stop := untilSignal(context.Background(), nil)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, mostAnswering)

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,10 +15,10 @@ func AttachCommand(reading Reading) *urfave.Command {
 	return &urfave.Command{
 		Name:      "attach",
 		Usage:     "record a running job",
-		UsageText: "ebpfprof attach --pid PID [--duration 30s] [--output DIR]",
-		Flags: append([]urfave.Flag{
+		UsageText: "ebpfprof attach --pid PID | --command PATTERN [--wait] | --container ID [--duration 30s] [--output DIR]",
+		Flags: slices.Concat([]urfave.Flag{
 			&urfave.IntSliceFlag{Name: "pid", Aliases: []string{"p"}, Usage: "the `PID` of the process to record; several --pid are one recording"},
-		}, recordFlags()...),
+		}, findFlags(), recordFlags()),
 		Action: func(c *urfave.Context) error {
 			if c.Args().Present() {
 				return cli.Usagef("unexpected argument %q: attach takes the process as --pid PID", c.Args().First())
@@ -26,13 +27,8 @@ func AttachCommand(reading Reading) *urfave.Command {
 			if err != nil {
 				return err
 			}
-			if options.PIDs = c.IntSlice("pid"); len(options.PIDs) == 0 {
-				return cli.Usagef("give the process to record: ebpfprof attach --pid PID")
-			}
-			for _, pid := range options.PIDs {
-				if pid <= 0 {
-					return cli.Usagef("--pid %d: a pid is a positive number", pid)
-				}
+			if options.PIDs, err = processes(c); err != nil {
+				return err
 			}
 			r, err := newRecorder(c, options, reading)
 			if err != nil {

@@ -104,6 +104,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	}
 	collectAsUsual()
 	asking := r.ask(job)
+	sleepLoosely()
 	attached := time.Now()
 	runErr := r.run(ctx, session, progress)
 	detaching.over()
