@@ -9,7 +9,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/version.Version=$(V
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools wheel runtimes native checks clean
+.PHONY: all help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools wheel nfpm release runtimes native checks clean
 
 all: build
 
@@ -97,6 +97,18 @@ wheel: ## pack the program and its Python package for pip, into bin/dist; ARCHES
 		scripts/manylinux.sh $$arch bin/manylinux/ebpfprof-$$arch -ldflags '$(LDFLAGS) -linkmode=external'; \
 		$(GO) run ./internal/dev/wheel -program bin/manylinux/ebpfprof-$$arch -platform manylinux_2_28_$$arch -version '$(VERSION)' -o bin/dist; \
 	done
+
+# What packs deb and rpm, likewise.
+nfpm: ## install nfpm, which packs deb and rpm
+	@$(STEP) "building nfpm, 3 min the first time" scripts/nfpm.sh
+
+# Into bin/release: wheels, deb and rpm of both programs, the agent's image as an OCI layout, lists of what is in the
+# programs, and the sums of all. Equal sources are equal files. For this machine's processor.
+release: wheel nfpm bin/ebpfprof-agent ## make packages, the agent's image, SBOMs and sums, into bin/release
+	rm -rf bin/release
+	$(GO) run ./internal/dev/release -program bin/manylinux/ebpfprof-$$(uname -m) -agent bin/ebpfprof-agent \
+		-arch $$($(GO) env GOARCH) -version '$(VERSION)' -nfpm "$$(scripts/nfpm.sh --path)" -o bin/release
+	cp bin/dist/*.whl bin/release/ && cd bin/release && sha256sum *.whl >>SHA256SUMS
 
 # A server with S3's protocol, likewise.
 s3: ## install an S3 server for the tests of buckets

@@ -16,6 +16,7 @@ arguments=()
 for argument in "$@"; do
 	case $argument in
 	-lstdc++ | -lm | -ldl | -lpthread | -lresolv | -lrt) ;; # below, in the versions wanted
+	-Qunused-arguments) ;; # an option of the compiler alone, which GNU ld's driver refuses
 	*) arguments+=("$argument") ;;
 	esac
 done

@@ -8,6 +8,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/assistant"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/benchmark"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/data"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/fleet"
@@ -23,6 +24,7 @@ func answers() []*urfave.Command {
 		analysis.ReportCommand(),
 		analysis.FindingsCommand(),
 		page.ServeCommand(),
+		assistant.Command(),
 		analysis.DiffCommand(),
 		analysis.TreeCommand(),
 		analysis.StepsCommand(),

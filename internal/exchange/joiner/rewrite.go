@@ -52,7 +52,7 @@ func (j *joining) rewrite(f source, to io.Writer) (rows int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	writer := parquet.NewWriter(to, r.options(file, f.table)...)
+	writer := parquet.NewGenericWriter[any](to, r.options(file, f.table)...)
 	for _, group := range file.RowGroups() {
 		n, err := r.group(group, writer)
 		if rows += n; err != nil {
@@ -115,7 +115,7 @@ func (r *rewriting) options(file *parquet.File, table string) []parquet.WriterOp
 // rowsAtOnce bounds what of a row group is in memory as rows.
 const rowsAtOnce = 512
 
-func (r *rewriting) group(group parquet.RowGroup, to *parquet.Writer) (written int64, err error) {
+func (r *rewriting) group(group parquet.RowGroup, to *parquet.GenericWriter[any]) (written int64, err error) {
 	from := group.Rows()
 	defer from.Close()
 	rows := make([]parquet.Row, rowsAtOnce)
