@@ -5,16 +5,11 @@ SHELL      := /bin/bash
 GO         ?= go
 CACHE      ?= $(HOME)/.cache/ebpfprof
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.2.0-dev)
-# go-nvml resolves NVIDIA's functions when they are first called; with -z now,
-# the default of hardened toolchains, the binary would not start without a driver.
-LAZY       := -extldflags=-Wl,-z,lazy
-# Its header marks as deprecated what older drivers need.
-export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/version.Version=$(VERSION)
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools wheel runtimes native checks clean
+.PHONY: all help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools wheel nfpm release runtimes native checks clean
 
 all: build
 
@@ -34,7 +29,7 @@ check: formatted ## format, vet and the tests without root or kernel
 # Always rebuilt: Go knows best what changed.
 .PHONY: bin/ebpfprof bin/ebpfprof-agent
 bin/ebpfprof:
-	$(GO) build -trimpath -ldflags '$(LDFLAGS) $(LAZY)' -o $@ ./cmd/ebpfprof
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/ebpfprof
 bin/ebpfprof-agent:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/ebpfprof-agent
 
@@ -99,9 +94,21 @@ notebook-tools: ## install what runs the notebook of docs/
 ARCHES ?= $(shell uname -m)
 wheel: ## pack the program and its Python package for pip, into bin/dist; ARCHES="x86_64 aarch64"
 	set -e; for arch in $(ARCHES); do \
-		scripts/manylinux.sh $$arch bin/manylinux/ebpfprof-$$arch -ldflags '$(LDFLAGS) -linkmode=external $(LAZY)'; \
+		scripts/manylinux.sh $$arch bin/manylinux/ebpfprof-$$arch -ldflags '$(LDFLAGS) -linkmode=external'; \
 		$(GO) run ./internal/dev/wheel -program bin/manylinux/ebpfprof-$$arch -platform manylinux_2_28_$$arch -version '$(VERSION)' -o bin/dist; \
 	done
+
+# What packs deb and rpm, likewise.
+nfpm: ## install nfpm, which packs deb and rpm
+	@$(STEP) "building nfpm, 3 min the first time" scripts/nfpm.sh
+
+# Into bin/release: wheels, deb and rpm of both programs, the agent's image as an OCI layout, lists of what is in the
+# programs, and the sums of all. Equal sources are equal files. For this machine's processor.
+release: wheel nfpm bin/ebpfprof-agent ## make packages, the agent's image, SBOMs and sums, into bin/release
+	rm -rf bin/release
+	$(GO) run ./internal/dev/release -program bin/manylinux/ebpfprof-$$(uname -m) -agent bin/ebpfprof-agent \
+		-arch $$($(GO) env GOARCH) -version '$(VERSION)' -nfpm "$$(scripts/nfpm.sh --path)" -o bin/release
+	cp bin/dist/*.whl bin/release/ && cd bin/release && sha256sum *.whl >>SHA256SUMS
 
 # A server with S3's protocol, likewise.
 s3: ## install an S3 server for the tests of buckets
@@ -125,7 +132,7 @@ gpu-check: bin/gpucheck ## trace real GPU work and compare counts with torch.pro
 bin/gpucheck:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.Version=$(VERSION)' -o $@ ./internal/dev/gpucheck
 
-demo: build ## trace a small training loop and query the recording
+demo: bin/ebpfprof ## record a small training job and report on it
 	scripts/demo.sh
 
 # What a step does and how long that takes, before and behind it; of those of the tests the

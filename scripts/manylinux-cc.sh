@@ -1,7 +1,6 @@
 #!/bin/bash
 # A C compiler for cgo whose programs run with glibc 2.28 and later: zig compiles against that
-# version's headers; GNU ld links against zig's lists of its symbols, since zig's own linker
-# refuses the options that go-nvml needs. libstdc++ is linked in. manylinux.sh sets the variables.
+# version's headers; GNU ld links against zig's lists of its symbols. libstdc++ is linked in. manylinux.sh sets the variables.
 set -eu
 zig=("$MANYLINUX_ZIG" cc -target "$MANYLINUX_ARCH-linux-gnu.2.28")
 link=
@@ -17,6 +16,7 @@ arguments=()
 for argument in "$@"; do
 	case $argument in
 	-lstdc++ | -lm | -ldl | -lpthread | -lresolv | -lrt) ;; # below, in the versions wanted
+	-Qunused-arguments) ;; # an option of the compiler alone, which GNU ld's driver refuses
 	*) arguments+=("$argument") ;;
 	esac
 done

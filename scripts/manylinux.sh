@@ -58,7 +58,7 @@ if [ ! -e "$MANYLINUX_STUBS/complete" ]; then
 fi
 "$here/manylinux-cc.sh" -O2 -c "$here/manylinux-shim.c" -o "$MANYLINUX_STUBS/shim.o"
 
-CC=$here/manylinux-cc.sh CGO_ENABLED=1 GOARCH=$goarch CGO_CFLAGS="-O2 -g0 -Wno-deprecated-declarations" \
+CC=$here/manylinux-cc.sh CGO_ENABLED=1 GOARCH=$goarch CGO_CFLAGS="-O2 -g0" \
 	go build -trimpath -o "$output" "$@" ./cmd/ebpfprof
 # Everything that it asks of the C library is in 2.28; what a loader refuses is refused here.
 newest=$(objdump -T "$output" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)

@@ -29,7 +29,7 @@ func (s *manager) manage(ctx context.Context, life *kernel.LifeReader, decoded <
 	timer := newAlarm()
 	defer timer.Stop()
 	defer s.standing.end()
-	defer s.watch.end()
+	defer s.watch.end(s.Session)
 	for {
 		select {
 		case <-ctx.Done():

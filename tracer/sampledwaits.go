@@ -20,9 +20,9 @@ import (
 
 const (
 	// sampledEvery is how often a second threads are looked at, at the most, and sampledShare
-	// how much of a CPU that may take.
+	// how much of the budget that may take, of one CPU.
 	sampledEvery = 50 * time.Millisecond
-	sampledShare = 0.01
+	sampledShare = 0.1
 	// sampledStacks are taken at one look, of all processes' main threads first.
 	sampledStacks = 4
 )
@@ -115,7 +115,7 @@ func (l *waitLook) take(pids []int, turn int, weight time.Duration) {
 	ts := began.UnixNano() - l.s.offsetNS
 	l.s.do(func(d *decode.Decoder) { d.SampledWaits(ts, weight, waiting) })
 	// What it takes is no more than its share: the next look comes later.
-	if rest := time.Duration(float64(2*took) / sampledShare); rest > sampledEvery {
+	if rest := time.Duration(float64(2*took) / (sampledShare * l.s.options.Budget)); rest > sampledEvery {
 		time.Sleep(min(rest, time.Second) - sampledEvery)
 	}
 }

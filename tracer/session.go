@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +51,7 @@ type Session struct {
 	filtered *filter.Sink // in front of sink; nil where no row is left out
 	offsetNS int64
 	stats    *statistics
+	thrifty  atomic.Bool // the tracer takes too much of the CPUs
 }
 
 // Report says what a Session found when it attached.
@@ -275,7 +277,7 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	defer heard.Close()
 
-	rings := decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes, Patient: s.options.patient(), Slicing: s.kernel.DetailOn}
+	rings := decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes, Patient: s.options.patient(), Slicing: s.kernel.DetailOn, Thrifty: &s.thrifty}
 	if sampler := s.sampling.sampler; sampler != nil {
 		if rings.Samples, err = sampler.Reader(); err != nil {
 			return err

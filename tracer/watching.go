@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,13 +24,18 @@ import (
 // (tracer/expense).
 
 const (
-	// watchFirst is when the first moment comes, watchEvery how long there is between two,
-	// and watchMoment how long one lasts.
-	watchFirst  = 300 * time.Millisecond
-	watchEvery  = 5 * time.Second
-	watchMoment = 100 * time.Millisecond
+	// watchEvery is how long there is between two moments, watchMoment how long one lasts; the
+	// first comes at once and is short, as are those after a change: while it lasts the job
+	// and its neighbours pay whatever it is.
+	watchEvery       = 5 * time.Second
+	watchMoment      = 100 * time.Millisecond
+	watchShortMoment = 40 * time.Millisecond
+	// watchSoon is when the second comes, where the first changed nothing.
+	watchSoon = 500 * time.Millisecond
 	// ownNice is the nice value of the tracer's threads once it takes too much.
 	ownNice = 10
+	// fewerWaits is by how much longer waits have rows if that was not enough.
+	fewerWaits = 10
 )
 
 // watchLook is what the manager knows of that.
@@ -36,10 +43,14 @@ type watchLook struct {
 	at      time.Time
 	moment  io.Closer // open while the kernel measures
 	begun   *sampler.Watched
-	since   machineTimes // at the end of the interval before
+	ended   *sampler.Watched // at the end of the interval before; nil: it is the first
+	since   machineTimes     // likewise
+	rates   expense.Rates    // of that interval
+	settled bool             // nothing changed at the last look
 	account expense.Account
-	off     bool // it cannot be measured here
-	nice    bool
+	off     bool      // it cannot be measured here
+	nice    bool      // our threads are, and calls are read in larger batches
+	fewer   bool      // only longer waits have rows
 	waits   *waitLook // waits are sampled, not watched
 }
 
@@ -47,7 +58,7 @@ type watchLook struct {
 type machineTimes struct {
 	at             time.Time
 	own, job       time.Duration
-	machine, idle  float64 // ticks
+	cpus           []cpuTicks
 	jobOfProcesses map[int]time.Duration
 }
 
@@ -58,8 +69,7 @@ func (l *watchLook) look(s *Session, now time.Time) {
 		return
 	}
 	if l.at.IsZero() {
-		l.at, l.since = now.Add(watchFirst), takeTimes(s, nil)
-		return
+		l.since = takeTimes(s, nil)
 	}
 	if l.moment == nil {
 		l.open(s, now)
@@ -73,12 +83,17 @@ func (l *watchLook) look(s *Session, now time.Time) {
 		return
 	}
 	times := takeTimes(s, l.since.jobOfProcesses)
-	i := l.interval(&times, loaded.Rates(l.begun, ended))
-	l.since = times
+	first := l.ended == nil
+	if first {
+		l.at = now.Add(watchSoon)
+	}
+	l.rates = loaded.Rates(cmp.Or(l.ended, l.begun), l.begun, ended)
+	i := l.interval(&times, l.rates)
+	l.since, l.ended = times, ended
 	l.account.Add(&i)
 	s.stats.expenses(&l.account)
-	if l.judge(s, &i) {
-		l.at = now.Add(watchFirst) // it may not have been enough
+	if l.settled = !l.judge(s, &i, first); !l.settled {
+		l.open(s, now) // it may not have been enough
 	}
 }
 
@@ -94,7 +109,11 @@ func (l *watchLook) open(s *Session, now time.Time) {
 		l.giveUp(s, err)
 		return
 	}
-	l.moment, l.begun, l.at = moment, begun, now.Add(watchMoment)
+	length := watchShortMoment
+	if l.settled {
+		length = watchMoment
+	}
+	l.moment, l.begun, l.at = moment, begun, now.Add(length)
 }
 
 // giveUp does without: the cost of what is watched is not known.
@@ -108,18 +127,22 @@ func (l *watchLook) giveUp(s *Session, err error) {
 
 func (l *watchLook) interval(now *machineTimes, rates expense.Rates) expense.Interval {
 	i := expense.Interval{Length: now.at.Sub(l.since.at), Rates: rates, Own: now.own - l.since.own, Job: now.job}
-	if all := now.machine - l.since.machine; all > 0 {
-		i.Full = max(0, 1-(now.idle-l.since.idle)/all)
-		i.Used = time.Duration(i.Full * all * float64(10*time.Millisecond))
+	busy := make([]float64, 0, len(now.cpus))
+	for n := range min(len(now.cpus), len(l.since.cpus)) { // else one went or came
+		used, all := now.cpus[n].since(l.since.cpus[n])
+		if i.Used += time.Duration(used * float64(tick)); all > 0 {
+			busy = append(busy, used/all)
+		}
 	}
+	i.Full, i.Beside = expense.Full(busy, i.OwnCPUs()), expense.Beside(sharedCores(), i.JobCPUs(), len(busy))
 	return i
 }
 
 // judge takes out what costs too much, and reports whether there was any.
-func (l *watchLook) judge(s *Session, i *expense.Interval) (changed bool) {
+func (l *watchLook) judge(s *Session, i *expense.Interval, first bool) (changed bool) {
 	loaded, form := s.sampling.sampler, s.sampling.sampler.Form()
 	budget := s.options.Budget
-	next, job, machine := expense.Judge(form, i, budget, runtime.NumCPU())
+	next, job, machine := expense.Judge(form, i, first, budget, runtime.NumCPU())
 	if loaded.GaveUpIO() {
 		next.IO = false
 	}
@@ -134,11 +157,31 @@ func (l *watchLook) judge(s *Session, i *expense.Interval) (changed bool) {
 		loaded.EndWaits()
 		l.tell(s, "waits", job, machine, l.waits.says())
 	}
-	if !l.nice && expense.OwnTooMuch(i, budget) {
-		l.nice = true
-		beNice()
+	if l.settled && expense.OwnTooMuch(i, budget) {
+		l.takeLess(s, i)
 	}
 	return next != form
+}
+
+// takeLess has the tracer take less of the CPUs: at first it lets the job's threads go before
+// its own and reads more calls at a time, then there are fewer rows of waits.
+func (l *watchLook) takeLess(s *Session, i *expense.Interval) {
+	switch {
+	case !l.nice:
+		l.nice = true
+		s.thrifty.Store(true)
+		beNice()
+	case !l.fewer && s.sampling.sampler.Form().Waits:
+		l.fewer = true
+		longer := fewerWaits * s.options.OffCPU
+		if err := s.sampling.sampler.SetWaitThreshold(longer); err != nil {
+			return
+		}
+		s.warn(Warning{
+			TSNS: time.Now().UnixNano(), Kind: "slice", Source: "waits", Count: 1,
+			Detail: fmt.Sprintf("the tracer took %.1f %% of a CPU, more than its part: waits shorter than %v have no rows from here on", 100*i.OwnCPUs(), longer),
+		})
+	}
 }
 
 func (l *watchLook) tell(s *Session, source string, job, machine float64, instead string) {
@@ -148,14 +191,29 @@ func (l *watchLook) tell(s *Session, source string, job, machine float64, instea
 	})
 }
 
-// end closes what is open.
-func (l *watchLook) end() {
+// end closes what is open, and adds the time since the last look.
+func (l *watchLook) end(s *Session) {
 	if l.moment != nil {
 		l.moment.Close()
+	}
+	if l.ended != nil && !l.off {
+		l.addRest(s)
 	}
 	if l.waits != nil {
 		l.waits.end()
 	}
+}
+
+func (l *watchLook) addRest(s *Session) {
+	loaded := s.sampling.sampler
+	now, err := loaded.Look(s.kernel.LifePrograms())
+	if err != nil {
+		return // then the account is of the time until the last look
+	}
+	times := takeTimes(s, l.since.jobOfProcesses)
+	i := l.interval(&times, loaded.RatesSince(l.ended, now, l.rates))
+	l.account.Add(&i)
+	s.stats.expenses(&l.account)
 }
 
 // until is how long there is to the next look.
@@ -205,18 +263,53 @@ func takeTimes(s *Session, before map[int]time.Duration) machineTimes {
 	if err != nil {
 		return t
 	}
-	line, _, _ := strings.Cut(string(raw), "\n")
-	for i, field := range strings.Fields(strings.TrimPrefix(line, "cpu")) {
-		n, _ := strconv.ParseFloat(field, 64)
-		if i < 8 { // guests are in user and nice
-			t.machine += n
-		}
-		if i == 3 || i == 4 { // idle, iowait
-			t.idle += n
-		}
-	}
+	t.cpus = ticksOf(string(raw))
 	return t
 }
+
+// tick is the unit of the kernel's CPU times, of any architecture (USER_HZ).
+const tick = 10 * time.Millisecond
+
+// cpuTicks are the CPU times of one CPU.
+type cpuTicks struct{ all, idle float64 }
+
+func (c cpuTicks) since(before cpuTicks) (used, all float64) {
+	all = c.all - before.all
+	return max(0, all-(c.idle-before.idle)), all
+}
+
+// ticksOf reads those of each CPU, from proc_stat(5).
+func ticksOf(text string) (cpus []cpuTicks) {
+	for line := range strings.Lines(text) {
+		name, rest, _ := strings.Cut(line, " ")
+		switch {
+		case name == "cpu": // all of them
+			continue
+		case !strings.HasPrefix(name, "cpu"):
+			return cpus
+		}
+		var c cpuTicks
+		for i, field := range strings.Fields(rest) {
+			n, _ := strconv.ParseFloat(field, 64)
+			if i < 8 { // guests are in user and nice
+				c.all += n
+			}
+			if i == 3 || i == 4 { // idle, iowait
+				c.idle += n
+			}
+		}
+		cpus = append(cpus, c)
+	}
+	return cpus
+}
+
+// sharedCores reports whether two CPUs may be hardware threads of one core. A virtual machine
+// is often not told: its CPUs may be.
+var sharedCores = sync.OnceValue(func() bool {
+	active, _ := os.ReadFile("/sys/devices/system/cpu/smt/active")
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	return strings.TrimSpace(string(active)) == "1" || strings.Contains(string(info), " hypervisor")
+})
 
 // processTime is what a process and its ended children have used of a CPU: utime, stime,
 // cutime and cstime of proc_pid_stat(5).
@@ -232,7 +325,7 @@ func processTime(pid int) (used time.Duration, ok bool) {
 	}
 	for _, f := range slices.Clone(fields[11:15]) {
 		n, _ := strconv.ParseInt(f, 10, 64)
-		used += time.Duration(n) * 10 * time.Millisecond
+		used += time.Duration(n) * tick
 	}
 	return used, true
 }

@@ -1,6 +1,6 @@
 // Ebpfprof-agent is the capture alone: small enough for every node, without the
-// query engine. It builds with CGO_ENABLED=0. With --config FILE it stays on the node,
-// finds jobs and records them by itself.
+// query engine. It builds with CGO_ENABLED=0, and loads NVIDIA's library where there is one. With
+// --config FILE it stays on the node, finds jobs and records them by itself.
 package main
 
 import (

@@ -8,6 +8,8 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/assistant"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/benchmark"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/data"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/fleet"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/memory"
@@ -22,6 +24,7 @@ func answers() []*urfave.Command {
 		analysis.ReportCommand(),
 		analysis.FindingsCommand(),
 		page.ServeCommand(),
+		assistant.Command(),
 		analysis.DiffCommand(),
 		analysis.TreeCommand(),
 		analysis.StepsCommand(),
@@ -34,9 +37,11 @@ func answers() []*urfave.Command {
 		analysis.StacksCommand(),
 		memory.Command(),
 		data.ImportCommand(),
+		data.JoinCommand(),
 		data.LintCommand(),
 		data.ExportCommand(),
 		data.SymbolizeCommand(),
+		benchmark.Command(records),
 		fleet.Command(),
 	}
 }

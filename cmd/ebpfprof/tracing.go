@@ -7,9 +7,13 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/record/capture"
+	"github.com/ebpfprof/ebpfprof/internal/record/demo"
 )
+
+// records: this build has the commands that trace.
+const records = true
 
 // commandLine has the commands that trace, too; what they record ends with its verdict.
 func commandLine(name string, args []string, more ...*urfave.Command) int {
-	return capture.Main(name, args, analysis.First, more...)
+	return capture.Main(name, args, analysis.First, append(more, demo.Command())...)
 }

@@ -18,6 +18,7 @@ import (
 
 	_ "github.com/duckdb/duckdb-go/v2"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset/keys"
 	"github.com/ebpfprof/ebpfprof/output"
 )
 
@@ -40,6 +41,7 @@ type DB struct {
 	part     Part
 	partOf   map[Process]bool // of the part's rank; nil is all
 	limits   Limits
+	shifts   keys.Shifts // of the recordings whose numbers another has; nil where there is none
 }
 
 // Open makes a view of each table of the dataset. The files are those that are
@@ -103,18 +105,25 @@ func openDuckDB() (*DB, error) {
 	return db, nil
 }
 
+// manyFiles is from how many files on their footers are kept from one query to the next. A store's
+// files are written once; what is being recorded has few, of which some are written anew.
+const manyFiles = 500
+
 // prepare makes the views and then shuts the doors: the settings cannot be
 // changed back.
 func (db *DB) prepare(root string, f *files) error {
 	ctx := context.Background()
 	statements := append([]string{"SET TimeZone = 'UTC'"}, db.limits.settings()...)
-	for _, t := range f.tables {
-		view, err := db.viewOf(ctx, t)
-		if err != nil {
-			return err
-		}
-		statements = append(statements, view...)
+	if f.good > manyFiles {
+		statements = append(statements, "SET parquet_metadata_cache = true")
 	}
+	if err := db.execAll(ctx, statements); err != nil {
+		return err
+	}
+	if err := db.tableViews(ctx, f); err != nil {
+		return err
+	}
+	statements = nil
 	for _, v := range output.DerivedViews() {
 		statements = append(statements, fmt.Sprintf("CREATE VIEW %s AS %s", identifier(v.Name), v.SQL))
 		statements = append(statements, comments(v.Table)...)
@@ -125,6 +134,33 @@ func (db *DB) prepare(root string, f *files) error {
 		fmt.Sprintf("SET allowed_directories = [%s, %s]", quote(root), quote(escapeDuckDBGlob(root))),
 		"SET enable_external_access = false",
 		"SET lock_configuration = true")
+	return db.execAll(ctx, statements)
+}
+
+// tableViews makes a view of each table. Where two recordings have the same numbers the views are made again.
+func (db *DB) tableViews(ctx context.Context, f *files) error {
+	views := func() error {
+		for _, t := range f.tables {
+			view, err := db.viewOf(ctx, t)
+			if err != nil {
+				return err
+			}
+			if err := db.execAll(ctx, view); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := views(); err != nil {
+		return err
+	}
+	if err := db.chooseShifts(ctx); err != nil || len(db.shifts) == 0 {
+		return err
+	}
+	return views()
+}
+
+func (db *DB) execAll(ctx context.Context, statements []string) error {
 	for _, s := range statements {
 		if _, err := db.conn.ExecContext(ctx, s); err != nil {
 			return FirstLine(err)

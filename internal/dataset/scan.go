@@ -10,6 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset/column"
+	"github.com/ebpfprof/ebpfprof/internal/dataset/keys"
 	"github.com/ebpfprof/ebpfprof/output"
 )
 
@@ -84,6 +85,10 @@ var mostTexts = 1 << 20
 func (db *DB) Scan(ctx context.Context, s Scan, f func(*Batch) error) (err error) {
 	s = s.part(db)
 	m := &merge{ctx: ctx, scan: s, f: f, numbers: map[string]int64{}}
+	if len(db.shifts) > 0 {
+		m.shifts, m.session = db.shifts, len(s.Columns)
+		s.Columns = append(slices.Clip(s.Columns), "session_id")
+	}
 	if s.Of != nil {
 		s.Columns = append(slices.Clip(s.Columns), "session_id", "pid")
 	}
@@ -154,6 +159,9 @@ type merge struct {
 	open    []*group // by the times of their next rows
 	out     *Batch
 	numbers map[string]int64 // of the batch's texts
+
+	shifts  keys.Shifts // nil: all numbers are as they are in the files
+	session int         // column by which they are chosen, where there are any
 }
 
 // add opens a file and looks when its row groups begin.
@@ -276,6 +284,32 @@ func (m *merge) copy(g *group, from, to int) {
 		}
 	}
 	m.out.Rows += to - from
+	m.shift(m.out.Rows - (to - from))
+}
+
+// shift gives the rows from this one on the numbers that no other recording has.
+func (m *merge) shift(first int) {
+	if m.shifts == nil {
+		return
+	}
+	sessions := m.out.Columns[m.session]
+	for c, w := range m.wanted {
+		kind := keys.Of(w.name)
+		if kind != keys.PID && kind != keys.TID && kind != keys.ID {
+			continue
+		}
+		values := m.out.Columns[c]
+		by, of := keys.Shift{}, Absent
+		for i := first; i < m.out.Rows; i++ {
+			if sessions[i] != of {
+				of = sessions[i]
+				by = m.shifts[m.out.Text(of)]
+			}
+			if values[i] != Absent {
+				values[i] += by.By(kind, values[i])
+			}
+		}
+	}
 }
 
 // number is that of a row group's text among all.

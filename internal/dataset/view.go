@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/dataset/keys"
 	"github.com/ebpfprof/ebpfprof/output"
 )
 
@@ -21,7 +22,7 @@ func (db *DB) viewOf(ctx context.Context, t tableFiles) ([]string, error) {
 	known := map[string]bool{}
 	for _, c := range t.schema.Columns {
 		known[c.Name] = true
-		columns = append(columns, viewColumn(c, existing[c.Name]))
+		columns = append(columns, db.viewColumn(c, existing[c.Name]))
 		if c.Name == "ts_ns" {
 			columns = append(columns, "make_timestamp_ns(ts_ns) AS ts")
 		}
@@ -34,7 +35,7 @@ func (db *DB) viewOf(ctx context.Context, t tableFiles) ([]string, error) {
 	if len(t.schema.Columns) == 0 && existing["ts_ns"].sqlType == string(output.BigInt) && existing["ts"].sqlType == "" {
 		columns = append(columns, "make_timestamp_ns(ts_ns) AS ts")
 	}
-	view := fmt.Sprintf("CREATE VIEW %s AS SELECT %s%s", identifier(t.schema.Name), strings.Join(columns, ", "), source)
+	view := fmt.Sprintf("CREATE OR REPLACE VIEW %s AS SELECT %s%s", identifier(t.schema.Name), strings.Join(columns, ", "), source)
 	return append([]string{view}, comments(t.schema)...), nil
 }
 
@@ -87,7 +88,10 @@ func escapeDuckDBGlob(path string) string {
 	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
 
-func viewColumn(c output.Column, e existingColumn) string {
+func (db *DB) viewColumn(c output.Column, e existingColumn) string {
+	if shifted := db.shifts.SQL(keys.Of(c.Name), identifier(c.Name)); e.sqlType != "" && shifted != identifier(c.Name) {
+		return fmt.Sprintf("CAST(%s AS %s) AS %s", shifted, c.Type, identifier(c.Name))
+	}
 	switch e.sqlType {
 	case string(c.Type):
 		return identifier(c.Name)

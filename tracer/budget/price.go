@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"math"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
@@ -34,8 +35,10 @@ const (
 	// the slices is 1 to 2.5 % longer at the level window, docs/overhead-appendix.md).
 	budgetShare = 0.5
 
-	// correctBy is how much of a slice's surprise is believed, and mostCorrection how far
-	// the estimates may be corrected in all.
+	// correctBy is how much of a slice's surprise is believed, as an exponent: where steps vary
+	// by far more than the probes take, a slice is a surprise in either direction as often, and
+	// the correction stays where it is. mostCorrection is how far the estimates may be
+	// corrected in all.
 	correctBy      = 0.3
 	mostCorrection = 3.0
 
@@ -171,7 +174,7 @@ func (a *account) hasRoom(cost time.Duration) bool {
 // lost. One slice is a noisy witness: a share of its word, and not for ever.
 func (a *account) correct(lost, estimate time.Duration) {
 	ratio := min(2, max(0.5, float64(lost)/float64(estimate)))
-	a.correction = min(mostCorrection, max(1/mostCorrection, a.correction*(1+correctBy*(ratio-1))))
+	a.correction = min(mostCorrection, max(1/mostCorrection, a.correction*math.Pow(ratio, correctBy)))
 }
 
 // since is what counters have grown by.

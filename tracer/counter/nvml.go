@@ -1,5 +1,3 @@
-//go:build cgo
-
 package counter
 
 import (
@@ -9,17 +7,16 @@ import (
 	"math"
 	"time"
 
-	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/ebpfprof/ebpfprof/tracer/nvml"
 )
 
 // nvmlPatience is how long a reading of all GPUs may keep the other counters
 // waiting. NVML measures PCIe traffic by waiting 20 ms for it.
 const nvmlPatience = 500 * time.Millisecond
 
-// nvmlSource is NVIDIA's management library. A function that an older driver
-// lacks must not be called: go-nvml would end the process. So each is looked up.
+// nvmlSource is NVIDIA's management library. What an older driver lacks is not asked for.
 type nvmlSource struct {
-	library nvml.Interface
+	library *nvml.Library
 	devices []*nvmlDevice
 }
 
@@ -27,8 +24,8 @@ type nvmlDevice struct {
 	nvml.Device
 	at      place
 	metrics []nvmlMetric
-	seen    map[nvml.SamplingType]uint64 // time of the last sample, µs
-	process uint64                       // time of the last sample of processes, µs
+	seen    map[nvml.Sampling]uint64 // time of the last sample, µs
+	process uint64                   // time of the last sample of processes, µs
 	gpm     *gpm
 	has     func(symbols ...string) bool
 }
@@ -40,48 +37,32 @@ type nvmlMetric struct {
 }
 
 func openNVML(path string) (source, error) {
-	var options []nvml.LibraryOption
-	if path != "" {
-		options = append(options, nvml.WithLibraryPath(path))
-	}
-	library := nvml.New(options...)
-	if result := library.Init(); result != nvml.SUCCESS {
-		if result == nvml.ERROR_LIBRARY_NOT_FOUND {
-			return nil, errors.New("libnvidia-ml.so.1 is not there: no NVIDIA driver is installed, or not in this container")
-		}
-		return nil, fmt.Errorf("starting NVML: %s", library.ErrorString(result))
+	library, err := nvml.Open(path)
+	if err != nil {
+		return nil, err
 	}
 	s := &nvmlSource{library: library}
 	if err := s.open(); err != nil {
-		library.Shutdown()
+		library.Close()
 		return nil, err
 	}
 	return watch(s, nvmlPatience), nil
 }
 
-func (s *nvmlSource) has(symbols ...string) bool {
-	for _, name := range symbols {
-		if s.library.Extensions().LookupSymbol(name) != nil {
-			return false
-		}
-	}
-	return true
-}
-
 func (s *nvmlSource) open() error {
-	n, result := s.library.DeviceGetCount()
-	if result != nvml.SUCCESS {
-		return fmt.Errorf("counting NVIDIA GPUs: %s", s.library.ErrorString(result))
+	n, result := s.library.Count()
+	if result != nvml.Success {
+		return fmt.Errorf("counting NVIDIA GPUs: %s", s.library.Text(result))
 	}
 	for i := range n {
-		handle, result := s.library.DeviceGetHandleByIndex(i)
-		if result != nvml.SUCCESS {
+		handle, result := s.library.Device(i)
+		if result != nvml.Success {
 			continue // lost, or not ours to see
 		}
-		uuid, _ := handle.GetUUID()
-		d := &nvmlDevice{Device: handle, at: accelerator(i, uuid), has: s.has, seen: map[nvml.SamplingType]uint64{}}
+		uuid, _ := handle.UUID()
+		d := &nvmlDevice{Device: handle, at: accelerator(int(i), uuid), has: s.library.Has, seen: map[nvml.Sampling]uint64{}}
 		for _, m := range nvmlMetrics {
-			if s.has(m.symbols...) {
+			if s.library.Has(m.symbols...) {
 				d.metrics = append(d.metrics, m)
 			}
 		}
@@ -98,14 +79,14 @@ func (s *nvmlSource) close() {
 	for _, d := range s.devices {
 		d.gpm.close()
 	}
-	s.library.Shutdown()
+	s.library.Close()
 }
 
 // unsupported are the answers of a device that lacks a counter, or has nothing
 // to say just now.
 var unsupported = map[nvml.Return]bool{
-	nvml.SUCCESS: true, nvml.ERROR_NOT_SUPPORTED: true, nvml.ERROR_NOT_FOUND: true,
-	nvml.ERROR_NO_PERMISSION: true, nvml.ERROR_INVALID_ARGUMENT: true,
+	nvml.Success: true, nvml.NotSupported: true, nvml.NotFound: true,
+	nvml.NoPermission: true, nvml.InvalidArgument: true,
 }
 
 func (s *nvmlSource) read(r *round) (failed error) {
@@ -115,11 +96,11 @@ func (s *nvmlSource) read(r *round) (failed error) {
 			r.now = r.clock()
 			result = m.read(d, r)
 			if !unsupported[result] && failed == nil {
-				failed = fmt.Errorf("GPU %d: %s", d.at.id, s.library.ErrorString(result))
+				failed = fmt.Errorf("GPU %d: %s", d.at.id, s.library.Text(result))
 			}
 		}
 		if result := d.gpm.read(s.library, d, r); !unsupported[result] && failed == nil {
-			failed = fmt.Errorf("GPM of GPU %d: %s", d.at.id, s.library.ErrorString(result))
+			failed = fmt.Errorf("GPM of GPU %d: %s", d.at.id, s.library.Text(result))
 		}
 	}
 	return failed
@@ -128,35 +109,33 @@ func (s *nvmlSource) read(r *round) (failed error) {
 // nvmlMetrics are the counters in the order in which they are read.
 var nvmlMetrics = []nvmlMetric{
 	{[]string{"nvmlDeviceGetUtilizationRates"}, func(d *nvmlDevice, r *round) nvml.Return {
-		return d.samples(r, nvml.GPU_UTILIZATION_SAMPLES, "gpu_busy", func(u nvml.Utilization) uint32 { return u.Gpu })
+		return d.samples(r, nvml.GPUUtilization, "gpu_busy", func(u nvml.Utilization) uint32 { return u.GPU })
 	}},
 	{[]string{"nvmlDeviceGetUtilizationRates"}, func(d *nvmlDevice, r *round) nvml.Return {
-		return d.samples(r, nvml.MEMORY_UTILIZATION_SAMPLES, "gpu_memory_busy", func(u nvml.Utilization) uint32 { return u.Memory })
+		return d.samples(r, nvml.MemoryUtilization, "gpu_memory_busy", func(u nvml.Utilization) uint32 { return u.Memory })
 	}},
 	{[]string{"nvmlDeviceGetMemoryInfo"}, func(d *nvmlDevice, r *round) nvml.Return {
-		m, result := d.GetMemoryInfo()
-		if result == nvml.SUCCESS {
+		m, result := d.Memory()
+		if result == nvml.Success {
 			r.gauge(d.at, "gpu_memory_used", Bytes, float64(m.Used))
 			r.gauge(d.at, "gpu_memory_total", Bytes, float64(m.Total))
 		}
 		return result
 	}},
-	{[]string{"nvmlDeviceGetPowerUsage"}, nvmlGauge("gpu_power", Watts, 1e-3, nvml.Device.GetPowerUsage)},
+	{[]string{"nvmlDeviceGetPowerUsage"}, nvmlGauge("gpu_power", Watts, 1e-3, nvml.Device.PowerUsage)},
 	{[]string{"nvmlDeviceGetTotalEnergyConsumption"}, func(d *nvmlDevice, r *round) nvml.Return {
-		millijoules, result := d.GetTotalEnergyConsumption()
-		if result == nvml.SUCCESS {
+		millijoules, result := d.Energy()
+		if result == nvml.Success {
 			r.total(d.at, "gpu_energy", Joules, float64(millijoules)*1e-3)
 		}
 		return result
 	}},
-	{[]string{"nvmlDeviceGetTemperature"}, nvmlGauge("gpu_temperature", Celsius, 1, func(d nvml.Device) (uint32, nvml.Return) {
-		return d.GetTemperature(nvml.TEMPERATURE_GPU)
-	})},
-	{[]string{"nvmlDeviceGetClockInfo"}, nvmlClock("gpu_clock_sm", nvml.CLOCK_SM)},
-	{[]string{"nvmlDeviceGetClockInfo"}, nvmlClock("gpu_clock_memory", nvml.CLOCK_MEM)},
+	{[]string{"nvmlDeviceGetTemperature"}, nvmlGauge("gpu_temperature", Celsius, 1, nvml.Device.Temperature)},
+	{[]string{"nvmlDeviceGetClockInfo"}, nvmlClock("gpu_clock_sm", nvml.ClockSM)},
+	{[]string{"nvmlDeviceGetClockInfo"}, nvmlClock("gpu_clock_memory", nvml.ClockMemory)},
 	{[]string{"nvmlDeviceGetCurrentClocksThrottleReasons"}, (*nvmlDevice).throttleReasons},
-	{[]string{"nvmlDeviceGetViolationStatus"}, nvmlViolation("gpu_throttled_power", nvml.PERF_POLICY_POWER)},
-	{[]string{"nvmlDeviceGetViolationStatus"}, nvmlViolation("gpu_throttled_thermal", nvml.PERF_POLICY_THERMAL)},
+	{[]string{"nvmlDeviceGetViolationStatus"}, nvmlViolation("gpu_throttled_power", nvml.PolicyPower)},
+	{[]string{"nvmlDeviceGetViolationStatus"}, nvmlViolation("gpu_throttled_thermal", nvml.PolicyThermal)},
 	{[]string{"nvmlDeviceGetPcieThroughput"}, (*nvmlDevice).links},
 	{[]string{"nvmlDeviceGetProcessUtilization"}, (*nvmlDevice).processes},
 }
@@ -164,23 +143,23 @@ var nvmlMetrics = []nvmlMetric{
 func nvmlGauge(name, unit string, factor float64, get func(nvml.Device) (uint32, nvml.Return)) func(*nvmlDevice, *round) nvml.Return {
 	return func(d *nvmlDevice, r *round) nvml.Return {
 		v, result := get(d.Device)
-		if result == nvml.SUCCESS {
+		if result == nvml.Success {
 			r.gauge(d.at, name, unit, float64(v)*factor)
 		}
 		return result
 	}
 }
 
-func nvmlClock(name string, clock nvml.ClockType) func(*nvmlDevice, *round) nvml.Return {
-	return nvmlGauge(name, Hertz, 1e6, func(d nvml.Device) (uint32, nvml.Return) { return d.GetClockInfo(clock) })
+func nvmlClock(name string, clock nvml.Clock) func(*nvmlDevice, *round) nvml.Return {
+	return nvmlGauge(name, Hertz, 1e6, func(d nvml.Device) (uint32, nvml.Return) { return d.Clock(clock) })
 }
 
 // nvmlViolation is how long the clocks were held down for a reason.
-func nvmlViolation(name string, policy nvml.PerfPolicyType) func(*nvmlDevice, *round) nvml.Return {
+func nvmlViolation(name string, policy nvml.Policy) func(*nvmlDevice, *round) nvml.Return {
 	return func(d *nvmlDevice, r *round) nvml.Return {
-		v, result := d.GetViolationStatus(policy)
-		if result == nvml.SUCCESS {
-			r.total(d.at, name, Nanoseconds, float64(v.ViolationTime))
+		v, result := d.Violation(policy)
+		if result == nvml.Success {
+			r.total(d.at, name, Nanoseconds, float64(v.Time))
 		}
 		return result
 	}
@@ -189,13 +168,13 @@ func nvmlViolation(name string, policy nvml.PerfPolicyType) func(*nvmlDevice, *r
 // samples averages what the driver sampled since the last reading, over the
 // time between the driver's own stamps. Where it keeps no samples, its rate is
 // taken, whose period is unknown.
-func (d *nvmlDevice) samples(r *round, kind nvml.SamplingType, name string, rate func(nvml.Utilization) uint32) nvml.Return {
+func (d *nvmlDevice) samples(r *round, kind nvml.Sampling, name string, rate func(nvml.Utilization) uint32) nvml.Return {
 	since := d.seen[kind]
-	valueType, samples, result := nvml.VALUE_TYPE_DOUBLE, []nvml.Sample(nil), nvml.ERROR_NOT_SUPPORTED
+	valueType, samples, result := nvml.Double, []nvml.Sample(nil), nvml.NotSupported
 	if d.has("nvmlDeviceGetSamples") {
-		valueType, samples, result = d.GetSamples(kind, since)
+		valueType, samples, result = d.Samples(kind, since)
 	}
-	if result == nvml.SUCCESS {
+	if result == nvml.Success {
 		mean, last := meanOf(valueType, samples, since)
 		if last == 0 {
 			return result // none since
@@ -208,11 +187,11 @@ func (d *nvmlDevice) samples(r *round, kind nvml.SamplingType, name string, rate
 		r.mean(d.at, name, Percent, mean, period)
 		return result
 	}
-	if result != nvml.ERROR_NOT_SUPPORTED {
+	if result != nvml.NotSupported {
 		return result
 	}
-	u, result := d.GetUtilizationRates()
-	if result == nvml.SUCCESS {
+	u, result := d.Utilization()
+	if result == nvml.Success {
 		r.mean(d.at, name, Percent, float64(rate(u)), 0)
 	}
 	return result
@@ -222,8 +201,8 @@ func (d *nvmlDevice) samples(r *round, kind nvml.SamplingType, name string, rate
 func meanOf(valueType nvml.ValueType, samples []nvml.Sample, since uint64) (mean float64, last uint64) {
 	sum, n := 0.0, 0
 	for _, s := range samples {
-		if s.TimeStamp > since {
-			sum, n, last = sum+number(valueType, s.SampleValue), n+1, max(last, s.TimeStamp)
+		if s.Time > since {
+			sum, n, last = sum+number(valueType, s.Value), n+1, max(last, s.Time)
 		}
 	}
 	return sum / float64(max(n, 1)), last
@@ -233,13 +212,13 @@ func meanOf(valueType nvml.ValueType, samples []nvml.Sample, since uint64) (mean
 func number(valueType nvml.ValueType, raw [8]byte) float64 {
 	word := binary.NativeEndian.Uint64(raw[:])
 	switch valueType {
-	case nvml.VALUE_TYPE_DOUBLE:
+	case nvml.Double:
 		return math.Float64frombits(word)
-	case nvml.VALUE_TYPE_UNSIGNED_INT:
+	case nvml.UnsignedInt:
 		return float64(uint32(word))
-	case nvml.VALUE_TYPE_SIGNED_INT:
+	case nvml.SignedInt:
 		return float64(int32(word))
-	case nvml.VALUE_TYPE_SIGNED_LONG_LONG:
+	case nvml.SignedLongLong:
 		return float64(int64(word))
 	}
 	return float64(word)
@@ -250,19 +229,19 @@ var throttleNames = []struct {
 	bit  uint64
 	name string
 }{
-	{nvml.ClocksThrottleReasonGpuIdle, "gpu_throttle_idle"},
-	{nvml.ClocksThrottleReasonApplicationsClocksSetting, "gpu_throttle_clocks_setting"},
-	{nvml.ClocksThrottleReasonSwPowerCap, "gpu_throttle_power_cap"},
-	{nvml.ClocksThrottleReasonHwSlowdown, "gpu_throttle_hardware"},
-	{nvml.ClocksThrottleReasonSyncBoost, "gpu_throttle_sync_boost"},
-	{nvml.ClocksThrottleReasonSwThermalSlowdown, "gpu_throttle_thermal"},
-	{nvml.ClocksThrottleReasonHwThermalSlowdown, "gpu_throttle_hardware_thermal"},
-	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "gpu_throttle_power_brake"},
+	{nvml.ThrottleGPUIdle, "gpu_throttle_idle"},
+	{nvml.ThrottleClocksSetting, "gpu_throttle_clocks_setting"},
+	{nvml.ThrottleSoftwarePowerCap, "gpu_throttle_power_cap"},
+	{nvml.ThrottleHardwareSlowdown, "gpu_throttle_hardware"},
+	{nvml.ThrottleSyncBoost, "gpu_throttle_sync_boost"},
+	{nvml.ThrottleSoftwareThermal, "gpu_throttle_thermal"},
+	{nvml.ThrottleHardwareThermal, "gpu_throttle_hardware_thermal"},
+	{nvml.ThrottleHardwarePowerBrake, "gpu_throttle_power_brake"},
 }
 
 func (d *nvmlDevice) throttleReasons(r *round) nvml.Return {
-	reasons, result := d.GetCurrentClocksThrottleReasons()
-	if result != nvml.SUCCESS {
+	reasons, result := d.ThrottleReasons()
+	if result != nvml.Success {
 		return result
 	}
 	for _, t := range throttleNames {
@@ -283,36 +262,36 @@ var fields = []struct {
 	name   string
 	factor float64
 }{
-	{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, math.MaxUint32, "gpu_nvlink_sent", 1024},
-	{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, math.MaxUint32, "gpu_nvlink_received", 1024},
-	{nvml.FI_DEV_PCIE_COUNT_TX_BYTES, 0, "gpu_pcie_sent", 1},
-	{nvml.FI_DEV_PCIE_COUNT_RX_BYTES, 0, "gpu_pcie_received", 1},
+	{nvml.FieldNVLinkSent, math.MaxUint32, "gpu_nvlink_sent", 1024},
+	{nvml.FieldNVLinkReceived, math.MaxUint32, "gpu_nvlink_received", 1024},
+	{nvml.FieldPCIeSent, 0, "gpu_pcie_sent", 1},
+	{nvml.FieldPCIeReceived, 0, "gpu_pcie_received", 1},
 }
 
 func (d *nvmlDevice) links(r *round) nvml.Return {
 	if !d.has("nvmlDeviceGetFieldValues") {
 		return d.pcieRates(r)
 	}
-	values := make([]nvml.FieldValue, len(fields))
+	values := make([]nvml.Field, len(fields))
 	for i, f := range fields {
-		values[i].FieldId, values[i].ScopeId = f.id, f.scope
+		values[i].ID, values[i].Scope = f.id, f.scope
 	}
-	if result := d.GetFieldValues(values); result != nvml.SUCCESS {
+	if result := d.Fields(values); result != nvml.Success {
 		return result
 	}
 	pcie := false
 	for i, f := range fields {
-		valueType := nvml.ValueType(values[i].ValueType)
+		valueType := nvml.ValueType(values[i].Type)
 		// A counter of 32 bits wraps many times a second.
-		wide := valueType == nvml.VALUE_TYPE_UNSIGNED_LONG_LONG || valueType == nvml.VALUE_TYPE_UNSIGNED_LONG
-		if nvml.Return(values[i].NvmlReturn) != nvml.SUCCESS || !wide {
+		wide := valueType == nvml.UnsignedLongLong || valueType == nvml.UnsignedLong
+		if nvml.Return(values[i].Result) != nvml.Success || !wide {
 			continue
 		}
 		pcie = pcie || f.scope == 0
 		r.total(d.at, f.name, Bytes, number(valueType, values[i].Value)*f.factor)
 	}
 	if pcie {
-		return nvml.SUCCESS
+		return nvml.Success
 	}
 	return d.pcieRates(r)
 }
@@ -320,34 +299,34 @@ func (d *nvmlDevice) links(r *round) nvml.Return {
 // pcieRates is what older drivers have: NVML counts for 20 ms, by its manual.
 func (d *nvmlDevice) pcieRates(r *round) nvml.Return {
 	for _, c := range []struct {
-		kind nvml.PcieUtilCounter
+		kind nvml.PCIeCounter
 		name string
-	}{{nvml.PCIE_UTIL_TX_BYTES, "gpu_pcie_send_rate"}, {nvml.PCIE_UTIL_RX_BYTES, "gpu_pcie_receive_rate"}} {
-		kilobytes, result := d.GetPcieThroughput(c.kind)
-		if result != nvml.SUCCESS {
+	}{{nvml.PCIeSent, "gpu_pcie_send_rate"}, {nvml.PCIeReceived, "gpu_pcie_receive_rate"}} {
+		kilobytes, result := d.PCIeThroughput(c.kind)
+		if result != nvml.Success {
 			return result
 		}
 		r.mean(d.at, c.name, PerSecond, float64(kilobytes)*1e3, 0)
 	}
-	return nvml.SUCCESS
+	return nvml.Success
 }
 
 // processes is what each process used of the GPU, in NVML's own window. The
 // pids are those of the driver: the machine's.
 func (d *nvmlDevice) processes(r *round) nvml.Return {
-	samples, result := d.GetProcessUtilization(d.process)
-	if result != nvml.SUCCESS {
+	samples, result := d.Processes(d.process)
+	if result != nvml.Success {
 		return result
 	}
 	for _, s := range samples {
-		if s.Pid == 0 || s.TimeStamp <= d.process {
+		if s.PID == 0 || s.Time <= d.process {
 			continue
 		}
-		r.mean(d.at.of(int32(s.Pid)), "gpu_process_busy", Percent, float64(s.SmUtil), 0)
-		r.mean(d.at.of(int32(s.Pid)), "gpu_process_memory_busy", Percent, float64(s.MemUtil), 0)
+		r.mean(d.at.of(int32(s.PID)), "gpu_process_busy", Percent, float64(s.SM), 0)
+		r.mean(d.at.of(int32(s.PID)), "gpu_process_memory_busy", Percent, float64(s.Memory), 0)
 	}
 	for _, s := range samples {
-		d.process = max(d.process, s.TimeStamp)
+		d.process = max(d.process, s.Time)
 	}
 	return result
 }

@@ -77,8 +77,7 @@ func (w *watched) collect(r *round, patience time.Duration) error {
 	return err
 }
 
-// close lets the library go, which go-nvml has only one of in a process: whoever
-// opens it next must find it closed. One that hangs is closed once it answers.
+// close lets the library go; one that hangs is closed once it answers.
 func (w *watched) close() {
 	close(w.ask)
 	select {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -21,6 +22,9 @@ type Rings struct {
 	Patient bool
 	// Slicing reports, to a patient reader, whether a slice is on, which may bring many at once.
 	Slicing func() bool
+	// Thrifty has calls wait for longer where they do not fill their ring, once it says so:
+	// reading them takes too much of the job's CPUs. nil: never.
+	Thrifty *atomic.Bool
 }
 
 // Pending is how many bytes wait in each ring.
@@ -72,11 +76,7 @@ func (d *Decoder) Run(rings Rings, stop <-chan struct{}, looked func(Pending)) e
 			return nil
 		}
 		found := look{calls: n > 0, samples: d.samples.any, behind: d.samples.behind}
-		if rings.Patient && waiting.Calls < rings.CallBytes/fewCalls {
-			if found.few = patientWait; rings.Slicing() {
-				found.few = tinyIdleWait
-			}
-		}
+		found.few = rings.patience(waiting)
 		wait = nextWait(wait, found, rings.CallBytes)
 	}
 }
@@ -100,6 +100,8 @@ const (
 	// Calls are few where they fill less than this part of their ring between two looks: in the
 	// longest wait that a patient reader gives them they would fill a third.
 	fewCalls = 64
+	// A thrifty reader lets them wait where they fill less than this part of it.
+	someCalls = 16
 )
 
 // look is what was found at a look into the rings.
@@ -109,6 +111,20 @@ type look struct {
 	// few is how late the next look of a patient reader may come where there are few calls
 	// or none; 0 where there are many, or where it is not patient.
 	few time.Duration
+}
+
+// patience is how late the next look may come after one that found so much waiting; 0: as
+// soon as there is something.
+func (r *Rings) patience(waiting Pending) (few time.Duration) {
+	if r.Patient && waiting.Calls < r.CallBytes/fewCalls {
+		if few = patientWait; r.Slicing() {
+			few = tinyIdleWait
+		}
+	}
+	if r.Thrifty != nil && r.Thrifty.Load() && waiting.Calls < r.CallBytes/someCalls {
+		few = max(few, tinyIdleWait)
+	}
+	return few
 }
 
 // nextWait is how long to sleep after a look that followed a sleep of wait.

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -52,5 +53,22 @@ func TestTheReaderSleepsLongerTheLessThereIs(t *testing.T) {
 	resting := settled(look{}, 64<<20)
 	if got := nextWait(resting, look{samples: true}, 64<<20); got != idleWait {
 		t.Errorf("%v after the first sample", got)
+	}
+}
+
+// A reader that takes too much of the CPUs reads larger batches while their ring has room.
+func TestAThriftyReaderReadsLargerBatches(t *testing.T) {
+	const size = 32 << 20
+	var thrifty atomic.Bool
+	rings := Rings{CallBytes: size, Thrifty: &thrifty}
+	if few := rings.patience(Pending{}); few != 0 {
+		t.Errorf("waits for %v before it has to be thrifty", few)
+	}
+	thrifty.Store(true)
+	if few := rings.patience(Pending{Calls: size/someCalls - 1}); few != tinyIdleWait {
+		t.Errorf("waits for %v where there is room, want %v", few, tinyIdleWait)
+	}
+	if few := rings.patience(Pending{Calls: size / someCalls}); few != 0 {
+		t.Errorf("waits for %v where the ring fills", few)
 	}
 }

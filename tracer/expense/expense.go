@@ -6,6 +6,7 @@
 package expense
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -30,8 +31,9 @@ type Interval struct {
 	Rates  Rates         // at its end, by a moment in which the kernel measured them
 	Own    time.Duration // CPU time of the tracer
 	Job    time.Duration // CPU time of the job's processes
-	Full   float64       // how much of the machine's CPU time was used, 0 to 1
-	Used   time.Duration // that, of all CPUs
+	Full   float64       // for how much of the time no CPU would have been idle without us, 0 to 1
+	Used   time.Duration // CPU time of all processes, on all CPUs
+	Beside float64       // how much our CPU time slows the job while a CPU is idle (func Beside)
 }
 
 // Account adds intervals up.
@@ -51,8 +53,21 @@ func (i *Interval) Shares() Parts {
 	cpus := i.JobCPUs()
 	return Parts{
 		Waits: i.Rates.Waits.Job / cpus, IO: i.Rates.IO.Job / cpus, Samples: i.Rates.Samples / cpus, Starts: i.Rates.Starts / cpus,
-		Own: i.OwnCPUs() * i.Full * i.jobPart() / cpus,
+		Own: i.OwnCPUs() * (i.Full*i.jobPart() + (1-i.Full)*i.Beside) / cpus,
 	}
+}
+
+// slowed is how much of its speed a thread loses while the other hardware thread of its core is
+// busy: a loop in Python that takes 0.43 s of a CPU took 0.56 s so.
+const slowed = 0.25
+
+// Beside is how much the tracer's CPU time slows the job where an idle CPU takes it: its part of
+// a core that two hardware threads share, one of so many, if any other runs the job.
+func Beside(sharedCores bool, jobCPUs float64, cpus int) float64 {
+	if !sharedCores || cpus < 2 {
+		return 0
+	}
+	return slowed * min(1, jobCPUs/float64(cpus-1))
 }
 
 // jobPart is the job's part of the CPU time that all others than the tracer used: so much of
@@ -63,6 +78,22 @@ func (i *Interval) jobPart() float64 {
 		return 1
 	}
 	return float64(i.Job) / float64(others)
+}
+
+// Full is for how much of a time all CPUs were busy with others than the tracer: while one is
+// idle, it takes nobody's time. busy are the shares of each CPU that was used, by the tracer
+// as well, own is what it took of a CPU. It is taken to have run where there was most room,
+// and the CPUs to be busy independently of each other.
+func Full(busy []float64, own float64) float64 {
+	full := 1.0
+	for _, share := range slices.Sorted(slices.Values(busy)) {
+		ours := min(own, share)
+		own -= ours
+		if ours < 1 {
+			full *= (share - ours) / (1 - ours)
+		}
+	}
+	return full
 }
 
 // OwnCPUs is how much of a CPU the tracer takes.

@@ -66,7 +66,7 @@ func TestTheDearestGivesWayFirst(t *testing.T) {
 		"neighbours pay, the job hardly": {both, Rates{Waits: Pair{0.03, 0}, IO: Pair{0.05, 0}}, 0.05, 2, Form{Waits: true}},
 		"no budget":                      {both, Rates{Waits: Pair{0.5, 0.5}}, -1, 2, both},
 	} {
-		next, _, _ := Judge(c.now, busy(c.rates), c.budget, c.cpus)
+		next, _, _ := Judge(c.now, busy(c.rates), false, c.budget, c.cpus)
 		if next != c.want {
 			t.Errorf("%s: %+v, want %+v", name, next, c.want)
 		}
@@ -77,5 +77,56 @@ func TestTheTracersOwnPart(t *testing.T) {
 	i := busy(Rates{})
 	if OwnTooMuch(i, 0.05) || !OwnTooMuch(i, 0.01) || OwnTooMuch(i, -1) {
 		t.Error("a tenth of a CPU beside two: within 5 %, beyond 1 %")
+	}
+}
+
+func TestTheTracerTakesNobodysTimeWhileACPUIsIdle(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy []float64
+		own  float64
+		want float64
+	}{
+		"a full machine":                     {[]float64{1, 1}, 0.14, 1},
+		"one CPU of two is ours":             {[]float64{0.14, 1}, 0.14, 0},
+		"others have a quarter of the other": {[]float64{0.39, 1}, 0.14, 0.25 / 0.86},
+		"we fill more than one":              {[]float64{1, 0.5, 1}, 0.7, 0},
+		"one of many is idle":                {[]float64{1, 1, 0.02, 1}, 0, 0.02},
+	} {
+		if got := Full(c.busy, c.own); !near(got, c.want) {
+			t.Errorf("%s: %g, want %g", name, got, c.want)
+		}
+	}
+}
+
+// A second of ours on the other half of a core takes the job a quarter of a second.
+func TestTheTracerSlowsWhoSharesItsCore(t *testing.T) {
+	i := busy(Rates{})
+	i.Job, i.Full, i.Used = time.Second, 0, 1100*time.Millisecond
+	if p := i.Shares(); !near(p.Own, 0) {
+		t.Errorf("on a core of its own: %+v", p)
+	}
+	i.Beside = Beside(true, i.JobCPUs(), 2)
+	if p := i.Shares(); !near(p.Own, 0.1*slowed) {
+		t.Errorf("on half of the job's core: %+v", p)
+	}
+	if b := Beside(true, 1, 11); !near(b, 0.1*slowed) {
+		t.Errorf("where one CPU of ten others is the job's: %g", b)
+	}
+	if b := Beside(false, 8, 8); b != 0 {
+		t.Errorf("where each CPU is a core: %g", b)
+	}
+}
+
+// The first moment is short: what costs little too much is looked at again before it goes.
+func TestTheFirstMomentDecidesWhereItIsObvious(t *testing.T) {
+	now := Form{Waits: true}
+	for cost, want := range map[float64]Form{0.03: {Waits: true}, 0.3: {}} {
+		i := busy(Rates{Waits: Pair{2 * cost, 2 * cost}})
+		if next, _, _ := Judge(now, i, true, 0.05, 64); next != want {
+			t.Errorf("%g of the job's time in the first moment: %+v, want %+v", cost, next, want)
+		}
+		if next, _, _ := Judge(now, i, false, 0.05, 64); next.Waits {
+			t.Errorf("%g of the job's time in a later one: %+v", cost, next)
+		}
 	}
 }

@@ -13,16 +13,23 @@ const (
 	// ownShare is the part of the budget that the tracer's own CPU time may take, of each
 	// CPU that the job keeps busy.
 	ownShare = 1.0
+	// obvious is how many times its part what is watched takes that gives way by the first
+	// moment alone: that is short, and the job may just have read a file.
+	obvious = 4
 )
 
 // Form is what is watched at each event; what is not is sampled, or not seen.
 type Form struct{ Waits, IO bool }
 
-// Judge says what is watched from here on, by what it cost in an interval, and the share of
-// the job's time and of the machine's that what gives way took.
-func Judge(now Form, i *Interval, budget float64, cpus int) (next Form, job, machine float64) {
+// Judge says what is watched from here on, by what it cost in an interval, the first or a later
+// one, and the share of the job's time and of the machine's that what gives way took.
+func Judge(now Form, i *Interval, first bool, budget float64, cpus int) (next Form, job, machine float64) {
 	if budget <= 0 {
 		return now, 0, 0
+	}
+	times := 1.0
+	if first {
+		times = obvious
 	}
 	next = now
 	shares := i.Shares()
@@ -34,7 +41,7 @@ func Judge(now Form, i *Interval, budget float64, cpus int) (next Form, job, mac
 		io, shares.IO = Pair{}, 0
 	}
 	all := (waits.Machine + io.Machine) / float64(max(cpus, 1))
-	if shares.Waits+shares.IO <= watchShare*budget && all <= mostMachine {
+	if shares.Waits+shares.IO <= times*watchShare*budget && all <= times*mostMachine {
 		return next, 0, 0
 	}
 	if io.Machine >= waits.Machine {

@@ -24,8 +24,8 @@ const MaxSpecs = 16384
 const SampleRingBytes = 16 << 20
 
 // sampleRing is its size beside a ring of calls. Who has little room for those, to record
-// little for long, has half: its pages are mapped twice, and all of them have been written.
-func sampleRing(calls int) int { return min(SampleRingBytes, max(SampleRingBytes/2, 2*calls)) }
+// little for long, has a quarter: its pages are mapped twice, and all of them have been written.
+func sampleRing(calls int) int { return min(SampleRingBytes, max(SampleRingBytes/4, 2*calls)) }
 
 // Programs is what the tracer has loaded: programs, maps and the links of the
 // process tracepoints. Nothing is pinned: when the tracer dies, the kernel

@@ -27,7 +27,10 @@ type Sampler struct {
 	events     []int // perf events, one a CPU
 	clocks     []link.Link
 	links      map[string]link.Link // of what watches, by its program
-	callPath   time.Duration        // how much longer a system call takes, of any process, while programs are at them
+	bareCall   time.Duration        // what a system call takes without programs
+	callPath   time.Duration        // how much longer it takes, of any process, while programs are at them
+	waits      eventPrice           // of a switch of a thread
+	calls      eventPrice           // of a system call
 	giveUp     atomic.Bool          // reads and writes are not to be measured any more
 }
 
@@ -135,7 +138,7 @@ func (s *Sampler) Start(options Options) error {
 		}
 	}
 	// The end of a wait and of a call before its beginning, so that none is seen half.
-	bare := callTime()
+	s.bareCall = callTime()
 	for _, program := range watching(options) {
 		l, err := link.AttachTracing(link.TracingOptions{Program: s.collection.Programs[program]})
 		if err != nil {
@@ -143,7 +146,7 @@ func (s *Sampler) Start(options Options) error {
 		}
 		s.links[program] = l
 	}
-	s.callPath = max(0, callTime()-bare)
+	s.callPath = max(0, callTime()-s.bareCall)
 	return nil
 }
 

@@ -66,8 +66,51 @@ func (s *Sampler) Look(others map[string]*ebpf.Program) (*Watched, error) {
 	return w, nil
 }
 
-// Rates are those between two looks.
-func (s *Sampler) Rates(before, after *Watched) (r expense.Rates) {
+// Rates are those of the time from one look to another. What the programs cost is measured
+// between before, the beginning of a moment, and after; how often they had something to do with
+// the job's threads is counted since.
+func (s *Sampler) Rates(since, before, after *Watched) expense.Rates {
+	r := s.ratesOfMoment(before, after)
+	s.waits.scale(&r.Waits, since, before, after, 0)
+	s.calls.scale(&r.IO, since, before, after, 2)
+	return r
+}
+
+// RatesSince are those of a time without a moment in it: of what is watched still, at the prices
+// of the last one, whose rates are given.
+func (s *Sampler) RatesSince(since, now *Watched, last expense.Rates) expense.Rates {
+	form := s.Form()
+	if !form.Waits {
+		last.Waits = expense.Pair{}
+	}
+	if !form.IO {
+		last.IO = expense.Pair{}
+	}
+	s.waits.scale(&last.Waits, since, now, now, 0)
+	s.calls.scale(&last.IO, since, now, now, 2)
+	return last
+}
+
+// eventPrice is what one event of the job cost in the last moment that had any.
+type eventPrice float64
+
+// scale makes the rate of a moment that of the whole time, by how often there was an event of
+// the job. What others' events cost is not counted; their rate stays that of the moment.
+func (price *eventPrice) scale(p *expense.Pair, since, before, after *Watched, kind int) {
+	rate := func(from *Watched) float64 {
+		return float64(after.ours[kind]-from.ours[kind]) / float64(max(1, after.at.Sub(from.at)))
+	}
+	if p.Machine == 0 {
+		return // it is not watched
+	}
+	if in := rate(before); in > 0 {
+		*price = eventPrice(p.Job / in)
+	}
+	job := float64(*price) * rate(since)
+	p.Machine, p.Job = p.Machine-p.Job+job, job
+}
+
+func (s *Sampler) ratesOfMoment(before, after *Watched) (r expense.Rates) {
 	over := float64(after.at.Sub(before.at))
 	grown := func(name string) counted {
 		a, b := after.programs[name], before.programs[name]
@@ -84,10 +127,16 @@ func (s *Sampler) Rates(before, after *Watched) (r expense.Rates) {
 	ours := func(kind int) uint64 { return after.ours[kind] - before.ours[kind] }
 	add(&r.Waits, pair(switchProgram, ours(0)), 1)
 	add(&r.Waits, pair(wakingProgram, ours(1)), 1)
-	// Each system call of the machine takes a longer way while one of these programs is in.
+	// Each system call of the machine takes a longer way while one of these programs is in. What
+	// the programs themselves take at one that concerns no target is in that.
 	calls := grown(syscallEnd).runs
 	path := expense.Pair{Machine: float64(calls) * float64(s.callPath) / over, Job: float64(ours(2)) * float64(s.callPath) / over}
-	ends := pair(syscallEnd, ours(2))
+	beyond := func(name string) expense.Pair {
+		c := grown(name)
+		more := max(0, float64(c.ran)-float64(c.runs)*float64(foreignEvent)) / over
+		return expense.Pair{Machine: more, Job: more}
+	}
+	ends := beyond(syscallEnd)
 	switch {
 	case s.links[syscallBegin] == nil:
 		add(&r.Waits, path, 1)
@@ -101,7 +150,7 @@ func (s *Sampler) Rates(before, after *Watched) (r expense.Rates) {
 		add(&r.Waits, path, 0.5)
 		add(&r.Waits, ends, 0.5)
 	}
-	add(&r.IO, pair(syscallBegin, ours(2)), 1)
+	add(&r.IO, beyond(syscallBegin), 1)
 	add(&r.IO, pair(majorFault, grown(majorFault).runs), 1)
 	r.Samples = float64(grown(clockProgram).ran) / over
 	for _, name := range []string{"process_fork", "process_exec", "process_exit", "process_free"} {
@@ -115,6 +164,14 @@ func (s *Sampler) Form() expense.Form {
 	return expense.Form{Waits: s.links[switchProgram] != nil, IO: s.links[syscallBegin] != nil}
 }
 
+// SetWaitThreshold has rows of waits that are at least so long, of those that end from now on.
+func (s *Sampler) SetWaitThreshold(least time.Duration) error {
+	if err := s.collection.Variables["wait_threshold_ns"].Set(uint64(least)); err != nil {
+		return fmt.Errorf("setting the shortest wait: %w", err)
+	}
+	return nil
+}
+
 // EndWaits takes the programs out that watch threads wait.
 func (s *Sampler) EndWaits() {
 	s.end(switchProgram, wakingProgram)
@@ -124,7 +181,9 @@ func (s *Sampler) EndWaits() {
 // EndIO takes those out that measure reads and writes.
 func (s *Sampler) EndIO() {
 	s.end(syscallBegin)
-	s.endCalls()
+	if s.endCalls(); s.links[syscallEnd] != nil {
+		s.callPath = max(0, callTime()-s.bareCall)
+	}
 }
 
 // endCalls takes the last program of system calls out, once nobody needs it.

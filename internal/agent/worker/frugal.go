@@ -16,7 +16,7 @@ const (
 	settling = 20 * time.Second
 	// anchorBuffer is the size of the kernel's rings at level anchor, in bytes: all of
 	// their pages are mapped twice once they were written round.
-	anchorBuffer = 4 << 20
+	anchorBuffer = 2 << 20
 )
 
 // frugal has the process keep little, unless its environment says otherwise; what it

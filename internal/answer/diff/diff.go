@@ -66,6 +66,9 @@ type Row struct {
 	Significant bool     `json:"significant"`
 }
 
+// rounded is a time without what the order of its summands adds in the last digit, so that two runs write the same.
+func rounded(ms float64) float64 { return math.Round(ms*1e9) / 1e9 }
+
 // Confidence says what the noise is known from.
 type Confidence string
 
@@ -187,7 +190,7 @@ func (r *Result) rows(before, after *Side) {
 		if !sameTimes && (k.Kind == "operator" || k.Kind == "kernel" || k.Kind == "class") {
 			continue // time on the host is not time on the device
 		}
-		row := Row{Kind: k.Kind, Key: k.Name, Before: before.PerStep[k], After: after.PerStep[k]}
+		row := Row{Kind: k.Kind, Key: k.Name, Before: rounded(before.PerStep[k]), After: rounded(after.PerStep[k])}
 		d := math.Abs(row.After - row.Before)
 		if d < 1e-9*max(row.Before, row.After) { // sums in another order
 			row.After, d = row.Before, 0

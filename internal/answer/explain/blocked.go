@@ -219,7 +219,7 @@ func (r *Recording) pool(e Explanation, at *Frame, claims map[int]float64) Expla
 	work := map[int]float64{}
 	for i := range r.Others {
 		row := &r.Others[i]
-		active := row.OnCPU || row.Cause == "preempted"
+		active := row.OnCPU || row.Cause == causePreempted
 		// A thread that waits in a pipe waits for the other end, which is busy, or for work.
 		if !active {
 			continue

@@ -124,7 +124,7 @@ func synchronisation(r *Recording) ([]Explanation, error) {
 
 // interpreterLock: the thread waits for the interpreter's lock, which another thread holds.
 func interpreterLock(r *Recording) ([]Explanation, error) {
-	claims := r.rows(func(row *Row) bool { return row.isGIL() && row.Cause != "preempted" })
+	claims := r.rows(func(row *Row) bool { return row.isGIL() && row.Cause != causePreempted })
 	if r.share(claims) < leastShare/2 {
 		return nil, nil
 	}

@@ -10,11 +10,11 @@ func quota(r *Recording) ([]Explanation, error) {
 	var throttles, ns sql.NullFloat64
 	err := r.db.Row(r.ctx, fmt.Sprintf(`SELECT max(n), max(ns) FROM (
 		SELECT scope, sum(value) FILTER (name = 'cgroup_cpu_throttles') AS n, sum(value) FILTER (name = 'cgroup_cpu_throttled') AS ns
-		FROM counter WHERE source = 'cgroup' AND ts_ns > %d AND ts_ns <= %d GROUP BY scope)`, r.From, r.Until+1e9), nil, &throttles, &ns)
+		FROM %s WHERE source = 'cgroup' AND ts_ns > %d AND ts_ns <= %d GROUP BY scope)`, r.onHost("counter"), r.From, r.Until+1e9), nil, &throttles, &ns)
 	if err != nil || throttles.Float64 == 0 {
 		return nil, err
 	}
-	claims := r.rows(func(row *Row) bool { return !row.OnCPU && row.Cause == "preempted" })
+	claims := r.rows(func(row *Row) bool { return !row.OnCPU && row.Cause == causePreempted })
 	// The throttled time is a sum over the group's CPUs; the thread cannot have waited longer than it was ready.
 	share := min(r.share(claims), ns.Float64/r.Wall())
 	if share < leastShare/2 {
@@ -37,7 +37,7 @@ func (r *Recording) busyThreads() (n int, openMP int) {
 			if by[row.Thread] == nil {
 				by[row.Thread] = &sums{}
 			}
-			if row.OnCPU || row.Cause == "preempted" {
+			if row.OnCPU || row.Cause == causePreempted {
 				by[row.Thread].busy += row.NS
 			} else {
 				by[row.Thread].busy += row.ReadyNS
@@ -64,9 +64,9 @@ func (r *Recording) busyThreads() (n int, openMP int) {
 func (r *Recording) cpus() (n int, others float64, known bool, err error) {
 	var counted sql.NullInt64
 	var busy, job sql.NullFloat64
-	err = r.db.Row(r.ctx, fmt.Sprintf(`SELECT greatest((SELECT count(DISTINCT device) FROM counter WHERE source = 'cpu' AND device LIKE 'cpu%%'), (SELECT max(cpu) + 1 FROM sample)),
-		(SELECT sum(value) FROM counter WHERE name IN ('cpu_user', 'cpu_nice', 'cpu_system', 'cpu_irq', 'cpu_softirq', 'cpu_steal') AND ts_ns > %d AND ts_ns <= %d),
-		(SELECT sum(weight_ns)::DOUBLE FROM sample WHERE state = 'on_cpu')`, r.From, r.Until), nil, &counted, &busy, &job)
+	err = r.db.Row(r.ctx, fmt.Sprintf(`SELECT greatest((SELECT count(DISTINCT device) FROM %[1]s WHERE source = 'cpu' AND device LIKE 'cpu%%'), (SELECT max(cpu) + 1 FROM %[2]s)),
+		(SELECT sum(value) FROM %[1]s WHERE name IN ('cpu_user', 'cpu_nice', 'cpu_system', 'cpu_irq', 'cpu_softirq', 'cpu_steal') AND ts_ns > %[3]d AND ts_ns <= %[4]d),
+		(SELECT sum(weight_ns)::DOUBLE FROM %[2]s WHERE state = 'on_cpu')`, r.onHost("counter"), r.onHost("sample"), r.From, r.Until), nil, &counted, &busy, &job)
 	if busy.Valid {
 		others, known = max(0, (busy.Float64-job.Float64)/r.Wall()), true
 	}
@@ -76,7 +76,7 @@ func (r *Recording) cpus() (n int, others float64, known bool, err error) {
 // contention: the thread is ready to run and has no CPU, because the job has more threads than CPUs or because other
 // processes have them.
 func contention(r *Recording) ([]Explanation, error) {
-	preempted := r.rows(func(row *Row) bool { return !row.OnCPU && row.Cause == "preempted" })
+	preempted := r.rows(func(row *Row) bool { return !row.OnCPU && row.Cause == causePreempted })
 	barrier := r.rows(func(row *Row) bool { return row.Stack.Has(signOpenMPWait) })
 	n, others, known, err := r.cpus()
 	if err != nil {
@@ -138,7 +138,7 @@ func contention(r *Recording) ([]Explanation, error) {
 // cpusSeen is on how many CPUs samples found the job's threads.
 func (r *Recording) cpusSeen() int {
 	var n int
-	if err := r.db.Row(r.ctx, "SELECT count(DISTINCT cpu) FROM sample WHERE state = 'on_cpu'", nil, &n); err != nil {
+	if err := r.db.Row(r.ctx, "SELECT count(DISTINCT cpu) FROM "+r.onHost("sample")+" WHERE state = 'on_cpu'", nil, &n); err != nil {
 		return 0
 	}
 	return n

@@ -204,6 +204,31 @@ func TestSharesSumToTheWallTime(t *testing.T) {
 	}
 }
 
+// TestTheSchedulersSumOfTimeWithoutACPUIsNoShortWait: once waits are sampled no row shows a preempted thread, but the
+// kernel has the sum. It explains the time, and no more than is unexplained.
+func TestTheSchedulersSumOfTimeWithoutACPUIsNoShortWait(t *testing.T) {
+	for _, c := range []struct{ delayMS, none, short float64 }{
+		{12_200, 11_720, 280}, {480, 0, 12_000}, {0, 0, 12_000}, {60_000, 12_000, 0},
+	} {
+		r := made(t, []seen{{7520, "on", script + "; op:aten::mm"}, {480, "preempted", script}})
+		r.addRunDelay(c.delayMS * 1e6)
+		byPhase, sum := map[string]float64{}, 0.0
+		for _, p := range r.shares().Phases {
+			byPhase[p.Phase] = math.Round(p.MS)
+			sum += p.MS
+		}
+		if byPhase["no CPU"] != c.none || byPhase["short waits"] != c.short || math.Abs(sum-wallMS) > 1e-6 {
+			t.Errorf("of %g ms: %v, in all %g ms", c.delayMS, byPhase, sum)
+		}
+	}
+	r := made(t, []seen{training, {480, "preempted", script}})
+	r.addRunDelay(10_000 * 1e6)
+	r = counted(t, r, withSamples(counters(deltas(2, map[string]float64{"cpu_user": 38e9})), ranOn(2, 9000)))
+	if e := mostTelling(found(t, r, "contention"), "contention"); e == nil || !strings.Contains(e.sentence, "50 % of the time the thread is ready to run and has no CPU: other processes") {
+		t.Errorf("%+v", e)
+	}
+}
+
 // TestTwoThatShareTheirSamplesAreOne: the earlier kind names it. What lies outside of the job stands by itself.
 func TestTwoThatShareTheirSamplesAreOne(t *testing.T) {
 	save := script + "; save@/home/me/fit.py:9; native:os_fsync@libpython3.11.so.1.0"

@@ -45,9 +45,9 @@ func (m memoryUse) part() float64 {
 // out, which the kernel gives up first.
 func (r *Recording) fullest() (m memoryUse, err error) {
 	var available, total, swapTotal, swapFree sql.NullFloat64
-	err = r.db.Row(r.ctx, `SELECT (SELECT min(value) FROM counter WHERE name = 'memory_available'),
-		(SELECT max(value) FROM counter WHERE name = 'memory_total'),
-		(SELECT max(value) FROM counter WHERE name = 'swap_total'), (SELECT min(value) FROM counter WHERE name = 'swap_free')`,
+	err = r.db.Row(r.ctx, fmt.Sprintf(`SELECT (SELECT min(value) FROM %[1]s WHERE name = 'memory_available'),
+		(SELECT max(value) FROM %[1]s WHERE name = 'memory_total'),
+		(SELECT max(value) FROM %[1]s WHERE name = 'swap_total'), (SELECT min(value) FROM %[1]s WHERE name = 'swap_free')`, r.onHost("counter")),
 		nil, &available, &total, &swapTotal, &swapFree)
 	if err != nil {
 		return m, err
@@ -58,7 +58,7 @@ func (r *Recording) fullest() (m memoryUse, err error) {
 	}
 	err = r.db.Each(r.ctx, `SELECT max(value) FILTER (name = 'cgroup_memory_limit'), max(value) FILTER (name = 'cgroup_memory_anonymous'),
 			coalesce(max(value) FILTER (name = 'cgroup_memory_shared'), 0), coalesce(max(value) FILTER (name = 'cgroup_swap_used'), 0)
-		FROM counter WHERE source = 'cgroup' GROUP BY scope`, func(v []driver.Value) error {
+		FROM `+r.onHost("counter")+` WHERE source = 'cgroup' GROUP BY scope`, func(v []driver.Value) error {
 		limit, _ := v[0].(float64)
 		anonymous, known := v[1].(float64)
 		shared, _ := v[2].(float64)

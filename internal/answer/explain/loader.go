@@ -36,13 +36,13 @@ func loader(r *Recording) ([]Explanation, error) {
 	for _, i := range workers {
 		row := &r.Others[i]
 		total += row.NS
-		if row.OnCPU || row.Cause == "preempted" {
+		if row.OnCPU || row.Cause == causePreempted {
 			busy += row.NS
 		}
 	}
 	claims := map[int]float64{}
 	for _, i := range workers {
-		if row := &r.Others[i]; row.OnCPU || row.Cause == "preempted" || busy < total/4 && row.Stack.userBelow(signWorker) != nil {
+		if row := &r.Others[i]; row.OnCPU || row.Cause == causePreempted || busy < total/4 && row.Stack.userBelow(signWorker) != nil {
 			claims[i] = 1
 		}
 	}

@@ -87,9 +87,9 @@ func (r *Recording) residentGrowth(found []Explanation, limit float64, what stri
 	var rising, tenths sql.NullInt64
 	var grown sql.NullFloat64
 	err := r.db.Row(r.ctx, fmt.Sprintf(`WITH t AS (SELECT least(9, (ts_ns - %[1]d) * 10 // greatest(%[2]d - %[1]d, 1)) AS tenth, avg(value) AS v
-			FROM counter WHERE name = 'memory_anonymous' AND ts_ns BETWEEN %[1]d AND %[2]d GROUP BY 1),
+			FROM %[3]s WHERE name = 'memory_anonymous' AND ts_ns BETWEEN %[1]d AND %[2]d GROUP BY 1),
 		d AS (SELECT tenth, v, v - lag(v) OVER (ORDER BY tenth) AS rise FROM t)
-		SELECT count(*) FILTER (rise > 0), count(rise), arg_max(v, tenth) - arg_min(v, tenth) FROM d`, r.From, r.Until), nil, &rising, &tenths, &grown)
+		SELECT count(*) FILTER (rise > 0), count(rise), arg_max(v, tenth) - arg_min(v, tenth) FROM d`, r.From, r.Until, r.onHost("counter")), nil, &rising, &tenths, &grown)
 	if err != nil || tenths.Int64 < 9 || rising.Int64 < tenths.Int64 || grown.Float64 <= 0 {
 		return found, err
 	}
@@ -140,9 +140,9 @@ func shortPlace(line string) string {
 // memoryLeft is how many bytes the nearest limit leaves: the machine's, or the control group's where one was recorded.
 func (r *Recording) memoryLeft() (left float64, what string, err error) {
 	var available, group sql.NullFloat64
-	err = r.db.Row(r.ctx, `SELECT (SELECT arg_max(value, ts_ns) FROM counter WHERE name = 'memory_available'),
-		(SELECT arg_max(l.value, l.ts_ns) - (SELECT arg_max(u.value, u.ts_ns) FROM counter u WHERE u.name = 'cgroup_memory_used')
-			FROM counter l WHERE l.name = 'cgroup_memory_limit')`, nil, &available, &group)
+	err = r.db.Row(r.ctx, fmt.Sprintf(`SELECT (SELECT arg_max(value, ts_ns) FROM %[1]s WHERE name = 'memory_available'),
+		(SELECT arg_max(l.value, l.ts_ns) - (SELECT arg_max(u.value, u.ts_ns) FROM %[1]s u WHERE u.name = 'cgroup_memory_used')
+			FROM %[1]s l WHERE l.name = 'cgroup_memory_limit')`, r.onHost("counter")), nil, &available, &group)
 	what = "the machine's memory"
 	left = available.Float64
 	if group.Valid && group.Float64 > 0 && (group.Float64 < left || !available.Valid) {
@@ -155,7 +155,7 @@ func (r *Recording) memoryLeft() (left float64, what string, err error) {
 func (r *Recording) anonymousGrowth() (grown float64, known bool, err error) {
 	var v sql.NullFloat64
 	err = r.db.Row(r.ctx, `SELECT max(last - first) FROM (SELECT arg_max(value, ts_ns) AS last, arg_min(value, ts_ns) AS first
-		FROM counter WHERE name IN ('memory_anonymous', 'cgroup_memory_anonymous') GROUP BY name, scope)`, nil, &v)
+		FROM `+r.onHost("counter")+` WHERE name IN ('memory_anonymous', 'cgroup_memory_anonymous') GROUP BY name, scope)`, nil, &v)
 	return v.Float64, v.Valid, err
 }
 

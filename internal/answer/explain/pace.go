@@ -9,13 +9,14 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
 	"github.com/ebpfprof/ebpfprof/internal/model/steps"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 )
 
 // choosePace finds the thread that sets the pace: the one whose steps take the most time, else the main thread of the
 // process that does the job's own work.
 func (r *Recording) choosePace() bool {
-	if len(r.in.Loops) > 0 {
-		t := findings.Looked(r.in.Loops)
+	if loops := slices.DeleteFunc(slices.Clone(r.in.Loops), func(t timeline.Thread) bool { return r.poolWorker(int32(t.PID)) }); len(loops) > 0 {
+		t := findings.Looked(loops)
 		if len(t.Steps) > 1 {
 			r.Loop, r.Pace = &t, Thread{int32(t.PID), int32(t.TID)}
 			return true
@@ -50,6 +51,22 @@ func (r *Recording) choosePace() bool {
 		}
 	}
 	return true
+}
+
+// poolWorker reports whether a process is a worker of a pool (multiprocessing.Pool, ProcessPoolExecutor, loky): it works
+// when its parent hands it a task, so its loop of tasks does not set the job's pace.
+func (r *Recording) poolWorker(pid int32) bool {
+	p := r.Processes[pid]
+	if p == nil || !p.recordedChild || p.Rank != nil {
+		return false
+	}
+	var inPool bool
+	err := r.db.Row(r.ctx, `WITH pool AS (SELECT DISTINCT stack_id FROM (SELECT stack_id, unnest(frames) AS f FROM stack)
+			WHERE f.kind = 'python' AND f.function IN ('worker', '_process_worker')
+				AND regexp_matches(f.file, '(^|/)(multiprocessing/pool|concurrent/futures/process|loky/process_executor)\.py$'))
+		SELECT coalesce(sum(weight_ns) FILTER (stack_id IN (FROM pool)) > sum(weight_ns) / 2, false) FROM sample WHERE pid = ? AND tid = ?`,
+		[]any{pid, pid}, &inPool)
+	return err == nil && inPool
 }
 
 // worker is what the pace-setting thread is called: a training thread only where something trains.

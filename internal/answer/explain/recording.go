@@ -21,6 +21,7 @@ type Recording struct {
 
 	From, Until int64 // while samples were taken, ns
 	Pace        Thread
+	session     string           // of the pace-setting thread, where there are several; "" is the only one
 	Loop        *timeline.Thread // the steps of the pace-setting thread; nil if nothing repeats
 	steps       stepKinds
 	Rows        []Row // of the pace-setting thread; their NS sum to Until − From with Short
@@ -75,6 +76,9 @@ type standing struct {
 	Stack   *Stack
 }
 
+// causePreempted is the cause of a wait in which the thread could run and had no CPU.
+const causePreempted = "preempted"
+
 // fewestSamples is how many samples a verdict takes: with fewer, shares are computed from spans.
 const fewestSamples = 100
 
@@ -106,6 +110,9 @@ func load(ctx context.Context, db *dataset.DB, in Inputs) (*Recording, error) {
 	}
 	if !r.choosePace() {
 		return nil, nil
+	}
+	if err := r.chooseHost(); err != nil {
+		return nil, err
 	}
 	trains, err := timeline.Trains(ctx, db)
 	if err != nil {
@@ -213,8 +220,8 @@ func (r *Recording) readSamples() error {
 // calibrate makes the times of the pace-setting thread sum to the wall time: samples on the CPU divide the thread's CPU
 // time in proportion, each wait has its own time, and what is left are waits too short to be recorded.
 func (r *Recording) calibrate() error {
-	var cpu sql.NullInt64
-	err := r.db.Row(r.ctx, `SELECT max(cpu_ns) FROM thread WHERE pid = ? AND tid = ?`, []any{r.Pace.PID, r.Pace.TID}, &cpu)
+	var cpu, delay sql.NullInt64
+	err := r.db.Row(r.ctx, `SELECT max(cpu_ns), max(run_delay_ns) FROM thread WHERE pid = ? AND tid = ?`, []any{r.Pace.PID, r.Pace.TID}, &cpu, &delay)
 	if err != nil {
 		return err
 	}
@@ -245,7 +252,26 @@ func (r *Recording) calibrate() error {
 		c = 0
 	}
 	r.Short = max(wall-c-off, 0)
+	r.addRunDelay(float64(delay.Int64))
 	return nil
+}
+
+// addRunDelay makes rows, without a line, of the time in which the thread was ready and had no CPU and that no sample
+// shows: preemptions shorter than the threshold, and all of them once waits are sampled. delay is the scheduler's own
+// sum (/proc/PID/task/TID/schedstat) of the whole recording.
+func (r *Recording) addRunDelay(delay float64) {
+	for i := range r.Rows {
+		delay -= r.Rows[i].ReadyNS
+	}
+	delay = min(delay, r.Short)
+	if delay <= 0 {
+		return
+	}
+	r.Short -= delay
+	for block := range r.blocks {
+		ns := delay / float64(r.blocks)
+		r.Rows = append(r.Rows, Row{Thread: r.Pace, Cause: causePreempted, Stack: noStack, Block: block, NS: ns, ReadyNS: ns})
+	}
 }
 
 // openWait adds the wait that had not ended when the recording did: of a thread that stands since then it is known where.

@@ -65,6 +65,7 @@ const (
 	phaseCompilation   = "compilation"
 	phaseDevice        = "waiting for the device"
 	phaseOther         = "other"
+	phaseNoCPU         = "no CPU"
 	phaseShort         = "short waits"
 )
 
@@ -137,6 +138,9 @@ func (r *Recording) shares() *Shares {
 		if phase == "" || isFileCall(row.Syscall) {
 			phase = row.Stack.phase(row.Syscall)
 			known[row.Stack] = phase
+		}
+		if row.Cause == causePreempted && len(row.Stack.Frames) == 0 {
+			phase = phaseNoCPU
 		}
 		phases[phase] += row.NS
 	}

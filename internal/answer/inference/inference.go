@@ -26,7 +26,10 @@ type Rate struct {
 	TID   int    `json:"tid"`
 	Unit  string `json:"unit"`
 	Steps int    `json:"steps"`
-	// Seconds are from the first step's begin to the last one's end; of recordings in slices the time of the steps in them.
+	// Represented is for how many these stand: more where steps were recorded in slices and counted between them.
+	Represented float64 `json:"represented_steps"`
+	// Seconds are from the first step's begin to the last one's end; of recordings in slices the time that the slices stand
+	// for, where steps are counted between them, too, else the time of the steps in them.
 	Seconds   float64 `json:"seconds"`
 	StepsPerS float64 `json:"steps_per_s"`
 	Prefill   int     `json:"prefill_steps"`
@@ -45,7 +48,14 @@ type Rate struct {
 	MillisecondCosts float64 `json:"millisecond_costs_per_s"`
 	// Assumed: no shape and no range tells the batch; one sequence a step is assumed.
 	Assumed bool `json:"batch_assumed"`
+	// Sliced: steps were recorded in slices alone. Counted: an operator's calls were counted between slices, which tells the
+	// rates. AtLeast: they were not, so that the rates are what the job does at the least.
 	Sliced  bool `json:"sliced"`
+	Counted bool `json:"counted"`
+	AtLeast bool `json:"at_least"`
+	// StepMS is a step's share of the time, InSlicesMS how long those in slices are; 0 where they are not longer.
+	StepMS     float64 `json:"step_ms"`
+	InSlicesMS float64 `json:"step_in_slices_ms"`
 
 	kinds     map[int64]string // by step
 	prefillNS float64
@@ -90,29 +100,33 @@ func Of(ctx context.Context, db *dataset.DB, t timeline.Thread) (*Rate, error) {
 	}
 	r := &Rate{PID: t.PID, TID: t.TID, Unit: t.Unit, Steps: len(loop), kinds: map[int64]string{}}
 	r.Sliced = t.InSlices && loop[0].Method == steps.Period
-	r.time(loop, t.Loop)
-	r.count(loop, told, t)
+	weights, err := r.weights(ctx, db, loop)
+	if err != nil {
+		return nil, err
+	}
+	r.time(loop, weights, t.Loop)
+	r.count(loop, told, weights, t)
+	r.shorten(loop, weights)
 	return r, nil
 }
 
-func (r *Rate) time(loop []timeline.Step, l *steps.Loop) {
+func (r *Rate) time(loop []timeline.Step, weights []float64, l *steps.Loop) {
 	last := loop[len(loop)-1]
-	r.Seconds = float64(max(last.End, last.Until())-loop[0].Begin) / 1e9
-	if r.Sliced {
-		r.Seconds = 0
+	switch {
+	case r.AtLeast:
 		for _, s := range loop {
 			r.Seconds += float64(max(s.Until(), s.End)-s.Begin) / 1e9
 		}
+	case !r.Counted:
+		r.Seconds = float64(max(last.End, last.Until())-loop[0].Begin) / 1e9
 	}
-	n := float64(r.Steps)
-	if l != nil && l.Beside > 0 && !r.Sliced {
-		n += float64(l.Beside)
-	}
-	r.StepsPerS = n / max(r.Seconds, 1e-9)
+	n := r.standFor(weights, l)
+	r.Represented, r.StepsPerS = n, n/max(r.Seconds, 1e-9)
+	r.StepMS = 1e3 * r.Seconds / max(n, 1)
 	r.MillisecondCosts = r.StepsPerS - n/(r.Seconds+n/1e3)
 }
 
-func (r *Rate) count(loop []timeline.Step, told []told, t timeline.Thread) {
+func (r *Rate) count(loop []timeline.Step, told []told, weights []float64, t timeline.Thread) {
 	var tokens, prompts, requests float64
 	var first, each []float64
 	var batches []float64
@@ -128,7 +142,7 @@ func (r *Rate) count(loop []timeline.Step, told []told, t timeline.Thread) {
 		} else {
 			batches = append(batches, batch)
 		}
-		tokens += batch
+		tokens += weights[i] * batch
 		kind := w.kind()
 		if kind == "" {
 			continue
@@ -141,7 +155,7 @@ func (r *Rate) count(loop []timeline.Step, told []told, t timeline.Thread) {
 		}
 		if kind == Prefill {
 			r.Prefill++
-			requests, prompts = requests+batch, prompts+max(w.tokens, w.queries*batch)
+			requests, prompts = requests+weights[i]*batch, prompts+weights[i]*max(w.tokens, w.queries*batch)
 			first = append(first, float64(s.Duration())/1e6)
 			continue
 		}
@@ -162,7 +176,7 @@ func (r *Rate) count(loop []timeline.Step, told []told, t timeline.Thread) {
 	generates := samples || r.Prefill+r.Decode > 0
 	if generates {
 		r.Tokens, r.TokensPerS, r.Assumed = &tokens, perSecond(tokens), len(batches) == 0
-		r.MillisecondCosts = *r.TokensPerS - tokens/(r.Seconds+float64(r.Steps)/1e3)
+		r.MillisecondCosts = *r.TokensPerS - tokens/(r.Seconds+r.Represented/1e3)
 		if r.TokenMS == nil && r.Prefill+r.Decode == 0 {
 			r.TokenMS = mean(periods(loop))
 		}
@@ -170,10 +184,7 @@ func (r *Rate) count(loop []timeline.Step, told []told, t timeline.Thread) {
 	if r.Prefill > 0 {
 		r.Requests, r.RequestsPerS, r.PromptTokens = &requests, perSecond(requests), &prompts
 	} else if strings.HasPrefix(t.Unit, "request") {
-		n := float64(r.Steps)
-		if t.Loop != nil {
-			n += float64(t.Loop.Beside)
-		}
+		n := r.Represented
 		r.Requests, r.RequestsPerS = &n, perSecond(n)
 	}
 	if len(batches) > 0 {
@@ -223,8 +234,15 @@ func batchOf(loop []timeline.Step, told []told) *Batch {
 // Sentences are the rate in words.
 func (r *Rate) Sentences() (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	how := ""
+	switch {
+	case r.Counted:
+		how = "about "
+	case r.AtLeast:
+		how = "at least "
+	}
 	if r.TokensPerS != nil {
-		text := fmt.Sprintf("%.1f tokens/s: %.0f tokens in %.2f s", *r.TokensPerS, *r.Tokens, r.Seconds)
+		text := fmt.Sprintf("%s%.1f tokens/s: %.0f tokens in %.2f s", how, *r.TokensPerS, *r.Tokens, r.Seconds)
 		if r.Assumed {
 			text += " (one a step is assumed: no shapes and no ranges tell the batch)"
 		}
@@ -233,15 +251,15 @@ func (r *Rate) Sentences() (all []string) {
 		}
 		all = append(all, text)
 	} else if r.RequestsPerS != nil {
-		say("%.2f requests/s: %.0f requests in %.2f s", *r.RequestsPerS, *r.Requests, r.Seconds)
+		say("%s%.2f requests/s: %.0f requests in %.2f s", how, *r.RequestsPerS, *r.Requests, r.Seconds)
 	} else {
-		say("%.2f %s a second", r.StepsPerS, timeline.Plural(r.Unit))
+		say("%s%.2f %s a second", how, r.StepsPerS, timeline.Plural(r.Unit))
 	}
 	if r.FirstTokenMS != nil {
 		say("time to first token %.2f ms: the mean of %d prefill steps, without waiting in a queue", *r.FirstTokenMS, r.Prefill)
 	}
 	if r.TokenMS != nil {
-		say("time per output token %.2f ms", *r.TokenMS)
+		say("time per output token %s%.2f ms", map[bool]string{true: "at most "}[r.AtLeast], *r.TokenMS)
 	}
 	if b := r.Batch; b != nil {
 		var over []string
@@ -259,8 +277,8 @@ func (r *Rate) Sentences() (all []string) {
 		what = "tokens/s"
 	}
 	say("1 ms more in each step would cost %.1f %s", r.MillisecondCosts, what)
-	if r.Sliced {
-		say("of the steps in slices of the recording, which probes make longer: record with --budget off for all of them")
+	if note := r.note(); note != "" {
+		all = append(all, note)
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package inference_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/inference"
@@ -110,5 +111,55 @@ func TestAnEncoderHasNoTokens(t *testing.T) {
 	r := rateOf(t, j)
 	if r == nil || r.Steps != 30 || r.Tokens != nil || r.Prefill != 0 || r.FirstTokenMS != nil {
 		t.Errorf("%+v", r)
+	}
+}
+
+// decodes makes slices of 20 decoding steps of 2 ms; 80 steps of 1 ms lie behind each, and are not recorded.
+func decodes(t *testing.T, unit string) *inference.Rate {
+	t.Helper()
+	j := scripted.New()
+	for range 6 {
+		j.Slice(20, 100, func() {
+			for range 20 {
+				j.Op("aten::embedding", 100*us)
+				j.Op("aten::linear", 1000*us)
+				j.Op("aten::softmax", 100*us)
+				j.Op("aten::multinomial", 100*us).Detail = &event.Detail{Shape: &event.Shape{Dims: "[[4, 256], [], [], []]", Source: "imported"}}
+				j.Wait(700 * us)
+			}
+		})
+		j.Pause(80_000*us, unit)
+	}
+	return rateOf(t, j)
+}
+
+// TestARateIsThatOfTheStepsBetweenSlices where an operator was counted there: probes do not make the job as slow as they
+// make the steps that are recorded.
+func TestARateIsThatOfTheStepsBetweenSlices(t *testing.T) {
+	r := decodes(t, event.UnitCalls)
+	if r == nil || !r.Counted || r.AtLeast {
+		t.Fatalf("%+v", r)
+	}
+	near := func(what string, got, want float64) {
+		if math.Abs(got-want) > 0.02*want {
+			t.Errorf("%s: %f, want %f", what, got, want)
+		}
+	}
+	near("steps", r.Represented, 600)
+	near("seconds", r.Seconds, 0.72)
+	near("tokens", *r.Tokens, 2400)
+	near("tokens/s", *r.TokensPerS, 2400/0.72)
+	near("ms a token", *r.TokenMS, 1.2)
+	near("ms a step in slices", r.InSlicesMS, 2)
+}
+
+// TestARateOfStepsInSlicesAloneIsABound: nothing says how many steps were between the slices.
+func TestARateOfStepsInSlicesAloneIsABound(t *testing.T) {
+	r := decodes(t, event.UnitTime)
+	if r == nil || r.Counted || !r.AtLeast || *r.TokensPerS > 2100 || *r.TokensPerS < 1900 {
+		t.Fatalf("%+v", r)
+	}
+	if text := r.Sentences()[0]; !strings.HasPrefix(text, "at least ") {
+		t.Error(text)
 	}
 }

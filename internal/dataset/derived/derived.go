@@ -1,6 +1,6 @@
 // Package derived writes the tables that analyses leave in a dataset when they are
 // asked to: step, context_node, finding, memory_block, memory_plan, annotation,
-// saved_query. Each is one file
+// saved_query, clock. Each is one file
 // that is written whole and replaces the one before it, so that it can be deleted and
 // made again. What was recorded is never touched.
 package derived

@@ -30,6 +30,9 @@ func build(directory, arch string, long bool) error {
 		if t.test {
 			arguments = []string{"test", "-c"}
 		}
+		if !t.full {
+			arguments = append(arguments, "-tags", "static") // guests without Python have no C library
+		}
 		command := exec.Command("go", append(arguments, "-o", filepath.Join(directory, t.name+"-"+arch), t.pkg)...)
 		command.Env = append(os.Environ(), "GOARCH="+arch, "CGO_ENABLED=0")
 		if t.full {

@@ -68,15 +68,15 @@ func cause(f *Finding) Cause {
 	case p.Class == pattern.IO:
 		return Cause{Name: "reads or writes on the training thread", Class: "storage"}
 	case p.Class == pattern.Copy && f.Kind == Special:
-		return Cause{Name: "PCIe, NUMA placement or pageable memory", Class: "hardware"}
+		return Cause{Name: "unknown: PCIe, NUMA placement or pageable memory", Class: "unknown"}
 	case p.Class == pattern.Copy:
 		return Cause{Name: "copies between host and device", Class: "configuration"}
 	case (p.Class == pattern.Compute || p.Class == pattern.Kernel) && f.Kind == Special && f.PeersBeta < partly*p.Beta:
 		return Cause{Name: "work that its peers do not have", Class: "software"}
 	case (p.Class == pattern.Compute || p.Class == pattern.Kernel) && f.Kind == Special:
-		return Cause{Name: "slower hardware, a lower clock, or more work than its peers have", Class: "hardware"}
+		return Cause{Name: "unknown: slower hardware, or more work than its peers have", Class: "unknown"}
 	case p.Class == pattern.Kernel && f.Kind == Own:
-		return Cause{Name: "a lower clock, or more work than before", Class: "hardware"}
+		return Cause{Name: "unknown: a lower clock, or more work than before", Class: "unknown"}
 	case p.Class == pattern.Python && sleeps(p.Wait) && p.Mu < partly:
 		return Cause{Name: "Python code that sleeps", Class: "software"}
 	case p.Class == pattern.Python && p.Mu < partly && p.Wait == "futex":
@@ -95,6 +95,7 @@ func (t *table) explain(f *Finding) {
 	if f.Pattern.Class == pattern.Host && f.Pattern.Name == "preempted" && len(f.Workers) == 1 {
 		t.contention(f)
 	}
+	t.hardware(f)
 	f.Sentence = f.sentence(len(t.workers))
 }
 

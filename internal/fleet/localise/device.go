@@ -1,6 +1,10 @@
 package localise
 
-import "github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
+import (
+	"slices"
+
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
+)
 
 // deviceFindings compares what ran on devices: of each worker it is known how long that took
 // at the least and at the most. So one is told from its peers only where its least is more
@@ -11,11 +15,12 @@ func (t *table) deviceFindings(k key, method string) (all []Finding) {
 	if method == "none" {
 		return nil
 	}
+	most := mostOf(row)
 	for w, p := range row {
 		if p == nil {
 			continue
 		}
-		if f, ok := t.moreThan(w, p, middle(mostOf(row, w))); ok {
+		if f, ok := t.moreThan(w, p, middleWithout(most, p.BetaHi)); ok {
 			f.Kind = Special
 			all = append(all, f)
 		}
@@ -56,16 +61,14 @@ func (t *table) moreThan(w int, p *pattern.Pattern, most float64) (f Finding, ok
 	return Finding{Workers: []Worker{t.workers[w]}, Pattern: *p, PeersBeta: most, Delta: more / p.BetaLo, Score: more}, true
 }
 
-// mostOf is what each worker but one can have needed; those without the function nothing.
-func mostOf(row []*pattern.Pattern, but int) (all []float64) {
+// mostOf is what each worker can have needed, sorted; those without the function nothing.
+func mostOf(row []*pattern.Pattern) []float64 {
+	all := make([]float64, len(row))
 	for w, p := range row {
-		switch {
-		case w == but:
-		case p == nil:
-			all = append(all, 0)
-		default:
-			all = append(all, p.BetaHi)
+		if p != nil {
+			all[w] = p.BetaHi
 		}
 	}
+	slices.Sort(all)
 	return all
 }

@@ -28,7 +28,7 @@ func TestADeviceIsAccusedWhereItsBoundsAreBeyondThoseOfItsPeers(t *testing.T) {
 		ranks  string
 		says   string
 	}{
-		{"measured, twice as long", [][2]float64{{.3, .3}, {.3, .3}, {.65, .65}, {.31, .31}}, "2", "the device of rank 2 needs 65 % of the time for gemm, those of its peers 30 % at the most: slower hardware, a lower clock, or more work than its peers have"},
+		{"measured, twice as long", [][2]float64{{.3, .3}, {.3, .3}, {.65, .65}, {.31, .31}}, "2", "the device of rank 2 needs 65 % of the time for gemm, those of its peers 30 % at the most: unknown: slower hardware, or more work than its peers have; no counter of its GPU is known"},
 		{"bounds that are apart", [][2]float64{{.1, .3}, {0, .3}, {.55, .9}}, "2", "the device of rank 2 needs 55 % to 90 % of the time for gemm, those of its peers 30 % at the most"},
 		{"bounds that meet", [][2]float64{{.1, .5}, {0, .6}, {.55, .9}}, "", ""},
 		{"hardly more", [][2]float64{{.5, .5}, {.5, .5}, {.6, .6}}, "", ""},

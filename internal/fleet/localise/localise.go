@@ -82,6 +82,8 @@ type table struct {
 
 	running   []float64 // what load has found, by worker; nil before
 	throttled []*pattern.Pattern
+	read      []bool                        // by worker: some counter of its node was recorded
+	counters  map[string][]*pattern.Pattern // what counter has found, by name and worker; nil before
 }
 
 // Compare compares the workers of a job by the patterns of one or more windows. The

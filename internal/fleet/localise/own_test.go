@@ -72,7 +72,7 @@ func TestADeviceIsComparedWithItsOwnNormalTime(t *testing.T) {
 		now, normal []pattern.Pattern
 		says        string
 	}{
-		{"twice as long", devices([2]float64{.65, .65}), devices([2]float64{.3, .3}), "the device of rank 0 needs 65 % of the time for gemm, in its own normal time 30 % at the most: a lower clock, or more work than before"},
+		{"twice as long", devices([2]float64{.65, .65}), devices([2]float64{.3, .3}), "the device of rank 0 needs 65 % of the time for gemm, in its own normal time 30 % at the most: unknown: a lower clock, or more work than before; no counter of its GPU is known"},
 		{"all of them", devices([2]float64{.6, .7}, [2]float64{.65, .7}), devices([2]float64{.1, .3}, [2]float64{.1, .2}), "the devices of 2 of 2 workers need 65 % to 70 % of the time for gemm, in their own normal time 20 % at the most: "},
 		{"and minutes without launches", append(devices([2]float64{.65, .65}), anchor[0]), append(devices([2]float64{.3, .3}), anchor[0]), "the device of rank 0 needs 65 %"},
 		{"bounds that meet", devices([2]float64{.55, .9}), devices([2]float64{.1, .5}), ""},

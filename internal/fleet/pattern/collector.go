@@ -34,12 +34,14 @@ type Collector struct {
 	period  int64 // ns between looks at a running thread
 	stacks  recognised
 	workers map[int32]*worker
-	lost    Lost
+	// Of the node, in the window: what counters showed.
+	readings map[reading]*readings
+	lost     Lost
 }
 
 // New makes a collector of a recording that looks so many times a second.
 func New(frequency int64) *Collector {
-	c := &Collector{stacks: newRecognised(), workers: map[int32]*worker{}}
+	c := &Collector{stacks: newRecognised(), workers: map[int32]*worker{}, readings: map[reading]*readings{}}
 	if frequency > 0 {
 		c.period = int64(1e9) / frequency
 	}
@@ -54,6 +56,7 @@ type worker struct {
 	rank     int32
 	ended    bool   // nothing more will come than what is still on its way
 	cgroup   string // its path; "" is not known
+	device   *int32 // that it is at work on, as the driver numbers them; nil is not known
 	machine  machine
 	anchors  map[int32]int64 // by thread: calls that steps are made of
 	threads  map[int32]*thread
@@ -327,8 +330,9 @@ func (c *Collector) Flush() (all []Pattern) {
 			delete(c.workers, pid)
 			continue
 		}
-		c.workers[pid] = &worker{rank: w.rank, cgroup: w.cgroup, anchors: w.anchors, threads: map[int32]*thread{}, calls: map[*event.Call]*calls{}, from: math.MaxInt64}
+		c.workers[pid] = &worker{rank: w.rank, cgroup: w.cgroup, device: w.device, anchors: w.anchors, threads: map[int32]*thread{}, calls: map[*event.Call]*calls{}, from: math.MaxInt64}
 	}
+	clear(c.readings)
 	return all
 }
 
@@ -378,6 +382,7 @@ func (c *Collector) patterns(pid int32, w *worker) (all []Pattern) {
 	}
 	all = append(all, w.machine.patterns(base, t)...)
 	all = append(all, w.devicePatterns(base)...)
+	all = append(all, c.counterPatterns(base, w)...)
 	for call, k := range w.calls {
 		if !k.sliced {
 			all = append(all, k.pattern(base, call))

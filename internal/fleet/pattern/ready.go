@@ -86,10 +86,11 @@ func (t *thread) offCPU(s *event.Sample, m *machine, from int64) {
 	}
 }
 
-// addCounters takes the quotas of control groups of them.
+// addCounters takes the quotas of control groups of them, and what tells hardware from software.
 func (c *Collector) addCounters(counters []event.Counter) {
 	for i := range counters {
 		n := &counters[i]
+		c.read(n)
 		if n.Name != "cgroup_cpu_throttled" {
 			continue
 		}

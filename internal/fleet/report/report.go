@@ -225,7 +225,8 @@ func (m meaning) queryPatterns(ctx context.Context, db Source, condition string,
 	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), begin_ns, end_ns, observed_ns, coverage, function_id, class, name,
 		coalesce(stack, ''), coalesce(file, ''), coalesce(line, 0), basis, beta, beta_lo, beta_hi, mu, sigma, resource, count,
 		coalesce(mean_ns, 0), coalesce(p99_ns, 0), coalesce(longest_ns, 0), preempted, stopped, coalesce(wait, '')
-		FROM pattern WHERE job = ? AND coalesce(analysis_version, '') = ? AND `+condition+` ORDER BY ALL`, append([]any{m.job, m.version}, values...)...)
+		FROM pattern WHERE job = ? AND coalesce(analysis_version, '') = ? AND `+condition+`
+		ORDER BY 3, host, pid, begin_ns, basis, function_id`, append([]any{m.job, m.version}, values...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading patterns: %w", err)
 	}

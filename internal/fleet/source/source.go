@@ -6,6 +6,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
@@ -207,17 +209,25 @@ func (r reader) samples(from, until int64) error {
 	}, from, until)
 }
 
-// quotas reads what the quotas of control groups took.
+// quotas reads what the quotas of control groups took, and the counters that tell hardware from software.
 func (r reader) quotas(from, until int64) error {
-	return r.each("counters", `SELECT ts_ns, pid, coalesce(scope, ''), name, value FROM counter
-		WHERE name = 'cgroup_cpu_throttled' AND kind = 'delta' AND ts_ns >= ? AND ts_ns < ? ORDER BY ts_ns`, func(rows *sql.Rows) error {
+	return r.each("counters", `SELECT ts_ns, pid, coalesce(scope, ''), name, value, kind, unit, coalesce(device, ''), device_id, period_ns FROM counter
+		WHERE (name = 'cgroup_cpu_throttled' AND kind = 'delta' OR name IN ('`+strings.Join(append(slices.Clone(pattern.Counters), pattern.OwnsDevice), "', '")+`'))
+			AND ts_ns >= ? AND ts_ns < ? ORDER BY ts_ns`, func(rows *sql.Rows) error {
 		var n event.Counter
-		var pid sql.NullInt32
-		if err := rows.Scan(&n.TSNS, &pid, &n.Scope, &n.Name, &n.Value); err != nil {
+		var pid, device sql.NullInt32
+		var period sql.NullInt64
+		if err := rows.Scan(&n.TSNS, &pid, &n.Scope, &n.Name, &n.Value, &n.Kind, &n.Unit, &n.Device, &device, &period); err != nil {
 			return err
 		}
 		if pid.Valid {
 			n.PID = &pid.Int32
+		}
+		if device.Valid {
+			n.DeviceID = &device.Int32
+		}
+		if period.Valid {
+			n.PeriodNS = &period.Int64
 		}
 		return r.c.Write(&event.Batch{Counters: []event.Counter{n}})
 	}, from, until)

@@ -32,17 +32,18 @@ func (c Contention) Who() string {
 	return fmt.Sprintf("other processes kept %.1f CPUs busy, the job %.1f", *c.OtherCPUs, c.JobCPUs)
 }
 
-// ContentionOf looks at a thread from one point in time until another (ns).
+// ContentionOf looks at a thread from one point in time until another (ns), on its own host: others' CPUs are not its.
 func ContentionOf(ctx context.Context, db *dataset.DB, pid, tid int, from, until int64) (c Contention, err error) {
 	c.WindowNS = until - from
 	var job, busy sql.NullFloat64
 	err = db.Row(ctx, fmt.Sprintf(`
-		WITH inside AS (SELECT pid, tid, state, cause, weight_ns, least(ts_ns + weight_ns, %[2]d) - greatest(ts_ns, %[1]d) AS ns
-			FROM sample WHERE ts_ns < %[2]d AND ts_ns + weight_ns > %[1]d)
+		WITH host AS (SELECT DISTINCT session_id FROM sample WHERE pid = %[3]d),
+		inside AS (SELECT pid, tid, state, cause, weight_ns, least(ts_ns + weight_ns, %[2]d) - greatest(ts_ns, %[1]d) AS ns
+			FROM sample WHERE session_id IN (FROM host) AND ts_ns < %[2]d AND ts_ns + weight_ns > %[1]d)
 		SELECT (SELECT coalesce(sum(ns), 0)::BIGINT FROM inside WHERE pid = ? AND tid = ? AND state = 'off_cpu' AND cause = 'preempted'),
 			(SELECT sum(weight_ns)::DOUBLE FROM inside WHERE state = 'on_cpu'),
 			(SELECT sum(value) FROM counter WHERE name IN ('cpu_user', 'cpu_nice', 'cpu_system', 'cpu_irq', 'cpu_softirq', 'cpu_steal')
-				AND ts_ns > %[1]d AND ts_ns <= %[2]d)`, from, until), []any{pid, tid}, &c.ReadyNS, &job, &busy)
+				AND session_id IN (FROM host) AND ts_ns > %[1]d AND ts_ns <= %[2]d)`, from, until, pid), []any{pid, tid}, &c.ReadyNS, &job, &busy)
 	if err != nil {
 		return c, fmt.Errorf("looking for what had the CPUs: %w", err)
 	}

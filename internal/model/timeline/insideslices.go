@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/model/steps"
+	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
 
 // EnoughBetween is how many steps between slices say how long a step is without the
@@ -52,6 +53,36 @@ func slicesOf(ctx context.Context, db *dataset.DB, pid int) (merged []Stretch, e
 		}
 	}
 	return merged, rows.Err()
+}
+
+// Slice is an interval in which a process was recorded in detail, and the stretch that it stands for.
+type Slice struct {
+	Begin, End, From, To  int64
+	Unit                  string  // what Recorded and Represented are counted in
+	Recorded, Represented float64 // how much the slice saw, and how much lies in its stretch
+}
+
+// Counted reports whether what lies in the stretch was counted, and not told by the time that passed.
+func (s Slice) Counted() bool { return s.Unit != event.UnitTime }
+
+// SlicesOf are those of the operators of a process, else of the group of probes with the most; in order of time.
+func SlicesOf(ctx context.Context, db *dataset.DB, pid int) (all []Slice, err error) {
+	rows, err := db.Query(ctx, `SELECT begin_ns, end_ns, min(from_ns), max(to_ns), max(unit), sum(recorded), sum(represented) FROM slice
+		WHERE pid = ? AND recorded > 0 AND probe_group = (SELECT probe_group FROM slice WHERE pid = ? AND recorded > 0 GROUP BY 1
+			ORDER BY probe_group = 'op' DESC, count(*) DESC, probe_group LIMIT 1)
+		GROUP BY begin_ns, end_ns HAVING count(DISTINCT unit) = 1 ORDER BY 1`, pid, pid)
+	if err != nil {
+		return nil, fmt.Errorf("reading what slices stand for: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s Slice
+		if err := rows.Scan(&s.Begin, &s.End, &s.From, &s.To, &s.Unit, &s.Recorded, &s.Represented); err != nil {
+			return nil, fmt.Errorf("reading what slices stand for: %w", err)
+		}
+		all = append(all, s)
+	}
+	return all, rows.Err()
 }
 
 // overlap says whether one of the stretches, which are in order, has a part of the time.

@@ -58,22 +58,59 @@ func anyLoops(ctx context.Context, db *dataset.DB, known []Thread) ([]Thread, er
 		loop.Describe(thread.calls)
 		loop.Beside = besideOf(byProcess[pid], thread, loop)
 		t := Thread{PID: pid, TID: thread.tid, Loop: loop}
-		found := loop.Steps
-		if found[0].Method == steps.Period {
-			recorded, err := slicesOf(ctx, db, pid)
-			if err != nil {
-				return nil, err
-			}
-			found = inOneSlice(found, recorded)
+		if err := t.takeLoop(ctx, db); err != nil {
+			return nil, err
 		}
-		for _, s := range found {
-			t.Steps = append(t.Steps, Step{Step: s, Whole: true, Weight: 1})
-		}
-		if len(found) > 0 {
+		if len(t.Steps) > 0 {
 			known = append(known, t)
 		}
 	}
 	return known, nil
+}
+
+// takeLoop takes the steps of the loop: of one that no mark tells, those that lie in one slice each.
+func (t *Thread) takeLoop(ctx context.Context, db *dataset.DB) error {
+	found, stands := t.Loop.Steps, []Slice(nil)
+	if found[0].Method == steps.Period {
+		recorded, err := slicesOf(ctx, db, t.PID)
+		if err != nil {
+			return err
+		}
+		if stands, err = SlicesOf(ctx, db, t.PID); err != nil {
+			return err
+		}
+		found = inOneSlice(found, recorded)
+	}
+	for _, s := range found {
+		t.Steps = append(t.Steps, Step{Step: s, Whole: true, Weight: 1})
+	}
+	t.weigh(stands)
+	return nil
+}
+
+// weigh has the steps of a slice stand for those of its stretch: as many as began in the slice, by what the slice stands
+// for. The last one that begins in a slice is not among its steps, since it is cut.
+func (t *Thread) weigh(stands []Slice) {
+	begun, kept := 0, 0
+	for _, s := range stands {
+		for begun < len(t.Loop.Steps) && t.Loop.Steps[begun].Begin < s.Begin {
+			begun++
+		}
+		first := begun
+		for begun < len(t.Loop.Steps) && t.Loop.Steps[begun].Begin <= s.End {
+			begun++
+		}
+		for kept < len(t.Steps) && t.Steps[kept].Begin < s.Begin {
+			kept++
+		}
+		own := kept
+		for kept < len(t.Steps) && t.Steps[kept].Begin <= s.End {
+			kept++
+		}
+		for i := own; i < kept; i++ {
+			t.Steps[i].Weight = max(1, s.Represented/s.Recorded*float64(begun-first)/float64(kept-own))
+		}
+	}
 }
 
 // besideOf counts the anchor's calls on the other threads, in steps.

@@ -23,6 +23,7 @@ func (r *recorder) printAnswer(w io.Writer, dataset string) bool {
 	if r.answer == nil || r.noVerdict {
 		return false
 	}
+	beNice()
 	ctx, stop := untilSignal(context.Background(), nil)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, mostAnswering)

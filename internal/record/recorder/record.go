@@ -101,6 +101,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		}
 	}
 	collectAsUsual()
+	sleepLoosely()
 	attached := time.Now()
 	runErr := r.run(ctx, session, progress)
 	detaching.over()

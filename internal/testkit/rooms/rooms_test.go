@@ -60,6 +60,8 @@ var rules = []rule{
 		why:    "the agent is small enough for every node: no DuckDB, no readers of datasets"},
 	{from: []string{"internal/fleet/..."}, never: append([]string{"internal/record/...", "internal/cli/...", "internal/agent/..."}, loader...),
 		unless: []string{"tracer/event"}, why: "the fleet's store and its reports are read where nothing is recorded"},
+	{from: []string{"internal/benchmark/..."}, never: append([]string{"internal/record/...", "internal/cli/...", "internal/agent/..."}, loader...),
+		unless: []string{"tracer/event"}, why: "a benchmark records by the command line, as a user does, and its results are read anywhere"},
 	{from: []string{"internal/cli"}, never: append([]string{"internal/dataset/...", "internal/answer/..."}, loader...), unless: []string{"tracer/event"},
 		why: "flags, usage and exit codes are the same for all binaries"},
 	{from: []string{"internal/page/..."}, never: append([]string{"internal/record/...", "internal/cli/...", "internal/agent/..."}, loader...),

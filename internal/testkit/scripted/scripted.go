@@ -20,6 +20,10 @@ type Job struct {
 	Weight float64
 	// Parent is the process that made this one; 0 is none of the job's.
 	Parent int32
+	// World is how many ranks the job has; 0 is not known.
+	World int32
+	// Role is what the main thread does in the framework; "" is not known.
+	Role string
 	// PriceNS is what a pass of a probe cost by the recording; 0 is not known.
 	PriceNS int64
 
@@ -28,6 +32,7 @@ type Job struct {
 	stacks  map[int64]event.Stack
 	memory  []event.Memory
 	counter []event.Counter
+	io      []event.IO
 	open    []int64
 	slices  []event.Slice
 	inSlice bool
@@ -106,6 +111,14 @@ func (j *Job) Slice(recorded, represented float64, inside func()) {
 	last.EndNS, last.ToNS = j.Now, j.Now
 }
 
+// Pause lets time pass of which nothing is recorded, and for which the slice before it stands. unit is what that slice is
+// counted in.
+func (j *Job) Pause(ns int64, unit string) {
+	j.Now += ns
+	last := &j.slices[len(j.slices)-1]
+	last.ToNS, last.Unit = j.Now, unit
+}
+
 // Sample looks at the main thread from the job's clock on for weight nanoseconds,
 // without moving it. Frames are leaf first.
 func (j *Job) Sample(state string, weight int64, frames ...event.Frame) *event.Sample {
@@ -167,6 +180,12 @@ func (j *Job) Read(name string, value float64) {
 	j.counter = append(j.counter, event.Counter{TSNS: j.Now, Source: "nvml", DeviceID: &device, Name: name, Value: value})
 }
 
+// ReadFile is a read of a file from now on, without moving the clock; waited of its time it was off the CPU.
+func (j *Job) ReadFile(bytes, duration, waited int64) {
+	j.io = append(j.io, event.IO{TSNS: j.Now, EndNS: j.Now + duration, PID: j.PID, TID: j.TID, Operation: "read", Kind: "file", FileSystem: "ext4",
+		Mount: "/data", Calls: 1, Bytes: bytes, DurationNS: duration, WaitedNS: &waited})
+}
+
 // Allocate is an allocation of the framework's caching allocator or the driver.
 func (j *Job) Allocate(level string, bytes int64) {
 	j.memory = append(j.memory, event.Memory{TSNS: j.Now, PID: j.PID, TID: j.TID, Space: "device",
@@ -220,12 +239,19 @@ func Write(t testing.TB, jobs ...*Job) string {
 		case len(jobs) > 1:
 			process.Rank = &rank
 		}
+		if j.World > 0 {
+			process.WorldSize = &j.World
+		}
+		thread := event.Thread{PID: j.PID, TID: j.TID}
+		if j.Role != "" {
+			thread.Role = &j.Role
+		}
 		var stacks []event.Stack
 		for _, s := range j.stacks {
 			stacks = append(stacks, s)
 		}
 		err = errors.Join(err, d.Write(&event.Batch{
-			Processes: []event.Process{process}, Threads: []event.Thread{{PID: j.PID, TID: j.TID}}, Slices: j.slices, Stacks: stacks,
+			Processes: []event.Process{process}, Threads: []event.Thread{thread}, IO: j.io, Slices: j.slices, Stacks: stacks,
 			Samples: samples, Spans: spans, Memory: j.memory, Counters: j.counter,
 		}))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/blocks"
 	"github.com/ebpfprof/ebpfprof/internal/dataset/column"
+	"github.com/ebpfprof/ebpfprof/internal/dataset/keys"
 	"github.com/ebpfprof/ebpfprof/output"
 )
 
@@ -23,7 +24,7 @@ func (d *Dataset) Events(ctx context.Context) ([]blocks.Arena, []blocks.Event, e
 		total  int64
 	)
 	for _, path := range d.db.Files("memory") {
-		f, err := openRows(path)
+		f, err := d.openRows(path)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading %s: %w", path, err)
 		}
@@ -107,6 +108,7 @@ type file struct {
 type rows struct {
 	path    string
 	session string // of the file: each is of one recording
+	shift   keys.Shift
 	schema  *parquet.Schema
 	group   parquet.RowGroup
 	words   *column.Words
@@ -118,7 +120,7 @@ type rows struct {
 // place is an arena by the numbers of its words.
 type place struct{ pid, space, level, device int64 }
 
-func openRows(path string) (*file, error) {
+func (d *Dataset) openRows(path string) (*file, error) {
 	opened, err := column.OpenFile(path)
 	if err != nil {
 		return nil, err
@@ -127,7 +129,7 @@ func openRows(path string) (*file, error) {
 	all := &file{File: opened}
 	for _, group := range opened.RowGroups() {
 		all.rows += group.NumRows()
-		all.groups = append(all.groups, &rows{path: path, session: session, schema: opened.Schema(), group: group,
+		all.groups = append(all.groups, &rows{path: path, session: session, shift: d.db.Shift(session), schema: opened.Schema(), group: group,
 			words: column.NewWords(), known: map[place]int32{}})
 	}
 	return all, nil
@@ -195,8 +197,8 @@ func (r *rows) append(c *[len(columns)][]int64, n int) {
 		}
 		r.events = append(r.events, blocks.Event{
 			TSNS: c[timestamp][i], Address: c[address][i], Bytes: orUnknown(c[size][i]), Allocated: orUnknown(c[allocated][i]),
-			Reserved: orUnknown(c[reserved][i]), Duration: orUnknown(c[duration][i]), Path: orZero(from), Span: orZero(c[span][i]),
-			Weight: weighs, TID: int32(c[tid][i]), Arena: index, Action: lastAction,
+			Reserved: orUnknown(c[reserved][i]), Duration: orUnknown(c[duration][i]), Path: orZero(from), Span: orZero(c[span][i]) + r.shift.By(keys.ID, c[span][i]),
+			Weight: weighs, TID: int32(c[tid][i] + r.shift.By(keys.TID, c[tid][i])), Arena: index, Action: lastAction,
 		})
 	}
 }
@@ -207,7 +209,7 @@ func (r *rows) arena(at place) int32 {
 	if !is {
 		index = int32(len(r.arenas))
 		r.known[at] = index
-		r.arenas = append(r.arenas, blocks.Arena{Session: r.session, PID: int32(at.pid), Space: r.words.Text(at.space),
+		r.arenas = append(r.arenas, blocks.Arena{Session: r.session, PID: int32(at.pid + r.shift.By(keys.PID, at.pid)), Space: r.words.Text(at.space),
 			Level: r.words.Text(at.level), Device: int32(orUnknown(at.device))})
 	}
 	return index

@@ -202,6 +202,11 @@ func TestDamagedPagesAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	opened, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
 	r := rand.New(rand.NewPCG(3, 4))
 	refused := 0
 	for range 300 {
@@ -212,7 +217,7 @@ func TestDamagedPagesAreRefused(t *testing.T) {
 		if err := os.WriteFile(files[0], damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		f, err := openRows(files[0])
+		f, err := opened.openRows(files[0])
 		if err != nil {
 			refused++
 			continue
