@@ -2,11 +2,13 @@ package tracer
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/beat"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
+	"github.com/ebpfprof/ebpfprof/tracer/reader"
 )
 
 // manager does what is to be done while the rings are read: it follows the processes and
@@ -138,6 +140,7 @@ func (s *manager) tick() error {
 		if err := s.tellUse(); err != nil {
 			return err
 		}
+		s.tellLate()
 		if lost := losses[bpf.CallLossLOSS_LIFE_RING_FULL]; lost != s.unheard {
 			s.unheard = lost
 			s.job.Adopt()
@@ -150,6 +153,15 @@ func (s *manager) tick() error {
 		}
 	}
 	return s.governor.Step()
+}
+
+// tellLate says which processes are left alone, since whoever reads what is theirs waits.
+func (s *Session) tellLate() {
+	for _, late := range reader.TakeLate() {
+		s.warn(Warning{TSNS: time.Now().UnixNano(), Kind: "incomplete", Source: "read_late", Count: 1, Detail: fmt.Sprintf(
+			"pid %d of user %d keeps whoever reads its files or its memory waiting: it is left alone, for longer each time, and has no probes "+
+				"and no names meanwhile", late.PID, late.User)})
+	}
 }
 
 // countProbes adds up what all slots of the probe table have counted. A slot whose file has

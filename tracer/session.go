@@ -28,6 +28,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
+	"github.com/ebpfprof/ebpfprof/tracer/reader"
 	"github.com/ebpfprof/ebpfprof/tracer/sampler"
 	"github.com/ebpfprof/ebpfprof/tracer/slots"
 	"github.com/ebpfprof/ebpfprof/tracer/weights"
@@ -85,6 +86,7 @@ func Open(ctx context.Context, options Options, sink Sink) (*Session, error) {
 			return nil, err
 		}
 	}
+	reader.Begin()
 	targets, err := openTargets(options.PIDs)
 	if err != nil {
 		return nil, err
@@ -190,14 +192,24 @@ func calibrate(k *kernel.Programs) {
 	probesTook(k)
 }
 
+// openTargets opens the processes that were named. One that keeps its readers waiting is left
+// out, with a warning, if there are others.
 func openTargets(pids []int) ([]*process.Process, error) {
 	var targets []*process.Process
+	var late error
 	for _, pid := range pids {
 		p, err := process.Open(pid)
+		if errors.Is(err, reader.ErrLate) {
+			late = err
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		targets = append(targets, p)
+	}
+	if len(targets) == 0 && late != nil {
+		return nil, late
 	}
 	return targets, nil
 }
@@ -298,6 +310,7 @@ func (s *Session) Run(ctx context.Context) error {
 	managed = errors.Join(managed, s.kernel.StopRecording(), s.governor.Finish())
 	s.job.FinishShorts()
 	s.job.WarnUnfound()
+	s.tellLate()
 	s.detachAll()
 	if s.sampling.sampler != nil {
 		s.sampling.sampler.Stop()

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/tracer/expense"
+	"github.com/ebpfprof/ebpfprof/tracer/reader"
 	"github.com/ebpfprof/ebpfprof/tracer/sampler"
 )
 
@@ -247,7 +248,7 @@ func takeTimes(s *Session, before map[int]time.Duration) machineTimes {
 	t := machineTimes{at: time.Now(), jobOfProcesses: map[int]time.Duration{}}
 	var own unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &own) == nil {
-		t.own = time.Duration(own.Utime.Nano() + own.Stime.Nano())
+		t.own = time.Duration(own.Utime.Nano()+own.Stime.Nano()) + reader.CPU()
 	}
 	for _, pid := range s.job.PIDs() {
 		used, ok := processTime(pid)

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
+	"github.com/ebpfprof/ebpfprof/tracer/reader"
 )
 
 // node measures what the agent itself takes of the machine.
@@ -35,7 +36,7 @@ func newNode() *node {
 }
 
 // seconds is the CPU time of this process, of the children that it has waited for, and of
-// the live workers. A worker that exits between these reads is in none of them, and the sum
+// the live workers and readers. A worker that exits between these reads is in none of them, and the sum
 // may be less than before: then the former sum is returned, since a counter never falls. A
 // worker is in no two of them, since exited children are read first.
 func (n *node) seconds(workers []int) (float64, error) {
@@ -49,7 +50,7 @@ func (n *node) seconds(workers []int) (float64, error) {
 		}
 		sum += time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
 	}
-	for _, pid := range workers {
+	for _, pid := range append(reader.PIDs(), workers...) {
 		sum += childSeconds(pid)
 	}
 	n.cpu = max(n.cpu, sum)

@@ -22,6 +22,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/outbox"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+	"github.com/ebpfprof/ebpfprof/tracer/reader"
 )
 
 // WorkerCommand is how the agent runs itself as a job's worker.
@@ -119,6 +120,9 @@ func (s *supervisor) look(ctx context.Context) {
 	unnamed := s.config.Job
 	s.mu.Unlock()
 	found, err := s.discover.Look(unnamed)
+	for _, late := range reader.TakeLate() {
+		s.log.Warn("a process keeps whoever reads it waiting, and is left alone for a while", "pid", late.PID, "user", late.User)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lookErr, s.looked, s.crowded = err, time.Now(), 0

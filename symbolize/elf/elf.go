@@ -131,7 +131,7 @@ func Open(path string) (*File, error) {
 // afterwards), anything else is read into memory. The errors are Open's.
 func New(r io.ReaderAt) (*File, error) {
 	if file, ok := r.(*os.File); ok {
-		return mapELF(file)
+		return mapELF(file, nil)
 	}
 	size := int64(maxUnmapped)
 	if s, ok := r.(interface{ Size() int64 }); ok {
@@ -151,7 +151,13 @@ func New(r io.ReaderAt) (*File, error) {
 	return e, nil
 }
 
-func mapELF(file *os.File) (*File, error) {
+// NewWithHoles is New for a file whose holes are known: to ask for them takes a lock that whoever
+// writes into the file may keep.
+func NewWithHoles(file *os.File, holes []Range) (*File, error) {
+	return mapELF(file, func(from, to int64) bool { return mostlyIn(holes, from, to) })
+}
+
+func mapELF(file *os.File, hole func(from, to int64) bool) (*File, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("reading ELF file: %w", err)
@@ -174,7 +180,10 @@ func mapELF(file *os.File) (*File, error) {
 	var e *File
 	fault := Guard(func() {
 		if e, err = parseELF(data); err == nil {
-			err = e.checkTables(file)
+			if hole == nil {
+				hole = holesOf(file)
+			}
+			err = e.checkTables(hole)
 		}
 	})
 	if err = cmp.Or(fault, err); err != nil {

@@ -3,9 +3,6 @@ package elf
 import (
 	"errors"
 	"fmt"
-	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // An ELF file may be made to harm its reader: a header of 64 bytes can claim
@@ -77,48 +74,28 @@ func (e *File) tables() []table {
 const smallTable = 512 << 10
 
 // checkTables refuses tables beyond the limits, and large ones that are not there.
-// file is nil where there is none.
-func (e *File) checkTables(file *os.File) error {
+// hole says whether most of a part of the file was never written; nil where it is no file.
+func (e *File) checkTables(hole func(from, to int64) bool) error {
 	for _, t := range e.tables() {
 		if len(t.bytes) > t.limit {
 			return fmt.Errorf("%s: %d bytes: %w", t.name, len(t.bytes), ErrTooLarge)
 		}
-		if e.mostlyHole(file, t.bytes) {
+		if e.mostlyHole(hole, t.bytes) {
 			return fmt.Errorf("%s: %w", t.name, ErrSparse)
 		}
 	}
 	for _, b := range e.ReadOnlyData() {
-		e.noConstants = e.noConstants || len(b) > maxConstantBytes || e.mostlyHole(file, b)
+		e.noConstants = e.noConstants || len(b) > maxConstantBytes || e.mostlyHole(hole, b)
 	}
 	return nil
 }
 
 // mostlyHole reports a large part of the file of which less than half was ever
 // written. A copy that leaves out pages of zeros has a few holes in the constants.
-func (e *File) mostlyHole(file *os.File, b []byte) bool {
-	if file == nil || len(b) < smallTable {
+func (e *File) mostlyHole(hole func(from, to int64) bool, b []byte) bool {
+	if hole == nil || len(b) < smallTable {
 		return false
 	}
 	at := e.offsetOf(b)
-	end, data := at+int64(len(b)), int64(0)
-	for range maxHoles {
-		start, err := unix.Seek(int(file.Fd()), at, unix.SEEK_DATA)
-		if err != nil || start >= end {
-			// ENXIO: a hole up to the end. Anything else: the file system knows no holes.
-			return (err == nil || errors.Is(err, unix.ENXIO)) && data < int64(len(b))/2
-		}
-		// A file system that knows no holes has one at the end.
-		hole, err := unix.Seek(int(file.Fd()), start, unix.SEEK_HOLE)
-		if err != nil {
-			return false
-		}
-		if data += min(hole, end) - start; data >= int64(len(b))/2 || hole >= end {
-			return data < int64(len(b))/2
-		}
-		at = hole
-	}
-	return true
+	return hole(at, at+int64(len(b)))
 }
-
-// maxHoles is how many holes of a table are looked at: no tool makes so many.
-const maxHoles = 1 << 14

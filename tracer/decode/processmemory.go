@@ -4,16 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // processMemory reads the memory of the traced processes, the rare words and
 // strings that are of use without a probe. It belongs to one goroutine.
 type processMemory struct {
-	files map[uint32]*os.File
+	files map[uint32]*process.Memory
 }
 
-func newProcessMemory() *processMemory { return &processMemory{files: map[uint32]*os.File{}} }
+func newProcessMemory() *processMemory { return &processMemory{files: map[uint32]*process.Memory{}} }
 
 // Read fills b from an address of a process. What was opened before an exec is
 // the old program's memory, which is gone: then it is opened anew.
@@ -30,7 +31,7 @@ func (m *processMemory) Read(pid uint32, address uint64, b []byte) error {
 		}
 		m.ended(pid)
 	}
-	file, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	file, err := process.OpenMemory(int(pid))
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,7 @@ package features
 
 import (
 	"fmt"
-	"os"
 	"runtime"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -96,13 +94,6 @@ func (h *Hazard) refuse(pids []int) error {
 		}
 	}
 	return nil
-}
-
-// underSeccomp reports whether a process has a seccomp filter, as in most
-// containers.
-func underSeccomp(pid int) bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	return err == nil && strings.Contains(string(status), "\nSeccomp:\t2\n")
 }
 
 func KernelRelease() string {

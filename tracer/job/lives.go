@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
+	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
@@ -78,6 +79,9 @@ func (l *lives) add(p *process.Process) error {
 	}
 	l.job.processes[p.PID] = newTraced(p, processRow(p))
 	l.job.began(p.PID)
+	if by := features.Debugger(p.PID); by != 0 {
+		l.job.warnOf("attach", fmt.Sprint(p.PID), 1, "pid %d is being traced by pid %d: %s", p.PID, by, features.DebuggerHarm)
+	}
 	if err := l.job.config.Kernel.Trace(p, l.job.config.Follow); err != nil {
 		return fmt.Errorf("tracing pid %d: %w", p.PID, err)
 	}

@@ -61,6 +61,7 @@ type attacher struct {
 	open     *openCalls
 	counts   *counts
 	removal  removal
+	locks    locks
 }
 
 // Attach puts probes on a file, the ends before the entries, so that no entry
@@ -137,6 +138,9 @@ func (k *attacher) AttachLinkMap(path string, pid int, offset uint64) (*Links, e
 func (k *attacher) attachProgram(file *uprobe.File, program string, l *uprobe.Sites, pid int, ret bool) ([]link.Link, error) {
 	p, err := k.programs.program(program)
 	if err != nil {
+		return nil, err
+	}
+	if err := k.locks.check(); err != nil {
 		return nil, err
 	}
 	links, err := uprobe.Attach(file, p, *l, uprobe.How{PID: pid, Return: ret, Multi: k.multi})

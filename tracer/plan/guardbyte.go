@@ -3,8 +3,8 @@ package plan
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
 
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
@@ -74,7 +74,7 @@ func takesAddress(f site.Function, from int, address uint64) bool {
 // probes whose function has run in it. bias is what the loader added to the
 // ELF's addresses.
 func UsedProbes(pid int, bias uint64, probes []Probe) (used []int, err error) {
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	memory, err := process.OpenMemory(pid)
 	if err != nil {
 		return nil, fmt.Errorf("reading which operators pid %d has used: %w", pid, err)
 	}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
@@ -52,7 +51,7 @@ func ReadPlugin(pid int, libraries []*process.Library, library *process.Library,
 	if !ok {
 		return nil, pjrt.ErrNotBuilt
 	}
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	memory, err := process.OpenMemory(pid)
 	if err != nil {
 		return nil, fmt.Errorf("reading the memory of pid %d: %w", pid, err)
 	}

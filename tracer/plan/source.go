@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 
@@ -18,7 +17,7 @@ import (
 // another file the next time, and an inode's number is given out again when the
 // ELF is gone. Not while a descriptor is open.
 type Source struct {
-	file  *os.File
+	file  *process.Opened
 	ELF   *elf.File
 	users atomic.Int32 // that have to close it, beside the first
 	// Unprobed is why no probe may go into the file, nil if they may: a user may serve it
@@ -29,20 +28,20 @@ type Source struct {
 // OpenSource opens the file of a library. Errors as process.Library.Open's and
 // elf.New's.
 func OpenSource(l *process.Library) (*Source, error) {
-	file, _, err := l.Open()
+	file, err := l.OpenFile()
 	if err != nil {
 		return nil, err
 	}
-	e, err := elf.New(file)
+	e, err := file.ELF()
 	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("%s: %w", l.Path, err)
 	}
-	return &Source{file: file, ELF: e, Unprobed: l.CheckMount(file)}, nil
+	return &Source{file: file, ELF: e, Unprobed: file.Unprobed}, nil
 }
 
 // Path leads to the file for as long as the source is open.
-func (s *Source) Path() string { return fmt.Sprintf("/proc/self/fd/%d", s.file.Fd()) }
+func (s *Source) Path() string { return s.file.Path() }
 
 // Share gives it one more user, who has to close it too.
 func (s *Source) Share() *Source {

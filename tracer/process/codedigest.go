@@ -14,7 +14,7 @@ import (
 // long as it stays the same, so do Libraries' executable segments, Code and
 // Mappings, but for what a file was renamed to. The errors are those of Libraries.
 func (p *Process) CodeDigest() (uint64, error) {
-	if digest, ok := queryDigest(p.path("maps")); ok {
+	if digest, ok := p.digestOf(); ok {
 		return digest, nil
 	}
 	maps, err := p.readMaps()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -38,7 +37,7 @@ func (p *Process) JobOfEnvironment(libraries []*Library) (JobIdentity, error) {
 
 // ownVariables reads the allowed variables of the C library's list.
 func (p *Process) ownVariables(libraries []*Library) (map[string]string, error) {
-	memory, err := os.Open(p.path("mem"))
+	memory, err := OpenMemory(p.through())
 	if err != nil {
 		return nil, vanished(p.PID, "reading its environment", err)
 	}
@@ -92,13 +91,13 @@ func environAddress(l *Library) (at uint64, ok bool) {
 	return at, ok && guarded == nil
 }
 
-// reader is a process's memory.
-type reader interface {
+// bytesAt is a process's memory.
+type bytesAt interface {
 	ReadAt(b []byte, at int64) (int, error)
 }
 
 // variablesAt reads the list that a pointer at an address leads to.
-func variablesAt(memory reader, at uint64) (map[string]string, error) {
+func variablesAt(memory bytesAt, at uint64) (map[string]string, error) {
 	var word [8]byte
 	if _, err := memory.ReadAt(word[:], int64(at)); err != nil {
 		return nil, err

@@ -118,7 +118,7 @@ func (p *Process) versionText(name string) string {
 // nil if it cannot be read.
 func (p *Process) readInRoot(name string) []byte {
 	const small = 64 << 10
-	b, err := p.fs.readFile(p.PID, name, small)
+	b, err := p.fs.content(p.PID, name, small)
 	if err != nil {
 		return nil
 	}

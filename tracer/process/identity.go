@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-
-	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
 // JobIdentity is a process's place in a distributed job, as its launcher told
@@ -64,7 +62,7 @@ const (
 func (p *Process) readJob() error {
 	group := p.readCgroup()
 	p.Cgroup, p.ContainerID = group.path, group.container
-	environment, err := procfile.Read(p.path("environ"), maxEnvironment)
+	environment, _, err := p.fs.text(p.through(), maxEnvironment, "environ")
 	if errors.Is(err, fs.ErrPermission) {
 		// Another user's environment takes CAP_DAC_READ_SEARCH, which tracing
 		// does not need: the job's identity is then what its cgroup says.

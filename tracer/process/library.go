@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 )
 
@@ -164,42 +166,56 @@ const (
 // The errors are ErrExited and ErrPermission, and ErrNotFound for a deleted file
 // that may not be opened through map_files.
 func (l *Library) Open() (file *os.File, via Via, err error) {
+	opened, err := l.OpenFile()
+	if err != nil {
+		return nil, "", err
+	}
+	if opened.place != nil {
+		opened.place.Close()
+	}
+	return opened.Contents, opened.Via, nil
+}
+
+// OpenFile is Open for who reads the file, or puts probes into it.
+func (l *Library) OpenFile() (*Opened, error) {
 	p := l.process
-	var first error
+	q := &fileRequest{Path: l.Path, Deleted: l.Deleted, Device: l.Device, Inode: l.Inode}
 	for _, s := range l.Segments {
-		file, err := l.openAs(lookAtLink(p.path("map_files", fmt.Sprintf("%x-%x", s.Start, s.End))))
-		if err == nil {
-			return file, ViaMapFiles, nil
-		}
-		if first == nil && !errors.Is(err, errAnotherFile) {
-			first = err
-		}
+		q.Starts = append(q.Starts, [2]uint64{s.Start, s.End})
 	}
-	if !l.Deleted {
-		if file, err = l.openAs(p.fs.lookIn(p.through(), l.Path)); err == nil {
-			return file, ViaRoot, nil
-		}
+	opened, first, last, err := p.openFile(q)
+	switch {
+	case opened != nil:
+		return opened, nil
+	case !p.Alive():
+		return nil, &Error{p.PID, ErrExited, errors.Join(err, last)}
+	case err != nil:
+		return nil, err
+	case errors.Is(last, fs.ErrPermission):
+		return nil, &Error{p.PID, ErrPermission, last}
+	case errors.Is(last, unix.EFBIG):
+		return nil, &servedError{l.Path}
+	case errors.Is(first, fs.ErrPermission):
+		return nil, &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrPermission}
 	}
-	if !p.Alive() {
-		return nil, "", &Error{p.PID, ErrExited, err}
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, "", &Error{p.PID, ErrPermission, err}
-	}
-	if errors.Is(first, fs.ErrPermission) {
-		return nil, "", &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrPermission}
-	}
-	return nil, "", &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrNotFound}
+	return nil, &LibraryError{PID: p.PID, Path: l.Path, Reason: ErrNotFound}
+}
+
+// servedError: a file that a user may serve is larger than what is copied.
+type servedError struct{ path string }
+
+func (e *servedError) Error() string {
+	return fmt.Sprintf("%s is on a file system that a user may serve, and too large to be copied from there", e.path)
 }
 
 // OpenELF parses the library's file. Errors as Open's and elf.New's.
 func (l *Library) OpenELF() (*elf.File, error) {
-	file, _, err := l.Open()
+	opened, err := l.OpenFile()
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	e, err := elf.New(file)
+	defer opened.Close()
+	e, err := opened.ELF()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.Path, err)
 	}

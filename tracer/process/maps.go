@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/ebpfprof/ebpfprof/tracer/procfile"
 )
 
 // MaxMaps bounds what is read of a process's maps, bytes. A job with PyTorch and
@@ -23,9 +21,8 @@ const maxLooks = 100
 // readMaps reads maps up to the limit, in whole lines. Its error is ESRCH where there are
 // none: of a process that ends, its memory goes before it is a zombie.
 func (f FS) readMaps(pid int) (maps []byte, cut bool, err error) {
-	path := f.pidPath(pid, "maps")
 	for range maxLooks {
-		maps, lasted, err := procfile.ReadLasting(path, MaxMaps)
+		maps, lasted, err := f.text(pid, MaxMaps, "maps")
 		if err != nil {
 			return nil, false, err
 		}
@@ -45,7 +42,7 @@ func (f FS) readMaps(pid int) (maps []byte, cut bool, err error) {
 			break
 		}
 	}
-	return nil, false, &fs.PathError{Op: "read", Path: path, Err: unix.ESRCH}
+	return nil, false, &fs.PathError{Op: "read", Path: f.pidPath(pid, "maps"), Err: unix.ESRCH}
 }
 
 // leftOut is what of a process is beyond the limits, as it was last looked at.

@@ -42,14 +42,14 @@ const (
 // user may mount them, and nobody waits for it.
 var inMemory = map[string]bool{"tmpfs": true, "ramfs": true, "devtmpfs": true}
 
-// CheckMount returns a *MountError for a file of the library's, open, that a user without
+// checkMount returns a *MountError for a file of the library's, open, that a user without
 // privileges may serve. Anything but FUSE takes a capability in the first user namespace to
 // mount, or is mounted in a mount namespace that another user namespace owns: the file's mount
 // has to be in one that the first owns, or its device in process 1's or ours. The file itself is not
 // asked (statfs): its server would decide when the answer comes.
-func (l *Library) CheckMount(file *os.File) error {
+func (l *Library) checkMount(fd int) error {
 	refuse := func(fileSystem, why string) error { return &MountError{l.Path, fileSystem, why} }
-	id, err := mountID(file)
+	id, err := mountID(fd)
 	if err != nil {
 		return fmt.Errorf("finding the mount of %s: %w", l.Path, err)
 	}
@@ -123,8 +123,8 @@ func parseMountLine(line []byte) (mountLine, bool) {
 
 // mountID is the number of the mount through which a file was opened, by fdinfo: statx gives it
 // since 5.8 only.
-func mountID(file *os.File) (uint64, error) {
-	text, err := procfile.Read(fmt.Sprintf("/proc/self/fdinfo/%d", file.Fd()), 4096)
+func mountID(fd int) (uint64, error) {
+	text, err := procfile.Read(fmt.Sprintf("/proc/self/fdinfo/%d", fd), 4096)
 	if err != nil {
 		return 0, err
 	}

@@ -26,12 +26,12 @@ func TestFilesOfFileSystemsThatRootMountedMayHaveProbes(t *testing.T) {
 
 func checkMount(t *testing.T, l *Library) error {
 	t.Helper()
-	file, _, err := l.Open()
+	opened, err := l.OpenFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	return l.CheckMount(file)
+	defer opened.Close()
+	return opened.Unprobed
 }
 
 // An overlay that a user laid in a user namespace of its own is that user's, whatever is below
@@ -136,7 +136,7 @@ func TestAFileOfNoMountHasNoProbes(t *testing.T) {
 	defer file.Close()
 	l := &Library{Path: "/memfd:code", process: &Process{PID: os.Getpid()}}
 	var refused *MountError
-	if err := l.CheckMount(file); !errors.As(err, &refused) {
+	if err := l.checkMount(int(file.Fd())); !errors.As(err, &refused) {
 		t.Errorf("a file in memory without a mount: %v", err)
 	}
 }

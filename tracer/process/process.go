@@ -127,7 +127,7 @@ func (p *Process) readProgram() error {
 		return vanished(p.PID, "reading the program", err)
 	}
 	p.Exe, p.ExeDeleted = strings.CutSuffix(exe, " (deleted)")
-	command, err := procfile.Read(p.path("cmdline"), maxCommand)
+	command, _, err := p.fs.text(p.through(), maxCommand, "cmdline")
 	if err != nil {
 		return vanished(p.PID, "reading the command line", err)
 	}
@@ -156,15 +156,6 @@ func (p *Process) readProgram() error {
 		return &Error{PID: p.PID, Reason: ErrStatic}
 	}
 	return nil
-}
-
-func (p *Process) openProgram() (*elf.File, error) {
-	file, err := p.openExe()
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return elf.New(file)
 }
 
 func (p *Process) readStatus() {

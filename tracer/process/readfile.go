@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +16,7 @@ import (
 // of at most limit bytes are read, and nothing else is opened: to open a device or a FIFO
 // does something.
 func ReadFile(pid int, path string, limit int64) ([]byte, error) {
-	return FS{}.readFile(pid, path, limit)
+	return FS{}.content(pid, path, limit)
 }
 
 func (f FS) readFile(pid int, path string, limit int64) ([]byte, error) {
@@ -52,6 +53,17 @@ const maxEntries = 4096
 // ListDirectory lists a directory that a process names, by its path there as ReadFile has it:
 // the first maxEntries of it, in no order.
 func ListDirectory(pid int, path string) ([]Entry, error) {
+	entries, err := list[[]Entry](pid, askEntries, pathOf{PID: pid, Path: path})
+	if errors.Is(err, syscall.EINVAL) {
+		err = errOdd
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return entries, nil
+}
+
+func listDirectory(pid int, path string) ([]Entry, error) {
 	directory, err := FS{}.openIn(pid, path, unix.S_IFDIR)
 	if err != nil {
 		return nil, err
@@ -75,6 +87,11 @@ func ListDirectory(pid int, path string) ([]Entry, error) {
 // SharesFiles reports whether a process names the same files as we do: it has our mount
 // namespace and our root.
 func SharesFiles(pid int) bool {
+	shared, err := list[bool](pid, askShares, pathOf{PID: pid})
+	return err == nil && shared
+}
+
+func sharesFiles(pid int) bool {
 	for _, of := range []string{"ns/mnt", "root"} {
 		its, err := os.Stat(FS{}.pidPath(pid, of))
 		ours, err2 := os.Stat(FS{}.pidPath(os.Getpid(), of))

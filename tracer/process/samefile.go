@@ -14,24 +14,29 @@ import (
 // errAnotherFile: a name leads to another file than the one that maps told of.
 var errAnotherFile = errors.New("another file than the mapped one")
 
-// openAs opens what a look found if it is the library's file.
-func (l *Library) openAs(found place, err error) (*os.File, error) {
+// isFile gives what a look found on if it is the library's file.
+func (l *Library) isFile(found place, err error) (place, error) {
 	if err != nil {
-		return nil, err
+		return place{}, err
 	}
-	defer found.close()
 	if found.kind() != unix.S_IFREG || found.stat.Ino != l.Inode {
-		return nil, errAnotherFile
+		found.close()
+		return place{}, errAnotherFile
+	}
+	if (Device{unix.Major(found.stat.Dev), unix.Minor(found.stat.Dev)}) == l.Device {
+		return found, nil
 	}
 	file, err := found.open(unix.S_IFREG)
 	if err != nil {
-		return nil, err
+		found.close()
+		return place{}, err
 	}
-	if (Device{unix.Major(found.stat.Dev), unix.Minor(found.stat.Dev)}) == l.Device || l.isMapped(file) {
-		return file, nil
+	defer file.Close()
+	if !l.isMapped(file) {
+		found.close()
+		return place{}, errAnotherFile
 	}
-	file.Close()
-	return nil, errAnotherFile
+	return found, nil
 }
 
 // isMapped compares what maps would say of a file with what it said of the

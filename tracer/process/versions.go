@@ -122,22 +122,43 @@ func (k *packages) site(p *Process, site string) []string {
 		k.sites = map[string][]string{}
 	}
 	k.sites[site] = nil
-	directory, err := p.fs.openIn(p.PID, site, unix.S_IFDIR)
+	found := p.fs.namesIn(p.PID, site, maxNames-k.names)
+	k.names += found.Read
+	k.sites[site] = found.Names
+	return found.Names
+}
+
+// siteNames are names of a directory that say a framework's version.
+type siteNames struct {
+	Names []string
+	Read  int // names of the directory that were looked at
+}
+
+func (f FS) namesIn(pid int, site string, limit int) siteNames {
+	if !f.asked() {
+		return f.versionNames(pid, site, limit)
+	}
+	found, _ := list[siteNames](pid, askNames, pathOf{pid, site, int64(limit)})
+	return found
+}
+
+func (f FS) versionNames(pid int, site string, limit int) (found siteNames) {
+	directory, err := f.openIn(pid, site, unix.S_IFDIR)
 	if err != nil {
-		return nil
+		return siteNames{}
 	}
 	defer directory.Close()
-	for k.names < maxNames {
-		entries, err := directory.Readdirnames(min(1024, maxNames-k.names))
-		k.names += len(entries)
+	for found.Read < limit {
+		entries, err := directory.Readdirnames(min(1024, limit-found.Read))
+		found.Read += len(entries)
 		for _, entry := range entries {
 			if strings.HasSuffix(entry, ".dist-info") && (strings.HasPrefix(entry, "torch-") || strings.HasPrefix(entry, "jax")) {
-				k.sites[site] = append(k.sites[site], entry)
+				found.Names = append(found.Names, entry)
 			}
 		}
 		if err != nil || len(entries) == 0 {
 			break
 		}
 	}
-	return k.sites[site]
+	return found
 }

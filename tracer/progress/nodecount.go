@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/site"
 )
 
@@ -31,7 +32,7 @@ type NodeCounter struct {
 
 // countedProcess is a process whose threads make nodes.
 type countedProcess struct {
-	memory  *os.File
+	memory  *process.Memory
 	threads map[int32]*countedThread
 	swept   time.Time // when all its threads were looked at
 	read    time.Time // when any was
@@ -156,7 +157,7 @@ func (c *NodeCounter) process(now time.Time, pid int, word tlsWord, bias uint64)
 	p := c.processes[pid]
 	first := p == nil
 	if first {
-		memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+		memory, err := process.OpenMemory(pid)
 		if err != nil {
 			return err
 		}

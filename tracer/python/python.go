@@ -8,8 +8,6 @@ package python
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -29,7 +27,7 @@ type Interpreter struct {
 	// Module is the name of the interpreter's file.
 	Module string
 
-	memory *os.File
+	memory *process.Memory
 }
 
 // Open finds the interpreter of a process among its libraries. The errors are
@@ -78,7 +76,7 @@ func open(budget *cpython.Budget, p *process.Process, library *process.Library, 
 	if libc != nil {
 		defer libc.Close()
 	}
-	memory, err := os.Open(filepath.Join("/proc", fmt.Sprint(p.PID), "mem"))
+	memory, err := process.OpenMemory(p.PID)
 	if err != nil {
 		return nil, fmt.Errorf("reading the memory of pid %d: %w", p.PID, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,7 +122,7 @@ func (r regions) ReadAt(b []byte, at int64) (int, error) {
 
 // recordingMemory adds what is read to a tape.
 type recordingMemory struct {
-	memory *os.File
+	memory io.ReaderAt
 	tape   []byte
 }
 

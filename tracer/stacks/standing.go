@@ -4,13 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
 
 	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/python"
 	"github.com/ebpfprof/ebpfprof/tracer/unwinding"
 )
@@ -33,7 +31,7 @@ type Standing struct {
 // none: the caller looks at their registers again, to know that they stood still. It may
 // be called from any goroutine.
 func (w *Walks) Standing(pid int, threads []bpf.TasksTaskRegisters) ([]Standing, error) {
-	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "mem"))
+	file, err := process.OpenMemory(pid)
 	if err != nil {
 		return nil, fmt.Errorf("reading the memory of pid %d: %w", pid, err)
 	}
@@ -78,7 +76,7 @@ func ownMachine() elf.Machine {
 
 // pages are those of a process that one look has read.
 type pages struct {
-	file  *os.File
+	file  *process.Memory
 	known map[uint64][]byte // nil: not there
 }
 

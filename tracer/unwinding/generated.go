@@ -15,6 +15,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/symbolize/unwind"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
 // Code that a process generates (oneDNN's kernels, libffi's closures, a
@@ -125,18 +126,18 @@ func (g *generated) known(id piece) ([]unwind.InferredRule, bool) {
 
 // codeReader reads the executable memory of a process.
 type codeReader struct {
-	memory, pagemap *os.File
+	memory, pagemap *process.Memory
 	left            int // bytes of code that are read yet
 	pagesLeft       int // pages that are looked at yet
 	skipped         int // bytes that were not read
 }
 
 func openCode(pid int) (*codeReader, error) {
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	memory, err := process.OpenMemory(pid)
 	if err != nil {
 		return nil, fmt.Errorf("reading generated code: %w", err)
 	}
-	pagemap, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", pid))
+	pagemap, err := process.OpenPages(pid)
 	if err != nil {
 		memory.Close()
 		return nil, fmt.Errorf("reading generated code: %w", err)

@@ -131,7 +131,7 @@ func (d *Discoverer) Look(unnamed string) ([]Job, error) {
 // maps says whether a process maps one of the libraries to run it; a tracer that reads
 // its symbols maps it, too. The file is the process's to fill: it is read up to a limit.
 func (d *Discoverer) maps(pid int) bool {
-	text, err := procfile.Read(fmt.Sprintf("/proc/%d/maps", pid), process.MaxMaps)
+	text, err := process.MapsText(pid)
 	if err != nil {
 		return false
 	}

@@ -253,10 +253,11 @@ func (b *builder) chooseStep() error {
 // clocks says how far times of different hosts can be compared, in a dataset that join made.
 func (b *builder) clocks() error {
 	var there int
-	if err := b.db.Row(b.ctx, "SELECT count(*) FROM duckdb_views() WHERE view_name = 'clock' AND NOT internal", nil, &there); err != nil || there == 0 {
+	err := b.db.Row(b.ctx, "SELECT count(*) FROM duckdb_views() WHERE view_name = 'clock' AND NOT internal", nil, &there)
+	if err != nil || there == 0 {
 		return err
 	}
-	err := b.each(`SELECT coalesce(host, session_id, ''), method, coalesce(ahead_ns, 0), coalesce(error_ns, 0) FROM clock
+	err = b.each(`SELECT coalesce(host, session_id, ''), method, coalesce(ahead_ns, 0), coalesce(error_ns, 0) FROM clock
 		WHERE method IN ('collectives', 'unknown') ORDER BY method DESC, error_ns DESC LIMIT 2`, func(scan scan) error {
 		var host, method string
 		var ahead, wrong int64
@@ -265,7 +266,8 @@ func (b *builder) clocks() error {
 		}
 		text := fmt.Sprintf("the clock of %s was not compared with the others': times of different hosts tell no order", host)
 		if method == "collectives" {
-			text = fmt.Sprintf("the clock of %s was set by %.3f ms to the others', which is right to %.3f ms: a shorter order between hosts is not known", host, -ms(ahead), ms(wrong))
+			text = fmt.Sprintf("the clock of %s was set by %.3f ms to the others', which is right to %.3f ms: a shorter order between hosts is not known",
+				host, -ms(ahead), ms(wrong))
 		}
 		b.report.Warnings = append(b.report.Warnings, text)
 		return nil

@@ -146,10 +146,23 @@ func (b *builder) intervals() error {
 			return err
 		}
 		if o := at[name]; o != nil && o.Estimated {
-			o.CallsLo, o.CallsHi, o.TotalLoMS, o.TotalHiMS = callsLo, callsHi, totalLo, totalHi
+			o.CallsLo, o.CallsHi = around(o.Calls, callsLo, callsHi)
+			o.TotalLoMS, o.TotalHiMS = around(o.TotalMS, totalLo, totalHi)
 		}
 		return nil
 	})
+}
+
+// around is an interval that reaches to the estimate: the intervals are of what whole steps say, estimates of what all rows
+// say, and where the two differ both may be right.
+func around(estimate float64, lo, hi *float64) (*float64, *float64) {
+	if lo != nil && *lo > estimate {
+		lo = &estimate
+	}
+	if hi != nil && *hi < estimate {
+		hi = &estimate
+	}
+	return lo, hi
 }
 
 func (b *builder) kernels() error {

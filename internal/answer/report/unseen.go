@@ -151,10 +151,10 @@ func (o *Operator) addUnseen(k, period, length, mean, short, long, shortest floa
 	lo, hi := poissonLimits(k)
 	o.Calls += k * period / mean
 	if o.CallsLo != nil {
-		*o.CallsLo += lo * period / long
+		*o.CallsLo += lo * period / max(long, mean) // of a few very long calls the mean is above the quantile
 	}
 	if o.CallsHi != nil {
-		*o.CallsHi += min(hi*period/short, length/shortest)
+		*o.CallsHi += max(min(hi*period/min(short, mean), length/shortest), k*period/mean)
 	}
 }
 

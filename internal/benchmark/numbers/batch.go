@@ -16,14 +16,15 @@ func deviationPercent(x []float64) float64 {
 }
 
 // collatedSQL are the lists of tensors that the loader put together, in the training thread's draws or in its workers:
-// how long the list is is how many samples a batch has. Parent goes two levels up, since aten::stack may stand in
-// another operator.
+// how long the list is is how many samples a batch has. Before PyTorch 2 the draws have no scope, and the line
+// that called aten::stack tells.
 const collatedSQL = `
 SELECT s.input_dims FROM span s
 LEFT JOIN thread t ON t.session_id = s.session_id AND t.pid = s.pid AND t.tid = s.tid
 LEFT JOIN span p ON p.session_id = s.session_id AND p.span_id = s.parent_id
 WHERE s.layer = 'op' AND s.name IN ('aten::stack', 'aten::cat') AND s.input_dims IS NOT NULL
-  AND (t.role = 'dataloader_worker' OR p.name LIKE 'enumerate(DataLoader)#%')
+  AND (t.role = 'dataloader_worker' OR p.name LIKE 'enumerate(DataLoader)#%'
+    OR coalesce(s.python_stack_id, s.stack_id) IN ` + loaderFrames + `)
 GROUP BY s.input_dims ORDER BY sum(s.weight) DESC, s.input_dims LIMIT 1`
 
 // batch is how many samples a step has, and the throughput.

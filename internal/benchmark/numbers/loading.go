@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"strings"
 )
 
 const noLoader = "no data loader of PyTorch was seen"
@@ -76,13 +77,50 @@ func (m *measuring) exposedIO() (Number, error) {
 		return Number{}, err
 	}
 	if draws == 0 {
-		return m.exposedReads()
+		return m.exposedBySamples()
 	}
 	var each []float64
 	for _, s := range m.settled {
-		each = append(each, float64(took[s.ID])/1e6)
+		// A step without a draw ran before the loader's calls were seen.
+		if strings.Contains(s.Anchors, drawOfNothing) {
+			each = append(each, float64(took[s.ID])/1e6)
+		}
+	}
+	if len(each) == 0 { // the draws belong to no step that counts
+		return m.exposedBySamples()
 	}
 	return meanOf(ExposedIO, each, "steps"), nil
+}
+
+// loaderFrames are the stacks with code of PyTorch's data loader on them.
+const loaderFrames = `(SELECT stack_id FROM stack WHERE len(list_filter(frames, f -> f.kind = 'python' AND contains(f.file, 'torch/utils/data/'))) > 0)`
+
+// leastWhole is the share of the training thread's sampled time of which the whole stack has to be known before samples
+// tell what is below the loader's code.
+const leastWhole = 0.9
+
+// exposedBySamples is where the loader's calls leave no scope, as before PyTorch 2: what samples and waits of the training
+// thread show below the loader's code.
+func (m *measuring) exposedBySamples() (Number, error) {
+	var ns, whole sql.NullFloat64
+	var samples int64
+	err := m.db.Row(m.ctx, `SELECT sum(took) FILTER (loads), count(*) FILTER (loads), sum(took) FILTER (loads OR whole) / greatest(sum(took), 1) FROM (
+		SELECT least(s.ts_ns + s.weight_ns, ?) - s.ts_ns AS took, coalesce(s.stack_id IN `+loaderFrames+`, false) AS loads, coalesce(k.status = 'complete', false) AS whole
+		FROM sample s LEFT JOIN stack k USING (session_id, stack_id) WHERE s.pid = ? AND s.tid = ? AND s.ts_ns >= ? AND s.ts_ns < ?)`,
+		[]any{m.until, m.loop.PID, m.loop.TID, m.from, m.until}, &ns, &samples, &whole)
+	if err != nil {
+		return Number{}, err
+	}
+	if whole.Valid && whole.Float64 < leastWhole {
+		return missing(ExposedIO, fmt.Sprintf("this loader leaves no scopes, and the stacks of %.0f %% of the training thread's time are incomplete",
+			100*(1-whole.Float64))), nil
+	}
+	if samples == 0 {
+		return m.exposedReads()
+	}
+	n := measured(ExposedIO, ns.Float64/1e6/float64(len(m.settled)), int(samples), "samples")
+	n.Why = "by samples, since this PyTorch's loader leaves no scopes: without waits below the threshold"
+	return n, nil
 }
 
 // exposedReads is of jobs without a data loader: all that the training thread itself reads and writes.
@@ -164,8 +202,7 @@ const decodingSQL = `
 SELECT coalesce(sum(weight_ns), 0)::BIGINT, count(*) FROM sample
 WHERE state = 'on_cpu' AND ts_ns BETWEEN %d AND %d AND (
   pid IN (SELECT pid FROM thread WHERE role = 'dataloader_worker')
-  OR pid = %d AND tid = %d AND stack_id IN (
-    SELECT stack_id FROM stack WHERE len(list_filter(frames, f -> f.kind = 'python' AND contains(f.file, 'torch/utils/data/'))) > 0))`
+  OR pid = %d AND tid = %d AND stack_id IN ` + loaderFrames + `)`
 
 func (m *measuring) decoding(storageCPU float64) (Number, error) {
 	var ns, samples, looks int64

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/model/steps"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
 	"github.com/ebpfprof/ebpfprof/internal/testkit/scripted"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -79,6 +81,41 @@ func TestTheNumbersOfAJobThatSaysNothing(t *testing.T) {
 	}
 	if len(all) != len(Kinds()) {
 		t.Errorf("%d numbers of %d", len(all), len(Kinds()))
+	}
+}
+
+// The loader's calls are seen from the third step of the second pass on: what was before has none, and no pass's length.
+func TestAPassCountsIfItWasSeenWhole(t *testing.T) {
+	of := func(draws ...string) (all []timeline.Step) {
+		at := int64(0)
+		for _, anchors := range draws {
+			kind, took := steps.Train, int64(1e9)
+			if anchors == "L" {
+				kind, took = steps.Other, 1e8
+			}
+			all = append(all, timeline.Step{Step: steps.Step{Kind: kind, Begin: at, End: at + took, Period: took, Anchors: anchors}})
+			at += took
+		}
+		return all
+	}
+	for _, c := range []struct {
+		draws []string
+		want  []float64
+	}{
+		{[]string{"LBO", "LBO", "L", "LBO", "LBO", "L"}, []float64{2.1, 2.1}},
+		{[]string{"BO", "BO", "BO", "LBO", "L", "LBO", "LBO", "L"}, []float64{2.1}},
+		{[]string{"LBO", "L", "LBO", "LBO", "L"}, []float64{2.1}}, // the first step went by unseen
+		{[]string{"LBO", "LBO", "L", "LBO"}, []float64{2.1}},
+		{[]string{"LBO", "LBO"}, nil},
+	} {
+		got := epochs(of(c.draws...))
+		same := len(got) == len(c.want)
+		for i := range c.want {
+			same = same && math.Abs(got[i]-c.want[i]) < 1e-9
+		}
+		if !same {
+			t.Errorf("%q: %v, want %v", c.draws, got, c.want)
+		}
 	}
 }
 

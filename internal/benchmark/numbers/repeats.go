@@ -3,6 +3,7 @@ package numbers
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ebpfprof/ebpfprof/internal/model/steps"
 )
@@ -40,7 +41,11 @@ func OverRepeats(runs [][]Number) []Number {
 			n.Why = fmt.Sprintf("of %d of %d runs; not of the others: %s", len(values), len(runs), why)
 		}
 		if len(values) > 1 {
-			n = n.within(steps.Interval(values))
+			lo, hi := steps.Interval(values)
+			if lo < 0 && slices.Min(values) >= 0 && n.Name != LossChange {
+				lo = 0 // a time, a rate or a share is never negative
+			}
+			n = n.within(lo, hi)
 		}
 		all = append(all, n)
 	}

@@ -45,7 +45,8 @@ func (r *recording) name() string {
 	return fmt.Sprintf("%s (of %s)", r.dataset, r.host)
 }
 
-const sessionsSQL = `SELECT session_id, coalesce(host, ''), coalesce(boot_id, ''), coalesce(source, 'recorded') <> 'recorded', clock_offset_ns, started_ns
+const sessionsSQL = `SELECT session_id, coalesce(host, ''), coalesce(boot_id, ''), coalesce(source, 'recorded') <> 'recorded',
+	clock_offset_ns, started_ns
 FROM session ORDER BY started_ns, session_id`
 
 const processesSQL = `SELECT session_id, process_id, pid::BIGINT, rank::BIGINT, world_size::BIGINT, coalesce(job_id, '') FROM process`

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/exchange/importer"
 	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
@@ -293,5 +295,48 @@ func TestImportsOfOneNameAreTwoProcesses(t *testing.T) {
 		return nil
 	}); err != nil || len(ids) != 4 {
 		t.Errorf("%d names of two processes and two sessions, %v", len(ids), err)
+	}
+}
+
+// A joined file keeps what readers find columns and recordings by.
+func TestJoinedFilesSayWhatTheyAre(t *testing.T) {
+	a, b := pairOfNodes()
+	db, _ := joined(t, a.record(t), b.record(t))
+	sessions := map[string]bool{}
+	for _, path := range db.Files("span") {
+		in, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		info, err := in.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := parquet.OpenFile(in, info.Size())
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, _ := f.Lookup(output.MetadataSession)
+		sessions[session] = true
+		if table, _ := f.Lookup(output.MetadataTable); table != "span" {
+			t.Errorf("%s is of table %q", path, table)
+		}
+		for _, table := range output.Schema() {
+			if table.Name != "span" {
+				continue
+			}
+			for _, c := range table.Columns {
+				if column := f.Root().Column(c.Name); column == nil || column.ID() != int(c.FieldID) {
+					t.Errorf("%s: column %s has lost its field id", path, c.Name)
+				}
+			}
+		}
+		if sorted := f.Metadata().RowGroups[0].SortingColumns; len(sorted) != 1 {
+			t.Errorf("%s does not say that it is sorted", path)
+		}
+	}
+	if !sessions["s-a"] || !sessions["s-b"] {
+		t.Errorf("files of sessions %v", sessions)
 	}
 }

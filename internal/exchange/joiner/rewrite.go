@@ -93,7 +93,8 @@ func (j *joining) columns(f source, schema *parquet.Schema) (*rewriting, error) 
 }
 
 func (r *rewriting) options(file *parquet.File, table string) []parquet.WriterOption {
-	options := []parquet.WriterOption{parquet.NewSchema(file.Schema().Name(), again{file.Root()}), parquet.Compression(&parquet.Zstd), parquet.CreatedBy("ebpfprof", "join", ""),
+	options := []parquet.WriterOption{parquet.NewSchema(file.Schema().Name(), again{file.Root()}),
+		parquet.Compression(&parquet.Zstd), parquet.CreatedBy("ebpfprof", "join", ""),
 		parquet.KeyValueMetadata(output.MetadataTable, table)}
 	for _, key := range []string{output.MetadataSchemaVersion, output.MetadataToolVersion} {
 		if value, has := file.Lookup(key); has {

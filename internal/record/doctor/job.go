@@ -28,6 +28,9 @@ func jobChecks(p *process.Process) ([]check, error) {
 			}
 		}
 	}
+	if by := features.Debugger(p.PID); by != 0 {
+		checks = append(checks, check{"debugger", stateDegraded, fmt.Sprintf("pid %d traces it: %s", by, features.DebuggerHarm)})
+	}
 	libraries, err := p.Libraries()
 	if err != nil {
 		return append(checks, check{"libraries", stateMissing, err.Error()}), err

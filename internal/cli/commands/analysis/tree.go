@@ -9,6 +9,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/report"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/answer"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
@@ -52,6 +53,24 @@ func TreeCommand() *urfave.Command {
 // taken all the time.
 var weighted = []string{"host_ns", "device_ns", "bytes"}
 
+// agree has the tree's times of operators, where they are estimates from slices, be those of the report: samples and the
+// clock correct them there.
+func agree(c *urfave.Context, db *dataset.DB, tree *calltree.Node) error {
+	if !tree.Sliced() || !slices.Contains(tree.Metrics(), "host_ns") || c.IsSet("rank") || c.IsSet("step") || c.IsSet("from") || c.IsSet("to") {
+		return nil
+	}
+	r, err := report.Build(c.Context, db, report.Options{})
+	if err != nil {
+		return err
+	}
+	known := map[string]float64{}
+	for _, o := range r.Operators {
+		known[o.Name] = 1e6 * o.SelfMS
+	}
+	tree.Known("host_ns", known)
+	return nil
+}
+
 func runTree(c *urfave.Context, db *dataset.DB) error {
 	metric := c.String("metric")
 	if metric != "" && !slices.Contains(calltree.Names(), metric) {
@@ -71,6 +90,9 @@ func runTree(c *urfave.Context, db *dataset.DB) error {
 	tree, err := calltree.Load(c.Context, db, calltree.Options{Native: c.Bool("native"), Progress: func(part float64) { line.Say("reading: %d %%", int(100*part)) }})
 	line.End()
 	if err != nil {
+		return err
+	}
+	if err := agree(c, db, tree); err != nil {
 		return err
 	}
 	if metric == "" {

@@ -54,7 +54,7 @@ func Command(records bool) *urfave.Command {
 		Description:     description,
 		Flags:           flags(),
 		HideHelpCommand: true,
-		Subcommands:     []*urfave.Command{compareCommand(), listCommand(), showCommand(), trendCommand(), deleteCommand()},
+		Subcommands:     []*urfave.Command{compareCommand(), listCommand(), showCommand(), trendCommand(), deleteCommand(), numbersCommand()},
 		Action: func(c *urfave.Context) error {
 			if !records {
 				return cli.Usagef("this build reads only: it cannot run benchmarks; its subcommands show and compare them")
@@ -65,7 +65,7 @@ func Command(records bool) *urfave.Command {
 }
 
 func flags() []urfave.Flag {
-	return []urfave.Flag{
+	return append([]urfave.Flag{
 		&urfave.IntFlag{Name: "repeat", Value: 1, Usage: "run the job `N` times"},
 		&urfave.IntFlag{Name: "warmup", Usage: "run it `N` times before, which do not count"},
 		&urfave.IntFlag{Name: "reruns", Usage: "run everything `N` times more"},
@@ -73,9 +73,6 @@ func flags() []urfave.Flag {
 		&urfave.IntFlag{Name: "max-retries", Usage: "try a run that fails up to `N` times more"},
 		&urfave.IntFlag{Name: "max-failures", Usage: "start nothing more after `N` failures", DefaultText: "no limit"},
 		&urfave.DurationFlag{Name: "time-limit", Usage: "end a run that takes longer than `TIME`; it counts as failed", DefaultText: "none"},
-		&urfave.IntFlag{Name: "batch", Usage: "samples in a step of one process, `N`", DefaultText: "what the data loader puts together"},
-		&urfave.IntFlag{Name: "steps-per-epoch", Usage: "steps in an epoch, `N`", DefaultText: "by the ends of the data loader"},
-		&urfave.StringFlag{Name: "loss", Usage: "find the loss in the job's output by `REGEX`, whose last group is the number", DefaultText: "loss: NUMBER"},
 		&urfave.StringFlag{Name: "system", Usage: "of a suite: run as `SYSTEM[:PARTITION]`", DefaultText: "the one whose hosts match"},
 		&urfave.StringFlag{Name: "only", Usage: "of a suite: only benchmarks whose names match `REGEX`"},
 		&urfave.BoolFlag{Name: "dry-run", Usage: "of a suite: print what each stage would do, and run nothing"},
@@ -89,7 +86,7 @@ func flags() []urfave.Flag {
 		&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},
 		&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` (default: standard output)"},
 		&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress"},
-	}
+	}, measureFlags()...)
 }
 
 // run is `ebpfprof bench -- COMMAND` and `ebpfprof bench SUITE.yaml`.

@@ -13,6 +13,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/answer"
 	"github.com/ebpfprof/ebpfprof/internal/exchange/joiner"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 	"github.com/ebpfprof/ebpfprof/internal/version"
 )
 
@@ -70,7 +71,7 @@ func runJoin(c *urfave.Context) error {
 	answer.Warn(c, summary.Warnings)
 	fmt.Fprintf(c.App.Writer, "%d recordings, %d ranks, %d rows: %s\n", len(summary.Clocks), summary.Ranks, summary.Rows, c.String("output"))
 	for _, clock := range summary.Clocks {
-		fmt.Fprintln(c.App.Writer, clockText(clock))
+		fmt.Fprintln(c.App.Writer, printable.Text(clockText(clock))) // names of hosts are whatever a recording says
 	}
 	return nil
 }
