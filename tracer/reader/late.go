@@ -9,10 +9,12 @@ import (
 // What a job may keep the tracer waiting is bounded: for each request, and for all requests of
 // one process and of one user.
 const (
-	// patience is for one answer, from the last sign of life of a reader that waits; a reader that
-	// works has patienceAtAll. Answers take some 20 µs; a file of a network comes in some ms.
-	patience      = 2 * time.Second
-	patienceAtAll = 20 * time.Second
+	// patience is for one answer, from the last sign of life of a reader that waits; one that goes on has
+	// patienceAtAll, and one that gets no CPU, since others have them, patienceStarved. Answers take some
+	// 20 µs; a file of a network comes in some ms.
+	patience        = 2 * time.Second
+	patienceAtAll   = 20 * time.Second
+	patienceStarved = 2 * time.Minute
 	// processPatience is what all answers of one process may take, and userPatience those of one
 	// user, beyond longAnswer each. They come back, a twentieth of the time.
 	longAnswer      = 20 * time.Millisecond

@@ -66,7 +66,9 @@ func (p *process) ask(operation uint32, text []byte, files []int, patience time.
 		case err != nil:
 			return message{}, io.EOF
 		case answer.kind == isProgress:
-			w.since = time.Now()
+			if time.Since(w.began) < patienceAtAll {
+				w.since = time.Now()
+			}
 		case answer.kind == isAnswer:
 			return answer, nil
 		default:
@@ -87,9 +89,6 @@ type waiting struct {
 func (w *waiting) wait() error {
 	for {
 		left := time.Until(w.since.Add(w.patience))
-		if overall := time.Until(w.began.Add(patienceAtAll)); overall < left {
-			left = overall
-		}
 		poll := []unix.PollFd{{Fd: int32(w.reader.socket), Events: unix.POLLIN}}
 		n, err := unix.Poll(poll, int(max(left, 0)/time.Millisecond)+1)
 		switch {
@@ -99,7 +98,7 @@ func (w *waiting) wait() error {
 			return err
 		case n > 0:
 			return nil
-		case time.Since(w.began) < patienceAtAll && w.reader.works():
+		case time.Since(w.began) < patienceStarved && w.reader.works():
 			w.since = time.Now()
 		default:
 			return errLate
