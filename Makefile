@@ -93,6 +93,7 @@ notebook-tools: ## install what runs the notebook of docs/
 # ARCHES="x86_64 aarch64" chooses. Equal sources are equal wheels.
 ARCHES ?= $(shell uname -m)
 wheel: ## pack the program and its Python package for pip, into bin/dist; ARCHES="x86_64 aarch64"
+	rm -rf bin/dist
 	set -e; for arch in $(ARCHES); do \
 		scripts/manylinux.sh $$arch bin/manylinux/ebpfprof-$$arch -ldflags '$(LDFLAGS) -linkmode=external'; \
 		$(GO) run ./internal/dev/wheel -program bin/manylinux/ebpfprof-$$arch -platform manylinux_2_28_$$arch -version '$(VERSION)' -o bin/dist; \
