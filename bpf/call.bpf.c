@@ -231,6 +231,11 @@ static __always_inline void act(struct pt_regs *ctx, const struct probe_spec *sp
 		f->span_id = f->parent_id;
 		t->depth = depth + 1;
 		break;
+	case ACTION_INSTANT:
+		f->span_id = ++t->next_span;
+		if (spec->text)
+			open_text(ctx, spec, f);
+		/* fall through */
 	case ACTION_URGENT:
 	case ACTION_EVENT:
 		e->method = END_RETURN;
@@ -352,7 +357,7 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u64 ids = bpf_get_current_pid_tgid();
 	__u32 index = COOKIE_SPEC(cookie), tgid = ids >> 32, tid = ids;
-	__u64 sp = REG_SP(ctx) + COOKIE_DISPLACEMENT(cookie);
+	__u64 sp = REG_SP(ctx) + COOKIE_DISPLACEMENT(cookie), limit;
 	struct ending e = { .tgid = tgid, .tid = tid };
 	struct taking taking = {};
 	struct probe_count *count;
@@ -380,12 +385,13 @@ static __always_inline int enter_call(struct pt_regs *ctx, enum takes takes)
 		count->lost++;
 		return 0;
 	}
-	/* The ending is of other calls from here on. */
+	/* The ending is of other calls from here on. An instant is no call: what is open at its stack pointer goes on. */
 	if (spec->flags & SPEC_SINCE_MARK)
 		t->mark_end_ns = e.end_ns;
-	if (calls_ended(t, sp)) {
+	limit = sp - same(spec->action, ACTION_INSTANT);
+	if (calls_ended(t, limit)) {
 		e.end_ns = bpf_ktime_get_ns();
-		end_calls(t, sp, &e);
+		end_calls(t, limit, &e);
 	}
 	f = frame_of(t, spec->action);
 	if (!f) {

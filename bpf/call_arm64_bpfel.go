@@ -25,6 +25,7 @@ const (
 	CallActionACTION_PYTHON      CallAction = 7
 	CallActionACTION_MARK        CallAction = 8
 	CallActionACTION_TIMED       CallAction = 9
+	CallActionACTION_INSTANT     CallAction = 10
 )
 
 type CallCallRecord struct {
@@ -366,6 +367,7 @@ const (
 	CallSourceSOURCE_NONE     CallSource = 0
 	CallSourceSOURCE_REGISTER CallSource = 1
 	CallSourceSOURCE_STACK    CallSource = 2
+	CallSourceSOURCE_CONTEXT  CallSource = 3
 )
 
 type CallSpecFlag uint32
@@ -595,6 +597,7 @@ const (
 	CallTextKindTEXT_STRING_COW  CallTextKind = 3
 	CallTextKindTEXT_BLOB        CallTextKind = 4
 	CallTextKindTEXT_PYTHON_TYPE CallTextKind = 5
+	CallTextKindTEXT_EACH        CallTextKind = 6
 )
 
 type CallTextRecord struct {

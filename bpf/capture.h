@@ -149,6 +149,27 @@ VERIFIED_ONCE int capture_values(const struct capture_words *words, const struct
 	return 0;
 }
 
+/* The words of pt_regs. */
+#define CONTEXT_WORDS (sizeof(struct pt_regs) / 8)
+
+/* Where an instant is, values may be in any register. */
+static __noinline int capture_context(struct pt_regs *ctx, const struct probe_spec *spec, struct frame *f)
+{
+	for (__u32 i = 0; i < MAX_ARGS; i++) {
+		const struct capture *c = &spec->capture[i];
+		__u32 index = c->index, there;
+
+		if (i >= spec->captures)
+			break;
+		if (index >= CONTEXT_WORDS)
+			index = 0;
+		there = bpf_probe_read_kernel(&f->arg[i], sizeof(f->arg[i]), (void *)ctx + 8 * index) == 0;
+		barrier_var(there);
+		capture_follow(spec, f, i, there);
+	}
+	return 0;
+}
+
 /* Fills the frame's values with what the spec asks for, one by one. */
 static __noinline int capture_each(struct pt_regs *ctx, const struct probe_spec *spec,
 				   struct frame *f)
@@ -156,6 +177,8 @@ static __noinline int capture_each(struct pt_regs *ctx, const struct probe_spec 
 	struct capture_words words = {};
 	__u32 stack = 1;
 
+	if (spec->action == ACTION_INSTANT)
+		return capture_context(ctx, spec, f);
 	reg_args(ctx, words.word);
 	/* All at once: a read costs as much for a word as for eight. */
 	if (spec->flags & SPEC_STACK_ARGS) {

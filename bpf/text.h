@@ -102,10 +102,54 @@ static __noinline int emit_bytes(__u64 address, __u64 length, __u64 span_id, __u
 /* PyTypeObject.tp_name, the first member behind PyVarObject: a char *. */
 #define PYTHON_TYPE_NAME 24
 
+/* The string behind one of several captures. */
+VERIFIED_ONCE int emit_string(struct frame *f, __u32 i)
+{
+	struct text_record *r;
+	long n;
+
+	if (!f || i >= REGISTER_ARGS || !f->arg[i])
+		return 0;
+	r = bpf_ringbuf_reserve(&calls, sizeof(*r), 0);
+	if (!r) {
+		lose(LOSS_TEXT_LOST);
+		return 0;
+	}
+	r->kind = RECORD_TEXT;
+	r->spec = f->spec;
+	r->span_id = f->span_id;
+	n = bpf_probe_read_user_str(r->text, sizeof(r->text), (void *)f->arg[i]);
+	if (n <= 0) {
+		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+		f->faults |= 1U << i;
+		lose(LOSS_READ_FAULT);
+		return 0;
+	}
+	r->length = n - 1;
+	r->cut = i << 1;
+	if (n == sizeof(r->text)) {
+		r->cut |= 1;
+		lose(LOSS_TEXT_CUT);
+	}
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __noinline int emit_strings(const struct probe_spec *spec, struct frame *f)
+{
+	for (__u32 i = 0; i < REGISTER_ARGS; i++) {
+		if (spec->text_register & (1U << i))
+			emit_string(f, i);
+	}
+	return 0;
+}
+
 static __noinline int open_text(struct pt_regs *ctx, const struct probe_spec *spec, struct frame *f)
 {
 	__u64 regs[REGISTER_ARGS];
 
+	if (spec->text == TEXT_EACH)
+		return emit_strings(spec, f);
 	if (spec->text == TEXT_BLOB) {
 		__u32 n = spec->text_register & (REGISTER_ARGS - 1);
 

@@ -38,6 +38,7 @@ enum action {
 	ACTION_PYTHON,		/* what the call around it does from now on may be what Python code does */
 	ACTION_MARK,		/* the beginning of what an instant with SPEC_SINCE_MARK ends: no record */
 	ACTION_TIMED,		/* an instant that takes time: as a span, but of the span around it */
+	ACTION_INSTANT,		/* an instant with a span of its own, in the middle of a function: values may be in any register */
 };
 
 /* Where a captured value starts from. */
@@ -45,6 +46,7 @@ enum source {
 	SOURCE_NONE,
 	SOURCE_REGISTER,	/* integer argument n */
 	SOURCE_STACK,		/* stack argument n, index REGISTER_ARGS + n: the n-th word above the return address */
+	SOURCE_CONTEXT,		/* of an ACTION_INSTANT: the n-th word of pt_regs */
 };
 
 enum text_kind {
@@ -54,6 +56,7 @@ enum text_kind {
 	TEXT_STRING_COW,	/* the old one: a pointer, the length 24 bytes before it */
 	TEXT_BLOB,		/* behind capture number text_register, as many as the next one says; of those the first LONG_TEXT_BYTES - 1 */
 	TEXT_PYTHON_TYPE,	/* the name of the Python type that capture number text_register points to */
+	TEXT_EACH,		/* char *, behind each capture n of which bit n is in text_register */
 };
 
 enum capture_flag {
@@ -244,7 +247,7 @@ struct call_record_full {
 
 struct text_record {
 	__u8 kind;
-	__u8 cut;
+	__u8 cut;		/* of TEXT_EACH: in bit 0, and from bit 1 on which capture it is behind */
 	__u16 length;
 	__u32 spec;
 	__u64 span_id;

@@ -80,6 +80,7 @@ type Dataset struct {
 	flows   *growing[event.Flow]
 	io      *growing[event.IO]
 	short   *growing[event.ShortProcess]
+	merged  *growing[event.MergedTrace]
 	warning *growing[event.Warning]
 	samples *growing[event.Sample]
 	stacks  *growing[event.Stack]
@@ -133,6 +134,7 @@ func Create(dir string, options Options) (*Dataset, error) {
 		flows:     newGrowing(w, flowTable),
 		io:        newGrowing(w, ioTable),
 		short:     newGrowing(w, shortProcessTable),
+		merged:    newGrowing(w, mergedTraceTable),
 		warning:   newGrowing(w, warningTable),
 		sessions:  newSmall(w, sessionTable, func(r event.Recording) string { return r.ID }, nil),
 		fields:    newSmall[int](w, schemaFieldTable, nil, nil),
@@ -230,6 +232,7 @@ func (d *Dataset) Write(b *event.Batch) error {
 	d.memory.add(b.Memory)
 	d.flows.add(b.Flows)
 	d.counter.add(b.Counters)
+	d.merged.add(b.MergedTraces)
 	d.warning.add(b.Warnings)
 	d.threads.putAll(b.Threads)
 	d.libraries.putAll(b.Libraries)
@@ -282,6 +285,7 @@ func (d *Dataset) flush() error {
 	d.flows.flush()
 	d.io.flush()
 	d.short.flush()
+	d.merged.flush()
 	d.warning.flush()
 	return nil
 }

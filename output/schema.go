@@ -8,7 +8,7 @@ import (
 // SchemaVersion is the version of the dataset's schema: major when a column is
 // removed, renamed or changes its meaning, minor when one is added, patch when
 // only a description changes. docs/schema-changes.md has an entry for each.
-const SchemaVersion = "1.2.0"
+const SchemaVersion = "1.3.0"
 
 // Type is the SQL type of a column, by the name that DuckDB, Spark and Trino share.
 type Type string
@@ -66,7 +66,7 @@ func Schema() []Table {
 		processTable.Table, threadTable.Table, libraryTable.Table, probeTable.Table,
 		spanTable.Table, sampleTable.Table, stackTable.Table, memoryTable.Table, sliceTable.Table,
 		openCallTable.Table, communicatorTable.Table, stillThreadTable.Table, ioTable.Table,
-		shortProcessTable.Table,
+		shortProcessTable.Table, mergedTraceTable.Table,
 		counterTable.Table, flowTable.Table, warningTable.Table,
 	}
 }

@@ -79,6 +79,9 @@ type Options struct {
 	// all forks of the machine for as long as it likes.
 	AllowUserMounts bool
 
+	// Asked is what is probed beside the catalog (package asked), nil if nothing is.
+	Asked *spec.Group
+
 	// Limits are other values for some of the Limits, by name.
 	Limits map[string]int
 
@@ -183,10 +186,15 @@ func SelectGroups(level Level, names []string) ([]spec.Group, error) {
 // as the filter lets them. None gives ErrNothingToProbe.
 func (o *Options) SelectGroups() ([]spec.Group, error) {
 	groups, err := SelectGroups(o.Level, o.Filter.Probe[filter.Group])
-	if err != nil || len(groups) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	if groups = o.Filter.Groups(groups); len(groups) == 0 {
+	offered := len(groups)
+	groups = o.Filter.Groups(groups)
+	if o.Asked != nil {
+		return append(groups, *o.Asked), nil // the last: package plan parts them there
+	}
+	if offered > 0 && len(groups) == 0 {
 		return nil, fmt.Errorf("%w: no group of level %s has what --probe and --exclude leave", ErrNothingToProbe, o.Level)
 	}
 	return groups, nil

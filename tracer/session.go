@@ -62,6 +62,8 @@ type Report struct {
 	// LeftOut is a sentence on the groups that the budget leaves out, since this kernel
 	// cannot have them in slices; empty if there are none.
 	LeftOut string
+	// Unfound are sentences on what was asked for beside the catalog and is in no file of the job so far.
+	Unfound []string
 }
 
 // LibraryReport counts the probes of one file.
@@ -258,7 +260,7 @@ func (s *Session) ClockOffsetNS() int64 { return s.offsetNS }
 // Report says what was found when the session attached.
 func (s *Session) Report() Report {
 	accounts := s.probes.Accounts()
-	return Report{Processes: s.job.Rows(), Libraries: accounts.Reports(), LeftOut: accounts.LeftOut()}
+	return Report{Processes: s.job.Rows(), Libraries: accounts.Reports(), LeftOut: accounts.LeftOut(), Unfound: s.job.Unfound()}
 }
 
 // do runs something on the decoder's goroutine, some time later; never, once
@@ -307,6 +309,7 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	managed = errors.Join(managed, s.kernel.StopRecording(), s.governor.Finish())
 	s.job.FinishShorts()
+	s.job.WarnUnfound()
 	s.tellLate()
 	s.detachAll()
 	if s.sampling.sampler != nil {

@@ -113,7 +113,7 @@ func (t *taking) sampleShare() float64 {
 // calls: whatever becomes a row, or tells another row's.
 func wantsLine(level Level, f *spec.Function) bool {
 	switch f.Action {
-	case spec.Span, spec.Sequence:
+	case spec.Span, spec.Sequence, spec.Instant:
 		return level != LevelAnchor
 	case spec.Event, spec.Urgent, spec.Timed:
 		return level != LevelAnchor && f.Memory != nil

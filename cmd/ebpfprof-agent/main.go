@@ -8,11 +8,12 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/agent"
 	"github.com/ebpfprof/ebpfprof/internal/record/capture"
+	"github.com/ebpfprof/ebpfprof/internal/record/recorder"
 )
 
 func main() {
 	if agent.Wants(os.Args) {
 		os.Exit(agent.Main(os.Args))
 	}
-	os.Exit(capture.Main("ebpfprof-agent", os.Args, nil))
+	os.Exit(capture.Main("ebpfprof-agent", os.Args, recorder.Reading{}))
 }

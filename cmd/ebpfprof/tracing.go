@@ -6,8 +6,10 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/data"
 	"github.com/ebpfprof/ebpfprof/internal/record/capture"
 	"github.com/ebpfprof/ebpfprof/internal/record/demo"
+	"github.com/ebpfprof/ebpfprof/internal/record/recorder"
 )
 
 // records: this build has the commands that trace.
@@ -15,5 +17,5 @@ const records = true
 
 // commandLine has the commands that trace, too; what they record ends with its verdict.
 func commandLine(name string, args []string, more ...*urfave.Command) int {
-	return capture.Main(name, args, analysis.First, append(more, demo.Command())...)
+	return capture.Main(name, args, recorder.Reading{Answer: analysis.First, Merge: data.MergeOnDemand}, append(more, demo.Command())...)
 }

@@ -87,12 +87,12 @@ func (s *Sink) call(c *event.Call) *event.Call {
 }
 
 func detail(d *event.Detail) *event.Detail {
-	if d == nil || d.Mount == "" && d.Path == "" && !strings.Contains(d.Symbol+d.Dtype+d.FusedOperators, "/") {
+	if d == nil || d.Mount == "" && d.Path == "" && !strings.Contains(d.Symbol+d.Dtype+d.FusedOperators+d.Arguments, "/") {
 		return d
 	}
 	other := *d
 	other.Symbol, other.Dtype = Text(d.Symbol), Text(d.Dtype)
-	other.FusedOperators = Text(d.FusedOperators)
+	other.FusedOperators, other.Arguments = Text(d.FusedOperators), Text(d.Arguments)
 	other.Mount, other.FileSystem, other.Path = Path(d.Mount), Text(d.FileSystem), Path(d.Path)
 	return &other
 }

@@ -25,6 +25,7 @@ type calls struct {
 	probesTook  ProbesTook
 
 	texts    cache.Pending[uint64, string] // of calls that are still open, by span
+	strings  cache.Pending[uint64, askedStrings]
 	shapes   shapes
 	host     hostMemory
 	forwards *forwards
@@ -123,7 +124,8 @@ func (c *calls) call(raw []byte) {
 	switch {
 	case probe == nil:
 		c.damaged++
-	case bpf.CallRecordKind(r.Kind) == bpf.CallRecordKindRECORD_SPAN && probe.Planned.Function.Action != spec.Timed:
+	case bpf.CallRecordKind(r.Kind) == bpf.CallRecordKindRECORD_SPAN && probe.Planned.Function.Action != spec.Timed,
+		probe.Planned.Function.Action == spec.Instant:
 		c.span(&r, probe)
 	default:
 		c.event(&r, probe)
@@ -141,5 +143,10 @@ func (c *calls) text(raw []byte) {
 		c.damaged++
 		return
 	}
-	c.texts.Put(id, string(raw[textHead:textHead+length]))
+	text := string(raw[textHead : textHead+length])
+	if which, asked := c.whichString(raw); asked {
+		c.keepString(id, which, text)
+		return
+	}
+	c.texts.Put(id, text)
 }

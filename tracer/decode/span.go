@@ -33,7 +33,12 @@ func (c *calls) span(r *callRecord, probe *probetable.Probe) {
 	var isAround bool
 	r.stack = r.takeStack(probe)
 	f := probe.Planned.Function
-	if len(r.args) > 0 || f.Text != spec.NoText || f.StatusOK {
+	if f.Action == spec.Instant {
+		s.End, s.DurationNS = event.EndInstant, 0
+	}
+	if f.Asked != nil {
+		c.arguments(s, f.Asked, f, r, probe.Planned.ResultSeen)
+	} else if len(r.args) > 0 || f.Text != spec.NoText || f.StatusOK {
 		call = c.detail(s, f, r)
 	}
 	if call != nil {

@@ -21,7 +21,9 @@ type Batch struct {
 	// open then, and replaces the one before.
 	OpenCalls []OpenCalls
 	Probes    []Probe // once, at the end
-	Warnings  []Warning
+	// MergedTraces come after the end, when what another profiler wrote is read.
+	MergedTraces []MergedTrace
+	Warnings     []Warning
 }
 
 // Sink takes the events of a recording. Calls come from one goroutine.

@@ -20,7 +20,7 @@ import (
 // one function of one library, or one class of autograd nodes. Spans share it
 // by pointer, so that the hot path copies no strings.
 type Call struct {
-	Layer    string // scope, op, autograd, runtime, collective
+	Layer    string // scope, op, autograd, runtime, collective, user
 	Category string // launch, copy, alloc, forward, backward, …; "" is absent
 	Runtime  string // cuda, hip, opencl, …; "" outside an accelerator runtime
 	Name     string // the name in the field's own words: "aten::addmm"
@@ -44,9 +44,11 @@ const (
 	EndUnfinished
 	// EndImported: another tool measured it.
 	EndImported
+	// EndInstant: it is an instant.
+	EndInstant
 )
 
-var endMethodNames = [...]string{"return", "exit_site", "next_entry", "scope_end", "unfinished", "imported"}
+var endMethodNames = [...]string{"return", "exit_site", "next_entry", "scope_end", "unfinished", "imported", "instant"}
 
 func (m EndMethod) String() string {
 	if int(m) < len(endMethodNames) {
@@ -197,6 +199,8 @@ type Detail struct {
 	Shape      *Shape
 	// FusedOperators are those that a generated kernel replaces, as JSON; "" is absent.
 	FusedOperators string
+	// Arguments are those that a user asked for (layer user), as JSON: {"n": 3, "return": 0}; "" is absent.
+	Arguments string
 }
 
 // Shape is what a call of an operator was given, and what follows from it.

@@ -197,9 +197,9 @@ func (f *Filter) function(fn *spec.Function) bool {
 
 // Call reports whether a function's calls are recorded, by what it is called: the name
 // that its rows have, its symbol, and that as people read it. A scope's begin and end
-// stay together: neither is excluded by its symbol.
+// stay together: neither is excluded by its symbol. What a user asks for by its name is recorded whatever the filter says.
 func (f *Filter) Call(fn *spec.Function, names ...string) bool {
-	if serves(fn) {
+	if fn.Asked != nil || serves(fn) {
 		return true
 	}
 	scope := fn.Action == spec.ScopeBegin || fn.Action == spec.ScopeEnd

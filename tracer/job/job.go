@@ -86,6 +86,7 @@ type Job struct {
 	libraries
 	planner
 	plugins
+	asked
 }
 
 // New makes a Job without processes.
@@ -94,6 +95,7 @@ func New(c Config) *Job {
 	j.lives.job, j.libraries.job, j.plugins.job = j, j, j
 	j.youth = newYouth(j)
 	j.planner = newPlanner(j)
+	j.asked = newAsked(c.Groups)
 	return j
 }
 

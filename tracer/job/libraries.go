@@ -164,6 +164,7 @@ func (l *libraries) addLibrary(t *traced, library *process.Library) error {
 		}
 		row.EndAddress = max(row.EndAddress, int64(segment.End))
 	}
+	l.job.asked.mapped(library.Path)
 	id, c := library.ID(), &l.job.config
 	file, known := c.Probes.Files()[id]
 	again := t.seen.wasRefused(id, library.Path)

@@ -159,6 +159,10 @@ func (p *planner) attachLooked(t *traced, opened *plan.Source, library *process.
 		opened.Close()
 		return nil
 	}
+	if p.job.asked.planned(l.plan); l.plan.OnlyAsked && len(l.plan.Probes) == 0 {
+		opened.Close() // whatever was asked for is in another file
+		return nil
+	}
 	return p.job.probe(t, opened, l.plan, library)
 }
 

@@ -55,6 +55,13 @@ const worthHashing = 8 << 20
 
 // Plan is Begin of groups of the catalog.
 func (c Cache) Plan(e *elf.File, path string, groups []spec.Group) *Plan {
+	groups, asked := cutAsked(groups)
+	plan := c.ofCatalog(e, path, groups)
+	plan.ask(asked, cmp.Or(c.most, maxPlanning))
+	return plan
+}
+
+func (c Cache) ofCatalog(e *elf.File, path string, groups []spec.Group) *Plan {
 	most := cmp.Or(c.most, maxPlanning)
 	if c.directory == "" {
 		return Begin(e, path, groups, most)

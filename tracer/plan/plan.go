@@ -41,6 +41,11 @@ type Probe struct {
 	Spec bpf.CallProbeSpec
 	// Shapes is where the call has its tensors, nil where their shapes are not read.
 	Shapes *tensor.Operator
+	// Counter is where the file has the count of who looks at the probe, 0 if it has none: the program calls a USDT probe
+	// only where that is above 0. The kernel counts.
+	Counter uint64
+	// ResultSeen: at each exit the returned value is where the caller finds it.
+	ResultSeen bool
 	// Unknown has a bit for each of the function's values whose place this library does not tell.
 	Unknown uint32
 }
@@ -58,6 +63,9 @@ type Plan struct {
 	Begun   time.Time
 	Used    time.Duration // of the CPU, by this planning
 	Rest    *Rest         // functions that had no turn; nil: all had
+	Missing []Missing     // of what a user asked for
+	// OnlyAsked: no function of the catalog is looked for in the file.
+	OnlyAsked bool
 }
 
 // Usable reports whether anything of the probe can be attached.
@@ -67,7 +75,9 @@ func (p *Probe) Usable() bool {
 
 // Library is Begin, and all of the rest.
 func Library(e *elf.File, path string, groups []spec.Group) *Plan {
+	groups, asked := cutAsked(groups)
 	plan := Begin(e, path, groups, maxPlanning)
+	defer plan.ask(asked, maxPlanning)
 	for rest := plan.Rest; rest != nil; {
 		later := rest.Next(maxPlanning)
 		plan.Take(later)
@@ -96,6 +106,7 @@ func Begin(e *elf.File, path string, groups []spec.Group, most time.Duration) *P
 		}
 	}
 	if len(prefixes) == 0 {
+		plan.OnlyAsked = true
 		return plan
 	}
 	p, found := newPlanner(e, prefixes, owners)
@@ -261,7 +272,9 @@ func (p *planner) plan(o owner, s elf.Symbol) Probe {
 		probe.Entry, probe.EntryErr = tailJump(code)
 	}
 	p.planEnd(&probe, code)
-	probe.UsedFlag = usedFlag(code)
+	if function.Asked == nil {
+		probe.UsedFlag = usedFlag(code)
+	}
 	probe.size = uint64(len(code.Code))
 	probe.code, _ = probe.sum(p.file.CodeAt)
 	probe.Spec = p.buildSpec(&probe)
@@ -291,16 +304,7 @@ func (p *planner) planEnd(probe *Probe, code site.Function) {
 			probe.Return, probe.ExitErr = false, errNoJump
 		}
 	case spec.ExitSites:
-		// A stepped site is bearable where there are few calls a step.
-		if f := probe.Function; f.HasResults() && (f.Action == spec.Span || f.ExpensiveEnd) {
-			probe.Exits, probe.ExitErr = site.PlanResults(code)
-			p.keepApart(probe, code)
-		} else {
-			probe.Exits, probe.ExitErr = site.PlanExits(code, probe.Group.Tier == spec.Anchor && !probe.Group.Launches || f.ExpensiveEnd)
-			if f.ExpensiveEnd && slices.ContainsFunc(probe.Exits, func(e site.Exit) bool { return e.CallsAfter }) {
-				probe.Exits, probe.ExitErr = site.PlanResults(code) // its last instruction, after all calls
-			}
-		}
+		p.planExits(probe, code)
 		for _, e := range probe.Exits {
 			switch {
 			case e.Offset == probe.Entry.Offset && probe.EntryErr == nil:
@@ -311,6 +315,39 @@ func (p *planner) planEnd(probe *Probe, code site.Function) {
 			}
 		}
 	}
+}
+
+// planExits finds the exit sites of a function.
+func (p *planner) planExits(probe *Probe, code site.Function) {
+	f := probe.Function
+	if f.Asked != nil {
+		p.planAskedExits(probe, code)
+		return
+	}
+	// A stepped site is bearable where there are few calls a step.
+	if f.HasResults() && (f.Action == spec.Span || f.ExpensiveEnd) {
+		probe.Exits, probe.ExitErr = site.PlanResults(code)
+		p.keepApart(probe, code)
+		return
+	}
+	probe.Exits, probe.ExitErr = site.PlanExits(code, probe.Group.Tier == spec.Anchor && !probe.Group.Launches || f.ExpensiveEnd)
+	if f.ExpensiveEnd && slices.ContainsFunc(probe.Exits, func(e site.Exit) bool { return e.CallsAfter }) {
+		probe.Exits, probe.ExitErr = site.PlanResults(code) // its last instruction, after all calls
+	}
+}
+
+// planAskedExits finds those of a function that nobody has looked at: whatever it does last, its time is to be whole.
+func (p *planner) planAskedExits(probe *Probe, code site.Function) {
+	if probe.Function.Asked.Returned != nil {
+		exits, err := site.PlanReturned(code)
+		if probe.ResultSeen = err == nil; probe.ResultSeen {
+			probe.Exits = exits
+		}
+	}
+	if !probe.ResultSeen {
+		probe.Exits, probe.ExitErr = site.PlanEnds(code)
+	}
+	p.keepApart(probe, code)
 }
 
 // keepApart moves an entry that sits where the results of the call are read, in
@@ -405,6 +442,7 @@ func need(f *spec.Function) site.Need {
 		}
 		n.Memory = n.Memory || v.Derefs > 0 && !v.AtReturn
 	}
+	n.Memory = n.Memory || f.Asked != nil && f.Asked.Strings() != 0
 	if f.Text != spec.NoText && f.Text != spec.CStringOut {
 		n.Memory = true
 		if f.Text != spec.Bytes && f.Text != spec.PythonType {

@@ -77,7 +77,10 @@ func Mapped(p *process.Process, libraries []*process.Library, library *process.L
 			return Plugin(e, library.Path, groups, table)
 		}
 	}
-	return Begin(e, library.Path, groups, maxPlanning)
+	groups, asked := cutAsked(groups)
+	plan := Begin(e, library.Path, groups, maxPlanning)
+	plan.ask(asked, maxPlanning)
+	return plan
 }
 
 // IsPlugin reports whether functions of the groups are to be found by a table

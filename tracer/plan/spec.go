@@ -13,7 +13,7 @@ var actions = map[spec.Action]bpf.CallAction{
 	spec.Urgent:     bpf.CallActionACTION_URGENT,
 	spec.ScopeBegin: bpf.CallActionACTION_SCOPE_BEGIN, spec.ScopeEnd: bpf.CallActionACTION_SCOPE_END,
 	spec.Sequence: bpf.CallActionACTION_SEQUENCE, spec.RunsPython: bpf.CallActionACTION_PYTHON,
-	spec.Mark: bpf.CallActionACTION_MARK, spec.Timed: bpf.CallActionACTION_TIMED,
+	spec.Mark: bpf.CallActionACTION_MARK, spec.Timed: bpf.CallActionACTION_TIMED, spec.Instant: bpf.CallActionACTION_INSTANT,
 }
 
 // registerArgs is how many words of registers lie before those of the stack
@@ -60,7 +60,7 @@ func (l *planner) buildSpec(p *Probe) bpf.CallProbeSpec {
 	case f.Action == spec.Timed:
 		wire.Action = uint8(bpf.CallActionACTION_EVENT)
 	}
-	if f.StatusOK || f.Returns != spec.FieldNone {
+	if p.ResultSeen || f.StatusOK || f.Returns != spec.FieldNone {
 		wire.Flags |= uint16(bpf.CallSpecFlagSPEC_KEEP_RESULT)
 	}
 	if f.Python {
@@ -71,6 +71,9 @@ func (l *planner) buildSpec(p *Probe) bpf.CallProbeSpec {
 	}
 	if p.Group.Tier == spec.Detail {
 		wire.Flags |= uint16(bpf.CallSpecFlagSPEC_DETAIL)
+	}
+	if f.Asked != nil && f.Asked.Strings() != 0 {
+		wire.Text, wire.TextRegister = uint8(bpf.CallTextKindTEXT_EACH), f.Asked.Strings()
 	}
 	switch {
 	case f.Text == spec.CString:
@@ -92,6 +95,9 @@ func (l *planner) buildSpec(p *Probe) bpf.CallProbeSpec {
 	}
 	for i, v := range f.Values {
 		c := bpf.CallCapture{Source: uint8(bpf.CallSourceSOURCE_REGISTER), Index: v.Index, Derefs: v.Derefs, Offset: v.Offset}
+		if f.Action == spec.Instant {
+			c.Source = uint8(bpf.CallSourceSOURCE_CONTEXT)
+		}
 		if v.Stack {
 			c.Source, c.Index = uint8(bpf.CallSourceSOURCE_STACK), registerArgs+v.Index
 			wire.Flags |= uint16(bpf.CallSpecFlagSPEC_STACK_ARGS)
@@ -130,7 +136,7 @@ func (l *planner) buildSpec(p *Probe) bpf.CallProbeSpec {
 		}
 		wire.Capture[i] = c
 	}
-	if inOrder(&wire, l.file.Machine()) {
+	if f.Action != spec.Instant && inOrder(&wire, l.file.Machine()) {
 		wire.Flags |= uint16(bpf.CallSpecFlagSPEC_IN_ORDER)
 	}
 	if f.Action == spec.ScopeEnd && f.Values[0].Derefs == 0 {

@@ -29,6 +29,9 @@ func SitesOf(plan *plan.Plan, base uint32, probes []int) *kernel.Sites {
 		case p.TakesLine():
 			entry = &s.Line
 		}
+		if p.Counter != 0 {
+			entry.Count(p.Counter)
+		}
 		entry.Add(at(p.Entry.Offset), kernel.EntryCookie(spec, p.Spec.Turn, p.Entry.Displacement, p.Function.SinceMark))
 	}
 	return s

@@ -38,3 +38,9 @@ func (f FS) Children(pid int) ([]int, error) {
 	slices.Sort(found)
 	return found, nil
 }
+
+// Parent is the parent of a process, as it is now.
+func Parent(pid int) (parent int, ok bool) {
+	s, err := FS{}.stat(pid)
+	return s.parent, err == nil
+}

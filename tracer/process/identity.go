@@ -77,11 +77,14 @@ func (p *Process) readJob() error {
 }
 
 // allowed keeps the variables of the allow-list.
-func allowed(environment []byte) map[string]string {
+func allowed(environment []byte) map[string]string { return keepNamed(environment, allowedNames) }
+
+// keepNamed keeps the variables with some names.
+func keepNamed(environment []byte, names map[string]bool) map[string]string {
 	kept := map[string]string{}
 	for entry := range bytes.SplitSeq(environment, []byte{0}) {
 		name, value, ok := bytes.Cut(entry, []byte{'='})
-		if ok && len(value) <= maxJobID && allowedNames[string(name)] {
+		if ok && len(value) <= maxJobID && names[string(name)] {
 			kept[string(name)] = string(value)
 		}
 	}

@@ -140,6 +140,16 @@ func (f FS) openIn(pid int, path string, kind uint32) (*os.File, error) {
 	return p.open(kind)
 }
 
+// lookBelow resolves the name of something in a directory that was looked at; a link is not followed.
+func (p *place) lookBelow(name string) (place, error) {
+	found, err := placeAt(p.fd, name, unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC})
+	found.path = filepath.Join(p.path, name)
+	if err != nil {
+		return place{}, &fs.PathError{Op: "open", Path: found.path, Err: err}
+	}
+	return found, nil
+}
+
 // openExe opens the program that a process runs.
 func (p *Process) openExe() (*os.File, error) {
 	found, err := lookAtLink(p.path("exe"))

@@ -24,15 +24,45 @@ const (
 // Errors: ErrUndecodable, ErrIndirectJump, ErrLeavesFunction, ErrNeverReturns,
 // ErrNoExitSite, ErrUnproven.
 func PlanExits(f Function, allowStepped bool) ([]Exit, error) {
-	return planExits(f, allowStepped, false)
+	return planExits(f, allowStepped, toReturn)
 }
 
 // PlanResults is PlanExits, with single-stepped sites, for a call whose results
 // are read out of memory at its exit: between a site and the return nothing is
 // called and nothing written but the function's own frame.
-func PlanResults(f Function) ([]Exit, error) { return planExits(f, true, true) }
+func PlanResults(f Function) ([]Exit, error) { return planExits(f, true, toResults) }
 
-func planExits(f Function, allowStepped, results bool) ([]Exit, error) {
+// PlanEnds is PlanExits, with single-stepped sites, for a function of which nothing is known: from a site on nothing is
+// called, but by a jump that is its end, and no loop begins.
+func PlanEnds(f Function) ([]Exit, error) { return planExits(f, true, toEnd) }
+
+// PlanReturned is PlanEnds for a call whose returned value is read at its exit: from a site on nothing is written to the
+// register that has it. A function that ends in a jump to another has no
+// such site: ErrTailCall.
+func PlanReturned(f Function) ([]Exit, error) {
+	exits, err := planExits(f, true, toReturned)
+	for _, e := range exits {
+		if e.TailCall {
+			return nil, ErrTailCall
+		}
+	}
+	return exits, err
+}
+
+// purpose is what must be in place at an exit site.
+type purpose uint8
+
+const (
+	toReturn   purpose = iota // nothing
+	toResults                 // what the call leaves in memory
+	toEnd                     // all that the call does
+	toReturned                // likewise, and the returned value
+)
+
+// returnRegister has the returned value.
+var returnRegister = [...]uint32{AMD64: maskAX, ARM64: 1 << 0}
+
+func planExits(f Function, allowStepped bool, to purpose) ([]Exit, error) {
 	p, err := newProgram(&f, everything)
 	if err != nil {
 		return nil, err
@@ -41,7 +71,7 @@ func planExits(f Function, allowStepped, results bool) ([]Exit, error) {
 	if err := p.resolve(); err != nil {
 		return nil, err
 	}
-	s := newSelector(newGraph(p), results)
+	s := newSelector(newGraph(p), to)
 	if !s.blocks[0].returns {
 		return nil, ErrNeverReturns
 	}
@@ -120,16 +150,16 @@ type candidate struct {
 // into those before and those after a site.
 type selector struct {
 	*graph
-	results bool    // what a call hands out through memory must be there at its sites
-	after   []calls // per block, what is called after its end on the way to a return
-	cand    []candidate
-	done    []bool // per block: a site has been passed before its first instruction
-	left    []bool // per block: a site has been passed after its last instruction
-	work    []int32
+	purpose
+	after []calls // per block, what is called after its end on the way to a return
+	cand  []candidate
+	done  []bool // per block: a site has been passed before its first instruction
+	left  []bool // per block: a site has been passed after its last instruction
+	work  []int32
 }
 
-func newSelector(g *graph, results bool) *selector {
-	s := &selector{graph: g, results: results, after: make([]calls, len(g.blocks)), cand: make([]candidate, len(g.blocks))}
+func newSelector(g *graph, to purpose) *selector {
+	s := &selector{graph: g, purpose: to, after: make([]calls, len(g.blocks)), cand: make([]candidate, len(g.blocks))}
 	s.rankCalls()
 	return s
 }
@@ -138,7 +168,10 @@ func newSelector(g *graph, results bool) *selector {
 // a cheap site itself, and what it throws does not come back to this function.
 func (s *selector) callsOf(i int32) calls {
 	in := &s.ins[i]
-	if s.results && (in.store > storeSP || in.flow == flowCall) {
+	if s.purpose >= toEnd && in.flow == flowCall || s.purpose == toReturned && in.writes&returnRegister[s.fn.Arch] != 0 {
+		return callsIndirect
+	}
+	if s.purpose == toResults && (in.store > storeSP || in.flow == flowCall) {
 		return callsIndirect // as bad: a result may be written there
 	}
 	switch in.flow {
@@ -164,6 +197,9 @@ func (s *selector) rankCalls() {
 		bl := &s.blocks[b]
 		for i := bl.first; i <= bl.last; i++ {
 			in[b] = max(in[b], s.callsOf(i))
+		}
+		if s.purpose >= toEnd && bl.loop {
+			in[b] = callsIndirect // as bad: it takes time
 		}
 	}
 	for changed := true; changed; {

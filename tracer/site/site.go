@@ -196,5 +196,7 @@ var (
 	// is not the start of a function, and may come back unseen.
 	ErrLeavesFunction = errors.New("jump out of the known code")
 	// ErrUnproven: the independent checker did not confirm the plan.
+	ErrTailCall = errors.New("it ends in a jump to another function, which returns the value")
+	// ErrUnproven: the checker does not confirm the chosen sites.
 	ErrUnproven = errors.New("exit plan not confirmed")
 )

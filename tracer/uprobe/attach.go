@@ -14,7 +14,23 @@ import (
 )
 
 // Sites are file offsets and the attach cookies that programs find there, one each.
-type Sites struct{ Offsets, Cookies []uint64 }
+// Counters are the file offsets of counts that the kernel raises while a site is probed, 0 where a site has none; nil if
+// none has.
+type Sites struct{ Offsets, Cookies, Counters []uint64 }
+
+// Count gives the site that is added next a count.
+func (s *Sites) Count(offset uint64) {
+	s.Counters = append(s.Counters, make([]uint64, len(s.Offsets)-len(s.Counters))...)
+	s.Counters = append(s.Counters, offset)
+}
+
+// counters are as many as there are sites, or none.
+func (s *Sites) counters() []uint64 {
+	if len(s.Counters) == 0 {
+		return nil
+	}
+	return append(s.Counters, make([]uint64, len(s.Offsets)-len(s.Counters))...)
+}
 
 // Add puts another site behind those there are.
 func (s *Sites) Add(offset, cookie uint64) {
@@ -76,13 +92,17 @@ func Attach(file *File, program *ebpf.Program, sites Sites, how How) ([]link.Lin
 // is left when the tracer is killed, since nothing of it has to be undone, unless several
 // processes have the file.
 func attachEach(file *link.Executable, program *ebpf.Program, sites Sites, how How) ([]link.Link, error) {
-	links := make([]link.Link, 0, len(sites.Offsets))
+	links, counters := make([]link.Link, 0, len(sites.Offsets)), sites.counters()
 	attach := file.Uprobe
 	if how.Return {
 		attach = file.Uretprobe
 	}
 	for i, offset := range sites.Offsets {
-		one, err := attach("site", program, &link.UprobeOptions{Address: offset, PID: how.PID, Cookie: sites.Cookies[i]})
+		options := &link.UprobeOptions{Address: offset, PID: how.PID, Cookie: sites.Cookies[i]}
+		if counters != nil {
+			options.RefCtrOffset = counters[i]
+		}
+		one, err := attach("site", program, options)
 		if err != nil {
 			return links, fmt.Errorf("at file offset %#x: %w", offset, err)
 		}

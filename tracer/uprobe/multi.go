@@ -46,6 +46,10 @@ func attachAll(path string, program *ebpf.Program, sites Sites, how How) (link.L
 		return uint64(uintptr(p))
 	}
 	what.path, what.offsets, what.cookies = address(unsafe.Pointer(&name[0])), address(unsafe.Pointer(&sites.Offsets[0])), address(unsafe.Pointer(&sites.Cookies[0]))
+	counters := sites.counters()
+	if counters != nil {
+		what.refCtrOffsets = address(unsafe.Pointer(&counters[0]))
+	}
 	changing.Lock()
 	fd, err := sheltered(unix.SYS_BPF, unix.BPF_LINK_CREATE, uintptr(address(unsafe.Pointer(what))), unsafe.Sizeof(*what))
 	changing.Unlock()

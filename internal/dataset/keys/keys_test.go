@@ -12,6 +12,7 @@ var durations = map[string]bool{
 	"duration_ns": true, "off_cpu_threshold_ns": true, "counters_period_ns": true, "rotation_ns": true, "overhead_ns": true,
 	"cpu_ns": true, "run_delay_ns": true, "device_time_lo_ns": true, "device_time_hi_ns": true, "device_busy_lo_ns": true,
 	"waited_ns": true, "weight_ns": true, "ready_ns": true, "wall_ns": true, "period_ns": true,
+	"offset_ns": true, "offset_lo_ns": true, "offset_hi_ns": true, "longer_ns": true, // between clocks, and of calls
 }
 
 func TestEveryTimeOfTheSchemaIsKnownToBeOneOrNot(t *testing.T) {

@@ -22,27 +22,28 @@ import (
 )
 
 // Main runs the command line with the commands that trace around those that only one of the binaries has, and returns
-// the exit code. Recordings end with the answer unless it is nil.
-func Main(name string, args []string, answer recorder.Answer, more ...*urfave.Command) int {
+// the exit code. Recordings end with what a build that reads datasets adds.
+func Main(name string, args []string, reading recorder.Reading, more ...*urfave.Command) int {
 	if len(args) > 1 && args[1] == recorder.GateCommand {
 		return recorder.Gate(args[2:])
 	}
-	return cli.Main(name, args, Commands(answer, more...)...)
+	return cli.Main(name, args, Commands(reading, more...)...)
 }
 
 // Commands tells the command line of the tracer's errors and of what its flags can
 // be, and returns the commands in the order of the help.
-func Commands(answer recorder.Answer, more ...*urfave.Command) []*urfave.Command {
+func Commands(reading recorder.Reading, more ...*urfave.Command) []*urfave.Command {
 	cli.EndWith(cli.ExitUsage, tracer.ErrUnknownGroup)
 	cli.EndWith(cli.ExitNotPermitted, features.ErrNotPermitted, process.ErrPermission)
 	cli.EndWith(cli.ExitUnsupported, features.ErrUnsupported)
 	cli.EndWith(cli.ExitNothing, recorder.ErrNothingCaptured)
 	cli.CompleteValues("level", func() []string { return []string{"anchor", "window", "deep"} })
 	cli.CompleteValues("budget", func() []string { return []string{"1%", "5%", "off"} })
+	cli.CompleteValues("device-times", func() []string { return []string{"bounds", "profiler"} })
 	cli.CompleteValues("probe", groupNames)
 	cli.CompleteValues("pid", interpreters)
 	return slices.Concat(
-		[]*urfave.Command{recorder.AttachCommand(answer), recorder.RunCommand(answer), recorder.TopCommand()}, more,
+		[]*urfave.Command{recorder.AttachCommand(reading), recorder.RunCommand(reading), recorder.TopCommand()}, more,
 		[]*urfave.Command{doctor.ProbesCommand(), doctor.Command()})
 }
 

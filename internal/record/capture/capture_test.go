@@ -16,7 +16,7 @@ import (
 )
 
 func TestExitCodesAreTheDocumentedOnes(t *testing.T) {
-	Commands(nil)
+	Commands(recorder.Reading{})
 	for _, c := range []struct {
 		err  error
 		want int
@@ -39,7 +39,7 @@ func TestExitCodesAreTheDocumentedOnes(t *testing.T) {
 }
 
 func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
-	commands := Commands(nil)
+	commands := Commands(recorder.Reading{})
 	for _, c := range []struct {
 		words []string
 		want  []string

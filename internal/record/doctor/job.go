@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/record/ondemand"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
@@ -41,6 +42,9 @@ func jobChecks(p *process.Process) ([]check, error) {
 	for _, f := range found {
 		checks = append(checks, check{f.Name, stateOK, f.Version})
 	}
+	if len(found) > 0 && found[0].Name == "pytorch" {
+		checks = append(checks, profilerCheck(p))
+	}
 	if len(found) == 0 {
 		checks = append(checks, check{"framework", stateInfo, "neither PyTorch nor JAX is mapped (yet): attach waits for it"})
 	}
@@ -52,6 +56,14 @@ func jobChecks(p *process.Process) ([]check, error) {
 		checks = append(checks, planCheck(plan))
 	}
 	return append(checks, runtimeChecks(plans, counterSources())...), nil
+}
+
+// profilerCheck says whether the job's own profiler can be asked for device times.
+func profilerCheck(p *process.Process) check {
+	if why := ondemand.Askable(p); why != "" {
+		return check{"device times", stateInfo, "--device-times profiler has nobody to ask: " + why}
+	}
+	return check{"device times", stateOK, "its own profiler can be asked (--device-times profiler)"}
 }
 
 func planCheck(plan *plan.Plan) check {

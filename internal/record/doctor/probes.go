@@ -17,6 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/symbolize/demangle"
 	"github.com/ebpfprof/ebpfprof/symbolize/elf"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/asked"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
@@ -35,6 +36,8 @@ func ProbesCommand() *urfave.Command {
 			&urfave.StringFlag{Name: "library", Aliases: []string{"l"}, Usage: "this library `FILE`"},
 			&urfave.StringFlag{Name: "probe", Usage: "only what matches `FILTER`, as attach takes it"},
 			&urfave.StringFlag{Name: "exclude", Usage: "not what matches `FILTER`"},
+			&urfave.StringSliceFlag{Name: "probe-symbol", Usage: "the function `LIB:SYMBOL` too, as attach takes it"},
+			&urfave.StringSliceFlag{Name: "usdt", Usage: "the USDT probe `PROVIDER:NAME` too"},
 			&urfave.BoolFlag{Name: "groups", DisableDefaultText: true, Usage: "list the groups that --probe takes"},
 			&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON"},
 		},
@@ -49,6 +52,9 @@ func ProbesCommand() *urfave.Command {
 			options := tracer.Options{Level: tracer.LevelWindow}
 			var err error
 			if options.Filter, err = filter.New(c.String("probe"), c.String("exclude")); err != nil {
+				return cli.Mistaken(err)
+			}
+			if options.Asked, err = asked.Group(c.StringSlice("probe-symbol"), c.StringSlice("usdt")); err != nil {
 				return cli.Mistaken(err)
 			}
 			groups, err := options.SelectGroups()

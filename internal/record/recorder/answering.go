@@ -13,6 +13,12 @@ import (
 // datasets adds to one that only records.
 type Answer func(ctx context.Context, dataset string, w io.Writer) error
 
+// Reading is what a build that reads datasets adds to recordings.
+type Reading struct {
+	Answer Answer // nil: none
+	Merge  Merge  // nil: none
+}
+
 // mostAnswering bounds the time that the end of a recording takes for the answer: a recording of hours has more to read
 // than somebody waits for.
 const mostAnswering = 20 * time.Second
@@ -20,7 +26,7 @@ const mostAnswering = 20 * time.Second
 // printAnswer prints what the dataset says of the job and reports whether it did; the summary's table of operators stands in
 // for it otherwise. A signal ends the waiting and not the recording, which is complete.
 func (r *recorder) printAnswer(w io.Writer, dataset string) bool {
-	if r.answer == nil || r.noVerdict {
+	if r.reading.Answer == nil || r.noVerdict {
 		return false
 	}
 	beNice()
@@ -28,7 +34,7 @@ func (r *recorder) printAnswer(w io.Writer, dataset string) bool {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, mostAnswering)
 	defer cancel()
-	err := r.answer(ctx, dataset, w)
+	err := r.reading.Answer(ctx, dataset, w)
 	switch {
 	case err == nil:
 		return true

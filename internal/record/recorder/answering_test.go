@@ -22,7 +22,7 @@ func TestTheVerdictStandsInPlaceOfTheTable(t *testing.T) {
 		"the agent":             {nil, "", true},
 	} {
 		var out bytes.Buffer
-		r := &recorder{answer: c.answer}
+		r := &recorder{reading: Reading{Answer: c.answer}}
 		s.print(&out, r.printAnswer(&out, "dataset"))
 		if text := out.String(); !strings.HasPrefix(strings.TrimSpace(text), c.want) || strings.Contains(text, "aten::mm") != c.table {
 			t.Errorf("%s:\n%s", name, text)

@@ -10,8 +10,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 )
 
-// AttachCommand is `ebpfprof attach`; it ends with the answer unless that is nil.
-func AttachCommand(answer Answer) *urfave.Command {
+// AttachCommand is `ebpfprof attach`; it ends with what a build that reads datasets adds.
+func AttachCommand(reading Reading) *urfave.Command {
 	return &urfave.Command{
 		Name:      "attach",
 		Usage:     "record a running job",
@@ -30,14 +30,13 @@ func AttachCommand(answer Answer) *urfave.Command {
 			if options.PIDs, err = processes(c); err != nil {
 				return err
 			}
-			r, err := newRecorder(c, options)
+			r, err := newRecorder(c, options, reading)
 			if err != nil {
 				return err
 			}
 			if r.output == "" {
 				r.output = defaultOutput(strconv.Itoa(options.PIDs[0]), time.Now())
 			}
-			r.answer = answer
 			return r.record(c.Context, nil)
 		},
 		Description: "Records until the job exits, --duration passes or Ctrl-C, and changes nothing in the job.\n" + cli.ExitCodeHelp,

@@ -45,7 +45,7 @@ func processes(c *urfave.Context) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	search := &search{wanted: wanted, asked: asked(c), whole: !c.IsSet("command"), find: process.Find}
+	search := &search{wanted: wanted, asked: searched(c), whole: !c.IsSet("command"), find: process.Find}
 	if !c.Bool("wait") {
 		return search.once()
 	}
@@ -72,8 +72,8 @@ func parseWanted(c *urfave.Context) (wanted process.Wanted, err error) {
 // leastContainer is how many characters of a container's id name it.
 const leastContainer = 3
 
-// asked are the flags by which processes are looked for, as they were written.
-func asked(c *urfave.Context) string {
+// searched are the flags by which processes are looked for, as they were written.
+func searched(c *urfave.Context) string {
 	var flags []string
 	for _, name := range []string{"command", "container"} {
 		if c.IsSet(name) {

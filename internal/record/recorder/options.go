@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/tracer"
+	"github.com/ebpfprof/ebpfprof/tracer/asked"
 	"github.com/ebpfprof/ebpfprof/tracer/filter"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
@@ -24,6 +25,8 @@ func recordFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "level", Value: string(tracer.LevelWindow), Usage: "how much to record: anchor, window or deep"},
 		&urfave.StringFlag{Name: "probe", Usage: "record only what matches `FILTER`: groups (see ebpfprof probes --groups), or KEY=GLOB[,…] with KEY one of " + filter.KeyNames()},
 		&urfave.StringFlag{Name: "exclude", Usage: "leave out what matches `FILTER`, such as symbol=aten::view or category=sync"},
+		&urfave.StringSliceFlag{Name: "probe-symbol", Usage: "record the calls of a function too, `LIB:SYMBOL[(NAME:TYPE,…)][->TYPE]`, with the types " + asked.TypeNames},
+		&urfave.StringSliceFlag{Name: "usdt", Usage: "record the calls of a USDT probe too, `PROVIDER:NAME[(NAME:TYPE,…)]`"},
 		&urfave.BoolFlag{Name: "no-follow", DisableDefaultText: true, Usage: "leave the children of the process alone"},
 		&urfave.BoolFlag{Name: "no-shapes", DisableDefaultText: true, Usage: "do not read the sizes, strides and types of what operators are called with"},
 		&urfave.BoolFlag{Name: "no-io", DisableDefaultText: true, Usage: "do not measure what the job reads and writes (the same as --exclude io)"},
@@ -37,6 +40,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "buffer-size", Value: "64MiB", Usage: "`SIZE` of the kernel's ring buffer"},
 		&urfave.StringSliceFlag{Name: "limit", Usage: "another value for a limit, `NAME=NUMBER`: " + limitNames()},
 		&urfave.StringFlag{Name: "counters", Value: "1s", Usage: "read the machine's counters this often (`TIME`), or off"},
+		deviceTimesFlag(),
 		&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the summary as JSON, and no progress"},
 		&urfave.BoolFlag{Name: "no-verdict", DisableDefaultText: true, Usage: "end without the verdict, which takes some seconds of one CPU to compute"},
 		&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "no progress"},
@@ -75,6 +79,9 @@ func recordOptions(c *urfave.Context) (tracer.Options, error) {
 	}
 	var err error
 	if o.Filter, err = filter.New(c.String("probe"), c.String("exclude")); err != nil {
+		return o, cli.Mistaken(err)
+	}
+	if o.Asked, err = asked.Group(c.StringSlice("probe-symbol"), c.StringSlice("usdt")); err != nil {
 		return o, cli.Mistaken(err)
 	}
 	if _, err := o.SelectGroups(); err != nil {

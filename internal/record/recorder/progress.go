@@ -61,6 +61,9 @@ func (p *progress) found(report tracer.Report, options tracer.Options, took time
 	for _, l := range report.Libraries {
 		fmt.Fprintf(os.Stderr, "  %-*s  %s\n", width, libraryName(l), describeLibrary(l))
 	}
+	for _, sentence := range report.Unfound {
+		fmt.Fprintf(os.Stderr, "warning: %s\n", printable.Text(sentence))
+	}
 	if report.LeftOut != "" {
 		fmt.Fprintf(os.Stderr, "warning: %s\n", report.LeftOut)
 	}

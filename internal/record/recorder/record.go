@@ -35,20 +35,22 @@ type recorder struct {
 	commandLine string
 	json, quiet bool
 	redact      bool
-	answer      Answer // nil if this build cannot read datasets
+	reading     Reading
 	noVerdict   bool
+	profiler    bool // device times come from the job's own
 }
 
-func newRecorder(c *urfave.Context, options tracer.Options) (*recorder, error) {
+func newRecorder(c *urfave.Context, options tracer.Options, reading Reading) (*recorder, error) {
 	access, err := parseMode(c.String("mode"))
 	if err != nil {
 		return nil, cli.Mistaken(err)
 	}
-	return &recorder{
-		options: options, duration: c.Duration("duration"), rotate: c.Duration("rotate"), output: c.String("output"),
+	r := &recorder{
+		options: options, reading: reading, duration: c.Duration("duration"), rotate: c.Duration("rotate"), output: c.String("output"),
 		commandLine: commandLine(os.Args, c.Bool("redact")), redact: c.Bool("redact"), json: c.Bool("json"), quiet: c.Bool("quiet"),
 		access: access, noVerdict: c.Bool("no-verdict"),
-	}, nil
+	}
+	return r, r.checkDeviceTimes(c.String("device-times"))
 }
 
 // record attaches, records until the end and prints the summary. job is nil for
@@ -101,13 +103,16 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		}
 	}
 	collectAsUsual()
+	asking := r.ask(job)
 	sleepLoosely()
 	attached := time.Now()
 	runErr := r.run(ctx, session, progress)
 	detaching.over()
 	recorded := time.Since(attached)
 
-	ended := time.Now().UnixNano()
+	traces := asking.finish()
+	defer traces.Discard()
+	ended := attached.Add(recorded).UnixNano()
 	recording.EndedNS = &ended
 	r.measured(&recording, session.Stats().Cost)
 	closeErr := errors.Join(dataset.Session(recording), dataset.Close())
@@ -118,6 +123,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		}
 		return to.explain(cli.FirstCause(err), written)
 	}
+	r.merge(traces, recording)
 	s := summarize(session.Stats(), dataset, recorded)
 	if r.redact {
 		s.redact()

@@ -18,8 +18,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
-// RunCommand is `ebpfprof run`; it ends with the answer unless that is nil.
-func RunCommand(answer Answer) *urfave.Command {
+// RunCommand is `ebpfprof run`; it ends with what a build that reads datasets adds.
+func RunCommand(reading Reading) *urfave.Command {
 	return &urfave.Command{
 		Name:      "run",
 		Usage:     "start a command and record it from the beginning",
@@ -30,11 +30,10 @@ func RunCommand(answer Answer) *urfave.Command {
 			return cli.WithCode(cli.ExitNotStarted, cli.UsageError(c, err, isSubcommand))
 		},
 		Action: func(c *urfave.Context) error {
-			r, job, err := prepareRun(c)
+			r, job, err := prepareRun(c, reading)
 			if err != nil {
 				return notStarted(err)
 			}
-			r.answer = answer
 			err = r.record(c.Context, job)
 			if job.execErr != nil || !job.started.Load() {
 				return notStarted(err)
@@ -51,7 +50,7 @@ const exitCodeHelp = "Exit code: the command's own (128 + the signal that ended 
 	"it is not found."
 
 // prepareRun checks flags and command line and creates the process that becomes the command.
-func prepareRun(c *urfave.Context) (*recorder, *job, error) {
+func prepareRun(c *urfave.Context, reading Reading) (*recorder, *job, error) {
 	options, err := recordOptions(c)
 	if err != nil {
 		return nil, nil, err
@@ -60,14 +59,14 @@ func prepareRun(c *urfave.Context) (*recorder, *job, error) {
 	if len(args) == 0 {
 		return nil, nil, cli.Usagef("give the command to record: ebpfprof run -- COMMAND")
 	}
-	r, err := newRecorder(c, options)
+	r, err := newRecorder(c, options, reading)
 	if err != nil {
 		return nil, nil, err
 	}
 	if r.output == "" {
 		r.output = defaultOutput(filepath.Base(args[0]), time.Now())
 	}
-	job, err := newJob(args)
+	job, err := newJob(args, r.askedEnvironment())
 	return r, job, err
 }
 
@@ -95,7 +94,8 @@ type job struct {
 	execErr error // what kept the command from starting
 }
 
-func newJob(args []string) (*job, error) {
+// newJob makes the process of a command, whose environment is ours and what is given.
+func newJob(args, environment []string) (*job, error) {
 	path, err := exec.LookPath(args[0])
 	if errors.Is(err, exec.ErrDot) {
 		err = nil // through a "." in PATH, as a shell would
@@ -119,6 +119,7 @@ func newJob(args []string) (*job, error) {
 	defer reportWrite.Close()
 	command := exec.Command(self, append([]string{GateCommand, limitsArgument(), path}, args...)...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	command.Env = append(os.Environ(), environment...)
 	command.ExtraFiles = []*os.File{gateRead, reportWrite}
 	if err := command.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting %s: %w", args[0], err), gate.Close(), report.Close())

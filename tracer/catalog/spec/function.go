@@ -38,6 +38,8 @@ const (
 	// Timed is an Event that takes time, from the entry to the return: where nothing may see
 	// that, it is an Event.
 	Timed
+	// Instant is a span that ends as it begins, somewhere in a function.
+	Instant
 )
 
 // End says which probes see the end of a call.
@@ -178,6 +180,8 @@ type Function struct {
 	Node *NodeLayout
 	// Step: one call is about one training step; slices are measured in it.
 	Step bool
+	// Asked is what a user said about the function; nil of the catalog's.
+	Asked *Asked
 	// Share is which of the parameters that are tensors, or a vector of them, is one
 	// rank's share of a collective, counted from 1; 0 is none.
 	Share uint8
@@ -197,12 +201,18 @@ type Group struct {
 	OnDemand bool
 	// Launches: its calls are what gives a device its work. Where nothing can be in
 	// slices, they are recorded one and all, while the budget has room for them.
-	Launches  bool
+	Launches bool
+	// Asked: a user asks for the functions, which are in no catalog.
+	Asked     bool
 	Functions []Function
 }
 
 // In reports whether the function is looked for in a library of this base name.
 func (f *Function) In(base string) bool {
+	if f.Asked != nil {
+		rest, ok := strings.CutPrefix(base, f.Asked.File)
+		return ok && (f.Asked.File == "" || rest == "" || rest[0] == '.' || rest[0] == '-')
+	}
 	for prefix := range strings.FieldsSeq(f.Library) {
 		if strings.HasPrefix(base, prefix) {
 			return true
