@@ -146,6 +146,7 @@ func everyValue(t *testing.T) (dir string, g given) {
 	give(t, g, memoryTable, filled(func(m *event.Memory, n int) { m.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Memory { return &b.Memory }))
 	give(t, g, flowTable, filled(func(f *event.Flow, n int) { f.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Flow { return &b.Flows }))
 	give(t, g, shortProcessTable, filled(func(r *event.ShortProcess, n int) { r.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.ShortProcess { return &b.ShortProcesses }))
+	give(t, g, mergedTraceTable, filled(func(r *event.MergedTrace, n int) { r.StartNS = at(n) }), into(d, func(b *event.Batch) *[]event.MergedTrace { return &b.MergedTraces }))
 	give(t, g, ioTable, filled(func(r *event.IO, n int) { r.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.IO { return &b.IO }))
 	give(t, g, sampleTable, filled(func(s *event.Sample, n int) { s.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Sample { return &b.Samples }))
 	give(t, g, counterTable, filled(func(c *event.Counter, n int) { c.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Counter { return &b.Counters }))

@@ -9,7 +9,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/output"
 )
 
-// values are what a flag can be given, by its name.
+// values are what a flag can be given, by its name, or by those of command and flag ("query format").
 var values = map[string]func() []string{}
 
 // arguments are what a command takes besides flags.
@@ -18,7 +18,8 @@ var arguments = map[string]func() []string{
 	"schema":     tableNames,
 }
 
-// CompleteValues lets a command name the values of its flags.
+// CompleteValues lets a command name the values of a flag: of any command, or after a command's name and a space of that
+// command alone.
 func CompleteValues(flag string, of func() []string) { values[flag] = of }
 
 // Complete lists what the last of the words may become in a binary that has these
@@ -44,7 +45,12 @@ func complete(app *urfave.App, words []string) []string {
 	}
 	switch {
 	case takesValue(flags, previous):
-		if of, ok := values[longName(flags, previous)]; ok {
+		name := longName(flags, previous)
+		of, ok := values[name]
+		if command != nil && values[command.Name+" "+name] != nil {
+			of, ok = values[command.Name+" "+name], true
+		}
+		if ok {
 			return matching(of(), current)
 		}
 		return nil

@@ -16,7 +16,7 @@ func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
 		{nil, []string{"schema", "completion"}},
 		{[]string{"--v"}, []string{"--version"}},
 		{[]string{"completion", "f"}, []string{"fish"}},
-		{[]string{"schema", "span", "me"}, []string{"memory"}},
+		{[]string{"schema", "span", "memo"}, []string{"memory"}},
 	} {
 		if got := complete(app, c.words); !slices.Equal(got, c.want) {
 			t.Errorf("%q: %q, want %q", c.words, got, c.want)

@@ -123,8 +123,11 @@ func readPiece(pid int, file, pages *os.File, b []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// Close ends the reading.
+// Close ends the reading. A nil Memory has nothing open.
 func (m *Memory) Close() error {
+	if m == nil {
+		return nil
+	}
 	if m.pages != nil {
 		m.pages.Close()
 	}

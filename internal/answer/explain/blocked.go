@@ -11,7 +11,7 @@ import (
 func blocked(r *Recording) (found []Explanation, err error) {
 	elsewhere := signLoaderNext | signLoaderStart | signSave | signCollective | signDeviceSync | signCompile | signOpenMP
 	waits := r.rows(func(row *Row) bool {
-		if row.OnCPU || row.Cause != "syscall" || row.Stack.Has(elsewhere) || row.isGIL() {
+		if row.OnCPU || row.Cause != "syscall" || row.Stack.Has(elsewhere) || row.isGIL() || row.waitsForBackward() {
 			return false
 		}
 		idle := row.Stack.Has(signSelect) || strings.HasPrefix(row.Syscall, "epoll")
@@ -34,6 +34,11 @@ func blocked(r *Recording) (found []Explanation, err error) {
 		found = append(found, e)
 	}
 	return found, nil
+}
+
+// waitsForBackward: the thread that calls backward() waits for the autograd engine's thread of a device, which works.
+func (row *Row) waitsForBackward() bool {
+	return !row.OnCPU && row.Syscall == "futex" && row.Stack.Has(signBackward)
 }
 
 func (row *Row) isGIL() bool { return row.Stack.Has(signGIL) && !row.OnCPU }

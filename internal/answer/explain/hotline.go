@@ -58,14 +58,16 @@ func (r *Recording) userTree() *node {
 	return root
 }
 
-// hottestLine is the line of a function with the most time; the model's own operators count half, since they are what
-// the job is for.
-func (r *Recording) hottestLine(n *node) (hottest *Frame) {
+// hottestLine is the line of a function with the most time that no other place has taken; the model's own operators count
+// half, since they are what the job is for.
+func (r *Recording) hottestLine(n *node, taken map[int]float64) (hottest *Frame) {
 	most := -1.0
 	for _, f := range sortedFrames(n.lines) {
 		ns := 0.0
 		for i := range n.lines[f].claims {
-			if row := &r.Rows[i]; row.Stack.isModel() {
+			if row := &r.Rows[i]; taken[i] > 0 {
+				continue
+			} else if row.Stack.isModel() {
 				ns += row.NS / 2
 			} else {
 				ns += row.NS
@@ -125,7 +127,7 @@ func (r *Recording) hottest(root *node) (places []*node) {
 		place := newNode(at.depth)
 		place.frame = line.frame
 		if line == at {
-			place.frame, place.function = r.hottestLine(at), true
+			place.frame, place.function = r.hottestLine(at, taken), true
 		}
 		for _, i := range sortedKeys(line.claims) {
 			if taken[i] == 0 {
@@ -192,13 +194,19 @@ func (r *Recording) inFunction(claims map[int]float64, f *Frame) map[int]float64
 func (r *Recording) describe(n *node) Explanation {
 	share := n.ns / r.Wall()
 	e := Explanation{Place: n.frame.place(), claims: n.claims}
-	own := map[int]float64{}
+	own, below := map[int]float64{}, map[int]float64{}
 	for i, part := range n.claims {
-		if r.Rows[i].Stack.Innermost() == n.frame {
+		switch inner := r.Rows[i].Stack.Innermost(); {
+		case inner == n.frame:
 			own[i] = part
+		case inner.Function != n.frame.Function || inner.File != n.frame.File:
+			below[i] = part
 		}
 	}
 	what := r.inside(own)
+	if r.sum(below) > r.sum(n.claims)/2 {
+		what = r.calledFrom(n)
+	}
 	if lib := r.deepestLibrary(own); lib != nil && r.runnerTime(own) > r.sum(own)/2 {
 		held := r.inFunction(own, lib)
 		e.claims = held
@@ -210,13 +218,41 @@ func (r *Recording) describe(n *node) Explanation {
 	e.title = n.frame.at()
 	e.sentence = fmt.Sprintf("%s of the time is %s%s.", percent(share), n.frame.at(), what.text)
 	if n.function && n.frame.name() != "" {
-		line := r.rows(func(row *Row) bool { return slices.Contains(row.Stack.Users(), n.frame) })
+		line := map[int]float64{}
+		for i, part := range n.claims {
+			if slices.Contains(r.Rows[i].Stack.Users(), n.frame) {
+				line[i] = part
+			}
+		}
 		if r.share(line) < 0.7*share {
 			e.sentence = fmt.Sprintf("%s of the time is %s; its hottest line, %s, has %s%s.", percent(share), n.frame.name(), n.frame.place(), percent(r.share(line)), what.text)
 		}
 	}
 	e.Advice = what.advice
 	return e
+}
+
+// calledFrom says what a line's time goes to, if most of it is in functions of the user's own that the line calls.
+func (r *Recording) calledFrom(n *node) insides {
+	called := heaviest(r.Rows, n.claims, func(row *Row) string {
+		users := row.Stack.Users()
+		at := slices.IndexFunc(users, func(f *Frame) bool { return f.File == n.frame.File && f.Function == n.frame.Function })
+		if at >= 0 && at+1 < len(users) {
+			return users[at+1].name()
+		}
+		return ""
+	}, strings.Compare)
+	text, advice := "", "Look at what the functions that it calls do each time, and whether they have to."
+	if total := r.sum(n.claims); len(called) > 0 && called[0].ns > total/2 {
+		text = fmt.Sprintf(", %s of it in %s", percent(called[0].ns/total), called[0].of)
+		if r.sum(r.withSign(n.claims, signModule|signBackward|signOptimizer)) > total/2 {
+			if ops := heaviest(r.Rows, n.claims, func(row *Row) string { return row.Stack.op }, strings.Compare); len(ops) > 0 {
+				text += fmt.Sprintf("; its largest operator is %s", ops[0].of)
+			}
+			advice = "If it has to run each time, a smaller or fused model, larger batches or torch.compile shorten it; else run it less often."
+		}
+	}
+	return insides{text, advice}
 }
 
 // hasFunction reports whether a stack is in a function, at whichever line.
@@ -275,7 +311,7 @@ func (r *Recording) inside(own map[int]float64) insides {
 		}
 		advice := fmt.Sprintf("Call %s less often, or with less data.", name)
 		if model > total/2 || r.sum(r.withSign(own, signBackward|signOptimizer)) > total/2 {
-			if len(ops) > 0 {
+			if len(ops) > 0 && ops[0].ns > total/20 {
 				text += fmt.Sprintf("; its largest operator is %s", ops[0].of)
 			}
 			advice = "If it has to run each time, a smaller or fused model, larger batches or torch.compile shorten it; else run it less often."

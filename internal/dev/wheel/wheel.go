@@ -104,8 +104,8 @@ func (w wheel) fill(to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"METADATA": w.metadata(string(description)), "WHEEL": w.tags()} {
-		if err := add(info+name, 0o644, strings.NewReader(text)); err != nil {
+	for _, of := range [][2]string{{"METADATA", w.metadata(string(description))}, {"WHEEL", w.tags()}} {
+		if err := add(info+of[0], 0o644, strings.NewReader(of[1])); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ Without a path it reads the newest dataset in this directory.
 
 // ReportCommand is `ebpfprof report`.
 func ReportCommand() *urfave.Command {
-	cli.CompleteValues("format", report.Formats)
+	cli.CompleteValues("report format", report.Formats)
 	return &urfave.Command{
 		Name:        "report",
 		Usage:       "report what limits the recorded job",

@@ -46,7 +46,7 @@ over a bound; 1 a run failed; 2 usage.`
 
 // Command is `ebpfprof bench`. A build that cannot record shows and compares what others recorded.
 func Command(records bool) *urfave.Command {
-	cli.CompleteValues("format", results.Formats)
+	cli.CompleteValues("bench format", results.Formats)
 	return &urfave.Command{
 		Name:            "bench",
 		Usage:           "benchmark an unmodified job: throughput, epoch length, communication, IO, loss",

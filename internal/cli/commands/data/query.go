@@ -29,7 +29,7 @@ files are left out, with a warning. The output is an aligned table unless --form
 
 // QueryCommand is `ebpfprof query`: SQL over a dataset.
 func QueryCommand() *urfave.Command {
-	cli.CompleteValues("format", query.Formats)
+	cli.CompleteValues("query format", query.Formats)
 	cli.CompleteValues("example", exampleNames)
 	return &urfave.Command{
 		Name:        "query",
