@@ -120,7 +120,7 @@ func (l *waitLook) take(pids []int, turn int, weight time.Duration) {
 	}
 }
 
-// stacks are those of some of the threads that stand: main threads, and others in turn.
+// stacks are those of some of the threads that stand: main threads first, each kind in turn.
 func (l *waitLook) stacks(threads []bpf.TasksTaskRegisters, turn int) map[uint32]stacks.Standing {
 	var mains, others []bpf.TasksTaskRegisters
 	for i := range threads {
@@ -132,9 +132,11 @@ func (l *waitLook) stacks(threads []bpf.TasksTaskRegisters, turn int) map[uint32
 			others = append(others, r)
 		}
 	}
-	chosen := mains[:min(len(mains), sampledStacks)]
-	for i := 0; i < len(others) && len(chosen) < sampledStacks; i++ {
-		chosen = append(chosen, others[(turn+i)%len(others)])
+	var chosen []bpf.TasksTaskRegisters
+	for _, kind := range [][]bpf.TasksTaskRegisters{mains, others} {
+		for i := 0; i < len(kind) && len(chosen) < sampledStacks; i++ {
+			chosen = append(chosen, kind[(turn*sampledStacks+i)%len(kind)])
+		}
 	}
 	taken := map[uint32]stacks.Standing{}
 	for i := range chosen {

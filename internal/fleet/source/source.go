@@ -261,17 +261,27 @@ func (r reader) spans(from, until int64) error {
 		}, from, until)
 }
 
-// waitSQL is how long a step's thread waited in collectives: waits are recorded
-// whole, so the sum is exact down to the threshold of the recording.
+// waitSQL is how long a step's thread waited in collectives. Waits that were recorded whole are summed step by step, exact
+// down to the threshold of the recording. Once waits are sampled (warning slice/waits) a row represents the time between
+// two looks, which may be longer than a step, and not each has a stack: from then on each step of a thread has the mean
+// share of them.
 const waitSQL = `
-SELECT t.step_id, coalesce(sum(least(s.ts_ns + s.weight_ns, t.until_ns) - s.ts_ns), 0)
-FROM timeline_step t
-JOIN (SELECT s.pid, s.tid, s.ts_ns, s.weight_ns FROM sample s JOIN (
-    SELECT DISTINCT stack_id FROM (SELECT stack_id, unnest(frames) AS f FROM stack)
-    WHERE f.kind = 'native' AND (starts_with(f.function, 'c10d::') AND NOT starts_with(f.function, 'c10d::Reducer') OR starts_with(f.function, 'nccl'))
-  ) USING (stack_id) WHERE s.state = 'off_cpu' AND coalesce(s.cause, '') <> 'preempted') s
-  ON s.pid = t.pid AND s.tid = t.tid AND s.ts_ns >= t.begin_ns AND s.ts_ns < t.until_ns
-GROUP BY t.step_id`
+WITH since AS (SELECT session_id, min(ts_ns) AS ns FROM warning WHERE kind = 'slice' AND source = 'waits' GROUP BY ALL),
+collective AS (SELECT DISTINCT session_id, stack_id FROM (SELECT session_id, stack_id, unnest(frames) AS f FROM stack)
+  WHERE f.kind = 'native' AND (starts_with(f.function, 'c10d::') AND NOT starts_with(f.function, 'c10d::Reducer') OR starts_with(f.function, 'nccl'))),
+wait AS (SELECT s.pid, s.tid, s.ts_ns, s.weight_ns, s.stack_id IS NOT NULL AS known, c.stack_id IS NOT NULL AS collective,
+    coalesce(since.ns, 9223372036854775807) AS since
+  FROM sample s LEFT JOIN since USING (session_id) LEFT JOIN collective c USING (session_id, stack_id)
+  WHERE s.state = 'off_cpu' AND coalesce(s.cause, '') <> 'preempted'),
+whole AS (SELECT t.step_id, sum(least(w.ts_ns + w.weight_ns, t.until_ns) - w.ts_ns) AS ns
+  FROM timeline_step t JOIN wait w ON w.pid = t.pid AND w.tid = t.tid AND w.ts_ns >= t.begin_ns AND w.ts_ns < t.until_ns
+  WHERE w.collective AND w.ts_ns < w.since GROUP BY ALL),
+sampled AS (SELECT w.pid, w.tid, w.since, sum(w.weight_ns) * sum(w.weight_ns) FILTER (collective) / nullif(sum(w.weight_ns) FILTER (known), 0) AS ns
+  FROM timeline_step t JOIN wait w ON w.pid = t.pid AND w.tid = t.tid AND w.ts_ns >= t.begin_ns AND w.ts_ns < t.until_ns
+  WHERE t.begin_ns >= w.since GROUP BY ALL),
+shared AS (SELECT t.step_id, (t.until_ns - t.begin_ns) * least(1, s.ns / sum(t.until_ns - t.begin_ns) OVER (PARTITION BY t.pid, t.tid)) AS ns
+  FROM timeline_step t JOIN sampled s USING (pid, tid) WHERE t.begin_ns >= s.since)
+SELECT step_id, coalesce(sum(ns), 0)::BIGINT FROM (FROM whole UNION ALL FROM shared) GROUP BY step_id`
 
 const loadSQL = `
 SELECT t.step_id, sum(s.duration_ns)

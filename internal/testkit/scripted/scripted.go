@@ -35,6 +35,7 @@ type Job struct {
 	io      []event.IO
 	open    []int64
 	slices  []event.Slice
+	warned  []event.Warning
 	inSlice bool
 }
 
@@ -192,6 +193,11 @@ func (j *Job) Allocate(level string, bytes int64) {
 		Level: level, Action: "alloc", Bytes: &bytes})
 }
 
+// SampleWaits says that waits are sampled from now on, not recorded each.
+func (j *Job) SampleWaits() {
+	j.warned = append(j.warned, event.Warning{TSNS: j.Now, Kind: "slice", Source: "waits", Count: 1})
+}
+
 // Write makes the dataset, with the jobs as its processes, and returns its directory.
 func Write(t testing.TB, jobs ...*Job) string {
 	t.Helper()
@@ -252,7 +258,7 @@ func Write(t testing.TB, jobs ...*Job) string {
 		}
 		err = errors.Join(err, d.Write(&event.Batch{
 			Processes: []event.Process{process}, Threads: []event.Thread{thread}, IO: j.io, Slices: j.slices, Stacks: stacks,
-			Samples: samples, Spans: spans, Memory: j.memory, Counters: j.counter,
+			Samples: samples, Spans: spans, Memory: j.memory, Counters: j.counter, Warnings: j.warned,
 		}))
 	}
 	if err = errors.Join(err, d.Close()); err != nil {
