@@ -191,8 +191,8 @@ func take(how string, values []float64) float64 {
 	return values[len(values)-1]
 }
 
-// check holds the numbers against their references, by ReFrame's rules: a miss fails the run, an expected miss and an
-// unexpected pass are told.
+// check holds the numbers against their references, by ReFrame's rules: a miss fails the run; it reports an expected miss
+// and an unexpected pass.
 func (x *execution) check() error {
 	var results []reference.Result
 	var said []string

@@ -121,7 +121,7 @@ func (x *execution) wait(command *exec.Cmd) (timedOut bool, err error) {
 func tail(name string) string {
 	text, err := readEnd(name, 4096)
 	if err != nil || strings.TrimSpace(text) == "" {
-		return "nothing was said why"
+		return "it printed no reason"
 	}
 	return lastLine(text)
 }

@@ -40,18 +40,18 @@ func (t *table) hardware(f *Finding) {
 	last := p.Class == pattern.Collective && f.Kind == Special && !f.more()
 	switch {
 	case last: // its peers wait for it
-		looks = []func(int) string{t.deviceClock, t.processorClock, t.heat, t.stolen, t.memory}
+		looks = []func(int) string{t.deviceClock, t.processorClock, t.loses(heat), t.loses(stolen), t.loses(memory)}
 	case f.Cause.Class == "unknown" && !f.Cause.Symptom && (p.Class == pattern.Kernel || p.Class == pattern.Compute):
-		looks = []func(int) string{t.deviceClock, t.processorClock, t.heat, t.stolen}
+		looks = []func(int) string{t.deviceClock, t.processorClock, t.loses(heat), t.loses(stolen)}
 	case f.Cause.Class == "unknown" && !f.Cause.Symptom && p.Class == pattern.Copy:
 		looks = []func(int) string{t.link}
 	case f.Cause.Class == "storage":
-		if said := t.disks(w); said != "" {
+		if said := t.loses(disks)(w); said != "" {
 			f.Cause.Name += ": " + said
 		}
 		return
 	case f.Cause.Class == "machine" && p.Class == pattern.Host && p.Name == "preempted":
-		looks = []func(int) string{t.stolen}
+		looks = []func(int) string{t.loses(stolen)}
 	}
 	for _, look := range looks {
 		if said := look(w); said != "" {
@@ -146,41 +146,29 @@ func (t *table) processorClock(w int) string {
 	return fmt.Sprintf("its host's CPUs ran at %s MHz, those of its peers at %s", megahertz(mine.Mu), megahertz(usual))
 }
 
-// exceeds is what a host lost of the time, where that is much, and much more than its peers lost.
-func (t *table) exceeds(name string, w int, least float64) (share float64, ok bool) {
-	mine, usual := t.counter(name, w)
-	if mine == nil || mine.Mu < least || mine.Mu < timesMore*usual {
-		return 0, false
-	}
-	return mine.Mu, true
+// loss is time that a host loses by a counter of shares, if that is much and more than its peers lose.
+type loss struct {
+	counter string
+	least   float64
+	words   string // with the share in them
 }
 
-func (t *table) heat(w int) string {
-	if share, ok := t.exceeds("cpu_throttled", w, lost); ok {
-		return fmt.Sprintf("heat slowed its host's CPUs for %s of the time", percent(share))
-	}
-	return ""
-}
+var (
+	heat   = loss{"cpu_throttled", lost, "heat slowed its host's CPUs for %s of the time"}
+	stolen = loss{"cpu_steal", lost, "the hypervisor took %s of its host's CPUs"}
+	memory = loss{"pressure_memory_some", waitedFor, "tasks of its host waited for memory for %s of the time"}
+	disks  = loss{"pressure_io_some", waitedFor, "tasks of its host waited for disks for %s of the time"}
+)
 
-func (t *table) stolen(w int) string {
-	if share, ok := t.exceeds("cpu_steal", w, lost); ok {
-		return fmt.Sprintf("the hypervisor took %s of its host's CPUs", percent(share))
+// loses describes a worker's loss; "" if there is none.
+func (t *table) loses(l loss) func(w int) string {
+	return func(w int) string {
+		mine, usual := t.counter(l.counter, w)
+		if mine == nil || mine.Mu < l.least || mine.Mu < timesMore*usual {
+			return ""
+		}
+		return fmt.Sprintf(l.words, percent(mine.Mu))
 	}
-	return ""
-}
-
-func (t *table) memory(w int) string {
-	if share, ok := t.exceeds("pressure_memory_some", w, waitedFor); ok {
-		return fmt.Sprintf("tasks of its host waited for memory for %s of the time", percent(share))
-	}
-	return ""
-}
-
-func (t *table) disks(w int) string {
-	if share, ok := t.exceeds("pressure_io_some", w, waitedFor); ok {
-		return fmt.Sprintf("tasks of its host waited for disks for %s of the time", percent(share))
-	}
-	return ""
 }
 
 // link is PCIe: what is sent again, or moves at half of its peers' pace.
