@@ -29,7 +29,7 @@ type Options struct {
 	Redact      bool
 	// PID is the recorded process that the trace is of; 0: the one that it can be of.
 	PID int32
-	// Method is how the trace came: event.MergedOnDemand or event.MergedFile.
+	// Method is how the trace came: event.MergedOnDemand.
 	Method string
 	// Progress is told how much of the trace has been read; nil for none.
 	Progress func(part float64)

@@ -80,7 +80,7 @@ func (a *asking) finish() ondemand.Result {
 		return ondemand.Result{}
 	case errors.Is(a.err, ondemand.ErrNameTaken):
 		return ondemand.Result{Refused: []string{fmt.Sprintf("no device times: %v (its name, dynolog, is taken): have that daemon write a trace "+
-			"while you record (dyno gputrace), and merge it with ebpfprof merge", a.err)}}
+			"(dyno gputrace), and read it with ebpfprof import", a.err)}}
 	case a.err != nil:
 		return ondemand.Result{Refused: []string{fmt.Sprintf("no device times: %v", a.err)}}
 	}
