@@ -22,7 +22,7 @@ const (
 	// searchReads are for finding an interpreter, however often it is looked for: a process with
 	// 4,096 threads takes 13,000 each time.
 	searchReads, searchBytes = 1 << 18, 16 << 20
-	// A large job names 10,000 code objects in its first seconds, of eight reads and 2 KiB each.
+	// A large job names 10,000 code objects in its first seconds, of four reads, seldom seven, and 2 KiB each.
 	namingReads, namingBytes = 1 << 17, 64 << 20
 	namingPerSecond          = 1 << 13
 	bytesPerRead             = namingBytes / namingReads

@@ -22,6 +22,21 @@ func (m memory) read(address uint64, b []byte) error {
 	return nil
 }
 
+// pageBytes is the least size of a page: what lies behind its end may not be mapped.
+const pageBytes = 4096
+
+// ahead reads want bytes, and behind them as many as lie on the same page, most in all: each reading may be a request to
+// another process, and the object may be freed meanwhile.
+func (m memory) ahead(address uint64, want, most int) ([]byte, error) {
+	b := make([]byte, max(want, min(most, pageBytes-int(address%pageBytes))))
+	err := m.read(address, b)
+	if err != nil && len(b) > want {
+		b = b[:want]
+		err = m.read(address, b)
+	}
+	return b, err
+}
+
 func (m memory) word(address uint64) (uint64, error) {
 	var b [8]byte
 	err := m.read(address, b[:])

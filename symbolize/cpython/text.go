@@ -1,6 +1,7 @@
 package cpython
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,12 +11,18 @@ import (
 // errNotText: the object is no string of a kind that code objects have.
 var errNotText = errors.New("not a compact string")
 
+// Most names and line tables are no longer: one reading gets them with their header.
+const (
+	mostNames  = 128
+	mostTables = 512
+)
+
 // text reads a str object of at most limit characters, of whatever kind:
 // ASCII, Latin-1, UCS-2 or UCS-4.
 func (rt *Runtime) text(m memory, address uint64, limit int) (string, error) {
 	o := &rt.Offsets
-	header := make([]byte, o.UnicodeASCII)
-	if err := m.read(address, header); err != nil {
+	header, err := m.ahead(address, int(o.UnicodeASCII), int(o.UnicodeASCII)+mostNames)
+	if err != nil {
 		return "", err
 	}
 	length := binary.LittleEndian.Uint64(header[o.UnicodeLength:])
@@ -24,12 +31,16 @@ func (rt *Runtime) text(m memory, address uint64, limit int) (string, error) {
 	if !compact || kind != 1 && kind != 2 && kind != 4 || ascii && kind != 1 || length > 1<<31 {
 		return "", fmt.Errorf("reading a name at %#x: %w", address, errNotText)
 	}
-	data := address + uint64(o.UnicodeCompact)
+	data := int(o.UnicodeCompact)
 	if ascii {
-		data = address + uint64(o.UnicodeASCII)
+		data = int(o.UnicodeASCII)
 	}
-	characters := make([]byte, min(int(length), limit)*int(kind))
-	if err := m.read(data, characters); err != nil {
+	size := min(int(length), limit) * int(kind)
+	if data+size <= len(header) {
+		return decodeText(header[data:data+size], int(kind)), nil
+	}
+	characters := make([]byte, size)
+	if err := m.read(address+uint64(data), characters); err != nil {
 		return "", err
 	}
 	return decodeText(characters, int(kind)), nil
@@ -56,12 +67,21 @@ func decodeText(characters []byte, kind int) string {
 
 // bytes reads a bytes object of at most limit bytes.
 func (rt *Runtime) bytes(m memory, address uint64, limit int) ([]byte, error) {
-	size, err := m.word(address + uint64(rt.Offsets.BytesSize))
+	at := address + uint64(rt.Offsets.BytesSize)
+	data := int(rt.Offsets.BytesData) - int(rt.Offsets.BytesSize)
+	if data < 8 {
+		return nil, fmt.Errorf("reading a table at %#x: %w", address, errNotText)
+	}
+	header, err := m.ahead(at, data, data+mostTables)
 	if err != nil {
 		return nil, err
 	}
+	size := binary.LittleEndian.Uint64(header)
 	if size > uint64(limit) {
 		return nil, fmt.Errorf("reading a table at %#x: %d bytes are too many", address, size)
+	}
+	if data+int(size) <= len(header) {
+		return bytes.Clone(header[data : data+int(size)]), nil
 	}
 	b := make([]byte, size)
 	return b, m.read(address+uint64(rt.Offsets.BytesData), b)
