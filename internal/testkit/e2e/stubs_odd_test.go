@@ -216,7 +216,7 @@ func TestCallsUnderWayAreRecordedFromOneToAnother(t *testing.T) {
 			job := harness.Start(t, stub(t, c.program), "steady")
 			job.Line(t, "ready ")
 			tracing := harness.Attach(t, append([]string{"--probe", c.groups}, harness.Unbudgeted...), job.Process.Pid)
-			time.Sleep(time.Second)
+			untilEachHasSlept(t, job.Process.Pid, 3, 1500) // after each call
 			r := tracing.Interrupt(t)
 			job.GoOn(t)
 			if code, err := job.Wait(); err != nil || code != 0 {
@@ -254,5 +254,38 @@ func TestCallsUnderWayAreRecordedFromOneToAnother(t *testing.T) {
 				t.Errorf("the other arguments are %v, want %s", others, c.want)
 			}
 		})
+	}
+}
+
+// untilEachHasSlept waits until so many threads of a process have given up their CPU so many times since now.
+func untilEachHasSlept(t *testing.T, pid, threads, times int) {
+	t.Helper()
+	slept := func() map[string]int {
+		all := map[string]int{}
+		paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+		for _, path := range paths {
+			text, _ := os.ReadFile(path)
+			if _, count, ok := strings.Cut(string(text), "\nvoluntary_ctxt_switches:"); ok {
+				n := 0
+				fmt.Sscan(count, &n)
+				all[path] = n
+			}
+		}
+		return all
+	}
+	begin := slept()
+	for deadline := time.Now().Add(harness.Patience); ; time.Sleep(20 * time.Millisecond) {
+		enough := 0
+		for path, n := range slept() {
+			if n-begin[path] >= times {
+				enough++
+			}
+		}
+		if enough >= threads {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d threads have slept %d times within %s, not %d", enough, times, harness.Patience, threads)
+		}
 	}
 }
