@@ -98,6 +98,36 @@ func newRequest(pid int) (*request, error) {
 	return &request{process: p, place: place, at: time.Now()}, nil
 }
 
+// errSlow: the process's file system does not answer.
+var errSlow = errors.New("its file system did not make a directory within " + abandonment.String())
+
+// requestInTime is newRequest for a process whose file system may never answer.
+func requestInTime(pid int) (*request, error) {
+	type made struct {
+		r   *request
+		err error
+	}
+	done := make(chan made, 1)
+	go func() {
+		r, err := newRequest(pid)
+		done <- made{r, err}
+	}()
+	select {
+	case m := <-done:
+		if errors.Is(m.err, process.ErrExited) {
+			m.err = ErrExited
+		}
+		return m.r, m.err
+	case <-time.After(abandonment):
+	}
+	go func() { // one that comes late after all
+		if m := <-done; m.r != nil {
+			_ = m.r.place.Remove()
+		}
+	}()
+	return nil, errSlow
+}
+
 // Start binds the daemon's name in the network namespace of the first target and answers until Finish. The error is
 // ErrNameTaken, ErrNetwork or the system's.
 func Start(o Options) (*Daemon, error) {
@@ -177,20 +207,25 @@ func (d *Daemon) handle(ctx context.Context, m received) {
 // configuration is what a process is to do; nothing if it was asked before.
 func (d *Daemon) configuration(ctx context.Context, pid int) []byte {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, before := d.asked[pid]; before || len(d.asked) >= d.options.MostTraces {
+	_, before := d.asked[pid]
+	if before || len(d.asked) >= d.options.MostTraces {
+		d.mu.Unlock()
 		return nil
 	}
 	d.asked[pid] = nil // whatever comes of it, it is not asked again
-	r, err := newRequest(pid)
+	d.fetches.Add(1)
+	d.mu.Unlock()
+	r, err := requestInTime(pid)
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err != nil {
 		d.result.Traces = append(d.result.Traces, Trace{PID: pid, Err: err})
+		d.fetches.Done()
 		return nil
 	}
 	d.asked[pid] = r
 	d.together()
 	d.options.tell("the profiler of pid %d is asked for a trace of %v", pid, d.options.Window)
-	d.fetches.Add(1)
 	go d.fetch(ctx, r, d.begin)
 	return d.words(r)
 }
@@ -292,7 +327,7 @@ func (d *Daemon) Finish(ctx context.Context) Result {
 	return d.result
 }
 
-// abandonment is how long a fetch has to end after it was told to.
+// abandonment is how long a file system of a job may take, and a fetch to end after it was told to.
 const abandonment = 2 * time.Second
 
 func (d *Daemon) waiting() bool {
