@@ -31,8 +31,8 @@ const (
 type Basis string
 
 const (
-	// Sampled: looks at the training thread, and its waits of at least the recording's
-	// threshold, which are exact.
+	// Sampled: samples of the training thread, and its waits of at least the recording's threshold,
+	// each of them (exact) or sampled, where the recorder's budget had no room for each.
 	Sampled Basis = "samples"
 	// Counted: calls that a probe saw, each with its duration.
 	Counted Basis = "calls"
