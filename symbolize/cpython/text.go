@@ -72,7 +72,7 @@ func (rt *Runtime) bytes(m memory, address uint64, limit int) ([]byte, error) {
 	if data < 8 {
 		return nil, fmt.Errorf("reading a table at %#x: %w", address, errNotText)
 	}
-	header, err := m.ahead(at, data, data+mostTables)
+	header, err := m.ahead(at, 8, data+mostTables)
 	if err != nil {
 		return nil, err
 	}
