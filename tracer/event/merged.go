@@ -6,7 +6,7 @@ type MergedTrace struct {
 	StartNS, EndNS int64 // from the first call of the host in the trace to the end of the last, by the recording's clock
 	PID            int32
 	Source         string // who wrote it: torch.profiler, nsys
-	// Method says how it came: MergedOnDemand.
+	// Method says how it came: MergedOnDemand or MergedCUPTI.
 	Method string
 	// Calls are operators, scopes and backward nodes in the trace; Matched how many of them are calls of the recording,
 	// the others why the rest is not.
@@ -25,5 +25,8 @@ type MergedTrace struct {
 	BoundsChecked, BoundsHeld int64
 }
 
-// MergedOnDemand is the MergedTrace.Method of a trace that the job's profiler wrote on demand.
-const MergedOnDemand = "profiler"
+// Values of MergedTrace.Method.
+const (
+	MergedOnDemand = "profiler" // the job's profiler wrote it on demand
+	MergedCUPTI    = "cupti"    // a library in the job handed over what CUPTI recorded
+)
