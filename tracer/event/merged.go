@@ -6,9 +6,10 @@ type MergedTrace struct {
 	StartNS, EndNS int64 // from the first call of the host in the trace to the end of the last, by the recording's clock
 	PID            int32
 	Source         string // who wrote it: torch.profiler, nsys
-	// Method says how it came: MergedOnDemand or MergedCUPTI.
+	// Method says how it came: MergedOnDemand, MergedFile or MergedCUPTI.
 	Method string
-	// Calls are operators, scopes and backward nodes in the trace; Matched how many of them are calls of the recording,
+	// Calls are operators, scopes and backward nodes in the trace, or where it has none in common with the recording calls of
+	// the runtime; Matched how many of them are calls of the recording,
 	// the others why the rest is not.
 	Calls, Matched, OtherThread, OtherName, OutsideSlices, Unmatched int64
 	// RecordedOnly are calls of the recording in that time whose name is in the trace and which are not.
@@ -27,6 +28,7 @@ type MergedTrace struct {
 
 // Values of MergedTrace.Method.
 const (
-	MergedOnDemand = "profiler" // the job's profiler wrote it on demand
+	MergedOnDemand = "profiler" // the job's own profiler wrote the trace on demand
+	MergedFile     = "file"     // its user had one
 	MergedCUPTI    = "cupti"    // a library in the job handed over what CUPTI recorded
 )
