@@ -86,7 +86,8 @@ func (s State) String() string {
 	case Recording:
 		return ""
 	case 1:
-		return "no libcupti was found: put its directory into LD_LIBRARY_PATH (pip's nvidia-cuda-cupti has it, and the CUDA toolkit in extras/CUPTI/lib64)"
+		return "no libcupti was found: put its directory into LD_LIBRARY_PATH " +
+			"(pip's nvidia-cuda-cupti has it, and the CUDA toolkit in extras/CUPTI/lib64)"
 	case 2:
 		return fmt.Sprintf("libcupti is too old: it has no %s; CUDA 12.0 to 13.2 have what is needed", s.Text)
 	case 3:

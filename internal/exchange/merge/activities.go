@@ -96,7 +96,8 @@ type traced struct {
 const mostOffsets = 1 << 20
 
 func (a *activities) begin(ctx context.Context) error {
-	err := a.recording.Row(ctx, "SELECT session_id, coalesce(tool_version, ''), clock_offset_ns FROM session LIMIT 1", nil, &a.session, &a.tool, &a.offset)
+	const session = "SELECT session_id, coalesce(tool_version, ''), clock_offset_ns FROM session LIMIT 1"
+	err := a.recording.Row(ctx, session, nil, &a.session, &a.tool, &a.offset)
 	if err != nil {
 		return fmt.Errorf("reading the recording's session: %w", err)
 	}
@@ -235,15 +236,14 @@ func (p *traced) find(c cupti.Call, ours map[int32][]hands) (h hands, ok bool) {
 		m.StartNS = c.StartNS
 	}
 	m.EndNS = max(m.EndNS, c.EndNS)
-	known := true
-	switch {
-	case p.sameIDs:
-		_, known = ours[c.Thread]
-		h, ok = enclosing(ours[c.Thread], c)
-	case c.Thread == p.first: // the main thread
-		_, known = ours[m.PID]
-		h, ok = enclosing(ours[m.PID], c)
-	default:
+	tid := c.Thread
+	if !p.sameIDs && tid == p.first { // the main thread
+		tid = m.PID
+	}
+	calls, known := ours[tid]
+	if known && (p.sameIDs || tid == m.PID) {
+		h, ok = enclosing(calls, c)
+	} else {
 		h, ok = alone(ours, c)
 	}
 	switch {
@@ -323,7 +323,8 @@ func (a *activities) end(found map[int32]*cupti.Process) (all []event.MergedTrac
 	for _, pid := range slices.Sorted(maps.Keys(found)) {
 		p := found[pid]
 		if pid == 0 {
-			sentences = append(sentences, fmt.Sprintf("%d chunks of CUPTI's records came from processes that are not recorded, and were left out", p.Chunks))
+			const others = "%d chunks of CUPTI's records came from processes that are not recorded, and were left out"
+			sentences = append(sentences, fmt.Sprintf(others, p.Chunks))
 			continue
 		}
 		t := a.processes[pid]

@@ -22,8 +22,9 @@ const Variable = "CUDA_INJECTION64_PATH"
 
 var (
 	// ErrNotBuilt: this program was built without the library.
-	ErrNotBuilt = errors.New("this program was built without the library that asks CUPTI: run scripts/cupti.sh, which needs pip and a C compiler, and build again")
-	errNoPlace  = errors.New("no directory takes a library that can be loaded: set TMPDIR to one that is not mounted noexec")
+	ErrNotBuilt = errors.New("this program was built without the library that asks CUPTI: " +
+		"run scripts/cupti.sh, which needs pip and a C compiler, and build again")
+	errNoPlace = errors.New("no directory takes a library that can be loaded: set TMPDIR to one that is not mounted noexec")
 )
 
 // Available says that the library is embedded: nil, or ErrNotBuilt.

@@ -86,9 +86,12 @@ func (i *injecting) stop() (lost []event.Warning) {
 		lost = append(lost, event.Warning{Source: "cupti", Count: 1, Detail: err.Error()})
 	}
 	for _, w := range []event.Warning{
-		{Source: "cupti_full", Count: int64(taken.Full), Detail: "chunks of CUPTI's records found no room in the kernel's buffer: rows of devices are missing"},
-		{Source: "cupti_limit", Count: int64(taken.OverLimit), Detail: fmt.Sprintf("chunks of CUPTI's records came after %d GiB of them: rows of devices are missing", mostActivities>>30)},
-		{Source: "cupti_unreadable", Count: int64(taken.Unreadable), Detail: "chunks of CUPTI's records could not be read in the job's memory"},
+		{Source: "cupti_full", Count: int64(taken.Full),
+			Detail: "chunks of CUPTI's records found no room in the kernel's buffer: rows of devices are missing"},
+		{Source: "cupti_limit", Count: int64(taken.OverLimit),
+			Detail: fmt.Sprintf("chunks of CUPTI's records came after %d GiB of them: rows of devices are missing", mostActivities>>30)},
+		{Source: "cupti_unreadable", Count: int64(taken.Unreadable),
+			Detail: "chunks of CUPTI's records could not be read in the job's memory"},
 		{Source: "cupti_length", Count: int64(taken.Length), Detail: "chunks of CUPTI's records had a length that none has"},
 	} {
 		if w.Count > 0 {
@@ -114,7 +117,8 @@ func (r *recorder) mergeActivities(lost []event.Warning, recording event.Recordi
 		missing = append(missing, fmt.Sprintf("no device times: %v", err))
 	}
 	if len(found)+len(missing) == 0 {
-		missing = append(missing, "no device times: the CUDA driver loaded the library in no process of the command: did it use CUDA, and is its environment kept?")
+		missing = append(missing, "no device times: the CUDA driver loaded the library in no process of the command: "+
+			"did it use CUDA, and is its environment kept?")
 	}
 	for _, s := range found {
 		if !r.quiet && !r.json {

@@ -372,18 +372,20 @@ static CUptiResult enable_calls(void)
 
 #define FLUSH_MS 500
 
-/* The step that CUPTI refused, NULL if none. */
+/* The function that CUPTI refused, NULL if none. */
 static const char *record(CUptiResult *e)
 {
-#define STEP(call) if ((*e = call) != CUPTI_SUCCESS) return #call;
-	STEP(cupti.cuptiSetThreadIdType_(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM))
-	STEP(cupti.cuptiActivityRegisterCallbacks_(buffer_wanted, buffer_full))
-	STEP(cupti.cuptiActivityEnable_(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL))
-	STEP(cupti.cuptiActivityEnable_(CUPTI_ACTIVITY_KIND_MEMCPY))
-	STEP(cupti.cuptiActivityEnable_(CUPTI_ACTIVITY_KIND_MEMSET))
-	STEP(cupti.cuptiActivityEnable_(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION))
-	STEP(enable_calls())
-	STEP(cupti.cuptiActivityFlushPeriod_(FLUSH_MS))
+#define STEP(name, ...) if ((*e = cupti.name##_(__VA_ARGS__)) != CUPTI_SUCCESS) return #name;
+	/* Without it calls are found by their time alone. */
+	cupti.cuptiSetThreadIdType_(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+	STEP(cuptiActivityRegisterCallbacks, buffer_wanted, buffer_full)
+	STEP(cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+	STEP(cuptiActivityEnable, CUPTI_ACTIVITY_KIND_MEMCPY)
+	STEP(cuptiActivityEnable, CUPTI_ACTIVITY_KIND_MEMSET)
+	STEP(cuptiActivityEnable, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)
+	if ((*e = enable_calls()) != CUPTI_SUCCESS)
+		return "cuptiActivityEnable of calls";
+	STEP(cuptiActivityFlushPeriod, FLUSH_MS)
 	return NULL;
 }
 
