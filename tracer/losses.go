@@ -32,7 +32,10 @@ func (s *Session) writeLosses() error {
 		if kernel.Losses[i].Row {
 			kind = "lost"
 		}
-		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{TSNS: now, Kind: kind, Source: kernel.Losses[i].Name, Count: int64(n), Detail: kernel.Losses[i].Detail + s.refused.whose(s, kernel.Losses[i].Name)}}})
+		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{
+			TSNS: now, Kind: kind, Source: kernel.Losses[i].Name, Count: int64(n),
+			Detail: kernel.Losses[i].Detail + s.refused.whose(s, kernel.Losses[i].Name),
+		}}})
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func (r *refusals) whose(s *Session, reason string) (text string) {
 		if refused == nil {
 			continue
 		}
-		text += fmt.Sprintf("; user %d was refused the most (%d), the last of pid %d%s", refused.User, refused.Refused, refused.Last, r.named[refused.Last])
+		text += mostlyOf(refused.User, int(refused.Refused)) + fmt.Sprintf(", the last of pid %d%s", refused.Last, r.named[refused.Last])
 		if most.User != refused.User {
 			text += fmt.Sprintf("; user %d has the most places (%d)", most.User, most.Taken)
 		}

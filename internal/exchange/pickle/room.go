@@ -47,7 +47,8 @@ func (r *Room) Step() error {
 	if heapBytes() <= r.most {
 		return nil
 	}
-	return fmt.Errorf("%w: its %d values take more than the %d MiB of memory that can be spared here, read it on a machine with more", ErrTooLarge, r.steps, r.most>>20)
+	return fmt.Errorf("%w: its %d values take more than the %d MiB of memory that can be spared here, read it on a machine with more",
+		ErrTooLarge, r.steps, r.most>>20)
 }
 
 func heapBytes() uint64 {
