@@ -36,7 +36,7 @@ func (k *young) LookAtOnce(on bool) error {
 // Young lists those that live. Where there is none it has the kernel tell of the next.
 func (k *young) Young() (list []Young, err error) {
 	told := k.call.Variables["young_told"]
-	// First this: one that begins after the look is told of.
+	// First this: one that begins after the look is reported.
 	if err := told.Set(uint32(0)); err != nil {
 		return nil, fmt.Errorf("waiting for young processes: %w", err)
 	}

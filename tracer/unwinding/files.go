@@ -43,7 +43,7 @@ type file struct {
 	image   *image
 	rows    int
 	took    time.Duration
-	ready   bpf.NativeWalkUnwindState // what the kernel is told when the table is there
+	ready   bpf.NativeWalkUnwindState // the state that the kernel gets once the table is there
 
 	of *share // of the process that mapped it first
 

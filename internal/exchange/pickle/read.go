@@ -74,7 +74,7 @@ type reader struct {
 // Read reads one pickle.
 func Read(r io.Reader, limits Limits) (any, error) { return newReader(r, limits).read() }
 
-// ReadCut is Read; of a pickle that ends early it returns what is there, with cut true: the last entries may
+// ReadCut is Read; of a pickle that ends early it returns the entries before, with cut true: the last entries may
 // lack members.
 func ReadCut(r io.Reader, limits Limits) (v any, cut bool, err error) {
 	p := newReader(r, limits)
