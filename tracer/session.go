@@ -52,6 +52,7 @@ type Session struct {
 	filtered *filter.Sink // in front of sink; nil where no row is left out
 	offsetNS int64
 	stats    *statistics
+	refused  refusals
 	thrifty  atomic.Bool // the tracer takes too much of the CPUs
 
 	// watchedUntil is when the probes were taken away: of what is open from then on no end can be seen, and reading the

@@ -29,7 +29,7 @@ type Options struct {
 	Step   *int // only the period of this step
 	// Machine is what the machine of the recording can do, if that was measured.
 	Machine *peaks.Measured
-	// Progress is told what is being computed; nil for none.
+	// Progress is called with what is being computed; nil for none.
 	Progress func(what string)
 }
 
