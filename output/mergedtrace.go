@@ -6,7 +6,7 @@ var mergedTraceTable = newTable(table[event.MergedTrace]{
 	Table: Table{
 		Name: "merged_trace",
 		Row:  "one trace of another profiler that was merged into the recording",
-		Description: "With --device-times profiler the job's own PyTorch writes a trace of a window of the recording. " +
+		Description: "With --device-times profiler the job's own PyTorch writes a trace of a window of the recording; ebpfprof merge takes one from a file. " +
 			"Its calls of the host are compared with those of the recording, by thread, name and order, and are not stored again. " +
 			"Its rows of devices become spans of layer device, moved by offset_ns, with launch_id naming the recorded call. A job is slower while its own " +
 			"profiler runs: step times between ts_ns and end_ns are not those of the undisturbed job.",
@@ -21,9 +21,9 @@ var mergedTraceTable = newTable(table[event.MergedTrace]{
 			ints: func(r *event.MergedTrace) (int64, bool) { return integer(r.PID) }},
 		{Column: Column{"source", Varchar, "", false, 5, "who recorded it: torch.profiler, nsys"},
 			texts: func(r *event.MergedTrace) (string, bool) { return r.Source, true }},
-		{Column: Column{"method", Varchar, "", false, 6, "how it came: profiler (the job wrote it on demand)"},
+		{Column: Column{"method", Varchar, "", false, 6, "how it came: profiler (the job wrote it on demand) or file (ebpfprof merge)"},
 			texts: func(r *event.MergedTrace) (string, bool) { return r.Method, true }},
-		{Column: Column{"calls", BigInt, "calls", false, 7, "operators, scopes and backward nodes in the trace"},
+		{Column: Column{"calls", BigInt, "calls", false, 7, "operators, scopes and backward nodes in the trace; where it has none in common with the recording, its calls of the runtime, compared by their kind"},
 			ints: func(r *event.MergedTrace) (int64, bool) { return r.Calls, true }},
 		{Column: Column{"matched", BigInt, "calls", false, 8, "of them are calls of the recording as well"},
 			ints: func(r *event.MergedTrace) (int64, bool) { return r.Matched, true }},

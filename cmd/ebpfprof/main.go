@@ -38,6 +38,7 @@ func answers() []*urfave.Command {
 		memory.Command(),
 		data.ImportCommand(),
 		data.JoinCommand(),
+		data.MergeCommand(),
 		data.LintCommand(),
 		data.ExportCommand(),
 		data.SymbolizeCommand(),

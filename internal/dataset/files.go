@@ -73,7 +73,7 @@ const schemaOnly = "schema.parquet"
 // scan finds the tables of a dataset: all that the schema knows, with files or
 // without, and any other directory with Parquet files in it. Hidden files are
 // unfinished ones, and none of a reader's business. In a fleet's store files are merged
-// meanwhile: what a listing missed or has twice is not taken for what is there.
+// meanwhile: what a listing missed or has twice is not taken for the directory's contents.
 func scan(root string) (*files, error) {
 	counts, err := manifest.NewReader(os.DirFS(root))
 	if err != nil {

@@ -6,9 +6,10 @@ type MergedTrace struct {
 	StartNS, EndNS int64 // from the first call of the host in the trace to the end of the last, by the recording's clock
 	PID            int32
 	Source         string // who wrote it: torch.profiler, nsys
-	// Method says how it came: MergedOnDemand.
+	// Method says how it came: MergedOnDemand or MergedFile.
 	Method string
-	// Calls are operators, scopes and backward nodes in the trace; Matched how many of them are calls of the recording,
+	// Calls are operators, scopes and backward nodes in the trace, or where it has none in common with the recording calls of
+	// the runtime; Matched how many of them are calls of the recording,
 	// the others why the rest is not.
 	Calls, Matched, OtherThread, OtherName, OutsideSlices, Unmatched int64
 	// RecordedOnly are calls of the recording in that time whose name is in the trace and which are not.
@@ -25,5 +26,8 @@ type MergedTrace struct {
 	BoundsChecked, BoundsHeld int64
 }
 
-// MergedOnDemand is the MergedTrace.Method of a trace that the job's profiler wrote on demand.
-const MergedOnDemand = "profiler"
+// Values of MergedTrace.Method.
+const (
+	MergedOnDemand = "profiler" // the job's own profiler wrote the trace on demand
+	MergedFile     = "file"     // its user had one
+)

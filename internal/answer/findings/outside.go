@@ -22,7 +22,7 @@ type Accusation struct {
 	Line              int
 	EvidenceSQL       string
 	Advice            string
-	// Spans are what is accused, by span_id; none: nothing is said of a headroom.
+	// Spans are what is accused, by span_id; none: the finding has no headroom.
 	Spans []int64
 	// Left is the share of the spans' time that would be left: 0 is nothing.
 	Left float64

@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
@@ -11,6 +12,10 @@ import (
 // comparable are the calls that torch.profiler and a recording name alike. A trace has a backward node twice, as what the
 // engine evaluates and as an operator of the node's name: the first is the recording's.
 const comparable = "layer IN ('op', 'autograd', 'scope') AND coalesce(category, '') NOT IN ('compile', 'fused')"
+
+// handed are calls that both name alike by their kind alone: an export of Nsight Systems has the runtime's functions where
+// a recording has the names of kernels.
+const handed = "layer = 'runtime' AND category IN ('launch', 'graph', 'copy', 'set', 'sync')"
 
 // around is for how long before and after the trace calls of the recording can be those of the trace: clocks of one host
 // that count from the epoch differ by less.
@@ -77,23 +82,57 @@ func (m *merging) processes() error {
 	return fmt.Errorf("%w: the trace is of pid %d, which the recording has not: give the recorded process with --pid", ErrNothingInCommon, t.pid)
 }
 
-// calls loads the calls of both and pairs them.
-func (m *merging) calls() (err error) {
-	if err := m.trace.Row(m.ctx, fmt.Sprintf(`SELECT min(ts_ns), max(ts_ns + greatest(coalesce(duration_ns, 0), 0)),
-		(SELECT any_value(replace(source, 'imported from ', '')) FROM session) FROM span WHERE pid = %d AND layer <> 'device'`, m.tracePID), nil, &m.merged.StartNS, &m.merged.EndNS, &m.merged.Source); err != nil {
+// calls loads the calls of both and pairs them: operators, or where these have nothing in common the calls of the runtime.
+func (m *merging) calls() error {
+	if err := m.window(); err != nil {
+		return err
+	}
+	for _, which := range []string{comparable, handed} {
+		if err := m.loadBoth(which); err != nil {
+			return err
+		}
+		if p, ok := pairThreads(m.recorded, m.traced); ok {
+			m.paired(p)
+			return m.unpaired()
+		}
+	}
+	return fmt.Errorf("%w: is it of the same process and time?", ErrNothingInCommon)
+}
+
+// window finds when the trace was recorded, by its own clock, and refuses one of another time.
+func (m *merging) window() error {
+	query := fmt.Sprintf(`SELECT min(ts_ns), max(ts_ns + greatest(coalesce(duration_ns, 0), 0)),
+		(SELECT any_value(replace(source, 'imported from ', '')) FROM session) FROM span WHERE pid = %d AND layer <> 'device'`, m.tracePID)
+	if err := m.trace.Row(m.ctx, query, nil, &m.merged.StartNS, &m.merged.EndNS, &m.merged.Source); err != nil {
 		return fmt.Errorf("reading the trace's window: %w", err)
 	}
-	traced, err := m.load(m.trace, fmt.Sprintf("pid = %d AND %s", m.tracePID, comparable))
+	var first, last int64
+	query = fmt.Sprintf("SELECT min(ts_ns), max(ts_ns + greatest(coalesce(duration_ns, 0), 0)) FROM span WHERE pid = %d", m.pid)
+	if err := m.recording.Row(m.ctx, query, nil, &first, &last); err != nil {
+		return fmt.Errorf("reading the recording's time: %w", err)
+	}
+	if m.merged.EndNS+around < first || m.merged.StartNS-around > last {
+		return fmt.Errorf("%w: the trace is of %s to %s, the recording of %s to %s", ErrNothingInCommon,
+			moment(m.merged.StartNS), moment(m.merged.EndNS), moment(first), moment(last))
+	}
+	return nil
+}
+
+func moment(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.000") }
+
+// loadBoth loads calls of one kind of both.
+func (m *merging) loadBoth(which string) (err error) {
+	traced, err := m.load(m.trace, fmt.Sprintf("pid = %d AND %s", m.tracePID, which))
 	if err != nil {
 		return err
 	}
-	m.recorded, err = m.load(m.recording, fmt.Sprintf("pid = %d AND %s AND ts_ns BETWEEN %d AND %d", m.pid, comparable,
+	m.recorded, err = m.load(m.recording, fmt.Sprintf("pid = %d AND %s AND ts_ns BETWEEN %d AND %d", m.pid, which,
 		m.merged.StartNS-around, m.merged.EndNS+around))
 	if err != nil {
 		return err
 	}
 	m.numbers = renumbered(m.recorded, traced, m.pid, m.tracePID)
-	m.traced = map[int32]thread{}
+	m.traced, m.merged.Calls, m.merged.OtherThread = map[int32]thread{}, 0, 0
 	for tid, names := range traced {
 		m.merged.Calls += int64(names.calls())
 		if number, ok := m.numbers[tid]; ok {
@@ -102,22 +141,22 @@ func (m *merging) calls() (err error) {
 			m.merged.OtherThread += int64(names.calls())
 		}
 	}
-	p, ok := pairThreads(m.recorded, m.traced)
-	if !ok {
-		return fmt.Errorf("%w: is it of the same process and time?", ErrNothingInCommon)
-	}
+	return nil
+}
+
+// paired keeps what the pairs say of the clocks.
+func (m *merging) paired(p pairing) {
 	m.pairing = p
 	m.merged.StartNS -= p.offset
 	m.merged.EndNS -= p.offset
 	m.merged.Matched = int64(len(p.pairs))
 	m.merged.OffsetNS, m.merged.OffsetLoNS, m.merged.OffsetHiNS, m.merged.LongerNS = &p.offset, &p.lo, &p.hi, &p.longer
 	m.merged.Method = m.options.Method
-	return m.unpaired()
 }
 
 func (m *merging) load(db *dataset.DB, where string) (map[int32]thread, error) {
 	threads, names := map[int32]thread{}, map[string]string{}
-	query := "SELECT span_id, tid, ts_ns, coalesce(duration_ns, -1), CASE layer WHEN 'autograd' THEN 'node ' ELSE '' END || name FROM span WHERE " +
+	query := "SELECT span_id, tid, ts_ns, coalesce(duration_ns, -1), CASE layer WHEN 'autograd' THEN 'node ' || name WHEN 'runtime' THEN category ELSE name END FROM span WHERE " +
 		where + " ORDER BY ts_ns, span_id"
 	err := db.Each(m.ctx, query, func(v []driver.Value) error {
 		id, _ := v[0].(int64)

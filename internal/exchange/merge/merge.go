@@ -19,6 +19,8 @@ import (
 var (
 	// ErrNothingInCommon: no call of the trace is one of the recording.
 	ErrNothingInCommon = errors.New("the trace and the recording have no call in common")
+	// ErrNotRecorded: the dataset was imported, so that there is no recording to put anything into.
+	ErrNotRecorded = errors.New("the dataset is no recording of ebpfprof but an import: ebpfprof import reads several traces into one dataset")
 	// ErrMerged: a trace of that process and time was merged before.
 	ErrMerged = errors.New("a trace of this process and time was merged before")
 )
@@ -29,22 +31,31 @@ type Options struct {
 	Redact      bool
 	// PID is the recorded process that the trace is of; 0: the one that it can be of.
 	PID int32
-	// Method is how the trace came: event.MergedOnDemand.
+	// Method is how the trace came: event.MergedOnDemand or event.MergedFile.
 	Method string
-	// Progress is told how much of the trace has been read; nil for none.
+	// Progress is called with how much of the trace has been read; nil for none.
 	Progress func(part float64)
 }
 
 // Trace merges the trace in a file into the recording in a directory.
 func Trace(ctx context.Context, recording, trace string, o Options) (*event.MergedTrace, error) {
+	m := &merging{ctx: ctx, options: o}
+	var err error
+	if m.recording, err = dataset.Open(recording); err != nil {
+		return nil, err
+	}
+	defer m.recording.Close()
+	if err := m.isRecording(); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "ebpfprof-merge-")
 	if err != nil {
 		return nil, fmt.Errorf("merging %s: %w", trace, err)
 	}
 	defer os.RemoveAll(dir)
 	imported := filepath.Join(dir, "trace")
-	summary, err := importer.Import(ctx, []string{trace}, imported, importer.Options{ToolVersion: o.ToolVersion, Redact: o.Redact,
-		Progress: func(_ string, part float64) {
+	summary, err := importer.Import(ctx, []string{trace}, imported, importer.Options{ToolVersion: o.ToolVersion,
+		Redact: m.options.Redact, Progress: func(_ string, part float64) {
 			if o.Progress != nil {
 				o.Progress(part)
 			}
@@ -52,11 +63,6 @@ func Trace(ctx context.Context, recording, trace string, o Options) (*event.Merg
 	if err != nil {
 		return nil, err
 	}
-	m := &merging{ctx: ctx, options: o}
-	if m.recording, err = dataset.Open(recording); err != nil {
-		return nil, err
-	}
-	defer m.recording.Close()
 	if m.trace, err = dataset.Open(imported); err != nil {
 		return nil, err
 	}
@@ -105,6 +111,20 @@ func (m *merging) all() (batch *event.Batch, session, tool string, err error) {
 	const query = "SELECT session_id, coalesce(tool_version, '') FROM process JOIN session USING (session_id) WHERE pid = ? LIMIT 1"
 	err = m.recording.Row(m.ctx, query, []any{m.pid}, &session, &tool)
 	return &event.Batch{Spans: spans, MergedTraces: []event.MergedTrace{m.merged}}, session, tool, err
+}
+
+// isRecording refuses an import, and takes over that names are left out.
+func (m *merging) isRecording() error {
+	var imported, redacted bool
+	const query = "SELECT coalesce(bool_or(source LIKE 'imported from %'), false), coalesce(bool_or(redacted), false) FROM session"
+	if err := m.recording.Row(m.ctx, query, nil, &imported, &redacted); err != nil {
+		return fmt.Errorf("reading the recording's session: %w", err)
+	}
+	m.options.Redact = m.options.Redact || redacted
+	if imported {
+		return ErrNotRecorded
+	}
+	return nil
 }
 
 // unlessMerged refuses rows that are there already.

@@ -91,7 +91,7 @@ func later(a, b string) bool {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) > 0
 }
 
-// orUnknown is how a version is said. Anybody may have written it.
+// orUnknown is how a version is written. Anybody may have written it.
 func orUnknown(version string) string {
 	if len(version) > 20 {
 		version = version[:20] + "…"

@@ -89,7 +89,7 @@ type Finding struct {
 	Sentence    string            `json:"sentence"`
 	EvidenceSQL string            `json:"evidence_sql"`
 	OwnBeta     *float64          `json:"own_beta"` // in the worker's own normal time; null where that is not known, or it was no less
-	Feedback    []Feedback        `json:"feedback"` // what was said of such findings, the newest first
+	Feedback    []Feedback        `json:"feedback"` // the users' feedback on such findings, the newest first
 }
 
 // Transfer is what travelled instead of the events.

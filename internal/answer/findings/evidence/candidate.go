@@ -44,7 +44,7 @@ type Candidate struct {
 	Evidence Evidence
 	Advice   string
 	// Replace changes the times of a step as if it were mended; nil where nothing
-	// can be said about that.
+	// is known about that.
 	Replace func(*timeline.StepGraph, graph.Times)
 	// Together is the same for the steps of all ranks; used in its place where these could
 	// be joined.
