@@ -137,6 +137,7 @@ func (s *manager) tick() error {
 			return err
 		}
 		s.stats.lose(losses)
+		s.refused.look(s.Session)
 		if err := s.tellUse(); err != nil {
 			return err
 		}

@@ -194,6 +194,14 @@ func (p Processes) Alive(pid int) bool {
 	return t != nil && t.process.Alive()
 }
 
+// Row is what is known of one that is traced.
+func (j *Job) Row(pid int) (row event.Process, traced bool) {
+	if t := j.processes[pid]; t != nil {
+		return t.row, true
+	}
+	return event.Process{}, false
+}
+
 // Processes counts those that are traced.
 func (j *Job) Processes() int { return len(j.processes) }
 

@@ -118,7 +118,7 @@ func (x *files) findELF(path string, e *elf.File, by *share) *file {
 		f.number, err = x.room.newNumber(by)
 	}
 	if err != nil {
-		x.room.refused.count(err)
+		x.room.refused.count(err, by)
 		f.state, f.reason = Absent, err
 		e.Close()
 		return f
