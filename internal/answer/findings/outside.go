@@ -79,7 +79,7 @@ func RunOutside(
 func candidateOf(r *evidence.Recording, a Accusation) (c evidence.Candidate, unknown string) {
 	c = evidence.Candidate{Rule: a.Rule, Title: cmp.Or(a.Title, a.Rule), Name: a.Name,
 		Place:    evidence.Place{File: a.File, Line: a.Line, Function: a.Function},
-		Evidence: a.EvidenceSQL, Advice: a.Advice}
+		Evidence: evidence.Query(a.EvidenceSQL), Advice: a.Advice}
 	if len(a.Spans) == 0 {
 		return c, ""
 	}
