@@ -35,7 +35,7 @@ func (b *builder) flames() error {
 	query, title := `SELECT folded, sum(weight_ns)::DOUBLE, '' FROM sample JOIN stack USING (session_id, stack_id) WHERE state = 'on_cpu' GROUP BY ALL`,
 		"time on the CPU, from samples"
 	switch {
-	case b.deviceRows > 0:
+	case b.devicesLead():
 		query = `SELECT coalesce(s.folded, ''), sum(d.duration_ns)::DOUBLE, coalesce(o.operator || ';', '') || replace(d.name, ';', ':')
 			FROM rows d LEFT JOIN launch_owner o USING (session_id, launch_id) LEFT JOIN stack s ON s.session_id = d.session_id AND s.stack_id = o.stack_id
 			WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY ALL`
