@@ -39,20 +39,21 @@ static __always_inline bool traced(__u32 tgid)
 
 static __noinline struct thread_state *new_thread(__u32 tgid, __u32 tid)
 {
-	__u32 zero = 0;
+	__u32 zero = 0, user = current_user();
 	struct thread_state *blank = bpf_map_lookup_elem(&blank_thread, &zero);
 	struct thread_state *t;
 
-	if (!blank || !thread_allowed(tgid))
+	if (!blank || !thread_allowed(tgid, user))
 		return 0;
 	if (!bpf_map_update_elem(&threads, &tid, blank, BPF_NOEXIST))
-		count_thread(tgid);
+		count_thread(tgid, user);
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t) {
-		lose(LOSS_THREAD_TABLE_FULL);
+		refuse(user, tgid, SHARE_THREADS, LOSS_THREAD_TABLE_FULL);
 		return 0;
 	}
 	t->tgid = tgid;
+	t->user = user;
 	/* 2^23 threads of 2^40 spans: positive as a BIGINT for ever. */
 	t->next_span = (__sync_fetch_and_add(&threads_seen, 1) + 1) << 40;
 	emit_life(RECORD_THREAD, (struct task_struct *)bpf_get_current_task(), 0, 0);
@@ -587,6 +588,7 @@ WIRE_TYPE(enum record_kind, record_kind);
 WIRE_TYPE(enum end_method, end_method);
 WIRE_TYPE(enum call_status, call_status);
 WIRE_TYPE(enum loss, loss);
+WIRE_TYPE(enum share, share);
 WIRE_TYPE(struct call_record, call_record);
 WIRE_TYPE(struct call_record_few, call_record_few);
 WIRE_TYPE(struct call_record_full, call_record_full);

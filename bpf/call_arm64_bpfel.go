@@ -168,7 +168,8 @@ const (
 	CallLossLOSS_IO_QUOTA           CallLoss = 23
 	CallLossLOSS_PREEMPTED_STACK    CallLoss = 24
 	CallLossLOSS_SHORT_LIVES        CallLoss = 25
-	CallLossLOSS_MAX                CallLoss = 26
+	CallLossLOSS_PROCESS_QUOTA      CallLoss = 26
+	CallLossLOSS_MAX                CallLoss = 27
 )
 
 type CallMemoCount uint32
@@ -341,9 +342,23 @@ type CallScopeValue struct {
 	Epoch    uint32
 	Flags    uint16
 	Pad      uint16
+	User     uint32
+	Unused   uint32
 	StackId  uint64
 	Line     uint64
 }
+
+type CallShare uint32
+
+const (
+	CallShareSHARE_THREADS   CallShare = 0
+	CallShareSHARE_WAITS     CallShare = 1
+	CallShareSHARE_IO        CallShare = 2
+	CallShareSHARE_SCOPES    CallShare = 3
+	CallShareSHARE_PROCESSES CallShare = 4
+	CallShareSHARE_YOUNG     CallShare = 5
+	CallShareSHARES          CallShare = 6
+)
 
 type CallShortKey struct {
 	_      structs.HostLayout
@@ -547,6 +562,8 @@ type CallTarget struct {
 	Threads    uint32
 	Waits      uint32
 	Io         uint32
+	User       uint32
+	Pad        uint32
 }
 
 type CallTensorArgument uint32
@@ -619,6 +636,8 @@ type CallThreadState struct {
 	StackBefore uint32
 	LineBefore  uint32
 	MarkEpoch   uint32
+	User        uint32
+	Pad         uint32
 	MarkNs      uint64
 	MarkSp      uint64
 	MarkEndNs   uint64
@@ -715,6 +734,18 @@ type CallUnwindRule struct {
 	Aux    int32
 }
 
+type CallUserChange struct {
+	_  structs.HostLayout
+	By [6]uint32
+}
+
+type CallUserShare struct {
+	_       structs.HostLayout
+	Refused [6]uint64
+	Taken   [6]uint32
+	Last    [6]uint32
+}
+
 type CallVmaCache struct {
 	_     structs.HostLayout
 	Count uint64
@@ -738,6 +769,8 @@ type CallYoung struct {
 	Execed     uint32
 	Failed     uint32
 	Comm       [16]int8
+	User       uint32
+	Pad        uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -774,6 +807,8 @@ const (
 	CallMapUnwindRules        = "unwind_rules"
 	CallMapUnwindShards       = "unwind_shards"
 	CallMapUnwindWanted       = "unwind_wanted"
+	CallMapUserChanges        = "user_changes"
+	CallMapUserShares         = "user_shares"
 	CallMapVmaCaches          = "vma_caches"
 	CallMapYoungOnes          = "young_ones"
 	CallProgCallEntry         = "call_entry"
@@ -794,6 +829,7 @@ const (
 	CallVarRecording          = "recording"
 	CallVarStepNs             = "step_ns"
 	CallVarThreadsSeen        = "threads_seen"
+	CallVarUserProcesses      = "user_processes"
 	CallVarWireAction         = "wire_action"
 	CallVarWireCallRecord     = "wire_call_record"
 	CallVarWireCallRecordFew  = "wire_call_record_few"
@@ -807,6 +843,7 @@ const (
 	CallVarWireLoss           = "wire_loss"
 	CallVarWireMemoCount      = "wire_memo_count"
 	CallVarWireRecordKind     = "wire_record_kind"
+	CallVarWireShare          = "wire_share"
 	CallVarWireSource         = "wire_source"
 	CallVarWireSpecFlag       = "wire_spec_flag"
 	CallVarWireTensorArgument = "wire_tensor_argument"
@@ -904,6 +941,8 @@ type CallMapSpecs struct {
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
+	UserChanges     *ebpf.MapSpec `ebpf:"user_changes"`
+	UserShares      *ebpf.MapSpec `ebpf:"user_shares"`
 	VmaCaches       *ebpf.MapSpec `ebpf:"vma_caches"`
 	YoungOnes       *ebpf.MapSpec `ebpf:"young_ones"`
 }
@@ -923,6 +962,7 @@ type CallVariableSpecs struct {
 	Recording          *ebpf.VariableSpec `ebpf:"recording"`
 	StepNs             *ebpf.VariableSpec `ebpf:"step_ns"`
 	ThreadsSeen        *ebpf.VariableSpec `ebpf:"threads_seen"`
+	UserProcesses      *ebpf.VariableSpec `ebpf:"user_processes"`
 	WireAction         *ebpf.VariableSpec `ebpf:"wire_action"`
 	WireCallRecord     *ebpf.VariableSpec `ebpf:"wire_call_record"`
 	WireCallRecordFew  *ebpf.VariableSpec `ebpf:"wire_call_record_few"`
@@ -936,6 +976,7 @@ type CallVariableSpecs struct {
 	WireLoss           *ebpf.VariableSpec `ebpf:"wire_loss"`
 	WireMemoCount      *ebpf.VariableSpec `ebpf:"wire_memo_count"`
 	WireRecordKind     *ebpf.VariableSpec `ebpf:"wire_record_kind"`
+	WireShare          *ebpf.VariableSpec `ebpf:"wire_share"`
 	WireSource         *ebpf.VariableSpec `ebpf:"wire_source"`
 	WireSpecFlag       *ebpf.VariableSpec `ebpf:"wire_spec_flag"`
 	WireTensorArgument *ebpf.VariableSpec `ebpf:"wire_tensor_argument"`
@@ -998,6 +1039,8 @@ type CallMaps struct {
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
+	UserChanges     *ebpf.Map `ebpf:"user_changes"`
+	UserShares      *ebpf.Map `ebpf:"user_shares"`
 	VmaCaches       *ebpf.Map `ebpf:"vma_caches"`
 	YoungOnes       *ebpf.Map `ebpf:"young_ones"`
 }
@@ -1034,6 +1077,8 @@ func (m *CallMaps) Close() error {
 		m.UnwindRules,
 		m.UnwindShards,
 		m.UnwindWanted,
+		m.UserChanges,
+		m.UserShares,
 		m.VmaCaches,
 		m.YoungOnes,
 	)
@@ -1054,6 +1099,7 @@ type CallVariables struct {
 	Recording          *ebpf.Variable `ebpf:"recording"`
 	StepNs             *ebpf.Variable `ebpf:"step_ns"`
 	ThreadsSeen        *ebpf.Variable `ebpf:"threads_seen"`
+	UserProcesses      *ebpf.Variable `ebpf:"user_processes"`
 	WireAction         *ebpf.Variable `ebpf:"wire_action"`
 	WireCallRecord     *ebpf.Variable `ebpf:"wire_call_record"`
 	WireCallRecordFew  *ebpf.Variable `ebpf:"wire_call_record_few"`
@@ -1067,6 +1113,7 @@ type CallVariables struct {
 	WireLoss           *ebpf.Variable `ebpf:"wire_loss"`
 	WireMemoCount      *ebpf.Variable `ebpf:"wire_memo_count"`
 	WireRecordKind     *ebpf.Variable `ebpf:"wire_record_kind"`
+	WireShare          *ebpf.Variable `ebpf:"wire_share"`
 	WireSource         *ebpf.Variable `ebpf:"wire_source"`
 	WireSpecFlag       *ebpf.Variable `ebpf:"wire_spec_flag"`
 	WireTensorArgument *ebpf.Variable `ebpf:"wire_tensor_argument"`

@@ -118,26 +118,30 @@ static __noinline struct io_thread *new_io_thread(__u32 tgid, __u32 tid)
 {
 	struct target *target = bpf_map_lookup_elem(&targets, &tgid);
 	struct io_thread *blank, *t;
-	__u32 zero = 0;
+	__u32 zero = 0, user;
 
 	if (!target)
 		return 0;
-	if (target->io >= PROCESS_IO) {
-		lose(LOSS_IO_QUOTA);
+	user = current_user();
+	if (target->io >= PROCESS_IO || !share_left(user, SHARE_IO, USER_IO)) {
+		refuse(user, tgid, SHARE_IO, LOSS_IO_QUOTA);
 		return 0;
 	}
 	forget_io(tid);	/* its number was another's */
 	blank = bpf_map_lookup_elem(&blank_io, &zero);
 	if (!blank)
 		return 0;
-	if (!bpf_map_update_elem(&io_threads, &tid, blank, BPF_NOEXIST))
+	if (!bpf_map_update_elem(&io_threads, &tid, blank, BPF_NOEXIST)) {
 		__sync_fetch_and_add(&target->io, 1);
+		take_share(user, SHARE_IO);
+	}
 	t = bpf_map_lookup_elem(&io_threads, &tid);
 	if (!t) {
-		lose(LOSS_IO_TABLE_FULL);
+		refuse(user, tgid, SHARE_IO, LOSS_IO_TABLE_FULL);
 		return 0;
 	}
 	t->tgid = tgid;
+	t->user = user;
 	t->born_ns = bpf_ktime_get_ns();
 	t->paid_ns = t->born_ns;
 	/* As a thread of calls has its own (call.bpf.c). */

@@ -51,6 +51,8 @@ struct io_thread {
 	__u32 unused;
 	__u32 sent;
 	__u32 victim;		/* the next that makes room for another file (--paths) */
+	__u32 user;		/* to whom the entry is charged */
+	__u32 pad;
 	struct io_sought sought;
 	struct io_slot slots[IO_SLOTS];
 };
@@ -118,20 +120,22 @@ VERIFIED_ONCE int flush_io(struct io_thread *t, __u32 tid)
 }
 
 /* A thread has ended, or its number is another's: its entry goes, and its place in its
- * process's share. */
+ * process's share and its user's. */
 VERIFIED_ONCE int forget_io(__u32 tid)
 {
 	struct io_thread *t = bpf_map_lookup_elem(&io_threads, &tid);
 	struct target *target;
-	__u32 tgid;
+	__u32 tgid, user;
 
 	if (!t)
 		return 0;
 	tgid = t->tgid;
+	user = t->user;
 	if (flush_io(t, tid) | send_io(t, 0, tid, IO_ENDED))
 		lose(LOSS_IO_LOST);
 	if (bpf_map_delete_elem(&io_threads, &tid))
 		return 0;
+	give_back(user, SHARE_IO);
 	target = bpf_map_lookup_elem(&targets, &tgid);
 	if (target && target->io)
 		__sync_fetch_and_add(&target->io, -1);

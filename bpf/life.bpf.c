@@ -53,8 +53,15 @@ static __always_inline void find_program(struct task_struct *task, __u32 tgid)
 /* A process is one no longer, or its number another's. */
 static __always_inline void forget_process(__u32 tgid)
 {
-	bpf_map_delete_elem(&targets, &tgid);
-	bpf_map_delete_elem(&young_ones, &tgid);
+	const struct target *target = bpf_map_lookup_elem(&targets, &tgid);
+
+	if (target) {
+		__u32 user = target->user;
+
+		if (!bpf_map_delete_elem(&targets, &tgid))
+			give_back(user, SHARE_PROCESSES);
+	}
+	forget_young(tgid);
 	bpf_map_delete_elem(&scope_counts, &tgid);
 	bpf_map_delete_elem(&python_runtimes, &tgid);
 	bpf_map_delete_elem(&unwind_processes, &tgid);
@@ -74,18 +81,24 @@ static __always_inline void add_young(struct task_struct *child, __u32 parent, c
 		.copy_of = parent,
 		.start_ns = bpf_ktime_get_ns(),
 		.start_ticks = start_ticks(child),
+		.user = current_user(),
 	};
 
+	if (!share_left(y.user, SHARE_YOUNG, USER_YOUNG)) {
+		refuse(y.user, parent, SHARE_YOUNG, LOSS_PROCESS_QUOTA);
+		return;
+	}
 	if (of) {
 		y.parent = of->parent;
 		y.copy_of = of->copy_of;
 		y.execed = of->execed;
 	}
 	bpf_probe_read_kernel(y.comm, sizeof(y.comm), child->comm);
-	if (bpf_map_update_elem(&young_ones, &tgid, &y, BPF_ANY)) {
-		lose(LOSS_PROCESS_TABLE_FULL);
+	if (bpf_map_update_elem(&young_ones, &tgid, &y, BPF_NOEXIST)) {
+		refuse(y.user, parent, SHARE_YOUNG, LOSS_PROCESS_TABLE_FULL);
 		return;
 	}
+	take_share(y.user, SHARE_YOUNG);
 	if (!young_told) {
 		young_told = 1;
 		emit_life(RECORD_YOUNG, child, parent, 0);
@@ -120,11 +133,17 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	}
 	inherited.follow = p->follow;
 	inherited.start_ticks = start_ticks(child);
-	note_target(tgid);
-	if (bpf_map_update_elem(&targets, &tgid, &inherited, BPF_ANY)) {
-		lose(LOSS_PROCESS_TABLE_FULL);
+	inherited.user = current_user();
+	if (!share_left(inherited.user, SHARE_PROCESSES, user_processes)) {
+		refuse(inherited.user, parent_tgid, SHARE_PROCESSES, LOSS_PROCESS_QUOTA);
 		return 0;
 	}
+	note_target(tgid);
+	if (bpf_map_update_elem(&targets, &tgid, &inherited, BPF_NOEXIST)) {
+		refuse(inherited.user, parent_tgid, SHARE_PROCESSES, LOSS_PROCESS_TABLE_FULL);
+		return 0;
+	}
+	take_share(inherited.user, SHARE_PROCESSES);
 	inherit_python(parent_tgid, tgid);
 	inherit_mappings(parent_tgid, tgid);
 	emit_life(RECORD_FORK, child, parent_tgid, 0);
@@ -273,7 +292,7 @@ int process_free(struct bpf_raw_tracepoint_args *ctx)
 	if (cpu_ns > y->cpu_ns)
 		y->cpu_ns = cpu_ns;
 	add_short(y);
-	bpf_map_delete_elem(&young_ones, &tgid);
+	forget_young(tgid);
 	return 0;
 }
 

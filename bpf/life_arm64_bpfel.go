@@ -32,6 +32,8 @@ type LifeIoThread struct {
 	Unused   uint32
 	Sent     uint32
 	Victim   uint32
+	User     uint32
+	Pad      uint32
 	Sought   struct {
 		_        structs.HostLayout
 		Vfsmount uint64
@@ -156,6 +158,8 @@ type LifeScopeValue struct {
 	Epoch    uint32
 	Flags    uint16
 	Pad      uint16
+	User     uint32
+	Unused   uint32
 	StackId  uint64
 	Line     uint64
 }
@@ -183,6 +187,8 @@ type LifeTarget struct {
 	Threads    uint32
 	Waits      uint32
 	Io         uint32
+	User       uint32
+	Pad        uint32
 }
 
 type LifeThreadState struct {
@@ -194,6 +200,8 @@ type LifeThreadState struct {
 	StackBefore uint32
 	LineBefore  uint32
 	MarkEpoch   uint32
+	User        uint32
+	Pad         uint32
 	MarkNs      uint64
 	MarkSp      uint64
 	MarkEndNs   uint64
@@ -301,6 +309,18 @@ type LifeUnwindRule struct {
 	Aux    int32
 }
 
+type LifeUserChange struct {
+	_  structs.HostLayout
+	By [6]uint32
+}
+
+type LifeUserShare struct {
+	_       structs.HostLayout
+	Refused [6]uint64
+	Taken   [6]uint32
+	Last    [6]uint32
+}
+
 type LifeVmaCache struct {
 	_     structs.HostLayout
 	Count uint64
@@ -344,6 +364,8 @@ type LifeYoung struct {
 	Execed     uint32
 	Failed     uint32
 	Comm       [16]int8
+	User       uint32
+	Pad        uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -374,6 +396,8 @@ const (
 	LifeMapUnwindRules         = "unwind_rules"
 	LifeMapUnwindShards        = "unwind_shards"
 	LifeMapUnwindWanted        = "unwind_wanted"
+	LifeMapUserChanges         = "user_changes"
+	LifeMapUserShares          = "user_shares"
 	LifeMapVmaCaches           = "vma_caches"
 	LifeMapYoungOnes           = "young_ones"
 	LifeProgProcessExec        = "process_exec"
@@ -391,6 +415,7 @@ const (
 	LifeVarRecording           = "recording"
 	LifeVarStepNs              = "step_ns"
 	LifeVarThreadsSeen         = "threads_seen"
+	LifeVarUserProcesses       = "user_processes"
 	LifeVarWireShortKey        = "wire_short_key"
 	LifeVarWireShortSum        = "wire_short_sum"
 	LifeVarWireYoung           = "wire_young"
@@ -476,6 +501,8 @@ type LifeMapSpecs struct {
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
+	UserChanges     *ebpf.MapSpec `ebpf:"user_changes"`
+	UserShares      *ebpf.MapSpec `ebpf:"user_shares"`
 	VmaCaches       *ebpf.MapSpec `ebpf:"vma_caches"`
 	YoungOnes       *ebpf.MapSpec `ebpf:"young_ones"`
 }
@@ -494,6 +521,7 @@ type LifeVariableSpecs struct {
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	StepNs         *ebpf.VariableSpec `ebpf:"step_ns"`
 	ThreadsSeen    *ebpf.VariableSpec `ebpf:"threads_seen"`
+	UserProcesses  *ebpf.VariableSpec `ebpf:"user_processes"`
 	WireShortKey   *ebpf.VariableSpec `ebpf:"wire_short_key"`
 	WireShortSum   *ebpf.VariableSpec `ebpf:"wire_short_sum"`
 	WireYoung      *ebpf.VariableSpec `ebpf:"wire_young"`
@@ -546,6 +574,8 @@ type LifeMaps struct {
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
+	UserChanges     *ebpf.Map `ebpf:"user_changes"`
+	UserShares      *ebpf.Map `ebpf:"user_shares"`
 	VmaCaches       *ebpf.Map `ebpf:"vma_caches"`
 	YoungOnes       *ebpf.Map `ebpf:"young_ones"`
 }
@@ -576,6 +606,8 @@ func (m *LifeMaps) Close() error {
 		m.UnwindRules,
 		m.UnwindShards,
 		m.UnwindWanted,
+		m.UserChanges,
+		m.UserShares,
 		m.VmaCaches,
 		m.YoungOnes,
 	)
@@ -595,6 +627,7 @@ type LifeVariables struct {
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	StepNs         *ebpf.Variable `ebpf:"step_ns"`
 	ThreadsSeen    *ebpf.Variable `ebpf:"threads_seen"`
+	UserProcesses  *ebpf.Variable `ebpf:"user_processes"`
 	WireShortKey   *ebpf.Variable `ebpf:"wire_short_key"`
 	WireShortSum   *ebpf.Variable `ebpf:"wire_short_sum"`
 	WireYoung      *ebpf.Variable `ebpf:"wire_young"`

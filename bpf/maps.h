@@ -54,6 +54,8 @@ struct thread_state {
 	__u32 stack_before;	/* which memoised stack was taken last (memo.h) */
 	__u32 line_before;	/* likewise, of Python frames alone */
 	__u32 mark_epoch;
+	__u32 user;	/* to whom the entry is charged */
+	__u32 pad;
 	__u64 mark_ns;	/* when the last ACTION_MARK began, 0: what it began has ended */
 	__u64 mark_sp;
 	__u64 mark_end_ns;	/* and when what may be its end was seen */
@@ -86,6 +88,8 @@ struct scope_value {
 	__u32 epoch;
 	__u16 flags;	/* enum spec_flag */
 	__u16 pad;
+	__u32 user;	/* to whom it is charged */
+	__u32 unused;
 	__u64 stack_id;	/* 0: none was taken */
 	__u64 line;
 };

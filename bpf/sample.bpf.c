@@ -45,7 +45,7 @@ struct wait {
 	__u8 holds_gil;
 	__u8 in_gc;
 	__u8 take;		/* its stack */
-	__u8 pad[4];
+	__u32 user;		/* to whom the entry is charged */
 	__u64 fault_ip;		/* of the instruction whose fault it has waited in */
 	__u64 fault_ns;		/* for so long */
 };
@@ -266,7 +266,7 @@ static __always_inline void leave_outside_of_syscall(void *ctx, struct wait *wai
 		stack_of_wait(ctx, wait, tgid, tid);
 }
 
-/* The first wait of a thread: its place in the table, if its process has one left. */
+/* The first wait of a thread: its place in the table, if its process and its user have one left. */
 static __noinline struct wait *new_wait(__u32 tgid, __u32 tid)
 {
 	struct target *target = bpf_map_lookup_elem(&targets, &tgid);
@@ -274,25 +274,34 @@ static __noinline struct wait *new_wait(__u32 tgid, __u32 tid)
 
 	if (!target)
 		return 0;
-	if (target->waits >= PROCESS_WAITS) {
-		lose(LOSS_WAIT_QUOTA);
+	blank.user = current_user();
+	if (target->waits >= PROCESS_WAITS || !share_left(blank.user, SHARE_WAITS, USER_WAITS)) {
+		refuse(blank.user, tgid, SHARE_WAITS, LOSS_WAIT_QUOTA);
 		return 0;
 	}
-	if (!bpf_map_update_elem(&waits, &tid, &blank, BPF_NOEXIST))
+	if (!bpf_map_update_elem(&waits, &tid, &blank, BPF_NOEXIST)) {
 		__sync_fetch_and_add(&target->waits, 1);
+		take_share(blank.user, SHARE_WAITS);
+	}
 	w = bpf_map_lookup_elem(&waits, &tid);
 	if (!w)
-		lose(LOSS_WAIT_TABLE_FULL);
+		refuse(blank.user, tgid, SHARE_WAITS, LOSS_WAIT_TABLE_FULL);
 	return w;
 }
 
 /* A thread leaves the CPU for the last time; its process may be none by now. */
 static __noinline int end_waits(__u32 tgid, __u32 tid)
 {
+	const struct wait *w = bpf_map_lookup_elem(&waits, &tid);
 	struct target *target;
+	__u32 user;
 
+	if (!w)
+		return 0;
+	user = w->user;
 	if (bpf_map_delete_elem(&waits, &tid))
 		return 0;
+	give_back(user, SHARE_WAITS);
 	target = bpf_map_lookup_elem(&targets, &tgid);
 	if (target && target->waits)
 		__sync_fetch_and_add(&target->waits, -1);

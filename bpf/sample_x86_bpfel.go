@@ -110,6 +110,8 @@ type SampleIoThread struct {
 	Unused   uint32
 	Sent     uint32
 	Victim   uint32
+	User     uint32
+	Pad      uint32
 	Sought   struct {
 		_        structs.HostLayout
 		Vfsmount uint64
@@ -321,6 +323,8 @@ type SampleScopeValue struct {
 	Epoch    uint32
 	Flags    uint16
 	Pad      uint16
+	User     uint32
+	Unused   uint32
 	StackId  uint64
 	Line     uint64
 }
@@ -487,6 +491,8 @@ type SampleTarget struct {
 	Threads    uint32
 	Waits      uint32
 	Io         uint32
+	User       uint32
+	Pad        uint32
 }
 
 type SampleThreadState struct {
@@ -498,6 +504,8 @@ type SampleThreadState struct {
 	StackBefore uint32
 	LineBefore  uint32
 	MarkEpoch   uint32
+	User        uint32
+	Pad         uint32
 	MarkNs      uint64
 	MarkSp      uint64
 	MarkEndNs   uint64
@@ -605,6 +613,18 @@ type SampleUnwindRule struct {
 	Aux    int32
 }
 
+type SampleUserChange struct {
+	_  structs.HostLayout
+	By [6]uint32
+}
+
+type SampleUserShare struct {
+	_       structs.HostLayout
+	Refused [6]uint64
+	Taken   [6]uint32
+	Last    [6]uint32
+}
+
 type SampleVmaCache struct {
 	_     structs.HostLayout
 	Count uint64
@@ -652,7 +672,7 @@ type SampleWait struct {
 	HoldsGil uint8
 	InGc     uint8
 	Take     uint8
-	Pad      [4]uint8
+	User     uint32
 	FaultIp  uint64
 	FaultNs  uint64
 }
@@ -694,6 +714,8 @@ const (
 	SampleMapUnwindRules         = "unwind_rules"
 	SampleMapUnwindShards        = "unwind_shards"
 	SampleMapUnwindWanted        = "unwind_wanted"
+	SampleMapUserChanges         = "user_changes"
+	SampleMapUserShares          = "user_shares"
 	SampleMapVmaCaches           = "vma_caches"
 	SampleMapWaits               = "waits"
 	SampleMapWakerStacks         = "waker_stacks"
@@ -730,6 +752,7 @@ const (
 	SampleVarTakePaths           = "take_paths"
 	SampleVarTakeWaits           = "take_waits"
 	SampleVarThreadsSeen         = "threads_seen"
+	SampleVarUserProcesses       = "user_processes"
 	SampleVarWaitThresholdNs     = "wait_threshold_ns"
 	SampleVarWireIoCallRecord    = "wire_io_call_record"
 	SampleVarWireIoEvent         = "wire_io_event"
@@ -831,6 +854,8 @@ type SampleMapSpecs struct {
 	UnwindRules     *ebpf.MapSpec `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.MapSpec `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.MapSpec `ebpf:"unwind_wanted"`
+	UserChanges     *ebpf.MapSpec `ebpf:"user_changes"`
+	UserShares      *ebpf.MapSpec `ebpf:"user_shares"`
 	VmaCaches       *ebpf.MapSpec `ebpf:"vma_caches"`
 	Waits           *ebpf.MapSpec `ebpf:"waits"`
 	WakerStacks     *ebpf.MapSpec `ebpf:"waker_stacks"`
@@ -867,6 +892,7 @@ type SampleVariableSpecs struct {
 	TakePaths           *ebpf.VariableSpec `ebpf:"take_paths"`
 	TakeWaits           *ebpf.VariableSpec `ebpf:"take_waits"`
 	ThreadsSeen         *ebpf.VariableSpec `ebpf:"threads_seen"`
+	UserProcesses       *ebpf.VariableSpec `ebpf:"user_processes"`
 	WaitThresholdNs     *ebpf.VariableSpec `ebpf:"wait_threshold_ns"`
 	WireIoCallRecord    *ebpf.VariableSpec `ebpf:"wire_io_call_record"`
 	WireIoEvent         *ebpf.VariableSpec `ebpf:"wire_io_event"`
@@ -934,6 +960,8 @@ type SampleMaps struct {
 	UnwindRules     *ebpf.Map `ebpf:"unwind_rules"`
 	UnwindShards    *ebpf.Map `ebpf:"unwind_shards"`
 	UnwindWanted    *ebpf.Map `ebpf:"unwind_wanted"`
+	UserChanges     *ebpf.Map `ebpf:"user_changes"`
+	UserShares      *ebpf.Map `ebpf:"user_shares"`
 	VmaCaches       *ebpf.Map `ebpf:"vma_caches"`
 	Waits           *ebpf.Map `ebpf:"waits"`
 	WakerStacks     *ebpf.Map `ebpf:"waker_stacks"`
@@ -971,6 +999,8 @@ func (m *SampleMaps) Close() error {
 		m.UnwindRules,
 		m.UnwindShards,
 		m.UnwindWanted,
+		m.UserChanges,
+		m.UserShares,
 		m.VmaCaches,
 		m.Waits,
 		m.WakerStacks,
@@ -1008,6 +1038,7 @@ type SampleVariables struct {
 	TakePaths           *ebpf.Variable `ebpf:"take_paths"`
 	TakeWaits           *ebpf.Variable `ebpf:"take_waits"`
 	ThreadsSeen         *ebpf.Variable `ebpf:"threads_seen"`
+	UserProcesses       *ebpf.Variable `ebpf:"user_processes"`
 	WaitThresholdNs     *ebpf.Variable `ebpf:"wait_threshold_ns"`
 	WireIoCallRecord    *ebpf.Variable `ebpf:"wire_io_call_record"`
 	WireIoEvent         *ebpf.Variable `ebpf:"wire_io_event"`

@@ -55,9 +55,11 @@ static __noinline int end_scope(struct thread_state *t, __u64 address, struct en
 {
 	struct scope_key key = { .address = address, .tgid = e->tgid };
 	struct scope_value *v = bpf_map_lookup_elem(&scopes, &key);
+	__u32 user;
 
 	if (!v)
 		return 0;
+	user = v->user;
 	for (int i = 0; i < MAX_SCOPES; i++) {
 		__u32 n = t->scopes;
 
@@ -71,17 +73,16 @@ static __noinline int end_scope(struct thread_state *t, __u64 address, struct en
 	if (emit_scope(v, e))
 		lose_call(v->spec);
 	if (!bpf_map_delete_elem(&scopes, &key))
-		forget_scope(e->tgid);
+		forget_scope(e->tgid, user);
 	return 0;
 }
 
-static __always_inline void lose_scope(__u32 spec, __u32 reason)
+static __always_inline void count_lost(__u32 spec)
 {
 	struct probe_count *c = bpf_map_lookup_elem(&probe_counts, &spec);
 
 	if (c)
 		c->lost++;
-	lose(reason);
 }
 
 static __noinline int begin_scope(struct thread_state *t, struct frame *f, struct ending *e)
@@ -97,24 +98,33 @@ static __noinline int begin_scope(struct thread_state *t, struct frame *f, struc
 		.flags = f->flags,
 		.stack_id = f->flags & SPEC_STACK ? f->stack_id : 0,
 		.line = f->line,
+		.user = t->user,
 	};
-	__u32 n = t->scopes, *open;
+	const struct scope_value *before = bpf_map_lookup_elem(&scopes, &key);
+	__u32 n = t->scopes, user, *open;
 
 	/* Another at the same address ended unseen: its memory is in use again. */
-	if (bpf_map_delete_elem(&scopes, &key) == 0) {
-		forget_scope(e->tgid);
-		lose_scope(f->spec, LOSS_SCOPE_LOST);
+	if (before) {
+		user = before->user;
+		if (!bpf_map_delete_elem(&scopes, &key)) {
+			forget_scope(e->tgid, user);
+			count_lost(f->spec);
+			lose(LOSS_SCOPE_LOST);
+		}
 	}
 	open = open_scopes(e->tgid);
-	if (open && *open >= PROCESS_SCOPES) {
-		lose_scope(f->spec, LOSS_SCOPE_QUOTA);
+	if (!share_left(v.user, SHARE_SCOPES, USER_SCOPES) || (open && *open >= PROCESS_SCOPES)) {
+		count_lost(f->spec);
+		refuse(v.user, e->tgid, SHARE_SCOPES, LOSS_SCOPE_QUOTA);
 		return 0;
 	}
 	if (!open || bpf_map_update_elem(&scopes, &key, &v, BPF_NOEXIST)) {
-		lose_scope(f->spec, LOSS_SCOPE_LOST);
+		count_lost(f->spec);
+		refuse(v.user, e->tgid, SHARE_SCOPES, LOSS_SCOPE_LOST);
 		return 0;
 	}
 	__sync_fetch_and_add(open, 1);
+	take_share(v.user, SHARE_SCOPES);
 	if (n >= MAX_SCOPES) {
 		lose(LOSS_SCOPE_DEPTH);
 	} else {

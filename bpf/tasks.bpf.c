@@ -8,6 +8,7 @@
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 #include "syscall.h"
 #include "thread.h"
 #include "walk_start.h"
@@ -42,6 +43,10 @@ struct task_struct___switches {
 	unsigned long nivcsw;
 } __attribute__((preserve_access_index));
 
+struct task_struct___cpu {
+	int on_cpu;	/* only where there may be several CPUs (CONFIG_SMP) */
+} __attribute__((preserve_access_index));
+
 /* Return addresses that return probes have put their own in the place of. */
 #define PENDING_RETURNS 4
 
@@ -57,6 +62,8 @@ struct task_registers {
 	} pending[PENDING_RETURNS];	/* innermost first; stack 0: no more */
 	__s32 syscall;
 	__u32 state;		/* 0: it runs, or waits for a CPU */
+	__u32 ready;		/* it waits for a CPU; 0 where the kernel does not tell */
+	__u32 reserved;
 };
 
 SEC("iter/task")
@@ -65,6 +72,7 @@ int list_registers(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct task_registers r = {};
 	struct task_struct___switches *counts = (void *)task;
+	struct task_struct___cpu *cpu = (void *)task;
 	struct return_instance *instance;
 	struct pt_regs *regs;
 
@@ -80,6 +88,9 @@ int list_registers(struct bpf_iter__task *ctx)
 	r.syscall = syscall_number(regs);
 	r.switches = counts->nvcsw + counts->nivcsw;
 	r.state = task->__state;
+	/* One whose control group has had its quota is taken off the queue in this state. */
+	if (!r.state && bpf_core_field_exists(cpu->on_cpu))
+		r.ready = !cpu->on_cpu;
 	r.probe_page = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 	instance = BPF_CORE_READ(task, utask, return_instances);
 #pragma unroll

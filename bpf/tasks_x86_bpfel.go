@@ -43,8 +43,10 @@ type TasksTaskRegisters struct {
 		Stack   uint64
 		Address uint64
 	}
-	Syscall int32
-	State   uint32
+	Syscall  int32
+	State    uint32
+	Ready    uint32
+	Reserved uint32
 }
 
 // Names of all BPF objects in the ELF.

@@ -196,6 +196,36 @@ struct sched_entity {
 	__u64 sum_exec_runtime;	/* ns */
 };
 
+/* include/linux/uidgid_types.h */
+typedef struct {
+	__u32 val;
+} kuid_t;
+
+#define UID_GID_MAP_MAX_BASE_EXTENTS 5
+
+struct uid_gid_extent {
+	__u32 first;
+	__u32 lower_first;
+	__u32 count;
+};
+
+struct uid_gid_map {
+	struct uid_gid_extent extent[UID_GID_MAP_MAX_BASE_EXTENTS];
+	__u32 nr_extents;
+};
+
+struct user_namespace {
+	struct uid_gid_map uid_map;
+	struct user_namespace *parent;
+	int level;
+	kuid_t owner;
+};
+
+struct cred {
+	kuid_t uid;
+	struct user_namespace *user_ns;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct files_struct *files;
@@ -211,6 +241,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct uprobe_task *utask;
 	struct pid *thread_pid;
+	const struct cred *real_cred;
 	struct sched_info sched_info;
 	struct thread_struct thread;
 };

@@ -139,6 +139,31 @@ struct target {
 	__u32 threads;		/* entries of its own in the table of threads */
 	__u32 waits;		/* likewise, of waits */
 	__u32 io;		/* likewise, of those that read and write */
+	__u32 user;		/* to whom it is charged (shares.h) */
+	__u32 pad;
+};
+
+/* Tables of which no user has all (shares.h). */
+enum share {
+	SHARE_THREADS,
+	SHARE_WAITS,
+	SHARE_IO,
+	SHARE_SCOPES,
+	SHARE_PROCESSES,
+	SHARE_YOUNG,
+	SHARES,
+};
+
+/* What a user has of them, by the programs' count. */
+struct user_share {
+	__u64 refused[SHARES];
+	__u32 taken[SHARES];
+	__u32 last[SHARES];	/* the process that was refused last */
+};
+
+/* And by the loader's: what it has put there, less what it has taken out. */
+struct user_change {
+	__u32 by[SHARES];
 };
 
 /* A child of a traced process that is not looked at yet (young.h). */
@@ -152,6 +177,8 @@ struct young {
 	__u32 execed;
 	__u32 failed;		/* it ended with an error, or by a signal */
 	char comm[16];		/* of the program that it executes; before that, of its parent */
+	__u32 user;		/* to whom it is charged */
+	__u32 pad;
 };
 
 /* Those that ended before they were looked at, added up. */
@@ -465,15 +492,16 @@ enum loss {
 	LOSS_WAIT_TABLE_FULL,	/* a thread that left the CPU, and more did than the table holds */
 	LOSS_PROCESS_TABLE_FULL,	/* a child that is not traced: more processes than the table holds */
 	LOSS_WALK_TABLE_FULL,	/* a child whose stacks are not walked until the loader has looked at it */
-	LOSS_THREAD_QUOTA,	/* more threads of one process than its share of the table */
+	LOSS_THREAD_QUOTA,	/* more threads of one process, or of one user, than its share of the table */
 	LOSS_WAIT_QUOTA,	/* likewise, of the table of waits */
 	LOSS_SCOPE_QUOTA,	/* likewise, of the table of scopes */
 	LOSS_SHAPES_LOST,	/* no room in the ring for the shapes of a call */
 	LOSS_IO_LOST,		/* the last sums of a thread's reads and writes, for which the ring had no room */
 	LOSS_IO_TABLE_FULL,	/* calls of threads that read or write, and more do than the table holds */
-	LOSS_IO_QUOTA,		/* likewise, of one process than its share */
+	LOSS_IO_QUOTA,		/* likewise, than the share of their process or its user */
 	LOSS_PREEMPTED_STACK,	/* a preempted thread's, which was not taken: others' were a moment before */
 	LOSS_SHORT_LIVES,	/* a short process of a command, and more of them than the table holds */
+	LOSS_PROCESS_QUOTA,	/* a child that is not traced: its user has its share of the table */
 	LOSS_MAX,
 };
 

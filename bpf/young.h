@@ -28,6 +28,18 @@ struct {
 	__uint(max_entries, 4096);
 } short_lives SEC(".maps");
 
+static __always_inline void forget_young(__u32 tgid)
+{
+	const struct young *y = bpf_map_lookup_elem(&young_ones, &tgid);
+	__u32 user;
+
+	if (!y)
+		return;
+	user = y->user;
+	if (!bpf_map_delete_elem(&young_ones, &tgid))
+		give_back(user, SHARE_YOUNG);
+}
+
 /* The copy of a process has its interpreter, at the same addresses. */
 static __always_inline void inherit_python(__u32 parent, __u32 child)
 {
@@ -64,13 +76,19 @@ VERIFIED_ONCE int take_up(__u32 tgid)
 	if (!y || y->end_ns)
 		return 0;
 	t.start_ticks = y->start_ticks;
+	t.user = y->user;
+	if (!share_left(t.user, SHARE_PROCESSES, user_processes)) {
+		refuse(t.user, tgid, SHARE_PROCESSES, LOSS_PROCESS_QUOTA);
+		return 0;
+	}
 	note_target(tgid);
 	if (bpf_map_update_elem(&targets, &tgid, &t, BPF_NOEXIST)) {
 		if (bpf_map_lookup_elem(&targets, &tgid))
 			return 1;	/* another thread was faster */
-		lose(LOSS_PROCESS_TABLE_FULL);
+		refuse(t.user, tgid, SHARE_PROCESSES, LOSS_PROCESS_TABLE_FULL);
 		return 0;
 	}
+	take_share(t.user, SHARE_PROCESSES);
 	if (y->copy_of) {
 		inherit_python(y->copy_of, tgid);
 		inherit_mappings(y->copy_of, tgid);
@@ -91,7 +109,7 @@ VERIFIED_ONCE int take_up(__u32 tgid)
 	} else {
 		lose(LOSS_LIFE_RING_FULL);
 	}
-	bpf_map_delete_elem(&young_ones, &tgid);
+	forget_young(tgid);
 	return 1;
 }
 

@@ -2,7 +2,9 @@ package output
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 )
 
@@ -111,4 +113,15 @@ func Fingerprint() string {
 		fmt.Fprintf(h, "frame\t%s\t%s\t%s\t%t\t%d\n", c.Name, c.Type, c.Unit, c.Nullable, c.FieldID)
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
+// WriteSchema writes tables as JSON, with the version of the schema.
+func WriteSchema(w io.Writer, tables []Table) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(struct {
+		Version string  `json:"schema_version"`
+		Tables  []Table `json:"tables"`
+	}{SchemaVersion, tables})
 }

@@ -22,7 +22,7 @@ var ioTable = newTable(table[event.IO]{
 			ints: func(r *event.IO) (int64, bool) { return integer(r.PID) }},
 		{Column: Column{"tid", Integer, "", false, 5, "thread"},
 			ints: func(r *event.IO) (int64, bool) { return integer(r.TID) }},
-		{Column: Column{"operation", Varchar, "", true, 6, "read, write, sync (fsync, fdatasync), or fault (a major fault: a page of a mapping was read from its file, or from swap; counted when it ends); NULL: calls and faults of further kinds than the 15 that are told apart of a thread at once"},
+		{Column: Column{"operation", Varchar, "", true, 6, "read, write, sync (fsync, fdatasync), or fault (a major fault: a page of a mapping was read from its file, or from swap; counted when it ends); NULL: calls and faults beyond the 15 kinds that a thread can have at once"},
 			texts: func(r *event.IO) (string, bool) { return unlessEmpty(r.Operation) }},
 		{Column: Column{"kind", Varchar, "", true, 7, "what is read or written: file, socket, pipe, device (/dev/null, a terminal, a disk), directory, other (eventfd and the like), none (the descriptor was not open), memory (a fault of no file: from swap); NULL also for faults before Linux 5.17"},
 			texts: func(r *event.IO) (string, bool) { return unlessEmpty(r.Kind) }},

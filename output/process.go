@@ -130,7 +130,7 @@ var probeTable = newTable(table[event.Probe]{
 			ints: func(p *event.Probe) (int64, bool) { return p.Lost, true }},
 		{Column: Column{"name", Varchar, "", true, 14, "the function in the framework's or runtime's own words, as in span.name: aten::addmm"},
 			texts: func(p *event.Probe) (string, bool) { return unlessEmpty(p.Name) }},
-		{Column: Column{"first_in_ns", BigInt, "ns", true, 15, "when it was first put in for a slice: a slice that began before tells nothing of its calls; NULL: it never was, or it was in before there were slices"},
+		{Column: Column{"first_in_ns", BigInt, "ns", true, 15, "when it was first put in for a slice: a slice that began before holds none of its calls; NULL: it never was, or it was in before there were slices"},
 			ints: func(p *event.Probe) (int64, bool) { return p.FirstIn, p.FirstIn != 0 }},
 	},
 })

@@ -21,7 +21,7 @@ type small[K comparable, T any] struct {
 	dirty   bool
 	any     bool
 	leaving []T           // final, and not published yet
-	left    recentKeys[K] // of final rows: what is told of them again adds nothing
+	left    recentKeys[K] // of final rows: later reports of them add nothing
 }
 
 func newSmall[K comparable, T any](w *writer, t *table[T], key func(T) K, final func(*T) bool) *small[K, T] {
@@ -56,7 +56,7 @@ func (s *small[K, T]) put(row T) (first bool) {
 	case !known:
 		s.index[k] = len(s.rows)
 		s.rows = append(s.rows, row)
-	case s.final == nil || !s.final(&s.rows[i]): // what was told of the end first stays
+	case s.final == nil || !s.final(&s.rows[i]): // the first report of the end stays
 		s.rows[i] = row
 	}
 	return first

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/ebpfprof/ebpfprof/bpf"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
 )
 
@@ -42,6 +43,11 @@ func kept(s *Session) map[string]int {
 		"targets": entries(s.kernel.Map("targets")), "threads": entries(s.kernel.Map("threads")),
 		"waits": entries(s.sampling.sampler.Map("waits")), "scopes": entries(s.kernel.Map("scopes")),
 		"python_runtimes": entries(s.kernel.Map("python_runtimes")),
+	}
+	for share := range bpf.CallShareSHARES { // of all users, by the accounts
+		for _, of := range s.kernel.Shares.Of(share) {
+			counts[fmt.Sprint("account ", share)] += max(of.Taken, -of.Taken)
+		}
 	}
 	answered := make(chan struct{})
 	s.do(func(d *decode.Decoder) {

@@ -17,7 +17,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
-// told is what the decoder is told of the job and its probes, on its own goroutine.
+// told is what the decoder learns of the job and its probes, on its own goroutine.
 type told struct {
 	decoder *decode.Decoder
 	history *counter.History // what the processes have held of memory lately

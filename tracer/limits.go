@@ -32,9 +32,14 @@ const (
 	// MaxIOThreads read and write, one process's share of them is MaxIOThreadsOfProcess.
 	MaxIOThreads          = 16384
 	MaxIOThreadsOfProcess = 4096
+	// MaxOfUser is what the processes of one user may have of each of these tables: a
+	// neighbour always finds one process's share.
+	MaxOfUser = 12288
 	// MaxOpenScopes are open at once, MaxScopesOfProcess those of one process.
 	MaxOpenScopes      = 4096
 	MaxScopesOfProcess = 1024
+	// MaxScopesOfUser is one user's share of them.
+	MaxScopesOfUser = 3072
 )
 
 // Limit is one that a recording may be given another value for: Options.Limits.

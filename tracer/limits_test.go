@@ -39,6 +39,8 @@ func TestTheLimitsAreThoseOfTheKernelsTables(t *testing.T) {
 		"counts of scopes": {call.Maps["scope_counts"].MaxEntries, MaxProcesses},
 		"io_threads":       {sample.Maps["io_threads"].MaxEntries, MaxIOThreads},
 		"waits":            {sample.Maps["waits"].MaxEntries, MaxWaitingThreads},
+		"waits, a user's":  {sample.Maps["waits"].MaxEntries * 3 / 4, MaxOfUser},
+		"scopes, a user's": {call.Maps["scopes"].MaxEntries * 3 / 4, MaxScopesOfUser},
 	} {
 		if c.entries != c.want {
 			t.Errorf("%s has %d entries, in Go %d", name, c.entries, c.want)

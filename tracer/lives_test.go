@@ -337,9 +337,12 @@ func TestMoreProcessesThanTheTableHoldsEndNobodysRecording(t *testing.T) {
 		innocent.Wait()
 		stop()
 	})
-	lost := sink.warned("process_table_full")
+	lost := sink.warned("process_quota")
 	if len(lost) != 1 || lost[0].Count < children-room || lost[0].Kind != "lost" {
-		t.Errorf("children beyond the table: %+v, want %d or more counted", lost, children-room)
+		t.Fatalf("children beyond their user's share of the table: %+v, want %d or more counted", lost, children-room)
+	}
+	if want := fmt.Sprintf("user %d was refused the most", nobody); !strings.Contains(lost[0].Detail, want) {
+		t.Errorf("the warning says %q, and not whose they were: %s", lost[0].Detail, want)
 	}
 	sink.sawAllOf(t, innocent)
 }
@@ -358,7 +361,7 @@ func TestAProcessThatCannotBeTracedIsDroppedAlone(t *testing.T) {
 		stop()
 	})
 	dropped := sink.warned("process")
-	if len(dropped) < 20 || !strings.Contains(dropped[0].Detail, "processes are traced already") {
+	if len(dropped) < 20 || !strings.Contains(dropped[0].Detail, "processes are traced already as one user may have") {
 		t.Errorf("%d warnings of processes that were not traced: %+v", len(dropped), dropped)
 	}
 	sink.sawAllOf(t, innocent)

@@ -32,7 +32,10 @@ func (s *Session) writeLosses() error {
 		if kernel.Losses[i].Row {
 			kind = "lost"
 		}
-		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{TSNS: now, Kind: kind, Source: kernel.Losses[i].Name, Count: int64(n), Detail: kernel.Losses[i].Detail}}})
+		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{
+			TSNS: now, Kind: kind, Source: kernel.Losses[i].Name, Count: int64(n),
+			Detail: kernel.Losses[i].Detail + s.refused.whose(s, kernel.Losses[i].Name),
+		}}})
 		if err != nil {
 			return err
 		}
@@ -87,7 +90,7 @@ func (s *Session) nameLosses() []Warning {
 	refused := s.sampling.walks.Refused()
 	return []Warning{
 		{Kind: "incomplete", Source: "unwind_table_full", Count: int64(refused.Full), Detail: "files for whose unwind table there was no room beside those of other processes: stacks end at code of theirs that keeps no frame pointer"},
-		{Kind: "incomplete", Source: "unwind_quota", Count: int64(refused.Quota), Detail: "files of a process that had a quarter of the room for unwind tables, or whose user had half of it: stacks end at code of theirs that keeps no frame pointer"},
+		{Kind: "incomplete", Source: "unwind_quota", Count: int64(refused.Quota), Detail: "files of a process that had a quarter of the room for unwind tables, or whose user had half of it: stacks end at code of theirs that keeps no frame pointer" + mostlyOf(refused.User, refused.OfUser)},
 		{Kind: "incomplete", Source: "file_closed", Count: int64(unnamed), Detail: "frames in files that were closed to make room for others and were gone when they were asked for: they have no function"},
 		{Kind: "incomplete", Source: "name_mangled", Count: int64(mangled), Detail: "functions whose file has names that take too long to demangle: they have their mangled ones"},
 	}
@@ -114,7 +117,8 @@ func (s *Session) writeIncomplete(now int64) error {
 	if totals.Refused > 0 {
 		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{
 			TSNS: now, Kind: "incomplete", Source: "stack_quota", Count: int64(totals.Refused),
-			Detail: fmt.Sprintf("samples and spans without a stack: the recording, their process or its user has had all of the different stacks that it may have (%d, a quarter of what was left, half of what was not others')", s.options.limit("stacks")),
+			Detail: fmt.Sprintf("samples and spans without a stack: the recording, their process or its user has had all of the different stacks that it may have (%d, a quarter of what was left, half of what was not others')", s.options.limit("stacks")) +
+				mostlyOf(totals.RefusedUser, totals.MostRefused),
 		}}})
 		if err != nil {
 			return err

@@ -88,7 +88,7 @@ func (a *alarm) sooner(in time.Duration) {
 }
 
 // heard follows what the kernel told, and reports whether the recording is over:
-// every process has ended, or with an error, nothing more will be told.
+// every process has ended, or with an error, nothing more will be reported.
 func (s *manager) heard(life *kernel.LifeReader, r *bpf.CallLifeRecord, ok bool) (over bool, err error) {
 	if !ok {
 		return true, life.Err
@@ -137,6 +137,7 @@ func (s *manager) tick() error {
 			return err
 		}
 		s.stats.lose(losses)
+		s.refused.look(s.Session)
 		if err := s.tellUse(); err != nil {
 			return err
 		}

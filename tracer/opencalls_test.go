@@ -2,6 +2,8 @@ package tracer
 
 import (
 	"fmt"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,5 +71,56 @@ func TestScopesThatNobodyEndsAreAProcesssOwnLoss(t *testing.T) {
 	lost := sink.warned("scope_quota")
 	if len(lost) != 1 || lost[0].Count != threads+left-MaxScopesOfProcess {
 		t.Errorf("scopes beyond the share: %+v, want %d counted", lost, threads+left-MaxScopesOfProcess)
+	}
+}
+
+// inANamespace starts a job in a user namespace that root made, as a container's: its users are
+// 100,000 and those that follow.
+func inANamespace(user int) *syscall.SysProcAttr {
+	maps := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 100_000, Size: 16}}
+	return &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER, UidMappings: maps, GidMappings: maps, Setpgid: true,
+		Credential: &syscall.Credential{Uid: uint32(user), Gid: 0, NoSetGroups: true},
+	}
+}
+
+// Processes of one user have three quarters of the table together, also as different users of
+// one container; a neighbour's scopes are all there, and the warning says whose took the room.
+func TestTheScopesOfManyProcessesAreOneUsersLoss(t *testing.T) {
+	needKernel(t)
+	const left, container = 1000, 100_000
+	var attackers []*livesJob
+	options := Options{Level: LevelWindow, Budget: -1, catalog: livesScopes()}
+	for i := range 4 {
+		attackers = append(attackers, startLives(t, inANamespace(i), "leave", "0", fmt.Sprint(left)))
+		options.PIDs = append(options.PIDs, attackers[i].Process.Pid)
+	}
+	innocent := startLives(t, asNobody, "leave", "0", fmt.Sprint(left))
+	options.PIDs = append(options.PIDs, innocent.Process.Pid)
+	sink, _ := recordLives(t, options, func(s *Session, stop func()) {
+		for _, job := range attackers {
+			job.goOn()
+			job.line(t)
+		}
+		if n := entries(s.kernel.Map("scopes")); n != MaxScopesOfUser {
+			t.Errorf("%d scopes are open, of a user who may have %d", n, MaxScopesOfUser)
+		}
+		innocent.goOn()
+		innocent.line(t)
+		for _, job := range append(attackers, innocent) {
+			job.goOn()
+			job.line(t)
+		}
+		stop()
+	})
+	if ended, open := sink.scopesOf(innocent); ended != 10 || open != left {
+		t.Errorf("the neighbour has %d scopes that ended, %d that did not; want 10 and %d", ended, open, left)
+	}
+	lost := sink.warned("scope_quota")
+	if len(lost) != 1 || lost[0].Count < 4*left-MaxScopesOfUser {
+		t.Fatalf("scopes beyond the share: %+v, want %d counted", lost, 4*left-MaxScopesOfUser)
+	}
+	if want := fmt.Sprintf("user %d was refused the most (%d)", container, lost[0].Count); !strings.Contains(lost[0].Detail, want) {
+		t.Errorf("the warning says %q, and not %q", lost[0].Detail, want)
 	}
 }

@@ -106,7 +106,7 @@ type times struct {
 const Unlimited = -1.0
 
 // DefaultBudget is the share of the job's time that the probes of a level may cost
-// where nothing else is said.
+// where no option says otherwise.
 func DefaultBudget(level Level) float64 {
 	switch level {
 	case LevelAnchor:

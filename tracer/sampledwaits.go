@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 // the job that stand are looked at some times a second, from outside, so that the cost goes
 // with the threads and not with their switches. Each thread that did not run between two
 // looks, as far apart as the shortest wait that is recorded, has a sample that stands for
-// the time since the sample before. Time without a CPU that a thread could have used is not
-// among them: the kernel's list does not tell it from running.
+// the time since the sample before. So has one that could run and had no CPU, be it another's
+// or taken by a quota.
 
 const (
 	// sampledEvery is how often a second threads are looked at, at the most, and sampledShare
@@ -53,8 +54,7 @@ func (l *waitLook) says() string {
 	if l.failed != nil {
 		return fmt.Sprintf("waits are not recorded from here on, and not sampled either: %v", l.failed)
 	}
-	return fmt.Sprintf("waits are sampled from here on, up to %d times a second (state off_cpu, weight_ns the time between two looks); waits for a CPU are not among them",
-		time.Second/sampledEvery)
+	return fmt.Sprintf("waits are sampled from here on, up to %d times a second (state off_cpu, weight_ns the time between two looks)", time.Second/sampledEvery)
 }
 
 // look takes a sample, if it is time and the one before is taken.
@@ -71,7 +71,9 @@ func (l *waitLook) look(now time.Time) {
 		}
 	}
 	weight := now.Sub(l.last)
-	l.last, l.at = now, now.Add(sampledEvery)
+	// Not at a pace of its own: quotas are given out ten times a second, and a look that comes at the
+	// same moment of each period would say that a thread runs always, or never.
+	l.last, l.at = now, now.Add(sampledEvery/2+rand.N(sampledEvery))
 	l.busy = make(chan struct{})
 	go func(pids []int, turn int, over chan struct{}) {
 		defer close(over)
@@ -103,7 +105,7 @@ func (l *waitLook) take(pids []int, turn int, weight time.Duration) {
 	var waiting []decode.SampledWait
 	for i := range after {
 		r := &after[i]
-		if b := stood[r.Start.Tid]; b == nil || r.State == 0 || !sameStand(b, r) {
+		if b := stood[r.Start.Tid]; b == nil || !stands(r) || !sameStand(b, r) {
 			continue
 		}
 		w := decode.SampledWait{TaskRegisters: *r}
@@ -120,12 +122,15 @@ func (l *waitLook) take(pids []int, turn int, weight time.Duration) {
 	}
 }
 
+// stands reports whether a thread is on no CPU.
+func stands(r *bpf.TasksTaskRegisters) bool { return r.State != 0 || r.Ready != 0 }
+
 // stacks are those of some of the threads that stand: main threads first, each kind in turn.
 func (l *waitLook) stacks(threads []bpf.TasksTaskRegisters, turn int) map[uint32]stacks.Standing {
 	var mains, others []bpf.TasksTaskRegisters
 	for i := range threads {
 		switch r := threads[i]; {
-		case r.State == 0:
+		case !stands(&r):
 		case r.Start.Tid == r.Start.Tgid:
 			mains = append(mains, r)
 		default:

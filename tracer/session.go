@@ -52,7 +52,12 @@ type Session struct {
 	filtered *filter.Sink // in front of sink; nil where no row is left out
 	offsetNS int64
 	stats    *statistics
+	refused  refusals
 	thrifty  atomic.Bool // the tracer takes too much of the CPUs
+
+	// watchedUntil is when the probes were taken away: of what is open from then on no end can be seen, and reading the
+	// rest of the rings may take seconds.
+	watchedUntil time.Time
 }
 
 // Report says what a Session found when it attached.
@@ -307,6 +312,7 @@ func (s *Session) Run(ctx context.Context) error {
 	if failed, ok := managed.(decodeError); ok {
 		return failed.error
 	}
+	s.watchedUntil = time.Now()
 	managed = errors.Join(managed, s.kernel.StopRecording(), s.governor.Finish())
 	s.job.FinishShorts()
 	s.job.WarnUnfound()
@@ -348,7 +354,7 @@ func (s *Session) finish() error {
 	s.decoder.Rows.Slices.WeighRest()
 	if s.probes.Awaits() {
 		calls, since := s.openCollectives()
-		s.decoder.Collectives.Open(time.Now().UnixNano(), since, calls)
+		s.decoder.Collectives.Open(s.watchedUntil.UnixNano(), since, calls)
 	}
 	if err := s.unfinished(); err != nil {
 		return err

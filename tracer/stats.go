@@ -22,7 +22,7 @@ type Stats struct {
 	Probes  ProbeUse
 	// Unnamed counts the Python frames without a name, by reason; nil before the end.
 	Unnamed map[string]uint64
-	// Cost is what the probes have cost the job, as far as it can be told from their
+	// Cost is what the probes have cost the job, as far as it is known from their
 	// hits; nil before the end.
 	Cost *budget.Cost
 }

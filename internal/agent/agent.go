@@ -94,7 +94,7 @@ func Run(path string, check bool) error {
 		fmt.Println("the configuration is sound")
 		return nil
 	}
-	// What would keep every worker from recording is said once, here.
+	// What would keep every worker from recording is reported once, here.
 	for _, can := range []func() error{features.CheckKillSwitch, features.CheckPermitted, features.CheckNamespaces} {
 		if err := can(); err != nil {
 			return err

@@ -36,7 +36,7 @@ const (
 )
 
 // ownProgram is the program of this process, also once another version lies where it was
-// begun from: a worker of that would be told its job in words that it may not know.
+// begun from: a worker of that would get its job in words that it may not know.
 const ownProgram = "/proc/self/exe"
 
 // supervisor owns the jobs and the workers.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -81,13 +80,7 @@ func printSchema(w io.Writer, tables []output.Table, all bool, format string) er
 			fmt.Fprint(w, output.TableMarkdown(t))
 		}
 	case "json":
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(struct {
-			Version string         `json:"schema_version"`
-			Tables  []output.Table `json:"tables"`
-		}{output.SchemaVersion, tables})
+		return output.WriteSchema(w, tables)
 	case "sql":
 		if !all {
 			return errors.New("the views are those of all tables: name no table with --format sql")

@@ -21,7 +21,7 @@ func Mistaken(err error) error { return usage{err} }
 // Usagef is a mistake in the command line, in a sentence that says what to do.
 func Usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
 
-// Failed is an error of anything but the command line, with nothing to be said before it.
+// Failed is an error of anything but the command line, with no usage text before it.
 func Failed(err error) error { return urfave.Exit(err, ExitFailed) }
 
 // coded is an error with an exit code of its own, whatever it wraps.

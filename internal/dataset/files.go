@@ -28,6 +28,7 @@ type tableFiles struct {
 	schema output.Table // without columns for a table that this version does not know
 	paths  []string
 	hive   bool // all of them lie below the same hive keys
+	alike  bool // all of them have the same columns
 }
 
 type badFile struct {
@@ -73,7 +74,7 @@ const schemaOnly = "schema.parquet"
 // scan finds the tables of a dataset: all that the schema knows, with files or
 // without, and any other directory with Parquet files in it. Hidden files are
 // unfinished ones, and none of a reader's business. In a fleet's store files are merged
-// meanwhile: what a listing missed or has twice is not taken for what is there.
+// meanwhile: what a listing missed or has twice is not taken for the directory's contents.
 func scan(root string) (*files, error) {
 	counts, err := manifest.NewReader(os.DirFS(root))
 	if err != nil {
@@ -130,8 +131,9 @@ func escapeGlob(path string) string {
 }
 
 func (f *files) addTable(root string, schema output.Table) error {
-	t := tableFiles{schema: schema}
+	t := tableFiles{schema: schema, alike: true}
 	var empty []string
+	var columns uint64 // of the first file with rows
 	err := filepath.WalkDir(filepath.Join(root, schema.Name), func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil && path == filepath.Join(root, schema.Name):
@@ -154,11 +156,15 @@ func (f *files) addTable(root string, schema output.Table) error {
 		if !counts {
 			return nil
 		}
-		if _, err := columnfile.Check(path); err != nil {
+		if summary, err := columnfile.Check(path); err != nil {
 			f.addBad(badFile{relative, err})
 		} else if entry.Name() == schemaOnly {
 			empty = append(empty, path)
 		} else {
+			if len(t.paths) == 0 {
+				columns = summary.Columns
+			}
+			t.alike = t.alike && summary.Columns == columns
 			t.paths = append(t.paths, path)
 		}
 		return nil
@@ -168,7 +174,7 @@ func (f *files) addTable(root string, schema output.Table) error {
 	}
 	f.good += len(t.paths)
 	if len(t.paths) == 0 {
-		t.paths = empty
+		t.paths, t.alike = empty, len(empty) < 2
 	}
 	t.hive = sameKeys(root, t.paths)
 	if len(t.schema.Columns) > 0 || len(t.paths) > 0 {

@@ -19,7 +19,7 @@ type spill struct {
 }
 
 // newSpill makes the directory, and removes those that killed queries left. DuckDB
-// would make one itself, readable by all, under a name that it is told.
+// would make one itself, readable by all, under the name that it gets.
 func newSpill() (*spill, error) {
 	removeStaleSpills()
 	var failed error

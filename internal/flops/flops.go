@@ -3,7 +3,7 @@
 //
 // The formulas are those that PyTorch's own counter and TraceLens use: a matrix
 // product 2·M·N·K, with a bias M·N more; attention 4·B·H·Nq·Nkv·d, with no
-// discount for a causal mask (what one leaves is said beside it); a convolution
+// discount for a causal mask (what one leaves is given beside it); a convolution
 // 2·N·Cout·(output size)·(Cin/groups)·(kernel size), with a bias one more for each
 // output element. Bytes are those of the inputs, weights, bias and output, each once.
 package flops

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings"
 	"github.com/ebpfprof/ebpfprof/internal/answer/report"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/peaks"
@@ -25,9 +26,10 @@ type reports struct {
 
 // computed is a report, or what went wrong; done is closed when it is one of them.
 type computed struct {
-	done chan struct{}
-	text []byte
-	err  error
+	done     chan struct{}
+	text     []byte
+	findings []findings.Finding
+	err      error
 }
 
 // mostReports are remembered.
@@ -61,7 +63,7 @@ func (r *reports) of(o report.Options) *computed {
 	c := &computed{done: make(chan struct{})}
 	r.known[key] = c
 	r.server.work.Go(func() {
-		c.text, c.err = r.compute(o)
+		c.text, c.findings, c.err = r.compute(o)
 		r.say("")
 		if c.err != nil { // another try may succeed
 			r.mu.Lock()
@@ -73,14 +75,15 @@ func (r *reports) of(o report.Options) *computed {
 	return c
 }
 
-// compute writes the bytes that `ebpfprof report --json` writes.
-func (r *reports) compute(o report.Options) ([]byte, error) {
+// compute writes the bytes that `ebpfprof report --json` writes; its findings are those in it.
+func (r *reports) compute(o report.Options) ([]byte, []findings.Finding, error) {
 	ctx, cancel := context.WithTimeout(r.server.life, 10*r.server.options.Timeout)
 	defer cancel()
 	if fingerprint(r.server.base) != r.server.print {
-		return nil, errChanged
+		return nil, nil, errChanged
 	}
 	var text bytes.Buffer
+	var found []findings.Finding
 	err := r.server.pool.use(ctx, func(db *dataset.DB) error {
 		var processor sql.NullString
 		if err := db.Row(ctx, "SELECT any_value(cpu_model) FROM session", nil, &processor); err != nil {
@@ -94,9 +97,10 @@ func (r *reports) compute(o report.Options) ([]byte, error) {
 		if err != nil {
 			return err
 		}
+		found = built.Findings
 		return built.Write(&text, "json", report.Style{})
 	})
-	return text.Bytes(), err
+	return text.Bytes(), found, err
 }
 
 // report is /api/report: `ebpfprof report --json` of a part, byte for byte.

@@ -40,6 +40,7 @@ type Server struct {
 	flames  flames
 
 	recorded recordedTimes
+	counts   foundCounters
 
 	life   context.Context // ends with the server; background work runs in it
 	end    context.CancelFunc
@@ -97,6 +98,13 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("GET /api/files", s.answer(s.sources))
 	api.Handle("GET /api/source", s.answer(s.source))
 	api.Handle("GET /api/steps", s.answer(s.steps))
+	api.Handle("GET /api/marked", s.answer(s.marked))
+	api.Handle("GET /api/flows", s.answer(s.flows))
+	api.Handle("GET /api/counters", s.answer(s.counters))
+	api.Handle("GET /api/readings", s.answer(s.readings))
+	api.Handle("GET /api/examples", s.answer(s.examples))
+	api.Handle("GET /api/schema", http.HandlerFunc(s.schema))
+	api.Handle("POST /api/query", http.HandlerFunc(s.ask))
 	all := http.NewServeMux()
 	all.Handle("/", newAssets())
 	all.Handle("/api/", s.authorised(api))

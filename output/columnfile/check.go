@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"syscall"
@@ -20,6 +21,8 @@ type Summary struct {
 	Rows     int64
 	Bytes    int64
 	Metadata map[string]string
+	// Columns is a hash of the columns, their types and their order: equal in files that have the same.
+	Columns uint64
 }
 
 // Check reads the footer of a Parquet file and holds it against the file's
@@ -61,6 +64,13 @@ func check(f io.ReaderAt, size int64) (Summary, error) {
 	for _, kv := range m.KeyValueMetadata {
 		s.Metadata[kv.Key] = kv.Value
 	}
+	columns, err := thrift.Marshal(new(thrift.CompactProtocol), m.Schema)
+	if err != nil {
+		return s, fmt.Errorf("unreadable footer: %w", err)
+	}
+	h := fnv.New64a()
+	h.Write(columns)
+	s.Columns = h.Sum64()
 	return s, checkRowGroups(&m, size-8-int64(len(footer)))
 }
 

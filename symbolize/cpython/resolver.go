@@ -112,7 +112,7 @@ func (r *Resolver) Read(address uint64, checksum uint32) *Code {
 }
 
 // Resolve names the code object at an address whose checksum the kernel side
-// took; 0 where it could not, which accepts what is there now. Call it as soon
+// took; 0 where it could not, which accepts the code that is there now. Call it as soon
 // as a frame is seen: the object may be freed at any moment.
 func (r *Resolver) Resolve(address uint64, checksum uint32) (*Code, error) {
 	key := codeKey{address, checksum}

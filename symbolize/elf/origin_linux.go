@@ -67,7 +67,7 @@ func originOf(fd int) (*origin, error) {
 	return o, nil
 }
 
-// takeLease asks to be told of writers: refused while there is one (fcntl(2)).
+// takeLease asks for a notice of writers: refused while there is one (fcntl(2)).
 func takeLease(file *os.File) error {
 	_, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 	return err

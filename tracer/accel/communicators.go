@@ -25,7 +25,7 @@ type communicator struct {
 	shrinks map[uint64]uint64 // by the ranks that were left out
 }
 
-// newCommunicators is told how a word of the process is read.
+// newCommunicators takes the function that reads a word of the process.
 func newCommunicators(all *splits, read func(address uint64) (uint64, bool)) communicators {
 	return communicators{known: map[uint64]*communicator{}, groups: map[uint32]int32{}, splits: all, pending: pendingHandles{read: read}}
 }
@@ -159,7 +159,7 @@ func (m *communicators) joinAll(c *Call) {
 	}
 }
 
-// tell keeps what the job was told of a communicator that may be older than the
+// tell keeps the answers that the job got about a communicator that may be older than the
 // recording. Who else is in it nobody says: its identity stays unknown.
 func (m *communicators) tell(c *Call, handle uint64) {
 	known := m.known[handle]

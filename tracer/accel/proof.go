@@ -96,7 +96,7 @@ func (l *timeline) settle(p *proof) {
 // join is where a stream was told to wait for an event.
 type join struct {
 	at        uint64 // the work before it was there already
-	submitted int64  // when that was said
+	submitted int64  // when the job asked for that
 	mark      eventMark
 }
 
@@ -115,7 +115,7 @@ func (t *deviceTimes) joined(line *timeline, behind uint64, began int64, p *proo
 	var through []join
 	kept := line.joins[:0]
 	for _, j := range line.joins {
-		// What was said after the last work is in front of a wait that began later.
+		// A request after the last work is in front of a wait that began later.
 		if j.submitted <= began && (j.at < behind || behind == line.next()) {
 			through = append(through, j)
 		} else {

@@ -14,7 +14,7 @@ type Config struct {
 	// NoSlices: the kernel takes seconds to take the probes of a slice out. There are
 	// none then, and groups that are too expensive are left out.
 	NoSlices bool
-	// Patient: the job is watched for hours, and its first seconds need not be told apart.
+	// Patient: the job is watched for hours, and its first seconds need not be kept apart.
 	Patient  bool
 	Cost     HitCost
 	Probes   Probes

@@ -7,7 +7,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/progress"
 )
 
-// What the probes cost the job, as far as it can be told from counting hits.
+// What the probes cost the job, as far as counted hits show it.
 
 // HitCost is what one hit costs the job, nanoseconds, by site.Cost.
 type HitCost struct {

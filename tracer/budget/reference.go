@@ -20,7 +20,7 @@ const referenceShare = 0.4
 type reference struct {
 	*joints
 	account  *account
-	gauge    *weights.Gauge // is told of it
+	gauge    *weights.Gauge // gets it
 	probe    Probe
 	counting Counting // nil before there is one
 	paid     uint64   // hits that are in the account

@@ -7,7 +7,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/weights"
 )
 
-// A slice tells nothing of a phase that it did not see. So while little of a job is
+// A slice says nothing about a phase that it did not see. So while little of a job is
 // known, the Governor looks often whether it has begun something new: to train, or to do
 // something else between two steps. The first of each gets a slice at once, of two steps
 // at the least, even where that is more than the budget.

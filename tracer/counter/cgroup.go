@@ -114,6 +114,9 @@ func (s *cgroupSource) read(r *round) (failed error) {
 		} else {
 			at = at.within(g.controller + ":" + g.path)
 			firstOf(&failed, r.addGroup(at, s.dir(g), v1Files[g.controller], v1Keys[g.controller]))
+			if g.controller == "cpu" {
+				firstOf(&failed, r.addQuota(at, s.dir(g), "cpu.cfs_quota_us", "cpu.cfs_period_us"))
+			}
 		}
 	}
 	return failed
@@ -143,6 +146,7 @@ var unifiedKeys = map[string][]metric{
 		{"usage_usec", "cgroup_cpu_used", Nanoseconds, 1e3, true},
 		{"user_usec", "cgroup_cpu_user", Nanoseconds, 1e3, true},
 		{"system_usec", "cgroup_cpu_system", Nanoseconds, 1e3, true},
+		{"nr_periods", "cgroup_cpu_periods", Count, 1, true}, // of its quota; none without one
 		{"nr_throttled", "cgroup_cpu_throttles", Count, 1, true},
 		{"throttled_usec", "cgroup_cpu_throttled", Nanoseconds, 1e3, true},
 	},
@@ -168,6 +172,7 @@ var v1Keys = map[string]map[string][]metric{
 		{"total_pgmajfault", "cgroup_major_faults", Count, 1, true},
 	}},
 	"cpu": {"cpu.stat": {
+		{"nr_periods", "cgroup_cpu_periods", Count, 1, true}, // of its quota; none without one
 		{"nr_throttled", "cgroup_cpu_throttles", Count, 1, true},
 		{"throttled_time", "cgroup_cpu_throttled", Nanoseconds, 1, true},
 	}},
@@ -175,6 +180,7 @@ var v1Keys = map[string]map[string][]metric{
 
 func readUnified(r *round, at place, dir string) error {
 	failed := r.addGroup(at, dir, unifiedFiles, unifiedKeys)
+	firstOf(&failed, r.addQuota(at, dir, "cpu.max"))
 	for _, resource := range pressureResources {
 		text, err := r.read(filepath.Join(dir, resource+".pressure"))
 		firstOf(&failed, err)
@@ -196,6 +202,26 @@ func (r *round) addGroup(at place, dir string, files []metric, keyed map[string]
 		text, err := r.read(filepath.Join(dir, file))
 		firstOf(&failed, err)
 		r.addKeyed(at, parseKeyed(text), metrics)
+	}
+	return failed
+}
+
+// addQuota reads what a group may use of a CPU: a quota and the period that it is of, in one file or
+// in two. Without a quota that is "max", or -1.
+func (r *round) addQuota(at place, dir string, files ...string) (failed error) {
+	var words []string
+	for _, file := range files {
+		text, err := r.read(filepath.Join(dir, file))
+		firstOf(&failed, err)
+		words = append(words, strings.Fields(text)...)
+	}
+	if len(words) != 2 {
+		return failed
+	}
+	quota, limited := parseNumber(words[0])
+	period, ok := parseNumber(words[1])
+	if limited && ok && quota > 0 && period > 0 {
+		r.gauge(at, "cgroup_cpu_quota", Percent, 100*quota/period)
 	}
 	return failed
 }

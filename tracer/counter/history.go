@@ -26,7 +26,7 @@ const (
 	historyFiles = 64
 )
 
-// History keeps what each process of a job has held of memory lately. Nobody is told, until
+// History keeps what each process of a job has held of memory lately. It is not reported until
 // there is no memory left: then it is taken. It may be asked from anywhere.
 type History struct {
 	files    Files

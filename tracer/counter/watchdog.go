@@ -28,7 +28,7 @@ func watch(s source, patience time.Duration) *watched {
 	return w
 }
 
-// serve reads on a thread of its own, so that its time can be told.
+// serve reads on a thread of its own, so that its time can be measured.
 func (w *watched) serve() {
 	runtime.LockOSThread()
 	for r := range w.ask {

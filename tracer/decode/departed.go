@@ -12,7 +12,7 @@ type Departed struct {
 }
 
 // Owner keeps something of each process for as long as that lives, and until its last
-// records have been read: then it is told to forget it.
+// records have been read: then it forgets it.
 type Owner interface{ Forget(pid uint32) }
 
 // Process notes that a process has ended.

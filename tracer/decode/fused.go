@@ -125,7 +125,7 @@ func (f *fused) kernel(s *event.Span) (generated.Kernel, bool) {
 	caller, known := f.callers.CallerOf(raw)
 	if !known {
 		if f.read() != nil {
-			return generated.Kernel{}, false // it is told at the next flush
+			return generated.Kernel{}, false // it is decoded at the next flush
 		}
 		caller, _ = f.callers.CallerOf(raw)
 	}

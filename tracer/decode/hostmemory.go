@@ -26,7 +26,7 @@ type hostProcess struct {
 type hostBlock struct {
 	bytes       int64
 	bornNS      int64
-	beforeBytes int64 // what had the address before, if its free is still to be told; else -1
+	beforeBytes int64 // what had the address before, if its free is still to come; else -1
 }
 
 func newHostMemory() hostMemory { return hostMemory{processes: map[int32]*hostProcess{}} }
@@ -54,7 +54,7 @@ func (h *hostMemory) follow(m *event.Memory, epoch uint32) bool {
 		if m.Bytes == nil {
 			return true
 		}
-		before, again := p.blocks[m.Address] // its free was lost, or is still to be told
+		before, again := p.blocks[m.Address] // its free was lost, or is still to come
 		if !again && len(p.blocks) >= maxLiveAllocations {
 			h.crowded++
 			return true

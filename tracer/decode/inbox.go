@@ -22,7 +22,7 @@ func (i *inbox) add(f func(*Decoder)) {
 	i.queue = append(i.queue, f)
 }
 
-// take returns what is there, in the order it came.
+// take returns what has arrived, in its order.
 func (i *inbox) take() []func(*Decoder) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -16,7 +16,7 @@ type recentSamples struct {
 	next int // the oldest, once there are so many
 }
 
-// mostRecent are kept of each: those of the half second until the tracer is told.
+// mostRecent are kept of each: those of the half second until the tracer learns of it.
 const mostRecent = 64
 
 type lastSample struct {

@@ -14,6 +14,7 @@ func (d *Decoder) Losses() []event.Warning {
 	runtimes := d.Runtimes.calls
 	return slices.Concat(d.Runtimes.cuda.Losses(), d.samples.io.Losses(), []event.Warning{
 		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged()), Detail: "records of the ring that did not decode: a defect, please report it"},
+		{Kind: "lost", Source: "slice_full", Count: int64(d.Rows.Slices.Lost), Detail: "rows of slices beyond a million that waited for their weights: the slices in which they were say too little of these calls; a smaller --budget, or --exclude of their groups, has fewer"},
 		{Kind: "incomplete", Source: "allocation_quota", Count: int64(d.calls.host.crowded), Detail: fmt.Sprintf("allocations of a process that had %d live ones: their frees have no size, and live bytes are too few", maxLiveAllocations)},
 		{Kind: "incomplete", Source: "summary_names", Count: int64(d.Rows.Sums.Unnamed), Detail: fmt.Sprintf("calls whose name is not among the first %d: the summary adds them up under one; their rows have their own", rows.MaxSummaryNames)},
 		{Kind: "incomplete", Source: "name_given_up", Count: int64(d.calls.texts.Dropped), Detail: "names whose call had not ended half a million names later: its span, if it comes, has the name of its function"},

@@ -9,7 +9,7 @@ import (
 )
 
 // sampledThreads are the threads that samples were taken of, and which of them had
-// a number when: a tid is used again, and of a thread without calls no end is told.
+// a number when: a tid is used again, and the end of a thread without calls is not reported.
 type sampledThreads struct {
 	out      *rows.Out
 	known    map[threadID]sampledThread
@@ -147,5 +147,5 @@ func (s *sampledThreads) Forget(pid uint32) {
 	}
 }
 
-// ended forgets a thread whose end has been told.
+// ended forgets a thread whose end has been reported.
 func (s *sampledThreads) ended(pid, tid int32) { delete(s.known, threadID{pid, tid}) }

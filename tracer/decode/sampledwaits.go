@@ -24,6 +24,8 @@ func (d *Decoder) SampledWaits(atNS int64, weight time.Duration, waiting []Sampl
 			TSNS: atNS + s.offsetNS, PID: int32(r.Start.Tgid), TID: int32(r.Start.Tid), State: event.OffCPU, Cause: event.CauseFault, WeightNS: weight.Nanoseconds(),
 		}
 		switch {
+		case r.Ready != 0:
+			row.Cause, row.ReadyNS = event.CausePreempted, row.WeightNS
 		case threadState(r.State) == event.ThreadStopped, threadState(r.State) == event.ThreadTraced:
 			row.Cause = event.CauseStopped
 		case r.Syscall >= 0:

@@ -56,7 +56,7 @@ func (c *calls) tensors(raw []byte) {
 }
 
 // of finds what a call named; nil where there is nothing. The place of a probe may be another
-// function's by now, of which the kernel was told nothing.
+// function's by now, which the kernel does not know.
 func (s *shapes) of(r *callRecord, p *probetable.Probe) *tensor.Shapes {
 	if r.Shapes == 0 {
 		return nil

@@ -366,7 +366,7 @@ type Probe struct {
 	Thinned  int64 // calls that slices passed by, estimated from the weights
 	Lost     int64 // hits whose record was lost, any reason
 	FirstIn  int64 // when it was first put in for a slice; 0: never
-	Gone     bool  // no process maps the library any more: nothing more is told of it
+	Gone     bool  // no process maps the library any more: nothing more is reported of it
 }
 
 // Flow is an edge between two spans.

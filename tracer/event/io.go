@@ -28,7 +28,7 @@ type IO struct {
 	EndNS int64 // when the last one ended
 	PID   int32
 	TID   int32
-	// Operation and Kind are "" where a thread had more kinds than are told apart.
+	// Operation and Kind are "" where a thread had more kinds than are kept apart.
 	Operation  string
 	Kind       string
 	FileSystem string // its type: ext4, nfs4, tmpfs; "" is absent

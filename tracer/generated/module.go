@@ -27,7 +27,7 @@ const (
 // Kernel is what a line of a generated module calls.
 type Kernel struct {
 	Name string // "cpp_fused_add_gelu_0"
-	// Operators are those that it replaces, where that is told: "aten::add".
+	// Operators are those that it replaces, where its source names them: "aten::add".
 	Operators []string
 	asked     bool // whether its name tells
 }

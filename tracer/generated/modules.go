@@ -32,7 +32,7 @@ const (
 type Modules struct {
 	files Files
 
-	mu        sync.Mutex // between the manager, which is told what is mapped, and the decoder, which asks
+	mu        sync.Mutex // between the manager, which reports mappings, and the decoder, which asks for them
 	known     cache.Recent[module, *lines]
 	processes map[uint32]*looking
 }
@@ -136,7 +136,7 @@ func (m *Modules) Kernel(pid uint32, path string, line int, known func(name stri
 	return kernel, ok
 }
 
-// Began and Ended make Modules one that is told of processes.
+// Began and Ended make Modules a listener of processes.
 func (*Modules) Began(int) {}
 
 // Ended comes before the last calls of a process are read: Forget does.

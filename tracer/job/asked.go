@@ -11,7 +11,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/plan"
 )
 
-// What a user asked for beside the catalog may be in no file: then that is said, with the names that are like it.
+// What a user asked for beside the catalog may be in no file: then a warning says so, with the nearest names.
 
 // asked is what was asked for and has not been found yet.
 type asked struct {

@@ -60,8 +60,8 @@ type Keeper interface {
 	Ended(pid int)
 }
 
-// Decoder is told what its rows need to know. It takes note on its own goroutine, in the
-// order in which it was told.
+// Decoder gets what its rows need to know. It takes note on its own goroutine, in the
+// order in which it came.
 type Decoder interface {
 	Process(row event.Process)
 	ShortProcesses(rows []event.ShortProcess)
@@ -194,6 +194,14 @@ func (p Processes) Alive(pid int) bool {
 	return t != nil && t.process.Alive()
 }
 
+// Row is what is known of one that is traced.
+func (j *Job) Row(pid int) (row event.Process, traced bool) {
+	if t := j.processes[pid]; t != nil {
+		return t.row, true
+	}
+	return event.Process{}, false
+}
+
 // Processes counts those that are traced.
 func (j *Job) Processes() int { return len(j.processes) }
 
@@ -240,7 +248,7 @@ func (p Processes) WithFramework() (pids []int) {
 	return pids
 }
 
-// Unhook takes out what is in the processes to be told of their libraries.
+// Unhook takes out the probes that report the libraries of the processes.
 func (j *Job) Unhook() {
 	for _, t := range j.processes {
 		j.unhook(t)

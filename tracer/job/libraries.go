@@ -257,7 +257,7 @@ func (l *libraries) unmapAbsent(t *traced) {
 	l.job.config.Probes.Unmap(t.process.PID, present)
 }
 
-// hookLinker asks to be told when the process loads another library.
+// hookLinker asks for a notice when the process loads another library.
 func (l *libraries) hookLinker(t *traced) {
 	if t.linker != nil || !l.mayHookLinker(t) {
 		return
@@ -284,7 +284,7 @@ func (l *libraries) hookLinker(t *traced) {
 	}
 }
 
-// hookFunction asks to be told when a process calls a function; nil where that can
+// hookFunction asks for a notice when a process calls a function; nil where that can
 // not be done.
 func (l *libraries) hookFunction(opened *plan.Source, pid int, address uint64) *kernel.Links {
 	offset, ok := opened.ELF.FileOffset(address)

@@ -163,7 +163,7 @@ func (l *lives) execed(t *traced, r *bpf.CallLifeRecord) {
 	}
 }
 
-// killed: the kernel kills it, since there is no memory left. Its end is told when it comes.
+// killed: the kernel kills it, since there is no memory left. Its end is reported when it comes.
 func (l *lives) killed(t *traced, r *bpf.CallLifeRecord) {
 	if t == nil {
 		return

@@ -28,7 +28,7 @@ func (f *seenFiles) isNews(key process.FileID, path string, held bool, freed int
 	return before != path || refused && r.freed != freed
 }
 
-// wasRefused reports whether a file has been refused before: that has been said.
+// wasRefused reports whether a file has been refused before: its warning has been given.
 func (f *seenFiles) wasRefused(key process.FileID, path string) bool {
 	r, ok := f.refused[key]
 	return ok && r.path == path

@@ -22,10 +22,10 @@ type traced struct {
 	plans     planTime
 	said      said
 	rankTries int       // of asking for its rank
-	goneAt    time.Time // when it was first seen to be gone, before its exit was told
+	goneAt    time.Time // when it was first seen to be gone, before its exit was reported
 }
 
-// said is what was said of a process: that it is beyond a limit.
+// said holds the warnings that were given of a process: that it is beyond a limit.
 type said struct {
 	maps, busy, files, plans bool
 	unhooked                 bool // no hook on its dynamic linker: there are too many

@@ -116,7 +116,7 @@ func (y *youth) takeUp(of *kernel.Young) {
 			y.job.addUnread(p, y.job.rowOf(p, int64(of.StartNs), int32(of.Parent), of.Execed != 0, unsignedString(of.Comm[:])))
 		}
 	}
-	y.job.config.Kernel.TookUp(of.PID) // after it is a target: its end is told, or counted
+	y.job.config.Kernel.TookUp(of.PID) // after it is a target: its end is reported, or counted
 }
 
 // takeUpAll begins to trace all of them: nobody else is left.

@@ -70,7 +70,7 @@ func (k *callPrograms) postpone(spec *ebpf.CollectionSpec) {
 }
 
 // LoadLater loads them beside what the caller does next. Whoever needs one that the
-// kernel refuses is told so.
+// kernel refuses reports that.
 func (k *callPrograms) LoadLater() {
 	if k.loading.Swap(true) {
 		return

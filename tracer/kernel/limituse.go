@@ -13,7 +13,7 @@ const maxLimits = 16
 // refused it.
 type limitUse struct{ *ebpf.Map }
 
-// newLimitUse makes it. A recording goes on without: nobody is told.
+// newLimitUse makes it. A recording goes on without one, and without a warning.
 func newLimitUse() limitUse {
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: bpf.LimitUseMap, Type: ebpf.Array, KeySize: 4, ValueSize: 32, MaxEntries: maxLimits})
 	if err != nil {

@@ -173,7 +173,7 @@ func drain(m *ebpf.Map, each func(record []byte)) error {
 	return readAll(reader, each)
 }
 
-// readAll reads what is there, and does not wait.
+// readAll reads what has arrived, and does not wait.
 func readAll(reader *ringbuf.Reader, each func(record []byte)) error {
 	reader.SetDeadline(time.Unix(1, 0))
 	for {

@@ -9,7 +9,10 @@ import (
 )
 
 // openCalls are the programs' tables of what has begun and not ended.
-type openCalls struct{ call *ebpf.Collection }
+type openCalls struct {
+	call   *ebpf.Collection
+	shares *shares
+}
 
 // callsOpen reports whether a thread is in a call of the detail groups that was
 // seen to begin; once nothing begins any more, in any call.
@@ -97,12 +100,12 @@ func EveryScope(*OpenCall) bool { return true }
 func (k *openCalls) TakeScopes(which func(*OpenCall) bool) (open []OpenCall) {
 	var key bpf.CallScopeKey
 	var v bpf.CallScopeValue
-	taken := map[bpf.CallScopeKey]OpenCall{}
+	taken, users := map[bpf.CallScopeKey]OpenCall{}, map[bpf.CallScopeKey]uint32{}
 	scopes, counts := k.call.Maps["scopes"], k.call.Maps["scope_counts"]
 	for it := scopes.Iterate(); it.Next(&key, &v); {
 		c := OpenCall{v.Spec, key.Tgid, v.Tid, v.SpanId, v.ParentId, v.StartNs, v.Epoch, v.Line}
 		if which(&c) {
-			taken[key] = c
+			taken[key], users[key] = c, v.User
 		}
 	}
 	of := map[uint32]uint32{}
@@ -112,6 +115,7 @@ func (k *openCalls) TakeScopes(which func(*OpenCall) bool) (open []OpenCall) {
 		}
 		open = append(open, c)
 		of[c.Tgid]++
+		k.shares.change(users[key], bpf.CallShareSHARE_SCOPES, -1)
 	}
 	// What begins or ends between these two calls is off by one, in a share of a thousand.
 	for tgid, n := range of {

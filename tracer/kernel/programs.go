@@ -48,6 +48,7 @@ type Programs struct {
 	features   *features.Set
 	Memo       memo
 	LimitUse   limitUse
+	Shares     *shares
 }
 
 // MostFrames is for how many native frames a stack has room in the kernel; of Python
@@ -115,14 +116,16 @@ func (k *Programs) LoadSpecs(call, life *ebpf.CollectionSpec, made map[string]*e
 		return LoadError("the call programs", err)
 	}
 	k.Memo = newMemo(k.call)
-	k.switches, k.counts, k.targets, k.openCalls = switches{k.call, newSlicing()}, counts{k.call}, targets{k.call}, openCalls{k.call}
+	k.Shares = newShares(k.call)
+	k.switches, k.counts = switches{k.call, newSlicing()}, counts{k.call}
+	k.targets, k.openCalls = targets{k.call, k.Shares}, openCalls{k.call, k.Shares}
 	k.callPrograms.call = k.call
 	k.attacher.programs, k.attacher.open, k.attacher.counts = &k.callPrograms, &k.openCalls, &k.counts
 	k.life, err = bpf.Load(life, k.Among(life, made))
 	if err != nil {
 		return LoadError("the process programs", err)
 	}
-	k.young = young{k.call, k.life}
+	k.young = young{k.call, k.life, k.Shares}
 	return nil
 }
 
@@ -190,6 +193,11 @@ func (k *Programs) Adapt(spec *ebpf.CollectionSpec) error {
 	}
 	if targets, ok := spec.Maps["targets"]; ok && k.sizes.Targets > 0 {
 		targets.MaxEntries = uint32(k.sizes.Targets)
+	}
+	if processes, ok := spec.Variables["user_processes"]; ok && k.sizes.Targets > 0 {
+		if err := processes.Set(uint32(userPart(k.sizes.Targets))); err != nil {
+			return fmt.Errorf("sharing the table of processes: %w", err)
+		}
 	}
 	switch {
 	case !can.PreemptGuard:

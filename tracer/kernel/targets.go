@@ -14,10 +14,13 @@ import (
 // errTooManyProcesses: the kernel's table of traced processes is full.
 var errTooManyProcesses = errors.New("as many processes are traced already as --limit processes allows")
 
+// errTooManyOfUser: of the processes in it, one user's are as many as those may be.
+var errTooManyOfUser = errors.New("as many processes are traced already as one user may have: three quarters of --limit processes")
+
 // targetOf is a process as the kernel's table knows it: a pid is used again, a pid
 // and a start are not.
 func targetOf(p *process.Process, follow bool) bpf.CallTarget {
-	t := bpf.CallTarget{StartTicks: kernelTicks(p.StartTicks)}
+	t := bpf.CallTarget{StartTicks: kernelTicks(p.StartTicks), User: process.User(p.PID)}
 	if follow {
 		t.Follow = 1
 	}
@@ -31,7 +34,10 @@ func kernelTicks(local uint64) uint64 { return local - uint64(process.NamespaceT
 func localTicks(kernel uint64) uint64 { return kernel + uint64(process.NamespaceTicks()) }
 
 // targets are the programs' table of the processes that are traced.
-type targets struct{ call *ebpf.Collection }
+type targets struct {
+	call   *ebpf.Collection
+	shares *shares
+}
 
 // Trace puts a process into the kernel's table. One that the kernel has put there
 // itself, when it was forked, keeps what has been counted for it since. Where the
@@ -39,16 +45,26 @@ type targets struct{ call *ebpf.Collection }
 // process.ErrExited.
 func (k *targets) Trace(p *process.Process, follow bool) error {
 	targets, want := k.call.Maps["targets"], targetOf(p, follow)
+	var there bpf.CallTarget
+	known := targets.Lookup(uint32(p.PID), &there) == nil
+	if known && there.StartTicks == want.StartTicks {
+		return nil
+	}
+	if k.hasShare(want.User) {
+		return errTooManyOfUser
+	}
 	if err := k.note(p.PID); err != nil {
 		return err
 	}
+	if known && targets.Delete(uint32(p.PID)) == nil { // the end of the one before was not told
+		k.shares.change(there.User, bpf.CallShareSHARE_PROCESSES, -1)
+	}
 	err := targets.Update(uint32(p.PID), want, ebpf.UpdateNoExist)
-	if errors.Is(err, ebpf.ErrKeyExist) {
-		var there bpf.CallTarget
-		if targets.Lookup(uint32(p.PID), &there) == nil && there.StartTicks == want.StartTicks {
-			return nil
-		}
-		err = targets.Put(uint32(p.PID), want)
+	switch {
+	case err == nil:
+		k.shares.change(want.User, bpf.CallShareSHARE_PROCESSES, 1)
+	case errors.Is(err, ebpf.ErrKeyExist):
+		err = nil // the kernel was faster
 	}
 	switch {
 	case full(err):
@@ -60,6 +76,16 @@ func (k *targets) Trace(p *process.Process, follow bool) error {
 		return &process.Error{PID: p.PID, Reason: process.ErrExited}
 	}
 	return nil
+}
+
+// hasShare reports whether a user has as many processes as one may.
+func (k *targets) hasShare(user uint32) bool {
+	for _, of := range k.shares.Of(bpf.CallShareSHARE_PROCESSES) {
+		if of.User == user {
+			return of.Taken >= userPart(int(k.call.Maps["targets"].MaxEntries()))
+		}
+	}
+	return false
 }
 
 // note has the programs look for a process in the table (maybe_targets in bpf/maps.h).
@@ -83,7 +109,9 @@ func (k *targets) Untrace(p *process.Process) {
 	if targets.Lookup(pid, &there) != nil || there.StartTicks != kernelTicks(p.StartTicks) {
 		return
 	}
-	_ = targets.Delete(pid)
+	if targets.Delete(pid) == nil {
+		k.shares.change(there.User, bpf.CallShareSHARE_PROCESSES, -1)
+	}
 	k.untraceThreads(pid)
 }
 
@@ -91,16 +119,18 @@ func (k *targets) Untrace(p *process.Process) {
 // the call programs take an entry there for proof that its process is traced.
 func (k *targets) untraceThreads(pid uint32) {
 	var tid uint32
-	var gone []uint32
+	gone := map[uint32]uint32{} // the user that each is charged to
 	var state bpf.CallThreadState
 	threads := k.call.Maps["threads"]
 	for it := threads.Iterate(); it.Next(&tid, &state); {
 		if state.Tgid == pid {
-			gone = append(gone, tid)
+			gone[tid] = state.User
 		}
 	}
-	for _, tid := range gone {
-		_ = threads.Delete(tid)
+	for tid, user := range gone {
+		if threads.Delete(tid) == nil {
+			k.shares.change(user, bpf.CallShareSHARE_THREADS, -1)
+		}
 	}
 }
 

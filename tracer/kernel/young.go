@@ -10,7 +10,10 @@ import (
 
 // young are the children that the kernel alone follows (bpf/young.h), and the sums of those
 // that ended while they were that.
-type young struct{ call, life *ebpf.Collection }
+type young struct {
+	call, life *ebpf.Collection
+	shares     *shares
+}
 
 // Young is such a child.
 type Young struct {
@@ -33,7 +36,7 @@ func (k *young) LookAtOnce(on bool) error {
 // Young lists those that live. Where there is none it has the kernel tell of the next.
 func (k *young) Young() (list []Young, err error) {
 	told := k.call.Variables["young_told"]
-	// First this: one that begins after the look is told of.
+	// First this: one that begins after the look is reported.
 	if err := told.Set(uint32(0)); err != nil {
 		return nil, fmt.Errorf("waiting for young processes: %w", err)
 	}
@@ -61,7 +64,7 @@ func (k *young) each(visit func(pid uint32, of *bpf.LifeYoung)) {
 // are not in the sums.
 func (k *young) TakeEnded() (list []Young) {
 	k.each(func(pid uint32, of *bpf.LifeYoung) {
-		if of.EndNs != 0 && k.life.Maps["young_ones"].Delete(pid) == nil {
+		if of.EndNs != 0 && k.take(pid, of) {
 			list = append(list, Young{int(pid), *of})
 		}
 	})
@@ -69,7 +72,20 @@ func (k *young) TakeEnded() (list []Young) {
 }
 
 // TookUp takes one off those, since it is a target now, or cannot be one.
-func (k *young) TookUp(pid int) { _ = k.life.Maps["young_ones"].Delete(uint32(pid)) }
+func (k *young) TookUp(pid int) {
+	var of bpf.LifeYoung
+	if k.life.Maps["young_ones"].Lookup(uint32(pid), &of) == nil {
+		k.take(uint32(pid), &of)
+	}
+}
+
+func (k *young) take(pid uint32, of *bpf.LifeYoung) bool {
+	if k.life.Maps["young_ones"].Delete(pid) != nil {
+		return false
+	}
+	k.shares.change(of.User, bpf.CallShareSHARE_YOUNG, -1)
+	return true
+}
 
 // ShortLives yields the sums so far. Those that forget returns true for are dropped: their
 // parent has ended, and nothing is added any more.

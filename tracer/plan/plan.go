@@ -122,7 +122,7 @@ func Begin(e *elf.File, path string, groups []spec.Group, most time.Duration) *P
 			matched = append(matched, s)
 		}
 	}
-	// Where time or room runs out, it is not the anchors, by which steps are told, that have none.
+	// Where time or room runs out, it is not the anchors, which mark steps, that have none.
 	slices.SortStableFunc(matched, func(a, b elf.Symbol) int {
 		return cmp.Compare(owners[a.Prefix].group.Tier, owners[b.Prefix].group.Tier)
 	})

@@ -12,7 +12,7 @@ import (
 
 // A runtime that is newer than the catalog may have a function in a layout that
 // the catalog does not know, under the function's name and a suffix. A job that
-// was compiled for it calls that one, unseen: then at least it is said.
+// was compiled for it calls that one, unseen: then at least a warning says so.
 
 // variantSuffix are the suffixes that runtimes give to layouts and to the
 // callers' kind of default stream.

@@ -16,7 +16,7 @@ type Report struct {
 	Skipped  int // no site, or none that is safe; the probe table says why
 }
 
-// Accounts is what is said of the probes.
+// Accounts is what readers learn of the probes.
 type Accounts struct{ *Set }
 
 // Accounts are those of the Set.

@@ -118,7 +118,7 @@ type Found struct {
 	Process   *process.Process
 	Library   *process.Library
 	Libraries []*process.Library // of the process, as far as they are known
-	Again     bool               // it had no room before, and that has been said
+	Again     bool               // it had no room before, and its warning has been given
 	// Stackless reports whether the calls of a group take no stacks any more. The Set
 	// fills it in.
 	Stackless func(group string) bool

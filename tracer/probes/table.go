@@ -16,7 +16,7 @@ type Probe struct {
 	*probetable.Probe
 	file     *File
 	used     bool // the job is known to call it
-	expected bool // it was told to be expected
+	expected bool // it was announced before
 	// unusedUntil is when it was last known that the job had never called it, nanoseconds
 	// since the Unix epoch; 0 where that was never known.
 	unusedUntil int64

@@ -73,3 +73,31 @@ func TestAProcessThatHidesIsItsOwnUsers(t *testing.T) {
 		t.Log("this kernel says so of /proc/PID, too")
 	}
 }
+
+// Who has many users, as those of a container, is one.
+func TestTheUsersOfANamespaceAreOne(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root makes a namespace of many users without help")
+	}
+	maps := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 100_000, Size: 16}}
+	child := exec.Command("sleep", "1000")
+	child.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER, UidMappings: maps, GidMappings: maps,
+		Credential: &syscall.Credential{Uid: 7, Gid: 7, NoSetGroups: true},
+	}
+	if err := child.Start(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { child.Process.Kill(); child.Wait() })
+	if got := User(child.Process.Pid); got != 100_000 {
+		t.Errorf("a container's process is of user %d, want the one that its root is outside", got)
+	}
+	owned := attacker.Command(t, "/", "exec unshare -Ur sleep 1000")
+	if err := owned.Start(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { owned.Process.Kill(); owned.Wait() })
+	if got := User(owned.Process.Pid); got != attacker.ID {
+		t.Errorf("a process in a user's own namespace is of user %d, want %d", got, attacker.ID)
+	}
+}

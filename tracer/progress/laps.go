@@ -10,7 +10,7 @@ import (
 
 // What a process did when: its training steps one after the other, and what lies
 // between them where it did not train: imports, evaluation, a checkpoint. Those are
-// strata of their own, since a step tells nothing of them.
+// strata of their own, since a step says nothing about them.
 
 const (
 	// gapSteps is how much longer than a usual step the time between two backward passes

@@ -7,7 +7,7 @@ import (
 	"sort"
 )
 
-// Where in its step a process was between two marks is told by the time that has passed,
+// Where in its step a process was between two marks follows from the time that has passed,
 // and a slice itself moves that: putting its probes in stands before it, taking them out
 // behind it, and its calls take longer. What it saw between two passes of the same mark is
 // a whole step, whatever that did to the time in between.

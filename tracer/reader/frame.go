@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,7 +14,7 @@ import (
 
 const (
 	packetBytes = 60 << 10 // a packet has to fit into the socket's buffer, 208 KiB
-	headBytes   = 12       // what it is, the operation or the error, and the length of the text
+	headBytes   = 20       // what it is, the operation or the error, the length of the text, and how long it took
 	maxFiles    = 2
 	// MaxText bounds a message: 16 MiB of mappings are the longest.
 	maxText = 64 << 20
@@ -28,7 +29,8 @@ const (
 
 type message struct {
 	kind  uint32
-	code  uint32 // of a request the operation, of an answer the system's error
+	code  uint32        // of a request the operation, of an answer the system's error
+	took  time.Duration // of an answer: for how long the reader was at it, but for its waits for a CPU
 	text  []byte
 	files []int
 }
@@ -40,6 +42,7 @@ func (m *message) send(socket int) error {
 	head := binary.NativeEndian.AppendUint32(nil, m.kind)
 	head = binary.NativeEndian.AppendUint32(head, m.code)
 	head = binary.NativeEndian.AppendUint32(head, uint32(len(m.text)))
+	head = binary.NativeEndian.AppendUint64(head, uint64(m.took))
 	var rights []byte
 	if len(m.files) > 0 {
 		rights = unix.UnixRights(m.files...)
@@ -85,6 +88,7 @@ func receive(socket int, buffer []byte, wait func() error) (m message, err error
 	}
 	m.kind, m.code = binary.NativeEndian.Uint32(buffer), binary.NativeEndian.Uint32(buffer[4:])
 	length := int(binary.NativeEndian.Uint32(buffer[8:]))
+	m.took = time.Duration(binary.NativeEndian.Uint64(buffer[12:]))
 	if length > maxText || n-headBytes > length {
 		return m, errMessage
 	}

@@ -3,7 +3,9 @@ package reader
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,6 +22,7 @@ const (
 	doWait
 	doDie
 	doWork
+	doBurn
 )
 
 func init() {
@@ -42,7 +45,19 @@ func init() {
 			}
 			return Reply{Text: []byte("done"), Err: syscall.ENOENT}
 		},
+		func(*Request) Reply { // a tenth of a second of CPU time
+			for began := cpuTime(); cpuTime()-began < 100*time.Millisecond; {
+				continue
+			}
+			return Reply{}
+		},
 	)
+}
+
+func cpuTime() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now)
+	return time.Duration(now.Nano())
 }
 
 func TestAReaderAnswers(t *testing.T) {
@@ -205,6 +220,63 @@ func TestAReaderThatWorksIsNotLate(t *testing.T) {
 	}
 }
 
+// What is charged to a process is the time that its files and memory took, and none in which other programs had
+// the CPUs: the reader shares one CPU with eight busy loops here.
+func TestWaitsForACPUAreNotCharged(t *testing.T) {
+	t.Parallel()
+	if (openTimes() == times{}) {
+		t.Skip("this kernel has no schedstat")
+	}
+	pool := newPool()
+	defer pool.close(t)
+	pid := os.Getppid()
+	if _, err := pool.ask(pid, doEcho, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	reader := pool.idle[0].pid
+	var one unix.CPUSet
+	one.Set(firstCPU(t))
+	for range 8 {
+		busy := exec.Command("sh", "-c", "while :; do :; done")
+		if err := busy.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer busy.Wait()
+		defer busy.Process.Kill()
+		if err := unix.SchedSetaffinity(busy.Process.Pid, &one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(reader) + "/task/*")
+	for _, task := range tasks {
+		tid, _ := strconv.Atoi(filepath.Base(task))
+		if err := unix.SchedSetaffinity(tid, &one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if _, err := pool.ask(pid, doBurn, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	took, charged := time.Since(began), pool.ledger.processes[pid]
+	if charged == nil || charged.spent >= took/2 {
+		t.Errorf("%v of %v are charged", charged, took)
+	}
+}
+
+func firstCPU(t *testing.T) int {
+	var mine unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &mine); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := range 8 * len(mine) {
+		if mine.IsSet(cpu) {
+			return cpu
+		}
+	}
+	return 0
+}
+
 func TestAReaderThatDiesIsReplacedAndItsProcessLeftAloneTheSecondTime(t *testing.T) {
 	pool := newPool()
 	defer pool.close(t)
@@ -245,6 +317,7 @@ func TestAReaderHasNoDescriptorOfTheTracers(t *testing.T) {
 	}
 	for _, fd := range open {
 		switch to, _ := os.Readlink(fd); {
+		case to == fmt.Sprintf("/proc/%d/schedstat", pool.idle[0].pid): // its own
 		case to == "/dev/null", strings.HasPrefix(to, "socket:"), strings.HasPrefix(to, "anon_inode"),
 			strings.HasPrefix(to, "/sys/fs/cgroup/"): // those that Go's runtime opens for itself
 		default:

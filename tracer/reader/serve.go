@@ -1,11 +1,13 @@
 package reader
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,6 +75,7 @@ func closeInherited() {
 
 func serve(socket int, operations []Operation) int {
 	buffer := make([]byte, packetBytes)
+	times := openTimes()
 	for {
 		asked, err := receive(socket, buffer, func() error { return nil })
 		if err != nil {
@@ -82,8 +85,10 @@ func serve(socket int, operations []Operation) int {
 			return 1
 		}
 		request := &Request{Text: asked.text, Files: asked.files, Progress: func() { _ = (&message{kind: isProgress}).send(socket) }}
+		began, starved := time.Now(), times.starved()
 		reply := operations[asked.code](request)
-		answer := message{kind: isAnswer, code: codeOf(reply.Err), text: reply.Text, files: reply.Files}
+		took := time.Since(began) - (times.starved() - starved)
+		answer := message{kind: isAnswer, code: codeOf(reply.Err), took: max(took, 0), text: reply.Text, files: reply.Files}
 		err = answer.send(socket)
 		if err != nil {
 			return 0
@@ -92,6 +97,33 @@ func serve(socket int, operations []Operation) int {
 		answer.closeFiles()
 		asked.closeFiles()
 	}
+}
+
+// times is the reader's own schedstat (Documentation/scheduler/sched-stats.rst): an init function runs on the main
+// thread. It is nil where the kernel has none.
+type times struct{ file *os.File }
+
+func openTimes() times {
+	file, err := os.Open("/proc/self/schedstat")
+	if err != nil {
+		return times{}
+	}
+	return times{file}
+}
+
+// starved is for how long this thread was ready to run and had no CPU.
+func (t times) starved() time.Duration {
+	if t.file == nil {
+		return 0
+	}
+	var text [96]byte // three numbers of at most 20 digits
+	n, _ := t.file.ReadAt(text[:], 0)
+	fields := bytes.Fields(text[:n])
+	if len(fields) < 2 {
+		return 0
+	}
+	ns, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+	return time.Duration(ns)
 }
 
 // codeOf is how an error is sent: by the system's number.

@@ -30,7 +30,7 @@ func New(sink event.Sink) *Rows {
 	r.Stacks = stacks.NewTable(stacks.NewSpaces(), &r.Sums.Totals.Stacks)
 	r.Batch.out, r.Batch.stacks, r.Batch.totals = &r.Out, r.Stacks, &r.Sums.Totals
 	r.Slices.batch, r.Slices.sums = &r.Batch, &r.Sums
-	r.Slices.held, r.Slices.known = map[uint32]*slice{}, map[uint32]weights.Weigher{}
+	r.Slices.held, r.Slices.known, r.Slices.most = map[uint32]*slice{}, map[uint32]weights.Weigher{}, mostHeld
 	return r
 }
 

@@ -17,15 +17,17 @@ type Slices struct {
 	// decoder for every record.
 	on    atomic.Bool
 	held  map[uint32]*slice          // by epoch
+	rows  int                        // in them
+	most  int                        // of these
 	known map[uint32]weights.Weigher // of the last epochs that are over
+	// Lost are the rows for which there was no room.
+	Lost uint64
 }
 
-// slice holds the rows of one epoch, and which probe each is of.
+// slice holds the rows of one epoch.
 type slice struct {
-	spans       []event.Span
-	spanProbe   []uint32
-	memory      []memoryRow
-	memoryProbe []uint32
+	spans  waiting[event.Span]
+	memory waiting[memoryRow]
 }
 
 const (
@@ -34,6 +36,10 @@ const (
 	// lateEpochs is for how many epochs that are over the weights are kept: a row may
 	// come late.
 	lateEpochs = 4
+	// mostHeld bounds the rows that wait, of all processes and slices: 150 MB of spans without a
+	// detail. A slice lasts while its hits cost each process a quarter of a second: of many
+	// processes with cheap calls these are millions.
+	mostHeld = 1 << 20
 )
 
 // Hold says whether rows of sliced probes are held from now on. It may be called from
@@ -45,8 +51,9 @@ func (s *Slices) On() bool { return s.on.Load() }
 
 // HoldSpan adds a span of a probe whose weight is not known yet.
 func (s *Slices) HoldSpan(p *probetable.Probe, epoch uint32, span *event.Span) {
-	of := s.of(epoch)
-	of.spans, of.spanProbe = append(of.spans, *span), append(of.spanProbe, p.Index)
+	if s.takes() {
+		s.of(epoch).spans.add(span, p.Index)
+	}
 }
 
 // Memory adds a row of memory of a probe.
@@ -56,8 +63,19 @@ func (s *Slices) Memory(p *probetable.Probe, epoch uint32, m event.Memory, stack
 		return
 	}
 	s.batch.noteMemory(&m)
-	of := s.of(epoch)
-	of.memory, of.memoryProbe = append(of.memory, memoryRow{m, stack}), append(of.memoryProbe, p.Index)
+	if s.takes() {
+		s.of(epoch).memory.add(&memoryRow{m, stack}, p.Index)
+	}
+}
+
+// takes makes room for a row, or counts it as lost.
+func (s *Slices) takes() bool {
+	if s.rows >= s.most {
+		s.Lost++
+		return false
+	}
+	s.rows++
+	return true
 }
 
 // Holds reports whether the weight of a probe's row is not known yet.
@@ -108,40 +126,42 @@ func (s *Slices) Weigh(epoch uint32, before int64, weigh weights.Weigher) map[ui
 		sums[probe], rows[probe] = sums[probe]+w.Weight, rows[probe]+1
 		return w
 	}
-	kept := 0
-	for i := range of.spans {
-		row := &of.spans[i]
+	of.spans.each(func(row *event.Span, probe uint32) (keep bool) {
 		if row.StartNS >= before {
-			of.spans[kept], of.spanProbe[kept] = *row, of.spanProbe[i]
-			kept++
-			continue
+			return true
 		}
-		w := share(of.spanProbe[i], row.PID, row.StartNS)
+		w := share(probe, row.PID, row.StartNS)
 		row.Weight, row.SliceID, row.SliceStep = w.Weight, w.Slice, w.Step
 		s.sums.Add(row)
-		s.batch.Span(*row)
-	}
-	clear(of.spans[kept:])
-	of.spans, of.spanProbe = of.spans[:kept], of.spanProbe[:kept]
-	kept = 0
-	for i := range of.memory {
-		row := &of.memory[i]
+		s.batch.AddSpan(row)
+		s.gone()
+		return false
+	})
+	of.memory.each(func(row *memoryRow, probe uint32) (keep bool) {
 		if row.TSNS >= before {
-			of.memory[kept], of.memoryProbe[kept] = *row, of.memoryProbe[i]
-			kept++
-			continue
+			return true
 		}
-		w := share(of.memoryProbe[i], row.PID, row.TSNS)
+		w := share(probe, row.PID, row.TSNS)
 		row.Weight, row.SliceID, row.SliceStep = w.Weight, w.Slice, w.Step
 		s.batch.memory = append(s.batch.memory, *row)
-	}
-	clear(of.memory[kept:])
-	of.memory, of.memoryProbe = of.memory[:kept], of.memoryProbe[:kept]
-	if before == WholeEpoch && len(of.spans)+len(of.memory) == 0 {
+		s.gone()
+		return false
+	})
+	if before == WholeEpoch {
 		delete(s.held, epoch)
 	}
 	for index := range sums {
 		sums[index] /= rows[index]
 	}
 	return sums
+}
+
+// gone notes that a row is in the batch. That goes to the sink as it fills: a slice may have
+// hundreds of thousands of rows, and has them once. What their stacks are has been read with
+// the calls (Decoder.Flush).
+func (s *Slices) gone() {
+	s.rows--
+	if s.batch.Full() {
+		s.batch.out.Keep(s.batch.Flush())
+	}
 }

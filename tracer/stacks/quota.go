@@ -21,11 +21,12 @@ type stackQuota struct {
 	Seen      map[int64]struct{}
 	byProcess map[uint32]int // of those, whose it was first
 	byUser    map[uint32]int // likewise, of processes that have ended too
+	refused   map[uint32]int // of users: new stacks that had no row
 	limit     int
 }
 
 func NewStackQuota(limit int) stackQuota {
-	return stackQuota{limit: limit, Seen: map[int64]struct{}{}, byProcess: map[uint32]int{}, byUser: map[uint32]int{}}
+	return stackQuota{limit: limit, Seen: map[int64]struct{}{}, byProcess: map[uint32]int{}, byUser: map[uint32]int{}, refused: map[uint32]int{}}
 }
 
 // Admit reports whether a stack may have a row, and whether it is the first time
@@ -38,12 +39,23 @@ func (q *stackQuota) Admit(o Owner, id int64) (first, ok bool) {
 	}
 	others := len(q.Seen) - q.byUser[o.User]
 	if q.byProcess[o.PID] >= (q.limit-len(q.Seen))/MostOfStacks || q.byUser[o.User] >= (q.limit-others)/MostOfUser {
+		q.refused[o.User]++
 		return false, false
 	}
 	q.Seen[id] = struct{}{}
 	q.byProcess[o.PID]++
 	q.byUser[o.User]++
 	return true, true
+}
+
+// mostRefused is the user of whom the most new stacks had no row, and how many those were.
+func (q *stackQuota) mostRefused() (user uint32, most int) {
+	for of, n := range q.refused {
+		if n > most {
+			user, most = of, n
+		}
+	}
+	return user, most
 }
 
 // ended forgets a process. Its stacks' rows stay, and are its user's.

@@ -149,6 +149,9 @@ type Totals struct {
 	Unresolved uint64            // whose frames were lost on the way
 	Refused    uint64            // beyond what a recording, or a process, may have
 	Rows       uint64            // different stacks that have a row
+	// RefusedUser is of whom the most different stacks had no row, MostRefused how many.
+	RefusedUser uint32
+	MostRefused int
 }
 
 func NewTable(spaces *spaces, totals *Totals) *Table {
@@ -182,6 +185,7 @@ func (t *Table) TakeRows() []event.Stack {
 	rows := t.rows
 	t.rows = t.rows[:0]
 	t.totals.Rows = uint64(len(t.quota.Seen))
+	t.totals.RefusedUser, t.totals.MostRefused = t.quota.mostRefused()
 	return rows
 }
 

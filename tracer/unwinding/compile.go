@@ -143,7 +143,7 @@ func (w worker) finish(f *file, t *unwind.Table, err error, began time.Time) {
 		w.queue.spent[pid] += f.took
 	}
 	if err != nil {
-		w.room.refused.count(err)
+		w.room.refused.count(err, f.of)
 		f.state, f.reason = Absent, err
 	}
 	w.queue.busy = nil

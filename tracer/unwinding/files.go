@@ -43,7 +43,7 @@ type file struct {
 	image   *image
 	rows    int
 	took    time.Duration
-	ready   bpf.NativeWalkUnwindState // what the kernel is told when the table is there
+	ready   bpf.NativeWalkUnwindState // the state that the kernel gets once the table is there
 
 	of *share // of the process that mapped it first
 
@@ -118,7 +118,7 @@ func (x *files) findELF(path string, e *elf.File, by *share) *file {
 		f.number, err = x.room.newNumber(by)
 	}
 	if err != nil {
-		x.room.refused.count(err)
+		x.room.refused.count(err, by)
 		f.state, f.reason = Absent, err
 		e.Close()
 		return f

@@ -264,8 +264,9 @@ func (w worker) lookNext() bool {
 func (w worker) replaceGenerated(t *processTable, now *generated, table *unwind.Table) {
 	old := t.generated
 	if table != nil {
-		f, err := w.room.generatedFile(table, w.quotas.of(t.process.PID))
-		w.room.refused.count(err)
+		by := w.quotas.of(t.process.PID)
+		f, err := w.room.generatedFile(table, by)
+		w.room.refused.count(err, by)
 		if err == nil {
 			now.file = f
 		}

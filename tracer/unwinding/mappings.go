@@ -22,7 +22,7 @@ type mapping struct {
 	generated  bool   // memory in which a program can have made code
 }
 
-// processTable is what the kernel is told of one process.
+// processTable is the kernel's table of one process.
 type processTable struct {
 	process  *process.Process
 	mappings []mapping
@@ -64,7 +64,7 @@ func (t *processTable) add(u *Unwinder, c process.Code) {
 	case c.Name == "[vdso]":
 		f = u.files.vdso(c.End - c.Start)
 	case c.Name != "" && c.Name[0] == '[' && !isNamedAnonymous(c.Name):
-		return // the kernel's own, as [uprobes]: what is there is no frame
+		return // the kernel's own, as [uprobes]: an address there is no frame
 	}
 	if f != nil {
 		t.files[f] = true
@@ -128,7 +128,7 @@ func (t *processTable) entry() *bpf.NativeWalkUnwindProcess {
 	return e
 }
 
-// load tells the kernel of a process, in place of what it was told before.
+// load gives the kernel the table of a process, in place of the one before.
 func (u *Unwinder) load(t *processTable) error {
 	pid := t.process.PID
 	old := u.processes[pid]

@@ -36,8 +36,9 @@ func (a amount) beyond(whole amount, part int) bool {
 // share is what a process has of the tables; that of its user is the sum of theirs
 // and of what those have left that ended. Nil is nobody's: the kernel's own vDSO.
 type share struct {
-	taken amount
-	user  *share
+	taken   amount
+	user    *share
+	refused int // files without a table, of a user
 }
 
 func (s *share) take(a amount) {
@@ -79,13 +80,20 @@ func (q *quotas) of(pid int) *share {
 }
 
 // Refused counts the files that have no table because there was no room for one, or
-// not within the share of their process or user.
-type Refused struct{ Full, Quota int }
+// not within the share of their process or user; OfUser of them were of one User, the most.
+type Refused struct {
+	Full, Quota int
+	User        uint32
+	OfUser      int
+}
 
-func (r *Refused) count(err error) {
+func (r *Refused) count(err error, by *share) {
 	switch {
 	case errors.Is(err, ErrQuota):
 		r.Quota++
+		if by != nil && by.user != nil {
+			by.user.refused++
+		}
 	case errors.Is(err, ErrNoRoom):
 		r.Full++
 	}
@@ -95,7 +103,13 @@ func (r *Refused) count(err error) {
 func (u *Unwinder) Refused() Refused {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.room.refused
+	refused := u.room.refused
+	for uid, of := range u.quotas.users {
+		if of.refused > refused.OfUser {
+			refused.User, refused.OfUser = uid, of.refused
+		}
+	}
+	return refused
 }
 
 // Used is how much of the kernel's tables is in use, and how much there is: numbers of

@@ -22,10 +22,10 @@ type room struct {
 	nextNumber uint32
 	generation uint16 // of the last table; those beyond the greatest have none
 	retired    []retired
-	inodes     map[*file][]bpf.NativeWalkUnwindInode // of which the kernel is told which file they are
+	inodes     map[*file][]bpf.NativeWalkUnwindInode // whose file the kernel knows
 	refused    Refused
 	// unused are the files whose tables can go, of a share's user if that is not nil;
-	// evicted is told which went.
+	// evicted is called with each that went.
 	unused  func(of *share) []*file
 	evicted func([]*file)
 }

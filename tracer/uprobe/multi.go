@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// createMulti is what the kernel is told of a uprobe.multi link: the link_create and
+// createMulti is the kernel's description of a uprobe.multi link: the link_create and
 // uprobe_multi members of union bpf_attr in include/uapi/linux/bpf.h.
 type createMulti struct {
 	program, target, attachType, flags    uint32

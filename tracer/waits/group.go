@@ -159,7 +159,7 @@ func readObject(memory MemoryReader, pid int32, address uint64) (o object, ok bo
 
 // readString reads a std::string of libstdc++ (pointer, length, and 16 bytes: the
 // characters of a short one, the capacity of a long one) that lies at an address; false
-// where what is there is none.
+// where the pointer leads to none.
 func readString(memory MemoryReader, pid int32, address uint64, b []byte) (string, bool) {
 	if len(b) < 32 {
 		return "", false

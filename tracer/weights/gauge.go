@@ -114,7 +114,7 @@ func (g *Gauge) countsSteps() bool {
 
 // ManySteps reports whether a slice saw so many steps that it does not matter where
 // in a step it began and ended. Nodes are made in the forward pass alone: those of a
-// slice of a step and a half tell nothing of its backward passes. A job that is not
+// slice of a step and a half hold none of its backward passes. A job that is not
 // known to make steps has none to be cut.
 func (g *Gauge) ManySteps(on, off Mark, seen map[uint32]uint64) bool {
 	steps, known := uint64(0), g.Steps.Longest() > 0

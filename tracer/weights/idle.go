@@ -3,7 +3,7 @@ package weights
 import "time"
 
 // A slice in which a training job made no autograd node, though they are counted, saw an
-// import, an evaluation or the end of the job, and tells nothing of its training. It
+// import, an evaluation or the end of the job, and says nothing about its training. It
 // stands for the time around it in which the job made none; those that saw nodes share
 // out all the nodes, as if it were not there.
 

@@ -109,7 +109,7 @@ func (l *Ledger) Sliced(groups []string, from time.Time) {
 	}
 }
 
-// Look notes a moment that the amounts between two others are told by.
+// Look notes a moment by which the amounts between two others are shared out.
 func (l *Ledger) Look(m Mark) {
 	oldest := m.At
 	if len(l.pending) > 0 {

@@ -1,4 +1,4 @@
-// Package config is what the agent of a node is told: a file, its neighbours, the environment.
+// Package config reads the configuration of a node's agent: a file, its neighbours, the environment.
 package config
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 )
 
-// Config is what the agent is told. The zero value of a field is its default.
+// Config is the agent's configuration. The zero value of a field is its default.
 type Config struct {
 	Store     string      `yaml:"store"`     // s3://BUCKET/PREFIX, or a directory that all nodes reach
 	Spool     string      `yaml:"spool"`     // raw events of windows, the oldest out first

@@ -81,7 +81,7 @@ func (w *worker) canary(ctx context.Context) error {
 	w.say("canary", fmt.Sprintf("process %d alone for %s", pid, time.Duration(w.config.Canary)))
 	session, err := tracer.Open(ctx, options, k.guarded)
 	if err != nil {
-		return ended(err) // what keeps one from being recorded is said of all
+		return ended(err) // what keeps one from being recorded keeps all
 	}
 	w.seen.begin(session.Stats)
 	limited, cancel := context.WithTimeout(ctx, time.Duration(w.config.Canary))

@@ -29,14 +29,14 @@ type Failed struct {
 	Sentence string    `json:"sentence"`
 	Place    string    `json:"place"` // in the job's own code; "" where it is not known
 	Dump     string    `json:"dump"`  // the dataset of the last moments, in the spool; "" without
-	Also     int       `json:"also"`  // how many more there were before this was told
+	Also     int       `json:"also"`  // how many more there were before this was reported
 }
 
 const (
-	// failedPatience is how long after a failure it is told: its samples come in batches of a
+	// failedPatience is how long after a failure it is reported: its samples come in batches of a
 	// second, and what else it brings down fails meanwhile.
 	failedPatience = 2 * time.Second
-	// failedEvery is how often those of a kind are told at the most: a job may fail again and
+	// failedEvery is how often those of a kind are reported at the most: a job may fail again and
 	// again, and live. So often come a file for the store and a dataset in the spool.
 	failedEvery = time.Minute
 	// mostUntold are kept until then; more are counted.
@@ -75,7 +75,7 @@ func (k *watching) fail(ctx context.Context, now time.Time, over bool, recording
 	return string(f.all[0].Kind)
 }
 
-// mayTell reports whether something of a kind is among failures that has not been told for a while.
+// mayTell reports whether something of a kind is among failures that has not been reported for a while.
 func (w *worker) mayTell(now time.Time, all []live.Failure) bool {
 	return slices.ContainsFunc(all, func(f live.Failure) bool {
 		last, told := w.told[f.Kind]

@@ -19,7 +19,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/version"
 )
 
-// A rank that is blocked is noticed at its deadline. Who keeps it waiting is told once it is
+// A rank that is blocked is noticed at its deadline. Who keeps it waiting is reported once it is
 // known where the threads of all ranks stand, or a little later without.
 
 // standPatience is how long a verdict waits for stacks. The recorder makes sure for 4 s at
@@ -64,7 +64,7 @@ func (w *worker) blockUnpaced(now time.Time, waits map[int32]int64) {
 		return
 	}
 	if last := w.status.Hang; last != nil && (last.Over == nil || !last.At.Before(time.Unix(0, first))) {
-		return // it is told
+		return // it has been reported
 	}
 	w.blocked = &blocked{noticed: now, sinceNS: first, asked: true, unpaced: true}
 }

@@ -58,7 +58,7 @@ type Status struct {
 	Refused   int64   `json:"refused"`    // requests that were not signed
 	RawBytes  int64   `json:"raw_bytes"`  // of raw events in the spool, those that have been removed too
 	Failures  Kinds   `json:"failures"`   // what went wrong in processes, by kind
-	Failed    *Failed `json:"failed"`     // the first of those that were told last; null before
+	Failed    *Failed `json:"failed"`     // the first of those that were reported last; null before
 	Hangs     Kinds   `json:"hangs"`      // verdicts on ranks that were blocked
 	Hang      *Hang   `json:"hang"`       // the last one; null before the first
 	Recorded  Counts  `json:"recorded"`
@@ -95,10 +95,10 @@ type worker struct {
 	status  Status
 	last    time.Time                      // window
 	dropped int64                          // steps between two uploads
-	told    map[live.FailureKind]time.Time // when a failure was told last
+	told    map[live.FailureKind]time.Time // when a failure was reported last
 	said    bool                           // that no steps are seen
 	seen    recorded
-	refused time.Time // when it was said last that requests were refused
+	refused time.Time // when refused requests were reported last
 }
 
 // Run records the job of the assignment until its processes have ended, or the
@@ -283,7 +283,7 @@ func (w *worker) trains() bool {
 	return learnt > 0 || len(w.steps.Sliced()) > 0
 }
 
-// blindAfter is how long a job is watched before it is said that no steps are seen.
+// blindAfter is how long a job is watched before the agent reports that it sees no steps.
 const blindAfter = time.Minute
 
 // blind says, once, that a job that has been watched for a while shows no steps, so that

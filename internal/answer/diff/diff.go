@@ -326,7 +326,7 @@ func (r *Result) sentence() string {
 		if r.uneven != "" {
 			return fmt.Sprintf("Inconclusive: %s.", r.uneven)
 		}
-		text += fmt.Sprintf("; the noise is %.1f %% (%s), so that cannot be told: record longer, or more often", r.NoisePercent, r.NoiseFrom)
+		text += fmt.Sprintf("; the noise is %.1f %% (%s), so that is not known: record longer, or more often", r.NoisePercent, r.NoiseFrom)
 		if r.Beyond != nil {
 			text += "; beyond its own noise, " + r.Beyond.sentence()
 		}

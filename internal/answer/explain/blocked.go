@@ -73,6 +73,11 @@ func (r *Recording) blockedAt(at *Frame, claims map[int]float64) (Explanation, e
 			e.Advice = "Await asyncio.sleep, or run the call in a thread (run_in_executor, asyncio.to_thread)."
 		}
 		return e, nil
+	case has(signDatabase):
+		e.title = "waiting for a database"
+		e.sentence = fmt.Sprintf("%s of the time the thread waits for a database at %s.%s", share, at.at(), loop)
+		e.Advice = "Ask for many rows at once, add an index on what is asked for, ask ahead of time, or read the table before the loop."
+		return e, nil
 	case has(signHTTP) || call == "recvfrom" || call == "connect" || call == "recvmsg":
 		e.title = "waiting for a server"
 		e.sentence = fmt.Sprintf("%s of the time the thread waits for a network answer at %s.%s", share, at.at(), loop)
@@ -93,6 +98,13 @@ func (r *Recording) blockedAt(at *Frame, claims map[int]float64) (Explanation, e
 		if f := r.busiestElsewhere(true); f != nil {
 			e.Evidence = fmt.Sprintf("Meanwhile the busiest other process is at %s.", f.at())
 		}
+		return e, nil
+	case has(signPipe):
+		return r.sender(e, at, claims), nil
+	case call == "flock" || call == "fcntl":
+		e.title = "a lock on a file"
+		e.sentence = fmt.Sprintf("%s of the time the thread waits for a lock on a file (%s) at %s, which another process holds.%s", share, call, at.at(), loop)
+		e.Advice = "Hold it for less, give each process a file of its own, or take the lock less often; lslocks shows who holds it."
 		return e, nil
 	case call == "futex" || has(signLock):
 		return r.lockAt(e, at, claims)
@@ -178,22 +190,85 @@ func (r *Recording) meanwhile(claims map[int]float64, waker int32) (h holding, e
 	return h, err
 }
 
+// calledName is the Python function that a place waits in: Queue.get, Future.result; "" if it calls none.
+func (r *Recording) calledName(claims map[int]float64) string {
+	if f := r.top(claims, func(row *Row) *Frame { return row.Stack.Called() }); f != nil {
+		return f.name()
+	}
+	return ""
+}
+
+// sender explains a wait for another process's message by what the job's other processes do.
+func (r *Recording) sender(e Explanation, at *Frame, claims map[int]float64) Explanation {
+	e.title = "waiting for another process"
+	in := ""
+	if name := r.calledName(claims); name != "" {
+		in = " in " + name
+	}
+	e.sentence = fmt.Sprintf("%s of the time the thread waits%s at %s for what another process sends.", percent(r.share(claims)), in, at.at())
+	e.Advice = "What it waits for is made too slowly: make that work cheaper, or share it among more processes if CPUs are left."
+	busy, moving := 0.0, 0.0
+	work := map[int]float64{}
+	for i := range r.Others {
+		row := &r.Others[i]
+		if row.PID == r.Pace.PID || !row.OnCPU && row.Cause != causePreempted {
+			continue
+		}
+		busy += row.NS
+		work[i] = 1
+		if row.Stack.Has(signPickle | signPipe) {
+			moving += row.NS
+		}
+	}
+	if places := heaviest(r.Others, work, func(row *Row) *Frame { return row.Stack.Innermost() }, byPlace); len(places) > 0 && places[0].ns > busy/3 {
+		e.Evidence = fmt.Sprintf("The job's other processes spend %s of their time at %s.", percent(places[0].ns/busy), places[0].of.at())
+	}
+	if busy > 0 && moving > busy/2 {
+		e.Evidence = fmt.Sprintf("%s of what the job's other processes do is to serialise it and move it through pipes.", percent(moving/busy))
+		e.Advice = "Send less in each message, or give large arrays through shared memory (multiprocessing.shared_memory, torch.multiprocessing)."
+	}
+	return e
+}
+
+// handOverAt explains a wait for what another thread makes by what that does meanwhile.
+func (r *Recording) handOverAt(e Explanation, at *Frame, claims map[int]float64, made *Frame, doing string) Explanation {
+	name := r.calledName(claims)
+	if name == "" {
+		name = "a queue"
+	}
+	e.title = "waiting for another thread's work"
+	e.sentence = fmt.Sprintf("%s of the time the thread waits in %s at %s for another thread's work.", percent(r.share(claims)), name, at.at())
+	if made != nil {
+		e.sentence = fmt.Sprintf("%s of the time the thread waits in %s at %s, while the thread that it waits for is at %s%s.",
+			percent(r.share(claims)), name, at.at(), made.at(), doing)
+	}
+	e.Advice = "Make that work cheaper, begin it earlier, or share it among more threads, or processes where it holds Python's global lock (GIL)."
+	return e
+}
+
 // lockAt explains a wait for a lock by its holder and what that does meanwhile.
 func (r *Recording) lockAt(e Explanation, at *Frame, claims map[int]float64) (Explanation, error) {
 	e.title = "a lock that another thread holds"
 	e.sentence = fmt.Sprintf("%s of the time the thread waits for a lock (futex) at %s.", percent(r.share(claims)), at.at())
 	e.Advice = "Hold the lock for less: take what is needed under it, and do the work without it."
+	handOver := r.sum(r.withSign(claims, signHandOver)) > r.sum(claims)/2
 	wakers := heaviest(r.Rows, claims, func(row *Row) int32 { return row.Waker }, func(a, b int32) int { return int(a - b) })
-	if len(wakers) == 0 {
-		return e, nil
-	}
-	h, err := r.meanwhile(claims, wakers[0].of)
-	if err != nil || h.frame == nil {
-		return e, err
+	h := holding{}
+	if len(wakers) > 0 {
+		var err error
+		if h, err = r.meanwhile(claims, wakers[0].of); err != nil {
+			return e, err
+		}
 	}
 	doing := ""
 	if h.syscall != "" && h.syscall != "futex" {
 		doing = " in " + h.syscall
+	}
+	if handOver {
+		return r.handOverAt(e, at, claims, h.frame, doing), nil
+	}
+	if h.frame == nil {
+		return e, nil
 	}
 	e.sentence = fmt.Sprintf("%s of the time the thread waits for a lock (futex) at %s, while the thread that releases it is at %s%s.",
 		percent(r.share(claims)), at.at(), h.frame.at(), doing)

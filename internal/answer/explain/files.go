@@ -20,7 +20,7 @@ func inputOutput(r *Recording) ([]Explanation, error) {
 		if row.Cause == "fault" {
 			return !row.OnCPU
 		}
-		return slices.Contains(ioCalls, row.Syscall) && !row.Stack.Has(onPipe)
+		return slices.Contains(ioCalls, row.Syscall) && !row.Stack.Has(onPipe) && !row.Stack.below(signDatabase)
 	}
 	claims := r.rows(is)
 	if r.share(claims) < leastShare/2 {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -367,8 +368,15 @@ func library(f *Frame) string {
 			return strings.Join(parts[:min(len(parts), 1)], ".")
 		}
 	}
+	if at := standardLibrary.FindStringIndex(path); at != nil {
+		first, _, _ := strings.Cut(strings.TrimSuffix(path[at[1]:], ".py"), "/")
+		return first
+	}
 	return strings.TrimSuffix(base(path), ".py")
 }
+
+// standardLibrary is where CPython's own modules lie.
+var standardLibrary = regexp.MustCompile(`/lib(64)?/python3[.0-9]*/`)
 
 // deepestLibrary descends the Python functions below a line as long as one child holds most of the time.
 func (r *Recording) deepestLibrary(own map[int]float64) *Frame {

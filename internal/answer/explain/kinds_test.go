@@ -36,8 +36,8 @@ func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
 			want: `60 %.*starts and stops its workers.*persistent_workers`,
 			miss: []seen{{700, "on", script + "; _MultiProcessingDataLoaderIter.__init__@" + site + "torch/utils/data/dataloader.py:1100"}, {18000, "on", forward}}},
 		{kind: "loader",
-			pace: []seen{{8000, "on", next + "fetch@" + site + "torch/utils/data/_utils/fetch.py:50; Texts.__getitem__@/home/me/fit.py:8"}, {8000, "on", forward}},
-			want: `40 %.*loads its data itself.*Texts\.__getitem__ \(fit\.py:8\).*num_workers`,
+			pace: []seen{{8000, "on", next + "fetch@" + site + "torch/utils/data/_utils/fetch.py:50; Texts.__getitem__@/home/me/fit.py:8; sub@/usr/lib/python3.11/re/__init__.py:185"}, {8000, "on", forward}},
+			want: `40 %.*loads its data itself.*Texts\.__getitem__ \(fit\.py:8\), in sub \(re\).*num_workers`,
 			miss: []seen{{8000, "on", script + "; fetch@/home/me/fit.py:8"}, {8000, "on", forward}}},
 		{kind: "io",
 			pace: []seen{{5000, "fsync", script + "; save@/home/me/fit.py:9; native:os_fsync@libpython3.11.so.1.0"},
@@ -48,6 +48,10 @@ func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
 			pace: []seen{{5000, "read", script + "; features@/home/me/fit.py:9"}, {8000, "on", forward}},
 			want: `25 %.*read at features \(fit\.py:9\)`,
 			miss: []seen{{5000, "read", script + "; features@/home/me/fit.py:9; _recv@/usr/lib/python3.11/multiprocessing/connection.py:395"}, {8000, "on", forward}}},
+		{kind: "io",
+			pace: []seen{{5000, "pread64", script + "; features@/home/me/fit.py:9"}, {8000, "on", forward}},
+			want: `25 %.*pread64 at features \(fit\.py:9\)`,
+			miss: []seen{{5000, "pread64", script + "; features@/home/me/fit.py:9; native:sqlite3_step@libsqlite3.so.0.8.6"}, {8000, "on", forward}}},
 		{kind: "compilation",
 			pace: []seen{{9000, "on", script + "; train_one@/home/me/fit.py:17; compile_inner@" + site + "torch/_dynamo/convert_frame.py:900"}, {8000, "on", forward}},
 			want: `Recompilation at train_one \(fit\.py:17\) takes 45 %.*dynamic=True`,
@@ -114,6 +118,7 @@ func TestKnownCostsFireByTheirFrames(t *testing.T) {
 		{script + "; enrich@/home/me/fit.py:7; create_default_context@/usr/lib/python3.11/ssl.py:760", "TLS"},
 		{script + "; snapshot@/home/me/fit.py:7; deepcopy@/usr/lib/python3.11/copy.py:128", "deepcopy"},
 		{script + "; backward@" + site + "torch/_tensor.py:500; op:aten::embedding_dense_backward", "dense gradients"},
+		{script + "; fetch@/home/me/fit.py:7; native:pysqlite_connection_execute@_sqlite3.cpython-311.so; native:sqlite3_step@libsqlite3.so.0", "asking a database, under fetch (fit.py:7)"},
 	} {
 		r := made(t, []seen{{8000, "on", c.stack}, {8000, "on", script + "; op:aten::mm"}})
 		all := r.knownCosts()
@@ -332,6 +337,14 @@ func TestCellsAreCalledAsTheNotebookCallsThem(t *testing.T) {
 }
 
 // TestTheFirstParagraphHasAtMostEightyWords, whatever names there are.
+func TestAComprehensionIsCalledByItsFunction(t *testing.T) {
+	for function, want := range map[string]string{"validate.<locals>.<genexpr>": "validate", "collate.<listcomp>": "collate", "<genexpr>": "", "run.<locals>.inner": "run.inner", "f.<locals>.<lambda>": "f.<lambda>"} {
+		if got := (&Frame{Function: function}).name(); got != want {
+			t.Errorf("%s is called %q, want %q", function, got, want)
+		}
+	}
+}
+
 func TestTheFirstParagraphHasAtMostEightyWords(t *testing.T) {
 	long := strings.Repeat("many words ", 50)
 	for _, parts := range [][3]string{{"A claim.", long, "Advice."}, {"A claim.", "Evidence.", long}, {long, "Evidence.", "Advice."}} {

@@ -20,6 +20,8 @@ var costs = []cost{
 	{signRows, "pandas row by row", "walking over a DataFrame's rows or elements in Python (iterrows, apply, single values)", "Work on whole columns (vectorised operations, to_numpy), or use itertuples where a loop is needed."},
 	{signDeepCopy, "copy.deepcopy", "copy.deepcopy", "Copy less often or only what changes: state_dict tensors by clone, configurations by reference."},
 	{signDenseGrad, "dense gradients of an embedding", "dense gradients of embeddings, as large as the whole table", "Pass sparse=True to the embedding (with SparseAdam or SGD), so that only the rows of the batch have gradients."},
+	{signDatabase, "asking a database", "asking a database",
+		"Ask for many rows at once, add an index on what is asked for (EXPLAIN shows whether a table is scanned), or read the table ahead of time."},
 	{signTokenizer, "tokenising", "splitting text into tokens", "Tokenise ahead of time and cache the result, in batches with a fast tokenizer."},
 	{signPlot, "drawing figures", "drawing figures", "Draw less often, or in another process."},
 	{signLogging, "logging", "logging and progress output", "Log every N steps, and fetch values only then."},
@@ -103,7 +105,8 @@ func (r *Recording) fromFindings() (found []Explanation) {
 				return at != nil && at.Line == *f.Line && at.File == *f.File && (f.Name == "" || row.Stack.op == "" || strings.Contains(f.Name, row.Stack.op) || hasOp(row.Stack, f.Name))
 			})
 		}
-		e.sentence = fmt.Sprintf("Mending %s%s (%s) would shorten a step by about %s.", f.Accusation(), where, f.Name, percent(e.Explained))
+		accused := f.Accusation()
+		e.sentence = fmt.Sprintf("%s%s%s (%s): without that a step would be about %s shorter.", strings.ToUpper(accused[:1]), accused[1:], where, f.Name, percent(e.Explained))
 		found = append(found, e)
 	}
 	return found

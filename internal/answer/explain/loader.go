@@ -144,7 +144,13 @@ func (r *Recording) loadsItself(e Explanation, next map[int]float64, at *Frame) 
 	e.sentence = fmt.Sprintf("%s of the time the %s fetches data itself%s.", percent(r.share(next)), r.worker(), under(at))
 	if inside != nil {
 		e.Place = inside.place()
-		e.sentence = fmt.Sprintf("%s of the time the %s loads its data itself, most of it at %s.", percent(r.share(next)), r.worker(), inside.at())
+		here := map[int]float64{}
+		for i, part := range next {
+			if r.Rows[i].Stack.Innermost() == inside {
+				here[i] = part
+			}
+		}
+		e.sentence = fmt.Sprintf("%s of the time the %s loads its data itself, most of it at %s%s.", percent(r.share(next)), r.worker(), inside.at(), r.inside(here).text)
 	} else if lib := r.deepestLibrary(next); lib != nil {
 		e.Evidence = fmt.Sprintf("Most of it is in %s (%s).", lib.name(), library(lib))
 	}

@@ -46,6 +46,8 @@ const (
 	signPlot                         // figures are drawn
 	signNetworkFS                    // remote storage
 	signModelLoad                    // a model or checkpoint is loaded
+	signDatabase                     // a database is asked
+	signHandOver                     // a thread waits for what another one makes: a queue, a future, an event
 )
 
 // interpreterModule are the files that CPython itself is in: a program, or a library.
@@ -114,6 +116,12 @@ var signTable = []sign{
 	{signEmptyCache, "python", `empty_cache`, `torch/(cuda|mps|xpu)/`, ""},
 	{signPlot, "python", "", `(^|/)(matplotlib|seaborn|plotly)/`, ""},
 	{signModelLoad, "python", `^load$|from_pretrained|load_file|InferenceSession\.__init__|_create_inference_session|hf_hub_download`, `torch/serialization\.py$|(^|/)(transformers|diffusers|safetensors|onnxruntime|huggingface_hub|joblib)/`, ""},
+	{signDatabase, "native", "", "", `^(_sqlite3|libsqlite3|_psycopg|_duckdb|duckdb|libmysqlclient|_mysql)[-.]`},
+	{signDatabase, "python", "", `(^|/)(sqlalchemy|psycopg2?|pymysql|asyncpg|pymongo|redis|duckdb|peewee|mysql/connector|lmdb)/|(^|/)(sqlite3/[^/]+|peewee)\.py$`, ""},
+	{signHandOver, "python", `(^|\.)(get|put|join)$`, `(^|/)queue\.py$`, ""},
+	{signHandOver, "python", `(^|\.)(result|exception|wait|as_completed|result_iterator)$`, `(^|/)concurrent/futures/_base\.py$`, ""},
+	{signHandOver, "python", `(^|\.)(wait|wait_for|join)$`, `(^|/)threading\.py$`, ""},
+	{signHandOver, "native", `^(_queue_)?SimpleQueue_(get|put)|^simplequeue_(get|put)`, "", ""},
 	{signNetworkFS, "python", "", `(^|/)(fsspec|s3fs|gcsfs|smart_open|webdataset|streaming)/`, ""},
 }
 

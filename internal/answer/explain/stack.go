@@ -224,9 +224,12 @@ func (f *Frame) place() string {
 	return fmt.Sprintf("%s:%d", base(f.File), f.Line)
 }
 
-// name is what a function is called, without the class of a local scope.
+// comprehension are the nameless functions that Python makes of a part of a function.
+var comprehension = regexp.MustCompile(`(\.?<(genexpr|listcomp|setcomp|dictcomp)>)+$`)
+
+// name is what a function is called, without the class of a local scope: that of a comprehension is the one it is written in.
 func (f *Frame) name() string {
-	name := strings.ReplaceAll(f.Function, ".<locals>", "")
+	name := comprehension.ReplaceAllString(strings.ReplaceAll(f.Function, ".<locals>", ""), "")
 	if name == "<module>" || name == "" {
 		return ""
 	}

@@ -57,7 +57,7 @@ func accusedBy(r *evidence.Recording, rule evidence.Rule) (all []claim, unknown 
 }
 
 // alike says whether both accuse the same. Which name has the most of the time may differ with
-// the times; where the evidence names what is accused, that is told apart by it.
+// the times; where the evidence names the accused, that distinguishes findings.
 func alike(a, b evidence.Candidate) bool {
 	named := a.Name == b.Name || a.Evidence == b.Evidence && a.Together == nil
 	return a.Rule == b.Rule && a.Place == b.Place && named && (a.Replace == nil) == (b.Replace == nil)

@@ -77,7 +77,9 @@ type Finding struct {
 	// The headroom at both ends where only bounds of device times are known; HeadroomMS is the lesser.
 	HeadroomLoMS *float64 `json:"headroom_lo_ms,omitempty"`
 	HeadroomHiMS *float64 `json:"headroom_hi_ms,omitempty"`
-	wording      string   // of the title, where the rule's usual one would be wrong
+	// Evidence has the rows that the query adds up, where these can be pointed at.
+	Evidence evidence.Evidence `json:"-"`
+	wording  string            // of the title, where the rule's usual one would be wrong
 }
 
 // Abstained is what a rule saw and cannot claim.
@@ -215,7 +217,7 @@ func inSteps(t timeline.Thread) (ns int64) {
 func judge(
 	r *evidence.Recording, c evidence.Candidate, most *evidence.Candidate, floor float64, enough bool,
 ) (f Finding, abstains string) {
-	f = Finding{Rule: c.Rule, Severity: Info, Name: c.Name, EvidenceSQL: c.Evidence, Advice: c.Advice, wording: c.Title,
+	f = Finding{Rule: c.Rule, Severity: Info, Name: c.Name, EvidenceSQL: c.Evidence.SQL, Evidence: c.Evidence, Advice: c.Advice, wording: c.Title,
 		PID: r.Thread.PID, Rank: r.Thread.Rank}
 	if c.Place.File != "" {
 		f.File, f.Line, f.Function = &c.Place.File, &c.Place.Line, &c.Place.Function

@@ -22,7 +22,7 @@ type Accusation struct {
 	Line              int
 	EvidenceSQL       string
 	Advice            string
-	// Spans are what is accused, by span_id; none: nothing is said of a headroom.
+	// Spans are what is accused, by span_id; none: the finding has no headroom.
 	Spans []int64
 	// Left is the share of the spans' time that would be left: 0 is nothing.
 	Left float64
@@ -79,7 +79,7 @@ func RunOutside(
 func candidateOf(r *evidence.Recording, a Accusation) (c evidence.Candidate, unknown string) {
 	c = evidence.Candidate{Rule: a.Rule, Title: cmp.Or(a.Title, a.Rule), Name: a.Name,
 		Place:    evidence.Place{File: a.File, Line: a.Line, Function: a.Function},
-		Evidence: a.EvidenceSQL, Advice: a.Advice}
+		Evidence: evidence.Query(a.EvidenceSQL), Advice: a.Advice}
 	if len(a.Spans) == 0 {
 		return c, ""
 	}

@@ -90,7 +90,7 @@ func (f Finding) at() string {
 	return fmt.Sprintf(", at %s:%d", filepath.Base(*f.File), *f.Line)
 }
 
-// WriteText writes the verdict, the findings and what could not be said.
+// WriteText writes the verdict, the findings and what is not known.
 func (r *Result) WriteText(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s\n", printable.Text(r.Verdict()))

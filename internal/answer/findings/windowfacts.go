@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 
+	"github.com/ebpfprof/ebpfprof/internal/answer/findings/evidence"
 	"github.com/ebpfprof/ebpfprof/internal/answer/views"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/dataset/lint"
@@ -43,8 +44,9 @@ func (r *Result) addWindowFacts(ctx context.Context, db *dataset.DB, rank *int) 
 	return nil
 }
 
-func fact(rule, title, name string, percent float64, pid int64, evidence, advice string) Finding {
-	return Finding{Rule: rule, Severity: Info, wording: title, Name: name, WindowPercent: &percent, PID: int(pid), EvidenceSQL: evidence, Advice: advice}
+func fact(rule, title, name string, percent float64, pid int64, shown evidence.Evidence, advice string) Finding {
+	return Finding{Rule: rule, Severity: Info, wording: title, Name: name, WindowPercent: &percent, PID: int(pid),
+		EvidenceSQL: shown.SQL, Evidence: shown, Advice: advice}
 }
 
 // deviceShares are the idle time and what nothing hides, as means over devices.
@@ -101,7 +103,7 @@ func idleFact(ctx context.Context, db *dataset.DB, percent float64, pid int64, d
 	if text := covered.Text(); text != "" {
 		window = text
 	}
-	return fact("device_idle", title, device, percent, pid, idleSQL, fmt.Sprintf("It is idle %.0f %% of %s. %s", percent, window, why)), err
+	return fact("device_idle", title, device, percent, pid, evidence.Query(idleSQL), fmt.Sprintf("It is idle %.0f %% of %s. %s", percent, window, why)), err
 }
 
 func number(v any) float64 {
@@ -115,9 +117,10 @@ const idleSQL = `SELECT device_id, stream, count(*) AS pieces, sum(duration_ns) 
 FROM span WHERE layer = 'device' AND duration_ns IS NOT NULL GROUP BY ALL ORDER BY work_ms DESC`
 
 // workSQL is the evidence of device activity of a category.
-func workSQL(category string) string {
-	return fmt.Sprintf("SELECT name, count(*) AS calls, sum(duration_ns) / 1e6 AS device_ms, sum(bytes) AS bytes FROM span\n"+
-		"WHERE layer = 'device' AND category = '%s' GROUP BY name ORDER BY device_ms DESC LIMIT 20", category)
+func workSQL(category string) evidence.Evidence {
+	where := fmt.Sprintf("layer = 'device' AND category = '%s'", category)
+	return evidence.Query(fmt.Sprintf("SELECT name, count(*) AS calls, sum(duration_ns) / 1e6 AS device_ms, sum(bytes) AS bytes FROM span\n"+
+		"WHERE %s GROUP BY name ORDER BY device_ms DESC LIMIT 20", where)).Rows("span", where)
 }
 
 func longestOf(ctx context.Context, db *dataset.DB, category string) (name string) {

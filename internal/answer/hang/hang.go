@@ -1,6 +1,6 @@
 // Package hang says who keeps whom waiting: which rank of a group has not come to the
 // collective in which the others are. It owns the verdict and its words; what is open, and
-// how far each rank has come, it is told in plain values: of a dataset or a store by package
+// how far each rank has come arrives in plain values: of a dataset or a store by package
 // evidence, of a job that is recorded now by package live.
 package hang
 

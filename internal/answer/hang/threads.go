@@ -37,7 +37,7 @@ type Frame struct {
 // MostFrames of a thread are reported, from the innermost on.
 const MostFrames = 64
 
-// Together joins threads of one process that stand alike: the main one is told of alone,
+// Together joins threads of one process that stand alike: the main one is listed alone,
 // and first.
 func Together(all []Thread) (threads []Thread) {
 	for _, t := range all {

@@ -153,7 +153,7 @@ func (u *Unseen) write(b *strings.Builder, on func(host string) string) {
 }
 
 // byThreads takes those off who wait for the kernel's table alone, and reports whether any
-// are left: else what the table has is old, and the ranks are told of by their stacks.
+// are left: else what the table has is old, and the stacks of the ranks answer.
 func (g *Group) byThreads() bool {
 	g.byStates()
 	g.byStacks()

@@ -148,7 +148,7 @@ func (b *builder) noDevice() string {
 }
 
 // waited has devices be busy for as long as waits for them say: pieces of work with a bound of
-// their own are among what they waited for, so that the longer of the two is told.
+// their own are among what they waited for, so that the longer of the two counts.
 func (b *builder) waited(all []Device) error {
 	return b.each(waitedWork, func(scan scan) error {
 		var d Device

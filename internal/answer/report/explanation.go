@@ -29,7 +29,7 @@ func (b *builder) explanations() error {
 		in.Standing = b.stood.Standing
 	}
 	if h := b.report.Hang; h != nil {
-		in.Hang = strings.Join(h.Sentences(leastHang), "; ") + "."
+		in.Hang = strings.Join(h.Sentences(b.report.leastWait()), "; ") + "."
 	}
 	defer b.stands()
 	v, err := explain.Run(b.ctx, b.db, in)

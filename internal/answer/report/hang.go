@@ -11,6 +11,18 @@ import (
 // told of, in seconds: what a recording happened to end in is no hang.
 const leastHang = 1.9
 
+// hangSteps is how many mean steps a collective must have waited for as well: ranks of long steps, or on a machine that
+// others keep busy, wait for each other longer.
+const hangSteps = 5
+
+// leastWait is from when on a wait is a hang, in seconds.
+func (r *Report) leastWait() float64 {
+	if r.Steps == nil {
+		return leastHang
+	}
+	return max(leastHang, hangSteps*r.Steps.MeanMS/1e3)
+}
+
 // hangs asks what `ebpfprof fleet hang` does: also of a job that hung before the recording
 // began, of which there is nothing else to tell.
 func (b *builder) hangs() error {
@@ -21,7 +33,7 @@ func (b *builder) hangs() error {
 	if err != nil {
 		return err
 	}
-	if len(waits.Sentences(leastHang)) > 0 {
+	if len(waits.Sentences(b.report.leastWait())) > 0 {
 		b.report.Hang = waits
 	}
 	b.stood = waits
@@ -61,13 +73,13 @@ func (r *Report) hanging() string {
 	if r.Hang == nil {
 		return ""
 	}
-	return "The job hung when the recording ended: " + strings.Join(r.Hang.Sentences(leastHang), "; ") + "."
+	return "The job hung when the recording ended: " + strings.Join(r.Hang.Sentences(r.leastWait()), "; ") + "."
 }
 
 func (r *Report) hangSection() section {
 	s := section{title: "What waits"}
 	if r.Hang != nil {
-		for _, sentence := range r.Hang.Sentences(leastHang) {
+		for _, sentence := range r.Hang.Sentences(r.leastWait()) {
 			s.note("%s", sentence)
 		}
 		s.note("who stands where, with stacks: ebpfprof fleet hang %s", r.Dataset)

@@ -41,7 +41,7 @@ func (b *builder) lint() error {
 	return b.choose()
 }
 
-// eachKind is how many warnings of one kind are told one by one: a job that compiles
+// eachKind is how many warnings of one kind are listed one by one: a job that compiles
 // brings dozens of libraries.
 const eachKind = 5
 

@@ -31,7 +31,7 @@ type Options struct {
 	Machine *peaks.Measured
 	// Peaks are of the user's devices, before those that are known.
 	Peaks []peaks.Peak
-	// Progress is told what is being computed; nil for none.
+	// Progress is called with what is being computed; nil for none.
 	Progress func(what string)
 }
 
@@ -285,8 +285,8 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 		name string
 		f    func() error
 	}{
-		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"what waits", b.hangs}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"short processes", b.shortProcesses}, {"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
+		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
+		{"steps", b.steps}, {"what waits", b.hangs}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"short processes", b.shortProcesses}, {"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)

@@ -209,7 +209,6 @@ func TestAReportBeginsWithMemoryThatRanOut(t *testing.T) {
 	}
 }
 
-// TestMachinesFindTheMembersThatAreStable also where there is nothing.
 // Of a job that hung before the recording began no call was seen: the stacks tell.
 func TestAReportBeginsWithAHang(t *testing.T) {
 	const c10d = "/v/torch/distributed/distributed_c10d.py"
@@ -252,6 +251,18 @@ func TestAReportBeginsWithAHang(t *testing.T) {
 	}
 }
 
+func TestLongStepsWaitLonger(t *testing.T) {
+	for mean, want := range map[float64]float64{0: leastHang, 20: leastHang, 1500: 7.5} {
+		if got := (&Report{Steps: &Steps{MeanMS: mean}}).leastWait(); got != want {
+			t.Errorf("steps of %g ms: a wait of %g s is a hang, want %g", mean, got, want)
+		}
+	}
+	if got := (&Report{}).leastWait(); got != leastHang {
+		t.Errorf("without steps: %g", got)
+	}
+}
+
+// TestMachinesFindTheMembersThatAreStable also where there is nothing.
 func TestMachinesFindTheMembersThatAreStable(t *testing.T) {
 	for name, fill := range map[string]func(*output.Dataset) error{"nothing": func(*output.Dataset) error { return nil }, "a loop": loop} {
 		var text bytes.Buffer

@@ -34,7 +34,7 @@ func (b *builder) verdict() string {
 	return b.ran()
 }
 
-// ran is what is said of a job that went on.
+// ran is the sentence about a job that went on.
 func (b *builder) ran() string {
 	text := b.slowest()
 	if o := b.report.ranOut(); o != nil {

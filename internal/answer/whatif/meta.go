@@ -49,7 +49,7 @@ func ReadMeta(path string) (Meta, error) {
 // dp_rank, whatever the size of its tensor group.
 func (m Meta) Workers() int { return m.DPSize * m.PPSize }
 
-// fits compares it with the trace that it is said to describe.
+// fits compares it with the trace that it claims to describe.
 func (m Meta) fits(t *Trace) error {
 	workers := map[[2]int]bool{}
 	dp, pp := 0, 0

@@ -13,7 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Rows and columns of pictures; what is left out is said below them.
+// Rows and columns of pictures; a line below them counts what is left out.
 const (
 	listedWorkers = 10
 	heatRows      = 32

@@ -24,7 +24,7 @@ type Runner struct {
 	Record []string
 	// Machine is what this machine is, the same for all runs.
 	Machine inventory.Inventory
-	// Say is told what happens now; nil for nobody.
+	// Say is called with what happens now; nil for no progress.
 	Say func(format string, args ...any)
 	// Keep: recordings stay in the store.
 	Keep bool

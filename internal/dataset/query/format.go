@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -36,7 +37,7 @@ func (db *DB) Write(ctx context.Context, w io.Writer, query, format string) erro
 	case "csv":
 		err = db.writeCSV(ctx, out, query)
 	case "json":
-		err = db.writeJSON(ctx, out, query)
+		_, err = db.writeJSON(ctx, out, query, Most{})
 	case "table", "markdown":
 		err = db.writeTable(ctx, out, query, format)
 	default:
@@ -46,6 +47,20 @@ func (db *DB) Write(ctx context.Context, w io.Writer, query, format string) erro
 		return err
 	}
 	return out.Flush()
+}
+
+// Most is how much of an answer is written: rows, and bytes, which the last row may exceed. 0 is all.
+type Most struct{ Rows, Bytes int }
+
+var errEnough = errors.New("enough rows")
+
+// WriteFirst writes the first rows of a SELECT as Write does as json, and returns whether there are more.
+func (db *DB) WriteFirst(ctx context.Context, w io.Writer, query string, most Most) (more bool, err error) {
+	out := bufio.NewWriter(w)
+	if more, err = db.writeJSON(ctx, out, query, most); err != nil {
+		return false, err
+	}
+	return more, out.Flush()
 }
 
 func (db *DB) writeCSV(ctx context.Context, out *bufio.Writer, query string) error {
@@ -80,30 +95,36 @@ func csvField(s string) string {
 	return s
 }
 
-func (db *DB) writeJSON(ctx context.Context, out *bufio.Writer, query string) error {
+func (db *DB) writeJSON(ctx context.Context, out *bufio.Writer, query string, most Most) (more bool, err error) {
 	var columns []Column
 	var names []string
-	rows := 0
-	err := db.each(ctx, query, func(c []Column) error {
+	rows, bytes := 0, 0
+	err = db.each(ctx, query, func(c []Column) error {
 		columns = c
 		for _, column := range c {
 			names = append(names, jsonText(column.Name))
 		}
 		return nil
 	}, func(row []any) error {
-		out.WriteString(map[bool]string{true: "[\n  {", false: ",\n  {"}[rows == 0])
+		if most.Rows > 0 && rows == most.Rows || most.Bytes > 0 && bytes >= most.Bytes {
+			return errEnough
+		}
+		var line strings.Builder
+		line.WriteString(map[bool]string{true: "[\n  {", false: ",\n  {"}[rows == 0])
 		rows++
 		for i, value := range row {
 			if i > 0 {
-				out.WriteString(", ")
+				line.WriteString(", ")
 			}
-			out.WriteString(names[i] + ": " + jsonValue(value, columns[i].Type))
+			line.WriteString(names[i] + ": " + jsonValue(value, columns[i].Type))
 		}
-		_, err := out.WriteString("}")
+		line.WriteString("}")
+		bytes += line.Len()
+		_, err := out.WriteString(line.String())
 		return err
 	})
-	if err != nil {
-		return err
+	if more = errors.Is(err, errEnough); err != nil && !more {
+		return false, err
 	}
 	if rows == 0 {
 		out.WriteByte('[')
@@ -111,7 +132,7 @@ func (db *DB) writeJSON(ctx context.Context, out *bufio.Writer, query string) er
 		out.WriteByte('\n')
 	}
 	_, err = out.WriteString("]\n")
-	return err
+	return more, err
 }
 
 func (db *DB) writeTable(ctx context.Context, out *bufio.Writer, query, format string) error {

@@ -175,7 +175,7 @@ type hungRank struct {
 // hangWait is how long a job is given to hang and to be seen hanging.
 const hangWait = 40 * time.Second
 
-// hangs records a job that comes to hang, and asks who is missing until that is said.
+// hangs records a job that comes to hang, and asks who is missing until an answer comes.
 func (s *recordings) hangs(ctx context.Context, f *fault, j *running, o *outcome) error {
 	dataset := filepath.Join(s.dir, j.name)
 	defer os.RemoveAll(dataset)
@@ -248,7 +248,7 @@ func (o *outcome) readHang(f *fault, h *hung) bool {
 	return false
 }
 
-// alone reports whether the victim, and no other, is said to keep the others waiting.
+// alone reports whether the victim, and no other, is named as the one that keeps the others waiting.
 func (o *outcome) alone(f *fault, missing, waiting []hungRank) bool {
 	if len(missing) == 0 {
 		return false
@@ -257,7 +257,7 @@ func (o *outcome) alone(f *fault, missing, waiting []hungRank) bool {
 	return f.hang == "missing" && len(missing) == 1 && missing[0].Rank == victim && stand(missing) && stand(waiting)
 }
 
-// stand reports whether where they stand is said of all of them.
+// stand reports whether the place of each of them is given.
 func stand(ranks []hungRank) bool {
 	return !slices.ContainsFunc(ranks, func(r hungRank) bool { return len(r.Threads) == 0 })
 }

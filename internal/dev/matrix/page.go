@@ -86,7 +86,7 @@ func writeCounts(b *strings.Builder, all []*findings) {
 			}
 		}
 	}
-	b.WriteString("\n## Recorded of what there was\n\nCalls of stub runtimes and of PoCL, each compared with what the job says that it asked for and was told; entries\n" +
+	b.WriteString("\n## Recorded of what there was\n\nCalls of stub runtimes and of PoCL, each compared with the job's own list of calls and answers; entries\n" +
 		"of functions that throw, and how many of them ended by an exit or an exception; samples, and how many of their\n" +
 		"stacks are known to the thread's start.\n\n| of |")
 	for _, f := range all {

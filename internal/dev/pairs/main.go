@@ -29,7 +29,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/dev/study"
 )
 
-// The operator whose size the job is told, as diff names it, and its share of the step
+// The operator whose size the job takes, as diff names it, and its share of the step
 // of the faster side.
 const (
 	operator     = "aten::erf"
@@ -250,10 +250,10 @@ func judge(v *diff.Result) error {
 	for _, row := range v.Rows {
 		if row.Significant && row.Kind == "operator" && row.After > row.Before {
 			if row.Key != operator {
-				return fmt.Errorf("the operator that grew most is said to be %s, not %s", row.Key, operator)
+				return fmt.Errorf("diff names %s as the operator that grew most, not %s", row.Key, operator)
 			}
 			return nil
 		}
 	}
-	return fmt.Errorf("no operator is said to have grown, and %s has", operator)
+	return fmt.Errorf("diff names no operator that grew, and %s has", operator)
 }

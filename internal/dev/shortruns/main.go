@@ -1,6 +1,6 @@
 // Shortruns says how right the estimates of short jobs are. A training job of so many
 // steps of 30 ms, with imports before and evaluation between, is recorded under `run`
-// within a budget, many times over; how often it calls each operator is told by a
+// within a budget, many times over; how often it calls each operator is counted by a
 // recording of the same job that takes every call.
 //
 //	shortruns [-runs 20] [-steps 20,60,200,1000] [-budgets 5%,1%] [-tracer bin/ebpfprof]

@@ -58,7 +58,7 @@ func main() {
 	}
 }
 
-// job is a process of an unprivileged user that waits to be told to go on.
+// job is a process of an unprivileged user that waits for a byte to go on.
 type job struct {
 	*exec.Cmd
 	stdin io.WriteCloser

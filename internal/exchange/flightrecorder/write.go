@@ -145,7 +145,7 @@ func (e *entry) dump(p *pickle.Writer, record int64) {
 	p.EndDict()
 }
 
-// WriteText says what was written, and what the analyser has to be told.
+// WriteText says what was written, and which options the analyser needs.
 func (w *Written) WriteText(to io.Writer) error {
 	text := fmt.Sprintf("%d collectives of %d ranks in %s\n", w.Entries, len(w.Ranks), filepath.Dir(w.Files[0]))
 	if w.LeftOut > 0 {

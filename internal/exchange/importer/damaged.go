@@ -22,7 +22,7 @@ const (
 	aLot       = 20
 	longEnough = 1_000_000
 	slack      = 1_000_000_000
-	// fewAlike rows tell nothing of what is usual.
+	// fewAlike rows do not show what is usual.
 	fewAlike = 4
 	// mostKept durations of a kind are looked at, taken at random.
 	mostKept = 64
@@ -103,7 +103,7 @@ func (s *sampled) quantile(q float64) int64 {
 	return sorted[int(q*float64(len(sorted)-1))]
 }
 
-// usual is what calls of a kind last, and of how many that is said.
+// usual is how long calls of a kind last, and how many were measured.
 func (d *durations) usual(call *event.Call) (ns, alike int64) {
 	s := d.of[call]
 	if s == nil {

@@ -32,7 +32,7 @@ type Options struct {
 	ToolVersion string
 	CommandLine string
 	Redact      bool // what internal/redact leaves out
-	// Progress is told now and then how much of a file has been read, in both
+	// Progress is called now and then with how much of a file has been read, in both
 	// passes together; nil for none.
 	Progress func(file string, part float64)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -35,6 +36,9 @@ type nsys struct {
 	calls   calls
 	kinds   kernels
 	row     row
+	// mostRows is how many rows a table of a file of this size can have.
+	mostRows int64
+	late     bool // a query had no row for rowPatience: no other is asked
 }
 
 func openNsys(path string) (_ source, err error) {
@@ -42,12 +46,17 @@ func openNsys(path string) (_ source, err error) {
 	if err != nil {
 		return nil, err
 	}
+	info, err := os.Stat(absolute)
+	if err != nil {
+		return nil, fmt.Errorf("importing %s: %w", path, err)
+	}
 	name := (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro&immutable=1&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)" + heapLimit}).String()
 	db, err := sql.Open("sqlite", name)
 	if err != nil {
 		return nil, fmt.Errorf("importing %s: %w", path, err)
 	}
 	n := &nsys{path: path, db: db, calls: calls{}, kinds: kernels{}, names: map[int32]string{}, threads: map[[2]int32]string{}}
+	n.mostRows = info.Size()/rowBytes + 1
 	if err := n.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s %w: %w", path, ErrFormat, damaged(err)), db.Close())
 	}
@@ -62,6 +71,9 @@ const (
 	// rowPatience is how long a row is waited for; a table without an index takes some
 	// seconds a gigabyte.
 	rowPatience = 2 * time.Minute
+	// rowBytes are of a row, or a column's name, at the least. In a file that is not whole pages
+	// may lead to the same pages again and again.
+	rowBytes = 2
 	// mostStrings and mostStringBytes are of an export's table of names.
 	mostStrings     = 1 << 24
 	mostStringBytes = 2 << 30
@@ -80,7 +92,8 @@ func (n *nsys) describe() description {
 			continue
 		}
 		var rows int64
-		if err := n.one(`SELECT count(*) FROM "`+strings.ReplaceAll(t, `"`, `""`)+`"`, &rows); err == nil && rows > 0 {
+		count := fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM "%s" LIMIT %d)`, strings.ReplaceAll(t, `"`, `""`), n.mostRows)
+		if err := n.one(count, &rows); err == nil && rows > 0 {
 			d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: t, Count: rows,
 				Detail: fmt.Sprintf("%d rows of table %.80s are not imported", rows, t)})
 		}
@@ -134,7 +147,7 @@ func (n *nsys) newest(name string, columns ...string) string {
 }
 
 // plainTables leaves views and virtual tables out, and with them columns that are computed.
-const plainTables = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL%'"
+const plainTables = "SELECT m.name, c.name FROM pragma_table_list m, pragma_table_info(m.name) c WHERE m.schema = 'main' AND m.type = 'table'"
 
 func (n *nsys) load() error {
 	n.tables = map[string]map[string]bool{}
@@ -220,12 +233,16 @@ func (n *nsys) loadTarget() {
 }
 
 func (n *nsys) each(ctx context.Context, query string, f func(*sql.Rows) error) error {
+	if n.late {
+		return errLate
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(rowPatience, func() { cancel(errLate) })
 	defer late.Stop()
 	told := func(err error) error {
 		if context.Cause(ctx) == errLate {
+			n.late = true
 			return errLate
 		}
 		return err
@@ -235,14 +252,19 @@ func (n *nsys) each(ctx context.Context, query string, f func(*sql.Rows) error) 
 		return told(err)
 	}
 	defer rows.Close()
-	for rows.Next() {
+	for read := int64(0); rows.Next(); read++ {
 		late.Reset(rowPatience)
+		if read >= n.mostRows {
+			return errRows
+		}
 		if err := f(rows); err != nil {
 			return err
 		}
 	}
 	return told(rows.Err())
 }
+
+var errRows = errors.New("a table has more rows than a file of its size can have: the database is damaged")
 
 var errLate = fmt.Errorf("a query had no row for %s", rowPatience)
 

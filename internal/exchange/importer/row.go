@@ -97,7 +97,7 @@ var (
 	blitFill = regexp.MustCompile(`^__amd_rocclr_fillBuffer\w*(\.kd)?$`)
 )
 
-// kernelCategory says by its name what a row of a device that is said to be a
+// kernelCategory says by its name what a row of a device that its profiler calls a
 // kernel is.
 func kernelCategory(name string) string {
 	switch {

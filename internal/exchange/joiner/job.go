@@ -55,7 +55,7 @@ const groupsSQL = `SELECT DISTINCT session_id, communicator FROM communicator WH
 
 // meetingsSQL are the collectives in which each rank needs something of all others: the call that
 // asked for one says which it is, and what a library's thread or a device ran when. Of one that a
-// process is said to have run twice neither is known to be it.
+// process appears twice neither is known to be it.
 const meetingsSQL = `WITH meets AS (SELECT DISTINCT session_id, communicator, sequence_number FROM span
 	WHERE layer IN ('collective', 'device') AND regexp_matches(lower(name), 'all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier')),
 ran AS (SELECT session_id, communicator, sequence_number AS number, pid, count(*) AS n, min(ts_ns) AS entered, max(ts_ns + duration_ns) AS ended

@@ -23,7 +23,7 @@ import (
 // Options of Join.
 type Options struct {
 	ToolVersion string
-	// Progress is told how many of the files have been written; nil for none.
+	// Progress is called with how many of the files have been written; nil for none.
 	Progress func(done, of int)
 }
 

@@ -33,7 +33,7 @@ type Options struct {
 	PID int32
 	// Method is how the trace came: event.MergedOnDemand or event.MergedFile.
 	Method string
-	// Progress is told how much of the trace has been read; nil for none.
+	// Progress is called with how much of the trace has been read; nil for none.
 	Progress func(part float64)
 }
 

@@ -28,6 +28,7 @@ var (
 type Limits struct {
 	Objects int64 // values made
 	Bytes   int64 // of the pickle
+	Room    *Room // for the values; NewRoom if nil
 }
 
 // DefaultLimits are far above what a snapshot of millions of events has.
@@ -73,7 +74,7 @@ type reader struct {
 // Read reads one pickle.
 func Read(r io.Reader, limits Limits) (any, error) { return newReader(r, limits).read() }
 
-// ReadCut is Read; of a pickle that ends early it returns what is there, with cut true: the last entries may
+// ReadCut is Read; of a pickle that ends early it returns the entries before, with cut true: the last entries may
 // lack members.
 func ReadCut(r io.Reader, limits Limits) (v any, cut bool, err error) {
 	p := newReader(r, limits)
@@ -87,6 +88,9 @@ func ReadCut(r io.Reader, limits Limits) (v any, cut bool, err error) {
 }
 
 func newReader(r io.Reader, limits Limits) *reader {
+	if limits.Room == nil {
+		limits.Room = NewRoom()
+	}
 	return &reader{in: bufio.NewReaderSize(r, 1<<20), limits: limits, sparse: map[int64]any{}, texts: map[string]string{}}
 }
 
@@ -150,6 +154,9 @@ func (p *reader) read() (any, error) {
 		}
 		if p.objects > p.limits.Objects || p.taken > p.limits.Bytes {
 			return nil, fmt.Errorf("reading a pickle: %w", ErrTooLarge)
+		}
+		if err := p.limits.Room.Step(); err != nil {
+			return nil, fmt.Errorf("reading a pickle: %w", err)
 		}
 	}
 }

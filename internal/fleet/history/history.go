@@ -1,5 +1,5 @@
 // Package history compares a job with itself: with its own best time, or with itself so
-// long ago. What grew is told by function and by worker, from the patterns and the steps
+// long ago. What grew is listed by function and by worker, from the patterns and the steps
 // in a store.
 package history
 

@@ -215,7 +215,7 @@ func (e *Evidence) Recording(nowNS, sinceNS int64) *hang.Recording {
 			Number: c.IssuedNumber, Collective: c.IssuedName}
 		if of := e.processes[c.PID]; of != nil {
 			m.Ended = of.ended
-			// What is open is told when it changes: what was asked for since, its calls tell.
+			// What is open is reported when it changes: later requests are in its calls.
 			if last := of.calls.last(*c.ID); last != nil && (m.Number == nil || *m.Number < last.number) {
 				m.Number, m.Collective = &last.number, last.name
 			}

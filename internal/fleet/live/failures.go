@@ -150,7 +150,7 @@ func (f *Failures) addSpans(spans []event.Span) {
 		if s.Detail.StackID != nil {
 			stack = *s.Detail.StackID
 		}
-		f.note(RuntimeError, s.StartNS+max(s.DurationNS, 0), s.PID, fmt.Sprintf("was told error %d by %s", e.code, e.name), stack)
+		f.note(RuntimeError, s.StartNS+max(s.DurationNS, 0), s.PID, fmt.Sprintf("got error %d from %s", e.code, e.name), stack)
 	}
 }
 

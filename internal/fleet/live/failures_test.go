@@ -47,7 +47,7 @@ func TestWhatFailsIsNotedWithItsPlace(t *testing.T) {
 		"out_of_memory 1 rank 1 (process 101) found no room for 8589934592 bytes of host memory at train.py:88 (step)",
 		"out_of_memory 1 rank 1 (process 101) found no room in the memory of device 2 at ",
 		"out_of_memory 1 rank 1 (process 101) is killed by the kernel for memory at ",
-		"runtime_error 1 rank 1 (process 101) was told error 700 by cuStreamSynchronize at train.py:88 (step)",
+		"runtime_error 1 rank 1 (process 101) got error 700 from cuStreamSynchronize at train.py:88 (step)",
 	}
 	if got := sentences(f); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

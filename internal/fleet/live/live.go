@@ -54,14 +54,14 @@ type ended struct {
 	tid int32
 }
 
-// wait is one of a thread's, in what a step's time is told by.
+// wait is one of a thread's, in the units that a step's time is split by.
 type wait struct {
 	pid, tid     int32
 	atNS, lastNS int64
 }
 
 // Samples are read in batches of their own, so that a step's waits may come after its
-// end: a step is told late ns after it. mostWaits bounds what is kept until then.
+// end: a step is reported late ns after it. mostWaits bounds what is kept until then.
 const (
 	late      = int64(2e9)
 	mostWaits = 100_000
@@ -117,7 +117,7 @@ func (s *Steps) addProcess(p event.Process) {
 // order of their ends.
 func (s *Steps) addSpans(spans []event.Span) {
 	for i := range spans {
-		// Of what is recorded in slices most is missing: no step can be told by it.
+		// Of what is recorded in slices most is missing: it shows no step.
 		if class := classOf(spans[i].Call); class != 0 && spans[i].DurationNS >= 0 && spans[i].SliceID == 0 && spans[i].StartNS >= s.sliced {
 			s.anchor(&spans[i], class)
 		}

@@ -41,7 +41,7 @@ func (r *ring) newest(yield func(*past) bool) {
 	}
 }
 
-// ran is told of a collective's own time, which has ended if its end was seen.
+// ran takes a collective's own time, which has ended if its end was seen.
 func (r *ring) ran(s *event.Span) {
 	for p := range r.newest {
 		if p.communicator != *s.Detail.Communicator || p.number != s.SequenceNumber {
@@ -72,7 +72,7 @@ func (r *ring) all() []past {
 	return append(append([]past{}, r.calls[r.next:]...), r.calls[:r.next]...)
 }
 
-// stackTable keeps stacks, which are told once in a recording: those that were told or
+// stackTable keeps stacks, which come once in a recording: those that came or
 // named last. A frame is kept once.
 type stackTable struct {
 	young, old map[int64]*keptStack

@@ -95,6 +95,9 @@ func (t *table) explain(f *Finding) {
 	if f.Pattern.Class == pattern.Host && f.Pattern.Name == "preempted" && len(f.Workers) == 1 {
 		t.contention(f)
 	}
+	if f.Cause.Name == quota && len(f.Workers) == 1 {
+		f.Cause.Name += t.throttles(slices.Index(t.workers, f.Workers[0]))
+	}
 	t.hardware(f)
 	f.Sentence = f.sentence(len(t.workers))
 }
@@ -115,6 +118,26 @@ func (t *table) contention(f *Finding) {
 	default:
 		f.Cause = Cause{Name: others + ": no quota held it back", Class: "machine"}
 	}
+}
+
+// throttles says how often a worker's quota was used up; "" where that is not known.
+func (t *table) throttles(w int) string {
+	own := func(name string) float64 {
+		for _, k := range t.keys() {
+			if p := t.rows[k][w]; p != nil && k.basis == pattern.Read && p.Name == name {
+				return p.Mu
+			}
+		}
+		return 0
+	}
+	share, cpus := own(pattern.QuotaThrottles), own(pattern.QuotaCPUs)
+	switch {
+	case share == 0:
+		return ""
+	case cpus == 0:
+		return fmt.Sprintf(", used up in %s of its periods", percent(share))
+	}
+	return fmt.Sprintf(" of %.3g CPUs, used up in %s of its periods", cpus, percent(share))
 }
 
 // load is how much of the time each worker ran, and what its quota took; nil is not known.

@@ -7,7 +7,7 @@ import (
 )
 
 // deviceFindings compares what ran on devices: of each worker it is known how long that took
-// at the least and at the most. So one is told from its peers only where its least is more
+// at the least and at the most. So one differs from its peers only where its least is more
 // than most of them can have needed: as far as two shares have to be apart elsewhere, and
 // where there are peers to tell it from.
 func (t *table) deviceFindings(k key, method string) (all []Finding) {

@@ -64,7 +64,7 @@ type Result struct {
 	// Method is how workers were compared: peers (the share of a sample of them that is
 	// far), leave_one_out (the distance from the median of the others), or none.
 	Method string
-	Notes  []string // what cannot be told, and why
+	Notes  []string // what is not known, and why
 }
 
 type key struct {

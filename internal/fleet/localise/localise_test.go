@@ -151,7 +151,7 @@ func TestWhyAWorkerHadNoCPU(t *testing.T) {
 	}{
 		{"others, as far as is known", -1, 0, 0.4, "other processes on its CPUs, or a CPU quota", false},
 		{"others, and no quota", 0, 0, 0.4, "other processes on its CPUs: no quota", false},
-		{"a quota", 0.3, 0, 0.4, "the CPU quota of its control group", false},
+		{"a quota", 0.3, 0, 0.4, "the CPU quota of its control group (cpu.max) of 0.2 CPUs, used up in 80 % of its periods", false},
 		{"more to run", -1, 0.6, 0.2, "more to run than its peers", true},
 		{"more to run, and others", -1, 0.3, 0.6, "other processes on its CPUs", false},
 	} {
@@ -160,6 +160,10 @@ func TestWhyAWorkerHadNoCPU(t *testing.T) {
 			all = append(all, pattern.Pattern{Host: "node0", PID: rank, Rank: rank, Function: function, Class: class, Name: name, Basis: pattern.Sampled,
 				Resource: "cpu", Beta: beta, BetaLo: beta, BetaHi: beta, Mu: mu, ObservedNS: 20e9})
 		}
+		read := func(rank int32, function uint64, name string, value float64) {
+			all = append(all, pattern.Pattern{Host: "node0", PID: rank, Rank: rank, Function: function, Class: pattern.Host, Name: name, Basis: pattern.Read,
+				Mu: value, Beta: 1, BetaLo: 1, BetaHi: 1, ObservedNS: 20e9})
+		}
 		for rank := range int32(4) {
 			share := 0.1
 			if rank == 2 {
@@ -167,6 +171,10 @@ func TestWhyAWorkerHadNoCPU(t *testing.T) {
 				add(rank, 78, pattern.Compute, "aten::zeros", c.more, 1)
 				if c.throttled >= 0 {
 					add(rank, 79, pattern.Host, "throttled", c.throttled, 0)
+				}
+				if c.throttled > 0 {
+					read(rank, 80, pattern.QuotaThrottles, 0.8)
+					read(rank, 81, pattern.QuotaCPUs, 0.2)
 				}
 			}
 			add(rank, 77, pattern.Host, "preempted", share, 0)

@@ -78,7 +78,7 @@ const (
 	longestPause = time.Minute      // after failures in a row
 )
 
-// Run sends until the context is done, and then once more what is there, for as long as
+// Run sends until the context is done, and then once more what is left, for as long as
 // a file may take.
 func (s *Sender) Run(ctx context.Context) {
 	pause := look

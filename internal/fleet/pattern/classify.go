@@ -24,7 +24,7 @@ type place struct {
 	line        int32
 }
 
-// mostPlaces of a function are told apart.
+// mostPlaces of a function are kept apart.
 const mostPlaces = 64
 
 func (u *usage) at(p place, ns int64) {

@@ -27,7 +27,7 @@ type Lost struct {
 // Collector takes the events of one recording and makes the patterns of one window
 // after the other. It implements event.Sink; calls come from one goroutine.
 type Collector struct {
-	// Waited is told of each wait of a thread, with the class of what waited; nil is
+	// Waited is called with each wait of a thread, with the class of what waited; nil is
 	// told nothing.
 	Waited func(s *event.Sample, class Class)
 

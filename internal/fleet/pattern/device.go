@@ -12,7 +12,7 @@ import (
 // so long at the least and so long at the most. So a kernel's share is two bounds, and no
 // point is between them that would be known better.
 
-// Work of one worker that is told apart in one window.
+// Work of one worker that is kept apart in one window.
 const (
 	mostKernels = 1024 // by name
 	mostStreams = 64   // of a kernel

@@ -24,7 +24,7 @@ const (
 	IO         Class = "io"         // reading or writing, outside of the loader
 	Python     Class = "python"     // Python, and what no class above claims
 	Host       Class = "host"       // what the machine did to the thread: not run, stopped
-	Other      Class = "other"      // what cannot be told: no stack, or above a limit
+	Other      Class = "other"      // not known: no stack, or above a limit
 )
 
 // Basis says where the numbers of a pattern come from.

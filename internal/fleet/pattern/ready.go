@@ -3,6 +3,7 @@ package pattern
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -54,6 +55,9 @@ type machine struct {
 	durations histogram
 	throttled []share // by second: what the quota of its control group took
 	quota     bool    // it is known
+	// periods are those of the quota, throttles in how many of them it was used up, and cpus what it
+	// gives; 0 where that is not known.
+	periods, throttles, cpus float64
 }
 
 // lead is how long before the first sample of a window one that comes later may have begun.
@@ -91,14 +95,43 @@ func (c *Collector) addCounters(counters []event.Counter) {
 	for i := range counters {
 		n := &counters[i]
 		c.read(n)
-		if n.Name != "cgroup_cpu_throttled" {
+		if !slices.Contains(QuotaCounters, n.Name) {
 			continue
 		}
 		for pid, w := range c.workers {
 			if n.PID != nil && *n.PID == pid || n.PID == nil && w.cgroup != "" && strings.HasSuffix(n.Scope, w.cgroup) {
-				w.machine.throttle(n)
+				w.machine.count(n)
 			}
 		}
+	}
+}
+
+const throttled = "cgroup_cpu_throttled"
+
+// QuotaCounters are what is known of the quota of a control group.
+var QuotaCounters = []string{throttled, QuotaThrottles, "cgroup_cpu_periods", QuotaCPUs}
+
+// The rows of basis counters of a worker whose control group has a quota: the share of its periods in
+// which it was used up, and how many CPUs it is.
+const (
+	QuotaThrottles = "cgroup_cpu_throttles"
+	QuotaCPUs      = "cgroup_cpu_quota"
+)
+
+// count takes a counter of the worker's control group.
+func (m *machine) count(n *event.Counter) {
+	if math.IsNaN(n.Value) || math.IsInf(n.Value, 0) {
+		return
+	}
+	switch n.Name {
+	case throttled:
+		m.throttle(n)
+	case QuotaThrottles:
+		m.throttles += n.Value
+	case QuotaCPUs:
+		m.cpus = n.Value / 100 // of percent
+	default:
+		m.periods += n.Value
 	}
 }
 
@@ -124,7 +157,23 @@ func (m *machine) patterns(base Pattern, t *thread) (all []Pattern) {
 	if m.quota {
 		all = append(all, m.pattern(base, "throttled", m.throttled))
 	}
+	if m.periods > 0 {
+		all = append(all, m.counter(base, QuotaThrottles, min(1, m.throttles/m.periods), "share"))
+		if m.cpus > 0 {
+			all = append(all, m.counter(base, QuotaCPUs, m.cpus, "cpus"))
+		}
+	}
 	return all
+}
+
+// counter is a row of basis counters.
+func (m *machine) counter(base Pattern, name string, value float64, unit string) Pattern {
+	p := base
+	f := function{class: Host, name: name}
+	f.hash()
+	p.Function, p.Class, p.Name, p.Basis, p.Resource = f.key, Host, name, Read, unit
+	p.Count, p.Mu, p.Beta, p.BetaLo, p.BetaHi = int64(m.periods), value, 1, 1, 1
+	return p
 }
 
 // pattern is one of the machine's. Its parts are known exactly; how far its share would be

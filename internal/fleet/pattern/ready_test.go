@@ -86,6 +86,31 @@ func TestAQuotaIsThatOfTheWorkersGroup(t *testing.T) {
 	}
 }
 
+// In how many of its periods a quota was used up, and of how many CPUs it is, is told beside.
+func TestThePeriodsOfAQuotaAreTold(t *testing.T) {
+	idle := func(int64) (int64, int64) { return 0, 0 }
+	var counters []event.Counter
+	for i := range int64(10) {
+		add := func(name string, value float64) {
+			counters = append(counters, event.Counter{TSNS: (5 + i) * second, Scope: "cpu:/kubepods/pod7", Name: name, Value: value})
+		}
+		add("cgroup_cpu_periods", 10)
+		add("cgroup_cpu_throttles", 8)
+		add("cgroup_cpu_throttled", 5e8)
+		add("cgroup_cpu_quota", 20)
+	}
+	all := machineOf(t, idle, counters...)
+	throttles, cpus := all[QuotaThrottles], all[QuotaCPUs]
+	if throttles.Basis != Read || throttles.Mu != 0.8 || throttles.Count != 100 || cpus.Mu != 0.2 || math.Abs(all["throttled"].Beta-0.5) > 1e-6 {
+		t.Errorf("%+v, %+v", throttles, cpus)
+	}
+	for _, p := range machineOf(t, idle, counters[2]) {
+		if p.Basis == Read {
+			t.Errorf("%s of a group whose periods are not known", p.Name)
+		}
+	}
+}
+
 // An operator is called by the function from which it took the longest, at the line there.
 func TestAnOperatorsCallerIsTheOneThatItTookLongestFor(t *testing.T) {
 	c := New(100)

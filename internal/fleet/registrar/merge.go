@@ -222,7 +222,7 @@ type writing struct {
 	read       int64           // bytes
 }
 
-// add merges a file. One that cannot be read stays as it is, and is told of.
+// add merges a file. One that cannot be read stays as it is, with a warning.
 func (w *writing) add(key string) error {
 	name := path.Base(key)
 	content, err := w.pass.read(key, w.Target)

@@ -28,7 +28,7 @@ const leastExits = 5
 // exitColumns are the columns of the last collective of a step; NULL where no agent or
 // upload of the store was new enough to write them.
 func exitColumns(ctx context.Context, db Source) (string, error) {
-	rows, err := db.Query(ctx, "SELECT * FROM worker_step LIMIT 1")
+	rows, err := db.Query(ctx, "SELECT * FROM worker_step LIMIT 0")
 	if err != nil {
 		return "", fmt.Errorf("reading the columns of steps: %w", err)
 	}

@@ -20,7 +20,7 @@ type Feedback struct {
 	Text   string `json:"text"`
 }
 
-// readFeedback gives each finding what was said of it, the newest first. Nothing is left
+// readFeedback gives each finding the users' feedback on it, the newest first. Nothing is left
 // out for that: a finding that was wrong once may be right now.
 func (r *Report) readFeedback(ctx context.Context, db Source) error {
 	if len(db.Files(store.FeedbackTable)) == 0 {

@@ -19,7 +19,7 @@ type Hang struct {
 	StepsAfter bool     `json:"steps_after"` // it has gone on
 }
 
-// hangsBefore is how long before what is compared a hang is told of: the time that is
+// hangsBefore is how long before the compared windows a hang still counts: the time that is
 // compared may be one in which nothing but waiting was seen.
 const hangsBefore = time.Hour
 

@@ -20,7 +20,7 @@ type heat struct {
 }
 
 // The sizes of the pictures. Of more workers those with findings are drawn, then the
-// slowest: what is left out is said.
+// slowest: a line says how many are left out.
 const (
 	drawnWorkers   = 32
 	drawnSteps     = 64

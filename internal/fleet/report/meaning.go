@@ -2,12 +2,12 @@ package report
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/fleet/localise"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/pattern"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
@@ -21,28 +21,13 @@ import (
 type meaning struct{ job, version string }
 
 // chooseMeaning chooses the version of the analysis, and notes what it leaves out.
-func (r *Report) chooseMeaning(ctx context.Context, db Source) (meaning, error) {
-	rows, err := db.Query(ctx, `SELECT DISTINCT coalesce(analysis_version, ''), host, pid, coalesce(rank, -1) FROM pattern
-		WHERE job = ? AND end_ns >= ? AND begin_ns <= ?`, r.Job, r.BeginNS, r.EndNS)
-	if err != nil {
-		return meaning{}, fmt.Errorf("reading the versions of patterns: %w", err)
-	}
-	defer rows.Close()
+func (r *Report) chooseMeaning(table []pattern.Pattern, of []string) (meaning, error) {
 	workers := map[string]map[localise.Worker]bool{}
-	for rows.Next() {
-		var version string
-		var w localise.Worker
-		if err := rows.Scan(&version, &w.Host, &w.PID, &w.Rank); err != nil {
-			return meaning{}, fmt.Errorf("reading the versions of patterns: %w", err)
+	for i := range table {
+		if workers[of[i]] == nil {
+			workers[of[i]] = map[localise.Worker]bool{}
 		}
-		if workers[version] == nil {
-			workers[version] = map[localise.Worker]bool{}
-		}
-		w.Host = clip(w.Host)
-		workers[version][w] = true
-	}
-	if err := rows.Err(); err != nil {
-		return meaning{}, fmt.Errorf("reading the versions of patterns: %w", err)
+		workers[of[i]][localise.Worker{Host: table[i].Host, PID: table[i].PID, Rank: table[i].Rank}] = true
 	}
 	if len(workers) == 0 {
 		return meaning{}, fmt.Errorf("%w of job %q since then", ErrNoJob, r.Job)
@@ -91,7 +76,7 @@ func later(a, b string) bool {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) > 0
 }
 
-// orUnknown is how a version is said. Anybody may have written it.
+// orUnknown is how a version is written. Anybody may have written it.
 func orUnknown(version string) string {
 	if len(version) > 20 {
 		version = version[:20] + "…"

@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,7 +44,9 @@ func (r *Report) compareOwn(ctx context.Context, db Source, of meaning) error {
 	for _, m := range minutes {
 		places = append(places, fmt.Sprint(m))
 	}
-	before, err := of.queryPatterns(ctx, db, fmt.Sprintf("CAST(floor((begin_ns + (end_ns - begin_ns) / 2) / %d) AS BIGINT) IN (%s) AND end_ns < ?", ownMinute.Nanoseconds(), strings.Join(places, ", ")), r.BeginNS)
+	condition := fmt.Sprintf("job = ? AND coalesce(analysis_version, '') = ? AND CAST(floor((begin_ns + (end_ns - begin_ns) / 2) / %d) AS BIGINT) IN (%s) AND end_ns < ?",
+		ownMinute.Nanoseconds(), strings.Join(places, ", "))
+	before, _, err := queryPatterns(ctx, db, condition, of.job, of.version, r.BeginNS)
 	if err != nil {
 		return err
 	}
@@ -86,9 +87,12 @@ func (r *Report) normal(ctx context.Context, db Source) (minutes []int64, err er
 	if len(db.Files("worker_step")) == 0 {
 		return nil, nil
 	}
-	var now sql.NullFloat64
-	if err := db.Row(ctx, "SELECT avg(period_ns) FROM worker_step WHERE job = ? AND begin_ns >= ? AND begin_ns <= ?", []any{r.Job, r.BeginNS, r.EndNS}, &now); err != nil {
-		return nil, fmt.Errorf("reading steps: %w", err)
+	now, count := 0.0, 0
+	for _, of := range r.steps {
+		for i := range of {
+			now += float64(of[i].PeriodNS)
+		}
+		count += len(of)
 	}
 	rows, err := db.Query(ctx, fmt.Sprintf(`SELECT CAST(floor(begin_ns / %d) AS BIGINT) AS minute, avg(period_ns), count(*) FROM worker_step
 		WHERE job = ? AND begin_ns >= ? AND begin_ns + period_ns < ? GROUP BY 1 HAVING count(*) >= %d ORDER BY 1`, ownMinute.Nanoseconds(), ownSteps),
@@ -112,10 +116,10 @@ func (r *Report) normal(ctx context.Context, db Source) (minutes []int64, err er
 			best = m.mean
 		}
 	}
-	if err := rows.Err(); err != nil || len(all) == 0 || !now.Valid {
+	if err := rows.Err(); err != nil || len(all) == 0 || count == 0 {
 		return nil, err
 	}
-	own := OwnTime{NowMS: now.Float64 / 1e6}
+	own := OwnTime{NowMS: now / float64(count) / 1e6}
 	sum, steps := 0.0, 0.0
 	for _, m := range all {
 		if m.mean <= ownSlower*best {

@@ -89,7 +89,7 @@ type Finding struct {
 	Sentence    string            `json:"sentence"`
 	EvidenceSQL string            `json:"evidence_sql"`
 	OwnBeta     *float64          `json:"own_beta"` // in the worker's own normal time; null where that is not known, or it was no less
-	Feedback    []Feedback        `json:"feedback"` // what was said of such findings, the newest first
+	Feedback    []Feedback        `json:"feedback"` // the users' feedback on such findings, the newest first
 }
 
 // Transfer is what travelled instead of the events.
@@ -112,11 +112,8 @@ func Build(ctx context.Context, db Source, q Question) (*Report, error) {
 	if err := r.choose(ctx, db, q); err != nil {
 		return nil, err
 	}
-	of, err := r.chooseMeaning(ctx, db)
+	of, err := r.readPatterns(ctx, db)
 	if err != nil {
-		return nil, err
-	}
-	if err := r.readPatterns(ctx, db, of); err != nil {
 		return nil, err
 	}
 	if err := r.readSteps(ctx, db); err != nil {
@@ -157,15 +154,14 @@ const lastCapture = 60 * time.Second
 func (r *Report) choose(ctx context.Context, db Source, q Question) error {
 	var newest sql.NullInt64
 	if q.Job == "" {
-		var job sql.NullString
-		err := db.Row(ctx, "SELECT max_by(job, end_ns), max(end_ns) FROM pattern", nil, &job, &newest)
+		jobs, err := jobsOf(ctx, db)
 		if err != nil {
-			return fmt.Errorf("reading the store: %w", err)
-		}
-		r.Job = job.String
-		if err := r.noteOthers(ctx, db); err != nil {
 			return err
 		}
+		if len(jobs) > 0 {
+			r.Job, newest = jobs[0].name, sql.NullInt64{Int64: jobs[0].newest, Valid: true}
+		}
+		r.noteOthers(jobs)
 	} else if err := db.Row(ctx, "SELECT max(end_ns) FROM pattern WHERE job = ?", []any{q.Job}, &newest); err != nil {
 		return fmt.Errorf("reading the store: %w", err)
 	}
@@ -185,68 +181,104 @@ func (r *Report) choose(ctx context.Context, db Source, q Question) error {
 const namedJobs = 5
 
 // noteOthers says of a report that was asked for no job which it did not choose.
-func (r *Report) noteOthers(ctx context.Context, db Source) error {
-	jobs, err := Jobs(ctx, db)
-	if err != nil {
-		return err
+func (r *Report) noteOthers(jobs []lastSeen) {
+	var others []string
+	for _, j := range jobs {
+		if j.name != r.Job {
+			others = append(others, j.name)
+		}
 	}
-	others := slices.DeleteFunc(jobs, func(job string) bool { return job == r.Job })
-	if len(others) == 0 {
-		return nil
+	if len(others) > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("this is the job that was seen last; --job has the others: %s", some(others)))
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("this is the job that was seen last; --job has the others: %s", some(others)))
-	return nil
+}
+
+// lastSeen is a job, and when it was.
+type lastSeen struct {
+	name   string
+	newest int64
 }
 
 // Jobs are the jobs that an opened store has patterns of, the latest first.
-func Jobs(ctx context.Context, db Source) (jobs []string, err error) {
-	rows, err := db.Query(ctx, "SELECT job FROM pattern GROUP BY job ORDER BY max(end_ns) DESC, job")
+func Jobs(ctx context.Context, db Source) (names []string, err error) {
+	jobs, err := jobsOf(ctx, db)
+	for _, j := range jobs {
+		names = append(names, j.name)
+	}
+	return names, err
+}
+
+func jobsOf(ctx context.Context, db Source) (jobs []lastSeen, err error) {
+	rows, err := db.Query(ctx, "SELECT job, max(end_ns) FROM pattern GROUP BY job ORDER BY max(end_ns) DESC, job")
 	if err != nil {
 		return nil, fmt.Errorf("reading the store: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var job string
-		if err := rows.Scan(&job); err != nil {
-			return nil, err
+		var j lastSeen
+		if err := rows.Scan(&j.name, &j.newest); err != nil {
+			return nil, fmt.Errorf("reading the store: %w", err)
 		}
-		jobs = append(jobs, job)
+		jobs = append(jobs, j)
 	}
 	return jobs, rows.Err()
 }
 
-func (r *Report) readPatterns(ctx context.Context, db Source, of meaning) (err error) {
-	r.table, err = of.queryPatterns(ctx, db, "end_ns >= ? AND begin_ns <= ?", r.BeginNS, r.EndNS)
-	return err
+// readPatterns reads those of the time, of all versions of the analysis: each query opens all files of a
+// store, which takes as long as what it asks for.
+func (r *Report) readPatterns(ctx context.Context, db Source) (meaning, error) {
+	table, versions, err := queryPatterns(ctx, db, "job = ? AND end_ns >= ? AND begin_ns <= ?", r.Job, r.BeginNS, r.EndNS)
+	if err != nil {
+		return meaning{}, err
+	}
+	of, err := r.chooseMeaning(table, versions)
+	r.table = table[:0]
+	for i := range table {
+		if versions[i] == of.version {
+			r.table = append(r.table, table[i])
+		}
+	}
+	return of, err
 }
 
-// queryPatterns reads the patterns of a meaning for which a condition holds.
-func (m meaning) queryPatterns(ctx context.Context, db Source, condition string, values ...any) (table []pattern.Pattern, err error) {
+// queryPatterns reads the patterns for which a condition holds, and the version of the analysis of each.
+func queryPatterns(ctx context.Context, db Source, condition string, values ...any) (table []pattern.Pattern, versions []string, err error) {
 	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), begin_ns, end_ns, observed_ns, coverage, function_id, class, name,
 		coalesce(stack, ''), coalesce(file, ''), coalesce(line, 0), basis, beta, beta_lo, beta_hi, mu, sigma, resource, count,
-		coalesce(mean_ns, 0), coalesce(p99_ns, 0), coalesce(longest_ns, 0), preempted, stopped, coalesce(wait, '')
-		FROM pattern WHERE job = ? AND coalesce(analysis_version, '') = ? AND `+condition+`
-		ORDER BY 3, host, pid, begin_ns, basis, function_id`, append([]any{m.job, m.version}, values...)...)
+		coalesce(mean_ns, 0), coalesce(p99_ns, 0), coalesce(longest_ns, 0), preempted, stopped, coalesce(wait, ''), job, coalesce(analysis_version, '')
+		FROM pattern WHERE `+condition+` ORDER BY 3, host, pid, begin_ns, basis, function_id`, values...)
 	if err != nil {
-		return nil, fmt.Errorf("reading patterns: %w", err)
+		return nil, nil, fmt.Errorf("reading patterns: %w", err)
 	}
 	defer rows.Close()
+	once := texts{}
 	for rows.Next() {
 		var p pattern.Pattern
 		var function int64
-		var class, basis string
-		if err := rows.Scan(&p.Host, &p.PID, &p.Rank, &p.BeginNS, &p.EndNS, &p.ObservedNS, &p.Coverage, &function, &class, &p.Name,
-			&p.Stack, &p.File, &p.Line, &basis, &p.Beta, &p.BetaLo, &p.BetaHi, &p.Mu, &p.Sigma, &p.Resource, &p.Count,
-			&p.MeanNS, &p.P99NS, &p.LongestNS, &p.Preempted, &p.Stopped, &p.Wait); err != nil {
-			return nil, fmt.Errorf("reading patterns: %w", err)
+		var host, class, name, stack, file, basis, resource, wait, job, version sql.RawBytes
+		if err := rows.Scan(&host, &p.PID, &p.Rank, &p.BeginNS, &p.EndNS, &p.ObservedNS, &p.Coverage, &function, &class, &name,
+			&stack, &file, &p.Line, &basis, &p.Beta, &p.BetaLo, &p.BetaHi, &p.Mu, &p.Sigma, &resource, &p.Count,
+			&p.MeanNS, &p.P99NS, &p.LongestNS, &p.Preempted, &p.Stopped, &wait, &job, &version); err != nil {
+			return nil, nil, fmt.Errorf("reading patterns: %w", err)
 		}
-		for _, text := range []*string{&p.Host, &p.Name, &p.Stack, &p.File, &p.Resource, &p.Wait} {
-			*text = clip(*text)
-		}
-		p.Job, p.Function, p.Class, p.Basis = m.job, uint64(function), pattern.Class(class), pattern.Basis(basis)
-		table = append(table, p)
+		p.Job, p.Host, p.Name, p.Stack, p.File = once.of(job), once.of(host), once.of(name), once.of(stack), once.of(file)
+		p.Function, p.Class, p.Basis, p.Resource, p.Wait = uint64(function), pattern.Class(once.of(class)), pattern.Basis(once.of(basis)), once.of(resource), once.of(wait)
+		table, versions = append(table, p), append(versions, once.of(version))
 	}
-	return table, rows.Err()
+	return table, versions, rows.Err()
+}
+
+// texts has each text once: thousands of workers have the same functions.
+type texts map[string]string
+
+func (t texts) of(raw []byte) string {
+	text, known := t[string(raw)]
+	if !known {
+		text = string(raw)
+		t[text] = clip(text)
+		text = t[text]
+	}
+	return text
 }
 
 // mostText bounds a text of a store, in bytes: real stacks are shorter, and anybody may
@@ -343,6 +375,15 @@ func (r *Report) summarize(workers []localise.Worker) {
 		}
 		observed[w][p.BeginNS] = seen{p.BeginNS, p.ObservedNS, p.Coverage}
 	}
+	type process struct {
+		host string
+		pid  int32
+	}
+	stepsOf := map[process][][]pattern.Step{}
+	for _, steps := range r.steps {
+		p := process{steps[0].Host, steps[0].PID}
+		stepsOf[p] = append(stepsOf[p], steps)
+	}
 	for _, w := range workers {
 		s := WorkerSummary{Worker: w}
 		var total, covered float64
@@ -352,20 +393,18 @@ func (r *Report) summarize(workers []localise.Worker) {
 		}
 		s.Observed, s.Coverage = total/1e9, covered/math.Max(total, 1)
 		r.Windows = max(r.Windows, len(observed[w]))
-		for _, steps := range r.steps {
-			if first := steps[0]; first.Host == w.Host && first.PID == w.PID {
-				s.Steps = len(steps)
-				loaded, seen := 0.0, false
-				for _, st := range steps {
-					s.MeanMS += float64(st.PeriodNS) / 1e6 / float64(len(steps))
-					s.WaitMS += float64(st.WaitNS) / 1e6 / float64(len(steps))
-					if st.LoadNS >= 0 {
-						loaded, seen = loaded+float64(st.LoadNS)/1e6/float64(len(steps)), true
-					}
+		for _, steps := range stepsOf[process{w.Host, w.PID}] {
+			s.Steps = len(steps)
+			loaded, seen := 0.0, false
+			for _, st := range steps {
+				s.MeanMS += float64(st.PeriodNS) / 1e6 / float64(len(steps))
+				s.WaitMS += float64(st.WaitNS) / 1e6 / float64(len(steps))
+				if st.LoadNS >= 0 {
+					loaded, seen = loaded+float64(st.LoadNS)/1e6/float64(len(steps)), true
 				}
-				if seen {
-					s.LoadMS = &loaded
-				}
+			}
+			if seen {
+				s.LoadMS = &loaded
 			}
 		}
 		r.Workers = append(r.Workers, s)

@@ -212,7 +212,7 @@ func (r reader) samples(from, until int64) error {
 // quotas reads what the quotas of control groups took, and the counters that tell hardware from software.
 func (r reader) quotas(from, until int64) error {
 	return r.each("counters", `SELECT ts_ns, pid, coalesce(scope, ''), name, value, kind, unit, coalesce(device, ''), device_id, period_ns FROM counter
-		WHERE (name = 'cgroup_cpu_throttled' AND kind = 'delta' OR name IN ('`+strings.Join(append(slices.Clone(pattern.Counters), pattern.OwnsDevice), "', '")+`'))
+		WHERE name IN ('`+strings.Join(append(slices.Concat(pattern.Counters, pattern.QuotaCounters), pattern.OwnsDevice), "', '")+`')
 			AND ts_ns >= ? AND ts_ns < ? ORDER BY ts_ns`, func(rows *sql.Rows) error {
 		var n event.Counter
 		var pid, device sql.NullInt32

@@ -182,7 +182,7 @@ func (b *Bucket) Create(ctx context.Context, key string, content []byte) error {
 	return b.told("writing to the store", err)
 }
 
-// conflict is said of two conditional writes of one key at once.
+// conflict is the answer to two conditional writes of one key at once.
 const conflict = "ConditionalRequestConflict"
 
 // Remove takes an object out, if it is there.

@@ -53,8 +53,8 @@ type Watch struct {
 	between int64             // the longest time between two steps so far
 	blocked bool              // said already
 	slow    bool              // by the last full mean
-	hangs   bool              // since it was said; the next anchor ends it
-	quiet   int               // steps until a degradation that lasts is said again
+	hangs   bool              // since it was reported; the next anchor ends it
+	quiet   int               // steps until a degradation that lasts is reported again
 }
 
 // New makes a watch.
@@ -144,7 +144,7 @@ func (w *Watch) Check(nowNS, waitsSince int64) *Trigger {
 const longerPause = 1.5
 
 // Now is what lasts: whether it is slow by its last full mean, and whether it has hung since
-// that was said. A trigger is a moment, which who looks once a minute, or during a Restart,
+// that was reported. A trigger is a moment, which who looks once a minute, or during a Restart,
 // would miss.
 func (w *Watch) Now() (slow, hanging bool) { return w.slow, w.hangs }
 

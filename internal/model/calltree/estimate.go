@@ -236,7 +236,7 @@ func (s *stratum) standsFor(slice *Slice) float64 {
 
 // measure is the variance of what the whole steps of the stratum's slices say: between
 // neighbouring slices, or between neighbouring steps in them, whichever is larger. A slice that
-// stands for itself tells nothing of the others, unless those are too few to tell a variance. In
+// stands for itself says nothing about the others, unless those are too few to tell a variance. In
 // a time without steps a pause is all of one kind, by the rule of succession.
 func (s *stratum) measure(all []*Slice, whole map[*Slice][]seen) {
 	others, longest, ofTime := 0, int32(0), false

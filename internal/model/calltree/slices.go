@@ -8,7 +8,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
 
-// mostSeen bounds what is kept of steps, 72 bytes each: beyond it no interval is told.
+// mostSeen bounds what is kept of steps, 72 bytes each: beyond it no interval is given.
 const mostSeen = 2 << 20
 
 func (l *loader) readSlices() (err error) {

@@ -27,7 +27,7 @@ type Detector struct {
 	matched  int            // tokens of learnt that the last ones are
 	missed   int            // tokens since the last step
 	closing  Class          // the class that must be in a step: the strongest that was seen
-	fixed    bool           // closing was said, and stays
+	fixed    bool           // closing was set, and stays
 	relearn  int            // how often it began again
 	segment  sequence       // since the last optimizer step
 	segments map[string]int // how often each segment was seen

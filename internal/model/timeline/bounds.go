@@ -13,7 +13,7 @@ import (
 
 // A recording of the host has bounds of the time that work took on a device, and the answers
 // are made twice: as if each piece had taken the least time that it can have taken, and the
-// most. Where it ran is in neither case known, and what is assumed is said below.
+// most. Where it ran is in neither case known; the assumptions are below.
 
 // End is the end of the bounds that a graph is made with.
 type End int

@@ -67,6 +67,9 @@ async function request(path, options = {}) {
   return response;
 }
 
+// answer is the response itself, for who reads its headers.
+export const answer = (path, options) => request(path, options);
+
 export async function json(path, options) {
   return (await request(path, options)).json();
 }

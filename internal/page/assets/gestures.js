@@ -2,6 +2,7 @@
 import { el, duration, at, count } from "./text.js";
 import * as pic from "./picture.js";
 import { gutter } from "./layout.js";
+import { waitAt } from "./layers.js";
 
 // listen makes the pointer and the wheel move, select and describe.
 export function listen(t) {
@@ -59,7 +60,10 @@ export function listen(t) {
 function click(t, x, y) {
   const hit = t.hit(x, y);
   if (!hit) return;
-  if (x < gutter || hit.block.kind === "process") t.toggle(hit.block);
+  const wait = hit.depth < 0 && hit.block.strip && x >= gutter ? waitAt(t, hit.block, hit.ns) : null;
+  if (hit.block.kind === "counter") return;
+  if (x < gutter || hit.block.kind !== "lane") t.toggle(hit.block);
+  else if (wait) t.chooseWait(hit.block, wait);
   else if (hit.rect >= 0) t.choose(hit.block, hit.depth, hit.rect);
   else t.drop();
 }
@@ -77,6 +81,7 @@ function hover(t, e) {
 
 // describe are the lines of a tooltip, null for none.
 function describe(t, { block, ns, depth, rect }) {
+  if (block.kind === "counter") return t.counters.describe(block, ns);
   if (block.kind !== "lane") return null;
   if (rect >= 0) return describeRect(t.picture, rect);
   if (depth < 0 && block.strip) return describeStrip(t, block, ns);
@@ -94,6 +99,8 @@ export function handle(t) {
     KeyD: () => t.pan(0.25),
     KeyF: () => t.fit(),
     KeyT: () => t.table(),
+    KeyN: () => t.marks.step(1),
+    KeyP: () => t.marks.step(-1),
     ArrowLeft: () => t.step(-1),
     ArrowRight: () => t.step(1),
     ArrowUp: () => t.dive(-1),
@@ -112,6 +119,7 @@ export function handle(t) {
       ["↑ ↓", "the call around, or inside"],
       ["[ ]", "the call of the same name before and after"],
       ["T", "what is shown, as a table"],
+      ["N P", "the next place of what is marked, and the one before"],
       ["drag", "select a box: what ran in it"],
       ["shift drag", "pan"],
       ["ctrl wheel", "zoom"],

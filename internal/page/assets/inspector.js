@@ -2,6 +2,8 @@
 import { json } from "./api.js";
 import { el, duration, count, copy, percent } from "./text.js";
 import { quoted } from "./overview.js";
+import { titleOf } from "./layout.js";
+import { exports } from "./table.js";
 
 export function inspector(t) {
   const node = el("section", { class: "inspector", hidden: true, "aria-label": "what is selected" });
@@ -14,7 +16,7 @@ export function inspector(t) {
         el("h2", {}, title),
         el("button", { type: "button", class: "small", title: "key Esc", onclick: () => t.drop() }, "close"),
       ),
-      ...children,
+      ...children.filter((c) => c !== null),
     );
   };
   const sql = (text) =>
@@ -86,6 +88,36 @@ export function inspector(t) {
       );
     },
 
+    // flows adds what led to the call, and what it led to.
+    flows: (list) => list && node.firstChild.after(list),
+
+    // wait shows a wait of a thread, and who ended it.
+    wait(block, w, waker) {
+      const row = (k, v) => (v ? el("tr", {}, el("th", { scope: "row" }, k), el("td", {}, v)) : null);
+      show(
+        `${titleOf(block.lane)} waited ${duration(w.ns)}`,
+        el(
+          "table",
+          {},
+          el(
+            "tbody",
+            {},
+            row("begins at", duration(w.at)),
+            row("cause", [w.cause, w.syscall].filter(Boolean).join(" ")),
+            row("ready to run, without a CPU", w.ready ? duration(w.ready) : ""),
+            row(
+              "ended by",
+              w.waker
+                ? waker
+                  ? el("button", { type: "button", class: "link", onclick: () => t.show(waker.number, waker.thread) }, titleOf(waker))
+                  : `thread ${w.waker}, of which nothing was recorded`
+                : "",
+            ),
+          ),
+        ),
+      );
+    },
+
     // box shows what ran in a part of the timeline.
     async box({ from, until, keys }, focus) {
       const numbers = keys.map((k) => t.laneOf(k)?.number).filter((n) => n >= 0);
@@ -150,6 +182,15 @@ export function inspector(t) {
             el("a", { href: `#flame?from=${from_ms(from)}&to=${from_ms(until)}` }, "Flame graph of this time"),
             " · ",
             el("a", { href: `#overview?from=${from_ms(from)}&to=${from_ms(until)}` }, "report of this time"),
+          ),
+          el(
+            "p",
+            {},
+            exports(
+              "selection",
+              ["name", "layer", "calls", "represented", "time_ns", "longest_ns", "device_lo_ns", "device_hi_ns", "unfinished"].map((k) => [k, (r) => r[k]]),
+              () => s.rows,
+            ),
           ),
           sql(s.sql),
         );

@@ -7,11 +7,12 @@ const headHeight = 22,
   stripHeight = 11,
   rowHeight = 16,
   thinHeight = 3,
+  counterHeight = 34,
   gap = 6;
 const fullRows = 32;
 
 // layOut returns blocks {kind, y, height, ...}: heads of processes, and lanes with their rows.
-export function layOut(lanes, processes, open) {
+export function layOut(lanes, processes, open, counters) {
   const blocks = [];
   let y = ruler;
   let last = null;
@@ -40,6 +41,20 @@ export function layOut(lanes, processes, open) {
     const height = Math.max(labelHeight, strip + tall) + gap;
     blocks.push({ kind: "lane", lane, key, expanded, y, height, strip, rows, top: y + strip, text: titleOf(lane) });
     y += height;
+  }
+  let source = null;
+  for (const counter of counters.all) {
+    const expanded = counters.open.has(counter.source);
+    if (counter.source !== source) {
+      source = counter.source;
+      const many = counters.all.filter((k) => k.source === source).length;
+      blocks.push({ kind: "source", source, y, height: headHeight, expanded, text: `counters of ${source} (${many})` });
+      y += headHeight;
+    }
+    if (!expanded) continue;
+    const text = [counter.name, counter.device, counter.scope.split("/").pop()].filter(Boolean).join(" ");
+    blocks.push({ kind: "counter", counter, y, height: counterHeight, text });
+    y += counterHeight;
   }
   return { blocks, height: y + 20 };
 }

@@ -11,6 +11,9 @@ const views = [
   { name: "timeline", title: "Timeline", key: "2", open: timeline },
   { name: "flame", title: "Flame graph", key: "3", open: flame },
   { name: "source", title: "Source", key: "4", open: source },
+  { name: "operators", title: "Operators", key: "5", load: () => import("./operators.js") },
+  { name: "sql", title: "SQL", key: "6", load: () => import("./sql.js") },
+  { name: "schema", title: "Schema", key: "7", load: () => import("./schema.js") },
 ];
 
 const main = document.getElementById("main");
@@ -61,10 +64,14 @@ function show() {
   const wanted = query.get("dataset");
   if (wanted && wanted !== dataset.fingerprint)
     say("This link was made on another dataset, or on an earlier state of this one.");
-  shown = {
-    name,
-    ...view.open({ main, dataset, query, go, remember: (q) => remember(name, { ...q, dataset: dataset.fingerprint }) }),
-  };
+  const page = { main, dataset, query, go, remember: (q) => remember(name, { ...q, dataset: dataset.fingerprint }) };
+  const opening = (shown = { name });
+  if (view.open) Object.assign(opening, view.open(page));
+  else
+    view
+      .load()
+      .then((module) => opening === shown && Object.assign(opening, module[view.name](page)))
+      .catch((error) => main.replaceChildren(el("p", { class: "failed", role: "alert" }, error.message)));
 }
 
 // say shows a sentence above the view; "" removes it.

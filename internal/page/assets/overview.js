@@ -20,7 +20,7 @@ export function overview({ main, dataset, query }) {
     }
   }, 400);
   json(`/api/report?${part}`, { signal: stop.signal })
-    .then((report) => main.replaceChildren(...sections(report, dataset)))
+    .then((report) => main.replaceChildren(...sections(report, dataset, part)))
     .catch(
       (error) =>
         error.name !== "AbortError" && main.replaceChildren(el("p", { class: "failed", role: "alert" }, error.message)),
@@ -37,7 +37,7 @@ export function overview({ main, dataset, query }) {
   };
 }
 
-function sections(r, dataset) {
+function sections(r, dataset, part) {
   return [
     el(
       "section",
@@ -49,7 +49,7 @@ function sections(r, dataset) {
     explanations(r),
     phases(r),
     steps(r),
-    findings(r),
+    findings(r, part),
     table(
       "Operators",
       r.operators.slice(0, 15),
@@ -174,10 +174,10 @@ function bar(value, lo, hi, most, label) {
   );
 }
 
-function findings(r) {
+function findings(r, part) {
   if (r.findings.length === 0) return null;
   const most = Math.max(1e-9, ...r.findings.map((f) => f.hi_ms ?? f.headroom_hi_ms ?? f.headroom_ms ?? 0));
-  const items = r.findings.map((f) => {
+  const items = r.findings.map((f, i) => {
     const lo = f.lo_ms ?? f.headroom_lo_ms ?? null;
     const hi = f.hi_ms ?? f.headroom_hi_ms ?? null;
     const known = f.headroom_ms !== null;
@@ -209,7 +209,8 @@ function findings(r) {
               `${f.file.split("/").pop()}:${f.line}`,
             )
           : null,
-        f.function ? ` ${f.function}` : "",
+        f.function ? ` ${f.function} ` : " ",
+        part ? null : el("a", { href: `#timeline?mark=finding~${i}` }, "on the timeline"),
       ),
       el("details", {}, el("summary", {}, "evidence"), el("pre", {}, f.evidence_sql)),
     );

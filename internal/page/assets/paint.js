@@ -2,6 +2,7 @@
 import { at, duration } from "./text.js";
 import * as pic from "./picture.js";
 import { rowAt, gutter, ruler } from "./layout.js";
+import { value } from "./layers.js";
 import { margin } from "./timeline.js";
 
 const font = "12px system-ui, 'DejaVu Sans', sans-serif";
@@ -140,7 +141,11 @@ export function paintFrame(t) {
   c.imageSmoothingEnabled = false;
   c.drawImage(s.bitmap, x0, s.top - down, x1 - x0, s.bitmap.height / t.dpr);
   texts(c, t, colors, down);
+  for (const b of t.layout.blocks)
+    if (b.kind === "counter" && b.y + b.height > down + ruler && b.y < down + t.height) t.counters.paint(c, b, down, colors);
+  t.marks.paint(c, down, colors);
   marks(c, t, colors, down);
+  t.flows.paint(c, down);
   c.restore();
   names(c, t, colors, down);
   scale(c, t, colors);
@@ -234,14 +239,22 @@ function names(c, t, colors, down) {
   for (const b of t.layout.blocks) {
     const y = b.y - down;
     if (y + b.height < ruler || y > t.height) continue;
-    if (b.kind === "process") {
+    if (b.kind === "process" || b.kind === "source") {
       c.fillStyle = colors.panel;
       c.fillRect(0, y, t.width, b.height);
       c.fillStyle = colors.ink;
-      c.fillText(`${t.open.closed.has(b.of) ? "▸" : "▾"} ${fitted(c, b.text, t.width - 40)}`, 6, y + b.height / 2);
+      c.fillText(`${(b.kind === "source" ? !b.expanded : t.open.closed.has(b.of)) ? "▸" : "▾"} ${fitted(c, b.text, t.width - 40)}`, 6, y + b.height / 2);
       continue;
     }
     c.fillStyle = colors.ink;
+    if (b.kind === "counter") {
+      c.fillText(fitted(c, b.text, gutter - 24), 14, y + 9);
+      c.fillStyle = colors.soft;
+      c.fillText(fitted(c, `up to ${value(b.counter, b.counter.most ?? 0)}`, gutter - 24), 14, y + 23);
+      c.fillStyle = colors.line;
+      c.fillRect(0, y + b.height - 3, t.width, 0.5);
+      continue;
+    }
     const sign = b.lane.depth > 1 ? (b.expanded ? "▾" : "▸") : " ";
     c.fillText(`${sign} ${fitted(c, b.text, gutter - 40)}`, 14, y + 10);
     c.fillStyle = colors.line;
@@ -297,6 +310,7 @@ function steps(c, t, colors) {
     c.globalAlpha = 0.45;
     c.fillRect(from, 22, Math.max(until - from - 1, 0.5), 14);
     c.globalAlpha = 1;
+    if (s.kind[i] !== "warmup") t.marks.saved(c, from, until - 1, t.perPixel);
     if (until - from > 40) {
       c.fillStyle = colors.ink;
       c.fillText(

@@ -7,6 +7,8 @@ import { layOut, depthAt, keyOf, gutter, ruler } from "./layout.js";
 import { listen, handle } from "./gestures.js";
 import { inspector } from "./inspector.js";
 import { paintFrame } from "./paint.js";
+import { Marks, Flows, Counters } from "./layers.js";
+import { picture } from "./table.js";
 
 export const margin = 1; // screens drawn to the left and to the right
 
@@ -35,6 +37,9 @@ class Timeline {
     this.request = null;
     this.pointer = null;
     this.dirty = true;
+    this.marks = new Marks(this);
+    this.flows = new Flows(this);
+    this.counters = new Counters(this);
   }
 
   start() {
@@ -58,6 +63,8 @@ class Timeline {
         tool("+", "key W: zoom in", () => this.zoom(0.5)),
         tool("−", "key S: zoom out", () => this.zoom(2)),
         tool("table", "key T: what is shown, as a table", () => this.table()),
+        this.marks.node,
+        picture(() => this.canvas, "timeline"),
         this.about,
       ),
       this.scroller,
@@ -101,6 +108,8 @@ class Timeline {
       this.laid = laid;
       this.lanes = laid.lanes;
       if (first) this.restore();
+      if (first) this.counters.load();
+      if (this.linked) this.chooseLinked();
       if (this.lanes.length === 0 && laid.done)
         this.say("This recording has no calls and no samples: nothing can be drawn.");
       else if (laid.problem) this.say(`Only a part of the calls could be read: ${laid.problem}`);
@@ -117,6 +126,7 @@ class Timeline {
       } else {
         this.wanted(true);
         this.loadSteps();
+        this.marks.load();
       }
     } catch (error) {
       if (error.name !== "AbortError") this.say(error.message);
@@ -154,7 +164,7 @@ class Timeline {
   }
 
   layOut() {
-    this.layout = layOut(this.lanes, this.dataset.processes, this.open);
+    this.layout = layOut(this.lanes, this.dataset.processes, this.open, this.counters);
     this.space.style.height = `${Math.max(0, this.layout.height - this.height)}px`;
     this.scene = null;
     this.changed();
@@ -250,6 +260,8 @@ class Timeline {
     if (this.open.closed.size) q.closed = [...this.open.closed].join(",");
     if (this.selection)
       q.box = `${Math.round(this.selection.from)}-${Math.round(this.selection.until)}~${this.selection.keys.join(",")}`;
+    if (this.marks.link) q.mark = this.marks.link;
+    if (this.counters.open.size) q.counters = [...this.counters.open].join(",");
     if (this.chosen?.id) q.sel = `${this.chosen.key}~${this.chosen.id}`;
     if (this.scroller.scrollTop) q.top = Math.round(this.scroller.scrollTop);
     this.remember(q);
@@ -269,12 +281,24 @@ class Timeline {
     this.selection = box
       ? { from: Number(box[1]), until: Number(box[2]), keys: box[3].split(",").filter(Boolean) }
       : null;
+    this.counters.open = new Set((q.get("counters") ?? "").split(",").filter(Boolean));
     this.layOut();
     this.move(time("from", 0), time("until", whole));
+    this.marks.choose(q.get("mark") ?? "", false);
     this.scroller.scrollTop = Number(q.get("top") ?? 0);
     if (this.selection) this.inspector.box(this.selection);
     const sel = /^(.+)~(\d+)$/.exec(q.get("sel") ?? "");
-    if (sel) this.chooseById(sel[1], sel[2]);
+    this.linked = sel ? [sel[1], sel[2]] : null;
+    this.chooseLinked();
+  }
+
+  // chooseLinked selects the call of a link once its lane has a number.
+  chooseLinked() {
+    const lane = this.linked && this.laneOf(this.linked[0]);
+    if (!lane || (lane.number < 0 && !this.laid.done)) return;
+    this.chooseById(...this.linked);
+    if (!this.query.get("top")) this.show(lane.number, lane.thread);
+    this.linked = null;
   }
 
   laneOf(key) {
@@ -300,6 +324,10 @@ class Timeline {
     const blocks = this.visible();
     const numbers = blocks.filter((b) => b.lane.number >= 0).map((b) => b.lane.number);
     const threads = blocks.filter((b) => b.lane.sampled).map((b) => b.lane.thread);
+    const counters = this.layout.blocks
+      .filter((b) => b.kind === "counter" && b.y < this.scroller.scrollTop + 2 * this.height && b.y + b.height > this.scroller.scrollTop - this.height)
+      .slice(0, 250)
+      .map((b) => b.counter.number);
     const depth = Math.min(65, Math.max(1, ...blocks.map((b) => b.rows)));
     const a = this.asked;
     const covered =
@@ -309,9 +337,10 @@ class Timeline {
       Math.abs(Math.log2(size / a.size)) < 0.4 &&
       depth <= a.depth &&
       numbers.every((n) => a.numbers.has(n)) &&
+      counters.every((n) => a.counters.has(n)) &&
       threads.every((n) => a.threads.has(n));
     const edge = a && Math.abs(Math.log2(size / a.size)) < 0.4 && a.from === this.view.from - size * margin;
-    if (covered || (edge && depth <= a.depth && numbers.every((n) => a.numbers.has(n)))) return;
+    if (covered || (edge && depth <= a.depth && numbers.every((n) => a.numbers.has(n)) && counters.every((n) => a.counters.has(n)))) return;
     const from = Math.floor(this.view.from - size * margin),
       until = Math.ceil(this.view.until + size * margin);
     const asked = {
@@ -321,6 +350,7 @@ class Timeline {
       depth,
       numbers: new Set(numbers),
       threads: new Set(threads),
+      counters: new Set(counters),
     };
     this.asked = asked;
     this.request?.abort();
@@ -331,6 +361,7 @@ class Timeline {
       const [packed, strips] = await Promise.all([
         numbers.length ? bytes(`/api/timeline?${range}&lanes=${numbers}&depth=${depth}`, { signal }) : null,
         json(`/api/strips?${range}&threads=${threads}`, { signal }),
+        this.counters.ask(range, counters, signal),
       ]);
       this.picture = packed ? pic.unpack(packed, numbers) : null;
       this.strips = strips;
@@ -340,6 +371,8 @@ class Timeline {
         );
       this.scene = null;
       this.changed();
+      await this.marks.ask(from, until);
+      if (signal.aborted) return;
       this.main.dataset.drawn = this.laid.done ? "yes" : "partial";
       if (this.laid.done && this.stepsFor !== range) this.loadSteps();
     } catch (error) {
@@ -364,6 +397,7 @@ class Timeline {
 
   toggle(block) {
     if (block.kind === "process") flip(this.open.closed, block.of);
+    else if (block.kind === "source") flip(this.counters.open, block.source);
     else flip(this.open.lanes, block.key);
     this.layOut();
     this.wanted();
@@ -397,7 +431,7 @@ class Timeline {
 
   async chooseById(key, id) {
     const lane = this.laneOf(key);
-    if (!lane) return;
+    if (!lane || lane.number < 0) return;
     this.chosen = { key, lane: lane.number, depth: -1, start: 0, duration: 0, name: "" };
     await this.inspect(`/api/call?lane=${lane.number}&at=0&unit=1&id=${id}`, this.chosen);
   }
@@ -413,9 +447,49 @@ class Timeline {
       this.inspector.call(call, known);
       this.changed();
       this.note();
+      this.inspector.flows(this.flows.list(await this.flows.load(known)));
     } catch (error) {
       if (error.name !== "AbortError") this.inspector.fail(error.message);
     }
+  }
+
+  // chooseWait selects a wait of a thread's strip, and leads to who ended it.
+  chooseWait(block, wait) {
+    this.selection = this.chosen = null;
+    this.flows.drop();
+    const mine = { lane: block.lane.number, thread: block.lane.thread, start: wait.at + wait.ns - wait.ready, duration: wait.ready, strip: true };
+    const waker = this.lanes.find((l) => l.kind === "thread" && l.tid === wait.waker && (l.pid === block.lane.pid || !this.lanes.some((k) => k.tid === wait.waker && k.pid === block.lane.pid)));
+    this.flows.of = mine;
+    if (waker) {
+      const from = { lane: waker.number, thread: waker.thread, start: mine.start, duration: 0, strip: waker.sampled };
+      this.flows.edges = [{ ...from, out: false }];
+      if (!this.layout.blocks.some((b) => b.kind === "lane" && b.lane === waker)) this.show(waker.number, waker.thread);
+    }
+    this.inspector.wait(block, wait, waker);
+    this.changed();
+  }
+
+  // show opens and scrolls to a lane.
+  show(number, thread) {
+    const lane = this.lanes.find((l) => (number >= 0 ? l.number === number : l.thread === thread));
+    if (!lane) return;
+    this.open.closed.delete(`${lane.session}/${lane.pid}`);
+    if (lane.depth > 1) this.open.lanes.add(keyOf(lane));
+    this.layOut();
+    const b = this.layout.blocks.find((k) => k.lane === lane);
+    const top = this.scroller.scrollTop;
+    if (b.y < top + ruler || b.y + Math.min(b.height, this.height / 2) > top + this.height)
+      this.scroller.scrollTop = Math.max(0, b.y - this.height / 3);
+    this.wanted();
+  }
+
+  // jump selects the call at the other end of a flow.
+  jump(edge) {
+    const lane = this.lanes.find((l) => l.number === edge.lane);
+    this.reveal(edge.start, edge.duration ?? 0);
+    this.show(edge.lane, -1);
+    this.selection = null;
+    return this.chooseById(keyOf(lane), edge.span_id);
   }
 
   // step moves the selection to the call before or after it in its row, or to the next of the same name.
@@ -480,6 +554,7 @@ class Timeline {
       .filter((b) => b.kind === "lane" && b.y + b.height > top + down && b.y < bottom + down && b.lane.number >= 0)
       .map((b) => b.key);
     this.chosen = null;
+    this.flows.drop();
     this.selection = { from, until, keys };
     this.inspector.box(this.selection);
     this.changed();
@@ -497,6 +572,7 @@ class Timeline {
 
   drop() {
     this.selection = this.chosen = null;
+    this.flows.drop();
     this.inspector.close();
     this.changed();
     this.note();

@@ -30,7 +30,7 @@ type named struct {
 	busy int64
 }
 
-// mostNames that are told apart within a cell: with more, the share of the first is a lower bound.
+// mostNames are kept apart within a cell: with more, the share of the first is a lower bound.
 const mostNames = 8
 
 // add counts time of a name.

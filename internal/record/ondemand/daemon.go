@@ -30,7 +30,7 @@ type Options struct {
 	Patience time.Duration
 	// MostTraces bounds how many processes are asked.
 	MostTraces int
-	// Told is told in a sentence when a process is asked and when its trace is there; nil for none. It is called from
+	// Told is called with a sentence when a process is asked and when its trace is there; nil for none. It is called from
 	// several goroutines.
 	Told func(sentence string)
 }
@@ -327,7 +327,7 @@ func (d *Daemon) Finish(ctx context.Context) Result {
 	return d.result
 }
 
-// abandonment is how long a file system of a job may take, and a fetch to end after it was told to.
+// abandonment is how long a file system of a job may take, and a fetch to end after its deadline.
 const abandonment = 2 * time.Second
 
 func (d *Daemon) waiting() bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/process"
 )
 
-// findFlags are how attach is told of processes whose pid is not known.
+// findFlags name processes whose pid is not known.
 func findFlags() []urfave.Flag {
 	return []urfave.Flag{
 		&urfave.StringFlag{Name: "command", Usage: "record the process whose command line has a match of `PATTERN`, a regular expression"},
@@ -91,7 +91,7 @@ type search struct {
 	find   func(process.Wanted) ([]process.Found, error)
 }
 
-// once finds what is there now.
+// once finds the processes that run now.
 func (s *search) once() ([]int, error) {
 	found, err := s.find(s.wanted)
 	if err != nil {

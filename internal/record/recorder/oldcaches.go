@@ -24,7 +24,7 @@ const formatFile = "format"
 var caches = []string{"plans", "unwind"}
 
 // throwOldCaches empties the caches of another format, and says so. One that others can
-// write into is not used (directory.ErrNotOurs), which is said too.
+// write into is not used (directory.ErrNotOurs), with a warning.
 func throwOldCaches(to io.Writer) {
 	user, err := os.UserCacheDir()
 	if err != nil {

@@ -53,7 +53,7 @@ func recordFlags() []urfave.Flag {
 const userMountsUsage = "put probes also into files that a user may have mounted (FUSE, rootless containers): " +
 	"a user who serves such a file can then stop all forks of this machine"
 
-// limitNames lists the limits with what they are if nothing is said.
+// limitNames lists the limits with their defaults.
 func limitNames() string {
 	var names []string
 	for _, l := range tracer.Limits {

@@ -19,7 +19,7 @@ const quietly = time.Second
 // preparing says on stderr how far the unwind tables are.
 type preparing struct {
 	ctx   context.Context
-	out   io.Writer // nil if nothing is to be said
+	out   io.Writer // nil for no progress
 	began time.Time
 }
 

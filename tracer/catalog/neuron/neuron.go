@@ -5,7 +5,7 @@
 //
 // A model is loaded onto cores and stands for them: it is the context here, the first of its cores
 // the device. nrt_execute returns when the model has run, so that the call bounds its time on the
-// device. Not so once the job has asked to be told of asynchronous executions.
+// device. Not so once the job has asked for notices of asynchronous executions.
 //
 // The package is no part of the public API: it may change with any version.
 package neuron

@@ -88,7 +88,7 @@ const (
 	FieldError     // the code of this call's error, where it comes behind a pointer
 	FieldBlocking  // not 0: the call returns when its work is through
 	FieldParameter // what a query asks for
-	FieldAnswer    // what it is told
+	FieldAnswer    // the answer of the call
 	FieldTime      // the device's time of something, ns
 	FieldTicksFrom // the same in ticks of the device, from
 	FieldTicksTo   // and to

@@ -153,20 +153,24 @@ func (r *Recording) Where() string {
 		r.Graphs[len(r.Graphs)-1].Step.Until())
 }
 
-// SpansSQL is evidence that adds up spans by name.
-func (r *Recording) SpansSQL(condition string) string {
-	return fmt.Sprintf("SELECT name, count(*) AS calls, sum(duration_ns) / 1e6 AS total_ms,\n  avg(duration_ns) / 1e3 AS mean_us\n"+
-		"FROM span WHERE %s AND %s\nGROUP BY name ORDER BY total_ms DESC LIMIT 20", r.Where(), condition)
+// SpansThat is evidence that adds up spans by name.
+func (r *Recording) SpansThat(condition string) Evidence {
+	where := r.Where() + " AND " + condition
+	return Evidence{Table: "span", Where: where,
+		SQL: "SELECT name, count(*) AS calls, sum(duration_ns) / 1e6 AS total_ms,\n  avg(duration_ns) / 1e3 AS mean_us\n" +
+			"FROM span WHERE " + where + "\nGROUP BY name ORDER BY total_ms DESC LIMIT 20"}
 }
 
-// SamplesSQL is evidence that adds up samples by the Python frames that they show.
-func (r *Recording) SamplesSQL(condition string) string {
-	return fmt.Sprintf("SELECT f.file, f.line, f.\"function\", sum(weight_ns) / 1e6 AS total_ms, count(*) AS samples\n"+
-		"FROM (SELECT unnest(list_filter(st.frames, x -> x.kind = 'python')[1:3]) AS f, s.*\n"+
-		"      FROM sample s JOIN stack st USING (session_id, stack_id)\n"+
-		"      WHERE s.pid = %d AND s.ts_ns BETWEEN %d AND %d AND %s)\n"+
-		"GROUP BY ALL ORDER BY total_ms DESC LIMIT 20", r.Thread.PID, r.Graphs[0].Step.Begin,
+// SamplesThat is evidence that adds up samples by the Python frames that they show.
+func (r *Recording) SamplesThat(condition string) Evidence {
+	where := fmt.Sprintf("s.pid = %d AND s.ts_ns BETWEEN %d AND %d AND %s", r.Thread.PID, r.Graphs[0].Step.Begin,
 		r.Graphs[len(r.Graphs)-1].Step.Until(), condition)
+	return Evidence{Table: "sample", Where: where,
+		SQL: "SELECT f.file, f.line, f.\"function\", sum(weight_ns) / 1e6 AS total_ms, count(*) AS samples\n" +
+			"FROM (SELECT unnest(list_filter(st.frames, x -> x.kind = 'python')[1:3]) AS f, s.*\n" +
+			"      FROM sample s JOIN stack st USING (session_id, stack_id)\n" +
+			"      WHERE " + where + ")\n" +
+			"GROUP BY ALL ORDER BY total_ms DESC LIMIT 20"}
 }
 
 // Quoted are names as a list in SQL.

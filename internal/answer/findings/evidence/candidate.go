@@ -17,6 +17,23 @@ type Rule struct {
 	Look func(*Recording) ([]Candidate, error)
 }
 
+// Evidence is the query that shows what a rule claims, and the rows that it adds up, which pictures mark. Without a table
+// the query is no sum over rows that can be pointed at.
+type Evidence struct {
+	SQL   string
+	Table string // span, or sample s with its stack st; "" for none
+	Where string
+}
+
+// Query is evidence without rows to point at.
+func Query(sql string) Evidence { return Evidence{SQL: sql} }
+
+// Rows says which rows of a table the query adds up.
+func (e Evidence) Rows(table, where string) Evidence {
+	e.Table, e.Where = table, where
+	return e
+}
+
 // Candidate is what a rule accuses.
 type Candidate struct {
 	Rule     string // "": the name of the rule that returned it
@@ -24,10 +41,10 @@ type Candidate struct {
 	Title    string // in the place of the rule's; "" is that
 	Name     string
 	Place    Place
-	Evidence string
+	Evidence Evidence
 	Advice   string
 	// Replace changes the times of a step as if it were mended; nil where nothing
-	// can be said about that.
+	// is known about that.
 	Replace func(*timeline.StepGraph, graph.Times)
 	// Together is the same for the steps of all ranks; used in its place where these could
 	// be joined.

@@ -27,7 +27,7 @@ func lookAllocation(r *evidence.Recording) ([]evidence.Candidate, error) {
 	}
 	return []evidence.Candidate{{
 		Name: spans.Longest(), Place: r.PlaceOf(spans), Replace: spans.Gone,
-		Evidence: r.SpansSQL("layer = 'runtime' AND category IN ('alloc', 'free')"),
+		Evidence: r.SpansThat("layer = 'runtime' AND category IN ('alloc', 'free')"),
 		Advice: "Device memory is allocated or freed in the step. Keep shapes the same, do not empty the cache in the loop, " +
 			"and let the caching allocator grow segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).",
 	}}, nil

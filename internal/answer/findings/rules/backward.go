@@ -86,11 +86,12 @@ func lookBackward(r *evidence.Recording) ([]evidence.Candidate, error) {
 					}
 				}
 			},
-			Evidence: fmt.Sprintf("SELECT f.name, n.name AS node, count(*) AS pairs, sum(f.duration_ns) / 1e6 AS forward_ms,\n"+
+			Evidence: evidence.Query(fmt.Sprintf("SELECT f.name, n.name AS node, count(*) AS pairs, sum(f.duration_ns) / 1e6 AS forward_ms,\n"+
 				"  sum(n.duration_ns) / 1e6 AS backward_ms, sum(n.duration_ns) / sum(f.duration_ns) AS ratio\n"+
 				"FROM span f JOIN span n ON n.pid = f.pid AND n.sequence_number = f.sequence_number AND n.layer = 'autograd'\n"+
 				"WHERE f.layer = 'op' AND f.name = %s AND f.pid = %d AND f.ts_ns BETWEEN %d AND %d GROUP BY ALL",
-				evidence.Quoted([]string{name}), r.Thread.PID, r.Graphs[0].Step.Begin, r.Graphs[len(r.Graphs)-1].Step.Until()),
+				evidence.Quoted([]string{name}), r.Thread.PID, r.Graphs[0].Step.Begin, r.Graphs[len(r.Graphs)-1].Step.Until())).
+				Rows("span", r.Where()+" AND layer = 'op' AND name = "+evidence.Quoted([]string{name})),
 			Advice: fmt.Sprintf("The backward pass of %s takes %.0f times its forward pass. Use an operator whose gradient is "+
 				"cheaper: for indexing index_select or embedding, or gather with unique indices.", name, ratio),
 		})
@@ -109,7 +110,7 @@ func slowForward(r *evidence.Recording, name string, pairs map[*timeline.StepGra
 	}
 	return evidence.Candidate{
 		Name: name, Place: r.PlaceOf(forward),
-		Evidence: r.SpansSQL("layer = 'op' AND name = " + evidence.Quoted([]string{name})),
+		Evidence: r.SpansThat("layer = 'op' AND name = " + evidence.Quoted([]string{name})),
 		Advice: fmt.Sprintf("The forward pass of %s takes %.1f times its backward pass, which is rare: look for an implementation that "+
 			"is made for its shapes and types.", name, 1/max(ratio, 1e-9)),
 	}

@@ -99,11 +99,11 @@ func outliers(r *evidence.Recording, slow evidence.Accused, c evidence.Candidate
 		count += len(spans)
 	}
 	c.Name, c.Place = name, r.PlaceOf(launches(slow))
-	c.Evidence = fmt.Sprintf("SELECT ts_ns, name, bytes, duration_ns / 1e6 AS ms,\n"+
+	c.Evidence = evidence.Query(fmt.Sprintf("SELECT ts_ns, name, bytes, duration_ns / 1e6 AS ms,\n"+
 		"  median(duration_ns) OVER (PARTITION BY name, bytes) / 1e6 AS usual_ms\n"+
 		"FROM span WHERE (layer = 'device' AND category = 'collective'\n"+
 		"  OR layer = 'collective' AND category NOT IN ('issue', 'communicator', 'wait'))\n"+
-		"  AND %s ORDER BY duration_ns DESC LIMIT 20", r.Where())
+		"  AND %s ORDER BY duration_ns DESC LIMIT 20", r.Where())).Rows("span", r.Where()+" AND name = "+evidence.Quoted([]string{name}))
 	c.Advice = fmt.Sprintf("%d collectives take more than %.1f times what similar ones take. Look for the rank that comes late to "+
 		"them (ebpfprof views --view collectives), and for network errors and other jobs at these times.",
 		count, r.Thresholds.Of(collectiveRatio))

@@ -36,7 +36,7 @@ func lookRecompilation(r *evidence.Recording) ([]evidence.Candidate, error) {
 	}
 	return []evidence.Candidate{{
 		Name: "compilation in the step", Place: evidence.Heaviest(weights), Replace: r.IntervalsGone(at),
-		Evidence: r.SamplesSQL(fmt.Sprintf("s.tid = %d AND list_bool_or(list_transform(st.frames, x -> "+
+		Evidence: r.SamplesThat(fmt.Sprintf("s.tid = %d AND list_bool_or(list_transform(st.frames, x -> "+
 			"regexp_matches(coalesce(x.file, ''), 'torch/_dynamo/convert_frame|torch/_inductor/(compile_fx|graph|scheduler|codecache)|"+
 			"torch/jit/(_trace|_script|_recursive|frontend)|triton/compiler|jax/_src/(compiler|interpreters)')))", r.Thread.TID)),
 		Advice: "The program is compiled again while it runs. Find what changes from step to step (TORCH_LOGS=recompiles, " +

@@ -32,9 +32,11 @@ func lookContention(r *evidence.Recording) ([]evidence.Candidate, error) {
 	}
 	return []evidence.Candidate{{
 		Name: "preempted",
-		Evidence: fmt.Sprintf("SELECT tid, state, cause, sum(weight_ns) / 1e6 AS total_ms, count(*) AS samples FROM sample\n"+
+		Evidence: evidence.Query(fmt.Sprintf("SELECT tid, state, cause, sum(weight_ns) / 1e6 AS total_ms, count(*) AS samples FROM sample\n"+
 			"WHERE pid = %d AND ts_ns BETWEEN %d AND %d GROUP BY ALL ORDER BY total_ms DESC LIMIT 20",
-			r.Thread.PID, all[0].Begin, all[len(all)-1].Until()),
+			r.Thread.PID, all[0].Begin, all[len(all)-1].Until())).
+			Rows("sample", fmt.Sprintf("s.pid = %d AND s.tid = %d AND s.ready_ns > 0 AND s.ts_ns BETWEEN %d AND %d",
+				r.Thread.PID, r.Thread.TID, all[0].Begin, all[len(all)-1].Until())),
 		Title: fmt.Sprintf("the %s has no CPU", r.Thread.Worker()),
 		Advice: fmt.Sprintf("For %.0f %% of the steps' time the %s was ready to run and had no CPU: %s. %s",
 			c.Percent(), r.Thread.Worker(), c.Who(), advice),

@@ -70,8 +70,9 @@ func lookSmallCopies(r *evidence.Recording) ([]evidence.Candidate, error) {
 				}
 			}
 		},
-		Evidence: fmt.Sprintf("SELECT name, count(*) AS copies, avg(bytes) AS mean_bytes, max(bytes) AS largest_bytes,\n"+
-			"  sum(duration_ns) / 1e6 AS total_ms FROM span WHERE %s AND bytes > 0 AND %s\nGROUP BY name ORDER BY copies DESC", where, r.Where()),
+		Evidence: evidence.Query(fmt.Sprintf("SELECT name, count(*) AS copies, avg(bytes) AS mean_bytes, max(bytes) AS largest_bytes,\n"+
+			"  sum(duration_ns) / 1e6 AS total_ms FROM span WHERE %s AND bytes > 0 AND %s\nGROUP BY name ORDER BY copies DESC", where, r.Where())).
+			Rows("span", r.Where()+" AND bytes > 0 AND "+where),
 		Advice: fmt.Sprintf("%d copies a step carry %.1f KiB each on average. Put the tensors together and copy once: a larger batch, "+
 			"torch.cat before the copy, one pinned buffer.", count/int64(len(r.Graphs)), float64(bytes)/float64(count)/1024),
 	}}, nil

@@ -78,7 +78,7 @@ func lookFetched(r *evidence.Recording) ([]evidence.Candidate, error) {
 				t.Own[n], t.Free[n] = min(t.Own[n], 0), true
 			}
 		},
-		Evidence: r.SpansSQL("(name IN (" + evidence.Quoted(fetchNames) + ") OR layer = 'runtime' AND category = 'sync')"),
+		Evidence: r.SpansThat("(name IN (" + evidence.Quoted(fetchNames) + ") OR layer = 'runtime' AND category = 'sync')"),
 		Advice:   advice,
 	}}, nil
 }

@@ -35,8 +35,8 @@ func lookFirstStep(r *evidence.Recording) ([]evidence.Candidate, error) {
 	}
 	return []evidence.Candidate{{
 		Name: "the first step",
-		Evidence: fmt.Sprintf("SELECT min(ts_ns) AS began_ns, %d AS first_step_ns, %.0f AS median_step_ns\n"+
-			"FROM span WHERE pid = %d", *first, median, r.Thread.PID),
+		Evidence: evidence.Query(fmt.Sprintf("SELECT min(ts_ns) AS began_ns, %d AS first_step_ns, %.0f AS median_step_ns\n"+
+			"FROM span WHERE pid = %d", *first, median, r.Thread.PID)),
 		Advice: fmt.Sprintf("The first step takes %s, the median one %s: compilation, allocation, caches. Keep compiled code "+
 			"(TORCHINDUCTOR_CACHE_DIR, jax_compilation_cache_dir), and leave it out of measurements.",
 			evidence.Time(float64(*first)), evidence.Time(median)),

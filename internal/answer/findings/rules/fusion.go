@@ -78,7 +78,7 @@ func lookFusion(r *evidence.Recording) ([]evidence.Candidate, error) {
 				}
 			}
 		},
-		Evidence: r.SpansSQL("name IN (" + evidence.Quoted(pointwise) + ")"),
+		Evidence: r.SpansThat("name IN (" + evidence.Quoted(pointwise) + ")"),
 		Advice: "Many small operations in a row read and write the same data. Fuse them: torch.compile, a fused operator " +
 			"of the library, or a captured graph.",
 	}}, nil

@@ -56,7 +56,7 @@ func lookGIL(r *evidence.Recording) (found []evidence.Candidate, err error) {
 	}
 	return append(found, evidence.Candidate{
 		Name: name, Place: at, Replace: r.IntervalsGone(waits),
-		Evidence: r.SamplesSQL(fmt.Sprintf("s.tid <> %d AND s.holds_gil", r.Thread.TID)),
+		Evidence: r.SamplesThat(fmt.Sprintf("s.tid <> %d AND s.holds_gil", r.Thread.TID)),
 		Advice: "Another thread of the process holds Python's global lock while the step waits for it. Move its work to another " +
 			"process, or into code that lets go of the lock.",
 	}), nil

@@ -71,12 +71,13 @@ func lookHostBound(r *evidence.Recording) (found []evidence.Candidate, err error
 					}
 				}
 			},
-			Evidence: fmt.Sprintf("SELECT o.name, count(DISTINCT o.span_id) AS calls, sum(d.duration_ns) / 1e6 AS device_ms\n"+
+			Evidence: evidence.Query(fmt.Sprintf("SELECT o.name, count(DISTINCT o.span_id) AS calls, sum(d.duration_ns) / 1e6 AS device_ms\n"+
 				"FROM span o JOIN span l ON l.pid = o.pid AND l.parent_id = o.span_id JOIN span d ON d.launch_id = l.span_id\n"+
 				"WHERE o.name = %s AND o.pid = %d AND o.ts_ns BETWEEN %d AND %d GROUP BY 1\n"+
 				"UNION ALL SELECT name, count(*), sum(duration_ns) / 1e6 FROM span WHERE name = %s AND %s GROUP BY 1",
 				evidence.Quoted([]string{name}), r.Thread.PID,
-				r.Graphs[0].Step.Begin, r.Graphs[len(r.Graphs)-1].Step.Until(), evidence.Quoted([]string{name}), r.Where()),
+				r.Graphs[0].Step.Begin, r.Graphs[len(r.Graphs)-1].Step.Until(), evidence.Quoted([]string{name}), r.Where())).
+				Rows("span", "name = "+evidence.Quoted([]string{name})+" AND "+r.Where()),
 			Advice: fmt.Sprintf("%s takes the host %.1f times as long as what it launches takes the device, which is idle %.0f %% of the step. "+
 				"Launch more at once: larger batches, CUDA or HIP graphs, torch.compile.", name, ratio, idlePercent(r)),
 		})

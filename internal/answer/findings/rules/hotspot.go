@@ -46,7 +46,7 @@ func lookHotspot(r *evidence.Recording) (found []evidence.Candidate, err error) 
 		share := 100 * float64(weights[p]) / float64(all)
 		found = append(found, evidence.Candidate{
 			Name: p.Function, Place: p,
-			Evidence: r.SamplesSQL(fmt.Sprintf("s.tid = %d", r.Thread.TID)),
+			Evidence: r.SamplesThat(fmt.Sprintf("s.tid = %d", r.Thread.TID)),
 			Advice:   fmt.Sprintf("Look here first: %.0f %% of the time of the %s passes at this line and in the libraries that it calls.", share, r.Thread.Worker()),
 		})
 	}

@@ -61,11 +61,11 @@ func lookRankImbalance(r *evidence.Recording) ([]evidence.Candidate, error) {
 	}}, nil
 }
 
-func imbalanceSQL(r *evidence.Recording) string {
-	return "SELECT p.rank, count(*) AS collectives, sum(s.duration_ns) / 1e6 AS collectives_ms\n" +
+func imbalanceSQL(r *evidence.Recording) evidence.Evidence {
+	return evidence.Query("SELECT p.rank, count(*) AS collectives, sum(s.duration_ns) / 1e6 AS collectives_ms\n" +
 		"FROM span s JOIN process p USING (session_id, pid) WHERE p.rank IS NOT NULL AND (s.layer = 'device' AND s.category = 'collective'\n" +
 		"  OR s.layer = 'collective' AND s.category NOT IN ('issue', 'communicator', 'wait'))\n" +
-		fmt.Sprintf("  AND s.ts_ns BETWEEN %d AND %d GROUP BY 1 ORDER BY 3", r.Graphs[0].Step.Begin, r.Graphs[len(r.Graphs)-1].Step.Until())
+		fmt.Sprintf("  AND s.ts_ns BETWEEN %d AND %d GROUP BY 1 ORDER BY 3", r.Graphs[0].Step.Begin, r.Graphs[len(r.Graphs)-1].Step.Until()))
 }
 
 func imbalanceAdvice(who rankWork, usual float64) string {

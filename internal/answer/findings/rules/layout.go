@@ -27,7 +27,7 @@ func lookLayout(r *evidence.Recording) ([]evidence.Candidate, error) {
 	}
 	return []evidence.Candidate{{
 		Name: spans.Longest(), Place: r.PlaceOf(spans), Replace: spans.Gone,
-		Evidence: r.SpansSQL("name IN (" + evidence.Quoted(layoutNames) + ")"),
+		Evidence: r.SpansThat("name IN (" + evidence.Quoted(layoutNames) + ")"),
 		Advice: "Tensors are copied to change their layout or type. Choose one memory format and type for the whole model " +
 			"(channels_last, one dtype) and convert once, before the loop.",
 	}}, nil

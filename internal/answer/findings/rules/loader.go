@@ -37,7 +37,7 @@ func lookLoader(r *evidence.Recording) ([]evidence.Candidate, error) {
 	}
 	return []evidence.Candidate{{
 		Name: spans.Longest(), Place: at, Replace: spans.Gone,
-		Evidence: r.SpansSQL("layer = 'scope' AND name LIKE 'enumerate(DataLoader)#%'"),
+		Evidence: r.SpansThat("layer = 'scope' AND name LIKE 'enumerate(DataLoader)#%'"),
 		Advice: "The step waits for its data. Use more loader workers (num_workers, persistent_workers, prefetch_factor), " +
 			"or do less for each sample: decode and augment ahead of time.",
 	}}, nil

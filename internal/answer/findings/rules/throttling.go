@@ -48,8 +48,8 @@ func processorThrottling(r *evidence.Recording) ([]evidence.Candidate, error) {
 	}
 	return []evidence.Candidate{{
 		Title: "heat slows the processor down", Name: "cpu_throttled, " + device,
-		Evidence: "SELECT device, sum(value) / 1e6 AS throttled_ms, 100 * sum(value) / sum(period_ns) AS percent FROM counter\n" +
-			"WHERE " + where + "\nGROUP BY 1 ORDER BY percent DESC",
+		Evidence: evidence.Query("SELECT device, sum(value) / 1e6 AS throttled_ms, 100 * sum(value) / sum(period_ns) AS percent FROM counter\n" +
+			"WHERE " + where + "\nGROUP BY 1 ORDER BY percent DESC"),
 		Advice: fmt.Sprintf("The processor (%s) was slowed down for heat %.0f %% of the time. Check its cooling.", device, 100*share),
 	}}, nil
 }
@@ -71,8 +71,8 @@ func deviceThrottling(r *evidence.Recording) ([]evidence.Candidate, error) {
 	}
 	c := evidence.Candidate{
 		Name: reason,
-		Evidence: fmt.Sprintf("SELECT device_id, name, avg(value) AS mean, count(*) AS readings FROM counter\n"+
-			"WHERE name IN (%s, 'gpu_clock_sm') AND ts_ns BETWEEN %d AND %d GROUP BY ALL ORDER BY ALL", throttles, first, last),
+		Evidence: evidence.Query(fmt.Sprintf("SELECT device_id, name, avg(value) AS mean, count(*) AS readings FROM counter\n"+
+			"WHERE name IN (%s, 'gpu_clock_sm') AND ts_ns BETWEEN %d AND %d GROUP BY ALL ORDER BY ALL", throttles, first, last)),
 		Advice: fmt.Sprintf("The device's clock is held down in %.0f %% of the readings (%s). Look at its cooling and power limit "+
 			"(nvidia-smi -q -d PERFORMANCE).", 100*share, reason),
 	}

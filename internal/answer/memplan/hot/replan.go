@@ -157,7 +157,7 @@ func align(bytes, alignment int64) int64 {
 // PoolRequests are the requests of some blocks in the order of their ticks, for
 // the pool's model.
 func PoolRequests(l *blocks.Lives, include func(block int) bool) []pool.Request {
-	// Ticks are told apart but for 0, when all blocks from before are born; where
+	// Ticks are distinct but for 0, when all blocks from before are born; where
 	// the free of an address was lost, one block dies as the next one is born.
 	born, died := make([]int32, l.Ticks+1), make([]int32, l.Ticks+1) // position + 1
 	var requests []pool.Request

@@ -98,7 +98,7 @@ func Read(r io.Reader) (*Snapshot, error) {
 func readJSON(r io.Reader) (any, error) {
 	decoder := json.NewDecoder(r)
 	decoder.UseNumber()
-	v, err := jsonValue(decoder, 0)
+	v, err := jsonValue(decoder, pickle.NewRoom(), 0)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fmt.Errorf("%w: it ends early, was it cut off? Copy it again", ErrFormat)
@@ -111,10 +111,13 @@ func readJSON(r io.Reader) (any, error) {
 // mostJSON bounds the text of a snapshot, which gzip may hide.
 const mostJSON = 8 << 30
 
-func jsonValue(d *json.Decoder, depth int) (any, error) {
+func jsonValue(d *json.Decoder, room *pickle.Room, depth int) (any, error) {
 	const deepest = 1000
 	if depth > deepest {
 		return nil, errors.New("it is nested too deeply")
+	}
+	if err := room.Step(); err != nil {
+		return nil, err
 	}
 	token, err := d.Token()
 	if err != nil {
@@ -131,7 +134,7 @@ func jsonValue(d *json.Decoder, depth int) (any, error) {
 		if token == '[' {
 			l := &pickle.List{}
 			for d.More() {
-				v, err := jsonValue(d, depth+1)
+				v, err := jsonValue(d, room, depth+1)
 				if err != nil {
 					return nil, err
 				}
@@ -146,7 +149,7 @@ func jsonValue(d *json.Decoder, depth int) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			v, err := jsonValue(d, depth+1)
+			v, err := jsonValue(d, room, depth+1)
 			if err != nil {
 				return nil, err
 			}

@@ -17,7 +17,7 @@ import (
 )
 
 // Block is one request for memory. It lives in [Lower, Upper): ticks, or any
-// other clock. Blocks are told apart by their position in the slice.
+// other clock. A block's identity is its position in the slice.
 type Block struct {
 	Lower, Upper int64
 	Size         int64 // bytes

@@ -18,7 +18,7 @@ type Problem struct {
 	// Capacity ends the search as soon as a plan fits into it. 0 is none: the
 	// search goes on to the lower bound, or to the deadline.
 	Capacity int64
-	// Progress, if set, is told of each better plan. Calls do not overlap.
+	// Progress, if set, is called with each better plan. Calls do not overlap.
 	Progress func(Attempt)
 }
 

@@ -43,7 +43,7 @@ type History struct {
 	Limit          *int64   `json:"cgroup_limit_bytes"`    // of its control group
 }
 
-// mostShortages are told of, the last ones.
+// mostShortages are listed, the last ones.
 const mostShortages = 100
 
 // Shortages are those of a dataset, the last one first.

@@ -39,7 +39,7 @@ func Open(c *urfave.Context, path string) (*dataset.DB, error) {
 	return db, nil
 }
 
-// Ask opens the one dataset of a command, asks it and closes it. What fails is said of the
+// Ask opens the one dataset of a command, asks it and closes it. Errors name the
 // dataset, but for mistakes in the command line.
 func Ask(c *urfave.Context, ask func(*dataset.DB) error) error {
 	path, err := Path(c)

@@ -71,7 +71,7 @@ func runVerdict(c *urfave.Context) error {
 	if who, err := user.Current(); err == nil {
 		author = who.Username
 	}
-	// What root says under sudo is said by the user behind it.
+	// Under sudo the author is the user behind it.
 	if sudo := os.Getenv("SUDO_USER"); sudo != "" {
 		author = sudo
 	}

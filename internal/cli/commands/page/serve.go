@@ -20,9 +20,10 @@ import (
 )
 
 const serveDescription = `Serves a page over one dataset on a free port of this machine's loopback and prints its address: the verdict,
-explanations, phases, step times and findings of report; a timeline that zooms from the whole recording to one call;
-flame graphs; and your Python source with the time of each line. The page only reads the dataset and loads nothing from
-elsewhere. It ends with Ctrl-C or with the terminal. Without a path it serves the newest dataset in this directory.
+explanations, phases, step times and findings of report; a timeline that zooms from the whole recording to one call,
+with the findings marked on it; flame graphs; your Python source with the time of each line; operators and kernels; and
+SQL. The page only reads the dataset and loads nothing from elsewhere. It ends with Ctrl-C or with the terminal. Without
+a path it serves the newest dataset in this directory.
 
 The address has a token: whoever has it can read the dataset, nobody else. From another machine, forward the port or a
 socket with SSH:

@@ -34,7 +34,7 @@ const (
 )
 
 // startDeepLaunches starts jobs/deeplaunch.py, which makes its launches when it
-// is told to.
+// is asked to.
 func startDeepLaunches() (*loop.Loop, error) {
 	library := filepath.Join("testdata", "stubs", "build", "libdeeplaunch.so")
 	j, err := loop.Start("/usr/bin/python3", filepath.Join("internal", "dev", "bench", "jobs", "deeplaunch.py"), library)

@@ -1,7 +1,7 @@
 // Package harness is what the end-to-end tests stand on: it builds ebpfprof once, finds
 // what is installed to be traced, starts jobs, records them, and asks the datasets.
 //
-// Which tests run beside each other is said by the tests themselves, and the rest is
+// Tests themselves say which run beside each other, and the rest is
 // Go's. A test that compares times, or shares of time, has the machine alone: it is an
 // ordinary test, and those run first, one after the other. A test that counts, or
 // waits, calls Beside (or Torch.Beside, BesideEachTorch): it is a parallel test, and no
