@@ -17,7 +17,7 @@ func Sweep(rows, windows string) string {
 		SELECT DISTINCT session_id, pid, device_id, from_ns, until_ns FROM work JOIN %s USING (session_id, pid)
 		UNION ALL
 		SELECT session_id, pid, device_id, min(ts_ns), max(ts_ns + duration_ns) FROM work
-		WHERE (session_id, pid) NOT IN (SELECT (session_id, pid) FROM merged_trace WHERE device_rows > 0) OR NOT %t GROUP BY ALL),
+		WHERE (session_id, pid) NOT IN (SELECT (session_id, pid) FROM merged_trace WHERE `+Partial+`) OR NOT %t GROUP BY ALL),
 	edges AS (
 		SELECT session_id, pid, device_id, ts_ns AS t, computes::INT AS a, communicates::INT AS b, copies::INT AS c, 0 AS d FROM work
 		UNION ALL

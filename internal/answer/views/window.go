@@ -11,6 +11,9 @@ import (
 
 // A trace that was merged into a recording covers a part of it: only there is it known what devices did, and when.
 
+// Partial are the merged traces that cover a part of the recording. What a library in the job hands over is of all of it.
+const Partial = "device_rows > 0 AND method <> 'cupti'"
+
 // Windows are the times that merged traces cover, between two times (0 is no end), for Sweep: a process that has none is
 // looked at from its devices' first work to the end of their last.
 func Windows(from, until int64) string {
@@ -18,7 +21,7 @@ func Windows(from, until int64) string {
 		until = math.MaxInt64
 	}
 	return fmt.Sprintf(`(SELECT session_id, pid, greatest(ts_ns, %[1]d) AS from_ns, least(end_ns, %[2]d) AS until_ns
-		FROM merged_trace WHERE device_rows > 0 AND end_ns > %[1]d AND ts_ns < %[2]d)`, from, until)
+		FROM merged_trace WHERE `+Partial+` AND end_ns > %[1]d AND ts_ns < %[2]d)`, from, until)
 }
 
 // NoWindows is Sweep over rows that are known all the time.
@@ -34,7 +37,7 @@ type Covered struct {
 
 // CoveredBy reads what merged traces cover of what is recorded of their processes; of a rank if that is not nil.
 func CoveredBy(ctx context.Context, db *dataset.DB, rank *int) (c Covered, err error) {
-	where := "device_rows > 0"
+	where := Partial
 	if rank != nil {
 		where += fmt.Sprintf(" AND (session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *rank)
 	}

@@ -54,7 +54,7 @@ var checks = []check{
 		 f AS (SELECT session_id, min(ts_ns) FILTER (has) AS first_ns FROM l GROUP BY ALL)
 		 SELECT count(*) FILTER (ts_ns < first_ns), count(*) FROM l JOIN f USING (session_id)`},
 	{"devices_of_a_part", Note, "the rows of devices are of %d merged traces, which cover a part of the recording: answers about devices are of that part", true,
-		`SELECT count(*), count(*) FROM merged_trace WHERE device_rows > 0`},
+		`SELECT count(*), count(*) FROM merged_trace WHERE device_rows > 0 AND method <> 'cupti'`},
 	{"device_time_bounds", Warning, "the bounds of %d launches do not hold the time that a merged trace has for them", true,
 		`SELECT coalesce(sum(bounds_checked - bounds_held), 0)::BIGINT, coalesce(sum(bounds_checked), 0)::BIGINT FROM merged_trace`},
 	{"ranks_twice", Warning, "%d ranks belong to more than one process: one of them may have overwritten the other", false,

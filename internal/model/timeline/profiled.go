@@ -16,17 +16,19 @@ import (
 type window struct {
 	from, until int64
 	devices     bool // it has rows of devices
+	within      bool // a library in the job handed it over, all the time: no step is without it
 }
 
 // profiled marks the steps that merged traces cover.
 func profiled(ctx context.Context, db *dataset.DB, threads []Thread) error {
 	windows := map[int][]window{}
-	err := db.Each(ctx, "SELECT pid, ts_ns, end_ns, device_rows > 0 FROM merged_trace", func(v []driver.Value) error {
+	err := db.Each(ctx, "SELECT pid, ts_ns, end_ns, device_rows > 0, method = 'cupti' FROM merged_trace", func(v []driver.Value) error {
 		pid, _ := v[0].(int32)
 		var w window
 		w.from, _ = v[1].(int64)
 		w.until, _ = v[2].(int64)
 		w.devices, _ = v[3].(bool)
+		w.within, _ = v[4].(bool)
 		windows[int(pid)] = append(windows[int(pid)], w)
 		return nil
 	})
@@ -37,7 +39,7 @@ func profiled(ctx context.Context, db *dataset.DB, threads []Thread) error {
 		of := windows[threads[i].PID]
 		for k := range threads[i].Steps {
 			s := &threads[i].Steps[k]
-			s.Profiled = slices.ContainsFunc(of, func(w window) bool { return s.Begin < w.until && s.Until() > w.from })
+			s.Profiled = slices.ContainsFunc(of, func(w window) bool { return !w.within && s.Begin < w.until && s.Until() > w.from })
 			s.Exact = slices.ContainsFunc(of, func(w window) bool { return w.devices && s.Begin >= w.from && s.Until() <= w.until })
 		}
 	}

@@ -37,10 +37,12 @@ type recorder struct {
 	redact      bool
 	reading     Reading
 	noVerdict   bool
-	profiler    bool // device times come from the job's own
+	deviceTimes string
+	injecting   *injecting // nil: no library of ours is in the job
 }
 
-func newRecorder(c *urfave.Context, options tracer.Options, reading Reading) (*recorder, error) {
+// newRecorder reads the flags; starts says that the command will be started.
+func newRecorder(c *urfave.Context, options tracer.Options, reading Reading, starts bool) (*recorder, error) {
 	access, err := parseMode(c.String("mode"))
 	if err != nil {
 		return nil, cli.Mistaken(err)
@@ -50,7 +52,7 @@ func newRecorder(c *urfave.Context, options tracer.Options, reading Reading) (*r
 		commandLine: commandLine(os.Args, c.Bool("redact")), redact: c.Bool("redact"), json: c.Bool("json"), quiet: c.Bool("quiet"),
 		access: access, noVerdict: c.Bool("no-verdict"),
 	}
-	return r, r.checkDeviceTimes(c.String("device-times"))
+	return r, r.checkDeviceTimes(c.String("device-times"), starts)
 }
 
 // record attaches, records until the end and prints the summary. job is nil for
@@ -97,7 +99,11 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	progress := newProgress(r.quiet || r.json, session, dataset)
 	progress.found(session.Report(), r.options, time.Since(started))
 	if job != nil {
-		if err := job.start(); err != nil {
+		err := r.injecting.start()
+		if err == nil {
+			err = job.start()
+		}
+		if err != nil {
 			to.undo()
 			return err
 		}
@@ -110,6 +116,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	detaching.over()
 	recorded := time.Since(attached)
 
+	lost := r.injecting.stop()
 	traces := asking.finish()
 	defer traces.Discard()
 	ended := attached.Add(recorded).UnixNano()
@@ -124,6 +131,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		return to.explain(cli.FirstCause(err), written)
 	}
 	r.merge(traces, recording)
+	r.mergeActivities(lost, recording)
 	s := summarize(session.Stats(), dataset, recorded)
 	if r.redact {
 		s.redact()
