@@ -137,7 +137,7 @@ func smallKernels(ctx context.Context, db *dataset.DB) ([]Finding, error) {
 	var pid, launches, shorter int64
 	var micros, percent sql.NullFloat64
 	err := db.Row(ctx, `SELECT coalesce(min(d.pid), 0), count(*), count(*) FILTER (d.duration_ns < l.duration_ns), avg(d.duration_ns) / 1e3,
-		100 * sum(l.duration_ns) / coalesce((SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE ` + views.Partial + `),
+		100 * sum(l.duration_ns) / coalesce((SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE `+views.Partial+`),
 			(SELECT greatest(max(ts_ns + duration_ns) - min(ts_ns), 1) FROM finding_window))
 		FROM finding_window d JOIN finding_window l ON l.session_id = d.session_id AND l.span_id = d.launch_id
 		WHERE d.layer = 'device' AND d.category = 'kernel' AND d.duration_ns IS NOT NULL AND l.duration_ns IS NOT NULL`, nil, &pid, &launches, &shorter, &micros, &percent)
@@ -152,7 +152,7 @@ func smallKernels(ctx context.Context, db *dataset.DB) ([]Finding, error) {
 // hotKernel is the kernel that most of the device time goes to.
 func hotKernel(ctx context.Context, db *dataset.DB) (found []Finding, err error) {
 	err = db.Each(ctx, `SELECT name, pid, count(*), sum(duration_ns)::DOUBLE, sum(sum(duration_ns)) OVER ()::DOUBLE,
-		coalesce((SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE ` + views.Partial + `),
+		coalesce((SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE `+views.Partial+`),
 			max(max(ts_ns + duration_ns)) OVER () - min(min(ts_ns)) OVER ())::DOUBLE FROM finding_window
 		WHERE layer = 'device' AND category = 'kernel' AND duration_ns IS NOT NULL GROUP BY ALL ORDER BY 4 DESC, 1 LIMIT 1`, func(v []driver.Value) error {
 		name, _ := v[0].(string)
