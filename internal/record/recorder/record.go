@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/peaks"
+	"github.com/ebpfprof/ebpfprof/internal/record/confinement"
 	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/internal/version"
 	"github.com/ebpfprof/ebpfprof/output"
@@ -109,6 +110,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		}
 	}
 	collectAsUsual()
+	_ = confinement.Enter() // after the command was started; a kernel without filters records as well
 	asking := r.ask(job)
 	sleepLoosely()
 	attached := time.Now()
