@@ -125,3 +125,22 @@ func boundsSentence(m *event.MergedTrace) string {
 	}
 	return fmt.Sprintf("; the bounds of %d of %d launches hold", m.BoundsHeld, m.BoundsChecked)
 }
+
+// MergeActivities puts what CUPTI recorded in a job into its recording, and says what it found and what is missing.
+func MergeActivities(ctx context.Context, dataset, chunks string, redacted bool) (found, missing []string, err error) {
+	all, missing, err := merge.Activities(ctx, dataset, chunks, merge.Options{ToolVersion: version.Version, Redact: redacted, Method: event.MergedCUPTI})
+	for _, m := range all {
+		found = append(found, activitiesSentence(&m))
+	}
+	return found, missing, err
+}
+
+// activitiesSentence says what CUPTI's records had in common with a recording.
+func activitiesSentence(m *event.MergedTrace) string {
+	text := fmt.Sprintf("pid %d: %d rows of devices by CUPTI, %d of them with their recorded launch; %d of %d calls that gave the devices work were recorded",
+		m.PID, m.DeviceRows, m.Launched, m.Matched, m.Calls)
+	if m.OffsetNS != nil {
+		text += fmt.Sprintf(", and begin %.1f µs earlier there (%.1f to %.1f)", float64(*m.OffsetNS)/1e3, float64(*m.OffsetLoNS)/1e3, float64(*m.OffsetHiNS)/1e3)
+	}
+	return text
+}
