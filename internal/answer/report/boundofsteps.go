@@ -3,6 +3,7 @@ package report
 import (
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/peaks"
 )
@@ -75,6 +76,8 @@ func (b *builder) devicePeak(dtype string) (name string, peak peaks.Peak, most f
 	switch {
 	case device.String == "":
 		return "", peak, 0, "the recording does not name its device", nil
+	case strings.Contains(device.String, ", "):
+		return "", peak, 0, fmt.Sprintf("the machine has devices of several models (%s)", device.String), nil
 	case !ok:
 		return "", peak, 0, fmt.Sprintf("no peak is known of %q: give a file of peaks (--peaks)", device.String), nil
 	}

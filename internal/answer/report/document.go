@@ -208,7 +208,11 @@ func (r *Report) jobSection() section {
 		s.note("and %s: compilers, helpers, workers", counted(int64(helpers), "more process", "more processes"))
 	}
 	if len(r.Job) > 0 && r.Job[0].Device != "" {
-		s.note("on %s", r.Job[0].Device)
+		on := "on %s"
+		if r.Source == "recorded" { // whether the job uses them is another question
+			on = "the machine has %s"
+		}
+		s.note(on, r.Job[0].Device)
 	}
 	s.note("%s; %s from the first row to the end of the last; %s", r.Source, msText(r.WindowMS), r.Rows.Sentence)
 	return s
