@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -79,5 +80,21 @@ func TestWhatGoesOnBetweenStepsIsLookedAtAgain(t *testing.T) {
 	}
 	if slices != grantedAgain {
 		t.Errorf("%d more slices in a minute, want %d", slices, grantedAgain)
+	}
+}
+
+// What the rest of the recording takes the probes have less, down to a quarter of the budget, and more
+// than a half they never have.
+func TestTheProbesHaveWhatTheRestLeaves(t *testing.T) {
+	for _, c := range []struct{ whole, rest, want float64 }{
+		{0.05, 0, 0.025}, {0.05, 0.02, 0.025}, {0.05, 0.03, 0.02}, {0.05, 0.045, 0.0125}, {0.05, 0.3, 0.0125}, {0, 0.3, 0},
+	} {
+		a := &account{whole: c.whole, budget: budgetShare * c.whole}
+		if a.beside(c.rest); math.Abs(a.budget-c.want) > 1e-12 {
+			t.Errorf("%g of %g for the rest: probes have %g, want %g", c.rest, c.whole, a.budget, c.want)
+		}
+		if a.beside(0); a.budget != budgetShare*c.whole {
+			t.Errorf("%g: what the rest does not take any more is not the probes' again", c.whole)
+		}
 	}
 }
