@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 )
 
@@ -129,5 +131,24 @@ func TestAWorkerHasAMemoryLimitOfItsOwn(t *testing.T) {
 	limits, err := os.ReadFile("/proc/" + strconv.Itoa(c.Process.Pid) + "/limits")
 	if want := strconv.Itoa(workerBytes(400)); err != nil || !strings.Contains(string(limits), want) {
 		t.Errorf("its limits have no %s (%v): %s", want, err, limits)
+	}
+}
+
+// All stacks of a worker's threads count as its data, whatever of them is used.
+func TestAWorkersThreadsHaveSmallStacks(t *testing.T) {
+	var before, after unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_STACK, &before); err != nil {
+		t.Fatal(err)
+	}
+	var said []byte
+	err := withSmallStacks(func() (err error) {
+		said, err = exec.Command("sh", "-c", "ulimit -s").Output()
+		return err
+	})
+	if got, want := strings.TrimSpace(string(said)), strconv.Itoa(int(min(before.Cur, threadStack)>>10)); err != nil || got != want {
+		t.Errorf("its stacks have %s KiB, want %s (%v)", got, want, err)
+	}
+	if err := unix.Getrlimit(unix.RLIMIT_STACK, &after); err != nil || after != before {
+		t.Errorf("the supervisor's own limit is %v, was %v (%v)", after, before, err)
 	}
 }

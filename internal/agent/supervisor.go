@@ -252,7 +252,7 @@ func (s *supervisor) start(ctx context.Context, j *supervised) {
 	}
 	out, err := c.StdoutPipe()
 	if err == nil {
-		err = startUnhurried(c)
+		err = withSmallStacks(func() error { return startUnhurried(c) })
 	}
 	if err == nil {
 		if err := limitMemory(c.Process.Pid, s.config.MaxRSSMB); err != nil {
