@@ -23,6 +23,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/exchange/otlp"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/request"
 	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/trigger"
 )
 
 // Config is the agent's configuration. The zero value of a field is its default.
@@ -52,10 +53,13 @@ type Config struct {
 	// AllowUserMounts has probes put into files that a user may serve: FUSE, rootless containers.
 	AllowUserMounts bool `yaml:"allow_user_mounts"`
 
-	MaxJobs   int     `yaml:"max_jobs"`    // at a time; more are counted and left alone
-	MaxRSSMB  int64   `yaml:"max_rss_mb"`  // of a worker, a soft limit
-	StepsMean int     `yaml:"steps_mean"`  // whose mean counts
-	Slower    float64 `yaml:"slower_than"` // the best mean, by this factor
+	MaxJobs   int     `yaml:"max_jobs"`      // at a time; more are counted and left alone
+	MaxRSSMB  int64   `yaml:"max_rss_mb"`    // of a worker, a soft limit
+	StepsMean int     `yaml:"steps_mean"`    // whose mean counts
+	Slower    float64 `yaml:"slower_than"`   // the best mean, by this factor
+	Blocked   float64 `yaml:"blocked_after"` // so many mean steps without a call of the loop
+	Repeats   int     `yaml:"step_repeats"`  // of a sequence of calls before it counts as a step
+	Patience  int     `yaml:"step_patience"` // calls without a step, until the sequence is learnt anew
 }
 
 // Duration is a time.Duration as YAML has it, such as 20s.
@@ -80,7 +84,8 @@ func Defaults() Config {
 	return Config{
 		SpoolMB: 2048, OutboxMB: 256, OTLPMB: 64, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries, Every: Duration(5 * time.Second),
 		Settle: Duration(10 * time.Second), Canary: Duration(10 * time.Second), Window: Duration(20 * time.Second), Cooldown: Duration(10 * time.Minute),
-		Flush: Duration(time.Minute), MaxJobs: 16, MaxRSSMB: 400, StepsMean: 50, Slower: 1.05,
+		Flush: Duration(time.Minute), MaxJobs: 16, MaxRSSMB: 400, StepsMean: trigger.Published.Steps, Slower: trigger.Published.Slower,
+		Blocked: trigger.Published.Blocked, Repeats: trigger.Published.Repeats, Patience: trigger.Published.Patience,
 	}
 }
 
@@ -216,11 +221,16 @@ func (c *Config) check() error {
 		return bad("max_jobs, outbox_mb and otlp_mb are at least 1, spool_mb at least 0, max_rss_mb at least 64")
 	case c.StepsMean < 2 || !(c.Slower > 1):
 		return bad("steps_mean is at least 2, slower_than more than 1")
+	case !(c.Blocked > 1) || c.Repeats < 2 || c.Repeats > mostRepeats || c.Patience < 10:
+		return bad("blocked_after is more than 1, step_repeats from 2 to %d, step_patience at least 10", mostRepeats)
 	case time.Duration(c.Window) < time.Second:
 		return bad("window: at least 1s")
 	}
 	return nil
 }
+
+// mostRepeats bounds what is kept of a thread's calls until its step is known.
+const mostRepeats = 100
 
 // mostHost is the longest name that Linux gives a host or DNS a domain.
 const mostHost = 253

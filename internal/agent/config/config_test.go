@@ -49,12 +49,12 @@ func equal(a, b Config) bool {
 		store, spool, budget, listen, job          string
 		spoolMB, rss                               int64
 		every, settle, canary, window, cool, flush Duration
-		jobs, steps                                int
-		slower                                     float64
+		jobs, steps, repeats, patience             int
+		slower, blocked                            float64
 	}
 	of := func(c Config) comparable {
 		return comparable{c.Store, c.Spool, c.Budget, c.Listen, c.Job, c.SpoolMB, c.MaxRSSMB, c.Every, c.Settle, c.Canary, c.Window, c.Cooldown, c.Flush,
-			c.MaxJobs, c.StepsMean, c.Slower}
+			c.MaxJobs, c.StepsMean, c.Repeats, c.Patience, c.Slower, c.Blocked}
 	}
 	return of(a) == of(b)
 }
@@ -97,6 +97,8 @@ func TestABrokenConfigurationIsNamedWithItsLine(t *testing.T) {
 		"store: /s\nkey_file: /missing\n": "key_file",
 		"store: /s\nkey_file: " + open:    "chmod 600",
 		"store: /s\nslower_than: 1\n":     "slower_than",
+		"store: /s\nblocked_after: 1\n":   "blocked_after",
+		"store: /s\nstep_repeats: 1000\n": "step_repeats",
 		"store: /s\nonly: ['[']\n":        "is no pattern",
 		"store: /s\nhost: 'a b'\n":        "host: \"a b\" is no name",
 		"store: /s\nranks: [one]\n":       "line 2",

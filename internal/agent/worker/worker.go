@@ -130,7 +130,8 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	constants := trigger.Published
-	constants.Steps, constants.Slower = a.Config.StepsMean, a.Config.Slower
+	constants.Steps, constants.Slower, constants.Blocked = a.Config.StepsMean, a.Config.Slower, a.Config.Blocked
+	constants.Repeats, constants.Patience = a.Config.Repeats, a.Config.Patience
 	w.steps = live.New(constants)
 	defer frugal()()
 	if !a.Tried {

@@ -86,6 +86,10 @@ func New(c trigger.Constants) *Steps {
 	return &Steps{constants: c, threads: map[thread]*loop{}, ranks: map[int32]int32{}, exits: map[int32]pattern.Exit{}}
 }
 
+func (s *Steps) detector() steps.Detector {
+	return steps.Detector{Repeats: s.constants.Repeats, Patience: s.constants.Patience}
+}
+
 // Write implements event.Sink.
 func (s *Steps) Write(b *event.Batch) error {
 	for i := range b.Processes {
@@ -129,7 +133,8 @@ func (s *Steps) addSpans(spans []event.Span) {
 // its calls are no longer seen one by one, and a worker does not hang for that: steps are
 // learnt anew, by what is still seen of them.
 func (s *Steps) addWarning(w event.Warning) {
-	if w.Kind != "slice" || w.Source == "detail" {
+	// Waits, reads and writes make no step: that they are not watched any more changes none.
+	if w.Kind != "slice" || slices.Contains([]string{"detail", "waits", "io"}, w.Source) {
 		return
 	}
 	s.sliced = max(s.sliced, w.TSNS)
@@ -137,7 +142,7 @@ func (s *Steps) addWarning(w event.Warning) {
 		s.groups = append(s.groups, w.Source)
 	}
 	for _, l := range s.threads {
-		l.detector, l.watch = steps.Detector{}, trigger.New(s.constants)
+		l.detector, l.watch = s.detector(), trigger.New(s.constants)
 		l.begin, l.fresh = 0, false
 	}
 }
@@ -169,7 +174,7 @@ func (s *Steps) anchor(span *event.Span, class steps.Class) {
 			s.ignored++
 			return
 		}
-		l = &loop{watch: trigger.New(s.constants)}
+		l = &loop{detector: s.detector(), watch: trigger.New(s.constants)}
 		s.threads[id] = l
 	}
 	if class == steps.Load {

@@ -89,6 +89,21 @@ func TestALoopThatSlowsDownAndOneThatStopsAreTold(t *testing.T) {
 	}
 }
 
+// What the budget has no room for beside the probes is no part of a step.
+func TestStepsGoOnWhereWaitsAreSampled(t *testing.T) {
+	s := New(trigger.Published)
+	at := int64(1e9)
+	drive(s, 7, &at, 120, 20e6)
+	s.Take(true)
+	for _, source := range []string{"waits", "io", "detail"} {
+		s.Write(&event.Batch{Warnings: []event.Warning{{TSNS: at, Kind: "slice", Source: source, Count: 1}}})
+	}
+	drive(s, 7, &at, 5, 20e6)
+	if ended, _ := s.Take(true); len(ended) < 4 || len(s.Sliced()) > 0 {
+		t.Errorf("%d steps of 5, and in slices are %v", len(ended), s.Sliced())
+	}
+}
+
 // TestALoopThatGoesIntoSlicesDoesNotHang: the budget takes first the scopes, then the
 // backward passes of short steps out of what is seen all the time.
 func TestALoopThatGoesIntoSlicesDoesNotHang(t *testing.T) {

@@ -16,10 +16,14 @@ type Constants struct {
 	Recent  time.Duration // how long the best mean counts
 	Blocked float64       // without an anchor for so many mean steps
 	Least   time.Duration // and at least for so long
+
+	// Repeats of a sequence of calls make it a step, and Patience calls without one have it learnt anew
+	// (internal/model/steps).
+	Repeats, Patience int
 }
 
 // Published are the numbers of the method; Recent and Least are this project's.
-var Published = Constants{Steps: 50, Slower: 1.05, Recent: 24 * time.Hour, Blocked: 5, Least: time.Second}
+var Published = Constants{Steps: 50, Slower: 1.05, Recent: 24 * time.Hour, Blocked: 5, Least: time.Second, Repeats: 10, Patience: 200}
 
 // Kind says what has happened.
 type Kind string

@@ -1,16 +1,14 @@
 package steps
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
 
 const (
-	// repeats is how often a sequence has to be seen before it is a step
-	// (PerfTracker's M).
-	repeats = 10
-	// patience is after how many anchors without a step the sequence is learnt
-	// again (PerfTracker's K).
+	// repeats and patience are a Detector's own, if nothing else is said.
+	repeats  = 10
 	patience = 200
 	// mostSegments is how many stretches are counted at the same time.
 	mostSegments = 1024
@@ -21,6 +19,10 @@ const (
 
 // Detector learns the sequence while anchors arrive. The zero value is ready.
 type Detector struct {
+	// Repeats is how often a sequence has to be seen before it is a step (PerfTracker's M, 10 if 0),
+	// Patience after how many anchors without a step the sequence is learnt again (its K, 200 if 0).
+	Repeats, Patience int
+
 	seen     sequence       // since it began to learn, no more than it needs
 	runs     [longest]int   // runs[p-1]: how many of the last tokens are those p before
 	learnt   sequence       // nil while it learns
@@ -65,8 +67,10 @@ func strength(c Class) int {
 
 var order = []Class{Optimize, Backward, Execute, Collective, Scope, Load}
 
+func (d *Detector) repeats() int { return cmp.Or(d.Repeats, repeats) }
+
 func (d *Detector) again() {
-	*d = Detector{closing: d.closing, fixed: d.fixed, relearn: d.relearn + 1}
+	*d = Detector{Repeats: d.Repeats, Patience: d.Patience, closing: d.closing, fixed: d.fixed, relearn: d.relearn + 1}
 }
 
 func (d *Detector) learn(t token) bool {
@@ -79,7 +83,7 @@ func (d *Detector) learn(t token) bool {
 		} else {
 			d.runs[p-1] = 0
 		}
-		if found == 0 && d.runs[p-1] >= (repeats-1)*p && sequence(d.seen[n+1-p:]).has(d.closing) {
+		if found == 0 && d.runs[p-1] >= (d.repeats()-1)*p && sequence(d.seen[n+1-p:]).has(d.closing) {
 			found = p
 		}
 	}
@@ -107,8 +111,8 @@ func (d *Detector) learn(t token) bool {
 		d.closing = 0
 		return false
 	}
-	if len(d.seen) > 2*longest*repeats {
-		d.seen = slices.Clone(d.seen[len(d.seen)-longest*repeats:])
+	if most := longest * d.repeats(); len(d.seen) > 2*most {
+		d.seen = slices.Clone(d.seen[len(d.seen)-most:])
 	}
 	return false
 }
@@ -142,7 +146,7 @@ func (d *Detector) segmented(t token) sequence {
 	if _, known := d.segments[key]; !known && len(d.segments) >= mostSegments {
 		clear(d.segments) // what comes often will be counted again
 	}
-	if d.segments[key]++; d.segments[key] < 2*repeats {
+	if d.segments[key]++; d.segments[key] < 2*d.repeats() {
 		return nil
 	}
 	return s
@@ -191,7 +195,7 @@ func (d *Detector) match(t token) (completed bool) {
 		d.matched, d.missed = 0, 0
 		return true
 	}
-	if d.missed >= patience {
+	if d.missed >= cmp.Or(d.Patience, patience) {
 		d.again()
 	}
 	return false

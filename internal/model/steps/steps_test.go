@@ -232,6 +232,28 @@ func TestDetectorLearnsAfterTenAndAgainAfterTwoHundred(t *testing.T) {
 	}
 }
 
+// Both numbers may be others, and are after it has learnt anew.
+func TestADetectorsNumbersAreItsOwn(t *testing.T) {
+	d := Detector{Repeats: 3, Patience: 20}
+	push := func(letters string) {
+		for _, c := range []byte(letters) {
+			d.Push(Anchor{Class: Class(c)})
+		}
+	}
+	for range 2 {
+		if push("LBOLBO"); d.Sequence() != "" {
+			t.Errorf("learnt %q after two", d.Sequence())
+		}
+		if push("LBO"); d.Sequence() != "LBO" {
+			t.Errorf("learnt %q after three", d.Sequence())
+		}
+		if push(strings.Repeat("L", 20)); d.Sequence() != "" {
+			t.Errorf("kept %q after 20", d.Sequence())
+		}
+		push("BO") // ends what was begun
+	}
+}
+
 // The quantiles are R's: qt(0.975, df).
 func TestQuantilesAreThoseOfStudentsT(t *testing.T) {
 	for freedom, want := range map[int]float64{1: 12.706, 9: 2.262, 10: 2.228, 18: 2.101, 30: 2.042, 1000: 1.962} {
