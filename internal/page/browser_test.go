@@ -315,8 +315,11 @@ func TestHostileNamesStayText(t *testing.T) {
 		}
 	}
 	p := browse(t, write(t, b))
-	for _, link := range []string{"", "operators", "sql?q=SELECT * FROM span ORDER BY span_id LIMIT 30", "sql?q=SELECT name, 1 AS n FROM span", "schema?find=<b>",
-		"timeline?mark=name~op~</script>", "timeline?mark=finding~0", "timeline?mark=<b>&counters=<b>", "timeline", "timeline?from=0ns&until=3ms", "flame", "source", "flame?state=off_cpu", "source?file=%3Cscript%3E", "timeline?from=</script>&sel=x~1&box=1-2~<b>"} {
+	for _, link := range []string{"", "operators",
+		"sql?q=SELECT * FROM span ORDER BY span_id LIMIT 30", "sql?q=SELECT name, 1 AS n FROM span", "schema?find=<b>",
+		"timeline?mark=name~op~</script>", "timeline?mark=finding~0", "timeline?mark=<b>&counters=<b>", "timeline",
+		"timeline?from=0ns&until=3ms", "flame", "source", "flame?state=off_cpu", "source?file=%3Cscript%3E",
+		"timeline?from=</script>&sel=x~1&box=1-2~<b>"} {
 		p.open(link)
 	}
 	if got := evaluate[int](p, "document.querySelectorAll('main *').length"); got == 0 {

@@ -45,7 +45,8 @@ func (s *Server) findCounters(ctx context.Context, db *dataset.DB) ([]counterLan
 	if c.known {
 		return c.all, nil
 	}
-	rows, err := db.Query(ctx, fmt.Sprintf(`SELECT source, name, coalesce(device, ''), device_id, coalesce(scope, ''), kind, unit, pid, count(*), min(value), max(value)
+	rows, err := db.Query(ctx, fmt.Sprintf(`SELECT source, name, coalesce(device, ''), device_id, coalesce(scope, ''), kind, unit, pid,
+			count(*), min(value), max(value)
 		FROM counter GROUP BY source, name, device, device_id, scope, kind, unit, pid
 		ORDER BY source, min(value) = max(value), name, device, device_id, scope, pid LIMIT %d`, mostCounters))
 	if err != nil {
@@ -59,8 +60,9 @@ func (s *Server) findCounters(ctx context.Context, db *dataset.DB) ([]counterLan
 		if err := rows.Scan(&l.Source, &l.Name, &l.Device, &device, &l.Scope, &l.Kind, &l.Unit, &pid, &l.Rows, &l.Least, &l.Most); err != nil {
 			return nil, err
 		}
-		l.key = fmt.Sprintf("source = %s AND name = %s AND coalesce(device, '') = %s AND coalesce(scope, '') = %s AND kind = %s AND unit = %s AND %s AND %s",
-			literal(l.Source), literal(l.Name), literal(l.Device), literal(l.Scope), literal(l.Kind), literal(l.Unit), isNumber("device_id", device), isNumber("pid", pid))
+		l.key = fmt.Sprintf("source = %s AND name = %s AND coalesce(device, '') = %s AND coalesce(scope, '') = %s AND kind = %s AND unit = %s"+
+			" AND %s AND %s", literal(l.Source), literal(l.Name), literal(l.Device), literal(l.Scope), literal(l.Kind), literal(l.Unit),
+			isNumber("device_id", device), isNumber("pid", pid))
 		if device != nil && l.Device == "" {
 			l.Device = fmt.Sprintf("device %d", *device)
 		}

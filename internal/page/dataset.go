@@ -56,6 +56,7 @@ func listed(db *dataset.DB) string {
 type described struct {
 	Name        string    `json:"name"`
 	Root        string    `json:"root"`
+	Before      string    `json:"before"` // the dataset that it is compared with; "" for none
 	Fingerprint string    `json:"fingerprint"`
 	Tool        string    `json:"tool_version"`
 	Source      string    `json:"source"`
@@ -74,7 +75,7 @@ type process struct {
 
 func (s *Server) describe(r *http.Request) (any, error) {
 	d := described{
-		Name: printable.Short(filepath.Base(s.root)), Root: printable.Text(s.root), Fingerprint: s.print, Tool: version.Version,
+		Name: printable.Short(filepath.Base(s.root)), Root: printable.Text(s.root), Before: printable.Text(s.options.Before), Fingerprint: s.print, Tool: version.Version,
 		Warnings: []string{}, Processes: []process{},
 	}
 	for _, w := range s.base.Warnings() {

@@ -3,6 +3,7 @@ package page_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,7 +13,9 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/data"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/page"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -22,7 +25,8 @@ func printed(t *testing.T, command *urfave.Command, arguments ...string) string 
 	t.Helper()
 	var out bytes.Buffer
 	app := &urfave.App{Name: "ebpfprof", Writer: &out, ErrWriter: io.Discard, Commands: []*urfave.Command{command}, ExitErrHandler: func(*urfave.Context, error) {}}
-	if err := app.RunContext(t.Context(), append([]string{"ebpfprof", command.Name}, arguments...)); err != nil {
+	var exit urfave.ExitCoder // a verdict, as diff has one
+	if err := app.RunContext(t.Context(), append([]string{"ebpfprof", command.Name}, arguments...)); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -52,6 +56,20 @@ func TestDocumentsAreTheCommandLinesByteForByte(t *testing.T) {
 		if more := answer.Header.Get("Has-More"); more != "false" {
 			t.Errorf("%s: there are more rows: %q", sql, more)
 		}
+	}
+}
+
+func TestTheComparisonIsTheCommandLinesByteForByte(t *testing.T) {
+	before, after := write(t, loop()), write(t, launching())
+	c := serve(t, after, page.Options{Before: before})
+	if got, want := c.get("/api/diff"), printed(t, analysis.DiffCommand(), before, after, "--json"); got != want {
+		t.Errorf("%d bytes, the command line %d: %.300s, not %.300s", len(got), len(want), got, want)
+	}
+	if answer, body := serve(t, before, page.Options{}).do("GET", "/api/diff", nil); answer.StatusCode != http.StatusNotFound || !strings.Contains(body, "serve BEFORE AFTER") {
+		t.Errorf("of one dataset: %s %s", answer.Status, body)
+	}
+	if _, err := page.New(after, page.Options{Before: t.TempDir()}); !errors.Is(err, dataset.ErrNotDataset) {
+		t.Error(err)
 	}
 }
 

@@ -21,23 +21,26 @@ type Options struct {
 	Idle time.Duration
 	// Source is a directory in which source files are looked for before the paths that the recording names; "" is none.
 	Source string
+	// Before is a dataset that this one is compared with; "" is none.
+	Before string
 }
 
 const defaultTimeout = 30 * time.Second
 
 // Server answers the page's requests about one dataset, which it only reads.
 type Server struct {
-	options Options
-	root    string
-	token   string
-	print   string      // fingerprint of the dataset's files, as they were when it was opened
-	listed  string      // likewise, of their directories
-	base    *dataset.DB // read past DuckDB, so that it needs no turn
-	pool    *pool
-	reports *reports
-	lanes   *lanes
-	found   foundSteps
-	flames  flames
+	options  Options
+	root     string
+	token    string
+	print    string      // fingerprint of the dataset's files, as they were when it was opened
+	listed   string      // likewise, of their directories
+	base     *dataset.DB // read past DuckDB, so that it needs no turn
+	pool     *pool
+	reports  *reports
+	lanes    *lanes
+	found    foundSteps
+	flames   flames
+	compared compared
 
 	recorded recordedTimes
 	counts   foundCounters
@@ -57,6 +60,15 @@ func New(path string, o Options) (*Server, error) {
 	base, err := dataset.OpenWithin(path, limits())
 	if err != nil {
 		return nil, err
+	}
+	if o.Before != "" { // what is wrong with it is known now, not when the page asks
+		before, err := dataset.OpenWithin(o.Before, limits())
+		if err != nil {
+			return nil, errors.Join(err, base.Close())
+		}
+		if err := before.Close(); err != nil {
+			return nil, errors.Join(err, base.Close())
+		}
 	}
 	s := &Server{options: o, root: base.Root(), token: newToken(), base: base, print: fingerprint(base), listed: listed(base)}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -103,6 +115,7 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("GET /api/counters", s.answer(s.counters))
 	api.Handle("GET /api/readings", s.answer(s.readings))
 	api.Handle("GET /api/examples", s.answer(s.examples))
+	api.Handle("GET /api/diff", http.HandlerFunc(s.diff))
 	api.Handle("GET /api/schema", http.HandlerFunc(s.schema))
 	api.Handle("POST /api/query", http.HandlerFunc(s.ask))
 	all := http.NewServeMux()

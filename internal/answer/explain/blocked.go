@@ -88,13 +88,13 @@ func (r *Recording) blockedAt(at *Frame, claims map[int]float64) (Explanation, e
 	case has(signSubprocess) || call == "wait4" || call == "waitid":
 		e.title = "waiting for a child process"
 		e.sentence = fmt.Sprintf("%s of the time the thread waits for a child process at %s.", share, at.at())
+		e.Advice = "Start it ahead of time, keep one running, or do its work in the process."
 		if starts, err := r.starts(); err != nil {
 			return e, err
 		} else if starts != "" {
 			e.sentence = fmt.Sprintf("%s of the time the thread waits for child processes at %s: %s.", share, at.at(), starts)
 			e.Advice = "Start one that lives on and give it the work, or do the work in the process."
 		}
-		e.Advice = "Start it ahead of time, keep one running, or do its work in the process."
 		if f := r.busiestElsewhere(true); f != nil {
 			e.Evidence = fmt.Sprintf("Meanwhile the busiest other process is at %s.", f.at())
 		}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"database/sql"
 	"fmt"
 	"regexp"
 	"slices"
@@ -325,6 +326,9 @@ func (r *Recording) inside(own map[int]float64) insides {
 	if native := heaviest(r.Rows, own, nativePackage, strings.Compare); len(native) > 0 && native[0].ns > total/2 {
 		return insides{", Python that calls functions of " + native[0].of, "Replace a loop over elements by one call on whole arrays, or do it less often."}
 	}
+	if len(ops) > 0 && ops[0].ns > longOperator*total && r.meanCall(ops[0].of) > smallCall {
+		return insides{", in " + ops[0].of, operatorAdvice(ops[0].of)}
+	}
 	if len(ops) > 0 && small > total/2 {
 		var names []string
 		for _, o := range ops[:min(len(ops), 2)] {
@@ -342,6 +346,36 @@ func (r *Recording) inside(own map[int]float64) insides {
 	return insides{advice: "Look at what this function does each time, and whether it has to."}
 }
 
+// A line is one operator if that holds so much of its time and a call takes longer than what calling costs, ns.
+const (
+	longOperator = 0.6
+	smallCall    = 50e3
+)
+
+// meanCall is the mean duration of an operator's calls, ns; 0 if none was recorded.
+func (r *Recording) meanCall(operator string) float64 {
+	var mean sql.NullFloat64
+	if r.db == nil {
+		return 0
+	}
+	if err := r.db.Row(r.ctx, `SELECT sum(duration_ns * weight) / sum(weight) FROM span WHERE pid = ? AND layer = 'op' AND name = ? AND duration_ns > 0`,
+		[]any{r.Pace.PID, operator}, &mean); err != nil {
+		return 0
+	}
+	return mean.Float64
+}
+
+// operatorAdvice is what to do about a line that is one operator.
+func operatorAdvice(operator string) string {
+	switch operator {
+	case "aten::cat", "aten::stack", "aten::concat", "aten::vstack", "aten::hstack":
+		return "Concatenating copies all of its parts each time: collect them in a list and concatenate once, or write into a tensor made ahead of time."
+	case "aten::to", "aten::_to_copy", "aten::copy_", "aten::clone", "aten::contiguous":
+		return "Keep the data in the type, layout and place where it is used, and convert or copy it once."
+	}
+	return "Call it less often, or on less data."
+}
+
 // mostlyOne is from which part of a line's time on a call is all that it does.
 const mostlyOne = 0.9
 
@@ -352,6 +386,9 @@ func severalCalls(called []weighed[string], total float64) string {
 	}
 	var parts []string
 	for _, c := range called[:2] {
+		if c.ns < total/20 {
+			continue
+		}
 		name, lib, _ := strings.Cut(c.of, "\x00")
 		parts = append(parts, fmt.Sprintf("%s in %s (%s)", percent(c.ns/total), name, lib))
 	}

@@ -32,6 +32,12 @@ func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
 			want: `45 %.*1 workers.*Photos\.__getitem__ \(fit\.py:25\), decoding images`,
 			miss: []seen{{800, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {18000, "on", forward}}},
 		{kind: "loader",
+			pace: []seen{{9000, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {9000, "on", forward}},
+			with: []other{worker(seen{17000, "recvfrom", "_worker_loop@" + site + "torch/utils/data/_utils/worker.py:300; Remote.__getitem__@/home/me/fit.py:25"},
+				seen{1000, "on", "_worker_loop@" + site + "torch/utils/data/_utils/worker.py:300; Remote.__getitem__@/home/me/fit.py:26"})},
+			want: `45 %.*1 workers wait 94 % of their time at Remote\.__getitem__ \(fit\.py:25\), in the system call recvfrom.*More workers`,
+			miss: []seen{{800, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {18000, "on", forward}}},
+		{kind: "loader",
 			pace: []seen{{12000, "on", script + "; __iter__@" + site + "torch/utils/data/dataloader.py:480; _MultiProcessingDataLoaderIter.__init__@" + site + "torch/utils/data/dataloader.py:1100; native:fork@libc.so.6"}, {6000, "on", forward}},
 			want: `60 %.*starts and stops its workers.*persistent_workers`,
 			miss: []seen{{700, "on", script + "; _MultiProcessingDataLoaderIter.__init__@" + site + "torch/utils/data/dataloader.py:1100"}, {18000, "on", forward}}},
@@ -118,6 +124,8 @@ func TestKnownCostsFireByTheirFrames(t *testing.T) {
 		{script + "; enrich@/home/me/fit.py:7; create_default_context@/usr/lib/python3.11/ssl.py:760", "TLS"},
 		{script + "; snapshot@/home/me/fit.py:7; deepcopy@/usr/lib/python3.11/copy.py:128", "deepcopy"},
 		{script + "; backward@" + site + "torch/_tensor.py:500; op:aten::embedding_dense_backward", "dense gradients"},
+		{script + "; features@/home/me/fit.py:7; native:torch::utils::(anonymous namespace)::recursive_store@libtorch_python.so", "making tensors of Python lists"},
+		{script + "; features@/home/me/fit.py:7; vectorize.__call__@" + site + "numpy/lib/_function_base_impl.py:2500; native:ufunc_generic_fastcall@_multiarray_umath.cpython-311.so", "for each element or row"},
 		{script + "; fetch@/home/me/fit.py:7; native:pysqlite_connection_execute@_sqlite3.cpython-311.so; native:sqlite3_step@libsqlite3.so.0", "asking a database, under fetch (fit.py:7)"},
 	} {
 		r := made(t, []seen{{8000, "on", c.stack}, {8000, "on", script + "; op:aten::mm"}})
@@ -337,6 +345,28 @@ func TestCellsAreCalledAsTheNotebookCallsThem(t *testing.T) {
 }
 
 // TestTheFirstParagraphHasAtMostEightyWords, whatever names there are.
+// A line of one long operator is that operator; one that calls a short one often is Python.
+func TestALineOfOneLongOperatorIsThatOperator(t *testing.T) {
+	for each, want := range map[int64]string{2e6: `, in aten::cat\..*collect them in a list`, 3000: `Python that calls aten::cat`} {
+		r := made(t, []seen{{16000, "on", script + "; op:aten::cat"}})
+		r = counted(t, r, &event.Batch{Spans: operators(event.Call{Layer: "op", Name: "aten::cat"}, 10, each, nil)})
+		e := ofKind(found(t, r, "hot_line"), "hot_line")
+		if e == nil || !regexp.MustCompile(want).MatchString(e.sentence+" "+e.Advice) {
+			t.Errorf("%d ns a call: %+v", each, e)
+		}
+	}
+}
+
+func TestWaitsThatNoSampleShowsAreSaid(t *testing.T) {
+	few, many := made(t, []seen{{1500, "on", script}}), made(t, []seen{{19000, "on", script}})
+	if text := few.unexplained(nil); !strings.Contains(text, "For 92 % the thread waits, and no sample shows where") {
+		t.Error(text)
+	}
+	if text := many.unexplained(nil); strings.Contains(text, "no sample") {
+		t.Error(text)
+	}
+}
+
 func TestAComprehensionIsCalledByItsFunction(t *testing.T) {
 	for function, want := range map[string]string{"validate.<locals>.<genexpr>": "validate", "collate.<listcomp>": "collate", "<genexpr>": "", "run.<locals>.inner": "run.inner", "f.<locals>.<lambda>": "f.<lambda>"} {
 		if got := (&Frame{Function: function}).name(); got != want {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"strings"
 )
 
 // loader: the training thread waits in PyTorch's data loader, and what the loader does meanwhile.
@@ -63,7 +64,11 @@ func loader(r *Recording) ([]Explanation, error) {
 		e.sentence = fmt.Sprintf("%s of the time the training waits for its data loader, whose %d workers spend %s of theirs at %s%s.", percent(r.share(next)), len(count),
 			percent(places[0].ns/max(held, 1)), f.at(), doing)
 		e.Advice = "Do less for each sample there, do it ahead of time, or use more workers (num_workers) if CPUs are left."
-		if image {
+		if call := r.workersWait(claims, f); busy < total/4 && call != "" {
+			e.sentence = fmt.Sprintf("%s of the time the training waits for its data loader, whose %d workers wait %s of their time at %s, in the system call %s.",
+				percent(r.share(next)), len(count), percent(places[0].ns/max(held, 1)), f.at(), call)
+			e.Advice = "More workers (num_workers) wait at the same time and cost no CPU; else ask for several samples at once, or keep a copy near."
+		} else if image {
 			e.Advice = "Decode less: let the decoder scale (Image.draft, or a smaller size), or store the images resized; more workers (num_workers) help only if CPUs are left."
 		}
 	}
@@ -106,6 +111,20 @@ func (r *Recording) workerRows() (rows []int) {
 		}
 	}
 	return rows
+}
+
+// workersWait is the system call that workers wait in at a line, "" if they do not wait there.
+func (r *Recording) workersWait(claims map[int]float64, at *Frame) string {
+	here := map[int]float64{}
+	for i, part := range claims {
+		if row := &r.Others[i]; !row.OnCPU && row.Cause == "syscall" && row.Stack.userBelow(signWorker) == at {
+			here[i] = part
+		}
+	}
+	if calls := heaviest(r.Others, here, func(row *Row) string { return row.Syscall }, strings.Compare); len(calls) > 0 && calls[0].of != "futex" {
+		return calls[0].of
+	}
+	return ""
 }
 
 // workersDo is what the workers do at a line, in words.

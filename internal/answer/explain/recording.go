@@ -98,7 +98,7 @@ func load(ctx context.Context, db *dataset.DB, in Inputs) (*Recording, error) {
 			return nil, err
 		}
 	}
-	if samples < fewestSamples && len(r.still) == 0 {
+	if samples == 0 && len(r.still) == 0 {
 		return nil, nil
 	}
 	r.few = samples < fewestSamples

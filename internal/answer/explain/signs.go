@@ -46,6 +46,8 @@ const (
 	signPlot                         // figures are drawn
 	signNetworkFS                    // remote storage
 	signModelLoad                    // a model or checkpoint is loaded
+	signElements                     // NumPy calls a Python function for each element
+	signLists                        // tensors are made of Python lists, or lists of tensors
 	signDatabase                     // a database is asked
 	signHandOver                     // a thread waits for what another one makes: a queue, a future, an event
 )
@@ -97,6 +99,7 @@ var signTable = []sign{
 	{signSleep, "native", `^(time_sleep|pysleep)$`, "", ""},
 	{signEventLoop, "python", `_run_once|run_forever|run_until_complete`, `(^|/)asyncio/|(^|/)(uvloop|trio|anyio)/`, ""},
 	{signSelect, "python", `select|poll`, `(^|/)selectors\.py$`, ""},
+	{signSelect, "python", `wait_for_termination$`, `(^|/)grpc/`, ""},
 	{signImport, "python", "", `^<frozen importlib`, ""},
 	{signPool, "python", "", `(^|/)multiprocessing/pool\.py$|(^|/)concurrent/futures/|(^|/)(joblib|loky)/`, ""},
 	{signHTTP, "python", "", `(^|/)(requests|httpx|httpcore|urllib3|aiohttp|botocore|boto3|http/client\.py|urllib/request\.py)`, ""},
@@ -116,6 +119,8 @@ var signTable = []sign{
 	{signEmptyCache, "python", `empty_cache`, `torch/(cuda|mps|xpu)/`, ""},
 	{signPlot, "python", "", `(^|/)(matplotlib|seaborn|plotly)/`, ""},
 	{signModelLoad, "python", `^load$|from_pretrained|load_file|InferenceSession\.__init__|_create_inference_session|hf_hub_download`, `torch/serialization\.py$|(^|/)(transformers|diffusers|safetensors|onnxruntime|huggingface_hub|joblib)/`, ""},
+	{signElements, "python", `^vectorize\.|^__call__$|^_vectorize_call|^apply_along_axis$|^apply_over_axes$`, `numpy/lib/(_?function_base|_?shape_base)[^/]*\.py$`, ""},
+	{signLists, "native", `(^|::)(recursive_store|infer_scalar_type|compute_sizes|recursive_to_list)(\(|$)`, "", `^libtorch_python`},
 	{signDatabase, "native", "", "", `^(_sqlite3|libsqlite3|_psycopg|_duckdb|duckdb|libmysqlclient|_mysql)[-.]`},
 	{signDatabase, "python", "", `(^|/)(sqlalchemy|psycopg2?|pymysql|asyncpg|pymongo|redis|duckdb|peewee|mysql/connector|lmdb)/|(^|/)(sqlite3/[^/]+|peewee)\.py$`, ""},
 	{signHandOver, "python", `(^|\.)(get|put|join)$`, `(^|/)queue\.py$`, ""},

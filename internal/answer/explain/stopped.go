@@ -17,7 +17,47 @@ func (v *Verdict) Idles() bool { return v != nil && strings.HasPrefix(v.Sentence
 
 // waitsForEvents reports whether a thread waits for a connection or for what comes on one.
 func (s *standing) waitsForEvents() bool {
-	return s.Stack.Has(signSelect) || strings.HasPrefix(s.Syscall, "epoll") || strings.HasPrefix(s.Syscall, "accept") || s.Syscall == "poll" || s.Syscall == "select"
+	return s.Stack.Has(signSelect) || strings.HasPrefix(s.Syscall, "epoll") || strings.HasPrefix(s.Syscall, "accept") ||
+		slices.Contains([]string{"poll", "ppoll", "select", "pselect6"}, s.Syscall)
+}
+
+// serves reports whether a thread is a server's that waits for requests.
+func (s *standing) serves() bool {
+	return s != nil && s.Stack.Has(signHTTPServer|signEventLoop) && s.waitsForEvents()
+}
+
+// mostlyWaits is which share of the time a wait must hold for the thread to stand in it, though it looks up now and then.
+const mostlyWaits = 0.9
+
+// byTurns is the wait that the thread that sets the pace is in nearly all the time: a server's loop wakes up several
+// times a second to see whether it has to end, and goes on waiting. nil if there is none.
+func (r *Recording) byTurns() *standing {
+	type wait struct {
+		stack   *Stack
+		syscall string
+	}
+	waits := map[int]float64{}
+	for i := range r.Rows {
+		if row := &r.Rows[i]; !row.OnCPU && row.Cause == "syscall" && len(row.Stack.Frames) > 0 {
+			waits[i] = 1
+		}
+	}
+	all := heaviest(r.Rows, waits, func(row *Row) wait { return wait{row.Stack, row.Syscall} },
+		func(a, b wait) int { return strings.Compare(a.syscall, b.syscall) })
+	if len(all) == 0 {
+		return nil
+	}
+	at := &standing{Thread: r.Pace, Syscall: all[0].of.syscall, Stack: all[0].of.stack}
+	alike := map[int]float64{}
+	for i := range waits {
+		if r.Rows[i].Syscall == at.Syscall && r.Rows[i].Stack.Innermost() == at.Stack.Innermost() {
+			alike[i] = 1
+		}
+	}
+	if r.share(alike) < mostlyWaits {
+		return nil
+	}
+	return at
 }
 
 // leastQuiet is how long nothing must have moved, ns.
@@ -56,9 +96,15 @@ func nothingMoves(r *Recording) ([]Explanation, error) {
 	}
 	seconds := float64(r.Until-since) / 1e9
 	at := r.standingAt(r.Pace)
-	if at != nil && at.Stack.Has(signHTTPServer|signEventLoop) && at.waitsForEvents() {
+	if at == nil {
+		at = r.byTurns()
+	}
+	if at.serves() {
 		return []Explanation{{class: stopped, Explained: 1, title: "waits for requests",
 			sentence: fmt.Sprintf(waitsForRequests+": for the last %.0f s nothing in the job ran.", seconds)}}, nil
+	}
+	if r.few && len(r.still) == 0 {
+		return nil, nil // what waits for moments only, and seldom, is no hang
 	}
 	e := Explanation{class: stopped, Explained: 1, title: "nothing moves"}
 	e.sentence = fmt.Sprintf("Nothing moves: for the last %.0f s the job used no CPU, made no step and read or wrote nothing.", seconds)

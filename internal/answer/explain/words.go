@@ -58,6 +58,9 @@ func firstSentence(text string) string {
 
 // second names the next two explanations above a tenth, and how sure the first is.
 func (v *Verdict) second(r *Recording) string {
+	if v.Explanations[0].class == stopped {
+		return later(v.Explanations[1:]) // of what stands, shares of the time say the same again
+	}
 	var next []string
 	for _, e := range v.Explanations[1:] {
 		if e.Explained >= leastShare && len(next) < 2 {
@@ -118,9 +121,12 @@ func (r *Recording) unexplained(found []Explanation) string {
 		}
 	}
 	text := fmt.Sprintf("No single cause explains a tenth of the time; %s of it is not explained.", percent(max(0, 1-explained)))
+	if short := r.Short / r.Wall(); short >= leastUnseen {
+		text += fmt.Sprintf(" For %s the thread waits, and no sample shows where: each wait is short, or few waits are looked at (--budget off records each).", percent(short))
+	}
 	var lines []string
 	for _, l := range heaviest(r.Rows, nil, innermost, byPlace) {
-		if len(lines) < 3 {
+		if len(lines) < 3 && l.ns >= leastShare/10*r.Wall() {
 			lines = append(lines, fmt.Sprintf("%s %s", l.of.at(), percent(l.ns/r.Wall())))
 		}
 	}
@@ -129,6 +135,9 @@ func (r *Recording) unexplained(found []Explanation) string {
 	}
 	return text
 }
+
+// leastUnseen is from which share of the time on waits without samples are worth a sentence.
+const leastUnseen = 0.3
 
 func (r *Recording) lookedFor() string {
 	var all []string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,8 +20,10 @@ func TestThePageIsWholeAndFetchesNothing(t *testing.T) {
 		Verdict: hostile, Steps: &Steps{Count: 3, MeanMS: 2, PeriodMS: []float64{1, 2, 3}, Method: hostile},
 		Phases:    []Phase{{Phase: timeline.Forward, MSPerStep: 1, Percent: 60}, {Phase: timeline.OtherPhase, MSPerStep: 1, Percent: 40}},
 		Operators: []Operator{{Name: hostile, Calls: 1}}, Warnings: []string{hostile},
-		Memory: []Memory{{Space: hostile, PeakBytes: 5, series: []point{{0, 1}, {1, 5}, {2, 3}}}},
-		flame:  &flame{name: hostile, ns: 5, children: map[string]*flame{hostile: {name: hostile, ns: 4}}},
+		Memory:   []Memory{{Space: hostile, PeakBytes: 5, series: []point{{0, 1}, {1, 5}, {2, 3}}}},
+		Findings: []findings.Finding{{Rule: "hotspot", Name: hostile}},
+		flames: []flameGraph{{hostile, &flame{name: hostile, ns: 5, children: map[string]*flame{hostile: {name: hostile, ns: 4}}},
+			&flame{name: hostile, ns: 5}}},
 	}
 	var b strings.Builder
 	if err := r.Write(&b, "html", Style{}); err != nil {
@@ -36,8 +39,8 @@ func TestThePageIsWholeAndFetchesNothing(t *testing.T) {
 		}
 	}
 	pictures := regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(page, -1)
-	if len(pictures) != 4 {
-		t.Errorf("%d pictures: steps, phases, memory and the flame graph are four", len(pictures))
+	if len(pictures) != 5 {
+		t.Errorf("%d pictures: steps, phases, memory and the flame graph in both directions are five", len(pictures))
 	}
 	for _, svg := range pictures {
 		d := xml.NewDecoder(strings.NewReader(svg))
@@ -48,6 +51,34 @@ func TestThePageIsWholeAndFetchesNothing(t *testing.T) {
 				t.Fatalf("%v in %s", err, svg)
 			}
 		}
+	}
+}
+
+// TestAFlameGraphHasBothDirectionsAndShowsWhatFindingsName: the function that a finding names has an edge in both, a
+// namesake in another file has none.
+func TestAFlameGraphHasBothDirectionsAndShowsWhatFindingsName(t *testing.T) {
+	g := flameGraph{"time on the CPU", &flame{name: "all"}, &flame{name: "all"}}
+	for path, ns := range map[string]float64{"main (train.py);step (train.py);mm": 6, "main (train.py);load (data.py)": 3, "main (train.py);step (other.py)": 1} {
+		names := strings.Split(path, ";")
+		g.down.add(names, ns)
+		slices.Reverse(names)
+		g.up.add(names, ns)
+	}
+	file, function := "/job/train.py", "step"
+	r := &Report{flames: []flameGraph{g}, Findings: []findings.Finding{{Rule: "hotspot", Name: "step", File: &file, Function: &function}, {Rule: "fusion", Name: "mm"}}}
+	text := string(r.flameCharts())
+	down, up, both := strings.Cut(text, "bottom-up")
+	if !both || !strings.Contains(down, "<title>mm: ") || !strings.Contains(up, "<title>main (train.py): ") {
+		t.Fatal(text)
+	}
+	for _, chart := range []string{down, up} {
+		accused := regexp.MustCompile(`<title>([^<]*)</title><rect class="frame accused"`).FindAllStringSubmatch(chart, -1)
+		if len(accused) != 2 || !strings.Contains(chart, "60.0 %); hotspot") && !strings.Contains(chart, "60 %); hotspot") || !strings.Contains(chart, "%); fusion") {
+			t.Errorf("%q", accused)
+		}
+	}
+	if at := strings.Index(up, "<title>mm: "); at < 0 || at > strings.Index(up, "<title>step (train.py): ") {
+		t.Error("bottom-up mm comes before its caller")
 	}
 }
 

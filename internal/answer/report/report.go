@@ -88,8 +88,7 @@ type Report struct {
 	// The paragraphs that a reader sees first; second is "" where samples do not explain the time.
 	first, second string
 
-	flame      *flame
-	flameTitle string
+	flames []flameGraph
 }
 
 // RowCount says on how much of the dataset the answers are computed.

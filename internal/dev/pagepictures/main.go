@@ -26,16 +26,17 @@ func main() {
 	height := flag.Int("height", 800, "of the window")
 	prefix := flag.String("prefix", "", "of the files' names")
 	source := flag.String("source", "", "directory of source files")
+	before := flag.String("before", "", "dataset to compare with")
 	dark := flag.Bool("dark", false, "for a browser that prefers dark pages")
 	flag.Parse()
-	if err := run(flag.Arg(0), *dir, *prefix, *source, strings.Split(*links, ";"), *width, *height, *dark); err != nil {
+	if err := run(flag.Arg(0), *dir, *prefix, page.Options{Source: *source, Before: *before}, strings.Split(*links, ";"), *width, *height, *dark); err != nil {
 		fmt.Fprintln(os.Stderr, "pagepictures:", err)
 		os.Exit(1)
 	}
 }
 
-func run(path, dir, prefix, source string, links []string, width, height int, dark bool) error {
-	server, err := page.New(path, page.Options{Source: source})
+func run(path, dir, prefix string, options page.Options, links []string, width, height int, dark bool) error {
+	server, err := page.New(path, options)
 	if err != nil {
 		return err
 	}

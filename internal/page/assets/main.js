@@ -14,6 +14,7 @@ const views = [
   { name: "operators", title: "Operators", key: "5", load: () => import("./operators.js") },
   { name: "sql", title: "SQL", key: "6", load: () => import("./sql.js") },
   { name: "schema", title: "Schema", key: "7", load: () => import("./schema.js") },
+  { name: "diff", title: "Comparison", key: "8", load: () => import("./diff.js"), when: (d) => d.before },
 ];
 
 const main = document.getElementById("main");
@@ -204,7 +205,7 @@ async function start() {
   document.getElementById("facts").title = dataset.root;
   document
     .getElementById("views")
-    .append(...views.map((v) => el("a", { href: `#${v.name}`, "data-view": v.name, title: `key ${v.key}` }, v.title)));
+    .append(...views.filter((v) => !v.when || v.when(dataset)).map((v) => el("a", { href: `#${v.name}`, "data-view": v.name, title: `key ${v.key}` }, v.title)));
   addEventListener("hashchange", show);
   show();
   watch();

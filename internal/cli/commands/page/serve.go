@@ -29,6 +29,7 @@ The address has a token: whoever has it can read the dataset, nobody else. From 
 socket with SSH:
 
    ebpfprof serve DATASET --open
+   ebpfprof serve BEFORE AFTER               # shows AFTER, and what differs from BEFORE
    ebpfprof serve DATASET --port 8080        # and there: ssh -L 8080:127.0.0.1:8080 HOST
    ebpfprof serve DATASET --socket ./page    # and there: ssh -L 8080:$PWD/page HOST`
 
@@ -37,7 +38,7 @@ func ServeCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "serve",
 		Usage:       "show a dataset in a browser",
-		ArgsUsage:   "[DATASET]",
+		ArgsUsage:   "[DATASET | BEFORE AFTER]",
 		Description: serveDescription,
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "port", Usage: "listen on `PORT` of 127.0.0.1", DefaultText: "any free one"},
@@ -53,7 +54,7 @@ func ServeCommand() *urfave.Command {
 }
 
 func runServe(c *urfave.Context) error {
-	path, err := answer.PathOrNewest(c)
+	path, before, err := served(c)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func runServe(c *urfave.Context) error {
 	if err := leaveRoot(c.Bool("allow-root")); err != nil {
 		return err
 	}
-	server, err := page.New(path, page.Options{Idle: c.Duration("idle"), Source: c.String("source")})
+	server, err := page.New(path, page.Options{Idle: c.Duration("idle"), Source: c.String("source"), Before: before})
 	if err != nil {
 		return cli.Failed(err)
 	}
@@ -105,6 +106,21 @@ func runServe(c *urfave.Context) error {
 		return cli.Failed(err)
 	}
 	return nil
+}
+
+// served is the dataset to serve, and of two the one before it, with which it is compared.
+func served(c *urfave.Context) (path, before string, err error) {
+	arguments, err := cli.Interspersed(c)
+	switch {
+	case err != nil:
+		return "", "", cli.Mistaken(err)
+	case len(arguments) > 2:
+		return "", "", cli.Usagef("serve shows one dataset, or compares two: %d are too many", len(arguments))
+	case len(arguments) == 2:
+		return arguments[1], arguments[0], nil
+	}
+	path, err = answer.PathOrNewest(c)
+	return path, "", err
 }
 
 // listen returns the listener and the host that the printed address has.

@@ -36,7 +36,8 @@ func TestMistakesAreSentences(t *testing.T) {
 		{"d --port 70000", cli.ExitUsage, "ports go from 0"},
 		{"d --port 1 --socket s", cli.ExitUsage, "exclude each other"},
 		{"d --idle -1s", cli.ExitUsage, "positive time"},
-		{"d e", cli.ExitUsage, "one too many"},
+		{"d e f", cli.ExitUsage, "compares two"},
+		{"nothing ../../../answer/report/testdata/schema-1.1.0 --allow-root", cli.ExitFailed, "there is no dataset nothing"},
 		{"nothing --allow-root", cli.ExitFailed, "there is no dataset nothing"},
 	} {
 		err := serve(t, strings.Fields(c.arguments)...)

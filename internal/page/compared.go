@@ -1,0 +1,88 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	"github.com/ebpfprof/ebpfprof/internal/answer/diff"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
+)
+
+// compared is the comparison with an earlier dataset, computed when it is first asked for.
+type compared struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// failOn is how many percent longer a step is a regression: what `diff` has without --fail-on.
+const failOn = 3
+
+// diff is /api/diff: `ebpfprof diff BEFORE DATASET --json`, byte for byte.
+func (s *Server) diff(w http.ResponseWriter, r *http.Request) {
+	if s.options.Before == "" {
+		s.fail(w, r, notFound("one dataset is served: ebpfprof serve BEFORE AFTER compares two"))
+		return
+	}
+	text, err := s.compare(r.Context())
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = compressed(w, r, text)
+}
+
+func (s *Server) compare(ctx context.Context) ([]byte, error) {
+	c := &s.compared
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.text != nil {
+		return c.text, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*s.options.Timeout)
+	defer cancel()
+	if fingerprint(s.base) != s.print {
+		return nil, errChanged
+	}
+	db, err := dataset.OpenWithin(s.options.Before, limits())
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	before, after, err := s.sides(ctx, db, diff.Load)
+	if err == nil && before.What != after.What {
+		// One has no steps: what both have is the work as a whole.
+		before, after, err = s.sides(ctx, db, diff.LoadWhole)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(printable.JSON(&text))
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(diff.Compare(before, after, failOn)); err != nil {
+		return nil, err
+	}
+	c.text = text.Bytes()
+	return c.text, nil
+}
+
+// reader makes a side of a dataset.
+type reader func(context.Context, *dataset.DB) (*diff.Side, error)
+
+func (s *Server) sides(ctx context.Context, earlier *dataset.DB, load reader) (before, after *diff.Side, err error) {
+	if before, err = load(ctx, earlier); err != nil {
+		return nil, nil, err
+	}
+	err = s.pool.use(ctx, func(db *dataset.DB) (err error) {
+		after, err = load(ctx, db)
+		return err
+	})
+	return diff.Join(before), diff.Join(after), err
+}
