@@ -92,7 +92,7 @@ func (g *Governor) Begin() error {
 // Beside tells what the recording has taken beside the probes, as a share of the job's time since its
 // beginning, and returns what these have.
 func (g *Governor) Beside(rest float64) (probes float64) {
-	g.account.beside(rest)
+	g.account.beside(rest, g.anchors.share())
 	return g.account.share()
 }
 

@@ -34,8 +34,10 @@ const (
 	// of the job's core, caches that a sample leaves cold (a usual step between
 	// the slices is 1 to 2.5 % longer at the level window, docs/overhead-appendix.md).
 	budgetShare = 0.5
-	// leastShare is what of it the account has at the least, whatever the rest of the recording takes.
-	leastShare = 0.25
+	// leastShare is what of it the account has at the least, whatever the rest of the recording takes,
+	// and leastSlices what of it slices have beside what is recorded all the time.
+	leastShare  = 0.25
+	leastSlices = 0.1
 
 	// correctBy is how much of a slice's surprise is believed, as an exponent: where steps vary
 	// by far more than the probes take, a slice is a surprise in either direction as often, and
@@ -80,12 +82,18 @@ func (a *account) allowance() float64 { return a.budget * a.clock.Share }
 
 // beside leaves the probes what the rest of the recording has not taken, as a share of the job's time
 // since the beginning: what probes have spent is a sum since then as well, so that the sum of both
-// keeps the budget.
-func (a *account) beside(rest float64) {
+// keeps the budget. anchors is what those take that are in all the time: they stay, and slices with
+// them.
+func (a *account) beside(rest, anchors float64) {
 	if a.whole > 0 {
-		a.budget = min(budgetShare*a.whole, max(leastShare*a.whole, a.whole-rest))
+		least := max(leastShare*a.whole, anchors+leastSlices*a.whole)
+		a.budget = min(budgetShare*a.whole, max(least, a.whole-rest))
 	}
 }
+
+// part is what the probes have where the rest takes little, as allowance has it: what goes for good
+// goes by that.
+func (a *account) part() float64 { return budgetShare * a.whole * a.clock.Share }
 
 // share is what the probes have taken of the job's time.
 func (a *account) share() float64 {
