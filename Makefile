@@ -11,14 +11,22 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/version.Version=$(V
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools wheel nfpm release runtimes native checks clean
+.PHONY: all cupti help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools wheel nfpm release runtimes native checks clean
 
 all: build
 
 help: ## list the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.* ## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.* ## /\1\t/' | expand -t 18
 
-build: bin/ebpfprof bin/ebpfprof-agent ## build both binaries into bin/
+build: cupti bin/ebpfprof bin/ebpfprof-agent ## build both binaries into bin/
+
+# What `run --device-times cupti` puts into a job, against headers that are fetched once. bin/ebpfprof embeds it.
+CUPTI := internal/record/injection/built/libebpfprof-cupti.so
+cupti: ## build the library that asks NVIDIA's CUPTI
+	@$(MAKE) -s $(CUPTI) || echo "going on without it: --device-times cupti will be refused"
+$(CUPTI): scripts/cupti.sh $(wildcard internal/record/injection/cupti/*)
+	@$(STEP) "building the library that asks CUPTI, 1 min the first time" scripts/cupti.sh
+bin/ebpfprof: | cupti
 
 formatted:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt"; exit 1; }

@@ -21,7 +21,7 @@ var mergedTraceTable = newTable(table[event.MergedTrace]{
 			ints: func(r *event.MergedTrace) (int64, bool) { return integer(r.PID) }},
 		{Column: Column{"source", Varchar, "", false, 5, "who recorded it: torch.profiler, nsys"},
 			texts: func(r *event.MergedTrace) (string, bool) { return r.Source, true }},
-		{Column: Column{"method", Varchar, "", false, 6, "how it came: profiler (the job wrote it on demand) or file (ebpfprof merge)"},
+		{Column: Column{"method", Varchar, "", false, 6, "how it came: profiler (the job wrote it on demand), file (ebpfprof merge) or cupti (a library in the job handed it over)"},
 			texts: func(r *event.MergedTrace) (string, bool) { return r.Method, true }},
 		{Column: Column{"calls", BigInt, "calls", false, 7, "operators, scopes and backward nodes in the trace; where it has none in common with the recording, its calls of the runtime, compared by their kind"},
 			ints: func(r *event.MergedTrace) (int64, bool) { return r.Calls, true }},

@@ -106,7 +106,7 @@ func spanDetailColumns() []column[event.Span] {
 			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.DeviceTimeLoNS) }},
 		{Column: Column{"device_time_hi_ns", BigInt, "ns", true, 39, "time on the device, at most"},
 			ints: func(s *span) (int64, bool) { return ofInt64(s.Detail.DeviceTimeHiNS) }},
-		{Column: Column{"device_time_method", Varchar, "", true, 40, "how the device time is known: measured, bounded, estimated or imported; on a row of layer device that was merged into a recording: profiler (of a trace that the job's own profiler wrote on demand) or file (ebpfprof merge)"},
+		{Column: Column{"device_time_method", Varchar, "", true, 40, "how the device time is known: measured, bounded, estimated or imported; on a row of layer device that was merged into a recording: profiler (of a trace that the job's own profiler wrote on demand), file (ebpfprof merge) or cupti (run --device-times cupti)"},
 			texts: func(s *span) (string, bool) { return unlessEmpty(s.Detail.DeviceTimeMethod) }},
 		{Column: Column{"device_busy_lo_ns", BigInt, "ns", true, 86, "on a wait for work on a device: for how long the device was at work meanwhile, at least, whichever piece of the work it was; the rows of a device have no time in common, so that their sum is a lower bound, too"},
 			ints: func(s *span) (int64, bool) { return ofInt64(waitOf(s).DeviceBusyLoNS) }},

@@ -17,5 +17,6 @@ const records = true
 
 // commandLine has the commands that trace, too; what they record ends with its verdict.
 func commandLine(name string, args []string, more ...*urfave.Command) int {
-	return capture.Main(name, args, recorder.Reading{Answer: analysis.First, Merge: data.MergeOnDemand}, append(more, demo.Command())...)
+	reading := recorder.Reading{Answer: analysis.First, Merge: data.MergeOnDemand, MergeActivities: data.MergeActivities}
+	return capture.Main(name, args, reading, append(more, demo.Command())...)
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/agent/config"
 	"github.com/ebpfprof/ebpfprof/internal/agent/worker"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/record/confinement"
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
 )
@@ -60,6 +61,7 @@ func Main(args []string) int {
 		_ = os.WriteFile("/proc/self/comm", []byte("ebpfprof-agent"), 0) // for ps: it was begun as "exe"
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
+		_ = confinement.Enter() // a kernel without filters has what the unit of systemd says
 		return say(worker.Run(ctx, os.Stdin, os.Stdout))
 	}
 	flags := flag.NewFlagSet("ebpfprof-agent", flag.ContinueOnError)

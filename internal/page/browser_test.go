@@ -315,7 +315,7 @@ func TestHostileNamesStayText(t *testing.T) {
 		}
 	}
 	p := browse(t, write(t, b))
-	for _, link := range []string{"", "operators",
+	for _, link := range []string{"", "operators", "path", "path?step=<b>", "memory",
 		"sql?q=SELECT * FROM span ORDER BY span_id LIMIT 30", "sql?q=SELECT name, 1 AS n FROM span", "schema?find=<b>",
 		"timeline?mark=name~op~</script>", "timeline?mark=finding~0", "timeline?mark=<b>&counters=<b>", "timeline",
 		"timeline?from=0ns&until=3ms", "flame", "source", "flame?state=off_cpu", "source?file=%3Cscript%3E",

@@ -209,7 +209,18 @@ ALIAS(cuEventElapsedTime_v2, cuEventElapsedTime)
 EXPORT(cuStreamWaitEvent, CUstream s, CUevent e) { stream_join(on(s), (struct event *)e); return CUDA_SUCCESS; }
 ALIAS(cuStreamWaitEvent_ptsz, cuStreamWaitEvent)
 
-NOTHING(cuInit)
+/* As the driver does: who is named there is loaded and begun, once. */
+EXPORT(cuInit, unsigned flags)
+{
+	static void *library;
+	const char *path = getenv("CUDA_INJECTION64_PATH");
+	int (*begin)(void);
+
+	(void)flags;
+	if (path && !library && (library = dlopen(path, RTLD_NOW)) && (begin = (int (*)(void))dlsym(library, "InitializeInjection")))
+		begin();
+	return CUDA_SUCCESS;
+}
 EXPORT(cuModuleLoad, CUmodule *m) { *m = calloc(1, sizeof(**m)); return CUDA_SUCCESS; }
 ALIAS(cuModuleLoadData, cuModuleLoad)
 ALIAS(cuModuleLoadDataEx, cuModuleLoad)

@@ -17,6 +17,8 @@ struct item {
 	uint64_t record;     /* which record of the event */
 	struct graph *graph; /* or: all of this */
 	uint64_t called;
+	uint32_t number; /* for who watches */
+	const struct stream *stream;
 	int tid;
 };
 
@@ -53,6 +55,8 @@ struct graph {
 	size_t count;
 };
 
+__attribute__((visibility("default"))) struct stub_watch *stub_watch;
+
 static pthread_mutex_t devices = PTHREAD_MUTEX_INITIALIZER;
 static struct stream *streams, *defaults[3];
 
@@ -80,14 +84,17 @@ static void tell(const char *kind, const char *name, int tid, uint64_t called, u
 	pthread_mutex_unlock(&lock);
 }
 
-static void run(const struct work *w, const struct item *i)
+static void run(const struct work *w, const struct item *i, unsigned node)
 {
 	uint64_t began = now_ns(), end = began + w->ns;
 	struct timespec until = { end / 1000000000, end % 1000000000 };
 
 	while (w->ns && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
 		;
-	tell("work", w->name, i->tid, i->called, began, now_ns());
+	end = now_ns();
+	tell("work", w->name, i->tid, i->called, began, end);
+	if (i->number)
+		stub_watch->worked(i->number, w, node, i->stream, began, end);
 }
 
 static void run_graph(const struct graph *g, const struct item *i)
@@ -97,7 +104,7 @@ static void run_graph(const struct graph *g, const struct item *i)
 			for (unsigned times = g->nodes[n].times; times; times--)
 				run_graph(g->nodes[n].body, i);
 		else
-			run(&g->nodes[n].work, i);
+			run(&g->nodes[n].work, i, n + 1);
 }
 
 static void pass(struct event *e, uint64_t record)
@@ -159,7 +166,7 @@ static void *worker(void *argument)
 		else if (i->graph)
 			run_graph(i->graph, i);
 		else
-			run(&i->work, i);
+			run(&i->work, i, 0);
 		idle_since = now_ns();
 		pthread_mutex_lock(&s->lock);
 		s->first = i->next;
@@ -219,13 +226,20 @@ static void give(struct stream *s, struct item item)
 	*i = item;
 	i->next = NULL;
 	i->called = now_ns();
-	i->tid = syscall(SYS_gettid);
+	i->tid = item.tid = syscall(SYS_gettid);
+	i->stream = s;
+	item.called = i->called;
+	if (stub_watch && !item.event && !item.after)
+		i->number = item.number = stub_watch->began();
 	pthread_mutex_lock(&s->lock);
 	*s->last = i;
 	s->last = &i->next;
 	s->submitted++;
 	pthread_cond_broadcast(&s->change);
 	pthread_mutex_unlock(&s->lock);
+	/* The item is gone by now, maybe. */
+	if (item.number)
+		stub_watch->returned(item.number, item.graph ? "graph" : item.work.name, item.called, now_ns(), item.tid);
 }
 
 void stream_give(struct stream *s, struct work work)

@@ -54,6 +54,16 @@ void graph_include(struct graph *g, struct graph *child); /* what it has now */
 struct graph *graph_copy(struct graph *g);
 void graph_give(struct graph *g, struct stream *s);
 
+/* What a stub of a profiler is told of (cupti.c), which puts a pointer to its functions into stub_watch: a call that gave
+ * the device something, named by the number that began returned, and each piece of work that came of it, on a thread that
+ * plays the device; node is which one of a graph's, from 1. */
+struct stub_watch {
+	uint32_t (*began)(void);
+	void (*returned)(uint32_t number, const char *what, uint64_t from, uint64_t to, int tid);
+	void (*worked)(uint32_t number, const struct work *work, unsigned node, const void *stream, uint64_t from, uint64_t to);
+};
+extern struct stub_watch *stub_watch;
+
 /* A made-up handle or address, never the same twice. */
 uint64_t fresh(void);
 

@@ -6,7 +6,7 @@ type MergedTrace struct {
 	StartNS, EndNS int64 // from the first call of the host in the trace to the end of the last, by the recording's clock
 	PID            int32
 	Source         string // who wrote it: torch.profiler, nsys
-	// Method says how it came: MergedOnDemand or MergedFile.
+	// Method says how it came: MergedOnDemand, MergedFile or MergedCUPTI.
 	Method string
 	// Calls are operators, scopes and backward nodes in the trace, or where it has none in common with the recording calls of
 	// the runtime; Matched how many of them are calls of the recording,
@@ -30,4 +30,5 @@ type MergedTrace struct {
 const (
 	MergedOnDemand = "profiler" // the job's own profiler wrote the trace on demand
 	MergedFile     = "file"     // its user had one
+	MergedCUPTI    = "cupti"    // a library in the job handed over what CUPTI recorded
 )

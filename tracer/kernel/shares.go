@@ -54,7 +54,9 @@ func (s *shares) Of(share bpf.CallShare) (all []UserShare) {
 		counted[user] = v
 	}
 	for user := range s.changes {
-		counted[user] = counted[user] // of whom the programs have nothing yet, too
+		if _, known := counted[user]; !known { // the programs have put nothing in for it yet
+			counted[user] = bpf.CallUserShare{}
+		}
 	}
 	for user, v := range counted {
 		taken := v.Taken[share]

@@ -57,7 +57,7 @@ type kernels map[string]string
 func (k kernels) category(name string) string {
 	category, known := k[name]
 	if !known {
-		category = kernelCategory(name)
+		category = KernelCategory(name)
 		k[name] = category
 	}
 	return category
@@ -97,9 +97,9 @@ var (
 	blitFill = regexp.MustCompile(`^__amd_rocclr_fillBuffer\w*(\.kd)?$`)
 )
 
-// kernelCategory says by its name what a row of a device that its profiler calls a
+// KernelCategory says by its name what a row of a device that its profiler calls a
 // kernel is.
-func kernelCategory(name string) string {
+func KernelCategory(name string) string {
 	switch {
 	case collectiveKernel.MatchString(name):
 		return deviceCollective

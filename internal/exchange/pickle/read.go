@@ -97,6 +97,14 @@ func newReader(r io.Reader, limits Limits) *reader {
 // errEarly is an ErrDamaged of a pickle that is not whole.
 var errEarly = fmt.Errorf("%w: it ends early, was it cut off?", ErrDamaged)
 
+// ended is why nothing more could be read: the reader below refused it, or the pickle is cut.
+func (p *reader) ended(err error) error {
+	if errors.Is(err, ErrTooLarge) {
+		return fmt.Errorf("reading a pickle: %w", err)
+	}
+	return p.early()
+}
+
 func (p *reader) early() error {
 	return fmt.Errorf("reading a pickle: byte %d: %w", p.taken, errEarly)
 }
@@ -137,7 +145,7 @@ func (p *reader) read() (any, error) {
 	for {
 		op, err := p.in.ReadByte()
 		if err != nil {
-			return nil, p.early()
+			return nil, p.ended(err)
 		}
 		p.taken++
 		if op == opStop {
@@ -246,7 +254,7 @@ func (p *reader) ordered(op byte) (is bool, err error) {
 func (p *reader) bytes(n int) ([]byte, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(p.in, b[:n]); err != nil {
-		return nil, p.early()
+		return nil, p.ended(err)
 	}
 	p.taken += int64(n)
 	return b[:n], nil
@@ -382,7 +390,7 @@ func (p *reader) text(op byte) error {
 	// Read in pieces: a length that is a lie ends with the file, not the memory.
 	var text strings.Builder
 	if n, err := io.CopyN(&text, p.in, length); err != nil || n != length {
-		return p.early()
+		return p.ended(err)
 	}
 	p.taken += length
 	if op == opShortBinBytes || op == opBinBytes {

@@ -22,7 +22,7 @@ type Options struct {
 func Load(ctx context.Context, db *dataset.DB, o Options) (*Node, error) {
 	l := &loader{ctx: ctx, db: db, options: o, root: New(), stacks: map[stackKey][]Identity{}, threads: map[threadKey]*thread{}, paths: map[stackKey]*Node{}, places: map[placeKey]place{}, launches: map[rowKey]*Node{},
 		forwards: forwards{from: map[rowKey]int64{}, wanted: map[rowKey]bool{}}}
-	for _, part := range []func() error{l.readSlices, l.readStacks, l.readSpans, l.readSamples, l.readMemory} {
+	for _, part := range []func() error{l.readSlices, l.readWalls, l.readStacks, l.readSpans, l.closeThreads, l.readSamples, l.readMemory} {
 		if err := part(); err != nil {
 			return nil, fmt.Errorf("building the tree: %w", err)
 		}
@@ -66,10 +66,11 @@ type loader struct {
 	lastKey  threadKey
 	paths    map[stackKey]*Node
 	places   map[placeKey]place
-	epoch    int              // of the names' numbers in places
-	devices  bool             // there is work on devices
-	launches map[rowKey]*Node // calls that may have launched it
-	seen     int              // steps of slices that are kept
+	epoch    int                // of the names' numbers in places
+	devices  bool               // there is work on devices
+	launches map[rowKey]*Node   // calls that may have launched it
+	seen     int                // steps of slices that are kept
+	wall     map[string]float64 // how long each session lasted, ns; nil of a dataset without slices
 }
 
 func (l *loader) readStacks() error {
@@ -277,7 +278,11 @@ func (l *loader) place(under *Node, kind Kind, r *row) place {
 }
 
 // thread is what has begun and not ended on one.
-type thread struct{ open []open }
+type thread struct {
+	open []open
+	sum  float64             // of its rows' own times, as often as they stand for
+	of   map[*Metric]float64 // the parts of sum
+}
 
 func (l *loader) thread(r *row) *thread {
 	key := threadKey{r.key.session, r.pid, r.tid}
@@ -338,6 +343,9 @@ func (l *loader) close(t *thread, at int64) {
 		o := &t.open[n-1]
 		own := float64(max(o.duration-o.inside, 0))
 		o.host.Add(own, o.weight)
+		if l.wall != nil {
+			t.holds(o.host, own*o.weight)
+		}
 		l.saw(o.host, o.slice, o.step, own, o.weight)
 	}
 	t.open = t.open[:n]

@@ -43,6 +43,9 @@ type Node struct {
 	// Link says how a backward node got its place.
 	Link string
 
+	// Shortened is, of a root, by what the times of a thread were divided that stood for more time than there was; 0: none.
+	Shortened float64
+
 	slices *slicing // of a root: those of the dataset; nil where nothing was recorded in slices
 }
 

@@ -35,6 +35,10 @@ func (n *Node) Write(w io.Writer, metric string, style Style) error {
 		}
 		return fmt.Sprintf(" %6s", off(intervals, n, total[n]))
 	}
+	if n.Shortened > 0 && metric == "host_ns" {
+		fmt.Fprintf(out, "calls in slices were longer than the others: a thread's rows stand for up to %.2g times the time that there was, and are divided by it\n",
+			n.Shortened)
+	}
 	heading, sure := "", ""
 	if intervals != nil {
 		heading = fmt.Sprintf(" %6s", "± %")

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ebpfprof/ebpfprof/internal/record/injection"
 	"github.com/ebpfprof/ebpfprof/internal/record/ondemand"
 	"github.com/ebpfprof/ebpfprof/tracer/catalog"
 	"github.com/ebpfprof/ebpfprof/tracer/features"
@@ -61,9 +62,17 @@ func jobChecks(p *process.Process) ([]check, error) {
 // profilerCheck says whether the job's own profiler can be asked for device times.
 func profilerCheck(p *process.Process) check {
 	if why := ondemand.Askable(p); why != "" {
-		return check{"device times", stateInfo, "--device-times profiler has nobody to ask: " + why}
+		return check{"device times", stateInfo, "--device-times profiler has nobody to ask: " + why + cuptiNote()}
 	}
 	return check{"device times", stateOK, "its own profiler can be asked (--device-times profiler)"}
+}
+
+// cuptiNote says how else there are device times, if this program can.
+func cuptiNote() string {
+	if injection.Available() != nil {
+		return ""
+	}
+	return "; on NVIDIA's devices, ebpfprof run --device-times cupti starts a job with exact ones"
 }
 
 func planCheck(plan *plan.Plan) check {

@@ -17,6 +17,8 @@ type Answer func(ctx context.Context, dataset string, w io.Writer) error
 type Reading struct {
 	Answer Answer // nil: none
 	Merge  Merge  // nil: none
+	// MergeActivities: nil for none.
+	MergeActivities MergeActivities
 }
 
 // mostAnswering bounds the time that the end of a recording takes for the answer: a recording of hours has more to read

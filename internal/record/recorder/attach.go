@@ -18,7 +18,7 @@ func AttachCommand(reading Reading) *urfave.Command {
 		UsageText: "ebpfprof attach --pid PID | --command PATTERN [--wait] | --container ID [--duration 30s] [--output DIR]",
 		Flags: slices.Concat([]urfave.Flag{
 			&urfave.IntSliceFlag{Name: "pid", Aliases: []string{"p"}, Usage: "the `PID` of the process to record; several --pid are one recording"},
-		}, findFlags(), recordFlags()),
+		}, findFlags(), recordFlags("")),
 		Action: func(c *urfave.Context) error {
 			if c.Args().Present() {
 				return cli.Usagef("unexpected argument %q: attach takes the process as --pid PID", c.Args().First())
@@ -30,7 +30,7 @@ func AttachCommand(reading Reading) *urfave.Command {
 			if options.PIDs, err = processes(c); err != nil {
 				return err
 			}
-			r, err := newRecorder(c, options, reading)
+			r, err := newRecorder(c, options, reading, false)
 			if err != nil {
 				return err
 			}

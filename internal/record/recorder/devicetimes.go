@@ -10,6 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/record/injection"
 	"github.com/ebpfprof/ebpfprof/internal/record/ondemand"
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 	"github.com/ebpfprof/ebpfprof/internal/version"
@@ -22,27 +23,42 @@ import (
 const (
 	deviceTimesBounds   = "bounds"
 	deviceTimesProfiler = "profiler"
+	deviceTimesCUPTI    = "cupti"
 )
 
-func deviceTimesFlag() urfave.Flag {
+// deviceTimesFlag is the flag; more is what only one of the commands can do.
+func deviceTimesFlag(more string) urfave.Flag {
 	return &urfave.StringFlag{Name: "device-times", Value: deviceTimesBounds,
 		Usage: "how times on devices are known (`HOW`): bounds, from calls of the host alone, or profiler: " +
-			"ask the job's own PyTorch profiler for a trace of one second"}
+			"ask the job's own PyTorch profiler for a trace of one second" + more}
 }
 
-// checkDeviceTimes refuses other values, and what this build cannot do.
-func (r *recorder) checkDeviceTimes(value string) error {
+// runsCUPTI is what only run can do.
+const runsCUPTI = "; or cupti: load a library of ebpfprof's into the job's CUDA, which asks NVIDIA's CUPTI for all of it"
+
+// checkDeviceTimes refuses other values, and what this build or command cannot do.
+func (r *recorder) checkDeviceTimes(value string, starts bool) error {
+	r.deviceTimes = value
 	switch value {
 	case deviceTimesBounds:
 		return nil
-	case deviceTimesProfiler:
-		r.profiler = true
-		if r.reading.Merge == nil {
-			return cli.Usagef("--device-times profiler: this program does not read datasets; record with ebpfprof")
+	case deviceTimesProfiler, deviceTimesCUPTI:
+		if r.reading.Merge == nil || r.reading.MergeActivities == nil {
+			return cli.Usagef("--device-times %s: this program does not read datasets; record with ebpfprof", value)
 		}
+	default:
+		return cli.Usagef("--device-times %q: choose %s, %s or, of run, %s", value, deviceTimesBounds, deviceTimesProfiler, deviceTimesCUPTI)
+	}
+	if value == deviceTimesProfiler {
 		return nil
 	}
-	return cli.Usagef("--device-times %q: choose %s or %s", value, deviceTimesBounds, deviceTimesProfiler)
+	if !starts {
+		return cli.Usagef("--device-times cupti: the CUDA driver loads the library when a process begins with CUDA; start the job with ebpfprof run")
+	}
+	if err := injection.Available(); err != nil {
+		return cli.Mistaken(fmt.Errorf("--device-times cupti: %w", err))
+	}
+	return nil
 }
 
 // Merge merges the trace of a process's own profiler into a dataset that is complete, and says in a sentence what it found.
@@ -58,7 +74,7 @@ type asking struct {
 }
 
 func (r *recorder) ask(job *job) *asking {
-	if !r.profiler {
+	if r.deviceTimes != deviceTimesProfiler {
 		return nil
 	}
 	targets := r.options.PIDs
@@ -126,10 +142,13 @@ func (r *recorder) mergeOne(t ondemand.Trace) (string, error) {
 	return r.reading.Merge(ctx, r.output, t.File, t.PID, r.redact)
 }
 
-// askedEnvironment is what a command is started with so that its profiler asks.
+// askedEnvironment is what a command is started with so that its profiler asks, or that CUPTI is asked.
 func (r *recorder) askedEnvironment() []string {
-	if !r.profiler {
-		return nil
+	switch {
+	case r.deviceTimes == deviceTimesProfiler:
+		return []string{process.DaemonVariable + "=1"}
+	case r.injecting != nil:
+		return []string{injection.Variable + "=" + r.injecting.library.Path}
 	}
-	return []string{process.DaemonVariable + "=1"}
+	return nil
 }

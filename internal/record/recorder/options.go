@@ -15,8 +15,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 )
 
-// recordFlags are what attach and run share.
-func recordFlags() []urfave.Flag {
+// recordFlags are what attach and run share; moreTimes is what --device-times can do besides.
+func recordFlags(moreTimes string) []urfave.Flag {
 	return []urfave.Flag{
 		&urfave.DurationFlag{Name: "duration", Aliases: []string{"d"}, DefaultText: "until the job exits, or Ctrl-C", Usage: "stop after this `TIME`, such as 30s"},
 		&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset to `DIR`, which must be empty or not exist", DefaultText: "ebpfprof-JOB-TIME"},
@@ -40,7 +40,7 @@ func recordFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "buffer-size", Value: "64MiB", Usage: "`SIZE` of the kernel's ring buffer"},
 		&urfave.StringSliceFlag{Name: "limit", Usage: "another value for a limit, `NAME=NUMBER`: " + limitNames()},
 		&urfave.StringFlag{Name: "counters", Value: "1s", Usage: "read the machine's counters this often (`TIME`), or off"},
-		deviceTimesFlag(),
+		deviceTimesFlag(moreTimes),
 		&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the summary as JSON, and no progress"},
 		&urfave.BoolFlag{Name: "no-verdict", DisableDefaultText: true, Usage: "end without the verdict, which takes some seconds of one CPU to compute"},
 		&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "no progress"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/peaks"
+	"github.com/ebpfprof/ebpfprof/internal/record/confinement"
 	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/internal/version"
 	"github.com/ebpfprof/ebpfprof/output"
@@ -37,10 +38,12 @@ type recorder struct {
 	redact      bool
 	reading     Reading
 	noVerdict   bool
-	profiler    bool // device times come from the job's own
+	deviceTimes string
+	injecting   *injecting // nil: no library of ours is in the job
 }
 
-func newRecorder(c *urfave.Context, options tracer.Options, reading Reading) (*recorder, error) {
+// newRecorder reads the flags; starts says that the command will be started.
+func newRecorder(c *urfave.Context, options tracer.Options, reading Reading, starts bool) (*recorder, error) {
 	access, err := parseMode(c.String("mode"))
 	if err != nil {
 		return nil, cli.Mistaken(err)
@@ -50,7 +53,7 @@ func newRecorder(c *urfave.Context, options tracer.Options, reading Reading) (*r
 		commandLine: commandLine(os.Args, c.Bool("redact")), redact: c.Bool("redact"), json: c.Bool("json"), quiet: c.Bool("quiet"),
 		access: access, noVerdict: c.Bool("no-verdict"),
 	}
-	return r, r.checkDeviceTimes(c.String("device-times"))
+	return r, r.checkDeviceTimes(c.String("device-times"), starts)
 }
 
 // record attaches, records until the end and prints the summary. job is nil for
@@ -97,12 +100,17 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	progress := newProgress(r.quiet || r.json, session, dataset)
 	progress.found(session.Report(), r.options, time.Since(started))
 	if job != nil {
-		if err := job.start(); err != nil {
+		err := r.injecting.start()
+		if err == nil {
+			err = job.start()
+		}
+		if err != nil {
 			to.undo()
 			return err
 		}
 	}
 	collectAsUsual()
+	_ = confinement.Enter() // after the command was started; a kernel without filters records as well
 	asking := r.ask(job)
 	sleepLoosely()
 	attached := time.Now()
@@ -110,6 +118,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	detaching.over()
 	recorded := time.Since(attached)
 
+	lost := r.injecting.stop()
 	traces := asking.finish()
 	defer traces.Discard()
 	ended := attached.Add(recorded).UnixNano()
@@ -124,6 +133,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		return to.explain(cli.FirstCause(err), written)
 	}
 	r.merge(traces, recording)
+	r.mergeActivities(lost, recording)
 	s := summarize(session.Stats(), dataset, recorded)
 	if r.redact {
 		s.redact()

@@ -24,7 +24,7 @@ func RunCommand(reading Reading) *urfave.Command {
 		Name:      "run",
 		Usage:     "start a command and record it from the beginning",
 		UsageText: "ebpfprof run [--output DIR] [--duration 30s] -- COMMAND [ARGUMENT …]",
-		Flags: append(recordFlags(), &urfave.BoolFlag{Name: "require-recording", DisableDefaultText: true,
+		Flags: append(recordFlags(runsCUPTI), &urfave.BoolFlag{Name: "require-recording", DisableDefaultText: true,
 			Usage: "exit with 125 if the recording fails or is empty, whatever the command's exit code is"}),
 		OnUsageError: func(c *urfave.Context, err error, isSubcommand bool) error {
 			return cli.WithCode(cli.ExitNotStarted, cli.UsageError(c, err, isSubcommand))
@@ -34,6 +34,7 @@ func RunCommand(reading Reading) *urfave.Command {
 			if err != nil {
 				return notStarted(err)
 			}
+			defer r.injecting.remove()
 			err = r.record(c.Context, job)
 			if job.execErr != nil || !job.started.Load() {
 				return notStarted(err)
@@ -59,14 +60,20 @@ func prepareRun(c *urfave.Context, reading Reading) (*recorder, *job, error) {
 	if len(args) == 0 {
 		return nil, nil, cli.Usagef("give the command to record: ebpfprof run -- COMMAND")
 	}
-	r, err := newRecorder(c, options, reading)
+	r, err := newRecorder(c, options, reading, true)
 	if err != nil {
 		return nil, nil, err
 	}
 	if r.output == "" {
 		r.output = defaultOutput(filepath.Base(args[0]), time.Now())
 	}
+	if err := r.inject(); err != nil {
+		return nil, nil, err
+	}
 	job, err := newJob(args, r.askedEnvironment())
+	if err != nil {
+		r.injecting.remove()
+	}
 	return r, job, err
 }
 

@@ -89,7 +89,7 @@ func ReadFile(file string) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	defer in.Close()
-	return Read(in)
+	return Read(&inflated{in: in, packed: &counted{read: info.Size()}})
 }
 
 // saved is the pickle in an archive that torch.save wrote, nil if there is none.
@@ -112,11 +112,12 @@ func unpacked(in *bufio.Reader) (*bufio.Reader, error) {
 		if head, _ := in.Peek(2); len(head) < 2 || head[0] != 0x1f || head[1] != 0x8b {
 			break
 		}
-		z, err := gzip.NewReader(in)
+		packed := &counted{in: in}
+		z, err := gzip.NewReader(packed)
 		if err != nil {
 			return nil, fmt.Errorf("its gzip header is damaged: %w", err)
 		}
-		in = bufio.NewReaderSize(z, 1<<20)
+		in = bufio.NewReaderSize(&inflated{in: z, packed: packed}, 1<<20)
 	}
 	return in, nil
 }
