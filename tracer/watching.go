@@ -147,6 +147,18 @@ func (l *watchLook) judge(s *Session, i *expense.Interval, first bool) (changed 
 	if loaded.GaveUpIO() {
 		next.IO = false
 	}
+	rest := l.account.Shares()
+	probes := s.governor.Beside(rest.Sum())
+	cheaper := false
+	if l.settled && next == form {
+		if next, cheaper = expense.Cheaper(form, i, probes, budget, l.mayTakeLess(s)); next != form {
+			now := i.Shares()
+			job, machine = now.Waits, i.Rates.Waits.Machine/float64(runtime.NumCPU())
+			if form.IO && !next.IO {
+				job, machine = now.IO, i.Rates.IO.Machine/float64(runtime.NumCPU())
+			}
+		}
+	}
 	if form.IO && !next.IO {
 		loaded.EndIO()
 		if job > 0 {
@@ -158,10 +170,15 @@ func (l *watchLook) judge(s *Session, i *expense.Interval, first bool) (changed 
 		loaded.EndWaits()
 		l.tell(s, "waits", job, machine, l.waits.says())
 	}
-	if l.settled && expense.OwnTooMuch(i, budget) {
+	if l.settled && (cheaper || expense.OwnTooMuch(i, budget)) {
 		l.takeLess(s, i)
 	}
 	return next != form
+}
+
+// mayTakeLess reports whether takeLess has something left to do.
+func (l *watchLook) mayTakeLess(s *Session) bool {
+	return !l.nice || !l.fewer && s.sampling.sampler.Form().Waits
 }
 
 // takeLess has the tracer take less of the CPUs: at first it lets the job's threads go before

@@ -230,6 +230,31 @@ func TestThePageInABrowser(t *testing.T) {
 	b.clean()
 }
 
+// From an operator to its calls on the timeline, from a launch to its kernel, to a counter, and to a query: by clicks.
+func TestFromATableToItsPlacesByClicks(t *testing.T) {
+	b := browse(t, write(t, launching()))
+	b.open("operators")
+	b.do(chromedp.Click(`//button[text()="aten::addmm"]`))
+	b.until(`document.querySelector("main.timeline[data-drawn=yes]") !== null && main.timeline.marks.places?.rows === 500`)
+	b.until(`location.hash.includes("mark=name")`)
+
+	b.open("timeline?from=10ms&until=14ms")
+	b.until("main.timeline.picture.count > 4")
+	x, y := b.place("cudaLaunchKernel")
+	b.do(chromedp.MouseClickXY(x, y))
+	b.until(`document.querySelector(".flows th")?.textContent === "gemm" && main.timeline.flows.edges.length === 1`)
+	b.do(chromedp.Click(`.flows button`))
+	b.until(`document.querySelector(".inspector h2")?.textContent === "gemm"`)
+
+	b.open("timeline?counters=cpu")
+	b.until(`main.timeline.layout.blocks.filter((k) => k.kind === "counter").length === 1`)
+	b.until(`main.timeline.counters.bins.get(0)?.length > 1`)
+
+	b.open("sql?q=SELECT 9007199254740993 AS large, name FROM span LIMIT 3")
+	b.until(`document.querySelector(".result tbody th")?.textContent === "9007199254740993"`)
+	b.clean()
+}
+
 // drawnAsSQL compares the draw list of the whole recording with SQL: the calls of each row.
 func (b *tab) drawnAsSQL(dir string) {
 	b.t.Helper()
@@ -315,7 +340,7 @@ func TestHostileNamesStayText(t *testing.T) {
 		}
 	}
 	p := browse(t, write(t, b))
-	for _, link := range []string{"", "operators",
+	for _, link := range []string{"", "operators", "path", "path?step=<b>", "memory",
 		"sql?q=SELECT * FROM span ORDER BY span_id LIMIT 30", "sql?q=SELECT name, 1 AS n FROM span", "schema?find=<b>",
 		"timeline?mark=name~op~</script>", "timeline?mark=finding~0", "timeline?mark=<b>&counters=<b>", "timeline",
 		"timeline?from=0ns&until=3ms", "flame", "source", "flame?state=off_cpu", "source?file=%3Cscript%3E",

@@ -1,15 +1,12 @@
 package page
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"sync"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/diff"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
-	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
 // compared is the comparison with an earlier dataset, computed when it is first asked for.
@@ -62,15 +59,8 @@ func (s *Server) compare(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(printable.JSON(&text))
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(diff.Compare(before, after, failOn)); err != nil {
-		return nil, err
-	}
-	c.text = text.Bytes()
-	return c.text, nil
+	c.text, err = indented(diff.Compare(before, after, failOn))
+	return c.text, err
 }
 
 // reader makes a side of a dataset.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/data"
+	"github.com/ebpfprof/ebpfprof/internal/cli/commands/memory"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/page"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
@@ -44,6 +46,21 @@ func TestDocumentsAreTheCommandLinesByteForByte(t *testing.T) {
 	c := serve(t, training, page.Options{})
 	if got, want := c.get("/api/schema"), printed(t, cli.SchemaCommand(), "--format", "json"); got != want {
 		t.Errorf("schema: %d bytes, the command line %d", len(got), len(want))
+	}
+	root, err := filepath.Abs(training)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, command := range map[string]*urfave.Command{"/api/memory": memory.Command(), "/api/critical-path": analysis.CriticalPathCommand()} {
+		if got, want := serve(t, root, page.Options{}).get(path), printed(t, command, root, "--json"); got != want {
+			t.Errorf("%s: %d bytes, the command line %d: %.300s, not %.300s", path, len(got), len(want), got, want)
+		}
+	}
+	if got, want := c.get("/api/critical-path?step=2"), printed(t, analysis.CriticalPathCommand(), root, "--step", "2", "--json"); got != want {
+		t.Errorf("the path of step 2: %d bytes, the command line %d", len(got), len(want))
+	}
+	if answer, body := c.do("GET", "/api/critical-path?step=9999", nil); answer.StatusCode != http.StatusNotFound || !strings.Contains(body, "there is no step") {
+		t.Errorf("step 9999: %s %s", answer.Status, body)
 	}
 	for _, sql := range []string{
 		"SELECT * FROM span ORDER BY span_id LIMIT 100", "SELECT * FROM stack LIMIT 20", "SELECT 1 WHERE false",

@@ -41,6 +41,7 @@ type Server struct {
 	found    foundSteps
 	flames   flames
 	compared compared
+	answers  answers
 
 	recorded recordedTimes
 	counts   foundCounters
@@ -116,6 +117,8 @@ func (s *Server) Handler() http.Handler {
 	api.Handle("GET /api/readings", s.answer(s.readings))
 	api.Handle("GET /api/examples", s.answer(s.examples))
 	api.Handle("GET /api/diff", http.HandlerFunc(s.diff))
+	api.Handle("GET /api/memory", http.HandlerFunc(s.memory))
+	api.Handle("GET /api/critical-path", http.HandlerFunc(s.criticalPath))
 	api.Handle("GET /api/schema", http.HandlerFunc(s.schema))
 	api.Handle("POST /api/query", http.HandlerFunc(s.ask))
 	all := http.NewServeMux()

@@ -19,6 +19,11 @@ type Peak struct {
 // devices: from the makers' data sheets as published by November 2026 (NVIDIA
 // A10, A40, A100, H100, H200, L4, L40S, V100, T4, B200, RTX 3090 and 4090; AMD Instinct MI210, MI250X,
 // MI300A, MI300X, MI325X and MI355X). Matrix units, dense; fp32 is without tf32.
+//
+// AWS: the architecture pages of the Neuron documentation (Inferentia, Inferentia2, Trainium, Trainium2, Trainium3: "NeuronCore"
+// compute of a whole chip, memory bandwidth of its HBM or DDR4). Google: the system architecture pages of Cloud TPU (v2, v3,
+// v4, v5e, v5p, v6e, TPU7x: "peak compute per chip" and "HBM bandwidth"), which give no figure for fp32. The names are
+// those that instances, the Neuron driver and XLA (device_kind) use.
 var devices = []struct {
 	words []string
 	peak  Peak
@@ -43,6 +48,24 @@ var devices = []struct {
 	{[]string{"MI300X"}, sheet("AMD Instinct MI300X", 1307.4, 653.7, 163.4, 163.4, 2614.9, 5300)},
 	{[]string{"MI250X"}, sheet("AMD Instinct MI250X", 383, 0, 95.7, 95.7, 0, 3277)},
 	{[]string{"MI300A"}, sheet("AMD Instinct MI300A", 980.6, 490.3, 122.6, 122.6, 1961.2, 5300)},
+	{[]string{"Trainium3"}, sheet("AWS Trainium3", 671, 671, 183, 0, 2517, 4900)},
+	{[]string{"trn3"}, sheet("AWS Trainium3", 671, 671, 183, 0, 2517, 4900)},
+	{[]string{"Trainium2"}, sheet("AWS Trainium2", 667, 667, 181, 0, 1299, 2900)},
+	{[]string{"trn2"}, sheet("AWS Trainium2", 667, 667, 181, 0, 1299, 2900)},
+	{[]string{"Trainium"}, sheet("AWS Trainium", 190, 190, 47.5, 0, 190, 820)},
+	{[]string{"trn1"}, sheet("AWS Trainium", 190, 190, 47.5, 0, 190, 820)},
+	{[]string{"Inferentia2"}, sheet("AWS Inferentia2", 190, 190, 47.5, 0, 190, 820)},
+	{[]string{"inf2"}, sheet("AWS Inferentia2", 190, 190, 47.5, 0, 190, 820)},
+	{[]string{"Inferentia"}, sheet("AWS Inferentia", 64, 0, 0, 0, 0, 50)},
+	{[]string{"inf1"}, sheet("AWS Inferentia", 64, 0, 0, 0, 0, 50)},
+	{[]string{"TPU", "v2"}, sheet("Google TPU v2", 46, 0, 0, 0, 0, 700)},
+	{[]string{"TPU", "v3"}, sheet("Google TPU v3", 123, 0, 0, 0, 0, 900)},
+	{[]string{"TPU", "v4"}, sheet("Google TPU v4", 275, 0, 0, 0, 0, 1228)},
+	{[]string{"TPU", "v5", "lite"}, sheet("Google TPU v5e", 197, 0, 0, 0, 0, 819)},
+	{[]string{"TPU", "v5e"}, sheet("Google TPU v5e", 197, 0, 0, 0, 0, 819)},
+	{[]string{"TPU", "v5"}, sheet("Google TPU v5p", 459, 0, 0, 0, 0, 2765)},
+	{[]string{"TPU", "v6"}, sheet("Google TPU v6e", 918, 0, 0, 0, 0, 1638)},
+	{[]string{"TPU7x"}, sheet("Google TPU7x", 2307, 0, 0, 0, 4614, 7380)},
 	{[]string{"MI210"}, sheet("AMD Instinct MI210", 181, 0, 45.3, 45.3, 0, 1638)},
 }
 
@@ -63,6 +86,16 @@ func Devices() (all []Peak) {
 		all = append(all, d.peak)
 	}
 	return all
+}
+
+// FindAmong looks in a user's peaks first: theirs is the one whose name is a part of the device's.
+func FindAmong(own []Peak, device string) (Peak, bool) {
+	for _, p := range own {
+		if device != "" && strings.Contains(strings.ToUpper(device), strings.ToUpper(p.Device)) {
+			return p, true
+		}
+	}
+	return Find(device)
 }
 
 // Find returns the peak of the device of that name; the first row all of whose

@@ -118,7 +118,7 @@ func (a *anchors) settle() {
 // while no detail probe is in.
 func (a *anchors) tooExpensive() []string {
 	a.settle()
-	allowance := a.account.allowance()
+	allowance := a.account.part()
 	return overBudget(a.shares, a.steps, allowance, func(last string) bool {
 		return a.steady[last] > allowance || a.shares[last] > grossly*allowance
 	})

@@ -43,6 +43,6 @@ func (g *Governor) Cost(probes int) Cost {
 		c.Parts.Probes = float64(c.Estimated)/float64(own) - c.Parts.InOut
 		c.Share = c.Parts.Sum()
 	}
-	c.Exceeded = a.budget > 0 && g.strata.granted && c.Share > a.budget/budgetShare
+	c.Exceeded = a.budget > 0 && g.strata.granted && c.Share > a.whole
 	return c
 }

@@ -89,6 +89,13 @@ func (g *Governor) Begin() error {
 	return g.Step()
 }
 
+// Beside tells what the recording has taken beside the probes, as a share of the job's time since its
+// beginning, and returns what these have.
+func (g *Governor) Beside(rest float64) (probes float64) {
+	g.account.beside(rest, g.anchors.share())
+	return g.account.share()
+}
+
 // Step does what is due.
 func (g *Governor) Step() error {
 	now := time.Now()

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -79,5 +80,22 @@ func TestWhatGoesOnBetweenStepsIsLookedAtAgain(t *testing.T) {
 	}
 	if slices != grantedAgain {
 		t.Errorf("%d more slices in a minute, want %d", slices, grantedAgain)
+	}
+}
+
+// What the rest of the recording takes the probes have less, down to a quarter of the budget, or to what
+// those take that are in all the time and a tenth, and more than a half they never have.
+func TestTheProbesHaveWhatTheRestLeaves(t *testing.T) {
+	for _, c := range []struct{ whole, rest, anchors, want float64 }{
+		{0.05, 0, 0, 0.025}, {0.05, 0.02, 0, 0.025}, {0.05, 0.03, 0, 0.02}, {0.05, 0.045, 0, 0.0125}, {0.05, 0.3, 0.002, 0.0125}, {0, 0.3, 0.1, 0},
+		{0.05, 0.3, 0.015, 0.02}, {0.05, 0.3, 0.04, 0.025},
+	} {
+		a := &account{whole: c.whole, budget: budgetShare * c.whole}
+		if a.beside(c.rest, c.anchors); math.Abs(a.budget-c.want) > 1e-12 {
+			t.Errorf("%g of %g for the rest: probes have %g, want %g", c.rest, c.whole, a.budget, c.want)
+		}
+		if a.beside(0, 0); a.budget != budgetShare*c.whole {
+			t.Errorf("%g: what the rest does not take any more is not the probes' again", c.whole)
+		}
 	}
 }

@@ -34,6 +34,10 @@ const (
 	// of the job's core, caches that a sample leaves cold (a usual step between
 	// the slices is 1 to 2.5 % longer at the level window, docs/overhead-appendix.md).
 	budgetShare = 0.5
+	// leastShare is what of it the account has at the least, whatever the rest of the recording takes,
+	// and leastSlices what of it slices have beside what is recorded all the time.
+	leastShare  = 0.25
+	leastSlices = 0.1
 
 	// correctBy is how much of a slice's surprise is believed, as an exponent: where steps vary
 	// by far more than the probes take, a slice is a surprise in either direction as often, and
@@ -52,7 +56,8 @@ const (
 // room for.
 type account struct {
 	*joints
-	budget     float64 // share of the job's own time; 0 records everything
+	budget     float64 // share of the job's own time that probes may take; 0 records everything
+	whole      float64 // that all of the recording may take
 	cost       HitCost
 	clock      *progress.JobClock
 	correction float64       // of the estimated cost of a hit, by how much longer the steps in slices were than those outside
@@ -74,6 +79,29 @@ func (a *account) tick(now time.Time) { a.clock.Tick(now, a.job.Processes()) }
 // allowance is the budget as a share of the time, as much of it as the job has had
 // lately.
 func (a *account) allowance() float64 { return a.budget * a.clock.Share }
+
+// beside leaves the probes what the rest of the recording has not taken, as a share of the job's time
+// since the beginning: what probes have spent is a sum since then as well, so that the sum of both
+// keeps the budget. anchors is what those take that are in all the time: they stay, and slices with
+// them.
+func (a *account) beside(rest, anchors float64) {
+	if a.whole > 0 {
+		least := max(leastShare*a.whole, anchors+leastSlices*a.whole)
+		a.budget = min(budgetShare*a.whole, max(least, a.whole-rest))
+	}
+}
+
+// part is what the probes have where the rest takes little, as allowance has it: what goes for good
+// goes by that.
+func (a *account) part() float64 { return budgetShare * a.whole * a.clock.Share }
+
+// share is what the probes have taken of the job's time.
+func (a *account) share() float64 {
+	if a.clock.Own <= 0 {
+		return 0
+	}
+	return float64(a.spent) / float64(a.clock.Own)
+}
 
 // untilPaid is how long it takes until the job has had the time that what was spent is
 // the budget of.
@@ -167,7 +195,7 @@ func (a *account) solvent(rate float64, over time.Duration, now time.Time) bool 
 // hasRoom reports whether the whole budget has room for a cost, what the account does not
 // see left aside.
 func (a *account) hasRoom(cost time.Duration) bool {
-	return float64(a.spent+cost) < a.budget/budgetShare*float64(a.clock.Own)
+	return float64(a.spent+cost) < a.whole*float64(a.clock.Own)
 }
 
 // correct learns how far the estimate of a slice's hits is off, from what the job really

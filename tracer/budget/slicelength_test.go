@@ -87,7 +87,7 @@ func TestASliceThatAwaitsTheFirstStepsEndsWithThem(t *testing.T) {
 func TestASliceBetweenStepsSeesTheEndOfThat(t *testing.T) {
 	const usual = 30 * time.Millisecond
 	g := testGovernor()
-	g.account.budget, g.account.clock.Own = 0.025, 10*time.Second
+	g.account.budget, g.account.whole, g.account.clock.Own = 0.025, 0.05, 10*time.Second
 	at := time.Now()
 	g.strata = strata{steps: 60, trained: firstSteps, stepAt: at}
 	g.on = weights.Mark{At: at.Add(100 * time.Millisecond), Steps: 60}

@@ -51,11 +51,11 @@ func (w *whole) judge(g *Governor) error {
 	if elapsed >= wholeWindow {
 		w.at, w.before = now, counts
 	}
-	withoutStacks, out := giveWay(prices, g.account.allowance())
+	withoutStacks, out := giveWay(prices, g.account.part())
 	if len(withoutStacks)+len(out) == 0 {
 		return nil
 	}
-	room := fmt.Sprintf("of which the budget has %.1f %% for hits of probes", 100*g.account.allowance())
+	room := fmt.Sprintf("of which the budget has %.1f %% for hits of probes", 100*g.account.part())
 	if err := g.probes.LeaveStacks(slices.Concat(withoutStacks, out)); err != nil {
 		return err
 	}

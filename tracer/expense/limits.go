@@ -16,6 +16,9 @@ const (
 	// obvious is how many times its part what is watched takes that gives way by the first
 	// moment alone: that is short, and the job may just have read a file.
 	obvious = 4
+	// trifle is the part of the budget below which a part does not give way for the sum: who reads
+	// would miss more than the job gains.
+	trifle = 0.2
 )
 
 // Form is what is watched at each event; what is not is sampled, or not seen.
@@ -50,6 +53,37 @@ func Judge(now Form, i *Interval, first bool, budget float64, cpus int) (next Fo
 	}
 	next.Waits = false
 	return next, shares.Waits, waits.Machine / float64(max(cpus, 1))
+}
+
+// Cheaper is what is watched where all that a recording costs is more than the budget: the dearest part
+// gives way that can, and is no trifle. probes are their share of the job's time, which the account
+// of package budget makes smaller by itself; ownMay says whether the tracer can still take less of the
+// CPUs, and own whether it should.
+func Cheaper(now Form, i *Interval, probes, budget float64, ownMay bool) (next Form, own bool) {
+	shares := i.Shares()
+	if !now.Waits {
+		shares.Waits = 0
+	}
+	if !now.IO {
+		shares.IO = 0
+	}
+	if budget <= 0 || probes+shares.Sum() <= budget {
+		return now, false
+	}
+	waits, io, mine := shares.Waits, shares.IO, shares.Own
+	if !ownMay {
+		mine = 0
+	}
+	switch dearest := max(waits, io, mine); {
+	case dearest <= trifle*budget:
+	case dearest == mine:
+		return now, true
+	case dearest == io:
+		now.IO = false
+	default:
+		now.Waits = false
+	}
+	return now, false
 }
 
 // OwnTooMuch reports whether the tracer takes more of the CPUs than its part.

@@ -54,7 +54,7 @@ func deviceShares(ctx context.Context, db *dataset.DB) (found []Finding, err err
 	var pid, devices int64
 	var total, idle, communication, copies sql.NullFloat64
 	err = db.Row(ctx, `SELECT coalesce(min(pid), 0), count(*), sum(total), sum(idle), sum(exposed_communication), sum(exposed_copies)
-		FROM (`+views.Sweep("finding_window")+`) WHERE total > 0`, nil, &pid, &devices, &total, &idle, &communication, &copies)
+		FROM (`+views.Sweep("finding_window", views.Windows(0, 0))+`) WHERE total > 0`, nil, &pid, &devices, &total, &idle, &communication, &copies)
 	if err != nil || devices == 0 || total.Float64 <= 0 {
 		return nil, err
 	}
@@ -98,7 +98,12 @@ func idleFact(ctx context.Context, db *dataset.DB, percent float64, pid int64, d
 			why += " The host does not launch fast enough: launch more at once (larger batches, captured graphs, torch.compile), and keep waits and Python out of the loop."
 		}
 	}
-	return fact("device_idle", title, device, percent, pid, evidence.Query(idleSQL), fmt.Sprintf("It is idle %.0f %% of the window. %s", percent, why)), nil
+	window := "the window"
+	covered, err := views.CoveredBy(ctx, db, nil)
+	if text := covered.Text(); text != "" {
+		window = text
+	}
+	return fact("device_idle", title, device, percent, pid, evidence.Query(idleSQL), fmt.Sprintf("It is idle %.0f %% of %s. %s", percent, window, why)), err
 }
 
 func number(v any) float64 {
@@ -132,7 +137,8 @@ func smallKernels(ctx context.Context, db *dataset.DB) ([]Finding, error) {
 	var pid, launches, shorter int64
 	var micros, percent sql.NullFloat64
 	err := db.Row(ctx, `SELECT coalesce(min(d.pid), 0), count(*), count(*) FILTER (d.duration_ns < l.duration_ns), avg(d.duration_ns) / 1e3,
-		100 * sum(l.duration_ns) / (SELECT greatest(max(ts_ns + duration_ns) - min(ts_ns), 1) FROM finding_window)
+		100 * sum(l.duration_ns) / coalesce((SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE `+views.Partial+`),
+			(SELECT greatest(max(ts_ns + duration_ns) - min(ts_ns), 1) FROM finding_window))
 		FROM finding_window d JOIN finding_window l ON l.session_id = d.session_id AND l.span_id = d.launch_id
 		WHERE d.layer = 'device' AND d.category = 'kernel' AND d.duration_ns IS NOT NULL AND l.duration_ns IS NOT NULL`, nil, &pid, &launches, &shorter, &micros, &percent)
 	if err != nil || launches < fewLaunches || 100*shorter < leastSmall*launches {
@@ -146,7 +152,8 @@ func smallKernels(ctx context.Context, db *dataset.DB) ([]Finding, error) {
 // hotKernel is the kernel that most of the device time goes to.
 func hotKernel(ctx context.Context, db *dataset.DB) (found []Finding, err error) {
 	err = db.Each(ctx, `SELECT name, pid, count(*), sum(duration_ns)::DOUBLE, sum(sum(duration_ns)) OVER ()::DOUBLE,
-		(max(max(ts_ns + duration_ns)) OVER () - min(min(ts_ns)) OVER ())::DOUBLE FROM finding_window
+		coalesce((SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE `+views.Partial+`),
+			max(max(ts_ns + duration_ns)) OVER () - min(min(ts_ns)) OVER ())::DOUBLE FROM finding_window
 		WHERE layer = 'device' AND category = 'kernel' AND duration_ns IS NOT NULL GROUP BY ALL ORDER BY 4 DESC, 1 LIMIT 1`, func(v []driver.Value) error {
 		name, _ := v[0].(string)
 		pid, _ := v[1].(int32)

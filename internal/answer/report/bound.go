@@ -27,6 +27,8 @@ type Bound struct {
 	Method       string  `json:"method"`
 	DeviceMS     float64 `json:"counted_device_ms"`
 	SharePercent float64 `json:"counted_percent_of_busy"`
+
+	of string // what the FLOPs and the time are of; "" is the window
 }
 
 // utilised says how much of the FLOPs that the device could have done in the window, and while
@@ -43,9 +45,20 @@ func (v *Bound) utilised(window, busy float64) {
 }
 
 func (b *builder) bound() error {
-	if b.report.Device == nil {
-		return b.boundOfProcessor()
+	launches, err := b.launches()
+	switch {
+	case err != nil:
+		return err
+	case b.report.Device != nil && b.report.Profiled == nil:
+		return b.boundOfDevice()
+	case launches && !b.imported:
+		return b.boundOfSteps()
 	}
+	return b.boundOfProcessor()
+}
+
+// boundOfDevice divides by the time of devices.
+func (b *builder) boundOfDevice() error {
 	var flops, bytes sql.NullFloat64
 	var dtype, device sql.NullString
 	err := b.db.Row(b.ctx, `SELECT sum(flops * weight)::DOUBLE, sum(bytes_moved * weight)::DOUBLE, mode(regexp_extract(input_types, '(c10::)?(BFloat16|Half|float|double|Float8\w*)')),
@@ -57,7 +70,7 @@ func (b *builder) bound() error {
 		b.untold("how far the device is from its peak: no shapes were recorded; profile with record_shapes=True")
 		return nil
 	}
-	peak, ok := peaks.Find(device.String)
+	peak, ok := b.findPeak(device.String)
 	if !ok {
 		b.untold("how far the device is from its peak: the recording does not name its device, or the table of peaks lacks it (%q)", device.String)
 		return nil
@@ -94,13 +107,7 @@ func (b *builder) bound() error {
 		v.SharePercent = 100 * v.DeviceMS / (busy * 1e3)
 	}
 	v.Ridge = most / peak.Bytes
-	if v.Bytes > 0 {
-		v.Intensity = v.FLOPs / v.Bytes
-	}
-	v.Verdict = "compute"
-	if v.Intensity < v.Ridge {
-		v.Verdict = "memory"
-	}
+	v.turn()
 	b.report.Bound = v
 	return nil
 }
@@ -141,19 +148,14 @@ func (b *builder) boundOfProcessor() error {
 	v := &Bound{
 		Device: processor.String, Peak: m.Peak().Note, Kind: "fp32", FLOPs: flops.Float64, Recomputed: again, Bytes: bytes.Float64,
 		Divided: "time of the counted operators", Method: "estimated", DeviceMS: took.Float64 / 1e6, MBU: 100 * bytes.Float64 / (m.Bytes * seconds),
-		Ridge: m.Ridge(), Verdict: "compute",
+		Ridge: m.Ridge(),
 	}
 	window := b.report.WindowMS / 1e3
 	v.utilised(m.FLOPs*window, m.FLOPs*seconds)
 	if window > 0 {
 		v.SharePercent = 100 * seconds / window
 	}
-	if v.Bytes > 0 {
-		v.Intensity = v.FLOPs / v.Bytes
-	}
-	if v.Intensity < v.Ridge {
-		v.Verdict = "memory"
-	}
+	v.turn()
 	b.report.Bound = v
 	return nil
 }

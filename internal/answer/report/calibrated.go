@@ -22,7 +22,7 @@ const (
 // readSlices reads what estimates from slices need, of whole recordings.
 func (s *sweep) readSlices(b *builder) (err error) {
 	o := b.options
-	if !b.weighted || o.Rank != nil || o.FromMS != nil || o.ToMS != nil || b.deviceRows > 0 {
+	if !b.weighted || o.Rank != nil || o.FromMS != nil || o.ToMS != nil || b.devicesLead() {
 		return nil
 	}
 	if s.slices, err = calltree.ReadSlices(b.ctx, b.db); err != nil || s.slices == nil {

@@ -44,10 +44,14 @@ type DeviceBounds struct {
 }
 
 func (b *builder) devices() error {
-	if b.deviceRows == 0 {
-		return b.boundedDevices()
+	if err := b.covered(); err != nil {
+		return err
 	}
-	all, err := b.sweepDevices(clockRows, "imported")
+	if b.deviceRows == 0 {
+		b.report.Profiled = nil
+		return b.boundedDevices(true)
+	}
+	all, err := b.sweepDevices(clockRows, "imported", views.Windows(b.part.From, b.part.Until))
 	if err == nil && b.part.From+b.part.Until != 0 {
 		all, err = b.byLaunch(all)
 	}
@@ -57,13 +61,16 @@ func (b *builder) devices() error {
 	b.report.Devices = all
 	mean := meanOf(all)
 	b.report.Device = &mean
+	if b.report.Profiled != nil {
+		return b.boundedDevices(false)
+	}
 	return b.launchedDevices()
 }
 
 // byLaunch gives devices the time of the work that was launched in a part of the recording: idle and exposed
 // time stay those of the part by the clock, so that a device may be busy for longer than the part.
 func (b *builder) byLaunch(clock []Device) ([]Device, error) {
-	launched, err := b.sweepDevices("rows", "imported")
+	launched, err := b.sweepDevices("rows", "imported", views.NoWindows)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +101,7 @@ func (b *builder) launchedDevices() error {
 	if err != nil || without == 0 || with == 0 {
 		return err
 	}
-	all, err := b.sweepDevices(launchedWork, "imported")
+	all, err := b.sweepDevices(launchedWork, "imported", views.NoWindows)
 	if err == nil && len(all) > 0 {
 		mean := meanOf(all)
 		b.report.DeviceLaunched = &mean
@@ -102,15 +109,18 @@ func (b *builder) launchedDevices() error {
 	return err
 }
 
-func (b *builder) boundedDevices() error {
+// boundedDevices does the sweep with bounds. Where there is nothing else, what is missing is said.
+func (b *builder) boundedDevices(alone bool) error {
 	var ends [2]Device
 	for i, end := range []string{"lo", "hi"} {
-		all, err := b.sweepDevices(views.Bounded("rows", end), "bounded")
+		all, err := b.sweepDevices(views.Bounded("rows", end), "bounded", views.NoWindows)
 		if err != nil {
 			return err
 		}
 		if len(all) == 0 {
-			b.untold("%s", b.noDevice())
+			if alone {
+				b.untold("%s", b.noDevice())
+			}
 			return nil
 		}
 		if end == "lo" {
@@ -121,7 +131,10 @@ func (b *builder) boundedDevices() error {
 		ends[i] = meanOf(all)
 	}
 	b.report.DeviceBounds = &DeviceBounds{ends[0], ends[1]}
-	b.untold("when the device worked: of work handed to it there are bounds, which the sweep is done for; import a trace of torch.profiler or Nsight Systems of the same job")
+	if alone {
+		b.untold("when the device worked: of work handed to it there are bounds, which the sweep is done for; " +
+			"record with --device-times profiler, or merge a trace of torch.profiler or Nsight Systems of the same time")
+	}
 	return nil
 }
 
@@ -130,7 +143,8 @@ func (b *builder) noDevice() string {
 	if b.imported {
 		return "what the device did, and when: the trace has no row of a device; profile with ProfilerActivity.CUDA (or that of your device), and check that its profiler library (CUPTI, roctracer) was loaded"
 	}
-	return "what the device did, and when: a recording of the host has bounds of it at most; import a trace of torch.profiler or Nsight Systems of the same job"
+	return "what the device did, and when: a recording of the host has bounds of it at most; " +
+		"record with --device-times profiler, or merge a trace of torch.profiler or Nsight Systems of the same time"
 }
 
 // waited has devices be busy for as long as waits for them say: pieces of work with a bound of
@@ -152,8 +166,8 @@ func (b *builder) waited(all []Device) error {
 	})
 }
 
-func (b *builder) sweepDevices(rows, method string) (all []Device, err error) {
-	err = b.each(fmt.Sprintf(deviceTimes, views.Sweep(rows)), func(scan scan) error {
+func (b *builder) sweepDevices(rows, method, windows string) (all []Device, err error) {
+	err = b.each(fmt.Sprintf(deviceTimes, views.Sweep(rows, windows)), func(scan scan) error {
 		d := Device{Count: 1, Method: method}
 		err := scan(&d.PID, &d.Rank, &d.DeviceID, &d.TotalMS, &d.BusyMS, &d.ComputationMS, &d.ExposedCommunicationMS, &d.ExposedMemcpyMS, &d.IdleMS, &d.CommunicationMS, &d.MemcpyMS)
 		if err == nil {

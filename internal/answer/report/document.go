@@ -208,7 +208,11 @@ func (r *Report) jobSection() section {
 		s.note("and %s: compilers, helpers, workers", counted(int64(helpers), "more process", "more processes"))
 	}
 	if len(r.Job) > 0 && r.Job[0].Device != "" {
-		s.note("on %s", r.Job[0].Device)
+		on := "on %s"
+		if r.Source == "recorded" { // whether the job uses them is another question
+			on = "the machine has %s"
+		}
+		s.note(on, r.Job[0].Device)
 	}
 	s.note("%s; %s from the first row to the end of the last; %s", r.Source, msText(r.WindowMS), r.Rows.Sentence)
 	return s
@@ -275,7 +279,13 @@ func (r *Report) deviceSection() section {
 	if d.Count > 1 {
 		what = fmt.Sprintf("mean of %d devices", d.Count)
 	}
+	if r.Profiled != nil {
+		what = "the profiled time"
+	}
 	s.note("busy %s of %s (%s)", msText(d.BusyMS), msText(d.TotalMS), what)
+	if r.Profiled != nil {
+		r.Profiled.notes(&s, r.Steps, r.DeviceBounds)
+	}
 	return s
 }
 
@@ -303,15 +313,14 @@ func (r *Report) boundSection() section {
 	s := section{title: "How far from the peak (estimated from shapes)"}
 	if b := r.Bound; b != nil {
 		s.note("%s bound: %.1f FLOP/byte, and the device turns at %.1f", b.Verdict, b.Intensity, b.Ridge)
-		s.note("MFU %s of the window, %s of busy time; MBU %s (%s of %s, %s)", percentText(b.MFU)+" %", percentText(b.MFUBusy)+" %", percentText(b.MBU)+" %", flopText(b.FLOPs), b.Kind, b.Peak)
-		if b.Recomputed > 0 {
-			s.note("HFU %s of the window, %s of busy time: with %s that checkpoints compute again", percentText(b.HFU)+" %", percentText(b.HFUBusy)+" %", flopText(b.Recomputed))
-		}
+		b.note(&s)
 		of := "busy time"
 		if r.Device == nil {
 			of = "wall time"
 		}
-		s.note("counted operators have %s %% of the %s", percentText(b.SharePercent), of)
+		if b.SharePercent > 0 {
+			s.note("counted operators have %s %% of the %s", percentText(b.SharePercent), of)
+		}
 	}
 	return s
 }
@@ -379,7 +388,8 @@ func (r *Report) operatorSection() section {
 			total += *o.DeviceMS
 		}
 	}
-	if !withDevice {
+	if !withDevice || r.Profiled != nil {
+		total = 0
 		for _, o := range r.Operators {
 			total += o.SelfMS
 		}
@@ -390,6 +400,9 @@ func (r *Report) operatorSection() section {
 	}
 	if withDevice {
 		t.header, t.left, t.of = append(t.header, "device ms"), append(t.left, false), "of device ms"
+	}
+	if withDevice && r.Profiled != nil {
+		t.header[len(t.header)-1], t.of = "device ms, profiled", "of own ms"
 	}
 	if withFLOPs {
 		t.header, t.left = append(t.header, "FLOP"), append(t.left, false)
@@ -402,6 +415,8 @@ func (r *Report) operatorSection() section {
 		share := o.SelfMS
 		if withDevice {
 			row = append(row, optional(o.DeviceMS))
+		}
+		if withDevice && r.Profiled == nil {
 			share = 0
 			if o.DeviceMS != nil {
 				share = *o.DeviceMS
@@ -485,7 +500,11 @@ func (r *Report) kernelSection() section {
 		t.rows = append(t.rows, []string{k.Name, fmt.Sprint(k.Calls), number(k.DeviceMS), percentText(k.Percent), operator})
 		t.share = append(t.share, k.Percent/100)
 	}
-	return section{title: "Kernels and copies", table: t}
+	title := "Kernels and copies"
+	if r.Profiled != nil {
+		title += " in " + r.Profiled.covered.Text()
+	}
+	return section{title: title, table: t}
 }
 
 func (r *Report) launchSection() section {
@@ -504,6 +523,10 @@ func (r *Report) lineSection() section {
 	}{
 		{"device ms", func(l Line) *float64 { return l.DeviceMS }}, {"CPU ms", func(l Line) *float64 { return l.CPUMS }},
 		{"wait ms", func(l Line) *float64 { return l.WaitMS }}, {"operators ms", func(l Line) *float64 { return l.HostMS }},
+	}
+	if r.Profiled != nil { // of a part of the time: the last column, and not the order
+		columns = append(columns[1:], columns[0])
+		columns[len(columns)-1].name = "device ms, profiled"
 	}
 	var used []func(Line) *float64
 	for _, c := range columns {

@@ -60,7 +60,7 @@ const (
 // flames adds up what there is: time on the device, each below the stack that it came from, and of sampled stacks time
 // on the CPU and time in waits.
 func (b *builder) flames() error {
-	if b.deviceRows > 0 {
+	if b.devicesLead() {
 		if err := b.addFlames("time on the device, below the Python line and the operator that launched the work", deviceFlames); err != nil {
 			return err
 		}
@@ -71,7 +71,13 @@ func (b *builder) flames() error {
 	if err := b.addFlames("time on the CPU, from samples", fmt.Sprintf(sampledFlames, "on_cpu")); err != nil {
 		return err
 	}
-	return b.addFlames("time in waits, from samples", fmt.Sprintf(sampledFlames, "off_cpu"))
+	if err := b.addFlames("time in waits, from samples", fmt.Sprintf(sampledFlames, "off_cpu")); err != nil {
+		return err
+	}
+	if p := b.report.Profiled; p != nil {
+		return b.addFlames("time on the device of "+p.covered.Text(), deviceFlames)
+	}
+	return nil
 }
 
 func (b *builder) addFlames(title, query string) error {

@@ -42,7 +42,7 @@ func (b *builder) lines() error {
 			WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY ALL)
 		SELECT coalesce(file, ''), line, coalesce(function, ''), cpu::DOUBLE, off::DOUBLE, host::DOUBLE, device::DOUBLE
 		FROM sampled FULL JOIN hosted USING (file, line, function) FULL JOIN computed USING (file, line, function)
-		ORDER BY %s DESC NULLS LAST, 1, 2, 3 LIMIT 10000`, map[bool]string{true: "device", false: "coalesce(cpu, host)"}[b.deviceRows > 0]), func(scan scan) error {
+		ORDER BY %s DESC NULLS LAST, 1, 2, 3 LIMIT 10000`, map[bool]string{true: "device", false: "coalesce(cpu, host)"}[b.devicesLead()]), func(scan scan) error {
 		var l Line
 		var cpu, off, host, device sql.NullFloat64
 		if err := scan(&l.File, &l.Line, &l.Function, &cpu, &off, &host, &device); err != nil {

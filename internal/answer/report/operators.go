@@ -68,7 +68,11 @@ func (b *builder) operators() error {
 		b.report.Operators = append(b.report.Operators, o)
 	}
 	slices.SortFunc(b.report.Operators, func(x, y Operator) int {
-		return cmp.Or(cmp.Compare(orNone(y.DeviceMS), orNone(x.DeviceMS)), cmp.Compare(y.SelfMS, x.SelfMS), strings.Compare(x.Name, y.Name))
+		byDevice := 0
+		if b.devicesLead() {
+			byDevice = cmp.Compare(orNone(y.DeviceMS), orNone(x.DeviceMS))
+		}
+		return cmp.Or(byDevice, cmp.Compare(y.SelfMS, x.SelfMS), strings.Compare(x.Name, y.Name))
 	})
 	if len(b.report.Operators) == 0 {
 		if others := b.otherFrameworks(); others != "" {

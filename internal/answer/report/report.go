@@ -29,6 +29,8 @@ type Options struct {
 	Step   *int // only the period of this step
 	// Machine is what the machine of the recording can do, if that was measured.
 	Machine *peaks.Measured
+	// Peaks are of the user's devices, before those that are known.
+	Peaks []peaks.Peak
 	// Progress is called with what is being computed; nil for none.
 	Progress func(what string)
 }
@@ -59,9 +61,11 @@ type Report struct {
 	Standing    []hang.Process      `json:"standing,omitempty"` // where threads stood, if nothing moved when the recording ended
 	Device      *Device             `json:"device"`
 	Devices     []Device            `json:"devices"`
+	// Profiled is what part of the recording Device and Devices are of; nil where they are of all of it.
+	Profiled *Profiled `json:"profiled"`
 	// DeviceLaunched is Device by the work whose launch was recorded; nil where all was.
 	DeviceLaunched *Device `json:"device_launched"`
-	// DeviceBounds is in Device's place where only bounds of its times are known.
+	// DeviceBounds is in Device's place where only bounds of its times are known, and beside it where Device is of a part.
 	DeviceBounds *DeviceBounds `json:"device_bounds"`
 	Operators    []Operator    `json:"operators"`
 	// OperatorsClosed is what estimated times of operators were multiplied with so that they do not exceed the time in
@@ -123,6 +127,7 @@ type Steps struct {
 	Represented float64 `json:"represented_count"`
 	Timed       int     `json:"timed_count"`
 	Warmup      int     `json:"warmup_count"`
+	Profiled    int     `json:"profiled_count"` // in which another profiler ran, whose trace was merged
 	Whole       int     `json:"whole_count"`
 	Evaluate    int     `json:"evaluate_count"`
 	MeanMS      float64 `json:"mean_ms"`

@@ -48,7 +48,7 @@ func (b *builder) steps() error {
 	}
 	p := all[best]
 	s := &Steps{
-		PID: p.PID, TID: p.TID, Kind: string(p.Steps.Kind), Count: p.Steps.Count, Represented: p.Steps.Represented, Whole: p.Whole, Warmup: p.Warmup, Timed: p.Steps.Timed,
+		PID: p.PID, TID: p.TID, Kind: string(p.Steps.Kind), Count: p.Steps.Count, Represented: p.Steps.Represented, Whole: p.Whole, Warmup: p.Warmup, Timed: p.Steps.Timed, Profiled: p.Steps.Profiled,
 		Evaluate: p.Evaluate, Method: p.Method, Sequence: p.Sequence, PeriodMS: []float64{}, Unit: p.Unit, Trains: p.Trains, Confidence: p.Confidence,
 	}
 	for i, row := range p.List {
@@ -58,6 +58,9 @@ func (b *builder) steps() error {
 		end := row.EndNS
 		if row.PeriodNS != nil {
 			end = row.BeginNS + *row.PeriodNS
+		}
+		if threads[best].Steps[i].Profiled && p.Steps.Profiled > 0 {
+			continue // its time is not the job's alone
 		}
 		step := stepRow{row.ID, p.PID, p.TID, row.BeginNS, end, row.Whole, threads[best].Steps[i].Sliced}
 		if row.Kind == steps.Warmup {
@@ -77,6 +80,7 @@ func (b *builder) steps() error {
 		return err
 	}
 	b.report.Steps, b.report.stretched = s, timeline.Note(threads[best:best+1])
+	b.pace()
 	return nil
 }
 
@@ -152,6 +156,9 @@ func (s *Steps) sentence() string {
 	}
 	if s.Warmup > 0 {
 		text += fmt.Sprintf("; %d of them warm-up, which the times leave out", s.Warmup)
+	}
+	if s.Profiled > 0 {
+		text += fmt.Sprintf("; in %d of them another profiler ran: they are slower, and the times leave them out", s.Profiled)
 	}
 	if s.Evaluate > 0 {
 		text += fmt.Sprintf("; %d steps of evaluation beside them", s.Evaluate)

@@ -120,14 +120,14 @@ func stretchOf(f findings.Finding) string {
 // ofFew is what comes before a finding from few steps: a device that hardly works is known without any statistics.
 func (b *builder) ofFew(f findings.Finding) string {
 	if d := b.report.Device; f.FromSteps != nil && d != nil && d.TotalMS > 0 && d.IdleMS >= 0.3*d.TotalMS {
-		return fmt.Sprintf("The device is idle %.0f %% of %.2f ms. ", 100*d.IdleMS/d.TotalMS, d.TotalMS)
+		return fmt.Sprintf("The device is idle %.0f %% of %s. ", 100*d.IdleMS/d.TotalMS, b.report.Profiled.of(d.TotalMS))
 	}
 	return ""
 }
 
 func (b *builder) deviceVerdict(d *Device) string {
 	share := func(v float64) float64 { return 100 * v / d.TotalMS }
-	device := "The device"
+	device, of := "The device", b.report.Profiled.of(d.TotalMS)
 	if d.Count > 1 {
 		device = fmt.Sprintf("Each of the %d devices", d.Count)
 	}
@@ -143,18 +143,18 @@ func (b *builder) deviceVerdict(d *Device) string {
 			}
 			why = fmt.Sprintf("its %d pieces of work last %.1f µs on average, and the host does not hand them over fast enough", calls, 1e3*took/float64(max(calls, 1)))
 		}
-		return fmt.Sprintf("%s is idle %.0f %% of %.2f ms: %s.", device, share(d.IdleMS), d.TotalMS, why)
+		return fmt.Sprintf("%s is idle %.0f %% of %s: %s.", device, share(d.IdleMS), of, why)
 	case share(d.ExposedCommunicationMS) >= 15:
-		return fmt.Sprintf("%s spends %.0f %% of %.2f ms in communication that no computation hides.", device, share(d.ExposedCommunicationMS), d.TotalMS)
+		return fmt.Sprintf("%s spends %.0f %% of %s in communication that no computation hides.", device, share(d.ExposedCommunicationMS), of)
 	case share(d.ExposedMemcpyMS) >= 10:
-		return fmt.Sprintf("%s spends %.0f %% of %.2f ms in copies that nothing hides.", device, share(d.ExposedMemcpyMS), d.TotalMS)
+		return fmt.Sprintf("%s spends %.0f %% of %s in copies that nothing hides.", device, share(d.ExposedMemcpyMS), of)
 	}
 	top := ""
 	if len(b.report.Kernels) > 0 {
 		k := b.report.Kernels[0]
 		top = fmt.Sprintf("; the largest kernel, %s, has %.0f %% of its work", shorten(k.Name, 60), k.Percent)
 	}
-	return fmt.Sprintf("%s computes %.0f %% of %.2f ms%s.", device, share(d.ComputationMS), d.TotalMS, top)
+	return fmt.Sprintf("%s computes %.0f %% of %s%s.", device, share(d.ComputationMS), of, top)
 }
 
 func (b *builder) hostVerdict() string {

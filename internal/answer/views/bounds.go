@@ -19,7 +19,7 @@ var boundedBreakdown = view{
 	columns: []Column{{Name: "device"}, {Name: "total_lo_ms"}, {Name: "total_hi_ms"}, {Name: "computation_lo_ms"}, {Name: "computation_hi_ms"},
 		{Name: "computation_lo_percent"}, {Name: "computation_hi_percent"}, {Name: "non_computation_lo_ms"}, {Name: "non_computation_hi_ms"},
 		{Name: "idle_lo_ms"}, {Name: "idle_hi_ms"}, {Name: "idle_lo_percent"}, {Name: "idle_hi_percent"}},
-	sql: `WITH least AS (` + Sweep(Bounded("picked", "lo")) + `), most AS (` + Sweep(Bounded("picked", "hi")) + `),
+	sql: `WITH least AS (` + Sweep(Bounded("picked", "lo"), NoWindows) + `), most AS (` + Sweep(Bounded("picked", "hi"), NoWindows) + `),
 		waited AS (SELECT session_id, pid, device_id, sum(device_busy_lo_ns)::DOUBLE AS busy FROM picked WHERE device_busy_lo_ns IS NOT NULL AND weight <= 1 GROUP BY ALL),
 		ends AS (SELECT m.session_id, m.pid, m.device_id, [l.total, m.total] AS total, [l.computation, m.computation] AS computation,
 				[l.busy - l.computation, m.busy - m.computation] AS other, [l.total - greatest(l.busy, least(coalesce(w.busy, 0), l.total)), m.idle] AS idle,

@@ -49,6 +49,7 @@ type view struct {
 	sql         string
 	sentence    func(t *Table) string
 	estimated   func(t *Table) bool // nil: rows are never more than they are
+	ofDevices   bool                // about points in time of work on devices
 	bounded     *view               // where only bounds of device times are known; nil: there is none
 }
 
@@ -117,6 +118,13 @@ func (v view) build(ctx context.Context, db *dataset.DB, o Options) (*Table, err
 		return nil, fmt.Errorf("%s %w: the dataset lacks %s", v.name, ErrUntold, v.needs)
 	}
 	t.Sentence = v.sentence(t)
+	if v.ofDevices {
+		covered, err := CoveredBy(ctx, db, o.Rank)
+		if err != nil {
+			return nil, err
+		}
+		t.Sentence += covered.sentence()
+	}
 	t.Estimated = v.estimated != nil && v.estimated(t)
 	return t, nil
 }

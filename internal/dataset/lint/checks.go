@@ -20,15 +20,20 @@ type check struct {
 // estimated is the check of rows that stand for more calls than one.
 const estimated = "estimated_from_slices"
 
+// covered are the launches whose work would have rows of devices: where a trace was merged into a recording, those of its
+// time, with a margin for what was under way when it began and ended.
+const covered = `(SELECT l.* FROM good_span l WHERE l.layer = 'runtime' AND l.category = 'launch' AND (
+	NOT EXISTS (FROM merged_trace WHERE device_rows > 0) OR EXISTS (FROM merged_trace m WHERE m.session_id = l.session_id AND m.pid = l.pid
+		AND l.ts_ns BETWEEN m.ts_ns + (m.end_ns - m.ts_ns) // 20 AND m.end_ns - (m.end_ns - m.ts_ns) // 20)))`
+
 var checks = []check{
 	{"events_lost", Warning, "%d events were lost while recording: times and counts around them are too small (see table warning)", false,
 		`SELECT coalesce(sum(count), 0)::BIGINT, (SELECT count(*) FROM span) FROM warning WHERE kind = 'lost'`},
 	{estimated, Note, "%d rows represent more than one call: counts and sums are estimates", false,
 		`SELECT count(*) FILTER (weight > 1), count(*) FROM good_span`},
 	{"launches_without_work", Warning, "%d launches have no row of the device: its work was not recorded, or lies outside the window", true,
-		`SELECT count(*) FILTER (d.launch_id IS NULL), count(*) FROM good_span l
-		 LEFT JOIN (SELECT DISTINCT session_id, launch_id FROM good_span WHERE layer = 'device') d ON d.session_id = l.session_id AND d.launch_id = l.span_id
-		 WHERE l.layer = 'runtime' AND l.category = 'launch'`},
+		`SELECT count(*) FILTER (d.launch_id IS NULL), count(*) FROM ` + covered + ` l
+		 LEFT JOIN (SELECT DISTINCT session_id, launch_id FROM good_span WHERE layer = 'device') d ON d.session_id = l.session_id AND d.launch_id = l.span_id`},
 	{"no_work_of_devices", Warning, "the kernels of %d launches are missing: the trace has no row of a device, so that its profiler lost them or did not record devices", false,
 		`SELECT CASE WHEN any_device THEN 0 ELSE launches END, launches FROM (
 			SELECT count(*) FILTER (layer = 'runtime' AND category IN ('launch', 'graph') AND end_method = 'imported') AS launches,
@@ -44,11 +49,14 @@ var checks = []check{
 			FROM good_span WHERE layer = 'device' AND category IN ('kernel', 'collective', 'copy', 'set'))`},
 	{"nothing_at_the_start", Warning, "%d launches at the start of the window have no work on the device, and later ones do: the profiler dropped it", true,
 		`WITH l AS (
-			SELECT l.session_id, l.ts_ns, d.launch_id IS NOT NULL AS has FROM good_span l
-			LEFT JOIN (SELECT DISTINCT session_id, launch_id FROM good_span WHERE layer = 'device') d ON d.session_id = l.session_id AND d.launch_id = l.span_id
-			WHERE l.layer = 'runtime' AND l.category = 'launch'),
+			SELECT l.session_id, l.ts_ns, d.launch_id IS NOT NULL AS has FROM ` + covered + ` l
+			LEFT JOIN (SELECT DISTINCT session_id, launch_id FROM good_span WHERE layer = 'device') d ON d.session_id = l.session_id AND d.launch_id = l.span_id),
 		 f AS (SELECT session_id, min(ts_ns) FILTER (has) AS first_ns FROM l GROUP BY ALL)
 		 SELECT count(*) FILTER (ts_ns < first_ns), count(*) FROM l JOIN f USING (session_id)`},
+	{"devices_of_a_part", Note, "the rows of devices are of %d merged traces, which cover a part of the recording: answers about devices are of that part", true,
+		`SELECT count(*), count(*) FROM merged_trace WHERE device_rows > 0 AND method <> 'cupti'`},
+	{"device_time_bounds", Warning, "the bounds of %d launches do not hold the time that a merged trace has for them", true,
+		`SELECT coalesce(sum(bounds_checked - bounds_held), 0)::BIGINT, coalesce(sum(bounds_checked), 0)::BIGINT FROM merged_trace`},
 	{"ranks_twice", Warning, "%d ranks belong to more than one process: one of them may have overwritten the other", false,
 		`SELECT count(*) FILTER (n > 1), count(*) FROM (
 			SELECT session_id, rank, count(DISTINCT process_id) AS n FROM process p

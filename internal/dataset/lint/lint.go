@@ -130,7 +130,7 @@ const impossibleTime = "impossible_time"
 // where rows begin: a damaged duration does not move it.
 var prepare = []string{`
 	CREATE OR REPLACE TEMP TABLE lint_window AS
-	SELECT session_id, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns, bool_or(end_method = 'imported') AS imported,
+	SELECT session_id, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns, bool_or(end_method = 'imported' AND coalesce(device_time_method, '') NOT IN ('profiler', 'file', 'cupti')) AS imported,
 		bool_or(duration_ns % 1000 <> 0) AS fine, count(*) AS spans, count(*) FILTER (layer = 'device') AS device_rows
 	FROM span GROUP BY ALL`, `
 	-- Rows that begin a month from the median begin do not count for the window.

@@ -156,7 +156,8 @@ func (m *merging) paired(p pairing) {
 
 func (m *merging) load(db *dataset.DB, where string) (map[int32]thread, error) {
 	threads, names := map[int32]thread{}, map[string]string{}
-	query := "SELECT span_id, tid, ts_ns, coalesce(duration_ns, -1), CASE layer WHEN 'autograd' THEN 'node ' || name WHEN 'runtime' THEN category ELSE name END FROM span WHERE " +
+	query := "SELECT span_id, tid, ts_ns, coalesce(duration_ns, -1), " +
+		"CASE layer WHEN 'autograd' THEN 'node ' || name WHEN 'runtime' THEN category ELSE name END FROM span WHERE " +
 		where + " ORDER BY ts_ns, span_id"
 	err := db.Each(m.ctx, query, func(v []driver.Value) error {
 		id, _ := v[0].(int64)

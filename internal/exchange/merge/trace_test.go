@@ -54,7 +54,8 @@ func recordedAndTraced(t *testing.T, steps int) (recording string, operators, ca
 			j.Bound(launch, 0, 60_000)
 		})
 		j.Wait(100_000 + int64(step*step%17)*7_000)
-		operators = append(operators, written{"cpu_op", "aten::mm", 100, operator.StartNS, operator.DurationNS - 2_000, map[string]any{"External id": step + 1}})
+		operators = append(operators, written{"cpu_op", "aten::mm", 100, operator.StartNS, operator.DurationNS - 2_000,
+			map[string]any{"External id": step + 1}})
 		calls = append(calls,
 			written{"cuda_runtime", "cudaLaunchKernel", 100, launch.StartNS, launch.DurationNS, map[string]any{"correlation": step + 1}},
 			written{"kernel", "gemm(float*)", 7, launch.StartNS + 6_000, 50_000 + int64(step%2)*20_000,
@@ -108,7 +109,8 @@ func TestATraceBecomesDeviceRowsOfARecordingWhoseFilesStay(t *testing.T) {
 	}
 	defer db.Close()
 	var rows, apart int
-	if err := db.Row(t.Context(), `SELECT count(*), count(*) FILTER (d.ts_ns - l.ts_ns <> 6000) FROM span d JOIN span l ON l.span_id = d.launch_id
+	if err := db.Row(t.Context(), `SELECT count(*), count(*) FILTER (d.ts_ns - l.ts_ns <> 6000) FROM span d
+		JOIN span l ON l.span_id = d.launch_id
 		WHERE d.layer = 'device' AND d.device_time_method = 'file' AND l.name = 'gemm'`, nil, &rows, &apart); err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func StretchedOf(loop []Step) (s Stretched, ok bool) {
 	var inside, between []float64
 	for _, step := range loop {
 		switch {
-		case step.Period < 0 || step.Kind == steps.Warmup:
+		case step.Period < 0 || step.Kind == steps.Warmup || step.Profiled:
 		case !step.Sliced:
 			between = append(between, float64(step.Period)/1e6)
 		case step.Whole:

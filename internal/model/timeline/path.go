@@ -128,7 +128,7 @@ type PathSegment struct {
 }
 
 // Choose finds the step to look at: the training step of that number, or with -1
-// the one of median period among those that are whole.
+// the one of median period among those that are whole, of those with points in time of devices where some have these.
 func Choose(threads []Thread, number int) (Thread, Step, error) {
 	for _, t := range threads {
 		candidates := t.Of(steps.Train, steps.Warmup)
@@ -152,6 +152,9 @@ func Choose(threads []Thread, number int) (Thread, Step, error) {
 		})
 		if len(whole) == 0 {
 			whole = slices.DeleteFunc(candidates, func(s Step) bool { return s.Period < 0 })
+		}
+		if exact := slices.DeleteFunc(slices.Clone(whole), func(s Step) bool { return !s.Exact }); len(exact) > 0 {
+			whole = exact // they have the work of devices, the others its bounds at most
 		}
 		if len(whole) > 0 {
 			slices.SortFunc(whole, func(a, b Step) int { return cmp.Compare(a.Period, b.Period) })

@@ -42,6 +42,8 @@ type Step struct {
 	Whole bool
 	// Sliced: a slice touches it, so that probes of detail made it longer.
 	Sliced bool
+	// Profiled: another profiler, whose trace was merged, ran in some of it; Exact: in all of it, and recorded devices.
+	Profiled, Exact bool
 	// Weight is for how many steps it stands: more than one where what tells steps is
 	// itself recorded in slices.
 	Weight float64
@@ -60,14 +62,14 @@ func (s Step) Until() int64 {
 	return s.Begin + s.Period
 }
 
-// Training are the steps that speak for the loop: whole or not, without warm-up.
+// Training are the steps that speak for the loop: whole or not, without warm-up and without those of another profiler.
 func (t Thread) Training() (all []Step) {
 	for _, s := range t.Steps {
 		if s.Kind == steps.Train && s.Period >= 0 {
 			all = append(all, s)
 		}
 	}
-	return all
+	return Undisturbed(all)
 }
 
 // Of are the steps of a kind.
@@ -149,6 +151,9 @@ func Steps(ctx context.Context, db *dataset.DB) ([]Thread, error) {
 		return nil, fmt.Errorf("finding steps: %w", err)
 	}
 	if err := insideSlices(ctx, db, all); err != nil {
+		return nil, fmt.Errorf("finding steps: %w", err)
+	}
+	if err := profiled(ctx, db, all); err != nil {
 		return nil, fmt.Errorf("finding steps: %w", err)
 	}
 	batches(all, counts)

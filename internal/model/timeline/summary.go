@@ -54,13 +54,15 @@ type LoopSummary struct {
 	Count int        `json:"count"` // that were seen
 	// Represented is how many there were: more than Count where only slices of what
 	// tells steps were recorded; an estimate then.
-	Represented float64  `json:"represented_count"`
-	Timed       int      `json:"timed_count"` // of which the times are: settled, and another one follows
-	MeanMS      *float64 `json:"mean_ms"`
-	MedianMS    *float64 `json:"median_ms"`
-	StddevMS    *float64 `json:"stddev_ms"`
-	Fastest     *OneStep `json:"fastest"`
-	Slowest     *OneStep `json:"slowest"`
+	Represented float64 `json:"represented_count"`
+	Timed       int     `json:"timed_count"` // of which the times are: settled, and another one follows
+	// Profiled are steps in which another profiler ran whose trace was merged: the times are without them.
+	Profiled int      `json:"profiled_count,omitempty"`
+	MeanMS   *float64 `json:"mean_ms"`
+	MedianMS *float64 `json:"median_ms"`
+	StddevMS *float64 `json:"stddev_ms"`
+	Fastest  *OneStep `json:"fastest"`
+	Slowest  *OneStep `json:"slowest"`
 	// DurationMS is the mean from the first anchor to the last: without what lies
 	// between steps.
 	DurationMS *float64 `json:"mean_duration_ms"`
@@ -136,6 +138,9 @@ func loopSummary(kind steps.Kind, loop []Step) LoopSummary {
 		l.Represented += max(1, s.Weight)
 	}
 	timed := slices.DeleteFunc(slices.Clone(loop), func(s Step) bool { return s.Kind == steps.Warmup || s.Period < 0 })
+	undisturbed := Undisturbed(timed)
+	l.Profiled = len(timed) - len(undisturbed)
+	timed = undisturbed
 	if l.Timed = len(timed); l.Timed == 0 {
 		return l
 	}
@@ -218,6 +223,9 @@ func (p ProcessSummary) write(out io.Writer) {
 	if p.Whole < p.Steps.Count {
 		notes = append(notes, fmt.Sprintf("%d of %d have all their rows: the others lie between slices", p.Whole,
 			p.Steps.Count))
+	}
+	if n := p.Steps.Profiled; n > 0 {
+		notes = append(notes, fmt.Sprintf("in %d another profiler ran, whose trace was merged: they are slower and not in the times", n))
 	}
 	if p.note != "" {
 		notes = append(notes, p.note)

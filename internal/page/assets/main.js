@@ -12,9 +12,11 @@ const views = [
   { name: "flame", title: "Flame graph", key: "3", open: flame },
   { name: "source", title: "Source", key: "4", open: source },
   { name: "operators", title: "Operators", key: "5", load: () => import("./operators.js") },
-  { name: "sql", title: "SQL", key: "6", load: () => import("./sql.js") },
-  { name: "schema", title: "Schema", key: "7", load: () => import("./schema.js") },
-  { name: "diff", title: "Comparison", key: "8", load: () => import("./diff.js"), when: (d) => d.before },
+  { name: "path", title: "Critical path", key: "6", load: () => import("./path.js") },
+  { name: "memory", title: "Memory", key: "7", load: () => import("./memory.js") },
+  { name: "sql", title: "SQL", key: "8", load: () => import("./sql.js") },
+  { name: "schema", title: "Schema", key: "9", load: () => import("./schema.js") },
+  { name: "diff", title: "Comparison", key: "0", load: () => import("./diff.js"), when: (d) => d.before },
 ];
 
 const main = document.getElementById("main");
@@ -82,7 +84,7 @@ export function say(sentence) {
 }
 
 const commonKeys = [
-  ["1 … 9", "a view"],
+  ["1 … 9, 0", "a view"],
   ["?", "this list"],
   ["Esc", "close, or drop the selection"],
 ];

@@ -235,7 +235,8 @@ func describe(r *recorder, now time.Time) tracer.Recording {
 	host, _ := os.Hostname()
 	recording := tracer.Recording{
 		ID: newSessionID(now), ToolVersion: version.Version, Host: host, BootID: procfile.Line("/proc/sys/kernel/random/boot_id"),
-		Kernel: utsString(uts.Release[:]), CPUModel: peaks.Processor(), StartedNS: now.UnixNano(), Level: string(r.options.Level),
+		Kernel: utsString(uts.Release[:]), CPUModel: peaks.Processor(), DeviceName: peaks.Accelerators("/"),
+		StartedNS: now.UnixNano(), Level: string(r.options.Level),
 		CommandLine: r.commandLine, Parameters: r.parameters(),
 	}
 	if r.redact {

@@ -155,7 +155,7 @@ func Loop(t timeline.Thread) []timeline.Step {
 // job's: it is measured on the steps between slices where those are enough.
 func Settled(t timeline.Thread) []float64 {
 	var whole, other []float64
-	for _, s := range Loop(t) {
+	for _, s := range timeline.Undisturbed(Loop(t)) {
 		switch {
 		case s.Whole:
 			whole = append(whole, float64(s.Period))
@@ -179,6 +179,12 @@ func chosen(t timeline.Thread) []timeline.Step {
 		return !s.Whole || s.Period <= 0 || s.Kind == steps.Warmup && s.Number == 0
 	}
 	all := slices.DeleteFunc(Loop(t), partial)
+	// Steps of a merged trace have exact times of devices; the others are without that profiler's price.
+	if exact := slices.DeleteFunc(slices.Clone(all), func(s timeline.Step) bool { return !s.Exact }); len(exact) >= fewSteps {
+		all = exact
+	} else {
+		all = timeline.Undisturbed(all)
+	}
 	if len(all) < fewSteps {
 		// The steps of the first slice look like warm-up: the probes slow them down, but
 		// not as a compiler does.

@@ -41,6 +41,7 @@ func ReportCommand() *urfave.Command {
 			&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` (default: standard output)"},
 			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` largest of each table; 0 is all (JSON: always all)"},
+			&urfave.StringFlag{Name: "peaks", Usage: "take the peaks of devices from `FILE` first: JSON as ebpfprof peaks --devices --json writes it"},
 		}, answer.PartFlags()...),
 		Action: runReport,
 	}
@@ -73,6 +74,11 @@ func runReport(c *urfave.Context) error {
 	}
 	if c.IsSet("step") {
 		options.Step = new(c.Int("step"))
+	}
+	if file := c.String("peaks"); file != "" {
+		if options.Peaks, err = peaks.ReadFile(file); err != nil {
+			return cli.Mistaken(err)
+		}
 	}
 	if m, ok := peaks.Saved(processorOf(c, db)); ok {
 		options.Machine = &m

@@ -10,6 +10,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/report"
+	"github.com/ebpfprof/ebpfprof/internal/answer/views"
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/answer"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
@@ -95,12 +96,20 @@ func runTree(c *urfave.Context, db *dataset.DB) error {
 	if err := agree(c, db, tree); err != nil {
 		return err
 	}
+	covered, err := views.CoveredBy(c.Context, db, nil)
+	if err != nil {
+		return err
+	}
 	if metric == "" {
 		there := tree.Metrics()
 		if len(there) == 0 {
 			return errors.New("no spans, samples or allocations to make a tree of")
 		}
 		metric = there[0]
+		// Of a merged trace, devices are known for a part of the time only.
+		if covered.Traces > 0 && metric == "device_ns" && len(there) > 1 {
+			metric = there[1]
+		}
 	}
 	if c.Bool("save") {
 		if err := tree.Save(db.Root()); err != nil {
@@ -131,6 +140,9 @@ func runTree(c *urfave.Context, db *dataset.DB) error {
 			if note := timeline.Note(threads); note != "" {
 				fmt.Fprintln(c.App.Writer, note)
 			}
+		}
+		if text := covered.Text(); text != "" && metric == "device_ns" {
+			fmt.Fprintf(c.App.Writer, "time on devices is of %s\n", text)
 		}
 		style := calltree.Style{MinPercent: c.Float64("min"), Depth: c.Int("depth")}
 		if f, ok := c.App.Writer.(*os.File); ok {

@@ -36,7 +36,7 @@ func MergeCommand() *urfave.Command {
 		Description: mergeDescription,
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "pid", Usage: "the trace is of the recorded process `PID` (default: the one that it names)", DefaultText: " "},
-			&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "omit directories and host names; so does a recording that was made with it"},
+			&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "omit directories and host names, as in a recording made with it"},
 			&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the new row of table merged_trace as JSON"},
 			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only errors"},
 		},
@@ -83,7 +83,8 @@ func mergedJSON(m *event.MergedTrace) map[string]any {
 		"ts_ns": m.StartNS, "end_ns": m.EndNS, "pid": m.PID, "source": m.Source, "method": m.Method, "calls": m.Calls, "matched": m.Matched,
 		"other_thread": m.OtherThread, "other_name": m.OtherName, "outside_slices": m.OutsideSlices, "unmatched": m.Unmatched,
 		"recorded_only": m.RecordedOnly, "offset_ns": m.OffsetNS, "offset_lo_ns": m.OffsetLoNS, "offset_hi_ns": m.OffsetHiNS,
-		"longer_ns": m.LongerNS, "device_rows": m.DeviceRows, "launched": m.Launched, "bounds_checked": m.BoundsChecked, "bounds_held": m.BoundsHeld,
+		"longer_ns": m.LongerNS, "device_rows": m.DeviceRows, "launched": m.Launched,
+		"bounds_checked": m.BoundsChecked, "bounds_held": m.BoundsHeld,
 	}
 }
 
@@ -92,7 +93,8 @@ func unmatchedSentence(m *event.MergedTrace) string {
 	if m.Matched == m.Calls {
 		return ""
 	}
-	return fmt.Sprintf("Of the others %d have a name that has no probe, %d are on a thread without recorded calls, %d lie between slices, %d have another reason.",
+	return fmt.Sprintf("Of the others %d have a name that has no probe, %d are on a thread without recorded calls, "+
+		"%d lie between slices, %d have another reason.",
 		m.OtherName, m.OtherThread, m.OutsideSlices, m.Unmatched)
 }
 

@@ -1,0 +1,134 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/analysis"
+	allocations "github.com/ebpfprof/ebpfprof/internal/answer/memplan/source"
+	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/model/timeline"
+	"github.com/ebpfprof/ebpfprof/internal/text/printable"
+)
+
+// answers are documents of the command line that take longer than a request of the timeline: each is made once, one at
+// a time.
+type answers struct {
+	mu    sync.Mutex
+	known map[string][]byte
+}
+
+// mostAnswers are remembered.
+const mostAnswers = 32
+
+// computed answers with a document that is made once, as the command line's --json writes it.
+func (s *Server) computed(w http.ResponseWriter, r *http.Request, key string, make func(context.Context) ([]byte, error)) {
+	text, err := s.made(r.Context(), key, make)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = compressed(w, r, text)
+}
+
+func (s *Server) made(ctx context.Context, key string, make func(context.Context) ([]byte, error)) ([]byte, error) {
+	a := &s.answers
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if text, known := a.known[key]; known {
+		return text, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*s.options.Timeout)
+	defer cancel()
+	if fingerprint(s.base) != s.print {
+		return nil, errChanged
+	}
+	text, err := make(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if a.known == nil || len(a.known) >= mostAnswers {
+		a.known = map[string][]byte{}
+	}
+	a.known[key] = text
+	return text, nil
+}
+
+// indented is what the command line's --json writes of a value.
+func indented(value any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(printable.JSON(&text))
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return text.Bytes(), err
+}
+
+// memory is /api/memory: `ebpfprof memory DATASET --json`, byte for byte.
+func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
+	s.computed(w, r, "memory", func(ctx context.Context) ([]byte, error) {
+		m, err := analysis.Load(ctx, s.root, 0)
+		if errors.Is(err, allocations.ErrNoEvents) {
+			return nil, notFound("%w", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		text, err := indented(m)
+		return text, errors.Join(err, m.Close())
+	})
+}
+
+// criticalPath is /api/critical-path: `ebpfprof critical-path DATASET --json`, of the step that the query names or of the
+// median one, byte for byte.
+func (s *Server) criticalPath(w http.ResponseWriter, r *http.Request) {
+	step := -1
+	if text := r.URL.Query().Get("step"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			s.fail(w, r, badRequest("step=%q is no number from 0 on", printable.Short(text)))
+			return
+		}
+		step = n
+	}
+	s.computed(w, r, "path "+strconv.Itoa(step), func(ctx context.Context) (text []byte, err error) {
+		err = s.pool.use(ctx, func(db *dataset.DB) error {
+			path, err := pathOf(ctx, db, step)
+			if err == nil {
+				text, err = indented(path)
+			}
+			return err
+		})
+		return text, err
+	})
+}
+
+func pathOf(ctx context.Context, db *dataset.DB, step int) (*timeline.CriticalPath, error) {
+	threads, err := timeline.Steps(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	var of timeline.Thread
+	var stretch timeline.Step
+	if step < 0 && len(threads) == 0 {
+		of, stretch, err = timeline.Recording(ctx, db, nil)
+	} else if of, stretch, err = timeline.Choose(threads, step); err != nil {
+		err = problem{http.StatusNotFound, err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if stretch.Name == "" {
+		if path, err := timeline.PathOverRanks(ctx, db, threads, of, stretch); path != nil || err != nil {
+			return path, err
+		}
+	}
+	return timeline.Path(ctx, db, of, stretch)
+}
