@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # gpu.sh OUT: everything that is to be known of a machine with an NVIDIA GPU, in one run of some five minutes: doctor,
 # gpucheck, a transformer's training step with and without a recording in turn, the job's own profiler beside a
-# recording, counters, NCCL of one rank. All that is printed is in OUT/log.txt, each step has a limit of its own. Needs
+# recording, CUPTI's rows of devices and their price, counters, NCCL of one rank. All that is printed is in OUT/log.txt, each step has a limit of its own. Needs
 # root, bin/ebpfprof, bin/gpucheck and a python3 with PyTorch; no network. docs/gpu-check.json has the results of the last.
 set -u
 out=$(realpath -m "${1:?usage: gpu.sh OUT}") root=$(realpath "$(dirname "$0")/..") p=
@@ -50,10 +50,29 @@ for (kind, begin), (_, end) in zip(windows, windows[1:]):
     if kind != "end" and ms:
         print(f"{kind:8} {len(ms)} steps, mean {statistics.mean(ms):.3f} ms, median {statistics.median(ms):.3f} ms")
 P
+say CUPTI
+lib=$root/internal/record/injection/built/libebpfprof-cupti.so
+python3 "$jobs/transformer.py" 4 plain.txt
+timeout 45 "$e" run -o cupti --no-verdict --device-times cupti -- python3 "$jobs/transformer.py" 5 cupti.txt
+CUDA_INJECTION64_PATH=$lib timeout 30 python3 "$jobs/transformer.py" 4 library.txt
+timeout 45 "$e" run -o bounds --no-verdict -q -- python3 "$jobs/transformer.py" 4 bounds.txt
+timeout 45 python3 "$jobs/kernels.py" 15 5 profile
+timeout 45 "$e" run -o counted --no-verdict --budget off --device-times cupti -- python3 "$jobs/kernels.py" 15 5
+q cupti "SELECT * EXCLUDE (session_id) FROM merged_trace"
+q counted "SELECT * EXCLUDE (session_id) FROM merged_trace"
+q counted "SELECT category, count(*) AS n, round(sum(duration_ns) / 1e3, 1) AS us FROM span WHERE layer = 'device'
+  AND ts_ns BETWEEN $(cat window.txt) GROUP BY ALL"
+timeout 30 "$e" report counted
+python3 - <<'P'
+import statistics
+for label in ("plain", "library", "bounds", "cupti"):
+    ms = [(b - a) / 1e6 for a, b in (map(int, line.split()) for line in open(label + ".txt") if line.count(" ") == 1)][20:]
+    print(f"{label:8} {len(ms)} steps, mean {statistics.mean(ms):.3f} ms, median {statistics.median(ms):.3f} ms")
+P
 say NCCL of one rank
 NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL NCCL_DEBUG_FILE=$out/nccl.log python3 "$jobs/onerank.py" 14 & p=$!
 sleep 6 && timeout 60 "$e" attach --pid $p --budget off -o nccl --no-verdict -q --duration 25s
 q nccl "SELECT name, category, bytes, count(*) AS n FROM span WHERE name LIKE 'nccl%' GROUP BY ALL ORDER BY n DESC"
 grep -oE "(AllReduce|Broadcast|AllGather|ReduceScatter): opCount" "$out/nccl.log" | sort | uniq -c
-for d in defaults exact nccl; do tar czf "$out/$d.tgz" $d; done
+for d in defaults exact nccl cupti counted; do tar czf "$out/$d.tgz" $d; done
 say end
