@@ -85,7 +85,7 @@ var warningTable = newTable(table[event.Warning]{
 	columns: []column[event.Warning]{
 		{Column: Column{"ts_ns", BigInt, "ns", false, 2, "when, since the Unix epoch"},
 			delta: true, ints: func(w *event.Warning) (int64, bool) { return w.TSNS, true }},
-		{Column: Column{"kind", Varchar, "", false, 3, "lost (events that were not recorded), slice (recorded in slices only), attach, process, …"},
+		{Column: Column{"kind", Varchar, "", false, 3, "lost (events that were not recorded), slice (recorded in slices only), cost (what the cost leaves out), attach, process, …"},
 			texts: func(w *event.Warning) (string, bool) { return w.Kind, true }},
 		{Column: Column{"source", Varchar, "", false, 4, "what it is about: a loss counter, a probe group, a file"},
 			texts: func(w *event.Warning) (string, bool) { return w.Source, true }},

@@ -66,7 +66,7 @@ var sessionTable = newTable(table[event.Recording]{
 			ints: func(r *event.Recording) (int64, bool) { return ofInt64(r.Hits) }},
 		{Column: Column{"overhead_ns", BigInt, "ns", true, 41, "what the probes cost the job, in all its processes: each hit at the price that was measured on this machine at the start, and what putting probes in and out stalls it; an estimate"},
 			ints: func(r *event.Recording) (int64, bool) { return ofInt64(r.OverheadNS) }},
-		{Column: Column{"overhead_percent", Double, "percent", true, 42, "what the recording cost, as a share of the job's own time: the sum of cost_probes_percent to cost_own_percent, as far as they were measured"},
+		{Column: Column{"overhead_percent", Double, "percent", true, 42, "what the recording cost, as a share of the job's own time: the sum of cost_probes_percent to cost_own_percent, as far as they were measured; what CUPTI costs (run --device-times cupti) is not in it"},
 			floats: func(r *event.Recording) (float64, bool) { return ofFloat(r.OverheadPercent) }},
 		{Column: Column{"cost_probes_percent", Double, "percent", true, 44, "of it, hits of probes"},
 			floats: costPart(func(c *event.CostParts) float64 { return c.Probes })},

@@ -76,6 +76,12 @@ type correlation struct {
 	number uint32
 }
 
+// given is a call and what the device did for it.
+type given struct {
+	cupti.Call
+	kind cupti.Kind
+}
+
 // launched is a recorded launch that has bounds, and what its rows of devices took.
 type launched struct {
 	hands
@@ -149,10 +155,10 @@ func (a *activities) call(w cupti.Work) (cupti.Call, bool) {
 // settle puts a segment into the recording. Work whose call has not come waits for the next one, once.
 func (a *activities) settle(last bool) error {
 	var late []cupti.Work
-	used := calls{}
+	used := map[correlation]given{}
 	for i, w := range slices.Concat(a.putOff, a.work) {
 		if c, ok := a.call(w); ok {
-			used[correlation{w.PID, w.Correlation}] = c
+			used[correlation{w.PID, w.Correlation}] = given{c, w.Kind}
 		} else if !last && i >= len(a.putOff) {
 			late = append(late, w)
 		}
@@ -179,7 +185,7 @@ func (a *activities) settle(last bool) error {
 }
 
 // recorded finds the recorded calls that calls are.
-func (a *activities) recorded(used calls) (map[correlation]hands, error) {
+func (a *activities) recorded(used map[correlation]given) (map[correlation]hands, error) {
 	if len(used) == 0 {
 		return nil, nil
 	}
@@ -224,12 +230,8 @@ func (a *activities) slices(pid int32) (err error) {
 	return err
 }
 
-// apart is how far apart a call's middle and the recorded call can be, which contains it but for errors of clocks. A
-// neighbour begins some microseconds later.
-const apart = 1_500
-
 // find finds the recorded call that a call is, and counts it.
-func (p *traced) find(c cupti.Call, ours map[int32][]hands) (h hands, ok bool) {
+func (p *traced) find(c given, ours map[int32][]hands) (h hands, ok bool) {
 	m := &p.merged
 	m.Calls++
 	if m.StartNS == 0 || c.StartNS < m.StartNS {
@@ -242,9 +244,9 @@ func (p *traced) find(c cupti.Call, ours map[int32][]hands) (h hands, ok bool) {
 	}
 	calls, known := ours[tid]
 	if known && (p.sameIDs || tid == m.PID) {
-		h, ok = enclosing(calls, c)
+		h, ok = ofThread(calls, c)
 	} else {
-		h, ok = alone(ours, c)
+		h, ok = alone(ours, c.Call)
 	}
 	switch {
 	case ok:
@@ -263,46 +265,6 @@ func (p *traced) find(c cupti.Call, ours map[int32][]hands) (h hands, ok bool) {
 		m.Unmatched++
 	}
 	return h, ok
-}
-
-// enclosing is the innermost of a thread's recorded calls that a call is in, or the nearest.
-func enclosing(ours []hands, c cupti.Call) (best hands, ok bool) {
-	middle := c.StartNS + (c.EndNS-c.StartNS)/2
-	i, _ := slices.BinarySearchFunc(ours, middle+apart, func(h hands, at int64) int {
-		if h.start <= at {
-			return -1
-		}
-		return 1
-	})
-	nearest := int64(apart + 1)
-	// Calls of one thread are one after the other, or nested: not deep.
-	for n := 0; i > 0 && n < 64; n++ {
-		i--
-		h := ours[i]
-		distance := max(h.start-middle, middle-h.end(), 0)
-		if distance < nearest {
-			best, nearest, ok = h, distance, true
-		}
-		if nearest == 0 {
-			break
-		}
-	}
-	return best, ok
-}
-
-// alone finds the call on whatever thread, if it is in a call of one alone.
-func alone(ours map[int32][]hands, c cupti.Call) (found hands, ok bool) {
-	for _, calls := range ours {
-		h, there := enclosing(calls, c)
-		if !there || h.start > c.StartNS+apart || h.end() < c.EndNS-apart {
-			continue
-		}
-		if ok {
-			return hands{}, false
-		}
-		found, ok = h, true
-	}
-	return found, ok
 }
 
 // bounds judges the launches that a segment has the rows of.

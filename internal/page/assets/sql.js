@@ -1,4 +1,4 @@
-// SQL over the dataset: a table, a chart of it, and lanes of the timeline from what has times.
+// SQL over the dataset: a table and a chart of it.
 import { json, answer } from "./api.js";
 import { el, svg, count, digits, command, copy, duration } from "./text.js";
 import { quoted } from "./overview.js";
@@ -6,7 +6,7 @@ import { sortable, exports } from "./table.js";
 
 const first = "SELECT name, layer, count(*) AS calls, sum(duration_ns) / 1e6 AS total_ms\nFROM span GROUP BY ALL ORDER BY total_ms DESC LIMIT 30";
 
-export function sql({ main, dataset, query, remember, go }) {
+export function sql({ main, dataset, query, remember }) {
   const stop = new AbortController();
   let running = null;
   const text = el("textarea", { rows: 8, spellcheck: "false", "aria-label": "SQL", class: "editor" });
@@ -102,9 +102,6 @@ export function sql({ main, dataset, query, remember, go }) {
         exports("query", names.map((n) => [n, (r) => plain(r[n])]), () => rows),
         " ",
         el("button", { type: "button", class: "small", onclick: () => copy(line) }, "copy as a command"),
-        names.includes("ts_ns") && names.includes("duration_ns")
-          ? el("button", { type: "button", class: "small", onclick: () => go("timeline", { lane: text.value }) }, "as a lane of the timeline")
-          : null,
       ),
       numeric.length && rows.length > 1 ? chart(rows, names, numeric) : null,
       sortable({ name: "query", columns, rows, sortBy: "" }),

@@ -21,6 +21,10 @@ type MergeActivities func(ctx context.Context, dataset, chunks string, redact bo
 // mostActivities bounds what is kept of CUPTI's records until the end of the recording, in bytes.
 const mostActivities = 4 << 30
 
+// costOfCUPTI is a warning of each recording that CUPTI took part in.
+const costOfCUPTI = "CUPTI worked in the job at each call that gave a device work: steps are longer than without it, and that time is not in " +
+	"overhead_percent; to learn how much, record without --device-times cupti and compare the steps"
+
 // injecting is CUPTI being asked in a command by a library of ours; nil of a recording that has bounds alone.
 type injecting struct {
 	library *injection.Library
@@ -101,11 +105,11 @@ func (i *injecting) stop() (lost []event.Warning) {
 	return lost
 }
 
-// mergeActivities puts the records into the dataset, which is closed by now.
-func (r *recorder) mergeActivities(lost []event.Warning, recording event.Recording) {
+// mergeActivities puts the records into the dataset, which is closed by now, and reports whether CUPTI recorded in the job.
+func (r *recorder) mergeActivities(lost []event.Warning, recording event.Recording) (beside bool) {
 	i := r.injecting
 	if i == nil {
-		return
+		return false
 	}
 	for _, w := range lost {
 		fmt.Fprintf(os.Stderr, "warning: %d %s\n", w.Count, printable.Text(w.Detail))
@@ -135,10 +139,14 @@ func (r *recorder) mergeActivities(lost []event.Warning, recording event.Recordi
 			lost[n].Kind = "lost"
 		}
 	}
+	if beside = len(found) > 0; beside {
+		lost = append(lost, event.Warning{TSNS: recording.StartedNS, Kind: "cost", Source: deviceTimesCUPTI, Count: 1, Detail: costOfCUPTI})
+	}
 	if len(lost) == 0 {
-		return
+		return beside
 	}
 	if err := output.Append(r.output, recording.ID, version.Version, &event.Batch{Warnings: lost}); err != nil {
 		fmt.Fprintf(os.Stderr, "warning: %s\n", printable.Text(err.Error()))
 	}
+	return beside
 }

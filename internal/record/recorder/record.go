@@ -133,8 +133,11 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		return to.explain(cli.FirstCause(err), written)
 	}
 	r.merge(traces, recording)
-	r.mergeActivities(lost, recording)
+	beside := r.mergeActivities(lost, recording)
 	s := summarize(session.Stats(), dataset, recorded)
+	if beside && s.Cost != nil {
+		s.Cost.Without = append(s.Cost.Without, withoutCUPTI)
+	}
 	if r.redact {
 		s.redact()
 	}

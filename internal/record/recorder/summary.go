@@ -59,14 +59,20 @@ type costSummary struct {
 	Samples float64 `json:"samples_percent"`
 	Starts  float64 `json:"starts_percent"`
 	Own     float64 `json:"own_percent"`
+	// Without is what the job pays as well and nobody measured, [] where that is nothing.
+	Without []string `json:"without"`
 }
+
+// withoutCUPTI is what the library of --device-times cupti costs: CUPTI's work at each call is in the job's own threads, and
+// nothing tells it from theirs.
+const withoutCUPTI = "CUPTI's own work in it"
 
 func summarizeCost(c *budget.Cost) *costSummary {
 	if c == nil || !c.Whole {
 		return nil
 	}
 	p := &c.Parts
-	return &costSummary{100 * p.Sum(), 100 * p.Probes, 100 * p.InOut, 100 * p.Waits, 100 * p.IO, 100 * p.Samples, 100 * p.Starts, 100 * p.Own}
+	return &costSummary{100 * p.Sum(), 100 * p.Probes, 100 * p.InOut, 100 * p.Waits, 100 * p.IO, 100 * p.Samples, 100 * p.Starts, 100 * p.Own, []string{}}
 }
 
 // text names the parts, those that are nothing left out.
@@ -83,10 +89,14 @@ func (c *costSummary) text() string {
 			parts = append(parts, fmt.Sprintf("%s %.1f", p.name, p.percent))
 		}
 	}
-	if len(parts) == 0 {
-		return fmt.Sprintf("cost %.1f %% of the job's time", c.All)
+	text := fmt.Sprintf("cost %.1f %% of the job's time", c.All)
+	if len(c.Without) > 0 {
+		text += fmt.Sprintf(", without %s, which is not measured", strings.Join(c.Without, " and "))
 	}
-	return fmt.Sprintf("cost %.1f %% of the job's time: %s", c.All, strings.Join(parts, ", "))
+	if len(parts) == 0 {
+		return text
+	}
+	return text + ": " + strings.Join(parts, ", ")
 }
 
 // shortSummary is of the processes that ended before they were looked at.

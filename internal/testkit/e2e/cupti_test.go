@@ -86,6 +86,12 @@ func TestCUPTISaysWhatTheDeviceDid(t *testing.T) {
 	if want := "[[cupti 340 340 340 340 true true true]]"; fmt.Sprint(merged) != want {
 		t.Errorf("%v, want %s", merged, want)
 	}
+	if cost := fmt.Sprint(r.Rows(t, "SELECT detail FROM warning WHERE kind = 'cost'")); !strings.Contains(cost, "that time is not in overhead_percent") {
+		t.Errorf("what CUPTI cost is not said to be missing: %s", cost)
+	}
+	if !strings.Contains(job.Transcript(), "of the job's time, without CUPTI's own work in it, which is not measured: probes ") {
+		t.Error(job.Transcript())
+	}
 	r.Lossless(t)
 }
 

@@ -141,8 +141,12 @@ func MergeActivities(ctx context.Context, dataset, chunks string, redacted bool)
 func activitiesSentence(m *event.MergedTrace) string {
 	text := fmt.Sprintf("pid %d: %d rows of devices by CUPTI, %d of them with their recorded launch; %d of %d calls that gave the devices work were recorded",
 		m.PID, m.DeviceRows, m.Launched, m.Matched, m.Calls)
+	if m.OutsideSlices > 0 {
+		text += fmt.Sprintf(" (%d lie between slices)", m.OutsideSlices)
+	}
 	if m.OffsetNS != nil {
-		text += fmt.Sprintf(", and begin %.1f µs earlier there (%.1f to %.1f)", float64(*m.OffsetNS)/1e3, float64(*m.OffsetLoNS)/1e3, float64(*m.OffsetHiNS)/1e3)
+		text += fmt.Sprintf("; they begin there %.1f µs after they do for CUPTI (%.1f to %.1f)",
+			-float64(*m.OffsetNS)/1e3, -float64(*m.OffsetHiNS)/1e3, -float64(*m.OffsetLoNS)/1e3)
 	}
 	return text
 }
