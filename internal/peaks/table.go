@@ -21,7 +21,7 @@ type Peak struct {
 // MI300A, MI300X, MI325X and MI355X). Matrix units, dense; fp32 is without tf32.
 //
 // AWS: the architecture pages of the Neuron documentation (Inferentia, Inferentia2, Trainium, Trainium2, Trainium3: "NeuronCore"
-// compute of a whole chip, memory bandwidth of its HBM or DDR4). Google: the system architecture pages of Cloud TPU (v2, v3,
+// compute of a whole chip, memory bandwidth of its HBM or DDR4). Google: the system architecture pages of Cloud TPU (v3,
 // v4, v5e, v5p, v6e, TPU7x: "peak compute per chip" and "HBM bandwidth"), which give no figure for fp32. The names are
 // those that instances, the Neuron driver and XLA (device_kind) use.
 var devices = []struct {
@@ -58,13 +58,12 @@ var devices = []struct {
 	{[]string{"inf2"}, sheet("AWS Inferentia2", 190, 190, 47.5, 0, 190, 820)},
 	{[]string{"Inferentia"}, sheet("AWS Inferentia", 64, 0, 0, 0, 0, 50)},
 	{[]string{"inf1"}, sheet("AWS Inferentia", 64, 0, 0, 0, 0, 50)},
-	{[]string{"TPU", "v2"}, sheet("Google TPU v2", 46, 0, 0, 0, 0, 700)},
 	{[]string{"TPU", "v3"}, sheet("Google TPU v3", 123, 0, 0, 0, 0, 900)},
-	{[]string{"TPU", "v4"}, sheet("Google TPU v4", 275, 0, 0, 0, 0, 1228)},
+	{[]string{"TPU", "v4"}, sheet("Google TPU v4", 275, 0, 0, 0, 0, 1200)},
 	{[]string{"TPU", "v5", "lite"}, sheet("Google TPU v5e", 197, 0, 0, 0, 0, 819)},
 	{[]string{"TPU", "v5e"}, sheet("Google TPU v5e", 197, 0, 0, 0, 0, 819)},
 	{[]string{"TPU", "v5"}, sheet("Google TPU v5p", 459, 0, 0, 0, 0, 2765)},
-	{[]string{"TPU", "v6"}, sheet("Google TPU v6e", 918, 0, 0, 0, 0, 1638)},
+	{[]string{"TPU", "v6"}, sheet("Google TPU v6e", 918, 0, 0, 0, 0, 1640)},
 	{[]string{"TPU7x"}, sheet("Google TPU7x", 2307, 0, 0, 0, 4614, 7380)},
 	{[]string{"MI210"}, sheet("AMD Instinct MI210", 181, 0, 45.3, 45.3, 0, 1638)},
 }
