@@ -46,7 +46,7 @@ func Sweep(rows, windows string) string {
 const who = "coalesce('rank ' || p.rank, 'pid ' || s.pid) || coalesce(', device ' || s.device_id, '')"
 
 var breakdown = view{
-	name: "breakdown", ofDevices: true, needs: deviceRows, bounded: &boundedBreakdown,
+	name: "breakdown", ofDevices: true, ofAllTime: true, needs: deviceRows, bounded: &boundedBreakdown,
 	columns: []Column{{Name: "device"}, {Name: "total_ms"}, {Name: "computation_ms"}, {Name: "computation_percent", Share: true}, {Name: "non_computation_ms"},
 		{Name: "non_computation_percent", Share: true}, {Name: "idle_ms"}, {Name: "idle_percent", Share: true}},
 	sql: `SELECT ` + who + `, total / 1e6, computation / 1e6, 100 * computation / total, (busy - computation) / 1e6, 100 * (busy - computation) / total, idle / 1e6, 100 * idle / total

@@ -50,6 +50,7 @@ type view struct {
 	sentence    func(t *Table) string
 	estimated   func(t *Table) bool // nil: rows are never more than they are
 	ofDevices   bool                // about points in time of work on devices
+	ofAllTime   bool                // shares of all time from the first work to the last
 	bounded     *view               // where only bounds of device times are known; nil: there is none
 }
 
@@ -124,6 +125,15 @@ func (v view) build(ctx context.Context, db *dataset.DB, o Options) (*Table, err
 			return nil, err
 		}
 		t.Sentence += covered.sentence()
+	}
+	if v.ofAllTime {
+		start, err := FromStart(ctx, db)
+		if err != nil {
+			return nil, err
+		}
+		if start {
+			t.Sentence += " The time begins with the first work, so that the job's start is in it: report has the steps alone."
+		}
 	}
 	t.Estimated = v.estimated != nil && v.estimated(t)
 	return t, nil

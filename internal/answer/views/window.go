@@ -56,6 +56,15 @@ func CoveredBy(ctx context.Context, db *dataset.DB, rank *int) (c Covered, err e
 	return c, nil
 }
 
+// FromStart says whether CUPTI recorded: it says what devices did from a process's first call of CUDA, also while the job
+// starts and devices have nothing to do.
+func FromStart(ctx context.Context, db *dataset.DB) (yes bool, err error) {
+	if err = db.Row(ctx, "SELECT count(*) > 0 FROM merged_trace WHERE method = 'cupti' AND device_rows > 0", nil, &yes); err != nil {
+		err = fmt.Errorf("reading merged traces: %w", err)
+	}
+	return yes, err
+}
+
 // Text names the time, as in "idle 30 % of TEXT"; "" where devices are known all the time.
 func (c Covered) Text() string {
 	if c.Traces == 0 {
