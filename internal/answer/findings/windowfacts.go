@@ -108,6 +108,13 @@ func idleFact(ctx context.Context, db *dataset.DB, percent float64, pid int64, d
 	if text := covered.Text(); text != "" {
 		window = text
 	}
+	var cupti bool
+	if err == nil {
+		err = db.Row(ctx, "SELECT count(*) > 0 FROM merged_trace WHERE method = 'cupti' AND device_rows > 0", nil, &cupti)
+	}
+	if cupti {
+		window = "the time from its first work to its last, with the job's start"
+	}
 	return fact("device_idle", title, device, percent, pid, evidence.Query(idleSQL), fmt.Sprintf("It is idle %.0f %% of %s. %s", percent,
 		window, why)), err
 }

@@ -260,7 +260,7 @@ func (r *Report) deviceSection() section {
 		return r.deviceBoundSection(s)
 	}
 	t := &table{header: []string{"what", "ms", "%"}, left: []bool{true, false, false}, of: "of the window"}
-	d := r.Device
+	d := r.deviceAtWork()
 	for _, row := range []struct {
 		name string
 		ms   float64
@@ -283,7 +283,14 @@ func (r *Report) deviceSection() section {
 	if r.Profiled != nil {
 		what = "the profiled time"
 	}
+	if d == r.DeviceInSteps {
+		what = "the settled steps, from the first to the last"
+	}
 	s.note("busy %s of %s (%s)", msText(d.BusyMS), msText(d.TotalMS), what)
+	if all := r.Device; d == r.DeviceInSteps {
+		s.note("of all that was recorded, from the device's first work to its last and with the job's start, it was busy %s of %s",
+			msText(all.BusyMS), msText(all.TotalMS))
+	}
 	if r.Profiled != nil {
 		r.Profiled.notes(&s, r.Steps, r.DeviceBounds)
 	}
@@ -404,6 +411,9 @@ func (r *Report) operatorSection() section {
 	}
 	if withDevice {
 		t.header, t.left, t.of = append(t.header, "device ms"), append(t.left, false), "of device ms"
+	}
+	if withDevice && withInterval && r.Steps != nil && r.Steps.ByCUPTI { // each launch stands for as many as its weight says
+		t.header[len(t.header)-1] = "≈ device ms"
 	}
 	if withDevice && r.Profiled != nil {
 		t.header[len(t.header)-1], t.of = "device ms, profiled", "of own ms"

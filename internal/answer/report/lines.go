@@ -39,7 +39,7 @@ func (b *builder) lines() error {
 		hosted AS (SELECT p.file, p.line, p.function, sum(ns) AS host FROM hosted_stack JOIN stack_place p USING (session_id, stack_id)
 		GROUP BY ALL),
 		computed AS (
-			SELECT p.file, p.line, p.function, sum(d.duration_ns) AS device FROM rows d JOIN launch_owner o USING (session_id, launch_id)
+			SELECT p.file, p.line, p.function, sum(`+launchedNS+`) AS device FROM rows d JOIN launch_owner o USING (session_id, launch_id)
 			JOIN stack_place p ON p.session_id = o.session_id AND p.stack_id = o.stack_id
 			WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY ALL)
 		SELECT coalesce(file, ''), line, coalesce(function, ''), cpu::DOUBLE, off::DOUBLE, host::DOUBLE, device::DOUBLE

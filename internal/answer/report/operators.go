@@ -14,16 +14,21 @@ var launchOwner = `
 	WITH RECURSIVE launched AS (
 		SELECT DISTINCT session_id, launch_id FROM rows WHERE layer = 'device' AND launch_id IS NOT NULL),
 	host AS (SELECT session_id, span_id, parent_id, layer IN ('op', 'autograd') AS owns, ` + operatorName + ` AS name,
-		coalesce(python_stack_id, stack_id) AS stack_id FROM span WHERE layer <> 'device'),
+		coalesce(python_stack_id, stack_id) AS stack_id, weight FROM span WHERE layer <> 'device'),
 	up AS (
-		SELECT l.session_id, l.launch_id, h.span_id, h.parent_id, h.owns, h.name, h.stack_id, 0 AS depth
+		SELECT l.session_id, l.launch_id, h.span_id, h.parent_id, h.owns, h.name, h.stack_id, h.weight, 0 AS depth
 		FROM launched l JOIN host h ON h.session_id = l.session_id AND h.span_id = l.launch_id
 		UNION ALL
-		SELECT u.session_id, u.launch_id, h.span_id, h.parent_id, h.owns, h.name, coalesce(u.stack_id, h.stack_id), depth + 1
+		SELECT u.session_id, u.launch_id, h.span_id, h.parent_id, h.owns, h.name, coalesce(u.stack_id, h.stack_id), u.weight, depth + 1
 		FROM up u JOIN host h ON h.session_id = u.session_id AND h.span_id = u.parent_id
 		WHERE NOT u.owns AND depth < 24)
-	SELECT session_id, launch_id, max(span_id) FILTER (owns) AS operator_id, max(name) FILTER (owns) AS operator, max(stack_id) AS stack_id
+	SELECT session_id, launch_id, max(span_id) FILTER (owns) AS operator_id, max(name) FILTER (owns) AS operator, max(stack_id) AS stack_id,
+	max(weight) AS weight
 	FROM up GROUP BY ALL`
+
+// launchedNS is how long a row d of a device, launched by an o of launch_owner, counts. CUPTI has all work of devices, and a
+// recording in slices the launches of a part: each stands for as many as its weight says.
+const launchedNS = "d.duration_ns * CASE WHEN d.device_time_method = 'cupti' THEN greatest(o.weight, 1) ELSE 1 END"
 
 // operatorName is an operator's, or a backward node's: in traces of torch.profiler
 // the node has its own operator of the same name in it, so that it is called there
@@ -36,7 +41,7 @@ func (b *builder) operators() error {
 			return err
 		}
 	} else if err := b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP TABLE launch_owner (session_id VARCHAR, launch_id BIGINT, operator_id BIGINT, "+
-		"operator VARCHAR, stack_id BIGINT)"); err != nil {
+		"operator VARCHAR, stack_id BIGINT, weight DOUBLE)"); err != nil {
 		return err
 	}
 	swept, err := b.sweep()
@@ -119,7 +124,7 @@ func (b *builder) onDevice() (map[string]float64, error) {
 		return found, nil
 	}
 	return found, b.each(`
-		SELECT o.operator, sum(d.duration_ns)::DOUBLE FROM rows d JOIN launch_owner o USING (session_id, launch_id)
+		SELECT o.operator, sum(`+launchedNS+`)::DOUBLE FROM rows d JOIN launch_owner o USING (session_id, launch_id)
 		WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') AND o.operator IS NOT NULL
 		GROUP BY ALL`, func(scan scan) error {
 		var name string
@@ -180,12 +185,13 @@ func (b *builder) kernels() error {
 	if b.deviceRows > 0 {
 		return b.each(`
 			WITH launched AS (
-				SELECT d.name, any_value(d.category) AS category, o.operator, count(*) AS calls, sum(d.duration_ns)::DOUBLE AS ns
+				SELECT d.name, any_value(d.category) AS category, o.operator, count(*) AS calls, sum(d.duration_ns)::DOUBLE AS ns,
+					o.operator IS NOT NULL OR coalesce(any_value(d.device_time_method), '') <> 'cupti' AS told
 				FROM rows d LEFT JOIN launch_owner o USING (session_id, launch_id)
 				WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY d.name, o.operator)
 			SELECT name, any_value(category), sum(calls)::BIGINT, sum(ns) / 1e6, 100.0 * sum(ns) / sum(sum(ns)) OVER (),
 				coalesce(arg_max(operator, ns) FILTER (operator IS NOT NULL), ''),
-				coalesce(100.0 * max(ns) FILTER (operator IS NOT NULL) / nullif(sum(ns), 0), 0)
+				coalesce(100.0 * max(ns) FILTER (operator IS NOT NULL) / nullif(sum(ns) FILTER (told), 0), 0)
 			FROM launched GROUP BY name ORDER BY 4 DESC, 1`, func(scan scan) error {
 			var k Kernel
 			err := scan(&k.Name, &k.Category, &k.Calls, &k.DeviceMS, &k.Percent, &k.Operator, &k.OperatorPercent)

@@ -63,6 +63,9 @@ type Report struct {
 	Devices     []Device            `json:"devices"`
 	// Profiled is what part of the recording Device and Devices are of; nil where they are of all of it.
 	Profiled *Profiled `json:"profiled"`
+	// DeviceInSteps is Device from the first settled step to the last, where CUPTI says what devices did from the process's
+	// begin: Device has its start in it. nil otherwise.
+	DeviceInSteps *Device `json:"device_in_steps"`
 	// DeviceLaunched is Device by the work whose launch was recorded; nil where all was.
 	DeviceLaunched *Device `json:"device_launched"`
 	// DeviceBounds is in Device's place where only bounds of its times are known, and beside it where Device is of a part.
@@ -127,6 +130,7 @@ type Steps struct {
 	Represented float64 `json:"represented_count"`
 	Timed       int     `json:"timed_count"`
 	Warmup      int     `json:"warmup_count"`
+	ByCUPTI     bool    `json:"by_cupti"`       // CUPTI recorded in the process: all of them are longer than without it
 	Profiled    int     `json:"profiled_count"` // in which another profiler ran, whose trace was merged
 	Whole       int     `json:"whole_count"`
 	Evaluate    int     `json:"evaluate_count"`
@@ -287,9 +291,9 @@ func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 	}{
 		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators},
 		{"kernels", b.kernels},
-		{"steps", b.steps}, {"what waits", b.hangs}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)},
-		{"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"short processes", b.shortProcesses}, {"memory", b.memory},
-		{"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
+		{"steps", b.steps}, {"devices in steps", b.devicesInSteps}, {"what waits", b.hangs}, {"phases", b.phases}, {"findings", b.findings},
+		{"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"short processes", b.shortProcesses},
+		{"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)

@@ -102,7 +102,7 @@ func (b *builder) limits() string {
 			*f.HeadroomPercent,
 			strings.TrimSuffix(f.Advice, "."))
 	}
-	if d := r.Device; d != nil && d.TotalMS > 0 {
+	if d := r.deviceAtWork(); d != nil && d.TotalMS > 0 {
 		return b.deviceVerdict(d)
 	}
 	return b.hostVerdict()
@@ -121,15 +121,15 @@ func stretchOf(f findings.Finding) string {
 
 // ofFew is what comes before a finding from few steps: a device that hardly works is known without any statistics.
 func (b *builder) ofFew(f findings.Finding) string {
-	if d := b.report.Device; f.FromSteps != nil && d != nil && d.TotalMS > 0 && d.IdleMS >= 0.3*d.TotalMS {
-		return fmt.Sprintf("The device is idle %.0f %% of %s. ", 100*d.IdleMS/d.TotalMS, b.report.Profiled.of(d.TotalMS))
+	if d := b.report.deviceAtWork(); f.FromSteps != nil && d != nil && d.TotalMS > 0 && d.IdleMS >= 0.3*d.TotalMS {
+		return fmt.Sprintf("The device is idle %.0f %% of %s. ", 100*d.IdleMS/d.TotalMS, b.report.ofDevice(d))
 	}
 	return ""
 }
 
 func (b *builder) deviceVerdict(d *Device) string {
 	share := func(v float64) float64 { return 100 * v / d.TotalMS }
-	device, of := "The device", b.report.Profiled.of(d.TotalMS)
+	device, of := "The device", b.report.ofDevice(d)
 	if d.Count > 1 {
 		device = fmt.Sprintf("Each of the %d devices", d.Count)
 	}

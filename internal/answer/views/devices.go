@@ -18,7 +18,8 @@ func Sweep(rows, windows string) string {
 		SELECT DISTINCT session_id, pid, device_id, from_ns, until_ns FROM work JOIN %s USING (session_id, pid)
 		UNION ALL
 		SELECT session_id, pid, device_id, min(ts_ns), max(ts_ns + duration_ns) FROM work
-		WHERE (session_id, pid) NOT IN (SELECT (session_id, pid) FROM merged_trace WHERE `+Partial+`) OR NOT %t GROUP BY ALL),
+		WHERE (session_id, pid) NOT IN (SELECT (session_id, pid) FROM merged_trace WHERE `+Partial+`)
+			AND (session_id, pid) NOT IN (SELECT (session_id, pid) FROM %s) OR NOT %t GROUP BY ALL),
 	edges AS (
 		SELECT session_id, pid, device_id, ts_ns AS t, computes::INT AS a, communicates::INT AS b, copies::INT AS c, 0 AS d FROM work
 		UNION ALL
@@ -40,7 +41,7 @@ func Sweep(rows, windows string) string {
 		coalesce(sum(ns) FILTER (NOT (computing OR communicating OR copying)), 0)::DOUBLE AS idle,
 		coalesce(sum(ns) FILTER (communicating), 0)::DOUBLE AS communication, coalesce(sum(ns) FILTER (copying), 0)::DOUBLE AS copies,
 		coalesce(sum(ns) FILTER (computing AND communicating), 0)::DOUBLE AS overlap
-	FROM spells WHERE ns IS NOT NULL AND inside GROUP BY ALL`, rows, windows, windows != NoWindows)
+	FROM spells WHERE ns IS NOT NULL AND inside GROUP BY ALL`, rows, windows, windows, windows != NoWindows)
 }
 
 // who is a device's rank, process and number.
